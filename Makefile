@@ -1,0 +1,47 @@
+# The short way in; meson and ninja do the work (meson setup build && ninja -C build).
+
+BUILD ?= build
+PREFIX ?= /usr/local
+DESTDIR ?=
+ARGS ?=
+PART ?=
+
+.PHONY: help deps build hold check gpu-check install format clean
+
+help:
+	@echo 'make hold [ARGS=...]       install what is missing, build, hold a card at 50 % (real, or else simulated)'
+	@echo 'make check                 install what is missing, run every test that needs no GPU'
+	@echo 'make gpu-check [PART=...]  run the tests and measurements that need an NVIDIA card'
+	@echo 'make deps | build | format | clean'
+	@echo 'make install [PREFIX=/usr/local] [DESTDIR=]'
+
+deps:
+	@tools/deps build
+
+$(BUILD)/build.ninja:
+	meson setup $(BUILD) --prefix $(PREFIX)
+
+build: $(BUILD)/build.ninja
+	ninja -C $(BUILD)
+
+hold: deps
+	@$(MAKE) --no-print-directory build
+	@tools/hold $(BUILD)/loadline $(ARGS)
+
+check:
+	@tools/deps build check
+	@tools/check
+
+gpu-check: deps
+	@$(MAKE) --no-print-directory build
+	@tests/gpu/run $(PART)
+
+install: build
+	meson configure $(BUILD) -Dprefix=$(PREFIX)
+	DESTDIR='$(DESTDIR)' meson install -C $(BUILD)
+
+format:
+	@tools/check_format --fix
+
+clean:
+	rm -rf $(BUILD) build-check

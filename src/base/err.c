@@ -1,0 +1,63 @@
+#include "base/err.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+int ll_err_set(struct ll_err *err, int code, const char *fmt, ...)
+{
+	if (!err)
+		return code;
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(err->text, sizeof err->text, fmt, ap);
+	va_end(ap);
+	err->code = code;
+	err->hint[0] = '\0';
+	return code;
+}
+
+int ll_err_wrap(struct ll_err *err, const char *fmt, ...)
+{
+	if (!err)
+		return 0;
+	char inner[sizeof err->text];
+	memcpy(inner, err->text, sizeof inner);
+	va_list ap;
+	va_start(ap, fmt);
+	int n = vsnprintf(err->text, sizeof err->text, fmt, ap);
+	va_end(ap);
+	if (n >= 0 && (size_t)n < sizeof err->text)
+		snprintf(err->text + n, sizeof err->text - (size_t)n, ": %s", inner);
+	return err->code;
+}
+
+int ll_err_hint(struct ll_err *err, const char *fmt, ...)
+{
+	if (!err)
+		return 0;
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(err->hint, sizeof err->hint, fmt, ap);
+	va_end(ap);
+	return err->code;
+}
+
+int ll_err_exit_code(int code)
+{
+	switch (code) {
+	case 0:
+		return LL_EXIT_OK;
+	case -EINVAL:
+		return LL_EXIT_USAGE;
+	case -ENODEV:
+	case -ENOSYS:
+		return LL_EXIT_NO_CARD;
+	case -EBUSY:
+	case -EDQUOT:
+		return LL_EXIT_REFUSED;
+	default:
+		return LL_EXIT_FAILED;
+	}
+}

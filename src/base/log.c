@@ -1,0 +1,64 @@
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/err.h"
+
+static atomic_int max_level = LL_LOG_INFO;
+static atomic_int log_fd = STDERR_FILENO;
+
+static const char *const level_names[] = {"ERROR", "WARN", "INFO", "DEBUG"};
+static const char *const level_words[] = {"error", "warn", "info", "debug"};
+
+void ll_log_set_level(enum ll_log_level level)
+{
+	max_level = (int)level;
+}
+
+void ll_log_set_fd(int fd)
+{
+	log_fd = fd;
+}
+
+int ll_log_parse_level(const char *text, enum ll_log_level *ret_level, struct ll_err *err)
+{
+	for (int i = LL_LOG_ERROR; i <= LL_LOG_DEBUG; i++) {
+		if (strcmp(text, level_words[i]) == 0) {
+			*ret_level = (enum ll_log_level)i;
+			return 0;
+		}
+	}
+	return ll_err_set(err, -EINVAL, "log level '%s': not one of error, warn, info, debug", text);
+}
+
+void ll_log(enum ll_log_level level, const char *fmt, ...)
+{
+	if ((int)level > atomic_load_explicit(&max_level, memory_order_relaxed))
+		return;
+	int saved_errno = errno;
+	char line[1024];
+	time_t now = time(NULL);
+	struct tm tm;
+	localtime_r(&now, &tm);
+	size_t n = strftime(line, sizeof line, "%Y-%m-%d %H:%M:%S ", &tm);
+	n += (size_t)snprintf(line + n, sizeof line - n, "%s ", level_names[level]);
+	va_list ap;
+	va_start(ap, fmt);
+	int body = vsnprintf(line + n, sizeof line - n - 1, fmt, ap);
+	va_end(ap);
+	if (body > 0)
+		n += (size_t)body;
+	if (n > sizeof line - 2)
+		n = sizeof line - 2;
+	line[n++] = '\n';
+	/* A log that cannot be written must not stop the load; there is nobody to tell. */
+	ssize_t written = write(atomic_load(&log_fd), line, n);
+	(void)written;
+	errno = saved_errno;
+}

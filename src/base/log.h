@@ -1,0 +1,30 @@
+/*
+ * log.h - log lines a person can read, on stderr or a file.
+ *
+ * One line per event: "2026-01-31 12:00:00 INFO card 0: holding 50 %". Only
+ * programs log; libraries return errors. Safe from several threads: a line is one write(2).
+ */
+#ifndef LOADLINE_BASE_LOG_H
+#define LOADLINE_BASE_LOG_H
+
+struct ll_err;
+
+enum ll_log_level { LL_LOG_ERROR, LL_LOG_WARN, LL_LOG_INFO, LL_LOG_DEBUG };
+
+/* Lines above this level are dropped; LL_LOG_INFO until called. */
+void ll_log_set_level(enum ll_log_level level);
+
+/* "error", "warn", "info", "debug" -> *ret_level; -EINVAL otherwise. */
+int ll_log_parse_level(const char *text, enum ll_log_level *ret_level, struct ll_err *err);
+
+/* Where lines go; stderr until called. The descriptor stays the caller's. */
+void ll_log_set_fd(int fd);
+
+void ll_log(enum ll_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#define ll_error(...) ll_log(LL_LOG_ERROR, __VA_ARGS__)
+#define ll_warn(...) ll_log(LL_LOG_WARN, __VA_ARGS__)
+#define ll_info(...) ll_log(LL_LOG_INFO, __VA_ARGS__)
+#define ll_debug(...) ll_log(LL_LOG_DEBUG, __VA_ARGS__)
+
+#endif

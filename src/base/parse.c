@@ -1,0 +1,144 @@
+#include "base/parse.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+
+struct unit {
+	const char *name;
+	uint64_t factor;
+};
+
+#define KIB (UINT64_C(1) << 10)
+#define MIB (UINT64_C(1) << 20)
+#define GIB (UINT64_C(1) << 30)
+#define TIB (UINT64_C(1) << 40)
+
+static const struct unit byte_units[] = {
+    {"", 1},    {"B", 1},     {"K", KIB}, {"KiB", KIB}, {"M", MIB}, {"MiB", MIB},
+    {"G", GIB}, {"GiB", GIB}, {"T", TIB}, {"TiB", TIB}, {NULL, 0},
+};
+
+static const struct unit time_units[] = {
+    {"", LL_NS_PER_S},
+    {"ns", 1},
+    {"us", LL_NS_PER_US},
+    {"ms", LL_NS_PER_MS},
+    {"s", LL_NS_PER_S},
+    {"m", 60 * LL_NS_PER_S},
+    {"h", 3600 * LL_NS_PER_S},
+    {"d", 86400 * LL_NS_PER_S},
+    {NULL, 0},
+};
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* The end of "12" or "12.5" or ".5", or NULL: no sign, no blank, no exponent, no hex, no "inf", which strtod would
+ * take. */
+static const char *number_end(const char *text)
+{
+	const char *p = text;
+	size_t digits = 0;
+	for (; is_digit(*p); p++)
+		digits++;
+	if (*p == '.') {
+		for (p++; is_digit(*p); p++)
+			digits++;
+	}
+	return digits ? p : NULL;
+}
+
+static const struct unit *find_unit(const struct unit *units, const char *name)
+{
+	for (; units->name; units++) {
+		if (strcmp(units->name, name) == 0)
+			return units;
+	}
+	return NULL;
+}
+
+/* A number and a unit, exact for whole numbers; what says "a size" and example how one looks. */
+static int parse_scaled(const char *text, const struct unit *units, const char *what, const char *example,
+			uint64_t *ret_value, struct ll_err *err)
+{
+	const char *end = number_end(text);
+	const struct unit *unit = end ? find_unit(units, end) : NULL;
+	if (!unit)
+		return ll_err_set(err, -EINVAL, "'%.60s': not %s such as %s", text, what, example);
+	errno = 0;
+	char *point = NULL;
+	uint64_t whole = is_digit(*text) ? strtoull(text, &point, 10) : 0;
+	double fraction = 0;
+	if (!point)
+		point = (char *)text;
+	if (*point == '.' && is_digit(point[1]))
+		fraction = strtod(point, NULL);
+	uint64_t value;
+	if (errno == ERANGE || __builtin_mul_overflow(whole, unit->factor, &value) ||
+	    __builtin_add_overflow(value, (uint64_t)llround(fraction * (double)unit->factor), &value))
+		return ll_err_set(err, -EINVAL, "'%.60s': too large", text);
+	*ret_value = value;
+	return 0;
+}
+
+/* A number with at most one known suffix. */
+static int parse_double(const char *text, const char *suffix, const char *what, const char *example, double *ret_value,
+			struct ll_err *err)
+{
+	const char *end = number_end(text);
+	if (!end || (*end && strcmp(end, suffix) != 0))
+		return ll_err_set(err, -EINVAL, "'%.60s': not %s such as %s", text, what, example);
+	double value = strtod(text, NULL);
+	if (!isfinite(value))
+		return ll_err_set(err, -EINVAL, "'%.60s': too large", text);
+	*ret_value = value;
+	return 0;
+}
+
+int ll_parse_bytes(const char *text, uint64_t *ret_bytes, struct ll_err *err)
+{
+	return parse_scaled(text, byte_units, "a size", "512M or 8GiB", ret_bytes, err);
+}
+
+int ll_parse_duration(const char *text, uint64_t *ret_ns, struct ll_err *err)
+{
+	return parse_scaled(text, time_units, "a time", "300ms, 5s or 10m", ret_ns, err);
+}
+
+int ll_parse_percent(const char *text, double *ret_percent, struct ll_err *err)
+{
+	return parse_double(text, "%", "a percentage", "50%", ret_percent, err);
+}
+
+int ll_parse_watts(const char *text, double *ret_watts, struct ll_err *err)
+{
+	return parse_double(text, "W", "a power", "200W", ret_watts, err);
+}
+
+int ll_parse_celsius(const char *text, double *ret_celsius, struct ll_err *err)
+{
+	return parse_double(text, "C", "a temperature", "85C", ret_celsius, err);
+}
+
+int ll_parse_uint(const char *text, uint64_t min, uint64_t max, uint64_t *ret_value, struct ll_err *err)
+{
+	char *end = NULL;
+	errno = 0;
+	uint64_t value = is_digit(*text) ? strtoull(text, &end, 10) : 0;
+	if (!end || *end)
+		return ll_err_set(err, -EINVAL, "'%.60s': not a whole number", text);
+	if (errno == ERANGE || value < min || value > max)
+		return ll_err_set(err, -EINVAL, "'%.60s': not between %llu and %llu", text, (unsigned long long)min,
+				  (unsigned long long)max);
+	*ret_value = value;
+	return 0;
+}

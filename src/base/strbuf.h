@@ -1,0 +1,48 @@
+/*
+ * strbuf.h - a string that grows.
+ *
+ *     struct ll_strbuf text = LL_STRBUF_INIT;
+ *     ll_strbuf_addf(&text, "card %d", 0);
+ *     puts(text.buf);
+ *     ll_strbuf_fini(&text);
+ *
+ * buf is always a valid NUL-ended string, also when nothing was ever added; length does not count the NUL. When memory
+ * runs out, failed is set, what did not fit is dropped and so is everything later: check it once, at the end.
+ */
+#ifndef LOADLINE_BASE_STRBUF_H
+#define LOADLINE_BASE_STRBUF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct ll_strbuf {
+	char *buf;
+	size_t length;
+	size_t capacity; /* 0: buf is not ours to free */
+	bool failed;
+};
+
+extern char ll_strbuf_empty[1];
+
+#define LL_STRBUF_INIT                                                                                                 \
+	{                                                                                                              \
+		.buf = ll_strbuf_empty                                                                                 \
+	}
+
+/* For a declaration: freed when it goes out of scope. */
+#define LL_SCOPE_STRBUF __attribute__((cleanup(ll_strbuf_fini)))
+
+void ll_strbuf_add(struct ll_strbuf *sb, const char *data, size_t length);
+void ll_strbuf_adds(struct ll_strbuf *sb, const char *text);
+void ll_strbuf_addc(struct ll_strbuf *sb, char c);
+void ll_strbuf_addf(struct ll_strbuf *sb, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Empties it, keeps the memory, clears failed. */
+void ll_strbuf_reset(struct ll_strbuf *sb);
+
+/* Hands the string to the caller, who frees it, and empties sb; NULL when it had failed. */
+char *ll_strbuf_detach(struct ll_strbuf *sb);
+
+void ll_strbuf_fini(struct ll_strbuf *sb);
+
+#endif

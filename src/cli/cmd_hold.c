@@ -1,0 +1,231 @@
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+
+#include "base/clock.h"
+#include "base/scope.h"
+#include "cli/command.h"
+#include "cli/hold_args.h"
+#include "cli/hold_output.h"
+#include "cli/json_line.h"
+#include "driver/readings.h"
+#include "hold/hold.h"
+
+#define TICK_MS 200
+#define END_WITHIN_NS (900 * LL_NS_PER_MS) /* from the signal to the summary, whatever the driver does */
+
+/* Everything that lives as long as the command. */
+struct hold_run {
+	const struct ll_hold_args *args;
+	struct ll_hold_config config;
+	struct ll_driver *driver;
+	const struct ll_card **cards;
+	size_t count;
+	struct ll_hold_output *output;
+	struct ll_hold *hold;
+	int signal_fd;
+	size_t ended;      /* cards that have given their summary */
+	struct ll_err err; /* of the first card that ended with one */
+};
+
+/* ---- dry run ---- */
+
+static void describe_target(const struct ll_hold_config *config, char *text, size_t size)
+{
+	const char *metric = ll_metric_name(config->metric);
+	if (config->metric == LL_METRIC_POWER)
+		snprintf(text, size, "%s at %.0f W", metric, config->target_watts);
+	else if (config->curve.kind == LL_CURVE_CONSTANT)
+		snprintf(text, size, "%s at %g %%", metric, config->curve.high * 100);
+	else
+		snprintf(text, size, "%s along a %s between %g and %g %%", metric,
+			 ll_curve_kind_name(config->curve.kind), config->curve.low * 100, config->curve.high * 100);
+}
+
+static int dry_run(const struct hold_run *run, struct ll_err *err)
+{
+	static const char *const modes[] = {"yield to", "fill up beside", "ignore"};
+	static const char *const payloads[] = {"auto", "vulkan", "cuda"};
+	char target[96];
+	describe_target(&run->config, target, sizeof target);
+	for (size_t i = 0; i < run->count; i++) {
+		const struct ll_card *card = run->cards[i];
+		int rc = ll_hold_check(&run->config, card, err);
+		if (rc < 0)
+			return rc;
+		if (run->args->json) {
+			rc = ll_json_line(json_pack("{s:s, s:i, s:s, s:s, s:s, s:s, s:b}", "event", "dry-run", "card",
+						    (int)card->index, "uuid", card->uuid, "target", target, "mode",
+						    modes[run->config.mode], "payload", payloads[run->config.payload],
+						    "synthetic", 1),
+					  err);
+			if (rc < 0)
+				return rc;
+			continue;
+		}
+		printf("card %s %s: would hold %s with a synthetic load (payload %s), %s foreign work\n", card->label,
+		       card->name, target, payloads[run->config.payload], modes[run->config.mode]);
+	}
+	return 0;
+}
+
+/* ---- the run ---- */
+
+static int block_signals(struct hold_run *run, struct ll_err *err)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	run->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return run->signal_fd < 0 ? ll_err_set(err, -errno, "wait for signals: %s", strerror(errno)) : 0;
+}
+
+static bool got_signal(const struct hold_run *run)
+{
+	struct signalfd_siginfo info;
+	return read(run->signal_fd, &info, sizeof info) == (ssize_t)sizeof info;
+}
+
+static void take_events(struct hold_run *run)
+{
+	struct ll_event event;
+	while (ll_hold_take(run->hold, &event)) {
+		if (event.kind == LL_EVENT_SUMMARY) {
+			run->ended++;
+			if (event.code && !run->err.code) {
+				ll_err_set(&run->err, event.code, "%s", event.text);
+				ll_err_hint(&run->err, "%s", event.hint);
+			}
+		}
+		ll_hold_output_event(run->output, &event);
+	}
+}
+
+/* Waits for an event, a signal or the next tick; says whether a signal came. */
+static bool wait_and_take(struct hold_run *run)
+{
+	struct pollfd fds[] = {
+	    {.fd = ll_hold_fd(run->hold), .events = POLLIN},
+	    {.fd = run->signal_fd, .events = POLLIN},
+	};
+	poll(fds, 2, TICK_MS);
+	take_events(run);
+	ll_hold_output_tick(run->output, ll_now_ns());
+	return got_signal(run);
+}
+
+static void run_until_ended(struct hold_run *run)
+{
+	uint64_t start_ns = ll_now_ns();
+	uint64_t end_ns = run->args->for_ns ? start_ns + run->args->for_ns : UINT64_MAX;
+	while (run->ended < run->count && ll_now_ns() < end_ns) {
+		if (wait_and_take(run))
+			break;
+	}
+	uint64_t deadline_ns = ll_now_ns() + END_WITHIN_NS;
+	ll_hold_end(run->hold);
+	while (run->ended < run->count && ll_now_ns() < deadline_ns)
+		wait_and_take(run);
+	if (run->ended < run->count && !run->err.code)
+		ll_err_set(&run->err, -EIO, "the driver hangs: not every card could be released cleanly");
+}
+
+/* A thread that hangs in the driver cannot be joined; the kernel takes everything back when the process ends. */
+static void leave_at_once(const struct hold_run *run)
+{
+	fprintf(stderr, "loadline: %s\n", run->err.text);
+	fflush(NULL);
+	_exit(LL_EXIT_FAILED);
+}
+
+static int hold(struct hold_run *run, struct ll_err *err)
+{
+	struct ll_hold_output_config output = {
+	    .is_json = run->args->json,
+	    .is_live = !run->args->json && isatty(STDOUT_FILENO),
+	    .log_every_ns = run->args->log_every_ns,
+	    .record_path = run->args->record,
+	    .metrics_listen = run->args->metrics_listen,
+	    .hold = &run->config,
+	    .cards = run->cards,
+	    .count = run->count,
+	};
+	int rc = ll_hold_output_new(&output, &run->output, err);
+	if (rc == 0)
+		rc = block_signals(run, err);
+	if (rc == 0)
+		rc = ll_hold_new(&run->config, run->cards, run->count, &run->hold, err);
+	if (rc == 0)
+		run_until_ended(run);
+	ll_hold_output_free(run->output);
+	if (rc < 0)
+		return rc;
+	bool is_joined = ll_hold_free(run->hold, ll_now_ns() + LL_NS_PER_MS * 50);
+	if (!is_joined)
+		leave_at_once(run);
+	if (run->err.code)
+		*err = run->err;
+	return run->err.code;
+}
+
+static int open_cards(struct hold_run *run, struct ll_err *err)
+{
+	int rc = ll_driver_open(&run->driver, err);
+	if (rc == 0)
+		rc = ll_cards_select(run->driver, run->args->cards ? run->args->cards : "0", &run->cards, &run->count,
+				     err);
+	return rc;
+}
+
+static int run_hold(void *args, const struct ll_operands *operands, struct ll_err *err)
+{
+	(void)operands;
+	struct hold_run run = {.args = args, .signal_fd = -1};
+	/* What ps, top and nvidia-smi show beside the pid. */
+	prctl(PR_SET_NAME, "loadline-hold");
+	int rc = ll_hold_args_config(args, &run.config, err);
+	if (rc < 0)
+		return rc;
+	rc = open_cards(&run, err);
+	if (rc == 0)
+		rc = run.args->dry_run ? dry_run(&run, err) : hold(&run, err);
+	if (run.signal_fd >= 0)
+		close(run.signal_fd);
+	free(run.cards);
+	ll_driver_close(run.driver);
+	ll_curve_fini(&run.config.curve);
+	return rc;
+}
+
+static const struct ll_example examples[] = {
+    {"loadline hold", "Hold card 0 at 50 %, 60 % after ten minutes without other work."},
+    {"loadline hold -i all --target 30% --for 1h", "Hold every card at 30 % for an hour."},
+    {"loadline hold --metric power --target 200W", "Hold card 0 at 200 watts."},
+    {"loadline hold --curve sine:20-80@60s --record run.csv", "Follow a sine and write every sample to a file."},
+    {NULL, NULL},
+};
+
+const struct ll_command ll_command_hold = {
+    .name = "hold",
+    .summary = "keep a card at a chosen utilisation with a synthetic load",
+    .description =
+	"Keeps the chosen cards at a level with a synthetic load that takes almost no GPU memory and stops within "
+	"milliseconds when other programs begin to work on the card.\n\n"
+	"The load is labelled as synthetic wherever it shows: log, metrics, status, process name. It is for burn-in, "
+	"for keeping clocks and cooling steady and for testing schedulers and monitoring; it is not for "
+	"pretending to a policy that an idle card is in use.\n\n"
+	"SIGINT and SIGTERM end it within a second, with a summary.",
+    .examples = examples,
+    .options = ll_hold_options,
+    .args_size = sizeof(struct ll_hold_args),
+    .run = run_hold,
+};

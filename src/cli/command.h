@@ -1,0 +1,50 @@
+/*
+ * command.h - one struct per subcommand, one file per struct (cmd_hold.c has ll_command_hold). The list in
+ * `loadline --help`, the man pages and the completions are made from these.
+ *
+ * To add a command: write cmd_<name>.c with `const struct ll_command ll_command_<name>` and add its row to
+ * commands.def; the build reads that too.
+ */
+#ifndef LOADLINE_CLI_COMMAND_H
+#define LOADLINE_CLI_COMMAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "cli/option.h"
+
+struct ll_example {
+	const char *line; /* "loadline hold --target 30% --for 1h" */
+	const char *does; /* "Hold 30 % for an hour." */
+};
+
+struct ll_command {
+	const char *name;
+	const char *summary;               /* "keep a card at a chosen utilisation"; lower case, no full stop */
+	const char *operands;              /* shown in the usage line: "COMMAND [ARG]..."; NULL: it takes none */
+	const char *description;           /* see wrap.h; for --help and the man page */
+	const struct ll_example *examples; /* ended by a NULL line; may be NULL */
+	const struct ll_option *options;   /* ended by LL_OPTION_END */
+	size_t args_size;                  /* of the struct that the options fill; zeroed before */
+	bool takes_command;                /* the first operand ends the options */
+	enum ll_option_complete complete;  /* what the shell offers for operands */
+
+	/*
+	 * Does it. Returns 0, or a negative errno with err set, which main prints and turns into the exit status
+	 * (err.h), or a positive exit status to end with as it is, nothing printed. args is the filled struct.
+	 */
+	int (*run)(void *args, const struct ll_operands *operands, struct ll_err *err);
+};
+
+#define LL_COMMAND(name) extern const struct ll_command ll_command_##name;
+#include "cli/commands.def"
+#undef LL_COMMAND
+
+/* All commands, NULL-ended, in the order of the help. */
+extern const struct ll_command *const ll_commands[];
+
+/* The command of that name, or NULL. */
+const struct ll_command *ll_command_find(const char *name);
+
+#endif

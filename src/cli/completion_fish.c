@@ -1,0 +1,75 @@
+#include "base/strbuf.h"
+#include "cli/command.h"
+#include "cli/completion.h"
+#include "cli/globals.h"
+#include "cli/wrap.h"
+
+/* The first sentence, in single quotes. */
+static void add_text(struct ll_strbuf *out, const char *text)
+{
+	size_t length = ll_wrap_first_sentence(text);
+	ll_strbuf_addc(out, '\'');
+	for (size_t i = 0; i < length; i++) {
+		if (text[i] == '\'' || text[i] == '\\')
+			ll_strbuf_addc(out, '\\');
+		ll_strbuf_addc(out, text[i]);
+	}
+	ll_strbuf_addc(out, '\'');
+}
+
+static void add_values(struct ll_strbuf *out, const struct ll_option *option)
+{
+	if (option->choices) {
+		for (int i = 0; option->choices[i]; i++)
+			ll_strbuf_addf(out, "%s%s", i ? " " : " -x -a '", option->choices[i]);
+		ll_strbuf_addc(out, '\'');
+	} else if (option->complete == LL_COMPLETE_FILE) {
+		ll_strbuf_adds(out, " -r -F");
+	} else if (option->complete == LL_COMPLETE_CARD) {
+		ll_strbuf_adds(out, " -x -a 'all 0 1 2 3'");
+	} else {
+		ll_strbuf_adds(out, " -x");
+	}
+}
+
+static void add_options(struct ll_strbuf *out, const char *condition, const struct ll_option *option)
+{
+	for (; option->name; option++) {
+		ll_strbuf_addf(out, "complete -c loadline -n '%s' -l %s", condition, option->name);
+		if (option->letter)
+			ll_strbuf_addf(out, " -s %c", option->letter);
+		if (option->kind != LL_OPTION_KIND_FLAG && option->kind != LL_OPTION_KIND_OPTIONAL)
+			add_values(out, option);
+		ll_strbuf_adds(out, " -d ");
+		add_text(out, option->help);
+		ll_strbuf_addc(out, '\n');
+	}
+	ll_strbuf_addf(out, "complete -c loadline -n '%s' -l help -s h -d 'Print a help and exit'\n", condition);
+}
+
+static void add_commands(struct ll_strbuf *out, const char *condition)
+{
+	for (const struct ll_command *const *command = ll_commands; *command; command++) {
+		ll_strbuf_addf(out, "complete -c loadline -n '%s' -a %s -d ", condition, (*command)->name);
+		add_text(out, (*command)->summary);
+		ll_strbuf_addc(out, '\n');
+	}
+}
+
+static void add_subcommand(struct ll_strbuf *out, const struct ll_command *command)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf condition = LL_STRBUF_INIT;
+	ll_strbuf_addf(&condition, "__fish_seen_subcommand_from %s", command->name);
+	if (command->complete == LL_COMPLETE_COMMAND)
+		add_commands(out, condition.buf);
+	add_options(out, condition.buf, command->options);
+}
+
+void ll_completion_fish(struct ll_strbuf *out)
+{
+	ll_strbuf_adds(out, "# fish completion for loadline, made from its option table\ncomplete -c loadline -f\n");
+	add_commands(out, "__fish_use_subcommand");
+	add_options(out, "__fish_use_subcommand", ll_global_options);
+	for (const struct ll_command *const *command = ll_commands; *command; command++)
+		add_subcommand(out, *command);
+}

@@ -1,0 +1,99 @@
+#include "cli/env_sim.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+
+/* From the program's folder: in a build folder, installed, and installed under a merged bin. */
+static const char *const places[] = {"sim", "../lib/loadline/sim", "../../sim"};
+static const char library[] = "libcuda.so.1";
+
+static bool is_readable(const char *folder, const char *name)
+{
+	char path[PATH_MAX];
+	int length = snprintf(path, sizeof path, "%s/%s", folder, name);
+	return length > 0 && (size_t)length < sizeof path && access(path, R_OK) == 0;
+}
+
+/* folder is PATH_MAX long. */
+static int own_folder(char *folder, struct ll_err *err)
+{
+	ssize_t length = readlink("/proc/self/exe", folder, PATH_MAX - 1);
+	if (length < 0)
+		return ll_err_set(err, -errno, "--sim: /proc/self/exe: %s", strerror(errno));
+	folder[length] = '\0';
+	*strrchr(folder, '/') = '\0';
+	return 0;
+}
+
+static int find_simulator(char *ret_folder, struct ll_err *err)
+{
+	char own[PATH_MAX];
+	int rc = own_folder(own, err);
+	if (rc < 0)
+		return rc;
+	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+		char path[2 * PATH_MAX];
+		snprintf(path, sizeof path, "%s/%s", own, places[i]);
+		if (is_readable(path, library) && realpath(path, ret_folder))
+			return 0;
+	}
+	ll_err_set(err, -ENODEV, "--sim: no simulated driver beside %s, nor in %s/%s", own, own, places[1]);
+	return ll_err_hint(err, "build it (meson setup build && ninja -C build) or install loadline whole");
+}
+
+/* A name without a slash that is no file here is one of the simulator's own. */
+static int find_scenario(const char *folder, const char *scenario, char *ret_path, struct ll_err *err)
+{
+	if (realpath(scenario, ret_path) && access(ret_path, R_OK) == 0)
+		return 0;
+	int why = errno;
+	if (!strchr(scenario, '/')) {
+		char path[2 * PATH_MAX];
+		snprintf(path, sizeof path, "%s/scenarios/%s", folder, scenario);
+		if (access(path, R_OK) == 0 && realpath(path, ret_path))
+			return 0;
+	}
+	return ll_err_set(err, -EINVAL, "--sim: scenario '%.200s': %s", scenario, strerror(why));
+}
+
+/* Puts folder in front of LD_LIBRARY_PATH. *ret_changed: it was not there before. */
+static int prepend_library_path(const char *folder, bool *ret_changed, struct ll_err *err)
+{
+	const char *old = getenv("LD_LIBRARY_PATH");
+	size_t length = strlen(folder);
+	*ret_changed = !old || strncmp(old, folder, length) != 0 || (old[length] && old[length] != ':');
+	if (!*ret_changed)
+		return 0;
+	char *path = NULL;
+	if (asprintf(&path, "%s%s%s", folder, old && *old ? ":" : "", old ? old : "") < 0)
+		return ll_err_set(err, -ENOMEM, "--sim: out of memory");
+	int rc = setenv("LD_LIBRARY_PATH", path, 1);
+	free(path);
+	return rc < 0 ? ll_err_set(err, -errno, "--sim: LD_LIBRARY_PATH: %s", strerror(errno)) : 0;
+}
+
+int ll_sim_enter(const char *scenario, char **argv, struct ll_err *err)
+{
+	char folder[PATH_MAX];
+	char file[PATH_MAX];
+	bool changed = false;
+	int rc = find_simulator(folder, err);
+	if (rc == 0 && *scenario) {
+		rc = find_scenario(folder, scenario, file, err);
+		if (rc == 0 && setenv("LOADLINE_SIM_SCENARIO", file, 1) < 0)
+			rc = ll_err_set(err, -errno, "--sim: LOADLINE_SIM_SCENARIO: %s", strerror(errno));
+	}
+	if (rc == 0)
+		rc = prepend_library_path(folder, &changed, err);
+	if (rc < 0 || !changed)
+		return rc;
+	execv("/proc/self/exe", argv);
+	return ll_err_set(err, -errno, "--sim: run loadline again: %s", strerror(errno));
+}

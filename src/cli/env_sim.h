@@ -1,0 +1,20 @@
+/*
+ * env_sim.h - --sim: the simulated driver in place of the real one.
+ *
+ * The simulator's libraries have NVIDIA's file names, so all it takes is a search path that begins with their folder,
+ * for this program and for every program that it starts. The loader reads LD_LIBRARY_PATH only at the start of a
+ * process: the program runs itself again.
+ */
+#ifndef LOADLINE_CLI_ENV_SIM_H
+#define LOADLINE_CLI_ENV_SIM_H
+
+struct ll_err;
+
+/*
+ * Sets the environment and runs this program again with the same argv; does not return then. Returns 0 when the
+ * environment is already so. scenario: a file, the name of one in the simulator's folder scenarios/, or "" for
+ * its default. -ENODEV: there is no simulator here. -EINVAL: no such scenario.
+ */
+int ll_sim_enter(const char *scenario, char **argv, struct ll_err *err);
+
+#endif

@@ -1,0 +1,115 @@
+/*
+ * main.c - the program: global options, then one command. The one place that prints an error and chooses the exit
+ * status.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/strbuf.h"
+#include "cli/command.h"
+#include "cli/env_sim.h"
+#include "cli/globals.h"
+#include "cli/help_text.h"
+
+static int print_and_free(struct ll_strbuf *out, struct ll_err *err)
+{
+	bool failed = out->failed;
+	fwrite(out->buf, 1, out->length, stdout);
+	ll_strbuf_fini(out);
+	return failed ? ll_err_set(err, -ENOMEM, "help: out of memory") : 0;
+}
+
+static int print_program_help(struct ll_err *err)
+{
+	struct ll_strbuf out = LL_STRBUF_INIT;
+	ll_help_program(&out);
+	return print_and_free(&out, err);
+}
+
+static int print_command_help(const struct ll_command *command, struct ll_err *err)
+{
+	struct ll_strbuf out = LL_STRBUF_INIT;
+	ll_help_command(command, &out);
+	return print_and_free(&out, err);
+}
+
+static int parse_and_run(const struct ll_command *command, void *args, int argc, char **argv, struct ll_err *err)
+{
+	struct ll_operands operands;
+	bool wants_help;
+	int rc =
+	    ll_options_parse(command->options, args, argc, argv, command->takes_command, &operands, &wants_help, err);
+	if (rc < 0)
+		return rc;
+	if (wants_help)
+		return print_command_help(command, err);
+	if (operands.count && !command->operands)
+		return ll_err_set(err, -EINVAL, "%.60s: unexpected word", operands.words[0]);
+	return command->run(args, &operands, err);
+}
+
+/* argv[0] is the command's name. */
+static int run_command(int argc, char **argv, struct ll_err *err)
+{
+	const struct ll_command *command = ll_command_find(argv[0]);
+	if (!command)
+		return ll_err_set(err, -EINVAL, "%.60s: unknown command", argv[0]);
+	void *args = calloc(1, command->args_size + 1);
+	if (!args)
+		return ll_err_set(err, -ENOMEM, "out of memory");
+	int rc = parse_and_run(command, args, argc - 1, argv + 1, err);
+	if (rc == -EINVAL && !err->hint[0])
+		ll_err_hint(err, "try 'loadline %s --help'", command->name);
+	ll_options_fini(command->options, args);
+	free(args);
+	return rc;
+}
+
+static int run_program(int argc, char **argv, struct ll_err *err)
+{
+	struct ll_globals globals = {0};
+	struct ll_operands rest;
+	bool wants_help;
+	char **words = calloc((size_t)argc + 1, sizeof *words);
+	if (!words)
+		return ll_err_set(err, -ENOMEM, "out of memory");
+	/* Parsing moves words; --sim needs them as they came. */
+	memcpy(words, argv, (size_t)argc * sizeof *words);
+	int rc = ll_options_parse(ll_global_options, &globals, argc - 1, words + 1, true, &rest, &wants_help, err);
+	if (rc == 0 && wants_help) {
+		rc = print_program_help(err);
+	} else if (rc == 0 && globals.wants_version) {
+		puts("loadline " LOADLINE_VERSION);
+	} else if (rc == 0 && rest.count == 0) {
+		rc = ll_err_set(err, -EINVAL, "no command");
+	} else if (rc == 0) {
+		ll_log_set_level((enum ll_log_level)globals.log_level);
+		if (globals.sim)
+			rc = ll_sim_enter(globals.sim, argv, err);
+		if (rc == 0)
+			rc = run_command(rest.count, rest.words, err);
+	}
+	free(words);
+	return rc;
+}
+
+static int report(const struct ll_err *err)
+{
+	fprintf(stderr, "loadline: %s%s%s\n", err->text, err->hint[0] ? "; " : "", err->hint);
+	return ll_err_exit_code(err->code);
+}
+
+int main(int argc, char **argv)
+{
+	struct ll_err err = {0};
+	int rc = run_program(argc, argv, &err);
+	if (fflush(stdout) != 0 && rc == 0)
+		rc = ll_err_set(&err, -EIO, "standard output: %s", strerror(errno));
+	if (rc == -EINVAL && !err.hint[0])
+		ll_err_hint(&err, "try 'loadline --help'");
+	return rc < 0 ? report(&err) : rc;
+}

@@ -1,0 +1,41 @@
+/*
+ * duty.h - how long the next kernel must be, so that the card is busy for the wanted share of time.
+ *
+ * An account, not a schedule: time passing earns busy time at the wanted rate, every launch spends its length. A host
+ * thread that wakes late therefore loses nothing: the next kernel is longer by what was missed, and a 200 ms window
+ * of NVML still holds the right sum. What could not be spent within LL_DUTY_CREDIT_MAX_NS is forgotten, so that a
+ * suspended machine does not make up for the night.
+ *
+ * The period is short while the duty is low, so that foreign work meets the next kernel soon, and long while it is
+ * high, where each pause is small anyway.
+ */
+#ifndef LOADLINE_CONTROL_DUTY_H
+#define LOADLINE_CONTROL_DUTY_H
+
+#include <stdint.h>
+
+#define LL_DUTY_CREDIT_MAX_NS UINT64_C(25000000) /* 1/8 of NVML's window */
+#define LL_DUTY_KERNEL_MIN_NS UINT64_C(5000)     /* shorter ones cost more to launch than they last */
+#define LL_DUTY_PERIOD_MIN_NS UINT64_C(2000000)
+#define LL_DUTY_PERIOD_MAX_NS UINT64_C(10000000)
+#define LL_DUTY_PAUSE_MAX_NS UINT64_C(1000000) /* wanted pause between two kernels */
+
+struct ll_duty {
+	double credit_ns;
+	uint64_t last_ns;
+};
+
+/* Begins an empty account at now_ns: what is past earns nothing. */
+void ll_duty_restart(struct ll_duty *duty, uint64_t now_ns);
+
+/* Earns ratio (0..1) of the time since the last call, spends and returns the length of the kernel to launch now,
+ * 0 for none (it is kept for the next call). */
+uint64_t ll_duty_next_ns(struct ll_duty *duty, uint64_t now_ns, double ratio);
+
+/* Gives back what a kernel did not use because it ended early; it is launched again later. */
+void ll_duty_refund(struct ll_duty *duty, uint64_t unused_ns);
+
+/* Time from one launch to the next at this ratio. */
+uint64_t ll_duty_period_ns(double ratio);
+
+#endif

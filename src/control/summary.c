@@ -1,0 +1,117 @@
+#include "control/summary.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+/* How long every sample must stay in the band for settling to stand. */
+#define SETTLE_NS (60 * LL_NS_PER_S)
+/* Ratios made of whole percents: one point off is inside a band of one point, whatever the last bits say. */
+#define SLACK 1e-9
+
+void ll_summary_init(struct ll_summary *summary, const struct ll_summary_config *config)
+{
+	memset(summary, 0, sizeof *summary);
+	summary->config = *config;
+}
+
+void ll_summary_hold(struct ll_summary *summary, uint64_t now_ns)
+{
+	if (summary->held_since_ns != 0)
+		return;
+	if (summary->first_kernel_ns == 0)
+		summary->first_kernel_ns = now_ns;
+	if (summary->yielded_since_ns != 0)
+		summary->yielded_ns += now_ns - summary->yielded_since_ns;
+	summary->yielded_since_ns = 0;
+	summary->held_since_ns = now_ns;
+}
+
+void ll_summary_stop(struct ll_summary *summary, uint64_t now_ns, bool is_yield)
+{
+	if (summary->held_since_ns == 0)
+		return;
+	summary->held_since_ns = 0;
+	summary->yielded_since_ns = now_ns;
+	summary->yield_count += is_yield;
+}
+
+static void count_error(struct ll_summary_errors *errors, double value, double error)
+{
+	errors->count++;
+	errors->value_sum += value;
+	errors->error_sum += error;
+	errors->max_abs_error = fmax(errors->max_abs_error, fabs(error));
+}
+
+static bool is_judged(const struct ll_summary *summary, const struct ll_summary_sample *sample)
+{
+	return summary->held_since_ns != 0 && sample->end_ns > sample->start_ns && !isnan(sample->value) &&
+	       sample->start_ns >= summary->held_since_ns + summary->config.guard_ns &&
+	       sample->largest_step <= summary->config.step_limit + SLACK;
+}
+
+bool ll_summary_add(struct ll_summary *summary, const struct ll_summary_sample *sample)
+{
+	if (!is_judged(summary, sample))
+		return false;
+	double error = sample->value - sample->target;
+	bool is_inside = fabs(error) <= summary->config.band + SLACK;
+	count_error(&summary->all, sample->value, error);
+	if (summary->has_settled && sample->end_ns - summary->settle_ns >= SETTLE_NS)
+		summary->is_settle_final = true;
+	if (!is_inside && !summary->is_settle_final) {
+		summary->has_settled = false;
+		return true;
+	}
+	if (!summary->has_settled) {
+		summary->has_settled = true;
+		summary->settle_ns = sample->end_ns;
+		memset(&summary->settled, 0, sizeof summary->settled);
+	}
+	count_error(&summary->settled, sample->value, error);
+	return true;
+}
+
+void ll_summary_add_busy(struct ll_summary *summary, uint64_t busy_ns)
+{
+	summary->busy_ns += busy_ns;
+}
+
+void ll_summary_add_energy(struct ll_summary *summary, double joules, bool is_synthetic)
+{
+	summary->energy_joules += joules;
+	if (is_synthetic)
+		summary->synthetic_joules += joules;
+}
+
+static double seconds_between(uint64_t from_ns, uint64_t to_ns)
+{
+	return to_ns > from_ns ? (double)(to_ns - from_ns) / (double)LL_NS_PER_S : 0.0;
+}
+
+void ll_summary_result(const struct ll_summary *summary, uint64_t now_ns, struct ll_summary_result *ret_result)
+{
+	const struct ll_summary_errors *errors = summary->has_settled ? &summary->settled : &summary->all;
+	double count = (double)errors->count;
+	bool is_empty = errors->count == 0;
+	double yielded_seconds = seconds_between(0, summary->yielded_ns);
+	if (summary->yielded_since_ns != 0)
+		yielded_seconds += seconds_between(summary->yielded_since_ns, now_ns);
+	*ret_result = (struct ll_summary_result){
+	    .seconds = summary->first_kernel_ns ? seconds_between(summary->first_kernel_ns, now_ns) : 0.0,
+	    .sample_count = errors->count,
+	    .mean_value = is_empty ? NAN : errors->value_sum / count,
+	    .mean_error = is_empty ? NAN : errors->error_sum / count,
+	    .max_abs_error = is_empty ? NAN : errors->max_abs_error,
+	    .has_settled = summary->has_settled,
+	    .settle_seconds =
+		summary->has_settled ? seconds_between(summary->first_kernel_ns, summary->settle_ns) : NAN,
+	    .yield_count = summary->yield_count,
+	    .yielded_seconds = yielded_seconds,
+	    .synthetic_busy_seconds = seconds_between(0, summary->busy_ns),
+	    .energy_joules = summary->energy_joules,
+	    .synthetic_joules = summary->synthetic_joules,
+	};
+}

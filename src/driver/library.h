@@ -1,0 +1,67 @@
+/*
+ * library.h - the vendor's two libraries, opened at run time, as tables of typed function pointers.
+ *
+ * The fields are the rows of abi/cuda_functions.def and abi/nvml_functions.def:
+ *
+ *     cuda->cuLaunchKernel(...), nvml->nvmlDeviceGetUtilizationRates(...)
+ *
+ * A required function that the library lacks makes opening fail; an optional one is NULL in the table, and whoever
+ * uses it looks first. The tables are read-only after opening, so any thread may use them.
+ *
+ * The two are opened apart: NVML alone costs a few MiB of host memory, libcuda some 60 more (doc/facts.md).
+ *
+ * Errors: -ENODEV when the library is not there or finds no driver, with a hint; -ENOSYS naming a missing required
+ * function and the driver's version; else what ll_nvml_errno and ll_cuda_errno say.
+ */
+#ifndef LOADLINE_DRIVER_LIBRARY_H
+#define LOADLINE_DRIVER_LIBRARY_H
+
+#include "abi/cuda.h"
+#include "abi/nvml.h"
+#include "base/err.h"
+
+struct ll_nvml {
+	void *library;           /* from dlopen */
+	char driver_version[32]; /* "580.159.03" */
+#define LL_NVML_FUNCTION(ret, name, symbol, need, params) ret(*name) params;
+#include "abi/nvml_functions.def"
+};
+
+struct ll_cuda {
+	void *library;
+	int version; /* of the driver API: 13000 is 13.0 */
+#define LL_CUDA_FUNCTION(ret, name, symbol, need, params) ret(*name) params;
+#include "abi/cuda_functions.def"
+};
+
+/* Opens libnvidia-ml.so.1, fills the table, calls nvmlInit_v2. fini shuts NVML down again; it takes a zeroed table. */
+int ll_nvml_init(struct ll_nvml *nvml, struct ll_err *err);
+void ll_nvml_fini(struct ll_nvml *nvml);
+
+/* Opens libcuda.so.1, fills the table, calls cuInit: 0.1 s or more. fini forgets it: libcuda stays mapped, for it does
+ * not survive being unloaded. No context is made. */
+int ll_cuda_init(struct ll_cuda *cuda, struct ll_err *err);
+void ll_cuda_fini(struct ll_cuda *cuda);
+
+/* -ENODEV: no card, no driver, card gone. -ENOSYS: this card or driver cannot. -EPERM. -EAGAIN: not ready or timed
+ * out. -ENOMEM. Else -EIO. 0 for success. */
+int ll_nvml_errno(ll_nvml_result status);
+
+/* The same; also -EBUSY: the card's compute mode or another process refuses; -EIO for everything that means a lost
+ * context. CUDA_ERROR_NOT_READY is -EAGAIN. */
+int ll_cuda_errno(ll_cu_result status);
+
+/* "CUDA_ERROR_OUT_OF_MEMORY (2)", "GPU is lost (NVML error 15)". cuda, nvml may be NULL: then the number alone. They
+ * write to the caller's text and return it. */
+enum { LL_STATUS_TEXT_SIZE = 120 };
+const char *ll_cuda_status_text(const struct ll_cuda *cuda, ll_cu_result status, char text[LL_STATUS_TEXT_SIZE]);
+const char *ll_nvml_status_text(const struct ll_nvml *nvml, ll_nvml_result status, char text[LL_STATUS_TEXT_SIZE]);
+
+/* Set err to "what: CUDA_ERROR_... (n)" and return the errno of status; fmt is the "what". With a hint where there is
+ * a known way out. */
+int ll_cuda_fail(const struct ll_cuda *cuda, ll_cu_result status, struct ll_err *err, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+int ll_nvml_fail(const struct ll_nvml *nvml, ll_nvml_result status, struct ll_err *err, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+#endif

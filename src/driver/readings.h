@@ -1,0 +1,160 @@
+/*
+ * readings.h - what NVML says about a card, one function per question.
+ *
+ * Every function returns 0 or -errno with err set: -ENODEV "card gone" (fell off the bus, driver unloaded), -ENOSYS
+ * this card or driver cannot tell, -EPERM, -EIO anything else; so a caller can tell "never" (-ENOSYS) from "try
+ * again" (-EIO) from "the end" (-ENODEV). None of them blocks for long: the figures beside them are from an H200
+ * (doc/facts.md). A card's readings are used by one thread at a time; different cards by different threads.
+ *
+ * A MIG slice answers memory and processes; the rest is read from its whole card, and utilisation is
+ * -ENOSYS there (NVML has none for MIG: use gpm.h).
+ */
+#ifndef LOADLINE_DRIVER_READINGS_H
+#define LOADLINE_DRIVER_READINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "driver/cards.h"
+
+/* ---- utilisation: the share of time in which any kernel ran ---- */
+
+struct ll_util_sample {
+	uint64_t end_wall_ns; /* the window's end, on CLOCK_REALTIME as ll_wall_ns */
+	uint64_t window_ns;   /* the window's length: from the sample before, 200 ms on an H200 */
+	double percent;       /* mean over the window; NVML gives whole points */
+};
+
+/* Gives every sample of the card once, in order. The caller's memory, nothing to free. */
+struct ll_util_reader {
+	const struct ll_card *card;
+	uint64_t last_us; /* end of the newest sample given; NVML counts microseconds of CLOCK_REALTIME */
+	bool has_last;    /* last_us is a sample's end, not the time of the start or of a jump */
+	int64_t wall_minus_boot_ns;
+};
+
+/* The first read gives only samples that end after this call. */
+void ll_util_reader_init(struct ll_util_reader *reader, const struct ll_card *card);
+
+/*
+ * Copies the new samples, oldest first, at most capacity (the oldest that do not fit are dropped); *ret_count may be 0.
+ * About 20 µs; NVML keeps some 70 samples (14 s), older ones are lost. When the wall clock was set, samples are taken
+ * from the new time on, and some may be missing.
+ */
+int ll_util_reader_next(struct ll_util_reader *reader, struct ll_util_sample *samples, size_t capacity,
+			size_t *ret_count, struct ll_err *err);
+
+/* The newest whole-percent figure, without its time. 2 µs. */
+int ll_read_util(const struct ll_card *card, double *ret_percent, struct ll_err *err);
+
+/* ---- memory ---- */
+
+struct ll_memory {
+	uint64_t total_bytes;
+	uint64_t
+	    used_bytes; /* by processes; what the driver reserves for itself is left out where it tells them apart */
+	uint64_t free_bytes;
+};
+
+int ll_read_memory(const struct ll_card *card, struct ll_memory *ret_memory, struct ll_err *err);
+
+/* ---- processes ---- */
+
+enum ll_process_kind {
+	LL_PROCESS_COMPUTE = 1,
+	LL_PROCESS_GRAPHICS = 2, /* Vulkan is counted here */
+	LL_PROCESS_MPS_CLIENT = 4,
+	LL_PROCESS_ALL = 7,
+};
+
+#define LL_MEMORY_UNKNOWN UINT64_MAX
+
+struct ll_process {
+	pid_t pid;
+	unsigned kinds;        /* LL_PROCESS_* or-ed: one process may be in several of NVML's lists */
+	uint64_t memory_bytes; /* LL_MEMORY_UNKNOWN where the driver does not say */
+};
+
+/* Zeroed before first use; grows as needed and is reused, so a sensor loop allocates nothing. */
+struct ll_process_list {
+	struct ll_process *items;
+	size_t count;
+	size_t capacity;
+	void *scratch;
+	size_t scratch_size;
+};
+
+void ll_process_list_fini(struct ll_process_list *list);
+
+/*
+ * The processes on the card, each pid once. kinds says which of NVML's lists to ask: each costs 18 µs, 300 at worst. In
+ * a PID namespace the driver leaves out processes outside it: an empty list does not prove an idle card.
+ */
+int ll_read_processes(const struct ll_card *card, unsigned kinds, struct ll_process_list *list, struct ll_err *err);
+
+/* ---- power and energy ---- */
+
+struct ll_power {
+	double watts;         /* instant where the driver tells it, else the average */
+	double average_watts; /* over NVML's own window (1 s on data-centre cards) */
+	bool is_instant;      /* watts is the instant value */
+};
+
+int ll_read_power(const struct ll_card *card, struct ll_power *ret_power, struct ll_err *err);
+
+/* The limit in force. */
+int ll_read_power_limit(const struct ll_card *card, double *ret_watts, struct ll_err *err);
+
+/* Since the driver was loaded, in millijoules. */
+int ll_read_energy(const struct ll_card *card, uint64_t *ret_energy_mj, struct ll_err *err);
+
+/* ---- heat, clocks, slowdown ---- */
+
+struct ll_temperature {
+	double celsius;
+	double slowdown_celsius; /* where the card slows down; NaN when unknown */
+	double shutdown_celsius; /* NaN when unknown */
+};
+
+int ll_read_temperature(const struct ll_card *card, struct ll_temperature *ret_temperature, struct ll_err *err);
+
+struct ll_clocks {
+	unsigned sm_mhz, memory_mhz;
+	unsigned max_sm_mhz; /* 0 when unknown */
+};
+
+int ll_read_clocks(const struct ll_card *card, struct ll_clocks *ret_clocks, struct ll_err *err);
+
+/* Why the clocks are below what was asked for. The three that a synthetic load must back off from are LL_SLOWDOWN_HARM.
+ */
+enum ll_slowdown {
+	LL_SLOWDOWN_THERMAL = 1,     /* software or hardware, for heat */
+	LL_SLOWDOWN_POWER_BRAKE = 2, /* an outside signal: the supply is in trouble */
+	LL_SLOWDOWN_HARDWARE = 4,    /* hardware slowdown of either kind */
+	LL_SLOWDOWN_POWER_CAP = 8,   /* at its power limit: normal under load */
+	LL_SLOWDOWN_HARM = 7,
+};
+
+/* *ret_slowdown: LL_SLOWDOWN_* or-ed. */
+int ll_read_slowdown(const struct ll_card *card, unsigned *ret_slowdown, struct ll_err *err);
+
+/* "thermal, power brake"; "none". Writes to text, which it returns. */
+const char *ll_slowdown_text(unsigned slowdown, char *text, size_t size);
+
+/* ---- modes ---- */
+
+enum ll_compute_mode {
+	LL_MODE_DEFAULT,
+	LL_MODE_EXCLUSIVE_THREAD, /* obsolete; like EXCLUSIVE_PROCESS */
+	LL_MODE_PROHIBITED,
+	LL_MODE_EXCLUSIVE_PROCESS, /* one context only: a second process, or we, are locked out */
+};
+
+int ll_read_compute_mode(const struct ll_card *card, enum ll_compute_mode *ret_mode, struct ll_err *err);
+const char *ll_compute_mode_text(enum ll_compute_mode mode); /* "default", "exclusive-process", … */
+
+int ll_read_persistence(const struct ll_card *card, bool *ret_is_on, struct ll_err *err);
+
+#endif

@@ -1,0 +1,345 @@
+#include "hold/governor_state.h"
+
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "hold/limits.h"
+#include "hold/payload_auto.h"
+#include "ledger/claim.h"
+
+#define TICK_HOLDING_NS (20 * LL_NS_PER_MS)
+#define TICK_STOPPED_NS (50 * LL_NS_PER_MS)
+#define ORDER_VALID_NS (2 * LL_NS_PER_S) /* the pacer stops by itself when we hang for this long */
+#define BEAT_EVERY_NS LL_NS_PER_S
+#define GONE_AFTER_NS (10 * LL_NS_PER_S) /* a card that does not answer for this long does not come back by itself */
+#define SLEPT_NS (1 * LL_NS_PER_S)
+#define CLOSE_WITHIN_NS (800 * LL_NS_PER_MS)
+
+/* ---- the account ---- */
+
+static void account(struct ll_governor *gov, uint64_t now_ns)
+{
+	uint64_t busy_ns = gov->report.busy_ns - gov->busy_told_ns;
+	gov->busy_told_ns = gov->report.busy_ns;
+	ll_summary_add_busy(&gov->summary, busy_ns);
+	double joules = 0;
+	double counter = gov->sense.values.energy_joules;
+	if (!isnan(counter)) {
+		if (!isnan(gov->energy_told_joules) && counter > gov->energy_told_joules)
+			joules = counter - gov->energy_told_joules;
+		gov->energy_told_joules = counter;
+		ll_summary_add_energy(&gov->summary, joules, gov->held_since_ns != 0);
+	}
+	struct ll_claim *claim = gov->config.claim;
+	ll_claim_add_synthetic(claim, busy_ns, gov->held_since_ns ? (uint64_t)(joules * 1000) : 0);
+	ll_claim_add_gpu_time(claim, busy_ns);
+	ll_claim_set_memory(claim, gov->sense.values.own_memory_bytes);
+	if (now_ns - gov->beat_ns < BEAT_EVERY_NS)
+		return;
+	gov->beat_ns = now_ns;
+	/* A claim that somebody cleared is no reason to end: it only stops being shown. */
+	ll_claim_beat(claim, now_ns, NULL);
+}
+
+static void claim_target(struct ll_governor *gov)
+{
+	const struct ll_hold_config *hold = gov->config.hold;
+	const char *metric = ll_metric_name(hold->metric);
+	if (hold->metric == LL_METRIC_POWER)
+		ll_claim_set_target_watts(gov->config.claim, metric, (unsigned)lround(gov->target));
+	else
+		ll_claim_set_target(gov->config.claim, metric, (unsigned)lround(gov->target * 1000));
+}
+
+/* ---- deciding ---- */
+
+static bool has_slept(struct ll_governor *gov)
+{
+	uint64_t boot_minus_now_ns = ll_boot_ns() - ll_now_ns();
+	bool slept = boot_minus_now_ns > gov->boot_minus_now_ns + SLEPT_NS;
+	gov->boot_minus_now_ns = boot_minus_now_ns;
+	if (slept)
+		ll_governor_tell(gov, LL_EVENT_FAULT, "the machine slept; timers start again");
+	return slept;
+}
+
+/*
+ * Quiet counts only as far as readings have shown it: while stopped no kernel of ours looks, and the newest NVML window
+ * is up to 400 ms old.
+ */
+static uint64_t foreign_seen_ns(const struct ll_governor *gov, uint64_t now_ns)
+{
+	const struct ll_sense *sense = &gov->sense;
+	if (gov->held_since_ns || !sense->foreign_seen_ns || sense->failing_since_ns || !sense->known_until_ns)
+		return sense->foreign_seen_ns;
+	uint64_t quiet_ns =
+	    sense->known_until_ns > sense->foreign_seen_ns ? sense->known_until_ns - sense->foreign_seen_ns : 0;
+	return now_ns > quiet_ns ? now_ns - quiet_ns : 1;
+}
+
+static void decide(struct ll_governor *gov, uint64_t now_ns)
+{
+	struct ll_sense *sense = &gov->sense;
+	struct ll_hold_input input = {
+	    .now_ns = now_ns,
+	    .foreign_seen_ns = foreign_seen_ns(gov, now_ns),
+	    .foreign_sensor = sense->foreign_sensor,
+	    .readings_seen_ns = sense->readings_seen_ns,
+	    .temperature_c = sense->values.temperature_c,
+	    .is_slowdown = sense->values.is_slowdown,
+	    .is_open = gov->report.state == LL_PACER_OPEN,
+	    .has_open_failed = gov->report.state == LL_PACER_FAILED,
+	    .has_slept = has_slept(gov),
+	    .is_end_requested = gov->is_ending,
+	};
+	ll_hold_policy_tick(&gov->policy, &input, &gov->verdict);
+	ll_governor_act(gov, now_ns);
+}
+
+static void find_target(struct ll_governor *gov, uint64_t now_ns)
+{
+	const struct ll_hold_config *hold = gov->config.hold;
+	double before = gov->target;
+	bool is_curve = hold->curve.kind != LL_CURVE_CONSTANT && hold->metric != LL_METRIC_POWER;
+	if (is_curve && !gov->verdict.is_idle_target)
+		gov->target = ll_curve_at(&hold->curve,
+					  gov->first_kernel_ns ? ll_governor_seconds(gov->first_kernel_ns, now_ns) : 0);
+	else
+		gov->target = gov->verdict.target;
+	if (!(gov->target == before))
+		claim_target(gov);
+}
+
+static void drive(struct ll_governor *gov, uint64_t now_ns)
+{
+	find_target(gov, now_ns);
+	if (gov->verdict.state != LL_HOLD_HOLDING || gov->report.state != LL_PACER_OPEN)
+		return;
+	for (size_t i = 0; i < gov->sense.sample_count; i++)
+		ll_drive_sample(&gov->drive, &gov->sense.samples[i]);
+	gov->command = ll_drive_command(&gov->drive, now_ns, gov->target);
+	struct ll_pacer_order order = {
+	    .is_running = true,
+	    .generation = gov->generation,
+	    .ratio = gov->command,
+	    .kernel = gov->drive.kernel,
+	    .blocks = gov->drive.blocks,
+	    .threads = gov->drive.threads,
+	    .valid_until_ns = now_ns + ORDER_VALID_NS,
+	};
+	ll_pacer_order(gov->pacer, &order);
+	if (gov->report.first_start_ns && !gov->first_kernel_ns) {
+		gov->first_kernel_ns = gov->report.first_start_ns;
+		ll_governor_tell(gov, LL_EVENT_STATE, "holding");
+	}
+	if (gov->first_kernel_ns)
+		ll_summary_hold(&gov->summary,
+				gov->held_since_ns > gov->first_kernel_ns ? gov->held_since_ns : gov->first_kernel_ns);
+}
+
+/* NVML that fails, a card that is gone, Xids: told once, and again when it is over. */
+static void watch_faults(struct ll_governor *gov, uint64_t now_ns)
+{
+	struct ll_sense *sense = &gov->sense;
+	if (sense->fault_xid) {
+		ll_governor_tell(gov, LL_EVENT_FAULT, "Xid %llu: %s", (unsigned long long)sense->fault_xid,
+				 ll_xid_text(sense->fault_xid));
+		sense->fault_xid = 0;
+	}
+	bool is_blind = sense->failing_since_ns != 0;
+	if (is_blind && !gov->has_said_blind)
+		ll_governor_tell_err(gov, LL_EVENT_FAULT, &sense->last_err);
+	if (!is_blind && gov->has_said_blind)
+		ll_governor_tell(gov, LL_EVENT_STATE, "readings are back");
+	gov->has_said_blind = is_blind;
+	if (sense->gone_since_ns && now_ns - sense->gone_since_ns > GONE_AFTER_NS && !gov->is_ending) {
+		gov->code = -EIO;
+		ll_err_set(&gov->end_err, -EIO, "card %s: gone: %s", gov->config.card->label, sense->last_err.text);
+		gov->is_ending = true;
+	}
+}
+
+/* ---- the loop ---- */
+
+static void tick(struct ll_governor *gov)
+{
+	uint64_t now_ns = ll_now_ns();
+	ll_pacer_report(gov->pacer, &gov->report);
+	ll_governor_watch_context(gov, now_ns);
+	ll_sense_tick(&gov->sense, gov->pacer, &gov->report, gov->held_since_ns);
+	watch_faults(gov, now_ns);
+	decide(gov, now_ns);
+	drive(gov, now_ns);
+	ll_governor_tell_samples(gov);
+	ll_governor_tell_reach(gov);
+	account(gov, now_ns);
+}
+
+static void wait_tick(const struct ll_governor *gov)
+{
+	uint64_t every_ns = gov->held_since_ns ? TICK_HOLDING_NS : TICK_STOPPED_NS;
+	struct pollfd pfd = {.fd = gov->wake_fd, .events = POLLIN};
+	if (poll(&pfd, 1, (int)(every_ns / LL_NS_PER_MS)) > 0) {
+		uint64_t count;
+		ssize_t n = read(gov->wake_fd, &count, sizeof count);
+		(void)n;
+	}
+}
+
+static void finish(struct ll_governor *gov)
+{
+	bool is_closed = ll_pacer_free(gov->pacer, CLOSE_WITHIN_NS);
+	ll_summary_stop(&gov->summary, ll_now_ns(), false);
+	if (!is_closed && gov->code == 0) {
+		gov->code = -EIO;
+		ll_err_set(&gov->end_err, -EIO, "card %s: the driver hangs: the context could not be closed",
+			   gov->config.card->label);
+	}
+	struct ll_event event = ll_governor_event(gov, LL_EVENT_SUMMARY);
+	ll_summary_result(&gov->summary, ll_now_ns(), &event.summary);
+	event.code = gov->code;
+	snprintf(event.text, sizeof event.text, "%s", gov->code ? gov->end_err.text : "");
+	snprintf(event.hint, sizeof event.hint, "%s", gov->code ? gov->end_err.hint : "");
+	ll_event_put(gov->config.events, &event);
+}
+
+static void *governor_main(void *arg)
+{
+	struct ll_governor *gov = arg;
+	pthread_setname_np(pthread_self(), "ll-governor");
+	while (gov->verdict.state != LL_HOLD_ENDED) {
+		tick(gov);
+		if (gov->verdict.state != LL_HOLD_ENDED)
+			wait_tick(gov);
+	}
+	finish(gov);
+	return NULL;
+}
+
+static struct ll_hold_policy_config policy_config(const struct ll_hold_config *hold)
+{
+	bool is_power = hold->metric == LL_METRIC_POWER;
+	return (struct ll_hold_policy_config){
+	    .mode = hold->mode,
+	    .resume_after_ns = hold->resume_after_ns,
+	    .release_after_ns = hold->release_after_ns,
+	    .has_kernel_sensor = !hold->as_mps_client,
+	    .max_temperature_c = hold->max_temperature_c,
+	    .target = is_power ? hold->target_watts : hold->curve.high,
+	    .has_idle_target = hold->has_idle_target,
+	    .idle_target = hold->idle_target,
+	    .idle_after_ns = hold->idle_after_ns,
+	};
+}
+
+static int start_pacer(struct ll_governor *gov, struct ll_err *err)
+{
+	const struct ll_hold_config *hold = gov->config.hold;
+	static const enum ll_pacer_manners manners[] = {
+	    [LL_HOLD_MODE_YIELD] = LL_PACER_YIELDS,
+	    [LL_HOLD_MODE_FILL] = LL_PACER_STEPS_BACK,
+	    [LL_HOLD_MODE_IGNORE] = LL_PACER_STAYS,
+	};
+	struct ll_pacer_config config = {
+	    .card = gov->config.card,
+	    .payload_ops = ll_payload_choose(hold->payload),
+	    .payload = {.as_mps_client = hold->as_mps_client,
+			.needs_fma = hold->metric == LL_METRIC_POWER,
+			.max_memory_bytes = hold->max_memory_bytes},
+	    .limits = {.gap_ns = LL_LIMIT_GAP_NS, .late_ns = LL_LIMIT_LATE_NS, .first_late_ns = LL_LIMIT_FIRST_LATE_NS},
+	    .manners = manners[hold->mode],
+	    .step_back_ns = LL_STEP_BACK_NS,
+	    .ledger = gov->config.ledger,
+	    .wake_fd = gov->wake_fd,
+	};
+	return ll_pacer_new(&config, &gov->pacer, err);
+}
+
+static void destroy(struct ll_governor *gov)
+{
+	ll_sense_fini(&gov->sense);
+	if (gov->wake_fd >= 0)
+		close(gov->wake_fd);
+	free(gov);
+}
+
+static void init_parts(struct ll_governor *gov)
+{
+	const struct ll_hold_config *hold = gov->config.hold;
+	struct ll_hold_policy_config policy = policy_config(hold);
+	ll_hold_policy_init(&gov->policy, &policy);
+	bool is_power = hold->metric == LL_METRIC_POWER;
+	struct ll_summary_config summary = {
+	    .band = is_power ? hold->target_watts * 0.02 : 0.01,
+	    .step_limit = is_power ? 1 : 0.01,
+	    .guard_ns = is_power ? 5 * LL_NS_PER_S : 0,
+	};
+	ll_summary_init(&gov->summary, &summary);
+	gov->energy_told_joules = NAN;
+	gov->target = NAN;
+	gov->boot_minus_now_ns = ll_boot_ns() - ll_now_ns();
+	gov->wait_until_ns = ll_now_ns() + hold->wait_ns;
+}
+
+int ll_governor_new(const struct ll_governor_config *config, struct ll_governor **ret_governor, struct ll_err *err)
+{
+	struct ll_governor *gov = calloc(1, sizeof *gov);
+	if (!gov)
+		return ll_err_set(err, -ENOMEM, "start a governor: out of memory");
+	gov->config = *config;
+	gov->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	struct ll_sense_config sense = {
+	    .card = config->card,
+	    .metric = config->hold->metric,
+	    .watches_arrivals = config->hold->mode == LL_HOLD_MODE_YIELD,
+	};
+	int rc = gov->wake_fd < 0 ? ll_err_set(err, -errno, "make an eventfd: %s", strerror(errno))
+				  : ll_sense_init(&gov->sense, &sense, err);
+	if (rc < 0) {
+		destroy(gov);
+		return rc;
+	}
+	init_parts(gov);
+	rc = start_pacer(gov, err);
+	if (rc < 0) {
+		destroy(gov);
+		return rc;
+	}
+	rc = pthread_create(&gov->thread, NULL, governor_main, gov);
+	if (rc != 0) {
+		ll_pacer_free(gov->pacer, LL_NS_PER_S);
+		destroy(gov);
+		return ll_err_set(err, -rc, "start a governor: %s", strerror(rc));
+	}
+	*ret_governor = gov;
+	return 0;
+}
+
+void ll_governor_end(struct ll_governor *governor)
+{
+	governor->is_ending = true;
+	uint64_t one = 1;
+	ssize_t n = write(governor->wake_fd, &one, sizeof one);
+	(void)n;
+}
+
+bool ll_governor_free(struct ll_governor *governor, uint64_t deadline_ns)
+{
+	if (!governor)
+		return true;
+	struct timespec until = {
+	    .tv_sec = (time_t)(deadline_ns / LL_NS_PER_S),
+	    .tv_nsec = (long)(deadline_ns % LL_NS_PER_S),
+	};
+	if (pthread_clockjoin_np(governor->thread, NULL, CLOCK_MONOTONIC, &until) != 0)
+		return false;
+	destroy(governor);
+	return true;
+}

@@ -1,0 +1,114 @@
+#include "hold/governor_state.h"
+
+#include <errno.h>
+
+#include "base/clock.h"
+#include "ledger/claim.h"
+
+static void claim_state(struct ll_governor *gov)
+{
+	static const enum ll_claim_state states[] = {
+	    [LL_HOLD_RELEASED] = LL_CLAIM_RELEASED, [LL_HOLD_OPENING] = LL_CLAIM_STARTING,
+	    [LL_HOLD_YIELDED] = LL_CLAIM_YIELDED,   [LL_HOLD_HOLDING] = LL_CLAIM_RUNNING,
+	    [LL_HOLD_ENDED] = LL_CLAIM_ENDING,
+	};
+	ll_claim_set_state(gov->config.claim, states[gov->verdict.state]);
+	bool is_why = gov->verdict.state == LL_HOLD_YIELDED || gov->verdict.state == LL_HOLD_RELEASED;
+	ll_claim_set_note(gov->config.claim, is_why ? ll_hold_reason_text(gov->verdict.reason) : "");
+}
+
+static void start_holding(struct ll_governor *gov, uint64_t now_ns)
+{
+	gov->generation++;
+	gov->held_since_ns = now_ns;
+}
+
+static void stop_holding(struct ll_governor *gov, uint64_t now_ns)
+{
+	struct ll_pacer_order order = {.generation = gov->generation};
+	ll_pacer_order(gov->pacer, &order);
+	ll_drive_pause(&gov->drive, now_ns);
+	ll_summary_stop(&gov->summary, now_ns, gov->verdict.reason == LL_HOLD_REASON_FOREIGN);
+	gov->held_since_ns = 0;
+}
+
+void ll_governor_act(struct ll_governor *gov, uint64_t now_ns)
+{
+	switch (gov->verdict.action) {
+	case LL_HOLD_ACT_NONE:
+		return;
+	case LL_HOLD_ACT_START:
+		start_holding(gov, now_ns);
+		if (gov->first_kernel_ns)
+			ll_governor_tell(gov, LL_EVENT_RESUME, "holding again");
+		break;
+	case LL_HOLD_ACT_STOP:
+		stop_holding(gov, now_ns);
+		ll_governor_tell_stop(gov);
+		break;
+	case LL_HOLD_ACT_RELEASE:
+		if (gov->held_since_ns)
+			stop_holding(gov, now_ns);
+		ll_sense_context_changes(&gov->sense, false);
+		ll_pacer_close(gov->pacer);
+		if (gov->verdict.state != LL_HOLD_ENDED)
+			ll_governor_tell(gov, LL_EVENT_RELEASE, "context and memory given back: %s",
+					 ll_hold_reason_text(gov->verdict.reason));
+		break;
+	case LL_HOLD_ACT_REOPEN:
+		ll_sense_context_changes(&gov->sense, true);
+		ll_pacer_open(gov->pacer);
+		break;
+	}
+	claim_state(gov);
+}
+
+static void context_opened(struct ll_governor *gov)
+{
+	ll_sense_context_changed(&gov->sense, true);
+	ll_claim_set_payload(gov->config.claim, gov->report.payload_name);
+	uint32_t sms = gov->report.sm_count ? gov->report.sm_count : gov->config.card->sm_count;
+	ll_drive_init(&gov->drive, gov->config.hold, sms);
+	ll_governor_tell(gov, LL_EVENT_STATE, "payload %s%s", gov->report.payload_name,
+			 gov->report.has_card_clock ? "" : " (no card clock: a calibrated loop, lateness is not seen)");
+}
+
+/* A context that cannot be made at all ends the hold; one for which there is no memory is waited for, if asked. */
+static void context_failed(struct ll_governor *gov, uint64_t now_ns)
+{
+	const struct ll_err *why = &gov->report.err;
+	ll_pacer_close(gov->pacer);
+	ll_sense_context_changed(&gov->sense, false);
+	bool may_wait = why->code == -ENOMEM && now_ns < gov->wait_until_ns;
+	bool was_held = gov->first_kernel_ns != 0;
+	ll_governor_tell_err(gov, LL_EVENT_FAULT, why);
+	if (may_wait || was_held)
+		return;
+	gov->code = why->code;
+	gov->end_err = *why;
+	gov->is_ending = true;
+}
+
+static void context_lost(struct ll_governor *gov)
+{
+	struct ll_err err = gov->report.err;
+	ll_err_wrap(&err, "context lost");
+	ll_governor_tell_err(gov, LL_EVENT_FAULT, &err);
+}
+
+void ll_governor_watch_context(struct ll_governor *gov, uint64_t now_ns)
+{
+	enum ll_pacer_state state = gov->report.state;
+	if (state == gov->seen_state)
+		return;
+	enum ll_pacer_state before = gov->seen_state;
+	gov->seen_state = state;
+	if (state == LL_PACER_OPEN)
+		context_opened(gov);
+	else if (state == LL_PACER_FAILED)
+		context_failed(gov, now_ns);
+	else if (state == LL_PACER_LOST)
+		context_lost(gov);
+	else if (state == LL_PACER_CLOSED && before != LL_PACER_FAILED)
+		ll_sense_context_changed(&gov->sense, false);
+}

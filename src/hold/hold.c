@@ -1,0 +1,164 @@
+#include "hold/hold.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "driver/gpm.h"
+#include "driver/readings.h"
+#include "hold/governor.h"
+#include "hold/payload_cuda.h"
+#include "ledger/claim.h"
+#include "ledger/folder.h"
+
+struct held_card {
+	const struct ll_card *card;
+	struct ll_ledger *ledger;
+	struct ll_claim *claim;
+	struct ll_governor *governor;
+};
+
+struct ll_hold {
+	struct ll_event_queue events;
+	size_t count;
+	struct held_card cards[];
+};
+
+static int check_mode(const struct ll_hold_config *config, const struct ll_card *card, struct ll_err *err)
+{
+	enum ll_compute_mode mode;
+	if (ll_read_compute_mode(card, &mode, NULL) < 0 || mode == LL_MODE_DEFAULT)
+		return 0;
+	if (mode != LL_MODE_PROHIBITED && config->as_mps_client)
+		return 0;
+	ll_err_set(err, -EBUSY, "card %s: compute mode is %s: %s", card->label, ll_compute_mode_text(mode),
+		   mode == LL_MODE_PROHIBITED ? "no context may be made"
+					      : "a context of ours would lock every other program out");
+	return ll_err_hint(
+	    err, mode == LL_MODE_PROHIBITED
+		     ? "set the default mode: nvidia-smi -c DEFAULT"
+		     : "run MPS and hold as its client with --mps, or set the default mode: nvidia-smi -c DEFAULT");
+}
+
+static int check_metric(const struct ll_hold_config *config, const struct ll_card *card, struct ll_err *err)
+{
+	bool is_gpm = config->metric == LL_METRIC_SM || config->metric == LL_METRIC_OCCUPANCY;
+	if (is_gpm)
+		return ll_gpm_check(card, err);
+	if (!card->is_mig)
+		return 0;
+	ll_err_set(err, -ENOSYS, "card %s: a MIG slice has no %s reading of its own", card->label,
+		   ll_metric_name(config->metric));
+	return ll_err_hint(err, "use --metric sm or --metric occupancy, which GPM gives for slices");
+}
+
+int ll_hold_check(const struct ll_hold_config *config, const struct ll_card *card, struct ll_err *err)
+{
+	if (card->has_slices) {
+		ll_err_set(err, -ENODEV, "card %s: in MIG mode it runs nothing itself", card->label);
+		return ll_err_hint(err, "name its slices: -i %s:0, or -i all", card->label);
+	}
+	int rc = check_mode(config, card, err);
+	return rc < 0 ? rc : check_metric(config, card, err);
+}
+
+static int claim_card(struct held_card *held, struct ll_err *err)
+{
+	char folder[LL_FOLDER_SIZE];
+	int rc = ll_ledger_folder(ll_driver_sim_folder(held->card->driver), folder, err);
+	if (rc == 0)
+		rc = ll_ledger_open(folder, held->card->uuid, true, &held->ledger, err);
+	if (rc < 0)
+		return rc;
+	struct ll_claim_wish wish = {.priority = LL_PRIORITY_HOLD, .tenant = "loadline-hold (synthetic load)"};
+	return ll_claim_take(held->ledger, &wish, held->card->label, &held->claim, err);
+}
+
+static int start_card(struct ll_hold *hold, struct held_card *held, const struct ll_hold_config *config,
+		      uint64_t start_ns, struct ll_err *err)
+{
+	struct ll_governor_config governor = {
+	    .hold = config,
+	    .card = held->card,
+	    .ledger = held->ledger,
+	    .claim = held->claim,
+	    .events = &hold->events,
+	    .start_ns = start_ns,
+	};
+	return ll_governor_new(&governor, &held->governor, err);
+}
+
+static int start_all(struct ll_hold *hold, const struct ll_hold_config *config, struct ll_err *err)
+{
+	int rc = 0;
+	for (size_t i = 0; i < hold->count && rc == 0; i++)
+		rc = ll_hold_check(config, hold->cards[i].card, err);
+	for (size_t i = 0; i < hold->count && rc == 0; i++)
+		rc = claim_card(&hold->cards[i], err);
+	uint64_t start_ns = ll_now_ns();
+	for (size_t i = 0; i < hold->count && rc == 0; i++)
+		rc = start_card(hold, &hold->cards[i], config, start_ns, err);
+	return rc;
+}
+
+int ll_hold_new(const struct ll_hold_config *config, const struct ll_card *const *cards, size_t count,
+		struct ll_hold **ret_hold, struct ll_err *err)
+{
+	struct ll_hold *hold = calloc(1, sizeof *hold + count * sizeof hold->cards[0]);
+	if (!hold)
+		return ll_err_set(err, -ENOMEM, "hold: out of memory");
+	int rc = ll_event_queue_init(&hold->events, err);
+	if (rc < 0) {
+		free(hold);
+		return rc;
+	}
+	hold->count = count;
+	for (size_t i = 0; i < count; i++)
+		hold->cards[i].card = cards[i];
+	ll_payload_cuda_prepare(config->as_mps_client);
+	rc = start_all(hold, config, err);
+	if (rc < 0) {
+		ll_hold_end(hold);
+		ll_hold_free(hold, ll_now_ns() + LL_NS_PER_S);
+		return rc;
+	}
+	*ret_hold = hold;
+	return 0;
+}
+
+int ll_hold_fd(const struct ll_hold *hold)
+{
+	return hold->events.fd;
+}
+
+bool ll_hold_take(struct ll_hold *hold, struct ll_event *ret_event)
+{
+	return ll_event_take(&hold->events, ret_event);
+}
+
+void ll_hold_end(struct ll_hold *hold)
+{
+	for (size_t i = 0; i < hold->count; i++) {
+		if (hold->cards[i].governor)
+			ll_governor_end(hold->cards[i].governor);
+	}
+}
+
+bool ll_hold_free(struct ll_hold *hold, uint64_t deadline_ns)
+{
+	if (!hold)
+		return true;
+	bool is_joined = true;
+	for (size_t i = 0; i < hold->count; i++)
+		is_joined = ll_governor_free(hold->cards[i].governor, deadline_ns) && is_joined;
+	if (!is_joined)
+		return false;
+	for (size_t i = 0; i < hold->count; i++) {
+		ll_claim_release(hold->cards[i].claim);
+		ll_ledger_close(hold->cards[i].ledger);
+	}
+	ll_event_queue_fini(&hold->events);
+	free(hold);
+	return true;
+}

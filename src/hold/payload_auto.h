@@ -1,0 +1,15 @@
+/*
+ * payload_auto.h - which back end a user's choice means.
+ *
+ * auto opens Vulkan, for it takes a fifth of the GPU memory, and CUDA where Vulkan cannot work on that card (no loader,
+ * no driver file, a MIG slice, the simulator). Which one it became is in the opened payload's ops.
+ */
+#ifndef LOADLINE_HOLD_PAYLOAD_AUTO_H
+#define LOADLINE_HOLD_PAYLOAD_AUTO_H
+
+#include "hold/config.h"
+#include "hold/payload.h"
+
+const struct ll_payload_ops *ll_payload_choose(enum ll_payload_choice choice);
+
+#endif

@@ -1,0 +1,183 @@
+#include "hold/payload_cuda.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "driver/cards.h"
+#include "driver/library.h"
+#include "driver/readings.h"
+#include "hold/payload.h"
+
+extern const unsigned char ll_spin_ptx[];
+extern const unsigned char ll_fma_ptx[];
+
+struct cuda_payload {
+	struct ll_payload base;
+	const struct ll_cuda *cuda;
+	struct ll_cu_context *context;
+	struct ll_cu_module *spin_module, *fma_module;
+	struct ll_cu_function *spin, *fma;
+	struct ll_cu_stream *stream;
+	struct ll_record *records; /* host memory the card writes */
+	ll_cu_deviceptr records_on_card;
+};
+
+void ll_payload_cuda_prepare(bool as_mps_client)
+{
+	if (as_mps_client)
+		setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "1", 1);
+	else
+		setenv("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent/loadline-keeps-out-of-mps", 1);
+}
+
+/* The stack limit is nearly all of a context's memory: 1 KiB for every thread the card can have (doc/facts.md). */
+static void shrink_context(const struct ll_cuda *cuda)
+{
+	/* Best effort: where the driver refuses, the context is larger and `hold` shows its size. */
+	cuda->cuCtxSetLimit(LL_CU_LIMIT_STACK_SIZE, 0);
+	cuda->cuCtxSetLimit(LL_CU_LIMIT_PRINTF_FIFO_SIZE, 0);
+	cuda->cuCtxSetLimit(LL_CU_LIMIT_MALLOC_HEAP_SIZE, 0);
+}
+
+static int make_records(struct cuda_payload *payload, struct ll_err *err)
+{
+	const struct ll_cuda *cuda = payload->cuda;
+	size_t bytes = LL_RECORD_SLOTS * sizeof *payload->records;
+	ll_cu_result status = cuda->cuMemHostAlloc((void **)&payload->records, bytes,
+						   LL_CU_MEMHOSTALLOC_PORTABLE | LL_CU_MEMHOSTALLOC_DEVICEMAP);
+	if (status == LL_CUDA_SUCCESS)
+		status = cuda->cuMemHostGetDevicePointer(&payload->records_on_card, payload->records, 0);
+	if (status != LL_CUDA_SUCCESS)
+		return ll_cuda_fail(cuda, status, err, "map host memory");
+	for (size_t i = 0; i < LL_RECORD_SLOTS; i++)
+		payload->records[i] = (struct ll_record){0};
+	payload->base.records = payload->records;
+	return 0;
+}
+
+static int load_kernel(const struct ll_cuda *cuda, const unsigned char *ptx, const char *name,
+		       struct ll_cu_module **ret_module, struct ll_cu_function **ret_function, struct ll_err *err)
+{
+	ll_cu_result status = cuda->cuModuleLoadData(ret_module, ptx);
+	if (status == LL_CUDA_SUCCESS)
+		status = cuda->cuModuleGetFunction(ret_function, *ret_module, name);
+	if (status != LL_CUDA_SUCCESS)
+		return ll_cuda_fail(cuda, status, err, "load kernel %s", name);
+	return 0;
+}
+
+static uint64_t used_bytes(const struct ll_card *card)
+{
+	struct ll_memory memory;
+	return ll_read_memory(card, &memory, NULL) == 0 ? memory.used_bytes : 0;
+}
+
+/* The moment of most memory is just after creation, before the stack limit is lowered. */
+static int check_memory(const struct ll_card *card, uint64_t before_bytes, uint64_t max_bytes, struct ll_err *err)
+{
+	uint64_t now_bytes = used_bytes(card);
+	if (max_bytes == 0 || now_bytes <= before_bytes || now_bytes - before_bytes <= max_bytes)
+		return 0;
+	ll_err_set(err, -EDQUOT,
+		   "card %s: a CUDA context takes %" PRIu64 " MiB while it is made, over --max-memory %" PRIu64 " MiB",
+		   card->label, (now_bytes - before_bytes) >> 20, max_bytes >> 20);
+	return ll_err_hint(err, "raise --max-memory, or use --payload vulkan, which takes far less");
+}
+
+static int build(struct cuda_payload *payload, const struct ll_card *card, const struct ll_payload_config *config,
+		 struct ll_err *err)
+{
+	ll_cu_device device;
+	int rc = ll_card_cuda_device(card, &payload->cuda, &device, err);
+	if (rc < 0)
+		return rc;
+	const struct ll_cuda *cuda = payload->cuda;
+	uint64_t before_bytes = used_bytes(card);
+	ll_cu_result status =
+	    cuda->cuCtxCreate(&payload->context, LL_CU_CTX_SCHED_BLOCKING_SYNC | LL_CU_CTX_MAP_HOST, device);
+	if (status != LL_CUDA_SUCCESS)
+		return ll_cuda_fail(cuda, status, err, "card %s: make a CUDA context", card->label);
+	rc = check_memory(card, before_bytes, config->max_memory_bytes, err);
+	if (rc < 0)
+		return rc;
+	shrink_context(cuda);
+	int sm_count = 0;
+	if (cuda->cuDeviceGetAttribute(&sm_count, LL_CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device) ==
+	    LL_CUDA_SUCCESS)
+		payload->base.sm_count = (uint32_t)sm_count;
+	rc = make_records(payload, err);
+	if (rc == 0)
+		rc = load_kernel(cuda, ll_spin_ptx, "spin_ns", &payload->spin_module, &payload->spin, err);
+	if (rc == 0 && config->needs_fma)
+		rc = load_kernel(cuda, ll_fma_ptx, "spin_ns_fma", &payload->fma_module, &payload->fma, err);
+	if (rc < 0)
+		return rc;
+	status = cuda->cuStreamCreate(&payload->stream, LL_CU_STREAM_NON_BLOCKING);
+	return status == LL_CUDA_SUCCESS ? 0 : ll_cuda_fail(cuda, status, err, "card %s: make a stream", card->label);
+}
+
+static void cuda_close(struct ll_payload *base)
+{
+	struct cuda_payload *payload = (struct cuda_payload *)base;
+	if (!payload)
+		return;
+	/* Destroying the context waits for the queued kernels, which are timed, and frees all that hangs on it. */
+	if (payload->context)
+		payload->cuda->cuCtxDestroy(payload->context);
+	free(payload);
+}
+
+static int cuda_open(const struct ll_card *card, const struct ll_payload_config *config,
+		     struct ll_payload **ret_payload, struct ll_err *err)
+{
+	struct cuda_payload *payload = calloc(1, sizeof *payload);
+	if (!payload)
+		return ll_err_set(err, -ENOMEM, "open payload cuda: out of host memory");
+	payload->base.ops = &ll_payload_cuda;
+	payload->base.has_card_clock = true;
+	int rc = build(payload, card, config, err);
+	if (rc < 0) {
+		cuda_close(&payload->base);
+		return rc;
+	}
+	*ret_payload = &payload->base;
+	return 0;
+}
+
+static int cuda_launch(struct ll_payload *base, const struct ll_launch *launch, struct ll_err *err)
+{
+	struct cuda_payload *payload = (struct cuda_payload *)base;
+	ll_cu_deviceptr record =
+	    payload->records_on_card + launch->sequence % LL_RECORD_SLOTS * sizeof(struct ll_record);
+	uint64_t length_ns = launch->length_ns, late_after_ns = launch->late_after_ns,
+		 gap_limit_ns = launch->gap_limit_ns;
+	uint64_t epoch_and_sequence = (uint64_t)launch->epoch << 32 | launch->sequence;
+	void *params[] = {&length_ns, &record, &late_after_ns, &gap_limit_ns, &epoch_and_sequence};
+	struct ll_cu_function *kernel = launch->kernel == LL_KERNEL_FMA ? payload->fma : payload->spin;
+	ll_cu_result status = payload->cuda->cuLaunchKernel(kernel, launch->blocks, 1, 1, launch->threads, 1, 1, 0,
+							    payload->stream, params, NULL);
+	if (status == LL_CUDA_SUCCESS)
+		return 0;
+	ll_cuda_fail(payload->cuda, status, err, "launch a kernel");
+	return -EIO;
+}
+
+static int cuda_check(struct ll_payload *base, struct ll_err *err)
+{
+	struct cuda_payload *payload = (struct cuda_payload *)base;
+	ll_cu_result status = payload->cuda->cuStreamQuery(payload->stream);
+	if (status == LL_CUDA_SUCCESS || status == LL_CUDA_ERROR_NOT_READY)
+		return 0;
+	ll_cuda_fail(payload->cuda, status, err, "ask the stream");
+	return -EIO;
+}
+
+const struct ll_payload_ops ll_payload_cuda = {
+    .name = "cuda",
+    .open = cuda_open,
+    .launch = cuda_launch,
+    .check = cuda_check,
+    .close = cuda_close,
+};

@@ -1,0 +1,319 @@
+#include "hold/sense.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+/* Each call for samples costs 1.5 ms (doc/facts.md), so one is made per window, and fewer when stopped for long. */
+#define UTIL_EVERY_NS (200 * LL_NS_PER_MS)
+#define UTIL_EVERY_STOPPED_NS (600 * LL_NS_PER_MS)
+#define STOPPED_LONG_NS (3000 * LL_NS_PER_MS)
+#define PROCESS_EVERY_NS (100 * LL_NS_PER_MS)
+#define PROCESS_EVERY_STOPPED_NS (500 * LL_NS_PER_MS)
+#define POWER_EVERY_NS (200 * LL_NS_PER_MS)
+#define SLOW_EVERY_NS (1000 * LL_NS_PER_MS) /* temperature, slowdown, energy, Xid */
+#define GPM_WINDOW_NS (200 * LL_NS_PER_MS)
+#define CONTEXT_SETTLE_NS (600 * LL_NS_PER_MS) /* NVML shows a new context's memory and process within this */
+
+static bool uses_gpm(enum ll_metric metric)
+{
+	return metric == LL_METRIC_SM || metric == LL_METRIC_OCCUPANCY;
+}
+
+int ll_sense_init(struct ll_sense *sense, const struct ll_sense_config *config, struct ll_err *err)
+{
+	memset(sense, 0, sizeof *sense);
+	sense->config = *config;
+	uint64_t now_ns = ll_now_ns();
+	ll_foreign_init(&sense->foreign, NULL, now_ns);
+	ll_process_watch_init(&sense->watch, (uint32_t)getpid(), 0);
+	ll_util_reader_init(&sense->reader, config->card);
+	sense->values = (struct ll_sense_values){
+	    .util = NAN,
+	    .own_util = NAN,
+	    .foreign_util = NAN,
+	    .sm = NAN,
+	    .occupancy = NAN,
+	    .power_watts = NAN,
+	    .temperature_c = NAN,
+	    .slowdown_c = NAN,
+	    .energy_joules = NAN,
+	};
+	if (uses_gpm(config->metric)) {
+		int rc = ll_gpm_open(config->card, &sense->gpm, err);
+		if (rc < 0)
+			return rc;
+		sense->gpm_start_ns = now_ns;
+	}
+	/* Faults also show as a lost context; a card or container without events is no reason not to hold. */
+	if (ll_xid_open(ll_card_whole(config->card), &sense->xid, NULL) < 0)
+		sense->xid = NULL;
+	return 0;
+}
+
+void ll_sense_fini(struct ll_sense *sense)
+{
+	ll_gpm_close(sense->gpm);
+	ll_xid_close(sense->xid);
+	ll_process_list_fini(&sense->processes);
+	sense->gpm = NULL;
+	sense->xid = NULL;
+}
+
+static bool is_due(uint64_t *due_ns, uint64_t now_ns, uint64_t every_ns)
+{
+	if (now_ns < *due_ns)
+		return false;
+	*due_ns = now_ns + every_ns;
+	return true;
+}
+
+static void see_foreign(struct ll_sense *sense, uint64_t when_ns, enum ll_hold_sensor sensor)
+{
+	if (when_ns <= sense->foreign_seen_ns)
+		return;
+	sense->foreign_seen_ns = when_ns;
+	sense->foreign_sensor = sensor;
+}
+
+/* Keeps the account of which readings work. -ENOSYS is no failure: there is nothing to wait for. */
+static bool note_reading(struct ll_sense *sense, int rc, const struct ll_err *err, uint64_t now_ns)
+{
+	if (rc == -ENODEV) {
+		if (sense->gone_since_ns == 0)
+			sense->gone_since_ns = now_ns;
+	} else {
+		sense->gone_since_ns = 0;
+	}
+	if (rc == 0)
+		return true;
+	if (rc != -ENOSYS && rc != -EAGAIN)
+		sense->last_err = *err;
+	return false;
+}
+
+static void add_sample(struct ll_sense *sense, const struct ll_drive_sample *sample)
+{
+	if (sense->sample_count < LL_SENSE_SAMPLES)
+		sense->samples[sense->sample_count++] = *sample;
+}
+
+static void take_intervals(struct ll_sense *sense, struct ll_pacer *pacer, const struct ll_pacer_report *report)
+{
+	struct ll_interval batch[64];
+	size_t n;
+	while ((n = ll_pacer_take_intervals(pacer, batch, 64)) > 0) {
+		for (size_t i = 0; i < n; i++)
+			ll_foreign_add_own(&sense->foreign, batch[i].start_ns, batch[i].end_ns);
+	}
+	/* With kernels on their way, own work is told only up to the last one that has come back. */
+	ll_foreign_own_known_until(&sense->foreign, report->outstanding ? report->last_end_ns : report->taken_ns);
+}
+
+static void merge_pacer(struct ll_sense *sense, const struct ll_pacer_report *report)
+{
+	if (report->foreign_seen_ns <= sense->pacer_seen_ns)
+		return;
+	sense->pacer_seen_ns = report->foreign_seen_ns;
+	see_foreign(sense, report->foreign_seen_ns, report->foreign_sensor);
+}
+
+static void judge_window(struct ll_sense *sense, const struct ll_util_sample *sample, uint64_t wall_minus_now_ns,
+			 uint64_t held_since_ns)
+{
+	uint64_t end_ns = sample->end_wall_ns - wall_minus_now_ns;
+	uint64_t start_ns = end_ns - sample->window_ns;
+	sense->known_until_ns = end_ns;
+	struct ll_foreign_verdict verdict;
+	ll_foreign_judge(&sense->foreign, start_ns, end_ns, (unsigned)lround(sample->percent), &verdict);
+	sense->values.util = sample->percent / 100;
+	sense->values.own_util = verdict.own_ratio;
+	sense->values.foreign_util = verdict.foreign_ratio;
+	if (verdict.state == LL_FOREIGN_SEEN)
+		see_foreign(sense, end_ns, LL_SENSOR_UTIL);
+	if (sense->config.metric != LL_METRIC_UTIL)
+		return;
+	struct ll_drive_sample out = {
+	    .start_ns = start_ns,
+	    .end_ns = end_ns,
+	    .level = sample->percent / 100,
+	    .own_ratio = verdict.own_ratio,
+	    .is_disturbed = verdict.state != LL_FOREIGN_QUIET || held_since_ns == 0 || start_ns < held_since_ns,
+	};
+	add_sample(sense, &out);
+}
+
+static void read_util(struct ll_sense *sense, uint64_t now_ns, uint64_t held_since_ns)
+{
+	struct ll_util_sample samples[LL_SENSE_SAMPLES];
+	size_t count = 0;
+	struct ll_err err = {0};
+	int rc = ll_util_reader_next(&sense->reader, samples, LL_SENSE_SAMPLES, &count, &err);
+	if (!note_reading(sense, rc, &err, now_ns)) {
+		if (rc != -ENOSYS && sense->failing_since_ns == 0)
+			sense->failing_since_ns = now_ns;
+		return;
+	}
+	sense->failing_since_ns = 0;
+	sense->readings_seen_ns = now_ns;
+	uint64_t wall_minus_now_ns = ll_wall_ns() - ll_now_ns();
+	for (size_t i = 0; i < count; i++)
+		judge_window(sense, &samples[i], wall_minus_now_ns, held_since_ns);
+}
+
+static void read_gpm(struct ll_sense *sense, uint64_t now_ns, uint64_t held_since_ns)
+{
+	struct ll_gpm_reading reading;
+	struct ll_err err = {0};
+	if (!sense->gpm || now_ns - sense->gpm_start_ns < GPM_WINDOW_NS)
+		return;
+	sense->gpm_start_ns = now_ns;
+	if (!note_reading(sense, ll_gpm_read(sense->gpm, &reading, &err), &err, now_ns))
+		return;
+	sense->gpm_start_ns = reading.end_ns;
+	sense->values.sm = reading.percent[LL_GPM_SM] / 100;
+	sense->values.occupancy = reading.percent[LL_GPM_OCCUPANCY] / 100;
+	if (sense->config.card->is_mig) { /* NVML has no utilisation for a slice */
+		sense->readings_seen_ns = now_ns;
+		sense->values.util = reading.percent[LL_GPM_GRAPHICS] / 100;
+	}
+	uint64_t start_ns = reading.end_ns - reading.window_ns;
+	struct ll_drive_sample out = {
+	    .start_ns = start_ns,
+	    .end_ns = reading.end_ns,
+	    .level = sense->config.metric == LL_METRIC_SM ? sense->values.sm : sense->values.occupancy,
+	    .own_ratio = ll_foreign_own_ratio(&sense->foreign, start_ns, reading.end_ns),
+	    .is_disturbed = held_since_ns == 0 || start_ns < held_since_ns,
+	};
+	add_sample(sense, &out);
+}
+
+static void read_processes(struct ll_sense *sense, uint64_t now_ns)
+{
+	struct ll_arrival arrival = {0};
+	struct ll_err err = {0};
+	bool is_ours = now_ns < sense->process_change_ns;
+	struct ll_memory memory;
+	if (note_reading(sense, ll_read_memory(sense->config.card, &memory, &err), &err, now_ns)) {
+		sense->values.used_memory_bytes = memory.used_bytes;
+		if (ll_process_watch_memory(&sense->watch, memory.used_bytes, sense->values.own_memory_bytes, !is_ours,
+					    &arrival) &&
+		    sense->config.watches_arrivals)
+			see_foreign(sense, now_ns, LL_SENSOR_MEMORY);
+	}
+	if (!note_reading(sense, ll_read_processes(sense->config.card, LL_PROCESS_ALL, &sense->processes, &err), &err,
+			  now_ns))
+		return;
+	struct ll_card_process list[LL_PROCESS_WATCH_MAX];
+	size_t n = 0;
+	for (size_t i = 0; i < sense->processes.count && n < LL_PROCESS_WATCH_MAX; i++) {
+		uint64_t bytes = sense->processes.items[i].memory_bytes;
+		list[n++] = (struct ll_card_process){.pid = (uint32_t)sense->processes.items[i].pid,
+						     .memory_bytes = bytes == LL_MEMORY_UNKNOWN ? 0 : bytes};
+	}
+	if (is_ours) /* an MPS server that our own context started is no stranger */
+		ll_process_watch_reset(&sense->watch);
+	if (ll_process_watch_list(&sense->watch, list, n, false, &arrival) && sense->config.watches_arrivals)
+		see_foreign(sense, now_ns, LL_SENSOR_PROCESS);
+}
+
+static void read_power(struct ll_sense *sense, uint64_t now_ns, uint64_t held_since_ns)
+{
+	struct ll_power power;
+	struct ll_err err = {0};
+	if (!note_reading(sense, ll_read_power(sense->config.card, &power, &err), &err, now_ns)) {
+		sense->values.power_watts = NAN;
+		return;
+	}
+	sense->values.power_watts = power.average_watts;
+	if (sense->config.metric != LL_METRIC_POWER)
+		return;
+	struct ll_drive_sample out = {
+	    .start_ns = now_ns - POWER_EVERY_NS,
+	    .end_ns = now_ns,
+	    .level = power.average_watts,
+	    .own_ratio = NAN,
+	    .is_disturbed = held_since_ns == 0,
+	};
+	add_sample(sense, &out);
+}
+
+static void read_health(struct ll_sense *sense, uint64_t now_ns)
+{
+	const struct ll_card *whole = ll_card_whole(sense->config.card);
+	struct ll_err err = {0};
+	struct ll_temperature temperature;
+	sense->values.temperature_c = NAN;
+	if (note_reading(sense, ll_read_temperature(whole, &temperature, &err), &err, now_ns)) {
+		sense->values.temperature_c = temperature.celsius;
+		sense->values.slowdown_c = temperature.slowdown_celsius;
+	}
+	unsigned slowdown = 0;
+	if (note_reading(sense, ll_read_slowdown(whole, &slowdown, &err), &err, now_ns))
+		ll_slowdown_text(slowdown & LL_SLOWDOWN_HARM, sense->values.slowdown_text,
+				 sizeof sense->values.slowdown_text);
+	sense->values.is_slowdown = (slowdown & LL_SLOWDOWN_HARM) != 0;
+	uint64_t energy_mj = 0;
+	if (note_reading(sense, ll_read_energy(whole, &energy_mj, &err), &err, now_ns))
+		sense->values.energy_joules = (double)energy_mj / 1000;
+	uint64_t xid = 0;
+	if (sense->xid && ll_xid_poll(sense->xid, &xid, &err) == 1)
+		sense->fault_xid = xid;
+}
+
+/* What the card gained between just before our context and now that it has settled. */
+static void measure_own_memory(struct ll_sense *sense, uint64_t now_ns)
+{
+	if (sense->memory_settle_ns == 0 || now_ns < sense->memory_settle_ns)
+		return;
+	struct ll_memory memory;
+	if (ll_read_memory(sense->config.card, &memory, NULL) == 0 && memory.used_bytes > sense->memory_before_bytes)
+		sense->values.own_memory_bytes = memory.used_bytes - sense->memory_before_bytes;
+	sense->memory_settle_ns = 0;
+	ll_process_watch_reset(&sense->watch);
+}
+
+void ll_sense_context_changes(struct ll_sense *sense, bool will_open)
+{
+	uint64_t now_ns = ll_now_ns();
+	sense->process_change_ns = UINT64_MAX;
+	sense->change_begin_ns = now_ns;
+	struct ll_memory memory;
+	if (will_open && ll_read_memory(sense->config.card, &memory, NULL) == 0)
+		sense->memory_before_bytes = memory.used_bytes;
+}
+
+void ll_sense_context_changed(struct ll_sense *sense, bool is_open)
+{
+	uint64_t now_ns = ll_now_ns();
+	sense->process_change_ns = now_ns + CONTEXT_SETTLE_NS;
+	ll_foreign_add_unknown(&sense->foreign, sense->change_begin_ns, now_ns);
+	sense->memory_settle_ns = is_open ? now_ns + CONTEXT_SETTLE_NS / 2 : 0;
+	if (!is_open)
+		sense->values.own_memory_bytes = 0;
+}
+
+void ll_sense_tick(struct ll_sense *sense, struct ll_pacer *pacer, const struct ll_pacer_report *report,
+		   uint64_t held_since_ns)
+{
+	uint64_t now_ns = ll_now_ns();
+	sense->sample_count = 0;
+	take_intervals(sense, pacer, report);
+	merge_pacer(sense, report);
+	if (held_since_ns || !sense->stopped_since_ns)
+		sense->stopped_since_ns = now_ns;
+	bool is_stopped_long = now_ns - sense->stopped_since_ns > STOPPED_LONG_NS;
+	if (is_due(&sense->util_due_ns, now_ns, is_stopped_long ? UTIL_EVERY_STOPPED_NS : UTIL_EVERY_NS))
+		read_util(sense, now_ns, held_since_ns);
+	read_gpm(sense, now_ns, held_since_ns);
+	measure_own_memory(sense, now_ns);
+	if (is_due(&sense->process_due_ns, now_ns, held_since_ns ? PROCESS_EVERY_NS : PROCESS_EVERY_STOPPED_NS))
+		read_processes(sense, now_ns);
+	if (is_due(&sense->power_due_ns, now_ns, POWER_EVERY_NS))
+		read_power(sense, now_ns, held_since_ns);
+	if (is_due(&sense->slow_due_ns, now_ns, SLOW_EVERY_NS))
+		read_health(sense, now_ns);
+}

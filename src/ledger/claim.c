@@ -1,0 +1,293 @@
+#include "ledger/claim.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/scope.h"
+#include "ledger/handle.h"
+#include "ledger/lock.h"
+#include "ledger/process.h"
+#include "ledger/slot.h"
+
+enum { DEFAULT_WEIGHT_PERMILLE = 1000, RETAKE_WAIT_MS = 20 };
+
+struct ll_claim {
+	struct ll_ledger *ledger;
+	struct ll_ledger_slot *slot; /* NULL in a forked child: the claim is the parent's */
+	unsigned index;
+	uint64_t token;
+	bool is_hold;
+	struct ll_own_fd
+	    own; /* a description of its own, which holds the lock of the slot, and a hold's the card's hold lock */
+	pthread_mutex_t text_mutex;
+	struct ll_fork_item fork;
+};
+
+/* A fork in between would give the child a descriptor that nobody there closes. */
+static int open_own_fd(struct ll_claim *claim)
+{
+	ll_fork_block();
+	int rc = ll_own_fd_open(claim->ledger, &claim->own);
+	ll_fork_unblock();
+	return rc;
+}
+
+static void forget_in_child(struct ll_fork_item *item)
+{
+	struct ll_claim *claim = (struct ll_claim *)((char *)item - offsetof(struct ll_claim, fork));
+	ll_own_fd_close(claim->ledger, &claim->own);
+	claim->slot = NULL;
+}
+
+static int refuse_hold(const struct ll_ledger *ledger, const char *card, struct ll_err *err)
+{
+	int pid = ledger->file->hold_pid;
+	if (pid > 0)
+		ll_err_set(err, -EBUSY, "card %s: pid %d already holds it", card, pid);
+	else
+		ll_err_set(err, -EBUSY, "card %s: another process already holds it", card);
+	ll_err_hint(err, "end that one, or choose another card with -i; `loadline status` shows them");
+	return -EBUSY;
+}
+
+static int lock_hold(struct ll_claim *claim, const char *card, struct ll_err *err)
+{
+	if (!claim->is_hold)
+		return 0;
+	int rc = ll_lock_try(claim->own.fd, LL_LOCK_HOLD);
+	if (rc == -EAGAIN)
+		return refuse_hold(claim->ledger, card, err);
+	if (rc)
+		return ll_err_set(err, rc, "ledger %s: lock: %s", ll_ledger_path(claim->ledger), strerror(-rc));
+	claim->ledger->file->hold_pid = getpid();
+	return 0;
+}
+
+/* Whoever has a slot's lock has the slot; what a dead owner left there is cleaned away. */
+static bool lock_slot(struct ll_claim *claim, unsigned index, bool is_used_taken)
+{
+	struct ll_ledger_file *file = claim->ledger->file;
+	if (ll_slot_is_used(file, index) && !is_used_taken)
+		return false;
+	if (ll_lock_try(claim->own.fd, LL_LOCK_SLOTS + (off_t)index))
+		return false;
+	if (ll_slot_is_used(file, index))
+		ll_slot_clean(file, index);
+	claim->index = index;
+	claim->slot = &file->slots[index];
+	return true;
+}
+
+/* Slots in use come second: a sweeper may have one of them locked for a moment. */
+static int find_slot(struct ll_claim *claim, const char *card, struct ll_err *err)
+{
+	ll_ledger_sweep(claim->ledger);
+	for (int pass = 0; pass < 2; pass++) {
+		for (unsigned i = 0; i < LL_LEDGER_CLAIMS; i++) {
+			if (lock_slot(claim, i, pass > 0))
+				return 0;
+		}
+	}
+	ll_err_set(err, -ENOSPC, "card %s: the ledger is full: %d programs have claims on this card", card,
+		   LL_LEDGER_CLAIMS);
+	ll_err_hint(err, "`loadline status` shows them");
+	return -ENOSPC;
+}
+
+static void write_slot(struct ll_claim *claim, const struct ll_claim_wish *wish)
+{
+	struct ll_ledger_slot *slot = claim->slot;
+	struct ll_process_id self = ll_process_self();
+	ll_slot_mark_used(claim->ledger->file, claim->index);
+	slot->pid = self.pid;
+	slot->start_ticks = self.start_ticks;
+	slot->namespaces = self.namespaces;
+	slot->priority = wish->priority;
+	slot->taken_ns = ll_now_ns();
+	slot->heartbeat_ns = ll_now_ns();
+	slot->state = LL_CLAIM_STARTING;
+	slot->memory_limit_bytes = wish->memory_limit_bytes;
+	slot->compute_cap_permille = wish->compute_cap_permille;
+	slot->weight_permille = wish->weight_permille ? wish->weight_permille : DEFAULT_WEIGHT_PERMILLE;
+	LL_SLOT_PUT(slot, tenant, wish->tenant);
+	LL_SLOT_PUT(slot, payload, wish->payload);
+	claim->token = atomic_fetch_add(&claim->ledger->file->next_token, 1) + 1;
+	atomic_store(&slot->token, claim->token);
+}
+
+static int take(struct ll_claim *claim, const struct ll_claim_wish *wish, const char *card, struct ll_err *err)
+{
+	int rc = open_own_fd(claim);
+	if (rc)
+		return ll_err_set(err, rc, "ledger %s: %s", ll_ledger_path(claim->ledger), strerror(-rc));
+	rc = lock_hold(claim, card, err);
+	if (!rc)
+		rc = find_slot(claim, card, err);
+	if (!rc)
+		write_slot(claim, wish);
+	return rc;
+}
+
+static void free_claim(struct ll_claim *claim)
+{
+	ll_own_fd_close(claim->ledger, &claim->own);
+	pthread_mutex_destroy(&claim->text_mutex);
+	free(claim);
+}
+
+int ll_claim_take(struct ll_ledger *ledger, const struct ll_claim_wish *wish, const char *card,
+		  struct ll_claim **ret_claim, struct ll_err *err)
+{
+	struct ll_claim *claim = calloc(1, sizeof *claim);
+	if (!claim)
+		return ll_err_set(err, -ENOMEM, "claim: %s", strerror(ENOMEM));
+	claim->ledger = ledger;
+	claim->own = LL_OWN_FD_NONE;
+	claim->is_hold = wish->priority == LL_PRIORITY_HOLD;
+	claim->fork.in_child = forget_in_child;
+	pthread_mutex_init(&claim->text_mutex, NULL);
+	ll_fork_add(&claim->fork);
+	int rc = take(claim, wish, card, err);
+	if (rc) {
+		ll_fork_remove(&claim->fork);
+		free_claim(claim);
+		return rc;
+	}
+	*ret_claim = claim;
+	return 0;
+}
+
+static bool is_ours(const struct ll_claim *claim)
+{
+	return claim->slot && claim->slot->token == claim->token;
+}
+
+void ll_claim_release(struct ll_claim *claim)
+{
+	if (!claim)
+		return;
+	ll_fork_remove(&claim->fork);
+	if (is_ours(claim)) {
+		if (claim->is_hold)
+			claim->ledger->file->hold_pid = 0;
+		ll_slot_clean(claim->ledger->file, claim->index);
+	}
+	free_claim(claim);
+}
+
+unsigned ll_claim_index(const struct ll_claim *claim)
+{
+	return claim->index;
+}
+
+void ll_claim_set_state(struct ll_claim *claim, enum ll_claim_state state)
+{
+	if (claim->slot)
+		atomic_store_explicit(&claim->slot->state, state, memory_order_release);
+}
+
+static void set_target(struct ll_claim *claim, const char *metric, unsigned permille, unsigned watts)
+{
+	if (!claim->slot)
+		return;
+	LL_SCOPE_LOCK(&claim->text_mutex);
+	atomic_store_explicit(&claim->slot->target_permille, permille, memory_order_relaxed);
+	atomic_store_explicit(&claim->slot->target_watts, watts, memory_order_relaxed);
+	LL_SLOT_PUT(claim->slot, metric, metric);
+}
+
+void ll_claim_set_target(struct ll_claim *claim, const char *metric, unsigned permille)
+{
+	set_target(claim, metric, permille, 0);
+}
+
+void ll_claim_set_target_watts(struct ll_claim *claim, const char *metric, unsigned watts)
+{
+	set_target(claim, metric, 0, watts);
+}
+
+void ll_claim_set_memory(struct ll_claim *claim, uint64_t used_bytes)
+{
+	if (claim->slot)
+		atomic_store_explicit(&claim->slot->memory_used_bytes, used_bytes, memory_order_relaxed);
+}
+
+void ll_claim_set_payload(struct ll_claim *claim, const char *name)
+{
+	if (!claim->slot)
+		return;
+	LL_SCOPE_LOCK(&claim->text_mutex);
+	LL_SLOT_PUT(claim->slot, payload, name);
+}
+
+void ll_claim_set_note(struct ll_claim *claim, const char *note)
+{
+	if (!claim->slot)
+		return;
+	LL_SCOPE_LOCK(&claim->text_mutex);
+	LL_SLOT_PUT(claim->slot, note, note);
+}
+
+void ll_claim_add_gpu_time(struct ll_claim *claim, uint64_t ns)
+{
+	if (claim->slot)
+		atomic_fetch_add_explicit(&claim->slot->gpu_time_ns, ns, memory_order_relaxed);
+}
+
+void ll_claim_add_synthetic(struct ll_claim *claim, uint64_t busy_ns, uint64_t energy_mj)
+{
+	if (!claim->slot)
+		return;
+	atomic_fetch_add_explicit(&claim->slot->synthetic_busy_ns, busy_ns, memory_order_relaxed);
+	atomic_fetch_add_explicit(&claim->slot->energy_mj, energy_mj, memory_order_relaxed);
+}
+
+void ll_claim_add_yield(struct ll_claim *claim)
+{
+	if (claim->slot)
+		atomic_fetch_add_explicit(&claim->slot->yields, 1, memory_order_relaxed);
+}
+
+void ll_claim_set_active(struct ll_claim *claim)
+{
+	if (claim->slot)
+		atomic_store_explicit(&claim->slot->activity_ns, LL_ACTIVITY_NOW, memory_order_release);
+}
+
+void ll_claim_set_idle(struct ll_claim *claim, uint64_t now_ns)
+{
+	if (claim->slot)
+		atomic_store_explicit(&claim->slot->activity_ns, now_ns, memory_order_release);
+}
+
+/* The program has closed our descriptor, which freed the locks. The number may be somebody else's by now: not closed.
+ */
+static int retake_locks(struct ll_claim *claim)
+{
+	int rc = open_own_fd(claim);
+	if (rc)
+		return rc;
+	rc = ll_lock_wait(claim->own.fd, LL_LOCK_SLOTS + (off_t)claim->index, RETAKE_WAIT_MS);
+	if (!rc && claim->is_hold)
+		rc = ll_lock_try(claim->own.fd, LL_LOCK_HOLD);
+	return rc;
+}
+
+int ll_claim_beat(struct ll_claim *claim, uint64_t now_ns, struct ll_err *err)
+{
+	if (!claim->slot)
+		return ll_err_set(err, -ECHILD, "claim %u: belongs to the parent process", claim->index);
+	if (!ll_own_fd_is_ours(claim->ledger, &claim->own)) {
+		int rc = retake_locks(claim);
+		if (rc)
+			return ll_err_set(err, -ESTALE, "claim %u: its lock was lost: %s", claim->index, strerror(-rc));
+	}
+	if (!is_ours(claim))
+		return ll_err_set(err, -ESTALE, "claim %u: was cleared by another process", claim->index);
+	atomic_store_explicit(&claim->slot->heartbeat_ns, now_ns, memory_order_relaxed);
+	return 0;
+}

@@ -1,0 +1,179 @@
+#include "ledger/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/scope.h"
+#include "ledger/layout.h"
+#include "ledger/lock.h"
+
+enum { MAKE_WAIT_MS = 5000, MAKE_TRIES = 100, NAME_SIZE = 128 };
+
+/* The fields before reserved_fixed, as they are in the file. */
+struct fixed_header {
+	uint64_t magic;
+	uint32_t version, slot_count, slot_bytes, file_bytes;
+	char uuid[96];
+};
+
+_Static_assert(sizeof(struct fixed_header) == 120, "ledger version 1");
+
+static int fail(struct ll_err *err, int code, const char *path, const char *why)
+{
+	return ll_err_set(err, code, "ledger %s: %s", path, why);
+}
+
+static int fail_remove(struct ll_err *err, int code, const char *path, const char *why)
+{
+	fail(err, code, path, why);
+	ll_err_hint(err, "end the loadline programs of this card, then remove the file: it is made anew");
+	return code;
+}
+
+static int check_owner(const struct stat *st, const char *path, struct ll_err *err)
+{
+	if (!S_ISREG(st->st_mode))
+		return fail_remove(err, -EPERM, path, "is not a plain file");
+	if (st->st_uid != geteuid())
+		return fail_remove(err, -EPERM, path, "belongs to another user");
+	if (st->st_mode & (S_IRWXG | S_IRWXO))
+		return fail_remove(err, -EPERM, path, "is open to other users");
+	return 0;
+}
+
+static int check_header(const struct fixed_header *header, const struct stat *st, const char *path, const char *uuid,
+			struct ll_err *err)
+{
+	if (header->magic != LL_LEDGER_MAGIC)
+		return fail_remove(err, -EBADMSG, path, "is not a ledger, or corrupt");
+	if (header->version != LL_LEDGER_VERSION) {
+		ll_err_set(err, -EPROTO, "ledger %s: is of version %u, this program knows version %d", path,
+			   header->version, LL_LEDGER_VERSION);
+		ll_err_hint(err, "end the loadline programs of the other version, then remove the file");
+		return -EPROTO;
+	}
+	if (st->st_size < LL_LEDGER_FILE_BYTES)
+		return fail_remove(err, -EBADMSG, path, "is truncated");
+	if (st->st_size != LL_LEDGER_FILE_BYTES || header->slot_count != LL_LEDGER_CLAIMS ||
+	    header->slot_bytes != LL_LEDGER_SLOT_BYTES || header->file_bytes != LL_LEDGER_FILE_BYTES)
+		return fail_remove(err, -EBADMSG, path, "is corrupt");
+	if (strncmp(header->uuid, uuid, sizeof header->uuid) != 0)
+		return fail_remove(err, -EBADMSG, path, "is of another card, or corrupt");
+	return 0;
+}
+
+static int check_file(int fd, const char *path, const char *uuid, struct ll_err *err)
+{
+	struct stat st;
+	struct fixed_header header;
+	if (fstat(fd, &st))
+		return fail(err, -errno, path, strerror(errno));
+	int rc = check_owner(&st, path, err);
+	if (rc)
+		return rc;
+	if (pread(fd, &header, sizeof header, 0) != (ssize_t)sizeof header)
+		return fail_remove(err, -EBADMSG, path, "is truncated");
+	return check_header(&header, &st, path, uuid, err);
+}
+
+/* Writes everything; the file has no name that anybody opens, so it need not be atomic. */
+static int fill_file(int fd, const char *path, const char *uuid, struct ll_err *err)
+{
+	struct fixed_header header = {
+	    .magic = LL_LEDGER_MAGIC,
+	    .version = LL_LEDGER_VERSION,
+	    .slot_count = LL_LEDGER_CLAIMS,
+	    .slot_bytes = LL_LEDGER_SLOT_BYTES,
+	    .file_bytes = LL_LEDGER_FILE_BYTES,
+	};
+	memcpy(header.uuid, uuid, strlen(uuid));
+	if (ftruncate(fd, 0) || fchmod(fd, 0600))
+		return fail(err, -errno, path, strerror(errno));
+	/* Real blocks: a full file system is an error here, not a SIGBUS at the first store. */
+	int rc = posix_fallocate(fd, 0, LL_LEDGER_FILE_BYTES);
+	if (rc)
+		return fail(err, -rc, path, strerror(rc));
+	if (pwrite(fd, &header, sizeof header, 0) != (ssize_t)sizeof header)
+		return fail(err, -EIO, path, "cannot be written");
+	return 0;
+}
+
+static bool is_named(int folder_fd, const char *name, int fd)
+{
+	struct stat by_name;
+	struct stat by_fd;
+	return !fstatat(folder_fd, name, &by_name, AT_SYMLINK_NOFOLLOW) && !fstat(fd, &by_fd) &&
+	       by_name.st_ino == by_fd.st_ino && by_name.st_dev == by_fd.st_dev;
+}
+
+/*
+ * The file gets its name when it is complete. There is one temporary name, and who holds the lock on the file of that
+ * name works on it: a maker that is killed leaves a file that the next one uses. -EAGAIN: it was renamed while we
+ * waited.
+ */
+static int make_file(int folder_fd, const char *name, const char *path, const char *uuid, struct ll_err *err)
+{
+	char temp[NAME_SIZE + 8];
+	snprintf(temp, sizeof temp, ".%s.new", name);
+	LL_SCOPE_CLOSE int fd = openat(folder_fd, temp, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return fail(err, -errno, path, strerror(errno));
+	int rc = ll_lock_wait(fd, LL_LOCK_MAKE, MAKE_WAIT_MS);
+	if (rc)
+		return fail(err, rc, path, "another program is making it, and does not get on");
+	if (!is_named(folder_fd, temp, fd))
+		return -EAGAIN;
+	if (!faccessat(folder_fd, name, F_OK, AT_SYMLINK_NOFOLLOW)) {
+		unlinkat(folder_fd, temp, 0);
+		return 0;
+	}
+	rc = fill_file(fd, path, uuid, err);
+	if (!rc && renameat(folder_fd, temp, folder_fd, name))
+		rc = fail(err, -errno, path, strerror(errno));
+	if (rc)
+		unlinkat(folder_fd, temp, 0);
+	return rc;
+}
+
+/* Makes it, or sees that somebody else has. */
+static int ensure_file(int folder_fd, const char *name, const char *path, const char *uuid, struct ll_err *err)
+{
+	for (int i = 0; i < MAKE_TRIES; i++) {
+		int rc = make_file(folder_fd, name, path, uuid, err);
+		if (rc != -EAGAIN)
+			return rc;
+		if (!faccessat(folder_fd, name, F_OK, AT_SYMLINK_NOFOLLOW))
+			return 0;
+	}
+	return fail(err, -EIO, path, "is removed as fast as it is made");
+}
+
+int ll_ledger_file_open(int folder_fd, const char *path, const char *uuid, bool is_created, int *ret_fd,
+			struct ll_err *err)
+{
+	char name[NAME_SIZE];
+	snprintf(name, sizeof name, "%s.ledger", uuid);
+	const int flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC;
+	LL_SCOPE_CLOSE int fd = openat(folder_fd, name, flags);
+	if (fd < 0 && errno == ENOENT && is_created) {
+		int rc = ensure_file(folder_fd, name, path, uuid, err);
+		if (rc)
+			return rc;
+		fd = openat(folder_fd, name, flags);
+	}
+	if (fd < 0 && errno == ELOOP)
+		return fail_remove(err, -EPERM, path, "is a symbolic link");
+	if (fd < 0)
+		return fail(err, -errno, path, strerror(errno));
+	int rc = check_file(fd, path, uuid, err);
+	if (rc)
+		return rc;
+	*ret_fd = fd;
+	fd = -1;
+	return 0;
+}

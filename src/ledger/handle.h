@@ -1,0 +1,54 @@
+/*
+ * handle.h - what a process keeps of a mapped ledger. Private to src/ledger.
+ */
+#ifndef LOADLINE_LEDGER_HANDLE_H
+#define LOADLINE_LEDGER_HANDLE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "ledger/fork.h"
+#include "ledger/layout.h"
+
+/*
+ * A descriptor that we can tell from others. Programs close descriptors that are not theirs, and the number goes
+ * to another file, or to another of our own descriptions of the same file, whose locks are not ours. So each
+ * description is marked: its file offset, which nothing here uses, is set to a number that no other has.
+ */
+struct ll_own_fd {
+	int fd;
+	off_t mark;
+};
+
+#define LL_OWN_FD_NONE                                                                                                 \
+	(struct ll_own_fd)                                                                                             \
+	{                                                                                                              \
+		.fd = -1                                                                                               \
+	}
+
+struct ll_ledger {
+	struct ll_ledger_file *file;
+	struct ll_own_fd scan; /* holds a lock only inside a scan, under mutex, because threads share the description */
+	pthread_mutex_t mutex;
+	uint64_t namespaces; /* this process's, see process.h */
+	dev_t device;
+	ino_t inode;
+	struct ll_fork_item fork;
+	char path[400];
+};
+
+/* Whether it is still open, and still what it was. */
+bool ll_own_fd_is_ours(const struct ll_ledger *ledger, const struct ll_own_fd *own);
+
+/* Closes it if it is still ours, and forgets it. */
+void ll_own_fd_close(const struct ll_ledger *ledger, struct ll_own_fd *own);
+
+/* A new description of this ledger's file. -errno; own untouched then. No fork may come in between, see fork.h. */
+int ll_own_fd_open(const struct ll_ledger *ledger, struct ll_own_fd *own);
+
+/* Marks a description that was just opened. */
+struct ll_own_fd ll_own_fd_mark(int fd);
+
+#endif

@@ -1,0 +1,135 @@
+/*
+ * layout.h - the bytes of a ledger file. Private to src/ledger and, later, to the shim's launch path.
+ *
+ * A file is a header page, a page kept for per-tenant totals, and one 512-byte slot per claim. Every field that
+ * changes is one naturally aligned atomic word, so any process may read at any time and sees each word
+ * whole; nothing in the file is a pointer or depends on the program that wrote it. A change of any offset
+ * or meaning is a new LL_LEDGER_VERSION.
+ *
+ * Who may write a slot: whoever holds its lock (see ledger.h): its owner, or a sweeper that found the lock free. One
+ * exception: where the owner is gone but a stray copy of its description keeps the lock, a sweeper withdraws the token,
+ * by compare-and-swap and nothing else; the slot is cleaned when its lock comes free.
+ *
+ * The life of a slot: the bit in `used` is set first and cleared last, the token is published after everything else
+ * and withdrawn before anything else. So a clear bit means a clean slot, and a slot whose bit is set with token 0
+ * is being taken or given up, or its owner was killed while doing so.
+ */
+#ifndef LOADLINE_LEDGER_LAYOUT_H
+#define LOADLINE_LEDGER_LAYOUT_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	LL_LEDGER_VERSION = 1,
+	LL_LEDGER_CLAIMS = 256,
+	LL_LEDGER_HEADER_BYTES = 4096,
+	LL_LEDGER_TENANTS_BYTES = 4096,
+	LL_LEDGER_SLOT_BYTES = 512,
+	LL_LEDGER_FILE_BYTES =
+	    LL_LEDGER_HEADER_BYTES + LL_LEDGER_TENANTS_BYTES + LL_LEDGER_CLAIMS * LL_LEDGER_SLOT_BYTES,
+};
+
+/* "loadline" as it lies in memory. */
+#define LL_LEDGER_MAGIC UINT64_C(0x656e696c64616f6c)
+
+/* Byte offsets of the locks, beyond the file's end so that they never meet data: one per slot, then the odd ones. */
+enum {
+	LL_LOCK_SLOTS = 1 << 20,
+	LL_LOCK_HOLD = LL_LOCK_SLOTS + LL_LEDGER_CLAIMS, /* the one hold of the card */
+	LL_LOCK_MAKE,                                    /* making the file */
+};
+
+struct ll_ledger_slot {
+	/* identity: written once, before the token is published */
+	_Atomic uint64_t token;       /* 0: nobody's; else unique for ever in this file */
+	_Atomic uint64_t namespaces;  /* of the owner, see process.h; 0: unknown */
+	_Atomic uint64_t start_ticks; /* of the owner, field 22 of its /proc/PID/stat */
+	_Atomic int32_t pid;          /* in those namespaces */
+	_Atomic uint32_t priority;    /* enum ll_priority */
+	_Atomic uint64_t taken_ns;    /* CLOCK_MONOTONIC */
+	_Atomic uint64_t reserved_identity[3];
+
+	/* what the hot paths touch: a cache line of its own */
+	_Atomic uint64_t
+	    activity_ns; /* UINT64_MAX while work is queued or running, else the last moment it was; 0 never */
+	_Atomic uint64_t heartbeat_ns;
+	_Atomic uint32_t gate;
+	_Atomic uint32_t state; /* enum ll_claim_state */
+	_Atomic uint64_t reserved_hot[5];
+
+	/* limits */
+	_Atomic uint64_t memory_limit_bytes; /* 0: none */
+	_Atomic uint64_t memory_used_bytes;
+	_Atomic uint64_t memory_intent_bytes;  /* reserved in the claim, not yet in the tenant's total */
+	_Atomic uint32_t compute_cap_permille; /* 0: none */
+	_Atomic uint32_t weight_permille;      /* 1000 is weight 1 */
+	_Atomic uint32_t tenant_index;         /* row of the tenants' page */
+	_Atomic uint32_t target_permille;      /* a hold's; 0 where it is in watts */
+	_Atomic uint32_t target_watts;
+	_Atomic uint32_t reserved_limit;
+	_Atomic uint64_t reserved_limits[2];
+
+	/* accounts */
+	_Atomic uint64_t gpu_time_ns;
+	_Atomic uint64_t virtual_time_ns;
+	_Atomic uint64_t token_debt_ns;
+	_Atomic uint64_t synthetic_busy_ns;
+	_Atomic uint64_t energy_mj;
+	_Atomic uint64_t yields;
+	_Atomic uint64_t reserved_accounts[2];
+
+	/* texts, NUL-padded, eight bytes a word; text_sequence is odd while one is written */
+	_Atomic uint32_t text_sequence;
+	_Atomic uint32_t reserved_text;
+	_Atomic uint64_t tenant[8];
+	_Atomic uint64_t payload[2];
+	_Atomic uint64_t note[8];
+	_Atomic uint64_t metric[2];
+	_Atomic uint64_t reserved_texts[11];
+};
+
+_Static_assert(offsetof(struct ll_ledger_slot, activity_ns) == 64, "the hot line begins on a cache line");
+_Static_assert(offsetof(struct ll_ledger_slot, state) == 84, "ledger version 1");
+_Static_assert(offsetof(struct ll_ledger_slot, memory_limit_bytes) == 128, "ledger version 1");
+_Static_assert(offsetof(struct ll_ledger_slot, compute_cap_permille) == 152, "ledger version 1");
+_Static_assert(offsetof(struct ll_ledger_slot, target_permille) == 164, "ledger version 1");
+_Static_assert(offsetof(struct ll_ledger_slot, gpu_time_ns) == 192, "ledger version 1");
+_Static_assert(offsetof(struct ll_ledger_slot, synthetic_busy_ns) == 216, "ledger version 1");
+_Static_assert(offsetof(struct ll_ledger_slot, text_sequence) == 256, "ledger version 1");
+_Static_assert(offsetof(struct ll_ledger_slot, tenant) == 264, "ledger version 1");
+_Static_assert(offsetof(struct ll_ledger_slot, payload) == 328, "ledger version 1");
+_Static_assert(offsetof(struct ll_ledger_slot, metric) == 408, "ledger version 1");
+_Static_assert(sizeof(struct ll_ledger_slot) == LL_LEDGER_SLOT_BYTES, "ledger version 1");
+
+struct ll_ledger_file {
+	uint64_t magic; /* this and the next five never change after the file got its name */
+	uint32_t version;
+	uint32_t slot_count;
+	uint32_t slot_bytes;
+	uint32_t file_bytes;
+	char uuid[96];
+	uint64_t reserved_fixed[1];
+
+	_Atomic uint64_t next_token;
+	_Atomic uint64_t used[LL_LEDGER_CLAIMS / 64]; /* bit i: slot i is not clean */
+	_Atomic int32_t hold_pid;                     /* of the process that holds LL_LOCK_HOLD, for the message */
+	char reserved_header[LL_LEDGER_HEADER_BYTES - 172];
+
+	char tenants[LL_LEDGER_TENANTS_BYTES];
+
+	struct ll_ledger_slot slots[LL_LEDGER_CLAIMS];
+};
+
+_Static_assert(offsetof(struct ll_ledger_file, version) == 8, "the same in every version");
+_Static_assert(offsetof(struct ll_ledger_file, uuid) == 24, "ledger version 1");
+_Static_assert(offsetof(struct ll_ledger_file, next_token) == 128, "ledger version 1");
+_Static_assert(offsetof(struct ll_ledger_file, used) == 136, "ledger version 1");
+_Static_assert(offsetof(struct ll_ledger_file, tenants) == LL_LEDGER_HEADER_BYTES, "ledger version 1");
+_Static_assert(offsetof(struct ll_ledger_file, slots) == LL_LEDGER_HEADER_BYTES + LL_LEDGER_TENANTS_BYTES,
+	       "ledger version 1");
+_Static_assert(sizeof(struct ll_ledger_file) == LL_LEDGER_FILE_BYTES, "ledger version 1");
+_Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "words shared by processes need no lock");
+
+#endif

@@ -1,0 +1,202 @@
+#include "ledger/ledger.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/scope.h"
+#include "ledger/file.h"
+#include "ledger/folder.h"
+#include "ledger/handle.h"
+#include "ledger/lock.h"
+#include "ledger/process.h"
+#include "ledger/slot.h"
+
+/* The child's scans need a description of their own, or parent and child would not exclude each other. */
+static void reopen_in_child(struct ll_fork_item *item)
+{
+	struct ll_ledger *ledger = (struct ll_ledger *)((char *)item - offsetof(struct ll_ledger, fork));
+	struct ll_own_fd scan = LL_OWN_FD_NONE;
+	ll_own_fd_open(ledger, &scan);
+	ll_own_fd_close(ledger, &ledger->scan);
+	ledger->scan = scan;
+	pthread_mutex_init(&ledger->mutex, NULL);
+}
+
+static int open_file(const char *folder, const char *uuid, bool is_created, const char *path, int *ret_fd,
+		     struct ll_err *err)
+{
+	LL_SCOPE_CLOSE int folder_fd = -1;
+	if (!is_created && access(folder, F_OK) && errno == ENOENT)
+		return ll_err_set(err, -ENOENT, "ledger %s: %s", path, strerror(ENOENT));
+	int rc = ll_ledger_folder_open(folder, &folder_fd, err);
+	return rc ? rc : ll_ledger_file_open(folder_fd, path, uuid, is_created, ret_fd, err);
+}
+
+static int map_file(struct ll_ledger *ledger, int fd, struct ll_err *err)
+{
+	struct stat st;
+	void *page = mmap(NULL, LL_LEDGER_FILE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (page == MAP_FAILED)
+		return ll_err_set(err, -errno, "ledger %s: map: %s", ledger->path, strerror(errno));
+	ledger->file = page;
+	if (fstat(fd, &st))
+		return ll_err_set(err, -errno, "ledger %s: %s", ledger->path, strerror(errno));
+	ledger->device = st.st_dev;
+	ledger->inode = st.st_ino;
+	int high = fcntl(fd, F_DUPFD_CLOEXEC, LL_LOCK_HIGH_FD);
+	if (high < 0)
+		high = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (high < 0)
+		return ll_err_set(err, -errno, "ledger %s: %s", ledger->path, strerror(errno));
+	ledger->scan = ll_own_fd_mark(high);
+	return 0;
+}
+
+static int init_ledger(struct ll_ledger *ledger, const char *folder, const char *uuid, bool is_created,
+		       struct ll_err *err)
+{
+	LL_SCOPE_CLOSE int fd = -1;
+	int n = snprintf(ledger->path, sizeof ledger->path, "%s/%s.ledger", folder, uuid);
+	if (n < 0 || (size_t)n >= sizeof ledger->path)
+		return ll_err_set(err, -ENAMETOOLONG, "ledger of card %s: path is too long", uuid);
+	int rc = open_file(folder, uuid, is_created, ledger->path, &fd, err);
+	return rc ? rc : map_file(ledger, fd, err);
+}
+
+static void free_ledger(struct ll_ledger *ledger)
+{
+	if (ledger->file)
+		munmap(ledger->file, LL_LEDGER_FILE_BYTES);
+	ll_own_fd_close(ledger, &ledger->scan);
+	pthread_mutex_destroy(&ledger->mutex);
+	free(ledger);
+}
+
+int ll_ledger_open(const char *folder, const char *uuid, bool is_created, struct ll_ledger **ret_ledger,
+		   struct ll_err *err)
+{
+	if (!*uuid || strchr(uuid, '/') || strlen(uuid) >= sizeof((struct ll_ledger_file *)0)->uuid)
+		return ll_err_set(err, -EINVAL, "ledger: '%s' is not a card's UUID", uuid);
+	struct ll_ledger *ledger = calloc(1, sizeof *ledger);
+	if (!ledger)
+		return ll_err_set(err, -ENOMEM, "ledger: %s", strerror(ENOMEM));
+	ledger->scan = LL_OWN_FD_NONE;
+	ledger->fork.in_child = reopen_in_child;
+	ledger->namespaces = ll_process_namespaces();
+	pthread_mutex_init(&ledger->mutex, NULL);
+	int rc = init_ledger(ledger, folder, uuid, is_created, err);
+	if (rc) {
+		free_ledger(ledger);
+		return rc;
+	}
+	ll_fork_add(&ledger->fork);
+	*ret_ledger = ledger;
+	return 0;
+}
+
+void ll_ledger_close(struct ll_ledger *ledger)
+{
+	if (!ledger)
+		return;
+	ll_fork_remove(&ledger->fork);
+	free_ledger(ledger);
+}
+
+const char *ll_ledger_path(const struct ll_ledger *ledger)
+{
+	return ledger->path;
+}
+
+/* The lock is taken, so there is an owner, or a stray child of one: withdraws the claim of an owner that is gone. */
+static bool withdraw_if_gone(struct ll_ledger *ledger, struct ll_ledger_slot *slot)
+{
+	uint64_t token = slot->token;
+	struct ll_process_id owner = {
+	    .pid = slot->pid,
+	    .start_ticks = slot->start_ticks,
+	    .namespaces = slot->namespaces,
+	};
+	/* A claim may come in place of the one just read: the swap fails then, because tokens never repeat. */
+	return token && ll_process_is_gone(&owner, ledger->namespaces) &&
+	       atomic_compare_exchange_strong(&slot->token, &token, 0);
+}
+
+static bool sweep_slot(struct ll_ledger *ledger, unsigned index)
+{
+	if (!ll_slot_is_used(ledger->file, index))
+		return false;
+	off_t byte = LL_LOCK_SLOTS + (off_t)index;
+	if (ll_lock_try(ledger->scan.fd, byte))
+		return withdraw_if_gone(ledger, &ledger->file->slots[index]);
+	/* Its owner may have released it while we came. */
+	bool is_dead = ll_slot_is_used(ledger->file, index);
+	if (is_dead)
+		ll_slot_clean(ledger->file, index);
+	ll_lock_free(ledger->scan.fd, byte);
+	return is_dead;
+}
+
+/* A lock on somebody else's file would make every claim look dead. */
+static bool has_scan_fd(struct ll_ledger *ledger)
+{
+	if (ll_own_fd_is_ours(ledger, &ledger->scan))
+		return true;
+	ll_fork_block();
+	int rc = ll_own_fd_open(ledger, &ledger->scan);
+	ll_fork_unblock();
+	return !rc;
+}
+
+size_t ll_ledger_sweep(struct ll_ledger *ledger)
+{
+	size_t count = 0;
+	LL_SCOPE_LOCK(&ledger->mutex);
+	if (!has_scan_fd(ledger))
+		return 0;
+	for (unsigned i = 0; i < LL_LEDGER_CLAIMS; i++)
+		count += sweep_slot(ledger, i);
+	return count;
+}
+
+size_t ll_ledger_list(struct ll_ledger *ledger, struct ll_claim_info *claims, size_t capacity)
+{
+	size_t count = 0;
+	struct ll_claim_info info;
+	ll_ledger_sweep(ledger);
+	for (unsigned i = 0; i < LL_LEDGER_CLAIMS; i++) {
+		if (!ll_slot_copy(ledger->file, i, ledger->namespaces, &info))
+			continue;
+		if (count < capacity)
+			claims[count] = info;
+		count++;
+	}
+	return count;
+}
+
+static uint64_t slot_activity_ns(const struct ll_ledger_slot *slot)
+{
+	if (!atomic_load_explicit(&slot->token, memory_order_acquire) ||
+	    atomic_load_explicit(&slot->priority, memory_order_relaxed) == LL_PRIORITY_HOLD)
+		return 0;
+	return atomic_load_explicit(&slot->activity_ns, memory_order_acquire);
+}
+
+uint64_t ll_ledger_activity_ns(const struct ll_ledger *ledger)
+{
+	uint64_t newest_ns = 0;
+	for (unsigned w = 0; w < LL_LEDGER_CLAIMS / 64; w++) {
+		uint64_t bits = atomic_load_explicit(&ledger->file->used[w], memory_order_acquire);
+		for (; bits; bits &= bits - 1) {
+			unsigned index = w * 64 + (unsigned)__builtin_ctzll(bits);
+			uint64_t activity_ns = slot_activity_ns(&ledger->file->slots[index]);
+			newest_ns = activity_ns > newest_ns ? activity_ns : newest_ns;
+		}
+	}
+	return newest_ns;
+}

@@ -1,0 +1,89 @@
+/*
+ * ledger.h - the shared page of one card: who claims what, told by everybody to everybody.
+ *
+ * A ledger is a file of fixed size, `UUID.ledger`, mapped by every party on the card. It is made complete before it
+ * gets its name, so whoever finds it finds it whole; it is never removed. Claims are in claim.h, the bytes in layout.h.
+ *
+ * Liveness. The owner of a claim holds an open-file-description lock on the claim's byte, on a description that it
+ * opened itself. The kernel frees it when the owner ends, however it ends, across PID namespaces. A
+ * claim is dead when its lock is free, or when its process (pid and start time) is gone from a scanner in the same PID
+ * namespace: a child that inherited the description by a bare clone() keeps the lock. Whoever lists or sweeps clears
+ * dead claims.
+ *
+ * Functions of one ledger may be called from several threads, but for close.
+ */
+#ifndef LOADLINE_LEDGER_LEDGER_H
+#define LOADLINE_LEDGER_LEDGER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct ll_err;
+struct ll_ledger;
+
+enum ll_priority { LL_PRIORITY_NONE, LL_PRIORITY_HIGH, LL_PRIORITY_NORMAL, LL_PRIORITY_LOW, LL_PRIORITY_HOLD };
+
+enum ll_claim_state {
+	LL_CLAIM_STARTING, /* no context on the card yet */
+	LL_CLAIM_RUNNING,  /* a program: governed; a hold: holding */
+	LL_CLAIM_YIELDED,  /* a hold: silent for real work, its context kept */
+	LL_CLAIM_RELEASED, /* a hold: silent, its memory given back */
+	LL_CLAIM_WAITING,  /* for memory, a turn, or a card that is cooling */
+	LL_CLAIM_ENDING,
+};
+
+#define LL_ACTIVITY_NOW UINT64_MAX
+
+/* A copy of one claim; the words are each whole, though not all of one instant. */
+struct ll_claim_info {
+	unsigned index;   /* "0/17" in status is card 0, index 17 */
+	pid_t pid;        /* in its own PID namespace */
+	bool is_pid_ours; /* that is the caller's namespace too */
+	enum ll_priority priority;
+	enum ll_claim_state state;
+	char tenant[64];
+	char payload[16];
+	char metric[16];                              /* what a hold's target is about: "util", "power", … */
+	char note[64];                                /* one phrase on the state, for people; may be empty */
+	uint64_t taken_ns, heartbeat_ns, activity_ns; /* CLOCK_MONOTONIC */
+	uint64_t memory_limit_bytes, memory_used_bytes;
+	unsigned compute_cap_permille, weight_permille;
+	unsigned target_permille, target_watts; /* a hold's: one of them is 0 */
+	uint64_t gpu_time_ns, synthetic_busy_ns, energy_mj, yields;
+	unsigned gate;
+};
+
+/*
+ * Maps the ledger of this card. With is_created it is made if it is not there (and its folder, see folder.h); without,
+ * -ENOENT then. -EPERM: folder or file is not this user's alone. -EBADMSG: truncated or corrupt. -EPROTO: of another
+ * version. Each text names the file, and the hint says what to do.
+ */
+int ll_ledger_open(const char *folder, const char *uuid, bool is_created, struct ll_ledger **ret_ledger,
+		   struct ll_err *err);
+
+/* Unmaps it. Claims taken through it must have been released. NULL is fine. */
+void ll_ledger_close(struct ll_ledger *ledger);
+
+/* Copies the live claims in index order, at most capacity; returns how many there are. Dead ones are cleared first. */
+size_t ll_ledger_list(struct ll_ledger *ledger, struct ll_claim_info *claims, size_t capacity);
+
+/* Clears dead claims; returns how many. Some µs, plus 15 µs for each live claim. */
+size_t ll_ledger_sweep(struct ll_ledger *ledger);
+
+/*
+ * When real work was last known on the card from governed programs, that is, from live claims that are not holds:
+ * LL_ACTIVITY_NOW while one has work queued or running, else the latest moment one had (CLOCK_MONOTONIC), 0 for never.
+ * No system call, well under a µs: made for a pacer's loop. A program killed at work counts until the next sweep.
+ */
+uint64_t ll_ledger_activity_ns(const struct ll_ledger *ledger);
+
+/* "hold", "high", … and "starting", "running", …; a running hold is "holding". */
+const char *ll_priority_name(enum ll_priority priority);
+const char *ll_claim_state_name(enum ll_priority priority, enum ll_claim_state state);
+
+/* Path of the file, for messages. */
+const char *ll_ledger_path(const struct ll_ledger *ledger);
+
+#endif

@@ -1,0 +1,56 @@
+#include "ledger/lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+int ll_lock_open(const char *path)
+{
+	int low = open(path, O_RDWR | O_CLOEXEC);
+	if (low < 0)
+		return -errno;
+	int high = fcntl(low, F_DUPFD_CLOEXEC, LL_LOCK_HIGH_FD);
+	if (high < 0)
+		return low;
+	close(low);
+	return high;
+}
+
+static int set_lock(int fd, off_t byte, short type)
+{
+	struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+	int rc;
+	do {
+		rc = fcntl(fd, F_OFD_SETLK, &lock);
+	} while (rc && errno == EINTR);
+	if (!rc)
+		return 0;
+	return errno == EACCES ? -EAGAIN : -errno;
+}
+
+int ll_lock_try(int fd, off_t byte)
+{
+	return set_lock(fd, byte, F_WRLCK);
+}
+
+int ll_lock_wait(int fd, off_t byte, unsigned wait_ms)
+{
+	/* Not F_OFD_SETLKW: its holder may be stopped, and nobody may hang for that. */
+	uint64_t deadline_ns = ll_now_ns() + wait_ms * LL_NS_PER_MS;
+	for (;;) {
+		int rc = ll_lock_try(fd, byte);
+		if (rc != -EAGAIN)
+			return rc;
+		uint64_t now_ns = ll_now_ns();
+		if (now_ns >= deadline_ns)
+			return -ETIMEDOUT;
+		ll_sleep_until_ns(now_ns + LL_NS_PER_MS);
+	}
+}
+
+void ll_lock_free(int fd, off_t byte)
+{
+	set_lock(fd, byte, F_UNLCK);
+}

@@ -1,0 +1,146 @@
+#include "ledger/slot.h"
+
+#include <string.h>
+
+#include "ledger/process.h"
+
+enum { WORD_BYTES = 8, COPY_TRIES = 10000 };
+
+bool ll_slot_is_used(const struct ll_ledger_file *file, unsigned index)
+{
+	return atomic_load(&file->used[index / 64]) >> (index % 64) & 1;
+}
+
+void ll_slot_mark_used(struct ll_ledger_file *file, unsigned index)
+{
+	atomic_fetch_or(&file->used[index / 64], UINT64_C(1) << (index % 64));
+}
+
+static void zero_words(_Atomic uint64_t *words, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		atomic_store_explicit(&words[i], 0, memory_order_relaxed);
+}
+
+static void zero_numbers(struct ll_ledger_slot *slot)
+{
+	zero_words(&slot->namespaces, 1);
+	zero_words(&slot->start_ticks, 1);
+	atomic_store_explicit(&slot->pid, 0, memory_order_relaxed);
+	atomic_store_explicit(&slot->priority, 0, memory_order_relaxed);
+	zero_words(&slot->taken_ns, 1);
+	zero_words(&slot->activity_ns, 1);
+	zero_words(&slot->heartbeat_ns, 1);
+	atomic_store_explicit(&slot->gate, 0, memory_order_relaxed);
+	atomic_store_explicit(&slot->state, 0, memory_order_relaxed);
+	zero_words(&slot->memory_limit_bytes, 1);
+	zero_words(&slot->memory_used_bytes, 1);
+	zero_words(&slot->memory_intent_bytes, 1);
+	atomic_store_explicit(&slot->compute_cap_permille, 0, memory_order_relaxed);
+	atomic_store_explicit(&slot->weight_permille, 0, memory_order_relaxed);
+	atomic_store_explicit(&slot->tenant_index, 0, memory_order_relaxed);
+	atomic_store_explicit(&slot->target_permille, 0, memory_order_relaxed);
+	atomic_store_explicit(&slot->target_watts, 0, memory_order_relaxed);
+	zero_words(&slot->gpu_time_ns, 1);
+	zero_words(&slot->virtual_time_ns, 1);
+	zero_words(&slot->token_debt_ns, 1);
+	zero_words(&slot->synthetic_busy_ns, 1);
+	zero_words(&slot->energy_mj, 1);
+	zero_words(&slot->yields, 1);
+}
+
+#define ZERO_TEXT(slot, field) zero_words((slot)->field, sizeof(slot)->field / sizeof(uint64_t))
+
+void ll_slot_clean(struct ll_ledger_file *file, unsigned index)
+{
+	struct ll_ledger_slot *slot = &file->slots[index];
+	atomic_store(&slot->token, 0);
+	zero_numbers(slot);
+	atomic_store_explicit(&slot->text_sequence, 0, memory_order_relaxed);
+	ZERO_TEXT(slot, tenant);
+	ZERO_TEXT(slot, payload);
+	ZERO_TEXT(slot, note);
+	ZERO_TEXT(slot, metric);
+	atomic_fetch_and(&file->used[index / 64], ~(UINT64_C(1) << (index % 64)));
+}
+
+void ll_slot_put_text(struct ll_ledger_slot *slot, _Atomic uint64_t *words, size_t word_count, const char *text)
+{
+	uint32_t sequence = atomic_load(&slot->text_sequence) | 1;
+	size_t left = strnlen(text ? text : "", word_count * WORD_BYTES - 1);
+	atomic_store(&slot->text_sequence, sequence);
+	for (size_t i = 0; i < word_count; i++) {
+		uint64_t word = 0;
+		size_t n = left < WORD_BYTES ? left : WORD_BYTES;
+		if (n)
+			memcpy(&word, text + i * WORD_BYTES, n);
+		left -= n;
+		atomic_store_explicit(&words[i], word, memory_order_release);
+	}
+	atomic_store(&slot->text_sequence, sequence + 1);
+}
+
+static void clean_text(char *text, size_t size)
+{
+	text[size - 1] = '\0';
+	for (char *c = text; *c; c++) {
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+	}
+}
+
+/* Bounded: a writer may have been stopped half-way. */
+void ll_slot_get_text(const struct ll_ledger_slot *slot, const _Atomic uint64_t *words, size_t word_count, char *text)
+{
+	for (int i = 0; i < COPY_TRIES; i++) {
+		uint32_t sequence = atomic_load(&slot->text_sequence);
+		for (size_t w = 0; w < word_count; w++) {
+			uint64_t word = atomic_load_explicit(&words[w], memory_order_acquire);
+			memcpy(text + w * WORD_BYTES, &word, WORD_BYTES);
+		}
+		if (!(sequence & 1) && atomic_load(&slot->text_sequence) == sequence)
+			break;
+	}
+	clean_text(text, word_count * WORD_BYTES);
+}
+
+static void copy_numbers(const struct ll_ledger_slot *slot, struct ll_claim_info *info)
+{
+	info->pid = slot->pid;
+	info->priority = (enum ll_priority)slot->priority;
+	info->state = (enum ll_claim_state)slot->state;
+	info->taken_ns = slot->taken_ns;
+	info->heartbeat_ns = slot->heartbeat_ns;
+	info->activity_ns = slot->activity_ns;
+	info->memory_limit_bytes = slot->memory_limit_bytes;
+	info->memory_used_bytes = slot->memory_used_bytes;
+	info->compute_cap_permille = slot->compute_cap_permille;
+	info->weight_permille = slot->weight_permille;
+	info->target_permille = slot->target_permille;
+	info->target_watts = slot->target_watts;
+	info->gpu_time_ns = slot->gpu_time_ns;
+	info->synthetic_busy_ns = slot->synthetic_busy_ns;
+	info->energy_mj = slot->energy_mj;
+	info->yields = slot->yields;
+	info->gate = slot->gate;
+}
+
+bool ll_slot_copy(const struct ll_ledger_file *file, unsigned index, uint64_t own_namespaces,
+		  struct ll_claim_info *ret_info)
+{
+	const struct ll_ledger_slot *slot = &file->slots[index];
+	uint64_t token = slot->token;
+	if (!token || !ll_slot_is_used(file, index))
+		return false;
+	struct ll_claim_info info = {.index = index};
+	copy_numbers(slot, &info);
+	info.is_pid_ours = own_namespaces && slot->namespaces == own_namespaces;
+	LL_SLOT_GET(slot, tenant, info.tenant);
+	LL_SLOT_GET(slot, payload, info.payload);
+	LL_SLOT_GET(slot, note, info.note);
+	LL_SLOT_GET(slot, metric, info.metric);
+	if (slot->token != token)
+		return false;
+	*ret_info = info;
+	return true;
+}

@@ -1,0 +1,101 @@
+# The command line itself: help, version, mistakes, manual pages, completions.
+load helper
+
+commands() {
+	loadline --help | awk '/^Commands:/ {on = 1; next} /^$/ {on = 0} on {print $1}'
+}
+
+@test "help names every command, and every command has help" {
+	for command in $(commands); do
+		loadline "$command" --help | grep -q "^Usage: loadline $command"
+		[ "$(loadline help "$command")" = "$(loadline "$command" -h)" ]
+	done
+	loadline --help | grep -q '^Usage: loadline'
+	[ "$(commands | wc -l)" -ge 2 ]
+}
+
+@test "version is a name and three numbers" {
+	[[ $(loadline --version) =~ ^loadline\ [0-9]+\.[0-9]+\.[0-9]+$ ]]
+	[ "$(loadline version)" = "$(loadline --version)" ]
+}
+
+@test "mistakes end with 2 and say what to do" {
+	fails_with 2 "no command; try 'loadline --help'"
+	fails_with 2 "frobnicate: unknown command; try 'loadline --help'" frobnicate
+	fails_with 2 "--frob: unknown option; try 'loadline --help'" --frob version
+	fails_with 2 "--frob: unknown option; try 'loadline version --help'" version --frob
+	fails_with 2 "-z: unknown option" version -z
+	fails_with 2 "extra: unexpected word" version extra
+	fails_with 2 "--log-level: 'loud': not one of error, warn, info, debug" --log-level loud version
+	fails_with 2 "--log-level: needs a value (LEVEL)" --log-level
+	fails_with 2 "--version: takes no value" --version=1
+	fails_with 2 "nosuch: unknown command; try 'loadline help --help'" help nosuch
+	fails_with 2 "--completion: 'csh': not one of" help --completion csh
+}
+
+@test "an error is one line on stderr and nothing on stdout" {
+	run --separate-stderr loadline frobnicate
+	[ -z "$output" ]
+	# shellcheck disable=SC2154
+	[ "${#stderr_lines[@]}" -eq 1 ]
+}
+
+@test "output that cannot be written is an error" {
+	[ -w /dev/full ] || skip "no /dev/full"
+	run bash -c '"$LOADLINE" --help >/dev/full'
+	[ "$status" -eq 1 ]
+	[[ $output == "loadline: standard output: "* ]]
+}
+
+@test "manual pages render without a warning and hold every option" {
+	command -v man >/dev/null || skip "no man"
+	for command in '' $(commands); do
+		# shellcheck disable=SC2086
+		loadline help --man $command >"$T/page.1"
+		warnings=$(LC_ALL=C.UTF-8 man --warnings=w -E UTF-8 -l -Tutf8 "$T/page.1" 2>&1 >"$T/page.txt")
+		[ -z "$warnings" ] || {
+			echo "$command: $warnings"
+			false
+		}
+		grep -q 'EXIT STATUS' <(col -bx <"$T/page.txt" 2>/dev/null || cat "$T/page.txt")
+		grep -c '^\.TH LOADLINE' "$T/page.1"
+	done
+}
+
+@test "completions parse in their shells" {
+	loadline help --completion bash | bash -n
+	command -v zsh >/dev/null && loadline help --completion zsh >"$T/_loadline" && zsh -n "$T/_loadline"
+	command -v fish >/dev/null && loadline help --completion fish >"$T/loadline.fish" && fish -n "$T/loadline.fish"
+	true
+}
+
+# complete WORD...: what bash offers for the last word.
+complete_words() {
+	bash -c 'source <("$LOADLINE" help --completion bash)
+		COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+		_loadline
+		printf "%s\n" "${COMPREPLY[@]}"' bash "$@"
+}
+
+@test "bash completes commands, options and values" {
+	complete_words loadline vers | grep -qx version
+	complete_words loadline --log-level = de | grep -qx debug
+	complete_words loadline --log-level wa | grep -qx warn
+	complete_words loadline help --comp | grep -qx -- --completion
+	complete_words loadline help ver | grep -qx version
+	[ -z "$(complete_words loadline version --comp)" ]
+}
+
+@test "a scenario that is not there is a bad value" {
+	loadline --sim version || skip "no simulator in this build"
+	run loadline --sim=no-such-scenario version
+	[ "$status" -eq 2 ]
+	[[ $output == *"scenario 'no-such-scenario'"* ]]
+}
+
+@test "a program without its simulator says so" {
+	cp "$LOADLINE" "$T/loadline"
+	run "$T/loadline" --sim version
+	[ "$status" -eq 3 ]
+	[[ $output == "loadline: --sim: no simulated driver beside $T"* ]]
+}

@@ -1,0 +1,128 @@
+# helper.bash - what every end-to-end test uses. Each test has a folder of its own, $T, with a simulated world and a
+# runtime folder in it, so that tests can run side by side and leave nothing behind.
+#
+#     load helper
+#     @test "hold settles" {
+#             start hold --sim hold --target 30% --json
+#             wait_for 10 has hold 'select(.event == "settle")'
+#             stop hold INT
+#             [ "$status" -eq 0 ]
+#     }
+bats_require_minimum_version 1.5.0
+
+: "${LOADLINE:?run these through meson test}"
+
+setup() {
+	T=$(mktemp -d "${TMPDIR:-/tmp}/loadline-test.XXXXXX")
+	mkdir -m 700 "$T/run" "$T/world"
+	export LOADLINE_SIM_DIR=$T/world XDG_RUNTIME_DIR=$T/run
+	unset LOADLINE_SIM_SCENARIO CUDA_VISIBLE_DEVICES CUDA_MPS_PIPE_DIRECTORY
+	started=()
+}
+
+teardown() {
+	local name
+	for name in "${started[@]}"; do
+		kill -KILL "$(pid_of "$name")" 2>/dev/null || true
+	done
+	wait
+	rm -rf "$T"
+}
+
+# loadline ARG...: the program under test.
+loadline() {
+	"$LOADLINE" "$@"
+}
+
+# start NAME ARG...: loadline in the background; its output is in $T/NAME.out and $T/NAME.err.
+start() {
+	local name=$1
+	shift
+	start_program "$name" "$LOADLINE" "$@"
+}
+
+# start_program NAME PROGRAM ARG...: the same for any other program.
+start_program() {
+	local name=$1
+	shift
+	"$@" >"$T/$name.out" 2>"$T/$name.err" 3>&- &
+	echo $! >"$T/$name.pid"
+	started+=("$name")
+}
+
+pid_of() {
+	cat "$T/$1.pid"
+}
+
+is_running() {
+	kill -0 "$(pid_of "$1")" 2>/dev/null
+}
+
+# stop NAME [SIGNAL]: sends it (TERM unless told) and waits; $status is the exit status then.
+stop() {
+	kill -"${2-TERM}" "$(pid_of "$1")" 2>/dev/null || true
+	finish "$1"
+}
+
+# finish NAME: waits until it ends by itself; $status is the exit status then.
+finish() {
+	status=0
+	wait "$(pid_of "$1")" || status=$?
+}
+
+# wait_for SECONDS CONDITION...: until the command succeeds; fails, and shows what was printed, after the deadline.
+wait_for() {
+	local deadline=$((SECONDS + $1)) seconds=$1
+	shift
+	until "$@" >/dev/null 2>&1; do
+		if ((SECONDS > deadline)); then
+			echo "not within $seconds s: $*"
+			show
+			return 1
+		fi
+		sleep 0.02
+	done
+}
+
+# show: what every program printed, for a failed test's log.
+show() {
+	local file
+	for file in "$T"/*.out "$T"/*.err; do
+		[ -s "$file" ] || continue
+		echo "--- ${file##*/}"
+		tail -n 20 "$file"
+	done
+}
+
+# json NAME FILTER: the results of a jq filter over NAME's JSON lines, one a line; a last line still being written is left out.
+json() {
+	jq -R -c -r "fromjson? | $2" "$T/$1.out"
+}
+
+# has NAME FILTER: does the filter give anything but null and false?
+has() {
+	jq -R "fromjson? | $2" "$T/$1.out" | grep -qvxE 'null|false'
+}
+
+# expect EXPRESSION [JQ OPTION]...: jq arithmetic on $actual and the like; shows what it compared when false.
+#     expect '$mean >= 49 and $mean <= 51' --argjson mean "$mean"
+expect() {
+	local expression=$1
+	shift
+	jq -n -e "$@" "$expression" >/dev/null || {
+		echo "not so: $expression with $*"
+		show
+		return 1
+	}
+}
+
+# fails_with STATUS TEXT ARG...: loadline ends with that status, and one line on stderr that begins with "loadline:" and
+# contains TEXT.
+fails_with() {
+	local expected=$1 text=$2
+	shift 2
+	run --separate-stderr timeout 20 "$LOADLINE" "$@"
+	# shellcheck disable=SC2154
+	echo "status $status, stdout '$output', stderr '$stderr'"
+	[ "$status" -eq "$expected" ] && [[ $stderr == loadline:* ]] && [[ $stderr == *"$text"* ]]
+}

@@ -1,0 +1,75 @@
+#include "base/err.h"
+
+#include <errno.h>
+
+#include "test.h"
+
+static void set_returns_its_code_and_clears_the_hint(void **state)
+{
+	(void)state;
+	struct ll_err err = {.hint = "old"};
+	assert_int_equal(ll_err_set(&err, -ENODEV, "card %d: gone", 3), -ENODEV);
+	assert_int_equal(err.code, -ENODEV);
+	assert_string_equal(err.text, "card 3: gone");
+	assert_string_equal(err.hint, "");
+}
+
+static void wrap_puts_context_in_front_and_keeps_code_and_hint(void **state)
+{
+	(void)state;
+	struct ll_err err = {0};
+	ll_err_set(&err, -ENOMEM, "CUDA_ERROR_OUT_OF_MEMORY (2)");
+	ll_err_hint(&err, "free some memory");
+	assert_int_equal(ll_err_wrap(&err, "card %d: open context", 0), -ENOMEM);
+	assert_string_equal(err.text, "card 0: open context: CUDA_ERROR_OUT_OF_MEMORY (2)");
+	assert_string_equal(err.hint, "free some memory");
+}
+
+static void null_error_is_taken_everywhere(void **state)
+{
+	(void)state;
+	assert_int_equal(ll_err_set(NULL, -EIO, "x"), -EIO);
+	assert_int_equal(ll_err_wrap(NULL, "x"), 0);
+	assert_int_equal(ll_err_hint(NULL, "x"), 0);
+}
+
+static void long_text_is_cut_not_overrun(void **state)
+{
+	(void)state;
+	struct ll_err err = {0};
+	char big[2 * sizeof err.text];
+	memset(big, 'x', sizeof big - 1);
+	big[sizeof big - 1] = '\0';
+	ll_err_set(&err, -EIO, "%s", big);
+	assert_int_equal(strlen(err.text), sizeof err.text - 1);
+	ll_err_wrap(&err, "%s", big);
+	ll_err_wrap(&err, "front");
+	ll_err_hint(&err, "%s", big);
+	assert_int_equal(strlen(err.text), sizeof err.text - 1);
+	assert_int_equal(strncmp(err.text, "front: x", 8), 0);
+	assert_int_equal(strlen(err.hint), sizeof err.hint - 1);
+}
+
+static void codes_choose_the_exit_status(void **state)
+{
+	(void)state;
+	assert_int_equal(ll_err_exit_code(0), 0);
+	assert_int_equal(ll_err_exit_code(-EIO), 1);
+	assert_int_equal(ll_err_exit_code(-EINVAL), 2);
+	assert_int_equal(ll_err_exit_code(-ENODEV), 3);
+	assert_int_equal(ll_err_exit_code(-ENOSYS), 3);
+	assert_int_equal(ll_err_exit_code(-EBUSY), 4);
+	assert_int_equal(ll_err_exit_code(-EDQUOT), 4);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(set_returns_its_code_and_clears_the_hint),
+	    cmocka_unit_test(wrap_puts_context_in_front_and_keeps_code_and_hint),
+	    cmocka_unit_test(null_error_is_taken_everywhere),
+	    cmocka_unit_test(long_text_is_cut_not_overrun),
+	    cmocka_unit_test(codes_choose_the_exit_status),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,107 @@
+#include "base/log.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "test.h"
+
+static int pipe_fds[2];
+
+static int redirect_to_pipe(void **state)
+{
+	(void)state;
+	if (pipe(pipe_fds) != 0)
+		return -1;
+	ll_log_set_fd(pipe_fds[1]);
+	ll_log_set_level(LL_LOG_INFO);
+	return 0;
+}
+
+static int close_pipe(void **state)
+{
+	(void)state;
+	ll_log_set_fd(STDERR_FILENO);
+	close(pipe_fds[0]);
+	return close(pipe_fds[1]);
+}
+
+/* What was logged until now; at least one byte must have been. */
+static char *logged(char *buf, size_t size)
+{
+	ssize_t n = read(pipe_fds[0], buf, size - 1);
+	assert_true(n > 0);
+	buf[n] = '\0';
+	return buf;
+}
+
+static void line_has_time_level_and_text(void **state)
+{
+	(void)state;
+	char buf[256];
+	ll_info("card %d: holding", 7);
+	logged(buf, sizeof buf);
+	int year;
+	int second;
+	char rest[64];
+	assert_int_equal(sscanf(buf, "%4d-%*2d-%*2d %*2d:%*2d:%2d %63[^\n]", &year, &second, rest), 3);
+	assert_true(year >= 2024);
+	assert_string_equal(rest, "INFO card 7: holding");
+	assert_int_equal(buf[strlen(buf) - 1], '\n');
+}
+
+static void lines_above_the_level_are_dropped(void **state)
+{
+	(void)state;
+	char buf[256];
+	ll_log_set_level(LL_LOG_WARN);
+	ll_info("dropped");
+	ll_debug("dropped");
+	ll_warn("kept");
+	assert_null(strstr(logged(buf, sizeof buf), "dropped"));
+	assert_non_null(strstr(buf, "WARN kept\n"));
+}
+
+static void long_line_is_cut_and_ends_its_line(void **state)
+{
+	(void)state;
+	char buf[4096];
+	char big[3000];
+	memset(big, 'x', sizeof big - 1);
+	big[sizeof big - 1] = '\0';
+	ll_error("%s", big);
+	logged(buf, sizeof buf);
+	assert_true(strlen(buf) <= 1024);
+	assert_int_equal(buf[strlen(buf) - 1], '\n');
+}
+
+static void errno_survives_logging(void **state)
+{
+	(void)state;
+	ll_log_set_fd(-1);
+	errno = ENOSPC;
+	ll_error("goes nowhere");
+	assert_int_equal(errno, ENOSPC);
+}
+
+static void levels_parse_by_their_words(void **state)
+{
+	(void)state;
+	struct ll_err err;
+	enum ll_log_level level = LL_LOG_ERROR;
+	assert_int_equal(ll_log_parse_level("debug", &level, NULL), 0);
+	assert_int_equal(level, LL_LOG_DEBUG);
+	assert_fails(ll_log_parse_level("loud", &level, &err), -EINVAL, "'loud'");
+	assert_int_equal(level, LL_LOG_DEBUG);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(line_has_time_level_and_text, redirect_to_pipe, close_pipe),
+	    cmocka_unit_test_setup_teardown(lines_above_the_level_are_dropped, redirect_to_pipe, close_pipe),
+	    cmocka_unit_test_setup_teardown(long_line_is_cut_and_ends_its_line, redirect_to_pipe, close_pipe),
+	    cmocka_unit_test_setup_teardown(errno_survives_logging, redirect_to_pipe, close_pipe),
+	    cmocka_unit_test(levels_parse_by_their_words),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

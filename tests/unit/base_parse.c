@@ -1,0 +1,129 @@
+#include "base/parse.h"
+
+#include <errno.h>
+#include <math.h>
+
+#include "test.h"
+
+static struct ll_err err;
+
+static uint64_t bytes(const char *text)
+{
+	uint64_t value = 0;
+	assert_int_equal(ll_parse_bytes(text, &value, &err), 0);
+	return value;
+}
+
+static uint64_t duration(const char *text)
+{
+	uint64_t value = 0;
+	assert_int_equal(ll_parse_duration(text, &value, &err), 0);
+	return value;
+}
+
+static void sizes_are_binary_with_or_without_ib(void **state)
+{
+	(void)state;
+	assert_int_equal(bytes("8G"), UINT64_C(1) << 33);
+	assert_int_equal(bytes("8GiB"), UINT64_C(1) << 33);
+	assert_int_equal(bytes("1K"), 1024);
+	assert_int_equal(bytes("3MiB"), 3 << 20);
+	assert_int_equal(bytes("2T"), UINT64_C(1) << 41);
+	assert_int_equal(bytes("1.5G"), UINT64_C(3) << 29);
+	assert_int_equal(bytes(".5K"), 512);
+	assert_int_equal(bytes("0"), 0);
+	assert_int_equal(bytes("18446744073709551615"), UINT64_MAX);
+}
+
+static void durations_take_every_unit_and_default_to_seconds(void **state)
+{
+	(void)state;
+	assert_int_equal(duration("500us"), 500000);
+	assert_int_equal(duration("300ms"), 300000000);
+	assert_int_equal(duration("5s"), UINT64_C(5000000000));
+	assert_int_equal(duration("5"), UINT64_C(5000000000));
+	assert_int_equal(duration("10m"), UINT64_C(600000000000));
+	assert_int_equal(duration("2h"), UINT64_C(7200000000000));
+	assert_int_equal(duration("1d"), UINT64_C(86400000000000));
+	assert_int_equal(duration("1.5s"), UINT64_C(1500000000));
+	assert_int_equal(duration("1."), UINT64_C(1000000000));
+	assert_int_equal(duration("7ns"), 7);
+}
+
+static void readings_take_their_own_unit_only(void **state)
+{
+	(void)state;
+	double value = -1;
+	assert_int_equal(ll_parse_percent("12.5%", &value, &err), 0);
+	assert_true(value == 12.5);
+	assert_int_equal(ll_parse_percent("25", &value, &err), 0);
+	assert_true(value == 25);
+	assert_int_equal(ll_parse_watts("200W", &value, &err), 0);
+	assert_true(value == 200);
+	assert_int_equal(ll_parse_celsius("85C", &value, &err), 0);
+	assert_true(value == 85);
+	assert_fails(ll_parse_percent("25W", &value, &err), -EINVAL, "'25W': not a percentage");
+	assert_fails(ll_parse_watts("200%", &value, &err), -EINVAL, "'200%': not a power");
+	assert_fails(ll_parse_celsius("85F", &value, &err), -EINVAL, "'85F': not a temperature");
+	assert_true(value == 85);
+}
+
+static void whole_numbers_respect_their_range(void **state)
+{
+	(void)state;
+	uint64_t value = 9;
+	assert_int_equal(ll_parse_uint("0", 0, 3, &value, &err), 0);
+	assert_int_equal(value, 0);
+	assert_int_equal(ll_parse_uint("18446744073709551615", 0, UINT64_MAX, &value, &err), 0);
+	assert_true(value == UINT64_MAX);
+	assert_fails(ll_parse_uint("4", 0, 3, &value, &err), -EINVAL, "'4': not between 0 and 3");
+	assert_fails(ll_parse_uint("18446744073709551616", 0, UINT64_MAX, &value, &err), -EINVAL, "not between");
+	assert_fails(ll_parse_uint("1.0", 0, 3, &value, &err), -EINVAL, "not a whole number");
+	assert_true(value == UINT64_MAX);
+}
+
+static void garbage_is_refused_and_nothing_is_written(void **state)
+{
+	(void)state;
+	static const char *const bad[] = {"",    "abc", "-5",  "+5",    " 5", "5 ",  "0x10", "1e3", "inf", "nan",
+					  "5 s", "5G5", "..5", "1.2.3", ".",  "8GB", "8g",   "1,5", "%",   "5%%"};
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		uint64_t whole = 77;
+		double real = 77;
+		assert_fails(ll_parse_bytes(bad[i], &whole, &err), -EINVAL, "not a size");
+		assert_fails(ll_parse_duration(bad[i], &whole, &err), -EINVAL, "not a time");
+		assert_fails(ll_parse_percent(bad[i], &real, &err), -EINVAL, "not a percentage");
+		assert_fails(ll_parse_uint(bad[i], 0, 100, &whole, &err), -EINVAL, "not a whole number");
+		assert_int_equal(whole, 77);
+		assert_true(real == 77);
+	}
+}
+
+static void overflow_is_an_error_not_a_wrap(void **state)
+{
+	(void)state;
+	uint64_t value = 77;
+	double real = 77;
+	char digits[400];
+	memset(digits, '9', sizeof digits - 1);
+	digits[sizeof digits - 1] = '\0';
+	assert_fails(ll_parse_bytes("16777216T", &value, &err), -EINVAL, "too large");
+	assert_fails(ll_parse_bytes("18446744073709551616", &value, &err), -EINVAL, "too large");
+	assert_fails(ll_parse_duration("999999d999", &value, &err), -EINVAL, "not a time");
+	assert_fails(ll_parse_duration("300000d", &value, &err), -EINVAL, "too large");
+	assert_fails(ll_parse_percent(digits, &real, &err), -EINVAL, "too large");
+	assert_int_equal(value, 77);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(sizes_are_binary_with_or_without_ib),
+	    cmocka_unit_test(durations_take_every_unit_and_default_to_seconds),
+	    cmocka_unit_test(readings_take_their_own_unit_only),
+	    cmocka_unit_test(whole_numbers_respect_their_range),
+	    cmocka_unit_test(garbage_is_refused_and_nothing_is_written),
+	    cmocka_unit_test(overflow_is_an_error_not_a_wrap),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

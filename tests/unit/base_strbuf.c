@@ -1,0 +1,69 @@
+#include "base/strbuf.h"
+
+#include "test.h"
+
+static void empty_buffer_is_a_valid_string(void **state)
+{
+	(void)state;
+	struct ll_strbuf sb = LL_STRBUF_INIT;
+	assert_string_equal(sb.buf, "");
+	ll_strbuf_adds(&sb, "");
+	ll_strbuf_reset(&sb);
+	assert_string_equal(sb.buf, "");
+	ll_strbuf_fini(&sb);
+}
+
+static void adding_grows_and_keeps_what_was_there(void **state)
+{
+	(void)state;
+	LL_SCOPE_STRBUF struct ll_strbuf sb = LL_STRBUF_INIT;
+	for (int i = 0; i < 1000; i++)
+		ll_strbuf_addf(&sb, "%03d,", i);
+	assert_int_equal(sb.length, 4000);
+	assert_int_equal(strlen(sb.buf), 4000);
+	assert_int_equal(strncmp(sb.buf + 3996, "999,", 5), 0);
+	ll_strbuf_addc(&sb, '!');
+	ll_strbuf_add(&sb, "a\0b", 3);
+	assert_int_equal(sb.length, 4004);
+	assert_int_equal(memcmp(sb.buf + 4000, "!a\0b", 5), 0);
+}
+
+static void detach_hands_the_string_over(void **state)
+{
+	(void)state;
+	struct ll_strbuf sb = LL_STRBUF_INIT;
+	ll_strbuf_adds(&sb, "mine");
+	char *text = ll_strbuf_detach(&sb);
+	assert_string_equal(text, "mine");
+	free(text);
+	assert_string_equal(sb.buf, "");
+	text = ll_strbuf_detach(&sb);
+	assert_string_equal(text, "");
+	free(text);
+}
+
+static void failure_sticks_until_reset(void **state)
+{
+	(void)state;
+	struct ll_strbuf sb = LL_STRBUF_INIT;
+	ll_strbuf_adds(&sb, "kept");
+	ll_strbuf_add(&sb, "x", SIZE_MAX);
+	assert_true(sb.failed);
+	ll_strbuf_adds(&sb, "dropped");
+	assert_string_equal(sb.buf, "kept");
+	ll_strbuf_reset(&sb);
+	assert_false(sb.failed);
+	ll_strbuf_add(&sb, "x", SIZE_MAX);
+	assert_null(ll_strbuf_detach(&sb));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(empty_buffer_is_a_valid_string),
+	    cmocka_unit_test(adding_grows_and_keeps_what_was_there),
+	    cmocka_unit_test(detach_hands_the_string_over),
+	    cmocka_unit_test(failure_sticks_until_reset),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

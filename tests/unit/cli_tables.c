@@ -1,0 +1,144 @@
+/* What must hold for the option table of every command, also those written later. */
+#include <ctype.h>
+
+#include "base/strbuf.h"
+#include "cli/command.h"
+#include "cli/globals.h"
+#include "cli/help_text.h"
+#include "cli/man.h"
+#include "cli/wrap.h"
+#include "test.h"
+
+static size_t rows(const struct ll_option *options)
+{
+	size_t count = 0;
+	while (options[count].name)
+		count++;
+	return count;
+}
+
+static void check_row(const struct ll_option *option)
+{
+	assert_non_null(option->help);
+	assert_true(isupper((unsigned char)option->help[0]));
+	assert_int_equal(option->help[strlen(option->help) - 1], '.');
+	assert_int_equal(option->kind == LL_OPTION_KIND_FLAG, option->placeholder == NULL);
+	assert_true(option->kind != LL_OPTION_KIND_CHOICE || option->choices);
+	assert_string_not_equal(option->name, "help");
+	assert_int_not_equal(option->letter, 'h');
+}
+
+static void check_table(const struct ll_option *options)
+{
+	size_t count = rows(options);
+	assert_true(count <= 64);
+	for (size_t i = 0; i < count; i++) {
+		check_row(&options[i]);
+		for (size_t j = 0; j < i; j++) {
+			assert_string_not_equal(options[i].name, options[j].name);
+			assert_true(!options[i].letter || options[i].letter != options[j].letter);
+		}
+	}
+}
+
+static void option_rows_are_whole_and_unique(void **state)
+{
+	(void)state;
+	check_table(ll_global_options);
+	for (const struct ll_command *const *command = ll_commands; *command; command++)
+		check_table((*command)->options);
+}
+
+static void defaults_are_values_the_parser_takes(void **state)
+{
+	(void)state;
+	for (const struct ll_command *const *command = ll_commands; *command; command++) {
+		struct ll_operands operands;
+		bool wants_help;
+		struct ll_err err = {0};
+		char *words[] = {NULL};
+		void *args = calloc(1, (*command)->args_size + 1);
+		assert_non_null(args);
+		int rc = ll_options_parse((*command)->options, args, 0, words, false, &operands, &wants_help, &err);
+		if (rc != 0)
+			fail_msg("%s: %s", (*command)->name, err.text);
+		ll_options_fini((*command)->options, args);
+		free(args);
+	}
+}
+
+static void commands_are_found_by_their_whole_name(void **state)
+{
+	(void)state;
+	for (const struct ll_command *const *command = ll_commands; *command; command++)
+		assert_ptr_equal(ll_command_find((*command)->name), *command);
+	assert_null(ll_command_find(""));
+	assert_null(ll_command_find("hel"));
+}
+
+static void help_fits_the_terminal_and_names_every_option(void **state)
+{
+	(void)state;
+	for (const struct ll_command *const *command = ll_commands; *command; command++) {
+		LL_SCOPE_STRBUF struct ll_strbuf help = LL_STRBUF_INIT;
+		ll_help_command(*command, &help);
+		assert_false(help.failed);
+		for (const struct ll_option *option = (*command)->options; option->name; option++)
+			assert_non_null(strstr(help.buf, option->name));
+		for (const char *line = help.buf; *line; line += strcspn(line, "\n") + 1) {
+			if (strcspn(line, "\n") > LL_WRAP_WIDTH + 1)
+				fail_msg("%s: too long: %.120s", (*command)->name, line);
+		}
+	}
+}
+
+static void wrapping_keeps_indented_paragraphs_and_fills_others(void **state)
+{
+	(void)state;
+	LL_SCOPE_STRBUF struct ll_strbuf out = LL_STRBUF_INIT;
+	ll_wrap(&out, "one two\n\n  a\n  b\n\nthree", 0, 4);
+	assert_string_equal(out.buf, "one two\n\n      a\n      b\n\n    three\n");
+	ll_strbuf_reset(&out);
+	LL_SCOPE_STRBUF struct ll_strbuf words = LL_STRBUF_INIT;
+	for (int i = 0; i < 40; i++)
+		ll_strbuf_adds(&words, i ? " 12345" : "12345");
+	ll_wrap(&out, words.buf, 10, 10);
+	assert_int_equal(strcspn(out.buf, "\n"), 5 + 6 * 10);
+	assert_int_equal(strncmp(strchr(out.buf, '\n') + 1, "          12345 ", 16), 0);
+}
+
+static void first_sentence_has_no_full_stop(void **state)
+{
+	(void)state;
+	assert_int_equal(ll_wrap_first_sentence("Do it. Then more."), 5);
+	assert_int_equal(ll_wrap_first_sentence("Wait 1.5 s."), 10);
+	assert_int_equal(ll_wrap_first_sentence("no stop"), 7);
+}
+
+static void manual_page_escapes_what_roff_would_eat(void **state)
+{
+	(void)state;
+	static const struct ll_option options[] = {LL_OPTION_END};
+	static const struct ll_command command = {.name = "x",
+						  .summary = "a-b",
+						  .description = ".dot and 'quote \\ back-slash\n\n  kept\n  .too",
+						  .options = options};
+	LL_SCOPE_STRBUF struct ll_strbuf page = LL_STRBUF_INIT;
+	ll_man_command(&command, &page);
+	assert_non_null(strstr(page.buf, "\n\\&.dot and \\(aqquote \\e back\\-slash\n.PP\n.EX\n  kept\n  .too\n.EE\n"));
+	assert_non_null(strstr(page.buf, "loadline\\-x \\- a\\-b\n"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(option_rows_are_whole_and_unique),
+	    cmocka_unit_test(defaults_are_values_the_parser_takes),
+	    cmocka_unit_test(commands_are_found_by_their_whole_name),
+	    cmocka_unit_test(help_fits_the_terminal_and_names_every_option),
+	    cmocka_unit_test(wrapping_keeps_indented_paragraphs_and_fills_others),
+	    cmocka_unit_test(first_sentence_has_no_full_stop),
+	    cmocka_unit_test(manual_page_escapes_what_roff_would_eat),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,101 @@
+#include "test.h"
+
+#include <math.h>
+
+#include "base/clock.h"
+#include "control/duty.h"
+
+/* Runs a host that wakes with this much jitter for a simulated time; returns the busy share it ordered. */
+static double busy_share(double ratio, uint64_t jitter_ns, uint64_t length_ns)
+{
+	struct ll_duty duty;
+	uint64_t now_ns = 5 * LL_NS_PER_S, start_ns = now_ns, busy_ns = 0;
+	uint64_t seed = 88172645463325252u;
+	ll_duty_restart(&duty, now_ns);
+	while (now_ns < start_ns + length_ns) {
+		busy_ns += ll_duty_next_ns(&duty, now_ns, ratio);
+		seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
+		now_ns += ll_duty_period_ns(ratio) + (jitter_ns ? seed % jitter_ns : 0);
+	}
+	return (double)busy_ns / (double)(now_ns - start_ns);
+}
+
+static void test_every_target_gets_its_share(void **state)
+{
+	(void)state;
+	static const double ratios[] = {0.01, 0.05, 0.13, 0.30, 0.50, 0.60, 0.80, 0.95, 0.99};
+	for (size_t i = 0; i < sizeof ratios / sizeof ratios[0]; i++)
+		assert_true(fabs(busy_share(ratios[i], 0, 10 * LL_NS_PER_S) - ratios[i]) < 0.001);
+}
+
+static void test_a_host_that_wakes_late_loses_nothing(void **state)
+{
+	(void)state;
+	assert_true(fabs(busy_share(0.5, 8 * LL_NS_PER_MS, 10 * LL_NS_PER_S) - 0.5) < 0.003);
+	assert_true(fabs(busy_share(0.13, 8 * LL_NS_PER_MS, 10 * LL_NS_PER_S) - 0.13) < 0.003);
+}
+
+static void test_a_long_sleep_is_not_made_up_for(void **state)
+{
+	(void)state;
+	struct ll_duty duty;
+	ll_duty_restart(&duty, LL_NS_PER_S);
+	assert_true(ll_duty_next_ns(&duty, 3600 * LL_NS_PER_S, 0.9) <= LL_DUTY_CREDIT_MAX_NS);
+	assert_int_equal(ll_duty_next_ns(&duty, 3600 * LL_NS_PER_S, 0.9), 0);
+}
+
+static void test_a_clock_that_steps_back_earns_nothing(void **state)
+{
+	(void)state;
+	struct ll_duty duty;
+	ll_duty_restart(&duty, 10 * LL_NS_PER_S);
+	assert_int_equal(ll_duty_next_ns(&duty, 9 * LL_NS_PER_S, 0.5), 0);
+	assert_int_equal(ll_duty_next_ns(&duty, 10 * LL_NS_PER_S + LL_NS_PER_MS, 0.5), LL_NS_PER_MS / 2);
+}
+
+static void test_a_refund_is_spent_again(void **state)
+{
+	(void)state;
+	struct ll_duty duty;
+	ll_duty_restart(&duty, LL_NS_PER_S);
+	ll_duty_refund(&duty, 300000);
+	assert_int_equal(ll_duty_next_ns(&duty, LL_NS_PER_S, 0.5), 300000);
+}
+
+static void test_too_short_a_kernel_waits_until_it_is_worth_launching(void **state)
+{
+	(void)state;
+	struct ll_duty duty;
+	ll_duty_restart(&duty, LL_NS_PER_S);
+	assert_int_equal(ll_duty_next_ns(&duty, LL_NS_PER_S + 100000, 0.01), 0);
+	assert_true(ll_duty_next_ns(&duty, LL_NS_PER_S + 1000000, 0.01) >= LL_DUTY_KERNEL_MIN_NS);
+}
+
+static void test_periods_are_short_at_low_and_long_at_high_duty(void **state)
+{
+	(void)state;
+	assert_int_equal(ll_duty_period_ns(0.0), LL_DUTY_PERIOD_MIN_NS);
+	assert_int_equal(ll_duty_period_ns(1.0), LL_DUTY_PERIOD_MAX_NS);
+	double last = 0;
+	for (double ratio = 0; ratio <= 1; ratio += 0.01) {
+		double period = (double)ll_duty_period_ns(ratio);
+		assert_true(period >= last);
+		last = period;
+		assert_true((1 - ratio) * period <=
+			    fmax((double)LL_DUTY_PAUSE_MAX_NS, (1 - ratio) * (double)LL_DUTY_PERIOD_MIN_NS) + 1);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_every_target_gets_its_share),
+	    cmocka_unit_test(test_a_host_that_wakes_late_loses_nothing),
+	    cmocka_unit_test(test_a_long_sleep_is_not_made_up_for),
+	    cmocka_unit_test(test_a_clock_that_steps_back_earns_nothing),
+	    cmocka_unit_test(test_a_refund_is_spent_again),
+	    cmocka_unit_test(test_too_short_a_kernel_waits_until_it_is_worth_launching),
+	    cmocka_unit_test(test_periods_are_short_at_low_and_long_at_high_duty),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,698 @@
+#include "control_plant.h"
+
+#include <stdbool.h>
+
+#include "control/hold_policy.h"
+
+/*
+ * A card and a caller that ticks every 10 ms and does at once what the verdict says. Foreign work, heat and the rest
+ * are switched by the tests.
+ */
+static struct ll_hold_policy policy;
+static struct ll_hold_policy_config config;
+static struct ll_hold_input input;
+static struct ll_hold_verdict verdict;
+static bool is_foreign;
+static bool has_nvml;
+static bool can_open;
+static unsigned opening_ms;
+static uint64_t open_at_ns;
+static unsigned counts[LL_HOLD_ACT_REOPEN + 1];
+
+enum { TICK_MS = 10 };
+
+static int begin(void **state)
+{
+	(void)state;
+	config = (struct ll_hold_policy_config){
+	    .mode = LL_HOLD_MODE_YIELD,
+	    .resume_after_ns = 5 * S,
+	    .has_kernel_sensor = true,
+	    .max_temperature_c = 85.0,
+	    .target = 0.5,
+	};
+	input = (struct ll_hold_input){.now_ns = 100000 * S, .temperature_c = 40.0};
+	is_foreign = false;
+	has_nvml = true;
+	can_open = true;
+	opening_ms = 100;
+	open_at_ns = 0;
+	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+		counts[i] = 0;
+	ll_hold_policy_init(&policy, &config);
+	return 0;
+}
+
+static void restart(void)
+{
+	ll_hold_policy_init(&policy, &config);
+}
+
+static void act(void)
+{
+	counts[verdict.action]++;
+	if (verdict.action == LL_HOLD_ACT_REOPEN)
+		open_at_ns = input.now_ns + opening_ms * MS;
+	if (verdict.action == LL_HOLD_ACT_RELEASE)
+		input.is_open = false;
+}
+
+static void tick(void)
+{
+	input.now_ns += TICK_MS * MS;
+	input.has_open_failed = false;
+	if (open_at_ns != 0 && input.now_ns >= open_at_ns) {
+		input.is_open = can_open;
+		input.has_open_failed = !can_open;
+		open_at_ns = 0;
+	}
+	if (has_nvml)
+		input.readings_seen_ns = input.now_ns;
+	if (is_foreign) {
+		input.foreign_seen_ns = input.now_ns;
+		input.foreign_sensor = LL_SENSOR_GAP;
+	}
+	ll_hold_policy_tick(&policy, &input, &verdict);
+	assert_true(verdict.next_ns > input.now_ns);
+	act();
+}
+
+static void pass_ms(unsigned ms)
+{
+	for (unsigned t = 0; t < ms; t += TICK_MS)
+		tick();
+}
+
+/* Ticks until the state is there; returns the milliseconds it took. */
+static unsigned wait_for(enum ll_hold_state state, unsigned limit_ms)
+{
+	unsigned ms = 0;
+	while (verdict.state != state || ms == 0) {
+		if (ms > limit_ms)
+			fail_msg("state is %s (%s), not %s after %u ms", ll_hold_state_name(verdict.state),
+				 ll_hold_reason_text(verdict.reason), ll_hold_state_name(state), limit_ms);
+		tick();
+		ms += TICK_MS;
+	}
+	return ms;
+}
+
+static void starts_at_once_on_a_quiet_card(void **state)
+{
+	(void)state;
+	tick();
+	assert_int_equal(verdict.action, LL_HOLD_ACT_REOPEN);
+	assert_int_equal(verdict.state, LL_HOLD_OPENING);
+	tick();
+	assert_int_equal(verdict.action, LL_HOLD_ACT_NONE);
+	assert_between(wait_for(LL_HOLD_HOLDING, 1000), 0, 120);
+	assert_int_equal(verdict.action, LL_HOLD_ACT_START);
+	assert_int_equal(verdict.reason, LL_HOLD_REASON_QUIET);
+	pass_ms(60000);
+	assert_int_equal(verdict.state, LL_HOLD_HOLDING);
+	assert_int_equal(counts[LL_HOLD_ACT_START], 1);
+	assert_int_equal(counts[LL_HOLD_ACT_REOPEN], 1);
+	assert_int_equal(counts[LL_HOLD_ACT_STOP], 0);
+}
+
+static void does_not_start_beside_foreign_work(void **state)
+{
+	(void)state;
+	is_foreign = true;
+	pass_ms(3000);
+	assert_int_equal(verdict.state, LL_HOLD_RELEASED);
+	assert_int_equal(verdict.reason, LL_HOLD_REASON_FOREIGN);
+	assert_int_equal(verdict.sensor, LL_SENSOR_GAP);
+	is_foreign = false;
+	assert_between(wait_for(LL_HOLD_HOLDING, 6000), 4900, 5200);
+}
+
+static void foreign_work_while_opening_keeps_it_yielded(void **state)
+{
+	(void)state;
+	tick();
+	is_foreign = true;
+	assert_between(wait_for(LL_HOLD_YIELDED, 1000), 0, 150);
+	assert_int_equal(verdict.action, LL_HOLD_ACT_NONE);
+	assert_int_equal(counts[LL_HOLD_ACT_START], 0);
+	is_foreign = false;
+	wait_for(LL_HOLD_HOLDING, 6000);
+}
+
+static void yields_in_the_tick_that_sees_foreign_work(void **state)
+{
+	(void)state;
+	wait_for(LL_HOLD_HOLDING, 1000);
+	pass_ms(1000);
+	is_foreign = true;
+	tick();
+	assert_int_equal(verdict.action, LL_HOLD_ACT_STOP);
+	assert_int_equal(verdict.state, LL_HOLD_YIELDED);
+	assert_int_equal(verdict.reason, LL_HOLD_REASON_FOREIGN);
+	assert_int_equal(verdict.sensor, LL_SENSOR_GAP);
+	tick();
+	assert_int_equal(verdict.action, LL_HOLD_ACT_NONE);
+}
+
+static void yields_to_evidence_older_than_resume_after(void **state)
+{
+	(void)state;
+	config.resume_after_ns = 100 * MS;
+	restart();
+	wait_for(LL_HOLD_HOLDING, 1000);
+	/* A reading tells late of a window that ended 300 ms ago. */
+	input.foreign_seen_ns = input.now_ns - 300 * MS;
+	input.foreign_sensor = LL_SENSOR_UTIL;
+	tick();
+	assert_int_equal(verdict.action, LL_HOLD_ACT_STOP);
+	assert_int_equal(verdict.sensor, LL_SENSOR_UTIL);
+	wait_for(LL_HOLD_HOLDING, 200);
+}
+
+static void resumes_after_quiet_counted_from_the_last_foreign_work(void **state)
+{
+	(void)state;
+	wait_for(LL_HOLD_HOLDING, 1000);
+	is_foreign = true;
+	pass_ms(20000);
+	is_foreign = false;
+	pass_ms(4900);
+	assert_int_equal(verdict.state, LL_HOLD_YIELDED);
+	is_foreign = true;
+	tick();
+	is_foreign = false;
+	assert_between(wait_for(LL_HOLD_HOLDING, 6000), 4900, 5100);
+	assert_int_equal(verdict.action, LL_HOLD_ACT_START);
+	assert_int_equal(counts[LL_HOLD_ACT_STOP], 1);
+	assert_int_equal(counts[LL_HOLD_ACT_REOPEN], 1);
+}
+
+static void next_tick_time_is_when_the_timer_runs_out(void **state)
+{
+	(void)state;
+	wait_for(LL_HOLD_HOLDING, 1000);
+	is_foreign = true;
+	tick();
+	is_foreign = false;
+	uint64_t seen = input.now_ns;
+	while (verdict.state == LL_HOLD_YIELDED) {
+		assert_true(verdict.next_ns <= seen + 5 * S);
+		input.now_ns = verdict.next_ns - TICK_MS * MS;
+		tick();
+	}
+	assert_true(input.now_ns == seen + 5 * S);
+	assert_int_equal(verdict.state, LL_HOLD_HOLDING);
+}
+
+static void releases_after_a_long_yield_and_reopens(void **state)
+{
+	(void)state;
+	config.release_after_ns = 10 * S;
+	restart();
+	wait_for(LL_HOLD_HOLDING, 1000);
+	is_foreign = true;
+	tick();
+	assert_between(wait_for(LL_HOLD_RELEASED, 20000), 9900, 10100);
+	assert_int_equal(verdict.action, LL_HOLD_ACT_RELEASE);
+	assert_int_equal(verdict.reason, LL_HOLD_REASON_LONG_YIELD);
+	pass_ms(10000);
+	assert_int_equal(counts[LL_HOLD_ACT_RELEASE], 1);
+	assert_int_equal(verdict.reason, LL_HOLD_REASON_LONG_YIELD);
+	is_foreign = false;
+	wait_for(LL_HOLD_OPENING, 6000);
+	assert_int_equal(verdict.action, LL_HOLD_ACT_REOPEN);
+	wait_for(LL_HOLD_HOLDING, 1000);
+	assert_int_equal(counts[LL_HOLD_ACT_REOPEN], 2);
+}
+
+static void release_timer_starts_anew_with_each_yield(void **state)
+{
+	(void)state;
+	config.release_after_ns = 10 * S;
+	restart();
+	wait_for(LL_HOLD_HOLDING, 1000);
+	for (int i = 0; i < 3; i++) {
+		is_foreign = true;
+		pass_ms(4000);
+		is_foreign = false;
+		wait_for(LL_HOLD_HOLDING, 6000);
+	}
+	assert_int_equal(counts[LL_HOLD_ACT_RELEASE], 0);
+	assert_int_equal(counts[LL_HOLD_ACT_STOP], 3);
+}
+
+static void release_after_0_is_never(void **state)
+{
+	(void)state;
+	wait_for(LL_HOLD_HOLDING, 1000);
+	is_foreign = true;
+	pass_ms(3600 * 1000);
+	assert_int_equal(verdict.state, LL_HOLD_YIELDED);
+	assert_int_equal(counts[LL_HOLD_ACT_RELEASE], 0);
+}
+
+static void fill_and_ignore_hold_beside_foreign_work(void **state)
+{
+	(void)state;
+	static const enum ll_hold_mode modes[] = {LL_HOLD_MODE_FILL, LL_HOLD_MODE_IGNORE};
+	for (int i = 0; i < 2; i++) {
+		begin(NULL);
+		config.mode = modes[i];
+		restart();
+		is_foreign = true;
+		wait_for(LL_HOLD_HOLDING, 1000);
+		pass_ms(10000);
+		assert_int_equal(verdict.state, LL_HOLD_HOLDING);
+		assert_int_equal(counts[LL_HOLD_ACT_STOP], 0);
+	}
+}
+
+static void heat_stops_every_mode_and_hysteresis_and_back_off_bring_it_back(void **state)
+{
+	(void)state;
+	static const enum ll_hold_mode modes[] = {LL_HOLD_MODE_YIELD, LL_HOLD_MODE_FILL, LL_HOLD_MODE_IGNORE};
+	for (int i = 0; i < 3; i++) {
+		begin(NULL);
+		config.mode = modes[i];
+		restart();
+		wait_for(LL_HOLD_HOLDING, 1000);
+		input.temperature_c = 84.9;
+		pass_ms(1000);
+		assert_int_equal(verdict.state, LL_HOLD_HOLDING);
+		input.temperature_c = 85.0;
+		tick();
+		assert_int_equal(verdict.action, LL_HOLD_ACT_STOP);
+		assert_int_equal(verdict.reason, LL_HOLD_REASON_TOO_HOT);
+		input.temperature_c = 81.0;
+		pass_ms(100000);
+		assert_int_equal(verdict.state, LL_HOLD_YIELDED);
+		input.temperature_c = (double)NAN;
+		pass_ms(100000);
+		assert_int_equal(verdict.state, LL_HOLD_YIELDED);
+		input.temperature_c = 80.0;
+		assert_between(wait_for(LL_HOLD_HOLDING, 40000), 29900, 30100);
+	}
+}
+
+static void heat_keeps_it_from_starting(void **state)
+{
+	(void)state;
+	input.temperature_c = 90.0;
+	pass_ms(10000);
+	assert_int_equal(verdict.state, LL_HOLD_RELEASED);
+	assert_int_equal(verdict.reason, LL_HOLD_REASON_TOO_HOT);
+	assert_int_equal(counts[LL_HOLD_ACT_REOPEN], 0);
+}
+
+static void temperature_is_not_watched_without_a_limit(void **state)
+{
+	(void)state;
+	config.max_temperature_c = 0.0;
+	restart();
+	input.temperature_c = 120.0;
+	wait_for(LL_HOLD_HOLDING, 1000);
+}
+
+static void slowdown_backs_off(void **state)
+{
+	(void)state;
+	wait_for(LL_HOLD_HOLDING, 1000);
+	input.is_slowdown = true;
+	tick();
+	assert_int_equal(verdict.action, LL_HOLD_ACT_STOP);
+	assert_int_equal(verdict.reason, LL_HOLD_REASON_SLOWDOWN);
+	pass_ms(5000);
+	input.is_slowdown = false;
+	assert_between(wait_for(LL_HOLD_HOLDING, 40000), 29900, 30100);
+}
+
+static void blind_load_stops_after_5_s_and_goes_on_when_it_sees(void **state)
+{
+	(void)state;
+	config.has_kernel_sensor = false;
+	restart();
+	wait_for(LL_HOLD_HOLDING, 1000);
+	has_nvml = false;
+	assert_between(wait_for(LL_HOLD_YIELDED, 10000), 4900, 5100);
+	assert_int_equal(verdict.action, LL_HOLD_ACT_STOP);
+	assert_int_equal(verdict.reason, LL_HOLD_REASON_BLIND);
+	pass_ms(60000);
+	assert_int_equal(verdict.state, LL_HOLD_YIELDED);
+	has_nvml = true;
+	wait_for(LL_HOLD_HOLDING, 100);
+}
+
+static void blind_load_does_not_start(void **state)
+{
+	(void)state;
+	config.has_kernel_sensor = false;
+	restart();
+	has_nvml = false;
+	pass_ms(2000);
+	assert_int_equal(verdict.state, LL_HOLD_RELEASED);
+	assert_int_equal(verdict.reason, LL_HOLD_REASON_BLIND);
+	pass_ms(60000);
+	assert_int_equal(counts[LL_HOLD_ACT_REOPEN], 0);
+	has_nvml = true;
+	wait_for(LL_HOLD_HOLDING, 1000);
+}
+
+static void readings_got_before_the_first_tick_count(void **state)
+{
+	(void)state;
+	config.has_kernel_sensor = false;
+	restart();
+	has_nvml = false;
+	input.readings_seen_ns = input.now_ns - 100 * MS;
+	tick();
+	assert_int_equal(verdict.action, LL_HOLD_ACT_REOPEN);
+}
+
+static void own_kernels_are_sight_enough_to_yield_but_not_to_fill(void **state)
+{
+	(void)state;
+	has_nvml = false;
+	wait_for(LL_HOLD_HOLDING, 1000);
+	pass_ms(60000);
+	assert_int_equal(verdict.state, LL_HOLD_HOLDING);
+	is_foreign = true;
+	tick();
+	is_foreign = false;
+	assert_int_equal(verdict.state, LL_HOLD_YIELDED);
+	wait_for(LL_HOLD_HOLDING, 6000);
+
+	begin(NULL);
+	config.mode = LL_HOLD_MODE_FILL;
+	restart();
+	wait_for(LL_HOLD_HOLDING, 1000);
+	has_nvml = false;
+	assert_between(wait_for(LL_HOLD_YIELDED, 10000), 4900, 5100);
+	assert_int_equal(verdict.reason, LL_HOLD_REASON_BLIND);
+}
+
+static void ignore_needs_no_sight(void **state)
+{
+	(void)state;
+	config.mode = LL_HOLD_MODE_IGNORE;
+	config.has_kernel_sensor = false;
+	restart();
+	has_nvml = false;
+	wait_for(LL_HOLD_HOLDING, 1000);
+	pass_ms(60000);
+	assert_int_equal(verdict.state, LL_HOLD_HOLDING);
+}
+
+static void lost_context_is_closed_and_tried_again_after_back_off(void **state)
+{
+	(void)state;
+	wait_for(LL_HOLD_HOLDING, 1000);
+	input.is_open = false;
+	tick();
+	assert_int_equal(verdict.action, LL_HOLD_ACT_RELEASE);
+	assert_int_equal(verdict.state, LL_HOLD_RELEASED);
+	assert_int_equal(verdict.reason, LL_HOLD_REASON_LOST);
+	can_open = false;
+	assert_between(wait_for(LL_HOLD_OPENING, 40000), 29900, 30100);
+	assert_between(wait_for(LL_HOLD_RELEASED, 1000), 0, 200);
+	assert_int_equal(verdict.reason, LL_HOLD_REASON_OPEN_FAILED);
+	assert_int_equal(verdict.action, LL_HOLD_ACT_NONE);
+	can_open = true;
+	assert_between(wait_for(LL_HOLD_HOLDING, 40000), 29900, 30300);
+}
+
+static void context_lost_while_yielded_is_closed_too(void **state)
+{
+	(void)state;
+	wait_for(LL_HOLD_HOLDING, 1000);
+	is_foreign = true;
+	tick();
+	input.is_open = false;
+	tick();
+	assert_int_equal(verdict.action, LL_HOLD_ACT_RELEASE);
+	assert_int_equal(verdict.reason, LL_HOLD_REASON_LOST);
+}
+
+static void request_ends_it_from_every_state(void **state)
+{
+	(void)state;
+	wait_for(LL_HOLD_HOLDING, 1000);
+	input.is_end_requested = true;
+	tick();
+	assert_int_equal(verdict.action, LL_HOLD_ACT_STOP);
+	assert_int_equal(verdict.state, LL_HOLD_ENDED);
+	assert_int_equal(verdict.reason, LL_HOLD_REASON_REQUEST);
+	tick();
+	assert_int_equal(verdict.action, LL_HOLD_ACT_RELEASE);
+	pass_ms(60000);
+	assert_int_equal(counts[LL_HOLD_ACT_RELEASE], 1);
+	assert_int_equal(counts[LL_HOLD_ACT_REOPEN], 1);
+
+	begin(NULL);
+	wait_for(LL_HOLD_HOLDING, 1000);
+	is_foreign = true;
+	tick();
+	input.is_end_requested = true;
+	tick();
+	assert_int_equal(verdict.action, LL_HOLD_ACT_RELEASE);
+	assert_int_equal(verdict.state, LL_HOLD_ENDED);
+
+	begin(NULL);
+	tick();
+	input.is_end_requested = true;
+	tick();
+	assert_int_equal(verdict.state, LL_HOLD_ENDED);
+	assert_int_equal(verdict.action, LL_HOLD_ACT_NONE);
+	pass_ms(1000);
+	assert_int_equal(counts[LL_HOLD_ACT_RELEASE], 1);
+	assert_int_equal(counts[LL_HOLD_ACT_START], 0);
+
+	begin(NULL);
+	input.is_end_requested = true;
+	tick();
+	assert_int_equal(verdict.state, LL_HOLD_ENDED);
+	assert_int_equal(verdict.action, LL_HOLD_ACT_NONE);
+}
+
+static void idle_target_comes_after_idle_after_and_goes_with_foreign_work(void **state)
+{
+	(void)state;
+	config.has_idle_target = true;
+	config.idle_target = 0.6;
+	config.idle_after_ns = 600 * S;
+	restart();
+	wait_for(LL_HOLD_HOLDING, 1000);
+	pass_ms(599 * 1000);
+	assert_false(verdict.is_idle_target);
+	assert_near(verdict.target, 0.5, 0.0);
+	pass_ms(1000);
+	assert_true(verdict.is_idle_target);
+	assert_near(verdict.target, 0.6, 0.0);
+	is_foreign = true;
+	tick();
+	is_foreign = false;
+	assert_false(verdict.is_idle_target);
+	assert_near(verdict.target, 0.5, 0.0);
+	wait_for(LL_HOLD_HOLDING, 6000);
+	pass_ms(594 * 1000);
+	assert_false(verdict.is_idle_target);
+	pass_ms(2000);
+	assert_true(verdict.is_idle_target);
+}
+
+static void without_an_idle_target_there_is_none(void **state)
+{
+	(void)state;
+	config.idle_target = 0.6;
+	config.idle_after_ns = S;
+	restart();
+	pass_ms(10000);
+	assert_false(verdict.is_idle_target);
+	assert_near(verdict.target, 0.5, 0.0);
+}
+
+static void sleep_restarts_every_timer(void **state)
+{
+	(void)state;
+	config.has_idle_target = true;
+	config.idle_target = 0.6;
+	config.idle_after_ns = 600 * S;
+	config.release_after_ns = 20 * S;
+	restart();
+	wait_for(LL_HOLD_HOLDING, 1000);
+	is_foreign = true;
+	tick();
+	is_foreign = false;
+	pass_ms(1000);
+	/* An hour goes by between two ticks: it is not an hour of quiet, nor of yielding, nor of idling. */
+	input.now_ns += 3600 * S;
+	tick();
+	assert_int_equal(verdict.action, LL_HOLD_ACT_NONE);
+	assert_int_equal(verdict.state, LL_HOLD_YIELDED);
+	assert_false(verdict.is_idle_target);
+	assert_between(wait_for(LL_HOLD_HOLDING, 6000), 4900, 5100);
+	pass_ms(590 * 1000);
+	assert_false(verdict.is_idle_target);
+	/* The clock stood still while the machine slept: the caller says so. */
+	input.has_slept = true;
+	tick();
+	input.has_slept = false;
+	assert_int_equal(verdict.state, LL_HOLD_HOLDING);
+	pass_ms(590 * 1000);
+	assert_false(verdict.is_idle_target);
+	pass_ms(11 * 1000);
+	assert_true(verdict.is_idle_target);
+}
+
+static void sleep_gives_blind_readings_and_heat_their_full_time(void **state)
+{
+	(void)state;
+	config.has_kernel_sensor = false;
+	restart();
+	wait_for(LL_HOLD_HOLDING, 1000);
+	has_nvml = false;
+	pass_ms(1000);
+	input.now_ns += 3600 * S;
+	pass_ms(4000);
+	assert_int_equal(verdict.state, LL_HOLD_HOLDING);
+	pass_ms(2000);
+	assert_int_equal(verdict.state, LL_HOLD_YIELDED);
+
+	begin(NULL);
+	wait_for(LL_HOLD_HOLDING, 1000);
+	input.temperature_c = 90.0;
+	tick();
+	input.temperature_c = 50.0;
+	pass_ms(1000);
+	input.now_ns += 3600 * S;
+	assert_between(wait_for(LL_HOLD_HOLDING, 40000), 29900, 30100);
+}
+
+static void clock_that_steps_back_changes_nothing(void **state)
+{
+	(void)state;
+	wait_for(LL_HOLD_HOLDING, 1000);
+	is_foreign = true;
+	tick();
+	is_foreign = false;
+	uint64_t now = input.now_ns;
+	input.now_ns -= 3600 * S;
+	tick();
+	assert_int_equal(verdict.state, LL_HOLD_YIELDED);
+	input.now_ns = now;
+	assert_between(wait_for(LL_HOLD_HOLDING, 6000), 4900, 5100);
+}
+
+static void evidence_from_the_future_counts_as_now(void **state)
+{
+	(void)state;
+	wait_for(LL_HOLD_HOLDING, 1000);
+	input.foreign_seen_ns = input.now_ns + 3600 * S;
+	tick();
+	assert_int_equal(verdict.state, LL_HOLD_YIELDED);
+	input.foreign_seen_ns = input.now_ns;
+	assert_between(wait_for(LL_HOLD_HOLDING, 6000), 4900, 5100);
+}
+
+/* Whatever happens in whatever order, actions fit the states. */
+static void actions_never_contradict_the_state(void **state)
+{
+	(void)state;
+	for (uint64_t round = 1; round <= 300; round++) {
+		uint64_t seed = round * 7919;
+		begin(NULL);
+		config.mode = (enum ll_hold_mode)(round % 3);
+		config.has_kernel_sensor = round % 2;
+		config.release_after_ns = round % 5 ? 3 * S : 0;
+		config.resume_after_ns = 300 * MS;
+		config.back_off_ns = S;
+		restart();
+		bool is_running = false;
+		for (int i = 0; i < 3000; i++) {
+			double dice = plant_uniform(&seed);
+			if (dice < 0.01)
+				is_foreign = !is_foreign;
+			else if (dice < 0.015)
+				has_nvml = !has_nvml;
+			else if (dice < 0.02)
+				input.temperature_c = input.temperature_c > 60.0 ? 40.0 : 90.0;
+			else if (dice < 0.022)
+				can_open = !can_open;
+			else if (dice < 0.023)
+				input.is_open = false;
+			else if (dice < 0.0235)
+				input.now_ns += 10 * S;
+			input.is_end_requested = i >= 2900;
+			bool was_open = input.is_open;
+			tick();
+			if (verdict.action == LL_HOLD_ACT_START) {
+				assert_true(!is_running && input.is_open && !input.is_end_requested);
+				is_running = true;
+			} else if (verdict.action == LL_HOLD_ACT_STOP) {
+				assert_true(is_running);
+				is_running = false;
+			} else if (verdict.action == LL_HOLD_ACT_RELEASE) {
+				is_running = false;
+			} else if (verdict.action == LL_HOLD_ACT_REOPEN) {
+				assert_true(!was_open && !is_running);
+			}
+			assert_int_equal(is_running, verdict.state == LL_HOLD_HOLDING);
+			if (is_running && config.mode == LL_HOLD_MODE_YIELD)
+				assert_false(is_foreign);
+			if (is_running)
+				assert_true(input.temperature_c < 85.0);
+		}
+		assert_int_equal(verdict.state, LL_HOLD_ENDED);
+		assert_false(input.is_open);
+	}
+}
+
+static void everything_has_a_name(void **state)
+{
+	(void)state;
+	for (int i = 0; i <= LL_HOLD_REASON_REQUEST; i++)
+		assert_non_null(ll_hold_reason_text((enum ll_hold_reason)i));
+	for (int i = 0; i <= LL_SENSOR_UTIL; i++)
+		assert_non_null(ll_hold_sensor_name((enum ll_hold_sensor)i));
+	for (int i = 0; i <= LL_HOLD_ENDED; i++)
+		assert_non_null(ll_hold_state_name((enum ll_hold_state)i));
+	assert_string_equal(ll_hold_state_name(LL_HOLD_YIELDED), "yielded");
+	assert_string_equal(ll_hold_sensor_name(LL_SENSOR_UTIL), "util");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup(starts_at_once_on_a_quiet_card, begin),
+	    cmocka_unit_test_setup(does_not_start_beside_foreign_work, begin),
+	    cmocka_unit_test_setup(foreign_work_while_opening_keeps_it_yielded, begin),
+	    cmocka_unit_test_setup(yields_in_the_tick_that_sees_foreign_work, begin),
+	    cmocka_unit_test_setup(yields_to_evidence_older_than_resume_after, begin),
+	    cmocka_unit_test_setup(resumes_after_quiet_counted_from_the_last_foreign_work, begin),
+	    cmocka_unit_test_setup(next_tick_time_is_when_the_timer_runs_out, begin),
+	    cmocka_unit_test_setup(releases_after_a_long_yield_and_reopens, begin),
+	    cmocka_unit_test_setup(release_timer_starts_anew_with_each_yield, begin),
+	    cmocka_unit_test_setup(release_after_0_is_never, begin),
+	    cmocka_unit_test_setup(fill_and_ignore_hold_beside_foreign_work, begin),
+	    cmocka_unit_test_setup(heat_stops_every_mode_and_hysteresis_and_back_off_bring_it_back, begin),
+	    cmocka_unit_test_setup(heat_keeps_it_from_starting, begin),
+	    cmocka_unit_test_setup(temperature_is_not_watched_without_a_limit, begin),
+	    cmocka_unit_test_setup(slowdown_backs_off, begin),
+	    cmocka_unit_test_setup(blind_load_stops_after_5_s_and_goes_on_when_it_sees, begin),
+	    cmocka_unit_test_setup(blind_load_does_not_start, begin),
+	    cmocka_unit_test_setup(readings_got_before_the_first_tick_count, begin),
+	    cmocka_unit_test_setup(own_kernels_are_sight_enough_to_yield_but_not_to_fill, begin),
+	    cmocka_unit_test_setup(ignore_needs_no_sight, begin),
+	    cmocka_unit_test_setup(lost_context_is_closed_and_tried_again_after_back_off, begin),
+	    cmocka_unit_test_setup(context_lost_while_yielded_is_closed_too, begin),
+	    cmocka_unit_test_setup(request_ends_it_from_every_state, begin),
+	    cmocka_unit_test_setup(idle_target_comes_after_idle_after_and_goes_with_foreign_work, begin),
+	    cmocka_unit_test_setup(without_an_idle_target_there_is_none, begin),
+	    cmocka_unit_test_setup(sleep_restarts_every_timer, begin),
+	    cmocka_unit_test_setup(sleep_gives_blind_readings_and_heat_their_full_time, begin),
+	    cmocka_unit_test_setup(clock_that_steps_back_changes_nothing, begin),
+	    cmocka_unit_test_setup(evidence_from_the_future_counts_as_now, begin),
+	    cmocka_unit_test_setup(actions_never_contradict_the_state, begin),
+	    cmocka_unit_test_setup(everything_has_a_name, begin),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

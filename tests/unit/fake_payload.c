@@ -1,0 +1,89 @@
+#include "fake_payload.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+
+#define CARD_OFFSET UINT64_C(1795191391000000000)
+#define LATENCY_NS 5000
+
+struct fake_payload_world fake_world;
+
+struct fake_payload {
+	struct ll_payload base;
+	volatile struct ll_record records[LL_RECORD_SLOTS];
+	uint64_t busy_until_ns; /* card */
+};
+
+static int fake_open(const struct ll_card *card, const struct ll_payload_config *config,
+		     struct ll_payload **ret_payload, struct ll_err *err)
+{
+	(void)card;
+	(void)config;
+	if (fake_world.open_rc)
+		return ll_err_set(err, fake_world.open_rc, "fake: refused");
+	struct fake_payload *payload = calloc(1, sizeof *payload);
+	payload->base = (struct ll_payload){
+	    .ops = &fake_payload_ops, .records = payload->records, .sm_count = 132, .has_card_clock = true};
+	fake_world.contexts++;
+	*ret_payload = &payload->base;
+	return 0;
+}
+
+static int fake_launch(struct ll_payload *base, const struct ll_launch *launch, struct ll_err *err)
+{
+	struct fake_payload *payload = (struct fake_payload *)base;
+	if (fake_world.is_lost)
+		return ll_err_set(err, -EIO, "fake: lost");
+	fake_world.launches++;
+	fake_world.last_blocks = launch->blocks;
+	if (fake_world.is_stuck)
+		return 0;
+	uint64_t start_ns = ll_now_ns() + CARD_OFFSET + LATENCY_NS;
+	if (payload->busy_until_ns > start_ns)
+		start_ns = payload->busy_until_ns;
+	uint64_t end_ns = start_ns + launch->length_ns;
+	struct ll_record record = {.gap_ns = 300};
+	if (atomic_exchange(&fake_world.has_stranger, false)) {
+		start_ns += LL_NS_PER_MS;
+		end_ns = start_ns;
+		record.flags = LL_RECORD_LATE;
+	} else if (atomic_exchange(&fake_world.has_gap, false)) {
+		record.gap_ns = 2 * LL_NS_PER_MS;
+		end_ns = start_ns + 3 * LL_NS_PER_MS;
+		record.flags = LL_RECORD_GAP;
+	} else if (atomic_exchange(&fake_world.has_slow_call, false)) {
+		start_ns += LL_NS_PER_MS; /* the host was away between reading its clock and the doorbell */
+		end_ns = start_ns;
+		record.flags = LL_RECORD_LATE;
+		ll_sleep_until_ns(start_ns - CARD_OFFSET - LATENCY_NS);
+	}
+	volatile struct ll_record *slot = &payload->records[launch->sequence % LL_RECORD_SLOTS];
+	slot->start_ns = start_ns;
+	slot->end_ns = end_ns;
+	slot->gap_ns = record.gap_ns;
+	slot->flags = record.flags;
+	slot->sequence = launch->sequence;
+	payload->busy_until_ns = end_ns;
+	return 0;
+}
+
+static int fake_check(struct ll_payload *base, struct ll_err *err)
+{
+	(void)base;
+	return fake_world.is_lost ? ll_err_set(err, -EIO, "fake: lost") : 0;
+}
+
+static void fake_close(struct ll_payload *base)
+{
+	while (fake_world.hangs_in_close)
+		ll_sleep_until_ns(ll_now_ns() + LL_NS_PER_MS);
+	free(base);
+	fake_world.contexts--;
+}
+
+const struct ll_payload_ops fake_payload_ops = {
+    .name = "fake", .open = fake_open, .launch = fake_launch, .check = fake_check, .close = fake_close};

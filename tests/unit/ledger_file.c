@@ -1,0 +1,243 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/wait.h>
+
+#include "test.h"
+
+#include "base/scope.h"
+#include "ledger/layout.h"
+#include "ledger_fixture.h"
+
+static void overwrite(const struct fixture *f, off_t offset, const void *bytes, size_t count)
+{
+	LL_SCOPE_CLOSE int fd = open(f->path, O_WRONLY);
+	assert_true(fd >= 0);
+	assert_int_equal(pwrite(fd, bytes, count, offset), count);
+}
+
+static void made_file_is_private_and_of_fixed_size(void **state)
+{
+	struct fixture *f = *state;
+	struct stat st;
+	open_ledger(f);
+	assert_int_equal(stat(f->path, &st), 0);
+	assert_int_equal(st.st_size, LL_LEDGER_FILE_BYTES);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	assert_string_equal(ll_ledger_path(f->ledger), f->path);
+}
+
+static void second_opening_finds_the_same_file(void **state)
+{
+	struct fixture *f = *state;
+	struct ll_ledger *second = NULL;
+	struct ll_claim *claim = take_claim(open_ledger(f), LL_PRIORITY_NORMAL);
+	assert_int_equal(ll_ledger_open(f->folder, UUID, true, &second, NULL), 0);
+	assert_int_equal(count_claims(second), 1);
+	ll_claim_release(claim);
+	assert_int_equal(count_claims(second), 0);
+	ll_ledger_close(second);
+}
+
+static void missing_file_is_made_only_when_asked_for(void **state)
+{
+	struct fixture *f = *state;
+	struct ll_err err;
+	assert_fails(ll_ledger_open(f->folder, UUID, false, &f->ledger, &err), -ENOENT, UUID ".ledger");
+	assert_fails(ll_ledger_open("/tmp/ll-no-such-folder", UUID, false, &f->ledger, &err), -ENOENT, "no-such");
+	assert_int_equal(access("/tmp/ll-no-such-folder", F_OK), -1);
+}
+
+static void truncated_file_is_refused_by_name(void **state)
+{
+	struct fixture *f = *state;
+	struct ll_err err;
+	static const off_t sizes[] = {0, 7, 100, 4096, LL_LEDGER_FILE_BYTES - 1};
+	ll_ledger_close(open_ledger(f));
+	f->ledger = NULL;
+	for (size_t i = sizeof sizes / sizeof *sizes; i-- > 0;) {
+		assert_int_equal(truncate(f->path, sizes[i]), 0);
+		assert_fails(ll_ledger_open(f->folder, UUID, true, &f->ledger, &err), -EBADMSG, "truncated");
+		assert_non_null(strstr(err.text, f->path));
+		assert_non_null(strstr(err.hint, "remove"));
+	}
+}
+
+static void other_version_is_refused_with_both_numbers(void **state)
+{
+	struct fixture *f = *state;
+	struct ll_err err;
+	uint32_t version = LL_LEDGER_VERSION + 1;
+	ll_ledger_close(open_ledger(f));
+	f->ledger = NULL;
+	overwrite(f, offsetof(struct ll_ledger_file, version), &version, sizeof version);
+	assert_fails(ll_ledger_open(f->folder, UUID, true, &f->ledger, &err), -EPROTO, "version 2");
+	assert_non_null(strstr(err.text, "version 1"));
+}
+
+static void corrupt_header_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct ll_err err;
+	static const struct {
+		off_t offset;
+		const char *text;
+	} damage[] = {
+	    {offsetof(struct ll_ledger_file, magic), "corrupt"},
+	    {offsetof(struct ll_ledger_file, slot_count), "corrupt"},
+	    {offsetof(struct ll_ledger_file, slot_bytes), "corrupt"},
+	    {offsetof(struct ll_ledger_file, file_bytes), "corrupt"},
+	    {offsetof(struct ll_ledger_file, uuid) + 4, "another card"},
+	};
+	for (size_t i = 0; i < sizeof damage / sizeof *damage; i++) {
+		ll_ledger_close(open_ledger(f));
+		f->ledger = NULL;
+		overwrite(f, damage[i].offset, "\xff", 1);
+		assert_fails(ll_ledger_open(f->folder, UUID, true, &f->ledger, &err), -EBADMSG, damage[i].text);
+		assert_int_equal(unlink(f->path), 0);
+	}
+}
+
+static void symlink_in_place_of_the_file_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct ll_err err;
+	assert_int_equal(symlink("/etc/passwd", f->path), 0);
+	assert_fails(ll_ledger_open(f->folder, UUID, true, &f->ledger, &err), -EPERM, "symbolic link");
+}
+
+static void file_open_to_others_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct ll_err err;
+	ll_ledger_close(open_ledger(f));
+	f->ledger = NULL;
+	assert_int_equal(chmod(f->path, 0644), 0);
+	assert_fails(ll_ledger_open(f->folder, UUID, true, &f->ledger, &err), -EPERM, "other users");
+}
+
+static void folder_that_others_may_write_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct ll_err err;
+	assert_int_equal(chmod(f->folder, 0770), 0);
+	assert_fails(ll_ledger_open(f->folder, UUID, true, &f->ledger, &err), -EPERM, "mode 0770");
+	assert_non_null(strstr(err.hint, "chmod"));
+}
+
+static void symlink_in_place_of_the_folder_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct ll_err err;
+	char link[80];
+	snprintf(link, sizeof link, "%s.link", f->folder);
+	assert_int_equal(symlink(f->folder, link), 0);
+	assert_fails(ll_ledger_open(link, UUID, true, &f->ledger, &err), -EPERM, "symbolic link");
+	unlink(link);
+}
+
+static void uuid_that_is_a_path_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct ll_err err;
+	assert_fails(ll_ledger_open(f->folder, "../evil", true, &f->ledger, &err), -EINVAL, "UUID");
+	assert_fails(ll_ledger_open(f->folder, "", true, &f->ledger, &err), -EINVAL, "UUID");
+}
+
+static void folder_of_the_simulated_world_comes_first(void **state)
+{
+	(void)state;
+	char path[LL_FOLDER_SIZE];
+	assert_int_equal(ll_ledger_folder("/tmp/world", path, NULL), 0);
+	assert_string_equal(path, "/tmp/world");
+}
+
+static void folder_of_a_user_is_in_its_runtime_folder_or_tmp(void **state)
+{
+	(void)state;
+	char path[LL_FOLDER_SIZE];
+	char expected[LL_FOLDER_SIZE];
+	if (geteuid() == 0)
+		skip();
+	snprintf(expected, sizeof expected, "/tmp/loadline-%u", geteuid());
+	setenv("XDG_RUNTIME_DIR", "/run/user/7", 1);
+	assert_int_equal(ll_ledger_folder(NULL, path, NULL), 0);
+	assert_string_equal(path, "/run/user/7/loadline");
+	setenv("XDG_RUNTIME_DIR", "relative", 1);
+	assert_int_equal(ll_ledger_folder(NULL, path, NULL), 0);
+	assert_string_equal(path, expected);
+}
+
+/* Children wait for the pipe's end, so that they all start at once. */
+static pid_t start_opener(const struct fixture *f, const int gate[2])
+{
+	pid_t pid = fork();
+	if (pid)
+		return pid;
+	char byte;
+	close(gate[1]);
+	if (read(gate[0], &byte, 1) != 0)
+		_exit(2);
+	struct ll_ledger *ledger = NULL;
+	struct ll_claim *claim = NULL;
+	struct ll_claim_wish wish = {.priority = LL_PRIORITY_NORMAL};
+	if (ll_ledger_open(f->folder, UUID, true, &ledger, NULL) || ll_claim_take(ledger, &wish, "0", &claim, NULL))
+		_exit(1);
+	_exit(0);
+}
+
+static void open_from_many_at_once(struct fixture *f, int *killed)
+{
+	enum { CHILDREN = 12 };
+	pid_t pids[CHILDREN];
+	int gate[2];
+	assert_int_equal(pipe(gate), 0);
+	for (int i = 0; i < CHILDREN; i++)
+		pids[i] = start_opener(f, gate);
+	close(gate[0]);
+	close(gate[1]);
+	for (int i = 0; i < CHILDREN; i++) {
+		int status;
+		if (i % 3 == 0)
+			kill(pids[i], SIGKILL);
+		assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+		*killed += WIFSIGNALED(status);
+		assert_true(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
+	}
+}
+
+static void making_is_free_of_races_also_when_makers_are_killed(void **state)
+{
+	struct fixture *f = *state;
+	int killed = 0;
+	for (int round = 0; round < 30; round++) {
+		open_from_many_at_once(f, &killed);
+		assert_int_equal(count_claims(open_ledger(f)), 0);
+		ll_ledger_close(f->ledger);
+		f->ledger = NULL;
+		remove_files(f->folder);
+	}
+	printf("%d makers were killed\n", killed);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(made_file_is_private_and_of_fixed_size),
+	    TEST(second_opening_finds_the_same_file),
+	    TEST(missing_file_is_made_only_when_asked_for),
+	    TEST(truncated_file_is_refused_by_name),
+	    TEST(other_version_is_refused_with_both_numbers),
+	    TEST(corrupt_header_is_refused),
+	    TEST(symlink_in_place_of_the_file_is_refused),
+	    TEST(file_open_to_others_is_refused),
+	    TEST(folder_that_others_may_write_is_refused),
+	    TEST(symlink_in_place_of_the_folder_is_refused),
+	    TEST(uuid_that_is_a_path_is_refused),
+	    TEST(folder_of_the_simulated_world_comes_first),
+	    TEST(folder_of_a_user_is_in_its_runtime_folder_or_tmp),
+	    TEST(making_is_free_of_races_also_when_makers_are_killed),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
