@@ -34,7 +34,7 @@ check:
 
 gpu-check: deps
 	@$(MAKE) --no-print-directory build
-	@tests/gpu/run $(PART)
+	@LOADLINE_BUILD=$(BUILD) tests/gpu/run $(PART)
 
 install: build
 	meson configure $(BUILD) -Dprefix=$(PREFIX)

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/parse.h"
 #include "defaults.h"
+#include "fault.h"
 #include "status.h"
 
 static int split(const char *line, struct sim_words *words, struct ll_err *err)
@@ -224,7 +225,7 @@ static int run_fault(struct sim_world *w, const struct sim_words *words, enum si
 		if (w->faults[slot].is_used)
 			continue;
 		*SIM_EDIT(w, &w->faults[slot]) = fault;
-		(*SIM_EDIT(w, &w->fault_count))++;
+		sim_faults_announce(w);
 		return 0;
 	}
 	return ll_err_set(err, -ENOSPC, "%s: more than %d faults at once", words->word[0], SIM_FAULTS);
@@ -240,7 +241,6 @@ static int run_heal(struct sim_world *w, const struct sim_words *words, enum sim
 		    (words->count == 2 && strcmp(w->faults[slot].function, words->word[1]) != 0))
 			continue;
 		SIM_EDIT(w, &w->faults[slot])->is_used = 0;
-		(*SIM_EDIT(w, &w->fault_count))--;
 	}
 	return 0;
 }
@@ -252,8 +252,22 @@ static int run_suspend(struct sim_world *w, const struct sim_words *words, enum 
 	int rc = sim_word_duration(words, 1, &length_ns, err);
 	if (rc == 0)
 		rc = sim_words_end(words, 2, err);
+	if (rc < 0 || phase == SIM_COMMAND_CHECK)
+		return rc;
+	*SIM_EDIT(w, &w->suspended_until_ns) = w->now_ns + length_ns;
+	sim_faults_announce(w);
+	return 0;
+}
+
+static int run_init_time(struct sim_world *w, const struct sim_words *words, enum sim_command_phase phase,
+			 struct ll_err *err)
+{
+	uint64_t length_ns;
+	int rc = sim_word_duration(words, 1, &length_ns, err);
+	if (rc == 0)
+		rc = sim_words_end(words, 2, err);
 	if (rc == 0 && phase != SIM_COMMAND_CHECK)
-		*SIM_EDIT(w, &w->suspended_until_ns) = w->now_ns + length_ns;
+		*SIM_EDIT(w, &w->init_ns) = length_ns;
 	return rc;
 }
 
@@ -307,6 +321,7 @@ int sim_command_run(struct sim_world *w, const char *line, enum sim_command_phas
 	    {"hang", run_fault},
 	    {"heal", run_heal},
 	    {"suspend", run_suspend},
+	    {"init-time", run_init_time},
 	    {"at", run_at},
 	};
 	struct sim_words words;

@@ -17,12 +17,13 @@ static const struct sim_card h200 = {
     .capability_minor = 0,
     .memory_bytes = 143155 * MIB,
     .reserved_bytes = 616 * MIB,
-    .slice_ns = 2 * LL_NS_PER_MS,
-    .switch_ns = 150 * LL_NS_PER_US,
+    .slice_ns = 2090 * LL_NS_PER_US,
+    .switch_ns = 130 * LL_NS_PER_US,
     .launch_ns = 5 * LL_NS_PER_US,
     .kernel_gap_ns = 1 * LL_NS_PER_US,
-    .clock_step_ns = 1 * LL_NS_PER_US,
-    .context_ns = 100 * LL_NS_PER_MS,
+    .clock_step_ns = 352,
+    .drift_ppm = -3.33,
+    .context_ns = 120 * LL_NS_PER_MS,
     .context_work_ns = 300 * LL_NS_PER_US,
     .copy_bytes_per_ns = 55,
     .memory_bytes_per_ns = 3000,
@@ -71,6 +72,7 @@ void sim_world_init(struct sim_world *w, uint64_t now_ns, uint64_t wall_offset_n
 	w->next_op_id = 1;
 	w->next_done_sequence = 1;
 	w->next_xid = 1;
+	w->init_ns = 100 * LL_NS_PER_MS;
 	w->card_count = 1;
 	w->slot_count = 1;
 	w->cuda_version = 13000;
@@ -83,7 +85,7 @@ void sim_world_init(struct sim_world *w, uint64_t now_ns, uint64_t wall_offset_n
 
 uint64_t sim_context_bytes(const struct sim_card *card, uint64_t stack_bytes)
 {
-	const uint64_t without_stack = 272629760; /* 260 MiB; with SIM_PROCESS_BYTES 262.8 */
+	const uint64_t without_stack = 272157901; /* 262.8 MiB together with SIM_PROCESS_BYTES */
 	return without_stack + stack_bytes * 2048 * card->sm_count;
 }
 

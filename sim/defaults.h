@@ -9,10 +9,11 @@
 /* Makes physical card `index` an H200; the UUID and the PCI address differ from card to card, never from run to run. */
 void sim_card_init(struct sim_world *w, uint32_t index);
 
-/* GPU memory that a context takes with this stack limit, and what its process takes besides on a card. */
+/* GPU memory that a context takes with this stack limit. A process takes SIM_PROCESS_BYTES on each card it sees from
+ * cuInit on until it ends. */
 uint64_t sim_context_bytes(const struct sim_card *card, uint64_t stack_bytes);
 enum {
-	SIM_PROCESS_BYTES = 2936012,    /* 2.8 MiB */
+	SIM_PROCESS_BYTES = 3407872,    /* 3.25 MiB */
 	SIM_DEFAULT_STACK_BYTES = 1024, /* per thread */
 	SIM_UNLISTED_BYTES = 9227468,   /* 8.8 MiB that the process list does not show */
 };

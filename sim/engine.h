@@ -14,7 +14,8 @@
 
 #include "world.h"
 
-/* Clears away dead processes, then brings every card to now_ns. Time never runs backwards: an earlier now is ignored. */
+/* Clears away dead processes, then brings every card to now_ns. Time never runs backwards: an earlier now is ignored.
+ */
 void sim_advance(struct sim_world *w, uint64_t now_ns, uint64_t wall_offset_ns);
 
 /* The same with this machine's clocks. */

@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "base/scope.h"
 #include "defaults.h"
-#include "meter.h"
 
 #define BLOCK_BYTES (UINT64_C(2) << 20)
 
@@ -57,6 +56,10 @@ void sim_proc_leave(struct sim_world *w, uint32_t proc)
 		if (w->contexts[i].is_used && w->contexts[i].proc == proc)
 			sim_context_free(w, i);
 	}
+	for (uint32_t i = 0; i < SIM_MODULES; i++) {
+		if (w->module_owner[i] == proc + 1)
+			*SIM_EDIT(w, &w->module_owner[i]) = 0;
+	}
 	SIM_EDIT(w, &w->procs[proc])->is_used = 0;
 	sim_commit(w);
 }
@@ -90,24 +93,21 @@ uint64_t sim_proc_used_bytes(struct sim_world *w, uint32_t card, uint32_t proc)
 	for (uint32_t i = 0; i < SIM_CONTEXTS; i++) {
 		const struct sim_context *context = &w->contexts[i];
 		if (is_on_card(w, context, card) && context->proc == proc)
-			bytes += sim_context_used_bytes(context) + (bytes ? 0 : SIM_PROCESS_BYTES);
+			bytes += sim_context_used_bytes(context);
 	}
-	return bytes;
+	return bytes + (w->procs[proc].cards >> card & 1) * SIM_PROCESS_BYTES;
 }
 
 uint64_t sim_card_used_bytes(struct sim_world *w, uint32_t card)
 {
 	uint64_t bytes = w->cards[card].foreign_bytes;
-	bool seen[SIM_PROCS] = {false};
 	for (uint32_t i = 0; i < SIM_CONTEXTS; i++) {
-		const struct sim_context *context = &w->contexts[i];
-		if (!is_on_card(w, context, card))
-			continue;
-		bytes += sim_context_used_bytes(context);
-		if (context->proc < SIM_PROCS && !seen[context->proc]) {
-			seen[context->proc] = true;
+		if (is_on_card(w, &w->contexts[i], card))
+			bytes += sim_context_used_bytes(&w->contexts[i]);
+	}
+	for (uint32_t i = 0; i < SIM_PROCS; i++) {
+		if (w->procs[i].is_used && w->procs[i].cards >> card & 1)
 			bytes += SIM_PROCESS_BYTES;
-		}
 	}
 	return bytes;
 }
@@ -148,12 +148,12 @@ int sim_context_new(struct sim_world *w, uint32_t card, uint32_t proc, uint32_t 
 	if (mode_refuses(w, card, proc))
 		return -EBUSY;
 	uint64_t own_bytes = sim_context_bytes(&w->cards[card], SIM_DEFAULT_STACK_BYTES);
-	if (!sim_card_has_room(w, card, own_bytes + SIM_PROCESS_BYTES))
+	if (!sim_card_has_room(w, card, own_bytes))
 		return -ENOMEM;
 	uint32_t index = 0;
 	while (index < SIM_CONTEXTS && w->contexts[index].is_used)
 		index++;
-	if (index == SIM_CONTEXTS)
+	if (index == SIM_CONTEXTS || w->cards[card].context_count == SIM_CARD_CONTEXTS)
 		return -ENOSPC;
 	struct sim_context *context = SIM_EDIT(w, &w->contexts[index]);
 	*context = (struct sim_context){
@@ -171,6 +171,8 @@ int sim_context_new(struct sim_world *w, uint32_t card, uint32_t proc, uint32_t 
 		return rc;
 	}
 	w->streams[legacy].is_legacy = 1;
+	struct sim_card *on = SIM_EDIT(w, &w->cards[card]);
+	on->contexts[on->context_count++] = (uint16_t)index;
 	*ret_context = index;
 	return 0;
 }
@@ -195,11 +197,15 @@ void sim_context_free(struct sim_world *w, uint32_t index)
 	for (uint32_t i = 0; i < context->stream_count; i++)
 		SIM_EDIT(w, &w->streams[context->streams[i]])->is_used = 0;
 	context->is_used = 0;
-	struct sim_turn *turn = SIM_EDIT(w, &w->cards[context->card].turn);
-	if (turn->context == index)
-		turn->context = SIM_NONE;
-	if (turn->resident == index)
-		turn->resident = SIM_NONE;
+	struct sim_card *card = SIM_EDIT(w, &w->cards[context->card]);
+	for (uint32_t i = 0; i < card->context_count; i++) {
+		if (card->contexts[i] == index)
+			card->contexts[i--] = card->contexts[--card->context_count];
+	}
+	if (card->turn.context == index)
+		card->turn.context = SIM_NONE;
+	if (card->turn.resident == index)
+		card->turn.resident = SIM_NONE;
 	sim_commit(w);
 }
 
@@ -260,12 +266,12 @@ void sim_stream_close(struct sim_world *w, uint32_t index)
 	sim_stream_collect(w, index);
 }
 
-uint32_t sim_module_new(struct sim_world *w)
+uint32_t sim_module_new(struct sim_world *w, uint32_t proc)
 {
 	for (uint32_t i = 0; i < SIM_MODULES; i++) {
-		if (w->module_used[i])
+		if (w->module_owner[i])
 			continue;
-		*SIM_EDIT(w, &w->module_used[i]) = 1;
+		*SIM_EDIT(w, &w->module_owner[i]) = proc + 1;
 		*SIM_EDIT(w, &w->stopped_epoch[i]) = 0;
 		return i;
 	}
@@ -275,7 +281,7 @@ uint32_t sim_module_new(struct sim_world *w)
 void sim_module_free(struct sim_world *w, uint32_t module)
 {
 	if (module != SIM_NONE)
-		*SIM_EDIT(w, &w->module_used[module]) = 0;
+		*SIM_EDIT(w, &w->module_owner[module]) = 0;
 }
 
 void sim_card_xid(struct sim_world *w, uint32_t card, uint32_t xid, uint32_t error, int32_t pid)

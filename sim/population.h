@@ -40,7 +40,7 @@ void sim_stream_close(struct sim_world *w, uint32_t stream);
 void sim_stream_collect(struct sim_world *w, uint32_t stream);
 
 /* A slot for a module's stop word. SIM_NONE: none left (its kernels then share none). */
-uint32_t sim_module_new(struct sim_world *w);
+uint32_t sim_module_new(struct sim_world *w, uint32_t proc);
 void sim_module_free(struct sim_world *w, uint32_t module);
 
 /* An Xid on a card: reported through NVML; every context there (of one process; pid 0: of all) answers error. */

@@ -23,6 +23,7 @@ enum {
 	SIM_CARDS = 64, /* physical cards and MIG slices together */
 	SIM_PROCS = 512,
 	SIM_CONTEXTS = 512,
+	SIM_CARD_CONTEXTS = 128,
 	SIM_CONTEXT_STREAMS = 128,
 	SIM_STREAMS = 2048,
 	SIM_RING = 1024, /* operations queued in a stream; a launch waits when it is full, as the real one does */
@@ -34,10 +35,10 @@ enum {
 	SIM_KERNEL_RULES = 64,
 	SIM_HIDDEN = 32,
 	SIM_UNDO_BYTES = 1 << 18,
-	SIM_NONE = 0xffffffff, /* no card, no context, … */
 };
 
 #define SIM_NEVER UINT64_MAX
+#define SIM_NONE UINT32_MAX /* no card, no context, … */
 
 enum sim_op_kind {
 	SIM_OP_KERNEL, /* needs the card's SMs: kernels, memsets, copies on the card */
@@ -131,6 +132,7 @@ struct sim_proc {
 	uint32_t is_used;
 	int32_t pid;
 	uint64_t start_ticks; /* of /proc/PID/stat: with the pid it names one process */
+	uint64_t cards;       /* bit i: it has initialised CUDA with card i in sight, which takes memory there */
 };
 
 /* Who has the card. */
@@ -210,6 +212,8 @@ struct sim_card {
 	double heat_from_celsius, heat_to_celsius;
 	uint64_t heat_start_ns, heat_end_ns;
 	/* what it is doing */
+	uint32_t context_count;
+	uint16_t contexts[SIM_CARD_CONTEXTS];
 	struct sim_turn turn;
 	struct sim_meter meter;
 	struct sim_sample samples[SIM_SAMPLES];
@@ -258,13 +262,14 @@ struct sim_world {
 	uint64_t wall_offset_ns; /* wall clock minus monotonic, as of the last visitor */
 	uint64_t card_epoch_ns;  /* the cards' clock minus monotonic */
 	uint64_t suspended_until_ns;
+	uint64_t init_ns; /* how long cuInit takes */
 	uint64_t reaped_ns; /* when dead processes were last looked for */
 	uint64_t next_op_id;
 	uint64_t next_done_sequence;
 	uint64_t next_xid;
 	uint32_t card_count; /* physical ones, first in cards[] */
 	uint32_t slot_count; /* with slices */
-	uint32_t fault_count;
+	uint32_t has_faults; /* atomic: calls must look at faults[] and at suspension first */
 	uint32_t cuda_version; /* 13000 is 13.0 */
 	char driver_version[32];
 	uint32_t cuda_order[SIM_CARDS]; /* CUDA's ordinal to card */
@@ -274,7 +279,7 @@ struct sim_world {
 	struct sim_xid xids[SIM_XIDS];
 	struct sim_kernel_rule kernel_rules[SIM_KERNEL_RULES];
 	uint32_t stopped_epoch[SIM_MODULES];
-	uint32_t module_used[SIM_MODULES];
+	uint32_t module_owner[SIM_MODULES]; /* proc + 1; 0: free */
 	struct sim_card cards[SIM_CARDS];
 	struct sim_proc procs[SIM_PROCS];
 	struct sim_context contexts[SIM_CONTEXTS];
@@ -313,7 +318,12 @@ void sim_commit(struct sim_world *w);
 void sim_rollback(struct sim_world *w);
 
 /* SIM_EDIT(w, &w->streams[i])->priority = 3; */
-#define SIM_EDIT(w, p) (sim_save((w), (p), sizeof *(p)), (p))
+#define SIM_EDIT(w, p) ((__typeof__(p))sim_edit((w), (p), sizeof *(p)))
+static inline void *sim_edit(struct sim_world *w, void *p, size_t size)
+{
+	sim_save(w, p, size);
+	return p;
+}
 
 static inline struct sim_op *sim_op_at(struct sim_world *w, uint32_t stream, uint64_t position)
 {

@@ -186,6 +186,16 @@ static int open_cards(struct hold_run *run, struct ll_err *err)
 	return rc;
 }
 
+static int open_kernel_log(struct hold_run *run, struct ll_err *err)
+{
+	if (!run->args->kernel_log)
+		return 0;
+	run->config.kernel_log = fopen(run->args->kernel_log, "we");
+	if (!run->config.kernel_log)
+		return ll_err_set(err, -errno, "--kernel-log: %s: %s", run->args->kernel_log, strerror(errno));
+	return 0;
+}
+
 static int run_hold(void *args, const struct ll_operands *operands, struct ll_err *err)
 {
 	(void)operands;
@@ -197,9 +207,13 @@ static int run_hold(void *args, const struct ll_operands *operands, struct ll_er
 		return rc;
 	rc = open_cards(&run, err);
 	if (rc == 0)
+		rc = open_kernel_log(&run, err);
+	if (rc == 0)
 		rc = run.args->dry_run ? dry_run(&run, err) : hold(&run, err);
 	if (run.signal_fd >= 0)
 		close(run.signal_fd);
+	if (run.config.kernel_log)
+		fclose(run.config.kernel_log);
 	free(run.cards);
 	ll_driver_close(run.driver);
 	ll_curve_fini(&run.config.curve);

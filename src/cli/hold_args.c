@@ -115,6 +115,11 @@ const struct ll_option ll_hold_options[] = {
      LL_OPTION_DURATION(ARGS, log_every_ns),
      .fallback = "10s",
      .help = "A log line per card this often, besides one for every change of state; 0 for changes only."},
+    {.name = "kernel-log",
+     .placeholder = "FILE",
+     LL_OPTION_TEXT(ARGS, kernel_log),
+     .complete = LL_COMPLETE_FILE,
+     .help = "For measurements: a line per own kernel with its start and end in ns of the card's clock."},
     LL_OPTION_END,
 };
 

@@ -31,6 +31,7 @@ struct ll_hold_args {
 	const char *record;
 	const char *metrics_listen;
 	uint64_t log_every_ns;
+	const char *kernel_log;
 };
 
 extern const struct ll_option ll_hold_options[];

@@ -1,9 +1,9 @@
 /*
  * hold_block.h - the lines of the live display of `hold`, made from what is known: no terminal, no clock.
  *
- * A header line says that this is a synthetic load. Each card then has a tall block, or one line where the screen is too
- * low for that; cards that do not fit even so are counted in a last line. Every line is at most style->columns wide,
- * escape sequences not counted, and there are at most style->rows of them.
+ * A header line says that this is a synthetic load. Each card then has a tall block, or one line where the screen is
+ * too low for that; cards that do not fit even so are counted in a last line. Every line is at most style->columns
+ * wide, escape sequences not counted, and there are at most style->rows of them.
  */
 #ifndef LOADLINE_CLI_HOLD_BLOCK_H
 #define LOADLINE_CLI_HOLD_BLOCK_H
@@ -32,6 +32,8 @@ struct ll_hold_block_card {
 	double levels[LL_HOLD_BLOCK_SAMPLES]; /* a ring, the metric's unit */
 	size_t sample_count;                  /* ever; the newest is (sample_count - 1) % LL_HOLD_BLOCK_SAMPLES */
 };
+
+void ll_hold_block_card_init(struct ll_hold_block_card *block_card, const struct ll_card *card);
 
 /* Keeps what an event tells. */
 void ll_hold_block_card_event(struct ll_hold_block_card *card, const struct ll_event *event);

@@ -25,10 +25,11 @@ struct ll_hold_output {
 	struct seen *seen; /* a card each */
 };
 
-static int add_sink(struct ll_hold_output *output, int rc, struct ll_hold_sink *sink)
+/* rc: of the function that made it. */
+static int add_sink(struct ll_hold_output *output, int rc, struct ll_hold_sink *const *sink)
 {
 	if (rc == 0)
-		output->sinks[output->sink_count++] = sink;
+		output->sinks[output->sink_count++] = *sink;
 	return rc;
 }
 
@@ -41,16 +42,16 @@ static int add_sinks(struct ll_hold_output *output, struct ll_err *err)
 	struct ll_hold_sink *sink = NULL;
 	int rc = 0;
 	if (config->record_path)
-		rc = add_sink(output, ll_hold_record_new(config, &sink, err), sink);
+		rc = add_sink(output, ll_hold_record_new(config, &sink, err), &sink);
 	if (rc == 0 && config->metrics_listen)
 		rc = ll_metrics_new(config->metrics_listen, config->hold->metric, config->cards, config->count,
 				    &output->metrics, err);
 	if (rc == 0)
-		rc = add_sink(output, ll_hold_text_new(config, has_periodic, &sink, err), sink);
+		rc = add_sink(output, ll_hold_text_new(config, has_periodic, &sink, err), &sink);
 	if (rc == 0 && config->is_json)
-		rc = add_sink(output, ll_hold_json_new(config, &sink, err), sink);
+		rc = add_sink(output, ll_hold_json_new(config, &sink, err), &sink);
 	if (rc == 0 && is_live)
-		rc = add_sink(output, ll_hold_live_new(config, &sink, err), sink);
+		rc = add_sink(output, ll_hold_live_new(config, &sink, err), &sink);
 	return rc;
 }
 

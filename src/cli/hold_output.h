@@ -42,8 +42,8 @@ struct ll_hold_output_config {
 };
 
 /*
- * Does what can fail first: opens the record (its name is in the error), binds the metrics port (-EINVAL for a malformed
- * address, -EADDRINUSE for a port in use, ...). On failure nothing is left behind, but an empty record.
+ * Does what can fail first: opens the record (its name is in the error), binds the metrics port (-EINVAL for a
+ * malformed address, -EADDRINUSE for a port in use, ...). On failure nothing is left behind, but an empty record.
  */
 int ll_hold_output_new(const struct ll_hold_output_config *config, struct ll_hold_output **ret_output,
 		       struct ll_err *err);

@@ -1,9 +1,8 @@
 /*
- * The record: one CSV row per sample. level and target are in percent (or watts with --metric power), so one line of awk
- * makes a file for --curve replay:FILE of it. What was aimed at on card 0:
- *     awk -F, 'NR > 1 && $3 == "0" { print $1 "," $8 }' hold.csv >replay.csv
- * What its utilisation was, real work included (a replay takes 1 to 99):
- *     awk -F, 'NR > 1 && $3 == "0" && $10 != "" { u = $10 < 1 ? 1 : $10 > 99 ? 99 : $10; print $1 "," u }' hold.csv
+ * The record: one CSV row per sample. level and target are in percent (or watts with --metric power), so one line of
+ * awk makes a file for --curve replay:FILE of it. What was aimed at on card 0: awk -F, 'NR > 1 && $3 == "0" { print $1
+ * "," $8 }' hold.csv >replay.csv What its utilisation was, real work included (a replay takes 1 to 99): awk -F, 'NR > 1
+ * && $3 == "0" && $10 != "" { u = $10 < 1 ? 1 : $10 > 99 ? 99 : $10; print $1 "," u }' hold.csv
  */
 #include "cli/hold_sink.h"
 
@@ -20,7 +19,7 @@
 #include "base/strbuf.h"
 #include "cli/hold_words.h"
 
-#define FLUSH_EVERY_NS LL_NS_PER_S
+#define FLUSH_EVERY_NS (LL_NS_PER_S / 2)
 
 static const char header[] = "time_s,wall_time,card,uuid,metric,unit,level,target,own_util_percent,util_percent,"
 			     "power_watts,temperature_celsius,state\n";

@@ -4,8 +4,8 @@
  *   GET /metrics   text format 0.0.4 (metrics_text.h has the names)
  *   GET /healthz   200 "ok" while every card told something within the last 5 s, else 503 with the reason
  *
- * Anything else is 404, other methods than GET and HEAD are 405. libmicrohttpd answers in a thread of its own, which takes
- * no signals; a slow or hostile client holds up nothing but its own connection (32 at most, 10 s each).
+ * Anything else is 404, other methods than GET and HEAD are 405. libmicrohttpd answers in a thread of its own, which
+ * takes no signals; a slow or hostile client holds up nothing but its own connection (32 at most, 10 s each).
  */
 #ifndef LOADLINE_CLI_METRICS_H
 #define LOADLINE_CLI_METRICS_H

@@ -20,7 +20,7 @@ uint64_t ll_duty_next_ns(struct ll_duty *duty, uint64_t now_ns, double ratio)
 	duty->credit_ns = clamp(duty->credit_ns, 0, (double)LL_DUTY_CREDIT_MAX_NS);
 	if (duty->credit_ns < (double)LL_DUTY_KERNEL_MIN_NS)
 		return 0;
-	uint64_t length_ns = (uint64_t)duty->credit_ns;
+	uint64_t length_ns = (uint64_t)clamp(duty->credit_ns, 0, (double)LL_DUTY_KERNEL_MAX_NS);
 	duty->credit_ns -= (double)length_ns;
 	return length_ns;
 }
@@ -28,13 +28,4 @@ uint64_t ll_duty_next_ns(struct ll_duty *duty, uint64_t now_ns, double ratio)
 void ll_duty_refund(struct ll_duty *duty, uint64_t unused_ns)
 {
 	duty->credit_ns = clamp(duty->credit_ns + (double)unused_ns, 0, (double)LL_DUTY_CREDIT_MAX_NS);
-}
-
-uint64_t ll_duty_period_ns(double ratio)
-{
-	double rest = 1 - clamp(ratio, 0, 1);
-	double longest_ns = (double)LL_DUTY_PERIOD_MAX_NS;
-	double period_ns =
-	    rest * longest_ns > (double)LL_DUTY_PAUSE_MAX_NS ? (double)LL_DUTY_PAUSE_MAX_NS / rest : longest_ns;
-	return (uint64_t)clamp(period_ns, (double)LL_DUTY_PERIOD_MIN_NS, longest_ns);
 }

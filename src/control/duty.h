@@ -6,19 +6,18 @@
  * of NVML still holds the right sum. What could not be spent within LL_DUTY_CREDIT_MAX_NS is forgotten, so that a
  * suspended machine does not make up for the night.
  *
- * The period is short while the duty is low, so that foreign work meets the next kernel soon, and long while it is
- * high, where each pause is small anyway.
+ * One kernel a period of 2 ms, and none longer than that: a stranger waits for the kernel that runs, for not every back
+ * end's kernels are preempted, and it is met at the next one.
  */
 #ifndef LOADLINE_CONTROL_DUTY_H
 #define LOADLINE_CONTROL_DUTY_H
 
 #include <stdint.h>
 
-#define LL_DUTY_CREDIT_MAX_NS UINT64_C(25000000) /* 1/8 of NVML's window */
+#define LL_DUTY_PERIOD_NS UINT64_C(2000000)      /* from one launch to the next: 1.3 % of a core (doc/benchmarks.md) */
 #define LL_DUTY_KERNEL_MIN_NS UINT64_C(5000)     /* shorter ones cost more to launch than they last */
-#define LL_DUTY_PERIOD_MIN_NS UINT64_C(2000000)
-#define LL_DUTY_PERIOD_MAX_NS UINT64_C(10000000)
-#define LL_DUTY_PAUSE_MAX_NS UINT64_C(1000000) /* wanted pause between two kernels */
+#define LL_DUTY_KERNEL_MAX_NS UINT64_C(2000000)  /* about the card's own time slice (doc/facts.md) */
+#define LL_DUTY_CREDIT_MAX_NS UINT64_C(25000000) /* 1/8 of NVML's window */
 
 struct ll_duty {
 	double credit_ns;
@@ -28,14 +27,14 @@ struct ll_duty {
 /* Begins an empty account at now_ns: what is past earns nothing. */
 void ll_duty_restart(struct ll_duty *duty, uint64_t now_ns);
 
-/* Earns ratio (0..1) of the time since the last call, spends and returns the length of the kernel to launch now,
- * 0 for none (it is kept for the next call). */
+/*
+ * Earns ratio (0..1) of the time since the last call, spends and returns the length of the kernel to launch now, 0 for
+ * none (it is kept for the next call). When a whole longest kernel is still owed, the next call, at the same time,
+ * gives another.
+ */
 uint64_t ll_duty_next_ns(struct ll_duty *duty, uint64_t now_ns, double ratio);
 
 /* Gives back what a kernel did not use because it ended early; it is launched again later. */
 void ll_duty_refund(struct ll_duty *duty, uint64_t unused_ns);
-
-/* Time from one launch to the next at this ratio. */
-uint64_t ll_duty_period_ns(double ratio);
 
 #endif

@@ -211,8 +211,6 @@ double ll_level_loop_update(struct ll_level_loop *loop, uint64_t now_ns, double 
 	double weight = isnan(loop->mean_level) ? 1.0 : fmin(1.0, dt_s / lambda_s(config));
 	loop->mean_level = isnan(loop->mean_level) ? level : loop->mean_level + weight * (level - loop->mean_level);
 	watch_limits(loop, now_ns);
-	if (fabs(loop->mean_level - loop->target) <= config->tolerance)
-		learn_gain(loop, loop->mean_level);
 	return loop->duty;
 }
 

@@ -118,22 +118,22 @@ static void average(double *mean, uint32_t *count, double value, double final_we
 		(*count)++;
 }
 
-enum ll_util_trim_use ll_util_trim_add(struct ll_util_trim *trim, const struct ll_util_trim_window *sample)
+enum ll_util_trim_use ll_util_trim_add(struct ll_util_trim *trim, const struct ll_util_trim_window *window)
 {
 	struct past around;
-	struct past window;
-	uint64_t from = sample->start_ns > GUARD_NS ? sample->start_ns - GUARD_NS : 0;
-	if (sample->end_ns <= sample->start_ns || !look_back(trim, from, sample->end_ns + GUARD_NS, &around) ||
-	    !look_back(trim, sample->start_ns, sample->end_ns, &window) || !around.is_holding)
+	struct past held;
+	uint64_t from = window->start_ns > GUARD_NS ? window->start_ns - GUARD_NS : 0;
+	if (window->end_ns <= window->start_ns || !look_back(trim, from, window->end_ns + GUARD_NS, &around) ||
+	    !look_back(trim, window->start_ns, window->end_ns, &held) || !around.is_holding)
 		return LL_UTIL_TRIM_NOT_HOLDING;
 	if (around.max_target - around.min_target > MIXED_RATIO)
 		return LL_UTIL_TRIM_MIXED;
-	double reading = sample->percent / 100.0;
-	double own = isnan(sample->own_busy_ratio) ? window.command - trim->bias : sample->own_busy_ratio;
-	if (sample->is_disturbed || fabs(reading - own) > DISTURBED_RATIO)
+	double reading = window->percent / 100.0;
+	double own = isnan(window->own_busy_ratio) ? held.command - trim->bias : window->own_busy_ratio;
+	if (window->is_disturbed || fabs(reading - own) > DISTURBED_RATIO)
 		return LL_UTIL_TRIM_DISTURBED;
-	if (!isnan(sample->own_busy_ratio))
-		average(&trim->bias, &trim->bias_count, window.command - own, BIAS_WEIGHT);
+	if (!isnan(window->own_busy_ratio))
+		average(&trim->bias, &trim->bias_count, held.command - own, BIAS_WEIGHT);
 	average(&trim->offset, &trim->offset_count, own - reading, OFFSET_WEIGHT);
 	return LL_UTIL_TRIM_USED;
 }

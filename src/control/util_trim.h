@@ -70,7 +70,7 @@ double ll_util_trim_command(struct ll_util_trim *trim, uint64_t now_ns, double t
 void ll_util_trim_pause(struct ll_util_trim *trim, uint64_t now_ns);
 
 /* Takes one complete NVML sample, in order of time; says whether it was used and if not, why. */
-enum ll_util_trim_use ll_util_trim_add(struct ll_util_trim *trim, const struct ll_util_trim_window *sample);
+enum ll_util_trim_use ll_util_trim_add(struct ll_util_trim *trim, const struct ll_util_trim_window *window);
 
 /* The present trim, a ratio. */
 double ll_util_trim_value(const struct ll_util_trim *trim);

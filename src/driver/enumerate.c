@@ -89,7 +89,7 @@ static void describe(const struct ll_nvml *nvml, struct ll_card *card)
 	}
 	ll_uuid_parse(card->uuid, card->uuid_bytes);
 	if (nvml->nvmlDeviceGetName(card->nvml, card->name, sizeof card->name) != LL_NVML_SUCCESS)
-		strcpy(card->name, "unknown");
+		snprintf(card->name, sizeof card->name, "unknown");
 	card->name[sizeof card->name - 1] = '\0';
 	card->sm_count = count_sms(nvml, card->nvml);
 	card->memory_bytes = total_bytes(nvml, card->nvml);

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "control/curve.h"
 #include "control/hold_policy.h"
@@ -38,6 +39,7 @@ struct ll_hold_config {
 	double max_temperature_c;
 	enum ll_payload_choice payload;
 	bool as_mps_client;
+	FILE *kernel_log; /* for measurements, see sense.h; the caller's; NULL: none */
 };
 
 /* "util", "sm", "occupancy", "power". */

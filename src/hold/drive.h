@@ -22,7 +22,7 @@
 /* Watts of an H200 with an open context, and with the FMA kernel all the time: first guesses for the loop
  * (doc/facts.md). */
 #define LL_DRIVE_FLOOR_WATTS 120.0
-#define LL_DRIVE_CEILING_WATTS 420.0
+#define LL_DRIVE_CEILING_WATTS 480.0
 
 struct ll_drive {
 	enum ll_metric metric;

@@ -74,9 +74,11 @@ bool ll_flight_collect(struct ll_flight *flight, const struct ll_contention_limi
 	uint64_t used_ns = trace.end_ns - trace.start_ns;
 	uint32_t flags = record->flags;
 	*ret_run = (struct ll_flight_run){
-	    .host = {.start_ns = ll_clock_fit_to_host(&flight->fit, trace.start_ns),
-		     .end_ns = ll_clock_fit_to_host(&flight->fit, trace.end_ns)},
-	    .flags = flags,
+	    .interval = {.start_ns = ll_clock_fit_to_host(&flight->fit, trace.start_ns),
+			 .end_ns = ll_clock_fit_to_host(&flight->fit, trace.end_ns),
+			 .card_start_ns = trace.start_ns,
+			 .card_end_ns = trace.end_ns,
+			 .flags = flags},
 	    .unused_ns = flags != 0 && used_ns < slot->length_ns ? slot->length_ns - used_ns : 0,
 	    .contention = contention,
 	};

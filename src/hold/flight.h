@@ -34,9 +34,8 @@ struct ll_flight {
 };
 
 struct ll_flight_run {
-	struct ll_interval host; /* when it ran, on the host's clock */
-	uint32_t flags;          /* enum ll_record_flags */
-	uint64_t unused_ns;      /* what it gave up of its length by ending early */
+	struct ll_interval interval;
+	uint64_t unused_ns; /* what it gave up of its length by ending early */
 	struct ll_contention contention;
 };
 

@@ -60,11 +60,12 @@ static void claim_target(struct ll_governor *gov)
 
 /* ---- deciding ---- */
 
+/* CLOCK_BOOTTIME runs on in suspend, CLOCK_MONOTONIC does not. The two reads are some ns apart, either way. */
 static bool has_slept(struct ll_governor *gov)
 {
-	uint64_t boot_minus_now_ns = ll_boot_ns() - ll_now_ns();
-	bool slept = boot_minus_now_ns > gov->boot_minus_now_ns + SLEPT_NS;
-	gov->boot_minus_now_ns = boot_minus_now_ns;
+	int64_t asleep_ns = (int64_t)(ll_boot_ns() - ll_now_ns());
+	bool slept = asleep_ns > gov->asleep_ns + (int64_t)SLEPT_NS;
+	gov->asleep_ns = asleep_ns;
 	if (slept)
 		ll_governor_tell(gov, LL_EVENT_FAULT, "the machine slept; timers start again");
 	return slept;
@@ -195,6 +196,9 @@ static void wait_tick(const struct ll_governor *gov)
 
 static void finish(struct ll_governor *gov)
 {
+	ll_pacer_report(gov->pacer, &gov->report);
+	ll_sense_finish(&gov->sense);
+	account(gov, ll_now_ns());
 	bool is_closed = ll_pacer_free(gov->pacer, CLOSE_WITHIN_NS);
 	ll_summary_stop(&gov->summary, ll_now_ns(), false);
 	if (!is_closed && gov->code == 0) {
@@ -284,7 +288,7 @@ static void init_parts(struct ll_governor *gov)
 	ll_summary_init(&gov->summary, &summary);
 	gov->energy_told_joules = NAN;
 	gov->target = NAN;
-	gov->boot_minus_now_ns = ll_boot_ns() - ll_now_ns();
+	gov->asleep_ns = (int64_t)(ll_boot_ns() - ll_now_ns());
 	gov->wait_until_ns = ll_now_ns() + hold->wait_ns;
 }
 
@@ -298,6 +302,7 @@ int ll_governor_new(const struct ll_governor_config *config, struct ll_governor 
 	struct ll_sense_config sense = {
 	    .card = config->card,
 	    .metric = config->hold->metric,
+	    .kernel_log = config->hold->kernel_log,
 	    .watches_arrivals = config->hold->mode == LL_HOLD_MODE_YIELD,
 	};
 	int rc = gov->wake_fd < 0 ? ll_err_set(err, -errno, "make an eventfd: %s", strerror(errno))

@@ -160,9 +160,12 @@ static const char *foreign_text(const struct ll_governor *gov, char *text, size_
 	case LL_SENSOR_MEMORY:
 		snprintf(text, size, "somebody took memory on the card");
 		break;
-	default:
-		snprintf(text, size, "utilisation %.0f %% of which own %.0f %%", gov->sense.values.util * 100,
-			 gov->sense.values.own_util * 100);
+	case LL_SENSOR_UTIL:
+		snprintf(text, size, "%.0f %% utilisation beside our own %.0f %%",
+			 gov->sense.foreign_window.foreign_ratio * 100, gov->sense.foreign_window.own_ratio * 100);
+		break;
+	case LL_SENSOR_NONE:
+		snprintf(text, size, "sensor unknown");
 		break;
 	}
 	return text;

@@ -130,11 +130,11 @@ static void note_run(struct ll_pacer *pacer, const struct ll_flight_run *run)
 	LL_SCOPE_LOCK(&pacer->lock);
 	struct ll_pacer_report *report = &pacer->report;
 	report->outstanding = ll_flight_outstanding(&pacer->flight);
-	report->busy_ns += run->host.end_ns - run->host.start_ns;
-	report->last_end_ns = run->host.end_ns;
+	report->busy_ns += run->interval.end_ns - run->interval.start_ns;
+	report->last_end_ns = run->interval.end_ns;
 	if (report->first_start_ns == 0)
-		report->first_start_ns = run->host.start_ns;
-	store_interval(pacer, run->host);
+		report->first_start_ns = run->interval.start_ns;
+	store_interval(pacer, run->interval);
 }
 
 static void note_foreign(struct ll_pacer *pacer, enum ll_hold_sensor sensor, struct ll_contention seen)
@@ -176,7 +176,7 @@ static bool collect(struct ll_pacer *pacer, struct ll_contention *ret_seen)
 	while (ll_flight_collect(&pacer->flight, &pacer->config.limits, &run)) {
 		note_run(pacer, &run);
 		ll_duty_refund(&pacer->duty, run.unused_ns);
-		if (run.flags != 0)
+		if (run.interval.flags != 0)
 			pacer->epoch++; /* that epoch is stopped on the card, rightly or not */
 		if (run.contention.is_foreign && !is_foreign) {
 			is_foreign = true;
@@ -197,7 +197,7 @@ static bool submit_after_pause(const struct ll_pacer *pacer)
 	return ll_now_ns() - pacer->launched_ns > PAUSE_NS;
 }
 
-static void launch(struct ll_pacer *pacer, const struct ll_pacer_order *order, uint64_t length_ns)
+static bool launch(struct ll_pacer *pacer, const struct ll_pacer_order *order, uint64_t length_ns)
 {
 	bool is_alert = looks_for_strangers(pacer);
 	bool is_first = submit_after_pause(pacer);
@@ -217,17 +217,28 @@ static void launch(struct ll_pacer *pacer, const struct ll_pacer_order *order, u
 	int rc = pacer->payload->ops->launch(pacer->payload, &launch, &err);
 	if (rc == -EAGAIN) {
 		ll_duty_refund(&pacer->duty, length_ns);
-		return;
+		return false;
 	}
 	if (rc < 0) {
 		lose_context(pacer, &err);
-		return;
+		return false;
 	}
 	ll_flight_launched(&pacer->flight, submit_ns, ll_now_ns(), length_ns, is_first);
 	pacer->launched_ns = submit_ns;
 	LL_SCOPE_LOCK(&pacer->lock);
 	pacer->report.launches++;
 	pacer->report.outstanding = ll_flight_outstanding(&pacer->flight);
+	return true;
+}
+
+/* One kernel as a rule, more when the host has come late: a kernel is never longer than a period. */
+static void launch_owed(struct ll_pacer *pacer, const struct ll_pacer_order *order, uint64_t now_ns)
+{
+	while (ll_flight_outstanding(&pacer->flight) < MAX_IN_FLIGHT) {
+		uint64_t length_ns = ll_duty_next_ns(&pacer->duty, now_ns, order->ratio);
+		if (length_ns == 0 || !launch(pacer, order, length_ns) || length_ns < LL_DUTY_KERNEL_MAX_NS)
+			return;
+	}
 }
 
 /* A context that answers no more is lost, whatever the driver says. */
@@ -270,16 +281,11 @@ static void run_tick(struct ll_pacer *pacer, const struct ll_pacer_order *order)
 		note_foreign(pacer, LL_SENSOR_LEDGER, (struct ll_contention){0});
 		return;
 	}
-	bool has_room = ll_flight_outstanding(&pacer->flight) < MAX_IN_FLIGHT;
-	if (now_ns >= pacer->step_back_until_ns && has_room) {
-		uint64_t length_ns = ll_duty_next_ns(&pacer->duty, now_ns, order->ratio);
-		if (length_ns > 0)
-			launch(pacer, order, length_ns);
-	}
-	uint64_t period_ns = ll_duty_period_ns(order->ratio);
-	pacer->tick_ns += period_ns;
+	if (now_ns >= pacer->step_back_until_ns)
+		launch_owed(pacer, order, now_ns);
+	pacer->tick_ns += LL_DUTY_PERIOD_NS;
 	if (pacer->tick_ns < now_ns)
-		pacer->tick_ns = now_ns + period_ns / 2;
+		pacer->tick_ns = now_ns + LL_DUTY_PERIOD_NS;
 }
 
 static void idle_tick(struct ll_pacer *pacer)

@@ -80,9 +80,13 @@ struct ll_pacer_report {
 	const char *payload_name;           /* of the back end in use; NULL before the first context */
 };
 
+/* One finished kernel. */
 struct ll_interval {
 	uint64_t start_ns; /* host clock */
 	uint64_t end_ns;
+	uint64_t card_start_ns; /* card's clock */
+	uint64_t card_end_ns;
+	uint32_t flags; /* enum ll_record_flags */
 };
 
 /* Starts the thread, without a context. config is copied; card must outlive the pacer. */

@@ -77,7 +77,8 @@ struct ll_payload_ops {
 	int (*open)(const struct ll_card *card, const struct ll_payload_config *config, struct ll_payload **ret_payload,
 		    struct ll_err *err);
 
-	/* Queues one kernel and returns without waiting for it. -EIO: the context is lost (Xid, reset, card gone). */
+	/* Queues one kernel and returns without waiting for it. -EAGAIN: the slot's last kernel has not come back.
+	 * -EIO: the context is lost (Xid, reset, card gone). */
 	int (*launch)(struct ll_payload *payload, const struct ll_launch *launch, struct ll_err *err);
 
 	/* 0 while the context is sound, -EIO when it is lost. Cheap and never blocks; called a few times a second. */

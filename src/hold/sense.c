@@ -1,6 +1,7 @@
 #include "hold/sense.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,10 +12,11 @@
 #define UTIL_EVERY_NS (200 * LL_NS_PER_MS)
 #define UTIL_EVERY_STOPPED_NS (600 * LL_NS_PER_MS)
 #define STOPPED_LONG_NS (3000 * LL_NS_PER_MS)
-#define PROCESS_EVERY_NS (100 * LL_NS_PER_MS)
-#define PROCESS_EVERY_STOPPED_NS (500 * LL_NS_PER_MS)
+#define PROCESS_EVERY_NS (200 * LL_NS_PER_MS) /* 0.1 ms a look, 55 at worst */
+#define PROCESS_EVERY_STOPPED_NS (1000 * LL_NS_PER_MS)
 #define POWER_EVERY_NS (200 * LL_NS_PER_MS)
-#define SLOW_EVERY_NS (1000 * LL_NS_PER_MS) /* temperature, slowdown, energy, Xid */
+#define SLOW_EVERY_NS (1000 * LL_NS_PER_MS)   /* temperature, slowdown, Xid */
+#define ENERGY_EVERY_NS (5000 * LL_NS_PER_MS) /* 4 ms a call */
 #define GPM_WINDOW_NS (200 * LL_NS_PER_MS)
 #define CONTEXT_SETTLE_NS (600 * LL_NS_PER_MS) /* NVML shows a new context's memory and process within this */
 
@@ -101,13 +103,22 @@ static void add_sample(struct ll_sense *sense, const struct ll_drive_sample *sam
 		sense->samples[sense->sample_count++] = *sample;
 }
 
+static void log_kernel(struct ll_sense *sense, const struct ll_interval *kernel)
+{
+	if (sense->config.kernel_log)
+		fprintf(sense->config.kernel_log, "%s,%" PRIu64 ",%" PRIu64 ",%u\n", sense->config.card->label,
+			kernel->card_start_ns, kernel->card_end_ns, kernel->flags);
+}
+
 static void take_intervals(struct ll_sense *sense, struct ll_pacer *pacer, const struct ll_pacer_report *report)
 {
 	struct ll_interval batch[64];
 	size_t n;
 	while ((n = ll_pacer_take_intervals(pacer, batch, 64)) > 0) {
-		for (size_t i = 0; i < n; i++)
+		for (size_t i = 0; i < n; i++) {
 			ll_foreign_add_own(&sense->foreign, batch[i].start_ns, batch[i].end_ns);
+			log_kernel(sense, &batch[i]);
+		}
 	}
 	/* With kernels on their way, own work is told only up to the last one that has come back. */
 	ll_foreign_own_known_until(&sense->foreign, report->outstanding ? report->last_end_ns : report->taken_ns);
@@ -132,8 +143,10 @@ static void judge_window(struct ll_sense *sense, const struct ll_util_sample *sa
 	sense->values.util = sample->percent / 100;
 	sense->values.own_util = verdict.own_ratio;
 	sense->values.foreign_util = verdict.foreign_ratio;
-	if (verdict.state == LL_FOREIGN_SEEN)
+	if (verdict.state == LL_FOREIGN_SEEN) {
 		see_foreign(sense, end_ns, LL_SENSOR_UTIL);
+		sense->foreign_window = verdict;
+	}
 	if (sense->config.metric != LL_METRIC_UTIL)
 		return;
 	struct ll_drive_sample out = {
@@ -256,12 +269,22 @@ static void read_health(struct ll_sense *sense, uint64_t now_ns)
 		ll_slowdown_text(slowdown & LL_SLOWDOWN_HARM, sense->values.slowdown_text,
 				 sizeof sense->values.slowdown_text);
 	sense->values.is_slowdown = (slowdown & LL_SLOWDOWN_HARM) != 0;
-	uint64_t energy_mj = 0;
-	if (note_reading(sense, ll_read_energy(whole, &energy_mj, &err), &err, now_ns))
-		sense->values.energy_joules = (double)energy_mj / 1000;
 	uint64_t xid = 0;
 	if (sense->xid && ll_xid_poll(sense->xid, &xid, &err) == 1)
 		sense->fault_xid = xid;
+}
+
+static void read_energy(struct ll_sense *sense, uint64_t now_ns)
+{
+	struct ll_err err = {0};
+	uint64_t energy_mj = 0;
+	if (note_reading(sense, ll_read_energy(ll_card_whole(sense->config.card), &energy_mj, &err), &err, now_ns))
+		sense->values.energy_joules = (double)energy_mj / 1000;
+}
+
+void ll_sense_finish(struct ll_sense *sense)
+{
+	read_energy(sense, ll_now_ns());
 }
 
 /* What the card gained between just before our context and now that it has settled. */
@@ -316,4 +339,6 @@ void ll_sense_tick(struct ll_sense *sense, struct ll_pacer *pacer, const struct 
 		read_power(sense, now_ns, held_since_ns);
 	if (is_due(&sense->slow_due_ns, now_ns, SLOW_EVERY_NS))
 		read_health(sense, now_ns);
+	if (is_due(&sense->energy_due_ns, now_ns, ENERGY_EVERY_NS))
+		read_energy(sense, now_ns);
 }

@@ -8,7 +8,7 @@
  *   sensor                  sees foreign work after       read every
  *   own kernels (pacer)     ms                            tick
  *   ledger                  us, governed programs only    pacer's tick
- *   process list, memory    10-100 ms, arrivals           100 ms
+ *   process list, memory    arrivals, 200 ms              200 ms
  *   total minus own         200-400 ms                    window (200 ms)
  */
 #ifndef LOADLINE_HOLD_SENSE_H
@@ -16,6 +16,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "control/foreign.h"
 #include "control/process_watch.h"
@@ -31,6 +32,7 @@ enum { LL_SENSE_SAMPLES = 16 };
 struct ll_sense_config {
 	const struct ll_card *card;
 	enum ll_metric metric;
+	FILE *kernel_log;      /* a line per own kernel: card, start and end on the card's clock, flags; NULL: none */
 	bool watches_arrivals; /* yield mode: processes that come count as foreign work */
 };
 
@@ -57,7 +59,7 @@ struct ll_sense {
 	struct ll_xid_watch *xid;
 	struct ll_sense_values values;
 
-	uint64_t util_due_ns, process_due_ns, power_due_ns, slow_due_ns;
+	uint64_t util_due_ns, process_due_ns, power_due_ns, slow_due_ns, energy_due_ns;
 	uint64_t gpm_start_ns;
 	uint64_t readings_seen_ns; /* last good utilisation (or GPM) reading; 0 never */
 	uint64_t known_until_ns;   /* end of the newest utilisation window read */
@@ -67,12 +69,13 @@ struct ll_sense {
 	struct ll_err last_err;    /* of the last reading that failed */
 	uint64_t foreign_seen_ns;
 	enum ll_hold_sensor foreign_sensor;
-	uint64_t pacer_seen_ns;       /* the pacer's foreign_seen_ns already merged */
-	uint64_t memory_before_bytes; /* used on the card before our context */
-	uint64_t memory_settle_ns;    /* own memory is not yet steady before this */
-	uint64_t fault_xid;           /* last Xid, 0 none; the caller clears it */
-	uint64_t change_begin_ns;     /* own context began to open or close then */
-	uint64_t process_change_ns;   /* own context opened or closed until then: arrivals are ours */
+	struct ll_foreign_verdict foreign_window; /* of the last window that showed foreign work */
+	uint64_t pacer_seen_ns;                   /* the pacer's foreign_seen_ns already merged */
+	uint64_t memory_before_bytes;             /* used on the card before our context */
+	uint64_t memory_settle_ns;                /* own memory is not yet steady before this */
+	uint64_t fault_xid;                       /* last Xid, 0 none; the caller clears it */
+	uint64_t change_begin_ns;                 /* own context began to open or close then */
+	uint64_t process_change_ns;               /* own context opened or closed until then: arrivals are ours */
 
 	struct ll_drive_sample samples[LL_SENSE_SAMPLES]; /* the metric's new readings of this tick */
 	size_t sample_count;
@@ -85,6 +88,9 @@ void ll_sense_fini(struct ll_sense *sense);
 /* One pass. held_since_ns: since when kernels have been running without a break; 0: they are not. */
 void ll_sense_tick(struct ll_sense *sense, struct ll_pacer *pacer, const struct ll_pacer_report *report,
 		   uint64_t held_since_ns);
+
+/* A last look at what is read rarely, so that the account is whole. */
+void ll_sense_finish(struct ll_sense *sense);
 
 /* Before our own context is made or destroyed: what changes on the card in the next moments is ours. */
 void ll_sense_context_changes(struct ll_sense *sense, bool will_open);

@@ -180,6 +180,44 @@ static void step_belongs_to_the_window_that_ends_with_it(void **state)
 	assert_near(window.mean, 0.2, 1e-9);
 	ll_curve_window(&curve, 89.9, 90.1, &window);
 	assert_near(window.largest_step, 0.6, 1e-9);
+	/* Numbers that are exact in binary: the step is at the very end. */
+	struct ll_curve exact = parse("square:20-80@64s");
+	ll_curve_window(&exact, 31.5, 32.0, &window);
+	assert_near(window.largest_step, 0.6, 1e-9);
+	assert_near(window.mean, 0.2, 1e-9);
+	struct ll_curve replay = parse_replay("0,20\n32,80\n");
+	ll_curve_window(&replay, 31.5, 32.0, &window);
+	assert_near(window.largest_step, 0.6, 1e-9);
+	assert_near(window.mean, 0.2, 1e-9);
+	ll_curve_fini(&replay);
+}
+
+static void whole_range_of_levels_is_taken(void **state)
+{
+	(void)state;
+	struct ll_curve sine = parse("sine:1-99@60s");
+	assert_near(sine.low, 0.01, 1e-9);
+	assert_near(sine.high, 0.99, 1e-9);
+	struct ll_curve replay = parse_replay("0,1\n1,99\n2,50\n");
+	assert_near(replay.low, 0.01, 1e-9);
+	assert_near(replay.high, 0.99, 1e-9);
+	ll_curve_fini(&replay);
+}
+
+static void blanks_are_passed_over(void **state)
+{
+	(void)state;
+	struct ll_curve curve = parse_replay("\t # indented\n \t \n\t0\t,\t20\t\n  ");
+	assert_int_equal(curve.point_count, 1);
+	ll_curve_fini(&curve);
+	for (int blanks = 0; blanks < 200; blanks++) {
+		char row[256];
+		snprintf(row, sizeof row, "0,%*s20\n", blanks, "");
+		if (ll_curve_parse_replay("f.csv", row, strlen(row), &curve, NULL) == 0)
+			ll_curve_fini(&curve);
+		else
+			assert_true(blanks > 100);
+	}
 }
 
 static void bad_curves_are_refused_with_the_reason(void **state)
@@ -242,6 +280,8 @@ static void bad_replays_name_file_and_line(void **state)
 	    {"", "f.csv:1:", "no rows"},
 	    {"# nothing\n\n", "f.csv:2:", "no rows"},
 	    {"time_s,target\n", "f.csv:1:", "no rows"},
+	    {"time_s,targets\n0,20\n", "f.csv:1:", "two numbers"},
+	    {"time_s,targe\n0,20\n", "f.csv:1:", "two numbers"},
 	    {"0,20\ntime_s,target\n", "f.csv:2:", "two numbers"},
 	    {"0,20\n1\n", "f.csv:2:", "two numbers"},
 	    {"0,20\n1,\n", "f.csv:2:", "two numbers"},
@@ -321,6 +361,8 @@ int main(void)
 	    cmocka_unit_test(long_replay_finds_every_row),
 	    cmocka_unit_test(windows_tell_mean_extremes_and_steps),
 	    cmocka_unit_test(step_belongs_to_the_window_that_ends_with_it),
+	    cmocka_unit_test(whole_range_of_levels_is_taken),
+	    cmocka_unit_test(blanks_are_passed_over),
 	    cmocka_unit_test(bad_curves_are_refused_with_the_reason),
 	    cmocka_unit_test(bad_replays_name_file_and_line),
 	    cmocka_unit_test(replay_text_may_hold_anything),

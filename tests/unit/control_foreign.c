@@ -149,6 +149,49 @@ static void windows_not_fully_known_are_not_judged(void **state)
 	assert_int_equal(verdict.state, LL_FOREIGN_UNKNOWN);
 	ll_foreign_judge(&foreign, 0, WINDOW, 90, &verdict);
 	assert_int_equal(verdict.state, LL_FOREIGN_UNKNOWN);
+	/* The start may lie up to 10 ms before what is told. */
+	ll_foreign_judge(&foreign, BEGIN + 6 * MS, BEGIN + 206 * MS, 90, &verdict);
+	assert_int_equal(verdict.state, LL_FOREIGN_UNKNOWN);
+	ll_foreign_judge(&foreign, BEGIN + 16 * MS, BEGIN + 216 * MS, 90, &verdict);
+	assert_int_equal(verdict.state, LL_FOREIGN_SEEN);
+	assert_true(isnan(ll_foreign_own_ratio(&foreign, BEGIN - MS, BEGIN + S / 2)));
+	/* Known for less than that after the end, it is judged by what there is. */
+	ll_foreign_judge(&foreign, end - WINDOW - 3 * MS, end - 3 * MS, 90, &verdict);
+	assert_int_equal(verdict.state, LL_FOREIGN_SEEN);
+}
+
+static void edge_of_holding_makes_the_share_less_certain(void **state)
+{
+	(void)state;
+	struct ll_foreign foreign;
+	struct ll_foreign_verdict inside;
+	struct ll_foreign_verdict edge;
+	ll_foreign_init(&foreign, NULL, 1000 * S);
+	ll_foreign_add_own(&foreign, 1001 * S, 1002 * S);
+	ll_foreign_own_known_until(&foreign, 1003 * S);
+	ll_foreign_judge(&foreign, 1001 * S + 400 * MS, 1001 * S + 600 * MS, 100, &inside);
+	assert_near(inside.uncertainty_ratio, 0.01, 1e-9);
+	ll_foreign_judge(&foreign, 1002 * S - 200 * MS, 1002 * S, 100, &edge);
+	assert_near(edge.uncertainty_ratio, 0.06, 1e-9);
+	ll_foreign_judge(&foreign, 1001 * S - 200 * MS, 1001 * S, 5, &edge);
+	assert_near(edge.uncertainty_ratio, 0.06, 1e-9);
+	assert_int_equal(edge.state, LL_FOREIGN_QUIET);
+}
+
+static void threshold_and_placement_can_be_chosen(void **state)
+{
+	(void)state;
+	const struct ll_foreign_config config = {.threshold_ratio = 0.10, .placement_ns = 50 * MS};
+	struct ll_foreign foreign;
+	struct ll_foreign_verdict verdict;
+	ll_foreign_init(&foreign, &config, 1000 * S);
+	ll_foreign_add_own(&foreign, 1001 * S, 1002 * S);
+	ll_foreign_own_known_until(&foreign, 1003 * S);
+	ll_foreign_judge(&foreign, 1001 * S - 200 * MS, 1001 * S, 35, &verdict);
+	assert_near(verdict.uncertainty_ratio, 0.26, 1e-9);
+	assert_int_equal(verdict.state, LL_FOREIGN_QUIET);
+	ll_foreign_judge(&foreign, 1001 * S - 200 * MS, 1001 * S, 36, &verdict);
+	assert_int_equal(verdict.state, LL_FOREIGN_SEEN);
 }
 
 static void opening_a_context_blinds_the_windows_it_touches(void **state)
@@ -213,6 +256,8 @@ int main(void)
 	    cmocka_unit_test(threshold_while_holding_is_4_points),
 	    cmocka_unit_test(anything_over_0_is_foreign_while_not_holding),
 	    cmocka_unit_test(windows_not_fully_known_are_not_judged),
+	    cmocka_unit_test(edge_of_holding_makes_the_share_less_certain),
+	    cmocka_unit_test(threshold_and_placement_can_be_chosen),
 	    cmocka_unit_test(opening_a_context_blinds_the_windows_it_touches),
 	    cmocka_unit_test(last_20_s_are_kept_and_older_forgotten),
 	    cmocka_unit_test(overlapping_and_empty_intervals_stay_within_1),

@@ -187,21 +187,68 @@ static void resumes_after_quiet_counted_from_the_last_foreign_work(void **state)
 	assert_int_equal(counts[LL_HOLD_ACT_REOPEN], 1);
 }
 
-static void next_tick_time_is_when_the_timer_runs_out(void **state)
+/* Ticks only when the verdict says, until the action comes; returns the time since `since`. */
+static double ms_until(enum ll_hold_action action, uint64_t since)
+{
+	for (int i = 0; i < 100; i++) {
+		input.now_ns = verdict.next_ns - TICK_MS * MS;
+		tick();
+		if (verdict.action == action)
+			return (double)(input.now_ns - since) / (double)MS;
+	}
+	fail_msg("no action %d, state is %s", (int)action, ll_hold_state_name(verdict.state));
+	return 0.0;
+}
+
+static void ticking_when_told_misses_no_timer(void **state)
 {
 	(void)state;
+	config.resume_after_ns = 3700 * MS;
+	config.back_off_ns = 6300 * MS;
+	restart();
 	wait_for(LL_HOLD_HOLDING, 1000);
 	is_foreign = true;
 	tick();
 	is_foreign = false;
-	uint64_t seen = input.now_ns;
-	while (verdict.state == LL_HOLD_YIELDED) {
-		assert_true(verdict.next_ns <= seen + 5 * S);
+	assert_near(ms_until(LL_HOLD_ACT_START, input.now_ns), 3700.0, 0.0);
+
+	input.is_slowdown = true;
+	tick();
+	input.is_slowdown = false;
+	assert_near(ms_until(LL_HOLD_ACT_START, input.now_ns), 6300.0, 0.0);
+
+	input.is_open = false;
+	tick();
+	assert_near(ms_until(LL_HOLD_ACT_REOPEN, input.now_ns), 6300.0, 0.0);
+
+	begin(NULL);
+	config.release_after_ns = 4300 * MS;
+	config.resume_after_ns = UINT64_MAX;
+	restart();
+	wait_for(LL_HOLD_HOLDING, 1000);
+	is_foreign = true;
+	tick();
+	assert_near(ms_until(LL_HOLD_ACT_RELEASE, input.now_ns), 4300.0, 0.0);
+
+	begin(NULL);
+	config.has_kernel_sensor = false;
+	config.blind_after_ns = 3900 * MS;
+	restart();
+	wait_for(LL_HOLD_HOLDING, 1000);
+	has_nvml = false;
+	assert_near(ms_until(LL_HOLD_ACT_STOP, input.now_ns), 3900.0, 0.001);
+
+	begin(NULL);
+	config.has_idle_target = true;
+	config.idle_after_ns = 7700 * MS;
+	restart();
+	tick();
+	uint64_t since = input.now_ns;
+	while (!verdict.is_idle_target) {
 		input.now_ns = verdict.next_ns - TICK_MS * MS;
 		tick();
 	}
-	assert_true(input.now_ns == seen + 5 * S);
-	assert_int_equal(verdict.state, LL_HOLD_HOLDING);
+	assert_true(input.now_ns == since + 7700 * MS);
 }
 
 static void releases_after_a_long_yield_and_reopens(void **state)
@@ -443,6 +490,8 @@ static void request_ends_it_from_every_state(void **state)
 	assert_int_equal(verdict.reason, LL_HOLD_REASON_REQUEST);
 	tick();
 	assert_int_equal(verdict.action, LL_HOLD_ACT_RELEASE);
+	/* Closing takes a while: the context is still there, and is not closed twice. */
+	input.is_open = true;
 	pass_ms(60000);
 	assert_int_equal(counts[LL_HOLD_ACT_RELEASE], 1);
 	assert_int_equal(counts[LL_HOLD_ACT_REOPEN], 1);
@@ -668,7 +717,7 @@ int main(void)
 	    cmocka_unit_test_setup(yields_in_the_tick_that_sees_foreign_work, begin),
 	    cmocka_unit_test_setup(yields_to_evidence_older_than_resume_after, begin),
 	    cmocka_unit_test_setup(resumes_after_quiet_counted_from_the_last_foreign_work, begin),
-	    cmocka_unit_test_setup(next_tick_time_is_when_the_timer_runs_out, begin),
+	    cmocka_unit_test_setup(ticking_when_told_misses_no_timer, begin),
 	    cmocka_unit_test_setup(releases_after_a_long_yield_and_reopens, begin),
 	    cmocka_unit_test_setup(release_timer_starts_anew_with_each_yield, begin),
 	    cmocka_unit_test_setup(release_after_0_is_never, begin),

@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include "base/scope.h"
+#include "base/strbuf.h"
 #include "driver/select.h"
 
 static struct ll_card cards[] = {
@@ -56,14 +57,12 @@ static void assert_selects(const char *text, const char *expected)
 	struct ll_err err = {0};
 	LL_SCOPE_FREE const struct ll_card **chosen = NULL;
 	size_t count = 0;
-	char labels[100] = "";
+	LL_SCOPE_STRBUF struct ll_strbuf labels = LL_STRBUF_INIT;
 	if (ll_select(cards, COUNT, text, &chosen, &count, &err))
 		fail_msg("'%s': %s", text, err.text);
-	for (size_t i = 0; i < count; i++) {
-		strcat(labels, i ? " " : "");
-		strcat(labels, chosen[i]->label);
-	}
-	assert_string_equal(labels, expected);
+	for (size_t i = 0; i < count; i++)
+		ll_strbuf_addf(&labels, "%s%s", i ? " " : "", chosen[i]->label);
+	assert_string_equal(labels.buf, expected);
 }
 
 static void assert_refuses(const char *text, int code, const char *part)

@@ -23,8 +23,10 @@ struct fixture {
 static inline int fixture_setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof *f);
-	strcpy(f->folder, "/tmp/ll-ledger-XXXXXX");
-	if (!f || !mkdtemp(f->folder))
+	if (!f)
+		return -1;
+	snprintf(f->folder, sizeof f->folder, "/tmp/ll-ledger-XXXXXX");
+	if (!mkdtemp(f->folder))
 		return -1;
 	snprintf(f->path, sizeof f->path, "%s/" UUID ".ledger", f->folder);
 	*state = f;

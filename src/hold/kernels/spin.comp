@@ -54,6 +54,19 @@ layout(set = 0, binding = 1, std430) coherent volatile buffer Card {
 	float sink;
 } card;
 
+// The workgroup's copy of the slot: thousands of warps that each read host memory take 30 us over it.
+struct Order {
+	uint64_t length_ns;
+	uint64_t late_after_ns;
+	uint64_t queued_ns;
+	uint gap_limit_ns;
+	uint loops;
+	uint epoch;
+	uint sequence;
+	uint is_closing;
+};
+shared Order order;
+
 const uint LATE = 1u, GAP = 2u, STOPPED = 4u;
 
 // Straight-line work on the integer pipe, for where a look at the clock by itself is too little or missing.
@@ -99,22 +112,38 @@ void keep_results()
 #endif
 }
 
-bool is_over(uint sequence)
+void fetch_order()
 {
-	return card.done_sequence == sequence;
+	if (gl_LocalInvocationID.x == 0u) {
+		order.length_ns = host.slots[slot].length_ns;
+		order.late_after_ns = host.slots[slot].late_after_ns;
+		order.queued_ns = host.slots[slot].queued_ns;
+		order.gap_limit_ns = host.slots[slot].gap_limit_ns;
+		order.loops = host.slots[slot].loops;
+		order.epoch = host.slots[slot].epoch;
+		order.sequence = host.slots[slot].sequence;
+		order.is_closing = host.is_closing;
+	}
+	memoryBarrierShared();
+	barrier();
 }
 
-void publish(uint64_t start_ns, uint64_t end_ns, uint64_t gap_ns, uint flags, uint epoch, uint sequence)
+bool is_over()
+{
+	return card.done_sequence == order.sequence;
+}
+
+void publish(uint64_t start_ns, uint64_t end_ns, uint gap_ns, uint flags)
 {
 	if ((flags & (LATE | GAP)) != 0u)
-		card.stopped_epoch = epoch;
-	card.done_sequence = sequence;
+		card.stopped_epoch = order.epoch;
+	card.done_sequence = order.sequence;
 	host.records[slot].start_ns = start_ns;
 	host.records[slot].end_ns = end_ns;
 	host.records[slot].gap_ns = gap_ns;
 	host.records[slot].flags = flags;
 	memoryBarrierBuffer();
-	host.records[slot].sequence = sequence;
+	host.records[slot].sequence = order.sequence;
 }
 
 #ifndef LL_NO_CLOCK
@@ -127,40 +156,45 @@ uint clock_low()
 	return uint(clockRealtimeEXT());
 }
 
+// Read in two halves the clock may be seen torn: take a value only when another agrees.
 uint64_t clock_whole()
 {
-	if (IS_CPU) { // lavapipe's clock is CLOCK_MONOTONIC without its high half
-		uint64_t near = host.slots[slot].queued_ns;
-		return near + int64_t(int(clock_low() - uint(near)));
-	}
 	uint64_t first, second;
-	do { // read in two halves it may be torn: take a value only when another agrees
+	do {
 		first = clockRealtimeEXT();
 		second = clockRealtimeEXT();
 	} while (second - first > 0x7ffffffful);
 	return second;
 }
 
-uint flags_at_start(uint64_t start_ns, uint64_t late_after_ns, uint epoch)
+// lavapipe's clock is CLOCK_MONOTONIC without its high half; the host's stamp has it.
+uint64_t extend(uint low, uint64_t near)
 {
-	if (host.is_closing != 0u || card.stopped_epoch == epoch)
+	return near + int64_t(int(low - uint(near)));
+}
+
+uint flags_at_start(uint64_t start_ns)
+{
+	if (order.is_closing != 0u || card.stopped_epoch == order.epoch)
 		return STOPPED;
-	return start_ns > late_after_ns ? LATE : 0u;
+	return start_ns > order.late_after_ns ? LATE : 0u;
 }
 
 void main()
 {
-	const uint64_t start_ns = clock_whole();
-	const uint64_t length_ns = host.slots[slot].length_ns;
-	const uint gap_limit_ns = host.slots[slot].gap_limit_ns;
-	const uint epoch = host.slots[slot].epoch;
-	const uint sequence = host.slots[slot].sequence;
+	uint64_t start_ns = IS_CPU ? clock_low() : clock_whole();
 
-	if (is_over(sequence))
+	fetch_order();
+	if (is_over())
 		return;
-	uint flags = flags_at_start(start_ns, host.slots[slot].late_after_ns, epoch);
-	uint64_t elapsed_ns = 0ul;
-	uint last = uint(start_ns), polled = last, gap_ns = 0u;
+	if (IS_CPU)
+		start_ns = extend(uint(start_ns), order.queued_ns);
+
+	const uint64_t length_ns = order.length_ns;
+	const uint gap_limit_ns = order.gap_limit_ns;
+	uint flags = flags_at_start(start_ns);
+	uint last = clock_low(), polled = last, gap_ns = 0u;
+	uint64_t elapsed_ns = last - uint(start_ns); // the way to host memory is no gap
 
 	while (flags == 0u && elapsed_ns < length_ns) {
 		work();
@@ -172,32 +206,30 @@ void main()
 		flags = step_ns > gap_limit_ns ? GAP : 0u;
 		if (now - polled > POLL_NS) {
 			polled = now;
-			if (card.stopped_epoch == epoch || is_over(sequence))
+			if (card.stopped_epoch == order.epoch || is_over())
 				flags |= STOPPED;
 		}
 	}
 	keep_results();
 	if (gl_GlobalInvocationID.x == 0u)
-		publish(start_ns, start_ns + elapsed_ns, gap_ns, flags, epoch, sequence);
+		publish(start_ns, start_ns + elapsed_ns, gap_ns, flags);
 }
 #else
 void main()
 {
-	const uint loops = host.slots[slot].loops;
-	const uint sequence = host.slots[slot].sequence;
-
-	if (is_over(sequence))
+	fetch_order();
+	if (is_over())
 		return;
-	if (host.is_closing == 0u) {
-		for (uint n = 0u; n < loops; n++)
+	if (order.is_closing == 0u) {
+		for (uint n = 0u; n < order.loops; n++)
 			work();
 	}
 	keep_results();
 	if (gl_GlobalInvocationID.x == 0u) {
-		uint64_t start_ns = max(host.slots[slot].queued_ns, card.free_ns);
-		uint64_t end_ns = start_ns + host.slots[slot].length_ns;
+		uint64_t start_ns = max(order.queued_ns, card.free_ns);
+		uint64_t end_ns = start_ns + order.length_ns;
 		card.free_ns = end_ns;
-		publish(start_ns, end_ns, 0ul, 0u, 0u, sequence);
+		publish(start_ns, end_ns, 0u, 0u);
 	}
 }
 #endif

@@ -1,0 +1,117 @@
+/*
+ * cuInit, versions, status texts.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "cuda_local.h"
+#include "cuda_visible.h"
+#include "engine.h"
+#include "fault.h"
+#include "population.h"
+#include "status.h"
+
+static ll_cu_result attach(void)
+{
+	struct ll_err err = {0};
+	struct sim_world *world = NULL;
+	if (sim_world_attach(&world, &err) < 0) {
+		/* A status code cannot say which line of a scenario is wrong, so this one library prints. */
+		fprintf(stderr, "loadline-sim: %s\n", err.text);
+		return LL_CUDA_ERROR_SYSTEM_NOT_READY;
+	}
+	__atomic_store_n(&sim_cuda.world, world, __ATOMIC_RELEASE);
+	return LL_CUDA_SUCCESS;
+}
+
+static ll_cu_result join(struct sim_world *w)
+{
+	uint64_t cards = 0;
+	sim_lock(w);
+	sim_advance_to_now(w);
+	sim_cuda.device_count = sim_visible_cards(w, getenv("CUDA_VISIBLE_DEVICES"), sim_cuda.devices);
+	sim_cuda.proc = sim_cuda.device_count ? sim_proc_join(w) : SIM_NONE;
+	for (int i = 0; i < sim_cuda.device_count; i++)
+		cards |= UINT64_C(1) << sim_cuda.devices[i];
+	if (sim_cuda.proc != SIM_NONE)
+		SIM_EDIT(w, &w->procs[sim_cuda.proc])->cards = cards;
+	uint64_t init_ns = w->init_ns;
+	sim_unlock(w);
+	if (sim_cuda.device_count == 0)
+		return LL_CUDA_ERROR_NO_DEVICE;
+	if (sim_cuda.proc == SIM_NONE)
+		return LL_CUDA_ERROR_OPERATING_SYSTEM;
+	ll_sleep_until_ns(ll_now_ns() + init_ns);
+	return LL_CUDA_SUCCESS;
+}
+
+ll_cu_result cuInit(unsigned int flags)
+{
+	if (flags)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&sim_cuda.lock);
+	ll_cu_result status = sim_cuda.is_dead ? LL_CUDA_ERROR_NOT_INITIALIZED : LL_CUDA_SUCCESS;
+	if (status == LL_CUDA_SUCCESS && !sim_cuda.is_initialised) {
+		status = sim_cuda.world ? LL_CUDA_SUCCESS : attach();
+		if (status == LL_CUDA_SUCCESS)
+			status = (ll_cu_result)sim_fault_check(sim_cuda.world, __func__);
+		if (status == LL_CUDA_SUCCESS)
+			status = join(sim_cuda.world);
+		if (status == LL_CUDA_SUCCESS)
+			__atomic_store_n(&sim_cuda.is_initialised, true, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&sim_cuda.lock);
+	return status;
+}
+
+ll_cu_result cuDriverGetVersion(int *ret_version)
+{
+	if (!ret_version)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&sim_cuda.lock);
+	ll_cu_result status = sim_cuda.world ? LL_CUDA_SUCCESS : attach();
+	if (status == LL_CUDA_SUCCESS)
+		*ret_version = (int)sim_cuda.world->cuda_version;
+	pthread_mutex_unlock(&sim_cuda.lock);
+	return status;
+}
+
+ll_cu_result cuGetErrorName(ll_cu_result status, const char **ret_text)
+{
+	if (!ret_text)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	*ret_text = sim_cuda_status_name(status);
+	return *ret_text ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_VALUE;
+}
+
+ll_cu_result cuGetErrorString(ll_cu_result status, const char **ret_text)
+{
+	if (!ret_text)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	*ret_text = sim_cuda_status_text(status);
+	return *ret_text ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_VALUE;
+}
+
+/* The CUDA runtime asks for tables that nobody outside NVIDIA knows; a refusal reaches its caller as an error. */
+ll_cu_result cuGetExportTable(const void **ret_table, const struct ll_cu_uuid *id)
+{
+	if (!ret_table || !id)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	*ret_table = NULL;
+	return LL_CUDA_ERROR_NOT_SUPPORTED;
+}
+
+ll_cu_result cuProfilerStart(void)
+{
+	SIM_ENTER();
+	return LL_CUDA_SUCCESS;
+}
+
+ll_cu_result cuProfilerStop(void)
+{
+	SIM_ENTER();
+	return LL_CUDA_SUCCESS;
+}

@@ -1,0 +1,213 @@
+/*
+ * cuda_local.h - what libcuda.so.1 keeps in the process that uses it: handles, the current context, host memory, and for
+ * each queued operation what is to be done here when the model says that it has happened.
+ *
+ * One lock (sim_cuda.lock) guards it. The world's lock is taken inside it, for as short as possible.
+ */
+#ifndef LOADLINE_SIM_CUDA_LOCAL_H
+#define LOADLINE_SIM_CUDA_LOCAL_H
+
+#include <pthread.h>
+
+#include "abi/cuda.h"
+#include "ptx.h"
+#include "world.h"
+
+enum {
+	SIM_MAGIC_CONTEXT = 0x43747831,
+	SIM_MAGIC_STREAM = 0x53747231,
+	SIM_MAGIC_EVENT = 0x45767431,
+	SIM_MAGIC_MODULE = 0x4d6f6431,
+	SIM_MAGIC_FUNCTION = 0x46756e31,
+	SIM_CONTEXT_STACK = 64, /* contexts pushed in one thread */
+};
+
+struct ll_cu_stream {
+	uint32_t magic;
+	uint32_t slot; /* in the world */
+	uint32_t generation;
+	uint32_t flags;
+	int32_t priority;
+	pthread_t thread; /* of a per-thread stream */
+	bool is_per_thread;
+	struct ll_cu_context *context;
+	struct ll_cu_stream *next;
+};
+
+struct ll_cu_context {
+	uint32_t magic;
+	uint32_t slot;
+	uint32_t generation;
+	uint32_t card;
+	ll_cu_device device;
+	unsigned flags;
+	unsigned primary_references; /* of a primary context */
+	bool is_primary;
+	size_t printf_bytes, heap_bytes;
+	struct ll_cu_stream legacy;
+	struct ll_cu_stream *streams;
+	struct ll_cu_module *modules;
+	struct ll_cu_context *next;
+};
+
+struct ll_cu_event {
+	uint32_t magic;
+	uint32_t flags;
+	unsigned references; /* the program's handle, and queued records */
+	struct ll_cu_context *context;
+	bool is_recorded; /* ever */
+	bool is_done;     /* its last record has happened, at done_ns */
+	uint64_t done_ns;
+	uint32_t stream_slot, stream_generation;
+	uint64_t position;
+};
+
+struct ll_cu_function {
+	uint32_t magic;
+	int max_dynamic_shared_bytes;
+	struct ll_cu_module *module;
+	const struct sim_ptx_entry *entry;
+	struct ll_cu_function *next;
+};
+
+struct ll_cu_module {
+	uint32_t magic;
+	uint32_t slot; /* of its stop word */
+	struct ll_cu_context *context;
+	struct sim_ptx ptx;
+	struct ll_cu_function *functions;
+	struct ll_cu_module *next;
+};
+
+enum sim_memory_kind { SIM_MEMORY_DEVICE, SIM_MEMORY_HOST, SIM_MEMORY_REGISTERED };
+
+/* A range of addresses that the card can reach. bytes_at is where its bytes are in this process. */
+struct sim_memory {
+	uint64_t address;
+	uint64_t bytes;
+	uint64_t charged_bytes;
+	char *bytes_at;
+	enum sim_memory_kind kind;
+	bool is_small;
+	bool is_global; /* a module's variable: not the program's to free */
+	unsigned flags;
+	struct ll_cu_context *context;
+};
+
+enum sim_action_kind {
+	SIM_ACTION_NONE,
+	SIM_ACTION_RECORD, /* a kernel's account of itself */
+	SIM_ACTION_COPY,
+	SIM_ACTION_FILL,
+	SIM_ACTION_WRITE, /* a 32-bit value */
+	SIM_ACTION_VALUE, /* a wait for one */
+	SIM_ACTION_EVENT,
+	SIM_ACTION_HOST,
+};
+
+/* What to do here when an operation has happened; its address is the operation's cookie. */
+struct sim_action {
+	enum sim_action_kind kind;
+	uint32_t stream_slot;
+	uint64_t position;
+	uint32_t sequence; /* RECORD */
+	uint32_t width;    /* FILL: bytes of the pattern; VALUE: how to compare */
+	uint32_t value;    /* FILL, WRITE, VALUE */
+	char *to;
+	const char *from;
+	char *staged; /* a private copy of `from` */
+	size_t bytes;
+	struct ll_cu_event *event;
+	ll_cu_host_fn host;
+	ll_cu_stream_callback callback;
+	struct ll_cu_stream *stream;
+	void *user;
+	uint32_t card;
+};
+
+struct sim_cuda {
+	pthread_mutex_t lock;
+	pthread_cond_t reaped; /* something has happened */
+	pthread_cond_t queued; /* for the worker: something was submitted */
+	pthread_cond_t host;   /* for the host-function thread */
+	struct sim_world *world;
+	uint32_t proc;
+	bool is_initialised;
+	bool is_dead; /* a forked child of a process that used CUDA; or the process is ending */
+	bool has_worker;
+	bool has_host_thread;
+	unsigned host_waiting; /* host functions queued */
+	unsigned value_waiting;
+	int device_count;
+	uint32_t devices[SIM_CARDS]; /* ordinal to card */
+	struct ll_cu_context *contexts;
+	struct ll_cu_context *primaries[SIM_CARDS];
+	unsigned primary_flags[SIM_CARDS];
+	struct sim_memory *memory; /* sorted by address */
+	size_t memory_count, memory_capacity;
+};
+
+extern struct sim_cuda sim_cuda;
+
+/* At the head of every exported function that needs cuInit: injected faults, then whether CUDA is usable. */
+ll_cu_result sim_cuda_enter(const char *function);
+#define SIM_ENTER()                                                                                                    \
+	do {                                                                                                           \
+		ll_cu_result entered_ = sim_cuda_enter(__func__);                                                      \
+		if (entered_)                                                                                          \
+			return entered_;                                                                               \
+	} while (0)
+
+/* Takes the local lock, brings the world up to now and acts on what has happened. The world is not locked on return. */
+void sim_cuda_lock(void);
+void sim_cuda_unlock(void);
+
+/* Within the local lock: brings the world to now, acts on what has happened, says when to look again. */
+uint64_t sim_cuda_pump(void);
+
+/* This thread's context, sound and locked-for (call within the local lock). */
+ll_cu_result sim_current(struct ll_cu_context **ret_context);
+ll_cu_result sim_context_status(const struct ll_cu_context *context);
+
+/* The stream that a handle means in a context; NULL and the special values included. */
+ll_cu_result sim_stream_of(struct ll_cu_stream *handle, struct ll_cu_stream **ret_stream);
+/* The context's stream for this thread's per-thread default. */
+ll_cu_result sim_stream_per_thread(struct ll_cu_context *context, struct ll_cu_stream **ret_stream);
+
+/* Queues op with an action (copied; may be NULL), waiting while the queue is full. Within the local lock. */
+ll_cu_result sim_queue(struct ll_cu_stream *stream, struct sim_op *op, const struct sim_action *action,
+		       uint64_t *ret_position);
+
+/* Waits until everything up to and with `position` has been acted on here. The local lock is let go meanwhile. */
+ll_cu_result sim_wait(struct ll_cu_stream *stream, uint64_t position);
+ll_cu_result sim_wait_all(struct ll_cu_stream *stream);
+bool sim_is_reaped(const struct ll_cu_stream *stream, uint64_t position);
+
+void sim_worker_start(void);
+void sim_host_thread_start(void);
+
+/* Frees the local side of a context whose world side is gone or going. */
+void sim_context_forget(struct ll_cu_context *context);
+ll_cu_result sim_context_make(ll_cu_device device, unsigned flags, struct ll_cu_context **ret_context);
+void sim_module_forget(struct ll_cu_module *module);
+
+/* allocations.c: the table of addresses. Within the local lock. */
+struct sim_memory *sim_memory_find(uint64_t address);
+/* Where bytes [address, address + bytes) of the card are in this process; NULL: no such memory. */
+char *sim_memory_at(uint64_t address, uint64_t bytes);
+int sim_memory_insert(const struct sim_memory *memory);
+void sim_memory_remove(const struct sim_memory *memory);
+/* Maps addresses for device memory, and the bytes behind them. */
+int sim_memory_map(size_t bytes, uint64_t *ret_address, char **ret_bytes_at);
+void sim_memory_unmap(const struct sim_memory *memory);
+/* Device memory charged to a context. */
+ll_cu_result sim_memory_new(struct ll_cu_context *context, size_t bytes, struct sim_memory *ret_memory);
+void sim_memory_free(const struct sim_memory *memory);
+void sim_memory_free_context(const struct ll_cu_context *context);
+
+/* The prototypes of everything exported. */
+#define SIM_EXPORT __attribute__((visibility("default")))
+#define LL_CUDA_FUNCTION(ret, name, symbol, need, params) SIM_EXPORT ret symbol params;
+#include "abi/cuda_functions.def"
+
+#endif

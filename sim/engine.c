@@ -1,0 +1,476 @@
+#include "engine.h"
+
+#include <errno.h>
+
+#include "base/clock.h"
+#include "command.h"
+#include "kernel.h"
+#include "meter.h"
+#include "population.h"
+
+enum { SM_THREADS = 2048 };
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static bool is_pending(const struct sim_stream *stream)
+{
+	return stream->done < stream->submitted;
+}
+
+static struct sim_op *head(struct sim_world *w, uint32_t stream)
+{
+	return sim_op_at(w, stream, w->streams[stream].done);
+}
+
+uint64_t sim_done_ns(struct sim_world *w, uint32_t index, uint32_t generation, uint64_t position)
+{
+	const struct sim_stream *stream = &w->streams[index];
+	if (!stream->is_used || stream->generation != generation || position + SIM_RING < stream->submitted)
+		return 0;
+	return position < stream->done ? sim_op_at(w, index, position)->end_ns : SIM_NEVER;
+}
+
+/*
+ * When the queue's head may begin, apart from waiting for room or for its context's turn. SIM_NEVER: it waits for
+ * something whose end is not known yet. Operations of the legacy stream and of blocking streams hold each other up in
+ * the order in which they were submitted.
+ */
+static uint64_t ready_ns(struct sim_world *w, const struct sim_card *card, uint32_t index, bool with_gap)
+{
+	const struct sim_stream *stream = &w->streams[index];
+	const struct sim_op *op = head(w, index);
+	const struct sim_context *context = &w->contexts[stream->context];
+	uint64_t gap_ns = with_gap && op->kind == SIM_OP_KERNEL && stream->last_end_ns ? card->kernel_gap_ns : 0;
+	uint64_t at_ns = later(op->submit_ns + card->launch_ns, stream->last_end_ns + gap_ns);
+	if (op->kind == SIM_OP_WAIT) {
+		uint64_t done_ns = sim_done_ns(w, op->on_stream, op->on_generation, op->on_position);
+		if (done_ns == SIM_NEVER)
+			return SIM_NEVER;
+		at_ns = later(at_ns, done_ns);
+	}
+	if (!stream->is_legacy && !stream->is_blocking)
+		return at_ns;
+	for (uint32_t i = 0; i < context->stream_count; i++) {
+		uint32_t other = context->streams[i];
+		const struct sim_stream *peer = &w->streams[other];
+		if (other == index || !(stream->is_legacy ? peer->is_blocking : peer->is_legacy))
+			continue;
+		if (is_pending(peer) && head(w, other)->id < op->id)
+			return SIM_NEVER;
+		at_ns = later(at_ns, peer->last_end_ns);
+	}
+	return at_ns;
+}
+
+static void complete(struct sim_world *w, uint32_t index)
+{
+	struct sim_stream *stream = SIM_EDIT(w, &w->streams[index]);
+	struct sim_op *op = SIM_EDIT(w, head(w, index));
+	op->state = SIM_OP_DONE;
+	op->end_ns = w->now_ns;
+	op->done_sequence = w->next_done_sequence;
+	(*SIM_EDIT(w, &w->next_done_sequence))++;
+	stream->last_end_ns = w->now_ns;
+	stream->done++;
+}
+
+/* Begins the head if its time has come. Returns whether anything changed. */
+static bool begin(struct sim_world *w, struct sim_card *card, uint32_t index)
+{
+	struct sim_op *op = head(w, index);
+	if (ready_ns(w, card, index, true) > w->now_ns)
+		return false;
+	if (op->kind == SIM_OP_COPY && card->turn.copy_free_ns[op->direction] > w->now_ns)
+		return false;
+	SIM_EDIT(w, op)->start_ns = w->now_ns;
+	switch (op->kind) {
+	case SIM_OP_KERNEL:
+		op->state = SIM_OP_ARRIVED;
+		break;
+	case SIM_OP_COPY:
+		op->state = SIM_OP_RUNNING;
+		op->end_ns = w->now_ns + op->length_ns;
+		*SIM_EDIT(w, &card->turn.copy_free_ns[op->direction]) = op->end_ns;
+		break;
+	case SIM_OP_HOST:
+	case SIM_OP_VALUE:
+		op->state = SIM_OP_RUNNING;
+		break;
+	default:
+		complete(w, index);
+	}
+	return true;
+}
+
+/* Moves a queue on as far as it goes without the SMs. */
+static bool settle_queue(struct sim_world *w, struct sim_card *card, uint32_t index)
+{
+	bool changed = false;
+	while (is_pending(&w->streams[index])) {
+		const struct sim_op *op = head(w, index);
+		if (op->state == SIM_OP_QUEUED && begin(w, card, index)) {
+			changed = true;
+		} else if (op->state == SIM_OP_RUNNING && op->kind == SIM_OP_COPY && op->end_ns <= w->now_ns) {
+			complete(w, index);
+			changed = true;
+		} else {
+			break;
+		}
+	}
+	return changed;
+}
+
+static bool is_kernel_on_card(struct sim_world *w, uint32_t stream)
+{
+	if (!is_pending(&w->streams[stream]))
+		return false;
+	const struct sim_op *op = head(w, stream);
+	return op->kind == SIM_OP_KERNEL && op->state == SIM_OP_RUNNING;
+}
+
+/* Has the context a kernel that runs, waits for its turn, or comes at once after the last one? */
+static bool wants_card(struct sim_world *w, const struct sim_card *card, uint32_t context_index)
+{
+	const struct sim_context *context = &w->contexts[context_index];
+	for (uint32_t i = 0; i < context->stream_count; i++) {
+		uint32_t stream = context->streams[i];
+		if (!is_pending(&w->streams[stream]) || head(w, stream)->kind != SIM_OP_KERNEL)
+			continue;
+		if (head(w, stream)->state != SIM_OP_QUEUED || ready_ns(w, card, stream, false) <= w->now_ns)
+			return true;
+	}
+	return false;
+}
+
+/* The next context after `after` that wants the card, in their order on it; SIM_NONE when nobody else does. */
+static uint32_t next_context(struct sim_world *w, const struct sim_card *card, uint32_t after)
+{
+	uint32_t start = 0;
+	while (start < card->context_count && card->contexts[start] != after)
+		start++;
+	for (uint32_t i = 1; i <= card->context_count; i++) {
+		uint32_t context = card->contexts[(start + i) % card->context_count];
+		if (context != after && wants_card(w, card, context))
+			return context;
+	}
+	return SIM_NONE;
+}
+
+static void pause_context(struct sim_world *w, uint32_t context_index)
+{
+	const struct sim_context *context = &w->contexts[context_index];
+	for (uint32_t i = 0; i < context->stream_count; i++) {
+		if (is_kernel_on_card(w, context->streams[i]))
+			sim_kernel_pause(w, head(w, context->streams[i]));
+	}
+}
+
+static void give_turn(struct sim_world *w, struct sim_card *card, uint32_t context)
+{
+	struct sim_turn *turn = SIM_EDIT(w, &card->turn);
+	if (turn->context != SIM_NONE)
+		pause_context(w, turn->context);
+	turn->context = context;
+	if (context == SIM_NONE)
+		return;
+	turn->switch_until_ns = w->now_ns;
+	if (turn->resident != context && turn->resident != SIM_NONE)
+		turn->switch_until_ns += card->switch_ns;
+	turn->resident = context;
+	turn->slice_end_ns = turn->switch_until_ns + card->slice_ns;
+}
+
+/* Decides whose turn it is. */
+static bool settle_turn(struct sim_world *w, struct sim_card *card)
+{
+	const struct sim_turn *turn = &card->turn;
+	if (w->now_ns < w->suspended_until_ns) {
+		if (turn->context == SIM_NONE)
+			return false;
+		give_turn(w, card, SIM_NONE);
+		return true;
+	}
+	if (w->now_ns < turn->switch_until_ns)
+		return false;
+	bool wants = turn->context != SIM_NONE && wants_card(w, card, turn->context);
+	if (wants && w->now_ns < turn->slice_end_ns)
+		return false;
+	uint32_t last = turn->context != SIM_NONE ? turn->context : turn->resident;
+	uint32_t next = next_context(w, card, last);
+	if (next == SIM_NONE && wants) {
+		SIM_EDIT(w, &card->turn)->slice_end_ns = w->now_ns + card->slice_ns;
+		return false;
+	}
+	if (next == SIM_NONE && last != SIM_NONE && turn->context == SIM_NONE && wants_card(w, card, last))
+		next = last;
+	if (next == turn->context)
+		return false;
+	give_turn(w, card, next);
+	return true;
+}
+
+/* The kernel that may start next: highest priority first, then in order of submission. SIM_NONE: none waits. */
+static uint32_t next_arrived(struct sim_world *w, const struct sim_context *context)
+{
+	uint32_t best = SIM_NONE;
+	for (uint32_t i = 0; i < context->stream_count; i++) {
+		uint32_t stream = context->streams[i];
+		if (!is_pending(&w->streams[stream]) || head(w, stream)->kind != SIM_OP_KERNEL ||
+		    head(w, stream)->state != SIM_OP_ARRIVED)
+			continue;
+		if (best == SIM_NONE || w->streams[stream].priority < w->streams[best].priority ||
+		    (w->streams[stream].priority == w->streams[best].priority &&
+		     head(w, stream)->id < head(w, best)->id))
+			best = stream;
+	}
+	return best;
+}
+
+/* Ends, resumes and starts kernels of the context that has the card. */
+static bool settle_kernels(struct sim_world *w, uint32_t card_index)
+{
+	struct sim_card *card = &w->cards[card_index];
+	bool changed = false;
+	if (card->turn.context == SIM_NONE || w->now_ns < card->turn.switch_until_ns)
+		return false;
+	const struct sim_context *context = &w->contexts[card->turn.context];
+	uint64_t room = (uint64_t)card->sm_count * SM_THREADS;
+	bool is_empty = true;
+	for (uint32_t i = 0; i < context->stream_count; i++) {
+		uint32_t stream = context->streams[i];
+		if (!is_kernel_on_card(w, stream))
+			continue;
+		struct sim_op *op = head(w, stream);
+		if (op->paused_ns) {
+			sim_kernel_resume(w, card_index, op);
+			changed = true;
+		}
+		if (op->end_ns <= w->now_ns) {
+			complete(w, stream);
+			changed = true;
+			continue;
+		}
+		room -= earlier(room, sim_kernel_threads(card, op));
+		is_empty = false;
+	}
+	for (uint32_t stream; (stream = next_arrived(w, context)) != SIM_NONE;) {
+		struct sim_op *op = head(w, stream);
+		uint64_t threads = sim_kernel_threads(card, op);
+		if (!is_empty && threads > room)
+			break;
+		room -= earlier(room, threads);
+		is_empty = false;
+		sim_kernel_start(w, card_index, op);
+		changed = true;
+	}
+	return changed;
+}
+
+static void settle_card(struct sim_world *w, uint32_t card_index)
+{
+	struct sim_card *card = &w->cards[card_index];
+	bool changed;
+	do {
+		changed = settle_kernels(w, card_index);
+		for (uint32_t c = 0; c < card->context_count; c++) {
+			const struct sim_context *context = &w->contexts[card->contexts[c]];
+			for (uint32_t i = 0; i < context->stream_count; i++)
+				changed |= settle_queue(w, card, context->streams[i]);
+		}
+		changed |= settle_turn(w, card);
+		sim_commit(w);
+	} while (changed);
+}
+
+static uint64_t next_card_event_ns(struct sim_world *w, uint32_t card_index)
+{
+	const struct sim_card *card = &w->cards[card_index];
+	const struct sim_turn *turn = &card->turn;
+	uint64_t next_ns = SIM_NEVER;
+	bool is_on = turn->context != SIM_NONE && w->now_ns >= turn->switch_until_ns;
+	if (turn->context != SIM_NONE && w->now_ns < turn->switch_until_ns)
+		next_ns = turn->switch_until_ns;
+	if (is_on && turn->slice_end_ns > w->now_ns && next_context(w, card, turn->context) != SIM_NONE)
+		next_ns = earlier(next_ns, turn->slice_end_ns);
+	for (uint32_t c = 0; c < card->context_count; c++) {
+		uint32_t context_index = card->contexts[c];
+		const struct sim_context *context = &w->contexts[context_index];
+		for (uint32_t i = 0; i < context->stream_count; i++) {
+			uint32_t stream = context->streams[i];
+			if (!is_pending(&w->streams[stream]))
+				continue;
+			const struct sim_op *op = head(w, stream);
+			uint64_t at_ns = SIM_NEVER;
+			if (op->state == SIM_OP_QUEUED) {
+				at_ns = ready_ns(w, card, stream, true);
+				if (op->kind == SIM_OP_COPY && at_ns <= w->now_ns)
+					at_ns = card->turn.copy_free_ns[op->direction];
+			} else if (op->state == SIM_OP_RUNNING &&
+				   (op->kind == SIM_OP_COPY ||
+				    (op->kind == SIM_OP_KERNEL && is_on && context_index == turn->context))) {
+				at_ns = op->end_ns;
+			}
+			if (at_ns > w->now_ns)
+				next_ns = earlier(next_ns, at_ns);
+		}
+	}
+	return next_ns;
+}
+
+uint64_t sim_next_event_ns(struct sim_world *w)
+{
+	uint64_t next_ns = SIM_NEVER;
+	for (uint32_t i = 0; i < w->slot_count; i++)
+		next_ns = earlier(next_ns, next_card_event_ns(w, i));
+	for (unsigned i = 0; i < SIM_EVENTS; i++) {
+		if (w->events[i].at_ns)
+			next_ns = earlier(next_ns, w->events[i].at_ns);
+	}
+	if (w->suspended_until_ns > w->now_ns)
+		next_ns = earlier(next_ns, w->suspended_until_ns);
+	return next_ns;
+}
+
+/* What the card does between now and the next event. */
+static struct sim_load load_of(struct sim_world *w, uint32_t card_index)
+{
+	const struct sim_card *card = &w->cards[card_index];
+	struct sim_load load = {0};
+	for (int d = 0; d < 2; d++)
+		load.is_copying[d] = card->turn.copy_free_ns[d] > w->now_ns;
+	if (card->turn.context == SIM_NONE || w->now_ns < w->suspended_until_ns)
+		return load;
+	/* Changing contexts keeps the front end busy, though no SM works. */
+	load.is_busy = w->now_ns < card->turn.switch_until_ns;
+	if (load.is_busy)
+		return load;
+	const struct sim_context *context = &w->contexts[card->turn.context];
+	double sms = 0, fma_sms = 0, threads = 0;
+	for (uint32_t i = 0; i < context->stream_count; i++) {
+		if (!is_kernel_on_card(w, context->streams[i]))
+			continue;
+		const struct sim_op *op = head(w, context->streams[i]);
+		load.is_busy = true;
+		sms += sim_kernel_sms(card, op);
+		fma_sms += op->is_fma ? sim_kernel_sms(card, op) : 0;
+		threads += (double)sim_kernel_threads(card, op);
+	}
+	double scale = sms > card->sm_count ? card->sm_count / sms : 1;
+	load.sm = sms * scale / card->sm_count;
+	load.fma = fma_sms * scale / card->sm_count;
+	load.occupancy = threads / ((double)card->sm_count * SM_THREADS);
+	if (load.occupancy > 1)
+		load.occupancy = 1;
+	return load;
+}
+
+static void run_due_events(struct sim_world *w)
+{
+	for (unsigned i = 0; i < SIM_EVENTS; i++) {
+		struct sim_event *event = &w->events[i];
+		if (!event->at_ns || event->at_ns > w->now_ns)
+			continue;
+		SIM_EDIT(w, event)->at_ns = 0;
+		/* It was checked when it was put off; what it cannot do now, it does not do. */
+		sim_command_run(w, event->text, SIM_COMMAND_LIVE, NULL);
+		sim_commit(w);
+	}
+}
+
+static void settle(struct sim_world *w)
+{
+	run_due_events(w);
+	for (uint32_t i = 0; i < w->slot_count; i++)
+		settle_card(w, i);
+	/* A wait for another card's stream may have come true there. */
+	for (uint32_t i = 0; i + 1 < w->slot_count; i++)
+		settle_card(w, i);
+}
+
+/* One step: everything up to the next event, or to limit_ns. */
+static void step(struct sim_world *w, uint64_t limit_ns)
+{
+	uint64_t to_ns = earlier(limit_ns, sim_next_event_ns(w));
+	for (uint32_t i = 0; i < w->slot_count; i++)
+		to_ns = earlier(to_ns, sim_meter_edge_ns(&w->cards[i]));
+	to_ns = later(to_ns, w->now_ns);
+	uint64_t length_ns = to_ns - w->now_ns;
+	for (uint32_t i = 0; i < w->slot_count; i++) {
+		struct sim_load load = load_of(w, i);
+		sim_meter_add(w, i, length_ns, &load);
+		uint32_t holder = w->cards[i].turn.context;
+		if (holder != SIM_NONE && load.is_busy)
+			*SIM_EDIT(w, &w->contexts[holder].card_ns) += length_ns;
+	}
+	*SIM_EDIT(w, &w->now_ns) = to_ns;
+	for (uint32_t i = 0; i < w->slot_count; i++) {
+		if (sim_meter_edge_ns(&w->cards[i]) <= to_ns)
+			sim_meter_close(w, i);
+	}
+	sim_commit(w);
+}
+
+/* Nobody looked for minutes and nothing ran: the windows of that time are nobody's concern. */
+static void skip_idle_time(struct sim_world *w, uint64_t now_ns)
+{
+	const uint64_t keep_ns = 30 * LL_NS_PER_S;
+	if (now_ns < w->now_ns + 2 * keep_ns || sim_next_event_ns(w) != SIM_NEVER)
+		return;
+	uint64_t skip_ns = (now_ns - w->now_ns - keep_ns) / (200 * LL_NS_PER_MS) * (200 * LL_NS_PER_MS);
+	for (uint32_t i = 0; i < w->slot_count; i++)
+		sim_meter_skip(w, i, skip_ns);
+	*SIM_EDIT(w, &w->now_ns) += skip_ns;
+	sim_commit(w);
+}
+
+void sim_advance(struct sim_world *w, uint64_t now_ns, uint64_t wall_offset_ns)
+{
+	sim_procs_reap(w, now_ns);
+	*SIM_EDIT(w, &w->wall_offset_ns) = wall_offset_ns;
+	sim_commit(w);
+	settle(w);
+	skip_idle_time(w, now_ns);
+	while (w->now_ns < now_ns) {
+		step(w, now_ns);
+		settle(w);
+	}
+}
+
+void sim_advance_to_now(struct sim_world *w)
+{
+	uint64_t now_ns = ll_now_ns();
+	sim_advance(w, now_ns, ll_wall_ns() - now_ns);
+}
+
+int sim_submit(struct sim_world *w, uint32_t index, const struct sim_op *op, uint64_t *ret_position)
+{
+	struct sim_stream *stream = &w->streams[index];
+	if (stream->submitted - stream->reaped == SIM_RING)
+		return -EAGAIN;
+	/* The slot is nobody's until submitted grows, so filling it needs no undo. */
+	struct sim_op *slot = sim_op_at(w, index, stream->submitted);
+	*slot = *op;
+	slot->id = w->next_op_id;
+	slot->state = SIM_OP_QUEUED;
+	slot->submit_ns = w->now_ns;
+	(*SIM_EDIT(w, &w->next_op_id))++;
+	*ret_position = stream->submitted;
+	SIM_EDIT(w, stream)->submitted++;
+	sim_commit(w);
+	return 0;
+}
+
+void sim_finish(struct sim_world *w, uint32_t index, uint64_t position)
+{
+	if (w->streams[index].done == position && is_pending(&w->streams[index]))
+		complete(w, index);
+	sim_commit(w);
+}

@@ -1,0 +1,92 @@
+#include "kernel.h"
+
+enum { SM_THREADS = 2048 };
+
+/* It saw something: ends now, and with it every running kernel of its epoch. The queued ones find out when they start.
+ */
+static void stop_epoch(struct sim_world *w, uint32_t card_index, struct sim_op *op)
+{
+	const struct sim_card *card = &w->cards[card_index];
+	op->end_ns = w->now_ns + card->clock_step_ns;
+	if (op->module == SIM_NONE)
+		return;
+	*SIM_EDIT(w, &w->stopped_epoch[op->module]) = op->epoch;
+	for (uint32_t c = 0; c < card->context_count; c++) {
+		const struct sim_context *context = &w->contexts[card->contexts[c]];
+		for (uint32_t i = 0; i < context->stream_count; i++) {
+			const struct sim_stream *stream = &w->streams[context->streams[i]];
+			struct sim_op *other = sim_op_at(w, context->streams[i], stream->done);
+			if (stream->done == stream->submitted || other == op || other->kind != SIM_OP_KERNEL ||
+			    other->state != SIM_OP_RUNNING || other->module != op->module ||
+			    other->epoch != op->epoch || other->flags)
+				continue;
+			SIM_EDIT(w, other)->flags = SIM_RECORD_STOPPED;
+			other->end_ns = w->now_ns + card->clock_step_ns;
+		}
+	}
+}
+
+void sim_kernel_start(struct sim_world *w, uint32_t card_index, struct sim_op *op)
+{
+	const struct sim_card *card = &w->cards[card_index];
+	SIM_EDIT(w, op);
+	op->state = SIM_OP_RUNNING;
+	op->start_ns = w->now_ns;
+	op->resumed_ns = w->now_ns;
+	op->gap_ns = card->clock_step_ns;
+	op->left_ns = op->length_ns;
+	op->end_ns = w->now_ns + op->length_ns;
+	if (!op->epoch)
+		return;
+	if (op->module != SIM_NONE && w->stopped_epoch[op->module] == op->epoch) {
+		op->flags = SIM_RECORD_STOPPED;
+		op->end_ns = w->now_ns + card->clock_step_ns;
+	} else if (op->late_after_ns && sim_card_clock_ns(w, card_index, w->now_ns) > op->late_after_ns) {
+		op->flags = SIM_RECORD_LATE;
+		stop_epoch(w, card_index, op);
+	}
+}
+
+void sim_kernel_pause(struct sim_world *w, struct sim_op *op)
+{
+	SIM_EDIT(w, op);
+	uint64_t ran_ns = w->now_ns - op->resumed_ns;
+	op->left_ns -= ran_ns < op->left_ns ? ran_ns : op->left_ns;
+	op->paused_ns = w->now_ns;
+}
+
+void sim_kernel_resume(struct sim_world *w, uint32_t card_index, struct sim_op *op)
+{
+	SIM_EDIT(w, op);
+	uint64_t gap_ns = w->now_ns - op->paused_ns;
+	if (gap_ns > op->gap_ns)
+		op->gap_ns = gap_ns;
+	op->paused_ns = 0;
+	op->resumed_ns = w->now_ns;
+	if (op->flags) {
+		op->end_ns = w->now_ns;
+	} else if (op->epoch && op->gap_limit_ns && gap_ns > op->gap_limit_ns) {
+		op->flags = SIM_RECORD_GAP;
+		stop_epoch(w, card_index, op);
+	} else if (op->epoch && op->module != SIM_NONE && w->stopped_epoch[op->module] == op->epoch) {
+		op->flags = SIM_RECORD_STOPPED;
+		op->end_ns = w->now_ns + w->cards[card_index].clock_step_ns;
+	} else if (op->is_timed) {
+		uint64_t end_ns = op->start_ns + op->length_ns;
+		op->end_ns = end_ns > w->now_ns ? end_ns : w->now_ns;
+	} else {
+		op->end_ns = w->now_ns + op->left_ns;
+	}
+}
+
+uint64_t sim_kernel_threads(const struct sim_card *card, const struct sim_op *op)
+{
+	uint64_t capacity = (uint64_t)card->sm_count * SM_THREADS;
+	uint64_t threads = (uint64_t)op->blocks * op->threads;
+	return threads < capacity ? threads : capacity;
+}
+
+uint32_t sim_kernel_sms(const struct sim_card *card, const struct sim_op *op)
+{
+	return op->blocks < card->sm_count ? op->blocks : card->sm_count;
+}

@@ -1,0 +1,23 @@
+/*
+ * kernel.h - one kernel's life on the SMs: started, paused when another context has its turn, resumed, ended.
+ *
+ * A timed kernel (spin_ns) ends by the clock: time in which it was paused counts. Any other needs its length on the
+ * card. A kernel that takes part in stopping (epoch not 0) looks at the clock all the time, as the real one does: it
+ * ends at once when it starts late, when it finds a pause over its limit, or when another of its module has stopped its
+ * epoch.
+ */
+#ifndef LOADLINE_SIM_KERNEL_H
+#define LOADLINE_SIM_KERNEL_H
+
+#include "world.h"
+
+/* At the world's now; op belongs to a context on `card`. */
+void sim_kernel_start(struct sim_world *w, uint32_t card, struct sim_op *op);
+void sim_kernel_pause(struct sim_world *w, struct sim_op *op);
+void sim_kernel_resume(struct sim_world *w, uint32_t card, struct sim_op *op);
+
+/* Threads it keeps on the card, and SMs it keeps busy. */
+uint64_t sim_kernel_threads(const struct sim_card *card, const struct sim_op *op);
+uint32_t sim_kernel_sms(const struct sim_card *card, const struct sim_op *op);
+
+#endif

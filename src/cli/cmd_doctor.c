@@ -1,0 +1,120 @@
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/scope.h"
+#include "cli/command.h"
+#include "cli/doctor.h"
+#include "cli/json_line.h"
+
+struct doctor_args {
+	char *cards;
+	bool json;
+};
+
+static const struct ll_option options[] = {
+    LL_OPTION_CARDS(struct doctor_args, cards),
+    LL_OPTION_JSON(struct doctor_args, json),
+    LL_OPTION_END,
+};
+
+static void say_driver(struct ll_doctor *doctor, const struct ll_driver *driver)
+{
+	const struct ll_card *cards;
+	const char *sim_folder = ll_driver_sim_folder(driver);
+	size_t count = ll_driver_cards(driver, &cards);
+	size_t slices = 0;
+	for (size_t i = 0; i < count; i++)
+		slices += cards[i].is_mig;
+	ll_doctor_say(doctor, LL_FINDING_OK, NULL, "driver", NULL, "%s %s, %zu %s%s%s",
+		      sim_folder ? "simulated" : "NVIDIA", ll_driver_nvml(driver)->driver_version, count - slices,
+		      count - slices == 1 ? "card" : "cards", sim_folder ? ", world " : "",
+		      sim_folder ? sim_folder : "");
+}
+
+/* Unless some are asked for, all are looked at, those that do not answer too. */
+static int check_cards(struct ll_doctor *doctor, const struct ll_driver *driver, const char *text, struct ll_err *err)
+{
+	if (!text) {
+		const struct ll_card *all;
+		size_t count = ll_driver_cards(driver, &all);
+		for (size_t i = 0; i < count; i++)
+			ll_doctor_check_card(doctor, &all[i]);
+		return 0;
+	}
+	LL_SCOPE_FREE const struct ll_card **chosen = NULL;
+	size_t count = 0;
+	int rc = ll_cards_select(driver, text, &chosen, &count, err);
+	for (size_t i = 0; !rc && i < count; i++)
+		ll_doctor_check_card(doctor, chosen[i]);
+	return rc;
+}
+
+static int finish(const struct ll_doctor *doctor, struct ll_err *err)
+{
+	unsigned fails = doctor->counts[LL_FINDING_FAIL];
+	unsigned warns = doctor->counts[LL_FINDING_WARN];
+	if (doctor->rc)
+		return doctor->rc;
+	if (doctor->is_json) {
+		int rc = ll_json_line(json_pack("{s:s, s:b, s:i, s:i}", "event", "summary", "can_hold", !fails, "fails",
+						(int)fails, "warnings", (int)warns),
+				      err);
+		return rc || !fails ? rc : LL_EXIT_FAILED;
+	}
+	if (fails)
+		printf("%u of the findings %s a hold\n", fails, fails == 1 ? "prevents" : "prevent");
+	else
+		printf("holds can run here%s\n", warns ? ", with the warnings above" : "");
+	return fails ? LL_EXIT_FAILED : 0;
+}
+
+/* Without a driver there is still something to find out: why. */
+static int check_without_driver(struct ll_doctor *doctor, const struct ll_err *driver_err, struct ll_err *err)
+{
+	ll_doctor_say_err(doctor, LL_FINDING_FAIL, NULL, "driver", driver_err);
+	ll_doctor_check_system(doctor, NULL);
+	int rc = finish(doctor, err);
+	if (rc < 0)
+		return rc;
+	if (err)
+		*err = *driver_err;
+	return driver_err->code;
+}
+
+static int run(void *words, const struct ll_operands *operands, struct ll_err *err)
+{
+	const struct doctor_args *args = words;
+	struct ll_doctor doctor = {.is_json = args->json, .err = err};
+	struct ll_driver *driver = NULL;
+	struct ll_err driver_err = {0};
+	(void)operands;
+	if (ll_driver_open(&driver, &driver_err))
+		return check_without_driver(&doctor, &driver_err, err);
+	say_driver(&doctor, driver);
+	ll_doctor_check_system(&doctor, driver);
+	ll_doctor_check_libraries(&doctor, driver);
+	int rc = check_cards(&doctor, driver, args->cards, err);
+	ll_driver_close(driver);
+	return rc ? rc : finish(&doctor, err);
+}
+
+static const struct ll_example examples[] = {
+    {"loadline doctor", "Look at everything."},
+    {"loadline doctor --json | jq 'select(.finding == \"fail\")'", "What prevents a hold, for a script."},
+    {NULL, NULL},
+};
+
+const struct ll_command ll_command_doctor = {
+    .name = "doctor",
+    .summary = "check that holds can run here, and say what to do if not",
+    .description =
+	"Checks the driver, its libraries, device nodes, runtime folder, MPS and each card, without making a "
+	"context or changing anything but clearing claims of dead processes. Each finding is one line: ok, warn or "
+	"fail, what was looked at, what was found, and what to do about it.\n\n"
+	"The exit status is 0 when every card looked at can be held, 1 when something prevents that, 3 when there is "
+	"no driver or no such card.",
+    .examples = examples,
+    .options = options,
+    .args_size = sizeof(struct doctor_args),
+    .run = run,
+};

@@ -1,0 +1,110 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/scope.h"
+#include "cli/command.h"
+#include "cli/status.h"
+
+struct status_args {
+	char *cards;
+	bool json;
+};
+
+static const struct ll_option options[] = {
+    LL_OPTION_CARDS(struct status_args, cards),
+    LL_OPTION_JSON(struct status_args, json),
+    LL_OPTION_END,
+};
+
+/* Unless some are asked for, every card is shown, those that do not answer too. */
+static int choose_cards(const struct ll_driver *driver, const char *text, const struct ll_card ***ret_cards,
+			size_t *ret_count, struct ll_err *err)
+{
+	if (text)
+		return ll_cards_select(driver, text, ret_cards, ret_count, err);
+	const struct ll_card *all;
+	size_t count = ll_driver_cards(driver, &all);
+	const struct ll_card **list = calloc(count, sizeof *list);
+	if (!list)
+		return ll_err_set(err, -ENOMEM, "cards: %s", strerror(ENOMEM));
+	for (size_t i = 0; i < count; i++)
+		list[i] = &all[i];
+	*ret_cards = list;
+	*ret_count = count;
+	return 0;
+}
+
+static int print(const struct ll_status_card *cards, size_t count, bool is_json, struct ll_err *err)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+	for (size_t i = 0; is_json && i < count; i++) {
+		int rc = ll_status_print_json(&cards[i], err);
+		if (rc)
+			return rc;
+	}
+	if (is_json)
+		return 0;
+	ll_status_add_text(&text, cards, count);
+	if (text.failed)
+		return ll_err_set(err, -ENOMEM, "status: %s", strerror(ENOMEM));
+	fwrite(text.buf, 1, text.length, stdout);
+	return 0;
+}
+
+/* A ledger that cannot be read does not keep the others from being shown: its error comes last. */
+static int show(const struct ll_card *const *chosen, size_t count, bool is_json, struct ll_err *err)
+{
+	struct ll_err ledger_err = {0};
+	LL_SCOPE_FREE struct ll_status_card *cards = calloc(count, sizeof *cards);
+	if (!cards)
+		return ll_err_set(err, -ENOMEM, "status: %s", strerror(ENOMEM));
+	for (size_t i = 0; i < count; i++)
+		ll_status_card_init(&cards[i], chosen[i], ledger_err.code ? NULL : &ledger_err);
+	int rc = print(cards, count, is_json, err);
+	for (size_t i = 0; i < count; i++)
+		ll_status_card_fini(&cards[i]);
+	if (!rc && ledger_err.code && err)
+		*err = ledger_err;
+	return rc ? rc : ledger_err.code;
+}
+
+static int run(void *words, const struct ll_operands *operands, struct ll_err *err)
+{
+	const struct status_args *args = words;
+	struct ll_driver *driver = NULL;
+	LL_SCOPE_FREE const struct ll_card **chosen = NULL;
+	size_t count = 0;
+	(void)operands;
+	int rc = ll_driver_open(&driver, err);
+	if (!rc)
+		rc = choose_cards(driver, args->cards, &chosen, &count, err);
+	if (!rc)
+		rc = show(chosen, count, args->json, err);
+	ll_driver_close(driver);
+	return rc;
+}
+
+static const struct ll_example examples[] = {
+    {"loadline status", "Show every card and what is claimed on it."},
+    {"loadline status --json | jq 'select(.synthetic)'", "The synthetic loads, for a script."},
+    {NULL, NULL},
+};
+
+const struct ll_command ll_command_status = {
+    .name = "status",
+    .summary = "show the cards and who claims what on them",
+    .description =
+	"Prints one line for each card, with its utilisation, memory, power, temperature and compute mode, and below "
+	"it one for each claim: a program under limits, or a synthetic load of `loadline hold`, which is always called "
+	"that and whose busy seconds and joules are counted apart from real work.\n\n"
+	"With --json there is one object for each card ({\"card\":0,\"uuid\":…}) and one for each claim "
+	"({\"claim\":\"0/17\",\"pid\":…}). What a card does not tell is null.\n\n"
+	"Only claims that this user may see are shown: without a daemon a ledger belongs to one user.",
+    .examples = examples,
+    .options = options,
+    .args_size = sizeof(struct status_args),
+    .run = run,
+};

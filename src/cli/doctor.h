@@ -1,0 +1,52 @@
+/*
+ * doctor.h - the findings of `loadline doctor`: one line each, as they are made.
+ *
+ *     ok: card 0: compute mode: default
+ *     warn: vulkan: no loader: ...; install libvulkan1
+ *
+ * A check is a function of doctor_*.c that says one finding or several; what each says is stable, for scripts: the
+ * `check` key of the JSON lines.
+ */
+#ifndef LOADLINE_CLI_DOCTOR_H
+#define LOADLINE_CLI_DOCTOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "driver/cards.h"
+
+enum ll_finding {
+	LL_FINDING_OK,
+	LL_FINDING_WARN, /* something works less well than it could */
+	LL_FINDING_FAIL, /* a card cannot be held, or nothing works */
+};
+
+struct ll_doctor {
+	bool is_json;
+	unsigned counts[3]; /* by enum ll_finding */
+	int rc;             /* the first output error */
+	struct ll_err *err;
+};
+
+/* card may be NULL; todo is what to do about it, or NULL. */
+void ll_doctor_say(struct ll_doctor *doctor, enum ll_finding finding, const struct ll_card *card, const char *check,
+		   const char *todo, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+
+/* A finding from an error: its text is the detail, its hint what to do. */
+void ll_doctor_say_err(struct ll_doctor *doctor, enum ll_finding finding, const struct ll_card *card, const char *check,
+		       const struct ll_err *err);
+
+/* Device nodes, runtime folder, PID namespace, MPS. driver is NULL where there is none. */
+void ll_doctor_check_system(struct ll_doctor *doctor, const struct ll_driver *driver);
+
+/* The driver's CUDA library and the Vulkan loader, without making a context. */
+void ll_doctor_check_libraries(struct ll_doctor *doctor, struct ll_driver *driver);
+
+/* One card: modes, GPM, MIG, heat, what could hold it, and its ledger. */
+void ll_doctor_check_card(struct ll_doctor *doctor, const struct ll_card *card);
+
+/* Its ledger alone: dead claims, owners that do not answer. */
+void ll_doctor_check_ledger(struct ll_doctor *doctor, const struct ll_card *card);
+
+#endif

@@ -1,0 +1,116 @@
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cli/json_line.h"
+#include "cli/status.h"
+
+static json_t *bytes_or_null(bool is_known, uint64_t bytes)
+{
+	return is_known ? json_integer((json_int_t)bytes) : json_null();
+}
+
+static json_t *text_or_null(bool is_known, const char *text)
+{
+	return is_known ? json_string(text) : json_null();
+}
+
+/* Zero stands for none. */
+static json_t *permille_or_null(unsigned permille)
+{
+	return permille ? ll_json_real(permille / 10.0, 1) : json_null();
+}
+
+static double seconds(uint64_t ns)
+{
+	return (double)ns / (double)LL_NS_PER_S;
+}
+
+static json_t *card_identity(const struct ll_status_card *status)
+{
+	const struct ll_card *card = status->card;
+	return json_pack("{s:i, s:o, s:o, s:o, s:o, s:b, s:b}", "card", (int)card->index, "slice",
+			 card->is_mig ? json_integer(card->slice) : json_null(), "uuid",
+			 text_or_null(card->uuid[0], card->uuid), "name", text_or_null(card->name[0], card->name),
+			 "pci", text_or_null(card->pci[0], card->pci), "simulated", status->is_simulated, "mig",
+			 card->has_slices);
+}
+
+static json_t *card_readings(const struct ll_status_card *status)
+{
+	return json_pack(
+	    "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "util_percent", ll_json_real(status->util_percent, 1),
+	    "memory_bytes", bytes_or_null(status->has_memory, status->memory.used_bytes), "memory_total_bytes",
+	    bytes_or_null(status->has_memory, status->memory.total_bytes), "power_watts",
+	    ll_json_real(status->power_watts, 1), "power_limit_watts", ll_json_real(status->power_limit_watts, 1),
+	    "energy_joules", ll_json_real(status->energy_joules, 3), "temperature_celsius",
+	    ll_json_real(status->celsius, 1), "slowdown_celsius", ll_json_real(status->slowdown_celsius, 1),
+	    "sm_clock_mhz", bytes_or_null(status->has_clocks, status->clocks.sm_mhz), "processes",
+	    bytes_or_null(status->has_processes, status->process_count));
+}
+
+static json_t *card_state(const struct ll_status_card *status)
+{
+	char slowdown[64];
+	ll_slowdown_text(status->slowdown, slowdown, sizeof slowdown);
+	return json_pack(
+	    "{s:o, s:o, s:o, s:i}", "compute_mode", text_or_null(status->has_mode, ll_compute_mode_text(status->mode)),
+	    "slowdown", text_or_null(status->has_slowdown, slowdown), "fault",
+	    text_or_null(status->card->fault, strerror(-status->card->fault)), "claims", (int)status->claim_count);
+}
+
+static json_t *claim_identity(const struct ll_status_card *status, const struct ll_claim_info *claim)
+{
+	char number[40];
+	snprintf(number, sizeof number, "%s/%u", status->card->label, claim->index);
+	return json_pack("{s:s, s:i, s:b, s:s, s:s, s:s, s:b, s:s}", "claim", number, "pid", (int)claim->pid,
+			 "pid_is_local", claim->is_pid_ours, "uuid", status->card->uuid, "tenant", claim->tenant,
+			 "class", ll_priority_name(claim->priority), "synthetic", claim->priority == LL_PRIORITY_HOLD,
+			 "state", ll_claim_state_name(claim->priority, claim->state));
+}
+
+static json_t *claim_wishes(const struct ll_claim_info *claim)
+{
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o}", "payload",
+			 text_or_null(claim->payload[0], claim->payload), "metric",
+			 text_or_null(claim->metric[0], claim->metric), "target_percent",
+			 permille_or_null(claim->target_permille), "target_watts",
+			 bytes_or_null(claim->target_watts, claim->target_watts), "memory_limit_bytes",
+			 bytes_or_null(claim->memory_limit_bytes, claim->memory_limit_bytes), "compute_cap_percent",
+			 permille_or_null(claim->compute_cap_permille), "weight", claim->weight_permille / 1000.0,
+			 "note", text_or_null(claim->note[0], claim->note));
+}
+
+static json_t *claim_accounts(const struct ll_status_card *status, const struct ll_claim_info *claim)
+{
+	double age_s = status->now_ns > claim->taken_ns ? seconds(status->now_ns - claim->taken_ns) : 0;
+	return json_pack("{s:I, s:o, s:o, s:o, s:I, s:o}", "memory_bytes", (json_int_t)claim->memory_used_bytes,
+			 "gpu_seconds", ll_json_real(seconds(claim->gpu_time_ns), 6), "synthetic_busy_seconds",
+			 ll_json_real(seconds(claim->synthetic_busy_ns), 6), "energy_joules",
+			 ll_json_real((double)claim->energy_mj / 1000, 3), "yields", (json_int_t)claim->yields,
+			 "age_seconds", ll_json_real(age_s, 3));
+}
+
+/* Takes the members of the second, third into the first; all NULL-safe, so that one lack of memory is seen at the end.
+ */
+static json_t *join(json_t *first, json_t *second, json_t *third)
+{
+	int rc = json_object_update(first, second) | json_object_update(first, third);
+	json_decref(second);
+	json_decref(third);
+	if (!rc)
+		return first;
+	json_decref(first);
+	return NULL;
+}
+
+int ll_status_print_json(const struct ll_status_card *status, struct ll_err *err)
+{
+	int rc = ll_json_line(join(card_identity(status), card_readings(status), card_state(status)), err);
+	for (size_t i = 0; !rc && i < status->claim_count; i++) {
+		const struct ll_claim_info *claim = &status->claims[i];
+		rc = ll_json_line(
+		    join(claim_identity(status, claim), claim_wishes(claim), claim_accounts(status, claim)), err);
+	}
+	return rc;
+}

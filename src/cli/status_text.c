@@ -1,0 +1,144 @@
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cli/hold_words.h"
+#include "cli/status.h"
+
+enum { COLUMNS = 8, CELL_SIZE = 128 };
+
+struct row {
+	char cells[COLUMNS][CELL_SIZE];
+};
+
+static const struct row header = {{"card", "name", "util", "memory", "power", "temp", "mode", "claims"}};
+
+static void put_number(char cell[CELL_SIZE], double value, const char *unit)
+{
+	if (isnan(value))
+		snprintf(cell, CELL_SIZE, "-");
+	else
+		snprintf(cell, CELL_SIZE, "%.0f %s", value, unit);
+}
+
+static void put_memory(char cell[CELL_SIZE], const struct ll_status_card *status)
+{
+	const double gib = 1 << 30;
+	if (status->has_memory)
+		snprintf(cell, CELL_SIZE, "%.1f of %.1f GiB", (double)status->memory.used_bytes / gib,
+			 (double)status->memory.total_bytes / gib);
+	else
+		snprintf(cell, CELL_SIZE, "-");
+}
+
+static void put_power(char cell[CELL_SIZE], const struct ll_status_card *status)
+{
+	if (isnan(status->power_watts) || isnan(status->power_limit_watts))
+		put_number(cell, status->power_watts, "W");
+	else
+		snprintf(cell, CELL_SIZE, "%.0f of %.0f W", status->power_watts, status->power_limit_watts);
+}
+
+static const char *mode_text(const struct ll_status_card *status)
+{
+	if (status->card->fault)
+		return strerror(-status->card->fault);
+	if (status->card->has_slices)
+		return "MIG";
+	return status->has_mode ? ll_compute_mode_text(status->mode) : "-";
+}
+
+static void fill_row(struct row *row, const struct ll_status_card *status)
+{
+	const char *name = status->card->name[0] ? status->card->name : "does not answer";
+	snprintf(row->cells[0], CELL_SIZE, "%s", status->card->label);
+	snprintf(row->cells[1], CELL_SIZE, "%s%s", name, status->is_simulated ? " (simulated)" : "");
+	put_number(row->cells[2], status->util_percent, "%");
+	put_memory(row->cells[3], status);
+	put_power(row->cells[4], status);
+	put_number(row->cells[5], status->celsius, "C");
+	snprintf(row->cells[6], CELL_SIZE, "%s", mode_text(status));
+	snprintf(row->cells[7], CELL_SIZE, "%zu", status->claim_count);
+}
+
+static void widen(size_t widths[COLUMNS], const struct row *row)
+{
+	for (size_t i = 0; i < COLUMNS; i++) {
+		size_t length = strlen(row->cells[i]);
+		widths[i] = length > widths[i] ? length : widths[i];
+	}
+}
+
+static void add_row(struct ll_strbuf *text, const struct row *row, const size_t widths[COLUMNS])
+{
+	for (size_t i = 0; i + 1 < COLUMNS; i++)
+		ll_strbuf_addf(text, "%-*s  ", (int)widths[i], row->cells[i]);
+	ll_strbuf_addf(text, "%s\n", row->cells[COLUMNS - 1]);
+}
+
+static void add_target(struct ll_strbuf *text, const struct ll_claim_info *claim)
+{
+	if (claim->target_watts)
+		ll_strbuf_addf(text, ", %s at %u W", claim->metric, claim->target_watts);
+	else if (claim->target_permille)
+		ll_strbuf_addf(text, ", %s at %g %%", claim->metric, claim->target_permille / 10.0);
+}
+
+static void add_hold(struct ll_strbuf *text, const struct ll_claim_info *claim)
+{
+	ll_strbuf_addf(text, "synthetic load: %s", ll_claim_state_name(claim->priority, claim->state));
+	if (claim->note[0])
+		ll_strbuf_addf(text, " (%s)", claim->note);
+	add_target(text, claim);
+	if (claim->payload[0])
+		ll_strbuf_addf(text, ", payload %s", claim->payload);
+	ll_strbuf_adds(text, ", ");
+	ll_hold_add_bytes(text, claim->memory_used_bytes);
+	ll_strbuf_addf(text, ", busy %.1f s, %.1f kJ, yields %llu",
+		       (double)claim->synthetic_busy_ns / (double)LL_NS_PER_S, (double)claim->energy_mj / 1e6,
+		       (unsigned long long)claim->yields);
+}
+
+static void add_program(struct ll_strbuf *text, const struct ll_claim_info *claim)
+{
+	ll_strbuf_addf(text, "%s: %s, %s priority, ", claim->tenant[0] ? claim->tenant : "program",
+		       ll_claim_state_name(claim->priority, claim->state), ll_priority_name(claim->priority));
+	ll_hold_add_bytes(text, claim->memory_used_bytes);
+	if (claim->memory_limit_bytes) {
+		ll_strbuf_adds(text, " of ");
+		ll_hold_add_bytes(text, claim->memory_limit_bytes);
+	}
+	if (claim->compute_cap_permille)
+		ll_strbuf_addf(text, ", compute %g %%", claim->compute_cap_permille / 10.0);
+	ll_strbuf_addf(text, ", GPU time %.1f s", (double)claim->gpu_time_ns / (double)LL_NS_PER_S);
+}
+
+static void add_claim(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_claim_info *claim)
+{
+	ll_strbuf_addf(text, "  %s/%u  pid %d%s  ", status->card->label, claim->index, (int)claim->pid,
+		       claim->is_pid_ours ? "" : " (of another PID namespace)");
+	if (claim->priority == LL_PRIORITY_HOLD)
+		add_hold(text, claim);
+	else
+		add_program(text, claim);
+	ll_strbuf_addc(text, '\n');
+}
+
+void ll_status_add_text(struct ll_strbuf *text, const struct ll_status_card *cards, size_t count)
+{
+	struct row row;
+	size_t widths[COLUMNS] = {0};
+	widen(widths, &header);
+	for (size_t i = 0; i < count; i++) {
+		fill_row(&row, &cards[i]);
+		widen(widths, &row);
+	}
+	add_row(text, &header, widths);
+	for (size_t i = 0; i < count; i++) {
+		fill_row(&row, &cards[i]);
+		add_row(text, &row, widths);
+		for (size_t c = 0; c < cards[i].claim_count; c++)
+			add_claim(text, &cards[i], &cards[i].claims[c]);
+	}
+}

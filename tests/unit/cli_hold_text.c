@@ -1,0 +1,175 @@
+#include "hold_events.h"
+
+#include <errno.h>
+
+static struct test_capture log_capture;
+static struct test_capture stdout_capture;
+
+/* Log and stdout of a hold with these events and, after each, a tick a second later. */
+static void run(const struct ll_hold_output_config *config, const struct ll_event *events, size_t count)
+{
+	struct ll_hold_output *output = NULL;
+	uint64_t now_ns = LL_NS_PER_S;
+	test_log_begin(&log_capture);
+	test_capture_begin(&stdout_capture);
+	int rc = ll_hold_output_new(config, &output, NULL);
+	if (rc == 0)
+		ll_hold_output_tick(output, now_ns);
+	for (size_t i = 0; rc == 0 && i < count; i++) {
+		ll_hold_output_event(output, &events[i]);
+		ll_hold_output_tick(output, now_ns += LL_NS_PER_S);
+	}
+	if (rc == 0)
+		rc = ll_hold_output_finish(output, NULL);
+	ll_hold_output_free(output);
+	test_capture_end(&stdout_capture);
+	test_log_end(&log_capture);
+	assert_int_equal(rc, 0);
+}
+
+static void run_one(const struct ll_hold_config *hold, struct ll_event event)
+{
+	struct ll_hold_output_config config = test_config();
+	config.hold = hold;
+	run(&config, &event, 1);
+}
+
+static void start_says_what_is_held_with_what(void **state)
+{
+	(void)state;
+	run_one(&test_util, test_event(LL_EVENT_STATE, 1, "holding"));
+	assert_contains(log_capture.text, " INFO card 0 NVIDIA H200: holding util at 50 % with a synthetic load "
+					  "(payload vulkan, 50 MiB of GPU memory)\n");
+}
+
+static void start_says_curve_and_mode(void **state)
+{
+	(void)state;
+	struct ll_hold_config hold = test_util;
+	hold.mode = LL_HOLD_MODE_FILL;
+	hold.curve = (struct ll_curve){.kind = LL_CURVE_SINE, .low = 0.2, .high = 0.8, .period_s = 60};
+	run_one(&hold, test_event(LL_EVENT_STATE, 1, "holding"));
+	assert_contains(log_capture.text, "holding util along a sine of 20 to 80 % every 60 s with a synthetic load, "
+					  "topping up beside other work (payload");
+	hold.curve = (struct ll_curve){.kind = LL_CURVE_REPLAY, .low = 0.055, .high = 0.95};
+	run_one(&hold, test_event(LL_EVENT_STATE, 1, "holding"));
+	assert_contains(log_capture.text, "holding util as recorded, 5.5 to 95 % with");
+	run_one(&test_power, test_event(LL_EVENT_STATE, 1, "holding"));
+	assert_contains(log_capture.text, "holding power at 200 W with");
+}
+
+static void state_changes_are_a_line_each_in_the_event_s_words(void **state)
+{
+	(void)state;
+	struct ll_hold_output_config config = test_config();
+	struct ll_event events[] = {
+	    test_event(LL_EVENT_STATE, 1, "holding"),
+	    test_event(LL_EVENT_SETTLE, 2, "settled after 0.4 s"),
+	    test_yield(3),
+	    test_event(LL_EVENT_RESUME, 8, "holding again"),
+	    test_event(LL_EVENT_RELEASE, 9, "context and memory given back: yielded for long"),
+	    test_event(LL_EVENT_STATE, 10, "readings are back"),
+	    test_event(LL_EVENT_SAMPLE, 11, ""),
+	};
+	run(&config, events, sizeof events / sizeof events[0]);
+	assert_contains(log_capture.text, "INFO card 0: settled after 0.4 s\n");
+	assert_contains(log_capture.text,
+			"INFO card 0: yielding to foreign work: own kernel lost the card for 1.02 ms\n");
+	assert_contains(log_capture.text, "INFO card 0: holding again\n");
+	assert_contains(log_capture.text, "INFO card 0: context and memory given back: yielded for long\n");
+	assert_contains(log_capture.text, "INFO card 0: readings are back\n");
+	size_t lines = 0;
+	for (const char *c = log_capture.text; *c; c++)
+		lines += *c == '\n';
+	assert_int_equal(lines, 6);
+}
+
+static void fault_warns_and_names_the_card_once(void **state)
+{
+	(void)state;
+	struct ll_event event = test_event(LL_EVENT_FAULT, 1, "card 0: open context: out of memory");
+	snprintf(event.hint, sizeof event.hint, "use --wait");
+	run_one(&test_util, event);
+	assert_contains(log_capture.text, " WARN card 0: open context: out of memory; use --wait\n");
+}
+
+static void periodic_line_tells_the_last_readings(void **state)
+{
+	(void)state;
+	struct ll_hold_output_config config = test_config();
+	config.log_every_ns = 2 * LL_NS_PER_S;
+	struct ll_event events[] = {test_event(LL_EVENT_SAMPLE, 1, ""), test_event(LL_EVENT_SAMPLE, 2, "")};
+	run(&config, events, 2);
+	const char *line = "card 0: util 50 % (target 50 %), own load 50 %, 121 W, 45 C, holding, 0 yields\n";
+	assert_contains(log_capture.text, line);
+	assert_null(strstr(strstr(log_capture.text, line) + 1, line));
+}
+
+static void periodic_line_leaves_out_what_is_not_known(void **state)
+{
+	(void)state;
+	struct ll_hold_output_config config = test_config();
+	config.log_every_ns = LL_NS_PER_S;
+	config.hold = &test_power;
+	struct ll_event event = test_yield(1);
+	event.status.target = 200;
+	event.status.util = event.status.own_util = event.status.temperature_c = NAN;
+	run(&config, &event, 1);
+	assert_contains(log_capture.text, "card 0: power unknown (target 200 W), yielded (foreign work), 1 yield\n");
+}
+
+static void summary_is_a_block_on_stdout_and_says_synthetic_load(void **state)
+{
+	(void)state;
+	struct ll_hold_output_config config = test_config();
+	struct ll_event events[] = {test_event(LL_EVENT_SAMPLE, 1, ""), test_summary(31)};
+	run(&config, events, 2);
+	assert_string_equal(stdout_capture.text,
+			    "card 0 NVIDIA H200: synthetic load, held util at 50 % for 30.0 s\n"
+			    "  util           mean 49.99 %, largest error 1.00 points, over 148 readings\n"
+			    "  settled        0.40 s after the first kernel\n"
+			    "  yields         1, 5.2 s yielded\n"
+			    "  synthetic load busy 12.4 s, 3630 J of the card's 3700 J\n"
+			    "  payload        vulkan, 50 MiB of GPU memory\n");
+}
+
+static void summary_of_a_card_that_failed_says_why(void **state)
+{
+	(void)state;
+	struct ll_event event = test_summary(1);
+	event.summary = (struct ll_summary_result){.mean_value = NAN, .max_abs_error = NAN};
+	event.code = -EIO;
+	snprintf(event.text, sizeof event.text, "no memory");
+	run_one(&test_util, event);
+	assert_string_equal(stdout_capture.text, "card 0 NVIDIA H200: synthetic load, no kernel ran\n"
+						 "  ended by       no memory\n");
+	assert_contains(log_capture.text, "ERROR card 0: no memory\n");
+}
+
+static void start_that_fails_prints_no_summary(void **state)
+{
+	(void)state;
+	struct ll_hold_output_config config = test_config();
+	struct ll_hold_output *output = NULL;
+	test_capture_begin(&stdout_capture);
+	assert_int_equal(ll_hold_output_new(&config, &output, NULL), 0);
+	ll_hold_output_free(output);
+	ll_hold_output_free(NULL);
+	assert_string_equal(test_capture_end(&stdout_capture), "");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(start_says_what_is_held_with_what),
+	    cmocka_unit_test(start_says_curve_and_mode),
+	    cmocka_unit_test(state_changes_are_a_line_each_in_the_event_s_words),
+	    cmocka_unit_test(fault_warns_and_names_the_card_once),
+	    cmocka_unit_test(periodic_line_tells_the_last_readings),
+	    cmocka_unit_test(periodic_line_leaves_out_what_is_not_known),
+	    cmocka_unit_test(summary_is_a_block_on_stdout_and_says_synthetic_load),
+	    cmocka_unit_test(summary_of_a_card_that_failed_says_why),
+	    cmocka_unit_test(start_that_fails_prints_no_summary),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

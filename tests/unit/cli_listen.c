@@ -1,0 +1,108 @@
+#include "cli/listen.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "test.h"
+
+static struct sockaddr_storage bound(int fd)
+{
+	struct sockaddr_storage address = {0};
+	socklen_t length = sizeof address;
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &length), 0);
+	return address;
+}
+
+static void port_alone_is_this_machine_only(void **state)
+{
+	(void)state;
+	int fd = -1;
+	assert_int_equal(ll_listen("0", &fd, NULL), 0);
+	struct sockaddr_storage address = bound(fd);
+	assert_int_equal(address.ss_family, AF_INET);
+	assert_int_equal(ntohl(((struct sockaddr_in *)&address)->sin_addr.s_addr), INADDR_LOOPBACK);
+	assert_int_not_equal(ll_listen_port(fd), 0);
+	close(fd);
+}
+
+static void empty_host_is_every_address(void **state)
+{
+	(void)state;
+	int fd = -1;
+	assert_int_equal(ll_listen(":0", &fd, NULL), 0);
+	struct sockaddr_storage address = bound(fd);
+	if (address.ss_family == AF_INET6)
+		assert_memory_equal(&((struct sockaddr_in6 *)&address)->sin6_addr, &in6addr_any, sizeof in6addr_any);
+	else
+		assert_int_equal(((struct sockaddr_in *)&address)->sin_addr.s_addr, INADDR_ANY);
+	close(fd);
+}
+
+static void host_and_port_are_taken(void **state)
+{
+	(void)state;
+	int fd = -1;
+	assert_int_equal(ll_listen("localhost:0", &fd, NULL), 0);
+	close(fd);
+	struct ll_err err;
+	int rc = ll_listen("[::1]:0", &fd, &err);
+	if (rc == 0)
+		close(fd);
+	else /* a container without IPv6 */
+		assert_true(rc == -EADDRNOTAVAIL || rc == -EAFNOSUPPORT);
+}
+
+static void malformed_address_is_bad_usage(void **state)
+{
+	(void)state;
+	static const char *const bad[] = {
+	    "",         ":",     "x",    "host:",  "host:x", "host:-1", "127.0.0.1:65536",
+	    "::1:9400", "[::1]", "[]:1", "[::1:1", "[a]b:1",
+	};
+	struct ll_err err;
+	int fd = -1;
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+		assert_fails(ll_listen(bad[i], &fd, &err), -EINVAL, "'");
+	assert_fails(ll_listen("127.0.0.1.9:9400", &fd, &err), -EINVAL, "'127.0.0.1.9:9400': ");
+	assert_int_equal(fd, -1);
+}
+
+static void port_in_use_is_told_with_the_address(void **state)
+{
+	(void)state;
+	struct ll_err err;
+	char address[32];
+	int fd = -1;
+	int second_fd = -1;
+	assert_int_equal(ll_listen("127.0.0.1:0", &fd, NULL), 0);
+	snprintf(address, sizeof address, "127.0.0.1:%u", ll_listen_port(fd));
+	assert_fails(ll_listen(address, &second_fd, &err), -EADDRINUSE, ": address already in use");
+	assert_int_equal(strncmp(err.text, address, strlen(address)), 0);
+	assert_int_equal(ll_err_exit_code(err.code), LL_EXIT_FAILED);
+	snprintf(address, sizeof address, ":%u", ll_listen_port(fd));
+	assert_fails(ll_listen(address, &second_fd, &err), -EADDRINUSE, "address already in use");
+	close(fd);
+}
+
+static void address_of_another_machine_is_refused(void **state)
+{
+	(void)state;
+	struct ll_err err;
+	int fd = -1;
+	assert_fails(ll_listen("192.0.2.1:0", &fd, &err), -EADDRNOTAVAIL, "192.0.2.1:0: ");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(port_alone_is_this_machine_only),
+	    cmocka_unit_test(empty_host_is_every_address),
+	    cmocka_unit_test(host_and_port_are_taken),
+	    cmocka_unit_test(malformed_address_is_bad_usage),
+	    cmocka_unit_test(port_in_use_is_told_with_the_address),
+	    cmocka_unit_test(address_of_another_machine_is_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
