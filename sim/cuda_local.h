@@ -1,6 +1,6 @@
 /*
- * cuda_local.h - what libcuda.so.1 keeps in the process that uses it: handles, the current context, host memory, and for
- * each queued operation what is to be done here when the model says that it has happened.
+ * cuda_local.h - what libcuda.so.1 keeps in the process that uses it: handles, the current context, host memory, and
+ * for each queued operation what is to be done here when the model says that it has happened.
  *
  * One lock (sim_cuda.lock) guards it. The world's lock is taken inside it, for as short as possible.
  */
@@ -169,6 +169,9 @@ uint64_t sim_cuda_pump(void);
 ll_cu_result sim_current(struct ll_cu_context **ret_context);
 ll_cu_result sim_context_status(const struct ll_cu_context *context);
 
+/* In this call NULL means the thread's own default stream (cuda_per_thread.def). */
+extern _Thread_local bool sim_null_is_per_thread;
+
 /* The stream that a handle means in a context; NULL and the special values included. */
 ll_cu_result sim_stream_of(struct ll_cu_stream *handle, struct ll_cu_stream **ret_stream);
 /* The context's stream for this thread's per-thread default. */
@@ -181,6 +184,8 @@ ll_cu_result sim_queue(struct ll_cu_stream *stream, struct sim_op *op, const str
 /* Waits until everything up to and with `position` has been acted on here. The local lock is let go meanwhile. */
 ll_cu_result sim_wait(struct ll_cu_stream *stream, uint64_t position);
 ll_cu_result sim_wait_all(struct ll_cu_stream *stream);
+/* Everything submitted to the context so far. */
+ll_cu_result sim_wait_context(struct ll_cu_context *context);
 bool sim_is_reaped(const struct ll_cu_stream *stream, uint64_t position);
 
 void sim_worker_start(void);

@@ -17,7 +17,7 @@
 
 enum {
 	REAP_BATCH = 64,
-	LOOK_AGAIN_NS = 2000000,      /* somebody else may have ended, and our turn come sooner than foreseen */
+	LOOK_AGAIN_NS = 2000000, /* somebody else may have ended, and our turn come sooner than foreseen */
 	POLL_VALUE_NS = 200000,
 };
 
@@ -367,4 +367,37 @@ ll_cu_result sim_wait_all(struct ll_cu_stream *stream)
 	uint64_t submitted = w->streams[stream->slot].submitted;
 	sim_unlock(w);
 	return submitted ? sim_wait(stream, submitted - 1) : sim_context_status(stream->context);
+}
+
+/* Is everything done that was submitted to the context before operation `id`? A context that is gone has nothing to do.
+ */
+static bool is_context_reaped(const struct ll_cu_context *context, uint32_t generation, uint64_t id)
+{
+	struct sim_world *w = sim_cuda.world;
+	bool is_reaped = true;
+	sim_lock(w);
+	const struct sim_context *shared = &w->contexts[context->slot];
+	for (uint32_t i = 0; shared->generation == generation && i < shared->stream_count; i++) {
+		uint32_t slot = shared->streams[i];
+		const struct sim_stream *stream = &w->streams[slot];
+		if (stream->reaped < stream->submitted && sim_op_at(w, slot, stream->reaped)->id < id)
+			is_reaped = false;
+	}
+	sim_unlock(w);
+	return is_reaped;
+}
+
+ll_cu_result sim_wait_context(struct ll_cu_context *context)
+{
+	uint32_t generation = context->generation;
+	sim_lock(sim_cuda.world);
+	uint64_t id = sim_cuda.world->next_op_id;
+	sim_unlock(sim_cuda.world);
+	for (;;) {
+		uint64_t next_ns = sim_cuda_pump();
+		ll_cu_result status = sim_context_status(context);
+		if (status || is_context_reaped(context, generation, id))
+			return status;
+		wait_until(&sim_cuda.reaped, next_ns);
+	}
 }

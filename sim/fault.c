@@ -1,6 +1,5 @@
 #include "fault.h"
 
-
 #include "base/clock.h"
 #include "engine.h"
 

@@ -6,8 +6,9 @@
 
 #include "world.h"
 
-/* Every exported function begins with this, unlocked, giving its own name. Sleeps for as long as the function is to hang
- * (or the machine is suspended). Returns the status to answer at once, or 0 to go on. One load while there is no fault. */
+/* Every exported function begins with this, unlocked, giving its own name. Sleeps for as long as the function is to
+ * hang (or the machine is suspended). Returns the status to answer at once, or 0 to go on. One load while there is no
+ * fault. */
 uint32_t sim_fault_check(struct sim_world *w, const char *function);
 
 /* Makes every call look. Called, locked, when a fault or a suspension begins. */

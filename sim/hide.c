@@ -18,7 +18,7 @@ bool sim_is_hidden(const struct sim_world *w, const char *symbol)
 	return false;
 }
 
-static void forget(ElfW(Sym) *symbol)
+static void forget(ElfW(Sym) * symbol)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
 	uintptr_t first = (uintptr_t)symbol / page * page;

@@ -284,6 +284,13 @@ void sim_module_free(struct sim_world *w, uint32_t module)
 		*SIM_EDIT(w, &w->module_owner[module]) = 0;
 }
 
+static void report_xid(struct sim_world *w, uint32_t card, uint32_t xid)
+{
+	struct sim_xid *report = SIM_EDIT(w, &w->xids[w->next_xid % SIM_XIDS]);
+	*report = (struct sim_xid){.sequence = w->next_xid, .card = card, .xid = xid};
+	(*SIM_EDIT(w, &w->next_xid))++;
+}
+
 void sim_card_xid(struct sim_world *w, uint32_t card, uint32_t xid, uint32_t error, int32_t pid)
 {
 	for (uint32_t i = 0; i < SIM_CONTEXTS; i++) {
@@ -291,7 +298,11 @@ void sim_card_xid(struct sim_world *w, uint32_t card, uint32_t xid, uint32_t err
 		if (is_on_card(w, context, card) && (pid == 0 || w->procs[context->proc].pid == pid))
 			sim_context_lose(w, i, error);
 	}
-	struct sim_xid *report = SIM_EDIT(w, &w->xids[w->next_xid % SIM_XIDS]);
-	*report = (struct sim_xid){.sequence = w->next_xid, .card = card, .xid = xid};
-	(*SIM_EDIT(w, &w->next_xid))++;
+	report_xid(w, card, xid);
+}
+
+void sim_report_fault(struct sim_world *w, uint32_t context, uint32_t xid, uint32_t error)
+{
+	report_xid(w, w->contexts[context].card, xid);
+	sim_context_lose(w, context, error);
 }

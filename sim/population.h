@@ -46,4 +46,7 @@ void sim_module_free(struct sim_world *w, uint32_t module);
 /* An Xid on a card: reported through NVML; every context there (of one process; pid 0: of all) answers error. */
 void sim_card_xid(struct sim_world *w, uint32_t card, uint32_t xid, uint32_t error, int32_t pid);
 
+/* One context's own doing: an Xid on its card, and only this context is lost. */
+void sim_report_fault(struct sim_world *w, uint32_t context, uint32_t xid, uint32_t error);
+
 #endif

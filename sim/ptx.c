@@ -88,8 +88,8 @@ static size_t type_size(const char *word)
 }
 
 /*
- * A declaration after its state space: .align N, .ptr and the like, a type, a name, perhaps [N]. Leaves the reader on the
- * word after it.
+ * A declaration after its state space: .align N, .ptr and the like, a type, a name, perhaps [N]. Leaves the reader on
+ * the word after it.
  */
 static int read_declaration(struct reader *r, char name[256], size_t *ret_bytes, size_t *ret_align, struct ll_err *err)
 {

@@ -262,14 +262,14 @@ struct sim_world {
 	uint64_t wall_offset_ns; /* wall clock minus monotonic, as of the last visitor */
 	uint64_t card_epoch_ns;  /* the cards' clock minus monotonic */
 	uint64_t suspended_until_ns;
-	uint64_t init_ns; /* how long cuInit takes */
+	uint64_t init_ns;   /* how long cuInit takes */
 	uint64_t reaped_ns; /* when dead processes were last looked for */
 	uint64_t next_op_id;
 	uint64_t next_done_sequence;
 	uint64_t next_xid;
-	uint32_t card_count; /* physical ones, first in cards[] */
-	uint32_t slot_count; /* with slices */
-	uint32_t has_faults; /* atomic: calls must look at faults[] and at suspension first */
+	uint32_t card_count;   /* physical ones, first in cards[] */
+	uint32_t slot_count;   /* with slices */
+	uint32_t has_faults;   /* atomic: calls must look at faults[] and at suspension first */
 	uint32_t cuda_version; /* 13000 is 13.0 */
 	char driver_version[32];
 	uint32_t cuda_order[SIM_CARDS]; /* CUDA's ordinal to card */

@@ -164,8 +164,10 @@ static int hold(struct hold_run *run, struct ll_err *err)
 		rc = block_signals(run, err);
 	if (rc == 0)
 		rc = ll_hold_new(&run->config, run->cards, run->count, &run->hold, err);
-	if (rc == 0)
+	if (rc == 0) {
 		run_until_ended(run);
+		ll_hold_output_finish(run->output, run->err.code ? NULL : &run->err);
+	}
 	ll_hold_output_free(run->output);
 	if (rc < 0)
 		return rc;

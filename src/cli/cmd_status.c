@@ -58,7 +58,7 @@ static int print(const struct ll_status_card *cards, size_t count, bool is_json,
 static int show(const struct ll_card *const *chosen, size_t count, bool is_json, struct ll_err *err)
 {
 	struct ll_err ledger_err = {0};
-	LL_SCOPE_FREE struct ll_status_card *cards = calloc(count, sizeof *cards);
+	LL_SCOPE_FREE struct ll_status_card *cards = calloc(count + 1, sizeof *cards);
 	if (!cards)
 		return ll_err_set(err, -ENOMEM, "status: %s", strerror(ENOMEM));
 	for (size_t i = 0; i < count; i++)

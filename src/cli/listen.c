@@ -94,7 +94,7 @@ static int listen_first(const struct addrinfo *infos, bool wants_ipv6_first)
 
 int ll_listen(const char *address, int *ret_fd, struct ll_err *err)
 {
-	struct endpoint endpoint;
+	struct endpoint endpoint = {0};
 	int rc = parse(address, &endpoint, err);
 	if (rc < 0)
 		return rc;

@@ -127,7 +127,7 @@ static void add_claim(struct ll_strbuf *text, const struct ll_status_card *statu
 
 void ll_status_add_text(struct ll_strbuf *text, const struct ll_status_card *cards, size_t count)
 {
-	struct row row;
+	struct row row = header;
 	size_t widths[COLUMNS] = {0};
 	widen(widths, &header);
 	for (size_t i = 0; i < count; i++) {

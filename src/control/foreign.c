@@ -10,6 +10,8 @@
 #define DEFAULT_PLACEMENT_NS (10 * LL_NS_PER_MS)
 /* NVML's whole percent may be rounded or cut off. */
 #define READING_ERROR 0.01
+/* A window must be this many times longer than its place is uncertain, else it says nothing. */
+#define SHORTEST_IN_PLACEMENTS 3
 
 void ll_foreign_init(struct ll_foreign *foreign, const struct ll_foreign_config *config, uint64_t start_ns)
 {
@@ -121,7 +123,8 @@ void ll_foreign_judge(const struct ll_foreign *foreign, uint64_t start_ns, uint6
 	double later = ll_foreign_own_ratio(foreign, start_ns + late, end_ns + late);
 	*ret_verdict = (struct ll_foreign_verdict){
 	    .state = LL_FOREIGN_UNKNOWN, .own_ratio = own, .foreign_ratio = NAN, .uncertainty_ratio = NAN};
-	if (isnan(own) || isnan(earlier) || isnan(later))
+	bool is_too_short = end_ns - start_ns < SHORTEST_IN_PLACEMENTS * shift;
+	if (isnan(own) || isnan(earlier) || isnan(later) || is_too_short)
 		return;
 	double total = total_percent / 100.0;
 	double own_max = fmax(own, fmax(earlier, later));

@@ -38,7 +38,7 @@ struct ll_foreign {
 enum ll_foreign_state {
 	LL_FOREIGN_QUIET,
 	LL_FOREIGN_SEEN,
-	LL_FOREIGN_UNKNOWN, /* own work in the window is not, or no longer, known: judge nothing */
+	LL_FOREIGN_UNKNOWN, /* own work in the window is not, or no longer, known, or it is too short: judge nothing */
 };
 
 struct ll_foreign_verdict {

@@ -8,6 +8,7 @@
 enum {
 	SAMPLES_MAX = 256,     /* NVML keeps about 70 */
 	JUMP_NS = 100000000,   /* a clock that is slewed stays far below this between two reads */
+	REPEAT_US = 50000,     /* less than any refresh: a sample this close to the one before is that one again */
 	PERIOD_NS = 200000000, /* NVML's refresh on an H200 (doc/facts.md), where no earlier sample tells it */
 };
 
@@ -72,14 +73,16 @@ static struct ll_util_sample take_sample(struct ll_util_reader *reader, enum ll_
 	};
 }
 
-/* Drivers have been seen to return samples that are not newer than what was asked for. */
+/* Drivers have been seen to return samples that are not newer than what was asked for, and the same value again some
+ * tenths of a millisecond later. */
 static size_t take_samples(struct ll_util_reader *reader, enum ll_nvml_value_type type,
 			   const struct ll_nvml_sample *raw, size_t raw_count, struct ll_util_sample *samples,
 			   size_t capacity)
 {
 	size_t count = 0;
 	for (size_t i = 0; i < raw_count; i++) {
-		if (raw[i].time_us <= reader->last_us)
+		bool is_repeat = reader->has_last && raw[i].time_us < reader->last_us + REPEAT_US;
+		if (raw[i].time_us <= reader->last_us || is_repeat)
 			continue;
 		struct ll_util_sample sample = take_sample(reader, type, &raw[i]);
 		if (count == capacity && count) {

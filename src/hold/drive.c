@@ -10,55 +10,68 @@ enum {
 };
 
 #define READING_INTERVAL_S 0.2
+#define POWER_HEADROOM 1.6   /* so that the duty of a power target is about 60 % */
+#define POWER_SHARE_MIN 0.02 /* of the SMs */
 
 static bool has_loop(const struct ll_drive *drive)
 {
 	return drive->metric != LL_METRIC_UTIL || drive->mode == LL_HOLD_MODE_FILL;
 }
 
-static struct ll_level_loop_config loop_config(enum ll_metric metric)
+/*
+ * At a few percent of duty a card drops its clocks between two kernels, and draws less than with an idle context; so a
+ * low power is made by few SMs most of the time rather than by all of them seldom (doc/facts.md).
+ */
+static struct ll_level_loop_config plan_power(struct ll_drive *drive, double target_watts)
 {
-	if (metric == LL_METRIC_POWER)
-		return ll_level_loop_power_config(LL_DRIVE_FLOOR_WATTS, LL_DRIVE_CEILING_WATTS, READING_INTERVAL_S);
-	return ll_level_loop_gpm_config(1.0, READING_INTERVAL_S);
+	double range_watts = LL_DRIVE_CEILING_WATTS - LL_DRIVE_FLOOR_WATTS;
+	double share = POWER_HEADROOM * (target_watts - LL_DRIVE_FLOOR_WATTS) / range_watts;
+	share = share < POWER_SHARE_MIN ? POWER_SHARE_MIN : share > 1 ? 1 : share;
+	drive->blocks = (uint32_t)lround(share * drive->sm_count * BLOCKS_PER_SM);
+	return ll_level_loop_power_config(LL_DRIVE_FLOOR_WATTS, LL_DRIVE_FLOOR_WATTS + share * range_watts,
+					  READING_INTERVAL_S);
+}
+
+static void aim(struct ll_drive *drive, double target)
+{
+	bool is_first = isnan(drive->target);
+	drive->target = target;
+	if (!is_first && drive->metric != LL_METRIC_POWER) {
+		ll_level_loop_set_target(&drive->loop, target);
+		return;
+	}
+	struct ll_level_loop_config config = drive->metric == LL_METRIC_POWER
+						 ? plan_power(drive, target)
+						 : ll_level_loop_gpm_config(1.0, READING_INTERVAL_S);
+	ll_level_loop_init(&drive->loop, &config, target);
+	drive->is_running = false; /* the loop begins anew */
 }
 
 void ll_drive_init(struct ll_drive *drive, const struct ll_hold_config *config, uint32_t sm_count)
 {
-	uint32_t sms = sm_count ? sm_count : FALLBACK_SM_COUNT;
-	*drive =
-	    (struct ll_drive){.metric = config->metric, .mode = config->mode, .kernel = LL_KERNEL_SPIN, .target = NAN};
-	switch (config->metric) {
-	case LL_METRIC_UTIL:
-		drive->blocks = 1;
-		drive->threads = WARP_THREADS;
-		break;
-	case LL_METRIC_SM:
-		drive->blocks = sms;
-		drive->threads = WARP_THREADS;
-		break;
-	case LL_METRIC_POWER:
-		drive->kernel = LL_KERNEL_FMA;
-		drive->blocks = sms * BLOCKS_PER_SM;
-		drive->threads = BLOCK_THREADS;
-		break;
-	case LL_METRIC_OCCUPANCY:
-		drive->blocks = sms * BLOCKS_PER_SM;
-		drive->threads = BLOCK_THREADS;
-		break;
-	}
+	*drive = (struct ll_drive){
+	    .metric = config->metric,
+	    .mode = config->mode,
+	    .sm_count = sm_count ? sm_count : FALLBACK_SM_COUNT,
+	    .target = NAN,
+	};
+	drive->kernel = config->metric == LL_METRIC_POWER ? LL_KERNEL_FMA : LL_KERNEL_SPIN;
+	drive->threads =
+	    config->metric == LL_METRIC_UTIL || config->metric == LL_METRIC_SM ? WARP_THREADS : BLOCK_THREADS;
+	drive->blocks = 1;
+	if (config->metric == LL_METRIC_SM)
+		drive->blocks = drive->sm_count;
+	if (config->metric == LL_METRIC_OCCUPANCY)
+		drive->blocks = drive->sm_count * BLOCKS_PER_SM;
 	ll_util_trim_init(&drive->trim);
-	struct ll_level_loop_config loop = loop_config(config->metric);
-	ll_level_loop_init(&drive->loop, &loop, 0);
 }
 
 static double loop_command(struct ll_drive *drive, uint64_t now_ns, double target)
 {
+	if (!(target == drive->target))
+		aim(drive, target);
 	if (!drive->is_running)
 		ll_level_loop_resume(&drive->loop, now_ns);
-	if (!(target == drive->target))
-		ll_level_loop_set_target(&drive->loop, target);
-	drive->target = target;
 	return drive->loop.duty;
 }
 

@@ -4,9 +4,9 @@
  *   util       one block of one warp, duty = target + trim (util_trim.h); in fill mode the total is what is controlled
  *   sm         one warp on every SM, duty by level_loop.h on GPM's SM utilisation
  *   occupancy  all warp slots of every SM, duty by level_loop.h on GPM's occupancy
- *   power      multiply-adds on every SM, duty by level_loop.h on NVML's power
+ *   power      multiply-adds on as many SMs as the target needs, duty by level_loop.h on NVML's power
  *
- * Time (duty) and space (SMs) are independent; loadline keeps space fixed and moves time, which is exact to a
+ * Time (duty) and space (SMs) are independent; loadline sets space once and moves time, which is exact to a
  * microsecond. One thread; no allocation.
  */
 #ifndef LOADLINE_HOLD_DRIVE_H
@@ -28,6 +28,7 @@ struct ll_drive {
 	enum ll_metric metric;
 	enum ll_hold_mode mode;
 	enum ll_kernel kernel;
+	uint32_t sm_count;
 	uint32_t blocks;
 	uint32_t threads;
 	bool is_running;

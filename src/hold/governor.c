@@ -302,6 +302,7 @@ int ll_governor_new(const struct ll_governor_config *config, struct ll_governor 
 	struct ll_sense_config sense = {
 	    .card = config->card,
 	    .metric = config->hold->metric,
+	    .has_kernel_sensor = config->hold->mode != LL_HOLD_MODE_IGNORE && !config->hold->as_mps_client,
 	    .kernel_log = config->hold->kernel_log,
 	    .watches_arrivals = config->hold->mode == LL_HOLD_MODE_YIELD,
 	};

@@ -29,10 +29,10 @@ struct ll_governor {
 	struct ll_hold_verdict verdict;
 
 	uint32_t generation;
-	uint64_t held_since_ns;     /* 0: kernels are not running */
-	uint64_t first_kernel_ns;   /* 0: none yet; zero of the curve */
-	uint64_t wait_until_ns;     /* --wait: no memory for a context counts as failure only after this */
-	int64_t asleep_ns;          /* grows when the machine sleeps */
+	uint64_t held_since_ns;   /* 0: kernels are not running */
+	uint64_t first_kernel_ns; /* 0: none yet; zero of the curve */
+	uint64_t wait_until_ns;   /* --wait: no memory for a context counts as failure only after this */
+	int64_t asleep_ns;        /* grows when the machine sleeps */
 	uint64_t beat_ns;
 	uint64_t busy_told_ns;     /* of report.busy_ns, already in summary and claim */
 	double energy_told_joules; /* of the card's counter; NAN before the first reading */

@@ -8,8 +8,10 @@
 
 #include "base/clock.h"
 
-/* Each call for samples costs 1.5 ms (doc/facts.md), so one is made per window, and fewer when stopped for long. */
+/* Each call for samples costs 1.5 ms (doc/facts.md): one per window while they are what foreign work is seen by or what
+ * a stop ends by, else one for two windows; fewer when stopped for long. */
 #define UTIL_EVERY_NS (200 * LL_NS_PER_MS)
+#define UTIL_EVERY_HOLDING_NS (400 * LL_NS_PER_MS)
 #define UTIL_EVERY_STOPPED_NS (600 * LL_NS_PER_MS)
 #define STOPPED_LONG_NS (3000 * LL_NS_PER_MS)
 #define PROCESS_EVERY_NS (200 * LL_NS_PER_MS) /* 0.1 ms a look, 55 at worst */
@@ -319,6 +321,13 @@ void ll_sense_context_changed(struct ll_sense *sense, bool is_open)
 		sense->values.own_memory_bytes = 0;
 }
 
+static uint64_t util_every_ns(const struct ll_sense *sense, uint64_t now_ns, uint64_t held_since_ns)
+{
+	if (held_since_ns)
+		return sense->config.has_kernel_sensor ? UTIL_EVERY_HOLDING_NS : UTIL_EVERY_NS;
+	return now_ns - sense->stopped_since_ns > STOPPED_LONG_NS ? UTIL_EVERY_STOPPED_NS : UTIL_EVERY_NS;
+}
+
 void ll_sense_tick(struct ll_sense *sense, struct ll_pacer *pacer, const struct ll_pacer_report *report,
 		   uint64_t held_since_ns)
 {
@@ -328,8 +337,7 @@ void ll_sense_tick(struct ll_sense *sense, struct ll_pacer *pacer, const struct 
 	merge_pacer(sense, report);
 	if (held_since_ns || !sense->stopped_since_ns)
 		sense->stopped_since_ns = now_ns;
-	bool is_stopped_long = now_ns - sense->stopped_since_ns > STOPPED_LONG_NS;
-	if (is_due(&sense->util_due_ns, now_ns, is_stopped_long ? UTIL_EVERY_STOPPED_NS : UTIL_EVERY_NS))
+	if (is_due(&sense->util_due_ns, now_ns, util_every_ns(sense, now_ns, held_since_ns)))
 		read_util(sense, now_ns, held_since_ns);
 	read_gpm(sense, now_ns, held_since_ns);
 	measure_own_memory(sense, now_ns);

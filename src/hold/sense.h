@@ -9,7 +9,7 @@
  *   own kernels (pacer)     ms                            tick
  *   ledger                  us, governed programs only    pacer's tick
  *   process list, memory    arrivals, 200 ms              200 ms
- *   total minus own         200-400 ms                    window (200 ms)
+ *   total minus own         200-600 ms                    200 or 400 ms
  */
 #ifndef LOADLINE_HOLD_SENSE_H
 #define LOADLINE_HOLD_SENSE_H
@@ -32,8 +32,9 @@ enum { LL_SENSE_SAMPLES = 16 };
 struct ll_sense_config {
 	const struct ll_card *card;
 	enum ll_metric metric;
-	FILE *kernel_log;      /* a line per own kernel: card, start and end on the card's clock, flags; NULL: none */
-	bool watches_arrivals; /* yield mode: processes that come count as foreign work */
+	bool has_kernel_sensor; /* own kernels see foreign work: readings may be rarer */
+	FILE *kernel_log;       /* a line per own kernel: card, start and end on the card's clock, flags; NULL: none */
+	bool watches_arrivals;  /* yield mode: processes that come count as foreign work */
 };
 
 /* Where the last reading of each source stands; NAN: none. */

@@ -6,13 +6,13 @@
 #include "control/duty.h"
 
 /* Runs a host that wakes with this much jitter for a simulated time; returns the busy share it ordered. */
-static double busy_share(double ratio, uint64_t jitter_ns, uint64_t length_ns)
+static double busy_share(double ratio, uint64_t jitter_ns, uint64_t run_ns)
 {
 	struct ll_duty duty;
 	uint64_t now_ns = 5 * LL_NS_PER_S, start_ns = now_ns, busy_ns = 0;
 	uint64_t seed = 88172645463325252u;
 	ll_duty_restart(&duty, now_ns);
-	while (now_ns < start_ns + length_ns) {
+	while (now_ns < start_ns + run_ns) {
 		uint64_t length_ns;
 		while ((length_ns = ll_duty_next_ns(&duty, now_ns, ratio)) > 0)
 			busy_ns += length_ns;

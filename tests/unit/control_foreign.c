@@ -247,6 +247,22 @@ static void overlapping_and_empty_intervals_stay_within_1(void **state)
 	assert_near(ll_foreign_own_ratio(&foreign, 1001 * S, 1002 * S), 0.0, 1e-9);
 }
 
+/* A driver gives the last value again some tenths of a millisecond later: in so short a window the own load is all or
+ * nothing. */
+static void a_sliver_of_a_window_is_not_judged(void **state)
+{
+	(void)state;
+	struct ll_foreign foreign;
+	struct ll_foreign_verdict verdict;
+	uint64_t seed = 9;
+	ll_foreign_init(&foreign, NULL, BEGIN);
+	hold(&foreign, BEGIN, BEGIN + S, 2 * MS, 0.5, &seed);
+	for (uint64_t at = BEGIN + S / 2; at < BEGIN + S / 2 + 20 * MS; at += MS / 3) {
+		ll_foreign_judge(&foreign, at, at + MS / 3, 50, &verdict);
+		assert_int_equal(verdict.state, LL_FOREIGN_UNKNOWN);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -260,6 +276,7 @@ int main(void)
 	    cmocka_unit_test(threshold_and_placement_can_be_chosen),
 	    cmocka_unit_test(opening_a_context_blinds_the_windows_it_touches),
 	    cmocka_unit_test(last_20_s_are_kept_and_older_forgotten),
+	    cmocka_unit_test(a_sliver_of_a_window_is_not_judged),
 	    cmocka_unit_test(overlapping_and_empty_intervals_stay_within_1),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,461 @@
+/*
+ * Contexts: made, destroyed, current in a thread, limits.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cuda_local.h"
+#include "defaults.h"
+#include "engine.h"
+#include "population.h"
+
+static _Thread_local struct ll_cu_context *stack[SIM_CONTEXT_STACK];
+static _Thread_local int depth;
+
+static bool is_known(const struct ll_cu_context *context)
+{
+	for (const struct ll_cu_context *c = sim_cuda.contexts; c; c = c->next) {
+		if (c == context)
+			return true;
+	}
+	return false;
+}
+
+ll_cu_result sim_context_status(const struct ll_cu_context *context)
+{
+	struct sim_world *w = sim_cuda.world;
+	if (!is_known(context))
+		return LL_CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	sim_lock(w);
+	ll_cu_result status = (ll_cu_result)w->contexts[context->slot].error;
+	sim_unlock(w);
+	return status;
+}
+
+ll_cu_result sim_current(struct ll_cu_context **ret_context)
+{
+	if (depth == 0 || !stack[depth - 1])
+		return LL_CUDA_ERROR_INVALID_CONTEXT;
+	ll_cu_result status = sim_context_status(stack[depth - 1]);
+	if (status == LL_CUDA_SUCCESS)
+		*ret_context = stack[depth - 1];
+	return status;
+}
+
+/* Making a context keeps the card's front end and SMs busy now and then: others notice. */
+static void queue_creation_work(struct sim_world *w, uint32_t slot)
+{
+	enum { BURSTS = 3 };
+	const struct sim_context *shared = &w->contexts[slot];
+	uint64_t work_ns = w->cards[shared->card].context_work_ns;
+	for (int i = 0; work_ns && i < BURSTS; i++) {
+		uint64_t position;
+		struct sim_op op = {
+		    .kind = SIM_OP_KERNEL,
+		    .length_ns = work_ns / BURSTS,
+		    .module = SIM_NONE,
+		    .blocks = w->cards[shared->card].sm_count,
+		    .threads = 256,
+		};
+		sim_submit(w, shared->streams[0], &op, &position);
+	}
+}
+
+static ll_cu_result make_shared(uint32_t card, uint32_t *ret_slot, uint64_t *ret_wait_ns)
+{
+	struct sim_world *w = sim_cuda.world;
+	int rc;
+	sim_lock(w);
+	sim_advance_to_now(w);
+	uint32_t physical = w->cards[card].parent == SIM_NONE ? card : w->cards[card].parent;
+	bool is_gone = w->cards[physical].is_gone;
+	rc = is_gone ? -EBUSY : sim_context_new(w, card, sim_cuda.proc, ret_slot);
+	if (rc == 0)
+		queue_creation_work(w, *ret_slot);
+	*ret_wait_ns = w->cards[card].context_ns;
+	sim_unlock(w);
+	return rc == 0        ? LL_CUDA_SUCCESS
+	       : rc == -EBUSY ? LL_CUDA_ERROR_DEVICE_UNAVAILABLE
+			      : LL_CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+ll_cu_result sim_context_make(ll_cu_device device, unsigned flags, struct ll_cu_context **ret_context)
+{
+	uint64_t wait_ns;
+	struct ll_cu_context *context = calloc(1, sizeof *context);
+	if (!context)
+		return LL_CUDA_ERROR_OUT_OF_MEMORY;
+	context->card = sim_cuda.devices[device];
+	ll_cu_result status = make_shared(context->card, &context->slot, &wait_ns);
+	if (status) {
+		free(context);
+		return status;
+	}
+	const struct sim_context *shared = &sim_cuda.world->contexts[context->slot];
+	context->magic = SIM_MAGIC_CONTEXT;
+	context->generation = shared->generation;
+	context->device = device;
+	context->flags = flags;
+	context->printf_bytes = 1 << 20;
+	context->heap_bytes = 8 << 20;
+	context->legacy = (struct ll_cu_stream){
+	    .magic = SIM_MAGIC_STREAM,
+	    .slot = shared->streams[0],
+	    .generation = sim_cuda.world->streams[shared->streams[0]].generation,
+	    .context = context,
+	};
+	context->next = sim_cuda.contexts;
+	sim_cuda.contexts = context;
+	sim_worker_start();
+	/* The memory is taken from the first moment; the call comes back when the real one would. */
+	uint64_t ready_ns = ll_now_ns() + wait_ns;
+	pthread_mutex_unlock(&sim_cuda.lock);
+	ll_sleep_until_ns(ready_ns);
+	pthread_mutex_lock(&sim_cuda.lock);
+	*ret_context = context;
+	return LL_CUDA_SUCCESS;
+}
+
+void sim_context_forget(struct ll_cu_context *context)
+{
+	struct ll_cu_context **link = &sim_cuda.contexts;
+	while (*link && *link != context)
+		link = &(*link)->next;
+	while (context->modules)
+		sim_module_forget(context->modules);
+	sim_memory_free_context(context);
+	if (*link)
+		*link = context->next;
+	while (context->streams) {
+		struct ll_cu_stream *stream = context->streams;
+		context->streams = stream->next;
+		stream->magic = 0;
+		free(stream);
+	}
+	context->magic = 0;
+	free(context);
+}
+
+static void destroy(struct ll_cu_context *context)
+{
+	struct sim_world *w = sim_cuda.world;
+	sim_wait_context(context);
+	for (int i = 0; i < depth; i++) {
+		if (stack[i] == context)
+			stack[i] = NULL;
+	}
+	uint32_t slot = context->slot;
+	sim_context_forget(context);
+	sim_lock(w);
+	sim_advance_to_now(w);
+	sim_context_free(w, slot);
+	sim_unlock(w);
+}
+
+static ll_cu_result push(struct ll_cu_context *context)
+{
+	if (depth == SIM_CONTEXT_STACK)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	stack[depth++] = context;
+	return LL_CUDA_SUCCESS;
+}
+
+ll_cu_result cuCtxCreate_v2(struct ll_cu_context **ret_context, unsigned int flags, ll_cu_device device)
+{
+	SIM_ENTER();
+	if (!ret_context || flags & ~(unsigned)LL_CU_CTX_FLAGS_MASK)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	if (device < 0 || device >= sim_cuda.device_count)
+		return LL_CUDA_ERROR_INVALID_DEVICE;
+	sim_cuda_lock();
+	struct ll_cu_context *context;
+	ll_cu_result status = sim_context_make(device, flags, &context);
+	if (status == LL_CUDA_SUCCESS) {
+		*ret_context = context;
+		status = push(context);
+	}
+	sim_cuda_unlock();
+	return status;
+}
+
+ll_cu_result cuCtxCreate_v4(struct ll_cu_context **ret_context, struct ll_cu_ctx_create_params *params,
+			    unsigned int flags, ll_cu_device device)
+{
+	return params ? LL_CUDA_ERROR_NOT_SUPPORTED : cuCtxCreate_v2(ret_context, flags, device);
+}
+
+ll_cu_result cuCtxDestroy_v2(struct ll_cu_context *context)
+{
+	SIM_ENTER();
+	sim_cuda_lock();
+	ll_cu_result status = LL_CUDA_SUCCESS;
+	if (!is_known(context) || context->is_primary)
+		status = LL_CUDA_ERROR_INVALID_CONTEXT;
+	else
+		destroy(context);
+	while (depth && !stack[depth - 1])
+		depth--;
+	sim_cuda_unlock();
+	return status;
+}
+
+ll_cu_result cuCtxPushCurrent_v2(struct ll_cu_context *context)
+{
+	SIM_ENTER();
+	sim_cuda_lock();
+	ll_cu_result status = is_known(context) ? push(context) : LL_CUDA_ERROR_INVALID_CONTEXT;
+	sim_cuda_unlock();
+	return status;
+}
+
+ll_cu_result cuCtxPopCurrent_v2(struct ll_cu_context **ret_context)
+{
+	SIM_ENTER();
+	if (depth == 0)
+		return LL_CUDA_ERROR_INVALID_CONTEXT;
+	depth--;
+	if (ret_context)
+		*ret_context = stack[depth];
+	return LL_CUDA_SUCCESS;
+}
+
+ll_cu_result cuCtxSetCurrent(struct ll_cu_context *context)
+{
+	SIM_ENTER();
+	sim_cuda_lock();
+	ll_cu_result status = LL_CUDA_SUCCESS;
+	if (context && !is_known(context)) {
+		status = LL_CUDA_ERROR_INVALID_CONTEXT;
+	} else if (!context) {
+		depth -= depth > 0;
+	} else if (depth) {
+		stack[depth - 1] = context;
+	} else {
+		status = push(context);
+	}
+	sim_cuda_unlock();
+	return status;
+}
+
+ll_cu_result cuCtxGetCurrent(struct ll_cu_context **ret_context)
+{
+	SIM_ENTER();
+	if (!ret_context)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	*ret_context = depth ? stack[depth - 1] : NULL;
+	return LL_CUDA_SUCCESS;
+}
+
+ll_cu_result cuCtxGetDevice(ll_cu_device *ret_device)
+{
+	SIM_ENTER();
+	sim_cuda_lock();
+	struct ll_cu_context *context;
+	ll_cu_result status = ret_device ? sim_current(&context) : LL_CUDA_ERROR_INVALID_VALUE;
+	if (status == LL_CUDA_SUCCESS)
+		*ret_device = context->device;
+	sim_cuda_unlock();
+	return status;
+}
+
+ll_cu_result cuCtxGetFlags(unsigned int *ret_flags)
+{
+	SIM_ENTER();
+	sim_cuda_lock();
+	struct ll_cu_context *context;
+	ll_cu_result status = ret_flags ? sim_current(&context) : LL_CUDA_ERROR_INVALID_VALUE;
+	if (status == LL_CUDA_SUCCESS)
+		*ret_flags = context->flags;
+	sim_cuda_unlock();
+	return status;
+}
+
+ll_cu_result cuCtxGetApiVersion(struct ll_cu_context *context, unsigned int *ret_version)
+{
+	SIM_ENTER();
+	if (!ret_version)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	sim_cuda_lock();
+	ll_cu_result status = !context || is_known(context) ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_CONTEXT;
+	sim_cuda_unlock();
+	if (status == LL_CUDA_SUCCESS)
+		*ret_version = 3020;
+	return status;
+}
+
+ll_cu_result cuCtxSynchronize(void)
+{
+	SIM_ENTER();
+	sim_cuda_lock();
+	struct ll_cu_context *context;
+	ll_cu_result status = sim_current(&context);
+	if (status == LL_CUDA_SUCCESS)
+		status = sim_wait_context(context);
+	sim_cuda_unlock();
+	return status;
+}
+
+static ll_cu_result set_stack(const struct ll_cu_context *context, size_t bytes)
+{
+	struct sim_world *w = sim_cuda.world;
+	ll_cu_result status = LL_CUDA_SUCCESS;
+	if (bytes > 512 << 10)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	sim_lock(w);
+	sim_advance_to_now(w);
+	struct sim_context *shared = &w->contexts[context->slot];
+	uint64_t own_bytes = sim_context_bytes(&w->cards[context->card], bytes);
+	if (own_bytes > shared->own_bytes && !sim_card_has_room(w, context->card, own_bytes - shared->own_bytes)) {
+		status = LL_CUDA_ERROR_OUT_OF_MEMORY;
+	} else {
+		SIM_EDIT(w, shared)->own_bytes = own_bytes;
+		shared->stack_bytes = bytes;
+	}
+	sim_unlock(w);
+	return status;
+}
+
+ll_cu_result cuCtxSetLimit(enum ll_cu_limit limit, size_t value)
+{
+	SIM_ENTER();
+	sim_cuda_lock();
+	struct ll_cu_context *context;
+	ll_cu_result status = sim_current(&context);
+	if (status == LL_CUDA_SUCCESS) {
+		switch (limit) {
+		case LL_CU_LIMIT_STACK_SIZE:
+			status = set_stack(context, value);
+			break;
+		case LL_CU_LIMIT_PRINTF_FIFO_SIZE:
+			context->printf_bytes = value;
+			break;
+		case LL_CU_LIMIT_MALLOC_HEAP_SIZE:
+			context->heap_bytes = value;
+			break;
+		default:
+			status = LL_CUDA_ERROR_UNSUPPORTED_LIMIT;
+		}
+	}
+	sim_cuda_unlock();
+	return status;
+}
+
+ll_cu_result cuCtxGetLimit(size_t *ret_value, enum ll_cu_limit limit)
+{
+	SIM_ENTER();
+	sim_cuda_lock();
+	struct ll_cu_context *context;
+	ll_cu_result status = ret_value ? sim_current(&context) : LL_CUDA_ERROR_INVALID_VALUE;
+	if (status == LL_CUDA_SUCCESS) {
+		switch (limit) {
+		case LL_CU_LIMIT_STACK_SIZE:
+			sim_lock(sim_cuda.world);
+			*ret_value = sim_cuda.world->contexts[context->slot].stack_bytes;
+			sim_unlock(sim_cuda.world);
+			break;
+		case LL_CU_LIMIT_PRINTF_FIFO_SIZE:
+			*ret_value = context->printf_bytes;
+			break;
+		case LL_CU_LIMIT_MALLOC_HEAP_SIZE:
+			*ret_value = context->heap_bytes;
+			break;
+		default:
+			status = LL_CUDA_ERROR_UNSUPPORTED_LIMIT;
+		}
+	}
+	sim_cuda_unlock();
+	return status;
+}
+
+ll_cu_result cuCtxGetStreamPriorityRange(int *ret_least, int *ret_greatest)
+{
+	SIM_ENTER();
+	if (ret_least)
+		*ret_least = 0;
+	if (ret_greatest)
+		*ret_greatest = -5;
+	return LL_CUDA_SUCCESS;
+}
+
+ll_cu_result cuDevicePrimaryCtxRetain(struct ll_cu_context **ret_context, ll_cu_device device)
+{
+	SIM_ENTER();
+	if (!ret_context)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	if (device < 0 || device >= sim_cuda.device_count)
+		return LL_CUDA_ERROR_INVALID_DEVICE;
+	sim_cuda_lock();
+	ll_cu_result status = LL_CUDA_SUCCESS;
+	if (!sim_cuda.primaries[device]) {
+		struct ll_cu_context *context;
+		status = sim_context_make(device, sim_cuda.primary_flags[device], &context);
+		if (status == LL_CUDA_SUCCESS) {
+			context->is_primary = true;
+			sim_cuda.primaries[device] = context;
+		}
+	}
+	if (status == LL_CUDA_SUCCESS) {
+		sim_cuda.primaries[device]->primary_references++;
+		*ret_context = sim_cuda.primaries[device];
+	}
+	sim_cuda_unlock();
+	return status;
+}
+
+static ll_cu_result drop_primary(ll_cu_device device, bool at_once)
+{
+	if (device < 0 || device >= sim_cuda.device_count)
+		return LL_CUDA_ERROR_INVALID_DEVICE;
+	sim_cuda_lock();
+	struct ll_cu_context *context = sim_cuda.primaries[device];
+	ll_cu_result status = context || at_once ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_CONTEXT;
+	if (context && (at_once || --context->primary_references == 0)) {
+		sim_cuda.primaries[device] = NULL;
+		destroy(context);
+	}
+	sim_cuda_unlock();
+	return status;
+}
+
+ll_cu_result cuDevicePrimaryCtxRelease_v2(ll_cu_device device)
+{
+	SIM_ENTER();
+	return drop_primary(device, false);
+}
+
+ll_cu_result cuDevicePrimaryCtxReset_v2(ll_cu_device device)
+{
+	SIM_ENTER();
+	return drop_primary(device, true);
+}
+
+ll_cu_result cuDevicePrimaryCtxSetFlags_v2(ll_cu_device device, unsigned int flags)
+{
+	SIM_ENTER();
+	if (device < 0 || device >= sim_cuda.device_count)
+		return LL_CUDA_ERROR_INVALID_DEVICE;
+	if (flags & ~(unsigned)LL_CU_CTX_FLAGS_MASK)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	sim_cuda_lock();
+	sim_cuda.primary_flags[device] = flags;
+	if (sim_cuda.primaries[device])
+		sim_cuda.primaries[device]->flags = flags;
+	sim_cuda_unlock();
+	return LL_CUDA_SUCCESS;
+}
+
+ll_cu_result cuDevicePrimaryCtxGetState(ll_cu_device device, unsigned int *ret_flags, int *ret_active)
+{
+	SIM_ENTER();
+	if (device < 0 || device >= sim_cuda.device_count)
+		return LL_CUDA_ERROR_INVALID_DEVICE;
+	if (!ret_flags || !ret_active)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	sim_cuda_lock();
+	*ret_flags = sim_cuda.primary_flags[device];
+	*ret_active = sim_cuda.primaries[device] != NULL;
+	sim_cuda_unlock();
+	return LL_CUDA_SUCCESS;
+}

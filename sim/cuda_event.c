@@ -1,0 +1,168 @@
+/*
+ * Events: marks in streams, with the time at which they were reached.
+ */
+#include "cuda_event.h"
+
+#include <stdlib.h>
+
+#include "cuda_local.h"
+#include "engine.h"
+
+static void drop(struct ll_cu_event *event)
+{
+	if (--event->references == 0)
+		free(event);
+}
+
+void sim_event_happened(struct ll_cu_event *event, uint32_t stream_slot, uint64_t position, uint64_t done_ns)
+{
+	/* It may have been recorded again since: then only the later record counts. */
+	if (event->stream_slot == stream_slot && event->position == position) {
+		event->is_done = true;
+		event->done_ns = done_ns;
+	}
+	drop(event);
+}
+
+ll_cu_result cuEventCreate(struct ll_cu_event **ret_event, unsigned int flags)
+{
+	SIM_ENTER();
+	if (!ret_event || flags > 7)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	if (flags & LL_CU_EVENT_INTERPROCESS)
+		return LL_CUDA_ERROR_NOT_SUPPORTED;
+	sim_cuda_lock();
+	struct ll_cu_context *context;
+	ll_cu_result status = sim_current(&context);
+	struct ll_cu_event *event = status ? NULL : calloc(1, sizeof *event);
+	if (!status && !event)
+		status = LL_CUDA_ERROR_OUT_OF_MEMORY;
+	if (event) {
+		event->magic = SIM_MAGIC_EVENT;
+		event->flags = flags;
+		event->references = 1;
+		event->context = context;
+		*ret_event = event;
+	}
+	sim_cuda_unlock();
+	return status;
+}
+
+static bool is_event(const struct ll_cu_event *event)
+{
+	return event && event->magic == SIM_MAGIC_EVENT;
+}
+
+ll_cu_result cuEventDestroy_v2(struct ll_cu_event *event)
+{
+	SIM_ENTER();
+	if (!is_event(event))
+		return LL_CUDA_ERROR_INVALID_HANDLE;
+	sim_cuda_lock();
+	event->magic = 0;
+	drop(event);
+	sim_cuda_unlock();
+	return LL_CUDA_SUCCESS;
+}
+
+ll_cu_result cuEventRecordWithFlags(struct ll_cu_event *event, struct ll_cu_stream *handle, unsigned int flags)
+{
+	SIM_ENTER();
+	if (!is_event(event))
+		return LL_CUDA_ERROR_INVALID_HANDLE;
+	if (flags > 1)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	struct ll_cu_stream *stream;
+	sim_cuda_lock();
+	ll_cu_result status = sim_stream_of(handle, &stream);
+	if (status == LL_CUDA_SUCCESS) {
+		struct sim_op op = {.kind = SIM_OP_MARK, .module = SIM_NONE};
+		struct sim_action action = {.kind = SIM_ACTION_EVENT, .event = event};
+		uint64_t position;
+		uint32_t slot = stream->slot, generation = stream->generation;
+		event->references++;
+		status = sim_queue(stream, &op, &action, &position);
+		if (status == LL_CUDA_SUCCESS) {
+			event->is_recorded = true;
+			event->is_done = false;
+			event->stream_slot = slot;
+			event->stream_generation = generation;
+			event->position = position;
+		} else {
+			event->references--;
+		}
+	}
+	sim_cuda_unlock();
+	return status;
+}
+
+ll_cu_result cuEventRecord(struct ll_cu_event *event, struct ll_cu_stream *stream)
+{
+	SIM_ENTER();
+	return cuEventRecordWithFlags(event, stream, 0);
+}
+
+/* An event that was never recorded counts as reached. */
+static ll_cu_result query(const struct ll_cu_event *event)
+{
+	ll_cu_result status = sim_context_status(event->context);
+	if (status)
+		return status;
+	return event->is_recorded && !event->is_done ? LL_CUDA_ERROR_NOT_READY : LL_CUDA_SUCCESS;
+}
+
+ll_cu_result cuEventQuery(struct ll_cu_event *event)
+{
+	SIM_ENTER();
+	if (!is_event(event))
+		return LL_CUDA_ERROR_INVALID_HANDLE;
+	sim_cuda_lock();
+	ll_cu_result status = query(event);
+	sim_cuda_unlock();
+	return status;
+}
+
+ll_cu_result cuEventSynchronize(struct ll_cu_event *event)
+{
+	SIM_ENTER();
+	if (!is_event(event))
+		return LL_CUDA_ERROR_INVALID_HANDLE;
+	sim_cuda_lock();
+	ll_cu_result status = query(event);
+	if (status == LL_CUDA_ERROR_NOT_READY) {
+		struct ll_cu_stream stream = {
+		    .slot = event->stream_slot, .generation = event->stream_generation, .context = event->context};
+		status = sim_wait(&stream, event->position);
+	}
+	sim_cuda_unlock();
+	return status;
+}
+
+static ll_cu_result elapsed(float *ret_ms, const struct ll_cu_event *start, const struct ll_cu_event *end)
+{
+	if (!ret_ms)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	if (!is_event(start) || !is_event(end) || !start->is_recorded || !end->is_recorded ||
+	    (start->flags | end->flags) & LL_CU_EVENT_DISABLE_TIMING)
+		return LL_CUDA_ERROR_INVALID_HANDLE;
+	sim_cuda_lock();
+	ll_cu_result status = query(start);
+	if (!status)
+		status = query(end);
+	if (!status)
+		*ret_ms = (float)((double)(int64_t)(end->done_ns - start->done_ns) * 1e-6);
+	sim_cuda_unlock();
+	return status;
+}
+
+ll_cu_result cuEventElapsedTime(float *ret_ms, struct ll_cu_event *start, struct ll_cu_event *end)
+{
+	SIM_ENTER();
+	return elapsed(ret_ms, start, end);
+}
+
+ll_cu_result cuEventElapsedTime_v2(float *ret_ms, struct ll_cu_event *start, struct ll_cu_event *end)
+{
+	SIM_ENTER();
+	return elapsed(ret_ms, start, end);
+}

@@ -1,0 +1,137 @@
+/*
+ * cuGetProcAddress: the driver's own way of handing out its functions, by plain name and CUDA version.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "cuda_local.h"
+#include "cuda_per_thread.h"
+#include "hide.h"
+
+struct proc {
+	const char *symbol;
+	void (*function)(void);
+	void (*per_thread)(void); /* NULL: there is no such variant */
+};
+
+static const struct proc procs[] = {
+#define LL_CUDA_FUNCTION(ret, name, symbol, need, params) {#symbol, (void (*)(void))symbol, NULL},
+#include "abi/cuda_functions.def"
+#define SIM_PER_THREAD(symbol, suffix, params, args) {#symbol, NULL, (void (*)(void))symbol##suffix},
+#include "cuda_per_thread.def"
+};
+
+/* Functions that have a version in their symbol, or that came late: from which CUDA on a plain name means which symbol. */
+static const struct {
+	const char *name;
+	int since;
+	const char *symbol;
+} versions[] = {
+    {"cuDeviceGetUuid", 9020, "cuDeviceGetUuid"},
+    {"cuDeviceGetUuid", 11040, "cuDeviceGetUuid_v2"},
+    {"cuGetProcAddress", 11030, "cuGetProcAddress"},
+    {"cuGetProcAddress", 12000, "cuGetProcAddress_v2"},
+    {"cuDeviceTotalMem", 3020, "cuDeviceTotalMem_v2"},
+    {"cuDevicePrimaryCtxRelease", 11000, "cuDevicePrimaryCtxRelease_v2"},
+    {"cuDevicePrimaryCtxReset", 11000, "cuDevicePrimaryCtxReset_v2"},
+    {"cuDevicePrimaryCtxSetFlags", 11000, "cuDevicePrimaryCtxSetFlags_v2"},
+    {"cuCtxCreate", 3020, "cuCtxCreate_v2"},
+    {"cuCtxCreate", 12050, "cuCtxCreate_v4"},
+    {"cuCtxDestroy", 4000, "cuCtxDestroy_v2"},
+    {"cuCtxPushCurrent", 4000, "cuCtxPushCurrent_v2"},
+    {"cuCtxPopCurrent", 4000, "cuCtxPopCurrent_v2"},
+    {"cuModuleGetGlobal", 3020, "cuModuleGetGlobal_v2"},
+    {"cuMemGetInfo", 3020, "cuMemGetInfo_v2"},
+    {"cuMemAlloc", 3020, "cuMemAlloc_v2"},
+    {"cuMemAllocPitch", 3020, "cuMemAllocPitch_v2"},
+    {"cuMemFree", 3020, "cuMemFree_v2"},
+    {"cuMemGetAddressRange", 3020, "cuMemGetAddressRange_v2"},
+    {"cuMemAllocHost", 3020, "cuMemAllocHost_v2"},
+    {"cuMemHostGetDevicePointer", 3020, "cuMemHostGetDevicePointer_v2"},
+    {"cuMemHostRegister", 6050, "cuMemHostRegister_v2"},
+    {"cuMemcpyHtoD", 3020, "cuMemcpyHtoD_v2"},
+    {"cuMemcpyDtoH", 3020, "cuMemcpyDtoH_v2"},
+    {"cuMemcpyDtoD", 3020, "cuMemcpyDtoD_v2"},
+    {"cuMemcpyHtoDAsync", 3020, "cuMemcpyHtoDAsync_v2"},
+    {"cuMemcpyDtoHAsync", 3020, "cuMemcpyDtoHAsync_v2"},
+    {"cuMemcpyDtoDAsync", 3020, "cuMemcpyDtoDAsync_v2"},
+    {"cuMemsetD8", 3020, "cuMemsetD8_v2"},
+    {"cuMemsetD16", 3020, "cuMemsetD16_v2"},
+    {"cuMemsetD32", 3020, "cuMemsetD32_v2"},
+    {"cuStreamDestroy", 4000, "cuStreamDestroy_v2"},
+    {"cuStreamWriteValue32", 8000, "cuStreamWriteValue32"},
+    {"cuStreamWriteValue32", 11070, "cuStreamWriteValue32_v2"},
+    {"cuStreamWaitValue32", 11070, "cuStreamWaitValue32_v2"},
+    {"cuEventDestroy", 4000, "cuEventDestroy_v2"},
+    {"cuEventElapsedTime", 2000, "cuEventElapsedTime"},
+    {"cuEventElapsedTime", 12080, "cuEventElapsedTime_v2"},
+    {"cuLaunchHostFunc", 10000, "cuLaunchHostFunc"},
+    {"cuEventRecordWithFlags", 11010, "cuEventRecordWithFlags"},
+    {"cuLaunchKernelEx", 11060, "cuLaunchKernelEx"},
+    {"cuFuncGetName", 12030, "cuFuncGetName"},
+};
+
+/* The symbol that a plain name means; NULL with the reason. */
+static const char *symbol_of(const char *name, int version, enum ll_cu_proc_address_result *ret_status)
+{
+	const char *best = NULL;
+	bool is_versioned = false;
+	for (size_t i = 0; i < sizeof versions / sizeof versions[0]; i++) {
+		if (strcmp(versions[i].name, name) != 0)
+			continue;
+		is_versioned = true;
+		if (versions[i].since <= version)
+			best = versions[i].symbol;
+	}
+	*ret_status = is_versioned && !best ? LL_CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+					    : LL_CU_GET_PROC_ADDRESS_SUCCESS;
+	return is_versioned ? best : name;
+}
+
+static void (*find(const char *symbol, bool per_thread))(void)
+{
+	void (*function)(void) = NULL;
+	for (size_t i = 0; i < sizeof procs / sizeof procs[0]; i++) {
+		if (strcmp(procs[i].symbol, symbol) != 0)
+			continue;
+		if (per_thread && procs[i].per_thread)
+			return procs[i].per_thread;
+		if (procs[i].function)
+			function = procs[i].function;
+	}
+	return function;
+}
+
+static ll_cu_result look_up(const char *name, void **ret_function, int version, uint64_t flags,
+			    enum ll_cu_proc_address_result *ret_status)
+{
+	enum ll_cu_proc_address_result status;
+	if (!name || !ret_function || flags > LL_CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	if (sim_cuda.world && version > (int)sim_cuda.world->cuda_version)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	const char *symbol = symbol_of(name, version, &status);
+	bool per_thread = flags == LL_CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+	void (*function)(void) = symbol ? find(symbol, per_thread) : NULL;
+	if (symbol && sim_cuda.world && sim_is_hidden(sim_cuda.world, symbol))
+		function = NULL;
+	if (!function && status == LL_CU_GET_PROC_ADDRESS_SUCCESS)
+		status = LL_CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+	if (ret_status)
+		*ret_status = status;
+	memcpy(ret_function, &function, sizeof function);
+	return LL_CUDA_SUCCESS;
+}
+
+ll_cu_result cuGetProcAddress_v2(const char *symbol, void **ret_function, int version, uint64_t flags,
+				 enum ll_cu_proc_address_result *ret_status)
+{
+	return look_up(symbol, ret_function, version, flags, ret_status);
+}
+
+ll_cu_result cuGetProcAddress(const char *symbol, void **ret_function, int version, uint64_t flags)
+{
+	enum ll_cu_proc_address_result found;
+	ll_cu_result status = look_up(symbol, ret_function, version, flags, &found);
+	return !status && found != LL_CU_GET_PROC_ADDRESS_SUCCESS ? LL_CUDA_ERROR_NOT_FOUND : status;
+}

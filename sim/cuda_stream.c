@@ -1,0 +1,290 @@
+/*
+ * Streams: made, destroyed, asked, waited for; values written and waited for in them; host functions.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda_local.h"
+#include "engine.h"
+#include "population.h"
+
+_Thread_local bool sim_null_is_per_thread;
+
+static ll_cu_result make(struct ll_cu_context *context, unsigned flags, int priority, struct ll_cu_stream **ret_stream)
+{
+	struct sim_world *w = sim_cuda.world;
+	struct ll_cu_stream *stream = calloc(1, sizeof *stream);
+	if (!stream)
+		return LL_CUDA_ERROR_OUT_OF_MEMORY;
+	*stream =
+	    (struct ll_cu_stream){.magic = SIM_MAGIC_STREAM, .flags = flags, .priority = priority, .context = context};
+	sim_lock(w);
+	int rc = sim_stream_new(w, context->slot, priority, !(flags & LL_CU_STREAM_NON_BLOCKING), &stream->slot);
+	if (rc == 0)
+		stream->generation = w->streams[stream->slot].generation;
+	sim_unlock(w);
+	if (rc < 0) {
+		free(stream);
+		return LL_CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	stream->next = context->streams;
+	context->streams = stream;
+	*ret_stream = stream;
+	return LL_CUDA_SUCCESS;
+}
+
+ll_cu_result sim_stream_per_thread(struct ll_cu_context *context, struct ll_cu_stream **ret_stream)
+{
+	for (struct ll_cu_stream *stream = context->streams; stream; stream = stream->next) {
+		if (stream->is_per_thread && pthread_equal(stream->thread, pthread_self())) {
+			*ret_stream = stream;
+			return LL_CUDA_SUCCESS;
+		}
+	}
+	ll_cu_result status = make(context, LL_CU_STREAM_DEFAULT, 0, ret_stream);
+	if (status == LL_CUDA_SUCCESS) {
+		(*ret_stream)->is_per_thread = true;
+		(*ret_stream)->thread = pthread_self();
+	}
+	return status;
+}
+
+ll_cu_result sim_stream_of(struct ll_cu_stream *handle, struct ll_cu_stream **ret_stream)
+{
+	struct ll_cu_context *context;
+	if (!handle || handle == LL_CU_STREAM_LEGACY || handle == LL_CU_STREAM_PER_THREAD) {
+		ll_cu_result status = sim_current(&context);
+		if (status)
+			return status;
+		if (handle == LL_CU_STREAM_PER_THREAD || (!handle && sim_null_is_per_thread))
+			return sim_stream_per_thread(context, ret_stream);
+		*ret_stream = &context->legacy;
+		return LL_CUDA_SUCCESS;
+	}
+	if (handle->magic != SIM_MAGIC_STREAM)
+		return LL_CUDA_ERROR_INVALID_HANDLE;
+	ll_cu_result status = sim_context_status(handle->context);
+	if (status == LL_CUDA_SUCCESS)
+		*ret_stream = handle;
+	return status;
+}
+
+ll_cu_result cuStreamCreateWithPriority(struct ll_cu_stream **ret_stream, unsigned int flags, int priority)
+{
+	SIM_ENTER();
+	if (!ret_stream || flags & ~(unsigned)LL_CU_STREAM_NON_BLOCKING)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	priority = priority > 0 ? 0 : priority < -5 ? -5 : priority;
+	sim_cuda_lock();
+	struct ll_cu_context *context;
+	ll_cu_result status = sim_current(&context);
+	if (status == LL_CUDA_SUCCESS)
+		status = make(context, flags, priority, ret_stream);
+	sim_cuda_unlock();
+	return status;
+}
+
+ll_cu_result cuStreamCreate(struct ll_cu_stream **ret_stream, unsigned int flags)
+{
+	return cuStreamCreateWithPriority(ret_stream, flags, 0);
+}
+
+ll_cu_result cuStreamDestroy_v2(struct ll_cu_stream *stream)
+{
+	SIM_ENTER();
+	struct sim_world *w = sim_cuda.world;
+	if (!stream || stream == LL_CU_STREAM_LEGACY || stream == LL_CU_STREAM_PER_THREAD ||
+	    stream->magic != SIM_MAGIC_STREAM)
+		return LL_CUDA_ERROR_INVALID_HANDLE;
+	sim_cuda_lock();
+	struct ll_cu_stream **link = &stream->context->streams;
+	while (*link && *link != stream)
+		link = &(*link)->next;
+	if (*link)
+		*link = stream->next;
+	sim_lock(w);
+	/* What is queued is still done. */
+	sim_stream_close(w, stream->slot);
+	sim_unlock(w);
+	stream->magic = 0;
+	free(stream);
+	sim_cuda_unlock();
+	return LL_CUDA_SUCCESS;
+}
+
+ll_cu_result cuStreamGetPriority(struct ll_cu_stream *handle, int *ret_priority)
+{
+	SIM_ENTER();
+	struct ll_cu_stream *stream;
+	sim_cuda_lock();
+	ll_cu_result status = ret_priority ? sim_stream_of(handle, &stream) : LL_CUDA_ERROR_INVALID_VALUE;
+	if (status == LL_CUDA_SUCCESS)
+		*ret_priority = stream->priority;
+	sim_cuda_unlock();
+	return status;
+}
+
+ll_cu_result cuStreamGetFlags(struct ll_cu_stream *handle, unsigned int *ret_flags)
+{
+	SIM_ENTER();
+	struct ll_cu_stream *stream;
+	sim_cuda_lock();
+	ll_cu_result status = ret_flags ? sim_stream_of(handle, &stream) : LL_CUDA_ERROR_INVALID_VALUE;
+	if (status == LL_CUDA_SUCCESS)
+		*ret_flags = stream->flags;
+	sim_cuda_unlock();
+	return status;
+}
+
+ll_cu_result cuStreamGetCtx(struct ll_cu_stream *handle, struct ll_cu_context **ret_context)
+{
+	SIM_ENTER();
+	struct ll_cu_stream *stream;
+	sim_cuda_lock();
+	ll_cu_result status = ret_context ? sim_stream_of(handle, &stream) : LL_CUDA_ERROR_INVALID_VALUE;
+	if (status == LL_CUDA_SUCCESS)
+		*ret_context = stream->context;
+	sim_cuda_unlock();
+	return status;
+}
+
+static bool is_idle(const struct ll_cu_stream *stream)
+{
+	struct sim_world *w = sim_cuda.world;
+	sim_lock(w);
+	bool idle = w->streams[stream->slot].reaped == w->streams[stream->slot].submitted;
+	sim_unlock(w);
+	return idle;
+}
+
+ll_cu_result cuStreamQuery(struct ll_cu_stream *handle)
+{
+	SIM_ENTER();
+	struct ll_cu_stream *stream;
+	sim_cuda_lock();
+	ll_cu_result status = sim_stream_of(handle, &stream);
+	if (status == LL_CUDA_SUCCESS && !is_idle(stream))
+		status = LL_CUDA_ERROR_NOT_READY;
+	sim_cuda_unlock();
+	return status;
+}
+
+ll_cu_result cuStreamSynchronize(struct ll_cu_stream *handle)
+{
+	SIM_ENTER();
+	struct ll_cu_stream *stream;
+	sim_cuda_lock();
+	ll_cu_result status = sim_stream_of(handle, &stream);
+	if (status == LL_CUDA_SUCCESS)
+		status = sim_wait_all(stream);
+	sim_cuda_unlock();
+	return status;
+}
+
+ll_cu_result cuStreamWaitEvent(struct ll_cu_stream *handle, struct ll_cu_event *event, unsigned int flags)
+{
+	SIM_ENTER();
+	if (flags > 1)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	if (!event || event->magic != SIM_MAGIC_EVENT)
+		return LL_CUDA_ERROR_INVALID_HANDLE;
+	struct ll_cu_stream *stream;
+	sim_cuda_lock();
+	ll_cu_result status = sim_stream_of(handle, &stream);
+	if (status == LL_CUDA_SUCCESS && event->is_recorded) {
+		struct sim_op op = {
+		    .kind = SIM_OP_WAIT,
+		    .on_stream = event->stream_slot,
+		    .on_generation = event->stream_generation,
+		    .on_position = event->position,
+		    .module = SIM_NONE,
+		};
+		status = sim_queue(stream, &op, NULL, NULL);
+	}
+	sim_cuda_unlock();
+	return status;
+}
+
+static ll_cu_result queue_value(struct ll_cu_stream *handle, ll_cu_deviceptr address, uint32_t value, unsigned flags,
+				enum sim_op_kind kind)
+{
+	struct ll_cu_stream *stream;
+	if (!address || address % 4)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	sim_cuda_lock();
+	ll_cu_result status = sim_stream_of(handle, &stream);
+	char *at = status ? NULL : sim_memory_at(address, 4);
+	if (!status && !at)
+		status = LL_CUDA_ERROR_INVALID_VALUE;
+	if (!status) {
+		bool is_wait = kind == SIM_OP_VALUE;
+		struct sim_op op = {.kind = kind, .module = SIM_NONE};
+		struct sim_action action = {.kind = is_wait ? SIM_ACTION_VALUE : SIM_ACTION_WRITE,
+					    .to = at,
+					    .value = value,
+					    .width = flags & 3};
+		sim_cuda.value_waiting += is_wait;
+		status = sim_queue(stream, &op, &action, NULL);
+		if (status && is_wait)
+			sim_cuda.value_waiting--;
+	}
+	sim_cuda_unlock();
+	return status;
+}
+
+ll_cu_result cuStreamWriteValue32(struct ll_cu_stream *stream, ll_cu_deviceptr address, uint32_t value,
+				  unsigned int flags)
+{
+	SIM_ENTER();
+	return queue_value(stream, address, value, flags, SIM_OP_MARK);
+}
+
+ll_cu_result cuStreamWriteValue32_v2(struct ll_cu_stream *stream, ll_cu_deviceptr address, uint32_t value,
+				     unsigned int flags)
+{
+	SIM_ENTER();
+	return queue_value(stream, address, value, flags, SIM_OP_MARK);
+}
+
+ll_cu_result cuStreamWaitValue32_v2(struct ll_cu_stream *stream, ll_cu_deviceptr address, uint32_t value,
+				    unsigned int flags)
+{
+	SIM_ENTER();
+	return queue_value(stream, address, value, flags, SIM_OP_VALUE);
+}
+
+static ll_cu_result queue_host(struct ll_cu_stream *handle, const struct sim_action *action)
+{
+	struct ll_cu_stream *stream;
+	struct sim_op op = {.kind = SIM_OP_HOST, .module = SIM_NONE};
+	sim_cuda_lock();
+	ll_cu_result status = sim_stream_of(handle, &stream);
+	if (status == LL_CUDA_SUCCESS) {
+		sim_host_thread_start();
+		sim_cuda.host_waiting++;
+		status = sim_queue(stream, &op, action, NULL);
+		if (status)
+			sim_cuda.host_waiting--;
+	}
+	sim_cuda_unlock();
+	return status;
+}
+
+ll_cu_result cuLaunchHostFunc(struct ll_cu_stream *stream, ll_cu_host_fn function, void *user)
+{
+	SIM_ENTER();
+	if (!function)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	struct sim_action action = {.kind = SIM_ACTION_HOST, .host = function, .user = user};
+	return queue_host(stream, &action);
+}
+
+ll_cu_result cuStreamAddCallback(struct ll_cu_stream *stream, ll_cu_stream_callback callback, void *user,
+				 unsigned int flags)
+{
+	SIM_ENTER();
+	if (!callback || flags)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	struct sim_action action = {.kind = SIM_ACTION_HOST, .callback = callback, .stream = stream, .user = user};
+	return queue_host(stream, &action);
+}

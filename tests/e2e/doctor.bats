@@ -1,0 +1,144 @@
+# loadline doctor: what it finds, and its exit status.
+load helper
+
+scenario() {
+	printf '%s\n' "$@" >"$T/scenario"
+	export LOADLINE_SIM_SCENARIO=$T/scenario
+}
+
+# doctor ARG...: its JSON in $T/doctor.out, its status in $status.
+doctor() {
+	status=0
+	loadline --sim doctor --json "$@" >"$T/doctor.out" 2>"$T/doctor.err" || status=$?
+}
+
+finding() {
+	json doctor "select(.check == \"$1\") | .finding"
+}
+
+@test "a sound machine: 0, nothing fails, every check says its name" {
+	doctor
+	[ "$status" -eq 0 ]
+	has doctor '.event == "summary" and .can_hold and .fails == 0'
+	for check in driver cuda vulkan "runtime folder" "pid namespace" mps card "compute mode" persistence gpm slowdown payload claims; do
+		[ -n "$(finding "$check")" ] || {
+			echo "no check '$check'"
+			false
+		}
+	done
+	[ -z "$(json doctor 'select(.finding == "fail")')" ]
+}
+
+@test "each line says level, what, detail" {
+	loadline --sim doctor >"$T/text.out"
+	run ! grep -vE '^(ok|warn|fail): [^:]+: .|^holds can run here' "$T/text.out"
+	grep -q '^ok: driver: simulated ' "$T/text.out"
+	grep -q '^ok: card 0: compute mode: default$' "$T/text.out"
+}
+
+@test "looking makes nothing" {
+	doctor
+	[ -z "$(ls "$T/run")" ]
+	[ -z "$(find "$T/world" -name '*.ledger')" ]
+}
+
+@test "no driver: 3, and still says why" {
+	[ ! -e /proc/driver/nvidia ] || skip "there is a driver here"
+	run --separate-stderr loadline doctor
+	[ "$status" -eq 3 ]
+	[[ $output == "fail: driver: no NVIDIA driver: libnvidia-ml.so.1: "*"install the driver, or try --sim"* ]]
+	[[ $output == *"device node"* ]]
+	# shellcheck disable=SC2154
+	[[ $stderr == "loadline: no NVIDIA driver"* ]]
+}
+
+@test "no card: 3" {
+	scenario "cards 0"
+	doctor
+	[ "$status" -eq 3 ]
+	has doctor '.event == "summary" and .can_hold == false'
+}
+
+@test "an exclusive card fails with the way out" {
+	scenario "card 0 mode exclusive"
+	doctor
+	[ "$status" -eq 1 ]
+	[ "$(finding "compute mode")" = fail ]
+	has doctor '.check == "compute mode" and (.advice | contains("nvidia-smi -c DEFAULT"))'
+	fails_with 4 "exclusive" --sim hold --for 1s
+}
+
+@test "a card without GPM warns and names the metrics that remain" {
+	scenario "card 0 gpm off"
+	doctor
+	[ "$status" -eq 0 ]
+	[ "$(finding gpm)" = warn ]
+	has doctor '.check == "gpm" and (.advice | contains("util and power remain"))'
+}
+
+@test "a card that slows down warns" {
+	scenario "card 0 slowdown on"
+	doctor
+	[ "$status" -eq 0 ]
+	[ "$(finding slowdown)" = warn ]
+}
+
+@test "a lost card fails, and the other one is still looked at" {
+	scenario "cards 2" "card 0 gone on"
+	doctor
+	[ "$status" -eq 1 ]
+	has doctor '.card == 0 and .check == "card" and .finding == "fail"'
+	has doctor '.card == 1 and .check == "payload" and .finding == "ok"'
+	doctor -i 1
+	[ "$status" -eq 0 ]
+}
+
+@test "a card hidden from CUDA fails and says by what" {
+	scenario "cards 2"
+	export CUDA_VISIBLE_DEVICES=0
+	doctor -i 1
+	[ "$status" -eq 1 ]
+	has doctor '.check == "payload" and .finding == "fail" and (.detail | contains("CUDA_VISIBLE_DEVICES=0"))'
+	doctor -i 0
+	[ "$status" -eq 0 ]
+}
+
+@test "an MPS folder without a daemon warns" {
+	export CUDA_MPS_PIPE_DIRECTORY=$T/nowhere
+	doctor
+	[ "$status" -eq 0 ]
+	[ "$(finding mps)" = warn ]
+}
+
+@test "a CUDA library without a call we need fails, because nothing else can hold" {
+	scenario "missing cuLaunchKernel"
+	doctor
+	[ "$status" -eq 1 ]
+	has doctor '.check == "payload" and .finding == "fail" and (.detail | contains("cuLaunchKernel"))'
+}
+
+@test "a stopped hold is told, a dead one cleared" {
+	start hold --sim hold --json
+	wait_for 20 has hold '.event == "sample"'
+	doctor
+	has doctor '.check == "claims" and (.detail | contains("1 live (1 synthetic)"))'
+	stop hold KILL
+	doctor
+	has doctor '.check == "claims" and (.detail | contains("0 live (0 synthetic), 1 of dead processes cleared"))'
+}
+
+@test "a damaged ledger fails" {
+	start hold --sim hold --json
+	wait_for 20 has hold '.event == "sample"'
+	stop hold
+	truncate -s 0 "$T"/world/*.ledger
+	doctor
+	[ "$status" -eq 1 ]
+	has doctor '.check == "claims" and .finding == "fail" and (.detail | contains("truncated"))'
+}
+
+@test "unknown cards are 3" {
+	doctor -i 7
+	[ "$status" -eq 3 ]
+	grep -q "^loadline: no card '7'" "$T/doctor.err"
+}

@@ -1,0 +1,137 @@
+# loadline status: cards, claims, and what it says when it cannot.
+load helper
+
+# scenario LINE...: the simulated machine of this test.
+scenario() {
+	printf '%s\n' "$@" >"$T/scenario"
+	export LOADLINE_SIM_SCENARIO=$T/scenario
+}
+
+ledger_of() {
+	echo "$T/world/$(loadline --sim status -i "$1" --json | jq -r 'select(has("card")) | .uuid').ledger"
+}
+
+hold_is() {
+	loadline --sim status --json | jq -e "select(.class == \"hold\" and .state == \"$1\")" >/dev/null
+}
+
+has_busy_seconds() {
+	loadline --sim status --json | jq -e 'select(.synthetic_busy_seconds > 0)' >/dev/null
+}
+
+@test "an idle card is one line, and one object with numbers" {
+	loadline --sim status >"$T/status.out"
+	[ "$(wc -l <"$T/status.out")" -eq 2 ]
+	grep -q '^card  *name  *util' "$T/status.out"
+	grep -q '^0  *.*simulated.* 0 %' "$T/status.out"
+	loadline --sim status --json >"$T/json.out"
+	[ "$(wc -l <"$T/json.out")" -eq 1 ]
+	has json '.card == 0 and .util_percent == 0 and .claims == 0 and .simulated and .compute_mode == "default"'
+	has json '(.uuid | startswith("GPU-")) and (.memory_total_bytes > 0) and (.power_watts > 0) and (.temperature_celsius > 0)'
+	[ ! -e "$(ledger_of 0)" ]
+}
+
+@test "cards come in order, and -i chooses among them" {
+	scenario "cards 3"
+	[ "$(loadline --sim status --json | jq -c .card | xargs)" = "0 1 2" ]
+	[ "$(loadline --sim status -i 2,0 --json | jq -c .card | xargs)" = "0 2" ]
+	[ "$(loadline --sim status -i 1-2 --json | jq -c .card | xargs)" = "1 2" ]
+	uuid=$(loadline --sim status -i 1 --json | jq -r .uuid)
+	pci=$(loadline --sim status -i 1 --json | jq -r .pci)
+	[ "$(loadline --sim status -i "$uuid" --json | jq .card)" -eq 1 ]
+	[ "$(loadline --sim status -i "$pci" --json | jq .card)" -eq 1 ]
+	[ "$(loadline --sim status -i all --json | jq .card | wc -l)" -eq 3 ]
+}
+
+@test "unknown cards are 3, unreadable lists are 2" {
+	fails_with 3 "no card '9': there is 0 (" --sim status -i 9
+	fails_with 3 "no card 'GPU-nope'" --sim status -i GPU-nope
+	fails_with 3 "no card 'nonsense'" --sim status -i nonsense
+	fails_with 2 "'3-1'" --sim status -i 3-1
+	fails_with 2 "'0,'" --sim status -i 0, || fails_with 2 "missing" --sim status -i 0,
+}
+
+@test "no driver is 3, with what to do" {
+	[ ! -e /proc/driver/nvidia ] || skip "there is a driver here"
+	fails_with 3 "no NVIDIA driver: libnvidia-ml.so.1" status
+	# shellcheck disable=SC2154
+	[[ $stderr == *"install the driver, or try --sim"* ]]
+}
+
+@test "a driver that lacks a call we need is 3 and named" {
+	scenario "driver 470.57.02 cuda 11.4" "missing nvmlDeviceGetUtilizationRates"
+	fails_with 3 "driver 470.57.02 lacks nvmlDeviceGetUtilizationRates" --sim status
+}
+
+@test "what a card does not tell is null and a dash" {
+	scenario "missing nvmlDeviceGetTotalEnergyConsumption" "fail nvmlDeviceGetTemperature NVML_ERROR_NOT_SUPPORTED"
+	loadline --sim status --json >"$T/json.out"
+	has json '.energy_joules == null and .temperature_celsius == null and .power_watts > 0'
+	loadline --sim status | grep -q ' -  '
+}
+
+@test "a lost card is shown beside the others" {
+	scenario "cards 2" "card 0 gone on"
+	loadline --sim status --json >"$T/json.out"
+	has json '.card == 0 and .fault != null and .util_percent == null'
+	has json '.card == 1 and .fault == null and .util_percent == 0'
+	fails_with 3 "card 0: does not answer" --sim status -i 0
+}
+
+@test "slices are shown under their card" {
+	scenario "card 0 mig 2"
+	loadline --sim status >"$T/status.out"
+	grep -q '^0 .* MIG' "$T/status.out"
+	grep -q '^0:0 ' "$T/status.out"
+	grep -q '^0:1 ' "$T/status.out"
+	loadline --sim status --json >"$T/json.out"
+	has json '.card == 0 and .slice == 1 and (.uuid | startswith("MIG-"))'
+}
+
+@test "a hold is shown as synthetic load, with its busy seconds apart" {
+	start hold --sim hold --target 40% --json
+	wait_for 20 hold_is holding
+	loadline --sim status --json >"$T/json.out"
+	has json 'select(has("claim")) | (.claim | test("^0/[0-9]+$")) and .synthetic and .pid == '"$(pid_of hold)"
+	has json 'select(has("claim")) | .target_percent == 40 and .metric == "util" and .payload == "cuda"'
+	has json 'select(has("claim")) | .memory_limit_bytes == null and (.memory_bytes | type) == "number"'
+	has json 'select(has("card")) | .claims == 1'
+	wait_for 20 has_busy_seconds
+	loadline --sim status | grep -q "0/[0-9]*  pid $(pid_of hold)  synthetic load: holding, util at 40 %, payload cuda"
+	stop hold
+	[ "$(loadline --sim status --json | wc -l)" -eq 1 ]
+}
+
+@test "a hold killed with kill -9 leaves no claim" {
+	start hold --sim hold --json
+	wait_for 20 hold_is holding
+	stop hold KILL
+	[ "$(loadline --sim status --json | wc -l)" -eq 1 ]
+	loadline --sim status --json | jq -e '.claims == 0'
+}
+
+@test "a second hold on the card is refused with the first one's pid" {
+	start hold --sim hold --json
+	wait_for 20 hold_is holding
+	fails_with 4 "card 0: pid $(pid_of hold) already holds it" --sim hold --for 1s
+	stop hold
+}
+
+@test "a damaged ledger is told after the cards are shown" {
+	start hold --sim hold --json
+	wait_for 20 hold_is holding
+	stop hold
+	truncate -s 100 "$(ledger_of 0)"
+	run --separate-stderr loadline --sim status --json
+	[ "$status" -eq 1 ]
+	[ "$(jq .card <<<"$output")" -eq 0 ]
+	[[ $stderr == "loadline: ledger "*"is truncated; end the loadline programs of this card, then remove the file"* ]]
+	fails_with 1 "is truncated" --sim hold --for 1s
+}
+
+@test "a folder that others may write is refused" {
+	chmod 777 "$T/world"
+	run --separate-stderr loadline --sim hold --for 1s
+	[ "$status" -ne 0 ]
+	chmod 700 "$T/world"
+}
