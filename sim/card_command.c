@@ -100,7 +100,7 @@ static int set_field(const struct call *call, const struct field *field, struct 
 static int set_name(const struct call *call, struct ll_err *err)
 {
 	struct sim_card *card = &call->w->cards[call->card];
-	if (strlen(call->words->rest[3]) >= sizeof card->name)
+	if (strlen(call->words->rest[3]) >= sizeof card->name - 20)
 		return ll_err_set(err, -EINVAL, "name: too long");
 	snprintf(card->name, sizeof card->name, "%s", call->words->rest[3]);
 	return 0;
@@ -161,8 +161,10 @@ static int set_mig(const struct call *call, struct ll_err *err)
 		slice->memory_bytes = card->memory_bytes / 8;
 		slice->reserved_bytes = 0;
 		unsigned gib = (unsigned)((slice->memory_bytes + (UINT64_C(1) << 30) - 1) >> 30);
-		snprintf(slice->name, sizeof slice->name, "%.60s MIG 1g.%ugb", card->name, gib);
-		snprintf(slice->uuid, sizeof slice->uuid, "MIG-%.31s%05x", card->uuid + 4, i + 1);
+		snprintf(slice->name + strlen(slice->name), 20, " MIG 1g.%ugb", gib);
+		/* The card's own UUID with another end. */
+		memcpy(slice->uuid, "MIG", 3);
+		snprintf(slice->uuid + 35, 6, "%05x", i + 1);
 	}
 	card->slice_count = (uint32_t)count;
 	return 0;

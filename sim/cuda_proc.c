@@ -21,7 +21,8 @@ static const struct proc procs[] = {
 #include "cuda_per_thread.def"
 };
 
-/* Functions that have a version in their symbol, or that came late: from which CUDA on a plain name means which symbol. */
+/* Functions that have a version in their symbol, or that came late: from which CUDA on a plain name means which symbol.
+ */
 static const struct {
 	const char *name;
 	int since;
@@ -83,8 +84,8 @@ static const char *symbol_of(const char *name, int version, enum ll_cu_proc_addr
 		if (versions[i].since <= version)
 			best = versions[i].symbol;
 	}
-	*ret_status = is_versioned && !best ? LL_CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
-					    : LL_CU_GET_PROC_ADDRESS_SUCCESS;
+	*ret_status =
+	    is_versioned && !best ? LL_CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT : LL_CU_GET_PROC_ADDRESS_SUCCESS;
 	return is_versioned ? best : name;
 }
 

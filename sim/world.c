@@ -21,7 +21,7 @@ static const char world_magic[8] = "LLSIM\0\0";
 static pthread_mutex_t attach_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sim_world *attached;
 static int attached_fd = -1;
-static char folder[PATH_MAX - 32];
+static char folder[PATH_MAX];
 
 /* Settles where the world is, once. Called with attach_lock held. */
 static int find_folder(struct ll_err *err)

@@ -9,6 +9,7 @@
 #include <sys/signalfd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/scope.h"
 #include "cli/command.h"
 #include "cli/hold_args.h"
@@ -160,6 +161,8 @@ static int hold(struct hold_run *run, struct ll_err *err)
 	    .count = run->count,
 	};
 	int rc = ll_hold_output_new(&output, &run->output, err);
+	if (rc == 0 && run->args->metrics_listen)
+		ll_info("metrics on port %u", ll_hold_output_port(run->output));
 	if (rc == 0)
 		rc = block_signals(run, err);
 	if (rc == 0)

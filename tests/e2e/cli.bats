@@ -2,7 +2,7 @@
 load helper
 
 commands() {
-	loadline --help | awk '/^Commands:/ {on = 1; next} /^$/ {on = 0} on {print $1}'
+	loadline --help | awk '/^Commands:/ {on = 1; next} /^$/ {on = 0} on && /^  [a-z]/ {print $1}'
 }
 
 @test "help names every command, and every command has help" {

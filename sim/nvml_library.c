@@ -1,0 +1,178 @@
+/*
+ * nvmlInit and nvmlShutdown, versions, and every function's way to the world.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/scope.h"
+#include "engine.h"
+#include "fault.h"
+#include "hide.h"
+#include "library.h"
+#include "nvml_local.h"
+#include "status.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct sim_world *world;
+static unsigned init_count;
+static struct ll_nvml_device handles[SIM_CARDS];
+
+SIM_EXPORT ll_nvml_result nvmlInitWithFlags(unsigned int flags);
+
+__attribute__((constructor)) static void on_load(void)
+{
+	for (uint32_t i = 0; i < SIM_CARDS; i++)
+		handles[i].card = i;
+	if (sim_world_attach(&world, NULL) == 0)
+		sim_hide_symbols(world);
+}
+
+const char *loadline_sim_world(void)
+{
+	return sim_world_folder();
+}
+
+struct sim_world *sim_nvml_world(void)
+{
+	return world;
+}
+
+struct ll_nvml_device *sim_nvml_handle(uint32_t card)
+{
+	return &handles[card];
+}
+
+static ll_nvml_result attach(void)
+{
+	struct ll_err err = {0};
+	if (!world && sim_world_attach(&world, &err) < 0) {
+		fprintf(stderr, "loadline-sim: %s\n", err.text);
+		return LL_NVML_ERROR_DRIVER_NOT_LOADED;
+	}
+	return LL_NVML_SUCCESS;
+}
+
+ll_nvml_result nvmlInit_v2(void)
+{
+	LL_SCOPE_LOCK(&lock);
+	ll_nvml_result status = attach();
+	if (status == LL_NVML_SUCCESS)
+		status = (ll_nvml_result)sim_fault_check(world, __func__);
+	if (status == LL_NVML_SUCCESS)
+		__atomic_fetch_add(&init_count, 1, __ATOMIC_RELEASE);
+	return status;
+}
+
+ll_nvml_result nvmlInitWithFlags(unsigned int flags)
+{
+	(void)flags;
+	return nvmlInit_v2();
+}
+
+ll_nvml_result nvmlShutdown(void)
+{
+	LL_SCOPE_LOCK(&lock);
+	if (!init_count)
+		return LL_NVML_ERROR_UNINITIALIZED;
+	__atomic_fetch_sub(&init_count, 1, __ATOMIC_RELEASE);
+	return LL_NVML_SUCCESS;
+}
+
+const char *nvmlErrorString(ll_nvml_result status)
+{
+	return sim_nvml_status_text(status);
+}
+
+ll_nvml_result sim_nvml_enter(const char *function)
+{
+	if (!__atomic_load_n(&init_count, __ATOMIC_ACQUIRE))
+		return LL_NVML_ERROR_UNINITIALIZED;
+	return (ll_nvml_result)sim_fault_check(world, function);
+}
+
+ll_nvml_result sim_nvml_open(const char *function, struct ll_nvml_device *device, struct sim_nvml_view *ret_view)
+{
+	ll_nvml_result status = sim_nvml_enter(function);
+	if (status)
+		return status;
+	if (device < handles || device >= handles + SIM_CARDS || device->card >= world->slot_count)
+		return LL_NVML_ERROR_INVALID_ARGUMENT;
+	sim_lock(world);
+	sim_advance_to_now(world);
+	struct sim_card *card = &world->cards[device->card];
+	uint32_t physical = card->parent == SIM_NONE ? device->card : card->parent;
+	if (world->cards[physical].is_gone) {
+		sim_unlock(world);
+		return LL_NVML_ERROR_GPU_IS_LOST;
+	}
+	*ret_view = (struct sim_nvml_view){
+	    .w = world,
+	    .card = card,
+	    .index = device->card,
+	    .is_slice = card->parent != SIM_NONE,
+	    .physical = physical,
+	};
+	return LL_NVML_SUCCESS;
+}
+
+void sim_nvml_close(const struct sim_nvml_view *view)
+{
+	sim_unlock(view->w);
+}
+
+static ll_nvml_result answer_text(char *ret_text, unsigned size, const char *text)
+{
+	if (!ret_text)
+		return LL_NVML_ERROR_INVALID_ARGUMENT;
+	if (strlen(text) >= size)
+		return LL_NVML_ERROR_INSUFFICIENT_SIZE;
+	memcpy(ret_text, text, strlen(text) + 1);
+	return LL_NVML_SUCCESS;
+}
+
+ll_nvml_result nvmlSystemGetDriverVersion(char *ret_text, unsigned int size)
+{
+	SIM_NVML_ENTER();
+	return answer_text(ret_text, size, world->driver_version);
+}
+
+ll_nvml_result nvmlSystemGetNVMLVersion(char *ret_text, unsigned int size)
+{
+	SIM_NVML_ENTER();
+	char text[64];
+	snprintf(text, sizeof text, "%u.%s", world->cuda_version / 1000, world->driver_version);
+	return answer_text(ret_text, size, text);
+}
+
+ll_nvml_result nvmlSystemGetCudaDriverVersion(int *ret_version)
+{
+	SIM_NVML_ENTER();
+	if (!ret_version)
+		return LL_NVML_ERROR_INVALID_ARGUMENT;
+	*ret_version = (int)world->cuda_version;
+	return LL_NVML_SUCCESS;
+}
+
+ll_nvml_result nvmlSystemGetCudaDriverVersion_v2(int *ret_version)
+{
+	SIM_NVML_ENTER();
+	return nvmlSystemGetCudaDriverVersion(ret_version);
+}
+
+ll_nvml_result nvmlSystemGetProcessName(unsigned int pid, char *ret_name, unsigned int size)
+{
+	SIM_NVML_ENTER();
+	char path[40], text[4096] = "";
+	if (!ret_name || !size)
+		return LL_NVML_ERROR_INVALID_ARGUMENT;
+	snprintf(path, sizeof path, "/proc/%u/cmdline", pid);
+	LL_SCOPE_FCLOSE FILE *file = fopen(path, "re");
+	if (!file)
+		return LL_NVML_ERROR_NOT_FOUND;
+	size_t n = fread(text, 1, sizeof text - 1, file);
+	text[n] = '\0';
+	snprintf(ret_name, size, "%s", text);
+	return LL_NVML_SUCCESS;
+}

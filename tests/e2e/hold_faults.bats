@@ -1,0 +1,140 @@
+# loadline hold while things break: it recovers or ends cleanly, and says what happened.
+load helper
+
+simctl() {
+	"$LOADLINE_BUILD/sim/loadline-simctl" "$@"
+}
+
+hold() {
+	start hold --sim hold --json --resume-after 300ms "$@"
+	wait_for 20 has hold 'select(.event == "sample" and .util_percent > 40)'
+}
+
+fault() {
+	has hold "select(.event == \"fault\" and (.text | test(\"$1\")))"
+}
+
+# holds_again: a sample near the target that is newer than the moment of the call before.
+mark() {
+	marked=$(json hold 'select(.event == "sample") | .time_s' | tail -1)
+}
+holds_again() {
+	has hold "select(.event == \"sample\" and .time_s > $marked + 0.5 and .util_percent >= 48 and .util_percent <= 52)"
+}
+
+@test "a context lost by an Xid: said, and held again" {
+	hold
+	simctl card 0 xid 31 pid "$(loadline --sim status --json | jq 'select(has("claim")) | .pid')" || simctl card 0 xid 31
+	mark
+	wait_for 20 fault "lost|Xid"
+	wait_for 90 holds_again
+	stop hold
+	[ "$status" -eq 0 ]
+}
+
+@test "a card that is gone ends the hold with an error, not a hang" {
+	hold
+	simctl card 0 gone on
+	wait_for 20 fault "."
+	wait_for 60 ended
+	finish hold
+	[ "$status" -eq 1 ]
+	grep -q "gone" "$T/hold.err"
+}
+
+ended() {
+	! is_running hold
+}
+
+@test "a card that is gone for a moment is held again" {
+	hold
+	simctl card 0 gone on
+	wait_for 20 fault "."
+	simctl card 0 gone off
+	mark
+	wait_for 90 holds_again
+	stop hold
+}
+
+@test "NVML that fails for a while is lived through" {
+	hold
+	simctl fail nvmlDeviceGetSamples NVML_ERROR_UNKNOWN for 3s
+	wait_for 20 fault "utilisation"
+	mark
+	wait_for 60 holds_again
+	stop hold
+	[ "$status" -eq 0 ]
+}
+
+@test "NVML that fails for good stops a load that could not see" {
+	hold --mode fill
+	simctl fail nvmlDeviceGetSamples NVML_ERROR_UNKNOWN
+	wait_for 60 fault "stopped"
+	stop hold
+	[ "$status" -eq 0 ]
+}
+
+@test "too hot: stops, and goes on when it is cool" {
+	hold --max-temperature 70
+	simctl card 0 temperature 75
+	wait_for 20 fault "too hot"
+	simctl card 0 temperature 40
+	mark
+	wait_for 90 holds_again
+	stop hold
+}
+
+@test "a card that slows itself down is left alone" {
+	hold
+	simctl card 0 slowdown on
+	wait_for 20 fault "slows itself down"
+	simctl card 0 slowdown off
+	stop hold
+	[ "$status" -eq 0 ]
+}
+
+@test "a hanging driver call does not keep it from ending" {
+	hold
+	simctl hang nvmlDeviceGetSamples 60s
+	wait_for 20 hangs
+	before=$(date +%s)
+	stop hold
+	after=$(date +%s)
+	[ "$status" -eq 1 ]
+	[ $((after - before)) -le 10 ]
+	grep -q "hang" "$T/hold.err"
+}
+
+# No sample for a second.
+hangs() {
+	local last
+	last=$(json hold 'select(.event == "sample") | .time_s' | tail -1)
+	sleep 1
+	[ "$last" = "$(json hold 'select(.event == "sample") | .time_s' | tail -1)" ]
+}
+
+@test "suspend and resume" {
+	hold
+	simctl suspend 3s
+	mark
+	wait_for 90 holds_again
+	stop hold
+	[ "$status" -eq 0 ]
+}
+
+@test "a wall clock that jumps, both ways" {
+	[ -e "$LOADLINE_BUILD/tests/e2e/libwalljump.so" ] || skip "not built with this sanitizer"
+	echo 0 >"$T/jump"
+	export LD_PRELOAD=$LOADLINE_BUILD/tests/e2e/libwalljump.so WALLJUMP_FILE=$T/jump
+	hold
+	echo 7200 >"$T/jump"
+	mark
+	wait_for 40 holds_again
+	echo -86400 >"$T/jump"
+	mark
+	wait_for 40 holds_again
+	unset LD_PRELOAD
+	stop hold
+	[ "$status" -eq 0 ]
+	expect '$s.yields == 0' --argjson s "$(json hold 'select(.event == "summary")')"
+}
