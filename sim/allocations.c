@@ -129,10 +129,12 @@ static void refund(const struct sim_memory *memory)
 	sim_unlock(w);
 }
 
-ll_cu_result sim_memory_new(struct ll_cu_context *context, size_t bytes, struct sim_memory *ret_memory)
+ll_cu_result sim_memory_new(struct ll_cu_context *context, size_t bytes, bool is_global, struct sim_memory *ret_memory)
 {
-	struct sim_memory memory = {.bytes = bytes, .kind = SIM_MEMORY_DEVICE, .context = context};
-	if (charge(context, &memory) < 0)
+	struct sim_memory memory = {
+	    .bytes = bytes, .kind = SIM_MEMORY_DEVICE, .is_global = is_global, .context = context};
+	/* A module's variables are in what the context takes anyway. */
+	if (!is_global && charge(context, &memory) < 0)
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;
 	if (sim_memory_map(bytes, &memory.address, &memory.bytes_at) < 0) {
 		refund(&memory);

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "command.h"
 #include "defaults.h"
+#include "meter.h"
 #include "population.h"
 #include "status.h"
 
@@ -100,7 +101,7 @@ static int set_field(const struct call *call, const struct field *field, struct 
 static int set_name(const struct call *call, struct ll_err *err)
 {
 	struct sim_card *card = &call->w->cards[call->card];
-	if (strlen(call->words->rest[3]) >= sizeof card->name - 20)
+	if (strlen(call->words->rest[3]) >= sizeof card->name - 24)
 		return ll_err_set(err, -EINVAL, "name: too long");
 	snprintf(card->name, sizeof card->name, "%s", call->words->rest[3]);
 	return 0;
@@ -161,7 +162,7 @@ static int set_mig(const struct call *call, struct ll_err *err)
 		slice->memory_bytes = card->memory_bytes / 8;
 		slice->reserved_bytes = 0;
 		unsigned gib = (unsigned)((slice->memory_bytes + (UINT64_C(1) << 30) - 1) >> 30);
-		snprintf(slice->name + strlen(slice->name), 20, " MIG 1g.%ugb", gib);
+		snprintf(slice->name + strlen(slice->name), 24, " MIG 1g.%ugb", gib);
 		/* The card's own UUID with another end. */
 		memcpy(slice->uuid, "MIG", 3);
 		snprintf(slice->uuid + 35, 6, "%05x", i + 1);
@@ -235,8 +236,8 @@ static int set_temperature(const struct call *call, struct ll_err *err)
 	if (rc < 0 || call->phase == SIM_COMMAND_CHECK)
 		return rc;
 	struct sim_card *card = edit(call);
+	card->heat_from_celsius = sim_card_celsius(call->w, card);
 	card->is_heated = !is_auto;
-	card->heat_from_celsius = card->meter.celsius;
 	card->heat_to_celsius = celsius;
 	card->heat_start_ns = call->w->now_ns;
 	card->heat_end_ns = call->w->now_ns + over_ns;

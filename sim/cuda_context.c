@@ -71,10 +71,12 @@ static ll_cu_result make_shared(uint32_t card, uint32_t *ret_slot, uint64_t *ret
 	sim_advance_to_now(w);
 	uint32_t physical = w->cards[card].parent == SIM_NONE ? card : w->cards[card].parent;
 	bool is_gone = w->cards[physical].is_gone;
-	rc = is_gone ? -EBUSY : sim_context_new(w, card, sim_cuda.proc, ret_slot);
+	const char *connections = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+	bool is_lean = connections && strcmp(connections, "1") == 0;
+	rc = is_gone ? -EBUSY : sim_context_new(w, card, sim_cuda.proc, is_lean, ret_slot);
 	if (rc == 0)
 		queue_creation_work(w, *ret_slot);
-	*ret_wait_ns = w->cards[card].context_ns;
+	*ret_wait_ns = w->cards[card].context_ns / (is_lean ? 2 : 1);
 	sim_unlock(w);
 	return rc == 0        ? LL_CUDA_SUCCESS
 	       : rc == -EBUSY ? LL_CUDA_ERROR_DEVICE_UNAVAILABLE
@@ -150,8 +152,12 @@ static void destroy(struct ll_cu_context *context)
 	sim_context_forget(context);
 	sim_lock(w);
 	sim_advance_to_now(w);
+	uint64_t gone_ns = ll_now_ns() + w->cards[w->contexts[slot].card].context_ns / 2;
 	sim_context_free(w, slot);
 	sim_unlock(w);
+	pthread_mutex_unlock(&sim_cuda.lock);
+	ll_sleep_until_ns(gone_ns);
+	pthread_mutex_lock(&sim_cuda.lock);
 }
 
 static ll_cu_result push(struct ll_cu_context *context)
@@ -306,7 +312,7 @@ static ll_cu_result set_stack(const struct ll_cu_context *context, size_t bytes)
 	sim_lock(w);
 	sim_advance_to_now(w);
 	struct sim_context *shared = &w->contexts[context->slot];
-	uint64_t own_bytes = sim_context_bytes(&w->cards[context->card], bytes);
+	uint64_t own_bytes = sim_context_bytes(&w->cards[context->card], bytes) - shared->saved_bytes;
 	if (own_bytes > shared->own_bytes && !sim_card_has_room(w, context->card, own_bytes - shared->own_bytes)) {
 		status = LL_CUDA_ERROR_OUT_OF_MEMORY;
 	} else {

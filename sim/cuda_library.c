@@ -38,7 +38,10 @@ static ll_cu_result join(struct sim_world *w)
 		cards |= UINT64_C(1) << sim_cuda.devices[i];
 	if (sim_cuda.proc != SIM_NONE)
 		SIM_EDIT(w, &w->procs[sim_cuda.proc])->cards = cards;
-	uint64_t init_ns = w->init_ns;
+	bool is_first = true;
+	for (uint32_t i = 0; i < SIM_PROCS; i++)
+		is_first &= !w->procs[i].is_used || i == sim_cuda.proc;
+	uint64_t init_ns = w->init_ns / (is_first ? 1 : 10);
 	sim_unlock(w);
 	if (sim_cuda.device_count == 0)
 		return LL_CUDA_ERROR_NO_DEVICE;

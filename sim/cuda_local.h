@@ -205,8 +205,8 @@ void sim_memory_remove(const struct sim_memory *memory);
 /* Maps addresses for device memory, and the bytes behind them. */
 int sim_memory_map(size_t bytes, uint64_t *ret_address, char **ret_bytes_at);
 void sim_memory_unmap(const struct sim_memory *memory);
-/* Device memory charged to a context. */
-ll_cu_result sim_memory_new(struct ll_cu_context *context, size_t bytes, struct sim_memory *ret_memory);
+/* Device memory charged to a context; is_global: a module's variable. */
+ll_cu_result sim_memory_new(struct ll_cu_context *context, size_t bytes, bool is_global, struct sim_memory *ret_memory);
 void sim_memory_free(const struct sim_memory *memory);
 void sim_memory_free_context(const struct ll_cu_context *context);
 

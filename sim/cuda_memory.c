@@ -39,7 +39,7 @@ ll_cu_result cuMemAlloc_v2(ll_cu_deviceptr *ret_address, size_t bytes)
 	struct sim_memory memory;
 	ll_cu_result status = sim_current(&context);
 	if (status == LL_CUDA_SUCCESS)
-		status = sim_memory_new(context, bytes, &memory);
+		status = sim_memory_new(context, bytes, false, &memory);
 	if (status == LL_CUDA_SUCCESS)
 		*ret_address = memory.address;
 	sim_cuda_unlock();

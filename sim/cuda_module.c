@@ -40,10 +40,9 @@ static ll_cu_result place_variables(struct ll_cu_module *module)
 {
 	for (unsigned i = 0; i < module->ptx.variable_count; i++) {
 		struct sim_memory memory;
-		ll_cu_result status = sim_memory_new(module->context, module->ptx.variables[i].bytes, &memory);
+		ll_cu_result status = sim_memory_new(module->context, module->ptx.variables[i].bytes, true, &memory);
 		if (status)
 			return status;
-		sim_memory_find(memory.address)->is_global = true;
 		module->ptx.variables[i].address = memory.address;
 	}
 	return LL_CUDA_SUCCESS;

@@ -56,6 +56,8 @@ static void fill(const struct sim_action *action)
 static void act(struct sim_action *action, const struct sim_op *op)
 {
 	bool has_happened = op->state == SIM_OP_DONE;
+	if (!action)
+		return; /* the driver's own work */
 	switch (action->kind) {
 	case SIM_ACTION_RECORD:
 		if (has_happened)

@@ -9,11 +9,13 @@
 /* Makes physical card `index` an H200; the UUID and the PCI address differ from card to card, never from run to run. */
 void sim_card_init(struct sim_world *w, uint32_t index);
 
-/* GPU memory that a context takes with this stack limit. A process takes SIM_PROCESS_BYTES on each card it sees from
- * cuInit on until it ends. */
+/* GPU memory that a context takes with this stack limit. The first process that initialises CUDA
+ * with the card in sight takes SIM_PROCESS_BYTES more, until the last one ends. With CUDA_DEVICE_MAX_CONNECTIONS=1 a
+ * context takes SIM_LEAN_BYTES less. */
 uint64_t sim_context_bytes(const struct sim_card *card, uint64_t stack_bytes);
 enum {
-	SIM_PROCESS_BYTES = 3407872,    /* 3.25 MiB */
+	SIM_PROCESS_BYTES = 3407872, /* 3.25 MiB */
+	SIM_LEAN_BYTES = 1 << 20,
 	SIM_DEFAULT_STACK_BYTES = 1024, /* per thread */
 	SIM_UNLISTED_BYTES = 9227468,   /* 8.8 MiB that the process list does not show */
 };

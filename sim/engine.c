@@ -156,6 +156,8 @@ static uint32_t next_context(struct sim_world *w, const struct sim_card *card, u
 	uint32_t start = 0;
 	while (start < card->context_count && card->contexts[start] != after)
 		start++;
+	if (start == card->context_count)
+		start--; /* nobody was before: the first is next */
 	for (uint32_t i = 1; i <= card->context_count; i++) {
 		uint32_t context = card->contexts[(start + i) % card->context_count];
 		if (context != after && wants_card(w, card, context))

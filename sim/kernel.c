@@ -1,6 +1,14 @@
 #include "kernel.h"
 
+#include <math.h>
+
 enum { SM_THREADS = 2048 };
+
+/* A timed kernel counts by the card's clock, which drifts, and ends at its first look at or after the end. */
+static uint64_t host_length_ns(const struct sim_card *card, uint64_t length_ns)
+{
+	return length_ns + (uint64_t)(int64_t)ceil(-(double)length_ns * card->drift_ppm * 1e-6) + 2;
+}
 
 /* It saw something: ends now, and with it every running kernel of its epoch. The queued ones find out when they start.
  */
@@ -35,7 +43,7 @@ void sim_kernel_start(struct sim_world *w, uint32_t card_index, struct sim_op *o
 	op->resumed_ns = w->now_ns;
 	op->gap_ns = card->clock_step_ns;
 	op->left_ns = op->length_ns;
-	op->end_ns = w->now_ns + op->length_ns;
+	op->end_ns = w->now_ns + (op->is_timed ? host_length_ns(card, op->length_ns) : op->length_ns);
 	if (!op->epoch)
 		return;
 	if (op->module != SIM_NONE && w->stopped_epoch[op->module] == op->epoch) {
@@ -72,7 +80,7 @@ void sim_kernel_resume(struct sim_world *w, uint32_t card_index, struct sim_op *
 		op->flags = SIM_RECORD_STOPPED;
 		op->end_ns = w->now_ns + w->cards[card_index].clock_step_ns;
 	} else if (op->is_timed) {
-		uint64_t end_ns = op->start_ns + op->length_ns;
+		uint64_t end_ns = op->start_ns + host_length_ns(&w->cards[card_index], op->length_ns);
 		op->end_ns = end_ns > w->now_ns ? end_ns : w->now_ns;
 	} else {
 		op->end_ns = w->now_ns + op->left_ns;

@@ -95,7 +95,7 @@ uint64_t sim_proc_used_bytes(struct sim_world *w, uint32_t card, uint32_t proc)
 		if (is_on_card(w, context, card) && context->proc == proc)
 			bytes += sim_context_used_bytes(context);
 	}
-	return bytes + (w->procs[proc].cards >> card & 1) * SIM_PROCESS_BYTES;
+	return bytes ? bytes + SIM_PROCESS_BYTES : 0;
 }
 
 uint64_t sim_card_used_bytes(struct sim_world *w, uint32_t card)
@@ -105,11 +105,10 @@ uint64_t sim_card_used_bytes(struct sim_world *w, uint32_t card)
 		if (is_on_card(w, &w->contexts[i], card))
 			bytes += sim_context_used_bytes(&w->contexts[i]);
 	}
-	for (uint32_t i = 0; i < SIM_PROCS; i++) {
-		if (w->procs[i].is_used && w->procs[i].cards >> card & 1)
-			bytes += SIM_PROCESS_BYTES;
-	}
-	return bytes;
+	bool is_in_sight = false;
+	for (uint32_t i = 0; i < SIM_PROCS; i++)
+		is_in_sight |= w->procs[i].is_used && (w->procs[i].cards >> card & 1);
+	return is_in_sight ? bytes + SIM_PROCESS_BYTES : bytes;
 }
 
 bool sim_card_has_room(struct sim_world *w, uint32_t card, uint64_t bytes)
@@ -143,11 +142,12 @@ static bool mode_refuses(struct sim_world *w, uint32_t card, uint32_t proc)
 	}
 }
 
-int sim_context_new(struct sim_world *w, uint32_t card, uint32_t proc, uint32_t *ret_context)
+int sim_context_new(struct sim_world *w, uint32_t card, uint32_t proc, bool is_lean, uint32_t *ret_context)
 {
 	if (mode_refuses(w, card, proc))
 		return -EBUSY;
-	uint64_t own_bytes = sim_context_bytes(&w->cards[card], SIM_DEFAULT_STACK_BYTES);
+	uint64_t saved_bytes = is_lean ? SIM_LEAN_BYTES : 0;
+	uint64_t own_bytes = sim_context_bytes(&w->cards[card], SIM_DEFAULT_STACK_BYTES) - saved_bytes;
 	if (!sim_card_has_room(w, card, own_bytes))
 		return -ENOMEM;
 	uint32_t index = 0;
@@ -163,6 +163,7 @@ int sim_context_new(struct sim_world *w, uint32_t card, uint32_t proc, uint32_t 
 	    .proc = proc,
 	    .stack_bytes = SIM_DEFAULT_STACK_BYTES,
 	    .own_bytes = own_bytes,
+	    .saved_bytes = saved_bytes,
 	};
 	uint32_t legacy;
 	int rc = sim_stream_new(w, index, 0, false, &legacy);

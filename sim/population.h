@@ -26,8 +26,9 @@ uint64_t sim_context_used_bytes(const struct sim_context *context);
 /* Number of contexts that a process has on a card; SIM_NONE: all processes. */
 unsigned sim_context_count(struct sim_world *w, uint32_t card, uint32_t proc);
 
-/* A context with its legacy stream. -ENOMEM: the card is full. -EBUSY: its compute mode refuses. -ENOSPC: no slot. */
-int sim_context_new(struct sim_world *w, uint32_t card, uint32_t proc, uint32_t *ret_context);
+/* A context with its legacy stream; is_lean: with one connection only. -ENOMEM: the card is full. -EBUSY: its compute
+ * mode refuses. -ENOSPC: no slot. */
+int sim_context_new(struct sim_world *w, uint32_t card, uint32_t proc, bool is_lean, uint32_t *ret_context);
 void sim_context_free(struct sim_world *w, uint32_t context);
 
 /* Every call in the context answers `error` from now on; its queues are dropped. */

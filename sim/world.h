@@ -122,6 +122,7 @@ struct sim_context {
 	uint32_t stream_count;
 	uint64_t stack_bytes;
 	uint64_t own_bytes;   /* what the context itself takes */
+	uint64_t saved_bytes; /* what it takes less than others */
 	uint64_t large_bytes; /* allocations of their own */
 	uint64_t small_bytes; /* allocations that share 2 MiB blocks */
 	uint64_t card_ns;     /* time in which it had the card with kernels running */

@@ -85,6 +85,14 @@ static void add_target(struct ll_strbuf *text, const struct ll_claim_info *claim
 		ll_strbuf_addf(text, ", %s at %g %%", claim->metric, claim->target_permille / 10.0);
 }
 
+static void add_energy(struct ll_strbuf *text, double joules)
+{
+	if (joules < 10000)
+		ll_strbuf_addf(text, "%.0f J", joules);
+	else
+		ll_strbuf_addf(text, "%.1f kJ", joules / 1000);
+}
+
 static void add_hold(struct ll_strbuf *text, const struct ll_claim_info *claim)
 {
 	ll_strbuf_addf(text, "synthetic load: %s", ll_claim_state_name(claim->priority, claim->state));
@@ -95,9 +103,9 @@ static void add_hold(struct ll_strbuf *text, const struct ll_claim_info *claim)
 		ll_strbuf_addf(text, ", payload %s", claim->payload);
 	ll_strbuf_adds(text, ", ");
 	ll_hold_add_bytes(text, claim->memory_used_bytes);
-	ll_strbuf_addf(text, ", busy %.1f s, %.1f kJ, yields %llu",
-		       (double)claim->synthetic_busy_ns / (double)LL_NS_PER_S, (double)claim->energy_mj / 1e6,
-		       (unsigned long long)claim->yields);
+	ll_strbuf_addf(text, ", busy %.1f s, ", (double)claim->synthetic_busy_ns / (double)LL_NS_PER_S);
+	add_energy(text, (double)claim->energy_mj / 1000);
+	ll_strbuf_addf(text, ", yields %llu", (unsigned long long)claim->yields);
 }
 
 static void add_program(struct ll_strbuf *text, const struct ll_claim_info *claim)

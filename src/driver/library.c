@@ -70,8 +70,7 @@ static const char *find_cuda(struct ll_cuda *cuda)
 static void read_driver_version(struct ll_nvml *nvml)
 {
 	char text[LL_NVML_VERSION_BUFFER_SIZE] = "";
-	if (!nvml->nvmlSystemGetDriverVersion ||
-	    nvml->nvmlSystemGetDriverVersion(text, sizeof text) != LL_NVML_SUCCESS)
+	if (!nvml->nvmlSystemGetDriverVersion || nvml->nvmlSystemGetDriverVersion(text, sizeof text) != LL_NVML_SUCCESS)
 		snprintf(text, sizeof text, "of unknown version");
 	text[sizeof nvml->driver_version - 1] = '\0';
 	memcpy(nvml->driver_version, text, sizeof nvml->driver_version);

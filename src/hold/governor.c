@@ -18,13 +18,15 @@
 #define TICK_STOPPED_NS (50 * LL_NS_PER_MS)
 #define ORDER_VALID_NS (2 * LL_NS_PER_S) /* the pacer stops by itself when we hang for this long */
 #define BEAT_EVERY_NS LL_NS_PER_S
+#define SWEEP_EVERY_NS                                                                                                 \
+	(250 * LL_NS_PER_MS)             /* a governed program that was killed at work must not look at work for ever */
 #define GONE_AFTER_NS (10 * LL_NS_PER_S) /* a card that does not answer for this long does not come back by itself */
 #define SLEPT_NS (1 * LL_NS_PER_S)
 #define CLOSE_WITHIN_NS (800 * LL_NS_PER_MS)
 
 /* ---- the account ---- */
 
-static void account(struct ll_governor *gov, uint64_t now_ns)
+void ll_governor_account(struct ll_governor *gov, uint64_t now_ns)
 {
 	uint64_t busy_ns = gov->report.busy_ns - gov->busy_told_ns;
 	gov->busy_told_ns = gov->report.busy_ns;
@@ -41,6 +43,10 @@ static void account(struct ll_governor *gov, uint64_t now_ns)
 	ll_claim_add_synthetic(claim, busy_ns, gov->held_since_ns ? (uint64_t)(joules * 1000) : 0);
 	ll_claim_add_gpu_time(claim, busy_ns);
 	ll_claim_set_memory(claim, gov->sense.values.own_memory_bytes);
+	if (now_ns - gov->sweep_ns >= SWEEP_EVERY_NS) {
+		gov->sweep_ns = now_ns;
+		ll_ledger_sweep(gov->config.ledger);
+	}
 	if (now_ns - gov->beat_ns < BEAT_EVERY_NS)
 		return;
 	gov->beat_ns = now_ns;
@@ -180,7 +186,7 @@ static void tick(struct ll_governor *gov)
 	drive(gov, now_ns);
 	ll_governor_tell_samples(gov);
 	ll_governor_tell_reach(gov);
-	account(gov, now_ns);
+	ll_governor_account(gov, now_ns);
 }
 
 static void wait_tick(const struct ll_governor *gov)
@@ -197,8 +203,8 @@ static void wait_tick(const struct ll_governor *gov)
 static void finish(struct ll_governor *gov)
 {
 	ll_pacer_report(gov->pacer, &gov->report);
-	ll_sense_finish(&gov->sense);
-	account(gov, ll_now_ns());
+	ll_sense_read_energy(&gov->sense);
+	ll_governor_account(gov, ll_now_ns());
 	bool is_closed = ll_pacer_free(gov->pacer, CLOSE_WITHIN_NS);
 	ll_summary_stop(&gov->summary, ll_now_ns(), false);
 	if (!is_closed && gov->code == 0) {

@@ -17,8 +17,16 @@ static void claim_state(struct ll_governor *gov)
 	ll_claim_set_note(gov->config.claim, is_why ? ll_hold_reason_text(gov->verdict.reason) : "");
 }
 
+/* What was used until now belongs to the state until now. */
+static void book_energy(struct ll_governor *gov, uint64_t now_ns)
+{
+	ll_sense_read_energy(&gov->sense);
+	ll_governor_account(gov, now_ns);
+}
+
 static void start_holding(struct ll_governor *gov, uint64_t now_ns)
 {
+	book_energy(gov, now_ns);
 	gov->generation++;
 	gov->held_since_ns = now_ns;
 }
@@ -28,6 +36,7 @@ static void stop_holding(struct ll_governor *gov, uint64_t now_ns)
 	struct ll_pacer_order order = {.generation = gov->generation};
 	ll_pacer_order(gov->pacer, &order);
 	ll_drive_pause(&gov->drive, now_ns);
+	book_energy(gov, now_ns);
 	ll_summary_stop(&gov->summary, now_ns, gov->verdict.reason == LL_HOLD_REASON_FOREIGN);
 	gov->held_since_ns = 0;
 }
@@ -81,9 +90,10 @@ static void context_failed(struct ll_governor *gov, uint64_t now_ns)
 	ll_sense_context_changed(&gov->sense, false);
 	bool may_wait = why->code == -ENOMEM && now_ns < gov->wait_until_ns;
 	bool was_held = gov->first_kernel_ns != 0;
-	ll_governor_tell_err(gov, LL_EVENT_FAULT, why);
-	if (may_wait || was_held)
+	if (may_wait || was_held) {
+		ll_governor_tell_err(gov, LL_EVENT_FAULT, why);
 		return;
+	}
 	gov->code = why->code;
 	gov->end_err = *why;
 	gov->is_ending = true;

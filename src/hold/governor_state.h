@@ -33,7 +33,7 @@ struct ll_governor {
 	uint64_t first_kernel_ns; /* 0: none yet; zero of the curve */
 	uint64_t wait_until_ns;   /* --wait: no memory for a context counts as failure only after this */
 	int64_t asleep_ns;        /* grows when the machine sleeps */
-	uint64_t beat_ns;
+	uint64_t beat_ns, sweep_ns;
 	uint64_t busy_told_ns;     /* of report.busy_ns, already in summary and claim */
 	double energy_told_joules; /* of the card's counter; NAN before the first reading */
 	double target;             /* of now */
@@ -45,6 +45,11 @@ struct ll_governor {
 	int code; /* the error it ends with */
 	struct ll_err end_err;
 };
+
+/* ---- governor.c ---- */
+
+/* Books what has been used since the last call: busy time, energy; keeps the claim up to date. */
+void ll_governor_account(struct ll_governor *gov, uint64_t now_ns);
 
 /* ---- governor_tell.c ---- */
 

@@ -22,7 +22,7 @@ enum {
 
 #define IDLE_TICK_NS (250 * LL_NS_PER_MS) /* how often a stopped pacer looks at its context */
 #define CHECK_EVERY_NS (250 * LL_NS_PER_MS)
-#define STALL_NS (5 * LL_NS_PER_MS)  /* a kernel this late has not got the card at all */
+#define STALL_NS (250 * LL_NS_PER_MS) /* a kernel this late has not got the card at all; it will end at once when it does */
 #define PAUSE_NS (50 * LL_NS_PER_MS) /* longer than any period: the next kernel is a first one */
 #define HANG_NS (2 * LL_NS_PER_S)    /* a kernel this late means a dead context */
 

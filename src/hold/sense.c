@@ -284,7 +284,7 @@ static void read_energy(struct ll_sense *sense, uint64_t now_ns)
 		sense->values.energy_joules = (double)energy_mj / 1000;
 }
 
-void ll_sense_finish(struct ll_sense *sense)
+void ll_sense_read_energy(struct ll_sense *sense)
 {
 	read_energy(sense, ll_now_ns());
 }

@@ -90,8 +90,8 @@ void ll_sense_fini(struct ll_sense *sense);
 void ll_sense_tick(struct ll_sense *sense, struct ll_pacer *pacer, const struct ll_pacer_report *report,
 		   uint64_t held_since_ns);
 
-/* A last look at what is read rarely, so that the account is whole. */
-void ll_sense_finish(struct ll_sense *sense);
+/* Reads the energy counter now: it is read rarely, and what was used before a start or a stop is another account. */
+void ll_sense_read_energy(struct ll_sense *sense);
 
 /* Before our own context is made or destroyed: what changes on the card in the next moments is ours. */
 void ll_sense_context_changes(struct ll_sense *sense, bool will_open);

@@ -4,7 +4,7 @@
 
 #include "ledger/process.h"
 
-enum { WORD_BYTES = 8, COPY_TRIES = 10000 };
+enum { WORD_BYTES = 8, COPY_TRIES = 1000 };
 
 bool ll_slot_is_used(const struct ll_ledger_file *file, unsigned index)
 {
@@ -89,18 +89,24 @@ static void clean_text(char *text, size_t size)
 	}
 }
 
-/* Bounded: a writer may have been stopped half-way. */
+static bool try_text(const struct ll_ledger_slot *slot, const _Atomic uint64_t *words, size_t word_count, char *text)
+{
+	uint32_t sequence = atomic_load(&slot->text_sequence);
+	for (size_t w = 0; w < word_count; w++) {
+		uint64_t word = atomic_load_explicit(&words[w], memory_order_acquire);
+		memcpy(text + w * WORD_BYTES, &word, WORD_BYTES);
+	}
+	return !(sequence & 1) && atomic_load(&slot->text_sequence) == sequence;
+}
+
+/* Bounded: a writer may have been stopped half-way, or never pause. Nothing is better than half of two texts then. */
 void ll_slot_get_text(const struct ll_ledger_slot *slot, const _Atomic uint64_t *words, size_t word_count, char *text)
 {
-	for (int i = 0; i < COPY_TRIES; i++) {
-		uint32_t sequence = atomic_load(&slot->text_sequence);
-		for (size_t w = 0; w < word_count; w++) {
-			uint64_t word = atomic_load_explicit(&words[w], memory_order_acquire);
-			memcpy(text + w * WORD_BYTES, &word, WORD_BYTES);
-		}
-		if (!(sequence & 1) && atomic_load(&slot->text_sequence) == sequence)
-			break;
-	}
+	bool is_whole = false;
+	for (int i = 0; i < COPY_TRIES && !is_whole; i++)
+		is_whole = try_text(slot, words, word_count, text);
+	if (!is_whole)
+		text[0] = '\0';
 	clean_text(text, word_count * WORD_BYTES);
 }
 

@@ -82,7 +82,7 @@ summary() {
 @test "yields to foreign work, keeps away while it lasts, and comes back" {
 	hold --resume-after 500ms
 	wait_for 20 samples 2
-	start_program stranger "$LOADLINE_BUILD/sim/loadline-simctl" busy 0
+	start_program stranger "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 1ms
 	wait_for 20 has hold 'select(.event == "yield" and (.sensor == "late" or .sensor == "gap" or .sensor == "process" or .sensor == "memory"))'
 	wait_for 20 has hold 'select(.event == "sample" and .foreign and .own_util_percent == 0)'
 	stop stranger
@@ -94,7 +94,7 @@ summary() {
 @test "gives the memory back after --release-after, and takes it again" {
 	hold --resume-after 500ms --release-after 500ms
 	wait_for 20 samples 2
-	start_program stranger "$LOADLINE_BUILD/sim/loadline-simctl" busy 0
+	start_program stranger "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 1ms
 	wait_for 20 has hold 'select(.event == "release")'
 	wait_for 20 has hold 'select(.event == "sample" and .memory_bytes == 0)'
 	stop stranger
@@ -104,7 +104,7 @@ summary() {
 }
 
 @test "fill tops the card up beside foreign work" {
-	start_program stranger "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 20
+	start_program stranger "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 2ms sleep 8ms
 	hold --mode fill --target 60%
 	wait_for 40 has hold 'select(.event == "sample" and .time_s > 4 and .util_percent >= 57 and .util_percent <= 63)'
 	is_running stranger
@@ -115,7 +115,7 @@ summary() {
 @test "ignore keeps holding beside foreign work" {
 	hold --mode ignore
 	wait_for 20 samples 2
-	start_program stranger "$LOADLINE_BUILD/sim/loadline-simctl" busy 0
+	start_program stranger "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 1ms
 	wait_for 20 has hold 'select(.event == "sample" and .util_percent > 90 and .state == "holding")'
 	stop hold
 	expect '$s.yields == 0' --argjson s "$(summary)"
@@ -126,7 +126,7 @@ summary() {
 	hold -i all --target 30%
 	wait_for 20 has hold 'select(.event == "settle" and .card == 0)'
 	wait_for 20 has hold 'select(.event == "settle" and .card == 1)'
-	start_program stranger "$LOADLINE_BUILD/sim/loadline-simctl" busy 1
+	start_program stranger "$LOADLINE_BUILD/sim/loadline-simctl" busy 1 kernel 1ms
 	wait_for 20 has hold 'select(.event == "yield" and .card == 1)'
 	stop hold
 	[ "$(summary | wc -l)" -eq 2 ]
@@ -144,7 +144,7 @@ summary() {
 		[ "$(summary | wc -l)" -eq 1 ]
 		expect '($after - $before) < 3e9' --argjson before "$before" --argjson after "$after" # a loaded machine
 		[ "$(loadline --sim status --json | jq -s 'map(select(has("claim"))) | length')" -eq 0 ]
-		expect '$used == 0' --argjson used "$(loadline --sim status --json | jq .memory_used_bytes)"
+		expect '$used == 0' --argjson used "$(loadline --sim status --json | jq .memory_bytes)"
 	done
 }
 
@@ -160,7 +160,7 @@ summary() {
 }
 
 is_idle() {
-	[ "$(loadline --sim status --json | jq '.util_percent + .memory_used_bytes')" -eq 0 ]
+	[ "$(loadline --sim status --json | jq '.util_percent + .memory_bytes')" -eq 0 ]
 }
 
 @test "--for ends by itself, --record writes a CSV that can be replayed" {
@@ -176,7 +176,7 @@ is_idle() {
 @test "--dry-run says what it would do and does nothing" {
 	run -0 loadline --sim hold --dry-run --target 30%
 	[[ $output == *"would hold util at 30 %"* && $output == *synthetic* ]]
-	[ "$(loadline --sim status --json | jq .memory_used_bytes)" -eq 0 ]
+	[ "$(loadline --sim status --json | jq .memory_bytes)" -eq 0 ]
 }
 
 @test "status shows the hold as synthetic, by name, target and state" {

@@ -106,7 +106,7 @@ hold_fails() {
 	port=$(grep -o 'metrics on port [0-9]*' "$T/first.err" | grep -o '[0-9]*$')
 	fails_with 1 "already in use" --sim hold --for 5s --metrics-listen "127.0.0.1:$port"
 	stop first
-	hold_fails 2 "--metrics-listen" --metrics-listen nonsense:port
+	hold_fails 2 "metrics:" --metrics-listen nonsense:port
 }
 
 @test "a second hold on the same card is refused and the first goes on" {

@@ -5,7 +5,7 @@
  *
  *   dense    a burst is kernels of --kernel-us back to back, three in flight, for --burst-ms
  *   sparse   a burst is --per-burst kernels, one every --spacing-ms
- *   loop     a kernel, synchronise, sleep --sleep-ms on the host, and again, for --seconds: a closed loop; prints its rate
+ *   loop     a kernel, synchronise, sleep --sleep-ms on the host, again and again for --seconds; prints its rate
  *
  * It makes its context, runs its first kernels, makes --ready-file and waits for --go-file, so that what is measured
  * begins with a process that is already there. Between bursts it is silent for --silence-ms and up to --jitter-ms more;
@@ -145,9 +145,8 @@ static int launch(struct stranger *self, uint64_t burst, uint64_t length_ns, str
 	uint64_t record = self->records_on_card + slot * sizeof(struct record);
 	uint64_t none = 0, sequence = self->next;
 	void *params[] = {&length_ns, &record, &none, &none, &sequence};
-	ll_cu_result status = self->cuda->cuLaunchKernel(self->kernel, self->blocks, 1, 1,
-							 (unsigned)self->options.threads, 1, 1, 0, self->stream, params,
-							 NULL);
+	ll_cu_result status = self->cuda->cuLaunchKernel(
+	    self->kernel, self->blocks, 1, 1, (unsigned)self->options.threads, 1, 1, 0, self->stream, params, NULL);
 	if (status != LL_CUDA_SUCCESS)
 		return ll_cuda_fail(self->cuda, status, err, "launch a kernel");
 	self->bursts[slot] = burst;

@@ -151,20 +151,39 @@ static void folder_of_the_simulated_world_comes_first(void **state)
 	assert_string_equal(path, "/tmp/world");
 }
 
+/* What a process of another user gets: in a child, because there is no way back. */
+static bool folder_of_user_is(uid_t uid, const char *runtime_folder, const char *expected)
+{
+	int status;
+	pid_t pid = fork();
+	if (!pid) {
+		char path[LL_FOLDER_SIZE];
+		setenv("XDG_RUNTIME_DIR", runtime_folder, 1);
+		bool is_so = (geteuid() == uid || !setuid(uid)) && !ll_ledger_folder(NULL, path, NULL) &&
+			     !strcmp(path, expected);
+		_exit(is_so ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return status == 0;
+}
+
 static void folder_of_a_user_is_in_its_runtime_folder_or_tmp(void **state)
 {
 	(void)state;
-	char path[LL_FOLDER_SIZE];
-	char expected[LL_FOLDER_SIZE];
-	if (geteuid() == 0)
+	uid_t uid = geteuid() ? geteuid() : 12345;
+	char in_tmp[40];
+	snprintf(in_tmp, sizeof in_tmp, "/tmp/loadline-%lu", (unsigned long)uid);
+	assert_true(folder_of_user_is(uid, "/run/user/7", "/run/user/7/loadline"));
+	assert_true(folder_of_user_is(uid, "relative", in_tmp));
+	assert_true(folder_of_user_is(uid, "", in_tmp));
+}
+
+static void folder_of_root_is_the_systems(void **state)
+{
+	(void)state;
+	if (geteuid() || access("/run", W_OK))
 		skip();
-	snprintf(expected, sizeof expected, "/tmp/loadline-%u", geteuid());
-	setenv("XDG_RUNTIME_DIR", "/run/user/7", 1);
-	assert_int_equal(ll_ledger_folder(NULL, path, NULL), 0);
-	assert_string_equal(path, "/run/user/7/loadline");
-	setenv("XDG_RUNTIME_DIR", "relative", 1);
-	assert_int_equal(ll_ledger_folder(NULL, path, NULL), 0);
-	assert_string_equal(path, expected);
+	assert_true(folder_of_user_is(0, "/run/user/7", "/run/loadline"));
 }
 
 /* Children wait for the pipe's end, so that they all start at once. */
@@ -237,6 +256,7 @@ int main(void)
 	    TEST(uuid_that_is_a_path_is_refused),
 	    TEST(folder_of_the_simulated_world_comes_first),
 	    TEST(folder_of_a_user_is_in_its_runtime_folder_or_tmp),
+	    TEST(folder_of_root_is_the_systems),
 	    TEST(making_is_free_of_races_also_when_makers_are_killed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,53 @@
+"""What a process and its children use, from /proc."""
+import os
+
+TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+
+
+def read_stat(pid):
+    """(parent, own CPU seconds, CPU seconds of children that have ended), or None."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stat:
+            fields = stat.read().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return int(fields[1]), (int(fields[11]) + int(fields[12])) * TICK_S, (int(fields[13]) + int(fields[14])) * TICK_S
+
+
+def family(pid):
+    """The process and all that descend from it, those that live."""
+    parents = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit() and (stat := read_stat(name)):
+            parents.setdefault(stat[0], []).append(int(name))
+    found = [pid]
+    for member in found:
+        found += parents.get(member, [])
+    return found
+
+
+def cpu_seconds(pid):
+    """User and system time of the family, of members that have ended too."""
+    return sum(stat[1] + stat[2] for stat in map(read_stat, family(pid)) if stat)
+
+
+def is_alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stat:
+            return stat.read().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def status_kib(pid, key):
+    try:
+        with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as status:
+            return sum(int(line.split()[1]) for line in status if line.startswith(key + ":"))
+    except OSError:
+        return 0
+
+
+def rss_mib(pid):
+    """(anonymous, total) resident memory of the family. Pages that two of them share count twice in the total."""
+    members = family(pid)
+    return tuple(sum(status_kib(member, key) for member in members) / 1024 for key in ("RssAnon", "VmRSS"))

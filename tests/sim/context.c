@@ -1,0 +1,302 @@
+/* Contexts and memory as a program sees them, and as NVML does beside it. */
+#include "process.h"
+
+#include <sys/mman.h>
+
+#define MIB (1 << 20)
+
+static double used_mib(void)
+{
+	struct ll_nvml_memory memory;
+	CHECK_EQUAL(nv.nvmlDeviceGetMemoryInfo(open_card(0), &memory), 0);
+	return (double)memory.used_bytes / MIB;
+}
+
+static void body_costs(void)
+{
+	struct ll_cu_context *context;
+	double bare = used_mib();
+	context = open_context(0);
+	CHECK_NEAR(used_mib() - bare, 526.8, 0.05);
+	const struct {
+		size_t stack_bytes;
+		double mib;
+	} rule[] = {{512, 394.8}, {256, 328.8}, {128, 295.8}, {64, 279.3}, {0, 262.8}, {1024, 526.8}, {0, 262.8}};
+	for (size_t i = 0; i < sizeof rule / sizeof rule[0]; i++) {
+		size_t now;
+		CHECK_EQUAL(cu.cuCtxSetLimit(LL_CU_LIMIT_STACK_SIZE, rule[i].stack_bytes), 0);
+		CHECK_EQUAL(cu.cuCtxGetLimit(&now, LL_CU_LIMIT_STACK_SIZE), 0);
+		CHECK_EQUAL(now, rule[i].stack_bytes);
+		CHECK_NEAR(used_mib() - bare, rule[i].mib, 0.05);
+	}
+	/* The other two limits change nothing, nor do modules. */
+	CHECK_EQUAL(cu.cuCtxSetLimit(LL_CU_LIMIT_PRINTF_FIFO_SIZE, 0), 0);
+	CHECK_EQUAL(cu.cuCtxSetLimit(LL_CU_LIMIT_MALLOC_HEAP_SIZE, 0), 0);
+	get_kernel("spin_ns");
+	CHECK_NEAR(used_mib() - bare, 262.8, 0.05);
+	CHECK_EQUAL(cu.cuCtxDestroy(context), 0);
+	/* What the first CUDA process on a card leaves there until it ends. */
+	CHECK_NEAR(used_mib() - bare, 3.25, 0.01);
+}
+
+static void a_context_takes_what_it_takes_on_an_h200(void **state)
+{
+	(void)state;
+	in_world(NULL, body_costs);
+}
+
+static void body_lean(void)
+{
+	double bare = used_mib();
+	setenv("CUDA_DEVICE_MAX_CONNECTIONS", "1", 1);
+	open_context(0);
+	CHECK_NEAR(used_mib() - bare, 525.8, 0.05);
+	CHECK_EQUAL(cu.cuCtxSetLimit(LL_CU_LIMIT_STACK_SIZE, 0), 0);
+	CHECK_NEAR(used_mib() - bare, 261.8, 0.05);
+}
+
+static void one_connection_saves_a_mebibyte(void **state)
+{
+	(void)state;
+	in_world(NULL, body_lean);
+}
+
+static void body_allocations(void)
+{
+	ll_cu_deviceptr small[4], large;
+	size_t free_bytes, total_bytes, before;
+	open_context(0);
+	CHECK_EQUAL(cu.cuMemGetInfo(&before, &total_bytes), 0);
+	CHECK_EQUAL(total_bytes >> 20, 143155);
+	CHECK_EQUAL(cu.cuMemAlloc(&small[0], 1), 0);
+	CHECK_EQUAL(cu.cuMemGetInfo(&free_bytes, &total_bytes), 0);
+	CHECK_EQUAL(before - free_bytes, 2 * MIB);
+	for (int i = 1; i < 4; i++)
+		CHECK_EQUAL(cu.cuMemAlloc(&small[i], 100000), 0);
+	CHECK_EQUAL(cu.cuMemGetInfo(&free_bytes, &total_bytes), 0);
+	CHECK_EQUAL(before - free_bytes, 2 * MIB);
+	CHECK_EQUAL(cu.cuMemAlloc(&large, UINT64_C(100) << 30), 0);
+	CHECK_EQUAL(cu.cuMemGetInfo(&free_bytes, &total_bytes), 0);
+	CHECK_EQUAL(before - free_bytes, (UINT64_C(100) << 30) + 2 * MIB);
+	ll_cu_deviceptr too_much = 17;
+	CHECK_EQUAL(cu.cuMemAlloc(&too_much, UINT64_C(60) << 30), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(too_much, 17);
+	CHECK_EQUAL(cu.cuMemFree(large), 0);
+	CHECK_EQUAL(cu.cuMemAlloc(&large, UINT64_C(60) << 30), 0);
+	CHECK_EQUAL(cu.cuMemFree(large), 0);
+	for (int i = 0; i < 4; i++)
+		CHECK_EQUAL(cu.cuMemFree(small[i]), 0);
+	CHECK_EQUAL(cu.cuMemGetInfo(&free_bytes, &total_bytes), 0);
+	CHECK_EQUAL(free_bytes, before);
+	CHECK_EQUAL(cu.cuMemFree(large), LL_CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQUAL(cu.cuMemFree(0), 0);
+	CHECK_EQUAL(cu.cuMemAlloc(&large, 0), LL_CUDA_ERROR_INVALID_VALUE);
+}
+
+static void allocations_are_charged_and_refused(void **state)
+{
+	(void)state;
+	in_world(NULL, body_allocations);
+}
+
+static void body_device_memory(void)
+{
+	ll_cu_deviceptr address, base;
+	size_t bytes;
+	unsigned char vector;
+	open_context(0);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 10000), 0);
+	/* As on a card, the host cannot touch it: mincore knows the mapping, but it has no access. */
+	CHECK(mincore((void *)(uintptr_t)address, 1, &vector) == 0);
+	CHECK_EQUAL(cu.cuMemGetAddressRange(&base, &bytes, address + 5000), 0);
+	CHECK_EQUAL(base, address);
+	CHECK_EQUAL(bytes, 10000);
+	unsigned type;
+	CHECK_EQUAL(cu.cuPointerGetAttribute(&type, LL_CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address), 0);
+	CHECK_EQUAL(type, LL_CU_MEMORYTYPE_DEVICE);
+	int local;
+	CHECK_EQUAL(cu.cuPointerGetAttribute(&type, LL_CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (uintptr_t)&local),
+		    LL_CUDA_ERROR_INVALID_VALUE);
+	void *host;
+	CHECK_EQUAL(cu.cuMemHostAlloc(&host, 4096, LL_CU_MEMHOSTALLOC_DEVICEMAP), 0);
+	CHECK_EQUAL(cu.cuMemHostGetDevicePointer(&base, host, 0), 0);
+	CHECK_EQUAL(base, (uintptr_t)host);
+	CHECK_EQUAL(cu.cuMemHostRegister(host, 4096, 0), LL_CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+	CHECK_EQUAL(cu.cuMemFreeHost(host), 0);
+	CHECK_EQUAL(cu.cuMemFreeHost(host), LL_CUDA_ERROR_INVALID_VALUE);
+}
+
+static void device_memory_is_known_by_its_address(void **state)
+{
+	(void)state;
+	in_world(NULL, body_device_memory);
+}
+
+static void body_current(void)
+{
+	struct ll_cu_context *a, *b, *current;
+	ll_cu_device device;
+	open_cuda();
+	CHECK_EQUAL(cu.cuCtxGetDevice(&device), LL_CUDA_ERROR_NOT_INITIALIZED);
+	CHECK_EQUAL(cu.cuInit(1), LL_CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQUAL(cu.cuInit(0), 0);
+	CHECK_EQUAL(cu.cuCtxGetDevice(&device), LL_CUDA_ERROR_INVALID_CONTEXT);
+	CHECK_EQUAL(cu.cuCtxCreate(&a, 0, 7), LL_CUDA_ERROR_INVALID_DEVICE);
+	CHECK_EQUAL(cu.cuCtxCreate(&a, 0, 0), 0);
+	CHECK_EQUAL(cu.cuCtxCreate(&b, 0, 1), 0);
+	CHECK_EQUAL(cu.cuCtxGetDevice(&device), 0);
+	CHECK_EQUAL(device, 1);
+	CHECK_EQUAL(cu.cuCtxPopCurrent(&current), 0);
+	CHECK(current == b);
+	CHECK_EQUAL(cu.cuCtxGetCurrent(&current), 0);
+	CHECK(current == a);
+	CHECK_EQUAL(cu.cuCtxSetCurrent(b), 0);
+	CHECK_EQUAL(cu.cuCtxDestroy(b), 0);
+	CHECK_EQUAL(cu.cuCtxDestroy(b), LL_CUDA_ERROR_INVALID_CONTEXT);
+	CHECK_EQUAL(cu.cuCtxPushCurrent(b), LL_CUDA_ERROR_INVALID_CONTEXT);
+	CHECK_EQUAL(cu.cuCtxDestroy(a), 0);
+	unsigned flags;
+	int is_active;
+	CHECK_EQUAL(cu.cuDevicePrimaryCtxSetFlags(0, LL_CU_CTX_SCHED_BLOCKING_SYNC), 0);
+	CHECK_EQUAL(cu.cuDevicePrimaryCtxRetain(&a, 0), 0);
+	CHECK_EQUAL(cu.cuDevicePrimaryCtxRetain(&b, 0), 0);
+	CHECK(a == b);
+	CHECK_EQUAL(cu.cuDevicePrimaryCtxGetState(0, &flags, &is_active), 0);
+	CHECK_EQUAL(flags, LL_CU_CTX_SCHED_BLOCKING_SYNC);
+	CHECK_EQUAL(is_active, 1);
+	CHECK_EQUAL(cu.cuDevicePrimaryCtxRelease(0), 0);
+	CHECK_EQUAL(cu.cuDevicePrimaryCtxRelease(0), 0);
+	CHECK_EQUAL(cu.cuDevicePrimaryCtxRelease(0), LL_CUDA_ERROR_INVALID_CONTEXT);
+	CHECK_EQUAL(cu.cuDevicePrimaryCtxGetState(0, &flags, &is_active), 0);
+	CHECK_EQUAL(is_active, 0);
+}
+
+static void the_current_context_is_a_stack_of_the_thread(void **state)
+{
+	(void)state;
+	in_world("cards 2\n", body_current);
+}
+
+static void be_a_welcome_process(void)
+{
+	open_context(0);
+}
+
+static void body_exclusive(void)
+{
+	struct ll_cu_context *second;
+	enum ll_nvml_compute_mode mode;
+	CHECK_EQUAL(nv.nvmlDeviceGetComputeMode(open_card(0), &mode), 0);
+	CHECK_EQUAL(mode, LL_NVML_COMPUTEMODE_EXCLUSIVE_PROCESS);
+	struct ll_cu_context *first = open_context(0);
+	CHECK_EQUAL(cu.cuCtxCreate(&second, 0, 0), 0);
+	CHECK(simctl("busy 0 count 1") != 0);
+	CHECK_EQUAL(cu.cuCtxDestroy(second), 0);
+	CHECK_EQUAL(cu.cuCtxDestroy(first), 0);
+	CHECK_EQUAL(simctl("busy 0 count 1 >/dev/null"), 0);
+	CHECK_EQUAL(simctl("card 0 mode prohibited"), 0);
+	CHECK_EQUAL(cu.cuCtxCreate(&second, 0, 0), LL_CUDA_ERROR_DEVICE_UNAVAILABLE);
+	CHECK_EQUAL(simctl("card 0 mode default"), 0);
+	CHECK_EQUAL(cu.cuCtxCreate(&second, 0, 0), 0);
+}
+
+static void an_exclusive_card_refuses_a_second_process(void **state)
+{
+	(void)state;
+	in_world("card 0 mode exclusive", body_exclusive);
+}
+
+static void hold_the_card(void)
+{
+	open_context(0);
+	ready();
+	for (;;)
+		sleep_ms(1000);
+}
+
+static void body_exclusive_after_kill(void)
+{
+	spawn_and_kill(hold_the_card);
+	/* The dead one's context goes away by itself. */
+	struct ll_cu_context *context;
+	open_cuda();
+	CHECK_EQUAL(cu.cuInit(0), 0);
+	WAIT_FOR(cu.cuCtxCreate(&context, 0, 0) == LL_CUDA_SUCCESS);
+	CHECK(simctl("busy 0 count 1") != 0);
+}
+
+static void an_exclusive_card_is_free_again_after_sigkill(void **state)
+{
+	(void)state;
+	in_world("card 0 mode exclusive", body_exclusive_after_kill);
+}
+
+static void use_what_the_parent_had(void)
+{
+	int count;
+	CHECK_EQUAL(cu.cuDeviceGetCount(&count), LL_CUDA_ERROR_NOT_INITIALIZED);
+	CHECK_EQUAL(cu.cuInit(0), LL_CUDA_ERROR_NOT_INITIALIZED);
+}
+
+static void body_fork(void)
+{
+	join(spawn(be_a_welcome_process)); /* before CUDA is used a child may use it */
+	open_cuda();
+	join(spawn(be_a_welcome_process)); /* nor does it matter that the library is there */
+	struct ll_cu_context *context = open_context(0);
+	join(spawn(use_what_the_parent_had));
+	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
+	CHECK_EQUAL(cu.cuCtxDestroy(context), 0);
+}
+
+static void a_forked_child_cannot_use_its_parent_s_cuda(void **state)
+{
+	(void)state;
+	in_world(NULL, body_fork);
+}
+
+static void body_order(void)
+{
+	struct ll_cu_uuid uuid;
+	int count;
+	char bus[32];
+	open_cuda();
+	CHECK_EQUAL(cu.cuInit(0), 0);
+	CHECK_EQUAL(cu.cuDeviceGetCount(&count), 0);
+	CHECK_EQUAL(count, 2);
+	/* CUDA's first is NVML's third, as the scenario says; CUDA_VISIBLE_DEVICES then picks 2 and 0 of CUDA's order. */
+	CHECK_EQUAL(cu.cuDeviceGetPCIBusId(bus, sizeof bus, 0), 0);
+	CHECK(strcmp(bus, "0000:18:00.0") == 0);
+	CHECK_EQUAL(cu.cuDeviceGetPCIBusId(bus, sizeof bus, 1), 0);
+	CHECK(strcmp(bus, "0000:38:00.0") == 0);
+	CHECK_EQUAL(cu.cuDeviceGetUuid(&uuid, 1), 0);
+	CHECK_EQUAL(uuid.bytes[15], 3);
+}
+
+static void body_order_in_environment(void)
+{
+	setenv("CUDA_VISIBLE_DEVICES", "2,0,9,1", 1);
+	body_order();
+}
+
+static void cards_come_in_cuda_s_order_and_as_the_environment_says(void **state)
+{
+	(void)state;
+	in_world("cards 3\ncuda-order 2 1 0\n", body_order_in_environment);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_context_takes_what_it_takes_on_an_h200),
+	    cmocka_unit_test(one_connection_saves_a_mebibyte),
+	    cmocka_unit_test(allocations_are_charged_and_refused),
+	    cmocka_unit_test(device_memory_is_known_by_its_address),
+	    cmocka_unit_test(the_current_context_is_a_stack_of_the_thread),
+	    cmocka_unit_test(an_exclusive_card_refuses_a_second_process),
+	    cmocka_unit_test(an_exclusive_card_is_free_again_after_sigkill),
+	    cmocka_unit_test(a_forked_child_cannot_use_its_parent_s_cuda),
+	    cmocka_unit_test(cards_come_in_cuda_s_order_and_as_the_environment_says),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

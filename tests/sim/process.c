@@ -1,0 +1,282 @@
+#include "process.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+struct cuda cu;
+struct nvml nv;
+
+static int ready_fd = -1;
+
+_Noreturn void give_up(const char *file, int line, const char *what)
+{
+	fprintf(stderr, "%s:%d: %s\n", file, line, what);
+	_exit(1);
+}
+
+_Noreturn void give_up_numbers(const char *file, int line, const char *what, long long a, long long b)
+{
+	fprintf(stderr, "%s:%d: %s: %lld, %lld\n", file, line, what, a, b);
+	_exit(1);
+}
+
+_Noreturn void give_up_doubles(const char *file, int line, const char *what, double a, double b)
+{
+	fprintf(stderr, "%s:%d: %s: %g, %g\n", file, line, what, a, b);
+	_exit(1);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t deadline_in_s(unsigned s)
+{
+	return now_ns() + s * UINT64_C(1000000000);
+}
+
+bool is_past(uint64_t deadline_ns)
+{
+	return now_ns() > deadline_ns;
+}
+
+void sleep_ms(unsigned ms)
+{
+	struct timespec ts = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
+	nanosleep(&ts, NULL);
+}
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	return remove(path);
+}
+
+static void write_scenario(const char *path, const char *scenario)
+{
+	FILE *file = fopen(path, "we");
+	if (!file)
+		give_up(__FILE__, __LINE__, path);
+	/* What makes cards comes first: QUICK's "card all" is to reach them. */
+	bool has_cards = scenario && strncmp(scenario, "cards", 5) == 0;
+	size_t first = has_cards ? strcspn(scenario, "\n") + 1 : 0;
+	if (has_cards)
+		fprintf(file, "%.*s", (int)first, scenario);
+	fprintf(file, "%s%s\n", QUICK, scenario ? scenario + first : "");
+	fclose(file);
+}
+
+static int wait_status(pid_t pid)
+{
+	int status;
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return -1;
+	if (WIFSIGNALED(status))
+		fprintf(stderr, "process %d ended by signal %d\n", (int)pid, WTERMSIG(status));
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+/* A child that leaves the ordinary way, so that sanitizers and the library see it go. */
+static _Noreturn void run_child(void (*body)(void))
+{
+	body();
+	exit(0);
+}
+
+void in_world(const char *scenario, void (*body)(void))
+{
+	char folder[] = "/tmp/loadline-simtest.XXXXXX", path[64];
+	if (!mkdtemp(folder))
+		give_up(__FILE__, __LINE__, folder);
+	snprintf(path, sizeof path, "%s/scenario", folder);
+	write_scenario(path, scenario);
+	fflush(NULL);
+	pid_t pid = fork();
+	if (pid == 0) {
+		setenv("LOADLINE_SIM_DIR", folder, 1);
+		setenv("LOADLINE_SIM_SCENARIO", path, 1);
+		run_child(body);
+	}
+	int status = wait_status(pid);
+	nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+	assert_int_equal(status, 0);
+}
+
+pid_t spawn(void (*body)(void))
+{
+	fflush(NULL);
+	pid_t pid = fork();
+	if (pid == 0)
+		run_child(body);
+	CHECK(pid > 0);
+	return pid;
+}
+
+void join(pid_t pid)
+{
+	CHECK_EQUAL(wait_status(pid), 0);
+}
+
+pid_t spawn_ready(void (*body)(void))
+{
+	int fds[2];
+	char byte;
+	CHECK(pipe2(fds, O_CLOEXEC) == 0);
+	fflush(NULL);
+	pid_t pid = fork();
+	if (pid == 0) {
+		close(fds[0]);
+		ready_fd = fds[1];
+		run_child(body);
+	}
+	close(fds[1]);
+	CHECK_EQUAL(read(fds[0], &byte, 1), 1);
+	close(fds[0]);
+	return pid;
+}
+
+void ready(void)
+{
+	CHECK_EQUAL(write(ready_fd, "", 1), 1);
+	close(ready_fd);
+}
+
+void spawn_and_kill(void (*body)(void))
+{
+	int status;
+	pid_t pid = spawn_ready(body);
+	kill(pid, SIGKILL);
+	CHECK(waitpid(pid, &status, 0) == pid);
+}
+
+static void *open_library(const char *name)
+{
+	char path[512];
+	const char *folder = getenv("LOADLINE_SIM_LIBRARIES");
+	snprintf(path, sizeof path, "%s/%s", folder ? folder : ".", name);
+	void *library = dlopen(path, RTLD_NOW);
+	if (!library)
+		give_up(__FILE__, __LINE__, dlerror());
+	return library;
+}
+
+#define LOOK_UP(table, field, symbol)                                                                                  \
+	{                                                                                                              \
+		void *found = dlsym((table).library, #symbol);                                                         \
+		memcpy(&(table).field, &found, sizeof found);                                                          \
+	}
+
+void open_cuda(void)
+{
+	if (cu.library)
+		return;
+	cu.library = open_library("libcuda.so.1");
+#define LL_CUDA_FUNCTION(ret, name, symbol, need, params) LOOK_UP(cu, name, symbol)
+#include "abi/cuda_functions.def"
+}
+
+void open_nvml(void)
+{
+	if (nv.library)
+		return;
+	nv.library = open_library("libnvidia-ml.so.1");
+#define LL_NVML_FUNCTION(ret, name, symbol, need, params) LOOK_UP(nv, name, symbol)
+#include "abi/nvml_functions.def"
+}
+
+struct ll_cu_context *open_context(ll_cu_device device)
+{
+	struct ll_cu_context *context;
+	open_cuda();
+	CHECK_EQUAL(cu.cuInit(0), 0);
+	CHECK_EQUAL(cu.cuCtxCreate(&context, 0, device), 0);
+	return context;
+}
+
+static const char kernels[] = ".version 7.4\n"
+			      ".target sm_50\n"
+			      ".address_size 64\n"
+			      ".visible .global .align 4 .u32 stop_epoch = 0;\n"
+			      ".visible .entry spin_ns(.param .u64 length_ns, .param .u64 record,\n"
+			      "	.param .u64 late_after, .param .u64 gap_limit, .param .u64 epoch_seq)\n"
+			      "{ ret; }\n"
+			      ".visible .entry spin_ns_plain(.param .u64 length_ns) { ret; }\n"
+			      ".visible .entry work_ns(.param .u64 length_ns) { ret; }\n"
+			      ".visible .entry fma_ns(.param .u64 length_ns, .param .u64 record,\n"
+			      "	.param .u64 late_after, .param .u64 gap_limit, .param .u64 epoch_seq) { ret; }\n"
+			      ".visible .entry other_kernel(.param .u32 count) { ret; }\n";
+
+struct ll_cu_function *get_kernel(const char *name)
+{
+	static struct ll_cu_module *module;
+	static struct ll_cu_context *of;
+	struct ll_cu_context *current;
+	struct ll_cu_function *function;
+	CHECK_EQUAL(cu.cuCtxGetCurrent(&current), 0);
+	if (of != current)
+		CHECK_EQUAL(cu.cuModuleLoadData(&module, kernels), 0);
+	of = current;
+	CHECK_EQUAL(cu.cuModuleGetFunction(&function, module, name), 0);
+	return function;
+}
+
+struct ll_cu_stream *new_stream(void)
+{
+	struct ll_cu_stream *stream;
+	CHECK_EQUAL(cu.cuStreamCreate(&stream, LL_CU_STREAM_NON_BLOCKING), 0);
+	return stream;
+}
+
+struct ll_nvml_device *open_card(unsigned index)
+{
+	struct ll_nvml_device *device;
+	if (!nv.library) {
+		open_nvml();
+		CHECK_EQUAL(nv.nvmlInit(), 0);
+	}
+	CHECK_EQUAL(nv.nvmlDeviceGetHandleByIndex(index, &device), 0);
+	return device;
+}
+
+int simctl(const char *command)
+{
+	char line[600];
+	const char *folder = getenv("LOADLINE_SIM_LIBRARIES");
+	snprintf(line, sizeof line, "%s/loadline-simctl %s 2>&1", folder ? folder : ".", command);
+	int status = system(line);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+struct record *new_records(unsigned count)
+{
+	void *records;
+	CHECK_EQUAL(cu.cuMemHostAlloc(&records, count * sizeof(struct record), LL_CU_MEMHOSTALLOC_DEVICEMAP), 0);
+	return records;
+}
+
+void launch_spin(struct ll_cu_function *function, struct ll_cu_stream *stream, uint64_t length_ns, struct record *record,
+		 uint64_t late_after_ns, uint64_t gap_limit_ns, uint32_t epoch, uint32_t sequence)
+{
+	uint64_t address = (uintptr_t)record, epoch_and_sequence = (uint64_t)epoch << 32 | sequence;
+	void *params[] = {&length_ns, &address, &late_after_ns, &gap_limit_ns, &epoch_and_sequence};
+	CHECK_EQUAL(cu.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, params, NULL), 0);
+}
+
+void launch_timed(struct ll_cu_function *function, struct ll_cu_stream *stream, uint64_t length_ns, unsigned blocks,
+		  unsigned threads)
+{
+	void *params[] = {&length_ns};
+	CHECK_EQUAL(cu.cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, stream, params, NULL), 0);
+}

@@ -1,0 +1,126 @@
+/*
+* process.h - what the simulator's tests share: a fresh world in a folder of its own, processes in it, and the two
+ * libraries opened as a program opens them.
+ *
+ * A test's body runs in a child process (in_world), because a process is in one world for its whole life; what CHECK
+ * finds there ends the child, and the test fails with it. cmocka's own asserts belong to the parent.
+ *
+ * No test depends on how fast this machine is: what is measured is the model's own time, and waiting is for a condition
+ * with a generous deadline.
+ */
+#ifndef LOADLINE_TESTS_SIM_PROCESS_H
+#define LOADLINE_TESTS_SIM_PROCESS_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+
+#include <cmocka.h>
+
+#include "abi/cuda.h"
+#include "abi/nvml.h"
+
+struct cuda {
+	void *library;
+#define LL_CUDA_FUNCTION(ret, name, symbol, need, params) ret(*name) params;
+#include "abi/cuda_functions.def"
+};
+
+struct nvml {
+	void *library;
+#define LL_NVML_FUNCTION(ret, name, symbol, need, params) ret(*name) params;
+#include "abi/nvml_functions.def"
+};
+
+/* Filled by open_cuda and open_nvml. */
+extern struct cuda cu;
+extern struct nvml nv;
+
+/* What every scenario of these tests begins with: nothing takes real time for the sake of looking real. */
+#define QUICK "init-time 0s\ncard all context-time 0s\ncard all context-work 0s\n"
+
+/* Runs body in a child in a fresh world made from QUICK and scenario (NULL: nothing more), then removes the world. */
+void in_world(const char *scenario, void (*body)(void));
+
+/* In a child: starts another process of the same world that runs body; waits for it and checks that it ended well. */
+pid_t spawn(void (*body)(void));
+void join(pid_t pid);
+/* Starts one and kills it with SIGKILL when it calls ready(). */
+void spawn_and_kill(void (*body)(void));
+/* Tells the parent that was waiting in spawn_ready, or is about to kill. Blocks for ever in the second case. */
+pid_t spawn_ready(void (*body)(void));
+void ready(void);
+
+/* In a child: ends the test with what was wrong. */
+#define CHECK(condition)                                                                                               \
+	do {                                                                                                           \
+		if (!(condition))                                                                                      \
+			give_up(__FILE__, __LINE__, #condition);                                                       \
+	} while (0)
+#define CHECK_EQUAL(a, b)                                                                                              \
+	do {                                                                                                           \
+		long long a_ = (long long)(a), b_ = (long long)(b);                                                    \
+		if (a_ != b_)                                                                                          \
+			give_up_numbers(__FILE__, __LINE__, #a " == " #b, a_, b_);                                     \
+	} while (0)
+/* a within b ± tolerance. */
+#define CHECK_NEAR(a, b, tolerance)                                                                                    \
+	do {                                                                                                           \
+		double a_ = (double)(a), b_ = (double)(b);                                                             \
+		if (!(a_ >= b_ - (tolerance) && a_ <= b_ + (tolerance)))                                               \
+			give_up_doubles(__FILE__, __LINE__, #a " near " #b, a_, b_);                                   \
+	} while (0)
+/* Waits until the condition holds; gives up after 30 s. */
+#define WAIT_FOR(condition)                                                                                            \
+	do {                                                                                                           \
+		uint64_t deadline_ = deadline_in_s(30);                                                                \
+		while (!(condition)) {                                                                                 \
+			if (is_past(deadline_))                                                                        \
+				give_up(__FILE__, __LINE__, "not within 30 s: " #condition);                           \
+			sleep_ms(1);                                                                                   \
+		}                                                                                                      \
+	} while (0)
+
+_Noreturn void give_up(const char *file, int line, const char *what);
+_Noreturn void give_up_numbers(const char *file, int line, const char *what, long long a, long long b);
+_Noreturn void give_up_doubles(const char *file, int line, const char *what, double a, double b);
+uint64_t deadline_in_s(unsigned s);
+bool is_past(uint64_t deadline_ns);
+void sleep_ms(unsigned ms);
+
+/* Opens a library and looks every function up; what it lacks is NULL. */
+void open_cuda(void);
+void open_nvml(void);
+
+/* cuInit, a context on that card, current. */
+struct ll_cu_context *open_context(ll_cu_device device);
+/* The spin kernels (and work_ns, other_kernel, fma_ns) in the current context. */
+struct ll_cu_function *get_kernel(const char *name);
+struct ll_cu_stream *new_stream(void);
+struct ll_nvml_device *open_card(unsigned index);
+
+/* loadline-simctl with this command line. Returns its exit status. */
+int simctl(const char *command);
+
+/* What a kernel with a record writes (src/hold/payload.h). */
+struct record {
+	uint64_t start_ns, end_ns, gap_ns;
+	uint32_t flags;
+	_Atomic uint32_t sequence;
+};
+enum { LATE = 1, GAP = 2, STOPPED = 4 };
+
+struct record *new_records(unsigned count);
+void launch_spin(struct ll_cu_function *function, struct ll_cu_stream *stream, uint64_t length_ns, struct record *record,
+		 uint64_t late_after_ns, uint64_t gap_limit_ns, uint32_t epoch, uint32_t sequence);
+/* A kernel with one u64 parameter, on `blocks` x `threads`. */
+void launch_timed(struct ll_cu_function *function, struct ll_cu_stream *stream, uint64_t length_ns, unsigned blocks,
+		  unsigned threads);
+
+#endif
