@@ -197,7 +197,7 @@ static int find_target(const struct ll_hold_args *args, struct ll_hold_config *c
 		ll_err_set(err, -EINVAL, "--metric power: no target");
 		return ll_err_hint(err, "say how many watts, like --target 200W");
 	}
-	double level;
+	double level = 0;
 	int rc = parse_level(args, "target", args->target ? args->target : "50%", &level, err);
 	if (rc < 0)
 		return rc;

@@ -1,6 +1,5 @@
 #include "hold/flight.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 void ll_flight_init(struct ll_flight *flight, const volatile struct ll_record *records)
@@ -48,9 +47,9 @@ bool ll_flight_collect(struct ll_flight *flight, const struct ll_contention_limi
 	if (flight->oldest == flight->next)
 		return false;
 	const volatile struct ll_record *record = &flight->records[flight->oldest % LL_RECORD_SLOTS];
-	if (record->sequence != flight->oldest)
+	/* Written last by the card: what is read after it is whole. */
+	if (__atomic_load_n(&record->sequence, __ATOMIC_ACQUIRE) != flight->oldest)
 		return false;
-	atomic_thread_fence(memory_order_acquire);
 
 	const struct ll_flight_slot *slot = &flight->slots[flight->oldest % LL_RECORD_SLOTS];
 	struct ll_kernel_trace trace = {

@@ -8,7 +8,8 @@
 static double used_mib(void)
 {
 	struct ll_nvml_memory memory;
-	CHECK_EQUAL(nv.nvmlDeviceGetMemoryInfo(open_card(0), &memory), 0);
+	struct ll_nvml_device *card = open_card(0);
+	CHECK_EQUAL(nv.nvmlDeviceGetMemoryInfo(card, &memory), 0);
 	return (double)memory.used_bytes / MIB;
 }
 
@@ -186,7 +187,8 @@ static void body_exclusive(void)
 {
 	struct ll_cu_context *second;
 	enum ll_nvml_compute_mode mode;
-	CHECK_EQUAL(nv.nvmlDeviceGetComputeMode(open_card(0), &mode), 0);
+	struct ll_nvml_device *card = open_card(0);
+	CHECK_EQUAL(nv.nvmlDeviceGetComputeMode(card, &mode), 0);
 	CHECK_EQUAL(mode, LL_NVML_COMPUTEMODE_EXCLUSIVE_PROCESS);
 	struct ll_cu_context *first = open_context(0);
 	CHECK_EQUAL(cu.cuCtxCreate(&second, 0, 0), 0);
@@ -264,7 +266,8 @@ static void body_order(void)
 	CHECK_EQUAL(cu.cuInit(0), 0);
 	CHECK_EQUAL(cu.cuDeviceGetCount(&count), 0);
 	CHECK_EQUAL(count, 2);
-	/* CUDA's first is NVML's third, as the scenario says; CUDA_VISIBLE_DEVICES then picks 2 and 0 of CUDA's order. */
+	/* CUDA's first is NVML's third, as the scenario says; CUDA_VISIBLE_DEVICES then picks 2 and 0 of CUDA's order.
+	 */
 	CHECK_EQUAL(cu.cuDeviceGetPCIBusId(bus, sizeof bus, 0), 0);
 	CHECK(strcmp(bus, "0000:18:00.0") == 0);
 	CHECK_EQUAL(cu.cuDeviceGetPCIBusId(bus, sizeof bus, 1), 0);

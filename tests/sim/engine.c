@@ -5,13 +5,13 @@
 #include <math.h>
 #include <sys/mman.h>
 
+#include "../unit/test.h"
+#include "base/clock.h"
+#include "base/err.h"
 #include "command.h"
 #include "meter.h"
 #include "population.h"
 #include "world.h"
-#include "base/clock.h"
-#include "base/err.h"
-#include "../unit/test.h"
 
 #define US LL_NS_PER_US
 #define MS LL_NS_PER_MS
@@ -363,9 +363,8 @@ static void utilisation_is_the_share_of_time_truncated_to_percent(void **state)
 		uint64_t on_ns, period_ns;
 		uint32_t percent;
 	} cases[] = {
-	    {5 * MS, 10 * MS, 50},	   {500 * US, MS, 50},		 {50 * MS, 100 * MS, 50},
-	    {1300 * US, 10 * MS, 13},	   {1290 * US, 10 * MS, 12},	 {90 * US, 10 * MS, 0},
-	    {9494 * US, 10 * MS, 94},	   {200 * US + 1, 20 * MS, 1},
+	    {5 * MS, 10 * MS, 50},    {500 * US, MS, 50},    {50 * MS, 100 * MS, 50},  {1300 * US, 10 * MS, 13},
+	    {1290 * US, 10 * MS, 12}, {90 * US, 10 * MS, 0}, {9494 * US, 10 * MS, 94}, {200 * US + 1, 20 * MS, 1},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		run_duty(cases[i].on_ns, cases[i].period_ns, 2, 1, 32);
@@ -475,7 +474,8 @@ static void a_wait_across_cards_is_exact(void **state)
 	assert_int_equal(op_at(a, 0)->end_ns, op_at(b, 0)->end_ns);
 }
 
-/* Killed at any instruction: whatever was half done is undone. Here the kill is a rollback after each possible write. */
+/* Killed at any instruction: whatever was half done is undone. Here the kill is a rollback after each possible write.
+ */
 static void a_step_cut_short_leaves_the_world_as_it_was(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 /*
-* process.h - what the simulator's tests share: a fresh world in a folder of its own, processes in it, and the two
+ * process.h - what the simulator's tests share: a fresh world in a folder of its own, processes in it, and the two
  * libraries opened as a program opens them.
  *
  * A test's body runs in a child process (in_world), because a process is in one world for its whole life; what CHECK
@@ -100,7 +100,9 @@ void open_nvml(void);
 
 /* cuInit, a context on that card, current. */
 struct ll_cu_context *open_context(ll_cu_device device);
-/* The spin kernels (and work_ns, other_kernel, fma_ns) in the current context. */
+/* A module with the kernels spin_ns, spin_ns_plain, work_ns, fma_ns, other_kernel, in the current context; and one
+ * kernel of a module of its own. */
+struct ll_cu_module *load_kernels(void);
 struct ll_cu_function *get_kernel(const char *name);
 struct ll_cu_stream *new_stream(void);
 struct ll_nvml_device *open_card(unsigned index);
@@ -117,8 +119,9 @@ struct record {
 enum { LATE = 1, GAP = 2, STOPPED = 4 };
 
 struct record *new_records(unsigned count);
-void launch_spin(struct ll_cu_function *function, struct ll_cu_stream *stream, uint64_t length_ns, struct record *record,
-		 uint64_t late_after_ns, uint64_t gap_limit_ns, uint32_t epoch, uint32_t sequence);
+void launch_spin(struct ll_cu_function *function, struct ll_cu_stream *stream, uint64_t length_ns,
+		 struct record *record, uint64_t late_after_ns, uint64_t gap_limit_ns, uint32_t epoch,
+		 uint32_t sequence);
 /* A kernel with one u64 parameter, on `blocks` x `threads`. */
 void launch_timed(struct ll_cu_function *function, struct ll_cu_stream *stream, uint64_t length_ns, unsigned blocks,
 		  unsigned threads);

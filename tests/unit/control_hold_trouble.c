@@ -1,0 +1,228 @@
+#include "control_policy_world.h"
+
+static void heat_stops_every_mode_and_hysteresis_and_back_off_bring_it_back(void **state)
+{
+	(void)state;
+	static const enum ll_hold_mode modes[] = {LL_HOLD_MODE_YIELD, LL_HOLD_MODE_FILL, LL_HOLD_MODE_IGNORE};
+	for (int i = 0; i < 3; i++) {
+		begin(NULL);
+		config.mode = modes[i];
+		restart();
+		wait_for(LL_HOLD_HOLDING, 1000);
+		input.temperature_c = 84.9;
+		pass_ms(1000);
+		assert_int_equal(verdict.state, LL_HOLD_HOLDING);
+		input.temperature_c = 85.0;
+		tick();
+		assert_int_equal(verdict.action, LL_HOLD_ACT_STOP);
+		assert_int_equal(verdict.reason, LL_HOLD_REASON_TOO_HOT);
+		input.temperature_c = 81.0;
+		pass_ms(100000);
+		assert_int_equal(verdict.state, LL_HOLD_YIELDED);
+		input.temperature_c = (double)NAN;
+		pass_ms(100000);
+		assert_int_equal(verdict.state, LL_HOLD_YIELDED);
+		input.temperature_c = 80.0;
+		assert_between(wait_for(LL_HOLD_HOLDING, 40000), 29900, 30100);
+	}
+}
+
+static void heat_keeps_it_from_starting(void **state)
+{
+	(void)state;
+	input.temperature_c = 90.0;
+	pass_ms(10000);
+	assert_int_equal(verdict.state, LL_HOLD_RELEASED);
+	assert_int_equal(verdict.reason, LL_HOLD_REASON_TOO_HOT);
+	assert_int_equal(counts[LL_HOLD_ACT_REOPEN], 0);
+}
+
+static void temperature_is_not_watched_without_a_limit(void **state)
+{
+	(void)state;
+	config.max_temperature_c = 0.0;
+	restart();
+	input.temperature_c = 120.0;
+	wait_for(LL_HOLD_HOLDING, 1000);
+}
+
+static void slowdown_backs_off(void **state)
+{
+	(void)state;
+	wait_for(LL_HOLD_HOLDING, 1000);
+	input.is_slowdown = true;
+	tick();
+	assert_int_equal(verdict.action, LL_HOLD_ACT_STOP);
+	assert_int_equal(verdict.reason, LL_HOLD_REASON_SLOWDOWN);
+	pass_ms(5000);
+	input.is_slowdown = false;
+	assert_between(wait_for(LL_HOLD_HOLDING, 40000), 29900, 30100);
+}
+
+static void blind_load_stops_after_5_s_and_goes_on_when_it_sees(void **state)
+{
+	(void)state;
+	config.has_kernel_sensor = false;
+	restart();
+	wait_for(LL_HOLD_HOLDING, 1000);
+	has_nvml = false;
+	assert_between(wait_for(LL_HOLD_YIELDED, 10000), 4900, 5100);
+	assert_int_equal(verdict.action, LL_HOLD_ACT_STOP);
+	assert_int_equal(verdict.reason, LL_HOLD_REASON_BLIND);
+	pass_ms(60000);
+	assert_int_equal(verdict.state, LL_HOLD_YIELDED);
+	has_nvml = true;
+	wait_for(LL_HOLD_HOLDING, 100);
+}
+
+static void blind_load_does_not_start(void **state)
+{
+	(void)state;
+	config.has_kernel_sensor = false;
+	restart();
+	has_nvml = false;
+	pass_ms(2000);
+	assert_int_equal(verdict.state, LL_HOLD_RELEASED);
+	assert_int_equal(verdict.reason, LL_HOLD_REASON_BLIND);
+	pass_ms(60000);
+	assert_int_equal(counts[LL_HOLD_ACT_REOPEN], 0);
+	has_nvml = true;
+	wait_for(LL_HOLD_HOLDING, 1000);
+}
+
+static void readings_got_before_the_first_tick_count(void **state)
+{
+	(void)state;
+	config.has_kernel_sensor = false;
+	restart();
+	has_nvml = false;
+	input.readings_seen_ns = input.now_ns - 100 * MS;
+	tick();
+	assert_int_equal(verdict.action, LL_HOLD_ACT_REOPEN);
+}
+
+static void own_kernels_are_sight_enough_to_yield_but_not_to_fill(void **state)
+{
+	(void)state;
+	has_nvml = false;
+	wait_for(LL_HOLD_HOLDING, 1000);
+	pass_ms(60000);
+	assert_int_equal(verdict.state, LL_HOLD_HOLDING);
+	is_foreign = true;
+	tick();
+	is_foreign = false;
+	assert_int_equal(verdict.state, LL_HOLD_YIELDED);
+	wait_for(LL_HOLD_HOLDING, 6000);
+
+	begin(NULL);
+	config.mode = LL_HOLD_MODE_FILL;
+	restart();
+	wait_for(LL_HOLD_HOLDING, 1000);
+	has_nvml = false;
+	assert_between(wait_for(LL_HOLD_YIELDED, 10000), 4900, 5100);
+	assert_int_equal(verdict.reason, LL_HOLD_REASON_BLIND);
+}
+
+static void ignore_needs_no_sight(void **state)
+{
+	(void)state;
+	config.mode = LL_HOLD_MODE_IGNORE;
+	config.has_kernel_sensor = false;
+	restart();
+	has_nvml = false;
+	wait_for(LL_HOLD_HOLDING, 1000);
+	pass_ms(60000);
+	assert_int_equal(verdict.state, LL_HOLD_HOLDING);
+}
+
+static void lost_context_is_closed_and_tried_again_after_back_off(void **state)
+{
+	(void)state;
+	wait_for(LL_HOLD_HOLDING, 1000);
+	input.is_open = false;
+	tick();
+	assert_int_equal(verdict.action, LL_HOLD_ACT_RELEASE);
+	assert_int_equal(verdict.state, LL_HOLD_RELEASED);
+	assert_int_equal(verdict.reason, LL_HOLD_REASON_LOST);
+	can_open = false;
+	assert_between(wait_for(LL_HOLD_OPENING, 40000), 29900, 30100);
+	assert_between(wait_for(LL_HOLD_RELEASED, 1000), 0, 200);
+	assert_int_equal(verdict.reason, LL_HOLD_REASON_OPEN_FAILED);
+	assert_int_equal(verdict.action, LL_HOLD_ACT_NONE);
+	can_open = true;
+	assert_between(wait_for(LL_HOLD_HOLDING, 40000), 29900, 30300);
+}
+
+static void context_lost_while_yielded_is_closed_too(void **state)
+{
+	(void)state;
+	wait_for(LL_HOLD_HOLDING, 1000);
+	is_foreign = true;
+	tick();
+	input.is_open = false;
+	tick();
+	assert_int_equal(verdict.action, LL_HOLD_ACT_RELEASE);
+	assert_int_equal(verdict.reason, LL_HOLD_REASON_LOST);
+}
+
+static void request_ends_it_from_every_state(void **state)
+{
+	(void)state;
+	wait_for(LL_HOLD_HOLDING, 1000);
+	input.is_end_requested = true;
+	tick();
+	assert_int_equal(verdict.action, LL_HOLD_ACT_STOP);
+	assert_int_equal(verdict.state, LL_HOLD_ENDED);
+	assert_int_equal(verdict.reason, LL_HOLD_REASON_REQUEST);
+	tick();
+	assert_int_equal(verdict.action, LL_HOLD_ACT_RELEASE);
+	/* Closing takes a while: the context is still there, and is not closed twice. */
+	input.is_open = true;
+	pass_ms(60000);
+	assert_int_equal(counts[LL_HOLD_ACT_RELEASE], 1);
+	assert_int_equal(counts[LL_HOLD_ACT_REOPEN], 1);
+
+	begin(NULL);
+	wait_for(LL_HOLD_HOLDING, 1000);
+	is_foreign = true;
+	tick();
+	input.is_end_requested = true;
+	tick();
+	assert_int_equal(verdict.action, LL_HOLD_ACT_RELEASE);
+	assert_int_equal(verdict.state, LL_HOLD_ENDED);
+
+	begin(NULL);
+	tick();
+	input.is_end_requested = true;
+	tick();
+	assert_int_equal(verdict.state, LL_HOLD_ENDED);
+	assert_int_equal(verdict.action, LL_HOLD_ACT_NONE);
+	pass_ms(1000);
+	assert_int_equal(counts[LL_HOLD_ACT_RELEASE], 1);
+	assert_int_equal(counts[LL_HOLD_ACT_START], 0);
+
+	begin(NULL);
+	input.is_end_requested = true;
+	tick();
+	assert_int_equal(verdict.state, LL_HOLD_ENDED);
+	assert_int_equal(verdict.action, LL_HOLD_ACT_NONE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup(heat_stops_every_mode_and_hysteresis_and_back_off_bring_it_back, begin),
+	    cmocka_unit_test_setup(heat_keeps_it_from_starting, begin),
+	    cmocka_unit_test_setup(temperature_is_not_watched_without_a_limit, begin),
+	    cmocka_unit_test_setup(slowdown_backs_off, begin),
+	    cmocka_unit_test_setup(blind_load_stops_after_5_s_and_goes_on_when_it_sees, begin),
+	    cmocka_unit_test_setup(blind_load_does_not_start, begin),
+	    cmocka_unit_test_setup(readings_got_before_the_first_tick_count, begin),
+	    cmocka_unit_test_setup(own_kernels_are_sight_enough_to_yield_but_not_to_fill, begin),
+	    cmocka_unit_test_setup(ignore_needs_no_sight, begin),
+	    cmocka_unit_test_setup(lost_context_is_closed_and_tried_again_after_back_off, begin),
+	    cmocka_unit_test_setup(context_lost_while_yielded_is_closed_too, begin),
+	    cmocka_unit_test_setup(request_ends_it_from_every_state, begin),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
