@@ -105,8 +105,10 @@ enum sim_action_kind {
 	SIM_ACTION_HOST,
 };
 
-/* What to do here when an operation has happened; its address is the operation's cookie. */
+/* What to do here when an operation has happened; its address is the operation's cookie. All of them are on a list, for
+ * the world is no place that a leak checker looks for pointers in. */
 struct sim_action {
+	struct sim_action *next, **link;
 	enum sim_action_kind kind;
 	uint32_t stream_slot;
 	uint64_t position;
@@ -143,7 +145,8 @@ struct sim_cuda {
 	struct ll_cu_context *contexts;
 	struct ll_cu_context *primaries[SIM_CARDS];
 	unsigned primary_flags[SIM_CARDS];
-	struct sim_memory *memory; /* sorted by address */
+	struct sim_action *actions; /* of everything queued */
+	struct sim_memory *memory;  /* sorted by address */
 	size_t memory_count, memory_capacity;
 };
 

@@ -47,10 +47,47 @@ static void write_record(const struct sim_action *action, const struct sim_op *o
 	atomic_store_explicit(&record->sequence, action->sequence, memory_order_release);
 }
 
+/* A program may well poll a word that a copy brings, so words are written whole. */
+static void copy(const struct sim_action *action)
+{
+	const char *from = action->staged ? action->staged : action->from;
+	uint32_t word;
+	if (action->bytes == sizeof word && (uintptr_t)action->to % sizeof word == 0) {
+		memcpy(&word, from, sizeof word);
+		atomic_store_explicit((_Atomic uint32_t *)(void *)action->to, word, memory_order_release);
+	} else {
+		memmove(action->to, from, action->bytes);
+	}
+}
+
 static void fill(const struct sim_action *action)
 {
 	for (size_t i = 0; i < action->bytes; i += action->width)
 		memcpy(action->to + i, &action->value, action->width);
+}
+
+static struct sim_action *add_action(const struct sim_action *action)
+{
+	static const struct sim_action nothing;
+	struct sim_action *copy = malloc(sizeof *copy);
+	if (!copy)
+		return NULL;
+	*copy = action ? *action : nothing;
+	copy->next = sim_cuda.actions;
+	copy->link = &sim_cuda.actions;
+	if (copy->next)
+		copy->next->link = &copy->next;
+	sim_cuda.actions = copy;
+	return copy;
+}
+
+static void drop_action(struct sim_action *action)
+{
+	*action->link = action->next;
+	if (action->next)
+		action->next->link = action->link;
+	free(action->staged);
+	free(action);
 }
 
 static void act(struct sim_action *action, const struct sim_op *op)
@@ -65,7 +102,7 @@ static void act(struct sim_action *action, const struct sim_op *op)
 		break;
 	case SIM_ACTION_COPY:
 		if (has_happened)
-			memmove(action->to, action->staged ? action->staged : action->from, action->bytes);
+			copy(action);
 		break;
 	case SIM_ACTION_FILL:
 		if (has_happened)
@@ -88,8 +125,7 @@ static void act(struct sim_action *action, const struct sim_op *op)
 	case SIM_ACTION_NONE:
 		break;
 	}
-	free(action->staged);
-	free(action);
+	drop_action(action);
 }
 
 /* The stream of this process whose oldest finished operation finished first. */
@@ -309,19 +345,16 @@ void sim_host_thread_start(void)
 ll_cu_result sim_queue(struct ll_cu_stream *stream, struct sim_op *op, const struct sim_action *action,
 		       uint64_t *ret_position)
 {
-	static const struct sim_action nothing;
 	struct sim_world *w = sim_cuda.world;
-	struct sim_action *copy = malloc(sizeof *copy);
+	struct sim_action *copy = add_action(action);
 	if (!copy)
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;
-	*copy = action ? *action : nothing;
 	copy->stream_slot = stream->slot;
 	op->cookie = (uintptr_t)copy;
 	for (;;) {
 		ll_cu_result status = sim_context_status(stream->context);
 		if (status) {
-			free(copy->staged);
-			free(copy);
+			drop_action(copy);
 			return status;
 		}
 		sim_lock(w);

@@ -42,7 +42,7 @@ static void after_fork_in_parent(void)
 /* As with the real driver, a child cannot go on with what its parent had; it may start anew if there was nothing. */
 static void after_fork_in_child(void)
 {
-	pthread_mutex_init(&sim_cuda.lock, NULL);
+	pthread_mutex_unlock(&sim_cuda.lock);
 	init_conditions();
 	if (sim_cuda.is_initialised)
 		__atomic_store_n(&sim_cuda.is_dead, true, __ATOMIC_RELAXED);

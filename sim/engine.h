@@ -21,6 +21,9 @@ void sim_advance(struct sim_world *w, uint64_t now_ns, uint64_t wall_offset_ns);
 /* The same with this machine's clocks. */
 void sim_advance_to_now(struct sim_world *w);
 
+/* CLOCK_REALTIME minus CLOCK_MONOTONIC. */
+uint64_t sim_wall_offset_ns(void);
+
 /* The next time anything happens by itself; SIM_NEVER for a quiet world. Meters' windows do not count. */
 uint64_t sim_next_event_ns(struct sim_world *w);
 

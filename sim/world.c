@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/scope.h"
+#include "engine.h"
 #include "scenario.h"
 
 static const char world_magic[8] = "LLSIM\0\0";
@@ -120,8 +121,7 @@ static int make_world(const char *path, const struct sim_scenario *scenario, con
 	struct sim_world *w = map_world(fd);
 	if (!w)
 		return ll_err_set(err, -errno, "simulated world: mmap: %s", strerror(errno));
-	uint64_t now_ns = ll_now_ns();
-	sim_world_init(w, now_ns, ll_wall_ns() - now_ns);
+	sim_world_init(w, ll_now_ns(), sim_wall_offset_ns());
 	int rc = init_lock(w);
 	if (rc == 0)
 		rc = sim_scenario_apply(scenario, w, err);

@@ -115,7 +115,7 @@ static int open_card(struct stranger *self, struct ll_err *err)
 {
 	LL_SCOPE_FREE const struct ll_card **cards = NULL;
 	size_t count;
-	ll_cu_device device;
+	ll_cu_device device = 0;
 	int rc = ll_driver_open(&self->driver, err);
 	if (rc == 0)
 		rc = ll_cards_select(self->driver, self->options.card, &cards, &count, err);

@@ -120,9 +120,9 @@ class Hold:
         rows = []
         with open(self.kernel_path, encoding="ascii") as log:
             for text in log:
-                label, start_ns, end_ns, _ = text.split(",")
-                if label == str(card):
-                    rows.append((int(start_ns), int(end_ns)))
+                label, *stamps = text.split(",")
+                if label == str(card) and text.endswith("\n"):
+                    rows.append((int(stamps[0]), int(stamps[1])))
         return figures.kernels(rows)
 
 

@@ -14,7 +14,7 @@ ARRIVALS = 200
 LOADS = {"dense": ("--burst-ms", 100), "sparse": ("--per-burst", 2, "--spacing-ms", 100)}
 HELD_S = 0.12  # kernels ran for so long at least before an arrival
 SPARE_S = (0.05, 0.5)  # and for up to so much longer
-TIME_S = 215  # for 200 arrivals
+TIME_S = 220  # for 200 arrivals
 YIELD_WITHIN_S, RESUME_WITHIN_S = 2.0, 6.0
 MS = 1e6
 
@@ -26,13 +26,12 @@ def spare_s(deadline, left, cycle_s):
 
 
 def make_arrivals(lab, hold, stranger, count, seconds, card=0):
-    """Triggers a burst a random time after each resumption. How many the hold said it yielded to."""
+    """Triggers a burst a random time after each resumption, until the hold has yielded `count` times or time is up.
+    How many it said it yielded to."""
     deadline = time.monotonic() + seconds
     cycle_s, yields = 0.8, 0
-    for left in range(count, 0, -1):
-        if time.monotonic() > deadline:
-            break
-        time.sleep(HELD_S + lab.random.random() * spare_s(deadline, left, cycle_s))
+    while yields < count and time.monotonic() < deadline:
+        time.sleep(HELD_S + lab.random.random() * spare_s(deadline, count - yields, cycle_s))
         begin, mark = time.monotonic(), hold.mark()
         stranger.trigger()
         if hold.wait_event("yield", YIELD_WITHIN_S, mark, card):
