@@ -14,6 +14,8 @@
 #include "cli/env_sim.h"
 #include "cli/globals.h"
 #include "cli/help_text.h"
+#include "hold/payload_auto.h"
+#include "hold/worker.h"
 
 static int print_and_free(struct ll_strbuf *out, struct ll_err *err)
 {
@@ -106,7 +108,8 @@ static int report(const struct ll_err *err)
 int main(int argc, char **argv)
 {
 	struct ll_err err = {0};
-	int rc = run_program(argc, argv, &err);
+	/* Not a command: nobody types it. */
+	int rc = ll_worker_is_asked(argc, argv) ? ll_worker_main(ll_payloads, &err) : run_program(argc, argv, &err);
 	if (fflush(stdout) != 0 && rc == 0)
 		rc = ll_err_set(&err, -EIO, "standard output: %s", strerror(errno));
 	if (rc == -EINVAL && !err.hint[0])

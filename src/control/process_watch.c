@@ -17,6 +17,11 @@ void ll_process_watch_init(struct ll_process_watch *watch, uint32_t own_pid, uin
 	watch->step_bytes = step_bytes > 0 ? step_bytes : DEFAULT_STEP_BYTES;
 }
 
+void ll_process_watch_own(struct ll_process_watch *watch, uint32_t own_pid)
+{
+	watch->own_pid = own_pid;
+}
+
 void ll_process_watch_reset(struct ll_process_watch *watch)
 {
 	ll_process_watch_init(watch, watch->own_pid, watch->step_bytes);

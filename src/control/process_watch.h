@@ -55,6 +55,9 @@ struct ll_arrival {
  * 0: the default, 8 MiB. */
 void ll_process_watch_init(struct ll_process_watch *watch, uint32_t own_pid, uint64_t step_bytes);
 
+/* From now on this is the own process: a payload's process is a new one for each context. */
+void ll_process_watch_own(struct ll_process_watch *watch, uint32_t own_pid);
+
 /*
  * A fresh list of every process on the card. The first list is the baseline and reports nothing. A pid may be
  * listed twice (compute and graphics): its memory is then the larger. Of several arrivals one is reported, new

@@ -18,12 +18,13 @@ struct ll_governor_config {
 	const struct ll_hold_config *hold;
 	const struct ll_card *card;
 	struct ll_ledger *ledger;
+	const char *ledger_folder; /* where it is: the payload's process opens it once more */
 	struct ll_claim *claim;
 	struct ll_event_queue *events;
 	uint64_t start_ns; /* of the hold: zero of all time_s */
 };
 
-/* Opens the sensors and starts the threads. What config points to must outlive the governor. */
+/* Opens the sensors and starts the thread. What config points to must outlive the governor. */
 int ll_governor_new(const struct ll_governor_config *config, struct ll_governor **ret_governor, struct ll_err *err);
 
 /* Asks it to end: kernels end, context destroyed, summary put. Returns at once. */

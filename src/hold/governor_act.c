@@ -87,7 +87,6 @@ static void context_failed(struct ll_governor *gov, uint64_t now_ns)
 {
 	const struct ll_err *why = &gov->report.err;
 	ll_pacer_close(gov->pacer);
-	ll_sense_context_changed(&gov->sense, false);
 	bool may_wait = why->code == -ENOMEM && now_ns < gov->wait_until_ns;
 	bool was_held = gov->first_kernel_ns != 0;
 	if (may_wait || was_held) {
@@ -109,9 +108,11 @@ static void context_lost(struct ll_governor *gov)
 void ll_governor_watch_context(struct ll_governor *gov, uint64_t now_ns)
 {
 	enum ll_pacer_state state = gov->report.state;
+	if (gov->report.kills != gov->seen_kills)
+		ll_governor_tell(gov, LL_EVENT_FAULT, "the driver hung: the payload process had to be killed");
+	gov->seen_kills = gov->report.kills;
 	if (state == gov->seen_state)
 		return;
-	enum ll_pacer_state before = gov->seen_state;
 	gov->seen_state = state;
 	if (state == LL_PACER_OPEN)
 		context_opened(gov);
@@ -119,6 +120,6 @@ void ll_governor_watch_context(struct ll_governor *gov, uint64_t now_ns)
 		context_failed(gov, now_ns);
 	else if (state == LL_PACER_LOST)
 		context_lost(gov);
-	else if (state == LL_PACER_CLOSED && before != LL_PACER_FAILED)
+	else if (state == LL_PACER_CLOSED)
 		ll_sense_context_changed(&gov->sense, false);
 }

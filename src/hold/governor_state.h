@@ -39,6 +39,7 @@ struct ll_governor {
 	double target;             /* of now */
 	double command;
 	enum ll_pacer_state seen_state;
+	uint32_t seen_kills;
 	bool has_settled;
 	bool has_said_reach;
 	bool has_said_blind;

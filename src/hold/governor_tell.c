@@ -38,8 +38,7 @@ static void fill_status(const struct ll_governor *gov, struct ll_hold_status *st
 	    .energy_joules = account.energy_joules,
 	    .yields = account.yield_count,
 	};
-	if (gov->report.payload_name)
-		snprintf(status->payload, sizeof status->payload, "%s", gov->report.payload_name);
+	snprintf(status->payload, sizeof status->payload, "%s", gov->report.payload_name);
 }
 
 struct ll_event ll_governor_event(const struct ll_governor *gov, enum ll_event_kind kind)

@@ -8,12 +8,12 @@
 #include "driver/gpm.h"
 #include "driver/readings.h"
 #include "hold/governor.h"
-#include "hold/payload_cuda.h"
 #include "ledger/claim.h"
 #include "ledger/folder.h"
 
 struct held_card {
 	const struct ll_card *card;
+	char ledger_folder[LL_FOLDER_SIZE];
 	struct ll_ledger *ledger;
 	struct ll_claim *claim;
 	struct ll_governor *governor;
@@ -65,10 +65,9 @@ int ll_hold_check(const struct ll_hold_config *config, const struct ll_card *car
 
 static int claim_card(struct held_card *held, struct ll_err *err)
 {
-	char folder[LL_FOLDER_SIZE];
-	int rc = ll_ledger_folder(ll_driver_sim_folder(held->card->driver), folder, err);
+	int rc = ll_ledger_folder(ll_driver_sim_folder(held->card->driver), held->ledger_folder, err);
 	if (rc == 0)
-		rc = ll_ledger_open(folder, held->card->uuid, true, &held->ledger, err);
+		rc = ll_ledger_open(held->ledger_folder, held->card->uuid, true, &held->ledger, err);
 	if (rc < 0)
 		return rc;
 	struct ll_claim_wish wish = {.priority = LL_PRIORITY_HOLD, .tenant = "loadline-hold (synthetic load)"};
@@ -82,6 +81,7 @@ static int start_card(struct ll_hold *hold, struct held_card *held, const struct
 	    .hold = config,
 	    .card = held->card,
 	    .ledger = held->ledger,
+	    .ledger_folder = held->ledger_folder,
 	    .claim = held->claim,
 	    .events = &hold->events,
 	    .start_ns = start_ns,
@@ -116,7 +116,6 @@ int ll_hold_new(const struct ll_hold_config *config, const struct ll_card *const
 	hold->count = count;
 	for (size_t i = 0; i < count; i++)
 		hold->cards[i].card = cards[i];
-	ll_payload_cuda_prepare(config->as_mps_client);
 	rc = start_all(hold, config, err);
 	if (rc < 0) {
 		ll_hold_end(hold);

@@ -6,8 +6,8 @@
  *     ll_hold_end(hold);        the summaries come as the last events
  *     ll_hold_free(hold, ...);
  *
- * Two threads a card: the governor (governor.h) decides, the pacer (pacer.h) launches. The caller's thread only reads
- * events.
+ * For each card a thread, the governor (governor.h), which decides, and while it has a context a process, the worker
+ * (pacer.h), which launches. The caller's thread only reads events.
  */
 #ifndef LOADLINE_HOLD_HOLD_H
 #define LOADLINE_HOLD_HOLD_H

@@ -1,12 +1,13 @@
 /*
- * pacer.h - the thread that keeps one card busy for the ordered share of time.
+ * pacer.h - keeps one card busy for the ordered share of time, in a process of its own.
  *
- * It owns the payload: opens it, launches a kernel per period, reads the records back, and closes it. It is the only
- * place where foreign work is seen within milliseconds, so in yield mode it stops by itself and tells the governor
- * afterwards.
+ * Each context lives in a worker process (worker.h), which owns the payload: it opens it, launches a kernel per
+ * period, reads the records back, and closes it (pacer_loop.h). This side, in the governor's process, gives orders and
+ * takes reports through a shared page (pacer_shared.h); neither waits for the other. When the worker is gone so is
+ * all that it had on the card. An order expires (valid_until_ns): when the governor hangs in a driver call, the load
+ * ends rather than run unseen.
  *
- * The governor gives orders and takes reports; neither side waits for the other. An order expires
- * (valid_until_ns): when the governor hangs in a driver call, the load ends rather than run unseen.
+ * A pacer belongs to one thread from the first ll_pacer_open on: its end is the worker's end, by SIGKILL.
  */
 #ifndef LOADLINE_HOLD_PACER_H
 #define LOADLINE_HOLD_PACER_H
@@ -14,13 +15,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 #include "control/contention.h"
 #include "control/hold_policy.h"
 #include "hold/payload.h"
 
-struct ll_ledger;
 struct ll_pacer;
 
 /* What the pacer does when a stranger is on the card. */
@@ -31,16 +32,17 @@ enum ll_pacer_manners {
 };
 
 struct ll_pacer_config {
-	const struct ll_card *card;
-	const struct ll_payload_ops *payload_ops;
+	const struct ll_card *card;               /* NULL: the payload needs none */
+	const struct ll_payload_ops *payload_ops; /* one that the worker knows by name */
 	struct ll_payload_config payload;
 	struct ll_contention_limits limits;
 	enum ll_pacer_manners manners;
 	uint64_t step_back_ns;
-	const struct ll_ledger
-	    *ledger; /* governed programs' activity counts as foreign work; NULL: none. The caller's. */
-	int wake_fd; /* an eventfd, written when foreign work was seen or the context is lost; -1 for none; the caller's
-		      */
+	const char *ledger_folder; /* governed programs' activity there counts as foreign work; NULL: none */
+	const char *ledger_uuid;   /* of the card, as the ledger's file is named */
+	int wake_fd;               /* an eventfd, written when foreign work was seen or the context is made, refused or
+				      lost; -1 for none; the caller's */
+	bool runs_in_thread;       /* for tests: a thread instead of a process, which nothing can kill */
 };
 
 struct ll_pacer_order {
@@ -54,11 +56,12 @@ struct ll_pacer_order {
 };
 
 enum ll_pacer_state {
-	LL_PACER_CLOSED, /* no context on the card */
+	LL_PACER_CLOSED, /* no context on the card, no worker */
 	LL_PACER_OPENING,
 	LL_PACER_OPEN,
-	LL_PACER_FAILED, /* opening failed: report.err says why; close, or open again */
-	LL_PACER_LOST,   /* the context is lost: report.err says why; close, then open again */
+	LL_PACER_FAILED,  /* opening failed: report.err says why; close, or open again */
+	LL_PACER_LOST,    /* the context or its process is lost: report.err says why; close, or open again */
+	LL_PACER_CLOSING, /* told to end; when it is CLOSED, process and memory are gone */
 };
 
 struct ll_pacer_report {
@@ -77,7 +80,9 @@ struct ll_pacer_report {
 	struct ll_contention foreign;       /* what was seen then */
 	uint64_t outstanding;               /* launched, not yet finished */
 	uint64_t taken_ns;                  /* host clock, when this report was made */
-	const char *payload_name;           /* of the back end in use; NULL before the first context */
+	char payload_name[16];              /* of the back end in use; empty before the first context */
+	uint32_t kills;                     /* workers that hung and were killed for it */
+	pid_t pid;                          /* of the worker, which the card's process list shows; 0: none */
 };
 
 /* One finished kernel. */
@@ -89,10 +94,13 @@ struct ll_interval {
 	uint32_t flags; /* enum ll_record_flags */
 };
 
-/* Starts the thread, without a context. config is copied; card must outlive the pacer. */
+/* Makes ready, without worker or context. config is copied; card must outlive the pacer. */
 int ll_pacer_new(const struct ll_pacer_config *config, struct ll_pacer **ret_pacer, struct ll_err *err);
 
-/* Asks for a context, or for its release. Returns at once; report.state tells how far it is. */
+/*
+ * Asks for a context, or for its release. Returns at once; report.state tells how far it is, as far as reports are
+ * taken. A worker that has not ended 2 s after it was told to is killed.
+ */
 void ll_pacer_open(struct ll_pacer *pacer);
 void ll_pacer_close(struct ll_pacer *pacer);
 
@@ -104,8 +112,9 @@ void ll_pacer_report(struct ll_pacer *pacer, struct ll_pacer_report *ret_report)
 size_t ll_pacer_take_intervals(struct ll_pacer *pacer, struct ll_interval *ret_intervals, size_t max);
 
 /*
- * Ends the load, closes the context, joins the thread. False when the thread did not come back within timeout_ns (it
- * hangs in the driver): then it and its memory are left to the end of the process.
+ * Ends the load, the context and the worker, and frees. True: it ended by itself. False: it had to be killed after
+ * timeout_ns, for it hung in the driver. Comes back within timeout_ns and 0.1 s in any case. (A thread that hangs
+ * cannot be killed: it and its memory are left to the end of the process.)
  */
 bool ll_pacer_free(struct ll_pacer *pacer, uint64_t timeout_ns);
 

@@ -24,6 +24,8 @@ static int auto_open(const struct ll_card *card, const struct ll_payload_config 
 /* Only a way to open: what it returns is launched and closed by its own ops. */
 static const struct ll_payload_ops payload_auto = {.name = "auto", .open = auto_open};
 
+const struct ll_payload_ops *const ll_payloads[] = {&payload_auto, &ll_payload_vulkan, &ll_payload_cuda, NULL};
+
 const struct ll_payload_ops *ll_payload_choose(enum ll_payload_choice choice)
 {
 	switch (choice) {

@@ -10,6 +10,9 @@
 #include "hold/config.h"
 #include "hold/payload.h"
 
+/* Every choice, NULL-ended: where a worker finds its payload by name. */
+extern const struct ll_payload_ops *const ll_payloads[];
+
 const struct ll_payload_ops *ll_payload_choose(enum ll_payload_choice choice);
 
 #endif

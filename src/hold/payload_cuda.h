@@ -1,5 +1,5 @@
 /*
- * payload_cuda.h - what must be set before the CUDA back end is first opened in a process.
+ * payload_cuda.h - what must be set before CUDA is first opened in a process: a worker, or the doctor.
  */
 #ifndef LOADLINE_HOLD_PAYLOAD_CUDA_H
 #define LOADLINE_HOLD_PAYLOAD_CUDA_H

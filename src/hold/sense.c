@@ -128,6 +128,8 @@ static void take_intervals(struct ll_sense *sense, struct ll_pacer *pacer, const
 
 static void merge_pacer(struct ll_sense *sense, const struct ll_pacer_report *report)
 {
+	if (report->pid) /* a worker that has ended stays on the list for a while */
+		ll_process_watch_own(&sense->watch, (uint32_t)report->pid);
 	if (report->foreign_seen_ns <= sense->pacer_seen_ns)
 		return;
 	sense->pacer_seen_ns = report->foreign_seen_ns;

@@ -52,6 +52,15 @@ static void own_process_is_never_an_arrival(void **state)
 	assert_int_equal(ll_process_watch_count(&watch), 0);
 }
 
+static void own_process_may_be_a_new_one(void **state)
+{
+	(void)state;
+	assert_false(LIST({OWN, 50 * MIB}));
+	ll_process_watch_own(&watch, OWN + 1);
+	assert_false(LIST({OWN + 1, 50 * MIB}));
+	assert_int_equal(ll_process_watch_count(&watch), 0);
+}
+
 static void process_that_left_and_came_back_is_new(void **state)
 {
 	(void)state;
@@ -188,6 +197,7 @@ int main(void)
 	    cmocka_unit_test_setup(first_list_is_the_baseline, begin),
 	    cmocka_unit_test_setup(newcomer_is_reported_once, begin),
 	    cmocka_unit_test_setup(own_process_is_never_an_arrival, begin),
+	    cmocka_unit_test_setup(own_process_may_be_a_new_one, begin),
 	    cmocka_unit_test_setup(process_that_left_and_came_back_is_new, begin),
 	    cmocka_unit_test_setup(growth_over_8_mib_in_one_step_is_reported, begin),
 	    cmocka_unit_test_setup(unknown_memory_is_no_growth, begin),

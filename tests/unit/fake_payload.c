@@ -1,7 +1,10 @@
 #include "fake_payload.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -10,7 +13,31 @@
 #define CARD_OFFSET UINT64_C(1795191391000000000)
 #define LATENCY_NS 5000
 
-struct fake_payload_world fake_world;
+/* Where the worker finds the world: "/proc/PID/fd/N" of the test. */
+#define WORLD_VARIABLE "LOADLINE_TEST_FAKE_WORLD"
+
+struct fake_payload_world *fake_world;
+
+static int make_world(void)
+{
+	char path[64];
+	int fd = memfd_create("fake-world", MFD_CLOEXEC);
+	if (fd < 0 || ftruncate(fd, sizeof *fake_world) < 0)
+		return -1;
+	snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(), fd);
+	setenv(WORLD_VARIABLE, path, 1);
+	return fd;
+}
+
+void fake_world_open(void)
+{
+	const char *path = getenv(WORLD_VARIABLE);
+	int fd = path ? open(path, O_RDWR | O_CLOEXEC) : make_world();
+	void *page = fd < 0 ? MAP_FAILED : mmap(NULL, sizeof *fake_world, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (page == MAP_FAILED)
+		abort();
+	fake_world = page;
+}
 
 struct fake_payload {
 	struct ll_payload base;
@@ -23,12 +50,14 @@ static int fake_open(const struct ll_card *card, const struct ll_payload_config 
 {
 	(void)card;
 	(void)config;
-	if (fake_world.open_rc)
-		return ll_err_set(err, fake_world.open_rc, "fake: refused");
+	while (fake_world->hangs_in_open)
+		ll_sleep_until_ns(ll_now_ns() + LL_NS_PER_MS);
+	if (fake_world->open_rc)
+		return ll_err_set(err, fake_world->open_rc, "fake: refused");
 	struct fake_payload *payload = calloc(1, sizeof *payload);
 	payload->base = (struct ll_payload){
 	    .ops = &fake_payload_ops, .records = payload->records, .sm_count = 132, .has_card_clock = true};
-	fake_world.contexts++;
+	fake_world->contexts++;
 	*ret_payload = &payload->base;
 	return 0;
 }
@@ -36,26 +65,26 @@ static int fake_open(const struct ll_card *card, const struct ll_payload_config 
 static int fake_launch(struct ll_payload *base, const struct ll_launch *launch, struct ll_err *err)
 {
 	struct fake_payload *payload = (struct fake_payload *)base;
-	if (fake_world.is_lost)
+	if (fake_world->is_lost)
 		return ll_err_set(err, -EIO, "fake: lost");
-	fake_world.launches++;
-	fake_world.last_blocks = launch->blocks;
-	if (fake_world.is_stuck)
+	fake_world->launches++;
+	fake_world->last_blocks = launch->blocks;
+	if (fake_world->is_stuck)
 		return 0;
 	uint64_t start_ns = ll_now_ns() + CARD_OFFSET + LATENCY_NS;
 	if (payload->busy_until_ns > start_ns)
 		start_ns = payload->busy_until_ns;
 	uint64_t end_ns = start_ns + launch->length_ns;
 	struct ll_record record = {.gap_ns = 300};
-	if (atomic_exchange(&fake_world.has_stranger, false)) {
+	if (atomic_exchange(&fake_world->has_stranger, false)) {
 		start_ns += LL_NS_PER_MS;
 		end_ns = start_ns;
 		record.flags = LL_RECORD_LATE;
-	} else if (atomic_exchange(&fake_world.has_gap, false)) {
+	} else if (atomic_exchange(&fake_world->has_gap, false)) {
 		record.gap_ns = 2 * LL_NS_PER_MS;
 		end_ns = start_ns + 3 * LL_NS_PER_MS;
 		record.flags = LL_RECORD_GAP;
-	} else if (atomic_exchange(&fake_world.has_slow_call, false)) {
+	} else if (atomic_exchange(&fake_world->has_slow_call, false)) {
 		start_ns += LL_NS_PER_MS; /* the host was away between reading its clock and the doorbell */
 		end_ns = start_ns;
 		record.flags = LL_RECORD_LATE;
@@ -74,15 +103,15 @@ static int fake_launch(struct ll_payload *base, const struct ll_launch *launch, 
 static int fake_check(struct ll_payload *base, struct ll_err *err)
 {
 	(void)base;
-	return fake_world.is_lost ? ll_err_set(err, -EIO, "fake: lost") : 0;
+	return fake_world->is_lost ? ll_err_set(err, -EIO, "fake: lost") : 0;
 }
 
 static void fake_close(struct ll_payload *base)
 {
-	while (fake_world.hangs_in_close)
+	while (fake_world->hangs_in_close)
 		ll_sleep_until_ns(ll_now_ns() + LL_NS_PER_MS);
 	free(base);
-	fake_world.contexts--;
+	fake_world->contexts--;
 }
 
 const struct ll_payload_ops fake_payload_ops = {

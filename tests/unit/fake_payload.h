@@ -2,7 +2,8 @@
  * fake_payload.h - a payload without a card: every kernel runs as ordered, except for what a test injects.
  *
  * Its card clock is the host's plus a constant. Records are written at launch. One instance, so tests use it one at a
- * time; what a test sets while the pacer runs is atomic.
+ * time; what a test sets while the pacer runs is atomic. Its world is shared memory: a worker process that the test
+ * program starts (itself, once more) meets the same one.
  */
 #ifndef LOADLINE_TESTS_UNIT_FAKE_PAYLOAD_H
 #define LOADLINE_TESTS_UNIT_FAKE_PAYLOAD_H
@@ -16,6 +17,7 @@ struct fake_payload_world {
 	atomic_int open_rc;   /* what opening returns */
 	atomic_bool is_lost;  /* launch and check fail from now on */
 	atomic_bool is_stuck; /* kernels never write their record */
+	atomic_bool hangs_in_open;
 	atomic_bool hangs_in_close;
 	atomic_bool has_stranger; /* the next kernel starts 1 ms late and ends at once; then cleared */
 	atomic_bool has_gap;      /* the next kernel has a hole of 2 ms and ends at once; then cleared */
@@ -26,7 +28,10 @@ struct fake_payload_world {
 	atomic_ulong last_blocks;
 };
 
-extern struct fake_payload_world fake_world;
+/* Valid after fake_world_open, which is called first thing in main, in the test and in its worker. */
+extern struct fake_payload_world *fake_world;
+void fake_world_open(void);
+
 extern const struct ll_payload_ops fake_payload_ops;
 
 #endif

@@ -1,18 +1,26 @@
 #include "test.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "fake_payload.h"
 #include "hold/pacer.h"
+#include "hold/worker.h"
 #include "ledger/claim.h"
 
 #define DEADLINE_NS (10 * LL_NS_PER_S) /* generous: a loaded machine must not fail a test */
 
+/* Every test runs in both ways: in a thread, where sanitizers see all, and in a process, as in earnest. */
+static bool in_thread;
+static const struct ll_payload_ops *const payloads[] = {&fake_payload_ops, NULL};
 static struct ll_pacer *pacer;
 static uint32_t generation;
 
@@ -25,12 +33,13 @@ static struct ll_pacer_config config_of(enum ll_pacer_manners manners)
 	    .manners = manners,
 	    .step_back_ns = 2 * LL_NS_PER_MS,
 	    .wake_fd = -1,
+	    .runs_in_thread = in_thread,
 	};
 }
 
 static void start(const struct ll_pacer_config *config)
 {
-	fake_world = (struct fake_payload_world){0};
+	*fake_world = (struct fake_payload_world){0};
 	generation = 0;
 	assert_int_equal(ll_pacer_new(config, &pacer, NULL), 0);
 }
@@ -47,7 +56,7 @@ static int stop(void **state)
 	(void)state;
 	bool is_joined = ll_pacer_free(pacer, DEADLINE_NS);
 	pacer = NULL;
-	return is_joined && fake_world.contexts == 0 ? 0 : -1;
+	return is_joined && fake_world->contexts == 0 ? 0 : -1;
 }
 
 static struct ll_pacer_report report(void)
@@ -89,9 +98,9 @@ static void hold_until_running(void)
 /* No launch in the time of many periods. The pacer has nothing left to decide by then: its halt is already reported. */
 static void assert_stopped(void)
 {
-	uint64_t before = fake_world.launches;
+	uint64_t before = fake_world->launches;
 	ll_sleep_until_ns(ll_now_ns() + 30 * LL_NS_PER_MS);
-	assert_int_equal(fake_world.launches, before);
+	assert_int_equal(fake_world->launches, before);
 }
 
 static void test_holds_the_ordered_share(void **state)
@@ -105,7 +114,7 @@ static void test_holds_the_ordered_share(void **state)
 	double share = (double)(last.busy_ns - first.busy_ns) / (double)(last.last_end_ns - first.last_end_ns);
 	/* Within what the account may owe (25 ms) on a machine that stalls. */
 	assert_true(fabs(share - 0.5) < 0.03);
-	assert_int_equal(fake_world.last_blocks, 7);
+	assert_int_equal(fake_world->last_blocks, 7);
 	assert_string_equal(last.payload_name, "fake");
 	assert_int_equal(last.sm_count, 132);
 }
@@ -115,7 +124,7 @@ static void test_yields_to_a_late_start_and_comes_back_on_order_only(void **stat
 	(void)state;
 	start_open(LL_PACER_YIELDS);
 	hold_until_running();
-	fake_world.has_stranger = true;
+	fake_world->has_stranger = true;
 	wait_for(report().is_halted);
 	assert_int_equal(report().foreign_sensor, LL_SENSOR_LATE);
 	assert_true(report().foreign.late_ns > 500000);
@@ -131,7 +140,7 @@ static void test_yields_to_a_hole(void **state)
 	(void)state;
 	start_open(LL_PACER_YIELDS);
 	hold_until_running();
-	fake_world.has_gap = true;
+	fake_world->has_gap = true;
 	wait_for(report().is_halted);
 	assert_int_equal(report().foreign_sensor, LL_SENSOR_GAP);
 	assert_stopped();
@@ -143,8 +152,8 @@ static void test_a_slow_launch_call_is_no_stranger(void **state)
 	start_open(LL_PACER_YIELDS);
 	hold_until_running();
 	uint64_t before = report().launches;
-	fake_world.has_slow_call = true;
-	wait_for(!fake_world.has_slow_call && report().launches > before + 20);
+	fake_world->has_slow_call = true;
+	wait_for(!fake_world->has_slow_call && report().launches > before + 20);
 	assert_int_equal(report().foreign_count, 0);
 }
 
@@ -153,7 +162,7 @@ static void test_steps_back_and_goes_on_in_fill(void **state)
 	(void)state;
 	start_open(LL_PACER_STEPS_BACK);
 	hold_until_running();
-	fake_world.has_stranger = true;
+	fake_world->has_stranger = true;
 	wait_for(report().foreign_count == 1);
 	uint64_t before = report().launches;
 	wait_for(report().launches > before + 5);
@@ -165,7 +174,7 @@ static void test_ignore_does_not_look(void **state)
 	(void)state;
 	start_open(LL_PACER_STAYS);
 	hold_until_running();
-	fake_world.has_stranger = true;
+	fake_world->has_stranger = true;
 	uint64_t before = report().launches;
 	wait_for(report().launches > before + 20);
 	assert_int_equal(report().foreign_count, 0);
@@ -178,7 +187,7 @@ static void test_an_order_that_is_not_renewed_expires(void **state)
 	wait_for(report().state == LL_PACER_OPEN);
 	generation++;
 	order(0.5, 50 * LL_NS_PER_MS);
-	wait_for(fake_world.launches > 0);
+	wait_for(fake_world->launches > 0);
 	ll_sleep_until_ns(ll_now_ns() + 50 * LL_NS_PER_MS);
 	wait_for(report().outstanding == 0);
 	assert_stopped();
@@ -189,12 +198,12 @@ static void test_a_lost_context_is_reported_and_can_be_made_again(void **state)
 	(void)state;
 	start_open(LL_PACER_YIELDS);
 	hold_until_running();
-	fake_world.is_lost = true;
+	fake_world->is_lost = true;
 	wait_for(report().state == LL_PACER_LOST);
 	assert_non_null(strstr(report().err.text, "lost"));
 	ll_pacer_close(pacer);
 	wait_for(report().state == LL_PACER_CLOSED);
-	fake_world.is_lost = false;
+	fake_world->is_lost = false;
 	ll_pacer_open(pacer);
 	hold_until_running();
 }
@@ -204,7 +213,7 @@ static void test_a_kernel_that_never_ends_means_a_lost_context(void **state)
 	(void)state;
 	start_open(LL_PACER_STAYS);
 	hold_until_running();
-	fake_world.is_stuck = true;
+	fake_world->is_stuck = true;
 	wait_for(report().state == LL_PACER_LOST);
 	assert_non_null(strstr(report().err.text, "not come back"));
 }
@@ -214,7 +223,7 @@ static void test_a_refused_context_is_reported(void **state)
 	(void)state;
 	struct ll_pacer_config config = config_of(LL_PACER_YIELDS);
 	start(&config);
-	fake_world.open_rc = -ENOMEM;
+	fake_world->open_rc = -ENOMEM;
 	ll_pacer_open(pacer);
 	wait_for(report().state == LL_PACER_FAILED);
 	assert_int_equal(report().err.code, -ENOMEM);
@@ -225,9 +234,10 @@ static void test_a_hanging_driver_does_not_hang_the_end(void **state)
 	(void)state;
 	start_open(LL_PACER_YIELDS);
 	wait_for(report().state == LL_PACER_OPEN);
-	fake_world.hangs_in_close = true;
+	fake_world->hangs_in_close = true;
 	assert_false(ll_pacer_free(pacer, 50 * LL_NS_PER_MS));
-	fake_world.hangs_in_close = false; /* let the thread end, so that stop() can join it */
+	fake_world->hangs_in_close = false; /* let the thread end */
+	pacer = NULL;
 }
 
 static void test_the_governor_is_woken(void **state)
@@ -255,7 +265,8 @@ static void test_a_governed_program_stops_it_through_the_ledger(void **state)
 	struct ll_claim_wish wish = {.priority = LL_PRIORITY_NORMAL, .tenant = "program"};
 	assert_int_equal(ll_claim_take(ledger, &wish, "0", &claim, NULL), 0);
 	struct ll_pacer_config config = config_of(LL_PACER_YIELDS);
-	config.ledger = ledger;
+	config.ledger_folder = folder;
+	config.ledger_uuid = "GPU-test";
 	start(&config);
 	ll_pacer_open(pacer);
 	hold_until_running();
@@ -272,8 +283,222 @@ static void test_a_governed_program_stops_it_through_the_ledger(void **state)
 	start_open(LL_PACER_YIELDS); /* for the teardown */
 }
 
-int main(void)
+/* ---- what only a process can do ---- */
+
+static bool is_gone(pid_t pid)
 {
+	return kill(pid, 0) < 0 && errno == ESRCH;
+}
+
+/* Kills the worker as if it had crashed; what it had open is gone with it. */
+static void kill_worker(void)
+{
+	assert_int_equal(kill(report().pid, SIGKILL), 0);
+	wait_for(report().state == LL_PACER_LOST || report().state == LL_PACER_FAILED);
+	fake_world->contexts = 0;
+}
+
+static void test_a_killed_worker_is_a_lost_context_and_another_takes_over(void **state)
+{
+	(void)state;
+	start_open(LL_PACER_YIELDS);
+	for (unsigned i = 0; i < 20; i++) { /* often enough to be hit with the lock held */
+		hold_until_running();
+		uint64_t busy_ns = report().busy_ns;
+		kill_worker();
+		assert_int_equal(report().state, LL_PACER_LOST);
+		assert_non_null(strstr(report().err.text, "signal 9"));
+		assert_int_equal(report().pid, 0);
+		assert_true(report().busy_ns >= busy_ns); /* the account goes on */
+		if (i % 2)
+			ll_pacer_close(pacer);
+		ll_pacer_open(pacer);
+		wait_for(report().state == LL_PACER_OPEN);
+	}
+}
+
+static void test_a_worker_killed_while_opening_has_failed(void **state)
+{
+	(void)state;
+	struct ll_pacer_config config = config_of(LL_PACER_YIELDS);
+	start(&config);
+	fake_world->hangs_in_open = true;
+	ll_pacer_open(pacer);
+	assert_int_equal(report().state, LL_PACER_OPENING);
+	kill_worker();
+	assert_int_equal(report().state, LL_PACER_FAILED);
+	fake_world->hangs_in_open = false;
+	ll_pacer_close(pacer);
+	assert_int_equal(report().state, LL_PACER_CLOSED);
+	ll_pacer_open(pacer);
+	hold_until_running();
+}
+
+static void test_closed_means_that_the_process_is_gone(void **state)
+{
+	(void)state;
+	start_open(LL_PACER_YIELDS);
+	hold_until_running();
+	pid_t pid = report().pid;
+	assert_true(pid > 0 && pid != getpid() && !is_gone(pid));
+	ll_pacer_close(pacer);
+	assert_int_equal(report().state, LL_PACER_CLOSING);
+	wait_for(report().state == LL_PACER_CLOSED);
+	assert_true(is_gone(pid));
+	assert_int_equal(fake_world->contexts, 0);
+	ll_pacer_open(pacer);
+	hold_until_running();
+	assert_int_not_equal(report().pid, pid);
+}
+
+static void test_a_close_that_hangs_is_cut_and_another_context_can_be_made(void **state)
+{
+	(void)state;
+	start_open(LL_PACER_YIELDS);
+	wait_for(report().state == LL_PACER_OPEN);
+	pid_t pid = report().pid;
+	fake_world->hangs_in_close = true;
+	ll_pacer_close(pacer);
+	ll_pacer_open(pacer); /* waits for the end of the first */
+	assert_int_equal(report().state, LL_PACER_CLOSING);
+	wait_for(report().state == LL_PACER_OPEN);
+	assert_true(is_gone(pid));
+	assert_int_not_equal(report().pid, pid);
+	assert_int_equal(report().kills, 1);
+	fake_world->hangs_in_close = false;
+	fake_world->contexts = 1;
+}
+
+static void test_a_driver_that_hangs_is_killed_in_time(void **state)
+{
+	(void)state;
+	start_open(LL_PACER_YIELDS);
+	wait_for(report().state == LL_PACER_OPEN);
+	pid_t pid = report().pid;
+	fake_world->hangs_in_close = true;
+	uint64_t before_ns = ll_now_ns();
+	assert_false(ll_pacer_free(pacer, 50 * LL_NS_PER_MS));
+	assert_true(ll_now_ns() - before_ns >= 50 * LL_NS_PER_MS);
+	assert_true(is_gone(pid));
+	fake_world->contexts = 0;
+	pacer = NULL;
+}
+
+/* Runs in a child: a governor that has a worker at work, and is then killed. */
+static void be_a_governor(int pid_fd)
+{
+	start_open(LL_PACER_YIELDS);
+	hold_until_running();
+	pid_t pid = report().pid;
+	if (write(pid_fd, &pid, sizeof pid) != (ssize_t)sizeof pid)
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+static void test_the_worker_ends_with_its_killed_governor(void **state)
+{
+	(void)state;
+	int fds[2];
+	pid_t pid;
+	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0); /* the orphan becomes ours */
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	pid_t governor = fork();
+	assert_true(governor >= 0);
+	if (governor == 0)
+		be_a_governor(fds[1]);
+	assert_int_equal(read(fds[0], &pid, sizeof pid), sizeof pid);
+	assert_false(is_gone(pid));
+	assert_int_equal(kill(governor, SIGKILL), 0);
+	assert_int_equal(waitpid(governor, NULL, 0), governor);
+	int status = 0;
+	wait_for(waitpid(pid, &status, WNOHANG) == pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	close(fds[0]);
+	close(fds[1]);
+	fake_world->contexts = 0;
+}
+
+static void test_signals_to_the_whole_group_leave_the_worker_to_its_governor(void **state)
+{
+	(void)state;
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP};
+	start_open(LL_PACER_YIELDS);
+	hold_until_running();
+	for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+		assert_int_equal(kill(report().pid, signals[i]), 0);
+	uint64_t before = report().launches;
+	wait_for(report().launches > before + 20);
+	assert_int_equal(report().state, LL_PACER_OPEN);
+}
+
+static void test_a_stopped_worker_goes_on_with_its_context(void **state)
+{
+	(void)state;
+	start_open(LL_PACER_STAYS);
+	hold_until_running();
+	assert_int_equal(kill(report().pid, SIGSTOP), 0);
+	ll_sleep_until_ns(ll_now_ns() + 2500 * LL_NS_PER_MS); /* longer than a kernel may be overdue */
+	assert_int_equal(kill(report().pid, SIGCONT), 0);
+	uint64_t before = report().launches;
+	wait_for(report().launches > before + 20);
+	assert_int_equal(report().state, LL_PACER_OPEN);
+}
+
+static void test_the_worker_says_what_it_is_and_inherits_nothing(void **state)
+{
+	(void)state;
+	char path[64], text[256] = "";
+	int stray = fcntl(STDERR_FILENO, F_DUPFD, 100); /* not close-on-exec */
+	assert_true(stray >= 100);
+	start_open(LL_PACER_YIELDS);
+	wait_for(report().state == LL_PACER_OPEN);
+	int pid = report().pid;
+	snprintf(path, sizeof path, "/proc/%d/cmdline", pid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_true(read(fd, text, sizeof text - 1) > 0);
+	close(fd);
+	assert_string_equal(text, "loadline-hold: synthetic load on no card");
+	snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, stray);
+	assert_int_equal(readlink(path, text, sizeof text), -1);
+	snprintf(path, sizeof path, "/proc/%d/fd/1", pid);
+	ssize_t length = readlink(path, text, sizeof text - 1);
+	assert_true(length > 0);
+	text[length] = '\0';
+	assert_string_equal(text, "/dev/null");
+	close(stray);
+}
+
+static void test_a_worker_without_its_page_says_who_starts_it(void **state)
+{
+	(void)state;
+	struct ll_err err = {0};
+	/* Descriptor 3 is whatever this program has there; it is no page. */
+	assert_fails(ll_worker_main(payloads, &err), -EINVAL, "for loadline itself");
+	assert_true(ll_worker_is_asked(2, (char *[]){"x", LL_WORKER_WORD, NULL}));
+	assert_false(ll_worker_is_asked(1, (char *[]){"x", NULL}));
+}
+
+static int use_thread(void **state)
+{
+	(void)state;
+	in_thread = true;
+	return 0;
+}
+
+static int use_process(void **state)
+{
+	(void)state;
+	in_thread = false;
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	fake_world_open();
+	if (ll_worker_is_asked(argc, argv))
+		return -ll_worker_main(payloads, NULL);
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_teardown(test_holds_the_ordered_share, stop),
 	    cmocka_unit_test_teardown(test_yields_to_a_late_start_and_comes_back_on_order_only, stop),
@@ -289,5 +514,20 @@ int main(void)
 	    cmocka_unit_test_teardown(test_a_governed_program_stops_it_through_the_ledger, stop),
 	    cmocka_unit_test(test_a_hanging_driver_does_not_hang_the_end),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	const struct CMUnitTest process_tests[] = {
+	    cmocka_unit_test_teardown(test_a_killed_worker_is_a_lost_context_and_another_takes_over, stop),
+	    cmocka_unit_test_teardown(test_a_worker_killed_while_opening_has_failed, stop),
+	    cmocka_unit_test_teardown(test_closed_means_that_the_process_is_gone, stop),
+	    cmocka_unit_test_teardown(test_a_close_that_hangs_is_cut_and_another_context_can_be_made, stop),
+	    cmocka_unit_test_teardown(test_signals_to_the_whole_group_leave_the_worker_to_its_governor, stop),
+	    cmocka_unit_test_teardown(test_a_stopped_worker_goes_on_with_its_context, stop),
+	    cmocka_unit_test_teardown(test_the_worker_says_what_it_is_and_inherits_nothing, stop),
+	    cmocka_unit_test(test_a_driver_that_hangs_is_killed_in_time),
+	    cmocka_unit_test(test_the_worker_ends_with_its_killed_governor),
+	    cmocka_unit_test(test_a_worker_without_its_page_says_who_starts_it),
+	};
+	int failed = cmocka_run_group_tests_name("in a process", tests, use_process, NULL);
+	failed += cmocka_run_group_tests_name("only in a process", process_tests, use_process, NULL);
+	/* Last: a thread that hangs stays. */
+	return failed + cmocka_run_group_tests_name("in a thread", tests, use_thread, NULL);
 }

@@ -1,0 +1,308 @@
+#include "hold/pacer_loop.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "control/duty.h"
+#include "hold/flight.h"
+#include "hold/limits.h"
+#include "hold/pacer_shared.h"
+#include "ledger/ledger.h"
+
+enum {
+	MAX_IN_FLIGHT = 4,  /* more would only lengthen the way out */
+	IDLE_TICK_MS = 250, /* how often a stopped loop looks at its context */
+};
+
+#define CHECK_EVERY_NS (250 * LL_NS_PER_MS)
+#define STALL_NS                                                                                                       \
+	(250 * LL_NS_PER_MS) /* a kernel this late has not got the card at all; it will end at once when it does */
+#define PAUSE_NS (50 * LL_NS_PER_MS) /* longer than any period: the next kernel is a first one */
+#define HANG_NS (2 * LL_NS_PER_S)    /* a kernel this late means a dead context */
+
+struct loop {
+	struct ll_pacer_loop_config config;
+	struct ll_pacer_shared *shared;
+	const struct ll_pacer_work *work;
+	struct ll_payload *payload;
+	struct ll_flight flight;
+	struct ll_duty duty;
+	bool is_lost;
+	bool was_running;
+	uint32_t epoch;
+	uint64_t running_since_ns;
+	uint64_t tick_ns;
+	uint64_t step_back_until_ns;
+	uint64_t checked_ns;
+	uint64_t launched_ns;
+};
+
+static void set_state(struct loop *loop, enum ll_pacer_state state, const struct ll_err *why)
+{
+	ll_pacer_shared_state(loop->shared, state, why);
+	ll_pacer_wake(loop->config.governor_fd);
+}
+
+static bool open_context(struct loop *loop)
+{
+	struct ll_err err = {0};
+	int rc = loop->config.payload_ops->open(loop->config.card, &loop->work->payload, &loop->payload, &err);
+	if (rc < 0) {
+		set_state(loop, LL_PACER_FAILED, &err);
+		return false;
+	}
+	ll_flight_init(&loop->flight, loop->payload->records);
+	{
+		LL_SCOPE_SHARED_LOCK(loop->shared);
+		struct ll_pacer_report *report = &loop->shared->report;
+		snprintf(report->payload_name, sizeof report->payload_name, "%s", loop->payload->ops->name);
+		report->sm_count = loop->payload->sm_count;
+		report->has_card_clock = loop->payload->has_card_clock;
+	}
+	set_state(loop, LL_PACER_OPEN, NULL);
+	return true;
+}
+
+static void lose_context(struct loop *loop, const struct ll_err *why)
+{
+	loop->is_lost = true;
+	set_state(loop, LL_PACER_LOST, why);
+}
+
+/* Called with the lock held. */
+static void store_interval(struct ll_pacer_shared *shared, struct ll_interval interval)
+{
+	if (shared->intervals_head - shared->intervals_tail == LL_PACER_INTERVALS)
+		shared->intervals_tail++;
+	shared->intervals[shared->intervals_head % LL_PACER_INTERVALS] = interval;
+	shared->intervals_head++;
+}
+
+static void note_run(struct loop *loop, const struct ll_flight_run *run)
+{
+	LL_SCOPE_SHARED_LOCK(loop->shared);
+	struct ll_pacer_report *report = &loop->shared->report;
+	report->outstanding = ll_flight_outstanding(&loop->flight);
+	report->busy_ns += run->interval.end_ns - run->interval.start_ns;
+	report->last_end_ns = run->interval.end_ns;
+	if (report->first_start_ns == 0)
+		report->first_start_ns = run->interval.start_ns;
+	store_interval(loop->shared, run->interval);
+}
+
+static void note_foreign(struct loop *loop, enum ll_hold_sensor sensor, struct ll_contention seen)
+{
+	uint64_t now_ns = ll_now_ns();
+	{
+		LL_SCOPE_SHARED_LOCK(loop->shared);
+		struct ll_pacer_report *report = &loop->shared->report;
+		report->foreign_seen_ns = now_ns;
+		report->foreign_count++;
+		report->foreign_sensor = sensor;
+		report->foreign = seen;
+		if (loop->work->manners == LL_PACER_YIELDS) {
+			loop->shared->halted_generation = loop->shared->order.generation;
+			report->is_halted = true;
+		}
+	}
+	loop->step_back_until_ns = now_ns + loop->work->step_back_ns;
+	ll_pacer_wake(loop->config.governor_fd);
+}
+
+/* A governed program has said in the shared page that it has work: known before its first kernel starts. */
+static bool ledger_is_active(const struct loop *loop)
+{
+	return loop->config.ledger && loop->work->manners == LL_PACER_YIELDS &&
+	       ll_ledger_activity_ns(loop->config.ledger) > loop->running_since_ns;
+}
+
+static bool looks_for_strangers(const struct loop *loop)
+{
+	return loop->work->manners != LL_PACER_STAYS && loop->payload->has_card_clock &&
+	       !loop->work->payload.as_mps_client;
+}
+
+/* Reads back what has finished; says whether a stranger was met. */
+static bool collect(struct loop *loop, struct ll_contention *ret_seen)
+{
+	bool is_foreign = false;
+	struct ll_flight_run run;
+	while (ll_flight_collect(&loop->flight, &loop->work->limits, &run)) {
+		note_run(loop, &run);
+		ll_duty_refund(&loop->duty, run.unused_ns);
+		if (run.interval.flags != 0)
+			loop->epoch++; /* that epoch is stopped on the card, rightly or not */
+		if (run.contention.is_foreign && !is_foreign) {
+			is_foreign = true;
+			*ret_seen = run.contention;
+		}
+	}
+	uint64_t overdue_ns = ll_flight_overdue_ns(&loop->flight, ll_now_ns());
+	if (overdue_ns > STALL_NS && !is_foreign) {
+		is_foreign = true;
+		*ret_seen = (struct ll_contention){.late_ns = overdue_ns, .is_foreign = true};
+	}
+	return is_foreign && looks_for_strangers(loop);
+}
+
+/* Whether so long ago something of ours ran that a switch to our context would not be remarkable. */
+static bool submit_after_pause(const struct loop *loop)
+{
+	return ll_now_ns() - loop->launched_ns > PAUSE_NS;
+}
+
+static bool launch(struct loop *loop, const struct ll_pacer_order *order, uint64_t length_ns)
+{
+	bool is_alert = looks_for_strangers(loop);
+	bool is_first = submit_after_pause(loop);
+	struct ll_launch launch = {
+	    .kernel = order->kernel,
+	    .blocks = order->blocks,
+	    .threads = order->threads,
+	    .length_ns = length_ns,
+	    .gap_limit_ns = is_alert ? loop->work->limits.gap_ns : 0,
+	    .epoch = loop->epoch,
+	    .sequence = ll_flight_next_sequence(&loop->flight),
+	};
+	uint64_t submit_ns = ll_now_ns();
+	if (is_alert && !is_first)
+		launch.late_after_ns = ll_flight_late_after(&loop->flight, submit_ns, LL_LIMIT_LATE_ON_CARD_NS);
+	struct ll_err err = {0};
+	int rc = loop->payload->ops->launch(loop->payload, &launch, &err);
+	if (rc == -EAGAIN) {
+		ll_duty_refund(&loop->duty, length_ns);
+		return false;
+	}
+	if (rc < 0) {
+		lose_context(loop, &err);
+		return false;
+	}
+	ll_flight_launched(&loop->flight, submit_ns, ll_now_ns(), length_ns, is_first);
+	loop->launched_ns = submit_ns;
+	LL_SCOPE_SHARED_LOCK(loop->shared);
+	loop->shared->report.launches++;
+	loop->shared->report.outstanding = ll_flight_outstanding(&loop->flight);
+	return true;
+}
+
+/* One kernel as a rule, more when the host has come late: a kernel is never longer than a period. */
+static void launch_owed(struct loop *loop, const struct ll_pacer_order *order, uint64_t now_ns)
+{
+	while (ll_flight_outstanding(&loop->flight) < MAX_IN_FLIGHT) {
+		uint64_t length_ns = ll_duty_next_ns(&loop->duty, now_ns, order->ratio);
+		if (length_ns == 0 || !launch(loop, order, length_ns) || length_ns < LL_DUTY_KERNEL_MAX_NS)
+			return;
+	}
+}
+
+/* A context that answers no more is lost, whatever the driver says. */
+static void check_context(struct loop *loop, uint64_t now_ns)
+{
+	if (now_ns - loop->checked_ns < CHECK_EVERY_NS)
+		return;
+	loop->checked_ns = now_ns;
+	struct ll_err err = {0};
+	if (loop->payload->ops->check(loop->payload, &err) < 0) {
+		lose_context(loop, &err);
+		return;
+	}
+	if (ll_flight_overdue_ns(&loop->flight, now_ns) > HANG_NS) {
+		ll_err_set(&err, -EIO, "a kernel has not come back for %u ms", (unsigned)(HANG_NS / LL_NS_PER_MS));
+		lose_context(loop, &err);
+	}
+}
+
+/* One period: read back, decide, launch. */
+static void run_tick(struct loop *loop, const struct ll_pacer_order *order)
+{
+	uint64_t now_ns = ll_now_ns();
+	if (!loop->was_running) {
+		loop->was_running = true;
+		loop->running_since_ns = now_ns;
+		loop->epoch++;
+		ll_duty_restart(&loop->duty, now_ns);
+		loop->tick_ns = now_ns;
+		loop->step_back_until_ns = 0;
+	}
+	/* First read back, then check: after a stop (SIGSTOP, a debugger) what is overdue has long finished. */
+	struct ll_contention seen;
+	if (collect(loop, &seen)) {
+		note_foreign(loop, seen.gap_ns > loop->work->limits.gap_ns ? LL_SENSOR_GAP : LL_SENSOR_LATE, seen);
+		if (loop->work->manners == LL_PACER_YIELDS)
+			return;
+	}
+	check_context(loop, now_ns);
+	if (loop->is_lost)
+		return;
+	if (ledger_is_active(loop)) {
+		note_foreign(loop, LL_SENSOR_LEDGER, (struct ll_contention){0});
+		return;
+	}
+	if (now_ns >= loop->step_back_until_ns)
+		launch_owed(loop, order, now_ns);
+	loop->tick_ns += LL_DUTY_PERIOD_NS;
+	if (loop->tick_ns < now_ns)
+		loop->tick_ns = now_ns + LL_DUTY_PERIOD_NS;
+}
+
+static void idle_tick(struct loop *loop)
+{
+	struct ll_contention seen;
+	loop->was_running = false;
+	collect(loop, &seen);
+	check_context(loop, ll_now_ns());
+}
+
+/* Waits for the next period, or for a call when there is nothing to run. */
+static void wait_tick(struct loop *loop, bool is_running)
+{
+	if (is_running) {
+		ll_sleep_until_ns(loop->tick_ns);
+		return;
+	}
+	bool is_draining = ll_flight_outstanding(&loop->flight) > 0;
+	struct pollfd pfd = {.fd = loop->config.call_fd, .events = POLLIN};
+	if (poll(&pfd, 1, is_draining ? 1 : IDLE_TICK_MS) > 0) {
+		uint64_t count;
+		ssize_t n = read(loop->config.call_fd, &count, sizeof count);
+		(void)n;
+	}
+}
+
+/* One pass; false when told to end. */
+static bool tick(struct loop *loop)
+{
+	struct ll_pacer_order order;
+	bool is_halted, is_ending;
+	{
+		LL_SCOPE_SHARED_LOCK(loop->shared);
+		order = loop->shared->order;
+		is_halted = order.generation == loop->shared->halted_generation;
+		is_ending = loop->shared->is_ending;
+	}
+	if (is_ending)
+		return false;
+	bool is_running = order.is_running && !is_halted && ll_now_ns() < order.valid_until_ns;
+	if (is_running)
+		run_tick(loop, &order);
+	else
+		idle_tick(loop);
+	if (!loop->is_lost)
+		wait_tick(loop, is_running);
+	return true;
+}
+
+void ll_pacer_loop(const struct ll_pacer_loop_config *config)
+{
+	struct loop loop = {.config = *config, .shared = config->shared, .work = &config->shared->work, .epoch = 1};
+	prctl(PR_SET_TIMERSLACK, 1UL); /* the default of 50 us would blur every period */
+	if (!open_context(&loop))
+		return;
+	while (!loop.is_lost && tick(&loop))
+		;
+	loop.payload->ops->close(loop.payload);
+}

@@ -1,0 +1,77 @@
+/*
+ * pacer_shared.h - the page between a governor and its worker: orders one way, reports and finished kernels the other.
+ *
+ * A memfd, mapped by both and kept from one worker to the next, so accounts go on. Either side may be killed at any
+ * instruction. The lock is robust, and all that is written under it is harmless when half written. Nobody sleeps on a
+ * condition variable, for a process that is killed inside one leaves the others hanging: eventfds wake instead.
+ *
+ * No pointers in it.
+ */
+#ifndef LOADLINE_HOLD_PACER_SHARED_H
+#define LOADLINE_HOLD_PACER_SHARED_H
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/scope.h"
+#include "driver/cards.h"
+#include "hold/pacer.h"
+#include "ledger/folder.h"
+
+enum { LL_PACER_INTERVALS = 8192 }; /* 8 s at the shortest period; the oldest are dropped */
+
+/* What to run: written before any worker starts, never changed. */
+struct ll_pacer_work {
+	char card_uuid[LL_UUID_SIZE]; /* empty: the payload needs no card */
+	char payload_name[16];
+	struct ll_payload_config payload;
+	struct ll_contention_limits limits;
+	enum ll_pacer_manners manners;
+	uint64_t step_back_ns;
+	char ledger_folder[LL_FOLDER_SIZE]; /* empty: no ledger */
+	char ledger_uuid[LL_UUID_SIZE];
+};
+
+struct ll_pacer_shared {
+	uint64_t magic;
+	pid_t governor_pid;
+	struct ll_pacer_work work;
+
+	pthread_mutex_t lock; /* guards all below; never held over a system or driver call */
+	bool is_ending;       /* the worker shall close its context and end */
+	struct ll_pacer_order order;
+	struct ll_pacer_report report;
+	uint32_t halted_generation; /* the generation the worker stopped itself in, 0 for none */
+	struct ll_interval intervals[LL_PACER_INTERVALS];
+	uint64_t intervals_head, intervals_tail;
+};
+
+/* A fresh page. *ret_fd is its memfd, the caller's to close. */
+int ll_pacer_shared_new(struct ll_pacer_shared **ret_shared, int *ret_fd, struct ll_err *err);
+
+/* Maps the page behind fd. -EINVAL: fd is not such a page. */
+int ll_pacer_shared_map(int fd, struct ll_pacer_shared **ret_shared, struct ll_err *err);
+
+void ll_pacer_shared_unmap(struct ll_pacer_shared *shared); /* NULL is fine */
+
+/* Sets the state, and with why != NULL the error. Takes the lock. */
+void ll_pacer_shared_state(struct ll_pacer_shared *shared, enum ll_pacer_state state, const struct ll_err *why);
+
+/* Wakes whoever polls this eventfd; -1 is fine. */
+void ll_pacer_wake(int fd);
+
+static inline pthread_mutex_t *ll_pacer_shared_lock(struct ll_pacer_shared *shared)
+{
+	if (pthread_mutex_lock(&shared->lock) == EOWNERDEAD)
+		pthread_mutex_consistent(&shared->lock);
+	return &shared->lock;
+}
+
+/* Locks the page until the end of the scope. */
+#define LL_SCOPE_SHARED_LOCK(shared)                                                                                   \
+	pthread_mutex_t *scope_lock_ __attribute__((cleanup(ll_scope_unlock), unused)) = ll_pacer_shared_lock(shared)
+
+#endif
