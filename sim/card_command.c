@@ -288,7 +288,7 @@ static int raise_xid(const struct call *call, struct ll_err *err)
 
 static int set_gone(const struct call *call, struct ll_err *err)
 {
-	uint64_t is_gone;
+	uint64_t is_gone = 0;
 	int rc = parse_switch(call->words->word[3], &is_gone, err);
 	if (rc == 0)
 		rc = sim_words_end(call->words, 4, err);

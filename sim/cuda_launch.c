@@ -284,7 +284,7 @@ ll_cu_result cuOccupancyMaxPotentialBlockSize(int *ret_grid, int *ret_block, str
 	int best_threads = 0;
 	const struct sim_card *card = &sim_cuda.world->cards[function->module->context->card];
 	for (int size = 32; size <= limit; size += 32) {
-		int blocks;
+		int blocks = 0;
 		size_t bytes = shared ? shared(size) : shared_bytes;
 		cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function, size, bytes);
 		if (blocks * size < best_threads || blocks == 0)

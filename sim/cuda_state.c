@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "cuda_local.h"
 #include "engine.h"
@@ -62,12 +63,20 @@ __attribute__((constructor)) static void on_load(void)
 		sim_hide_symbols(sim_cuda.world);
 }
 
+/* exit may have been called by a signal handler that interrupted one of our own functions, so nothing is waited for
+ * long: what is not put in order here is cleared away as after a kill. */
 __attribute__((destructor)) static void on_exit_of_process(void)
 {
-	pthread_mutex_lock(&sim_cuda.lock);
+	const uint64_t patience_ns = 200 * LL_NS_PER_MS;
+	uint64_t at_ns = ll_wall_ns() + patience_ns;
+	struct timespec deadline = {
+	    .tv_sec = (time_t)(at_ns / LL_NS_PER_S),
+	    .tv_nsec = (long)(at_ns % LL_NS_PER_S),
+	};
+	if (pthread_mutex_timedlock(&sim_cuda.lock, &deadline) != 0)
+		return;
 	__atomic_store_n(&sim_cuda.is_dead, true, __ATOMIC_RELAXED);
-	if (sim_cuda.proc != SIM_NONE) {
-		sim_lock(sim_cuda.world);
+	if (sim_cuda.proc != SIM_NONE && sim_lock_until(sim_cuda.world, &deadline)) {
 		sim_advance_to_now(sim_cuda.world);
 		sim_proc_leave(sim_cuda.world, sim_cuda.proc);
 		sim_unlock(sim_cuda.world);

@@ -28,12 +28,12 @@ uint64_t sim_wall_offset_ns(void);
 uint64_t sim_next_event_ns(struct sim_world *w);
 
 /* Appends a copy of op (kind, length and so on; identity and times are filled in) to a stream. -EAGAIN: queue full. */
-int sim_submit(struct sim_world *w, uint32_t stream, const struct sim_op *op, uint64_t *ret_position);
+int sim_submit(struct sim_world *w, uint32_t index, const struct sim_op *op, uint64_t *ret_position);
 
 /* Ends an operation that only its owner can end (SIM_OP_HOST, SIM_OP_VALUE) at the world's now. */
-void sim_finish(struct sim_world *w, uint32_t stream, uint64_t position);
+void sim_finish(struct sim_world *w, uint32_t index, uint64_t position);
 
 /* When operation `position` of a stream was done, or SIM_NEVER. A stream of another generation is long done: 0. */
-uint64_t sim_done_ns(struct sim_world *w, uint32_t stream, uint32_t generation, uint64_t position);
+uint64_t sim_done_ns(struct sim_world *w, uint32_t index, uint32_t generation, uint64_t position);
 
 #endif

@@ -6,9 +6,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Of the object this file is linked into. */
-extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden")));
-
 bool sim_is_hidden(const struct sim_world *w, const char *symbol)
 {
 	for (unsigned i = 0; i < SIM_HIDDEN; i++) {
@@ -35,6 +32,7 @@ void sim_hide_symbols(const struct sim_world *w)
 	ElfW(Sym) *symbols = NULL;
 	const char *names = NULL;
 	const uint32_t *hash = NULL; /* DT_HASH: its second word is the number of symbols */
+	/* _DYNAMIC is that of the object this file is linked into. */
 	for (const ElfW(Dyn) *entry = _DYNAMIC; entry->d_tag != DT_NULL; entry++) {
 		if (entry->d_tag == DT_SYMTAB)
 			symbols = (ElfW(Sym) *)entry->d_un.d_ptr;

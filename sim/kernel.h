@@ -11,10 +11,10 @@
 
 #include "world.h"
 
-/* At the world's now; op belongs to a context on `card`. */
-void sim_kernel_start(struct sim_world *w, uint32_t card, struct sim_op *op);
+/* At the world's now; op belongs to a context on that card. */
+void sim_kernel_start(struct sim_world *w, uint32_t card_index, struct sim_op *op);
 void sim_kernel_pause(struct sim_world *w, struct sim_op *op);
-void sim_kernel_resume(struct sim_world *w, uint32_t card, struct sim_op *op);
+void sim_kernel_resume(struct sim_world *w, uint32_t card_index, struct sim_op *op);
 
 /* Threads it keeps on the card, and SMs it keeps busy. */
 uint64_t sim_kernel_threads(const struct sim_card *card, const struct sim_op *op);

@@ -18,15 +18,29 @@ static void die(const char *what)
 	abort();
 }
 
-void sim_lock(struct sim_world *w)
+/* What a lock function returned: takes over from a dead owner. */
+static void take_over(struct sim_world *w, int rc)
 {
-	int rc = pthread_mutex_lock(&w->lock);
 	if (rc == 0)
 		return;
 	if (rc != EOWNERDEAD)
 		die("the world's lock is beyond repair");
 	sim_rollback(w);
 	pthread_mutex_consistent(&w->lock);
+}
+
+void sim_lock(struct sim_world *w)
+{
+	take_over(w, pthread_mutex_lock(&w->lock));
+}
+
+bool sim_lock_until(struct sim_world *w, const struct timespec *deadline)
+{
+	int rc = pthread_mutex_timedlock(&w->lock, deadline);
+	if (rc == ETIMEDOUT)
+		return false;
+	take_over(w, rc);
+	return true;
 }
 
 void sim_unlock(struct sim_world *w)

@@ -19,14 +19,14 @@ struct sim_load {
 	bool is_copying[2]; /* to the card, from it */
 };
 
-void sim_meter_add(struct sim_world *w, uint32_t card, uint64_t length_ns, const struct sim_load *load);
+void sim_meter_add(struct sim_world *w, uint32_t index, uint64_t length_ns, const struct sim_load *load);
 
 /* When the next window or power bucket ends, and closing those that end at the world's now. */
 uint64_t sim_meter_edge_ns(const struct sim_card *card);
-void sim_meter_close(struct sim_world *w, uint32_t card);
+void sim_meter_close(struct sim_world *w, uint32_t index);
 
 /* Skips a long time in which nothing ran, leaving the last seconds to be walked through. */
-void sim_meter_skip(struct sim_world *w, uint32_t card, uint64_t length_ns);
+void sim_meter_skip(struct sim_world *w, uint32_t index, uint64_t length_ns);
 
 double sim_card_watts(const struct sim_card *card);         /* mean of the last second */
 double sim_card_instant_watts(const struct sim_card *card); /* mean of the last 100 ms */

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "base/scope.h"
@@ -54,8 +55,30 @@ static ll_nvml_result attach(void)
 	return LL_NVML_SUCCESS;
 }
 
+static void *idle_main(void *arg)
+{
+	for (;;)
+		pause();
+	return arg;
+}
+
+/* The real library starts a thread here, with the signal mask of its caller: a program that blocks its signals later
+ * finds them taken by that thread. */
+static void start_idle_thread(void)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_create(&thread, &attr, idle_main, NULL);
+	pthread_attr_destroy(&attr);
+}
+
 ll_nvml_result nvmlInit_v2(void)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	pthread_once(&once, start_idle_thread);
+
 	LL_SCOPE_LOCK(&lock);
 	ll_nvml_result status = attach();
 	if (status == LL_NVML_SUCCESS)

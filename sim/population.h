@@ -29,16 +29,17 @@ unsigned sim_context_count(struct sim_world *w, uint32_t card, uint32_t proc);
 /* A context with its legacy stream; is_lean: with one connection only. -ENOMEM: the card is full. -EBUSY: its compute
  * mode refuses. -ENOSPC: no slot. */
 int sim_context_new(struct sim_world *w, uint32_t card, uint32_t proc, bool is_lean, uint32_t *ret_context);
-void sim_context_free(struct sim_world *w, uint32_t context);
+void sim_context_free(struct sim_world *w, uint32_t index);
 
 /* Every call in the context answers `error` from now on; its queues are dropped. */
-void sim_context_lose(struct sim_world *w, uint32_t context, uint32_t error);
+void sim_context_lose(struct sim_world *w, uint32_t index, uint32_t error);
 
 /* -ENOSPC: the context has all the streams it can have. */
-int sim_stream_new(struct sim_world *w, uint32_t context, int32_t priority, bool is_blocking, uint32_t *ret_stream);
+int sim_stream_new(struct sim_world *w, uint32_t context_index, int32_t priority, bool is_blocking,
+		   uint32_t *ret_stream);
 /* The slot lives until its queue is empty and reaped. */
-void sim_stream_close(struct sim_world *w, uint32_t stream);
-void sim_stream_collect(struct sim_world *w, uint32_t stream);
+void sim_stream_close(struct sim_world *w, uint32_t index);
+void sim_stream_collect(struct sim_world *w, uint32_t index);
 
 /* A slot for a module's stop word. SIM_NONE: none left (its kernels then share none). */
 uint32_t sim_module_new(struct sim_world *w, uint32_t proc);

@@ -134,7 +134,7 @@ static int read_params(struct reader *r, struct sim_ptx_entry *entry, struct ll_
 		if (is_word(r, ","))
 			continue;
 		char name[256];
-		size_t bytes, align;
+		size_t bytes = 0, align = 1;
 		if (!is_word(r, ".param"))
 			return ll_err_set(err, -EINVAL, "line %d: '%s' where .param was expected", r->line, r->word);
 		if (entry->param_count == SIM_PTX_PARAMS)
@@ -183,7 +183,7 @@ static int read_entry(struct reader *r, struct sim_ptx *ptx, struct ll_err *err)
 static int read_variable(struct reader *r, struct sim_ptx *ptx, struct ll_err *err)
 {
 	char name[256];
-	size_t bytes, align;
+	size_t bytes = 0, align = 1;
 	int rc = read_declaration(r, name, &bytes, &align, err);
 	if (rc < 0)
 		return rc;

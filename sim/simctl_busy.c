@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,6 +39,14 @@ struct record {
 
 struct functions {
 #define LL_CUDA_FUNCTION(ret, name, symbol, need, params) ret(*name) params;
+#include "abi/cuda_functions.def"
+};
+
+static const struct {
+	const char *symbol;
+	size_t offset;
+} rows[] = {
+#define LL_CUDA_FUNCTION(ret, name, symbol, need, params) {#symbol, offsetof(struct functions, name)},
 #include "abi/cuda_functions.def"
 };
 
@@ -102,12 +111,10 @@ static int load_functions(struct functions *cu, struct ll_err *err)
 	void *library = open_library();
 	if (!library)
 		return ll_err_set(err, -ENODEV, "busy: %s", dlerror());
-#define LL_CUDA_FUNCTION(ret, name, symbol, need, params)                                                              \
-	{                                                                                                              \
-		void *found = dlsym(library, #symbol);                                                                 \
-		memcpy(&cu->name, &found, sizeof found);                                                               \
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		void *found = dlsym(library, rows[i].symbol);
+		memcpy((char *)cu + rows[i].offset, &found, sizeof found);
 	}
-#include "abi/cuda_functions.def"
 	return 0;
 }
 

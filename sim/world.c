@@ -168,6 +168,21 @@ static int open_world(const struct sim_scenario *scenario, bool anew, int *ret_f
 	return make_world(path, scenario, boot_id, ret_fd, err);
 }
 
+static void before_fork(void)
+{
+	pthread_mutex_lock(&attach_lock);
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&attach_lock);
+}
+
+__attribute__((constructor)) static void on_load(void)
+{
+	pthread_atfork(before_fork, after_fork, after_fork);
+}
+
 static int attach(bool anew, struct ll_err *err)
 {
 	struct sim_scenario scenario;

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 struct ll_err;
 
@@ -309,6 +310,8 @@ const char *sim_world_folder(void);
 void sim_world_init(struct sim_world *w, uint64_t now_ns, uint64_t wall_offset_ns);
 
 void sim_lock(struct sim_world *w);
+/* Gives up at a time of CLOCK_REALTIME: for a process that ends and may have interrupted itself. */
+bool sim_lock_until(struct sim_world *w, const struct timespec *deadline);
 void sim_unlock(struct sim_world *w); /* commits */
 
 /* Announces that size bytes at p are about to change. */

@@ -164,8 +164,6 @@ static int hold(struct hold_run *run, struct ll_err *err)
 	if (rc == 0 && run->args->metrics_listen)
 		ll_info("metrics on port %u", ll_hold_output_port(run->output));
 	if (rc == 0)
-		rc = block_signals(run, err);
-	if (rc == 0)
 		rc = ll_hold_new(&run->config, run->cards, run->count, &run->hold, err);
 	if (rc == 0) {
 		run_until_ended(run);
@@ -210,7 +208,11 @@ static int run_hold(void *args, const struct ll_operands *operands, struct ll_er
 	int rc = ll_hold_args_config(args, &run.config, err);
 	if (rc < 0)
 		return rc;
-	rc = open_cards(&run, err);
+	/* Before the driver is opened: its libraries start threads, and one that does not block a signal would take it. */
+	if (!run.args->dry_run)
+		rc = block_signals(&run, err);
+	if (rc == 0)
+		rc = open_cards(&run, err);
 	if (rc == 0)
 		rc = open_kernel_log(&run, err);
 	if (rc == 0)

@@ -14,6 +14,7 @@
 #include "ledger/ledger.h"
 
 enum {
+	MAX_IN_FLIGHT_FILL = 2,
 	MAX_IN_FLIGHT = 4,  /* more would only lengthen the way out */
 	IDLE_TICK_MS = 250, /* how often a stopped loop looks at its context */
 };
@@ -189,14 +190,25 @@ static bool launch(struct loop *loop, const struct ll_pacer_order *order, uint64
 	return true;
 }
 
-/* One kernel as a rule, more when the host has come late: a kernel is never longer than a period. */
+/*
+ * One kernel as a rule, more when the host has come late: a kernel is never longer than a period. In fill nothing is
+ * queued up: what is owed waits, so that others need not.
+ */
 static void launch_owed(struct loop *loop, const struct ll_pacer_order *order, uint64_t now_ns)
 {
-	while (ll_flight_outstanding(&loop->flight) < MAX_IN_FLIGHT) {
-		uint64_t length_ns = ll_duty_next_ns(&loop->duty, now_ns, order->ratio);
-		if (length_ns == 0 || !launch(loop, order, length_ns) || length_ns < LL_DUTY_KERNEL_MAX_NS)
+	bool is_fill = loop->work->manners == LL_PACER_STEPS_BACK;
+	uint64_t longest_ns = is_fill ? ll_duty_fill_longest_ns(order->ratio) : LL_DUTY_KERNEL_MAX_NS;
+	uint32_t most_in_flight = is_fill ? MAX_IN_FLIGHT_FILL : MAX_IN_FLIGHT;
+	while (ll_flight_outstanding(&loop->flight) < most_in_flight) {
+		uint64_t length_ns = ll_duty_next_ns(&loop->duty, now_ns, order->ratio, longest_ns);
+		if (length_ns == 0 || !launch(loop, order, length_ns) || length_ns < longest_ns || is_fill)
 			return;
 	}
+}
+
+static uint64_t period_ns(const struct loop *loop)
+{
+	return loop->work->manners == LL_PACER_STEPS_BACK ? LL_DUTY_FILL_PERIOD_NS : LL_DUTY_PERIOD_NS;
 }
 
 /* A context that answers no more is lost, whatever the driver says. */
@@ -244,9 +256,9 @@ static void run_tick(struct loop *loop, const struct ll_pacer_order *order)
 	}
 	if (now_ns >= loop->step_back_until_ns)
 		launch_owed(loop, order, now_ns);
-	loop->tick_ns += LL_DUTY_PERIOD_NS;
+	loop->tick_ns += period_ns(loop);
 	if (loop->tick_ns < now_ns)
-		loop->tick_ns = now_ns + LL_DUTY_PERIOD_NS;
+		loop->tick_ns = now_ns + period_ns(loop);
 }
 
 static void idle_tick(struct loop *loop)

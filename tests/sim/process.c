@@ -176,28 +176,44 @@ static void *open_library(const char *name)
 	return library;
 }
 
-#define LOOK_UP(table, field, symbol)                                                                                  \
-	{                                                                                                              \
-		void *found = dlsym((table).library, #symbol);                                                         \
-		memcpy(&(table).field, &found, sizeof found);                                                          \
-	}
+struct row {
+	const char *symbol;
+	size_t offset;
+};
 
-void open_cuda(void)
-{
-	if (cu.library)
-		return;
-	cu.library = open_library("libcuda.so.1");
-#define LL_CUDA_FUNCTION(ret, name, symbol, need, params) LOOK_UP(cu, name, symbol)
+static const struct row cuda_rows[] = {
+#define LL_CUDA_FUNCTION(ret, name, symbol, need, params) {#symbol, offsetof(struct cuda, name)},
 #include "abi/cuda_functions.def"
+};
+
+static const struct row nvml_rows[] = {
+#define LL_NVML_FUNCTION(ret, name, symbol, need, params) {#symbol, offsetof(struct nvml, name)},
+#include "abi/nvml_functions.def"
+};
+
+static unsigned look_up(void *library, const struct row *rows, size_t count, void *table)
+{
+	unsigned missing = 0;
+	for (size_t i = 0; i < count; i++) {
+		void *found = dlsym(library, rows[i].symbol);
+		missing += !found;
+		memcpy((char *)table + rows[i].offset, &found, sizeof found);
+	}
+	return missing;
 }
 
-void open_nvml(void)
+unsigned open_cuda(void)
 {
-	if (nv.library)
-		return;
-	nv.library = open_library("libnvidia-ml.so.1");
-#define LL_NVML_FUNCTION(ret, name, symbol, need, params) LOOK_UP(nv, name, symbol)
-#include "abi/nvml_functions.def"
+	if (!cu.library)
+		cu.library = open_library("libcuda.so.1");
+	return look_up(cu.library, cuda_rows, sizeof cuda_rows / sizeof cuda_rows[0], &cu);
+}
+
+unsigned open_nvml(void)
+{
+	if (!nv.library)
+		nv.library = open_library("libnvidia-ml.so.1");
+	return look_up(nv.library, nvml_rows, sizeof nvml_rows / sizeof nvml_rows[0], &nv);
 }
 
 struct ll_cu_context *open_context(ll_cu_device device)

@@ -94,9 +94,9 @@ uint64_t deadline_in_s(unsigned s);
 bool is_past(uint64_t deadline_ns);
 void sleep_ms(unsigned ms);
 
-/* Opens a library and looks every function up; what it lacks is NULL. */
-void open_cuda(void);
-void open_nvml(void);
+/* Opens a library and looks every function up; what it lacks is NULL. Returns how many it lacks. */
+unsigned open_cuda(void);
+unsigned open_nvml(void);
 
 /* cuInit, a context on that card, current. */
 struct ll_cu_context *open_context(ll_cu_device device);

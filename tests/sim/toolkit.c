@@ -28,30 +28,59 @@ static const char ptx[] = ".version 7.4\n"
 			  ".visible .global .align 4 .u32 counter;\n"
 			  ".visible .entry add(.param .u64 a, .param .u64 b, .param .u32 n) { ret; }\n";
 
-int main(void)
+enum { N = 1 << 16 };
+
+static void describe(CUdevice device)
 {
-	enum { N = 1 << 16 };
-	static int in[N], out[N];
-	CUdevice device;
-	CUcontext context;
-	CUmodule module;
-	CUfunction add;
-	CUstream stream;
-	CUevent start, stop;
-	CUdeviceptr a, b, counter;
 	CUuuid uuid;
-	size_t bytes, total, free_bytes;
+	size_t total;
 	char name[100];
-	int sms, version, n = N;
-	float ms;
-	CHECK(cuInit(0));
+	int sms, version;
 	CHECK(cuDriverGetVersion(&version));
-	CHECK(cuDeviceGet(&device, 0));
 	CHECK(cuDeviceGetName(name, sizeof name, device));
 	CHECK(cuDeviceGetUuid(&uuid, device));
 	CHECK(cuDeviceTotalMem(&total, device));
 	CHECK(cuDeviceGetAttribute(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device));
 	printf("%s, %d SMs, %zu MiB, CUDA %d\n", name, sms, total >> 20, version);
+}
+
+/* in -> a -> b -> out on one stream, with a kernel between and events around. Returns the time on the card. */
+static float run(CUfunction add, CUdeviceptr a, CUdeviceptr b, const int *in, int *out)
+{
+	CUstream stream;
+	CUevent start, stop;
+	float ms;
+	int n = N;
+	void *params[] = {&a, &b, &n};
+	CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	CHECK(cuEventCreate(&start, CU_EVENT_DEFAULT));
+	CHECK(cuEventCreate(&stop, CU_EVENT_DEFAULT));
+	CHECK(cuEventRecord(start, stream));
+	CHECK(cuMemcpyHtoDAsync(a, in, N * sizeof *in, stream));
+	CHECK(cuLaunchKernel(add, N / 256, 1, 1, 256, 1, 1, 0, stream, params, NULL));
+	CHECK(cuMemcpyDtoDAsync(b, a, N * sizeof *in, stream));
+	CHECK(cuEventRecord(stop, stream));
+	CHECK(cuMemcpyDtoHAsync(out, b, N * sizeof *out, stream));
+	CHECK(cuStreamSynchronize(stream));
+	CHECK(cuEventElapsedTime(&ms, start, stop));
+	CHECK(cuEventDestroy(start));
+	CHECK(cuEventDestroy(stop));
+	CHECK(cuStreamDestroy(stream));
+	return ms;
+}
+
+int main(void)
+{
+	static int in[N], out[N];
+	CUdevice device;
+	CUcontext context;
+	CUmodule module;
+	CUfunction add;
+	CUdeviceptr a, b, counter;
+	size_t bytes;
+	CHECK(cuInit(0));
+	CHECK(cuDeviceGet(&device, 0));
+	describe(device);
 	CHECK(cuDevicePrimaryCtxRetain(&context, device));
 	CHECK(cuCtxPushCurrent(context));
 	CHECK(cuModuleLoadData(&module, ptx));
@@ -60,32 +89,16 @@ int main(void)
 	CHECK(cuMemsetD32(counter, 3, 1));
 	CHECK(cuMemAlloc(&a, sizeof in));
 	CHECK(cuMemAlloc(&b, sizeof in));
-	CHECK(cuMemGetInfo(&free_bytes, &total));
-	CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-	CHECK(cuEventCreate(&start, CU_EVENT_DEFAULT));
-	CHECK(cuEventCreate(&stop, CU_EVENT_DEFAULT));
 	for (int i = 0; i < N; i++)
 		in[i] = i * 3;
-	CHECK(cuEventRecord(start, stream));
-	CHECK(cuMemcpyHtoDAsync(a, in, sizeof in, stream));
-	void *params[] = {&a, &b, &n};
-	CHECK(cuLaunchKernel(add, N / 256, 1, 1, 256, 1, 1, 0, stream, params, NULL));
-	CHECK(cuMemcpyDtoDAsync(b, a, sizeof in, stream));
-	CHECK(cuEventRecord(stop, stream));
-	CHECK(cuMemcpyDtoHAsync(out, b, sizeof out, stream));
-	CHECK(cuStreamSynchronize(stream));
-	CHECK(cuEventElapsedTime(&ms, start, stop));
+	float ms = run(add, a, b, in, out);
 	printf("%.3f ms on the card\n", (double)ms);
-	int is_right = memcmp(in, out, sizeof in) == 0 && ms > 0;
 	CHECK(cuMemFree(a));
 	CHECK(cuMemFree(b));
-	CHECK(cuEventDestroy(start));
-	CHECK(cuEventDestroy(stop));
-	CHECK(cuStreamDestroy(stream));
 	CHECK(cuModuleUnload(module));
 	CHECK(cuCtxPopCurrent(&context));
 	CHECK(cuDevicePrimaryCtxRelease(device));
-	return is_right ? 0 : 1;
+	return memcmp(in, out, sizeof in) == 0 && ms > 0 ? 0 : 1;
 }
 
 #else

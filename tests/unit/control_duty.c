@@ -14,7 +14,7 @@ static double busy_share(double ratio, uint64_t jitter_ns, uint64_t run_ns)
 	ll_duty_restart(&duty, now_ns);
 	while (now_ns < start_ns + run_ns) {
 		uint64_t length_ns;
-		while ((length_ns = ll_duty_next_ns(&duty, now_ns, ratio)) > 0)
+		while ((length_ns = ll_duty_next_ns(&duty, now_ns, ratio, LL_DUTY_KERNEL_MAX_NS)) > 0)
 			busy_ns += length_ns;
 		seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
 		now_ns += LL_DUTY_PERIOD_NS + (jitter_ns ? seed % jitter_ns : 0);
@@ -43,7 +43,7 @@ static void test_a_long_sleep_is_not_made_up_for(void **state)
 	struct ll_duty duty;
 	ll_duty_restart(&duty, LL_NS_PER_S);
 	uint64_t sum_ns = 0, length_ns;
-	while ((length_ns = ll_duty_next_ns(&duty, 3600 * LL_NS_PER_S, 0.9)) > 0)
+	while ((length_ns = ll_duty_next_ns(&duty, 3600 * LL_NS_PER_S, 0.9, LL_DUTY_KERNEL_MAX_NS)) > 0)
 		sum_ns += length_ns;
 	assert_true(sum_ns <= LL_DUTY_CREDIT_MAX_NS);
 }
@@ -53,8 +53,9 @@ static void test_a_clock_that_steps_back_earns_nothing(void **state)
 	(void)state;
 	struct ll_duty duty;
 	ll_duty_restart(&duty, 10 * LL_NS_PER_S);
-	assert_int_equal(ll_duty_next_ns(&duty, 9 * LL_NS_PER_S, 0.5), 0);
-	assert_int_equal(ll_duty_next_ns(&duty, 10 * LL_NS_PER_S + LL_NS_PER_MS, 0.5), LL_NS_PER_MS / 2);
+	assert_int_equal(ll_duty_next_ns(&duty, 9 * LL_NS_PER_S, 0.5, LL_DUTY_KERNEL_MAX_NS), 0);
+	assert_int_equal(ll_duty_next_ns(&duty, 10 * LL_NS_PER_S + LL_NS_PER_MS, 0.5, LL_DUTY_KERNEL_MAX_NS),
+			 LL_NS_PER_MS / 2);
 }
 
 static void test_a_refund_is_spent_again(void **state)
@@ -63,7 +64,7 @@ static void test_a_refund_is_spent_again(void **state)
 	struct ll_duty duty;
 	ll_duty_restart(&duty, LL_NS_PER_S);
 	ll_duty_refund(&duty, 300000);
-	assert_int_equal(ll_duty_next_ns(&duty, LL_NS_PER_S, 0.5), 300000);
+	assert_int_equal(ll_duty_next_ns(&duty, LL_NS_PER_S, 0.5, LL_DUTY_KERNEL_MAX_NS), 300000);
 }
 
 static void test_too_short_a_kernel_waits_until_it_is_worth_launching(void **state)
@@ -71,8 +72,9 @@ static void test_too_short_a_kernel_waits_until_it_is_worth_launching(void **sta
 	(void)state;
 	struct ll_duty duty;
 	ll_duty_restart(&duty, LL_NS_PER_S);
-	assert_int_equal(ll_duty_next_ns(&duty, LL_NS_PER_S + 100000, 0.01), 0);
-	assert_true(ll_duty_next_ns(&duty, LL_NS_PER_S + 1000000, 0.01) >= LL_DUTY_KERNEL_MIN_NS);
+	assert_int_equal(ll_duty_next_ns(&duty, LL_NS_PER_S + 100000, 0.01, LL_DUTY_KERNEL_MAX_NS), 0);
+	assert_true(ll_duty_next_ns(&duty, LL_NS_PER_S + 1000000, 0.01, LL_DUTY_KERNEL_MAX_NS) >=
+		    LL_DUTY_KERNEL_MIN_NS);
 }
 
 static void test_no_kernel_is_longer_than_a_time_slice(void **state)
@@ -82,7 +84,7 @@ static void test_no_kernel_is_longer_than_a_time_slice(void **state)
 	ll_duty_restart(&duty, LL_NS_PER_S);
 	uint64_t late_ns = LL_NS_PER_S + 10 * LL_NS_PER_MS; /* a host that was away for five periods */
 	uint64_t sum_ns = 0, length_ns;
-	while ((length_ns = ll_duty_next_ns(&duty, late_ns, 0.9)) > 0) {
+	while ((length_ns = ll_duty_next_ns(&duty, late_ns, 0.9, LL_DUTY_KERNEL_MAX_NS)) > 0) {
 		assert_true(length_ns <= LL_DUTY_KERNEL_MAX_NS);
 		sum_ns += length_ns;
 	}
