@@ -14,8 +14,7 @@
 #include "hold/payload_auto.h"
 #include "ledger/claim.h"
 
-#define TICK_HOLDING_NS (20 * LL_NS_PER_MS)
-#define TICK_STOPPED_NS (50 * LL_NS_PER_MS)
+#define TICK_MS 50                       /* the pacer wakes us when it matters */
 #define ORDER_VALID_NS (2 * LL_NS_PER_S) /* the pacer stops by itself when we hang for this long */
 #define BEAT_EVERY_NS LL_NS_PER_S
 #define SWEEP_EVERY_NS                                                                                                 \
@@ -192,9 +191,8 @@ static void tick(struct ll_governor *gov)
 
 static void wait_tick(const struct ll_governor *gov)
 {
-	uint64_t every_ns = gov->held_since_ns ? TICK_HOLDING_NS : TICK_STOPPED_NS;
 	struct pollfd pfd = {.fd = gov->wake_fd, .events = POLLIN};
-	if (poll(&pfd, 1, (int)(every_ns / LL_NS_PER_MS)) > 0) {
+	if (poll(&pfd, 1, TICK_MS) > 0) {
 		uint64_t count;
 		ssize_t n = read(gov->wake_fd, &count, sizeof count);
 		(void)n;
@@ -311,7 +309,9 @@ int ll_governor_new(const struct ll_governor_config *config, struct ll_governor 
 	struct ll_sense_config sense = {
 	    .card = config->card,
 	    .metric = config->hold->metric,
-	    .has_kernel_sensor = config->hold->mode != LL_HOLD_MODE_IGNORE && !config->hold->as_mps_client,
+	    .use = config->hold->as_mps_client               ? LL_SENSE_UTIL_WATCHES
+		   : config->hold->mode == LL_HOLD_MODE_FILL ? LL_SENSE_UTIL_CONTROLS
+							     : LL_SENSE_UTIL_TRIMS,
 	    .kernel_log = config->hold->kernel_log,
 	    .watches_arrivals = config->hold->mode == LL_HOLD_MODE_YIELD,
 	};

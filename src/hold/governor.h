@@ -1,7 +1,7 @@
 /*
  * governor.h - the thread that decides for one card: sensors -> policy -> controller -> pacer.
  *
- * Ticks some 50 times a second, at once when the pacer has seen something, and half as often when stopped. Everything
+ * Ticks 20 times a second, and at once when the pacer has seen something. Everything
  * it decides leaves as events; the ledger's claim is kept up to date on the way.
  */
 #ifndef LOADLINE_HOLD_GOVERNOR_H

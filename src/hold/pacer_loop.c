@@ -1,6 +1,7 @@
 #include "hold/pacer_loop.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <poll.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -56,6 +57,7 @@ static bool open_context(struct loop *loop)
 		set_state(loop, LL_PACER_FAILED, &err);
 		return false;
 	}
+	malloc_trim(0); /* compiling the kernels took more than keeping them does */
 	ll_flight_init(&loop->flight, loop->payload->records);
 	{
 		LL_SCOPE_SHARED_LOCK(loop->shared);

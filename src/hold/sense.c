@@ -8,10 +8,14 @@
 
 #include "base/clock.h"
 
-/* Each call for samples costs 1.5 ms (doc/facts.md): one per window while they are what foreign work is seen by or what
- * a stop ends by, else one for two windows; fewer when stopped for long. */
-#define UTIL_EVERY_NS (200 * LL_NS_PER_MS)
-#define UTIL_EVERY_HOLDING_NS (400 * LL_NS_PER_MS)
+/*
+ * Each call for samples costs 1.5 ms, 2.8 on a card with its clocks down (doc/facts.md), and brings all samples since
+ * the last. So it is made once a second, but once a window where readings are what foreign work is seen by or what a
+ * stop ends by, and once in two where they close the loop; less when stopped for long.
+ */
+#define UTIL_EVERY_NS (1000 * LL_NS_PER_MS)
+#define UTIL_EVERY_WINDOW_NS (200 * LL_NS_PER_MS)
+#define UTIL_EVERY_FILL_NS (400 * LL_NS_PER_MS)
 #define UTIL_EVERY_STOPPED_NS (600 * LL_NS_PER_MS)
 #define STOPPED_LONG_NS (3000 * LL_NS_PER_MS)
 #define PROCESS_EVERY_NS (200 * LL_NS_PER_MS) /* 0.1 ms a look, 55 at worst */
@@ -325,9 +329,18 @@ void ll_sense_context_changed(struct ll_sense *sense, bool is_open)
 
 static uint64_t util_every_ns(const struct ll_sense *sense, uint64_t now_ns, uint64_t held_since_ns)
 {
-	if (held_since_ns)
-		return sense->config.has_kernel_sensor ? UTIL_EVERY_HOLDING_NS : UTIL_EVERY_NS;
-	return now_ns - sense->stopped_since_ns > STOPPED_LONG_NS ? UTIL_EVERY_STOPPED_NS : UTIL_EVERY_NS;
+	if (!held_since_ns)
+		return now_ns - sense->stopped_since_ns > STOPPED_LONG_NS ? UTIL_EVERY_STOPPED_NS
+									  : UTIL_EVERY_WINDOW_NS;
+	switch (sense->config.use) {
+	case LL_SENSE_UTIL_WATCHES:
+		return UTIL_EVERY_WINDOW_NS;
+	case LL_SENSE_UTIL_CONTROLS:
+		return UTIL_EVERY_FILL_NS;
+	case LL_SENSE_UTIL_TRIMS:
+		break;
+	}
+	return UTIL_EVERY_NS;
 }
 
 void ll_sense_tick(struct ll_sense *sense, struct ll_pacer *pacer, const struct ll_pacer_report *report,

@@ -9,7 +9,7 @@
  *   own kernels (pacer)     ms                            tick
  *   ledger                  us, governed programs only    pacer's tick
  *   process list, memory    arrivals, 200 ms              200 ms
- *   total minus own         200-600 ms                    200 or 400 ms
+ *   total minus own         200-600 ms, 1.2 s at worst    200 ms to 1 s
  */
 #ifndef LOADLINE_HOLD_SENSE_H
 #define LOADLINE_HOLD_SENSE_H
@@ -29,12 +29,19 @@
 
 enum { LL_SENSE_SAMPLES = 16 };
 
+/* What utilisation readings are needed for while holding: how often they are made follows from it. */
+enum ll_sense_use {
+	LL_SENSE_UTIL_TRIMS,    /* a slow trim, and to be shown: own kernels do the watching */
+	LL_SENSE_UTIL_CONTROLS, /* fill: the loop runs on them */
+	LL_SENSE_UTIL_WATCHES,  /* an MPS client: foreign work shows in them alone */
+};
+
 struct ll_sense_config {
 	const struct ll_card *card;
 	enum ll_metric metric;
-	bool has_kernel_sensor; /* own kernels see foreign work: readings may be rarer */
-	FILE *kernel_log;       /* a line per own kernel: card, start and end on the card's clock, flags; NULL: none */
-	bool watches_arrivals;  /* yield mode: processes that come count as foreign work */
+	enum ll_sense_use use;
+	FILE *kernel_log;      /* a line per own kernel: card, start and end on the card's clock, flags; NULL: none */
+	bool watches_arrivals; /* yield mode: processes that come count as foreign work */
 };
 
 /* Where the last reading of each source stands; NAN: none. */

@@ -207,8 +207,8 @@ static void be_busy_for_ever(void)
 static void body_kernel_of_the_dead(void)
 {
 	struct ll_nvml_utilization utilization = {0};
-	struct ll_nvml_device *card = open_card(0);
 	spawn_and_kill(be_busy_for_ever);
+	struct ll_nvml_device *card = open_card(0);
 	WAIT_FOR(used_slots(attach()) == 0);
 	WAIT_FOR(nv.nvmlDeviceGetUtilizationRates(card, &utilization) == 0 && utilization.gpu == 0);
 	/* The card is nobody's: a kernel runs at once and uncut. */
