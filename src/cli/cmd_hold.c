@@ -18,7 +18,8 @@
 #include "driver/readings.h"
 #include "hold/hold.h"
 
-#define TICK_MS 200
+#define TICK_LIVE_MS 200
+#define TICK_MS 500                        /* without a display: for the periodic log line */
 #define END_WITHIN_NS (900 * LL_NS_PER_MS) /* from the signal to the summary, whatever the driver does */
 
 /* Everything that lives as long as the command. */
@@ -118,7 +119,7 @@ static bool wait_and_take(struct hold_run *run)
 	    {.fd = ll_hold_fd(run->hold), .events = POLLIN},
 	    {.fd = run->signal_fd, .events = POLLIN},
 	};
-	poll(fds, 2, TICK_MS);
+	poll(fds, 2, isatty(STDOUT_FILENO) ? TICK_LIVE_MS : TICK_MS);
 	take_events(run);
 	ll_hold_output_tick(run->output, ll_now_ns());
 	return got_signal(run);
@@ -208,7 +209,8 @@ static int run_hold(void *args, const struct ll_operands *operands, struct ll_er
 	int rc = ll_hold_args_config(args, &run.config, err);
 	if (rc < 0)
 		return rc;
-	/* Before the driver is opened: its libraries start threads, and one that does not block a signal would take it. */
+	/* Before the driver is opened: its libraries start threads, and one that does not block a signal would take it.
+	 */
 	if (!run.args->dry_run)
 		rc = block_signals(&run, err);
 	if (rc == 0)

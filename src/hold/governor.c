@@ -14,7 +14,8 @@
 #include "hold/payload_auto.h"
 #include "ledger/claim.h"
 
-#define TICK_MS 50                       /* the pacer wakes us when it matters */
+#define TICK_MS 50 /* the pacer wakes us when it matters */
+#define TICK_STOPPED_MS 200
 #define ORDER_VALID_NS (2 * LL_NS_PER_S) /* the pacer stops by itself when we hang for this long */
 #define BEAT_EVERY_NS LL_NS_PER_S
 #define SWEEP_EVERY_NS                                                                                                 \
@@ -189,10 +190,21 @@ static void tick(struct ll_governor *gov)
 	ll_governor_account(gov, now_ns);
 }
 
+/* Stopped, little happens by itself but the policy's own timers. */
+static int tick_ms(const struct ll_governor *gov)
+{
+	if (gov->held_since_ns)
+		return TICK_MS;
+	uint64_t now_ns = ll_now_ns(), next_ns = gov->verdict.next_ns;
+	if (next_ns >= now_ns + TICK_STOPPED_MS * LL_NS_PER_MS)
+		return TICK_STOPPED_MS;
+	return next_ns > now_ns + TICK_MS * LL_NS_PER_MS ? (int)((next_ns - now_ns) / LL_NS_PER_MS) : TICK_MS;
+}
+
 static void wait_tick(const struct ll_governor *gov)
 {
 	struct pollfd pfd = {.fd = gov->wake_fd, .events = POLLIN};
-	if (poll(&pfd, 1, TICK_MS) > 0) {
+	if (poll(&pfd, 1, tick_ms(gov)) > 0) {
 		uint64_t count;
 		ssize_t n = read(gov->wake_fd, &count, sizeof count);
 		(void)n;
@@ -262,6 +274,7 @@ static int start_pacer(struct ll_governor *gov, struct ll_err *err)
 	    .payload_ops = ll_payload_choose(hold->payload),
 	    .payload = {.as_mps_client = hold->as_mps_client,
 			.needs_fma = hold->metric == LL_METRIC_POWER,
+			.needs_wide = hold->metric == LL_METRIC_SM || hold->metric == LL_METRIC_OCCUPANCY,
 			.max_memory_bytes = hold->max_memory_bytes},
 	    .limits = {.gap_ns = LL_LIMIT_GAP_NS, .late_ns = LL_LIMIT_LATE_NS, .first_late_ns = LL_LIMIT_FIRST_LATE_NS},
 	    .manners = manners[hold->mode],
@@ -299,6 +312,15 @@ static void init_parts(struct ll_governor *gov)
 	gov->wait_until_ns = ll_now_ns() + hold->wait_ns;
 }
 
+/* Often enough that the quiet before a resume is known to a third of itself, at most once a window. */
+static uint64_t stopped_util_every_ns(uint64_t resume_after_ns)
+{
+	uint64_t every_ns = resume_after_ns / 3;
+	return every_ns < 200 * LL_NS_PER_MS    ? 200 * LL_NS_PER_MS
+	       : every_ns > 1500 * LL_NS_PER_MS ? 1500 * LL_NS_PER_MS
+						: every_ns;
+}
+
 int ll_governor_new(const struct ll_governor_config *config, struct ll_governor **ret_governor, struct ll_err *err)
 {
 	struct ll_governor *gov = calloc(1, sizeof *gov);
@@ -312,6 +334,7 @@ int ll_governor_new(const struct ll_governor_config *config, struct ll_governor 
 	    .use = config->hold->as_mps_client               ? LL_SENSE_UTIL_WATCHES
 		   : config->hold->mode == LL_HOLD_MODE_FILL ? LL_SENSE_UTIL_CONTROLS
 							     : LL_SENSE_UTIL_TRIMS,
+	    .stopped_util_every_ns = stopped_util_every_ns(config->hold->resume_after_ns),
 	    .kernel_log = config->hold->kernel_log,
 	    .watches_arrivals = config->hold->mode == LL_HOLD_MODE_YIELD,
 	};

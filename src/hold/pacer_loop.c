@@ -16,8 +16,8 @@
 
 enum {
 	MAX_IN_FLIGHT_FILL = 2,
-	MAX_IN_FLIGHT = 4,  /* more would only lengthen the way out */
-	IDLE_TICK_MS = 250, /* how often a stopped loop looks at its context */
+	MAX_IN_FLIGHT = 4,   /* more would only lengthen the way out */
+	IDLE_TICK_MS = 1000, /* how often a stopped loop looks at its context */
 };
 
 #define CHECK_EVERY_NS (250 * LL_NS_PER_MS)

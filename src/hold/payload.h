@@ -30,6 +30,9 @@ enum {
 	LL_RECORD_SLOTS = 64, /* launches that may be outstanding; a power of two */
 };
 
+/* Where in the page of the records the CUDA kernels of one block keep the epoch that is over (kernels/spin.ptx). */
+enum { LL_STOP_WORD_OFFSET = 4032 };
+
 enum ll_record_flags {
 	LL_RECORD_LATE = 1,    /* started after late_after_ns and ended at once */
 	LL_RECORD_GAP = 2,     /* met a gap over gap_limit_ns and ended at once */
@@ -64,8 +67,9 @@ struct ll_launch {
 struct ll_payload_config {
 	bool as_mps_client; /* cuda only: join a running MPS server at 1 % of the SMs; else keep out of MPS */
 	bool needs_fma;     /* LL_KERNEL_FMA will be launched */
-	uint64_t
-	    max_memory_bytes; /* 0: no limit. Opening fails with -EDQUOT when the card has gained more than this. */
+	bool needs_wide;    /* kernels of more than one block will be launched */
+	/* 0: no limit. Opening fails with -EDQUOT when the card has gained more than this. */
+	uint64_t max_memory_bytes;
 };
 
 struct ll_payload_ops {

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -12,14 +13,15 @@
 #include "hold/payload.h"
 
 extern const unsigned char ll_spin_ptx[];
-extern const unsigned char ll_fma_ptx[];
+extern const unsigned char ll_spin_wide_ptx[];
+extern const unsigned char ll_fma_wide_ptx[];
 
 struct cuda_payload {
 	struct ll_payload base;
 	const struct ll_cuda *cuda;
 	struct ll_cu_context *context;
-	struct ll_cu_module *spin_module, *fma_module;
-	struct ll_cu_function *spin, *fma;
+	struct ll_cu_module *spin_module, *wide_module, *fma_module;
+	struct ll_cu_function *spin, *wide, *fma;
 	struct ll_cu_stream *stream;
 	struct ll_record *records; /* host memory the card writes */
 	ll_cu_deviceptr records_on_card;
@@ -48,7 +50,8 @@ static void shrink_context(const struct ll_cuda *cuda)
 static int make_records(struct cuda_payload *payload, struct ll_err *err)
 {
 	const struct ll_cuda *cuda = payload->cuda;
-	size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+	_Static_assert(LL_RECORD_SLOTS * sizeof(struct ll_record) <= LL_STOP_WORD_OFFSET, "one page holds both");
+	size_t page_bytes = 4096; /* what the kernel rounds down to, whatever the host's page */
 	payload->records = aligned_alloc(page_bytes, page_bytes);
 	if (!payload->records)
 		return ll_err_set(err, -ENOMEM, "map host memory: out of host memory");
@@ -57,8 +60,7 @@ static int make_records(struct cuda_payload *payload, struct ll_err *err)
 		status = cuda->cuMemHostGetDevicePointer(&payload->records_on_card, payload->records, 0);
 	if (status != LL_CUDA_SUCCESS)
 		return ll_cuda_fail(cuda, status, err, "map host memory");
-	for (size_t i = 0; i < LL_RECORD_SLOTS; i++)
-		payload->records[i] = (struct ll_record){0};
+	memset(payload->records, 0, page_bytes);
 	payload->base.records = payload->records;
 	return 0;
 }
@@ -116,8 +118,10 @@ static int build(struct cuda_payload *payload, const struct ll_card *card, const
 	rc = make_records(payload, err);
 	if (rc == 0)
 		rc = load_kernel(cuda, ll_spin_ptx, "spin_ns", &payload->spin_module, &payload->spin, err);
+	if (rc == 0 && config->needs_wide)
+		rc = load_kernel(cuda, ll_spin_wide_ptx, "spin_ns_wide", &payload->wide_module, &payload->wide, err);
 	if (rc == 0 && config->needs_fma)
-		rc = load_kernel(cuda, ll_fma_ptx, "spin_ns_fma", &payload->fma_module, &payload->fma, err);
+		rc = load_kernel(cuda, ll_fma_wide_ptx, "spin_ns_fma", &payload->fma_module, &payload->fma, err);
 	if (rc < 0)
 		return rc;
 	status = cuda->cuStreamCreate(&payload->stream, LL_CU_STREAM_NON_BLOCKING);
@@ -153,6 +157,13 @@ static int cuda_open(const struct ll_card *card, const struct ll_payload_config 
 	return 0;
 }
 
+static struct ll_cu_function *choose_kernel(const struct cuda_payload *payload, const struct ll_launch *launch)
+{
+	if (launch->kernel == LL_KERNEL_FMA)
+		return payload->fma;
+	return launch->blocks > 1 ? payload->wide : payload->spin;
+}
+
 static int cuda_launch(struct ll_payload *base, const struct ll_launch *launch, struct ll_err *err)
 {
 	struct cuda_payload *payload = (struct cuda_payload *)base;
@@ -162,7 +173,7 @@ static int cuda_launch(struct ll_payload *base, const struct ll_launch *launch, 
 		 gap_limit_ns = launch->gap_limit_ns;
 	uint64_t epoch_and_sequence = (uint64_t)launch->epoch << 32 | launch->sequence;
 	void *params[] = {&length_ns, &record, &late_after_ns, &gap_limit_ns, &epoch_and_sequence};
-	struct ll_cu_function *kernel = launch->kernel == LL_KERNEL_FMA ? payload->fma : payload->spin;
+	struct ll_cu_function *kernel = choose_kernel(payload, launch);
 	ll_cu_result status = payload->cuda->cuLaunchKernel(kernel, launch->blocks, 1, 1, launch->threads, 1, 1, 0,
 							    payload->stream, params, NULL);
 	if (status == LL_CUDA_SUCCESS)

@@ -16,10 +16,10 @@
 #define UTIL_EVERY_NS (1000 * LL_NS_PER_MS)
 #define UTIL_EVERY_WINDOW_NS (200 * LL_NS_PER_MS)
 #define UTIL_EVERY_FILL_NS (400 * LL_NS_PER_MS)
-#define UTIL_EVERY_STOPPED_NS (600 * LL_NS_PER_MS)
-#define STOPPED_LONG_NS (3000 * LL_NS_PER_MS)
+#define STOPPED_LONG_NS (2000 * LL_NS_PER_MS)
 #define PROCESS_EVERY_NS (200 * LL_NS_PER_MS) /* 0.1 ms a look, 55 at worst */
-#define PROCESS_EVERY_STOPPED_NS (1000 * LL_NS_PER_MS)
+#define RARE_NS (1000 * LL_NS_PER_MS)
+#define ENERGY_RARE_NS (30000 * LL_NS_PER_MS)
 #define POWER_EVERY_NS (200 * LL_NS_PER_MS)
 #define SLOW_EVERY_NS (1000 * LL_NS_PER_MS)   /* temperature, slowdown, Xid */
 #define ENERGY_EVERY_NS (5000 * LL_NS_PER_MS) /* 4 ms a call */
@@ -327,11 +327,15 @@ void ll_sense_context_changed(struct ll_sense *sense, bool is_open)
 		sense->values.own_memory_bytes = 0;
 }
 
+static bool is_stopped_long(const struct ll_sense *sense, uint64_t now_ns)
+{
+	return now_ns - sense->stopped_since_ns > STOPPED_LONG_NS;
+}
+
 static uint64_t util_every_ns(const struct ll_sense *sense, uint64_t now_ns, uint64_t held_since_ns)
 {
 	if (!held_since_ns)
-		return now_ns - sense->stopped_since_ns > STOPPED_LONG_NS ? UTIL_EVERY_STOPPED_NS
-									  : UTIL_EVERY_WINDOW_NS;
+		return is_stopped_long(sense, now_ns) ? sense->config.stopped_util_every_ns : UTIL_EVERY_WINDOW_NS;
 	switch (sense->config.use) {
 	case LL_SENSE_UTIL_WATCHES:
 		return UTIL_EVERY_WINDOW_NS;
@@ -356,12 +360,15 @@ void ll_sense_tick(struct ll_sense *sense, struct ll_pacer *pacer, const struct 
 		read_util(sense, now_ns, held_since_ns);
 	read_gpm(sense, now_ns, held_since_ns);
 	measure_own_memory(sense, now_ns);
-	if (is_due(&sense->process_due_ns, now_ns, held_since_ns ? PROCESS_EVERY_NS : PROCESS_EVERY_STOPPED_NS))
+	/* Stopped for long, everything is looked at less often: it costs the host more than a load that does nothing
+	 * should. */
+	bool is_rare = is_stopped_long(sense, now_ns);
+	if (is_due(&sense->process_due_ns, now_ns, is_rare ? RARE_NS : PROCESS_EVERY_NS))
 		read_processes(sense, now_ns);
-	if (is_due(&sense->power_due_ns, now_ns, POWER_EVERY_NS))
+	if (is_due(&sense->power_due_ns, now_ns, is_rare ? RARE_NS : POWER_EVERY_NS))
 		read_power(sense, now_ns, held_since_ns);
-	if (is_due(&sense->slow_due_ns, now_ns, SLOW_EVERY_NS))
+	if (is_due(&sense->slow_due_ns, now_ns, is_rare ? 2 * RARE_NS : SLOW_EVERY_NS))
 		read_health(sense, now_ns);
-	if (is_due(&sense->energy_due_ns, now_ns, ENERGY_EVERY_NS))
+	if (is_due(&sense->energy_due_ns, now_ns, is_rare ? ENERGY_RARE_NS : ENERGY_EVERY_NS))
 		read_energy(sense, now_ns);
 }

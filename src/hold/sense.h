@@ -40,6 +40,7 @@ struct ll_sense_config {
 	const struct ll_card *card;
 	enum ll_metric metric;
 	enum ll_sense_use use;
+	uint64_t stopped_util_every_ns; /* how often utilisation is read when stopped for long */
 	FILE *kernel_log;      /* a line per own kernel: card, start and end on the card's clock, flags; NULL: none */
 	bool watches_arrivals; /* yield mode: processes that come count as foreign work */
 };
