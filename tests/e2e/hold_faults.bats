@@ -32,6 +32,15 @@ holds_again() {
 	[ "$status" -eq 0 ]
 }
 
+@test "a payload process that is killed: said, and no kernel is left" {
+	hold
+	kill -KILL "$(pgrep -P "$(pid_of hold)")"
+	wait_for 20 fault "payload process ended"
+	[ -z "$(pgrep -P "$(pid_of hold)")" ]
+	stop hold
+	[ "$status" -eq 0 ]
+}
+
 @test "a card that is gone ends the hold with an error, not a hang" {
 	hold
 	simctl card 0 gone on
