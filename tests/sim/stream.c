@@ -9,10 +9,9 @@
 static void body_bytes(void)
 {
 	enum { BYTES = 3 << 20 };
-	unsigned char *out = malloc(BYTES), *in = malloc(BYTES);
+	static unsigned char out[BYTES], in[BYTES];
 	ll_cu_deviceptr a, b;
 	open_context(0);
-	CHECK(out && in);
 	for (size_t i = 0; i < BYTES; i++)
 		out[i] = (unsigned char)(i * 7 + i / 251);
 	CHECK_EQUAL(cu.cuMemAlloc(&a, BYTES), 0);
@@ -34,8 +33,6 @@ static void body_bytes(void)
 	CHECK_EQUAL(cu.cuMemsetD32(a + 2, 0, 1), LL_CUDA_ERROR_INVALID_VALUE);
 	CHECK_EQUAL(cu.cuMemFree(a), 0);
 	CHECK_EQUAL(cu.cuMemFree(b), 0);
-	free(out);
-	free(in);
 }
 
 static void copies_and_memsets_move_real_bytes(void **state)
