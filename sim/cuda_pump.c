@@ -3,6 +3,7 @@
  * things happened in the world. Whoever calls the library does it, and beside them one thread of its own, so that a
  * program that only looks at its memory sees it change.
  */
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -264,10 +265,29 @@ static void *work(void *unused)
 	return NULL;
 }
 
+struct start {
+	void *(*run)(void *);
+	sem_t has_begun;
+};
+
+static void *begin(void *arg)
+{
+	struct start *start = arg;
+	void *(*run)(void *) = start->run;
+	sem_post(&start->has_begun);
+	return run(NULL);
+}
+
+/*
+ * Returns when the thread runs: a thread half begun holds locks (the C library's, a sanitizer's) that a program which
+ * forks right after would take into its child for ever.
+ */
 static void start_thread(void *(*run)(void *), bool *has_thread)
 {
 	if (*has_thread)
 		return;
+	struct start start = {.run = run};
+	sem_init(&start.has_begun, 0, 0);
 	pthread_attr_t attr;
 	pthread_t thread;
 	sigset_t all, old;
@@ -276,8 +296,11 @@ static void start_thread(void *(*run)(void *), bool *has_thread)
 	/* Signals are the program's business. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	*has_thread = pthread_create(&thread, &attr, run, NULL) == 0;
+	*has_thread = pthread_create(&thread, &attr, begin, &start) == 0;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	while (*has_thread && sem_wait(&start.has_begun) != 0)
+		; /* interrupted by a signal */
+	sem_destroy(&start.has_begun);
 	pthread_attr_destroy(&attr);
 }
 

@@ -2,6 +2,7 @@
  * nvmlInit and nvmlShutdown, versions, and every function's way to the world.
  */
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -55,23 +56,29 @@ static ll_nvml_result attach(void)
 	return LL_NVML_SUCCESS;
 }
 
-static void *idle_main(void *arg)
+static void *idle_main(void *has_begun)
 {
+	sem_post(has_begun);
 	for (;;)
 		pause();
-	return arg;
+	return NULL;
 }
 
 /* The real library starts a thread here, with the signal mask of its caller: a program that blocks its signals later
- * finds them taken by that thread. */
+ * finds them taken by that thread. Returns when it runs, so that a fork right after finds no lock half taken. */
 static void start_idle_thread(void)
 {
 	pthread_attr_t attr;
 	pthread_t thread;
+	sem_t has_begun;
+	sem_init(&has_begun, 0, 0);
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	pthread_create(&thread, &attr, idle_main, NULL);
+	bool is_there = pthread_create(&thread, &attr, idle_main, &has_begun) == 0;
 	pthread_attr_destroy(&attr);
+	while (is_there && sem_wait(&has_begun) != 0)
+		; /* interrupted by a signal */
+	sem_destroy(&has_begun);
 }
 
 ll_nvml_result nvmlInit_v2(void)
