@@ -14,7 +14,6 @@ enum { RESERVED_SLOTS = LL_EVENT_SLOTS / 4 };
 int ll_event_queue_init(struct ll_event_queue *queue, struct ll_err *err)
 {
 	queue->head = queue->tail = 0;
-	queue->dropped = 0;
 	queue->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (queue->fd < 0)
 		return ll_err_set(err, -errno, "make an event queue: %s", strerror(errno));
@@ -34,10 +33,8 @@ void ll_event_put(struct ll_event_queue *queue, const struct ll_event *event)
 	LL_SCOPE_LOCK(&queue->lock);
 	size_t used = queue->head - queue->tail;
 	size_t room = event->kind == LL_EVENT_SAMPLE ? LL_EVENT_SLOTS - RESERVED_SLOTS : LL_EVENT_SLOTS;
-	if (used >= room) {
-		queue->dropped++;
+	if (used >= room)
 		return;
-	}
 	queue->slots[queue->head++ % LL_EVENT_SLOTS] = *event;
 	uint64_t one = 1;
 	ssize_t n = write(queue->fd, &one, sizeof one); /* cannot fill up: the slots end first */

@@ -69,7 +69,6 @@ struct ll_event_queue {
 	pthread_mutex_t lock;
 	int fd; /* readable (an eventfd) while events wait */
 	size_t head, tail;
-	uint64_t dropped;
 	struct ll_event slots[LL_EVENT_SLOTS];
 };
 

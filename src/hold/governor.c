@@ -79,7 +79,7 @@ static bool has_slept(struct ll_governor *gov)
 
 /*
  * Quiet counts only as far as readings have shown it: while stopped no kernel of ours looks, and the newest NVML window
- * is up to 400 ms old.
+ * is up to two seconds old.
  */
 static uint64_t foreign_seen_ns(const struct ll_governor *gov, uint64_t now_ns)
 {

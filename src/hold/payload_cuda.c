@@ -20,7 +20,6 @@ struct cuda_payload {
 	struct ll_payload base;
 	const struct ll_cuda *cuda;
 	struct ll_cu_context *context;
-	struct ll_cu_module *spin_module, *wide_module, *fma_module;
 	struct ll_cu_function *spin, *wide, *fma;
 	struct ll_cu_stream *stream;
 	struct ll_record *records; /* host memory the card writes */
@@ -46,7 +45,7 @@ static void shrink_context(const struct ll_cuda *cuda)
 	cuda->cuCtxSetLimit(LL_CU_LIMIT_MALLOC_HEAP_SIZE, 0);
 }
 
-/* Memory of our own, registered: what cuMemHostAlloc gives out comes with 2 MiB on the card. */
+/* A page of our own, registered: the kernel finds the stop word in it by rounding the record's address down. */
 static int make_records(struct cuda_payload *payload, struct ll_err *err)
 {
 	const struct ll_cuda *cuda = payload->cuda;
@@ -65,12 +64,14 @@ static int make_records(struct cuda_payload *payload, struct ll_err *err)
 	return 0;
 }
 
+/* The module ends with the context. */
 static int load_kernel(const struct ll_cuda *cuda, const unsigned char *ptx, const char *name,
-		       struct ll_cu_module **ret_module, struct ll_cu_function **ret_function, struct ll_err *err)
+		       struct ll_cu_function **ret_function, struct ll_err *err)
 {
-	ll_cu_result status = cuda->cuModuleLoadData(ret_module, ptx);
+	struct ll_cu_module *module;
+	ll_cu_result status = cuda->cuModuleLoadData(&module, ptx);
 	if (status == LL_CUDA_SUCCESS)
-		status = cuda->cuModuleGetFunction(ret_function, *ret_module, name);
+		status = cuda->cuModuleGetFunction(ret_function, module, name);
 	if (status != LL_CUDA_SUCCESS)
 		return ll_cuda_fail(cuda, status, err, "load kernel %s", name);
 	return 0;
@@ -117,11 +118,11 @@ static int build(struct cuda_payload *payload, const struct ll_card *card, const
 		payload->base.sm_count = (uint32_t)sm_count;
 	rc = make_records(payload, err);
 	if (rc == 0)
-		rc = load_kernel(cuda, ll_spin_ptx, "spin_ns", &payload->spin_module, &payload->spin, err);
+		rc = load_kernel(cuda, ll_spin_ptx, "spin_ns", &payload->spin, err);
 	if (rc == 0 && config->needs_wide)
-		rc = load_kernel(cuda, ll_spin_wide_ptx, "spin_ns_wide", &payload->wide_module, &payload->wide, err);
+		rc = load_kernel(cuda, ll_spin_wide_ptx, "spin_ns_wide", &payload->wide, err);
 	if (rc == 0 && config->needs_fma)
-		rc = load_kernel(cuda, ll_fma_wide_ptx, "spin_ns_fma", &payload->fma_module, &payload->fma, err);
+		rc = load_kernel(cuda, ll_fma_wide_ptx, "spin_ns_fma", &payload->fma, err);
 	if (rc < 0)
 		return rc;
 	status = cuda->cuStreamCreate(&payload->stream, LL_CU_STREAM_NON_BLOCKING);

@@ -42,12 +42,10 @@ int ll_sense_init(struct ll_sense *sense, const struct ll_sense_config *config, 
 	sense->values = (struct ll_sense_values){
 	    .util = NAN,
 	    .own_util = NAN,
-	    .foreign_util = NAN,
 	    .sm = NAN,
 	    .occupancy = NAN,
 	    .power_watts = NAN,
 	    .temperature_c = NAN,
-	    .slowdown_c = NAN,
 	    .energy_joules = NAN,
 	};
 	if (uses_gpm(config->metric)) {
@@ -150,7 +148,6 @@ static void judge_window(struct ll_sense *sense, const struct ll_util_sample *sa
 	ll_foreign_judge(&sense->foreign, start_ns, end_ns, (unsigned)lround(sample->percent), &verdict);
 	sense->values.util = sample->percent / 100;
 	sense->values.own_util = verdict.own_ratio;
-	sense->values.foreign_util = verdict.foreign_ratio;
 	if (verdict.state == LL_FOREIGN_SEEN) {
 		see_foreign(sense, end_ns, LL_SENSOR_UTIL);
 		sense->foreign_window = verdict;
@@ -219,7 +216,6 @@ static void read_processes(struct ll_sense *sense, uint64_t now_ns)
 	bool is_ours = now_ns < sense->process_change_ns;
 	struct ll_memory memory;
 	if (note_reading(sense, ll_read_memory(sense->config.card, &memory, &err), &err, now_ns)) {
-		sense->values.used_memory_bytes = memory.used_bytes;
 		if (ll_process_watch_memory(&sense->watch, memory.used_bytes, sense->values.own_memory_bytes, !is_ours,
 					    &arrival) &&
 		    sense->config.watches_arrivals)
@@ -268,10 +264,8 @@ static void read_health(struct ll_sense *sense, uint64_t now_ns)
 	struct ll_err err = {0};
 	struct ll_temperature temperature;
 	sense->values.temperature_c = NAN;
-	if (note_reading(sense, ll_read_temperature(whole, &temperature, &err), &err, now_ns)) {
+	if (note_reading(sense, ll_read_temperature(whole, &temperature, &err), &err, now_ns))
 		sense->values.temperature_c = temperature.celsius;
-		sense->values.slowdown_c = temperature.slowdown_celsius;
-	}
 	unsigned slowdown = 0;
 	if (note_reading(sense, ll_read_slowdown(whole, &slowdown, &err), &err, now_ns))
 		ll_slowdown_text(slowdown & LL_SLOWDOWN_HARM, sense->values.slowdown_text,
@@ -282,17 +276,12 @@ static void read_health(struct ll_sense *sense, uint64_t now_ns)
 		sense->fault_xid = xid;
 }
 
-static void read_energy(struct ll_sense *sense, uint64_t now_ns)
+void ll_sense_read_energy(struct ll_sense *sense)
 {
 	struct ll_err err = {0};
 	uint64_t energy_mj = 0;
-	if (note_reading(sense, ll_read_energy(ll_card_whole(sense->config.card), &energy_mj, &err), &err, now_ns))
+	if (note_reading(sense, ll_read_energy(ll_card_whole(sense->config.card), &energy_mj, &err), &err, ll_now_ns()))
 		sense->values.energy_joules = (double)energy_mj / 1000;
-}
-
-void ll_sense_read_energy(struct ll_sense *sense)
-{
-	read_energy(sense, ll_now_ns());
 }
 
 /* What the card gained between just before our context and now that it has settled. */
@@ -370,5 +359,5 @@ void ll_sense_tick(struct ll_sense *sense, struct ll_pacer *pacer, const struct 
 	if (is_due(&sense->slow_due_ns, now_ns, is_rare ? 2 * RARE_NS : SLOW_EVERY_NS))
 		read_health(sense, now_ns);
 	if (is_due(&sense->energy_due_ns, now_ns, is_rare ? ENERGY_RARE_NS : ENERGY_EVERY_NS))
-		read_energy(sense, now_ns);
+		ll_sense_read_energy(sense);
 }

@@ -47,14 +47,13 @@ struct ll_sense_config {
 
 /* Where the last reading of each source stands; NAN: none. */
 struct ll_sense_values {
-	double util, own_util, foreign_util; /* of one NVML window */
+	double util, own_util; /* of one NVML window */
 	double sm, occupancy;
 	double power_watts;
-	double temperature_c, slowdown_c;
+	double temperature_c;
 	bool is_slowdown;
 	char slowdown_text[64];
 	uint64_t own_memory_bytes;
-	uint64_t used_memory_bytes;
 	double energy_joules; /* the card's counter */
 };
 
