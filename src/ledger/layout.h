@@ -1,7 +1,7 @@
 /*
  * layout.h - the bytes of a ledger file. Private to src/ledger and, later, to the shim's launch path.
  *
- * A file is a header page, a page kept for per-tenant totals, and one 512-byte slot per claim. Every field that
+ * A file is a header page, one 256-byte row per tenant, and one 512-byte slot per claim. Every field that
  * changes is one naturally aligned atomic word, so any process may read at any time and sees each word
  * whole; nothing in the file is a pointer or depends on the program that wrote it. A change of any offset
  * or meaning is a new LL_LEDGER_VERSION.
@@ -22,10 +22,12 @@
 #include <stdint.h>
 
 enum {
-	LL_LEDGER_VERSION = 1,
+	LL_LEDGER_VERSION = 2,
 	LL_LEDGER_CLAIMS = 256,
+	LL_LEDGER_TENANTS = 128,
 	LL_LEDGER_HEADER_BYTES = 4096,
-	LL_LEDGER_TENANTS_BYTES = 4096,
+	LL_LEDGER_TENANT_BYTES = 256,
+	LL_LEDGER_TENANTS_BYTES = LL_LEDGER_TENANTS * LL_LEDGER_TENANT_BYTES,
 	LL_LEDGER_SLOT_BYTES = 512,
 	LL_LEDGER_FILE_BYTES =
 	    LL_LEDGER_HEADER_BYTES + LL_LEDGER_TENANTS_BYTES + LL_LEDGER_CLAIMS * LL_LEDGER_SLOT_BYTES,
@@ -39,6 +41,7 @@ enum {
 	LL_LOCK_SLOTS = 1 << 20,
 	LL_LOCK_HOLD = LL_LOCK_SLOTS + LL_LEDGER_CLAIMS, /* the one hold of the card */
 	LL_LOCK_MAKE,                                    /* making the file */
+	LL_LOCK_TENANTS = 2 << 20,                       /* one per tenant row: held by its process tree */
 };
 
 struct ll_ledger_slot {
@@ -55,17 +58,19 @@ struct ll_ledger_slot {
 	_Atomic uint64_t
 	    activity_ns; /* UINT64_MAX while work is queued or running, else the last moment it was; 0 never */
 	_Atomic uint64_t heartbeat_ns;
-	_Atomic uint32_t gate;
+	_Atomic uint32_t gate;  /* enum ll_gate; a futex that the claim's owner sleeps on */
 	_Atomic uint32_t state; /* enum ll_claim_state */
-	_Atomic uint64_t reserved_hot[5];
+	_Atomic uint64_t want_since_ns; /* CLOCK_MONOTONIC since when it has launches that wait or run; 0: none */
+	_Atomic uint64_t queued_ns;     /* estimated work of it that the card still has; see turn.h */
+	_Atomic uint64_t reserved_hot[3];
 
 	/* limits */
 	_Atomic uint64_t memory_limit_bytes; /* 0: none */
 	_Atomic uint64_t memory_used_bytes;
-	_Atomic uint64_t memory_intent_bytes;  /* reserved in the claim, not yet in the tenant's total */
+	_Atomic uint64_t memory_card_bytes;    /* what the card itself counts for the process; 0: not known */
 	_Atomic uint32_t compute_cap_permille; /* 0: none */
 	_Atomic uint32_t weight_permille;      /* 1000 is weight 1 */
-	_Atomic uint32_t tenant_index;         /* row of the tenants' page */
+	_Atomic uint32_t tenant_row;           /* 1 + row of the tenants' table; 0: none (a hold) */
 	_Atomic uint32_t target_permille;      /* a hold's; 0 where it is in watts */
 	_Atomic uint32_t target_watts;
 	_Atomic uint32_t reserved_limit;
@@ -91,17 +96,50 @@ struct ll_ledger_slot {
 };
 
 _Static_assert(offsetof(struct ll_ledger_slot, activity_ns) == 64, "the hot line begins on a cache line");
-_Static_assert(offsetof(struct ll_ledger_slot, state) == 84, "ledger version 1");
-_Static_assert(offsetof(struct ll_ledger_slot, memory_limit_bytes) == 128, "ledger version 1");
-_Static_assert(offsetof(struct ll_ledger_slot, compute_cap_permille) == 152, "ledger version 1");
-_Static_assert(offsetof(struct ll_ledger_slot, target_permille) == 164, "ledger version 1");
-_Static_assert(offsetof(struct ll_ledger_slot, gpu_time_ns) == 192, "ledger version 1");
-_Static_assert(offsetof(struct ll_ledger_slot, synthetic_busy_ns) == 216, "ledger version 1");
-_Static_assert(offsetof(struct ll_ledger_slot, text_sequence) == 256, "ledger version 1");
-_Static_assert(offsetof(struct ll_ledger_slot, tenant) == 264, "ledger version 1");
-_Static_assert(offsetof(struct ll_ledger_slot, payload) == 328, "ledger version 1");
-_Static_assert(offsetof(struct ll_ledger_slot, metric) == 408, "ledger version 1");
-_Static_assert(sizeof(struct ll_ledger_slot) == LL_LEDGER_SLOT_BYTES, "ledger version 1");
+_Static_assert(offsetof(struct ll_ledger_slot, state) == 84, "ledger version 2");
+_Static_assert(offsetof(struct ll_ledger_slot, memory_limit_bytes) == 128, "ledger version 2");
+_Static_assert(offsetof(struct ll_ledger_slot, compute_cap_permille) == 152, "ledger version 2");
+_Static_assert(offsetof(struct ll_ledger_slot, target_permille) == 164, "ledger version 2");
+_Static_assert(offsetof(struct ll_ledger_slot, gpu_time_ns) == 192, "ledger version 2");
+_Static_assert(offsetof(struct ll_ledger_slot, synthetic_busy_ns) == 216, "ledger version 2");
+_Static_assert(offsetof(struct ll_ledger_slot, text_sequence) == 256, "ledger version 2");
+_Static_assert(offsetof(struct ll_ledger_slot, tenant) == 264, "ledger version 2");
+_Static_assert(offsetof(struct ll_ledger_slot, payload) == 328, "ledger version 2");
+_Static_assert(offsetof(struct ll_ledger_slot, metric) == 408, "ledger version 2");
+_Static_assert(sizeof(struct ll_ledger_slot) == LL_LEDGER_SLOT_BYTES, "ledger version 2");
+
+/*
+ * A tenant: what one `loadline run` and all its descendants share. Row 0 to 127; a row is in use while its id is not
+ * 0, and live while its lock is held (the process tree inherits the description) or a live claim names it.
+ */
+struct ll_ledger_tenant {
+	_Atomic uint64_t id;    /* unique, made by who starts the tenant; 0: free row */
+	_Atomic uint64_t guard; /* who changes the memory total: (1 + slot index) << 32 | thread id; 0 nobody; memory.h */
+	_Atomic uint32_t guard_waiters; /* a futex: how many sleep for the guard */
+	_Atomic uint32_t priority;      /* enum ll_priority */
+	_Atomic uint64_t memory_limit_bytes; /* 0: none */
+	_Atomic uint64_t memory_used_bytes;  /* the sum of its live claims', under the guard */
+	_Atomic uint32_t compute_cap_permille; /* 0: none */
+	_Atomic uint32_t weight_permille;      /* 1000 is weight 1 */
+	_Atomic uint64_t taken_ns;             /* CLOCK_MONOTONIC */
+	_Atomic uint64_t reserved_limits;
+
+	/* time: a cache line of its own */
+	_Atomic uint64_t gpu_time_ns;     /* of all its claims, ended ones included */
+	_Atomic uint64_t virtual_time_ns; /* GPU time by weight; see turn.h */
+	_Atomic int64_t tokens_ns;        /* of the cap; negative: in debt */
+	_Atomic uint64_t tokens_at_ns;    /* CLOCK_MONOTONIC up to which tokens were earned */
+	_Atomic uint64_t reserved_time[4];
+
+	_Atomic uint32_t text_sequence;
+	_Atomic uint32_t reserved_text;
+	_Atomic uint64_t name[8];
+	_Atomic uint64_t reserved[7];
+};
+
+_Static_assert(offsetof(struct ll_ledger_tenant, gpu_time_ns) == 64, "the time line begins on a cache line");
+_Static_assert(offsetof(struct ll_ledger_tenant, name) == 136, "ledger version 2");
+_Static_assert(sizeof(struct ll_ledger_tenant) == LL_LEDGER_TENANT_BYTES, "ledger version 2");
 
 struct ll_ledger_file {
 	uint64_t magic; /* this and the next five never change after the file got its name */
@@ -115,21 +153,25 @@ struct ll_ledger_file {
 	_Atomic uint64_t next_token;
 	_Atomic uint64_t used[LL_LEDGER_CLAIMS / 64]; /* bit i: slot i is not clean */
 	_Atomic int32_t hold_pid;                     /* of the process that holds LL_LOCK_HOLD, for the message */
-	char reserved_header[LL_LEDGER_HEADER_BYTES - 172];
+	_Atomic uint32_t reserved_header_word;
+	_Atomic uint64_t turn;          /* who may launch now: (1 + slot index) << 48 | count of changes; see turn.h */
+	_Atomic uint64_t turn_since_ns; /* CLOCK_MONOTONIC of the last change of holder */
+	char reserved_header[LL_LEDGER_HEADER_BYTES - 192];
 
-	char tenants[LL_LEDGER_TENANTS_BYTES];
+	struct ll_ledger_tenant tenants[LL_LEDGER_TENANTS];
 
 	struct ll_ledger_slot slots[LL_LEDGER_CLAIMS];
 };
 
 _Static_assert(offsetof(struct ll_ledger_file, version) == 8, "the same in every version");
-_Static_assert(offsetof(struct ll_ledger_file, uuid) == 24, "ledger version 1");
-_Static_assert(offsetof(struct ll_ledger_file, next_token) == 128, "ledger version 1");
-_Static_assert(offsetof(struct ll_ledger_file, used) == 136, "ledger version 1");
-_Static_assert(offsetof(struct ll_ledger_file, tenants) == LL_LEDGER_HEADER_BYTES, "ledger version 1");
+_Static_assert(offsetof(struct ll_ledger_file, uuid) == 24, "ledger version 2");
+_Static_assert(offsetof(struct ll_ledger_file, next_token) == 128, "ledger version 2");
+_Static_assert(offsetof(struct ll_ledger_file, used) == 136, "ledger version 2");
+_Static_assert(offsetof(struct ll_ledger_file, turn) == 176, "ledger version 2");
+_Static_assert(offsetof(struct ll_ledger_file, tenants) == LL_LEDGER_HEADER_BYTES, "ledger version 2");
 _Static_assert(offsetof(struct ll_ledger_file, slots) == LL_LEDGER_HEADER_BYTES + LL_LEDGER_TENANTS_BYTES,
-	       "ledger version 1");
-_Static_assert(sizeof(struct ll_ledger_file) == LL_LEDGER_FILE_BYTES, "ledger version 1");
+	       "ledger version 2");
+_Static_assert(sizeof(struct ll_ledger_file) == LL_LEDGER_FILE_BYTES, "ledger version 2");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "words shared by processes need no lock");
 
 #endif

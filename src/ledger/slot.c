@@ -33,12 +33,14 @@ static void zero_numbers(struct ll_ledger_slot *slot)
 	zero_words(&slot->heartbeat_ns, 1);
 	atomic_store_explicit(&slot->gate, 0, memory_order_relaxed);
 	atomic_store_explicit(&slot->state, 0, memory_order_relaxed);
+	zero_words(&slot->want_since_ns, 1);
+	zero_words(&slot->queued_ns, 1);
 	zero_words(&slot->memory_limit_bytes, 1);
 	zero_words(&slot->memory_used_bytes, 1);
-	zero_words(&slot->memory_intent_bytes, 1);
+	zero_words(&slot->memory_card_bytes, 1);
 	atomic_store_explicit(&slot->compute_cap_permille, 0, memory_order_relaxed);
 	atomic_store_explicit(&slot->weight_permille, 0, memory_order_relaxed);
-	atomic_store_explicit(&slot->tenant_index, 0, memory_order_relaxed);
+	atomic_store_explicit(&slot->tenant_row, 0, memory_order_relaxed);
 	atomic_store_explicit(&slot->target_permille, 0, memory_order_relaxed);
 	atomic_store_explicit(&slot->target_watts, 0, memory_order_relaxed);
 	zero_words(&slot->gpu_time_ns, 1);

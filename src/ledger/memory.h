@@ -1,0 +1,45 @@
+/*
+ * memory.h - device memory, reserved before the driver is asked for it.
+ *
+ * The truth is in the claims: each says what its process has reserved. The tenant's total is their sum, kept under the
+ * tenant's guard, and never passes the tenant's limit, for any number of threads and processes. The guard is
+ * a lock of our own in the shared page (a few ns when free), made to survive SIGKILL at any instruction: a waiter that
+ * finds its holder dead takes it over and makes the total anew from the claims. So a killed process leaves its bytes
+ * charged until the next sweep or the next refused reservation, which sweeps by itself, and not a byte longer.
+ *
+ * Any thread of the claim's owner. No system call, unless the guard is contended for longer than some µs or a
+ * reservation is refused. errno is kept.
+ */
+#ifndef LOADLINE_LEDGER_MEMORY_H
+#define LOADLINE_LEDGER_MEMORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ledger/claim.h"
+
+/*
+ * Reserves bytes. 0, or -ENOMEM when the tenant's total would pass its limit (after dead claims were swept), or
+ * -ESTALE when the claim is not the caller's any more (a forked child, a cleared claim).
+ */
+int ll_memory_reserve(struct ll_claim *claim, uint64_t bytes);
+
+/* Reserves without asking the limit: for what is there already (a context that was larger than foretold). */
+void ll_memory_charge(struct ll_claim *claim, uint64_t bytes);
+
+/* Gives bytes back; more than the claim has is cut to what it has. */
+void ll_memory_release(struct ll_claim *claim, uint64_t bytes);
+
+struct ll_memory_view {
+	uint64_t limit_bytes; /* of the tenant; 0: none */
+	uint64_t used_bytes;  /* of the tenant */
+	uint64_t own_bytes;   /* of this claim */
+};
+
+/* Relaxed reads, a few ns. */
+void ll_memory_look(const struct ll_claim *claim, struct ll_memory_view *ret_view);
+
+/* What the card itself counts for this process (NVML), shown beside the charged figure; 0: not known. */
+void ll_memory_set_card_figure(struct ll_claim *claim, uint64_t bytes);
+
+#endif

@@ -1,0 +1,65 @@
+/*
+ * tenant.h - what one `loadline run` and all its descendants share on a card: limits, and the accounts against them.
+ *
+ * A tenant is a row of the ledger. `run` takes it before it becomes the command, and keeps the row's lock on a
+ * description that every descendant inherits: the tenant lives as long as its process tree. A program that closes all
+ * descriptors, or one without this descriptor, keeps the tenant alive by its claim instead; when both are gone the
+ * next one to look clears the row. Whoever comes later with the same id makes the row anew from its wish, so limits
+ * outlive the row in the environment of the process tree.
+ *
+ * Limits may be changed at any time by anyone who may write the file (`loadline set`): single atomic words, in force
+ * at the next reservation and at the next look at the gate.
+ */
+#ifndef LOADLINE_LEDGER_TENANT_H
+#define LOADLINE_LEDGER_TENANT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ledger/ledger.h"
+
+struct ll_tenant_wish {
+	uint64_t id; /* not 0; unique on this machine, made by whoever starts the tenant */
+	const char *name; /* cut at 63 bytes */
+	enum ll_priority priority;
+	uint64_t memory_limit_bytes;   /* 0: none */
+	unsigned compute_cap_permille; /* of GPU time; 0: none */
+	unsigned weight_permille;      /* 0 is taken as 1000 */
+};
+
+/* A copy of one row. */
+struct ll_tenant_info {
+	unsigned row;
+	uint64_t id;
+	char name[64];
+	enum ll_priority priority;
+	uint64_t memory_limit_bytes, memory_used_bytes;
+	unsigned compute_cap_permille, weight_permille;
+	uint64_t gpu_time_ns, virtual_time_ns;
+	int64_t tokens_ns;
+	bool is_lock_held; /* its process tree holds the row's lock */
+	unsigned claims;   /* live ones */
+};
+
+/*
+ * The row with this id, made from the wish if there is none; an existing row keeps its own limits. -ENOSPC: all 128
+ * rows are live.
+ */
+int ll_tenant_join(struct ll_ledger *ledger, const struct ll_tenant_wish *wish, unsigned *ret_row, struct ll_err *err);
+
+/*
+ * Takes the row's lock on a new description that stays open over exec (no O_CLOEXEC), at a descriptor >= 100 where
+ * the limit of descriptors allows. The descriptor is the caller's.
+ */
+int ll_tenant_keep(struct ll_ledger *ledger, unsigned row, int *ret_fd, struct ll_err *err);
+
+/* Copies the live rows in row order, at most capacity; returns how many there are. Dead ones are cleared first. */
+size_t ll_tenant_list(struct ll_ledger *ledger, struct ll_tenant_info *tenants, size_t capacity);
+
+/* Single values of a row, for `loadline set`. 0 takes a limit away. */
+void ll_tenant_set_memory_limit(struct ll_ledger *ledger, unsigned row, uint64_t bytes);
+void ll_tenant_set_compute_cap(struct ll_ledger *ledger, unsigned row, unsigned permille);
+void ll_tenant_set_weight(struct ll_ledger *ledger, unsigned row, unsigned permille);
+
+#endif
