@@ -1,0 +1,55 @@
+/*
+ * turns.h - whose turn it is on a card: fair queueing over GPU time.
+ *
+ * A party is a program that has launches to make. The next turn goes to the highest class present and, within it, to
+ * the party with the least virtual time: GPU time divided by weight, as in Linux's CFS. A turn is long
+ * (LL_TURN_QUANTUM_NS) because a switch of contexts costs the card 0.14 ms; a lower class gives way at once.
+ *
+ * Nobody waits for ever: who has waited for LL_TURN_PATIENCE_NS goes before every class, for one
+ * LL_TURN_SERVICE_NS.
+ */
+#ifndef LOADLINE_CONTROL_TURNS_H
+#define LOADLINE_CONTROL_TURNS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* GPU time by which the holder may run ahead, at weight 1. A switch each 10 ms costs 1.4 % (doc/facts.md). */
+#define LL_TURN_QUANTUM_NS UINT64_C(10000000)
+/* What a party that comes back after a pause may be behind: no more than this of its own idleness is made up for. */
+#define LL_TURN_LAG_NS (2 * LL_TURN_QUANTUM_NS)
+#define LL_TURN_PATIENCE_NS UINT64_C(1000000000)
+#define LL_TURN_SERVICE_NS UINT64_C(10000000)
+
+struct ll_turn_party {
+	unsigned rank;       /* of its class: smaller goes first */
+	uint64_t virtual_ns; /* its tenant's */
+	uint64_t waited_ns;  /* since it wants the card without having the turn; 0 for the holder */
+	bool has_tokens;     /* its cap lets it run now */
+};
+
+/* The party that the next turn belongs to; count when none may run. */
+size_t ll_turns_best(const struct ll_turn_party *parties, size_t count);
+
+/*
+ * Whether the holder gives way to the best of the others. held_ns: how long it has had the turn. is_promoted: it got
+ * the turn by patience, and keeps it for its service whatever the classes.
+ */
+bool ll_turns_gives_way(const struct ll_turn_party *holder, const struct ll_turn_party *best, uint64_t held_ns,
+			bool is_promoted);
+
+/* Whether a party that comes may take the turn away without being given it: by class alone. */
+bool ll_turns_preempts(const struct ll_turn_party *comer, const struct ll_turn_party *holder, uint64_t held_ns,
+		       bool is_promoted);
+
+/* Whether the party has waited so long that it goes first. */
+bool ll_turns_is_impatient(const struct ll_turn_party *party);
+
+/* GPU time by weight. weight_permille 1000 is weight 1; 0 is taken as 1. */
+uint64_t ll_turns_virtual_ns(uint64_t gpu_ns, unsigned weight_permille);
+
+/* The virtual time with which a party comes back from a pause; least_ns: the least of those who want the card. */
+uint64_t ll_turns_come_back_ns(uint64_t virtual_ns, uint64_t least_ns);
+
+#endif

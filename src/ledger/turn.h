@@ -1,0 +1,90 @@
+/*
+ * turn.h - who may launch on a card now, agreed on by all its claims through the ledger.
+ *
+ * One word of the ledger names the claim whose turn it is. A claim that has launches to make wants the card; the holder
+ * looks several times a millisecond whether it should give way (control/turns.h says to whom), hands the word over by
+ * compare-and-swap and wakes the next. Nobody depends on another's good will: a higher class takes the turn itself, and
+ * so does everybody when the holder is gone, or has not looked for LL_TURN_DEAF_NS (it is stopped, or hangs).
+ *
+ * A holder that gives way first lets the card finish what it has queued, for at most LL_TURN_DRAIN_NS: then the next
+ * one is let in, the hardware slices, and the overrun is charged.
+ *
+ * The gate is a word of the claim's slot that its program reads before each launch. It is open when the program has
+ * nothing to ask: it has no cap, the turn is its own and nobody else wants the card. Whoever comes shuts it, from
+ * outside.
+ *
+ * A claim without a tenant takes no part. All times are CLOCK_MONOTONIC. Any thread of the claim's owner, one
+ * at a time; ll_turn_is_mine and the gate from any thread at any time.
+ */
+#ifndef LOADLINE_LEDGER_TURN_H
+#define LOADLINE_LEDGER_TURN_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ledger/claim.h"
+
+#define LL_TURN_DRAIN_NS UINT64_C(20000000)
+#define LL_TURN_DEAF_NS UINT64_C(20000000)
+/* A queue that ends within this is as good as drained: the next one's launches take that long to arrive. */
+#define LL_TURN_DRAINED_NS UINT64_C(300000)
+
+enum ll_gate {
+	LL_GATE_SHUT, /* ask before each launch: the state of a fresh claim */
+	LL_GATE_OPEN,
+	LL_GATE_MARK, /* open, but the next launch shall tell that it happened */
+};
+
+struct ll_turn {
+	uint64_t ending_since_ns; /* the holder shall give way, and is draining; 0: it is not */
+};
+
+struct ll_turn_look {
+	bool may_launch;        /* the turn is ours, no debt, not giving way */
+	bool is_alone;          /* may_launch, and no cap and nobody else who wants the card: the gate may be open */
+	bool is_holder;         /* the turn is ours, even when we may not launch */
+	unsigned priority;      /* enum ll_priority of the tenant */
+	int64_t tokens_ns;      /* of the tenant's account; INT64_MAX without a cap */
+	uint64_t tokens_at_ns;  /* when the account will be above zero; 0: it is, or there is no cap */
+	unsigned waiting_claims; /* others that want the card */
+};
+
+/* The claim has launches to make, or has ended them (and gives the turn away if it has it). */
+void ll_turn_want(struct ll_claim *claim, uint64_t now_ns);
+void ll_turn_rest(struct ll_claim *claim, uint64_t now_ns);
+
+/*
+ * Looks at the card's parties and takes, keeps or gives the turn. queued_ns: estimated work of ours that the card still
+ * has. The holder shall look at least every ms while others wait, the others at least every 10 ms. Some hundred
+ * ns.
+ */
+void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns, uint64_t queued_ns,
+		  struct ll_turn_look *ret_look);
+
+/* Books GPU time: to the claim, to its tenant, to the tenant's virtual time and cap. */
+void ll_turn_charge(struct ll_claim *claim, uint64_t gpu_ns);
+
+/* One relaxed load. */
+bool ll_turn_is_mine(const struct ll_claim *claim);
+
+/* The claim's gate; valid until the claim is released. */
+_Atomic uint32_t *ll_turn_gate(struct ll_claim *claim);
+
+/*
+ * Opens the gate, fully or to mark the next launch. False, and shut again: somebody came in between.
+ */
+bool ll_turn_open_gate(struct ll_claim *claim, enum ll_gate how);
+void ll_turn_shut_gate(struct ll_claim *claim);
+
+/*
+ * A claim's bell rings when another process has changed its turn or gate. Read it before the look that decides on
+ * sleeping: ll_turn_sleep comes back at once when it has rung since, else at until_ns.
+ */
+uint32_t ll_turn_bell(const struct ll_claim *claim);
+void ll_turn_sleep(struct ll_claim *claim, uint32_t bell, uint64_t until_ns);
+
+/* Rings one's own bell: wakes a thread of this process from ll_turn_sleep. */
+void ll_turn_ring(struct ll_claim *claim);
+
+#endif
