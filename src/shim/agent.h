@@ -1,0 +1,13 @@
+/*
+ * agent.h - the thread that looks after a flow when no launch comes: it finds ended work, gives the turn back, keeps
+ * the claim alive.
+ */
+#ifndef LOADLINE_SHIM_AGENT_H
+#define LOADLINE_SHIM_AGENT_H
+
+struct ll_flow;
+
+int ll_agent_start(struct ll_flow *flow); /* -errno */
+void ll_agent_stop(struct ll_flow *flow); /* joins it */
+
+#endif

@@ -1,0 +1,316 @@
+#include "shim/flow.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/scope.h"
+#include "control/tokens.h"
+#include "shim/agent.h"
+#include "shim/flow_state.h"
+
+/* How long a tick's findings serve the launches that follow. */
+#define FRESH_NS (50 * LL_NS_PER_US)
+#define POLL_NS (100 * LL_NS_PER_US)  /* while somebody waits for what the card does */
+#define CALM_NS (1 * LL_NS_PER_MS)    /* while nobody else wants the card */
+#define OPEN_NS (10 * LL_NS_PER_MS)   /* an open gate: one mark in each */
+#define ASLEEP_NS (1000 * LL_NS_PER_MS)
+/* A program that synchronises after each kernel is idle for some tens of µs: it keeps the card through this. */
+#define GRACE_NS (200 * LL_NS_PER_US)
+/* After a debt work goes on with this much in hand: single kernels between two waits would cost more in marks. */
+#define IN_HAND_NS ((int64_t)LL_NS_PER_MS)
+
+int ll_flow_new(struct ll_claim *claim, struct ll_flow **ret_flow)
+{
+	struct ll_flow *flow = calloc(1, sizeof *flow);
+	if (!flow)
+		return -ENOMEM;
+	flow->claim = claim;
+	pthread_mutex_init(&flow->lock, NULL);
+	int rc = ll_agent_start(flow);
+	if (rc < 0) {
+		pthread_mutex_destroy(&flow->lock);
+		free(flow);
+		return rc;
+	}
+	*ret_flow = flow;
+	return 0;
+}
+
+static void free_contexts(struct ll_flow *flow)
+{
+	while (flow->contexts) {
+		struct ll_flow_context *context = flow->contexts;
+		flow->contexts = context->next;
+		ll_marks_free(context->marks, false);
+		free(context);
+	}
+}
+
+void ll_flow_free(struct ll_flow *flow)
+{
+	if (!flow)
+		return;
+	ll_agent_stop(flow);
+	ll_turn_rest(flow->claim, ll_now_ns());
+	free_contexts(flow);
+	pthread_mutex_destroy(&flow->lock);
+	free(flow);
+}
+
+/* The agent is not in the child, and the lock may be held by a thread that is not either. */
+void ll_flow_abandon(struct ll_flow *flow)
+{
+	(void)flow;
+}
+
+_Atomic uint32_t *ll_flow_gate(struct ll_flow *flow)
+{
+	return ll_turn_gate(flow->claim);
+}
+
+static struct ll_marks *marks_of(struct ll_flow *flow, struct ll_cu_context *handle)
+{
+	for (struct ll_flow_context *context = flow->contexts; context; context = context->next) {
+		if (context->handle == handle)
+			return context->marks;
+	}
+	struct ll_flow_context *context = calloc(1, sizeof *context);
+	struct ll_marks *marks = context ? ll_marks_new() : NULL;
+	if (!marks) {
+		free(context);
+		return NULL;
+	}
+	*context = (struct ll_flow_context){.handle = handle, .marks = marks, .next = flow->contexts};
+	flow->contexts = context;
+	return marks;
+}
+
+struct progress {
+	uint64_t busy_ns, queued_ns;
+	bool is_idle;
+};
+
+static struct progress harvest(struct ll_flow *flow)
+{
+	struct progress progress = {.is_idle = flow->launching == 0};
+	for (struct ll_flow_context *context = flow->contexts; context; context = context->next) {
+		progress.busy_ns += ll_marks_harvest(context->marks);
+		if (!ll_marks_is_idle(context->marks)) {
+			progress.is_idle = false;
+			progress.queued_ns += ll_marks_queued_ns(context->marks);
+		}
+	}
+	return progress;
+}
+
+/*
+ * Through an open gate most launches are not marked. What they took is their number times what a marked one took, and at
+ * least what was seen, and at most the time that passed.
+ */
+static uint64_t open_busy_ns(struct ll_flow *flow, uint64_t seen_ns, uint64_t now_ns)
+{
+	uint64_t launches = atomic_exchange_explicit(&flow->open_launches, 0, memory_order_relaxed);
+	uint64_t mean_ns = 0;
+	for (struct ll_flow_context *context = flow->contexts; context; context = context->next) {
+		uint64_t ns = ll_marks_mean_ns(context->marks);
+		mean_ns = ns > mean_ns ? ns : mean_ns;
+	}
+	uint64_t passed_ns = flow->ticked_ns && now_ns > flow->ticked_ns ? now_ns - flow->ticked_ns : 0;
+	uint64_t told_ns = seen_ns + launches * mean_ns;
+	uint64_t most_ns = passed_ns > seen_ns ? passed_ns : seen_ns;
+	return told_ns < most_ns ? told_ns : most_ns;
+}
+
+static void note_debt(struct ll_flow *flow)
+{
+	if (flow->look.tokens_ns <= 0)
+		flow->is_in_debt = true;
+	else if (flow->look.tokens_ns >= IN_HAND_NS)
+		flow->is_in_debt = false;
+}
+
+/* Whether the claim shall stop wanting the card. */
+static bool shall_rest(const struct ll_flow *flow, uint64_t now_ns)
+{
+	if (!flow->idle_since_ns)
+		return false;
+	if (flow->is_in_debt)
+		return true;
+	if (flow->waiting)
+		return false;
+	uint64_t idle_ns = now_ns - flow->idle_since_ns;
+	return idle_ns >= (flow->look.waiting_claims ? GRACE_NS : CALM_NS);
+}
+
+/* An open gate that was not passed since it was last set to mark: the program has stopped launching. */
+static void tend_open_gate(struct ll_flow *flow, uint64_t now_ns)
+{
+	uint32_t gate = atomic_load(ll_turn_gate(flow->claim));
+	if (gate == LL_GATE_OPEN && now_ns - flow->marked_ns >= OPEN_NS) {
+		flow->marked_ns = now_ns;
+		ll_turn_open_gate(flow->claim, LL_GATE_MARK);
+	} else if (gate == LL_GATE_MARK && now_ns - flow->marked_ns >= OPEN_NS && flow->idle_since_ns) {
+		ll_turn_rest(flow->claim, now_ns);
+		flow->is_wanting = false;
+	} else if (gate == LL_GATE_SHUT && flow->look.is_alone && flow->is_wanting && !flow->is_blind) {
+		flow->marked_ns = now_ns;
+		ll_turn_open_gate(flow->claim, LL_GATE_OPEN);
+	}
+}
+
+static uint64_t next_tick_ns(const struct ll_flow *flow, uint64_t now_ns)
+{
+	if (!flow->is_wanting)
+		return now_ns + ASLEEP_NS;
+	if (flow->look.waiting_claims || flow->waiting)
+		return now_ns + POLL_NS;
+	return now_ns + CALM_NS;
+}
+
+uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns)
+{
+	struct progress progress = harvest(flow);
+	bool is_open = atomic_load_explicit(ll_turn_gate(flow->claim), memory_order_relaxed) != LL_GATE_SHUT;
+	uint64_t busy_ns = is_open ? open_busy_ns(flow, progress.busy_ns, now_ns) : progress.busy_ns;
+	if (busy_ns)
+		ll_turn_charge(flow->claim, busy_ns);
+	flow->ticked_ns = now_ns;
+	flow->queued_ns = progress.queued_ns;
+	if (!progress.is_idle)
+		flow->idle_since_ns = 0;
+	else if (!flow->idle_since_ns)
+		flow->idle_since_ns = now_ns;
+	ll_turn_look(flow->claim, &flow->turn, now_ns, progress.queued_ns, &flow->look);
+	note_debt(flow);
+	if (flow->is_wanting && !is_open && shall_rest(flow, now_ns)) {
+		ll_turn_rest(flow->claim, now_ns);
+		flow->is_wanting = false;
+	}
+	tend_open_gate(flow, now_ns);
+	return next_tick_ns(flow, now_ns);
+}
+
+static bool may_go(const struct ll_flow *flow)
+{
+	uint64_t bound_ns = flow->look.priority == LL_PRIORITY_LOW ? LL_FLOW_QUEUE_LOW_NS : LL_FLOW_QUEUE_NS;
+	return flow->look.may_launch && !flow->is_in_debt && flow->queued_ns < bound_ns;
+}
+
+/* Wakes the agent, which sleeps while nothing is wanted. */
+static void want(struct ll_flow *flow, uint64_t now_ns)
+{
+	if (flow->is_wanting || flow->is_in_debt)
+		return;
+	flow->is_wanting = true;
+	ll_turn_want(flow->claim, now_ns);
+	ll_turn_ring(flow->claim);
+}
+
+static uint64_t sleep_until_ns(const struct ll_flow *flow, uint64_t now_ns)
+{
+	if (!flow->is_in_debt)
+		return now_ns + POLL_NS;
+	uint64_t wait_ns = (uint64_t)(IN_HAND_NS - flow->look.tokens_ns); /* at a cap of 100 % */
+	return now_ns + (wait_ns < CALM_NS ? wait_ns : CALM_NS);
+}
+
+static void wait_for_turn(struct ll_flow *flow)
+{
+	uint64_t now_ns = ll_now_ns();
+	uint64_t give_up_ns = now_ns + LL_FLOW_LONGEST_WAIT_NS;
+	flow->idle_since_ns = 0;
+	if (flow->is_wanting && now_ns - flow->ticked_ns < FRESH_NS && may_go(flow) && ll_turn_is_mine(flow->claim))
+		return;
+	flow->waiting++;
+	for (;;) {
+		want(flow, now_ns);
+		uint32_t bell = ll_turn_bell(flow->claim);
+		ll_flow_tick(flow, now_ns);
+		if (may_go(flow) || now_ns >= give_up_ns || flow->is_ending)
+			break;
+		pthread_mutex_unlock(&flow->lock);
+		ll_turn_sleep(flow->claim, bell, sleep_until_ns(flow, now_ns));
+		pthread_mutex_lock(&flow->lock);
+		now_ns = ll_now_ns();
+	}
+	flow->waiting--;
+}
+
+/* Half of a launch must not be lost to a thread that is cancelled: the driver's calls may be cancellation points. */
+static int hold_cancellation(void)
+{
+	int state = PTHREAD_CANCEL_ENABLE;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	return state;
+}
+
+void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream)
+{
+	int cancel_state = hold_cancellation();
+	pthread_mutex_lock(&flow->lock);
+	uint32_t gate = atomic_load(ll_turn_gate(flow->claim));
+	if (gate == LL_GATE_SHUT)
+		wait_for_turn(flow);
+	else if (gate == LL_GATE_MARK) /* lost against whoever shuts it meanwhile */
+		atomic_compare_exchange_strong(ll_turn_gate(flow->claim), &gate, LL_GATE_OPEN);
+	flow->launching++;
+	struct ll_marks *marks = marks_of(flow, context);
+	if (marks)
+		ll_marks_begin(marks, stream);
+	pthread_mutex_unlock(&flow->lock);
+	pthread_setcancelstate(cancel_state, NULL);
+}
+
+void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, bool is_launched)
+{
+	int cancel_state = hold_cancellation();
+	pthread_mutex_lock(&flow->lock);
+	struct ll_marks *marks = marks_of(flow, context);
+	if (marks) {
+		ll_marks_end(marks, stream, is_launched);
+		flow->is_blind |= ll_marks_is_blind(marks);
+		flow->queued_ns = ll_marks_queued_ns(marks);
+	}
+	flow->launching--;
+	pthread_mutex_unlock(&flow->lock);
+	pthread_setcancelstate(cancel_state, NULL);
+}
+
+/* Lost updates between threads are fewer than the estimate is wrong by anyway. */
+void ll_flow_count_open(struct ll_flow *flow)
+{
+	uint64_t launches = atomic_load_explicit(&flow->open_launches, memory_order_relaxed);
+	atomic_store_explicit(&flow->open_launches, launches + 1, memory_order_relaxed);
+}
+
+void ll_flow_forget_stream(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream)
+{
+	int cancel_state = hold_cancellation();
+	pthread_mutex_lock(&flow->lock);
+	for (struct ll_flow_context *item = flow->contexts; item; item = item->next) {
+		if (item->handle == context)
+			ll_marks_forget_stream(item->marks, stream);
+	}
+	pthread_mutex_unlock(&flow->lock);
+	pthread_setcancelstate(cancel_state, NULL);
+}
+
+void ll_flow_forget_context(struct ll_flow *flow, struct ll_cu_context *context)
+{
+	int cancel_state = hold_cancellation();
+	pthread_mutex_lock(&flow->lock);
+	ll_flow_tick(flow, ll_now_ns());
+	for (struct ll_flow_context **link = &flow->contexts; *link; link = &(*link)->next) {
+		struct ll_flow_context *item = *link;
+		if (item->handle != context)
+			continue;
+		*link = item->next;
+		ll_marks_free(item->marks, false); /* its events end with the context */
+		free(item);
+		break;
+	}
+	pthread_mutex_unlock(&flow->lock);
+	pthread_setcancelstate(cancel_state, NULL);
+}

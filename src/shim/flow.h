@@ -1,0 +1,51 @@
+/*
+ * flow.h - a program's launches on one card: let through in its turn, within its cap, and timed.
+ *
+ * The launch path of an ungoverned moment is one load of the gate (ll_flow_gate). When the gate is not open a launch
+ * goes through ll_flow_enter, which waits for the turn, for tokens and for room in the queue, and ll_flow_leave, which
+ * marks it (marks.h). Waiting is done in the caller's thread, before the call, and always ends: the turn protocol
+ * (ledger/turn.h) gives everybody a turn, and after LL_FLOW_LONGEST_WAIT_NS a launch goes through in any case.
+ *
+ * Queued work is bounded, so that a turn can end: LL_FLOW_QUEUE_NS, for a low class LL_FLOW_QUEUE_LOW_NS.
+ *
+ * A thread per process and card (the agent) finds ended work when no launch comes, gives the turn back, keeps the
+ * claim's heartbeat. All signals are blocked in it. In a forked child there is none of this: the child makes its own.
+ */
+#ifndef LOADLINE_SHIM_FLOW_H
+#define LOADLINE_SHIM_FLOW_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ledger/turn.h"
+#include "shim/marks.h"
+
+#define LL_FLOW_QUEUE_NS UINT64_C(2000000)
+#define LL_FLOW_QUEUE_LOW_NS UINT64_C(500000)
+#define LL_FLOW_LONGEST_WAIT_NS UINT64_C(60000000000)
+
+struct ll_flow;
+
+/* claim stays the caller's and must outlive the flow. -errno. The agent runs from here on. */
+int ll_flow_new(struct ll_claim *claim, struct ll_flow **ret_flow);
+
+/* Ends the agent and gives the turn away. Not in a forked child: there ll_flow_abandon, which frees nothing. */
+void ll_flow_free(struct ll_flow *flow);
+void ll_flow_abandon(struct ll_flow *flow);
+
+/* The word to read before each launch: LL_GATE_OPEN lets it through with nothing else to do. */
+_Atomic uint32_t *ll_flow_gate(struct ll_flow *flow);
+
+/* Around a launch that the gate did not let through. context: the stream's, and the current one. */
+void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream);
+void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, bool is_launched);
+
+/* One launch went through the open gate. */
+void ll_flow_count_open(struct ll_flow *flow);
+
+/* Before a stream or context is destroyed. */
+void ll_flow_forget_stream(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream);
+void ll_flow_forget_context(struct ll_flow *flow, struct ll_cu_context *context);
+
+#endif

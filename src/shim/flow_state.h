@@ -1,0 +1,43 @@
+/*
+ * flow_state.h - the inside of a flow, for flow.c and its agent.
+ */
+#ifndef LOADLINE_SHIM_FLOW_STATE_H
+#define LOADLINE_SHIM_FLOW_STATE_H
+
+#include <pthread.h>
+
+#include "shim/flow.h"
+
+struct ll_flow_context {
+	struct ll_cu_context *handle;
+	struct ll_marks *marks;
+	struct ll_flow_context *next;
+};
+
+struct ll_flow {
+	struct ll_claim *claim;
+	pthread_mutex_t lock; /* guards all below; never held while waiting */
+	struct ll_flow_context *contexts;
+	struct ll_turn turn;
+	struct ll_turn_look look; /* of the last tick */
+	uint64_t ticked_ns;
+	uint64_t queued_ns;
+	uint64_t idle_since_ns; /* the card has nothing of ours since then; 0: it has */
+	uint64_t marked_ns;     /* when an open gate was last set to mark */
+	unsigned waiting;       /* threads in ll_flow_enter that wait */
+	unsigned launching;     /* threads between enter and leave */
+	bool is_wanting;        /* said so in the ledger */
+	bool is_in_debt;        /* the cap's account must fill first */
+	bool is_blind;          /* marks do not work: nothing is timed, the gate stays shut */
+	bool is_ending;         /* nobody waits any more */
+
+	_Atomic uint64_t open_launches; /* through the open gate since the last tick */
+
+	pthread_t agent;
+	bool has_agent;
+};
+
+/* One pass over what has ended and whose turn it is; returns when the next one is due. Under the lock. */
+uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns);
+
+#endif

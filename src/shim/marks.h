@@ -1,0 +1,64 @@
+/*
+ * marks.h - how long the card worked for this program, told by timing events between its own launches.
+ *
+ * One object per context. Launches of a stream are gathered in batches; a batch ends with an event, and one that
+ * begins on an idle stream also begins with one. The batch's time on the card is the difference, on the card's own
+ * clock. While a stream's queue never empties, batches follow on each other without a gap, so one event each
+ * LL_MARK_EVERY_NS of work is enough: an event costs the host 1 µs and the card 2 µs (doc/facts.md).
+ *
+ * Busy time is the union over the context's streams. Nothing here waits. The caller holds a lock of its own around every
+ * call, has the context current where marks are recorded (begin, end), and never marks a stream that is being
+ * captured.
+ */
+#ifndef LOADLINE_SHIM_MARKS_H
+#define LOADLINE_SHIM_MARKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "abi/cuda.h"
+#include "control/busy.h"
+
+#define LL_MARK_EVERY_NS UINT64_C(200000)
+
+struct ll_marks;
+
+/* A stream as launches name it: the handle, and for the per-thread default stream the thread too. */
+struct ll_mark_stream {
+	struct ll_cu_stream *handle;
+	uint64_t thread; /* 0 but for LL_CU_STREAM_PER_THREAD */
+};
+
+/* NULL: no memory. */
+struct ll_marks *ll_marks_new(void);
+
+/* Frees the object; with destroys_events also its events, which needs the context to be alive. NULL is fine. */
+void ll_marks_free(struct ll_marks *marks, bool destroys_events);
+
+/*
+ * Before and after a launch. After a failed launch is_launched is false. An error of the driver in here makes the marks
+ * blind: nothing more is recorded, and time is no longer told.
+ */
+void ll_marks_begin(struct ll_marks *marks, struct ll_mark_stream stream);
+void ll_marks_end(struct ll_marks *marks, struct ll_mark_stream stream, bool is_launched);
+
+/* Closes the stream's last batch now: the program is about to wait for it. */
+void ll_marks_close(struct ll_marks *marks, struct ll_mark_stream stream);
+
+/* The stream is about to be destroyed; what it still runs is accounted for as it ends. */
+void ll_marks_forget_stream(struct ll_marks *marks, struct ll_mark_stream stream);
+
+/* Finds what has ended; returns the busy time newly known. */
+uint64_t ll_marks_harvest(struct ll_marks *marks);
+
+/* Estimated work that the card still has; 0: all that is known of has ended. */
+uint64_t ll_marks_queued_ns(const struct ll_marks *marks);
+
+/* What a launch takes, of the stream that has the longest ones; 0: not known. */
+uint64_t ll_marks_mean_ns(const struct ll_marks *marks);
+
+bool ll_marks_is_idle(const struct ll_marks *marks);
+bool ll_marks_is_blind(const struct ll_marks *marks);
+
+#endif
