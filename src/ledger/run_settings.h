@@ -1,0 +1,46 @@
+/*
+ * run_settings.h - what `loadline run` tells the programs that it starts: one environment variable, inherited by the
+ * whole process tree.
+ *
+ *     LOADLINE_RUN=id=5f21c9;tenant=train;mem=21474836480;compute=250;weight=2000;priority=normal;...;folder=/run/loadline
+ *
+ * Limits in it are those that the tenant began with; what holds now is in the ledger (`loadline set`).
+ */
+#ifndef LOADLINE_LEDGER_RUN_SETTINGS_H
+#define LOADLINE_LEDGER_RUN_SETTINGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ledger/folder.h"
+#include "ledger/tenant.h"
+
+#define LL_RUN_VARIABLE "LOADLINE_RUN"
+
+enum { LL_TENANT_NAME_SIZE = 64, LL_RUN_TEXT_SIZE = 1024 };
+
+struct ll_run_settings {
+	uint64_t id;
+	char tenant[LL_TENANT_NAME_SIZE]; /* letters, digits and ._-+@: only */
+	enum ll_priority priority;
+	uint64_t memory_limit_bytes;   /* 0: none */
+	unsigned compute_cap_permille; /* 0: none */
+	unsigned weight_permille;      /* 0: 1000 */
+	bool counts_context;           /* what contexts take counts against the memory limit */
+	uint64_t max_kernel_ns;        /* 0: none */
+	bool kills_at_max_kernel;
+	char folder[LL_FOLDER_SIZE]; /* of the ledgers */
+};
+
+/* -ENAMETOOLONG when it does not fit, -EINVAL for a tenant's name with other letters. */
+int ll_run_settings_write(const struct ll_run_settings *settings, char ret_text[LL_RUN_TEXT_SIZE]);
+
+/* -EINVAL: garbled. Keys that are not known are skipped: they are of a newer loadline. */
+int ll_run_settings_read(const char *text, struct ll_run_settings *ret_settings);
+
+bool ll_tenant_name_is_valid(const char *name);
+
+/* The settings as the wish for a tenant's row; points into settings. */
+struct ll_tenant_wish ll_run_settings_wish(const struct ll_run_settings *settings);
+
+#endif

@@ -1,0 +1,166 @@
+#include "shim/seat.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "ledger/fork.h"
+#include "ledger/tenant.h"
+#include "shim/real.h"
+
+enum { SEATS = 64 };
+
+static _Atomic uint32_t open_gate = LL_GATE_OPEN;
+static _Atomic uint32_t shut_gate = LL_GATE_SHUT;
+_Atomic(_Atomic uint32_t *) ll_seat_gate = &shut_gate;
+
+static struct {
+	pthread_once_t once;
+	pthread_mutex_t lock; /* guards taking; reading a seat needs none */
+	struct ll_run_settings settings;
+	bool is_governed;
+	_Atomic(struct ll_seat *) seats[SEATS];
+	bool is_refused[SEATS];
+	_Atomic(struct ll_seat *) only; /* the one seat, while there is one */
+	unsigned count;
+	struct ll_fork_item fork;
+} program = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Claims are closed by the ledger's own fork handler. What a thread of the parent held is not freed: it may be
+ * half-way through a change. */
+static void forget_in_child(struct ll_fork_item *item)
+{
+	(void)item;
+	pthread_mutex_init(&program.lock, NULL);
+	for (unsigned i = 0; i < SEATS; i++) {
+		atomic_store(&program.seats[i], NULL);
+		program.is_refused[i] = false;
+	}
+	atomic_store(&program.only, NULL);
+	program.count = 0;
+	atomic_store(&ll_seat_gate, program.is_governed ? &shut_gate : &open_gate);
+}
+
+static void at_exit(void)
+{
+	for (unsigned i = 0; i < SEATS; i++) {
+		struct ll_seat *seat = atomic_load(&program.seats[i]);
+		if (seat && seat->flow)
+			ll_flow_end(seat->flow);
+	}
+}
+
+static void begin(void)
+{
+	const char *text = getenv(LL_RUN_VARIABLE);
+	program.is_governed = text && ll_run_settings_read(text, &program.settings) == 0;
+	if (!program.is_governed) {
+		atomic_store(&ll_seat_gate, &open_gate);
+		return;
+	}
+	program.fork.in_child = forget_in_child;
+	ll_fork_add(&program.fork);
+	atexit(at_exit);
+}
+
+const struct ll_run_settings *ll_seat_settings(void)
+{
+	pthread_once(&program.once, begin);
+	return program.is_governed ? &program.settings : NULL;
+}
+
+/* As NVML and the ledger's file name write it. */
+static bool find_uuid(ll_cu_device device, char *text, size_t size)
+{
+	struct ll_cu_uuid uuid;
+	ll_cu_result status = LL_REAL_HAS(cuDeviceGetUuid_v2) ? ll_real()->cuDeviceGetUuid_v2(&uuid, device)
+							      : ll_real()->cuDeviceGetUuid(&uuid, device);
+	if (status != LL_CUDA_SUCCESS)
+		return false;
+	const unsigned char *b = (const unsigned char *)uuid.bytes;
+	snprintf(text, size, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2],
+		 b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+	return true;
+}
+
+static int take_claim(struct ll_seat *seat)
+{
+	struct ll_tenant_wish wish = ll_run_settings_wish(&program.settings);
+	unsigned row;
+	int rc = ll_tenant_join(seat->ledger, &wish, &row, NULL);
+	if (rc < 0)
+		return rc;
+	struct ll_claim_wish claim = {.priority = wish.priority, .tenant = wish.name, .tenant_row = row + 1};
+	return ll_claim_take(seat->ledger, &claim, "", &seat->claim, NULL);
+}
+
+static struct ll_seat *make_seat(ll_cu_device device)
+{
+	struct ll_seat *seat = calloc(1, sizeof *seat);
+	if (!seat)
+		return NULL;
+	seat->device = device;
+	if (!find_uuid(device, seat->uuid, sizeof seat->uuid) ||
+	    ll_ledger_open(program.settings.folder, seat->uuid, true, &seat->ledger, NULL) < 0) {
+		free(seat);
+		return NULL;
+	}
+	if (take_claim(seat) < 0) {
+		ll_ledger_close(seat->ledger);
+		free(seat);
+		return NULL;
+	}
+	ll_claim_set_state(seat->claim, LL_CLAIM_RUNNING);
+	if (ll_flow_new(seat->claim, &seat->flow) < 0)
+		seat->flow = NULL;
+	return seat;
+}
+
+static void publish(struct ll_seat *seat, ll_cu_device device)
+{
+	atomic_store(&program.seats[device], seat);
+	program.count++;
+	bool is_only = program.count == 1;
+	atomic_store(&program.only, is_only ? seat : NULL);
+	_Atomic uint32_t *gate = seat->flow ? ll_flow_gate(seat->flow) : &open_gate;
+	atomic_store(&ll_seat_gate, is_only && gate ? gate : &shut_gate);
+}
+
+struct ll_seat *ll_seat_of(ll_cu_device device)
+{
+	return device >= 0 && device < SEATS ? atomic_load(&program.seats[device]) : NULL;
+}
+
+struct ll_seat *ll_seat_take(ll_cu_device device)
+{
+	struct ll_seat *seat = ll_seat_of(device);
+	if (seat || !ll_seat_settings() || device < 0 || device >= SEATS)
+		return seat;
+	pthread_mutex_lock(&program.lock);
+	seat = ll_seat_of(device);
+	if (!seat && !program.is_refused[device]) {
+		seat = make_seat(device);
+		if (seat)
+			publish(seat, device);
+		else
+			program.is_refused[device] = true;
+	}
+	pthread_mutex_unlock(&program.lock);
+	return seat;
+}
+
+struct ll_seat *ll_seat_current(struct ll_cu_context **ret_context)
+{
+	ll_cu_device device;
+	if (!ll_seat_settings() || ll_real()->cuCtxGetCurrent(ret_context) != LL_CUDA_SUCCESS || !*ret_context ||
+	    ll_real()->cuCtxGetDevice(&device) != LL_CUDA_SUCCESS)
+		return NULL;
+	return ll_seat_take(device);
+}
+
+void ll_seat_count_open(void)
+{
+	struct ll_seat *seat = atomic_load_explicit(&program.only, memory_order_relaxed);
+	if (seat && seat->flow)
+		ll_flow_count_open(seat->flow);
+}
