@@ -9,6 +9,9 @@
 #define LOADLINE_ABI_CUDA_PROTOTYPES_H
 
 #include "abi/cuda.h"
+#if __has_include("abi/cuda_graph.h")
+#include "abi/cuda_graph.h"
+#endif
 
 #define LL_CUDA_PROTOTYPE(ret, symbol, params)                                                                         \
 	ret symbol params;                                                                                             \

@@ -3,13 +3,14 @@
 #include <limits.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "shim/flow_state.h"
 #include "shim/real.h"
 #include "shim/reentry.h"
 
-enum { STACK_BYTES = 256 * 1024 };
+enum { STACK_BYTES = 256 * 1024, STOP_NS = 200000000 };
 #define BEAT_NS (1000 * LL_NS_PER_MS)
 
 static uint64_t tick(struct ll_flow *flow, uint32_t *ret_bell, uint64_t now_ns)
@@ -28,7 +29,7 @@ static void *agent_main(void *arg)
 	pthread_setname_np(pthread_self(), "ll-agent");
 	prctl(PR_SET_TIMERSLACK, 1);
 	ll_reentry_depth = 1; /* all that this thread calls is ours */
-	enum ll_cu_stream_capture_mode mode = LL_CU_STREAM_CAPTURE_MODE_RELAXED;
+	enum ll_cu_capture_mode mode = LL_CU_STREAM_CAPTURE_MODE_RELAXED;
 	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
 	for (;;) {
 		uint32_t bell;
@@ -64,10 +65,13 @@ void ll_agent_stop(struct ll_flow *flow)
 {
 	if (!flow->has_agent)
 		return;
-	pthread_mutex_lock(&flow->lock);
-	flow->is_ending = true;
-	pthread_mutex_unlock(&flow->lock);
+	struct timespec deadline;
+	clock_gettime(CLOCK_REALTIME, &deadline);
+	deadline.tv_nsec += STOP_NS;
+	deadline.tv_sec += deadline.tv_nsec / (long)LL_NS_PER_S;
+	deadline.tv_nsec %= (long)LL_NS_PER_S;
+	atomic_store(&flow->is_ending, true);
 	ll_turn_ring(flow->claim);
-	pthread_join(flow->agent, NULL);
+	pthread_timedjoin_np(flow->agent, NULL, &deadline);
 	flow->has_agent = false;
 }

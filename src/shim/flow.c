@@ -38,31 +38,10 @@ int ll_flow_new(struct ll_claim *claim, struct ll_flow **ret_flow)
 	return 0;
 }
 
-static void free_contexts(struct ll_flow *flow)
+void ll_flow_end(struct ll_flow *flow)
 {
-	while (flow->contexts) {
-		struct ll_flow_context *context = flow->contexts;
-		flow->contexts = context->next;
-		ll_marks_free(context->marks, false);
-		free(context);
-	}
-}
-
-void ll_flow_free(struct ll_flow *flow)
-{
-	if (!flow)
-		return;
 	ll_agent_stop(flow);
 	ll_turn_rest(flow->claim, ll_now_ns());
-	free_contexts(flow);
-	pthread_mutex_destroy(&flow->lock);
-	free(flow);
-}
-
-/* The agent is not in the child, and the lock may be held by a thread that is not either. */
-void ll_flow_abandon(struct ll_flow *flow)
-{
-	(void)flow;
 }
 
 _Atomic uint32_t *ll_flow_gate(struct ll_flow *flow)

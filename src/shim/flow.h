@@ -30,9 +30,8 @@ struct ll_flow;
 /* claim stays the caller's and must outlive the flow. -errno. The agent runs from here on. */
 int ll_flow_new(struct ll_claim *claim, struct ll_flow **ret_flow);
 
-/* Ends the agent and gives the turn away. Not in a forked child: there ll_flow_abandon, which frees nothing. */
-void ll_flow_free(struct ll_flow *flow);
-void ll_flow_abandon(struct ll_flow *flow);
+/* At the end of the process, before the driver ends: nobody waits any more, and the agent makes no more calls. */
+void ll_flow_end(struct ll_flow *flow);
 
 /* The word to read before each launch: LL_GATE_OPEN lets it through with nothing else to do. */
 _Atomic uint32_t *ll_flow_gate(struct ll_flow *flow);

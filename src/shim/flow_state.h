@@ -29,8 +29,7 @@ struct ll_flow {
 	bool is_wanting;        /* said so in the ledger */
 	bool is_in_debt;        /* the cap's account must fill first */
 	bool is_blind;          /* marks do not work: nothing is timed, the gate stays shut */
-	bool is_ending;         /* nobody waits any more */
-
+	_Atomic bool is_ending;         /* nobody waits any more */
 	_Atomic uint64_t open_launches; /* through the open gate since the last tick */
 
 	pthread_t agent;

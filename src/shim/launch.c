@@ -13,14 +13,14 @@ static struct ll_mark_stream name_stream(struct ll_cu_stream *stream)
 /* A query of the legacy stream fails while another stream is captured: nothing may be launched there then either. */
 static bool is_captured(struct ll_cu_stream *stream)
 {
-	enum ll_cu_stream_capture_status status = LL_CU_STREAM_CAPTURE_STATUS_NONE;
+	enum ll_cu_capture_status status = LL_CU_STREAM_CAPTURE_STATUS_NONE;
 	if (!LL_REAL_HAS(cuStreamIsCapturing))
 		return false;
 	return ll_real()->cuStreamIsCapturing(stream, &status) != LL_CUDA_SUCCESS ||
 	       status != LL_CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-static enum ll_cu_stream_capture_mode relax_capture(enum ll_cu_stream_capture_mode mode)
+static enum ll_cu_capture_mode relax_capture(enum ll_cu_capture_mode mode)
 {
 	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
 	return mode;
@@ -34,7 +34,7 @@ struct ll_launch ll_launch_begin(struct ll_cu_stream *stream)
 		return launch;
 	launch.flow = seat->flow;
 	launch.stream = name_stream(stream);
-	enum ll_cu_stream_capture_mode mode = relax_capture(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
+	enum ll_cu_capture_mode mode = relax_capture(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
 	ll_flow_enter(launch.flow, launch.context, launch.stream);
 	relax_capture(mode);
 	return launch;
@@ -43,7 +43,7 @@ struct ll_launch ll_launch_begin(struct ll_cu_stream *stream)
 ll_cu_result ll_launch_end(struct ll_launch *launch, ll_cu_result status)
 {
 	if (launch->flow) {
-		enum ll_cu_stream_capture_mode mode = relax_capture(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
+		enum ll_cu_capture_mode mode = relax_capture(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
 		ll_flow_leave(launch->flow, launch->context, launch->stream, status == LL_CUDA_SUCCESS);
 		relax_capture(mode);
 	}
