@@ -25,9 +25,22 @@ static void libc_is_found_by_its_name(void **state)
 	struct ll_elf_object object, libc = find("libc.so");
 	assert_false(ll_elf_find(nobody, &object));
 	assert_false(ll_elf_find(half, &object));
-	assert_true(ll_elf_holds(&libc, dlsym(dlopen("libc.so.6", RTLD_NOW), "strtol")));
+	void *handle = dlopen("libc.so.6", RTLD_NOW);
+	assert_true(ll_elf_holds(&libc, dlsym(handle, "strtol")));
+	dlclose(handle);
 	assert_false(ll_elf_holds(&libc, &object));
 	assert_false(ll_elf_holds(&libc, NULL));
+}
+
+static void the_loader_s_list_of_what_was_there_at_the_start_has_libc(void **state)
+{
+	(void)state;
+	const char *libc_stems[] = {"libc.so", NULL}, *nobody[] = {"no-such-library.so", NULL};
+	struct ll_elf_object started, libc = find("libc.so");
+	assert_true(ll_elf_find_started(libc_stems, &started));
+	assert_int_equal(started.base, libc.base);
+	assert_ptr_equal(ll_elf_function(&started, "dlsym"), ll_elf_function(&libc, "dlsym"));
+	assert_false(ll_elf_find_started(nobody, &started));
 }
 
 static void functions_have_the_addresses_that_dlsym_gives(void **state)
@@ -49,6 +62,7 @@ static void functions_have_the_addresses_that_dlsym_gives(void **state)
 	assert_null(ll_elf_function(&libc, "no_such_function"));
 	assert_null(ll_elf_function(&libc, ""));
 	assert_null(ll_elf_function(&libc, "environ"));
+	dlclose(handle);
 }
 
 /* The same little library, linked with the one or the other hash table. */
@@ -104,6 +118,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(libc_is_found_by_its_name),
+	    cmocka_unit_test(the_loader_s_list_of_what_was_there_at_the_start_has_libc),
 	    cmocka_unit_test(functions_have_the_addresses_that_dlsym_gives),
 	    cmocka_unit_test(both_kinds_of_hash_tables_are_read),
 	    cmocka_unit_test(of_several_versions_the_default_one_is_found),

@@ -38,12 +38,14 @@ static void inner_addresses_lead_to_the_hooks_by_name_version_and_stream(void)
 
 static void exported_addresses_count_more_than_names(void)
 {
+	void *cuda = library(), *found;
 	CHECK(is_hook(get("cuGetProcAddress", 11030, 0), "cuGetProcAddress"));
 	CHECK(is_hook(get("cuGetProcAddress", 12000, 0), "cuGetProcAddress_v2"));
 	CHECK(is_hook(get("cuRenamed", 12000, 0), "cuLaunchKernel"));
 	/* Another name at the address of a hooked function stays what it is. */
 	CHECK(is_in(get("cuFolded", 12000, 0), "/fake/libcuda.so.1"));
-	CHECK(is_in(dlsym(library(), "cuFolded"), "/fake/libcuda.so.1"));
+	found = dlsym(cuda, "cuFolded");
+	CHECK(is_in(found, "/fake/libcuda.so.1"));
 }
 
 static void a_variant_that_is_newer_than_our_rows_is_left_alone(void)
@@ -99,7 +101,8 @@ static void the_driver_may_be_closed_and_opened_again(void)
 	CHECK(is_loaded());
 	CHECK_EQUAL(allocate(&address, 6), 0);
 	CHECK_EQUAL(address, 206);
-	CHECK(is_hook(dlsym(library(), "cuMemAlloc_v2"), "cuMemAlloc_v2"));
+	cuda = library();
+	CHECK(is_hook(dlsym(cuda, "cuMemAlloc_v2"), "cuMemAlloc_v2"));
 }
 
 int main(void)
