@@ -9,8 +9,8 @@
 #define LOADLINE_ABI_CUDA_PROTOTYPES_H
 
 #include "abi/cuda.h"
-#if __has_include("abi/cuda_launch.h")
-#include "abi/cuda_launch.h"
+#if __has_include("abi/cuda_graph.h")
+#include "abi/cuda_graph.h"
 #endif
 #if __has_include("abi/cuda_memory.h")
 #include "abi/cuda_memory.h"
