@@ -134,6 +134,9 @@ ll_cu_result cuEventSynchronize(struct ll_cu_event *event)
 		    .slot = event->stream_slot, .generation = event->stream_generation, .context = event->context};
 		status = sim_wait(&stream, event->position);
 	}
+	if (status == LL_CUDA_SUCCESS)
+		sim_pools_synchronised(
+		    &(struct ll_cu_stream){.slot = event->stream_slot, .generation = event->stream_generation});
 	sim_cuda_unlock();
 	return status;
 }

@@ -177,6 +177,8 @@ ll_cu_result cuStreamSynchronize(struct ll_cu_stream *handle)
 	ll_cu_result status = sim_stream_of(handle, &stream);
 	if (status == LL_CUDA_SUCCESS)
 		status = sim_wait_all(stream);
+	if (status == LL_CUDA_SUCCESS)
+		sim_pools_synchronised(stream);
 	sim_cuda_unlock();
 	return status;
 }
