@@ -114,17 +114,3 @@ ll_cu_result cuIpcCloseMemHandle(ll_cu_deviceptr address)
 	sim_cuda_unlock();
 	return can ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_VALUE;
 }
-
-/* Events of several processes are not modelled: there are none of the kind (cuda_event.c). */
-ll_cu_result cuIpcGetEventHandle(struct ll_cu_ipc_event_handle *ret_handle, struct ll_cu_event *event)
-{
-	SIM_ENTER();
-	return ret_handle && event ? LL_CUDA_ERROR_NOT_SUPPORTED : LL_CUDA_ERROR_INVALID_VALUE;
-}
-
-ll_cu_result cuIpcOpenEventHandle(struct ll_cu_event **ret_event, struct ll_cu_ipc_event_handle handle)
-{
-	SIM_ENTER();
-	(void)handle;
-	return ret_event ? LL_CUDA_ERROR_NOT_SUPPORTED : LL_CUDA_ERROR_INVALID_VALUE;
-}

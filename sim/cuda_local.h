@@ -62,6 +62,8 @@ struct ll_cu_event {
 	uint64_t done_ns;
 	uint32_t stream_slot, stream_generation;
 	uint64_t position;
+	bool is_shared; /* the last record is what the world says */
+	uint32_t shared_slot;
 };
 
 struct ll_cu_function {

@@ -12,6 +12,7 @@
 #include "base/scope.h"
 #include "defaults.h"
 #include "holding.h"
+#include "shared_event.h"
 
 #define BLOCK_BYTES (UINT64_C(2) << 20)
 
@@ -62,6 +63,7 @@ void sim_proc_leave(struct sim_world *w, uint32_t proc)
 			*SIM_EDIT(w, &w->module_owner[i]) = 0;
 	}
 	sim_holdings_drop(w, proc);
+	sim_shared_events_drop(w, proc);
 	*SIM_EDIT(w, &w->procs[proc].is_used) = 0;
 	sim_commit(w);
 }

@@ -35,7 +35,8 @@ enum {
 	SIM_SAMPLES = 70, /* what NVML keeps of 200 ms windows (facts-h200.md) */
 	SIM_KERNEL_RULES = 64,
 	SIM_HIDDEN = 32,
-	SIM_SHARES = 512, /* memory that is or was exported */
+	SIM_SHARES = 512,        /* memory that is or was exported */
+	SIM_SHARED_EVENTS = 256, /* events of several processes */
 	SIM_UNDO_BYTES = 1 << 18,
 };
 
@@ -146,6 +147,18 @@ struct sim_share {
 	uint32_t card;
 	uint32_t unused;
 	uint64_t bytes;
+	uint64_t holders[SIM_PROCS / 64]; /* a bit each */
+};
+
+/* An event of several processes: its last record. */
+struct sim_shared_event {
+	uint32_t is_used;
+	uint32_t generation; /* grows when the slot is given to a new event */
+	uint32_t is_recorded;
+	uint32_t stream_slot;
+	uint32_t stream_generation;
+	uint32_t unused;
+	uint64_t position;
 	uint64_t holders[SIM_PROCS / 64]; /* a bit each */
 };
 
@@ -297,6 +310,7 @@ struct sim_world {
 	struct sim_card cards[SIM_CARDS];
 	struct sim_proc procs[SIM_PROCS];
 	struct sim_share shares[SIM_SHARES];
+	struct sim_shared_event shared_events[SIM_SHARED_EVENTS];
 	struct sim_context contexts[SIM_CONTEXTS];
 	struct sim_stream streams[SIM_STREAMS];
 	struct sim_undo undo;

@@ -13,6 +13,7 @@
 static struct letter {
 	struct ll_cu_ipc_mem_handle ipc;
 	struct ll_cu_mem_pool_pointer pointer;
+	struct ll_cu_ipc_event_handle event;
 	volatile int is_done;
 } * letter;
 static int sockets[2];
@@ -289,6 +290,57 @@ static void a_pool_can_be_used_by_another_process(void **state)
 	in_world(NULL, body_pool);
 }
 
+static void work_and_record(void)
+{
+	struct ll_cu_event *event, *timed;
+	open_context(0);
+	struct ll_cu_stream *s = new_stream();
+	CHECK_EQUAL(cu.cuEventCreate(&event, LL_CU_EVENT_INTERPROCESS), LL_CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQUAL(cu.cuEventCreate(&timed, LL_CU_EVENT_DEFAULT), 0);
+	CHECK_EQUAL(cu.cuIpcGetEventHandle(&letter->event, timed), LL_CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQUAL(cu.cuEventCreate(&event, LL_CU_EVENT_INTERPROCESS | LL_CU_EVENT_DISABLE_TIMING), 0);
+	CHECK_EQUAL(cu.cuIpcGetEventHandle(&letter->event, event), 0);
+	ll_cu_deviceptr word;
+	void *gate;
+	CHECK_EQUAL(cu.cuMemHostAlloc(&gate, 4, LL_CU_MEMHOSTALLOC_DEVICEMAP), 0);
+	CHECK_EQUAL(cu.cuMemHostGetDevicePointer(&word, gate, 0), 0);
+	*(volatile uint32_t *)gate = 0;
+	CHECK_EQUAL(cu.cuStreamWaitValue32(s, word, 1, LL_CU_STREAM_WAIT_VALUE_EQ), 0);
+	CHECK_EQUAL(cu.cuEventRecord(event, s), 0);
+	ready();
+	WAIT_FOR(letter->is_done == 1);
+	*(volatile uint32_t *)gate = 1;
+	CHECK_EQUAL(cu.cuStreamSynchronize(s), 0);
+	WAIT_FOR(letter->is_done == 2);
+}
+
+static void body_event(void)
+{
+	struct ll_cu_event *event;
+	open_post();
+	pid_t worker = spawn_ready(work_and_record);
+	open_context(0);
+	struct ll_cu_stream *s = new_stream();
+	CHECK_EQUAL(cu.cuIpcOpenEventHandle(&event, letter->event), 0);
+	CHECK_EQUAL(cu.cuEventQuery(event), LL_CUDA_ERROR_NOT_READY);
+	CHECK_EQUAL(cu.cuStreamWaitEvent(s, event, 0), 0);
+	CHECK_EQUAL(cu.cuStreamQuery(s), LL_CUDA_ERROR_NOT_READY);
+	letter->is_done = 1;
+	CHECK_EQUAL(cu.cuEventSynchronize(event), 0);
+	CHECK_EQUAL(cu.cuStreamSynchronize(s), 0);
+	CHECK_EQUAL(cu.cuEventQuery(event), 0);
+	letter->is_done = 2;
+	join(worker);
+	CHECK_EQUAL(cu.cuEventDestroy(event), 0);
+	CHECK_EQUAL(cu.cuIpcOpenEventHandle(&event, letter->event), LL_CUDA_ERROR_INVALID_VALUE);
+}
+
+static void an_event_can_be_waited_for_by_another_process(void **state)
+{
+	(void)state;
+	in_world(NULL, body_event);
+}
+
 static void body_external(void)
 {
 	struct ll_cu_external_memory *memory;
@@ -341,6 +393,7 @@ int main(void)
 	    cmocka_unit_test(sigkill_frees_what_nobody_else_imported),
 	    cmocka_unit_test(only_what_asked_for_it_can_be_exported),
 	    cmocka_unit_test(a_pool_can_be_used_by_another_process),
+	    cmocka_unit_test(an_event_can_be_waited_for_by_another_process),
 	    cmocka_unit_test(memory_of_another_interface_takes_nothing_of_the_card),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
