@@ -307,7 +307,7 @@ static ll_cu_result unmap(uint64_t address, uint64_t bytes)
 		sim_wait_card(memory->card);
 	while ((memory = first_mapping(address, end))) {
 		struct sim_physical *physical = memory->physical;
-		mmap(memory->bytes_at, memory->bytes, PROT_NONE, flags, -1, 0);
+		(void)mmap(memory->bytes_at, memory->bytes, PROT_NONE, flags, -1, 0);
 		sim_memory_remove(memory);
 		physical->mappings--;
 		sim_physical_settle(physical);

@@ -16,8 +16,8 @@ void sim_holding_give_back(struct sim_world *w, uint32_t proc, uint32_t card, ui
 /* Makes `bytes` that proc holds on card a share. SIM_NONE: there are too many. */
 uint32_t sim_share_new(struct sim_world *w, uint32_t proc, uint32_t card, uint64_t bytes);
 /* Another holder. False: it is gone, or the slot is another one's by now. */
-bool sim_share_join(struct sim_world *w, uint32_t share, uint32_t generation, uint32_t proc);
-void sim_share_leave(struct sim_world *w, uint32_t share, uint32_t proc);
+bool sim_share_join(struct sim_world *w, uint32_t index, uint32_t generation, uint32_t proc);
+void sim_share_leave(struct sim_world *w, uint32_t index, uint32_t proc);
 
 /* Everything that a process holds, on every card. */
 void sim_holdings_drop(struct sim_world *w, uint32_t proc);

@@ -26,7 +26,12 @@ static void check_shape(const struct shape *shape, uint64_t before)
 	CHECK_EQUAL(cu.cuArray3DCreate(&array, &shape->array), 0);
 	CHECK_NEAR((double)(used_bytes() - before) / MIB, shape->taken_mib, 0.001);
 	CHECK_EQUAL(cu.cuArray3DGetDescriptor(&same, array), 0);
-	CHECK(memcmp(&same, &shape->array, sizeof same) == 0);
+	CHECK_EQUAL(same.width, shape->array.width);
+	CHECK_EQUAL(same.height, shape->array.height);
+	CHECK_EQUAL(same.depth, shape->array.depth);
+	CHECK_EQUAL(same.format, shape->array.format);
+	CHECK_EQUAL(same.channels, shape->array.channels);
+	CHECK_EQUAL(same.flags, shape->array.flags);
 	CHECK_EQUAL(cu.cuArrayGetMemoryRequirements(&requirements, array, 0), LL_CUDA_ERROR_INVALID_VALUE);
 	CHECK_EQUAL(cu.cuArrayDestroy(array), 0);
 	CHECK_EQUAL(used_bytes(), before);

@@ -312,6 +312,8 @@ static void work_and_record(void)
 	*(volatile uint32_t *)gate = 1;
 	CHECK_EQUAL(cu.cuStreamSynchronize(s), 0);
 	WAIT_FOR(letter->is_done == 2);
+	CHECK_EQUAL(cu.cuEventDestroy(event), 0);
+	CHECK_EQUAL(cu.cuEventDestroy(timed), 0);
 }
 
 static void body_event(void)
