@@ -32,6 +32,11 @@ static inline void ll_scope_unlock(pthread_mutex_t **m)
 		pthread_mutex_unlock(*m);
 }
 
+static inline void ll_scope_cancel(int *state)
+{
+	pthread_setcancelstate(*state, NULL);
+}
+
 #define LL_SCOPE_CLOSE __attribute__((cleanup(ll_scope_close)))
 #define LL_SCOPE_FREE __attribute__((cleanup(ll_scope_free)))
 #define LL_SCOPE_FCLOSE __attribute__((cleanup(ll_scope_fclose)))
@@ -40,5 +45,10 @@ static inline void ll_scope_unlock(pthread_mutex_t **m)
 #define LL_SCOPE_LOCK(m)                                                                                               \
 	pthread_mutex_t *scope_lock_ __attribute__((cleanup(ll_scope_unlock), unused)) = (m);                          \
 	pthread_mutex_lock(scope_lock_)
+
+/* Until the end of the scope the thread cannot be cancelled: what it holds would stay held. */
+#define LL_SCOPE_NO_CANCEL                                                                                             \
+	int scope_cancel_ __attribute__((cleanup(ll_scope_cancel)));                                                   \
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &scope_cancel_)
 
 #endif

@@ -13,20 +13,9 @@
 #include "ledger/lock.h"
 #include "ledger/process.h"
 #include "ledger/slot.h"
+#include "ledger/text.h"
 
 enum { DEFAULT_WEIGHT_PERMILLE = 1000, RETAKE_WAIT_MS = 20 };
-
-struct ll_claim {
-	struct ll_ledger *ledger;
-	struct ll_ledger_slot *slot; /* NULL in a forked child: the claim is the parent's */
-	unsigned index;
-	uint64_t token;
-	bool is_hold;
-	struct ll_own_fd
-	    own; /* a description of its own, which holds the lock of the slot, and a hold's the card's hold lock */
-	pthread_mutex_t text_mutex;
-	struct ll_fork_item fork;
-};
 
 /* A fork in between would give the child a descriptor that nobody there closes. */
 static int open_own_fd(struct ll_claim *claim)
@@ -77,7 +66,7 @@ static bool lock_slot(struct ll_claim *claim, unsigned index, bool is_used_taken
 	if (ll_lock_try(claim->own.fd, LL_LOCK_SLOTS + (off_t)index))
 		return false;
 	if (ll_slot_is_used(file, index))
-		ll_slot_clean(file, index);
+		ll_ledger_clear_slot(claim->ledger, index, claim->own.fd);
 	claim->index = index;
 	claim->slot = &file->slots[index];
 	return true;
@@ -111,18 +100,33 @@ static void write_slot(struct ll_claim *claim, const struct ll_claim_wish *wish)
 	slot->taken_ns = ll_now_ns();
 	slot->heartbeat_ns = ll_now_ns();
 	slot->state = LL_CLAIM_STARTING;
+	slot->tenant_row = wish->tenant_row;
+	slot->memory_used_bytes = 0;
 	slot->memory_limit_bytes = wish->memory_limit_bytes;
 	slot->compute_cap_permille = wish->compute_cap_permille;
 	slot->weight_permille = wish->weight_permille ? wish->weight_permille : DEFAULT_WEIGHT_PERMILLE;
-	LL_SLOT_PUT(slot, tenant, wish->tenant);
-	LL_SLOT_PUT(slot, payload, wish->payload);
+	LL_TEXT_PUT(slot, tenant, wish->tenant);
+	LL_TEXT_PUT(slot, payload, wish->payload);
 	claim->token = atomic_fetch_add(&claim->ledger->file->next_token, 1) + 1;
 	atomic_store(&slot->token, claim->token);
 }
 
+/* The row is kept by our join; it is another's only where the program has closed the descriptor that says so. */
+static int check_tenant(const struct ll_ledger *ledger, unsigned tenant_row, struct ll_err *err)
+{
+	if (tenant_row > LL_LEDGER_TENANTS)
+		return ll_err_set(err, -EINVAL, "claim: there is no tenant's row %u", tenant_row - 1);
+	if (tenant_row && !ledger->file->tenants[tenant_row - 1].id)
+		return ll_err_set(err, -ESTALE, "claim: its tenant has ended");
+	return 0;
+}
+
 static int take(struct ll_claim *claim, const struct ll_claim_wish *wish, const char *card, struct ll_err *err)
 {
-	int rc = open_own_fd(claim);
+	int rc = check_tenant(claim->ledger, wish->tenant_row, err);
+	if (rc)
+		return rc;
+	rc = open_own_fd(claim);
 	if (rc)
 		return ll_err_set(err, rc, "ledger %s: %s", ll_ledger_path(claim->ledger), strerror(-rc));
 	rc = lock_hold(claim, card, err);
@@ -143,11 +147,13 @@ static void free_claim(struct ll_claim *claim)
 int ll_claim_take(struct ll_ledger *ledger, const struct ll_claim_wish *wish, const char *card,
 		  struct ll_claim **ret_claim, struct ll_err *err)
 {
+	LL_SCOPE_NO_CANCEL;
 	struct ll_claim *claim = calloc(1, sizeof *claim);
 	if (!claim)
 		return ll_err_set(err, -ENOMEM, "claim: %s", strerror(ENOMEM));
 	claim->ledger = ledger;
 	claim->own = LL_OWN_FD_NONE;
+	claim->tenant_row = wish->tenant_row;
 	claim->is_hold = wish->priority == LL_PRIORITY_HOLD;
 	claim->fork.in_child = forget_in_child;
 	pthread_mutex_init(&claim->text_mutex, NULL);
@@ -162,20 +168,18 @@ int ll_claim_take(struct ll_ledger *ledger, const struct ll_claim_wish *wish, co
 	return 0;
 }
 
-static bool is_ours(const struct ll_claim *claim)
-{
-	return claim->slot && claim->slot->token == claim->token;
-}
-
 void ll_claim_release(struct ll_claim *claim)
 {
 	if (!claim)
 		return;
 	ll_fork_remove(&claim->fork);
-	if (is_ours(claim)) {
+	if (ll_claim_is_ours(claim)) {
 		if (claim->is_hold)
 			claim->ledger->file->hold_pid = 0;
-		ll_slot_clean(claim->ledger->file, claim->index);
+		if (ll_own_fd_is_ours(claim->ledger, &claim->own))
+			ll_ledger_clear_slot(claim->ledger, claim->index, claim->own.fd);
+		else
+			atomic_store(&claim->slot->token, 0); /* the lock is lost: whoever looks next has the slot */
 	}
 	free_claim(claim);
 }
@@ -208,7 +212,7 @@ static void set_target(struct ll_claim *claim, const char *metric, unsigned perm
 	LL_SCOPE_LOCK(&claim->text_mutex);
 	atomic_store_explicit(&claim->slot->target_permille, permille, memory_order_relaxed);
 	atomic_store_explicit(&claim->slot->target_watts, watts, memory_order_relaxed);
-	LL_SLOT_PUT(claim->slot, metric, metric);
+	LL_TEXT_PUT(claim->slot, metric, metric);
 }
 
 void ll_claim_set_target(struct ll_claim *claim, const char *metric, unsigned permille)
@@ -232,7 +236,7 @@ void ll_claim_set_payload(struct ll_claim *claim, const char *name)
 	if (!claim->slot)
 		return;
 	LL_SCOPE_LOCK(&claim->text_mutex);
-	LL_SLOT_PUT(claim->slot, payload, name);
+	LL_TEXT_PUT(claim->slot, payload, name);
 }
 
 void ll_claim_set_note(struct ll_claim *claim, const char *note)
@@ -240,7 +244,7 @@ void ll_claim_set_note(struct ll_claim *claim, const char *note)
 	if (!claim->slot)
 		return;
 	LL_SCOPE_LOCK(&claim->text_mutex);
-	LL_SLOT_PUT(claim->slot, note, note);
+	LL_TEXT_PUT(claim->slot, note, note);
 }
 
 void ll_claim_add_gpu_time(struct ll_claim *claim, uint64_t ns)
@@ -290,6 +294,7 @@ static int retake_locks(struct ll_claim *claim)
 
 int ll_claim_beat(struct ll_claim *claim, uint64_t now_ns, struct ll_err *err)
 {
+	LL_SCOPE_NO_CANCEL;
 	if (!claim->slot)
 		return ll_err_set(err, -ECHILD, "claim %u: belongs to the parent process", claim->index);
 	if (!ll_own_fd_is_ours(claim->ledger, &claim->own)) {
@@ -297,7 +302,7 @@ int ll_claim_beat(struct ll_claim *claim, uint64_t now_ns, struct ll_err *err)
 		if (rc)
 			return ll_err_set(err, -ESTALE, "claim %u: its lock was lost: %s", claim->index, strerror(-rc));
 	}
-	if (!is_ours(claim))
+	if (!ll_claim_is_ours(claim))
 		return ll_err_set(err, -ESTALE, "claim %u: was cleared by another process", claim->index);
 	atomic_store_explicit(&claim->slot->heartbeat_ns, now_ns, memory_order_relaxed);
 	return 0;

@@ -23,12 +23,14 @@ struct ll_claim_wish {
 	uint64_t memory_limit_bytes;
 	unsigned compute_cap_permille;
 	unsigned weight_permille; /* 0 is taken as 1000 */
+	unsigned tenant_row; /* 1 + a row this process has joined (tenant.h), whose limits are the claim's; 0: none */
 };
 
 /*
  * Takes a free slot; its state is LL_CLAIM_STARTING. card is for messages ("0"). For LL_PRIORITY_HOLD -EBUSY when
  * another live claim holds the card ("card 0: pid 123 already holds it"); two that come at once: one wins.
- * -ENOSPC when all 256 are live. The claim ends before the ledger is closed.
+ * -ENOSPC when all 256 are live. -ESTALE when the tenant's row is nobody's: join again. The claim ends before the
+ * ledger is closed.
  */
 int ll_claim_take(struct ll_ledger *ledger, const struct ll_claim_wish *wish, const char *card,
 		  struct ll_claim **ret_claim, struct ll_err *err);
@@ -44,6 +46,7 @@ void ll_claim_set_state(struct ll_claim *claim, enum ll_claim_state state);
 void ll_claim_set_target(struct ll_claim *claim, const char *metric, unsigned permille);
 void ll_claim_set_target_watts(struct ll_claim *claim, const char *metric, unsigned watts);
 
+/* For holds. What programs have is counted in memory.h. */
 void ll_claim_set_memory(struct ll_claim *claim, uint64_t used_bytes);
 void ll_claim_set_payload(struct ll_claim *claim, const char *name); /* cut at 15 bytes */
 void ll_claim_set_note(struct ll_claim *claim, const char *note);    /* cut at 63 bytes */

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
+#include "ledger/claim.h"
 #include "ledger/fork.h"
 #include "ledger/layout.h"
 
@@ -31,6 +32,7 @@ struct ll_own_fd {
 struct ll_ledger {
 	struct ll_ledger_file *file;
 	struct ll_own_fd scan; /* holds a lock only inside a scan, under mutex, because threads share the description */
+	struct ll_own_fd joined; /* shares the locks of the tenants' rows that this process has joined; under mutex */
 	pthread_mutex_t mutex;
 	uint64_t namespaces; /* this process's, see process.h */
 	dev_t device;
@@ -38,6 +40,34 @@ struct ll_ledger {
 	struct ll_fork_item fork;
 	char path[400];
 };
+
+struct ll_claim {
+	struct ll_ledger *ledger;
+	struct ll_ledger_slot *slot; /* NULL in a forked child: the claim is the parent's */
+	unsigned index;
+	unsigned tenant_row; /* as in the slot, but nobody else writes it: 1 + row, 0 none */
+	uint64_t token;
+	bool is_hold;
+	struct ll_own_fd
+	    own; /* a description of its own, which holds the lock of the slot, and a hold's the card's hold lock */
+	pthread_mutex_t text_mutex;
+	struct ll_fork_item fork;
+};
+
+/* Whether the claim is still the caller's: not in a forked child, and not once it was cleared. */
+static inline bool ll_claim_is_ours(const struct ll_claim *claim)
+{
+	return claim->slot && claim->slot->token == claim->token;
+}
+
+/* Sees that ledger->scan is open; mutex is held. A lock on somebody else's file would make every claim look dead. */
+bool ll_ledger_has_scan(struct ll_ledger *ledger);
+
+/*
+ * Ends the claim in a slot whose lock the caller has, by description lock_fd: the token withdrawn, its memory out of
+ * its tenant's total, the slot cleaned. Killed in between, the next one to look begins again.
+ */
+void ll_ledger_clear_slot(struct ll_ledger *ledger, unsigned index, int lock_fd);
 
 /* Whether it is still open, and still what it was. */
 bool ll_own_fd_is_ours(const struct ll_ledger *ledger, const struct ll_own_fd *own);

@@ -41,7 +41,8 @@ enum {
 	LL_LOCK_SLOTS = 1 << 20,
 	LL_LOCK_HOLD = LL_LOCK_SLOTS + LL_LEDGER_CLAIMS, /* the one hold of the card */
 	LL_LOCK_MAKE,                                    /* making the file */
-	LL_LOCK_TENANTS = 2 << 20,                       /* one per tenant row: held by its process tree */
+	LL_LOCK_JOIN,                                    /* making and clearing tenants' rows */
+	LL_LOCK_TENANTS = 2 << 20,                       /* one per tenant row: shared by all who keep it alive */
 };
 
 struct ll_ledger_slot {
@@ -112,15 +113,17 @@ _Static_assert(sizeof(struct ll_ledger_slot) == LL_LEDGER_SLOT_BYTES, "ledger ve
 
 /*
  * A tenant: what one `loadline run` and all its descendants share. Row 0 to 127; a row is in use while its id is not
- * 0, and live while its lock is held (the process tree inherits the description) or a live claim names it.
+ * 0, and live while its lock is held (by a description that the process tree inherits, or by those who joined) or a
+ * claim names it. Rows are made and cleared under LL_LOCK_JOIN; to be cleared a row must be locked alone.
+ * The id is written last, and zeroed first.
  */
 struct ll_ledger_tenant {
-	_Atomic uint64_t id;    /* unique, made by who starts the tenant; 0: free row */
-	_Atomic uint64_t guard; /* who changes the memory total: (1 + slot index) << 32 | thread id; 0 nobody; memory.h */
-	_Atomic uint32_t guard_waiters; /* a futex: how many sleep for the guard */
-	_Atomic uint32_t priority;      /* enum ll_priority */
-	_Atomic uint64_t memory_limit_bytes; /* 0: none */
-	_Atomic uint64_t memory_used_bytes;  /* the sum of its live claims', under the guard */
+	_Atomic uint64_t id;                   /* unique, made by who starts the tenant; 0: free row */
+	_Atomic uint64_t guard;                /* who changes the memory total, see guard.h; 0 nobody */
+	_Atomic uint32_t guard_waiters;        /* a futex: 1 when somebody may be asleep for the guard */
+	_Atomic uint32_t priority;             /* enum ll_priority */
+	_Atomic uint64_t memory_limit_bytes;   /* 0: none */
+	_Atomic uint64_t memory_used_bytes;    /* the sum of its claims', under the guard */
 	_Atomic uint32_t compute_cap_permille; /* 0: none */
 	_Atomic uint32_t weight_permille;      /* 1000 is weight 1 */
 	_Atomic uint64_t taken_ns;             /* CLOCK_MONOTONIC */

@@ -12,10 +12,13 @@
 #include "base/scope.h"
 #include "ledger/file.h"
 #include "ledger/folder.h"
+#include "ledger/guard.h"
 #include "ledger/handle.h"
 #include "ledger/lock.h"
 #include "ledger/process.h"
 #include "ledger/slot.h"
+#include "ledger/tenant_rows.h"
+#include "ledger/total.h"
 
 /* The child's scans need a description of their own, or parent and child would not exclude each other. */
 static void reopen_in_child(struct ll_fork_item *item)
@@ -25,6 +28,8 @@ static void reopen_in_child(struct ll_fork_item *item)
 	ll_own_fd_open(ledger, &scan);
 	ll_own_fd_close(ledger, &ledger->scan);
 	ledger->scan = scan;
+	ll_own_fd_close(ledger, &ledger->joined);
+	ll_guard_in_child();
 	pthread_mutex_init(&ledger->mutex, NULL);
 }
 
@@ -73,6 +78,7 @@ static void free_ledger(struct ll_ledger *ledger)
 {
 	if (ledger->file)
 		munmap(ledger->file, LL_LEDGER_FILE_BYTES);
+	ll_own_fd_close(ledger, &ledger->joined);
 	ll_own_fd_close(ledger, &ledger->scan);
 	pthread_mutex_destroy(&ledger->mutex);
 	free(ledger);
@@ -87,6 +93,7 @@ int ll_ledger_open(const char *folder, const char *uuid, bool is_created, struct
 	if (!ledger)
 		return ll_err_set(err, -ENOMEM, "ledger: %s", strerror(ENOMEM));
 	ledger->scan = LL_OWN_FD_NONE;
+	ledger->joined = LL_OWN_FD_NONE;
 	ledger->fork.in_child = reopen_in_child;
 	ledger->namespaces = ll_process_namespaces();
 	pthread_mutex_init(&ledger->mutex, NULL);
@@ -127,6 +134,12 @@ static bool withdraw_if_gone(struct ll_ledger *ledger, struct ll_ledger_slot *sl
 	       atomic_compare_exchange_strong(&slot->token, &token, 0);
 }
 
+void ll_ledger_clear_slot(struct ll_ledger *ledger, unsigned index, int lock_fd)
+{
+	ll_total_leave(ledger, index, lock_fd);
+	ll_slot_clean(ledger->file, index);
+}
+
 static bool sweep_slot(struct ll_ledger *ledger, unsigned index)
 {
 	if (!ll_slot_is_used(ledger->file, index))
@@ -137,13 +150,12 @@ static bool sweep_slot(struct ll_ledger *ledger, unsigned index)
 	/* Its owner may have released it while we came. */
 	bool is_dead = ll_slot_is_used(ledger->file, index);
 	if (is_dead)
-		ll_slot_clean(ledger->file, index);
+		ll_ledger_clear_slot(ledger, index, ledger->scan.fd);
 	ll_lock_free(ledger->scan.fd, byte);
 	return is_dead;
 }
 
-/* A lock on somebody else's file would make every claim look dead. */
-static bool has_scan_fd(struct ll_ledger *ledger)
+bool ll_ledger_has_scan(struct ll_ledger *ledger)
 {
 	if (ll_own_fd_is_ours(ledger, &ledger->scan))
 		return true;
@@ -156,11 +168,13 @@ static bool has_scan_fd(struct ll_ledger *ledger)
 size_t ll_ledger_sweep(struct ll_ledger *ledger)
 {
 	size_t count = 0;
+	LL_SCOPE_NO_CANCEL;
 	LL_SCOPE_LOCK(&ledger->mutex);
-	if (!has_scan_fd(ledger))
+	if (!ll_ledger_has_scan(ledger))
 		return 0;
 	for (unsigned i = 0; i < LL_LEDGER_CLAIMS; i++)
 		count += sweep_slot(ledger, i);
+	ll_tenant_rows_sweep(ledger);
 	return count;
 }
 

@@ -53,6 +53,7 @@ struct ll_claim_info {
 	unsigned target_permille, target_watts; /* a hold's: one of them is 0 */
 	uint64_t gpu_time_ns, synthetic_busy_ns, energy_mj, yields;
 	unsigned gate;
+	unsigned tenant_row; /* 1 + row of its tenant; 0: none */
 };
 
 /*
@@ -69,7 +70,7 @@ void ll_ledger_close(struct ll_ledger *ledger);
 /* Copies the live claims in index order, at most capacity; returns how many there are. Dead ones are cleared first. */
 size_t ll_ledger_list(struct ll_ledger *ledger, struct ll_claim_info *claims, size_t capacity);
 
-/* Clears dead claims; returns how many. Some µs, plus 15 µs for each live claim. */
+/* Clears dead claims, then dead tenants; returns how many claims. Some µs, plus 15 µs for each live claim. */
 size_t ll_ledger_sweep(struct ll_ledger *ledger);
 
 /*

@@ -35,6 +35,17 @@ int ll_lock_try(int fd, off_t byte)
 	return set_lock(fd, byte, F_WRLCK);
 }
 
+int ll_lock_try_shared(int fd, off_t byte)
+{
+	return set_lock(fd, byte, F_RDLCK);
+}
+
+bool ll_lock_is_free(int fd, off_t byte)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+	return !fcntl(fd, F_OFD_GETLK, &lock) && lock.l_type == F_UNLCK;
+}
+
 int ll_lock_wait(int fd, off_t byte, unsigned wait_ms)
 {
 	/* Not F_OFD_SETLKW: its holder may be stopped, and nobody may hang for that. */

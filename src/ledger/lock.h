@@ -19,6 +19,12 @@ int ll_lock_open(const char *path);
 /* 0, -EAGAIN when somebody has it, -errno. */
 int ll_lock_try(int fd, off_t byte);
 
+/* The same for a lock that others may share: any number of descriptions, but none that has it alone. */
+int ll_lock_try_shared(int fd, off_t byte);
+
+/* Whether nobody else has it, shared or not. False when that cannot be told. */
+bool ll_lock_is_free(int fd, off_t byte);
+
 /* Tries for as long as wait_ms. -ETIMEDOUT. */
 int ll_lock_wait(int fd, off_t byte, unsigned wait_ms);
 

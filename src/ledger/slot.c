@@ -1,10 +1,7 @@
 #include "ledger/slot.h"
 
-#include <string.h>
-
 #include "ledger/process.h"
-
-enum { WORD_BYTES = 8, COPY_TRIES = 1000 };
+#include "ledger/text.h"
 
 bool ll_slot_is_used(const struct ll_ledger_file *file, unsigned index)
 {
@@ -67,52 +64,6 @@ void ll_slot_clean(struct ll_ledger_file *file, unsigned index)
 	atomic_fetch_and(&file->used[index / 64], ~(UINT64_C(1) << (index % 64)));
 }
 
-void ll_slot_put_text(struct ll_ledger_slot *slot, _Atomic uint64_t *words, size_t word_count, const char *text)
-{
-	uint32_t sequence = atomic_load(&slot->text_sequence) | 1;
-	size_t left = strnlen(text ? text : "", word_count * WORD_BYTES - 1);
-	atomic_store(&slot->text_sequence, sequence);
-	for (size_t i = 0; i < word_count; i++) {
-		uint64_t word = 0;
-		size_t n = left < WORD_BYTES ? left : WORD_BYTES;
-		if (n)
-			memcpy(&word, text + i * WORD_BYTES, n);
-		left -= n;
-		atomic_store_explicit(&words[i], word, memory_order_release);
-	}
-	atomic_store(&slot->text_sequence, sequence + 1);
-}
-
-static void clean_text(char *text, size_t size)
-{
-	text[size - 1] = '\0';
-	for (char *c = text; *c; c++) {
-		if (*c < ' ' || *c > '~')
-			*c = '?';
-	}
-}
-
-static bool try_text(const struct ll_ledger_slot *slot, const _Atomic uint64_t *words, size_t word_count, char *text)
-{
-	uint32_t sequence = atomic_load(&slot->text_sequence);
-	for (size_t w = 0; w < word_count; w++) {
-		uint64_t word = atomic_load_explicit(&words[w], memory_order_acquire);
-		memcpy(text + w * WORD_BYTES, &word, WORD_BYTES);
-	}
-	return !(sequence & 1) && atomic_load(&slot->text_sequence) == sequence;
-}
-
-/* Bounded: a writer may have been stopped half-way, or never pause. Nothing is better than half of two texts then. */
-void ll_slot_get_text(const struct ll_ledger_slot *slot, const _Atomic uint64_t *words, size_t word_count, char *text)
-{
-	bool is_whole = false;
-	for (int i = 0; i < COPY_TRIES && !is_whole; i++)
-		is_whole = try_text(slot, words, word_count, text);
-	if (!is_whole)
-		text[0] = '\0';
-	clean_text(text, word_count * WORD_BYTES);
-}
-
 static void copy_numbers(const struct ll_ledger_slot *slot, struct ll_claim_info *info)
 {
 	info->pid = slot->pid;
@@ -132,6 +83,7 @@ static void copy_numbers(const struct ll_ledger_slot *slot, struct ll_claim_info
 	info->energy_mj = slot->energy_mj;
 	info->yields = slot->yields;
 	info->gate = slot->gate;
+	info->tenant_row = slot->tenant_row <= LL_LEDGER_TENANTS ? slot->tenant_row : 0;
 }
 
 bool ll_slot_copy(const struct ll_ledger_file *file, unsigned index, uint64_t own_namespaces,
@@ -144,10 +96,10 @@ bool ll_slot_copy(const struct ll_ledger_file *file, unsigned index, uint64_t ow
 	struct ll_claim_info info = {.index = index};
 	copy_numbers(slot, &info);
 	info.is_pid_ours = own_namespaces && slot->namespaces == own_namespaces;
-	LL_SLOT_GET(slot, tenant, info.tenant);
-	LL_SLOT_GET(slot, payload, info.payload);
-	LL_SLOT_GET(slot, note, info.note);
-	LL_SLOT_GET(slot, metric, info.metric);
+	LL_TEXT_GET(slot, tenant, info.tenant);
+	LL_TEXT_GET(slot, payload, info.payload);
+	LL_TEXT_GET(slot, note, info.note);
+	LL_TEXT_GET(slot, metric, info.metric);
 	if (slot->token != token)
 		return false;
 	*ret_info = info;

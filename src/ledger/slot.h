@@ -24,14 +24,4 @@ void ll_slot_clean(struct ll_ledger_file *file, unsigned index);
 bool ll_slot_copy(const struct ll_ledger_file *file, unsigned index, uint64_t own_namespaces,
 		  struct ll_claim_info *ret_info);
 
-/* A text field: NUL-ended and cut on the way in; printable ASCII on the way out, '?' for the rest, and empty where a
- * writer keeps at it. */
-void ll_slot_put_text(struct ll_ledger_slot *slot, _Atomic uint64_t *words, size_t word_count, const char *text);
-void ll_slot_get_text(const struct ll_ledger_slot *slot, const _Atomic uint64_t *words, size_t word_count, char *text);
-
-#define LL_SLOT_PUT(slot, field, text)                                                                                 \
-	ll_slot_put_text(slot, (slot)->field, sizeof(slot)->field / sizeof(uint64_t), text)
-#define LL_SLOT_GET(slot, field, text)                                                                                 \
-	ll_slot_get_text(slot, (slot)->field, sizeof(slot)->field / sizeof(uint64_t), text)
-
 #endif

@@ -20,7 +20,7 @@
 #include "ledger/ledger.h"
 
 struct ll_tenant_wish {
-	uint64_t id; /* not 0; unique on this machine, made by whoever starts the tenant */
+	uint64_t id;      /* not 0; unique on this machine, made by whoever starts the tenant */
 	const char *name; /* cut at 63 bytes */
 	enum ll_priority priority;
 	uint64_t memory_limit_bytes;   /* 0: none */

@@ -70,8 +70,8 @@ static void other_version_is_refused_with_both_numbers(void **state)
 	ll_ledger_close(open_ledger(f));
 	f->ledger = NULL;
 	overwrite(f, offsetof(struct ll_ledger_file, version), &version, sizeof version);
-	assert_fails(ll_ledger_open(f->folder, UUID, true, &f->ledger, &err), -EPROTO, "version 2");
-	assert_non_null(strstr(err.text, "version 1"));
+	assert_fails(ll_ledger_open(f->folder, UUID, true, &f->ledger, &err), -EPROTO, "version 3");
+	assert_non_null(strstr(err.text, "version 2"));
 }
 
 static void corrupt_header_is_refused(void **state)

@@ -11,6 +11,7 @@
 #include "ledger/claim.h"
 #include "ledger/folder.h"
 #include "ledger/ledger.h"
+#include "ledger/tenant.h"
 
 #define UUID "GPU-00000000-1111-2222-3333-444444444444"
 
@@ -69,6 +70,33 @@ static inline struct ll_claim *take_claim(struct ll_ledger *ledger, enum ll_prio
 	if (ll_claim_take(ledger, &wish, "0", &claim, &err))
 		fail_msg("%s", err.text);
 	return claim;
+}
+
+/* The row of the tenant with this id. */
+static inline unsigned join_tenant(struct ll_ledger *ledger, uint64_t id, uint64_t limit_bytes)
+{
+	struct ll_err err = {0};
+	unsigned row = 0;
+	struct ll_tenant_wish wish = {
+	    .id = id, .name = "test", .priority = LL_PRIORITY_NORMAL, .memory_limit_bytes = limit_bytes};
+	if (ll_tenant_join(ledger, &wish, &row, &err))
+		fail_msg("%s", err.text);
+	return row;
+}
+
+static inline struct ll_claim *take_claim_of(struct ll_ledger *ledger, unsigned row)
+{
+	struct ll_err err = {0};
+	struct ll_claim *claim = NULL;
+	struct ll_claim_wish wish = {.priority = LL_PRIORITY_NORMAL, .tenant = "test", .tenant_row = row + 1};
+	if (ll_claim_take(ledger, &wish, "0", &claim, &err))
+		fail_msg("%s", err.text);
+	return claim;
+}
+
+static inline size_t count_tenants(struct ll_ledger *ledger)
+{
+	return ll_tenant_list(ledger, NULL, 0);
 }
 
 static inline size_t count_claims(struct ll_ledger *ledger)

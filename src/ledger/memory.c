@@ -1,0 +1,117 @@
+#include "ledger/memory.h"
+
+#include <errno.h>
+
+#include "base/scope.h"
+#include "ledger/guard.h"
+#include "ledger/handle.h"
+#include "ledger/total.h"
+
+static struct ll_ledger_tenant *tenant_of(const struct ll_claim *claim)
+{
+	return claim->tenant_row ? &claim->ledger->file->tenants[claim->tenant_row - 1] : NULL;
+}
+
+static uint64_t limit_of(const struct ll_ledger_tenant *tenant)
+{
+	uint64_t limit_bytes = tenant->memory_limit_bytes;
+	return limit_bytes ? limit_bytes : UINT64_MAX;
+}
+
+static int add_inside(struct ll_claim *claim, struct ll_ledger_tenant *tenant, uint64_t bytes, bool is_limited)
+{
+	if (!ll_total_add(&tenant->memory_used_bytes, bytes, is_limited ? limit_of(tenant) : UINT64_MAX))
+		return -ENOMEM;
+	ll_total_add(&claim->slot->memory_used_bytes, bytes, UINT64_MAX);
+	return 0;
+}
+
+/* Whoever was robbed of the guard takes its bytes back and begins again: the total is not known to have them. */
+static int add(struct ll_claim *claim, uint64_t bytes, bool is_limited, bool is_remade)
+{
+	struct ll_ledger_tenant *tenant = tenant_of(claim);
+	struct ll_guard guard = {
+	    .ledger = claim->ledger, .row = claim->tenant_row - 1, .index = claim->index, .lock_fd = -1};
+	for (;;) {
+		if (ll_guard_take(&guard) || is_remade)
+			ll_total_remake(claim->ledger->file, guard.row);
+		int rc = ll_claim_is_ours(claim) ? add_inside(claim, tenant, bytes, is_limited) : -ESTALE;
+		if (ll_guard_free(&guard))
+			return rc;
+		if (!rc && ll_claim_is_ours(claim))
+			ll_total_take(&claim->slot->memory_used_bytes, bytes);
+		is_remade = true;
+	}
+}
+
+static int add_alone(struct ll_claim *claim, uint64_t bytes)
+{
+	if (!ll_claim_is_ours(claim))
+		return -ESTALE;
+	return ll_total_add(&claim->slot->memory_used_bytes, bytes, UINT64_MAX) ? 0 : -ENOMEM;
+}
+
+int ll_memory_reserve(struct ll_claim *claim, uint64_t bytes)
+{
+	if (!claim->slot)
+		return -ESTALE;
+	if (!claim->tenant_row)
+		return add_alone(claim, bytes);
+	int rc = add(claim, bytes, true, false);
+	if (rc != -ENOMEM)
+		return rc;
+	int code = errno;
+	ll_ledger_sweep(claim->ledger);
+	errno = code;
+	return add(claim, bytes, true, true);
+}
+
+void ll_memory_charge(struct ll_claim *claim, uint64_t bytes)
+{
+	if (!claim->slot)
+		return;
+	if (claim->tenant_row)
+		add(claim, bytes, false, false);
+	else
+		add_alone(claim, bytes);
+}
+
+void ll_memory_release(struct ll_claim *claim, uint64_t bytes)
+{
+	struct ll_ledger_tenant *tenant = tenant_of(claim);
+	if (!claim->slot)
+		return;
+	if (!tenant) {
+		if (ll_claim_is_ours(claim))
+			ll_total_take(&claim->slot->memory_used_bytes, bytes);
+		return;
+	}
+	struct ll_guard guard = {
+	    .ledger = claim->ledger, .row = claim->tenant_row - 1, .index = claim->index, .lock_fd = -1};
+	bool must_remake = ll_guard_take(&guard);
+	uint64_t taken = ll_claim_is_ours(claim) ? ll_total_take(&claim->slot->memory_used_bytes, bytes) : 0;
+	if (ll_total_take(&tenant->memory_used_bytes, taken) != taken || must_remake)
+		ll_total_remake(claim->ledger->file, guard.row);
+	while (!ll_guard_free(&guard)) {
+		ll_guard_take(&guard);
+		ll_total_remake(claim->ledger->file, guard.row);
+	}
+}
+
+void ll_memory_look(const struct ll_claim *claim, struct ll_memory_view *ret_view)
+{
+	const struct ll_ledger_slot *slot = claim->slot;
+	const struct ll_ledger_tenant *tenant = tenant_of(claim);
+	uint64_t own = slot ? atomic_load_explicit(&slot->memory_used_bytes, memory_order_relaxed) : 0;
+	*ret_view = (struct ll_memory_view){.used_bytes = own, .own_bytes = own};
+	if (!tenant)
+		return;
+	ret_view->limit_bytes = atomic_load_explicit(&tenant->memory_limit_bytes, memory_order_relaxed);
+	ret_view->used_bytes = atomic_load_explicit(&tenant->memory_used_bytes, memory_order_relaxed);
+}
+
+void ll_memory_set_card_figure(struct ll_claim *claim, uint64_t bytes)
+{
+	if (claim->slot)
+		atomic_store_explicit(&claim->slot->memory_card_bytes, bytes, memory_order_relaxed);
+}

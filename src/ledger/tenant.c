@@ -1,0 +1,176 @@
+#include "ledger/tenant.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/scope.h"
+#include "ledger/handle.h"
+#include "ledger/lock.h"
+#include "ledger/tenant_rows.h"
+#include "ledger/text.h"
+
+/* Above what shells and scripts use, below what our own descriptors do. */
+enum { KEEP_FD = 100, JOIN_WAIT_MS = 5000 };
+
+static int fail(const struct ll_ledger *ledger, int rc, struct ll_err *err)
+{
+	return ll_err_set(err, rc, "ledger %s: tenant: %s", ll_ledger_path(ledger), strerror(-rc));
+}
+
+/* Who joins keeps the row by a description of its own, so that it has time to take a claim or to keep it for longer. */
+static int open_joined(struct ll_ledger *ledger)
+{
+	if (ll_own_fd_is_ours(ledger, &ledger->joined))
+		return 0;
+	ll_fork_block();
+	int rc = ll_own_fd_open(ledger, &ledger->joined);
+	ll_fork_unblock();
+	return rc;
+}
+
+static int find_or_make(struct ll_ledger *ledger, const struct ll_tenant_wish *wish, unsigned *ret_row)
+{
+	unsigned row = ll_tenant_rows_find(ledger->file, wish->id);
+	bool is_new = row == LL_LEDGER_TENANTS;
+	if (is_new)
+		row = ll_tenant_rows_find(ledger->file, 0);
+	if (row == LL_LEDGER_TENANTS)
+		return -ENOSPC;
+	int rc = ll_lock_try_shared(ledger->joined.fd, LL_LOCK_TENANTS + (off_t)row);
+	if (rc)
+		return rc;
+	if (is_new)
+		ll_tenant_rows_make(ledger->file, row, wish);
+	*ret_row = row;
+	return 0;
+}
+
+static int join(struct ll_ledger *ledger, const struct ll_tenant_wish *wish, unsigned *ret_row)
+{
+	LL_SCOPE_NO_CANCEL;
+	LL_SCOPE_LOCK(&ledger->mutex);
+	if (!ll_ledger_has_scan(ledger))
+		return -EMFILE;
+	int rc = open_joined(ledger);
+	if (!rc)
+		rc = ll_lock_wait(ledger->scan.fd, LL_LOCK_JOIN, JOIN_WAIT_MS);
+	if (rc)
+		return rc;
+	rc = find_or_make(ledger, wish, ret_row);
+	ll_lock_free(ledger->scan.fd, LL_LOCK_JOIN);
+	return rc;
+}
+
+int ll_tenant_join(struct ll_ledger *ledger, const struct ll_tenant_wish *wish, unsigned *ret_row, struct ll_err *err)
+{
+	if (!wish->id)
+		return ll_err_set(err, -EINVAL, "ledger %s: a tenant needs an id", ll_ledger_path(ledger));
+	int rc = join(ledger, wish, ret_row);
+	if (rc == -ENOSPC) {
+		ll_ledger_sweep(ledger);
+		rc = join(ledger, wish, ret_row);
+	}
+	if (rc == -ENOSPC) {
+		ll_err_set(err, rc, "ledger %s: is full: %d tenants share this card", ll_ledger_path(ledger),
+			   LL_LEDGER_TENANTS);
+		ll_err_hint(err, "`loadline status` shows them");
+		return rc;
+	}
+	return rc ? fail(ledger, rc, err) : 0;
+}
+
+/* A copy of the descriptor that exec leaves open. */
+static int open_for_exec(struct ll_ledger *ledger)
+{
+	struct ll_own_fd own = LL_OWN_FD_NONE;
+	int rc = ll_own_fd_open(ledger, &own);
+	if (rc)
+		return rc;
+	int fd = fcntl(own.fd, F_DUPFD, KEEP_FD);
+	if (fd < 0)
+		fd = fcntl(own.fd, F_DUPFD, STDERR_FILENO + 1);
+	rc = fd < 0 ? -errno : fd;
+	close(own.fd);
+	return rc;
+}
+
+int ll_tenant_keep(struct ll_ledger *ledger, unsigned row, int *ret_fd, struct ll_err *err)
+{
+	if (row >= LL_LEDGER_TENANTS || !ledger->file->tenants[row].id)
+		return ll_err_set(err, -EINVAL, "ledger %s: there is no tenant %u", ll_ledger_path(ledger), row);
+	LL_SCOPE_NO_CANCEL;
+	ll_fork_block();
+	LL_SCOPE_CLOSE int fd = open_for_exec(ledger);
+	ll_fork_unblock();
+	int rc = fd < 0 ? fd : ll_lock_try_shared(fd, LL_LOCK_TENANTS + (off_t)row);
+	if (rc)
+		return fail(ledger, rc, err);
+	*ret_fd = fd;
+	fd = -1;
+	return 0;
+}
+
+static bool copy_row(struct ll_ledger *ledger, unsigned row, struct ll_tenant_info *ret_info)
+{
+	const struct ll_ledger_tenant *tenant = &ledger->file->tenants[row];
+	uint64_t id = tenant->id;
+	if (!id)
+		return false;
+	struct ll_tenant_info info = {
+	    .row = row,
+	    .id = id,
+	    .priority = (enum ll_priority)tenant->priority,
+	    .memory_limit_bytes = tenant->memory_limit_bytes,
+	    .memory_used_bytes = tenant->memory_used_bytes,
+	    .compute_cap_permille = tenant->compute_cap_permille,
+	    .weight_permille = tenant->weight_permille,
+	    .gpu_time_ns = tenant->gpu_time_ns,
+	    .virtual_time_ns = tenant->virtual_time_ns,
+	    .tokens_ns = tenant->tokens_ns,
+	    .is_lock_held = !ll_lock_is_free(ledger->scan.fd, LL_LOCK_TENANTS + (off_t)row),
+	    .claims = ll_tenant_rows_claims(ledger->file, row, true),
+	};
+	LL_TEXT_GET(tenant, name, info.name);
+	if (tenant->id != id)
+		return false;
+	*ret_info = info;
+	return true;
+}
+
+size_t ll_tenant_list(struct ll_ledger *ledger, struct ll_tenant_info *tenants, size_t capacity)
+{
+	size_t count = 0;
+	struct ll_tenant_info info;
+	ll_ledger_sweep(ledger);
+	LL_SCOPE_NO_CANCEL;
+	LL_SCOPE_LOCK(&ledger->mutex);
+	for (unsigned i = 0; i < LL_LEDGER_TENANTS; i++) {
+		if (!copy_row(ledger, i, &info))
+			continue;
+		if (count < capacity)
+			tenants[count] = info;
+		count++;
+	}
+	return count;
+}
+
+void ll_tenant_set_memory_limit(struct ll_ledger *ledger, unsigned row, uint64_t bytes)
+{
+	if (row < LL_LEDGER_TENANTS)
+		ledger->file->tenants[row].memory_limit_bytes = bytes;
+}
+
+void ll_tenant_set_compute_cap(struct ll_ledger *ledger, unsigned row, unsigned permille)
+{
+	if (row < LL_LEDGER_TENANTS)
+		ledger->file->tenants[row].compute_cap_permille = permille;
+}
+
+void ll_tenant_set_weight(struct ll_ledger *ledger, unsigned row, unsigned permille)
+{
+	if (row < LL_LEDGER_TENANTS)
+		ledger->file->tenants[row].weight_permille = permille ? permille : 1000;
+}
