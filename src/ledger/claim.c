@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/scope.h"
-#include "ledger/claim_slot.h"
 #include "ledger/handle.h"
 #include "ledger/lock.h"
 #include "ledger/process.h"
@@ -182,16 +181,6 @@ void ll_claim_release(struct ll_claim *claim)
 			atomic_store(&claim->slot->token, 0); /* the lock is lost: whoever looks next has the slot */
 	}
 	free_claim(claim);
-}
-
-struct ll_ledger_slot *ll_claim_slot(const struct ll_claim *claim)
-{
-	return claim->slot;
-}
-
-struct ll_ledger_file *ll_claim_file(const struct ll_claim *claim)
-{
-	return claim->ledger->file;
 }
 
 unsigned ll_claim_index(const struct ll_claim *claim)

@@ -59,8 +59,8 @@ struct ll_ledger_slot {
 	_Atomic uint64_t
 	    activity_ns; /* UINT64_MAX while work is queued or running, else the last moment it was; 0 never */
 	_Atomic uint64_t heartbeat_ns;
-	_Atomic uint32_t gate;  /* enum ll_gate, see turn.h */
-	_Atomic uint32_t state; /* enum ll_claim_state */
+	_Atomic uint32_t gate;          /* enum ll_gate, see turn.h */
+	_Atomic uint32_t state;         /* enum ll_claim_state */
 	_Atomic uint64_t want_since_ns; /* CLOCK_MONOTONIC since when it has launches that wait or run; 0: none */
 	_Atomic uint64_t queued_ns;     /* estimated work of it that the card still has; see turn.h */
 	_Atomic uint32_t bell;          /* a futex: counts what others changed for the claim */

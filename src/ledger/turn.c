@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "control/tokens.h"
 #include "control/turns.h"
-#include "ledger/claim_slot.h"
+#include "ledger/handle.h"
 #include "ledger/slot.h"
 
 /* The turn word: (1 + slot) << 48, a flag for a turn got by patience, and a count that makes each change unique. */
@@ -145,11 +145,11 @@ static void restart_waiting(struct ll_ledger_slot *slot, uint64_t now_ns)
 
 static void give(struct ll_claim *claim, const struct scan *scan, size_t best, uint64_t turn, uint64_t now_ns)
 {
-	struct ll_ledger_file *file = ll_claim_file(claim);
+	struct ll_ledger_file *file = claim->ledger->file;
 	struct ll_ledger_slot *to = &file->slots[scan->slots[best]];
 	if (!pass_turn(file, turn, scan->slots[best], ll_turns_is_impatient(&scan->parties[best]), now_ns))
 		return;
-	restart_waiting(ll_claim_slot(claim), now_ns);
+	restart_waiting(claim->slot, now_ns);
 	shut_and_ring(to);
 }
 
@@ -165,13 +165,13 @@ static uint64_t least_virtual_ns(const struct scan *scan)
 
 void ll_turn_want(struct ll_claim *claim, uint64_t now_ns)
 {
-	struct ll_ledger_slot *slot = ll_claim_slot(claim);
+	struct ll_ledger_slot *slot = claim->slot;
 	if (!slot || atomic_load(&slot->want_since_ns))
 		return;
-	struct ll_ledger_file *file = ll_claim_file(claim);
+	struct ll_ledger_file *file = claim->ledger->file;
 	struct ll_ledger_tenant *tenant = tenant_of(file, slot);
 	struct scan scan;
-	scan_parties(file, ll_claim_index(claim), now_ns, &scan);
+	scan_parties(file, claim->index, now_ns, &scan);
 	if (tenant && scan.count) {
 		uint64_t virtual_ns = atomic_load(&tenant->virtual_time_ns);
 		uint64_t back_ns = ll_turns_come_back_ns(virtual_ns, least_virtual_ns(&scan));
@@ -190,19 +190,19 @@ void ll_turn_want(struct ll_claim *claim, uint64_t now_ns)
 
 void ll_turn_rest(struct ll_claim *claim, uint64_t now_ns)
 {
-	struct ll_ledger_slot *slot = ll_claim_slot(claim);
+	struct ll_ledger_slot *slot = claim->slot;
 	if (!slot || !atomic_load(&slot->want_since_ns))
 		return;
-	struct ll_ledger_file *file = ll_claim_file(claim);
+	struct ll_ledger_file *file = claim->ledger->file;
 	atomic_store(&slot->gate, LL_GATE_SHUT);
 	atomic_store(&slot->want_since_ns, 0);
 	atomic_store(&slot->queued_ns, 0);
 	ll_claim_set_idle(claim, now_ns);
 	uint64_t turn = atomic_load(&file->turn);
-	if (holder_of(turn) != ll_claim_index(claim) + 1)
+	if (holder_of(turn) != claim->index + 1)
 		return;
 	struct scan scan;
-	scan_parties(file, ll_claim_index(claim), now_ns, &scan);
+	scan_parties(file, claim->index, now_ns, &scan);
 	size_t best = ll_turns_best(scan.parties, scan.count);
 	if (best < scan.count)
 		give(claim, &scan, best, turn, now_ns);
@@ -246,12 +246,12 @@ static void shut_out(struct ll_ledger_file *file, uint64_t turn)
 static void try_take(struct ll_claim *claim, const struct ll_turn_party *self, const struct scan *scan,
 		     uint64_t turn, uint64_t now_ns)
 {
-	struct ll_ledger_file *file = ll_claim_file(claim);
+	struct ll_ledger_file *file = claim->ledger->file;
 	shut_out(file, turn);
 	if (!self->has_tokens || !may_take(file, self, turn, now_ns) || is_for_another(scan, self))
 		return;
 	unsigned former = holder_of(turn);
-	if (!pass_turn(file, turn, ll_claim_index(claim), ll_turns_is_impatient(self), now_ns))
+	if (!pass_turn(file, turn, claim->index, ll_turns_is_impatient(self), now_ns))
 		return;
 	if (former >= 1 && former <= LL_LEDGER_CLAIMS) {
 		restart_waiting(&file->slots[former - 1], now_ns);
@@ -263,7 +263,7 @@ static void try_take(struct ll_claim *claim, const struct ll_turn_party *self, c
 static bool keep_turn(struct ll_claim *claim, struct ll_turn *turn, const struct ll_turn_party *self,
 		      const struct scan *scan, uint64_t word, uint64_t now_ns, uint64_t queued_ns)
 {
-	struct ll_ledger_file *file = ll_claim_file(claim);
+	struct ll_ledger_file *file = claim->ledger->file;
 	size_t best = ll_turns_best(scan->parties, scan->count);
 	uint64_t since_ns = atomic_load(&file->turn_since_ns);
 	uint64_t held_ns = now_ns > since_ns ? now_ns - since_ns : 0;
@@ -285,8 +285,8 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 		  struct ll_turn_look *ret_look)
 {
 	*ret_look = (struct ll_turn_look){.tokens_ns = INT64_MAX};
-	struct ll_ledger_slot *slot = ll_claim_slot(claim);
-	struct ll_ledger_file *file = slot ? ll_claim_file(claim) : NULL;
+	struct ll_ledger_slot *slot = claim->slot;
+	struct ll_ledger_file *file = slot ? claim->ledger->file : NULL;
 	struct ll_ledger_tenant *tenant = slot ? tenant_of(file, slot) : NULL;
 	if (!tenant) {
 		ret_look->may_launch = true;
@@ -300,17 +300,17 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 	ret_look->priority = rank_of(tenant);
 	struct ll_turn_party self;
 	struct scan scan;
-	scan_parties(file, ll_claim_index(claim), now_ns, &scan);
+	scan_parties(file, claim->index, now_ns, &scan);
 	ret_look->waiting_claims = (unsigned)scan.count;
-	if (!read_party(file, ll_claim_index(claim), now_ns, &self))
+	if (!read_party(file, claim->index, now_ns, &self))
 		return;
 	uint64_t word = atomic_load(&file->turn);
-	if (holder_of(word) != ll_claim_index(claim) + 1) {
+	if (holder_of(word) != claim->index + 1) {
 		turn->ending_since_ns = 0;
 		try_take(claim, &self, &scan, word, now_ns);
 		word = atomic_load(&file->turn);
 	}
-	if (holder_of(word) == ll_claim_index(claim) + 1) {
+	if (holder_of(word) == claim->index + 1) {
 		self.waited_ns = 0;
 		ret_look->may_launch = keep_turn(claim, turn, &self, &scan, word, now_ns, queued_ns);
 	}
@@ -320,8 +320,8 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 
 void ll_turn_charge(struct ll_claim *claim, uint64_t gpu_ns)
 {
-	struct ll_ledger_slot *slot = ll_claim_slot(claim);
-	struct ll_ledger_tenant *tenant = slot ? tenant_of(ll_claim_file(claim), slot) : NULL;
+	struct ll_ledger_slot *slot = claim->slot;
+	struct ll_ledger_tenant *tenant = slot ? tenant_of(claim->ledger->file, slot) : NULL;
 	ll_claim_add_gpu_time(claim, gpu_ns);
 	if (!tenant)
 		return;
@@ -334,27 +334,27 @@ void ll_turn_charge(struct ll_claim *claim, uint64_t gpu_ns)
 
 bool ll_turn_is_mine(const struct ll_claim *claim)
 {
-	return holder_of(atomic_load_explicit(&ll_claim_file(claim)->turn, memory_order_relaxed)) ==
-	       ll_claim_index(claim) + 1;
+	return holder_of(atomic_load_explicit(&claim->ledger->file->turn, memory_order_relaxed)) ==
+	       claim->index + 1;
 }
 
 _Atomic uint32_t *ll_turn_gate(struct ll_claim *claim)
 {
-	struct ll_ledger_slot *slot = ll_claim_slot(claim);
+	struct ll_ledger_slot *slot = claim->slot;
 	return slot ? &slot->gate : NULL;
 }
 
 /* Opened first and looked after: who comes after the look finds it open and shuts it. */
 bool ll_turn_open_gate(struct ll_claim *claim, enum ll_gate how)
 {
-	struct ll_ledger_slot *slot = ll_claim_slot(claim);
+	struct ll_ledger_slot *slot = claim->slot;
 	if (!slot)
 		return false;
-	struct ll_ledger_file *file = ll_claim_file(claim);
+	struct ll_ledger_file *file = claim->ledger->file;
 	struct ll_ledger_tenant *tenant = tenant_of(file, slot);
 	atomic_store(&slot->gate, how);
 	struct scan scan;
-	scan_parties(file, ll_claim_index(claim), 0, &scan);
+	scan_parties(file, claim->index, 0, &scan);
 	if (scan.count == 0 && tenant && !atomic_load(&tenant->compute_cap_permille) && ll_turn_is_mine(claim))
 		return true;
 	atomic_store(&slot->gate, LL_GATE_SHUT);
@@ -363,27 +363,27 @@ bool ll_turn_open_gate(struct ll_claim *claim, enum ll_gate how)
 
 void ll_turn_shut_gate(struct ll_claim *claim)
 {
-	struct ll_ledger_slot *slot = ll_claim_slot(claim);
+	struct ll_ledger_slot *slot = claim->slot;
 	if (slot)
 		atomic_store(&slot->gate, LL_GATE_SHUT);
 }
 
 uint32_t ll_turn_bell(const struct ll_claim *claim)
 {
-	struct ll_ledger_slot *slot = ll_claim_slot(claim);
+	struct ll_ledger_slot *slot = claim->slot;
 	return slot ? atomic_load(&slot->bell) : 0;
 }
 
 void ll_turn_ring(struct ll_claim *claim)
 {
-	struct ll_ledger_slot *slot = ll_claim_slot(claim);
+	struct ll_ledger_slot *slot = claim->slot;
 	if (slot)
 		ring(slot);
 }
 
 void ll_turn_sleep(struct ll_claim *claim, uint32_t bell, uint64_t until_ns)
 {
-	struct ll_ledger_slot *slot = ll_claim_slot(claim);
+	struct ll_ledger_slot *slot = claim->slot;
 	uint64_t now_ns = ll_now_ns();
 	if (!slot || until_ns <= now_ns)
 		return;

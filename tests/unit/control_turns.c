@@ -1,0 +1,110 @@
+#include "test.h"
+
+#include "base/clock.h"
+#include "control/busy.h"
+#include "control/turns.h"
+
+enum { HIGH = 1, NORMAL, LOW };
+
+static struct ll_turn_party party(unsigned rank, uint64_t virtual_ms)
+{
+	return (struct ll_turn_party){.rank = rank, .virtual_ns = virtual_ms * LL_NS_PER_MS, .has_tokens = true};
+}
+
+static void test_the_least_virtual_time_goes_first(void **state)
+{
+	(void)state;
+	const struct ll_turn_party parties[] = {party(NORMAL, 30), party(NORMAL, 10), party(NORMAL, 20)};
+	assert_int_equal(ll_turns_best(parties, 3), 1);
+}
+
+static void test_a_class_goes_before_virtual_time(void **state)
+{
+	(void)state;
+	const struct ll_turn_party parties[] = {party(NORMAL, 0), party(LOW, 0), party(HIGH, 1000)};
+	assert_int_equal(ll_turns_best(parties, 3), 2);
+}
+
+static void test_who_is_in_debt_is_not_chosen(void **state)
+{
+	(void)state;
+	struct ll_turn_party parties[] = {party(HIGH, 0), party(LOW, 100)};
+	parties[0].has_tokens = false;
+	assert_int_equal(ll_turns_best(parties, 2), 1);
+	parties[1].has_tokens = false;
+	assert_int_equal(ll_turns_best(parties, 2), 2);
+	assert_int_equal(ll_turns_best(parties, 0), 0);
+}
+
+static void test_patience_goes_before_class(void **state)
+{
+	(void)state;
+	struct ll_turn_party parties[] = {party(HIGH, 0), party(LOW, 100)};
+	parties[1].waited_ns = LL_TURN_PATIENCE_NS;
+	assert_int_equal(ll_turns_best(parties, 2), 1);
+	assert_true(ll_turns_gives_way(&parties[0], &parties[1], LL_NS_PER_MS, false));
+	/* and keeps its turn for its service, then no longer */
+	parties[1].waited_ns = 0;
+	assert_false(ll_turns_preempts(&parties[0], &parties[1], LL_TURN_SERVICE_NS - 1, true));
+	assert_true(ll_turns_preempts(&parties[0], &parties[1], LL_TURN_SERVICE_NS, true));
+}
+
+static void test_a_holder_keeps_its_quantum(void **state)
+{
+	(void)state;
+	uint64_t quantum_ms = LL_TURN_QUANTUM_NS / LL_NS_PER_MS;
+	struct ll_turn_party other = party(NORMAL, 100);
+	struct ll_turn_party young = party(NORMAL, 100 + quantum_ms - 1), old = party(NORMAL, 100 + quantum_ms);
+	assert_false(ll_turns_gives_way(&young, &other, LL_NS_PER_MS, false));
+	assert_true(ll_turns_gives_way(&old, &other, LL_NS_PER_MS, false));
+}
+
+static void test_a_lower_class_gives_way_at_once_and_a_higher_does_not(void **state)
+{
+	(void)state;
+	struct ll_turn_party high = party(HIGH, 100000), low = party(LOW, 0);
+	assert_true(ll_turns_gives_way(&low, &high, 0, false));
+	assert_false(ll_turns_gives_way(&high, &low, 10 * LL_NS_PER_S, false));
+	high.has_tokens = false;
+	assert_false(ll_turns_gives_way(&low, &high, 0, false));
+	assert_true(ll_turns_gives_way(&high, &low, 0, false));
+}
+
+static void test_weights_divide_and_a_pause_is_not_saved_up(void **state)
+{
+	(void)state;
+	assert_int_equal(ll_turns_virtual_ns(1000, 1000), 1000);
+	assert_int_equal(ll_turns_virtual_ns(1000, 4000), 250);
+	assert_int_equal(ll_turns_virtual_ns(1000, 0), 1000000);
+	uint64_t least_ns = 10 * LL_NS_PER_S;
+	assert_int_equal(ll_turns_come_back_ns(0, least_ns), least_ns - LL_TURN_LAG_NS);
+	assert_int_equal(ll_turns_come_back_ns(least_ns - 5, least_ns), least_ns - 5);
+	assert_int_equal(ll_turns_come_back_ns(3, 7), 3);
+}
+
+static void test_busy_time_is_a_union(void **state)
+{
+	(void)state;
+	struct ll_busy busy = {0};
+	assert_int_equal(ll_busy_add(&busy, 100, 200), 100);
+	assert_int_equal(ll_busy_add(&busy, 150, 250), 50);
+	assert_int_equal(ll_busy_add(&busy, 120, 180), 0);
+	assert_int_equal(ll_busy_add(&busy, 300, 310), 10);
+	assert_int_equal(ll_busy_add(&busy, 400, 350), 0);
+	assert_int_equal(busy.until_ns, 310);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_the_least_virtual_time_goes_first),
+	    cmocka_unit_test(test_a_class_goes_before_virtual_time),
+	    cmocka_unit_test(test_who_is_in_debt_is_not_chosen),
+	    cmocka_unit_test(test_patience_goes_before_class),
+	    cmocka_unit_test(test_a_holder_keeps_its_quantum),
+	    cmocka_unit_test(test_a_lower_class_gives_way_at_once_and_a_higher_does_not),
+	    cmocka_unit_test(test_weights_divide_and_a_pause_is_not_saved_up),
+	    cmocka_unit_test(test_busy_time_is_a_union),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
