@@ -15,6 +15,7 @@ int ll_err_set(struct ll_err *err, int code, const char *fmt, ...)
 	va_end(ap);
 	err->code = code;
 	err->hint[0] = '\0';
+	err->status = 0;
 	return code;
 }
 

@@ -11,6 +11,7 @@
  *   -ENODEV, -ENOSYS  no usable card, no driver, a driver without the call   3
  *   -EBUSY, -EDQUOT   a limit or a policy refuses                            4
  *   anything else     failed                                                 1
+ * A command with exit statuses of its own (`loadline run`) names one in status.
  */
 #ifndef LOADLINE_BASE_ERR_H
 #define LOADLINE_BASE_ERR_H
@@ -19,6 +20,7 @@ struct ll_err {
 	int code;       /* the negative errno that was returned, 0 when unset */
 	char text[400]; /* "what: why", no newline */
 	char hint[200]; /* "what to do", or empty */
+	int status;     /* the exit status to end with; 0: the one of the code. ll_err_set clears it */
 };
 
 /* Sets text and code, clears the hint, returns code: `return ll_err_set(err, -ENODEV, ...)`. */

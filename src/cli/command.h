@@ -14,6 +14,8 @@
 #include "base/err.h"
 #include "cli/option.h"
 
+struct ll_help_status;
+
 struct ll_example {
 	const char *line; /* "loadline hold --target 30% --for 1h" */
 	const char *does; /* "Hold 30 % for an hour." */
@@ -21,14 +23,16 @@ struct ll_example {
 
 struct ll_command {
 	const char *name;
-	const char *summary;               /* "keep a card at a chosen utilisation"; lower case, no full stop */
-	const char *operands;              /* shown in the usage line: "COMMAND [ARG]..."; NULL: it takes none */
-	const char *description;           /* see wrap.h; for --help and the man page */
-	const struct ll_example *examples; /* ended by a NULL line; may be NULL */
-	const struct ll_option *options;   /* ended by LL_OPTION_END */
-	size_t args_size;                  /* of the struct that the options fill; zeroed before */
-	bool takes_command;                /* the first operand ends the options */
-	enum ll_option_complete complete;  /* what the shell offers for operands */
+	const char *summary;                   /* "keep a card at a chosen utilisation"; lower case, no full stop */
+	const char *operands;                  /* shown in the usage line: "COMMAND [ARG]..."; NULL: it takes none */
+	const char *description;               /* see wrap.h; for --help and the man page */
+	const struct ll_example *examples;     /* ended by a NULL line; may be NULL */
+	const struct ll_option *options;       /* ended by LL_OPTION_END */
+	size_t args_size;                      /* of the struct that the options fill; zeroed before */
+	bool takes_command;                    /* the first operand ends the options */
+	enum ll_option_complete complete;      /* what the shell offers for operands */
+	int failure_status;                    /* of every error that names none itself; 0: as err.h says */
+	const struct ll_help_status *statuses; /* ended by a NULL meaning; NULL: ll_help_statuses (help_text.h) */
 
 	/*
 	 * Does it. Returns 0, or a negative errno with err set, which main prints and turns into the exit status

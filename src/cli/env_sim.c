@@ -9,40 +9,22 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "cli/beside.h"
 
 /* From the program's folder: in a build folder, installed, and installed under a merged bin. */
-static const char *const places[] = {"sim", "../lib/loadline/sim", "../../sim"};
+static const char *const places[] = {"sim", "../lib/loadline/sim", "../../sim", NULL};
 static const char library[] = "libcuda.so.1";
 
-static bool is_readable(const char *folder, const char *name)
-{
-	char path[PATH_MAX];
-	int length = snprintf(path, sizeof path, "%s/%s", folder, name);
-	return length > 0 && (size_t)length < sizeof path && access(path, R_OK) == 0;
-}
-
-/* folder is PATH_MAX long. */
-static int own_folder(char *folder, struct ll_err *err)
-{
-	ssize_t length = readlink("/proc/self/exe", folder, PATH_MAX - 1);
-	if (length < 0)
-		return ll_err_set(err, -errno, "--sim: /proc/self/exe: %s", strerror(errno));
-	folder[length] = '\0';
-	*strrchr(folder, '/') = '\0';
-	return 0;
-}
-
-static int find_simulator(char *ret_folder, struct ll_err *err)
+static int find_simulator(char ret_folder[PATH_MAX], struct ll_err *err)
 {
 	char own[PATH_MAX];
-	int rc = own_folder(own, err);
+	int rc = ll_beside_folder(own, err);
 	if (rc < 0)
-		return rc;
-	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-		char path[2 * PATH_MAX];
-		snprintf(path, sizeof path, "%s/%s", own, places[i]);
-		if (is_readable(path, library) && realpath(path, ret_folder))
-			return 0;
+		return ll_err_wrap(err, "--sim");
+	rc = ll_beside_find(places, library, ret_folder);
+	if (rc == 0) {
+		*strrchr(ret_folder, '/') = '\0';
+		return 0;
 	}
 	ll_err_set(err, -ENODEV, "--sim: no simulated driver beside %s, nor in %s/%s", own, own, places[1]);
 	return ll_err_hint(err, "build it (meson setup build && ninja -C build) or install loadline whole");

@@ -12,12 +12,13 @@ const char ll_help_about[] = "loadline keeps a GPU at its load line: never idle 
 			     "overloaded. Its load is synthetic, and "
 			     "says so wherever it is seen.";
 
-const struct ll_help_status ll_help_statuses[5] = {
+const struct ll_help_status ll_help_statuses[] = {
     {LL_EXIT_OK, "Done."},
     {LL_EXIT_FAILED, "Failed."},
     {LL_EXIT_USAGE, "Bad usage: an unknown option, a bad value, an unreadable file named by an option."},
     {LL_EXIT_NO_CARD, "No usable card or driver."},
     {LL_EXIT_REFUSED, "A limit or a policy refuses."},
+    {0, NULL},
 };
 
 void ll_help_usage(const struct ll_command *command, struct ll_strbuf *out)
@@ -93,6 +94,16 @@ static void add_examples(struct ll_strbuf *out, const struct ll_example *example
 	}
 }
 
+static void add_statuses(struct ll_strbuf *out, const struct ll_help_status *row)
+{
+	ll_strbuf_adds(out, "\nExit status:\n");
+	for (; row->meaning; row++) {
+		LL_SCOPE_STRBUF struct ll_strbuf status = LL_STRBUF_INIT;
+		ll_strbuf_addf(&status, "%d", row->status);
+		add_entry(out, &status, row->meaning);
+	}
+}
+
 void ll_help_command(const struct ll_command *command, struct ll_strbuf *out)
 {
 	ll_strbuf_adds(out, "Usage: loadline ");
@@ -101,6 +112,8 @@ void ll_help_command(const struct ll_command *command, struct ll_strbuf *out)
 	ll_wrap(out, command->description, 0, 0);
 	ll_strbuf_adds(out, "\nOptions:\n");
 	add_options(out, command->options);
+	if (command->statuses)
+		add_statuses(out, command->statuses);
 	if (command->examples)
 		add_examples(out, command->examples);
 }
@@ -119,11 +132,6 @@ void ll_help_program(struct ll_strbuf *out)
 	}
 	ll_strbuf_adds(out, "\nGlobal options, before COMMAND:\n");
 	add_options(out, ll_global_options);
-	ll_strbuf_adds(out, "\nExit status:\n");
-	for (size_t i = 0; i < sizeof ll_help_statuses / sizeof *ll_help_statuses; i++) {
-		LL_SCOPE_STRBUF struct ll_strbuf status = LL_STRBUF_INIT;
-		ll_strbuf_addf(&status, "%d", ll_help_statuses[i].status);
-		add_entry(out, &status, ll_help_statuses[i].meaning);
-	}
+	add_statuses(out, ll_help_statuses);
 	ll_strbuf_adds(out, "\n'loadline COMMAND --help' or 'man loadline-COMMAND' says more.\n");
 }

@@ -25,11 +25,13 @@ void ll_help_option(const struct ll_option *option, struct ll_strbuf *out);
 
 extern const char ll_help_about[];
 
-/* The exit statuses, as rows of a status and its meaning. */
+/* An exit status and its meaning. */
 struct ll_help_status {
 	int status;
 	const char *meaning;
 };
-extern const struct ll_help_status ll_help_statuses[5];
+
+/* The exit statuses of the program and of commands without their own; ended by a NULL meaning. */
+extern const struct ll_help_status ll_help_statuses[];
 
 #endif

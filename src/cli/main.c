@@ -66,6 +66,8 @@ static int run_command(int argc, char **argv, struct ll_err *err)
 	int rc = parse_and_run(command, args, argc - 1, argv + 1, err);
 	if (rc == -EINVAL && !err->hint[0])
 		ll_err_hint(err, "try 'loadline %s --help'", command->name);
+	if (rc < 0 && !err->status)
+		err->status = command->failure_status;
 	ll_options_fini(command->options, args);
 	free(args);
 	return rc;
@@ -102,7 +104,7 @@ static int run_program(int argc, char **argv, struct ll_err *err)
 static int report(const struct ll_err *err)
 {
 	fprintf(stderr, "loadline: %s%s%s\n", err->text, err->hint[0] ? "; " : "", err->hint);
-	return ll_err_exit_code(err->code);
+	return err->status ? err->status : ll_err_exit_code(err->code);
 }
 
 int main(int argc, char **argv)

@@ -89,12 +89,12 @@ static void add_options(struct ll_strbuf *out, const struct ll_option *option)
 	ll_strbuf_adds(out, ".TP\n\\fB\\-h, \\-\\-help\\fR\nPrint a short help and exit.\n");
 }
 
-static void add_statuses(struct ll_strbuf *out)
+static void add_statuses(struct ll_strbuf *out, const struct ll_help_status *row)
 {
 	add_section(out, "EXIT STATUS");
-	for (size_t i = 0; i < sizeof ll_help_statuses / sizeof *ll_help_statuses; i++) {
-		ll_strbuf_addf(out, ".TP\n\\fB%d\\fR\n", ll_help_statuses[i].status);
-		add_line(out, ll_help_statuses[i].meaning);
+	for (; row->meaning; row++) {
+		ll_strbuf_addf(out, ".TP\n\\fB%d\\fR\n", row->status);
+		add_line(out, row->meaning);
 	}
 }
 
@@ -126,6 +126,8 @@ static const struct ll_example environment[] = {
     {"LOADLINE_SIM_DIR",
      "The folder of the simulated world. Default: $XDG_RUNTIME_DIR/loadline-sim, or /tmp/loadline-sim-UID."},
     {"LOADLINE_SIM_SCENARIO", "The file that describes the simulated world; --sim=SCENARIO sets it."},
+    {"LOADLINE_RUN", "The limits of `loadline run`, for the programs that it starts; it sets this itself."},
+    {"LOADLINE_SHIM", "The library that `loadline run` preloads, where it is not beside the program."},
     {"XDG_RUNTIME_DIR", "A user's ledgers are in its folder loadline; without it in /tmp/loadline-UID."},
     {NULL, NULL},
 };
@@ -149,7 +151,7 @@ void ll_man_command(const struct ll_command *command, struct ll_strbuf *out)
 	add_options(out, command->options);
 	if (command->examples)
 		add_examples(out, command->examples);
-	add_statuses(out);
+	add_statuses(out, command->statuses ? command->statuses : ll_help_statuses);
 	add_see_also(out, command);
 }
 
@@ -167,6 +169,6 @@ void ll_man_program(struct ll_strbuf *out)
 	add_section(out, "GLOBAL OPTIONS");
 	add_options(out, ll_global_options);
 	add_environment(out);
-	add_statuses(out);
+	add_statuses(out, ll_help_statuses);
 	add_see_also(out, NULL);
 }

@@ -1,0 +1,38 @@
+/*
+ * run_args.h - the options of `loadline run`, and what they mean for the programs it starts.
+ */
+#ifndef LOADLINE_CLI_RUN_ARGS_H
+#define LOADLINE_CLI_RUN_ARGS_H
+
+#include <stdbool.h>
+
+#include "cli/option.h"
+#include "driver/cards.h"
+#include "ledger/run_settings.h"
+
+struct ll_run_args {
+	char *cards;
+	const char *mem, *compute, *weight, *priority, *tenant, *max_kernel; /* NULL: not given */
+	int count_context;                                                   /* 0: yes, 1: no */
+	bool allow_ungoverned;
+};
+
+extern const struct ll_option ll_run_options[];
+
+/*
+ * The settings of a new tenant: a random id, a name made from the command and this process's id where none was
+ * given. The folder is left empty. -EINVAL names the option.
+ */
+int ll_run_args_settings(const struct ll_run_args *args, const char *command, struct ll_run_settings *ret_settings,
+			 struct ll_err *err);
+
+/*
+ * Inside a tenant (outer) a program stays in it: its limits hold for the whole tree, so one may not be left for
+ * another. -EPERM when the options ask for that.
+ */
+int ll_run_args_check_nested(const struct ll_run_args *args, const struct ll_run_settings *outer, struct ll_err *err);
+
+/* Whether the limits make sense on this card: not above its memory, not below what a context takes. -EINVAL. */
+int ll_run_args_check_card(const struct ll_run_settings *settings, const struct ll_card *card, struct ll_err *err);
+
+#endif

@@ -1,0 +1,21 @@
+/*
+ * run_cards.h - which cards `loadline run` gives to its command.
+ */
+#ifndef LOADLINE_CLI_RUN_CARDS_H
+#define LOADLINE_CLI_RUN_CARDS_H
+
+#include "base/strbuf.h"
+#include "driver/cards.h"
+
+/*
+ * The cards that text names (NULL: all), but none that CUDA_VISIBLE_DEVICES hides: without a text those are left out, a
+ * card named is an error then (-ENODEV). In the order of CUDA_VISIBLE_DEVICES where that is set, else in PCI order.
+ * *ret_cards is one allocation for free(3).
+ */
+int ll_run_cards_choose(const struct ll_driver *driver, const char *text, const struct ll_card ***ret_cards,
+			size_t *ret_count, struct ll_err *err);
+
+/* What CUDA_VISIBLE_DEVICES becomes: their UUIDs with commas. */
+void ll_run_cards_add_uuids(struct ll_strbuf *text, const struct ll_card *const *cards, size_t count);
+
+#endif

@@ -1,0 +1,24 @@
+/*
+ * run_environment.h - what makes a program a governed one: its environment.
+ */
+#ifndef LOADLINE_CLI_RUN_ENVIRONMENT_H
+#define LOADLINE_CLI_RUN_ENVIRONMENT_H
+
+#include <limits.h>
+
+#include "ledger/run_settings.h"
+
+struct ll_err;
+
+/* The library that goes into governed programs: LOADLINE_SHIM, or the one that came with loadline. -ENOENT, -EINVAL. */
+int ll_run_find_shim(char ret_path[PATH_MAX], struct ll_err *err);
+
+/*
+ * This process's environment with LOADLINE_RUN, CUDA_VISIBLE_DEVICES and the library first in LD_PRELOAD. NULL-ended;
+ * for ll_run_environment_free.
+ */
+int ll_run_environment_make(const struct ll_run_settings *settings, const char *shim, const char *visible,
+			    char ***ret_environment, struct ll_err *err);
+void ll_run_environment_free(char **environment); /* NULL is fine */
+
+#endif
