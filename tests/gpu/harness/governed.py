@@ -49,15 +49,21 @@ class Program(Talker):
         self.tell(f"{seconds:g}")
         return mark
 
-    def wait_done(self, mark, within_s):
-        found = self.wait_for(lambda line: line["event"] == "done", within_s, mark)
+    def wait_done(self, mark, within_s, event="done"):
+        found = self.wait_for(lambda line: line["event"] == event, within_s, mark)
         if not found:
             self.fail("not done")
         return found[1]
 
+    def ask(self, words, event, within_s):
+        """The answer to a line on its standard input."""
+        mark = self.mark()
+        self.tell(words)
+        return self.wait_done(mark, within_s, event)
+
     def rate_for(self, seconds):
         """Iterations a second over a stretch of that length."""
-        return self.wait_done(self.go(seconds), 3 * seconds + 30)["rate_per_s"]
+        return self.ask(f"{seconds:g}", "done", 3 * seconds + 30)["rate_per_s"]
 
     def end(self):
         if not self.process.stdin.closed:
