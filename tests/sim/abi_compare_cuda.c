@@ -1,6 +1,7 @@
 /*
- * Compares src/abi/cuda.h and cuda_functions.def with the toolkit's cuda.h: every enum value, every struct's size and
- * offsets, every signature. It is all done by the compiler; where there is no cuda.h the program skips (77).
+ * Compares src/abi/cuda.h, cuda_launch.h and cuda_graph.h and the rows of cuda_functions.def and cuda_governed.def with
+ * the toolkit's cuda.h: every enum value, every struct's size and offsets, every signature. It is all done by the
+ * compiler; where there is no cuda.h the program skips (77).
  */
 #include "abi/cuda.h"
 
@@ -215,6 +216,9 @@ SAME_FIELD(struct ll_cu_launch_config, attributes, CUlaunchConfig, attrs);
 SAME_FIELD(struct ll_cu_launch_config, attribute_count, CUlaunchConfig, numAttrs);
 _Static_assert(sizeof(LL_CU_STREAM_LEGACY) == sizeof(CU_STREAM_LEGACY), "handle");
 
+/* Ends with the toolkit's names for the types in it, as below. */
+#include "abi_compare_launch.h"
+
 /*
  * Signatures: from here on our type names mean the toolkit's types, so a row's signature becomes the one cuda.h must
  * have declared for the row's symbol. Enums compare as what they are, not as the integers they share.
@@ -244,6 +248,9 @@ _Static_assert(sizeof(LL_CU_STREAM_LEGACY) == sizeof(CU_STREAM_LEGACY), "handle"
 #define LL_CUDA_FUNCTION(ret, name, symbol, need, params)                                                              \
 	_Static_assert(__builtin_types_compatible_p(__typeof__(&symbol), ret(*) params), #symbol);
 #include "abi/cuda_functions.def"
+#define LL_CUDA_FUNCTION(ret, name, symbol, need, params)                                                              \
+	_Static_assert(__builtin_types_compatible_p(__typeof__(&symbol), ret(*) params), #symbol);
+#include "abi/cuda_governed.def"
 
 int main(void)
 {
