@@ -170,3 +170,31 @@ void sim_memory_free_context(const struct ll_cu_context *context)
 			i++;
 	}
 }
+
+ll_cu_result sim_memory_reserve(struct ll_cu_context *context, size_t bytes, struct sim_graph_memory *graph,
+				uint64_t *ret_address)
+{
+	struct sim_memory memory = {.bytes = bytes, .kind = SIM_MEMORY_DEVICE, .context = context, .graph = graph};
+	if (sim_memory_map(bytes, &memory.address, &memory.bytes_at) < 0)
+		return LL_CUDA_ERROR_OUT_OF_MEMORY;
+	if (sim_memory_insert(&memory) < 0) {
+		sim_memory_unmap(&memory);
+		return LL_CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*ret_address = memory.address;
+	return LL_CUDA_SUCCESS;
+}
+
+ll_cu_result sim_memory_charge(struct sim_memory *memory)
+{
+	if (memory->charged_bytes || charge(memory->context, memory) == 0)
+		return LL_CUDA_SUCCESS;
+	memory->charged_bytes = 0;
+	return LL_CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void sim_memory_discharge(struct sim_memory *memory)
+{
+	refund(memory);
+	memory->charged_bytes = 0;
+}

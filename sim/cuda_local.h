@@ -10,8 +10,13 @@
 #include <pthread.h>
 
 #include "abi/cuda.h"
+#include "abi/cuda_graph.h"
 #include "ptx.h"
 #include "world.h"
+
+struct ll_err;
+struct sim_capture;
+struct sim_graph_memory;
 
 enum {
 	SIM_MAGIC_CONTEXT = 0x43747831,
@@ -19,7 +24,20 @@ enum {
 	SIM_MAGIC_EVENT = 0x45767431,
 	SIM_MAGIC_MODULE = 0x4d6f6431,
 	SIM_MAGIC_FUNCTION = 0x46756e31,
+	SIM_MAGIC_KERNEL = 0x4b65726e,
+	SIM_MAGIC_LIBRARY = 0x4c696272,
+	SIM_MAGIC_GRAPH = 0x47726131,
+	SIM_MAGIC_NODE = 0x4e6f6431,
+	SIM_MAGIC_EXEC = 0x45786531,
+	SIM_BLOCK_THREADS = 1024,
+	SIM_SM_SHARED_BYTES = 233472,
 	SIM_CONTEXT_STACK = 64, /* contexts pushed in one thread */
+};
+
+/* A set of nodes: what a node, a captured stream or a captured event depends on. */
+struct sim_nodes {
+	struct ll_cu_graph_node **at;
+	size_t count, capacity;
 };
 
 struct ll_cu_stream {
@@ -32,6 +50,10 @@ struct ll_cu_stream {
 	bool is_per_thread;
 	struct ll_cu_context *context;
 	struct ll_cu_stream *next;
+	struct sim_capture *capture; /* the one it takes part in (cuda_capture.h) */
+	struct sim_nodes tail;       /* what the next captured operation depends on */
+	struct ll_cu_graph_edge_data *edges;
+	union ll_cu_launch_attribute_value sync_policy, access_window, memory_domain, memory_domain_map;
 };
 
 struct ll_cu_context {
@@ -60,6 +82,15 @@ struct ll_cu_event {
 	uint64_t done_ns;
 	uint32_t stream_slot, stream_generation;
 	uint64_t position;
+	uint64_t capture_id; /* last recorded in this capture; 0: in none */
+	struct sim_nodes captured;
+};
+
+/* What cuParamSet* and cuFuncSetBlockShape have said, for cuLaunch and its like. */
+struct sim_old_arguments {
+	unsigned block_x, block_y, block_z, shared_bytes;
+	size_t size;
+	char bytes[4096];
 };
 
 struct ll_cu_function {
@@ -67,13 +98,32 @@ struct ll_cu_function {
 	int max_dynamic_shared_bytes;
 	struct ll_cu_module *module;
 	const struct sim_ptx_entry *entry;
+	struct sim_old_arguments *old_arguments;
 	struct ll_cu_function *next;
+};
+
+/* A kernel of a library: a function in each context where it is used. */
+struct ll_cu_kernel {
+	uint32_t magic;
+	int max_dynamic_shared_bytes;
+	struct ll_cu_library *library;
+	const struct sim_ptx_entry *entry;
+	struct ll_cu_kernel *next;
+};
+
+struct ll_cu_library {
+	uint32_t magic;
+	char *text;
+	struct sim_ptx ptx;
+	struct ll_cu_kernel *kernels;
+	struct ll_cu_library *next;
 };
 
 struct ll_cu_module {
 	uint32_t magic;
 	uint32_t slot; /* of its stop word */
 	struct ll_cu_context *context;
+	struct ll_cu_library *library; /* that it was loaded for, or NULL */
 	struct sim_ptx ptx;
 	struct ll_cu_function *functions;
 	struct ll_cu_module *next;
@@ -92,6 +142,7 @@ struct sim_memory {
 	bool is_global; /* a module's variable: not the program's to free */
 	unsigned flags;
 	struct ll_cu_context *context;
+	struct sim_graph_memory *graph; /* whose it is, if a graph's (cuda_graph.h) */
 };
 
 enum sim_action_kind {
@@ -99,10 +150,17 @@ enum sim_action_kind {
 	SIM_ACTION_RECORD, /* a kernel's account of itself */
 	SIM_ACTION_COPY,
 	SIM_ACTION_FILL,
-	SIM_ACTION_WRITE, /* a 32-bit value */
+	SIM_ACTION_WRITE, /* a value */
 	SIM_ACTION_VALUE, /* a wait for one */
 	SIM_ACTION_EVENT,
 	SIM_ACTION_HOST,
+};
+
+/* How the rows of a copy or memset lie. All zero: there is one. */
+struct sim_rows {
+	size_t height, depth;
+	size_t to_pitch, to_slice;
+	size_t from_pitch, from_slice;
 };
 
 /* What to do here when an operation has happened; its address is the operation's cookie. All of them are on a list, for
@@ -114,11 +172,13 @@ struct sim_action {
 	uint64_t position;
 	uint32_t sequence; /* RECORD */
 	uint32_t width;    /* FILL: bytes of the pattern; VALUE: how to compare */
-	uint32_t value;    /* FILL, WRITE, VALUE */
+	uint64_t value;    /* FILL, WRITE, VALUE */
+	bool is_wide;      /* WRITE, VALUE: 64 bits */
 	char *to;
 	const char *from;
 	char *staged; /* a private copy of `from` */
-	size_t bytes;
+	size_t bytes; /* of a row */
+	struct sim_rows rows;
 	struct ll_cu_event *event;
 	ll_cu_host_fn host;
 	ll_cu_stream_callback callback;
@@ -177,6 +237,11 @@ extern _Thread_local bool sim_null_is_per_thread;
 
 /* The stream that a handle means in a context; NULL and the special values included. */
 ll_cu_result sim_stream_of(struct ll_cu_stream *handle, struct ll_cu_stream **ret_stream);
+/* The same for a call that queues something: refuses what stream capture forbids. stream->capture is set where the work
+ * is to be captured. */
+ll_cu_result sim_stream_for_work(struct ll_cu_stream *handle, struct ll_cu_stream **ret_stream);
+/* Frees the local side of a stream that is out of its context's list. */
+void sim_stream_forget(struct ll_cu_stream *stream);
 /* The context's stream for this thread's per-thread default. */
 ll_cu_result sim_stream_per_thread(struct ll_cu_context *context, struct ll_cu_stream **ret_stream);
 
@@ -198,6 +263,23 @@ void sim_host_thread_start(void);
 void sim_context_forget(struct ll_cu_context *context);
 ll_cu_result sim_context_make(ll_cu_device device, unsigned flags, struct ll_cu_context **ret_context);
 void sim_module_forget(struct ll_cu_module *module);
+/* From PTX; err says what is wrong with it. library: for cuLibrary*, else NULL. */
+ll_cu_result sim_module_load(struct ll_cu_context *context, const char *text, struct ll_cu_library *library,
+			     struct ll_cu_module **ret_module, struct ll_err *err);
+/* Machine code and what is no code at all are refused. */
+ll_cu_result sim_module_check_image(const char *text);
+ll_cu_result sim_module_function(struct ll_cu_module *module, const char *name, struct ll_cu_function **ret_function);
+/* The function that a handle means in a context: itself, or a library's kernel there. */
+ll_cu_result sim_function_in(struct ll_cu_context *context, struct ll_cu_function *handle,
+			     struct ll_cu_function **ret_function);
+bool sim_is_function(const struct ll_cu_function *handle);
+/* What functions and libraries' kernels answer about themselves. max_dynamic: what the program has set, or 0. */
+ll_cu_result sim_function_attribute(uint32_t card, const struct sim_ptx *ptx, int max_dynamic,
+				    enum ll_cu_function_attribute attribute, int *ret_value);
+ll_cu_result sim_function_set_attribute(enum ll_cu_function_attribute attribute, int value, int *max_dynamic);
+ll_cu_result sim_function_param(const struct sim_ptx_entry *entry, size_t index, size_t *ret_offset, size_t *ret_bytes);
+/* Blocks of a kernel that fit on an SM. */
+int sim_blocks_per_sm(int block_threads, size_t shared_bytes);
 
 /* allocations.c: the table of addresses. Within the local lock. */
 struct sim_memory *sim_memory_find(uint64_t address);
@@ -212,10 +294,17 @@ void sim_memory_unmap(const struct sim_memory *memory);
 ll_cu_result sim_memory_new(struct ll_cu_context *context, size_t bytes, bool is_global, struct sim_memory *ret_memory);
 void sim_memory_free(const struct sim_memory *memory);
 void sim_memory_free_context(const struct ll_cu_context *context);
+/* Addresses without memory of the card behind them; it is taken (OUT_OF_MEMORY) and given back apart. */
+ll_cu_result sim_memory_reserve(struct ll_cu_context *context, size_t bytes, struct sim_graph_memory *graph,
+				uint64_t *ret_address);
+ll_cu_result sim_memory_charge(struct sim_memory *memory);
+void sim_memory_discharge(struct sim_memory *memory);
 
 /* The prototypes of everything exported. */
 #define SIM_EXPORT __attribute__((visibility("default")))
 #define LL_CUDA_FUNCTION(ret, name, symbol, need, params) SIM_EXPORT ret symbol params;
 #include "abi/cuda_functions.def"
+#define LL_CUDA_FUNCTION(ret, name, symbol, need, params) SIM_EXPORT ret symbol params;
+#include "abi/cuda_governed.def"
 
 #endif

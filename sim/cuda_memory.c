@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "cuda_local.h"
+#include "cuda_graph.h"
 #include "engine.h"
 #include "population.h"
 
@@ -77,7 +77,9 @@ ll_cu_result cuMemFree_v2(ll_cu_deviceptr address)
 		else
 			status = sim_wait_context(memory->context);
 		memory = sim_memory_find(address);
-		if (status == LL_CUDA_SUCCESS && memory)
+		if (status == LL_CUDA_SUCCESS && memory && memory->graph)
+			sim_graph_memory_release(memory->graph);
+		else if (status == LL_CUDA_SUCCESS && memory)
 			sim_memory_free(memory);
 	}
 	sim_cuda_unlock();
