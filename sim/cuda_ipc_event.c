@@ -13,7 +13,7 @@
 void sim_event_refresh(struct ll_cu_event *event)
 {
 	struct sim_world *w = sim_cuda.world;
-	if (!event->is_shared)
+	if (!event->is_shared || event->capture_id)
 		return;
 	sim_lock(w);
 	sim_advance_to_now(w);
