@@ -8,6 +8,8 @@
 #include "cuda_capture.h"
 #include "engine.h"
 
+static struct ll_cu_event *events;
+
 void sim_event_hold(struct ll_cu_event *event)
 {
 	event->references++;
@@ -17,6 +19,9 @@ void sim_event_drop(struct ll_cu_event *event)
 {
 	if (--event->references > 0)
 		return;
+	*event->link = event->next;
+	if (event->next)
+		event->next->link = event->link;
 	free(event->captured.at);
 	free(event);
 }
@@ -49,6 +54,11 @@ ll_cu_result cuEventCreate(struct ll_cu_event **ret_event, unsigned int flags)
 		event->flags = flags;
 		event->references = 1;
 		event->context = context;
+		event->next = events;
+		event->link = &events;
+		if (events)
+			events->link = &event->next;
+		events = event;
 		*ret_event = event;
 	}
 	sim_cuda_unlock();
