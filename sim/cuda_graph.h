@@ -45,6 +45,7 @@ struct ll_cu_graph {
 	bool is_child; /* its node frees it */
 	size_t count;
 	struct ll_cu_graph_node *first, **last;
+	struct ll_cu_graph *next, **link; /* all of them, so that a leak checker finds what a program has left */
 };
 
 struct ll_cu_graph_exec {
@@ -54,6 +55,7 @@ struct ll_cu_graph_exec {
 	uint32_t last_slot, last_generation; /* where it was last launched: it never runs beside itself */
 	uint64_t last_position;
 	bool was_launched;
+	struct ll_cu_graph_exec *next, **link;
 };
 
 /* Sets. false: out of memory. */

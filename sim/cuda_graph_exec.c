@@ -10,6 +10,8 @@
 #include "cuda_graph.h"
 #include "cuda_launch.h"
 
+static struct ll_cu_graph_exec *execs;
+
 static bool is_exec(const struct ll_cu_graph_exec *exec)
 {
 	return exec && exec->magic == SIM_MAGIC_EXEC;
@@ -57,7 +59,11 @@ static ll_cu_result instantiate(struct ll_cu_graph *graph, uint64_t flags, struc
 		free(exec);
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	}
-	*exec = (struct ll_cu_graph_exec){.magic = SIM_MAGIC_EXEC, .flags = flags, .graph = clone};
+	*exec = (struct ll_cu_graph_exec){
+	    .magic = SIM_MAGIC_EXEC, .flags = flags, .graph = clone, .next = execs, .link = &execs};
+	if (execs)
+		execs->link = &exec->next;
+	execs = exec;
 	set_exec(clone, true);
 	*ret_exec = exec;
 	return LL_CUDA_SUCCESS;
@@ -138,6 +144,9 @@ ll_cu_result cuGraphExecDestroy(struct ll_cu_graph_exec *exec)
 	sim_cuda_lock();
 	set_exec(exec->graph, false);
 	sim_graph_free(exec->graph);
+	*exec->link = exec->next;
+	if (exec->next)
+		exec->next->link = exec->link;
 	exec->magic = 0;
 	free(exec);
 	sim_cuda_unlock();

@@ -88,6 +88,7 @@ struct ll_cu_event {
 	uint32_t shared_slot;
 	uint64_t capture_id; /* last recorded in this capture; 0: in none */
 	struct sim_nodes captured;
+	struct ll_cu_event *next, **link; /* all of them, so that a leak checker finds what a program has left */
 };
 
 /* What cuParamSet* and cuFuncSetBlockShape have said, for cuLaunch and its like. */
