@@ -123,6 +123,12 @@ enum ll_nvml_sampling_type {
 	LL_NVML_MEMORY_CLK_SAMPLES = 6,
 };
 
+/* An entry of the process lists whose symbols carry no version. */
+struct ll_nvml_process_v1 {
+	unsigned int pid;
+	unsigned long long used_bytes;
+};
+
 /* An entry of the _v2 and _v3 process lists. */
 struct ll_nvml_process {
 	unsigned int pid;
