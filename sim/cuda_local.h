@@ -261,7 +261,7 @@ uint64_t sim_cuda_pump(void);
 ll_cu_result sim_current(struct ll_cu_context **ret_context);
 ll_cu_result sim_context_status(const struct ll_cu_context *context);
 
-/* In this call NULL means the thread's own default stream (cuda_per_thread.def). */
+/* In this call NULL means the thread's own default stream (abi/cuda_per_thread.def). */
 extern _Thread_local bool sim_null_is_per_thread;
 
 /* The stream that a handle means in a context; NULL and the special values included. */
