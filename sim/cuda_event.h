@@ -12,8 +12,8 @@ void sim_event_happened(struct ll_cu_event *event, uint32_t stream_slot, uint64_
 /* A new event of that context, not recorded. NULL: no memory. */
 struct ll_cu_event *sim_event_new(struct ll_cu_context *context, unsigned flags);
 
-/* cuda_ipc_event.c: the last record of a shared event, from the world and to it; letting it go. Others are left alone,
- * and so is a captured record: it never leaves the process. */
+/* cuda_ipc_event.c: the last record of a shared event, from the world and to it; letting it go. Others are left alone.
+ */
 void sim_event_refresh(struct ll_cu_event *event);
 void sim_event_publish(const struct ll_cu_event *event);
 void sim_event_unshare(struct ll_cu_event *event);

@@ -12,13 +12,14 @@
 
 /*
  * Memory that an allocation node promises: addresses from the node's making on. The card's memory is taken by the first
- * launch, from what graphs have reserved on the card and more if need be. It belongs to the process, as pools do. When
- * no exec is left that could launch it and nobody uses it, or when it is trimmed, it is given back.
+ * launch, in chunks as pools take it, from what graphs have reserved on the card and more if need be. It belongs to the
+ * process. Nothing but cuDeviceGraphMemTrim gives it back.
  */
 struct sim_graph_memory {
 	unsigned references; /* nodes, and queued frees */
 	unsigned freeing;    /* queued frees */
 	bool has_exec;
+	bool has_free_node;
 	bool is_live; /* launched and not freed since */
 	bool is_backed;
 	ll_cu_device device;
@@ -37,7 +38,8 @@ struct ll_cu_graph_node {
 	struct ll_cu_graph_node_params params;
 	void *owned; /* what params points to */
 	struct sim_graph_memory *memory;
-	size_t place; /* in the list, while graphs are compared or cloned */
+	bool is_its_free; /* the one free node that memory may have */
+	size_t place;     /* in the list, while graphs are compared or cloned */
 };
 
 struct ll_cu_graph {
@@ -94,8 +96,6 @@ ll_cu_result sim_graph_memory_new(ll_cu_device device, size_t bytes, struct sim_
 void sim_graph_memory_drop(struct sim_graph_memory *memory);
 /* At a launch: takes the card's memory. OUT_OF_MEMORY; INVALID_VALUE: it has not been freed since the last one. */
 ll_cu_result sim_graph_memory_take(struct sim_graph_memory *memory, bool frees_itself);
-/* The exec that could launch it is gone. */
-void sim_graph_memory_retire(struct sim_graph_memory *memory);
 /* A node or the program frees it: the next launch may take it, its bytes stay until the stream gets there.
  * INVALID_VALUE: it is not in use. */
 ll_cu_result sim_graph_memory_queue_free(struct sim_graph_memory *memory, struct ll_cu_stream *stream);

@@ -33,10 +33,8 @@ static void set_exec(const struct ll_cu_graph *graph, bool has_exec)
 	for (const struct ll_cu_graph_node *node = graph->first; node; node = node->next) {
 		if (node->params.type == LL_CU_GRAPH_NODE_TYPE_GRAPH)
 			set_exec(node->params.child.graph, has_exec);
-		else if (node->memory && has_exec)
-			node->memory->has_exec = true;
 		else if (node->memory)
-			sim_graph_memory_retire(node->memory);
+			node->memory->has_exec = has_exec;
 	}
 }
 
@@ -153,8 +151,9 @@ ll_cu_result cuGraphExecDestroy(struct ll_cu_graph_exec *exec)
 	return LL_CUDA_SUCCESS;
 }
 
-/* Before anything is queued: can all of it be? Takes the memory. */
-static ll_cu_result prepare(const struct ll_cu_graph *graph, const struct ll_cu_stream *stream, bool frees_itself)
+/* Before anything is queued: can all of it be? Takes the memory, of `taken` nodes more. */
+static ll_cu_result prepare(const struct ll_cu_graph *graph, const struct ll_cu_stream *stream, bool frees_itself,
+			    size_t *taken)
 {
 	ll_cu_result status = LL_CUDA_SUCCESS;
 	for (const struct ll_cu_graph_node *node = graph->first; node && !status; node = node->next) {
@@ -164,16 +163,30 @@ static ll_cu_result prepare(const struct ll_cu_graph *graph, const struct ll_cu_
 				status = LL_CUDA_ERROR_INVALID_HANDLE;
 			break;
 		case LL_CU_GRAPH_NODE_TYPE_GRAPH:
-			status = prepare(node->params.child.graph, stream, frees_itself);
+			status = prepare(node->params.child.graph, stream, frees_itself, taken);
 			break;
 		case LL_CU_GRAPH_NODE_TYPE_MEM_ALLOC:
 			status = sim_graph_memory_take(node->memory, frees_itself);
+			*taken += !status;
 			break;
 		default:
 			break;
 		}
 	}
 	return status;
+}
+
+/* Frees what the first nodes have taken. */
+static void undo(const struct ll_cu_graph *graph, size_t *taken)
+{
+	for (const struct ll_cu_graph_node *node = graph->first; node && *taken; node = node->next) {
+		if (node->params.type == LL_CU_GRAPH_NODE_TYPE_GRAPH) {
+			undo(node->params.child.graph, taken);
+		} else if (node->params.type == LL_CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
+			sim_graph_memory_free(node->memory);
+			--*taken;
+		}
+	}
 }
 
 static ll_cu_result queue_all(struct ll_cu_graph *graph, struct ll_cu_stream *stream);
@@ -236,10 +249,14 @@ static ll_cu_result launch(struct ll_cu_graph_exec *exec, struct ll_cu_stream *s
 	struct sim_world *w = sim_cuda.world;
 	bool frees_itself = exec->flags & LL_CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
 	ll_cu_result status = sim_context_status(stream->context);
+	size_t taken = 0;
 	if (!status)
-		status = prepare(exec->graph, stream, frees_itself);
-	if (!status)
-		status = wait_for_last_launch(exec, stream);
+		status = prepare(exec->graph, stream, frees_itself, &taken);
+	if (status) {
+		undo(exec->graph, &taken);
+		return status;
+	}
+	status = wait_for_last_launch(exec, stream);
 	if (!status)
 		status = queue_all(exec->graph, stream);
 	sim_lock(w);

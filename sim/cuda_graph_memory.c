@@ -1,17 +1,19 @@
 /*
- * Memory of graphs: promised by a node, taken by a launch; and what a program is told about it.
+ * Memory of graphs: promised by a node, taken by a launch; and what a program is told about it. As measured on an H200
+ * (driver 580), but for nodes of one graph that could take the same memory one after the other: here each has its own.
  */
 #include <stdlib.h>
 
 #include "cuda_graph.h"
+#include "defaults.h"
 #include "engine.h"
 #include "holding.h"
 
-#define UNIT_BYTES (UINT64_C(2) << 20)
-
-/* What graphs have on a card. */
+/* What graphs have on a card. What is freed counts as used until something is taken or trimmed. */
 static struct reserve {
 	uint64_t reserved_bytes, reserved_high_bytes, used_bytes, used_high_bytes;
+	uint64_t freed_bytes;  /* of the used ones */
+	uint64_t backed_bytes; /* of the reserved ones: behind some node's addresses */
 } reserves[SIM_CARDS];
 
 static struct reserve *reserve_of(const struct sim_graph_memory *memory)
@@ -21,7 +23,13 @@ static struct reserve *reserve_of(const struct sim_graph_memory *memory)
 
 static uint64_t room_of(const struct sim_graph_memory *memory)
 {
-	return (memory->bytes + UNIT_BYTES - 1) / UNIT_BYTES * UNIT_BYTES;
+	return (memory->bytes + SIM_POOL_CHUNK_BYTES - 1) / SIM_POOL_CHUNK_BYTES * SIM_POOL_CHUNK_BYTES;
+}
+
+static void count_freed(struct reserve *reserve)
+{
+	reserve->used_bytes -= reserve->freed_bytes;
+	reserve->freed_bytes = 0;
 }
 
 ll_cu_result sim_graph_memory_new(ll_cu_device device, size_t bytes, struct sim_graph_memory **ret_memory)
@@ -40,35 +48,36 @@ ll_cu_result sim_graph_memory_new(ll_cu_device device, size_t bytes, struct sim_
 	return status;
 }
 
+/* From what is reserved and behind nothing, and then from the card. */
 static ll_cu_result back(struct sim_graph_memory *memory)
 {
 	struct sim_world *w = sim_cuda.world;
 	struct reserve *reserve = reserve_of(memory);
+	uint64_t wanted = reserve->backed_bytes + room_of(memory);
 	if (memory->is_backed)
 		return LL_CUDA_SUCCESS;
-	sim_lock(w);
-	sim_advance_to_now(w);
-	int rc = sim_holding_take(w, sim_cuda.proc, sim_cuda.devices[memory->device], room_of(memory));
-	sim_unlock(w);
-	if (rc < 0)
-		return LL_CUDA_ERROR_OUT_OF_MEMORY;
-	memory->is_backed = true;
-	reserve->reserved_bytes += room_of(memory);
+	if (wanted > reserve->reserved_bytes) {
+		sim_lock(w);
+		sim_advance_to_now(w);
+		int rc = sim_holding_take(w, sim_cuda.proc, sim_cuda.devices[memory->device],
+					  wanted - reserve->reserved_bytes);
+		sim_unlock(w);
+		if (rc < 0)
+			return LL_CUDA_ERROR_OUT_OF_MEMORY;
+		reserve->reserved_bytes = wanted;
+	}
 	if (reserve->reserved_high_bytes < reserve->reserved_bytes)
 		reserve->reserved_high_bytes = reserve->reserved_bytes;
+	reserve->backed_bytes = wanted;
+	memory->is_backed = true;
 	return LL_CUDA_SUCCESS;
 }
 
-static void give_back(struct sim_graph_memory *memory)
+static void unback(struct sim_graph_memory *memory)
 {
-	struct sim_world *w = sim_cuda.world;
-	if (!memory->is_backed)
-		return;
+	if (memory->is_backed)
+		reserve_of(memory)->backed_bytes -= room_of(memory);
 	memory->is_backed = false;
-	reserve_of(memory)->reserved_bytes -= room_of(memory);
-	sim_lock(w);
-	sim_holding_give_back(w, sim_cuda.proc, sim_cuda.devices[memory->device], room_of(memory));
-	sim_unlock(w);
 }
 
 static bool is_in_use(const struct sim_graph_memory *memory)
@@ -76,15 +85,11 @@ static bool is_in_use(const struct sim_graph_memory *memory)
 	return memory->is_live || memory->freeing;
 }
 
-static void settle(struct sim_graph_memory *memory)
+static void free_if_unused(struct sim_graph_memory *memory)
 {
-	if (is_in_use(memory))
+	if (is_in_use(memory) || memory->references)
 		return;
-	if (!memory->has_exec)
-		give_back(memory);
-	if (memory->references)
-		return;
-	give_back(memory);
+	unback(memory);
 	sim_memory_free(sim_memory_find(memory->address));
 	free(memory);
 }
@@ -92,7 +97,7 @@ static void settle(struct sim_graph_memory *memory)
 void sim_graph_memory_drop(struct sim_graph_memory *memory)
 {
 	memory->references--;
-	settle(memory);
+	free_if_unused(memory);
 }
 
 ll_cu_result sim_graph_memory_take(struct sim_graph_memory *memory, bool frees_itself)
@@ -104,22 +109,17 @@ ll_cu_result sim_graph_memory_take(struct sim_graph_memory *memory, bool frees_i
 	if (status)
 		return status;
 	memory->is_live = true;
-	reserve->used_bytes += memory->bytes;
+	count_freed(reserve);
+	reserve->used_bytes += room_of(memory);
 	if (reserve->used_high_bytes < reserve->used_bytes)
 		reserve->used_high_bytes = reserve->used_bytes;
 	return LL_CUDA_SUCCESS;
 }
 
-void sim_graph_memory_retire(struct sim_graph_memory *memory)
-{
-	memory->has_exec = false;
-	settle(memory);
-}
-
 static void mark_free(struct sim_graph_memory *memory)
 {
 	memory->is_live = false;
-	reserve_of(memory)->used_bytes -= memory->bytes;
+	reserve_of(memory)->freed_bytes += room_of(memory);
 }
 
 ll_cu_result sim_graph_memory_queue_free(struct sim_graph_memory *memory, struct ll_cu_stream *stream)
@@ -148,7 +148,7 @@ ll_cu_result sim_graph_memory_free(struct sim_graph_memory *memory)
 	if (!memory->is_live)
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	mark_free(memory);
-	settle(memory);
+	free_if_unused(memory);
 	return LL_CUDA_SUCCESS;
 }
 
@@ -208,11 +208,19 @@ ll_cu_result cuDeviceGraphMemTrim(ll_cu_device device)
 	if (!is_device(device))
 		return LL_CUDA_ERROR_INVALID_DEVICE;
 	sim_cuda_lock();
+	struct sim_world *w = sim_cuda.world;
+	struct reserve *reserve = &reserves[device];
 	for (size_t i = 0; i < sim_cuda.memory_count; i++) {
 		struct sim_graph_memory *memory = sim_cuda.memory[i].graph;
 		if (memory && memory->device == device && !is_in_use(memory))
-			give_back(memory);
+			unback(memory);
 	}
+	count_freed(reserve);
+	sim_lock(w);
+	sim_holding_give_back(w, sim_cuda.proc, sim_cuda.devices[device],
+			      reserve->reserved_bytes - reserve->backed_bytes);
+	sim_unlock(w);
+	reserve->reserved_bytes = reserve->backed_bytes;
 	sim_cuda_unlock();
 	return LL_CUDA_SUCCESS;
 }

@@ -122,8 +122,9 @@ static ll_cu_result own(struct ll_cu_graph_node *node)
 		return own_memory(node);
 	case LL_CU_GRAPH_NODE_TYPE_MEM_FREE:
 		node->memory = sim_graph_memory_find(node->params.free.address);
-		if (!node->memory)
+		if (!node->memory || node->memory->has_free_node)
 			return LL_CUDA_ERROR_INVALID_VALUE;
+		node->memory->has_free_node = node->is_its_free = true;
 		node->memory->references++;
 		return LL_CUDA_SUCCESS;
 	case LL_CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
@@ -140,6 +141,8 @@ static void disown(struct ll_cu_graph_node *node)
 		sim_event_drop(node->params.event.event);
 	else if (node->params.type == LL_CU_GRAPH_NODE_TYPE_GRAPH)
 		sim_graph_free(node->params.child.graph);
+	if (node->is_its_free)
+		node->memory->has_free_node = false;
 	if (node->memory)
 		sim_graph_memory_drop(node->memory);
 	free(node->owned);
@@ -172,6 +175,7 @@ ll_cu_result sim_node_set(struct ll_cu_graph_node *node, const struct ll_cu_grap
 	node->params = fresh.params;
 	node->owned = fresh.owned;
 	node->memory = fresh.memory;
+	node->is_its_free = fresh.is_its_free;
 	return LL_CUDA_SUCCESS;
 }
 

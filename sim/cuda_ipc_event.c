@@ -12,7 +12,7 @@
 void sim_event_refresh(struct ll_cu_event *event)
 {
 	struct sim_world *w = sim_cuda.world;
-	if (!event->is_shared || event->capture_id)
+	if (!event->is_shared)
 		return;
 	sim_lock(w);
 	sim_advance_to_now(w);
