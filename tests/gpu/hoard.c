@@ -72,13 +72,11 @@ static int open_card(struct hoard *self, struct ll_err *err)
 /* Every order of magnitude alike. */
 static uint64_t random_bytes(const struct options *options)
 {
-	double octaves = 0;
-	for (uint64_t bytes = UINT64_C(1) << SMALLEST_SHIFT; bytes < options->largest_bytes; bytes *= 2)
+	unsigned octaves = 1;
+	while ((options->largest_bytes >> SMALLEST_SHIFT) >> octaves)
 		octaves++;
-	double size = (double)(1 << SMALLEST_SHIFT);
-	for (double left = drand48() * octaves; left > 0; left -= 1)
-		size *= left >= 1 ? 2 : 1 + left;
-	uint64_t bytes = (uint64_t)size;
+	unsigned octave = (unsigned)(drand48() * octaves);
+	uint64_t bytes = (uint64_t)((double)(UINT64_C(1) << SMALLEST_SHIFT << octave) * (1 + drand48()));
 	return bytes < options->largest_bytes ? bytes : options->largest_bytes;
 }
 
@@ -237,7 +235,7 @@ int main(int argc, char **argv)
 {
 	struct ll_err err = {0};
 	struct options options = {.processes = 64, .seconds = 60, .largest_bytes = 256 << 20, .most_bytes = 1 << 30};
-	struct gates gates;
+	struct gates gates = {0};
 	int rc = parse_options(argc, argv, &options, &err);
 	if (rc == 0)
 		rc = start(&options, &gates, &err);

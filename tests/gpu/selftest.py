@@ -10,7 +10,8 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from harness import (claims, figures, level, paired, part_original, part_run_cap, part_run_cost,  # noqa: E402
-                     part_run_programs, part_util, part_yield, processes, shares)
+                     part_run_memory, part_run_priority, part_run_programs, part_run_shares, part_run_ways, part_util,
+                     part_yield, processes, shares)
 from harness.figures import Burst, Sample  # noqa: E402
 from harness.report import FAILED, INFO, OK, Report  # noqa: E402
 from harness.shares import Window  # noqa: E402
@@ -310,6 +311,62 @@ class Pairs(unittest.TestCase):
     def test_the_ledger_s_bench_is_read(self):
         text = "16 processors\n1 thread, a pair:         median     90 ns, 99 %\n64 threads, a pair:       median   1200 ns,\n"
         self.assertEqual(part_run_cost.BENCH_LINE.findall(text), [("1", "90"), ("64", "1200")])
+
+
+class Weights(unittest.TestCase):
+    def report(self, percents, rates):
+        lab = FakeLab()
+        parties = [part_run_shares.Party(name, weight, percent, rate)
+                   for name, weight, percent, rate in zip("ab", (30, 70), percents, rates)]
+        part_run_shares.report_shares(lab, "shares", parties, [1000, 10], 99.0)
+        return lab.results()
+
+    def test_shares_are_of_what_all_got_and_speeds_of_each_alone(self):
+        self.assertEqual(self.report([29, 69], [290, 6.8]), [OK, OK])
+
+    def test_shares_off_by_three_points_and_lost_speed_fail(self):
+        self.assertEqual(self.report([33, 65], [330, 6.5]), [FAILED, OK])
+        self.assertEqual(self.report([30, 70], [250, 6.5]), [OK, FAILED])
+
+    def test_no_account_fails(self):
+        self.assertEqual(self.report([None, 70], [None, 7]), [FAILED, FAILED])
+
+
+class Priorities(unittest.TestCase):
+    def test_a_loop_is_measured_by_what_the_ticks_leave(self):
+        self.assertAlmostEqual(part_run_priority.loop_keeps(4750, 5000, 0.75, 15), 1)
+
+    def test_ticks_of_the_first_moments_can_be_left_out(self):
+        self.assertEqual(part_run_priority.after(list(range(150)), 3.0, 0.5)[0], 25)
+
+
+class Limits(unittest.TestCase):
+    def report(self, readings, refusals=5):
+        lab = FakeLab()
+        told = {"ended": 43, "killed": 21, "failed": 0}
+        part_run_memory.report(lab, "memory", "no", readings, 12000, told, [{"refusals": refusals, "allocations": 9}])
+        return lab.results()
+
+    def test_up_to_the_last_byte_passes_and_one_more_fails(self):
+        limit = part_run_memory.LIMITS_GIB["no"] << 30
+        self.assertEqual(self.report([0, limit]), [OK, OK])
+        self.assertEqual(self.report([0, limit + 1]), [FAILED, OK])
+
+    def test_a_limit_that_nobody_reached_proves_nothing(self):
+        self.assertEqual(self.report([1 << 30]), [OK, FAILED])
+        self.assertEqual(self.report([9 << 30, 10 << 30], refusals=0), [OK, FAILED])
+        self.assertEqual(self.report([]), [FAILED, FAILED])
+
+
+class Ways(unittest.TestCase):
+    def test_a_way_holds_when_the_limit_is_seen_and_kept(self):
+        limit = part_run_ways.LIMIT_BYTES
+        told = {"total_bytes": limit, "beyond": 2, "within": 0}
+        self.assertTrue(part_run_ways.holds(told))
+        self.assertTrue(part_run_ways.holds({"total_bytes": limit, "beyond": None, "within": None}))
+        for wrong in ({"total_bytes": 2 * limit}, {"beyond": 0}, {"within": 2}):
+            self.assertFalse(part_run_ways.holds({**told, **wrong}))
+        self.assertFalse(part_run_ways.holds("ways: no context"))
 
 
 class Trials(unittest.TestCase):
