@@ -35,7 +35,8 @@ enum { WITHIN_BYTES = 1 << 20, CUDA_12 = 12000, CUDA_11_3 = 11030, PER_THREAD_ST
 struct calls {
 	__typeof__(((struct ll_cuda *)0)->cuInit) init;
 	__typeof__(((struct ll_cuda *)0)->cuDeviceGet) device_get;
-	__typeof__(((struct ll_cuda *)0)->cuCtxCreate) context_create;
+	__typeof__(((struct ll_cuda *)0)->cuDevicePrimaryCtxRetain) context_retain;
+	__typeof__(((struct ll_cuda *)0)->cuCtxSetCurrent) context_set;
 	__typeof__(((struct ll_cuda *)0)->cuMemGetInfo) memory_info;
 	__typeof__(((struct ll_cuda *)0)->cuMemAlloc) alloc;
 };
@@ -69,9 +70,11 @@ static int use(const char *way, const struct calls *calls)
 	ll_cu_deviceptr address;
 	ll_cu_device device;
 	size_t free_bytes, total_bytes;
-	if (!calls->init || !calls->device_get || !calls->context_create || !calls->memory_info || !calls->alloc)
+	if (!calls->init || !calls->device_get || !calls->context_retain || !calls->context_set ||
+	    !calls->memory_info || !calls->alloc)
 		return fail("a function was not found");
-	if (calls->init(0) || calls->device_get(&device, 0) || calls->context_create(&context, 0, device))
+	if (calls->init(0) || calls->device_get(&device, 0) || calls->context_retain(&context, device) ||
+	    calls->context_set(context))
 		return fail("no context");
 	if (calls->memory_info(&free_bytes, &total_bytes))
 		return fail("cuMemGetInfo");
@@ -92,7 +95,8 @@ static int use_symbols(const char *way, void *handle)
 	struct calls calls;
 	find(handle, "cuInit", &calls.init);
 	find(handle, "cuDeviceGet", &calls.device_get);
-	find(handle, "cuCtxCreate_v2", &calls.context_create);
+	find(handle, "cuDevicePrimaryCtxRetain", &calls.context_retain);
+	find(handle, "cuCtxSetCurrent", &calls.context_set);
 	find(handle, "cuMemGetInfo_v2", &calls.memory_info);
 	find(handle, "cuMemAlloc_v2", &calls.alloc);
 	return use(way, &calls);
@@ -154,7 +158,8 @@ static int use_addresses(const char *way, const struct asker *asker)
 		return fail("no cuGetProcAddress");
 	ask(asker, "cuInit", &calls.init);
 	ask(asker, "cuDeviceGet", &calls.device_get);
-	ask(asker, "cuCtxCreate", &calls.context_create);
+	ask(asker, "cuDevicePrimaryCtxRetain", &calls.context_retain);
+	ask(asker, "cuCtxSetCurrent", &calls.context_set);
 	ask(asker, "cuMemGetInfo", &calls.memory_info);
 	ask(asker, "cuMemAlloc", &calls.alloc);
 	return use(way, &calls);
@@ -273,13 +278,15 @@ static int by_nvml(const struct way *way)
 #ifdef WAYS_LINKED
 extern ll_cu_result cuInit(unsigned int flags);
 extern ll_cu_result cuDeviceGet(ll_cu_device *ret_device, int ordinal);
-extern ll_cu_result cuCtxCreate_v2(struct ll_cu_context **ret_context, unsigned int flags, ll_cu_device device);
+extern ll_cu_result cuDevicePrimaryCtxRetain(struct ll_cu_context **ret_context, ll_cu_device device);
+extern ll_cu_result cuCtxSetCurrent(struct ll_cu_context *context);
 extern ll_cu_result cuMemGetInfo_v2(size_t *ret_free, size_t *ret_total);
 extern ll_cu_result cuMemAlloc_v2(ll_cu_deviceptr *ret_address, size_t bytes);
 
 static int by_link(const struct way *way)
 {
-	struct calls calls = {cuInit, cuDeviceGet, cuCtxCreate_v2, cuMemGetInfo_v2, cuMemAlloc_v2};
+	struct calls calls = {cuInit,          cuDeviceGet,     cuDevicePrimaryCtxRetain,
+			      cuCtxSetCurrent, cuMemGetInfo_v2, cuMemAlloc_v2};
 	return use(way->name, &calls);
 }
 #endif
