@@ -134,7 +134,8 @@ ll_cu_result sim_kernel_queue(struct ll_cu_stream *stream, const struct ll_cu_ke
 	struct sim_action action = {.kind = SIM_ACTION_NONE};
 	uint64_t address;
 	for (unsigned i = 0; i < function->entry->param_count; i++) {
-		if (function->entry->params[i].size == 8 && read_param(function->entry, i, kernel->params, buffer, &address))
+		if (function->entry->params[i].size == 8 &&
+		    read_param(function->entry, i, kernel->params, buffer, &address))
 			sim_managed_touch(address);
 	}
 	status = set_behaviour(function, kernel->params, buffer, &op, &action);

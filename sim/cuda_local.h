@@ -164,7 +164,7 @@ struct sim_memory {
 	struct sim_physical *physical; /* MAPPED */
 	uint64_t whole_address;        /* of what it is a part of: a pool's chunks, a reservation */
 	uint64_t whole_bytes;
-	bool is_blocked; /* MAPPED: nobody has been given access */
+	bool is_blocked;                /* MAPPED: nobody has been given access */
 	struct sim_graph_memory *graph; /* whose it is, if a graph's (cuda_graph.h) */
 };
 
