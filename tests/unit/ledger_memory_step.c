@@ -248,6 +248,14 @@ static unsigned count_all(struct scene *scene, deed what, unsigned (*take)(const
 	return count;
 }
 
+/* Its pid says nothing then: only its lock does. */
+static void let_it_be_of_another_namespace(const struct scene *scene)
+{
+	struct ll_ledger_slot *slot = &scene->file->slots[1];
+	if (slot->token)
+		slot->namespaces = 1;
+}
+
 /* Each stride is odd, so that none falls in step with a loop. Returns how many were killed. */
 static unsigned kill_on_the_way(struct scene *scene, deed what, unsigned all, unsigned kills_max,
 				unsigned (*take)(const struct scene *, unsigned))
@@ -257,6 +265,8 @@ static unsigned kill_on_the_way(struct scene *scene, deed what, unsigned all, un
 	for (unsigned count = 0; count <= all; count += stride, kills++) {
 		prepare(scene, what);
 		take(scene, count);
+		if (kills % 4 >= 2)
+			let_it_be_of_another_namespace(scene);
 		kill_child(scene);
 		expect_all_made_good(scene, kills % 2);
 	}
@@ -275,9 +285,9 @@ static void kill_everywhere(void **state, deed what)
 	unsigned steps = count_all(&scene, what, take_steps);
 	unsigned changes = count_all(&scene, what, take_changes);
 	unsigned at_changes =
-	    kill_on_the_way(&scene, what, changes, least(KILLS_MAX, 1 + STEPS_CHANGES * 2 / steps), take_changes);
+	    kill_on_the_way(&scene, what, changes, least(KILLS_MAX, 1 + STEPS_CHANGES * 2 / (1 + steps)), take_changes);
 	unsigned between =
-	    kill_on_the_way(&scene, what, steps, least(KILLS_MAX, 1 + STEPS_BETWEEN * 2 / steps), take_steps);
+	    kill_on_the_way(&scene, what, steps, least(KILLS_MAX, 1 + STEPS_BETWEEN * 2 / (1 + steps)), take_steps);
 	printf("%u killed at %u changes of the page, %u in %u instructions\n", at_changes, changes, between, steps);
 	strike_scene(&scene);
 }
