@@ -9,7 +9,9 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
+EXPORT ll_cu_result cuCtxDestroy(struct ll_cu_context *context);
 EXPORT ll_cu_result cuCtxDestroy_v3(struct ll_cu_context *context, int more);
+EXPORT ll_cu_result cuMemAlloc(ll_cu_deviceptr_v1 *ret_address, unsigned int bytes);
 EXPORT ll_cu_result cuFolded(ll_cu_deviceptr *ret_address, size_t bytes);
 
 EXPORT ll_cu_result cuInit(unsigned int flags)
