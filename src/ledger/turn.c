@@ -94,14 +94,21 @@ static bool read_party(struct ll_ledger_file *file, unsigned index, uint64_t now
 	return true;
 }
 
-/* Everybody who wants the card, but for the slot `except`. */
+/* It is stopped, hangs, or is dead and not yet cleared away: the turn is not for it until it looks again. */
+static bool is_deaf(struct ll_ledger_file *file, unsigned index, uint64_t now_ns)
+{
+	return now_ns > atomic_load_explicit(&file->slots[index].heartbeat_ns, memory_order_relaxed) + LL_TURN_DEAF_NS;
+}
+
+/* Everybody who wants the card and is there, but for the slot `except`. */
 static void scan_parties(struct ll_ledger_file *file, unsigned except, uint64_t now_ns, struct scan *ret_scan)
 {
 	ret_scan->count = 0;
 	for (unsigned word = 0; word < LL_LEDGER_CLAIMS / 64; word++) {
 		for (uint64_t bits = atomic_load(&file->used[word]); bits; bits &= bits - 1) {
 			unsigned index = word * 64 + (unsigned)__builtin_ctzll(bits);
-			if (index != except && read_party(file, index, now_ns, &ret_scan->parties[ret_scan->count]))
+			if (index != except && !is_deaf(file, index, now_ns) &&
+			    read_party(file, index, now_ns, &ret_scan->parties[ret_scan->count]))
 				ret_scan->slots[ret_scan->count++] = (uint8_t)index;
 		}
 	}
@@ -221,18 +228,17 @@ static bool may_take(struct ll_ledger_file *file, const struct ll_turn_party *se
 	uint64_t held_ns = now_ns > since_ns ? now_ns - since_ns : 0;
 	if (ll_turns_preempts(self, &holder, held_ns, turn & PROMOTED))
 		return true;
-	uint64_t looked_ns = atomic_load(&file->slots[index - 1].heartbeat_ns);
-	return held_ns > LL_TURN_DEAF_NS && now_ns > looked_ns + LL_TURN_DEAF_NS;
+	return held_ns > LL_TURN_DEAF_NS && is_deaf(file, index - 1, now_ns);
 }
 
-/* A better one than us, if there is one that is awake: then the turn is its to take. */
+/* A better one than us: then the turn is its to take, or the holder's to give to it. */
 static bool is_for_another(const struct scan *scan, const struct ll_turn_party *self)
 {
 	size_t best = ll_turns_best(scan->parties, scan->count);
 	if (best == scan->count)
 		return false;
 	struct ll_turn_party pair[2] = {*self, scan->parties[best]};
-	return ll_turns_best(pair, 2) == 1 && scan->parties[best].waited_ns < LL_TURN_DEAF_NS;
+	return ll_turns_best(pair, 2) == 1;
 }
 
 /* A holder whose gate is open does not know yet that it is not alone. */
@@ -345,7 +351,7 @@ _Atomic uint32_t *ll_turn_gate(struct ll_claim *claim)
 }
 
 /* Opened first and looked after: who comes after the look finds it open and shuts it. */
-bool ll_turn_open_gate(struct ll_claim *claim, enum ll_gate how)
+bool ll_turn_open_gate(struct ll_claim *claim, enum ll_gate how, uint64_t now_ns)
 {
 	struct ll_ledger_slot *slot = claim->slot;
 	if (!slot)
@@ -354,7 +360,7 @@ bool ll_turn_open_gate(struct ll_claim *claim, enum ll_gate how)
 	struct ll_ledger_tenant *tenant = tenant_of(file, slot);
 	atomic_store(&slot->gate, how);
 	struct scan scan;
-	scan_parties(file, claim->index, 0, &scan);
+	scan_parties(file, claim->index, now_ns, &scan);
 	if (scan.count == 0 && tenant && !atomic_load(&tenant->compute_cap_permille) && ll_turn_is_mine(claim))
 		return true;
 	atomic_store(&slot->gate, LL_GATE_SHUT);

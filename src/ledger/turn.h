@@ -74,7 +74,7 @@ _Atomic uint32_t *ll_turn_gate(struct ll_claim *claim);
 /*
  * Opens the gate, fully or to mark the next launch. False, and shut again: somebody came in between.
  */
-bool ll_turn_open_gate(struct ll_claim *claim, enum ll_gate how);
+bool ll_turn_open_gate(struct ll_claim *claim, enum ll_gate how, uint64_t now_ns);
 void ll_turn_shut_gate(struct ll_claim *claim);
 
 /*

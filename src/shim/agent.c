@@ -1,5 +1,6 @@
 #include "shim/agent.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -9,9 +10,11 @@
 #include "shim/flow_state.h"
 #include "shim/real.h"
 #include "shim/reentry.h"
+#include "shim/watch.h"
 
 enum { STACK_BYTES = 256 * 1024, STOP_NS = 200000000 };
-#define BEAT_NS (1000 * LL_NS_PER_MS)
+/* A program that closes our descriptors loses its claim to whoever looks before the next beat. */
+#define BEAT_NS (100 * LL_NS_PER_MS)
 
 static uint64_t tick(struct ll_flow *flow, uint32_t *ret_bell, uint64_t now_ns)
 {
@@ -21,9 +24,20 @@ static uint64_t tick(struct ll_flow *flow, uint32_t *ret_bell, uint64_t now_ns)
 	if (!flow->is_ending) {
 		ll_flow_close_tails(flow);
 		next_ns = ll_flow_tick(flow, now_ns);
+		ll_watch_kernels(flow, now_ns);
 	}
 	pthread_mutex_unlock(&flow->lock);
 	return next_ns;
+}
+
+/* The claim is nobody's or another's by now: nothing of it may be touched, and the program goes on without it. */
+static void *let_go(struct ll_flow *flow)
+{
+	pthread_mutex_lock(&flow->lock);
+	flow->is_lost = true;
+	atomic_store(&flow->is_ending, true);
+	pthread_mutex_unlock(&flow->lock);
+	return NULL;
 }
 
 static void *agent_main(void *arg)
@@ -42,7 +56,8 @@ static void *agent_main(void *arg)
 		if (!next_ns)
 			return NULL;
 		if (now_ns - beaten_ns >= BEAT_NS) {
-			ll_claim_beat(flow->claim, now_ns, NULL);
+			if (ll_claim_beat(flow->claim, now_ns, NULL) == -ESTALE)
+				return let_go(flow);
 			beaten_ns = now_ns;
 		}
 		ll_turn_sleep(flow->claim, bell, next_ns);

@@ -41,10 +41,19 @@ int ll_flow_new(struct ll_claim *claim, struct ll_flow **ret_flow)
 	return 0;
 }
 
+void ll_flow_limit_kernels(struct ll_flow *flow, uint64_t max_kernel_ns, bool kills)
+{
+	pthread_mutex_lock(&flow->lock);
+	flow->max_kernel_ns = max_kernel_ns;
+	flow->kills_at_max_kernel = kills;
+	pthread_mutex_unlock(&flow->lock);
+}
+
 void ll_flow_end(struct ll_flow *flow)
 {
 	ll_agent_stop(flow);
-	ll_turn_rest(flow->claim, ll_now_ns());
+	if (!flow->is_lost)
+		ll_turn_rest(flow->claim, ll_now_ns());
 }
 
 _Atomic uint32_t *ll_flow_gate(struct ll_flow *flow)
@@ -79,8 +88,10 @@ struct progress {
 static struct progress harvest(struct ll_flow *flow)
 {
 	struct progress progress = {.is_idle = flow->launching == 0};
+	flow->is_blind = false;
 	for (struct ll_flow_context *context = flow->contexts; context; context = context->next) {
 		progress.busy_ns += ll_marks_harvest(context->marks);
+		flow->is_blind |= ll_marks_is_blind(context->marks);
 		if (!ll_marks_is_idle(context->marks)) {
 			progress.is_idle = false;
 			progress.queued_ns += ll_marks_queued_ns(context->marks);
@@ -148,13 +159,13 @@ static void tend_open_gate(struct ll_flow *flow, uint64_t now_ns)
 	uint32_t gate = atomic_load(ll_turn_gate(flow->claim));
 	if (gate == LL_GATE_OPEN && now_ns - flow->marked_ns >= MARK_NS) {
 		flow->marked_ns = now_ns;
-		ll_turn_open_gate(flow->claim, LL_GATE_MARK);
+		ll_turn_open_gate(flow->claim, LL_GATE_MARK, now_ns);
 	} else if (gate == LL_GATE_MARK && now_ns - flow->marked_ns >= MARK_NS && flow->idle_since_ns) {
 		ll_turn_rest(flow->claim, now_ns);
 		flow->is_wanting = false;
 	} else if (gate == LL_GATE_SHUT && flow->look.is_alone && flow->is_wanting && !flow->is_blind) {
 		flow->marked_ns = now_ns;
-		ll_turn_open_gate(flow->claim, LL_GATE_OPEN);
+		ll_turn_open_gate(flow->claim, LL_GATE_OPEN, now_ns);
 	}
 }
 
@@ -245,6 +256,8 @@ static int hold_cancellation(void)
 
 void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream)
 {
+	if (atomic_load(&flow->is_ending)) /* the agent may hang with the lock */
+		return;
 	int cancel_state = hold_cancellation();
 	pthread_mutex_lock(&flow->lock);
 	uint32_t gate = atomic_load(ll_turn_gate(flow->claim));
@@ -265,6 +278,8 @@ void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct l
 
 void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, bool is_launched)
 {
+	if (atomic_load(&flow->is_ending))
+		return;
 	int cancel_state = hold_cancellation();
 	pthread_mutex_lock(&flow->lock);
 	struct ll_marks *marks = marks_of(flow, context);

@@ -32,6 +32,9 @@ struct ll_flow;
 /* claim stays the caller's and must outlive the flow. -errno. The agent runs from here on. */
 int ll_flow_new(struct ll_claim *claim, struct ll_flow **ret_flow);
 
+/* Launches that run for longer are reported, and with kills end the process (watch.h). 0: none. */
+void ll_flow_limit_kernels(struct ll_flow *flow, uint64_t max_kernel_ns, bool kills);
+
 /* At the end of the process, before the driver ends: nobody waits any more, and the agent makes no more calls. */
 void ll_flow_end(struct ll_flow *flow);
 

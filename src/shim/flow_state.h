@@ -29,11 +29,16 @@ struct ll_flow {
 	bool is_wanting;        /* said so in the ledger */
 	bool is_in_debt;        /* the cap's account must fill first */
 	bool is_blind;          /* marks do not work: nothing is timed, the gate stays shut */
-	_Atomic bool is_ending;         /* nobody waits any more */
+	bool is_lost;           /* the claim was cleared by others (the program had closed its descriptor) */
+	_Atomic bool is_ending;         /* nobody waits any more, and no more marks are made */
 	_Atomic uint32_t open_launches; /* through the open gate since the last mark */
 	_Atomic uint32_t open_limit;    /* how many may be */
 	struct ll_cu_context *last_context; /* of the last mark; NULL: none yet */
 	struct ll_mark_stream last_stream;
+
+	uint64_t max_kernel_ns; /* 0: none */
+	bool kills_at_max_kernel;
+	char note[64]; /* the claim's, as we wrote it */
 
 	pthread_t agent;
 	bool has_agent;

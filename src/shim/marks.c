@@ -35,6 +35,11 @@ struct stream {
 	struct batch open; /* launches not yet closed by an event */
 	uint64_t mean_ns;  /* of a launch; 0: not known */
 	uint64_t end_ns;   /* card clock of the last batch that ended */
+	uint64_t settled;  /* batches that have ended */
+	/* what ll_marks_longest has seen: */
+	uint64_t watched;     /* settled, then */
+	uint64_t since_ns;    /* the oldest batch was seen first, or seen to have begun; 0: there was none */
+	bool has_begun;       /* its start has been reached */
 	struct stream *next;
 };
 
@@ -47,6 +52,7 @@ struct ll_marks {
 	bool has_base_ended;
 	struct ll_busy busy;
 	uint64_t untold_ns; /* busy time found since the last harvest */
+	uint64_t settled, watched, progress_ns; /* batches of all streams, as for one */
 	bool is_blind;
 };
 
@@ -221,6 +227,8 @@ static void settle(struct ll_marks *marks, struct stream *stream, struct batch *
 		learn(stream, ns, batch->launches);
 	marks->untold_ns += ll_busy_add(&marks->busy, start_ns, start_ns + ns);
 	stream->end_ns = end_ns;
+	stream->settled++;
+	marks->settled++;
 	recycle(marks, batch->start);
 	if (!batch->is_end_shared)
 		rebase(marks, batch->end, end_ns);
@@ -245,8 +253,10 @@ static void harvest_stream(struct ll_marks *marks, struct stream *stream)
 		stream->count--;
 		settle(marks, stream, &batch);
 	}
-	if (stream->is_gone && !stream->count)
+	if (stream->is_gone && !stream->count) {
+		recycle(marks, stream->open.start);
 		stream->is_used = false;
+	}
 }
 
 uint64_t ll_marks_harvest(struct ll_marks *marks)
@@ -331,9 +341,25 @@ void ll_marks_add_unmarked(struct ll_marks *marks, struct ll_mark_stream name, u
 		stream->open.launches += launches;
 }
 
-static bool has_tail(const struct stream *stream)
+/* A mark in the legacy stream holds back what other streams do: only where no other stream is known to work. */
+static bool is_alone(const struct ll_marks *marks, const struct stream *stream)
 {
-	return stream->is_used && !stream->is_gone && !stream->count && stream->open.launches && !stream->name.thread;
+	for (const struct stream *other = marks->streams; other; other = other->next) {
+		if (other != stream && other->is_used)
+			return false;
+	}
+	return true;
+}
+
+static bool is_legacy(const struct stream *stream)
+{
+	return !stream->name.handle || stream->name.handle == LL_CU_STREAM_LEGACY;
+}
+
+static bool has_tail(const struct ll_marks *marks, const struct stream *stream)
+{
+	return stream->is_used && !stream->is_gone && !stream->count && stream->open.launches &&
+	       !stream->name.thread && (!is_legacy(stream) || is_alone(marks, stream));
 }
 
 static bool is_captured(const struct stream *stream)
@@ -347,7 +373,7 @@ static bool is_captured(const struct stream *stream)
 bool ll_marks_has_tails(const struct ll_marks *marks)
 {
 	for (const struct stream *stream = marks->streams; stream && !marks->is_blind; stream = stream->next) {
-		if (has_tail(stream))
+		if (has_tail(marks, stream))
 			return true;
 	}
 	return false;
@@ -356,7 +382,7 @@ bool ll_marks_has_tails(const struct ll_marks *marks)
 void ll_marks_close_tails(struct ll_marks *marks)
 {
 	for (struct stream *stream = marks->streams; stream && !marks->is_blind; stream = stream->next) {
-		if (!has_tail(stream) || is_captured(stream))
+		if (!has_tail(marks, stream) || is_captured(stream))
 			continue;
 		struct ll_cu_event *end = record(marks, stream);
 		if (end)
@@ -369,7 +395,7 @@ void ll_marks_forget_stream(struct ll_marks *marks, struct ll_mark_stream name)
 	struct stream *stream = find_stream(marks, name);
 	if (!stream)
 		return;
-	if (!marks->is_blind)
+	if (!marks->is_blind && !is_captured(stream))
 		close_open(marks, stream);
 	stream->is_gone = true;
 }
@@ -397,10 +423,48 @@ uint64_t ll_marks_mean_ns(const struct ll_marks *marks)
 	return mean_ns;
 }
 
+/* Whether the oldest batch has begun, as far as can be told: one that follows on another has. */
+static bool has_begun(struct ll_marks *marks, struct stream *stream, uint64_t now_ns)
+{
+	struct ll_cu_event *start = stream->batches[stream->first].start;
+	if (!stream->since_ns || stream->watched != stream->settled) {
+		stream->watched = stream->settled;
+		stream->since_ns = now_ns;
+		stream->has_begun = false;
+	}
+	if (start && !stream->has_begun && has_ended(marks, start)) {
+		stream->has_begun = true;
+		stream->since_ns = now_ns;
+	}
+	return !start || stream->has_begun;
+}
+
+void ll_marks_longest(struct ll_marks *marks, uint64_t now_ns, struct ll_marks_running *ret_running)
+{
+	*ret_running = (struct ll_marks_running){0};
+	if (marks->watched != marks->settled) {
+		marks->watched = marks->settled;
+		marks->progress_ns = now_ns;
+	}
+	for (struct stream *stream = marks->streams; stream && !marks->is_blind; stream = stream->next) {
+		if (!stream->is_used || !stream->count) {
+			stream->since_ns = 0;
+			continue;
+		}
+		if (!has_begun(marks, stream, now_ns))
+			continue;
+		/* Without a start it may be waiting for another stream: as long as others get on it is not blamed. */
+		bool is_waiting = !stream->has_begun && marks->progress_ns > stream->since_ns;
+		uint64_t ns = now_ns - (is_waiting ? marks->progress_ns : stream->since_ns);
+		if (ns >= ret_running->ns)
+			*ret_running = (struct ll_marks_running){ns, stream->batches[stream->first].launches};
+	}
+}
+
 bool ll_marks_is_idle(const struct ll_marks *marks)
 {
 	for (const struct stream *stream = marks->streams; stream; stream = stream->next) {
-		if (stream->is_used && (stream->count || has_tail(stream)))
+		if (stream->is_used && (stream->count || has_tail(marks, stream)))
 			return marks->is_blind;
 	}
 	return true;

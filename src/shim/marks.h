@@ -48,8 +48,8 @@ void ll_marks_add_unmarked(struct ll_marks *marks, struct ll_mark_stream stream,
 
 /*
  * Ends what was launched last and left without a mark, in streams that have nothing else in flight; not in a thread's own
- * default stream, which only that thread can name. The context is current. A capture that begins in a stream just now takes
- * the mark up as a node that does nothing.
+ * default stream, which only that thread can name, and not in the legacy stream where other streams work too, which its
+ * marks would hold back. The context is current, and no capture begins meanwhile (ll_flow_hold).
  */
 bool ll_marks_has_tails(const struct ll_marks *marks);
 void ll_marks_close_tails(struct ll_marks *marks);
@@ -65,6 +65,17 @@ uint64_t ll_marks_queued_ns(const struct ll_marks *marks);
 
 /* What a launch takes, of the stream that has the longest ones; 0: not known. */
 uint64_t ll_marks_mean_ns(const struct ll_marks *marks);
+
+/*
+ * The launches that the card has been at for the longest time: all that is known of them is that they have begun and that
+ * not all have ended, so the longest kernel among them lasts ns / launches at least. Both 0: nothing runs. A stream that
+ * waits for something else is left out where that can be told. now_ns: CLOCK_MONOTONIC; times are as fine as the calls.
+ */
+struct ll_marks_running {
+	uint64_t ns;
+	uint32_t launches;
+};
+void ll_marks_longest(struct ll_marks *marks, uint64_t now_ns, struct ll_marks_running *ret_running);
 
 bool ll_marks_is_idle(const struct ll_marks *marks);
 bool ll_marks_is_blind(const struct ll_marks *marks);

@@ -62,7 +62,6 @@ static void begin(void)
 	}
 	program.fork.in_child = forget_in_child;
 	ll_fork_add(&program.fork);
-	atexit(at_exit);
 	atomic_store(&ll_seat_answer, 1);
 }
 
@@ -115,6 +114,9 @@ static struct ll_seat *make_seat(ll_cu_device device, const char *uuid)
 	ll_claim_set_state(seat->claim, LL_CLAIM_RUNNING);
 	if (ll_flow_new(seat->claim, &seat->flow) < 0)
 		seat->flow = NULL;
+	else
+		ll_flow_limit_kernels(seat->flow, program.settings.max_kernel_ns,
+				      program.settings.kills_at_max_kernel);
 	return seat;
 }
 
@@ -123,6 +125,8 @@ static void publish(struct ll_seat *seat, ll_cu_device device)
 	atomic_store(&program.seats[device], seat);
 	program.count++;
 	bool is_only = program.count == 1;
+	if (is_only) /* after cuInit: what is registered last runs first, while the driver still works */
+		atexit(at_exit);
 	atomic_store(&program.only, is_only ? seat : NULL);
 	_Atomic uint32_t *gate = seat->flow ? ll_flow_gate(seat->flow) : &open_gate;
 	atomic_store(&ll_seat_gate, is_only && gate ? gate : &shut_gate);

@@ -1,0 +1,339 @@
+/* Turns among several claims on one card, on a simulated clock: who gets how much of it, and who waits for how long. */
+#include "test.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "ledger/handle.h"
+#include "ledger/turn.h"
+#include "ledger_fixture.h"
+
+enum { MOST = 100 };
+
+/* A program that always has work, in pieces of one step. */
+struct program {
+	struct ll_claim *claim;
+	struct ll_turn turn;
+	struct ll_turn_look look;
+	uint64_t used_ns, first_ns;
+	uint64_t kernel_ns; /* length of its kernels; 0: a step */
+	bool is_deaf, is_resting;
+};
+
+struct card {
+	struct fixture *fixture;
+	struct program programs[MOST];
+	size_t count;
+	uint64_t now_ns, step_ns, busy_until_ns;
+};
+
+static struct card *new_card(void **state, uint64_t step_ns)
+{
+	static struct card card;
+	card = (struct card){.fixture = *state, .now_ns = LL_NS_PER_S, .step_ns = step_ns};
+	open_ledger(card.fixture);
+	return &card;
+}
+
+static struct program *add(struct card *card, enum ll_priority priority, unsigned weight_permille, unsigned cap_permille)
+{
+	struct program *program = &card->programs[card->count++];
+	struct ll_tenant_wish wish = {.id = card->count,
+				      .name = "test",
+				      .priority = priority,
+				      .weight_permille = weight_permille,
+				      .compute_cap_permille = cap_permille};
+	unsigned row = 0;
+	assert_int_equal(ll_tenant_join(card->fixture->ledger, &wish, &row, NULL), 0);
+	program->claim = take_claim_of(card->fixture->ledger, row);
+	ll_turn_want(program->claim, card->now_ns);
+	return program;
+}
+
+static void release_all(struct card *card)
+{
+	for (size_t i = 0; i < card->count; i++)
+		ll_claim_release(card->programs[i].claim);
+}
+
+/* One step of the card's time: everybody looks, and who may launch first has the card. */
+static void step(struct card *card)
+{
+	card->now_ns += card->step_ns;
+	for (size_t i = 0; i < card->count; i++) {
+		struct program *program = &card->programs[i];
+		uint64_t queued_ns = 0;
+		if (program->is_deaf || program->is_resting)
+			continue;
+		ll_turn_look(program->claim, &program->turn, card->now_ns, queued_ns, &program->look);
+		if (!program->look.may_launch || card->now_ns < card->busy_until_ns)
+			continue;
+		uint64_t ns = program->kernel_ns ? program->kernel_ns : card->step_ns;
+		if (!program->first_ns)
+			program->first_ns = card->now_ns;
+		card->busy_until_ns = card->now_ns + ns;
+		program->used_ns += ns;
+		ll_turn_charge(program->claim, ns);
+	}
+}
+
+static void run_for(struct card *card, uint64_t ns)
+{
+	for (uint64_t until_ns = card->now_ns + ns; card->now_ns < until_ns;)
+		step(card);
+}
+
+static double percent_of(const struct program *program, uint64_t ns)
+{
+	return 100.0 * (double)program->used_ns / (double)ns;
+}
+
+static void assert_near(double value, double wanted, double tolerance)
+{
+	if (value < wanted - tolerance || value > wanted + tolerance)
+		fail_msg("%.2f is not within %.2f of %.2f", value, tolerance, wanted);
+}
+
+#define STEP_NS (100 * LL_NS_PER_US)
+#define TEN_S (10 * LL_NS_PER_S)
+
+static void test_two_share_by_weight(void **state)
+{
+	struct card *card = new_card(state, STEP_NS);
+	struct program *a = add(card, LL_PRIORITY_NORMAL, 300, 0), *b = add(card, LL_PRIORITY_NORMAL, 700, 0);
+	run_for(card, TEN_S);
+	assert_near(percent_of(a, TEN_S), 30, 1);
+	assert_near(percent_of(b, TEN_S), 70, 1);
+	release_all(card);
+}
+
+static void test_three_share_by_weight(void **state)
+{
+	struct card *card = new_card(state, STEP_NS);
+	struct program *a = add(card, LL_PRIORITY_NORMAL, 1000, 0), *b = add(card, LL_PRIORITY_NORMAL, 3000, 0),
+		       *c = add(card, LL_PRIORITY_NORMAL, 6000, 0);
+	run_for(card, TEN_S);
+	assert_near(percent_of(a, TEN_S), 10, 1);
+	assert_near(percent_of(b, TEN_S), 30, 1);
+	assert_near(percent_of(c, TEN_S), 60, 1);
+	release_all(card);
+}
+
+static void test_kernels_of_any_length_share_by_weight(void **state)
+{
+	struct card *card = new_card(state, STEP_NS);
+	struct program *a = add(card, LL_PRIORITY_NORMAL, 1000, 0), *b = add(card, LL_PRIORITY_NORMAL, 1000, 0);
+	a->kernel_ns = 30 * LL_NS_PER_MS;
+	run_for(card, TEN_S);
+	assert_near(percent_of(a, TEN_S), 50, 1);
+	assert_near(percent_of(b, TEN_S), 50, 1);
+	release_all(card);
+}
+
+static void test_a_higher_class_gets_the_card_at_its_first_look(void **state)
+{
+	struct card *card = new_card(state, STEP_NS);
+	struct program *normal = add(card, LL_PRIORITY_NORMAL, 1000, 0);
+	run_for(card, LL_NS_PER_S);
+	assert_true(normal->look.may_launch);
+	struct program *high = add(card, LL_PRIORITY_HIGH, 1000, 0);
+	step(card);
+	assert_true(high->look.may_launch);
+	uint64_t before_ns = normal->used_ns;
+	run_for(card, 100 * LL_NS_PER_MS);
+	assert_int_equal(normal->used_ns, before_ns);
+	/* It goes on when the high one has no more work. */
+	ll_turn_rest(high->claim, card->now_ns);
+	high->is_resting = true;
+	run_for(card, 10 * LL_NS_PER_MS);
+	assert_true(normal->used_ns > before_ns);
+	release_all(card);
+}
+
+static void test_a_low_class_has_its_service_however_busy_the_others_are(void **state)
+{
+	struct card *card = new_card(state, STEP_NS);
+	add(card, LL_PRIORITY_HIGH, 1000, 0);
+	struct program *low = add(card, LL_PRIORITY_LOW, 1000, 0);
+	run_for(card, TEN_S);
+	/* 10 ms after each second of waiting. */
+	assert_near(percent_of(low, TEN_S), 1, 0.5);
+	assert_near((double)(low->first_ns - LL_NS_PER_S) / (double)LL_NS_PER_S, 1, 0.1);
+	release_all(card);
+}
+
+static void test_a_holder_that_does_not_look_is_overtaken(void **state)
+{
+	struct card *card = new_card(state, STEP_NS);
+	struct program *a = add(card, LL_PRIORITY_NORMAL, 1000, 0);
+	run_for(card, 100 * LL_NS_PER_MS);
+	a->is_deaf = true;
+	uint64_t deaf_ns = card->now_ns;
+	struct program *b = add(card, LL_PRIORITY_NORMAL, 1000, 0);
+	run_for(card, 100 * LL_NS_PER_MS);
+	assert_near((double)(b->first_ns - deaf_ns) / (double)LL_NS_PER_MS, 20, 1);
+	/* Nothing is kept for it while it is away, and it is not made up for its absence. */
+	assert_near((double)b->used_ns / (double)LL_NS_PER_MS, 80, 2);
+	a->is_deaf = false;
+	uint64_t used_ns = b->used_ns;
+	run_for(card, LL_NS_PER_S);
+	assert_true(b->used_ns - used_ns > 400 * LL_NS_PER_MS);
+	release_all(card);
+}
+
+static void test_a_dead_claim_that_nobody_has_cleared_gets_nothing(void **state)
+{
+	struct card *card = new_card(state, STEP_NS);
+	struct program *a = add(card, LL_PRIORITY_NORMAL, 1000, 0), *b = add(card, LL_PRIORITY_NORMAL, 1000, 0);
+	int ready[2];
+	assert_int_equal(pipe(ready), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		struct fixture *f = card->fixture;
+		struct ll_ledger *ledger = NULL;
+		struct ll_claim *claim = NULL;
+		unsigned row;
+		struct ll_tenant_wish wish = {.id = 77, .name = "dead", .priority = LL_PRIORITY_HIGH};
+		if (ll_ledger_open(f->folder, UUID, true, &ledger, NULL) || ll_tenant_join(ledger, &wish, &row, NULL))
+			_exit(1);
+		struct ll_claim_wish claim_wish = {.priority = LL_PRIORITY_HIGH, .tenant_row = row + 1};
+		if (ll_claim_take(ledger, &claim_wish, "0", &claim, NULL))
+			_exit(1);
+		ll_turn_want(claim, card->now_ns);
+		if (write(ready[1], "x", 1) == 1)
+			pause();
+		_exit(1);
+	}
+	char byte;
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	run_for(card, TEN_S);
+	assert_near(percent_of(a, TEN_S), 50, 1);
+	assert_near(percent_of(b, TEN_S), 50, 1);
+	close(ready[0]);
+	close(ready[1]);
+	release_all(card);
+}
+
+static void test_a_cap_holds_with_kernels_far_longer_than_its_account(void **state)
+{
+	struct card *card = new_card(state, STEP_NS);
+	struct program *capped = add(card, LL_PRIORITY_NORMAL, 1000, 100), *other = add(card, LL_PRIORITY_NORMAL, 1000, 0);
+	capped->kernel_ns = 100 * LL_NS_PER_MS;
+	run_for(card, TEN_S);
+	assert_near(percent_of(capped, TEN_S), 10, 1);
+	assert_near(percent_of(other, TEN_S), 90, 2);
+	assert_true(capped->look.tokens_ns <= (int64_t)(20 * LL_NS_PER_MS));
+	release_all(card);
+}
+
+static void test_a_cap_that_is_new_or_changed_holds_from_then_on(void **state)
+{
+	struct card *card = new_card(state, STEP_NS);
+	struct program *program = add(card, LL_PRIORITY_NORMAL, 1000, 0);
+	struct ll_ledger_tenant *tenant = &card->fixture->ledger->file->tenants[program->claim->tenant_row - 1];
+	run_for(card, LL_NS_PER_S);
+	assert_near(percent_of(program, LL_NS_PER_S), 100, 1);
+	tenant->compute_cap_permille = 250;
+	program->used_ns = 0;
+	run_for(card, LL_NS_PER_S);
+	assert_near(percent_of(program, LL_NS_PER_S), 25, 1);
+	tenant->compute_cap_permille = 500;
+	program->used_ns = 0;
+	run_for(card, LL_NS_PER_S);
+	assert_near(percent_of(program, LL_NS_PER_S), 50, 1);
+	tenant->compute_cap_permille = 0;
+	program->used_ns = 0;
+	run_for(card, LL_NS_PER_S);
+	assert_near(percent_of(program, LL_NS_PER_S), 100, 1);
+	release_all(card);
+}
+
+static void test_a_newcomer_shares_from_now_on_and_is_not_made_up_for_the_past(void **state)
+{
+	struct card *card = new_card(state, STEP_NS);
+	struct program *old = add(card, LL_PRIORITY_NORMAL, 1000, 0);
+	run_for(card, 5 * LL_NS_PER_S);
+	struct program *late = add(card, LL_PRIORITY_NORMAL, 1000, 0);
+	uint64_t came_ns = card->now_ns;
+	run_for(card, LL_NS_PER_S);
+	assert_near(percent_of(late, LL_NS_PER_S), 50, 3);
+	assert_true(late->first_ns - came_ns <= 21 * LL_NS_PER_MS);
+	(void)old;
+	release_all(card);
+}
+
+static void test_a_pause_is_made_up_for_by_no_more_than_the_lag(void **state)
+{
+	struct card *card = new_card(state, STEP_NS);
+	struct program *a = add(card, LL_PRIORITY_NORMAL, 1000, 0), *b = add(card, LL_PRIORITY_NORMAL, 1000, 0);
+	run_for(card, LL_NS_PER_S);
+	ll_turn_rest(b->claim, card->now_ns);
+	b->is_resting = true;
+	run_for(card, 2 * LL_NS_PER_S);
+	a->used_ns = b->used_ns = 0;
+	ll_turn_want(b->claim, card->now_ns);
+	b->is_resting = false;
+	run_for(card, LL_NS_PER_S);
+	assert_near(percent_of(a, LL_NS_PER_S), 50, 3);
+	assert_near(percent_of(b, LL_NS_PER_S), 50, 3);
+	release_all(card);
+}
+
+static void test_a_hundred_claims_share_evenly(void **state)
+{
+	struct card *card = new_card(state, LL_NS_PER_MS);
+	for (int i = 0; i < MOST; i++)
+		add(card, LL_PRIORITY_NORMAL, 1000, 0);
+	run_for(card, TEN_S);
+	for (int i = 0; i < MOST; i++)
+		assert_near(percent_of(&card->programs[i], TEN_S), 1, 0.3);
+	release_all(card);
+}
+
+static void test_a_gate_opens_only_for_who_is_alone_and_has_no_cap(void **state)
+{
+	struct card *card = new_card(state, STEP_NS);
+	struct program *a = add(card, LL_PRIORITY_NORMAL, 1000, 0);
+	step(card);
+	assert_true(a->look.is_alone);
+	assert_true(ll_turn_open_gate(a->claim, LL_GATE_OPEN, card->now_ns));
+	assert_int_equal(*ll_turn_gate(a->claim), LL_GATE_OPEN);
+	struct program *b = add(card, LL_PRIORITY_NORMAL, 1000, 0);
+	assert_int_equal(*ll_turn_gate(a->claim), LL_GATE_SHUT);
+	step(card);
+	assert_false(a->look.is_alone);
+	assert_false(ll_turn_open_gate(a->claim, LL_GATE_OPEN, card->now_ns));
+	ll_turn_rest(b->claim, card->now_ns);
+	b->is_resting = true;
+	struct ll_ledger_tenant *tenant = &card->fixture->ledger->file->tenants[a->claim->tenant_row - 1];
+	tenant->compute_cap_permille = 500;
+	step(card);
+	assert_false(a->look.is_alone);
+	assert_false(ll_turn_open_gate(a->claim, LL_GATE_OPEN, card->now_ns));
+	release_all(card);
+}
+
+#define TURN_TEST(name) cmocka_unit_test_setup_teardown(test_##name, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TURN_TEST(two_share_by_weight),
+	    TURN_TEST(three_share_by_weight),
+	    TURN_TEST(kernels_of_any_length_share_by_weight),
+	    TURN_TEST(a_higher_class_gets_the_card_at_its_first_look),
+	    TURN_TEST(a_low_class_has_its_service_however_busy_the_others_are),
+	    TURN_TEST(a_holder_that_does_not_look_is_overtaken),
+	    TURN_TEST(a_dead_claim_that_nobody_has_cleared_gets_nothing),
+	    TURN_TEST(a_cap_holds_with_kernels_far_longer_than_its_account),
+	    TURN_TEST(a_cap_that_is_new_or_changed_holds_from_then_on),
+	    TURN_TEST(a_newcomer_shares_from_now_on_and_is_not_made_up_for_the_past),
+	    TURN_TEST(a_pause_is_made_up_for_by_no_more_than_the_lag),
+	    TURN_TEST(a_hundred_claims_share_evenly),
+	    TURN_TEST(a_gate_opens_only_for_who_is_alone_and_has_no_cap),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
