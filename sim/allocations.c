@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
+#include "cuda_arena.h"
 #include "cuda_local.h"
 #include "engine.h"
 #include "population.h"
@@ -29,6 +29,12 @@ static size_t lower_bound(uint64_t address)
 	return low;
 }
 
+struct sim_memory *sim_memory_after(uint64_t address)
+{
+	size_t i = lower_bound(address);
+	return i < sim_cuda.memory_count ? &sim_cuda.memory[i] : NULL;
+}
+
 struct sim_memory *sim_memory_find(uint64_t address)
 {
 	size_t i = lower_bound(address);
@@ -37,10 +43,19 @@ struct sim_memory *sim_memory_find(uint64_t address)
 
 char *sim_memory_at(uint64_t address, uint64_t bytes)
 {
-	const struct sim_memory *memory = sim_memory_find(address);
-	if (!memory || bytes > memory->bytes - (address - memory->address))
+	const struct sim_memory *memory = sim_memory_find(address), *end = sim_cuda.memory + sim_cuda.memory_count;
+	if (!memory || memory->is_blocked)
 		return NULL;
-	return memory->bytes_at + (address - memory->address);
+	char *at = memory->bytes_at + (address - memory->address);
+	uint64_t reached = memory->bytes - (address - memory->address);
+	for (; bytes > reached; reached += memory->bytes) {
+		/* Mapped physical memory may come in pieces; then their bytes are in one row, too. */
+		memory++;
+		if (memory == end || memory->origin != SIM_ORIGIN_MAPPED || memory->is_blocked ||
+		    memory->address != address + reached || memory->bytes_at != at + reached)
+			return NULL;
+	}
+	return at;
 }
 
 int sim_memory_insert(const struct sim_memory *memory)
@@ -67,38 +82,8 @@ void sim_memory_remove(const struct sim_memory *memory)
 	sim_cuda.memory_count--;
 }
 
-static size_t mapped_bytes(size_t bytes)
-{
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	return (bytes + page - 1) / page * page;
-}
-
-int sim_memory_map(size_t bytes, uint64_t *ret_address, char **ret_bytes_at)
-{
-	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-	size_t length = mapped_bytes(bytes);
-	void *address = mmap(NULL, length, PROT_NONE, flags, -1, 0);
-	void *bytes_at = mmap(NULL, length, PROT_READ | PROT_WRITE, flags, -1, 0);
-	if (address == MAP_FAILED || bytes_at == MAP_FAILED) {
-		if (address != MAP_FAILED)
-			munmap(address, length);
-		if (bytes_at != MAP_FAILED)
-			munmap(bytes_at, length);
-		return -ENOMEM;
-	}
-	*ret_address = (uintptr_t)address;
-	*ret_bytes_at = bytes_at;
-	return 0;
-}
-
-void sim_memory_unmap(const struct sim_memory *memory)
-{
-	munmap((void *)(uintptr_t)memory->address, mapped_bytes(memory->bytes));
-	munmap(memory->bytes_at, mapped_bytes(memory->bytes));
-}
-
 /* Small allocations share blocks of 2 MiB, larger ones have their own. */
-static int charge(const struct ll_cu_context *context, struct sim_memory *memory)
+int sim_memory_charge(const struct ll_cu_context *context, struct sim_memory *memory)
 {
 	struct sim_world *w = sim_cuda.world;
 	memory->is_small = memory->bytes < SMALL_BYTES;
@@ -117,9 +102,11 @@ static int charge(const struct ll_cu_context *context, struct sim_memory *memory
 	return rc;
 }
 
-static void refund(const struct sim_memory *memory)
+void sim_memory_refund(const struct sim_memory *memory)
 {
 	struct sim_world *w = sim_cuda.world;
+	if (!memory->charged_bytes)
+		return;
 	sim_lock(w);
 	struct sim_context *shared = &w->contexts[memory->context->slot];
 	if (shared->is_used && shared->generation == memory->context->generation) {
@@ -129,20 +116,55 @@ static void refund(const struct sim_memory *memory)
 	sim_unlock(w);
 }
 
+static int map(struct sim_memory *memory)
+{
+	if (sim_arena_new(memory->bytes, &memory->offset) < 0)
+		return -ENOMEM;
+	char *address = sim_addresses_new(memory->bytes, 0, 0);
+	memory->bytes_at = sim_arena_map(memory->offset, memory->bytes, NULL);
+	if (!address || !memory->bytes_at) {
+		if (address)
+			munmap(address, sim_arena_round(memory->bytes));
+		if (memory->bytes_at)
+			munmap(memory->bytes_at, sim_arena_round(memory->bytes));
+		return -ENOMEM;
+	}
+	memory->address = (uintptr_t)address;
+	return 0;
+}
+
+static void unmap(const struct sim_memory *memory)
+{
+	/* What another process has lent may begin within a page. */
+	size_t skip = memory->address % sim_arena_round(1), length = sim_arena_round(memory->bytes + skip);
+	if (memory->offset != SIM_NEVER)
+		sim_arena_clear(memory->offset, memory->bytes);
+	if ((uintptr_t)memory->bytes_at != memory->address)
+		munmap(memory->bytes_at - skip, length);
+	munmap((void *)(uintptr_t)(memory->address - skip), length);
+}
+
 ll_cu_result sim_memory_new(struct ll_cu_context *context, size_t bytes, bool is_global, struct sim_memory *ret_memory)
 {
 	struct sim_memory memory = {
-	    .bytes = bytes, .kind = SIM_MEMORY_DEVICE, .is_global = is_global, .context = context};
+	    .bytes = bytes,
+	    .kind = SIM_MEMORY_DEVICE,
+	    .origin = is_global ? SIM_ORIGIN_GLOBAL : SIM_ORIGIN_PLAIN,
+	    .context = context,
+	    .card = context->card,
+	};
 	/* A module's variables are in what the context takes anyway. */
-	if (!is_global && charge(context, &memory) < 0)
+	if (!is_global && sim_memory_charge(context, &memory) < 0)
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;
-	if (sim_memory_map(bytes, &memory.address, &memory.bytes_at) < 0) {
-		refund(&memory);
+	if (map(&memory) < 0) {
+		sim_memory_refund(&memory);
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	memory.whole_address = memory.address;
+	memory.whole_bytes = memory.bytes;
 	if (sim_memory_insert(&memory) < 0) {
-		sim_memory_unmap(&memory);
-		refund(&memory);
+		unmap(&memory);
+		sim_memory_refund(&memory);
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	*ret_memory = memory;
@@ -154,10 +176,10 @@ void sim_memory_free(const struct sim_memory *memory)
 	struct sim_memory copy = *memory;
 	sim_memory_remove(memory);
 	if (copy.kind == SIM_MEMORY_DEVICE) {
-		refund(&copy);
-		sim_memory_unmap(&copy);
+		sim_memory_refund(&copy);
+		unmap(&copy);
 	} else if (copy.kind == SIM_MEMORY_HOST) {
-		munmap(copy.bytes_at, mapped_bytes(copy.bytes));
+		munmap(copy.bytes_at, sim_arena_round(copy.bytes));
 	}
 }
 

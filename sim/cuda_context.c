@@ -99,6 +99,7 @@ ll_cu_result sim_context_make(ll_cu_device device, unsigned flags, struct ll_cu_
 	context->magic = SIM_MAGIC_CONTEXT;
 	context->generation = shared->generation;
 	context->device = device;
+	context->id = ++sim_cuda.last_context_id;
 	context->flags = flags;
 	context->printf_bytes = 1 << 20;
 	context->heap_bytes = 8 << 20;
@@ -127,6 +128,7 @@ void sim_context_forget(struct ll_cu_context *context)
 		link = &(*link)->next;
 	while (context->modules)
 		sim_module_forget(context->modules);
+	sim_arrays_forget(context);
 	sim_memory_free_context(context);
 	if (*link)
 		*link = context->next;
@@ -291,6 +293,23 @@ ll_cu_result cuCtxGetApiVersion(struct ll_cu_context *context, unsigned int *ret
 	return status;
 }
 
+ll_cu_result cuCtxGetId(struct ll_cu_context *context, unsigned long long *ret_id)
+{
+	SIM_ENTER();
+	if (!ret_id)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	sim_cuda_lock();
+	ll_cu_result status = LL_CUDA_SUCCESS;
+	if (!context)
+		status = sim_current(&context);
+	else if (!is_known(context))
+		status = LL_CUDA_ERROR_INVALID_CONTEXT;
+	if (status == LL_CUDA_SUCCESS)
+		*ret_id = context->id;
+	sim_cuda_unlock();
+	return status;
+}
+
 ll_cu_result cuCtxSynchronize(void)
 {
 	SIM_ENTER();
@@ -299,6 +318,8 @@ ll_cu_result cuCtxSynchronize(void)
 	ll_cu_result status = sim_current(&context);
 	if (status == LL_CUDA_SUCCESS)
 		status = sim_wait_context(context);
+	if (status == LL_CUDA_SUCCESS)
+		sim_pools_synchronised(NULL);
 	sim_cuda_unlock();
 	return status;
 }

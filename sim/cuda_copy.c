@@ -43,6 +43,7 @@ static ll_cu_result find_device(uint64_t address, size_t bytes, struct place *re
 	char *at = sim_memory_at(address, bytes);
 	if (!at)
 		return LL_CUDA_ERROR_INVALID_VALUE;
+	sim_managed_touch(address);
 	*ret_place = (struct place){.at = at, .is_device = memory->kind == SIM_MEMORY_DEVICE, .is_reachable = true};
 	return LL_CUDA_SUCCESS;
 }

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "cuda_local.h"
 #include "engine.h"
 
@@ -24,26 +25,33 @@ void sim_event_happened(struct ll_cu_event *event, uint32_t stream_slot, uint64_
 	drop(event);
 }
 
-ll_cu_result cuEventCreate(struct ll_cu_event **ret_event, unsigned int flags)
+struct ll_cu_event *sim_event_new(struct ll_cu_context *context, unsigned flags)
 {
-	SIM_ENTER();
-	if (!ret_event || flags > 7)
-		return LL_CUDA_ERROR_INVALID_VALUE;
-	if (flags & LL_CU_EVENT_INTERPROCESS)
-		return LL_CUDA_ERROR_NOT_SUPPORTED;
-	sim_cuda_lock();
-	struct ll_cu_context *context;
-	ll_cu_result status = sim_current(&context);
-	struct ll_cu_event *event = status ? NULL : calloc(1, sizeof *event);
-	if (!status && !event)
-		status = LL_CUDA_ERROR_OUT_OF_MEMORY;
+	struct ll_cu_event *event = calloc(1, sizeof *event);
 	if (event) {
 		event->magic = SIM_MAGIC_EVENT;
 		event->flags = flags;
 		event->references = 1;
 		event->context = context;
-		*ret_event = event;
 	}
+	return event;
+}
+
+ll_cu_result cuEventCreate(struct ll_cu_event **ret_event, unsigned int flags)
+{
+	SIM_ENTER();
+	if (!ret_event || flags > 7)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	if (flags & LL_CU_EVENT_INTERPROCESS && !(flags & LL_CU_EVENT_DISABLE_TIMING))
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	sim_cuda_lock();
+	struct ll_cu_context *context;
+	ll_cu_result status = sim_current(&context);
+	struct ll_cu_event *event = status ? NULL : sim_event_new(context, flags);
+	if (!status && !event)
+		status = LL_CUDA_ERROR_OUT_OF_MEMORY;
+	if (event)
+		*ret_event = event;
 	sim_cuda_unlock();
 	return status;
 }
@@ -59,6 +67,7 @@ ll_cu_result cuEventDestroy_v2(struct ll_cu_event *event)
 	if (!is_event(event))
 		return LL_CUDA_ERROR_INVALID_HANDLE;
 	sim_cuda_lock();
+	sim_event_unshare(event);
 	event->magic = 0;
 	drop(event);
 	sim_cuda_unlock();
@@ -88,6 +97,7 @@ ll_cu_result cuEventRecordWithFlags(struct ll_cu_event *event, struct ll_cu_stre
 			event->stream_slot = slot;
 			event->stream_generation = generation;
 			event->position = position;
+			sim_event_publish(event);
 		} else {
 			event->references--;
 		}
@@ -103,8 +113,9 @@ ll_cu_result cuEventRecord(struct ll_cu_event *event, struct ll_cu_stream *strea
 }
 
 /* An event that was never recorded counts as reached. */
-static ll_cu_result query(const struct ll_cu_event *event)
+static ll_cu_result query(struct ll_cu_event *event)
 {
+	sim_event_refresh(event);
 	ll_cu_result status = sim_context_status(event->context);
 	if (status)
 		return status;
@@ -129,16 +140,26 @@ ll_cu_result cuEventSynchronize(struct ll_cu_event *event)
 		return LL_CUDA_ERROR_INVALID_HANDLE;
 	sim_cuda_lock();
 	ll_cu_result status = query(event);
+	while (event->is_shared && status == LL_CUDA_ERROR_NOT_READY) {
+		/* It may be another process's stream, and nobody wakes us. */
+		sim_cuda_unlock();
+		ll_sleep_until_ns(ll_now_ns() + 200 * LL_NS_PER_US);
+		sim_cuda_lock();
+		status = query(event);
+	}
 	if (status == LL_CUDA_ERROR_NOT_READY) {
 		struct ll_cu_stream stream = {
 		    .slot = event->stream_slot, .generation = event->stream_generation, .context = event->context};
 		status = sim_wait(&stream, event->position);
 	}
+	if (status == LL_CUDA_SUCCESS)
+		sim_pools_synchronised(
+		    &(struct ll_cu_stream){.slot = event->stream_slot, .generation = event->stream_generation});
 	sim_cuda_unlock();
 	return status;
 }
 
-static ll_cu_result elapsed(float *ret_ms, const struct ll_cu_event *start, const struct ll_cu_event *end)
+static ll_cu_result elapsed(float *ret_ms, struct ll_cu_event *start, struct ll_cu_event *end)
 {
 	if (!ret_ms)
 		return LL_CUDA_ERROR_INVALID_VALUE;

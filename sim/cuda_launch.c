@@ -129,6 +129,11 @@ static ll_cu_result launch(const struct ll_cu_function *function, const struct g
 	    .threads = grid->block_x * grid->block_y * grid->block_z,
 	};
 	struct sim_action action = {.kind = SIM_ACTION_NONE};
+	uint64_t address;
+	for (unsigned i = 0; i < function->entry->param_count; i++) {
+		if (function->entry->params[i].size == 8 && read_param(function->entry, i, params, buffer, &address))
+			sim_managed_touch(address);
+	}
 	status = set_behaviour(function, params, buffer, &op, &action);
 	if (status == LL_CUDA_ERROR_ILLEGAL_ADDRESS) {
 		/* As on a real card, the launch itself succeeds and later calls learn of it. */

@@ -10,6 +10,7 @@
 #include <pthread.h>
 
 #include "abi/cuda.h"
+#include "abi/cuda_memory.h"
 #include "ptx.h"
 #include "world.h"
 
@@ -41,6 +42,7 @@ struct ll_cu_context {
 	uint32_t card;
 	ll_cu_device device;
 	unsigned flags;
+	unsigned long long id;       /* for cuCtxGetId */
 	unsigned primary_references; /* of a primary context */
 	bool is_primary;
 	size_t printf_bytes, heap_bytes;
@@ -60,6 +62,8 @@ struct ll_cu_event {
 	uint64_t done_ns;
 	uint32_t stream_slot, stream_generation;
 	uint64_t position;
+	bool is_shared; /* the last record is what the world says */
+	uint32_t shared_slot;
 };
 
 struct ll_cu_function {
@@ -81,6 +85,18 @@ struct ll_cu_module {
 
 enum sim_memory_kind { SIM_MEMORY_DEVICE, SIM_MEMORY_HOST, SIM_MEMORY_REGISTERED };
 
+/* How device memory came about: that decides who frees it. */
+enum sim_memory_origin {
+	SIM_ORIGIN_PLAIN,    /* cuMemAlloc */
+	SIM_ORIGIN_GLOBAL,   /* a module's variable: not the program's to free */
+	SIM_ORIGIN_MANAGED,  /* cuMemAllocManaged: the host's, too */
+	SIM_ORIGIN_POOL,     /* cuMemAllocAsync */
+	SIM_ORIGIN_MAPPED,   /* cuMemMap */
+	SIM_ORIGIN_ARRAY,    /* not to be found by address */
+	SIM_ORIGIN_IPC,      /* another process's */
+	SIM_ORIGIN_EXTERNAL, /* another interface's */
+};
+
 /* A range of addresses that the card can reach. bytes_at is where its bytes are in this process. */
 struct sim_memory {
 	uint64_t address;
@@ -89,9 +105,16 @@ struct sim_memory {
 	char *bytes_at;
 	enum sim_memory_kind kind;
 	bool is_small;
-	bool is_global; /* a module's variable: not the program's to free */
+	enum sim_memory_origin origin;
 	unsigned flags;
-	struct ll_cu_context *context;
+	struct ll_cu_context *context; /* NULL: a process's own, not a context's */
+	uint32_t card;
+	uint64_t offset;               /* in the arena (cuda_arena.h), or SIM_NEVER: bytes of another's */
+	struct ll_cu_mem_pool *pool;   /* POOL */
+	struct sim_physical *physical; /* MAPPED */
+	uint64_t whole_address;        /* of what it is a part of: a pool's chunks, a reservation */
+	uint64_t whole_bytes;
+	bool is_blocked; /* MAPPED: nobody has been given access */
 };
 
 enum sim_action_kind {
@@ -103,6 +126,7 @@ enum sim_action_kind {
 	SIM_ACTION_VALUE, /* a wait for one */
 	SIM_ACTION_EVENT,
 	SIM_ACTION_HOST,
+	SIM_ACTION_FREE, /* memory freed in the stream's order */
 };
 
 /* What to do here when an operation has happened; its address is the operation's cookie. All of them are on a list, for
@@ -120,6 +144,7 @@ struct sim_action {
 	char *staged; /* a private copy of `from` */
 	size_t bytes;
 	struct ll_cu_event *event;
+	struct ll_cu_mem_pool *pool; /* FREE: bytes is the block's token; NULL: user is a plain address */
 	ll_cu_host_fn host;
 	ll_cu_stream_callback callback;
 	struct ll_cu_stream *stream;
@@ -143,6 +168,7 @@ struct sim_cuda {
 	int device_count;
 	uint32_t devices[SIM_CARDS]; /* ordinal to card */
 	struct ll_cu_context *contexts;
+	unsigned long long last_context_id;
 	struct ll_cu_context *primaries[SIM_CARDS];
 	unsigned primary_flags[SIM_CARDS];
 	struct sim_action *actions; /* of everything queued */
@@ -189,6 +215,8 @@ ll_cu_result sim_wait(struct ll_cu_stream *stream, uint64_t position);
 ll_cu_result sim_wait_all(struct ll_cu_stream *stream);
 /* Everything submitted to the context so far. */
 ll_cu_result sim_wait_context(struct ll_cu_context *context);
+/* The same of all contexts on a card. */
+void sim_wait_card(uint32_t card);
 bool sim_is_reaped(const struct ll_cu_stream *stream, uint64_t position);
 
 void sim_worker_start(void);
@@ -201,21 +229,35 @@ void sim_module_forget(struct ll_cu_module *module);
 
 /* allocations.c: the table of addresses. Within the local lock. */
 struct sim_memory *sim_memory_find(uint64_t address);
+/* The first range that ends after address. */
+struct sim_memory *sim_memory_after(uint64_t address);
 /* Where bytes [address, address + bytes) of the card are in this process; NULL: no such memory. */
 char *sim_memory_at(uint64_t address, uint64_t bytes);
 int sim_memory_insert(const struct sim_memory *memory);
 void sim_memory_remove(const struct sim_memory *memory);
-/* Maps addresses for device memory, and the bytes behind them. */
-int sim_memory_map(size_t bytes, uint64_t *ret_address, char **ret_bytes_at);
-void sim_memory_unmap(const struct sim_memory *memory);
+/* Charges memory->bytes to a context, rounded as the driver does. -ENOMEM: the card is full. Freeing refunds it. */
+int sim_memory_charge(const struct ll_cu_context *context, struct sim_memory *memory);
+void sim_memory_refund(const struct sim_memory *memory);
 /* Device memory charged to a context; is_global: a module's variable. */
 ll_cu_result sim_memory_new(struct ll_cu_context *context, size_t bytes, bool is_global, struct sim_memory *ret_memory);
 void sim_memory_free(const struct sim_memory *memory);
 void sim_memory_free_context(const struct ll_cu_context *context);
 
+/* cuda_managed.c: managed memory moves to the card that uses it. address may be any. */
+void sim_managed_touch(uint64_t address);
+
+/* cuda_pool.c: what a stream (NULL: a card) that has been waited for makes room for; and what a queued free does. */
+void sim_pools_synchronised(const struct ll_cu_stream *stream);
+void sim_freed_in_order(const struct sim_action *action);
+
+/* cuda_array.c: the arrays of a context that goes. */
+void sim_arrays_forget(const struct ll_cu_context *context);
+
 /* The prototypes of everything exported. */
 #define SIM_EXPORT __attribute__((visibility("default")))
 #define LL_CUDA_FUNCTION(ret, name, symbol, need, params) SIM_EXPORT ret symbol params;
 #include "abi/cuda_functions.def"
+#define LL_CUDA_FUNCTION(ret, name, symbol, need, params) SIM_EXPORT ret symbol params;
+#include "abi/cuda_governed.def"
 
 #endif

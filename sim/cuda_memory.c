@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cuda_local.h"
+#include "cuda_pool.h"
 #include "engine.h"
 #include "population.h"
 
@@ -61,6 +62,13 @@ ll_cu_result cuMemAllocPitch_v2(ll_cu_deviceptr *ret_address, size_t *ret_pitch_
 	return status;
 }
 
+static bool can_free(const struct sim_memory *memory)
+{
+	return memory->kind == SIM_MEMORY_DEVICE &&
+	       (memory->origin == SIM_ORIGIN_PLAIN || memory->origin == SIM_ORIGIN_MANAGED ||
+		memory->origin == SIM_ORIGIN_POOL || memory->origin == SIM_ORIGIN_EXTERNAL);
+}
+
 /* Freeing waits for the context's work, as the real one does, so that nothing writes to what is gone. */
 ll_cu_result cuMemFree_v2(ll_cu_deviceptr address)
 {
@@ -72,16 +80,26 @@ ll_cu_result cuMemFree_v2(ll_cu_deviceptr address)
 	ll_cu_result status = sim_current(&context);
 	if (status == LL_CUDA_SUCCESS) {
 		const struct sim_memory *memory = sim_memory_find(address);
-		if (!memory || memory->address != address || memory->kind != SIM_MEMORY_DEVICE || memory->is_global)
+		if (!memory || memory->address != address || !can_free(memory))
 			status = LL_CUDA_ERROR_INVALID_VALUE;
-		else
+		else if (memory->context)
 			status = sim_wait_context(memory->context);
+		else
+			sim_wait_card(memory->card);
 		memory = sim_memory_find(address);
-		if (status == LL_CUDA_SUCCESS && memory)
+		if (status == LL_CUDA_SUCCESS && memory && memory->origin == SIM_ORIGIN_POOL)
+			sim_pool_free_now(memory);
+		else if (status == LL_CUDA_SUCCESS && memory)
 			sim_memory_free(memory);
 	}
 	sim_cuda_unlock();
 	return status;
+}
+
+/* Of mapped physical memory the range is the reservation. */
+static bool is_mapped(const struct sim_memory *memory)
+{
+	return memory->origin == SIM_ORIGIN_MAPPED;
 }
 
 ll_cu_result cuMemGetAddressRange_v2(ll_cu_deviceptr *ret_base, size_t *ret_bytes, ll_cu_deviceptr address)
@@ -94,9 +112,9 @@ ll_cu_result cuMemGetAddressRange_v2(ll_cu_deviceptr *ret_base, size_t *ret_byte
 	if (!status && (!memory || memory->kind != SIM_MEMORY_DEVICE))
 		status = LL_CUDA_ERROR_NOT_FOUND;
 	if (!status && ret_base)
-		*ret_base = memory->address;
+		*ret_base = is_mapped(memory) ? memory->whole_address : memory->address;
 	if (!status && ret_bytes)
-		*ret_bytes = memory->bytes;
+		*ret_bytes = is_mapped(memory) ? memory->whole_bytes : memory->bytes;
 	sim_cuda_unlock();
 	return status;
 }
@@ -239,54 +257,5 @@ ll_cu_result cuMemHostGetFlags(unsigned int *ret_flags, void *pointer)
 	sim_cuda_unlock();
 	if (status == LL_CUDA_SUCCESS)
 		*ret_flags = memory.flags | LL_CU_MEMHOSTALLOC_DEVICEMAP;
-	return status;
-}
-
-static ll_cu_result get_attribute(void *ret_value, enum ll_cu_pointer_attribute attribute,
-				  const struct sim_memory *memory, ll_cu_deviceptr address)
-{
-	bool is_device = memory->kind == SIM_MEMORY_DEVICE;
-	switch (attribute) {
-	case LL_CU_POINTER_ATTRIBUTE_CONTEXT:
-		*(struct ll_cu_context **)ret_value = memory->context;
-		return LL_CUDA_SUCCESS;
-	case LL_CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-		*(unsigned *)ret_value = is_device ? LL_CU_MEMORYTYPE_DEVICE : LL_CU_MEMORYTYPE_HOST;
-		return LL_CUDA_SUCCESS;
-	case LL_CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-		*(ll_cu_deviceptr *)ret_value = address;
-		return LL_CUDA_SUCCESS;
-	case LL_CU_POINTER_ATTRIBUTE_HOST_POINTER:
-		if (is_device)
-			return LL_CUDA_ERROR_INVALID_VALUE;
-		*(void **)ret_value = (void *)(uintptr_t)address;
-		return LL_CUDA_SUCCESS;
-	case LL_CU_POINTER_ATTRIBUTE_IS_MANAGED:
-		*(unsigned *)ret_value = 0;
-		return LL_CUDA_SUCCESS;
-	case LL_CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-		*(int *)ret_value = memory->context->device;
-		return LL_CUDA_SUCCESS;
-	case LL_CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-		*(ll_cu_deviceptr *)ret_value = memory->address;
-		return LL_CUDA_SUCCESS;
-	case LL_CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-		*(size_t *)ret_value = memory->bytes;
-		return LL_CUDA_SUCCESS;
-	default:
-		return LL_CUDA_ERROR_NOT_SUPPORTED;
-	}
-}
-
-ll_cu_result cuPointerGetAttribute(void *ret_value, enum ll_cu_pointer_attribute attribute, ll_cu_deviceptr address)
-{
-	SIM_ENTER();
-	if (!ret_value)
-		return LL_CUDA_ERROR_INVALID_VALUE;
-	sim_cuda_lock();
-	const struct sim_memory *memory = sim_memory_find(address);
-	ll_cu_result status =
-	    memory ? get_attribute(ret_value, attribute, memory, address) : LL_CUDA_ERROR_INVALID_VALUE;
-	sim_cuda_unlock();
 	return status;
 }

@@ -123,6 +123,9 @@ static void act(struct sim_action *action, const struct sim_op *op)
 	case SIM_ACTION_HOST:
 		sim_cuda.host_waiting--;
 		break;
+	case SIM_ACTION_FREE:
+		sim_freed_in_order(action);
+		break;
 	case SIM_ACTION_NONE:
 		break;
 	}
@@ -443,6 +446,22 @@ static bool is_context_reaped(const struct ll_cu_context *context, uint32_t gene
 	}
 	sim_unlock(w);
 	return is_reaped;
+}
+
+void sim_wait_card(uint32_t card)
+{
+	sim_lock(sim_cuda.world);
+	uint64_t id = sim_cuda.world->next_op_id;
+	sim_unlock(sim_cuda.world);
+	for (;;) {
+		uint64_t next_ns = sim_cuda_pump();
+		bool is_reaped = true;
+		for (const struct ll_cu_context *c = sim_cuda.contexts; c; c = c->next)
+			is_reaped &= c->card != card || is_context_reaped(c, c->generation, id);
+		if (is_reaped)
+			return;
+		wait_until(&sim_cuda.reaped, next_ns);
+	}
 }
 
 ll_cu_result sim_wait_context(struct ll_cu_context *context)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cuda_event.h"
 #include "cuda_local.h"
 #include "engine.h"
 #include "population.h"
@@ -177,6 +178,8 @@ ll_cu_result cuStreamSynchronize(struct ll_cu_stream *handle)
 	ll_cu_result status = sim_stream_of(handle, &stream);
 	if (status == LL_CUDA_SUCCESS)
 		status = sim_wait_all(stream);
+	if (status == LL_CUDA_SUCCESS)
+		sim_pools_synchronised(stream);
 	sim_cuda_unlock();
 	return status;
 }
@@ -191,6 +194,7 @@ ll_cu_result cuStreamWaitEvent(struct ll_cu_stream *handle, struct ll_cu_event *
 	struct ll_cu_stream *stream;
 	sim_cuda_lock();
 	ll_cu_result status = sim_stream_of(handle, &stream);
+	sim_event_refresh(event);
 	if (status == LL_CUDA_SUCCESS && event->is_recorded) {
 		struct sim_op op = {
 		    .kind = SIM_OP_WAIT,

@@ -20,4 +20,10 @@ enum {
 	SIM_UNLISTED_BYTES = 9227468,   /* 8.8 MiB that the process list does not show */
 };
 
+/* What a pool takes from the card at a time, what its blocks are multiples of, and what physical memory by cuMemCreate
+ * is a multiple of. */
+#define SIM_POOL_CHUNK_BYTES (UINT64_C(32) << 20)
+#define SIM_POOL_BLOCK_BYTES UINT64_C(512)
+#define SIM_GRANULARITY_BYTES (UINT64_C(2) << 20)
+
 #endif

@@ -53,5 +53,7 @@ struct ll_nvml_device *sim_nvml_handle(uint32_t card);
 #define SIM_EXPORT __attribute__((visibility("default")))
 #define LL_NVML_FUNCTION(ret, name, symbol, need, params) SIM_EXPORT ret symbol params;
 #include "abi/nvml_functions.def"
+#define LL_NVML_FUNCTION(ret, name, symbol, need, params) SIM_EXPORT ret symbol params;
+#include "abi/nvml_governed.def"
 
 #endif

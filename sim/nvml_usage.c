@@ -162,6 +162,23 @@ ll_nvml_result nvmlDeviceGetComputeRunningProcesses_v2(struct ll_nvml_device *de
 	return nvmlDeviceGetComputeRunningProcesses_v3(device, count, ret_processes);
 }
 
+ll_nvml_result nvmlDeviceGetComputeRunningProcesses(struct ll_nvml_device *device, unsigned int *count,
+						    struct ll_nvml_process_v1 *ret_processes)
+{
+	struct ll_nvml_process found[SIM_PROCS];
+	unsigned room = count ? *count : 0, n = SIM_PROCS;
+	SIM_NVML_ENTER();
+	if (!count || (room && !ret_processes))
+		return LL_NVML_ERROR_INVALID_ARGUMENT;
+	ll_nvml_result status = nvmlDeviceGetComputeRunningProcesses_v3(device, &n, found);
+	if (status)
+		return status;
+	for (unsigned i = 0; i < n && i < room; i++)
+		ret_processes[i] = (struct ll_nvml_process_v1){.pid = found[i].pid, .used_bytes = found[i].used_bytes};
+	*count = n;
+	return n > room ? LL_NVML_ERROR_INSUFFICIENT_SIZE : LL_NVML_SUCCESS;
+}
+
 /* Nobody draws on these cards, and MPS is not modelled. */
 static ll_nvml_result answer_nobody(const char *function, struct ll_nvml_device *device, unsigned *count)
 {
@@ -176,18 +193,19 @@ static ll_nvml_result answer_nobody(const char *function, struct ll_nvml_device 
 	return LL_NVML_SUCCESS;
 }
 
-#define ANSWER_NOBODY(function)                                                                                        \
-	ll_nvml_result function(struct ll_nvml_device *device, unsigned int *count,                                    \
-				struct ll_nvml_process *ret_processes)                                                 \
+#define ANSWER_NOBODY(function, entry)                                                                                 \
+	ll_nvml_result function(struct ll_nvml_device *device, unsigned int *count, entry *ret_processes)              \
 	{                                                                                                              \
 		(void)ret_processes;                                                                                   \
 		return answer_nobody(__func__, device, count);                                                         \
 	}
 
-ANSWER_NOBODY(nvmlDeviceGetGraphicsRunningProcesses_v3)
-ANSWER_NOBODY(nvmlDeviceGetGraphicsRunningProcesses_v2)
-ANSWER_NOBODY(nvmlDeviceGetMPSComputeRunningProcesses_v3)
-ANSWER_NOBODY(nvmlDeviceGetMPSComputeRunningProcesses_v2)
+ANSWER_NOBODY(nvmlDeviceGetGraphicsRunningProcesses_v3, struct ll_nvml_process)
+ANSWER_NOBODY(nvmlDeviceGetGraphicsRunningProcesses_v2, struct ll_nvml_process)
+ANSWER_NOBODY(nvmlDeviceGetMPSComputeRunningProcesses_v3, struct ll_nvml_process)
+ANSWER_NOBODY(nvmlDeviceGetMPSComputeRunningProcesses_v2, struct ll_nvml_process)
+ANSWER_NOBODY(nvmlDeviceGetGraphicsRunningProcesses, struct ll_nvml_process_v1)
+ANSWER_NOBODY(nvmlDeviceGetMPSComputeRunningProcesses, struct ll_nvml_process_v1)
 
 /* It does not tell processes apart: each is given the card's total (facts-h200.md). */
 ll_nvml_result nvmlDeviceGetProcessUtilization(struct ll_nvml_device *device,

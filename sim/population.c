@@ -11,6 +11,8 @@
 #include "base/clock.h"
 #include "base/scope.h"
 #include "defaults.h"
+#include "holding.h"
+#include "shared_event.h"
 
 #define BLOCK_BYTES (UINT64_C(2) << 20)
 
@@ -60,7 +62,9 @@ void sim_proc_leave(struct sim_world *w, uint32_t proc)
 		if (w->module_owner[i] == proc + 1)
 			*SIM_EDIT(w, &w->module_owner[i]) = 0;
 	}
-	SIM_EDIT(w, &w->procs[proc])->is_used = 0;
+	sim_holdings_drop(w, proc);
+	sim_shared_events_drop(w, proc);
+	*SIM_EDIT(w, &w->procs[proc].is_used) = 0;
 	sim_commit(w);
 }
 
@@ -89,7 +93,7 @@ static bool is_on_card(const struct sim_world *w, const struct sim_context *cont
 
 uint64_t sim_proc_used_bytes(struct sim_world *w, uint32_t card, uint32_t proc)
 {
-	uint64_t bytes = 0;
+	uint64_t bytes = sim_holding_bytes(w, card, proc);
 	for (uint32_t i = 0; i < SIM_CONTEXTS; i++) {
 		const struct sim_context *context = &w->contexts[i];
 		if (is_on_card(w, context, card) && context->proc == proc)
@@ -100,7 +104,7 @@ uint64_t sim_proc_used_bytes(struct sim_world *w, uint32_t card, uint32_t proc)
 
 uint64_t sim_card_used_bytes(struct sim_world *w, uint32_t card)
 {
-	uint64_t bytes = w->cards[card].foreign_bytes;
+	uint64_t bytes = w->cards[card].foreign_bytes + sim_holding_bytes(w, card, SIM_NONE);
 	for (uint32_t i = 0; i < SIM_CONTEXTS; i++) {
 		if (is_on_card(w, &w->contexts[i], card))
 			bytes += sim_context_used_bytes(&w->contexts[i]);

@@ -18,7 +18,8 @@ void sim_procs_reap(struct sim_world *w, uint64_t now_ns);
 /* Is there room for `bytes` more on the card? */
 bool sim_card_has_room(struct sim_world *w, uint32_t card, uint64_t bytes);
 
-/* All memory in use on a card (without what the driver reserves), and one process's share of it. */
+/* All memory in use on a card (without what the driver reserves), and one process's share of it. What processes hold
+ * outside of contexts (holding.h) is in both. */
 uint64_t sim_card_used_bytes(struct sim_world *w, uint32_t card);
 uint64_t sim_proc_used_bytes(struct sim_world *w, uint32_t card, uint32_t proc);
 uint64_t sim_context_used_bytes(const struct sim_context *context);

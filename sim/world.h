@@ -35,6 +35,8 @@ enum {
 	SIM_SAMPLES = 70, /* what NVML keeps of 200 ms windows (facts-h200.md) */
 	SIM_KERNEL_RULES = 64,
 	SIM_HIDDEN = 32,
+	SIM_SHARES = 512,        /* memory that is or was exported */
+	SIM_SHARED_EVENTS = 256, /* events of several processes */
 	SIM_UNDO_BYTES = 1 << 18,
 };
 
@@ -135,6 +137,29 @@ struct sim_proc {
 	int32_t pid;
 	uint64_t start_ticks; /* of /proc/PID/stat: with the pid it names one process */
 	uint64_t cards;       /* bit i: it has initialised CUDA with card i in sight, which takes memory there */
+	uint64_t held_bytes[SIM_CARDS]; /* outside of contexts: holding.h */
+};
+
+/* Memory that a process has exported: on its card until nobody holds it. */
+struct sim_share {
+	uint32_t is_used;
+	uint32_t generation; /* grows when the slot is given to new memory */
+	uint32_t card;
+	uint32_t unused;
+	uint64_t bytes;
+	uint64_t holders[SIM_PROCS / 64]; /* a bit each */
+};
+
+/* An event of several processes: its last record. */
+struct sim_shared_event {
+	uint32_t is_used;
+	uint32_t generation; /* grows when the slot is given to a new event */
+	uint32_t is_recorded;
+	uint32_t stream_slot;
+	uint32_t stream_generation;
+	uint32_t unused;
+	uint64_t position;
+	uint64_t holders[SIM_PROCS / 64]; /* a bit each */
 };
 
 /* Who has the card. */
@@ -284,6 +309,8 @@ struct sim_world {
 	uint32_t module_owner[SIM_MODULES]; /* proc + 1; 0: free */
 	struct sim_card cards[SIM_CARDS];
 	struct sim_proc procs[SIM_PROCS];
+	struct sim_share shares[SIM_SHARES];
+	struct sim_shared_event shared_events[SIM_SHARED_EVENTS];
 	struct sim_context contexts[SIM_CONTEXTS];
 	struct sim_stream streams[SIM_STREAMS];
 	struct sim_undo undo;

@@ -12,6 +12,9 @@
 #if __has_include("abi/cuda_graph.h")
 #include "abi/cuda_graph.h"
 #endif
+#if __has_include("abi/cuda_memory.h")
+#include "abi/cuda_memory.h"
+#endif
 
 #define LL_CUDA_PROTOTYPE(ret, symbol, params)                                                                         \
 	ret symbol params;                                                                                             \
@@ -23,15 +26,6 @@
 #if __has_include("abi/cuda_governed.def")
 #define LL_CUDA_FUNCTION(ret, name, symbol, need, params) LL_CUDA_PROTOTYPE(ret, symbol, params)
 #include "abi/cuda_governed.def"
-#else
-#if __has_include("abi/cuda_governed_memory.def")
-#define LL_CUDA_FUNCTION(ret, name, symbol, need, params) LL_CUDA_PROTOTYPE(ret, symbol, params)
-#include "abi/cuda_governed_memory.def"
-#endif
-#if __has_include("abi/cuda_governed_launch.def")
-#define LL_CUDA_FUNCTION(ret, name, symbol, need, params) LL_CUDA_PROTOTYPE(ret, symbol, params)
-#include "abi/cuda_governed_launch.def"
-#endif
 #endif
 
 #define LL_CUDA_PER_THREAD(symbol, suffix)                                                                             \

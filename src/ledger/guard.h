@@ -16,7 +16,8 @@
  * that nobody waits for ever: it learns so when it frees the guard, and does its work again. What is done inside is
  * written so that a robbed holder cannot push the total over its limit.
  *
- * A thread cannot be cancelled while it has the guard. It may be interrupted by a signal handler that comes here too:
+ * A thread cannot be cancelled while it has the guard (asynchronous cancellation apart, which glibc 2.36 lets through
+ * where it is disabled). It may be interrupted by a signal handler that comes here too:
  * the handler robs it. A forked child never has it: the guard is the parent thread's, and the child's claims are dead.
  * errno is kept.
  */

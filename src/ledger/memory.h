@@ -2,13 +2,17 @@
  * memory.h - device memory, reserved before the driver is asked for it.
  *
  * The truth is in the claims: each says what its process has reserved. The tenant's total is their sum, kept under the
- * tenant's guard, and never passes the tenant's limit, for any number of threads and processes. The guard is
+ * tenant's guard (guard.h), and never passes the tenant's limit, for any number of threads and processes. The guard is
  * a lock of our own in the shared page (a few ns when free), made to survive SIGKILL at any instruction: a waiter that
  * finds its holder dead takes it over and makes the total anew from the claims. So a killed process leaves its bytes
  * charged until the next sweep or the next refused reservation, which sweeps by itself, and not a byte longer.
  *
+ * A claim without a tenant is counted for itself and has no limit.
+ *
  * Any thread of the claim's owner. No system call, unless the guard is contended for longer than some µs or a
- * reservation is refused. errno is kept.
+ * reservation is refused (some 10 µs, plus 15 µs for each live claim). Nobody waits for ever: a process that was
+ * stopped in the guard holds others up for half a second. errno is kept. No cancellation point; asynchronous
+ * cancellation is not supported.
  */
 #ifndef LOADLINE_LEDGER_MEMORY_H
 #define LOADLINE_LEDGER_MEMORY_H
@@ -20,7 +24,7 @@
 
 /*
  * Reserves bytes. 0, or -ENOMEM when the tenant's total would pass its limit (after dead claims were swept), or
- * -ESTALE when the claim is not the caller's any more (a forked child, a cleared claim).
+ * -ESTALE when the claim is not the caller's any more (a forked child, a cleared claim): take a new one.
  */
 int ll_memory_reserve(struct ll_claim *claim, uint64_t bytes);
 

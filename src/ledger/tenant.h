@@ -3,9 +3,10 @@
  *
  * A tenant is a row of the ledger. `run` takes it before it becomes the command, and keeps the row's lock on a
  * description that every descendant inherits: the tenant lives as long as its process tree. A program that closes all
- * descriptors, or one without this descriptor, keeps the tenant alive by its claim instead; when both are gone the
- * next one to look clears the row. Whoever comes later with the same id makes the row anew from its wish, so limits
- * outlive the row in the environment of the process tree.
+ * descriptors, or one without this descriptor, keeps the tenant alive by its claim instead; and whoever has joined
+ * keeps it while it has the ledger open, so nothing ends between joining and taking a claim. The lock is shared: nobody
+ * owns a row. When all are gone the next one to look clears it. Whoever comes later with the same id makes the row anew
+ * from its wish, so limits outlive the row in the environment of the process tree.
  *
  * Limits may be changed at any time by anyone who may write the file (`loadline set`): single atomic words, in force
  * at the next reservation and at the next look at the gate.
@@ -43,14 +44,15 @@ struct ll_tenant_info {
 };
 
 /*
- * The row with this id, made from the wish if there is none; an existing row keeps its own limits. -ENOSPC: all 128
- * rows are live.
+ * The row with this id, made from the wish if there is none; an existing row keeps its own limits. It stays until the
+ * ledger is closed; a forked child has to join for itself. -ENOSPC: all 128 rows are live. -ETIMEDOUT: a process was
+ * stopped while it made or cleared a row. Some 10 µs.
  */
 int ll_tenant_join(struct ll_ledger *ledger, const struct ll_tenant_wish *wish, unsigned *ret_row, struct ll_err *err);
 
 /*
  * Takes the row's lock on a new description that stays open over exec (no O_CLOEXEC), at a descriptor >= 100 where
- * the limit of descriptors allows. The descriptor is the caller's.
+ * the limit of descriptors allows. The descriptor is the caller's. -EINVAL: there is no such row.
  */
 int ll_tenant_keep(struct ll_ledger *ledger, unsigned row, int *ret_fd, struct ll_err *err);
 

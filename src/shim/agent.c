@@ -17,7 +17,11 @@ static uint64_t tick(struct ll_flow *flow, uint32_t *ret_bell, uint64_t now_ns)
 {
 	pthread_mutex_lock(&flow->lock);
 	*ret_bell = ll_turn_bell(flow->claim);
-	uint64_t next_ns = flow->is_ending ? 0 : ll_flow_tick(flow, now_ns);
+	uint64_t next_ns = 0;
+	if (!flow->is_ending) {
+		ll_flow_close_tails(flow);
+		next_ns = ll_flow_tick(flow, now_ns);
+	}
 	pthread_mutex_unlock(&flow->lock);
 	return next_ns;
 }

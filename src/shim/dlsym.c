@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 #include <stdatomic.h>
-#include <string.h>
 
 #include "shim/hooks.h"
 
@@ -21,7 +20,7 @@ static void *find_in_libc(const char *name)
 	struct ll_elf_object libc;
 	void *found = NULL;
 	for (size_t i = 0; !found && i < sizeof libc_stems / sizeof libc_stems[0]; i++) {
-		if (ll_elf_find(libc_stems[i], &libc))
+		if (ll_elf_find_started(libc_stems[i], &libc))
 			found = ll_elf_function(&libc, name);
 	}
 	return found;
@@ -56,20 +55,16 @@ struct ll_dlsym_route ll_dlsym_route(void *handle, const char *name)
 {
 	const struct ll_hook *hook = hook_behind(handle, name);
 	void *libc = find_once(&libc_dlsym, "dlsym");
-	dlsym_fn function;
 	if (!hook || !libc)
 		return (struct ll_dlsym_route){libc, NULL};
-	memcpy(&function, &libc, sizeof function);
-	return answer(hook, function(handle, name));
+	return answer(hook, ((dlsym_fn)(uintptr_t)libc)(handle, name));
 }
 
 struct ll_dlsym_route ll_dlvsym_route(void *handle, const char *name, const char *version)
 {
 	const struct ll_hook *hook = hook_behind(handle, name);
 	void *libc = find_once(&libc_dlvsym, "dlvsym");
-	dlvsym_fn function;
 	if (!hook || !libc)
 		return (struct ll_dlsym_route){libc, NULL};
-	memcpy(&function, &libc, sizeof function);
-	return answer(hook, function(handle, name, version));
+	return answer(hook, ((dlvsym_fn)(uintptr_t)libc)(handle, name, version));
 }

@@ -2,15 +2,16 @@
 
 #include <elf.h>
 #include <stddef.h>
-#include <string.h>
+
+#include "shim/text.h"
 
 enum { HIDDEN_VERSION = 0x8000 };
 
 static bool has_stem(const char *name, const char *const stems[])
 {
 	for (size_t i = 0; name && stems[i]; i++) {
-		size_t length = strlen(stems[i]);
-		if (strncmp(name, stems[i], length) == 0 && (!name[length] || strchr(".-", name[length])))
+		const char *rest = ll_text_after(name, stems[i]);
+		if (rest && (!*rest || *rest == '.' || *rest == '-'))
 			return true;
 	}
 	return false;
@@ -18,8 +19,15 @@ static bool has_stem(const char *name, const char *const stems[])
 
 static const char *file_name(const char *path)
 {
-	const char *slash = strrchr(path, '/');
-	return slash ? slash + 1 : path;
+	const char *name = path;
+	for (; *path; path++)
+		name = *path == '/' ? path + 1 : name;
+	return name;
+}
+
+static bool is_named(const struct ll_elf_object *object, const char *const stems[])
+{
+	return has_stem(object->soname, stems) || has_stem(file_name(object->path), stems);
 }
 
 /* glibc has added the base already, musl has not. */
@@ -62,24 +70,21 @@ static bool read_dynamic(const ElfW(Dyn) * entry, struct ll_elf_object *object)
 	return true;
 }
 
-static bool read_object(const struct dl_phdr_info *info, struct ll_elf_object *ret_object)
+static bool read_object(const struct dl_phdr_info *info, struct ll_elf_object *object)
 {
-	struct ll_elf_object object = {.path = info->dlpi_name, .base = info->dlpi_addr, .start = UINTPTR_MAX};
 	const ElfW(Dyn) *dynamic = NULL;
+	*object = (struct ll_elf_object){.path = info->dlpi_name, .base = info->dlpi_addr, .start = UINTPTR_MAX};
 	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *header = &info->dlpi_phdr[i];
-		uintptr_t start = object.base + header->p_vaddr;
+		uintptr_t start = object->base + header->p_vaddr;
 		if (header->p_type == PT_DYNAMIC)
 			dynamic = (const ElfW(Dyn) *)start;
 		if (header->p_type != PT_LOAD)
 			continue;
-		object.start = start < object.start ? start : object.start;
-		object.end = start + header->p_memsz > object.end ? start + header->p_memsz : object.end;
+		object->start = start < object->start ? start : object->start;
+		object->end = start + header->p_memsz > object->end ? start + header->p_memsz : object->end;
 	}
-	if (!dynamic || !object.path || !read_dynamic(dynamic, &object))
-		return false;
-	*ret_object = object;
-	return true;
+	return dynamic && object->path && read_dynamic(dynamic, object);
 }
 
 struct search {
@@ -90,14 +95,8 @@ struct search {
 static int look_at(struct dl_phdr_info *info, size_t size, void *user)
 {
 	struct search *search = user;
-	struct ll_elf_object object;
 	(void)size;
-	if (!read_object(info, &object))
-		return 0;
-	if (!has_stem(object.soname, search->stems) && !has_stem(file_name(object.path), search->stems))
-		return 0;
-	search->found = object;
-	return 1;
+	return read_object(info, &search->found) && is_named(&search->found, search->stems);
 }
 
 bool ll_elf_find(const char *const stems[], struct ll_elf_object *ret_object)
@@ -107,6 +106,29 @@ bool ll_elf_find(const char *const stems[], struct ll_elf_object *ret_object)
 		return false;
 	*ret_object = search.found;
 	return true;
+}
+
+/* The loader's list, as debuggers read it: what is unloaded later stands behind what was there at the start. */
+static const struct link_map *first_started(void)
+{
+#ifdef __GLIBC__
+	return _r_debug.r_map;
+#else
+	extern struct r_debug *_dl_debug_addr;
+	return _dl_debug_addr->r_map;
+#endif
+}
+
+bool ll_elf_find_started(const char *const stems[], struct ll_elf_object *ret_object)
+{
+	for (const struct link_map *map = first_started(); map; map = map->l_next) {
+		struct ll_elf_object object = {.path = map->l_name, .base = map->l_addr};
+		if (!map->l_ld || !object.path || !read_dynamic(map->l_ld, &object) || !is_named(&object, stems))
+			continue;
+		*ret_object = object;
+		return true;
+	}
+	return false;
 }
 
 bool ll_elf_holds(const struct ll_elf_object *object, const void *address)
@@ -128,7 +150,7 @@ static void *address_of(const struct ll_elf_object *object, uint32_t index)
 static bool consider(const struct ll_elf_object *object, uint32_t index, const char *name, void **found)
 {
 	const ElfW(Sym) *symbol = &object->symbols[index];
-	if (!is_defined(symbol) || strcmp(object->strings + symbol->st_name, name) != 0)
+	if (!is_defined(symbol) || !ll_text_is_same(object->strings + symbol->st_name, name))
 		return false;
 	*found = address_of(object, index);
 	return !object->versions || !(object->versions[index] & HIDDEN_VERSION);

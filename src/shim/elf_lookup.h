@@ -32,6 +32,12 @@ struct ll_elf_object {
  */
 bool ll_elf_find(const char *const stems[], struct ll_elf_object *ret_object);
 
+/*
+ * The same, among what the program was started with, to which libc belongs: it calls nothing and takes no lock, for it
+ * may be needed before the program's libraries are ready (text.h). The object's start and end are not known.
+ */
+bool ll_elf_find_started(const char *const stems[], struct ll_elf_object *ret_object);
+
 bool ll_elf_holds(const struct ll_elf_object *object, const void *address);
 
 /* The address of a function that it exports under this name, of the default version where there are several; else

@@ -9,12 +9,15 @@
 #include "control/tokens.h"
 #include "shim/agent.h"
 #include "shim/flow_state.h"
+#include "shim/real.h"
+
+enum { OPEN_LAUNCHES = 1000 };
 
 /* How long a tick's findings serve the launches that follow. */
 #define FRESH_NS (50 * LL_NS_PER_US)
 #define POLL_NS (100 * LL_NS_PER_US)  /* while somebody waits for what the card does */
 #define CALM_NS (1 * LL_NS_PER_MS)    /* while nobody else wants the card */
-#define OPEN_NS (10 * LL_NS_PER_MS)   /* an open gate: one mark in each */
+#define MARK_NS (10 * LL_NS_PER_MS)   /* an open gate: at least one mark in each */
 #define ASLEEP_NS (1000 * LL_NS_PER_MS)
 /* A program that synchronises after each kernel is idle for some tens of µs: it keeps the card through this. */
 #define GRACE_NS (200 * LL_NS_PER_US)
@@ -84,22 +87,36 @@ static struct progress harvest(struct ll_flow *flow)
 	return progress;
 }
 
-/*
- * Through an open gate most launches are not marked. What they took is their number times what a marked one took, and at
- * least what was seen, and at most the time that passed.
- */
-static uint64_t open_busy_ns(struct ll_flow *flow, uint64_t seen_ns, uint64_t now_ns)
+/* Launches through the open gate are known by number alone; they are taken to be where the last mark was made. */
+static void note_unmarked(struct ll_flow *flow)
 {
-	uint64_t launches = atomic_exchange_explicit(&flow->open_launches, 0, memory_order_relaxed);
-	uint64_t mean_ns = 0;
+	uint32_t launches = atomic_exchange_explicit(&flow->open_launches, 0, memory_order_relaxed);
+	struct ll_marks *marks = launches && flow->last_context ? marks_of(flow, flow->last_context) : NULL;
+	if (marks)
+		ll_marks_add_unmarked(marks, flow->last_stream, launches);
+}
+
+/* As many launches as are good for LL_FLOW_OPEN_NS of work may go unmarked. */
+static void set_open_limit(struct ll_flow *flow, const struct ll_marks *marks)
+{
+	uint64_t mean_ns = ll_marks_mean_ns(marks);
+	uint64_t limit = mean_ns ? LL_FLOW_OPEN_NS / mean_ns : 1;
+	limit = limit < 1 ? 1 : limit > OPEN_LAUNCHES ? OPEN_LAUNCHES : limit;
+	atomic_store_explicit(&flow->open_limit, (uint32_t)limit, memory_order_relaxed);
+}
+
+void ll_flow_close_tails(struct ll_flow *flow)
+{
+	if (atomic_load_explicit(ll_turn_gate(flow->claim), memory_order_relaxed) != LL_GATE_OPEN)
+		note_unmarked(flow);
 	for (struct ll_flow_context *context = flow->contexts; context; context = context->next) {
-		uint64_t ns = ll_marks_mean_ns(context->marks);
-		mean_ns = ns > mean_ns ? ns : mean_ns;
+		struct ll_cu_context *before;
+		if (!ll_marks_has_tails(context->marks) ||
+		    ll_real()->cuCtxPushCurrent_v2(context->handle) != LL_CUDA_SUCCESS)
+			continue;
+		ll_marks_close_tails(context->marks);
+		ll_real()->cuCtxPopCurrent_v2(&before);
 	}
-	uint64_t passed_ns = flow->ticked_ns && now_ns > flow->ticked_ns ? now_ns - flow->ticked_ns : 0;
-	uint64_t told_ns = seen_ns + launches * mean_ns;
-	uint64_t most_ns = passed_ns > seen_ns ? passed_ns : seen_ns;
-	return told_ns < most_ns ? told_ns : most_ns;
 }
 
 static void note_debt(struct ll_flow *flow)
@@ -127,10 +144,10 @@ static bool shall_rest(const struct ll_flow *flow, uint64_t now_ns)
 static void tend_open_gate(struct ll_flow *flow, uint64_t now_ns)
 {
 	uint32_t gate = atomic_load(ll_turn_gate(flow->claim));
-	if (gate == LL_GATE_OPEN && now_ns - flow->marked_ns >= OPEN_NS) {
+	if (gate == LL_GATE_OPEN && now_ns - flow->marked_ns >= MARK_NS) {
 		flow->marked_ns = now_ns;
 		ll_turn_open_gate(flow->claim, LL_GATE_MARK);
-	} else if (gate == LL_GATE_MARK && now_ns - flow->marked_ns >= OPEN_NS && flow->idle_since_ns) {
+	} else if (gate == LL_GATE_MARK && now_ns - flow->marked_ns >= MARK_NS && flow->idle_since_ns) {
 		ll_turn_rest(flow->claim, now_ns);
 		flow->is_wanting = false;
 	} else if (gate == LL_GATE_SHUT && flow->look.is_alone && flow->is_wanting && !flow->is_blind) {
@@ -152,9 +169,8 @@ uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns)
 {
 	struct progress progress = harvest(flow);
 	bool is_open = atomic_load_explicit(ll_turn_gate(flow->claim), memory_order_relaxed) != LL_GATE_SHUT;
-	uint64_t busy_ns = is_open ? open_busy_ns(flow, progress.busy_ns, now_ns) : progress.busy_ns;
-	if (busy_ns)
-		ll_turn_charge(flow->claim, busy_ns);
+	if (progress.busy_ns)
+		ll_turn_charge(flow->claim, progress.busy_ns);
 	flow->ticked_ns = now_ns;
 	flow->queued_ns = progress.queued_ns;
 	if (!progress.is_idle)
@@ -235,9 +251,12 @@ void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct l
 	else if (gate == LL_GATE_MARK) /* lost against whoever shuts it meanwhile */
 		atomic_compare_exchange_strong(ll_turn_gate(flow->claim), &gate, LL_GATE_OPEN);
 	flow->launching++;
+	note_unmarked(flow);
 	struct ll_marks *marks = marks_of(flow, context);
 	if (marks)
 		ll_marks_begin(marks, stream);
+	flow->last_context = context;
+	flow->last_stream = stream;
 	pthread_mutex_unlock(&flow->lock);
 	pthread_setcancelstate(cancel_state, NULL);
 }
@@ -251,17 +270,21 @@ void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct l
 		ll_marks_end(marks, stream, is_launched);
 		flow->is_blind |= ll_marks_is_blind(marks);
 		flow->queued_ns = ll_marks_queued_ns(marks);
+		set_open_limit(flow, marks);
 	}
 	flow->launching--;
 	pthread_mutex_unlock(&flow->lock);
 	pthread_setcancelstate(cancel_state, NULL);
 }
 
-/* Lost updates between threads are fewer than the estimate is wrong by anyway. */
-void ll_flow_count_open(struct ll_flow *flow)
+/* Lost updates between threads are few, and the next mark makes up for them. */
+bool ll_flow_pass_open(struct ll_flow *flow)
 {
-	uint64_t launches = atomic_load_explicit(&flow->open_launches, memory_order_relaxed);
-	atomic_store_explicit(&flow->open_launches, launches + 1, memory_order_relaxed);
+	uint32_t launches = atomic_load_explicit(&flow->open_launches, memory_order_relaxed) + 1;
+	if (launches >= atomic_load_explicit(&flow->open_limit, memory_order_relaxed))
+		return false;
+	atomic_store_explicit(&flow->open_launches, launches, memory_order_relaxed);
+	return true;
 }
 
 void ll_flow_forget_stream(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream)
@@ -286,6 +309,8 @@ void ll_flow_forget_context(struct ll_flow *flow, struct ll_cu_context *context)
 		if (item->handle != context)
 			continue;
 		*link = item->next;
+		if (flow->last_context == context)
+			flow->last_context = NULL;
 		ll_marks_free(item->marks, false); /* its events end with the context */
 		free(item);
 		break;

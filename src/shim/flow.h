@@ -23,6 +23,8 @@
 
 #define LL_FLOW_QUEUE_NS UINT64_C(2000000)
 #define LL_FLOW_QUEUE_LOW_NS UINT64_C(500000)
+/* Work that may go unmarked through an open gate: what is not known of a queue when a newcomer shuts the gate. */
+#define LL_FLOW_OPEN_NS UINT64_C(2000000)
 #define LL_FLOW_LONGEST_WAIT_NS UINT64_C(60000000000)
 
 struct ll_flow;
@@ -40,8 +42,8 @@ _Atomic uint32_t *ll_flow_gate(struct ll_flow *flow);
 void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream);
 void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, bool is_launched);
 
-/* One launch went through the open gate. */
-void ll_flow_count_open(struct ll_flow *flow);
+/* A launch at the open gate: true lets it through unmarked, false wants it to be marked (enter and leave). */
+bool ll_flow_pass_open(struct ll_flow *flow);
 
 /* Before a stream or context is destroyed. */
 void ll_flow_forget_stream(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream);

@@ -30,11 +30,17 @@ struct ll_flow {
 	bool is_in_debt;        /* the cap's account must fill first */
 	bool is_blind;          /* marks do not work: nothing is timed, the gate stays shut */
 	_Atomic bool is_ending;         /* nobody waits any more */
-	_Atomic uint64_t open_launches; /* through the open gate since the last tick */
+	_Atomic uint32_t open_launches; /* through the open gate since the last mark */
+	_Atomic uint32_t open_limit;    /* how many may be */
+	struct ll_cu_context *last_context; /* of the last mark; NULL: none yet */
+	struct ll_mark_stream last_stream;
 
 	pthread_t agent;
 	bool has_agent;
 };
+
+/* Marks what was left unmarked, in the agent's thread. Under the lock. */
+void ll_flow_close_tails(struct ll_flow *flow);
 
 /* One pass over what has ended and whose turn it is; returns when the next one is due. Under the lock. */
 uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns);

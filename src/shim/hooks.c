@@ -3,6 +3,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "shim/text.h"
+
 /* A missing function is answered by one that returns a status (real.c), whatever the arguments. */
 #define LL_HOOK(symbol) _Static_assert(__builtin_types_compatible_p(symbol##_answer, ll_cu_result), #symbol);
 #define LL_HOOK_NVML(symbol) _Static_assert(__builtin_types_compatible_p(symbol##_answer, ll_nvml_result), #symbol);
@@ -19,10 +21,10 @@ const size_t ll_hook_count = sizeof ll_hooks / sizeof ll_hooks[0];
 const struct ll_hook *ll_hook_find(const char *symbol)
 {
 	/* Most look-ups in a program are for something else. */
-	if (strncmp(symbol, "cu", 2) != 0 && strncmp(symbol, "nvml", 4) != 0)
+	if (!ll_text_after(symbol, "cu") && !ll_text_after(symbol, "nvml"))
 		return NULL;
 	for (size_t i = 0; i < ll_hook_count; i++) {
-		if (strcmp(ll_hooks[i].symbol, symbol) == 0)
+		if (ll_text_is_same(ll_hooks[i].symbol, symbol))
 			return &ll_hooks[i];
 	}
 	return NULL;
@@ -30,13 +32,16 @@ const struct ll_hook *ll_hook_find(const char *symbol)
 
 bool ll_hook_is_variant(const char *symbol, const char *name)
 {
-	size_t length = strlen(name);
-	if (strncmp(symbol, name, length) != 0)
+	const char *rest = ll_text_after(symbol, name);
+	if (!rest)
 		return false;
-	const char *rest = symbol + length;
-	if (rest[0] == '_' && rest[1] == 'v' && rest[2] >= '1' && rest[2] <= '9')
-		rest += 2 + strspn(rest + 2, "0123456789");
-	return !*rest || strcmp(rest, "_ptsz") == 0 || strcmp(rest, "_ptds") == 0;
+	const char *digits = ll_text_after(rest, "_v");
+	if (digits && *digits >= '0' && *digits <= '9') {
+		while (*digits >= '0' && *digits <= '9')
+			digits++;
+		rest = digits;
+	}
+	return !*rest || ll_text_is_same(rest, "_ptsz") || ll_text_is_same(rest, "_ptds");
 }
 
 void *ll_hook_address(const struct ll_hook *hook)

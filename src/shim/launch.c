@@ -10,14 +10,13 @@ static struct ll_mark_stream name_stream(struct ll_cu_stream *stream)
 	return (struct ll_mark_stream){.handle = stream, .thread = is_own ? (uint64_t)pthread_self() : 0};
 }
 
-/* A query of the legacy stream fails while another stream is captured: nothing may be launched there then either. */
+/* A query of the legacy stream fails while another stream is captured: nothing may be recorded there then either. */
 static bool is_captured(struct ll_cu_stream *stream)
 {
-	enum ll_cu_capture_status status = LL_CU_STREAM_CAPTURE_STATUS_NONE;
-	if (!LL_REAL_HAS(cuStreamIsCapturing))
-		return false;
-	return ll_real()->cuStreamIsCapturing(stream, &status) != LL_CUDA_SUCCESS ||
-	       status != LL_CU_STREAM_CAPTURE_STATUS_NONE;
+	enum ll_cu_capture_status capture = LL_CU_STREAM_CAPTURE_STATUS_NONE;
+	ll_cu_result status = ll_real()->cuStreamIsCapturing(stream, &capture);
+	return status == LL_CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||
+	       (status == LL_CUDA_SUCCESS && capture != LL_CU_STREAM_CAPTURE_STATUS_NONE);
 }
 
 static enum ll_cu_capture_mode relax_capture(enum ll_cu_capture_mode mode)

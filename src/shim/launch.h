@@ -25,10 +25,9 @@ struct ll_launch {
 static inline bool ll_launch_is_free(void)
 {
 	_Atomic uint32_t *gate = atomic_load_explicit(&ll_seat_gate, memory_order_relaxed);
-	if (__builtin_expect(atomic_load_explicit(gate, memory_order_relaxed) != LL_GATE_OPEN, 0))
-		return ll_reentry_is_inside();
-	ll_seat_count_open();
-	return true;
+	if (__builtin_expect(atomic_load_explicit(gate, memory_order_relaxed) == LL_GATE_OPEN, 1) && ll_seat_pass_open())
+		return true;
+	return ll_reentry_is_inside();
 }
 
 /* stream as the driver takes it; for a _ptsz variant of a function NULL is LL_CU_STREAM_PER_THREAD: the hook says so. */

@@ -15,14 +15,15 @@ enum {
 /* A single-precision count of ms is exact to 8 ns this far from its base. */
 #define REBASE_NS (100 * LL_NS_PER_MS)
 /* What a launch is taken to last before anything is known, and how much a guess may be wrong before it is cut. */
-#define FIRST_GUESS_NS (20 * LL_NS_PER_US)
+#define FIRST_GUESS_NS (1 * LL_NS_PER_MS)
 #define GUESS_MARGIN 2
 
 struct batch {
 	struct ll_cu_event *start; /* NULL: begins where the one before ended */
 	struct ll_cu_event *end;
 	uint32_t launches;
-	bool is_guess; /* its end was marked by who came next: it ended then or earlier */
+	bool is_guess;      /* its end was marked after the fact: it ended then or earlier */
+	bool is_end_shared; /* the end is also the start of the next one */
 	uint64_t guess_ns;
 };
 
@@ -158,10 +159,9 @@ static struct batch *last_batch(struct stream *stream)
 }
 
 /* Ends the open batch with this event. A full ring: the last one in it grows. */
-static void push_batch(struct ll_marks *marks, struct stream *stream, struct ll_cu_event *end, bool is_guess)
+static void push_batch(struct ll_marks *marks, struct stream *stream, struct ll_cu_event *end)
 {
 	stream->open.end = end;
-	stream->open.is_guess = is_guess;
 	stream->open.guess_ns = guess_ns(stream, stream->open.launches);
 	struct batch *last = last_batch(stream);
 	if (stream->count == BATCHES && last) {
@@ -215,14 +215,14 @@ static void settle(struct ll_marks *marks, struct stream *stream, struct batch *
 	uint64_t start_ns = batch->start ? card_ns(marks, batch->start) : stream->end_ns;
 	uint64_t end_ns = card_ns(marks, batch->end);
 	uint64_t ns = end_ns > start_ns ? end_ns - start_ns : 0;
-	if (batch->is_guess && ns > GUESS_MARGIN * batch->guess_ns)
-		ns = GUESS_MARGIN * batch->guess_ns;
+	if (batch->is_guess && ns > batch->guess_ns)
+		ns = batch->guess_ns;
 	else
 		learn(stream, ns, batch->launches);
 	marks->untold_ns += ll_busy_add(&marks->busy, start_ns, start_ns + ns);
 	stream->end_ns = end_ns;
 	recycle(marks, batch->start);
-	if (!batch->is_guess) /* else it is also the start of the next one */
+	if (!batch->is_end_shared)
 		rebase(marks, batch->end, end_ns);
 }
 
@@ -268,9 +268,17 @@ static void make_base(struct ll_marks *marks, struct stream *stream)
 }
 
 /*
- * A stream whose marked batches have all ended may have run empty: the launch to come is to be timed from here. Launches that
- * were not marked ended at this mark or earlier.
+ * Ends launches that were left unmarked. A mark that is reached at once says that they had ended before: then what they
+ * took is a guess.
  */
+static void push_tail(struct ll_marks *marks, struct stream *stream, struct ll_cu_event *end, bool is_end_shared)
+{
+	stream->open.is_guess = has_ended(marks, end);
+	stream->open.is_end_shared = is_end_shared;
+	push_batch(marks, stream, end);
+}
+
+/* A stream whose marked batches have all ended may have run empty: the launch to come is to be timed from here. */
 static void mark_start(struct ll_marks *marks, struct stream *stream)
 {
 	make_base(marks, stream);
@@ -278,7 +286,7 @@ static void mark_start(struct ll_marks *marks, struct stream *stream)
 	if (!start)
 		return;
 	if (stream->open.launches)
-		push_batch(marks, stream, start, true);
+		push_tail(marks, stream, start, true);
 	stream->open.start = start;
 }
 
@@ -303,7 +311,7 @@ static void close_open(struct ll_marks *marks, struct stream *stream)
 {
 	struct ll_cu_event *end = stream->open.launches ? record(marks, stream) : NULL;
 	if (end)
-		push_batch(marks, stream, end, false);
+		push_batch(marks, stream, end);
 }
 
 void ll_marks_end(struct ll_marks *marks, struct ll_mark_stream name, bool is_launched)
@@ -316,11 +324,44 @@ void ll_marks_end(struct ll_marks *marks, struct ll_mark_stream name, bool is_la
 		close_open(marks, stream);
 }
 
-void ll_marks_close(struct ll_marks *marks, struct ll_mark_stream name)
+void ll_marks_add_unmarked(struct ll_marks *marks, struct ll_mark_stream name, uint32_t launches)
 {
 	struct stream *stream = marks->is_blind ? NULL : find_stream(marks, name);
 	if (stream)
-		close_open(marks, stream);
+		stream->open.launches += launches;
+}
+
+static bool has_tail(const struct stream *stream)
+{
+	return stream->is_used && !stream->is_gone && !stream->count && stream->open.launches && !stream->name.thread;
+}
+
+static bool is_captured(const struct stream *stream)
+{
+	enum ll_cu_capture_status capture = LL_CU_STREAM_CAPTURE_STATUS_NONE;
+	ll_cu_result status = ll_real()->cuStreamIsCapturing(stream->name.handle, &capture);
+	return status == LL_CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||
+	       (status == LL_CUDA_SUCCESS && capture != LL_CU_STREAM_CAPTURE_STATUS_NONE);
+}
+
+bool ll_marks_has_tails(const struct ll_marks *marks)
+{
+	for (const struct stream *stream = marks->streams; stream && !marks->is_blind; stream = stream->next) {
+		if (has_tail(stream))
+			return true;
+	}
+	return false;
+}
+
+void ll_marks_close_tails(struct ll_marks *marks)
+{
+	for (struct stream *stream = marks->streams; stream && !marks->is_blind; stream = stream->next) {
+		if (!has_tail(stream) || is_captured(stream))
+			continue;
+		struct ll_cu_event *end = record(marks, stream);
+		if (end)
+			push_tail(marks, stream, end, false);
+	}
 }
 
 void ll_marks_forget_stream(struct ll_marks *marks, struct ll_mark_stream name)
@@ -359,7 +400,7 @@ uint64_t ll_marks_mean_ns(const struct ll_marks *marks)
 bool ll_marks_is_idle(const struct ll_marks *marks)
 {
 	for (const struct stream *stream = marks->streams; stream; stream = stream->next) {
-		if (stream->is_used && stream->count)
+		if (stream->is_used && (stream->count || has_tail(stream)))
 			return marks->is_blind;
 	}
 	return true;

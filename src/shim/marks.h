@@ -43,8 +43,16 @@ void ll_marks_free(struct ll_marks *marks, bool destroys_events);
 void ll_marks_begin(struct ll_marks *marks, struct ll_mark_stream stream);
 void ll_marks_end(struct ll_marks *marks, struct ll_mark_stream stream, bool is_launched);
 
-/* Closes the stream's last batch now: the program is about to wait for it. */
-void ll_marks_close(struct ll_marks *marks, struct ll_mark_stream stream);
+/* So many launches were made there since the last call about this stream, without a mark. */
+void ll_marks_add_unmarked(struct ll_marks *marks, struct ll_mark_stream stream, uint32_t launches);
+
+/*
+ * Ends what was launched last and left without a mark, in streams that have nothing else in flight; not in a thread's own
+ * default stream, which only that thread can name. The context is current. A capture that begins in a stream just now takes
+ * the mark up as a node that does nothing.
+ */
+bool ll_marks_has_tails(const struct ll_marks *marks);
+void ll_marks_close_tails(struct ll_marks *marks);
 
 /* The stream is about to be destroyed; what it still runs is accounted for as it ends. */
 void ll_marks_forget_stream(struct ll_marks *marks, struct ll_mark_stream stream);

@@ -52,12 +52,8 @@ static const char *symbol_of(const char *name, int version, int *ret_since)
 static const struct ll_hook *hook_named(const char *symbol, const char *suffix)
 {
 	char text[SYMBOL_SIZE];
-	size_t length = strlen(symbol), suffix_length = strlen(suffix);
-	if (length + suffix_length >= sizeof text)
-		return NULL;
-	memcpy(text, symbol, length);
-	memcpy(text + length, suffix, suffix_length + 1);
-	return ll_hook_find(text);
+	int length = snprintf(text, sizeof text, "%s%s", symbol, suffix);
+	return length < SYMBOL_SIZE ? ll_hook_find(text) : NULL;
 }
 
 /* The version in a symbol: 2 of cuMemAlloc_v2, 1 of cuInit. */

@@ -158,9 +158,8 @@ struct ll_seat *ll_seat_current(struct ll_cu_context **ret_context)
 	return ll_seat_take(device);
 }
 
-void ll_seat_count_open(void)
+bool ll_seat_pass_open(void)
 {
 	struct ll_seat *seat = atomic_load_explicit(&program.only, memory_order_relaxed);
-	if (seat && seat->flow)
-		ll_flow_count_open(seat->flow);
+	return !seat || !seat->flow || ll_flow_pass_open(seat->flow);
 }

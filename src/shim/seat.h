@@ -45,7 +45,7 @@ struct ll_seat *ll_seat_of(ll_cu_device device);
  */
 extern _Atomic(_Atomic uint32_t *) ll_seat_gate;
 
-/* Books a launch through the open gate. */
-void ll_seat_count_open(void);
+/* Whether a launch at the open gate needs no mark. */
+bool ll_seat_pass_open(void);
 
 #endif

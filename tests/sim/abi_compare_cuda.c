@@ -1,6 +1,7 @@
 /*
- * Compares src/abi/cuda.h and cuda_functions.def with the toolkit's cuda.h: every enum value, every struct's size and
- * offsets, every signature. It is all done by the compiler; where there is no cuda.h the program skips (77).
+ * Compares src/abi/cuda.h, cuda_memory.h and the rows of cuda_functions.def and cuda_governed.def with the toolkit's
+ * cuda.h: every enum value, every struct's size and offsets, every signature. It is all done by the compiler; where
+ * there is no cuda.h the program skips (77).
  */
 #include "abi/cuda.h"
 
@@ -71,6 +72,11 @@ SAME(CUDA_ERROR_MPS_CLIENT_TERMINATED);
 SAME(CUDA_ERROR_TIMEOUT);
 SAME(CUDA_ERROR_EXTERNAL_DEVICE);
 SAME(CUDA_ERROR_UNKNOWN);
+SAME(CUDA_ERROR_UNMAP_FAILED);
+SAME(CUDA_ERROR_ARRAY_IS_MAPPED);
+SAME(CUDA_ERROR_ALREADY_MAPPED);
+SAME(CUDA_ERROR_NOT_MAPPED);
+SAME(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
 SAME(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
 SAME(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X);
 SAME(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y);
@@ -114,6 +120,20 @@ SAME(CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED);
 SAME(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
 SAME(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR);
 SAME(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
+SAME(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS);
+SAME(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS);
+SAME(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES);
+SAME(CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST);
+SAME(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED);
+SAME(CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED);
+SAME(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED);
+SAME(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
+SAME(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED);
+SAME(CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES);
+SAME(CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED);
+SAME(CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED);
+SAME(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED);
+SAME(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
 SAME(CU_COMPUTEMODE_DEFAULT);
 SAME(CU_COMPUTEMODE_PROHIBITED);
 SAME(CU_COMPUTEMODE_EXCLUSIVE_PROCESS);
@@ -157,6 +177,16 @@ SAME(CU_POINTER_ATTRIBUTE_IS_MANAGED);
 SAME(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
 SAME(CU_POINTER_ATTRIBUTE_RANGE_START_ADDR);
 SAME(CU_POINTER_ATTRIBUTE_RANGE_SIZE);
+SAME(CU_POINTER_ATTRIBUTE_SYNC_MEMOPS);
+SAME(CU_POINTER_ATTRIBUTE_BUFFER_ID);
+SAME(CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE);
+SAME(CU_POINTER_ATTRIBUTE_MAPPED);
+SAME(CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES);
+SAME(CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE);
+SAME(CU_POINTER_ATTRIBUTE_ACCESS_FLAGS);
+SAME(CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE);
+SAME(CU_POINTER_ATTRIBUTE_MAPPING_SIZE);
+SAME(CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR);
 SAME(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
 SAME(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
 SAME(CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES);
@@ -215,6 +245,9 @@ SAME_FIELD(struct ll_cu_launch_config, attributes, CUlaunchConfig, attrs);
 SAME_FIELD(struct ll_cu_launch_config, attribute_count, CUlaunchConfig, numAttrs);
 _Static_assert(sizeof(LL_CU_STREAM_LEGACY) == sizeof(CU_STREAM_LEGACY), "handle");
 
+/* Ends with the toolkit's names for the types in it, as below. */
+#include "abi_compare_memory.h"
+
 /*
  * Signatures: from here on our type names mean the toolkit's types, so a row's signature becomes the one cuda.h must
  * have declared for the row's symbol. Enums compare as what they are, not as the integers they share.
@@ -244,6 +277,9 @@ _Static_assert(sizeof(LL_CU_STREAM_LEGACY) == sizeof(CU_STREAM_LEGACY), "handle"
 #define LL_CUDA_FUNCTION(ret, name, symbol, need, params)                                                              \
 	_Static_assert(__builtin_types_compatible_p(__typeof__(&symbol), ret(*) params), #symbol);
 #include "abi/cuda_functions.def"
+#define LL_CUDA_FUNCTION(ret, name, symbol, need, params)                                                              \
+	_Static_assert(__builtin_types_compatible_p(__typeof__(&symbol), ret(*) params), #symbol);
+#include "abi/cuda_governed.def"
 
 int main(void)
 {

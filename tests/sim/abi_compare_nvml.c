@@ -136,6 +136,11 @@ SAME_FIELD(ll_nvml_memory_v2, used_bytes, nvmlMemory_v2_t, used);
 SAME_SIZE(struct ll_nvml_sample, nvmlSample_t);
 SAME_FIELD(ll_nvml_sample, time_us, nvmlSample_t, timeStamp);
 SAME_FIELD(ll_nvml_sample, value, nvmlSample_t, sampleValue);
+#if NVML_API_VERSION >= 12
+SAME_SIZE(struct ll_nvml_process_v1, nvmlProcessInfo_v1_t);
+SAME_FIELD(ll_nvml_process_v1, pid, nvmlProcessInfo_v1_t, pid);
+SAME_FIELD(ll_nvml_process_v1, used_bytes, nvmlProcessInfo_v1_t, usedGpuMemory);
+#endif
 SAME_SIZE(struct ll_nvml_process, nvmlProcessInfo_t);
 SAME_FIELD(ll_nvml_process, pid, nvmlProcessInfo_t, pid);
 SAME_FIELD(ll_nvml_process, used_bytes, nvmlProcessInfo_t, usedGpuMemory);

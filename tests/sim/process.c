@@ -184,6 +184,8 @@ struct row {
 static const struct row cuda_rows[] = {
 #define LL_CUDA_FUNCTION(ret, name, symbol, need, params) {#symbol, offsetof(struct cuda, name)},
 #include "abi/cuda_functions.def"
+#define LL_CUDA_FUNCTION(ret, name, symbol, need, params) {#symbol, offsetof(struct cuda, name)},
+#include "abi/cuda_governed.def"
 };
 
 static const struct row nvml_rows[] = {

@@ -24,12 +24,15 @@
 #include <cmocka.h>
 
 #include "abi/cuda.h"
+#include "abi/cuda_memory.h"
 #include "abi/nvml.h"
 
 struct cuda {
 	void *library;
 #define LL_CUDA_FUNCTION(ret, name, symbol, need, params) ret(*name) params;
 #include "abi/cuda_functions.def"
+#define LL_CUDA_FUNCTION(ret, name, symbol, need, params) ret(*name) params;
+#include "abi/cuda_governed.def"
 };
 
 struct nvml {

@@ -92,7 +92,8 @@ static void body_proc_address(void)
 	open_cuda();
 	CHECK(look_up("cuMemAlloc", 12000, 0) == dlsym(cu.library, "cuMemAlloc_v2"));
 	CHECK(look_up("cuInit", 12000, 0) == dlsym(cu.library, "cuInit"));
-	CHECK(look_up("cuCtxCreate", 12000, 0) == dlsym(cu.library, "cuCtxCreate_v2"));
+	CHECK(look_up("cuCtxCreate", 11000, 0) == dlsym(cu.library, "cuCtxCreate_v2"));
+	CHECK(look_up("cuCtxCreate", 12000, 0) == dlsym(cu.library, "cuCtxCreate_v3"));
 	CHECK(look_up("cuCtxCreate", 13000, 0) == dlsym(cu.library, "cuCtxCreate_v4"));
 	CHECK(look_up("cuStreamWriteValue32", 11000, 0) == dlsym(cu.library, "cuStreamWriteValue32"));
 	CHECK(look_up("cuLaunchKernel", 12000, LL_CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) ==
@@ -121,7 +122,7 @@ static void body_unknown(void)
 	open_context(0);
 	CHECK_EQUAL(cu.cuGetExportTable(&table, &id), LL_CUDA_ERROR_NOT_SUPPORTED);
 	CHECK(!table);
-	void *found = dlsym(cu.library, "cuMemAddressReserve");
+	void *found = dlsym(cu.library, "cuTexObjectCreate");
 	memcpy(&unmodelled, &found, sizeof found);
 	CHECK_EQUAL(unmodelled(), LL_CUDA_ERROR_NOT_SUPPORTED);
 	CHECK_EQUAL(cu.cuGetErrorName(LL_CUDA_ERROR_ILLEGAL_ADDRESS, &text), 0);

@@ -74,6 +74,25 @@ static void other_version_is_refused_with_both_numbers(void **state)
 	assert_non_null(strstr(err.text, "version 2"));
 }
 
+/* As the first version made it: shorter, and the slots begin elsewhere. */
+static void file_of_the_first_version_is_refused_by_its_number(void **state)
+{
+	struct fixture *f = *state;
+	struct ll_err err;
+	struct {
+		uint64_t magic;
+		uint32_t version, slot_count, slot_bytes, file_bytes;
+		char uuid[96];
+	} header = {LL_LEDGER_MAGIC, 1, LL_LEDGER_CLAIMS, LL_LEDGER_SLOT_BYTES, 135168, UUID};
+	LL_SCOPE_CLOSE int fd = open(f->path, O_WRONLY | O_CREAT, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, 135168), 0);
+	assert_int_equal(pwrite(fd, &header, sizeof header, 0), sizeof header);
+	assert_fails(ll_ledger_open(f->folder, UUID, true, &f->ledger, &err), -EPROTO, "is of version 1");
+	assert_non_null(strstr(err.text, "knows version 2"));
+	assert_non_null(strstr(err.hint, "other version"));
+}
+
 static void corrupt_header_is_refused(void **state)
 {
 	struct fixture *f = *state;
@@ -248,6 +267,7 @@ int main(void)
 	    TEST(missing_file_is_made_only_when_asked_for),
 	    TEST(truncated_file_is_refused_by_name),
 	    TEST(other_version_is_refused_with_both_numbers),
+	    TEST(file_of_the_first_version_is_refused_by_its_number),
 	    TEST(corrupt_header_is_refused),
 	    TEST(symlink_in_place_of_the_file_is_refused),
 	    TEST(file_open_to_others_is_refused),

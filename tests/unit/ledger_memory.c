@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 
@@ -174,7 +175,7 @@ static void cleared_claim_is_stale(void **state)
 }
 
 /* Forks a child that reserves bytes for tenant 1, tells so, and waits to be killed. */
-static pid_t start_user(const struct fixture *f, uint64_t bytes)
+static pid_t start_user(const struct fixture *f, uint64_t bytes, pid_t (*start_stray)(void))
 {
 	int told[2];
 	char byte = 0;
@@ -186,7 +187,7 @@ static pid_t start_user(const struct fixture *f, uint64_t bytes)
 			_exit(1);
 		struct ll_claim *claim = take_claim_of(ledger, join_tenant(ledger, 1, 0));
 		ll_claim_set_active(claim);
-		if (ll_memory_reserve(claim, bytes) || write(told[1], "x", 1) != 1)
+		if (ll_memory_reserve(claim, bytes) || (start_stray && !start_stray()) || write(told[1], "x", 1) != 1)
 			_exit(1);
 		for (;;)
 			pause();
@@ -209,7 +210,7 @@ static void refused_reservation_finds_what_the_dead_have_left(void **state)
 	struct ll_ledger *ledger = open_ledger(f);
 	struct ll_claim *claim = take_claim_of(ledger, join_tenant(ledger, 1, 1000));
 	struct ll_memory_view view;
-	pid_t pid = start_user(f, 900);
+	pid_t pid = start_user(f, 900, NULL);
 	assert_int_equal(ll_memory_reserve(claim, 101), -ENOMEM);
 	end_child(pid);
 	ll_memory_look(claim, &view);
@@ -220,13 +221,37 @@ static void refused_reservation_finds_what_the_dead_have_left(void **state)
 	ll_claim_release(claim);
 }
 
+/* A bare clone(), which no handler of ours sees, keeps the owner's lock. It ends when this program does. */
+static pid_t start_stray(void)
+{
+	pid_t main_pid = getppid();
+	pid_t pid = _Fork();
+	if (pid)
+		return pid;
+	while (kill(main_pid, 0) == 0)
+		ll_sleep_until_ns(ll_now_ns() + 10 * LL_NS_PER_MS);
+	_exit(0);
+}
+
+static void memory_of_the_dead_is_found_behind_a_stray_copy_of_their_lock(void **state)
+{
+	struct fixture *f = *state;
+	struct ll_ledger *ledger = open_ledger(f);
+	struct ll_claim *claim = take_claim_of(ledger, join_tenant(ledger, 1, 1000));
+	end_child(start_user(f, 900, start_stray));
+	assert_int_equal(ll_memory_reserve(claim, 1000), 0);
+	assert_int_equal(used_bytes(ledger), 1000);
+	ll_claim_release(claim);
+	assert_int_equal(used_bytes(ledger), 0);
+}
+
 static void sweep_takes_the_memory_of_the_dead_out_of_the_total(void **state)
 {
 	struct fixture *f = *state;
 	struct ll_ledger *ledger = open_ledger(f);
 	struct ll_claim *claim = take_claim_of(ledger, join_tenant(ledger, 1, 1000));
 	assert_int_equal(ll_memory_reserve(claim, 1), 0);
-	pid_t pid = start_user(f, 900);
+	pid_t pid = start_user(f, 900, NULL);
 	assert_true(ll_ledger_activity_ns(ledger) == LL_ACTIVITY_NOW);
 	end_child(pid);
 	assert_int_equal(ll_ledger_sweep(ledger), 1);
@@ -411,6 +436,7 @@ int main(void)
 	    TEST(forked_child_reserves_with_a_claim_of_its_own),
 	    TEST(cleared_claim_is_stale),
 	    TEST(refused_reservation_finds_what_the_dead_have_left),
+	    TEST(memory_of_the_dead_is_found_behind_a_stray_copy_of_their_lock),
 	    TEST(sweep_takes_the_memory_of_the_dead_out_of_the_total),
 	    TEST(threads_that_contend_keep_the_limit_and_the_count),
 	    TEST(cancelled_threads_take_no_guard_and_no_lock_with_them),

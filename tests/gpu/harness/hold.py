@@ -1,68 +1,21 @@
 """A running `loadline hold --json`: its lines as they come, and what it used."""
-import json
 import signal
 import subprocess
-import threading
 import time
 
 from . import figures, processes
 from .lab import Trouble
+from .talker import Talker
 
 LEVEL_KEYS = {"util": "util_percent", "sm": "sm_percent", "occupancy": "occupancy_percent", "power": "power_watts"}
 START_WITHIN_S = 30
 
 
-class Hold:
+class Hold(Talker):
     def __init__(self, lab, name, *options, env=None, has_kernel_log=False):
-        self.lab = lab
-        self.name = name
-        self.lines = []  # (wall clock at arrival, object)
-        self.news = threading.Condition()
-        self.is_over = False
         self.kernel_path = lab.log(name + ".kernels.csv") if has_kernel_log else None
         more = ["--kernel-log", self.kernel_path] if has_kernel_log else []
-        self.started_s = time.time()
-        self.process = lab.spawn(name, lab.loadline("hold", "--json", *options, *more), env, stdout=subprocess.PIPE)
-        self.reader = threading.Thread(target=self.read, daemon=True)
-        self.reader.start()
-
-    @property
-    def pid(self):
-        return self.process.pid
-
-    def read(self):
-        with open(self.lab.log(self.name + ".jsonl"), "wb") as log:
-            for text in self.process.stdout:
-                now_s = time.time()
-                log.write(text)
-                try:
-                    line = json.loads(text)
-                except ValueError:
-                    continue
-                with self.news:
-                    self.lines.append((now_s, line))
-                    self.news.notify_all()
-        with self.news:
-            self.is_over = True
-            self.news.notify_all()
-
-    def mark(self):
-        return len(self.lines)
-
-    def wait_for(self, test, seconds, since=0):
-        """The first (wall clock, line) from `since` on that passes the test; None when there is none in time."""
-        deadline = time.monotonic() + seconds
-        at = since
-        with self.news:
-            while True:
-                for at in range(at, len(self.lines)):
-                    if test(self.lines[at][1]):
-                        return self.lines[at]
-                at = len(self.lines)
-                left = deadline - time.monotonic()
-                if self.is_over or left <= 0:
-                    return None
-                self.news.wait(left)
+        super().__init__(lab, name, lab.loadline("hold", "--json", *options, *more), env)
 
     def wait_event(self, name, seconds, since=0, card=0):
         return self.wait_for(lambda line: line["event"] == name and line.get("card") == card, seconds, since)

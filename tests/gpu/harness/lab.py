@@ -34,6 +34,7 @@ class Lab:
         self.quick = quick  # durations and counts are divided by this
         self.children = []
         self.payload_faults = {}
+        self.pythons = {}  # framework: interpreter, or None
         self.random = random.Random(20181101)
         self.nvml = cards.Nvml()
         self.cards = [cards.Card(self.nvml, i) for i in range(self.nvml.count())]

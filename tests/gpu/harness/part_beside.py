@@ -1,14 +1,13 @@
 """matmul: a matrix product in a loop beside a default hold. fill: topping up beside a closed loop."""
 import os
-import shutil
 import subprocess
-import sys
 import time
 
 from . import figures
 from .card import UtilWatch
+from .frameworks import find_torch
 from .hold import Hold
-from .lab import Missing, Trouble
+from .lab import Trouble
 from .stranger import Stranger
 
 PAIRS = 8
@@ -16,18 +15,6 @@ PRODUCT_S = 12
 WARM_UP_S = 15
 PAUSE_S = 4.0  # before each measurement: idle, or the hold starting and holding
 MATMUL = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "matmul.py")
-HAS_TORCH = "import torch; raise SystemExit(not torch.cuda.is_available())"
-
-
-def find_torch(lab):
-    wanted = os.environ.get("LOADLINE_TORCH_PYTHON")
-    names = [wanted] if wanted else [sys.executable, "python3", "/usr/bin/python3", "/usr/local/bin/python3",
-                                     "/opt/conda/bin/python3"]
-    paths = dict.fromkeys(path for path in map(shutil.which, names) if path)
-    for at, path in enumerate(paths):
-        if lab.run(f"try-torch-{at}", [path, "-c", HAS_TORCH], timeout=120)[0] == 0:
-            return path
-    raise Missing(f"no PyTorch with CUDA in {', '.join(paths) or wanted} (LOADLINE_TORCH_PYTHON names an interpreter)")
 
 
 class Products:

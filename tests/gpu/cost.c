@@ -1,0 +1,294 @@
+/*
+ * cost.c - what the driver's calls cost the host, for comparing the same process with and without `loadline run`.
+ *
+ *     cost --mode launch            a round is N blocks of 100 cuLaunchKernel of an empty kernel; the time of one call
+ *     cost --mode alloc --bytes B --threads T
+ *                                   a round is N times cuMemAlloc and cuMemFree in each thread; the time of one pair
+ *     cost --mode start             makes a context, allocates 1 MiB, launches a kernel, waits for it, ends
+ *
+ * Each line on standard input is the N of a round, which is answered with a JSON object a line, so that two processes
+ * can take turns on one processor:
+ *
+ *     {"event":"round","n":250,"median_ns":2012.3,"p5_ns":1990.1,"p95_ns":2100.8,"mean_ns":2030.0}
+ *
+ * In mode launch --cpu keeps the launching thread, and no other, on one processor.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/parse.h"
+#include "driver/library.h"
+
+extern const unsigned char ll_nothing_ptx[];
+
+enum { BLOCK = 100, MAX_ROUND = 1 << 20, MAX_THREADS = 256, WARM_UP_BLOCKS = 50, START_BYTES = 1 << 20 };
+
+struct options {
+	const char *mode;
+	uint64_t bytes, threads, cpu; /* cpu: one more than its number; 0: any */
+};
+
+struct bench {
+	struct options options;
+	struct ll_cuda cuda;
+	struct ll_cu_context *context;
+	struct ll_cu_function *kernel;
+	struct ll_cu_stream *stream;
+};
+
+/* One thread's part of a round of mode alloc. */
+struct worker {
+	const struct bench *bench;
+	pthread_barrier_t *start;
+	double *times_ns;
+	size_t count;
+	ll_cu_result status;
+};
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+static void tell(double *times_ns, size_t count, uint64_t n)
+{
+	double sum = 0;
+	for (size_t i = 0; i < count; i++)
+		sum += times_ns[i];
+	qsort(times_ns, count, sizeof *times_ns, compare);
+	printf("{\"event\":\"round\",\"n\":%" PRIu64
+	       ",\"median_ns\":%.2f,\"p5_ns\":%.2f,\"p95_ns\":%.2f,\"mean_ns\":%.2f}\n",
+	       n, times_ns[count / 2], times_ns[count / 20], times_ns[count * 19 / 20], sum / (double)count);
+	fflush(stdout);
+}
+
+static int open_card(struct bench *self, struct ll_err *err)
+{
+	struct ll_cuda *cuda = &self->cuda;
+	struct ll_cu_module *module = NULL;
+	ll_cu_device device = 0;
+	int rc = ll_cuda_init(cuda, err);
+	if (rc)
+		return rc;
+	ll_cu_result status = cuda->cuDeviceGet(&device, 0);
+	if (status == LL_CUDA_SUCCESS)
+		status = cuda->cuCtxCreate(&self->context, 0, device);
+	if (status == LL_CUDA_SUCCESS)
+		status = cuda->cuModuleLoadData(&module, ll_nothing_ptx);
+	if (status == LL_CUDA_SUCCESS)
+		status = cuda->cuModuleGetFunction(&self->kernel, module, "nothing");
+	if (status == LL_CUDA_SUCCESS)
+		status = cuda->cuStreamCreate(&self->stream, LL_CU_STREAM_NON_BLOCKING);
+	return status == LL_CUDA_SUCCESS ? 0 : ll_cuda_fail(cuda, status, err, "set up");
+}
+
+static ll_cu_result launch(const struct bench *self)
+{
+	return self->cuda.cuLaunchKernel(self->kernel, 1, 1, 1, 32, 1, 1, 0, self->stream, NULL, NULL);
+}
+
+/* ---- launch ---- */
+
+/* The card is idle at the beginning and at the end, so a block never waits for room in the queue. */
+static int launch_block(const struct bench *self, double *ret_call_ns, struct ll_err *err)
+{
+	ll_cu_result status = LL_CUDA_SUCCESS;
+	uint64_t start_ns = ll_now_ns();
+	for (int i = 0; i < BLOCK && status == LL_CUDA_SUCCESS; i++)
+		status = launch(self);
+	uint64_t end_ns = ll_now_ns();
+	if (status == LL_CUDA_SUCCESS)
+		status = self->cuda.cuStreamSynchronize(self->stream);
+	if (status != LL_CUDA_SUCCESS)
+		return ll_cuda_fail(&self->cuda, status, err, "launch");
+	*ret_call_ns = (double)(end_ns - start_ns) / BLOCK;
+	return 0;
+}
+
+static int launch_round(struct bench *self, double *times_ns, uint64_t n, struct ll_err *err)
+{
+	for (uint64_t i = 0; i < n; i++) {
+		int rc = launch_block(self, &times_ns[i], err);
+		if (rc)
+			return rc;
+	}
+	tell(times_ns, n, n);
+	return 0;
+}
+
+/* After everything has been set up, so that threads which others started are not kept there too. */
+static int stay_on_cpu(const struct bench *self, struct ll_err *err)
+{
+	cpu_set_t set;
+	if (!self->options.cpu)
+		return 0;
+	CPU_ZERO(&set);
+	CPU_SET(self->options.cpu - 1, &set);
+	return sched_setaffinity(0, sizeof set, &set) == 0 ? 0 : ll_err_set(err, -errno, "--cpu: %s", strerror(errno));
+}
+
+static int warm_up_launch(struct bench *self, struct ll_err *err)
+{
+	double call_ns;
+	int rc = 0;
+	for (int i = 0; rc == 0 && i < WARM_UP_BLOCKS; i++)
+		rc = launch_block(self, &call_ns, err);
+	return rc ? rc : stay_on_cpu(self, err);
+}
+
+/* ---- alloc ---- */
+
+static void *alloc_pairs(void *argument)
+{
+	struct worker *worker = argument;
+	const struct bench *bench = worker->bench;
+	const struct ll_cuda *cuda = &bench->cuda;
+	worker->status = cuda->cuCtxSetCurrent(bench->context);
+	pthread_barrier_wait(worker->start);
+	for (size_t i = 0; i < worker->count && worker->status == LL_CUDA_SUCCESS; i++) {
+		ll_cu_deviceptr address = 0;
+		uint64_t start_ns = ll_now_ns();
+		worker->status = cuda->cuMemAlloc(&address, bench->options.bytes);
+		if (worker->status == LL_CUDA_SUCCESS)
+			worker->status = cuda->cuMemFree(address);
+		worker->times_ns[i] = (double)(ll_now_ns() - start_ns);
+	}
+	return NULL;
+}
+
+static int alloc_together(struct bench *self, struct worker *workers, size_t count, struct ll_err *err)
+{
+	pthread_t threads[MAX_THREADS];
+	for (size_t i = 0; i < count; i++) {
+		/* Those that have begun wait at the barrier for ever: nothing is left but to end. */
+		if (pthread_create(&threads[i], NULL, alloc_pairs, &workers[i]))
+			return ll_err_set(err, -EAGAIN, "no thread");
+	}
+	for (size_t i = 0; i < count; i++)
+		pthread_join(threads[i], NULL);
+	for (size_t i = 0; i < count; i++) {
+		if (workers[i].status != LL_CUDA_SUCCESS)
+			return ll_cuda_fail(&self->cuda, workers[i].status, err, "allocate");
+	}
+	return 0;
+}
+
+static int alloc_round(struct bench *self, double *times_ns, uint64_t n, struct ll_err *err)
+{
+	struct worker workers[MAX_THREADS];
+	pthread_barrier_t start;
+	size_t threads = self->options.threads, each = n / threads ? n / threads : 1;
+	pthread_barrier_init(&start, NULL, (unsigned)threads);
+	for (size_t i = 0; i < threads; i++)
+		workers[i] =
+		    (struct worker){.bench = self, .start = &start, .times_ns = times_ns + i * each, .count = each};
+	int rc = alloc_together(self, workers, threads, err);
+	if (rc == 0) {
+		pthread_barrier_destroy(&start);
+		tell(times_ns, threads * each, n);
+	}
+	return rc;
+}
+
+/* ---- start ---- */
+
+static int start_once(struct bench *self, struct ll_err *err)
+{
+	ll_cu_deviceptr address = 0;
+	ll_cu_result status = self->cuda.cuMemAlloc(&address, START_BYTES);
+	if (status == LL_CUDA_SUCCESS)
+		status = launch(self);
+	if (status == LL_CUDA_SUCCESS)
+		status = self->cuda.cuCtxSynchronize();
+	return status == LL_CUDA_SUCCESS ? 0 : ll_cuda_fail(&self->cuda, status, err, "work");
+}
+
+/* ---- the whole ---- */
+
+static int answer_lines(struct bench *self, struct ll_err *err)
+{
+	bool is_launch = strcmp(self->options.mode, "launch") == 0;
+	int rc = is_launch ? warm_up_launch(self, err) : 0;
+	double *times_ns = calloc(MAX_ROUND, sizeof *times_ns);
+	char line[32];
+	if (!times_ns)
+		return ll_err_set(err, -ENOMEM, "times: out of memory");
+	if (rc == 0) {
+		puts("{\"event\":\"ready\"}");
+		fflush(stdout);
+	}
+	while (rc == 0 && fgets(line, sizeof line, stdin)) {
+		uint64_t n = 0;
+		line[strcspn(line, "\n")] = '\0';
+		rc = ll_parse_uint(line, 1, MAX_ROUND / 2, &n, err);
+		if (rc == 0)
+			rc = is_launch ? launch_round(self, times_ns, n, err) : alloc_round(self, times_ns, n, err);
+	}
+	free(times_ns);
+	return rc;
+}
+
+static int run(struct bench *self, struct ll_err *err)
+{
+	int rc = open_card(self, err);
+	if (rc == 0)
+		rc = strcmp(self->options.mode, "start") == 0 ? start_once(self, err) : answer_lines(self, err);
+	if (self->context)
+		self->cuda.cuCtxDestroy(self->context);
+	ll_cuda_fini(&self->cuda);
+	return rc;
+}
+
+static const struct option table[] = {
+    {"mode", required_argument, NULL, 'm'},
+    {"bytes", required_argument, NULL, 'b'},
+    {"threads", required_argument, NULL, 't'},
+    {"cpu", required_argument, NULL, 'c'},
+    {NULL, 0, NULL, 0},
+};
+
+static int parse_options(int argc, char **argv, struct options *options, struct ll_err *err)
+{
+	int letter, rc = 0;
+	while (rc == 0 && (letter = getopt_long(argc, argv, "", table, NULL)) != -1) {
+		if (letter == 'm')
+			options->mode = optarg;
+		else if (letter == 'b')
+			rc = ll_parse_bytes(optarg, &options->bytes, err);
+		else if (letter == 't')
+			rc = ll_parse_uint(optarg, 1, MAX_THREADS, &options->threads, err);
+		else if (letter == 'c')
+			rc = ll_parse_uint(optarg, 0, CPU_SETSIZE - 1, &options->cpu, err);
+		else
+			rc = ll_err_set(err, -EINVAL, "options: see the beginning of tests/gpu/cost.c");
+		if (rc == 0 && letter == 'c')
+			options->cpu++;
+	}
+	bool is_known = strcmp(options->mode, "launch") == 0 || strcmp(options->mode, "alloc") == 0 ||
+			strcmp(options->mode, "start") == 0;
+	return rc || is_known ? rc : ll_err_set(err, -EINVAL, "--mode: '%s': launch, alloc or start", options->mode);
+}
+
+int main(int argc, char **argv)
+{
+	struct ll_err err = {0};
+	struct bench bench = {.options = {.mode = "launch", .bytes = 1 << 20, .threads = 1}};
+	int rc = parse_options(argc, argv, &bench.options, &err);
+	if (rc == 0)
+		rc = run(&bench, &err);
+	if (rc == 0)
+		return LL_EXIT_OK;
+	fprintf(stderr, "cost: %s%s%s\n", err.text, err.hint[0] ? "; " : "", err.hint);
+	return ll_err_exit_code(rc);
+}

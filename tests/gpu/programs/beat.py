@@ -1,0 +1,83 @@
+"""What the looping programs have in common: they say that they are ready, work as long as they are told, and count.
+
+    PROGRAM [its own options] [--seconds N]
+
+Without --seconds each line on standard input is a number of seconds to work for, and the end of it is the end. A JSON
+object a line comes out:
+
+    {"event":"ready"}                                                      set up and warm
+    {"event":"count","time_s":1700000000.1,"iterations":400}               wall clock; at the start, each second, at the end
+    {"event":"done","iterations":4100,"seconds":10.002,"rate_per_s":409.9}
+
+Iterations are those that the card has finished, since the program began; those of `done` are of this stretch alone. A
+program gives `queue`: it hands the card some work and returns (iterations, a function that waits for it). Two such
+batches are on their way at any time, so a card that this program has to itself never waits for the host.
+"""
+import argparse
+import collections
+import json
+import sys
+import time
+
+AHEAD = 2
+WARM_UP_S = 0.5
+
+
+def arguments(**options):
+    """The command line: a keyword is an option, its value the default."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seconds", type=float)
+    for name, default in options.items():
+        parser.add_argument("--" + name.replace("_", "-"), type=type(default), default=default)
+    return parser.parse_args()
+
+
+def say(event, **more):
+    print(json.dumps({"event": event, **more}), flush=True)
+
+
+class Beat:
+    def __init__(self, queue, ahead=AHEAD):
+        self.queue = queue
+        self.ahead = ahead
+        self.iterations = 0
+        self.told_s = 0.0
+
+    def tell(self, now_s):
+        say("count", time_s=now_s, iterations=self.iterations)
+        self.told_s = now_s
+
+    def finish_one(self, pending):
+        count, wait = pending.popleft()
+        wait()
+        self.iterations += count
+
+    def work(self, seconds):
+        begin, before, pending = time.perf_counter(), self.iterations, collections.deque()
+        self.tell(time.time())
+        while time.perf_counter() - begin < seconds:
+            pending.append(self.queue())
+            if len(pending) >= self.ahead:
+                self.finish_one(pending)
+            if time.time() - self.told_s >= 1:
+                self.tell(time.time())
+        while pending:
+            self.finish_one(pending)
+        took_s = time.perf_counter() - begin
+        self.tell(time.time())
+        return self.iterations - before, took_s
+
+    def warm_up(self):
+        begin = time.perf_counter()
+        while time.perf_counter() - begin < WARM_UP_S:
+            self.queue()[1]()
+
+
+def run(queue, seconds=None, ahead=AHEAD):
+    """The whole program once its data is on the card. seconds None: as standard input says."""
+    beat = Beat(queue, ahead)
+    beat.warm_up()
+    say("ready")
+    for stretch in [seconds] if seconds else map(float, sys.stdin):
+        count, took_s = beat.work(stretch)
+        say("done", iterations=count, seconds=round(took_s, 6), rate_per_s=round(count / took_s, 4))

@@ -1,0 +1,402 @@
+/* Memory that one process makes and another uses: who is charged, when it goes back, and that the bytes are the same.
+ */
+#include "memory.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* What the two processes tell each other; and descriptors through the sockets. */
+static struct letter {
+	struct ll_cu_ipc_mem_handle ipc;
+	struct ll_cu_mem_pool_pointer pointer;
+	struct ll_cu_ipc_event_handle event;
+	volatile int is_done;
+} * letter;
+static int sockets[2];
+
+static void open_post(void)
+{
+	letter = mmap(NULL, sizeof *letter, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(letter != MAP_FAILED);
+	CHECK(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, sockets) == 0);
+}
+
+union descriptor_message {
+	char bytes[CMSG_SPACE(sizeof(int))];
+	struct cmsghdr align;
+};
+
+static void send_fd(int fd)
+{
+	char byte = 0;
+	union descriptor_message buffer = {{0}};
+	struct iovec iov = {&byte, 1};
+	struct msghdr message = {
+	    .msg_iov = &iov, .msg_iovlen = 1, .msg_control = buffer.bytes, .msg_controllen = sizeof buffer.bytes};
+	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+	header->cmsg_level = SOL_SOCKET;
+	header->cmsg_type = SCM_RIGHTS;
+	header->cmsg_len = CMSG_LEN(sizeof fd);
+	memcpy(CMSG_DATA(header), &fd, sizeof fd);
+	CHECK_EQUAL(sendmsg(sockets[1], &message, 0), 1);
+	close(fd);
+}
+
+static int receive_fd(void)
+{
+	char byte;
+	int fd = -1;
+	union descriptor_message buffer;
+	struct iovec iov = {&byte, 1};
+	struct msghdr message = {
+	    .msg_iov = &iov, .msg_iovlen = 1, .msg_control = buffer.bytes, .msg_controllen = sizeof buffer.bytes};
+	CHECK_EQUAL(recvmsg(sockets[0], &message, 0), 1);
+	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+	CHECK(header != NULL);
+	memcpy(&fd, CMSG_DATA(header), sizeof fd);
+	return fd;
+}
+
+static _Noreturn void live_on(void)
+{
+	ready();
+	for (;;)
+		sleep_ms(1000);
+}
+
+static void kill_and_wait(pid_t pid)
+{
+	int status;
+	CHECK(kill(pid, SIGKILL) == 0);
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK(WIFSIGNALED(status));
+}
+
+static void lend_plain_memory(void)
+{
+	ll_cu_deviceptr a;
+	open_context(0);
+	CHECK_EQUAL(cu.cuMemAlloc(&a, 100 * MIB), 0);
+	CHECK_EQUAL(cu.cuMemsetD8(a, 42, 100 * MIB), 0);
+	CHECK_EQUAL(cu.cuIpcGetMemHandle(&letter->ipc, a + 4096), 0);
+	ll_cu_deviceptr own;
+	CHECK_EQUAL(cu.cuIpcOpenMemHandle(&own, letter->ipc, LL_CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
+		    LL_CUDA_ERROR_INVALID_CONTEXT);
+	ready();
+	WAIT_FOR(letter->is_done);
+	unsigned char seen;
+	CHECK_EQUAL(cu.cuMemcpyDtoH(&seen, a + 50 * MIB, 1), 0);
+	CHECK_EQUAL(seen, 43);
+}
+
+static void body_ipc(void)
+{
+	unsigned char seen = 0;
+	ll_cu_deviceptr a;
+	open_post();
+	pid_t lender = spawn_ready(lend_plain_memory);
+	open_context(0);
+	uint64_t before = used_bytes();
+	CHECK_EQUAL(cu.cuIpcOpenMemHandle(&a, letter->ipc, LL_CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), 0);
+	CHECK_EQUAL(used_bytes(), before);
+	CHECK_EQUAL(cu.cuMemcpyDtoH(&seen, a + 100 * MIB - 1, 1), 0);
+	CHECK_EQUAL(seen, 42);
+	CHECK_EQUAL(cu.cuMemcpyDtoH(&seen, a + 100 * MIB, 1), LL_CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQUAL(cu.cuMemsetD8(a + 50 * MIB, 43, 1), 0);
+	CHECK_EQUAL(cu.cuMemFree(a), LL_CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQUAL(cu.cuIpcCloseMemHandle(a), 0);
+	CHECK_EQUAL(cu.cuIpcCloseMemHandle(a), LL_CUDA_ERROR_INVALID_VALUE);
+	letter->is_done = 1;
+	join(lender);
+	CHECK_EQUAL(cu.cuIpcOpenMemHandle(&a, letter->ipc, LL_CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
+		    LL_CUDA_ERROR_INVALID_VALUE);
+}
+
+static void an_allocation_can_be_used_by_another_process_and_is_charged_once(void **state)
+{
+	(void)state;
+	in_world(NULL, body_ipc);
+}
+
+static void make_and_send(void)
+{
+	struct ll_cu_mem_allocation_prop prop = on_card_0();
+	ll_cu_mem_handle handle;
+	ll_cu_deviceptr a;
+	int fd;
+	open_context(0);
+	CHECK_EQUAL(cu.cuMemCreate(&handle, 100 * MIB, &prop, 0), 0);
+	CHECK_EQUAL(cu.cuMemAddressReserve(&a, 100 * MIB, 0, 0, 0), 0);
+	map_at(a, 100 * MIB, handle);
+	CHECK_EQUAL(cu.cuMemsetD8(a, 42, 100 * MIB), 0);
+	CHECK_EQUAL(cu.cuMemExportToShareableHandle(&fd, handle, LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), 0);
+	send_fd(fd);
+	live_on();
+}
+
+static void body_physical(void)
+{
+	unsigned char seen = 0;
+	ll_cu_mem_handle handle;
+	ll_cu_deviceptr a;
+	open_post();
+	pid_t maker = spawn_ready(make_and_send);
+	open_context(0);
+	uint64_t with_both = used_bytes();
+	int fd = receive_fd();
+	CHECK_EQUAL(cu.cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)fd,
+						      LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+		    0);
+	close(fd);
+	CHECK_EQUAL(cu.cuMemAddressReserve(&a, 100 * MIB, 0, 0, 0), 0);
+	map_at(a, 100 * MIB, handle);
+	CHECK_EQUAL(used_bytes(), with_both);
+	CHECK_EQUAL(cu.cuMemcpyDtoH(&seen, a + 7, 1), 0);
+	CHECK_EQUAL(seen, 42);
+	/* Its maker is killed: its context goes, the memory stays with who still holds it. */
+	CHECK_EQUAL(simctl("card 0 context-time 0s"), 0);
+	kill_and_wait(maker);
+	uint64_t context_bytes = (uint64_t)(526.8 * MIB) - 3407872;
+	WAIT_FOR(with_both - used_bytes() > context_bytes - MIB);
+	CHECK(with_both - used_bytes() < context_bytes + 2 * MIB);
+	CHECK_EQUAL(cu.cuMemcpyDtoH(&seen, a + 100 * MIB - 1, 1), 0);
+	CHECK_EQUAL(seen, 42);
+	uint64_t alone = used_bytes();
+	CHECK_EQUAL(cu.cuMemRelease(handle), 0);
+	CHECK_EQUAL(used_bytes(), alone);
+	CHECK_EQUAL(cu.cuMemUnmap(a, 100 * MIB), 0);
+	CHECK_EQUAL(alone - used_bytes(), 100 * MIB);
+}
+
+static void exported_physical_memory_stays_until_its_last_holder_lets_go(void **state)
+{
+	(void)state;
+	in_world(NULL, body_physical);
+}
+
+static void body_all_killed(void)
+{
+	open_post();
+	uint64_t before = nvml_used_bytes();
+	pid_t maker = spawn_ready(make_and_send);
+	CHECK(nvml_used_bytes() - before > 100 * MIB);
+	kill_and_wait(maker);
+	WAIT_FOR(nvml_used_bytes() == before);
+	/* The descriptor is still here, the memory is not. */
+	ll_cu_mem_handle handle;
+	int fd = receive_fd();
+	open_context(0);
+	CHECK_EQUAL(cu.cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)fd,
+						      LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+		    LL_CUDA_ERROR_INVALID_VALUE);
+}
+
+static void sigkill_frees_what_nobody_else_imported(void **state)
+{
+	(void)state;
+	in_world(NULL, body_all_killed);
+}
+
+static void body_same_process(void)
+{
+	struct ll_cu_mem_allocation_prop prop = on_card_0(), private = on_card_0();
+	ll_cu_mem_handle handle, same;
+	int fd;
+	open_context(0);
+	uint64_t before = used_bytes();
+	private.handle_types = LL_CU_MEM_HANDLE_TYPE_NONE;
+	CHECK_EQUAL(cu.cuMemCreate(&handle, 2 * MIB, &private, 0), 0);
+	CHECK_EQUAL(cu.cuMemExportToShareableHandle(&fd, handle, LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+		    LL_CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQUAL(cu.cuMemRelease(handle), 0);
+	CHECK_EQUAL(cu.cuMemCreate(&handle, 2 * MIB, &prop, 0), 0);
+	CHECK_EQUAL(cu.cuMemExportToShareableHandle(&fd, handle, LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), 0);
+	CHECK_EQUAL(
+	    cu.cuMemImportFromShareableHandle(&same, (void *)(intptr_t)fd, LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+	    0);
+	CHECK(same != handle);
+	CHECK_EQUAL(used_bytes() - before, 2 * MIB);
+	CHECK_EQUAL(cu.cuMemRelease(handle), 0);
+	CHECK_EQUAL(used_bytes() - before, 2 * MIB);
+	CHECK_EQUAL(cu.cuMemRelease(same), 0);
+	CHECK_EQUAL(used_bytes(), before);
+	CHECK_EQUAL(cu.cuMemImportFromShareableHandle(&same, (void *)(intptr_t)sockets[0],
+						      LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+		    LL_CUDA_ERROR_INVALID_VALUE);
+}
+
+static void only_what_asked_for_it_can_be_exported(void **state)
+{
+	(void)state;
+	in_world(NULL, body_same_process);
+}
+
+static void lend_a_pool(void)
+{
+	struct ll_cu_mem_pool_props props = {.type = LL_CU_MEM_ALLOCATION_TYPE_PINNED,
+					     .handle_types = LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+					     .location = {LL_CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+	struct ll_cu_mem_pool *pool;
+	ll_cu_deviceptr first, a;
+	int fd;
+	open_context(0);
+	CHECK_EQUAL(cu.cuMemPoolCreate(&pool, &props), 0);
+	CHECK_EQUAL(cu.cuMemAllocFromPoolAsync(&first, 1000, pool, NULL), 0);
+	CHECK_EQUAL(cu.cuMemAllocFromPoolAsync(&a, MIB, pool, NULL), 0);
+	CHECK_EQUAL(cu.cuMemsetD8(first, 41, 1000), 0);
+	CHECK_EQUAL(cu.cuMemsetD8(a, 42, MIB), 0);
+	CHECK_EQUAL(cu.cuMemPoolExportToShareableHandle(&fd, pool, LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), 0);
+	CHECK_EQUAL(cu.cuMemPoolExportPointer(&letter->pointer, a), 0);
+	struct ll_cu_ipc_mem_handle ipc;
+	CHECK_EQUAL(cu.cuIpcGetMemHandle(&ipc, a), LL_CUDA_ERROR_INVALID_VALUE);
+	send_fd(fd);
+	live_on();
+}
+
+static void body_pool(void)
+{
+	unsigned char seen = 0;
+	struct ll_cu_mem_pool *pool;
+	ll_cu_deviceptr a;
+	open_post();
+	pid_t lender = spawn_ready(lend_a_pool);
+	open_context(0);
+	uint64_t before = used_bytes();
+	CHECK_EQUAL(cu.cuMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)receive_fd(),
+							  LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+		    0);
+	CHECK_EQUAL(cu.cuMemAllocFromPoolAsync(&a, 1, pool, NULL), LL_CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQUAL(cu.cuMemPoolImportPointer(&a, pool, &letter->pointer), 0);
+	CHECK_EQUAL(used_bytes(), before);
+	CHECK_EQUAL(cu.cuMemcpyDtoH(&seen, a, 1), 0);
+	CHECK_EQUAL(seen, 42);
+	CHECK_EQUAL(cu.cuMemcpyDtoH(&seen, a + MIB - 1, 1), 0);
+	CHECK_EQUAL(seen, 42);
+	CHECK_EQUAL(cu.cuMemcpyDtoH(&seen, a + MIB, 1), LL_CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQUAL(cu.cuMemFreeAsync(a, NULL), 0);
+	CHECK_EQUAL(cu.cuStreamSynchronize(NULL), 0);
+	CHECK_EQUAL(cu.cuMemcpyDtoH(&seen, a, 1), LL_CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQUAL(cu.cuMemPoolDestroy(pool), 0);
+	kill_and_wait(lender);
+}
+
+static void a_pool_can_be_used_by_another_process(void **state)
+{
+	(void)state;
+	in_world(NULL, body_pool);
+}
+
+static void work_and_record(void)
+{
+	struct ll_cu_event *event, *timed;
+	open_context(0);
+	struct ll_cu_stream *s = new_stream();
+	CHECK_EQUAL(cu.cuEventCreate(&event, LL_CU_EVENT_INTERPROCESS), LL_CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQUAL(cu.cuEventCreate(&timed, LL_CU_EVENT_DEFAULT), 0);
+	CHECK_EQUAL(cu.cuIpcGetEventHandle(&letter->event, timed), LL_CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQUAL(cu.cuEventCreate(&event, LL_CU_EVENT_INTERPROCESS | LL_CU_EVENT_DISABLE_TIMING), 0);
+	CHECK_EQUAL(cu.cuIpcGetEventHandle(&letter->event, event), 0);
+	ll_cu_deviceptr word;
+	void *gate;
+	CHECK_EQUAL(cu.cuMemHostAlloc(&gate, 4, LL_CU_MEMHOSTALLOC_DEVICEMAP), 0);
+	CHECK_EQUAL(cu.cuMemHostGetDevicePointer(&word, gate, 0), 0);
+	*(volatile uint32_t *)gate = 0;
+	CHECK_EQUAL(cu.cuStreamWaitValue32(s, word, 1, LL_CU_STREAM_WAIT_VALUE_EQ), 0);
+	CHECK_EQUAL(cu.cuEventRecord(event, s), 0);
+	ready();
+	WAIT_FOR(letter->is_done == 1);
+	*(volatile uint32_t *)gate = 1;
+	CHECK_EQUAL(cu.cuStreamSynchronize(s), 0);
+	WAIT_FOR(letter->is_done == 2);
+	CHECK_EQUAL(cu.cuEventDestroy(event), 0);
+	CHECK_EQUAL(cu.cuEventDestroy(timed), 0);
+}
+
+static void body_event(void)
+{
+	struct ll_cu_event *event;
+	open_post();
+	pid_t worker = spawn_ready(work_and_record);
+	open_context(0);
+	struct ll_cu_stream *s = new_stream();
+	CHECK_EQUAL(cu.cuIpcOpenEventHandle(&event, letter->event), 0);
+	CHECK_EQUAL(cu.cuEventQuery(event), LL_CUDA_ERROR_NOT_READY);
+	CHECK_EQUAL(cu.cuStreamWaitEvent(s, event, 0), 0);
+	CHECK_EQUAL(cu.cuStreamQuery(s), LL_CUDA_ERROR_NOT_READY);
+	letter->is_done = 1;
+	CHECK_EQUAL(cu.cuEventSynchronize(event), 0);
+	CHECK_EQUAL(cu.cuStreamSynchronize(s), 0);
+	CHECK_EQUAL(cu.cuEventQuery(event), 0);
+	letter->is_done = 2;
+	join(worker);
+	CHECK_EQUAL(cu.cuEventDestroy(event), 0);
+	CHECK_EQUAL(cu.cuIpcOpenEventHandle(&event, letter->event), LL_CUDA_ERROR_INVALID_VALUE);
+}
+
+static void an_event_can_be_waited_for_by_another_process(void **state)
+{
+	(void)state;
+	in_world(NULL, body_event);
+}
+
+static void body_external(void)
+{
+	struct ll_cu_external_memory *memory;
+	struct ll_cu_mipmapped_array *mipmap;
+	ll_cu_deviceptr a;
+	int fd = memfd_create("vulkan", MFD_CLOEXEC);
+	CHECK(fd >= 0 && ftruncate(fd, 8 * MIB) == 0);
+	struct ll_cu_external_memory_desc desc = {
+	    .type = LL_CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD, .handle.fd = dup(fd), .bytes = 8 * MIB};
+	struct ll_cu_external_buffer_desc buffer = {.offset = 2 * MIB, .bytes = 4 * MIB};
+	struct ll_cu_external_mipmap_desc image = {.array = {256, 256, 0, LL_CU_AD_FORMAT_FLOAT, 1, 0}, .levels = 1};
+	open_context(0);
+	uint64_t before = used_bytes();
+	CHECK_EQUAL(cu.cuImportExternalMemory(&memory, &desc), 0);
+	CHECK_EQUAL(cu.cuExternalMemoryGetMappedBuffer(&a, memory, &buffer), 0);
+	CHECK_EQUAL(cu.cuMemsetD8(a, 42, 4 * MIB), 0);
+	CHECK_EQUAL(cu.cuMemsetD8(a, 42, 4 * MIB + 1), LL_CUDA_ERROR_INVALID_VALUE);
+	unsigned char seen[2];
+	CHECK_EQUAL(pread(fd, seen, 2, 2 * MIB - 1), 2);
+	CHECK_EQUAL(seen[0], 0);
+	CHECK_EQUAL(seen[1], 42);
+	CHECK_EQUAL(cu.cuExternalMemoryGetMappedMipmappedArray(&mipmap, memory, &image), 0);
+	image.offset = 8 * MIB;
+	CHECK_EQUAL(cu.cuExternalMemoryGetMappedMipmappedArray(&mipmap, memory, &image), LL_CUDA_ERROR_INVALID_VALUE);
+	buffer.offset = 6 * MIB;
+	CHECK_EQUAL(cu.cuExternalMemoryGetMappedBuffer(&a, memory, &buffer), LL_CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQUAL(used_bytes(), before);
+	CHECK_EQUAL(cu.cuMipmappedArrayDestroy(mipmap), 0);
+	CHECK_EQUAL(cu.cuMemFree(a), 0);
+	CHECK_EQUAL(cu.cuDestroyExternalMemory(memory), 0);
+	CHECK_EQUAL(used_bytes(), before);
+	/* The descriptor was the driver's. */
+	CHECK_EQUAL(fcntl(desc.handle.fd, F_GETFD), -1);
+	CHECK_EQUAL(cu.cuDestroyExternalMemory(memory), LL_CUDA_ERROR_INVALID_HANDLE);
+	desc.handle.fd = sockets[0];
+	CHECK_EQUAL(cu.cuImportExternalMemory(&memory, &desc), LL_CUDA_ERROR_UNKNOWN);
+}
+
+static void memory_of_another_interface_takes_nothing_of_the_card(void **state)
+{
+	(void)state;
+	in_world(NULL, body_external);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(an_allocation_can_be_used_by_another_process_and_is_charged_once),
+	    cmocka_unit_test(exported_physical_memory_stays_until_its_last_holder_lets_go),
+	    cmocka_unit_test(sigkill_frees_what_nobody_else_imported),
+	    cmocka_unit_test(only_what_asked_for_it_can_be_exported),
+	    cmocka_unit_test(a_pool_can_be_used_by_another_process),
+	    cmocka_unit_test(an_event_can_be_waited_for_by_another_process),
+	    cmocka_unit_test(memory_of_another_interface_takes_nothing_of_the_card),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
