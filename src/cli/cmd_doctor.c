@@ -123,7 +123,7 @@ static const struct ll_example examples[] = {
 
 const struct ll_command ll_command_doctor = {
     .name = "doctor",
-    .summary = "check that holds can run and limits are kept here, and say what to do if not",
+    .summary = "check that holds and limits work here, and what to do if not",
     .description =
 	"Checks the driver, its libraries, device nodes, runtime folder, MPS and each card, without changing "
 	"anything but clearing claims of dead processes. Each finding is one line: ok, warn or fail, what was looked "
