@@ -24,10 +24,10 @@ enum ll_finding {
 
 struct ll_doctor {
 	bool is_json;
-	unsigned counts[3]; /* by enum ll_finding */
+	unsigned counts[3];   /* by enum ll_finding */
 	unsigned limit_fails; /* those of them that are about limits, and prevent no hold */
 	bool tries_limits;
-	int rc;             /* the first output error */
+	int rc; /* the first output error */
 	struct ll_err *err;
 };
 

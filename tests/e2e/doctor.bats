@@ -143,11 +143,11 @@ finding() {
 	grep -q "^loadline: no card '7'" "$T/doctor.err"
 }
 
-# trial ARG...: with it. Nothing can be preloaded under a sanitizer.
+# trial: with it. Nothing can be preloaded under a sanitizer.
 trial() {
 	loadline --sim run -- true 2>/dev/null || skip "nothing can be preloaded in this build"
 	status=0
-	loadline --sim doctor --json "$@" >"$T/doctor.out" 2>"$T/doctor.err" || status=$?
+	loadline --sim doctor --json >"$T/doctor.out" 2>"$T/doctor.err" || status=$?
 }
 
 @test "limits are shown to hold on each card, and the trial leaves nothing" {

@@ -129,6 +129,9 @@ zero 4 a b -i --mem " ]
 	[ "$(variable CUDA_VISIBLE_DEVICES)" = "$(uuid_of 3),$(uuid_of 1)" ]
 	CUDA_VISIBLE_DEVICES=3,1 run_sim -i 1 -- env >"$T/env"
 	[ "$(variable CUDA_VISIBLE_DEVICES)" = "$(uuid_of 1)" ]
+	CUDA_VISIBLE_DEVICES=$(uuid_of 3),$(uuid_of 0) run_sim -i 0,2-3 -- env >"$T/env" && return 1
+	CUDA_VISIBLE_DEVICES=$(uuid_of 3),$(uuid_of 0) run_sim -- env >"$T/env"
+	[ "$(variable CUDA_VISIBLE_DEVICES)" = "$(uuid_of 3),$(uuid_of 0)" ]
 	CUDA_VISIBLE_DEVICES=$(uuid_of 2) run_sim -- env >"$T/env"
 	[ "$(variable CUDA_VISIBLE_DEVICES)" = "$(uuid_of 2)" ]
 	CUDA_VISIBLE_DEVICES=3,1 fails_with 125 "hidden from CUDA by CUDA_VISIBLE_DEVICES=3,1" --sim run -i 0 -- true

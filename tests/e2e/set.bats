@@ -38,6 +38,15 @@ gpu_seconds() {
 	is_running job
 }
 
+@test "a memory limit below what a program has touches nothing" {
+	start job --sim run --tenant job -- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 1ms memory 2G for 60s
+	wait_for 20 claim job
+	loadline --sim set job --mem 1G
+	seconds=$(gpu_seconds job)
+	wait_for 20 claim job ".memory_limit_bytes == 1073741824 and .gpu_seconds > $seconds + 0.2"
+	is_running job
+}
+
 @test "a tenant that has nothing on the card yet" {
 	start early --sim run --tenant early -- sleep 60
 	wait_for 10 tenant early
