@@ -189,6 +189,15 @@ zero 4 a b -i --mem " ]
 	[[ $(PATH=$T:$PATH run_sim first) == "sh id="* ]]
 }
 
+@test "an allocation past the limit fails in the program, and the program says so itself" {
+	busy=("$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 1ms count 10)
+	run_sim --mem 2G -- "${busy[@]}" memory 1G
+	run ! loadline --sim run --mem 2G -- "${busy[@]}" memory 2G
+	[[ $output == *CUDA_ERROR_OUT_OF_MEMORY* ]]
+	run_sim --mem 2G --count-context=no -- "${busy[@]}" memory 2G
+	run_sim --mem 528M -- "${busy[@]}"
+}
+
 @test "a program's claim is its tenant's, and is gone with it" {
 	start busy --sim run --mem 4G --tenant worker -- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 20% for 60s
 	has_claim() {

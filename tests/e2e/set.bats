@@ -40,11 +40,25 @@ gpu_seconds() {
 
 @test "a memory limit below what a program has touches nothing" {
 	start job --sim run --tenant job -- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 1ms memory 2G for 60s
-	wait_for 20 claim job
+	wait_for 20 claim job '.gpu_seconds > 0'
 	loadline --sim set job --mem 1G
 	seconds=$(gpu_seconds job)
 	wait_for 20 claim job ".memory_limit_bytes == 1073741824 and .gpu_seconds > $seconds + 0.2"
 	is_running job
+}
+
+@test "below a memory limit that was lowered nothing new is had, by no process of the tenant" {
+	busy="$LOADLINE_BUILD/sim/loadline-simctl busy 0 20%"
+	start job --sim run --tenant job -- sh -c "$busy memory 1G for 60s & while [ ! -e $T/go ]; do sleep 0.02; done; exec $busy memory 1M for 60s"
+	wait_for 20 claim job '.tenant_memory_bytes > 1e9'
+	first=$(loadline --sim status --json | jq 'select(has("claim")) | .pid')
+	loadline --sim set job --mem 1G
+	touch "$T/go"
+	finish job
+	[ "$status" -ne 0 ]
+	grep -q CUDA_ERROR_OUT_OF_MEMORY "$T/job.err"
+	claim job ".pid == $first and .memory_bytes > 1e9"
+	kill -KILL "$first"
 }
 
 @test "a tenant that has nothing on the card yet" {
