@@ -81,6 +81,7 @@ gpu_seconds() {
 	loadline --sim set "$(loadline --sim status -i 1 --json | jq -r 'select(has("claim")) | .claim')" --mem 8G
 	loadline --sim status -i 0 --json | jq -e 'select(has("claim")) | .memory_limit_bytes == 7516192768'
 	loadline --sim status -i 1 --json | jq -e 'select(has("claim")) | .memory_limit_bytes == 8589934592'
+	loadline --sim status --json | jq 'select(has("claim")) | .pid' | xargs kill -KILL
 }
 
 @test "nobody of that name or number is 1" {
