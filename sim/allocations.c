@@ -192,3 +192,34 @@ void sim_memory_free_context(const struct ll_cu_context *context)
 			i++;
 	}
 }
+
+ll_cu_result sim_memory_reserve(struct ll_cu_context *context, size_t bytes, struct sim_graph_memory *graph,
+				uint64_t *ret_address)
+{
+	struct sim_memory memory = {
+	    .bytes = bytes, .kind = SIM_MEMORY_DEVICE, .context = context, .card = context->card, .graph = graph};
+	if (map(&memory) < 0)
+		return LL_CUDA_ERROR_OUT_OF_MEMORY;
+	memory.whole_address = memory.address;
+	memory.whole_bytes = memory.bytes;
+	if (sim_memory_insert(&memory) < 0) {
+		unmap(&memory);
+		return LL_CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*ret_address = memory.address;
+	return LL_CUDA_SUCCESS;
+}
+
+ll_cu_result sim_memory_take(struct sim_memory *memory)
+{
+	if (memory->charged_bytes || sim_memory_charge(memory->context, memory) == 0)
+		return LL_CUDA_SUCCESS;
+	memory->charged_bytes = 0;
+	return LL_CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void sim_memory_give_back(struct sim_memory *memory)
+{
+	sim_memory_refund(memory);
+	memory->charged_bytes = 0;
+}

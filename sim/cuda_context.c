@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "cuda_local.h"
+#include "cuda_capture.h"
 #include "defaults.h"
 #include "engine.h"
 #include "population.h"
@@ -135,8 +135,7 @@ void sim_context_forget(struct ll_cu_context *context)
 	while (context->streams) {
 		struct ll_cu_stream *stream = context->streams;
 		context->streams = stream->next;
-		stream->magic = 0;
-		free(stream);
+		sim_stream_forget(stream);
 	}
 	context->magic = 0;
 	free(context);
@@ -316,6 +315,8 @@ ll_cu_result cuCtxSynchronize(void)
 	sim_cuda_lock();
 	struct ll_cu_context *context;
 	ll_cu_result status = sim_current(&context);
+	if (status == LL_CUDA_SUCCESS)
+		status = sim_capture_refuse_context(context);
 	if (status == LL_CUDA_SUCCESS)
 		status = sim_wait_context(context);
 	if (status == LL_CUDA_SUCCESS)

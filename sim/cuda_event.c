@@ -6,13 +6,20 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "cuda_local.h"
+#include "cuda_capture.h"
 #include "engine.h"
 
-static void drop(struct ll_cu_event *event)
+void sim_event_hold(struct ll_cu_event *event)
 {
-	if (--event->references == 0)
-		free(event);
+	event->references++;
+}
+
+void sim_event_drop(struct ll_cu_event *event)
+{
+	if (--event->references > 0)
+		return;
+	free(event->captured.at);
+	free(event);
 }
 
 void sim_event_happened(struct ll_cu_event *event, uint32_t stream_slot, uint64_t position, uint64_t done_ns)
@@ -22,7 +29,7 @@ void sim_event_happened(struct ll_cu_event *event, uint32_t stream_slot, uint64_
 		event->is_done = true;
 		event->done_ns = done_ns;
 	}
-	drop(event);
+	sim_event_drop(event);
 }
 
 struct ll_cu_event *sim_event_new(struct ll_cu_context *context, unsigned flags)
@@ -69,9 +76,43 @@ ll_cu_result cuEventDestroy_v2(struct ll_cu_event *event)
 	sim_cuda_lock();
 	sim_event_unshare(event);
 	event->magic = 0;
-	drop(event);
+	sim_event_drop(event);
 	sim_cuda_unlock();
 	return LL_CUDA_SUCCESS;
+}
+
+ll_cu_result sim_event_queue_record(struct ll_cu_event *event, struct ll_cu_stream *stream)
+{
+	struct sim_op op = {.kind = SIM_OP_MARK, .module = SIM_NONE};
+	struct sim_action action = {.kind = SIM_ACTION_EVENT, .event = event};
+	uint64_t position;
+	uint32_t slot = stream->slot, generation = stream->generation;
+	sim_event_hold(event);
+	ll_cu_result status = sim_queue(stream, &op, &action, &position);
+	if (status) {
+		sim_event_drop(event);
+		return status;
+	}
+	event->is_recorded = true;
+	event->is_done = false;
+	event->stream_slot = slot;
+	event->stream_generation = generation;
+	event->position = position;
+	event->capture_id = 0;
+	sim_event_publish(event);
+	return LL_CUDA_SUCCESS;
+}
+
+ll_cu_result sim_event_queue_wait(const struct ll_cu_event *event, struct ll_cu_stream *stream)
+{
+	struct sim_op op = {
+	    .kind = SIM_OP_WAIT,
+	    .on_stream = event->stream_slot,
+	    .on_generation = event->stream_generation,
+	    .on_position = event->position,
+	    .module = SIM_NONE,
+	};
+	return event->is_recorded ? sim_queue(stream, &op, NULL, NULL) : LL_CUDA_SUCCESS;
 }
 
 ll_cu_result cuEventRecordWithFlags(struct ll_cu_event *event, struct ll_cu_stream *handle, unsigned int flags)
@@ -79,29 +120,14 @@ ll_cu_result cuEventRecordWithFlags(struct ll_cu_event *event, struct ll_cu_stre
 	SIM_ENTER();
 	if (!is_event(event))
 		return LL_CUDA_ERROR_INVALID_HANDLE;
-	if (flags > 1)
+	if (flags > LL_CU_EVENT_RECORD_EXTERNAL)
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	struct ll_cu_stream *stream;
 	sim_cuda_lock();
-	ll_cu_result status = sim_stream_of(handle, &stream);
-	if (status == LL_CUDA_SUCCESS) {
-		struct sim_op op = {.kind = SIM_OP_MARK, .module = SIM_NONE};
-		struct sim_action action = {.kind = SIM_ACTION_EVENT, .event = event};
-		uint64_t position;
-		uint32_t slot = stream->slot, generation = stream->generation;
-		event->references++;
-		status = sim_queue(stream, &op, &action, &position);
-		if (status == LL_CUDA_SUCCESS) {
-			event->is_recorded = true;
-			event->is_done = false;
-			event->stream_slot = slot;
-			event->stream_generation = generation;
-			event->position = position;
-			sim_event_publish(event);
-		} else {
-			event->references--;
-		}
-	}
+	ll_cu_result status = sim_stream_for_work(handle, &stream);
+	if (status == LL_CUDA_SUCCESS)
+		status =
+		    stream->capture ? sim_capture_record(stream, event, flags) : sim_event_queue_record(event, stream);
 	sim_cuda_unlock();
 	return status;
 }
@@ -119,6 +145,8 @@ static ll_cu_result query(struct ll_cu_event *event)
 	ll_cu_result status = sim_context_status(event->context);
 	if (status)
 		return status;
+	if (event->capture_id)
+		return sim_capture_refuse_event(event);
 	return event->is_recorded && !event->is_done ? LL_CUDA_ERROR_NOT_READY : LL_CUDA_SUCCESS;
 }
 
@@ -163,11 +191,11 @@ static ll_cu_result elapsed(float *ret_ms, struct ll_cu_event *start, struct ll_
 {
 	if (!ret_ms)
 		return LL_CUDA_ERROR_INVALID_VALUE;
-	if (!is_event(start) || !is_event(end) || !start->is_recorded || !end->is_recorded ||
-	    (start->flags | end->flags) & LL_CU_EVENT_DISABLE_TIMING)
+	if (!is_event(start) || !is_event(end) || (start->flags | end->flags) & LL_CU_EVENT_DISABLE_TIMING)
 		return LL_CUDA_ERROR_INVALID_HANDLE;
 	sim_cuda_lock();
-	ll_cu_result status = query(start);
+	bool are_recorded = (start->is_recorded || start->capture_id) && (end->is_recorded || end->capture_id);
+	ll_cu_result status = are_recorded ? query(start) : LL_CUDA_ERROR_INVALID_HANDLE;
 	if (!status)
 		status = query(end);
 	if (!status)

@@ -1,23 +1,17 @@
 /*
- * Kernels: launched, asked about. They are not executed; README.md says what each does instead.
+ * Kernels: launched, in every way there is. They are not executed; README.md says what each does instead.
  */
+#include "cuda_launch.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "cuda_local.h"
+#include "cuda_capture.h"
 #include "engine.h"
 #include "population.h"
 
 #define DEFAULT_LENGTH_NS (100 * LL_NS_PER_US)
-
-enum { MAX_BLOCK_THREADS = 1024, SM_THREADS = 2048, SM_BLOCKS = 32, SM_SHARED_BYTES = 233472 };
-
-struct grid {
-	unsigned x, y, z;
-	unsigned block_x, block_y, block_z;
-	unsigned shared_bytes;
-};
 
 /* Parameter i as an unsigned number, from either form of arguments. */
 static bool read_param(const struct sim_ptx_entry *entry, unsigned i, void **params, const char *buffer, uint64_t *ret)
@@ -88,11 +82,19 @@ static ll_cu_result set_behaviour(const struct ll_cu_function *function, void **
 	return action->to ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_ILLEGAL_ADDRESS;
 }
 
-static bool is_valid_grid(const struct grid *grid)
+static bool is_valid_grid(const struct ll_cu_kernel_params *k)
 {
-	uint64_t threads = (uint64_t)grid->block_x * grid->block_y * grid->block_z;
-	return grid->x && grid->y && grid->z && grid->y <= 65535 && grid->z <= 65535 && threads &&
-	       threads <= MAX_BLOCK_THREADS && grid->block_z <= 64 && grid->shared_bytes <= SM_SHARED_BYTES;
+	uint64_t threads = (uint64_t)k->block_x * k->block_y * k->block_z;
+	return k->grid_x && k->grid_y && k->grid_z && k->grid_y <= 65535 && k->grid_z <= 65535 && threads &&
+	       threads <= SIM_BLOCK_THREADS && k->block_z <= 64 && k->shared_bytes <= SIM_SM_SHARED_BYTES;
+}
+
+ll_cu_result sim_kernel_check(const struct ll_cu_kernel_params *kernel)
+{
+	if (!sim_is_function(kernel->function))
+		return LL_CUDA_ERROR_INVALID_HANDLE;
+	return is_valid_grid(kernel) && !(kernel->params && kernel->extra) ? LL_CUDA_SUCCESS
+									   : LL_CUDA_ERROR_INVALID_VALUE;
 }
 
 /* A kernel that writes where there is no memory: the real card reports Xid 31 and the context is lost. */
@@ -106,35 +108,37 @@ static void lose_context(const struct ll_cu_context *context)
 	sim_cuda_pump();
 }
 
-static ll_cu_result launch(const struct ll_cu_function *function, const struct grid *grid, struct ll_cu_stream *handle,
-			   void **params, void **extra)
+ll_cu_result sim_kernel_arguments(const struct ll_cu_kernel_params *kernel, const char **ret_buffer)
 {
-	struct ll_cu_stream *stream;
-	const char *buffer = NULL;
-	ll_cu_result status = sim_stream_of(handle, &stream);
-	if (status)
-		return status;
+	*ret_buffer = NULL;
+	const struct sim_ptx_entry *entry = kernel->function->entry;
+	return entry->param_count && !kernel->params ? find_buffer(kernel->extra, entry, ret_buffer) : LL_CUDA_SUCCESS;
+}
+
+ll_cu_result sim_kernel_queue(struct ll_cu_stream *stream, const struct ll_cu_kernel_params *kernel)
+{
+	const struct ll_cu_function *function = kernel->function;
+	const char *buffer;
 	if (stream->context != function->module->context)
 		return LL_CUDA_ERROR_INVALID_HANDLE;
-	if (function->entry->param_count && !params) {
-		status = find_buffer(extra, function->entry, &buffer);
-		if (status)
-			return status;
-	}
-	uint64_t blocks = (uint64_t)grid->x * grid->y * grid->z;
+	ll_cu_result status = sim_kernel_arguments(kernel, &buffer);
+	if (status)
+		return status;
+	uint64_t blocks = (uint64_t)kernel->grid_x * kernel->grid_y * kernel->grid_z;
 	struct sim_op op = {
 	    .kind = SIM_OP_KERNEL,
 	    .module = function->module->slot,
 	    .blocks = blocks > UINT32_MAX ? UINT32_MAX : (uint32_t)blocks,
-	    .threads = grid->block_x * grid->block_y * grid->block_z,
+	    .threads = kernel->block_x * kernel->block_y * kernel->block_z,
 	};
 	struct sim_action action = {.kind = SIM_ACTION_NONE};
 	uint64_t address;
 	for (unsigned i = 0; i < function->entry->param_count; i++) {
-		if (function->entry->params[i].size == 8 && read_param(function->entry, i, params, buffer, &address))
+		if (function->entry->params[i].size == 8 &&
+		    read_param(function->entry, i, kernel->params, buffer, &address))
 			sim_managed_touch(address);
 	}
-	status = set_behaviour(function, params, buffer, &op, &action);
+	status = set_behaviour(function, kernel->params, buffer, &op, &action);
 	if (status == LL_CUDA_ERROR_ILLEGAL_ADDRESS) {
 		/* As on a real card, the launch itself succeeds and later calls learn of it. */
 		lose_context(stream->context);
@@ -143,18 +147,36 @@ static ll_cu_result launch(const struct ll_cu_function *function, const struct g
 	return status ? status : sim_queue(stream, &op, &action, NULL);
 }
 
-static ll_cu_result enter_and_launch(const struct ll_cu_function *function, const struct grid *grid,
-				     struct ll_cu_stream *stream, void **params, void **extra)
+/* All blocks of a cooperative kernel are on the card at once. */
+ll_cu_result sim_kernel_check_cooperative(const struct ll_cu_kernel_params *kernel)
 {
-	if (!function || function->magic != SIM_MAGIC_FUNCTION)
-		return LL_CUDA_ERROR_INVALID_HANDLE;
-	if (!is_valid_grid(grid) || (params && extra))
-		return LL_CUDA_ERROR_INVALID_VALUE;
-	sim_cuda_lock();
+	const struct sim_card *card = &sim_cuda.world->cards[kernel->function->module->context->card];
+	int threads = (int)(kernel->block_x * kernel->block_y * kernel->block_z);
+	uint64_t blocks = (uint64_t)kernel->grid_x * kernel->grid_y * kernel->grid_z;
+	uint64_t room = (uint64_t)sim_blocks_per_sm(threads, kernel->shared_bytes) * card->sm_count;
+	return blocks <= room ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+}
+
+ll_cu_result sim_kernel_launch(const struct ll_cu_kernel_params *given, bool is_cooperative,
+			       struct ll_cu_stream *handle)
+{
+	struct ll_cu_graph_node_params params = {.type = LL_CU_GRAPH_NODE_TYPE_KERNEL, .kernel = *given};
+	struct ll_cu_kernel_params *kernel = &params.kernel;
 	struct ll_cu_context *context;
-	ll_cu_result status = sim_current(&context);
-	if (status == LL_CUDA_SUCCESS)
-		status = launch(function, grid, stream, params, extra);
+	struct ll_cu_stream *stream;
+	ll_cu_result status = sim_kernel_check(given);
+	if (status)
+		return status;
+	sim_cuda_lock();
+	status = sim_current(&context);
+	if (!status)
+		status = sim_stream_for_work(handle, &stream);
+	if (!status)
+		status = sim_function_in(stream->context, kernel->function, &kernel->function);
+	if (!status && is_cooperative)
+		status = sim_kernel_check_cooperative(kernel);
+	if (!status)
+		status = stream->capture ? sim_capture_work(stream, &params) : sim_kernel_queue(stream, kernel);
 	sim_cuda_unlock();
 	return status;
 }
@@ -164,139 +186,95 @@ ll_cu_result cuLaunchKernel(struct ll_cu_function *function, unsigned int grid_x
 			    unsigned int shared_bytes, struct ll_cu_stream *stream, void **params, void **extra)
 {
 	SIM_ENTER();
-	struct grid grid = {grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes};
-	return enter_and_launch(function, &grid, stream, params, extra);
+	struct ll_cu_kernel_params kernel = {
+	    .function = function,
+	    .grid_x = grid_x,
+	    .grid_y = grid_y,
+	    .grid_z = grid_z,
+	    .block_x = block_x,
+	    .block_y = block_y,
+	    .block_z = block_z,
+	    .shared_bytes = shared_bytes,
+	    .params = params,
+	    .extra = extra,
+	};
+	return sim_kernel_launch(&kernel, false, stream);
+}
+
+ll_cu_result cuLaunchCooperativeKernel(struct ll_cu_function *function, unsigned int grid_x, unsigned int grid_y,
+				       unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+				       unsigned int block_z, unsigned int shared_bytes, struct ll_cu_stream *stream,
+				       void **params)
+{
+	SIM_ENTER();
+	struct ll_cu_kernel_params kernel = {
+	    .function = function,
+	    .grid_x = grid_x,
+	    .grid_y = grid_y,
+	    .grid_z = grid_z,
+	    .block_x = block_x,
+	    .block_y = block_y,
+	    .block_z = block_z,
+	    .shared_bytes = shared_bytes,
+	    .params = params,
+	};
+	return sim_kernel_launch(&kernel, true, stream);
 }
 
 ll_cu_result cuLaunchKernelEx(const struct ll_cu_launch_config *config, struct ll_cu_function *function, void **params,
 			      void **extra)
 {
 	SIM_ENTER();
-	if (!config)
+	if (!config || (config->attribute_count && !config->attributes))
 		return LL_CUDA_ERROR_INVALID_VALUE;
-	struct grid grid = {config->grid_x,  config->grid_y,  config->grid_z,      config->block_x,
-			    config->block_y, config->block_z, config->shared_bytes};
-	return enter_and_launch(function, &grid, config->stream, params, extra);
+	const struct ll_cu_launch_attribute *attributes = config->attributes;
+	bool is_cooperative = false;
+	for (unsigned i = 0; i < config->attribute_count; i++) {
+		if (attributes[i].id == LL_CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
+			is_cooperative = attributes[i].value.cooperative != 0;
+	}
+	struct ll_cu_kernel_params kernel = {
+	    .function = function,
+	    .grid_x = config->grid_x,
+	    .grid_y = config->grid_y,
+	    .grid_z = config->grid_z,
+	    .block_x = config->block_x,
+	    .block_y = config->block_y,
+	    .block_z = config->block_z,
+	    .shared_bytes = config->shared_bytes,
+	    .params = params,
+	    .extra = extra,
+	};
+	return sim_kernel_launch(&kernel, is_cooperative, config->stream);
 }
 
-static bool is_function(const struct ll_cu_function *function)
-{
-	return function && function->magic == SIM_MAGIC_FUNCTION;
-}
-
-ll_cu_result cuFuncGetAttribute(int *ret_value, enum ll_cu_function_attribute attribute,
-				struct ll_cu_function *function)
+/* One kernel per card. Each is cooperative on its own; they do not wait for each other. */
+ll_cu_result cuLaunchCooperativeKernelMultiDevice(struct ll_cu_launch_params *launches, unsigned int count,
+						  unsigned int flags)
 {
 	SIM_ENTER();
-	if (!ret_value)
+	if (!launches || !count || count > SIM_CARDS || flags > 3)
 		return LL_CUDA_ERROR_INVALID_VALUE;
-	if (!is_function(function))
-		return LL_CUDA_ERROR_INVALID_HANDLE;
-	const struct sim_card *card = &sim_cuda.world->cards[function->module->context->card];
-	switch (attribute) {
-	case LL_CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-		*ret_value = MAX_BLOCK_THREADS;
-		break;
-	case LL_CU_FUNC_ATTRIBUTE_NUM_REGS:
-		*ret_value = 32;
-		break;
-	case LL_CU_FUNC_ATTRIBUTE_PTX_VERSION:
-		*ret_value = (int)function->module->ptx.target;
-		break;
-	case LL_CU_FUNC_ATTRIBUTE_BINARY_VERSION:
-		*ret_value = (int)(card->capability_major * 10 + card->capability_minor);
-		break;
-	case LL_CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-		*ret_value = function->max_dynamic_shared_bytes ? function->max_dynamic_shared_bytes : 48 * 1024;
-		break;
-	case LL_CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
-	case LL_CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
-	case LL_CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
-	case LL_CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
-	case LL_CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-		*ret_value = 0;
-		break;
-	default:
-		return LL_CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < count; i++) {
+		if (!launches[i].stream || launches[i].stream == LL_CU_STREAM_LEGACY)
+			return LL_CUDA_ERROR_INVALID_HANDLE;
+	}
+	for (unsigned i = 0; i < count; i++) {
+		const struct ll_cu_launch_params *l = &launches[i];
+		struct ll_cu_kernel_params kernel = {
+		    .function = l->function,
+		    .grid_x = l->grid_x,
+		    .grid_y = l->grid_y,
+		    .grid_z = l->grid_z,
+		    .block_x = l->block_x,
+		    .block_y = l->block_y,
+		    .block_z = l->block_z,
+		    .shared_bytes = l->shared_bytes,
+		    .params = l->params,
+		};
+		ll_cu_result status = sim_kernel_launch(&kernel, true, l->stream);
+		if (status)
+			return status;
 	}
 	return LL_CUDA_SUCCESS;
-}
-
-ll_cu_result cuFuncSetAttribute(struct ll_cu_function *function, enum ll_cu_function_attribute attribute, int value)
-{
-	SIM_ENTER();
-	if (!is_function(function))
-		return LL_CUDA_ERROR_INVALID_HANDLE;
-	if (attribute != LL_CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES &&
-	    attribute != LL_CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT)
-		return LL_CUDA_ERROR_INVALID_VALUE;
-	if (attribute == LL_CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
-		if (value < 0 || value > SM_SHARED_BYTES)
-			return LL_CUDA_ERROR_INVALID_VALUE;
-		sim_cuda_lock();
-		function->max_dynamic_shared_bytes = value;
-		sim_cuda_unlock();
-	}
-	return LL_CUDA_SUCCESS;
-}
-
-ll_cu_result cuFuncSetCacheConfig(struct ll_cu_function *function, enum ll_cu_func_cache config)
-{
-	SIM_ENTER();
-	(void)config;
-	return is_function(function) ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_HANDLE;
-}
-
-ll_cu_result cuFuncGetName(const char **ret_name, struct ll_cu_function *function)
-{
-	SIM_ENTER();
-	if (!ret_name)
-		return LL_CUDA_ERROR_INVALID_VALUE;
-	if (!is_function(function))
-		return LL_CUDA_ERROR_INVALID_HANDLE;
-	*ret_name = function->entry->name;
-	return LL_CUDA_SUCCESS;
-}
-
-/* By threads, blocks and shared memory; registers are taken to be few. */
-ll_cu_result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *ret_blocks, struct ll_cu_function *function,
-							 int block_size, size_t shared_bytes)
-{
-	SIM_ENTER();
-	if (!ret_blocks || block_size <= 0)
-		return LL_CUDA_ERROR_INVALID_VALUE;
-	if (!is_function(function))
-		return LL_CUDA_ERROR_INVALID_HANDLE;
-	int warps = (block_size + 31) / 32;
-	int blocks = SM_THREADS / 32 / warps;
-	if (shared_bytes && (size_t)blocks > SM_SHARED_BYTES / shared_bytes)
-		blocks = (int)(SM_SHARED_BYTES / shared_bytes);
-	if (block_size > MAX_BLOCK_THREADS)
-		blocks = 0;
-	*ret_blocks = blocks < SM_BLOCKS ? blocks : SM_BLOCKS;
-	return LL_CUDA_SUCCESS;
-}
-
-ll_cu_result cuOccupancyMaxPotentialBlockSize(int *ret_grid, int *ret_block, struct ll_cu_function *function,
-					      ll_cu_occupancy_shared shared, size_t shared_bytes, int block_limit)
-{
-	SIM_ENTER();
-	if (!ret_grid || !ret_block || block_limit < 0)
-		return LL_CUDA_ERROR_INVALID_VALUE;
-	if (!is_function(function))
-		return LL_CUDA_ERROR_INVALID_HANDLE;
-	int limit = block_limit && block_limit < MAX_BLOCK_THREADS ? block_limit : MAX_BLOCK_THREADS;
-	int best_threads = 0;
-	const struct sim_card *card = &sim_cuda.world->cards[function->module->context->card];
-	for (int size = 32; size <= limit; size += 32) {
-		int blocks = 0;
-		size_t bytes = shared ? shared(size) : shared_bytes;
-		cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function, size, bytes);
-		if (blocks * size < best_threads || blocks == 0)
-			continue;
-		best_threads = blocks * size;
-		*ret_block = size;
-		*ret_grid = blocks * (int)card->sm_count;
-	}
-	return best_threads ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_VALUE;
 }

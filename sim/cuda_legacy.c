@@ -126,3 +126,9 @@ ll_cu_result cuDevicePrimaryCtxSetFlags(ll_cu_device device, unsigned int flags)
 	SIM_ENTER();
 	return cuDevicePrimaryCtxSetFlags_v2(device, flags);
 }
+
+ll_cu_result cuStreamDestroy(struct ll_cu_stream *stream)
+{
+	SIM_ENTER();
+	return cuStreamDestroy_v2(stream);
+}

@@ -10,9 +10,14 @@
 #include <pthread.h>
 
 #include "abi/cuda.h"
+#include "abi/cuda_graph.h"
 #include "abi/cuda_memory.h"
 #include "ptx.h"
 #include "world.h"
+
+struct ll_err;
+struct sim_capture;
+struct sim_graph_memory;
 
 enum {
 	SIM_MAGIC_CONTEXT = 0x43747831,
@@ -20,7 +25,20 @@ enum {
 	SIM_MAGIC_EVENT = 0x45767431,
 	SIM_MAGIC_MODULE = 0x4d6f6431,
 	SIM_MAGIC_FUNCTION = 0x46756e31,
+	SIM_MAGIC_KERNEL = 0x4b65726e,
+	SIM_MAGIC_LIBRARY = 0x4c696272,
+	SIM_MAGIC_GRAPH = 0x47726131,
+	SIM_MAGIC_NODE = 0x4e6f6431,
+	SIM_MAGIC_EXEC = 0x45786531,
+	SIM_BLOCK_THREADS = 1024,
+	SIM_SM_SHARED_BYTES = 233472,
 	SIM_CONTEXT_STACK = 64, /* contexts pushed in one thread */
+};
+
+/* A set of nodes: what a node, a captured stream or a captured event depends on. */
+struct sim_nodes {
+	struct ll_cu_graph_node **at;
+	size_t count, capacity;
 };
 
 struct ll_cu_stream {
@@ -33,6 +51,10 @@ struct ll_cu_stream {
 	bool is_per_thread;
 	struct ll_cu_context *context;
 	struct ll_cu_stream *next;
+	struct sim_capture *capture; /* the one it takes part in (cuda_capture.h) */
+	struct sim_nodes tail;       /* what the next captured operation depends on */
+	struct ll_cu_graph_edge_data *edges;
+	union ll_cu_launch_attribute_value sync_policy, access_window, memory_domain, memory_domain_map;
 };
 
 struct ll_cu_context {
@@ -64,6 +86,15 @@ struct ll_cu_event {
 	uint64_t position;
 	bool is_shared; /* the last record is what the world says */
 	uint32_t shared_slot;
+	uint64_t capture_id; /* last recorded in this capture; 0: in none */
+	struct sim_nodes captured;
+};
+
+/* What cuParamSet* and cuFuncSetBlockShape have said, for cuLaunch and its like. */
+struct sim_old_arguments {
+	unsigned block_x, block_y, block_z, shared_bytes;
+	size_t size;
+	char bytes[4096];
 };
 
 struct ll_cu_function {
@@ -71,13 +102,32 @@ struct ll_cu_function {
 	int max_dynamic_shared_bytes;
 	struct ll_cu_module *module;
 	const struct sim_ptx_entry *entry;
+	struct sim_old_arguments *old_arguments;
 	struct ll_cu_function *next;
+};
+
+/* A kernel of a library: a function in each context where it is used. */
+struct ll_cu_kernel {
+	uint32_t magic;
+	int max_dynamic_shared_bytes;
+	struct ll_cu_library *library;
+	const struct sim_ptx_entry *entry;
+	struct ll_cu_kernel *next;
+};
+
+struct ll_cu_library {
+	uint32_t magic;
+	char *text;
+	struct sim_ptx ptx;
+	struct ll_cu_kernel *kernels;
+	struct ll_cu_library *next;
 };
 
 struct ll_cu_module {
 	uint32_t magic;
 	uint32_t slot; /* of its stop word */
 	struct ll_cu_context *context;
+	struct ll_cu_library *library; /* that it was loaded for, or NULL */
 	struct sim_ptx ptx;
 	struct ll_cu_function *functions;
 	struct ll_cu_module *next;
@@ -114,7 +164,8 @@ struct sim_memory {
 	struct sim_physical *physical; /* MAPPED */
 	uint64_t whole_address;        /* of what it is a part of: a pool's chunks, a reservation */
 	uint64_t whole_bytes;
-	bool is_blocked; /* MAPPED: nobody has been given access */
+	bool is_blocked;                /* MAPPED: nobody has been given access */
+	struct sim_graph_memory *graph; /* whose it is, if a graph's (cuda_graph.h) */
 };
 
 enum sim_action_kind {
@@ -122,11 +173,18 @@ enum sim_action_kind {
 	SIM_ACTION_RECORD, /* a kernel's account of itself */
 	SIM_ACTION_COPY,
 	SIM_ACTION_FILL,
-	SIM_ACTION_WRITE, /* a 32-bit value */
+	SIM_ACTION_WRITE, /* a value */
 	SIM_ACTION_VALUE, /* a wait for one */
 	SIM_ACTION_EVENT,
 	SIM_ACTION_HOST,
 	SIM_ACTION_FREE, /* memory freed in the stream's order */
+};
+
+/* How the rows of a copy or memset lie. All zero: there is one. */
+struct sim_rows {
+	size_t height, depth;
+	size_t to_pitch, to_slice;
+	size_t from_pitch, from_slice;
 };
 
 /* What to do here when an operation has happened; its address is the operation's cookie. All of them are on a list, for
@@ -138,11 +196,13 @@ struct sim_action {
 	uint64_t position;
 	uint32_t sequence; /* RECORD */
 	uint32_t width;    /* FILL: bytes of the pattern; VALUE: how to compare */
-	uint32_t value;    /* FILL, WRITE, VALUE */
+	uint64_t value;    /* FILL, WRITE, VALUE */
+	bool is_wide;      /* WRITE, VALUE: 64 bits */
 	char *to;
 	const char *from;
 	char *staged; /* a private copy of `from` */
-	size_t bytes;
+	size_t bytes; /* of a row */
+	struct sim_rows rows;
 	struct ll_cu_event *event;
 	struct ll_cu_mem_pool *pool; /* FREE: bytes is the block's token; NULL: user is a plain address */
 	ll_cu_host_fn host;
@@ -203,6 +263,11 @@ extern _Thread_local bool sim_null_is_per_thread;
 
 /* The stream that a handle means in a context; NULL and the special values included. */
 ll_cu_result sim_stream_of(struct ll_cu_stream *handle, struct ll_cu_stream **ret_stream);
+/* The same for a call that queues something: refuses what stream capture forbids. stream->capture is set where the work
+ * is to be captured. */
+ll_cu_result sim_stream_for_work(struct ll_cu_stream *handle, struct ll_cu_stream **ret_stream);
+/* Frees the local side of a stream that is out of its context's list. */
+void sim_stream_forget(struct ll_cu_stream *stream);
 /* The context's stream for this thread's per-thread default. */
 ll_cu_result sim_stream_per_thread(struct ll_cu_context *context, struct ll_cu_stream **ret_stream);
 
@@ -226,6 +291,23 @@ void sim_host_thread_start(void);
 void sim_context_forget(struct ll_cu_context *context);
 ll_cu_result sim_context_make(ll_cu_device device, unsigned flags, struct ll_cu_context **ret_context);
 void sim_module_forget(struct ll_cu_module *module);
+/* From PTX; err says what is wrong with it. library: for cuLibrary*, else NULL. */
+ll_cu_result sim_module_load(struct ll_cu_context *context, const char *text, struct ll_cu_library *library,
+			     struct ll_cu_module **ret_module, struct ll_err *err);
+/* Machine code and what is no code at all are refused. */
+ll_cu_result sim_module_check_image(const char *text);
+ll_cu_result sim_module_function(struct ll_cu_module *module, const char *name, struct ll_cu_function **ret_function);
+/* The function that a handle means in a context: itself, or a library's kernel there. */
+ll_cu_result sim_function_in(struct ll_cu_context *context, struct ll_cu_function *handle,
+			     struct ll_cu_function **ret_function);
+bool sim_is_function(const struct ll_cu_function *handle);
+/* What functions and libraries' kernels answer about themselves. max_dynamic: what the program has set, or 0. */
+ll_cu_result sim_function_attribute(uint32_t card, const struct sim_ptx *ptx, int max_dynamic,
+				    enum ll_cu_function_attribute attribute, int *ret_value);
+ll_cu_result sim_function_set_attribute(enum ll_cu_function_attribute attribute, int value, int *max_dynamic);
+ll_cu_result sim_function_param(const struct sim_ptx_entry *entry, size_t index, size_t *ret_offset, size_t *ret_bytes);
+/* Blocks of a kernel that fit on an SM. */
+int sim_blocks_per_sm(int block_threads, size_t shared_bytes);
 
 /* allocations.c: the table of addresses. Within the local lock. */
 struct sim_memory *sim_memory_find(uint64_t address);
@@ -242,6 +324,11 @@ void sim_memory_refund(const struct sim_memory *memory);
 ll_cu_result sim_memory_new(struct ll_cu_context *context, size_t bytes, bool is_global, struct sim_memory *ret_memory);
 void sim_memory_free(const struct sim_memory *memory);
 void sim_memory_free_context(const struct ll_cu_context *context);
+/* Addresses without memory of the card behind them; it is taken (OUT_OF_MEMORY) and given back apart. */
+ll_cu_result sim_memory_reserve(struct ll_cu_context *context, size_t bytes, struct sim_graph_memory *graph,
+				uint64_t *ret_address);
+ll_cu_result sim_memory_take(struct sim_memory *memory);
+void sim_memory_give_back(struct sim_memory *memory);
 
 /* cuda_managed.c: managed memory moves to the card that uses it. address may be any. */
 void sim_managed_touch(uint64_t address);

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "cuda_graph.h"
 #include "cuda_local.h"
 #include "cuda_pool.h"
 #include "engine.h"
@@ -89,6 +90,8 @@ ll_cu_result cuMemFree_v2(ll_cu_deviceptr address)
 		memory = sim_memory_find(address);
 		if (status == LL_CUDA_SUCCESS && memory && memory->origin == SIM_ORIGIN_POOL)
 			sim_pool_free_now(memory);
+		else if (status == LL_CUDA_SUCCESS && memory && memory->graph)
+			sim_graph_memory_release(memory->graph);
 		else if (status == LL_CUDA_SUCCESS && memory)
 			sim_memory_free(memory);
 	}

@@ -65,6 +65,7 @@ void sim_module_forget(struct ll_cu_module *module)
 		struct ll_cu_function *function = module->functions;
 		module->functions = function->next;
 		function->magic = 0;
+		free(function->old_arguments);
 		free(function);
 	}
 	sim_lock(w);
@@ -75,18 +76,21 @@ void sim_module_forget(struct ll_cu_module *module)
 	free(module);
 }
 
-static ll_cu_result load(const char *text, struct ll_cu_module **ret_module, struct ll_err *err)
+ll_cu_result sim_module_check_image(const char *text)
 {
-	struct ll_cu_context *context;
-	ll_cu_result status = sim_current(&context);
-	if (status)
-		return status;
 	/* Machine code (ELF, or the wrapper of a fat binary) cannot be simulated. */
 	if (memcmp(text, "\177ELF", 4) == 0 || memcmp(text, "\x50\xed\x55\xba", 4) == 0 ||
 	    memcmp(text, "\xb1\x43\x62\x46", 4) == 0)
 		return LL_CUDA_ERROR_NO_BINARY_FOR_GPU;
-	if (!strstr(text, ".version"))
-		return LL_CUDA_ERROR_INVALID_IMAGE;
+	return strstr(text, ".version") ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_IMAGE;
+}
+
+ll_cu_result sim_module_load(struct ll_cu_context *context, const char *text, struct ll_cu_library *library,
+			     struct ll_cu_module **ret_module, struct ll_err *err)
+{
+	ll_cu_result status = sim_module_check_image(text);
+	if (status)
+		return status;
 	struct sim_ptx ptx;
 	int rc = sim_ptx_parse(text, &ptx, err);
 	if (rc < 0)
@@ -97,7 +101,7 @@ static ll_cu_result load(const char *text, struct ll_cu_module **ret_module, str
 		sim_ptx_fini(&ptx);
 		return status ? status : LL_CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	*module = (struct ll_cu_module){.magic = SIM_MAGIC_MODULE, .context = context, .ptx = ptx};
+	*module = (struct ll_cu_module){.magic = SIM_MAGIC_MODULE, .context = context, .library = library, .ptx = ptx};
 	sim_lock(sim_cuda.world);
 	module->slot = sim_module_new(sim_cuda.world, sim_cuda.proc);
 	sim_unlock(sim_cuda.world);
@@ -109,6 +113,13 @@ static ll_cu_result load(const char *text, struct ll_cu_module **ret_module, str
 	else
 		*ret_module = module;
 	return status;
+}
+
+static ll_cu_result load(const char *text, struct ll_cu_module **ret_module, struct ll_err *err)
+{
+	struct ll_cu_context *context;
+	ll_cu_result status = sim_current(&context);
+	return status ? status : sim_module_load(context, text, NULL, ret_module, err);
 }
 
 ll_cu_result cuModuleLoadDataEx(struct ll_cu_module **ret_module, const void *image, unsigned int option_count,
@@ -167,13 +178,15 @@ ll_cu_result cuModuleUnload(struct ll_cu_module *module)
 	sim_cuda_lock();
 	struct ll_cu_context *context;
 	ll_cu_result status = sim_current(&context);
-	if (status == LL_CUDA_SUCCESS)
+	if (status == LL_CUDA_SUCCESS && module->library)
+		status = LL_CUDA_ERROR_NOT_PERMITTED;
+	else if (status == LL_CUDA_SUCCESS)
 		sim_module_forget(module);
 	sim_cuda_unlock();
 	return status;
 }
 
-static ll_cu_result get_function(struct ll_cu_module *module, const char *name, struct ll_cu_function **ret_function)
+ll_cu_result sim_module_function(struct ll_cu_module *module, const char *name, struct ll_cu_function **ret_function)
 {
 	for (struct ll_cu_function *function = module->functions; function; function = function->next) {
 		if (strcmp(function->entry->name, name) == 0) {
@@ -209,7 +222,7 @@ ll_cu_result cuModuleGetFunction(struct ll_cu_function **ret_function, struct ll
 	struct ll_cu_context *context;
 	ll_cu_result status = sim_current(&context);
 	if (status == LL_CUDA_SUCCESS)
-		status = get_function(module, name, ret_function);
+		status = sim_module_function(module, name, ret_function);
 	sim_cuda_unlock();
 	return status;
 }

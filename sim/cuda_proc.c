@@ -157,6 +157,8 @@ static const struct {
     {"cuEventRecordWithFlags", 11010, "cuEventRecordWithFlags"},
     {"cuLaunchKernelEx", 11060, "cuLaunchKernelEx"},
     {"cuFuncGetName", 12030, "cuFuncGetName"},
+#define SIM_VERSION(name, since, symbol) {name, since, symbol},
+#include "cuda_versions_launch.def"
 };
 
 /* The symbol that a plain name means; NULL with the reason. */
@@ -164,12 +166,15 @@ static const char *symbol_of(const char *name, int version, enum ll_cu_proc_addr
 {
 	const char *best = NULL;
 	bool is_versioned = false;
+	int best_since = 0;
 	for (size_t i = 0; i < sizeof versions / sizeof versions[0]; i++) {
 		if (strcmp(versions[i].name, name) != 0)
 			continue;
 		is_versioned = true;
-		if (versions[i].since <= version)
-			best = versions[i].symbol;
+		if (versions[i].since > version || versions[i].since < best_since)
+			continue;
+		best = versions[i].symbol;
+		best_since = versions[i].since;
 	}
 	*ret_status =
 	    is_versioned && !best ? LL_CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT : LL_CU_GET_PROC_ADDRESS_SUCCESS;

@@ -49,22 +49,45 @@ static void write_record(const struct sim_action *action, const struct sim_op *o
 }
 
 /* A program may well poll a word that a copy brings, so words are written whole. */
-static void copy(const struct sim_action *action)
+static void copy_row(char *to, const char *from, size_t bytes)
 {
-	const char *from = action->staged ? action->staged : action->from;
 	uint32_t word;
-	if (action->bytes == sizeof word && (uintptr_t)action->to % sizeof word == 0) {
+	if (bytes == sizeof word && (uintptr_t)to % sizeof word == 0) {
 		memcpy(&word, from, sizeof word);
-		atomic_store_explicit((_Atomic uint32_t *)(void *)action->to, word, memory_order_release);
+		atomic_store_explicit((_Atomic uint32_t *)(void *)to, word, memory_order_release);
 	} else {
-		memmove(action->to, from, action->bytes);
+		memmove(to, from, bytes);
 	}
 }
 
-static void fill(const struct sim_action *action)
+static void fill_row(const struct sim_action *action, char *to)
 {
 	for (size_t i = 0; i < action->bytes; i += action->width)
-		memcpy(action->to + i, &action->value, action->width);
+		memcpy(to + i, &action->value, action->width); /* the low bytes come first */
+}
+
+static void move_rows(const struct sim_action *action)
+{
+	const struct sim_rows *rows = &action->rows;
+	const char *from = action->staged ? action->staged : action->from;
+	for (size_t z = 0; z == 0 || z < rows->depth; z++) {
+		for (size_t y = 0; y == 0 || y < rows->height; y++) {
+			char *to = action->to + z * rows->to_slice + y * rows->to_pitch;
+			if (action->kind == SIM_ACTION_COPY)
+				copy_row(to, from + z * rows->from_slice + y * rows->from_pitch, action->bytes);
+			else
+				fill_row(action, to);
+		}
+	}
+}
+
+static void write_value(const struct sim_action *action)
+{
+	if (action->is_wide)
+		atomic_store_explicit((_Atomic uint64_t *)(void *)action->to, action->value, memory_order_release);
+	else
+		atomic_store_explicit((_Atomic uint32_t *)(void *)action->to, (uint32_t)action->value,
+				      memory_order_release);
 }
 
 static struct sim_action *add_action(const struct sim_action *action)
@@ -102,17 +125,13 @@ static void act(struct sim_action *action, const struct sim_op *op)
 			write_record(action, op);
 		break;
 	case SIM_ACTION_COPY:
-		if (has_happened)
-			copy(action);
-		break;
 	case SIM_ACTION_FILL:
 		if (has_happened)
-			fill(action);
+			move_rows(action);
 		break;
 	case SIM_ACTION_WRITE:
 		if (has_happened)
-			atomic_store_explicit((_Atomic uint32_t *)(void *)action->to, action->value,
-					      memory_order_release);
+			write_value(action);
 		break;
 	case SIM_ACTION_VALUE:
 		sim_cuda.value_waiting--;
@@ -182,16 +201,20 @@ static bool has_pending(struct sim_world *w)
 /* A wait for a value in memory that has come true? Only we can see the memory. */
 static bool is_value_reached(const struct sim_action *action)
 {
-	uint32_t value = atomic_load_explicit((_Atomic uint32_t *)(void *)action->to, memory_order_acquire);
+	uint64_t value, wanted = action->value, mask = action->is_wide ? UINT64_MAX : UINT32_MAX;
+	if (action->is_wide)
+		value = atomic_load_explicit((_Atomic uint64_t *)(void *)action->to, memory_order_acquire);
+	else
+		value = atomic_load_explicit((_Atomic uint32_t *)(void *)action->to, memory_order_acquire);
 	switch (action->width) {
 	case LL_CU_STREAM_WAIT_VALUE_EQ:
-		return value == action->value;
+		return value == wanted;
 	case LL_CU_STREAM_WAIT_VALUE_AND:
-		return (value & action->value) != 0;
+		return (value & wanted) != 0;
 	case LL_CU_STREAM_WAIT_VALUE_NOR:
-		return ~(value | action->value) != 0;
-	default:
-		return (int32_t)(value - action->value) >= 0;
+		return (~(value | wanted) & mask) != 0;
+	default: /* by the sign of the difference, so that counters may wrap */
+		return action->is_wide ? (int64_t)(value - wanted) >= 0 : (int32_t)(uint32_t)(value - wanted) >= 0;
 	}
 }
 

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "cuda_local.h"
+#include "cuda_capture.h"
 #include "engine.h"
 #include "fault.h"
 #include "hide.h"
@@ -102,7 +102,7 @@ ll_cu_result sim_cuda_enter(const char *function)
 		return LL_CUDA_ERROR_NOT_INITIALIZED;
 	if (!__atomic_load_n(&sim_cuda.is_initialised, __ATOMIC_ACQUIRE))
 		return LL_CUDA_ERROR_NOT_INITIALIZED;
-	return LL_CUDA_SUCCESS;
+	return sim_capture_check_call(function);
 }
 
 void sim_cuda_lock(void)

@@ -1,9 +1,10 @@
 /*
- * Streams: made, destroyed, asked, waited for; values written and waited for in them; host functions.
+ * Streams: made, destroyed, asked, waited for; waits for events in them; host functions.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "cuda_capture.h"
 #include "cuda_event.h"
 #include "cuda_local.h"
 #include "engine.h"
@@ -70,6 +71,21 @@ ll_cu_result sim_stream_of(struct ll_cu_stream *handle, struct ll_cu_stream **re
 	return status;
 }
 
+ll_cu_result sim_stream_for_work(struct ll_cu_stream *handle, struct ll_cu_stream **ret_stream)
+{
+	ll_cu_result status = sim_stream_of(handle, ret_stream);
+	return status ? status : sim_capture_admit(*ret_stream);
+}
+
+void sim_stream_forget(struct ll_cu_stream *stream)
+{
+	sim_capture_forget_stream(stream);
+	free(stream->tail.at);
+	free(stream->edges);
+	stream->magic = 0;
+	free(stream);
+}
+
 ll_cu_result cuStreamCreateWithPriority(struct ll_cu_stream **ret_stream, unsigned int flags, int priority)
 {
 	SIM_ENTER();
@@ -107,8 +123,7 @@ ll_cu_result cuStreamDestroy_v2(struct ll_cu_stream *stream)
 	/* What is queued is still done. */
 	sim_stream_close(w, stream->slot);
 	sim_unlock(w);
-	stream->magic = 0;
-	free(stream);
+	sim_stream_forget(stream);
 	sim_cuda_unlock();
 	return LL_CUDA_SUCCESS;
 }
@@ -163,8 +178,10 @@ ll_cu_result cuStreamQuery(struct ll_cu_stream *handle)
 	SIM_ENTER();
 	struct ll_cu_stream *stream;
 	sim_cuda_lock();
-	ll_cu_result status = sim_stream_of(handle, &stream);
-	if (status == LL_CUDA_SUCCESS && !is_idle(stream))
+	ll_cu_result status = sim_stream_for_work(handle, &stream);
+	if (status == LL_CUDA_SUCCESS && stream->capture)
+		status = sim_capture_refuse(stream);
+	else if (status == LL_CUDA_SUCCESS && !is_idle(stream))
 		status = LL_CUDA_ERROR_NOT_READY;
 	sim_cuda_unlock();
 	return status;
@@ -175,9 +192,9 @@ ll_cu_result cuStreamSynchronize(struct ll_cu_stream *handle)
 	SIM_ENTER();
 	struct ll_cu_stream *stream;
 	sim_cuda_lock();
-	ll_cu_result status = sim_stream_of(handle, &stream);
+	ll_cu_result status = sim_stream_for_work(handle, &stream);
 	if (status == LL_CUDA_SUCCESS)
-		status = sim_wait_all(stream);
+		status = stream->capture ? sim_capture_refuse(stream) : sim_wait_all(stream);
 	if (status == LL_CUDA_SUCCESS)
 		sim_pools_synchronised(stream);
 	sim_cuda_unlock();
@@ -192,103 +209,57 @@ ll_cu_result cuStreamWaitEvent(struct ll_cu_stream *handle, struct ll_cu_event *
 	if (!event || event->magic != SIM_MAGIC_EVENT)
 		return LL_CUDA_ERROR_INVALID_HANDLE;
 	struct ll_cu_stream *stream;
+	bool is_captured = false;
 	sim_cuda_lock();
-	ll_cu_result status = sim_stream_of(handle, &stream);
+	ll_cu_result status = sim_stream_for_work(handle, &stream);
 	sim_event_refresh(event);
-	if (status == LL_CUDA_SUCCESS && event->is_recorded) {
-		struct sim_op op = {
-		    .kind = SIM_OP_WAIT,
-		    .on_stream = event->stream_slot,
-		    .on_generation = event->stream_generation,
-		    .on_position = event->position,
-		    .module = SIM_NONE,
-		};
-		status = sim_queue(stream, &op, NULL, NULL);
-	}
+	if (status == LL_CUDA_SUCCESS)
+		status = sim_capture_wait(stream, event, flags, &is_captured);
+	if (status == LL_CUDA_SUCCESS && !is_captured)
+		status = sim_event_queue_wait(event, stream);
 	sim_cuda_unlock();
 	return status;
 }
 
-static ll_cu_result queue_value(struct ll_cu_stream *handle, ll_cu_deviceptr address, uint32_t value, unsigned flags,
-				enum sim_op_kind kind)
+ll_cu_result sim_host_queue(struct ll_cu_stream *stream, const struct sim_action *action)
 {
-	struct ll_cu_stream *stream;
-	if (!address || address % 4)
-		return LL_CUDA_ERROR_INVALID_VALUE;
-	sim_cuda_lock();
-	ll_cu_result status = sim_stream_of(handle, &stream);
-	char *at = status ? NULL : sim_memory_at(address, 4);
-	if (!status && !at)
-		status = LL_CUDA_ERROR_INVALID_VALUE;
-	if (!status) {
-		bool is_wait = kind == SIM_OP_VALUE;
-		struct sim_op op = {.kind = kind, .module = SIM_NONE};
-		struct sim_action action = {.kind = is_wait ? SIM_ACTION_VALUE : SIM_ACTION_WRITE,
-					    .to = at,
-					    .value = value,
-					    .width = flags & 3};
-		sim_cuda.value_waiting += is_wait;
-		status = sim_queue(stream, &op, &action, NULL);
-		if (status && is_wait)
-			sim_cuda.value_waiting--;
-	}
-	sim_cuda_unlock();
-	return status;
-}
-
-ll_cu_result cuStreamWriteValue32(struct ll_cu_stream *stream, ll_cu_deviceptr address, uint32_t value,
-				  unsigned int flags)
-{
-	SIM_ENTER();
-	return queue_value(stream, address, value, flags, SIM_OP_MARK);
-}
-
-ll_cu_result cuStreamWriteValue32_v2(struct ll_cu_stream *stream, ll_cu_deviceptr address, uint32_t value,
-				     unsigned int flags)
-{
-	SIM_ENTER();
-	return queue_value(stream, address, value, flags, SIM_OP_MARK);
-}
-
-ll_cu_result cuStreamWaitValue32_v2(struct ll_cu_stream *stream, ll_cu_deviceptr address, uint32_t value,
-				    unsigned int flags)
-{
-	SIM_ENTER();
-	return queue_value(stream, address, value, flags, SIM_OP_VALUE);
-}
-
-static ll_cu_result queue_host(struct ll_cu_stream *handle, const struct sim_action *action)
-{
-	struct ll_cu_stream *stream;
 	struct sim_op op = {.kind = SIM_OP_HOST, .module = SIM_NONE};
-	sim_cuda_lock();
-	ll_cu_result status = sim_stream_of(handle, &stream);
-	if (status == LL_CUDA_SUCCESS) {
-		sim_host_thread_start();
-		sim_cuda.host_waiting++;
-		status = sim_queue(stream, &op, action, NULL);
-		if (status)
-			sim_cuda.host_waiting--;
-	}
-	sim_cuda_unlock();
+	sim_host_thread_start();
+	sim_cuda.host_waiting++;
+	ll_cu_result status = sim_queue(stream, &op, action, NULL);
+	if (status)
+		sim_cuda.host_waiting--;
 	return status;
 }
 
-ll_cu_result cuLaunchHostFunc(struct ll_cu_stream *stream, ll_cu_host_fn function, void *user)
+ll_cu_result cuLaunchHostFunc(struct ll_cu_stream *handle, ll_cu_host_fn function, void *user)
 {
 	SIM_ENTER();
 	if (!function)
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	struct sim_action action = {.kind = SIM_ACTION_HOST, .host = function, .user = user};
-	return queue_host(stream, &action);
+	struct ll_cu_graph_node_params params = {.type = LL_CU_GRAPH_NODE_TYPE_HOST, .host = {function, user}};
+	struct ll_cu_stream *stream;
+	sim_cuda_lock();
+	ll_cu_result status = sim_stream_for_work(handle, &stream);
+	if (status == LL_CUDA_SUCCESS)
+		status = stream->capture ? sim_capture_work(stream, &params) : sim_host_queue(stream, &action);
+	sim_cuda_unlock();
+	return status;
 }
 
-ll_cu_result cuStreamAddCallback(struct ll_cu_stream *stream, ll_cu_stream_callback callback, void *user,
+ll_cu_result cuStreamAddCallback(struct ll_cu_stream *handle, ll_cu_stream_callback callback, void *user,
 				 unsigned int flags)
 {
 	SIM_ENTER();
 	if (!callback || flags)
 		return LL_CUDA_ERROR_INVALID_VALUE;
-	struct sim_action action = {.kind = SIM_ACTION_HOST, .callback = callback, .stream = stream, .user = user};
-	return queue_host(stream, &action);
+	struct sim_action action = {.kind = SIM_ACTION_HOST, .callback = callback, .stream = handle, .user = user};
+	struct ll_cu_stream *stream;
+	sim_cuda_lock();
+	ll_cu_result status = sim_stream_for_work(handle, &stream);
+	if (status == LL_CUDA_SUCCESS)
+		status = stream->capture ? sim_capture_refuse(stream) : sim_host_queue(stream, &action);
+	sim_cuda_unlock();
+	return status;
 }

@@ -15,9 +15,9 @@ enum { OPEN_LAUNCHES = 1000 };
 
 /* How long a tick's findings serve the launches that follow. */
 #define FRESH_NS (50 * LL_NS_PER_US)
-#define POLL_NS (100 * LL_NS_PER_US)  /* while somebody waits for what the card does */
-#define CALM_NS (1 * LL_NS_PER_MS)    /* while nobody else wants the card */
-#define MARK_NS (10 * LL_NS_PER_MS)   /* an open gate: at least one mark in each */
+#define POLL_NS (100 * LL_NS_PER_US) /* while somebody waits for what the card does */
+#define CALM_NS (1 * LL_NS_PER_MS)   /* while nobody else wants the card */
+#define MARK_NS (10 * LL_NS_PER_MS)  /* an open gate: at least one mark in each */
 #define ASLEEP_NS (1000 * LL_NS_PER_MS)
 /* A program that synchronises after each kernel is idle for some tens of µs: it keeps the card through this. */
 #define GRACE_NS (200 * LL_NS_PER_US)
@@ -54,6 +54,8 @@ _Atomic uint32_t *ll_flow_gate(struct ll_flow *flow)
 
 static struct ll_marks *marks_of(struct ll_flow *flow, struct ll_cu_context *handle)
 {
+	if (!handle)
+		return NULL;
 	for (struct ll_flow_context *context = flow->contexts; context; context = context->next) {
 		if (context->handle == handle)
 			return context->marks;
@@ -285,6 +287,16 @@ bool ll_flow_pass_open(struct ll_flow *flow)
 		return false;
 	atomic_store_explicit(&flow->open_launches, launches, memory_order_relaxed);
 	return true;
+}
+
+void ll_flow_hold(struct ll_flow *flow)
+{
+	pthread_mutex_lock(&flow->lock);
+}
+
+void ll_flow_release(struct ll_flow *flow)
+{
+	pthread_mutex_unlock(&flow->lock);
 }
 
 void ll_flow_forget_stream(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream)

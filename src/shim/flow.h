@@ -38,12 +38,16 @@ void ll_flow_end(struct ll_flow *flow);
 /* The word to read before each launch: LL_GATE_OPEN lets it through with nothing else to do. */
 _Atomic uint32_t *ll_flow_gate(struct ll_flow *flow);
 
-/* Around a launch that the gate did not let through. context: the stream's, and the current one. */
+/* Around a launch that the gate did not let through. context: the stream's, and the current one; NULL: not timed. */
 void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream);
 void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, bool is_launched);
 
 /* A launch at the open gate: true lets it through unmarked, false wants it to be marked (enter and leave). */
 bool ll_flow_pass_open(struct ll_flow *flow);
+
+/* Between them no mark is made, by any thread. Short: whoever launches waits. */
+void ll_flow_hold(struct ll_flow *flow);
+void ll_flow_release(struct ll_flow *flow);
 
 /* Before a stream or context is destroyed. */
 void ll_flow_forget_stream(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream);

@@ -1,30 +1,66 @@
+#include "abi/cuda_launch.h"
 #include "shim/hook.h"
 #include "shim/launch.h"
 
-LL_HOOK_EXPORT ll_cu_result cuLaunchKernel(struct ll_cu_function *function, unsigned int grid_x, unsigned int grid_y,
-					   unsigned int grid_z, unsigned int block_x, unsigned int block_y,
-					   unsigned int block_z, unsigned int shared_bytes, struct ll_cu_stream *stream,
-					   void **params, void **extra)
+LL_LAUNCH_HOOKS(cuLaunchKernel, _ptsz, stream,
+		(struct ll_cu_function * function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+		 unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
+		 struct ll_cu_stream *stream, void **params, void **extra),
+		(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, params, extra))
+
+LL_LAUNCH_HOOKS(cuLaunchKernelEx, _ptsz, config ? config->stream : NULL,
+		(const struct ll_cu_launch_config *config, struct ll_cu_function *function, void **params,
+		 void **extra),
+		(config, function, params, extra))
+
+LL_LAUNCH_HOOKS(cuLaunchCooperativeKernel, _ptsz, stream,
+		(struct ll_cu_function * function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+		 unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
+		 struct ll_cu_stream *stream, void **params),
+		(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, params))
+
+/* The oldest launches, which have no per-thread variants. */
+LL_LAUNCH_HOOK(cuLaunch, LL_LAUNCH_DEFAULT_STREAM, (struct ll_cu_function * function), (function))
+LL_LAUNCH_HOOK(cuLaunchGrid, LL_LAUNCH_DEFAULT_STREAM, (struct ll_cu_function * function, int grid_x, int grid_y),
+	       (function, grid_x, grid_y))
+LL_LAUNCH_HOOK(cuLaunchGridAsync, stream,
+	       (struct ll_cu_function * function, int grid_x, int grid_y, struct ll_cu_stream *stream),
+	       (function, grid_x, grid_y, stream))
+
+/*
+ * One kernel on several cards: it passes the gate of each before it begins on any. Having passed one keeps nobody out
+ * of that card, so that cards may come in any order.
+ */
+enum { MOST_CARDS = 64 };
+
+struct parts {
+	struct ll_launch launches[MOST_CARDS];
+	unsigned count;
+	ll_cu_result status;
+};
+
+static void begin_parts(struct parts *parts, const struct ll_cu_launch_params *launches, unsigned count)
 {
-	if (ll_launch_is_free())
-		return ll_real()->cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
-						 shared_bytes, stream, params, extra);
-	struct ll_launch launch = ll_launch_begin(stream);
-	return ll_launch_end(&launch,
-			     ll_real()->cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
-						       shared_bytes, stream, params, extra));
+	parts->count = !launches ? 0 : count < MOST_CARDS ? count : MOST_CARDS;
+	parts->status = LL_LAUNCH_LOST;
+	for (unsigned i = 0; i < parts->count; i++)
+		parts->launches[i] = ll_launch_begin(launches[i].stream);
 }
 
-LL_HOOK_EXPORT ll_cu_result cuLaunchKernel_ptsz(struct ll_cu_function *function, unsigned int grid_x,
-						unsigned int grid_y, unsigned int grid_z, unsigned int block_x,
-						unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
-						struct ll_cu_stream *stream, void **params, void **extra)
+static void end_parts(struct parts *parts)
+{
+	for (unsigned i = parts->count; i-- > 0;) {
+		parts->launches[i].status = parts->status;
+		ll_launch_end(&parts->launches[i]);
+	}
+}
+
+LL_HOOK_EXPORT ll_cu_result cuLaunchCooperativeKernelMultiDevice(struct ll_cu_launch_params *launches,
+								 unsigned int count, unsigned int flags)
 {
 	if (ll_launch_is_free())
-		return ll_real()->cuLaunchKernel_ptsz(function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
-						      shared_bytes, stream, params, extra);
-	struct ll_launch launch = ll_launch_begin(ll_launch_per_thread(stream));
-	return ll_launch_end(&launch,
-			     ll_real()->cuLaunchKernel_ptsz(function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
-							    shared_bytes, stream, params, extra));
+		return ll_real()->cuLaunchCooperativeKernelMultiDevice(launches, count, flags);
+	struct parts parts __attribute__((cleanup(end_parts)));
+	begin_parts(&parts, launches, count);
+	return parts.status = ll_real()->cuLaunchCooperativeKernelMultiDevice(launches, count, flags);
 }

@@ -19,33 +19,112 @@ static bool is_captured(struct ll_cu_stream *stream)
 	       (status == LL_CUDA_SUCCESS && capture != LL_CU_STREAM_CAPTURE_STATUS_NONE);
 }
 
-static enum ll_cu_capture_mode relax_capture(enum ll_cu_capture_mode mode)
+/* Another thread's capture must not be spoiled by what we ask and allocate. */
+static enum ll_cu_capture_mode exchange_capture_mode(enum ll_cu_capture_mode mode)
 {
 	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
 	return mode;
 }
 
+/* Where a stream lives; its context is current from enter_place to leave_place. */
+struct place {
+	struct ll_seat *seat; /* NULL: not governed */
+	struct ll_cu_context *context;
+	bool is_elsewhere;
+	enum ll_cu_capture_mode mode;
+};
+
+static bool is_default(const struct ll_cu_stream *stream)
+{
+	return !stream || stream == LL_CU_STREAM_LEGACY || stream == LL_CU_STREAM_PER_THREAD;
+}
+
+static void enter_place(struct place *place, struct ll_cu_stream *stream)
+{
+	struct ll_cu_context *current = NULL, *owner = NULL;
+	bool is_lost = false;
+	*place = (struct place){.mode = exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED)};
+	if (!is_default(stream) && ll_real()->cuStreamGetCtx(stream, &owner) == LL_CUDA_SUCCESS &&
+	    ll_real()->cuCtxGetCurrent(&current) == LL_CUDA_SUCCESS && owner != current) {
+		place->is_elsewhere = ll_real()->cuCtxPushCurrent_v2(owner) == LL_CUDA_SUCCESS;
+		is_lost = !place->is_elsewhere;
+	}
+	place->seat = ll_seat_current(&place->context);
+	if (is_lost)
+		place->context = NULL;
+}
+
+static void leave_place(const struct place *place)
+{
+	struct ll_cu_context *pushed;
+	if (place->is_elsewhere)
+		ll_real()->cuCtxPopCurrent_v2(&pushed);
+	exchange_capture_mode(place->mode);
+}
+
 struct ll_launch ll_launch_begin(struct ll_cu_stream *stream)
 {
-	struct ll_launch launch = {.errno_before = ll_reentry_enter()};
-	struct ll_seat *seat = ll_seat_current(&launch.context);
-	if (!seat || !seat->flow || is_captured(stream))
+	struct ll_launch launch = {.errno_before = ll_reentry_enter(), .status = LL_LAUNCH_LOST};
+	struct place place;
+	if (!ll_seat_settings() || is_captured(stream))
 		return launch;
-	launch.flow = seat->flow;
-	launch.stream = name_stream(stream);
-	enum ll_cu_capture_mode mode = relax_capture(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
-	ll_flow_enter(launch.flow, launch.context, launch.stream);
-	relax_capture(mode);
+	enter_place(&place, stream);
+	if (place.seat && place.seat->flow) {
+		launch.flow = place.seat->flow;
+		launch.context = place.context;
+		launch.stream = name_stream(stream);
+		launch.is_elsewhere = place.is_elsewhere;
+		ll_flow_enter(launch.flow, launch.context, launch.stream);
+	}
+	leave_place(&place);
 	return launch;
 }
 
-ll_cu_result ll_launch_end(struct ll_launch *launch, ll_cu_result status)
+/* After a lost call the driver may be in any state: then it is not called. */
+static void leave_flow(const struct ll_launch *launch)
 {
-	if (launch->flow) {
-		enum ll_cu_capture_mode mode = relax_capture(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
-		ll_flow_leave(launch->flow, launch->context, launch->stream, status == LL_CUDA_SUCCESS);
-		relax_capture(mode);
+	struct place place = {.is_elsewhere = false};
+	if (launch->status == LL_LAUNCH_LOST) {
+		ll_flow_leave(launch->flow, launch->context, launch->stream, false);
+		return;
 	}
+	place.mode = exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
+	if (launch->is_elsewhere)
+		place.is_elsewhere = ll_real()->cuCtxPushCurrent_v2(launch->context) == LL_CUDA_SUCCESS;
+	bool is_there = place.is_elsewhere == launch->is_elsewhere;
+	ll_flow_leave(launch->flow, launch->context, launch->stream, launch->status == LL_CUDA_SUCCESS && is_there);
+	leave_place(&place);
+}
+
+void ll_launch_end(struct ll_launch *launch)
+{
+	if (launch->flow)
+		leave_flow(launch);
 	ll_reentry_leave(&launch->errno_before);
-	return status;
+}
+
+struct ll_flow *ll_launch_hold_marks(struct ll_cu_stream *stream)
+{
+	struct place place;
+	enter_place(&place, stream);
+	struct ll_flow *flow = place.seat ? place.seat->flow : NULL;
+	leave_place(&place);
+	if (flow)
+		ll_flow_hold(flow);
+	return flow;
+}
+
+void ll_launch_release_marks(struct ll_flow *const *flow)
+{
+	if (*flow)
+		ll_flow_release(*flow);
+}
+
+void ll_launch_forget_stream(struct ll_cu_stream *stream)
+{
+	struct place place;
+	enter_place(&place, stream);
+	if (place.seat && place.seat->flow && place.context)
+		ll_flow_forget_stream(place.seat->flow, place.context, name_stream(stream));
+	leave_place(&place);
 }

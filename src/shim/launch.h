@@ -1,13 +1,16 @@
 /*
  * launch.h - what every hook that makes the card work does around the driver's call.
  *
- *     if (ll_launch_is_free())
- *             return ll_real()->cuLaunchKernel(...);
- *     struct ll_launch launch = ll_launch_begin(stream);
- *     return ll_launch_end(&launch, ll_real()->cuLaunchKernel(...));
+ *     LL_LAUNCH_HOOKS(cuGraphLaunch, _ptsz, stream,
+ *                     (struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream), (exec, stream))
  *
- * Free is one relaxed load and a branch: nothing is governed, or nobody else wants the card. Otherwise the call waits
- * for its turn in the caller's thread, and is marked. Launches into a stream that is being captured are not work yet and pass.
+ * defines the hooks of cuGraphLaunch and cuGraphLaunch_ptsz. A launch is free when nothing is governed or nobody else
+ * wants the card: one relaxed load and a branch. Otherwise it waits for its turn in the caller's thread, before the
+ * driver's call, and is marked. Launches into a stream that is being captured are not work yet and pass.
+ *
+ * The card and the context are those of the stream, which need not be the thread's current ones; for the default
+ * streams they are the current ones. Where the stream's context cannot be made current for the mark (a green context
+ * is current to one thread at a time) the launch is gated and not timed.
  */
 #ifndef LOADLINE_SHIM_LAUNCH_H
 #define LOADLINE_SHIM_LAUNCH_H
@@ -19,24 +22,65 @@ struct ll_launch {
 	struct ll_flow *flow; /* NULL: passes */
 	struct ll_cu_context *context;
 	struct ll_mark_stream stream;
+	bool is_elsewhere; /* the context is not the thread's current one */
 	int errno_before;
+	ll_cu_result status; /* the driver's; LL_LAUNCH_LOST while it has not come back */
 };
+
+/* The thread was cancelled, or thrown through, in the driver's call. */
+#define LL_LAUNCH_LOST ((ll_cu_result)-1)
+
+static inline bool ll_launch_gate_is_open(void)
+{
+	_Atomic uint32_t *gate = atomic_load_explicit(&ll_seat_gate, memory_order_relaxed);
+	return __builtin_expect(atomic_load_explicit(gate, memory_order_relaxed) == LL_GATE_OPEN, 1);
+}
 
 static inline bool ll_launch_is_free(void)
 {
-	_Atomic uint32_t *gate = atomic_load_explicit(&ll_seat_gate, memory_order_relaxed);
-	if (__builtin_expect(atomic_load_explicit(gate, memory_order_relaxed) == LL_GATE_OPEN, 1) && ll_seat_pass_open())
-		return true;
-	return ll_reentry_is_inside();
+	return (ll_launch_gate_is_open() && ll_seat_pass_open()) || ll_reentry_is_inside();
 }
 
-/* stream as the driver takes it; for a _ptsz variant of a function NULL is LL_CU_STREAM_PER_THREAD: the hook says so. */
+/* stream as the driver takes it; for a _ptsz variant of a function NULL is LL_CU_STREAM_PER_THREAD: the hook says so.
+ */
 struct ll_launch ll_launch_begin(struct ll_cu_stream *stream);
-ll_cu_result ll_launch_end(struct ll_launch *launch, ll_cu_result status);
+void ll_launch_end(struct ll_launch *launch);
+
+/* A launch that ends with its scope, whichever way that is left. */
+#define LL_LAUNCH_SCOPE(launch, stream)                                                                                \
+	struct ll_launch launch __attribute__((cleanup(ll_launch_end))) = ll_launch_begin(stream)
+
+/* Holds back the marks of the stream's card until released: nothing is recorded there meanwhile. NULL is fine. */
+struct ll_flow *ll_launch_hold_marks(struct ll_cu_stream *stream);
+void ll_launch_release_marks(struct ll_flow *const *flow);
+
+/* The stream is about to be destroyed. */
+void ll_launch_forget_stream(struct ll_cu_stream *stream);
 
 static inline struct ll_cu_stream *ll_launch_per_thread(struct ll_cu_stream *stream)
 {
 	return stream ? stream : LL_CU_STREAM_PER_THREAD;
 }
+
+/* The stream of functions that name none. */
+#define LL_LAUNCH_DEFAULT_STREAM ((struct ll_cu_stream *)NULL)
+
+/* Hook of symbol: a launch in `stream`, an expression of its parameters, unless is_free. */
+#define LL_LAUNCH_HOOK_UNLESS(is_free, symbol, stream, params, args)                                                   \
+	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
+	{                                                                                                              \
+		if (is_free)                                                                                           \
+			return ll_real()->symbol args;                                                                 \
+		LL_LAUNCH_SCOPE(launch, stream);                                                                       \
+		return launch.status = ll_real()->symbol args;                                                         \
+	}
+
+#define LL_LAUNCH_HOOK(symbol, stream, params, args)                                                                   \
+	LL_LAUNCH_HOOK_UNLESS(ll_launch_is_free(), symbol, stream, params, args)
+
+/* The same, and of its variant in which no stream means the thread's own. */
+#define LL_LAUNCH_HOOKS(symbol, suffix, stream, params, args)                                                          \
+	LL_LAUNCH_HOOK(symbol, stream, params, args)                                                                   \
+	LL_LAUNCH_HOOK(symbol##suffix, ll_launch_per_thread(stream), params, args)
 
 #endif

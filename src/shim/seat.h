@@ -13,6 +13,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "abi/cuda.h"
 #include "ledger/claim.h"
@@ -30,8 +31,19 @@ struct ll_seat {
 /* What `loadline run` wants of this program; NULL: it did not start it. */
 const struct ll_run_settings *ll_seat_settings(void);
 
+/* Whether it did, at the cost of one load: 0 until the first look, then 1 or -1. */
+extern _Atomic int ll_seat_answer;
+static inline bool ll_seat_is_governed(void)
+{
+	int answer = atomic_load_explicit(&ll_seat_answer, memory_order_relaxed);
+	return __builtin_expect(answer != 0, 1) ? answer > 0 : ll_seat_settings() != NULL;
+}
+
 /* The seat on this card, taken if there is none yet; NULL: not governed there. May do driver calls; cuInit was called. */
 struct ll_seat *ll_seat_take(ll_cu_device device);
+
+/* A card's UUID, as NVML and the ledger's file name write it; false: there is no such card, or cuInit was not called. */
+bool ll_seat_uuid(ll_cu_device device, char *ret_text, size_t size);
 
 /* The seat of the calling thread's current context; NULL: none. With a flow's context: *ret_context. */
 struct ll_seat *ll_seat_current(struct ll_cu_context **ret_context);

@@ -1,7 +1,7 @@
 /*
- * Compares src/abi/cuda.h, cuda_memory.h and the rows of cuda_functions.def and cuda_governed.def with the toolkit's
- * cuda.h: every enum value, every struct's size and offsets, every signature. It is all done by the compiler; where
- * there is no cuda.h the program skips (77).
+ * Compares src/abi/cuda.h, cuda_launch.h, cuda_graph.h, cuda_memory.h and the rows of cuda_functions.def and
+ * cuda_governed.def with the toolkit's cuda.h: every enum value, every struct's size and offsets, every signature. It
+ * is all done by the compiler; where there is no cuda.h the program skips (77).
  */
 #include "abi/cuda.h"
 
@@ -246,6 +246,7 @@ SAME_FIELD(struct ll_cu_launch_config, attribute_count, CUlaunchConfig, numAttrs
 _Static_assert(sizeof(LL_CU_STREAM_LEGACY) == sizeof(CU_STREAM_LEGACY), "handle");
 
 /* Ends with the toolkit's names for the types in it, as below. */
+#include "abi_compare_launch.h"
 #include "abi_compare_memory.h"
 
 /*

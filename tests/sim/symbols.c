@@ -113,6 +113,42 @@ static void the_driver_s_own_lookup_knows_versions_and_streams(void **state)
 	in_world(NULL, body_proc_address);
 }
 
+static void check_lookup(const char *symbol)
+{
+	char name[80], per_thread_name[80];
+	const char *version = strstr(symbol, "_v");
+	snprintf(name, sizeof name, "%.*s", (int)(version ? (size_t)(version - symbol) : strlen(symbol)), symbol);
+	snprintf(per_thread_name, sizeof per_thread_name, "%s_ptsz", symbol);
+	void *per_thread = dlsym(cu.library, per_thread_name);
+	bool is_newest = look_up(name, 13000, 0) == dlsym(cu.library, symbol);
+	void *found = look_up(name, 13000, LL_CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
+	CHECK(found);
+	if (per_thread && is_newest)
+		CHECK(found == per_thread);
+}
+
+static void body_governed(void)
+{
+	open_cuda();
+#define LL_CUDA_FUNCTION(ret, name, symbol, need, params) check_lookup(#symbol);
+#include "abi/cuda_governed.def"
+	CHECK(look_up("cuGraphLaunch", 13000, 0) == dlsym(cu.library, "cuGraphLaunch"));
+	CHECK(look_up("cuGraphAddKernelNode", 11080, 0) == dlsym(cu.library, "cuGraphAddKernelNode"));
+	CHECK(look_up("cuGraphAddKernelNode", 12000, 0) == dlsym(cu.library, "cuGraphAddKernelNode_v2"));
+	CHECK(look_up("cuStreamGetCaptureInfo", 11030, 0) == dlsym(cu.library, "cuStreamGetCaptureInfo_v2"));
+	CHECK(look_up("cuStreamGetCaptureInfo", 13000, 0) == dlsym(cu.library, "cuStreamGetCaptureInfo_v3"));
+	CHECK(!look_up("cuLibraryLoadData", 11080, 0));
+	CHECK(look_up("cuStreamWaitValue32", 11000, 0) == dlsym(cu.library, "cuStreamWaitValue32"));
+	CHECK(look_up("cuStreamBeginCapture", 13000, LL_CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) ==
+	      dlsym(cu.library, "cuStreamBeginCapture_v2_ptsz"));
+}
+
+static void the_lookup_knows_all_that_is_governed(void **state)
+{
+	(void)state;
+	in_world(NULL, body_governed);
+}
+
 static void body_unknown(void)
 {
 	const struct ll_cu_uuid id = {{0}};
@@ -188,6 +224,7 @@ int main(void)
 	    cmocka_unit_test(missing_symbols_are_missing_for_dlsym_and_for_the_driver_s_own_lookup),
 	    cmocka_unit_test(an_older_driver_says_so),
 	    cmocka_unit_test(the_driver_s_own_lookup_knows_versions_and_streams),
+	    cmocka_unit_test(the_lookup_knows_all_that_is_governed),
 	    cmocka_unit_test(what_is_not_modelled_is_refused_cleanly),
 	    cmocka_unit_test(threads_have_their_own_default_streams),
 	};

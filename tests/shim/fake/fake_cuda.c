@@ -11,7 +11,7 @@
 
 EXPORT ll_cu_result cuCtxDestroy(struct ll_cu_context *context);
 EXPORT ll_cu_result cuCtxDestroy_v3(struct ll_cu_context *context, int more);
-EXPORT ll_cu_result cuMemAlloc(ll_cu_deviceptr *ret_address, size_t bytes);
+EXPORT ll_cu_result cuMemAlloc(ll_cu_deviceptr_v1 *ret_address, unsigned int bytes);
 EXPORT ll_cu_result cuFolded(ll_cu_deviceptr *ret_address, size_t bytes);
 
 EXPORT ll_cu_result cuInit(unsigned int flags)
@@ -19,7 +19,7 @@ EXPORT ll_cu_result cuInit(unsigned int flags)
 	return flags ? LL_CUDA_ERROR_INVALID_VALUE : LL_CUDA_SUCCESS;
 }
 
-EXPORT ll_cu_result cuMemAlloc(ll_cu_deviceptr *ret_address, size_t bytes)
+EXPORT ll_cu_result cuMemAlloc(ll_cu_deviceptr_v1 *ret_address, unsigned int bytes)
 {
 	*ret_address = 100 + bytes;
 	return LL_CUDA_SUCCESS;

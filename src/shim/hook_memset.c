@@ -1,0 +1,22 @@
+/* Memsets of the card's memory are kernels of the driver. */
+#include "abi/cuda_launch.h"
+#include "shim/hook.h"
+#include "shim/launch.h"
+
+#define MEMSET_HOOKS(bits, value_type)                                                                                 \
+	LL_LAUNCH_HOOKS(cuMemsetD##bits##_v2, _ptds, LL_LAUNCH_DEFAULT_STREAM,                                         \
+			(ll_cu_deviceptr to, value_type value, size_t count), (to, value, count))                      \
+	LL_LAUNCH_HOOKS(cuMemsetD##bits##Async, _ptsz, stream,                                                         \
+			(ll_cu_deviceptr to, value_type value, size_t count, struct ll_cu_stream * stream),            \
+			(to, value, count, stream))                                                                    \
+	LL_LAUNCH_HOOKS(cuMemsetD2D##bits##_v2, _ptds, LL_LAUNCH_DEFAULT_STREAM,                                       \
+			(ll_cu_deviceptr to, size_t pitch_bytes, value_type value, size_t width, size_t height),       \
+			(to, pitch_bytes, value, width, height))                                                       \
+	LL_LAUNCH_HOOKS(cuMemsetD2D##bits##Async, _ptsz, stream,                                                       \
+			(ll_cu_deviceptr to, size_t pitch_bytes, value_type value, size_t width, size_t height,        \
+			 struct ll_cu_stream * stream),                                                                \
+			(to, pitch_bytes, value, width, height, stream))
+
+MEMSET_HOOKS(8, unsigned char)
+MEMSET_HOOKS(16, unsigned short)
+MEMSET_HOOKS(32, unsigned int)

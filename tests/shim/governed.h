@@ -1,0 +1,33 @@
+/*
+ * governed.h - tests of a program that `loadline run` started, on the simulator, with the shim preloaded: what it is
+ * allowed, what it was charged.
+ */
+#ifndef LOADLINE_TESTS_SHIM_GOVERNED_H
+#define LOADLINE_TESTS_SHIM_GOVERNED_H
+
+#include "../sim/process.h"
+
+#include "ledger/run_settings.h"
+
+#define KIB UINT64_C(1024)
+#define MIB (1024 * KIB)
+#define GIB (1024 * MIB)
+
+/* What a context of the simulated H200 is charged before it is made: 132 SMs of 2 MiB, and as much for stacks. */
+#define CONTEXT_BYTES (528 * MIB)
+
+/* Before the first call of a hook: this process and its children are a tenant with that limit (0: none). */
+void govern(uint64_t limit_bytes);
+void govern_without_context(uint64_t limit_bytes);
+
+/* What the tenant is charged on that card, as anybody reads it in the ledger; dead claims are cleared first. */
+uint64_t charged_on(unsigned card);
+uint64_t charged(void); /* on card 0 */
+
+/* Another limit from now on, as `loadline set` does it. */
+void set_limit(uint64_t limit_bytes);
+
+/* What card 0 itself says is in use, within 0.1 MiB. */
+uint64_t card_used(void);
+
+#endif
