@@ -312,7 +312,7 @@ static ll_cu_deviceptr add_alloc(struct ll_cu_graph *graph, size_t bytes, node_t
 
 static void body_memory(void)
 {
-	node_t alloc, fill, release;
+	node_t alloc, fill;
 	struct ll_cu_graph *clone;
 	struct ll_cu_graph_exec *second;
 	uint32_t value;
@@ -352,13 +352,21 @@ static void body_memory(void)
 	CHECK_EQUAL(graph_memory(LL_CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT), 0);
 	CHECK_EQUAL(graph_memory(LL_CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), 0);
 	CHECK_EQUAL(graph_memory(LL_CU_GRAPH_MEM_ATTR_USED_MEM_HIGH), 64 * MIB);
-	/* Freed by the graph itself, it can be launched again and again. */
-	graph = new_graph();
-	address = add_alloc(graph, 1000, &alloc);
+}
+
+static void body_memory_freed_by_the_graph(void)
+{
+	node_t alloc, release;
+	open_context(0);
+	struct ll_cu_stream *s = new_stream();
+	size_t before = free_bytes();
+	/* It can be launched again and again. */
+	struct ll_cu_graph *graph = new_graph();
+	ll_cu_deviceptr address = add_alloc(graph, 1000, &alloc);
 	CHECK_EQUAL(cu.cuGraphAddMemFreeNode(&release, graph, &alloc, 1, address), 0);
 	CHECK_EQUAL(cu.cuGraphAddMemFreeNode(&release, graph, &alloc, 1, address), LL_CUDA_ERROR_INVALID_VALUE);
 	CHECK_EQUAL(cu.cuGraphAddMemFreeNode(&release, graph, &alloc, 1, 4096), LL_CUDA_ERROR_INVALID_VALUE);
-	exec = instantiate(graph);
+	struct ll_cu_graph_exec *exec = instantiate(graph);
 	run(exec, s);
 	run(exec, s);
 	CHECK_EQUAL(cu.cuGraphDestroy(graph), 0);
@@ -393,6 +401,12 @@ static void graph_memory_is_taken_by_launches(void **state)
 {
 	(void)state;
 	in_world(NULL, body_memory);
+}
+
+static void graph_memory_that_is_left_is_for_the_next_graph(void **state)
+{
+	(void)state;
+	in_world(NULL, body_memory_freed_by_the_graph);
 }
 
 static void die_in_a_launch(void)
@@ -485,6 +499,7 @@ int main(void)
 	    cmocka_unit_test(nodes_of_every_kind_do_what_they_say),
 	    cmocka_unit_test(long_graphs_pass_and_one_graph_never_runs_beside_itself),
 	    cmocka_unit_test(graph_memory_is_taken_by_launches),
+	    cmocka_unit_test(graph_memory_that_is_left_is_for_the_next_graph),
 	    cmocka_unit_test(a_killed_process_leaves_nothing_of_its_graphs),
 	    cmocka_unit_test(scenarios_can_make_graph_launches_fail),
 	    cmocka_unit_test(a_launch_into_a_capture_becomes_a_graph_within_it),
