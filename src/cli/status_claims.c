@@ -75,8 +75,11 @@ static void add_wait(struct ll_strbuf *text, const struct ll_status_card *status
 
 static void add_program(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_claim_info *claim)
 {
-	ll_strbuf_addf(text, "%s: %s, %s priority, ", claim->tenant[0] ? claim->tenant : "program",
-		       ll_claim_state_name(claim->priority, claim->state), ll_priority_name(claim->priority));
+	ll_strbuf_addf(text, "%s: %s", claim->tenant[0] ? claim->tenant : "program",
+		       ll_claim_state_name(claim->priority, claim->state));
+	if (claim->note[0])
+		ll_strbuf_addf(text, " (%s)", claim->note);
+	ll_strbuf_addf(text, ", %s priority, ", ll_priority_name(claim->priority));
 	add_memory(text, claim, ll_status_tenant(status, claim));
 	add_limits(text, claim->memory_limit_bytes, claim->compute_cap_permille, claim->weight_permille);
 	ll_strbuf_addf(text, ", GPU time %.1f s", (double)claim->gpu_time_ns / (double)LL_NS_PER_S);
