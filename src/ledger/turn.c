@@ -338,6 +338,15 @@ void ll_turn_charge(struct ll_claim *claim, uint64_t gpu_ns)
 		atomic_fetch_sub(&tenant->tokens_ns, (int64_t)gpu_ns);
 }
 
+bool ll_turn_holder(const struct ll_ledger *ledger, unsigned *ret_index)
+{
+	unsigned holder = holder_of(atomic_load(&ledger->file->turn));
+	if (holder < 1 || holder > LL_LEDGER_CLAIMS)
+		return false;
+	*ret_index = holder - 1;
+	return true;
+}
+
 bool ll_turn_is_mine(const struct ll_claim *claim)
 {
 	return holder_of(atomic_load_explicit(&claim->ledger->file->turn, memory_order_relaxed)) ==
