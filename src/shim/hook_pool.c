@@ -55,7 +55,7 @@ static struct ll_seat *seat_of(struct ll_cu_stream *stream)
 	LL_HOOK_EXPORT ll_cu_result cuMemAllocAsync##suffix(ll_cu_deviceptr *ret_address, size_t bytes,                \
 							    struct ll_cu_stream *stream)                               \
 	{                                                                                                              \
-		if (ll_charge_passes())                                                                                \
+		if (ll_charge_passes() || !bytes)                                                                      \
 			return ll_real()->cuMemAllocAsync##suffix(ret_address, bytes, stream);                         \
 		ALLOCATE(ll_real()->cuMemAllocAsync##suffix(ret_address, bytes, stream),                               \
 			 ll_real()->cuMemFreeAsync##suffix(*ret_address, stream), NULL, as_stream);                    \
@@ -64,7 +64,7 @@ static struct ll_seat *seat_of(struct ll_cu_stream *stream)
 								    struct ll_cu_mem_pool *pool,                       \
 								    struct ll_cu_stream *stream)                       \
 	{                                                                                                              \
-		if (ll_charge_passes() || !pool)                                                                       \
+		if (ll_charge_passes() || !pool || !bytes)                                                             \
 			return ll_real()->cuMemAllocFromPoolAsync##suffix(ret_address, bytes, pool, stream);           \
 		ALLOCATE(ll_real()->cuMemAllocFromPoolAsync##suffix(ret_address, bytes, pool, stream),                 \
 			 ll_real()->cuMemFreeAsync##suffix(*ret_address, stream), pool, as_stream);                    \
