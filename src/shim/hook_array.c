@@ -1,4 +1,5 @@
-/* Arrays and mipmaps. The driver says what one takes only of those that take nothing yet, so its tiles are counted here. */
+/* Arrays and mipmaps. The driver says what one takes only of those that take nothing yet, so its tiles are counted
+ * here. */
 #include "shim/charge.h"
 #include "shim/hook.h"
 
@@ -24,7 +25,7 @@ static struct ll_cu_array3d_descriptor from_3d_v1(const struct ll_cu_array3d_des
 						 .flags = d->flags};
 }
 
-#define CREATE(kind, call, ret_handle, given, levels)                                                                     \
+#define CREATE(kind, call, ret_handle, given, levels)                                                                  \
 	LL_REENTRY_SCOPE();                                                                                            \
 	struct ll_cu_array3d_descriptor shape = given;                                                                 \
 	LL_CHARGE(charge, ll_place_current(), ll_footprint_array(&shape, levels));                                     \
@@ -32,7 +33,7 @@ static struct ll_cu_array3d_descriptor from_3d_v1(const struct ll_cu_array3d_des
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;                                                                    \
 	ll_cu_result status = call;                                                                                    \
 	if (status == LL_CUDA_SUCCESS)                                                                                 \
-		ll_charge_keep(&charge, kind, ll_charge_name(*(ret_handle)));                               \
+		ll_charge_keep(&charge, kind, ll_charge_name(*(ret_handle)));                                          \
 	return status
 
 LL_HOOK_EXPORT ll_cu_result cuArrayCreate(struct ll_cu_array **ret_array,
@@ -73,7 +74,8 @@ LL_HOOK_EXPORT ll_cu_result cuMipmappedArrayCreate(struct ll_cu_mipmapped_array 
 {
 	if (ll_charge_passes() || !descriptor)
 		return ll_real()->cuMipmappedArrayCreate(ret_mipmap, descriptor, levels);
-	CREATE(LL_SIZE_MIPMAP, ll_real()->cuMipmappedArrayCreate(ret_mipmap, descriptor, levels), ret_mipmap, *descriptor, levels);
+	CREATE(LL_SIZE_MIPMAP, ll_real()->cuMipmappedArrayCreate(ret_mipmap, descriptor, levels), ret_mipmap,
+	       *descriptor, levels);
 }
 
 #define DESTROY(kind, symbol, handle)                                                                                  \

@@ -1,7 +1,7 @@
 /*
- * Memory that another API or process made. What comes from another CUDA process (IPC handles, shareable handles, pools) is
- * charged to that process alone, and has no hooks. What comes from elsewhere (Vulkan, a file descriptor) nobody is charged
- * for yet: its size, to the importer.
+ * Memory that another API or process made. What comes from another CUDA process (IPC handles, shareable handles, pools)
+ * is charged to that process alone, and has no hooks. What comes from elsewhere (Vulkan, a file descriptor) nobody is
+ * charged for yet: its size, to the importer.
  */
 #include "shim/charge.h"
 #include "shim/hook.h"

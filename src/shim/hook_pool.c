@@ -26,8 +26,8 @@ static struct ll_seat *seat_of(struct ll_cu_stream *stream)
 }
 
 /*
- * The body of an allocation: growth reserved, call, growth made true. One that a capture takes up is a node of a graph, which
- * takes memory when it is launched.
+ * The body of an allocation: growth reserved, call, growth made true. One that a capture takes up is a node of a graph,
+ * which takes memory when it is launched.
  */
 #define ALLOCATE(call, free_call, handle, as_stream)                                                                   \
 	LL_REENTRY_SCOPE();                                                                                            \
@@ -60,9 +60,8 @@ static struct ll_seat *seat_of(struct ll_cu_stream *stream)
 		ALLOCATE(ll_real()->cuMemAllocAsync##suffix(ret_address, bytes, stream),                               \
 			 ll_real()->cuMemFreeAsync##suffix(*ret_address, stream), NULL, as_stream);                    \
 	}                                                                                                              \
-	LL_HOOK_EXPORT ll_cu_result cuMemAllocFromPoolAsync##suffix(ll_cu_deviceptr *ret_address, size_t bytes,        \
-								    struct ll_cu_mem_pool *pool,                       \
-								    struct ll_cu_stream *stream)                       \
+	LL_HOOK_EXPORT ll_cu_result cuMemAllocFromPoolAsync##suffix(                                                   \
+	    ll_cu_deviceptr *ret_address, size_t bytes, struct ll_cu_mem_pool *pool, struct ll_cu_stream *stream)      \
 	{                                                                                                              \
 		if (ll_charge_passes() || !pool || !bytes)                                                             \
 			return ll_real()->cuMemAllocFromPoolAsync##suffix(ret_address, bytes, pool, stream);           \
@@ -141,3 +140,4 @@ THEN_TRUE_UP(cuStreamSynchronize, (struct ll_cu_stream * stream), (stream))
 THEN_TRUE_UP(cuStreamSynchronize_ptsz, (struct ll_cu_stream * stream), (stream))
 THEN_TRUE_UP(cuEventSynchronize, (struct ll_cu_event * event), (event))
 THEN_TRUE_UP(cuCtxSynchronize, (void), ())
+THEN_TRUE_UP(cuCtxSynchronize_v2, (struct ll_cu_context * context), (context))

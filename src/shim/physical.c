@@ -90,8 +90,8 @@ void ll_physical_retain(ll_cu_mem_handle handle)
 	leave();
 }
 
-/* The count goes down before the driver is asked, and up again when it refuses: with the last one the number may be another's
- * as soon as the driver has let it go. */
+/* The count goes down before the driver is asked, and up again when it refuses: with the last one the number may be
+ * another's as soon as the driver has let it go. */
 ll_cu_result ll_physical_release(ll_cu_mem_handle handle, ll_cu_result (*release)(ll_cu_mem_handle))
 {
 	enter();
@@ -128,8 +128,8 @@ void ll_physical_mapped(ll_cu_deviceptr address, size_t bytes, ll_cu_mem_handle 
 	leave();
 }
 
-/* One call may undo several mappings that lie one after the other. Nobody maps there before the driver has undone them, and
- * the memory is not let go of before either; so all of it is done after. */
+/* One call may undo several mappings that lie one after the other. Nobody maps there before the driver has undone them,
+ * and the memory is not let go of before either; so all of it is done after. */
 ll_cu_result ll_physical_unmap(ll_cu_deviceptr address, size_t bytes, ll_cu_result (*unmap)(ll_cu_deviceptr, size_t))
 {
 	struct ll_size size;

@@ -105,8 +105,8 @@ static bool true_up(struct ll_pool *pool)
 static void true_up_graphs(const struct ll_seat *seat, struct card *card)
 {
 	uint64_t bytes = 0;
-	if (has_graphs && ll_real()->cuDeviceGetGraphMemAttribute(seat->device, LL_CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT,
-								  &bytes) == LL_CUDA_SUCCESS)
+	if (has_graphs && ll_real()->cuDeviceGetGraphMemAttribute(
+			      seat->device, LL_CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &bytes) == LL_CUDA_SUCCESS)
 		charge_as(seat, &card->graph_bytes, bytes);
 }
 

@@ -1,12 +1,13 @@
 /*
  * pools.h - memory pools: charged for what they have of the card, not for what the program has of them.
  *
- * A pool grows in steps of 32 MiB and gives freed memory back when somebody waits for it, or keeps it (measured: doc/run.md).
- * So a pool's charge is what the driver says it has reserved (0.06 µs to ask), made true whenever we pass by: around
- * each allocation, at frees, trims and synchronisations, and before the program is told what is free. Before an
- * allocation that the pool has no room for, the growth that may come is reserved: the size, up to full steps. When the
- * limit refuses, what pools keep in reserve is given up first. Should a pool without a large enough gap grow all the same,
- * and over the limit, the allocation is taken back and refused; the pool's growth stays charged until it is trimmed.
+ * A pool grows in steps of 32 MiB and gives freed memory back when somebody waits for it, or keeps it (measured:
+ * doc/run.md). So a pool's charge is what the driver says it has reserved (0.06 µs to ask), made true whenever we pass
+ * by: around each allocation, at frees, trims and synchronisations, and before the program is told what is free. Before
+ * an allocation that the pool has no room for, the growth that may come is reserved: the size, up to full steps. When
+ * the limit refuses, what pools keep in reserve is given up first. Should a pool without a large enough gap grow all
+ * the same, and over the limit, the allocation is taken back and refused; the pool's growth stays charged until it is
+ * trimmed.
  *
  * Pools belong to the process, not to a context. Those of the host, of managed memory and of other processes
  * take nothing of ours. A destroyed pool is charged until its last block is freed.
@@ -31,7 +32,8 @@ struct ll_pool;
 /* Whether there is anything to make true: one load. */
 extern _Atomic bool ll_pools_are_used;
 
-/* A pool that the program has made there; with a location that is no card it is remembered as one that takes nothing. */
+/* A pool that the program has made there; with a location that is no card it is remembered as one that takes nothing.
+ */
 void ll_pool_add(struct ll_cu_mem_pool *handle, const struct ll_cu_mem_location *location);
 
 /* An allocation from that pool, or from the one that a stream of that card takes from (NULL). */
@@ -69,7 +71,8 @@ void ll_pool_true_up(struct ll_seat *seat);
 static inline void ll_pool_true_up_if_used(void)
 {
 	struct ll_cu_context *context;
-	struct ll_seat *seat = atomic_load_explicit(&ll_pools_are_used, memory_order_relaxed) ? ll_seat_current(&context) : NULL;
+	struct ll_seat *seat =
+	    atomic_load_explicit(&ll_pools_are_used, memory_order_relaxed) ? ll_seat_current(&context) : NULL;
 	if (seat)
 		ll_pool_true_up(seat);
 }

@@ -22,8 +22,8 @@ struct ll_seat;
 
 /* Names of different kinds may be the same number. */
 enum ll_size_kind {
-	LL_SIZE_ADDRESS,  /* ll_cu_deviceptr */
-	LL_SIZE_ARRAY,    /* pointers, as the following */
+	LL_SIZE_ADDRESS, /* ll_cu_deviceptr */
+	LL_SIZE_ARRAY,   /* pointers, as the following */
 	LL_SIZE_MIPMAP,
 	LL_SIZE_EXTERNAL, /* imported memory */
 	LL_SIZE_GREEN,    /* green contexts */

@@ -215,7 +215,8 @@ static void body_old(void)
 	struct ll_cu_array3d_descriptor_v1 deep = {.width = 100, .height = 100, .depth = 1, FLOAT4};
 	govern(CONTEXT_BYTES + MIB);
 	open_context(0);
-	/* Too large by our own count, and refused by every driver of today: whatever they answer, nothing is charged. */
+	/* Too large by our own count, and refused by every driver of today: whatever they answer, nothing is charged.
+	 */
 	CHECK_EQUAL(cu.cuMemAlloc_v1(&address, 2 * MIB), LL_CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK(cu.cuMemAlloc_v1(&address, 1000) != 0);
 	CHECK(cu.cuMemAllocPitch_v1(&address, &pitch, 100, 100, 4) != 0);

@@ -160,7 +160,8 @@ static void threads_may_allocate_at_once_and_free_for_each_other(void **state)
 
 static ll_cu_deviceptr parents;
 
-/* What the parent had is not the child's to give back; the child of a program that has used the driver has none itself. */
+/* What the parent had is not the child's to give back; the child of a program that has used the driver has none itself.
+ */
 static void in_child(void)
 {
 	CHECK(cu.cuMemFree(parents) != 0);
