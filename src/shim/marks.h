@@ -11,8 +11,8 @@
  * grid takes the same time, and now and then a launch on an idle stream is timed by itself. The time between its two events
  * is longer than the kernel by LL_MARK_OVERHEAD_NS.
  *
- * Busy time is the union over the context's streams. Nothing here waits. The caller holds a lock of its own around every
- * call, has the context current where marks are recorded (begin, end), and never marks a stream that is being
+ * Busy time is the union over the context's streams. Nothing here waits. The caller holds a lock of its own around
+ * every call, has the context current where marks are recorded (begin, end), and never marks a stream that is being
  * captured.
  */
 #ifndef LOADLINE_SHIM_MARKS_H
