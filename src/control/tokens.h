@@ -6,8 +6,8 @@
  * under a cap of 10 % is paid for in the second that follows, and the long-run share is exact.
  *
  * The account holds at most LL_TOKENS_DEPTH_NS of earning time. That much of a pause is not lost: a program that works
- * for 50 ms and rests for 50 ms and is capped at 50 % runs as if it had no cap. It begins empty, so that the first second
- * has no more than its share.
+ * for 50 ms and rests for 50 ms and is capped at 50 % runs as if it had no cap. It begins empty, so that the first
+ * second has no more than its share.
  */
 #ifndef LOADLINE_CONTROL_TOKENS_H
 #define LOADLINE_CONTROL_TOKENS_H

@@ -20,8 +20,8 @@ int ll_run_settings_write(const struct ll_run_settings *settings, char ret_text[
 		return -EINVAL;
 	int length =
 	    snprintf(ret_text, LL_RUN_TEXT_SIZE,
-		     "id=%" PRIx64 ";tenant=%s;mem=%" PRIu64 ";compute=%u;weight=%u;priority=%u;context=%d;max-kernel=%" PRIu64
-		     ";kill=%d;folder=%s",
+		     "id=%" PRIx64 ";tenant=%s;mem=%" PRIu64
+		     ";compute=%u;weight=%u;priority=%u;context=%d;max-kernel=%" PRIu64 ";kill=%d;folder=%s",
 		     settings->id, settings->tenant, settings->memory_limit_bytes, settings->compute_cap_permille,
 		     settings->weight_permille, (unsigned)settings->priority, settings->counts_context,
 		     settings->max_kernel_ns, settings->kills_at_max_kernel, settings->folder);

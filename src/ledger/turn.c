@@ -249,8 +249,8 @@ static void shut_out(struct ll_ledger_file *file, uint64_t turn)
 		shut_and_ring(&file->slots[holder - 1]);
 }
 
-static void try_take(struct ll_claim *claim, const struct ll_turn_party *self, const struct scan *scan,
-		     uint64_t turn, uint64_t now_ns)
+static void try_take(struct ll_claim *claim, const struct ll_turn_party *self, const struct scan *scan, uint64_t turn,
+		     uint64_t now_ns)
 {
 	struct ll_ledger_file *file = claim->ledger->file;
 	shut_out(file, turn);
@@ -273,8 +273,7 @@ static bool keep_turn(struct ll_claim *claim, struct ll_turn *turn, const struct
 	size_t best = ll_turns_best(scan->parties, scan->count);
 	uint64_t since_ns = atomic_load(&file->turn_since_ns);
 	uint64_t held_ns = now_ns > since_ns ? now_ns - since_ns : 0;
-	if (best == scan->count ||
-	    !ll_turns_gives_way(self, &scan->parties[best], held_ns, word & PROMOTED)) {
+	if (best == scan->count || !ll_turns_gives_way(self, &scan->parties[best], held_ns, word & PROMOTED)) {
 		turn->ending_since_ns = 0;
 		return self->has_tokens;
 	}
@@ -302,7 +301,8 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 	atomic_store_explicit(&slot->queued_ns, queued_ns, memory_order_relaxed);
 	unsigned cap = atomic_load_explicit(&tenant->compute_cap_permille, memory_order_relaxed);
 	ret_look->tokens_ns = earn_tokens(tenant, now_ns);
-	ret_look->tokens_at_ns = cap && ret_look->tokens_ns <= 0 ? now_ns + ll_tokens_wait_ns(ret_look->tokens_ns, cap) : 0;
+	ret_look->tokens_at_ns =
+	    cap && ret_look->tokens_ns <= 0 ? now_ns + ll_tokens_wait_ns(ret_look->tokens_ns, cap) : 0;
 	ret_look->priority = rank_of(tenant);
 	struct ll_turn_party self;
 	struct scan scan;
@@ -340,8 +340,7 @@ void ll_turn_charge(struct ll_claim *claim, uint64_t gpu_ns)
 
 bool ll_turn_is_mine(const struct ll_claim *claim)
 {
-	return holder_of(atomic_load_explicit(&claim->ledger->file->turn, memory_order_relaxed)) ==
-	       claim->index + 1;
+	return holder_of(atomic_load_explicit(&claim->ledger->file->turn, memory_order_relaxed)) == claim->index + 1;
 }
 
 _Atomic uint32_t *ll_turn_gate(struct ll_claim *claim)

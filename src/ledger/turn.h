@@ -41,12 +41,12 @@ struct ll_turn {
 };
 
 struct ll_turn_look {
-	bool may_launch;        /* the turn is ours, no debt, not giving way */
-	bool is_alone;          /* may_launch, and no cap and nobody else who wants the card: the gate may be open */
-	bool is_holder;         /* the turn is ours, even when we may not launch */
-	unsigned priority;      /* enum ll_priority of the tenant */
-	int64_t tokens_ns;      /* of the tenant's account; INT64_MAX without a cap */
-	uint64_t tokens_at_ns;  /* when the account will be above zero; 0: it is, or there is no cap */
+	bool may_launch;         /* the turn is ours, no debt, not giving way */
+	bool is_alone;           /* may_launch, and no cap and nobody else who wants the card: the gate may be open */
+	bool is_holder;          /* the turn is ours, even when we may not launch */
+	unsigned priority;       /* enum ll_priority of the tenant */
+	int64_t tokens_ns;       /* of the tenant's account; INT64_MAX without a cap */
+	uint64_t tokens_at_ns;   /* when the account will be above zero; 0: it is, or there is no cap */
 	unsigned waiting_claims; /* others that want the card */
 };
 

@@ -9,7 +9,8 @@ struct ll_flow;
 
 int ll_agent_start(struct ll_flow *flow); /* -errno */
 
-/* Comes back when it has ended, and after 0.2 s if it hangs in the driver: then it is left to the end of the process. */
+/* Comes back when it has ended, and after 0.2 s if it hangs in the driver: then it is left to the end of the process.
+ */
 void ll_agent_stop(struct ll_flow *flow);
 
 #endif

@@ -37,9 +37,9 @@ struct stream {
 	uint64_t end_ns;   /* card clock of the last batch that ended */
 	uint64_t settled;  /* batches that have ended */
 	/* what ll_marks_longest has seen: */
-	uint64_t watched;     /* settled, then */
-	uint64_t since_ns;    /* the oldest batch was seen first, or seen to have begun; 0: there was none */
-	bool has_begun;       /* its start has been reached */
+	uint64_t watched;  /* settled, then */
+	uint64_t since_ns; /* the oldest batch was seen first, or seen to have begun; 0: there was none */
+	bool has_begun;    /* its start has been reached */
 	struct stream *next;
 };
 
@@ -51,7 +51,7 @@ struct ll_marks {
 	uint64_t base_ns;
 	bool has_base_ended;
 	struct ll_busy busy;
-	uint64_t untold_ns; /* busy time found since the last harvest */
+	uint64_t untold_ns;                     /* busy time found since the last harvest */
 	uint64_t settled, watched, progress_ns; /* batches of all streams, as for one */
 	bool is_blind;
 };
@@ -358,8 +358,8 @@ static bool is_legacy(const struct stream *stream)
 
 static bool has_tail(const struct ll_marks *marks, const struct stream *stream)
 {
-	return stream->is_used && !stream->is_gone && !stream->count && stream->open.launches &&
-	       !stream->name.thread && (!is_legacy(stream) || is_alone(marks, stream));
+	return stream->is_used && !stream->is_gone && !stream->count && stream->open.launches && !stream->name.thread &&
+	       (!is_legacy(stream) || is_alone(marks, stream));
 }
 
 static bool is_captured(const struct stream *stream)

@@ -77,8 +77,8 @@ static bool find_uuid(ll_cu_device device, char *text, size_t size)
 	if (status != LL_CUDA_SUCCESS)
 		return false;
 	const unsigned char *b = (const unsigned char *)uuid.bytes;
-	snprintf(text, size, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2],
-		 b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+	snprintf(text, size, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
+		 b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
 	return true;
 }
 
@@ -113,8 +113,7 @@ static struct ll_seat *make_seat(ll_cu_device device)
 	if (ll_flow_new(seat->claim, &seat->flow) < 0)
 		seat->flow = NULL;
 	else
-		ll_flow_limit_kernels(seat->flow, program.settings.max_kernel_ns,
-				      program.settings.kills_at_max_kernel);
+		ll_flow_limit_kernels(seat->flow, program.settings.max_kernel_ns, program.settings.kills_at_max_kernel);
 	return seat;
 }
 

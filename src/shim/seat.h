@@ -2,11 +2,11 @@
  * seat.h - this program's place on one card: its claim in the card's ledger, and the flow of its launches.
  *
  * A seat is taken when the program first makes or retains a context on the card, and kept to the end of the process. A
- * forked child has no seats until it takes its own. Programs that were not started by `loadline run` have none, and every
- * hook passes straight through: ll_seat_is_governed is one load.
+ * forked child has no seats until it takes its own. Programs that were not started by `loadline run` have none, and
+ * every hook passes straight through: ll_seat_is_governed is one load.
  *
- * When a seat cannot be taken (no ledger, or all claims taken) the program runs ungoverned on that card; `loadline doctor`
- * tells.
+ * When a seat cannot be taken (no ledger, or all claims taken) the program runs ungoverned on that card; `loadline
+ * doctor` tells.
  */
 #ifndef LOADLINE_SHIM_SEAT_H
 #define LOADLINE_SHIM_SEAT_H
@@ -30,7 +30,8 @@ struct ll_seat {
 /* What `loadline run` wants of this program; NULL: it did not start it. */
 const struct ll_run_settings *ll_seat_settings(void);
 
-/* The seat on this card, taken if there is none yet; NULL: not governed there. May do driver calls; cuInit was called. */
+/* The seat on this card, taken if there is none yet; NULL: not governed there. May do driver calls; cuInit was called.
+ */
 struct ll_seat *ll_seat_take(ll_cu_device device);
 
 /* The seat of the calling thread's current context; NULL: none. With a flow's context: *ret_context. */
@@ -40,8 +41,8 @@ struct ll_seat *ll_seat_current(struct ll_cu_context **ret_context);
 struct ll_seat *ll_seat_of(ll_cu_device device);
 
 /*
- * The gate that stands for all of this process's launches: the one seat's own while there is one, one that is always open
- * where nothing is governed, always shut with several.
+ * The gate that stands for all of this process's launches: the one seat's own while there is one, one that is always
+ * open where nothing is governed, always shut with several.
  */
 extern _Atomic(_Atomic uint32_t *) ll_seat_gate;
 

@@ -1,10 +1,10 @@
 /*
- * unwind.c - what the compiler calls where an exception or a cancellation passes through a scope of ours: to ask what is
- * to be left there, and to go on afterwards.
+ * unwind.c - what the compiler calls where an exception or a cancellation passes through a scope of ours: to ask what
+ * is to be left there, and to go on afterwards.
  *
  * Both live in libgcc_s, beside the unwinder. We do not link that library: libc alone goes into any container. A
- * process in which something is being unwound has it loaded: C++ and Rust bring it, and the C library loads it to cancel
- * a thread.
+ * process in which something is being unwound has it loaded: C++ and Rust bring it, and the C library loads it to
+ * cancel a thread.
  */
 #include <dlfcn.h>
 #include <stdint.h>

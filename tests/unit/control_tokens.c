@@ -5,7 +5,8 @@
 #include "base/clock.h"
 #include "control/tokens.h"
 
-/* A program that always has a kernel of this length to run, under a cap, for a simulated time: its share of the time. */
+/* A program that always has a kernel of this length to run, under a cap, for a simulated time: its share of the time.
+ */
 static double share_of_endless(unsigned cap_permille, uint64_t kernel_ns, uint64_t run_ns)
 {
 	uint64_t now_ns = 0, used_ns = 0;
