@@ -253,6 +253,7 @@ static void a_program_that_closes_every_descriptor_keeps_its_claim(void **state)
 
 /* A program that launches kernels of 1 ms as fast as it may, for ever. */
 static struct ll_run_settings other;
+static bool other_waits; /* it queues no more than 8 ms of work, limits or not */
 
 static void launch_for_ever(void)
 {
@@ -261,9 +262,11 @@ static void launch_for_ever(void)
 	open_context(0);
 	struct ll_cu_stream *stream = new_stream();
 	struct ll_cu_function *kernel = get_kernel("work_ns");
-	launch_timed(kernel, stream, MS, 1, 32);
-	for (;;)
+	for (int i = 1;; i++) {
 		launch_timed(kernel, stream, MS, 1, 32);
+		if (other_waits && i % 8 == 0)
+			CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	}
 }
 
 static pid_t start(struct ll_run_settings settings)
@@ -361,6 +364,7 @@ static void a_stopped_or_killed_program_keeps_nobody_waiting(void **state)
 /* Limits are the tenant's row's, and may change at any time. */
 static void body_changed(void)
 {
+	other_waits = true;
 	pid_t a = start((struct ll_run_settings){.id = 1, .tenant = "a"});
 	CHECK_EQUAL(open_cuda() > 1000, 0);
 	CHECK_EQUAL(cu.cuInit(0), 0);
@@ -393,25 +397,28 @@ static void launch_one_long(void)
 		sleep_ms(1000);
 }
 
+static pid_t start_long(struct ll_run_settings settings)
+{
+	other = settings;
+	return spawn(launch_one_long);
+}
+
 static void body_endless(void)
 {
-	char note[64];
 	int status;
-	other = (struct ll_run_settings){.id = 1, .tenant = "a", .max_kernel_ns = 100 * MS};
-	pid_t told = spawn(launch_one_long);
+	struct ll_claim_info info;
+	pid_t told = start_long((struct ll_run_settings){.id = 1, .tenant = "a", .max_kernel_ns = 100 * MS});
+	pid_t killed = start_long((struct ll_run_settings){
+	    .id = 2, .tenant = "b", .max_kernel_ns = 100 * MS, .kills_at_max_kernel = true});
+	CHECK_EQUAL(waitpid(killed, &status, 0), killed);
+	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	CHECK_EQUAL(open_cuda() > 1000, 0);
 	CHECK_EQUAL(cu.cuInit(0), 0);
 	WAIT_FOR(claim_of(1) && claim_of(1)->note[0]);
-	struct ll_claim_info info;
 	CHECK_EQUAL(ll_ledger_list(card_ledger(), &info, 1), 1);
-	snprintf(note, sizeof note, "%s", info.note);
-	CHECK(strncmp(note, "kernel runs for ", 16) == 0);
+	CHECK(strncmp(info.note, "kernel runs for ", 16) == 0);
 	CHECK_EQUAL(waitpid(told, &status, WNOHANG), 0);
 	stop(told);
-	other.kills_at_max_kernel = true;
-	pid_t killed = spawn(launch_one_long);
-	CHECK_EQUAL(waitpid(killed, &status, 0), killed);
-	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
 static void a_kernel_that_never_ends_is_told_of_or_ends_its_program(void **state)
