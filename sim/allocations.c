@@ -144,6 +144,20 @@ static void unmap(const struct sim_memory *memory)
 	munmap((void *)(uintptr_t)(memory->address - skip), length);
 }
 
+/* Gives it addresses and bytes, and puts it in the table. */
+static int put(struct sim_memory *memory)
+{
+	if (map(memory) < 0)
+		return -ENOMEM;
+	memory->whole_address = memory->address;
+	memory->whole_bytes = memory->bytes;
+	if (sim_memory_insert(memory) < 0) {
+		unmap(memory);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
 ll_cu_result sim_memory_new(struct ll_cu_context *context, size_t bytes, bool is_global, struct sim_memory *ret_memory)
 {
 	struct sim_memory memory = {
@@ -156,18 +170,21 @@ ll_cu_result sim_memory_new(struct ll_cu_context *context, size_t bytes, bool is
 	/* A module's variables are in what the context takes anyway. */
 	if (!is_global && sim_memory_charge(context, &memory) < 0)
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;
-	if (map(&memory) < 0) {
-		sim_memory_refund(&memory);
-		return LL_CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	memory.whole_address = memory.address;
-	memory.whole_bytes = memory.bytes;
-	if (sim_memory_insert(&memory) < 0) {
-		unmap(&memory);
+	if (put(&memory) < 0) {
 		sim_memory_refund(&memory);
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	*ret_memory = memory;
+	return LL_CUDA_SUCCESS;
+}
+
+ll_cu_result sim_memory_new_of_graph(uint32_t card, size_t bytes, struct sim_graph_memory *graph, uint64_t *ret_address)
+{
+	struct sim_memory memory = {
+	    .bytes = bytes, .kind = SIM_MEMORY_DEVICE, .origin = SIM_ORIGIN_GRAPH, .card = card, .graph = graph};
+	if (put(&memory) < 0)
+		return LL_CUDA_ERROR_OUT_OF_MEMORY;
+	*ret_address = memory.address;
 	return LL_CUDA_SUCCESS;
 }
 
@@ -191,35 +208,4 @@ void sim_memory_free_context(const struct ll_cu_context *context)
 		else
 			i++;
 	}
-}
-
-ll_cu_result sim_memory_reserve(struct ll_cu_context *context, size_t bytes, struct sim_graph_memory *graph,
-				uint64_t *ret_address)
-{
-	struct sim_memory memory = {
-	    .bytes = bytes, .kind = SIM_MEMORY_DEVICE, .context = context, .card = context->card, .graph = graph};
-	if (map(&memory) < 0)
-		return LL_CUDA_ERROR_OUT_OF_MEMORY;
-	memory.whole_address = memory.address;
-	memory.whole_bytes = memory.bytes;
-	if (sim_memory_insert(&memory) < 0) {
-		unmap(&memory);
-		return LL_CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	*ret_address = memory.address;
-	return LL_CUDA_SUCCESS;
-}
-
-ll_cu_result sim_memory_take(struct sim_memory *memory)
-{
-	if (memory->charged_bytes || sim_memory_charge(memory->context, memory) == 0)
-		return LL_CUDA_SUCCESS;
-	memory->charged_bytes = 0;
-	return LL_CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-void sim_memory_give_back(struct sim_memory *memory)
-{
-	sim_memory_refund(memory);
-	memory->charged_bytes = 0;
 }

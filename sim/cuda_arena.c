@@ -83,14 +83,21 @@ char *sim_addresses_new(size_t bytes, size_t alignment, uint64_t wish)
 	char *p = mmap(NULL, length + slack, PROT_NONE, flags, -1, 0);
 	if (p == MAP_FAILED)
 		return NULL;
-	if (!slack)
-		return p;
-	size_t before = (alignment - (uintptr_t)p % alignment) % alignment;
+	size_t before = slack ? (slack - (uintptr_t)p % slack) % slack : 0, after = slack - before;
+	char *first = p + before, *end = first + length;
+	if (after)
+		munmap(end, after);
 	if (before)
 		munmap(p, before);
-	if (slack - before)
-		munmap(p + before + length, slack - before);
-	return p + before;
+	return first;
+}
+
+void sim_addresses_clear(char *at, size_t bytes)
+{
+	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+	const void *p = mmap(at, sim_arena_round(bytes), PROT_NONE, flags, -1, 0);
+	if (p == MAP_FAILED)
+		munmap(at, sim_arena_round(bytes));
 }
 
 void sim_ticket_init(struct sim_ticket *ticket, enum sim_ticket_kind kind, uint64_t offset, size_t bytes)

@@ -45,6 +45,8 @@ void sim_arena_clear(uint64_t offset, size_t bytes);
 char *sim_arena_map(uint64_t offset, size_t bytes, void *at);
 /* Addresses without access, with an alignment (a power of two). NULL: there are none. wish may be 0. */
 char *sim_addresses_new(size_t bytes, size_t alignment, uint64_t wish);
+/* Makes what is mapped there addresses without access again. */
+void sim_addresses_clear(char *at, size_t bytes);
 
 /* Fills in who and where. */
 void sim_ticket_init(struct sim_ticket *ticket, enum sim_ticket_kind kind, uint64_t offset, size_t bytes);

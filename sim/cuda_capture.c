@@ -135,6 +135,8 @@ ll_cu_result sim_capture_work(struct ll_cu_stream *stream, const struct ll_cu_gr
 
 ll_cu_result sim_capture_record(struct ll_cu_stream *stream, struct ll_cu_event *event, unsigned flags)
 {
+	if (event->flags & LL_CU_EVENT_INTERPROCESS)
+		return LL_CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED; /* the capture goes on */
 	if (flags & LL_CU_EVENT_RECORD_EXTERNAL) {
 		struct ll_cu_graph_node_params params = {.type = LL_CU_GRAPH_NODE_TYPE_EVENT_RECORD, .event = {event}};
 		return sim_capture_work(stream, &params);
@@ -171,6 +173,8 @@ static ll_cu_result join(struct ll_cu_stream *stream, const struct ll_cu_event *
 ll_cu_result sim_capture_wait(struct ll_cu_stream *stream, struct ll_cu_event *event, unsigned flags,
 			      bool *ret_is_captured)
 {
+	if (stream->capture && event->flags & LL_CU_EVENT_INTERPROCESS)
+		return sim_capture_refuse(stream);
 	*ret_is_captured = stream->capture || event->capture_id;
 	if (stream->capture && flags & LL_CU_EVENT_WAIT_EXTERNAL) {
 		struct ll_cu_graph_node_params params = {.type = LL_CU_GRAPH_NODE_TYPE_WAIT_EVENT, .event = {event}};

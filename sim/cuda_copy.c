@@ -37,7 +37,6 @@ ll_cu_result sim_place_device(uint64_t address, size_t bytes, struct sim_place *
 	char *at = sim_memory_at(address, bytes);
 	if (!at)
 		return LL_CUDA_ERROR_INVALID_VALUE;
-	sim_managed_touch(address);
 	*ret_place = (struct sim_place){
 	    .address = address, .at = at, .is_device = memory->kind == SIM_MEMORY_DEVICE, .is_reachable = true};
 	return LL_CUDA_SUCCESS;
@@ -97,6 +96,8 @@ static ll_cu_result copy(struct sim_place to, struct sim_place from, size_t byte
 			return LL_CUDA_ERROR_OUT_OF_MEMORY;
 		memcpy(action.staged, from.at, bytes);
 	}
+	sim_managed_touch(to.address);
+	sim_managed_touch(from.address);
 	sim_copy_describe(&op, stream->context, sim_direction_of(to, from), bytes);
 	status = sim_queue(stream, &op, &action, &position);
 	if (status == LL_CUDA_SUCCESS && (!is_async || !to.is_reachable))

@@ -110,6 +110,8 @@ ll_cu_result sim_copy_queue(struct ll_cu_stream *stream, const struct ll_cu_memc
 		action.rows.from_pitch = copy->width_bytes;
 		action.rows.from_slice = copy->width_bytes * copy->height;
 	}
+	sim_managed_touch(to.place.address);
+	sim_managed_touch(from.place.address);
 	sim_copy_describe(&op, stream->context, sim_direction_of(to.place, from.place),
 			  copy->width_bytes * copy->height * copy->depth);
 	status = sim_queue(stream, &op, &action, &position);

@@ -9,6 +9,8 @@
 #include "cuda_capture.h"
 #include "engine.h"
 
+static struct ll_cu_event *events;
+
 void sim_event_hold(struct ll_cu_event *event)
 {
 	event->references++;
@@ -18,6 +20,9 @@ void sim_event_drop(struct ll_cu_event *event)
 {
 	if (--event->references > 0)
 		return;
+	*event->link = event->next;
+	if (event->next)
+		event->next->link = event->link;
 	free(event->captured.at);
 	free(event);
 }
@@ -40,6 +45,11 @@ struct ll_cu_event *sim_event_new(struct ll_cu_context *context, unsigned flags)
 		event->flags = flags;
 		event->references = 1;
 		event->context = context;
+		event->next = events;
+		event->link = &events;
+		if (events)
+			events->link = &event->next;
+		events = event;
 	}
 	return event;
 }
@@ -103,8 +113,9 @@ ll_cu_result sim_event_queue_record(struct ll_cu_event *event, struct ll_cu_stre
 	return LL_CUDA_SUCCESS;
 }
 
-ll_cu_result sim_event_queue_wait(const struct ll_cu_event *event, struct ll_cu_stream *stream)
+ll_cu_result sim_event_queue_wait(struct ll_cu_event *event, struct ll_cu_stream *stream)
 {
+	sim_event_refresh(event);
 	struct sim_op op = {
 	    .kind = SIM_OP_WAIT,
 	    .on_stream = event->stream_slot,

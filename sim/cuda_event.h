@@ -17,10 +17,9 @@ struct ll_cu_event *sim_event_new(struct ll_cu_context *context, unsigned flags)
 void sim_event_refresh(struct ll_cu_event *event);
 void sim_event_publish(const struct ll_cu_event *event);
 void sim_event_unshare(struct ll_cu_event *event);
-
 /* Queue a record of an event, a wait for its last one. Local lock held; the stream is not being captured. */
 ll_cu_result sim_event_queue_record(struct ll_cu_event *event, struct ll_cu_stream *stream);
-ll_cu_result sim_event_queue_wait(const struct ll_cu_event *event, struct ll_cu_stream *stream);
+ll_cu_result sim_event_queue_wait(struct ll_cu_event *event, struct ll_cu_stream *stream);
 
 /* A node or a queued record keeps the event alive. */
 void sim_event_hold(struct ll_cu_event *event);

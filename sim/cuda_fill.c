@@ -48,6 +48,7 @@ ll_cu_result sim_fill_queue(struct ll_cu_stream *stream, const struct ll_cu_mems
 	    .bytes = fill->width * fill->element_bytes,
 	    .rows = {.height = fill->height, .depth = 1, .to_pitch = fill->pitch_bytes},
 	};
+	sim_managed_touch(fill->to);
 	sim_copy_describe(&op, stream->context, SIM_ON_CARD, action.bytes * fill->height);
 	status = sim_queue(stream, &op, &action, &position);
 	return status || is_async ? status : sim_wait(stream, position);

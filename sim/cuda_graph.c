@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+static struct ll_cu_graph *graphs;
+
 bool sim_nodes_have(const struct sim_nodes *nodes, const struct ll_cu_graph_node *node)
 {
 	for (size_t i = 0; i < nodes->count; i++) {
@@ -89,6 +91,11 @@ struct ll_cu_graph *sim_graph_new(void)
 		return NULL;
 	graph->magic = SIM_MAGIC_GRAPH;
 	graph->last = &graph->first;
+	graph->next = graphs;
+	graph->link = &graphs;
+	if (graphs)
+		graphs->link = &graph->next;
+	graphs = graph;
 	return graph;
 }
 
@@ -99,6 +106,9 @@ void sim_graph_free(struct ll_cu_graph *graph)
 		graph->first = node->next;
 		sim_node_free(node);
 	}
+	*graph->link = graph->next;
+	if (graph->next)
+		graph->next->link = graph->link;
 	graph->magic = 0;
 	free(graph);
 }
@@ -241,7 +251,9 @@ ll_cu_result cuGraphCreate(struct ll_cu_graph **ret_graph, unsigned int flags)
 	SIM_ENTER();
 	if (!ret_graph || flags)
 		return LL_CUDA_ERROR_INVALID_VALUE;
+	sim_cuda_lock();
 	struct ll_cu_graph *graph = sim_graph_new();
+	sim_cuda_unlock();
 	if (!graph)
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;
 	*ret_graph = graph;

@@ -12,13 +12,17 @@
 
 /*
  * Memory that an allocation node promises: addresses from the node's making on. The card's memory is taken by the first
- * launch; it is given back when no exec is left that could launch it and nobody uses it, as the real driver's pool for
- * graphs does when it is trimmed.
+ * launch, in chunks as pools take it, from what graphs have reserved on the card and more if need be. It belongs to the
+ * process. Nothing but cuDeviceGraphMemTrim gives it back.
  */
 struct sim_graph_memory {
-	unsigned references; /* nodes */
+	unsigned references; /* nodes, and queued frees */
+	unsigned freeing;    /* queued frees */
 	bool has_exec;
+	bool has_free_node;
 	bool is_live; /* launched and not freed since */
+	bool is_backed;
+	ll_cu_device device;
 	uint64_t address;
 	size_t bytes;
 };
@@ -34,7 +38,8 @@ struct ll_cu_graph_node {
 	struct ll_cu_graph_node_params params;
 	void *owned; /* what params points to */
 	struct sim_graph_memory *memory;
-	size_t place; /* in the list, while graphs are compared or cloned */
+	bool is_its_free; /* the one free node that memory may have */
+	size_t place;     /* in the list, while graphs are compared or cloned */
 };
 
 struct ll_cu_graph {
@@ -42,6 +47,7 @@ struct ll_cu_graph {
 	bool is_child; /* its node frees it */
 	size_t count;
 	struct ll_cu_graph_node *first, **last;
+	struct ll_cu_graph *next, **link; /* all of them, so that a leak checker finds what a program has left */
 };
 
 struct ll_cu_graph_exec {
@@ -51,6 +57,7 @@ struct ll_cu_graph_exec {
 	uint32_t last_slot, last_generation; /* where it was last launched: it never runs beside itself */
 	uint64_t last_position;
 	bool was_launched;
+	struct ll_cu_graph_exec *next, **link;
 };
 
 /* Sets. false: out of memory. */
@@ -84,17 +91,18 @@ ll_cu_result sim_node_set(struct ll_cu_graph_node *node, const struct ll_cu_grap
 struct ll_cu_graph_node *sim_node_clone(const struct ll_cu_graph_node *node);
 void sim_node_free(struct ll_cu_graph_node *node);
 
-/* cuda_graph_memory.c. In the current context. */
-ll_cu_result sim_graph_memory_new(size_t bytes, struct sim_graph_memory **ret_memory);
+/* cuda_graph_memory.c. */
+ll_cu_result sim_graph_memory_new(ll_cu_device device, size_t bytes, struct sim_graph_memory **ret_memory);
 void sim_graph_memory_drop(struct sim_graph_memory *memory);
 /* At a launch: takes the card's memory. OUT_OF_MEMORY; INVALID_VALUE: it has not been freed since the last one. */
 ll_cu_result sim_graph_memory_take(struct sim_graph_memory *memory, bool frees_itself);
-/* The exec that could launch it is gone. */
-void sim_graph_memory_retire(struct sim_graph_memory *memory);
-/* A node or the program frees it. */
-void sim_graph_memory_release(struct sim_graph_memory *memory);
-/* Gives back what no launch holds, as cuDeviceGraphMemTrim does. */
-void sim_graph_memory_trim(uint32_t card);
+/* A node or the program frees it: the next launch may take it, its bytes stay until the stream gets there.
+ * INVALID_VALUE: it is not in use. */
+ll_cu_result sim_graph_memory_queue_free(struct sim_graph_memory *memory, struct ll_cu_stream *stream);
+/* The stream has got there. */
+void sim_graph_memory_freed(struct sim_graph_memory *memory);
+/* The program frees it, and has waited. */
+ll_cu_result sim_graph_memory_free(struct sim_graph_memory *memory);
 /* The one that begins at the address, or NULL. */
 struct sim_graph_memory *sim_graph_memory_find(uint64_t address);
 

@@ -10,6 +10,8 @@
 #include "cuda_graph.h"
 #include "cuda_launch.h"
 
+static struct ll_cu_graph_exec *execs;
+
 static bool is_exec(const struct ll_cu_graph_exec *exec)
 {
 	return exec && exec->magic == SIM_MAGIC_EXEC;
@@ -31,10 +33,8 @@ static void set_exec(const struct ll_cu_graph *graph, bool has_exec)
 	for (const struct ll_cu_graph_node *node = graph->first; node; node = node->next) {
 		if (node->params.type == LL_CU_GRAPH_NODE_TYPE_GRAPH)
 			set_exec(node->params.child.graph, has_exec);
-		else if (node->memory && has_exec)
-			node->memory->has_exec = true;
 		else if (node->memory)
-			sim_graph_memory_retire(node->memory);
+			node->memory->has_exec = has_exec;
 	}
 }
 
@@ -57,7 +57,11 @@ static ll_cu_result instantiate(struct ll_cu_graph *graph, uint64_t flags, struc
 		free(exec);
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	}
-	*exec = (struct ll_cu_graph_exec){.magic = SIM_MAGIC_EXEC, .flags = flags, .graph = clone};
+	*exec = (struct ll_cu_graph_exec){
+	    .magic = SIM_MAGIC_EXEC, .flags = flags, .graph = clone, .next = execs, .link = &execs};
+	if (execs)
+		execs->link = &exec->next;
+	execs = exec;
 	set_exec(clone, true);
 	*ret_exec = exec;
 	return LL_CUDA_SUCCESS;
@@ -138,14 +142,18 @@ ll_cu_result cuGraphExecDestroy(struct ll_cu_graph_exec *exec)
 	sim_cuda_lock();
 	set_exec(exec->graph, false);
 	sim_graph_free(exec->graph);
+	*exec->link = exec->next;
+	if (exec->next)
+		exec->next->link = exec->link;
 	exec->magic = 0;
 	free(exec);
 	sim_cuda_unlock();
 	return LL_CUDA_SUCCESS;
 }
 
-/* Before anything is queued: can all of it be? Takes the memory. */
-static ll_cu_result prepare(const struct ll_cu_graph *graph, const struct ll_cu_stream *stream, bool frees_itself)
+/* Before anything is queued: can all of it be? Takes the memory, of `taken` nodes more. */
+static ll_cu_result prepare(const struct ll_cu_graph *graph, const struct ll_cu_stream *stream, bool frees_itself,
+			    size_t *taken)
 {
 	ll_cu_result status = LL_CUDA_SUCCESS;
 	for (const struct ll_cu_graph_node *node = graph->first; node && !status; node = node->next) {
@@ -155,16 +163,30 @@ static ll_cu_result prepare(const struct ll_cu_graph *graph, const struct ll_cu_
 				status = LL_CUDA_ERROR_INVALID_HANDLE;
 			break;
 		case LL_CU_GRAPH_NODE_TYPE_GRAPH:
-			status = prepare(node->params.child.graph, stream, frees_itself);
+			status = prepare(node->params.child.graph, stream, frees_itself, taken);
 			break;
 		case LL_CU_GRAPH_NODE_TYPE_MEM_ALLOC:
 			status = sim_graph_memory_take(node->memory, frees_itself);
+			*taken += !status;
 			break;
 		default:
 			break;
 		}
 	}
 	return status;
+}
+
+/* Frees what the first nodes have taken. */
+static void undo(const struct ll_cu_graph *graph, size_t *taken)
+{
+	for (const struct ll_cu_graph_node *node = graph->first; node && *taken; node = node->next) {
+		if (node->params.type == LL_CU_GRAPH_NODE_TYPE_GRAPH) {
+			undo(node->params.child.graph, taken);
+		} else if (node->params.type == LL_CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
+			sim_graph_memory_free(node->memory);
+			--*taken;
+		}
+	}
 }
 
 static ll_cu_result queue_all(struct ll_cu_graph *graph, struct ll_cu_stream *stream);
@@ -191,8 +213,7 @@ static ll_cu_result queue_node(const struct ll_cu_graph_node *node, struct ll_cu
 	case LL_CU_GRAPH_NODE_TYPE_EVENT_RECORD:
 		return sim_event_queue_record(params->event.event, stream);
 	case LL_CU_GRAPH_NODE_TYPE_MEM_FREE:
-		sim_graph_memory_release(node->memory);
-		return LL_CUDA_SUCCESS;
+		return sim_graph_memory_queue_free(node->memory, stream);
 	case LL_CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
 		return sim_values_queue(stream, params->mem_op.ops, params->mem_op.count);
 	default:
@@ -228,10 +249,14 @@ static ll_cu_result launch(struct ll_cu_graph_exec *exec, struct ll_cu_stream *s
 	struct sim_world *w = sim_cuda.world;
 	bool frees_itself = exec->flags & LL_CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
 	ll_cu_result status = sim_context_status(stream->context);
+	size_t taken = 0;
 	if (!status)
-		status = prepare(exec->graph, stream, frees_itself);
-	if (!status)
-		status = wait_for_last_launch(exec, stream);
+		status = prepare(exec->graph, stream, frees_itself, &taken);
+	if (status) {
+		undo(exec->graph, &taken);
+		return status;
+	}
+	status = wait_for_last_launch(exec, stream);
 	if (!status)
 		status = queue_all(exec->graph, stream);
 	sim_lock(w);

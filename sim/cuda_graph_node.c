@@ -8,6 +8,7 @@
 #include "cuda_event.h"
 #include "cuda_graph.h"
 #include "cuda_launch.h"
+#include "cuda_vmm.h"
 
 /* The arguments' bytes after pointers to each, so that they can be given back as they were taken. */
 static ll_cu_result own_kernel(struct ll_cu_graph_node *node)
@@ -74,10 +75,11 @@ static ll_cu_result own_values(struct ll_cu_graph_node *node)
 static ll_cu_result own_memory(struct ll_cu_graph_node *node)
 {
 	struct ll_cu_mem_alloc_params *alloc = &node->params.alloc;
-	const int pinned = 1, on_device = 1;
-	if (!alloc->bytes || alloc->pool.allocation_type != pinned || alloc->pool.location_type != on_device)
+	ll_cu_device device;
+	if (!alloc->bytes || alloc->pool.type != LL_CU_MEM_ALLOCATION_TYPE_PINNED ||
+	    !sim_location_is_device(&alloc->pool.location, &device))
 		return LL_CUDA_ERROR_INVALID_VALUE;
-	ll_cu_result status = sim_graph_memory_new(alloc->bytes, &node->memory);
+	ll_cu_result status = sim_graph_memory_new(device, alloc->bytes, &node->memory);
 	if (status)
 		return status;
 	alloc->access = NULL;
@@ -120,8 +122,9 @@ static ll_cu_result own(struct ll_cu_graph_node *node)
 		return own_memory(node);
 	case LL_CU_GRAPH_NODE_TYPE_MEM_FREE:
 		node->memory = sim_graph_memory_find(node->params.free.address);
-		if (!node->memory)
+		if (!node->memory || node->memory->has_free_node)
 			return LL_CUDA_ERROR_INVALID_VALUE;
+		node->memory->has_free_node = node->is_its_free = true;
 		node->memory->references++;
 		return LL_CUDA_SUCCESS;
 	case LL_CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
@@ -138,6 +141,8 @@ static void disown(struct ll_cu_graph_node *node)
 		sim_event_drop(node->params.event.event);
 	else if (node->params.type == LL_CU_GRAPH_NODE_TYPE_GRAPH)
 		sim_graph_free(node->params.child.graph);
+	if (node->is_its_free)
+		node->memory->has_free_node = false;
 	if (node->memory)
 		sim_graph_memory_drop(node->memory);
 	free(node->owned);
@@ -170,6 +175,7 @@ ll_cu_result sim_node_set(struct ll_cu_graph_node *node, const struct ll_cu_grap
 	node->params = fresh.params;
 	node->owned = fresh.owned;
 	node->memory = fresh.memory;
+	node->is_its_free = fresh.is_its_free;
 	return LL_CUDA_SUCCESS;
 }
 

@@ -1,7 +1,6 @@
 /*
  * Events of several processes: the world has the last record of each, and whoever asks, waits or records looks there.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "cuda_arena.h"
@@ -107,7 +106,7 @@ ll_cu_result cuIpcOpenEventHandle(struct ll_cu_event **ret_event, struct ll_cu_i
 		if (event->is_shared) {
 			*ret_event = event;
 		} else {
-			free(event);
+			sim_event_drop(event);
 			status = LL_CUDA_ERROR_INVALID_VALUE; /* its process is gone */
 		}
 	}

@@ -163,7 +163,7 @@ ll_cu_result sim_kernel_launch(const struct ll_cu_kernel_params *given, bool is_
 	struct ll_cu_graph_node_params params = {.type = LL_CU_GRAPH_NODE_TYPE_KERNEL, .kernel = *given};
 	struct ll_cu_kernel_params *kernel = &params.kernel;
 	struct ll_cu_context *context;
-	struct ll_cu_stream *stream;
+	struct ll_cu_stream *stream = NULL;
 	ll_cu_result status = sim_kernel_check(given);
 	if (status)
 		return status;

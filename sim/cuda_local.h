@@ -88,6 +88,7 @@ struct ll_cu_event {
 	uint32_t shared_slot;
 	uint64_t capture_id; /* last recorded in this capture; 0: in none */
 	struct sim_nodes captured;
+	struct ll_cu_event *next, **link; /* all of them, so that a leak checker finds what a program has left */
 };
 
 /* What cuParamSet* and cuFuncSetBlockShape have said, for cuLaunch and its like. */
@@ -141,6 +142,7 @@ enum sim_memory_origin {
 	SIM_ORIGIN_GLOBAL,   /* a module's variable: not the program's to free */
 	SIM_ORIGIN_MANAGED,  /* cuMemAllocManaged: the host's, too */
 	SIM_ORIGIN_POOL,     /* cuMemAllocAsync */
+	SIM_ORIGIN_GRAPH,    /* a graph's node; not charged to it (cuda_graph.h) */
 	SIM_ORIGIN_MAPPED,   /* cuMemMap */
 	SIM_ORIGIN_ARRAY,    /* not to be found by address */
 	SIM_ORIGIN_IPC,      /* another process's */
@@ -165,7 +167,7 @@ struct sim_memory {
 	uint64_t whole_address;        /* of what it is a part of: a pool's chunks, a reservation */
 	uint64_t whole_bytes;
 	bool is_blocked;                /* MAPPED: nobody has been given access */
-	struct sim_graph_memory *graph; /* whose it is, if a graph's (cuda_graph.h) */
+	struct sim_graph_memory *graph; /* GRAPH */
 };
 
 enum sim_action_kind {
@@ -204,7 +206,8 @@ struct sim_action {
 	size_t bytes; /* of a row */
 	struct sim_rows rows;
 	struct ll_cu_event *event;
-	struct ll_cu_mem_pool *pool; /* FREE: bytes is the block's token; NULL: user is a plain address */
+	struct ll_cu_mem_pool *pool;    /* FREE: bytes is the block's token */
+	struct sim_graph_memory *graph; /* FREE. Neither: user is a plain address */
 	ll_cu_host_fn host;
 	ll_cu_stream_callback callback;
 	struct ll_cu_stream *stream;
@@ -258,7 +261,7 @@ uint64_t sim_cuda_pump(void);
 ll_cu_result sim_current(struct ll_cu_context **ret_context);
 ll_cu_result sim_context_status(const struct ll_cu_context *context);
 
-/* In this call NULL means the thread's own default stream (cuda_per_thread.def). */
+/* In this call NULL means the thread's own default stream (abi/cuda_per_thread.def). */
 extern _Thread_local bool sim_null_is_per_thread;
 
 /* The stream that a handle means in a context; NULL and the special values included. */
@@ -324,11 +327,9 @@ void sim_memory_refund(const struct sim_memory *memory);
 ll_cu_result sim_memory_new(struct ll_cu_context *context, size_t bytes, bool is_global, struct sim_memory *ret_memory);
 void sim_memory_free(const struct sim_memory *memory);
 void sim_memory_free_context(const struct ll_cu_context *context);
-/* Addresses without memory of the card behind them; it is taken (OUT_OF_MEMORY) and given back apart. */
-ll_cu_result sim_memory_reserve(struct ll_cu_context *context, size_t bytes, struct sim_graph_memory *graph,
-				uint64_t *ret_address);
-ll_cu_result sim_memory_take(struct sim_memory *memory);
-void sim_memory_give_back(struct sim_memory *memory);
+/* Device memory of a graph: what it takes of the card is counted apart (cuda_graph.h). */
+ll_cu_result sim_memory_new_of_graph(uint32_t card, size_t bytes, struct sim_graph_memory *graph,
+				     uint64_t *ret_address);
 
 /* cuda_managed.c: managed memory moves to the card that uses it. address may be any. */
 void sim_managed_touch(uint64_t address);

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 
 #include "cuda_arena.h"
-#include "cuda_local.h"
+#include "cuda_capture.h"
 #include "engine.h"
 #include "population.h"
 
@@ -77,11 +77,13 @@ static ll_cu_result prefetch(uint64_t address, size_t bytes, bool to_card, struc
 {
 	struct ll_cu_stream *stream;
 	sim_cuda_lock();
-	ll_cu_result status = sim_stream_of(handle, &stream);
+	ll_cu_result status = sim_stream_for_work(handle, &stream);
 	struct sim_memory *memory = bytes ? find_managed(address, bytes) : NULL;
 	if (!status && !memory)
 		status = LL_CUDA_ERROR_INVALID_VALUE;
-	if (!status && to_card)
+	if (!status && stream->capture)
+		status = sim_capture_refuse(stream);
+	else if (!status && to_card)
 		sim_managed_touch(address);
 	else if (!status)
 		leave_card(memory);

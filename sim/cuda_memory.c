@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "cuda_graph.h"
-#include "cuda_local.h"
 #include "cuda_pool.h"
 #include "engine.h"
 #include "population.h"
@@ -67,7 +66,8 @@ static bool can_free(const struct sim_memory *memory)
 {
 	return memory->kind == SIM_MEMORY_DEVICE &&
 	       (memory->origin == SIM_ORIGIN_PLAIN || memory->origin == SIM_ORIGIN_MANAGED ||
-		memory->origin == SIM_ORIGIN_POOL || memory->origin == SIM_ORIGIN_EXTERNAL);
+		memory->origin == SIM_ORIGIN_POOL || memory->origin == SIM_ORIGIN_GRAPH ||
+		memory->origin == SIM_ORIGIN_EXTERNAL);
 }
 
 /* Freeing waits for the context's work, as the real one does, so that nothing writes to what is gone. */
@@ -88,10 +88,10 @@ ll_cu_result cuMemFree_v2(ll_cu_deviceptr address)
 		else
 			sim_wait_card(memory->card);
 		memory = sim_memory_find(address);
-		if (status == LL_CUDA_SUCCESS && memory && memory->origin == SIM_ORIGIN_POOL)
+		if (status == LL_CUDA_SUCCESS && memory && memory->graph)
+			status = sim_graph_memory_free(memory->graph);
+		else if (status == LL_CUDA_SUCCESS && memory && memory->origin == SIM_ORIGIN_POOL)
 			sim_pool_free_now(memory);
-		else if (status == LL_CUDA_SUCCESS && memory && memory->graph)
-			sim_graph_memory_release(memory->graph);
 		else if (status == LL_CUDA_SUCCESS && memory)
 			sim_memory_free(memory);
 	}

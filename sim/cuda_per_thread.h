@@ -6,7 +6,7 @@
 
 #include "cuda_local.h"
 
-#define SIM_PER_THREAD(symbol, suffix, params, args) SIM_EXPORT ll_cu_result symbol##suffix params;
-#include "cuda_per_thread.def"
+#define LL_CUDA_PER_THREAD(symbol, suffix) SIM_EXPORT __typeof__(symbol) symbol##suffix;
+#include "abi/cuda_per_thread.def"
 
 #endif

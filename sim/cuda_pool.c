@@ -8,6 +8,8 @@
 #include <sys/mman.h>
 
 #include "cuda_arena.h"
+#include "cuda_capture.h"
+#include "cuda_graph.h"
 #include "defaults.h"
 #include "engine.h"
 #include "holding.h"
@@ -304,6 +306,8 @@ static ll_cu_result queue_free(struct ll_cu_stream *stream, uint64_t address)
 	struct sim_op op = {.kind = SIM_OP_MARK, .module = SIM_NONE};
 	struct sim_action action = {.kind = SIM_ACTION_FREE, .user = (void *)(uintptr_t)address};
 	const struct sim_memory *memory = sim_memory_find(address);
+	if (memory->origin == SIM_ORIGIN_GRAPH)
+		return sim_graph_memory_queue_free(memory->graph, stream);
 	if (memory->origin == SIM_ORIGIN_POOL) {
 		struct ll_cu_mem_pool *pool = memory->pool;
 		struct sim_block *block = block_of(memory);
@@ -323,6 +327,10 @@ static ll_cu_result queue_free(struct ll_cu_stream *stream, uint64_t address)
 void sim_freed_in_order(const struct sim_action *action)
 {
 	const struct sim_memory *memory = sim_memory_find((uintptr_t)action->user);
+	if (action->graph) {
+		sim_graph_memory_freed(action->graph);
+		return;
+	}
 	if (!action->pool) {
 		if (memory && memory->address == (uintptr_t)action->user && memory->kind == SIM_MEMORY_DEVICE)
 			sim_memory_free(memory);
@@ -344,18 +352,36 @@ void sim_pools_synchronised(const struct ll_cu_stream *stream)
 	}
 }
 
+/* In a captured stream it is a graph's memory, wherever the pool is: its addresses are known at once. */
+static ll_cu_result capture_allocation(struct ll_cu_stream *stream, const struct ll_cu_mem_pool *pool, size_t bytes,
+				       uint64_t *ret_address)
+{
+	struct ll_cu_graph_node_params params = {
+	    .type = LL_CU_GRAPH_NODE_TYPE_MEM_ALLOC,
+	    .alloc = {.pool = {.type = LL_CU_MEM_ALLOCATION_TYPE_PINNED,
+			       .location = {LL_CU_MEM_LOCATION_TYPE_DEVICE, pool->device}},
+		      .bytes = bytes},
+	};
+	ll_cu_result status = sim_capture_work(stream, &params);
+	if (status == LL_CUDA_SUCCESS)
+		*ret_address = stream->tail.at[0]->params.alloc.address;
+	return status;
+}
+
 static ll_cu_result allocate(ll_cu_deviceptr *ret_address, size_t bytes, struct ll_cu_mem_pool *pool, bool is_current,
 			     struct ll_cu_stream *handle)
 {
 	struct ll_cu_stream *stream;
 	sim_cuda_lock();
-	ll_cu_result status = sim_stream_of(handle, &stream);
+	ll_cu_result status = sim_stream_for_work(handle, &stream);
 	if (!status && is_current)
 		pool = sim_pool_current(stream->context->device);
 	if (!status && (!sim_pool_is_known(pool) || pool->is_imported))
 		status = LL_CUDA_ERROR_INVALID_VALUE;
 	uint64_t address = 0;
-	if (!status && bytes)
+	if (!status && bytes && stream->capture)
+		status = capture_allocation(stream, pool, bytes, &address);
+	else if (!status && bytes)
 		status = sim_pool_allocate(pool, bytes, stream, &address);
 	if (!status)
 		*ret_address = address;
@@ -381,12 +407,16 @@ ll_cu_result cuMemFreeAsync(ll_cu_deviceptr address, struct ll_cu_stream *handle
 	SIM_ENTER();
 	struct ll_cu_stream *stream;
 	sim_cuda_lock();
-	ll_cu_result status = sim_stream_of(handle, &stream);
-	if (!status && address) {
+	ll_cu_result status = sim_stream_for_work(handle, &stream);
+	if (!status && address && stream->capture) {
+		struct ll_cu_graph_node_params params = {.type = LL_CU_GRAPH_NODE_TYPE_MEM_FREE, .free = {address}};
+		status = sim_capture_work(stream, &params);
+	} else if (!status && address) {
 		const struct sim_memory *memory = sim_memory_find(address);
 		bool can = memory && memory->address == address && memory->kind == SIM_MEMORY_DEVICE &&
-			   (memory->origin == SIM_ORIGIN_POOL || memory->origin == SIM_ORIGIN_PLAIN ||
-			    memory->origin == SIM_ORIGIN_MANAGED || memory->origin == SIM_ORIGIN_EXTERNAL);
+			   (memory->origin == SIM_ORIGIN_POOL || memory->origin == SIM_ORIGIN_GRAPH ||
+			    memory->origin == SIM_ORIGIN_PLAIN || memory->origin == SIM_ORIGIN_MANAGED ||
+			    memory->origin == SIM_ORIGIN_EXTERNAL);
 		status = can ? queue_free(stream, address) : LL_CUDA_ERROR_INVALID_VALUE;
 	}
 	sim_cuda_unlock();

@@ -226,32 +226,3 @@ ll_cu_result cuMemSetMemPool(struct ll_cu_mem_location *location, enum ll_cu_mem
 	ll_cu_result status = check_location(location, type);
 	return status ? status : cuDeviceSetMemPool(location->id, pool);
 }
-
-/* Graphs that allocate are not modelled: they have nothing. */
-ll_cu_result cuDeviceGetGraphMemAttribute(ll_cu_device device, enum ll_cu_graph_mem_attribute attribute,
-					  void *ret_value)
-{
-	SIM_ENTER();
-	if (!ret_value || (unsigned)attribute > LL_CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
-		return LL_CUDA_ERROR_INVALID_VALUE;
-	if (device < 0 || device >= sim_cuda.device_count)
-		return LL_CUDA_ERROR_INVALID_DEVICE;
-	*(uint64_t *)ret_value = 0;
-	return LL_CUDA_SUCCESS;
-}
-
-ll_cu_result cuDeviceSetGraphMemAttribute(ll_cu_device device, enum ll_cu_graph_mem_attribute attribute, void *value)
-{
-	SIM_ENTER();
-	bool is_high =
-	    attribute == LL_CU_GRAPH_MEM_ATTR_USED_MEM_HIGH || attribute == LL_CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH;
-	if (!value || !is_high || *(const uint64_t *)value)
-		return LL_CUDA_ERROR_INVALID_VALUE;
-	return device < 0 || device >= sim_cuda.device_count ? LL_CUDA_ERROR_INVALID_DEVICE : LL_CUDA_SUCCESS;
-}
-
-ll_cu_result cuDeviceGraphMemTrim(ll_cu_device device)
-{
-	SIM_ENTER();
-	return device < 0 || device >= sim_cuda.device_count ? LL_CUDA_ERROR_INVALID_DEVICE : LL_CUDA_SUCCESS;
-}

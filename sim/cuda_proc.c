@@ -19,8 +19,8 @@ static const struct proc procs[] = {
 #include "abi/cuda_functions.def"
 #define LL_CUDA_FUNCTION(ret, name, symbol, need, params) {#symbol, (void (*)(void))symbol, NULL},
 #include "abi/cuda_governed.def"
-#define SIM_PER_THREAD(symbol, suffix, params, args) {#symbol, NULL, (void (*)(void))symbol##suffix},
-#include "cuda_per_thread.def"
+#define LL_CUDA_PER_THREAD(symbol, suffix) {#symbol, NULL, (void (*)(void))symbol##suffix},
+#include "abi/cuda_per_thread.def"
 };
 
 /* Functions that have a version in their symbol, or that came late: from which CUDA on a plain name means which symbol.
@@ -220,6 +220,14 @@ ll_cu_result cuGetProcAddress_v2(const char *symbol, void **ret_function, int ve
 				 enum ll_cu_proc_address_result *ret_status)
 {
 	return look_up(symbol, ret_function, version, flags, ret_status);
+}
+
+/* For programs built for per-thread default streams: without a flag it means their variants. */
+ll_cu_result cuGetProcAddress_v2_ptsz(const char *symbol, void **ret_function, int version, uint64_t flags,
+				      enum ll_cu_proc_address_result *ret_status)
+{
+	return look_up(symbol, ret_function, version, flags ? flags : LL_CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM,
+		       ret_status);
 }
 
 ll_cu_result cuGetProcAddress(const char *symbol, void **ret_function, int version, uint64_t flags)

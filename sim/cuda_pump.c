@@ -391,6 +391,16 @@ void sim_host_thread_start(void)
 	start_thread(run_host_functions, &sim_cuda.has_host_thread);
 }
 
+static bool is_full(const struct ll_cu_stream *stream)
+{
+	struct sim_world *w = sim_cuda.world;
+	sim_lock(w);
+	const struct sim_stream *shared = &w->streams[stream->slot];
+	bool full = shared->submitted - shared->reaped == SIM_RING;
+	sim_unlock(w);
+	return full;
+}
+
 ll_cu_result sim_queue(struct ll_cu_stream *stream, struct sim_op *op, const struct sim_action *action,
 		       uint64_t *ret_position)
 {
@@ -418,7 +428,10 @@ ll_cu_result sim_queue(struct ll_cu_stream *stream, struct sim_op *op, const str
 			pthread_cond_signal(&sim_cuda.queued);
 			return LL_CUDA_SUCCESS;
 		}
-		wait_until(&sim_cuda.reaped, sim_cuda_pump());
+		/* The pump may have made room itself, and of that nobody tells us again. */
+		uint64_t next_ns = sim_cuda_pump();
+		if (is_full(stream))
+			wait_until(&sim_cuda.reaped, next_ns);
 	}
 }
 

@@ -212,7 +212,6 @@ ll_cu_result cuStreamWaitEvent(struct ll_cu_stream *handle, struct ll_cu_event *
 	bool is_captured = false;
 	sim_cuda_lock();
 	ll_cu_result status = sim_stream_for_work(handle, &stream);
-	sim_event_refresh(event);
 	if (status == LL_CUDA_SUCCESS)
 		status = sim_capture_wait(stream, event, flags, &is_captured);
 	if (status == LL_CUDA_SUCCESS && !is_captured)

@@ -294,7 +294,6 @@ ll_cu_result cuMemMap(ll_cu_deviceptr address, size_t bytes, size_t offset, ll_c
 static ll_cu_result unmap(uint64_t address, uint64_t bytes)
 {
 	const struct reservation *r = find_reservation(address, bytes);
-	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
 	uint64_t end = address + bytes;
 	struct sim_memory *memory = first_mapping(address, end);
 	if (!r)
@@ -307,7 +306,7 @@ static ll_cu_result unmap(uint64_t address, uint64_t bytes)
 		sim_wait_card(memory->card);
 	while ((memory = first_mapping(address, end))) {
 		struct sim_physical *physical = memory->physical;
-		(void)mmap(memory->bytes_at, memory->bytes, PROT_NONE, flags, -1, 0);
+		sim_addresses_clear(memory->bytes_at, memory->bytes);
 		sim_memory_remove(memory);
 		physical->mappings--;
 		sim_physical_settle(physical);

@@ -8,6 +8,7 @@
 #define LOADLINE_ABI_CUDA_GRAPH_H
 
 #include "abi/cuda_launch.h"
+#include "abi/cuda_memory.h"
 
 struct ll_cu_graph;
 struct ll_cu_graph_node;
@@ -163,19 +164,9 @@ struct ll_cu_event_params {
 	struct ll_cu_event *event;
 };
 
-/* The pool's properties have the layout of CUmemPoolProps. */
 struct ll_cu_mem_alloc_params {
-	struct {
-		int allocation_type;
-		int handle_types;
-		int location_type;
-		int location;
-		void *win32;
-		size_t max_bytes;
-		unsigned short usage;
-		unsigned char reserved[54];
-	} pool;
-	const void *access;
+	struct ll_cu_mem_pool_props pool;
+	const struct ll_cu_mem_access_desc *access;
 	size_t access_count;
 	size_t bytes;
 	ll_cu_deviceptr address; /* the driver's answer */

@@ -9,12 +9,8 @@
 #define LOADLINE_ABI_CUDA_PROTOTYPES_H
 
 #include "abi/cuda.h"
-#if __has_include("abi/cuda_graph.h")
 #include "abi/cuda_graph.h"
-#endif
-#if __has_include("abi/cuda_memory.h")
 #include "abi/cuda_memory.h"
-#endif
 
 #define LL_CUDA_PROTOTYPE(ret, symbol, params)                                                                         \
 	ret symbol params;                                                                                             \
@@ -23,10 +19,8 @@
 #define LL_CUDA_FUNCTION(ret, name, symbol, need, params) LL_CUDA_PROTOTYPE(ret, symbol, params)
 #include "abi/cuda_functions.def"
 
-#if __has_include("abi/cuda_governed.def")
 #define LL_CUDA_FUNCTION(ret, name, symbol, need, params) LL_CUDA_PROTOTYPE(ret, symbol, params)
 #include "abi/cuda_governed.def"
-#endif
 
 #define LL_CUDA_PER_THREAD(symbol, suffix)                                                                             \
 	__typeof__(symbol) symbol##suffix;                                                                             \

@@ -9,11 +9,15 @@
 struct doctor_args {
 	char *cards;
 	bool json;
+	bool no_trial;
 };
 
 static const struct ll_option options[] = {
     LL_OPTION_CARDS(struct doctor_args, cards),
     LL_OPTION_JSON(struct doctor_args, json),
+    {.name = "no-trial",
+     LL_OPTION_FLAG(struct doctor_args, no_trial),
+     .help = "Do not try whether limits hold: then no context is made on any card."},
     LL_OPTION_END,
 };
 
@@ -31,6 +35,13 @@ static void say_driver(struct ll_doctor *doctor, const struct ll_driver *driver)
 		      sim_folder ? sim_folder : "");
 }
 
+static void check_card(struct ll_doctor *doctor, const struct ll_card *card)
+{
+	ll_doctor_check_card(doctor, card);
+	if (doctor->tries_limits)
+		ll_doctor_check_limits(doctor, card);
+}
+
 /* Unless some are asked for, all are looked at, those that do not answer too. */
 static int check_cards(struct ll_doctor *doctor, const struct ll_driver *driver, const char *text, struct ll_err *err)
 {
@@ -38,33 +49,37 @@ static int check_cards(struct ll_doctor *doctor, const struct ll_driver *driver,
 		const struct ll_card *all;
 		size_t count = ll_driver_cards(driver, &all);
 		for (size_t i = 0; i < count; i++)
-			ll_doctor_check_card(doctor, &all[i]);
+			check_card(doctor, &all[i]);
 		return 0;
 	}
 	LL_SCOPE_FREE const struct ll_card **chosen = NULL;
 	size_t count = 0;
 	int rc = ll_cards_select(driver, text, &chosen, &count, err);
 	for (size_t i = 0; !rc && i < count; i++)
-		ll_doctor_check_card(doctor, chosen[i]);
+		check_card(doctor, chosen[i]);
 	return rc;
 }
 
 static int finish(const struct ll_doctor *doctor, struct ll_err *err)
 {
 	unsigned fails = doctor->counts[LL_FINDING_FAIL];
+	unsigned hold_fails = fails - doctor->limit_fails;
 	unsigned warns = doctor->counts[LL_FINDING_WARN];
 	if (doctor->rc)
 		return doctor->rc;
 	if (doctor->is_json) {
-		int rc = ll_json_line(json_pack("{s:s, s:b, s:i, s:i}", "event", "summary", "can_hold", !fails, "fails",
-						(int)fails, "warnings", (int)warns),
+		int rc = ll_json_line(json_pack("{s:s, s:b, s:b, s:i, s:i}", "event", "summary", "can_hold",
+						!hold_fails, "can_limit", !doctor->limit_fails, "fails", (int)fails,
+						"warnings", (int)warns),
 				      err);
 		return rc || !fails ? rc : LL_EXIT_FAILED;
 	}
-	if (fails)
-		printf("%u of the findings %s a hold\n", fails, fails == 1 ? "prevents" : "prevent");
+	if (hold_fails)
+		printf("%u of the findings %s a hold\n", hold_fails, hold_fails == 1 ? "prevents" : "prevent");
 	else
 		printf("holds can run here%s\n", warns ? ", with the warnings above" : "");
+	if (doctor->limit_fails)
+		puts("limits do not hold here");
 	return fails ? LL_EXIT_FAILED : 0;
 }
 
@@ -73,6 +88,8 @@ static int check_without_driver(struct ll_doctor *doctor, const struct ll_err *d
 {
 	ll_doctor_say_err(doctor, LL_FINDING_FAIL, NULL, "driver", driver_err);
 	ll_doctor_check_system(doctor, NULL);
+	if (doctor->tries_limits)
+		ll_doctor_say(doctor, LL_FINDING_OK, NULL, "limits", NULL, "skipped: no driver");
 	int rc = finish(doctor, err);
 	if (rc < 0)
 		return rc;
@@ -84,7 +101,7 @@ static int check_without_driver(struct ll_doctor *doctor, const struct ll_err *d
 static int run(void *words, const struct ll_operands *operands, struct ll_err *err)
 {
 	const struct doctor_args *args = words;
-	struct ll_doctor doctor = {.is_json = args->json, .err = err};
+	struct ll_doctor doctor = {.is_json = args->json, .tries_limits = !args->no_trial, .err = err};
 	struct ll_driver *driver = NULL;
 	struct ll_err driver_err = {0};
 	(void)operands;
@@ -106,13 +123,16 @@ static const struct ll_example examples[] = {
 
 const struct ll_command ll_command_doctor = {
     .name = "doctor",
-    .summary = "check that holds can run here, and say what to do if not",
+    .summary = "check that holds and limits work here, and what to do if not",
     .description =
-	"Checks the driver, its libraries, device nodes, runtime folder, MPS and each card, without making a "
-	"context or changing anything but clearing claims of dead processes. Each finding is one line: ok, warn or "
-	"fail, what was looked at, what was found, and what to do about it.\n\n"
-	"The exit status is 0 when every card looked at can be held, 1 when something prevents that, 3 when there is "
-	"no driver or no such card.",
+	"Checks the driver, its libraries, device nodes, runtime folder, MPS and each card, without changing "
+	"anything but clearing claims of dead processes. Each finding is one line: ok, warn or fail, what was looked "
+	"at, what was found, and what to do about it.\n\n"
+	"Then it shows that the limits of `loadline run` hold: on each card it starts a program under small "
+	"ones that tries to exceed them for half a second. That makes a context on the card, which a hold yields to; "
+	"--no-trial leaves it out.\n\n"
+	"The exit status is 0 when every card looked at can be held and limits hold, 1 when something prevents that, 3 "
+	"when there is no driver or no such card.",
     .examples = examples,
     .options = options,
     .args_size = sizeof(struct doctor_args),

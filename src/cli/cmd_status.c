@@ -99,9 +99,13 @@ const struct ll_command ll_command_status = {
     .description =
 	"Prints one line for each card, with its utilisation, memory, power, temperature and compute mode, and below "
 	"it one for each claim: a program under limits, or a synthetic load of `loadline hold`, which is always called "
-	"that and whose busy seconds and joules are counted apart from real work.\n\n"
-	"With --json there is one object for each card ({\"card\":0,\"uuid\":…}) and one for each claim "
-	"({\"claim\":\"0/17\",\"pid\":…}). What a card does not tell is null.\n\n"
+	"that and whose busy seconds and joules are counted apart from real work. A program's line has what it "
+	"has reserved and what the card counts for it, its limits, its GPU time, and whose turn it waits for. "
+	"Below them stand tenants that have nothing on the card, and processes that are there without a claim: "
+	"they are ungoverned.\n\n"
+	"With --json there is one object for each card ({\"card\":0,\"uuid\":…}), each claim "
+	"({\"claim\":\"0/17\",\"pid\":…}), each tenant without claims ({\"tenant_row\":\"0/3\",…}) and each process "
+	"without one ({\"process\":\"0/4711\",…}). What a card does not tell is null.\n\n"
 	"Only claims that this user may see are shown: without a daemon a ledger belongs to one user.",
     .examples = examples,
     .options = options,

@@ -19,13 +19,15 @@
 enum ll_finding {
 	LL_FINDING_OK,
 	LL_FINDING_WARN, /* something works less well than it could */
-	LL_FINDING_FAIL, /* a card cannot be held, or nothing works */
+	LL_FINDING_FAIL, /* a card cannot be held, limits do not hold, or nothing works */
 };
 
 struct ll_doctor {
 	bool is_json;
-	unsigned counts[3]; /* by enum ll_finding */
-	int rc;             /* the first output error */
+	unsigned counts[3];   /* by enum ll_finding */
+	unsigned limit_fails; /* those of them that are about limits, and prevent no hold */
+	bool tries_limits;
+	int rc; /* the first output error */
 	struct ll_err *err;
 };
 
@@ -45,6 +47,9 @@ void ll_doctor_check_libraries(struct ll_doctor *doctor, struct ll_driver *drive
 
 /* One card: modes, GPM, MIG, heat, what could hold it, and its ledger. */
 void ll_doctor_check_card(struct ll_doctor *doctor, const struct ll_card *card);
+
+/* Whether limits hold there: starts a program that tries to exceed them (limit_trial.h). */
+void ll_doctor_check_limits(struct ll_doctor *doctor, const struct ll_card *card);
 
 /* Its ledger alone: dead claims, owners that do not answer. */
 void ll_doctor_check_ledger(struct ll_doctor *doctor, const struct ll_card *card);

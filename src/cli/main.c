@@ -14,6 +14,7 @@
 #include "cli/env_sim.h"
 #include "cli/globals.h"
 #include "cli/help_text.h"
+#include "cli/limit_trial.h"
 #include "hold/payload_auto.h"
 #include "hold/worker.h"
 
@@ -110,8 +111,14 @@ static int report(const struct ll_err *err)
 int main(int argc, char **argv)
 {
 	struct ll_err err = {0};
-	/* Not a command: nobody types it. */
-	int rc = ll_worker_is_asked(argc, argv) ? ll_worker_main(ll_payloads, &err) : run_program(argc, argv, &err);
+	int rc;
+	/* Not commands: nobody types them. */
+	if (ll_worker_is_asked(argc, argv))
+		rc = ll_worker_main(ll_payloads, &err);
+	else if (ll_trial_is_asked(argc, argv))
+		rc = ll_trial_main(&err);
+	else
+		rc = run_program(argc, argv, &err);
 	if (fflush(stdout) != 0 && rc == 0)
 		rc = ll_err_set(&err, -EIO, "standard output: %s", strerror(errno));
 	if (rc == -EINVAL && !err.hint[0])

@@ -179,7 +179,7 @@ int ll_run_args_check_card(const struct ll_run_settings *settings, const struct 
 		return ll_err_hint(err, "say at most that, or leave the limit out");
 	}
 	uint64_t least = CONTEXT_BYTES + STACK_BYTES_PER_SM * card->sm_count;
-	if (limit && card->sm_count && settings->counts_context && limit < least) {
+	if (limit && card->sm_count && settings->counts_context && limit <= least) {
 		ll_err_set(err, -EINVAL, "--mem: a program's context alone takes some %" PRIu64 " MiB of card %s",
 			   least >> MIB_SHIFT, card->label);
 		return ll_err_hint(err,

@@ -32,7 +32,7 @@ int ll_run_args_settings(const struct ll_run_args *args, const char *command, st
  */
 int ll_run_args_check_nested(const struct ll_run_args *args, const struct ll_run_settings *outer, struct ll_err *err);
 
-/* Whether the limits make sense on this card: not above its memory, not below what a context takes. -EINVAL. */
+/* Whether the limits make sense on this card: not above its memory, above what a context takes. -EINVAL. */
 int ll_run_args_check_card(const struct ll_run_settings *settings, const struct ll_card *card, struct ll_err *err);
 
 #endif

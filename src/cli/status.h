@@ -10,6 +10,15 @@
 #include "base/strbuf.h"
 #include "driver/readings.h"
 #include "ledger/ledger.h"
+#include "ledger/tenant.h"
+
+/* A process on the card that has no claim. */
+struct ll_status_stranger {
+	pid_t pid;
+	uint64_t memory_bytes; /* LL_MEMORY_UNKNOWN */
+	char name[32];         /* as the kernel calls it; may be empty */
+	char tenant[64];       /* the tenant it was started in: it dropped what was preloaded; else empty */
+};
 
 /* NaN, LL_MEMORY_UNKNOWN or false in has_… where the card does not tell. */
 struct ll_status_card {
@@ -29,8 +38,14 @@ struct ll_status_card {
 	enum ll_compute_mode mode;
 	size_t process_count;
 	bool has_processes;
-	struct ll_claim_info *claims;
+	struct ll_claim_info *claims; /* limits, weight and class are their tenants', where they have one */
 	size_t claim_count;
+	struct ll_tenant_info *tenants;
+	size_t tenant_count;
+	bool has_holder;
+	unsigned holder; /* the claim whose turn it is */
+	struct ll_status_stranger *strangers;
+	size_t stranger_count;
 	uint64_t now_ns; /* when it was read */
 };
 
@@ -41,8 +56,26 @@ struct ll_status_card {
 int ll_status_card_init(struct ll_status_card *status, const struct ll_card *card, struct ll_err *err);
 void ll_status_card_fini(struct ll_status_card *status);
 
-/* One object for the card, then one for each claim. */
+/* Reads what the ledger says into status: claims, tenants, the turn. Part of init. */
+int ll_status_read_ledger(struct ll_status_card *status, struct ll_err *err);
+
+/* Finds the strangers among the card's processes. Part of init, after the ledger. */
+void ll_status_find_strangers(struct ll_status_card *status, const struct ll_process_list *processes);
+
+/* The claim's tenant; NULL for a hold, and where the row went away meanwhile. */
+const struct ll_tenant_info *ll_status_tenant(const struct ll_status_card *status, const struct ll_claim_info *claim);
+
+/* The claim has work and it is another's turn: *ret_holder's. */
+bool ll_status_waits(const struct ll_status_card *status, const struct ll_claim_info *claim, unsigned *ret_holder);
+
+/* It has used up its share of time. */
+bool ll_status_is_over_cap(const struct ll_status_card *status, const struct ll_claim_info *claim);
+
+/* One object for the card, then one for each claim, each tenant without claims, each stranger. */
 int ll_status_print_json(const struct ll_status_card *status, struct ll_err *err);
+
+/* What stands below a card: its claims, tenants without claims, strangers, a line each. */
+void ll_status_add_claims(struct ll_strbuf *text, const struct ll_status_card *status);
 
 /* A table with a line for each card, and its claims below it. */
 void ll_status_add_text(struct ll_strbuf *text, const struct ll_status_card *cards, size_t count);

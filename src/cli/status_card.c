@@ -1,20 +1,14 @@
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "cli/status.h"
-#include "ledger/folder.h"
 
-enum { CLAIMS_MAX = 256 };
-
-static void read_card(struct ll_status_card *status)
+static void read_card(struct ll_status_card *status, struct ll_process_list *processes)
 {
 	const struct ll_card *card = status->card;
 	struct ll_power power;
 	struct ll_temperature temperature;
-	struct ll_process_list processes = {0};
 	uint64_t energy_mj;
 	if (!ll_read_power(card, &power, NULL))
 		status->power_watts = power.watts;
@@ -30,32 +24,8 @@ static void read_card(struct ll_status_card *status)
 	status->has_clocks = !ll_read_clocks(card, &status->clocks, NULL);
 	status->has_slowdown = !ll_read_slowdown(card, &status->slowdown, NULL);
 	status->has_mode = !ll_read_compute_mode(card, &status->mode, NULL);
-	status->has_processes = !ll_read_processes(card, LL_PROCESS_ALL, &processes, NULL);
-	status->process_count = processes.count;
-	ll_process_list_fini(&processes);
-}
-
-/* A card that nobody ever claimed has no ledger. */
-static int read_claims(struct ll_status_card *status, struct ll_err *err)
-{
-	char folder[LL_FOLDER_SIZE];
-	struct ll_ledger *ledger = NULL;
-	struct ll_err own = {0};
-	int rc = ll_ledger_folder(ll_driver_sim_folder(status->card->driver), folder, &own);
-	if (!rc)
-		rc = ll_ledger_open(folder, status->card->uuid, false, &ledger, &own);
-	if (rc == -ENOENT)
-		return 0;
-	if (!rc) {
-		status->claims = calloc(CLAIMS_MAX, sizeof *status->claims);
-		rc = status->claims ? 0 : ll_err_set(&own, -ENOMEM, "claims: %s", strerror(ENOMEM));
-	}
-	if (!rc)
-		status->claim_count = ll_ledger_list(ledger, status->claims, CLAIMS_MAX);
-	ll_ledger_close(ledger);
-	if (rc && err)
-		*err = own;
-	return rc;
+	status->has_processes = !ll_read_processes(card, LL_PROCESS_ALL, processes, NULL);
+	status->process_count = processes->count;
 }
 
 int ll_status_card_init(struct ll_status_card *status, const struct ll_card *card, struct ll_err *err)
@@ -74,13 +44,22 @@ int ll_status_card_init(struct ll_status_card *status, const struct ll_card *car
 	};
 	if (card->fault)
 		return 0;
-	read_card(status);
-	return read_claims(status, err);
+	struct ll_process_list processes = {0};
+	read_card(status, &processes);
+	int rc = ll_status_read_ledger(status, err);
+	if (!rc && !card->has_slices)
+		ll_status_find_strangers(status, &processes);
+	ll_process_list_fini(&processes);
+	return rc;
 }
 
 void ll_status_card_fini(struct ll_status_card *status)
 {
 	free(status->claims);
+	free(status->tenants);
+	free(status->strangers);
 	status->claims = NULL;
-	status->claim_count = 0;
+	status->tenants = NULL;
+	status->strangers = NULL;
+	status->claim_count = status->tenant_count = status->stranger_count = 0;
 }

@@ -91,6 +91,45 @@ static json_t *claim_accounts(const struct ll_status_card *status, const struct 
 			 "age_seconds", ll_json_real(age_s, 3));
 }
 
+/* Whose turn it is, and for whom the claim waits. */
+static json_t *claim_turn(const struct ll_status_card *status, const struct ll_claim_info *claim)
+{
+	const struct ll_tenant_info *tenant = ll_status_tenant(status, claim);
+	char number[40] = "";
+	unsigned holder;
+	bool waits = ll_status_waits(status, claim, &holder);
+	if (waits)
+		snprintf(number, sizeof number, "%s/%u", status->card->label, holder);
+	return json_pack("{s:o, s:o, s:o, s:b, s:b, s:b, s:o}", "card_memory_bytes",
+			 bytes_or_null(claim->memory_card_bytes, claim->memory_card_bytes), "tenant_memory_bytes",
+			 bytes_or_null(tenant, tenant ? tenant->memory_used_bytes : 0), "tenant_gpu_seconds",
+			 tenant ? ll_json_real(seconds(tenant->gpu_time_ns), 6) : json_null(), "has_work",
+			 claim->want_since_ns != 0, "has_turn", status->has_holder && status->holder == claim->index,
+			 "over_cap", ll_status_is_over_cap(status, claim), "waits_for", text_or_null(waits, number));
+}
+
+static json_t *tenant_object(const struct ll_status_card *status, const struct ll_tenant_info *tenant)
+{
+	char number[40];
+	snprintf(number, sizeof number, "%s/%u", status->card->label, tenant->row);
+	return json_pack("{s:s, s:s, s:s, s:s, s:I, s:o, s:o, s:f, s:o, s:i}", "tenant_row", number, "tenant",
+			 tenant->name, "uuid", status->card->uuid, "class", ll_priority_name(tenant->priority),
+			 "memory_bytes", (json_int_t)tenant->memory_used_bytes, "memory_limit_bytes",
+			 bytes_or_null(tenant->memory_limit_bytes, tenant->memory_limit_bytes), "compute_cap_percent",
+			 permille_or_null(tenant->compute_cap_permille), "weight", tenant->weight_permille / 1000.0,
+			 "gpu_seconds", ll_json_real(seconds(tenant->gpu_time_ns), 6), "claims", 0);
+}
+
+static json_t *stranger_object(const struct ll_status_card *status, const struct ll_status_stranger *stranger)
+{
+	char number[40];
+	snprintf(number, sizeof number, "%s/%d", status->card->label, (int)stranger->pid);
+	return json_pack("{s:s, s:i, s:s, s:s, s:b, s:o, s:o}", "process", number, "pid", (int)stranger->pid, "uuid",
+			 status->card->uuid, "name", stranger->name, "governed", 0, "started_in_tenant",
+			 text_or_null(stranger->tenant[0], stranger->tenant), "memory_bytes",
+			 bytes_or_null(stranger->memory_bytes != LL_MEMORY_UNKNOWN, stranger->memory_bytes));
+}
+
 /* Takes the members of the second, third into the first; all NULL-safe, so that one lack of memory is seen at the end.
  */
 static json_t *join(json_t *first, json_t *second, json_t *third)
@@ -104,13 +143,22 @@ static json_t *join(json_t *first, json_t *second, json_t *third)
 	return NULL;
 }
 
+static json_t *claim_object(const struct ll_status_card *status, const struct ll_claim_info *claim)
+{
+	json_t *first = join(claim_identity(status, claim), claim_wishes(claim), claim_accounts(status, claim));
+	return join(first, claim_turn(status, claim), json_object());
+}
+
 int ll_status_print_json(const struct ll_status_card *status, struct ll_err *err)
 {
 	int rc = ll_json_line(join(card_identity(status), card_readings(status), card_state(status)), err);
-	for (size_t i = 0; !rc && i < status->claim_count; i++) {
-		const struct ll_claim_info *claim = &status->claims[i];
-		rc = ll_json_line(
-		    join(claim_identity(status, claim), claim_wishes(claim), claim_accounts(status, claim)), err);
+	for (size_t i = 0; !rc && i < status->claim_count; i++)
+		rc = ll_json_line(claim_object(status, &status->claims[i]), err);
+	for (size_t i = 0; !rc && i < status->tenant_count; i++) {
+		if (!status->tenants[i].claims)
+			rc = ll_json_line(tenant_object(status, &status->tenants[i]), err);
 	}
+	for (size_t i = 0; !rc && i < status->stranger_count; i++)
+		rc = ll_json_line(stranger_object(status, &status->strangers[i]), err);
 	return rc;
 }

@@ -2,8 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "cli/hold_words.h"
 #include "cli/status.h"
 
 enum { COLUMNS = 8, CELL_SIZE = 128 };
@@ -77,62 +75,6 @@ static void add_row(struct ll_strbuf *text, const struct row *row, const size_t 
 	ll_strbuf_addf(text, "%s\n", row->cells[COLUMNS - 1]);
 }
 
-static void add_target(struct ll_strbuf *text, const struct ll_claim_info *claim)
-{
-	if (claim->target_watts)
-		ll_strbuf_addf(text, ", %s at %u W", claim->metric, claim->target_watts);
-	else if (claim->target_permille)
-		ll_strbuf_addf(text, ", %s at %g %%", claim->metric, claim->target_permille / 10.0);
-}
-
-static void add_energy(struct ll_strbuf *text, double joules)
-{
-	if (joules < 10000)
-		ll_strbuf_addf(text, "%.0f J", joules);
-	else
-		ll_strbuf_addf(text, "%.1f kJ", joules / 1000);
-}
-
-static void add_hold(struct ll_strbuf *text, const struct ll_claim_info *claim)
-{
-	ll_strbuf_addf(text, "synthetic load: %s", ll_claim_state_name(claim->priority, claim->state));
-	if (claim->note[0])
-		ll_strbuf_addf(text, " (%s)", claim->note);
-	add_target(text, claim);
-	if (claim->payload[0])
-		ll_strbuf_addf(text, ", payload %s", claim->payload);
-	ll_strbuf_adds(text, ", ");
-	ll_hold_add_bytes(text, claim->memory_used_bytes);
-	ll_strbuf_addf(text, ", busy %.1f s, ", (double)claim->synthetic_busy_ns / (double)LL_NS_PER_S);
-	add_energy(text, (double)claim->energy_mj / 1000);
-	ll_strbuf_addf(text, ", yields %llu", (unsigned long long)claim->yields);
-}
-
-static void add_program(struct ll_strbuf *text, const struct ll_claim_info *claim)
-{
-	ll_strbuf_addf(text, "%s: %s, %s priority, ", claim->tenant[0] ? claim->tenant : "program",
-		       ll_claim_state_name(claim->priority, claim->state), ll_priority_name(claim->priority));
-	ll_hold_add_bytes(text, claim->memory_used_bytes);
-	if (claim->memory_limit_bytes) {
-		ll_strbuf_adds(text, " of ");
-		ll_hold_add_bytes(text, claim->memory_limit_bytes);
-	}
-	if (claim->compute_cap_permille)
-		ll_strbuf_addf(text, ", compute %g %%", claim->compute_cap_permille / 10.0);
-	ll_strbuf_addf(text, ", GPU time %.1f s", (double)claim->gpu_time_ns / (double)LL_NS_PER_S);
-}
-
-static void add_claim(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_claim_info *claim)
-{
-	ll_strbuf_addf(text, "  %s/%u  pid %d%s  ", status->card->label, claim->index, (int)claim->pid,
-		       claim->is_pid_ours ? "" : " (of another PID namespace)");
-	if (claim->priority == LL_PRIORITY_HOLD)
-		add_hold(text, claim);
-	else
-		add_program(text, claim);
-	ll_strbuf_addc(text, '\n');
-}
-
 void ll_status_add_text(struct ll_strbuf *text, const struct ll_status_card *cards, size_t count)
 {
 	struct row row = header;
@@ -146,7 +88,6 @@ void ll_status_add_text(struct ll_strbuf *text, const struct ll_status_card *car
 	for (size_t i = 0; i < count; i++) {
 		fill_row(&row, &cards[i]);
 		add_row(text, &row, widths);
-		for (size_t c = 0; c < cards[i].claim_count; c++)
-			add_claim(text, &cards[i], &cards[i].claims[c]);
+		ll_status_add_claims(text, &cards[i]);
 	}
 }

@@ -74,6 +74,8 @@ static void copy_numbers(const struct ll_ledger_slot *slot, struct ll_claim_info
 	info->activity_ns = slot->activity_ns;
 	info->memory_limit_bytes = slot->memory_limit_bytes;
 	info->memory_used_bytes = slot->memory_used_bytes;
+	info->memory_card_bytes = slot->memory_card_bytes;
+	info->want_since_ns = slot->want_since_ns;
 	info->compute_cap_permille = slot->compute_cap_permille;
 	info->weight_permille = slot->weight_permille;
 	info->target_permille = slot->target_permille;

@@ -241,6 +241,23 @@ static bool is_for_another(const struct scan *scan, const struct ll_turn_party *
 	return ll_turns_best(pair, 2) == 1;
 }
 
+/*
+ * Whether a program of a higher class is on the card, even if it wants nothing now: its next launch shall not find more
+ * queued than the bound, which an open gate does not keep.
+ */
+static bool has_superior(struct ll_ledger_file *file, unsigned self, unsigned rank)
+{
+	for (unsigned word = 0; word < LL_LEDGER_CLAIMS / 64; word++) {
+		for (uint64_t bits = atomic_load(&file->used[word]); bits; bits &= bits - 1) {
+			unsigned index = word * 64 + (unsigned)__builtin_ctzll(bits);
+			struct ll_ledger_tenant *tenant = tenant_of(file, &file->slots[index]);
+			if (index != self && tenant && rank_of(tenant) < rank)
+				return true;
+		}
+	}
+	return false;
+}
+
 /* A holder whose gate is open does not know yet that it is not alone. */
 static void shut_out(struct ll_ledger_file *file, uint64_t turn)
 {
@@ -321,7 +338,8 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 		ret_look->may_launch = keep_turn(claim, turn, &self, &scan, word, now_ns, queued_ns);
 	}
 	ret_look->is_holder = ll_turn_is_mine(claim);
-	ret_look->is_alone = ret_look->may_launch && !cap && scan.count == 0;
+	ret_look->is_alone = ret_look->may_launch && !cap && scan.count == 0 &&
+			     !has_superior(file, claim->index, self.rank);
 }
 
 void ll_turn_charge(struct ll_claim *claim, uint64_t gpu_ns)
@@ -336,6 +354,15 @@ void ll_turn_charge(struct ll_claim *claim, uint64_t gpu_ns)
 	atomic_fetch_add(&tenant->virtual_time_ns, ll_turns_virtual_ns(gpu_ns, weight));
 	if (atomic_load_explicit(&tenant->compute_cap_permille, memory_order_relaxed))
 		atomic_fetch_sub(&tenant->tokens_ns, (int64_t)gpu_ns);
+}
+
+bool ll_turn_holder(const struct ll_ledger *ledger, unsigned *ret_index)
+{
+	unsigned holder = holder_of(atomic_load(&ledger->file->turn));
+	if (holder < 1 || holder > LL_LEDGER_CLAIMS)
+		return false;
+	*ret_index = holder - 1;
+	return true;
 }
 
 bool ll_turn_is_mine(const struct ll_claim *claim)
@@ -360,7 +387,8 @@ bool ll_turn_open_gate(struct ll_claim *claim, enum ll_gate how, uint64_t now_ns
 	atomic_store(&slot->gate, how);
 	struct scan scan;
 	scan_parties(file, claim->index, now_ns, &scan);
-	if (scan.count == 0 && tenant && !atomic_load(&tenant->compute_cap_permille) && ll_turn_is_mine(claim))
+	if (scan.count == 0 && tenant && !atomic_load(&tenant->compute_cap_permille) && ll_turn_is_mine(claim) &&
+	    !has_superior(file, claim->index, rank_of(tenant)))
 		return true;
 	atomic_store(&slot->gate, LL_GATE_SHUT);
 	return false;

@@ -65,6 +65,9 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 /* Books GPU time: to the claim, to its tenant, to the tenant's virtual time and cap. */
 void ll_turn_charge(struct ll_claim *claim, uint64_t gpu_ns);
 
+/* For who only watches: the claim whose turn it is; false: nobody's. It may have ended since. */
+bool ll_turn_holder(const struct ll_ledger *ledger, unsigned *ret_index);
+
 /* One relaxed load. */
 bool ll_turn_is_mine(const struct ll_claim *claim);
 

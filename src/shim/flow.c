@@ -257,7 +257,7 @@ static int hold_cancellation(void)
 	return state;
 }
 
-void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream)
+void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, uint64_t kind)
 {
 	if (atomic_load(&flow->is_ending)) /* the agent may hang with the lock */
 		return;
@@ -272,14 +272,15 @@ void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct l
 	note_unmarked(flow);
 	struct ll_marks *marks = marks_of(flow, context);
 	if (marks)
-		ll_marks_begin(marks, stream);
+		ll_marks_begin(marks, stream, kind);
 	flow->last_context = context;
 	flow->last_stream = stream;
 	pthread_mutex_unlock(&flow->lock);
 	pthread_setcancelstate(cancel_state, NULL);
 }
 
-void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, bool is_launched)
+void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, uint64_t kind,
+		   bool is_launched)
 {
 	if (atomic_load(&flow->is_ending))
 		return;
@@ -287,7 +288,7 @@ void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct l
 	pthread_mutex_lock(&flow->lock);
 	struct ll_marks *marks = marks_of(flow, context);
 	if (marks) {
-		ll_marks_end(marks, stream, is_launched);
+		ll_marks_end(marks, stream, kind, is_launched);
 		flow->is_blind |= ll_marks_is_blind(marks);
 		flow->queued_ns = ll_marks_queued_ns(marks);
 		set_open_limit(flow, marks);

@@ -42,8 +42,9 @@ void ll_flow_end(struct ll_flow *flow);
 _Atomic uint32_t *ll_flow_gate(struct ll_flow *flow);
 
 /* Around a launch that the gate did not let through. context: the stream's, and the current one; NULL: not timed. */
-void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream);
-void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, bool is_launched);
+void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, uint64_t kind);
+void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, uint64_t kind,
+		   bool is_launched);
 
 /* A launch at the open gate: true lets it through unmarked, false wants it to be marked (enter and leave). */
 bool ll_flow_pass_open(struct ll_flow *flow);

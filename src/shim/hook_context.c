@@ -1,6 +1,107 @@
+/* Contexts: they take memory of the card, and everything in them goes when they go. */
+#include "shim/contexts.h"
 #include "shim/hook.h"
+
+#define MAKE(call, device)                                                                                             \
+	LL_REENTRY_SCOPE();                                                                                            \
+	LL_CONTEXT_CHANGE(change, ll_context_begin(device));                                                           \
+	if (change.charge.is_refused)                                                                                  \
+		return LL_CUDA_ERROR_OUT_OF_MEMORY;                                                                    \
+	ll_cu_result status = call;                                                                                    \
+	if (status == LL_CUDA_SUCCESS)                                                                                 \
+		ll_context_made(&change, *ret_context);                                                                \
+	return status
+
+LL_HOOK_EXPORT ll_cu_result cuCtxCreate(struct ll_cu_context **ret_context, unsigned int flags, ll_cu_device device)
+{
+	if (ll_charge_passes())
+		return ll_real()->cuCtxCreate(ret_context, flags, device);
+	MAKE(ll_real()->cuCtxCreate(ret_context, flags, device), device);
+}
+
+LL_HOOK_EXPORT ll_cu_result cuCtxCreate_v2(struct ll_cu_context **ret_context, unsigned int flags, ll_cu_device device)
+{
+	if (ll_charge_passes())
+		return ll_real()->cuCtxCreate_v2(ret_context, flags, device);
+	MAKE(ll_real()->cuCtxCreate_v2(ret_context, flags, device), device);
+}
+
+LL_HOOK_EXPORT ll_cu_result cuCtxCreate_v3(struct ll_cu_context **ret_context, struct ll_cu_exec_affinity_param *params,
+					   int param_count, unsigned int flags, ll_cu_device device)
+{
+	if (ll_charge_passes())
+		return ll_real()->cuCtxCreate_v3(ret_context, params, param_count, flags, device);
+	MAKE(ll_real()->cuCtxCreate_v3(ret_context, params, param_count, flags, device), device);
+}
+
+LL_HOOK_EXPORT ll_cu_result cuCtxCreate_v4(struct ll_cu_context **ret_context, struct ll_cu_ctx_create_params *params,
+					   unsigned int flags, ll_cu_device device)
+{
+	if (ll_charge_passes())
+		return ll_real()->cuCtxCreate_v4(ret_context, params, flags, device);
+	MAKE(ll_real()->cuCtxCreate_v4(ret_context, params, flags, device), device);
+}
+
+LL_HOOK_EXPORT ll_cu_result cuCtxDestroy(struct ll_cu_context *context)
+{
+	if (ll_charge_passes())
+		return ll_real()->cuCtxDestroy(context);
+	LL_REENTRY_SCOPE();
+	return ll_context_destroy(context, ll_real()->cuCtxDestroy);
+}
 
 LL_HOOK_EXPORT ll_cu_result cuCtxDestroy_v2(struct ll_cu_context *context)
 {
-	return ll_real()->cuCtxDestroy_v2(context);
+	if (ll_charge_passes())
+		return ll_real()->cuCtxDestroy_v2(context);
+	LL_REENTRY_SCOPE();
+	return ll_context_destroy(context, ll_real()->cuCtxDestroy_v2);
+}
+
+LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxRetain(struct ll_cu_context **ret_context, ll_cu_device device)
+{
+	if (ll_charge_passes())
+		return ll_real()->cuDevicePrimaryCtxRetain(ret_context, device);
+	LL_REENTRY_SCOPE();
+	return ll_context_retain(ret_context, device);
+}
+
+LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxRelease(ll_cu_device device)
+{
+	if (ll_charge_passes())
+		return ll_real()->cuDevicePrimaryCtxRelease(device);
+	LL_REENTRY_SCOPE();
+	return ll_context_release(device, ll_real()->cuDevicePrimaryCtxRelease);
+}
+
+LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxRelease_v2(ll_cu_device device)
+{
+	if (ll_charge_passes())
+		return ll_real()->cuDevicePrimaryCtxRelease_v2(device);
+	LL_REENTRY_SCOPE();
+	return ll_context_release(device, ll_real()->cuDevicePrimaryCtxRelease_v2);
+}
+
+LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxReset(ll_cu_device device)
+{
+	if (ll_charge_passes())
+		return ll_real()->cuDevicePrimaryCtxReset(device);
+	LL_REENTRY_SCOPE();
+	return ll_context_reset(device, ll_real()->cuDevicePrimaryCtxReset);
+}
+
+LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxReset_v2(ll_cu_device device)
+{
+	if (ll_charge_passes())
+		return ll_real()->cuDevicePrimaryCtxReset_v2(device);
+	LL_REENTRY_SCOPE();
+	return ll_context_reset(device, ll_real()->cuDevicePrimaryCtxReset_v2);
+}
+
+LL_HOOK_EXPORT ll_cu_result cuCtxSetLimit(enum ll_cu_limit limit, size_t value)
+{
+	if (ll_charge_passes())
+		return ll_real()->cuCtxSetLimit(limit, value);
+	LL_REENTRY_SCOPE();
+	return ll_context_set_limit(limit, value);
 }

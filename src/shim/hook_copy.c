@@ -30,9 +30,10 @@ static bool is_side_on_card(enum ll_cu_memory_type type, ll_cu_deviceptr address
 
 #define COPY_HOOKS(symbol, suffix, is_within, stream, params, args)                                                    \
 	LL_LAUNCH_HOOK_UNLESS(ll_launch_gate_is_open() || ll_reentry_is_inside() || !(is_within), symbol, stream,      \
+			      ll_launch_kind(#symbol, 0),                                                      \
 			      params, args)                                                                            \
 	LL_LAUNCH_HOOK_UNLESS(ll_launch_gate_is_open() || ll_reentry_is_inside() || !(is_within), symbol##suffix,      \
-			      ll_launch_per_thread(stream), params, args)
+			      ll_launch_per_thread(stream), ll_launch_kind(#symbol, 0), params, args)
 
 LL_LAUNCH_HOOKS(cuMemcpyDtoD_v2, _ptds, LL_LAUNCH_DEFAULT_STREAM,
 		(ll_cu_deviceptr to, ll_cu_deviceptr from, size_t bytes), (to, from, bytes))

@@ -3,8 +3,8 @@
 #include "shim/launch.h"
 
 /* One replay is one unit of work, whatever is in it. */
-LL_LAUNCH_HOOKS(cuGraphLaunch, _ptsz, stream, (struct ll_cu_graph_exec * exec, struct ll_cu_stream *stream),
-		(exec, stream))
+LL_LAUNCH_HOOKS_OF_KIND(cuGraphLaunch, _ptsz, stream, ll_launch_kind(exec, 0),
+			(struct ll_cu_graph_exec * exec, struct ll_cu_stream *stream), (exec, stream))
 
 /*
  * Work is marked from another thread too, which looks before whether the stream is being captured. A capture begins

@@ -2,18 +2,28 @@
 #include "shim/hook.h"
 #include "shim/launch.h"
 
-LL_LAUNCH_HOOKS(cuLaunchKernel, _ptsz, stream,
+static uint64_t kernel_kind(const struct ll_cu_function *function, unsigned grid_x, unsigned grid_y, unsigned grid_z)
+{
+	return ll_launch_kind(function, (uint64_t)grid_x * grid_y * grid_z);
+}
+
+static uint64_t config_kind(const struct ll_cu_launch_config *config, const struct ll_cu_function *function)
+{
+	return config ? kernel_kind(function, config->grid_x, config->grid_y, config->grid_z) : 0;
+}
+
+LL_LAUNCH_HOOKS_OF_KIND(cuLaunchKernel, _ptsz, stream, kernel_kind(function, grid_x, grid_y, grid_z),
 		(struct ll_cu_function * function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
 		 unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
 		 struct ll_cu_stream *stream, void **params, void **extra),
 		(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, params, extra))
 
-LL_LAUNCH_HOOKS(cuLaunchKernelEx, _ptsz, config ? config->stream : NULL,
+LL_LAUNCH_HOOKS_OF_KIND(cuLaunchKernelEx, _ptsz, config ? config->stream : NULL, config_kind(config, function),
 		(const struct ll_cu_launch_config *config, struct ll_cu_function *function, void **params,
 		 void **extra),
 		(config, function, params, extra))
 
-LL_LAUNCH_HOOKS(cuLaunchCooperativeKernel, _ptsz, stream,
+LL_LAUNCH_HOOKS_OF_KIND(cuLaunchCooperativeKernel, _ptsz, stream, kernel_kind(function, grid_x, grid_y, grid_z),
 		(struct ll_cu_function * function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
 		 unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
 		 struct ll_cu_stream *stream, void **params),
@@ -44,7 +54,7 @@ static void begin_parts(struct parts *parts, const struct ll_cu_launch_params *l
 	parts->count = !launches ? 0 : count < MOST_CARDS ? count : MOST_CARDS;
 	parts->status = LL_LAUNCH_LOST;
 	for (unsigned i = 0; i < parts->count; i++)
-		parts->launches[i] = ll_launch_begin(launches[i].stream);
+		parts->launches[i] = ll_launch_begin(launches[i].stream, ll_launch_kind(launches[i].function, 0));
 }
 
 static void end_parts(struct parts *parts)

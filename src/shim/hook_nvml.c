@@ -1,29 +1,122 @@
+/*
+ * NVML's readings that a program sizes itself by, or sees others in. With a memory limit the card shown is as large as the
+ * limit, and its processes are those of the tenant; without one nothing is changed.
+ */
+#include <stdlib.h>
+
+#include "shim/charge.h"
 #include "shim/hook.h"
+#include "shim/report.h"
+
+enum { UUID_SIZE = 96, CLAIMS = 256, MOST_PROCESSES = 4096 };
+
+/* The card's UUID; false: it has no limit here. */
+static bool find_report(struct ll_nvml_device *device, char uuid[UUID_SIZE], struct ll_report *ret_report)
+{
+	return ll_real_nvml()->nvmlDeviceGetUUID(device, uuid, UUID_SIZE) == LL_NVML_SUCCESS &&
+	       ll_report_card(uuid, ret_report);
+}
 
 LL_HOOK_EXPORT ll_nvml_result nvmlDeviceGetMemoryInfo(struct ll_nvml_device *device, struct ll_nvml_memory *ret_memory)
 {
-	return ll_real_nvml()->nvmlDeviceGetMemoryInfo(device, ret_memory);
+	char uuid[UUID_SIZE];
+	struct ll_report report;
+	ll_nvml_result status = ll_real_nvml()->nvmlDeviceGetMemoryInfo(device, ret_memory);
+	if (status != LL_NVML_SUCCESS || ll_charge_passes())
+		return status;
+	LL_REENTRY_SCOPE();
+	if (!find_report(device, uuid, &report))
+		return status;
+	if (report.limit_bytes < ret_memory->total_bytes)
+		ret_memory->total_bytes = report.limit_bytes;
+	ret_memory->used_bytes = report.used_bytes < ret_memory->total_bytes ? report.used_bytes : ret_memory->total_bytes;
+	ret_memory->free_bytes = ret_memory->total_bytes - ret_memory->used_bytes;
+	return status;
 }
 
 LL_HOOK_EXPORT ll_nvml_result nvmlDeviceGetMemoryInfo_v2(struct ll_nvml_device *device,
 							 struct ll_nvml_memory_v2 *memory)
 {
-	return ll_real_nvml()->nvmlDeviceGetMemoryInfo_v2(device, memory);
+	char uuid[UUID_SIZE];
+	struct ll_report report;
+	ll_nvml_result status = ll_real_nvml()->nvmlDeviceGetMemoryInfo_v2(device, memory);
+	if (status != LL_NVML_SUCCESS || ll_charge_passes())
+		return status;
+	LL_REENTRY_SCOPE();
+	if (!find_report(device, uuid, &report))
+		return status;
+	if (report.limit_bytes < memory->total_bytes)
+		memory->total_bytes = report.limit_bytes;
+	memory->reserved_bytes = 0;
+	memory->used_bytes = report.used_bytes < memory->total_bytes ? report.used_bytes : memory->total_bytes;
+	memory->free_bytes = memory->total_bytes - memory->used_bytes;
+	return status;
 }
 
-/* The process lists of the three kinds differ in nothing but their names. */
-#define PASS_LIST(symbol, entry)                                                                                       \
+/* Charged bytes of that process; false: it is not the tenant's. */
+static bool find_process(const struct ll_report_process *own, size_t count, unsigned pid, uint64_t *ret_bytes)
+{
+	uint64_t bytes = 0;
+	bool is_own = false;
+	for (size_t i = 0; i < count; i++) {
+		if (own[i].pid == pid) {
+			bytes += own[i].used_bytes;
+			is_own = true;
+		}
+	}
+	*ret_bytes = bytes;
+	return is_own;
+}
+
+/*
+ * The lists differ in their names and entries alone. The whole list is read first, into a buffer of ours, so that its
+ * length can be told as the library tells it: with INSUFFICIENT_SIZE when the program's buffer is too small.
+ */
+#define LIST(symbol, entry)                                                                                            \
+	static ll_nvml_result symbol##_own(struct ll_nvml_device *device, const char *uuid, unsigned *count,           \
+					   entry *ret_processes)                                                       \
+	{                                                                                                              \
+		struct ll_report_process own[CLAIMS];                                                                  \
+		size_t own_count = ll_report_processes(uuid, own, CLAIMS);                                             \
+		unsigned all = MOST_PROCESSES, kept = 0;                                                               \
+		entry *list = calloc(MOST_PROCESSES, sizeof *list);                                                    \
+		if (!list)                                                                                             \
+			return LL_NVML_ERROR_MEMORY;                                                                   \
+		ll_nvml_result status = ll_real_nvml()->symbol(device, &all, list);                                    \
+		for (unsigned i = 0; status == LL_NVML_SUCCESS && i < all; i++) {                                      \
+			uint64_t bytes;                                                                                \
+			if (!find_process(own, own_count, list[i].pid, &bytes))                                        \
+				continue;                                                                              \
+			list[i].used_bytes = bytes;                                                                    \
+			if (kept < *count && ret_processes)                                                            \
+				ret_processes[kept] = list[i];                                                         \
+			kept++;                                                                                        \
+		}                                                                                                      \
+		free(list);                                                                                            \
+		if (status != LL_NVML_SUCCESS)                                                                         \
+			return status;                                                                                 \
+		bool is_short = kept > *count;                                                                         \
+		*count = kept;                                                                                         \
+		return is_short ? LL_NVML_ERROR_INSUFFICIENT_SIZE : LL_NVML_SUCCESS;                                   \
+	}                                                                                                              \
 	LL_HOOK_EXPORT ll_nvml_result symbol(struct ll_nvml_device *device, unsigned int *count, entry *ret_processes) \
 	{                                                                                                              \
-		return ll_real_nvml()->symbol(device, count, ret_processes);                                           \
+		char uuid[UUID_SIZE];                                                                                  \
+		struct ll_report report;                                                                               \
+		if (ll_charge_passes() || !count)                                                                      \
+			return ll_real_nvml()->symbol(device, count, ret_processes);                                   \
+		LL_REENTRY_SCOPE();                                                                                    \
+		if (!find_report(device, uuid, &report))                                                               \
+			return ll_real_nvml()->symbol(device, count, ret_processes);                                   \
+		return symbol##_own(device, uuid, count, ret_processes);                                               \
 	}
 
-PASS_LIST(nvmlDeviceGetComputeRunningProcesses, struct ll_nvml_process_v1)
-PASS_LIST(nvmlDeviceGetComputeRunningProcesses_v2, struct ll_nvml_process)
-PASS_LIST(nvmlDeviceGetComputeRunningProcesses_v3, struct ll_nvml_process)
-PASS_LIST(nvmlDeviceGetGraphicsRunningProcesses, struct ll_nvml_process_v1)
-PASS_LIST(nvmlDeviceGetGraphicsRunningProcesses_v2, struct ll_nvml_process)
-PASS_LIST(nvmlDeviceGetGraphicsRunningProcesses_v3, struct ll_nvml_process)
-PASS_LIST(nvmlDeviceGetMPSComputeRunningProcesses, struct ll_nvml_process_v1)
-PASS_LIST(nvmlDeviceGetMPSComputeRunningProcesses_v2, struct ll_nvml_process)
-PASS_LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, struct ll_nvml_process)
+LIST(nvmlDeviceGetComputeRunningProcesses, struct ll_nvml_process_v1)
+LIST(nvmlDeviceGetComputeRunningProcesses_v2, struct ll_nvml_process)
+LIST(nvmlDeviceGetComputeRunningProcesses_v3, struct ll_nvml_process)
+LIST(nvmlDeviceGetGraphicsRunningProcesses, struct ll_nvml_process_v1)
+LIST(nvmlDeviceGetGraphicsRunningProcesses_v2, struct ll_nvml_process)
+LIST(nvmlDeviceGetGraphicsRunningProcesses_v3, struct ll_nvml_process)
+LIST(nvmlDeviceGetMPSComputeRunningProcesses, struct ll_nvml_process_v1)
+LIST(nvmlDeviceGetMPSComputeRunningProcesses_v2, struct ll_nvml_process)
+LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, struct ll_nvml_process)

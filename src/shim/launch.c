@@ -62,7 +62,7 @@ static void leave_place(const struct place *place)
 	exchange_capture_mode(place->mode);
 }
 
-struct ll_launch ll_launch_begin(struct ll_cu_stream *stream)
+struct ll_launch ll_launch_begin(struct ll_cu_stream *stream, uint64_t kind)
 {
 	struct ll_launch launch = {.errno_before = ll_reentry_enter(), .status = LL_LAUNCH_LOST};
 	struct place place;
@@ -73,8 +73,9 @@ struct ll_launch ll_launch_begin(struct ll_cu_stream *stream)
 		launch.flow = place.seat->flow;
 		launch.context = place.context;
 		launch.stream = name_stream(stream);
+		launch.kind = kind;
 		launch.is_elsewhere = place.is_elsewhere;
-		ll_flow_enter(launch.flow, launch.context, launch.stream);
+		ll_flow_enter(launch.flow, launch.context, launch.stream, kind);
 	}
 	leave_place(&place);
 	return launch;
@@ -85,14 +86,15 @@ static void leave_flow(const struct ll_launch *launch)
 {
 	struct place place = {.is_elsewhere = false};
 	if (launch->status == LL_LAUNCH_LOST) {
-		ll_flow_leave(launch->flow, launch->context, launch->stream, false);
+		ll_flow_leave(launch->flow, launch->context, launch->stream, launch->kind, false);
 		return;
 	}
 	place.mode = exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
 	if (launch->is_elsewhere)
 		place.is_elsewhere = ll_real()->cuCtxPushCurrent_v2(launch->context) == LL_CUDA_SUCCESS;
 	bool is_there = place.is_elsewhere == launch->is_elsewhere;
-	ll_flow_leave(launch->flow, launch->context, launch->stream, launch->status == LL_CUDA_SUCCESS && is_there);
+	ll_flow_leave(launch->flow, launch->context, launch->stream, launch->kind,
+		      launch->status == LL_CUDA_SUCCESS && is_there);
 	leave_place(&place);
 }
 

@@ -9,7 +9,8 @@
  * driver's call, and is marked. Launches into a stream that is being captured are not work yet and pass.
  *
  * The card and the context are those of the stream, which need not be the thread's current ones; for the default
- * streams they are the current ones. Where the stream's context cannot be made current for the mark (a green context
+ * streams they are the current ones. A launch has a kind, by which what it takes is remembered (marks.h): the
+ * kernel and its grid, or the graph, or the hook. Where the stream's context cannot be made current for the mark (a green context
  * is current to one thread at a time) the launch is gated and not timed.
  */
 #ifndef LOADLINE_SHIM_LAUNCH_H
@@ -22,6 +23,7 @@ struct ll_launch {
 	struct ll_flow *flow; /* NULL: passes */
 	struct ll_cu_context *context;
 	struct ll_mark_stream stream;
+	uint64_t kind;
 	bool is_elsewhere; /* the context is not the thread's current one */
 	int errno_before;
 	ll_cu_result status; /* the driver's; LL_LAUNCH_LOST while it has not come back */
@@ -43,12 +45,12 @@ static inline bool ll_launch_is_free(void)
 
 /* stream as the driver takes it; for a _ptsz variant of a function NULL is LL_CU_STREAM_PER_THREAD: the hook says so.
  */
-struct ll_launch ll_launch_begin(struct ll_cu_stream *stream);
+struct ll_launch ll_launch_begin(struct ll_cu_stream *stream, uint64_t kind);
 void ll_launch_end(struct ll_launch *launch);
 
 /* A launch that ends with its scope, whichever way that is left. */
-#define LL_LAUNCH_SCOPE(launch, stream)                                                                                \
-	struct ll_launch launch __attribute__((cleanup(ll_launch_end))) = ll_launch_begin(stream)
+#define LL_LAUNCH_SCOPE(launch, stream, kind)                                                                          \
+	struct ll_launch launch __attribute__((cleanup(ll_launch_end))) = ll_launch_begin(stream, kind)
 
 /* Holds back the marks of the stream's card until released: nothing is recorded there meanwhile. NULL is fine. */
 struct ll_flow *ll_launch_hold_marks(struct ll_cu_stream *stream);
@@ -65,22 +67,34 @@ static inline struct ll_cu_stream *ll_launch_per_thread(struct ll_cu_stream *str
 /* The stream of functions that name none. */
 #define LL_LAUNCH_DEFAULT_STREAM ((struct ll_cu_stream *)NULL)
 
-/* Hook of symbol: a launch in `stream`, an expression of its parameters, unless is_free. */
-#define LL_LAUNCH_HOOK_UNLESS(is_free, symbol, stream, params, args)                                                   \
+/* Kinds. The number is only compared: any that differs will do. */
+static inline uint64_t ll_launch_kind(const void *what, uint64_t size)
+{
+	return ((uint64_t)(uintptr_t)what * UINT64_C(0x9e3779b97f4a7c15)) ^ (size * UINT64_C(0xc2b2ae3d27d4eb4f));
+}
+
+/* Hook of symbol: a launch in `stream`, an expression of its parameters as `kind` is, unless is_free. */
+#define LL_LAUNCH_HOOK_UNLESS(is_free, symbol, stream, kind, params, args)                                             \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \
 		if (is_free)                                                                                           \
 			return ll_real()->symbol args;                                                                 \
-		LL_LAUNCH_SCOPE(launch, stream);                                                                       \
+		LL_LAUNCH_SCOPE(launch, stream, kind);                                                                 \
 		return launch.status = ll_real()->symbol args;                                                         \
 	}
 
+#define LL_LAUNCH_HOOK_OF_KIND(symbol, stream, kind, params, args)                                                     \
+	LL_LAUNCH_HOOK_UNLESS(ll_launch_is_free(), symbol, stream, kind, params, args)
+
 #define LL_LAUNCH_HOOK(symbol, stream, params, args)                                                                   \
-	LL_LAUNCH_HOOK_UNLESS(ll_launch_is_free(), symbol, stream, params, args)
+	LL_LAUNCH_HOOK_OF_KIND(symbol, stream, ll_launch_kind(#symbol, 0), params, args)
 
 /* The same, and of its variant in which no stream means the thread's own. */
+#define LL_LAUNCH_HOOKS_OF_KIND(symbol, suffix, stream, kind, params, args)                                            \
+	LL_LAUNCH_HOOK_OF_KIND(symbol, stream, kind, params, args)                                                     \
+	LL_LAUNCH_HOOK_OF_KIND(symbol##suffix, ll_launch_per_thread(stream), kind, params, args)
+
 #define LL_LAUNCH_HOOKS(symbol, suffix, stream, params, args)                                                          \
-	LL_LAUNCH_HOOK(symbol, stream, params, args)                                                                   \
-	LL_LAUNCH_HOOK(symbol##suffix, ll_launch_per_thread(stream), params, args)
+	LL_LAUNCH_HOOKS_OF_KIND(symbol, suffix, stream, ll_launch_kind(#symbol, 0), params, args)
 
 #endif

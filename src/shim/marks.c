@@ -9,7 +9,10 @@
 enum {
 	BATCHES = 64, /* of one stream at a time; more are joined to the last */
 	SPARE_EVENTS = 256,
-	MARKED_AHEAD = 2, /* batches in flight below which every launch is marked: the queue may run empty */
+	MARKED_AHEAD = 2, /* batches in flight below which every launch is marked, where nobody else can mark the last one */
+	KINDS = 1024,
+	FIRST_SAMPLES = 4, /* of a kind, and then one launch in so many */
+	SAMPLE_EVERY = 16,
 };
 
 /* A single-precision count of ms is exact to 8 ns this far from its base. */
@@ -18,11 +21,19 @@ enum {
 #define FIRST_GUESS_NS (1 * LL_NS_PER_MS)
 #define GUESS_MARGIN 2
 
+/* What a launch of one kind takes. */
+struct kind {
+	uint64_t name;
+	uint64_t ns; /* 0: not known */
+	uint32_t samples, seen;
+};
+
 struct batch {
 	struct ll_cu_event *start; /* NULL: begins where the one before ended */
 	struct ll_cu_event *end;
+	uint64_t sample; /* the kind that its one launch is timed for; 0: none */
 	uint32_t launches;
-	bool is_guess;      /* its end was marked after the fact: it ended then or earlier */
+	bool is_guess;      /* the stream ran empty in it, or before its end was marked: it is shorter than it looks */
 	bool is_end_shared; /* the end is also the start of the next one */
 	uint64_t guess_ns;
 };
@@ -33,25 +44,28 @@ struct stream {
 	struct batch batches[BATCHES]; /* a ring of those in flight */
 	uint32_t first, count;
 	struct batch open; /* launches not yet closed by an event */
+	struct ll_cu_event *last; /* without timing, behind the last launch; NULL: never made */
+	bool has_last;            /* the last launch is followed by it */
 	uint64_t mean_ns;  /* of a launch; 0: not known */
 	uint64_t end_ns;   /* card clock of the last batch that ended */
 	uint64_t settled;  /* batches that have ended */
 	/* what ll_marks_longest has seen: */
-	uint64_t watched;  /* settled, then */
-	uint64_t since_ns; /* the oldest batch was seen first, or seen to have begun; 0: there was none */
-	bool has_begun;    /* its start has been reached */
+	uint64_t watched;     /* settled, then */
+	uint64_t since_ns;    /* the oldest batch was seen first, or seen to have begun; 0: there was none */
+	bool has_begun;       /* its start has been reached */
 	struct stream *next;
 };
 
 struct ll_marks {
 	struct stream *streams;
+	struct kind kinds[KINDS];
 	struct ll_cu_event *spare[SPARE_EVENTS];
 	size_t spare_count;
 	struct ll_cu_event *base; /* its card time is base_ns */
 	uint64_t base_ns;
 	bool has_base_ended;
 	struct ll_busy busy;
-	uint64_t untold_ns;                     /* busy time found since the last harvest */
+	uint64_t untold_ns; /* busy time found since the last harvest */
 	uint64_t settled, watched, progress_ns; /* batches of all streams, as for one */
 	bool is_blind;
 };
@@ -92,6 +106,8 @@ static void free_streams(struct ll_marks *marks, bool destroys_events)
 		}
 		if (destroys_events && stream->open.start)
 			ll_real()->cuEventDestroy_v2(stream->open.start);
+		if (destroys_events && stream->last)
+			ll_real()->cuEventDestroy_v2(stream->last);
 		marks->streams = stream->next;
 		free(stream);
 	}
@@ -136,8 +152,7 @@ static struct stream *add_stream(struct ll_marks *marks, struct ll_mark_stream n
 		stream->next = marks->streams;
 		marks->streams = stream;
 	}
-	struct stream *next = stream->next;
-	*stream = (struct stream){.name = name, .is_used = true, .next = next};
+	*stream = (struct stream){.name = name, .is_used = true, .last = stream->last, .next = stream->next};
 	return stream;
 }
 
@@ -159,6 +174,20 @@ static uint64_t guess_ns(const struct stream *stream, uint32_t launches)
 	return launches * (stream->mean_ns ? stream->mean_ns : FIRST_GUESS_NS);
 }
 
+/* Two kinds in one place of the table drive each other out: rare, and each is sampled anew. */
+static struct kind *find_kind(struct ll_marks *marks, uint64_t name)
+{
+	struct kind *kind = &marks->kinds[(name ^ name >> 20) % KINDS];
+	if (kind->name != name)
+		*kind = (struct kind){.name = name};
+	return kind;
+}
+
+static bool wants_sample(const struct kind *kind)
+{
+	return kind->samples < FIRST_SAMPLES || kind->seen % SAMPLE_EVERY == 0;
+}
+
 static struct batch *last_batch(struct stream *stream)
 {
 	return stream->count ? &stream->batches[(stream->first + stream->count - 1) % BATCHES] : NULL;
@@ -168,7 +197,7 @@ static struct batch *last_batch(struct stream *stream)
 static void push_batch(struct ll_marks *marks, struct stream *stream, struct ll_cu_event *end)
 {
 	stream->open.end = end;
-	stream->open.guess_ns = guess_ns(stream, stream->open.launches);
+	stream->has_last = false;
 	struct batch *last = last_batch(stream);
 	if (stream->count == BATCHES && last) {
 		recycle(marks, last->end);
@@ -216,15 +245,24 @@ static void learn(struct stream *stream, uint64_t ns, uint32_t launches)
 	stream->mean_ns = is_far ? each_ns : (3 * stream->mean_ns + each_ns) / 4;
 }
 
+static void learn_kind(struct kind *kind, uint64_t ns)
+{
+	kind->ns = kind->samples++ ? (7 * kind->ns + ns) / 8 : ns;
+}
+
 static void settle(struct ll_marks *marks, struct stream *stream, struct batch *batch)
 {
 	uint64_t start_ns = batch->start ? card_ns(marks, batch->start) : stream->end_ns;
 	uint64_t end_ns = card_ns(marks, batch->end);
 	uint64_t ns = end_ns > start_ns ? end_ns - start_ns : 0;
+	if (batch->start)
+		ns -= ns > LL_MARK_OVERHEAD_NS ? LL_MARK_OVERHEAD_NS : ns;
 	if (batch->is_guess && ns > batch->guess_ns)
 		ns = batch->guess_ns;
 	else
 		learn(stream, ns, batch->launches);
+	if (batch->sample)
+		learn_kind(find_kind(marks, batch->sample), ns);
 	marks->untold_ns += ll_busy_add(&marks->busy, start_ns, start_ns + ns);
 	stream->end_ns = end_ns;
 	stream->settled++;
@@ -283,12 +321,12 @@ static void make_base(struct ll_marks *marks, struct stream *stream)
  */
 static void push_tail(struct ll_marks *marks, struct stream *stream, struct ll_cu_event *end, bool is_end_shared)
 {
-	stream->open.is_guess = has_ended(marks, end);
+	stream->open.is_guess |= has_ended(marks, end);
 	stream->open.is_end_shared = is_end_shared;
 	push_batch(marks, stream, end);
 }
 
-/* A stream whose marked batches have all ended may have run empty: the launch to come is to be timed from here. */
+/* The stream has run empty, or may have: the launch to come is timed from here. */
 static void mark_start(struct ll_marks *marks, struct stream *stream)
 {
 	make_base(marks, stream);
@@ -300,7 +338,27 @@ static void mark_start(struct ll_marks *marks, struct stream *stream)
 	stream->open.start = start;
 }
 
-void ll_marks_begin(struct ll_marks *marks, struct ll_mark_stream name)
+/* What follows a launch without ending its batch. */
+static void mark_last(struct ll_marks *marks, struct stream *stream)
+{
+	if (!stream->last && ll_real()->cuEventCreate(&stream->last, LL_CU_EVENT_DISABLE_TIMING) != LL_CUDA_SUCCESS)
+		stream->last = NULL;
+	stream->has_last = stream->last && ll_real()->cuEventRecord(stream->last, stream->name.handle) == LL_CUDA_SUCCESS;
+	marks->is_blind |= !stream->has_last;
+}
+
+/* Whether another thread than the stream's own may mark what was launched last (ll_marks_close_tails). */
+static bool can_close_tail(const struct ll_marks *marks, const struct stream *stream);
+
+static void begin_on_idle(struct ll_marks *marks, struct stream *stream, const struct kind *kind)
+{
+	if (!stream->open.launches || wants_sample(kind))
+		mark_start(marks, stream);
+	else
+		stream->open.is_guess = true;
+}
+
+void ll_marks_begin(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name)
 {
 	if (marks->is_blind)
 		return;
@@ -312,9 +370,14 @@ void ll_marks_begin(struct ll_marks *marks, struct ll_mark_stream name)
 		return;
 	}
 	harvest_stream(marks, stream);
+	if (marks->is_blind || stream->count)
+		return;
 	/* a start that waits for its launch is as good: another thread, or a launch that failed */
-	if (!marks->is_blind && !stream->count && !(stream->open.start && !stream->open.launches))
-		mark_start(marks, stream);
+	if (stream->open.start && !stream->open.launches)
+		return;
+	bool is_idle = !stream->open.launches || !stream->has_last || has_ended(marks, stream->last);
+	if (is_idle)
+		begin_on_idle(marks, stream, find_kind(marks, kind_name));
 }
 
 static void close_open(struct ll_marks *marks, struct stream *stream)
@@ -324,21 +387,45 @@ static void close_open(struct ll_marks *marks, struct stream *stream)
 		push_batch(marks, stream, end);
 }
 
-void ll_marks_end(struct ll_marks *marks, struct ll_mark_stream name, bool is_launched)
+/* A launch that was let on an idle stream by itself is timed for its kind. */
+static bool is_sample(const struct stream *stream, const struct kind *kind)
+{
+	return stream->open.launches == 1 && stream->open.start && wants_sample(kind);
+}
+
+static bool is_full(const struct ll_marks *marks, const struct stream *stream)
+{
+	if (stream->open.guess_ns >= LL_MARK_EVERY_NS)
+		return true;
+	return stream->count < MARKED_AHEAD && !can_close_tail(marks, stream);
+}
+
+void ll_marks_end(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name, bool is_launched)
 {
 	struct stream *stream = marks->is_blind || !is_launched ? NULL : find_stream(marks, name);
 	if (!stream)
 		return;
+	struct kind *kind = find_kind(marks, kind_name);
 	stream->open.launches++;
-	if (stream->count < MARKED_AHEAD || guess_ns(stream, stream->open.launches) >= LL_MARK_EVERY_NS)
+	stream->open.guess_ns += kind->ns ? kind->ns : guess_ns(stream, 1);
+	bool is_timed = is_sample(stream, kind);
+	if (is_timed)
+		stream->open.sample = kind_name;
+	if (is_timed || is_full(marks, stream))
 		close_open(marks, stream);
+	else
+		mark_last(marks, stream);
+	kind->seen++;
 }
 
 void ll_marks_add_unmarked(struct ll_marks *marks, struct ll_mark_stream name, uint32_t launches)
 {
 	struct stream *stream = marks->is_blind ? NULL : find_stream(marks, name);
-	if (stream)
-		stream->open.launches += launches;
+	if (!stream)
+		return;
+	stream->open.launches += launches;
+	stream->open.guess_ns += guess_ns(stream, launches);
+	stream->has_last = false;
 }
 
 /* A mark in the legacy stream holds back what other streams do: only where no other stream is known to work. */
@@ -356,10 +443,15 @@ static bool is_legacy(const struct stream *stream)
 	return !stream->name.handle || stream->name.handle == LL_CU_STREAM_LEGACY;
 }
 
+static bool can_close_tail(const struct ll_marks *marks, const struct stream *stream)
+{
+	return !stream->name.thread && (!is_legacy(stream) || is_alone(marks, stream));
+}
+
 static bool has_tail(const struct ll_marks *marks, const struct stream *stream)
 {
-	return stream->is_used && !stream->is_gone && !stream->count && stream->open.launches && !stream->name.thread &&
-	       (!is_legacy(stream) || is_alone(marks, stream));
+	return stream->is_used && !stream->is_gone && !stream->count && stream->open.launches &&
+	       can_close_tail(marks, stream);
 }
 
 static bool is_captured(const struct stream *stream)
@@ -408,7 +500,7 @@ uint64_t ll_marks_queued_ns(const struct ll_marks *marks)
 			continue;
 		for (uint32_t i = 0; i < stream->count; i++)
 			queued_ns += stream->batches[(stream->first + i) % BATCHES].guess_ns;
-		queued_ns += guess_ns(stream, stream->open.launches);
+		queued_ns += stream->open.guess_ns;
 	}
 	return queued_ns;
 }

@@ -1,10 +1,15 @@
 /*
  * marks.h - how long the card worked for this program, told by timing events between its own launches.
  *
- * One object per context. Launches of a stream are gathered in batches; a batch ends with an event, and one that
- * begins on an idle stream also begins with one. The batch's time on the card is the difference, on the card's own
- * clock. While a stream's queue never empties, batches follow on each other without a gap, so one event each
- * LL_MARK_EVERY_NS of work is enough: an event costs the host 1 µs and the card 2 µs (doc/facts.md).
+ * One object per context. Launches of a stream are gathered in batches of LL_MARK_EVERY_NS of work; a batch ends with a
+ * timing event, and one that begins on an idle stream also begins with one. The batch's time is the
+ * difference, on the card's own clock. A timing event costs the host 1 us and the card 2 us (doc/facts.md), an event without
+ * timing 0.25 us and nothing: each other launch is followed by one of these, which tells at the next launch whether
+ * the stream had run empty in between.
+ *
+ * A batch in which it had is shorter than it looks. Then what its launches take by kind counts: the same kernel on the same
+ * grid takes the same time, and now and then a launch on an idle stream is timed by itself. The time between its two events
+ * is longer than the kernel by LL_MARK_OVERHEAD_NS.
  *
  * Busy time is the union over the context's streams. Nothing here waits. The caller holds a lock of its own around
  * every call, has the context current where marks are recorded (begin, end), and never marks a stream that is being
@@ -21,6 +26,8 @@
 #include "control/busy.h"
 
 #define LL_MARK_EVERY_NS UINT64_C(200000)
+/* From the readings "idle: event span minus kernel" (5.2 us) and GPM's busy time of short kernels, doc/facts.md. */
+#define LL_MARK_OVERHEAD_NS UINT64_C(3500)
 
 struct ll_marks;
 
@@ -40,8 +47,8 @@ void ll_marks_free(struct ll_marks *marks, bool destroys_events);
  * Before and after a launch. After a failed launch is_launched is false. An error of the driver in here makes the marks
  * blind: nothing more is recorded, and time is no longer told.
  */
-void ll_marks_begin(struct ll_marks *marks, struct ll_mark_stream stream);
-void ll_marks_end(struct ll_marks *marks, struct ll_mark_stream stream, bool is_launched);
+void ll_marks_begin(struct ll_marks *marks, struct ll_mark_stream stream, uint64_t kind);
+void ll_marks_end(struct ll_marks *marks, struct ll_mark_stream stream, uint64_t kind, bool is_launched);
 
 /* So many launches were made there since the last call about this stream, without a mark. */
 void ll_marks_add_unmarked(struct ll_marks *marks, struct ll_mark_stream stream, uint32_t launches);

@@ -13,6 +13,7 @@ enum { SEATS = 64 };
 static _Atomic uint32_t open_gate = LL_GATE_OPEN;
 static _Atomic uint32_t shut_gate = LL_GATE_SHUT;
 _Atomic(_Atomic uint32_t *) ll_seat_gate = &shut_gate;
+_Atomic int ll_seat_answer;
 
 static struct {
 	pthread_once_t once;
@@ -56,10 +57,12 @@ static void begin(void)
 	program.is_governed = text && ll_run_settings_read(text, &program.settings) == 0;
 	if (!program.is_governed) {
 		atomic_store(&ll_seat_gate, &open_gate);
+		atomic_store(&ll_seat_answer, -1);
 		return;
 	}
 	program.fork.in_child = forget_in_child;
 	ll_fork_add(&program.fork);
+	atomic_store(&ll_seat_answer, 1);
 }
 
 const struct ll_run_settings *ll_seat_settings(void)
@@ -68,8 +71,7 @@ const struct ll_run_settings *ll_seat_settings(void)
 	return program.is_governed ? &program.settings : NULL;
 }
 
-/* As NVML and the ledger's file name write it. */
-static bool find_uuid(ll_cu_device device, char *text, size_t size)
+bool ll_seat_uuid(ll_cu_device device, char *text, size_t size)
 {
 	struct ll_cu_uuid uuid;
 	ll_cu_result status = LL_REAL_HAS(cuDeviceGetUuid_v2) ? ll_real()->cuDeviceGetUuid_v2(&uuid, device)
@@ -93,14 +95,14 @@ static int take_claim(struct ll_seat *seat)
 	return ll_claim_take(seat->ledger, &claim, "", &seat->claim, NULL);
 }
 
-static struct ll_seat *make_seat(ll_cu_device device)
+static struct ll_seat *make_seat(ll_cu_device device, const char *uuid)
 {
 	struct ll_seat *seat = calloc(1, sizeof *seat);
 	if (!seat)
 		return NULL;
 	seat->device = device;
-	if (!find_uuid(device, seat->uuid, sizeof seat->uuid) ||
-	    ll_ledger_open(program.settings.folder, seat->uuid, true, &seat->ledger, NULL) < 0) {
+	snprintf(seat->uuid, sizeof seat->uuid, "%s", uuid);
+	if (ll_ledger_open(program.settings.folder, seat->uuid, true, &seat->ledger, NULL) < 0) {
 		free(seat);
 		return NULL;
 	}
@@ -141,8 +143,10 @@ struct ll_seat *ll_seat_take(ll_cu_device device)
 		return seat;
 	pthread_mutex_lock(&program.lock);
 	seat = ll_seat_of(device);
-	if (!seat && !program.is_refused[device]) {
-		seat = make_seat(device);
+	/* Before cuInit, or for a card that there is not, nothing is refused for good. */
+	char uuid[sizeof seat->uuid];
+	if (!seat && !program.is_refused[device] && ll_seat_uuid(device, uuid, sizeof uuid)) {
+		seat = make_seat(device, uuid);
 		if (seat)
 			publish(seat, device);
 		else

@@ -33,9 +33,10 @@ commands() {
 	fails_with 2 "--completion: 'csh': not one of" help --completion csh
 }
 
-@test "the payload's process is no command, and says so to who types it" {
+@test "what loadline starts for itself is no command, and says so to who types it" {
 	fails_with 2 "hold-worker: is for loadline itself, which starts it for each card; use 'loadline hold'" hold-worker
-	[ "$({ loadline --help; loadline help --completion bash; loadline help --completion zsh; } | grep -c hold-worker)" -eq 0 ]
+	fails_with 2 "limit-trial: is for loadline itself; use 'loadline doctor'" limit-trial
+	[ "$({ loadline --help; loadline help --completion bash; loadline help --completion zsh; } | grep -cE 'hold-worker|limit-trial')" -eq 0 ]
 }
 
 @test "an error is one line on stderr and nothing on stdout" {

@@ -6,10 +6,10 @@ scenario() {
 	export LOADLINE_SIM_SCENARIO=$T/scenario
 }
 
-# doctor ARG...: its JSON in $T/doctor.out, its status in $status.
+# doctor ARG...: without the trial of limits; its JSON in $T/doctor.out, its status in $status.
 doctor() {
 	status=0
-	loadline --sim doctor --json "$@" >"$T/doctor.out" 2>"$T/doctor.err" || status=$?
+	loadline --sim doctor --no-trial --json "$@" >"$T/doctor.out" 2>"$T/doctor.err" || status=$?
 }
 
 finding() {
@@ -30,7 +30,7 @@ finding() {
 }
 
 @test "each line says level, what, detail" {
-	loadline --sim doctor >"$T/text.out"
+	loadline --sim doctor --no-trial >"$T/text.out"
 	run ! grep -vE '^(ok|warn|fail): [^:]+: .|^holds can run here' "$T/text.out"
 	grep -q '^ok: driver: simulated ' "$T/text.out"
 	grep -q '^ok: card 0: compute mode: default$' "$T/text.out"
@@ -141,4 +141,54 @@ finding() {
 	doctor -i 7
 	[ "$status" -eq 3 ]
 	grep -q "^loadline: no card '7'" "$T/doctor.err"
+}
+
+# trial: with it. Nothing can be preloaded under a sanitizer.
+trial() {
+	loadline --sim run -- true 2>/dev/null || skip "nothing can be preloaded in this build"
+	status=0
+	loadline --sim doctor --json >"$T/doctor.out" 2>"$T/doctor.err" || status=$?
+}
+
+@test "limits are shown to hold on each card, and the trial leaves nothing" {
+	scenario "cards 2"
+	trial
+	for card in 0 1; do
+		has doctor ".card == $card and .check == \"memory limit\" and .finding == \"ok\" and (.detail | startswith(\"in force: \"))"
+		has doctor ".card == $card and .check == \"compute limit\" and .finding == \"ok\" and (.detail | startswith(\"in force: \"))"
+	done
+	has doctor '.event == "summary" and .can_hold and .can_limit'
+	[ "$status" -eq 0 ]
+	loadline --sim status --json | jq -s -e 'all(has("card"))'
+}
+
+@test "limits that do not hold fail, and prevent no hold" {
+	cp "$(loadline --sim run -- sh -c 'echo $LD_PRELOAD')" "$T/other.so" || skip "nothing can be preloaded in this build"
+	printf 'int nothing;\n' | cc -x c - -shared -fPIC -o "$T/other.so" || skip "no compiler"
+	export LOADLINE_SHIM=$T/other.so
+	trial
+	[ "$status" -eq 1 ]
+	has doctor '.check == "memory limit" and .finding == "fail" and (.detail | startswith("not in force: "))'
+	has doctor '.check == "compute limit" and .finding == "fail" and (.detail | startswith("not in force: "))'
+	has doctor '.event == "summary" and .can_hold and (.can_limit | not)'
+	run loadline --sim doctor
+	[[ $output == *"limits do not hold here"* ]]
+}
+
+@test "a trial that cannot run is told with its reason" {
+	scenario "fail cuCtxCreate* CUDA_ERROR_OUT_OF_MEMORY"
+	trial
+	[ "$status" -eq 1 ]
+	has doctor '.check == "memory limit" and .finding == "fail" and (.detail | contains("CUDA_ERROR_OUT_OF_MEMORY"))'
+}
+
+@test "no trial where it would be in the way, without a driver, and where it is not wanted" {
+	scenario "card 0 mode exclusive"
+	trial
+	has doctor '.check == "limits" and .finding == "ok" and (.detail | startswith("skipped: "))'
+	doctor
+	[ -z "$(finding limits)$(finding "memory limit")" ]
+	[ ! -e /proc/driver/nvidia ] || return 0
+	run loadline doctor
+	[[ $output == *"ok: limits: skipped: no driver"* ]]
 }

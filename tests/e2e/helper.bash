@@ -17,7 +17,7 @@ setup() {
 	mkdir -m 700 "$T/run" "$T/world"
 	export LOADLINE_SIM_DIR=$T/world XDG_RUNTIME_DIR=$T/run
 	# meson puts the simulator's folder in front for programs that link it; here only --sim may.
-	unset LD_LIBRARY_PATH LOADLINE_SIM_SCENARIO CUDA_VISIBLE_DEVICES CUDA_MPS_PIPE_DIRECTORY
+	unset LD_LIBRARY_PATH LOADLINE_SIM_SCENARIO LOADLINE_RUN LOADLINE_SHIM LD_PRELOAD CUDA_VISIBLE_DEVICES CUDA_MPS_PIPE_DIRECTORY
 	started=()
 }
 
@@ -111,6 +111,11 @@ has() {
 	jq -R "fromjson? | $2" "$T/$1.out" | grep -qvxE 'null|false'
 }
 
+# shows FILTER: does the filter give anything but null and false for a line of `loadline status --json`?
+shows() {
+	loadline --sim status --json | jq -s -e "[.[] | $1] | any" >/dev/null
+}
+
 # expect EXPRESSION [JQ OPTION]...: jq arithmetic on $actual and the like; shows what it compared when false.
 #     expect '$mean >= 49 and $mean <= 51' --argjson mean "$mean"
 expect() {
@@ -126,9 +131,11 @@ expect() {
 # fails_with STATUS TEXT ARG...: loadline ends with that status and an error that begins with "loadline:" and contains
 # TEXT. For bad usage (2) and no card (3) nothing stands before it on stderr; a command that ran may have logged.
 fails_with() {
-	local expected=$1 text=$2
+	local expected=$1 text=$2 told=()
 	shift 2
-	run --separate-stderr timeout 20 "$LOADLINE" "$@"
+	# bats takes 127 for a slip of the test, unless told.
+	[ "$expected" -ne 127 ] || told=(-127)
+	run "${told[@]}" --separate-stderr timeout 20 "$LOADLINE" "$@"
 	# shellcheck disable=SC2154
 	echo "status $status, stdout '$output', stderr '$stderr'"
 	[ "$status" -eq "$expected" ]

@@ -31,6 +31,11 @@ teardown_file() {
 	grep -qx "ExecStart=${PREFIX#"$ROOT"}/bin/loadline hold .*" "$PREFIX/lib/systemd/system/loadline-hold.service"
 }
 
+@test "the installed program preloads the installed library" {
+	[ -e "$LOADLINE_BUILD/sim/libcuda.so.1" ] || skip "no simulator in this build"
+	[ "$("$PREFIX/bin/loadline" --sim run -- sh -c 'echo $LD_PRELOAD')" = "$PREFIX/lib/loadline/libloadline-cuda.so" ]
+}
+
 @test "the installed program finds the installed simulator" {
 	[ -e "$LOADLINE_BUILD/sim/libcuda.so.1" ] || skip "no simulator in this build"
 	"$PREFIX/bin/loadline" --sim version

@@ -135,3 +135,64 @@ has_busy_seconds() {
 	[ "$status" -ne 0 ]
 	chmod 700 "$T/world"
 }
+
+# A line each of the text and of the JSON about programs under limits. Nothing can be preloaded under a sanitizer.
+needs_shim() {
+	loadline --sim run -- true 2>/dev/null || skip "nothing can be preloaded in this build"
+}
+
+busy() {
+	echo "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 "$@"
+}
+
+@test "a governed program's line has its tenant's limits, its time, and the card's own figure" {
+	needs_shim
+	# shellcheck disable=SC2046
+	start job --sim run --mem 8G --compute 60% --weight 3 --priority high --tenant job -- $(busy kernel 1ms for 60s)
+	wait_for 20 shows 'select(has("claim") and .gpu_seconds > 0.2)'
+	shows 'select(has("claim")) | .tenant == "job" and .class == "high" and .memory_limit_bytes == 8589934592 and .compute_cap_percent == 60 and .weight == 3 and .pid == '"$(pid_of job)"
+	shows 'select(has("claim")) | .tenant_gpu_seconds > 0.2 and (.tenant_memory_bytes | type) == "number" and has("card_memory_bytes") and .waits_for == null'
+	loadline --sim status | grep -q "pid $(pid_of job)  job: running, high priority, .* of 8.0 GiB, compute 60 %, weight 3, GPU time "
+	shows 'select(has("process"))' && return 1
+	stop job
+}
+
+@test "who waits for whom is told" {
+	needs_shim
+	for name in one two; do
+		# shellcheck disable=SC2046
+		start "$name" --sim run --tenant "$name" -- $(busy kernel 2ms for 60s)
+	done
+	waits() {
+		loadline --sim status --json | jq -s -e 'map(select(has("claim"))) | length == 2 and
+			((.[0].waits_for == .[1].claim and .[1].has_turn) or (.[1].waits_for == .[0].claim and .[0].has_turn))' >/dev/null
+	}
+	wait_for 20 waits
+	waits_in_text() {
+		loadline --sim status | grep -qE 'GPU time .*, waits for 0/[0-9]+$'
+	}
+	wait_for 20 waits_in_text
+}
+
+@test "a process without a claim is ungoverned, and said to have dropped the library where it did" {
+	export LD_LIBRARY_PATH=$LOADLINE_BUILD/sim
+	# shellcheck disable=SC2046
+	start_program stranger $(busy 20% for 60s)
+	unset LD_LIBRARY_PATH
+	wait_for 20 shows 'select(has("process")) | .governed == false and .started_in_tenant == null and .memory_bytes > 1e8 and .pid == '"$(pid_of stranger)"
+	loadline --sim status | grep -q "^  pid $(pid_of stranger)  loadline-simctl: ungoverned, [0-9]* MiB$"
+	stop stranger KILL
+	needs_shim
+	# shellcheck disable=SC2046
+	start dropped --sim run --tenant leaver -- env -u LD_PRELOAD $(busy 20% for 60s)
+	wait_for 20 shows 'select(has("process")) | .started_in_tenant == "leaver" and .pid == '"$(pid_of dropped)"
+	loadline --sim status | grep -q "loadline-simctl: ungoverned (started in tenant leaver, without its library), "
+}
+
+@test "a hold's own process is nobody's stranger" {
+	start hold --sim hold --json
+	wait_for 20 hold_is holding
+	wait_for 20 shows 'select(has("card")) | .processes > 0'
+	shows 'select(has("process"))' && return 1
+	stop hold
+}

@@ -9,9 +9,12 @@ import unittest
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from harness import figures, level, part_original, part_util, part_yield, processes  # noqa: E402
+from harness import (claims, figures, level, paired, part_original, part_run_cap, part_run_cost,  # noqa: E402
+                     part_run_memory, part_run_priority, part_run_programs, part_run_shares, part_run_ways, part_util,
+                     part_yield, processes, shares)
 from harness.figures import Burst, Sample  # noqa: E402
-from harness.report import FAILED, OK, Report  # noqa: E402
+from harness.report import FAILED, INFO, OK, Report  # noqa: E402
+from harness.shares import Window  # noqa: E402
 
 MS = 1_000_000
 SUMMARY = {"settle_seconds": 0.4, "yields": 0, "seconds": 61.0, "payload": "vulkan"}
@@ -190,6 +193,193 @@ class Arrivals(unittest.TestCase):
 
     def test_too_few_arrivals_fail(self):
         self.assertEqual(self.report(lambda at: 2, 150), [FAILED, OK, OK])
+
+
+def seconds_of(*percents):
+    return [Window(at, at + 1, percent) for at, percent in enumerate(percents)]
+
+
+class Shares(unittest.TestCase):
+    def test_a_program_is_owed_its_cap_or_what_it_uses_alone(self):
+        self.assertEqual(shares.owed(25, 100), 25)
+        self.assertEqual(shares.owed(75, 49.5), 49.5)
+        self.assertEqual(shares.owed(None, 49.5), 49.5)
+
+    def test_the_first_end_only_begins_a_window(self):
+        ends = [(10.0, 99), (11.0, 20), (13.0, 50)]
+        windows = shares.windows_of_ends(ends)
+        self.assertEqual(windows, [(10.0, 11.0, 20), (11.0, 13.0, 50)])
+        self.assertEqual(shares.level(windows), 40)
+        self.assertEqual(shares.within(windows, 10.5, 13), [(11.0, 13.0, 50)])
+        self.assertIsNone(shares.level([]))
+
+    def test_busy_seconds_become_percent(self):
+        self.assertEqual(shares.windows_of_points([(5, 1.0), (7, 1.5), (7, 1.5)]), [(5, 7, 25)])
+
+    def test_the_worst_window_is_the_farthest_off_to_either_side(self):
+        self.assertEqual(shares.worst(seconds_of(25, 26, 21, 28), 25), 21)
+        self.assertIsNone(shares.worst([], 25))
+
+    def test_a_short_last_window_is_not_the_worst(self):
+        self.assertEqual(shares.worst(seconds_of(25, 26) + [Window(2, 2.1, 90)], 25), 26)
+
+    def test_a_rate_is_read_between_the_counts(self):
+        counts = [(0, 0), (1, 100), (2, 300)]
+        self.assertEqual(shares.rate(counts, 0.5, 1.5), 150)
+        self.assertEqual(shares.rate(counts, -3, 1), 100)
+        self.assertIsNone(shares.rate(counts, 5, 6))
+        self.assertIsNone(shares.rate(counts[:1], 0, 1))
+
+    def test_percentages_are_of_the_sum(self):
+        self.assertEqual(shares.percentages([1, 3]), [25, 75])
+        self.assertEqual(shares.percentages([0, 0]), [0, 0])
+        self.assertEqual(shares.largest_gap([28, 72], [30, 70]), 2)
+
+
+STATUS = """{"card":0,"claims":3}
+{"claim":"0/1","tenant":"a","gpu_seconds":2.5,"age_seconds":4.0,"memory_bytes":100}
+{"claim":"0/2","tenant":"b","gpu_seconds":9.0,"age_seconds":4.0,"memory_bytes":200}
+{"claim":"0/3","tenant":"a","gpu_seconds":0.5,"age_seconds":2.0,"memory_bytes":50}
+not a line
+"""
+
+
+class Claims(unittest.TestCase):
+    def test_a_tenant_has_its_own_claims_alone(self):
+        lines = claims.parse(STATUS)
+        self.assertEqual([line["claim"] for line in claims.claims_of(lines, "a")], ["0/1", "0/3"])
+        self.assertEqual(claims.memory_of(lines, "a"), 150)
+        self.assertEqual(claims.memory_of(lines, "c"), 0)
+
+    def test_a_tenant_s_own_line_is_believed_before_its_claims(self):
+        lines = claims.parse(STATUS + '{"tenant":"a","memory_bytes":140}')
+        self.assertEqual(claims.memory_of(lines, "a"), 140)
+
+    def test_the_account_runs_on_the_claim_s_own_clock(self):
+        readings = [(1000 + late, [{"claim": "0/1", "tenant": "a", "gpu_seconds": 0.25 * age, "age_seconds": age}])
+                    for late, age in ((4.0, 4.0), (5.9, 5.0), (6.1, 6.0))]
+        points = claims.points_of(readings, "a")
+        self.assertEqual([time_s for time_s, _ in points], [1004, 1005, 1006])
+        self.assertEqual({w.percent for w in shares.windows_of_points(points)}, {25})
+
+    def test_a_claim_without_an_account_gives_no_points(self):
+        self.assertEqual(claims.points_of([(1, [{"claim": "0/1", "tenant": "a", "gpu_seconds": None}]), (2, [])], "a"), [])
+
+
+class Caps(unittest.TestCase):
+    def report(self, cap, card, account, alone=(100, 100), rate=250):
+        lab = FakeLab()
+        part_run_cap.report_cap(lab, "cap: x", cap, part_run_cap.Measured(seconds_of(*alone), [], 1000),
+                                part_run_cap.Measured(seconds_of(*card), seconds_of(*account), rate))
+        return lab.results()
+
+    def test_what_is_owed_passes(self):
+        self.assertEqual(self.report(25, [24, 26, 29], [26, 26, 26]), [OK, OK, OK])
+
+    def test_a_program_that_does_half_of_it_owes_no_more(self):
+        self.assertEqual(self.report(75, [49, 50], [50, 50], alone=[50, 50]), [OK, OK, OK])
+
+    def test_too_much_a_bad_second_and_a_wrong_account_fail(self):
+        self.assertEqual(self.report(25, [28, 28], [28, 28]), [FAILED, OK, OK])
+        self.assertEqual(self.report(25, [25, 31, 25, 20], [25, 25]), [OK, FAILED, OK])
+        self.assertEqual(self.report(25, [25, 25], [23, 23]), [OK, OK, FAILED])
+
+    def test_no_windows_fail(self):
+        self.assertEqual(self.report(25, [], [], rate=None), [FAILED, FAILED, FAILED])
+
+
+class Pairs(unittest.TestCase):
+    def test_a_drift_falls_on_both(self):
+        clock = iter(range(100))
+        pairs = paired.measure(4, lambda: next(clock), lambda: next(clock))
+        self.assertEqual(pairs, [(0, 1), (3, 2), (4, 5), (7, 6)])
+        self.assertEqual(sum(second - first for first, second in pairs), 0)
+
+    def test_medians_of_differences_and_ratios(self):
+        pairs = [(100, 110), (200, 214), (100, 90)]
+        self.assertEqual(paired.added(pairs), 10)
+        self.assertEqual(paired.ratio_percent(pairs), 107)
+        self.assertEqual(paired.middle(pairs, 0), 100)
+
+    def test_a_limit_below_the_scatter_is_not_judged(self):
+        lab = FakeLab()
+        steady, wild = [(7000, 7500)] * 8, [(7000, 9000), (9000, 7000)] * 4
+        for pairs in (steady, wild):
+            part_run_cost.report_pair(lab, "alloc", pairs, 1.0, True)
+        self.assertEqual([row["result"] for row in lab.report.rows], [OK, INFO])
+
+    def test_the_ledger_s_bench_is_read(self):
+        text = "16 processors\n1 thread, a pair:         median     90 ns, 99 %\n64 threads, a pair:       median   1200 ns,\n"
+        self.assertEqual(part_run_cost.BENCH_LINE.findall(text), [("1", "90"), ("64", "1200")])
+
+
+class Weights(unittest.TestCase):
+    def report(self, percents, rates):
+        lab = FakeLab()
+        parties = [part_run_shares.Party(name, weight, percent, rate)
+                   for name, weight, percent, rate in zip("ab", (30, 70), percents, rates)]
+        part_run_shares.report_shares(lab, "shares", parties, [1000, 10], 99.0)
+        return lab.results()
+
+    def test_shares_are_of_what_all_got_and_speeds_of_each_alone(self):
+        self.assertEqual(self.report([29, 69], [290, 6.8]), [OK, OK])
+
+    def test_shares_off_by_three_points_and_lost_speed_fail(self):
+        self.assertEqual(self.report([33, 65], [330, 6.5]), [FAILED, OK])
+        self.assertEqual(self.report([30, 70], [250, 6.5]), [OK, FAILED])
+
+    def test_no_account_fails(self):
+        self.assertEqual(self.report([None, 70], [None, 7]), [FAILED, FAILED])
+
+
+class Priorities(unittest.TestCase):
+    def test_a_loop_is_measured_by_what_the_ticks_leave(self):
+        self.assertAlmostEqual(part_run_priority.loop_keeps(4750, 5000, 0.75, 15), 1)
+
+    def test_ticks_of_the_first_moments_can_be_left_out(self):
+        self.assertEqual(part_run_priority.after(list(range(150)), 3.0, 0.5)[0], 25)
+
+
+class Limits(unittest.TestCase):
+    def report(self, readings, refusals=5):
+        lab = FakeLab()
+        told = {"ended": 43, "killed": 21, "failed": 0}
+        part_run_memory.report(lab, "memory", "no", readings, 12000, told, [{"refusals": refusals, "allocations": 9}])
+        return lab.results()
+
+    def test_up_to_the_last_byte_passes_and_one_more_fails(self):
+        limit = part_run_memory.LIMITS_GIB["no"] << 30
+        self.assertEqual(self.report([0, limit]), [OK, OK])
+        self.assertEqual(self.report([0, limit + 1]), [FAILED, OK])
+
+    def test_a_limit_that_nobody_reached_proves_nothing(self):
+        self.assertEqual(self.report([1 << 30]), [OK, FAILED])
+        self.assertEqual(self.report([9 << 30, 10 << 30], refusals=0), [OK, FAILED])
+        self.assertEqual(self.report([]), [FAILED, FAILED])
+
+
+class Ways(unittest.TestCase):
+    def test_a_way_holds_when_the_limit_is_seen_and_kept(self):
+        limit = part_run_ways.LIMIT_BYTES
+        told = {"total_bytes": limit, "beyond": 2, "within": 0}
+        self.assertTrue(part_run_ways.holds(told))
+        self.assertTrue(part_run_ways.holds({"total_bytes": limit, "beyond": None, "within": None}))
+        for wrong in ({"total_bytes": 2 * limit}, {"beyond": 0}, {"within": 2}):
+            self.assertFalse(part_run_ways.holds({**told, **wrong}))
+        self.assertFalse(part_run_ways.holds("ways: no context"))
+
+
+class Trials(unittest.TestCase):
+    good = '{"event":"check","what":"total","ok":true,"text":"8.00 GiB"}\n'
+    bad = '{"event":"check","what":"went on","ok":false,"text":"wrong result"}\n'
+    end = '{"event":"end"}\n'
+
+    def test_a_trial_passes_by_its_checks_its_end_and_its_status(self):
+        self.assertEqual(part_run_programs.judge(0, self.good + self.end, ""), (True, "total: 8.00 GiB"))
+        self.assertEqual(part_run_programs.judge(0, self.good + self.bad + self.end, ""), (False, "went on: wrong result"))
+        self.assertFalse(part_run_programs.judge(0, self.end, "").is_ok)
+        self.assertFalse(part_run_programs.judge(0, self.good, "").is_ok)
+        self.assertFalse(part_run_programs.judge(-9, self.good + self.end, "Killed").is_ok)
 
 
 class Results(unittest.TestCase):

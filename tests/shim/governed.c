@@ -1,87 +1,98 @@
 #include "governed.h"
 
-#include "base/err.h"
+#include <dlfcn.h>
+#include <unistd.h>
 
-void govern(struct ll_run_settings settings)
+#include "ledger/ledger.h"
+#include "ledger/tenant.h"
+
+enum { TENANTS = 128 };
+
+static uint64_t tenant_id;
+
+static void set_environment(uint64_t limit_bytes, bool counts_context)
 {
 	char text[LL_RUN_TEXT_SIZE];
-	const char *world = getenv("LOADLINE_SIM_DIR");
-	CHECK(world);
-	if (!settings.priority)
-		settings.priority = LL_PRIORITY_NORMAL;
-	snprintf(settings.folder, sizeof settings.folder, "%s", world);
+	tenant_id = 0x10000 + (uint64_t)getpid();
+	struct ll_run_settings settings = {
+	    .id = tenant_id,
+	    .tenant = "test",
+	    .priority = LL_PRIORITY_NORMAL,
+	    .memory_limit_bytes = limit_bytes,
+	    .counts_context = counts_context,
+	};
+	snprintf(settings.folder, sizeof settings.folder, "%s", getenv("LOADLINE_SIM_DIR"));
 	CHECK_EQUAL(ll_run_settings_write(&settings, text), 0);
 	CHECK_EQUAL(setenv(LL_RUN_VARIABLE, text, 1), 0);
 }
 
-static void write_uuid(char text[64])
+void govern(uint64_t limit_bytes)
 {
-	struct ll_cu_uuid uuid;
-	ll_cu_device device;
-	CHECK_EQUAL(cu.cuDeviceGet(&device, 0), 0);
-	CHECK_EQUAL(cu.cuDeviceGetUuid(&uuid, device), 0);
-	size_t length = (size_t)snprintf(text, 64, "GPU-");
-	for (size_t i = 0; i < sizeof uuid.bytes; i++)
-		length +=
-		    (size_t)snprintf(text + length, 64 - length, "%s%02x",
-				     i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", (unsigned char)uuid.bytes[i]);
+	set_environment(limit_bytes, true);
 }
 
-struct ll_ledger *card_ledger(void)
+void govern_without_context(uint64_t limit_bytes)
 {
-	static struct ll_ledger *ledger;
-	struct ll_err err = {0};
-	char uuid[64];
-	if (ledger)
-		return ledger;
-	write_uuid(uuid);
-	if (ll_ledger_open(getenv("LOADLINE_SIM_DIR"), uuid, true, &ledger, &err))
-		give_up(__FILE__, __LINE__, err.text);
+	set_environment(limit_bytes, false);
+}
+
+/* The ledger of that card; its row in it, or TENANTS. */
+static struct ll_ledger *open_ledger(unsigned card, struct ll_tenant_info *ret_tenant)
+{
+	char uuid[96];
+	struct ll_ledger *ledger;
+	struct ll_tenant_info tenants[TENANTS];
+	struct ll_nvml_device *device = open_card(card);
+	CHECK_EQUAL(nv.nvmlDeviceGetUUID(device, uuid, sizeof uuid), 0);
+	if (ll_ledger_open(getenv("LOADLINE_SIM_DIR"), uuid, false, &ledger, NULL) < 0)
+		return NULL;
+	ll_ledger_sweep(ledger);
+	size_t count = ll_tenant_list(ledger, tenants, TENANTS);
+	*ret_tenant = (struct ll_tenant_info){.row = TENANTS};
+	for (size_t i = 0; i < count; i++) {
+		if (tenants[i].id == tenant_id)
+			*ret_tenant = tenants[i];
+	}
 	return ledger;
 }
 
-struct ll_ledger_tenant *tenant(uint64_t id)
+uint64_t charged_on(unsigned card)
 {
-	struct ll_ledger_file *file = card_ledger()->file;
-	for (size_t i = 0; i < LL_LEDGER_TENANTS; i++) {
-		if (file->tenants[i].id == id)
-			return &file->tenants[i];
+	struct ll_tenant_info tenant;
+	struct ll_ledger *ledger = open_ledger(card, &tenant);
+	if (!ledger)
+		return 0;
+	ll_ledger_close(ledger);
+	return tenant.memory_used_bytes;
+}
+
+uint64_t charged(void)
+{
+	return charged_on(0);
+}
+
+void set_limit(uint64_t limit_bytes)
+{
+	struct ll_tenant_info tenant;
+	struct ll_ledger *ledger = open_ledger(0, &tenant);
+	CHECK(ledger && tenant.row < TENANTS);
+	ll_tenant_set_memory_limit(ledger, tenant.row, limit_bytes);
+	ll_ledger_close(ledger);
+}
+
+uint64_t card_used(void)
+{
+	char command[600], line[512];
+	double mib = -1;
+	const char *folder = getenv("LOADLINE_SIM_LIBRARIES");
+	snprintf(command, sizeof command, "LD_PRELOAD= %s/loadline-simctl show", folder ? folder : ".");
+	FILE *out = popen(command, "r");
+	CHECK(out);
+	while (mib < 0 && fgets(line, sizeof line, out)) {
+		const char *used = strncmp(line, "card 0 ", 7) == 0 ? strstr(line, " %, ") : NULL;
+		mib = used ? strtod(used + 4, NULL) : -1;
 	}
-	return NULL;
-}
-
-struct ll_ledger_slot *claim_of(uint64_t id)
-{
-	struct ll_ledger_file *file = card_ledger()->file;
-	struct ll_ledger_tenant *row = tenant(id);
-	for (size_t i = 0; row && i < LL_LEDGER_CLAIMS; i++) {
-		if (file->slots[i].token && file->slots[i].tenant_row == 1 + (uint32_t)(row - file->tenants))
-			return &file->slots[i];
-	}
-	return NULL;
-}
-
-uint64_t gpu_ns(uint64_t id)
-{
-	struct ll_ledger_tenant *row = tenant(id);
-	return row ? row->gpu_time_ns : 0;
-}
-
-int64_t tokens_ns(uint64_t id)
-{
-	struct ll_ledger_tenant *row = tenant(id);
-	CHECK(row);
-	return row->tokens_ns;
-}
-
-void owe(uint64_t id, uint64_t ns)
-{
-	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
-	WAIT_FOR(claim_of(id) && !claim_of(id)->want_since_ns);
-	tenant(id)->tokens_ns = -(int64_t)ns;
-}
-
-void launch_work(struct ll_cu_stream *stream, uint64_t ns)
-{
-	launch_timed(get_kernel("work_ns"), stream, ns, 1, 32);
+	pclose(out);
+	CHECK(mib >= 0);
+	return (uint64_t)(mib * (double)MIB);
 }

@@ -1,33 +1,33 @@
 /*
- * governed.h - for tests of programs under limits: the simulator's tests' world (tests/sim/process.h) with the shim
- * preloaded, and what `loadline run` would have said to it.
- *
- * How a program fares is read from the ledger. That a call is gated is told without a clock: its tenant is put in debt
- * first, and the call comes back when that is paid, or does not care.
+ * governed.h - tests of a program that `loadline run` started, on the simulator, with the shim preloaded: what it is
+ * allowed, what it was charged.
  */
 #ifndef LOADLINE_TESTS_SHIM_GOVERNED_H
 #define LOADLINE_TESTS_SHIM_GOVERNED_H
 
 #include "../sim/process.h"
-#include "base/clock.h"
-#include "ledger/handle.h"
+
 #include "ledger/run_settings.h"
 
-/* Before the first call of the driver in this process. The tenant's id is settings.id. */
-void govern(struct ll_run_settings settings);
+#define KIB UINT64_C(1024)
+#define MIB (1024 * KIB)
+#define GIB (1024 * MIB)
 
-/* Card 0's ledger, by a handle of the test's own, and this program's tenant in it. After open_context. */
-struct ll_ledger *card_ledger(void);
-struct ll_ledger_tenant *tenant(uint64_t id);
-struct ll_ledger_slot *claim_of(uint64_t id); /* its first claim; NULL: none */
+/* What a context of the simulated H200 is charged before it is made: 132 SMs of 2 MiB, and as much for stacks. */
+#define CONTEXT_BYTES (528 * MIB)
 
-uint64_t gpu_ns(uint64_t id);
-int64_t tokens_ns(uint64_t id);
+/* Before the first call of a hook: this process and its children are a tenant with that limit (0: none). */
+void govern(uint64_t limit_bytes);
+void govern_without_context(uint64_t limit_bytes);
 
-/* The driver is done, the claim rests, and then the tenant owes so much GPU time. */
-void owe(uint64_t id, uint64_t ns);
+/* What the tenant is charged on that card, as anybody reads it in the ledger; dead claims are cleared first. */
+uint64_t charged_on(unsigned card);
+uint64_t charged(void); /* on card 0 */
 
-/* A kernel that needs that long, in a stream. */
-void launch_work(struct ll_cu_stream *stream, uint64_t ns);
+/* Another limit from now on, as `loadline set` does it. */
+void set_limit(uint64_t limit_bytes);
+
+/* What card 0 itself says is in use, within 0.1 MiB. */
+uint64_t card_used(void);
 
 #endif

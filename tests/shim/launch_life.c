@@ -1,5 +1,5 @@
 /* What happens to a governed program's threads and process while it launches. */
-#include "governed.h"
+#include "launching.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -23,7 +23,7 @@ static struct ll_cu_stream *shared;
 
 static void prepare(unsigned cap_permille)
 {
-	govern((struct ll_run_settings){.id = ID, .tenant = "test", .compute_cap_permille = cap_permille});
+	govern_by((struct ll_run_settings){.id = ID, .tenant = "test", .compute_cap_permille = cap_permille});
 	context = open_context(0);
 	work = get_kernel("work_ns");
 	shared = new_stream();
@@ -258,7 +258,7 @@ static bool other_waits; /* it queues no more than 8 ms of work, limits or not *
 static void launch_for_ever(void)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL); /* it has no end of its own */
-	govern(other);
+	govern_by(other);
 	open_context(0);
 	struct ll_cu_stream *stream = new_stream();
 	struct ll_cu_function *kernel = get_kernel("work_ns");
@@ -390,7 +390,7 @@ static void a_limit_that_changes_is_heeded_at_once(void **state)
 static void launch_one_long(void)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	govern(other);
+	govern_by(other);
 	open_context(0);
 	launch_timed(get_kernel("work_ns"), new_stream(), 100000 * MS, 1, 32);
 	for (;;)

@@ -1,5 +1,5 @@
 /*
- * Compares src/abi/cuda.h, cuda_launch.h, cuda_graph.h, cuda_memory.h and the rows of cuda_functions.def and
+ * Compares src/abi/cuda.h, cuda_memory.h, cuda_launch.h and cuda_graph.h and the rows of cuda_functions.def and
  * cuda_governed.def with the toolkit's cuda.h: every enum value, every struct's size and offsets, every signature. It
  * is all done by the compiler; where there is no cuda.h the program skips (77).
  */

@@ -292,9 +292,19 @@ static size_t free_bytes(void)
 	return free_now;
 }
 
+static uint64_t graph_memory(enum ll_cu_graph_mem_attribute attribute)
+{
+	uint64_t bytes;
+	CHECK_EQUAL(cu.cuDeviceGetGraphMemAttribute(0, attribute, &bytes), 0);
+	return bytes;
+}
+
 static ll_cu_deviceptr add_alloc(struct ll_cu_graph *graph, size_t bytes, node_t *ret_node)
 {
-	struct ll_cu_mem_alloc_params alloc = {.pool = {.allocation_type = 1, .location_type = 1}, .bytes = bytes};
+	struct ll_cu_mem_alloc_params alloc = {
+	    .pool = {.type = LL_CU_MEM_ALLOCATION_TYPE_PINNED, .location = {LL_CU_MEM_LOCATION_TYPE_DEVICE, 0}},
+	    .bytes = bytes,
+	};
 	CHECK_EQUAL(cu.cuGraphAddMemAllocNode(ret_node, graph, NULL, 0, &alloc), 0);
 	CHECK(alloc.address);
 	return alloc.address;
@@ -302,7 +312,7 @@ static ll_cu_deviceptr add_alloc(struct ll_cu_graph *graph, size_t bytes, node_t
 
 static void body_memory(void)
 {
-	node_t alloc, fill, release;
+	node_t alloc, fill;
 	struct ll_cu_graph *clone;
 	struct ll_cu_graph_exec *second;
 	uint32_t value;
@@ -330,20 +340,52 @@ static void body_memory(void)
 	CHECK_EQUAL(cu.cuGraphExecDestroy(exec), 0);
 	CHECK_EQUAL(before - free_bytes(), 64 * MIB); /* the program's still */
 	CHECK_EQUAL(cu.cuMemFree(address), 0);
-	CHECK_EQUAL(free_bytes(), before);
+	CHECK_EQUAL(cu.cuMemFree(address), LL_CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQUAL(cu.cuMemFreeAsync(address, s), LL_CUDA_ERROR_INVALID_VALUE);
 	CHECK_EQUAL(cu.cuGraphDestroy(graph), 0);
-	/* Freed by the graph itself, it can be launched again and again. */
-	graph = new_graph();
-	address = add_alloc(graph, 32 * MIB, &alloc);
+	/* Kept for graphs to come, until it is trimmed. */
+	CHECK_EQUAL(before - free_bytes(), 64 * MIB);
+	CHECK_EQUAL(graph_memory(LL_CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT), 64 * MIB);
+	CHECK_EQUAL(graph_memory(LL_CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), 64 * MIB);
+	CHECK_EQUAL(cu.cuDeviceGraphMemTrim(0), 0);
+	CHECK_EQUAL(free_bytes(), before);
+	CHECK_EQUAL(graph_memory(LL_CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT), 0);
+	CHECK_EQUAL(graph_memory(LL_CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), 0);
+	CHECK_EQUAL(graph_memory(LL_CU_GRAPH_MEM_ATTR_USED_MEM_HIGH), 64 * MIB);
+}
+
+static void body_memory_freed_by_the_graph(void)
+{
+	node_t alloc, release;
+	open_context(0);
+	struct ll_cu_stream *s = new_stream();
+	size_t before = free_bytes();
+	/* It can be launched again and again. */
+	struct ll_cu_graph *graph = new_graph();
+	ll_cu_deviceptr address = add_alloc(graph, 1000, &alloc);
 	CHECK_EQUAL(cu.cuGraphAddMemFreeNode(&release, graph, &alloc, 1, address), 0);
+	CHECK_EQUAL(cu.cuGraphAddMemFreeNode(&release, graph, &alloc, 1, address), LL_CUDA_ERROR_INVALID_VALUE);
 	CHECK_EQUAL(cu.cuGraphAddMemFreeNode(&release, graph, &alloc, 1, 4096), LL_CUDA_ERROR_INVALID_VALUE);
-	exec = instantiate(graph);
+	struct ll_cu_graph_exec *exec = instantiate(graph);
 	run(exec, s);
 	run(exec, s);
 	CHECK_EQUAL(cu.cuGraphDestroy(graph), 0);
 	run(exec, s);
 	CHECK_EQUAL(before - free_bytes(), 32 * MIB);
 	CHECK_EQUAL(cu.cuGraphExecDestroy(exec), 0);
+	/* What it leaves is the next one's. */
+	graph = new_graph();
+	address = add_alloc(graph, 2000, &alloc);
+	exec = instantiate(graph);
+	run(exec, s);
+	CHECK_EQUAL(before - free_bytes(), 32 * MIB);
+	CHECK_EQUAL(cu.cuDeviceGraphMemTrim(0), 0); /* in use */
+	CHECK_EQUAL(before - free_bytes(), 32 * MIB);
+	CHECK_EQUAL(cu.cuMemFreeAsync(address, s), 0);
+	CHECK_EQUAL(cu.cuGraphExecDestroy(exec), 0);
+	CHECK_EQUAL(cu.cuGraphDestroy(graph), 0);
+	CHECK_EQUAL(cu.cuStreamSynchronize(s), 0);
+	CHECK_EQUAL(cu.cuDeviceGraphMemTrim(0), 0);
 	CHECK_EQUAL(free_bytes(), before);
 	/* Where there is no room, the launch says so. */
 	graph = new_graph();
@@ -359,6 +401,12 @@ static void graph_memory_is_taken_by_launches(void **state)
 {
 	(void)state;
 	in_world(NULL, body_memory);
+}
+
+static void graph_memory_that_is_left_is_for_the_next_graph(void **state)
+{
+	(void)state;
+	in_world(NULL, body_memory_freed_by_the_graph);
 }
 
 static void die_in_a_launch(void)
@@ -451,6 +499,7 @@ int main(void)
 	    cmocka_unit_test(nodes_of_every_kind_do_what_they_say),
 	    cmocka_unit_test(long_graphs_pass_and_one_graph_never_runs_beside_itself),
 	    cmocka_unit_test(graph_memory_is_taken_by_launches),
+	    cmocka_unit_test(graph_memory_that_is_left_is_for_the_next_graph),
 	    cmocka_unit_test(a_killed_process_leaves_nothing_of_its_graphs),
 	    cmocka_unit_test(scenarios_can_make_graph_launches_fail),
 	    cmocka_unit_test(a_launch_into_a_capture_becomes_a_graph_within_it),

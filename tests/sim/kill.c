@@ -55,6 +55,10 @@ static void check_world(struct sim_world *w)
 		CHECK(card->turn.context == SIM_NONE || w->contexts[card->turn.context].is_used);
 		CHECK(card->meter.window_start_ns <= w->now_ns && w->now_ns - card->meter.window_start_ns <= 200000000);
 	}
+	for (uint32_t i = 0; i < SIM_SHARES; i++) {
+		for (uint32_t k = 0; w->shares[i].is_used && k < SIM_PROCS; k++)
+			CHECK(!(w->shares[i].holders[k / 64] >> k % 64 & 1) || w->procs[k].is_used);
+	}
 	CHECK_EQUAL(streams, streams_of_contexts);
 	CHECK_EQUAL(contexts, on_cards);
 	sim_unlock(w);
@@ -71,6 +75,10 @@ static unsigned used_slots(struct sim_world *w)
 		used += w->contexts[i].is_used;
 	for (uint32_t i = 0; i < SIM_MODULES; i++)
 		used += w->module_owner[i] != 0;
+	for (uint32_t i = 0; i < SIM_SHARES; i++)
+		used += w->shares[i].is_used;
+	for (uint32_t i = 0; i < SIM_SHARED_EVENTS; i++)
+		used += w->shared_events[i].is_used;
 	sim_unlock(w);
 	return used;
 }
@@ -107,6 +115,34 @@ static void churn_the_world(void)
 	}
 }
 
+/* Memory outside of contexts, and shared things. */
+static void use_memory(struct ll_cu_stream *s)
+{
+	struct ll_cu_mem_allocation_prop prop = {.type = LL_CU_MEM_ALLOCATION_TYPE_PINNED,
+						 .handle_types = LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+						 .location = {LL_CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+	struct ll_cu_ipc_event_handle event_handle;
+	struct ll_cu_event *event;
+	ll_cu_mem_handle physical, imported;
+	ll_cu_deviceptr pooled;
+	int fd;
+	CHECK_EQUAL(cu.cuMemAllocAsync(&pooled, 40 << 20, s), 0);
+	CHECK_EQUAL(cu.cuMemCreate(&physical, 4 << 20, &prop, 0), 0);
+	CHECK_EQUAL(cu.cuMemExportToShareableHandle(&fd, physical, LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), 0);
+	CHECK_EQUAL(cu.cuMemImportFromShareableHandle(&imported, (void *)(intptr_t)fd,
+						      LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+		    0);
+	close(fd);
+	CHECK_EQUAL(cu.cuMemRelease(physical), 0);
+	CHECK_EQUAL(cu.cuEventCreate(&event, LL_CU_EVENT_INTERPROCESS | LL_CU_EVENT_DISABLE_TIMING), 0);
+	CHECK_EQUAL(cu.cuIpcGetEventHandle(&event_handle, event), 0);
+	CHECK_EQUAL(cu.cuEventRecord(event, s), 0);
+	CHECK_EQUAL(cu.cuMemFreeAsync(pooled, s), 0);
+	CHECK_EQUAL(cu.cuStreamSynchronize(s), 0);
+	CHECK_EQUAL(cu.cuEventDestroy(event), 0);
+	CHECK_EQUAL(cu.cuMemRelease(imported), 0);
+}
+
 /* Uses the library as a program does. */
 static void churn_the_library(void)
 {
@@ -123,6 +159,7 @@ static void churn_the_library(void)
 		CHECK_EQUAL(cu.cuMemAlloc(&address, 4 << 20), 0);
 		for (uint32_t i = 1; i <= 10; i++)
 			launch_spin(spin, s, 20000, record, 0, 0, 1, i);
+		use_memory(s);
 		CHECK_EQUAL(cu.cuStreamSynchronize(s), 0);
 		CHECK_EQUAL(cu.cuStreamDestroy(s), 0);
 		CHECK_EQUAL(cu.cuCtxDestroy(context), 0);

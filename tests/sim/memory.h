@@ -4,6 +4,8 @@
 #ifndef LOADLINE_TESTS_SIM_MEMORY_H
 #define LOADLINE_TESTS_SIM_MEMORY_H
 
+#include <sys/mman.h>
+
 #include "process.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -24,6 +26,22 @@ static inline uint64_t nvml_used_bytes(void)
 	struct ll_nvml_device *card = open_card(0);
 	CHECK_EQUAL(nv.nvmlDeviceGetMemoryInfo(card, &memory), 0);
 	return memory.used_bytes;
+}
+
+static uint64_t *told_bytes;
+
+static inline void tell_used_bytes(void)
+{
+	*told_bytes = nvml_used_bytes();
+}
+
+/* The same by a process of its own: NVML has threads, and a sanitizer lets nobody fork who has. */
+static inline uint64_t used_bytes_before(void)
+{
+	told_bytes = mmap(NULL, sizeof *told_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(told_bytes != MAP_FAILED);
+	join(spawn(tell_used_bytes));
+	return *told_bytes;
 }
 
 static inline uint64_t pool_value(struct ll_cu_mem_pool *pool, enum ll_cu_mem_pool_attribute attribute)

@@ -185,7 +185,7 @@ static void hold_memory(void)
 
 static void body_kill(void)
 {
-	uint64_t before = nvml_used_bytes();
+	uint64_t before = used_bytes_before();
 	spawn_and_kill(hold_memory);
 	WAIT_FOR(nvml_used_bytes() == before);
 }

@@ -11,7 +11,8 @@ SIGNS = {
     "torch": "import torch; raise SystemExit(not torch.cuda.is_available())",
     "cupy": "import cupy; raise SystemExit(not cupy.cuda.runtime.getDeviceCount())",
     "jax": "import jax; raise SystemExit(jax.default_backend() != 'gpu')",
-    "numba": "import numpy; numpy.row_stack = numpy.vstack\nfrom numba import cuda; raise SystemExit(not cuda.is_available())",
+    "numba": "import numpy; numpy.row_stack = numpy.vstack\n"
+             "from numba import cuda; raise SystemExit(not cuda.is_available())",
 }
 
 
@@ -30,8 +31,7 @@ def find_python(lab, framework):
         lab.pythons[framework] = next((path for at, path in enumerate(interpreters()) if lab.run(
             f"try-{framework}-{at}", [path, "-c", SIGNS[framework]], timeout=120)[0] == 0), None)
     if lab.pythons[framework] is None:
-        raise Missing(f"no {framework} that sees a card in {', '.join(interpreters())} "
-                      "(LOADLINE_TORCH_PYTHON names an interpreter)")
+        raise Missing(f"no {framework} that sees a card (LOADLINE_TORCH_PYTHON names an interpreter)")
     return lab.pythons[framework]
 
 

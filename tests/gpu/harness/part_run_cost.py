@@ -33,7 +33,7 @@ def in_turn(lab, name, words, rounds, measure, limits=()):
 
 
 def report_launch(lab):
-    words = [lab.program("tests/gpu/cost"), "--mode", "launch", "--cpu", str(os.cpu_count() - 1)]
+    words = [lab.program("tests/gpu/cost"), "--mode", "launch", "--cpu", str(max(os.sched_getaffinity(0)))]
     blocks = lab.times(LAUNCH_BLOCKS, 20)
     runs = [in_turn(lab, f"cost-launch-{at}", words, lab.times(LAUNCH_ROUNDS, 4),
                     lambda program: program.ask(blocks, "round", WITHIN_S)["median_ns"])

@@ -1,0 +1,124 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/scope.h"
+#include "cli/command.h"
+#include "cli/limit_words.h"
+#include "cli/set_target.h"
+
+enum { MIB_SHIFT = 20 };
+
+struct set_args {
+	const char *mem, *compute, *weight; /* NULL: not given */
+};
+
+static const struct ll_option options[] = {
+    {.name = "mem",
+     .letter = 'm',
+     .placeholder = "SIZE",
+     LL_OPTION_TEXT(struct set_args, mem),
+     .help = LL_LIMIT_MEMORY_HELP " Below what it has already, nothing is taken from it: it gets no more."},
+    {.name = "compute",
+     .letter = 'c',
+     .placeholder = "SHARE",
+     LL_OPTION_TEXT(struct set_args, compute),
+     .help = LL_LIMIT_COMPUTE_HELP},
+    {.name = "weight",
+     .letter = 'w',
+     .placeholder = "NUMBER",
+     LL_OPTION_TEXT(struct set_args, weight),
+     .help = LL_LIMIT_WEIGHT_HELP},
+    LL_OPTION_END,
+};
+
+struct limits {
+	uint64_t memory_bytes;
+	unsigned compute_permille, weight_permille;
+};
+
+static int read_limits(const struct set_args *args, struct limits *limits, struct ll_err *err)
+{
+	int rc = 0;
+	if (!args->mem && !args->compute && !args->weight) {
+		ll_err_set(err, -EINVAL, "set: nothing to set");
+		return ll_err_hint(err, "give --mem, --compute or --weight");
+	}
+	if (args->mem)
+		rc = ll_limit_read_memory(args->mem, &limits->memory_bytes, err);
+	if (!rc && args->compute)
+		rc = ll_limit_read_compute(args->compute, &limits->compute_permille, err);
+	if (!rc && args->weight)
+		rc = ll_limit_read_weight(args->weight, &limits->weight_permille, err);
+	return rc;
+}
+
+static int check_memory(const struct ll_set_targets *targets, uint64_t bytes, struct ll_err *err)
+{
+	for (size_t i = 0; i < targets->count; i++) {
+		const struct ll_card *card = targets->items[i].card;
+		if (card->memory_bytes && bytes > card->memory_bytes)
+			return ll_err_set(err, -EINVAL, "--mem: card %s has only %llu MiB", card->label,
+					  (unsigned long long)(card->memory_bytes >> MIB_SHIFT));
+	}
+	return 0;
+}
+
+static void apply(const struct set_args *args, const struct limits *limits, const struct ll_set_targets *targets)
+{
+	for (size_t i = 0; i < targets->count; i++) {
+		const struct ll_set_target *target = &targets->items[i];
+		if (args->mem)
+			ll_tenant_set_memory_limit(target->ledger, target->row, limits->memory_bytes);
+		if (args->compute)
+			ll_tenant_set_compute_cap(target->ledger, target->row, limits->compute_permille);
+		if (args->weight)
+			ll_tenant_set_weight(target->ledger, target->row, limits->weight_permille);
+	}
+}
+
+static int run(void *data, const struct ll_operands *operands, struct ll_err *err)
+{
+	const struct set_args *args = data;
+	struct limits limits = {0};
+	struct ll_driver *driver = NULL;
+	struct ll_set_targets targets = {0};
+	if (operands->count != 1)
+		return ll_err_set(err, -EINVAL, "set: %s", operands->count ? "one claim at a time" : "no claim named");
+	int rc = read_limits(args, &limits, err);
+	if (!rc)
+		rc = ll_driver_open(&driver, err);
+	if (!rc)
+		rc = ll_set_targets_find(&targets, driver, operands->words[0], err);
+	if (!rc)
+		rc = check_memory(&targets, limits.memory_bytes, err);
+	if (!rc)
+		apply(args, &limits, &targets);
+	ll_set_targets_fini(&targets);
+	ll_driver_close(driver);
+	return rc;
+}
+
+static const struct ll_example examples[] = {
+    {"loadline set 0/17 --mem 10G", "At most 10 GiB from now on for the tenant of that claim, on that card."},
+    {"loadline set night --compute 50% --weight 2", "Tenant night, on every card that it uses."},
+    {"loadline set night --compute none", "No cap any more."},
+    {NULL, NULL},
+};
+
+const struct ll_command ll_command_set = {
+    .name = "set",
+    .summary = "change the limits of a running program",
+    .operands = "CLAIM",
+    .description =
+	"Changes what `loadline run` has given a program, while it runs. CLAIM is a claim's number as `loadline "
+	"status` shows it (0/17), which means its tenant on that card, or a tenant's name, which means all cards that "
+	"it "
+	"uses. What is not named stays as it is.\n\n"
+	"A synthetic load has no limits to set: end it and start another.",
+    .examples = examples,
+    .options = options,
+    .args_size = sizeof(struct set_args),
+    .run = run,
+};

@@ -1,0 +1,226 @@
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/scope.h"
+#include "cli/doctor.h"
+#include "cli/limit_trial.h"
+#include "cli/run_environment.h"
+#include "driver/readings.h"
+
+/* Half a second is a short time for a share: a tenth of the card is left for what a busy host makes of it. */
+enum { DEADLINE_S = 30, OUTPUT_SIZE = 1024, PERMILLE_SLACK = 100 };
+
+static const char memory_check[] = "memory limit";
+static const char compute_check[] = "compute limit";
+static const char advice[] = "programs under `loadline run` are not held back here: do not rely on it";
+
+struct outcome {
+	char text[OUTPUT_SIZE]; /* what it printed, errors too */
+	bool is_whole;          /* it ended by itself, with 0 */
+	bool is_late;
+};
+
+static void __attribute__((format(printf, 4, 5)))
+fail_limit(struct ll_doctor *doctor, const struct ll_card *card, const char *check, const char *fmt, ...)
+{
+	char detail[400];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(detail, sizeof detail, fmt, ap);
+	va_end(ap);
+	doctor->limit_fails++;
+	ll_doctor_say(doctor, LL_FINDING_FAIL, card, check, advice, "%s", detail);
+}
+
+static int spawn_trial(char **environment, int output_fd, pid_t *ret_pid)
+{
+	char *argv[] = {(char *)"loadline", (char *)LL_TRIAL_WORD, NULL};
+	posix_spawn_file_actions_t actions;
+	int rc = posix_spawn_file_actions_init(&actions);
+	if (rc != 0)
+		return rc;
+	rc = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+	if (rc == 0)
+		rc = posix_spawn_file_actions_adddup2(&actions, output_fd, STDOUT_FILENO);
+	if (rc == 0)
+		rc = posix_spawn_file_actions_adddup2(&actions, output_fd, STDERR_FILENO);
+	if (rc == 0)
+		rc = posix_spawn(ret_pid, "/proc/self/exe", &actions, NULL, argv, environment);
+	posix_spawn_file_actions_destroy(&actions);
+	return rc;
+}
+
+/* Until it closes its output or the time is over. */
+static void read_outcome(int fd, struct outcome *outcome)
+{
+	uint64_t deadline_ns = ll_now_ns() + DEADLINE_S * LL_NS_PER_S;
+	size_t used = 0;
+	for (;;) {
+		uint64_t now_ns = ll_now_ns();
+		struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+		if (now_ns >= deadline_ns) {
+			outcome->is_late = true;
+			break;
+		}
+		if (poll(&poll_fd, 1, (int)((deadline_ns - now_ns) / LL_NS_PER_MS) + 1) <= 0)
+			continue;
+		char rest[256];
+		ssize_t n = used < OUTPUT_SIZE - 1 ? read(fd, outcome->text + used, OUTPUT_SIZE - 1 - used)
+						   : read(fd, rest, sizeof rest);
+		if (n <= 0)
+			break;
+		if (used < OUTPUT_SIZE - 1)
+			used += (size_t)n;
+	}
+	outcome->text[used] = '\0';
+}
+
+static int run_trial(char **environment, struct outcome *outcome)
+{
+	int pipe_fds[2];
+	pid_t pid;
+	int status = -1;
+	if (pipe2(pipe_fds, O_CLOEXEC))
+		return -errno;
+	int rc = spawn_trial(environment, pipe_fds[1], &pid);
+	close(pipe_fds[1]);
+	if (rc == 0) {
+		read_outcome(pipe_fds[0], outcome);
+		if (outcome->is_late)
+			kill(pid, SIGKILL);
+		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+			;
+		outcome->is_whole = status == 0;
+	}
+	close(pipe_fds[0]);
+	return -rc;
+}
+
+/* A ledger of its own: what the trial does is nobody's business, and leaves nothing behind. */
+static void remove_folder(const char *path)
+{
+	DIR *folder = opendir(path);
+	struct dirent *entry;
+	while (folder && (entry = readdir(folder)))
+		unlinkat(dirfd(folder), entry->d_name, 0);
+	if (folder)
+		closedir(folder);
+	rmdir(path);
+}
+
+static int try_limits(const struct ll_card *card, const char *shim, struct outcome *outcome, struct ll_err *err)
+{
+	struct ll_run_settings settings = {
+	    .id = (uint64_t)getpid(),
+	    .tenant = "doctor",
+	    .priority = LL_PRIORITY_NORMAL,
+	    .memory_limit_bytes = LL_TRIAL_MEMORY_BYTES,
+	    .compute_cap_permille = LL_TRIAL_CAP_PERMILLE,
+	    .weight_permille = 1000,
+	    .folder = "/tmp/loadline-doctor-XXXXXX",
+	};
+	char **environment = NULL;
+	if (!mkdtemp(settings.folder))
+		return ll_err_set(err, -errno, "%s: %s", settings.folder, strerror(errno));
+	int rc = ll_run_environment_make(&settings, shim, card->uuid, &environment, err);
+	if (!rc) {
+		rc = run_trial(environment, outcome);
+		if (rc)
+			ll_err_set(err, rc, "start the trial: %s", strerror(-rc));
+	}
+	ll_run_environment_free(environment);
+	remove_folder(settings.folder);
+	return rc;
+}
+
+/* The number after a word at the beginning of a line; -1: it is not there. */
+static long find_number(const char *text, const char *word)
+{
+	size_t length = strlen(word);
+	for (const char *line = text; *line; line += strcspn(line, "\n") + (line[strcspn(line, "\n")] == '\n')) {
+		if (strncmp(line, word, length) == 0 && line[length] == ' ')
+			return strtol(line + length, NULL, 10);
+	}
+	return -1;
+}
+
+static void say_memory(struct ll_doctor *doctor, const struct ll_card *card, long refused_bytes)
+{
+	const int mib = 1 << 20;
+	if (refused_bytes > 0)
+		ll_doctor_say(doctor, LL_FINDING_OK, card, memory_check, NULL,
+			      "in force: a program with a limit of %d MiB was refused %ld more than its %d",
+			      LL_TRIAL_MEMORY_BYTES / mib, refused_bytes / mib, LL_TRIAL_FIRST_BYTES / mib);
+	else
+		fail_limit(doctor, card, memory_check, "not in force: a program with a limit of %d MiB got %d",
+			   LL_TRIAL_MEMORY_BYTES / mib, (LL_TRIAL_FIRST_BYTES + LL_TRIAL_SECOND_BYTES) / mib);
+}
+
+static void say_compute(struct ll_doctor *doctor, const struct ll_card *card, long permille)
+{
+	double percent = (double)permille / 10;
+	if (permille <= LL_TRIAL_CAP_PERMILLE + PERMILLE_SLACK)
+		ll_doctor_say(doctor, LL_FINDING_OK, card, compute_check, NULL,
+			      "in force: kernels of a program with a cap of %d %% ran %.0f %% of the time",
+			      LL_TRIAL_CAP_PERMILLE / 10, percent);
+	else
+		fail_limit(doctor, card, compute_check,
+			   "not in force: kernels of a program with a cap of %d %% ran %.0f %% of the time",
+			   LL_TRIAL_CAP_PERMILLE / 10, percent);
+}
+
+static void say_outcome(struct ll_doctor *doctor, const struct ll_card *card, struct outcome *outcome)
+{
+	long refused_bytes = find_number(outcome->text, "memory");
+	long permille = find_number(outcome->text, "compute");
+	if (refused_bytes >= 0)
+		say_memory(doctor, card, refused_bytes);
+	if (permille >= 0)
+		say_compute(doctor, card, permille);
+	if (refused_bytes >= 0 && permille >= 0)
+		return;
+	const char *why = strstr(outcome->text, "loadline: ");
+	why = why ? why + strlen("loadline: ") : outcome->text;
+	fail_limit(doctor, card, refused_bytes < 0 ? memory_check : compute_check, "the trial %s%s%.*s",
+		   outcome->is_late ? "hangs" : "failed", *why ? ": " : "", (int)strcspn(why, "\n"), why);
+}
+
+/* Where a context would be refused, or would keep others out, nothing is tried. */
+static const char *reason_to_skip(const struct ll_card *card)
+{
+	enum ll_compute_mode mode;
+	ll_cu_device device;
+	if (ll_read_compute_mode(card, &mode, NULL) == 0 && mode != LL_MODE_DEFAULT)
+		return "the card's compute mode allows one program at most";
+	if (ll_card_cuda_device(card, NULL, &device, NULL) < 0)
+		return "CUDA does not show the card";
+	return NULL;
+}
+
+void ll_doctor_check_limits(struct ll_doctor *doctor, const struct ll_card *card)
+{
+	static const char check[] = "limits";
+	char shim[PATH_MAX];
+	struct outcome outcome = {0};
+	struct ll_err err = {0};
+	if (card->fault || card->has_slices)
+		return;
+	const char *reason = reason_to_skip(card);
+	if (reason)
+		ll_doctor_say(doctor, LL_FINDING_OK, card, check, NULL, "skipped: %s", reason);
+	else if (ll_run_find_shim(shim, &err) < 0 || try_limits(card, shim, &outcome, &err) < 0)
+		ll_doctor_say_err(doctor, LL_FINDING_WARN, card, check, &err);
+	else
+		say_outcome(doctor, card, &outcome);
+}

@@ -1,0 +1,84 @@
+#include "shim/charge.h"
+
+#include <errno.h>
+
+#include "ledger/memory.h"
+#include "shim/contexts.h"
+#include "shim/real.h"
+#include "shim/spare.h"
+
+struct ll_place ll_place_current(void)
+{
+	struct ll_cu_context *context;
+	struct ll_seat *seat = ll_seat_current(&context);
+	return (struct ll_place){.seat = seat, .owner = seat ? ll_context_owner(seat, context) : 0};
+}
+
+struct ll_place ll_place_device(ll_cu_device device)
+{
+	return (struct ll_place){.seat = ll_seat_take(device)};
+}
+
+struct ll_charge ll_charge_begin(struct ll_place place, uint64_t bytes)
+{
+	struct ll_charge charge = {.place = place};
+	if (!place.seat)
+		return charge;
+	int rc = ll_memory_reserve(place.seat->claim, bytes);
+	if (rc == -ENOMEM && ll_spare_give_up(place.seat))
+		rc = ll_memory_reserve(place.seat->claim, bytes);
+	charge.is_refused = rc == -ENOMEM;
+	if (rc == 0)
+		charge.bytes = bytes;
+	else
+		charge.place.seat = NULL;
+	return charge;
+}
+
+void ll_charge_end(struct ll_charge *charge)
+{
+	if (charge->place.seat && charge->bytes)
+		ll_memory_release(charge->place.seat->claim, charge->bytes);
+}
+
+void ll_charge_correct(struct ll_charge *charge, uint64_t bytes)
+{
+	if (!charge->place.seat)
+		return;
+	if (bytes > charge->bytes)
+		ll_memory_charge(charge->place.seat->claim, bytes - charge->bytes);
+	else
+		ll_memory_release(charge->place.seat->claim, charge->bytes - bytes);
+	charge->bytes = bytes;
+}
+
+static void release(const struct ll_size *size)
+{
+	if (size->seat && size->bytes)
+		ll_memory_release(size->seat->claim, size->bytes);
+}
+
+void ll_charge_keep(struct ll_charge *charge, enum ll_size_kind kind, uint64_t name)
+{
+	struct ll_size stale;
+	struct ll_size size = {.bytes = charge->bytes, .seat = charge->place.seat, .owner = charge->place.owner};
+	if (!charge->place.seat)
+		return;
+	/* Without memory for the row it is not known how much to give back when it is freed: it goes uncharged. */
+	if (!ll_sizes_put(kind, name, &size, &stale))
+		return;
+	charge->bytes = 0;
+	release(&stale);
+}
+
+bool ll_charge_take(enum ll_size_kind kind, uint64_t name, struct ll_size *ret_size)
+{
+	return ll_sizes_take(kind, name, ret_size);
+}
+
+void ll_charge_freed(enum ll_size_kind kind, uint64_t name, const struct ll_size *size, ll_cu_result status)
+{
+	/* Meanwhile nobody else can have got that name: the driver still has it. */
+	if (status == LL_CUDA_SUCCESS || !ll_sizes_put(kind, name, size, NULL))
+		release(size);
+}

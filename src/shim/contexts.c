@@ -1,0 +1,316 @@
+#include "shim/contexts.h"
+
+#include <pthread.h>
+
+#include "ledger/fork.h"
+#include "ledger/memory.h"
+#include "shim/real.h"
+
+enum { CARDS = 64, DEFAULT_STACK_BYTES = 1024, DEFAULT_PRINTF_BYTES = 1 << 20, DEFAULT_HEAP_BYTES = 8 << 20 };
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct ll_fork_item fork_item;
+static pthread_mutex_t locks[CARDS];
+static _Atomic uint64_t last_owner;
+static struct primary {
+	struct ll_cu_context *context; /* NULL: there is none, or it is not known */
+	_Atomic uint64_t owner;
+	unsigned retains;
+} primaries[CARDS]; /* each under its card's lock, but for owner */
+
+static void init_locks(void)
+{
+	for (size_t i = 0; i < CARDS; i++)
+		pthread_mutex_init(&locks[i], NULL);
+}
+
+static void forget_in_child(struct ll_fork_item *item)
+{
+	(void)item;
+	init_locks();
+	for (size_t i = 0; i < CARDS; i++) {
+		primaries[i].context = NULL;
+		primaries[i].owner = 0;
+		primaries[i].retains = 0;
+	}
+}
+
+static void begin(void)
+{
+	init_locks();
+	fork_item.in_child = forget_in_child;
+	ll_fork_add(&fork_item);
+}
+
+static void lock_card(const struct ll_seat *seat)
+{
+	pthread_once(&once, begin);
+	pthread_mutex_lock(&locks[seat->device]);
+}
+
+static void unlock_card(const struct ll_seat *seat)
+{
+	pthread_mutex_unlock(&locks[seat->device]);
+}
+
+uint64_t ll_context_owner(const struct ll_seat *seat, struct ll_cu_context *context)
+{
+	struct ll_size size;
+	if (ll_sizes_find(LL_SIZE_CONTEXT, ll_charge_name(context), &size))
+		return size.owner;
+	return atomic_load(&primaries[seat->device].owner);
+}
+
+static struct ll_footprint_card card_of(ll_cu_device device)
+{
+	int sms = 0, threads = 0;
+	ll_real()->cuDeviceGetAttribute(&sms, LL_CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
+	ll_real()->cuDeviceGetAttribute(&threads, LL_CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, device);
+	return (struct ll_footprint_card){.sm_count = (unsigned)sms, .threads_per_sm = (unsigned)threads};
+}
+
+/* 0: the current context is not on that card, or there is none. */
+static uint64_t free_bytes_of(ll_cu_device device)
+{
+	ll_cu_device current;
+	size_t free_bytes, total_bytes;
+	if (ll_real()->cuCtxGetDevice(&current) != LL_CUDA_SUCCESS || current != device ||
+	    ll_real()->cuMemGetInfo_v2(&free_bytes, &total_bytes) != LL_CUDA_SUCCESS)
+		return 0;
+	return free_bytes;
+}
+
+/* What a new context is charged before the driver is asked. */
+static uint64_t foretell(ll_cu_device device)
+{
+	struct ll_footprint_card card = card_of(device);
+	return ll_seat_settings()->counts_context ? ll_footprint_context(&card, DEFAULT_STACK_BYTES) : 0;
+}
+
+/* The lock is held. */
+static void reserve(struct ll_context_change *change)
+{
+	change->free_bytes = free_bytes_of(change->seat->device);
+	change->charge =
+	    ll_charge_begin((struct ll_place){.seat = change->seat}, foretell(change->seat->device));
+}
+
+static void lock(struct ll_context_change *change)
+{
+	lock_card(change->seat);
+	change->is_locked = true;
+}
+
+struct ll_context_change ll_context_begin(ll_cu_device device)
+{
+	struct ll_context_change change = {.seat = ll_seat_take(device)};
+	if (change.seat) {
+		lock(&change);
+		reserve(&change);
+	}
+	return change;
+}
+
+void ll_context_change_end(struct ll_context_change *change)
+{
+	ll_charge_end(&change->charge);
+	if (change->is_locked)
+		unlock_card(change->seat);
+}
+
+static void correct(struct ll_context_change *change)
+{
+	uint64_t foretold = change->charge.bytes, free_bytes = free_bytes_of(change->seat->device);
+	if (!foretold || !change->free_bytes || !free_bytes || free_bytes >= change->free_bytes)
+		return;
+	uint64_t taken = change->free_bytes - free_bytes;
+	if (taken >= foretold / 2 && taken <= foretold + foretold / 2)
+		ll_charge_correct(&change->charge, taken);
+}
+
+void ll_context_made(struct ll_context_change *change, struct ll_cu_context *context)
+{
+	if (!change->seat)
+		return;
+	correct(change);
+	change->charge.place = (struct ll_place){.seat = change->seat, .owner = ++last_owner};
+	ll_charge_keep(&change->charge, LL_SIZE_CONTEXT, ll_charge_name(context));
+}
+
+/* Its allocations, and itself where it was not taken out before. */
+static void release_owned(const struct ll_seat *seat, uint64_t owner)
+{
+	uint64_t bytes = ll_sizes_take_owned(owner);
+	if (bytes)
+		ll_memory_release(seat->claim, bytes);
+}
+
+/* A context that is not known is not on any seat that is. */
+static void forget_launches(const struct ll_size *size, struct ll_cu_context *context)
+{
+	if (size->seat && size->seat->flow)
+		ll_flow_forget_context(size->seat->flow, context);
+}
+
+ll_cu_result ll_context_destroy(struct ll_cu_context *context, ll_cu_result (*destroy)(struct ll_cu_context *))
+{
+	struct ll_size size;
+	if (!ll_sizes_find(LL_SIZE_CONTEXT, ll_charge_name(context), &size))
+		return destroy(context);
+	struct ll_context_change change __attribute__((cleanup(ll_context_change_end))) = {.seat = size.seat};
+	lock(&change);
+	if (primaries[size.seat->device].context == context || !ll_charge_take(LL_SIZE_CONTEXT, ll_charge_name(context), &size))
+		return destroy(context);
+	forget_launches(&size, context);
+	ll_cu_result status = destroy(context);
+	ll_charge_freed(LL_SIZE_CONTEXT, ll_charge_name(context), &size, status);
+	if (status == LL_CUDA_SUCCESS)
+		release_owned(size.seat, size.owner);
+	return status;
+}
+
+static bool is_primary_active(ll_cu_device device)
+{
+	unsigned flags;
+	int is_active = 0;
+	ll_real()->cuDevicePrimaryCtxGetState(device, &flags, &is_active);
+	return is_active;
+}
+
+static void note_primary(struct ll_context_change *change, struct ll_cu_context *context)
+{
+	struct primary *primary = &primaries[change->seat->device];
+	primary->retains++;
+	if (primary->context == context)
+		return;
+	ll_context_made(change, context);
+	primary->context = context;
+	atomic_store(&primary->owner, ll_context_owner(change->seat, context));
+}
+
+ll_cu_result ll_context_retain(struct ll_cu_context **ret_context, ll_cu_device device)
+{
+	struct ll_context_change change __attribute__((cleanup(ll_context_change_end))) = {.seat = ll_seat_take(device)};
+	if (!change.seat)
+		return ll_real()->cuDevicePrimaryCtxRetain(ret_context, device);
+	lock(&change);
+	if (!is_primary_active(device))
+		reserve(&change);
+	if (change.charge.is_refused)
+		return LL_CUDA_ERROR_OUT_OF_MEMORY;
+	ll_cu_result status = ll_real()->cuDevicePrimaryCtxRetain(ret_context, device);
+	if (status == LL_CUDA_SUCCESS)
+		note_primary(&change, *ret_context);
+	return status;
+}
+
+/* The lock is held; the driver has ended the primary context. */
+static void end_primary(const struct ll_seat *seat, struct primary *primary)
+{
+	release_owned(seat, atomic_exchange(&primary->owner, 0));
+	primary->context = NULL;
+	primary->retains = 0;
+}
+
+ll_cu_result ll_context_release(ll_cu_device device, ll_cu_result (*release)(ll_cu_device))
+{
+	struct ll_context_change change __attribute__((cleanup(ll_context_change_end))) = {.seat = ll_seat_of(device)};
+	if (!change.seat)
+		return release(device);
+	lock(&change);
+	struct primary *primary = &primaries[device];
+	struct ll_size size = {.seat = change.seat};
+	if (primary->context && primary->retains <= 1)
+		forget_launches(&size, primary->context);
+	ll_cu_result status = release(device);
+	if (status != LL_CUDA_SUCCESS)
+		return status;
+	if (primary->retains)
+		primary->retains--;
+	if (!is_primary_active(device))
+		end_primary(change.seat, primary);
+	return status;
+}
+
+/* Everything in it goes; itself too, unless the driver makes it anew at once. */
+ll_cu_result ll_context_reset(ll_cu_device device, ll_cu_result (*reset)(ll_cu_device))
+{
+	struct ll_context_change change __attribute__((cleanup(ll_context_change_end))) = {.seat = ll_seat_of(device)};
+	if (!change.seat)
+		return reset(device);
+	lock(&change);
+	struct primary *primary = &primaries[device];
+	struct ll_size size = {.seat = change.seat};
+	if (primary->context)
+		forget_launches(&size, primary->context);
+	ll_cu_result status = reset(device);
+	if (status != LL_CUDA_SUCCESS)
+		return status;
+	if (!is_primary_active(device)) {
+		end_primary(change.seat, primary);
+	} else if (primary->context &&
+		   ll_sizes_take(LL_SIZE_CONTEXT, ll_charge_name(primary->context), &size)) {
+		release_owned(change.seat, size.owner);
+		ll_sizes_put(LL_SIZE_CONTEXT, ll_charge_name(primary->context), &size, NULL);
+	}
+	return status;
+}
+
+/* What of the card a limit stands for, beyond what every context has. */
+static uint64_t limit_bytes(const struct ll_seat *seat, enum ll_cu_limit limit, uint64_t value)
+{
+	struct ll_footprint_card card;
+	switch (limit) {
+	case LL_CU_LIMIT_STACK_SIZE:
+		card = card_of(seat->device);
+		return ll_footprint_stacks(&card, value);
+	case LL_CU_LIMIT_PRINTF_FIFO_SIZE:
+		return value > DEFAULT_PRINTF_BYTES ? ll_footprint_plain(value - DEFAULT_PRINTF_BYTES) : 0;
+	case LL_CU_LIMIT_MALLOC_HEAP_SIZE:
+		return value > DEFAULT_HEAP_BYTES ? ll_footprint_plain(value - DEFAULT_HEAP_BYTES) : 0;
+	default:
+		return 0;
+	}
+}
+
+static uint64_t limit_bytes_now(const struct ll_seat *seat, enum ll_cu_limit limit)
+{
+	size_t value = 0;
+	return ll_real()->cuCtxGetLimit(&value, limit) == LL_CUDA_SUCCESS ? limit_bytes(seat, limit, value) : 0;
+}
+
+/* The context is charged by so much more, or less. */
+static void change_context(struct ll_context_change *change, struct ll_cu_context *context, uint64_t before,
+			   uint64_t after)
+{
+	struct ll_size size;
+	ll_charge_correct(&change->charge, after > before ? after - before : 0);
+	if (!ll_sizes_take(LL_SIZE_CONTEXT, ll_charge_name(context), &size))
+		return;
+	uint64_t less = before > after ? before - after : 0;
+	less = less < size.bytes ? less : size.bytes;
+	ll_memory_release(size.seat->claim, less);
+	size.bytes = size.bytes - less + change->charge.bytes;
+	if (ll_sizes_put(LL_SIZE_CONTEXT, ll_charge_name(context), &size, NULL))
+		change->charge.bytes = 0;
+}
+
+ll_cu_result ll_context_set_limit(enum ll_cu_limit limit, size_t value)
+{
+	struct ll_cu_context *context;
+	struct ll_size size;
+	struct ll_seat *seat = ll_seat_current(&context);
+	if (!seat || !ll_seat_settings()->counts_context ||
+	    !ll_sizes_find(LL_SIZE_CONTEXT, ll_charge_name(context), &size))
+		return ll_real()->cuCtxSetLimit(limit, value);
+	struct ll_context_change change __attribute__((cleanup(ll_context_change_end))) = {.seat = seat};
+	lock(&change);
+	uint64_t before = limit_bytes_now(seat, limit), after = limit_bytes(seat, limit, value);
+	change.charge = ll_charge_begin((struct ll_place){.seat = seat}, after > before ? after - before : 0);
+	if (change.charge.is_refused)
+		return LL_CUDA_ERROR_OUT_OF_MEMORY;
+	ll_cu_result status = ll_real()->cuCtxSetLimit(limit, value);
+	if (status == LL_CUDA_SUCCESS)
+		change_context(&change, context, before, limit_bytes_now(seat, limit));
+	return status;
+}

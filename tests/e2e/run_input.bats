@@ -1,0 +1,201 @@
+# loadline run with what it cannot do: a clear error, 125 for its own, 126 and 127 for the command, nothing left behind.
+load helper
+
+scenario() {
+	printf '%s\n' "$@" >"$T/scenario"
+	export LOADLINE_SIM_SCENARIO=$T/scenario
+}
+
+# refuses TEXT ARG...: 125, one line, and no tenant stays.
+refuses() {
+	local text=$1
+	shift
+	fails_with 125 "$text" --sim run "$@"
+	# shellcheck disable=SC2154
+	[ "$(grep -c . <<<"$stderr")" -eq 1 ]
+	[ -z "$output" ]
+	[ "$(loadline --sim status --json | jq -s 'map(select(has("tenant_row"))) | length')" -eq 0 ]
+}
+
+# compiles FILE OPTION...: a program that ends with 0.
+compiles() {
+	local file=$1
+	shift
+	command -v cc >/dev/null || skip "no compiler"
+	printf 'int main(void) { return 0; }\n' | cc -x c - -o "$file" "$@" 2>"$T/cc.err"
+}
+
+@test "nonsense limits" {
+	for size in 0 -5 abc 10X '' 1e9 nan 99999999999999999999; do
+		refuses "--mem" "--mem=$size" -- true
+	done
+	for share in 0 101% 0% -5 abc '' 25W nan; do
+		refuses "--compute" "--compute=$share" -- true
+	done
+	for weight in 0 -1 101 abc 2% '' 0.001; do
+		refuses "--weight" "--weight=$weight" -- true
+	done
+	refuses "--priority: 'urgent': not one of high, normal, low" --priority urgent -- true
+	refuses "--count-context" --count-context=perhaps -- true
+	for time in 0 abc 10s:stop 10s: :kill ''; do
+		refuses "--max-kernel" "--max-kernel=$time" -- true
+	done
+	for name in '' 'a b' 'a;b' a/b "$(printf 'x%.0s' {1..64})"; do
+		refuses "--tenant" "--tenant=$name" -- true
+	done
+	refuses "--frob: unknown option; try 'loadline run --help'" --frob -- true
+	refuses "--mem: needs a value (SIZE)" --mem
+	refuses "run: no command to run; try 'loadline run --help'"
+	refuses "run: no command to run" --mem 3G --
+}
+
+@test "a limit that no card can keep" {
+	refuses "--mem: card 0 has only" --mem 200T -- true
+	refuses "--mem: card 0 has only" --mem 200G -- true
+	loadline --sim run --mem 100G -- true
+}
+
+@test "a limit below what a context takes says the smallest that works" {
+	refuses "say at least --mem 528M, or --count-context=no" --mem 100M -- true
+	refuses "--mem: a program's context alone takes" --mem 527M -- true
+	loadline --sim run --mem 528M -- true
+	loadline --sim run --mem 1M --count-context=no -- true
+}
+
+@test "an unknown, silent or sliced card" {
+	refuses "no card '9': there is 0 (" -i 9 -- true
+	refuses "no card 'GPU-nope'" -i GPU-nope -- true
+	refuses "'3-1'" -i 3-1 -- true
+	scenario "cards 2" "card 0 gone on"
+	refuses "card 0: does not answer" -i 0 -- true
+	loadline --sim run -- true
+	scenario "card 0 mig 2"
+	refuses "card 0: is in MIG mode: only its slices can be used; choose a slice, like -i 0:0" -i 0 -- true
+	refuses "CUDA shows a program one MIG slice" -- true
+	loadline --sim run -i 0:0 -- true
+}
+
+@test "no driver" {
+	[ ! -e /proc/driver/nvidia ] || skip "there is a driver here"
+	fails_with 125 "no NVIDIA driver: libnvidia-ml.so.1" run -- true
+}
+
+@test "no such command is 127" {
+	fails_with 127 "no-such-command: command not found" --sim run -- no-such-command
+	fails_with 127 "$T/nothing: command not found" --sim run -- "$T/nothing"
+	fails_with 127 ": command not found" --sim run -- ''
+	run -127 env PATH= "$LOADLINE" --sim run -- true
+	[[ $output == "loadline: true: command not found" ]]
+	printf '#!/no/such/interpreter\n' >"$T/script"
+	chmod +x "$T/script"
+	fails_with 127 "No such file" --sim run --allow-ungoverned -- "$T/script"
+}
+
+@test "a command that cannot be run is 126" {
+	: >"$T/plain"
+	chmod 644 "$T/plain"
+	fails_with 126 "$T/plain: Permission denied" --sim run -- "$T/plain"
+	fails_with 126 "$T: Is a directory" --sim run -- "$T"
+	PATH=$T:$PATH fails_with 126 "plain: Permission denied" --sim run -- plain
+}
+
+@test "a library that is not there" {
+	LOADLINE_SHIM=$T/none.so refuses "LOADLINE_SHIM=$T/none.so: No such file or directory; unset it" -- true
+	LOADLINE_SHIM=$LOADLINE_BUILD/build.ninja refuses "is not a library" -- true
+	mkdir "$T/a folder"
+	cp "$LOADLINE" "$T/a folder/loadline"
+	run --separate-stderr env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$T/a folder/loadline" run -- true
+	[ "$status" -eq 125 ]
+	[[ $stderr == "loadline: libloadline-cuda.so is not beside this program"*"; install loadline whole"* ]]
+	cp "$(loadline --sim run -- sh -c 'echo $LD_PRELOAD')" "$T/a folder/x.so"
+	LOADLINE_SHIM="$T/a folder/x.so" refuses "no blank or colon" -- true
+}
+
+@test "a ledger that cannot be used" {
+	loadline --sim run -- true
+	ledger=$(echo "$T"/world/*.ledger)
+	cp "$ledger" "$T/good"
+	truncate -s 100 "$ledger"
+	fails_with 125 "is truncated; end the loadline programs of this card, then remove the file" --sim run -- true
+	cp "$T/good" "$ledger"
+	printf 'X' | dd of="$ledger" bs=1 conv=notrunc status=none
+	fails_with 125 "is not a ledger, or corrupt" --sim run -- true
+	cp "$T/good" "$ledger"
+	printf '\377' | dd of="$ledger" bs=1 seek=8 conv=notrunc status=none
+	fails_with 125 "is of version 255" --sim run -- true
+	rm "$ledger"
+	chmod 777 "$T/world"
+	run loadline --sim run -- true
+	[ "$status" -eq 125 ]
+	chmod 700 "$T/world"
+	loadline --sim run -- true
+}
+
+@test "a full ledger" {
+	for i in {1..128}; do
+		start_program "t$i" "$LOADLINE" --sim run --tenant "t$i" -- sleep 60
+	done
+	full() {
+		[ "$(loadline --sim status --json | jq -s 'map(select(has("tenant_row"))) | length')" -eq 128 ]
+	}
+	wait_for 60 full
+	fails_with 125 "is full: 128 tenants share this card" --sim run -- true
+	stop t7 KILL
+	loadline --sim run -- true
+}
+
+@test "a static program is refused, unless ungoverned is allowed" {
+	compiles "$T/static" -static || skip "no static C library"
+	refuses "limits cannot be put in force: it is linked statically, and calls nothing that could be intercepted; --allow-ungoverned runs it" -- "$T/static"
+	loadline --sim run --allow-ungoverned -- "$T/static" 2>"$T/warning"
+	grep -q "linked statically" "$T/warning"
+	if compiles "$T/static-pie" -static-pie; then
+		refuses "linked statically" -- "$T/static-pie"
+	fi
+}
+
+@test "a program with more rights than its user is refused" {
+	compiles "$T/plain"
+	loadline --sim run -- "$T/plain"
+	cp "$T/plain" "$T/setuid"
+	chmod u+s "$T/setuid"
+	refuses "it is a set-uid program" -- "$T/setuid"
+	loadline --sim run --allow-ungoverned -- "$T/setuid"
+	cp "$T/plain" "$T/setgid"
+	chmod g+xs "$T/setgid"
+	refuses "it is a set-gid program" -- "$T/setgid"
+	cp "$T/plain" "$T/capable"
+	if command -v setcap >/dev/null && setcap cap_net_raw+ep "$T/capable" 2>/dev/null; then
+		refuses "its file has capabilities" -- "$T/capable"
+	fi
+}
+
+@test "a script is as its interpreter" {
+	compiles "$T/static" -static || skip "no static C library"
+	printf '#!%s\n' "$T/static" >"$T/script"
+	printf '#! %s -x\n' "$T/script" >"$T/script of a script"
+	printf '#!/usr/bin/env static\n' >"$T/by-env"
+	chmod +x "$T/script" "$T/script of a script" "$T/by-env"
+	refuses "$T/static: limits cannot be put in force" -- "$T/script"
+	refuses "$T/static: limits cannot be put in force" -- "$T/script of a script"
+	PATH=$T:$PATH refuses "/static: limits cannot be put in force" -- "$T/by-env"
+	printf '#!%s\n' "$T/loop" >"$T/loop"
+	chmod +x "$T/loop"
+	refuses "interpreters are scripts in turn" -- "$T/loop"
+}
+
+@test "a program for another machine or C library is refused" {
+	compiles "$T/plain"
+	cp "$T/plain" "$T/other"
+	printf '\026\000' | dd of="$T/other" bs=1 seek=18 conv=notrunc status=none
+	refuses "it is a program for another machine" -- "$T/other"
+	cp "$T/plain" "$T/narrow"
+	printf '\001' | dd of="$T/narrow" bs=1 seek=4 conv=notrunc status=none
+	refuses "it is a 32-bit program" -- "$T/narrow"
+	compiles "$T/foreign" -Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1
+	refuses "it uses another C library than loadline" -- "$T/foreign"
+}
+
+@test "settings that are not ours" {
+	LOADLINE_RUN=garbage refuses "LOADLINE_RUN: garbled; only \`loadline run\` sets it: unset it" -- true
+}

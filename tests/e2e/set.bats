@@ -1,0 +1,149 @@
+# loadline set: limits of what runs, changed from outside.
+load helper
+
+start_busy() {
+	local name=$1
+	shift
+	start "$name" --sim run --tenant "$name" "$@" -- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 1ms for 60s
+	wait_for 20 claim "$name"
+}
+
+# claim NAME [FILTER]: of the tenant's claim.
+claim() {
+	shows "select(has(\"claim\") and .tenant == \"$1\") | ${2-true}"
+}
+
+number_of() {
+	loadline --sim status --json | jq -r "select(has(\"claim\") and .tenant == \"$1\") | .claim"
+}
+
+tenant() {
+	shows "select(has(\"tenant_row\") and .tenant == \"$1\") | ${2-true}"
+}
+
+gpu_seconds() {
+	loadline --sim status --json | jq "select(has(\"claim\") and .tenant == \"$1\") | .gpu_seconds"
+}
+
+@test "by claim and by name, each limit alone, and away again" {
+	start_busy job --mem 10G
+	loadline --sim set "$(number_of job)" --compute 30%
+	claim job '.compute_cap_percent == 30 and .memory_limit_bytes == 10737418240 and .weight == 1'
+	loadline --sim set job --mem 2G
+	claim job '.compute_cap_percent == 30 and .memory_limit_bytes == 2147483648 and .weight == 1'
+	loadline --sim set job --weight 4 --compute none
+	claim job '.compute_cap_percent == null and .memory_limit_bytes == 2147483648 and .weight == 4'
+	loadline --sim set job --mem none
+	claim job '.memory_limit_bytes == null'
+	is_running job
+}
+
+@test "a memory limit below what a program has touches nothing" {
+	start job --sim run --tenant job -- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 1ms memory 2G for 60s
+	wait_for 20 claim job '.gpu_seconds > 0'
+	loadline --sim set job --mem 1G
+	seconds=$(gpu_seconds job)
+	wait_for 20 claim job ".memory_limit_bytes == 1073741824 and .gpu_seconds > $seconds + 0.2"
+	is_running job
+}
+
+@test "below a memory limit that was lowered nothing new is had, by no process of the tenant" {
+	busy="$LOADLINE_BUILD/sim/loadline-simctl busy 0 20%"
+	start job --sim run --tenant job -- sh -c "$busy memory 1G for 60s & while [ ! -e $T/go ]; do sleep 0.02; done; exec $busy memory 1M for 60s"
+	wait_for 20 claim job '.tenant_memory_bytes > 1e9'
+	first=$(loadline --sim status --json | jq 'select(has("claim")) | .pid')
+	loadline --sim set job --mem 1G
+	touch "$T/go"
+	finish job
+	[ "$status" -ne 0 ]
+	grep -q CUDA_ERROR_OUT_OF_MEMORY "$T/job.err"
+	claim job ".pid == $first and .memory_bytes > 1e9"
+	kill -KILL "$first"
+}
+
+@test "a tenant that has nothing on the card yet" {
+	start early --sim run --tenant early -- sleep 60
+	wait_for 10 tenant early
+	loadline --sim set early --mem 5G
+	tenant early '.memory_limit_bytes == 5368709120'
+}
+
+@test "a tenant on several cards, by name on all, by claim on that card" {
+	printf 'cards 2\n' >"$T/scenario"
+	export LOADLINE_SIM_SCENARIO=$T/scenario
+	start both --sim run --tenant both -- sh -c "'$LOADLINE_BUILD/sim/loadline-simctl' busy 0 20% for 60s & exec '$LOADLINE_BUILD/sim/loadline-simctl' busy 1 20% for 60s"
+	two() {
+		[ "$(loadline --sim status --json | jq -s 'map(select(has("claim"))) | length')" -eq 2 ]
+	}
+	wait_for 20 two
+	loadline --sim set both --mem 7G
+	[ "$(loadline --sim status --json | jq -s 'map(select(has("claim") and .memory_limit_bytes == 7516192768)) | length')" -eq 2 ]
+	loadline --sim set "$(loadline --sim status -i 1 --json | jq -r 'select(has("claim")) | .claim')" --mem 8G
+	loadline --sim status -i 0 --json | jq -e 'select(has("claim")) | .memory_limit_bytes == 7516192768'
+	loadline --sim status -i 1 --json | jq -e 'select(has("claim")) | .memory_limit_bytes == 8589934592'
+	loadline --sim status --json | jq 'select(has("claim")) | .pid' | xargs kill -KILL
+}
+
+@test "nobody of that name or number is 1" {
+	fails_with 1 "nobody: no such claim or tenant; \`loadline status\` shows them" --sim set nobody --mem 1G
+	fails_with 1 "0/3: no such claim or tenant" --sim set 0/3 --mem 1G
+	fails_with 1 "7/0: no such claim or tenant" --sim set 7/0 --mem 1G
+	fails_with 1 "0/x: no such claim or tenant" --sim set 0/x --mem 1G
+	fails_with 1 "0/999: no such claim or tenant" --sim set 0/999 --mem 1G
+	fails_with 1 "all/0: no such claim or tenant" --sim set all/0 --mem 1G
+	start_busy job
+	fails_with 1 "no such claim or tenant" --sim set 0/77 --mem 1G
+}
+
+@test "a name that several have" {
+	start one --sim run --tenant twin -- sleep 60
+	start two --sim run --tenant twin -- sleep 60
+	twins() {
+		[ "$(loadline --sim status --json | jq -s 'map(select(.tenant == "twin")) | length')" -eq 2 ]
+	}
+	wait_for 10 twins
+	fails_with 1 "twin: several tenants have this name; say which by one of its claims" --sim set twin --mem 1G
+}
+
+@test "a synthetic load is refused" {
+	start hold --sim hold --json
+	wait_for 20 has hold '.event == "sample"'
+	number=$(loadline --sim status --json | jq -r 'select(has("claim")) | .claim')
+	fails_with 4 "$number: is a synthetic load, which has no limits" --sim set "$number" --mem 1G
+	stop hold
+}
+
+@test "bad values are 2 and change nothing" {
+	start job --sim run --tenant job --mem 4G -- sleep 60
+	wait_for 10 tenant job
+	for option in --mem=0 --mem=-1 --mem=abc --mem=200T --compute=0 --compute=101% --compute=abc --weight=0 --weight=101 --weight=none; do
+		fails_with 2 "${option%%=*}" --sim set job "$option"
+		fails_with 2 "${option%%=*}" --sim set job --weight 3 "$option"
+	done
+	fails_with 2 "set: nothing to set; give --mem, --compute or --weight" --sim set job
+	fails_with 2 "set: no claim named" --sim set --mem 1G
+	fails_with 2 "set: one claim at a time" --sim set job other --mem 1G
+	tenant job '.memory_limit_bytes == 4294967296 and .compute_cap_percent == null and .weight == 1'
+}
+
+@test "no driver is 3" {
+	[ ! -e /proc/driver/nvidia ] || skip "there is a driver here"
+	fails_with 3 "no NVIDIA driver" set job --mem 1G
+}
+
+@test "a cap that is set holds a running program within 100 ms" {
+	start_busy job
+	loadline --sim set job --compute 10%
+	sleep 0.1 # the time it may take; from here on it must hold
+	seconds_before=$(gpu_seconds job) begin=$EPOCHREALTIME
+	sleep 1
+	seconds_after=$(gpu_seconds job) finish=$EPOCHREALTIME
+	expect '$b > $a and ($b - $a) / ($t1 - $t0) < 0.2' --argjson a "$seconds_before" --argjson b "$seconds_after" \
+		--argjson t0 "$begin" --argjson t1 "$finish"
+	loadline --sim set job --compute none
+	finish=$EPOCHREALTIME
+	ran_half_a_second() {
+		claim job ".gpu_seconds > $seconds_after + 0.5"
+	}
+	wait_for 3 ran_half_a_second
+}

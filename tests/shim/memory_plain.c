@@ -1,0 +1,231 @@
+/* Plain allocations, contexts and readings of a governed program: charged, refused, given back. */
+#include "governed.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+static void allocate(uint64_t bytes, uint64_t expected)
+{
+	ll_cu_deviceptr address;
+	uint64_t before = charged();
+	CHECK_EQUAL(cu.cuMemAlloc(&address, bytes), 0);
+	CHECK_EQUAL(charged() - before, expected);
+	CHECK_EQUAL(cu.cuMemFree(address), 0);
+	CHECK_EQUAL(charged(), before);
+	/* Not a second time. */
+	CHECK(cu.cuMemFree(address) != 0);
+	CHECK_EQUAL(charged(), before);
+}
+
+static void body_sizes(void)
+{
+	govern(4 * GIB);
+	open_context(0);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES);
+	allocate(1, 512);
+	allocate(512, 512);
+	allocate(513, 1024);
+	allocate(MIB, MIB);
+	allocate(MIB + 1, 2 * MIB);
+	allocate(2 * MIB, 2 * MIB);
+	allocate(100 * MIB + 1, 102 * MIB);
+}
+
+static void an_allocation_is_charged_what_the_card_takes_and_given_back(void **state)
+{
+	(void)state;
+	in_world(NULL, body_sizes);
+}
+
+static void body_limit(void)
+{
+	ll_cu_deviceptr address, more;
+	govern(CONTEXT_BYTES + 100 * MIB);
+	open_context(0);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 100 * MIB + 1), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 100 * MIB), 0);
+	CHECK_EQUAL(cu.cuMemAlloc(&more, 1), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(cu.cuMemAlloc(&more, SIZE_MAX), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	set_limit(CONTEXT_BYTES + 100 * MIB + 512);
+	CHECK_EQUAL(cu.cuMemAlloc(&more, 1), 0);
+	CHECK_EQUAL(cu.cuMemFree(more), 0);
+	CHECK_EQUAL(cu.cuMemFree(address), 0);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES);
+}
+
+static void not_a_byte_goes_over_the_limit_which_may_change(void **state)
+{
+	(void)state;
+	in_world(NULL, body_limit);
+}
+
+static void body_refused(void)
+{
+	ll_cu_deviceptr address = 0;
+	govern(1000 * GIB);
+	open_context(0);
+	uint64_t before = charged();
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 500 * GIB), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 0), LL_CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQUAL(cu.cuMemAlloc(NULL, 16), LL_CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQUAL(cu.cuMemAllocManaged(&address, 16, 99), LL_CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQUAL(cu.cuMemFree(12345), LL_CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQUAL(cu.cuMemFree(0), 0);
+	CHECK_EQUAL(charged(), before);
+}
+
+static void what_the_driver_refuses_is_not_charged(void **state)
+{
+	(void)state;
+	in_world(NULL, body_refused);
+}
+
+static void body_failed_free(void)
+{
+	ll_cu_deviceptr address;
+	govern(GIB);
+	open_context(0);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 10 * MIB), 0);
+	CHECK_EQUAL(simctl("fail cuMemFree_v2 CUDA_ERROR_LAUNCH_FAILED count 1"), 0);
+	CHECK_EQUAL(cu.cuMemFree(address), LL_CUDA_ERROR_LAUNCH_FAILED);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES + 10 * MIB);
+	CHECK_EQUAL(cu.cuMemFree(address), 0);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES);
+}
+
+static void a_free_that_fails_keeps_the_charge(void **state)
+{
+	(void)state;
+	in_world(NULL, body_failed_free);
+}
+
+static void body_pitch(void)
+{
+	ll_cu_deviceptr address;
+	size_t pitch;
+	govern(GIB);
+	open_context(0);
+	CHECK_EQUAL(cu.cuMemAllocPitch(&address, &pitch, 1000, 5000, 4), 0);
+	CHECK_EQUAL(pitch, 1024);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES + 6 * MIB); /* 4.9 MiB */
+	CHECK_EQUAL(cu.cuMemFree(address), 0);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES);
+	CHECK_EQUAL(cu.cuMemAllocPitch(&address, &pitch, 1000, 1000000, 4), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(cu.cuMemAllocManaged(&address, 10 * MIB, LL_CU_MEM_ATTACH_GLOBAL), 0);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES + 10 * MIB);
+	CHECK_EQUAL(cu.cuMemFree(address), 0);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES);
+}
+
+static void rows_and_managed_memory_are_charged(void **state)
+{
+	(void)state;
+	in_world(NULL, body_pitch);
+}
+
+static void body_readings(void)
+{
+	size_t total, free_bytes;
+	ll_cu_deviceptr address;
+	struct ll_nvml_memory memory;
+	struct ll_nvml_memory_v2 memory_v2 = {.version = LL_NVML_MEMORY_V2};
+	struct ll_nvml_device *card;
+	govern(2 * GIB);
+	card = open_card(0);
+	/* Before there is a context: from the environment. */
+	CHECK_EQUAL(nv.nvmlDeviceGetMemoryInfo(card, &memory), 0);
+	CHECK_EQUAL(memory.total_bytes, 2 * GIB);
+	CHECK_EQUAL(memory.used_bytes, 0);
+	CHECK_EQUAL(memory.free_bytes, 2 * GIB);
+	open_cuda();
+	CHECK_EQUAL(cu.cuInit(0), 0);
+	CHECK_EQUAL(cu.cuDeviceTotalMem(&total, 0), 0);
+	CHECK_EQUAL(total, 2 * GIB);
+	open_context(0);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 100 * MIB), 0);
+	CHECK_EQUAL(cu.cuMemGetInfo(&free_bytes, &total), 0);
+	CHECK_EQUAL(total, 2 * GIB);
+	CHECK_EQUAL(free_bytes, 2 * GIB - CONTEXT_BYTES - 100 * MIB);
+	CHECK_EQUAL(nv.nvmlDeviceGetMemoryInfo_v2(card, &memory_v2), 0);
+	CHECK_EQUAL(memory_v2.total_bytes, 2 * GIB);
+	CHECK_EQUAL(memory_v2.used_bytes, CONTEXT_BYTES + 100 * MIB);
+	CHECK_EQUAL(memory_v2.free_bytes, 2 * GIB - memory_v2.used_bytes);
+	CHECK_EQUAL(memory_v2.reserved_bytes, 0);
+	memory_v2.version = 77;
+	CHECK(nv.nvmlDeviceGetMemoryInfo_v2(card, &memory_v2) != 0);
+	/* More than the card has is not shown. */
+	set_limit(1000 * GIB);
+	CHECK_EQUAL(cu.cuDeviceTotalMem(&total, 0), 0);
+	CHECK(total < 200 * GIB);
+	CHECK_EQUAL(cu.cuMemGetInfo(&free_bytes, &total), 0);
+	CHECK(total < 200 * GIB && free_bytes < total);
+	/* A limit below what is used. */
+	set_limit(GIB / 4);
+	CHECK_EQUAL(cu.cuMemGetInfo(&free_bytes, &total), 0);
+	CHECK_EQUAL(free_bytes, 0);
+	CHECK_EQUAL(nv.nvmlDeviceGetMemoryInfo(card, &memory), 0);
+	CHECK_EQUAL(memory.free_bytes, 0);
+	CHECK_EQUAL(memory.used_bytes, GIB / 4);
+}
+
+static void the_limit_is_shown_as_the_card(void **state)
+{
+	(void)state;
+	in_world(NULL, body_readings);
+}
+
+static void body_no_limit(void)
+{
+	size_t total, free_bytes;
+	ll_cu_deviceptr address;
+	struct ll_nvml_memory memory;
+	govern(0);
+	open_context(0);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 100 * MIB), 0);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES + 100 * MIB);
+	CHECK_EQUAL(cu.cuMemGetInfo(&free_bytes, &total), 0);
+	CHECK(total > 100 * GIB);
+	CHECK_EQUAL(nv.nvmlDeviceGetMemoryInfo(open_card(0), &memory), 0);
+	CHECK(memory.total_bytes > 100 * GIB && memory.used_bytes != charged());
+}
+
+static void without_a_limit_memory_is_charged_and_readings_are_the_card_s(void **state)
+{
+	(void)state;
+	in_world(NULL, body_no_limit);
+}
+
+static void body_ungoverned(void)
+{
+	ll_cu_deviceptr address;
+	size_t total, free_bytes;
+	open_context(0);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 100 * MIB), 0);
+	CHECK_EQUAL(cu.cuMemGetInfo(&free_bytes, &total), 0);
+	CHECK(total > 100 * GIB);
+	CHECK_EQUAL(cu.cuMemFree(address), 0);
+	CHECK_EQUAL(charged(), 0);
+}
+
+static void a_program_that_run_did_not_start_is_left_alone(void **state)
+{
+	(void)state;
+	in_world(NULL, body_ungoverned);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(an_allocation_is_charged_what_the_card_takes_and_given_back),
+	    cmocka_unit_test(not_a_byte_goes_over_the_limit_which_may_change),
+	    cmocka_unit_test(what_the_driver_refuses_is_not_charged),
+	    cmocka_unit_test(a_free_that_fails_keeps_the_charge),
+	    cmocka_unit_test(rows_and_managed_memory_are_charged),
+	    cmocka_unit_test(the_limit_is_shown_as_the_card),
+	    cmocka_unit_test(without_a_limit_memory_is_charged_and_readings_are_the_card_s),
+	    cmocka_unit_test(a_program_that_run_did_not_start_is_left_alone),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,160 @@
+/* What the options of run mean for the programs that it starts. */
+#include <errno.h>
+#include <unistd.h>
+
+#include "cli/run_args.h"
+#include "test.h"
+
+#define MIB (UINT64_C(1) << 20)
+
+static void without_options_nothing_is_limited(void **state)
+{
+	(void)state;
+	struct ll_run_args args = {0};
+	struct ll_run_settings settings;
+	struct ll_err err = {0};
+	assert_int_equal(ll_run_args_settings(&args, "python", &settings, &err), 0);
+	assert_int_equal(settings.memory_limit_bytes, 0);
+	assert_int_equal(settings.compute_cap_permille, 0);
+	assert_int_equal(settings.weight_permille, 1000);
+	assert_int_equal(settings.priority, LL_PRIORITY_NORMAL);
+	assert_true(settings.counts_context);
+	assert_int_equal(settings.max_kernel_ns, 0);
+	assert_string_equal(settings.folder, "");
+}
+
+static void each_tenant_has_an_id_of_its_own(void **state)
+{
+	(void)state;
+	struct ll_run_args args = {0};
+	struct ll_run_settings one;
+	struct ll_run_settings two;
+	assert_int_equal(ll_run_args_settings(&args, "a", &one, NULL), 0);
+	assert_int_equal(ll_run_args_settings(&args, "a", &two, NULL), 0);
+	assert_true(one.id && two.id && one.id != two.id);
+}
+
+static void made_name(const char *command, const char *expected_base)
+{
+	struct ll_run_args args = {0};
+	struct ll_run_settings settings;
+	char expected[LL_TENANT_NAME_SIZE + 20];
+	assert_int_equal(ll_run_args_settings(&args, command, &settings, NULL), 0);
+	snprintf(expected, sizeof expected, "%s-%d", expected_base, (int)getpid());
+	assert_string_equal(settings.tenant, expected);
+	assert_true(ll_tenant_name_is_valid(settings.tenant));
+}
+
+static void a_name_is_made_from_any_command(void **state)
+{
+	(void)state;
+	made_name("python3.11", "python3.11");
+	made_name("/usr/bin/env", "env");
+	made_name("./a b;c=d", "a_b_c_d");
+	made_name("/folder/", "_folder_");
+	made_name("\xc3\xa9t\xc3\xa9", "__t__");
+	made_name("x123456789x123456789x123456789x123456789x123456789x123456789x123456789",
+		  "x123456789x123456789x123456789x123456789x123456");
+}
+
+static void options_become_settings(void **state)
+{
+	(void)state;
+	struct ll_run_args args = {.mem = "2G",
+				   .compute = "12.5%",
+				   .weight = "0.5",
+				   .priority = "high",
+				   .tenant = "a.b_c-d+e@f:1",
+				   .max_kernel = "1.5s:kill",
+				   .count_context = 1};
+	struct ll_run_settings settings;
+	struct ll_err err = {0};
+	assert_int_equal(ll_run_args_settings(&args, "x", &settings, &err), 0);
+	assert_int_equal(settings.memory_limit_bytes, 2048 * MIB);
+	assert_int_equal(settings.compute_cap_permille, 125);
+	assert_int_equal(settings.weight_permille, 500);
+	assert_int_equal(settings.priority, LL_PRIORITY_HIGH);
+	assert_string_equal(settings.tenant, "a.b_c-d+e@f:1");
+	assert_int_equal(settings.max_kernel_ns, 1500000000);
+	assert_true(settings.kills_at_max_kernel);
+	assert_false(settings.counts_context);
+	args.max_kernel = "10s";
+	assert_int_equal(ll_run_args_settings(&args, "x", &settings, &err), 0);
+	assert_false(settings.kills_at_max_kernel);
+}
+
+static void bad_values_name_their_option(void **state)
+{
+	(void)state;
+	struct ll_run_settings settings = {.id = 7};
+	struct ll_err err;
+	assert_fails(ll_run_args_settings(&(struct ll_run_args){.max_kernel = "0s"}, "x", &settings, &err), -EINVAL,
+		     "--max-kernel");
+	assert_fails(ll_run_args_settings(&(struct ll_run_args){.max_kernel = "5s:stop"}, "x", &settings, &err),
+		     -EINVAL, "--max-kernel");
+	assert_fails(ll_run_args_settings(&(struct ll_run_args){.priority = "hold"}, "x", &settings, &err), -EINVAL,
+		     "--priority");
+	assert_fails(ll_run_args_settings(&(struct ll_run_args){.tenant = "a/b"}, "x", &settings, &err), -EINVAL,
+		     "--tenant");
+	assert_fails(ll_run_args_settings(&(struct ll_run_args){.mem = "0"}, "x", &settings, &err), -EINVAL, "--mem");
+	assert_int_equal(settings.id, 7);
+}
+
+static void inside_a_tenant_only_cards_may_be_chosen(void **state)
+{
+	(void)state;
+	struct ll_run_settings outer = {.id = 1, .tenant = "outer"};
+	struct ll_err err = {0};
+	assert_int_equal(ll_run_args_check_nested(&(struct ll_run_args){.allow_ungoverned = true}, &outer, &err), 0);
+	assert_int_equal(ll_run_args_check_nested(&(struct ll_run_args){.cards = (char[]){"0"}}, &outer, &err), 0);
+	assert_fails(ll_run_args_check_nested(&(struct ll_run_args){.mem = "1G"}, &outer, &err), -EPERM, "outer");
+	assert_fails(ll_run_args_check_nested(&(struct ll_run_args){.compute = "none"}, &outer, &err), -EPERM, "outer");
+	assert_fails(ll_run_args_check_nested(&(struct ll_run_args){.priority = "low"}, &outer, &err), -EPERM, "outer");
+	assert_fails(ll_run_args_check_nested(&(struct ll_run_args){.tenant = "x"}, &outer, &err), -EPERM, "outer");
+}
+
+static void a_limit_fits_the_card_and_a_context(void **state)
+{
+	(void)state;
+	struct ll_card card = {.label = "3", .memory_bytes = 16384 * MIB, .sm_count = 100};
+	struct ll_run_settings settings = {.counts_context = true};
+	struct ll_err err = {0};
+	assert_int_equal(ll_run_args_check_card(&settings, &card, &err), 0);
+	settings.memory_limit_bytes = 16384 * MIB;
+	assert_int_equal(ll_run_args_check_card(&settings, &card, &err), 0);
+	settings.memory_limit_bytes++;
+	assert_fails(ll_run_args_check_card(&settings, &card, &err), -EINVAL, "card 3 has only 16384 MiB");
+	settings.memory_limit_bytes = 463 * MIB; /* 263 and 2 for each SM */
+	assert_fails(ll_run_args_check_card(&settings, &card, &err), -EINVAL, "463 MiB of card 3");
+	assert_non_null(strstr(err.hint, "--mem 464M"));
+	settings.memory_limit_bytes = 464 * MIB;
+	assert_int_equal(ll_run_args_check_card(&settings, &card, &err), 0);
+	settings = (struct ll_run_settings){.memory_limit_bytes = 1};
+	assert_int_equal(ll_run_args_check_card(&settings, &card, &err), 0);
+}
+
+static void what_a_card_does_not_tell_limits_nothing(void **state)
+{
+	(void)state;
+	struct ll_card card = {.label = "0"};
+	struct ll_run_settings settings = {.memory_limit_bytes = 1, .counts_context = true};
+	struct ll_err err = {0};
+	assert_int_equal(ll_run_args_check_card(&settings, &card, &err), 0);
+	settings.memory_limit_bytes = UINT64_MAX;
+	assert_int_equal(ll_run_args_check_card(&settings, &card, &err), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(without_options_nothing_is_limited),
+	    cmocka_unit_test(each_tenant_has_an_id_of_its_own),
+	    cmocka_unit_test(a_name_is_made_from_any_command),
+	    cmocka_unit_test(options_become_settings),
+	    cmocka_unit_test(bad_values_name_their_option),
+	    cmocka_unit_test(inside_a_tenant_only_cards_may_be_chosen),
+	    cmocka_unit_test(a_limit_fits_the_card_and_a_context),
+	    cmocka_unit_test(what_a_card_does_not_tell_limits_nothing),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
