@@ -157,7 +157,10 @@ static bool shall_rest(const struct ll_flow *flow, uint64_t now_ns)
 static void tend_open_gate(struct ll_flow *flow, uint64_t now_ns)
 {
 	uint32_t gate = atomic_load(ll_turn_gate(flow->claim));
-	if (gate == LL_GATE_OPEN && now_ns - flow->marked_ns >= MARK_NS) {
+	if (gate != LL_GATE_SHUT && !flow->look.is_alone) { /* a cap is new, for instance */
+		ll_turn_shut_gate(flow->claim);
+		note_unmarked(flow);
+	} else if (gate == LL_GATE_OPEN && now_ns - flow->marked_ns >= MARK_NS) {
 		flow->marked_ns = now_ns;
 		ll_turn_open_gate(flow->claim, LL_GATE_MARK, now_ns);
 	} else if (gate == LL_GATE_MARK && now_ns - flow->marked_ns >= MARK_NS && flow->idle_since_ns) {

@@ -54,9 +54,9 @@ void ll_marks_end(struct ll_marks *marks, struct ll_mark_stream stream, uint64_t
 void ll_marks_add_unmarked(struct ll_marks *marks, struct ll_mark_stream stream, uint32_t launches);
 
 /*
- * Ends what was launched last and left without a mark, in streams that have nothing else in flight; not in a thread's own
- * default stream, which only that thread can name, and not in the legacy stream where other streams work too, which its
- * marks would hold back. The context is current, and no capture begins meanwhile (ll_flow_hold).
+ * Ends what was launched last and left without a mark, in streams that have nothing else in flight; not in a thread's
+ * own default stream, which only that thread can name, and not in the legacy stream where other streams work too, which
+ * its marks would hold back. The context is current, and no capture begins meanwhile (ll_flow_hold).
  */
 bool ll_marks_has_tails(const struct ll_marks *marks);
 void ll_marks_close_tails(struct ll_marks *marks);
@@ -74,9 +74,10 @@ uint64_t ll_marks_queued_ns(const struct ll_marks *marks);
 uint64_t ll_marks_mean_ns(const struct ll_marks *marks);
 
 /*
- * The launches that the card has been at for the longest time: all that is known of them is that they have begun and that
- * not all have ended, so the longest kernel among them lasts ns / launches at least. Both 0: nothing runs. A stream that
- * waits for something else is left out where that can be told. now_ns: CLOCK_MONOTONIC; times are as fine as the calls.
+ * The launches that the card has been at for the longest time: all that is known of them is that they have begun and
+ * that not all have ended, so the longest kernel among them lasts ns / launches at least. Both 0: nothing runs. A
+ * stream that waits for something else is left out where that can be told. now_ns: CLOCK_MONOTONIC; times are as fine
+ * as the calls.
  */
 struct ll_marks_running {
 	uint64_t ns;

@@ -115,8 +115,7 @@ static struct ll_seat *make_seat(ll_cu_device device, const char *uuid)
 	if (ll_flow_new(seat->claim, &seat->flow) < 0)
 		seat->flow = NULL;
 	else
-		ll_flow_limit_kernels(seat->flow, program.settings.max_kernel_ns,
-				      program.settings.kills_at_max_kernel);
+		ll_flow_limit_kernels(seat->flow, program.settings.max_kernel_ns, program.settings.kills_at_max_kernel);
 	return seat;
 }
 

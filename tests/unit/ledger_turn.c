@@ -36,7 +36,8 @@ static struct card *new_card(void **state, uint64_t step_ns)
 	return &card;
 }
 
-static struct program *add(struct card *card, enum ll_priority priority, unsigned weight_permille, unsigned cap_permille)
+static struct program *add(struct card *card, enum ll_priority priority, unsigned weight_permille,
+			   unsigned cap_permille)
 {
 	struct program *program = &card->programs[card->count++];
 	struct ll_tenant_wish wish = {.id = card->count,
@@ -220,7 +221,8 @@ static void test_a_dead_claim_that_nobody_has_cleared_gets_nothing(void **state)
 static void test_a_cap_holds_with_kernels_far_longer_than_its_account(void **state)
 {
 	struct card *card = new_card(state, STEP_NS);
-	struct program *capped = add(card, LL_PRIORITY_NORMAL, 1000, 100), *other = add(card, LL_PRIORITY_NORMAL, 1000, 0);
+	struct program *capped = add(card, LL_PRIORITY_NORMAL, 1000, 100),
+		       *other = add(card, LL_PRIORITY_NORMAL, 1000, 0);
 	capped->kernel_ns = 100 * LL_NS_PER_MS;
 	run_for(card, TEN_S);
 	assert_near(percent_of(capped, TEN_S), 10, 1);

@@ -1,0 +1,371 @@
+/* Every entry that makes the card work waits at the gate and is timed; every other one does not wait. */
+#include "launching.h"
+
+#include <dlfcn.h>
+
+#include "abi/cuda_prototypes.h"
+
+#define ID 7
+#define MS UINT64_C(1000000)
+/* A call that waits does so for 50 ms at a cap of 10 %; one that does not wait comes back in the next 10 000 s. */
+#define SHORT_DEBT (5 * MS)
+#define ENDLESS_DEBT (1000000 * MS)
+enum { BYTES = 64 * 1024, PITCH = 1024, ROWS = 16 };
+
+static struct ll_cu_stream *stream;
+static struct ll_cu_function *work;
+static struct ll_cu_graph_exec *exec;
+static struct ll_cu_context *context;
+static ll_cu_deviceptr near_, far_;
+static void *pinned;
+static uint64_t length_ns = MS / 10;
+static void *params[] = {&length_ns};
+
+/* The variants for per-thread default streams. */
+static struct {
+#define LL_CUDA_PER_THREAD(symbol, suffix) __typeof__(&symbol##suffix) symbol##suffix;
+#include "abi/cuda_per_thread.def"
+} own;
+
+static void open_own(void)
+{
+	void *found;
+#define LL_CUDA_PER_THREAD(symbol, suffix)                                                                             \
+	found = dlsym(cu.library, #symbol #suffix);                                                                    \
+	memcpy(&own.symbol##suffix, &found, sizeof found);
+#include "abi/cuda_per_thread.def"
+}
+
+static const struct ll_cu_launch_config *config(void)
+{
+	static struct ll_cu_launch_config at;
+	at = (struct ll_cu_launch_config){1, 1, 1, 32, 1, 1, 0, stream, NULL, 0};
+	return &at;
+}
+
+static struct ll_cu_launch_params *parts(void)
+{
+	static struct ll_cu_launch_params at;
+	at = (struct ll_cu_launch_params){work, 1, 1, 1, 32, 1, 1, 0, stream, params};
+	return &at;
+}
+
+static struct ll_cu_memcpy2d *copy2d(enum ll_cu_memory_type from, enum ll_cu_memory_type to)
+{
+	static struct ll_cu_memcpy2d at;
+	at = (struct ll_cu_memcpy2d){.from_type = from,
+				     .from_host = pinned,
+				     .from_device = far_,
+				     .from_pitch_bytes = PITCH,
+				     .to_type = to,
+				     .to_host = pinned,
+				     .to_device = near_,
+				     .to_pitch_bytes = PITCH,
+				     .width_bytes = PITCH,
+				     .height = ROWS};
+	return &at;
+}
+
+static struct ll_cu_memcpy3d *copy3d(void)
+{
+	static struct ll_cu_memcpy3d at;
+	at = (struct ll_cu_memcpy3d){.from_type = LL_CU_MEMORYTYPE_DEVICE,
+				     .from_device = far_,
+				     .from_pitch_bytes = PITCH,
+				     .from_height = ROWS,
+				     .to_type = LL_CU_MEMORYTYPE_DEVICE,
+				     .to_device = near_,
+				     .to_pitch_bytes = PITCH,
+				     .to_height = ROWS,
+				     .width_bytes = PITCH,
+				     .height = ROWS,
+				     .depth = 1};
+	return &at;
+}
+
+static struct ll_cu_memcpy3d_peer *copy_peer(void)
+{
+	static struct ll_cu_memcpy3d_peer at;
+	at = (struct ll_cu_memcpy3d_peer){.from_type = LL_CU_MEMORYTYPE_DEVICE,
+					  .from_device = far_,
+					  .from_pitch_bytes = PITCH,
+					  .from_height = ROWS,
+					  .from_context = context,
+					  .to_type = LL_CU_MEMORYTYPE_DEVICE,
+					  .to_device = near_,
+					  .to_pitch_bytes = PITCH,
+					  .to_height = ROWS,
+					  .to_context = context,
+					  .width_bytes = PITCH,
+					  .height = ROWS,
+					  .depth = 1};
+	return &at;
+}
+
+#define DEVICE LL_CU_MEMORYTYPE_DEVICE
+#define HOST LL_CU_MEMORYTYPE_HOST
+#define UNIFIED LL_CU_MEMORYTYPE_UNIFIED
+
+/* ENTRY(name, call) */
+#define GATED                                                                                                          \
+	ENTRY(cuLaunchKernel, cu.cuLaunchKernel(work, 1, 1, 1, 32, 1, 1, 0, stream, params, NULL))                     \
+	ENTRY(cuLaunchKernel_ptsz, own.cuLaunchKernel_ptsz(work, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL))            \
+	ENTRY(cuLaunchKernel in the legacy stream,                                                                     \
+	      cu.cuLaunchKernel(work, 1, 1, 1, 32, 1, 1, 0, LL_CU_STREAM_LEGACY, params, NULL))                        \
+	ENTRY(cuLaunchKernelEx, cu.cuLaunchKernelEx(config(), work, params, NULL))                                     \
+	ENTRY(cuLaunchKernelEx_ptsz, own.cuLaunchKernelEx_ptsz(config(), work, params, NULL))                          \
+	ENTRY(cuLaunchCooperativeKernel, cu.cuLaunchCooperativeKernel(work, 1, 1, 1, 32, 1, 1, 0, stream, params))     \
+	ENTRY(cuLaunchCooperativeKernelMultiDevice, cu.cuLaunchCooperativeKernelMultiDevice(parts(), 1, 0))            \
+	ENTRY(cuLaunch, cu.cuLaunch(work))                                                                             \
+	ENTRY(cuLaunchGrid, cu.cuLaunchGrid(work, 1, 1))                                                               \
+	ENTRY(cuLaunchGridAsync, cu.cuLaunchGridAsync(work, 1, 1, stream))                                             \
+	ENTRY(cuGraphLaunch, cu.cuGraphLaunch(exec, stream))                                                           \
+	ENTRY(cuGraphLaunch_ptsz, own.cuGraphLaunch_ptsz(exec, NULL))                                                  \
+	ENTRY(cuMemsetD8, cu.cuMemsetD8(near_, 1, BYTES))                                                              \
+	ENTRY(cuMemsetD8_v2_ptds, own.cuMemsetD8_v2_ptds(near_, 1, BYTES))                                             \
+	ENTRY(cuMemsetD16, cu.cuMemsetD16(near_, 1, BYTES / 2))                                                        \
+	ENTRY(cuMemsetD32, cu.cuMemsetD32(near_, 1, BYTES / 4))                                                        \
+	ENTRY(cuMemsetD8Async, cu.cuMemsetD8Async(near_, 1, BYTES, stream))                                            \
+	ENTRY(cuMemsetD16Async, cu.cuMemsetD16Async(near_, 1, BYTES / 2, stream))                                      \
+	ENTRY(cuMemsetD32Async, cu.cuMemsetD32Async(near_, 1, BYTES / 4, stream))                                      \
+	ENTRY(cuMemsetD32Async_ptsz, own.cuMemsetD32Async_ptsz(near_, 1, BYTES / 4, stream))                           \
+	ENTRY(cuMemsetD2D8, cu.cuMemsetD2D8(near_, PITCH, 1, PITCH, ROWS))                                             \
+	ENTRY(cuMemsetD2D16, cu.cuMemsetD2D16(near_, PITCH, 1, PITCH / 2, ROWS))                                       \
+	ENTRY(cuMemsetD2D32, cu.cuMemsetD2D32(near_, PITCH, 1, PITCH / 4, ROWS))                                       \
+	ENTRY(cuMemsetD2D8Async, cu.cuMemsetD2D8Async(near_, PITCH, 1, PITCH, ROWS, stream))                           \
+	ENTRY(cuMemsetD2D16Async, cu.cuMemsetD2D16Async(near_, PITCH, 1, PITCH / 2, ROWS, stream))                     \
+	ENTRY(cuMemsetD2D32Async, cu.cuMemsetD2D32Async(near_, PITCH, 1, PITCH / 4, ROWS, stream))                     \
+	ENTRY(cuMemcpyDtoD, cu.cuMemcpyDtoD(near_, far_, BYTES))                                                       \
+	ENTRY(cuMemcpyDtoD_v2_ptds, own.cuMemcpyDtoD_v2_ptds(near_, far_, BYTES))                                      \
+	ENTRY(cuMemcpyDtoDAsync, cu.cuMemcpyDtoDAsync(near_, far_, BYTES, stream))                                     \
+	ENTRY(cuMemcpy, cu.cuMemcpy(near_, far_, BYTES))                                                               \
+	ENTRY(cuMemcpyAsync, cu.cuMemcpyAsync(near_, far_, BYTES, stream))                                             \
+	ENTRY(cuMemcpyAsync_ptsz, own.cuMemcpyAsync_ptsz(near_, far_, BYTES, NULL))                                    \
+	ENTRY(cuMemcpy2D, cu.cuMemcpy2D(copy2d(DEVICE, DEVICE)))                                                       \
+	ENTRY(cuMemcpy2DUnaligned, cu.cuMemcpy2DUnaligned(copy2d(DEVICE, DEVICE)))                                     \
+	ENTRY(cuMemcpy2DAsync, cu.cuMemcpy2DAsync(copy2d(UNIFIED, DEVICE), stream))                                    \
+	ENTRY(cuMemcpy3D, cu.cuMemcpy3D(copy3d()))                                                                     \
+	ENTRY(cuMemcpy3DAsync, cu.cuMemcpy3DAsync(copy3d(), stream))                                                   \
+	ENTRY(cuMemcpyPeer, cu.cuMemcpyPeer(near_, context, far_, context, BYTES))                                     \
+	ENTRY(cuMemcpyPeerAsync, cu.cuMemcpyPeerAsync(near_, context, far_, context, BYTES, stream))                   \
+	ENTRY(cuMemcpy3DPeer, cu.cuMemcpy3DPeer(copy_peer()))                                                          \
+	ENTRY(cuMemcpy3DPeerAsync, cu.cuMemcpy3DPeerAsync(copy_peer(), stream))
+
+#define PASSING                                                                                                        \
+	ENTRY(cuMemcpyHtoD, cu.cuMemcpyHtoD(near_, pinned, BYTES))                                                     \
+	ENTRY(cuMemcpyDtoHAsync, cu.cuMemcpyDtoHAsync(pinned, near_, BYTES, stream))                                   \
+	ENTRY(cuMemcpy from the host, cu.cuMemcpy(near_, (ll_cu_deviceptr)(uintptr_t)pinned, BYTES))                   \
+	ENTRY(cuMemcpyAsync to the host, cu.cuMemcpyAsync((ll_cu_deviceptr)(uintptr_t)pinned, near_, BYTES, stream))   \
+	ENTRY(cuMemcpy2D from the host, cu.cuMemcpy2D(copy2d(HOST, DEVICE)))                                           \
+	ENTRY(cuMemcpy2DAsync to the host, cu.cuMemcpy2DAsync(copy2d(DEVICE, HOST), stream))                           \
+	ENTRY(cuLaunchHostFunc, cu.cuLaunchHostFunc(stream, do_nothing, NULL))                                         \
+	ENTRY(cuStreamSynchronize, cu.cuStreamSynchronize(stream))                                                     \
+	ENTRY(cuGraphUpload, cu.cuGraphUpload(exec, stream))                                                           \
+	ENTRY(a launch that is captured, captured_launch())
+
+static void do_nothing(void *user)
+{
+	(void)user;
+}
+
+/* One that the driver takes and one that it refuses. */
+static ll_cu_result captured_launch(void)
+{
+	struct ll_cu_graph *graph = NULL;
+	CHECK_EQUAL(cu.cuStreamBeginCapture(stream, LL_CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), 0);
+	CHECK_EQUAL(cu.cuLaunchKernel(work, 1, 1, 1, 32, 1, 1, 0, stream, params, NULL), 0);
+	CHECK(cu.cuLaunchKernel(work, 0, 1, 1, 32, 1, 1, 0, stream, params, NULL) != 0);
+	cu.cuStreamEndCapture(stream, &graph);
+	if (graph)
+		CHECK_EQUAL(cu.cuGraphDestroy(graph), 0);
+	return 0;
+}
+
+static void make_graph(void)
+{
+	struct ll_cu_graph *graph;
+	CHECK_EQUAL(cu.cuStreamBeginCapture(stream, LL_CU_STREAM_CAPTURE_MODE_GLOBAL), 0);
+	for (int i = 0; i < 3; i++)
+		launch_timed(work, stream, length_ns, 1, 32);
+	CHECK_EQUAL(cu.cuStreamEndCapture(stream, &graph), 0);
+	CHECK_EQUAL(cu.cuGraphInstantiate(&exec, graph, 0), 0);
+}
+
+static void prepare(void)
+{
+	govern_by((struct ll_run_settings){.id = ID, .tenant = "test", .compute_cap_permille = 100});
+	context = open_context(0);
+	stream = new_stream();
+	work = get_kernel("work_ns");
+	open_own();
+	make_graph();
+	CHECK_EQUAL(cu.cuFuncSetBlockShape(work, 32, 1, 1), 0);
+	CHECK_EQUAL(cu.cuParamSetv(work, 0, &length_ns, sizeof length_ns), 0);
+	CHECK_EQUAL(cu.cuParamSetSize(work, sizeof length_ns), 0);
+	CHECK_EQUAL(cu.cuMemAlloc(&near_, BYTES), 0);
+	CHECK_EQUAL(cu.cuMemAlloc(&far_, BYTES), 0);
+	CHECK_EQUAL(cu.cuMemHostAlloc(&pinned, BYTES, 0), 0);
+	launch_work(stream, MS); /* the account begins */
+}
+
+static void check_gated(const char *name, ll_cu_result status, uint64_t before_ns)
+{
+	if (status)
+		give_up_numbers(__FILE__, __LINE__, name, status, 0);
+	if (tokens_ns(ID) < -(int64_t)(SHORT_DEBT / 2))
+		give_up_numbers(__FILE__, __LINE__, name, tokens_ns(ID), 0);
+	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
+	WAIT_FOR(gpu_ns(ID) > before_ns);
+}
+
+static void body_gated(void)
+{
+	prepare();
+#define ENTRY(name, call)                                                                                              \
+	do {                                                                                                           \
+		owe(ID, SHORT_DEBT);                                                                                   \
+		uint64_t before_ns = gpu_ns(ID);                                                                       \
+		check_gated(#name, call, before_ns);                                                                   \
+	} while (0);
+	GATED
+#undef ENTRY
+}
+
+static void every_entry_that_makes_the_card_work_waits_and_is_timed(void **state)
+{
+	(void)state;
+	in_world(NULL, body_gated);
+}
+
+static void body_passing(void)
+{
+	prepare();
+#define ENTRY(name, call)                                                                                              \
+	do {                                                                                                           \
+		owe(ID, ENDLESS_DEBT);                                                                                 \
+		ll_cu_result status = call;                                                                            \
+		if (status || tokens_ns(ID) > 0)                                                                       \
+			give_up_numbers(__FILE__, __LINE__, #name, status, tokens_ns(ID));                             \
+	} while (0);
+	PASSING
+#undef ENTRY
+}
+
+static void what_is_no_work_of_the_card_does_not_wait(void **state)
+{
+	(void)state;
+	in_world(NULL, body_passing);
+}
+
+/* Marks before and after it must not get into the graph, nor spoil the capture. */
+static void body_capture(void)
+{
+	prepare();
+	for (int i = 0; i < 100; i++) {
+		struct ll_cu_graph *graph = NULL;
+		size_t nodes = 0;
+		launch_timed(work, stream, MS / 100, 1, 32); /* leaves the agent something to mark */
+		if (i == 0)
+			owe(ID, ENDLESS_DEBT);
+		if (i == 1)
+			tenant(ID)->compute_cap_permille = 0;
+		CHECK_EQUAL(cu.cuStreamBeginCapture(stream, i % 2 ? LL_CU_STREAM_CAPTURE_MODE_GLOBAL
+								  : LL_CU_STREAM_CAPTURE_MODE_RELAXED),
+			    0);
+		launch_timed(work, stream, MS, 1, 32);
+		CHECK_EQUAL(cu.cuLaunchKernelEx(config(), work, params, NULL), 0);
+		CHECK_EQUAL(cu.cuMemsetD8Async(near_, 1, BYTES, stream), 0);
+		CHECK_EQUAL(cu.cuMemcpyDtoDAsync(near_, far_, BYTES, stream), 0);
+		if (i == 0)
+			CHECK(tokens_ns(ID) < 0);
+		CHECK_EQUAL(cu.cuStreamEndCapture(stream, &graph), 0);
+		CHECK_EQUAL(cu.cuGraphGetNodes(graph, NULL, &nodes), 0);
+		CHECK_EQUAL(nodes, 4);
+		CHECK_EQUAL(cu.cuGraphDestroy(graph), 0);
+		if (i == 0) /* the next one waits no more */
+			tenant(ID)->tokens_ns = 0;
+	}
+}
+
+static void a_capture_is_left_alone(void **state)
+{
+	(void)state;
+	in_world(NULL, body_capture);
+}
+
+/* What was launched is what is charged, whatever the way; 1 ms each. */
+static void body_timed(void)
+{
+	enum { COUNT = 200 };
+	prepare();
+	length_ns = MS;
+	tenant(ID)->compute_cap_permille = 0;
+	owe(ID, 0);
+	uint64_t before_ns = gpu_ns(ID), began_ns = ll_now_ns();
+	for (int i = 0; i < COUNT; i++)
+		CHECK_EQUAL(cu.cuLaunchKernel(work, 1, 1, 1, 32, 1, 1, 0, stream, params, NULL), 0);
+	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
+	uint64_t took_ns = ll_now_ns() - began_ns;
+	WAIT_FOR(gpu_ns(ID) - before_ns >= COUNT * MS * 98 / 100);
+	CHECK(gpu_ns(ID) - before_ns <= took_ns);
+	/* One by one, with pauses that are nobody's. */
+	before_ns = gpu_ns(ID);
+	for (int i = 0; i < 20; i++) {
+		CHECK_EQUAL(cu.cuLaunchKernel(work, 1, 1, 1, 32, 1, 1, 0, stream, params, NULL), 0);
+		CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+		sleep_ms(5);
+	}
+	WAIT_FOR(gpu_ns(ID) - before_ns >= 19 * MS);
+	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
+	WAIT_FOR(!claim_of(ID)->want_since_ns);
+	CHECK(gpu_ns(ID) - before_ns <= 40 * MS);
+}
+
+static void what_is_launched_is_charged_once(void **state)
+{
+	(void)state;
+	in_world(NULL, body_timed);
+}
+
+/* The card and the context are the stream's: another one is current. */
+static void body_contexts(void)
+{
+	struct ll_cu_context *second, *popped;
+	prepare();
+	CHECK_EQUAL(cu.cuCtxCreate(&second, 0, 0), 0);
+	owe(ID, SHORT_DEBT);
+	uint64_t before_ns = gpu_ns(ID);
+	CHECK_EQUAL(cu.cuGraphLaunch(exec, stream), 0);
+	CHECK(tokens_ns(ID) > -(int64_t)(SHORT_DEBT / 2));
+	struct ll_cu_context *current;
+	CHECK_EQUAL(cu.cuCtxGetCurrent(&current), 0);
+	CHECK(current == second);
+	CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	WAIT_FOR(gpu_ns(ID) > before_ns);
+	CHECK_EQUAL(cu.cuCtxPopCurrent(&popped), 0);
+	owe(ID, SHORT_DEBT);
+	CHECK_EQUAL(cu.cuStreamDestroy(stream), 0);
+	stream = new_stream();
+	launch_timed(work, stream, MS, 1, 32);
+	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
+	WAIT_FOR(!claim_of(ID)->want_since_ns);
+	CHECK_EQUAL(claim_of(ID)->note[0], 0);
+}
+
+static void a_stream_of_another_context_is_gated_and_timed(void **state)
+{
+	(void)state;
+	in_world(NULL, body_contexts);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(every_entry_that_makes_the_card_work_waits_and_is_timed),
+	    cmocka_unit_test(what_is_no_work_of_the_card_does_not_wait),
+	    cmocka_unit_test(a_capture_is_left_alone),
+	    cmocka_unit_test(what_is_launched_is_charged_once),
+	    cmocka_unit_test(a_stream_of_another_context_is_gated_and_timed),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

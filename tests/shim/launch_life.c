@@ -1,0 +1,445 @@
+/* What happens to a governed program's threads and process while it launches. */
+#include "launching.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "abi/cuda_prototypes.h"
+#include <dlfcn.h>
+
+#define ID 7
+#define MS UINT64_C(1000000)
+#define ENDLESS_DEBT (1000000 * MS)
+enum { THREADS = 4, LAUNCHES = 100 };
+
+static struct ll_cu_context *context;
+static struct ll_cu_function *work;
+static struct ll_cu_stream *shared;
+
+static void prepare(unsigned cap_permille)
+{
+	govern_by((struct ll_run_settings){.id = ID, .tenant = "test", .compute_cap_permille = cap_permille});
+	context = open_context(0);
+	work = get_kernel("work_ns");
+	shared = new_stream();
+	launch_timed(work, shared, MS / 10, 1, 32);
+	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
+}
+
+/* The program has said that it is done: nothing of a launch was left half-way. */
+static void check_rests(void)
+{
+	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
+	WAIT_FOR(claim_of(ID) && !claim_of(ID)->want_since_ns);
+}
+
+static void *launch_shared(void *user)
+{
+	(void)user;
+	CHECK_EQUAL(cu.cuCtxSetCurrent(context), 0);
+	for (int i = 0; i < LAUNCHES; i++)
+		launch_timed(work, shared, MS / 10, 1, 32);
+	return NULL;
+}
+
+static void *launch_own(void *user)
+{
+	(void)user;
+	CHECK_EQUAL(cu.cuCtxSetCurrent(context), 0);
+	struct ll_cu_stream *stream = new_stream();
+	for (int i = 0; i < LAUNCHES; i++)
+		launch_timed(work, stream, MS / 10, 1, 32);
+	CHECK_EQUAL(cu.cuStreamDestroy(stream), 0);
+	return NULL;
+}
+
+static void *launch_default(void *user)
+{
+	__typeof__(&cuLaunchKernel_ptsz) launch;
+	uint64_t ns = MS / 10;
+	void *params[] = {&ns}, *found = dlsym(cu.library, "cuLaunchKernel_ptsz");
+	(void)user;
+	memcpy(&launch, &found, sizeof launch);
+	CHECK_EQUAL(cu.cuCtxSetCurrent(context), 0);
+	for (int i = 0; i < LAUNCHES; i++)
+		CHECK_EQUAL(launch(work, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL), 0);
+	CHECK_EQUAL(cu.cuStreamSynchronize(LL_CU_STREAM_PER_THREAD), 0);
+	return NULL;
+}
+
+static void run_threads(void *(*body)(void *))
+{
+	pthread_t threads[THREADS];
+	for (int i = 0; i < THREADS; i++)
+		CHECK_EQUAL(pthread_create(&threads[i], NULL, body, NULL), 0);
+	for (int i = 0; i < THREADS; i++)
+		CHECK_EQUAL(pthread_join(threads[i], NULL), 0);
+}
+
+static void body_threads(void)
+{
+	prepare(500);
+	uint64_t before_ns = gpu_ns(ID), began_ns = ll_now_ns();
+	run_threads(launch_shared);
+	check_rests();
+	/* One after the other, and half of the time at most. The account and the queue let some go before. */
+	uint64_t ns = gpu_ns(ID) - before_ns;
+	CHECK(ns >= THREADS * LAUNCHES * MS / 10 * 95 / 100);
+	CHECK(ns <= (ll_now_ns() - began_ns) / 2 + 60 * MS);
+	before_ns = gpu_ns(ID);
+	run_threads(launch_own);
+	check_rests();
+	CHECK(gpu_ns(ID) - before_ns >= LAUNCHES * MS / 10 * 95 / 100);
+	before_ns = gpu_ns(ID);
+	run_threads(launch_default);
+	check_rests();
+	CHECK(gpu_ns(ID) - before_ns >= LAUNCHES * MS / 10 * 90 / 100);
+}
+
+static void threads_launch_into_the_same_into_their_own_and_into_default_streams(void **state)
+{
+	(void)state;
+	in_world(NULL, body_threads);
+}
+
+static _Atomic bool has_begun;
+
+static void *launch_once(void *user)
+{
+	(void)user;
+	CHECK_EQUAL(cu.cuCtxSetCurrent(context), 0);
+	has_begun = true;
+	launch_timed(work, shared, MS / 10, 1, 32);
+	sleep(1000); /* cancelled here at the latest */
+	return NULL;
+}
+
+static void cancel_one(void)
+{
+	pthread_t thread;
+	void *result;
+	has_begun = false;
+	CHECK_EQUAL(pthread_create(&thread, NULL, launch_once, NULL), 0);
+	WAIT_FOR(has_begun);
+	sleep_ms(5); /* on its way in, wherever that is */
+	CHECK_EQUAL(pthread_cancel(thread), 0);
+	CHECK_EQUAL(pthread_join(thread, &result), 0);
+	CHECK(result == PTHREAD_CANCELED);
+}
+
+static void body_cancel(void)
+{
+	prepare(100);
+	owe(ID, 20 * MS);
+	cancel_one();
+	/* In the driver's call itself. */
+	check_rests();
+	tenant(ID)->compute_cap_permille = 0;
+	CHECK_EQUAL(simctl("hang cuLaunchKernel 200ms count 1"), 0);
+	cancel_one();
+	launch_timed(work, shared, MS / 10, 1, 32);
+	check_rests();
+}
+
+static void a_cancelled_thread_leaves_nothing_behind(void **state)
+{
+	(void)state;
+	in_world(NULL, body_cancel);
+}
+
+static void *launch_in_debt(void *user)
+{
+	(void)user;
+	CHECK_EQUAL(cu.cuCtxSetCurrent(context), 0);
+	has_begun = true;
+	launch_timed(work, shared, MS / 10, 1, 32);
+	return NULL;
+}
+
+static void body_exit(void)
+{
+	pthread_t thread;
+	prepare(100);
+	owe(ID, ENDLESS_DEBT);
+	CHECK_EQUAL(pthread_create(&thread, NULL, launch_in_debt, NULL), 0);
+	WAIT_FOR(has_begun);
+	sleep_ms(5);
+	exit(0);
+}
+
+static void a_program_ends_while_a_thread_waits_to_launch(void **state)
+{
+	(void)state;
+	uint64_t began_ns = ll_now_ns();
+	in_world(NULL, body_exit);
+	assert_true(ll_now_ns() - began_ns < 30000 * MS);
+}
+
+static void body_fork(void)
+{
+	prepare(0);
+	for (int i = 0; i < 20; i++) {
+		launch_timed(work, shared, MS, 1, 32);
+		fflush(NULL);
+		pid_t pid = fork();
+		if (pid == 0) {
+			/* As on a real card the driver is of no use here; nothing of ours adds to that. */
+			uint64_t ns = MS;
+			void *params[] = {&ns};
+			cu.cuLaunchKernel(work, 1, 1, 1, 32, 1, 1, 0, shared, params, NULL);
+			exit(0);
+		}
+		launch_timed(work, shared, MS, 1, 32);
+		join(pid);
+	}
+	check_rests();
+	CHECK_EQUAL(ll_ledger_list(card_ledger(), NULL, 0), 1);
+	CHECK(gpu_ns(ID) >= 40 * MS * 95 / 100);
+}
+
+static void a_forked_child_is_untouched_and_its_parent_goes_on(void **state)
+{
+	(void)state;
+	in_world(NULL, body_fork);
+}
+
+/* Descriptors of ledgers, the test's own handle not counted; with closes they are closed. */
+static int ledger_descriptors(bool closes)
+{
+	int count = 0;
+	DIR *folder = opendir("/proc/self/fd");
+	struct dirent *entry;
+	CHECK(folder);
+	while ((entry = readdir(folder))) {
+		char path[300], target[300];
+		snprintf(path, sizeof path, "/proc/self/fd/%s", entry->d_name);
+		ssize_t length = readlink(path, target, sizeof target - 1);
+		if (length < 0)
+			continue;
+		target[length] = '\0';
+		if (!strstr(target, ".ledger"))
+			continue;
+		count++;
+		if (closes)
+			close(atoi(entry->d_name));
+	}
+	closedir(folder);
+	return count;
+}
+
+static void body_closed(void)
+{
+	prepare(100);
+	CHECK(ledger_descriptors(true) > 0);
+	/* It has them again without being asked. */
+	WAIT_FOR(ledger_descriptors(false) > 0);
+	CHECK_EQUAL(ll_ledger_list(card_ledger(), NULL, 0), 1);
+	owe(ID, 5 * MS);
+	launch_timed(work, shared, MS, 1, 32);
+	CHECK(tokens_ns(ID) > -(int64_t)(3 * MS));
+	check_rests();
+}
+
+static void a_program_that_closes_every_descriptor_keeps_its_claim(void **state)
+{
+	(void)state;
+	in_world(NULL, body_closed);
+}
+
+/* A program that launches kernels of 1 ms as fast as it may, for ever. */
+static struct ll_run_settings other;
+static bool other_waits; /* it queues no more than 8 ms of work, limits or not */
+
+static void launch_for_ever(void)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* it has no end of its own */
+	govern_by(other);
+	open_context(0);
+	struct ll_cu_stream *stream = new_stream();
+	struct ll_cu_function *kernel = get_kernel("work_ns");
+	for (int i = 1;; i++) {
+		launch_timed(kernel, stream, MS, 1, 32);
+		if (other_waits && i % 8 == 0)
+			CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	}
+}
+
+static pid_t start(struct ll_run_settings settings)
+{
+	other = settings;
+	return spawn(launch_for_ever);
+}
+
+static void stop(pid_t pid)
+{
+	CHECK_EQUAL(kill(pid, SIGKILL), 0);
+	CHECK_EQUAL(waitpid(pid, NULL, 0), pid);
+}
+
+static void begin_watching(void)
+{
+	CHECK_EQUAL(open_cuda() > 1000, 0);
+	CHECK_EQUAL(cu.cuInit(0), 0);
+	WAIT_FOR(gpu_ns(1) > 20 * MS && gpu_ns(2) > 20 * MS);
+}
+
+/* How much of the card each got, from now on until both have that much. */
+static void measure(uint64_t total_ns, double *ret_first, double *ret_second)
+{
+	uint64_t first_ns = gpu_ns(1), second_ns = gpu_ns(2);
+	WAIT_FOR(gpu_ns(1) + gpu_ns(2) >= first_ns + second_ns + total_ns);
+	*ret_first = (double)(gpu_ns(1) - first_ns);
+	*ret_second = (double)(gpu_ns(2) - second_ns);
+}
+
+static void body_weights(void)
+{
+	double first, second;
+	pid_t a = start((struct ll_run_settings){.id = 1, .tenant = "a", .weight_permille = 1000});
+	pid_t b = start((struct ll_run_settings){.id = 2, .tenant = "b", .weight_permille = 3000});
+	begin_watching();
+	measure(2000 * MS, &first, &second);
+	CHECK_NEAR(second / first, 3, 1);
+	stop(a);
+	stop(b);
+}
+
+static void two_programs_share_by_weight(void **state)
+{
+	(void)state;
+	in_world(NULL, body_weights);
+}
+
+static void body_classes(void)
+{
+	double high, low;
+	pid_t a = start((struct ll_run_settings){.id = 1, .tenant = "a", .priority = LL_PRIORITY_HIGH});
+	pid_t b = start((struct ll_run_settings){.id = 2, .tenant = "b", .priority = LL_PRIORITY_LOW});
+	CHECK_EQUAL(open_cuda() > 1000, 0);
+	CHECK_EQUAL(cu.cuInit(0), 0);
+	WAIT_FOR(gpu_ns(1) > 20 * MS && gpu_ns(2) > 0);
+	measure(2000 * MS, &high, &low);
+	CHECK(high > 5 * low);
+	CHECK(low > 0);
+	stop(a);
+	stop(b);
+}
+
+static void a_high_program_goes_before_a_low_one_that_is_not_starved(void **state)
+{
+	(void)state;
+	in_world(NULL, body_classes);
+}
+
+static void body_stopped(void)
+{
+	pid_t a = start((struct ll_run_settings){.id = 1, .tenant = "a"});
+	pid_t b = start((struct ll_run_settings){.id = 2, .tenant = "b"});
+	begin_watching();
+	for (int i = 0; i < 5; i++) {
+		CHECK_EQUAL(kill(a, SIGSTOP), 0);
+		uint64_t before_ns = gpu_ns(2);
+		WAIT_FOR(gpu_ns(2) > before_ns + 100 * MS);
+		CHECK_EQUAL(kill(a, SIGCONT), 0);
+		before_ns = gpu_ns(1);
+		WAIT_FOR(gpu_ns(1) > before_ns + 20 * MS);
+	}
+	stop(a);
+	uint64_t before_ns = gpu_ns(2);
+	WAIT_FOR(gpu_ns(2) > before_ns + 200 * MS);
+	stop(b);
+}
+
+static void a_stopped_or_killed_program_keeps_nobody_waiting(void **state)
+{
+	(void)state;
+	in_world(NULL, body_stopped);
+}
+
+/* Limits are the tenant's row's, and may change at any time. */
+static void body_changed(void)
+{
+	other_waits = true;
+	pid_t a = start((struct ll_run_settings){.id = 1, .tenant = "a"});
+	CHECK_EQUAL(open_cuda() > 1000, 0);
+	CHECK_EQUAL(cu.cuInit(0), 0);
+	WAIT_FOR(gpu_ns(1) > 20 * MS);
+	unsigned row = (unsigned)(tenant(1) - card_ledger()->file->tenants);
+	uint64_t before_ns = gpu_ns(1), began_ns = ll_now_ns();
+	ll_tenant_set_compute_cap(card_ledger(), row, 100);
+	WAIT_FOR(ll_now_ns() - began_ns > 1000 * MS);
+	/* A tenth, but for 100 ms at full speed until it is heeded. */
+	CHECK(gpu_ns(1) - before_ns <= (ll_now_ns() - began_ns) / 10 + 100 * MS);
+	ll_tenant_set_compute_cap(card_ledger(), row, 0);
+	before_ns = gpu_ns(1);
+	WAIT_FOR(gpu_ns(1) > before_ns + 200 * MS);
+	stop(a);
+}
+
+static void a_limit_that_changes_is_heeded_at_once(void **state)
+{
+	(void)state;
+	in_world(NULL, body_changed);
+}
+
+static void launch_one_long(void)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	govern_by(other);
+	open_context(0);
+	launch_timed(get_kernel("work_ns"), new_stream(), 100000 * MS, 1, 32);
+	for (;;)
+		sleep_ms(1000);
+}
+
+static pid_t start_long(struct ll_run_settings settings)
+{
+	other = settings;
+	return spawn(launch_one_long);
+}
+
+static void body_endless(void)
+{
+	int status;
+	struct ll_claim_info info;
+	pid_t told = start_long((struct ll_run_settings){.id = 1, .tenant = "a", .max_kernel_ns = 100 * MS});
+	pid_t killed = start_long((struct ll_run_settings){
+	    .id = 2, .tenant = "b", .max_kernel_ns = 100 * MS, .kills_at_max_kernel = true});
+	CHECK_EQUAL(waitpid(killed, &status, 0), killed);
+	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	CHECK_EQUAL(open_cuda() > 1000, 0);
+	CHECK_EQUAL(cu.cuInit(0), 0);
+	WAIT_FOR(claim_of(1) && claim_of(1)->note[0]);
+	CHECK_EQUAL(ll_ledger_list(card_ledger(), &info, 1), 1);
+	CHECK(strncmp(info.note, "kernel runs for ", 16) == 0);
+	CHECK_EQUAL(waitpid(told, &status, WNOHANG), 0);
+	stop(told);
+}
+
+static void a_kernel_that_never_ends_is_told_of_or_ends_its_program(void **state)
+{
+	(void)state;
+	in_world(NULL, body_endless);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(threads_launch_into_the_same_into_their_own_and_into_default_streams),
+	    cmocka_unit_test(a_cancelled_thread_leaves_nothing_behind),
+	    cmocka_unit_test(a_program_ends_while_a_thread_waits_to_launch),
+	    cmocka_unit_test(a_forked_child_is_untouched_and_its_parent_goes_on),
+	    cmocka_unit_test(a_program_that_closes_every_descriptor_keeps_its_claim),
+	    cmocka_unit_test(two_programs_share_by_weight),
+	    cmocka_unit_test(a_high_program_goes_before_a_low_one_that_is_not_starved),
+	    cmocka_unit_test(a_stopped_or_killed_program_keeps_nobody_waiting),
+	    cmocka_unit_test(a_limit_that_changes_is_heeded_at_once),
+	    cmocka_unit_test(a_kernel_that_never_ends_is_told_of_or_ends_its_program),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,87 @@
+#include "launching.h"
+
+#include "base/err.h"
+
+void govern_by(struct ll_run_settings settings)
+{
+	char text[LL_RUN_TEXT_SIZE];
+	const char *world = getenv("LOADLINE_SIM_DIR");
+	CHECK(world);
+	if (!settings.priority)
+		settings.priority = LL_PRIORITY_NORMAL;
+	snprintf(settings.folder, sizeof settings.folder, "%s", world);
+	CHECK_EQUAL(ll_run_settings_write(&settings, text), 0);
+	CHECK_EQUAL(setenv(LL_RUN_VARIABLE, text, 1), 0);
+}
+
+static void write_uuid(char text[64])
+{
+	struct ll_cu_uuid uuid;
+	ll_cu_device device;
+	CHECK_EQUAL(cu.cuDeviceGet(&device, 0), 0);
+	CHECK_EQUAL(cu.cuDeviceGetUuid(&uuid, device), 0);
+	size_t length = (size_t)snprintf(text, 64, "GPU-");
+	for (size_t i = 0; i < sizeof uuid.bytes; i++)
+		length +=
+		    (size_t)snprintf(text + length, 64 - length, "%s%02x",
+				     i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", (unsigned char)uuid.bytes[i]);
+}
+
+struct ll_ledger *card_ledger(void)
+{
+	static struct ll_ledger *ledger;
+	struct ll_err err = {0};
+	char uuid[64];
+	if (ledger)
+		return ledger;
+	write_uuid(uuid);
+	if (ll_ledger_open(getenv("LOADLINE_SIM_DIR"), uuid, true, &ledger, &err))
+		give_up(__FILE__, __LINE__, err.text);
+	return ledger;
+}
+
+struct ll_ledger_tenant *tenant(uint64_t id)
+{
+	struct ll_ledger_file *file = card_ledger()->file;
+	for (size_t i = 0; i < LL_LEDGER_TENANTS; i++) {
+		if (file->tenants[i].id == id)
+			return &file->tenants[i];
+	}
+	return NULL;
+}
+
+struct ll_ledger_slot *claim_of(uint64_t id)
+{
+	struct ll_ledger_file *file = card_ledger()->file;
+	struct ll_ledger_tenant *row = tenant(id);
+	for (size_t i = 0; row && i < LL_LEDGER_CLAIMS; i++) {
+		if (file->slots[i].token && file->slots[i].tenant_row == 1 + (uint32_t)(row - file->tenants))
+			return &file->slots[i];
+	}
+	return NULL;
+}
+
+uint64_t gpu_ns(uint64_t id)
+{
+	struct ll_ledger_tenant *row = tenant(id);
+	return row ? row->gpu_time_ns : 0;
+}
+
+int64_t tokens_ns(uint64_t id)
+{
+	struct ll_ledger_tenant *row = tenant(id);
+	CHECK(row);
+	return row->tokens_ns;
+}
+
+void owe(uint64_t id, uint64_t ns)
+{
+	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
+	WAIT_FOR(claim_of(id) && !claim_of(id)->want_since_ns);
+	tenant(id)->tokens_ns = -(int64_t)ns;
+}
+
+void launch_work(struct ll_cu_stream *stream, uint64_t ns)
+{
+	launch_timed(get_kernel("work_ns"), stream, ns, 1, 32);
+}
