@@ -47,7 +47,8 @@ static int make(const char *library, struct ll_vk_instance **ret_instance, struc
 
 	if (!instance || !(instance->library = strdup(library))) {
 		free(instance);
-		return ll_err_set(err, -ENOMEM, "Vulkan: no host memory");
+		ll_err_set(err, -ENOMEM, "Vulkan: no host memory");
+		return -ENOMEM;
 	}
 	r = ll_vk_api_open(&instance->api, library, err);
 	if (r == 0)

@@ -67,8 +67,9 @@ static bool is_gone(pid_t pid)
 
 static void order(int lane)
 {
+	generation++;
 	struct ll_pacer_order now = {.is_running = true,
-				     .generation = ++generation,
+				     .generation = generation,
 				     .ratio = 0.5,
 				     .blocks = 1,
 				     .threads = 32,
