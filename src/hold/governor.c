@@ -16,6 +16,7 @@
 
 #define TICK_MS 50 /* the pacer wakes us when it matters */
 #define TICK_STOPPED_MS 200
+#define TICK_RESTING_MS 500              /* stopped for long: each tick costs the host some tenths of a millisecond */
 #define ORDER_VALID_NS (2 * LL_NS_PER_S) /* the pacer stops by itself when we hang for this long */
 #define BEAT_EVERY_NS LL_NS_PER_S
 #define SWEEP_EVERY_NS                                                                                                 \
@@ -197,8 +198,9 @@ static int tick_ms(const struct ll_governor *gov)
 	if (gov->held_since_ns)
 		return TICK_MS;
 	uint64_t now_ns = ll_now_ns(), next_ns = gov->verdict.next_ns;
-	if (next_ns >= now_ns + TICK_STOPPED_MS * LL_NS_PER_MS)
-		return TICK_STOPPED_MS;
+	int longest_ms = ll_sense_is_stopped_long(&gov->sense, now_ns) ? TICK_RESTING_MS : TICK_STOPPED_MS;
+	if (next_ns >= now_ns + (uint64_t)longest_ms * LL_NS_PER_MS)
+		return longest_ms;
 	return next_ns > now_ns + TICK_MS * LL_NS_PER_MS ? (int)((next_ns - now_ns) / LL_NS_PER_MS) : TICK_MS;
 }
 
