@@ -276,6 +276,35 @@ static void body_captured(void)
 	CHECK_EQUAL(pool_charge(), 0);
 }
 
+static void body_node(void)
+{
+	struct ll_cu_graph *graph;
+	struct ll_cu_graph_exec *exec;
+	struct ll_cu_graph_node *node;
+	struct ll_cu_mem_alloc_params params = {
+	    .pool = {.type = LL_CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = LL_CU_MEM_LOCATION_TYPE_DEVICE}},
+	    .bytes = 10 * MIB,
+	};
+	uint64_t reserved;
+	govern(GIB);
+	open_context(0);
+	struct ll_cu_stream *stream = new_stream();
+	CHECK_EQUAL(cu.cuGraphCreate(&graph, 0), 0);
+	CHECK_EQUAL(cu.cuGraphAddMemAllocNode(&node, graph, NULL, 0, &params), 0);
+	CHECK_EQUAL(cu.cuGraphInstantiate(&exec, graph, 0), 0);
+	CHECK_EQUAL(cu.cuGraphLaunch(exec, stream), 0);
+	CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	CHECK_EQUAL(cu.cuDeviceGetGraphMemAttribute(0, LL_CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved), 0);
+	CHECK(reserved >= 10 * MIB);
+	CHECK_EQUAL(pool_charge(), reserved);
+}
+
+static void memory_of_graphs_that_were_put_together_is_charged(void **state)
+{
+	(void)state;
+	in_world(NULL, body_node);
+}
+
 static void memory_of_graphs_is_charged_when_they_have_it(void **state)
 {
 	(void)state;
@@ -293,6 +322,7 @@ int main(void)
 	    cmocka_unit_test(what_fails_leaves_the_charge_as_it_was),
 	    cmocka_unit_test(threads_share_a_pool_and_its_charge_comes_to_nothing),
 	    cmocka_unit_test(memory_of_graphs_is_charged_when_they_have_it),
+	    cmocka_unit_test(memory_of_graphs_that_were_put_together_is_charged),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
