@@ -338,8 +338,8 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 		ret_look->may_launch = keep_turn(claim, turn, &self, &scan, word, now_ns, queued_ns);
 	}
 	ret_look->is_holder = ll_turn_is_mine(claim);
-	ret_look->is_alone = ret_look->may_launch && !cap && scan.count == 0 &&
-			     !has_superior(file, claim->index, self.rank);
+	ret_look->is_alone =
+	    ret_look->may_launch && !cap && scan.count == 0 && !has_superior(file, claim->index, self.rank);
 }
 
 void ll_turn_charge(struct ll_claim *claim, uint64_t gpu_ns)

@@ -30,8 +30,7 @@ static bool is_side_on_card(enum ll_cu_memory_type type, ll_cu_deviceptr address
 
 #define COPY_HOOKS(symbol, suffix, is_within, stream, params, args)                                                    \
 	LL_LAUNCH_HOOK_UNLESS(ll_launch_gate_is_open() || ll_reentry_is_inside() || !(is_within), symbol, stream,      \
-			      ll_launch_kind(#symbol, 0),                                                      \
-			      params, args)                                                                            \
+			      ll_launch_kind(#symbol, 0), params, args)                                                \
 	LL_LAUNCH_HOOK_UNLESS(ll_launch_gate_is_open() || ll_reentry_is_inside() || !(is_within), symbol##suffix,      \
 			      ll_launch_per_thread(stream), ll_launch_kind(#symbol, 0), params, args)
 

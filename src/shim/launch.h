@@ -10,8 +10,8 @@
  *
  * The card and the context are those of the stream, which need not be the thread's current ones; for the default
  * streams they are the current ones. A launch has a kind, by which what it takes is remembered (marks.h): the
- * kernel and its grid, or the graph, or the hook. Where the stream's context cannot be made current for the mark (a green context
- * is current to one thread at a time) the launch is gated and not timed.
+ * kernel and its grid, or the graph, or the hook. Where the stream's context cannot be made current for the mark (a
+ * green context is current to one thread at a time) the launch is gated and not timed.
  */
 #ifndef LOADLINE_SHIM_LAUNCH_H
 #define LOADLINE_SHIM_LAUNCH_H

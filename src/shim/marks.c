@@ -9,7 +9,8 @@
 enum {
 	BATCHES = 64, /* of one stream at a time; more are joined to the last */
 	SPARE_EVENTS = 256,
-	MARKED_AHEAD = 2, /* batches in flight below which every launch is marked, where nobody else can mark the last one */
+	MARKED_AHEAD =
+	    2, /* batches in flight below which every launch is marked, where nobody else can mark the last one */
 	KINDS = 1024,
 	FIRST_SAMPLES = 4, /* of a kind, and then one launch in so many */
 	SAMPLE_EVERY = 16,
@@ -43,16 +44,16 @@ struct stream {
 	bool is_used, is_gone;
 	struct batch batches[BATCHES]; /* a ring of those in flight */
 	uint32_t first, count;
-	struct batch open; /* launches not yet closed by an event */
+	struct batch open;        /* launches not yet closed by an event */
 	struct ll_cu_event *last; /* without timing, behind the last launch; NULL: never made */
 	bool has_last;            /* the last launch is followed by it */
-	uint64_t mean_ns;  /* of a launch; 0: not known */
-	uint64_t end_ns;   /* card clock of the last batch that ended */
-	uint64_t settled;  /* batches that have ended */
+	uint64_t mean_ns;         /* of a launch; 0: not known */
+	uint64_t end_ns;          /* card clock of the last batch that ended */
+	uint64_t settled;         /* batches that have ended */
 	/* what ll_marks_longest has seen: */
-	uint64_t watched;     /* settled, then */
-	uint64_t since_ns;    /* the oldest batch was seen first, or seen to have begun; 0: there was none */
-	bool has_begun;       /* its start has been reached */
+	uint64_t watched;  /* settled, then */
+	uint64_t since_ns; /* the oldest batch was seen first, or seen to have begun; 0: there was none */
+	bool has_begun;    /* its start has been reached */
 	struct stream *next;
 };
 
@@ -65,7 +66,7 @@ struct ll_marks {
 	uint64_t base_ns;
 	bool has_base_ended;
 	struct ll_busy busy;
-	uint64_t untold_ns; /* busy time found since the last harvest */
+	uint64_t untold_ns;                     /* busy time found since the last harvest */
 	uint64_t settled, watched, progress_ns; /* batches of all streams, as for one */
 	bool is_blind;
 };
@@ -343,7 +344,8 @@ static void mark_last(struct ll_marks *marks, struct stream *stream)
 {
 	if (!stream->last && ll_real()->cuEventCreate(&stream->last, LL_CU_EVENT_DISABLE_TIMING) != LL_CUDA_SUCCESS)
 		stream->last = NULL;
-	stream->has_last = stream->last && ll_real()->cuEventRecord(stream->last, stream->name.handle) == LL_CUDA_SUCCESS;
+	stream->has_last =
+	    stream->last && ll_real()->cuEventRecord(stream->last, stream->name.handle) == LL_CUDA_SUCCESS;
 	marks->is_blind |= !stream->has_last;
 }
 

@@ -3,13 +3,13 @@
  *
  * One object per context. Launches of a stream are gathered in batches of LL_MARK_EVERY_NS of work; a batch ends with a
  * timing event, and one that begins on an idle stream also begins with one. The batch's time is the
- * difference, on the card's own clock. A timing event costs the host 1 us and the card 2 us (doc/facts.md), an event without
- * timing 0.25 us and nothing: each other launch is followed by one of these, which tells at the next launch whether
- * the stream had run empty in between.
+ * difference, on the card's own clock. A timing event costs the host 1 us and the card 2 us (doc/facts.md), an event
+ * without timing 0.25 us and nothing: each other launch is followed by one of these, which tells at the next launch
+ * whether the stream had run empty in between.
  *
- * A batch in which it had is shorter than it looks. Then what its launches take by kind counts: the same kernel on the same
- * grid takes the same time, and now and then a launch on an idle stream is timed by itself. The time between its two events
- * is longer than the kernel by LL_MARK_OVERHEAD_NS.
+ * A batch in which it had is shorter than it looks. Then what its launches take by kind counts: the same kernel on the
+ * same grid takes the same time, and now and then a launch on an idle stream is timed by itself. The time between its
+ * two events is longer than the kernel by LL_MARK_OVERHEAD_NS.
  *
  * Busy time is the union over the context's streams. Nothing here waits. The caller holds a lock of its own around
  * every call, has the context current where marks are recorded (begin, end), and never marks a stream that is being

@@ -408,8 +408,8 @@ static void body_endless(void)
 	int status;
 	struct ll_claim_info info;
 	pid_t told = start_long((struct ll_run_settings){.id = 1, .tenant = "a", .max_kernel_ns = 100 * MS});
-	pid_t killed = start_long((struct ll_run_settings){
-	    .id = 2, .tenant = "b", .max_kernel_ns = 100 * MS, .kills_at_max_kernel = true});
+	pid_t killed = start_long(
+	    (struct ll_run_settings){.id = 2, .tenant = "b", .max_kernel_ns = 100 * MS, .kills_at_max_kernel = true});
 	CHECK_EQUAL(waitpid(killed, &status, 0), killed);
 	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	CHECK_EQUAL(open_cuda() > 1000, 0);
