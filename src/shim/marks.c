@@ -10,8 +10,7 @@
 enum {
 	BATCHES = 64, /* of one stream at a time; more are joined to the last */
 	SPARE_EVENTS = 256,
-	MARKED_AHEAD =
-	    2, /* batches in flight below which every launch is marked, where nobody else can mark the last one */
+	MARKED_AHEAD = 2, /* batches in flight below which every launch ends one, where only its thread can mark it */
 };
 
 /* A single-precision count of ms is exact to 8 ns this far from its base. */

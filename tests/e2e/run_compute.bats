@@ -1,0 +1,59 @@
+# loadline run's limits on the card's time, as its user sees them.
+load helper
+
+setup_file() {
+	export LAUNCHER=$LOADLINE_BUILD/tests/e2e/launcher
+	[ -x "$LAUNCHER" ] || skip "nothing can be preloaded in this build"
+}
+
+# limited NAME OPTION...: a program of that tenant that launches kernels of 1 ms for ever.
+limited() {
+	local name=$1
+	shift
+	start "$name" --sim run --tenant "$name" "$@" -- "$LAUNCHER" "${KERNEL_MS:-1}"
+}
+
+gpu_seconds() {
+	loadline --sim status --json | jq -s "[.[] | select(has(\"claim\") and .tenant == \"$1\") | .gpu_seconds] | add // 0"
+}
+
+used() {
+	shows "select(has(\"claim\") and .tenant == \"$1\" and .gpu_seconds >= $2)"
+}
+
+@test "a cap holds" {
+	limited capped --compute 10%
+	wait_for 30 used capped 0.02
+	local began=${EPOCHREALTIME} before
+	before=$(gpu_seconds capped)
+	wait_for 60 used capped "$(jq -n "$before + 0.2")"
+	local after
+	after=$(gpu_seconds capped)
+	# 30 ms may be in flight or in the account at either end.
+	expect '$used <= ($ended - $began) * 0.1 + 0.03' --argjson used "$(jq -n "$after - $before")" \
+		--argjson began "$began" --argjson ended "$EPOCHREALTIME"
+}
+
+@test "two programs share by weight" {
+	limited small --weight 1
+	limited big --weight 3
+	wait_for 30 used small 0.1
+	wait_for 30 used big 0.1
+	local small big
+	small=$(gpu_seconds small) big=$(gpu_seconds big)
+	wait_for 60 used big "$(jq -n "$big + 1")"
+	expect '$ratio > 1.8 and $ratio < 4.5' \
+		--argjson ratio "$(jq -n "($(gpu_seconds big) - $big) / ($(gpu_seconds small) - $small)")"
+}
+
+@test "a kernel that never ends is shown by status" {
+	KERNEL_MS=1000000 limited stuck --max-kernel 200ms
+	wait_for 30 shows 'select(has("claim") and .tenant == "stuck" and (.note // "" | test("runs? for")))'
+	is_running stuck
+}
+
+@test "a kernel that never ends ends its program when that was asked for" {
+	KERNEL_MS=1000000 limited stuck --max-kernel 200ms:kill
+	finish stuck
+	[ "$status" -eq 137 ]
+}
