@@ -44,21 +44,23 @@ int ll_run_find_shim(char ret_path[PATH_MAX], struct ll_err *err)
 	return ll_err_hint(err, "install loadline elsewhere");
 }
 
-static bool is_first(const char *list, const char *path)
+static bool is_last(const char *list, const char *path)
 {
-	size_t length = strlen(path);
-	return strncmp(list, path, length) == 0 && (!list[length] || list[length] == ':' || list[length] == ' ');
+	size_t length = strlen(path), whole = strlen(list);
+	const char *tail = list + whole - length;
+	return whole >= length && strcmp(tail, path) == 0 && (tail == list || tail[-1] == ':' || tail[-1] == ' ');
 }
 
+/* Last: whoever else stands in front of the driver passes on to us, and we to the driver alone. */
 static char *make_preload(const char *shim)
 {
 	const char *old = getenv("LD_PRELOAD");
 	char *text = NULL;
 	int length;
-	if (!old || !*old || is_first(old, shim))
+	if (!old || !*old || is_last(old, shim))
 		length = asprintf(&text, "LD_PRELOAD=%s", old && *old ? old : shim);
 	else
-		length = asprintf(&text, "LD_PRELOAD=%s:%s", shim, old);
+		length = asprintf(&text, "LD_PRELOAD=%s:%s", old, shim);
 	return length < 0 ? NULL : text;
 }
 

@@ -99,10 +99,10 @@ zero 4 a b -i --mem " ]
 	[ "$(grep -o 'id=[0-9a-f]*' "$T/env")" != "$(grep -o 'id=[0-9a-f]*' "$T/other")" ]
 }
 
-@test "what was to be preloaded before still is, after the library" {
+@test "what was to be preloaded before still is, in front of the library" {
 	library=$(LD_PRELOAD='' run_sim -- sh -c 'echo $LD_PRELOAD')
-	[ "$(LD_PRELOAD=libm.so.6 run_sim -- sh -c 'echo $LD_PRELOAD')" = "$library:libm.so.6" ]
-	[ "$(LD_PRELOAD=$library:libm.so.6 run_sim -- sh -c 'echo $LD_PRELOAD')" = "$library:libm.so.6" ]
+	[ "$(LD_PRELOAD=libm.so.6 run_sim -- sh -c 'echo $LD_PRELOAD')" = "libm.so.6:$library" ]
+	[ "$(LD_PRELOAD=libm.so.6:$library run_sim -- sh -c 'echo $LD_PRELOAD')" = "libm.so.6:$library" ]
 }
 
 @test "LOADLINE_SHIM names another library" {
