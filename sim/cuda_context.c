@@ -325,6 +325,35 @@ ll_cu_result cuCtxSynchronize(void)
 	return status;
 }
 
+ll_cu_result cuCtxSynchronize_v2(struct ll_cu_context *context)
+{
+	SIM_ENTER();
+	sim_cuda_lock();
+	ll_cu_result status = context ? LL_CUDA_SUCCESS : sim_current(&context);
+	if (status == LL_CUDA_SUCCESS)
+		status = is_known(context) ? sim_wait_context(context) : LL_CUDA_ERROR_INVALID_CONTEXT;
+	if (status == LL_CUDA_SUCCESS)
+		sim_pools_synchronised(NULL);
+	sim_cuda_unlock();
+	return status;
+}
+
+/* Not modelled: there are no resources to make one of. */
+ll_cu_result cuGreenCtxCreate(struct ll_cu_green_context **ret_green, struct ll_cu_resource_desc *resources,
+			      ll_cu_device device, unsigned int flags)
+{
+	(void)ret_green, (void)resources, (void)device, (void)flags;
+	SIM_ENTER();
+	return LL_CUDA_ERROR_NOT_SUPPORTED;
+}
+
+ll_cu_result cuGreenCtxDestroy(struct ll_cu_green_context *green)
+{
+	(void)green;
+	SIM_ENTER();
+	return LL_CUDA_ERROR_NOT_SUPPORTED;
+}
+
 static ll_cu_result set_stack(const struct ll_cu_context *context, size_t bytes)
 {
 	struct sim_world *w = sim_cuda.world;

@@ -48,6 +48,8 @@ static const struct {
     {"cuCtxCreate", 12050, "cuCtxCreate_v4"},
     {"cuCtxDestroy", 2000, "cuCtxDestroy"},
     {"cuCtxDestroy", 4000, "cuCtxDestroy_v2"},
+    {"cuCtxSynchronize", 2000, "cuCtxSynchronize"},
+    {"cuCtxSynchronize", 13000, "cuCtxSynchronize_v2"},
     {"cuCtxPushCurrent", 4000, "cuCtxPushCurrent_v2"},
     {"cuCtxPopCurrent", 4000, "cuCtxPopCurrent_v2"},
     {"cuModuleGetGlobal", 3020, "cuModuleGetGlobal_v2"},

@@ -15,6 +15,8 @@ struct ll_cu_mipmapped_array;
 struct ll_cu_external_memory;
 struct ll_cu_array_map_info;      /* only passed on */
 struct ll_cu_exec_affinity_param; /* only passed on */
+struct ll_cu_green_context;       /* a context on some of the SMs */
+struct ll_cu_resource_desc;       /* only passed on */
 
 /* Functions from before CUDA 3.2 have addresses and sizes of 32 bits. */
 typedef unsigned int ll_cu_deviceptr_v1;

@@ -15,9 +15,9 @@
 
 enum { MIB_SHIFT = 20, NAME_TAIL = 16 };
 
-/* What a context takes on an H200 with no stack, and the default stack of every thread that fits on the card
- * (doc/facts.md, "Memory of a context"). */
-#define CONTEXT_BYTES (UINT64_C(263) << MIB_SHIFT)
+/* What a context is charged by the shim (footprint.h): 2 MiB for each SM, and the default stack of every thread that
+ * fits on it (doc/facts.md, "Memory of a context"). */
+#define CONTEXT_BYTES_PER_SM (UINT64_C(2) << MIB_SHIFT)
 #define STACK_BYTES_PER_SM UINT64_C(1024 * 2048)
 
 static const char *const priorities[] = {"high", "normal", "low", NULL};
@@ -178,13 +178,13 @@ int ll_run_args_check_card(const struct ll_run_settings *settings, const struct 
 			   card->memory_bytes >> MIB_SHIFT);
 		return ll_err_hint(err, "say at most that, or leave the limit out");
 	}
-	uint64_t least = CONTEXT_BYTES + STACK_BYTES_PER_SM * card->sm_count;
-	if (limit && card->sm_count && settings->counts_context && limit <= least) {
+	uint64_t least = (CONTEXT_BYTES_PER_SM + STACK_BYTES_PER_SM) * card->sm_count;
+	if (limit && settings->counts_context && limit < least) {
 		ll_err_set(err, -EINVAL, "--mem: a program's context alone takes some %" PRIu64 " MiB of card %s",
 			   least >> MIB_SHIFT, card->label);
 		return ll_err_hint(err,
 				   "say at least --mem %" PRIu64 "M, or --count-context=no to leave contexts out of it",
-				   (least >> MIB_SHIFT) + 1);
+				   least >> MIB_SHIFT);
 	}
 	return 0;
 }

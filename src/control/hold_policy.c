@@ -182,9 +182,19 @@ static enum ll_hold_action end(struct ll_hold_policy *policy, bool is_open)
 	return was_holding ? LL_HOLD_ACT_STOP : tick_ended(policy, is_open);
 }
 
-static enum ll_hold_action lose(struct ll_hold_policy *policy, uint64_t now_ns)
+/* A bystander whose turn comes too often may be the cause after all. */
+static uint64_t next_try_ns(struct ll_hold_policy *policy, bool is_bystander, uint64_t now_ns)
 {
-	policy->retry_ns = after(now_ns, policy->config.back_off_ns);
+	uint64_t back_off_ns = policy->config.back_off_ns;
+	if (!is_bystander || (policy->at_once_ns != 0 && now_ns - policy->at_once_ns < back_off_ns))
+		return after(now_ns, back_off_ns);
+	policy->at_once_ns = now_ns;
+	return now_ns;
+}
+
+static enum ll_hold_action lose(struct ll_hold_policy *policy, bool is_bystander, uint64_t now_ns)
+{
+	policy->retry_ns = next_try_ns(policy, is_bystander, now_ns);
 	return move(policy, LL_HOLD_RELEASED, LL_HOLD_REASON_LOST, LL_HOLD_ACT_RELEASE);
 }
 
@@ -203,7 +213,7 @@ static enum ll_hold_action tick_opening(struct ll_hold_policy *policy, const str
 					enum ll_hold_reason obstacle, uint64_t now_ns)
 {
 	if (input->has_open_failed) {
-		policy->retry_ns = after(now_ns, policy->config.back_off_ns);
+		policy->retry_ns = next_try_ns(policy, input->is_bystander, now_ns);
 		return move(policy, LL_HOLD_RELEASED, LL_HOLD_REASON_OPEN_FAILED, LL_HOLD_ACT_NONE);
 	}
 	if (!input->is_open)
@@ -218,7 +228,7 @@ static enum ll_hold_action tick_yielded(struct ll_hold_policy *policy, const str
 					enum ll_hold_reason obstacle, uint64_t now_ns)
 {
 	if (!input->is_open)
-		return lose(policy, now_ns);
+		return lose(policy, input->is_bystander, now_ns);
 	if (obstacle == LL_HOLD_REASON_QUIET)
 		return move(policy, LL_HOLD_HOLDING, LL_HOLD_REASON_QUIET, LL_HOLD_ACT_START);
 	policy->reason = obstacle;
@@ -232,7 +242,7 @@ static enum ll_hold_action tick_holding(struct ll_hold_policy *policy, const str
 					enum ll_hold_reason obstacle, uint64_t now_ns)
 {
 	if (!input->is_open)
-		return lose(policy, now_ns);
+		return lose(policy, input->is_bystander, now_ns);
 	if (obstacle == LL_HOLD_REASON_QUIET)
 		return LL_HOLD_ACT_NONE;
 	policy->stopped_ns = now_ns;

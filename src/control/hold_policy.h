@@ -20,7 +20,8 @@
  *                                     fill: readings fail for blind_after (it tops up by them)
  *   too hot, slowdown, lost context   always
  * It starts, and goes on, after resume_after without foreign work; after heat and slowdown when the cause has been gone
- * for back_off; and a context that was lost or could not be made is tried again after back_off. A load that cannot see
+ * for back_off; and a context that was lost or could not be made is tried again after back_off, or at once when that
+ * was for another card's sake (is_bystander) and the first time in back_off. A load that cannot see
  * does not start in yield mode. Stopped for release_after without a break it gives its context back.
  *
  * Own kernels sense only while they run: stopped and with readings failing, resume_after since the last sight of
@@ -108,6 +109,7 @@ struct ll_hold_input {
 	bool is_slowdown;
 	bool is_open;         /* there is a sound context */
 	bool has_open_failed; /* the opening asked for by REOPEN failed */
+	bool is_bystander;    /* that, or the loss of the context, was for another card's sake */
 	bool has_slept;
 	bool is_end_requested;
 };
@@ -140,6 +142,7 @@ struct ll_hold_policy {
 	uint64_t readings_ns;    /* last readings, or begin_ns */
 	uint64_t trouble_ns;     /* last tick with heat or slowdown */
 	uint64_t retry_ns;       /* no opening before this */
+	uint64_t at_once_ns;     /* when an opening was last let through at once; 0: never */
 	uint64_t stopped_ns;     /* since when no kernels run */
 };
 

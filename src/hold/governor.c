@@ -16,6 +16,7 @@
 
 #define TICK_MS 50 /* the pacer wakes us when it matters */
 #define TICK_STOPPED_MS 200
+#define TICK_RESTING_MS 500              /* stopped for long: each tick costs the host some tenths of a millisecond */
 #define ORDER_VALID_NS (2 * LL_NS_PER_S) /* the pacer stops by itself when we hang for this long */
 #define BEAT_EVERY_NS LL_NS_PER_S
 #define SWEEP_EVERY_NS                                                                                                 \
@@ -104,6 +105,7 @@ static void decide(struct ll_governor *gov, uint64_t now_ns)
 	    .is_open = gov->report.state == LL_PACER_OPEN,
 	    /* Lost between two ticks it was never seen open. */
 	    .has_open_failed = gov->report.state == LL_PACER_FAILED || gov->report.state == LL_PACER_LOST,
+	    .is_bystander = gov->report.is_bystander,
 	    .has_slept = has_slept(gov),
 	    .is_end_requested = gov->is_ending,
 	};
@@ -196,8 +198,9 @@ static int tick_ms(const struct ll_governor *gov)
 	if (gov->held_since_ns)
 		return TICK_MS;
 	uint64_t now_ns = ll_now_ns(), next_ns = gov->verdict.next_ns;
-	if (next_ns >= now_ns + TICK_STOPPED_MS * LL_NS_PER_MS)
-		return TICK_STOPPED_MS;
+	int longest_ms = ll_sense_is_stopped_long(&gov->sense, now_ns) ? TICK_RESTING_MS : TICK_STOPPED_MS;
+	if (next_ns >= now_ns + (uint64_t)longest_ms * LL_NS_PER_MS)
+		return longest_ms;
 	return next_ns > now_ns + TICK_MS * LL_NS_PER_MS ? (int)((next_ns - now_ns) / LL_NS_PER_MS) : TICK_MS;
 }
 
@@ -269,9 +272,12 @@ static int start_pacer(struct ll_governor *gov, struct ll_err *err)
 	    [LL_HOLD_MODE_FILL] = LL_PACER_STEPS_BACK,
 	    [LL_HOLD_MODE_IGNORE] = LL_PACER_STAYS,
 	};
+	bool is_shared = gov->config.worker != NULL;
 	struct ll_pacer_config config = {
 	    .card = gov->config.card,
-	    .payload_ops = ll_payload_choose(hold->payload),
+	    .payload_ops = ll_payload_choose(is_shared ? LL_PAYLOAD_VULKAN : hold->payload),
+	    .alone_ops = is_shared && hold->payload == LL_PAYLOAD_AUTO ? ll_payload_choose(LL_PAYLOAD_CUDA) : NULL,
+	    .worker = gov->config.worker,
 	    .payload = {.as_mps_client = hold->as_mps_client,
 			.needs_fma = hold->metric == LL_METRIC_POWER,
 			.needs_wide = hold->metric == LL_METRIC_SM || hold->metric == LL_METRIC_OCCUPANCY,
@@ -350,13 +356,16 @@ int ll_governor_new(const struct ll_governor_config *config, struct ll_governor 
 		destroy(gov);
 		return rc;
 	}
-	rc = pthread_create(&gov->thread, NULL, governor_main, gov);
-	if (rc != 0) {
-		ll_pacer_free(gov->pacer, LL_NS_PER_S);
-		destroy(gov);
-		return ll_err_set(err, -rc, "start a governor: %s", strerror(rc));
-	}
 	*ret_governor = gov;
+	return 0;
+}
+
+int ll_governor_start(struct ll_governor *governor, struct ll_err *err)
+{
+	int rc = pthread_create(&governor->thread, NULL, governor_main, governor);
+	if (rc != 0)
+		return ll_err_set(err, -rc, "start a governor: %s", strerror(rc));
+	governor->has_thread = true;
 	return 0;
 }
 
@@ -372,8 +381,10 @@ bool ll_governor_free(struct ll_governor *governor, uint64_t deadline_ns)
 {
 	if (!governor)
 		return true;
+	if (!governor->has_thread)
+		ll_pacer_free(governor->pacer, 0);
 	/* Not pthread_clockjoin_np: ThreadSanitizer does not know it. */
-	while (pthread_tryjoin_np(governor->thread, NULL) != 0) {
+	while (governor->has_thread && pthread_tryjoin_np(governor->thread, NULL) != 0) {
 		if (ll_now_ns() >= deadline_ns)
 			return false;
 		ll_sleep_until_ns(ll_now_ns() + LL_NS_PER_MS);

@@ -13,6 +13,7 @@
 struct ll_claim;
 struct ll_governor;
 struct ll_ledger;
+struct ll_worker;
 
 struct ll_governor_config {
 	const struct ll_hold_config *hold;
@@ -20,12 +21,16 @@ struct ll_governor_config {
 	struct ll_ledger *ledger;
 	const char *ledger_folder; /* where it is: the payload's process opens it once more */
 	struct ll_claim *claim;
+	struct ll_worker *worker; /* for a payload that shares one; NULL: this card's has one of its own */
 	struct ll_event_queue *events;
 	uint64_t start_ns; /* of the hold: zero of all time_s */
 };
 
-/* Opens the sensors and starts the thread. What config points to must outlive the governor. */
+/* Opens the sensors and makes the pacer. What config points to must outlive the governor. */
 int ll_governor_new(const struct ll_governor_config *config, struct ll_governor **ret_governor, struct ll_err *err);
+
+/* Starts the thread. Once, and after all governors of a shared worker are made: it knows its lanes by then. */
+int ll_governor_start(struct ll_governor *governor, struct ll_err *err);
 
 /* Asks it to end: kernels end, context destroyed, summary put. Returns at once. */
 void ll_governor_end(struct ll_governor *governor);

@@ -82,14 +82,17 @@ static void context_opened(struct ll_governor *gov)
 			 gov->report.has_card_clock ? "" : " (no card clock: a calibrated loop, lateness is not seen)");
 }
 
-/* A context that cannot be made at all ends the hold; one for which there is no memory is waited for, if asked. */
+/*
+ * A context that cannot be made at all ends the hold; one for which there is no memory is waited for, if asked, and one
+ * that fell with another card's is made again.
+ */
 static void context_failed(struct ll_governor *gov, uint64_t now_ns)
 {
 	const struct ll_err *why = &gov->report.err;
 	ll_pacer_close(gov->pacer);
 	bool may_wait = why->code == -ENOMEM && now_ns < gov->wait_until_ns;
 	bool was_held = gov->first_kernel_ns != 0;
-	if (may_wait || was_held) {
+	if (may_wait || was_held || gov->report.is_bystander) {
 		ll_governor_tell_err(gov, LL_EVENT_FAULT, why);
 		return;
 	}

@@ -17,6 +17,7 @@
 struct ll_governor {
 	struct ll_governor_config config;
 	pthread_t thread;
+	bool has_thread;
 	atomic_bool is_ending;
 	int wake_fd;
 

@@ -8,6 +8,8 @@
 #include "driver/gpm.h"
 #include "driver/readings.h"
 #include "hold/governor.h"
+#include "hold/payload_auto.h"
+#include "hold/worker.h"
 #include "ledger/claim.h"
 #include "ledger/folder.h"
 
@@ -21,6 +23,7 @@ struct held_card {
 
 struct ll_hold {
 	struct ll_event_queue events;
+	struct ll_worker *worker; /* of the cards that share one; NULL: none do */
 	size_t count;
 	struct held_card cards[];
 };
@@ -74,8 +77,22 @@ static int claim_card(struct held_card *held, struct ll_err *err)
 	return ll_claim_take(held->ledger, &wish, held->card->label, &held->claim, err);
 }
 
-static int start_card(struct ll_hold *hold, struct held_card *held, const struct ll_hold_config *config,
-		      uint64_t start_ns, struct ll_err *err)
+static bool may_share(const struct ll_hold_config *config, const struct held_card *held)
+{
+	return ll_payload_may_be_vulkan(config->payload, config->as_mps_client, held->card);
+}
+
+/* One card alone, and CUDA, whose memory goes only with its process, have nothing to share. */
+static int make_worker(struct ll_hold *hold, const struct ll_hold_config *config, struct ll_err *err)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < hold->count; i++)
+		count += may_share(config, &hold->cards[i]);
+	return count < 2 ? 0 : ll_worker_new(count, &hold->worker, err);
+}
+
+static int make_governor(struct ll_hold *hold, struct held_card *held, const struct ll_hold_config *config,
+			 uint64_t start_ns, struct ll_err *err)
 {
 	struct ll_governor_config governor = {
 	    .hold = config,
@@ -83,6 +100,7 @@ static int start_card(struct ll_hold *hold, struct held_card *held, const struct
 	    .ledger = held->ledger,
 	    .ledger_folder = held->ledger_folder,
 	    .claim = held->claim,
+	    .worker = may_share(config, held) ? hold->worker : NULL,
 	    .events = &hold->events,
 	    .start_ns = start_ns,
 	};
@@ -96,9 +114,13 @@ static int start_all(struct ll_hold *hold, const struct ll_hold_config *config, 
 		rc = ll_hold_check(config, hold->cards[i].card, err);
 	for (size_t i = 0; i < hold->count && rc == 0; i++)
 		rc = claim_card(&hold->cards[i], err);
+	if (rc == 0)
+		rc = make_worker(hold, config, err);
 	uint64_t start_ns = ll_now_ns();
 	for (size_t i = 0; i < hold->count && rc == 0; i++)
-		rc = start_card(hold, &hold->cards[i], config, start_ns, err);
+		rc = make_governor(hold, &hold->cards[i], config, start_ns, err);
+	for (size_t i = 0; i < hold->count && rc == 0; i++)
+		rc = ll_governor_start(hold->cards[i].governor, err);
 	return rc;
 }
 
@@ -157,6 +179,7 @@ bool ll_hold_free(struct ll_hold *hold, uint64_t deadline_ns)
 		ll_claim_release(hold->cards[i].claim);
 		ll_ledger_close(hold->cards[i].ledger);
 	}
+	ll_worker_free(hold->worker);
 	ll_event_queue_fini(&hold->events);
 	free(hold);
 	return true;

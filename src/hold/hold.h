@@ -7,7 +7,8 @@
  *     ll_hold_free(hold, ...);
  *
  * For each card a thread, the governor (governor.h), which decides, and while it has a context a process, the worker
- * (pacer.h), which launches. The caller's thread only reads events.
+ * (pacer.h), which launches. Cards that may run Vulkan share one worker (worker.h); with one such card it is its own.
+ * The caller's thread only reads events.
  */
 #ifndef LOADLINE_HOLD_HOLD_H
 #define LOADLINE_HOLD_HOLD_H

@@ -22,10 +22,12 @@ struct ll_pacer {
 	int call_fd;
 	int governor_fd;
 	bool wants_context;
-	struct ll_worker worker;
-	uint64_t kill_at_ns; /* told to end, and killed then; 0: not told */
+	struct ll_worker *worker; /* NULL: none yet, one of its own will be made */
+	size_t lane;              /* of the worker */
+	bool owns_worker;
+	const struct ll_payload_ops *alone_ops; /* after the shared worker */
+	uint64_t kill_at_ns;                    /* told to end, and killed then; 0: not told */
 	bool has_killed;
-	char title[64 + LL_UUID_SIZE];
 
 	bool runs_in_thread;
 	struct ll_ledger *ledger; /* the thread's */
@@ -43,69 +45,112 @@ static enum ll_pacer_state get_state(struct ll_pacer *pacer)
 	return pacer->shared->report.state;
 }
 
-/* ---- one worker's life ---- */
+/* Whether something of it may be on the card. */
+static bool is_busy(struct ll_pacer *pacer)
+{
+	LL_SCOPE_SHARED_LOCK(pacer->shared);
+	return pacer->shared->lane != LL_LANE_FREE;
+}
+
+static bool must_go_alone(struct ll_pacer *pacer)
+{
+	LL_SCOPE_SHARED_LOCK(pacer->shared);
+	return pacer->shared->lane == LL_LANE_FREE && ll_pacer_shared_goes_alone(pacer->shared);
+}
+
+/* ---- the worker ---- */
+
+static void join_worker(struct ll_pacer *pacer, struct ll_worker *worker)
+{
+	struct ll_worker_lane lane = {
+	    .shared = pacer->shared,
+	    .page_fd = pacer->page_fd,
+	    .governor_fd = pacer->governor_fd,
+	    .call_fd = pacer->call_fd,
+	    .loop = pacer->runs_in_thread ? &pacer->loop : NULL,
+	};
+	pacer->worker = worker;
+	pacer->lane = ll_worker_add(worker, &lane);
+}
+
+static int make_worker(struct ll_pacer *pacer, struct ll_err *err)
+{
+	struct ll_worker *worker;
+	int rc = ll_worker_new(1, &worker, err);
+	if (rc < 0)
+		return rc;
+	pacer->owns_worker = true;
+	join_worker(pacer, worker);
+	return 0;
+}
+
+/* What another payload leaves in a process, and its faults, are not for the other cards. */
+static void go_alone(struct ll_pacer *pacer)
+{
+	struct ll_pacer_work *work = &pacer->shared->work;
+	ll_worker_remove(pacer->worker, pacer->lane);
+	pacer->worker = NULL;
+	work->may_go_alone = false;
+	snprintf(work->payload_name, sizeof work->payload_name, "%s", pacer->alone_ops->name);
+	set_state(pacer, LL_PACER_CLOSED, NULL);
+}
+
+/* ---- one context's life ---- */
 
 static void start(struct ll_pacer *pacer)
 {
+	struct ll_err err = {0};
+	if (!pacer->worker && make_worker(pacer, &err) < 0) {
+		set_state(pacer, LL_PACER_FAILED, &err);
+		return;
+	}
 	{
 		LL_SCOPE_SHARED_LOCK(pacer->shared);
+		pacer->shared->lane = LL_LANE_ASKED;
 		pacer->shared->is_ending = false;
-		pacer->shared->governor_pid = getpid();
 		pacer->shared->report.state = LL_PACER_OPENING;
+		pacer->shared->report.is_bystander = false;
 	}
 	pacer->kill_at_ns = 0;
 	pacer->has_killed = false;
-	struct ll_err err = {0};
-	int rc = pacer->runs_in_thread ? ll_worker_start_thread(&pacer->worker, &pacer->loop, &err)
-				       : ll_worker_start_process(&pacer->worker, pacer->title, pacer->page_fd,
-								 pacer->governor_fd, pacer->call_fd, &err);
-	if (rc < 0)
-		set_state(pacer, LL_PACER_FAILED, &err);
+	ll_worker_ask(pacer->worker, pacer->lane);
 }
 
-/* Ends the worker by this time at the latest. Without one there is no context, whatever the last one ended with. */
+/* False: it has none. */
+static bool tell_to_end(struct ll_pacer *pacer)
+{
+	LL_SCOPE_SHARED_LOCK(pacer->shared);
+	if (pacer->shared->lane == LL_LANE_FREE)
+		return false;
+	pacer->shared->is_ending = true;
+	return true;
+}
+
+/* Ends the context by this time at the latest. A free lane has none, whatever the last one ended with. */
 static void retire(struct ll_pacer *pacer, uint64_t kill_at_ns)
 {
-	if (!pacer->worker.is_running) {
+	if (!tell_to_end(pacer)) {
+		if (must_go_alone(pacer))
+			go_alone(pacer);
 		set_state(pacer, LL_PACER_CLOSED, NULL);
 		return;
 	}
 	if (pacer->kill_at_ns == 0 || kill_at_ns < pacer->kill_at_ns)
 		pacer->kill_at_ns = kill_at_ns;
-	{
-		LL_SCOPE_SHARED_LOCK(pacer->shared);
-		pacer->shared->is_ending = true;
-	}
 	ll_pacer_wake(pacer->call_fd);
-}
-
-/* The worker is gone, and so is everything that it had on the card. */
-static void note_end(struct ll_pacer *pacer)
-{
-	struct ll_err err = {0};
-	ll_err_set(&err, -EIO, "the payload process ended: %s", pacer->worker.end_text);
-	LL_SCOPE_SHARED_LOCK(pacer->shared);
-	struct ll_pacer_report *report = &pacer->shared->report;
-	report->outstanding = 0;
-	report->kills += pacer->has_killed;
-	if (pacer->kill_at_ns) {
-		report->state = LL_PACER_CLOSED;
-	} else if (report->state == LL_PACER_OPENING || report->state == LL_PACER_OPEN) {
-		report->state = report->state == LL_PACER_OPEN ? LL_PACER_LOST : LL_PACER_FAILED;
-		report->err = err;
-	}
 }
 
 /* Moves on as far as it goes without waiting. */
 static void advance(struct ll_pacer *pacer)
 {
-	if (pacer->worker.is_running && !ll_worker_is_running(&pacer->worker))
-		note_end(pacer);
-	if (pacer->worker.is_running && pacer->kill_at_ns && !pacer->has_killed && ll_now_ns() >= pacer->kill_at_ns) {
-		ll_worker_kill(&pacer->worker);
-		pacer->has_killed = true;
+	if (is_busy(pacer)) {
+		if (pacer->kill_at_ns && !pacer->has_killed && ll_now_ns() >= pacer->kill_at_ns)
+			pacer->has_killed = ll_worker_kill(pacer->worker, pacer->lane);
+		return;
 	}
-	if (!pacer->worker.is_running && pacer->wants_context && get_state(pacer) == LL_PACER_CLOSED)
+	if (must_go_alone(pacer))
+		go_alone(pacer);
+	if (pacer->wants_context && get_state(pacer) == LL_PACER_CLOSED)
 		start(pacer);
 }
 
@@ -154,9 +199,17 @@ static int init(struct ll_pacer *pacer, const struct ll_pacer_config *config, st
 	if (rc < 0)
 		return rc;
 	copy_work(&pacer->shared->work, config);
-	snprintf(pacer->title, sizeof pacer->title, "loadline-hold: synthetic load on %s",
-		 config->card ? config->card->uuid : "no card");
-	return config->runs_in_thread ? init_thread(pacer, config, err) : 0;
+	if (config->runs_in_thread) {
+		rc = init_thread(pacer, config, err);
+		if (rc < 0)
+			return rc;
+	}
+	if (!config->worker)
+		return 0;
+	pacer->alone_ops = config->alone_ops;
+	pacer->shared->work.may_go_alone = config->alone_ops != NULL;
+	join_worker(pacer, config->worker);
+	return 0;
 }
 
 static void destroy(struct ll_pacer *pacer)
@@ -221,12 +274,17 @@ void ll_pacer_order(struct ll_pacer *pacer, const struct ll_pacer_order *order)
 void ll_pacer_report(struct ll_pacer *pacer, struct ll_pacer_report *ret_report)
 {
 	advance(pacer);
-	LL_SCOPE_SHARED_LOCK(pacer->shared);
-	*ret_report = pacer->shared->report;
-	if (pacer->worker.is_running && pacer->kill_at_ns)
-		ret_report->state = LL_PACER_CLOSING;
+	{
+		LL_SCOPE_SHARED_LOCK(pacer->shared);
+		*ret_report = pacer->shared->report;
+		if (pacer->shared->lane != LL_LANE_FREE && pacer->shared->is_ending)
+			ret_report->state = LL_PACER_CLOSING;
+		else if (ll_pacer_shared_goes_alone(pacer->shared)) /* one of the next reports will see to it */
+			ret_report->state = LL_PACER_OPENING;
+	}
 	ret_report->taken_ns = ll_now_ns();
-	ret_report->pid = pacer->worker.is_running ? pacer->worker.pid : 0;
+	/* After the state: a context that is lost with its process is never reported beside that process. */
+	ret_report->pid = pacer->worker ? ll_worker_pid(pacer->worker) : 0;
 }
 
 size_t ll_pacer_take_intervals(struct ll_pacer *pacer, struct ll_interval *ret_intervals, size_t max)
@@ -246,12 +304,13 @@ bool ll_pacer_free(struct ll_pacer *pacer, uint64_t timeout_ns)
 	uint64_t until_ns = ll_now_ns() + timeout_ns;
 	pacer->wants_context = false;
 	retire(pacer, until_ns);
-	for (advance(pacer); pacer->worker.is_running && ll_now_ns() < until_ns + REAP_WITHIN_NS; advance(pacer))
+	for (advance(pacer); is_busy(pacer) && ll_now_ns() < until_ns + REAP_WITHIN_NS; advance(pacer))
 		ll_sleep_until_ns(ll_now_ns() + LOOK_EVERY_NS);
-	bool ended_by_itself = !pacer->worker.is_running && !pacer->has_killed;
-	if (pacer->worker.is_running && pacer->worker.is_thread)
-		pthread_detach(pacer->worker.thread);
-	else
+	bool ended_by_itself = !is_busy(pacer) && !pacer->has_killed;
+	if (pacer->worker)
+		ll_worker_remove(pacer->worker, pacer->lane);
+	bool is_joined = !pacer->owns_worker || ll_worker_free(pacer->worker);
+	if (is_joined || !pacer->runs_in_thread)
 		destroy(pacer);
 	return ended_by_itself;
 }

@@ -1,13 +1,13 @@
 /*
- * pacer.h - keeps one card busy for the ordered share of time, in a process of its own.
+ * pacer.h - keeps one card busy for the ordered share of time, in another process.
  *
- * Each context lives in a worker process (worker.h), which owns the payload: it opens it, launches a kernel per
- * period, reads the records back, and closes it (pacer_loop.h). This side, in the governor's process, gives orders and
- * takes reports through a shared page (pacer_shared.h); neither waits for the other. When the worker is gone so is
- * all that it had on the card. An order expires (valid_until_ns): when the governor hangs in a driver call, the load
- * ends rather than run unseen.
+ * Each context lives in a worker process (worker.h), of its own or shared with other cards, which owns the payload: it
+ * opens it, launches a kernel per period, reads the records back, and closes it (pacer_loop.h). This side, in the
+ * governor's process, gives orders and takes reports through a shared page (pacer_shared.h); neither waits for the
+ * other. When the worker is gone so is all that it had on the card. An order expires (valid_until_ns): when the
+ * governor hangs in a driver call, the load ends rather than run unseen.
  *
- * A pacer belongs to one thread from the first ll_pacer_open on: its end is the worker's end, by SIGKILL.
+ * A pacer is used by one thread at a time.
  */
 #ifndef LOADLINE_HOLD_PACER_H
 #define LOADLINE_HOLD_PACER_H
@@ -23,6 +23,7 @@
 #include "hold/payload.h"
 
 struct ll_pacer;
+struct ll_worker;
 
 /* What the pacer does when a stranger is on the card. */
 enum ll_pacer_manners {
@@ -34,6 +35,12 @@ enum ll_pacer_manners {
 struct ll_pacer_config {
 	const struct ll_card *card;               /* NULL: the payload needs none */
 	const struct ll_payload_ops *payload_ops; /* one that the worker knows by name */
+	struct ll_worker *worker;                 /* shared with other cards, and the caller's; NULL: one of its own */
+	/*
+	 * With a shared worker: what to open instead, and from then on in a worker of its own, where payload_ops cannot
+	 * work at all (-ENODEV, -ENOSYS). NULL: nothing.
+	 */
+	const struct ll_payload_ops *alone_ops;
 	struct ll_payload_config payload;
 	struct ll_contention_limits limits;
 	enum ll_pacer_manners manners;
@@ -56,18 +63,19 @@ struct ll_pacer_order {
 };
 
 enum ll_pacer_state {
-	LL_PACER_CLOSED, /* no context on the card, no worker */
+	LL_PACER_CLOSED, /* no context on the card; a worker only for other cards */
 	LL_PACER_OPENING,
 	LL_PACER_OPEN,
 	LL_PACER_FAILED,  /* opening failed: report.err says why; close, or open again */
 	LL_PACER_LOST,    /* the context or its process is lost: report.err says why; close, or open again */
-	LL_PACER_CLOSING, /* told to end; when it is CLOSED, process and memory are gone */
+	LL_PACER_CLOSING, /* told to end; when it is CLOSED, memory and a process of its own are gone */
 };
 
 struct ll_pacer_report {
 	enum ll_pacer_state state;
 	struct ll_err err;
-	bool is_halted; /* stopped by itself for foreign work */
+	bool is_bystander; /* FAILED or LOST with a worker that ended for another card's sake; try again at once */
+	bool is_halted;    /* stopped by itself for foreign work */
 	uint32_t sm_count;
 	bool has_card_clock;
 	uint64_t launches;
@@ -81,8 +89,8 @@ struct ll_pacer_report {
 	uint64_t outstanding;               /* launched, not yet finished */
 	uint64_t taken_ns;                  /* host clock, when this report was made */
 	char payload_name[16];              /* of the back end in use; empty before the first context */
-	uint32_t kills;                     /* workers that hung and were killed for it */
-	pid_t pid;                          /* of the worker, which the card's process list shows; 0: none */
+	uint32_t kills;                     /* workers that hung in this card's driver calls and were killed for it */
+	pid_t pid;                          /* of the worker, which the card's process list may show; 0: none */
 };
 
 /* One finished kernel. */
@@ -99,7 +107,7 @@ int ll_pacer_new(const struct ll_pacer_config *config, struct ll_pacer **ret_pac
 
 /*
  * Asks for a context, or for its release. Returns at once; report.state tells how far it is, as far as reports are
- * taken. A worker that has not ended 2 s after it was told to is killed.
+ * taken. A worker that has not closed the context 2 s after it was told to is killed.
  */
 void ll_pacer_open(struct ll_pacer *pacer);
 void ll_pacer_close(struct ll_pacer *pacer);
@@ -112,9 +120,9 @@ void ll_pacer_report(struct ll_pacer *pacer, struct ll_pacer_report *ret_report)
 size_t ll_pacer_take_intervals(struct ll_pacer *pacer, struct ll_interval *ret_intervals, size_t max);
 
 /*
- * Ends the load, the context and the worker, and frees. True: it ended by itself. False: it had to be killed after
- * timeout_ns, for it hung in the driver. Comes back within timeout_ns and 0.1 s in any case. (A thread that hangs
- * cannot be killed: it and its memory are left to the end of the process.)
+ * Ends the load, the context and the worker that is not shared, and frees. True: it ended by itself. False: it had to
+ * be killed after timeout_ns, for it hung in the driver. Comes back within timeout_ns and 0.1 s in any case. (A thread
+ * that hangs cannot be killed: it and its memory are left to the end of the process.)
  */
 bool ll_pacer_free(struct ll_pacer *pacer, uint64_t timeout_ns);
 

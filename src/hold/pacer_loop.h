@@ -2,7 +2,8 @@
  * pacer_loop.h - the loop that launches: one payload context from its making to its end.
  *
  * The only place where foreign work is seen within milliseconds, so in yield mode it stops by itself and tells the
- * governor afterwards. Runs in a worker process (worker.h), and in a thread for tests.
+ * governor afterwards. Runs in a worker process (worker.h), there with a
+ * thread for each card, and in a thread of the governor's process for tests.
  */
 #ifndef LOADLINE_HOLD_PACER_LOOP_H
 #define LOADLINE_HOLD_PACER_LOOP_H

@@ -73,6 +73,30 @@ void ll_pacer_shared_state(struct ll_pacer_shared *shared, enum ll_pacer_state s
 		shared->report.err = *why;
 }
 
+bool ll_pacer_shared_take_lane(struct ll_pacer_shared *shared)
+{
+	LL_SCOPE_SHARED_LOCK(shared);
+	bool is_asked = shared->lane == LL_LANE_ASKED;
+	if (is_asked)
+		shared->lane = LL_LANE_SERVED;
+	return is_asked;
+}
+
+void ll_pacer_shared_free_lane(struct ll_pacer_shared *shared)
+{
+	shared->lane = LL_LANE_FREE;
+	shared->report.outstanding = 0;
+	if (shared->is_ending)
+		shared->report.state = LL_PACER_CLOSED;
+}
+
+bool ll_pacer_shared_goes_alone(const struct ll_pacer_shared *shared)
+{
+	const struct ll_pacer_report *report = &shared->report;
+	bool cannot_work = report->err.code == -ENODEV || report->err.code == -ENOSYS;
+	return shared->work.may_go_alone && report->state == LL_PACER_FAILED && cannot_work;
+}
+
 void ll_pacer_wake(int fd)
 {
 	if (fd < 0)

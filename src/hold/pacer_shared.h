@@ -1,9 +1,9 @@
 /*
  * pacer_shared.h - the page between a governor and its worker: orders one way, reports and finished kernels the other.
  *
- * A memfd, mapped by both and kept from one worker to the next, so accounts go on. Either side may be killed at any
- * instruction. The lock is robust, and all that is written under it is harmless when half written. Nobody sleeps on a
- * condition variable, for a process that is killed inside one leaves the others hanging: eventfds wake instead.
+ * A memfd, mapped by both and kept from one worker process to the next, so accounts go on. Either side may be killed at
+ * any instruction. The lock is robust, and all that is written under it is harmless when half written. Nobody sleeps on
+ * a condition variable, for a process that is killed inside one leaves the others hanging: eventfds wake instead.
  *
  * No pointers in it.
  */
@@ -23,7 +23,15 @@
 
 enum { LL_PACER_INTERVALS = 8192 }; /* 8 s at the shortest period; the oldest are dropped */
 
-/* What to run: written before any worker starts, never changed. */
+/* Where a lane is between its governor and the worker (worker.h). */
+enum ll_lane_state {
+	LL_LANE_FREE,   /* nothing of it is on the card */
+	LL_LANE_ASKED,  /* a context is asked for and no worker has begun with it; by the pacer */
+	LL_LANE_SERVED, /* a worker makes, runs or closes a context; by the worker, until it frees the lane or is gone
+			 */
+};
+
+/* What to run: never changed but while the lane is free. */
 struct ll_pacer_work {
 	char card_uuid[LL_UUID_SIZE]; /* empty: the payload needs no card */
 	char payload_name[16];
@@ -31,6 +39,7 @@ struct ll_pacer_work {
 	struct ll_contention_limits limits;
 	enum ll_pacer_manners manners;
 	uint64_t step_back_ns;
+	bool may_go_alone; /* where this payload cannot work at all, the pacer has another, in another worker */
 	char ledger_folder[LL_FOLDER_SIZE]; /* empty: no ledger */
 	char ledger_uuid[LL_UUID_SIZE];
 };
@@ -41,7 +50,8 @@ struct ll_pacer_shared {
 	struct ll_pacer_work work;
 
 	pthread_mutex_t lock; /* guards all below; never held over a system or driver call */
-	bool is_ending;       /* the worker shall close its context and end */
+	enum ll_lane_state lane;
+	bool is_ending; /* the worker shall close the lane's context */
 	struct ll_pacer_order order;
 	struct ll_pacer_report report;
 	uint32_t halted_generation; /* the generation the worker stopped itself in, 0 for none */
@@ -59,6 +69,18 @@ void ll_pacer_shared_unmap(struct ll_pacer_shared *shared); /* NULL is fine */
 
 /* Sets the state, and with why != NULL the error. Takes the lock. */
 void ll_pacer_shared_state(struct ll_pacer_shared *shared, enum ll_pacer_state state, const struct ll_err *why);
+
+/* ASKED becomes SERVED; false: it was not ASKED. Takes the lock. */
+bool ll_pacer_shared_take_lane(struct ll_pacer_shared *shared);
+
+/* The lane's context and kernels are gone: it is FREE, and CLOSED if it was told to end. Call with the lock held. */
+void ll_pacer_shared_free_lane(struct ll_pacer_shared *shared);
+
+/*
+ * Whether the lane failed because its payload cannot work on the card, and there is another. As soon as it is free,
+ * its thread ends and the pacer takes the page to another worker. Call with the lock held.
+ */
+bool ll_pacer_shared_goes_alone(const struct ll_pacer_shared *shared);
 
 /* Wakes whoever polls this eventfd; -1 is fine. */
 void ll_pacer_wake(int fd);

@@ -7,11 +7,16 @@
 #ifndef LOADLINE_HOLD_PAYLOAD_AUTO_H
 #define LOADLINE_HOLD_PAYLOAD_AUTO_H
 
+#include <stdbool.h>
+
 #include "hold/config.h"
 #include "hold/payload.h"
 
 /* Every choice, NULL-ended: where a worker finds its payload by name. */
 extern const struct ll_payload_ops *const ll_payloads[];
+
+/* Whether that choice opens Vulkan on this card, or at least tries to. */
+bool ll_payload_may_be_vulkan(enum ll_payload_choice choice, bool as_mps_client, const struct ll_card *card);
 
 const struct ll_payload_ops *ll_payload_choose(enum ll_payload_choice choice);
 

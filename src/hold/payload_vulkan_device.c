@@ -14,26 +14,6 @@ enum {
 	NVIDIA_VENDOR = 0x10de,
 };
 
-static int create_instance(struct ll_vk_device *device, struct ll_err *err)
-{
-	const VkApplicationInfo application = {
-	    .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
-	    .pApplicationName = "loadline",
-	    .apiVersion = VK_API_VERSION_1_1,
-	};
-	const VkInstanceCreateInfo info = {
-	    .sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
-	    .pApplicationInfo = &application,
-	};
-	VkResult result = device->api.vkCreateInstance(&info, NULL, &device->instance);
-
-	if (result != VK_SUCCESS) {
-		device->instance = VK_NULL_HANDLE;
-		return ll_vk_fail(result, err, "create instance");
-	}
-	return ll_vk_api_load_instance(&device->api, device->instance, err);
-}
-
 static bool is_wanted(const struct ll_vk_api *api, VkPhysicalDevice physical, const uint8_t *uuid)
 {
 	VkPhysicalDeviceIDProperties id = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES};
@@ -55,7 +35,7 @@ static int find_physical(struct ll_vk_device *device, const uint8_t *uuid, struc
 {
 	VkPhysicalDevice all[MAX_DEVICES];
 	uint32_t count = MAX_DEVICES;
-	VkResult result = device->api.vkEnumeratePhysicalDevices(device->instance, &count, all);
+	VkResult result = device->api.vkEnumeratePhysicalDevices(device->instance->handle, &count, all);
 
 	if (result != VK_SUCCESS && result != VK_INCOMPLETE)
 		return ll_vk_fail(result, err, "list devices");
@@ -186,13 +166,12 @@ static int create_device(struct ll_vk_device *device, struct ll_err *err)
 /* From a library's name to a physical device. */
 static int find_device(struct ll_vk_device *device, const char *library, const uint8_t *uuid, struct ll_err *err)
 {
-	int r = ll_vk_api_open(&device->api, library, err);
+	int r = ll_vk_instance_get(library, &device->instance, err);
 
 	if (r < 0)
 		return r;
-	r = create_instance(device, err);
-	if (r == 0)
-		r = find_physical(device, uuid, err);
+	device->api = device->instance->api;
+	r = find_physical(device, uuid, err);
 	if (r < 0)
 		ll_vk_device_close(device);
 	return r;
@@ -236,9 +215,7 @@ void ll_vk_device_close(struct ll_vk_device *device)
 {
 	if (device->device && device->api.vkDestroyDevice)
 		device->api.vkDestroyDevice(device->device, NULL);
-	if (device->instance && device->api.vkDestroyInstance)
-		device->api.vkDestroyInstance(device->instance, NULL);
-	ll_vk_api_close(&device->api);
+	ll_vk_instance_put(device->instance);
 	*device = (struct ll_vk_device){0};
 }
 

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "hold/payload_vulkan_api.h"
+#include "hold/payload_vulkan_instance.h"
 
 struct ll_err;
 
@@ -21,8 +21,8 @@ struct ll_vk_wish {
 };
 
 struct ll_vk_device {
-	struct ll_vk_api api;
-	VkInstance instance;
+	struct ll_vk_api api;            /* this device's functions, and its instance's */
+	struct ll_vk_instance *instance; /* shared by all devices of the process */
 	VkPhysicalDevice physical;
 	VkDevice device;
 	VkQueue queue;
@@ -35,7 +35,7 @@ struct ll_vk_device {
 /* -ENODEV when no library knows such a device or it cannot run the kernels, -ENOMEM. Takes some 0.1 s. */
 int ll_vk_device_open(struct ll_vk_device *device, const struct ll_vk_wish *wish, struct ll_err *err);
 
-/* Destroys device and instance; a zeroed or half-opened one is fine. Gives all memory on the card back. */
+/* Destroys the device, and the instance with the last one; a zeroed or half-opened one is fine. */
 void ll_vk_device_close(struct ll_vk_device *device);
 
 /* A memory type of type_bits with all flags of `need`, with most of `like` and least of `avoid`; UINT32_MAX: none. */

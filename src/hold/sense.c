@@ -18,7 +18,7 @@
 #define UTIL_EVERY_FILL_NS (400 * LL_NS_PER_MS)
 #define STOPPED_LONG_NS (2000 * LL_NS_PER_MS)
 #define PROCESS_EVERY_NS (200 * LL_NS_PER_MS) /* 0.1 ms a look, 55 at worst */
-#define RARE_NS (1000 * LL_NS_PER_MS)
+#define RARE_NS (2000 * LL_NS_PER_MS)
 #define ENERGY_RARE_NS (30000 * LL_NS_PER_MS)
 #define POWER_EVERY_NS (200 * LL_NS_PER_MS)
 #define SLOW_EVERY_NS (1000 * LL_NS_PER_MS)   /* temperature, slowdown, Xid */
@@ -333,7 +333,7 @@ void ll_sense_context_changed(struct ll_sense *sense, bool is_open)
 		sense->values.own_memory_bytes = 0;
 }
 
-static bool is_stopped_long(const struct ll_sense *sense, uint64_t now_ns)
+bool ll_sense_is_stopped_long(const struct ll_sense *sense, uint64_t now_ns)
 {
 	return now_ns - sense->stopped_since_ns > STOPPED_LONG_NS;
 }
@@ -341,7 +341,8 @@ static bool is_stopped_long(const struct ll_sense *sense, uint64_t now_ns)
 static uint64_t util_every_ns(const struct ll_sense *sense, uint64_t now_ns, uint64_t held_since_ns)
 {
 	if (!held_since_ns)
-		return is_stopped_long(sense, now_ns) ? sense->config.stopped_util_every_ns : UTIL_EVERY_WINDOW_NS;
+		return ll_sense_is_stopped_long(sense, now_ns) ? sense->config.stopped_util_every_ns
+							       : UTIL_EVERY_WINDOW_NS;
 	switch (sense->config.use) {
 	case LL_SENSE_UTIL_WATCHES:
 		return UTIL_EVERY_WINDOW_NS;
@@ -364,7 +365,7 @@ void ll_sense_tick(struct ll_sense *sense, struct ll_pacer *pacer, const struct 
 		sense->stopped_since_ns = now_ns;
 	/* Stopped for long, everything is looked at less often: it costs the host more than a load that does nothing
 	 * should. */
-	bool is_rare = is_stopped_long(sense, now_ns);
+	bool is_rare = ll_sense_is_stopped_long(sense, now_ns);
 	if (is_due(&sense->util_due_ns, now_ns, util_every_ns(sense, now_ns, held_since_ns)) &&
 	    !(is_rare && is_plainly_foreign(sense, now_ns)))
 		read_util(sense, now_ns, held_since_ns);

@@ -97,6 +97,9 @@ void ll_sense_fini(struct ll_sense *sense);
 void ll_sense_tick(struct ll_sense *sense, struct ll_pacer *pacer, const struct ll_pacer_report *report,
 		   uint64_t held_since_ns);
 
+/* No kernel of ours has run for 2 s: then everything is looked at less often. */
+bool ll_sense_is_stopped_long(const struct ll_sense *sense, uint64_t now_ns);
+
 /* Reads the energy counter now: it is read rarely, and what was used before a start or a stop is another account. */
 void ll_sense_read_energy(struct ll_sense *sense);
 

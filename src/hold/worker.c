@@ -1,146 +1,339 @@
 #include "hold/worker.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
-#include "base/scope.h"
-#include "hold/worker_fds.h"
+#include "base/strbuf.h"
+#include "hold/pacer_shared.h"
+#include "hold/worker_spawn.h"
 
-/* What is sent to a whole process group or control group. SIGPIPE: a driver may complain to a stderr nobody reads. */
-static const int blocked_signals[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGTSTP,
-				      SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2, SIGPIPE};
+#define REAP_WITHIN_NS (100 * LL_NS_PER_MS) /* from SIGKILL to the end of a process that a kernel lets end */
+#define LOOK_EVERY_NS LL_NS_PER_MS
 
-/* Out of the way of the numbers that the worker expects. */
-static int move_up(int fd)
-{
-	return fcntl(fd, F_DUPFD_CLOEXEC, LL_WORKER_FD_END);
-}
+struct lane {
+	struct ll_worker_lane is; /* shared NULL: removed */
+	bool has_killed;          /* the process that runs, or ran last */
+};
 
-static int set_fds(posix_spawn_file_actions_t *actions, int page_fd, int governor_fd, int call_fd)
-{
-	int rc = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDWR, 0);
-	if (rc == 0)
-		rc = posix_spawn_file_actions_adddup2(actions, STDIN_FILENO, STDOUT_FILENO);
-	if (rc == 0)
-		rc = posix_spawn_file_actions_adddup2(actions, page_fd, LL_WORKER_FD_PAGE);
-	if (rc == 0) /* without a governor to wake the worker writes to /dev/null */
-		rc = posix_spawn_file_actions_adddup2(actions, governor_fd >= 0 ? governor_fd : STDIN_FILENO,
-						      LL_WORKER_FD_GOVERNOR);
-	if (rc == 0)
-		rc = posix_spawn_file_actions_adddup2(actions, call_fd, LL_WORKER_FD_CALL);
-	if (rc == 0)
-		rc = posix_spawn_file_actions_addclosefrom_np(actions, LL_WORKER_FD_END);
-	return rc;
-}
-
-/* Blocked from the first instruction on: there is no moment in which a Ctrl-C could end it. */
-static int set_signals(posix_spawnattr_t *attr)
-{
-	sigset_t set;
-	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof blocked_signals / sizeof *blocked_signals; i++)
-		sigaddset(&set, blocked_signals[i]);
-	int rc = posix_spawnattr_setsigmask(attr, &set);
-	return rc ? rc : posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGMASK);
-}
-
-static int spawn(const char *title, int page_fd, int governor_fd, int call_fd, pid_t *ret_pid)
-{
-	char *argv[] = {(char *)title, LL_WORKER_WORD, NULL};
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attr;
-	int rc = posix_spawn_file_actions_init(&actions);
-	if (rc != 0)
-		return rc;
-	rc = posix_spawnattr_init(&attr);
-	if (rc == 0) {
-		rc = set_fds(&actions, page_fd, governor_fd, call_fd);
-		if (rc == 0)
-			rc = set_signals(&attr);
-		if (rc == 0)
-			rc = posix_spawn(ret_pid, "/proc/self/exe", &actions, &attr, argv, environ);
-		posix_spawnattr_destroy(&attr);
-	}
-	posix_spawn_file_actions_destroy(&actions);
-	return rc;
-}
-
-int ll_worker_start_process(struct ll_worker *worker, const char *title, int page_fd, int governor_fd, int call_fd,
-			    struct ll_err *err)
-{
-	LL_SCOPE_CLOSE int page = move_up(page_fd);
-	LL_SCOPE_CLOSE int call = move_up(call_fd);
-	LL_SCOPE_CLOSE int governor = governor_fd >= 0 ? move_up(governor_fd) : -1;
-	int rc = page < 0 || call < 0 || (governor_fd >= 0 && governor < 0) ? errno : 0;
+struct ll_worker {
+	pthread_t keeper;
+	pthread_mutex_t lock; /* guards all below; taken before a page's */
+	pthread_cond_t changed;
+	bool is_ending;  /* the keeper shall end */
+	bool is_wanted;  /* a process shall be started */
+	bool is_running; /* one was started and its end not yet noted */
 	pid_t pid;
-	if (rc == 0)
-		rc = spawn(title, page, governor, call, &pid);
-	if (rc != 0)
-		return ll_err_set(err, -rc, "start the payload process: %s", strerror(rc));
-	*worker = (struct ll_worker){.is_running = true, .pid = pid};
-	return 0;
+	size_t count;
+	struct lane lanes[];
+};
+
+/* How a process ended. */
+struct end {
+	bool is_clean; /* its last lane had ended */
+	char text[64]; /* "exit status 1", "signal 9 (Killed)" */
+};
+
+/* ---- the end, told to the lanes; all with the lock held ---- */
+
+static size_t count_served(const struct ll_worker *worker)
+{
+	size_t served = 0;
+	for (size_t i = 0; i < worker->count; i++) {
+		struct ll_pacer_shared *shared = worker->lanes[i].is.shared;
+		if (!shared)
+			continue;
+		LL_SCOPE_SHARED_LOCK(shared);
+		served += shared->lane == LL_LANE_SERVED;
+	}
+	return served;
 }
 
-static void *thread_main(void *arg)
+static bool was_killed(const struct ll_worker *worker)
 {
-	pthread_setname_np(pthread_self(), "ll-pacer");
-	ll_pacer_loop(arg);
+	for (size_t i = 0; i < worker->count; i++) {
+		if (worker->lanes[i].has_killed)
+			return true;
+	}
+	return false;
+}
+
+/* Where nobody was told, a lane that was making its context is the likely cause, and one that was alone is it. */
+static bool is_bystander(const struct ll_pacer_shared *shared, bool has_others)
+{
+	return has_others && (shared->lane == LL_LANE_ASKED || shared->report.state == LL_PACER_OPEN);
+}
+
+/* Its process is gone, and so is everything that it had on the card. True: it is still to be served. */
+static bool end_lane(const struct lane *lane, const struct end *end, size_t served, bool killed)
+{
+	struct ll_pacer_shared *shared = lane->is.shared;
+	LL_SCOPE_SHARED_LOCK(shared);
+	struct ll_pacer_report *report = &shared->report;
+	if (shared->lane == LL_LANE_FREE)
+		return false;
+	if (shared->lane == LL_LANE_ASKED && end->is_clean && !shared->is_ending)
+		return true;
+	size_t others = served - (shared->lane == LL_LANE_SERVED);
+	bool is_innocent = killed ? !lane->has_killed : is_bystander(shared, others > 0);
+	ll_pacer_shared_free_lane(shared);
+	report->kills += lane->has_killed;
+	if (report->state == LL_PACER_OPENING || report->state == LL_PACER_OPEN) {
+		report->state = report->state == LL_PACER_OPEN ? LL_PACER_LOST : LL_PACER_FAILED;
+		report->err = (struct ll_err){0};
+		report->is_bystander = is_innocent;
+		ll_err_set(&report->err, -EIO, "the payload process ended: %s", end->text);
+	}
+	return false;
+}
+
+static void note_end(struct ll_worker *worker, const struct end *end)
+{
+	size_t served = count_served(worker);
+	bool killed = was_killed(worker);
+	for (size_t i = 0; i < worker->count; i++) {
+		struct lane *lane = &worker->lanes[i];
+		if (!lane->is.shared)
+			continue;
+		worker->is_wanted |= end_lane(lane, end, served, killed);
+		lane->has_killed = false;
+		ll_pacer_wake(lane->is.governor_fd);
+	}
+}
+
+static void fail_asked(struct ll_worker *worker, const struct ll_err *why)
+{
+	for (size_t i = 0; i < worker->count; i++) {
+		struct ll_pacer_shared *shared = worker->lanes[i].is.shared;
+		if (!shared)
+			continue;
+		LL_SCOPE_SHARED_LOCK(shared);
+		if (shared->lane != LL_LANE_ASKED)
+			continue;
+		shared->report.state = LL_PACER_FAILED;
+		shared->report.err = *why;
+		ll_pacer_shared_free_lane(shared);
+		ll_pacer_wake(worker->lanes[i].is.governor_fd);
+	}
+}
+
+/* ---- one process ---- */
+
+/* All that one start needs, so that nothing is locked while it happens. */
+struct launch {
+	char *title;
+	struct ll_worker_fds *fds;
+	size_t lanes;
+};
+
+static void launch_fini(struct launch *launch)
+{
+	for (size_t i = 0; i < launch->lanes; i++)
+		ll_worker_fds_close(&launch->fds[i]);
+	free(launch->fds);
+	free(launch->title);
+}
+
+static int launch_init(struct launch *launch, const struct ll_worker *worker, struct ll_err *err)
+{
+	struct ll_strbuf title = LL_STRBUF_INIT;
+	ll_strbuf_adds(&title, "loadline-hold: synthetic load on ");
+	*launch = (struct launch){.fds = calloc(worker->count, sizeof *launch->fds)};
+	int rc = 0;
+	for (size_t i = 0; i < worker->count && launch->fds && rc == 0; i++) {
+		const struct ll_worker_lane *lane = &worker->lanes[i].is;
+		if (!lane->shared)
+			continue;
+		const char *uuid = lane->shared->work.card_uuid;
+		ll_strbuf_addf(&title, "%s%s", launch->lanes ? ", " : "", *uuid ? uuid : "no card");
+		struct ll_worker_fds fds = {lane->page_fd, lane->governor_fd, lane->call_fd};
+		rc = ll_worker_fds_dup(worker->count, &fds, &launch->fds[launch->lanes], err);
+		launch->lanes += rc == 0;
+	}
+	launch->title = ll_strbuf_detach(&title);
+	if (rc == 0 && (!launch->fds || !launch->title))
+		rc = ll_err_set(err, -ENOMEM, "start the payload process: out of memory");
+	if (rc < 0)
+		launch_fini(launch);
+	return rc;
+}
+
+static void describe_end(const siginfo_t *info, struct end *end)
+{
+	end->is_clean = info->si_code == CLD_EXITED && info->si_status == 0;
+	if (info->si_code == CLD_EXITED)
+		snprintf(end->text, sizeof end->text, "exit status %d", info->si_status);
+	else
+		snprintf(end->text, sizeof end->text, "signal %d (%.30s)", info->si_status, strsignal(info->si_status));
+}
+
+/* Leaves a zombie behind, so that its number is nobody else's while it may still be killed. */
+static void wait_process(pid_t pid, struct end *end)
+{
+	siginfo_t info = {0};
+	int rc;
+	do
+		rc = waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT);
+	while (rc < 0 && errno == EINTR);
+	if (rc == 0)
+		describe_end(&info, end);
+	else /* whoever started us has set SIGCHLD to be ignored; the kernel reaped it */
+		snprintf(end->text, sizeof end->text, "unknown status");
+}
+
+/* Called and returns with the lock held. */
+static void run_process(struct ll_worker *worker)
+{
+	struct launch launch;
+	struct ll_err err = {0};
+	pid_t pid = 0;
+	int rc = launch_init(&launch, worker, &err);
+	if (rc == 0) {
+		pthread_mutex_unlock(&worker->lock);
+		rc = ll_worker_spawn(launch.title, launch.fds, launch.lanes, &pid, &err);
+		launch_fini(&launch);
+		pthread_mutex_lock(&worker->lock);
+	}
+	worker->is_wanted = false;
+	worker->is_running = rc == 0;
+	worker->pid = pid;
+	if (rc < 0)
+		fail_asked(worker, &err);
+	pthread_cond_broadcast(&worker->changed);
+	if (rc < 0)
+		return;
+	struct end end = {0};
+	pthread_mutex_unlock(&worker->lock);
+	wait_process(pid, &end);
+	pthread_mutex_lock(&worker->lock);
+	waitid(P_PID, (id_t)pid, &(siginfo_t){0}, WEXITED | WNOHANG);
+	worker->pid = 0;
+	worker->is_running = false;
+	note_end(worker, &end);
+}
+
+/* The same in this thread. */
+static void run_loop(struct ll_worker *worker)
+{
+	struct ll_worker_lane lane = worker->lanes[0].is;
+	worker->is_wanted = false;
+	worker->is_running = true;
+	pthread_cond_broadcast(&worker->changed);
+	pthread_mutex_unlock(&worker->lock);
+	if (ll_pacer_shared_take_lane(lane.shared))
+		ll_pacer_loop(lane.loop);
+	pthread_mutex_lock(&worker->lock);
+	worker->is_running = false;
+	note_end(worker, &(struct end){.is_clean = true, .text = "end of thread"});
+}
+
+static void *keeper_main(void *arg)
+{
+	struct ll_worker *worker = arg;
+	pthread_setname_np(pthread_self(), "ll-keeper");
+	LL_SCOPE_LOCK(&worker->lock);
+	while (!worker->is_ending) {
+		if (!worker->is_wanted)
+			pthread_cond_wait(&worker->changed, &worker->lock);
+		else if (worker->lanes[0].is.loop)
+			run_loop(worker);
+		else
+			run_process(worker);
+	}
 	return NULL;
 }
 
-int ll_worker_start_thread(struct ll_worker *worker, const struct ll_pacer_loop_config *loop, struct ll_err *err)
+/* ---- for the pacers ---- */
+
+int ll_worker_new(size_t max_lanes, struct ll_worker **ret_worker, struct ll_err *err)
 {
-	*worker = (struct ll_worker){.is_thread = true};
-	int rc = pthread_create(&worker->thread, NULL, thread_main, (void *)loop);
-	if (rc != 0)
-		return ll_err_set(err, -rc, "start the payload thread: %s", strerror(rc));
-	worker->is_running = true;
+	struct ll_worker *worker = calloc(1, sizeof *worker + max_lanes * sizeof worker->lanes[0]);
+	if (!worker)
+		return ll_err_set(err, -ENOMEM, "make ready a payload process: out of memory");
+	pthread_mutex_init(&worker->lock, NULL);
+	pthread_cond_init(&worker->changed, NULL);
+	int rc = pthread_create(&worker->keeper, NULL, keeper_main, worker);
+	if (rc != 0) {
+		free(worker);
+		return ll_err_set(err, -rc, "make ready a payload process: %s", strerror(rc));
+	}
+	*ret_worker = worker;
 	return 0;
 }
 
-static void describe_end(struct ll_worker *worker, const siginfo_t *info)
+size_t ll_worker_add(struct ll_worker *worker, const struct ll_worker_lane *lane)
 {
-	if (info->si_code == CLD_EXITED)
-		snprintf(worker->end_text, sizeof worker->end_text, "exit status %d", info->si_status);
-	else
-		snprintf(worker->end_text, sizeof worker->end_text, "signal %d (%.30s)", info->si_status,
-			 strsignal(info->si_status));
+	LL_SCOPE_LOCK(&worker->lock);
+	lane->shared->governor_pid = getpid();
+	worker->lanes[worker->count] = (struct lane){.is = *lane};
+	return worker->count++;
 }
 
-static bool process_has_ended(struct ll_worker *worker)
+void ll_worker_remove(struct ll_worker *worker, size_t lane)
 {
-	siginfo_t info = {0};
-	int rc = waitid(P_PID, (id_t)worker->pid, &info, WEXITED | WNOHANG);
-	/* ECHILD: whoever started us has set SIGCHLD to be ignored; the kernel reaped it. */
-	if (rc < 0 && errno == ECHILD)
-		snprintf(worker->end_text, sizeof worker->end_text, "unknown status");
-	else if (rc < 0 || info.si_pid == 0)
+	LL_SCOPE_LOCK(&worker->lock);
+	worker->lanes[lane].is.shared = NULL;
+}
+
+void ll_worker_ask(struct ll_worker *worker, size_t lane)
+{
+	LL_SCOPE_LOCK(&worker->lock);
+	ll_pacer_wake(worker->lanes[lane].is.call_fd);
+	if (!worker->is_running) {
+		worker->is_wanted = true;
+		pthread_cond_broadcast(&worker->changed);
+	}
+	while (worker->is_wanted)
+		pthread_cond_wait(&worker->changed, &worker->lock);
+}
+
+bool ll_worker_kill(struct ll_worker *worker, size_t lane)
+{
+	LL_SCOPE_LOCK(&worker->lock);
+	if (!worker->pid)
 		return false;
-	else
-		describe_end(worker, &info);
+	worker->lanes[lane].has_killed = true;
+	kill(worker->pid, SIGKILL);
 	return true;
 }
 
-bool ll_worker_is_running(struct ll_worker *worker)
+pid_t ll_worker_pid(struct ll_worker *worker)
 {
-	if (!worker->is_running)
-		return false;
-	bool has_ended = worker->is_thread ? pthread_tryjoin_np(worker->thread, NULL) == 0 : process_has_ended(worker);
-	worker->is_running = !has_ended;
-	return worker->is_running;
+	LL_SCOPE_LOCK(&worker->lock);
+	return worker->pid;
 }
 
-void ll_worker_kill(const struct ll_worker *worker)
+bool ll_worker_free(struct ll_worker *worker)
 {
-	if (worker->is_running && !worker->is_thread)
-		kill(worker->pid, SIGKILL);
+	if (!worker)
+		return true;
+	{
+		LL_SCOPE_LOCK(&worker->lock);
+		worker->is_ending = true;
+		if (worker->pid)
+			kill(worker->pid, SIGKILL);
+		pthread_cond_broadcast(&worker->changed);
+	}
+	uint64_t until_ns = ll_now_ns() + REAP_WITHIN_NS;
+	/* Not pthread_clockjoin_np: ThreadSanitizer does not know it. */
+	while (pthread_tryjoin_np(worker->keeper, NULL) != 0) {
+		if (ll_now_ns() >= until_ns) {
+			pthread_detach(worker->keeper);
+			return false;
+		}
+		ll_sleep_until_ns(ll_now_ns() + LOOK_EVERY_NS);
+	}
+	pthread_cond_destroy(&worker->changed);
+	pthread_mutex_destroy(&worker->lock);
+	free(worker);
+	return true;
 }
 
 bool ll_worker_is_asked(int argc, char **argv)

@@ -1,28 +1,34 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
+#include <poll.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "base/err.h"
 #include "hold/pacer_shared.h"
 #include "hold/payload_cuda.h"
 #include "hold/worker.h"
 #include "hold/worker_fds.h"
 #include "ledger/ledger.h"
 
-static int take_page(struct ll_pacer_shared **ret_shared, struct ll_err *err)
-{
-	if (ll_pacer_shared_map(LL_WORKER_FD_PAGE, ret_shared, NULL) < 0) {
-		ll_err_set(err, -EINVAL, LL_WORKER_WORD ": is for loadline itself, which starts it for each card");
-		return ll_err_hint(err, "use 'loadline hold'");
-	}
-	close(LL_WORKER_FD_PAGE);
-	/* No helper that a driver starts shall keep them open. */
-	fcntl(LL_WORKER_FD_GOVERNOR, F_SETFD, FD_CLOEXEC);
-	fcntl(LL_WORKER_FD_CALL, F_SETFD, FD_CLOEXEC);
-	return 0;
-}
+/* All lanes of this process. */
+struct crew {
+	const struct ll_payload_ops *const *payloads;
+	pthread_mutex_t lock; /* guards busy, and with it the end of the process */
+	size_t busy;          /* lanes that are served */
+};
+
+struct lane {
+	struct crew *crew;
+	struct ll_pacer_shared *shared;
+	int governor_fd;
+	int call_fd;
+};
 
 /* The signal comes only to who asked before the parent's end. */
 static void end_with_governor(const struct ll_pacer_shared *shared)
@@ -52,25 +58,25 @@ static int find_card(const char *uuid, struct ll_driver **ret_driver, const stru
 }
 
 /* Runs the loop on what the page names. An error: it could not begin. */
-static int run(struct ll_pacer_shared *shared, const struct ll_payload_ops *const *payloads, struct ll_err *err)
+static int run(const struct lane *lane, struct ll_err *err)
 {
-	const struct ll_pacer_work *work = &shared->work;
+	const struct ll_pacer_work *work = &lane->shared->work;
 	struct ll_driver *driver = NULL;
 	const struct ll_card *card = NULL;
 	struct ll_ledger *ledger = NULL;
-	const struct ll_payload_ops *payload = find_payload(payloads, work->payload_name);
+	const struct ll_payload_ops *payload = find_payload(lane->crew->payloads, work->payload_name);
 	int rc = payload ? find_card(work->card_uuid, &driver, &card, err)
 			 : ll_err_set(err, -EINVAL, "payload %s: unknown", work->payload_name);
 	if (rc == 0 && *work->ledger_folder)
 		rc = ll_ledger_open(work->ledger_folder, work->ledger_uuid, false, &ledger, err);
 	if (rc == 0) {
 		struct ll_pacer_loop_config loop = {
-		    .shared = shared,
+		    .shared = lane->shared,
 		    .card = card,
 		    .payload_ops = payload,
 		    .ledger = ledger,
-		    .governor_fd = LL_WORKER_FD_GOVERNOR,
-		    .call_fd = LL_WORKER_FD_CALL,
+		    .governor_fd = lane->governor_fd,
+		    .call_fd = lane->call_fd,
 		};
 		ll_pacer_loop(&loop);
 	}
@@ -79,20 +85,130 @@ static int run(struct ll_pacer_shared *shared, const struct ll_payload_ops *cons
 	return rc;
 }
 
+/* ---- a lane between its contexts ---- */
+
+static bool begin(const struct lane *lane)
+{
+	LL_SCOPE_LOCK(&lane->crew->lock);
+	bool is_mine = ll_pacer_shared_take_lane(lane->shared);
+	lane->crew->busy += is_mine;
+	return is_mine;
+}
+
+/* False: it goes elsewhere, and its page is not this process's any more. */
+static bool free_lane(const struct lane *lane)
+{
+	LL_SCOPE_SHARED_LOCK(lane->shared);
+	ll_pacer_shared_free_lane(lane->shared);
+	return !ll_pacer_shared_goes_alone(lane->shared);
+}
+
+/*
+ * The last one ends the process, whose end frees its lane: what the process itself has on the card is gone by then. All
+ * is closed; what a driver's library has registered for exit could only keep us here.
+ */
+static bool end(const struct lane *lane)
+{
+	LL_SCOPE_LOCK(&lane->crew->lock);
+	if (--lane->crew->busy == 0)
+		_exit(LL_EXIT_OK);
+	bool stays = free_lane(lane);
+	ll_pacer_wake(lane->governor_fd);
+	return stays;
+}
+
+static void wait_call(const struct lane *lane)
+{
+	struct pollfd pfd = {.fd = lane->call_fd, .events = POLLIN};
+	uint64_t count;
+	if (poll(&pfd, 1, -1) > 0) {
+		ssize_t n = read(lane->call_fd, &count, sizeof count);
+		(void)n;
+	}
+}
+
+static void serve(const struct lane *lane)
+{
+	bool stays = true;
+	while (stays) {
+		while (!begin(lane))
+			wait_call(lane);
+		struct ll_err why = {0};
+		if (run(lane, &why) < 0) {
+			ll_pacer_shared_state(lane->shared, LL_PACER_FAILED, &why);
+			ll_pacer_wake(lane->governor_fd);
+		}
+		stays = end(lane);
+	}
+}
+
+static void *lane_main(void *arg)
+{
+	serve(arg);
+	return NULL;
+}
+
+/* ---- the process ---- */
+
+/* As many as were handed over: behind them nothing is open. */
+static struct lane *take_lanes(struct crew *crew, size_t *ret_count, struct ll_err *err)
+{
+	struct lane *lanes = NULL;
+	struct ll_pacer_shared *shared;
+	size_t count = 0;
+	while (ll_pacer_shared_map(ll_worker_fd(count, LL_WORKER_FD_PAGE), &shared, NULL) == 0) {
+		struct lane *grown = realloc(lanes, (count + 1) * sizeof *lanes);
+		if (!grown) {
+			ll_err_set(err, -ENOMEM, LL_WORKER_WORD ": out of memory");
+			free(lanes);
+			return NULL;
+		}
+		lanes = grown;
+		close(ll_worker_fd(count, LL_WORKER_FD_PAGE));
+		lanes[count] = (struct lane){.crew = crew,
+					     .shared = shared,
+					     .governor_fd = ll_worker_fd(count, LL_WORKER_FD_GOVERNOR),
+					     .call_fd = ll_worker_fd(count, LL_WORKER_FD_CALL)};
+		/* No helper that a driver starts shall keep them open. */
+		fcntl(lanes[count].governor_fd, F_SETFD, FD_CLOEXEC);
+		fcntl(lanes[count].call_fd, F_SETFD, FD_CLOEXEC);
+		count++;
+	}
+	if (!lanes) {
+		ll_err_set(err, -EINVAL, LL_WORKER_WORD ": is for loadline itself, which starts it for each card");
+		ll_err_hint(err, "use 'loadline hold'");
+	}
+	*ret_count = count;
+	return lanes;
+}
+
+/* The first lane is this thread's, which stays: what the kernel does at the parent's end was asked for by it. */
+static int serve_all(struct lane *lanes, size_t count, struct ll_err *err)
+{
+	/* The first call of all is not safe for threads where a sanitizer's malloc has taken the place of libc's. */
+	malloc_trim(0);
+	for (size_t i = 1; i < count; i++) {
+		pthread_t thread;
+		int rc = pthread_create(&thread, NULL, lane_main, &lanes[i]);
+		if (rc != 0)
+			return ll_err_set(err, -rc, LL_WORKER_WORD ": start a thread: %s", strerror(rc));
+		pthread_detach(thread);
+	}
+	serve(&lanes[0]);
+	for (;;)
+		pause();
+}
+
 int ll_worker_main(const struct ll_payload_ops *const *payloads, struct ll_err *err)
 {
-	struct ll_pacer_shared *shared;
-	int rc = take_page(&shared, err);
-	if (rc < 0)
-		return rc;
-	end_with_governor(shared);
+	static struct crew crew = {.lock = PTHREAD_MUTEX_INITIALIZER};
+	size_t count;
+	crew.payloads = payloads;
+	struct lane *lanes = take_lanes(&crew, &count, err);
+	if (!lanes)
+		return err ? err->code : -EINVAL;
+	end_with_governor(lanes[0].shared);
 	prctl(PR_SET_NAME, "loadline-hold");
-	ll_payload_cuda_prepare(shared->work.payload.as_mps_client);
-	struct ll_err why = {0};
-	if (run(shared, payloads, &why) < 0) {
-		ll_pacer_shared_state(shared, LL_PACER_FAILED, &why);
-		ll_pacer_wake(LL_WORKER_FD_GOVERNOR);
-	}
-	/* All is closed. What a driver's library has registered for exit could only keep us here. */
-	_exit(LL_EXIT_OK);
+	ll_payload_cuda_prepare(lanes[0].shared->work.payload.as_mps_client);
+	return serve_all(lanes, count, err);
 }

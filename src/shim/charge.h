@@ -15,7 +15,8 @@
  * The bytes are reserved in the ledger before the driver is asked. What is not kept by the end of the scope is given
  * back: the driver refused, or the thread was cancelled or thrown through.
  *
- * When the limit refuses, what the process itself keeps in reserve is given up first (spare.h), and it is asked once more.
+ * When the limit refuses, what the process itself keeps in reserve is given up first (spare.h), and it is asked once
+ * more.
  *
  * It fails open: with no place on a card (no ledger, no claim free) or with a claim that was cleared from outside, the
  * program goes on ungoverned.

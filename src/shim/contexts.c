@@ -91,8 +91,7 @@ static uint64_t foretell(ll_cu_device device)
 static void reserve(struct ll_context_change *change)
 {
 	change->free_bytes = free_bytes_of(change->seat->device);
-	change->charge =
-	    ll_charge_begin((struct ll_place){.seat = change->seat}, foretell(change->seat->device));
+	change->charge = ll_charge_begin((struct ll_place){.seat = change->seat}, foretell(change->seat->device));
 }
 
 static void lock(struct ll_context_change *change)
@@ -159,7 +158,8 @@ ll_cu_result ll_context_destroy(struct ll_cu_context *context, ll_cu_result (*de
 		return destroy(context);
 	struct ll_context_change change __attribute__((cleanup(ll_context_change_end))) = {.seat = size.seat};
 	lock(&change);
-	if (primaries[size.seat->device].context == context || !ll_charge_take(LL_SIZE_CONTEXT, ll_charge_name(context), &size))
+	if (primaries[size.seat->device].context == context ||
+	    !ll_charge_take(LL_SIZE_CONTEXT, ll_charge_name(context), &size))
 		return destroy(context);
 	forget_launches(&size, context);
 	ll_cu_result status = destroy(context);
@@ -190,7 +190,8 @@ static void note_primary(struct ll_context_change *change, struct ll_cu_context 
 
 ll_cu_result ll_context_retain(struct ll_cu_context **ret_context, ll_cu_device device)
 {
-	struct ll_context_change change __attribute__((cleanup(ll_context_change_end))) = {.seat = ll_seat_take(device)};
+	struct ll_context_change change
+	    __attribute__((cleanup(ll_context_change_end))) = {.seat = ll_seat_take(device)};
 	if (!change.seat)
 		return ll_real()->cuDevicePrimaryCtxRetain(ret_context, device);
 	lock(&change);
@@ -232,6 +233,57 @@ ll_cu_result ll_context_release(ll_cu_device device, ll_cu_result (*release)(ll_
 	return status;
 }
 
+/* Which one it is: the driver tells whoever retains it. The lock is held, and a green context keeps it. */
+static void find_primary(struct ll_context_change *change)
+{
+	struct ll_cu_context *context;
+	if (ll_real()->cuDevicePrimaryCtxRetain(&context, change->seat->device) != LL_CUDA_SUCCESS)
+		return;
+	note_primary(change, context);
+	ll_real()->cuDevicePrimaryCtxRelease_v2(change->seat->device);
+}
+
+/* A green context's own part, and with the first one the primary context, are reserved apart. */
+ll_cu_result ll_context_create_green(struct ll_cu_green_context **ret_green, struct ll_cu_resource_desc *resources,
+				     ll_cu_device device, unsigned flags)
+{
+	struct ll_context_change change
+	    __attribute__((cleanup(ll_context_change_end))) = {.seat = ll_seat_take(device)};
+	if (!change.seat)
+		return ll_real()->cuGreenCtxCreate(ret_green, resources, device, flags);
+	lock(&change);
+	if (!is_primary_active(device))
+		reserve(&change);
+	LL_CHARGE(own, (struct ll_place){.seat = change.seat},
+		  ll_seat_settings()->counts_context ? LL_FOOTPRINT_GREEN_CONTEXT_BYTES : 0);
+	if (change.charge.is_refused || own.is_refused)
+		return LL_CUDA_ERROR_OUT_OF_MEMORY;
+	ll_cu_result status = ll_real()->cuGreenCtxCreate(ret_green, resources, device, flags);
+	if (status != LL_CUDA_SUCCESS)
+		return status;
+	find_primary(&change);
+	own.place.owner = atomic_load(&primaries[device].owner);
+	ll_charge_keep(&own, LL_SIZE_GREEN, ll_charge_name(*ret_green));
+	return status;
+}
+
+ll_cu_result ll_context_destroy_green(struct ll_cu_green_context *green)
+{
+	struct ll_size size;
+	if (!ll_charge_take(LL_SIZE_GREEN, ll_charge_name(green), &size))
+		return ll_real()->cuGreenCtxDestroy(green);
+	struct ll_context_change change __attribute__((cleanup(ll_context_change_end))) = {.seat = size.seat};
+	lock(&change);
+	struct primary *primary = &primaries[size.seat->device];
+	ll_cu_result status = ll_real()->cuGreenCtxDestroy(green);
+	ll_charge_freed(LL_SIZE_GREEN, ll_charge_name(green), &size, status);
+	if (status == LL_CUDA_SUCCESS && primary->retains)
+		primary->retains--;
+	if (status == LL_CUDA_SUCCESS && !is_primary_active(size.seat->device))
+		end_primary(size.seat, primary);
+	return status;
+}
+
 /* Everything in it goes; itself too, unless the driver makes it anew at once. */
 ll_cu_result ll_context_reset(ll_cu_device device, ll_cu_result (*reset)(ll_cu_device))
 {
@@ -248,8 +300,7 @@ ll_cu_result ll_context_reset(ll_cu_device device, ll_cu_result (*reset)(ll_cu_d
 		return status;
 	if (!is_primary_active(device)) {
 		end_primary(change.seat, primary);
-	} else if (primary->context &&
-		   ll_sizes_take(LL_SIZE_CONTEXT, ll_charge_name(primary->context), &size)) {
+	} else if (primary->context && ll_sizes_take(LL_SIZE_CONTEXT, ll_charge_name(primary->context), &size)) {
 		release_owned(change.seat, size.owner);
 		ll_sizes_put(LL_SIZE_CONTEXT, ll_charge_name(primary->context), &size, NULL);
 	}

@@ -52,6 +52,11 @@ ll_cu_result ll_context_retain(struct ll_cu_context **ret_context, ll_cu_device 
 ll_cu_result ll_context_release(ll_cu_device device, ll_cu_result (*release)(ll_cu_device));
 ll_cu_result ll_context_reset(ll_cu_device device, ll_cu_result (*reset)(ll_cu_device));
 
+/* Green contexts: the driver makes the card's primary one with the first, and ends it with the last. */
+ll_cu_result ll_context_create_green(struct ll_cu_green_context **ret_green, struct ll_cu_resource_desc *resources,
+				     ll_cu_device device, unsigned flags);
+ll_cu_result ll_context_destroy_green(struct ll_cu_green_context *green);
+
 /* cuCtxSetLimit. */
 ll_cu_result ll_context_set_limit(enum ll_cu_limit limit, size_t value);
 

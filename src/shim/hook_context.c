@@ -98,6 +98,24 @@ LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxReset_v2(ll_cu_device device)
 	return ll_context_reset(device, ll_real()->cuDevicePrimaryCtxReset_v2);
 }
 
+LL_HOOK_EXPORT ll_cu_result cuGreenCtxCreate(struct ll_cu_green_context **ret_green,
+					     struct ll_cu_resource_desc *resources, ll_cu_device device,
+					     unsigned int flags)
+{
+	if (ll_charge_passes())
+		return ll_real()->cuGreenCtxCreate(ret_green, resources, device, flags);
+	LL_REENTRY_SCOPE();
+	return ll_context_create_green(ret_green, resources, device, flags);
+}
+
+LL_HOOK_EXPORT ll_cu_result cuGreenCtxDestroy(struct ll_cu_green_context *green)
+{
+	if (ll_charge_passes())
+		return ll_real()->cuGreenCtxDestroy(green);
+	LL_REENTRY_SCOPE();
+	return ll_context_destroy_green(green);
+}
+
 LL_HOOK_EXPORT ll_cu_result cuCtxSetLimit(enum ll_cu_limit limit, size_t value)
 {
 	if (ll_charge_passes())

@@ -1,6 +1,7 @@
-/* Plain and managed allocations, and what cuMemFree frees. */
+/* Plain and managed allocations, and what cuMemFree frees: those, and blocks of pools. */
 #include "shim/charge.h"
 #include "shim/hook.h"
+#include "shim/pools.h"
 
 /* The body of an allocation whose size is known: reserve, call, keep. */
 #define ALLOCATE(call, bytes_taken)                                                                                    \
@@ -29,10 +30,14 @@
 #define FREE(call)                                                                                                     \
 	LL_REENTRY_SCOPE();                                                                                            \
 	struct ll_size size;                                                                                           \
-	if (!ll_charge_take(LL_SIZE_ADDRESS, address, &size))                                                          \
-		return call;                                                                                           \
+	struct ll_pool_block block;                                                                                    \
+	bool is_plain = ll_charge_take(LL_SIZE_ADDRESS, address, &size);                                               \
+	bool is_block = !is_plain && ll_pool_take(address, &block);                                                    \
 	ll_cu_result status = call;                                                                                    \
-	ll_charge_freed(LL_SIZE_ADDRESS, address, &size, status);                                                      \
+	if (is_plain)                                                                                                  \
+		ll_charge_freed(LL_SIZE_ADDRESS, address, &size, status);                                              \
+	if (is_block)                                                                                                  \
+		ll_pool_freed(address, &block, status);                                                                \
 	return status
 
 LL_HOOK_EXPORT ll_cu_result cuMemAlloc(ll_cu_deviceptr_v1 *ret_address, unsigned int bytes)

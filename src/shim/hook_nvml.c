@@ -1,6 +1,6 @@
 /*
- * NVML's readings that a program sizes itself by, or sees others in. With a memory limit the card shown is as large as the
- * limit, and its processes are those of the tenant; without one nothing is changed.
+ * NVML's readings that a program sizes itself by, or sees others in. With a memory limit the card shown is as large as
+ * the limit, and its processes are those of the tenant; without one nothing is changed.
  */
 #include <stdlib.h>
 
@@ -29,7 +29,8 @@ LL_HOOK_EXPORT ll_nvml_result nvmlDeviceGetMemoryInfo(struct ll_nvml_device *dev
 		return status;
 	if (report.limit_bytes < ret_memory->total_bytes)
 		ret_memory->total_bytes = report.limit_bytes;
-	ret_memory->used_bytes = report.used_bytes < ret_memory->total_bytes ? report.used_bytes : ret_memory->total_bytes;
+	ret_memory->used_bytes =
+	    report.used_bytes < ret_memory->total_bytes ? report.used_bytes : ret_memory->total_bytes;
 	ret_memory->free_bytes = ret_memory->total_bytes - ret_memory->used_bytes;
 	return status;
 }

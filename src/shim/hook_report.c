@@ -1,6 +1,7 @@
 /* What a program is told of the card's memory. */
 #include "shim/charge.h"
 #include "shim/hook.h"
+#include "shim/pools.h"
 #include "shim/report.h"
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -13,7 +14,10 @@ static void tell_info(uint64_t *free_bytes, uint64_t *total_bytes)
 	struct ll_report report;
 	struct ll_cu_context *context;
 	const struct ll_seat *seat = ll_seat_current(&context);
-	if (!seat || !ll_report_device(seat->device, &report))
+	if (!seat)
+		return;
+	ll_pool_true_up_if_used();
+	if (!ll_report_device(seat->device, &report))
 		return;
 	*total_bytes = least(*total_bytes, report.limit_bytes);
 	*free_bytes = least(*free_bytes, ll_report_left(&report));

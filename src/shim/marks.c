@@ -4,16 +4,13 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "shim/kinds.h"
 #include "shim/real.h"
 
 enum {
 	BATCHES = 64, /* of one stream at a time; more are joined to the last */
 	SPARE_EVENTS = 256,
-	MARKED_AHEAD =
-	    2, /* batches in flight below which every launch is marked, where nobody else can mark the last one */
-	KINDS = 1024,
-	FIRST_SAMPLES = 4, /* of a kind, and then one launch in so many */
-	SAMPLE_EVERY = 16,
+	MARKED_AHEAD = 2, /* batches in flight below which every launch ends one, where only its thread can mark it */
 };
 
 /* A single-precision count of ms is exact to 8 ns this far from its base. */
@@ -22,17 +19,11 @@ enum {
 #define FIRST_GUESS_NS (1 * LL_NS_PER_MS)
 #define GUESS_MARGIN 2
 
-/* What a launch of one kind takes. */
-struct kind {
-	uint64_t name;
-	uint64_t ns; /* 0: not known */
-	uint32_t samples, seen;
-};
-
 struct batch {
 	struct ll_cu_event *start; /* NULL: begins where the one before ended */
 	struct ll_cu_event *end;
 	uint64_t sample; /* the kind that its one launch is timed for; 0: none */
+	uint64_t kind;   /* of all its launches; 0: they are of several */
 	uint32_t launches;
 	bool is_guess;      /* the stream ran empty in it, or before its end was marked: it is shorter than it looks */
 	bool is_end_shared; /* the end is also the start of the next one */
@@ -59,7 +50,7 @@ struct stream {
 
 struct ll_marks {
 	struct stream *streams;
-	struct kind kinds[KINDS];
+	struct ll_kinds kinds;
 	struct ll_cu_event *spare[SPARE_EVENTS];
 	size_t spare_count;
 	struct ll_cu_event *base; /* its card time is base_ns */
@@ -175,20 +166,6 @@ static uint64_t guess_ns(const struct stream *stream, uint32_t launches)
 	return launches * (stream->mean_ns ? stream->mean_ns : FIRST_GUESS_NS);
 }
 
-/* Two kinds in one place of the table drive each other out: rare, and each is sampled anew. */
-static struct kind *find_kind(struct ll_marks *marks, uint64_t name)
-{
-	struct kind *kind = &marks->kinds[(name ^ name >> 20) % KINDS];
-	if (kind->name != name)
-		*kind = (struct kind){.name = name};
-	return kind;
-}
-
-static bool wants_sample(const struct kind *kind)
-{
-	return kind->samples < FIRST_SAMPLES || kind->seen % SAMPLE_EVERY == 0;
-}
-
 static struct batch *last_batch(struct stream *stream)
 {
 	return stream->count ? &stream->batches[(stream->first + stream->count - 1) % BATCHES] : NULL;
@@ -246,9 +223,12 @@ static void learn(struct stream *stream, uint64_t ns, uint32_t launches)
 	stream->mean_ns = is_far ? each_ns : (3 * stream->mean_ns + each_ns) / 4;
 }
 
-static void learn_kind(struct kind *kind, uint64_t ns)
+static void learn_kinds(struct ll_marks *marks, const struct batch *batch, uint64_t ns)
 {
-	kind->ns = kind->samples++ ? (7 * kind->ns + ns) / 8 : ns;
+	if (batch->sample)
+		ll_kind_learn_sample(ll_kinds_find(&marks->kinds, batch->sample), ns);
+	else if (!batch->start && !batch->is_guess && batch->kind && batch->launches)
+		ll_kind_learn_queued(ll_kinds_find(&marks->kinds, batch->kind), ns / batch->launches);
 }
 
 static void settle(struct ll_marks *marks, struct stream *stream, struct batch *batch)
@@ -262,8 +242,7 @@ static void settle(struct ll_marks *marks, struct stream *stream, struct batch *
 		ns = batch->guess_ns;
 	else
 		learn(stream, ns, batch->launches);
-	if (batch->sample)
-		learn_kind(find_kind(marks, batch->sample), ns);
+	learn_kinds(marks, batch, ns);
 	marks->untold_ns += ll_busy_add(&marks->busy, start_ns, start_ns + ns);
 	stream->end_ns = end_ns;
 	stream->settled++;
@@ -352,9 +331,9 @@ static void mark_last(struct ll_marks *marks, struct stream *stream)
 /* Whether another thread than the stream's own may mark what was launched last (ll_marks_close_tails). */
 static bool can_close_tail(const struct ll_marks *marks, const struct stream *stream);
 
-static void begin_on_idle(struct ll_marks *marks, struct stream *stream, const struct kind *kind)
+static void begin_on_idle(struct ll_marks *marks, struct stream *stream, const struct ll_kind *kind)
 {
-	if (!stream->open.launches || wants_sample(kind))
+	if (!stream->open.launches || ll_kind_wants_sample(kind))
 		mark_start(marks, stream);
 	else
 		stream->open.is_guess = true;
@@ -379,7 +358,7 @@ void ll_marks_begin(struct ll_marks *marks, struct ll_mark_stream name, uint64_t
 		return;
 	bool is_idle = !stream->open.launches || !stream->has_last || has_ended(marks, stream->last);
 	if (is_idle)
-		begin_on_idle(marks, stream, find_kind(marks, kind_name));
+		begin_on_idle(marks, stream, ll_kinds_find(&marks->kinds, kind_name));
 }
 
 static void close_open(struct ll_marks *marks, struct stream *stream)
@@ -390,9 +369,9 @@ static void close_open(struct ll_marks *marks, struct stream *stream)
 }
 
 /* A launch that was let on an idle stream by itself is timed for its kind. */
-static bool is_sample(const struct stream *stream, const struct kind *kind)
+static bool is_sample(const struct stream *stream, const struct ll_kind *kind)
 {
-	return stream->open.launches == 1 && stream->open.start && wants_sample(kind);
+	return stream->open.launches == 1 && stream->open.start && ll_kind_wants_sample(kind);
 }
 
 static bool is_full(const struct ll_marks *marks, const struct stream *stream)
@@ -407,7 +386,8 @@ void ll_marks_end(struct ll_marks *marks, struct ll_mark_stream name, uint64_t k
 	struct stream *stream = marks->is_blind || !is_launched ? NULL : find_stream(marks, name);
 	if (!stream)
 		return;
-	struct kind *kind = find_kind(marks, kind_name);
+	struct ll_kind *kind = ll_kinds_find(&marks->kinds, kind_name);
+	stream->open.kind = !stream->open.launches || stream->open.kind == kind_name ? kind_name : 0;
 	stream->open.launches++;
 	stream->open.guess_ns += kind->ns ? kind->ns : guess_ns(stream, 1);
 	bool is_timed = is_sample(stream, kind);
@@ -425,6 +405,7 @@ void ll_marks_add_unmarked(struct ll_marks *marks, struct ll_mark_stream name, u
 	struct stream *stream = marks->is_blind ? NULL : find_stream(marks, name);
 	if (!stream)
 		return;
+	stream->open.kind = 0;
 	stream->open.launches += launches;
 	stream->open.guess_ns += guess_ns(stream, launches);
 	stream->has_last = false;

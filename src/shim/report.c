@@ -42,8 +42,7 @@ static struct ll_ledger *open_ledger(const char *uuid)
 		i++;
 	if (i == CARDS)
 		return NULL;
-	if (!opened[i].ledger &&
-	    ll_ledger_open(ll_seat_settings()->folder, uuid, false, &opened[i].ledger, NULL) < 0)
+	if (!opened[i].ledger && ll_ledger_open(ll_seat_settings()->folder, uuid, false, &opened[i].ledger, NULL) < 0)
 		return NULL;
 	snprintf(opened[i].uuid, sizeof opened[i].uuid, "%s", uuid);
 	return opened[i].ledger;
@@ -134,8 +133,8 @@ size_t ll_report_processes(const char *uuid, struct ll_report_process *processes
 		if (claims[i].tenant_row != tenant.row + 1 || !claims[i].is_pid_ours)
 			continue;
 		if (count < capacity)
-			processes[count] = (struct ll_report_process){
-			    .pid = (unsigned)claims[i].pid, .used_bytes = claims[i].memory_used_bytes};
+			processes[count] = (struct ll_report_process){.pid = (unsigned)claims[i].pid,
+								      .used_bytes = claims[i].memory_used_bytes};
 		count++;
 	}
 	free(claims);

@@ -2,11 +2,11 @@
  * seat.h - this program's place on one card: its claim in the card's ledger, and the flow of its launches.
  *
  * A seat is taken when the program first makes or retains a context on the card, and kept to the end of the process. A
- * forked child has no seats until it takes its own. Programs that were not started by `loadline run` have none, and every
- * hook passes straight through: ll_seat_is_governed is one load.
+ * forked child has no seats until it takes its own. Programs that were not started by `loadline run` have none, and
+ * every hook passes straight through: ll_seat_is_governed is one load.
  *
- * When a seat cannot be taken (no ledger, or all claims taken) the program runs ungoverned on that card; `loadline doctor`
- * tells.
+ * When a seat cannot be taken (no ledger, or all claims taken) the program runs ungoverned on that card; `loadline
+ * doctor` tells.
  */
 #ifndef LOADLINE_SHIM_SEAT_H
 #define LOADLINE_SHIM_SEAT_H
@@ -39,10 +39,12 @@ static inline bool ll_seat_is_governed(void)
 	return __builtin_expect(answer != 0, 1) ? answer > 0 : ll_seat_settings() != NULL;
 }
 
-/* The seat on this card, taken if there is none yet; NULL: not governed there. May do driver calls; cuInit was called. */
+/* The seat on this card, taken if there is none yet; NULL: not governed there. May do driver calls; cuInit was called.
+ */
 struct ll_seat *ll_seat_take(ll_cu_device device);
 
-/* A card's UUID, as NVML and the ledger's file name write it; false: there is no such card, or cuInit was not called. */
+/* A card's UUID, as NVML and the ledger's file name write it; false: there is no such card, or cuInit was not called.
+ */
 bool ll_seat_uuid(ll_cu_device device, char *ret_text, size_t size);
 
 /* The seat of the calling thread's current context; NULL: none. With a flow's context: *ret_context. */
@@ -52,8 +54,8 @@ struct ll_seat *ll_seat_current(struct ll_cu_context **ret_context);
 struct ll_seat *ll_seat_of(ll_cu_device device);
 
 /*
- * The gate that stands for all of this process's launches: the one seat's own while there is one, one that is always open
- * where nothing is governed, always shut with several.
+ * The gate that stands for all of this process's launches: the one seat's own while there is one, one that is always
+ * open where nothing is governed, always shut with several.
  */
 extern _Atomic(_Atomic uint32_t *) ll_seat_gate;
 

@@ -36,10 +36,14 @@ static void init_parts(void)
 	}
 }
 
-/* The rows are not freed: a thread of the parent may have been half-way through a change. */
+/* Rows that a thread of the parent was changing are left as they are. */
 static void forget_in_child(struct ll_fork_item *item)
 {
 	(void)item;
+	for (size_t i = 0; i < PARTS; i++) {
+		if (pthread_mutex_trylock(&parts[i].lock) == 0)
+			free(parts[i].rows);
+	}
 	init_parts();
 }
 

@@ -22,13 +22,16 @@ struct ll_seat;
 
 /* Names of different kinds may be the same number. */
 enum ll_size_kind {
-	LL_SIZE_ADDRESS,  /* ll_cu_deviceptr */
-	LL_SIZE_ARRAY,    /* arrays and mipmaps: pointers */
+	LL_SIZE_ADDRESS, /* ll_cu_deviceptr */
+	LL_SIZE_ARRAY,   /* pointers, as the following */
+	LL_SIZE_MIPMAP,
 	LL_SIZE_EXTERNAL, /* imported memory */
 	LL_SIZE_GREEN,    /* green contexts */
-	LL_SIZE_CONTEXT,  /* contexts: thing is a struct of contexts.c */
-	LL_SIZE_PHYSICAL, /* cuMemCreate: thing is a struct of physical.c */
-	LL_SIZE_MAPPING,  /* where it is mapped */
+	LL_SIZE_CONTEXT,  /* contexts (contexts.h) */
+	LL_SIZE_POOL,     /* pools: thing is a struct ll_pool; charged by pools.h */
+	LL_SIZE_BLOCK,    /* addresses in a pool: the same; bytes are not charged apart */
+	LL_SIZE_PHYSICAL, /* handles of cuMemCreate: thing is a struct ll_physical; charged by physical.h */
+	LL_SIZE_MAPPING,  /* addresses where one is mapped: the same */
 };
 
 struct ll_size {

@@ -41,6 +41,34 @@ holds_again() {
 	[ "$status" -eq 0 ]
 }
 
+# Lavapipe stands for two cards here: what NVML says of them is the simulator's, so the samples mean nothing.
+hold_vulkan() {
+	local icd
+	icd=$(compgen -G '/usr/share/vulkan/icd.d/lvp_icd*.json' | head -1)
+	[ -n "$icd" ] || skip "no lavapipe"
+	printf 'cards 2\n' >"$T/scenario"
+	export LOADLINE_SIM_SCENARIO=$T/scenario VK_DRIVER_FILES=$icd VK_ICD_FILENAMES=$icd LOADLINE_VULKAN_DEVICE=cpu
+	start hold --sim hold -i all --json --payload vulkan --mode ignore
+	wait_for 20 both sample
+}
+
+# both EVENT: each card has had one.
+both() {
+	has hold "select(.card == 0 and .event == \"$1\")" && has hold "select(.card == 1 and .event == \"$1\")"
+}
+
+@test "cards that run Vulkan share one payload process, and when it is killed both come back at once" {
+	hold_vulkan
+	[ "$(pgrep -P "$(pid_of hold)" | wc -l)" -eq 1 ]
+	kill -KILL "$(pgrep -P "$(pid_of hold)")"
+	wait_for 20 both fault
+	wait_for 20 both resume # a card at fault waits 30 s
+	[ "$(pgrep -P "$(pid_of hold)" | wc -l)" -eq 1 ]
+	stop hold
+	[ "$status" -eq 0 ]
+	[ "$(json hold 'select(.event == "summary")' | wc -l)" -eq 2 ]
+}
+
 @test "a card that is gone ends the hold with an error, not a hang" {
 	hold
 	simctl card 0 gone on

@@ -2,8 +2,6 @@
 #include "governed.h"
 
 #include <pthread.h>
-#include <signal.h>
-#include <unistd.h>
 
 static void allocate(uint64_t bytes, uint64_t expected)
 {
@@ -197,6 +195,59 @@ static void without_a_limit_memory_is_charged_and_readings_are_the_card_s(void *
 	in_world(NULL, body_no_limit);
 }
 
+enum { THREADS = 64, ROUNDS = 300, KEPT = 8 };
+static struct ll_cu_context *shared_context;
+static _Atomic uint64_t kept_bytes;
+static ll_cu_deviceptr handed[THREADS];
+
+static void *allocate_often(void *arg)
+{
+	ll_cu_deviceptr addresses[KEPT] = {0};
+	size_t index = (size_t)((ll_cu_deviceptr *)arg - handed);
+	CHECK_EQUAL(cu.cuCtxSetCurrent(shared_context), 0);
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		ll_cu_deviceptr *slot = &addresses[i % KEPT];
+		if (*slot)
+			CHECK_EQUAL(cu.cuMemFree(*slot), 0);
+		ll_cu_result status = cu.cuMemAlloc(slot, (size_t)(1 + (i + index) % 5) * 700 * KIB);
+		CHECK(status == 0 || status == LL_CUDA_ERROR_OUT_OF_MEMORY);
+		if (status != 0)
+			*slot = 0;
+	}
+	for (unsigned i = 0; i < KEPT; i++) {
+		if (addresses[i])
+			CHECK_EQUAL(cu.cuMemFree(addresses[i]), 0);
+	}
+	/* One for another thread to free. */
+	if (cu.cuMemAlloc(arg, MIB) == 0)
+		kept_bytes += MIB;
+	return NULL;
+}
+
+static void body_threads(void)
+{
+	pthread_t threads[THREADS];
+	govern(CONTEXT_BYTES + 300 * MIB);
+	shared_context = open_context(0);
+	for (size_t i = 0; i < THREADS; i++)
+		CHECK(pthread_create(&threads[i], NULL, allocate_often, &handed[i]) == 0);
+	for (size_t i = 0; i < THREADS; i++)
+		CHECK(pthread_join(threads[i], NULL) == 0);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES + kept_bytes);
+	CHECK(kept_bytes > 0);
+	for (size_t i = 0; i < THREADS; i++) {
+		if (handed[i])
+			CHECK_EQUAL(cu.cuMemFree(handed[i]), 0);
+	}
+	CHECK_EQUAL(charged(), CONTEXT_BYTES);
+}
+
+static void threads_may_allocate_at_once_and_free_for_each_other(void **state)
+{
+	(void)state;
+	in_world(NULL, body_threads);
+}
+
 static void body_ungoverned(void)
 {
 	ll_cu_deviceptr address;
@@ -225,6 +276,7 @@ int main(void)
 	    cmocka_unit_test(rows_and_managed_memory_are_charged),
 	    cmocka_unit_test(the_limit_is_shown_as_the_card),
 	    cmocka_unit_test(without_a_limit_memory_is_charged_and_readings_are_the_card_s),
+	    cmocka_unit_test(threads_may_allocate_at_once_and_free_for_each_other),
 	    cmocka_unit_test(a_program_that_run_did_not_start_is_left_alone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

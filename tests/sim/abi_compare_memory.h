@@ -183,6 +183,8 @@ SAME_SIZE(ll_cu_mem_handle, CUmemGenericAllocationHandle);
 #define ll_cu_mem_granularity_flags CUmemAllocationGranularity_flags_enum
 #define ll_cu_multicast_granularity_flags CUmulticastGranularity_flags_enum
 #define ll_cu_mem_pool_attribute CUmemPool_attribute_enum
+#define ll_cu_green_context CUgreenCtx_st
+#define ll_cu_resource_desc CUdevResourceDesc_st
 #define ll_cu_graph_mem_attribute CUgraphMem_attribute_enum
 #define ll_cu_mem_advise CUmem_advise_enum
 #define ll_cu_mem_location CUmemLocation_st

@@ -153,6 +153,45 @@ static void lost_context_is_closed_and_tried_again_after_back_off(void **state)
 	assert_between(wait_for(LL_HOLD_HOLDING, 40000), 29900, 30300);
 }
 
+static void context_lost_for_another_cards_sake_is_made_again_at_once(void **state)
+{
+	(void)state;
+	wait_for(LL_HOLD_HOLDING, 1000);
+	input.is_open = false;
+	input.is_bystander = true;
+	tick();
+	assert_int_equal(verdict.action, LL_HOLD_ACT_RELEASE);
+	assert_int_equal(verdict.reason, LL_HOLD_REASON_LOST);
+	assert_between(wait_for(LL_HOLD_HOLDING, 1000), 0, 200);
+}
+
+static void context_not_made_for_another_cards_sake_is_tried_again_at_once(void **state)
+{
+	(void)state;
+	can_open = false;
+	input.is_bystander = true;
+	wait_for(LL_HOLD_OPENING, 1000);
+	wait_for(LL_HOLD_RELEASED, 1000);
+	assert_between(wait_for(LL_HOLD_OPENING, 1000), 0, 100);
+}
+
+static void bystander_backs_off_when_its_turn_comes_again_soon(void **state)
+{
+	(void)state;
+	input.is_bystander = true;
+	wait_for(LL_HOLD_HOLDING, 1000);
+	input.is_open = false;
+	tick();
+	wait_for(LL_HOLD_HOLDING, 1000);
+	input.is_open = false;
+	tick();
+	assert_between(wait_for(LL_HOLD_OPENING, 40000), 29900, 30100);
+	wait_for(LL_HOLD_HOLDING, 1000);
+	input.is_open = false;
+	tick();
+	assert_between(wait_for(LL_HOLD_OPENING, 1000), 0, 100);
+}
+
 static void context_lost_while_yielded_is_closed_too(void **state)
 {
 	(void)state;
@@ -221,6 +260,9 @@ int main(void)
 	    cmocka_unit_test_setup(own_kernels_are_sight_enough_to_yield_but_not_to_fill, begin),
 	    cmocka_unit_test_setup(ignore_needs_no_sight, begin),
 	    cmocka_unit_test_setup(lost_context_is_closed_and_tried_again_after_back_off, begin),
+	    cmocka_unit_test_setup(context_lost_for_another_cards_sake_is_made_again_at_once, begin),
+	    cmocka_unit_test_setup(context_not_made_for_another_cards_sake_is_tried_again_at_once, begin),
+	    cmocka_unit_test_setup(bystander_backs_off_when_its_turn_comes_again_soon, begin),
 	    cmocka_unit_test_setup(context_lost_while_yielded_is_closed_too, begin),
 	    cmocka_unit_test_setup(request_ends_it_from_every_state, begin),
 	};

@@ -45,6 +45,16 @@ struct fake_payload {
 	uint64_t busy_until_ns; /* card */
 };
 
+static int make(const struct ll_payload_ops *ops, struct ll_payload **ret_payload)
+{
+	struct fake_payload *payload = calloc(1, sizeof *payload);
+	payload->base =
+	    (struct ll_payload){.ops = ops, .records = payload->records, .sm_count = 132, .has_card_clock = true};
+	fake_world->contexts++;
+	*ret_payload = &payload->base;
+	return 0;
+}
+
 static int fake_open(const struct ll_card *card, const struct ll_payload_config *config,
 		     struct ll_payload **ret_payload, struct ll_err *err)
 {
@@ -54,12 +64,16 @@ static int fake_open(const struct ll_card *card, const struct ll_payload_config 
 		ll_sleep_until_ns(ll_now_ns() + LL_NS_PER_MS);
 	if (fake_world->open_rc)
 		return ll_err_set(err, fake_world->open_rc, "fake: refused");
-	struct fake_payload *payload = calloc(1, sizeof *payload);
-	payload->base = (struct ll_payload){
-	    .ops = &fake_payload_ops, .records = payload->records, .sm_count = 132, .has_card_clock = true};
-	fake_world->contexts++;
-	*ret_payload = &payload->base;
-	return 0;
+	return make(&fake_payload_ops, ret_payload);
+}
+
+static int alone_open(const struct ll_card *card, const struct ll_payload_config *config,
+		      struct ll_payload **ret_payload, struct ll_err *err)
+{
+	(void)card;
+	(void)config;
+	(void)err;
+	return make(&fake_payload_alone_ops, ret_payload);
 }
 
 static int fake_launch(struct ll_payload *base, const struct ll_launch *launch, struct ll_err *err)
@@ -116,3 +130,5 @@ static void fake_close(struct ll_payload *base)
 
 const struct ll_payload_ops fake_payload_ops = {
     .name = "fake", .open = fake_open, .launch = fake_launch, .check = fake_check, .close = fake_close};
+const struct ll_payload_ops fake_payload_alone_ops = {
+    .name = "fake-alone", .open = alone_open, .launch = fake_launch, .check = fake_check, .close = fake_close};

@@ -34,4 +34,7 @@ void fake_world_open(void);
 
 extern const struct ll_payload_ops fake_payload_ops;
 
+/* Named "fake-alone"; what it opens is the same. open_rc means nothing to it. */
+extern const struct ll_payload_ops fake_payload_alone_ops;
+
 #endif

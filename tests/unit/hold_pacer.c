@@ -15,8 +15,7 @@
 #include "hold/pacer.h"
 #include "hold/worker.h"
 #include "ledger/claim.h"
-
-#define DEADLINE_NS (10 * LL_NS_PER_S) /* generous: a loaded machine must not fail a test */
+#include "wait_for.h"
 
 /* Every test runs in both ways: in a thread, where sanitizers see all, and in a process, as in earnest. */
 static bool in_thread;
@@ -76,16 +75,6 @@ static void order(double ratio, uint64_t valid_ns)
 				     .valid_until_ns = ll_now_ns() + valid_ns};
 	ll_pacer_order(pacer, &now);
 }
-
-#define wait_for(condition)                                                                                            \
-	do {                                                                                                           \
-		uint64_t deadline_ns = ll_now_ns() + DEADLINE_NS;                                                      \
-		while (!(condition)) {                                                                                 \
-			if (ll_now_ns() > deadline_ns)                                                                 \
-				fail_msg("never: %s", #condition);                                                     \
-			ll_sleep_until_ns(ll_now_ns() + LL_NS_PER_MS);                                                 \
-		}                                                                                                      \
-	} while (0)
 
 static void hold_until_running(void)
 {

@@ -9,11 +9,13 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <glob.h>
+#include <pthread.h>
 #include <stdbool.h>
 
 #include "base/clock.h"
 #include "driver/cards.h"
 #include "hold/payload.h"
+#include "hold/payload_vulkan_device.h"
 
 #define DEADLINE_NS (20 * LL_NS_PER_S)
 
@@ -321,6 +323,64 @@ static void driver_library_works_without_the_loader(void **state)
 	ops->close(payload);
 }
 
+static struct ll_vk_device open_device(void)
+{
+	const struct ll_vk_wish wish = {.wants_clock = true};
+	struct ll_vk_device device;
+	struct ll_err err = {0};
+
+	if (ll_vk_device_open(&device, &wish, &err) != 0)
+		fail_msg("%s", err.text);
+	return device;
+}
+
+static void devices_share_one_instance_that_ends_with_the_last(void **state)
+{
+	struct ll_vk_device first = open_device(), second = open_device();
+
+	(void)state;
+	assert_ptr_equal(first.instance, second.instance);
+	assert_int_equal(second.instance->users, 2);
+	ll_vk_device_close(&first);
+	assert_int_equal(second.instance->users, 1);
+	ll_vk_device_close(&second);
+	second = open_device();
+	assert_int_equal(second.instance->users, 1);
+	ll_vk_device_close(&second);
+}
+
+enum { ROUNDS = 5 };
+
+static void *open_run_and_close(void *arg)
+{
+	(void)arg;
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		struct ll_payload *payload = open_payload(false);
+
+		launch(payload, spin(1, LL_NS_PER_MS));
+		record_of(payload, 1);
+		ops->close(payload);
+	}
+	return NULL;
+}
+
+static void a_payload_runs_on_while_others_come_and_go(void **state)
+{
+	struct ll_payload *payload = open_payload(false);
+	pthread_t threads[2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, open_run_and_close, NULL), 0);
+	for (uint32_t i = 1; i <= 50; i++) {
+		launch(payload, spin(i, LL_NS_PER_MS));
+		assert_int_equal(record_of(payload, i).flags, 0);
+	}
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+	ops->close(payload);
+}
+
 static void close_ends_what_is_queued(void **state)
 {
 	struct ll_payload *payload = open_payload(false);
@@ -377,6 +437,8 @@ int main(void)
 	    cmocka_unit_test(missing_library_is_no_device),
 	    cmocka_unit_test(unknown_card_is_no_device_and_hints_at_containers),
 	    cmocka_unit_test(driver_library_works_without_the_loader),
+	    cmocka_unit_test(devices_share_one_instance_that_ends_with_the_last),
+	    cmocka_unit_test(a_payload_runs_on_while_others_come_and_go),
 	    cmocka_unit_test(close_ends_what_is_queued),
 	};
 

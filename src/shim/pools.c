@@ -1,0 +1,323 @@
+#include "shim/pools.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "ledger/fork.h"
+#include "ledger/memory.h"
+#include "shim/footprint.h"
+#include "shim/real.h"
+#include "shim/sizes.h"
+#include "shim/spare.h"
+
+enum { CARDS = 64 };
+
+struct ll_pool {
+	struct ll_cu_mem_pool *handle;
+	struct ll_seat *seat;   /* NULL: it takes nothing of a card */
+	uint64_t charged_bytes; /* pending ones included */
+	uint64_t pending_bytes; /* reserved for allocations that are under way */
+	uint64_t block_count;
+	bool is_destroyed;
+	struct ll_pool *next;
+};
+
+static struct card {
+	pthread_mutex_t lock; /* guards its pools */
+	struct ll_pool *pools;
+	uint64_t graph_bytes; /* charged for graphs */
+} cards[CARDS];
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct ll_fork_item fork_item;
+static _Atomic bool has_graphs;
+
+_Atomic bool ll_pools_are_used;
+
+static void init_cards(void)
+{
+	for (size_t i = 0; i < CARDS; i++) {
+		pthread_mutex_init(&cards[i].lock, NULL);
+		cards[i].pools = NULL;
+		cards[i].graph_bytes = 0;
+	}
+}
+
+static void forget_in_child(struct ll_fork_item *item)
+{
+	(void)item;
+	init_cards();
+	ll_pools_are_used = false;
+	has_graphs = false;
+}
+
+static void begin(void)
+{
+	init_cards();
+	fork_item.in_child = forget_in_child;
+	ll_fork_add(&fork_item);
+}
+
+static struct card *lock_card(const struct ll_seat *seat)
+{
+	pthread_once(&once, begin);
+	struct card *card = &cards[seat->device];
+	pthread_mutex_lock(&card->lock);
+	return card;
+}
+
+static void unlock_card(struct card *card)
+{
+	pthread_mutex_unlock(&card->lock);
+}
+
+static uint64_t ask(const struct ll_pool *pool, enum ll_cu_mem_pool_attribute attribute)
+{
+	uint64_t value = 0;
+	return ll_real()->cuMemPoolGetAttribute(pool->handle, attribute, &value) == LL_CUDA_SUCCESS ? value : 0;
+}
+
+/* False: there is more than the limit has room for; it is charged all the same. */
+static bool charge_as(const struct ll_seat *seat, uint64_t *charged_bytes, uint64_t bytes)
+{
+	uint64_t before = *charged_bytes;
+	bool is_within = true;
+	*charged_bytes = bytes;
+	if (bytes < before) {
+		ll_memory_release(seat->claim, before - bytes);
+	} else if (bytes > before && ll_memory_reserve(seat->claim, bytes - before) != 0) {
+		is_within = false;
+		ll_memory_charge(seat->claim, bytes - before);
+	}
+	return is_within;
+}
+
+/* The card's lock is held. */
+static bool true_up(struct ll_pool *pool)
+{
+	if (pool->is_destroyed)
+		return true;
+	return charge_as(pool->seat, &pool->charged_bytes,
+			 ask(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) + pool->pending_bytes);
+}
+
+static void true_up_graphs(const struct ll_seat *seat, struct card *card)
+{
+	uint64_t bytes = 0;
+	if (has_graphs && ll_real()->cuDeviceGetGraphMemAttribute(
+			      seat->device, LL_CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &bytes) == LL_CUDA_SUCCESS)
+		charge_as(seat, &card->graph_bytes, bytes);
+}
+
+static void true_up_card(const struct ll_seat *seat, struct card *card)
+{
+	for (struct ll_pool *pool = card->pools; pool; pool = pool->next)
+		true_up(pool);
+	true_up_graphs(seat, card);
+}
+
+void ll_pool_true_up(struct ll_seat *seat)
+{
+	struct card *card = lock_card(seat);
+	true_up_card(seat, card);
+	unlock_card(card);
+}
+
+static uint64_t charged_on(const struct card *card)
+{
+	uint64_t bytes = card->graph_bytes;
+	for (const struct ll_pool *pool = card->pools; pool; pool = pool->next)
+		bytes += pool->charged_bytes;
+	return bytes;
+}
+
+/* The card's lock is held. A thread that captures may trim. */
+static bool trim(const struct ll_seat *seat, struct card *card)
+{
+	enum ll_cu_capture_mode mode = LL_CU_STREAM_CAPTURE_MODE_RELAXED;
+	true_up_card(seat, card);
+	uint64_t before = charged_on(card);
+	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
+	for (struct ll_pool *pool = card->pools; pool; pool = pool->next) {
+		if (!pool->is_destroyed)
+			ll_real()->cuMemPoolTrimTo(pool->handle, 0);
+	}
+	if (has_graphs)
+		ll_real()->cuDeviceGraphMemTrim(seat->device);
+	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
+	true_up_card(seat, card);
+	return charged_on(card) < before;
+}
+
+bool ll_spare_give_up(struct ll_seat *seat)
+{
+	if (!ll_pools_are_used)
+		return false;
+	struct card *card = lock_card(seat);
+	uint64_t before = charged_on(card);
+	bool is_less = trim(seat, card) || charged_on(card) < before;
+	unlock_card(card);
+	return is_less;
+}
+
+void ll_pool_expect_graphs(void)
+{
+	has_graphs = true;
+	ll_pools_are_used = true;
+}
+
+/* A new one; whoever makes one for the same pool at once loses nothing but its own. seat NULL: it takes nothing. */
+static struct ll_pool *add(struct ll_cu_mem_pool *handle, struct ll_seat *seat)
+{
+	struct ll_size size;
+	struct ll_pool *pool = calloc(1, sizeof *pool);
+	if (!pool)
+		return NULL;
+	*pool = (struct ll_pool){.handle = handle, .seat = seat};
+	size = (struct ll_size){.seat = seat, .thing = pool};
+	struct card *card = seat ? lock_card(seat) : NULL;
+	struct ll_size found;
+	if (ll_sizes_find(LL_SIZE_POOL, (uint64_t)(uintptr_t)handle, &found) && found.seat == seat) {
+		free(pool);
+		pool = found.thing;
+	} else if (!ll_sizes_put(LL_SIZE_POOL, (uint64_t)(uintptr_t)handle, &size, NULL)) {
+		free(pool);
+		pool = NULL;
+	} else if (card) {
+		pool->next = card->pools;
+		card->pools = pool;
+		ll_pools_are_used = true;
+	}
+	if (card)
+		unlock_card(card);
+	return pool;
+}
+
+void ll_pool_add(struct ll_cu_mem_pool *handle, const struct ll_cu_mem_location *location)
+{
+	add(handle, location->type == LL_CU_MEM_LOCATION_TYPE_DEVICE ? ll_seat_take(location->id) : NULL);
+}
+
+struct ll_pool *ll_pool_find(struct ll_cu_mem_pool *handle)
+{
+	struct ll_size size;
+	return ll_sizes_find(LL_SIZE_POOL, (uint64_t)(uintptr_t)handle, &size) ? size.thing : NULL;
+}
+
+/* A pool that the driver made: some card's default one, or one that takes nothing of a card. */
+static struct ll_pool *add_default(struct ll_cu_mem_pool *handle)
+{
+	for (ll_cu_device device = 0; device < CARDS; device++) {
+		struct ll_cu_mem_pool *pool;
+		if (ll_seat_of(device) && ll_real()->cuDeviceGetDefaultMemPool(&pool, device) == LL_CUDA_SUCCESS &&
+		    pool == handle)
+			return add(handle, ll_seat_of(device));
+	}
+	return add(handle, NULL);
+}
+
+/* The card's lock is held. False: refused. */
+static bool reserve_growth(struct ll_pool *pool, struct card *card, uint64_t bytes, uint64_t *ret_growth)
+{
+	uint64_t reserved = ask(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+	uint64_t used = ask(pool, LL_CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+	bool has_room = reserved >= used && reserved - used >= bytes;
+	uint64_t growth = has_room ? 0 : ll_footprint_round(bytes, LL_FOOTPRINT_POOL_STEP_BYTES);
+	charge_as(pool->seat, &pool->charged_bytes, reserved + pool->pending_bytes);
+	int rc = ll_memory_reserve(pool->seat->claim, growth);
+	if (rc == -ENOMEM && trim(pool->seat, card))
+		rc = ll_memory_reserve(pool->seat->claim, growth);
+	*ret_growth = rc == 0 ? growth : 0;
+	return rc != -ENOMEM;
+}
+
+struct ll_pool_growth ll_pool_begin(struct ll_seat *seat, struct ll_cu_mem_pool *handle, uint64_t bytes)
+{
+	struct ll_pool_growth growth = {.pool = NULL};
+	if (!handle && ll_real()->cuDeviceGetMemPool(&handle, seat->device) != LL_CUDA_SUCCESS)
+		return growth;
+	struct ll_pool *pool = ll_pool_find(handle);
+	pool = pool ? pool : add_default(handle);
+	if (!pool || !pool->seat)
+		return growth;
+	struct card *card = lock_card(pool->seat);
+	growth.is_refused = !reserve_growth(pool, card, bytes, &growth.bytes);
+	if (!growth.is_refused) {
+		growth.pool = pool;
+		pool->pending_bytes += growth.bytes;
+		pool->charged_bytes += growth.bytes;
+	}
+	unlock_card(card);
+	return growth;
+}
+
+bool ll_pool_end(struct ll_pool_growth *growth)
+{
+	struct ll_pool *pool = growth->pool;
+	if (!pool)
+		return true;
+	struct card *card = lock_card(pool->seat);
+	pool->pending_bytes -= growth->bytes;
+	bool is_within = true_up(pool);
+	unlock_card(card);
+	growth->pool = NULL;
+	return is_within;
+}
+
+void ll_pool_keep(struct ll_pool *pool, ll_cu_deviceptr address, uint64_t bytes)
+{
+	struct ll_size size = {.bytes = bytes, .seat = pool->seat, .thing = pool};
+	struct card *card = lock_card(pool->seat);
+	pool->block_count += ll_sizes_put(LL_SIZE_BLOCK, address, &size, NULL);
+	unlock_card(card);
+}
+
+bool ll_pool_take(ll_cu_deviceptr address, struct ll_pool_block *ret_block)
+{
+	struct ll_size size;
+	if (!ll_pools_are_used || !ll_sizes_take(LL_SIZE_BLOCK, address, &size))
+		return false;
+	*ret_block = (struct ll_pool_block){.pool = size.thing, .bytes = size.bytes};
+	return true;
+}
+
+/* The last block of a pool that was destroyed is gone. The card's lock is held. */
+static void forget(struct card *card, struct ll_pool *pool)
+{
+	struct ll_pool **link = &card->pools;
+	while (*link && *link != pool)
+		link = &(*link)->next;
+	if (*link)
+		*link = pool->next;
+	charge_as(pool->seat, &pool->charged_bytes, 0);
+	free(pool);
+}
+
+void ll_pool_freed(ll_cu_deviceptr address, const struct ll_pool_block *block, ll_cu_result status)
+{
+	struct ll_pool *pool = block->pool;
+	struct ll_size size = {.bytes = block->bytes, .seat = pool->seat, .thing = pool};
+	if (status != LL_CUDA_SUCCESS && ll_sizes_put(LL_SIZE_BLOCK, address, &size, NULL))
+		return;
+	struct card *card = lock_card(pool->seat);
+	pool->block_count--;
+	if (!pool->is_destroyed)
+		true_up(pool);
+	else if (!pool->block_count)
+		forget(card, pool);
+	unlock_card(card);
+}
+
+void ll_pool_destroyed(struct ll_pool *pool)
+{
+	if (!pool->seat) {
+		free(pool);
+		return;
+	}
+	struct card *card = lock_card(pool->seat);
+	pool->is_destroyed = true;
+	if (!pool->block_count)
+		forget(card, pool);
+	unlock_card(card);
+}

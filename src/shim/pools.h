@@ -1,0 +1,83 @@
+/*
+ * pools.h - memory pools: charged for what they have of the card, not for what the program has of them.
+ *
+ * A pool grows in steps of 32 MiB and gives freed memory back when somebody waits for it, or keeps it (measured:
+ * doc/run.md). So a pool's charge is what the driver says it has reserved (0.06 µs to ask), made true whenever we pass
+ * by: around each allocation, at frees, trims and synchronisations, and before the program is told what is free. Before
+ * an allocation that the pool has no room for, the growth that may come is reserved: the size, up to full steps. When
+ * the limit refuses, what pools keep in reserve is given up first. Should a pool without a large enough gap grow all
+ * the same, and over the limit, the allocation is taken back and refused; the pool's growth stays charged until it is
+ * trimmed.
+ *
+ * Pools belong to the process, not to a context. Those of the host, of managed memory and of other processes
+ * take nothing of ours. A destroyed pool is charged until its last block is freed.
+ *
+ * Memory of graphs has no address of its own at the driver's but one sum per card, asked in the same way once the
+ * program has graphs that allocate. It is taken by a launch, which is not refused: the sum may pass the limit by it.
+ *
+ * One lock per card, not held while the driver allocates or frees.
+ */
+#ifndef LOADLINE_SHIM_POOLS_H
+#define LOADLINE_SHIM_POOLS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "abi/cuda_memory.h"
+#include "shim/seat.h"
+
+struct ll_pool;
+
+/* Whether there is anything to make true: one load. */
+extern _Atomic bool ll_pools_are_used;
+
+/* A pool that the program has made there; with a location that is no card it is remembered as one that takes nothing.
+ */
+void ll_pool_add(struct ll_cu_mem_pool *handle, const struct ll_cu_mem_location *location);
+
+/* An allocation from that pool, or from the one that a stream of that card takes from (NULL). */
+struct ll_pool_growth {
+	struct ll_pool *pool; /* NULL: not governed */
+	uint64_t bytes;
+	bool is_refused;
+};
+struct ll_pool_growth ll_pool_begin(struct ll_seat *seat, struct ll_cu_mem_pool *handle, uint64_t bytes);
+
+/* After the driver's call; false: it has grown over the limit. Also by scope, for a call that did not come back. */
+bool ll_pool_end(struct ll_pool_growth *growth);
+static inline void ll_pool_leave(struct ll_pool_growth *growth)
+{
+	ll_pool_end(growth);
+}
+
+/* The program has a block of it there. */
+void ll_pool_keep(struct ll_pool *pool, ll_cu_deviceptr address, uint64_t bytes);
+
+/* Around a free: take it before, put it back if the driver refuses, say so when it was freed. */
+struct ll_pool_block {
+	struct ll_pool *pool;
+	uint64_t bytes;
+};
+bool ll_pool_take(ll_cu_deviceptr address, struct ll_pool_block *ret_block);
+void ll_pool_freed(ll_cu_deviceptr address, const struct ll_pool_block *block, ll_cu_result status);
+
+/* Around the end of a pool. */
+struct ll_pool *ll_pool_find(struct ll_cu_mem_pool *handle);
+void ll_pool_destroyed(struct ll_pool *pool);
+
+/* Makes all charges of that card true: for launches of graphs, and after whatever waits for the card. */
+void ll_pool_true_up(struct ll_seat *seat);
+static inline void ll_pool_true_up_if_used(void)
+{
+	struct ll_cu_context *context;
+	struct ll_seat *seat =
+	    atomic_load_explicit(&ll_pools_are_used, memory_order_relaxed) ? ll_seat_current(&context) : NULL;
+	if (seat)
+		ll_pool_true_up(seat);
+}
+
+/* The program has a graph that allocates. */
+void ll_pool_expect_graphs(void);
+
+#endif

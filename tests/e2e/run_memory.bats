@@ -1,0 +1,68 @@
+# What a program under `loadline run --mem` may have of a card, and what it is told of it.
+load helper
+
+setup_file() {
+	command -v python3 >/dev/null || skip "no python3"
+}
+
+program() {
+	echo "python3 $BATS_TEST_DIRNAME/card_memory.py"
+}
+
+# governed SIZE STEP...: the program under that limit; its lines are in $lines.
+governed() {
+	local size=$1
+	shift
+	# shellcheck disable=SC2046
+	run -0 "$LOADLINE" --sim run --mem "$size" -- $(program) "$@"
+}
+
+@test "a program is refused what passes its limit, its context included" {
+	governed 1G context alloc 400 alloc 100 free alloc 100
+	[ "${lines[*]}" = "context ok alloc ok alloc 2 free ok alloc 2" ]
+}
+
+@test "contexts may be left out of the limit" {
+	# shellcheck disable=SC2046
+	run -0 "$LOADLINE" --sim run --mem 100M --count-context no -- $(program) context alloc 100 alloc 1
+	[ "${lines[*]}" = "context ok alloc ok alloc 2" ]
+}
+
+@test "the card is shown as large as the limit" {
+	governed 2G card context alloc 100 info card list
+	[ "${lines[0]}" = "card 2048 0 2048" ]
+	[ "${lines[3]}" = "info $((2048 - 528 - 100)) 2048" ]
+	[ "${lines[4]}" = "card 2048 628 $((2048 - 628))" ]
+	[ "${lines[5]}" = "list 1" ]
+}
+
+@test "a program started by exec has a part of the same limit" {
+	governed 1500M context alloc 300 child context alloc 200 card alloc 100
+	[ "${lines[*]}" = "context ok alloc ok context ok alloc 2 card 1500 1356 144 alloc ok" ]
+}
+
+@test "a program that is killed gives everything back" {
+	mkfifo "$T/in"
+	export -f program
+	(
+		exec 3<>"$T/in"
+		# shellcheck disable=SC2046
+		exec "$LOADLINE" --sim run --mem 1200M --tenant both -- sh -c '
+			'"$(program)"' context alloc 500 wait <&3 & echo $! >"'"$T"'/inner"
+			wait; '"$(program)"' context alloc 500'
+	) >"$T/tree.out" 2>"$T/tree.err" 3>&- &
+	echo $! >"$T/tree.pid"
+	started+=(tree)
+	wait_for 10 grep -q waiting "$T/tree.out"
+	kill -KILL "$(cat "$T/inner")"
+	finish tree
+	[ "$(tail -n 2 "$T/tree.out" | tr '\n' ' ')" = "context ok alloc ok " ]
+}
+
+@test "a program without a memory limit sees the card as it is" {
+	# shellcheck disable=SC2046
+	run -0 "$LOADLINE" --sim run -- $(program) context info
+	read -r _ free total <<<"${lines[1]}"
+	[ "$total" -gt 100000 ]
+	[ "$free" -gt 100000 ]
+}

@@ -1,0 +1,253 @@
+/* Contexts of a governed program: they are memory, and what is in them goes with them. */
+#include "governed.h"
+
+#include <pthread.h>
+
+/* What another context is charged once it is there: what the card has less of, here a little less than foretold. */
+static const uint64_t second_bytes = 524 * MIB;
+
+static void body_made(void)
+{
+	struct ll_cu_context *first, *second;
+	ll_cu_deviceptr address;
+	govern(1200 * MIB);
+	first = open_context(0);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 10 * MIB), 0);
+	CHECK_EQUAL(cu.cuCtxCreate(&second, 0, 0), 0);
+	CHECK_NEAR(charged(), CONTEXT_BYTES + 10 * MIB + second_bytes, (double)MIB);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 30 * MIB), 0);
+	struct ll_cu_context *third;
+	CHECK_EQUAL(cu.cuCtxCreate(&third, 0, 0), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(cu.cuCtxCreate_v4(&third, NULL, 0, 0), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK(cu.cuCtxCreate(&third, 0, 77) != 0);
+	CHECK(cu.cuCtxCreate(&third, 0xffff0000, 0) != 0);
+	/* The second goes, and what was allocated in it; not what was in the first. */
+	CHECK_EQUAL(cu.cuCtxDestroy(second), 0);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES + 10 * MIB);
+	CHECK(cu.cuCtxDestroy(second) != 0);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES + 10 * MIB);
+	CHECK_EQUAL(cu.cuCtxSetCurrent(first), 0);
+	CHECK(cu.cuMemFree(address) != 0);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES + 10 * MIB);
+	CHECK_EQUAL(cu.cuCtxDestroy(first), 0);
+	CHECK_EQUAL(charged(), 0);
+}
+
+static void a_context_is_charged_and_goes_with_all_that_is_in_it(void **state)
+{
+	(void)state;
+	in_world(NULL, body_made);
+}
+
+static void body_primary(void)
+{
+	struct ll_cu_context *context, *again;
+	ll_cu_deviceptr address;
+	govern(700 * MIB);
+	open_cuda();
+	/* Too early: refused by the driver, and no reason to leave the card ungoverned. */
+	CHECK(cu.cuDevicePrimaryCtxRetain(&context, 0) != 0);
+	CHECK_EQUAL(cu.cuInit(0), 0);
+	CHECK_EQUAL(cu.cuDevicePrimaryCtxRetain(&context, 0), 0);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES);
+	CHECK_EQUAL(cu.cuDevicePrimaryCtxRetain(&again, 0), 0);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES);
+	CHECK_EQUAL(cu.cuCtxSetCurrent(context), 0);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 10 * MIB), 0);
+	CHECK_EQUAL(cu.cuDevicePrimaryCtxRelease(0), 0);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES + 10 * MIB);
+	CHECK(cu.cuCtxDestroy(context) != 0);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES + 10 * MIB);
+	CHECK_EQUAL(cu.cuDevicePrimaryCtxRelease(0), 0);
+	CHECK_EQUAL(charged(), 0);
+	CHECK(cu.cuDevicePrimaryCtxRelease(0) != 0);
+	/* Once more, and reset. */
+	CHECK_EQUAL(cu.cuDevicePrimaryCtxRetain(&context, 0), 0);
+	CHECK_EQUAL(cu.cuCtxSetCurrent(context), 0);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 10 * MIB), 0);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES + 10 * MIB);
+	CHECK_EQUAL(cu.cuDevicePrimaryCtxReset(0), 0);
+	CHECK_EQUAL(charged(), 0);
+	CHECK_EQUAL(cu.cuDevicePrimaryCtxRetain(&context, 0), 0);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES);
+	CHECK_EQUAL(cu.cuDevicePrimaryCtxRelease_v1(0), 0);
+	CHECK_EQUAL(charged(), 0);
+	set_limit(400 * MIB);
+	CHECK_EQUAL(cu.cuDevicePrimaryCtxRetain(&context, 0), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	set_limit(600 * MIB);
+	CHECK_EQUAL(cu.cuDevicePrimaryCtxRetain(&context, 0), 0);
+	CHECK_EQUAL(cu.cuDevicePrimaryCtxReset_v1(0), 0);
+	CHECK_EQUAL(charged(), 0);
+}
+
+static void the_primary_context_is_charged_once_until_its_last_release(void **state)
+{
+	(void)state;
+	in_world(NULL, body_primary);
+}
+
+static struct ll_cu_context *retained[8];
+
+static void *retain(void *arg)
+{
+	CHECK_EQUAL(cu.cuDevicePrimaryCtxRetain(arg, 0), 0);
+	return NULL;
+}
+
+static void body_race(void)
+{
+	pthread_t threads[8];
+	govern(CONTEXT_BYTES);
+	open_cuda();
+	CHECK_EQUAL(cu.cuInit(0), 0);
+	for (int i = 0; i < 8; i++)
+		CHECK(pthread_create(&threads[i], NULL, retain, &retained[i]) == 0);
+	for (int i = 0; i < 8; i++)
+		CHECK(pthread_join(threads[i], NULL) == 0);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES);
+	for (int i = 0; i < 8; i++)
+		CHECK_EQUAL(cu.cuDevicePrimaryCtxRelease(0), 0);
+	CHECK_EQUAL(charged(), 0);
+}
+
+static void threads_that_retain_at_once_charge_it_once(void **state)
+{
+	(void)state;
+	in_world("card 0 context-time 20ms\n", body_race);
+}
+
+static void body_limits(void)
+{
+	size_t value;
+	uint64_t stacks = 2048 * 132; /* bytes of all stacks for each byte of one */
+	govern(3 * GIB);
+	open_context(0);
+	CHECK_EQUAL(cu.cuCtxSetLimit(LL_CU_LIMIT_STACK_SIZE, 8192), 0);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES + 7168 * stacks); /* 1848 MiB more */
+	CHECK_EQUAL(cu.cuCtxSetLimit(LL_CU_LIMIT_STACK_SIZE, 32768), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(cu.cuCtxGetLimit(&value, LL_CU_LIMIT_STACK_SIZE), 0);
+	CHECK_EQUAL(value, 8192);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES + 7168 * stacks);
+	CHECK_EQUAL(cu.cuCtxSetLimit(LL_CU_LIMIT_STACK_SIZE, 0), 0);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES - 1024 * stacks);
+	CHECK_EQUAL(cu.cuCtxSetLimit(LL_CU_LIMIT_STACK_SIZE, 1024), 0);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES);
+	CHECK_EQUAL(cu.cuCtxSetLimit(LL_CU_LIMIT_MALLOC_HEAP_SIZE, 108 * MIB), 0);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES + 100 * MIB);
+	CHECK_EQUAL(cu.cuCtxSetLimit(LL_CU_LIMIT_MALLOC_HEAP_SIZE, 4 * GIB), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(cu.cuCtxSetLimit(LL_CU_LIMIT_MALLOC_HEAP_SIZE, 0), 0);
+	CHECK_EQUAL(cu.cuCtxSetLimit(LL_CU_LIMIT_PRINTF_FIFO_SIZE, 21 * MIB), 0);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES + 20 * MIB);
+	CHECK_EQUAL(cu.cuCtxSetLimit(LL_CU_LIMIT_PRINTF_FIFO_SIZE, 0), 0);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES);
+	CHECK(cu.cuCtxSetLimit((enum ll_cu_limit)99, 1) != 0);
+	CHECK_EQUAL(simctl("fail cuCtxSetLimit CUDA_ERROR_LAUNCH_FAILED count 1"), 0);
+	CHECK_EQUAL(cu.cuCtxSetLimit(LL_CU_LIMIT_STACK_SIZE, 4096), LL_CUDA_ERROR_LAUNCH_FAILED);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES);
+}
+
+static void what_a_context_s_limits_take_is_charged_when_they_are_set(void **state)
+{
+	(void)state;
+	in_world(NULL, body_limits);
+}
+
+static void body_failures(void)
+{
+	struct ll_cu_context *context;
+	govern(GIB);
+	open_cuda();
+	CHECK_EQUAL(cu.cuInit(0), 0);
+	CHECK_EQUAL(simctl("fail cuCtxCreate_v2 CUDA_ERROR_LAUNCH_FAILED count 1"), 0);
+	CHECK_EQUAL(cu.cuCtxCreate(&context, 0, 0), LL_CUDA_ERROR_LAUNCH_FAILED);
+	CHECK_EQUAL(charged(), 0);
+	CHECK_EQUAL(simctl("fail cuDevicePrimaryCtxRetain CUDA_ERROR_LAUNCH_FAILED count 1"), 0);
+	CHECK_EQUAL(cu.cuDevicePrimaryCtxRetain(&context, 0), LL_CUDA_ERROR_LAUNCH_FAILED);
+	CHECK_EQUAL(charged(), 0);
+	CHECK_EQUAL(cu.cuCtxCreate(&context, 0, 0), 0);
+	CHECK_EQUAL(simctl("fail cuCtxDestroy_v2 CUDA_ERROR_LAUNCH_FAILED count 1"), 0);
+	CHECK_EQUAL(cu.cuCtxDestroy(context), LL_CUDA_ERROR_LAUNCH_FAILED);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES);
+	CHECK_EQUAL(cu.cuCtxDestroy(context), 0);
+	CHECK_EQUAL(charged(), 0);
+}
+
+static void what_fails_leaves_the_charge_as_it_was(void **state)
+{
+	(void)state;
+	in_world(NULL, body_failures);
+}
+
+static void body_uncounted(void)
+{
+	ll_cu_deviceptr address;
+	govern_without_context(100 * MIB);
+	struct ll_cu_context *context = open_context(0);
+	CHECK_EQUAL(charged(), 0);
+	CHECK_EQUAL(cu.cuCtxSetLimit(LL_CU_LIMIT_STACK_SIZE, 8192), 0);
+	CHECK_EQUAL(charged(), 0);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 100 * MIB), 0);
+	CHECK_EQUAL(charged(), 100 * MIB);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 1), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(cu.cuCtxDestroy(context), 0);
+	CHECK_EQUAL(charged(), 0);
+	CHECK_EQUAL(cu.cuDevicePrimaryCtxRetain(&context, 0), 0);
+	CHECK_EQUAL(charged(), 0);
+	CHECK_EQUAL(cu.cuCtxSetCurrent(context), 0);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, MIB), 0);
+	CHECK_EQUAL(charged(), MIB);
+	CHECK_EQUAL(cu.cuDevicePrimaryCtxRelease(0), 0);
+	CHECK_EQUAL(charged(), 0);
+}
+
+static void contexts_may_be_left_out(void **state)
+{
+	(void)state;
+	in_world(NULL, body_uncounted);
+}
+
+static void body_cards(void)
+{
+	ll_cu_deviceptr address;
+	struct ll_cu_context *first, *second;
+	size_t free_bytes, total;
+	govern(2 * GIB);
+	first = open_context(0);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 10 * MIB), 0);
+	CHECK_EQUAL(cu.cuCtxCreate(&second, 0, 1), 0);
+	CHECK_EQUAL(charged_on(1), CONTEXT_BYTES);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 100 * MIB), 0);
+	CHECK_EQUAL(charged_on(0), CONTEXT_BYTES + 10 * MIB);
+	CHECK_EQUAL(charged_on(1), CONTEXT_BYTES + 100 * MIB);
+	CHECK_EQUAL(cu.cuMemGetInfo(&free_bytes, &total), 0);
+	CHECK_EQUAL(free_bytes, 2 * GIB - CONTEXT_BYTES - 100 * MIB);
+	/* The first is current again, and frees what is the second's. */
+	CHECK_EQUAL(cu.cuCtxSetCurrent(first), 0);
+	if (cu.cuMemFree(address) == 0)
+		CHECK_EQUAL(charged_on(1), CONTEXT_BYTES);
+	CHECK_EQUAL(charged_on(0), CONTEXT_BYTES + 10 * MIB);
+	CHECK_EQUAL(cu.cuCtxDestroy(second), 0);
+	CHECK_EQUAL(charged_on(1), 0);
+	CHECK_EQUAL(charged_on(0), CONTEXT_BYTES + 10 * MIB);
+}
+
+static void each_card_has_its_own_account(void **state)
+{
+	(void)state;
+	in_world("cards 2\n", body_cards);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_context_is_charged_and_goes_with_all_that_is_in_it),
+	    cmocka_unit_test(the_primary_context_is_charged_once_until_its_last_release),
+	    cmocka_unit_test(threads_that_retain_at_once_charge_it_once),
+	    cmocka_unit_test(what_a_context_s_limits_take_is_charged_when_they_are_set),
+	    cmocka_unit_test(what_fails_leaves_the_charge_as_it_was),
+	    cmocka_unit_test(contexts_may_be_left_out),
+	    cmocka_unit_test(each_card_has_its_own_account),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,328 @@
+/* Pools of a governed program: charged what they have of the card, refused before they grow over the limit. */
+#include "governed.h"
+
+#include <pthread.h>
+
+static uint64_t pool_charge(void)
+{
+	return charged() - CONTEXT_BYTES;
+}
+
+static uint64_t reserved_of_default(void)
+{
+	struct ll_cu_mem_pool *pool;
+	uint64_t bytes;
+	CHECK_EQUAL(cu.cuDeviceGetDefaultMemPool(&pool, 0), 0);
+	CHECK_EQUAL(cu.cuMemPoolGetAttribute(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes), 0);
+	return bytes;
+}
+
+static void body_growth(void)
+{
+	ll_cu_deviceptr small, large, more;
+	govern(2 * GIB);
+	open_context(0);
+	struct ll_cu_stream *stream = new_stream();
+	/* As measured: 32, 128 and 160 MiB. */
+	CHECK_EQUAL(cu.cuMemAllocAsync(&small, 1000, stream), 0);
+	CHECK_EQUAL(pool_charge(), 32 * MIB);
+	CHECK_EQUAL(cu.cuMemAllocAsync(&large, 100 * MIB, stream), 0);
+	CHECK_EQUAL(pool_charge(), 128 * MIB);
+	CHECK_EQUAL(cu.cuMemAllocAsync(&more, 33 * MIB, stream), 0);
+	CHECK_EQUAL(pool_charge(), 160 * MIB);
+	CHECK_EQUAL(pool_charge(), reserved_of_default());
+	/* Freed memory is the pool's until somebody has waited. */
+	CHECK_EQUAL(cu.cuMemFreeAsync(large, stream), 0);
+	CHECK_EQUAL(pool_charge(), 160 * MIB);
+	CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	CHECK_EQUAL(pool_charge(), reserved_of_default());
+	CHECK(pool_charge() < 160 * MIB);
+	CHECK_EQUAL(cu.cuMemFreeAsync(more, stream), 0);
+	CHECK_EQUAL(cu.cuMemFreeAsync(small, stream), 0);
+	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
+	CHECK_EQUAL(pool_charge(), 0);
+	CHECK(cu.cuMemFreeAsync(small, stream) != 0);
+	CHECK_EQUAL(pool_charge(), 0);
+}
+
+static void a_pool_is_charged_what_it_has_reserved(void **state)
+{
+	(void)state;
+	in_world(NULL, body_growth);
+}
+
+static void body_kept(void)
+{
+	ll_cu_deviceptr address;
+	struct ll_cu_mem_pool *pool;
+	uint64_t threshold = UINT64_MAX;
+	govern(2 * GIB);
+	open_context(0);
+	struct ll_cu_stream *stream = new_stream();
+	CHECK_EQUAL(cu.cuDeviceGetDefaultMemPool(&pool, 0), 0);
+	CHECK_EQUAL(cu.cuMemPoolSetAttribute(pool, LL_CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold), 0);
+	CHECK_EQUAL(cu.cuMemAllocAsync(&address, 60 * MIB, stream), 0);
+	CHECK_EQUAL(cu.cuMemFree(address), 0);
+	CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	CHECK_EQUAL(pool_charge(), 64 * MIB);
+	CHECK_EQUAL(cu.cuMemPoolTrimTo(pool, 0), 0);
+	CHECK_EQUAL(pool_charge(), 0);
+}
+
+static void what_a_threshold_keeps_stays_charged_until_it_is_trimmed(void **state)
+{
+	(void)state;
+	in_world(NULL, body_kept);
+}
+
+static void body_limit(void)
+{
+	ll_cu_deviceptr address, more;
+	struct ll_cu_mem_pool *pool;
+	uint64_t threshold = UINT64_MAX;
+	govern(CONTEXT_BYTES + 100 * MIB);
+	open_context(0);
+	struct ll_cu_stream *stream = new_stream();
+	CHECK_EQUAL(cu.cuMemAllocAsync(&address, 101 * MIB, stream), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(pool_charge(), 0);
+	CHECK_EQUAL(cu.cuMemAllocAsync(&address, 96 * MIB, stream), 0);
+	CHECK_EQUAL(pool_charge(), 96 * MIB);
+	/* 4 MiB are left, and the pool would take 32. */
+	CHECK_EQUAL(cu.cuMemAllocAsync(&more, 512, stream), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(cu.cuMemFreeAsync(address, stream), 0);
+	/* What a pool keeps for later gives way to whoever needs it: to another pool, to a plain allocation. */
+	CHECK_EQUAL(cu.cuDeviceGetDefaultMemPool(&pool, 0), 0);
+	CHECK_EQUAL(cu.cuMemPoolSetAttribute(pool, LL_CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold), 0);
+	CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	CHECK_EQUAL(pool_charge(), 96 * MIB);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 90 * MIB), 0);
+	CHECK_EQUAL(pool_charge(), 90 * MIB);
+	CHECK_EQUAL(cu.cuMemFree(address), 0);
+	/* Within what a pool has nothing new is needed. */
+	CHECK_EQUAL(cu.cuMemAllocAsync(&address, 96 * MIB, stream), 0);
+	CHECK_EQUAL(cu.cuMemFreeAsync(address, stream), 0);
+	CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	CHECK_EQUAL(cu.cuMemAllocAsync(&address, 40 * MIB, stream), 0);
+	CHECK_EQUAL(cu.cuMemAllocAsync(&more, 40 * MIB, stream), 0);
+	CHECK_EQUAL(pool_charge(), 96 * MIB);
+}
+
+static void a_pool_gives_up_its_reserve_before_anything_is_refused(void **state)
+{
+	(void)state;
+	in_world(NULL, body_limit);
+}
+
+static void body_gaps(void)
+{
+	ll_cu_deviceptr blocks[6], large;
+	govern(CONTEXT_BYTES + 192 * MIB);
+	open_context(0);
+	struct ll_cu_stream *stream = new_stream();
+	for (int i = 0; i < 6; i++)
+		CHECK_EQUAL(cu.cuMemAllocAsync(&blocks[i], 31 * MIB, stream), 0);
+	CHECK_EQUAL(pool_charge(), 192 * MIB);
+	/* Room enough in all, and no gap that is large enough: it would have to grow. */
+	CHECK_EQUAL(cu.cuMemFreeAsync(blocks[1], stream), 0);
+	CHECK_EQUAL(cu.cuMemFreeAsync(blocks[3], stream), 0);
+	CHECK_EQUAL(cu.cuMemAllocAsync(&large, 50 * MIB, stream), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	CHECK(pool_charge() <= 192 * MIB);
+	CHECK_EQUAL(pool_charge(), reserved_of_default());
+}
+
+static void growth_for_want_of_a_gap_is_refused_too(void **state)
+{
+	(void)state;
+	in_world(NULL, body_gaps);
+}
+
+static struct ll_cu_mem_pool *make_pool(void)
+{
+	struct ll_cu_mem_pool *pool;
+	struct ll_cu_mem_pool_props props = {.type = LL_CU_MEM_ALLOCATION_TYPE_PINNED,
+					     .location = {.type = LL_CU_MEM_LOCATION_TYPE_DEVICE}};
+	CHECK_EQUAL(cu.cuMemPoolCreate(&pool, &props), 0);
+	return pool;
+}
+
+static void body_own(void)
+{
+	ll_cu_deviceptr address, other;
+	govern(GIB);
+	open_context(0);
+	struct ll_cu_stream *stream = new_stream();
+	struct ll_cu_mem_pool *pool = make_pool(), *second = make_pool();
+	CHECK_EQUAL(cu.cuMemAllocFromPoolAsync(&address, 10 * MIB, pool, stream), 0);
+	CHECK_EQUAL(cu.cuMemAllocFromPoolAsync(&other, 40 * MIB, second, stream), 0);
+	CHECK_EQUAL(pool_charge(), 96 * MIB);
+	CHECK_EQUAL(cu.cuMemAllocFromPoolAsync(&other, GIB, second, stream), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	cu.cuMemAllocFromPoolAsync(&other, 0, second, stream);
+	CHECK(cu.cuMemAllocFromPoolAsync(&other, 512, NULL, stream) != 0);
+	CHECK_EQUAL(pool_charge(), 96 * MIB);
+	/* A pool that is destroyed lives on in its blocks. */
+	CHECK_EQUAL(cu.cuMemPoolDestroy(pool), 0);
+	CHECK_EQUAL(pool_charge(), 96 * MIB);
+	CHECK_EQUAL(cu.cuMemFreeAsync(address, stream), 0);
+	CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	CHECK_EQUAL(pool_charge(), 64 * MIB);
+	CHECK(cu.cuMemPoolDestroy((struct ll_cu_mem_pool *)&other) != 0);
+	/* The card's current pool is what a plain call takes from. */
+	pool = make_pool();
+	CHECK_EQUAL(cu.cuDeviceSetMemPool(0, pool), 0);
+	CHECK_EQUAL(cu.cuMemAllocAsync(&address, 10 * MIB, stream), 0);
+	CHECK_EQUAL(reserved_of_default(), 0);
+	CHECK_EQUAL(pool_charge(), 96 * MIB);
+}
+
+static void each_pool_is_charged_and_a_destroyed_one_until_its_last_block(void **state)
+{
+	(void)state;
+	in_world(NULL, body_own);
+}
+
+static void body_failures(void)
+{
+	ll_cu_deviceptr address;
+	govern(GIB);
+	open_context(0);
+	struct ll_cu_stream *stream = new_stream();
+	CHECK_EQUAL(simctl("fail cuMemAllocAsync CUDA_ERROR_LAUNCH_FAILED count 1"), 0);
+	CHECK_EQUAL(cu.cuMemAllocAsync(&address, 10 * MIB, stream), LL_CUDA_ERROR_LAUNCH_FAILED);
+	CHECK_EQUAL(pool_charge(), 0);
+	CHECK_EQUAL(cu.cuMemAllocAsync(&address, 10 * MIB, stream), 0);
+	CHECK_EQUAL(simctl("fail cuMemFreeAsync CUDA_ERROR_LAUNCH_FAILED count 1"), 0);
+	CHECK_EQUAL(cu.cuMemFreeAsync(address, stream), LL_CUDA_ERROR_LAUNCH_FAILED);
+	CHECK_EQUAL(cu.cuMemFreeAsync(address, stream), 0);
+	CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	CHECK_EQUAL(pool_charge(), 0);
+	/* A plain allocation may be freed in a stream's order. */
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 10 * MIB), 0);
+	CHECK_EQUAL(pool_charge(), 10 * MIB);
+	if (cu.cuMemFreeAsync(address, stream) == 0)
+		CHECK_EQUAL(pool_charge(), 0);
+}
+
+static void what_fails_leaves_the_charge_as_it_was(void **state)
+{
+	(void)state;
+	in_world(NULL, body_failures);
+}
+
+enum { THREADS = 16, ROUNDS = 200 };
+
+static struct ll_cu_context *shared_context;
+
+static void *use_pool(void *arg)
+{
+	ll_cu_deviceptr address;
+	CHECK_EQUAL(cu.cuCtxSetCurrent(shared_context), 0);
+	struct ll_cu_stream *stream = new_stream();
+	for (int i = 0; i < ROUNDS; i++) {
+		ll_cu_result status = cu.cuMemAllocAsync(&address, (size_t)(1 + i % 7) * 5 * MIB, stream);
+		CHECK(status == 0 || status == LL_CUDA_ERROR_OUT_OF_MEMORY);
+		if (status == 0)
+			CHECK_EQUAL(cu.cuMemFreeAsync(address, stream), 0);
+		if (i % 10 == 0)
+			CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	}
+	CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	return arg;
+}
+
+static void body_threads(void)
+{
+	pthread_t threads[THREADS];
+	govern(CONTEXT_BYTES + 300 * MIB);
+	shared_context = open_context(0);
+	for (int i = 0; i < THREADS; i++)
+		CHECK(pthread_create(&threads[i], NULL, use_pool, NULL) == 0);
+	for (int i = 0; i < THREADS; i++)
+		CHECK(pthread_join(threads[i], NULL) == 0);
+	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
+	CHECK_EQUAL(pool_charge(), reserved_of_default());
+	CHECK_EQUAL(pool_charge(), 0);
+}
+
+static void threads_share_a_pool_and_its_charge_comes_to_nothing(void **state)
+{
+	(void)state;
+	in_world(NULL, body_threads);
+}
+
+static void body_captured(void)
+{
+	ll_cu_deviceptr address;
+	struct ll_cu_graph *graph;
+	struct ll_cu_graph_exec *exec;
+	govern(GIB);
+	open_context(0);
+	struct ll_cu_stream *stream = new_stream();
+	CHECK_EQUAL(cu.cuStreamBeginCapture(stream, LL_CU_STREAM_CAPTURE_MODE_GLOBAL), 0);
+	CHECK_EQUAL(cu.cuMemAllocAsync(&address, 10 * MIB, stream), 0);
+	CHECK_EQUAL(cu.cuStreamEndCapture(stream, &graph), 0);
+	CHECK_EQUAL(pool_charge(), 0);
+	CHECK_EQUAL(cu.cuGraphInstantiate(&exec, graph, 0), 0);
+	CHECK_EQUAL(cu.cuGraphLaunch(exec, stream), 0);
+	CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	uint64_t reserved;
+	CHECK_EQUAL(cu.cuDeviceGetGraphMemAttribute(0, LL_CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved), 0);
+	CHECK(reserved >= 10 * MIB);
+	CHECK_EQUAL(pool_charge(), reserved);
+	CHECK_EQUAL(cu.cuMemFree(address), 0);
+	CHECK_EQUAL(cu.cuGraphExecDestroy(exec), 0);
+	CHECK_EQUAL(cu.cuGraphDestroy(graph), 0);
+	CHECK_EQUAL(cu.cuDeviceGraphMemTrim(0), 0);
+	CHECK_EQUAL(pool_charge(), 0);
+}
+
+static void body_node(void)
+{
+	struct ll_cu_graph *graph;
+	struct ll_cu_graph_exec *exec;
+	struct ll_cu_graph_node *node;
+	struct ll_cu_mem_alloc_params params = {
+	    .pool = {.type = LL_CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = LL_CU_MEM_LOCATION_TYPE_DEVICE}},
+	    .bytes = 10 * MIB,
+	};
+	uint64_t reserved;
+	govern(GIB);
+	open_context(0);
+	struct ll_cu_stream *stream = new_stream();
+	CHECK_EQUAL(cu.cuGraphCreate(&graph, 0), 0);
+	CHECK_EQUAL(cu.cuGraphAddMemAllocNode(&node, graph, NULL, 0, &params), 0);
+	CHECK_EQUAL(cu.cuGraphInstantiate(&exec, graph, 0), 0);
+	CHECK_EQUAL(cu.cuGraphLaunch(exec, stream), 0);
+	CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	CHECK_EQUAL(cu.cuDeviceGetGraphMemAttribute(0, LL_CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved), 0);
+	CHECK(reserved >= 10 * MIB);
+	CHECK_EQUAL(pool_charge(), reserved);
+}
+
+static void memory_of_graphs_that_were_put_together_is_charged(void **state)
+{
+	(void)state;
+	in_world(NULL, body_node);
+}
+
+static void memory_of_graphs_is_charged_when_they_have_it(void **state)
+{
+	(void)state;
+	in_world(NULL, body_captured);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_pool_is_charged_what_it_has_reserved),
+	    cmocka_unit_test(what_a_threshold_keeps_stays_charged_until_it_is_trimmed),
+	    cmocka_unit_test(a_pool_gives_up_its_reserve_before_anything_is_refused),
+	    cmocka_unit_test(growth_for_want_of_a_gap_is_refused_too),
+	    cmocka_unit_test(each_pool_is_charged_and_a_destroyed_one_until_its_last_block),
+	    cmocka_unit_test(what_fails_leaves_the_charge_as_it_was),
+	    cmocka_unit_test(threads_share_a_pool_and_its_charge_comes_to_nothing),
+	    cmocka_unit_test(memory_of_graphs_is_charged_when_they_have_it),
+	    cmocka_unit_test(memory_of_graphs_that_were_put_together_is_charged),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,144 @@
+/* The processes of one tenant: their charges are one sum, which nobody's end leaves wrong. */
+#include "governed.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void allocate_and_wait(void)
+{
+	ll_cu_deviceptr address;
+	open_context(0);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 100 * MIB), 0);
+	ready();
+	pause();
+}
+
+/* Each with a library of its own: the driver does not go on in a forked child. */
+static void body_tree(void)
+{
+	ll_cu_deviceptr address;
+	govern(3 * (CONTEXT_BYTES + 100 * MIB) - 1);
+	pid_t first = spawn_ready(allocate_and_wait), second = spawn_ready(allocate_and_wait);
+	CHECK_EQUAL(charged(), 2 * (CONTEXT_BYTES + 100 * MIB));
+	open_context(0);
+	CHECK_EQUAL(charged(), 3 * CONTEXT_BYTES + 200 * MIB);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 100 * MIB), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	/* A killed process has nothing any more, and that is found out by whoever needs it. */
+	kill(first, SIGKILL);
+	CHECK_EQUAL(waitpid(first, NULL, 0), first);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 100 * MIB), 0);
+	CHECK_EQUAL(charged(), 2 * (CONTEXT_BYTES + 100 * MIB));
+	kill(second, SIGKILL);
+	CHECK_EQUAL(waitpid(second, NULL, 0), second);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES + 100 * MIB);
+}
+
+static void a_tree_s_charges_are_one_sum_and_a_kill_gives_back(void **state)
+{
+	(void)state;
+	in_world(NULL, body_tree);
+}
+
+static struct ll_nvml_process list[8];
+
+static unsigned list_processes(void)
+{
+	unsigned count = 8;
+	CHECK_EQUAL(nv.nvmlDeviceGetComputeRunningProcesses(open_card(0), &count, list), 0);
+	return count;
+}
+
+static uint64_t bytes_of(pid_t pid, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		if (list[i].pid == (unsigned)pid)
+			return list[i].used_bytes;
+	}
+	return 0;
+}
+
+static pid_t stranger(void)
+{
+	CHECK_EQUAL(unsetenv(LL_RUN_VARIABLE), 0);
+	return spawn_ready(allocate_and_wait);
+}
+
+static void body_lists(void)
+{
+	unsigned count = 0;
+	struct ll_nvml_device *card = open_card(0);
+	pid_t other = stranger();
+	govern(2 * GIB);
+	CHECK_EQUAL(list_processes(), 0);
+	CHECK_EQUAL(nv.nvmlDeviceGetComputeRunningProcesses(card, &count, NULL), 0);
+	pid_t child = spawn_ready(allocate_and_wait);
+	CHECK_EQUAL(list_processes(), 1);
+	CHECK_EQUAL(bytes_of(child, 1), CONTEXT_BYTES + 100 * MIB);
+	/* A buffer that is too small: its size is told. */
+	count = 0;
+	CHECK_EQUAL(nv.nvmlDeviceGetComputeRunningProcesses(card, &count, NULL), LL_NVML_ERROR_INSUFFICIENT_SIZE);
+	CHECK_EQUAL(count, 1);
+	open_context(0);
+	count = 1;
+	CHECK_EQUAL(nv.nvmlDeviceGetComputeRunningProcesses_v2(card, &count, list), LL_NVML_ERROR_INSUFFICIENT_SIZE);
+	CHECK_EQUAL(count, 2);
+	CHECK_EQUAL(nv.nvmlDeviceGetComputeRunningProcesses_v2(card, &count, list), 0);
+	CHECK_EQUAL(bytes_of(getpid(), count), CONTEXT_BYTES);
+	CHECK_EQUAL(bytes_of(other, count), 0);
+	CHECK(nv.nvmlDeviceGetComputeRunningProcesses(card, NULL, list) != 0);
+	CHECK(nv.nvmlDeviceGetComputeRunningProcesses(NULL, &count, list) != 0);
+	count = 8;
+	CHECK_EQUAL(nv.nvmlDeviceGetGraphicsRunningProcesses(card, &count, list), 0);
+	CHECK_EQUAL(count, 0);
+	/* A limit that is taken away shows the card as it is. */
+	set_limit(0);
+	CHECK_EQUAL(list_processes(), 3);
+	kill(child, SIGKILL);
+	kill(other, SIGKILL);
+}
+
+static void lists_show_the_tenant_s_programs_alone(void **state)
+{
+	(void)state;
+	in_world(NULL, body_lists);
+}
+
+static ll_cu_deviceptr parents;
+
+/* What the parent had is not the child's to give back; the child of a program that has used the driver has none itself.
+ */
+static void in_child(void)
+{
+	CHECK(cu.cuMemFree(parents) != 0);
+	CHECK(cu.cuMemAlloc(&parents, MIB) != 0);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES + 10 * MIB);
+	_exit(0); /* the parent's seats are left behind on purpose, which a leak checker would mind */
+}
+
+static void body_fork(void)
+{
+	govern(GIB);
+	open_context(0);
+	CHECK_EQUAL(cu.cuMemAlloc(&parents, 10 * MIB), 0);
+	join(spawn(in_child));
+	CHECK_EQUAL(charged(), CONTEXT_BYTES + 10 * MIB);
+	CHECK_EQUAL(cu.cuMemFree(parents), 0);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES);
+}
+
+static void a_forked_child_changes_nothing_of_its_parent_s(void **state)
+{
+	(void)state;
+	in_world(NULL, body_fork);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_tree_s_charges_are_one_sum_and_a_kill_gives_back),
+	    cmocka_unit_test(lists_show_the_tenant_s_programs_alone),
+	    cmocka_unit_test(a_forked_child_changes_nothing_of_its_parent_s),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
