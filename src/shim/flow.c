@@ -241,8 +241,9 @@ static void wait_for_turn(struct ll_flow *flow)
 		ll_flow_tick(flow, now_ns);
 		if (may_go(flow) || now_ns >= give_up_ns || flow->is_ending)
 			break;
+		uint64_t until_ns = sleep_until_ns(flow, now_ns);
 		pthread_mutex_unlock(&flow->lock);
-		ll_turn_sleep(flow->claim, bell, sleep_until_ns(flow, now_ns));
+		ll_turn_sleep(flow->claim, bell, until_ns);
 		pthread_mutex_lock(&flow->lock);
 		now_ns = ll_now_ns();
 	}

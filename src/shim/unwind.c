@@ -21,9 +21,11 @@ static void *find(const char *symbol)
 {
 	static const char *const stems[] = {"libgcc_s.so", NULL};
 	struct ll_elf_object unwinder;
-	/* A program with an unwinder of its own, linked in: one that is loaded now goes on from the same frames. */
-	if (!ll_elf_find(stems, &unwinder) &&
-	    (!dlopen("libgcc_s.so.1", RTLD_LAZY | RTLD_LOCAL) || !ll_elf_find(stems, &unwinder)))
+	/* A program with an unwinder of its own, linked in: one that is loaded now goes on from the same frames, and
+	 * stays. */
+	bool is_loaded = ll_elf_find(stems, &unwinder);
+	void *kept = is_loaded ? NULL : dlopen("libgcc_s.so.1", RTLD_LAZY | RTLD_LOCAL);
+	if (!is_loaded && (!kept || !ll_elf_find(stems, &unwinder)))
 		return NULL;
 	return ll_elf_function(&unwinder, symbol);
 }
