@@ -1,10 +1,32 @@
 #include "abi/cuda_graph.h"
 #include "shim/hook.h"
 #include "shim/launch.h"
+#include "shim/pools.h"
 
-/* One replay is one unit of work, whatever is in it. */
-LL_LAUNCH_HOOKS_OF_KIND(cuGraphLaunch, _ptsz, stream, ll_launch_kind(exec, 0),
-			(struct ll_cu_graph_exec * exec, struct ll_cu_stream *stream), (exec, stream))
+/* One replay is one unit of work, whatever is in it. What a graph allocates is known once it was launched. */
+#define GRAPH_LAUNCH_HOOK(symbol, its_stream)                                                                          \
+	static ll_cu_result gate_##symbol(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)                  \
+	{                                                                                                              \
+		LL_LAUNCH_SCOPE(launch, its_stream, ll_launch_kind(exec, 0));                                          \
+		return launch.status = ll_real()->symbol(exec, stream);                                                \
+	}                                                                                                              \
+	LL_HOOK_EXPORT ll_cu_result symbol(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)                 \
+	{                                                                                                              \
+		ll_cu_result status =                                                                                  \
+		    ll_launch_is_free() ? ll_real()->symbol(exec, stream) : gate_##symbol(exec, stream);               \
+		if (!ll_reentry_is_inside())                                                                           \
+			true_up_graphs();                                                                              \
+		return status;                                                                                         \
+	}
+
+static void true_up_graphs(void)
+{
+	LL_REENTRY_SCOPE();
+	ll_pool_true_up_if_used();
+}
+
+GRAPH_LAUNCH_HOOK(cuGraphLaunch, stream)
+GRAPH_LAUNCH_HOOK(cuGraphLaunch_ptsz, ll_launch_per_thread(stream))
 
 /*
  * Work is marked from another thread too, which looks before whether the stream is being captured. A capture begins

@@ -47,11 +47,11 @@ void ll_marks_free(struct ll_marks *marks, bool destroys_events);
  * Before and after a launch. After a failed launch is_launched is false. An error of the driver in here makes the marks
  * blind: nothing more is recorded, and time is no longer told.
  */
-void ll_marks_begin(struct ll_marks *marks, struct ll_mark_stream stream, uint64_t kind);
-void ll_marks_end(struct ll_marks *marks, struct ll_mark_stream stream, uint64_t kind, bool is_launched);
+void ll_marks_begin(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name);
+void ll_marks_end(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name, bool is_launched);
 
 /* So many launches were made there since the last call about this stream, without a mark. */
-void ll_marks_add_unmarked(struct ll_marks *marks, struct ll_mark_stream stream, uint32_t launches);
+void ll_marks_add_unmarked(struct ll_marks *marks, struct ll_mark_stream name, uint32_t launches);
 
 /*
  * Ends what was launched last and left without a mark, in streams that have nothing else in flight; not in a thread's
@@ -62,7 +62,7 @@ bool ll_marks_has_tails(const struct ll_marks *marks);
 void ll_marks_close_tails(struct ll_marks *marks);
 
 /* The stream is about to be destroyed; what it still runs is accounted for as it ends. */
-void ll_marks_forget_stream(struct ll_marks *marks, struct ll_mark_stream stream);
+void ll_marks_forget_stream(struct ll_marks *marks, struct ll_mark_stream name);
 
 /* Finds what has ended; returns the busy time newly known. */
 uint64_t ll_marks_harvest(struct ll_marks *marks);

@@ -21,20 +21,23 @@ static struct {
 	struct ll_run_settings settings;
 	bool is_governed;
 	_Atomic(struct ll_seat *) seats[SEATS];
+	struct ll_seat *parents[SEATS]; /* a forked child's: of no use, and never freed */
 	bool is_refused[SEATS];
 	_Atomic(struct ll_seat *) only; /* the one seat, while there is one */
 	unsigned count;
 	struct ll_fork_item fork;
 } program = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Claims are closed by the ledger's own fork handler. What a thread of the parent held is not freed: it may be
+/* Claims are closed by the ledger's own fork handler. What a thread of the parent held is kept and not freed: it may be
  * half-way through a change. */
 static void forget_in_child(struct ll_fork_item *item)
 {
 	(void)item;
 	pthread_mutex_init(&program.lock, NULL);
 	for (unsigned i = 0; i < SEATS; i++) {
-		atomic_store(&program.seats[i], NULL);
+		struct ll_seat *parents = atomic_exchange(&program.seats[i], NULL);
+		if (parents)
+			program.parents[i] = parents;
 		program.is_refused[i] = false;
 	}
 	atomic_store(&program.only, NULL);

@@ -110,7 +110,7 @@ static struct ll_cu_memcpy3d_peer *copy_peer(void)
 #define GATED                                                                                                          \
 	ENTRY(cuLaunchKernel, cu.cuLaunchKernel(work, 1, 1, 1, 32, 1, 1, 0, stream, params, NULL))                     \
 	ENTRY(cuLaunchKernel_ptsz, own.cuLaunchKernel_ptsz(work, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL))            \
-	ENTRY(cuLaunchKernel in the legacy stream,                                                                     \
+	ENTRY(cuLaunchKernel_in_the_legacy_stream,                                                                     \
 	      cu.cuLaunchKernel(work, 1, 1, 1, 32, 1, 1, 0, LL_CU_STREAM_LEGACY, params, NULL))                        \
 	ENTRY(cuLaunchKernelEx, cu.cuLaunchKernelEx(config(), work, params, NULL))                                     \
 	ENTRY(cuLaunchKernelEx_ptsz, own.cuLaunchKernelEx_ptsz(config(), work, params, NULL))                          \
@@ -218,17 +218,27 @@ static void check_gated(const char *name, ll_cu_result status, uint64_t before_n
 	WAIT_FOR(gpu_ns(ID) > before_ns);
 }
 
-static void body_gated(void)
-{
-	prepare();
 #define ENTRY(name, call)                                                                                              \
-	do {                                                                                                           \
+	static void gated_##name(void)                                                                                 \
+	{                                                                                                              \
 		owe(ID, SHORT_DEBT);                                                                                   \
 		uint64_t before_ns = gpu_ns(ID);                                                                       \
 		check_gated(#name, call, before_ns);                                                                   \
-	} while (0);
-	GATED
+	}
+GATED
 #undef ENTRY
+
+static void (*const gated[])(void) = {
+#define ENTRY(name, call) gated_##name,
+    GATED
+#undef ENTRY
+};
+
+static void body_gated(void)
+{
+	prepare();
+	for (size_t i = 0; i < sizeof gated / sizeof gated[0]; i++)
+		gated[i]();
 }
 
 static void every_entry_that_makes_the_card_work_waits_and_is_timed(void **state)

@@ -114,6 +114,10 @@ struct ll_nvml_device *open_card(unsigned index);
 /* loadline-simctl with this command line. Returns its exit status. */
 int simctl(const char *command);
 
+/* Whether the simulated driver answers within a second: a process that was stopped while it held the world's lock keeps
+ * everybody waiting, as no real driver does. */
+bool sim_answers(void);
+
 /* What a kernel with a record writes (src/hold/payload.h). */
 struct record {
 	uint64_t start_ns, end_ns, gap_ns;

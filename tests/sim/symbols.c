@@ -127,11 +127,16 @@ static void check_lookup(const char *symbol)
 		CHECK(found == per_thread);
 }
 
+static const char *const governed[] = {
+#define LL_CUDA_FUNCTION(ret, name, symbol, need, params) #symbol,
+#include "abi/cuda_governed.def"
+};
+
 static void body_governed(void)
 {
 	open_cuda();
-#define LL_CUDA_FUNCTION(ret, name, symbol, need, params) check_lookup(#symbol);
-#include "abi/cuda_governed.def"
+	for (size_t i = 0; i < sizeof governed / sizeof governed[0]; i++)
+		check_lookup(governed[i]);
 	CHECK(look_up("cuGraphLaunch", 13000, 0) == dlsym(cu.library, "cuGraphLaunch"));
 	CHECK(look_up("cuGraphAddKernelNode", 11080, 0) == dlsym(cu.library, "cuGraphAddKernelNode"));
 	CHECK(look_up("cuGraphAddKernelNode", 12000, 0) == dlsym(cu.library, "cuGraphAddKernelNode_v2"));
