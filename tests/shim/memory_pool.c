@@ -174,6 +174,12 @@ static void body_own(void)
 	CHECK_EQUAL(cu.cuMemAllocAsync(&address, 10 * MIB, stream), 0);
 	CHECK_EQUAL(reserved_of_default(), 0);
 	CHECK_EQUAL(pool_charge(), 96 * MIB);
+	struct ll_cu_mem_location card = {.type = LL_CU_MEM_LOCATION_TYPE_DEVICE};
+	struct ll_cu_mem_pool *third = make_pool();
+	CHECK_EQUAL(cu.cuMemSetMemPool(&card, LL_CU_MEM_ALLOCATION_TYPE_PINNED, third), 0);
+	CHECK_EQUAL(cu.cuMemAllocAsync(&other, 10 * MIB, stream), 0);
+	CHECK_EQUAL(reserved_of_default(), 0);
+	CHECK_EQUAL(pool_charge(), 128 * MIB);
 }
 
 static void each_pool_is_charged_and_a_destroyed_one_until_its_last_block(void **state)
