@@ -149,7 +149,30 @@ static struct ll_cu_memcpy3d_peer *copy_peer(void)
 	ENTRY(cuMemcpyPeer, cu.cuMemcpyPeer(near_, context, far_, context, BYTES))                                     \
 	ENTRY(cuMemcpyPeerAsync, cu.cuMemcpyPeerAsync(near_, context, far_, context, BYTES, stream))                   \
 	ENTRY(cuMemcpy3DPeer, cu.cuMemcpy3DPeer(copy_peer()))                                                          \
-	ENTRY(cuMemcpy3DPeerAsync, cu.cuMemcpy3DPeerAsync(copy_peer(), stream))
+	ENTRY(cuMemcpy3DPeerAsync, cu.cuMemcpy3DPeerAsync(copy_peer(), stream))                                        \
+	ENTRY(cuLaunchCooperativeKernel_ptsz,                                                                          \
+	      own.cuLaunchCooperativeKernel_ptsz(work, 1, 1, 1, 32, 1, 1, 0, NULL, params))                            \
+	ENTRY(cuMemsetD16_v2_ptds, own.cuMemsetD16_v2_ptds(near_, 1, BYTES / 2))                                       \
+	ENTRY(cuMemsetD32_v2_ptds, own.cuMemsetD32_v2_ptds(near_, 1, BYTES / 4))                                       \
+	ENTRY(cuMemsetD8Async_ptsz, own.cuMemsetD8Async_ptsz(near_, 1, BYTES, NULL))                                   \
+	ENTRY(cuMemsetD16Async_ptsz, own.cuMemsetD16Async_ptsz(near_, 1, BYTES / 2, NULL))                             \
+	ENTRY(cuMemsetD2D8_v2_ptds, own.cuMemsetD2D8_v2_ptds(near_, PITCH, 1, PITCH, ROWS))                            \
+	ENTRY(cuMemsetD2D16_v2_ptds, own.cuMemsetD2D16_v2_ptds(near_, PITCH, 1, PITCH / 2, ROWS))                      \
+	ENTRY(cuMemsetD2D32_v2_ptds, own.cuMemsetD2D32_v2_ptds(near_, PITCH, 1, PITCH / 4, ROWS))                      \
+	ENTRY(cuMemsetD2D8Async_ptsz, own.cuMemsetD2D8Async_ptsz(near_, PITCH, 1, PITCH, ROWS, NULL))                  \
+	ENTRY(cuMemsetD2D16Async_ptsz, own.cuMemsetD2D16Async_ptsz(near_, PITCH, 1, PITCH / 2, ROWS, NULL))            \
+	ENTRY(cuMemsetD2D32Async_ptsz, own.cuMemsetD2D32Async_ptsz(near_, PITCH, 1, PITCH / 4, ROWS, NULL))            \
+	ENTRY(cuMemcpyDtoDAsync_v2_ptsz, own.cuMemcpyDtoDAsync_v2_ptsz(near_, far_, BYTES, NULL))                      \
+	ENTRY(cuMemcpy_ptds, own.cuMemcpy_ptds(near_, far_, BYTES))                                                    \
+	ENTRY(cuMemcpy2D_v2_ptds, own.cuMemcpy2D_v2_ptds(copy2d(DEVICE, DEVICE)))                                      \
+	ENTRY(cuMemcpy2DUnaligned_v2_ptds, own.cuMemcpy2DUnaligned_v2_ptds(copy2d(DEVICE, DEVICE)))                    \
+	ENTRY(cuMemcpy2DAsync_v2_ptsz, own.cuMemcpy2DAsync_v2_ptsz(copy2d(UNIFIED, DEVICE), NULL))                     \
+	ENTRY(cuMemcpy3D_v2_ptds, own.cuMemcpy3D_v2_ptds(copy3d()))                                                    \
+	ENTRY(cuMemcpy3DAsync_v2_ptsz, own.cuMemcpy3DAsync_v2_ptsz(copy3d(), NULL))                                    \
+	ENTRY(cuMemcpyPeer_ptds, own.cuMemcpyPeer_ptds(near_, context, far_, context, BYTES))                          \
+	ENTRY(cuMemcpyPeerAsync_ptsz, own.cuMemcpyPeerAsync_ptsz(near_, context, far_, context, BYTES, NULL))          \
+	ENTRY(cuMemcpy3DPeer_ptds, own.cuMemcpy3DPeer_ptds(copy_peer()))                                               \
+	ENTRY(cuMemcpy3DPeerAsync_ptsz, own.cuMemcpy3DPeerAsync_ptsz(copy_peer(), NULL))
 
 #define PASSING                                                                                                        \
 	ENTRY(cuMemcpyHtoD, cu.cuMemcpyHtoD(near_, pinned, BYTES))                                                     \
@@ -267,6 +290,22 @@ static void what_is_no_work_of_the_card_does_not_wait(void **state)
 	in_world(NULL, body_passing);
 }
 
+static void begin_capture(int round)
+{
+	struct ll_cu_graph *graph;
+	ll_cu_result status;
+	if (round % 4 == 3) {
+		CHECK_EQUAL(cu.cuGraphCreate(&graph, 0), 0);
+		status = cu.cuStreamBeginCaptureToGraph(stream, graph, NULL, NULL, 0, LL_CU_STREAM_CAPTURE_MODE_GLOBAL);
+	} else if (round % 4 == 2) {
+		status = cu.cuStreamBeginCapture_v1(stream);
+	} else {
+		status = cu.cuStreamBeginCapture(stream, round % 4 ? LL_CU_STREAM_CAPTURE_MODE_GLOBAL
+								   : LL_CU_STREAM_CAPTURE_MODE_RELAXED);
+	}
+	CHECK_EQUAL(status, 0);
+}
+
 /* Marks before and after it must not get into the graph, nor spoil the capture. */
 static void body_capture(void)
 {
@@ -279,9 +318,7 @@ static void body_capture(void)
 			owe(ID, ENDLESS_DEBT);
 		if (i == 1)
 			tenant(ID)->compute_cap_permille = 0;
-		CHECK_EQUAL(cu.cuStreamBeginCapture(stream, i % 2 ? LL_CU_STREAM_CAPTURE_MODE_GLOBAL
-								  : LL_CU_STREAM_CAPTURE_MODE_RELAXED),
-			    0);
+		begin_capture(i);
 		launch_timed(work, stream, MS, 1, 32);
 		CHECK_EQUAL(cu.cuLaunchKernelEx(config(), work, params, NULL), 0);
 		CHECK_EQUAL(cu.cuMemsetD8Async(near_, 1, BYTES, stream), 0);
@@ -355,6 +392,9 @@ static void body_contexts(void)
 	CHECK_EQUAL(cu.cuCtxPopCurrent(&popped), 0);
 	owe(ID, SHORT_DEBT);
 	CHECK_EQUAL(cu.cuStreamDestroy(stream), 0);
+	stream = new_stream();
+	launch_timed(work, stream, MS, 1, 32);
+	CHECK_EQUAL(cu.cuStreamDestroy_v1(stream), 0);
 	stream = new_stream();
 	launch_timed(work, stream, MS, 1, 32);
 	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);

@@ -228,7 +228,7 @@ static int ledger_descriptors(bool closes)
 	struct dirent *entry;
 	if (!folder)
 		give_up(__FILE__, __LINE__, "/proc/self/fd");
-	while (folder && (entry = readdir(folder))) {
+	while ((entry = readdir(folder))) {
 		char path[300], target[300];
 		snprintf(path, sizeof path, "/proc/self/fd/%s", entry->d_name);
 		ssize_t length = readlink(path, target, sizeof target - 1);

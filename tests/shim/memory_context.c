@@ -40,6 +40,34 @@ static void a_context_is_charged_and_goes_with_all_that_is_in_it(void **state)
 	in_world(NULL, body_made);
 }
 
+static void body_versions(void)
+{
+	struct ll_cu_context *context, *refused;
+	govern(CONTEXT_BYTES);
+	open_cuda();
+	CHECK_EQUAL(cu.cuInit(0), 0);
+	CHECK_EQUAL(cu.cuCtxCreate_v3(&context, NULL, 0, 0, 0), 0);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES);
+	CHECK_EQUAL(cu.cuCtxCreate_v3(&refused, NULL, 0, 0, 0), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(cu.cuCtxDestroy_v1(context), 0);
+	CHECK_EQUAL(charged(), 0);
+	/* The oldest is refused by every driver of today, and takes nothing. */
+	CHECK(cu.cuCtxCreate_v1(&refused, 0, 0) != 0);
+	CHECK_EQUAL(charged(), 0);
+	set_limit(CONTEXT_BYTES - 1);
+	CHECK_EQUAL(cu.cuCtxCreate_v1(&refused, 0, 0), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(cu.cuCtxCreate_v4(&refused, NULL, 0, 0), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	set_limit(CONTEXT_BYTES);
+	CHECK_EQUAL(cu.cuCtxCreate_v4(&context, NULL, 0, 0), 0);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES);
+}
+
+static void a_context_of_any_version_is_charged(void **state)
+{
+	(void)state;
+	in_world(NULL, body_versions);
+}
+
 static void body_primary(void)
 {
 	struct ll_cu_context *context, *again;
@@ -242,6 +270,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_context_is_charged_and_goes_with_all_that_is_in_it),
+	    cmocka_unit_test(a_context_of_any_version_is_charged),
 	    cmocka_unit_test(the_primary_context_is_charged_once_until_its_last_release),
 	    cmocka_unit_test(threads_that_retain_at_once_charge_it_once),
 	    cmocka_unit_test(what_a_context_s_limits_take_is_charged_when_they_are_set),

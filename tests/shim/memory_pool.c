@@ -1,6 +1,7 @@
 /* Pools of a governed program: charged what they have of the card, refused before they grow over the limit. */
 #include "governed.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 
 static uint64_t pool_charge(void)
@@ -173,12 +174,106 @@ static void body_own(void)
 	CHECK_EQUAL(cu.cuMemAllocAsync(&address, 10 * MIB, stream), 0);
 	CHECK_EQUAL(reserved_of_default(), 0);
 	CHECK_EQUAL(pool_charge(), 96 * MIB);
+	struct ll_cu_mem_location card = {.type = LL_CU_MEM_LOCATION_TYPE_DEVICE};
+	struct ll_cu_mem_pool *third = make_pool();
+	CHECK_EQUAL(cu.cuMemSetMemPool(&card, LL_CU_MEM_ALLOCATION_TYPE_PINNED, third), 0);
+	CHECK_EQUAL(cu.cuMemAllocAsync(&other, 10 * MIB, stream), 0);
+	CHECK_EQUAL(reserved_of_default(), 0);
+	CHECK_EQUAL(pool_charge(), 128 * MIB);
 }
 
 static void each_pool_is_charged_and_a_destroyed_one_until_its_last_block(void **state)
 {
 	(void)state;
 	in_world(NULL, body_own);
+}
+
+static struct ll_cu_event *event;
+
+static ll_cu_result wait_for_event(struct ll_cu_stream *stream)
+{
+	CHECK_EQUAL(cu.cuEventRecord(event, stream), 0);
+	return cu.cuEventSynchronize(event);
+}
+
+static ll_cu_result wait_for_context(struct ll_cu_stream *stream)
+{
+	(void)stream;
+	return cu.cuCtxSynchronize();
+}
+
+static ll_cu_result wait_for_named_context(struct ll_cu_stream *stream)
+{
+	struct ll_cu_context *context;
+	CHECK_EQUAL(cu.cuStreamGetCtx(stream, &context), 0);
+	return cu.cuCtxSynchronize_v2(context);
+}
+
+static void check_wait(ll_cu_result (*wait)(struct ll_cu_stream *), struct ll_cu_stream *stream)
+{
+	ll_cu_deviceptr address;
+	CHECK_EQUAL(cu.cuMemAllocAsync(&address, 10 * MIB, stream), 0);
+	CHECK_EQUAL(cu.cuMemFreeAsync(address, stream), 0);
+	CHECK_EQUAL(pool_charge(), 32 * MIB);
+	CHECK_EQUAL(wait(stream), 0);
+	CHECK_EQUAL(pool_charge(), 0);
+}
+
+static void body_waits(void)
+{
+	govern(GIB);
+	open_context(0);
+	struct ll_cu_stream *stream = new_stream();
+	CHECK_EQUAL(cu.cuEventCreate(&event, 0), 0);
+	check_wait(cu.cuStreamSynchronize, stream);
+	check_wait(wait_for_event, stream);
+	check_wait(wait_for_context, stream);
+	check_wait(wait_for_named_context, stream);
+}
+
+static void whatever_waits_for_the_card_makes_the_charge_true(void **state)
+{
+	(void)state;
+	in_world(NULL, body_waits);
+}
+
+/* The same functions, by the names that a program for per-thread default streams is linked against. */
+static void find(void *slot, const char *symbol)
+{
+	void *found = dlsym(cu.library, symbol);
+	CHECK(found);
+	memcpy(slot, &found, sizeof found);
+}
+
+static void body_per_thread(void)
+{
+	ll_cu_deviceptr address, other;
+	__typeof__(cu.cuMemAllocAsync) allocate;
+	__typeof__(cu.cuMemAllocFromPoolAsync) allocate_from;
+	__typeof__(cu.cuMemFreeAsync) free_async;
+	__typeof__(cu.cuStreamSynchronize) synchronize;
+	govern(CONTEXT_BYTES + 96 * MIB);
+	open_context(0);
+	find(&allocate, "cuMemAllocAsync_ptsz");
+	find(&allocate_from, "cuMemAllocFromPoolAsync_ptsz");
+	find(&free_async, "cuMemFreeAsync_ptsz");
+	find(&synchronize, "cuStreamSynchronize_ptsz");
+	struct ll_cu_mem_pool *pool = make_pool();
+	CHECK_EQUAL(allocate(&address, 40 * MIB, NULL), 0);
+	CHECK_EQUAL(allocate_from(&other, 10 * MIB, pool, NULL), 0);
+	CHECK_EQUAL(pool_charge(), 96 * MIB);
+	CHECK_EQUAL(allocate(&address, 40 * MIB, NULL), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(allocate_from(&other, 40 * MIB, pool, NULL), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(free_async(address, NULL), 0);
+	CHECK_EQUAL(free_async(other, NULL), 0);
+	CHECK_EQUAL(synchronize(NULL), 0);
+	CHECK_EQUAL(pool_charge(), 0);
+}
+
+static void a_thread_s_own_default_stream_is_charged_the_same(void **state)
+{
+	(void)state;
+	in_world(NULL, body_per_thread);
 }
 
 static void body_failures(void)
@@ -318,6 +413,8 @@ int main(void)
 	    cmocka_unit_test(a_pool_gives_up_its_reserve_before_anything_is_refused),
 	    cmocka_unit_test(growth_for_want_of_a_gap_is_refused_too),
 	    cmocka_unit_test(each_pool_is_charged_and_a_destroyed_one_until_its_last_block),
+	    cmocka_unit_test(whatever_waits_for_the_card_makes_the_charge_true),
+	    cmocka_unit_test(a_thread_s_own_default_stream_is_charged_the_same),
 	    cmocka_unit_test(what_fails_leaves_the_charge_as_it_was),
 	    cmocka_unit_test(threads_share_a_pool_and_its_charge_comes_to_nothing),
 	    cmocka_unit_test(memory_of_graphs_is_charged_when_they_have_it),

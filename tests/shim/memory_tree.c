@@ -1,6 +1,7 @@
 /* The processes of one tenant: their charges are one sum, which nobody's end leaves wrong. */
 #include "governed.h"
 
+#include <dlfcn.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -64,6 +65,40 @@ static pid_t stranger(void)
 	return spawn_ready(allocate_and_wait);
 }
 
+typedef ll_nvml_result (*list_v1)(struct ll_nvml_device *, unsigned *, struct ll_nvml_process_v1 *);
+
+static ll_nvml_result list_oldest(const char *symbol, unsigned *count, struct ll_nvml_process_v1 *processes)
+{
+	list_v1 ask;
+	void *found = dlsym(nv.library, symbol);
+	CHECK(found);
+	memcpy(&ask, &found, sizeof ask);
+	return ask(open_card(0), count, processes);
+}
+
+/* No simulated process draws, or comes through MPS. */
+static void check_no_other_kind(struct ll_nvml_device *card)
+{
+	struct ll_nvml_process_v1 oldest[8];
+	const struct {
+		ll_nvml_result (*ask)(struct ll_nvml_device *, unsigned *, struct ll_nvml_process *);
+	} lists[] = {{nv.nvmlDeviceGetGraphicsRunningProcesses},
+		     {nv.nvmlDeviceGetGraphicsRunningProcesses_v2},
+		     {nv.nvmlDeviceGetMPSComputeRunningProcesses},
+		     {nv.nvmlDeviceGetMPSComputeRunningProcesses_v2}};
+	for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+		unsigned count = 8;
+		CHECK_EQUAL(lists[i].ask(card, &count, list), 0);
+		CHECK_EQUAL(count, 0);
+	}
+	unsigned count = 8;
+	CHECK_EQUAL(list_oldest("nvmlDeviceGetGraphicsRunningProcesses", &count, oldest), 0);
+	CHECK_EQUAL(count, 0);
+	count = 8;
+	CHECK_EQUAL(list_oldest("nvmlDeviceGetMPSComputeRunningProcesses", &count, oldest), 0);
+	CHECK_EQUAL(count, 0);
+}
+
 static void body_lists(void)
 {
 	unsigned count = 0;
@@ -88,9 +123,12 @@ static void body_lists(void)
 	CHECK_EQUAL(bytes_of(other, count), 0);
 	CHECK(nv.nvmlDeviceGetComputeRunningProcesses(card, NULL, list) != 0);
 	CHECK(nv.nvmlDeviceGetComputeRunningProcesses(NULL, &count, list) != 0);
+	struct ll_nvml_process_v1 oldest[8];
 	count = 8;
-	CHECK_EQUAL(nv.nvmlDeviceGetGraphicsRunningProcesses(card, &count, list), 0);
-	CHECK_EQUAL(count, 0);
+	CHECK_EQUAL(list_oldest("nvmlDeviceGetComputeRunningProcesses", &count, oldest), 0);
+	CHECK_EQUAL(count, 2);
+	CHECK_EQUAL(oldest[0].used_bytes + oldest[1].used_bytes, 2 * CONTEXT_BYTES + 100 * MIB);
+	check_no_other_kind(card);
 	/* A limit that is taken away shows the card as it is. */
 	set_limit(0);
 	CHECK_EQUAL(list_processes(), 3);

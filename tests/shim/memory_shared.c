@@ -1,0 +1,133 @@
+/* Memory that one process of a tenant makes and another uses: charged once, to its maker, however it is handed over. */
+#include "governed.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct letter {
+	struct ll_cu_ipc_mem_handle plain;
+	struct ll_cu_mem_pool_pointer pointer;
+} * letter;
+static int sockets[2];
+
+union descriptor_message {
+	char bytes[CMSG_SPACE(sizeof(int))];
+	struct cmsghdr align;
+};
+
+static void send_fd(int fd)
+{
+	char byte = 0;
+	union descriptor_message buffer = {{0}};
+	struct iovec iov = {&byte, 1};
+	struct msghdr message = {
+	    .msg_iov = &iov, .msg_iovlen = 1, .msg_control = buffer.bytes, .msg_controllen = sizeof buffer.bytes};
+	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+	header->cmsg_level = SOL_SOCKET;
+	header->cmsg_type = SCM_RIGHTS;
+	header->cmsg_len = CMSG_LEN(sizeof fd);
+	memcpy(CMSG_DATA(header), &fd, sizeof fd);
+	CHECK_EQUAL(sendmsg(sockets[1], &message, 0), 1);
+}
+
+static void *receive_fd(void)
+{
+	char byte;
+	int fd;
+	union descriptor_message buffer;
+	struct iovec iov = {&byte, 1};
+	struct msghdr message = {
+	    .msg_iov = &iov, .msg_iovlen = 1, .msg_control = buffer.bytes, .msg_controllen = sizeof buffer.bytes};
+	CHECK_EQUAL(recvmsg(sockets[0], &message, 0), 1);
+	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+	CHECK(header != NULL);
+	memcpy(&fd, CMSG_DATA(header), sizeof fd);
+	return (void *)(intptr_t)fd;
+}
+
+static const enum ll_cu_mem_handle_type shareable = LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+
+static void lend_pool(void)
+{
+	int fd;
+	ll_cu_deviceptr address;
+	struct ll_cu_mem_pool *pool;
+	struct ll_cu_mem_pool_props props = {.type = LL_CU_MEM_ALLOCATION_TYPE_PINNED,
+					     .handle_types = shareable,
+					     .location = {.type = LL_CU_MEM_LOCATION_TYPE_DEVICE}};
+	CHECK_EQUAL(cu.cuMemPoolCreate(&pool, &props), 0);
+	CHECK_EQUAL(cu.cuMemAllocFromPoolAsync(&address, MIB, pool, NULL), 0);
+	CHECK_EQUAL(cu.cuStreamSynchronize(NULL), 0);
+	CHECK_EQUAL(cu.cuMemPoolExportToShareableHandle(&fd, pool, shareable, 0), 0);
+	CHECK_EQUAL(cu.cuMemPoolExportPointer(&letter->pointer, address), 0);
+	send_fd(fd);
+}
+
+static void lend_physical(void)
+{
+	int fd;
+	ll_cu_mem_handle handle;
+	struct ll_cu_mem_allocation_prop prop = {.type = LL_CU_MEM_ALLOCATION_TYPE_PINNED,
+						 .handle_types = shareable,
+						 .location = {.type = LL_CU_MEM_LOCATION_TYPE_DEVICE}};
+	CHECK_EQUAL(cu.cuMemCreate(&handle, 10 * MIB, &prop, 0), 0);
+	CHECK_EQUAL(cu.cuMemExportToShareableHandle(&fd, handle, shareable, 0), 0);
+	send_fd(fd);
+}
+
+static void lend(void)
+{
+	ll_cu_deviceptr address;
+	open_context(0);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 100 * MIB), 0);
+	CHECK_EQUAL(cu.cuIpcGetMemHandle(&letter->plain, address), 0);
+	lend_pool();
+	lend_physical();
+	ready();
+	pause();
+}
+
+static void body_shared(void)
+{
+	ll_cu_deviceptr plain, block;
+	ll_cu_mem_handle physical;
+	struct ll_cu_mem_pool *pool;
+	letter = mmap(NULL, sizeof *letter, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(letter != MAP_FAILED);
+	CHECK(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, sockets) == 0);
+	govern(2 * CONTEXT_BYTES + 142 * MIB); /* full with what the lender has */
+	pid_t lender = spawn_ready(lend);
+	open_context(0);
+	CHECK_EQUAL(charged(), 2 * CONTEXT_BYTES + 142 * MIB);
+	CHECK_EQUAL(cu.cuIpcOpenMemHandle(&plain, letter->plain, LL_CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), 0);
+	CHECK_EQUAL(cu.cuMemPoolImportFromShareableHandle(&pool, receive_fd(), shareable, 0), 0);
+	CHECK_EQUAL(cu.cuMemPoolImportPointer(&block, pool, &letter->pointer), 0);
+	CHECK_EQUAL(cu.cuMemImportFromShareableHandle(&physical, receive_fd(), shareable), 0);
+	CHECK_EQUAL(charged(), 2 * CONTEXT_BYTES + 142 * MIB);
+	CHECK_EQUAL(cu.cuIpcCloseMemHandle(plain), 0);
+	CHECK_EQUAL(cu.cuMemFreeAsync(block, NULL), 0);
+	CHECK_EQUAL(cu.cuStreamSynchronize(NULL), 0);
+	CHECK_EQUAL(cu.cuMemPoolDestroy(pool), 0);
+	CHECK_EQUAL(cu.cuMemRelease(physical), 0);
+	CHECK_EQUAL(charged(), 2 * CONTEXT_BYTES + 142 * MIB);
+	kill(lender, SIGKILL);
+	CHECK_EQUAL(waitpid(lender, NULL, 0), lender);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES);
+}
+
+static void what_is_shared_is_its_maker_s_alone(void **state)
+{
+	(void)state;
+	in_world(NULL, body_shared);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(what_is_shared_is_its_maker_s_alone),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
