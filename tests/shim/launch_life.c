@@ -226,8 +226,10 @@ static int ledger_descriptors(bool closes)
 	int count = 0;
 	DIR *folder = opendir("/proc/self/fd");
 	struct dirent *entry;
-	if (!folder)
+	if (!folder) {
 		give_up(__FILE__, __LINE__, "/proc/self/fd");
+		return -1;
+	}
 	while ((entry = readdir(folder))) {
 		char path[300], target[300];
 		snprintf(path, sizeof path, "/proc/self/fd/%s", entry->d_name);
