@@ -70,8 +70,10 @@ uint64_t gpu_ns(uint64_t id)
 int64_t tokens_ns(uint64_t id)
 {
 	struct ll_ledger_tenant *row = tenant(id);
-	if (!row)
+	if (!row) {
 		give_up(__FILE__, __LINE__, "no such tenant");
+		return 0;
+	}
 	return row->tokens_ns;
 }
 
