@@ -161,6 +161,8 @@ static const struct {
     {"cuFuncGetName", 12030, "cuFuncGetName"},
 #define SIM_VERSION(name, since, symbol) {name, since, symbol},
 #include "cuda_versions_launch.def"
+#define SIM_VERSION(name, since, symbol) {name, since, symbol},
+#include "cuda_versions_copy.def"
 };
 
 /* The symbol that a plain name means; NULL with the reason. */
