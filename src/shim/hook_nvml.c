@@ -121,3 +121,58 @@ LIST(nvmlDeviceGetGraphicsRunningProcesses_v3, struct ll_nvml_process)
 LIST(nvmlDeviceGetMPSComputeRunningProcesses, struct ll_nvml_process_v1)
 LIST(nvmlDeviceGetMPSComputeRunningProcesses_v2, struct ll_nvml_process)
 LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, struct ll_nvml_process)
+
+static ll_nvml_result read_details(struct ll_nvml_device *device, unsigned mode,
+				   struct ll_nvml_process_detail_list *all)
+{
+	*all = (struct ll_nvml_process_detail_list){
+	    .version = LL_NVML_PROCESS_DETAIL_LIST_V1,
+	    .mode = mode,
+	    .count = MOST_PROCESSES,
+	    .processes = calloc(MOST_PROCESSES, sizeof *all->processes),
+	};
+	return all->processes ? ll_real_nvml()->nvmlDeviceGetRunningProcessDetailList(device, all)
+			      : LL_NVML_ERROR_MEMORY;
+}
+
+/* The newest list, which says what it wants in itself. */
+static ll_nvml_result own_details(struct ll_nvml_device *device, const char *uuid,
+				  struct ll_nvml_process_detail_list *list)
+{
+	struct ll_report_process own[CLAIMS];
+	struct ll_nvml_process_detail_list all;
+	size_t own_count = ll_report_processes(uuid, own, CLAIMS);
+	unsigned kept = 0;
+	ll_nvml_result status = read_details(device, list->mode, &all);
+	for (unsigned i = 0; status == LL_NVML_SUCCESS && i < all.count; i++) {
+		uint64_t bytes;
+		if (!find_process(own, own_count, all.processes[i].pid, &bytes))
+			continue;
+		all.processes[i].used_bytes = bytes;
+		if (kept < list->count && list->processes)
+			list->processes[kept] = all.processes[i];
+		kept++;
+	}
+	free(all.processes);
+	if (status != LL_NVML_SUCCESS)
+		return status;
+	bool is_short = kept > list->count || (kept && !list->processes);
+	list->count = kept;
+	return is_short ? LL_NVML_ERROR_INSUFFICIENT_SIZE : LL_NVML_SUCCESS;
+}
+
+/* A list of a version that is not known here is refused as a library of before it would. */
+LL_HOOK_EXPORT ll_nvml_result nvmlDeviceGetRunningProcessDetailList(struct ll_nvml_device *device,
+								    struct ll_nvml_process_detail_list *list)
+{
+	char uuid[UUID_SIZE];
+	struct ll_report report;
+	if (ll_charge_passes() || !list)
+		return ll_real_nvml()->nvmlDeviceGetRunningProcessDetailList(device, list);
+	LL_REENTRY_SCOPE();
+	if (!find_report(device, uuid, &report))
+		return ll_real_nvml()->nvmlDeviceGetRunningProcessDetailList(device, list);
+	if (list->version != LL_NVML_PROCESS_DETAIL_LIST_V1)
+		return LL_NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	return own_details(device, uuid, list);
+}

@@ -99,6 +99,37 @@ static void check_no_other_kind(struct ll_nvml_device *card)
 	CHECK_EQUAL(count, 0);
 }
 
+/* The newest list says what is asked in itself. */
+static void check_details(pid_t child, pid_t other)
+{
+	ll_nvml_result (*ask)(struct ll_nvml_device *, struct ll_nvml_process_detail_list *);
+	struct ll_nvml_process_detail details[8];
+	struct ll_nvml_process_detail_list answer = {.version = LL_NVML_PROCESS_DETAIL_LIST_V1};
+	struct ll_nvml_device *card = open_card(0);
+	void *found = dlsym(nv.library, "nvmlDeviceGetRunningProcessDetailList");
+	memcpy(&ask, &found, sizeof ask);
+	CHECK_EQUAL(ask(card, &answer), LL_NVML_ERROR_INSUFFICIENT_SIZE);
+	CHECK_EQUAL(answer.count, 2);
+	answer.processes = details;
+	answer.count = 8;
+	CHECK_EQUAL(ask(card, &answer), 0);
+	CHECK_EQUAL(answer.count, 2);
+	for (unsigned i = 0; i < 2; i++) {
+		CHECK(details[i].pid != (unsigned)other);
+		CHECK_EQUAL(details[i].used_bytes,
+			    details[i].pid == (unsigned)child ? CONTEXT_BYTES + 100 * MIB : CONTEXT_BYTES);
+	}
+	answer =
+	    (struct ll_nvml_process_detail_list){LL_NVML_PROCESS_DETAIL_LIST_V1, LL_NVML_PROCESS_MODE_MPS, 8, details};
+	CHECK_EQUAL(ask(card, &answer), 0);
+	CHECK_EQUAL(answer.count, 0);
+	answer.mode = 99;
+	CHECK_EQUAL(ask(card, &answer), LL_NVML_ERROR_INVALID_ARGUMENT);
+	answer.version = 0x2000020;
+	CHECK_EQUAL(ask(card, &answer), LL_NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
+	CHECK(ask(card, NULL) != 0);
+}
+
 static void body_lists(void)
 {
 	unsigned count = 0;
@@ -129,6 +160,7 @@ static void body_lists(void)
 	CHECK_EQUAL(count, 2);
 	CHECK_EQUAL(oldest[0].used_bytes + oldest[1].used_bytes, 2 * CONTEXT_BYTES + 100 * MIB);
 	check_no_other_kind(card);
+	check_details(child, other);
 	/* A limit that is taken away shows the card as it is. */
 	set_limit(0);
 	CHECK_EQUAL(list_processes(), 3);
