@@ -267,6 +267,14 @@ ll_cu_result ll_context_create_green(struct ll_cu_green_context **ret_green, str
 	return status;
 }
 
+/* What was launched in it is known by the handle that the driver has for it among contexts. */
+static void forget_green_launches(const struct ll_size *size, struct ll_cu_green_context *green)
+{
+	struct ll_cu_context *context;
+	if (ll_real()->cuCtxFromGreenCtx(&context, green) == LL_CUDA_SUCCESS)
+		forget_launches(size, context);
+}
+
 ll_cu_result ll_context_destroy_green(struct ll_cu_green_context *green)
 {
 	struct ll_size size;
@@ -275,6 +283,9 @@ ll_cu_result ll_context_destroy_green(struct ll_cu_green_context *green)
 	struct ll_context_change change __attribute__((cleanup(ll_context_change_end))) = {.seat = size.seat};
 	lock(&change);
 	struct primary *primary = &primaries[size.seat->device];
+	forget_green_launches(&size, green);
+	if (primary->context && primary->retains <= 1)
+		forget_launches(&size, primary->context);
 	ll_cu_result status = ll_real()->cuGreenCtxDestroy(green);
 	ll_charge_freed(LL_SIZE_GREEN, ll_charge_name(green), &size, status);
 	if (status == LL_CUDA_SUCCESS && primary->retains)
@@ -351,11 +362,15 @@ ll_cu_result ll_context_set_limit(enum ll_cu_limit limit, size_t value)
 	struct ll_cu_context *context;
 	struct ll_size size;
 	struct ll_seat *seat = ll_seat_current(&context);
-	if (!seat || !ll_seat_settings()->counts_context ||
-	    !ll_sizes_find(LL_SIZE_CONTEXT, ll_charge_name(context), &size))
+	if (!seat || !ll_seat_settings()->counts_context)
 		return ll_real()->cuCtxSetLimit(limit, value);
 	struct ll_context_change change __attribute__((cleanup(ll_context_change_end))) = {.seat = seat};
 	lock(&change);
+	/* A green one's limits are the primary one's. */
+	if (!ll_sizes_find(LL_SIZE_CONTEXT, ll_charge_name(context), &size))
+		context = primaries[seat->device].context;
+	if (!context)
+		return ll_real()->cuCtxSetLimit(limit, value);
 	uint64_t before = limit_bytes_now(seat, limit), after = limit_bytes(seat, limit, value);
 	change.charge = ll_charge_begin((struct ll_place){.seat = seat}, after > before ? after - before : 0);
 	if (change.charge.is_refused)
