@@ -32,6 +32,7 @@ static struct card {
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct ll_fork_item fork_item;
 static _Atomic bool has_graphs;
+static _Atomic uint64_t pooled_cards; /* a bit for each that has pools */
 
 _Atomic bool ll_pools_are_used;
 
@@ -50,6 +51,7 @@ static void forget_in_child(struct ll_fork_item *item)
 	init_cards();
 	ll_pools_are_used = false;
 	has_graphs = false;
+	pooled_cards = 0;
 }
 
 static void begin(void)
@@ -124,6 +126,16 @@ void ll_pool_true_up(struct ll_seat *seat)
 	unlock_card(card);
 }
 
+void ll_pool_true_up_all(struct ll_seat *seat)
+{
+	ll_pool_true_up(seat);
+	for (uint64_t left = pooled_cards & ~(UINT64_C(1) << seat->device); left; left &= left - 1) {
+		struct ll_seat *other = ll_seat_of(__builtin_ctzll(left));
+		if (other)
+			ll_pool_true_up(other);
+	}
+}
+
 static uint64_t charged_on(const struct card *card)
 {
 	uint64_t bytes = card->graph_bytes;
@@ -187,6 +199,7 @@ static struct ll_pool *add(struct ll_cu_mem_pool *handle, struct ll_seat *seat)
 	} else if (card) {
 		pool->next = card->pools;
 		card->pools = pool;
+		pooled_cards |= UINT64_C(1) << seat->device;
 		ll_pools_are_used = true;
 	}
 	if (card)
@@ -194,9 +207,22 @@ static struct ll_pool *add(struct ll_cu_mem_pool *handle, struct ll_seat *seat)
 	return pool;
 }
 
-void ll_pool_add(struct ll_cu_mem_pool *handle, const struct ll_cu_mem_location *location)
+/* Whose a pool of managed memory is that is on no card. */
+static struct ll_seat *seat_of_managed(void)
 {
-	add(handle, location->type == LL_CU_MEM_LOCATION_TYPE_DEVICE ? ll_seat_take(location->id) : NULL);
+	struct ll_cu_context *context;
+	struct ll_seat *seat = ll_seat_current(&context);
+	return seat ? seat : ll_seat_take(0);
+}
+
+void ll_pool_add(struct ll_cu_mem_pool *handle, const struct ll_cu_mem_pool_props *props)
+{
+	struct ll_seat *seat = NULL;
+	if (props->location.type == LL_CU_MEM_LOCATION_TYPE_DEVICE)
+		seat = ll_seat_take(props->location.id);
+	else if (props->type == LL_CU_MEM_ALLOCATION_TYPE_MANAGED)
+		seat = seat_of_managed();
+	add(handle, seat);
 }
 
 struct ll_pool *ll_pool_find(struct ll_cu_mem_pool *handle)
@@ -205,16 +231,35 @@ struct ll_pool *ll_pool_find(struct ll_cu_mem_pool *handle)
 	return ll_sizes_find(LL_SIZE_POOL, (uint64_t)(uintptr_t)handle, &size) ? size.thing : NULL;
 }
 
+static bool is_default_of(struct ll_cu_mem_pool *handle, ll_cu_device device)
+{
+	struct ll_cu_mem_location location = {.type = LL_CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
+	struct ll_cu_mem_pool *pool;
+	if (ll_real()->cuDeviceGetDefaultMemPool(&pool, device) == LL_CUDA_SUCCESS && pool == handle)
+		return true;
+	return ll_real()->cuMemGetDefaultMemPool(&pool, &location, LL_CU_MEM_ALLOCATION_TYPE_MANAGED) ==
+		   LL_CUDA_SUCCESS &&
+	       pool == handle;
+}
+
+/* The one of managed memory that prefers no place. */
+static bool is_default_of_none(struct ll_cu_mem_pool *handle)
+{
+	struct ll_cu_mem_location nowhere = {.type = LL_CU_MEM_LOCATION_TYPE_INVALID};
+	struct ll_cu_mem_pool *pool;
+	return ll_real()->cuMemGetDefaultMemPool(&pool, &nowhere, LL_CU_MEM_ALLOCATION_TYPE_MANAGED) ==
+		   LL_CUDA_SUCCESS &&
+	       pool == handle;
+}
+
 /* A pool that the driver made: some card's default one, or one that takes nothing of a card. */
 static struct ll_pool *add_default(struct ll_cu_mem_pool *handle)
 {
 	for (ll_cu_device device = 0; device < CARDS; device++) {
-		struct ll_cu_mem_pool *pool;
-		if (ll_seat_of(device) && ll_real()->cuDeviceGetDefaultMemPool(&pool, device) == LL_CUDA_SUCCESS &&
-		    pool == handle)
+		if (ll_seat_of(device) && is_default_of(handle, device))
 			return add(handle, ll_seat_of(device));
 	}
-	return add(handle, NULL);
+	return add(handle, is_default_of_none(handle) ? seat_of_managed() : NULL);
 }
 
 /* The card's lock is held. False: refused. */
