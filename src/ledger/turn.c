@@ -17,6 +17,12 @@ enum { HOLDER_SHIFT = 48 };
 #define PROMOTED (UINT64_C(1) << 47)
 #define COUNT_MASK (PROMOTED - 1)
 
+/* NULL: it is not ours, or not any more, and another's may be there. */
+static struct ll_ledger_slot *own_slot(const struct ll_claim *claim)
+{
+	return ll_claim_is_ours(claim) ? claim->slot : NULL;
+}
+
 struct scan {
 	struct ll_turn_party parties[LL_LEDGER_CLAIMS];
 	uint8_t slots[LL_LEDGER_CLAIMS];
@@ -172,7 +178,7 @@ static uint64_t least_virtual_ns(const struct scan *scan)
 
 void ll_turn_want(struct ll_claim *claim, uint64_t now_ns)
 {
-	struct ll_ledger_slot *slot = claim->slot;
+	struct ll_ledger_slot *slot = own_slot(claim);
 	if (!slot || atomic_load(&slot->want_since_ns))
 		return;
 	struct ll_ledger_file *file = claim->ledger->file;
@@ -197,7 +203,7 @@ void ll_turn_want(struct ll_claim *claim, uint64_t now_ns)
 
 void ll_turn_rest(struct ll_claim *claim, uint64_t now_ns)
 {
-	struct ll_ledger_slot *slot = claim->slot;
+	struct ll_ledger_slot *slot = own_slot(claim);
 	if (!slot || !atomic_load(&slot->want_since_ns))
 		return;
 	struct ll_ledger_file *file = claim->ledger->file;
@@ -307,7 +313,7 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 		  struct ll_turn_look *ret_look)
 {
 	*ret_look = (struct ll_turn_look){.tokens_ns = INT64_MAX};
-	struct ll_ledger_slot *slot = claim->slot;
+	struct ll_ledger_slot *slot = own_slot(claim);
 	struct ll_ledger_file *file = slot ? claim->ledger->file : NULL;
 	struct ll_ledger_tenant *tenant = slot ? tenant_of(file, slot) : NULL;
 	if (!tenant) {
@@ -344,7 +350,7 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 
 void ll_turn_charge(struct ll_claim *claim, uint64_t gpu_ns)
 {
-	struct ll_ledger_slot *slot = claim->slot;
+	struct ll_ledger_slot *slot = own_slot(claim);
 	struct ll_ledger_tenant *tenant = slot ? tenant_of(claim->ledger->file, slot) : NULL;
 	ll_claim_add_gpu_time(claim, gpu_ns);
 	if (!tenant)
@@ -379,7 +385,7 @@ _Atomic uint32_t *ll_turn_gate(struct ll_claim *claim)
 /* Opened first and looked after: who comes after the look finds it open and shuts it. */
 bool ll_turn_open_gate(struct ll_claim *claim, enum ll_gate how, uint64_t now_ns)
 {
-	struct ll_ledger_slot *slot = claim->slot;
+	struct ll_ledger_slot *slot = own_slot(claim);
 	if (!slot)
 		return false;
 	struct ll_ledger_file *file = claim->ledger->file;
@@ -396,7 +402,7 @@ bool ll_turn_open_gate(struct ll_claim *claim, enum ll_gate how, uint64_t now_ns
 
 void ll_turn_shut_gate(struct ll_claim *claim)
 {
-	struct ll_ledger_slot *slot = claim->slot;
+	struct ll_ledger_slot *slot = own_slot(claim);
 	if (slot)
 		atomic_store(&slot->gate, LL_GATE_SHUT);
 }

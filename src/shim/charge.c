@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-#include "ledger/memory.h"
+#include "shim/account.h"
 #include "shim/contexts.h"
 #include "shim/real.h"
 #include "shim/spare.h"
@@ -24,9 +24,9 @@ struct ll_charge ll_charge_begin(struct ll_place place, uint64_t bytes)
 	struct ll_charge charge = {.place = place};
 	if (!place.seat)
 		return charge;
-	int rc = ll_memory_reserve(place.seat->claim, bytes);
+	int rc = ll_account_reserve(place.seat, bytes);
 	if (rc == -ENOMEM && ll_spare_give_up(place.seat))
-		rc = ll_memory_reserve(place.seat->claim, bytes);
+		rc = ll_account_reserve(place.seat, bytes);
 	charge.is_refused = rc == -ENOMEM;
 	if (rc == 0)
 		charge.bytes = bytes;
@@ -38,7 +38,7 @@ struct ll_charge ll_charge_begin(struct ll_place place, uint64_t bytes)
 void ll_charge_end(struct ll_charge *charge)
 {
 	if (charge->place.seat && charge->bytes)
-		ll_memory_release(charge->place.seat->claim, charge->bytes);
+		ll_account_release(charge->place.seat, charge->bytes);
 }
 
 void ll_charge_correct(struct ll_charge *charge, uint64_t bytes)
@@ -46,16 +46,16 @@ void ll_charge_correct(struct ll_charge *charge, uint64_t bytes)
 	if (!charge->place.seat)
 		return;
 	if (bytes > charge->bytes)
-		ll_memory_charge(charge->place.seat->claim, bytes - charge->bytes);
+		ll_account_charge(charge->place.seat, bytes - charge->bytes);
 	else
-		ll_memory_release(charge->place.seat->claim, charge->bytes - bytes);
+		ll_account_release(charge->place.seat, charge->bytes - bytes);
 	charge->bytes = bytes;
 }
 
 static void release(const struct ll_size *size)
 {
 	if (size->seat && size->bytes)
-		ll_memory_release(size->seat->claim, size->bytes);
+		ll_account_release(size->seat, size->bytes);
 }
 
 void ll_charge_keep(struct ll_charge *charge, enum ll_size_kind kind, uint64_t name)

@@ -18,8 +18,8 @@
  * When the limit refuses, what the process itself keeps in reserve is given up first (spare.h), and it is asked once
  * more.
  *
- * It fails open: with no place on a card (no ledger, no claim free) or with a claim that was cleared from outside, the
- * program goes on ungoverned.
+ * It fails open: with no place on a card (no ledger, no claim free) the program goes on ungoverned. A claim that was
+ * cleared from outside is taken again by the next that needs it (account.h).
  */
 #ifndef LOADLINE_SHIM_CHARGE_H
 #define LOADLINE_SHIM_CHARGE_H

@@ -3,7 +3,7 @@
 #include <pthread.h>
 
 #include "ledger/fork.h"
-#include "ledger/memory.h"
+#include "shim/account.h"
 #include "shim/real.h"
 
 enum { CARDS = 64, DEFAULT_STACK_BYTES = 1024, DEFAULT_PRINTF_BYTES = 1 << 20, DEFAULT_HEAP_BYTES = 8 << 20 };
@@ -137,11 +137,11 @@ void ll_context_made(struct ll_context_change *change, struct ll_cu_context *con
 }
 
 /* Its allocations, and itself where it was not taken out before. */
-static void release_owned(const struct ll_seat *seat, uint64_t owner)
+static void release_owned(struct ll_seat *seat, uint64_t owner)
 {
 	uint64_t bytes = ll_sizes_take_owned(owner);
 	if (bytes)
-		ll_memory_release(seat->claim, bytes);
+		ll_account_release(seat, bytes);
 }
 
 /* A context that is not known is not on any seat that is. */
@@ -206,7 +206,7 @@ ll_cu_result ll_context_retain(struct ll_cu_context **ret_context, ll_cu_device 
 }
 
 /* The lock is held; the driver has ended the primary context. */
-static void end_primary(const struct ll_seat *seat, struct primary *primary)
+static void end_primary(struct ll_seat *seat, struct primary *primary)
 {
 	release_owned(seat, atomic_exchange(&primary->owner, 0));
 	primary->context = NULL;
@@ -351,7 +351,7 @@ static void change_context(struct ll_context_change *change, struct ll_cu_contex
 		return;
 	uint64_t less = before > after ? before - after : 0;
 	less = less < size.bytes ? less : size.bytes;
-	ll_memory_release(size.seat->claim, less);
+	ll_account_release(size.seat, less);
 	size.bytes = size.bytes - less + change->charge.bytes;
 	if (ll_sizes_put(LL_SIZE_CONTEXT, ll_charge_name(context), &size, NULL))
 		change->charge.bytes = 0;

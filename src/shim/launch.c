@@ -70,6 +70,8 @@ struct ll_launch ll_launch_begin(struct ll_cu_stream *stream, uint64_t kind)
 		return launch;
 	enter_place(&place, stream);
 	if (place.seat && place.seat->flow) {
+		if (ll_claim_is_lost(place.seat->claim))
+			ll_seat_retake(place.seat);
 		launch.flow = place.seat->flow;
 		launch.context = place.context;
 		launch.stream = name_stream(stream);

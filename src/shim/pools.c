@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "ledger/fork.h"
-#include "ledger/memory.h"
+#include "shim/account.h"
 #include "shim/footprint.h"
 #include "shim/real.h"
 #include "shim/sizes.h"
@@ -81,16 +81,16 @@ static uint64_t ask(const struct ll_pool *pool, enum ll_cu_mem_pool_attribute at
 }
 
 /* False: there is more than the limit has room for; it is charged all the same. */
-static bool charge_as(const struct ll_seat *seat, uint64_t *charged_bytes, uint64_t bytes)
+static bool charge_as(struct ll_seat *seat, uint64_t *charged_bytes, uint64_t bytes)
 {
 	uint64_t before = *charged_bytes;
 	bool is_within = true;
 	*charged_bytes = bytes;
 	if (bytes < before) {
-		ll_memory_release(seat->claim, before - bytes);
-	} else if (bytes > before && ll_memory_reserve(seat->claim, bytes - before) != 0) {
+		ll_account_release(seat, before - bytes);
+	} else if (bytes > before && ll_account_reserve(seat, bytes - before) != 0) {
 		is_within = false;
-		ll_memory_charge(seat->claim, bytes - before);
+		ll_account_charge(seat, bytes - before);
 	}
 	return is_within;
 }
@@ -104,7 +104,7 @@ static bool true_up(struct ll_pool *pool)
 			 ask(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) + pool->pending_bytes);
 }
 
-static void true_up_graphs(const struct ll_seat *seat, struct card *card)
+static void true_up_graphs(struct ll_seat *seat, struct card *card)
 {
 	uint64_t bytes = 0;
 	if (has_graphs && ll_real()->cuDeviceGetGraphMemAttribute(
@@ -112,7 +112,7 @@ static void true_up_graphs(const struct ll_seat *seat, struct card *card)
 		charge_as(seat, &card->graph_bytes, bytes);
 }
 
-static void true_up_card(const struct ll_seat *seat, struct card *card)
+static void true_up_card(struct ll_seat *seat, struct card *card)
 {
 	for (struct ll_pool *pool = card->pools; pool; pool = pool->next)
 		true_up(pool);
@@ -145,7 +145,7 @@ static uint64_t charged_on(const struct card *card)
 }
 
 /* The card's lock is held. A thread that captures may trim. */
-static bool trim(const struct ll_seat *seat, struct card *card)
+static bool trim(struct ll_seat *seat, struct card *card)
 {
 	enum ll_cu_capture_mode mode = LL_CU_STREAM_CAPTURE_MODE_RELAXED;
 	true_up_card(seat, card);
@@ -270,9 +270,9 @@ static bool reserve_growth(struct ll_pool *pool, struct card *card, uint64_t byt
 	bool has_room = reserved >= used && reserved - used >= bytes;
 	uint64_t growth = has_room ? 0 : ll_footprint_round(bytes, LL_FOOTPRINT_POOL_STEP_BYTES);
 	charge_as(pool->seat, &pool->charged_bytes, reserved + pool->pending_bytes);
-	int rc = ll_memory_reserve(pool->seat->claim, growth);
+	int rc = ll_account_reserve(pool->seat, growth);
 	if (rc == -ENOMEM && trim(pool->seat, card))
-		rc = ll_memory_reserve(pool->seat->claim, growth);
+		rc = ll_account_reserve(pool->seat, growth);
 	*ret_growth = rc == 0 ? growth : 0;
 	return rc != -ENOMEM;
 }

@@ -1,14 +1,21 @@
 #include "shim/seat.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "ledger/fork.h"
+#include "ledger/memory.h"
 #include "ledger/tenant.h"
+#include "shim/account.h"
+#include "shim/agent.h"
 #include "shim/real.h"
 
 enum { SEATS = 64 };
+
+#define RETRY_NS (1000 * LL_NS_PER_MS)
 
 static _Atomic uint32_t open_gate = LL_GATE_OPEN;
 static _Atomic uint32_t shut_gate = LL_GATE_SHUT;
@@ -87,7 +94,7 @@ bool ll_seat_uuid(ll_cu_device device, char *text, size_t size)
 	return true;
 }
 
-static int take_claim(struct ll_seat *seat)
+static int take_claim(struct ll_seat *seat, struct ll_claim **ret_claim)
 {
 	struct ll_tenant_wish wish = ll_run_settings_wish(&program.settings);
 	unsigned row;
@@ -95,7 +102,7 @@ static int take_claim(struct ll_seat *seat)
 	if (rc < 0)
 		return rc;
 	struct ll_claim_wish claim = {.priority = wish.priority, .tenant = wish.name, .tenant_row = row + 1};
-	return ll_claim_take(seat->ledger, &claim, "", &seat->claim, NULL);
+	return ll_claim_take(seat->ledger, &claim, "", ret_claim, NULL);
 }
 
 static struct ll_seat *make_seat(ll_cu_device device, const char *uuid)
@@ -109,17 +116,25 @@ static struct ll_seat *make_seat(ll_cu_device device, const char *uuid)
 		free(seat);
 		return NULL;
 	}
-	if (take_claim(seat) < 0) {
+	struct ll_claim *claim;
+	if (take_claim(seat, &claim) < 0) {
 		ll_ledger_close(seat->ledger);
 		free(seat);
 		return NULL;
 	}
-	ll_claim_set_state(seat->claim, LL_CLAIM_RUNNING);
-	if (ll_flow_new(seat->claim, &seat->flow) < 0)
+	atomic_store(&seat->claim, claim);
+	ll_claim_set_state(claim, LL_CLAIM_RUNNING);
+	if (ll_flow_new(claim, &seat->flow) < 0)
 		seat->flow = NULL;
 	else
 		ll_flow_limit_kernels(seat->flow, program.settings.max_kernel_ns, program.settings.kills_at_max_kernel);
 	return seat;
+}
+
+static void show_gate(const struct ll_seat *seat)
+{
+	_Atomic uint32_t *gate = seat->flow ? ll_flow_gate(seat->flow) : &open_gate;
+	atomic_store(&ll_seat_gate, program.count == 1 && gate ? gate : &shut_gate);
 }
 
 static void publish(struct ll_seat *seat, ll_cu_device device)
@@ -130,8 +145,61 @@ static void publish(struct ll_seat *seat, ll_cu_device device)
 	if (is_only) /* after cuInit: what is registered last runs first, while the driver still works */
 		atexit(at_exit);
 	atomic_store(&program.only, is_only ? seat : NULL);
-	_Atomic uint32_t *gate = seat->flow ? ll_flow_gate(seat->flow) : &open_gate;
-	atomic_store(&ll_seat_gate, is_only && gate ? gate : &shut_gate);
+	show_gate(seat);
+}
+
+/* Nothing of the lost one's slot is touched: it is nobody's or another's by now. */
+static void succeed(struct ll_seat *seat, struct ll_claim *claim)
+{
+	struct ll_claim *lost = atomic_load(&seat->claim);
+	uint64_t bytes = ll_account_hold(seat);
+	ll_memory_charge(claim, bytes);
+	ll_claim_set_state(claim, LL_CLAIM_RUNNING);
+	ll_claim_succeed(claim, lost);
+	atomic_store(&seat->claim, claim);
+	ll_account_let_go(seat);
+	if (seat->flow)
+		ll_agent_move(seat->flow, claim);
+	show_gate(seat);
+}
+
+/* The lock is held. */
+static bool retake(struct ll_seat *seat)
+{
+	struct ll_claim *claim;
+	uint64_t now_ns = ll_now_ns();
+	if (ll_seat_of(seat->device) != seat) /* a parent's */
+		return false;
+	if (!ll_claim_is_lost(seat->claim)) /* another thread was faster */
+		return true;
+	if (now_ns < seat->retry_ns)
+		return false;
+	seat->retry_ns = now_ns + RETRY_NS;
+	if (take_claim(seat, &claim) < 0)
+		return false;
+	succeed(seat, claim);
+	seat->retry_ns = 0;
+	return true;
+}
+
+bool ll_seat_retake(struct ll_seat *seat)
+{
+	int code = errno;
+	pthread_mutex_lock(&program.lock);
+	bool is_good = retake(seat);
+	pthread_mutex_unlock(&program.lock);
+	errno = code;
+	return is_good;
+}
+
+struct ll_seat *ll_seat_of_flow(const struct ll_flow *flow)
+{
+	for (unsigned i = 0; i < SEATS; i++) {
+		struct ll_seat *seat = atomic_load(&program.seats[i]);
+		if (seat && seat->flow == flow)
+			return seat;
+	}
+	return NULL;
 }
 
 struct ll_seat *ll_seat_of(ll_cu_device device)
