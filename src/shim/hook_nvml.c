@@ -3,6 +3,7 @@
  * the limit, and its processes are those of the tenant; without one nothing is changed.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "shim/charge.h"
 #include "shim/hook.h"
@@ -10,11 +11,31 @@
 
 enum { UUID_SIZE = 96, CLAIMS = 256, MOST_PROCESSES = 4096 };
 
-/* The card's UUID; false: it has no limit here. */
+/* NVML shows a program on a MIG slice the whole card too: it is told what it is told of its slice. */
+static void find_slice(struct ll_nvml_device *card, char uuid[UUID_SIZE])
+{
+	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+	unsigned slices = 0;
+	if (!visible || strncmp(visible, "MIG-", 4) != 0 || strncmp(uuid, "GPU-", 4) != 0 ||
+	    ll_real_nvml()->nvmlDeviceGetMaxMigDeviceCount(card, &slices) != LL_NVML_SUCCESS)
+		return;
+	for (unsigned i = 0; i < slices; i++) {
+		char name[UUID_SIZE];
+		struct ll_nvml_device *slice;
+		if (ll_real_nvml()->nvmlDeviceGetMigDeviceHandleByIndex(card, i, &slice) == LL_NVML_SUCCESS &&
+		    ll_real_nvml()->nvmlDeviceGetUUID(slice, name, UUID_SIZE) == LL_NVML_SUCCESS &&
+		    strcmp(name, visible) == 0)
+			memcpy(uuid, name, UUID_SIZE);
+	}
+}
+
+/* The UUID that the card has in the ledger; false: it has no limit here. */
 static bool find_report(struct ll_nvml_device *device, char uuid[UUID_SIZE], struct ll_report *ret_report)
 {
-	return ll_real_nvml()->nvmlDeviceGetUUID(device, uuid, UUID_SIZE) == LL_NVML_SUCCESS &&
-	       ll_report_card(uuid, ret_report);
+	if (ll_real_nvml()->nvmlDeviceGetUUID(device, uuid, UUID_SIZE) != LL_NVML_SUCCESS)
+		return false;
+	find_slice(device, uuid);
+	return ll_report_card(uuid, ret_report);
 }
 
 LL_HOOK_EXPORT ll_nvml_result nvmlDeviceGetMemoryInfo(struct ll_nvml_device *device, struct ll_nvml_memory *ret_memory)

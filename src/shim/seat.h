@@ -48,7 +48,8 @@ static inline bool ll_seat_is_governed(void)
  */
 struct ll_seat *ll_seat_take(ll_cu_device device);
 
-/* A card's UUID, as NVML and the ledger's file name write it; false: there is no such card, or cuInit was not called.
+/* A card's or a MIG slice's UUID, as NVML and the ledger's file name write it; false: there is no such card, or cuInit
+ * was not called.
  */
 bool ll_seat_uuid(ll_cu_device device, char *ret_text, size_t size);
 
