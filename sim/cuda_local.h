@@ -345,6 +345,9 @@ void sim_memory_free_context(const struct ll_cu_context *context);
 ll_cu_result sim_memory_new_of_graph(uint32_t card, size_t bytes, struct sim_graph_memory *graph,
 				     uint64_t *ret_address);
 
+/* cuda_proc.c: whether a symbol came with a later CUDA than the world's driver has. */
+bool sim_cuda_is_newer(const struct sim_world *w, const char *symbol);
+
 /* cuda_managed.c: managed memory moves to the card that uses it. address may be any. */
 void sim_managed_touch(uint64_t address);
 
