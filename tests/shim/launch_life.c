@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "abi/cuda_prototypes.h"
@@ -220,6 +221,50 @@ static void a_forked_child_is_untouched_and_its_parent_goes_on(void **state)
 	in_world(NULL, body_fork);
 }
 
+#ifndef LL_HAS_SANITIZER /* the other program has none in it, and cannot have the library then */
+/* It lives in the parent's memory until it has become another program, which is the same tenant's. */
+static void body_vfork(void)
+{
+	char program[400];
+	prepare(0);
+	snprintf(program, sizeof program, "%s/loadline-simctl", getenv("LOADLINE_SIM_LIBRARIES"));
+	struct ll_ledger_slot *own = claim_of(ID);
+	uint64_t token = own->token, before_ns = gpu_ns(ID);
+	int status;
+	fflush(NULL);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+	pid_t pid = vfork();
+#pragma GCC diagnostic pop
+	if (pid == 0) {
+		execl(program, program, "busy", "0", "kernel", "1ms", "count", "20", (char *)NULL);
+		_exit(127);
+	}
+	CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+	CHECK(gpu_ns(ID) - before_ns >= 20 * MS * 95 / 100);
+	CHECK_EQUAL(ll_ledger_list(card_ledger(), NULL, 0), 1);
+	CHECK(own == claim_of(ID));
+	CHECK_EQUAL(own->token, token);
+	/* One that ends without becoming anything leaves the parent as it was. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+	pid = vfork();
+#pragma GCC diagnostic pop
+	if (pid == 0)
+		_exit(0);
+	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+	launch_timed(work, shared, MS, 1, 32);
+	check_rests();
+	CHECK_EQUAL(own->token, token);
+}
+
+static void a_child_of_vfork_is_of_the_tenant_and_leaves_its_parent_as_it_was(void **state)
+{
+	(void)state;
+	in_world(NULL, body_vfork);
+}
+#endif
+
 /* Descriptors of ledgers, the test's own handle not counted; with closes they are closed. */
 static int ledger_descriptors(bool closes)
 {
@@ -409,6 +454,9 @@ int main(void)
 	    cmocka_unit_test(a_cancelled_thread_leaves_nothing_behind),
 	    cmocka_unit_test(a_program_ends_while_a_thread_waits_to_launch),
 	    cmocka_unit_test(a_forked_child_is_untouched_and_its_parent_goes_on),
+#ifndef LL_HAS_SANITIZER
+	    cmocka_unit_test(a_child_of_vfork_is_of_the_tenant_and_leaves_its_parent_as_it_was),
+#endif
 	    cmocka_unit_test(a_program_that_closes_every_descriptor_keeps_its_claim),
 	    cmocka_unit_test(a_claim_that_others_have_cleared_is_taken_again),
 	    cmocka_unit_test(nothing_is_lost_of_an_account_that_changes_meanwhile),

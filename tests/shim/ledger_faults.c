@@ -195,6 +195,20 @@ static void body_scrambled(void)
 	CHECK_EQUAL(cu.cuCtxDestroy(context), 0);
 }
 
+/* Settings of a newer loadline have keys that this library does not know. */
+static void body_newer_settings(void)
+{
+	char text[2 * LL_RUN_TEXT_SIZE];
+	ll_cu_deviceptr address;
+	prepare(false);
+	govern(600 * MIB);
+	snprintf(text, sizeof text, "future=7;%s", getenv(LL_RUN_VARIABLE));
+	CHECK_EQUAL(setenv(LL_RUN_VARIABLE, text, 1), 0);
+	open_context(0);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, GIB), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES);
+}
+
 /* What is missing is made: by whoever comes first. */
 static void body_missing(void)
 {
@@ -240,6 +254,7 @@ TEST(a_ledger_full_of_tenants_is_done_without, body_full_of_tenants)
 TEST(garbled_settings_are_no_settings, body_no_settings)
 TEST(a_folder_that_cannot_be_is_done_without, body_no_folder)
 TEST(a_scrambled_ledger_stops_nobody, body_scrambled)
+TEST(settings_of_a_newer_loadline_are_understood, body_newer_settings)
 TEST(a_missing_ledger_is_made, body_missing)
 TEST(a_ledger_removed_in_use_still_counts, body_removed)
 
@@ -258,6 +273,7 @@ int main(void)
 	    cmocka_unit_test(garbled_settings_are_no_settings),
 	    cmocka_unit_test(a_folder_that_cannot_be_is_done_without),
 	    cmocka_unit_test(a_scrambled_ledger_stops_nobody),
+	    cmocka_unit_test(settings_of_a_newer_loadline_are_understood),
 	    cmocka_unit_test(a_missing_ledger_is_made),
 	    cmocka_unit_test(a_ledger_removed_in_use_still_counts),
 	};

@@ -266,6 +266,30 @@ static void each_card_has_its_own_account(void **state)
 	in_world("cards 2\n", body_cards);
 }
 
+/* CUDA's first card is NVML's second. */
+static void body_order(void)
+{
+	ll_cu_deviceptr address;
+	struct ll_nvml_memory first, second;
+	struct ll_nvml_device *cards[] = {open_card(0), open_card(1)};
+	govern(GIB);
+	open_context(0);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 10 * MIB), 0);
+	CHECK_EQUAL(charged_on(0), 0);
+	CHECK_EQUAL(charged_on(1), CONTEXT_BYTES + 10 * MIB);
+	CHECK_EQUAL(nv.nvmlDeviceGetMemoryInfo(cards[0], &first), 0);
+	CHECK_EQUAL(nv.nvmlDeviceGetMemoryInfo(cards[1], &second), 0);
+	CHECK_EQUAL(first.used_bytes, 0);
+	CHECK_EQUAL(second.used_bytes, CONTEXT_BYTES + 10 * MIB);
+	CHECK_EQUAL(second.total_bytes, GIB);
+}
+
+static void nvml_s_and_cuda_s_order_of_cards_may_differ(void **state)
+{
+	(void)state;
+	in_world("cards 2\ncuda-order 1 0\n", body_order);
+}
+
 static ll_cu_result make_green(struct ll_cu_green_context **ret_green)
 {
 	struct ll_cu_resource all, group;
@@ -338,6 +362,7 @@ int main(void)
 	    cmocka_unit_test(what_fails_leaves_the_charge_as_it_was),
 	    cmocka_unit_test(contexts_may_be_left_out),
 	    cmocka_unit_test(each_card_has_its_own_account),
+	    cmocka_unit_test(nvml_s_and_cuda_s_order_of_cards_may_differ),
 	    cmocka_unit_test(a_green_context_is_charged_with_the_primary_one),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
