@@ -161,7 +161,8 @@ struct ll_ledger_file {
 	_Atomic uint32_t reserved_header_word;
 	_Atomic uint64_t turn;          /* who may launch now: (1 + slot index) << 48 | count of changes; see turn.h */
 	_Atomic uint64_t turn_since_ns; /* CLOCK_MONOTONIC of the last change of holder */
-	char reserved_header[LL_LEDGER_HEADER_BYTES - 192];
+	_Atomic uint64_t death_ns;      /* when a claim with memory was last cleared from outside; 0: never */
+	char reserved_header[LL_LEDGER_HEADER_BYTES - 200];
 
 	struct ll_ledger_tenant tenants[LL_LEDGER_TENANTS];
 
@@ -173,6 +174,7 @@ _Static_assert(offsetof(struct ll_ledger_file, uuid) == 24, "ledger version 2");
 _Static_assert(offsetof(struct ll_ledger_file, next_token) == 128, "ledger version 2");
 _Static_assert(offsetof(struct ll_ledger_file, used) == 136, "ledger version 2");
 _Static_assert(offsetof(struct ll_ledger_file, turn) == 176, "ledger version 2");
+_Static_assert(offsetof(struct ll_ledger_file, death_ns) == 192, "ledger version 2");
 _Static_assert(offsetof(struct ll_ledger_file, tenants) == LL_LEDGER_HEADER_BYTES, "ledger version 2");
 _Static_assert(offsetof(struct ll_ledger_file, slots) == LL_LEDGER_HEADER_BYTES + LL_LEDGER_TENANTS_BYTES,
 	       "ledger version 2");

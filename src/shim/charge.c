@@ -2,10 +2,13 @@
 
 #include <errno.h>
 
+#include "base/clock.h"
 #include "shim/account.h"
 #include "shim/contexts.h"
 #include "shim/real.h"
 #include "shim/spare.h"
+
+#define PAUSE_NS (2 * LL_NS_PER_MS)
 
 struct ll_place ll_place_current(void)
 {
@@ -33,6 +36,20 @@ struct ll_charge ll_charge_begin(struct ll_place place, uint64_t bytes)
 	else
 		charge.place.seat = NULL;
 	return charge;
+}
+
+bool ll_charge_waits(struct ll_seat *seat, uint64_t *since_ns)
+{
+	uint64_t now_ns = ll_now_ns();
+	*since_ns = *since_ns ? *since_ns : now_ns;
+	if (!seat || now_ns - *since_ns >= LL_NS_PER_S)
+		return false;
+	ll_ledger_sweep(seat->ledger);
+	uint64_t death_ns = ll_ledger_death_ns(seat->ledger);
+	if (!death_ns || ll_now_ns() - death_ns >= LL_NS_PER_S)
+		return false;
+	ll_sleep_until_ns(now_ns + PAUSE_NS);
+	return true;
 }
 
 void ll_charge_end(struct ll_charge *charge)

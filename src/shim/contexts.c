@@ -199,7 +199,7 @@ ll_cu_result ll_context_retain(struct ll_cu_context **ret_context, ll_cu_device 
 		reserve(&change);
 	if (change.charge.is_refused)
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;
-	ll_cu_result status = ll_real()->cuDevicePrimaryCtxRetain(ret_context, device);
+	LL_CHARGED_CALL(status, change.seat, ll_real()->cuDevicePrimaryCtxRetain(ret_context, device));
 	if (status == LL_CUDA_SUCCESS)
 		note_primary(&change, *ret_context);
 	return status;
@@ -258,7 +258,7 @@ ll_cu_result ll_context_create_green(struct ll_cu_green_context **ret_green, str
 		  ll_seat_settings()->counts_context ? LL_FOOTPRINT_GREEN_CONTEXT_BYTES : 0);
 	if (change.charge.is_refused || own.is_refused)
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;
-	ll_cu_result status = ll_real()->cuGreenCtxCreate(ret_green, resources, device, flags);
+	LL_CHARGED_CALL(status, change.seat, ll_real()->cuGreenCtxCreate(ret_green, resources, device, flags));
 	if (status != LL_CUDA_SUCCESS)
 		return status;
 	find_primary(&change);
@@ -375,7 +375,7 @@ ll_cu_result ll_context_set_limit(enum ll_cu_limit limit, size_t value)
 	change.charge = ll_charge_begin((struct ll_place){.seat = seat}, after > before ? after - before : 0);
 	if (change.charge.is_refused)
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;
-	ll_cu_result status = ll_real()->cuCtxSetLimit(limit, value);
+	LL_CHARGED_CALL(status, seat, ll_real()->cuCtxSetLimit(limit, value));
 	if (status == LL_CUDA_SUCCESS)
 		change_context(&change, context, before, limit_bytes_now(seat, limit));
 	return status;

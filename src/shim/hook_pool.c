@@ -42,7 +42,7 @@ static struct ll_seat *seat_of(struct ll_cu_stream *stream)
 	struct ll_pool *from = growth.pool;                                                                            \
 	if (growth.is_refused)                                                                                         \
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;                                                                    \
-	ll_cu_result status = call;                                                                                    \
+	LL_CHARGED_CALL(status, seat, call);                                                                           \
 	bool is_within = ll_pool_end(&growth);                                                                         \
 	if (status != LL_CUDA_SUCCESS || !from)                                                                        \
 		return status;                                                                                         \
