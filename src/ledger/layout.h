@@ -65,7 +65,8 @@ struct ll_ledger_slot {
 	_Atomic uint64_t queued_ns;     /* estimated work of it that the card still has; see turn.h */
 	_Atomic uint32_t bell;          /* a futex: counts what others changed for the claim */
 	_Atomic uint32_t reserved_bell;
-	_Atomic uint64_t reserved_hot[2];
+	_Atomic uint64_t asked_ns; /* CLOCK_MONOTONIC since when its reserve is wanted, see siblings.h; 0: it is not */
+	_Atomic uint64_t reserved_hot[1];
 
 	/* limits */
 	_Atomic uint64_t memory_limit_bytes; /* 0: none */

@@ -120,7 +120,7 @@ static void scan_parties(struct ll_ledger_file *file, unsigned except, uint64_t 
 	}
 }
 
-static void ring(struct ll_ledger_slot *slot)
+void ll_slot_ring(struct ll_ledger_slot *slot)
 {
 	int saved_errno = errno;
 	atomic_fetch_add(&slot->bell, 1);
@@ -131,7 +131,7 @@ static void ring(struct ll_ledger_slot *slot)
 static void shut_and_ring(struct ll_ledger_slot *slot)
 {
 	atomic_store(&slot->gate, LL_GATE_SHUT);
-	ring(slot);
+	ll_slot_ring(slot);
 }
 
 /* When a claim gets the turn its waiting begins anew: patience is about the time without it. */
@@ -417,7 +417,7 @@ void ll_turn_ring(struct ll_claim *claim)
 {
 	struct ll_ledger_slot *slot = claim->slot;
 	if (slot)
-		ring(slot);
+		ll_slot_ring(slot);
 }
 
 void ll_turn_sleep(struct ll_claim *claim, uint32_t bell, uint64_t until_ns)

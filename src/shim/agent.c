@@ -7,10 +7,12 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "ledger/siblings.h"
 #include "shim/flow_state.h"
 #include "shim/real.h"
 #include "shim/reentry.h"
 #include "shim/seat.h"
+#include "shim/spare.h"
 #include "shim/watch.h"
 
 enum { STACK_BYTES = 256 * 1024, STOP_NS = 200000000 };
@@ -41,6 +43,28 @@ static void replace_claim(struct ll_flow *flow)
 	pthread_mutex_unlock(&flow->lock);
 }
 
+void ll_agent_move(struct ll_flow *flow, struct ll_claim *claim)
+{
+	pthread_mutex_lock(&flow->lock);
+	ll_turn_ring(flow->claim); /* the agent may sleep for that; to whoever has the slot it is one look too many */
+	flow->claim = claim;
+	flow->turn = (struct ll_turn){0};
+	flow->look = (struct ll_turn_look){0};
+	flow->is_wanting = false;
+	flow->is_lost = false;
+	flow->note[0] = '\0';
+	pthread_mutex_unlock(&flow->lock);
+}
+
+/* Another process of the tenant was refused memory: it can have what this one keeps in reserve. */
+static void answer_siblings(struct ll_flow *flow)
+{
+	struct ll_seat *seat = ll_seat_of_flow(flow);
+	if (seat)
+		ll_spare_give_up(seat);
+	ll_siblings_answer(flow->claim);
+}
+
 static void *agent_main(void *arg)
 {
 	struct ll_flow *flow = arg;
@@ -61,21 +85,10 @@ static void *agent_main(void *arg)
 				replace_claim(flow);
 			beaten_ns = now_ns;
 		}
+		if (ll_siblings_do_ask(flow->claim))
+			answer_siblings(flow);
 		ll_turn_sleep(flow->claim, bell, next_ns);
 	}
-}
-
-void ll_agent_move(struct ll_flow *flow, struct ll_claim *claim)
-{
-	pthread_mutex_lock(&flow->lock);
-	ll_turn_ring(flow->claim); /* the agent may sleep for that; to whoever has the slot it is one look too many */
-	flow->claim = claim;
-	flow->turn = (struct ll_turn){0};
-	flow->look = (struct ll_turn_look){0};
-	flow->is_wanting = false;
-	flow->is_lost = false;
-	flow->note[0] = '\0';
-	pthread_mutex_unlock(&flow->lock);
 }
 
 int ll_agent_start(struct ll_flow *flow)

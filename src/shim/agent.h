@@ -1,6 +1,6 @@
 /*
  * agent.h - the thread that looks after a flow when no launch comes: it finds ended work, gives the turn back, keeps
- * the claim alive.
+ * the claim alive, and gives up reserves of memory that the tenant's other processes ask for.
  */
 #ifndef LOADLINE_SHIM_AGENT_H
 #define LOADLINE_SHIM_AGENT_H

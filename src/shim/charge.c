@@ -30,6 +30,8 @@ struct ll_charge ll_charge_begin(struct ll_place place, uint64_t bytes)
 	int rc = ll_account_reserve(place.seat, bytes);
 	if (rc == -ENOMEM && ll_spare_give_up(place.seat))
 		rc = ll_account_reserve(place.seat, bytes);
+	if (rc == -ENOMEM && ll_spare_of_siblings(place.seat))
+		rc = ll_account_reserve(place.seat, bytes);
 	charge.is_refused = rc == -ENOMEM;
 	if (rc == 0)
 		charge.bytes = bytes;

@@ -277,6 +277,18 @@ static bool reserve_growth(struct ll_pool *pool, struct card *card, uint64_t byt
 	return rc != -ENOMEM;
 }
 
+static void begin_growth(struct ll_pool *pool, uint64_t bytes, struct ll_pool_growth *growth)
+{
+	struct card *card = lock_card(pool->seat);
+	growth->is_refused = !reserve_growth(pool, card, bytes, &growth->bytes);
+	if (!growth->is_refused) {
+		growth->pool = pool;
+		pool->pending_bytes += growth->bytes;
+		pool->charged_bytes += growth->bytes;
+	}
+	unlock_card(card);
+}
+
 struct ll_pool_growth ll_pool_begin(struct ll_seat *seat, struct ll_cu_mem_pool *handle, uint64_t bytes)
 {
 	struct ll_pool_growth growth = {.pool = NULL};
@@ -286,14 +298,9 @@ struct ll_pool_growth ll_pool_begin(struct ll_seat *seat, struct ll_cu_mem_pool 
 	pool = pool ? pool : add_default(handle);
 	if (!pool || !pool->seat)
 		return growth;
-	struct card *card = lock_card(pool->seat);
-	growth.is_refused = !reserve_growth(pool, card, bytes, &growth.bytes);
-	if (!growth.is_refused) {
-		growth.pool = pool;
-		pool->pending_bytes += growth.bytes;
-		pool->charged_bytes += growth.bytes;
-	}
-	unlock_card(card);
+	begin_growth(pool, bytes, &growth);
+	if (growth.is_refused && ll_spare_of_siblings(pool->seat))
+		begin_growth(pool, bytes, &growth);
 	return growth;
 }
 

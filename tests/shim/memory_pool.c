@@ -3,6 +3,8 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
 
 static uint64_t pool_charge(void)
 {
@@ -471,9 +473,58 @@ static void a_pool_of_managed_memory_is_charged_wherever_it_is(void **state)
 	in_world("cards 2\n", body_managed);
 }
 
+/* Keeps a large reserve, and says so. */
+static void keep_reserve(void)
+{
+	ll_cu_deviceptr address;
+	struct ll_cu_mem_pool *pool;
+	uint64_t threshold = UINT64_MAX;
+	open_context(0);
+	struct ll_cu_stream *stream = new_stream();
+	CHECK_EQUAL(cu.cuDeviceGetDefaultMemPool(&pool, 0), 0);
+	CHECK_EQUAL(cu.cuMemPoolSetAttribute(pool, LL_CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold), 0);
+	CHECK_EQUAL(cu.cuMemAllocAsync(&address, 512 * MIB, stream), 0);
+	CHECK_EQUAL(cu.cuMemFreeAsync(address, stream), 0);
+	CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	ready();
+	pause();
+}
+
+static void body_siblings(void)
+{
+	ll_cu_deviceptr address, block;
+	govern(2 * CONTEXT_BYTES + 600 * MIB);
+	pid_t sibling = spawn_ready(keep_reserve);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES + 512 * MIB);
+	open_context(0);
+	struct ll_cu_stream *stream = new_stream();
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 300 * MIB), 0);
+	CHECK_EQUAL(charged(), 2 * CONTEXT_BYTES + 300 * MIB);
+	CHECK_EQUAL(cu.cuMemAllocAsync(&block, 256 * MIB, stream), 0);
+	/* There is no more, whoever is asked. */
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 100 * MIB), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(cu.cuMemAllocAsync(&block, 100 * MIB, stream), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	/* Nor does one that is stopped keep anybody waiting for long. */
+	kill(sibling, SIGSTOP);
+	while (!sim_answers()) { /* it had the simulator's lock */
+		kill(sibling, SIGCONT);
+		sleep_ms(5);
+		kill(sibling, SIGSTOP);
+	}
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 100 * MIB), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	kill(sibling, SIGKILL);
+}
+
+static void a_pool_gives_up_its_reserve_for_others_of_the_tenant(void **state)
+{
+	(void)state;
+	in_world(NULL, body_siblings);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_pool_gives_up_its_reserve_for_others_of_the_tenant),
 	    cmocka_unit_test(a_pool_of_managed_memory_is_charged_wherever_it_is),
 	    cmocka_unit_test(a_pool_is_charged_what_it_has_reserved),
 	    cmocka_unit_test(what_a_threshold_keeps_stays_charged_until_it_is_trimmed),
