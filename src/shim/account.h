@@ -1,8 +1,9 @@
 /*
  * account.h - a seat's memory in the ledger: reserved, charged and given back by whichever claim the seat has now.
  *
- * What the process has is kept here too, as one sum, so that a claim which others have cleared (ll_claim_is_lost) can
- * be succeeded by one that is charged the same. While that is done all changes wait, some 10 µs, and at most 0.2 s.
+ * What the process has is kept here too, in parts whose sum it is, so that a claim which others have cleared
+ * (ll_claim_is_lost) can be succeeded by one that is charged the same. While that is done all changes wait, some
+ * 10 µs, and at most 0.2 s.
  */
 #ifndef LOADLINE_SHIM_ACCOUNT_H
 #define LOADLINE_SHIM_ACCOUNT_H

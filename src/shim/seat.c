@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/scope.h"
 #include "ledger/fork.h"
 #include "ledger/memory.h"
 #include "ledger/tenant.h"
@@ -197,6 +198,7 @@ static bool retake(struct ll_seat *seat)
 bool ll_seat_retake(struct ll_seat *seat)
 {
 	int code = errno;
+	LL_SCOPE_NO_CANCEL;
 	pthread_mutex_lock(&program.lock);
 	bool is_good = retake(seat);
 	pthread_mutex_unlock(&program.lock);
