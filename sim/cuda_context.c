@@ -259,12 +259,10 @@ ll_cu_result cuCtxSetCurrent(struct ll_cu_context *context)
 	SIM_ENTER();
 	sim_cuda_lock();
 	ll_cu_result status = LL_CUDA_SUCCESS;
-	if (context && !may_be_current(context)) {
-		status = LL_CUDA_ERROR_INVALID_CONTEXT;
-	} else if (!context) {
+	if (!context) {
 		if (depth)
 			leave(stack[--depth]);
-	} else if (depth && !use(context)) {
+	} else if (!may_be_current(context) || (depth && !use(context))) {
 		status = LL_CUDA_ERROR_INVALID_CONTEXT;
 	} else if (depth) {
 		leave(stack[depth - 1]);
