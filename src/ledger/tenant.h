@@ -59,6 +59,12 @@ int ll_tenant_keep(struct ll_ledger *ledger, unsigned row, int *ret_fd, struct l
 /* Copies the live rows in row order, at most capacity; returns how many there are. Dead ones are cleared first. */
 size_t ll_tenant_list(struct ll_ledger *ledger, struct ll_tenant_info *tenants, size_t capacity);
 
+/*
+ * The row of that card's ledger whose lock that process keeps, as what `run` starts does whatever it has made of its
+ * environment. False: none, or the process is another user's. Some µs for each of its descriptors.
+ */
+bool ll_tenant_of_process(pid_t pid, const char *uuid, unsigned *ret_row);
+
 /* Single values of a row, for `loadline set`. 0 takes a limit away. */
 void ll_tenant_set_memory_limit(struct ll_ledger *ledger, unsigned row, uint64_t bytes);
 void ll_tenant_set_compute_cap(struct ll_ledger *ledger, unsigned row, unsigned permille);
