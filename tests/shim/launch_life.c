@@ -194,6 +194,26 @@ static void a_program_ends_while_a_thread_waits_to_launch(void **state)
 	assert_true(ll_now_ns() - began_ns < 30000 * MS);
 }
 
+static void body_exit_in_call(void)
+{
+	pthread_t thread;
+	prepare(0);
+	unsetenv("LD_PRELOAD");
+	CHECK_EQUAL(simctl("hang cuLaunchKernel 500ms count 1"), 0);
+	has_begun = false;
+	CHECK_EQUAL(pthread_create(&thread, NULL, launch_in_debt, NULL), 0);
+	WAIT_FOR(has_begun);
+	CHECK_EQUAL(pthread_detach(thread), 0);
+	sleep_ms(20);
+	exit(0);
+}
+
+static void a_program_ends_while_the_driver_launches(void **state)
+{
+	(void)state;
+	in_world(NULL, body_exit_in_call);
+}
+
 static void body_fork(void)
 {
 	prepare(0);
@@ -454,6 +474,7 @@ int main(void)
 	    cmocka_unit_test(threads_launch_into_the_same_into_their_own_and_into_default_streams),
 	    cmocka_unit_test(a_cancelled_thread_leaves_nothing_behind),
 	    cmocka_unit_test(a_program_ends_while_a_thread_waits_to_launch),
+	    cmocka_unit_test(a_program_ends_while_the_driver_launches),
 	    cmocka_unit_test(a_forked_child_is_untouched_and_its_parent_goes_on),
 #ifndef LL_HAS_SANITIZER
 	    cmocka_unit_test(a_child_of_vfork_is_of_the_tenant_and_leaves_its_parent_as_it_was),

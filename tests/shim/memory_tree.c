@@ -61,8 +61,9 @@ static void body_late_card(void)
 	struct ll_cu_stream *stream = new_stream();
 	CHECK_EQUAL(cu.cuMemPoolCreate(&pool, &props), 0);
 	/* Nobody has died: the card is full, and that is that. */
-	CHECK_EQUAL(simctl("card 0 used all for 300ms"), 0);
+	CHECK_EQUAL(simctl("card 0 used all"), 0);
 	CHECK_EQUAL(cu.cuMemAlloc(&address, GIB), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(simctl("card 0 used 0"), 0);
 	CHECK_EQUAL(charged(), 5 * CONTEXT_BYTES + 400 * MIB);
 	for (int kind = 0; kind < 4; kind++) {
 		kill(children[kind], SIGKILL);
