@@ -3,8 +3,8 @@
 #include <errno.h>
 
 #include "base/clock.h"
-#include "shim/account.h"
 #include "shim/contexts.h"
+#include "shim/held.h"
 #include "shim/real.h"
 #include "shim/spare.h"
 
@@ -27,11 +27,11 @@ struct ll_charge ll_charge_begin(struct ll_place place, uint64_t bytes)
 	struct ll_charge charge = {.place = place};
 	if (!place.seat)
 		return charge;
-	int rc = ll_account_reserve(place.seat, bytes);
+	int rc = ll_held_reserve(place.seat, bytes);
 	if (rc == -ENOMEM && ll_spare_give_up(place.seat))
-		rc = ll_account_reserve(place.seat, bytes);
+		rc = ll_held_reserve(place.seat, bytes);
 	if (rc == -ENOMEM && ll_spare_of_siblings(place.seat))
-		rc = ll_account_reserve(place.seat, bytes);
+		rc = ll_held_reserve(place.seat, bytes);
 	charge.is_refused = rc == -ENOMEM;
 	if (rc == 0)
 		charge.bytes = bytes;
@@ -57,7 +57,7 @@ bool ll_charge_waits(struct ll_seat *seat, uint64_t *since_ns)
 void ll_charge_end(struct ll_charge *charge)
 {
 	if (charge->place.seat && charge->bytes)
-		ll_account_release(charge->place.seat, charge->bytes);
+		ll_held_release(charge->place.seat, charge->bytes);
 }
 
 void ll_charge_correct(struct ll_charge *charge, uint64_t bytes)
@@ -65,16 +65,16 @@ void ll_charge_correct(struct ll_charge *charge, uint64_t bytes)
 	if (!charge->place.seat)
 		return;
 	if (bytes > charge->bytes)
-		ll_account_charge(charge->place.seat, bytes - charge->bytes);
+		ll_held_charge(charge->place.seat, bytes - charge->bytes);
 	else
-		ll_account_release(charge->place.seat, charge->bytes - bytes);
+		ll_held_release(charge->place.seat, charge->bytes - bytes);
 	charge->bytes = bytes;
 }
 
 static void release(const struct ll_size *size)
 {
 	if (size->seat && size->bytes)
-		ll_account_release(size->seat, size->bytes);
+		ll_held_release(size->seat, size->bytes);
 }
 
 void ll_charge_keep(struct ll_charge *charge, enum ll_size_kind kind, uint64_t name)

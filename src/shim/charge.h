@@ -22,7 +22,7 @@
  * more.
  *
  * It fails open: with no place on a card (no ledger, no claim free) the program goes on ungoverned. A claim that was
- * cleared from outside is taken again by the next that needs it (account.h).
+ * cleared from outside is taken again by the next that needs it (held.h).
  */
 #ifndef LOADLINE_SHIM_CHARGE_H
 #define LOADLINE_SHIM_CHARGE_H

@@ -3,7 +3,7 @@
 #include <pthread.h>
 
 #include "ledger/fork.h"
-#include "shim/account.h"
+#include "shim/held.h"
 #include "shim/real.h"
 
 enum { CARDS = 64, DEFAULT_STACK_BYTES = 1024, DEFAULT_PRINTF_BYTES = 1 << 20, DEFAULT_HEAP_BYTES = 8 << 20 };
@@ -141,7 +141,7 @@ static void release_owned(struct ll_seat *seat, uint64_t owner)
 {
 	uint64_t bytes = ll_sizes_take_owned(owner);
 	if (bytes)
-		ll_account_release(seat, bytes);
+		ll_held_release(seat, bytes);
 }
 
 /* A context that is not known is not on any seat that is. */
@@ -351,7 +351,7 @@ static void change_context(struct ll_context_change *change, struct ll_cu_contex
 		return;
 	uint64_t less = before > after ? before - after : 0;
 	less = less < size.bytes ? less : size.bytes;
-	ll_account_release(size.seat, less);
+	ll_held_release(size.seat, less);
 	size.bytes = size.bytes - less + change->charge.bytes;
 	if (ll_sizes_put(LL_SIZE_CONTEXT, ll_charge_name(context), &size, NULL))
 		change->charge.bytes = 0;

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "ledger/fork.h"
-#include "shim/account.h"
 #include "shim/footprint.h"
+#include "shim/held.h"
 #include "shim/real.h"
 #include "shim/sizes.h"
 #include "shim/spare.h"
@@ -87,10 +87,10 @@ static bool charge_as(struct ll_seat *seat, uint64_t *charged_bytes, uint64_t by
 	bool is_within = true;
 	*charged_bytes = bytes;
 	if (bytes < before) {
-		ll_account_release(seat, before - bytes);
-	} else if (bytes > before && ll_account_reserve(seat, bytes - before) != 0) {
+		ll_held_release(seat, before - bytes);
+	} else if (bytes > before && ll_held_reserve(seat, bytes - before) != 0) {
 		is_within = false;
-		ll_account_charge(seat, bytes - before);
+		ll_held_charge(seat, bytes - before);
 	}
 	return is_within;
 }
@@ -270,9 +270,9 @@ static bool reserve_growth(struct ll_pool *pool, struct card *card, uint64_t byt
 	bool has_room = reserved >= used && reserved - used >= bytes;
 	uint64_t growth = has_room ? 0 : ll_footprint_round(bytes, LL_FOOTPRINT_POOL_STEP_BYTES);
 	charge_as(pool->seat, &pool->charged_bytes, reserved + pool->pending_bytes);
-	int rc = ll_account_reserve(pool->seat, growth);
+	int rc = ll_held_reserve(pool->seat, growth);
 	if (rc == -ENOMEM && trim(pool->seat, card))
-		rc = ll_account_reserve(pool->seat, growth);
+		rc = ll_held_reserve(pool->seat, growth);
 	*ret_growth = rc == 0 ? growth : 0;
 	return rc != -ENOMEM;
 }

@@ -11,8 +11,8 @@
 #include "ledger/fork.h"
 #include "ledger/memory.h"
 #include "ledger/tenant.h"
-#include "shim/account.h"
 #include "shim/agent.h"
+#include "shim/held.h"
 #include "shim/real.h"
 
 enum { SEATS = 64 };
@@ -165,12 +165,12 @@ static void publish(struct ll_seat *seat, ll_cu_device device)
 static void succeed(struct ll_seat *seat, struct ll_claim *claim)
 {
 	struct ll_claim *lost = atomic_load(&seat->claim);
-	uint64_t bytes = ll_account_hold(seat);
+	uint64_t bytes = ll_held_freeze(seat);
 	ll_memory_charge(claim, bytes);
 	ll_claim_set_state(claim, LL_CLAIM_RUNNING);
 	ll_claim_succeed(claim, lost);
 	atomic_store(&seat->claim, claim);
-	ll_account_let_go(seat);
+	ll_held_thaw(seat);
 	if (seat->flow)
 		ll_agent_move(seat->flow, claim);
 	show_gate(seat);

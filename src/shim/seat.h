@@ -21,8 +21,8 @@
 #include "shim/flow.h"
 
 /* A part of what a seat's claim is charged: threads have different ones, so that they do not meet in one cache line. */
-enum { LL_ACCOUNT_PARTS = 16 };
-struct ll_account_part {
+enum { LL_HELD_PARTS = 16 };
+struct ll_held_part {
 	_Atomic uint64_t held_bytes; /* may be below zero, by whoever frees what others have: the sum counts */
 	_Atomic uint64_t changing;   /* threads that are about to change it */
 	char apart[48];
@@ -34,9 +34,9 @@ struct ll_seat {
 	struct ll_ledger *ledger;
 	_Atomic(struct ll_claim *) claim; /* changes where others have cleared it; the former one stays readable */
 	struct ll_flow *flow;             /* NULL: launches are not governed */
-	struct ll_account_part parts[LL_ACCOUNT_PARTS]; /* account.h */
-	_Atomic bool is_held;                           /* nobody shall change them, just now */
-	uint64_t retry_ns;                              /* when to try again to take a claim in place of a lost one */
+	struct ll_held_part parts[LL_HELD_PARTS]; /* held.h */
+	_Atomic bool is_held;                     /* nobody shall change them, just now */
+	uint64_t retry_ns;                        /* when to try again to take a claim in place of a lost one */
 };
 
 /* What `loadline run` wants of this program; NULL: it did not start it. */
