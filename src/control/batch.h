@@ -7,11 +7,11 @@
  *   span        between the two events: the work is no longer;
  *   start wait  what the first event waited for in the queue, from when it was recorded to when the card reached it. If
  *               the host had launched the whole batch by then, the stream never ran empty, and the work is the span;
- *   end wait    the same of the last event. All that time the card worked: the work is no shorter;
- *   guess       what such launches took before, when that could be told.
+ *   end wait    the same of the last event. All that time the card worked: the work is no shorter, and the stream was
+ * not empty when that event was recorded; guess       what such launches took before, when that could be told.
  *
- * A single launch between two events of its own, on an empty stream, is late by what the launch call takes the host. That
- * is measured, so such a batch is a sample of what the launch takes. Pure arithmetic.
+ * A single launch between two events of its own, on an empty stream, is late by what the launch call takes the host.
+ * That is measured, so such a batch is a sample of what the launch takes. Pure arithmetic.
  */
 #ifndef LOADLINE_CONTROL_BATCH_H
 #define LOADLINE_CONTROL_BATCH_H
@@ -21,11 +21,14 @@
 
 /*
  * Time from a kernel's end to the event behind it that GPM does not count as busy: on an idle stream the span is 5.2 us
- * longer than the kernel's own stamps, the launch call 2.6 us of it, and GPM's busy time is 1.7 us longer (doc/facts.md).
+ * longer than the kernel's own stamps, the launch call 2.6 us of it, and GPM's busy time is 1.7 us longer
+ * (doc/facts.md).
  */
 #define LL_BATCH_END_NS UINT64_C(900)
 /* Kernels of a queue are 3.9 us apart with an event between them and 1.4 us without (doc/facts.md). */
 #define LL_BATCH_EVENT_NS UINT64_C(2500)
+/* A last event that was recorded later than this behind the last launch may have found the stream empty. */
+#define LL_BATCH_TAIL_NS UINT64_C(5000)
 /* A host that takes longer than this for a launch and its two events was interrupted: where, is not known. */
 #define LL_BATCH_HOST_NS UINT64_C(60000)
 
@@ -34,6 +37,7 @@ struct ll_batch {
 	uint64_t start_wait_ns, end_wait_ns;
 	uint64_t host_ns;   /* from before the first event's record to after the last launch */
 	uint64_t launch_ns; /* has_start: from after the first event's record to after the last launch */
+	uint64_t tail_ns;   /* from after the last launch to before the last event's record */
 	uint64_t guess_ns;
 	uint32_t launches;
 	bool has_start; /* the first event is its own; else it is the end of the batch before */

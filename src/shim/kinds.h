@@ -1,9 +1,9 @@
 /*
  * kinds.h - what launches of one kind take on the card: the same kernel on the same grid takes the same time.
  *
- * Two sources. A launch on an idle stream is now and then timed by itself, and a batch of one kind in a queue that never
- * ran empty tells what each of them took. Timing one costs the card some 4 us and the host 2, so it is done less often the shorter
- * the launches are: for LL_KIND_SAMPLE_PERMILLE of their time.
+ * Two sources. A launch on an idle stream is now and then timed by itself, and a batch of one kind in a queue that
+ * never ran empty tells what each of them took. Timing one costs the card some 4 us and the host 2, so it is done less
+ * often the shorter the launches are: for LL_KIND_SAMPLE_PERMILLE of their time.
  *
  * Two kinds in one place of the table drive each other out: rare, and each is learned anew. Pure arithmetic; the caller
  * locks.

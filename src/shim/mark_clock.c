@@ -9,7 +9,8 @@
 
 void ll_mark_clock_init(struct ll_mark_clock *clock)
 {
-	*clock = (struct ll_mark_clock){.base_ns = LL_NS_PER_S}; /* any will do, but differences below it are not negative */
+	*clock =
+	    (struct ll_mark_clock){.base_ns = LL_NS_PER_S}; /* any will do, but differences below it are not negative */
 }
 
 void ll_mark_clock_fini(struct ll_mark_clock *clock, bool destroys_events)

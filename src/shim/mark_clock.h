@@ -2,8 +2,8 @@
  * mark_clock.h - timing events of one context, and when the card reached them.
  *
  * Card time has an origin of its own and never jumps: it is counted from a base event, which is replaced by a newer one
- * before a difference in milliseconds, as the driver tells it, becomes too coarse. How long an event waited in the queue is
- * its card time minus when it was recorded; the clocks' offset is that of the events that waited least
+ * before a difference in milliseconds, as the driver tells it, becomes too coarse. How long an event waited in the
+ * queue is its card time minus when it was recorded; the clocks' offset is that of the events that waited least
  * (control/clock_fit.h).
  *
  * An error of the driver makes the clock blind: then nothing more is recorded. Nothing here waits.

@@ -102,8 +102,7 @@ static void push_batch(struct ll_marks *marks, struct ll_mark_track *track, stru
 	struct ll_mark_batch *open = &track->open;
 	open->end = end;
 	if (track->count == LL_MARK_BATCHES) {
-		struct ll_mark_batch *last =
-		    &track->batches[(track->first + LL_MARK_BATCHES - 1) % LL_MARK_BATCHES];
+		struct ll_mark_batch *last = &track->batches[(track->first + LL_MARK_BATCHES - 1) % LL_MARK_BATCHES];
 		ll_mark_drop(&marks->clock, last->end.handle); /* the start of the open one, where that has any */
 		last->end = end;
 		last->is_end_shared = open->is_end_shared;
@@ -164,6 +163,7 @@ static void settle(struct ll_marks *marks, struct ll_mark_track *track, const st
 	    .end_wait_ns = end.wait_ns,
 	    .host_ns = batch->launched_ns - host_ns,
 	    .launch_ns = batch->launched_ns - batch->started_ns,
+	    .tail_ns = batch->end.host_ns - batch->launched_ns,
 	    .guess_ns = batch->guess_ns,
 	    .launches = batch->launches,
 	    .has_start = batch->start.handle,
@@ -256,8 +256,7 @@ void ll_marks_begin(struct ll_marks *marks, struct ll_mark_stream name, uint64_t
 	/* a start that waits for its launch is as good: another thread, or a launch that failed */
 	if (marks->clock.is_blind || track->count || (track->open.start.handle && !track->open.launches))
 		return;
-	if (!track->open.launches ||
-	    ll_kind_wants_sample(&marks->kinds, ll_kinds_find(&marks->kinds, kind_name)))
+	if (!track->open.launches || ll_kind_wants_sample(&marks->kinds, ll_kinds_find(&marks->kinds, kind_name)))
 		mark_start(marks, track);
 }
 
@@ -275,8 +274,8 @@ void ll_marks_end(struct ll_marks *marks, struct ll_mark_stream name, uint64_t k
 	struct ll_kind *kind = ll_kinds_find(&marks->kinds, kind_name);
 	add_launch(track, kind);
 	track->open.launched_ns = ll_now_ns();
-	bool is_sample = track->open.launches == 1 && track->open.start.handle &&
-			 ll_kind_wants_sample(&marks->kinds, kind);
+	bool is_sample =
+	    track->open.launches == 1 && track->open.start.handle && ll_kind_wants_sample(&marks->kinds, kind);
 	if (is_sample)
 		ll_kind_note_sample(&marks->kinds, kind);
 	if (is_sample || is_full(marks, track))

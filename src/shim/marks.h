@@ -1,10 +1,10 @@
 /*
  * marks.h - how long the card worked for this program, told by timing events between its own launches.
  *
- * One object per context. Launches of a stream are gathered in batches of so much work (ll_marks_set_every); a batch ends
- * with a timing event, and one that begins on an idle stream also begins with one. What the card did for it follows from the two
- * and from what launches of these kinds take (control/batch.h, kinds.h). A timing event costs the host 1 us and the card 2
- * (doc/facts.md), so most launches are only counted: no call of the driver, some 30 ns.
+ * One object per context. Launches of a stream are gathered in batches of so much work (ll_marks_set_every); a batch
+ * ends with a timing event, and one that begins on an idle stream also begins with one. What the card did for it
+ * follows from the two and from what launches of these kinds take (control/batch.h, kinds.h). A timing event costs the
+ * host 1 us and the card 2 (doc/facts.md), so most launches are only counted: no call of the driver, some 30 ns.
  *
  * Busy time is the union over the context's streams. Nothing here waits. The caller holds a lock of its own around
  * every call, has the context current where marks are recorded (begin, end), and never marks a stream that is being
@@ -46,8 +46,8 @@ void ll_marks_set_every(struct ll_marks *marks, uint64_t every_ns);
 bool ll_marks_count(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name);
 
 /*
- * Before and after a launch that was not just counted. After a failed launch is_launched is false. An error of the driver in here makes the marks
- * blind: nothing more is recorded, and time is no longer told.
+ * Before and after a launch that was not just counted. After a failed launch is_launched is false. An error of the
+ * driver in here makes the marks blind: nothing more is recorded, and time is no longer told.
  */
 void ll_marks_begin(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name);
 void ll_marks_end(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name, bool is_launched);
