@@ -100,18 +100,47 @@ static bool is_deaf(struct ll_ledger_file *file, unsigned index, uint64_t now_ns
 	return now_ns > atomic_load_explicit(&file->slots[index].heartbeat_ns, memory_order_relaxed) + LL_TURN_DEAF_NS;
 }
 
-/* Everybody who wants the card and is there, but for the slot `except`. */
+static uint32_t row_of(struct ll_ledger_file *file, unsigned index)
+{
+	return atomic_load_explicit(&file->slots[index].tenant_row, memory_order_relaxed);
+}
+
+/* Everybody who wants the card and is there, but for the slot `except` and others of its tenant. */
 static void scan_parties(struct ll_ledger_file *file, unsigned except, uint64_t now_ns, struct scan *ret_scan)
 {
+	uint32_t row = row_of(file, except);
 	ret_scan->count = 0;
 	for (unsigned word = 0; word < LL_LEDGER_CLAIMS / 64; word++) {
 		for (uint64_t bits = atomic_load(&file->used[word]); bits; bits &= bits - 1) {
 			unsigned index = word * 64 + (unsigned)__builtin_ctzll(bits);
-			if (index != except && !is_deaf(file, index, now_ns) &&
+			if (index != except && row_of(file, index) != row && !is_deaf(file, index, now_ns) &&
 			    read_party(file, index, now_ns, &ret_scan->parties[ret_scan->count]))
 				ret_scan->slots[ret_scan->count++] = (uint8_t)index;
 		}
 	}
+}
+
+/* The claims of a tenant, one after the other: the first one from index on; LL_LEDGER_CLAIMS: no more. */
+static unsigned next_of_tenant(struct ll_ledger_file *file, uint32_t row, unsigned index)
+{
+	for (; index < LL_LEDGER_CLAIMS; index++) {
+		uint64_t rest = atomic_load(&file->used[index / 64]) >> (index % 64);
+		if (!rest)
+			index |= 63;
+		else if (rest & 1 && row_of(file, index) == row)
+			return index;
+	}
+	return LL_LEDGER_CLAIMS;
+}
+
+/* Whether the turn is this claim's: its tenant's, through whichever claim the word names. */
+static bool holds(struct ll_ledger_file *file, uint64_t turn, unsigned index)
+{
+	unsigned holder = holder_of(turn);
+	if (holder < 1 || holder > LL_LEDGER_CLAIMS)
+		return false;
+	uint32_t row = row_of(file, index);
+	return holder == index + 1 || (row && row_of(file, holder - 1) == row);
 }
 
 static void ring(struct ll_ledger_slot *slot)
@@ -126,6 +155,18 @@ static void shut_and_ring(struct ll_ledger_slot *slot)
 {
 	atomic_store(&slot->gate, LL_GATE_SHUT);
 	ring(slot);
+}
+
+/* The turn comes to the tenant of this claim, or goes from it. */
+static void shut_and_ring_tenant(struct ll_ledger_file *file, unsigned index)
+{
+	uint32_t row = row_of(file, index);
+	shut_and_ring(&file->slots[index]);
+	for (unsigned i = next_of_tenant(file, row, 0); row && i < LL_LEDGER_CLAIMS;
+	     i = next_of_tenant(file, row, i + 1)) {
+		if (i != index && atomic_load(&file->slots[i].want_since_ns))
+			shut_and_ring(&file->slots[i]);
+	}
 }
 
 /* When a claim gets the turn its waiting begins anew: patience is about the time without it. */
@@ -143,21 +184,39 @@ static void free_turn(struct ll_ledger_file *file, uint64_t turn, uint64_t now_n
 		atomic_store(&file->turn_since_ns, now_ns);
 }
 
-static void restart_waiting(struct ll_ledger_slot *slot, uint64_t now_ns)
+static void restart_waiting(struct ll_ledger_file *file, unsigned index, uint64_t now_ns)
 {
-	uint64_t since_ns = atomic_load(&slot->want_since_ns);
-	while (since_ns && !atomic_compare_exchange_weak(&slot->want_since_ns, &since_ns, now_ns))
-		;
+	uint32_t row = row_of(file, index);
+	for (unsigned i = next_of_tenant(file, row, 0); row && i < LL_LEDGER_CLAIMS;
+	     i = next_of_tenant(file, row, i + 1)) {
+		uint64_t since_ns = atomic_load(&file->slots[i].want_since_ns);
+		while (since_ns && !atomic_compare_exchange_weak(&file->slots[i].want_since_ns, &since_ns, now_ns))
+			;
+	}
 }
 
 static void give(struct ll_claim *claim, const struct scan *scan, size_t best, uint64_t turn, uint64_t now_ns)
 {
 	struct ll_ledger_file *file = claim->ledger->file;
-	struct ll_ledger_slot *to = &file->slots[scan->slots[best]];
 	if (!pass_turn(file, turn, scan->slots[best], ll_turns_is_impatient(&scan->parties[best]), now_ns))
 		return;
-	restart_waiting(claim->slot, now_ns);
-	shut_and_ring(to);
+	restart_waiting(file, claim->index, now_ns);
+	shut_and_ring_tenant(file, scan->slots[best]);
+}
+
+/* Another process of the tenant goes on with its turn, which does not begin anew by that. */
+static bool leave_to_sibling(struct ll_claim *claim, uint64_t turn, uint64_t now_ns)
+{
+	struct ll_ledger_file *file = claim->ledger->file;
+	uint32_t row = row_of(file, claim->index);
+	for (unsigned i = next_of_tenant(file, row, 0); row && i < LL_LEDGER_CLAIMS;
+	     i = next_of_tenant(file, row, i + 1)) {
+		if (i == claim->index || !atomic_load(&file->slots[i].want_since_ns) || is_deaf(file, i, now_ns))
+			continue;
+		uint64_t word = turn;
+		return atomic_compare_exchange_strong(&file->turn, &word, next_turn(turn, i + 1, turn & PROMOTED));
+	}
+	return false;
 }
 
 static uint64_t least_virtual_ns(const struct scan *scan)
@@ -206,7 +265,7 @@ void ll_turn_rest(struct ll_claim *claim, uint64_t now_ns)
 	atomic_store(&slot->queued_ns, 0);
 	ll_claim_set_idle(claim, now_ns);
 	uint64_t turn = atomic_load(&file->turn);
-	if (holder_of(turn) != claim->index + 1)
+	if (holder_of(turn) != claim->index + 1 || leave_to_sibling(claim, turn, now_ns))
 		return;
 	struct scan scan;
 	scan_parties(file, claim->index, now_ns, &scan);
@@ -262,8 +321,12 @@ static bool has_superior(struct ll_ledger_file *file, unsigned self, unsigned ra
 static void shut_out(struct ll_ledger_file *file, uint64_t turn)
 {
 	unsigned holder = holder_of(turn);
-	if (holder >= 1 && holder <= LL_LEDGER_CLAIMS && atomic_load(&file->slots[holder - 1].gate) != LL_GATE_SHUT)
-		shut_and_ring(&file->slots[holder - 1]);
+	uint32_t row = holder >= 1 && holder <= LL_LEDGER_CLAIMS ? row_of(file, holder - 1) : 0;
+	for (unsigned i = next_of_tenant(file, row, 0); row && i < LL_LEDGER_CLAIMS;
+	     i = next_of_tenant(file, row, i + 1)) {
+		if (atomic_load(&file->slots[i].gate) != LL_GATE_SHUT)
+			shut_and_ring(&file->slots[i]);
+	}
 }
 
 static void try_take(struct ll_claim *claim, const struct ll_turn_party *self, const struct scan *scan, uint64_t turn,
@@ -277,14 +340,25 @@ static void try_take(struct ll_claim *claim, const struct ll_turn_party *self, c
 	if (!pass_turn(file, turn, claim->index, ll_turns_is_impatient(self), now_ns))
 		return;
 	if (former >= 1 && former <= LL_LEDGER_CLAIMS) {
-		restart_waiting(&file->slots[former - 1], now_ns);
-		shut_and_ring(&file->slots[former - 1]);
+		restart_waiting(file, former - 1, now_ns);
+		shut_and_ring_tenant(file, former - 1);
 	}
+}
+
+/* What the card still has of all the tenant's processes, as they said last. */
+static uint64_t queued_by_tenant(struct ll_ledger_file *file, unsigned index)
+{
+	uint32_t row = row_of(file, index);
+	uint64_t queued_ns = 0;
+	for (unsigned i = next_of_tenant(file, row, 0); row && i < LL_LEDGER_CLAIMS;
+	     i = next_of_tenant(file, row, i + 1))
+		queued_ns += atomic_load_explicit(&file->slots[i].queued_ns, memory_order_relaxed);
+	return queued_ns;
 }
 
 /* The holder's side: give way or not. True while it may go on launching. */
 static bool keep_turn(struct ll_claim *claim, struct ll_turn *turn, const struct ll_turn_party *self,
-		      const struct scan *scan, uint64_t word, uint64_t now_ns, uint64_t queued_ns)
+		      const struct scan *scan, uint64_t word, uint64_t now_ns)
 {
 	struct ll_ledger_file *file = claim->ledger->file;
 	size_t best = ll_turns_best(scan->parties, scan->count);
@@ -296,7 +370,8 @@ static bool keep_turn(struct ll_claim *claim, struct ll_turn *turn, const struct
 	}
 	if (!turn->ending_since_ns)
 		turn->ending_since_ns = now_ns;
-	if (queued_ns <= LL_TURN_DRAINED_NS || now_ns - turn->ending_since_ns >= LL_TURN_DRAIN_NS) {
+	if (queued_by_tenant(file, claim->index) <= LL_TURN_DRAINED_NS ||
+	    now_ns - turn->ending_since_ns >= LL_TURN_DRAIN_NS) {
 		turn->ending_since_ns = 0;
 		give(claim, scan, best, word, now_ns);
 	}
@@ -328,14 +403,14 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 	if (!read_party(file, claim->index, now_ns, &self))
 		return;
 	uint64_t word = atomic_load(&file->turn);
-	if (holder_of(word) != claim->index + 1) {
+	if (!holds(file, word, claim->index)) {
 		turn->ending_since_ns = 0;
 		try_take(claim, &self, &scan, word, now_ns);
 		word = atomic_load(&file->turn);
 	}
-	if (holder_of(word) == claim->index + 1) {
+	if (holds(file, word, claim->index)) {
 		self.waited_ns = 0;
-		ret_look->may_launch = keep_turn(claim, turn, &self, &scan, word, now_ns, queued_ns);
+		ret_look->may_launch = keep_turn(claim, turn, &self, &scan, word, now_ns);
 	}
 	ret_look->is_holder = ll_turn_is_mine(claim);
 	ret_look->is_alone =
@@ -367,7 +442,8 @@ bool ll_turn_holder(const struct ll_ledger *ledger, unsigned *ret_index)
 
 bool ll_turn_is_mine(const struct ll_claim *claim)
 {
-	return holder_of(atomic_load_explicit(&claim->ledger->file->turn, memory_order_relaxed)) == claim->index + 1;
+	struct ll_ledger_file *file = claim->ledger->file;
+	return holds(file, atomic_load_explicit(&file->turn, memory_order_relaxed), claim->index);
 }
 
 _Atomic uint32_t *ll_turn_gate(struct ll_claim *claim)
