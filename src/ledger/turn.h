@@ -65,9 +65,6 @@ void ll_turn_rest(struct ll_claim *claim, uint64_t now_ns);
 void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns, uint64_t queued_ns,
 		  struct ll_turn_look *ret_look);
 
-/* Books GPU time: to the claim, to its tenant, to the tenant's virtual time and cap. */
-void ll_turn_charge(struct ll_claim *claim, uint64_t gpu_ns);
-
 /* For who only watches: the claim whose turn it is; false: nobody's. It may have ended since. */
 bool ll_turn_holder(const struct ll_ledger *ledger, unsigned *ret_index);
 

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/scope.h"
 #include "control/tokens.h"
+#include "ledger/account.h"
 #include "shim/agent.h"
 #include "shim/flow_state.h"
 #include "shim/real.h"
@@ -61,6 +62,12 @@ _Atomic uint32_t *ll_flow_gate(struct ll_flow *flow)
 	return ll_turn_gate(flow->claim);
 }
 
+static void charge(void *of, uint64_t start_ns, uint64_t end_ns)
+{
+	struct ll_flow *flow = of;
+	ll_account_charge(flow->claim, start_ns, end_ns);
+}
+
 static struct ll_marks *find_marks(struct ll_flow *flow, struct ll_cu_context *handle)
 {
 	for (struct ll_flow_context *context = flow->contexts; context; context = context->next) {
@@ -76,7 +83,7 @@ static struct ll_marks *marks_of(struct ll_flow *flow, struct ll_cu_context *han
 	if (known || !handle)
 		return known;
 	struct ll_flow_context *context = calloc(1, sizeof *context);
-	struct ll_marks *marks = context ? ll_marks_new() : NULL;
+	struct ll_marks *marks = context ? ll_marks_new(charge, flow) : NULL;
 	if (!marks) {
 		free(context);
 		return NULL;
@@ -87,7 +94,7 @@ static struct ll_marks *marks_of(struct ll_flow *flow, struct ll_cu_context *han
 }
 
 struct progress {
-	uint64_t busy_ns, queued_ns;
+	uint64_t queued_ns;
 	bool is_idle;
 };
 
@@ -103,7 +110,7 @@ static struct progress harvest(struct ll_flow *flow)
 	struct progress progress = {.is_idle = flow->launching == 0};
 	flow->is_blind = false;
 	for (struct ll_flow_context *context = flow->contexts; context; context = context->next) {
-		progress.busy_ns += ll_marks_harvest(context->marks);
+		ll_marks_harvest(context->marks);
 		ll_marks_set_every(context->marks, batch_ns(flow));
 		flow->is_blind |= ll_marks_is_blind(context->marks);
 		if (!ll_marks_is_idle(context->marks)) {
@@ -199,8 +206,6 @@ uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns)
 {
 	struct progress progress = harvest(flow);
 	bool is_open = atomic_load_explicit(ll_turn_gate(flow->claim), memory_order_relaxed) != LL_GATE_SHUT;
-	if (progress.busy_ns)
-		ll_turn_charge(flow->claim, progress.busy_ns);
 	flow->ticked_ns = now_ns;
 	flow->queued_ns = progress.queued_ns;
 	if (!progress.is_idle)

@@ -84,6 +84,11 @@ struct ll_mark_stamp ll_mark_read(struct ll_mark_clock *clock, const struct ll_m
 	return stamp;
 }
 
+uint64_t ll_mark_host_ns(const struct ll_mark_clock *clock, uint64_t card_time_ns)
+{
+	return ll_clock_fit_to_host(&clock->fit, card_time_ns);
+}
+
 void ll_mark_drop(struct ll_mark_clock *clock, struct ll_cu_event *event)
 {
 	if (!event)

@@ -12,13 +12,15 @@ enum { MARKED_AHEAD = 2 };
 /* What a launch is taken to last before anything is known. */
 #define FIRST_GUESS_NS (1 * LL_NS_PER_MS)
 
-struct ll_marks *ll_marks_new(void)
+struct ll_marks *ll_marks_new(ll_marks_charge_fn *charge, void *of)
 {
 	struct ll_marks *marks = calloc(1, sizeof *marks);
 	if (!marks)
 		return NULL;
 	ll_mark_clock_init(&marks->clock);
 	marks->every_ns = LL_MARK_EVERY_NS;
+	marks->charge = charge;
+	marks->charge_of = of;
 	return marks;
 }
 
@@ -152,6 +154,15 @@ static struct ll_mark_stamp read_start(struct ll_marks *marks, const struct ll_m
 	return start;
 }
 
+/* What other streams have told already is left out: what remains is the end of it. */
+static void charge(struct ll_marks *marks, uint64_t start_ns, uint64_t end_ns)
+{
+	uint64_t ns = ll_busy_add(&marks->busy, start_ns, end_ns);
+	uint64_t host_ns = ll_mark_host_ns(&marks->clock, end_ns);
+	if (ns)
+		marks->charge(marks->charge_of, host_ns - ns, host_ns);
+}
+
 static void settle(struct ll_marks *marks, struct ll_mark_track *track, const struct ll_mark_batch *batch)
 {
 	uint64_t host_ns;
@@ -170,7 +181,7 @@ static void settle(struct ll_marks *marks, struct ll_mark_track *track, const st
 	};
 	struct ll_batch_verdict verdict = ll_batch_judge(&facts);
 	learn(marks, track, batch, verdict);
-	marks->untold_ns += ll_busy_add(&marks->busy, start.card_ns, start.card_ns + verdict.busy_ns);
+	charge(marks, start.card_ns, start.card_ns + verdict.busy_ns);
 	track->end = end;
 	track->end_host_ns = batch->end.host_ns;
 	track->settled++;
@@ -194,15 +205,12 @@ static void harvest_track(struct ll_marks *marks, struct ll_mark_track *track)
 	}
 }
 
-uint64_t ll_marks_harvest(struct ll_marks *marks)
+void ll_marks_harvest(struct ll_marks *marks)
 {
 	for (struct ll_mark_track *track = marks->tracks; track && !marks->clock.is_blind; track = track->next) {
 		if (track->is_used)
 			harvest_track(marks, track);
 	}
-	uint64_t busy_ns = marks->untold_ns;
-	marks->untold_ns = 0;
-	return busy_ns;
 }
 
 /* The launch to come is timed from here; what was launched before ends here. */

@@ -30,8 +30,11 @@ struct ll_mark_stream {
 	uint64_t thread; /* 0 but for LL_CU_STREAM_PER_THREAD */
 };
 
+/* Told of each stretch of time, CLOCK_MONOTONIC, in which the card worked; from within begin and harvest. */
+typedef void ll_marks_charge_fn(void *of, uint64_t start_ns, uint64_t end_ns);
+
 /* NULL: no memory. */
-struct ll_marks *ll_marks_new(void);
+struct ll_marks *ll_marks_new(ll_marks_charge_fn *charge, void *of);
 
 /* Frees the object; with destroys_events also its events, which needs the context to be alive. NULL is fine. */
 void ll_marks_free(struct ll_marks *marks, bool destroys_events);
@@ -66,8 +69,8 @@ void ll_marks_close_tails(struct ll_marks *marks);
 /* The stream is about to be destroyed; what it still runs is accounted for as it ends. */
 void ll_marks_forget_stream(struct ll_marks *marks, struct ll_mark_stream name);
 
-/* Finds what has ended; returns the busy time newly known. */
-uint64_t ll_marks_harvest(struct ll_marks *marks);
+/* Finds what has ended, and charges it. */
+void ll_marks_harvest(struct ll_marks *marks);
 
 /* Estimated work that the card still has; 0: all that is known of has ended. */
 uint64_t ll_marks_queued_ns(const struct ll_marks *marks);

@@ -18,10 +18,16 @@
 static struct ll_marks *marks;
 static uint64_t charged_ns, launches, harvested_ns, agent_ns;
 
+static void charge(void *of, uint64_t start_ns, uint64_t end_ns)
+{
+	(void)of;
+	charged_ns += end_ns - start_ns;
+}
+
 static void begin_program(int drift_ppm)
 {
 	model_reset(drift_ppm);
-	marks = ll_marks_new();
+	marks = ll_marks_new(charge, NULL);
 	assert_non_null(marks);
 	charged_ns = launches = harvested_ns = agent_ns = 0;
 }
@@ -36,7 +42,7 @@ static void tend(void)
 	}
 	if (now_ns - harvested_ns >= HARVEST_NS) {
 		harvested_ns = now_ns;
-		charged_ns += ll_marks_harvest(marks);
+		ll_marks_harvest(marks);
 	}
 }
 
