@@ -4,7 +4,7 @@
  *
  * All its processes charge the same account, each for what it knows of the card's work for it. Where the card runs
  * several of them in turn by itself, each of them sees all that time pass: a moment is charged once, whoever tells of
- * it (control/busy_bins.h).
+ * it (ledger/busy_bins.h).
  *
  * All times are CLOCK_MONOTONIC. Any thread of any process.
  */

@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "control/busy_bins.h"
+#include "ledger/busy_bins.h"
 
 enum {
 	LL_LEDGER_VERSION = 3,

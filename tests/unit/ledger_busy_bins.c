@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "control/busy_bins.h"
+#include "ledger/busy_bins.h"
 
 #define BIN LL_BUSY_BIN_NS
 

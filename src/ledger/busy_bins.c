@@ -1,4 +1,4 @@
-#include "control/busy_bins.h"
+#include "ledger/busy_bins.h"
 
 enum { NUMBER_SHIFT = 24 };
 #define NS_MASK ((UINT64_C(1) << NUMBER_SHIFT) - 1)

@@ -6,8 +6,8 @@
  * once. What lies further back than all bins reach is counted as told. A bin is one word: any number of threads and
  * processes, and SIGKILL at any moment.
  */
-#ifndef LOADLINE_CONTROL_BUSY_BINS_H
-#define LOADLINE_CONTROL_BUSY_BINS_H
+#ifndef LOADLINE_LEDGER_BUSY_BINS_H
+#define LOADLINE_LEDGER_BUSY_BINS_H
 
 #include <stdatomic.h>
 #include <stdint.h>
