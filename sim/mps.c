@@ -178,10 +178,10 @@ uint32_t sim_mps_join(struct sim_world *w, uint32_t index, uint32_t generation, 
 	return LL_CUDA_SUCCESS;
 }
 
-/* A server that had a fault goes on when nobody is left who saw it. */
-static void recover(struct sim_world *w, uint32_t server)
+void sim_mps_recover(struct sim_world *w, uint32_t server)
 {
-	if (!w->mps_servers[server].is_used || w->mps_servers[server].state != SIM_MPS_FAULT)
+	const struct sim_mps_server *s = &w->mps_servers[server];
+	if (!s->is_used || s->state != SIM_MPS_FAULT || s->fault_until_ns > w->now_ns)
 		return;
 	for (uint32_t i = 0; i < SIM_PROCS; i++) {
 		if (is_client_of(w, i, server) && w->procs[i].mps.error &&
@@ -196,7 +196,7 @@ void sim_mps_leave(struct sim_world *w, uint32_t proc)
 	uint32_t client_of = w->procs[proc].mps.server;
 	if (client_of) {
 		SIM_EDIT(w, &w->procs[proc].mps)->server = 0;
-		recover(w, client_of - 1);
+		sim_mps_recover(w, client_of - 1);
 	}
 	for (uint32_t i = 0; i < SIM_MPS_SERVERS && w->procs[proc].role != SIM_ROLE_CUDA; i++) {
 		const struct sim_mps_server *server = &w->mps_servers[i];
@@ -219,14 +219,15 @@ static bool is_on(const struct sim_world *w, uint32_t proc, uint32_t card)
 	return card == SIM_NONE;
 }
 
-void sim_mps_fault(struct sim_world *w, uint32_t server, uint32_t card, uint32_t error)
+void sim_mps_fault(struct sim_world *w, uint32_t server, uint32_t card, uint32_t error, uint64_t for_ns)
 {
 	SIM_EDIT(w, &w->mps_servers[server])->state = SIM_MPS_FAULT;
+	w->mps_servers[server].fault_until_ns = w->now_ns + for_ns;
 	for (uint32_t i = 0; i < SIM_PROCS; i++) {
 		if (is_client_of(w, i, server) && !w->procs[i].mps.error && is_on(w, i, card))
 			lose_client(w, i, error);
 	}
-	recover(w, server);
+	sim_mps_recover(w, server);
 }
 
 void sim_mps_terminate(struct sim_world *w, uint32_t client)
@@ -246,8 +247,7 @@ uint32_t sim_mps_find_server(const struct sim_world *w, uint32_t control, int32_
 {
 	for (uint32_t i = 0; i < SIM_MPS_SERVERS; i++) {
 		const struct sim_mps_server *server = &w->mps_servers[i];
-		if (server->is_used && (control == SIM_NONE || server->control == control) &&
-		    server->proc != SIM_NONE && w->procs[server->proc].pid == pid)
+		if (server->is_used && (control == SIM_NONE || server->control == control) && server->pid == pid)
 			return i;
 	}
 	return SIM_NONE;

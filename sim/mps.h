@@ -36,8 +36,10 @@ uint32_t sim_mps_join(struct sim_world *w, uint32_t server, uint32_t generation,
 void sim_mps_leave(struct sim_world *w, uint32_t proc);
 
 /* A fatal fault: clients with a context on the card (SIM_NONE: on any) lose them all, and the server takes no new ones
- * until those are gone. */
-void sim_mps_fault(struct sim_world *w, uint32_t server, uint32_t card, uint32_t error);
+ * until those are gone, and for_ns have passed. */
+void sim_mps_fault(struct sim_world *w, uint32_t server, uint32_t card, uint32_t error, uint64_t for_ns);
+/* A server that had a fault goes on when nobody is left who saw it: called by whoever asks for its state. */
+void sim_mps_recover(struct sim_world *w, uint32_t server);
 /* Ends one client's contexts. */
 void sim_mps_terminate(struct sim_world *w, uint32_t client);
 

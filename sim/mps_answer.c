@@ -46,14 +46,14 @@ static struct sim_mps_server *server_at(const struct call *call, int i)
 static bool is_own(const struct call *call, uint32_t server)
 {
 	const struct sim_mps_server *s = &call->w->mps_servers[server];
-	return s->is_used && s->control == call->daemon->proc && s->proc != SIM_NONE;
+	return s->is_used && s->control == call->daemon->proc;
 }
 
 static void get_server_list(const struct call *call)
 {
 	for (uint32_t i = 0; i < SIM_MPS_SERVERS; i++) {
 		if (is_own(call, i))
-			ll_strbuf_addf(call->answer, "%d\n", call->w->procs[call->w->mps_servers[i].proc].pid);
+			ll_strbuf_addf(call->answer, "%d\n", call->w->mps_servers[i].pid);
 	}
 }
 
@@ -165,8 +165,8 @@ static void ps(const struct call *call)
 		for (uint32_t c = 0; c < SIM_CARDS; c++) {
 			if (proc->cards >> c & 1)
 				ll_strbuf_addf(call->answer, "%-9d %-5u %-9d %-18.17s %-13lu %s\n", proc->pid,
-					       proc->mps.number, call->w->procs[server->proc].pid,
-					       call->w->cards[c].uuid, pid_namespace(proc->pid), command);
+					       proc->mps.number, server->pid, call->w->cards[c].uuid,
+					       pid_namespace(proc->pid), command);
 		}
 	}
 }
@@ -192,7 +192,7 @@ static void device_query(const struct call *call)
 		const struct sim_mps_server *server = &call->w->mps_servers[i];
 		if (!is_own(call, i))
 			continue;
-		snprintf(title, sizeof title, "Server %d", call->w->procs[server->proc].pid);
+		snprintf(title, sizeof title, "Server %d", server->pid);
 		list_devices(call, title, server->cards, server->card_count);
 	}
 }
@@ -404,6 +404,8 @@ void sim_mps_answer(struct sim_mps_daemon *daemon, struct sim_mps_peer *peer, st
 	const char *name = strtok_r(text, " \t\r\n", &save);
 	for (char *word; call.count < MAX_WORDS && (word = strtok_r(NULL, " \t\r\n", &save));)
 		call.word[call.count++] = word;
+	for (uint32_t i = 0; i < SIM_MPS_SERVERS; i++)
+		sim_mps_recover(daemon->w, i);
 	for (size_t i = 0; name && i < sizeof commands / sizeof commands[0]; i++) {
 		if (strcmp(name, commands[i].name) == 0 && commands[i].since <= daemon->w->cuda_version) {
 			commands[i].run(&call);

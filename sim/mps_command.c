@@ -37,17 +37,24 @@ static int run_fault(struct sim_world *w, const struct sim_words *words, enum si
 	return rc < 0 || phase == SIM_COMMAND_CHECK ? rc : sim_fault_add(w, &fault, err);
 }
 
-/* mps fault [STATUS]: of every server. */
+/* mps fault [STATUS] [for D]: of every server. */
 static int run_server_fault(struct sim_world *w, const struct sim_words *words, enum sim_command_phase phase,
 			    struct ll_err *err)
 {
 	uint32_t status = LL_CUDA_ERROR_LAUNCH_FAILED;
-	int rc = words->count > 2 ? sim_status_parse(words->word[2], &status, err) : 0;
-	if (rc == 0 && words->count > 3)
-		rc = sim_words_end(words, 3, err);
+	uint64_t for_ns = 0;
+	int next = 2, rc = 0;
+	if (words->count > next && strcmp(words->word[next], "for") != 0)
+		rc = sim_status_parse(words->word[next++], &status, err);
+	if (rc == 0 && words->count > next && strcmp(words->word[next], "for") == 0) {
+		rc = sim_word_duration(words, next + 1, &for_ns, err);
+		next += 2;
+	}
+	if (rc == 0)
+		rc = sim_words_end(words, next, err);
 	for (uint32_t i = 0; rc == 0 && phase != SIM_COMMAND_CHECK && i < SIM_MPS_SERVERS; i++) {
-		if (w->mps_servers[i].is_used && w->mps_servers[i].proc != SIM_NONE)
-			sim_mps_fault(w, i, SIM_NONE, status);
+		if (w->mps_servers[i].is_used && w->mps_servers[i].state != SIM_MPS_INITIALIZING)
+			sim_mps_fault(w, i, SIM_NONE, status, for_ns);
 	}
 	return rc;
 }

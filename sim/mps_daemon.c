@@ -215,6 +215,7 @@ uint32_t sim_mps_daemon_start_server(struct sim_mps_daemon *daemon, uint32_t uid
 	snprintf(text, sizeof text, "start %u", slot);
 	peer->pid = pid;
 	peer->server = slot;
+	SIM_EDIT(daemon->w, &daemon->w->mps_servers[slot])->pid = pid;
 	peer->generation = daemon->w->mps_servers[slot].generation;
 	sim_mps_log("Control", "Starting new server %d for user %u", (int)pid, uid);
 	sim_mps_send(peer->fd, text);
@@ -276,6 +277,7 @@ static void consider(struct sim_mps_daemon *daemon, struct sim_mps_peer *peer)
 		if (!server->is_used || server->control != daemon->proc)
 			continue;
 		is_free = false;
+		sim_mps_recover(w, i);
 		if (server->uid != peer->uid && !server->is_closing && server->state != SIM_MPS_INITIALIZING)
 			SIM_EDIT(w, &w->mps_servers[i])->is_closing = 1;
 		if (server->uid != peer->uid || server->is_closing || server->state == SIM_MPS_INITIALIZING)

@@ -356,7 +356,7 @@ static void lose_with_neighbours(struct sim_world *w, uint32_t index, uint32_t e
 	const struct sim_proc *proc = &w->procs[context->proc];
 	sim_context_lose(w, index, error);
 	if (proc->mps.server && !proc->mps.error)
-		sim_mps_fault(w, proc->mps.server - 1, context->card, error);
+		sim_mps_fault(w, proc->mps.server - 1, context->card, error, 0);
 }
 
 void sim_card_xid(struct sim_world *w, uint32_t card, uint32_t xid, uint32_t error, int32_t pid)

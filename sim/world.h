@@ -200,8 +200,11 @@ struct sim_mps_server {
 	uint32_t is_closing; /* takes no new clients and goes with the last one */
 	uint32_t control;    /* the daemon: slot of its process */
 	uint32_t proc;       /* SIM_NONE until it has joined the world */
-	uint32_t uid;        /* whom it serves */
-	uint32_t permille;   /* what new clients may have at most: ten times the active thread percentage */
+	int32_t pid;
+	uint32_t unused;
+	uint64_t fault_until_ns; /* it stays in FAULT at least so long */
+	uint32_t uid;            /* whom it serves */
+	uint32_t permille;       /* what new clients may have at most: ten times the active thread percentage */
 	int32_t priority;
 	uint32_t is_partitioned; /* its daemon was started for static partitions */
 	uint32_t next_number;    /* of clients */
