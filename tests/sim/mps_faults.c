@@ -221,14 +221,14 @@ static void clients_fail_when_their_server_dies_and_the_next_one_gets_a_new_serv
 static void body_daemon_dies(void)
 {
 	char text[200];
-	unsigned long long before = used_bytes(0);
+	unsigned long long before = used_bytes();
 	pid_t client = spawn_ready(work_until_it_fails);
 	CHECK_EQUAL(simctl("mps die daemon"), 0);
 	WAIT_FOR(mps_ask("get_server_list", 30, text, sizeof text) == 1);
 	/* Its server goes with it, and a new client goes without MPS. */
 	WAIT_FOR(page->values[0] == LL_CUDA_ERROR_MPS_RPC_FAILURE);
 	kill_now(client);
-	WAIT_FOR(used_bytes(0) == before);
+	WAIT_FOR(used_bytes() == before);
 	CHECK_EQUAL(new_context(), 0);
 	/* What it left in its folder is in nobody's way. */
 	CHECK_EQUAL(mps_start("-d", text, sizeof text), 0);
