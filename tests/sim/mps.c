@@ -428,15 +428,13 @@ static void quit_waits_for_clients_unless_told_how_long(void **state)
 
 static void body_partitions(void)
 {
-	char text[4000], *name, *end;
+	char text[4000], name[100] = "";
 	CHECK_EQUAL(mps_start("-d -S", text, sizeof text), 0);
 	join(spawn(try_context));
 	CHECK_EQUAL(page->values[0], LL_CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
 	CHECK_EQUAL(mps_ask("sm_partition add 0 5", 30, text, sizeof text), 0);
-	name = strstr(text, "GPU-");
-	end = name ? strstr(name, " created\n") : NULL;
-	CHECK(strncmp(text, "Partition ", 10) == 0 && end);
-	*end = '\0';
+	CHECK_EQUAL(sscanf(text, "Partition %99s created", name), 1);
+	CHECK(strncmp(name, "GPU-10ad11fe-0200-4200-8200-000000000001/", 41) == 0);
 	setenv("CUDA_MPS_SM_PARTITION", name, 1);
 	check_share(NULL, 40);
 	CHECK_EQUAL(mps_ask("sm_partition add 0 12", 30, text, sizeof text), 0);
