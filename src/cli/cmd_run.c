@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -71,6 +72,8 @@ static int take_cards(const struct ll_run_args *args, const struct ll_driver *dr
 	int rc = ll_run_cards_choose(driver, args->cards, &cards, &count, err);
 	if (!rc && !settings->folder[0])
 		rc = ll_ledger_folder(ll_driver_sim_folder(driver), settings->folder, err);
+	if (!rc && count > 1 && !settings->first_card[0])
+		snprintf(settings->first_card, sizeof settings->first_card, "%s", cards[0]->uuid);
 	for (size_t i = 0; !rc && i < count; i++)
 		rc = ll_run_args_check_card(settings, cards[i], err);
 	for (size_t i = 0; !rc && i < count; i++)

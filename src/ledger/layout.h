@@ -138,7 +138,8 @@ struct ll_ledger_tenant {
 	_Atomic uint64_t virtual_time_ns; /* GPU time by weight; see turn.h */
 	_Atomic int64_t tokens_ns;        /* of the cap; negative: in debt */
 	_Atomic uint64_t tokens_at_ns;    /* CLOCK_MONOTONIC up to which tokens were earned */
-	_Atomic uint64_t reserved_time[4];
+	_Atomic uint64_t called_until_ns; /* CLOCK_MONOTONIC; see turn.h */
+	_Atomic uint64_t reserved_time[3];
 
 	_Atomic uint32_t text_sequence;
 	_Atomic uint32_t reserved_text;

@@ -28,6 +28,7 @@ bool ll_party_read(struct ll_ledger_file *file, unsigned index, uint64_t now_ns,
 	    .virtual_ns = atomic_load_explicit(&tenant->virtual_time_ns, memory_order_relaxed),
 	    .waited_ns = now_ns > since_ns ? now_ns - since_ns : 0,
 	    .has_tokens = ll_account_tokens_ns(tenant, now_ns) > 0,
+	    .is_called = atomic_load_explicit(&tenant->called_until_ns, memory_order_relaxed) > now_ns,
 	};
 	return true;
 }

@@ -21,10 +21,10 @@ int ll_run_settings_write(const struct ll_run_settings *settings, char ret_text[
 	int length =
 	    snprintf(ret_text, LL_RUN_TEXT_SIZE,
 		     "id=%" PRIx64 ";tenant=%s;mem=%" PRIu64
-		     ";compute=%u;weight=%u;priority=%u;context=%d;max-kernel=%" PRIu64 ";kill=%d;folder=%s",
+		     ";compute=%u;weight=%u;priority=%u;context=%d;max-kernel=%" PRIu64 ";kill=%d;first=%s;folder=%s",
 		     settings->id, settings->tenant, settings->memory_limit_bytes, settings->compute_cap_permille,
 		     settings->weight_permille, (unsigned)settings->priority, settings->counts_context,
-		     settings->max_kernel_ns, settings->kills_at_max_kernel, settings->folder);
+		     settings->max_kernel_ns, settings->kills_at_max_kernel, settings->first_card, settings->folder);
 	return length < LL_RUN_TEXT_SIZE ? 0 : -ENAMETOOLONG;
 }
 
@@ -53,6 +53,8 @@ static bool read_pair(const char *key, const char *value, struct ll_run_settings
 	uint64_t number = 0;
 	if (strcmp(key, "tenant") == 0)
 		return read_text(value, settings->tenant, sizeof settings->tenant);
+	if (strcmp(key, "first") == 0)
+		return read_text(value, settings->first_card, sizeof settings->first_card);
 	if (strcmp(key, "id") == 0)
 		return read_number(value, 16, UINT64_MAX, &settings->id);
 	if (strcmp(key, "mem") == 0)

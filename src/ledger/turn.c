@@ -315,6 +315,23 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 	    ret_look->may_launch && !cap && scan.count == 0 && !has_superior(file, claim->index, self.rank);
 }
 
+void ll_turn_call(struct ll_claim *claim, uint64_t now_ns)
+{
+	struct ll_ledger_slot *slot = claim->slot;
+	struct ll_ledger_tenant *tenant = slot ? ll_party_tenant(claim->ledger->file, slot) : NULL;
+	if (tenant)
+		atomic_store_explicit(&tenant->called_until_ns, now_ns + LL_TURN_CALLED_NS, memory_order_relaxed);
+}
+
+bool ll_turn_is_of(const struct ll_ledger *ledger, uint64_t tenant_id)
+{
+	unsigned index;
+	if (!ll_turn_holder(ledger, &index))
+		return false;
+	const struct ll_ledger_tenant *tenant = ll_party_tenant(ledger->file, &ledger->file->slots[index]);
+	return tenant && atomic_load_explicit(&tenant->id, memory_order_relaxed) == tenant_id;
+}
+
 bool ll_turn_holder(const struct ll_ledger *ledger, unsigned *ret_index)
 {
 	unsigned holder = holder_of(atomic_load(&ledger->file->turn));
