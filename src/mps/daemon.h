@@ -2,10 +2,10 @@
  * daemon.h - an MPS control daemon at a place: starting it, finding it, ending it.
  *
  *     struct ll_mps_place place;
- *     ll_mps_place_at("/tmp/llp.4711", &place, err);
+ *     ll_mps_place_at(ll_driver_sim_folder(driver), "/tmp/llp.4711", &place, err);
  *     ll_mps_daemon_start(&place, &(struct ll_mps_start){.uuids = uuids, .count = 1}, 5 * LL_NS_PER_S, &pid, err);
  *     ... run clients with ll_mps_environment's variables ...
- *     ll_mps_daemon_stop(&place, true, 10 * LL_NS_PER_S, err);
+ *     ll_mps_daemon_stop(&place, true, 10 * LL_NS_PER_S, NULL, err);
  *
  * Nothing here touches a card's compute mode (exclusive.h does) or keeps a record (state.h does): a private daemon in a
  * temporary folder needs these calls alone, and no root.
@@ -54,9 +54,14 @@ int ll_mps_daemon_start(const struct ll_mps_place *place, const struct ll_mps_st
 /*
  * Ends the daemon and its servers. Without force -EBUSY when clients are there (the text names them), and nothing is
  * done. Asked politely first; with force, what is left of daemon and servers after half of the time gets SIGTERM and
- * then SIGKILL (clients get an error from CUDA). Waits until their processes are gone. -ESRCH: none runs (and
- * stale files are removed). -ETIMEDOUT: some process is still there after within_ns; the text names it.
+ * then SIGKILL (clients get an error from CUDA), and *ret_was_signalled tells so; it may be NULL. Waits until their
+ * processes are gone. -ESRCH: none runs (what a dead one left is removed). -ETIMEDOUT: some process is still there after
+ * within_ns; the text names it.
  */
-int ll_mps_daemon_stop(const struct ll_mps_place *place, bool force, uint64_t within_ns, struct ll_err *err);
+int ll_mps_daemon_stop(const struct ll_mps_place *place, bool force, uint64_t within_ns, bool *ret_was_signalled,
+		       struct ll_err *err);
+
+/* Whether a daemon answers here, whatever /proc shows of it. 0, or the error of ll_mps_ask. */
+int ll_mps_daemon_answers(const struct ll_mps_place *place, uint64_t deadline_ns, struct ll_err *err);
 
 #endif

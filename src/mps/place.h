@@ -15,7 +15,7 @@
 
 struct ll_err;
 
-enum { LL_MPS_PATH_SIZE = 256, LL_MPS_PIPE_MAX = 80 };
+enum { LL_MPS_PATH_SIZE = 256, LL_MPS_PIPE_MAX = 90 };
 
 struct ll_mps_place {
 	char pipe[LL_MPS_PATH_SIZE];    /* CUDA_MPS_PIPE_DIRECTORY */
@@ -33,12 +33,12 @@ struct ll_mps_place {
 int ll_mps_place_find(const char *sim_folder, struct ll_mps_place *ret_place, struct ll_err *err);
 
 /* A private place: FOLDER/pipe and FOLDER/log, for a daemon of the caller's own. Nothing is made. */
-int ll_mps_place_at(const char *folder, struct ll_mps_place *ret_place, struct ll_err *err);
+int ll_mps_place_at(const char *sim_folder, const char *folder, struct ll_mps_place *ret_place, struct ll_err *err);
 
 /*
  * Makes both folders, with their parents as far as they are ours, if they are not there. What is made is 0700, but
- * root's pipe folder, which every user's client has to reach, is 0755 and open to them by its own files. -EPERM: a
- * folder of somebody else, or one that others may write.
+ * NVIDIA's own, which every user's client has to reach, are 0755. What is there keeps its mode. -EPERM: a folder of
+ * somebody else, or one that others may write.
  */
 int ll_mps_place_make(const struct ll_mps_place *place, struct ll_err *err);
 
