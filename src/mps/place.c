@@ -61,10 +61,14 @@ static void find_program(bool is_simulated, char ret_path[LL_MPS_PATH_SIZE])
 		find_in(usual_folders, ret_path);
 }
 
-static int choose_user_folder(char ret_folder[LL_MPS_PATH_SIZE], struct ll_err *err)
+int ll_mps_state_folder(const char *sim_folder, char ret_folder[LL_MPS_PATH_SIZE], struct ll_err *err)
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
 	char own[40];
+	if (sim_folder && *sim_folder)
+		return put(ret_folder, sim_folder, "/mps", err);
+	if (geteuid() == 0 && (access("/run/loadline", W_OK) == 0 || access("/run", W_OK) == 0))
+		return put(ret_folder, "/run/loadline/mps", "", err);
 	if (runtime && *runtime == '/')
 		return put(ret_folder, runtime, "/loadline/mps", err);
 	snprintf(own, sizeof own, "/tmp/loadline-%lu", (unsigned long)geteuid());
@@ -81,16 +85,13 @@ static int put_both(struct ll_mps_place *place, const char *folder, struct ll_er
 static int choose(const char *sim_folder, struct ll_mps_place *place, struct ll_err *err)
 {
 	char folder[LL_MPS_PATH_SIZE];
+	bool is_simulated = sim_folder && *sim_folder;
 	int rc;
-	if (sim_folder && *sim_folder) {
-		rc = put(folder, sim_folder, "/mps", err);
-		return rc ? rc : put_both(place, folder, err);
-	}
-	if (geteuid() == 0) {
+	if (geteuid() == 0 && !is_simulated) {
 		rc = put(place->pipe, NVIDIA_PIPE, "", err);
 		return rc ? rc : put(place->log, NVIDIA_LOG, "", err);
 	}
-	rc = choose_user_folder(folder, err);
+	rc = ll_mps_state_folder(sim_folder, folder, err);
 	return rc ? rc : put_both(place, folder, err);
 }
 
@@ -151,7 +152,7 @@ static int check_folder(const char *path, struct ll_err *err)
 }
 
 /* With its parents; what is there stays as it is. */
-static int make_folder(const char *path, mode_t mode, struct ll_err *err)
+int ll_mps_folder_make(const char *path, unsigned mode, struct ll_err *err)
 {
 	char copy[LL_MPS_PATH_SIZE];
 	int n = snprintf(copy, sizeof copy, "%s", path);
@@ -170,9 +171,9 @@ static int make_folder(const char *path, mode_t mode, struct ll_err *err)
 
 int ll_mps_place_make(const struct ll_mps_place *place, struct ll_err *err)
 {
-	mode_t mode = strcmp(place->pipe, NVIDIA_PIPE) == 0 ? 0755 : 0700;
-	int rc = make_folder(place->pipe, mode, err);
-	return rc ? rc : make_folder(place->log, mode, err);
+	unsigned mode = strcmp(place->pipe, NVIDIA_PIPE) == 0 ? 0755 : 0700;
+	int rc = ll_mps_folder_make(place->pipe, mode, err);
+	return rc ? rc : ll_mps_folder_make(place->log, mode, err);
 }
 
 int ll_mps_place_need_program(const struct ll_mps_place *place, struct ll_err *err)

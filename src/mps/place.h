@@ -42,6 +42,12 @@ int ll_mps_place_at(const char *sim_folder, const char *folder, struct ll_mps_pl
  */
 int ll_mps_place_make(const struct ll_mps_place *place, struct ll_err *err);
 
+/* Where this user's records (record.h) are: the simulated world's folder, /run/loadline/mps for root, else as above. */
+int ll_mps_state_folder(const char *sim_folder, char ret_folder[LL_MPS_PATH_SIZE], struct ll_err *err);
+
+/* Makes a folder with its parents, checks it as ll_mps_place_make does. */
+int ll_mps_folder_make(const char *path, unsigned mode, struct ll_err *err);
+
 /* -ENOENT with a hint where the machine has no nvidia-cuda-mps-control. */
 int ll_mps_place_need_program(const struct ll_mps_place *place, struct ll_err *err);
 

@@ -76,5 +76,7 @@ int ll_mps_client_end(const struct ll_mps_place *place, pid_t client, uint64_t w
 	if (!rc)
 		rc = find_server(&list, client, &server, err);
 	ll_mps_list_fini(&list);
-	return rc ? rc : try_all(place, server, client, ll_now_ns(), within_ns, err);
+	uint64_t now_ns = ll_now_ns();
+	uint64_t left_ns = from_ns + within_ns > now_ns ? from_ns + within_ns - now_ns : 0;
+	return rc ? rc : try_all(place, server, client, now_ns, left_ns, err);
 }
