@@ -133,7 +133,8 @@ const struct ll_command ll_mps_start = {
     .group = &ll_command_mps,
     .summary = "start the daemon, with limits for every client",
     .description =
-	"Starts NVIDIA's control daemon for the chosen cards, all of them unless told, waits until it answers, and sets "
+	"Starts NVIDIA's control daemon for the chosen cards, all of them unless told, waits until it answers, and "
+	"sets "
 	"the limits that every client begins with, reading each back. Its server starts with the first client.\n\n"
 	"Works without root and without exclusive mode. A card's compute mode is changed with --exclusive alone, and "
 	"what it was is written down first: `loadline mps stop` puts it back, also after a crash.",

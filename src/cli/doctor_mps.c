@@ -31,9 +31,10 @@ static void check_servers(struct ll_doctor *doctor, const struct ll_mps_list *li
 	for (size_t i = 0; i < list->server_count; i++) {
 		const struct ll_mps_server *server = &list->servers[i];
 		if (server->status == LL_MPS_FAULT)
-			ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check,
-				      "end the clients that `loadline mps clients` lists, or `loadline mps stop --force`",
-				      "server %d is in FAULT: new clients wait", (int)server->pid);
+			ll_doctor_say(
+			    doctor, LL_FINDING_WARN, NULL, check,
+			    "end the clients that `loadline mps clients` lists, or `loadline mps stop --force`",
+			    "server %d is in FAULT: new clients wait", (int)server->pid);
 		else if (server->user != (uid_t)-1 && server->user != geteuid())
 			ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check,
 				      "start a daemon of your own: CUDA_MPS_PIPE_DIRECTORY=... loadline mps start",

@@ -37,8 +37,9 @@ const struct ll_option ll_run_options[] = {
      LL_OPTION_CHOICE(ARGS, by),
      .choices = ways,
      .fallback = "time",
-     .help = "What programs share: the card's time, in turns; or its SMs, at the same time, as clients of the MPS daemon "
-	     "that runs (`loadline mps start`): then --compute is a share of the SMs."},
+     .help =
+	 "What programs share: the card's time, in turns; or its SMs, at the same time, as clients of the MPS daemon "
+	 "that runs (`loadline mps start`): then --compute is a share of the SMs."},
     {.name = "weight",
      .letter = 'w',
      .placeholder = "NUMBER",

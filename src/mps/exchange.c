@@ -72,8 +72,7 @@ static int ask(const struct ll_mps_place *place, uint64_t deadline_ns, struct ll
 	ll_mps_variables_fini(&variables);
 	if (rc == -ETIMEDOUT) {
 		ll_err_set(err, rc, "MPS: %.*s: no answer in time", (int)strcspn(command, " "), command);
-		return ll_err_hint(err, "the daemon at %.100s hangs: `loadline mps stop --force` ends it",
-				   place->pipe);
+		return ll_err_hint(err, "the daemon at %.100s hangs: `loadline mps stop --force` ends it", place->pipe);
 	}
 	if (!rc && answer->failed)
 		rc = ll_err_set(err, -ENOMEM, "MPS: %s", strerror(ENOMEM));

@@ -2,9 +2,9 @@
  * exchange.h - one command to an MPS daemon and its answer, within a time.
  *
  * The driver has no interface for this but its own program: the command goes to the standard input of a
- * `nvidia-cuda-mps-control` started for it, the answer is what that prints. Three things are wrong with it as it is, and
- * mended here: it may wait for ever, so it is killed at the deadline; it answers an unknown command and a refused one on
- * standard output with exit status 0, so the answer is read; and a daemon that is not there is a sentence too.
+ * `nvidia-cuda-mps-control` started for it, the answer is what that prints. Three things are wrong with it as it is,
+ * and mended here: it may wait for ever, so it is killed at the deadline; it answers an unknown command and a refused
+ * one on standard output with exit status 0, so the answer is read; and a daemon that is not there is a sentence too.
  */
 #ifndef LOADLINE_MPS_EXCHANGE_H
 #define LOADLINE_MPS_EXCHANGE_H

@@ -44,8 +44,7 @@ static int check_bytes(const struct ll_mps_place *place, uint64_t deadline_ns, c
 static int set_percent(const struct ll_mps_place *place, uint64_t deadline_ns, double percent,
 		       const struct ll_mps_list *list, struct ll_err *err)
 {
-	int rc =
-	    ll_mps_order(place, deadline_ns, percent, err, "set_default_active_thread_percentage %g", percent);
+	int rc = ll_mps_order(place, deadline_ns, percent, err, "set_default_active_thread_percentage %g", percent);
 	if (!rc)
 		rc = check_percent(place, deadline_ns, "get_default_active_thread_percentage", percent, err);
 	for (size_t i = 0; !rc && list && i < list->server_count; i++) {

@@ -2,8 +2,8 @@
  * A thousand times start, client, kill and stop on the simulated daemon, broken off anywhere and with faults: nothing
  * hangs, and after the last stop of each round no process of MPS, no record and no card in the wrong mode is left.
  *
- * LOADLINE_MPS_CYCLES is how many rounds are made in all; several worlds work side by side. A round's dice come from its
- * number, which a failure names. Without root cards keep their mode, and the rest is tested alone.
+ * LOADLINE_MPS_CYCLES is how many rounds are made in all; several worlds work side by side. A round's dice come from
+ * its number, which a failure names. Without root cards keep their mode, and the rest is tested alone.
  */
 #include "test.h"
 
@@ -83,8 +83,7 @@ static void open_world(void)
 	CHECK(world.driver);
 	CHECK(ll_mps_place_find(ll_driver_sim_folder(world.driver), &world.place, &err) == 0);
 	CHECK(ll_mps_state_folder(ll_driver_sim_folder(world.driver), world.state, &err) == 0);
-	world.session =
-	    (struct ll_mps_session){.driver = world.driver, .folder = world.state, .place = &world.place};
+	world.session = (struct ll_mps_session){.driver = world.driver, .folder = world.state, .place = &world.place};
 }
 
 static int start(void)

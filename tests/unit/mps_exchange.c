@@ -145,7 +145,7 @@ static void test_an_order_is_carried_out_or_refused(void **state)
 	static const struct {
 		const char *answer;
 		int rc;
-	} cases[] = {{"", 0},	    {"0", 0},	 {"50.0", 0},	       {"25.0", -EIO},
+	} cases[] = {{"", 0},     {"0", 0},       {"50.0", 0},       {"25.0", -EIO},
 		     {"1", -EIO}, {"Done", -EIO}, {"Invalid", -EIO}, {"Unknown command", -EOPNOTSUPP}};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		char script[80];
@@ -201,7 +201,8 @@ static void test_a_memory_limit_names_visible_cards_alone(void **state)
 	assert_int_equal(ll_mps_memory_text_check("0=8G,1=512M", uuids, 2, &err), 0);
 	assert_int_equal(ll_mps_memory_text_check("GPU-bbbb-2=8G", uuids, 2, &err), 0);
 	assert_fails(ll_mps_memory_text_check("2=8G", uuids, 2, &err), -EINVAL, "card '2' is not visible");
-	assert_fails(ll_mps_memory_text_check("0=8G,GPU-cccc=1G", uuids, 2, &err), -EINVAL, "'GPU-cccc' is not visible");
+	assert_fails(ll_mps_memory_text_check("0=8G,GPU-cccc=1G", uuids, 2, &err), -EINVAL,
+		     "'GPU-cccc' is not visible");
 	assert_fails(ll_mps_memory_text_check("8G", uuids, 2, &err), -EINVAL, "is not CARD=SIZE");
 	assert_fails(ll_mps_memory_text_check("0=", uuids, 2, &err), -EINVAL, "is not CARD=SIZE");
 	assert_fails(ll_mps_memory_text_check("0=0", uuids, 2, &err), -EINVAL, "is not CARD=SIZE");
