@@ -124,7 +124,7 @@ static void check_help(const struct ll_command *command)
 	for (const struct ll_option *option = command->options; option->name; option++)
 		assert_non_null(strstr(help.buf, option->name));
 	for (const struct ll_command *const *inner = command->subcommands; inner && *inner; inner++)
-		assert_non_null(strstr(help.buf, (*inner)->summary));
+		assert_non_null(strstr(help.buf, (*inner)->name));
 	for (const char *line = help.buf; *line; line += strcspn(line, "\n") + 1) {
 		if (strcspn(line, "\n") > LL_WRAP_WIDTH + 1)
 			fail_msg("%s: too long: %.120s", command->name, line);
