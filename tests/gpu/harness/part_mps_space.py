@@ -46,7 +46,8 @@ def report_total(lab, mps):
     status, out, err = lab.run("mps-total", words, mps.env)
     if status:
         raise Trouble(f"total: {reason(err)}")
-    lab.report.check("mps-space: total memory shown", f"{MEMORY} bytes", f"{out.strip()} bytes", out.strip() == str(MEMORY))
+    lab.report.check("mps-space: total memory shown", f"{MEMORY} bytes", f"{out.strip()} bytes",
+                     out.strip() == str(MEMORY))
 
 
 def report_share(lab, program, sms, native_rate):
