@@ -29,10 +29,10 @@ int ll_mps_ask(const struct ll_mps_place *place, uint64_t deadline_ns, struct ll
 	       const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
 /*
- * The same for a command that changes something: only an empty answer, "0", or the number that was set
- * (wanted_percent, or a negative one: none) is success, all else -EIO, quoted.
+ * The same for a command that changes something: only an empty answer, "0", or the value that was set is success, all
+ * else -EIO, quoted. wanted: that value, a percentage or bytes; negative: none.
  */
-int ll_mps_order(const struct ll_mps_place *place, uint64_t deadline_ns, double wanted_percent, struct ll_err *err,
+int ll_mps_order(const struct ll_mps_place *place, uint64_t deadline_ns, double wanted, struct ll_err *err,
 		 const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
 #endif

@@ -70,6 +70,12 @@ need_launcher() {
 	[ -z "$(ls "$T/world/mps" | grep record)" ]
 }
 
+@test "a server for a user is there at once" {
+	mps start --user "$(id -u)"
+	report ".server and .user_id == $(id -u)"
+	mps stop
+}
+
 @test "a daemon that runs is not started again" {
 	mps start
 	mps_fails 1 "runs at $T/world/mps/pipe already" start
