@@ -203,7 +203,10 @@ int ll_run_args_check_card(const struct ll_run_settings *settings, const struct 
 			   card->memory_bytes >> MIB_SHIFT);
 		return ll_err_hint(err, "say at most that, or leave the limit out");
 	}
-	uint64_t least = (CONTEXT_BYTES_PER_SM + STACK_BYTES_PER_SM) * card->sm_count;
+	/* By space a context has its part of the SMs. */
+	unsigned sms =
+	    settings->space_permille ? (card->sm_count * settings->space_permille + 999) / 1000 : card->sm_count;
+	uint64_t least = (CONTEXT_BYTES_PER_SM + STACK_BYTES_PER_SM) * sms;
 	if (limit && settings->counts_context && limit < least) {
 		ll_err_set(err, -EINVAL, "--mem: a program's context alone takes some %" PRIu64 " MiB of card %s",
 			   least >> MIB_SHIFT, card->label);

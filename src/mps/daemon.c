@@ -16,7 +16,6 @@
 #include "mps/limits.h"
 #include "mps/process.h"
 #include "mps/search.h"
-#include "mps/servers.h"
 #include "mps/variables.h"
 
 enum { POLL_MS = 10, QUOTE = 160, CARDS_MAX = 64, FOUND_MAX = 64, UNDO_S = 5 };
@@ -130,32 +129,20 @@ static int await_answer(const struct ll_mps_place *place, uint64_t deadline_ns, 
 	}
 }
 
-static bool has_server(const struct ll_mps_list *list, uid_t user)
-{
-	for (size_t i = 0; i < list->server_count; i++) {
-		if (list->servers[i].user == user || list->servers[i].user == (uid_t)-1)
-			return true;
-	}
-	return false;
-}
-
-/* What it answers is not written down: that the server is there counts. */
+/* What it answers is not written down: that a server is there counts. A fresh daemon has no other. */
 static int start_server(const struct ll_mps_place *place, uid_t user, uint64_t deadline_ns, struct ll_err *err)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf answer = LL_STRBUF_INIT;
-	struct ll_mps_list list = {0};
-	bool is_there = false;
+	LL_SCOPE_STRBUF struct ll_strbuf list = LL_STRBUF_INIT;
 	int rc = ll_mps_ask(place, deadline_ns, &answer, err, "start_server -uid %lu", (unsigned long)user);
-	while (!rc && !is_there) {
-		rc = ll_mps_list_read(place, deadline_ns, &list, err);
-		is_there = !rc && has_server(&list, user);
-		ll_mps_list_fini(&list);
-		if (!rc && !is_there && ll_now_ns() >= deadline_ns)
-			rc = ll_err_set(err, -ETIMEDOUT, "MPS: no server for user %lu in time: '%.60s'",
-					(unsigned long)user, answer.buf);
-		else if (!rc && !is_there)
-			ll_sleep_until_ns(ll_now_ns() + POLL_MS * LL_NS_PER_MS);
+	while (!rc) {
+		rc = ll_mps_ask(place, deadline_ns, &list, err, "get_server_list");
+		if (!rc && list.length)
+			return 0;
+		ll_sleep_until_ns(ll_now_ns() + POLL_MS * LL_NS_PER_MS);
 	}
+	if (rc == -ETIMEDOUT)
+		ll_err_set(err, rc, "MPS: no server for user %lu in time: '%.60s'", (unsigned long)user, answer.buf);
 	return rc;
 }
 

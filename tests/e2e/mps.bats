@@ -187,6 +187,94 @@ need_launcher() {
 	[[ $output != *"loadline mps stop"* ]]
 }
 
+# as_nobody WORD...: without root, in a world of its own.
+as_nobody() {
+	[ "$(id -u)" -eq 0 ] || skip "needs root, to be somebody else"
+	command -v setpriv >/dev/null || skip "no setpriv"
+	mkdir -p "$T/nobody/world" "$T/nobody/run"
+	chmod 711 "$T"
+	chmod -R go-w "$T/nobody"
+	chown -R 65534:65534 "$T/nobody"
+	env LOADLINE_SIM_DIR="$T/nobody/world" XDG_RUNTIME_DIR="$T/nobody/run" \
+		setpriv --reuid 65534 --regid 65534 --clear-groups "$LOADLINE" --sim "$@"
+}
+
+@test "all of it works without root, but for compute modes" {
+	as_nobody version >/dev/null 2>&1 || skip "the build folder is not open to others"
+	as_nobody mps start --compute 50%
+	[ "$(as_nobody mps status --json | jq -r 'select(has("daemon")) | .compute_percent')" = 50 ]
+	as_nobody mps stop
+	run as_nobody mps start --exclusive
+	echo "$output"
+	[ "$status" -eq 1 ]
+	[[ $output == *"only root may change its compute mode; start without --exclusive"* ]]
+	run as_nobody mps start --user 0
+	[ "$status" -eq 1 ]
+	[[ $output == *"only root may start a server for another user"* ]]
+	run as_nobody mps stop
+	[[ $output == *"no MPS daemon"* ]]
+}
+
+# A control program that is a script: what it says for each command is in the cases given.
+fake() {
+	mkdir -p "$T/fake"
+	printf '#!/bin/sh\nread -r c\ncase $c in\n%s\n*) echo "Unknown command: $c" ;;\nesac\n' "$1" \
+		>"$T/fake/nvidia-cuda-mps-control"
+	chmod +x "$T/fake/nvidia-cuda-mps-control"
+}
+
+# faked WORD...: loadline on the simulated driver with that control program.
+faked() {
+	LD_LIBRARY_PATH=$T/fake:$LOADLINE_BUILD/sim "$LOADLINE" "$@"
+}
+
+@test "a server of another user is told, and no client of ours waits for it" {
+	need_root
+	command -v setpriv >/dev/null || skip "no setpriv"
+	start_program other setpriv --reuid 65534 --clear-groups sleep 100
+	wait_for 10 eval '[ "$(stat -c %u "/proc/$(pid_of other)")" = 65534 ]'
+	fake "get_server_list) echo $(pid_of other) ;;
+get_server_status*) echo ACTIVE ;;
+get_client_list*) echo 4711 ;;
+get_*percentage*) echo 100.0 ;;"
+	run -0 faked mps status
+	[[ $output == *"serves user 65534"* ]]
+	run faked doctor --no-trial
+	[[ $output == *"serves user 65534"* ]]
+	run -125 faked mps run -- true
+	[[ $output == *"serves user 65534: a client of yours would wait"* ]]
+}
+
+@test "a daemon that speaks another protocol is recognised by what it answers" {
+	fake ''
+	run -1 faked mps status
+	[[ $output == *"another protocol than version 2 (MPS v3)"* ]]
+	run -125 faked mps run -- true
+	[[ $output == *"MPS v3"* ]]
+	run faked doctor --no-trial
+	[[ $output == *"MPS v3"* ]]
+}
+
+@test "a daemon that holds another limit than it was told is not believed" {
+	fake 'get_server_list) ;;
+set_default_active*) echo 0 ;;
+get_default_active*) echo 100.0 ;;
+get_*) ;;'
+	run -1 faked mps set --compute 25%
+	[[ $output == *"asked for 25, the daemon holds '100.0'"* ]]
+}
+
+@test "of two that start at once one starts it" {
+	start one --sim mps start --exclusive
+	start two --sim mps start --exclusive
+	finish one
+	local first=$status
+	finish two
+	[ $((first == 0)) -ne $((status == 0)) ]
+	grep -q "already" "$T/one.err" "$T/two.err"
+	report '.daemon'
+}
+
 @test "a wrong pipe directory is said in one sentence, with the right one" {
 	mps start
 	mkdir -m 700 "$T/other"
