@@ -1,4 +1,5 @@
 # loadline mps: the daemon, what its clients may use, and every trap on the way, on the simulated MPS.
+# shellcheck disable=SC2030,SC2031
 load helper
 
 setup_file() {
@@ -6,6 +7,7 @@ setup_file() {
 }
 
 # A daemon must not outlive its test's world.
+# shellcheck disable=SC2154
 teardown() {
 	local name
 	for name in "${started[@]}"; do
@@ -67,7 +69,7 @@ need_launcher() {
 	mps_fails 1 "no MPS daemon runs at $T/world/mps/pipe" status
 	mps_fails 1 "no MPS daemon" stop
 	[ -z "$(ls "$T/world/mps/pipe")" ]
-	[ -z "$(ls "$T/world/mps" | grep record)" ]
+	[ -z "$(find "$T/world/mps" -name '*.record*')" ]
 }
 
 @test "a server for a user is there at once" {
@@ -129,6 +131,7 @@ need_launcher() {
 	"$SIMCTL" mps hang terminate_client 1h
 	mps_fails 1 "client $(pid_of victim) is not ended: MPS: terminate_client: no answer in time" \
 		kill "$(pid_of victim)" --within 1s
+	# shellcheck disable=SC2154
 	[[ $stderr == *"nothing else was done"* ]]
 	is_running victim
 	"$SIMCTL" mps heal
@@ -293,7 +296,7 @@ get_*) ;;'
 	mps_fails 1 "others may write it" start
 	export CUDA_MPS_PIPE_DIRECTORY=relative/path
 	mps_fails 2 "not an absolute path" start
-	export CUDA_MPS_PIPE_DIRECTORY=/tmp/$(printf 'x%.0s' {1..120})
+	CUDA_MPS_PIPE_DIRECTORY=/tmp/$(printf 'x%.0s' {1..120})
 	mps_fails 1 "longer than" start
 }
 
