@@ -95,8 +95,10 @@ static int launch(const struct ll_mps_place *place, const struct ll_mps_start *s
 	int rc = ll_mps_variables_make(place, start->count ? visible.buf : NULL, &variables, err);
 	if (rc)
 		return rc;
-	struct ll_mps_child child = {
-	    .words = words, .environment = (const char *const *)variables.list, .deadline_ns = deadline_ns};
+	struct ll_mps_child child = {.words = words,
+				     .environment = (const char *const *)variables.list,
+				     .deadline_ns = deadline_ns,
+				     .leaves_daemon = true};
 	rc = ll_mps_child_run(&child, &output, &status, err);
 	ll_mps_variables_fini(&variables);
 	if (rc)
