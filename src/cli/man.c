@@ -143,6 +143,7 @@ static const struct ll_example environment[] = {
     {"LOADLINE_SIM_SCENARIO", "The file that describes the simulated world; --sim=SCENARIO sets it."},
     {"LOADLINE_RUN", "The limits of `loadline run`, for the programs that it starts; it sets this itself."},
     {"LOADLINE_SHIM", "The library that `loadline run` preloads, where it is not beside the program."},
+    {"CUDA_MPS_PIPE_DIRECTORY", "Where loadline mps, and run --by space, look for the MPS daemon, and start one."},
     {"XDG_RUNTIME_DIR", "A user's ledgers are in its folder loadline; without it in /tmp/loadline-UID."},
     {NULL, NULL},
 };

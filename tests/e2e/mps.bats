@@ -183,6 +183,7 @@ need_launcher() {
 	"$SIMCTL" mps die daemon
 	run loadline --sim doctor --no-trial
 	[[ $output == *"in exclusive mode"*"loadline mps stop"* ]]
+	mps_fails 1 "in exclusive mode for one that is gone: \`loadline mps stop\` puts them back" status
 	run -0 mps stop
 	[[ $output == *"put back on 1 card"* ]]
 	[ "$(mode_of 0)" = default ]
@@ -298,6 +299,22 @@ get_*) ;;'
 	mps_fails 2 "not an absolute path" start
 	CUDA_MPS_PIPE_DIRECTORY=/tmp/$(printf 'x%.0s' {1..120})
 	mps_fails 1 "longer than" start
+}
+
+@test "a daemon that somebody else started is shown, set and ended like our own" {
+	scenario 'cards 2'
+	loadline --sim status >/dev/null
+	mkdir -m 700 -p "$T/world/mps/pipe" "$T/world/mps/log"
+	env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" CUDA_VISIBLE_DEVICES=1 CUDA_MPS_PIPE_DIRECTORY="$T/world/mps/pipe" \
+		CUDA_MPS_LOG_DIRECTORY="$T/world/mps/log" "$LOADLINE_BUILD/sim/nvidia-cuda-mps-control" -d
+	local second
+	second=$(loadline --sim status -i 1 --json | jq -r 'select(has("card")) | .uuid')
+	report ".daemon and .card_uuids == [\"$second\"]"
+	mps set --compute 25% --mem 4G
+	mps_fails 2 "card 0 is not visible" set --mem 4G -i 0
+	mps_fails 1 "already" start
+	mps stop
+	mps_fails 1 "no MPS daemon" status
 }
 
 @test "env is for eval" {
