@@ -138,6 +138,20 @@ need_launcher() {
 	mps kill "$(pid_of victim)"
 }
 
+@test "kill comes again when the daemon is busy with another" {
+	mps start
+	client first
+	client second
+	"$SIMCTL" mps hang terminate_client 300ms
+	local server
+	server=$(mps status --json | jq 'select(has("status")) | .server')
+	start_program busy env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" CUDA_MPS_PIPE_DIRECTORY="$T/world/mps/pipe" \
+		sh -c "echo terminate_client $server $(pid_of first) | $LOADLINE_BUILD/sim/nvidia-cuda-mps-control"
+	mps kill "$(pid_of second)"
+	finish busy
+	wait_for 10 eval '[ -z "$(mps clients --json)" ]'
+}
+
 @test "a daemon that hangs is ended by force alone, and that is said" {
 	mps start
 	"$SIMCTL" mps hang get_server_list 1h
@@ -304,7 +318,8 @@ get_*) ;;'
 @test "a daemon that somebody else started is shown, set and ended like our own" {
 	scenario 'cards 2'
 	loadline --sim status >/dev/null
-	mkdir -m 700 -p "$T/world/mps/pipe" "$T/world/mps/log"
+	mkdir -m 700 "$T/world/mps"
+	mkdir -m 700 "$T/world/mps/pipe" "$T/world/mps/log"
 	env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" CUDA_VISIBLE_DEVICES=1 CUDA_MPS_PIPE_DIRECTORY="$T/world/mps/pipe" \
 		CUDA_MPS_LOG_DIRECTORY="$T/world/mps/log" "$LOADLINE_BUILD/sim/nvidia-cuda-mps-control" -d
 	local second
