@@ -48,7 +48,7 @@ static int try_all(const struct ll_mps_place *place, pid_t server, pid_t client,
 	for (int i = 1; rc && i <= TRIES; i++) {
 		rc = try_once(place, server, client, from_ns + within_ns * (uint64_t)i / TRIES, &why);
 		if (rc == -ECONNREFUSED || rc == -EOPNOTSUPP || rc == -EPERM || rc == -ENOENT)
-			break; /* another try would not help */
+			break;       /* another try would not help */
 		if (rc && i < TRIES) /* whoever is served now is done by then, if ever */
 			ll_sleep_until_ns(ll_now_ns() + within_ns / PAUSE_PART);
 	}

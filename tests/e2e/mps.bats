@@ -147,8 +147,10 @@ need_launcher() {
 	server=$(mps status --json | jq 'select(has("status")) | .server')
 	start_program busy env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" CUDA_MPS_PIPE_DIRECTORY="$T/world/mps/pipe" \
 		sh -c "echo terminate_client $server $(pid_of first) | $LOADLINE_BUILD/sim/nvidia-cuda-mps-control"
+	wait_for 10 grep -q terminate_client "$T/world/mps/log/control.log"
 	mps kill "$(pid_of second)"
 	finish busy
+	[ "$(cat "$T/busy.out")" = 0 ]
 	wait_for 10 eval '[ -z "$(mps clients --json)" ]'
 }
 
