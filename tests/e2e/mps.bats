@@ -142,7 +142,7 @@ need_launcher() {
 	mps start
 	client first
 	client second
-	"$SIMCTL" mps hang terminate_client 300ms
+	"$SIMCTL" mps hang terminate_client 500ms count 1
 	local server
 	server=$(mps status --json | jq 'select(has("status")) | .server')
 	start_program busy env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" CUDA_MPS_PIPE_DIRECTORY="$T/world/mps/pipe" \
@@ -150,6 +150,7 @@ need_launcher() {
 	wait_for 10 grep -q terminate_client "$T/world/mps/log/control.log"
 	mps kill "$(pid_of second)"
 	finish busy
+	grep -q "Another client is being terminated" "$T/world/mps/log/control.log"
 	[ "$(cat "$T/busy.out")" = 0 ]
 	wait_for 10 eval '[ -z "$(mps clients --json)" ]'
 }
