@@ -276,6 +276,17 @@ get_*percentage*) echo 100.0 ;;"
 	[[ $output == *"MPS v3"* ]]
 }
 
+@test "nobody is ended for having the number that a daemon of another PID namespace tells" {
+	start_program bystander sleep 100
+	fake "get_server_list) echo $(pid_of bystander) ;;
+get_server_status*) echo ACTIVE ;;
+get_*) ;;
+quit|shutdown_server*) ;;"
+	run -1 faked mps stop --force --within 500ms
+	[[ $output == *"is still there"* ]]
+	is_running bystander
+}
+
 @test "a daemon that holds another limit than it was told is not believed" {
 	fake 'get_server_list) ;;
 set_default_active*) echo 0 ;;
