@@ -135,7 +135,9 @@ void ll_turn_want(struct ll_claim *claim, uint64_t now_ns)
 	struct ll_ledger_file *file = claim->ledger->file;
 	struct ll_ledger_tenant *tenant = ll_party_tenant(file, slot);
 	struct ll_party_scan scan;
-	ll_party_scan(file, claim->index, now_ns, &scan);
+	scan.count = 0;
+	if (!tenant || !ll_party_is_by_space(tenant))
+		ll_party_scan(file, claim->index, now_ns, &scan);
 	if (tenant && scan.count) {
 		uint64_t virtual_ns = atomic_load(&tenant->virtual_time_ns);
 		uint64_t back_ns = ll_turns_come_back_ns(virtual_ns, least_virtual_ns(&scan));
@@ -208,7 +210,7 @@ static bool has_superior(struct ll_ledger_file *file, unsigned self, unsigned ra
 		for (uint64_t bits = atomic_load(&file->used[word]); bits; bits &= bits - 1) {
 			unsigned index = word * 64 + (unsigned)__builtin_ctzll(bits);
 			struct ll_ledger_tenant *tenant = ll_party_tenant(file, &file->slots[index]);
-			if (index != self && tenant && ll_party_rank(tenant) < rank)
+			if (index != self && tenant && !ll_party_is_by_space(tenant) && ll_party_rank(tenant) < rank)
 				return true;
 		}
 	}
@@ -288,6 +290,11 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 	}
 	atomic_store_explicit(&slot->heartbeat_ns, now_ns, memory_order_relaxed);
 	atomic_store_explicit(&slot->queued_ns, queued_ns, memory_order_relaxed);
+	if (ll_party_is_by_space(tenant)) {
+		ret_look->may_launch = ret_look->is_alone = true;
+		ret_look->priority = ll_party_rank(tenant);
+		return;
+	}
 	unsigned cap = atomic_load_explicit(&tenant->compute_cap_permille, memory_order_relaxed);
 	ret_look->tokens_ns = ll_account_earn(tenant, now_ns);
 	ret_look->tokens_at_ns =
@@ -344,7 +351,9 @@ bool ll_turn_holder(const struct ll_ledger *ledger, unsigned *ret_index)
 bool ll_turn_is_mine(const struct ll_claim *claim)
 {
 	struct ll_ledger_file *file = claim->ledger->file;
-	return holds(file, atomic_load_explicit(&file->turn, memory_order_relaxed), claim->index);
+	const struct ll_ledger_tenant *tenant = ll_party_tenant(file, &file->slots[claim->index]);
+	return (tenant && ll_party_is_by_space(tenant)) ||
+	       holds(file, atomic_load_explicit(&file->turn, memory_order_relaxed), claim->index);
 }
 
 _Atomic uint32_t *ll_turn_gate(struct ll_claim *claim)
@@ -362,6 +371,8 @@ bool ll_turn_open_gate(struct ll_claim *claim, enum ll_gate how, uint64_t now_ns
 	struct ll_ledger_file *file = claim->ledger->file;
 	struct ll_ledger_tenant *tenant = ll_party_tenant(file, slot);
 	atomic_store(&slot->gate, how);
+	if (tenant && ll_party_is_by_space(tenant))
+		return true;
 	struct ll_party_scan scan;
 	ll_party_scan(file, claim->index, now_ns, &scan);
 	if (scan.count == 0 && tenant && !atomic_load(&tenant->compute_cap_permille) && ll_turn_is_mine(claim) &&

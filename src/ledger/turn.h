@@ -16,8 +16,9 @@
  * nothing to ask: it has no cap, the turn is its own and nobody else wants the card. Whoever comes shuts it, from
  * outside.
  *
- * A claim without a tenant takes no part. All times are CLOCK_MONOTONIC. Any thread of the claim's owner, one
- * at a time; ll_turn_is_mine and the gate from any thread at any time.
+ * A claim without a tenant takes no part, nor does one whose tenant shares the card by space: its launches never wait
+ * and nobody waits for it, only its time is counted. All times are CLOCK_MONOTONIC. Any thread of the claim's owner,
+ * one at a time; ll_turn_is_mine and the gate from any thread at any time.
  */
 #ifndef LOADLINE_LEDGER_TURN_H
 #define LOADLINE_LEDGER_TURN_H
@@ -80,7 +81,7 @@ bool ll_turn_is_of(const struct ll_ledger *ledger, uint64_t tenant_id);
 /* For who only watches: the claim whose turn it is; false: nobody's. It may have ended since. */
 bool ll_turn_holder(const struct ll_ledger *ledger, unsigned *ret_index);
 
-/* Whether the turn is the tenant's. Two relaxed loads. */
+/* Whether the turn is the tenant's, or it needs none. A few relaxed loads. */
 bool ll_turn_is_mine(const struct ll_claim *claim);
 
 /* The claim's gate; valid until the claim is released. */
