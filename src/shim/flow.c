@@ -50,6 +50,14 @@ void ll_flow_limit_kernels(struct ll_flow *flow, uint64_t max_kernel_ns, bool ki
 	pthread_mutex_unlock(&flow->lock);
 }
 
+void ll_flow_follow(struct ll_flow *flow, const struct ll_ledger *first, uint64_t tenant_id)
+{
+	pthread_mutex_lock(&flow->lock);
+	flow->tenant_id = tenant_id;
+	flow->first = first;
+	pthread_mutex_unlock(&flow->lock);
+}
+
 void ll_flow_end(struct ll_flow *flow)
 {
 	ll_agent_stop(flow);
@@ -212,6 +220,8 @@ uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns)
 		flow->idle_since_ns = 0;
 	else if (!flow->idle_since_ns)
 		flow->idle_since_ns = now_ns;
+	if (flow->is_wanting && flow->first && ll_turn_is_of(flow->first, flow->tenant_id))
+		ll_turn_call(flow->claim, now_ns);
 	ll_turn_look(flow->claim, &flow->turn, now_ns, progress.queued_ns, &flow->look);
 	note_debt(flow);
 	if (flow->is_wanting && !is_open && shall_rest(flow, now_ns)) {

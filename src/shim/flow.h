@@ -37,6 +37,12 @@ int ll_flow_new(struct ll_claim *claim, struct ll_flow **ret_flow);
 /* Launches that run for longer are reported, and with kills end the process (watch.h). 0: none. */
 void ll_flow_limit_kernels(struct ll_flow *flow, uint64_t max_kernel_ns, bool kills);
 
+/*
+ * The tenant has several cards, and this is not the first: while it has the turn on that one it is called to this
+ * (ledger/turn.h). The ledger of the first stays the caller's and must outlive the flow.
+ */
+void ll_flow_follow(struct ll_flow *flow, const struct ll_ledger *first, uint64_t tenant_id);
+
 /* At the end of the process, before the driver ends: nobody waits any more, and the agent makes no more calls. */
 void ll_flow_end(struct ll_flow *flow);
 

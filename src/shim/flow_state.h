@@ -16,6 +16,8 @@ struct ll_flow_context {
 
 struct ll_flow {
 	_Atomic(struct ll_claim *) claim; /* changed under the lock (agent.h); read without, for bells and gates */
+	const struct ll_ledger *first;    /* of the tenant's first card, where that is another; NULL: it is not */
+	uint64_t tenant_id;               /* in it */
 	pthread_mutex_t lock;             /* guards all below; never held while waiting */
 	struct ll_flow_context *contexts;
 	struct ll_turn turn;

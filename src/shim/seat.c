@@ -118,6 +118,15 @@ static int take_claim(struct ll_seat *seat, struct ll_claim **ret_claim)
 	return ll_claim_take(seat->ledger, &claim, "", ret_claim, NULL);
 }
 
+/* Without that ledger, or when the first card is used by nobody of the tenant, turns are taken here alone. */
+static void follow_first_card(struct ll_seat *seat)
+{
+	const char *first = program.settings.first_card;
+	if (seat->flow && *first && strcmp(first, seat->uuid) != 0 &&
+	    ll_ledger_open(program.settings.folder, first, false, &seat->first, NULL) == 0)
+		ll_flow_follow(seat->flow, seat->first, program.settings.id);
+}
+
 static struct ll_seat *make_seat(ll_cu_device device, const char *uuid)
 {
 	struct ll_seat *seat = calloc(1, sizeof *seat);
@@ -141,6 +150,7 @@ static struct ll_seat *make_seat(ll_cu_device device, const char *uuid)
 		seat->flow = NULL;
 	else
 		ll_flow_limit_kernels(seat->flow, program.settings.max_kernel_ns, program.settings.kills_at_max_kernel);
+	follow_first_card(seat);
 	return seat;
 }
 

@@ -32,6 +32,7 @@ struct ll_seat {
 	ll_cu_device device; /* CUDA's ordinal */
 	char uuid[96];
 	struct ll_ledger *ledger;
+	struct ll_ledger *first; /* of the tenant's first card, where that is another and the claim has a flow; NULL */
 	_Atomic(struct ll_claim *) claim; /* changes where others have cleared it; the former one stays readable */
 	struct ll_flow *flow;             /* NULL: launches are not governed */
 	struct ll_held_part parts[LL_HELD_PARTS]; /* held.h */

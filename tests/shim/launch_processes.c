@@ -118,6 +118,38 @@ static void stop_outside_the_driver(pid_t pid)
 	}
 }
 
+/* It works on both cards; the second is the tenant's first. */
+static void launch_on_two_cards(void)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	govern_by(other);
+	for (int i = 0; i < 2; i++) {
+		open_context(1 - i);
+		for (int n = 0; n < 400; n++)
+			launch_work(NULL, 5 * MS);
+	}
+	for (;;)
+		pause();
+}
+
+static void body_two_cards(void)
+{
+	other = (struct ll_run_settings){
+	    .id = 1, .tenant = "gang", .first_card = "GPU-10ad11fe-0200-4200-8200-000000000002"};
+	pid_t pid = spawn(launch_on_two_cards);
+	CHECK_EQUAL(open_cuda() > 1000, 0);
+	CHECK_EQUAL(cu.cuInit(0), 0);
+	WAIT_FOR(gpu_ns(1) > 20 * MS);
+	WAIT_FOR(tenant(1)->called_until_ns > 0);
+	stop(pid);
+}
+
+static void a_tenant_on_two_cards_is_called_from_its_first_to_the_other(void **state)
+{
+	(void)state;
+	in_world("cards 2\n", body_two_cards);
+}
+
 static void body_stopped(void)
 {
 	pid_t a = start((struct ll_run_settings){.id = 1, .tenant = "a"});
@@ -214,6 +246,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(two_programs_share_by_weight),
 	    cmocka_unit_test(a_high_program_goes_before_a_low_one_that_is_not_starved),
+	    cmocka_unit_test(a_tenant_on_two_cards_is_called_from_its_first_to_the_other),
 	    cmocka_unit_test(a_stopped_or_killed_program_keeps_nobody_waiting),
 	    cmocka_unit_test(a_limit_that_changes_is_heeded_at_once),
 	    cmocka_unit_test(a_kernel_that_never_ends_is_told_of_or_ends_its_program),
