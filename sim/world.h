@@ -37,6 +37,7 @@ enum {
 	SIM_HIDDEN = 32,
 	SIM_SHARES = 512,        /* memory that is or was exported */
 	SIM_SHARED_EVENTS = 256, /* events of several processes */
+	SIM_GAPS = 128,          /* last interruptions of a stream's kernels */
 	SIM_UNDO_BYTES = 1 << 18,
 };
 
@@ -92,6 +93,7 @@ struct sim_op {
 	uint32_t blocks;
 	uint32_t threads; /* per block */
 	uint32_t is_fma;
+	uint32_t is_traced; /* its interruptions are listed (timeline.h) */
 	uint32_t direction; /* of copies: 0 to the card, 1 from it */
 
 	/* waits */
@@ -114,6 +116,18 @@ struct sim_stream {
 	uint64_t done;
 	uint64_t reaped; /* its owner has acted on it */
 	uint64_t last_end_ns;
+};
+
+/* When a kernel was not on the card though it had begun. */
+struct sim_gap {
+	uint64_t op_id;
+	uint64_t at_ns;
+	uint64_t length_ns;
+};
+
+struct sim_gap_ring {
+	uint64_t next; /* grows for ever; slot = next % SIM_GAPS */
+	struct sim_gap gaps[SIM_GAPS];
 };
 
 struct sim_context {
@@ -313,6 +327,7 @@ struct sim_world {
 	struct sim_shared_event shared_events[SIM_SHARED_EVENTS];
 	struct sim_context contexts[SIM_CONTEXTS];
 	struct sim_stream streams[SIM_STREAMS];
+	struct sim_gap_ring gaps[SIM_STREAMS];
 	struct sim_undo undo;
 	struct sim_op ops[SIM_STREAMS][SIM_RING];
 };
