@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "cuda_launch.h"
+#include "cuda_mps.h"
+#include "kernel.h"
 #include "timeline.h"
 
 enum { SM_THREADS = 2048, LISTED = 32, PARAMS = 4 };
@@ -43,10 +45,24 @@ bool sim_timeline_is(const struct sim_ptx_entry *entry)
 	return true;
 }
 
-static uint32_t blocks_at_once(const struct sim_card *card, const struct sim_op *op)
+/* Blocks that fit on the SMs that this process may use. */
+static uint32_t blocks_at_once(uint32_t sms, const struct sim_op *op)
 {
-	uint32_t at_once = card->sm_count * (op->threads < SM_THREADS ? SM_THREADS / op->threads : 1);
+	uint32_t at_once = sms * (op->threads < SM_THREADS ? SM_THREADS / op->threads : 1);
 	return op->blocks < at_once ? op->blocks : at_once;
+}
+
+static uint32_t rounds_of(const struct sim_action *action, const struct sim_op *op)
+{
+	return (op->blocks + action->width - 1) / action->width;
+}
+
+/* The blocks of a round run side by side and do not slow each other down: what the model will add for an SM's being
+ * shared by blocks (kernel.c) is taken off before. */
+static uint64_t length_ns(uint64_t each_ns, uint32_t rounds, uint32_t card, uint32_t sms, const struct sim_op *op)
+{
+	uint32_t wanted = sim_kernel_sms(sim_cuda.world->cards[card].sm_count, op);
+	return wanted > sms ? each_ns * rounds * sms / wanted : each_ns * rounds;
 }
 
 static ll_cu_result set_indexes(uint64_t out, const struct sim_op *op, struct sim_action *action)
@@ -72,9 +88,11 @@ ll_cu_result sim_timeline_set(const struct ll_cu_function *function, void **para
 	action->to = sim_memory_at(given[1], sizeof(struct trace));
 	action->user = sim_memory_at(given[2], op->blocks * sizeof(struct block));
 	action->value = given[3];
-	action->width = blocks_at_once(&sim_cuda.world->cards[action->card], op);
+	uint32_t sms = sim_cuda_sms(action->card);
+	action->width = blocks_at_once(sms, op);
+	action->bytes = sms;
 	op->is_traced = true;
-	op->length_ns = given[0] * ((op->blocks + action->width - 1) / action->width);
+	op->length_ns = length_ns(given[0], rounds_of(action, op), action->card, sms, op);
 	return action->to && action->user ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_ILLEGAL_ADDRESS;
 }
 
@@ -107,21 +125,30 @@ static void write_trace(const struct sim_action *action, const struct sim_op *op
 	memcpy(action->to, &trace, sizeof trace);
 }
 
+/* Of a process that may use some SMs only: not the first process's. */
+static uint32_t first_sm(const struct sim_action *action, const struct sim_world *w)
+{
+	uint32_t count = w->cards[action->card].sm_count, sms = (uint32_t)action->bytes;
+	uint32_t context = w->streams[action->stream_slot].context;
+	return sms < count ? context * sms % count : 0;
+}
+
 static void write_blocks(const struct sim_action *action, const struct sim_op *op, const struct sim_gap *gaps,
 			 unsigned count)
 {
 	const struct sim_world *w = sim_cuda.world;
-	uint32_t rounds = (op->blocks + action->width - 1) / action->width;
+	uint32_t rounds = rounds_of(action, op), from_sm = first_sm(action, w);
+	uint64_t on_card_ns = op->end_ns - op->start_ns;
+	for (unsigned i = 0; i < count; i++)
+		on_card_ns -= gaps[i].length_ns;
 	for (uint32_t i = 0; i < op->blocks; i++) {
 		uint64_t round = i / action->width;
-		uint64_t length_ns = op->length_ns / rounds;
-		uint64_t start_ns = moment_ns(op, gaps, count, round * length_ns);
-		uint64_t end_ns =
-		    round + 1 == rounds ? op->end_ns : moment_ns(op, gaps, count, (round + 1) * length_ns);
+		uint64_t start_ns = moment_ns(op, gaps, count, on_card_ns * round / rounds);
+		uint64_t end_ns = moment_ns(op, gaps, count, on_card_ns * (round + 1) / rounds);
 		struct block block = {
 		    .start_ns = sim_card_clock_ns(w, action->card, start_ns),
 		    .end_ns = sim_card_clock_ns(w, action->card, end_ns),
-		    .sm = i % action->width % w->cards[action->card].sm_count,
+		    .sm = (from_sm + i % action->width % (uint32_t)action->bytes) % w->cards[action->card].sm_count,
 		    .is_done = 1,
 		};
 		memcpy((char *)action->user + i * sizeof block, &block, sizeof block);

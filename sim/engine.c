@@ -30,12 +30,71 @@ static struct sim_op *head(struct sim_world *w, uint32_t stream)
 	return sim_op_at(w, stream, w->streams[stream].done);
 }
 
+/* Walks the streams of one tenant's contexts on a card; SIM_NONE: of everybody's. */
+struct walk {
+	const struct sim_card *card;
+	uint32_t tenant, context, stream;
+};
+
+static bool next_stream(struct sim_world *w, struct walk *walk, uint32_t *ret_stream)
+{
+	for (; walk->context < walk->card->context_count; walk->context++, walk->stream = 0) {
+		const struct sim_context *context = &w->contexts[walk->card->contexts[walk->context]];
+		if (walk->tenant != SIM_NONE && context->tenant != walk->tenant)
+			continue;
+		if (walk->stream < context->stream_count) {
+			*ret_stream = context->streams[walk->stream++];
+			return true;
+		}
+	}
+	return false;
+}
+
+#define EACH_STREAM(w, of_card, of_tenant, index)                                                                      \
+	for (struct walk walk_ = {.card = (of_card), .tenant = (of_tenant)}; next_stream(w, &walk_, &(index));)
+
 uint64_t sim_done_ns(struct sim_world *w, uint32_t index, uint32_t generation, uint64_t position)
 {
 	const struct sim_stream *stream = &w->streams[index];
 	if (!stream->is_used || stream->generation != generation || position + SIM_RING < stream->submitted)
 		return 0;
 	return position < stream->done ? sim_op_at(w, index, position)->end_ns : SIM_NEVER;
+}
+
+/* What a stream has not begun: its head, or what comes behind a head that has. NULL: nothing. */
+static const struct sim_op *first_waiting(struct sim_world *w, uint32_t index)
+{
+	const struct sim_stream *stream = &w->streams[index];
+	uint64_t position = stream->done;
+	if (position < stream->submitted && sim_op_at(w, index, position)->state != SIM_OP_QUEUED)
+		position++;
+	return position < stream->submitted ? sim_op_at(w, index, position) : NULL;
+}
+
+static bool goes_through_queue(const struct sim_op *op)
+{
+	return op->kind == SIM_OP_KERNEL || op->kind == SIM_OP_WAIT;
+}
+
+/*
+ * Streams beyond CUDA_DEVICE_MAX_CONNECTIONS share a hardware queue, and a queue gives out kernels and waits in the
+ * order in which they came: what stands behind one of another stream that cannot begin yet does not begin either.
+ */
+static bool is_behind_peer(struct sim_world *w, const struct sim_context *context, uint32_t index)
+{
+	const struct sim_stream *stream = &w->streams[index];
+	const struct sim_op *op = head(w, index);
+	if (!context->has_shared_queues || !goes_through_queue(op))
+		return false;
+	for (uint32_t i = 0; i < context->stream_count; i++) {
+		uint32_t other = context->streams[i];
+		if (other == index || w->streams[other].queue != stream->queue)
+			continue;
+		const struct sim_op *waiting = first_waiting(w, other);
+		if (waiting && waiting->id < op->id && goes_through_queue(waiting))
+			return true;
+	}
+	return false;
 }
 
 /*
@@ -56,6 +115,8 @@ static uint64_t ready_ns(struct sim_world *w, const struct sim_card *card, uint3
 			return SIM_NEVER;
 		at_ns = later(at_ns, done_ns);
 	}
+	if (is_behind_peer(w, context, index))
+		return SIM_NEVER;
 	if (!stream->is_legacy && !stream->is_blocking)
 		return at_ns;
 	for (uint32_t i = 0; i < context->stream_count; i++) {
@@ -136,12 +197,12 @@ static bool is_kernel_on_card(struct sim_world *w, uint32_t stream)
 	return op->kind == SIM_OP_KERNEL && op->state == SIM_OP_RUNNING;
 }
 
-/* Has the context a kernel that runs, waits for its turn, or comes at once after the last one? */
-static bool wants_card(struct sim_world *w, const struct sim_card *card, uint32_t context_index)
+/* Has the tenant a kernel that runs, waits for its turn, or comes at once after the last one? */
+static bool wants_card(struct sim_world *w, const struct sim_card *card, uint32_t tenant)
 {
-	const struct sim_context *context = &w->contexts[context_index];
-	for (uint32_t i = 0; i < context->stream_count; i++) {
-		uint32_t stream = context->streams[i];
+	uint32_t stream;
+	EACH_STREAM(w, card, tenant, stream)
+	{
 		if (!is_pending(&w->streams[stream]) || head(w, stream)->kind != SIM_OP_KERNEL)
 			continue;
 		if (head(w, stream)->state != SIM_OP_QUEUED || ready_ns(w, card, stream, false) <= w->now_ns)
@@ -150,43 +211,44 @@ static bool wants_card(struct sim_world *w, const struct sim_card *card, uint32_
 	return false;
 }
 
-/* The next context after `after` that wants the card, in their order on it; SIM_NONE when nobody else does. */
-static uint32_t next_context(struct sim_world *w, const struct sim_card *card, uint32_t after)
+/* The next tenant after `after` that wants the card, in their order on it; SIM_NONE when nobody else does. */
+static uint32_t next_tenant(struct sim_world *w, const struct sim_card *card, uint32_t after)
 {
 	uint32_t start = 0;
-	while (start < card->context_count && card->contexts[start] != after)
+	while (start < card->context_count && w->contexts[card->contexts[start]].tenant != after)
 		start++;
 	if (start == card->context_count)
 		start--; /* nobody was before: the first is next */
 	for (uint32_t i = 1; i <= card->context_count; i++) {
-		uint32_t context = card->contexts[(start + i) % card->context_count];
-		if (context != after && wants_card(w, card, context))
-			return context;
+		uint32_t tenant = w->contexts[card->contexts[(start + i) % card->context_count]].tenant;
+		if (tenant != after && wants_card(w, card, tenant))
+			return tenant;
 	}
 	return SIM_NONE;
 }
 
-static void pause_context(struct sim_world *w, uint32_t context_index)
+static void pause_tenant(struct sim_world *w, const struct sim_card *card, uint32_t tenant)
 {
-	const struct sim_context *context = &w->contexts[context_index];
-	for (uint32_t i = 0; i < context->stream_count; i++) {
-		if (is_kernel_on_card(w, context->streams[i]))
-			sim_kernel_pause(w, head(w, context->streams[i]));
+	uint32_t stream;
+	EACH_STREAM(w, card, tenant, stream)
+	{
+		if (is_kernel_on_card(w, stream))
+			sim_kernel_pause(w, head(w, stream));
 	}
 }
 
-static void give_turn(struct sim_world *w, struct sim_card *card, uint32_t context)
+static void give_turn(struct sim_world *w, struct sim_card *card, uint32_t tenant)
 {
 	struct sim_turn *turn = SIM_EDIT(w, &card->turn);
-	if (turn->context != SIM_NONE)
-		pause_context(w, turn->context);
-	turn->context = context;
-	if (context == SIM_NONE)
+	if (turn->tenant != SIM_NONE)
+		pause_tenant(w, card, turn->tenant);
+	turn->tenant = tenant;
+	if (tenant == SIM_NONE)
 		return;
 	turn->switch_until_ns = w->now_ns;
-	if (turn->resident != context && turn->resident != SIM_NONE)
+	if (turn->resident != tenant && turn->resident != SIM_NONE)
 		turn->switch_until_ns += card->switch_ns;
-	turn->resident = context;
+	turn->resident = tenant;
 	turn->slice_end_ns = turn->switch_until_ns + card->slice_ns;
 }
 
@@ -195,59 +257,88 @@ static bool settle_turn(struct sim_world *w, struct sim_card *card)
 {
 	const struct sim_turn *turn = &card->turn;
 	if (w->now_ns < w->suspended_until_ns) {
-		if (turn->context == SIM_NONE)
+		if (turn->tenant == SIM_NONE)
 			return false;
 		give_turn(w, card, SIM_NONE);
 		return true;
 	}
 	if (w->now_ns < turn->switch_until_ns)
 		return false;
-	bool wants = turn->context != SIM_NONE && wants_card(w, card, turn->context);
+	bool wants = turn->tenant != SIM_NONE && wants_card(w, card, turn->tenant);
 	if (wants && w->now_ns < turn->slice_end_ns)
 		return false;
-	uint32_t last = turn->context != SIM_NONE ? turn->context : turn->resident;
-	uint32_t next = next_context(w, card, last);
+	uint32_t last = turn->tenant != SIM_NONE ? turn->tenant : turn->resident;
+	uint32_t next = next_tenant(w, card, last);
 	if (next == SIM_NONE && wants) {
 		SIM_EDIT(w, &card->turn)->slice_end_ns = w->now_ns + card->slice_ns;
 		return false;
 	}
-	if (next == SIM_NONE && last != SIM_NONE && turn->context == SIM_NONE && wants_card(w, card, last))
+	if (next == SIM_NONE && last != SIM_NONE && turn->tenant == SIM_NONE && wants_card(w, card, last))
 		next = last;
-	if (next == turn->context)
+	if (next == turn->tenant)
 		return false;
 	give_turn(w, card, next);
 	return true;
 }
 
-/* The kernel that may start next: highest priority first, then in order of submission. SIM_NONE: none waits. */
-static uint32_t next_arrived(struct sim_world *w, const struct sim_context *context)
+/* Does kernel a go before kernel b? By the priority of the MPS client, of the stream, then in order of submission. */
+static bool goes_first(struct sim_world *w, uint32_t a, uint32_t b)
 {
-	uint32_t best = SIM_NONE;
-	for (uint32_t i = 0; i < context->stream_count; i++) {
-		uint32_t stream = context->streams[i];
+	const struct sim_stream *first = &w->streams[a], *second = &w->streams[b];
+	int32_t client_a = w->contexts[first->context].client_priority;
+	int32_t client_b = w->contexts[second->context].client_priority;
+	if (client_a != client_b)
+		return client_a < client_b;
+	if (first->priority != second->priority)
+		return first->priority < second->priority;
+	return head(w, a)->id < head(w, b)->id;
+}
+
+/* The kernel that may start next, of the contexts that are not held up. SIM_NONE: none waits. */
+static uint32_t next_arrived(struct sim_world *w, const struct sim_card *card, const uint64_t *held_up)
+{
+	uint32_t best = SIM_NONE, stream;
+	EACH_STREAM(w, card, card->turn.tenant, stream)
+	{
+		uint32_t context = w->streams[stream].context;
 		if (!is_pending(&w->streams[stream]) || head(w, stream)->kind != SIM_OP_KERNEL ||
-		    head(w, stream)->state != SIM_OP_ARRIVED)
+		    head(w, stream)->state != SIM_OP_ARRIVED || held_up[context / 64] >> context % 64 & 1)
 			continue;
-		if (best == SIM_NONE || w->streams[stream].priority < w->streams[best].priority ||
-		    (w->streams[stream].priority == w->streams[best].priority &&
-		     head(w, stream)->id < head(w, best)->id))
+		if (best == SIM_NONE || goes_first(w, stream, best))
 			best = stream;
 	}
 	return best;
 }
 
-/* Ends, resumes and starts kernels of the context that has the card. */
+/* Threads for which a context has room on the SMs that it may use: its own, or its partition's. */
+static uint64_t own_room(struct sim_world *w, const struct sim_card *card, uint32_t context_index)
+{
+	const struct sim_context *context = &w->contexts[context_index];
+	uint64_t room = (uint64_t)context->sm_limit * SM_THREADS;
+	uint32_t stream;
+	if (context->sm_limit >= card->sm_count)
+		return room;
+	EACH_STREAM(w, card, context->tenant, stream)
+	{
+		const struct sim_context *peer = &w->contexts[w->streams[stream].context];
+		bool shares = peer == context || (context->partition && peer->partition == context->partition);
+		if (shares && is_kernel_on_card(w, stream))
+			room -= earlier(room, sim_kernel_threads(peer->sm_limit, head(w, stream)));
+	}
+	return room;
+}
+
+/* Ends, resumes and starts kernels of the tenant that has the card. */
 static bool settle_kernels(struct sim_world *w, uint32_t card_index)
 {
 	struct sim_card *card = &w->cards[card_index];
 	bool changed = false;
-	if (card->turn.context == SIM_NONE || w->now_ns < card->turn.switch_until_ns)
+	if (card->turn.tenant == SIM_NONE || w->now_ns < card->turn.switch_until_ns)
 		return false;
-	const struct sim_context *context = &w->contexts[card->turn.context];
-	uint64_t room = (uint64_t)card->sm_count * SM_THREADS;
-	bool is_empty = true;
-	for (uint32_t i = 0; i < context->stream_count; i++) {
-		uint32_t stream = context->streams[i];
+	uint64_t room = (uint64_t)card->sm_count * SM_THREADS, held_up[SIM_CONTEXTS / 64] = {0};
+	uint32_t stream;
+	EACH_STREAM(w, card, card->turn.tenant, stream)
+	{
 		if (!is_kernel_on_card(w, stream))
 			continue;
 		struct sim_op *op = head(w, stream);
@@ -260,17 +351,19 @@ static bool settle_kernels(struct sim_world *w, uint32_t card_index)
 			changed = true;
 			continue;
 		}
-		room -= earlier(room, sim_kernel_threads(card, op));
-		is_empty = false;
+		room -= earlier(room, sim_kernel_threads(w->contexts[w->streams[stream].context].sm_limit, op));
 	}
-	for (uint32_t stream; (stream = next_arrived(w, context)) != SIM_NONE;) {
+	while ((stream = next_arrived(w, card, held_up)) != SIM_NONE) {
 		struct sim_op *op = head(w, stream);
-		uint64_t threads = sim_kernel_threads(card, op);
-		if (!is_empty && threads > room)
-			break;
-		room -= earlier(room, threads);
-		is_empty = false;
-		sim_kernel_start(w, card_index, op);
+		uint32_t context = w->streams[stream].context;
+		uint32_t sms = w->contexts[context].sm_limit;
+		uint64_t threads = sim_kernel_threads(sms, op);
+		if (threads > room || threads > own_room(w, card, context)) {
+			held_up[context / 64] |= UINT64_C(1) << context % 64;
+			continue;
+		}
+		room -= threads;
+		sim_kernel_start(w, card_index, sms, op);
 		changed = true;
 	}
 	return changed;
@@ -282,11 +375,9 @@ static void settle_card(struct sim_world *w, uint32_t card_index)
 	bool changed;
 	do {
 		changed = settle_kernels(w, card_index);
-		for (uint32_t c = 0; c < card->context_count; c++) {
-			const struct sim_context *context = &w->contexts[card->contexts[c]];
-			for (uint32_t i = 0; i < context->stream_count; i++)
-				changed |= settle_queue(w, card, context->streams[i]);
-		}
+		uint32_t stream;
+		EACH_STREAM(w, card, SIM_NONE, stream)
+		changed |= settle_queue(w, card, stream);
 		changed |= settle_turn(w, card);
 		sim_commit(w);
 	} while (changed);
@@ -297,32 +388,29 @@ static uint64_t next_card_event_ns(struct sim_world *w, uint32_t card_index)
 	const struct sim_card *card = &w->cards[card_index];
 	const struct sim_turn *turn = &card->turn;
 	uint64_t next_ns = SIM_NEVER;
-	bool is_on = turn->context != SIM_NONE && w->now_ns >= turn->switch_until_ns;
-	if (turn->context != SIM_NONE && w->now_ns < turn->switch_until_ns)
+	bool is_on = turn->tenant != SIM_NONE && w->now_ns >= turn->switch_until_ns;
+	if (turn->tenant != SIM_NONE && w->now_ns < turn->switch_until_ns)
 		next_ns = turn->switch_until_ns;
-	if (is_on && turn->slice_end_ns > w->now_ns && next_context(w, card, turn->context) != SIM_NONE)
+	if (is_on && turn->slice_end_ns > w->now_ns && next_tenant(w, card, turn->tenant) != SIM_NONE)
 		next_ns = earlier(next_ns, turn->slice_end_ns);
-	for (uint32_t c = 0; c < card->context_count; c++) {
-		uint32_t context_index = card->contexts[c];
-		const struct sim_context *context = &w->contexts[context_index];
-		for (uint32_t i = 0; i < context->stream_count; i++) {
-			uint32_t stream = context->streams[i];
-			if (!is_pending(&w->streams[stream]))
-				continue;
-			const struct sim_op *op = head(w, stream);
-			uint64_t at_ns = SIM_NEVER;
-			if (op->state == SIM_OP_QUEUED) {
-				at_ns = ready_ns(w, card, stream, true);
-				if (op->kind == SIM_OP_COPY && at_ns <= w->now_ns)
-					at_ns = card->turn.copy_free_ns[op->direction];
-			} else if (op->state == SIM_OP_RUNNING &&
-				   (op->kind == SIM_OP_COPY ||
-				    (op->kind == SIM_OP_KERNEL && is_on && context_index == turn->context))) {
-				at_ns = op->end_ns;
-			}
-			if (at_ns > w->now_ns)
-				next_ns = earlier(next_ns, at_ns);
+	uint32_t stream;
+	EACH_STREAM(w, card, SIM_NONE, stream)
+	{
+		if (!is_pending(&w->streams[stream]))
+			continue;
+		const struct sim_op *op = head(w, stream);
+		bool has_turn = is_on && w->contexts[w->streams[stream].context].tenant == turn->tenant;
+		uint64_t at_ns = SIM_NEVER;
+		if (op->state == SIM_OP_QUEUED) {
+			at_ns = ready_ns(w, card, stream, true);
+			if (op->kind == SIM_OP_COPY && at_ns <= w->now_ns)
+				at_ns = card->turn.copy_free_ns[op->direction];
+		} else if (op->state == SIM_OP_RUNNING &&
+			   (op->kind == SIM_OP_COPY || (op->kind == SIM_OP_KERNEL && has_turn))) {
+			at_ns = op->end_ns;
 		}
+		if (at_ns > w->now_ns)
+			next_ns = earlier(next_ns, at_ns);
 	}
 	return next_ns;
 }
@@ -348,22 +436,24 @@ static struct sim_load load_of(struct sim_world *w, uint32_t card_index)
 	struct sim_load load = {0};
 	for (int d = 0; d < 2; d++)
 		load.is_copying[d] = card->turn.copy_free_ns[d] > w->now_ns;
-	if (card->turn.context == SIM_NONE || w->now_ns < w->suspended_until_ns)
+	if (card->turn.tenant == SIM_NONE || w->now_ns < w->suspended_until_ns)
 		return load;
 	/* Changing contexts keeps the front end busy, though no SM works. */
 	load.is_busy = w->now_ns < card->turn.switch_until_ns;
 	if (load.is_busy)
 		return load;
-	const struct sim_context *context = &w->contexts[card->turn.context];
 	double sms = 0, fma_sms = 0, threads = 0;
-	for (uint32_t i = 0; i < context->stream_count; i++) {
-		if (!is_kernel_on_card(w, context->streams[i]))
+	uint32_t stream;
+	EACH_STREAM(w, card, card->turn.tenant, stream)
+	{
+		if (!is_kernel_on_card(w, stream))
 			continue;
-		const struct sim_op *op = head(w, context->streams[i]);
+		const struct sim_op *op = head(w, stream);
+		uint32_t limit = w->contexts[w->streams[stream].context].sm_limit;
 		load.is_busy = true;
-		sms += sim_kernel_sms(card, op);
-		fma_sms += op->is_fma ? sim_kernel_sms(card, op) : 0;
-		threads += (double)sim_kernel_threads(card, op);
+		sms += sim_kernel_sms(limit, op);
+		fma_sms += op->is_fma ? sim_kernel_sms(limit, op) : 0;
+		threads += (double)sim_kernel_threads(limit, op);
 	}
 	double scale = sms > card->sm_count ? card->sm_count / sms : 1;
 	load.sm = sms * scale / card->sm_count;
@@ -397,6 +487,20 @@ static void settle(struct sim_world *w)
 		settle_card(w, i);
 }
 
+/* The time in which contexts had the card with kernels running: what is switched counts for the next one. */
+static void charge_turn(struct sim_world *w, const struct sim_card *card, uint64_t length_ns)
+{
+	bool is_switching = w->now_ns < card->turn.switch_until_ns;
+	for (uint32_t c = 0; c < card->context_count && card->turn.tenant != SIM_NONE; c++) {
+		struct sim_context *context = &w->contexts[card->contexts[c]];
+		bool runs = is_switching;
+		for (uint32_t i = 0; i < context->stream_count && context->tenant == card->turn.tenant; i++)
+			runs |= is_kernel_on_card(w, context->streams[i]);
+		if (runs && context->tenant == card->turn.tenant)
+			*SIM_EDIT(w, &context->card_ns) += length_ns;
+	}
+}
+
 /* One step: everything up to the next event, or to limit_ns. */
 static void step(struct sim_world *w, uint64_t limit_ns)
 {
@@ -408,9 +512,8 @@ static void step(struct sim_world *w, uint64_t limit_ns)
 	for (uint32_t i = 0; i < w->slot_count; i++) {
 		struct sim_load load = load_of(w, i);
 		sim_meter_add(w, i, length_ns, &load);
-		uint32_t holder = w->cards[i].turn.context;
-		if (holder != SIM_NONE && load.is_busy)
-			*SIM_EDIT(w, &w->contexts[holder].card_ns) += length_ns;
+		if (load.is_busy)
+			charge_turn(w, &w->cards[i], length_ns);
 	}
 	*SIM_EDIT(w, &w->now_ns) = to_ns;
 	for (uint32_t i = 0; i < w->slot_count; i++) {

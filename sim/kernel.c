@@ -36,7 +36,14 @@ static void stop_epoch(struct sim_world *w, uint32_t card_index, struct sim_op *
 	}
 }
 
-void sim_kernel_start(struct sim_world *w, uint32_t card_index, struct sim_op *op)
+/* A grid that would keep more SMs busy than its context may use goes over them in turns. */
+static uint64_t work_length_ns(const struct sim_card *card, uint32_t sms, const struct sim_op *op)
+{
+	uint32_t wanted = sim_kernel_sms(card->sm_count, op);
+	return wanted > sms ? (uint64_t)((double)op->length_ns * wanted / sms) : op->length_ns;
+}
+
+void sim_kernel_start(struct sim_world *w, uint32_t card_index, uint32_t sms, struct sim_op *op)
 {
 	const struct sim_card *card = &w->cards[card_index];
 	SIM_EDIT(w, op);
@@ -44,8 +51,8 @@ void sim_kernel_start(struct sim_world *w, uint32_t card_index, struct sim_op *o
 	op->start_ns = w->now_ns;
 	op->resumed_ns = w->now_ns;
 	op->gap_ns = card->clock_step_ns;
-	op->left_ns = op->length_ns;
-	op->end_ns = w->now_ns + (op->is_timed ? host_length_ns(card, op->length_ns) : op->length_ns);
+	op->left_ns = work_length_ns(card, sms, op);
+	op->end_ns = w->now_ns + (op->is_timed ? host_length_ns(card, op->length_ns) : op->left_ns);
 	if (!op->epoch)
 		return;
 	if (op->module != SIM_NONE && w->stopped_epoch[op->module] == op->epoch) {
@@ -90,14 +97,14 @@ void sim_kernel_resume(struct sim_world *w, uint32_t card_index, struct sim_op *
 	}
 }
 
-uint64_t sim_kernel_threads(const struct sim_card *card, const struct sim_op *op)
+uint64_t sim_kernel_threads(uint32_t sms, const struct sim_op *op)
 {
-	uint64_t capacity = (uint64_t)card->sm_count * SM_THREADS;
+	uint64_t capacity = (uint64_t)sms * SM_THREADS;
 	uint64_t threads = (uint64_t)op->blocks * op->threads;
 	return threads < capacity ? threads : capacity;
 }
 
-uint32_t sim_kernel_sms(const struct sim_card *card, const struct sim_op *op)
+uint32_t sim_kernel_sms(uint32_t sms, const struct sim_op *op)
 {
-	return op->blocks < card->sm_count ? op->blocks : card->sm_count;
+	return op->blocks < sms ? op->blocks : sms;
 }
