@@ -89,23 +89,38 @@ static void add_options(struct ll_strbuf *out, const struct ll_option *option)
 	ll_strbuf_adds(out, ".TP\n\\fB\\-h, \\-\\-help\\fR\nPrint a short help and exit.\n");
 }
 
+static void add_examples(struct ll_strbuf *out, const struct ll_example *example)
+{
+	for (; example->line; example++) {
+		ll_strbuf_adds(out, ".TP\n\\fB");
+		add_escaped(out, example->line, SIZE_MAX);
+		ll_strbuf_adds(out, "\\fR\n");
+		add_line(out, example->does);
+	}
+}
+
+/* The subcommands of a group, one after the other. */
+static void add_subcommands(struct ll_strbuf *out, const struct ll_command *const *command)
+{
+	add_section(out, "COMMANDS");
+	for (; *command; command++) {
+		LL_SCOPE_STRBUF struct ll_strbuf usage = LL_STRBUF_INIT;
+		ll_help_usage(*command, &usage);
+		ll_strbuf_adds(out, ".SS loadline ");
+		add_line(out, usage.buf);
+		add_paragraphs(out, (*command)->description);
+		add_options(out, (*command)->options);
+		if ((*command)->examples)
+			add_examples(out, (*command)->examples);
+	}
+}
+
 static void add_statuses(struct ll_strbuf *out, const struct ll_help_status *row)
 {
 	add_section(out, "EXIT STATUS");
 	for (; row->meaning; row++) {
 		ll_strbuf_addf(out, ".TP\n\\fB%d\\fR\n", row->status);
 		add_line(out, row->meaning);
-	}
-}
-
-static void add_examples(struct ll_strbuf *out, const struct ll_example *example)
-{
-	add_section(out, "EXAMPLES");
-	for (; example->line; example++) {
-		ll_strbuf_adds(out, ".TP\n\\fB");
-		add_escaped(out, example->line, SIZE_MAX);
-		ll_strbuf_adds(out, "\\fR\n");
-		add_line(out, example->does);
 	}
 }
 
@@ -143,14 +158,19 @@ static void add_environment(struct ll_strbuf *out)
 
 void ll_man_command(const struct ll_command *command, struct ll_strbuf *out)
 {
-	add_head(out, command->name, command->summary);
+	char name[LL_COMMAND_NAME_SIZE];
+	add_head(out, ll_command_name(command, '-', name), command->summary);
 	add_synopsis(out, command);
 	add_section(out, "DESCRIPTION");
 	add_paragraphs(out, command->description);
+	if (command->subcommands)
+		add_subcommands(out, command->subcommands);
 	add_section(out, "OPTIONS");
 	add_options(out, command->options);
-	if (command->examples)
+	if (command->examples) {
+		add_section(out, "EXAMPLES");
 		add_examples(out, command->examples);
+	}
 	add_statuses(out, command->statuses ? command->statuses : ll_help_statuses);
 	add_see_also(out, command);
 }

@@ -26,6 +26,7 @@ struct ll_run_settings {
 	uint64_t memory_limit_bytes;   /* 0: none */
 	unsigned compute_cap_permille; /* 0: none */
 	unsigned weight_permille;      /* 0: 1000 */
+	unsigned space_permille;       /* its part of the SMs as a client of MPS; 0: it shares by time */
 	bool counts_context;           /* what contexts take counts against the memory limit */
 	uint64_t max_kernel_ns;        /* 0: none */
 	bool kills_at_max_kernel;

@@ -39,6 +39,12 @@ static struct ll_ledger_tenant *tenant_of(struct ll_ledger_file *file, const str
 	return row >= 1 && row <= LL_LEDGER_TENANTS ? &file->tenants[row - 1] : NULL;
 }
 
+/* Under MPS kernels of several programs run at once, and what each may have of the card is settled by SMs. */
+static bool is_by_space(const struct ll_ledger_tenant *tenant)
+{
+	return atomic_load_explicit(&tenant->space_permille, memory_order_relaxed) != 0;
+}
+
 static unsigned rank_of(const struct ll_ledger_tenant *tenant)
 {
 	uint32_t priority = atomic_load_explicit(&tenant->priority, memory_order_relaxed);
@@ -83,7 +89,7 @@ static bool read_party(struct ll_ledger_file *file, unsigned index, uint64_t now
 	struct ll_ledger_slot *slot = &file->slots[index];
 	uint64_t since_ns = atomic_load(&slot->want_since_ns);
 	struct ll_ledger_tenant *tenant = tenant_of(file, slot);
-	if (!since_ns || !tenant || !atomic_load_explicit(&slot->token, memory_order_relaxed))
+	if (!since_ns || !tenant || is_by_space(tenant) || !atomic_load_explicit(&slot->token, memory_order_relaxed))
 		return false;
 	*ret_party = (struct ll_turn_party){
 	    .rank = rank_of(tenant),
@@ -178,7 +184,9 @@ void ll_turn_want(struct ll_claim *claim, uint64_t now_ns)
 	struct ll_ledger_file *file = claim->ledger->file;
 	struct ll_ledger_tenant *tenant = tenant_of(file, slot);
 	struct scan scan;
-	scan_parties(file, claim->index, now_ns, &scan);
+	scan.count = 0;
+	if (!tenant || !is_by_space(tenant))
+		scan_parties(file, claim->index, now_ns, &scan);
 	if (tenant && scan.count) {
 		uint64_t virtual_ns = atomic_load(&tenant->virtual_time_ns);
 		uint64_t back_ns = ll_turns_come_back_ns(virtual_ns, least_virtual_ns(&scan));
@@ -251,7 +259,7 @@ static bool has_superior(struct ll_ledger_file *file, unsigned self, unsigned ra
 		for (uint64_t bits = atomic_load(&file->used[word]); bits; bits &= bits - 1) {
 			unsigned index = word * 64 + (unsigned)__builtin_ctzll(bits);
 			struct ll_ledger_tenant *tenant = tenant_of(file, &file->slots[index]);
-			if (index != self && tenant && rank_of(tenant) < rank)
+			if (index != self && tenant && !is_by_space(tenant) && rank_of(tenant) < rank)
 				return true;
 		}
 	}
@@ -316,6 +324,11 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 	}
 	atomic_store_explicit(&slot->heartbeat_ns, now_ns, memory_order_relaxed);
 	atomic_store_explicit(&slot->queued_ns, queued_ns, memory_order_relaxed);
+	if (is_by_space(tenant)) {
+		ret_look->may_launch = ret_look->is_alone = true;
+		ret_look->priority = rank_of(tenant);
+		return;
+	}
 	unsigned cap = atomic_load_explicit(&tenant->compute_cap_permille, memory_order_relaxed);
 	ret_look->tokens_ns = earn_tokens(tenant, now_ns);
 	ret_look->tokens_at_ns =
@@ -385,6 +398,8 @@ bool ll_turn_open_gate(struct ll_claim *claim, enum ll_gate how, uint64_t now_ns
 	struct ll_ledger_file *file = claim->ledger->file;
 	struct ll_ledger_tenant *tenant = tenant_of(file, slot);
 	atomic_store(&slot->gate, how);
+	if (tenant && is_by_space(tenant))
+		return true;
 	struct scan scan;
 	scan_parties(file, claim->index, now_ns, &scan);
 	if (scan.count == 0 && tenant && !atomic_load(&tenant->compute_cap_permille) && ll_turn_is_mine(claim) &&
