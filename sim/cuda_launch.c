@@ -62,8 +62,6 @@ static ll_cu_result set_behaviour(const struct ll_cu_function *function, void **
 	bool is_work = sim_name_matches("work_ns", name) || sim_name_matches("work_ns_*", name);
 	bool has_record = has_five_u64(entry) && (is_spin || strstr(name, "fma"));
 	uint64_t value;
-	if (sim_timeline_is(entry))
-		return sim_timeline_set(function, params, buffer, op, action);
 	op->is_fma = strstr(name, "fma") != NULL;
 	op->is_timed = is_spin || has_record;
 	if ((is_spin || is_work || has_record) && sim_kernel_param(entry, 0, params, buffer, &value))
@@ -141,13 +139,15 @@ ll_cu_result sim_kernel_queue(struct ll_cu_stream *stream, const struct ll_cu_ke
 		    sim_kernel_param(function->entry, i, kernel->params, buffer, &address))
 			sim_managed_touch(address);
 	}
-	status = set_behaviour(function, kernel->params, buffer, &op, &action);
+	bool is_probe = sim_timeline_is(function->entry);
+	status = is_probe ? sim_timeline_queue(stream, kernel, buffer, &op)
+			  : set_behaviour(function, kernel->params, buffer, &op, &action);
 	if (status == LL_CUDA_ERROR_ILLEGAL_ADDRESS) {
 		/* As on a real card, the launch itself succeeds and later calls learn of it. */
 		lose_context(stream->context);
 		return LL_CUDA_SUCCESS;
 	}
-	return status ? status : sim_queue(stream, &op, &action, NULL);
+	return status || is_probe ? status : sim_queue(stream, &op, &action, NULL);
 }
 
 /* All blocks of a cooperative kernel are on the card at once. */

@@ -2,12 +2,13 @@
 
 #include <string.h>
 
-#include "cuda_launch.h"
 #include "cuda_mps.h"
 #include "kernel.h"
 #include "timeline.h"
 
-enum { SM_THREADS = 2048, LISTED = 32, PARAMS = 4 };
+enum { SM_THREADS = 2048, LISTED = 256, INDEXES_NS = 2000 };
+
+enum param { LENGTH, TRACES, BLOCKS, AWAY, ROUND, PARAMS };
 
 /* The layouts of src/probe/trace.h, which the simulator must not include. */
 struct trace {
@@ -45,74 +46,73 @@ bool sim_timeline_is(const struct sim_ptx_entry *entry)
 	return true;
 }
 
-/* Blocks that fit on the SMs that this process may use. */
-static uint32_t blocks_at_once(uint32_t sms, const struct sim_op *op)
+/* ---- queueing ---- */
+
+static ll_cu_result queue_indexes(struct ll_cu_stream *stream, uint64_t out, const struct sim_op *whole)
 {
+	struct sim_op op = *whole;
+	struct sim_action action = {.kind = SIM_ACTION_INDEXES, .bytes = (size_t)op.blocks * op.threads};
+	op.length_ns = INDEXES_NS;
+	action.to = sim_memory_at(out, action.bytes * sizeof(uint32_t));
+	return action.to ? sim_queue(stream, &op, &action, NULL) : LL_CUDA_ERROR_ILLEGAL_ADDRESS;
+}
+
+/*
+ * How long a round takes on the SMs that this process may use. Blocks that fit beside each other do not slow each other
+ * down: what the model adds for SMs that are wanted by more blocks than there are SMs (kernel.c) is taken off before.
+ */
+static uint64_t round_ns(uint64_t each_ns, uint32_t card, const struct sim_op *op)
+{
+	uint32_t sms = sim_cuda_sms(card);
 	uint32_t at_once = sms * (op->threads < SM_THREADS ? SM_THREADS / op->threads : 1);
-	return op->blocks < at_once ? op->blocks : at_once;
-}
-
-static uint32_t rounds_of(const struct sim_action *action, const struct sim_op *op)
-{
-	return (op->blocks + action->width - 1) / action->width;
-}
-
-/* The blocks of a round run side by side and do not slow each other down: what the model will add for an SM's being
- * shared by blocks (kernel.c) is taken off before. */
-static uint64_t length_ns(uint64_t each_ns, uint32_t rounds, uint32_t card, uint32_t sms, const struct sim_op *op)
-{
+	uint64_t length_ns = each_ns * ((op->blocks + at_once - 1) / at_once);
 	uint32_t wanted = sim_kernel_sms(sim_cuda.world->cards[card].sm_count, op);
-	return wanted > sms ? each_ns * rounds * sms / wanted : each_ns * rounds;
+	return wanted > sms ? length_ns * sms / wanted : length_ns;
 }
 
-static ll_cu_result set_indexes(uint64_t out, const struct sim_op *op, struct sim_action *action)
+ll_cu_result sim_timeline_queue(struct ll_cu_stream *stream, const struct ll_cu_kernel_params *kernel,
+				const char *buffer, const struct sim_op *whole)
 {
-	action->kind = SIM_ACTION_INDEXES;
-	action->bytes = (size_t)op->blocks * op->threads;
-	action->to = sim_memory_at(out, action->bytes * sizeof(uint32_t));
-	return action->to ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_ILLEGAL_ADDRESS;
-}
-
-ll_cu_result sim_timeline_set(const struct ll_cu_function *function, void **params, const char *buffer,
-			      struct sim_op *op, struct sim_action *action)
-{
+	const struct sim_ptx_entry *entry = kernel->function->entry;
 	uint64_t given[PARAMS] = {0};
-	for (unsigned i = 0; i < function->entry->param_count; i++)
-		sim_kernel_param(function->entry, i, params, buffer, &given[i]);
-	if (is_indexes(function->entry)) {
-		op->length_ns = 2000;
-		return set_indexes(given[0], op, action);
+	for (unsigned i = 0; i < entry->param_count; i++)
+		sim_kernel_param(entry, i, kernel->params, buffer, &given[i]);
+	if (is_indexes(entry))
+		return queue_indexes(stream, given[0], whole);
+	uint32_t per_round = given[ROUND] && given[ROUND] < whole->blocks ? (uint32_t)given[ROUND] : whole->blocks;
+	uint32_t rounds = (whole->blocks + per_round - 1) / per_round;
+	struct trace *traces = (void *)sim_memory_at(given[TRACES], rounds * sizeof *traces);
+	struct block *blocks = (void *)sim_memory_at(given[BLOCKS], whole->blocks * sizeof *blocks);
+	ll_cu_result status = traces && blocks ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_ILLEGAL_ADDRESS;
+	for (uint32_t i = 0; status == LL_CUDA_SUCCESS && i < rounds; i++) {
+		struct sim_action action = {
+		    .kind = SIM_ACTION_TRACE,
+		    .card = stream->context->card,
+		    .to = (void *)&traces[i],
+		    .user = &blocks[i * per_round],
+		    .value = given[AWAY],
+		    .width = sim_cuda_sms(stream->context->card),
+		};
+		struct sim_op op = *whole;
+		op.blocks = i + 1 < rounds ? per_round : whole->blocks - i * per_round;
+		op.length_ns = round_ns(given[LENGTH], action.card, &op);
+		op.is_traced = true;
+		op.continues = i > 0;
+		status = sim_queue(stream, &op, &action, NULL);
 	}
-	action->kind = SIM_ACTION_TRACE;
-	action->card = function->module->context->card;
-	action->to = sim_memory_at(given[1], sizeof(struct trace));
-	action->user = sim_memory_at(given[2], op->blocks * sizeof(struct block));
-	action->value = given[3];
-	uint32_t sms = sim_cuda_sms(action->card);
-	action->width = blocks_at_once(sms, op);
-	action->bytes = sms;
-	op->is_traced = true;
-	op->length_ns = length_ns(given[0], rounds_of(action, op), action->card, sms, op);
-	return action->to && action->user ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_ILLEGAL_ADDRESS;
+	return status;
 }
 
-/* When it had been on the card for so long. */
-static uint64_t moment_ns(const struct sim_op *op, const struct sim_gap *gaps, unsigned count, uint64_t on_card_ns)
-{
-	uint64_t at_ns = op->start_ns + on_card_ns;
-	for (unsigned i = 0; i < count && gaps[i].at_ns < at_ns; i++)
-		at_ns += gaps[i].length_ns;
-	return at_ns < op->end_ns ? at_ns : op->end_ns;
-}
+/* ---- what was written when it is done ---- */
 
-static void write_trace(const struct sim_action *action, const struct sim_op *op, const struct sim_gap *gaps,
-			unsigned count)
+static void write_trace(const struct sim_action *action, const struct sim_op *op)
 {
-	const struct sim_world *w = sim_cuda.world;
-	struct trace trace = {
-	    .max_gap_ns = op->gap_ns,
-	    .step_ns = w->cards[action->card].clock_step_ns,
-	};
+	struct sim_world *w = sim_cuda.world;
+	struct sim_gap gaps[SIM_GAPS];
+	struct trace trace = {.max_gap_ns = op->gap_ns, .step_ns = w->cards[action->card].clock_step_ns};
+	sim_lock(w);
+	unsigned count = sim_timeline_gaps(w, action->stream_slot, op->id, gaps, SIM_GAPS);
+	sim_unlock(w);
 	for (unsigned i = 0; i < count; i++) {
 		if (gaps[i].length_ns <= action->value)
 			continue;
@@ -125,33 +125,20 @@ static void write_trace(const struct sim_action *action, const struct sim_op *op
 	memcpy(action->to, &trace, sizeof trace);
 }
 
-/* Of a process that may use some SMs only: not the first process's. */
-static uint32_t first_sm(const struct sim_action *action, const struct sim_world *w)
-{
-	uint32_t count = w->cards[action->card].sm_count, sms = (uint32_t)action->bytes;
-	uint32_t context = w->streams[action->stream_slot].context;
-	return sms < count ? context * sms % count : 0;
-}
-
-static void write_blocks(const struct sim_action *action, const struct sim_op *op, const struct sim_gap *gaps,
-			 unsigned count)
+/* A process that may use some SMs only has not the first process's. */
+static void write_blocks(const struct sim_action *action, const struct sim_op *op)
 {
 	const struct sim_world *w = sim_cuda.world;
-	uint32_t rounds = rounds_of(action, op), from_sm = first_sm(action, w);
-	uint64_t on_card_ns = op->end_ns - op->start_ns;
-	for (unsigned i = 0; i < count; i++)
-		on_card_ns -= gaps[i].length_ns;
+	uint32_t count = w->cards[action->card].sm_count, sms = action->width;
+	uint32_t from_sm = sms < count ? w->streams[action->stream_slot].context * sms % count : 0;
+	struct block block = {
+	    .start_ns = sim_card_clock_ns(w, action->card, op->start_ns),
+	    .end_ns = sim_card_clock_ns(w, action->card, op->end_ns),
+	    .is_done = 1,
+	};
 	for (uint32_t i = 0; i < op->blocks; i++) {
-		uint64_t round = i / action->width;
-		uint64_t start_ns = moment_ns(op, gaps, count, on_card_ns * round / rounds);
-		uint64_t end_ns = moment_ns(op, gaps, count, on_card_ns * (round + 1) / rounds);
-		struct block block = {
-		    .start_ns = sim_card_clock_ns(w, action->card, start_ns),
-		    .end_ns = sim_card_clock_ns(w, action->card, end_ns),
-		    .sm = (from_sm + i % action->width % (uint32_t)action->bytes) % w->cards[action->card].sm_count,
-		    .is_done = 1,
-		};
-		memcpy((char *)action->user + i * sizeof block, &block, sizeof block);
+		block.sm = (from_sm + i % sms) % count;
+		memcpy((struct block *)action->user + i, &block, sizeof block);
 	}
 }
 
@@ -163,14 +150,10 @@ static void write_indexes(const struct sim_action *action)
 
 void sim_timeline_act(const struct sim_action *action, const struct sim_op *op)
 {
-	struct sim_gap gaps[SIM_GAPS];
 	if (action->kind == SIM_ACTION_INDEXES) {
 		write_indexes(action);
 		return;
 	}
-	sim_lock(sim_cuda.world);
-	unsigned count = sim_timeline_gaps(sim_cuda.world, action->stream_slot, op->id, gaps, SIM_GAPS);
-	sim_unlock(sim_cuda.world);
-	write_trace(action, op, gaps, count);
-	write_blocks(action, op, gaps, count);
+	write_trace(action, op);
+	write_blocks(action, op);
 }

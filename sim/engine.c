@@ -281,7 +281,8 @@ static bool settle_turn(struct sim_world *w, struct sim_card *card)
 	return true;
 }
 
-/* Does kernel a go before kernel b? By the priority of the MPS client, of the stream, then in order of submission. */
+/* Does kernel a go before kernel b? By the priority of the MPS client, of the stream, then one that has begun
+ * already, then in order of submission. */
 static bool goes_first(struct sim_world *w, uint32_t a, uint32_t b)
 {
 	const struct sim_stream *first = &w->streams[a], *second = &w->streams[b];
@@ -291,6 +292,8 @@ static bool goes_first(struct sim_world *w, uint32_t a, uint32_t b)
 		return client_a < client_b;
 	if (first->priority != second->priority)
 		return first->priority < second->priority;
+	if (head(w, a)->continues != head(w, b)->continues)
+		return head(w, a)->continues;
 	return head(w, a)->id < head(w, b)->id;
 }
 
@@ -328,6 +331,16 @@ static uint64_t own_room(struct sim_world *w, const struct sim_card *card, uint3
 	return room;
 }
 
+/* The next round of a kernel's blocks is there before any kernel that waits gets the room. */
+static void continue_kernel(struct sim_world *w, uint32_t stream)
+{
+	if (!is_pending(&w->streams[stream]) || !head(w, stream)->continues)
+		return;
+	struct sim_op *op = SIM_EDIT(w, head(w, stream));
+	op->state = SIM_OP_ARRIVED;
+	op->start_ns = w->now_ns;
+}
+
 /* Ends, resumes and starts kernels of the tenant that has the card. */
 static bool settle_kernels(struct sim_world *w, uint32_t card_index)
 {
@@ -348,6 +361,7 @@ static bool settle_kernels(struct sim_world *w, uint32_t card_index)
 		}
 		if (op->end_ns <= w->now_ns) {
 			complete(w, stream);
+			continue_kernel(w, stream);
 			changed = true;
 			continue;
 		}

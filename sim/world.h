@@ -37,7 +37,7 @@ enum {
 	SIM_HIDDEN = 32,
 	SIM_SHARES = 512,        /* memory that is or was exported */
 	SIM_SHARED_EVENTS = 256, /* events of several processes */
-	SIM_GAPS = 128,          /* last interruptions of a stream's kernels */
+	SIM_GAPS = 512,          /* last interruptions of a stream's kernels */
 	SIM_MPS_SERVERS = 16,
 	SIM_MPS_PARTITIONS = 32, /* of all MPS daemons together */
 	SIM_UNDO_BYTES = 1 << 18,
@@ -96,6 +96,7 @@ struct sim_op {
 	uint32_t threads; /* per block */
 	uint32_t is_fma;
 	uint32_t is_traced; /* its interruptions are listed (timeline.h) */
+	uint32_t continues; /* the kernel before it with further blocks: it waits for nothing but room */
 	uint32_t direction; /* of copies: 0 to the card, 1 from it */
 
 	/* waits */

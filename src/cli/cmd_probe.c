@@ -214,7 +214,7 @@ static int show_end(struct probe_run *run, struct ll_err *err)
 {
 	int rc = run->output_err.code;
 	for (size_t i = 0; i < run->report.count; i++) {
-		if (run->results[i].card_sms)
+		if (run->results[i].card_sms > run->report.sm_count)
 			run->report.sm_count = run->results[i].card_sms;
 	}
 	if (rc < 0 && err)

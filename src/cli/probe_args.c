@@ -57,7 +57,8 @@ const struct ll_option ll_probe_options[] = {
      .placeholder = "LIST",
      LL_OPTION_LIST(ARGS, grid),
      .choices = grid_words,
-     .help = "Size of the kernels: tiny (one warp on one SM) or full (blocks that fill the card). Without this: both."},
+     .help = "Size of the kernels: tiny (one warp on one SM) or full (blocks that fill the card, four rounds of them). "
+	     "Without this: both."},
     {.name = "connections",
      .placeholder = "LIST",
      LL_OPTION_LIST(ARGS, connections),
@@ -75,7 +76,7 @@ const struct ll_option ll_probe_options[] = {
      .placeholder = "TIME",
      LL_OPTION_DURATION(ARGS, kernel_ns),
      .fallback = "1ms",
-     .help = "How long each kernel needs on the card, 1us to 1s."},
+     .help = "How long each kernel needs on the card, 1us to 500ms."},
     {.name = "each",
      .placeholder = "N",
      LL_OPTION_UINT(ARGS, each),
@@ -248,8 +249,8 @@ static int read_choice(const struct ll_probe_args *args, struct ll_probe_choice 
 
 static int check_load(const struct ll_probe_args *args, struct ll_err *err)
 {
-	if (args->kernel_ns < LL_NS_PER_US || args->kernel_ns > LL_NS_PER_S)
-		return ll_err_set(err, -EINVAL, "--kernel: 1us to 1s");
+	if (args->kernel_ns < LL_NS_PER_US || args->kernel_ns > LL_NS_PER_S / 2)
+		return ll_err_set(err, -EINVAL, "--kernel: 1us to 500ms");
 	if (args->count * args->each > LL_PROBE_LAUNCHES)
 		return ll_err_set(err, -EINVAL, "--count times --each: at most %d kernels", LL_PROBE_LAUNCHES);
 	return 0;

@@ -61,16 +61,17 @@ static json_t *kernels_array(const struct ll_probe_result *result)
 	for (size_t i = 0; i < result->kernel_count; i++) {
 		const struct ll_probe_kernel *kernel = &result->kernels[i];
 		json_t *gaps = json_array();
-		for (uint32_t g = 0; g < kernel->gap_count && g < LL_PROBE_GAPS; g++)
-			json_array_append_new(gaps, json_pack("{s:I, s:I}", "at_ns",
-							      (json_int_t)(kernel->gaps[g].at_ns - zero_ns),
-							      "length_ns", (json_int_t)kernel->gaps[g].length_ns));
+		for (uint32_t g = 0; g < ll_probe_listed(kernel); g++)
+			json_array_append_new(gaps, json_pack("{s:I, s:I, s:b}", "at_ns",
+							      (json_int_t)(kernel->holes[g].at_ns - zero_ns),
+							      "length_ns", (json_int_t)kernel->holes[g].length_ns,
+							      "interrupted", kernel->holes[g].is_cut));
 		json_array_append_new(
 		    array, json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "party", (json_int_t)kernel->party,
 				     "start_ns", (json_int_t)(kernel->start_ns - zero_ns), "end_ns",
 				     (json_int_t)(kernel->end_ns - zero_ns), "blocks", (json_int_t)kernel->blocks,
 				     "sms", (json_int_t)kernel->sm_count, "max_gap_ns", (json_int_t)kernel->max_gap_ns,
-				     "gap_count", (json_int_t)kernel->gap_count, "gaps", gaps));
+				     "gap_count", (json_int_t)kernel->hole_count, "gaps", gaps));
 	}
 	return array;
 }

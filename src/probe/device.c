@@ -15,7 +15,7 @@ extern const unsigned char ll_timeline_ptx[];
 #define AWAKE_NS (80 * LL_NS_PER_US)
 #define WARM_UP_NS (1 * LL_NS_PER_US)
 
-enum { TINY_THREADS = 32, WARM_UP_BYTES = 1024 };
+enum { TINY_THREADS = 32, WARM_UP_BYTES = 8192 };
 
 _Static_assert(sizeof(struct ll_probe_trace) + sizeof(struct ll_probe_block) <= WARM_UP_BYTES, "a tiny kernel's fit");
 
@@ -56,13 +56,23 @@ static void read_size(struct ll_probe_device *device, ll_cu_device card)
 	device->full_blocks = (uint32_t)(sms * blocks);
 }
 
+static uint32_t rounds_of(const struct ll_probe_device *device, uint32_t blocks)
+{
+	return (blocks + device->full_blocks - 1) / device->full_blocks;
+}
+
+static uint64_t records_bytes(const struct ll_probe_device *device, uint32_t blocks)
+{
+	return rounds_of(device, blocks) * sizeof(struct ll_probe_trace) + blocks * sizeof(struct ll_probe_block);
+}
+
 static ll_cu_result launch(const struct ll_probe_device *device, uint32_t blocks, uint32_t threads, uint64_t length_ns,
 			   uint64_t offset, struct ll_cu_stream *stream)
 {
-	ll_cu_deviceptr trace = device->memory + offset;
-	ll_cu_deviceptr block_list = trace + sizeof(struct ll_probe_trace);
-	uint64_t away_ns = LL_PROBE_AWAY_US * LL_NS_PER_US;
-	void *params[] = {&length_ns, &trace, &block_list, &away_ns};
+	ll_cu_deviceptr traces = device->memory + offset;
+	ll_cu_deviceptr block_list = traces + rounds_of(device, blocks) * sizeof(struct ll_probe_trace);
+	uint64_t away_ns = LL_PROBE_AWAY_US * LL_NS_PER_US, round = device->full_blocks;
+	void *params[] = {&length_ns, &traces, &block_list, &away_ns, &round};
 	return device->cuda->cuLaunchKernel(device->kernel, blocks, 1, 1, threads, 1, 1, 0, stream, params, NULL);
 }
 
@@ -132,8 +142,7 @@ static int make_room(struct order_run *run, struct ll_err *err)
 		if (!is_mine(run, i))
 			continue;
 		run->offsets[i] = run->bytes;
-		run->bytes += sizeof(struct ll_probe_trace) +
-			      blocks_of(device, &order->launches[i]) * sizeof(struct ll_probe_block);
+		run->bytes += records_bytes(device, blocks_of(device, &order->launches[i]));
 	}
 	if (run->bytes > device->memory_bytes) {
 		cuda->cuMemFree(device->memory);
@@ -281,11 +290,15 @@ static int read_records(const struct order_run *run, struct ll_err *err)
 		return ll_cuda_fail(device->cuda, status, err, "read the records");
 	int rc = 0;
 	for (uint32_t i = 0; rc == 0 && i < order->launch_count; i++) {
-		const struct ll_probe_trace *trace = (void *)(records + run->offsets[i]);
+		uint32_t blocks = blocks_of(device, &order->launches[i]);
+		struct ll_probe_records written = {
+		    .traces = (void *)(records + run->offsets[i]),
+		    .trace_count = rounds_of(device, blocks),
+		    .block_count = blocks,
+		};
+		written.blocks = (const void *)(written.traces + written.trace_count);
 		if (is_mine(run, i))
-			rc = ll_probe_kernel_read(trace, (const void *)(trace + 1),
-						  blocks_of(device, &order->launches[i]), order->launches[i].party,
-						  &run->page->kernels[i], err);
+			rc = ll_probe_kernel_read(&written, order->launches[i].party, &run->page->kernels[i], err);
 	}
 	return rc;
 }

@@ -105,8 +105,8 @@ static void find_mps_part(const struct making *m)
 		struct ll_strbuf *text =
 		    add(m, "mps-part", "loadline probe --parallel processes --under mps:50% --grid full");
 		ll_strbuf_addf(text,
-			       "With %u %% of the threads each, a kernel that would fill the card was on at most %u of "
-			       "%u SMs, those of all processes on %u; they are ",
+			       "With %u %% of the threads each, a kernel that fills what its process may use was on at "
+			       "most %u of %u SMs, those of all processes together on %u; they are ",
 			       cell->under.percent, result->sm_count, m->report->sm_count, result->sms_together);
 		add_cell(text, result);
 		ll_strbuf_addc(text, '.');

@@ -21,6 +21,7 @@ void ll_probe_order_cell(const struct ll_probe_cell *cell, const struct ll_probe
 {
 	struct ll_probe_order *order = ret_order;
 	bool has_threads = cell->parallel == LL_PROBE_THREADS || cell->parallel == LL_PROBE_PER_THREAD;
+	uint32_t rounds = cell->is_full ? LL_PROBE_ROUNDS : 1;
 	memset(order, 0, sizeof *order);
 	order->party_count = load->parties;
 	for (uint32_t i = 0; i < load->parties; i++) {
@@ -31,8 +32,8 @@ void ll_probe_order_cell(const struct ll_probe_cell *cell, const struct ll_probe
 		    .priority = priority_of(cell->has_priorities, i),
 		};
 		for (uint32_t k = 0; k < load->kernels; k++)
-			add_launch(order, i, cell->is_full ? LL_PROBE_SIZE_FULL : LL_PROBE_SIZE_TINY, 1,
-				   load->length_ns);
+			add_launch(order, i, cell->is_full ? LL_PROBE_SIZE_FULL : LL_PROBE_SIZE_TINY, rounds,
+				   load->length_ns / rounds);
 	}
 }
 

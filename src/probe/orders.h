@@ -16,6 +16,10 @@ struct ll_probe_load {
 	uint64_t length_ns;
 };
 
+/* Full kernels have blocks for so many rounds, as most kernels have more blocks than fit at once: between two rounds a
+ * kernel of higher priority may go first. */
+enum { LL_PROBE_ROUNDS = 4 };
+
 /* A cell: party i is worker i's where the parties are processes, else worker 0's. A party's kernels are all launched
  * before the next party's where one thread launches them. */
 void ll_probe_order_cell(const struct ll_probe_cell *cell, const struct ll_probe_load *load,

@@ -102,10 +102,11 @@ static void add_legend(struct ll_strbuf *out, int y)
 		       "<g class=\"legend\">\n<rect class=\"p0\" x=\"%d\" y=\"%d\" width=\"28\" height=\"12\"/>"
 		       "<text x=\"%d\" y=\"%d\">a kernel on the card (a colour for each party)</text>\n",
 		       x, y, x + 36, y + 10);
-	ll_strbuf_addf(out,
-		       "<rect class=\"away\" x=\"%d\" y=\"%d\" width=\"28\" height=\"12\"/>"
-		       "<text x=\"%d\" y=\"%d\">begun, but interrupted: another context has the card</text>\n</g>\n",
-		       x + 340, y, x + 376, y + 10);
+	ll_strbuf_addf(
+	    out,
+	    "<rect class=\"away\" x=\"%d\" y=\"%d\" width=\"28\" height=\"12\"/>"
+	    "<text x=\"%d\" y=\"%d\">begun, but off the card: interrupted, or its next blocks wait</text>\n</g>\n",
+	    x + 340, y, x + 376, y + 10);
 }
 
 void ll_probe_svg(const struct ll_probe_report *report, struct ll_strbuf *out)

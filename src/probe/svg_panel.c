@@ -93,10 +93,10 @@ static void add_kernel(struct ll_strbuf *out, const struct ll_probe_kernel *kern
 	ll_strbuf_addf(out, "<g><title>%.3f to %.3f ms, %u block%s on %u SM%s, interrupted %u time%s</title>",
 		       (double)(kernel->start_ns - scale->zero_ns) / 1e6,
 		       (double)(kernel->end_ns - scale->zero_ns) / 1e6, kernel->blocks, kernel->blocks == 1 ? "" : "s",
-		       kernel->sm_count, kernel->sm_count == 1 ? "" : "s", kernel->gap_count,
-		       kernel->gap_count == 1 ? "" : "s");
-	for (uint32_t i = 0; i < kernel->gap_count && i < LL_PROBE_GAPS; i++) {
-		const struct ll_probe_gap *gap = &kernel->gaps[i];
+		       kernel->sm_count, kernel->sm_count == 1 ? "" : "s", kernel->hole_count,
+		       kernel->hole_count == 1 ? "" : "s");
+	for (uint32_t i = 0; i < ll_probe_listed(kernel); i++) {
+		const struct ll_probe_hole *gap = &kernel->holes[i];
 		add_bar(out, class, place(scale, from_ns), place(scale, gap->at_ns), y);
 		from_ns = gap->at_ns + gap->length_ns;
 		add_bar(out, "away", place(scale, gap->at_ns), place(scale, from_ns), y);

@@ -12,16 +12,18 @@ static int compare_spans(const void *a, const void *b)
 	return (x->from_ns > y->from_ns) - (x->from_ns < y->from_ns);
 }
 
-/* A kernel's spans: what its gaps leave of it. */
+/* A kernel's spans: what its holes leave of it. After the last listed of too many nothing is known. */
 static void cut_kernel(const struct ll_probe_kernel *kernel, struct ll_lane *lane)
 {
 	uint64_t from_ns = kernel->start_ns;
-	for (uint32_t i = 0; i < kernel->gap_count && i < LL_PROBE_GAPS; i++) {
-		const struct ll_probe_gap *gap = &kernel->gaps[i];
-		lane->spans[lane->count++] = (struct ll_span){.from_ns = from_ns, .to_ns = gap->at_ns, .is_cut = true};
-		from_ns = gap->at_ns + gap->length_ns;
+	for (uint32_t i = 0; i < ll_probe_listed(kernel); i++) {
+		const struct ll_probe_hole *hole = &kernel->holes[i];
+		lane->spans[lane->count++] =
+		    (struct ll_span){.from_ns = from_ns, .to_ns = hole->at_ns, .is_cut = hole->is_cut};
+		from_ns = hole->at_ns + hole->length_ns;
 	}
-	lane->spans[lane->count++] = (struct ll_span){.from_ns = from_ns, .to_ns = kernel->end_ns};
+	if (kernel->hole_count <= LL_PROBE_GAPS && from_ns < kernel->end_ns)
+		lane->spans[lane->count++] = (struct ll_span){.from_ns = from_ns, .to_ns = kernel->end_ns};
 }
 
 static void join_spans(struct ll_lane *lane)

@@ -22,7 +22,7 @@ enum {
 
 struct ll_span {
 	uint64_t from_ns, to_ns;
-	bool is_cut; /* it ended within a kernel, which went on later */
+	bool is_cut; /* it ended with blocks that were interrupted, and went on later */
 };
 
 /* One party's. In order, none touches the next. */
@@ -64,7 +64,7 @@ double ll_timeline_share(const struct ll_timeline *timeline, size_t lane);
 
 /* What the parties' taking turns looks like. Meaningless for parties that overlap. */
 struct ll_turns {
-	size_t cuts;                   /* kernels interrupted while another party got the card */
+	size_t cuts;                   /* blocks interrupted while another party got the card */
 	size_t handovers;              /* from one party to another */
 	struct ll_samples slices_ns;   /* lengths of spans between two switches, the second of which cut it short */
 	struct ll_samples switches_ns; /* from the end of one party's span to the start of another's */
