@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +30,9 @@ struct probe_run {
 	struct ll_probe_report report;
 	struct ll_probe_cell *cells;
 	struct ll_probe_result *results;
-	struct ll_err output_err; /* the first row that could not be printed */
+	int signal_status; /* what to end with after -EINTR */
+	FILE *svg;         /* --svg, open */
+	bool has_made_svg;
 	sigset_t old_signals;
 };
 
@@ -87,6 +90,7 @@ static void describe_card(struct probe_run *run, const struct ll_driver *driver)
 {
 	struct ll_probe_report *report = &run->report;
 	snprintf(report->card_label, sizeof report->card_label, "%s", run->card->label);
+	report->card_index = run->card->index;
 	snprintf(report->card_name, sizeof report->card_name, "%s", run->card->name);
 	snprintf(report->card_uuid, sizeof report->card_uuid, "%s", run->card->uuid);
 	snprintf(report->driver_version, sizeof report->driver_version, "%s", ll_driver_nvml(driver)->driver_version);
@@ -109,13 +113,10 @@ static void warn_of_company(const struct ll_card *card)
 
 /* ---- measuring ---- */
 
-static void tell_cell(void *user, const struct ll_probe_result *result)
+static int tell_cell(void *user, const struct ll_probe_result *result, struct ll_err *err)
 {
-	struct probe_run *run = user;
-	if (!run->args->json)
-		ll_probe_text_cell(result);
-	else if (!run->output_err.code)
-		ll_probe_json_cell(result, &run->output_err);
+	const struct probe_run *run = user;
+	return run->args->json ? ll_probe_json_cell(result, err) : ll_probe_text_cell(result, err);
 }
 
 static int arrange(void *user, struct ll_probe_under under, unsigned connections, const char *const **ret_environment,
@@ -132,6 +133,7 @@ static int block_signals(struct probe_run *run, struct ll_err *err)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGHUP);
+	signal(SIGPIPE, SIG_IGN); /* a reader that goes away ends the measuring in order */
 	pthread_sigmask(SIG_BLOCK, &set, &run->old_signals);
 	run->host.signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return run->host.signal_fd < 0 ? ll_err_set(err, -errno, "wait for signals: %s", strerror(errno)) : 0;
@@ -163,6 +165,15 @@ static int measure_all(struct probe_run *run, struct ll_err *err)
 	return rc;
 }
 
+/* The signal that came, as a shell tells it: 130 for Ctrl-C. Taken off: it has done its work. */
+static int signal_status(const struct probe_run *run)
+{
+	struct signalfd_siginfo info;
+	if (read(run->host.signal_fd, &info, sizeof info) != (ssize_t)sizeof info)
+		return LL_EXIT_FAILED;
+	return 128 + (int)info.ssi_signo;
+}
+
 /* Whatever happens while measuring, what was arranged outside is put back. */
 static int measure(struct probe_run *run, struct ll_err *err)
 {
@@ -171,6 +182,8 @@ static int measure(struct probe_run *run, struct ll_err *err)
 	if (rc < 0)
 		return rc;
 	rc = measure_all(run, err);
+	if (rc == -EINTR)
+		run->signal_status = signal_status(run);
 	int fini_rc = ll_probe_environment_fini(&run->environment, &fini_err);
 	if (fini_rc < 0 && rc == -EINTR)
 		ll_error("%s", fini_err.text);
@@ -184,19 +197,34 @@ static int measure(struct probe_run *run, struct ll_err *err)
 
 /* ---- after ---- */
 
-static int write_svg(const struct probe_run *run, struct ll_err *err)
+/* Before anything is measured: a name that cannot be written must not cost two minutes. What is in it stays until then.
+ */
+static int open_svg(struct probe_run *run, struct ll_err *err)
+{
+	const char *path = run->args->svg;
+	if (!path)
+		return 0;
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	run->has_made_svg = fd >= 0;
+	if (fd < 0 && errno == EEXIST)
+		fd = open(path, O_WRONLY | O_CLOEXEC);
+	run->svg = fd >= 0 ? fdopen(fd, "w") : NULL;
+	return run->svg ? 0 : ll_err_set(err, -EINVAL, "--svg: %.200s: %s", path, strerror(errno));
+}
+
+static int write_svg(struct probe_run *run, struct ll_err *err)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf svg = LL_STRBUF_INIT;
-	const char *path = run->args->svg;
 	ll_probe_svg(&run->report, &svg);
 	if (svg.failed)
 		return ll_err_set(err, -ENOMEM, "--svg: %s", strerror(ENOMEM));
-	FILE *file = fopen(path, "we");
-	if (!file)
-		return ll_err_set(err, -errno, "--svg: %.200s: %s", path, strerror(errno));
-	size_t written = fwrite(svg.buf, 1, svg.length, file);
-	bool is_whole = fclose(file) == 0 && written == svg.length;
-	return is_whole ? 0 : ll_err_set(err, -EIO, "--svg: %.200s: %s", path, strerror(errno));
+	/* A pipe or a terminal has nothing to cut off. */
+	bool is_cut = ftruncate(fileno(run->svg), 0) == 0 || errno == EINVAL;
+	bool is_whole = is_cut && fwrite(svg.buf, 1, svg.length, run->svg) == svg.length && fflush(run->svg) == 0;
+	if (!is_whole)
+		return ll_err_set(err, -EIO, "--svg: %.200s: %s", run->args->svg, strerror(errno));
+	run->has_made_svg = false; /* it stays */
+	return 0;
 }
 
 static int run_first(const struct probe_run *run, struct ll_err *err)
@@ -212,16 +240,14 @@ static int run_first(const struct probe_run *run, struct ll_err *err)
 
 static int show_end(struct probe_run *run, struct ll_err *err)
 {
-	int rc = run->output_err.code;
+	int rc = 0;
 	for (size_t i = 0; i < run->report.count; i++) {
 		if (run->results[i].card_sms > run->report.sm_count)
 			run->report.sm_count = run->results[i].card_sms;
 	}
-	if (rc < 0 && err)
-		*err = run->output_err;
-	if (rc == 0 && run->args->json)
+	if (run->args->json)
 		rc = ll_probe_json_end(&run->report, err);
-	else if (rc == 0)
+	else
 		ll_probe_text_end(&run->report);
 	if (rc == 0 && run->args->svg)
 		rc = write_svg(run, err);
@@ -255,15 +281,6 @@ static int list_cells(struct probe_run *run, struct ll_err *err)
 	return 0;
 }
 
-/* The signal that is waiting, as a shell tells it: 130 for Ctrl-C. */
-static int signal_status(const struct probe_run *run)
-{
-	struct signalfd_siginfo info;
-	if (read(run->host.signal_fd, &info, sizeof info) != (ssize_t)sizeof info)
-		return LL_EXIT_FAILED;
-	return 128 + (int)info.ssi_signo;
-}
-
 static void fini(struct probe_run *run)
 {
 	for (size_t i = 0; run->results && i < run->report.count; i++)
@@ -272,6 +289,10 @@ static void fini(struct probe_run *run)
 	free(run->cells);
 	if (run->host.signal_fd >= 0)
 		close(run->host.signal_fd);
+	if (run->svg)
+		fclose(run->svg);
+	if (run->has_made_svg)
+		unlink(run->args->svg);
 }
 
 static int open_and_probe(struct probe_run *run, struct ll_err *err)
@@ -287,8 +308,10 @@ static int open_and_probe(struct probe_run *run, struct ll_err *err)
 		run->environment.driver = driver;
 		run->environment.card = run->card;
 		run->environment.may_set_exclusive = run->args->set_exclusive;
-		rc = probe_card(run, err);
+		rc = open_svg(run, err);
 	}
+	if (rc == 0)
+		rc = probe_card(run, err);
 	ll_driver_close(driver);
 	return rc;
 }
@@ -307,7 +330,7 @@ static int run(void *words, const struct ll_operands *operands, struct ll_err *e
 		rc = open_and_probe(&run, err);
 	}
 	if (rc == -EINTR)
-		rc = signal_status(&run);
+		rc = run.signal_status;
 	fini(&run);
 	return rc;
 }

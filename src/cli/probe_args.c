@@ -275,6 +275,8 @@ int ll_probe_args_read(const struct ll_probe_args *args, struct ll_probe_wish *r
 		rc = ll_err_set(err, -EINVAL, "cells are chosen, but --experiment leaves the matrix out");
 	if (rc == 0 && (wish.experiments & LL_PROBE_MATRIX) && ll_probe_cells(&wish.choice, NULL, 0) == 0)
 		rc = ll_err_set(err, -EINVAL, "no such cell: a thread's own default stream has no priority to choose");
+	if (rc == 0 && args->svg && !(wish.experiments & LL_PROBE_MATRIX))
+		rc = ll_err_set(err, -EINVAL, "--svg: the picture is of the matrix, which --experiment leaves out");
 	if (rc == 0)
 		*ret_wish = wish;
 	return rc;

@@ -93,12 +93,17 @@ static int need_default(struct ll_probe_environment *environment, struct ll_err 
 
 static int join_mps(struct ll_probe_environment *environment, unsigned percent, struct ll_err *err)
 {
+	unsigned sms = environment->card->sm_count;
 	int rc = put_back_mode(environment, err);
+	if (rc == 0 && percent && sms && sms * percent < 100)
+		rc = ll_err_set(err, -EOPNOTSUPP, "%u %% of %u SMs are less than one", percent, sms);
 	if (rc == 0 && !environment->mps)
 		rc = ll_probe_mps_start(environment->driver, environment->card, &environment->mps, err);
 	if (rc < 0)
 		return rc;
 	add(environment, "CUDA_MPS_PIPE_DIRECTORY=%.200s", ll_probe_mps_pipe(environment->mps));
+	/* The daemon shows its one card as the first, whatever number it has elsewhere. */
+	add(environment, "CUDA_VISIBLE_DEVICES");
 	if (percent)
 		add(environment, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=%u", percent);
 	else

@@ -35,10 +35,11 @@ static json_t *text_or_null(const char *text)
 
 int ll_probe_json_begin(const struct ll_probe_report *report, struct ll_err *err)
 {
-	return ll_json_line(json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:I}", "event", "card", "card",
-				      report->card_label, "uuid", report->card_uuid, "name", report->card_name,
-				      "driver_version", report->driver_version, "simulated", report->is_simulated,
-				      "sm_count", (json_int_t)report->sm_count),
+	return ll_json_line(json_pack("{s:s, s:I, s:s, s:s, s:s, s:s, s:b, s:I}", "event", "card", "card",
+				      (json_int_t)report->card_index, "label", report->card_label, "uuid",
+				      report->card_uuid, "name", report->card_name, "driver_version",
+				      report->driver_version, "simulated", report->is_simulated, "sm_count",
+				      (json_int_t)report->sm_count),
 			    err);
 }
 

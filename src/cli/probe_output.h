@@ -15,7 +15,7 @@ struct ll_err;
 void ll_probe_text_begin(const struct ll_probe_report *report);
 void ll_probe_text_heading(void);
 /* A row for a cell, as soon as it is measured. */
-void ll_probe_text_cell(const struct ll_probe_result *result);
+int ll_probe_text_cell(const struct ll_probe_result *result, struct ll_err *err);
 /* What was measured besides the matrix, and the statements. */
 void ll_probe_text_end(const struct ll_probe_report *report);
 void ll_probe_text_first(const struct ll_probe_first *first);

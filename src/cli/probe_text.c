@@ -1,6 +1,9 @@
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "base/err.h"
 #include "cli/probe_output.h"
 #include "cli/wrap.h"
 #include "probe/findings.h"
@@ -39,7 +42,7 @@ void ll_probe_text_heading(void)
 	       "SMs", "runs");
 }
 
-void ll_probe_text_cell(const struct ll_probe_result *result)
+int ll_probe_text_cell(const struct ll_probe_result *result, struct ll_err *err)
 {
 	const struct ll_probe_cell *cell = &result->cell;
 	char under[LL_PROBE_UNDER_SIZE], overlap[FIELD], slice[FIELD], switching[FIELD], lost[FIELD], sms[FIELD],
@@ -59,7 +62,7 @@ void ll_probe_text_cell(const struct ll_probe_result *result)
 	       result->sm_count ? sms : "-", result->runs ? runs : "-");
 	if (result->why[0])
 		printf("    %s: %s\n", result->is_skipped ? "not measured" : "refused", result->why);
-	fflush(stdout);
+	return fflush(stdout) == 0 ? 0 : ll_err_set(err, -EIO, "standard output: %s", strerror(errno));
 }
 
 static void print_missing(const char *what, bool is_known, const char *why)

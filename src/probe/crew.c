@@ -40,6 +40,11 @@ static int fail(struct ll_err *err, const char *what)
 	return ll_err_set(err, -errno, "%s: %s", what, strerror(errno));
 }
 
+static uint64_t within(const struct ll_probe_crew *crew, uint64_t usual_ns)
+{
+	return crew->config.order_within_ns ? crew->config.order_within_ns : usual_ns;
+}
+
 int ll_probe_crew_open(const struct ll_probe_crew_config *config, struct ll_probe_crew **ret_crew, struct ll_err *err)
 {
 	static const char what[] = "memory for the probe's processes";
@@ -109,8 +114,8 @@ static int wait_settled(struct ll_probe_crew *crew, uint32_t members, uint64_t w
 		fds[count++] = (struct pollfd){.fd = crew->config.signal_fd, .events = POLLIN};
 		uint64_t now_ns = ll_now_ns(), answers;
 		if (now_ns >= deadline_ns)
-			return ll_err_set(err, -EIO, "the probe's processes did not answer within %u s",
-					  (unsigned)(within_ns / LL_NS_PER_S));
+			return ll_err_set(err, -EIO, "the probe's processes did not answer within %.1f s",
+					  (double)within_ns / LL_NS_PER_S);
 		poll(fds, count, (int)((deadline_ns - now_ns) / LL_NS_PER_MS + 1));
 		if (fds[count - 1].revents & POLLIN)
 			return ll_err_set(err, -EINTR, "interrupted");
@@ -185,7 +190,7 @@ void ll_probe_crew_close(struct ll_probe_crew *crew)
 {
 	if (!crew)
 		return;
-	uint64_t deadline_ns = ll_now_ns() + END_WITHIN_NS;
+	uint64_t deadline_ns = ll_now_ns() + within(crew, END_WITHIN_NS);
 	for (size_t i = 0; i < crew->count; i++) {
 		if (crew->members[i].pid)
 			call(crew, i, LL_PROBE_CALL_END);
@@ -253,7 +258,7 @@ int ll_probe_crew_run(struct ll_probe_crew *crew, const struct ll_probe_order *o
 		if (members >> i & 1)
 			call(crew, i, LL_PROBE_CALL_RUN);
 	}
-	rc = wait_settled(crew, members, RUN_WITHIN_NS + 20 * time_of(order), err);
+	rc = wait_settled(crew, members, within(crew, RUN_WITHIN_NS + 20 * time_of(order)), err);
 	for (size_t i = 0; rc == 0 && i < crew->count; i++) {
 		const struct ll_probe_seat *seat = &crew->page->seats[i];
 		if (members >> i & 1 && atomic_load(&seat->state) == LL_PROBE_FAILED)

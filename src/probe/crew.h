@@ -21,6 +21,7 @@ struct ll_probe_crew_config {
 	const struct ll_card *card;
 	const char *const *environment; /* "NAME=value" to set, "NAME" to take away; NULL-ended; for all its workers */
 	int signal_fd;                  /* readable when the probe is to end: waits return -EINTR; -1: none */
+	uint64_t order_within_ns;       /* for an order, and for the end; 0: a minute and the order's own time, 3 s */
 };
 
 /* No process yet. */

@@ -196,23 +196,27 @@ static size_t group_length(const struct ll_probe_plan *plan, size_t from)
 	return to - from;
 }
 
-static void skip(struct ll_probe_result *results, size_t count, const char *why)
+static int skip(const struct measuring *m, struct ll_probe_result *results, size_t count, const char *why,
+		struct ll_err *err)
 {
-	for (size_t i = 0; i < count; i++)
+	int rc = 0;
+	for (size_t i = 0; rc == 0 && i < count; i++) {
 		snprintf(results[i].why, sizeof results[i].why, "%.*s", (int)sizeof results[i].why - 1, why);
+		rc = m->host->tell(m->host->user, &results[i], err);
+	}
+	return rc;
 }
 
 static int measure_group(struct measuring *m, struct ll_probe_result *results, size_t count, struct ll_err *err)
 {
 	struct ll_probe_crew_config config = {.card = m->plan->card, .signal_fd = m->host->signal_fd};
 	struct ll_err why = {0};
+	/* Before what is arranged takes memory, too. */
+	m->used_before_bytes = used_bytes(m->plan->card);
 	int rc = m->host->arrange(m->host->user, results[0].cell.under, results[0].cell.connections,
 				  &config.environment, &why);
 	if (rc == -EOPNOTSUPP) {
-		skip(results, count, why.text);
-		for (size_t i = 0; m->host->tell && i < count; i++)
-			m->host->tell(m->host->user, &results[i]);
-		return 0;
+		return skip(m, results, count, why.text, err);
 	}
 	if (rc < 0) {
 		if (err)
@@ -220,13 +224,12 @@ static int measure_group(struct measuring *m, struct ll_probe_result *results, s
 		return rc;
 	}
 	m->memory = (struct ll_probe_memory){.under = results[0].cell.under};
-	m->used_before_bytes = used_bytes(m->plan->card);
 	rc = ll_probe_crew_open(&config, &m->crew, err);
 	for (size_t i = 0; rc == 0 && i < count; i++) {
 		rc = measure_cell(m, &results[i], err);
 		results[i].is_skipped = rc < 0;
-		if (rc == 0 && m->host->tell)
-			m->host->tell(m->host->user, &results[i]);
+		if (rc == 0)
+			rc = m->host->tell(m->host->user, &results[i], err);
 	}
 	ll_probe_crew_close(m->crew);
 	m->crew = NULL;

@@ -61,8 +61,8 @@ struct ll_probe_host {
 	 */
 	int (*arrange)(void *user, struct ll_probe_under under, unsigned connections,
 		       const char *const **ret_environment, struct ll_err *err);
-	/* Told of each cell when it is done; may be NULL. */
-	void (*tell)(void *user, const struct ll_probe_result *result);
+	/* Told of each cell when it is done; an error ends the measuring. */
+	int (*tell)(void *user, const struct ll_probe_result *result, struct ll_err *err);
 };
 
 struct ll_probe_plan {

@@ -18,6 +18,7 @@ enum ll_probe_experiment {
 
 struct ll_probe_report {
 	char card_label[16];
+	unsigned card_index;
 	char card_name[96];
 	char card_uuid[96];
 	char driver_version[32];

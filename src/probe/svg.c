@@ -6,20 +6,20 @@
 
 enum { TITLE = 86, LEGEND = 34, FOOT = 16 };
 
-/* Hues that stay apart for most eyes, on light and on dark. */
-static const char style[] =
-    "<style>\n"
-    "svg{background:#fff;font-family:system-ui,sans-serif;--ink:#1a1a1a;--soft:#5c5c5c;--line:#dddddd}\n"
-    "text{fill:var(--ink);font-size:12px}\n"
-    ".title{font-size:18px;font-weight:600}.caption,.unit,.number{fill:var(--soft);font-size:11px}\n"
-    ".heading{font-size:13px}.word{font-weight:700}\n"
-    ".label,.unit{text-anchor:end}.number{text-anchor:middle}\n"
-    ".row,.tick{stroke:var(--line);stroke-width:1}\n"
-    ".away{fill:none;stroke:var(--soft);stroke-width:1;stroke-dasharray:3 2}\n"
-    ".p0{fill:#2f6fb7}.p1{fill:#d97b1f}.p2{fill:#2d9a68}.p3{fill:#b94a8f}\n"
-    ".p4{fill:#7a6cc4}.p5{fill:#a08a1e}.p6{fill:#27939c}.p7{fill:#c2504a}\n"
-    "@media (prefers-color-scheme:dark){svg{background:#16181b;--ink:#ececec;--soft:#a5a9af;--line:#33373d}}\n"
-    "</style>\n";
+/* Hues that stay apart for most eyes, on light and on dark. No variables: many viewers know none. */
+static const char style[] = "<style>\n"
+			    "text{fill:#1a1a1a;font:12px system-ui,sans-serif}\n"
+			    ".paper{fill:#ffffff}\n"
+			    ".title{font-size:18px;font-weight:600}.heading{font-size:13px}.word{font-weight:700}\n"
+			    ".caption,.unit,.number{fill:#5c5c5c;font-size:11px}\n"
+			    ".label,.unit{text-anchor:end}.number{text-anchor:middle}\n"
+			    ".row,.tick{stroke:#dddddd;stroke-width:1}.edge{stroke:#ffffff;stroke-width:1}\n"
+			    ".away{fill:none;stroke:#8a8a8a;stroke-width:1;stroke-dasharray:3 2}\n"
+			    ".p0{fill:#2f6fb7}.p1{fill:#d97b1f}.p2{fill:#2d9a68}.p3{fill:#b94a8f}\n"
+			    ".p4{fill:#7a6cc4}.p5{fill:#a08a1e}.p6{fill:#27939c}.p7{fill:#c2504a}\n"
+			    "@media (prefers-color-scheme:dark){.paper{fill:#16181b}text{fill:#ececec}\n"
+			    ".caption,.unit,.number{fill:#a5a9af}.row,.tick{stroke:#33373d}.edge{stroke:#16181b}}\n"
+			    "</style>\n";
 
 void ll_probe_svg_text(struct ll_strbuf *out, const char *text)
 {
@@ -77,6 +77,7 @@ static void add_title(struct ll_strbuf *out, const struct ll_probe_report *repor
 		       "</title>\n<desc id=\"about\">Each panel is one experiment, each row in it a stream, thread or "
 		       "process that launches kernels; a bar is a kernel on the card.</desc>\n");
 	ll_strbuf_adds(out, style);
+	ll_strbuf_adds(out, "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n");
 	ll_strbuf_addf(out, "<text class=\"title\" x=\"%d\" y=\"34\">Who was on the card when</text>\n", LL_SVG_MARGIN);
 	ll_strbuf_addf(out, "<text class=\"caption\" x=\"%d\" y=\"54\">card ", LL_SVG_MARGIN);
 	ll_probe_svg_text(out, report->card_label);

@@ -102,7 +102,8 @@ static void add_kernel(struct ll_strbuf *out, const struct ll_probe_kernel *kern
 		add_bar(out, "away", place(scale, gap->at_ns), place(scale, from_ns), y);
 	}
 	add_bar(out, class, place(scale, from_ns), place(scale, kernel->end_ns), y);
-	ll_strbuf_adds(out, "</g>\n");
+	ll_strbuf_addf(out, "<line class=\"edge\" x1=\"%.2f\" x2=\"%.2f\" y1=\"%d\" y2=\"%d\"/></g>\n",
+		       place(scale, kernel->start_ns), place(scale, kernel->start_ns), y, y + BAR);
 }
 
 static void add_rows(struct ll_strbuf *out, const struct ll_probe_result *result, const struct scale *scale, int top)

@@ -94,9 +94,9 @@ int ll_probe_worker_main(int argc, char **argv, struct ll_err *err)
 	struct ll_driver *driver = NULL;
 	struct ll_err why = {0};
 	uint64_t own = 0;
-	int rc = ll_parse_uint(argc > 2 ? argv[2] : "", 0, LL_PROBE_PARTIES - 1, &own, err);
+	int rc = take_page(&page, err);
 	if (rc == 0)
-		rc = take_page(&page, err);
+		rc = ll_parse_uint(argc > 2 ? argv[2] : "", 0, LL_PROBE_PARTIES - 1, &own, err);
 	if (rc < 0)
 		return rc;
 	/* The signal comes only to who asked before the parent's end. */
