@@ -55,9 +55,9 @@ ll_cu_result sim_mps_accept(struct sim_world *w, const struct sim_mps_offer *off
 uint32_t sim_cuda_sms(uint32_t card)
 {
 	struct sim_world *w = sim_cuda.world;
-	const struct sim_mps_client *client = sim_cuda.proc == SIM_NONE ? NULL : &w->procs[sim_cuda.proc].mps;
-	if (!client || !client->server)
+	if (sim_cuda.proc == SIM_NONE || !w->procs[sim_cuda.proc].mps.server)
 		return w->cards[card].sm_count;
+	const struct sim_mps_client *client = &w->procs[sim_cuda.proc].mps;
 	if (client->partition)
 		return w->mps_partitions[client->partition - 1].chunks * SIM_MPS_CHUNK_SMS;
 	return sim_mps_sms(&w->cards[card], client->permille);

@@ -2,10 +2,9 @@
  * cuda_timeline.h - the kernels of `loadline probe`, by name and parameters (src/probe/kernels): what they would have
  * written had they run as the model says.
  *
- * probe_timeline (length, traces, blocks, away, round; all u64): every block needs its length on the card. The blocks
- * go in rounds, one after the other, and between two rounds a kernel of higher priority may go first. At a round's end
- * each block's start, end and SM stand in `blocks` (24 bytes each), and interruptions that were longer than `away`
- * in the round's trace.
+ * probe_timeline (length, traces, blocks, away, round; all u64): every block needs its length on the card, and blocks
+ * that do not fit at once follow in waves. At its end each block's start, end and SM stand in `blocks` (24 bytes each),
+ * and in `traces`, for each `round` blocks, the interruptions of the first of them that were longer than `away`.
  *
  * write_index (out; u64): at its end, every thread has written its number, 32 bits, at that place of out.
  */

@@ -23,14 +23,15 @@ enum {
 /* A server slot for a daemon that is about to start its process. SIM_NONE: too many. `wanted` says whom it serves, its
  * cards and what its clients may have; the rest is filled in. */
 uint32_t sim_mps_server_new(struct sim_world *w, uint32_t control, const struct sim_mps_server *wanted);
-/* The server's process has joined the world: its contexts. -EBUSY, -ENOMEM and -ENOSPC as sim_context_new. */
-int sim_mps_server_open(struct sim_world *w, uint32_t server, uint32_t proc);
+/* The process of the server in slot `index` has joined the world: its contexts. -EBUSY, -ENOMEM and -ENOSPC as
+ * sim_context_new. */
+int sim_mps_server_open(struct sim_world *w, uint32_t index, uint32_t proc);
 /* Frees the slot; its clients lose their contexts. */
 void sim_mps_server_free(struct sim_world *w, uint32_t server);
 
-/* Makes a process a client. wishes: percentage, priority, limits and partition as it asked for them, 0 for what it did
- * not; it gets no more than the server gives. Answers why not. */
-uint32_t sim_mps_join(struct sim_world *w, uint32_t server, uint32_t generation, uint32_t proc,
+/* Makes a process a client of the server in slot `index`. wishes: percentage, priority, limits and partition as it
+ * asked for them, 0 for what it did not; it gets no more than the server gives. Answers why not. */
+uint32_t sim_mps_join(struct sim_world *w, uint32_t index, uint32_t generation, uint32_t proc,
 		      const struct sim_mps_client *wishes);
 /* A process that goes, whatever it is to MPS. */
 void sim_mps_leave(struct sim_world *w, uint32_t proc);

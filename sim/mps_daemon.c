@@ -263,11 +263,20 @@ static void accept_client(struct sim_mps_daemon *daemon, struct sim_mps_peer *pe
 		sim_mps_send(own->fd, text);
 }
 
+/* Servers' processes, from when they are started until they are buried. */
+static bool has_servers(const struct sim_mps_daemon *daemon)
+{
+	for (int i = 0; i < daemon->peer_count; i++) {
+		if (daemon->peers[i].fd >= 0 && daemon->peers[i].kind == SIM_MPS_PEER_SERVER)
+			return true;
+	}
+	return false;
+}
+
 /* A daemon has one server at a time: one user's. Another user's clients wait until it is idle and has gone. */
 static void consider(struct sim_mps_daemon *daemon, struct sim_mps_peer *peer)
 {
 	struct sim_world *w = daemon->w;
-	bool is_free = true;
 	if (daemon->is_quitting) {
 		refuse(peer, LL_CUDA_ERROR_MPS_SERVER_NOT_READY);
 		return;
@@ -276,7 +285,6 @@ static void consider(struct sim_mps_daemon *daemon, struct sim_mps_peer *peer)
 		const struct sim_mps_server *server = &w->mps_servers[i];
 		if (!server->is_used || server->control != daemon->proc)
 			continue;
-		is_free = false;
 		sim_mps_recover(w, i);
 		if (server->uid != peer->uid && !server->is_closing && server->state != SIM_MPS_INITIALIZING)
 			SIM_EDIT(w, &w->mps_servers[i])->is_closing = 1;
@@ -288,7 +296,7 @@ static void consider(struct sim_mps_daemon *daemon, struct sim_mps_peer *peer)
 			accept_client(daemon, peer, i);
 		return;
 	}
-	if (is_free && sim_mps_daemon_start_server(daemon, peer->uid) == SIM_NONE)
+	if (!has_servers(daemon) && sim_mps_daemon_start_server(daemon, peer->uid) == SIM_NONE)
 		refuse(peer, LL_CUDA_ERROR_MPS_CONNECTION_FAILED);
 }
 
@@ -313,15 +321,6 @@ static bool settle_waiting(struct sim_mps_daemon *daemon)
 			sim_mps_daemon_end_server(daemon, i);
 	}
 	return waits;
-}
-
-static bool has_servers(const struct sim_mps_daemon *daemon)
-{
-	for (int i = 0; i < daemon->peer_count; i++) {
-		if (daemon->peers[i].fd >= 0 && daemon->peers[i].kind == SIM_MPS_PEER_SERVER)
-			return true;
-	}
-	return false;
 }
 
 /* A server whose socket closed is gone or about to be. */
