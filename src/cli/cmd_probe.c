@@ -126,6 +126,7 @@ static int arrange(void *user, struct ll_probe_under under, unsigned connections
 	return ll_probe_environment_arrange(&run->environment, under, connections, ret_environment, err);
 }
 
+/* Before the driver is opened: its threads would take the signal, and the process with it. */
 static int block_signals(struct probe_run *run, struct ll_err *err)
 {
 	sigset_t set;
@@ -178,10 +179,7 @@ static int signal_status(const struct probe_run *run)
 static int measure(struct probe_run *run, struct ll_err *err)
 {
 	struct ll_err fini_err = {0};
-	int rc = block_signals(run, err);
-	if (rc < 0)
-		return rc;
-	rc = measure_all(run, err);
+	int rc = measure_all(run, err);
 	if (rc == -EINTR)
 		run->signal_status = signal_status(run);
 	int fini_rc = ll_probe_environment_fini(&run->environment, &fini_err);
@@ -298,7 +296,9 @@ static void fini(struct probe_run *run)
 static int open_and_probe(struct probe_run *run, struct ll_err *err)
 {
 	struct ll_driver *driver = NULL;
-	int rc = ll_driver_open(&driver, err);
+	int rc = block_signals(run, err);
+	if (rc == 0)
+		rc = ll_driver_open(&driver, err);
 	if (rc == 0)
 		rc = choose_card(driver, run->args->cards, &run->card, err);
 	if (rc == 0)

@@ -16,8 +16,11 @@
 #define START_WITHIN_NS (20 * LL_NS_PER_S)
 #define STOP_WITHIN_NS (10 * LL_NS_PER_S)
 
+/* Short: the driver's sockets are in it (mps/place.h). */
+enum { FOLDER_SIZE = 80 };
+
 struct ll_probe_mps {
-	char folder[64]; /* short: the driver's sockets are in it (mps/place.h) */
+	char folder[FOLDER_SIZE];
 	struct ll_mps_place place;
 };
 
@@ -42,7 +45,11 @@ static int start(struct ll_probe_mps *mps, const struct ll_driver *driver, const
 	const char *uuids[] = {card->uuid};
 	const struct ll_mps_start wish = {.uuids = uuids, .count = 1, .has_user = true, .user = geteuid()};
 	const char *sim_folder = ll_driver_sim_folder(driver);
-	snprintf(mps->folder, sizeof mps->folder, "/tmp/loadline-probe.XXXXXX");
+	static const char name[] = "/loadline-probe.XXXXXX";
+	const char *parent = getenv("TMPDIR");
+	if (!parent || !*parent || strlen(parent) + sizeof name > sizeof mps->folder)
+		parent = "/tmp";
+	snprintf(mps->folder, sizeof mps->folder, "%s%s", parent, name);
 	if (!mkdtemp(mps->folder))
 		return ll_err_set(err, -errno, "%s: %s", mps->folder, strerror(errno));
 	int rc = ll_mps_place_at(sim_folder, mps->folder, &mps->place, err);
