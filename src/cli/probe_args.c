@@ -14,7 +14,7 @@
 enum { CELL_RUNS = 5, MAX_RUNS = 10000, MAX_CONNECTIONS = 32 };
 
 static const char *const experiment_words[] = {"matrix", "slice", "preemption", "idle", "first", NULL};
-static const char *const parallel_words[] = {"streams", "threads", "per-thread", "processes", NULL};
+static const char *const parallel_words[] = {"streams", "threads", "per-thread", "legacy", "processes", NULL};
 static const char *const under_words[] = {"default", "mps", "mps:50%", "exclusive", NULL};
 static const char *const priority_words[] = {"equal", "different", NULL};
 static const char *const grid_words[] = {"tiny", "full", NULL};
@@ -36,8 +36,10 @@ const struct ll_option ll_probe_options[] = {
      .placeholder = "LIST",
      LL_OPTION_LIST(ARGS, parallel),
      .choices = parallel_words,
-     .help = "Who launches kernels: streams of one thread, threads with a stream each, threads in their own default "
-	     "streams (per-thread), processes. Without this: all."},
+     .help =
+	 "Who launches kernels: streams of one thread, threads with a stream each, threads in their own default "
+	 "streams (per-thread), threads that all use the one legacy default stream, processes. Without this: all but "
+	 "legacy."},
     {.name = "under",
      .placeholder = "LIST",
      LL_OPTION_LIST(ARGS, under),
@@ -274,7 +276,7 @@ int ll_probe_args_read(const struct ll_probe_args *args, struct ll_probe_wish *r
 	if (rc == 0 && chooses && !(wish.experiments & LL_PROBE_MATRIX))
 		rc = ll_err_set(err, -EINVAL, "cells are chosen, but --experiment leaves the matrix out");
 	if (rc == 0 && (wish.experiments & LL_PROBE_MATRIX) && ll_probe_cells(&wish.choice, NULL, 0) == 0)
-		rc = ll_err_set(err, -EINVAL, "no such cell: a thread's own default stream has no priority to choose");
+		rc = ll_err_set(err, -EINVAL, "no such cell: a default stream has no priority to choose");
 	if (rc == 0 && args->svg && !(wish.experiments & LL_PROBE_MATRIX))
 		rc = ll_err_set(err, -EINVAL, "--svg: the picture is of the matrix, which --experiment leaves out");
 	if (rc == 0)

@@ -8,7 +8,7 @@
 #include "cli/wrap.h"
 #include "probe/findings.h"
 
-#define ROW "%-11s%-9s%-6s%-11s%-5s%-13s%9s%11s%11s%8s%7s%6s\n"
+#define ROW "%-11s%-10s%-6s%-10s%-5s%-12s%9s%10s%10s%8s%5s%6s\n"
 
 enum { FIELD = 24, NAME_COLUMN = 14 };
 
@@ -106,10 +106,10 @@ void ll_probe_text_end(const struct ll_probe_report *report)
 
 void ll_probe_text_list(const struct ll_probe_cell *cells, size_t count)
 {
-	printf("%-11s%-9s%-6s%-11s%s\n", "parallel", "under", "grid", "priority", "connections");
+	printf("%-11s%-10s%-6s%-10s%s\n", "parallel", "under", "grid", "priority", "connections");
 	for (size_t i = 0; i < count; i++) {
 		char under[LL_PROBE_UNDER_SIZE];
-		printf("%-11s%-9s%-6s%-11s%u\n", ll_probe_parallel_text(cells[i].parallel),
+		printf("%-11s%-10s%-6s%-10s%u\n", ll_probe_parallel_text(cells[i].parallel),
 		       ll_probe_under_text(cells[i].under, under), cells[i].is_full ? "full" : "tiny",
 		       cells[i].has_priorities ? "different" : "equal", cells[i].connections);
 	}

@@ -24,7 +24,8 @@ static void add_grids(struct list *list, const struct ll_probe_choice *choice, s
 		if (choice->equal)
 			add(list, cell);
 		cell.has_priorities = true;
-		if (choice->different && cell.parallel != LL_PROBE_PER_THREAD)
+		bool has_own_streams = cell.parallel != LL_PROBE_PER_THREAD && cell.parallel != LL_PROBE_LEGACY;
+		if (choice->different && has_own_streams)
 			add(list, cell);
 	}
 }
@@ -55,7 +56,8 @@ bool ll_probe_under_same(struct ll_probe_under a, struct ll_probe_under b)
 
 const char *ll_probe_parallel_text(enum ll_probe_parallel parallel)
 {
-	static const char *const words[LL_PROBE_PARALLELS] = {"streams", "threads", "per-thread", "processes"};
+	static const char *const words[LL_PROBE_PARALLELS] = {"streams", "threads", "per-thread", "legacy",
+							      "processes"};
 	return words[parallel];
 }
 

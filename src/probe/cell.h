@@ -12,6 +12,7 @@ enum ll_probe_parallel {
 	LL_PROBE_STREAMS,    /* one process, one thread, a stream for each party */
 	LL_PROBE_THREADS,    /* one process, a thread with a stream of its own for each */
 	LL_PROBE_PER_THREAD, /* the same, in the thread's own default stream */
+	LL_PROBE_LEGACY,     /* the same, all in the one legacy default stream */
 	LL_PROBE_PROCESSES,  /* a process for each */
 	LL_PROBE_PARALLELS,
 };
@@ -49,15 +50,15 @@ struct ll_probe_choice {
 };
 
 /*
- * The chosen cells in the order in which they are measured: those that need the same environment stand together. A
- * thread's own default stream has no priority to choose, so these cells exist for equal ones only. Fills cells, which
+ * The chosen cells in the order in which they are measured: those that need the same environment stand together.
+ * Default streams have no priority to choose, so these cells exist for equal ones only. Fills cells, which
  * may be NULL, up to capacity; returns how many there are.
  */
 size_t ll_probe_cells(const struct ll_probe_choice *choice, struct ll_probe_cell *cells, size_t capacity);
 
 bool ll_probe_under_same(struct ll_probe_under a, struct ll_probe_under b);
 
-/* "streams", "threads", "per-thread", "processes". */
+/* "streams", "threads", "per-thread", "legacy", "processes". */
 const char *ll_probe_parallel_text(enum ll_probe_parallel parallel);
 
 enum { LL_PROBE_UNDER_SIZE = 16 };

@@ -175,8 +175,8 @@ static void open_stream(struct party_run *party)
 	int priority = wish->priority == LL_PROBE_PRIORITY_HIGH  ? device->greatest_priority
 		       : wish->priority == LL_PROBE_PRIORITY_LOW ? device->least_priority
 								 : middle;
-	if (wish->stream == LL_PROBE_DEFAULT_STREAM)
-		party->stream = LL_CU_STREAM_PER_THREAD;
+	if (wish->stream != LL_PROBE_OWN_STREAM)
+		party->stream = wish->stream == LL_PROBE_LEGACY_STREAM ? LL_CU_STREAM_LEGACY : LL_CU_STREAM_PER_THREAD;
 	else
 		note(party,
 		     device->cuda->cuStreamCreateWithPriority(&party->stream, LL_CU_STREAM_NON_BLOCKING, priority),
@@ -220,7 +220,7 @@ static void finish_stream(struct party_run *party)
 	if (!party->stream)
 		return;
 	note(party, cuda->cuStreamSynchronize(party->stream), "wait for a kernel");
-	if (party->stream != LL_CU_STREAM_PER_THREAD)
+	if (party->stream != LL_CU_STREAM_PER_THREAD && party->stream != LL_CU_STREAM_LEGACY)
 		cuda->cuStreamDestroy(party->stream);
 }
 

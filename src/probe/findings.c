@@ -185,10 +185,14 @@ static void find_priority(const struct making *m)
 
 /* ---- times ---- */
 
-static void add_spread_us(struct ll_strbuf *text, const struct ll_spread *spread)
+static void add_spread(struct ll_strbuf *text, const struct ll_spread *spread)
 {
-	ll_strbuf_addf(text, "%.1f us (5 to 95 %%: %.1f to %.1f)", US(spread->median), US(spread->low),
-		       US(spread->high));
+	if (spread->median >= 1e6)
+		ll_strbuf_addf(text, "%.3f ms (5 to 95 %%: %.3f to %.3f)", MS(spread->median), MS(spread->low),
+			       MS(spread->high));
+	else
+		ll_strbuf_addf(text, "%.1f us (5 to 95 %%: %.1f to %.1f)", US(spread->median), US(spread->low),
+			       US(spread->high));
 }
 
 static void find_slice(const struct making *m)
@@ -208,7 +212,7 @@ static void find_slice(const struct making *m)
 	    "one context to the other takes ",
 	    MS(slicing->slice_ns.median), MS(slicing->slice_ns.low), MS(slicing->slice_ns.high),
 	    slicing->slice_ns.count);
-	add_spread_us(text, &slicing->switch_ns);
+	add_spread(text, &slicing->switch_ns);
 	ll_strbuf_addf(text, ", and %.1f %% of the time is lost to it.", PERCENT(slicing->lost.median));
 }
 
@@ -222,7 +226,7 @@ static void find_preemption(const struct making *m)
 	ll_strbuf_adds(text,
 		       "A kernel of the highest priority that arrives while one of the lowest fills the card starts "
 		       "after ");
-	add_spread_us(text, &arrival->high_wait_ns);
+	add_spread(text, &arrival->high_wait_ns);
 	if (high_ns < round_ns / 2)
 		ll_strbuf_addf(text, ": running blocks, which had %.0f us to go, were preempted", US(round_ns));
 	else if (high_ns < round_ns * 1.5)
@@ -234,7 +238,7 @@ static void find_preemption(const struct making *m)
 		    text, ": it waits for the whole kernel, not only for its running blocks, which had %.0f us to go",
 		    US(round_ns));
 	ll_strbuf_adds(text, "; one of equal priority starts after ");
-	add_spread_us(text, &arrival->equal_wait_ns);
+	add_spread(text, &arrival->equal_wait_ns);
 	ll_strbuf_addc(text, '.');
 }
 

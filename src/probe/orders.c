@@ -16,11 +16,19 @@ static enum ll_probe_priority priority_of(bool has_priorities, uint32_t party)
 	return party == 0 ? LL_PROBE_PRIORITY_HIGH : LL_PROBE_PRIORITY_LOW;
 }
 
+static enum ll_probe_stream_kind stream_of(enum ll_probe_parallel parallel)
+{
+	if (parallel == LL_PROBE_PER_THREAD)
+		return LL_PROBE_DEFAULT_STREAM;
+	return parallel == LL_PROBE_LEGACY ? LL_PROBE_LEGACY_STREAM : LL_PROBE_OWN_STREAM;
+}
+
 void ll_probe_order_cell(const struct ll_probe_cell *cell, const struct ll_probe_load *load,
 			 struct ll_probe_order *ret_order)
 {
 	struct ll_probe_order *order = ret_order;
-	bool has_threads = cell->parallel == LL_PROBE_THREADS || cell->parallel == LL_PROBE_PER_THREAD;
+	bool has_threads = cell->parallel == LL_PROBE_THREADS || cell->parallel == LL_PROBE_PER_THREAD ||
+			   cell->parallel == LL_PROBE_LEGACY;
 	uint32_t rounds = cell->is_full ? LL_PROBE_ROUNDS : 1;
 	memset(order, 0, sizeof *order);
 	order->party_count = load->parties;
@@ -28,7 +36,7 @@ void ll_probe_order_cell(const struct ll_probe_cell *cell, const struct ll_probe
 		order->parties[i] = (struct ll_probe_party){
 		    .worker = cell->parallel == LL_PROBE_PROCESSES ? i : 0,
 		    .has_thread = has_threads,
-		    .stream = cell->parallel == LL_PROBE_PER_THREAD ? LL_PROBE_DEFAULT_STREAM : LL_PROBE_OWN_STREAM,
+		    .stream = stream_of(cell->parallel),
 		    .priority = priority_of(cell->has_priorities, i),
 		};
 		for (uint32_t k = 0; k < load->kernels; k++)

@@ -23,6 +23,7 @@ enum { LL_PROBE_TEXT_SIZE = 400 };
 enum ll_probe_stream_kind {
 	LL_PROBE_OWN_STREAM,
 	LL_PROBE_DEFAULT_STREAM, /* the thread's own */
+	LL_PROBE_LEGACY_STREAM,  /* the context's one default stream */
 };
 
 enum ll_probe_priority { LL_PROBE_PRIORITY_DEFAULT, LL_PROBE_PRIORITY_HIGH, LL_PROBE_PRIORITY_LOW };

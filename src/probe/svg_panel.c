@@ -108,7 +108,7 @@ static void add_kernel(struct ll_strbuf *out, const struct ll_probe_kernel *kern
 
 static void add_rows(struct ll_strbuf *out, const struct ll_probe_result *result, const struct scale *scale, int top)
 {
-	static const char *const parties[LL_PROBE_PARALLELS] = {"stream", "thread", "thread", "process"};
+	static const char *const parties[LL_PROBE_PARALLELS] = {"stream", "thread", "thread", "thread", "process"};
 	for (uint32_t i = 0; i < result->load.parties; i++) {
 		int y = top + (int)i * LL_SVG_ROW;
 		const char *priority = !result->cell.has_priorities ? "" : i == 0 ? ", high" : ", low";

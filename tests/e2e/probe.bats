@@ -58,10 +58,9 @@ nothing_is_left() {
 	has a 'select(.event == "card") | .simulated and .sm_count == 132 and .card == 0'
 }
 
-@test "threads run together, with streams of their own and in their default streams" {
-	probe a --parallel threads,per-thread --under default --priority equal --grid tiny --connections 8 "${LONG[@]}" --json
-	[ "$(word a true)" = concurrent ]
-	[ "$(json a 'select(.event == "cell") | .parallel' | xargs)" = "threads per-thread" ]
+@test "threads run together in streams of their own, and wait for each other in the legacy one" {
+	probe a --parallel threads,per-thread,legacy --under default --priority equal --grid tiny --connections 8 "${LONG[@]}" --json
+	[ "$(json a 'select(.event == "cell") | [.parallel, .word] | join(" ")' | xargs)" = "threads concurrent per-thread concurrent legacy serialised" ]
 }
 
 @test "one hardware queue keeps small kernels of two streams apart" {
@@ -180,6 +179,15 @@ nothing_is_left() {
 	grep -qx "126 cells" "$T/a.out"
 	loadline probe --list --under mps:30% --grid tiny --parallel per-thread --json >"$T/b.out"
 	[ "$(json b '[.under, .connections]' | xargs)" = "[mps:30%,1] [mps:30%,8] [mps:30%,32]" ]
+}
+
+@test "every command of doc/concepts.md is one" {
+	grep '^[$] loadline ' "$BATS_TEST_DIRNAME/../../doc/concepts.md" | cut -c3- >"$T/commands"
+	[ "$(wc -l <"$T/commands")" -ge 10 ]
+	while read -r _ words; do
+		# shellcheck disable=SC2086
+		loadline $words --list >/dev/null
+	done <"$T/commands"
 }
 
 @test "bad usage is 2, no card is 3" {

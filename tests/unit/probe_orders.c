@@ -7,7 +7,7 @@
 static struct ll_probe_choice everything(void)
 {
 	return (struct ll_probe_choice){
-	    .parallel = {true, true, true, true},
+	    .parallel = {true, true, true, true, true},
 	    .unders = {{LL_PROBE_DEFAULT, 0}, {LL_PROBE_MPS, 0}, {LL_PROBE_MPS, 50}, {LL_PROBE_EXCLUSIVE, 0}},
 	    .under_count = 4,
 	    .equal = true,
@@ -24,15 +24,17 @@ static void the_whole_matrix_has_each_cell_once_and_groups_stand_together(void *
 	(void)state;
 	struct ll_probe_choice choice = everything();
 	struct ll_probe_cell cells[200];
+	memset(cells, 0, sizeof cells);
 	size_t count = ll_probe_cells(&choice, cells, 200);
-	/* Four unders, three numbers of connections, two grids; two priorities but for per-thread. */
-	assert_int_equal(count, 4 * 3 * 2 * (3 * 2 + 1));
+	/* Four unders, three numbers of connections, two grids; two priorities but for default streams. */
+	assert_int_equal(count, 4 * 3 * 2 * (3 * 2 + 2));
 	assert_int_equal(ll_probe_cells(&choice, NULL, 0), count);
 	size_t groups = 1;
 	for (size_t i = 0; i < count; i++) {
 		for (size_t k = 0; k < i; k++)
 			assert_memory_not_equal(&cells[i], &cells[k], sizeof cells[i]);
 		assert_false(cells[i].parallel == LL_PROBE_PER_THREAD && cells[i].has_priorities);
+		assert_false(cells[i].parallel == LL_PROBE_LEGACY && cells[i].has_priorities);
 		if (i && (!ll_probe_under_same(cells[i].under, cells[i - 1].under) ||
 			  cells[i].connections != cells[i - 1].connections))
 			groups++;
@@ -98,6 +100,10 @@ static void threads_start_together_each_on_its_own(void **state)
 	ll_probe_order_cell(&cell, &load, &order);
 	assert_int_equal(ll_probe_order_threads(&order), 4);
 	assert_int_equal(order.parties[3].stream, LL_PROBE_DEFAULT_STREAM);
+	cell.parallel = LL_PROBE_LEGACY;
+	ll_probe_order_cell(&cell, &load, &order);
+	assert_int_equal(order.parties[3].stream, LL_PROBE_LEGACY_STREAM);
+	assert_int_equal(ll_probe_order_threads(&order), 4);
 	cell.parallel = LL_PROBE_THREADS;
 	ll_probe_order_cell(&cell, &load, &order);
 	assert_int_equal(order.parties[3].stream, LL_PROBE_OWN_STREAM);
