@@ -435,9 +435,10 @@ static void hear(struct sim_mps_daemon *daemon, struct sim_mps_peer *peer)
 
 static void accept_peer(struct sim_mps_daemon *daemon, int listener)
 {
+	struct sockaddr_un nameless;
 	struct ucred credentials = {0};
-	socklen_t size = sizeof credentials;
-	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	socklen_t size = sizeof credentials, length = sizeof nameless;
+	int fd = accept4(listener, (struct sockaddr *)&nameless, &length, SOCK_CLOEXEC);
 	if (fd < 0)
 		return;
 	sim_mps_log("Control", "Accepting connection...");

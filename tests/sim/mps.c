@@ -75,7 +75,7 @@ static void body_lists(void)
 {
 	char text[4000], row[80];
 	unsigned pid = 0;
-	unsigned long long before = used_bytes(0);
+	unsigned long long before = used_bytes();
 	pid_t client = spawn_ready(stay_with_context);
 	int server = ask_number("get_server_list");
 	expect(about("get_server_status", server), "ACTIVE\n");
@@ -85,6 +85,7 @@ static void body_lists(void)
 	CHECK_EQUAL(mps_ask("ps", 30, text, sizeof text), 0);
 	snprintf(row, sizeof row, "\n%-9d 0     %-9d GPU-10ad11fe-0200 ", (int)client, server);
 	CHECK(strstr(text, row) != NULL);
+	open_card(0);
 	/* The server computes, its clients are clients: nvidia-smi shows C and M+C. */
 	CHECK_EQUAL(list(nv.nvmlDeviceGetComputeRunningProcesses, &pid), 1);
 	CHECK_EQUAL(pid, server);
@@ -92,12 +93,12 @@ static void body_lists(void)
 	CHECK_EQUAL(pid, client);
 	CHECK(has_file("CUDA_MPS_LOG_DIRECTORY", "server.log"));
 	kill_now(client);
-	WAIT_FOR(used_bytes(0) - before == 66 * MIB);
+	WAIT_FOR(used_bytes() - before == 66 * MIB);
 	expect(about("get_client_list", server), "");
 	CHECK_EQUAL(ask_number("get_server_list"), server);
 	expect(about("shutdown_server", server), "");
 	WAIT_FOR(mps_ask("get_server_list", 30, text, sizeof text) == 0 && !*text);
-	CHECK_EQUAL(used_bytes(0), before);
+	CHECK_EQUAL(used_bytes(), before);
 	snprintf(row, sizeof row, "Server %d not found\n", server);
 	expect(about("get_server_status", server), row);
 }
@@ -170,7 +171,7 @@ static void look_around(void)
 	open_context(0);
 	CHECK_EQUAL(cu.cuCtxSetLimit(LL_CU_LIMIT_STACK_SIZE, 0), 0);
 	CHECK_EQUAL(cu.cuDeviceGetAttribute(&page->values[0], LL_CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0), 0);
-	page->used_bytes = used_bytes(0);
+	tell_used_bytes();
 }
 
 static void check_share(const char *percent, int sms)
@@ -189,7 +190,7 @@ static void body_percentage(void)
 		double mib;
 	} rows[] = {{"100", 132, 256.8}, {"50", 66, 144.8}, {"25", 33, 82.8},
 		    {"10", 13, 48.8},    {"5", 6, 42.8},    {"1", 1, 42}};
-	unsigned long long before = used_bytes(0);
+	unsigned long long before = used_bytes();
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		check_share(rows[i].percent, rows[i].sms);
 		CHECK_NEAR((double)(page->used_bytes - before) / MIB, 66 + rows[i].mib, 0.1);
@@ -427,15 +428,13 @@ static void quit_waits_for_clients_unless_told_how_long(void **state)
 
 static void body_partitions(void)
 {
-	char text[4000], *name, *end;
+	char text[4000], name[100] = "";
 	CHECK_EQUAL(mps_start("-d -S", text, sizeof text), 0);
 	join(spawn(try_context));
 	CHECK_EQUAL(page->values[0], LL_CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
 	CHECK_EQUAL(mps_ask("sm_partition add 0 5", 30, text, sizeof text), 0);
-	name = strstr(text, "GPU-");
-	end = name ? strstr(name, " created\n") : NULL;
-	CHECK(strncmp(text, "Partition ", 10) == 0 && end);
-	*end = '\0';
+	CHECK_EQUAL(sscanf(text, "Partition %99s created", name), 1);
+	CHECK(strncmp(name, "GPU-10ad11fe-0200-4200-8200-000000000001/", 41) == 0);
 	setenv("CUDA_MPS_SM_PARTITION", name, 1);
 	check_share(NULL, 40);
 	CHECK_EQUAL(mps_ask("sm_partition add 0 12", 30, text, sizeof text), 0);

@@ -221,14 +221,14 @@ static void clients_fail_when_their_server_dies_and_the_next_one_gets_a_new_serv
 static void body_daemon_dies(void)
 {
 	char text[200];
-	unsigned long long before = used_bytes(0);
+	unsigned long long before = used_bytes();
 	pid_t client = spawn_ready(work_until_it_fails);
 	CHECK_EQUAL(simctl("mps die daemon"), 0);
 	WAIT_FOR(mps_ask("get_server_list", 30, text, sizeof text) == 1);
 	/* Its server goes with it, and a new client goes without MPS. */
 	WAIT_FOR(page->values[0] == LL_CUDA_ERROR_MPS_RPC_FAILURE);
 	kill_now(client);
-	WAIT_FOR(used_bytes(0) == before);
+	WAIT_FOR(used_bytes() == before);
 	CHECK_EQUAL(new_context(), 0);
 	/* What it left in its folder is in nobody's way. */
 	CHECK_EQUAL(mps_start("-d", text, sizeof text), 0);
@@ -244,6 +244,54 @@ static void a_dead_daemon_leaves_nothing_stuck(void **state)
 {
 	(void)state;
 	in_mps(NULL, body_daemon_dies);
+}
+
+static void work_unless_refused(void)
+{
+	struct ll_cu_context *context;
+	open_cuda();
+	if (cu.cuInit(0) || cu.cuCtxCreate(&context, 0, 0))
+		return;
+	struct ll_cu_function *work = get_kernel("work_ns");
+	uint64_t length_ns = 50000;
+	void *params[] = {&length_ns};
+	for (int i = 0; i < 2000; i++) {
+		if (cu.cuLaunchKernel(work, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL) || cu.cuCtxSynchronize())
+			return;
+	}
+}
+
+/* A process of the round, chosen in turn, is killed at a time that the machine's own unsteadiness spreads. */
+static void body_at_any_moment(void)
+{
+	static const char *const deaths[] = {"mps die server", "mps die daemon", "mps fault"};
+	enum { ROUNDS = 24, CLIENTS = 3 };
+	char text[200];
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		pid_t clients[CLIENTS];
+		mps_start("-d", text, sizeof text);
+		for (int i = 0; i < CLIENTS; i++)
+			clients[i] = spawn(work_unless_refused);
+		sleep_ms(round % 8 * 3);
+		if (round % 4 < 3)
+			CHECK_EQUAL(simctl(deaths[round % 4]), 0);
+		else
+			kill_now(clients[0]);
+		for (int i = round % 4 == 3; i < CLIENTS; i++)
+			kill_now(clients[i]);
+	}
+	CHECK_EQUAL(simctl("mps die daemon"), 0);
+	WAIT_FOR(simctl("show | grep -q '^context\\|^mps server'") == 1);
+	CHECK(sim_answers());
+	CHECK_EQUAL(mps_start("-d", text, sizeof text), 0);
+	CHECK_EQUAL(new_context(), 0);
+	expect("quit", "");
+}
+
+static void whoever_dies_at_whatever_moment_nothing_stays(void **state)
+{
+	(void)state;
+	in_mps(NULL, body_at_any_moment);
 }
 
 static void body_no_server(void)
@@ -272,6 +320,7 @@ int main(void)
 	    cmocka_unit_test(clients_are_terminated_one_at_a_time),
 	    cmocka_unit_test(clients_fail_when_their_server_dies_and_the_next_one_gets_a_new_server),
 	    cmocka_unit_test(a_dead_daemon_leaves_nothing_stuck),
+	    cmocka_unit_test(whoever_dies_at_whatever_moment_nothing_stays),
 	    cmocka_unit_test(a_server_that_cannot_start_refuses_its_clients),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

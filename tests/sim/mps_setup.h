@@ -39,7 +39,9 @@ void work_until_it_fails(void);
 
 /* Ends it with SIGKILL. */
 void kill_now(pid_t pid);
-/* Memory in use on the card, by NVML. */
-unsigned long long used_bytes(unsigned card);
+/* Memory in use on card 0, by NVML; asked by a child, so that a test which forks later has no threads. */
+unsigned long long used_bytes(void);
+/* The same, asked here, into page->used_bytes. */
+void tell_used_bytes(void);
 
 #endif
