@@ -3,7 +3,7 @@
 
 static const struct ll_command *const subcommands[] = {
     &ll_mps_start, &ll_mps_stop, &ll_mps_status, &ll_mps_set, &ll_mps_clients,
-    &ll_mps_kill,  &ll_mps_env,	 &ll_mps_run,	 NULL,
+    &ll_mps_kill,  &ll_mps_env,  &ll_mps_run,    NULL,
 };
 
 static const struct ll_option options[] = {LL_OPTION_END};

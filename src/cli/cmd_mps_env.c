@@ -43,8 +43,9 @@ const struct ll_command ll_mps_env = {
     .name = "env",
     .group = &ll_command_mps,
     .summary = "print the exports that make a shell's programs clients",
-    .description = "Prints export lines for the daemon that runs, for eval. Prints nothing, and fails, where none "
-		   "answers: variables that point at no daemon mean no MPS and no limits, and the driver does not say so.",
+    .description =
+	"Prints export lines for the daemon that runs, for eval. Prints nothing, and fails, where none "
+	"answers: variables that point at no daemon mean no MPS and no limits, and the driver does not say so.",
     .examples = examples,
     .options = options,
     .run = run,

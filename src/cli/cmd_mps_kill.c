@@ -22,7 +22,8 @@ static int run(void *data, const struct ll_operands *operands, struct ll_err *er
 	struct ll_mps_desk desk;
 	uint64_t pid;
 	if (operands->count != 1)
-		return ll_err_set(err, -EINVAL, "mps kill: %s", operands->count ? "one client at a time" : "no client named");
+		return ll_err_set(err, -EINVAL, "mps kill: %s",
+				  operands->count ? "one client at a time" : "no client named");
 	if (ll_parse_uint(operands->words[0], 1, INT_MAX, &pid, NULL) < 0)
 		return ll_err_set(err, -EINVAL, "mps kill: '%.60s': not a process id", operands->words[0]);
 	uint64_t from_ns = ll_now_ns();
@@ -31,8 +32,8 @@ static int run(void *data, const struct ll_operands *operands, struct ll_err *er
 		rc = ll_mps_desk_need_daemon(&desk, from_ns + args->within_ns, err);
 	uint64_t used_ns = ll_now_ns() - from_ns;
 	if (!rc)
-		rc = ll_mps_client_end(&desk.place, (pid_t)pid, used_ns < args->within_ns ? args->within_ns - used_ns : 0,
-				       err);
+		rc = ll_mps_client_end(&desk.place, (pid_t)pid,
+				       used_ns < args->within_ns ? args->within_ns - used_ns : 0, err);
 	ll_mps_desk_fini(&desk);
 	if (!rc)
 		printf("client %d is off MPS; its process goes on, without CUDA\n", (int)pid);

@@ -13,15 +13,17 @@ static const struct ll_option options[] = {
      .letter = 'c',
      .placeholder = "SHARE",
      LL_OPTION_TEXT(ARGS, compute),
-     .help = "Share of each card's SMs that it may use, such as 25%; unless given, what the daemon gives every client."},
+     .help =
+	 "Share of each card's SMs that it may use, such as 25%; unless given, what the daemon gives every client."},
     {.name = "tenant",
      .placeholder = "NAME",
      LL_OPTION_TEXT(ARGS, tenant),
      .help = "What status calls it and set takes: letters, digits and ._-+@: only."},
     {.name = "allow-ungoverned",
      LL_OPTION_FLAG(ARGS, allow_ungoverned),
-     .help = "Run the command also where nothing can be preloaded into it: it is a client then, with the daemon's limits "
-	     "alone."},
+     .help =
+	 "Run the command also where nothing can be preloaded into it: it is a client then, with the daemon's limits "
+	 "alone."},
     LL_OPTION_END,
 };
 
@@ -43,12 +45,14 @@ const struct ll_command ll_mps_run = {
     .group = &ll_command_mps,
     .summary = "run a program as a client",
     .operands = "[--] COMMAND [ARG]...",
-    .description =
-	"Becomes COMMAND as a client of the daemon that runs: `loadline run --by space`. Before that it is made sure that "
-	"a daemon answers at the pipe directory, that it shows the cards, that its server takes clients of this user, and "
-	"that the variables of MPS in the environment mean what they say. The driver itself would check none of this, and "
-	"run the program without MPS.\n\n"
-	"`loadline status` shows the program like every other, with its share of the SMs.",
+    .description = "Becomes COMMAND as a client of the daemon that runs: `loadline run --by space`. Before that it is "
+		   "made sure that "
+		   "a daemon answers at the pipe directory, that it shows the cards, that its server takes clients of "
+		   "this user, and "
+		   "that the variables of MPS in the environment mean what they say. The driver itself would check "
+		   "none of this, and "
+		   "run the program without MPS.\n\n"
+		   "`loadline status` shows the program like every other, with its share of the SMs.",
     .examples = examples,
     .options = options,
     .args_size = sizeof(ARGS),

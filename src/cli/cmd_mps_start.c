@@ -10,7 +10,7 @@
 #include "base/strbuf.h"
 #include "cli/mps_words.h"
 
-enum { MIB_SHIFT = 20 };
+enum { MIB_SHIFT = 20, USER_TEXT_SIZE = 4096 };
 
 struct start_args {
 	char *cards;
@@ -52,8 +52,10 @@ static const struct ll_option options[] = {
 static int read_user(const char *text, uid_t *ret_user, struct ll_err *err)
 {
 	uint64_t number;
-	const struct passwd *entry = getpwnam(text);
-	if (entry)
+	char buf[USER_TEXT_SIZE];
+	struct passwd own;
+	struct passwd *entry = NULL;
+	if (getpwnam_r(text, &own, buf, sizeof buf, &entry) == 0 && entry)
 		number = entry->pw_uid;
 	else if (ll_parse_uint(text, 0, UINT32_MAX - 1, &number, NULL) < 0)
 		return ll_err_set(err, -EINVAL, "--user: '%.60s': no such user", text);
@@ -133,7 +135,8 @@ const struct ll_command ll_mps_start = {
     .group = &ll_command_mps,
     .summary = "start the daemon, with limits for every client",
     .description =
-	"Starts NVIDIA's control daemon for the chosen cards, all of them unless told, waits until it answers, and sets "
+	"Starts NVIDIA's control daemon for the chosen cards, all of them unless told, waits until it answers, and "
+	"sets "
 	"the limits that every client begins with, reading each back. Its server starts with the first client.\n\n"
 	"Works without root and without exclusive mode. A card's compute mode is changed with --exclusive alone, and "
 	"what it was is written down first: `loadline mps stop` puts it back, also after a crash.",

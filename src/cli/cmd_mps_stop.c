@@ -11,8 +11,9 @@ static const struct ll_option options[] = {
     {.name = "force",
      .letter = 'f',
      LL_OPTION_FLAG(struct stop_args, force),
-     .help = "Also with clients at work, whose CUDA calls fail from then on, and also a daemon that does not answer: what "
-	     "has not ended after half of the time is ended by signals."},
+     .help =
+	 "Also with clients at work, whose CUDA calls fail from then on, and also a daemon that does not answer: what "
+	 "has not ended after half of the time is ended by signals."},
     LL_OPTION_WITHIN(struct stop_args, within_ns, "Give up when daemon and servers have not ended by then."),
     LL_OPTION_END,
 };
@@ -32,7 +33,8 @@ static int run(void *data, const struct ll_operands *operands, struct ll_err *er
 	if (!stopped.had_daemon)
 		puts("no MPS daemon ran here");
 	else
-		printf("MPS has ended%s\n", stopped.was_signalled ? "; it did not when asked, and was ended by signals" : "");
+		printf("MPS has ended%s\n",
+		       stopped.was_signalled ? "; it did not when asked, and was ended by signals" : "");
 	if (stopped.restored)
 		printf("compute mode put back on %zu card%s\n", stopped.restored, stopped.restored == 1 ? "" : "s");
 	return 0;
@@ -50,7 +52,8 @@ const struct ll_command ll_mps_stop = {
     .summary = "end the daemon and put compute modes back",
     .description =
 	"Ends the daemon and its servers, waits until their processes are gone, and gives the cards the compute mode "
-	"back that they had before `loadline mps start --exclusive`. With clients at work it refuses and names them.\n\n"
+	"back that they had before `loadline mps start --exclusive`. With clients at work it refuses and names "
+	"them.\n\n"
 	"Where an earlier daemon of loadline's was killed, or loadline itself was, and cards were left in exclusive "
 	"mode, they are put back too.",
     .examples = examples,

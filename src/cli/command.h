@@ -27,7 +27,7 @@ struct ll_example {
 
 struct ll_command {
 	const char *name;
-	const struct ll_command *group; /* whose subcommand it is; NULL: a command of its own */
+	const struct ll_command *group;              /* whose subcommand it is; NULL: a command of its own */
 	const struct ll_command *const *subcommands; /* NULL-ended; then run is NULL, and there are no options */
 	const char *summary;                   /* "keep a card at a chosen utilisation"; lower case, no full stop */
 	const char *operands;                  /* shown in the usage line: "COMMAND [ARG]..."; NULL: it takes none */

@@ -81,8 +81,7 @@ static void add_subcommand(struct ll_strbuf *out, const struct ll_command *comma
 static void add_group(struct ll_strbuf *out, const struct ll_command *group)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf condition = LL_STRBUF_INIT;
-	ll_strbuf_addf(&condition, "__fish_seen_subcommand_from %s; and not __fish_seen_subcommand_from ",
-		       group->name);
+	ll_strbuf_addf(&condition, "__fish_seen_subcommand_from %s; and not __fish_seen_subcommand_from ", group->name);
 	ll_command_add_names(group->subcommands, " ", &condition);
 	add_commands(out, condition.buf, group->subcommands);
 	add_options(out, condition.buf, group->options);

@@ -21,14 +21,16 @@ static void warn_of_servers(struct ll_mps_report *status)
 	for (size_t i = 0; i < status->list.server_count; i++) {
 		const struct ll_mps_server *server = &status->list.servers[i];
 		if (server->status == LL_MPS_FAULT)
-			ll_strbuf_addf(&status->warnings,
-				       "server %d is in FAULT: a client's fault took all that share a card with it, and new "
-				       "clients wait until those have ended\n",
-				       (int)server->pid);
+			ll_strbuf_addf(
+			    &status->warnings,
+			    "server %d is in FAULT: a client's fault took all that share a card with it, and new "
+			    "clients wait until those have ended\n",
+			    (int)server->pid);
 		if (server->user != (uid_t)-1 && server->user != geteuid())
-			ll_strbuf_addf(&status->warnings,
-				       "server %d serves user %lu: clients of others wait until its last client has ended\n",
-				       (int)server->pid, (unsigned long)server->user);
+			ll_strbuf_addf(
+			    &status->warnings,
+			    "server %d serves user %lu: clients of others wait until its last client has ended\n",
+			    (int)server->pid, (unsigned long)server->user);
 	}
 }
 
@@ -39,10 +41,11 @@ static void warn_of_leftovers(const struct ll_mps_desk *desk, struct ll_mps_repo
 	if (ll_mps_session_leftovers(&desk->session, &records, &count, NULL))
 		return;
 	for (size_t i = 0; i < count; i++)
-		ll_strbuf_addf(&status->warnings,
-			       "cards are in exclusive mode for a daemon at %s that is gone: `loadline mps stop` puts them "
-			       "back\n",
-			       records[i].pipe);
+		ll_strbuf_addf(
+		    &status->warnings,
+		    "cards are in exclusive mode for a daemon at %s that is gone: `loadline mps stop` puts them "
+		    "back\n",
+		    records[i].pipe);
 }
 
 static void read_record(const struct ll_mps_desk *desk, struct ll_mps_report *status)

@@ -111,14 +111,13 @@ static int print_daemon(const struct ll_mps_desk *desk, const struct ll_mps_repo
 	json_t *pid = status->daemon.pid ? json_integer(status->daemon.pid) : json_null();
 	json_t *percent = status->compute_percent > 0 ? ll_json_real(status->compute_percent, 1) : json_null();
 	json_t *bytes = status->memory_bytes ? json_integer((json_int_t)status->memory_bytes) : json_null();
-	return ll_json_line(json_pack("{s:o, s:s, s:s, s:o, s:b, s:o, s:o, s:i, s:b, s:s}", "daemon", pid,
-				      "pipe_directory", desk->place.pipe, "log_directory", desk->place.log,
-				      "card_uuids", pack_cards(status), "exclusive", status->is_exclusive,
-				      "compute_percent", percent, "memory_limit_bytes", bytes, "protocol",
-				      (int)status->version.protocol, "has_static_partitions",
-				      status->version.has_static_partitions, "static_partitions",
-				      status->partitions.buf),
-			    err);
+	return ll_json_line(
+	    json_pack("{s:o, s:s, s:s, s:o, s:b, s:o, s:o, s:i, s:b, s:s}", "daemon", pid, "pipe_directory",
+		      desk->place.pipe, "log_directory", desk->place.log, "card_uuids", pack_cards(status), "exclusive",
+		      status->is_exclusive, "compute_percent", percent, "memory_limit_bytes", bytes, "protocol",
+		      (int)status->version.protocol, "has_static_partitions", status->version.has_static_partitions,
+		      "static_partitions", status->partitions.buf),
+	    err);
 }
 
 static int print_server(const struct ll_mps_server *server, struct ll_err *err)

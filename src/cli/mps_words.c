@@ -16,8 +16,7 @@ int ll_mps_desk_use(struct ll_mps_desk *desk, const struct ll_driver *driver, st
 	int rc = ll_mps_place_find(sim_folder, &desk->place, err);
 	if (!rc)
 		rc = ll_mps_state_folder(sim_folder, desk->folder, err);
-	desk->session =
-	    (struct ll_mps_session){.driver = driver, .folder = desk->folder, .place = &desk->place};
+	desk->session = (struct ll_mps_session){.driver = driver, .folder = desk->folder, .place = &desk->place};
 	return rc;
 }
 

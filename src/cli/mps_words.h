@@ -29,8 +29,8 @@ void ll_mps_desk_fini(struct ll_mps_desk *desk);
 int ll_mps_desk_use(struct ll_mps_desk *desk, const struct ll_driver *driver, struct ll_err *err);
 
 /*
- * A daemon answers at the place. Where none does, the error says in one sentence where one was looked for, why there, and
- * where another one runs; where it speaks another protocol, that.
+ * A daemon answers at the place. Where none does, the error says in one sentence where one was looked for, why there,
+ * and where another one runs; where it speaks another protocol, that.
  */
 int ll_mps_desk_need_daemon(const struct ll_mps_desk *desk, uint64_t deadline_ns, struct ll_err *err);
 

@@ -37,8 +37,9 @@ const struct ll_option ll_run_options[] = {
      LL_OPTION_CHOICE(ARGS, by),
      .choices = ways,
      .fallback = "time",
-     .help = "What programs share: the card's time, in turns; or its SMs, at the same time, as clients of the MPS daemon "
-	     "that runs (`loadline mps start`): then --compute is a share of the SMs."},
+     .help =
+	 "What programs share: the card's time, in turns; or its SMs, at the same time, as clients of the MPS daemon "
+	 "that runs (`loadline mps start`): then --compute is a share of the SMs."},
     {.name = "weight",
      .letter = 'w',
      .placeholder = "NUMBER",
@@ -202,7 +203,10 @@ int ll_run_args_check_card(const struct ll_run_settings *settings, const struct 
 			   card->memory_bytes >> MIB_SHIFT);
 		return ll_err_hint(err, "say at most that, or leave the limit out");
 	}
-	uint64_t least = (CONTEXT_BYTES_PER_SM + STACK_BYTES_PER_SM) * card->sm_count;
+	/* By space a context has its part of the SMs. */
+	unsigned sms =
+	    settings->space_permille ? (card->sm_count * settings->space_permille + 999) / 1000 : card->sm_count;
+	uint64_t least = (CONTEXT_BYTES_PER_SM + STACK_BYTES_PER_SM) * sms;
 	if (limit && settings->counts_context && limit < least) {
 		ll_err_set(err, -EINVAL, "--mem: a program's context alone takes some %" PRIu64 " MiB of card %s",
 			   least >> MIB_SHIFT, card->label);

@@ -15,7 +15,7 @@
 enum { OWN_VARIABLES = 6, ALWAYS = 3 };
 
 /* The first ones are always ours, the others only where the wish has them. */
-static const char *const names[OWN_VARIABLES] = {LL_RUN_VARIABLE,     "CUDA_VISIBLE_DEVICES", "LD_PRELOAD",
+static const char *const names[OWN_VARIABLES] = {LL_RUN_VARIABLE,      "CUDA_VISIBLE_DEVICES", "LD_PRELOAD",
 						 LL_MPS_PIPE_VARIABLE, LL_MPS_LOG_VARIABLE,    LL_MPS_PERCENT_VARIABLE};
 
 /* From the program's folder: in a build folder, and installed. */
@@ -87,7 +87,7 @@ static bool is_own(const char *variable, char *const *own)
 /* false: out of memory. */
 static bool make_own(const struct ll_run_environment *wish, const char *settings, char *own[OWN_VARIABLES])
 {
-	const char *values[OWN_VARIABLES] = {settings,	     wish->visible, NULL,
+	const char *values[OWN_VARIABLES] = {settings,       wish->visible, NULL,
 					     wish->mps_pipe, wish->mps_log, wish->mps_percent};
 	bool is_made = true;
 	own[2] = make_preload(wish->shim);

@@ -112,9 +112,9 @@ static int check_variables(const struct ll_card *const *cards, size_t count, str
 	return ll_mps_environment_check(uuids, count < CARDS_MAX ? count : CARDS_MAX, err);
 }
 
-int ll_run_space_choose(const struct ll_driver *driver, const struct ll_run_args *args, struct ll_run_settings *settings,
-			const struct ll_card **cards, size_t *count, struct ll_run_space *ret_space,
-			struct ll_err *err)
+int ll_run_space_choose(const struct ll_driver *driver, const struct ll_run_args *args,
+			struct ll_run_settings *settings, const struct ll_card **cards, size_t *count,
+			struct ll_run_space *ret_space, struct ll_err *err)
 {
 	uint64_t deadline_ns = ll_now_ns() + LL_MPS_ASK_NS;
 	struct ll_mps_desk desk = {.own = NULL};

@@ -17,14 +17,15 @@ struct ll_run_space {
 };
 
 /*
- * Looks at the daemon that the caller's environment means and at that environment, takes cards that the daemon does not show
- * out of the list (cards was one allocation of *count), completes settings->space_permille. Fails, with a sentence, where
- * the program would not get what was asked for: no daemon (-ECONNREFUSED), a card named that clients do not see
+ * Looks at the daemon that the caller's environment means and at that environment, takes cards that the daemon does not
+ * show out of the list (cards was one allocation of *count), completes settings->space_permille. Fails, with a
+ * sentence, where the program would not get what was asked for: no daemon (-ECONNREFUSED), a card named that clients do
+ * not see
  * (-ENODEV), a share or a memory limit above what the daemon gives (-EINVAL), a server in FAULT or one that serves
  * another user's clients (-EBUSY), variables that the driver would misunderstand (-EINVAL).
  */
-int ll_run_space_choose(const struct ll_driver *driver, const struct ll_run_args *args, struct ll_run_settings *settings,
-			const struct ll_card **cards, size_t *count, struct ll_run_space *ret_space,
-			struct ll_err *err);
+int ll_run_space_choose(const struct ll_driver *driver, const struct ll_run_args *args,
+			struct ll_run_settings *settings, const struct ll_card **cards, size_t *count,
+			struct ll_run_space *ret_space, struct ll_err *err);
 
 #endif

@@ -104,9 +104,9 @@ static json_t *claim_turn(const struct ll_status_card *status, const struct ll_c
 			 bytes_or_null(claim->memory_card_bytes, claim->memory_card_bytes), "tenant_memory_bytes",
 			 bytes_or_null(tenant, tenant ? tenant->memory_used_bytes : 0), "tenant_gpu_seconds",
 			 tenant ? ll_json_real(seconds(tenant->gpu_time_ns), 6) : json_null(), "mps_compute_percent",
-			 permille_or_null(tenant ? tenant->space_permille : 0), "has_work",
-			 claim->want_since_ns != 0, "has_turn", status->has_holder && status->holder == claim->index,
-			 "over_cap", ll_status_is_over_cap(status, claim), "waits_for", text_or_null(waits, number));
+			 permille_or_null(tenant ? tenant->space_permille : 0), "has_work", claim->want_since_ns != 0,
+			 "has_turn", status->has_holder && status->holder == claim->index, "over_cap",
+			 ll_status_is_over_cap(status, claim), "waits_for", text_or_null(waits, number));
 }
 
 static json_t *tenant_object(const struct ll_status_card *status, const struct ll_tenant_info *tenant)

@@ -18,13 +18,13 @@ int ll_run_settings_write(const struct ll_run_settings *settings, char ret_text[
 {
 	if (!ll_tenant_name_is_valid(settings->tenant))
 		return -EINVAL;
-	int length =
-	    snprintf(ret_text, LL_RUN_TEXT_SIZE,
-		     "id=%" PRIx64 ";tenant=%s;mem=%" PRIu64
-		     ";compute=%u;weight=%u;space=%u;priority=%u;context=%d;max-kernel=%" PRIu64 ";kill=%d;folder=%s",
-		     settings->id, settings->tenant, settings->memory_limit_bytes, settings->compute_cap_permille,
-		     settings->weight_permille, settings->space_permille, (unsigned)settings->priority, settings->counts_context,
-		     settings->max_kernel_ns, settings->kills_at_max_kernel, settings->folder);
+	int length = snprintf(
+	    ret_text, LL_RUN_TEXT_SIZE,
+	    "id=%" PRIx64 ";tenant=%s;mem=%" PRIu64
+	    ";compute=%u;weight=%u;space=%u;priority=%u;context=%d;max-kernel=%" PRIu64 ";kill=%d;folder=%s",
+	    settings->id, settings->tenant, settings->memory_limit_bytes, settings->compute_cap_permille,
+	    settings->weight_permille, settings->space_permille, (unsigned)settings->priority, settings->counts_context,
+	    settings->max_kernel_ns, settings->kills_at_max_kernel, settings->folder);
 	return length < LL_RUN_TEXT_SIZE ? 0 : -ENAMETOOLONG;
 }
 
@@ -80,8 +80,8 @@ static bool read_pair(const char *key, const char *value, struct ll_run_settings
 static bool is_sane(const struct ll_run_settings *settings)
 {
 	return settings->id && ll_tenant_name_is_valid(settings->tenant) && settings->folder[0] == '/' &&
-	       settings->compute_cap_permille <= 1000 && settings->space_permille <= 1000 && settings->priority >= LL_PRIORITY_HIGH &&
-	       settings->priority <= LL_PRIORITY_LOW;
+	       settings->compute_cap_permille <= 1000 && settings->space_permille <= 1000 &&
+	       settings->priority >= LL_PRIORITY_HIGH && settings->priority <= LL_PRIORITY_LOW;
 }
 
 int ll_run_settings_read(const char *text, struct ll_run_settings *ret_settings)

@@ -13,9 +13,9 @@
  * nothing to ask: it has no cap, the turn is its own and nobody else wants the card. Whoever comes shuts it, from
  * outside.
  *
- * A claim without a tenant takes no part, nor does one whose tenant shares the card by space: its launches never wait and
- * nobody waits for it, only its time is counted. All times are CLOCK_MONOTONIC. Any thread of the claim's owner, one
- * at a time; ll_turn_is_mine and the gate from any thread at any time.
+ * A claim without a tenant takes no part, nor does one whose tenant shares the card by space: its launches never wait
+ * and nobody waits for it, only its time is counted. All times are CLOCK_MONOTONIC. Any thread of the claim's owner,
+ * one at a time; ll_turn_is_mine and the gate from any thread at any time.
  */
 #ifndef LOADLINE_LEDGER_TURN_H
 #define LOADLINE_LEDGER_TURN_H

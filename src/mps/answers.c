@@ -19,8 +19,8 @@ static bool begins(const char *text, const char *words)
 enum ll_mps_answer ll_mps_answer_kind(const char *text)
 {
 	/* What a sentence of refusal begins with. An answer begins with a number, a UUID or a word in capitals. */
-	static const char *const refusals[] = {"error", "invalid", "failed",  "cannot",  "could not",
-					       "unable", "usage", "no such", "not found", "unsupported"};
+	static const char *const refusals[] = {"error",  "invalid", "failed",  "cannot",    "could not",
+					       "unable", "usage",   "no such", "not found", "unsupported"};
 	text += strspn(text, " \t\r\n");
 	if (has(text, "cannot find mps control daemon"))
 		return LL_MPS_ANSWER_NO_DAEMON;

@@ -1,8 +1,8 @@
 /*
  * answers.h - what the daemon's answers say. Pure: text in, values out. Private to src/mps, and tested by itself.
  *
- * The texts are those of driver 580 (doc/facts.md, "MPS"); where NVIDIA documents a command without its answer the parser
- * takes what can be read and leaves the rest out.
+ * The texts are those of driver 580 (doc/facts.md, "MPS"); where NVIDIA documents a command without its answer the
+ * parser takes what can be read and leaves the rest out.
  */
 #ifndef LOADLINE_MPS_ANSWERS_H
 #define LOADLINE_MPS_ANSWERS_H

@@ -82,8 +82,7 @@ int ll_mps_cards_read(const struct ll_driver *driver, const char *folder, const 
 	bool is_seen = ll_mps_daemon_find(place, &daemon, NULL) == 0;
 	if (ll_mps_record_read(folder, place->pipe, &record, NULL) == 0 && (!is_seen || record.pid == daemon.pid))
 		*ret_count = add_recorded(driver, &record, cards);
-	else if (is_seen &&
-		 ll_mps_process_variable(daemon.pid, "CUDA_VISIBLE_DEVICES", visible, sizeof visible))
+	else if (is_seen && ll_mps_process_variable(daemon.pid, "CUDA_VISIBLE_DEVICES", visible, sizeof visible))
 		*ret_count = add_visible(driver, visible, cards, capacity);
 	else
 		*ret_count = add_all(driver, cards);

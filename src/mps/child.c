@@ -137,9 +137,9 @@ static int start(const struct ll_mps_child *child, int in, int out, pid_t *ret_p
 	pid_t pid = fork();
 	if (pid == 0)
 		become(child, in, out, &before);
-	int code = errno;
+	int code = pid < 0 ? errno : 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (pid < 0)
+	if (code)
 		return ll_err_set(err, -code, "MPS: start %.200s: %s", child->words[0], strerror(code));
 	*ret_pid = pid;
 	return 0;
@@ -157,7 +157,7 @@ int ll_mps_child_run(const struct ll_mps_child *child, struct ll_strbuf *output,
 	LL_SCOPE_CLOSE int out = ends[0];
 	/* The program must not meet a full pipe as an error. */
 	fcntl(ends[1], F_SETFL, 0);
-	pid_t pid;
+	pid_t pid = -1;
 	rc = start(child, in, ends[1], &pid, err);
 	close(ends[1]);
 	if (rc)

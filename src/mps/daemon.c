@@ -129,6 +129,23 @@ static int await_answer(const struct ll_mps_place *place, uint64_t deadline_ns, 
 	}
 }
 
+/* What it answers is not written down: that a server is there counts. A fresh daemon has no other. */
+static int start_server(const struct ll_mps_place *place, uid_t user, uint64_t deadline_ns, struct ll_err *err)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf answer = LL_STRBUF_INIT;
+	LL_SCOPE_STRBUF struct ll_strbuf list = LL_STRBUF_INIT;
+	int rc = ll_mps_ask(place, deadline_ns, &answer, err, "start_server -uid %lu", (unsigned long)user);
+	while (!rc) {
+		rc = ll_mps_ask(place, deadline_ns, &list, err, "get_server_list");
+		if (!rc && list.length)
+			return 0;
+		ll_sleep_until_ns(ll_now_ns() + POLL_MS * LL_NS_PER_MS);
+	}
+	if (rc == -ETIMEDOUT)
+		ll_err_set(err, rc, "MPS: no server for user %lu in time: '%.60s'", (unsigned long)user, answer.buf);
+	return rc;
+}
+
 static int set_up(const struct ll_mps_place *place, const struct ll_mps_start *start, uint64_t deadline_ns,
 		  struct ll_mps_daemon *daemon, bool *was_refused, struct ll_err *err)
 {
@@ -146,7 +163,7 @@ static int set_up(const struct ll_mps_place *place, const struct ll_mps_start *s
 	if (!rc)
 		rc = ll_mps_limits_set(place, deadline_ns, &limits, NULL, err);
 	if (!rc && start->has_user)
-		rc = ll_mps_order(place, deadline_ns, -1, err, "start_server -uid %lu", (unsigned long)start->user);
+		rc = start_server(place, start->user, deadline_ns, err);
 	return rc;
 }
 

@@ -55,8 +55,8 @@ int ll_mps_daemon_start(const struct ll_mps_place *place, const struct ll_mps_st
  * Ends the daemon and its servers. Without force -EBUSY when clients are there (the text names them), and nothing is
  * done. Asked politely first; with force, what is left of daemon and servers after half of the time gets SIGTERM and
  * then SIGKILL (clients get an error from CUDA), and *ret_was_signalled tells so; it may be NULL. Waits until their
- * processes are gone. -ESRCH: none runs (what a dead one left is removed). -ETIMEDOUT: some process is still there after
- * within_ns; the text names it.
+ * processes are gone. -ESRCH: none runs (what a dead one left is removed). -ETIMEDOUT: some process is still there
+ * after within_ns; the text names it.
  */
 int ll_mps_daemon_stop(const struct ll_mps_place *place, bool force, uint64_t within_ns, bool *ret_was_signalled,
 		       struct ll_err *err);

@@ -72,8 +72,7 @@ static int ask(const struct ll_mps_place *place, uint64_t deadline_ns, struct ll
 	ll_mps_variables_fini(&variables);
 	if (rc == -ETIMEDOUT) {
 		ll_err_set(err, rc, "MPS: %.*s: no answer in time", (int)strcspn(command, " "), command);
-		return ll_err_hint(err, "the daemon at %.100s hangs: `loadline mps stop --force` ends it",
-				   place->pipe);
+		return ll_err_hint(err, "the daemon at %.100s hangs: `loadline mps stop --force` ends it", place->pipe);
 	}
 	if (!rc && answer->failed)
 		rc = ll_err_set(err, -ENOMEM, "MPS: %s", strerror(ENOMEM));
@@ -102,15 +101,19 @@ int ll_mps_ask(const struct ll_mps_place *place, uint64_t deadline_ns, struct ll
 	return rc ? rc : ask(place, deadline_ns, ret_answer, command, err);
 }
 
-static bool is_agreed(const char *answer, double wanted_percent)
+static bool is_agreed(const char *answer, double wanted)
 {
-	double told;
+	double percent;
+	uint64_t bytes;
 	if (!*answer || ll_mps_answer_is_done(answer))
 		return true;
-	return wanted_percent >= 0 && ll_mps_answer_percent(answer, &told) && fabs(told - wanted_percent) < 0.5;
+	if (wanted < 0)
+		return false;
+	return (ll_mps_answer_percent(answer, &percent) && fabs(percent - wanted) < 0.5) ||
+	       (ll_mps_answer_bytes(answer, &bytes) && ll_mps_answer_same_bytes(bytes, (uint64_t)wanted));
 }
 
-int ll_mps_order(const struct ll_mps_place *place, uint64_t deadline_ns, double wanted_percent, struct ll_err *err,
+int ll_mps_order(const struct ll_mps_place *place, uint64_t deadline_ns, double wanted, struct ll_err *err,
 		 const char *fmt, ...)
 {
 	char command[COMMAND_SIZE];
@@ -121,7 +124,7 @@ int ll_mps_order(const struct ll_mps_place *place, uint64_t deadline_ns, double 
 	va_end(ap);
 	if (!rc)
 		rc = ask(place, deadline_ns, &answer, command, err);
-	if (!rc && !is_agreed(answer.buf, wanted_percent))
+	if (!rc && !is_agreed(answer.buf, wanted))
 		rc = ll_err_set(err, -EIO, "MPS: %s: answered '%.*s'", command, first_line(answer.buf), answer.buf);
 	return rc;
 }

@@ -21,8 +21,8 @@ int ll_mps_exclusive_set(const struct ll_driver *driver, const struct ll_mps_rec
 
 /*
  * Puts back what the marked ones were. One that is not in exclusive-process mode any more was changed by somebody else
- * and stays. *ret_restored: how many were put back. The first error is told, after all were tried; -ENODEV for a card that
- * is not there.
+ * and stays. *ret_restored: how many were put back. The first error is told, after all were tried; -ENODEV for a card
+ * that is not there.
  */
 int ll_mps_exclusive_restore(const struct ll_driver *driver, const struct ll_mps_record *record, size_t *ret_restored,
 			     struct ll_err *err);

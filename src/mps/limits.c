@@ -44,8 +44,7 @@ static int check_bytes(const struct ll_mps_place *place, uint64_t deadline_ns, c
 static int set_percent(const struct ll_mps_place *place, uint64_t deadline_ns, double percent,
 		       const struct ll_mps_list *list, struct ll_err *err)
 {
-	int rc =
-	    ll_mps_order(place, deadline_ns, percent, err, "set_default_active_thread_percentage %g", percent);
+	int rc = ll_mps_order(place, deadline_ns, percent, err, "set_default_active_thread_percentage %g", percent);
 	if (!rc)
 		rc = check_percent(place, deadline_ns, "get_default_active_thread_percentage", percent, err);
 	for (size_t i = 0; !rc && list && i < list->server_count; i++) {
@@ -65,16 +64,16 @@ static int set_card_memory(const struct ll_mps_place *place, uint64_t deadline_n
 	LL_SCOPE_STRBUF struct ll_strbuf question = LL_STRBUF_INIT;
 	uint64_t mib = bytes >> MIB_SHIFT;
 	ll_strbuf_addf(&question, "get_default_device_pinned_mem_limit %zu", card);
-	int rc = ll_mps_order(place, deadline_ns, -1, err, "set_default_device_pinned_mem_limit %zu %" PRIu64 "M", card,
-			      mib);
+	int rc = ll_mps_order(place, deadline_ns, (double)bytes, err,
+			      "set_default_device_pinned_mem_limit %zu %" PRIu64 "M", card, mib);
 	if (!rc)
 		rc = check_bytes(place, deadline_ns, question.buf, mib << MIB_SHIFT, err);
 	for (size_t i = 0; !rc && list && i < list->server_count; i++) {
 		int pid = (int)list->servers[i].pid;
 		ll_strbuf_reset(&question);
 		ll_strbuf_addf(&question, "get_device_pinned_mem_limit %d %zu", pid, card);
-		rc = ll_mps_order(place, deadline_ns, -1, err, "set_device_pinned_mem_limit %d %zu %" PRIu64 "M", pid,
-				  card, mib);
+		rc = ll_mps_order(place, deadline_ns, (double)bytes, err,
+				  "set_device_pinned_mem_limit %d %zu %" PRIu64 "M", pid, card, mib);
 		if (!rc)
 			rc = check_bytes(place, deadline_ns, question.buf, mib << MIB_SHIFT, err);
 	}

@@ -15,7 +15,8 @@
 
 static const char program_name[] = "nvidia-cuda-mps-control";
 /* Where drivers put it, for those whose PATH has not all of them. */
-static const char usual_folders[] = "/usr/bin:/usr/sbin:/usr/local/bin:/usr/local/nvidia/bin:/run/current-system/sw/bin";
+static const char usual_folders[] =
+    "/usr/bin:/usr/sbin:/usr/local/bin:/usr/local/nvidia/bin:/run/current-system/sw/bin";
 
 static int put(char ret_path[LL_MPS_PATH_SIZE], const char *parent, const char *name, struct ll_err *err)
 {

@@ -64,6 +64,17 @@ void ll_mps_process_name(pid_t pid, char *ret_name, size_t size)
 	snprintf(ret_name, size, "%s", slash ? slash + 1 : buf);
 }
 
+bool ll_mps_process_has_flag(pid_t pid, const char *letters)
+{
+	char buf[512];
+	ssize_t length = read_file(pid, "cmdline", buf, sizeof buf);
+	for (ssize_t i = 0; i < length; i += (ssize_t)strlen(buf + i) + 1) {
+		if (buf[i] == '-' && buf[i + 1] != '-' && strpbrk(buf + i, letters))
+			return true;
+	}
+	return false;
+}
+
 bool ll_mps_process_variable(pid_t pid, const char *name, char *ret_value, size_t size)
 {
 	enum { ENVIRONMENT_MAX = 256 * 1024 };

@@ -37,8 +37,8 @@ struct ll_mps_record {
 /* Writes it in place of the one that is there. The folder exists. */
 int ll_mps_record_write(const char *folder, const struct ll_mps_record *record, struct ll_err *err);
 
-/* The record of the place with this pipe folder. -ENOENT: there is none. -EBADMSG: it cannot be read; the text names the
- * file. */
+/* The record of the place with this pipe folder. -ENOENT: there is none. -EBADMSG: it cannot be read; the text names
+ * the file. */
 int ll_mps_record_read(const char *folder, const char *pipe, struct ll_mps_record *ret_record, struct ll_err *err);
 
 void ll_mps_record_remove(const char *folder, const char *pipe);

@@ -4,20 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "mps/environment.h"
 #include "mps/process.h"
 
 static const char control_name[] = "nvidia-cuda-mps-control";
 static const char server_name[] = "nvidia-cuda-mps-server";
-
-/* A client of the control program is not a daemon: it has its pipe folder, and is gone at once. Daemons are told by
- * their session: whoever goes to the background has one of their own. */
-static bool is_daemon(pid_t pid)
-{
-	return getsid(pid) == pid || getsid(pid) < 0;
-}
 
 static bool look_at(pid_t pid, struct ll_mps_found *found)
 {
@@ -26,11 +18,12 @@ static bool look_at(pid_t pid, struct ll_mps_found *found)
 	bool is_server = strcmp(name, server_name) == 0;
 	if (!is_server && strcmp(name, control_name) != 0)
 		return false;
+	/* Without -d or -f the control program is no daemon but somebody's command, gone at once. */
 	*found = (struct ll_mps_found){.pid = pid,
 				       .start_ticks = ll_mps_process_start(pid),
 				       .owner = ll_mps_process_user(pid),
 				       .is_server = is_server};
-	if (!found->start_ticks || (!is_server && !is_daemon(pid)))
+	if (!found->start_ticks || (!is_server && !ll_mps_process_has_flag(pid, "df")))
 		return false;
 	if (!ll_mps_process_variable(pid, LL_MPS_PIPE_VARIABLE, found->pipe, sizeof found->pipe))
 		found->pipe[0] = '\0';

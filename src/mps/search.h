@@ -1,8 +1,8 @@
 /*
  * search.h - the MPS processes of this machine, as far as /proc shows them to us.
  *
- * A daemon can be asked only by whoever knows its pipe folder; these are found without. What a container hides or another
- * user's environment does not show is not found.
+ * A daemon can be asked only by whoever knows its pipe folder; these are found without. What a container hides or
+ * another user's environment does not show is not found.
  */
 #ifndef LOADLINE_MPS_SEARCH_H
 #define LOADLINE_MPS_SEARCH_H

@@ -54,8 +54,7 @@ static int check_others(const struct ll_mps_session *session, const struct ll_mp
 			const struct ll_mps_record_card *card = &records[i].cards[j / wish->count];
 			const struct ll_card *wanted = wish->cards[j % wish->count];
 			if (card->is_changed && strcmp(card->uuid, wanted->uuid) == 0)
-				return ll_err_set(err, -EBUSY,
-						  "card %s: is in exclusive mode for the MPS daemon at %s",
+				return ll_err_set(err, -EBUSY, "card %s: is in exclusive mode for the MPS daemon at %s",
 						  wanted->label, records[i].pipe);
 		}
 	}

@@ -10,9 +10,9 @@
 #include "base/err.h"
 #include "mps/environment.h"
 
-static const char *const left_out[] = {LL_MPS_PIPE_VARIABLE, LL_MPS_LOG_VARIABLE,   LL_MPS_PERCENT_VARIABLE,
+static const char *const left_out[] = {LL_MPS_PIPE_VARIABLE,   LL_MPS_LOG_VARIABLE,      LL_MPS_PERCENT_VARIABLE,
 				       LL_MPS_MEMORY_VARIABLE, LL_MPS_PROTOCOL_VARIABLE, "CUDA_VISIBLE_DEVICES",
-				       "LD_PRELOAD",	     "LOADLINE_RUN",	      NULL};
+				       "LD_PRELOAD",           "LOADLINE_RUN",           NULL};
 
 static bool is_left_out(const char *variable)
 {
