@@ -97,8 +97,8 @@ struct sim_op {
 	uint32_t is_fma;
 	uint32_t has_yielded; /* off the SMs between two waves of blocks: one of higher priority waits */
 	uint64_t wave_ns;     /* its blocks come in turns of this length; 0: all of them at once */
-	uint32_t is_traced; /* its interruptions are listed (timeline.h) */
-	uint32_t direction; /* of copies: 0 to the card, 1 from it */
+	uint32_t is_traced;   /* its interruptions are listed (timeline.h) */
+	uint32_t direction;   /* of copies: 0 to the card, 1 from it */
 
 	/* waits */
 	uint32_t on_stream;
