@@ -16,10 +16,10 @@
 /* Is it one of these? */
 bool sim_timeline_is(const struct sim_ptx_entry *entry);
 
-/* Queues one. op has its grid and what every kernel has. CUDA_ERROR_ILLEGAL_ADDRESS: it would write where there is no
- * memory; nothing is queued. */
+/* Queues one. launched has its grid and what every kernel has. CUDA_ERROR_ILLEGAL_ADDRESS: it would write where there
+ * is no memory; nothing is queued. */
 ll_cu_result sim_timeline_queue(struct ll_cu_stream *stream, const struct ll_cu_kernel_params *kernel,
-				const char *buffer, const struct sim_op *op);
+				const char *buffer, const struct sim_op *launched);
 
 /* op is done: writes. */
 void sim_timeline_act(const struct sim_action *action, const struct sim_op *op);

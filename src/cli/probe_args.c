@@ -11,7 +11,7 @@
 
 #define ARGS struct ll_probe_args
 
-enum { CELL_RUNS = 5, MAX_RUNS = 10000, MAX_CONNECTIONS = 32 };
+enum { CELL_RUNS = 5, MAX_RUNS = 10000, MAX_EACH = LL_PROBE_LAUNCHES / 2, MAX_CONNECTIONS = 32 };
 
 static const char *const experiment_words[] = {"matrix", "slice", "preemption", "idle", "first", NULL};
 static const char *const parallel_words[] = {"streams", "threads", "per-thread", "legacy", "processes", NULL};
@@ -83,7 +83,7 @@ const struct ll_option ll_probe_options[] = {
      .placeholder = "N",
      LL_OPTION_UINT(ARGS, each),
      .min = 1,
-     .max = LL_PROBE_LAUNCHES / 2,
+     .max = MAX_EACH,
      .fallback = "8",
      .help = "Kernels that each of them launches, one right after the other."},
     {.name = "runs",
@@ -213,7 +213,7 @@ static int read_under(const char *word, struct ll_probe_under *ret_under, struct
 static int take_under(const char *word, void *to, struct ll_err *err)
 {
 	struct ll_probe_choice *choice = to;
-	struct ll_probe_under under;
+	struct ll_probe_under under = {.manner = LL_PROBE_DEFAULT};
 	int rc = read_under(word, &under, err);
 	if (rc < 0)
 		return rc;

@@ -45,31 +45,34 @@ static uint64_t within(const struct ll_probe_crew *crew, uint64_t usual_ns)
 	return crew->config.order_within_ns ? crew->config.order_within_ns : usual_ns;
 }
 
-int ll_probe_crew_open(const struct ll_probe_crew_config *config, struct ll_probe_crew **ret_crew, struct ll_err *err)
+static int make_page(struct ll_probe_crew *crew, struct ll_err *err)
 {
 	static const char what[] = "memory for the probe's processes";
-	struct ll_probe_crew *crew = calloc(1, sizeof *crew);
-	if (!crew)
-		return fail(err, what);
-	crew->config = *config;
 	crew->answer_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	crew->page_fd = memfd_create("loadline-probe", MFD_CLOEXEC);
-	int rc = crew->answer_fd < 0 || crew->page_fd < 0 || ftruncate(crew->page_fd, sizeof *crew->page) < 0
-		     ? fail(err, what)
-		     : 0;
-	if (rc == 0) {
-		void *memory = mmap(NULL, sizeof *crew->page, PROT_READ | PROT_WRITE, MAP_SHARED, crew->page_fd, 0);
-		crew->page = memory == MAP_FAILED ? NULL : memory;
-		rc = crew->page ? 0 : fail(err, what);
-	}
-	if (rc < 0) {
-		ll_probe_crew_close(crew);
-		return rc;
-	}
+	if (crew->answer_fd < 0 || crew->page_fd < 0 || ftruncate(crew->page_fd, sizeof *crew->page) < 0)
+		return fail(err, what);
+	void *memory = mmap(NULL, sizeof *crew->page, PROT_READ | PROT_WRITE, MAP_SHARED, crew->page_fd, 0);
+	if (memory == MAP_FAILED)
+		return fail(err, what);
+	crew->page = memory;
 	crew->page->parent = getpid();
-	snprintf(crew->page->card_uuid, sizeof crew->page->card_uuid, "%s", config->card->uuid);
-	*ret_crew = crew;
+	snprintf(crew->page->card_uuid, sizeof crew->page->card_uuid, "%s", crew->config.card->uuid);
 	return 0;
+}
+
+int ll_probe_crew_open(const struct ll_probe_crew_config *config, struct ll_probe_crew **ret_crew, struct ll_err *err)
+{
+	struct ll_probe_crew *crew = calloc(1, sizeof *crew);
+	if (!crew)
+		return fail(err, "the probe's processes");
+	crew->config = *config;
+	int rc = make_page(crew, err);
+	if (rc < 0)
+		ll_probe_crew_close(crew);
+	else
+		*ret_crew = crew;
+	return rc;
 }
 
 /* ---- waiting ---- */
@@ -229,6 +232,7 @@ static int prepare(struct ll_probe_crew *crew, const struct ll_probe_order *orde
 	if (rc != 0)
 		return ll_err_set(err, -rc, "a common start: %s", strerror(rc));
 	crew->page->order = *order;
+	atomic_store(&crew->page->go_ns, 0);
 	memset(crew->page->kernels, 0, sizeof crew->page->kernels);
 	return 0;
 }

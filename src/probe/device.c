@@ -188,9 +188,10 @@ static void open_stream(struct party_run *party)
 /* All of the order's threads, here and in other processes, leave at the same moment. */
 static void meet(struct ll_probe_page *page)
 {
-	if (pthread_barrier_wait(&page->start) == PTHREAD_BARRIER_SERIAL_THREAD)
-		atomic_store(&page->go_ns, ll_now_ns() + GO_AFTER_NS);
+	uint64_t none = 0;
 	pthread_barrier_wait(&page->start);
+	/* The first to wake up says when. */
+	atomic_compare_exchange_strong(&page->go_ns, &none, ll_now_ns() + GO_AFTER_NS);
 	uint64_t go_ns = atomic_load(&page->go_ns);
 	ll_sleep_until_ns(go_ns - AWAKE_NS);
 	while (ll_now_ns() < go_ns)

@@ -98,7 +98,9 @@ static int run_cell(struct measuring *m, struct ll_probe_result *result, struct 
 	struct ll_probe_order order;
 	struct sums sums = {0};
 	LL_SCOPE_FREE struct ll_verdict *verdicts = calloc(m->plan->runs, sizeof *verdicts);
-	int rc = verdicts ? 0 : ll_err_set(err, -ENOMEM, "verdicts: %s", strerror(ENOMEM));
+	int rc = 0;
+	if (!verdicts)
+		return ll_err_set(err, -ENOMEM, "verdicts: %s", strerror(ENOMEM));
 	ll_probe_order_cell(&result->cell, &result->load, &order);
 	for (size_t i = 0; rc == 0 && i < m->plan->runs; i++) {
 		const struct ll_probe_kernel *kernels = NULL;

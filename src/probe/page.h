@@ -81,7 +81,7 @@ struct ll_probe_page {
 	pid_t parent;
 	char card_uuid[96];
 	pthread_barrier_t start; /* made anew for each order: as many as there are threads that launch */
-	_Atomic uint64_t go_ns;
+	_Atomic uint64_t go_ns;  /* when they begin; 0 until one of them has said so */
 	struct ll_probe_order order;
 	struct ll_probe_seat seats[LL_PROBE_PARTIES];
 	struct ll_probe_kernel kernels[LL_PROBE_LAUNCHES]; /* of the order's launches, in its order */

@@ -136,7 +136,8 @@ static double tick_ns(double end_ns)
 static void add_axis(struct ll_strbuf *out, const struct scale *scale, int top, int bottom)
 {
 	double step_ns = tick_ns(scale->end_ns);
-	for (double at_ns = 0; at_ns <= scale->end_ns; at_ns += step_ns) {
+	for (int i = 0; i * step_ns <= scale->end_ns; i++) {
+		double at_ns = i * step_ns;
 		double x = LEFT + at_ns * scale->pixels_per_ns;
 		ll_strbuf_addf(out, "<line class=\"tick\" x1=\"%.2f\" x2=\"%.2f\" y1=\"%d\" y2=\"%d\"/>\n", x, x, top,
 			       bottom + 4);

@@ -48,8 +48,11 @@ int ll_timeline_make(const struct ll_probe_kernel *kernels, size_t count, size_t
 {
 	struct ll_timeline timeline = {.lane_count = lane_count};
 	size_t room[LL_PROBE_PARTIES] = {0};
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
+		if (kernels[i].party >= lane_count || lane_count > LL_PROBE_PARTIES)
+			return -EINVAL;
 		room[kernels[i].party] += LL_PROBE_GAPS + 1;
+	}
 	for (size_t i = 0; i < lane_count; i++) {
 		timeline.lanes[i].spans = calloc(room[i] + 1, sizeof *timeline.lanes[i].spans);
 		if (!timeline.lanes[i].spans) {
@@ -57,8 +60,11 @@ int ll_timeline_make(const struct ll_probe_kernel *kernels, size_t count, size_t
 			return -ENOMEM;
 		}
 	}
-	for (size_t i = 0; i < count; i++)
-		cut_kernel(&kernels[i], &timeline.lanes[kernels[i].party]);
+	for (size_t i = 0; i < count; i++) {
+		struct ll_lane *lane = &timeline.lanes[kernels[i].party];
+		if (lane->spans)
+			cut_kernel(&kernels[i], lane);
+	}
 	for (size_t i = 0; i < lane_count; i++)
 		join_spans(&timeline.lanes[i]);
 	*ret_timeline = timeline;

@@ -36,7 +36,7 @@ struct ll_timeline {
 	size_t lane_count;
 };
 
-/* Kernels in any order; a kernel's party is below lane_count. -ENOMEM. */
+/* Kernels in any order; -EINVAL: a kernel's party is not below lane_count. -ENOMEM. */
 int ll_timeline_make(const struct ll_probe_kernel *kernels, size_t count, size_t lane_count,
 		     struct ll_timeline *ret_timeline);
 void ll_timeline_fini(struct ll_timeline *timeline);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -72,31 +73,34 @@ static int open_device(struct ll_probe_device *device, const char *uuid, struct 
 	return card ? ll_probe_device_init(device, card, err) : ll_err_set(err, -ENODEV, "card %s: not there", uuid);
 }
 
-/* No helper that a driver starts shall keep them open. */
-static int take_page(struct ll_probe_page **ret_page, struct ll_err *err)
+/* No helper that a driver starts shall keep them open. NULL: they are not there. */
+static struct ll_probe_page *take_page(struct ll_err *err)
 {
-	void *memory =
-	    mmap(NULL, sizeof(struct ll_probe_page), PROT_READ | PROT_WRITE, MAP_SHARED, LL_PROBE_FD_PAGE, 0);
+	struct stat status;
+	void *memory = MAP_FAILED;
+	if (fstat(LL_PROBE_FD_PAGE, &status) == 0 && status.st_size == sizeof(struct ll_probe_page))
+		memory =
+		    mmap(NULL, sizeof(struct ll_probe_page), PROT_READ | PROT_WRITE, MAP_SHARED, LL_PROBE_FD_PAGE, 0);
 	if (memory == MAP_FAILED) {
 		ll_err_set(err, -EINVAL, LL_PROBE_WORKER_WORD ": is for loadline itself, which starts it");
-		return ll_err_hint(err, "use 'loadline probe'");
+		ll_err_hint(err, "use 'loadline probe'");
+		return NULL;
 	}
 	for (int fd = LL_PROBE_FD_PAGE; fd < LL_PROBE_FDS_END; fd++)
 		fcntl(fd, F_SETFD, FD_CLOEXEC);
-	*ret_page = memory;
-	return 0;
+	return memory;
 }
 
 int ll_probe_worker_main(int argc, char **argv, struct ll_err *err)
 {
-	struct ll_probe_page *page = NULL;
+	struct ll_probe_page *page = take_page(err);
 	struct ll_probe_device device = {0};
 	struct ll_driver *driver = NULL;
 	struct ll_err why = {0};
 	uint64_t own = 0;
-	int rc = take_page(&page, err);
-	if (rc == 0)
-		rc = ll_parse_uint(argc > 2 ? argv[2] : "", 0, LL_PROBE_PARTIES - 1, &own, err);
+	if (!page)
+		return -EINVAL;
+	int rc = ll_parse_uint(argc > 2 ? argv[2] : "", 0, LL_PROBE_PARTIES - 1, &own, err);
 	if (rc < 0)
 		return rc;
 	/* The signal comes only to who asked before the parent's end. */
