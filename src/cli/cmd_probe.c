@@ -336,7 +336,7 @@ static int run(void *words, const struct ll_operands *operands, struct ll_err *e
 }
 
 static const struct ll_example examples[] = {
-    {"loadline probe", "Everything that changes no setting of the card: about two minutes."},
+    {"loadline probe", "Everything that changes no setting of the card."},
     {"loadline probe --parallel processes --under default,mps --svg shared.svg",
      "How two processes share the card, without MPS and with it, as a table and a picture."},
     {"loadline probe --experiment slice,preemption --json",
@@ -371,6 +371,11 @@ const struct ll_command ll_command_probe = {
 	"between two changes, switch the time in which the card is empty at a change; empty is the part of the time in "
 	"which no kernel was on the card; SMs is the most that one kernel was on; runs says how many runs agree on the "
 	"word.\n\n"
+	"With --json each line is an object with an \"event\": card; cell, with the kernels of its last run, times in "
+	"ns from "
+	"the first start; memory; slice, preemption and idle, with median, 5th and 95th percentile, least and most "
+	"over the "
+	"runs; statement; first.\n\n"
 	"The card should be idle otherwise.",
     .examples = examples,
     .options = ll_probe_options,

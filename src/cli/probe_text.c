@@ -10,6 +10,9 @@
 
 #define ROW "%-11s%-10s%-6s%-10s%-5s%-12s%9s%10s%10s%8s%5s%6s\n"
 
+/* A switch is a tenth of it (doc/facts.md). */
+#define LONG_EMPTY_NS 1500000
+
 enum { FIELD = 24, NAME_COLUMN = 14 };
 
 static void format_time(char text[FIELD], const struct ll_spread *spread)
@@ -62,6 +65,9 @@ int ll_probe_text_cell(const struct ll_probe_result *result, struct ll_err *err)
 	       result->sm_count ? sms : "-", result->runs ? runs : "-");
 	if (result->why[0])
 		printf("    %s: %s\n", result->is_skipped ? "not measured" : "refused", result->why);
+	if (!result->is_skipped && result->idle_ns > LONG_EMPTY_NS)
+		printf("    the card was empty for %.1f ms at a stretch: somebody else had it, or the host was slow\n",
+		       (double)result->idle_ns / 1e6);
 	return fflush(stdout) == 0 ? 0 : ll_err_set(err, -EIO, "standard output: %s", strerror(errno));
 }
 

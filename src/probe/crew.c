@@ -77,14 +77,17 @@ int ll_probe_crew_open(const struct ll_probe_crew_config *config, struct ll_prob
 
 /* ---- waiting ---- */
 
+/* All have answered; or one has failed, whom the others may be waiting for. */
 static bool is_settled(const struct ll_probe_crew *crew, uint32_t members)
 {
+	bool is_waiting = false;
 	for (size_t i = 0; i < crew->count; i++) {
 		uint32_t state = atomic_load(&crew->page->seats[i].state);
-		if (members >> i & 1 && (state == LL_PROBE_STARTING || state == LL_PROBE_BUSY))
-			return false;
+		if (members >> i & 1 && state == LL_PROBE_FAILED)
+			return true;
+		is_waiting |= members >> i & 1 && (state == LL_PROBE_STARTING || state == LL_PROBE_BUSY);
 	}
-	return true;
+	return !is_waiting;
 }
 
 static int look_at_dead(struct ll_probe_crew *crew, const struct pollfd *fds, struct ll_err *err)
