@@ -4,10 +4,6 @@ load helper
 
 LONG=(--kernel 20ms --each 3 --runs 3)
 
-setup_file() {
-	command -v python3 >/dev/null || skip "no python3"
-}
-
 scenario() {
 	printf '%s\n' "$@" >"$T/scenario"
 	export LOADLINE_SIM_SCENARIO=$T/scenario
@@ -36,9 +32,9 @@ children_of() {
 # Processes of this test's probe, and its daemon's, which has the folder in its environment.
 left_over() {
 	local file
-	for file in $(grep -lzsxF "LOADLINE_SIM_DIR=$LOADLINE_SIM_DIR" /proc/[0-9]*/environ); do
+	while read -r file; do
 		tr '\0' ' ' 2>/dev/null <"${file%environ}cmdline" | grep -E 'probe-worker|nvidia-cuda-mps|loadline.* probe'
-	done
+	done < <(grep -lzsxF "LOADLINE_SIM_DIR=$LOADLINE_SIM_DIR" /proc/[0-9]*/environ)
 	compgen -G "$T/loadline-probe.*"
 }
 
@@ -145,6 +141,7 @@ nothing_is_left() {
 }
 
 @test "the picture is well-formed, with a bar for every stretch" {
+	command -v python3 >/dev/null || skip "no python3"
 	probe a --parallel streams,processes --under default --grid tiny --connections 8 --runs 1 --svg "$T/a.svg"
 	python3 - "$T/a.svg" <<-'END'
 		import sys, xml.etree.ElementTree as tree
@@ -229,7 +226,8 @@ nothing_is_left() {
 @test "a process of the probe that is killed ends it with an error, and nothing is left" {
 	TMPDIR=$T start probe --sim probe --under mps --runs 100
 	wait_for 30 grep -q "^threads" "$T/probe.out"
-	kill -KILL $(children_of probe)
+	read -ra workers <<<"$(children_of probe)"
+	kill -KILL "${workers[@]}"
 	finish probe
 	[ "$status" -eq 1 ]
 	grep -q "loadline: the probe's process 0 died of signal 9" "$T/probe.err"
