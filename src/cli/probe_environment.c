@@ -91,6 +91,21 @@ static int need_default(struct ll_probe_environment *environment, struct ll_err 
 
 /* ---- MPS ---- */
 
+static int start_mps(struct ll_probe_environment *environment, struct ll_err *err)
+{
+	enum ll_compute_mode mode;
+	struct ll_err why = {0};
+	int rc = environment->no_mps[0] ? -EOPNOTSUPP : 0;
+	if (rc == 0 && ll_read_compute_mode(environment->card, &mode, NULL) == 0 && mode == LL_MODE_PROHIBITED)
+		rc = ll_err_set(&why, -EOPNOTSUPP, "the card is in %s mode", ll_compute_mode_text(mode));
+	if (rc == 0)
+		rc = ll_probe_mps_start(environment->driver, environment->card, &environment->mps, &why);
+	if (rc < 0 && !environment->no_mps[0])
+		snprintf(environment->no_mps, sizeof environment->no_mps, "%.*s", (int)sizeof environment->no_mps - 1,
+			 why.text);
+	return rc < 0 ? ll_err_set(err, rc, "%s", environment->no_mps) : 0;
+}
+
 static int join_mps(struct ll_probe_environment *environment, unsigned percent, struct ll_err *err)
 {
 	unsigned sms = environment->card->sm_count;
@@ -98,7 +113,7 @@ static int join_mps(struct ll_probe_environment *environment, unsigned percent, 
 	if (rc == 0 && percent && sms && sms * percent < 100)
 		rc = ll_err_set(err, -EOPNOTSUPP, "%u %% of %u SMs are less than one", percent, sms);
 	if (rc == 0 && !environment->mps)
-		rc = ll_probe_mps_start(environment->driver, environment->card, &environment->mps, err);
+		rc = start_mps(environment, err);
 	if (rc < 0)
 		return rc;
 	add(environment, "CUDA_MPS_PIPE_DIRECTORY=%.200s", ll_probe_mps_pipe(environment->mps));
@@ -122,6 +137,9 @@ int ll_probe_environment_arrange(void *user, struct ll_probe_under under, unsign
 	} else {
 		add(environment, "%s", no_mps);
 		add(environment, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+		/* CUDA shows a process one slice, and without being told that is the first. */
+		if (environment->card->is_mig)
+			add(environment, "CUDA_VISIBLE_DEVICES=%.96s", environment->card->uuid);
 		rc = under.manner == LL_PROBE_EXCLUSIVE ? need_exclusive(environment, err)
 							: need_default(environment, err);
 	}

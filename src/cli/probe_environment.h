@@ -13,7 +13,7 @@
 struct ll_err;
 struct ll_probe_mps;
 
-enum { LL_PROBE_VARIABLES = 8, LL_PROBE_VARIABLE_SIZE = 320 };
+enum { LL_PROBE_VARIABLES = 9, LL_PROBE_VARIABLE_SIZE = 320 };
 
 /* Zeroed, with the first three filled in. */
 struct ll_probe_environment {
@@ -22,6 +22,7 @@ struct ll_probe_environment {
 	bool may_set_exclusive;
 	bool has_set_exclusive; /* the card's mode is ours to put back */
 	struct ll_probe_mps *mps;
+	char no_mps[300]; /* why there is none: it is not tried again */
 	char texts[LL_PROBE_VARIABLES][LL_PROBE_VARIABLE_SIZE];
 	const char *variables[LL_PROBE_VARIABLES + 1];
 };

@@ -114,6 +114,16 @@ nothing_is_left() {
 	nothing_is_left
 }
 
+@test "a MIG slice is a card of its own, a prohibited card takes nobody" {
+	scenario "card 0 mig 2"
+	probe a -i 0:1 --parallel processes --under default,mps --grid tiny --priority equal --connections 8 --runs 1 --json
+	[ "$(word a '.under == "default"')" = time-sliced ]
+	scenario "card 0 mode prohibited"
+	probe b --parallel processes --grid tiny --priority equal --connections 8 --runs 1 --json
+	[ "$(json b 'select(.event == "cell") | .not_measured' | sort -u)" = "the card is in prohibited mode" ]
+	nothing_is_left
+}
+
 @test "slice, switch, preemption and an idle context are stated with their spread" {
 	probe a --experiment slice,preemption,idle --runs 5 --json
 	has a 'select(.event == "slice") | .slice_us.runs == 5 and .slice_us.median > 2085 and .slice_us.median < 2095'
