@@ -118,6 +118,8 @@ static int run(void *data, const struct ll_operands *operands, struct ll_err *er
 		ll_mps_add_clients(&names, &list);
 		if (list.client_count)
 			printf("these keep what they started with until they are restarted: %s\n", names.buf);
+		if (args->memory_bytes)
+			puts(LL_MPS_TOTAL_NOTE);
 	}
 	ll_mps_list_fini(&list);
 	ll_mps_desk_fini(&desk);

@@ -88,8 +88,7 @@ static void report(const struct ll_mps_desk *desk, const struct ll_mps_wish *wis
 	       desk->place.pipe);
 	puts("programs join it by `loadline mps run -- COMMAND`, or after eval \"$(loadline mps env)\"");
 	if (wish->memory_bytes)
-		puts("a client still sees the whole card as its total memory; `loadline run --by space --mem SIZE` "
-		     "corrects that");
+		puts(LL_MPS_TOTAL_NOTE);
 }
 
 static int start(const struct start_args *args, struct ll_mps_desk *desk, struct ll_err *err)

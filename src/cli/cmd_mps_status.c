@@ -1,4 +1,7 @@
+#include <errno.h>
+
 #include "base/clock.h"
+#include "base/scope.h"
 #include "cli/mps_report.h"
 
 struct status_args {
@@ -10,6 +13,17 @@ static const struct ll_option options[] = {
     LL_OPTION_END,
 };
 
+/* Without a daemon cards may still be as a dead one left them. */
+static int add_leftovers(const struct ll_mps_desk *desk, int rc, struct ll_err *err)
+{
+	LL_SCOPE_FREE struct ll_mps_record *records = NULL;
+	size_t count = 0;
+	if (rc == -ECONNREFUSED && ll_mps_session_leftovers(&desk->session, &records, &count, NULL) == 0 && count)
+		ll_err_hint(err,
+			    "cards are in exclusive mode for one that is gone: `loadline mps stop` puts them back");
+	return rc;
+}
+
 static int run(void *data, const struct ll_operands *operands, struct ll_err *err)
 {
 	const struct status_args *args = data;
@@ -19,7 +33,7 @@ static int run(void *data, const struct ll_operands *operands, struct ll_err *er
 	(void)operands;
 	int rc = ll_mps_desk_init(&desk, err);
 	if (!rc)
-		rc = ll_mps_desk_need_daemon(&desk, deadline_ns, err);
+		rc = add_leftovers(&desk, ll_mps_desk_need_daemon(&desk, deadline_ns, err), err);
 	if (!rc)
 		rc = ll_mps_report_read(&desk, deadline_ns, &status, err);
 	if (!rc && args->json)

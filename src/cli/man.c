@@ -99,6 +99,14 @@ static void add_examples(struct ll_strbuf *out, const struct ll_example *example
 	}
 }
 
+static void add_statuses(struct ll_strbuf *out, const struct ll_help_status *row)
+{
+	for (; row->meaning; row++) {
+		ll_strbuf_addf(out, ".TP\n\\fB%d\\fR\n", row->status);
+		add_line(out, row->meaning);
+	}
+}
+
 /* The subcommands of a group, one after the other. */
 static void add_subcommands(struct ll_strbuf *out, const struct ll_command *const *command)
 {
@@ -110,17 +118,12 @@ static void add_subcommands(struct ll_strbuf *out, const struct ll_command *cons
 		add_line(out, usage.buf);
 		add_paragraphs(out, (*command)->description);
 		add_options(out, (*command)->options);
+		if ((*command)->statuses) {
+			ll_strbuf_adds(out, ".PP\nExit status:\n");
+			add_statuses(out, (*command)->statuses);
+		}
 		if ((*command)->examples)
 			add_examples(out, (*command)->examples);
-	}
-}
-
-static void add_statuses(struct ll_strbuf *out, const struct ll_help_status *row)
-{
-	add_section(out, "EXIT STATUS");
-	for (; row->meaning; row++) {
-		ll_strbuf_addf(out, ".TP\n\\fB%d\\fR\n", row->status);
-		add_line(out, row->meaning);
 	}
 }
 
@@ -143,6 +146,7 @@ static const struct ll_example environment[] = {
     {"LOADLINE_SIM_SCENARIO", "The file that describes the simulated world; --sim=SCENARIO sets it."},
     {"LOADLINE_RUN", "The limits of `loadline run`, for the programs that it starts; it sets this itself."},
     {"LOADLINE_SHIM", "The library that `loadline run` preloads, where it is not beside the program."},
+    {"CUDA_MPS_PIPE_DIRECTORY", "Where loadline mps, and run --by space, look for the MPS daemon, and start one."},
     {"XDG_RUNTIME_DIR", "A user's ledgers are in its folder loadline; without it in /tmp/loadline-UID."},
     {NULL, NULL},
 };
@@ -171,6 +175,7 @@ void ll_man_command(const struct ll_command *command, struct ll_strbuf *out)
 		add_section(out, "EXAMPLES");
 		add_examples(out, command->examples);
 	}
+	add_section(out, "EXIT STATUS");
 	add_statuses(out, command->statuses ? command->statuses : ll_help_statuses);
 	add_see_also(out, command);
 }
@@ -189,6 +194,7 @@ void ll_man_program(struct ll_strbuf *out)
 	add_section(out, "GLOBAL OPTIONS");
 	add_options(out, ll_global_options);
 	add_environment(out);
+	add_section(out, "EXIT STATUS");
 	add_statuses(out, ll_help_statuses);
 	add_see_also(out, NULL);
 }

@@ -1,10 +1,13 @@
 #include "cli/mps_words.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/strbuf.h"
 #include "mps/environment.h"
+#include "mps/process.h"
 #include "mps/search.h"
 
 enum { FOUND_MAX = 64 };
@@ -33,12 +36,25 @@ void ll_mps_desk_fini(struct ll_mps_desk *desk)
 	*desk = (struct ll_mps_desk){.own = NULL};
 }
 
-/* The pipe folder of another daemon, one that this user may ask before others; NULL: there is none. */
+/* Of the same driver: simulated ones are of no use to who runs on a card, nor those of another world. */
+static bool is_of_our_world(const struct ll_mps_place *place, const struct ll_mps_found *found)
+{
+	char path[LL_MPS_PATH_SIZE];
+	char real[PATH_MAX];
+	char theirs[LL_MPS_PATH_SIZE] = "";
+	const char *ours = getenv("LOADLINE_SIM_DIR");
+	ll_mps_process_variable(found->pid, "LOADLINE_SIM_DIR", theirs, sizeof theirs);
+	return ll_mps_process_program(found->pid, path, sizeof path) && realpath(place->program, real) &&
+	       strcmp(path, real) == 0 && strcmp(ours ? ours : "", theirs) == 0;
+}
+
+/* The pipe folder of another daemon; NULL: there is none. */
 static const char *find_other(const struct ll_mps_place *place, struct ll_mps_found *found)
 {
 	size_t count = ll_mps_search(found, FOUND_MAX);
 	for (size_t i = 0; i < count; i++) {
-		if (!found[i].is_server && *found[i].pipe && strcmp(found[i].pipe, place->pipe) != 0)
+		if (!found[i].is_server && *found[i].pipe && strcmp(found[i].pipe, place->pipe) != 0 &&
+		    is_of_our_world(place, &found[i]))
 			return found[i].pipe;
 	}
 	return NULL;

@@ -44,6 +44,10 @@ int ll_mps_desk_need_daemon(const struct ll_mps_desk *desk, uint64_t deadline_ns
 		.help = what                                                                                           \
 	}
 
+/* Said wherever the driver is given a limit of memory. */
+#define LL_MPS_TOTAL_NOTE                                                                                              \
+	"a client still sees the whole card as its total memory; `loadline run --by space --mem SIZE` corrects that"
+
 /* "8 (train), 9": clients, each once; "none". */
 void ll_mps_add_clients(struct ll_strbuf *out, const struct ll_mps_list *list);
 

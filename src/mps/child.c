@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -79,7 +80,7 @@ static void drain(int fd, struct ll_strbuf *output)
 {
 	char buf[4096];
 	ssize_t n;
-	while ((n = read(fd, buf, sizeof buf)) > 0) {
+	while (fd >= 0 && (n = read(fd, buf, sizeof buf)) > 0) {
 		if (output->length < OUTPUT_MAX)
 			ll_strbuf_add(output, buf, (size_t)n);
 	}
@@ -145,18 +146,43 @@ static int start(const struct ll_mps_child *child, int in, int out, pid_t *ret_p
 	return 0;
 }
 
+/* Where the output is written, and where it is read: the ends of a pipe, or twice a file in memory. */
+static int make_output(bool is_file, int ret_ends[2], struct ll_err *err)
+{
+	if (!is_file && pipe2(ret_ends, O_CLOEXEC | O_NONBLOCK) == 0) {
+		/* The program must not meet a full pipe as an error. */
+		fcntl(ret_ends[1], F_SETFL, 0);
+		return 0;
+	}
+	ret_ends[1] = is_file ? memfd_create("output", MFD_CLOEXEC) : -1;
+	ret_ends[0] = ret_ends[1] < 0 ? -1 : fcntl(ret_ends[1], F_DUPFD_CLOEXEC, FIRST_OTHER_FD);
+	if (ret_ends[0] >= 0)
+		return 0;
+	int code = errno;
+	if (ret_ends[1] >= 0)
+		close(ret_ends[1]);
+	return ll_err_set(err, -code, "MPS: output: %s", strerror(code));
+}
+
+/* One offset serves both sides of the file: it is read from the beginning. */
+static void read_file(int fd, struct ll_strbuf *output)
+{
+	char buf[4096];
+	ssize_t n;
+	for (off_t at = 0; at < OUTPUT_MAX && (n = pread(fd, buf, sizeof buf, at)) > 0; at += n)
+		ll_strbuf_add(output, buf, (size_t)n);
+}
+
 int ll_mps_child_run(const struct ll_mps_child *child, struct ll_strbuf *output, int *ret_status, struct ll_err *err)
 {
 	LL_SCOPE_CLOSE int in = -1;
-	int ends[2];
+	int ends[2] = {-1, -1};
 	int rc = make_input(child->input, &in, err);
+	if (!rc)
+		rc = make_output(child->leaves_daemon, ends, err);
 	if (rc)
 		return rc;
-	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK))
-		return ll_err_set(err, -errno, "MPS: pipe: %s", strerror(errno));
 	LL_SCOPE_CLOSE int out = ends[0];
-	/* The program must not meet a full pipe as an error. */
-	fcntl(ends[1], F_SETFL, 0);
 	pid_t pid = -1;
 	rc = start(child, in, ends[1], &pid, err);
 	close(ends[1]);
@@ -164,10 +190,13 @@ int ll_mps_child_run(const struct ll_mps_child *child, struct ll_strbuf *output,
 		return rc;
 	int status = 0;
 	LL_SCOPE_CLOSE int pidfd = open_pidfd(pid);
-	if (!follow(pid, pidfd, out, child->deadline_ns, output, &status)) {
+	bool has_ended = follow(pid, pidfd, child->leaves_daemon ? -1 : out, child->deadline_ns, output, &status);
+	if (!has_ended)
 		kill_and_reap(pid, pidfd);
+	if (child->leaves_daemon)
+		read_file(out, output);
+	if (!has_ended)
 		return ll_err_set(err, -ETIMEDOUT, "MPS: %.200s: no answer in time", child->words[0]);
-	}
 	*ret_status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 	return 0;
 }

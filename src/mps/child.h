@@ -4,6 +4,7 @@
 #ifndef LOADLINE_MPS_CHILD_H
 #define LOADLINE_MPS_CHILD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/strbuf.h"
@@ -15,6 +16,7 @@ struct ll_mps_child {
 	const char *const *environment; /* NULL-ended; NULL: the caller's */
 	const char *input;              /* its standard input: at most 4096 bytes; NULL: empty */
 	uint64_t deadline_ns;           /* ll_now_ns; killed then */
+	bool leaves_daemon; /* what it leaves running may write on: to a file then, not a pipe that breaks */
 };
 
 /*

@@ -20,13 +20,16 @@
 
 enum { POLL_MS = 10, QUOTE = 160, CARDS_MAX = 64, FOUND_MAX = 64, UNDO_S = 5 };
 
+/* -1: there is no such file. */
 static pid_t read_pid_file(const struct ll_mps_place *place)
 {
 	char path[LL_MPS_PATH_SIZE + 40];
 	char text[32];
 	snprintf(path, sizeof path, "%s/nvidia-cuda-mps-control.pid", place->pipe);
 	LL_SCOPE_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+	if (fd < 0)
+		return -1;
+	ssize_t n = read(fd, text, sizeof text - 1);
 	if (n <= 0)
 		return 0;
 	text[n] = '\0';
@@ -41,10 +44,14 @@ static bool is_daemon(pid_t pid)
 	return strcmp(name, "nvidia-cuda-mps-control") == 0;
 }
 
-/* Drivers before 515 write no such file. */
+/* Drivers before 515 write no such file; going through /proc takes milliseconds, so not without a sign of a daemon. */
 static pid_t search_pid(const struct ll_mps_place *place)
 {
 	struct ll_mps_found found[FOUND_MAX];
+	char control[LL_MPS_PATH_SIZE + 40];
+	snprintf(control, sizeof control, "%s/control", place->pipe);
+	if (access(control, F_OK))
+		return 0;
 	size_t count = ll_mps_search(found, FOUND_MAX);
 	for (size_t i = 0; i < count; i++) {
 		if (!found[i].is_server && strcmp(found[i].pipe, place->pipe) == 0)
@@ -56,8 +63,10 @@ static pid_t search_pid(const struct ll_mps_place *place)
 int ll_mps_daemon_find(const struct ll_mps_place *place, struct ll_mps_daemon *ret_daemon, struct ll_err *err)
 {
 	struct ll_mps_daemon daemon = {.pid = read_pid_file(place)};
-	if (!daemon.pid || !is_daemon(daemon.pid))
+	if (daemon.pid < 0)
 		daemon.pid = search_pid(place);
+	else if (!is_daemon(daemon.pid))
+		daemon.pid = 0;
 	daemon.start_ticks = ll_mps_process_start(daemon.pid);
 	if (!daemon.start_ticks)
 		return ll_err_set(err, -ESRCH, "no MPS daemon at %s", place->pipe);
@@ -86,8 +95,10 @@ static int launch(const struct ll_mps_place *place, const struct ll_mps_start *s
 	int rc = ll_mps_variables_make(place, start->count ? visible.buf : NULL, &variables, err);
 	if (rc)
 		return rc;
-	struct ll_mps_child child = {
-	    .words = words, .environment = (const char *const *)variables.list, .deadline_ns = deadline_ns};
+	struct ll_mps_child child = {.words = words,
+				     .environment = (const char *const *)variables.list,
+				     .deadline_ns = deadline_ns,
+				     .leaves_daemon = true};
 	rc = ll_mps_child_run(&child, &output, &status, err);
 	ll_mps_variables_fini(&variables);
 	if (rc)

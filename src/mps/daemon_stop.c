@@ -32,6 +32,15 @@ static void join(struct party *party, pid_t pid, uint64_t start_ticks, bool is_s
 		    (struct ll_mps_found){.pid = pid, .start_ticks = start_ticks, .is_server = is_server};
 }
 
+/* A number of another PID namespace may be anybody's here. */
+static void join_server(struct party *party, pid_t pid)
+{
+	char name[64];
+	ll_mps_process_name(pid, name, sizeof name);
+	if (strcmp(name, "nvidia-cuda-mps-server") == 0)
+		join(party, pid, ll_mps_process_start(pid), true);
+}
+
 /* Servers that the daemon does not tell: it hangs, or is dead and they are not. */
 static void join_found(struct party *party, const struct ll_mps_place *place)
 {
@@ -110,14 +119,14 @@ static int say_left(const struct party *party, bool force, struct ll_err *err)
 				      : "a longer --within may help; --force ends it by a signal");
 }
 
-/* It answers, but from a namespace of its own: nothing can be signalled or watched but its silence. */
+/* It is there, but in a namespace of its own: nothing can be signalled or watched but that nobody answers any more. */
 static int stop_unseen(const struct ll_mps_place *place, uint64_t deadline_ns, struct ll_err *err)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf answer = LL_STRBUF_INIT;
 	ll_mps_ask(place, deadline_ns, &answer, NULL, "quit");
-	while (ll_mps_daemon_answers(place, deadline_ns, NULL) == 0) {
+	while (ll_mps_daemon_answers(place, deadline_ns, NULL) != -ECONNREFUSED) {
 		if (ll_now_ns() >= deadline_ns)
-			return ll_err_set(err, -ETIMEDOUT, "MPS: the daemon at %s still answers", place->pipe);
+			return ll_err_set(err, -ETIMEDOUT, "MPS: the daemon at %s is still there", place->pipe);
 		ll_sleep_until_ns(ll_now_ns() + POLL_MS * LL_NS_PER_MS);
 	}
 	return 0;
@@ -154,7 +163,7 @@ int ll_mps_daemon_stop(const struct ll_mps_place *place, bool force, uint64_t wi
 	if (is_seen)
 		join(&party, daemon.pid, daemon.start_ticks, false);
 	for (size_t i = 0; i < list.server_count; i++)
-		join(&party, list.servers[i].pid, ll_mps_process_start(list.servers[i].pid), true);
+		join_server(&party, list.servers[i].pid);
 	join_found(&party, place);
 	if (rc == -ECONNREFUSED && !is_seen)
 		rc = first_alive(&party) && force ? 0 : -ESRCH;

@@ -64,6 +64,17 @@ void ll_mps_process_name(pid_t pid, char *ret_name, size_t size)
 	snprintf(ret_name, size, "%s", slash ? slash + 1 : buf);
 }
 
+bool ll_mps_process_program(pid_t pid, char *ret_path, size_t size)
+{
+	char link[64];
+	snprintf(link, sizeof link, "/proc/%d/exe", (int)pid);
+	ssize_t n = readlink(link, ret_path, size);
+	if (n < 0 || (size_t)n >= size)
+		return false;
+	ret_path[n] = '\0';
+	return true;
+}
+
 bool ll_mps_process_has_flag(pid_t pid, const char *letters)
 {
 	char buf[512];

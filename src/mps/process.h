@@ -24,6 +24,9 @@ uid_t ll_mps_process_user(pid_t pid);
 /* Its program's base name, from its first word; empty where that is not known. */
 void ll_mps_process_name(pid_t pid, char *ret_name, size_t size);
 
+/* The file of its program. False: not shown to us. */
+bool ll_mps_process_program(pid_t pid, char *ret_path, size_t size);
+
 /* One of its words is a short option with one of these letters: "-d", "-dS". */
 bool ll_mps_process_has_flag(pid_t pid, const char *letters);
 

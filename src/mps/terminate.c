@@ -12,7 +12,7 @@
 #include "mps/lock.h"
 #include "mps/servers.h"
 
-enum { TRIES = 3, NAMED = 16, QUOTE = 120, PAUSE_MS = 20 };
+enum { TRIES = 3, NAMED = 16, QUOTE = 120, PAUSE_PART = 8 };
 
 static int find_server(const struct ll_mps_list *list, pid_t client, pid_t *ret_server, struct ll_err *err)
 {
@@ -48,9 +48,9 @@ static int try_all(const struct ll_mps_place *place, pid_t server, pid_t client,
 	for (int i = 1; rc && i <= TRIES; i++) {
 		rc = try_once(place, server, client, from_ns + within_ns * (uint64_t)i / TRIES, &why);
 		if (rc == -ECONNREFUSED || rc == -EOPNOTSUPP || rc == -EPERM || rc == -ENOENT)
-			break; /* another try would not help */
-		if (rc)
-			ll_sleep_until_ns(ll_now_ns() + PAUSE_MS * LL_NS_PER_MS);
+			break;       /* another try would not help */
+		if (rc && i < TRIES) /* whoever is served now is done by then, if ever */
+			ll_sleep_until_ns(ll_now_ns() + within_ns / PAUSE_PART);
 	}
 	if (!rc)
 		return 0;

@@ -31,7 +31,6 @@ struct place {
 	struct ll_seat *seat; /* NULL: not governed */
 	struct ll_cu_context *context;
 	bool is_elsewhere;
-	enum ll_cu_capture_mode mode;
 };
 
 static bool is_default(const struct ll_cu_stream *stream)
@@ -43,7 +42,7 @@ static void enter_place(struct place *place, struct ll_cu_stream *stream)
 {
 	struct ll_cu_context *current = NULL, *owner = NULL;
 	bool is_lost = false;
-	*place = (struct place){.mode = exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED)};
+	*place = (struct place){0};
 	if (!is_default(stream) && ll_real()->cuStreamGetCtx(stream, &owner) == LL_CUDA_SUCCESS &&
 	    ll_real()->cuCtxGetCurrent(&current) == LL_CUDA_SUCCESS && owner != current) {
 		place->is_elsewhere = ll_real()->cuCtxPushCurrent_v2(owner) == LL_CUDA_SUCCESS;
@@ -59,7 +58,22 @@ static void leave_place(const struct place *place)
 	struct ll_cu_context *pushed;
 	if (place->is_elsewhere)
 		ll_real()->cuCtxPopCurrent_v2(&pushed);
-	exchange_capture_mode(place->mode);
+}
+
+static void begin_there(struct ll_launch *launch, const struct place *place, struct ll_cu_stream *stream, uint64_t kind)
+{
+	struct ll_mark_stream name = name_stream(stream);
+	struct ll_flow *flow = place->seat ? place->seat->flow : NULL;
+	if (!flow || ll_flow_count(flow, place->context, name, kind))
+		return;
+	launch->flow = flow;
+	launch->context = place->context;
+	launch->stream = name;
+	launch->kind = kind;
+	launch->is_elsewhere = place->is_elsewhere;
+	enum ll_cu_capture_mode mode = exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
+	ll_flow_enter(flow, place->context, name, kind);
+	exchange_capture_mode(mode);
 }
 
 struct ll_launch ll_launch_begin(struct ll_cu_stream *stream, uint64_t kind)
@@ -69,14 +83,7 @@ struct ll_launch ll_launch_begin(struct ll_cu_stream *stream, uint64_t kind)
 	if (!ll_seat_settings() || is_captured(stream))
 		return launch;
 	enter_place(&place, stream);
-	if (place.seat && place.seat->flow) {
-		launch.flow = place.seat->flow;
-		launch.context = place.context;
-		launch.stream = name_stream(stream);
-		launch.kind = kind;
-		launch.is_elsewhere = place.is_elsewhere;
-		ll_flow_enter(launch.flow, launch.context, launch.stream, kind);
-	}
+	begin_there(&launch, &place, stream, kind);
 	leave_place(&place);
 	return launch;
 }
@@ -89,13 +96,14 @@ static void leave_flow(const struct ll_launch *launch)
 		ll_flow_leave(launch->flow, launch->context, launch->stream, launch->kind, false);
 		return;
 	}
-	place.mode = exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
+	enum ll_cu_capture_mode mode = exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
 	if (launch->is_elsewhere)
 		place.is_elsewhere = ll_real()->cuCtxPushCurrent_v2(launch->context) == LL_CUDA_SUCCESS;
 	bool is_there = place.is_elsewhere == launch->is_elsewhere;
 	ll_flow_leave(launch->flow, launch->context, launch->stream, launch->kind,
 		      launch->status == LL_CUDA_SUCCESS && is_there);
 	leave_place(&place);
+	exchange_capture_mode(mode);
 }
 
 void ll_launch_end(struct ll_launch *launch)
@@ -125,8 +133,10 @@ void ll_launch_release_marks(struct ll_flow *const *flow)
 void ll_launch_forget_stream(struct ll_cu_stream *stream)
 {
 	struct place place;
+	enum ll_cu_capture_mode mode = exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
 	enter_place(&place, stream);
 	if (place.seat && place.seat->flow && place.context)
 		ll_flow_forget_stream(place.seat->flow, place.context, name_stream(stream));
 	leave_place(&place);
+	exchange_capture_mode(mode);
 }

@@ -1,4 +1,5 @@
 # loadline mps: the daemon, what its clients may use, and every trap on the way, on the simulated MPS.
+# shellcheck disable=SC2030,SC2031
 load helper
 
 setup_file() {
@@ -6,6 +7,7 @@ setup_file() {
 }
 
 # A daemon must not outlive its test's world.
+# shellcheck disable=SC2154
 teardown() {
 	local name
 	for name in "${started[@]}"; do
@@ -67,7 +69,7 @@ need_launcher() {
 	mps_fails 1 "no MPS daemon runs at $T/world/mps/pipe" status
 	mps_fails 1 "no MPS daemon" stop
 	[ -z "$(ls "$T/world/mps/pipe")" ]
-	[ -z "$(ls "$T/world/mps" | grep record)" ]
+	[ -z "$(find "$T/world/mps" -name '*.record*')" ]
 }
 
 @test "a server for a user is there at once" {
@@ -129,10 +131,28 @@ need_launcher() {
 	"$SIMCTL" mps hang terminate_client 1h
 	mps_fails 1 "client $(pid_of victim) is not ended: MPS: terminate_client: no answer in time" \
 		kill "$(pid_of victim)" --within 1s
+	# shellcheck disable=SC2154
 	[[ $stderr == *"nothing else was done"* ]]
 	is_running victim
 	"$SIMCTL" mps heal
 	mps kill "$(pid_of victim)"
+}
+
+@test "kill comes again when the daemon is busy with another" {
+	mps start
+	client first
+	client second
+	"$SIMCTL" mps hang terminate_client 500ms count 1
+	local server
+	server=$(mps status --json | jq 'select(has("status")) | .server')
+	start_program busy env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" CUDA_MPS_PIPE_DIRECTORY="$T/world/mps/pipe" \
+		sh -c "echo terminate_client $server $(pid_of first) | $LOADLINE_BUILD/sim/nvidia-cuda-mps-control"
+	wait_for 10 grep -q terminate_client "$T/world/mps/log/control.log"
+	mps kill "$(pid_of second)"
+	finish busy
+	grep -q "Another client is being terminated" "$T/world/mps/log/control.log"
+	[ "$(cat "$T/busy.out")" = 0 ]
+	wait_for 10 eval '[ -z "$(mps clients --json)" ]'
 }
 
 @test "a daemon that hangs is ended by force alone, and that is said" {
@@ -180,6 +200,7 @@ need_launcher() {
 	"$SIMCTL" mps die daemon
 	run loadline --sim doctor --no-trial
 	[[ $output == *"in exclusive mode"*"loadline mps stop"* ]]
+	mps_fails 1 "in exclusive mode for one that is gone: \`loadline mps stop\` puts them back" status
 	run -0 mps stop
 	[[ $output == *"put back on 1 card"* ]]
 	[ "$(mode_of 0)" = default ]
@@ -255,6 +276,17 @@ get_*percentage*) echo 100.0 ;;"
 	[[ $output == *"MPS v3"* ]]
 }
 
+@test "nobody is ended for having the number that a daemon of another PID namespace tells" {
+	start_program bystander sleep 100
+	fake "get_server_list) echo $(pid_of bystander) ;;
+get_server_status*) echo ACTIVE ;;
+get_*) ;;
+quit|shutdown_server*) ;;"
+	run -1 faked mps stop --force --within 500ms
+	[[ $output == *"is still there"* ]]
+	is_running bystander
+}
+
 @test "a daemon that holds another limit than it was told is not believed" {
 	fake 'get_server_list) ;;
 set_default_active*) echo 0 ;;
@@ -293,8 +325,25 @@ get_*) ;;'
 	mps_fails 1 "others may write it" start
 	export CUDA_MPS_PIPE_DIRECTORY=relative/path
 	mps_fails 2 "not an absolute path" start
-	export CUDA_MPS_PIPE_DIRECTORY=/tmp/$(printf 'x%.0s' {1..120})
+	CUDA_MPS_PIPE_DIRECTORY=/tmp/$(printf 'x%.0s' {1..120})
 	mps_fails 1 "longer than" start
+}
+
+@test "a daemon that somebody else started is shown, set and ended like our own" {
+	scenario 'cards 2'
+	loadline --sim status >/dev/null
+	mkdir -m 700 "$T/world/mps"
+	mkdir -m 700 "$T/world/mps/pipe" "$T/world/mps/log"
+	env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" CUDA_VISIBLE_DEVICES=1 CUDA_MPS_PIPE_DIRECTORY="$T/world/mps/pipe" \
+		CUDA_MPS_LOG_DIRECTORY="$T/world/mps/log" "$LOADLINE_BUILD/sim/nvidia-cuda-mps-control" -d
+	local second
+	second=$(loadline --sim status -i 1 --json | jq -r 'select(has("card")) | .uuid')
+	report ".daemon and .card_uuids == [\"$second\"]"
+	mps set --compute 25% --mem 4G
+	mps_fails 2 "card 0 is not visible" set --mem 4G -i 0
+	mps_fails 1 "already" start
+	mps stop
+	mps_fails 1 "no MPS daemon" status
 }
 
 @test "env is for eval" {

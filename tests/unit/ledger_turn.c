@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
+#include "control/turns.h"
+#include "ledger/account.h"
 #include "ledger/handle.h"
 #include "ledger/turn.h"
 #include "ledger_fixture.h"
@@ -87,7 +89,7 @@ static void step(struct card *card)
 			program->first_ns = card->now_ns;
 		card->busy_until_ns = card->now_ns + ns;
 		program->used_ns += ns;
-		ll_turn_charge(program->claim, ns);
+		ll_account_charge(program->claim, card->now_ns, card->now_ns + ns);
 	}
 }
 
@@ -176,6 +178,49 @@ static void test_a_low_class_has_its_service_however_busy_the_others_are(void **
 	release_all(card);
 }
 
+static void test_who_has_the_turn_is_not_impatient_when_it_gives_it_away(void **state)
+{
+	struct card *card = new_card(state, STEP_NS);
+	struct program *high = add(card, LL_PRIORITY_HIGH, 1000, 0);
+	struct program *low = add(card, LL_PRIORITY_LOW, 1000, 0);
+	while (!low->look.may_launch)
+		step(card);
+	assert_true(card->now_ns > LL_TURN_PATIENCE_NS);
+	for (unsigned i = 0; i < 10; i++) { /* as others see it: at any moment of its service */
+		step(card);
+		assert_true(card->now_ns - low->claim->slot->want_since_ns <= STEP_NS);
+	}
+	(void)high;
+	release_all(card);
+}
+
+static void test_processes_of_a_tenant_have_its_turn_together(void **state)
+{
+	struct card *card = new_card(state, STEP_NS);
+	struct program *one = add(card, LL_PRIORITY_NORMAL, 1000, 0);
+	struct program *other = add(card, LL_PRIORITY_NORMAL, 1000, 0);
+	struct program *sibling = &card->programs[card->count++];
+	*sibling = (struct program){.claim = take_claim_of(card->fixture->ledger, one->claim->tenant_row - 1)};
+	ll_turn_want(sibling->claim, card->now_ns);
+	unsigned together = 0;
+	for (unsigned i = 0; i < 10000; i++) {
+		step(card);
+		assert_int_equal(ll_turn_is_mine(one->claim), ll_turn_is_mine(sibling->claim));
+		assert_false(ll_turn_is_mine(one->claim) && ll_turn_is_mine(other->claim));
+		together += one->look.may_launch && sibling->look.may_launch;
+	}
+	assert_in_range(together, 4500, 5500);
+	ll_turn_rest(one->claim, card->now_ns); /* whoever of them goes, the other keeps it */
+	one->is_resting = true;
+	run_for(card, LL_NS_PER_S);
+	assert_near(percent_of(other, card->now_ns - LL_NS_PER_S), 50, 2);
+	ll_turn_rest(sibling->claim, card->now_ns);
+	sibling->is_resting = true;
+	run_for(card, 100 * LL_NS_PER_MS);
+	assert_true(ll_turn_is_mine(other->claim));
+	release_all(card);
+}
+
 static void test_a_holder_that_does_not_look_is_overtaken(void **state)
 {
 	struct card *card = new_card(state, STEP_NS);
@@ -214,7 +259,7 @@ static void test_who_shares_by_space_neither_waits_nor_is_waited_for(void **stat
 	assert_true(ll_turn_open_gate(b->claim, LL_GATE_OPEN, card->now_ns));
 	/* Their time is counted all the same. */
 	struct ll_tenant_info tenants[4];
-	ll_turn_charge(a->claim, LL_NS_PER_MS);
+	ll_account_charge(a->claim, card->now_ns - LL_NS_PER_MS, card->now_ns);
 	assert_int_equal(ll_tenant_list(card->fixture->ledger, tenants, 4), 3);
 	assert_int_equal(tenants[1].space_permille, 250);
 	assert_true(tenants[1].gpu_time_ns >= LL_NS_PER_MS);
@@ -366,6 +411,8 @@ int main(void)
 	    TURN_TEST(kernels_of_any_length_share_by_weight),
 	    TURN_TEST(a_higher_class_gets_the_card_at_its_first_look),
 	    TURN_TEST(a_low_class_has_its_service_however_busy_the_others_are),
+	    TURN_TEST(who_has_the_turn_is_not_impatient_when_it_gives_it_away),
+	    TURN_TEST(processes_of_a_tenant_have_its_turn_together),
 	    TURN_TEST(a_holder_that_does_not_look_is_overtaken),
 	    TURN_TEST(who_shares_by_space_neither_waits_nor_is_waited_for),
 	    TURN_TEST(a_dead_claim_that_nobody_has_cleared_gets_nothing),

@@ -89,7 +89,8 @@ static void open_world(void)
 static int start(void)
 {
 	const struct ll_card **cards = NULL;
-	struct ll_mps_wish wish = {.is_exclusive = geteuid() == 0, .compute_percent = 50, .memory_bytes = 1 << 30};
+	struct ll_mps_wish wish = {.is_exclusive = geteuid() == 0, .compute_percent = 50};
+	wish.memory_bytes = roll(4) ? 0 : 1 << 30;
 	CHECK(ll_cards_select(world.driver, NULL, &cards, &wish.count, NULL) == 0);
 	wish.cards = cards;
 	int rc = ll_mps_session_start(&world.session, &wish, roll(8) ? LONG_NS : SHORT_NS, NULL, NULL);
@@ -130,7 +131,8 @@ static void step(int (*run)(void), bool may_be_killed)
 	CHECK(ll_now_ns() - from_ns < LONG_NS + SLACK_NS);
 }
 
-static void add_fault(void)
+/* True: there is something to heal. */
+static bool add_fault(void)
 {
 	static const char *const hung[] = {"quit", "get_server_list", "terminate_client", "ps",
 					   "set_default_active_thread_percentage"};
@@ -151,8 +153,9 @@ static void add_fault(void)
 		simctl("mps", "refuse", NULL, NULL);
 		break;
 	default:
-		break;
+		return false;
 	}
+	return true;
 }
 
 static pid_t client;
@@ -220,14 +223,14 @@ static void make_round(unsigned round)
 {
 	world.round = round;
 	world.dice = round * UINT64_C(0x9e3779b97f4a7c15) + 1;
-	if (roll(4) == 0)
-		add_fault();
+	bool is_ill = roll(4) == 0 && add_fault();
 	step(start, true);
 	if (roll(4) == 0)
 		work();
-	add_fault();
+	is_ill |= add_fault();
 	step(stop_roughly, true);
-	simctl("mps", "heal", NULL, NULL);
+	if (is_ill)
+		simctl("mps", "heal", NULL, NULL);
 	step(stop_at_last, false);
 	if (client) {
 		kill(client, SIGKILL);

@@ -9,10 +9,12 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "mps/child.h"
 #include "mps/environment.h"
 #include "mps/exchange.h"
 #include "mps/place.h"
 #include "mps/version.h"
+#include "wait_for.h"
 
 /* Far more than any of these takes, on any machine. */
 #define LONG_NS (60 * LL_NS_PER_S)
@@ -113,6 +115,32 @@ static void test_one_that_leaves_something_running_holds_nobody_up(void **state)
 	pid_t pid = (pid_t)strtol(answer.buf, NULL, 10);
 	assert_true(pid > 1);
 	assert_int_equal(kill(pid, SIGKILL), 0);
+}
+
+/* A daemon that goes on writing to what it was started with: its starter's end must not be its own. */
+static void test_what_a_starter_leaves_running_may_write_on(void **state)
+{
+	(void)state;
+	LL_SCOPE_STRBUF struct ll_strbuf output = LL_STRBUF_INIT;
+	struct ll_err err = {0};
+	char path[LL_MPS_PATH_SIZE + 20];
+	const char *words[] = {fixture.place.program, NULL};
+	struct ll_mps_child child = {.words = words, .deadline_ns = ll_now_ns() + LONG_NS, .leaves_daemon = true};
+	int status = -1;
+	snprintf(path, sizeof path, "%s.done", fixture.place.program);
+	be("echo started; (while [ ! -e \"$0.go\" ]; do sleep 0.01; done; echo late; touch \"$0.done\") &\nexit 3");
+	assert_int_equal(ll_mps_child_run(&child, &output, &status, &err), 0);
+	assert_int_equal(status, 3);
+	assert_string_equal(output.buf, "started\n");
+	/* By now every end of ours is closed. */
+	char go[LL_MPS_PATH_SIZE + 20];
+	snprintf(go, sizeof go, "%s.go", fixture.place.program);
+	int fd = open(go, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	close(fd);
+	wait_for(access(path, F_OK) == 0);
+	unlink(go);
+	unlink(path);
 }
 
 static void test_an_unknown_command_with_status_0_is_an_error(void **state)
@@ -216,6 +244,7 @@ int main(void)
 	    cmocka_unit_test(test_limits_and_libraries_of_the_caller_are_not_the_programs),
 	    cmocka_unit_test(test_one_that_hangs_is_killed_at_the_deadline),
 	    cmocka_unit_test(test_one_that_leaves_something_running_holds_nobody_up),
+	    cmocka_unit_test(test_what_a_starter_leaves_running_may_write_on),
 	    cmocka_unit_test(test_an_unknown_command_with_status_0_is_an_error),
 	    cmocka_unit_test(test_no_daemon_is_an_error_of_its_own),
 	    cmocka_unit_test(test_an_order_is_carried_out_or_refused),
