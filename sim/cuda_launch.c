@@ -9,13 +9,13 @@
 #include "base/clock.h"
 #include "cuda_capture.h"
 #include "cuda_mps.h"
+#include "cuda_timeline.h"
 #include "engine.h"
 #include "population.h"
 
 #define DEFAULT_LENGTH_NS (100 * LL_NS_PER_US)
 
-/* Parameter i as an unsigned number, from either form of arguments. */
-static bool read_param(const struct sim_ptx_entry *entry, unsigned i, void **params, const char *buffer, uint64_t *ret)
+bool sim_kernel_param(const struct sim_ptx_entry *entry, unsigned i, void **params, const char *buffer, uint64_t *ret)
 {
 	uint64_t value = 0;
 	if (i >= entry->param_count || entry->params[i].size > sizeof value || (!params && !buffer))
@@ -64,17 +64,17 @@ static ll_cu_result set_behaviour(const struct ll_cu_function *function, void **
 	uint64_t value;
 	op->is_fma = strstr(name, "fma") != NULL;
 	op->is_timed = is_spin || has_record;
-	if ((is_spin || is_work || has_record) && read_param(entry, 0, params, buffer, &value))
+	if ((is_spin || is_work || has_record) && sim_kernel_param(entry, 0, params, buffer, &value))
 		op->length_ns = value;
 	else
 		op->length_ns = sim_kernel_length_ns(sim_cuda.world, name, DEFAULT_LENGTH_NS);
 	if (!has_record)
 		return LL_CUDA_SUCCESS;
 	uint64_t record = 0, epoch_and_sequence = 0;
-	read_param(entry, 1, params, buffer, &record);
-	read_param(entry, 2, params, buffer, &op->late_after_ns);
-	read_param(entry, 3, params, buffer, &op->gap_limit_ns);
-	read_param(entry, 4, params, buffer, &epoch_and_sequence);
+	sim_kernel_param(entry, 1, params, buffer, &record);
+	sim_kernel_param(entry, 2, params, buffer, &op->late_after_ns);
+	sim_kernel_param(entry, 3, params, buffer, &op->gap_limit_ns);
+	sim_kernel_param(entry, 4, params, buffer, &epoch_and_sequence);
 	op->epoch = (uint32_t)(epoch_and_sequence >> 32);
 	action->kind = SIM_ACTION_RECORD;
 	action->sequence = (uint32_t)epoch_and_sequence;
@@ -136,16 +136,18 @@ ll_cu_result sim_kernel_queue(struct ll_cu_stream *stream, const struct ll_cu_ke
 	uint64_t address;
 	for (unsigned i = 0; i < function->entry->param_count; i++) {
 		if (function->entry->params[i].size == 8 &&
-		    read_param(function->entry, i, kernel->params, buffer, &address))
+		    sim_kernel_param(function->entry, i, kernel->params, buffer, &address))
 			sim_managed_touch(address);
 	}
-	status = set_behaviour(function, kernel->params, buffer, &op, &action);
+	bool is_probe = sim_timeline_is(function->entry);
+	status = is_probe ? sim_timeline_queue(stream, kernel, buffer, &op)
+			  : set_behaviour(function, kernel->params, buffer, &op, &action);
 	if (status == LL_CUDA_ERROR_ILLEGAL_ADDRESS) {
 		/* As on a real card, the launch itself succeeds and later calls learn of it. */
 		lose_context(stream->context);
 		return LL_CUDA_SUCCESS;
 	}
-	return status ? status : sim_queue(stream, &op, &action, NULL);
+	return status || is_probe ? status : sim_queue(stream, &op, &action, NULL);
 }
 
 /* All blocks of a cooperative kernel are on the card at once. */

@@ -20,4 +20,7 @@ ll_cu_result sim_kernel_queue(struct ll_cu_stream *stream, const struct ll_cu_ke
 ll_cu_result sim_kernel_launch(const struct ll_cu_kernel_params *given, bool is_cooperative,
 			       struct ll_cu_stream *handle);
 
+/* Parameter i of a launch as an unsigned number, from either form of arguments; false where there is none. */
+bool sim_kernel_param(const struct sim_ptx_entry *entry, unsigned i, void **params, const char *buffer, uint64_t *ret);
+
 #endif

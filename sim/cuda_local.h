@@ -177,7 +177,9 @@ struct sim_memory {
 
 enum sim_action_kind {
 	SIM_ACTION_NONE,
-	SIM_ACTION_RECORD, /* a kernel's account of itself */
+	SIM_ACTION_RECORD,  /* a kernel's account of itself */
+	SIM_ACTION_TRACE,   /* the same, of the probe's kernel (cuda_timeline.h) */
+	SIM_ACTION_INDEXES, /* what the classic first kernel writes */
 	SIM_ACTION_COPY,
 	SIM_ACTION_FILL,
 	SIM_ACTION_WRITE, /* a value */

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "cuda_event.h"
 #include "cuda_local.h"
+#include "cuda_timeline.h"
 #include "engine.h"
 #include "population.h"
 
@@ -123,6 +124,11 @@ static void act(struct sim_action *action, const struct sim_op *op)
 	case SIM_ACTION_RECORD:
 		if (has_happened)
 			write_record(action, op);
+		break;
+	case SIM_ACTION_TRACE:
+	case SIM_ACTION_INDEXES:
+		if (has_happened)
+			sim_timeline_act(action, op);
 		break;
 	case SIM_ACTION_COPY:
 	case SIM_ACTION_FILL:

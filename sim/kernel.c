@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "timeline.h"
+
 enum { SM_THREADS = 2048, SM_BLOCKS = 32 };
 
 /* A timed kernel counts by the card's clock, which drifts, and ends at its first look at or after the end. */
@@ -77,6 +79,7 @@ void sim_kernel_yield(struct sim_world *w, struct sim_op *op)
 void sim_kernel_go_on(struct sim_world *w, struct sim_op *op)
 {
 	SIM_EDIT(w, op);
+	sim_timeline_note(w, op);
 	op->has_yielded = 0;
 	op->paused_ns = 0;
 	op->resumed_ns = w->now_ns;
@@ -117,6 +120,7 @@ void sim_kernel_resume(struct sim_world *w, uint32_t card_index, struct sim_op *
 {
 	SIM_EDIT(w, op);
 	uint64_t gap_ns = w->now_ns - op->paused_ns;
+	sim_timeline_note(w, op);
 	if (gap_ns > op->gap_ns)
 		op->gap_ns = gap_ns;
 	op->paused_ns = 0;

@@ -37,6 +37,7 @@ enum {
 	SIM_HIDDEN = 32,
 	SIM_SHARES = 512,        /* memory that is or was exported */
 	SIM_SHARED_EVENTS = 256, /* events of several processes */
+	SIM_GAPS = 512,          /* last interruptions of a stream's kernels */
 	SIM_MPS_SERVERS = 16,
 	SIM_MPS_PARTITIONS = 32, /* of all MPS daemons together */
 	SIM_UNDO_BYTES = 1 << 18,
@@ -96,8 +97,8 @@ struct sim_op {
 	uint32_t is_fma;
 	uint32_t has_yielded; /* off the SMs between two waves of blocks: one of higher priority waits */
 	uint64_t wave_ns;     /* its blocks come in turns of this length; 0: all of them at once */
-	uint32_t unused;
-	uint32_t direction; /* of copies: 0 to the card, 1 from it */
+	uint32_t is_traced;   /* its interruptions are listed (timeline.h) */
+	uint32_t direction;   /* of copies: 0 to the card, 1 from it */
 
 	/* waits */
 	uint32_t on_stream;
@@ -119,6 +120,18 @@ struct sim_stream {
 	uint64_t done;
 	uint64_t reaped; /* its owner has acted on it */
 	uint64_t last_end_ns;
+};
+
+/* When a kernel was not on the card though it had begun. */
+struct sim_gap {
+	uint64_t op_id;
+	uint64_t at_ns;
+	uint64_t length_ns;
+};
+
+struct sim_gap_ring {
+	uint64_t next; /* grows for ever; slot = next % SIM_GAPS */
+	struct sim_gap gaps[SIM_GAPS];
 };
 
 struct sim_context {
@@ -379,6 +392,7 @@ struct sim_world {
 	struct sim_shared_event shared_events[SIM_SHARED_EVENTS];
 	struct sim_context contexts[SIM_CONTEXTS];
 	struct sim_stream streams[SIM_STREAMS];
+	struct sim_gap_ring gaps[SIM_STREAMS];
 	struct sim_undo undo;
 	struct sim_op ops[SIM_STREAMS][SIM_RING];
 };

@@ -17,6 +17,7 @@
 #include "cli/limit_trial.h"
 #include "hold/payload_auto.h"
 #include "hold/worker.h"
+#include "probe/worker.h"
 
 static int print_and_free(struct ll_strbuf *out, struct ll_err *err)
 {
@@ -151,6 +152,8 @@ int main(int argc, char **argv)
 		rc = ll_worker_main(ll_payloads, &err);
 	else if (ll_trial_is_asked(argc, argv))
 		rc = ll_trial_main(&err);
+	else if (ll_probe_worker_is_asked(argc, argv))
+		rc = ll_probe_worker_main(argc, argv, &err);
 	else
 		rc = run_program(argc, argv, &err);
 	if (fflush(stdout) != 0 && rc == 0)

@@ -1,0 +1,277 @@
+#include "probe/crew.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "probe/crew_spawn.h"
+
+/* A context takes 0.3 s on an H200; a machine may be loaded, and a driver may load its firmware first. */
+#define START_WITHIN_NS (60 * LL_NS_PER_S)
+#define RUN_WITHIN_NS (60 * LL_NS_PER_S)
+#define END_WITHIN_NS (3 * LL_NS_PER_S)
+
+struct member {
+	pid_t pid; /* 0: gone */
+	int pid_fd;
+	int call_fd;
+};
+
+struct ll_probe_crew {
+	struct ll_probe_crew_config config;
+	struct ll_probe_page *page;
+	int page_fd;
+	int answer_fd;
+	struct member members[LL_PROBE_PARTIES];
+	size_t count;
+};
+
+static int fail(struct ll_err *err, const char *what)
+{
+	return ll_err_set(err, -errno, "%s: %s", what, strerror(errno));
+}
+
+static uint64_t within(const struct ll_probe_crew *crew, uint64_t usual_ns)
+{
+	return crew->config.order_within_ns ? crew->config.order_within_ns : usual_ns;
+}
+
+static int make_page(struct ll_probe_crew *crew, struct ll_err *err)
+{
+	static const char what[] = "memory for the probe's processes";
+	crew->answer_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	crew->page_fd = memfd_create("loadline-probe", MFD_CLOEXEC);
+	if (crew->answer_fd < 0 || crew->page_fd < 0 || ftruncate(crew->page_fd, sizeof *crew->page) < 0)
+		return fail(err, what);
+	void *memory = mmap(NULL, sizeof *crew->page, PROT_READ | PROT_WRITE, MAP_SHARED, crew->page_fd, 0);
+	if (memory == MAP_FAILED)
+		return fail(err, what);
+	crew->page = memory;
+	crew->page->parent = getpid();
+	snprintf(crew->page->card_uuid, sizeof crew->page->card_uuid, "%s", crew->config.card->uuid);
+	return 0;
+}
+
+int ll_probe_crew_open(const struct ll_probe_crew_config *config, struct ll_probe_crew **ret_crew, struct ll_err *err)
+{
+	struct ll_probe_crew *crew = calloc(1, sizeof *crew);
+	if (!crew)
+		return fail(err, "the probe's processes");
+	crew->config = *config;
+	int rc = make_page(crew, err);
+	if (rc < 0)
+		ll_probe_crew_close(crew);
+	else
+		*ret_crew = crew;
+	return rc;
+}
+
+/* ---- waiting ---- */
+
+/* All have answered; or one has failed, whom the others may be waiting for. */
+static bool is_settled(const struct ll_probe_crew *crew, uint32_t members)
+{
+	bool is_waiting = false;
+	for (size_t i = 0; i < crew->count; i++) {
+		uint32_t state = atomic_load(&crew->page->seats[i].state);
+		if (members >> i & 1 && state == LL_PROBE_FAILED)
+			return true;
+		is_waiting |= members >> i & 1 && (state == LL_PROBE_STARTING || state == LL_PROBE_BUSY);
+	}
+	return !is_waiting;
+}
+
+static int look_at_dead(struct ll_probe_crew *crew, const struct pollfd *fds, struct ll_err *err)
+{
+	for (size_t i = 0; i < crew->count; i++) {
+		int status = 0;
+		if (!(fds[i].revents & POLLIN) || !crew->members[i].pid ||
+		    waitpid(crew->members[i].pid, &status, WNOHANG) <= 0)
+			continue;
+		crew->members[i].pid = 0;
+		if (WIFSIGNALED(status))
+			return ll_err_set(err, -EIO, "the probe's process %zu died of signal %d (%s)", i,
+					  WTERMSIG(status), strsignal(WTERMSIG(status)));
+		return ll_err_set(err, -EIO, "the probe's process %zu ended with status %d", i, WEXITSTATUS(status));
+	}
+	return 0;
+}
+
+/* Until every one of these members has answered. */
+static int wait_settled(struct ll_probe_crew *crew, uint32_t members, uint64_t within_ns, struct ll_err *err)
+{
+	uint64_t deadline_ns = ll_now_ns() + within_ns;
+	while (!is_settled(crew, members)) {
+		struct pollfd fds[LL_PROBE_PARTIES + 2];
+		nfds_t count = 0;
+		for (size_t i = 0; i < crew->count; i++)
+			fds[count++] = (struct pollfd){.fd = crew->members[i].pid ? crew->members[i].pid_fd : -1,
+						       .events = POLLIN};
+		fds[count++] = (struct pollfd){.fd = crew->answer_fd, .events = POLLIN};
+		fds[count++] = (struct pollfd){.fd = crew->config.signal_fd, .events = POLLIN};
+		uint64_t now_ns = ll_now_ns(), answers;
+		if (now_ns >= deadline_ns)
+			return ll_err_set(err, -EIO, "the probe's processes did not answer within %.1f s",
+					  (double)within_ns / LL_NS_PER_S);
+		poll(fds, count, (int)((deadline_ns - now_ns) / LL_NS_PER_MS + 1));
+		if (fds[count - 1].revents & POLLIN)
+			return ll_err_set(err, -EINTR, "interrupted");
+		ssize_t n = read(crew->answer_fd, &answers, sizeof answers);
+		(void)n;
+		if (is_settled(crew, members))
+			break;
+		int rc = look_at_dead(crew, fds, err);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+static void call(struct ll_probe_crew *crew, size_t member, enum ll_probe_call what)
+{
+	uint64_t one = 1;
+	atomic_store(&crew->page->seats[member].call, what);
+	ssize_t n = write(crew->members[member].call_fd, &one, sizeof one);
+	(void)n;
+}
+
+/* ---- members ---- */
+
+int ll_probe_crew_add(struct ll_probe_crew *crew, struct ll_err *err)
+{
+	size_t seat = crew->count;
+	if (seat == LL_PROBE_PARTIES)
+		return ll_err_set(err, -EINVAL, "more than %d processes", LL_PROBE_PARTIES);
+	struct member *member = &crew->members[seat];
+	struct ll_probe_spawn spawn = {
+	    .seat = (unsigned)seat,
+	    .environment = crew->config.environment,
+	    .page_fd = crew->page_fd,
+	    .answer_fd = crew->answer_fd,
+	};
+	atomic_store(&crew->page->seats[seat].state, LL_PROBE_STARTING);
+	spawn.call_fd = eventfd(0, EFD_CLOEXEC);
+	if (spawn.call_fd < 0)
+		return fail(err, "start the probe's process");
+	int rc = ll_probe_spawn(&spawn, &member->pid, &member->pid_fd, err);
+	if (rc < 0) {
+		close(spawn.call_fd);
+		return rc;
+	}
+	member->call_fd = spawn.call_fd;
+	crew->count++;
+	return wait_settled(crew, UINT32_C(1) << seat, START_WITHIN_NS, err);
+}
+
+size_t ll_probe_crew_count(const struct ll_probe_crew *crew)
+{
+	return crew->count;
+}
+
+const char *ll_probe_crew_refusal(const struct ll_probe_crew *crew, size_t count)
+{
+	for (size_t i = 0; i < count && i < crew->count; i++) {
+		if (atomic_load(&crew->page->seats[i].state) == LL_PROBE_NO_CONTEXT)
+			return crew->page->seats[i].text;
+	}
+	return NULL;
+}
+
+uint32_t ll_probe_crew_sms(const struct ll_probe_crew *crew)
+{
+	return crew->page->seats[0].sm_count;
+}
+
+/* Asked first: a client of MPS that is killed leaves its server work to do. */
+void ll_probe_crew_close(struct ll_probe_crew *crew)
+{
+	if (!crew)
+		return;
+	uint64_t deadline_ns = ll_now_ns() + within(crew, END_WITHIN_NS);
+	for (size_t i = 0; i < crew->count; i++) {
+		if (crew->members[i].pid)
+			call(crew, i, LL_PROBE_CALL_END);
+	}
+	for (size_t i = 0; i < crew->count; i++) {
+		struct member *member = &crew->members[i];
+		struct pollfd fd = {.fd = member->pid_fd, .events = POLLIN};
+		uint64_t now_ns = ll_now_ns();
+		if (member->pid) {
+			int left_ms = now_ns < deadline_ns ? (int)((deadline_ns - now_ns) / LL_NS_PER_MS) : 0;
+			if (poll(&fd, 1, left_ms) <= 0)
+				kill(member->pid, SIGKILL);
+			waitpid(member->pid, NULL, 0);
+		}
+		close(member->pid_fd);
+		close(member->call_fd);
+	}
+	if (crew->page)
+		munmap(crew->page, sizeof *crew->page);
+	if (crew->page_fd >= 0)
+		close(crew->page_fd);
+	if (crew->answer_fd >= 0)
+		close(crew->answer_fd);
+	free(crew);
+}
+
+/* ---- orders ---- */
+
+static int prepare(struct ll_probe_crew *crew, const struct ll_probe_order *order, struct ll_err *err)
+{
+	pthread_barrierattr_t attr;
+	pthread_barrierattr_init(&attr);
+	pthread_barrierattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	int rc = pthread_barrier_init(&crew->page->start, &attr, ll_probe_order_threads(order));
+	pthread_barrierattr_destroy(&attr);
+	if (rc != 0)
+		return ll_err_set(err, -rc, "a common start: %s", strerror(rc));
+	crew->page->order = *order;
+	atomic_store(&crew->page->go_ns, 0);
+	memset(crew->page->kernels, 0, sizeof crew->page->kernels);
+	return 0;
+}
+
+static uint64_t time_of(const struct ll_probe_order *order)
+{
+	uint64_t sum_ns = 0;
+	for (uint32_t i = 0; i < order->launch_count; i++)
+		sum_ns += order->launches[i].length_ns * (order->launches[i].rounds + 1);
+	return sum_ns;
+}
+
+int ll_probe_crew_run(struct ll_probe_crew *crew, const struct ll_probe_order *order,
+		      const struct ll_probe_kernel **ret_kernels, struct ll_err *err)
+{
+	uint32_t members = 0;
+	int rc = prepare(crew, order, err);
+	if (rc < 0)
+		return rc;
+	for (uint32_t i = 0; i < order->party_count; i++)
+		members |= UINT32_C(1) << order->parties[i].worker;
+	for (size_t i = 0; i < crew->count; i++) {
+		if (members >> i & 1)
+			atomic_store(&crew->page->seats[i].state, LL_PROBE_BUSY);
+	}
+	for (size_t i = 0; i < crew->count; i++) {
+		if (members >> i & 1)
+			call(crew, i, LL_PROBE_CALL_RUN);
+	}
+	rc = wait_settled(crew, members, within(crew, RUN_WITHIN_NS + 20 * time_of(order)), err);
+	for (size_t i = 0; rc == 0 && i < crew->count; i++) {
+		const struct ll_probe_seat *seat = &crew->page->seats[i];
+		if (members >> i & 1 && atomic_load(&seat->state) == LL_PROBE_FAILED)
+			rc = ll_err_set(err, -EIO, "the probe's process %zu: %.300s", i, seat->text);
+	}
+	if (rc == 0)
+		*ret_kernels = crew->page->kernels;
+	return rc;
+}
