@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "cuda_activity.h"
 #include "cuda_capture.h"
 #include "engine.h"
 #include "population.h"
@@ -144,7 +145,10 @@ ll_cu_result sim_kernel_queue(struct ll_cu_stream *stream, const struct ll_cu_ke
 		lose_context(stream->context);
 		return LL_CUDA_SUCCESS;
 	}
-	return status ? status : sim_queue(stream, &op, &action, NULL);
+	if (status)
+		return status;
+	sim_activity_note_kernel(kernel);
+	return sim_queue(stream, &op, &action, NULL);
 }
 
 /* All blocks of a cooperative kernel are on the card at once. */

@@ -16,6 +16,7 @@
 #include "world.h"
 
 struct ll_err;
+struct sim_activity;
 struct sim_capture;
 struct sim_graph_memory;
 
@@ -213,6 +214,7 @@ struct sim_action {
 	struct ll_cu_stream *stream;
 	void *user;
 	uint32_t card;
+	struct sim_activity *activity; /* for an observer; NULL: there is none */
 };
 
 struct sim_cuda {
