@@ -45,11 +45,11 @@ static int print_process(const struct ll_trace_process_sum *sum, struct ll_err *
 	const struct ll_trace_process *process = sum->process;
 	uint64_t dropped = process->dropped_limit + process->dropped_cupti + process->dropped_disk;
 	return ll_json_line(
-	    json_pack("{s:s, s:i, s:o, s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I}", "event",
+	    json_pack("{s:s, s:i, s:o, s:s, s:s?, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I}", "event",
 		      "process", "pid", (int)process->pid, "command", string(process->command), "by",
-		      source_word(process->device), "kernels", (json_int_t)sum->kernels, "copies",
-		      (json_int_t)sum->copies, "memsets", (json_int_t)sum->memsets, "gate_waits",
-		      (json_int_t)sum->gate_waits, "busy_seconds", seconds(sum->busy_ns), "copy_seconds",
+		      source_word(process->device), "cupti_refusal", process->refusal, "kernels",
+		      (json_int_t)sum->kernels, "copies", (json_int_t)sum->copies, "memsets", (json_int_t)sum->memsets,
+		      "gate_waits", (json_int_t)sum->gate_waits, "busy_seconds", seconds(sum->busy_ns), "copy_seconds",
 		      seconds(sum->copy_ns), "gate_seconds", seconds(sum->gate_ns), "to_card_bytes",
 		      (json_int_t)sum->to_card_bytes, "from_card_bytes", (json_int_t)sum->from_card_bytes,
 		      "peak_memory_bytes", (json_int_t)sum->peak_bytes, "events", (json_int_t)process->count,

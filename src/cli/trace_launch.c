@@ -42,10 +42,9 @@ int ll_trace_find_library(char ret_path[PATH_MAX], struct ll_err *err)
 static int preload(const struct ll_trace_how *how)
 {
 	const char *old = getenv("LD_PRELOAD");
-	bool has_old = old && *old, is_by_events = how->by == LL_TRACE_BY_EVENTS;
 	LL_SCOPE_FREE char *text = NULL;
-	if (asprintf(&text, "%s%s%s%s%s", has_old ? old : "", has_old && (!is_by_events || *how->shim) ? ":" : "",
-		     is_by_events ? "" : how->library, !is_by_events && *how->shim ? ":" : "", how->shim) < 0) {
+	if (asprintf(&text, "%s%s%s%s%s", old && *old ? old : "", old && *old ? ":" : "", how->library,
+		     *how->shim ? ":" : "", how->shim) < 0) {
 		text = NULL;
 		return -1;
 	}

@@ -113,6 +113,8 @@ static int take_file(struct ll_trace_run *run, const struct ll_trace_file *file,
 	if (file->header.source != LL_TRACE_SOURCE_GATE &&
 	    (!process->device || process->device->source == LL_TRACE_SOURCE_NONE))
 		process->device = &file->header;
+	if (file->header.source == LL_TRACE_SOURCE_NONE)
+		process->refusal = file->header.reason;
 	process->dropped_limit += file->header.dropped_limit;
 	process->dropped_cupti += file->header.dropped_cupti;
 	process->dropped_disk += file->header.dropped_disk;

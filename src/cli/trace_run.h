@@ -26,6 +26,7 @@ struct ll_trace_process {
 	pid_t pid;
 	const char *command;
 	const struct ll_trace_header *device; /* of the file with what the card did; NULL: none */
+	const char *refusal;                  /* why CUPTI did not serve; NULL: it did, or was not asked */
 	struct ll_trace_event *events;        /* by start */
 	size_t count, room;
 	uint64_t dropped_limit, dropped_cupti, dropped_disk;

@@ -38,7 +38,7 @@ static void add_card(struct ll_strbuf *text, const struct ll_trace_card_sum *car
 {
 	const struct ll_idle_split *split = &card->split;
 	uint64_t window_ns = split->window_ns, idle_ns = window_ns - split->busy_ns;
-	ll_strbuf_addf(text, "\ncard %s, %.3f s from the first cuInit to the end\n",
+	ll_strbuf_addf(text, "\ncard %s, %.3f s from the first use of CUDA to the end\n",
 		       *card->uuid ? card->uuid : "(not told)", seconds(window_ns));
 	ll_strbuf_addf(text, "  busy           %5.1f %%", percent(split->busy_ns, window_ns));
 	if (split->communication_ns)
@@ -107,9 +107,11 @@ static void add_notes(struct ll_strbuf *text, const struct ll_trace_summary *sum
 {
 	for (size_t i = 0; i < summary->process_count; i++) {
 		const struct ll_trace_process *process = summary->processes[i].process;
-		if (process->device && process->device->source == LL_TRACE_SOURCE_NONE)
-			ll_strbuf_addf(text, "\nnote: process %d has no device times: %s; try --by events\n",
-				       (int)process->pid, process->device->reason);
+		if (!process->refusal)
+			continue;
+		bool has_times = process->device->source == LL_TRACE_SOURCE_EVENTS;
+		ll_strbuf_addf(text, "\nnote: process %d: %s; %s\n", (int)process->pid, process->refusal,
+			       has_times ? "it was traced by events" : "it has no device times, try --by events");
 	}
 	if (summary->dropped_limit)
 		ll_strbuf_addf(text, "\nnote: %" PRIu64 " events over --max-events are not in this trace\n",

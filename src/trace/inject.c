@@ -21,8 +21,10 @@ static struct {
 	pthread_once_t once;
 	pthread_mutex_t flushing;
 	struct ll_trace_writer *writer;
-	pid_t pid;          /* of the process that began; a child's differs */
-	_Atomic bool is_on; /* CUPTI's records are being written */
+	pid_t pid;                      /* of the process that began; a child's differs */
+	_Atomic bool is_on;             /* CUPTI's records are being written */
+	_Atomic(void (*)(void)) others; /* the shim's way to end, and whose it is */
+	_Atomic pid_t others_pid;
 } state = {.once = PTHREAD_ONCE_INIT, .flushing = PTHREAD_MUTEX_INITIALIZER};
 
 static bool is_ours(void)
@@ -118,6 +120,12 @@ int InitializeInjection(void)
 	return 1;
 }
 
+void loadline_trace_at_end(void (*fn)(void))
+{
+	atomic_store(&state.others_pid, getpid());
+	atomic_store(&state.others, fn);
+}
+
 int loadline_trace_is_by_cupti(void)
 {
 	return is_ours();
@@ -134,7 +142,10 @@ static void leave(const char *name, int status) __attribute__((noreturn));
 static void leave(const char *name, int status)
 {
 	void (*next)(int) = NULL;
+	void (*others)(void) = atomic_load(&state.others);
 	at_end();
+	if (others && getpid() == atomic_load(&state.others_pid))
+		others();
 	void *address = dlsym(RTLD_NEXT, name);
 	memcpy(&next, &address, sizeof address);
 	if (next)

@@ -21,4 +21,7 @@ __attribute__((visibility("default"))) int InitializeInjection(void);
 /* Whether CUPTI's records are being written in this process: for the shim, which traces by events otherwise. */
 __attribute__((visibility("default"))) int loadline_trace_is_by_cupti(void);
 
+/* To be called before such an end, too: the shim's last harvest, where it traces by events. One function. */
+__attribute__((visibility("default"))) void loadline_trace_at_end(void (*fn)(void));
+
 #endif

@@ -21,6 +21,8 @@
 #define LL_TRACE_ENTRY "InitializeInjection"        /* and its function, which cuInit calls */
 #define LL_TRACE_IS_ON "loadline_trace_is_by_cupti" /* int (void): whether CUPTI's records are being written */
 
+#define LL_TRACE_AT_END "loadline_trace_at_end" /* void (void (*)(void)): to be called before an end */
+
 #define LL_TRACE_MAGIC "LLTRACE\1"
 #define LL_TRACE_DEFAULT_MOST UINT64_C(4000000)
 
