@@ -73,18 +73,14 @@ void ll_trace_note_memory(enum ll_trace_kind kind, ll_cu_deviceptr address, uint
 
 static inline ll_cu_result ll_trace_allocated(ll_cu_result status, const ll_cu_deviceptr *address, size_t bytes)
 {
-	if (__builtin_expect(atomic_load_explicit(&ll_trace_answer, memory_order_relaxed) == LL_TRACE_GATE_AND_EVENTS,
-			     0) &&
-	    status == LL_CUDA_SUCCESS)
+	if (ll_trace_is_by_events() && status == LL_CUDA_SUCCESS)
 		ll_trace_note_memory(LL_TRACE_ALLOCATE, *address, bytes);
 	return status;
 }
 
 static inline ll_cu_result ll_trace_freed(ll_cu_result status, ll_cu_deviceptr address)
 {
-	if (__builtin_expect(atomic_load_explicit(&ll_trace_answer, memory_order_relaxed) == LL_TRACE_GATE_AND_EVENTS,
-			     0) &&
-	    status == LL_CUDA_SUCCESS && address)
+	if (ll_trace_is_by_events() && status == LL_CUDA_SUCCESS && address)
 		ll_trace_note_memory(LL_TRACE_FREE, address, 0);
 	return status;
 }
