@@ -48,7 +48,14 @@ static const struct ll_option options[] = {
      .help =
 	 "Where device times come from: cupti, NVIDIA's own records; events, timing events around each launch, where "
 	 "there is no CUPTI; auto, the first that works, for each process."},
-    LL_OPTION_CARDS(struct trace_args, cards),
+    {.name = "cards",
+     .letter = 'i',
+     .placeholder = "CARDS",
+     LL_OPTION_LIST(struct trace_args, cards),
+     .complete = LL_COMPLETE_CARD,
+     .help =
+	 "Only what happens on these cards, in PCI order: an index, a range (2-3), a UUID, a PCI address, 'all', or "
+	 "several of these with commas. May be repeated."},
     {.name = "for",
      .placeholder = "TIME",
      LL_OPTION_DURATION(struct trace_args, for_ns),
@@ -279,7 +286,7 @@ static const struct ll_help_status statuses[] = {
 
 static const struct ll_example examples[] = {
     {"loadline trace -- python train.py", "Why is the card not busy? The summary says it."},
-    {"loadline trace -o output_%p.csv -o all.json -- torchrun --nproc-per-node 4 train.py",
+    {"loadline trace -o output_%p.csv -o all.json -- torchrun train.py",
      "A table for each process, and one timeline of all for Perfetto."},
     {"loadline trace -- loadline run --compute 25% -- ./render", "With the waits of a governed program."},
     {"loadline trace -i 0 --for 10s", "Who is on card 0, and what NVML knows of them."},
@@ -288,7 +295,7 @@ static const struct ll_example examples[] = {
 
 const struct ll_command ll_command_trace = {
     .name = "trace",
-    .summary = "show what a command's processes do on the cards, and why they are idle",
+    .summary = "show what a command does on the cards, and why they idle",
     .operands = "[--] [COMMAND [ARG]...]",
     .description =
 	"Runs COMMAND and records, in it and in all processes that it starts, each kernel, copy, memset, allocation "

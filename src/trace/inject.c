@@ -136,18 +136,31 @@ __attribute__((destructor)) static void on_unload(void)
 	at_end();
 }
 
-/* What stands in front of libc's ways out. The library that comes next is asked, else the system is. */
-static void leave(const char *name, int status) __attribute__((noreturn));
+/* What stands in front of libc's ways out, and what comes behind it: looked up when the library is loaded, for the
+ * child of a vfork, which borrows its parent's memory, may call nothing of the loader. */
+static void (*next_exit)(int), (*next_exit_iso)(int), (*next_quick_exit)(int);
 
-static void leave(const char *name, int status)
+static void find_next(const char *name, void (**ret_next)(int))
 {
-	void (*next)(int) = NULL;
+	void *address = dlsym(RTLD_NEXT, name);
+	memcpy(ret_next, &address, sizeof address);
+}
+
+__attribute__((constructor)) static void on_load(void)
+{
+	find_next("_exit", &next_exit);
+	find_next("_Exit", &next_exit_iso);
+	find_next("quick_exit", &next_quick_exit);
+}
+
+static void leave(void (*next)(int), int status) __attribute__((noreturn));
+
+static void leave(void (*next)(int), int status)
+{
 	void (*others)(void) = atomic_load(&state.others);
 	at_end();
 	if (others && getpid() == atomic_load(&state.others_pid))
 		others();
-	void *address = dlsym(RTLD_NEXT, name);
-	memcpy(&next, &address, sizeof address);
 	if (next)
 		next(status);
 	for (;;)
@@ -156,15 +169,15 @@ static void leave(const char *name, int status)
 
 __attribute__((visibility("default"))) void _exit(int status)
 {
-	leave("_exit", status);
+	leave(next_exit, status);
 }
 
 __attribute__((visibility("default"))) void _Exit(int status)
 {
-	leave("_Exit", status);
+	leave(next_exit_iso, status);
 }
 
 __attribute__((visibility("default"))) void quick_exit(int status)
 {
-	leave("quick_exit", status);
+	leave(next_quick_exit, status);
 }

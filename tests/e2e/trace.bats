@@ -164,6 +164,9 @@ rows() {
 	has trace 'select(.event == "card") | .main_idle_cause == "host compute" and .host_compute_percent > 40'
 	trace --json -- "$TRACED" kernels=1:1000000 sleep=600000000
 	has trace 'select(.event == "card") | .main_idle_cause == "waiting" and .waiting_percent > 40'
+	trace --json -- "$TRACED" kernels=1:1000000 io=600000000 kernels=1:1000000
+	has trace 'select(.event == "card") | .main_idle_cause == "I/O wait" and .io_wait_percent > 40'
+	has trace 'select(.event == "process") | .kernels == 2'
 	trace --json -- "$TRACED" nccl=20:10000000 kernels=5:10000000
 	has trace 'select(.event == "card") | (.communication_percent / .busy_percent) as $share | $share > 0.79 and $share < 0.81'
 	# The parts are the whole.
@@ -220,6 +223,18 @@ rows() {
 	fails_with 125 "no command to run" --sim trace
 	fails_with 125 "a command is traced to its end" --sim trace --for 1s -- true
 	fails_with 125 "no card" --sim trace -i 9 -- true
+}
+
+@test "-i keeps what happens on other cards out" {
+	use_cupti
+	echo "cards 2" >"$T/two"
+	start trace --sim="$T/two" trace --json -i 1 -o "$T/other.csv" -- "$TRACED" kernels=3:1000
+	finish trace
+	[ "$status" -eq 0 ]
+	[ "$(rows "$T/other.csv" kernel)" -eq 0 ]
+	start trace --sim="$T/two" trace --json -i 0 -o "$T/own.csv" -- "$TRACED" kernels=3:1000
+	finish trace
+	[ "$(rows "$T/own.csv" kernel)" -eq 3 ]
 }
 
 @test "an output that cannot be written is an error after the command" {

@@ -7,6 +7,7 @@
  *     memsets=N:BYTES
  *     spin=NS                 computes on the host
  *     sleep=NS
+ *     io=NS                   waits as for a disk: in a vfork, until its child has slept
  *     nccl=N:NS[:STREAMS]     the same, by a name that says that it communicates
  *     fork=COUNT              so many children, each of which does the words that follow; the parent waits, and ends
  *     end=exit|_exit|kill     how it ends: exit unless told
@@ -20,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "abi/cuda.h"
@@ -128,6 +130,17 @@ static void spin(uint64_t ns)
 		;
 }
 
+static void wait_as_for_a_disk(uint64_t ns)
+{
+	struct timespec rest = {(time_t)(ns / LL_NS_PER_S), (long)(ns % LL_NS_PER_S)};
+	pid_t pid = vfork();
+	if (pid == 0) {
+		nanosleep(&rest, NULL);
+		_exit(0);
+	}
+	waitpid(pid, NULL, 0);
+}
+
 static void hold(const char *path)
 {
 	int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
@@ -185,6 +198,8 @@ static void act(const char *word)
 		spin(a);
 	else if (strcmp(name, "sleep") == 0)
 		ll_sleep_until_ns(ll_now_ns() + a);
+	else if (strcmp(name, "io") == 0)
+		wait_as_for_a_disk(a);
 	else if (strcmp(name, "hold") == 0)
 		hold(text);
 	else if (strcmp(name, "end") == 0)
