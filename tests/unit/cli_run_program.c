@@ -174,13 +174,13 @@ static void environment_has_each_variable_once(void **state)
 	assert_int_equal(count_variable(environment, "CUDA_VISIBLE_DEVICES="), 1);
 	assert_int_equal(count_variable(environment, "CUDA_VISIBLE_DEVICES=GPU-1,GPU-2"), 1);
 	assert_int_equal(count_variable(environment, "LD_PRELOAD="), 1);
-	assert_int_equal(count_variable(environment, "LD_PRELOAD=/x/shim.so:libm.so.6"), 1);
+	assert_int_equal(count_variable(environment, "LD_PRELOAD=libm.so.6:/x/shim.so"), 1);
 	assert_int_equal(count_variable(environment, LL_RUN_VARIABLE "=id=1;tenant=t;"), 1);
 	assert_int_equal(count_variable(environment, "LL_TEST_OTHER=kept"), 1);
 	ll_run_environment_free(environment);
-	setenv("LD_PRELOAD", "/x/shim.so libm.so.6", 1);
+	setenv("LD_PRELOAD", "libm.so.6 /x/shim.so", 1);
 	assert_int_equal(ll_run_environment_make(&settings, "/x/shim.so", "", &environment, &err), 0);
-	assert_int_equal(count_variable(environment, "LD_PRELOAD=/x/shim.so libm.so.6"), 1);
+	assert_int_equal(count_variable(environment, "LD_PRELOAD=libm.so.6 /x/shim.so"), 1);
 	ll_run_environment_free(environment);
 	unsetenv("LD_PRELOAD");
 	ll_run_environment_free(NULL);
