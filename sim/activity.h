@@ -31,6 +31,6 @@ struct sim_activity {
 typedef void (*sim_observer)(const struct sim_activity *activity);
 
 /* From now on; NULL: nobody any more. It is called with the library's lock held and must not call CUDA. */
-__attribute__((visibility("default"))) void loadline_sim_observe(sim_observer observer);
+__attribute__((visibility("default"))) void loadline_sim_observe(sim_observer fn);
 
 #endif

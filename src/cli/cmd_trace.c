@@ -190,7 +190,7 @@ static int make_filter(const char *text, struct ll_trace_filter *ret_filter, cha
 	const char **list = rc ? NULL : calloc(count, sizeof *list);
 	if (!rc && (!uuids || !list))
 		rc = ll_err_set(err, -ENOMEM, "cards: %s", strerror(ENOMEM));
-	for (size_t i = 0; !rc && i < count; i++) {
+	for (size_t i = 0; !rc && uuids && list && i < count; i++) {
 		memcpy(uuids[i], cards[i]->uuid, sizeof uuids[i]);
 		list[i] = uuids[i];
 	}

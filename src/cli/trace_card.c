@@ -153,7 +153,7 @@ static void look_for(struct watched *cards, size_t count, uint64_t for_ns)
 	sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
-int ll_trace_watch_cards(const char *text, uint64_t for_ns, bool is_json, struct ll_err *err)
+int ll_trace_watch_cards(const char *names, uint64_t for_ns, bool is_json, struct ll_err *err)
 {
 	struct ll_driver *driver = NULL;
 	LL_SCOPE_FREE const struct ll_card **chosen = NULL;
@@ -161,18 +161,18 @@ int ll_trace_watch_cards(const char *text, uint64_t for_ns, bool is_json, struct
 	size_t count = 0;
 	int rc = ll_driver_open(&driver, err);
 	if (!rc)
-		rc = ll_cards_select(driver, text, &chosen, &count, err);
+		rc = ll_cards_select(driver, names, &chosen, &count, err);
 	if (!rc) {
 		cards = calloc(count + 1, sizeof *cards);
 		rc = cards ? 0 : ll_err_set(err, -ENOMEM, "cards: %s", strerror(ENOMEM));
 	}
-	for (size_t i = 0; !rc && i < count; i++) {
+	for (size_t i = 0; !rc && cards && i < count; i++) {
 		cards[i].card = chosen[i];
 		ll_util_reader_init(&cards[i].util, chosen[i]);
 	}
-	if (!rc)
+	if (!rc && cards)
 		look_for(cards, count, for_ns ? for_ns : DEFAULT_NS);
-	for (size_t i = 0; !rc && i < count; i++) {
+	for (size_t i = 0; !rc && cards && i < count; i++) {
 		if (is_json)
 			rc = print_json(&cards[i], err);
 		else

@@ -12,6 +12,6 @@
 struct ll_err;
 
 /* Looks at the cards for that long (0: 10 s, or until SIGINT), then prints. */
-int ll_trace_watch_cards(const char *cards, uint64_t for_ns, bool is_json, struct ll_err *err);
+int ll_trace_watch_cards(const char *names, uint64_t for_ns, bool is_json, struct ll_err *err);
 
 #endif

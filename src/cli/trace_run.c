@@ -41,8 +41,10 @@ static int by_opening(const void *a, const void *b)
 static int read_files(struct ll_trace_run *run, const char *folder, struct ll_err *err)
 {
 	DIR *dir = opendir(folder);
-	int rc = dir ? 0 : ll_err_set(err, -errno, "%.200s: %s", folder, strerror(errno));
 	struct dirent *entry;
+	int rc = 0;
+	if (!dir)
+		return ll_err_set(err, -errno, "%.200s: %s", folder, strerror(errno));
 	while (!rc && (entry = readdir(dir))) {
 		char path[4096];
 		if (entry->d_name[0] == '.')
@@ -51,8 +53,7 @@ static int read_files(struct ll_trace_run *run, const char *folder, struct ll_er
 		if (n > 0 && (size_t)n < sizeof path)
 			rc = add_file(run, path, err);
 	}
-	if (dir)
-		closedir(dir);
+	closedir(dir);
 	if (!rc && run->file_count)
 		qsort(run->files, run->file_count, sizeof *run->files, by_opening);
 	return rc;
@@ -146,9 +147,9 @@ int ll_trace_run_read(const char *folder, const struct ll_trace_filter *filter, 
 	run.processes = calloc(run.file_count + 1, sizeof *run.processes);
 	if (!rc && !run.processes)
 		rc = no_memory(err);
-	for (size_t i = 0; !rc && i < run.file_count; i++)
+	for (size_t i = 0; !rc && run.processes && i < run.file_count; i++)
 		rc = take_file(&run, &run.files[i], filter, err);
-	for (size_t i = 0; !rc && i < run.process_count; i++) {
+	for (size_t i = 0; !rc && run.processes && i < run.process_count; i++) {
 		struct ll_trace_process *process = &run.processes[i];
 		if (process->count)
 			qsort(process->events, process->count, sizeof *process->events, by_start);

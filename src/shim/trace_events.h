@@ -30,7 +30,7 @@ void ll_trace_events_forget(struct ll_cu_context *context);
 void ll_trace_events_forget_device(ll_cu_device device);
 
 /* Before a stream is destroyed: its handle may be another one's afterwards. */
-void ll_trace_events_forget_stream(struct ll_mark_stream stream);
+void ll_trace_events_forget_stream(struct ll_mark_stream name);
 
 /* At the end of the process: the same for all, and nothing is timed any more. */
 void ll_trace_events_finish(void);

@@ -103,7 +103,7 @@ int ll_trace_file_open(const char *path, struct ll_trace_file *ret_file, struct 
 	struct rooms rooms = {0};
 	void *names = NULL;
 	int rc = map_file(path, &file, err);
-	if (rc)
+	if (!file.map)
 		return rc;
 	memcpy(&file.header, file.map, sizeof file.header);
 	file.header.reason[sizeof file.header.reason - 1] = '\0';
@@ -113,7 +113,7 @@ int ll_trace_file_open(const char *path, struct ll_trace_file *ret_file, struct 
 		rc = ll_err_set(err, -EBADMSG, "%.200s: not a file of records", path);
 	else if (!grow(NULL, 0, &rooms.names, sizeof *file.names, &names))
 		rc = -ENOMEM;
-	if (!rc) {
+	if (!rc && names) {
 		file.names = names;
 		file.names[file.name_count++] = "";
 		rc = read_records(&file, &rooms);

@@ -48,6 +48,7 @@ static size_t read_folder(struct rows *rows)
 	DIR *dir = opendir(folder);
 	struct dirent *entry;
 	rows->count = 0;
+	CHECK(dir != NULL);
 	while (dir && (entry = readdir(dir))) {
 		struct ll_trace_file file;
 		char path[512];
@@ -60,7 +61,8 @@ static size_t read_folder(struct rows *rows)
 		}
 		ll_trace_file_fini(&file);
 	}
-	closedir(dir);
+	if (dir)
+		closedir(dir);
 	return rows->count;
 }
 

@@ -7,7 +7,7 @@
  *     memsets=N:BYTES
  *     spin=NS                 computes on the host
  *     sleep=NS
- *     io=NS                   waits as for a disk: in a vfork, until its child has slept
+ *     io=NS                   waits as for a disk: as a vfork does, until its child has slept
  *     nccl=N:NS[:STREAMS]     the same, by a name that says that it communicates
  *     fork=COUNT              so many children, each of which does the words that follow; the parent waits, and ends
  *     end=exit|_exit|kill     how it ends: exit unless told
@@ -15,6 +15,7 @@
  */
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -56,21 +57,25 @@ static struct {
 		}                                                                                                      \
 	} while (0)
 
-static void begin(void)
+static void open_driver(void)
 {
-	struct ll_cu_context *context;
-	struct ll_cu_module *module;
-	void *library, *found;
-	if (program.is_ready)
-		return;
-	program.is_ready = true;
-	library = dlopen("libcuda.so.1", RTLD_NOW);
+	void *library = dlopen("libcuda.so.1", RTLD_NOW), *found;
 	if (!library)
 		exit(1);
 #define LL_CUDA_FUNCTION(ret, name, symbol, need, params)                                                              \
 	found = dlsym(library, #symbol);                                                                               \
 	memcpy(&cu.name, &found, sizeof found);
 #include "abi/cuda_functions.def"
+}
+
+static void begin(void)
+{
+	struct ll_cu_context *context;
+	struct ll_cu_module *module;
+	if (program.is_ready)
+		return;
+	program.is_ready = true;
+	open_driver();
 	TRY(cu.cuInit(0));
 	TRY(cu.cuCtxCreate(&context, 0, 0));
 	TRY(cu.cuModuleLoadData(&module, kernel));
@@ -130,14 +135,18 @@ static void spin(uint64_t ns)
 		;
 }
 
+/* In the memory of its parent, which waits for it. */
+static int sleep_and_leave(void *data)
+{
+	nanosleep(data, NULL);
+	_exit(0);
+}
+
 static void wait_as_for_a_disk(uint64_t ns)
 {
+	static char stack[64 * 1024] __attribute__((aligned(64)));
 	struct timespec rest = {(time_t)(ns / LL_NS_PER_S), (long)(ns % LL_NS_PER_S)};
-	pid_t pid = vfork();
-	if (pid == 0) {
-		nanosleep(&rest, NULL);
-		_exit(0);
-	}
+	pid_t pid = clone(sleep_and_leave, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, &rest);
 	waitpid(pid, NULL, 0);
 }
 
