@@ -18,6 +18,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,10 +33,18 @@
 
 enum { STREAMS = 16 };
 
-static struct {
+static struct functions {
 #define LL_CUDA_FUNCTION(ret, name, symbol, need, params) ret(*name) params;
 #include "abi/cuda_functions.def"
 } cu;
+
+static const struct {
+	const char *symbol;
+	size_t offset;
+} slots[] = {
+#define LL_CUDA_FUNCTION(ret, name, symbol, need, params) {#symbol, offsetof(struct functions, name)},
+#include "abi/cuda_functions.def"
+};
 
 static const char kernel[] = ".version 6.0\n.target sm_70\n.address_size 64\n"
 			     ".visible .entry work_ns(.param .u64 length)\n{\n\tret;\n}\n"
@@ -59,13 +68,13 @@ static struct {
 
 static void open_driver(void)
 {
-	void *library = dlopen("libcuda.so.1", RTLD_NOW), *found;
+	void *library = dlopen("libcuda.so.1", RTLD_NOW);
 	if (!library)
 		exit(1);
-#define LL_CUDA_FUNCTION(ret, name, symbol, need, params)                                                              \
-	found = dlsym(library, #symbol);                                                                               \
-	memcpy(&cu.name, &found, sizeof found);
-#include "abi/cuda_functions.def"
+	for (size_t i = 0; i < sizeof slots / sizeof *slots; i++) {
+		void *found = dlsym(library, slots[i].symbol);
+		memcpy((char *)&cu + slots[i].offset, &found, sizeof found);
+	}
 }
 
 static void begin(void)
