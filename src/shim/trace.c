@@ -192,8 +192,14 @@ void ll_trace_note_memory(enum ll_trace_kind kind, ll_cu_deviceptr address, uint
 	LL_REENTRY_SCOPE();
 	LL_SCOPE_NO_CANCEL;
 	uint64_t now_ns = ll_now_ns();
-	if (ll_real()->cuCtxGetCurrent(&context) != LL_CUDA_SUCCESS ||
-	    !ll_trace_events_place(context, &number, &device))
+	if (ll_real()->cuCtxGetCurrent(&context) != LL_CUDA_SUCCESS)
+		return;
+	/* Another thread's capture must not be spoiled by what a new context's anchors take. */
+	enum ll_cu_capture_mode mode = LL_CU_STREAM_CAPTURE_MODE_RELAXED;
+	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
+	bool is_known = ll_trace_events_place(context, &number, &device);
+	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
+	if (!is_known)
 		return;
 	struct ll_trace_record record = {
 	    .head = {.kind = (uint16_t)kind},

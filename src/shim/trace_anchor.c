@@ -56,6 +56,26 @@ static struct ll_trace_anchor *make(void)
 	return NULL;
 }
 
+static void drop(struct ll_trace_anchor *anchor)
+{
+	while (anchor) {
+		struct ll_trace_anchor *next = anchor->next;
+		ll_real()->cuEventDestroy_v2(anchor->event);
+		free(anchor);
+		anchor = next;
+	}
+}
+
+void ll_trace_anchors_fini(struct ll_trace_anchors *anchors)
+{
+	if (anchors->newest)
+		anchors->newest->next = NULL;
+	drop(anchors->newest);
+	drop(anchors->spare);
+	ll_real()->cuStreamDestroy_v2(anchors->stream);
+	*anchors = (struct ll_trace_anchors){.made_ns = 0};
+}
+
 /* What the driver says lies between two events that have been reached; a negative time is one before. */
 static bool find_elapsed(struct ll_cu_event *from, struct ll_cu_event *to, int64_t *ret_ns)
 {

@@ -28,6 +28,9 @@ struct ll_trace_anchors {
 /* With the context current. False: an error of the driver. The first anchor is waited for. */
 bool ll_trace_anchors_init(struct ll_trace_anchors *anchors);
 
+/* Its stream and events are destroyed; those that are still joined lose theirs. Under the lock. */
+void ll_trace_anchors_fini(struct ll_trace_anchors *anchors);
+
 /* Makes a new one when the newest is old. The context is current; lock, which guards join and leave, is taken where it
  * is needed and not while waiting. */
 void ll_trace_anchors_renew(struct ll_trace_anchors *anchors, pthread_mutex_t *lock);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -58,7 +59,7 @@ static struct {
 	struct context *contexts;
 	uint32_t context_count, in_flight, correlation;
 	uint64_t told_devices;
-	bool has_ended;
+	_Atomic bool has_ended;
 } events = {.lock = PTHREAD_MUTEX_INITIALIZER, .tending = PTHREAD_MUTEX_INITIALIZER};
 
 static struct context *find_context(const struct ll_cu_context *handle)
@@ -135,7 +136,7 @@ static struct ll_trace_launch *take_spare(struct context *context)
 static void put_spare(struct ll_trace_launch *launch)
 {
 	struct context *context = launch->context;
-	if (launch->anchor)
+	if (launch->anchor && context->handle)
 		ll_trace_anchor_leave(&context->anchors, launch->anchor);
 	launch->anchor = NULL;
 	launch->next = context->spare;
@@ -268,6 +269,7 @@ static bool harvest_some(struct context *context)
 
 static bool has_work(const struct context *context)
 {
+	LL_SCOPE_LOCK(&events.lock);
 	for (const struct stream *stream = context->streams; stream; stream = stream->next) {
 		if (stream->first)
 			return true;
@@ -343,7 +345,38 @@ int ll_trace_events_start(struct ll_trace_writer *writer)
 	return -rc;
 }
 
-/* Waits for what runs there. Nothing is left of the context in the driver's hands; ours is kept, as a small husk. */
+static void free_launches(struct ll_trace_launch *launch)
+{
+	while (launch) {
+		struct ll_trace_launch *next = launch->next;
+		ll_real()->cuEventDestroy_v2(launch->start);
+		ll_real()->cuEventDestroy_v2(launch->end);
+		free(launch);
+		launch = next;
+	}
+}
+
+/* Under the lock. A launch whose driver's call is still under way comes back to the husk that is left of the context.
+ */
+static void free_all(struct context *context)
+{
+	for (struct stream *stream = context->streams; stream; stream = stream->next) {
+		for (struct ll_trace_launch *launch = stream->first; launch; launch = launch->next) {
+			ll_trace_writer_add_dropped(events.writer, 1);
+			ll_trace_anchor_leave(&context->anchors, launch->anchor);
+			events.in_flight--;
+		}
+		free_launches(stream->first);
+		stream->first = NULL;
+		stream->tail = &stream->first;
+	}
+	free_launches(context->spare);
+	context->spare = NULL;
+	ll_trace_anchors_fini(&context->anchors);
+	context->handle = NULL;
+}
+
+/* Waits for what runs there, and takes what is ours out of it. */
 static void let_go(struct context *context)
 {
 	uint64_t give_up_ns = ll_now_ns() + LAST_WAIT_NS;
@@ -353,16 +386,7 @@ static void let_go(struct context *context)
 		harvest(context);
 	}
 	pthread_mutex_lock(&events.lock);
-	for (struct stream *stream = context->streams; stream; stream = stream->next) {
-		for (struct ll_trace_launch *launch = stream->first; launch; launch = launch->next) {
-			ll_trace_writer_add_dropped(events.writer, 1);
-			events.in_flight--;
-		}
-		stream->first = NULL;
-		stream->tail = &stream->first;
-	}
-	context->handle = NULL; /* its events end with it */
-	context->spare = NULL;
+	free_all(context);
 	pthread_mutex_unlock(&events.lock);
 }
 

@@ -257,6 +257,15 @@ void ll_trace_writer_flush(struct ll_trace_writer *writer)
 		write_header(writer);
 }
 
+void ll_trace_writer_close(struct ll_trace_writer *writer)
+{
+	ll_trace_writer_flush(writer);
+	close(writer->fd);
+	pthread_mutex_destroy(&writer->lock);
+	free(writer->names);
+	free(writer);
+}
+
 void ll_trace_writer_forget(struct ll_trace_writer *writer)
 {
 	close(writer->fd);

@@ -40,6 +40,9 @@ void ll_trace_writer_note_version(struct ll_trace_writer *writer, uint32_t cupti
 /* Writes what is buffered. */
 void ll_trace_writer_flush(struct ll_trace_writer *writer);
 
+/* Flushes, and frees it. Nobody writes any more. */
+void ll_trace_writer_close(struct ll_trace_writer *writer);
+
 /* In a forked child: closes the descriptor, and nothing else, for the parent's threads may have held the lock. */
 void ll_trace_writer_forget(struct ll_trace_writer *writer);
 

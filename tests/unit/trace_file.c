@@ -94,7 +94,7 @@ static void test_what_is_written_is_read(void **state)
 	assert_string_equal(ll_trace_file_name(&file, file.records[5001]), "first");
 	assert_string_equal(ll_trace_file_name(&file, file.records[5002]), "");
 	ll_trace_file_fini(&file);
-	ll_trace_writer_forget(writer);
+	ll_trace_writer_close(writer);
 }
 
 static void test_a_torn_file_is_read_up_to_the_tear(void **state)
@@ -126,7 +126,7 @@ static void test_a_torn_file_is_read_up_to_the_tear(void **state)
 		ll_trace_file_fini(&file);
 	}
 	assert_int_equal(last, 0);
-	ll_trace_writer_forget(writer);
+	ll_trace_writer_close(writer);
 }
 
 /* Any byte of it may be anything: nothing is read outside the file. */
@@ -163,7 +163,7 @@ static void test_a_damaged_file_does_no_harm(void **state)
 		putc(before, stream);
 	}
 	fclose(stream);
-	ll_trace_writer_forget(writer);
+	ll_trace_writer_close(writer);
 }
 
 static void test_events_over_the_limit_are_counted(void **state)
@@ -181,7 +181,7 @@ static void test_events_over_the_limit_are_counted(void **state)
 	assert_int_equal(file.record_count, 12);
 	assert_int_equal(file.header.dropped_limit, 88);
 	ll_trace_file_fini(&file);
-	ll_trace_writer_forget(writer);
+	ll_trace_writer_close(writer);
 }
 
 /* A limit on the size of files fails writes as a full disk does. */
@@ -208,7 +208,7 @@ static void test_what_the_disk_does_not_take_is_counted(void **state)
 	for (size_t i = 1; i < file.record_count; i++)
 		assert_true(file.records[i]->start_ns > file.records[i - 1]->start_ns);
 	ll_trace_file_fini(&file);
-	ll_trace_writer_forget(writer);
+	ll_trace_writer_close(writer);
 }
 
 static void test_what_was_flushed_survives_a_kill(void **state)
