@@ -4,8 +4,6 @@
 
 #include "abi/cupti.h"
 #include "base/clock.h"
-#include "base/strbuf.h"
-#include "cli/trace_name.h"
 #include "cli/trace_write.h"
 
 enum { LANES = 1024 };
@@ -27,7 +25,6 @@ struct output {
 	FILE *file;
 	const struct ll_trace_run *run;
 	bool has_any;
-	struct ll_strbuf name;
 };
 
 /* A command's words need not be UTF-8; a file of JSON must be. */
@@ -125,12 +122,10 @@ static void put_arguments(FILE *file, const struct ll_trace_record *record)
 static void put_span(struct output *out, pid_t pid, uint32_t lane, const struct ll_trace_event *event)
 {
 	const struct ll_trace_record *record = event->record;
-	ll_strbuf_reset(&out->name);
-	ll_trace_name_add(&out->name, ll_trace_event_name(event));
 	begin(out);
 	fprintf(out->file, "{\"ph\":\"X\",\"pid\":%d,\"tid\":%u,\"cat\":\"%s\",\"name\":", (int)pid, lane,
 		ll_trace_event_kind(event));
-	put_string(out->file, out->name.buf);
+	put_string(out->file, ll_trace_event_name(event));
 	put_us(out->file, "ts", since_start_ns(out, record->start_ns));
 	put_us(out->file, "dur", record->end_ns - record->start_ns);
 	put_arguments(out->file, record);
@@ -174,10 +169,9 @@ static void put_process(struct output *out, const struct ll_trace_process *proce
 
 void ll_trace_write_chrome(FILE *file, const struct ll_trace_run *run)
 {
-	struct output out = {.file = file, .run = run, .name = LL_STRBUF_INIT};
+	struct output out = {.file = file, .run = run};
 	fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[", file);
 	for (size_t i = 0; i < run->process_count; i++)
 		put_process(&out, &run->processes[i]);
 	fputs("\n]}\n", file);
-	ll_strbuf_fini(&out.name);
 }

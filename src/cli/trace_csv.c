@@ -1,8 +1,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/strbuf.h"
-#include "cli/trace_name.h"
 #include "cli/trace_write.h"
 
 static const char header[] =
@@ -59,13 +57,10 @@ static void put_size(FILE *file, const struct ll_trace_record *record)
 	fprintf(file, ",%s,%s,", memory_word(record->from), memory_word(record->to));
 }
 
-static void put_event(FILE *file, const struct ll_trace_run *run, const struct ll_trace_event *event,
-		      struct ll_strbuf *name)
+static void put_event(FILE *file, const struct ll_trace_run *run, const struct ll_trace_event *event)
 {
 	const struct ll_trace_record *record = event->record;
 	bool is_gate = record->head.kind == LL_TRACE_GATE;
-	ll_strbuf_reset(name);
-	ll_trace_name_add(name, ll_trace_event_name(event));
 	fprintf(file, "%" PRId64 ",%" PRIu64 ",", (int64_t)(record->start_ns - run->command_start_ns),
 		record->end_ns - record->start_ns);
 	put_shape(file, record);
@@ -75,7 +70,7 @@ static void put_event(FILE *file, const struct ll_trace_run *run, const struct l
 		fputs(",,", file);
 	else
 		fprintf(file, "%u,%u,", record->context, record->stream);
-	put_text(file, name->buf);
+	put_text(file, ll_trace_event_name(event));
 	putc(',', file);
 	if (record->correlation)
 		fprintf(file, "%u", record->correlation);
@@ -87,8 +82,7 @@ static void put_event(FILE *file, const struct ll_trace_run *run, const struct l
 
 void ll_trace_write_csv(FILE *file, const struct ll_trace_run *run, const struct ll_trace_process *process)
 {
-	LL_SCOPE_STRBUF struct ll_strbuf name = LL_STRBUF_INIT;
 	fprintf(file, "%s\n", header);
 	for (size_t i = 0; i < process->count; i++)
-		put_event(file, run, &process->events[i], &name);
+		put_event(file, run, &process->events[i]);
 }

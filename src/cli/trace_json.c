@@ -5,9 +5,7 @@
 
 #include "base/clock.h"
 #include "base/scope.h"
-#include "base/strbuf.h"
 #include "cli/json_line.h"
-#include "cli/trace_name.h"
 #include "cli/trace_summary.h"
 
 enum { PERCENT_DECIMALS = 3, SECONDS_DECIMALS = 9 };
@@ -59,10 +57,8 @@ static int print_process(const struct ll_trace_process_sum *sum, struct ll_err *
 
 static int print_kernel(const struct ll_trace_kernel_sum *sum, struct ll_err *err)
 {
-	LL_SCOPE_STRBUF struct ll_strbuf name = LL_STRBUF_INIT;
-	ll_trace_name_add(&name, sum->name);
 	return ll_json_line(json_pack("{s:s, s:o, s:I, s:i, s:o, s:o, s:o, s:o}", "event", "kernel", "name",
-				      string(name.buf), "calls", (json_int_t)sum->calls, "processes",
+				      string(sum->name), "calls", (json_int_t)sum->calls, "processes",
 				      (int)sum->processes, "total_seconds", seconds(sum->total_ns), "mean_seconds",
 				      seconds(sum->total_ns / sum->calls), "min_seconds", seconds(sum->least_ns),
 				      "max_seconds", seconds(sum->most_ns)),

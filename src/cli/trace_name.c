@@ -2,10 +2,8 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
-#include <stdlib.h>
+#include <stddef.h>
 #include <string.h>
-
-#include "base/strbuf.h"
 
 static char *(*demangle)(const char *name, char *buffer, size_t *size, int *ret_status);
 
@@ -16,12 +14,10 @@ static void find(void)
 	memcpy(&demangle, &address, sizeof address);
 }
 
-void ll_trace_name_add(struct ll_strbuf *text, const char *name)
+char *ll_trace_name_plain(const char *name)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	int status = 0;
 	pthread_once(&once, find);
-	char *plain = demangle && strncmp(name, "_Z", 2) == 0 ? demangle(name, NULL, NULL, &status) : NULL;
-	ll_strbuf_adds(text, plain ? plain : name);
-	free(plain);
+	return demangle && strncmp(name, "_Z", 2) == 0 ? demangle(name, NULL, NULL, &status) : NULL;
 }

@@ -5,9 +5,7 @@
 #ifndef LOADLINE_CLI_TRACE_NAME_H
 #define LOADLINE_CLI_TRACE_NAME_H
 
-struct ll_strbuf;
-
-/* Appends the name, in full. */
-void ll_trace_name_add(struct ll_strbuf *text, const char *name);
+/* For free(3); NULL: it is no such name, or cannot be told. 1 to 50 us. */
+char *ll_trace_name_plain(const char *name);
 
 #endif

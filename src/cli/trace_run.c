@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "cli/trace_name.h"
 
 static int no_memory(struct ll_err *err)
 {
@@ -28,6 +29,23 @@ static int add_file(struct ll_trace_run *run, const char *path, struct ll_err *e
 	}
 	run->files = files;
 	run->files[run->file_count++] = file;
+	return 0;
+}
+
+/* Once for each name, not for each event. */
+static int make_names_plain(struct ll_trace_run *run, struct ll_trace_file *file, struct ll_err *err)
+{
+	char **names = realloc(run->plain_names, (run->plain_count + file->name_count + 1) * sizeof *names);
+	if (!names)
+		return no_memory(err);
+	run->plain_names = names;
+	for (size_t i = 0; i < file->name_count; i++) {
+		char *plain = ll_trace_name_plain(file->names[i]);
+		if (!plain)
+			continue;
+		file->names[i] = plain;
+		run->plain_names[run->plain_count++] = plain;
+	}
 	return 0;
 }
 
@@ -147,6 +165,8 @@ int ll_trace_run_read(const char *folder, const struct ll_trace_filter *filter, 
 	run.processes = calloc(run.file_count + 1, sizeof *run.processes);
 	if (!rc && !run.processes)
 		rc = no_memory(err);
+	for (size_t i = 0; !rc && i < run.file_count; i++)
+		rc = make_names_plain(&run, &run.files[i], err);
 	for (size_t i = 0; !rc && run.processes && i < run.file_count; i++)
 		rc = take_file(&run, &run.files[i], filter, err);
 	for (size_t i = 0; !rc && run.processes && i < run.process_count; i++) {
@@ -169,6 +189,9 @@ void ll_trace_run_fini(struct ll_trace_run *run)
 		free(run->processes[i].events);
 	for (size_t i = 0; i < run->file_count; i++)
 		ll_trace_file_fini(&run->files[i]);
+	for (size_t i = 0; i < run->plain_count; i++)
+		free(run->plain_names[i]);
+	free(run->plain_names);
 	free(run->processes);
 	free(run->files);
 	ll_spans_fini(&run->host);

@@ -35,6 +35,8 @@ struct ll_trace_process {
 struct ll_trace_run {
 	struct ll_trace_file *files;
 	size_t file_count;
+	char **plain_names; /* that took the place of names in the files */
+	size_t plain_count;
 	struct ll_trace_process *processes; /* in the order in which they came to use CUDA */
 	size_t process_count;
 	const char *cards[LL_TRACE_CARDS]; /* UUIDs; "" where a process did not tell */

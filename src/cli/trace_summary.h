@@ -9,7 +9,7 @@
 #include "control/idle.h"
 
 struct ll_trace_kernel_sum {
-	const char *name; /* as the driver has it */
+	const char *name;
 	uint64_t calls, total_ns, least_ns, most_ns;
 	unsigned processes;
 	size_t last_process; /* while counting */

@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "base/strbuf.h"
-#include "cli/trace_name.h"
 #include "cli/trace_summary.h"
 
 enum { NAME_WIDTH = 60, COMMAND_WIDTH = 40 };
@@ -82,7 +81,6 @@ static void add_processes(struct ll_strbuf *text, const struct ll_trace_summary 
 static void add_kernels(struct ll_strbuf *text, const struct ll_trace_summary *summary, size_t top)
 {
 	uint64_t all_ns = 0;
-	LL_SCOPE_STRBUF struct ll_strbuf name = LL_STRBUF_INIT;
 	for (size_t i = 0; i < summary->kernel_count; i++)
 		all_ns += summary->kernels[i].total_ns;
 	if (!summary->kernel_count || !top)
@@ -91,13 +89,11 @@ static void add_kernels(struct ll_strbuf *text, const struct ll_trace_summary *s
 		       "MAX us", "KERNEL");
 	for (size_t i = 0; i < summary->kernel_count && i < top; i++) {
 		const struct ll_trace_kernel_sum *sum = &summary->kernels[i];
-		ll_strbuf_reset(&name);
-		ll_trace_name_add(&name, sum->name);
 		ll_strbuf_addf(text, "%5.1f %%  %10.3f  %8" PRIu64 "  %9.1f  %9.1f  %9.1f  %.*s\n",
 			       percent(sum->total_ns, all_ns), seconds(sum->total_ns), sum->calls,
 			       (double)sum->total_ns / (double)sum->calls / (double)LL_NS_PER_US,
 			       (double)sum->least_ns / (double)LL_NS_PER_US,
-			       (double)sum->most_ns / (double)LL_NS_PER_US, NAME_WIDTH, name.buf);
+			       (double)sum->most_ns / (double)LL_NS_PER_US, NAME_WIDTH, sum->name);
 	}
 	if (summary->kernel_count > top)
 		ll_strbuf_addf(text, "%7s  and %zu more\n", "", summary->kernel_count - top);

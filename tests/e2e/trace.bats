@@ -158,6 +158,44 @@ rows() {
 		show
 }
 
+@test "C++ names are those of the source, quoted where they have a comma" {
+	ldconfig -p | grep -q libstdc++.so.6 || skip "no C++ library here"
+	use_cupti
+	trace --json -o "$T/names.csv" -o "$T/names.json" -- "$TRACED" mangled=3:1000
+	has trace 'select(.event == "kernel") | .name == "void work_nested<3>(float*)" and .calls == 3'
+	grep -q ',void work_nested<3>(float\*),' "$T/names.csv"
+	jq -e '[.traceEvents[] | select(.name == "void work_nested<3>(float*)")] | length == 3' "$T/names.json"
+}
+
+@test "children of Python's multiprocessing, which end by _exit, and what comes after an exec, are in it" {
+	use_cupti
+	cat >"$T/tree.py" <<-'EOF'
+		import ctypes, multiprocessing, os, sys
+
+		def work(bytes):
+		    cuda = ctypes.CDLL("libcuda.so.1")
+		    context, address = ctypes.c_void_p(), ctypes.c_uint64()
+		    assert cuda.cuInit(0) == 0 and cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0) == 0
+		    for _ in range(5):
+		        assert cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(bytes)) == 0
+
+		for how in ("fork", "spawn"):
+		    if __name__ == "__main__":
+		        child = multiprocessing.get_context(how).Process(target=work, args=(4096,))
+		        child.start()
+		        child.join()
+		        assert child.exitcode == 0
+		if __name__ == "__main__":
+		    work(8192)
+		    os.execv(sys.argv[1], [sys.argv[1], "kernels=7:1000"])
+	EOF
+	trace --json -o "$T/tree_%p.csv" -- python3 "$T/tree.py" "$TRACED"
+	[ "$status" -eq 0 ]
+	has trace 'select(.event == "summary") | .processes == 3'
+	[ "$(json trace 'select(.event == "process" and .peak_memory_bytes == 20480) | .pid' | wc -l)" -eq 2 ]
+	has trace 'select(.event == "process" and .kernels == 7)'
+}
+
 @test "idle time goes to its causes" {
 	use_cupti
 	trace --json -- "$TRACED" kernels=1:1000000 spin=600000000

@@ -8,6 +8,7 @@
  *     spin=NS                 computes on the host
  *     sleep=NS
  *     io=NS                   waits as for a disk: as a vfork does, until its child has slept
+ *     mangled=N:NS[:STREAMS]  the same, by a C++ name
  *     nccl=N:NS[:STREAMS]     the same, by a name that says that it communicates
  *     fork=COUNT              so many children, each of which does the words that follow; the parent waits, and ends
  *     end=exit|_exit|kill     how it ends: exit unless told
@@ -48,11 +49,12 @@ static const struct {
 
 static const char kernel[] = ".version 6.0\n.target sm_70\n.address_size 64\n"
 			     ".visible .entry work_ns(.param .u64 length)\n{\n\tret;\n}\n"
+			     ".visible .entry _Z11work_nestedILi3EEvPf(.param .u64 length)\n{\n\tret;\n}\n"
 			     ".visible .entry work_ns_nccl(.param .u64 length)\n{\n\tret;\n}\n";
 
 static struct {
 	bool is_ready;
-	struct ll_cu_function *work, *communicate;
+	struct ll_cu_function *work, *mangled, *communicate;
 	struct ll_cu_stream *streams[STREAMS];
 	uint64_t gap_ns;
 } program;
@@ -89,6 +91,7 @@ static void begin(void)
 	TRY(cu.cuCtxCreate(&context, 0, 0));
 	TRY(cu.cuModuleLoadData(&module, kernel));
 	TRY(cu.cuModuleGetFunction(&program.work, module, "work_ns"));
+	TRY(cu.cuModuleGetFunction(&program.mangled, module, "_Z11work_nestedILi3EEvPf"));
 	TRY(cu.cuModuleGetFunction(&program.communicate, module, "work_ns_nccl"));
 }
 
@@ -206,6 +209,8 @@ static void act(const char *word)
 		kernels(program.work, a, b, c < STREAMS ? c : STREAMS);
 	else if (strcmp(name, "nccl") == 0)
 		kernels(program.communicate, a, b, c < STREAMS ? c : STREAMS);
+	else if (strcmp(name, "mangled") == 0)
+		kernels(program.mangled, a, b, c < STREAMS ? c : STREAMS);
 	else if (strcmp(name, "gap") == 0)
 		program.gap_ns = a;
 	else if (strcmp(name, "copies") == 0)
