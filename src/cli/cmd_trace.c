@@ -20,6 +20,7 @@
 #include "cli/trace_sample.h"
 #include "cli/trace_summary.h"
 #include "driver/cards.h"
+#include "trace/record.h"
 
 enum { OWN_FAILURE = 125 };
 
@@ -125,6 +126,9 @@ static int choose_way(const struct trace_args *args, const char *path, struct ll
 			how->by = LL_TRACE_BY_EVENTS;
 		}
 	}
+	const char *other = getenv(LL_TRACE_INJECTION);
+	if (how->by != LL_TRACE_BY_EVENTS && other && *other)
+		ll_warn("%s=%s is left out: the driver loads one library", LL_TRACE_INJECTION, other);
 	if (how->by == LL_TRACE_BY_CUPTI)
 		return 0;
 	return ll_run_find_shim(how->shim, err);

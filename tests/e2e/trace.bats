@@ -263,6 +263,14 @@ rows() {
 	fails_with 125 "no card" --sim trace -i 9 -- true
 }
 
+@test "the library that goes into programs needs libc alone, and exports nothing but its ways in and out" {
+	local library=$LOADLINE_BUILD/src/trace/libloadline-trace.so
+	[ "$(readelf -dW "$library" | grep -c NEEDED)" -eq 1 ]
+	readelf -dW "$library" | grep -qE "NEEDED.*libc\."
+	[ "$(nm -D --defined-only "$library" | awk '{ print $3 }' | sort | xargs)" = \
+		"InitializeInjection _Exit _exit loadline_trace_at_end loadline_trace_is_by_cupti quick_exit" ]
+}
+
 @test "-i keeps what happens on other cards out" {
 	use_cupti
 	echo "cards 2" >"$T/two"
