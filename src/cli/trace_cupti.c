@@ -133,7 +133,7 @@ const char *ll_trace_cupti_fault(const char *path, char *text, int size)
 	if (pid == 0) {
 		version = ask_version(path);
 		ssize_t n = write(ends[1], &version, sizeof version);
-		_exit(n != (ssize_t)sizeof version);
+		_exit(n == (ssize_t)sizeof version ? 0 : 1);
 	}
 	close(ends[1]);
 	ssize_t n = pid > 0 ? read(ends[0], &version, sizeof version) : 0;

@@ -35,18 +35,22 @@ static void request(uint8_t **ret_buffer, size_t *ret_bytes, size_t *ret_most_re
 	*ret_most_records = 0;
 }
 
-/* 0 is "not known" to CUPTI. */
 static uint64_t to_monotonic(uint64_t ns)
 {
-	return ns ? ns + (uint64_t)activity.offset_ns : 0;
+	return ns + (uint64_t)activity.offset_ns;
 }
 
+/* A time of 0 is one that CUPTI does not know: it was there, and has no place on the axis. */
 static void add(struct ll_trace_record *record)
 {
+	if (!record->start_ns) {
+		ll_trace_writer_add_dropped(activity.writer, 1);
+		return;
+	}
 	if (record->device < DEVICES)
 		atomic_fetch_or_explicit(&activity.devices, UINT64_C(1) << record->device, memory_order_relaxed);
 	record->start_ns = to_monotonic(record->start_ns);
-	record->end_ns = to_monotonic(record->end_ns);
+	record->end_ns = record->end_ns ? to_monotonic(record->end_ns) : 0;
 	if (record->end_ns < record->start_ns) /* in a forced flush: it had begun and not ended */
 		record->end_ns = record->start_ns;
 	ll_trace_writer_add(activity.writer, record);

@@ -112,6 +112,8 @@ rows() {
 	use_cupti
 	FAKE_CUPTI_KEEP=30 trace --json -- "$TRACED" kernels=100:10000
 	has trace 'select(.event == "summary") | .events == 30 and .dropped_by_cupti == 70'
+	FAKE_CUPTI_TIMELESS=4 trace --json -- "$TRACED" kernels=20:10000
+	has trace 'select(.event == "summary") | .events == 16 and .dropped_by_cupti == 4'
 	trace --max-events 25 -o "$T/some.csv" -- "$TRACED" kernels=100:10000
 	[ "$status" -eq 0 ]
 	grep -q "75 events over --max-events" "$T/trace.err"

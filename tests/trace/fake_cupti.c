@@ -6,6 +6,7 @@
  *     FAKE_CUPTI_REFUSE=39     cuptiActivityEnable answers this
  *     FAKE_CUPTI_NO_CLOCK=1    takes no clock: times are CLOCK_REALTIME
  *     FAKE_CUPTI_KEEP=10       keeps this many records and drops the others
+ *     FAKE_CUPTI_TIMELESS=4    does not know when the first kernels were
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -103,8 +104,9 @@ static void add_kernel(const struct sim_activity *a)
 	if (!kernel)
 		return;
 	kernel->registers = 24;
-	kernel->start_ns = stamp(a->start_ns);
-	kernel->end_ns = stamp(a->end_ns);
+	bool is_timeless = a->correlation <= number_in("FAKE_CUPTI_TIMELESS", 0);
+	kernel->start_ns = is_timeless ? 0 : stamp(a->start_ns);
+	kernel->end_ns = is_timeless ? 0 : stamp(a->end_ns);
 	kernel->device = a->device;
 	kernel->context = a->context;
 	kernel->stream = a->stream;
