@@ -96,7 +96,7 @@ int sim_memory_charge(const struct ll_cu_context *context, struct sim_memory *me
 	struct sim_context after = *shared;
 	*(memory->is_small ? &after.small_bytes : &after.large_bytes) += memory->charged_bytes;
 	uint64_t more = sim_context_used_bytes(&after) - sim_context_used_bytes(shared);
-	int rc = more == 0 || sim_card_has_room(w, context->card, more) ? 0 : -ENOMEM;
+	int rc = more == 0 || sim_proc_has_room(w, context->card, shared->proc, more) ? 0 : -ENOMEM;
 	if (rc == 0)
 		*SIM_EDIT(w, shared) = after;
 	sim_unlock(w);

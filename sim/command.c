@@ -181,9 +181,8 @@ static int run_kernel(struct sim_world *w, const struct sim_words *words, enum s
 	return 0;
 }
 
-/* [for DURATION] [after N] [count N] from word i on. */
-static int parse_fault_limits(const struct sim_world *w, const struct sim_words *words, int i, struct sim_fault *fault,
-			      struct ll_err *err)
+int sim_fault_parse_limits(const struct sim_world *w, const struct sim_words *words, int i, struct sim_fault *fault,
+			   struct ll_err *err)
 {
 	for (; i < words->count; i += 2) {
 		const char *key = words->word[i];
@@ -206,6 +205,18 @@ static int parse_fault_limits(const struct sim_world *w, const struct sim_words 
 	return 0;
 }
 
+int sim_fault_add(struct sim_world *w, const struct sim_fault *fault, struct ll_err *err)
+{
+	for (unsigned slot = 0; slot < SIM_FAULTS; slot++) {
+		if (w->faults[slot].is_used)
+			continue;
+		*SIM_EDIT(w, &w->faults[slot]) = *fault;
+		sim_faults_announce(w);
+		return 0;
+	}
+	return ll_err_set(err, -ENOSPC, "%s: more than %d faults at once", fault->function, SIM_FAULTS);
+}
+
 /* fail FUNCTION STATUS …  and  hang FUNCTION DURATION … */
 static int run_fault(struct sim_world *w, const struct sim_words *words, enum sim_command_phase phase,
 		     struct ll_err *err)
@@ -218,17 +229,8 @@ static int run_fault(struct sim_world *w, const struct sim_words *words, enum si
 	int rc = strcmp(words->word[0], "hang") == 0 ? sim_word_duration(words, 2, &fault.hang_ns, err)
 						     : sim_status_parse(word_at(words, 2), &fault.status, err);
 	if (rc == 0)
-		rc = parse_fault_limits(w, words, 3, &fault, err);
-	if (rc < 0 || phase == SIM_COMMAND_CHECK)
-		return rc;
-	for (unsigned slot = 0; slot < SIM_FAULTS; slot++) {
-		if (w->faults[slot].is_used)
-			continue;
-		*SIM_EDIT(w, &w->faults[slot]) = fault;
-		sim_faults_announce(w);
-		return 0;
-	}
-	return ll_err_set(err, -ENOSPC, "%s: more than %d faults at once", words->word[0], SIM_FAULTS);
+		rc = sim_fault_parse_limits(w, words, 3, &fault, err);
+	return rc < 0 || phase == SIM_COMMAND_CHECK ? rc : sim_fault_add(w, &fault, err);
 }
 
 static int run_heal(struct sim_world *w, const struct sim_words *words, enum sim_command_phase phase,
@@ -320,6 +322,7 @@ int sim_command_run(struct sim_world *w, const char *line, enum sim_command_phas
 	    {"fail", run_fault},
 	    {"hang", run_fault},
 	    {"heal", run_heal},
+	    {"mps", sim_mps_command_run},
 	    {"suspend", run_suspend},
 	    {"init-time", run_init_time},
 	    {"at", run_at},

@@ -35,6 +35,16 @@ int sim_command_run(struct sim_world *w, const char *line, enum sim_command_phas
 int sim_card_command_run(struct sim_world *w, const struct sim_words *words, enum sim_command_phase phase,
 			 struct ll_err *err);
 
+/* `mps ...`: mps_command.c. */
+int sim_mps_command_run(struct sim_world *w, const struct sim_words *words, enum sim_command_phase phase,
+			struct ll_err *err);
+
+/* [for D] [after N] [count N] from word i on, into a fault. */
+int sim_fault_parse_limits(const struct sim_world *w, const struct sim_words *words, int i, struct sim_fault *fault,
+			   struct ll_err *err);
+/* -ENOSPC: too many at once. */
+int sim_fault_add(struct sim_world *w, const struct sim_fault *fault, struct ll_err *err);
+
 /* A number min..max, a duration, a size, at word i; -EINVAL when it is missing or wrong. */
 int sim_word_uint(const struct sim_words *words, int i, uint64_t min, uint64_t max, uint64_t *ret, struct ll_err *err);
 int sim_word_duration(const struct sim_words *words, int i, uint64_t *ret_ns, struct ll_err *err);

@@ -63,6 +63,14 @@ static void queue_creation_work(struct sim_world *w, uint32_t slot)
 	}
 }
 
+/* CUDA_DEVICE_MAX_CONNECTIONS: 8 unless told, 1 to 32. */
+static uint32_t connections(void)
+{
+	const char *text = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+	long wanted = text ? strtol(text, NULL, 10) : 0;
+	return wanted < 1 ? 8 : wanted > 32 ? 32 : (uint32_t)wanted;
+}
+
 static ll_cu_result make_shared(uint32_t card, uint32_t *ret_slot, uint64_t *ret_wait_ns)
 {
 	struct sim_world *w = sim_cuda.world;
@@ -71,13 +79,15 @@ static ll_cu_result make_shared(uint32_t card, uint32_t *ret_slot, uint64_t *ret
 	sim_advance_to_now(w);
 	uint32_t physical = w->cards[card].parent == SIM_NONE ? card : w->cards[card].parent;
 	bool is_gone = w->cards[physical].is_gone;
-	const char *connections = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
-	bool is_lean = connections && strcmp(connections, "1") == 0;
-	rc = is_gone ? -EBUSY : sim_context_new(w, card, sim_cuda.proc, is_lean, ret_slot);
+	uint32_t error = w->procs[sim_cuda.proc].mps.error;
+	uint32_t queues = connections();
+	rc = is_gone || error ? -EBUSY : sim_context_new(w, card, sim_cuda.proc, queues, ret_slot);
 	if (rc == 0)
 		queue_creation_work(w, *ret_slot);
-	*ret_wait_ns = w->cards[card].context_ns / (is_lean ? 2 : 1);
+	*ret_wait_ns = w->cards[card].context_ns / (queues == 1 ? 2 : 1);
 	sim_unlock(w);
+	if (error) /* a client that its MPS server has lost */
+		return (ll_cu_result)error;
 	return rc == 0        ? LL_CUDA_SUCCESS
 	       : rc == -EBUSY ? LL_CUDA_ERROR_DEVICE_UNAVAILABLE
 			      : LL_CUDA_ERROR_OUT_OF_MEMORY;
@@ -363,8 +373,9 @@ static ll_cu_result set_stack(const struct ll_cu_context *context, size_t bytes)
 	sim_lock(w);
 	sim_advance_to_now(w);
 	struct sim_context *shared = &w->contexts[context->slot];
-	uint64_t own_bytes = sim_context_bytes(&w->cards[context->card], bytes) - shared->saved_bytes;
-	if (own_bytes > shared->own_bytes && !sim_card_has_room(w, context->card, own_bytes - shared->own_bytes)) {
+	uint64_t own_bytes = sim_context_own_bytes(w, shared, bytes);
+	if (own_bytes > shared->own_bytes &&
+	    !sim_proc_has_room(w, context->card, shared->proc, own_bytes - shared->own_bytes)) {
 		status = LL_CUDA_ERROR_OUT_OF_MEMORY;
 	} else {
 		SIM_EDIT(w, shared)->own_bytes = own_bytes;

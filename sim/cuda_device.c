@@ -9,6 +9,7 @@
 
 #include "abi/nvml.h"
 #include "cuda_local.h"
+#include "cuda_mps.h"
 #include "engine.h"
 
 static const struct sim_card *card_of(ll_cu_device device)
@@ -236,7 +237,7 @@ ll_cu_result cuDeviceGetAttribute(int *ret_value, enum ll_cu_device_attribute at
 	}
 	switch (attribute) {
 	case LL_CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
-		*ret_value = (int)card->sm_count;
+		*ret_value = (int)sim_cuda_sms(sim_cuda.devices[device]);
 		break;
 	case LL_CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
 		*ret_value = (int)card->open_mhz * 1000;

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "cuda_activity.h"
 #include "cuda_capture.h"
+#include "cuda_mps.h"
 #include "engine.h"
 #include "population.h"
 
@@ -154,10 +155,10 @@ ll_cu_result sim_kernel_queue(struct ll_cu_stream *stream, const struct ll_cu_ke
 /* All blocks of a cooperative kernel are on the card at once. */
 ll_cu_result sim_kernel_check_cooperative(const struct ll_cu_kernel_params *kernel)
 {
-	const struct sim_card *card = &sim_cuda.world->cards[kernel->function->module->context->card];
+	uint32_t card = kernel->function->module->context->card;
 	int threads = (int)(kernel->block_x * kernel->block_y * kernel->block_z);
 	uint64_t blocks = (uint64_t)kernel->grid_x * kernel->grid_y * kernel->grid_z;
-	uint64_t room = (uint64_t)sim_blocks_per_sm(threads, kernel->shared_bytes) * card->sm_count;
+	uint64_t room = (uint64_t)sim_blocks_per_sm(threads, kernel->shared_bytes) * sim_cuda_sms(card);
 	return blocks <= room ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
 }
 

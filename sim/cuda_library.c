@@ -4,14 +4,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "cuda_inject.h"
 #include "cuda_local.h"
+#include "cuda_mps.h"
 #include "cuda_visible.h"
 #include "engine.h"
 #include "fault.h"
+#include "mps.h"
 #include "population.h"
 #include "status.h"
 
@@ -28,28 +31,67 @@ static ll_cu_result attach(void)
 	return LL_CUDA_SUCCESS;
 }
 
-static ll_cu_result join(struct sim_world *w)
+/* A client of MPS sees, and counts, its server's cards. */
+static int visible_cards(const struct sim_world *w, const struct sim_mps_offer *offer)
+{
+	const char *list = getenv("CUDA_VISIBLE_DEVICES");
+	if (offer->server == SIM_NONE)
+		return sim_visible_cards(w, list, sim_cuda.devices);
+	const struct sim_mps_server *server = &w->mps_servers[offer->server];
+	return sim_visible_among(w, server->cards, (int)server->card_count, list, sim_cuda.devices);
+}
+
+/* Takes a slot in the world, and the MPS daemon's offer if there is one. */
+static ll_cu_result join_with(struct sim_world *w, struct sim_mps_offer *offer, uint64_t *ret_init_ns)
 {
 	uint64_t cards = 0;
+	ll_cu_result status = LL_CUDA_SUCCESS;
 	sim_lock(w);
 	sim_advance_to_now(w);
-	sim_cuda.device_count = sim_visible_cards(w, getenv("CUDA_VISIBLE_DEVICES"), sim_cuda.devices);
+	sim_cuda.device_count = visible_cards(w, offer);
 	sim_cuda.proc = sim_cuda.device_count ? sim_proc_join(w) : SIM_NONE;
 	for (int i = 0; i < sim_cuda.device_count; i++)
 		cards |= UINT64_C(1) << sim_cuda.devices[i];
 	if (sim_cuda.proc != SIM_NONE)
 		SIM_EDIT(w, &w->procs[sim_cuda.proc])->cards = cards;
+	if (sim_cuda.proc != SIM_NONE && offer->server != SIM_NONE)
+		status = sim_mps_accept(w, offer, sim_cuda.proc);
 	bool is_first = true;
 	for (uint32_t i = 0; i < SIM_PROCS; i++)
-		is_first &= !w->procs[i].is_used || i == sim_cuda.proc;
-	uint64_t init_ns = w->init_ns / (is_first ? 1 : 10);
+		is_first &= !w->procs[i].is_used || i == sim_cuda.proc || w->procs[i].role == SIM_ROLE_MPS_CONTROL;
+	if (status) {
+		sim_proc_leave(w, sim_cuda.proc);
+		sim_cuda.proc = SIM_NONE;
+	}
+	*ret_init_ns = w->init_ns / (is_first ? 1 : 10);
 	sim_unlock(w);
+	if (offer->fd >= 0 && (status || sim_cuda.proc == SIM_NONE))
+		close(offer->fd);
 	if (sim_cuda.device_count == 0)
 		return LL_CUDA_ERROR_NO_DEVICE;
+	if (status)
+		return status;
 	if (sim_cuda.proc == SIM_NONE)
 		return LL_CUDA_ERROR_OPERATING_SYSTEM;
-	ll_sleep_until_ns(ll_now_ns() + init_ns);
 	return LL_CUDA_SUCCESS;
+}
+
+static ll_cu_result join(struct sim_world *w)
+{
+	enum { TRIES = 3 };
+	struct sim_mps_offer offer;
+	uint64_t init_ns = 0;
+	ll_cu_result status = LL_CUDA_ERROR_MPS_SERVER_NOT_READY;
+	for (int i = 0; i < TRIES && status == LL_CUDA_ERROR_MPS_SERVER_NOT_READY; i++) {
+		status = sim_mps_ask(w, &offer);
+		if (status)
+			return status;
+		/* Not ready any more: the server that was offered has gone meanwhile, and there will be another. */
+		status = join_with(w, &offer, &init_ns);
+	}
+	if (status == LL_CUDA_SUCCESS)
+		ll_sleep_until_ns(ll_now_ns() + init_ns);
+	return status;
 }
 
 ll_cu_result cuInit(unsigned int flags)

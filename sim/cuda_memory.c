@@ -8,6 +8,7 @@
 #include "cuda_graph.h"
 #include "cuda_pool.h"
 #include "engine.h"
+#include "mps.h"
 #include "population.h"
 
 ll_cu_result cuMemGetInfo_v2(size_t *ret_free_bytes, size_t *ret_total_bytes)
@@ -22,8 +23,11 @@ ll_cu_result cuMemGetInfo_v2(size_t *ret_free_bytes, size_t *ret_total_bytes)
 		struct sim_world *w = sim_cuda.world;
 		sim_lock(w);
 		uint64_t used = sim_card_used_bytes(w, context->card), total = w->cards[context->card].memory_bytes;
+		uint64_t room = sim_mps_room_bytes(w, context->card, sim_cuda.proc);
 		sim_unlock(w);
 		*ret_free_bytes = used < total ? total - used : 0;
+		if (room < *ret_free_bytes) /* the total is the card's, whatever the limit */
+			*ret_free_bytes = room;
 		*ret_total_bytes = total;
 	}
 	sim_cuda_unlock();

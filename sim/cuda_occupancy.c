@@ -2,6 +2,7 @@
  * Occupancy, by threads, blocks and shared memory; registers are taken to be few.
  */
 #include "cuda_local.h"
+#include "cuda_mps.h"
 
 enum { SM_THREADS = 2048, SM_BLOCKS = 32, BLOCK_RESERVED_BYTES = 1024 };
 
@@ -38,17 +39,17 @@ ll_cu_result cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *ret_block
 	return cuOccupancyMaxActiveBlocksPerMultiprocessor(ret_blocks, function, block_size, shared_bytes);
 }
 
-static ll_cu_result card_of(struct ll_cu_function *function, const struct sim_card **ret_card)
+static ll_cu_result card_of(struct ll_cu_function *function, uint32_t *ret_card)
 {
 	struct ll_cu_context *context;
 	if (function->magic == SIM_MAGIC_FUNCTION) {
-		*ret_card = &sim_cuda.world->cards[function->module->context->card];
+		*ret_card = function->module->context->card;
 		return LL_CUDA_SUCCESS;
 	}
 	sim_cuda_lock();
 	ll_cu_result status = sim_current(&context);
 	if (status == LL_CUDA_SUCCESS)
-		*ret_card = &sim_cuda.world->cards[context->card];
+		*ret_card = context->card;
 	sim_cuda_unlock();
 	return status;
 }
@@ -63,7 +64,7 @@ ll_cu_result cuOccupancyMaxPotentialBlockSize(int *ret_grid, int *ret_block, str
 		return LL_CUDA_ERROR_INVALID_HANDLE;
 	int limit = block_limit && block_limit < SIM_BLOCK_THREADS ? block_limit : SIM_BLOCK_THREADS;
 	int best_threads = 0;
-	const struct sim_card *card;
+	uint32_t card;
 	ll_cu_result status = card_of(function, &card);
 	if (status)
 		return status;
@@ -73,7 +74,7 @@ ll_cu_result cuOccupancyMaxPotentialBlockSize(int *ret_grid, int *ret_block, str
 			continue;
 		best_threads = blocks * size;
 		*ret_block = size;
-		*ret_grid = blocks * (int)card->sm_count;
+		*ret_grid = blocks * (int)sim_cuda_sms(card);
 	}
 	return best_threads ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_VALUE;
 }

@@ -31,6 +31,17 @@ static int all_cards(const struct sim_world *w, uint32_t cards[SIM_CARDS])
 	return count;
 }
 
+/* A slice that is not the first of its card is there when the card's first one is. */
+static bool is_among(const struct sim_world *w, uint32_t card, const uint32_t *all, int all_count)
+{
+	uint32_t parent = w->cards[card].parent;
+	for (int i = 0; i < all_count; i++) {
+		if (all[i] == card || (parent != SIM_NONE && w->cards[all[i]].parent == parent))
+			return true;
+	}
+	return false;
+}
+
 /* Index into all[] or, for a slice, its own card; -1: not known. */
 static int find_card(const struct sim_world *w, const char *word, const uint32_t *all, int all_count)
 {
@@ -42,7 +53,7 @@ static int find_card(const struct sim_world *w, const char *word, const uint32_t
 	size_t n = strlen(word);
 	for (uint32_t i = 0; i < w->slot_count && n > 4; i++) {
 		if (strncmp(w->cards[i].uuid, word, n) == 0 && !w->cards[i].is_gone)
-			return (int)shown(w, i);
+			return is_among(w, shown(w, i), all, all_count) ? (int)shown(w, i) : -1;
 	}
 	return -1;
 }
@@ -50,7 +61,13 @@ static int find_card(const struct sim_world *w, const char *word, const uint32_t
 int sim_visible_cards(const struct sim_world *w, const char *list, uint32_t ret_cards[SIM_CARDS])
 {
 	uint32_t all[SIM_CARDS];
-	int all_count = all_cards(w, all), count = 0;
+	return sim_visible_among(w, all, all_cards(w, all), list, ret_cards);
+}
+
+int sim_visible_among(const struct sim_world *w, const uint32_t *all, int all_count, const char *list,
+		      uint32_t ret_cards[SIM_CARDS])
+{
+	int count = 0;
 	if (!list) {
 		memcpy(ret_cards, all, sizeof all[0] * (size_t)all_count);
 		return all_count;

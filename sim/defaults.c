@@ -44,7 +44,7 @@ static const struct sim_card h200 = {
     .max_celsius = 87,
     .has_gpm = 1,
     .compute_mode = LL_NVML_COMPUTEMODE_DEFAULT,
-    .turn = {.context = SIM_NONE, .resident = SIM_NONE},
+    .turn = {.tenant = SIM_NONE, .resident = SIM_NONE},
 };
 
 void sim_card_init(struct sim_world *w, uint32_t index)

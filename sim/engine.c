@@ -1,14 +1,12 @@
 #include "engine.h"
 
-#include <errno.h>
-
 #include "base/clock.h"
 #include "command.h"
+#include "dispatch.h"
 #include "kernel.h"
 #include "meter.h"
 #include "population.h"
-
-enum { SM_THREADS = 2048 };
+#include "queue.h"
 
 static uint64_t later(uint64_t a, uint64_t b)
 {
@@ -20,173 +18,59 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-static bool is_pending(const struct sim_stream *stream)
+/* Has the tenant a kernel that runs, waits for its turn, or comes at once after the last one? */
+static bool wants_card(struct sim_world *w, const struct sim_card *card, uint32_t tenant)
 {
-	return stream->done < stream->submitted;
-}
-
-static struct sim_op *head(struct sim_world *w, uint32_t stream)
-{
-	return sim_op_at(w, stream, w->streams[stream].done);
-}
-
-uint64_t sim_done_ns(struct sim_world *w, uint32_t index, uint32_t generation, uint64_t position)
-{
-	const struct sim_stream *stream = &w->streams[index];
-	if (!stream->is_used || stream->generation != generation || position + SIM_RING < stream->submitted)
-		return 0;
-	return position < stream->done ? sim_op_at(w, index, position)->end_ns : SIM_NEVER;
-}
-
-/*
- * When the queue's head may begin, apart from waiting for room or for its context's turn. SIM_NEVER: it waits for
- * something whose end is not known yet. Operations of the legacy stream and of blocking streams hold each other up in
- * the order in which they were submitted.
- */
-static uint64_t ready_ns(struct sim_world *w, const struct sim_card *card, uint32_t index, bool with_gap)
-{
-	const struct sim_stream *stream = &w->streams[index];
-	const struct sim_op *op = head(w, index);
-	const struct sim_context *context = &w->contexts[stream->context];
-	uint64_t gap_ns = with_gap && op->kind == SIM_OP_KERNEL && stream->last_end_ns ? card->kernel_gap_ns : 0;
-	uint64_t at_ns = later(op->submit_ns + card->launch_ns, stream->last_end_ns + gap_ns);
-	if (op->kind == SIM_OP_WAIT) {
-		uint64_t done_ns = sim_done_ns(w, op->on_stream, op->on_generation, op->on_position);
-		if (done_ns == SIM_NEVER)
-			return SIM_NEVER;
-		at_ns = later(at_ns, done_ns);
-	}
-	if (!stream->is_legacy && !stream->is_blocking)
-		return at_ns;
-	for (uint32_t i = 0; i < context->stream_count; i++) {
-		uint32_t other = context->streams[i];
-		const struct sim_stream *peer = &w->streams[other];
-		if (other == index || !(stream->is_legacy ? peer->is_blocking : peer->is_legacy))
+	uint32_t stream;
+	SIM_EACH_STREAM(w, card, tenant, stream)
+	{
+		if (!sim_queue_is_pending(&w->streams[stream]) || sim_queue_head(w, stream)->kind != SIM_OP_KERNEL)
 			continue;
-		if (is_pending(peer) && head(w, other)->id < op->id)
-			return SIM_NEVER;
-		at_ns = later(at_ns, peer->last_end_ns);
-	}
-	return at_ns;
-}
-
-static void complete(struct sim_world *w, uint32_t index)
-{
-	struct sim_stream *stream = SIM_EDIT(w, &w->streams[index]);
-	struct sim_op *op = SIM_EDIT(w, head(w, index));
-	op->state = SIM_OP_DONE;
-	op->end_ns = w->now_ns;
-	op->done_sequence = w->next_done_sequence;
-	(*SIM_EDIT(w, &w->next_done_sequence))++;
-	stream->last_end_ns = w->now_ns;
-	stream->done++;
-}
-
-/* Begins the head if its time has come. Returns whether anything changed. */
-static bool begin(struct sim_world *w, struct sim_card *card, uint32_t index)
-{
-	struct sim_op *op = head(w, index);
-	if (ready_ns(w, card, index, true) > w->now_ns)
-		return false;
-	if (op->kind == SIM_OP_COPY && card->turn.copy_free_ns[op->direction] > w->now_ns)
-		return false;
-	SIM_EDIT(w, op)->start_ns = w->now_ns;
-	switch (op->kind) {
-	case SIM_OP_KERNEL:
-		op->state = SIM_OP_ARRIVED;
-		break;
-	case SIM_OP_COPY:
-		op->state = SIM_OP_RUNNING;
-		op->end_ns = w->now_ns + op->length_ns;
-		*SIM_EDIT(w, &card->turn.copy_free_ns[op->direction]) = op->end_ns;
-		break;
-	case SIM_OP_HOST:
-	case SIM_OP_VALUE:
-		op->state = SIM_OP_RUNNING;
-		break;
-	default:
-		complete(w, index);
-	}
-	return true;
-}
-
-/* Moves a queue on as far as it goes without the SMs. */
-static bool settle_queue(struct sim_world *w, struct sim_card *card, uint32_t index)
-{
-	bool changed = false;
-	while (is_pending(&w->streams[index])) {
-		const struct sim_op *op = head(w, index);
-		if (op->state == SIM_OP_QUEUED && begin(w, card, index)) {
-			changed = true;
-		} else if (op->state == SIM_OP_RUNNING && op->kind == SIM_OP_COPY && op->end_ns <= w->now_ns) {
-			complete(w, index);
-			changed = true;
-		} else {
-			break;
-		}
-	}
-	return changed;
-}
-
-static bool is_kernel_on_card(struct sim_world *w, uint32_t stream)
-{
-	if (!is_pending(&w->streams[stream]))
-		return false;
-	const struct sim_op *op = head(w, stream);
-	return op->kind == SIM_OP_KERNEL && op->state == SIM_OP_RUNNING;
-}
-
-/* Has the context a kernel that runs, waits for its turn, or comes at once after the last one? */
-static bool wants_card(struct sim_world *w, const struct sim_card *card, uint32_t context_index)
-{
-	const struct sim_context *context = &w->contexts[context_index];
-	for (uint32_t i = 0; i < context->stream_count; i++) {
-		uint32_t stream = context->streams[i];
-		if (!is_pending(&w->streams[stream]) || head(w, stream)->kind != SIM_OP_KERNEL)
-			continue;
-		if (head(w, stream)->state != SIM_OP_QUEUED || ready_ns(w, card, stream, false) <= w->now_ns)
+		if (sim_queue_head(w, stream)->state != SIM_OP_QUEUED ||
+		    sim_queue_ready_ns(w, card, stream, false) <= w->now_ns)
 			return true;
 	}
 	return false;
 }
 
-/* The next context after `after` that wants the card, in their order on it; SIM_NONE when nobody else does. */
-static uint32_t next_context(struct sim_world *w, const struct sim_card *card, uint32_t after)
+/* The next tenant after `after` that wants the card, in their order on it; SIM_NONE when nobody else does. */
+static uint32_t next_tenant(struct sim_world *w, const struct sim_card *card, uint32_t after)
 {
 	uint32_t start = 0;
-	while (start < card->context_count && card->contexts[start] != after)
+	while (start < card->context_count && w->contexts[card->contexts[start]].tenant != after)
 		start++;
 	if (start == card->context_count)
 		start--; /* nobody was before: the first is next */
 	for (uint32_t i = 1; i <= card->context_count; i++) {
-		uint32_t context = card->contexts[(start + i) % card->context_count];
-		if (context != after && wants_card(w, card, context))
-			return context;
+		uint32_t tenant = w->contexts[card->contexts[(start + i) % card->context_count]].tenant;
+		if (tenant != after && wants_card(w, card, tenant))
+			return tenant;
 	}
 	return SIM_NONE;
 }
 
-static void pause_context(struct sim_world *w, uint32_t context_index)
+static void pause_tenant(struct sim_world *w, const struct sim_card *card, uint32_t tenant)
 {
-	const struct sim_context *context = &w->contexts[context_index];
-	for (uint32_t i = 0; i < context->stream_count; i++) {
-		if (is_kernel_on_card(w, context->streams[i]))
-			sim_kernel_pause(w, head(w, context->streams[i]));
+	uint32_t stream;
+	SIM_EACH_STREAM(w, card, tenant, stream)
+	{
+		if (sim_queue_has_kernel(w, stream))
+			sim_kernel_pause(w, sim_queue_head(w, stream));
 	}
 }
 
-static void give_turn(struct sim_world *w, struct sim_card *card, uint32_t context)
+static void give_turn(struct sim_world *w, struct sim_card *card, uint32_t tenant)
 {
 	struct sim_turn *turn = SIM_EDIT(w, &card->turn);
-	if (turn->context != SIM_NONE)
-		pause_context(w, turn->context);
-	turn->context = context;
-	if (context == SIM_NONE)
+	if (turn->tenant != SIM_NONE)
+		pause_tenant(w, card, turn->tenant);
+	turn->tenant = tenant;
+	if (tenant == SIM_NONE)
 		return;
 	turn->switch_until_ns = w->now_ns;
-	if (turn->resident != context && turn->resident != SIM_NONE)
+	if (turn->resident != tenant && turn->resident != SIM_NONE)
 		turn->switch_until_ns += card->switch_ns;
-	turn->resident = context;
+	turn->resident = tenant;
 	turn->slice_end_ns = turn->switch_until_ns + card->slice_ns;
 }
 
@@ -195,85 +79,28 @@ static bool settle_turn(struct sim_world *w, struct sim_card *card)
 {
 	const struct sim_turn *turn = &card->turn;
 	if (w->now_ns < w->suspended_until_ns) {
-		if (turn->context == SIM_NONE)
+		if (turn->tenant == SIM_NONE)
 			return false;
 		give_turn(w, card, SIM_NONE);
 		return true;
 	}
 	if (w->now_ns < turn->switch_until_ns)
 		return false;
-	bool wants = turn->context != SIM_NONE && wants_card(w, card, turn->context);
+	bool wants = turn->tenant != SIM_NONE && wants_card(w, card, turn->tenant);
 	if (wants && w->now_ns < turn->slice_end_ns)
 		return false;
-	uint32_t last = turn->context != SIM_NONE ? turn->context : turn->resident;
-	uint32_t next = next_context(w, card, last);
+	uint32_t last = turn->tenant != SIM_NONE ? turn->tenant : turn->resident;
+	uint32_t next = next_tenant(w, card, last);
 	if (next == SIM_NONE && wants) {
 		SIM_EDIT(w, &card->turn)->slice_end_ns = w->now_ns + card->slice_ns;
 		return false;
 	}
-	if (next == SIM_NONE && last != SIM_NONE && turn->context == SIM_NONE && wants_card(w, card, last))
+	if (next == SIM_NONE && last != SIM_NONE && turn->tenant == SIM_NONE && wants_card(w, card, last))
 		next = last;
-	if (next == turn->context)
+	if (next == turn->tenant)
 		return false;
 	give_turn(w, card, next);
 	return true;
-}
-
-/* The kernel that may start next: highest priority first, then in order of submission. SIM_NONE: none waits. */
-static uint32_t next_arrived(struct sim_world *w, const struct sim_context *context)
-{
-	uint32_t best = SIM_NONE;
-	for (uint32_t i = 0; i < context->stream_count; i++) {
-		uint32_t stream = context->streams[i];
-		if (!is_pending(&w->streams[stream]) || head(w, stream)->kind != SIM_OP_KERNEL ||
-		    head(w, stream)->state != SIM_OP_ARRIVED)
-			continue;
-		if (best == SIM_NONE || w->streams[stream].priority < w->streams[best].priority ||
-		    (w->streams[stream].priority == w->streams[best].priority &&
-		     head(w, stream)->id < head(w, best)->id))
-			best = stream;
-	}
-	return best;
-}
-
-/* Ends, resumes and starts kernels of the context that has the card. */
-static bool settle_kernels(struct sim_world *w, uint32_t card_index)
-{
-	struct sim_card *card = &w->cards[card_index];
-	bool changed = false;
-	if (card->turn.context == SIM_NONE || w->now_ns < card->turn.switch_until_ns)
-		return false;
-	const struct sim_context *context = &w->contexts[card->turn.context];
-	uint64_t room = (uint64_t)card->sm_count * SM_THREADS;
-	bool is_empty = true;
-	for (uint32_t i = 0; i < context->stream_count; i++) {
-		uint32_t stream = context->streams[i];
-		if (!is_kernel_on_card(w, stream))
-			continue;
-		struct sim_op *op = head(w, stream);
-		if (op->paused_ns) {
-			sim_kernel_resume(w, card_index, op);
-			changed = true;
-		}
-		if (op->end_ns <= w->now_ns) {
-			complete(w, stream);
-			changed = true;
-			continue;
-		}
-		room -= earlier(room, sim_kernel_threads(card, op));
-		is_empty = false;
-	}
-	for (uint32_t stream; (stream = next_arrived(w, context)) != SIM_NONE;) {
-		struct sim_op *op = head(w, stream);
-		uint64_t threads = sim_kernel_threads(card, op);
-		if (!is_empty && threads > room)
-			break;
-		room -= earlier(room, threads);
-		is_empty = false;
-		sim_kernel_start(w, card_index, op);
-		changed = true;
-	}
-	return changed;
 }
 
 static void settle_card(struct sim_world *w, uint32_t card_index)
@@ -281,12 +108,10 @@ static void settle_card(struct sim_world *w, uint32_t card_index)
 	struct sim_card *card = &w->cards[card_index];
 	bool changed;
 	do {
-		changed = settle_kernels(w, card_index);
-		for (uint32_t c = 0; c < card->context_count; c++) {
-			const struct sim_context *context = &w->contexts[card->contexts[c]];
-			for (uint32_t i = 0; i < context->stream_count; i++)
-				changed |= settle_queue(w, card, context->streams[i]);
-		}
+		changed = sim_dispatch_settle(w, card_index);
+		uint32_t stream;
+		SIM_EACH_STREAM(w, card, SIM_NONE, stream)
+		changed |= sim_queue_settle(w, card, stream);
 		changed |= settle_turn(w, card);
 		sim_commit(w);
 	} while (changed);
@@ -297,32 +122,31 @@ static uint64_t next_card_event_ns(struct sim_world *w, uint32_t card_index)
 	const struct sim_card *card = &w->cards[card_index];
 	const struct sim_turn *turn = &card->turn;
 	uint64_t next_ns = SIM_NEVER;
-	bool is_on = turn->context != SIM_NONE && w->now_ns >= turn->switch_until_ns;
-	if (turn->context != SIM_NONE && w->now_ns < turn->switch_until_ns)
+	bool is_on = turn->tenant != SIM_NONE && w->now_ns >= turn->switch_until_ns;
+	if (turn->tenant != SIM_NONE && w->now_ns < turn->switch_until_ns)
 		next_ns = turn->switch_until_ns;
-	if (is_on && turn->slice_end_ns > w->now_ns && next_context(w, card, turn->context) != SIM_NONE)
+	if (is_on && turn->slice_end_ns > w->now_ns && next_tenant(w, card, turn->tenant) != SIM_NONE)
 		next_ns = earlier(next_ns, turn->slice_end_ns);
-	for (uint32_t c = 0; c < card->context_count; c++) {
-		uint32_t context_index = card->contexts[c];
-		const struct sim_context *context = &w->contexts[context_index];
-		for (uint32_t i = 0; i < context->stream_count; i++) {
-			uint32_t stream = context->streams[i];
-			if (!is_pending(&w->streams[stream]))
-				continue;
-			const struct sim_op *op = head(w, stream);
-			uint64_t at_ns = SIM_NEVER;
-			if (op->state == SIM_OP_QUEUED) {
-				at_ns = ready_ns(w, card, stream, true);
-				if (op->kind == SIM_OP_COPY && at_ns <= w->now_ns)
-					at_ns = card->turn.copy_free_ns[op->direction];
-			} else if (op->state == SIM_OP_RUNNING &&
-				   (op->kind == SIM_OP_COPY ||
-				    (op->kind == SIM_OP_KERNEL && is_on && context_index == turn->context))) {
-				at_ns = op->end_ns;
-			}
-			if (at_ns > w->now_ns)
-				next_ns = earlier(next_ns, at_ns);
+	if (is_on)
+		next_ns = earlier(next_ns, sim_dispatch_next_ns(w, card_index));
+	uint32_t stream;
+	SIM_EACH_STREAM(w, card, SIM_NONE, stream)
+	{
+		if (!sim_queue_is_pending(&w->streams[stream]))
+			continue;
+		const struct sim_op *op = sim_queue_head(w, stream);
+		bool has_turn = is_on && w->contexts[w->streams[stream].context].tenant == turn->tenant;
+		uint64_t at_ns = SIM_NEVER;
+		if (op->state == SIM_OP_QUEUED) {
+			at_ns = sim_queue_ready_ns(w, card, stream, true);
+			if (op->kind == SIM_OP_COPY && at_ns <= w->now_ns)
+				at_ns = card->turn.copy_free_ns[op->direction];
+		} else if (op->state == SIM_OP_RUNNING &&
+			   (op->kind == SIM_OP_COPY || (sim_queue_has_kernel(w, stream) && has_turn))) {
+			at_ns = op->end_ns;
 		}
+		if (at_ns > w->now_ns)
+			next_ns = earlier(next_ns, at_ns);
 	}
 	return next_ns;
 }
@@ -339,39 +163,6 @@ uint64_t sim_next_event_ns(struct sim_world *w)
 	if (w->suspended_until_ns > w->now_ns)
 		next_ns = earlier(next_ns, w->suspended_until_ns);
 	return next_ns;
-}
-
-/* What the card does between now and the next event. */
-static struct sim_load load_of(struct sim_world *w, uint32_t card_index)
-{
-	const struct sim_card *card = &w->cards[card_index];
-	struct sim_load load = {0};
-	for (int d = 0; d < 2; d++)
-		load.is_copying[d] = card->turn.copy_free_ns[d] > w->now_ns;
-	if (card->turn.context == SIM_NONE || w->now_ns < w->suspended_until_ns)
-		return load;
-	/* Changing contexts keeps the front end busy, though no SM works. */
-	load.is_busy = w->now_ns < card->turn.switch_until_ns;
-	if (load.is_busy)
-		return load;
-	const struct sim_context *context = &w->contexts[card->turn.context];
-	double sms = 0, fma_sms = 0, threads = 0;
-	for (uint32_t i = 0; i < context->stream_count; i++) {
-		if (!is_kernel_on_card(w, context->streams[i]))
-			continue;
-		const struct sim_op *op = head(w, context->streams[i]);
-		load.is_busy = true;
-		sms += sim_kernel_sms(card, op);
-		fma_sms += op->is_fma ? sim_kernel_sms(card, op) : 0;
-		threads += (double)sim_kernel_threads(card, op);
-	}
-	double scale = sms > card->sm_count ? card->sm_count / sms : 1;
-	load.sm = sms * scale / card->sm_count;
-	load.fma = fma_sms * scale / card->sm_count;
-	load.occupancy = threads / ((double)card->sm_count * SM_THREADS);
-	if (load.occupancy > 1)
-		load.occupancy = 1;
-	return load;
 }
 
 static void run_due_events(struct sim_world *w)
@@ -397,6 +188,20 @@ static void settle(struct sim_world *w)
 		settle_card(w, i);
 }
 
+/* The time in which contexts had the card with kernels running: what is switched counts for the next one. */
+static void charge_turn(struct sim_world *w, const struct sim_card *card, uint64_t length_ns)
+{
+	bool is_switching = w->now_ns < card->turn.switch_until_ns;
+	for (uint32_t c = 0; c < card->context_count && card->turn.tenant != SIM_NONE; c++) {
+		struct sim_context *context = &w->contexts[card->contexts[c]];
+		bool runs = is_switching;
+		for (uint32_t i = 0; i < context->stream_count && context->tenant == card->turn.tenant; i++)
+			runs |= sim_queue_has_kernel(w, context->streams[i]);
+		if (runs && context->tenant == card->turn.tenant)
+			*SIM_EDIT(w, &context->card_ns) += length_ns;
+	}
+}
+
 /* One step: everything up to the next event, or to limit_ns. */
 static void step(struct sim_world *w, uint64_t limit_ns)
 {
@@ -406,11 +211,10 @@ static void step(struct sim_world *w, uint64_t limit_ns)
 	to_ns = later(to_ns, w->now_ns);
 	uint64_t length_ns = to_ns - w->now_ns;
 	for (uint32_t i = 0; i < w->slot_count; i++) {
-		struct sim_load load = load_of(w, i);
+		struct sim_load load = sim_dispatch_load(w, i);
 		sim_meter_add(w, i, length_ns, &load);
-		uint32_t holder = w->cards[i].turn.context;
-		if (holder != SIM_NONE && load.is_busy)
-			*SIM_EDIT(w, &w->contexts[holder].card_ns) += length_ns;
+		if (load.is_busy)
+			charge_turn(w, &w->cards[i], length_ns);
 	}
 	*SIM_EDIT(w, &w->now_ns) = to_ns;
 	for (uint32_t i = 0; i < w->slot_count; i++) {
@@ -466,29 +270,4 @@ uint64_t sim_wall_offset_ns(void)
 		}
 	}
 	return offset_ns;
-}
-
-int sim_submit(struct sim_world *w, uint32_t index, const struct sim_op *op, uint64_t *ret_position)
-{
-	struct sim_stream *stream = &w->streams[index];
-	if (stream->submitted - stream->reaped == SIM_RING)
-		return -EAGAIN;
-	/* The slot is nobody's until submitted grows, so filling it needs no undo. */
-	struct sim_op *slot = sim_op_at(w, index, stream->submitted);
-	*slot = *op;
-	slot->id = w->next_op_id;
-	slot->state = SIM_OP_QUEUED;
-	slot->submit_ns = w->now_ns;
-	(*SIM_EDIT(w, &w->next_op_id))++;
-	*ret_position = stream->submitted;
-	SIM_EDIT(w, stream)->submitted++;
-	sim_commit(w);
-	return 0;
-}
-
-void sim_finish(struct sim_world *w, uint32_t index, uint64_t position)
-{
-	if (w->streams[index].done == position && is_pending(&w->streams[index]))
-		complete(w, index);
-	sim_commit(w);
 }

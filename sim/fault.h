@@ -11,6 +11,9 @@
  * fault. */
 uint32_t sim_fault_check(struct sim_world *w, const char *function);
 
+/* The same for who must not sleep: *ret_until_ns is when the call may go on. Within the world's lock, advanced. */
+uint32_t sim_fault_find(struct sim_world *w, const char *function, uint64_t *ret_until_ns);
+
 /* Makes every call look. Called, locked, when a fault or a suspension begins. */
 void sim_faults_announce(struct sim_world *w);
 

@@ -6,7 +6,7 @@
 
 int sim_holding_take(struct sim_world *w, uint32_t proc, uint32_t card, uint64_t bytes)
 {
-	if (!sim_card_has_room(w, card, bytes))
+	if (!sim_proc_has_room(w, card, proc, bytes))
 		return -ENOMEM;
 	*SIM_EDIT(w, &w->procs[proc].held_bytes[card]) += bytes;
 	return 0;

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-enum { SM_THREADS = 2048 };
+enum { SM_THREADS = 2048, SM_BLOCKS = 32 };
 
 /* A timed kernel counts by the card's clock, which drifts, and ends at its first look at or after the end. */
 static uint64_t host_length_ns(const struct sim_card *card, uint64_t length_ns)
@@ -34,7 +34,56 @@ static void stop_epoch(struct sim_world *w, uint32_t card_index, struct sim_op *
 	}
 }
 
-void sim_kernel_start(struct sim_world *w, uint32_t card_index, struct sim_op *op)
+/* A grid that would keep more SMs busy than its context may use goes over them in turns. */
+static uint64_t work_length_ns(const struct sim_card *card, uint32_t sms, const struct sim_op *op)
+{
+	uint32_t wanted = sim_kernel_sms(card->sm_count, op);
+	return wanted > sms ? (uint64_t)((double)op->length_ns * wanted / sms) : op->length_ns;
+}
+
+/* How many times its blocks fill the SMs. */
+static uint64_t waves(uint32_t sms, const struct sim_op *op)
+{
+	uint32_t warps = (op->threads + 31) / 32, per_sm = SM_THREADS / 32 / (warps ? warps : 1);
+	uint64_t at_once = (uint64_t)sms * (per_sm < SM_BLOCKS ? per_sm ? per_sm : 1 : SM_BLOCKS);
+	return (op->blocks + at_once - 1) / at_once;
+}
+
+/* What takes part in stopping is one wave, as its makers see to it. */
+static void cut_into_waves(const struct sim_card *card, uint32_t sms, struct sim_op *op)
+{
+	uint64_t count = op->epoch ? 1 : waves(sms, op);
+	if (count < 2)
+		return;
+	op->wave_ns = op->is_timed ? host_length_ns(card, op->length_ns) : work_length_ns(card, sms, op) / count;
+	op->is_timed = 0; /* of its blocks alone: what is to come does not end while it is paused */
+	op->left_ns = op->wave_ns * count;
+	op->end_ns = op->resumed_ns + op->left_ns;
+}
+
+uint64_t sim_kernel_to_boundary_ns(const struct sim_world *w, const struct sim_op *op)
+{
+	if (!op->wave_ns || op->paused_ns || op->end_ns <= w->now_ns)
+		return SIM_NEVER;
+	return (op->end_ns - w->now_ns) % op->wave_ns;
+}
+
+void sim_kernel_yield(struct sim_world *w, struct sim_op *op)
+{
+	sim_kernel_pause(w, op);
+	op->has_yielded = 1;
+}
+
+void sim_kernel_go_on(struct sim_world *w, struct sim_op *op)
+{
+	SIM_EDIT(w, op);
+	op->has_yielded = 0;
+	op->paused_ns = 0;
+	op->resumed_ns = w->now_ns;
+	op->end_ns = w->now_ns + op->left_ns;
+}
+
+void sim_kernel_start(struct sim_world *w, uint32_t card_index, uint32_t sms, struct sim_op *op)
 {
 	const struct sim_card *card = &w->cards[card_index];
 	SIM_EDIT(w, op);
@@ -42,8 +91,9 @@ void sim_kernel_start(struct sim_world *w, uint32_t card_index, struct sim_op *o
 	op->start_ns = w->now_ns;
 	op->resumed_ns = w->now_ns;
 	op->gap_ns = card->clock_step_ns;
-	op->left_ns = op->length_ns;
-	op->end_ns = w->now_ns + (op->is_timed ? host_length_ns(card, op->length_ns) : op->length_ns);
+	op->left_ns = work_length_ns(card, sms, op);
+	op->end_ns = w->now_ns + (op->is_timed ? host_length_ns(card, op->length_ns) : op->left_ns);
+	cut_into_waves(card, sms, op);
 	if (!op->epoch)
 		return;
 	if (op->module != SIM_NONE && w->stopped_epoch[op->module] == op->epoch) {
@@ -87,14 +137,14 @@ void sim_kernel_resume(struct sim_world *w, uint32_t card_index, struct sim_op *
 	}
 }
 
-uint64_t sim_kernel_threads(const struct sim_card *card, const struct sim_op *op)
+uint64_t sim_kernel_threads(uint32_t sms, const struct sim_op *op)
 {
-	uint64_t capacity = (uint64_t)card->sm_count * SM_THREADS;
+	uint64_t capacity = (uint64_t)sms * SM_THREADS;
 	uint64_t threads = (uint64_t)op->blocks * op->threads;
 	return threads < capacity ? threads : capacity;
 }
 
-uint32_t sim_kernel_sms(const struct sim_card *card, const struct sim_op *op)
+uint32_t sim_kernel_sms(uint32_t sms, const struct sim_op *op)
 {
-	return op->blocks < card->sm_count ? op->blocks : card->sm_count;
+	return op->blocks < sms ? op->blocks : sms;
 }

@@ -130,29 +130,52 @@ ll_nvml_result nvmlDeviceGetMemoryInfo_v2(struct ll_nvml_device *device, struct 
 	return LL_NVML_SUCCESS;
 }
 
-ll_nvml_result nvmlDeviceGetComputeRunningProcesses_v3(struct ll_nvml_device *device, unsigned int *count,
-						       struct ll_nvml_process *ret_processes)
+/* Processes with a context on the card: the clients of MPS, or all others (an MPS server is one of these). */
+static ll_nvml_result list_processes(const struct sim_nvml_view *view, bool are_clients, unsigned int *count,
+				     struct ll_nvml_process *ret_processes)
 {
-	SIM_NVML_OPEN(view, device);
 	if (!count || (*count && !ret_processes))
 		return LL_NVML_ERROR_INVALID_ARGUMENT;
 	unsigned room = *count, found = 0;
 	for (uint32_t i = 0; i < SIM_PROCS; i++) {
-		if (!view.w->procs[i].is_used || !sim_context_count(view.w, view.index, i))
+		const struct sim_proc *proc = &view->w->procs[i];
+		if (!proc->is_used || (proc->mps.server != 0) != are_clients ||
+		    !sim_context_count(view->w, view->index, i))
 			continue;
-		uint64_t bytes = sim_proc_used_bytes(view.w, view.index, i);
+		uint64_t bytes = sim_proc_used_bytes(view->w, view->index, i);
 		if (found < room) {
 			ret_processes[found] = (struct ll_nvml_process){
-			    .pid = (unsigned)view.w->procs[i].pid,
+			    .pid = (unsigned)proc->pid,
 			    .used_bytes = bytes > SIM_UNLISTED_BYTES ? bytes - SIM_UNLISTED_BYTES : 0,
-			    .gpu_instance_id = view.is_slice ? view.card->gpu_instance_id : UINT32_MAX,
-			    .compute_instance_id = view.is_slice ? 0 : UINT32_MAX,
+			    .gpu_instance_id = view->is_slice ? view->card->gpu_instance_id : UINT32_MAX,
+			    .compute_instance_id = view->is_slice ? 0 : UINT32_MAX,
 			};
 		}
 		found++;
 	}
 	*count = found;
 	return found > room ? LL_NVML_ERROR_INSUFFICIENT_SIZE : LL_NVML_SUCCESS;
+}
+
+ll_nvml_result nvmlDeviceGetComputeRunningProcesses_v3(struct ll_nvml_device *device, unsigned int *count,
+						       struct ll_nvml_process *ret_processes)
+{
+	SIM_NVML_OPEN(view, device);
+	return list_processes(&view, false, count, ret_processes);
+}
+
+ll_nvml_result nvmlDeviceGetMPSComputeRunningProcesses_v3(struct ll_nvml_device *device, unsigned int *count,
+							  struct ll_nvml_process *ret_processes)
+{
+	SIM_NVML_OPEN(view, device);
+	return list_processes(&view, true, count, ret_processes);
+}
+
+ll_nvml_result nvmlDeviceGetMPSComputeRunningProcesses_v2(struct ll_nvml_device *device, unsigned int *count,
+							  struct ll_nvml_process *ret_processes)
+{
+	SIM_NVML_ENTER();
+	return nvmlDeviceGetMPSComputeRunningProcesses_v3(device, count, ret_processes);
 }
 
 ll_nvml_result nvmlDeviceGetComputeRunningProcesses_v2(struct ll_nvml_device *device, unsigned int *count,
@@ -162,15 +185,16 @@ ll_nvml_result nvmlDeviceGetComputeRunningProcesses_v2(struct ll_nvml_device *de
 	return nvmlDeviceGetComputeRunningProcesses_v3(device, count, ret_processes);
 }
 
-ll_nvml_result nvmlDeviceGetComputeRunningProcesses(struct ll_nvml_device *device, unsigned int *count,
-						    struct ll_nvml_process_v1 *ret_processes)
+/* In the layout of the first version. */
+static ll_nvml_result list_processes_v1(struct ll_nvml_device *device, bool are_clients, unsigned int *count,
+					struct ll_nvml_process_v1 *ret_processes)
 {
 	struct ll_nvml_process found[SIM_PROCS];
 	unsigned room = count ? *count : 0, n = SIM_PROCS;
-	SIM_NVML_ENTER();
 	if (!count || (room && !ret_processes))
 		return LL_NVML_ERROR_INVALID_ARGUMENT;
-	ll_nvml_result status = nvmlDeviceGetComputeRunningProcesses_v3(device, &n, found);
+	ll_nvml_result status = are_clients ? nvmlDeviceGetMPSComputeRunningProcesses_v3(device, &n, found)
+					    : nvmlDeviceGetComputeRunningProcesses_v3(device, &n, found);
 	if (status)
 		return status;
 	for (unsigned i = 0; i < n && i < room; i++)
@@ -179,7 +203,21 @@ ll_nvml_result nvmlDeviceGetComputeRunningProcesses(struct ll_nvml_device *devic
 	return n > room ? LL_NVML_ERROR_INSUFFICIENT_SIZE : LL_NVML_SUCCESS;
 }
 
-/* Nobody draws on these cards, and MPS is not modelled. */
+ll_nvml_result nvmlDeviceGetComputeRunningProcesses(struct ll_nvml_device *device, unsigned int *count,
+						    struct ll_nvml_process_v1 *ret_processes)
+{
+	SIM_NVML_ENTER();
+	return list_processes_v1(device, false, count, ret_processes);
+}
+
+ll_nvml_result nvmlDeviceGetMPSComputeRunningProcesses(struct ll_nvml_device *device, unsigned int *count,
+						       struct ll_nvml_process_v1 *ret_processes)
+{
+	SIM_NVML_ENTER();
+	return list_processes_v1(device, true, count, ret_processes);
+}
+
+/* Nobody draws on these cards. */
 static ll_nvml_result answer_nobody(const char *function, struct ll_nvml_device *device, unsigned *count)
 {
 	struct sim_nvml_view view;
@@ -202,10 +240,7 @@ static ll_nvml_result answer_nobody(const char *function, struct ll_nvml_device 
 
 ANSWER_NOBODY(nvmlDeviceGetGraphicsRunningProcesses_v3, struct ll_nvml_process)
 ANSWER_NOBODY(nvmlDeviceGetGraphicsRunningProcesses_v2, struct ll_nvml_process)
-ANSWER_NOBODY(nvmlDeviceGetMPSComputeRunningProcesses_v3, struct ll_nvml_process)
-ANSWER_NOBODY(nvmlDeviceGetMPSComputeRunningProcesses_v2, struct ll_nvml_process)
 ANSWER_NOBODY(nvmlDeviceGetGraphicsRunningProcesses, struct ll_nvml_process_v1)
-ANSWER_NOBODY(nvmlDeviceGetMPSComputeRunningProcesses, struct ll_nvml_process_v1)
 
 /* It does not tell processes apart: each is given the card's total (facts-h200.md). */
 ll_nvml_result nvmlDeviceGetProcessUtilization(struct ll_nvml_device *device,

@@ -12,6 +12,7 @@
 #include "base/scope.h"
 #include "defaults.h"
 #include "holding.h"
+#include "mps.h"
 #include "shared_event.h"
 
 #define BLOCK_BYTES (UINT64_C(2) << 20)
@@ -52,6 +53,11 @@ uint32_t sim_proc_join(struct sim_world *w)
 	return free_slot;
 }
 
+bool sim_proc_is_alive(const struct sim_proc *proc)
+{
+	return proc->is_used && start_ticks_of(proc->pid) == proc->start_ticks;
+}
+
 void sim_proc_leave(struct sim_world *w, uint32_t proc)
 {
 	for (uint32_t i = 0; i < SIM_CONTEXTS; i++) {
@@ -64,6 +70,7 @@ void sim_proc_leave(struct sim_world *w, uint32_t proc)
 	}
 	sim_holdings_drop(w, proc);
 	sim_shared_events_drop(w, proc);
+	sim_mps_leave(w, proc);
 	*SIM_EDIT(w, &w->procs[proc].is_used) = 0;
 	sim_commit(w);
 }
@@ -75,7 +82,7 @@ void sim_procs_reap(struct sim_world *w, uint64_t now_ns)
 	*SIM_EDIT(w, &w->reaped_ns) = now_ns;
 	for (uint32_t i = 0; i < SIM_PROCS; i++) {
 		const struct sim_proc *proc = &w->procs[i];
-		if (proc->is_used && start_ticks_of(proc->pid) != proc->start_ticks)
+		if (proc->is_used && !sim_proc_is_alive(proc))
 			sim_proc_leave(w, i);
 	}
 }
@@ -121,6 +128,11 @@ bool sim_card_has_room(struct sim_world *w, uint32_t card, uint64_t bytes)
 	return used <= total && bytes <= total - used;
 }
 
+bool sim_proc_has_room(struct sim_world *w, uint32_t card, uint32_t proc, uint64_t bytes)
+{
+	return sim_card_has_room(w, card, bytes) && bytes <= sim_mps_room_bytes(w, card, proc);
+}
+
 unsigned sim_context_count(struct sim_world *w, uint32_t card, uint32_t proc)
 {
 	unsigned count = 0;
@@ -132,6 +144,17 @@ unsigned sim_context_count(struct sim_world *w, uint32_t card, uint32_t proc)
 	return count;
 }
 
+/* Contexts of other processes: an MPS server and its clients are one. */
+static bool has_strangers(struct sim_world *w, uint32_t card, uint32_t proc)
+{
+	for (uint32_t i = 0; i < SIM_CONTEXTS; i++) {
+		const struct sim_context *context = &w->contexts[i];
+		if (is_on_card(w, context, card) && sim_mps_owner(w, context->proc) != sim_mps_owner(w, proc))
+			return true;
+	}
+	return false;
+}
+
 static bool mode_refuses(struct sim_world *w, uint32_t card, uint32_t proc)
 {
 	uint32_t physical = w->cards[card].parent == SIM_NONE ? card : w->cards[card].parent;
@@ -140,20 +163,24 @@ static bool mode_refuses(struct sim_world *w, uint32_t card, uint32_t proc)
 		return true;
 	case LL_NVML_COMPUTEMODE_EXCLUSIVE_THREAD:
 	case LL_NVML_COMPUTEMODE_EXCLUSIVE_PROCESS:
-		return sim_context_count(w, card, SIM_NONE) > sim_context_count(w, card, proc);
+		return has_strangers(w, card, proc);
 	default:
 		return false;
 	}
 }
 
-int sim_context_new(struct sim_world *w, uint32_t card, uint32_t proc, bool is_lean, uint32_t *ret_context)
+uint64_t sim_context_own_bytes(struct sim_world *w, const struct sim_context *context, uint64_t stack_bytes)
+{
+	uint64_t bytes;
+	if (!sim_mps_context_bytes(w, context, stack_bytes, &bytes))
+		bytes = sim_context_bytes(&w->cards[context->card], stack_bytes) - context->saved_bytes;
+	return bytes;
+}
+
+int sim_context_new(struct sim_world *w, uint32_t card, uint32_t proc, uint32_t connections, uint32_t *ret_context)
 {
 	if (mode_refuses(w, card, proc))
 		return -EBUSY;
-	uint64_t saved_bytes = is_lean ? SIM_LEAN_BYTES : 0;
-	uint64_t own_bytes = sim_context_bytes(&w->cards[card], SIM_DEFAULT_STACK_BYTES) - saved_bytes;
-	if (!sim_card_has_room(w, card, own_bytes))
-		return -ENOMEM;
 	uint32_t index = 0;
 	while (index < SIM_CONTEXTS && w->contexts[index].is_used)
 		index++;
@@ -165,10 +192,18 @@ int sim_context_new(struct sim_world *w, uint32_t card, uint32_t proc, bool is_l
 	    .generation = context->generation + 1,
 	    .card = card,
 	    .proc = proc,
+	    .tenant = index,
+	    .sm_limit = w->cards[card].sm_count,
 	    .stack_bytes = SIM_DEFAULT_STACK_BYTES,
-	    .own_bytes = own_bytes,
-	    .saved_bytes = saved_bytes,
+	    .saved_bytes = connections == 1 ? SIM_LEAN_BYTES : 0,
 	};
+	sim_mps_context_init(w, context);
+	uint64_t own_bytes = sim_context_own_bytes(w, context, SIM_DEFAULT_STACK_BYTES);
+	if (!sim_proc_has_room(w, card, proc, own_bytes)) {
+		context->is_used = 0;
+		return -ENOMEM;
+	}
+	context->own_bytes = own_bytes;
 	uint32_t legacy;
 	int rc = sim_stream_new(w, index, 0, false, &legacy);
 	if (rc < 0) {
@@ -176,6 +211,8 @@ int sim_context_new(struct sim_world *w, uint32_t card, uint32_t proc, bool is_l
 		return rc;
 	}
 	w->streams[legacy].is_legacy = 1;
+	w->streams[legacy].queue = SIM_NONE; /* its own */
+	context->connections = connections;
 	struct sim_card *on = SIM_EDIT(w, &w->cards[card]);
 	on->contexts[on->context_count++] = (uint16_t)index;
 	*ret_context = index;
@@ -196,6 +233,15 @@ static void drop_queue(struct sim_world *w, struct sim_stream *stream, uint32_t 
 	SIM_EDIT(w, stream)->done = stream->submitted;
 }
 
+static bool has_tenant(const struct sim_world *w, const struct sim_card *card, uint32_t tenant)
+{
+	for (uint32_t i = 0; i < card->context_count; i++) {
+		if (w->contexts[card->contexts[i]].tenant == tenant)
+			return true;
+	}
+	return false;
+}
+
 void sim_context_free(struct sim_world *w, uint32_t index)
 {
 	struct sim_context *context = SIM_EDIT(w, &w->contexts[index]);
@@ -207,9 +253,11 @@ void sim_context_free(struct sim_world *w, uint32_t index)
 		if (card->contexts[i] == index)
 			card->contexts[i--] = card->contexts[--card->context_count];
 	}
-	if (card->turn.context == index)
-		card->turn.context = SIM_NONE;
-	if (card->turn.resident == index)
+	/* An MPS server's state stays on the card for its other clients. */
+	bool is_last = !has_tenant(w, card, context->tenant);
+	if (is_last && card->turn.tenant == context->tenant)
+		card->turn.tenant = SIM_NONE;
+	if (is_last && card->turn.resident == context->tenant)
 		card->turn.resident = SIM_NONE;
 	sim_commit(w);
 }
@@ -224,8 +272,8 @@ void sim_context_lose(struct sim_world *w, uint32_t index, uint32_t error)
 	}
 	SIM_EDIT(w, context)->error = error;
 	struct sim_turn *turn = SIM_EDIT(w, &w->cards[context->card].turn);
-	if (turn->context == index)
-		turn->context = SIM_NONE;
+	if (turn->tenant == index)
+		turn->tenant = SIM_NONE;
 	sim_commit(w);
 }
 
@@ -248,6 +296,11 @@ int sim_stream_new(struct sim_world *w, uint32_t context_index, int32_t priority
 	};
 	SIM_EDIT(w, context)->streams[context->stream_count] = (uint16_t)index;
 	context->stream_count++;
+	if (context->connections) {
+		stream->queue = context->next_queue % context->connections;
+		context->has_shared_queues |= context->next_queue >= context->connections;
+		context->next_queue++;
+	}
 	*ret_stream = index;
 	return 0;
 }
@@ -296,12 +349,22 @@ static void report_xid(struct sim_world *w, uint32_t card, uint32_t xid)
 	(*SIM_EDIT(w, &w->next_xid))++;
 }
 
+/* A fault in one client of an MPS server is one in all of its clients on that card. */
+static void lose_with_neighbours(struct sim_world *w, uint32_t index, uint32_t error)
+{
+	const struct sim_context *context = &w->contexts[index];
+	const struct sim_proc *proc = &w->procs[context->proc];
+	sim_context_lose(w, index, error);
+	if (proc->mps.server && !proc->mps.error)
+		sim_mps_fault(w, proc->mps.server - 1, context->card, error, 0);
+}
+
 void sim_card_xid(struct sim_world *w, uint32_t card, uint32_t xid, uint32_t error, int32_t pid)
 {
 	for (uint32_t i = 0; i < SIM_CONTEXTS; i++) {
 		const struct sim_context *context = &w->contexts[i];
 		if (is_on_card(w, context, card) && (pid == 0 || w->procs[context->proc].pid == pid))
-			sim_context_lose(w, i, error);
+			lose_with_neighbours(w, i, error);
 	}
 	report_xid(w, card, xid);
 }
@@ -309,5 +372,5 @@ void sim_card_xid(struct sim_world *w, uint32_t card, uint32_t xid, uint32_t err
 void sim_report_fault(struct sim_world *w, uint32_t context, uint32_t xid, uint32_t error)
 {
 	report_xid(w, w->contexts[context].card, xid);
-	sim_context_lose(w, context, error);
+	lose_with_neighbours(w, context, error);
 }

@@ -12,6 +12,7 @@ static const char usage[] =
     "usage: loadline-simctl COMMAND...\n"
     "  card N|all PROPERTY VALUE...   temperature 90 [over 5s] | mode exclusive | xid 31 | gone on | used 10G | ...\n"
     "  fail FUNCTION STATUS [for D] [after N] [count N],  hang FUNCTION D ...,  heal,  suspend D\n"
+    "  mps hang COMMAND D | refuse [STATUS] | fault [STATUS] [for D] | die daemon|server | heal\n"
     "  at D COMMAND...                put a command off\n"
     "  busy CARD [PERCENT] [kernel D] [sleep D] [for D] [count N] [blocks N] [threads N] [memory SIZE]\n"
     "  show | folder | reset          (reset makes the world anew from LOADLINE_SIM_SCENARIO)\n"

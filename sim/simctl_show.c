@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "engine.h"
 #include "meter.h"
+#include "mps.h"
 #include "population.h"
 #include "simctl.h"
 
@@ -30,6 +31,15 @@ static void show_context(struct sim_world *w, uint32_t index)
 	       context->stream_count, (unsigned long long)queued, (double)context->card_ns * 1e-9, context->error);
 }
 
+static void show_server(const struct sim_world *w, uint32_t index)
+{
+	static const char *const states[] = {"INITIALIZING", "ACTIVE", "FAULT"};
+	const struct sim_mps_server *server = &w->mps_servers[index];
+	printf("mps server %u: pid %d, user %u, %s%s, %u clients, %.1f %% of threads\n", index, server->pid,
+	       server->uid, states[server->state], server->is_closing ? ", closing" : "",
+	       sim_mps_client_count(w, index), server->permille / 10.0);
+}
+
 int simctl_show(struct ll_err *err)
 {
 	struct sim_world *w;
@@ -45,6 +55,10 @@ int simctl_show(struct ll_err *err)
 	for (uint32_t i = 0; i < SIM_CONTEXTS; i++) {
 		if (w->contexts[i].is_used)
 			show_context(w, i);
+	}
+	for (uint32_t i = 0; i < SIM_MPS_SERVERS; i++) {
+		if (w->mps_servers[i].is_used)
+			show_server(w, i);
 	}
 	sim_unlock(w);
 	return 0;

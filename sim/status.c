@@ -101,6 +101,8 @@ static const struct status_row cuda_rows[] = {
      "the graph update was not performed because it included changes which violated constraints specific to "
      "instantiated graph update"},
     {LL_CUDA_ERROR_EXTERNAL_DEVICE, "CUDA_ERROR_EXTERNAL_DEVICE", "external device"},
+    {LL_CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION, "CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION",
+     "invalid resource configuration"},
     {LL_CUDA_ERROR_UNKNOWN, "CUDA_ERROR_UNKNOWN", "unknown error"},
 };
 

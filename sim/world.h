@@ -37,6 +37,8 @@ enum {
 	SIM_HIDDEN = 32,
 	SIM_SHARES = 512,        /* memory that is or was exported */
 	SIM_SHARED_EVENTS = 256, /* events of several processes */
+	SIM_MPS_SERVERS = 16,
+	SIM_MPS_PARTITIONS = 32, /* of all MPS daemons together */
 	SIM_UNDO_BYTES = 1 << 18,
 };
 
@@ -92,6 +94,9 @@ struct sim_op {
 	uint32_t blocks;
 	uint32_t threads; /* per block */
 	uint32_t is_fma;
+	uint32_t has_yielded; /* off the SMs between two waves of blocks: one of higher priority waits */
+	uint64_t wave_ns;     /* its blocks come in turns of this length; 0: all of them at once */
+	uint32_t unused;
 	uint32_t direction; /* of copies: 0 to the card, 1 from it */
 
 	/* waits */
@@ -108,7 +113,7 @@ struct sim_stream {
 	uint32_t is_legacy;
 	uint32_t is_blocking; /* waits for, and holds up, the legacy stream */
 	uint32_t is_closing;  /* destroyed; the slot is free when its queue is empty */
-	uint32_t unused;
+	uint32_t queue;       /* the hardware queue that it shares with every CUDA_DEVICE_MAX_CONNECTIONSth stream */
 	/* positions in the queue, growing for ever; slot = position % SIM_RING. reaped <= done <= submitted */
 	uint64_t submitted;
 	uint64_t done;
@@ -123,6 +128,16 @@ struct sim_context {
 	uint32_t proc;
 	uint32_t error; /* sticky: every call answers this */
 	uint32_t stream_count;
+	/* Who takes turns on the card: the context itself, by its index, or, SIM_CONTEXTS + its slot, the MPS server
+	 * whose client made it */
+	uint32_t tenant;
+	uint32_t sm_limit;       /* SMs that its kernels may use */
+	uint32_t partition;      /* + 1: those are of a static partition of MPS; 0: of no partition */
+	int32_t client_priority; /* of an MPS client; smaller runs first */
+	uint32_t connections;    /* hardware queues; 0: one for each stream */
+	uint32_t next_queue;     /* of streams made so far */
+	uint32_t has_shared_queues;
+	uint32_t unused;
 	uint64_t stack_bytes;
 	uint64_t own_bytes;   /* what the context itself takes */
 	uint64_t saved_bytes; /* what it takes less than others */
@@ -132,11 +147,27 @@ struct sim_context {
 	uint16_t streams[SIM_CONTEXT_STREAMS];
 };
 
+enum sim_role { SIM_ROLE_CUDA, SIM_ROLE_MPS_SERVER, SIM_ROLE_MPS_CONTROL };
+
+/* What a process is as a client of MPS (mps.h): read when it starts, kept while it lives. */
+struct sim_mps_client {
+	uint32_t server;    /* slot + 1; 0: of none */
+	uint32_t error;     /* what making a context answers, once it has lost them all */
+	uint32_t number;    /* ID, counted by its server */
+	uint32_t permille;  /* of the card's threads: ten times the active thread percentage */
+	uint32_t partition; /* slot + 1 */
+	int32_t priority;
+	uint64_t limit_bytes[SIM_CARDS]; /* of device memory; 0: none */
+};
+
 struct sim_proc {
 	uint32_t is_used;
 	int32_t pid;
 	uint64_t start_ticks; /* of /proc/PID/stat: with the pid it names one process */
-	uint64_t cards;       /* bit i: it has initialised CUDA with card i in sight, which takes memory there */
+	uint32_t role;        /* enum sim_role */
+	uint32_t unused;
+	struct sim_mps_client mps;
+	uint64_t cards; /* bit i: it has initialised CUDA with card i in sight, which takes memory there */
 	uint64_t held_bytes[SIM_CARDS]; /* outside of contexts: holding.h */
 };
 
@@ -162,9 +193,41 @@ struct sim_shared_event {
 	uint64_t holders[SIM_PROCS / 64]; /* a bit each */
 };
 
+enum sim_mps_state { SIM_MPS_INITIALIZING, SIM_MPS_ACTIVE, SIM_MPS_FAULT };
+
+/* An MPS server, from when its daemon starts it until its process is gone. */
+struct sim_mps_server {
+	uint32_t is_used;
+	uint32_t generation; /* grows when the slot is given to a new server */
+	uint32_t state;      /* enum sim_mps_state */
+	uint32_t is_closing; /* takes no new clients and goes with the last one */
+	uint32_t control;    /* the daemon: slot of its process */
+	uint32_t proc;       /* SIM_NONE until it has joined the world */
+	int32_t pid;
+	uint32_t unused;
+	uint64_t fault_until_ns; /* it stays in FAULT at least so long */
+	uint32_t uid;            /* whom it serves */
+	uint32_t permille;       /* what new clients may have at most: ten times the active thread percentage */
+	int32_t priority;
+	uint32_t is_partitioned; /* its daemon was started for static partitions */
+	uint32_t next_number;    /* of clients */
+	uint32_t card_count;
+	uint32_t cards[SIM_CARDS];       /* by the daemon's ordinal */
+	uint64_t limit_bytes[SIM_CARDS]; /* by card; 0: none */
+};
+
+/* SMs of a card that clients of one daemon have to themselves. */
+struct sim_mps_partition {
+	uint32_t is_used;
+	uint32_t control; /* the daemon: slot of its process */
+	uint32_t card;
+	uint32_t chunks;
+	uint64_t id; /* never the same twice */
+};
+
 /* Who has the card. */
 struct sim_turn {
-	uint32_t context;  /* whose turn it is, or SIM_NONE */
+	uint32_t tenant;   /* whose turn it is, or SIM_NONE */
 	uint32_t resident; /* whose state is on the card: coming back to it costs no switch */
 	uint64_t slice_end_ns;
 	uint64_t switch_until_ns; /* nobody runs before */
@@ -294,6 +357,7 @@ struct sim_world {
 	uint64_t next_op_id;
 	uint64_t next_done_sequence;
 	uint64_t next_xid;
+	uint64_t next_partition;
 	uint32_t card_count;   /* physical ones, first in cards[] */
 	uint32_t slot_count;   /* with slices */
 	uint32_t has_faults;   /* atomic: calls must look at faults[] and at suspension first */
@@ -309,6 +373,8 @@ struct sim_world {
 	uint32_t module_owner[SIM_MODULES]; /* proc + 1; 0: free */
 	struct sim_card cards[SIM_CARDS];
 	struct sim_proc procs[SIM_PROCS];
+	struct sim_mps_server mps_servers[SIM_MPS_SERVERS];
+	struct sim_mps_partition mps_partitions[SIM_MPS_PARTITIONS];
 	struct sim_share shares[SIM_SHARES];
 	struct sim_shared_event shared_events[SIM_SHARED_EVENTS];
 	struct sim_context contexts[SIM_CONTEXTS];

@@ -45,10 +45,10 @@ static int find_scenario(const char *folder, const char *scenario, char *ret_pat
 	return ll_err_set(err, -EINVAL, "--sim: scenario '%.200s': %s", scenario, strerror(why));
 }
 
-/* Puts folder in front of LD_LIBRARY_PATH. *ret_changed: it was not there before. */
-static int prepend_library_path(const char *folder, bool *ret_changed, struct ll_err *err)
+/* Puts folder in front of a list of folders in the environment. *ret_changed: it was not there before. */
+static int prepend(const char *variable, const char *folder, bool *ret_changed, struct ll_err *err)
 {
-	const char *old = getenv("LD_LIBRARY_PATH");
+	const char *old = getenv(variable);
 	size_t length = strlen(folder);
 	*ret_changed = !old || strncmp(old, folder, length) != 0 || (old[length] && old[length] != ':');
 	if (!*ret_changed)
@@ -56,9 +56,9 @@ static int prepend_library_path(const char *folder, bool *ret_changed, struct ll
 	char *path = NULL;
 	if (asprintf(&path, "%s%s%s", folder, old && *old ? ":" : "", old ? old : "") < 0)
 		return ll_err_set(err, -ENOMEM, "--sim: out of memory");
-	int rc = setenv("LD_LIBRARY_PATH", path, 1);
+	int rc = setenv(variable, path, 1);
 	free(path);
-	return rc < 0 ? ll_err_set(err, -errno, "--sim: LD_LIBRARY_PATH: %s", strerror(errno)) : 0;
+	return rc < 0 ? ll_err_set(err, -errno, "--sim: %s: %s", variable, strerror(errno)) : 0;
 }
 
 int ll_sim_enter(const char *scenario, char **argv, struct ll_err *err)
@@ -72,8 +72,11 @@ int ll_sim_enter(const char *scenario, char **argv, struct ll_err *err)
 		if (rc == 0 && setenv("LOADLINE_SIM_SCENARIO", file, 1) < 0)
 			rc = ll_err_set(err, -errno, "--sim: LOADLINE_SIM_SCENARIO: %s", strerror(errno));
 	}
+	/* MPS's programs are found there; only the libraries ask for a new start. */
 	if (rc == 0)
-		rc = prepend_library_path(folder, &changed, err);
+		rc = prepend("PATH", folder, &changed, err);
+	if (rc == 0)
+		rc = prepend("LD_LIBRARY_PATH", folder, &changed, err);
 	if (rc < 0 || !changed)
 		return rc;
 	execv("/proc/self/exe", argv);

@@ -9,19 +9,15 @@
 #include "base/clock.h"
 #include "control/tokens.h"
 #include "control/turns.h"
+#include "ledger/account.h"
 #include "ledger/handle.h"
+#include "ledger/party.h"
 #include "ledger/slot.h"
 
 /* The turn word: (1 + slot) << 48, a flag for a turn got by patience, and a count that makes each change unique. */
 enum { HOLDER_SHIFT = 48 };
 #define PROMOTED (UINT64_C(1) << 47)
 #define COUNT_MASK (PROMOTED - 1)
-
-struct scan {
-	struct ll_turn_party parties[LL_LEDGER_CLAIMS];
-	uint8_t slots[LL_LEDGER_CLAIMS];
-	size_t count;
-};
 
 static unsigned holder_of(uint64_t turn)
 {
@@ -33,85 +29,14 @@ static uint64_t next_turn(uint64_t turn, unsigned holder, bool is_promoted)
 	return (uint64_t)holder << HOLDER_SHIFT | (is_promoted ? PROMOTED : 0) | ((turn + 1) & COUNT_MASK);
 }
 
-static struct ll_ledger_tenant *tenant_of(struct ll_ledger_file *file, const struct ll_ledger_slot *slot)
+/* Whether the turn is this claim's: its tenant's, through whichever claim the word names. */
+static bool holds(struct ll_ledger_file *file, uint64_t turn, unsigned index)
 {
-	uint32_t row = atomic_load_explicit(&slot->tenant_row, memory_order_relaxed);
-	return row >= 1 && row <= LL_LEDGER_TENANTS ? &file->tenants[row - 1] : NULL;
-}
-
-static unsigned rank_of(const struct ll_ledger_tenant *tenant)
-{
-	uint32_t priority = atomic_load_explicit(&tenant->priority, memory_order_relaxed);
-	return priority ? priority : LL_PRIORITY_NORMAL;
-}
-
-/* What the account will hold when somebody looks after it; others' accounts are not written here. */
-static int64_t tokens_at(struct ll_ledger_tenant *tenant, uint64_t now_ns)
-{
-	unsigned cap = atomic_load_explicit(&tenant->compute_cap_permille, memory_order_relaxed);
-	if (!cap)
-		return INT64_MAX;
-	uint64_t at_ns = atomic_load_explicit(&tenant->tokens_at_ns, memory_order_relaxed);
-	int64_t balance_ns = atomic_load_explicit(&tenant->tokens_ns, memory_order_relaxed);
-	return at_ns && now_ns > at_ns ? ll_tokens_earn(balance_ns, now_ns - at_ns, cap) : balance_ns;
-}
-
-/* Whoever moves the stamp forward books the earnings: once for any number of processes of the tenant. */
-static int64_t earn_tokens(struct ll_ledger_tenant *tenant, uint64_t now_ns)
-{
-	unsigned cap = atomic_load_explicit(&tenant->compute_cap_permille, memory_order_relaxed);
-	if (!cap) {
-		atomic_store_explicit(&tenant->tokens_at_ns, 0, memory_order_relaxed);
-		return INT64_MAX;
-	}
-	uint64_t at_ns = atomic_load(&tenant->tokens_at_ns);
-	if (now_ns > at_ns && atomic_compare_exchange_strong(&tenant->tokens_at_ns, &at_ns, now_ns)) {
-		if (!at_ns) /* a cap that is new: the account begins empty */
-			atomic_store(&tenant->tokens_ns, 0);
-		else {
-			int64_t balance_ns = atomic_load(&tenant->tokens_ns);
-			while (!atomic_compare_exchange_weak(&tenant->tokens_ns, &balance_ns,
-							     ll_tokens_earn(balance_ns, now_ns - at_ns, cap)))
-				;
-		}
-	}
-	return tokens_at(tenant, now_ns);
-}
-
-static bool read_party(struct ll_ledger_file *file, unsigned index, uint64_t now_ns, struct ll_turn_party *ret_party)
-{
-	struct ll_ledger_slot *slot = &file->slots[index];
-	uint64_t since_ns = atomic_load(&slot->want_since_ns);
-	struct ll_ledger_tenant *tenant = tenant_of(file, slot);
-	if (!since_ns || !tenant || !atomic_load_explicit(&slot->token, memory_order_relaxed))
+	unsigned holder = holder_of(turn);
+	if (holder < 1 || holder > LL_LEDGER_CLAIMS)
 		return false;
-	*ret_party = (struct ll_turn_party){
-	    .rank = rank_of(tenant),
-	    .virtual_ns = atomic_load_explicit(&tenant->virtual_time_ns, memory_order_relaxed),
-	    .waited_ns = now_ns > since_ns ? now_ns - since_ns : 0,
-	    .has_tokens = tokens_at(tenant, now_ns) > 0,
-	};
-	return true;
-}
-
-/* It is stopped, hangs, or is dead and not yet cleared away: the turn is not for it until it looks again. */
-static bool is_deaf(struct ll_ledger_file *file, unsigned index, uint64_t now_ns)
-{
-	return now_ns > atomic_load_explicit(&file->slots[index].heartbeat_ns, memory_order_relaxed) + LL_TURN_DEAF_NS;
-}
-
-/* Everybody who wants the card and is there, but for the slot `except`. */
-static void scan_parties(struct ll_ledger_file *file, unsigned except, uint64_t now_ns, struct scan *ret_scan)
-{
-	ret_scan->count = 0;
-	for (unsigned word = 0; word < LL_LEDGER_CLAIMS / 64; word++) {
-		for (uint64_t bits = atomic_load(&file->used[word]); bits; bits &= bits - 1) {
-			unsigned index = word * 64 + (unsigned)__builtin_ctzll(bits);
-			if (index != except && !is_deaf(file, index, now_ns) &&
-			    read_party(file, index, now_ns, &ret_scan->parties[ret_scan->count]))
-				ret_scan->slots[ret_scan->count++] = (uint8_t)index;
-		}
-	}
+	uint32_t row = ll_party_row(file, index);
+	return holder == index + 1 || (row && ll_party_row(file, holder - 1) == row);
 }
 
 static void ring(struct ll_ledger_slot *slot)
@@ -128,7 +53,26 @@ static void shut_and_ring(struct ll_ledger_slot *slot)
 	ring(slot);
 }
 
-/* When a claim gets the turn its waiting begins anew: patience is about the time without it. */
+/* The turn comes to the tenant of this claim, or goes from it. */
+static void shut_and_ring_tenant(struct ll_ledger_file *file, unsigned index)
+{
+	uint32_t row = ll_party_row(file, index);
+	shut_and_ring(&file->slots[index]);
+	for (unsigned i = ll_party_next_of(file, row, 0); row && i < LL_LEDGER_CLAIMS;
+	     i = ll_party_next_of(file, row, i + 1)) {
+		if (i != index && atomic_load(&file->slots[i].want_since_ns))
+			shut_and_ring(&file->slots[i]);
+	}
+}
+
+/* Patience is about the time without the turn: while a claim has it, its waiting has just begun. */
+static void restart_waiting(struct ll_ledger_slot *slot, uint64_t now_ns)
+{
+	uint64_t since_ns = atomic_load_explicit(&slot->want_since_ns, memory_order_relaxed);
+	if (since_ns) /* else it has none, or another thread of its process has just ended it */
+		atomic_compare_exchange_strong(&slot->want_since_ns, &since_ns, now_ns);
+}
+
 static bool pass_turn(struct ll_ledger_file *file, uint64_t turn, unsigned to, bool is_promoted, uint64_t now_ns)
 {
 	if (!atomic_compare_exchange_strong(&file->turn, &turn, next_turn(turn, to + 1, is_promoted)))
@@ -143,24 +87,31 @@ static void free_turn(struct ll_ledger_file *file, uint64_t turn, uint64_t now_n
 		atomic_store(&file->turn_since_ns, now_ns);
 }
 
-static void restart_waiting(struct ll_ledger_slot *slot, uint64_t now_ns)
-{
-	uint64_t since_ns = atomic_load(&slot->want_since_ns);
-	while (since_ns && !atomic_compare_exchange_weak(&slot->want_since_ns, &since_ns, now_ns))
-		;
-}
-
-static void give(struct ll_claim *claim, const struct scan *scan, size_t best, uint64_t turn, uint64_t now_ns)
+static void give(struct ll_claim *claim, const struct ll_party_scan *scan, size_t best, uint64_t turn, uint64_t now_ns)
 {
 	struct ll_ledger_file *file = claim->ledger->file;
-	struct ll_ledger_slot *to = &file->slots[scan->slots[best]];
 	if (!pass_turn(file, turn, scan->slots[best], ll_turns_is_impatient(&scan->parties[best]), now_ns))
 		return;
-	restart_waiting(claim->slot, now_ns);
-	shut_and_ring(to);
+	shut_and_ring_tenant(file, scan->slots[best]);
 }
 
-static uint64_t least_virtual_ns(const struct scan *scan)
+/* Another process of the tenant goes on with its turn, which does not begin anew by that. */
+static bool leave_to_sibling(struct ll_claim *claim, uint64_t turn, uint64_t now_ns)
+{
+	struct ll_ledger_file *file = claim->ledger->file;
+	uint32_t row = ll_party_row(file, claim->index);
+	for (unsigned i = ll_party_next_of(file, row, 0); row && i < LL_LEDGER_CLAIMS;
+	     i = ll_party_next_of(file, row, i + 1)) {
+		if (i == claim->index || !atomic_load(&file->slots[i].want_since_ns) ||
+		    ll_party_is_deaf(file, i, now_ns))
+			continue;
+		uint64_t word = turn;
+		return atomic_compare_exchange_strong(&file->turn, &word, next_turn(turn, i + 1, turn & PROMOTED));
+	}
+	return false;
+}
+
+static uint64_t least_virtual_ns(const struct ll_party_scan *scan)
 {
 	uint64_t least_ns = UINT64_MAX;
 	for (size_t i = 0; i < scan->count; i++) {
@@ -176,9 +127,9 @@ void ll_turn_want(struct ll_claim *claim, uint64_t now_ns)
 	if (!slot || atomic_load(&slot->want_since_ns))
 		return;
 	struct ll_ledger_file *file = claim->ledger->file;
-	struct ll_ledger_tenant *tenant = tenant_of(file, slot);
-	struct scan scan;
-	scan_parties(file, claim->index, now_ns, &scan);
+	struct ll_ledger_tenant *tenant = ll_party_tenant(file, slot);
+	struct ll_party_scan scan;
+	ll_party_scan(file, claim->index, now_ns, &scan);
 	if (tenant && scan.count) {
 		uint64_t virtual_ns = atomic_load(&tenant->virtual_time_ns);
 		uint64_t back_ns = ll_turns_come_back_ns(virtual_ns, least_virtual_ns(&scan));
@@ -206,10 +157,10 @@ void ll_turn_rest(struct ll_claim *claim, uint64_t now_ns)
 	atomic_store(&slot->queued_ns, 0);
 	ll_claim_set_idle(claim, now_ns);
 	uint64_t turn = atomic_load(&file->turn);
-	if (holder_of(turn) != claim->index + 1)
+	if (holder_of(turn) != claim->index + 1 || leave_to_sibling(claim, turn, now_ns))
 		return;
-	struct scan scan;
-	scan_parties(file, claim->index, now_ns, &scan);
+	struct ll_party_scan scan;
+	ll_party_scan(file, claim->index, now_ns, &scan);
 	size_t best = ll_turns_best(scan.parties, scan.count);
 	if (best < scan.count)
 		give(claim, &scan, best, turn, now_ns);
@@ -222,17 +173,17 @@ static bool may_take(struct ll_ledger_file *file, const struct ll_turn_party *se
 {
 	struct ll_turn_party holder;
 	unsigned index = holder_of(turn);
-	if (index == 0 || index > LL_LEDGER_CLAIMS || !read_party(file, index - 1, now_ns, &holder))
+	if (index == 0 || index > LL_LEDGER_CLAIMS || !ll_party_read(file, index - 1, now_ns, &holder))
 		return true;
 	uint64_t since_ns = atomic_load(&file->turn_since_ns);
 	uint64_t held_ns = now_ns > since_ns ? now_ns - since_ns : 0;
 	if (ll_turns_preempts(self, &holder, held_ns, turn & PROMOTED))
 		return true;
-	return held_ns > LL_TURN_DEAF_NS && is_deaf(file, index - 1, now_ns);
+	return held_ns > LL_TURN_DEAF_NS && ll_party_is_deaf(file, index - 1, now_ns);
 }
 
 /* A better one than us: then the turn is its to take, or the holder's to give to it. */
-static bool is_for_another(const struct scan *scan, const struct ll_turn_party *self)
+static bool is_for_another(const struct ll_party_scan *scan, const struct ll_turn_party *self)
 {
 	size_t best = ll_turns_best(scan->parties, scan->count);
 	if (best == scan->count)
@@ -250,8 +201,8 @@ static bool has_superior(struct ll_ledger_file *file, unsigned self, unsigned ra
 	for (unsigned word = 0; word < LL_LEDGER_CLAIMS / 64; word++) {
 		for (uint64_t bits = atomic_load(&file->used[word]); bits; bits &= bits - 1) {
 			unsigned index = word * 64 + (unsigned)__builtin_ctzll(bits);
-			struct ll_ledger_tenant *tenant = tenant_of(file, &file->slots[index]);
-			if (index != self && tenant && rank_of(tenant) < rank)
+			struct ll_ledger_tenant *tenant = ll_party_tenant(file, &file->slots[index]);
+			if (index != self && tenant && ll_party_rank(tenant) < rank)
 				return true;
 		}
 	}
@@ -262,12 +213,16 @@ static bool has_superior(struct ll_ledger_file *file, unsigned self, unsigned ra
 static void shut_out(struct ll_ledger_file *file, uint64_t turn)
 {
 	unsigned holder = holder_of(turn);
-	if (holder >= 1 && holder <= LL_LEDGER_CLAIMS && atomic_load(&file->slots[holder - 1].gate) != LL_GATE_SHUT)
-		shut_and_ring(&file->slots[holder - 1]);
+	uint32_t row = holder >= 1 && holder <= LL_LEDGER_CLAIMS ? ll_party_row(file, holder - 1) : 0;
+	for (unsigned i = ll_party_next_of(file, row, 0); row && i < LL_LEDGER_CLAIMS;
+	     i = ll_party_next_of(file, row, i + 1)) {
+		if (atomic_load(&file->slots[i].gate) != LL_GATE_SHUT)
+			shut_and_ring(&file->slots[i]);
+	}
 }
 
-static void try_take(struct ll_claim *claim, const struct ll_turn_party *self, const struct scan *scan, uint64_t turn,
-		     uint64_t now_ns)
+static void try_take(struct ll_claim *claim, const struct ll_turn_party *self, const struct ll_party_scan *scan,
+		     uint64_t turn, uint64_t now_ns)
 {
 	struct ll_ledger_file *file = claim->ledger->file;
 	shut_out(file, turn);
@@ -277,14 +232,24 @@ static void try_take(struct ll_claim *claim, const struct ll_turn_party *self, c
 	if (!pass_turn(file, turn, claim->index, ll_turns_is_impatient(self), now_ns))
 		return;
 	if (former >= 1 && former <= LL_LEDGER_CLAIMS) {
-		restart_waiting(&file->slots[former - 1], now_ns);
-		shut_and_ring(&file->slots[former - 1]);
+		shut_and_ring_tenant(file, former - 1);
 	}
+}
+
+/* What the card still has of all the tenant's processes, as they said last. */
+static uint64_t queued_by_tenant(struct ll_ledger_file *file, unsigned index)
+{
+	uint32_t row = ll_party_row(file, index);
+	uint64_t queued_ns = 0;
+	for (unsigned i = ll_party_next_of(file, row, 0); row && i < LL_LEDGER_CLAIMS;
+	     i = ll_party_next_of(file, row, i + 1))
+		queued_ns += atomic_load_explicit(&file->slots[i].queued_ns, memory_order_relaxed);
+	return queued_ns;
 }
 
 /* The holder's side: give way or not. True while it may go on launching. */
 static bool keep_turn(struct ll_claim *claim, struct ll_turn *turn, const struct ll_turn_party *self,
-		      const struct scan *scan, uint64_t word, uint64_t now_ns, uint64_t queued_ns)
+		      const struct ll_party_scan *scan, uint64_t word, uint64_t now_ns)
 {
 	struct ll_ledger_file *file = claim->ledger->file;
 	size_t best = ll_turns_best(scan->parties, scan->count);
@@ -296,7 +261,8 @@ static bool keep_turn(struct ll_claim *claim, struct ll_turn *turn, const struct
 	}
 	if (!turn->ending_since_ns)
 		turn->ending_since_ns = now_ns;
-	if (queued_ns <= LL_TURN_DRAINED_NS || now_ns - turn->ending_since_ns >= LL_TURN_DRAIN_NS) {
+	if (queued_by_tenant(file, claim->index) <= LL_TURN_DRAINED_NS ||
+	    now_ns - turn->ending_since_ns >= LL_TURN_DRAIN_NS) {
 		turn->ending_since_ns = 0;
 		give(claim, scan, best, word, now_ns);
 	}
@@ -309,7 +275,7 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 	*ret_look = (struct ll_turn_look){.tokens_ns = INT64_MAX};
 	struct ll_ledger_slot *slot = claim->slot;
 	struct ll_ledger_file *file = slot ? claim->ledger->file : NULL;
-	struct ll_ledger_tenant *tenant = slot ? tenant_of(file, slot) : NULL;
+	struct ll_ledger_tenant *tenant = slot ? ll_party_tenant(file, slot) : NULL;
 	if (!tenant) {
 		ret_look->may_launch = true;
 		return;
@@ -317,43 +283,30 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 	atomic_store_explicit(&slot->heartbeat_ns, now_ns, memory_order_relaxed);
 	atomic_store_explicit(&slot->queued_ns, queued_ns, memory_order_relaxed);
 	unsigned cap = atomic_load_explicit(&tenant->compute_cap_permille, memory_order_relaxed);
-	ret_look->tokens_ns = earn_tokens(tenant, now_ns);
+	ret_look->tokens_ns = ll_account_earn(tenant, now_ns);
 	ret_look->tokens_at_ns =
 	    cap && ret_look->tokens_ns <= 0 ? now_ns + ll_tokens_wait_ns(ret_look->tokens_ns, cap) : 0;
-	ret_look->priority = rank_of(tenant);
+	ret_look->priority = ll_party_rank(tenant);
 	struct ll_turn_party self;
-	struct scan scan;
-	scan_parties(file, claim->index, now_ns, &scan);
+	struct ll_party_scan scan;
+	ll_party_scan(file, claim->index, now_ns, &scan);
 	ret_look->waiting_claims = (unsigned)scan.count;
-	if (!read_party(file, claim->index, now_ns, &self))
+	if (!ll_party_read(file, claim->index, now_ns, &self))
 		return;
 	uint64_t word = atomic_load(&file->turn);
-	if (holder_of(word) != claim->index + 1) {
+	if (!holds(file, word, claim->index)) {
 		turn->ending_since_ns = 0;
 		try_take(claim, &self, &scan, word, now_ns);
 		word = atomic_load(&file->turn);
 	}
-	if (holder_of(word) == claim->index + 1) {
+	if (holds(file, word, claim->index)) {
+		restart_waiting(slot, now_ns);
 		self.waited_ns = 0;
-		ret_look->may_launch = keep_turn(claim, turn, &self, &scan, word, now_ns, queued_ns);
+		ret_look->may_launch = keep_turn(claim, turn, &self, &scan, word, now_ns);
 	}
 	ret_look->is_holder = ll_turn_is_mine(claim);
 	ret_look->is_alone =
 	    ret_look->may_launch && !cap && scan.count == 0 && !has_superior(file, claim->index, self.rank);
-}
-
-void ll_turn_charge(struct ll_claim *claim, uint64_t gpu_ns)
-{
-	struct ll_ledger_slot *slot = claim->slot;
-	struct ll_ledger_tenant *tenant = slot ? tenant_of(claim->ledger->file, slot) : NULL;
-	ll_claim_add_gpu_time(claim, gpu_ns);
-	if (!tenant)
-		return;
-	unsigned weight = atomic_load_explicit(&tenant->weight_permille, memory_order_relaxed);
-	atomic_fetch_add_explicit(&tenant->gpu_time_ns, gpu_ns, memory_order_relaxed);
-	atomic_fetch_add(&tenant->virtual_time_ns, ll_turns_virtual_ns(gpu_ns, weight));
-	if (atomic_load_explicit(&tenant->compute_cap_permille, memory_order_relaxed))
-		atomic_fetch_sub(&tenant->tokens_ns, (int64_t)gpu_ns);
 }
 
 bool ll_turn_holder(const struct ll_ledger *ledger, unsigned *ret_index)
@@ -367,7 +320,8 @@ bool ll_turn_holder(const struct ll_ledger *ledger, unsigned *ret_index)
 
 bool ll_turn_is_mine(const struct ll_claim *claim)
 {
-	return holder_of(atomic_load_explicit(&claim->ledger->file->turn, memory_order_relaxed)) == claim->index + 1;
+	struct ll_ledger_file *file = claim->ledger->file;
+	return holds(file, atomic_load_explicit(&file->turn, memory_order_relaxed), claim->index);
 }
 
 _Atomic uint32_t *ll_turn_gate(struct ll_claim *claim)
@@ -383,12 +337,12 @@ bool ll_turn_open_gate(struct ll_claim *claim, enum ll_gate how, uint64_t now_ns
 	if (!slot)
 		return false;
 	struct ll_ledger_file *file = claim->ledger->file;
-	struct ll_ledger_tenant *tenant = tenant_of(file, slot);
+	struct ll_ledger_tenant *tenant = ll_party_tenant(file, slot);
 	atomic_store(&slot->gate, how);
-	struct scan scan;
-	scan_parties(file, claim->index, now_ns, &scan);
+	struct ll_party_scan scan;
+	ll_party_scan(file, claim->index, now_ns, &scan);
 	if (scan.count == 0 && tenant && !atomic_load(&tenant->compute_cap_permille) && ll_turn_is_mine(claim) &&
-	    !has_superior(file, claim->index, rank_of(tenant)))
+	    !has_superior(file, claim->index, ll_party_rank(tenant)))
 		return true;
 	atomic_store(&slot->gate, LL_GATE_SHUT);
 	return false;

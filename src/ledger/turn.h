@@ -9,6 +9,9 @@
  * A holder that gives way first lets the card finish what it has queued, for at most LL_TURN_DRAIN_NS: then the next
  * one is let in, the hardware slices, and the overrun is charged.
  *
+ * The turn is the tenant's: all its processes on the card may launch in it, and share the card as they would alone.
+ * Kernels of theirs that wait for each other (collectives) would else spin for a turn that is not theirs.
+ *
  * The gate is a word of the claim's slot that its program reads before each launch. It is open when the program has
  * nothing to ask: it has no cap, the turn is its own and nobody else wants the card. Whoever comes shuts it, from
  * outside.
@@ -62,13 +65,10 @@ void ll_turn_rest(struct ll_claim *claim, uint64_t now_ns);
 void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns, uint64_t queued_ns,
 		  struct ll_turn_look *ret_look);
 
-/* Books GPU time: to the claim, to its tenant, to the tenant's virtual time and cap. */
-void ll_turn_charge(struct ll_claim *claim, uint64_t gpu_ns);
-
 /* For who only watches: the claim whose turn it is; false: nobody's. It may have ended since. */
 bool ll_turn_holder(const struct ll_ledger *ledger, unsigned *ret_index);
 
-/* One relaxed load. */
+/* Whether the turn is the tenant's. Two relaxed loads. */
 bool ll_turn_is_mine(const struct ll_claim *claim);
 
 /* The claim's gate; valid until the claim is released. */

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/scope.h"
 #include "control/tokens.h"
+#include "ledger/account.h"
 #include "shim/agent.h"
 #include "shim/flow_state.h"
 #include "shim/real.h"
@@ -14,7 +15,7 @@
 enum { OPEN_LAUNCHES = 1000 };
 
 /* How long a tick's findings serve the launches that follow. */
-#define FRESH_NS (50 * LL_NS_PER_US)
+#define FRESH_NS (100 * LL_NS_PER_US)
 #define POLL_NS (100 * LL_NS_PER_US) /* while somebody waits for what the card does */
 #define CALM_NS (1 * LL_NS_PER_MS)   /* while nobody else wants the card */
 #define MARK_NS (10 * LL_NS_PER_MS)  /* an open gate: at least one mark in each */
@@ -61,16 +62,28 @@ _Atomic uint32_t *ll_flow_gate(struct ll_flow *flow)
 	return ll_turn_gate(flow->claim);
 }
 
-static struct ll_marks *marks_of(struct ll_flow *flow, struct ll_cu_context *handle)
+static void charge(void *of, uint64_t start_ns, uint64_t end_ns)
 {
-	if (!handle)
-		return NULL;
+	struct ll_flow *flow = of;
+	ll_account_charge(flow->claim, start_ns, end_ns);
+}
+
+static struct ll_marks *find_marks(struct ll_flow *flow, struct ll_cu_context *handle)
+{
 	for (struct ll_flow_context *context = flow->contexts; context; context = context->next) {
 		if (context->handle == handle)
 			return context->marks;
 	}
+	return NULL;
+}
+
+static struct ll_marks *marks_of(struct ll_flow *flow, struct ll_cu_context *handle)
+{
+	struct ll_marks *known = handle ? find_marks(flow, handle) : NULL;
+	if (known || !handle)
+		return known;
 	struct ll_flow_context *context = calloc(1, sizeof *context);
-	struct ll_marks *marks = context ? ll_marks_new() : NULL;
+	struct ll_marks *marks = context ? ll_marks_new(charge, flow) : NULL;
 	if (!marks) {
 		free(context);
 		return NULL;
@@ -81,16 +94,24 @@ static struct ll_marks *marks_of(struct ll_flow *flow, struct ll_cu_context *han
 }
 
 struct progress {
-	uint64_t busy_ns, queued_ns;
+	uint64_t queued_ns;
 	bool is_idle;
 };
+
+/* Nobody waits for the queue to empty: work may be charged later, with fewer marks. */
+static uint64_t batch_ns(const struct ll_flow *flow)
+{
+	bool is_alone = !flow->look.waiting_claims && flow->look.priority != LL_PRIORITY_LOW;
+	return is_alone ? LL_FLOW_BATCH_ALONE_NS : LL_MARK_EVERY_NS;
+}
 
 static struct progress harvest(struct ll_flow *flow)
 {
 	struct progress progress = {.is_idle = flow->launching == 0};
 	flow->is_blind = false;
 	for (struct ll_flow_context *context = flow->contexts; context; context = context->next) {
-		progress.busy_ns += ll_marks_harvest(context->marks);
+		ll_marks_harvest(context->marks);
+		ll_marks_set_every(context->marks, batch_ns(flow));
 		flow->is_blind |= ll_marks_is_blind(context->marks);
 		if (!ll_marks_is_idle(context->marks)) {
 			progress.is_idle = false;
@@ -185,8 +206,6 @@ uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns)
 {
 	struct progress progress = harvest(flow);
 	bool is_open = atomic_load_explicit(ll_turn_gate(flow->claim), memory_order_relaxed) != LL_GATE_SHUT;
-	if (progress.busy_ns)
-		ll_turn_charge(flow->claim, progress.busy_ns);
 	flow->ticked_ns = now_ns;
 	flow->queued_ns = progress.queued_ns;
 	if (!progress.is_idle)
@@ -227,12 +246,17 @@ static uint64_t sleep_until_ns(const struct ll_flow *flow, uint64_t now_ns)
 	return now_ns + (wait_ns < CALM_NS ? wait_ns : CALM_NS);
 }
 
+static bool is_in_turn(const struct ll_flow *flow, uint64_t now_ns)
+{
+	return flow->is_wanting && now_ns - flow->ticked_ns < FRESH_NS && may_go(flow) && ll_turn_is_mine(flow->claim);
+}
+
 static void wait_for_turn(struct ll_flow *flow)
 {
 	uint64_t now_ns = ll_now_ns();
 	uint64_t give_up_ns = now_ns + LL_FLOW_LONGEST_WAIT_NS;
 	flow->idle_since_ns = 0;
-	if (flow->is_wanting && now_ns - flow->ticked_ns < FRESH_NS && may_go(flow) && ll_turn_is_mine(flow->claim))
+	if (is_in_turn(flow, now_ns))
 		return;
 	flow->waiting++;
 	for (;;) {
@@ -256,6 +280,24 @@ static int hold_cancellation(void)
 	int state = PTHREAD_CANCEL_ENABLE;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	return state;
+}
+
+bool ll_flow_count(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, uint64_t kind)
+{
+	if (atomic_load(&flow->is_ending) || !context)
+		return false;
+	bool is_counted = false;
+	int cancel_state = hold_cancellation();
+	pthread_mutex_lock(&flow->lock);
+	if (is_in_turn(flow, ll_now_ns()) && atomic_load(ll_turn_gate(flow->claim)) == LL_GATE_SHUT) {
+		struct ll_marks *marks = find_marks(flow, context);
+		is_counted = marks && ll_marks_count(marks, stream, kind);
+		if (is_counted)
+			flow->idle_since_ns = 0;
+	}
+	pthread_mutex_unlock(&flow->lock);
+	pthread_setcancelstate(cancel_state, NULL);
+	return is_counted;
 }
 
 void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, uint64_t kind)

@@ -23,6 +23,8 @@
 
 #define LL_FLOW_QUEUE_NS UINT64_C(2000000)
 #define LL_FLOW_QUEUE_LOW_NS UINT64_C(500000)
+/* Work between two marks while nobody else wants the card, or is of a class that goes before. */
+#define LL_FLOW_BATCH_ALONE_NS UINT64_C(1000000)
 /* Work that may go unmarked through an open gate: what is not known of a queue when a newcomer shuts the gate. */
 #define LL_FLOW_OPEN_NS UINT64_C(2000000)
 #define LL_FLOW_LONGEST_WAIT_NS UINT64_C(60000000000)
@@ -41,7 +43,13 @@ void ll_flow_end(struct ll_flow *flow);
 /* The word to read before each launch: LL_GATE_OPEN lets it through with nothing else to do. */
 _Atomic uint32_t *ll_flow_gate(struct ll_flow *flow);
 
-/* Around a launch that the gate did not let through. context: the stream's, and the current one; NULL: not timed. */
+/*
+ * A launch that the gate did not let through: true lets it go at once, for it is this program's turn, nothing is owed,
+ * and the launch needs no mark: it is counted. False wants enter and leave.
+ */
+bool ll_flow_count(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, uint64_t kind);
+
+/* Around a launch that was not just counted. context: the stream's, and the current one; NULL: not timed. */
 void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, uint64_t kind);
 void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, uint64_t kind,
 		   bool is_launched);

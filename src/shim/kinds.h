@@ -1,9 +1,9 @@
 /*
  * kinds.h - what launches of one kind take on the card: the same kernel on the same grid takes the same time.
  *
- * Two sources. A launch on an idle stream that is timed by itself looks longer than it is by what the host was late
- * with it, some us, and never shorter: so by that much the lesser reading counts. A batch of one kind in a queue that
- * never ran empty has no host in its reading.
+ * Two sources. A launch on an idle stream is now and then timed by itself, and a batch of one kind in a queue that
+ * never ran empty tells what each of them took. Timing one costs the card some 4 us and the host 2, so it is done less
+ * often the shorter the launches are: for LL_KIND_SAMPLE_PERMILLE of their time.
  *
  * Two kinds in one place of the table drive each other out: rare, and each is learned anew. Pure arithmetic; the caller
  * locks.
@@ -16,23 +16,36 @@
 
 enum { LL_KINDS = 1024 };
 
+#define LL_KIND_SAMPLE_NS UINT64_C(6000) /* what timing a launch by itself costs */
+#define LL_KIND_SAMPLE_PERMILLE 10
+
 struct ll_kind {
 	uint64_t name;
-	uint64_t ns; /* of a launch; 0: not known */
-	uint32_t samples, seen;
+	uint64_t ns;      /* of a launch; 0: not known */
+	uint32_t learned; /* how often */
+	uint32_t seen;    /* launches; the caller counts */
+	uint32_t next;    /* seen, at which the next one shall be timed */
+	uint32_t doubts;  /* of the table, when it was timed last */
 };
 
 struct ll_kinds {
 	struct ll_kind table[LL_KINDS];
+	uint32_t doubts;
 };
 
 /* The entry of that kind, empty at first. Any number that differs from others' will do as a name. */
 struct ll_kind *ll_kinds_find(struct ll_kinds *kinds, uint64_t name);
 
-/* Whether the next launch of it shall be timed: the first few, then one in sixteen. */
-bool ll_kind_wants_sample(const struct ll_kind *kind);
+/* Whether the next launch of it shall be timed: the first few, then one in so many, and one after a doubt. */
+bool ll_kind_wants_sample(const struct ll_kinds *kinds, const struct ll_kind *kind);
+
+/* One of them was timed by itself; what it took is learned when the card has ended it. */
+void ll_kind_note_sample(const struct ll_kinds *kinds, struct ll_kind *kind);
 
 void ll_kind_learn_sample(struct ll_kind *kind, uint64_t ns);
 void ll_kind_learn_queued(struct ll_kind *kind, uint64_t ns);
+
+/* Some launches took far longer than they were known for: ns each at least, of this kind or, with NULL, of several. */
+void ll_kinds_doubt(struct ll_kinds *kinds, struct ll_kind *kind, uint64_t ns);
 
 #endif

@@ -33,7 +33,6 @@ struct place {
 	struct ll_seat *seat; /* NULL: not governed */
 	struct ll_cu_context *context;
 	bool is_elsewhere;
-	enum ll_cu_capture_mode mode;
 };
 
 static bool is_default(const struct ll_cu_stream *stream)
@@ -45,7 +44,7 @@ static void enter_place(struct place *place, struct ll_cu_stream *stream)
 {
 	struct ll_cu_context *current = NULL, *owner = NULL;
 	bool is_lost = false;
-	*place = (struct place){.mode = exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED)};
+	*place = (struct place){0};
 	if (!is_default(stream) && ll_real()->cuStreamGetCtx(stream, &owner) == LL_CUDA_SUCCESS &&
 	    ll_real()->cuCtxGetCurrent(&current) == LL_CUDA_SUCCESS && owner != current) {
 		place->is_elsewhere = ll_real()->cuCtxPushCurrent_v2(owner) == LL_CUDA_SUCCESS;
@@ -63,16 +62,28 @@ static void leave_place(const struct place *place)
 	struct ll_cu_context *pushed;
 	if (place->is_elsewhere)
 		ll_real()->cuCtxPopCurrent_v2(&pushed);
-	exchange_capture_mode(place->mode);
 }
 
 /* What a wait at the gate takes is told to a trace. */
-static void enter_flow(const struct place *place, const struct ll_launch *launch)
+static void enter_flow(struct ll_launch *launch, const struct place *place)
 {
+	struct ll_flow *flow = place->seat ? place->seat->flow : NULL;
+	if (!flow || ll_flow_count(flow, launch->context, launch->stream, launch->kind))
+		return;
+	launch->flow = flow;
+	enum ll_cu_capture_mode mode = exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
 	uint64_t start_ns = ll_trace_has_gate() ? ll_now_ns() : 0;
-	ll_flow_enter(launch->flow, launch->context, launch->stream, launch->kind);
+	ll_flow_enter(flow, launch->context, launch->stream, launch->kind);
 	if (start_ns)
 		ll_trace_waited(place->seat, start_ns, ll_now_ns());
+	exchange_capture_mode(mode);
+}
+
+static void begin_trace(struct ll_launch *launch)
+{
+	enum ll_cu_capture_mode mode = exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
+	launch->traced = ll_trace_events_begin(launch->context, launch->stream);
+	exchange_capture_mode(mode);
 }
 
 static struct ll_launch begin(struct ll_cu_stream *stream, uint64_t kind, bool is_gated)
@@ -87,12 +98,10 @@ static struct ll_launch begin(struct ll_cu_stream *stream, uint64_t kind, bool i
 	launch.stream = name_stream(stream);
 	launch.kind = kind;
 	launch.is_elsewhere = place.is_elsewhere;
-	if (is_governed && place.seat && place.seat->flow) {
-		launch.flow = place.seat->flow;
-		enter_flow(&place, &launch);
-	}
+	if (is_governed)
+		enter_flow(&launch, &place);
 	if (is_traced)
-		launch.traced = ll_trace_events_begin(launch.context, launch.stream);
+		begin_trace(&launch);
 	leave_place(&place);
 	return launch;
 }
@@ -123,12 +132,13 @@ static void leave(const struct ll_launch *launch)
 		tell_end(launch, false);
 		return;
 	}
-	place.mode = exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
+	enum ll_cu_capture_mode mode = exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
 	if (launch->is_elsewhere)
 		place.is_elsewhere = ll_real()->cuCtxPushCurrent_v2(launch->context) == LL_CUDA_SUCCESS;
 	bool is_there = place.is_elsewhere == launch->is_elsewhere;
 	tell_end(launch, launch->status == LL_CUDA_SUCCESS && is_there);
 	leave_place(&place);
+	exchange_capture_mode(mode);
 }
 
 void ll_launch_end(struct ll_launch *launch)
@@ -158,10 +168,12 @@ void ll_launch_release_marks(struct ll_flow *const *flow)
 void ll_launch_forget_stream(struct ll_cu_stream *stream)
 {
 	struct place place;
+	enum ll_cu_capture_mode mode = exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
 	enter_place(&place, stream);
 	if (place.seat && place.seat->flow && place.context)
 		ll_flow_forget_stream(place.seat->flow, place.context, name_stream(stream));
 	if (ll_trace_is_by_events())
 		ll_trace_events_forget_stream(name_stream(stream));
 	leave_place(&place);
+	exchange_capture_mode(mode);
 }

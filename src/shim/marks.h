@@ -1,15 +1,10 @@
 /*
  * marks.h - how long the card worked for this program, told by timing events between its own launches.
  *
- * One object per context. Launches of a stream are gathered in batches of LL_MARK_EVERY_NS of work; a batch ends with a
- * timing event, and one that begins on an idle stream also begins with one. The batch's time is the
- * difference, on the card's own clock. A timing event costs the host 1 us and the card 2 us (doc/facts.md), an event
- * without timing 0.25 us and nothing: each other launch is followed by one of these, which tells at the next launch
- * whether the stream had run empty in between.
- *
- * A batch in which it had is shorter than it looks. Then what its launches take by kind counts: the same kernel on the
- * same grid takes the same time, and now and then a launch on an idle stream is timed by itself. The time between its
- * two events is longer than the kernel by LL_MARK_OVERHEAD_NS.
+ * One object per context. Launches of a stream are gathered in batches of so much work (ll_marks_set_every); a batch
+ * ends with a timing event, and one that begins on an idle stream also begins with one. What the card did for it
+ * follows from the two and from what launches of these kinds take (control/batch.h, kinds.h). A timing event costs the
+ * host 1 us and the card 2 (doc/facts.md), so most launches are only counted: no call of the driver, some 30 ns.
  *
  * Busy time is the union over the context's streams. Nothing here waits. The caller holds a lock of its own around
  * every call, has the context current where marks are recorded (begin, end), and never marks a stream that is being
@@ -25,10 +20,8 @@
 #include "abi/cuda.h"
 #include "control/busy.h"
 
+/* Work in a batch, so long as nothing else is said. */
 #define LL_MARK_EVERY_NS UINT64_C(200000)
-/* From the readings "idle: event span minus kernel" (5.2 us) and GPM's busy time of short kernels, doc/facts.md. */
-#define LL_MARK_OVERHEAD_NS UINT64_C(3500)
-
 struct ll_marks;
 
 /* A stream as launches name it: the handle, and for the per-thread default stream the thread too. */
@@ -37,15 +30,27 @@ struct ll_mark_stream {
 	uint64_t thread; /* 0 but for LL_CU_STREAM_PER_THREAD */
 };
 
+/* Told of each stretch of time, CLOCK_MONOTONIC, in which the card worked; from within begin and harvest. */
+typedef void ll_marks_charge_fn(void *of, uint64_t start_ns, uint64_t end_ns);
+
 /* NULL: no memory. */
-struct ll_marks *ll_marks_new(void);
+struct ll_marks *ll_marks_new(ll_marks_charge_fn *charge, void *of);
 
 /* Frees the object; with destroys_events also its events, which needs the context to be alive. NULL is fine. */
 void ll_marks_free(struct ll_marks *marks, bool destroys_events);
 
+/* How much work a batch gathers: the more, the fewer marks there are and the later work is charged. */
+void ll_marks_set_every(struct ll_marks *marks, uint64_t every_ns);
+
 /*
- * Before and after a launch. After a failed launch is_launched is false. An error of the driver in here makes the marks
- * blind: nothing more is recorded, and time is no longer told.
+ * Takes note of a launch that is about to be made into a batch that has begun, if it needs no mark: true, and there is
+ * nothing to do before or after it. Calls no function of the driver.
+ */
+bool ll_marks_count(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name);
+
+/*
+ * Before and after a launch that was not just counted. After a failed launch is_launched is false. An error of the
+ * driver in here makes the marks blind: nothing more is recorded, and time is no longer told.
  */
 void ll_marks_begin(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name);
 void ll_marks_end(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name, bool is_launched);
@@ -64,8 +69,8 @@ void ll_marks_close_tails(struct ll_marks *marks);
 /* The stream is about to be destroyed; what it still runs is accounted for as it ends. */
 void ll_marks_forget_stream(struct ll_marks *marks, struct ll_mark_stream name);
 
-/* Finds what has ended; returns the busy time newly known. */
-uint64_t ll_marks_harvest(struct ll_marks *marks);
+/* Finds what has ended, and charges it. */
+void ll_marks_harvest(struct ll_marks *marks);
 
 /* Estimated work that the card still has; 0: all that is known of has ended. */
 uint64_t ll_marks_queued_ns(const struct ll_marks *marks);

@@ -99,6 +99,17 @@ complete_words() {
 	[[ $output == *"scenario 'no-such-scenario'"* ]]
 }
 
+@test "--sim: the simulated MPS is found before any other" {
+	loadline --sim version || skip "no simulator in this build"
+	export CUDA_MPS_PIPE_DIRECTORY=$T/pipe CUDA_MPS_LOG_DIRECTORY=$T/log
+	local control=nvidia-cuda-mps-control
+	run loadline --sim run -- sh -c "$control -d && echo get_default_active_thread_percentage | $control; echo quit | $control"
+	echo "$output"
+	[ "$status" -eq 0 ]
+	[ "${lines[0]}" = 100.0 ]
+	grep -q "Exit" "$T/log/control.log"
+}
+
 @test "a program without its simulator says so" {
 	cp "$LOADLINE" "$T/loadline"
 	run "$T/loadline" --sim version

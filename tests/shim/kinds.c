@@ -1,4 +1,4 @@
-/* What is known of kinds of launches: from single ones, which the host can only make longer, and from full queues. */
+/* What is known of kinds of launches: how often one is timed, and what is made of it. */
 #include "../unit/test.h"
 
 #include "base/clock.h"
@@ -8,31 +8,47 @@
 
 static struct ll_kinds kinds;
 
-static void test_the_first_launches_are_timed_and_then_one_in_sixteen(void **state)
+static unsigned count_timed(struct ll_kind *kind, unsigned launches, uint64_t ns)
 {
-	(void)state;
-	struct ll_kind *kind = ll_kinds_find(&kinds, 7);
 	unsigned timed = 0;
-	for (kind->seen = 0; kind->seen < 1600; kind->seen++) {
-		if (!ll_kind_wants_sample(kind))
+	for (unsigned i = 0; i < launches; i++, kind->seen++) {
+		if (!ll_kind_wants_sample(&kinds, kind))
 			continue;
-		ll_kind_learn_sample(kind, 5 * US);
+		ll_kind_note_sample(&kinds, kind);
+		ll_kind_learn_sample(kind, ns);
 		timed++;
 	}
-	assert_in_range(timed, 100, 104);
-	assert_int_equal(kind->ns, 5 * US);
+	return timed;
 }
 
-static void test_a_late_host_hardly_moves_it(void **state)
+static void test_a_kind_is_timed_at_first_and_then_for_a_hundredth_of_its_time(void **state)
 {
 	(void)state;
-	struct ll_kind *kind = ll_kinds_find(&kinds, 8);
-	for (int i = 0; i < 1000; i++) /* every other launch comes 4 us late */
-		ll_kind_learn_sample(kind, 5 * US + (i % 2 ? 4 * US : 0));
-	assert_in_range(kind->ns, 5 * US, 5 * US + 300);
+	assert_in_range(count_timed(ll_kinds_find(&kinds, 1), 12800, 5 * US), 12800 / 120, 4 + 12800 / 120 + 1);
+	assert_in_range(count_timed(ll_kinds_find(&kinds, 2), 1200, 100 * US), 200, 205);
+	assert_int_equal(count_timed(ll_kinds_find(&kinds, 4), 100, 2000 * US), 100);
+	assert_int_equal(ll_kinds_find(&kinds, 1)->ns, 5 * US);
+	assert_int_equal(ll_kinds_find(&kinds, 4)->ns, 2000 * US);
 }
 
-static void test_a_kernel_that_really_changes_is_followed(void **state)
+static void test_a_doubt_has_each_kind_timed_once_more(void **state)
+{
+	(void)state;
+	struct ll_kind *one = ll_kinds_find(&kinds, 5), *other = ll_kinds_find(&kinds, 6);
+	count_timed(one, 10, 3 * US);
+	count_timed(other, 10, 3 * US);
+	assert_false(ll_kind_wants_sample(&kinds, one));
+	ll_kinds_doubt(&kinds, other, 70 * US);
+	assert_int_equal(other->ns, 70 * US);
+	assert_int_equal(one->ns, 3 * US);
+	assert_int_equal(count_timed(one, 5, 3 * US), 1);
+	assert_int_equal(count_timed(other, 5, 70 * US), 1);
+	ll_kinds_doubt(&kinds, NULL, 500 * US);
+	assert_int_equal(one->ns, 3 * US);
+	assert_true(ll_kind_wants_sample(&kinds, one));
+}
+
+static void test_one_of_changing_length_counts_for_its_mean(void **state)
 {
 	(void)state;
 	struct ll_kind *kind = ll_kinds_find(&kinds, 9);
@@ -40,7 +56,7 @@ static void test_a_kernel_that_really_changes_is_followed(void **state)
 	for (int i = 0; i < 60; i++)
 		ll_kind_learn_sample(kind, 1000 * US);
 	assert_in_range(kind->ns, 980 * US, 1000 * US);
-	for (int i = 0; i < 60; i++) /* one that is long every other time counts for its mean */
+	for (int i = 0; i < 60; i++)
 		ll_kind_learn_queued(kind, (i % 2 ? 100 : 300) * US);
 	assert_in_range(kind->ns, 150 * US, 250 * US);
 }
@@ -59,9 +75,9 @@ static void test_two_names_in_one_place_do_not_mix(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_the_first_launches_are_timed_and_then_one_in_sixteen),
-	    cmocka_unit_test(test_a_late_host_hardly_moves_it),
-	    cmocka_unit_test(test_a_kernel_that_really_changes_is_followed),
+	    cmocka_unit_test(test_a_kind_is_timed_at_first_and_then_for_a_hundredth_of_its_time),
+	    cmocka_unit_test(test_a_doubt_has_each_kind_timed_once_more),
+	    cmocka_unit_test(test_one_of_changing_length_counts_for_its_mean),
 	    cmocka_unit_test(test_two_names_in_one_place_do_not_mix),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

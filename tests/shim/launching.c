@@ -67,6 +67,12 @@ uint64_t gpu_ns(uint64_t id)
 	return row ? row->gpu_time_ns : 0;
 }
 
+uint64_t virtual_ns(uint64_t id)
+{
+	struct ll_ledger_tenant *row = tenant(id);
+	return row ? row->virtual_time_ns : 0;
+}
+
 int64_t tokens_ns(uint64_t id)
 {
 	struct ll_ledger_tenant *row = tenant(id);

@@ -23,6 +23,7 @@ struct ll_ledger_slot *claim_of(uint64_t id); /* its first claim; NULL: none */
 
 uint64_t gpu_ns(uint64_t id);
 int64_t tokens_ns(uint64_t id);
+uint64_t virtual_ns(uint64_t id);
 
 /* The driver is done, the claim rests, and then the tenant owes so much GPU time. */
 void owe(uint64_t id, uint64_t ns);

@@ -290,6 +290,37 @@ static void a_higher_priority_starts_first_when_there_is_room_again(void **state
 	assert_true(op_at(high, 0)->start_ns < op_at(low, 0)->start_ns);
 }
 
+static void a_grid_of_more_blocks_than_fit_goes_over_the_sms_in_waves(void **state)
+{
+	(void)state;
+	uint32_t context = new_context(), stream = new_stream(context, 0, false);
+	uint64_t begun_ns = now_ns + 5 * US;
+	submit(stream, kernel(MS, true, 4 * 264, 1024)); /* 264 blocks at once, each of a millisecond */
+	submit(stream, kernel(MS, false, 4 * 264, 1024));
+	go_to(begun_ns + 20 * MS);
+	assert_int_equal(op_at(stream, 0)->end_ns, begun_ns + 4 * (MS + LOOK_NS));
+	assert_int_equal(op_at(stream, 1)->end_ns, op_at(stream, 1)->start_ns + MS);
+}
+
+static void a_higher_priority_waits_for_the_blocks_on_the_sms_and_not_for_the_whole_grid(void **state)
+{
+	(void)state;
+	uint32_t context = new_context();
+	uint32_t low = new_stream(context, 0, false), same = new_stream(context, 0, false),
+		 high = new_stream(context, -1, false);
+	uint64_t begun_ns = now_ns + 5 * US, wave_ns = MS + LOOK_NS;
+	submit(low, kernel(MS, true, 4 * 264, 1024));
+	go_to(begun_ns + MS + 500 * US);
+	submit(same, kernel(MS, false, 1, 32));
+	submit(high, kernel(3 * MS, false, 1, 32));
+	go_to(begun_ns + 50 * MS);
+	assert_int_equal(op_at(high, 0)->start_ns, begun_ns + 2 * wave_ns);
+	/* Its other waves come when there is room again: nothing is lost, and no block was paused. */
+	assert_int_equal(op_at(low, 0)->end_ns, begun_ns + 4 * wave_ns + 3 * MS);
+	assert_int_equal(op_at(low, 0)->gap_ns, 352);
+	assert_true(op_at(same, 0)->start_ns >= op_at(low, 0)->end_ns);
+}
+
 static void a_stream_waits_for_another_s_event(void **state)
 {
 	(void)state;
@@ -511,6 +542,8 @@ int main(void)
 	    TEST(running_kernels_of_a_stopped_epoch_end_too),
 	    TEST(streams_of_a_context_run_together_while_their_threads_fit),
 	    TEST(a_higher_priority_starts_first_when_there_is_room_again),
+	    TEST(a_grid_of_more_blocks_than_fit_goes_over_the_sms_in_waves),
+	    TEST(a_higher_priority_waits_for_the_blocks_on_the_sms_and_not_for_the_whole_grid),
 	    TEST(a_stream_waits_for_another_s_event),
 	    TEST(the_legacy_stream_and_blocking_ones_hold_each_other_up),
 	    TEST(copies_queue_for_their_engine_beside_kernels),

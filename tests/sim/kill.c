@@ -52,7 +52,7 @@ static void check_world(struct sim_world *w)
 	for (uint32_t i = 0; i < w->slot_count; i++) {
 		const struct sim_card *card = &w->cards[i];
 		on_cards += card->context_count;
-		CHECK(card->turn.context == SIM_NONE || w->contexts[card->turn.context].is_used);
+		CHECK(card->turn.tenant == SIM_NONE || w->contexts[card->turn.tenant].is_used);
 		CHECK(card->meter.window_start_ns <= w->now_ns && w->now_ns - card->meter.window_start_ns <= 200000000);
 	}
 	for (uint32_t i = 0; i < SIM_SHARES; i++) {

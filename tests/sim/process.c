@@ -273,7 +273,7 @@ struct ll_nvml_device *open_card(unsigned index)
 }
 
 /* A library that is preloaded into this program, and built with its sanitizer, does not load into a shell. */
-static int run_outside(const char *line)
+int run_outside(const char *line)
 {
 	const char *preload = getenv("LD_PRELOAD");
 	char *kept = preload ? strdup(preload) : NULL;
@@ -291,6 +291,36 @@ int simctl(const char *command)
 	const char *folder = getenv("LOADLINE_SIM_LIBRARIES");
 	snprintf(line, sizeof line, "%s/loadline-simctl %s 2>&1", folder ? folder : ".", command);
 	return run_outside(line);
+}
+
+/* The shell's words before it, and what comes behind. */
+static int run_mps(const char *before, const char *options, char *answer, size_t size)
+{
+	char line[1200], path[300];
+	const char *folder = getenv("LOADLINE_SIM_LIBRARIES");
+	snprintf(path, sizeof path, "%s/answer.%d", getenv("LOADLINE_SIM_DIR"), (int)getpid());
+	snprintf(line, sizeof line, "%s %s/nvidia-cuda-mps-control %s >%s 2>&1", before, folder ? folder : ".", options,
+		 path);
+	int status = run_outside(line);
+	FILE *file = fopen(path, "re");
+	size_t n = file ? fread(answer, 1, size - 1, file) : 0;
+	answer[n] = '\0';
+	if (file)
+		fclose(file);
+	unlink(path);
+	return status;
+}
+
+int mps_start(const char *options, char *answer, size_t size)
+{
+	return run_mps("", options, answer, size);
+}
+
+int mps_ask(const char *command, unsigned seconds, char *answer, size_t size)
+{
+	char before[400];
+	snprintf(before, sizeof before, "echo '%s' | timeout %u", command, seconds);
+	return run_mps(before, "", answer, size);
 }
 
 bool sim_answers(void)

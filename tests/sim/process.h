@@ -111,8 +111,16 @@ struct ll_cu_function *get_kernel(const char *name);
 struct ll_cu_stream *new_stream(void);
 struct ll_nvml_device *open_card(unsigned index);
 
+/* A shell's line, run without what is preloaded into this program. Returns its exit status. */
+int run_outside(const char *line);
+
 /* loadline-simctl with this command line. Returns its exit status. */
 int simctl(const char *command);
+
+/* nvidia-cuda-mps-control: with these options, or with this command on its standard input. What it prints, on either
+ * output, is put in answer. Returns its exit status, 124 when it took longer than seconds. */
+int mps_start(const char *options, char *answer, size_t size);
+int mps_ask(const char *command, unsigned seconds, char *answer, size_t size);
 
 /* Whether the simulated driver answers within a second: a process that was stopped while it held the world's lock keeps
  * everybody waiting, as no real driver does. */

@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
+#include "control/turns.h"
+#include "ledger/account.h"
 #include "ledger/handle.h"
 #include "ledger/turn.h"
 #include "ledger_fixture.h"
@@ -75,7 +77,7 @@ static void step(struct card *card)
 			program->first_ns = card->now_ns;
 		card->busy_until_ns = card->now_ns + ns;
 		program->used_ns += ns;
-		ll_turn_charge(program->claim, ns);
+		ll_account_charge(program->claim, card->now_ns, card->now_ns + ns);
 	}
 }
 
@@ -161,6 +163,49 @@ static void test_a_low_class_has_its_service_however_busy_the_others_are(void **
 	/* 10 ms after each second of waiting. */
 	assert_near(percent_of(low, TEN_S), 1, 0.5);
 	assert_near((double)(low->first_ns - LL_NS_PER_S) / (double)LL_NS_PER_S, 1, 0.1);
+	release_all(card);
+}
+
+static void test_who_has_the_turn_is_not_impatient_when_it_gives_it_away(void **state)
+{
+	struct card *card = new_card(state, STEP_NS);
+	struct program *high = add(card, LL_PRIORITY_HIGH, 1000, 0);
+	struct program *low = add(card, LL_PRIORITY_LOW, 1000, 0);
+	while (!low->look.may_launch)
+		step(card);
+	assert_true(card->now_ns > LL_TURN_PATIENCE_NS);
+	for (unsigned i = 0; i < 10; i++) { /* as others see it: at any moment of its service */
+		step(card);
+		assert_true(card->now_ns - low->claim->slot->want_since_ns <= STEP_NS);
+	}
+	(void)high;
+	release_all(card);
+}
+
+static void test_processes_of_a_tenant_have_its_turn_together(void **state)
+{
+	struct card *card = new_card(state, STEP_NS);
+	struct program *one = add(card, LL_PRIORITY_NORMAL, 1000, 0);
+	struct program *other = add(card, LL_PRIORITY_NORMAL, 1000, 0);
+	struct program *sibling = &card->programs[card->count++];
+	*sibling = (struct program){.claim = take_claim_of(card->fixture->ledger, one->claim->tenant_row - 1)};
+	ll_turn_want(sibling->claim, card->now_ns);
+	unsigned together = 0;
+	for (unsigned i = 0; i < 10000; i++) {
+		step(card);
+		assert_int_equal(ll_turn_is_mine(one->claim), ll_turn_is_mine(sibling->claim));
+		assert_false(ll_turn_is_mine(one->claim) && ll_turn_is_mine(other->claim));
+		together += one->look.may_launch && sibling->look.may_launch;
+	}
+	assert_in_range(together, 4500, 5500);
+	ll_turn_rest(one->claim, card->now_ns); /* whoever of them goes, the other keeps it */
+	one->is_resting = true;
+	run_for(card, LL_NS_PER_S);
+	assert_near(percent_of(other, card->now_ns - LL_NS_PER_S), 50, 2);
+	ll_turn_rest(sibling->claim, card->now_ns);
+	sibling->is_resting = true;
+	run_for(card, 100 * LL_NS_PER_MS);
+	assert_true(ll_turn_is_mine(other->claim));
 	release_all(card);
 }
 
@@ -328,6 +373,8 @@ int main(void)
 	    TURN_TEST(kernels_of_any_length_share_by_weight),
 	    TURN_TEST(a_higher_class_gets_the_card_at_its_first_look),
 	    TURN_TEST(a_low_class_has_its_service_however_busy_the_others_are),
+	    TURN_TEST(who_has_the_turn_is_not_impatient_when_it_gives_it_away),
+	    TURN_TEST(processes_of_a_tenant_have_its_turn_together),
 	    TURN_TEST(a_holder_that_does_not_look_is_overtaken),
 	    TURN_TEST(a_dead_claim_that_nobody_has_cleared_gets_nothing),
 	    TURN_TEST(a_cap_holds_with_kernels_far_longer_than_its_account),

@@ -1,0 +1,42 @@
+#include "control/batch.h"
+
+/* How far a guess may be below what was seen before it is called wrong. */
+#define SLACK_NS UINT64_C(20000)
+
+static uint64_t less(uint64_t ns, uint64_t by_ns)
+{
+	return ns > by_ns ? ns - by_ns : 0;
+}
+
+static struct ll_batch_verdict judge_guess(const struct ll_batch *batch)
+{
+	struct ll_batch_verdict verdict = {.busy_ns = batch->guess_ns};
+	if (verdict.busy_ns < batch->end_wait_ns)
+		verdict.busy_ns = batch->end_wait_ns;
+	if (verdict.busy_ns > batch->span_ns)
+		verdict.busy_ns = batch->span_ns;
+	if (verdict.busy_ns > batch->guess_ns + batch->guess_ns / 2 + SLACK_NS)
+		verdict.lesson = LL_BATCH_LONGER;
+	return verdict;
+}
+
+/* Whether the card was still at its last launch when the last event came. */
+static bool ends_with_work(const struct ll_batch *batch)
+{
+	return batch->tail_ns <= LL_BATCH_TAIL_NS || batch->end_wait_ns > LL_BATCH_TAIL_NS;
+}
+
+struct ll_batch_verdict ll_batch_judge(const struct ll_batch *batch)
+{
+	if (!ends_with_work(batch))
+		return judge_guess(batch);
+	if (batch->start_wait_ns >= batch->host_ns)
+		return (struct ll_batch_verdict){less(batch->span_ns, LL_BATCH_EVENT_NS), LL_BATCH_QUEUED};
+	if (batch->launches == 1 && batch->has_start) {
+		uint64_t late_ns = less(batch->launch_ns, batch->start_wait_ns);
+		uint64_t busy_ns = less(batch->span_ns, late_ns + LL_BATCH_END_NS);
+		if (batch->host_ns <= LL_BATCH_HOST_NS || busy_ns >= 4 * batch->host_ns)
+			return (struct ll_batch_verdict){busy_ns, LL_BATCH_SAMPLE};
+	}
+	return judge_guess(batch);
+}

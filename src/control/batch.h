@@ -1,0 +1,60 @@
+/*
+ * batch.h - how long a card worked on a batch of launches of one stream.
+ *
+ * A batch lies between two events that the card stamps. If its stream ran empty in between, the work is shorter than
+ * that. Whether it did cannot be asked afterwards, but four things are known:
+ *
+ *   span        between the two events: the work is no longer;
+ *   start wait  what the first event waited for in the queue, from when it was recorded to when the card reached it. If
+ *               the host had launched the whole batch by then, the stream never ran empty, and the work is the span;
+ *   end wait    the same of the last event. All that time the card worked: the work is no shorter, and the stream was
+ * not empty when that event was recorded; guess       what such launches took before, when that could be told.
+ *
+ * A single launch between two events of its own, on an empty stream, is late by what the launch call takes the host.
+ * That is measured, so such a batch is a sample of what the launch takes. Pure arithmetic.
+ */
+#ifndef LOADLINE_CONTROL_BATCH_H
+#define LOADLINE_CONTROL_BATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * Time from a kernel's end to the event behind it that GPM does not count as busy: on an idle stream the span is 5.2 us
+ * longer than the kernel's own stamps, the launch call 2.6 us of it, and GPM's busy time is 1.7 us longer
+ * (doc/facts.md).
+ */
+#define LL_BATCH_END_NS UINT64_C(900)
+/* Kernels of a queue are 3.9 us apart with an event between them and 1.4 us without (doc/facts.md). */
+#define LL_BATCH_EVENT_NS UINT64_C(2500)
+/* A last event that was recorded later than this behind the last launch may have found the stream empty. */
+#define LL_BATCH_TAIL_NS UINT64_C(5000)
+/* A host that takes longer than this for a launch and its two events was interrupted: where, is not known. */
+#define LL_BATCH_HOST_NS UINT64_C(60000)
+
+struct ll_batch {
+	uint64_t span_ns;
+	uint64_t start_wait_ns, end_wait_ns;
+	uint64_t host_ns;   /* from before the first event's record to after the last launch */
+	uint64_t launch_ns; /* has_start: from after the first event's record to after the last launch */
+	uint64_t tail_ns;   /* from after the last launch to before the last event's record */
+	uint64_t guess_ns;
+	uint32_t launches;
+	bool has_start; /* the first event is its own; else it is the end of the batch before */
+};
+
+enum ll_batch_lesson {
+	LL_BATCH_UNTOLD, /* nothing to learn */
+	LL_BATCH_SAMPLE, /* one launch, timed by itself */
+	LL_BATCH_QUEUED, /* the stream never ran empty */
+	LL_BATCH_LONGER, /* the guess was far too short; busy_ns is a lower bound */
+};
+
+struct ll_batch_verdict {
+	uint64_t busy_ns; /* never more than the span */
+	enum ll_batch_lesson lesson;
+};
+
+struct ll_batch_verdict ll_batch_judge(const struct ll_batch *batch);
+
+#endif

@@ -1,0 +1,56 @@
+#include "ledger/account.h"
+
+#include "control/tokens.h"
+#include "control/turns.h"
+#include "ledger/handle.h"
+#include "ledger/party.h"
+
+int64_t ll_account_tokens_ns(struct ll_ledger_tenant *tenant, uint64_t now_ns)
+{
+	unsigned cap = atomic_load_explicit(&tenant->compute_cap_permille, memory_order_relaxed);
+	if (!cap)
+		return INT64_MAX;
+	uint64_t at_ns = atomic_load_explicit(&tenant->tokens_at_ns, memory_order_relaxed);
+	int64_t balance_ns = atomic_load_explicit(&tenant->tokens_ns, memory_order_relaxed);
+	return at_ns && now_ns > at_ns ? ll_tokens_earn(balance_ns, now_ns - at_ns, cap) : balance_ns;
+}
+
+/* Whoever moves the stamp forward books the earnings: once for any number of processes of the tenant. */
+int64_t ll_account_earn(struct ll_ledger_tenant *tenant, uint64_t now_ns)
+{
+	unsigned cap = atomic_load_explicit(&tenant->compute_cap_permille, memory_order_relaxed);
+	if (!cap) {
+		atomic_store_explicit(&tenant->tokens_at_ns, 0, memory_order_relaxed);
+		return INT64_MAX;
+	}
+	uint64_t at_ns = atomic_load(&tenant->tokens_at_ns);
+	if (now_ns > at_ns && atomic_compare_exchange_strong(&tenant->tokens_at_ns, &at_ns, now_ns)) {
+		if (!at_ns) /* a cap that is new: the account begins empty */
+			atomic_store(&tenant->tokens_ns, 0);
+		else {
+			int64_t balance_ns = atomic_load(&tenant->tokens_ns);
+			while (!atomic_compare_exchange_weak(&tenant->tokens_ns, &balance_ns,
+							     ll_tokens_earn(balance_ns, now_ns - at_ns, cap)))
+				;
+		}
+	}
+	return ll_account_tokens_ns(tenant, now_ns);
+}
+
+void ll_account_charge(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns)
+{
+	struct ll_ledger_slot *slot = claim->slot;
+	if (!slot || end_ns <= start_ns)
+		return;
+	struct ll_ledger_file *file = claim->ledger->file;
+	struct ll_ledger_tenant *tenant = ll_party_tenant(file, slot);
+	ll_claim_add_gpu_time(claim, end_ns - start_ns);
+	if (!tenant)
+		return;
+	uint64_t gpu_ns = ll_busy_bins_add(&file->busy[tenant - file->tenants], start_ns, end_ns);
+	unsigned weight = atomic_load_explicit(&tenant->weight_permille, memory_order_relaxed);
+	atomic_fetch_add_explicit(&tenant->gpu_time_ns, gpu_ns, memory_order_relaxed);
+	atomic_fetch_add(&tenant->virtual_time_ns, ll_turns_virtual_ns(gpu_ns, weight));
+	if (atomic_load_explicit(&tenant->compute_cap_permille, memory_order_relaxed))
+		atomic_fetch_sub(&tenant->tokens_ns, (int64_t)gpu_ns);
+}

@@ -1,0 +1,70 @@
+#include "ledger/party.h"
+
+#include "ledger/account.h"
+#include "ledger/claim.h"
+#include "ledger/turn.h"
+
+struct ll_ledger_tenant *ll_party_tenant(struct ll_ledger_file *file, const struct ll_ledger_slot *slot)
+{
+	uint32_t row = atomic_load_explicit(&slot->tenant_row, memory_order_relaxed);
+	return row >= 1 && row <= LL_LEDGER_TENANTS ? &file->tenants[row - 1] : NULL;
+}
+
+unsigned ll_party_rank(const struct ll_ledger_tenant *tenant)
+{
+	uint32_t priority = atomic_load_explicit(&tenant->priority, memory_order_relaxed);
+	return priority ? priority : LL_PRIORITY_NORMAL;
+}
+
+bool ll_party_read(struct ll_ledger_file *file, unsigned index, uint64_t now_ns, struct ll_turn_party *ret_party)
+{
+	struct ll_ledger_slot *slot = &file->slots[index];
+	uint64_t since_ns = atomic_load(&slot->want_since_ns);
+	struct ll_ledger_tenant *tenant = ll_party_tenant(file, slot);
+	if (!since_ns || !tenant || !atomic_load_explicit(&slot->token, memory_order_relaxed))
+		return false;
+	*ret_party = (struct ll_turn_party){
+	    .rank = ll_party_rank(tenant),
+	    .virtual_ns = atomic_load_explicit(&tenant->virtual_time_ns, memory_order_relaxed),
+	    .waited_ns = now_ns > since_ns ? now_ns - since_ns : 0,
+	    .has_tokens = ll_account_tokens_ns(tenant, now_ns) > 0,
+	};
+	return true;
+}
+
+bool ll_party_is_deaf(struct ll_ledger_file *file, unsigned index, uint64_t now_ns)
+{
+	return now_ns > atomic_load_explicit(&file->slots[index].heartbeat_ns, memory_order_relaxed) + LL_TURN_DEAF_NS;
+}
+
+uint32_t ll_party_row(struct ll_ledger_file *file, unsigned index)
+{
+	return atomic_load_explicit(&file->slots[index].tenant_row, memory_order_relaxed);
+}
+
+void ll_party_scan(struct ll_ledger_file *file, unsigned except, uint64_t now_ns, struct ll_party_scan *ret_scan)
+{
+	uint32_t row = ll_party_row(file, except);
+	ret_scan->count = 0;
+	for (unsigned word = 0; word < LL_LEDGER_CLAIMS / 64; word++) {
+		for (uint64_t bits = atomic_load(&file->used[word]); bits; bits &= bits - 1) {
+			unsigned index = word * 64 + (unsigned)__builtin_ctzll(bits);
+			if (index != except && ll_party_row(file, index) != row &&
+			    !ll_party_is_deaf(file, index, now_ns) &&
+			    ll_party_read(file, index, now_ns, &ret_scan->parties[ret_scan->count]))
+				ret_scan->slots[ret_scan->count++] = (uint8_t)index;
+		}
+	}
+}
+
+unsigned ll_party_next_of(struct ll_ledger_file *file, uint32_t row, unsigned index)
+{
+	for (; row && index < LL_LEDGER_CLAIMS; index++) {
+		uint64_t rest = atomic_load(&file->used[index / 64]) >> (index % 64);
+		if (!rest)
+			index |= 63;
+		else if (rest & 1 && ll_party_row(file, index) == row)
+			return index;
+	}
+	return LL_LEDGER_CLAIMS;
+}

@@ -1,0 +1,44 @@
+/*
+ * party.h - who is on a card and wants to launch, as the ledger shows it. Private to src/ledger.
+ *
+ * A party is a claim of a tenant that has launches to make (control/turns.h). What is read here may have changed by the
+ * time it is used; the turn's word decides (turn.h).
+ */
+#ifndef LOADLINE_LEDGER_PARTY_H
+#define LOADLINE_LEDGER_PARTY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "control/turns.h"
+#include "ledger/layout.h"
+
+struct ll_party_scan {
+	struct ll_turn_party parties[LL_LEDGER_CLAIMS];
+	uint8_t slots[LL_LEDGER_CLAIMS]; /* of each */
+	size_t count;
+};
+
+/* The tenant that a slot belongs to; NULL: none. */
+struct ll_ledger_tenant *ll_party_tenant(struct ll_ledger_file *file, const struct ll_ledger_slot *slot);
+
+/* Its class: smaller goes first. */
+unsigned ll_party_rank(const struct ll_ledger_tenant *tenant);
+
+/* 1 + the tenant's row of slot index; 0: none. */
+uint32_t ll_party_row(struct ll_ledger_file *file, unsigned index);
+
+/* The claims of a tenant, one after the other: the first one from index on; LL_LEDGER_CLAIMS: no more, or row is 0. */
+unsigned ll_party_next_of(struct ll_ledger_file *file, uint32_t row, unsigned index);
+
+/* False: it wants nothing, or is not there any more. */
+bool ll_party_read(struct ll_ledger_file *file, unsigned index, uint64_t now_ns, struct ll_turn_party *ret_party);
+
+/* It is stopped, hangs, or is dead and not yet cleared away: the turn is not for it until it looks again. */
+bool ll_party_is_deaf(struct ll_ledger_file *file, unsigned index, uint64_t now_ns);
+
+/* Everybody who wants the card and is there, but for the slot `except` and others of its tenant. */
+void ll_party_scan(struct ll_ledger_file *file, unsigned except, uint64_t now_ns, struct ll_party_scan *ret_scan);
+
+#endif

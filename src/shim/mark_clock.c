@@ -1,0 +1,111 @@
+#include "shim/mark_clock.h"
+
+#include "base/clock.h"
+#include "shim/real.h"
+
+/* A single-precision count of ms is exact to 8 ns this far from its base, and to 60 ns ten times as far. */
+#define REBASE_NS (100 * LL_NS_PER_MS)
+#define COARSE_NS (10 * REBASE_NS)
+
+void ll_mark_clock_init(struct ll_mark_clock *clock)
+{
+	*clock =
+	    (struct ll_mark_clock){.base_ns = LL_NS_PER_S}; /* any will do, but differences below it are not negative */
+}
+
+void ll_mark_clock_fini(struct ll_mark_clock *clock, bool destroys_events)
+{
+	for (size_t i = 0; destroys_events && i < clock->spare_count; i++)
+		ll_real()->cuEventDestroy_v2(clock->spare[i]);
+	if (destroys_events && clock->base)
+		ll_real()->cuEventDestroy_v2(clock->base);
+	ll_mark_clock_init(clock);
+}
+
+static struct ll_cu_event *record(struct ll_mark_clock *clock, struct ll_cu_stream *stream)
+{
+	struct ll_cu_event *event = NULL;
+	if (clock->spare_count)
+		event = clock->spare[--clock->spare_count];
+	else if (ll_real()->cuEventCreate(&event, LL_CU_EVENT_DEFAULT) != LL_CUDA_SUCCESS)
+		event = NULL;
+	if (event && ll_real()->cuEventRecord(event, stream) == LL_CUDA_SUCCESS)
+		return event;
+	clock->is_blind = true;
+	return NULL;
+}
+
+bool ll_mark_record(struct ll_mark_clock *clock, struct ll_cu_stream *stream, struct ll_mark_event *ret_event)
+{
+	if (clock->is_blind)
+		return false;
+	if (!clock->base)
+		clock->base = record(clock, stream);
+	uint64_t host_ns = ll_now_ns();
+	struct ll_cu_event *event = clock->is_blind ? NULL : record(clock, stream);
+	if (event)
+		*ret_event = (struct ll_mark_event){event, host_ns};
+	return event;
+}
+
+bool ll_mark_has_ended(struct ll_mark_clock *clock, struct ll_cu_event *event)
+{
+	ll_cu_result status = ll_real()->cuEventQuery(event);
+	if (status != LL_CUDA_SUCCESS && status != LL_CUDA_ERROR_NOT_READY)
+		clock->is_blind = true;
+	return status == LL_CUDA_SUCCESS;
+}
+
+bool ll_mark_clock_runs(struct ll_mark_clock *clock)
+{
+	if (!clock->has_base_ended && clock->base)
+		clock->has_base_ended = ll_mark_has_ended(clock, clock->base);
+	return clock->has_base_ended && !clock->is_blind;
+}
+
+static uint64_t card_ns(struct ll_mark_clock *clock, struct ll_cu_event *event)
+{
+	float ms = 0;
+	if (ll_real()->cuEventElapsedTime(&ms, clock->base, event) != LL_CUDA_SUCCESS) {
+		clock->is_blind = true;
+		return clock->base_ns;
+	}
+	double ns = (double)clock->base_ns + (double)ms * 1e6;
+	return ns > 0 ? (uint64_t)ns : 0;
+}
+
+struct ll_mark_stamp ll_mark_read(struct ll_mark_clock *clock, const struct ll_mark_event *event)
+{
+	struct ll_mark_stamp stamp = {.card_ns = card_ns(clock, event->handle)};
+	if (stamp.card_ns > clock->base_ns + COARSE_NS)
+		clock->fit.has_fit = false;
+	ll_clock_fit_add(&clock->fit, event->host_ns, stamp.card_ns);
+	stamp.wait_ns = stamp.card_ns - ll_clock_fit_to_card(&clock->fit, event->host_ns);
+	return stamp;
+}
+
+uint64_t ll_mark_host_ns(const struct ll_mark_clock *clock, uint64_t card_time_ns)
+{
+	return ll_clock_fit_to_host(&clock->fit, card_time_ns);
+}
+
+void ll_mark_drop(struct ll_mark_clock *clock, struct ll_cu_event *event)
+{
+	if (!event)
+		return;
+	if (clock->spare_count < LL_MARK_SPARE_EVENTS)
+		clock->spare[clock->spare_count++] = event;
+	else
+		ll_real()->cuEventDestroy_v2(event);
+}
+
+void ll_mark_drop_ended(struct ll_mark_clock *clock, struct ll_cu_event *event, uint64_t event_ns)
+{
+	if (event && event_ns >= clock->base_ns + REBASE_NS) {
+		ll_mark_drop(clock, clock->base);
+		clock->base = event;
+		clock->base_ns = event_ns;
+		return;
+	}
+	ll_mark_drop(clock, event);
+}

@@ -1,0 +1,69 @@
+/*
+ * mark_clock.h - timing events of one context, and when the card reached them.
+ *
+ * Card time has an origin of its own and never jumps: it is counted from a base event, which is replaced by a newer one
+ * before a difference in milliseconds, as the driver tells it, becomes too coarse. How long an event waited in the
+ * queue is its card time minus when it was recorded; the clocks' offset is that of the events that waited least
+ * (control/clock_fit.h).
+ *
+ * An error of the driver makes the clock blind: then nothing more is recorded. Nothing here waits.
+ */
+#ifndef LOADLINE_SHIM_MARK_CLOCK_H
+#define LOADLINE_SHIM_MARK_CLOCK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "abi/cuda.h"
+#include "control/clock_fit.h"
+
+enum { LL_MARK_SPARE_EVENTS = 256 };
+
+struct ll_mark_event {
+	struct ll_cu_event *handle; /* NULL: none */
+	uint64_t host_ns;           /* CLOCK_MONOTONIC, just before it was recorded */
+};
+
+/* What the card says of an event that it has reached. */
+struct ll_mark_stamp {
+	uint64_t card_ns;
+	uint64_t wait_ns; /* in the queue; 0 on an idle stream */
+};
+
+struct ll_mark_clock {
+	struct ll_cu_event *spare[LL_MARK_SPARE_EVENTS];
+	size_t spare_count;
+	struct ll_cu_event *base;
+	uint64_t base_ns; /* its card time */
+	bool has_base_ended;
+	struct ll_clock_fit fit;
+	bool is_blind;
+};
+
+void ll_mark_clock_init(struct ll_mark_clock *clock);
+
+/* With destroys_events the context must be alive and current. */
+void ll_mark_clock_fini(struct ll_mark_clock *clock, bool destroys_events);
+
+/* Records an event in the stream; false: it could not, and the clock is blind. The first one makes the base, too. */
+bool ll_mark_record(struct ll_mark_clock *clock, struct ll_cu_stream *stream, struct ll_mark_event *ret_event);
+
+/* Whether the card has reached it. */
+bool ll_mark_has_ended(struct ll_mark_clock *clock, struct ll_cu_event *event);
+
+/* Whether card times can be told: the base has been reached. */
+bool ll_mark_clock_runs(struct ll_mark_clock *clock);
+
+/* Of an event that has ended, while the clock runs. */
+struct ll_mark_stamp ll_mark_read(struct ll_mark_clock *clock, const struct ll_mark_event *event);
+
+/* The host's time, CLOCK_MONOTONIC, of a card time; once an event was read. Early by the time that a call takes to the
+ * card. */
+uint64_t ll_mark_host_ns(const struct ll_mark_clock *clock, uint64_t card_ns);
+
+/* Gives the event back; one that has ended, with its card time, may become the new base. NULL is fine. */
+void ll_mark_drop(struct ll_mark_clock *clock, struct ll_cu_event *event);
+void ll_mark_drop_ended(struct ll_mark_clock *clock, struct ll_cu_event *event, uint64_t card_ns);
+
+#endif

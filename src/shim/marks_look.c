@@ -1,0 +1,81 @@
+#include "shim/marks_state.h"
+
+bool ll_mark_track_has_tail(const struct ll_mark_track *track)
+{
+	return track->is_used && !track->is_gone && !track->count && track->open.launches && !track->name.thread;
+}
+
+uint64_t ll_marks_queued_ns(const struct ll_marks *marks)
+{
+	uint64_t queued_ns = 0;
+	for (const struct ll_mark_track *track = marks->tracks; track; track = track->next) {
+		if (!track->is_used || marks->clock.is_blind)
+			continue;
+		for (uint32_t i = 0; i < track->count; i++)
+			queued_ns += track->batches[(track->first + i) % LL_MARK_BATCHES].guess_ns;
+		queued_ns += track->open.guess_ns;
+	}
+	return queued_ns;
+}
+
+uint64_t ll_marks_mean_ns(const struct ll_marks *marks)
+{
+	uint64_t mean_ns = 0;
+	for (const struct ll_mark_track *track = marks->tracks; track; track = track->next) {
+		if (track->is_used && track->mean_ns > mean_ns)
+			mean_ns = track->mean_ns;
+	}
+	return mean_ns;
+}
+
+/* Whether the oldest batch has begun, as far as can be told: one that follows on another has. */
+static bool has_begun(struct ll_marks *marks, struct ll_mark_track *track, uint64_t now_ns)
+{
+	struct ll_cu_event *start = track->batches[track->first].start.handle;
+	if (!track->since_ns || track->watched != track->settled) {
+		track->watched = track->settled;
+		track->since_ns = now_ns;
+		track->has_begun = false;
+	}
+	if (start && !track->has_begun && ll_mark_has_ended(&marks->clock, start)) {
+		track->has_begun = true;
+		track->since_ns = now_ns;
+	}
+	return !start || track->has_begun;
+}
+
+void ll_marks_longest(struct ll_marks *marks, uint64_t now_ns, struct ll_marks_running *ret_running)
+{
+	*ret_running = (struct ll_marks_running){0};
+	if (marks->watched != marks->settled) {
+		marks->watched = marks->settled;
+		marks->progress_ns = now_ns;
+	}
+	for (struct ll_mark_track *track = marks->tracks; track && !marks->clock.is_blind; track = track->next) {
+		if (!track->is_used || !track->count) {
+			track->since_ns = 0;
+			continue;
+		}
+		if (!has_begun(marks, track, now_ns))
+			continue;
+		/* Without a start it may be waiting for another stream: as long as others get on it is not blamed. */
+		bool is_waiting = !track->has_begun && marks->progress_ns > track->since_ns;
+		uint64_t ns = now_ns - (is_waiting ? marks->progress_ns : track->since_ns);
+		if (ns >= ret_running->ns)
+			*ret_running = (struct ll_marks_running){ns, track->batches[track->first].launches};
+	}
+}
+
+bool ll_marks_is_idle(const struct ll_marks *marks)
+{
+	for (const struct ll_mark_track *track = marks->tracks; track; track = track->next) {
+		if (track->is_used && (track->count || ll_mark_track_has_tail(track)))
+			return marks->clock.is_blind;
+	}
+	return true;
+}
+
+bool ll_marks_is_blind(const struct ll_marks *marks)
+{
+	return marks->clock.is_blind;
+}

@@ -1,0 +1,55 @@
+/*
+ * marks_state.h - the inside of marks, for marks.c and marks_look.c.
+ */
+#ifndef LOADLINE_SHIM_MARKS_STATE_H
+#define LOADLINE_SHIM_MARKS_STATE_H
+
+#include "shim/kinds.h"
+#include "shim/mark_clock.h"
+#include "shim/marks.h"
+
+enum { LL_MARK_BATCHES = 64 }; /* of one stream at a time; more are joined to the last */
+
+struct ll_mark_batch {
+	struct ll_mark_event start; /* none: begins where the one before ended */
+	struct ll_mark_event end;
+	uint64_t started_ns;  /* CLOCK_MONOTONIC, after the start's record */
+	uint64_t launched_ns; /* the same, after the last launch */
+	uint64_t kind;        /* of all its launches; 0: they are of several */
+	uint32_t launches;
+	bool is_end_shared; /* the end is also the start of the next one */
+	uint64_t guess_ns;
+};
+
+struct ll_mark_track {
+	struct ll_mark_stream name;
+	bool is_used, is_gone;
+	struct ll_mark_batch batches[LL_MARK_BATCHES]; /* a ring of those in flight */
+	uint32_t first, count;
+	struct ll_mark_batch open; /* launches not yet closed by an event */
+	uint64_t mean_ns;          /* of a launch; 0: not known */
+	struct ll_mark_stamp end;  /* of the last batch that ended */
+	uint64_t end_host_ns;      /* when its end was recorded */
+	uint64_t settled;          /* batches that have ended */
+	/* what ll_marks_longest has seen: */
+	uint64_t watched;  /* settled, then */
+	uint64_t since_ns; /* the oldest batch was seen first, or seen to have begun; 0: there was none */
+	bool has_begun;    /* its start has been reached */
+	struct ll_mark_track *next;
+};
+
+struct ll_marks {
+	struct ll_mark_track *tracks;
+	struct ll_kinds kinds;
+	struct ll_mark_clock clock;
+	struct ll_busy busy;
+	uint64_t every_ns;
+	ll_marks_charge_fn *charge;
+	void *charge_of;
+	uint64_t settled, watched, progress_ns; /* batches of all streams, as for one */
+};
+
+/* Launches that no event follows yet, with nothing in flight before them. */
+bool ll_mark_track_has_tail(const struct ll_mark_track *track);
+
+#endif

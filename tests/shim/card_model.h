@@ -1,0 +1,31 @@
+/*
+ * card_model.h - a card and a host that cost what doc/facts.md measured, in a time of their own, for tests of what the
+ * shim makes of its marks. Stands in for the driver (ll_real) and for the clock (ll_now_ns). One thread.
+ */
+#ifndef LOADLINE_TESTS_CARD_MODEL_H
+#define LOADLINE_TESTS_CARD_MODEL_H
+
+#include <stdint.h>
+
+struct ll_cu_stream;
+
+/* Everything idle, time at one second; the clocks drift apart by so many parts per million. */
+void model_reset(int drift_ppm);
+
+/* Time passes for the host. */
+void model_spend(uint64_t ns);
+
+/* The host's launch call of a kernel of that length, and what it costs where the queue is empty. */
+void model_launch(struct ll_cu_stream *stream, uint64_t kernel_ns, uint64_t host_ns);
+
+/* A launch that needs so long to begin unless one like it runs directly before: a graph. */
+void model_launch_graph(struct ll_cu_stream *stream, uint64_t kernel_ns, uint64_t host_ns, uint64_t begin_ns);
+
+/* The host waits for the stream, and is woken. */
+void model_wait(struct ll_cu_stream *stream);
+
+/* Time in which the card worked, as GPM counts it; calls of the driver that were not launches. */
+uint64_t model_busy_ns(void);
+uint64_t model_calls(void);
+
+#endif

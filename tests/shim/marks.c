@@ -1,0 +1,255 @@
+/* What marks say of programs of every kind, against what the card of the model did, and what they cost. */
+#include "../unit/test.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "card_model.h"
+#include "shim/marks.h"
+
+#define US LL_NS_PER_US
+#define MS LL_NS_PER_MS
+#define STREAM(number) ((struct ll_cu_stream *)(uintptr_t)(0x1000 * (number)))
+#define LAUNCH_NS 2600 /* the call, doc/facts.md */
+#define HARVEST_NS (100 * US)
+#define AGENT_NS MS
+
+static struct ll_marks *marks;
+static uint64_t charged_ns, launches, harvested_ns, agent_ns;
+
+static void charge(void *of, uint64_t start_ns, uint64_t end_ns)
+{
+	(void)of;
+	charged_ns += end_ns - start_ns;
+}
+
+static void begin_program(int drift_ppm)
+{
+	model_reset(drift_ppm);
+	marks = ll_marks_new(charge, NULL);
+	assert_non_null(marks);
+	charged_ns = launches = harvested_ns = agent_ns = 0;
+}
+
+/* What the flow does with the marks while nobody else wants the card (flow.c, agent.c). */
+static void tend(void)
+{
+	uint64_t now_ns = ll_now_ns();
+	if (now_ns - agent_ns >= AGENT_NS) {
+		agent_ns = now_ns;
+		ll_marks_close_tails(marks);
+	}
+	if (now_ns - harvested_ns >= HARVEST_NS) {
+		harvested_ns = now_ns;
+		ll_marks_harvest(marks);
+	}
+}
+
+static void launch(unsigned stream, uint64_t kind, uint64_t kernel_ns)
+{
+	struct ll_mark_stream name = {.handle = STREAM(stream)};
+	tend();
+	bool is_counted = ll_marks_count(marks, name, kind);
+	if (!is_counted)
+		ll_marks_begin(marks, name, kind);
+	model_launch(name.handle, kernel_ns, LAUNCH_NS);
+	if (!is_counted)
+		ll_marks_end(marks, name, kind, true);
+	launches++;
+}
+
+static void pause_ns(uint64_t ns)
+{
+	for (uint64_t done_ns = 0; done_ns < ns; done_ns += AGENT_NS) {
+		model_spend(ns - done_ns < AGENT_NS ? ns - done_ns : AGENT_NS);
+		tend();
+	}
+}
+
+/* The account against the card, in permille of what the card did. */
+static void assert_account_within(unsigned permille)
+{
+	for (unsigned i = 0; i < 8; i++) {
+		model_wait(STREAM(1));
+		model_wait(STREAM(2));
+		pause_ns(2 * MS);
+	}
+	assert_false(ll_marks_is_blind(marks));
+	assert_true(ll_marks_is_idle(marks));
+	double ratio = (double)charged_ns / (double)model_busy_ns();
+	if (ratio < 1 - permille / 1e3 || ratio > 1 + permille / 1e3)
+		fail_msg("account %.3f ms, card %.3f ms: %.4f", (double)charged_ns / 1e6, (double)model_busy_ns() / 1e6,
+			 ratio);
+	ll_marks_free(marks, true);
+}
+
+/* Calls of the driver for marks, of which each takes the host some 0.3 to 1 us. */
+static void assert_calls_within(unsigned percent)
+{
+	if (model_calls() > launches * percent / 100)
+		fail_msg("%" PRIu64 " calls for %" PRIu64 " launches", model_calls(), launches);
+}
+
+static void test_small_kernels_of_a_slow_host(void **state)
+{
+	(void)state;
+	begin_program(0);
+	for (unsigned i = 0; i < 50000; i++) {
+		launch(1, 1, 4 * US);
+		model_spend(7 * US);
+	}
+	assert_calls_within(20);
+	assert_account_within(5);
+}
+
+static void test_small_kernels_each_waited_for(void **state)
+{
+	(void)state;
+	begin_program(0);
+	for (unsigned i = 0; i < 50000; i++) {
+		launch(1, 1, 6 * US);
+		model_wait(STREAM(1));
+	}
+	assert_calls_within(30);
+	assert_account_within(5);
+}
+
+static void test_small_kernels_in_a_full_queue(void **state)
+{
+	(void)state;
+	begin_program(0);
+	for (unsigned i = 0; i < 50000; i++) {
+		launch(1, 1, 12 * US);
+		if (i % 100 == 99)
+			model_wait(STREAM(1));
+	}
+	assert_calls_within(90);
+	assert_account_within(5);
+}
+
+static void test_kernels_of_many_kinds_partly_queued(void **state)
+{
+	(void)state;
+	static const uint64_t kernels_ns[] = {3 * US, 40 * US, 5 * US, 2 * US, 90 * US, 4 * US, 7 * US};
+	begin_program(0);
+	for (unsigned i = 0; i < 50000; i++) {
+		launch(1, 1 + i % 7, kernels_ns[i % 7]);
+		model_spend(i % 50 < 20 ? 25 * US : 2 * US);
+		if (i % 500 == 499)
+			model_wait(STREAM(1));
+	}
+	assert_account_within(5);
+}
+
+static void test_long_kernels(void **state)
+{
+	(void)state;
+	begin_program(0);
+	for (unsigned i = 0; i < 500; i++) {
+		launch(1, 1, 20 * MS);
+		if (i % 2)
+			model_wait(STREAM(1));
+	}
+	assert_account_within(5);
+}
+
+/* What was known of a kind says nothing of what it takes now. */
+static void test_kernels_that_suddenly_take_long(void **state)
+{
+	(void)state;
+	begin_program(0);
+	for (unsigned i = 0; i < 10000; i++) {
+		launch(1, 1, 5 * US);
+		model_spend(5 * US);
+	}
+	model_wait(STREAM(1));
+	uint64_t small_ns = model_busy_ns();
+	for (unsigned i = 0; i < 50; i++) {
+		launch(1, 1, 20 * MS);
+		pause_ns(25 * MS);
+	}
+	assert_true(model_busy_ns() > 10 * small_ns);
+	assert_account_within(15);
+}
+
+static void test_a_host_that_is_interrupted(void **state)
+{
+	(void)state;
+	begin_program(0);
+	srand(7);
+	for (unsigned i = 0; i < 50000; i++) {
+		launch(1, 1, 8 * US);
+		model_spend(rand() % 100 ? 3 * US : (uint64_t)(rand() % 3000) * US);
+	}
+	assert_account_within(10);
+}
+
+static void test_clocks_that_drift_apart(void **state)
+{
+	(void)state;
+	static const int drifts_ppm[] = {-30, 30};
+	for (unsigned d = 0; d < 2; d++) {
+		begin_program(drifts_ppm[d]);
+		for (unsigned i = 0; i < 20000; i++) {
+			launch(1, 1, 10 * US);
+			model_spend(20 * US);
+			if (i % 5000 == 4999)
+				pause_ns(3000 * MS);
+		}
+		assert_account_within(10);
+	}
+}
+
+static void test_two_streams_at_once_count_once(void **state)
+{
+	(void)state;
+	begin_program(0);
+	for (unsigned i = 0; i < 20000; i++) {
+		launch(1, 1, 30 * US);
+		launch(2, 2, 30 * US);
+		if (i % 20 == 19) {
+			model_wait(STREAM(1));
+			model_wait(STREAM(2));
+		}
+	}
+	assert_account_within(20);
+}
+
+/* A graph needs a while to begin behind anything but another replay: an event between two of them costs that much. */
+static void test_replays_of_a_graph(void **state)
+{
+	(void)state;
+	begin_program(0);
+	ll_marks_set_every(marks, MS);
+	struct ll_mark_stream name = {.handle = STREAM(1)};
+	for (unsigned i = 0; i < 20000; i++) {
+		tend();
+		bool is_counted = ll_marks_count(marks, name, 1);
+		if (!is_counted)
+			ll_marks_begin(marks, name, 1);
+		model_launch_graph(name.handle, 46 * US, 6 * US, 12 * US);
+		if (!is_counted)
+			ll_marks_end(marks, name, 1, true);
+		if (i % 50 == 49)
+			model_wait(STREAM(1));
+	}
+	assert_account_within(40);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_small_kernels_of_a_slow_host),
+	    cmocka_unit_test(test_small_kernels_each_waited_for),
+	    cmocka_unit_test(test_small_kernels_in_a_full_queue),
+	    cmocka_unit_test(test_kernels_of_many_kinds_partly_queued),
+	    cmocka_unit_test(test_long_kernels),
+	    cmocka_unit_test(test_kernels_that_suddenly_take_long),
+	    cmocka_unit_test(test_a_host_that_is_interrupted),
+	    cmocka_unit_test(test_clocks_that_drift_apart),
+	    cmocka_unit_test(test_two_streams_at_once_count_once),
+	    cmocka_unit_test(test_replays_of_a_graph),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,261 @@
+/* How MPS clients and hardware queues share the card model, on a clock of the test's own: every number is exact. */
+#include <sys/mman.h>
+
+#include "../unit/test.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "command.h"
+#include "engine.h"
+#include "mps.h"
+#include "population.h"
+#include "world.h"
+
+#define US LL_NS_PER_US
+#define MS LL_NS_PER_MS
+#define LAUNCH (5 * US)
+#define SLICE (2 * MS)
+#define SWITCH (150 * US)
+
+enum { SMS = 132 };
+
+static struct sim_world *w;
+static uint64_t now_ns;
+static uint32_t last_proc;
+
+static void run(const char *command)
+{
+	struct ll_err err = {0};
+	if (sim_command_run(w, command, SIM_COMMAND_START, &err) < 0)
+		fail_msg("%s: %s", command, err.text);
+}
+
+static void go_on(uint64_t length_ns)
+{
+	now_ns += length_ns;
+	sim_advance(w, now_ns, 0);
+}
+
+/* Processes that all live as long as this one. */
+static uint32_t new_proc(void)
+{
+	uint32_t own = sim_proc_join(w);
+	last_proc++;
+	*SIM_EDIT(w, &w->procs[last_proc]) = w->procs[own];
+	sim_commit(w);
+	return last_proc;
+}
+
+static uint32_t new_server(void)
+{
+	struct sim_mps_server wanted = {.permille = 1000, .card_count = 1};
+	uint32_t server = sim_mps_server_new(w, new_proc(), &wanted);
+	assert_int_equal(sim_mps_server_open(w, server, new_proc()), 0);
+	SIM_EDIT(w, &w->mps_servers[server])->state = SIM_MPS_ACTIVE;
+	sim_commit(w);
+	return server;
+}
+
+static uint32_t new_context(uint32_t proc, uint32_t connections)
+{
+	uint32_t context;
+	assert_int_equal(sim_context_new(w, 0, proc, connections, &context), 0);
+	return context;
+}
+
+static uint32_t new_client(uint32_t server, uint32_t permille, int32_t priority)
+{
+	struct sim_mps_client wishes = {.permille = permille, .priority = priority};
+	uint32_t proc = new_proc();
+	assert_int_equal(sim_mps_join(w, server, w->mps_servers[server].generation, proc, &wishes), 0);
+	return new_context(proc, 0);
+}
+
+static uint32_t new_stream(uint32_t context, int priority)
+{
+	uint32_t stream;
+	assert_int_equal(sim_stream_new(w, context, priority, false, &stream), 0);
+	return stream;
+}
+
+static const struct sim_op *submit(uint32_t stream, uint64_t length_ns, bool is_timed, uint32_t blocks,
+				   uint32_t threads)
+{
+	uint64_t position;
+	struct sim_op op = {
+	    .kind = SIM_OP_KERNEL,
+	    .length_ns = length_ns,
+	    .is_timed = is_timed,
+	    .blocks = blocks,
+	    .threads = threads,
+	    .module = SIM_NONE,
+	};
+	assert_int_equal(sim_submit(w, stream, &op, &position), 0);
+	return sim_op_at(w, stream, position);
+}
+
+static int new_world(void **state)
+{
+	(void)state;
+	w = mmap(NULL, sizeof *w, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (w == MAP_FAILED)
+		return -1;
+	now_ns = 1000 * LL_NS_PER_S;
+	last_proc = 0;
+	sim_world_init(w, now_ns, 0);
+	run("card 0 slice 2ms");
+	run("card 0 switch 150us");
+	run("card 0 launch-latency 5us");
+	run("card 0 kernel-gap 1us");
+	run("card 0 drift-ppm 0");
+	go_on(0);
+	return 0;
+}
+
+static int free_world(void **state)
+{
+	(void)state;
+	return munmap(w, sizeof *w);
+}
+
+static void clients_of_one_server_run_at_the_same_time(void **state)
+{
+	(void)state;
+	uint32_t server = new_server();
+	uint32_t a = new_stream(new_client(server, 0, 0), 0), b = new_stream(new_client(server, 0, 0), 0);
+	const struct sim_op *first = submit(a, MS, false, SMS, 1024), *second = submit(b, MS, false, SMS, 1024);
+	uint64_t begun_ns = now_ns;
+	go_on(10 * MS);
+	assert_int_equal(first->start_ns, begun_ns + LAUNCH);
+	assert_int_equal(second->start_ns, begun_ns + LAUNCH);
+	assert_int_equal(first->end_ns, begun_ns + LAUNCH + MS);
+	assert_int_equal(second->end_ns, begun_ns + LAUNCH + MS);
+}
+
+static void clients_wait_for_each_other_when_the_sms_are_full(void **state)
+{
+	(void)state;
+	uint32_t server = new_server();
+	uint32_t a = new_stream(new_client(server, 0, 0), 0), b = new_stream(new_client(server, 0, 0), 0);
+	const struct sim_op *first = submit(a, MS, false, 2 * SMS, 1024), *second = submit(b, MS, false, SMS, 1024);
+	go_on(10 * MS);
+	assert_int_equal(second->start_ns, first->end_ns);
+}
+
+static void the_clients_take_one_turn_together_against_an_outsider(void **state)
+{
+	(void)state;
+	uint32_t server = new_server();
+	uint32_t a = new_stream(new_client(server, 0, 0), 0), b = new_stream(new_client(server, 0, 0), 0);
+	uint32_t outside = new_stream(new_context(new_proc(), 0), 0);
+	const struct sim_op *first = submit(a, 5 * MS, false, 1, 32), *second = submit(b, 5 * MS, false, 1, 32);
+	const struct sim_op *third = submit(outside, 5 * MS, false, 1, 32);
+	uint64_t begun_ns = now_ns + LAUNCH;
+	go_on(50 * MS);
+	assert_int_equal(first->start_ns, begun_ns);
+	assert_int_equal(second->start_ns, begun_ns);
+	assert_int_equal(third->start_ns, begun_ns + SLICE + SWITCH);
+	assert_int_equal(first->gap_ns, SLICE + 2 * SWITCH);
+	assert_int_equal(second->gap_ns, SLICE + 2 * SWITCH);
+	assert_int_equal(first->end_ns, begun_ns + 2 * (2 * SLICE + 2 * SWITCH) + MS);
+	assert_int_equal(second->end_ns, first->end_ns);
+	assert_int_equal(third->end_ns, first->end_ns + SWITCH + MS);
+}
+
+static void a_client_stays_within_its_share_of_sms(void **state)
+{
+	(void)state;
+	uint32_t server = new_server(), quarter = new_client(server, 250, 0), whole = new_client(server, 0, 0);
+	uint32_t a = new_stream(quarter, 0), b = new_stream(quarter, 0), c = new_stream(whole, 0);
+	/* A full grid of work goes over a quarter of the SMs in four turns; what ends by the clock does not. */
+	const struct sim_op *work = submit(a, MS, false, SMS, 1024), *next = submit(b, MS, true, SMS, 1024);
+	const struct sim_op *other = submit(c, MS, false, SMS, 1024);
+	uint64_t begun_ns = now_ns + LAUNCH;
+	assert_int_equal(w->contexts[quarter].sm_limit, 33);
+	go_on(20 * MS);
+	assert_int_equal(work->end_ns, begun_ns + 4 * MS);
+	assert_int_equal(next->start_ns, work->end_ns);
+	assert_int_equal(other->start_ns, begun_ns);
+	assert_int_equal(other->end_ns, begun_ns + MS);
+}
+
+static void two_halves_with_full_grids_run_at_the_same_time(void **state)
+{
+	(void)state;
+	uint32_t server = new_server();
+	uint32_t a = new_stream(new_client(server, 500, 0), 0), b = new_stream(new_client(server, 500, 0), 0);
+	const struct sim_op *first = submit(a, MS, false, SMS, 1024), *second = submit(b, MS, false, SMS, 1024);
+	uint64_t begun_ns = now_ns + LAUNCH;
+	go_on(10 * MS);
+	assert_int_equal(first->start_ns, begun_ns);
+	assert_int_equal(second->start_ns, begun_ns);
+	assert_int_equal(first->end_ns, begun_ns + 2 * MS);
+	assert_int_equal(second->end_ns, begun_ns + 2 * MS);
+}
+
+static void a_client_of_normal_priority_goes_before_one_below(void **state)
+{
+	(void)state;
+	uint32_t server = new_server();
+	uint32_t below = new_client(server, 0, 1), normal = new_client(server, 0, 0);
+	uint32_t a = new_stream(below, 0), b = new_stream(below, -5), c = new_stream(normal, 0);
+	const struct sim_op *running = submit(a, MS, false, 2 * SMS, 1024);
+	go_on(500 * US);
+	const struct sim_op *second = submit(b, MS, false, 2 * SMS, 1024);
+	const struct sim_op *third = submit(c, MS, false, 2 * SMS, 1024);
+	go_on(10 * MS);
+	assert_int_equal(third->start_ns, running->end_ns);
+	assert_int_equal(second->start_ns, third->end_ns);
+}
+
+static void what_is_gone_of_a_server_gives_its_turn_to_others(void **state)
+{
+	(void)state;
+	uint32_t server = new_server(), client = new_client(server, 0, 0);
+	uint32_t a = new_stream(client, 0), outside = new_stream(new_context(new_proc(), 0), 0);
+	submit(a, 100 * MS, false, 1, 32);
+	const struct sim_op *other = submit(outside, MS, false, 1, 32);
+	go_on(MS);
+	sim_proc_leave(w, w->contexts[client].proc);
+	sim_proc_leave(w, w->mps_servers[server].proc);
+	assert_int_equal(w->mps_servers[server].is_used, 0);
+	uint64_t left_ns = now_ns;
+	go_on(10 * MS);
+	assert_int_equal(other->start_ns, left_ns);
+	assert_int_equal(sim_context_count(w, 0, SIM_NONE), 1);
+}
+
+static void streams_beyond_the_connections_share_a_queue_in_order(void **state)
+{
+	(void)state;
+	for (uint32_t connections = 1; connections <= 2; connections++) {
+		uint32_t context = new_context(new_proc(), connections);
+		uint32_t a = new_stream(context, 0), b = new_stream(context, 0);
+		const struct sim_op *first = submit(a, MS, false, 1, 32), *second = submit(a, MS, false, 1, 32);
+		const struct sim_op *third = submit(b, MS, false, 1, 32);
+		go_on(20 * MS);
+		/* With one queue the third stands behind the second, which cannot begin before the first has ended. */
+		if (connections == 1)
+			assert_int_equal(third->start_ns, second->start_ns);
+		else
+			assert_int_equal(third->start_ns, first->start_ns);
+		assert_int_equal(second->start_ns, first->end_ns + US);
+		sim_proc_leave(w, w->contexts[context].proc);
+	}
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, new_world, free_world)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(clients_of_one_server_run_at_the_same_time),
+	    TEST(clients_wait_for_each_other_when_the_sms_are_full),
+	    TEST(the_clients_take_one_turn_together_against_an_outsider),
+	    TEST(a_client_stays_within_its_share_of_sms),
+	    TEST(two_halves_with_full_grids_run_at_the_same_time),
+	    TEST(a_client_of_normal_priority_goes_before_one_below),
+	    TEST(what_is_gone_of_a_server_gives_its_turn_to_others),
+	    TEST(streams_beyond_the_connections_share_a_queue_in_order),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,131 @@
+/* How long a card worked on a batch, from what its marks tell. */
+#include "test.h"
+
+#include "base/clock.h"
+#include "control/batch.h"
+
+#define US LL_NS_PER_US
+
+static void assert_verdict(struct ll_batch batch, enum ll_batch_lesson lesson, uint64_t busy_ns)
+{
+	struct ll_batch_verdict verdict = ll_batch_judge(&batch);
+	assert_int_equal(verdict.lesson, lesson);
+	assert_int_equal(verdict.busy_ns, busy_ns);
+}
+
+/* 10 us of kernel between two marks on an idle stream. */
+static const struct ll_batch single = {.span_ns = 10 * US + 5200 - 1700,
+				       .end_wait_ns = 11 * US,
+				       .host_ns = 3700,
+				       .launch_ns = 2600,
+				       .tail_ns = 30,
+				       .guess_ns = 50 * US,
+				       .launches = 1,
+				       .has_start = true};
+
+static void a_launch_by_itself_is_a_sample_without_what_the_host_took(void **state)
+{
+	(void)state;
+	assert_verdict(single, LL_BATCH_SAMPLE, single.span_ns - 2600 - LL_BATCH_END_NS);
+	struct ll_batch slow = single; /* the same with a launch call that takes 20 us more */
+	slow.launch_ns += 20 * US, slow.host_ns += 20 * US, slow.span_ns += 20 * US;
+	assert_verdict(slow, LL_BATCH_SAMPLE, single.span_ns - 2600 - LL_BATCH_END_NS);
+}
+
+static void a_start_that_waited_covers_part_of_the_launch_call(void **state)
+{
+	(void)state;
+	struct ll_batch batch = single;
+	batch.start_wait_ns = 1000;
+	assert_verdict(batch, LL_BATCH_SAMPLE, single.span_ns - 1600 - LL_BATCH_END_NS);
+}
+
+static void an_interrupted_host_makes_no_sample_of_a_short_launch(void **state)
+{
+	(void)state;
+	struct ll_batch batch = single;
+	batch.host_ns = 2 * LL_NS_PER_MS;
+	assert_verdict(batch, LL_BATCH_UNTOLD, 13500);
+	batch.span_ns = 100 * LL_NS_PER_MS;
+	batch.launch_ns = batch.host_ns;
+	assert_verdict(batch, LL_BATCH_SAMPLE, 98 * LL_NS_PER_MS - LL_BATCH_END_NS);
+}
+
+static void a_batch_launched_before_its_start_was_reached_is_work_throughout(void **state)
+{
+	(void)state;
+	struct ll_batch batch = {.span_ns = 300 * US,
+				 .start_wait_ns = 90 * US,
+				 .host_ns = 80 * US,
+				 .end_wait_ns = 350 * US,
+				 .guess_ns = 200 * US,
+				 .launches = 30};
+	assert_verdict(batch, LL_BATCH_QUEUED, 300 * US - LL_BATCH_EVENT_NS);
+	batch.host_ns = 100 * US; /* the end waited longer than was guessed in all */
+	assert_verdict(batch, LL_BATCH_UNTOLD, 300 * US);
+}
+
+static void where_the_stream_may_have_run_empty_the_guess_counts(void **state)
+{
+	(void)state;
+	struct ll_batch batch = {
+	    .span_ns = 300 * US, .host_ns = 250 * US, .end_wait_ns = 20 * US, .guess_ns = 120 * US, .launches = 30};
+	assert_verdict(batch, LL_BATCH_UNTOLD, 120 * US);
+	batch.guess_ns = 400 * US;
+	assert_verdict(batch, LL_BATCH_UNTOLD, 300 * US);
+}
+
+static void a_mark_that_came_late_to_an_empty_stream_proves_nothing(void **state)
+{
+	(void)state;
+	struct ll_batch batch = {.span_ns = 900 * US,
+				 .start_wait_ns = 90 * US,
+				 .host_ns = 80 * US,
+				 .tail_ns = 700 * US,
+				 .guess_ns = 120 * US,
+				 .launches = 30};
+	assert_verdict(batch, LL_BATCH_UNTOLD, 120 * US);
+	batch.end_wait_ns = 100 * US; /* it found work */
+	assert_verdict(batch, LL_BATCH_QUEUED, 900 * US - LL_BATCH_EVENT_NS);
+	struct ll_batch late = single;
+	late.tail_ns = 800 * US, late.span_ns = 800 * US, late.end_wait_ns = 0;
+	assert_verdict(late, LL_BATCH_UNTOLD, 50 * US);
+}
+
+static void what_the_end_waited_is_work_whatever_was_guessed(void **state)
+{
+	(void)state;
+	struct ll_batch batch = {.span_ns = 21 * LL_NS_PER_MS,
+				 .host_ns = 30 * US,
+				 .tail_ns = LL_NS_PER_MS,
+				 .end_wait_ns = 19 * LL_NS_PER_MS,
+				 .guess_ns = 50 * US,
+				 .launches = 10};
+	assert_verdict(batch, LL_BATCH_LONGER, 19 * LL_NS_PER_MS);
+	batch.guess_ns = 18 * LL_NS_PER_MS;
+	assert_verdict(batch, LL_BATCH_UNTOLD, 19 * LL_NS_PER_MS);
+}
+
+static void no_batch_takes_less_than_nothing(void **state)
+{
+	(void)state;
+	struct ll_batch batch = {.launches = 1, .has_start = true, .host_ns = 3700, .launch_ns = 2600};
+	assert_verdict(batch, LL_BATCH_SAMPLE, 0);
+	batch.start_wait_ns = 4000;
+	assert_verdict(batch, LL_BATCH_QUEUED, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_launch_by_itself_is_a_sample_without_what_the_host_took),
+	    cmocka_unit_test(a_start_that_waited_covers_part_of_the_launch_call),
+	    cmocka_unit_test(an_interrupted_host_makes_no_sample_of_a_short_launch),
+	    cmocka_unit_test(a_batch_launched_before_its_start_was_reached_is_work_throughout),
+	    cmocka_unit_test(where_the_stream_may_have_run_empty_the_guess_counts),
+	    cmocka_unit_test(a_mark_that_came_late_to_an_empty_stream_proves_nothing),
+	    cmocka_unit_test(what_the_end_waited_is_work_whatever_was_guessed),
+	    cmocka_unit_test(no_batch_takes_less_than_nothing),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
