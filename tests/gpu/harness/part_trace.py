@@ -160,17 +160,12 @@ def need_way(lab, way):
 
 
 def report_cost(lab, way, kind):
-    """By events it is told and not judged: it is the way for where there is no CUPTI (doc/trace.md)."""
     words = command(lab, "torch", "loop_matmul.py", "--size", 512, "--type", kind)
     runs = [cost_pairs(lab, f"trace-cost-{way}-{kind}-{at}", words, way) for at in range(lab.times(PAIRS, 1))]
     every = [100 - 100 * under / native for pairs in runs for native, under in pairs]
     lab.report.keep(f"trace by {way}: cost, {kind}", {"per_s": runs, "percent": figures.spread(every)})
-    figure, cost = f"trace by {way}: cost, loop of {kind} 512³ products", figures.percentile(every, 50)
-    more = f" of {paired.middle(runs[0], 0):.0f}/s"
-    if way == "cupti":
-        lab.report.at_most(figure, cost, COST_PERCENT, "%", 2, more)
-    else:
-        lab.report.info(figure, f"{cost:.2f} %{more}")
+    lab.report.at_most(f"trace by {way}: cost, loop of {kind} 512³ products", figures.percentile(every, 50),
+                       COST_PERCENT, "%", 2, f" of {paired.middle(runs[0], 0):.0f}/s")
 
 
 def run(lab):
