@@ -176,9 +176,13 @@ static void describe(struct ll_trace_launch *launch, const struct ll_trace_what 
 	};
 }
 
-static struct ll_trace_launch *begin(struct ll_cu_context *handle, struct ll_mark_stream name,
-				     const struct ll_trace_what *what)
+/* A launch that is nobody else's until it is put in flight. */
+static struct ll_trace_launch *prepare(struct ll_cu_context *handle, struct ll_mark_stream name,
+				       const struct ll_trace_what *what)
 {
+	LL_SCOPE_LOCK(&events.lock);
+	if (events.has_ended)
+		return NULL;
 	struct context *context = get_context(handle);
 	struct stream *stream = context ? get_stream(context, name) : NULL;
 	struct ll_trace_launch *launch = stream && events.in_flight < MOST_IN_FLIGHT ? take_spare(context) : NULL;
@@ -190,32 +194,21 @@ static struct ll_trace_launch *begin(struct ll_cu_context *handle, struct ll_mar
 	launch->stream = stream;
 	describe(launch, what);
 	launch->anchor = ll_trace_anchor_join(&context->anchors);
-	if (ll_real()->cuEventRecord(launch->start, name.handle) == LL_CUDA_SUCCESS)
-		return launch;
-	ll_trace_writer_add_dropped(events.writer, 1);
+	return launch;
+}
+
+static void give_up(struct ll_trace_launch *launch, bool is_lost)
+{
+	LL_SCOPE_LOCK(&events.lock);
+	if (is_lost && !events.has_ended)
+		ll_trace_writer_add_dropped(events.writer, 1);
 	put_spare(launch);
-	return NULL;
 }
 
-struct ll_trace_launch *ll_trace_events_begin(struct ll_cu_context *context, struct ll_mark_stream stream)
+static void put_in_flight(struct ll_trace_launch *launch)
 {
-	struct ll_trace_what what = ll_trace_next;
-	ll_trace_next = (struct ll_trace_what){.symbol = NULL};
-	if (!what.symbol || !context)
-		return NULL;
-	LL_SCOPE_NO_CANCEL;
 	LL_SCOPE_LOCK(&events.lock);
-	return events.has_ended ? NULL : begin(context, stream, &what);
-}
-
-void ll_trace_events_end(struct ll_trace_launch *launch, bool is_launched)
-{
-	LL_SCOPE_NO_CANCEL;
-	LL_SCOPE_LOCK(&events.lock);
-	if (events.has_ended)
-		return;
-	if (!launch->context->handle || !is_launched ||
-	    ll_real()->cuEventRecord(launch->end, launch->stream->name.handle) != LL_CUDA_SUCCESS) {
+	if (!launch->context->handle || events.has_ended) {
 		put_spare(launch);
 		return;
 	}
@@ -223,6 +216,34 @@ void ll_trace_events_end(struct ll_trace_launch *launch, bool is_launched)
 	*launch->stream->tail = launch;
 	launch->stream->tail = &launch->next;
 	events.in_flight++;
+}
+
+/* Recording may wait, for room in a full queue: without the lock, for it may be another thread's launch that makes
+ * room.
+ */
+struct ll_trace_launch *ll_trace_events_begin(struct ll_cu_context *context, struct ll_mark_stream stream)
+{
+	struct ll_trace_what what = ll_trace_next;
+	ll_trace_next = (struct ll_trace_what){.symbol = NULL};
+	if (!what.symbol || !context)
+		return NULL;
+	LL_SCOPE_NO_CANCEL;
+	struct ll_trace_launch *launch = prepare(context, stream, &what);
+	if (!launch || ll_real()->cuEventRecord(launch->start, stream.handle) == LL_CUDA_SUCCESS)
+		return launch;
+	give_up(launch, true);
+	return NULL;
+}
+
+void ll_trace_events_end(struct ll_trace_launch *launch, bool is_launched)
+{
+	LL_SCOPE_NO_CANCEL;
+	if (!is_launched)
+		give_up(launch, false);
+	else if (ll_real()->cuEventRecord(launch->end, launch->stream->name.handle) != LL_CUDA_SUCCESS)
+		give_up(launch, true);
+	else
+		put_in_flight(launch);
 }
 
 /* False: it has not ended yet. */

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include "abi/cuda_prototypes.h"
@@ -274,6 +275,59 @@ static void what_runs_in_a_context_that_goes_is_told_before(void **state)
 	in_world(NULL, outlive_contexts);
 }
 
+/* More than a stream's queue takes. */
+enum { MANY = 1500 };
+
+static struct ll_cu_stream *full_stream;
+static struct ll_cu_context *full_context;
+static _Atomic int launched;
+
+static void *fill_queue(void *unused)
+{
+	(void)unused;
+	CHECK_EQUAL(cu.cuCtxSetCurrent(full_context), 0);
+	for (int i = 0; i < MANY; i++) {
+		launch(full_stream, 1000);
+		launched++;
+	}
+	return NULL;
+}
+
+/* The stream waits for a value that this thread writes once it has launched something itself. */
+static void launch_beside_a_full_queue(void)
+{
+	pthread_t thread;
+	ll_cu_deviceptr value;
+	open_traced();
+	full_stream = new_stream();
+	struct ll_cu_stream *other = new_stream();
+	CHECK_EQUAL(cu.cuCtxGetCurrent(&full_context), 0);
+	CHECK_EQUAL(cu.cuMemAlloc(&value, 4), 0);
+	CHECK_EQUAL(cu.cuMemsetD32(value, 0, 1), 0);
+	CHECK_EQUAL(cu.cuStreamWaitValue32(full_stream, value, 1, LL_CU_STREAM_WAIT_VALUE_GEQ), 0);
+	CHECK_EQUAL(pthread_create(&thread, NULL, fill_queue, NULL), 0);
+	/* It has got as far as it can: three operations a launch, and no more for a while. */
+	int before = -1;
+	for (int calm = 0; calm < 20; sleep_ms(5)) {
+		int now = launched;
+		calm = now == before && now > 0 ? calm + 1 : 0;
+		before = now;
+	}
+	CHECK(before < MANY);
+	launch(other, 1000);
+	CHECK_EQUAL(cu.cuStreamWriteValue32(other, value, 1, 0), 0);
+	CHECK_EQUAL(pthread_join(thread, NULL), 0);
+	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
+	CHECK_EQUAL(launched, MANY);
+	remove_folder();
+}
+
+static void a_thread_whose_queue_is_full_holds_nobody_up(void **state)
+{
+	(void)state;
+	in_world(NULL, launch_beside_a_full_queue);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -281,6 +335,7 @@ int main(void)
 	    cmocka_unit_test(copies_between_host_and_card_are_timed),
 	    cmocka_unit_test(memory_comes_and_goes_with_its_size),
 	    cmocka_unit_test(nothing_gets_into_a_captured_stream_and_a_graph_is_one_row),
+	    cmocka_unit_test(a_thread_whose_queue_is_full_holds_nobody_up),
 	    cmocka_unit_test(what_runs_in_a_context_that_goes_is_told_before),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
