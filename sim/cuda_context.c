@@ -23,10 +23,15 @@ static bool is_known(const struct ll_cu_context *context)
 	return false;
 }
 
+static bool may_be_current(const struct ll_cu_context *context)
+{
+	return is_known(context) || sim_green_is_view(context);
+}
+
 ll_cu_result sim_context_status(const struct ll_cu_context *context)
 {
 	struct sim_world *w = sim_cuda.world;
-	if (!is_known(context))
+	if (!may_be_current(context))
 		return LL_CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	sim_lock(w);
 	ll_cu_result status = (ll_cu_result)w->contexts[context->slot].error;
@@ -40,7 +45,7 @@ ll_cu_result sim_current(struct ll_cu_context **ret_context)
 		return LL_CUDA_ERROR_INVALID_CONTEXT;
 	ll_cu_result status = sim_context_status(stack[depth - 1]);
 	if (status == LL_CUDA_SUCCESS)
-		*ret_context = stack[depth - 1];
+		*ret_context = stack[depth - 1]->whole ? stack[depth - 1]->whole : stack[depth - 1];
 	return status;
 }
 
@@ -171,10 +176,28 @@ static void destroy(struct ll_cu_context *context)
 	pthread_mutex_lock(&sim_cuda.lock);
 }
 
+/* A green context is current to one thread at a time. */
+static bool use(struct ll_cu_context *context)
+{
+	if (context->whole && context->uses && !pthread_equal(context->thread, pthread_self()))
+		return false;
+	context->thread = pthread_self();
+	context->uses++;
+	return true;
+}
+
+static void leave(struct ll_cu_context *context)
+{
+	if (context && may_be_current(context) && context->uses)
+		context->uses--;
+}
+
 static ll_cu_result push(struct ll_cu_context *context)
 {
 	if (depth == SIM_CONTEXT_STACK)
 		return LL_CUDA_ERROR_INVALID_VALUE;
+	if (!use(context))
+		return LL_CUDA_ERROR_INVALID_CONTEXT;
 	stack[depth++] = context;
 	return LL_CUDA_SUCCESS;
 }
@@ -222,7 +245,7 @@ ll_cu_result cuCtxPushCurrent_v2(struct ll_cu_context *context)
 {
 	SIM_ENTER();
 	sim_cuda_lock();
-	ll_cu_result status = is_known(context) ? push(context) : LL_CUDA_ERROR_INVALID_CONTEXT;
+	ll_cu_result status = may_be_current(context) ? push(context) : LL_CUDA_ERROR_INVALID_CONTEXT;
 	sim_cuda_unlock();
 	return status;
 }
@@ -233,6 +256,9 @@ ll_cu_result cuCtxPopCurrent_v2(struct ll_cu_context **ret_context)
 	if (depth == 0)
 		return LL_CUDA_ERROR_INVALID_CONTEXT;
 	depth--;
+	sim_cuda_lock();
+	leave(stack[depth]);
+	sim_cuda_unlock();
 	if (ret_context)
 		*ret_context = stack[depth];
 	return LL_CUDA_SUCCESS;
@@ -243,11 +269,13 @@ ll_cu_result cuCtxSetCurrent(struct ll_cu_context *context)
 	SIM_ENTER();
 	sim_cuda_lock();
 	ll_cu_result status = LL_CUDA_SUCCESS;
-	if (context && !is_known(context)) {
+	if (!context) {
+		if (depth)
+			leave(stack[--depth]);
+	} else if (!may_be_current(context) || (depth && !use(context))) {
 		status = LL_CUDA_ERROR_INVALID_CONTEXT;
-	} else if (!context) {
-		depth -= depth > 0;
 	} else if (depth) {
+		leave(stack[depth - 1]);
 		stack[depth - 1] = context;
 	} else {
 		status = push(context);
@@ -348,22 +376,6 @@ ll_cu_result cuCtxSynchronize_v2(struct ll_cu_context *context)
 	return status;
 }
 
-/* Not modelled: there are no resources to make one of. */
-ll_cu_result cuGreenCtxCreate(struct ll_cu_green_context **ret_green, struct ll_cu_resource_desc *resources,
-			      ll_cu_device device, unsigned int flags)
-{
-	(void)ret_green, (void)resources, (void)device, (void)flags;
-	SIM_ENTER();
-	return LL_CUDA_ERROR_NOT_SUPPORTED;
-}
-
-ll_cu_result cuGreenCtxDestroy(struct ll_cu_green_context *green)
-{
-	(void)green;
-	SIM_ENTER();
-	return LL_CUDA_ERROR_NOT_SUPPORTED;
-}
-
 static ll_cu_result set_stack(const struct ll_cu_context *context, size_t bytes)
 {
 	struct sim_world *w = sim_cuda.world;
@@ -447,9 +459,8 @@ ll_cu_result cuCtxGetStreamPriorityRange(int *ret_least, int *ret_greatest)
 	return LL_CUDA_SUCCESS;
 }
 
-ll_cu_result cuDevicePrimaryCtxRetain(struct ll_cu_context **ret_context, ll_cu_device device)
+ll_cu_result sim_primary_retain(struct ll_cu_context **ret_context, ll_cu_device device)
 {
-	SIM_ENTER();
 	if (!ret_context)
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	if (device < 0 || device >= sim_cuda.device_count)
@@ -472,7 +483,13 @@ ll_cu_result cuDevicePrimaryCtxRetain(struct ll_cu_context **ret_context, ll_cu_
 	return status;
 }
 
-static ll_cu_result drop_primary(ll_cu_device device, bool at_once)
+ll_cu_result cuDevicePrimaryCtxRetain(struct ll_cu_context **ret_context, ll_cu_device device)
+{
+	SIM_ENTER();
+	return sim_primary_retain(ret_context, device);
+}
+
+ll_cu_result sim_primary_drop(ll_cu_device device, bool at_once)
 {
 	if (device < 0 || device >= sim_cuda.device_count)
 		return LL_CUDA_ERROR_INVALID_DEVICE;
@@ -490,13 +507,13 @@ static ll_cu_result drop_primary(ll_cu_device device, bool at_once)
 ll_cu_result cuDevicePrimaryCtxRelease_v2(ll_cu_device device)
 {
 	SIM_ENTER();
-	return drop_primary(device, false);
+	return sim_primary_drop(device, false);
 }
 
 ll_cu_result cuDevicePrimaryCtxReset_v2(ll_cu_device device)
 {
 	SIM_ENTER();
-	return drop_primary(device, true);
+	return sim_primary_drop(device, true);
 }
 
 ll_cu_result cuDevicePrimaryCtxSetFlags_v2(ll_cu_device device, unsigned int flags)

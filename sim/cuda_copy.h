@@ -35,8 +35,11 @@ enum sim_direction sim_direction_of(struct sim_place to, struct sim_place from);
  */
 ll_cu_result sim_copy_queue(struct ll_cu_stream *stream, const struct ll_cu_memcpy3d *copy, bool is_async,
 			    bool is_node);
-/* INVALID_VALUE, NOT_SUPPORTED (arrays) or success. */
+/* INVALID_VALUE, INVALID_HANDLE (arrays) or success. */
 ll_cu_result sim_copy_check(const struct ll_cu_memcpy3d *copy);
+
+/* A whole call: takes the local lock, queues the copy in that stream of the current context or captures it. */
+ll_cu_result sim_copy_block(const struct ll_cu_memcpy3d *copy, struct ll_cu_stream *handle, bool is_async);
 
 ll_cu_result sim_fill_queue(struct ll_cu_stream *stream, const struct ll_cu_memset_params *fill, bool is_async);
 ll_cu_result sim_fill_check(const struct ll_cu_memset_params *fill);

@@ -1,9 +1,11 @@
 /*
- * Copies of rectangles and blocks, and copies between contexts: the same bytes as row by row, in one operation.
+ * Copies of rectangles and blocks, of arrays too, and copies between contexts: the same bytes as row by row, in one
+ * operation.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "cuda_array.h"
 #include "cuda_capture.h"
 #include "cuda_copy.h"
 
@@ -37,10 +39,30 @@ static ll_cu_result find_end(uint64_t base, size_t x, size_t y, size_t z, size_t
 	return LL_CUDA_SUCCESS;
 }
 
+/* Offsets are in bytes from the array's own corner; what it has no memory for cannot be copied. */
+static ll_cu_result find_array_end(struct ll_cu_array *handle, size_t x, size_t y, size_t z,
+				   const struct ll_cu_memcpy3d *copy, struct end *ret_end)
+{
+	const struct ll_cu_array *array = sim_array_of(handle);
+	if (!array)
+		return LL_CUDA_ERROR_INVALID_HANDLE;
+	size_t height = array->shape.height ? array->shape.height : 1,
+	       depth = array->shape.depth ? array->shape.depth : 1;
+	if (!array->bytes_at || x > array->row_bytes || copy->width_bytes > array->row_bytes - x || y > height ||
+	    copy->height > height - y || z > depth || copy->depth > depth - z)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	*ret_end = (struct end){
+	    .place = {.at = array->bytes_at + z * array->plane_bytes + y * array->row_bytes + x,
+		      .is_device = true,
+		      .is_reachable = true},
+	    .pitch = array->row_bytes,
+	    .slice = array->plane_bytes,
+	};
+	return LL_CUDA_SUCCESS;
+}
+
 static ll_cu_result base_of(enum ll_cu_memory_type type, const void *host, ll_cu_deviceptr device, uint64_t *ret_base)
 {
-	if (type == LL_CU_MEMORYTYPE_ARRAY)
-		return LL_CUDA_ERROR_NOT_SUPPORTED;
 	if (type != LL_CU_MEMORYTYPE_HOST && type != LL_CU_MEMORYTYPE_DEVICE && type != LL_CU_MEMORYTYPE_UNIFIED)
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	*ret_base = type == LL_CU_MEMORYTYPE_HOST ? (uintptr_t)host : device;
@@ -54,15 +76,19 @@ static bool is_nothing(const struct ll_cu_memcpy3d *copy)
 
 static ll_cu_result find_ends(const struct ll_cu_memcpy3d *c, struct end *ret_to, struct end *ret_from)
 {
-	uint64_t to, from;
-	ll_cu_result status = base_of(c->to_type, c->to_host, c->to_device, &to);
-	if (!status)
-		status = base_of(c->from_type, c->from_host, c->from_device, &from);
-	if (!status)
-		status = find_end(to, c->to_x_bytes, c->to_y, c->to_z, c->to_pitch_bytes, c->to_height, c,
+	uint64_t base;
+	ll_cu_result status;
+	if (c->to_type == LL_CU_MEMORYTYPE_ARRAY)
+		status = find_array_end(c->to_array, c->to_x_bytes, c->to_y, c->to_z, c, ret_to);
+	else if (!(status = base_of(c->to_type, c->to_host, c->to_device, &base)))
+		status = find_end(base, c->to_x_bytes, c->to_y, c->to_z, c->to_pitch_bytes, c->to_height, c,
 				  c->to_type == LL_CU_MEMORYTYPE_DEVICE, ret_to);
-	if (!status)
-		status = find_end(from, c->from_x_bytes, c->from_y, c->from_z, c->from_pitch_bytes, c->from_height, c,
+	if (status)
+		return status;
+	if (c->from_type == LL_CU_MEMORYTYPE_ARRAY)
+		status = find_array_end(c->from_array, c->from_x_bytes, c->from_y, c->from_z, c, ret_from);
+	else if (!(status = base_of(c->from_type, c->from_host, c->from_device, &base)))
+		status = find_end(base, c->from_x_bytes, c->from_y, c->from_z, c->from_pitch_bytes, c->from_height, c,
 				  c->from_type == LL_CU_MEMORYTYPE_DEVICE, ret_from);
 	return status;
 }
@@ -120,7 +146,7 @@ ll_cu_result sim_copy_queue(struct ll_cu_stream *stream, const struct ll_cu_memc
 	return status;
 }
 
-static ll_cu_result copy_block(const struct ll_cu_memcpy3d *copy, struct ll_cu_stream *handle, bool is_async)
+ll_cu_result sim_copy_block(const struct ll_cu_memcpy3d *copy, struct ll_cu_stream *handle, bool is_async)
 {
 	struct ll_cu_context *context;
 	struct ll_cu_stream *stream;
@@ -166,7 +192,7 @@ static ll_cu_result copy_rectangle(const struct ll_cu_memcpy2d *copy, struct ll_
 	    .height = copy->height,
 	    .depth = 1,
 	};
-	return copy_block(&block, stream, is_async);
+	return sim_copy_block(&block, stream, is_async);
 }
 
 ll_cu_result cuMemcpy2D_v2(const struct ll_cu_memcpy2d *copy)
@@ -190,13 +216,13 @@ ll_cu_result cuMemcpy2DAsync_v2(const struct ll_cu_memcpy2d *copy, struct ll_cu_
 ll_cu_result cuMemcpy3D_v2(const struct ll_cu_memcpy3d *copy)
 {
 	SIM_ENTER();
-	return copy ? copy_block(copy, NULL, false) : LL_CUDA_ERROR_INVALID_VALUE;
+	return copy ? sim_copy_block(copy, NULL, false) : LL_CUDA_ERROR_INVALID_VALUE;
 }
 
 ll_cu_result cuMemcpy3DAsync_v2(const struct ll_cu_memcpy3d *copy, struct ll_cu_stream *stream)
 {
 	SIM_ENTER();
-	return copy ? copy_block(copy, stream, true) : LL_CUDA_ERROR_INVALID_VALUE;
+	return copy ? sim_copy_block(copy, stream, true) : LL_CUDA_ERROR_INVALID_VALUE;
 }
 
 /* All memory has one address space here, so a peer's is reached like one's own. */
@@ -213,7 +239,7 @@ static ll_cu_result copy_peer(ll_cu_deviceptr to, const struct ll_cu_context *to
 	    .height = 1,
 	    .depth = 1,
 	};
-	return to_context && from_context ? copy_block(&copy, stream, is_async) : LL_CUDA_ERROR_INVALID_CONTEXT;
+	return to_context && from_context ? sim_copy_block(&copy, stream, is_async) : LL_CUDA_ERROR_INVALID_CONTEXT;
 }
 
 ll_cu_result cuMemcpyPeer(ll_cu_deviceptr to, struct ll_cu_context *to_context, ll_cu_deviceptr from,
@@ -240,7 +266,7 @@ static ll_cu_result copy_block_peer(const struct ll_cu_memcpy3d_peer *copy, stru
 	memcpy(&block, copy, sizeof block);
 	block.reserved0 = NULL;
 	block.reserved1 = NULL;
-	return copy_block(&block, stream, is_async);
+	return sim_copy_block(&block, stream, is_async);
 }
 
 ll_cu_result cuMemcpy3DPeer(const struct ll_cu_memcpy3d_peer *copy)

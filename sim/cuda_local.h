@@ -10,6 +10,7 @@
 #include <pthread.h>
 
 #include "abi/cuda.h"
+#include "abi/cuda_copy.h"
 #include "abi/cuda_graph.h"
 #include "abi/cuda_memory.h"
 #include "ptx.h"
@@ -51,6 +52,7 @@ struct ll_cu_stream {
 	pthread_t thread; /* of a per-thread stream */
 	bool is_per_thread;
 	struct ll_cu_context *context;
+	struct ll_cu_green_context *green; /* that it was made in, or NULL */
 	struct ll_cu_stream *next;
 	struct sim_capture *capture; /* the one it takes part in (cuda_capture.h) */
 	struct sim_nodes tail;       /* what the next captured operation depends on */
@@ -68,6 +70,9 @@ struct ll_cu_context {
 	unsigned long long id;       /* for cuCtxGetId */
 	unsigned primary_references; /* of a primary context */
 	bool is_primary;
+	struct ll_cu_context *whole; /* of a green one's: the primary context, whose part it is (cuda_green.c) */
+	pthread_t thread;            /* where a green one's is current */
+	unsigned uses;
 	size_t printf_bytes, heap_bytes;
 	struct ll_cu_stream legacy;
 	struct ll_cu_stream *streams;
@@ -271,6 +276,9 @@ ll_cu_result sim_stream_of(struct ll_cu_stream *handle, struct ll_cu_stream **re
 /* The same for a call that queues something: refuses what stream capture forbids. stream->capture is set where the work
  * is to be captured. */
 ll_cu_result sim_stream_for_work(struct ll_cu_stream *handle, struct ll_cu_stream **ret_stream);
+/* A new stream of a context. */
+ll_cu_result sim_stream_make(struct ll_cu_context *context, unsigned flags, int priority,
+			     struct ll_cu_stream **ret_stream);
 /* Frees the local side of a stream that is out of its context's list. */
 void sim_stream_forget(struct ll_cu_stream *stream);
 /* The context's stream for this thread's per-thread default. */
@@ -295,6 +303,12 @@ void sim_host_thread_start(void);
 /* Frees the local side of a context whose world side is gone or going. */
 void sim_context_forget(struct ll_cu_context *context);
 ll_cu_result sim_context_make(ll_cu_device device, unsigned flags, struct ll_cu_context **ret_context);
+/* A use more, or less, of a card's primary context. They take the local lock. */
+ll_cu_result sim_primary_retain(struct ll_cu_context **ret_context, ll_cu_device device);
+ll_cu_result sim_primary_drop(ll_cu_device device, bool at_once);
+/* cuda_green.c: what the driver knows a green context by where it wants a context. */
+struct ll_cu_context *sim_green_view(struct ll_cu_green_context *green);
+bool sim_green_is_view(const struct ll_cu_context *context);
 void sim_module_forget(struct ll_cu_module *module);
 /* From PTX; err says what is wrong with it. library: for cuLibrary*, else NULL. */
 ll_cu_result sim_module_load(struct ll_cu_context *context, const char *text, struct ll_cu_library *library,
@@ -332,6 +346,9 @@ void sim_memory_free_context(const struct ll_cu_context *context);
 /* Device memory of a graph: what it takes of the card is counted apart (cuda_graph.h). */
 ll_cu_result sim_memory_new_of_graph(uint32_t card, size_t bytes, struct sim_graph_memory *graph,
 				     uint64_t *ret_address);
+
+/* cuda_proc.c: whether a symbol came with a later CUDA than the world's driver has. */
+bool sim_cuda_is_newer(const struct sim_world *w, const char *symbol);
 
 /* cuda_managed.c: managed memory moves to the card that uses it. address may be any. */
 void sim_managed_touch(uint64_t address);

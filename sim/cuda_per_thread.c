@@ -198,3 +198,37 @@ PER_THREAD(cuGraphInstantiateWithParams, _ptsz,
 	   (ret_exec, graph, params))
 PER_THREAD(cuGraphUpload, _ptsz, (struct ll_cu_graph_exec * exec, struct ll_cu_stream *stream), (exec, stream))
 PER_THREAD(cuGraphLaunch, _ptsz, (struct ll_cu_graph_exec * exec, struct ll_cu_stream *stream), (exec, stream))
+PER_THREAD(cuMemcpyAtoA_v2, _ptds,
+	   (struct ll_cu_array * to, size_t to_offset, struct ll_cu_array *from, size_t from_offset, size_t bytes),
+	   (to, to_offset, from, from_offset, bytes))
+PER_THREAD(cuMemcpyAtoD_v2, _ptds, (ll_cu_deviceptr to, struct ll_cu_array *from, size_t from_offset, size_t bytes),
+	   (to, from, from_offset, bytes))
+PER_THREAD(cuMemcpyDtoA_v2, _ptds, (struct ll_cu_array * to, size_t to_offset, ll_cu_deviceptr from, size_t bytes),
+	   (to, to_offset, from, bytes))
+PER_THREAD(cuMemcpyAtoH_v2, _ptds, (void *to, struct ll_cu_array *from, size_t from_offset, size_t bytes),
+	   (to, from, from_offset, bytes))
+PER_THREAD(cuMemcpyAtoHAsync_v2, _ptsz,
+	   (void *to, struct ll_cu_array *from, size_t from_offset, size_t bytes, struct ll_cu_stream *stream),
+	   (to, from, from_offset, bytes, stream))
+PER_THREAD(cuMemcpyHtoA_v2, _ptds, (struct ll_cu_array * to, size_t to_offset, const void *from, size_t bytes),
+	   (to, to_offset, from, bytes))
+PER_THREAD(cuMemcpyHtoAAsync_v2, _ptsz,
+	   (struct ll_cu_array * to, size_t to_offset, const void *from, size_t bytes, struct ll_cu_stream *stream),
+	   (to, to_offset, from, bytes, stream))
+PER_THREAD(cuMemcpyBatchAsync_v2, _ptsz,
+	   (ll_cu_deviceptr * to, ll_cu_deviceptr *from, size_t *bytes, size_t count,
+	    struct ll_cu_copy_attributes *attributes, size_t *first_of, size_t attribute_count,
+	    struct ll_cu_stream *stream),
+	   (to, from, bytes, count, attributes, first_of, attribute_count, stream))
+PER_THREAD(cuMemcpyBatchAsync, _ptsz,
+	   (ll_cu_deviceptr * to, ll_cu_deviceptr *from, size_t *bytes, size_t count,
+	    struct ll_cu_copy_attributes *attributes, size_t *first_of, size_t attribute_count, size_t *ret_failed,
+	    struct ll_cu_stream *stream),
+	   (to, from, bytes, count, attributes, first_of, attribute_count, ret_failed, stream))
+PER_THREAD(cuMemcpy3DBatchAsync_v2, _ptsz,
+	   (size_t count, struct ll_cu_copy3d_op *ops, unsigned long long flags, struct ll_cu_stream *stream),
+	   (count, ops, flags, stream))
+PER_THREAD(cuMemcpy3DBatchAsync, _ptsz,
+	   (size_t count, struct ll_cu_copy3d_op *ops, size_t *ret_failed, unsigned long long flags,
+	    struct ll_cu_stream *stream),
+	   (count, ops, ret_failed, flags, stream))

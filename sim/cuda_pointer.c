@@ -6,10 +6,15 @@
 #include "cuda_pool.h"
 #include "cuda_vmm.h"
 
+static bool is_managed_memory(const struct sim_memory *memory)
+{
+	return memory->origin == SIM_ORIGIN_MANAGED || (memory->pool && memory->pool->is_managed);
+}
+
 /* What has one answer for every address, or one for each kind of memory. Whether there is one. */
 static bool get_flag(void *ret_value, enum ll_cu_pointer_attribute attribute, const struct sim_memory *memory)
 {
-	bool is_device = memory->kind == SIM_MEMORY_DEVICE, is_managed = memory->origin == SIM_ORIGIN_MANAGED;
+	bool is_device = memory->kind == SIM_MEMORY_DEVICE, is_managed = is_managed_memory(memory);
 	switch (attribute) {
 	case LL_CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
 		*(unsigned *)ret_value = is_device ? LL_CU_MEMORYTYPE_DEVICE : LL_CU_MEMORYTYPE_HOST;
@@ -61,7 +66,7 @@ static ll_cu_result get_attribute(void *ret_value, enum ll_cu_pointer_attribute 
 		*(ll_cu_deviceptr *)ret_value = address;
 		return LL_CUDA_SUCCESS;
 	case LL_CU_POINTER_ATTRIBUTE_HOST_POINTER:
-		if (memory->kind == SIM_MEMORY_DEVICE && memory->origin != SIM_ORIGIN_MANAGED)
+		if (memory->kind == SIM_MEMORY_DEVICE && !is_managed_memory(memory))
 			return LL_CUDA_ERROR_INVALID_VALUE;
 		*(void **)ret_value = (void *)(uintptr_t)address;
 		return LL_CUDA_SUCCESS;

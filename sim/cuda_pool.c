@@ -57,7 +57,8 @@ static void remove_pool(struct ll_cu_mem_pool *pool)
 	sim_pool_trim(pool, 0);
 	if (pool->address) {
 		munmap((void *)(uintptr_t)pool->address, range_bytes(pool));
-		munmap(pool->bytes_at, range_bytes(pool));
+		if (!pool->is_managed)
+			munmap(pool->bytes_at, range_bytes(pool));
 	}
 	free(pool->is_backed);
 	free(pool);
@@ -72,16 +73,28 @@ void sim_pool_destroy(struct ll_cu_mem_pool *pool)
 		remove_pool(pool);
 }
 
-struct ll_cu_mem_pool *sim_pool_default(ll_cu_device device)
+static struct ll_cu_mem_pool *find_default(ll_cu_device device, bool is_managed)
 {
 	for (struct ll_cu_mem_pool *pool = pools; pool; pool = pool->next) {
-		if (pool->is_default && pool->device == device)
+		if (pool->is_default && pool->device == device && pool->is_managed == is_managed)
 			return pool;
 	}
 	struct ll_cu_mem_pool *pool = sim_pool_new(device);
-	if (pool)
+	if (pool) {
 		pool->is_default = true;
+		pool->is_managed = is_managed;
+	}
 	return pool;
+}
+
+struct ll_cu_mem_pool *sim_pool_default(ll_cu_device device)
+{
+	return find_default(device, false);
+}
+
+struct ll_cu_mem_pool *sim_pool_default_managed(ll_cu_device device)
+{
+	return find_default(device, true);
 }
 
 struct ll_cu_mem_pool *sim_pool_current(ll_cu_device device)
@@ -106,7 +119,7 @@ static int reserve_range(struct ll_cu_mem_pool *pool)
 		return -ENOMEM;
 	}
 	char *address = sim_addresses_new(length, SIM_POOL_CHUNK_BYTES, 0);
-	char *bytes_at = address ? sim_arena_map(pool->arena_offset, length, NULL) : NULL;
+	char *bytes_at = address ? sim_arena_map(pool->arena_offset, length, pool->is_managed ? address : NULL) : NULL;
 	if (!bytes_at) {
 		if (address)
 			munmap(address, length);
@@ -135,6 +148,8 @@ static void give_chunk_back(struct ll_cu_mem_pool *pool, uint32_t chunk)
 	pool->is_backed[chunk] = false;
 	pool->reserved_bytes -= SIM_POOL_CHUNK_BYTES;
 	sim_arena_clear(pool->arena_offset + chunk * SIM_POOL_CHUNK_BYTES, SIM_POOL_CHUNK_BYTES);
+	if (pool->is_managed)
+		return;
 	sim_lock(w);
 	sim_holding_give_back(w, sim_cuda.proc, pool->card, SIM_POOL_CHUNK_BYTES);
 	sim_unlock(w);
@@ -165,7 +180,7 @@ static int back(struct ll_cu_mem_pool *pool, uint64_t offset, uint64_t room)
 		limit = (limit + SIM_POOL_CHUNK_BYTES - 1) / SIM_POOL_CHUNK_BYTES * SIM_POOL_CHUNK_BYTES;
 	if (bytes && pool->reserved_bytes + bytes > limit)
 		return -ENOMEM;
-	if (bytes) {
+	if (bytes && !pool->is_managed) {
 		sim_lock(w);
 		sim_advance_to_now(w);
 		int rc = sim_holding_take(w, sim_cuda.proc, pool->card, bytes);

@@ -26,6 +26,7 @@ struct ll_cu_mem_pool {
 	ll_cu_device device;
 	enum ll_cu_mem_handle_type handle_types;
 	bool is_default;
+	bool is_managed;   /* the host reaches it at the same addresses, and it takes nothing of the card */
 	bool is_imported;  /* another process's: nothing can be allocated from it here */
 	bool is_destroyed; /* by the program; gone when its last block is */
 	uint64_t address;  /* of its range, or 0 before the first allocation */
@@ -53,6 +54,7 @@ struct ll_cu_mem_pool *sim_pool_new(ll_cu_device device);
 void sim_pool_destroy(struct ll_cu_mem_pool *pool);
 /* The device's own, made when first asked for. */
 struct ll_cu_mem_pool *sim_pool_default(ll_cu_device device);
+struct ll_cu_mem_pool *sim_pool_default_managed(ll_cu_device device);
 /* What cuMemAllocAsync takes. */
 struct ll_cu_mem_pool *sim_pool_current(ll_cu_device device);
 void sim_pool_set_current(ll_cu_device device, struct ll_cu_mem_pool *pool);

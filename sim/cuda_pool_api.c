@@ -4,20 +4,38 @@
 #include "cuda_pool.h"
 #include "cuda_vmm.h"
 
+/* Those of managed memory came with CUDA 13.0. */
+static bool is_type(enum ll_cu_mem_allocation_type type)
+{
+	return type == LL_CU_MEM_ALLOCATION_TYPE_PINNED ||
+	       (type == LL_CU_MEM_ALLOCATION_TYPE_MANAGED && sim_cuda.world->cuda_version >= 13000);
+}
+
+/* Managed memory need not be on a card: then it is kept with the first. */
+static bool pool_device(const struct ll_cu_mem_location *location, bool is_managed, ll_cu_device *ret_device)
+{
+	if (sim_location_is_device(location, ret_device))
+		return true;
+	*ret_device = 0;
+	return is_managed && location->type != LL_CU_MEM_LOCATION_TYPE_DEVICE;
+}
+
 ll_cu_result cuMemPoolCreate(struct ll_cu_mem_pool **ret_pool, const struct ll_cu_mem_pool_props *props)
 {
 	SIM_ENTER();
 	ll_cu_device device;
 	if (!ret_pool || !props || props->usage)
 		return LL_CUDA_ERROR_INVALID_VALUE;
-	if (props->type != LL_CU_MEM_ALLOCATION_TYPE_PINNED || props->location.type > LL_CU_MEM_LOCATION_TYPE_DEVICE ||
+	bool is_managed = props->type == LL_CU_MEM_ALLOCATION_TYPE_MANAGED;
+	if (!is_type(props->type) || (!is_managed && props->location.type > LL_CU_MEM_LOCATION_TYPE_DEVICE) ||
 	    (unsigned)props->handle_types > LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return LL_CUDA_ERROR_NOT_SUPPORTED;
-	if (!sim_location_is_device(&props->location, &device))
+	if (!pool_device(&props->location, is_managed, &device))
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	sim_cuda_lock();
 	struct ll_cu_mem_pool *pool = sim_pool_new(device);
 	if (pool) {
+		pool->is_managed = is_managed;
 		pool->handle_types = props->handle_types;
 		pool->max_bytes = props->max_bytes ? props->max_bytes : SIM_NEVER;
 		*ret_pool = pool;
@@ -185,44 +203,52 @@ ll_cu_result cuDeviceSetMemPool(ll_cu_device device, struct ll_cu_mem_pool *pool
 	if (device < 0 || device >= sim_cuda.device_count)
 		return LL_CUDA_ERROR_INVALID_DEVICE;
 	sim_cuda_lock();
-	bool can = sim_pool_is_known(pool) && pool->device == device && !pool->is_imported;
+	bool can = sim_pool_is_known(pool) && pool->device == device && !pool->is_imported && !pool->is_managed;
 	if (can)
 		sim_pool_set_current(device, pool);
 	sim_cuda_unlock();
 	return can ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_VALUE;
 }
 
-/* From CUDA 13.0 on the same is asked by location; pools of the host and of managed memory are not modelled. */
-static ll_cu_result check_location(const struct ll_cu_mem_location *location, enum ll_cu_mem_allocation_type type)
+/* From CUDA 13.0 on the same is asked by location; pools of the host are not modelled. */
+static ll_cu_result check_location(const struct ll_cu_mem_location *location, enum ll_cu_mem_allocation_type type,
+				   ll_cu_device *ret_device)
 {
-	ll_cu_device device;
 	if (!location)
 		return LL_CUDA_ERROR_INVALID_VALUE;
-	if (type != LL_CU_MEM_ALLOCATION_TYPE_PINNED || location->type > LL_CU_MEM_LOCATION_TYPE_DEVICE)
+	bool is_managed = type == LL_CU_MEM_ALLOCATION_TYPE_MANAGED;
+	if (!is_type(type) || (!is_managed && location->type > LL_CU_MEM_LOCATION_TYPE_DEVICE))
 		return LL_CUDA_ERROR_NOT_SUPPORTED;
-	return sim_location_is_device(location, &device) ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_VALUE;
+	return pool_device(location, is_managed, ret_device) ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_VALUE;
 }
 
 ll_cu_result cuMemGetDefaultMemPool(struct ll_cu_mem_pool **ret_pool, struct ll_cu_mem_location *location,
 				    enum ll_cu_mem_allocation_type type)
 {
 	SIM_ENTER();
-	ll_cu_result status = check_location(location, type);
-	return status ? status : get_pool(ret_pool, location->id, sim_pool_default);
+	ll_cu_device device;
+	ll_cu_result status = check_location(location, type, &device);
+	bool is_managed = type == LL_CU_MEM_ALLOCATION_TYPE_MANAGED;
+	return status ? status : get_pool(ret_pool, device, is_managed ? sim_pool_default_managed : sim_pool_default);
 }
 
 ll_cu_result cuMemGetMemPool(struct ll_cu_mem_pool **ret_pool, struct ll_cu_mem_location *location,
 			     enum ll_cu_mem_allocation_type type)
 {
 	SIM_ENTER();
-	ll_cu_result status = check_location(location, type);
-	return status ? status : get_pool(ret_pool, location->id, sim_pool_current);
+	ll_cu_device device;
+	ll_cu_result status = check_location(location, type, &device);
+	bool is_managed = type == LL_CU_MEM_ALLOCATION_TYPE_MANAGED;
+	return status ? status : get_pool(ret_pool, device, is_managed ? sim_pool_default_managed : sim_pool_current);
 }
 
 ll_cu_result cuMemSetMemPool(struct ll_cu_mem_location *location, enum ll_cu_mem_allocation_type type,
 			     struct ll_cu_mem_pool *pool)
 {
 	SIM_ENTER();
-	ll_cu_result status = check_location(location, type);
-	return status ? status : cuDeviceSetMemPool(location->id, pool);
+	ll_cu_device device;
+	ll_cu_result status = check_location(location, type, &device);
+	if (!status && type == LL_CU_MEM_ALLOCATION_TYPE_MANAGED)
+		return LL_CUDA_ERROR_NOT_SUPPORTED;
+	return status ? status : cuDeviceSetMemPool(device, pool);
 }

@@ -1,6 +1,7 @@
 /*
  * cuGetProcAddress: the driver's own way of handing out its functions, by plain name and CUDA version.
  */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -161,6 +162,8 @@ static const struct {
     {"cuFuncGetName", 12030, "cuFuncGetName"},
 #define SIM_VERSION(name, since, symbol) {name, since, symbol},
 #include "cuda_versions_launch.def"
+#define SIM_VERSION(name, since, symbol) {name, since, symbol},
+#include "cuda_versions_copy.def"
 };
 
 /* The symbol that a plain name means; NULL with the reason. */
@@ -181,6 +184,24 @@ static const char *symbol_of(const char *name, int version, enum ll_cu_proc_addr
 	*ret_status =
 	    is_versioned && !best ? LL_CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT : LL_CU_GET_PROC_ADDRESS_SUCCESS;
 	return is_versioned ? best : name;
+}
+
+/* A per-thread variant came with its function. */
+static bool is_of(const char *symbol, const char *base)
+{
+	size_t length = strlen(base);
+	return strncmp(symbol, base, length) == 0 &&
+	       (!symbol[length] || strcmp(symbol + length, "_ptsz") == 0 || strcmp(symbol + length, "_ptds") == 0);
+}
+
+bool sim_cuda_is_newer(const struct sim_world *w, const char *symbol)
+{
+	int since = INT_MAX;
+	for (size_t i = 0; i < sizeof versions / sizeof versions[0]; i++) {
+		if (is_of(symbol, versions[i].symbol) && versions[i].since < since)
+			since = versions[i].since;
+	}
+	return since != INT_MAX && since > (int)w->cuda_version;
 }
 
 static void (*find(const char *symbol, bool per_thread))(void)

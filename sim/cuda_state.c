@@ -60,7 +60,7 @@ __attribute__((constructor)) static void on_load(void)
 	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 	/* Whatever goes wrong here is said by cuInit. */
 	if (sim_world_attach(&sim_cuda.world, NULL) == 0)
-		sim_hide_symbols(sim_cuda.world);
+		sim_hide_symbols(sim_cuda.world, sim_cuda_is_newer);
 }
 
 /* exit may have been called by a signal handler that interrupted one of our own functions, so nothing is waited for

@@ -12,7 +12,8 @@
 
 _Thread_local bool sim_null_is_per_thread;
 
-static ll_cu_result make(struct ll_cu_context *context, unsigned flags, int priority, struct ll_cu_stream **ret_stream)
+ll_cu_result sim_stream_make(struct ll_cu_context *context, unsigned flags, int priority,
+			     struct ll_cu_stream **ret_stream)
 {
 	struct sim_world *w = sim_cuda.world;
 	struct ll_cu_stream *stream = calloc(1, sizeof *stream);
@@ -43,7 +44,7 @@ ll_cu_result sim_stream_per_thread(struct ll_cu_context *context, struct ll_cu_s
 			return LL_CUDA_SUCCESS;
 		}
 	}
-	ll_cu_result status = make(context, LL_CU_STREAM_DEFAULT, 0, ret_stream);
+	ll_cu_result status = sim_stream_make(context, LL_CU_STREAM_DEFAULT, 0, ret_stream);
 	if (status == LL_CUDA_SUCCESS) {
 		(*ret_stream)->is_per_thread = true;
 		(*ret_stream)->thread = pthread_self();
@@ -96,7 +97,7 @@ ll_cu_result cuStreamCreateWithPriority(struct ll_cu_stream **ret_stream, unsign
 	struct ll_cu_context *context;
 	ll_cu_result status = sim_current(&context);
 	if (status == LL_CUDA_SUCCESS)
-		status = make(context, flags, priority, ret_stream);
+		status = sim_stream_make(context, flags, priority, ret_stream);
 	sim_cuda_unlock();
 	return status;
 }
@@ -159,7 +160,7 @@ ll_cu_result cuStreamGetCtx(struct ll_cu_stream *handle, struct ll_cu_context **
 	sim_cuda_lock();
 	ll_cu_result status = ret_context ? sim_stream_of(handle, &stream) : LL_CUDA_ERROR_INVALID_VALUE;
 	if (status == LL_CUDA_SUCCESS)
-		*ret_context = stream->context;
+		*ret_context = stream->green ? sim_green_view(stream->green) : stream->context;
 	sim_cuda_unlock();
 	return status;
 }

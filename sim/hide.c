@@ -27,7 +27,7 @@ static void forget(ElfW(Sym) * symbol)
 	mprotect((void *)first, length, PROT_READ);
 }
 
-void sim_hide_symbols(const struct sim_world *w)
+void sim_hide_symbols(const struct sim_world *w, bool (*is_newer)(const struct sim_world *w, const char *symbol))
 {
 	ElfW(Sym) *symbols = NULL;
 	const char *names = NULL;
@@ -44,7 +44,8 @@ void sim_hide_symbols(const struct sim_world *w)
 	if (!symbols || !names || !hash)
 		return;
 	for (uint32_t i = 1; i < hash[1]; i++) {
-		if (symbols[i].st_shndx != SHN_UNDEF && sim_is_hidden(w, names + symbols[i].st_name))
+		const char *name = names + symbols[i].st_name;
+		if (symbols[i].st_shndx != SHN_UNDEF && (sim_is_hidden(w, name) || is_newer(w, name)))
 			forget(&symbols[i]);
 	}
 }

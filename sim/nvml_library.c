@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -23,12 +24,35 @@ static struct ll_nvml_device handles[SIM_CARDS];
 
 SIM_EXPORT ll_nvml_result nvmlInitWithFlags(unsigned int flags);
 
+/* What came with a later driver than 470; a name may be the beginning of several. */
+static const struct {
+	const char *symbol;
+	int since;
+} later[] = {
+    {"nvmlDeviceGetMemoryInfo_v2", 510},
+    {"nvmlDeviceGetComputeRunningProcesses_v3", 510},
+    {"nvmlDeviceGetGraphicsRunningProcesses_v3", 510},
+    {"nvmlDeviceGetMPSComputeRunningProcesses_v3", 510},
+    {"nvmlGpm", 520},
+    {"nvmlDeviceGetRunningProcessDetailList", 535},
+};
+
+static bool is_newer(const struct sim_world *w, const char *symbol)
+{
+	int driver = atoi(w->driver_version);
+	for (size_t i = 0; i < sizeof later / sizeof later[0]; i++) {
+		if (strncmp(symbol, later[i].symbol, strlen(later[i].symbol)) == 0)
+			return later[i].since > driver;
+	}
+	return false;
+}
+
 __attribute__((constructor)) static void on_load(void)
 {
 	for (uint32_t i = 0; i < SIM_CARDS; i++)
 		handles[i].card = i;
 	if (sim_world_attach(&world, NULL) == 0)
-		sim_hide_symbols(world);
+		sim_hide_symbols(world, is_newer);
 }
 
 const char *loadline_sim_world(void)

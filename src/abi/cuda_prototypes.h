@@ -9,6 +9,7 @@
 #define LOADLINE_ABI_CUDA_PROTOTYPES_H
 
 #include "abi/cuda.h"
+#include "abi/cuda_copy.h"
 #include "abi/cuda_graph.h"
 #include "abi/cuda_memory.h"
 

@@ -137,6 +137,31 @@ struct ll_nvml_process {
 	unsigned int compute_instance_id; /* 0xffffffff without MIG */
 };
 
+/* Which processes nvmlDeviceGetRunningProcessDetailList lists. */
+enum {
+	LL_NVML_PROCESS_MODE_COMPUTE = 0,
+	LL_NVML_PROCESS_MODE_GRAPHICS = 1,
+	LL_NVML_PROCESS_MODE_MPS = 2,
+};
+
+struct ll_nvml_process_detail {
+	unsigned int pid;
+	unsigned long long used_bytes;
+	unsigned int gpu_instance_id;     /* 0xffffffff without MIG */
+	unsigned int compute_instance_id; /* 0xffffffff without MIG */
+	unsigned long long protected_bytes;
+};
+
+#define LL_NVML_PROCESS_DETAIL_LIST_V1 ((unsigned int)(sizeof(struct ll_nvml_process_detail_list) | 1U << 24))
+
+/* count: entries there are room for, and then those that there are. */
+struct ll_nvml_process_detail_list {
+	unsigned int version;
+	unsigned int mode;
+	unsigned int count;
+	struct ll_nvml_process_detail *processes;
+};
+
 struct ll_nvml_process_utilization {
 	unsigned int pid;
 	unsigned long long time_us;

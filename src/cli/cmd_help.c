@@ -44,18 +44,32 @@ static void add_help(const struct help_args *args, const struct ll_command *comm
 		ll_help_program(out);
 }
 
+/* "run", "mps start"; a group's manual page has its subcommands too. */
+static int find_command(const struct ll_operands *operands, const struct ll_command **ret_command, struct ll_err *err)
+{
+	const struct ll_command *command = NULL;
+	const struct ll_command *const *list = ll_commands;
+	for (int i = 0; i < operands->count; i++) {
+		if (!list)
+			return ll_err_set(err, -EINVAL, "%.60s: one command at a time", operands->words[i]);
+		command = ll_command_find_in(list, operands->words[i]);
+		if (!command)
+			return ll_err_set(err, -EINVAL, "%.60s: unknown command", operands->words[i]);
+		list = command->subcommands;
+	}
+	*ret_command = command;
+	return 0;
+}
+
 static int run(void *data, const struct ll_operands *operands, struct ll_err *err)
 {
 	static void (*const completions[])(struct ll_strbuf *) = {NULL, ll_completion_bash, ll_completion_zsh,
 								  ll_completion_fish};
 	const struct help_args *args = data;
 	const struct ll_command *command = NULL;
-	if (operands->count > 1)
-		return ll_err_set(err, -EINVAL, "%.60s: one command at a time", operands->words[1]);
-	if (operands->count)
-		command = ll_command_find(operands->words[0]);
-	if (operands->count && !command)
-		return ll_err_set(err, -EINVAL, "%.60s: unknown command", operands->words[0]);
+	int rc = find_command(operands, &command, err);
+	if (rc)
+		return rc;
 	LL_SCOPE_STRBUF struct ll_strbuf out = LL_STRBUF_INIT;
 	if (args->shell)
 		completions[args->shell](&out);

@@ -65,6 +65,20 @@ static int check_memory(const struct ll_set_targets *targets, uint64_t bytes, st
 	return 0;
 }
 
+/* A share of space is given when a program starts, by the driver, and there it stays. */
+static int check_space(const struct set_args *args, const struct ll_set_targets *targets, struct ll_err *err)
+{
+	for (size_t i = 0; i < targets->count; i++) {
+		const struct ll_set_target *target = &targets->items[i];
+		if (!ll_tenant_shares_by_space(target->ledger, target->row) || (!args->compute && !args->weight))
+			continue;
+		ll_err_set(err, -EBUSY, "%s: this program shares card %s by space (MPS), as it was started",
+			   args->compute ? "--compute" : "--weight", target->card->label);
+		return ll_err_hint(err, "start it again with another `run --by space --compute`");
+	}
+	return 0;
+}
+
 static void apply(const struct set_args *args, const struct limits *limits, const struct ll_set_targets *targets)
 {
 	for (size_t i = 0; i < targets->count; i++) {
@@ -93,6 +107,8 @@ static int run(void *data, const struct ll_operands *operands, struct ll_err *er
 		rc = ll_set_targets_find(&targets, driver, operands->words[0], err);
 	if (!rc)
 		rc = check_memory(&targets, limits.memory_bytes, err);
+	if (!rc)
+		rc = check_space(args, &targets, err);
 	if (!rc)
 		apply(args, &limits, &targets);
 	ll_set_targets_fini(&targets);

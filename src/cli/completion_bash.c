@@ -20,19 +20,12 @@ static const char found[] = ")\n"
 			    "\t\t\tbreak\n"
 			    "\t\t\t;;\n"
 			    "\t\tesac\n"
-			    "\tdone\n"
-			    "\tcase $command:$prev in\n";
+			    "\tdone\n";
 
 static const char tail[] = "\tesac\n"
 			   "\tmapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\")\n"
 			   "}\n"
 			   "complete -F _loadline loadline\n";
-
-static void add_commands(struct ll_strbuf *out, const char *separator)
-{
-	for (const struct ll_command *const *command = ll_commands; *command; command++)
-		ll_strbuf_addf(out, "%s%s", command == ll_commands ? "" : separator, (*command)->name);
-}
 
 /* compgen's arguments that offer an option's values. */
 static void add_source(struct ll_strbuf *out, const struct ll_option *option)
@@ -72,27 +65,65 @@ static void add_names(struct ll_strbuf *out, const struct ll_option *option)
 	ll_strbuf_adds(out, "--help");
 }
 
+/* A group's subcommand makes the command "mps-start". */
+static void add_group(struct ll_strbuf *out, const struct ll_command *group)
+{
+	ll_strbuf_addf(out,
+		       "\tif [[ $command == %s ]]; then\n\t\tfor ((i++; i < COMP_CWORD; i++)); do\n"
+		       "\t\t\tcase ${COMP_WORDS[i]} in\n\t\t\t",
+		       group->name);
+	ll_command_add_names(group->subcommands, " | ", out);
+	ll_strbuf_addf(out,
+		       ")\n\t\t\t\tcommand=%s-${COMP_WORDS[i]}\n\t\t\t\tbreak\n\t\t\t\t;;\n"
+		       "\t\t\tesac\n\t\tdone\n\tfi\n",
+		       group->name);
+}
+
+static void add_words(struct ll_strbuf *out, const struct ll_command *command)
+{
+	char name[LL_COMMAND_NAME_SIZE];
+	const struct ll_command *const *offered = command->complete == LL_COMPLETE_COMMAND ? ll_commands : NULL;
+	if (command->subcommands)
+		offered = command->subcommands;
+	ll_strbuf_addf(out, "\t%s)\n\t\twords=\"", ll_command_name(command, '-', name));
+	if (offered) {
+		ll_command_add_names(offered, " ", out);
+		ll_strbuf_addc(out, ' ');
+	}
+	add_names(out, command->options);
+	ll_strbuf_adds(out, "\"\n\t\t;;\n");
+}
+
+static void add_all(struct ll_strbuf *out, const struct ll_command *const *command, bool is_values)
+{
+	for (; *command; command++) {
+		char name[LL_COMMAND_NAME_SIZE];
+		if (is_values)
+			add_values(out, ll_command_name(*command, '-', name), (*command)->options);
+		else
+			add_words(out, *command);
+		if ((*command)->subcommands)
+			add_all(out, (*command)->subcommands, is_values);
+	}
+}
+
 void ll_completion_bash(struct ll_strbuf *out)
 {
 	ll_strbuf_adds(out, head);
-	add_commands(out, " | ");
+	ll_command_add_names(ll_commands, " | ", out);
 	ll_strbuf_adds(out, found);
+	for (const struct ll_command *const *command = ll_commands; *command; command++) {
+		if ((*command)->subcommands)
+			add_group(out, *command);
+	}
+	ll_strbuf_adds(out, "\tcase $command:$prev in\n");
 	add_values(out, "", ll_global_options);
-	for (const struct ll_command *const *command = ll_commands; *command; command++)
-		add_values(out, (*command)->name, (*command)->options);
+	add_all(out, ll_commands, true);
 	ll_strbuf_adds(out, "\tesac\n\tcase $command in\n\t'')\n\t\twords=\"");
-	add_commands(out, " ");
+	ll_command_add_names(ll_commands, " ", out);
 	ll_strbuf_addc(out, ' ');
 	add_names(out, ll_global_options);
 	ll_strbuf_adds(out, "\"\n\t\t;;\n");
-	for (const struct ll_command *const *command = ll_commands; *command; command++) {
-		ll_strbuf_addf(out, "\t%s)\n\t\twords=\"", (*command)->name);
-		if ((*command)->complete == LL_COMPLETE_COMMAND) {
-			add_commands(out, " ");
-			ll_strbuf_addc(out, ' ');
-		}
-		add_names(out, (*command)->options);
-		ll_strbuf_adds(out, "\"\n\t\t;;\n");
-	}
+	add_all(out, ll_commands, false);
 	ll_strbuf_adds(out, tail);
 }

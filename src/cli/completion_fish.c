@@ -47,29 +47,57 @@ static void add_options(struct ll_strbuf *out, const char *condition, const stru
 	ll_strbuf_addf(out, "complete -c loadline -n '%s' -l help -s h -d 'Print a help and exit'\n", condition);
 }
 
-static void add_commands(struct ll_strbuf *out, const char *condition)
+static void add_commands(struct ll_strbuf *out, const char *condition, const struct ll_command *const *command)
 {
-	for (const struct ll_command *const *command = ll_commands; *command; command++) {
+	for (; *command; command++) {
 		ll_strbuf_addf(out, "complete -c loadline -n '%s' -a %s -d ", condition, (*command)->name);
 		add_text(out, (*command)->summary);
 		ll_strbuf_addc(out, '\n');
 	}
 }
 
+/* "status" is a command and one of a group's: where the group's name stands before, the latter is meant. */
+static void add_other_groups(struct ll_strbuf *out, const char *name)
+{
+	for (const struct ll_command *const *command = ll_commands; *command; command++) {
+		if ((*command)->subcommands && ll_command_find_in((*command)->subcommands, name))
+			ll_strbuf_addf(out, "; and not __fish_seen_subcommand_from %s", (*command)->name);
+	}
+}
+
 static void add_subcommand(struct ll_strbuf *out, const struct ll_command *command)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf condition = LL_STRBUF_INIT;
+	if (command->group)
+		ll_strbuf_addf(&condition, "__fish_seen_subcommand_from %s; and ", command->group->name);
 	ll_strbuf_addf(&condition, "__fish_seen_subcommand_from %s", command->name);
+	if (!command->group)
+		add_other_groups(&condition, command->name);
 	if (command->complete == LL_COMPLETE_COMMAND)
-		add_commands(out, condition.buf);
+		add_commands(out, condition.buf, ll_commands);
 	add_options(out, condition.buf, command->options);
+}
+
+static void add_group(struct ll_strbuf *out, const struct ll_command *group)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf condition = LL_STRBUF_INIT;
+	ll_strbuf_addf(&condition, "__fish_seen_subcommand_from %s; and not __fish_seen_subcommand_from ", group->name);
+	ll_command_add_names(group->subcommands, " ", &condition);
+	add_commands(out, condition.buf, group->subcommands);
+	add_options(out, condition.buf, group->options);
+	for (const struct ll_command *const *command = group->subcommands; *command; command++)
+		add_subcommand(out, *command);
 }
 
 void ll_completion_fish(struct ll_strbuf *out)
 {
 	ll_strbuf_adds(out, "# fish completion for loadline, made from its option table\ncomplete -c loadline -f\n");
-	add_commands(out, "__fish_use_subcommand");
+	add_commands(out, "__fish_use_subcommand", ll_commands);
 	add_options(out, "__fish_use_subcommand", ll_global_options);
-	for (const struct ll_command *const *command = ll_commands; *command; command++)
-		add_subcommand(out, *command);
+	for (const struct ll_command *const *command = ll_commands; *command; command++) {
+		if ((*command)->subcommands)
+			add_group(out, *command);
+		else
+			add_subcommand(out, *command);
+	}
 }

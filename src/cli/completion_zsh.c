@@ -61,6 +61,26 @@ static void add_options(struct ll_strbuf *out, const struct ll_option *option)
 	ll_strbuf_adds(out, " \\\n\t\t\t'(-h --help)'{-h,--help}'[Print a help and exit]'");
 }
 
+static void add_case(struct ll_strbuf *out, const struct ll_command *command)
+{
+	ll_strbuf_addf(out, "\t\t%s)\n\t\t\t_arguments", command->name);
+	if (command->subcommands)
+		ll_strbuf_adds(out, " -C");
+	add_options(out, command->options);
+	if (command->complete == LL_COMPLETE_COMMAND)
+		ll_strbuf_adds(out, " \\\n\t\t\t'1:command:(($commands))'");
+	if (command->subcommands) {
+		ll_strbuf_adds(out, " \\\n\t\t\t'1:command:(");
+		ll_command_add_names(command->subcommands, " ", out);
+		ll_strbuf_adds(out, ")' '*::argument:->inner'\n"
+				    "\t\t\t[[ $state == inner ]] && case $words[1] in\n");
+		for (const struct ll_command *const *inner = command->subcommands; *inner; inner++)
+			add_case(out, *inner);
+		ll_strbuf_adds(out, "\t\t\tesac");
+	}
+	ll_strbuf_adds(out, "\n\t\t\t;;\n");
+}
+
 void ll_completion_zsh(struct ll_strbuf *out)
 {
 	ll_strbuf_adds(out, "#compdef loadline\n# made from loadline's option table\n_loadline() {\n"
@@ -75,12 +95,7 @@ void ll_completion_zsh(struct ll_strbuf *out)
 	ll_strbuf_adds(out, " \\\n\t\t\t'1:command:->command' '*::argument:->argument'\n"
 			    "\tcase $state in\n\tcommand) _describe command commands ;;\n"
 			    "\targument)\n\t\tcase $words[1] in\n");
-	for (const struct ll_command *const *command = ll_commands; *command; command++) {
-		ll_strbuf_addf(out, "\t\t%s)\n\t\t\t_arguments", (*command)->name);
-		add_options(out, (*command)->options);
-		if ((*command)->complete == LL_COMPLETE_COMMAND)
-			ll_strbuf_adds(out, " \\\n\t\t\t'1:command:(($commands))'");
-		ll_strbuf_adds(out, "\n\t\t\t;;\n");
-	}
+	for (const struct ll_command *const *command = ll_commands; *command; command++)
+		add_case(out, *command);
 	ll_strbuf_adds(out, "\t\tesac\n\t\t;;\n\tesac\n}\n_loadline \"$@\"\n");
 }

@@ -42,6 +42,10 @@ void ll_doctor_say_err(struct ll_doctor *doctor, enum ll_finding finding, const 
 /* Device nodes, runtime folder, PID namespace, MPS. driver is NULL where there is none. */
 void ll_doctor_check_system(struct ll_doctor *doctor, const struct ll_driver *driver);
 
+/* MPS: its program, the daemon that this environment means, its servers, cards left in exclusive mode. Part of system.
+ */
+void ll_doctor_check_mps(struct ll_doctor *doctor, const struct ll_driver *driver);
+
 /* The driver's CUDA library and the Vulkan loader, without making a context. */
 void ll_doctor_check_libraries(struct ll_doctor *doctor, struct ll_driver *driver);
 

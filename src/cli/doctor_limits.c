@@ -133,7 +133,9 @@ static int try_limits(const struct ll_card *card, const char *shim, struct outco
 	char **environment = NULL;
 	if (!mkdtemp(settings.folder))
 		return ll_err_set(err, -errno, "%s: %s", settings.folder, strerror(errno));
-	int rc = ll_run_environment_make(&settings, shim, card->uuid, &environment, err);
+	int rc = ll_run_environment_make(
+	    &(struct ll_run_environment){.settings = &settings, .shim = shim, .visible = card->uuid}, &environment,
+	    err);
 	if (!rc) {
 		rc = run_trial(environment, outcome);
 		if (rc)

@@ -94,29 +94,11 @@ static void check_pid_namespace(struct ll_doctor *doctor)
 			      "kernels' timing");
 }
 
-static void check_mps(struct ll_doctor *doctor)
-{
-	static const char check[] = "mps";
-	const char *set = getenv("CUDA_MPS_PIPE_DIRECTORY");
-	const char *folder = set && *set ? set : "/tmp/nvidia-mps";
-	char path[500];
-	struct stat st;
-	snprintf(path, sizeof path, "%s/control", folder);
-	if (!stat(path, &st))
-		ll_doctor_say(doctor, LL_FINDING_OK, NULL, check, NULL, "a control daemon has its pipes in %s", folder);
-	else if (set && *set)
-		ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check,
-			      "a wrong folder means no MPS and no limits, silently: start the daemon or unset it",
-			      "CUDA_MPS_PIPE_DIRECTORY=%s, but no control daemon is there", folder);
-	else
-		ll_doctor_say(doctor, LL_FINDING_OK, NULL, check, NULL, "no control daemon in %s", folder);
-}
-
 void ll_doctor_check_system(struct ll_doctor *doctor, const struct ll_driver *driver)
 {
 	if (!driver || !ll_driver_sim_folder(driver))
 		check_nodes(doctor, driver);
 	check_folder(doctor, driver);
 	check_pid_namespace(doctor);
-	check_mps(doctor);
+	ll_doctor_check_mps(doctor, driver);
 }

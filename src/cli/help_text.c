@@ -27,8 +27,11 @@ void ll_help_usage(const struct ll_command *command, struct ll_strbuf *out)
 		ll_strbuf_adds(out, "[GLOBAL OPTION]... COMMAND [OPTION]...");
 		return;
 	}
-	ll_strbuf_adds(out, command->name);
-	if (command->options[0].name)
+	char name[LL_COMMAND_NAME_SIZE];
+	ll_strbuf_adds(out, ll_command_name(command, ' ', name));
+	if (command->subcommands)
+		ll_strbuf_adds(out, " COMMAND [OPTION]...");
+	else if (command->options[0].name)
 		ll_strbuf_adds(out, " [OPTION]...");
 	if (command->operands)
 		ll_strbuf_addf(out, " %s", command->operands);
@@ -85,6 +88,16 @@ static void add_options(struct ll_strbuf *out, const struct ll_option *option)
 	add_entry(out, &help, "Print this help and exit.");
 }
 
+static void add_commands(struct ll_strbuf *out, const struct ll_command *const *command)
+{
+	ll_strbuf_adds(out, "\nCommands:\n");
+	for (; *command; command++) {
+		LL_SCOPE_STRBUF struct ll_strbuf name = LL_STRBUF_INIT;
+		ll_strbuf_adds(&name, (*command)->name);
+		add_entry(out, &name, (*command)->summary);
+	}
+}
+
 static void add_examples(struct ll_strbuf *out, const struct ll_example *example)
 {
 	ll_strbuf_adds(out, "\nExamples:\n");
@@ -108,14 +121,20 @@ void ll_help_command(const struct ll_command *command, struct ll_strbuf *out)
 {
 	ll_strbuf_adds(out, "Usage: loadline ");
 	ll_help_usage(command, out);
-	ll_strbuf_addf(out, "\n\nloadline %s - %s\n\n", command->name, command->summary);
+	char name[LL_COMMAND_NAME_SIZE];
+	ll_strbuf_addf(out, "\n\nloadline %s - %s\n\n", ll_command_name(command, ' ', name), command->summary);
 	ll_wrap(out, command->description, 0, 0);
+	if (command->subcommands)
+		add_commands(out, command->subcommands);
 	ll_strbuf_adds(out, "\nOptions:\n");
 	add_options(out, command->options);
 	if (command->statuses)
 		add_statuses(out, command->statuses);
 	if (command->examples)
 		add_examples(out, command->examples);
+	if (command->subcommands)
+		ll_strbuf_addf(out, "\n'loadline %s COMMAND --help' or 'man loadline-%s' says more.\n", command->name,
+			       command->name);
 }
 
 void ll_help_program(struct ll_strbuf *out)
@@ -124,12 +143,7 @@ void ll_help_program(struct ll_strbuf *out)
 	ll_help_usage(NULL, out);
 	ll_strbuf_adds(out, "\n\n");
 	ll_wrap(out, ll_help_about, 0, 0);
-	ll_strbuf_adds(out, "\nCommands:\n");
-	for (const struct ll_command *const *command = ll_commands; *command; command++) {
-		LL_SCOPE_STRBUF struct ll_strbuf name = LL_STRBUF_INIT;
-		ll_strbuf_adds(&name, (*command)->name);
-		add_entry(out, &name, (*command)->summary);
-	}
+	add_commands(out, ll_commands);
 	ll_strbuf_adds(out, "\nGlobal options, before COMMAND:\n");
 	add_options(out, ll_global_options);
 	add_statuses(out, ll_help_statuses);

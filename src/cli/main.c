@@ -55,23 +55,57 @@ static int parse_and_run(const struct ll_command *command, void *args, int argc,
 	return command->run(args, &operands, err);
 }
 
-/* argv[0] is the command's name. */
-static int run_command(int argc, char **argv, struct ll_err *err)
+static int run_found(const struct ll_command *command, int argc, char **argv, struct ll_err *err);
+
+/* A group's options are --help alone; its first operand is the subcommand. */
+static int run_group(const struct ll_command *group, int argc, char **argv, struct ll_err *err)
 {
-	const struct ll_command *command = ll_command_find(argv[0]);
-	if (!command)
-		return ll_err_set(err, -EINVAL, "%.60s: unknown command", argv[0]);
+	static const struct ll_option none[] = {LL_OPTION_END};
+	char unused;
+	struct ll_operands operands;
+	bool wants_help;
+	LL_SCOPE_STRBUF struct ll_strbuf names = LL_STRBUF_INIT;
+	int rc = ll_options_parse(none, &unused, argc - 1, argv + 1, true, &operands, &wants_help, err);
+	if (rc < 0)
+		return ll_err_hint(err, "try 'loadline %s --help'", group->name);
+	if (wants_help)
+		return print_command_help(group, err);
+	const struct ll_command *command =
+	    operands.count ? ll_command_find_in(group->subcommands, operands.words[0]) : NULL;
+	if (command)
+		return run_found(command, operands.count, operands.words, err);
+	ll_command_add_names(group->subcommands, ", ", &names);
+	if (operands.count)
+		ll_err_set(err, -EINVAL, "%s %.60s: unknown command", group->name, operands.words[0]);
+	else
+		ll_err_set(err, -EINVAL, "%s: no command", group->name);
+	return ll_err_hint(err, "say one of: %s", names.buf);
+}
+
+/* argv[0] is the command's name. */
+static int run_found(const struct ll_command *command, int argc, char **argv, struct ll_err *err)
+{
+	char name[LL_COMMAND_NAME_SIZE];
+	if (command->subcommands)
+		return run_group(command, argc, argv, err);
 	void *args = calloc(1, command->args_size + 1);
 	if (!args)
 		return ll_err_set(err, -ENOMEM, "out of memory");
 	int rc = parse_and_run(command, args, argc - 1, argv + 1, err);
 	if (rc == -EINVAL && !err->hint[0])
-		ll_err_hint(err, "try 'loadline %s --help'", command->name);
+		ll_err_hint(err, "try 'loadline %s --help'", ll_command_name(command, ' ', name));
 	if (rc < 0 && !err->status)
 		err->status = command->failure_status;
 	ll_options_fini(command->options, args);
 	free(args);
 	return rc;
+}
+
+static int run_command(int argc, char **argv, struct ll_err *err)
+{
+	const struct ll_command *command = ll_command_find(argv[0]);
+	return command ? run_found(command, argc, argv, err)
+		       : ll_err_set(err, -EINVAL, "%.60s: unknown command", argv[0]);
 }
 
 static int run_program(int argc, char **argv, struct ll_err *err)

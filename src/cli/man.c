@@ -89,23 +89,41 @@ static void add_options(struct ll_strbuf *out, const struct ll_option *option)
 	ll_strbuf_adds(out, ".TP\n\\fB\\-h, \\-\\-help\\fR\nPrint a short help and exit.\n");
 }
 
+static void add_examples(struct ll_strbuf *out, const struct ll_example *example)
+{
+	for (; example->line; example++) {
+		ll_strbuf_adds(out, ".TP\n\\fB");
+		add_escaped(out, example->line, SIZE_MAX);
+		ll_strbuf_adds(out, "\\fR\n");
+		add_line(out, example->does);
+	}
+}
+
 static void add_statuses(struct ll_strbuf *out, const struct ll_help_status *row)
 {
-	add_section(out, "EXIT STATUS");
 	for (; row->meaning; row++) {
 		ll_strbuf_addf(out, ".TP\n\\fB%d\\fR\n", row->status);
 		add_line(out, row->meaning);
 	}
 }
 
-static void add_examples(struct ll_strbuf *out, const struct ll_example *example)
+/* The subcommands of a group, one after the other. */
+static void add_subcommands(struct ll_strbuf *out, const struct ll_command *const *command)
 {
-	add_section(out, "EXAMPLES");
-	for (; example->line; example++) {
-		ll_strbuf_adds(out, ".TP\n\\fB");
-		add_escaped(out, example->line, SIZE_MAX);
-		ll_strbuf_adds(out, "\\fR\n");
-		add_line(out, example->does);
+	add_section(out, "COMMANDS");
+	for (; *command; command++) {
+		LL_SCOPE_STRBUF struct ll_strbuf usage = LL_STRBUF_INIT;
+		ll_help_usage(*command, &usage);
+		ll_strbuf_adds(out, ".SS loadline ");
+		add_line(out, usage.buf);
+		add_paragraphs(out, (*command)->description);
+		add_options(out, (*command)->options);
+		if ((*command)->statuses) {
+			ll_strbuf_adds(out, ".PP\nExit status:\n");
+			add_statuses(out, (*command)->statuses);
+		}
+		if ((*command)->examples)
+			add_examples(out, (*command)->examples);
 	}
 }
 
@@ -128,6 +146,7 @@ static const struct ll_example environment[] = {
     {"LOADLINE_SIM_SCENARIO", "The file that describes the simulated world; --sim=SCENARIO sets it."},
     {"LOADLINE_RUN", "The limits of `loadline run`, for the programs that it starts; it sets this itself."},
     {"LOADLINE_SHIM", "The library that `loadline run` preloads, where it is not beside the program."},
+    {"CUDA_MPS_PIPE_DIRECTORY", "Where loadline mps, and run --by space, look for the MPS daemon, and start one."},
     {"XDG_RUNTIME_DIR", "A user's ledgers are in its folder loadline; without it in /tmp/loadline-UID."},
     {NULL, NULL},
 };
@@ -143,14 +162,20 @@ static void add_environment(struct ll_strbuf *out)
 
 void ll_man_command(const struct ll_command *command, struct ll_strbuf *out)
 {
-	add_head(out, command->name, command->summary);
+	char name[LL_COMMAND_NAME_SIZE];
+	add_head(out, ll_command_name(command, '-', name), command->summary);
 	add_synopsis(out, command);
 	add_section(out, "DESCRIPTION");
 	add_paragraphs(out, command->description);
+	if (command->subcommands)
+		add_subcommands(out, command->subcommands);
 	add_section(out, "OPTIONS");
 	add_options(out, command->options);
-	if (command->examples)
+	if (command->examples) {
+		add_section(out, "EXAMPLES");
 		add_examples(out, command->examples);
+	}
+	add_section(out, "EXIT STATUS");
 	add_statuses(out, command->statuses ? command->statuses : ll_help_statuses);
 	add_see_also(out, command);
 }
@@ -169,6 +194,7 @@ void ll_man_program(struct ll_strbuf *out)
 	add_section(out, "GLOBAL OPTIONS");
 	add_options(out, ll_global_options);
 	add_environment(out);
+	add_section(out, "EXIT STATUS");
 	add_statuses(out, ll_help_statuses);
 	add_see_also(out, NULL);
 }

@@ -21,6 +21,7 @@ enum { MIB_SHIFT = 20, NAME_TAIL = 16 };
 #define STACK_BYTES_PER_SM UINT64_C(1024 * 2048)
 
 static const char *const priorities[] = {"high", "normal", "low", NULL};
+static const char *const ways[] = {"time", "space", NULL};
 static const char *const yes_no[] = {"yes", "no", NULL};
 
 const struct ll_option ll_run_options[] = {
@@ -31,6 +32,14 @@ const struct ll_option ll_run_options[] = {
      .placeholder = "SHARE",
      LL_OPTION_TEXT(ARGS, compute),
      .help = LL_LIMIT_COMPUTE_HELP},
+    {.name = "by",
+     .placeholder = "WAY",
+     LL_OPTION_CHOICE(ARGS, by),
+     .choices = ways,
+     .fallback = "time",
+     .help =
+	 "What programs share: the card's time, in turns; or its SMs, at the same time, as clients of the MPS daemon "
+	 "that runs (`loadline mps start`): then --compute is a share of the SMs."},
     {.name = "weight",
      .letter = 'w',
      .placeholder = "NUMBER",
@@ -129,6 +138,16 @@ static int read_max_kernel(const char *text, struct ll_run_settings *settings, s
 	return 0;
 }
 
+/* By space nobody waits, so nobody can be let in first. */
+static int check_space(const struct ll_run_args *args, struct ll_err *err)
+{
+	if (!args->weight && !args->priority)
+		return 0;
+	ll_err_set(err, -EINVAL, "%s: is about turns, which programs that share by space do not take",
+		   args->weight ? "--weight" : "--priority");
+	return ll_err_hint(err, "leave it out, or share by time");
+}
+
 int ll_run_args_settings(const struct ll_run_args *args, const char *command, struct ll_run_settings *ret_settings,
 			 struct ll_err *err)
 {
@@ -143,6 +162,12 @@ int ll_run_args_settings(const struct ll_run_args *args, const char *command, st
 		rc = ll_limit_read_memory(args->mem, &settings.memory_limit_bytes, err);
 	if (!rc && args->compute)
 		rc = ll_limit_read_compute(args->compute, &settings.compute_cap_permille, err);
+	if (!rc && args->by == LL_RUN_BY_SPACE)
+		rc = check_space(args, err);
+	if (!rc && args->by == LL_RUN_BY_SPACE) {
+		settings.space_permille = settings.compute_cap_permille;
+		settings.compute_cap_permille = 0;
+	}
 	if (!rc && args->weight)
 		rc = ll_limit_read_weight(args->weight, &settings.weight_permille, err);
 	if (!rc && args->priority)
@@ -161,7 +186,7 @@ int ll_run_args_settings(const struct ll_run_args *args, const char *command, st
 int ll_run_args_check_nested(const struct ll_run_args *args, const struct ll_run_settings *outer, struct ll_err *err)
 {
 	if (!args->mem && !args->compute && !args->weight && !args->tenant && !args->max_kernel && !args->priority &&
-	    !args->count_context)
+	    !args->count_context && (args->by == LL_RUN_BY_TIME || outer->space_permille))
 		return 0;
 	ll_err_set(err, -EPERM,
 		   "this program is governed already, as tenant %s: its limits hold for all that it starts",
@@ -178,7 +203,10 @@ int ll_run_args_check_card(const struct ll_run_settings *settings, const struct 
 			   card->memory_bytes >> MIB_SHIFT);
 		return ll_err_hint(err, "say at most that, or leave the limit out");
 	}
-	uint64_t least = (CONTEXT_BYTES_PER_SM + STACK_BYTES_PER_SM) * card->sm_count;
+	/* By space a context has its part of the SMs. */
+	unsigned sms =
+	    settings->space_permille ? (card->sm_count * settings->space_permille + 999) / 1000 : card->sm_count;
+	uint64_t least = (CONTEXT_BYTES_PER_SM + STACK_BYTES_PER_SM) * sms;
 	if (limit && settings->counts_context && limit < least) {
 		ll_err_set(err, -EINVAL, "--mem: a program's context alone takes some %" PRIu64 " MiB of card %s",
 			   least >> MIB_SHIFT, card->label);

@@ -10,10 +10,14 @@
 #include "driver/cards.h"
 #include "ledger/run_settings.h"
 
+/* What the programs of a card share: its time, in turns, or its SMs, at once, as clients of MPS. */
+enum ll_run_by { LL_RUN_BY_TIME, LL_RUN_BY_SPACE };
+
 struct ll_run_args {
 	char *cards;
 	const char *mem, *compute, *weight, *priority, *tenant, *max_kernel; /* NULL: not given */
 	int count_context;                                                   /* 0: yes, 1: no */
+	int by;                                                              /* enum ll_run_by */
 	bool allow_ungoverned;
 };
 
@@ -21,7 +25,7 @@ extern const struct ll_option ll_run_options[];
 
 /*
  * The settings of a new tenant: a random id, a name made from the command and this process's id where none was
- * given. The folder is left empty. -EINVAL names the option.
+ * given. The folder is left empty, and so is the share of space where no --compute says it. -EINVAL names the option.
  */
 int ll_run_args_settings(const struct ll_run_args *args, const char *command, struct ll_run_settings *ret_settings,
 			 struct ll_err *err);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +10,13 @@
 
 #include "base/err.h"
 #include "cli/beside.h"
+#include "mps/environment.h"
 
-enum { OWN_VARIABLES = 3 };
+enum { OWN_VARIABLES = 6, ALWAYS = 3 };
 
-static const char *const names[OWN_VARIABLES] = {LL_RUN_VARIABLE, "CUDA_VISIBLE_DEVICES", "LD_PRELOAD"};
+/* The first ones are always ours, the others only where the wish has them. */
+static const char *const names[OWN_VARIABLES] = {LL_RUN_VARIABLE,      "CUDA_VISIBLE_DEVICES", "LD_PRELOAD",
+						 LL_MPS_PIPE_VARIABLE, LL_MPS_LOG_VARIABLE,    LL_MPS_PERCENT_VARIABLE};
 
 /* From the program's folder: in a build folder, and installed. */
 static const char *const places[] = {"src/shim", "../lib/loadline", NULL};
@@ -70,51 +74,77 @@ static char *make_variable(const char *name, const char *value)
 	return asprintf(&text, "%s=%s", name, value) < 0 ? NULL : text;
 }
 
-static bool is_own(const char *variable)
+static bool is_own(const char *variable, char *const *own)
 {
 	for (size_t i = 0; i < OWN_VARIABLES; i++) {
 		size_t length = strlen(names[i]);
-		if (strncmp(variable, names[i], length) == 0 && variable[length] == '=')
+		if (own[i] && strncmp(variable, names[i], length) == 0 && variable[length] == '=')
 			return true;
 	}
 	return false;
 }
 
-/* Ours come first, so that they are known when the list is freed; the others are not ours. */
-int ll_run_environment_make(const struct ll_run_settings *settings, const char *shim, const char *visible,
-			    char ***ret_environment, struct ll_err *err)
+/* false: out of memory. */
+static bool make_own(const struct ll_run_environment *wish, const char *settings, char *own[OWN_VARIABLES])
+{
+	const char *values[OWN_VARIABLES] = {settings,       wish->visible, NULL,
+					     wish->mps_pipe, wish->mps_log, wish->mps_percent};
+	bool is_made = true;
+	own[2] = make_preload(wish->shim);
+	for (size_t i = 0; i < OWN_VARIABLES; i++) {
+		if (values[i])
+			own[i] = make_variable(names[i], values[i]);
+		is_made &= own[i] || (i >= ALWAYS && !values[i]);
+	}
+	return is_made;
+}
+
+static void free_own(char *own[OWN_VARIABLES])
+{
+	for (size_t i = 0; i < OWN_VARIABLES; i++)
+		free(own[i]);
+}
+
+/* Our own variables stand before the list that exec gets, so that they are known when it is freed. */
+struct environment {
+	char *own[OWN_VARIABLES];
+	char *list[];
+};
+
+int ll_run_environment_make(const struct ll_run_environment *wish, char ***ret_environment, struct ll_err *err)
 {
 	char text[LL_RUN_TEXT_SIZE];
 	size_t count = 0;
-	int rc = ll_run_settings_write(settings, text);
+	size_t used = 0;
+	int rc = ll_run_settings_write(wish->settings, text);
 	if (rc < 0)
-		return ll_err_set(err, rc, "tenant %s: its settings: %s", settings->tenant, strerror(-rc));
+		return ll_err_set(err, rc, "tenant %s: its settings: %s", wish->settings->tenant, strerror(-rc));
 	while (environ && environ[count])
 		count++;
-	char **list = calloc(count + OWN_VARIABLES + 1, sizeof *list);
-	if (!list)
-		return ll_err_set(err, -ENOMEM, "environment: %s", strerror(ENOMEM));
-	list[0] = make_variable(names[0], text);
-	list[1] = make_variable(names[1], visible);
-	list[2] = make_preload(shim);
-	if (!list[0] || !list[1] || !list[2]) {
-		for (size_t i = 0; i < OWN_VARIABLES; i++)
-			free(list[i]);
-		free(list);
+	struct environment *made = calloc(1, sizeof *made + (count + OWN_VARIABLES + 1) * sizeof *made->list);
+	if (!made || !make_own(wish, text, made->own)) {
+		if (made)
+			free_own(made->own);
+		free(made);
 		return ll_err_set(err, -ENOMEM, "environment: %s", strerror(ENOMEM));
 	}
-	size_t used = OWN_VARIABLES;
+	for (size_t i = 0; i < OWN_VARIABLES; i++) {
+		if (made->own[i])
+			made->list[used++] = made->own[i];
+	}
 	for (size_t i = 0; i < count; i++) {
-		if (!is_own(environ[i]))
-			list[used++] = environ[i];
+		if (!is_own(environ[i], made->own))
+			made->list[used++] = environ[i];
 	}
-	*ret_environment = list;
+	*ret_environment = made->list;
 	return 0;
 }
 
 void ll_run_environment_free(char **environment)
 {
-	for (size_t i = 0; environment && i < OWN_VARIABLES; i++)
-		free(environment[i]);
-	free(environment);
+	if (!environment)
+		return;
+	struct environment *made = (struct environment *)((char *)environment - offsetof(struct environment, list));
+	free_own(made->own);
+	free(made);
 }

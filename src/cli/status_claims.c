@@ -35,7 +35,8 @@ static void add_hold(struct ll_strbuf *text, const struct ll_claim_info *claim)
 	ll_strbuf_addf(text, ", yields %llu", (unsigned long long)claim->yields);
 }
 
-static void add_limits(struct ll_strbuf *text, uint64_t limit_bytes, unsigned cap_permille, unsigned weight_permille)
+static void add_limits(struct ll_strbuf *text, uint64_t limit_bytes, unsigned cap_permille, unsigned weight_permille,
+		       unsigned space_permille)
 {
 	if (limit_bytes) {
 		ll_strbuf_adds(text, " of ");
@@ -43,6 +44,8 @@ static void add_limits(struct ll_strbuf *text, uint64_t limit_bytes, unsigned ca
 	}
 	if (cap_permille)
 		ll_strbuf_addf(text, ", compute %g %%", cap_permille / 10.0);
+	if (space_permille)
+		ll_strbuf_addf(text, ", on MPS with %g %% of the SMs", space_permille / 10.0);
 	if (weight_permille && weight_permille != 1000)
 		ll_strbuf_addf(text, ", weight %g", weight_permille / 1000.0);
 }
@@ -80,8 +83,10 @@ static void add_program(struct ll_strbuf *text, const struct ll_status_card *sta
 	if (claim->note[0])
 		ll_strbuf_addf(text, " (%s)", claim->note);
 	ll_strbuf_addf(text, ", %s priority, ", ll_priority_name(claim->priority));
-	add_memory(text, claim, ll_status_tenant(status, claim));
-	add_limits(text, claim->memory_limit_bytes, claim->compute_cap_permille, claim->weight_permille);
+	const struct ll_tenant_info *tenant = ll_status_tenant(status, claim);
+	add_memory(text, claim, tenant);
+	add_limits(text, claim->memory_limit_bytes, claim->compute_cap_permille, claim->weight_permille,
+		   tenant ? tenant->space_permille : 0);
 	ll_strbuf_addf(text, ", GPU time %.1f s", (double)claim->gpu_time_ns / (double)LL_NS_PER_S);
 	add_wait(text, status, claim);
 }
@@ -102,7 +107,8 @@ static void add_tenant(struct ll_strbuf *text, const struct ll_tenant_info *tena
 	ll_strbuf_addf(text, "  tenant %s: nothing on the card, %s priority, ", tenant->name,
 		       ll_priority_name(tenant->priority));
 	ll_hold_add_bytes(text, tenant->memory_used_bytes);
-	add_limits(text, tenant->memory_limit_bytes, tenant->compute_cap_permille, tenant->weight_permille);
+	add_limits(text, tenant->memory_limit_bytes, tenant->compute_cap_permille, tenant->weight_permille,
+		   tenant->space_permille);
 	ll_strbuf_addf(text, ", GPU time %.1f s\n", (double)tenant->gpu_time_ns / (double)LL_NS_PER_S);
 }
 

@@ -100,24 +100,26 @@ static json_t *claim_turn(const struct ll_status_card *status, const struct ll_c
 	bool waits = ll_status_waits(status, claim, &holder);
 	if (waits)
 		snprintf(number, sizeof number, "%s/%u", status->card->label, holder);
-	return json_pack("{s:o, s:o, s:o, s:b, s:b, s:b, s:o}", "card_memory_bytes",
+	return json_pack("{s:o, s:o, s:o, s:o, s:b, s:b, s:b, s:o}", "card_memory_bytes",
 			 bytes_or_null(claim->memory_card_bytes, claim->memory_card_bytes), "tenant_memory_bytes",
 			 bytes_or_null(tenant, tenant ? tenant->memory_used_bytes : 0), "tenant_gpu_seconds",
-			 tenant ? ll_json_real(seconds(tenant->gpu_time_ns), 6) : json_null(), "has_work",
-			 claim->want_since_ns != 0, "has_turn", status->has_holder && status->holder == claim->index,
-			 "over_cap", ll_status_is_over_cap(status, claim), "waits_for", text_or_null(waits, number));
+			 tenant ? ll_json_real(seconds(tenant->gpu_time_ns), 6) : json_null(), "mps_compute_percent",
+			 permille_or_null(tenant ? tenant->space_permille : 0), "has_work", claim->want_since_ns != 0,
+			 "has_turn", status->has_holder && status->holder == claim->index, "over_cap",
+			 ll_status_is_over_cap(status, claim), "waits_for", text_or_null(waits, number));
 }
 
 static json_t *tenant_object(const struct ll_status_card *status, const struct ll_tenant_info *tenant)
 {
 	char number[40];
 	snprintf(number, sizeof number, "%s/%u", status->card->label, tenant->row);
-	return json_pack("{s:s, s:s, s:s, s:s, s:I, s:o, s:o, s:f, s:o, s:i}", "tenant_row", number, "tenant",
+	return json_pack("{s:s, s:s, s:s, s:s, s:I, s:o, s:o, s:f, s:o, s:o, s:i}", "tenant_row", number, "tenant",
 			 tenant->name, "uuid", status->card->uuid, "class", ll_priority_name(tenant->priority),
 			 "memory_bytes", (json_int_t)tenant->memory_used_bytes, "memory_limit_bytes",
 			 bytes_or_null(tenant->memory_limit_bytes, tenant->memory_limit_bytes), "compute_cap_percent",
 			 permille_or_null(tenant->compute_cap_permille), "weight", tenant->weight_permille / 1000.0,
-			 "gpu_seconds", ll_json_real(seconds(tenant->gpu_time_ns), 6), "claims", 0);
+			 "mps_compute_percent", permille_or_null(tenant->space_permille), "gpu_seconds",
+			 ll_json_real(seconds(tenant->gpu_time_ns), 6), "claims", 0);
 }
 
 static json_t *stranger_object(const struct ll_status_card *status, const struct ll_status_stranger *stranger)

@@ -21,7 +21,9 @@ const struct ll_tenant_info *ll_status_tenant(const struct ll_status_card *statu
 /* The word may name a claim that has ended, or rests. */
 bool ll_status_waits(const struct ll_status_card *status, const struct ll_claim_info *claim, unsigned *ret_holder)
 {
-	if (!claim->want_since_ns || !status->has_holder || status->holder == claim->index)
+	const struct ll_tenant_info *tenant = ll_status_tenant(status, claim);
+	if (!claim->want_since_ns || !status->has_holder || status->holder == claim->index ||
+	    (tenant && tenant->space_permille))
 		return false;
 	for (size_t i = 0; i < status->claim_count; i++) {
 		const struct ll_claim_info *holder = &status->claims[i];

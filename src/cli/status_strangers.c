@@ -47,7 +47,7 @@ static bool has_claim(const struct ll_status_card *status, pid_t pid)
 }
 
 /* Only this user's processes show their environment. */
-static void find_tenant(pid_t pid, char tenant[64])
+static void find_in_environment(pid_t pid, char tenant[64])
 {
 	static const char name[] = LL_RUN_VARIABLE "=";
 	LL_SCOPE_FREE char *text = malloc(ENVIRONMENT_SIZE);
@@ -62,7 +62,21 @@ static void find_tenant(pid_t pid, char tenant[64])
 	}
 }
 
-static void describe(const struct ll_process *process, struct ll_status_stranger *ret_stranger)
+/* `env -i` leaves nothing but the descriptor that keeps the tenant's row. */
+static void find_tenant(const struct ll_status_card *status, pid_t pid, char tenant[64])
+{
+	unsigned row;
+	find_in_environment(pid, tenant);
+	if (*tenant || !ll_tenant_of_process(pid, status->card->uuid, &row))
+		return;
+	for (size_t i = 0; i < status->tenant_count; i++) {
+		if (status->tenants[i].row == row)
+			snprintf(tenant, 64, "%s", status->tenants[i].name);
+	}
+}
+
+static void describe(const struct ll_status_card *status, const struct ll_process *process,
+		     struct ll_status_stranger *ret_stranger)
 {
 	*ret_stranger = (struct ll_status_stranger){.pid = process->pid, .memory_bytes = process->memory_bytes};
 	read_file(process->pid, "comm", ret_stranger->name, sizeof ret_stranger->name);
@@ -72,7 +86,7 @@ static void describe(const struct ll_process *process, struct ll_status_stranger
 		else if (*c < ' ' || *c > '~')
 			*c = '?';
 	}
-	find_tenant(process->pid, ret_stranger->tenant);
+	find_tenant(status, process->pid, ret_stranger->tenant);
 }
 
 void ll_status_find_strangers(struct ll_status_card *status, const struct ll_process_list *processes)
@@ -85,6 +99,6 @@ void ll_status_find_strangers(struct ll_status_card *status, const struct ll_pro
 	status->strangers = calloc(processes->count + 1, sizeof *status->strangers);
 	for (size_t i = 0; status->strangers && i < processes->count; i++) {
 		if (!has_claim(status, processes->items[i].pid))
-			describe(&processes->items[i], &status->strangers[status->stranger_count++]);
+			describe(status, &processes->items[i], &status->strangers[status->stranger_count++]);
 	}
 }

@@ -7,6 +7,12 @@ bool ll_turns_is_impatient(const struct ll_turn_party *party)
 	return party->waited_ns >= LL_TURN_PATIENCE_NS;
 }
 
+/* Virtual time that a call is worth is added to whoever is not called, so that nothing is below zero. */
+static uint64_t standing_ns(const struct ll_turn_party *party)
+{
+	return party->virtual_ns + (party->is_called ? 0 : LL_TURN_CALL_NS);
+}
+
 static bool goes_before(const struct ll_turn_party *a, const struct ll_turn_party *b)
 {
 	if (a->has_tokens != b->has_tokens)
@@ -15,8 +21,8 @@ static bool goes_before(const struct ll_turn_party *a, const struct ll_turn_part
 		return ll_turns_is_impatient(a);
 	if (a->rank != b->rank)
 		return a->rank < b->rank;
-	if (a->virtual_ns != b->virtual_ns)
-		return a->virtual_ns < b->virtual_ns;
+	if (standing_ns(a) != standing_ns(b))
+		return standing_ns(a) < standing_ns(b);
 	return a->waited_ns > b->waited_ns;
 }
 
@@ -49,7 +55,7 @@ bool ll_turns_gives_way(const struct ll_turn_party *holder, const struct ll_turn
 		return true;
 	if (ll_turns_is_impatient(best))
 		return true;
-	return best->rank == holder->rank && holder->virtual_ns >= best->virtual_ns + LL_TURN_QUANTUM_NS;
+	return best->rank == holder->rank && standing_ns(holder) >= standing_ns(best) + LL_TURN_QUANTUM_NS;
 }
 
 uint64_t ll_turns_virtual_ns(uint64_t gpu_ns, unsigned weight_permille)

@@ -5,6 +5,10 @@
  * the party with the least virtual time: GPU time divided by weight, as in Linux's CFS. A turn is long
  * (LL_TURN_QUANTUM_NS) because a switch of contexts costs the card 0.14 ms; a lower class gives way at once.
  *
+ * A tenant on several cards, whose kernels may wait for each other across them, should have its turns together. So it
+ * is called to the others while it has the turn on the first of its cards: there its virtual time counts as less by
+ * LL_TURN_CALL_NS, more than what turns make it swing. Its share stays the same, for that is no more than a head start.
+ *
  * Nobody waits for ever: who has waited for LL_TURN_PATIENCE_NS goes before every class, for one
  * LL_TURN_SERVICE_NS.
  */
@@ -19,6 +23,7 @@
 #define LL_TURN_QUANTUM_NS UINT64_C(10000000)
 /* What a party that comes back after a pause may be behind: no more than this of its own idleness is made up for. */
 #define LL_TURN_LAG_NS (2 * LL_TURN_QUANTUM_NS)
+#define LL_TURN_CALL_NS (4 * LL_TURN_QUANTUM_NS)
 #define LL_TURN_PATIENCE_NS UINT64_C(1000000000)
 #define LL_TURN_SERVICE_NS UINT64_C(10000000)
 
@@ -27,6 +32,7 @@ struct ll_turn_party {
 	uint64_t virtual_ns; /* its tenant's */
 	uint64_t waited_ns;  /* since it wants the card without having the turn; 0 for the holder */
 	bool has_tokens;     /* its cap lets it run now */
+	bool is_called;      /* it has the turn on the first of its cards, and this is another */
 };
 
 /* The party that the next turn belongs to; count when none may run. */

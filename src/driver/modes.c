@@ -1,3 +1,5 @@
+#include <errno.h>
+
 #include "driver/fail.h"
 #include "driver/readings.h"
 
@@ -15,6 +17,19 @@ int ll_read_compute_mode(const struct ll_card *card, enum ll_compute_mode *ret_m
 	int rc = ll_card_check(whole, nvml->nvmlDeviceGetComputeMode(whole->nvml, &mode), err, "compute mode");
 	if (!rc)
 		*ret_mode = (enum ll_compute_mode)mode;
+	return rc;
+}
+
+int ll_set_compute_mode(const struct ll_card *card, enum ll_compute_mode mode, struct ll_err *err)
+{
+	const struct ll_card *whole = ll_card_whole(card);
+	const struct ll_nvml *nvml = ll_card_nvml(whole);
+	if (!nvml->nvmlDeviceSetComputeMode)
+		return ll_card_lacks(whole, err, "set compute mode");
+	int rc = ll_card_check(whole, nvml->nvmlDeviceSetComputeMode(whole->nvml, (enum ll_nvml_compute_mode)mode), err,
+			       "set compute mode");
+	if (rc == -EPERM)
+		ll_err_hint(err, "only root may change a card's compute mode");
 	return rc;
 }
 

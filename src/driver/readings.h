@@ -155,6 +155,9 @@ enum ll_compute_mode {
 int ll_read_compute_mode(const struct ll_card *card, enum ll_compute_mode *ret_mode, struct ll_err *err);
 const char *ll_compute_mode_text(enum ll_compute_mode mode); /* "default", "exclusive-process", … */
 
+/* Of the whole card, for all its users, until it is changed again or the driver is unloaded. -EPERM without root. */
+int ll_set_compute_mode(const struct ll_card *card, enum ll_compute_mode mode, struct ll_err *err);
+
 int ll_read_persistence(const struct ll_card *card, bool *ret_is_on, struct ll_err *err);
 
 #endif

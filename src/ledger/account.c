@@ -39,7 +39,7 @@ int64_t ll_account_earn(struct ll_ledger_tenant *tenant, uint64_t now_ns)
 
 void ll_account_charge(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns)
 {
-	struct ll_ledger_slot *slot = claim->slot;
+	struct ll_ledger_slot *slot = ll_claim_is_ours(claim) ? claim->slot : NULL; /* another's may be there by now */
 	if (!slot || end_ns <= start_ns)
 		return;
 	struct ll_ledger_file *file = claim->ledger->file;

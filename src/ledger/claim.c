@@ -138,6 +138,8 @@ static int take(struct ll_claim *claim, const struct ll_claim_wish *wish, const 
 
 static void free_claim(struct ll_claim *claim)
 {
+	if (claim->former)
+		free_claim(claim->former);
 	ll_own_fd_close(claim->ledger, &claim->own);
 	pthread_mutex_destroy(&claim->text_mutex);
 	free(claim);
@@ -183,6 +185,19 @@ void ll_claim_release(struct ll_claim *claim)
 	free_claim(claim);
 }
 
+bool ll_claim_is_lost(const struct ll_claim *claim)
+{
+	return claim->slot && !ll_claim_is_ours(claim);
+}
+
+/* The lock that the lost one may have taken again would keep an empty slot from others. */
+void ll_claim_succeed(struct ll_claim *claim, struct ll_claim *lost)
+{
+	ll_fork_remove(&lost->fork);
+	ll_own_fd_close(lost->ledger, &lost->own);
+	claim->former = lost;
+}
+
 unsigned ll_claim_index(const struct ll_claim *claim)
 {
 	return claim->index;
@@ -190,13 +205,13 @@ unsigned ll_claim_index(const struct ll_claim *claim)
 
 void ll_claim_set_state(struct ll_claim *claim, enum ll_claim_state state)
 {
-	if (claim->slot)
+	if (ll_claim_is_ours(claim))
 		atomic_store_explicit(&claim->slot->state, state, memory_order_release);
 }
 
 static void set_target(struct ll_claim *claim, const char *metric, unsigned permille, unsigned watts)
 {
-	if (!claim->slot)
+	if (!ll_claim_is_ours(claim))
 		return;
 	LL_SCOPE_LOCK(&claim->text_mutex);
 	atomic_store_explicit(&claim->slot->target_permille, permille, memory_order_relaxed);
@@ -216,13 +231,13 @@ void ll_claim_set_target_watts(struct ll_claim *claim, const char *metric, unsig
 
 void ll_claim_set_memory(struct ll_claim *claim, uint64_t used_bytes)
 {
-	if (claim->slot)
+	if (ll_claim_is_ours(claim))
 		atomic_store_explicit(&claim->slot->memory_used_bytes, used_bytes, memory_order_relaxed);
 }
 
 void ll_claim_set_payload(struct ll_claim *claim, const char *name)
 {
-	if (!claim->slot)
+	if (!ll_claim_is_ours(claim))
 		return;
 	LL_SCOPE_LOCK(&claim->text_mutex);
 	LL_TEXT_PUT(claim->slot, payload, name);
@@ -230,7 +245,7 @@ void ll_claim_set_payload(struct ll_claim *claim, const char *name)
 
 void ll_claim_set_note(struct ll_claim *claim, const char *note)
 {
-	if (!claim->slot)
+	if (!ll_claim_is_ours(claim))
 		return;
 	LL_SCOPE_LOCK(&claim->text_mutex);
 	LL_TEXT_PUT(claim->slot, note, note);
@@ -238,13 +253,13 @@ void ll_claim_set_note(struct ll_claim *claim, const char *note)
 
 void ll_claim_add_gpu_time(struct ll_claim *claim, uint64_t ns)
 {
-	if (claim->slot)
+	if (ll_claim_is_ours(claim))
 		atomic_fetch_add_explicit(&claim->slot->gpu_time_ns, ns, memory_order_relaxed);
 }
 
 void ll_claim_add_synthetic(struct ll_claim *claim, uint64_t busy_ns, uint64_t energy_mj)
 {
-	if (!claim->slot)
+	if (!ll_claim_is_ours(claim))
 		return;
 	atomic_fetch_add_explicit(&claim->slot->synthetic_busy_ns, busy_ns, memory_order_relaxed);
 	atomic_fetch_add_explicit(&claim->slot->energy_mj, energy_mj, memory_order_relaxed);
@@ -252,19 +267,19 @@ void ll_claim_add_synthetic(struct ll_claim *claim, uint64_t busy_ns, uint64_t e
 
 void ll_claim_add_yield(struct ll_claim *claim)
 {
-	if (claim->slot)
+	if (ll_claim_is_ours(claim))
 		atomic_fetch_add_explicit(&claim->slot->yields, 1, memory_order_relaxed);
 }
 
 void ll_claim_set_active(struct ll_claim *claim)
 {
-	if (claim->slot)
+	if (ll_claim_is_ours(claim))
 		atomic_store_explicit(&claim->slot->activity_ns, LL_ACTIVITY_NOW, memory_order_release);
 }
 
 void ll_claim_set_idle(struct ll_claim *claim, uint64_t now_ns)
 {
-	if (claim->slot)
+	if (ll_claim_is_ours(claim))
 		atomic_store_explicit(&claim->slot->activity_ns, now_ns, memory_order_release);
 }
 
@@ -286,6 +301,8 @@ int ll_claim_beat(struct ll_claim *claim, uint64_t now_ns, struct ll_err *err)
 	LL_SCOPE_NO_CANCEL;
 	if (!claim->slot)
 		return ll_err_set(err, -ECHILD, "claim %u: belongs to the parent process", claim->index);
+	if (ll_claim_is_lost(claim))
+		return ll_err_set(err, -ESTALE, "claim %u: was cleared by another process", claim->index);
 	if (!ll_own_fd_is_ours(claim->ledger, &claim->own)) {
 		int rc = retake_locks(claim);
 		if (rc)

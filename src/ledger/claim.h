@@ -5,11 +5,12 @@
  * is closed at fork, and every function here does nothing on them. kill -9 needs no release: see ledger.h.
  *
  * The setters are single relaxed or release stores into the shared page: no system call, no lock, any thread
- * of the owner.
+ * of the owner. On a claim that was lost they do nothing.
  */
 #ifndef LOADLINE_LEDGER_CLAIM_H
 #define LOADLINE_LEDGER_CLAIM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "ledger/ledger.h"
@@ -38,6 +39,14 @@ int ll_claim_take(struct ll_ledger *ledger, const struct ll_claim_wish *wish, co
 /* Clears the slot, then frees its lock and the handle. NULL is fine. */
 void ll_claim_release(struct ll_claim *claim);
 
+/*
+ * Whether others have cleared it: its process had closed the descriptor with its lock, and they looked before the next
+ * beat. One load. Its owner may take another, which is told whom it succeeds: the lost one is put away, but stays in
+ * memory as long as its successor, for threads may be about to look at it.
+ */
+bool ll_claim_is_lost(const struct ll_claim *claim);
+void ll_claim_succeed(struct ll_claim *claim, struct ll_claim *lost);
+
 /* The number in "0/17". */
 unsigned ll_claim_index(const struct ll_claim *claim);
 
@@ -61,8 +70,8 @@ void ll_claim_set_idle(struct ll_claim *claim, uint64_t now_ns);
 
 /*
  * Says "still here" and makes sure of it: where the program closed our descriptor, or replaced it, the lock is taken
- * again on a new one. About 1 µs; call it about once a second. -ESTALE when the claim was cleared in between: release
- * it and take a new one. -ECHILD in a forked child.
+ * again on a new one. About 1 µs; call it about once a second. -ESTALE when the claim was cleared in between: take
+ * another. -ECHILD in a forked child.
  */
 int ll_claim_beat(struct ll_claim *claim, uint64_t now_ns, struct ll_err *err);
 

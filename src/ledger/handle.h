@@ -48,6 +48,7 @@ struct ll_claim {
 	unsigned tenant_row; /* as in the slot, but nobody else writes it: 1 + row, 0 none */
 	uint64_t token;
 	bool is_hold;
+	struct ll_claim *former; /* lost, and succeeded by this one; NULL */
 	struct ll_own_fd
 	    own; /* a description of its own, which holds the lock of the slot, and a hold's the card's hold lock */
 	pthread_mutex_t text_mutex;

@@ -24,7 +24,7 @@
 #include "ledger/busy_bins.h"
 
 enum {
-	LL_LEDGER_VERSION = 3,
+	LL_LEDGER_VERSION = 4,
 	LL_LEDGER_CLAIMS = 256,
 	LL_LEDGER_TENANTS = 128,
 	LL_LEDGER_HEADER_BYTES = 4096,
@@ -68,7 +68,8 @@ struct ll_ledger_slot {
 	_Atomic uint64_t queued_ns;     /* estimated work of it that the card still has; see turn.h */
 	_Atomic uint32_t bell;          /* a futex: counts what others changed for the claim */
 	_Atomic uint32_t reserved_bell;
-	_Atomic uint64_t reserved_hot[2];
+	_Atomic uint64_t asked_ns; /* CLOCK_MONOTONIC since when its reserve is wanted, see siblings.h; 0: it is not */
+	_Atomic uint64_t reserved_hot[1];
 
 	/* limits */
 	_Atomic uint64_t memory_limit_bytes; /* 0: none */
@@ -102,17 +103,17 @@ struct ll_ledger_slot {
 };
 
 _Static_assert(offsetof(struct ll_ledger_slot, activity_ns) == 64, "the hot line begins on a cache line");
-_Static_assert(offsetof(struct ll_ledger_slot, state) == 84, "ledger version 3");
-_Static_assert(offsetof(struct ll_ledger_slot, memory_limit_bytes) == 128, "ledger version 3");
-_Static_assert(offsetof(struct ll_ledger_slot, compute_cap_permille) == 152, "ledger version 3");
-_Static_assert(offsetof(struct ll_ledger_slot, target_permille) == 164, "ledger version 3");
-_Static_assert(offsetof(struct ll_ledger_slot, gpu_time_ns) == 192, "ledger version 3");
-_Static_assert(offsetof(struct ll_ledger_slot, synthetic_busy_ns) == 216, "ledger version 3");
-_Static_assert(offsetof(struct ll_ledger_slot, text_sequence) == 256, "ledger version 3");
-_Static_assert(offsetof(struct ll_ledger_slot, tenant) == 264, "ledger version 3");
-_Static_assert(offsetof(struct ll_ledger_slot, payload) == 328, "ledger version 3");
-_Static_assert(offsetof(struct ll_ledger_slot, metric) == 408, "ledger version 3");
-_Static_assert(sizeof(struct ll_ledger_slot) == LL_LEDGER_SLOT_BYTES, "ledger version 3");
+_Static_assert(offsetof(struct ll_ledger_slot, state) == 84, "ledger version 4");
+_Static_assert(offsetof(struct ll_ledger_slot, memory_limit_bytes) == 128, "ledger version 4");
+_Static_assert(offsetof(struct ll_ledger_slot, compute_cap_permille) == 152, "ledger version 4");
+_Static_assert(offsetof(struct ll_ledger_slot, target_permille) == 164, "ledger version 4");
+_Static_assert(offsetof(struct ll_ledger_slot, gpu_time_ns) == 192, "ledger version 4");
+_Static_assert(offsetof(struct ll_ledger_slot, synthetic_busy_ns) == 216, "ledger version 4");
+_Static_assert(offsetof(struct ll_ledger_slot, text_sequence) == 256, "ledger version 4");
+_Static_assert(offsetof(struct ll_ledger_slot, tenant) == 264, "ledger version 4");
+_Static_assert(offsetof(struct ll_ledger_slot, payload) == 328, "ledger version 4");
+_Static_assert(offsetof(struct ll_ledger_slot, metric) == 408, "ledger version 4");
+_Static_assert(sizeof(struct ll_ledger_slot) == LL_LEDGER_SLOT_BYTES, "ledger version 4");
 
 /*
  * A tenant: what one `loadline run` and all its descendants share. Row 0 to 127; a row is in use while its id is not
@@ -130,14 +131,16 @@ struct ll_ledger_tenant {
 	_Atomic uint32_t compute_cap_permille; /* 0: none */
 	_Atomic uint32_t weight_permille;      /* 1000 is weight 1 */
 	_Atomic uint64_t taken_ns;             /* CLOCK_MONOTONIC */
-	_Atomic uint64_t reserved_limits;
+	_Atomic uint32_t space_permille;       /* of the SMs, under MPS: it takes no turns; 0: it shares by time */
+	_Atomic uint32_t reserved_limits;
 
 	/* time: a cache line of its own */
 	_Atomic uint64_t gpu_time_ns;     /* of all its claims, ended ones included */
 	_Atomic uint64_t virtual_time_ns; /* GPU time by weight; see turn.h */
 	_Atomic int64_t tokens_ns;        /* of the cap; negative: in debt */
 	_Atomic uint64_t tokens_at_ns;    /* CLOCK_MONOTONIC up to which tokens were earned */
-	_Atomic uint64_t reserved_time[4];
+	_Atomic uint64_t called_until_ns; /* CLOCK_MONOTONIC; see turn.h */
+	_Atomic uint64_t reserved_time[3];
 
 	_Atomic uint32_t text_sequence;
 	_Atomic uint32_t reserved_text;
@@ -145,9 +148,10 @@ struct ll_ledger_tenant {
 	_Atomic uint64_t reserved[7];
 };
 
+_Static_assert(offsetof(struct ll_ledger_tenant, space_permille) == 56, "ledger version 4");
 _Static_assert(offsetof(struct ll_ledger_tenant, gpu_time_ns) == 64, "the time line begins on a cache line");
-_Static_assert(offsetof(struct ll_ledger_tenant, name) == 136, "ledger version 3");
-_Static_assert(sizeof(struct ll_ledger_tenant) == LL_LEDGER_TENANT_BYTES, "ledger version 3");
+_Static_assert(offsetof(struct ll_ledger_tenant, name) == 136, "ledger version 4");
+_Static_assert(sizeof(struct ll_ledger_tenant) == LL_LEDGER_TENANT_BYTES, "ledger version 4");
 
 struct ll_ledger_file {
 	uint64_t magic; /* this and the next five never change after the file got its name */
@@ -164,7 +168,8 @@ struct ll_ledger_file {
 	_Atomic uint32_t reserved_header_word;
 	_Atomic uint64_t turn;          /* who may launch now: (1 + slot index) << 48 | count of changes; see turn.h */
 	_Atomic uint64_t turn_since_ns; /* CLOCK_MONOTONIC of the last change of holder */
-	char reserved_header[LL_LEDGER_HEADER_BYTES - 192];
+	_Atomic uint64_t death_ns;      /* when a claim with memory was last cleared from outside; 0: never */
+	char reserved_header[LL_LEDGER_HEADER_BYTES - 200];
 
 	struct ll_ledger_tenant tenants[LL_LEDGER_TENANTS];
 
@@ -174,14 +179,15 @@ struct ll_ledger_file {
 };
 
 _Static_assert(offsetof(struct ll_ledger_file, version) == 8, "the same in every version");
-_Static_assert(offsetof(struct ll_ledger_file, uuid) == 24, "ledger version 3");
-_Static_assert(offsetof(struct ll_ledger_file, next_token) == 128, "ledger version 3");
-_Static_assert(offsetof(struct ll_ledger_file, used) == 136, "ledger version 3");
-_Static_assert(offsetof(struct ll_ledger_file, turn) == 176, "ledger version 3");
-_Static_assert(offsetof(struct ll_ledger_file, tenants) == LL_LEDGER_HEADER_BYTES, "ledger version 3");
+_Static_assert(offsetof(struct ll_ledger_file, uuid) == 24, "ledger version 4");
+_Static_assert(offsetof(struct ll_ledger_file, next_token) == 128, "ledger version 4");
+_Static_assert(offsetof(struct ll_ledger_file, used) == 136, "ledger version 4");
+_Static_assert(offsetof(struct ll_ledger_file, turn) == 176, "ledger version 4");
+_Static_assert(offsetof(struct ll_ledger_file, death_ns) == 192, "ledger version 4");
+_Static_assert(offsetof(struct ll_ledger_file, tenants) == LL_LEDGER_HEADER_BYTES, "ledger version 4");
 _Static_assert(offsetof(struct ll_ledger_file, slots) == LL_LEDGER_HEADER_BYTES + LL_LEDGER_TENANTS_BYTES,
-	       "ledger version 3");
-_Static_assert(sizeof(struct ll_ledger_file) == LL_LEDGER_FILE_BYTES, "ledger version 3");
+	       "ledger version 4");
+_Static_assert(sizeof(struct ll_ledger_file) == LL_LEDGER_FILE_BYTES, "ledger version 4");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "words shared by processes need no lock");
 
 #endif

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/scope.h"
 #include "ledger/file.h"
@@ -134,8 +135,15 @@ static bool withdraw_if_gone(struct ll_ledger *ledger, struct ll_ledger_slot *sl
 	       atomic_compare_exchange_strong(&slot->token, &token, 0);
 }
 
+uint64_t ll_ledger_death_ns(const struct ll_ledger *ledger)
+{
+	return ledger->file->death_ns;
+}
+
 void ll_ledger_clear_slot(struct ll_ledger *ledger, unsigned index, int lock_fd)
 {
+	if (ledger->file->slots[index].memory_used_bytes)
+		ledger->file->death_ns = ll_now_ns();
 	ll_total_leave(ledger, index, lock_fd);
 	ll_slot_clean(ledger->file, index);
 }

@@ -82,6 +82,12 @@ size_t ll_ledger_sweep(struct ll_ledger *ledger);
  */
 uint64_t ll_ledger_activity_ns(const struct ll_ledger *ledger);
 
+/*
+ * When the claim of a program that had memory was last cleared (CLOCK_MONOTONIC); 0: never. A killed program's claim is
+ * free as soon as its descriptors are closed; the driver may take a while longer to give its memory to others.
+ */
+uint64_t ll_ledger_death_ns(const struct ll_ledger *ledger);
+
 /* "hold", "high", … and "starting", "running", …; a running hold is "holding". */
 const char *ll_priority_name(enum ll_priority priority);
 const char *ll_claim_state_name(enum ll_priority priority, enum ll_claim_state state);

@@ -102,7 +102,8 @@ void ll_memory_look(const struct ll_claim *claim, struct ll_memory_view *ret_vie
 {
 	const struct ll_ledger_slot *slot = claim->slot;
 	const struct ll_ledger_tenant *tenant = tenant_of(claim);
-	uint64_t own = slot ? atomic_load_explicit(&slot->memory_used_bytes, memory_order_relaxed) : 0;
+	bool is_ours = ll_claim_is_ours(claim);
+	uint64_t own = is_ours ? atomic_load_explicit(&slot->memory_used_bytes, memory_order_relaxed) : 0;
 	*ret_view = (struct ll_memory_view){.used_bytes = own, .own_bytes = own};
 	if (!tenant)
 		return;
@@ -112,6 +113,6 @@ void ll_memory_look(const struct ll_claim *claim, struct ll_memory_view *ret_vie
 
 void ll_memory_set_card_figure(struct ll_claim *claim, uint64_t bytes)
 {
-	if (claim->slot)
+	if (ll_claim_is_ours(claim))
 		atomic_store_explicit(&claim->slot->memory_card_bytes, bytes, memory_order_relaxed);
 }

@@ -17,7 +17,6 @@
 #ifndef LOADLINE_LEDGER_MEMORY_H
 #define LOADLINE_LEDGER_MEMORY_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "ledger/claim.h"

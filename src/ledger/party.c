@@ -16,18 +16,25 @@ unsigned ll_party_rank(const struct ll_ledger_tenant *tenant)
 	return priority ? priority : LL_PRIORITY_NORMAL;
 }
 
+bool ll_party_is_by_space(const struct ll_ledger_tenant *tenant)
+{
+	return atomic_load_explicit(&tenant->space_permille, memory_order_relaxed) != 0;
+}
+
 bool ll_party_read(struct ll_ledger_file *file, unsigned index, uint64_t now_ns, struct ll_turn_party *ret_party)
 {
 	struct ll_ledger_slot *slot = &file->slots[index];
 	uint64_t since_ns = atomic_load(&slot->want_since_ns);
 	struct ll_ledger_tenant *tenant = ll_party_tenant(file, slot);
-	if (!since_ns || !tenant || !atomic_load_explicit(&slot->token, memory_order_relaxed))
+	if (!since_ns || !tenant || ll_party_is_by_space(tenant) ||
+	    !atomic_load_explicit(&slot->token, memory_order_relaxed))
 		return false;
 	*ret_party = (struct ll_turn_party){
 	    .rank = ll_party_rank(tenant),
 	    .virtual_ns = atomic_load_explicit(&tenant->virtual_time_ns, memory_order_relaxed),
 	    .waited_ns = now_ns > since_ns ? now_ns - since_ns : 0,
 	    .has_tokens = ll_account_tokens_ns(tenant, now_ns) > 0,
+	    .is_called = atomic_load_explicit(&tenant->called_until_ns, memory_order_relaxed) > now_ns,
 	};
 	return true;
 }

@@ -26,6 +26,10 @@ struct ll_ledger_tenant *ll_party_tenant(struct ll_ledger_file *file, const stru
 /* Its class: smaller goes first. */
 unsigned ll_party_rank(const struct ll_ledger_tenant *tenant);
 
+/* Under MPS its kernels run at the same time as others', and what it may have of the card is settled by SMs: it is no
+ * party. */
+bool ll_party_is_by_space(const struct ll_ledger_tenant *tenant);
+
 /* 1 + the tenant's row of slot index; 0: none. */
 uint32_t ll_party_row(struct ll_ledger_file *file, unsigned index);
 

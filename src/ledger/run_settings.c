@@ -18,13 +18,13 @@ int ll_run_settings_write(const struct ll_run_settings *settings, char ret_text[
 {
 	if (!ll_tenant_name_is_valid(settings->tenant))
 		return -EINVAL;
-	int length =
-	    snprintf(ret_text, LL_RUN_TEXT_SIZE,
-		     "id=%" PRIx64 ";tenant=%s;mem=%" PRIu64
-		     ";compute=%u;weight=%u;priority=%u;context=%d;max-kernel=%" PRIu64 ";kill=%d;folder=%s",
-		     settings->id, settings->tenant, settings->memory_limit_bytes, settings->compute_cap_permille,
-		     settings->weight_permille, (unsigned)settings->priority, settings->counts_context,
-		     settings->max_kernel_ns, settings->kills_at_max_kernel, settings->folder);
+	int length = snprintf(
+	    ret_text, LL_RUN_TEXT_SIZE,
+	    "id=%" PRIx64 ";tenant=%s;mem=%" PRIu64
+	    ";compute=%u;weight=%u;space=%u;priority=%u;context=%d;max-kernel=%" PRIu64 ";kill=%d;first=%s;folder=%s",
+	    settings->id, settings->tenant, settings->memory_limit_bytes, settings->compute_cap_permille,
+	    settings->weight_permille, settings->space_permille, (unsigned)settings->priority, settings->counts_context,
+	    settings->max_kernel_ns, settings->kills_at_max_kernel, settings->first_card, settings->folder);
 	return length < LL_RUN_TEXT_SIZE ? 0 : -ENAMETOOLONG;
 }
 
@@ -53,6 +53,8 @@ static bool read_pair(const char *key, const char *value, struct ll_run_settings
 	uint64_t number = 0;
 	if (strcmp(key, "tenant") == 0)
 		return read_text(value, settings->tenant, sizeof settings->tenant);
+	if (strcmp(key, "first") == 0)
+		return read_text(value, settings->first_card, sizeof settings->first_card);
 	if (strcmp(key, "id") == 0)
 		return read_number(value, 16, UINT64_MAX, &settings->id);
 	if (strcmp(key, "mem") == 0)
@@ -64,6 +66,8 @@ static bool read_pair(const char *key, const char *value, struct ll_run_settings
 		settings->compute_cap_permille = (unsigned)number;
 	else if (strcmp(key, "weight") == 0)
 		settings->weight_permille = (unsigned)number;
+	else if (strcmp(key, "space") == 0)
+		settings->space_permille = (unsigned)number;
 	else if (strcmp(key, "priority") == 0)
 		settings->priority = (enum ll_priority)number;
 	else if (strcmp(key, "context") == 0)
@@ -78,8 +82,8 @@ static bool read_pair(const char *key, const char *value, struct ll_run_settings
 static bool is_sane(const struct ll_run_settings *settings)
 {
 	return settings->id && ll_tenant_name_is_valid(settings->tenant) && settings->folder[0] == '/' &&
-	       settings->compute_cap_permille <= 1000 && settings->priority >= LL_PRIORITY_HIGH &&
-	       settings->priority <= LL_PRIORITY_LOW;
+	       settings->compute_cap_permille <= 1000 && settings->space_permille <= 1000 &&
+	       settings->priority >= LL_PRIORITY_HIGH && settings->priority <= LL_PRIORITY_LOW;
 }
 
 int ll_run_settings_read(const char *text, struct ll_run_settings *ret_settings)
@@ -116,5 +120,6 @@ struct ll_tenant_wish ll_run_settings_wish(const struct ll_run_settings *setting
 	    .memory_limit_bytes = settings->memory_limit_bytes,
 	    .compute_cap_permille = settings->compute_cap_permille,
 	    .weight_permille = settings->weight_permille,
+	    .space_permille = settings->space_permille,
 	};
 }

@@ -17,7 +17,7 @@
 
 #define LL_RUN_VARIABLE "LOADLINE_RUN"
 
-enum { LL_TENANT_NAME_SIZE = 64, LL_RUN_TEXT_SIZE = 1024 };
+enum { LL_TENANT_NAME_SIZE = 64, LL_CARD_NAME_SIZE = 96, LL_RUN_TEXT_SIZE = 1024 };
 
 struct ll_run_settings {
 	uint64_t id;
@@ -26,10 +26,12 @@ struct ll_run_settings {
 	uint64_t memory_limit_bytes;   /* 0: none */
 	unsigned compute_cap_permille; /* 0: none */
 	unsigned weight_permille;      /* 0: 1000 */
+	unsigned space_permille;       /* its part of the SMs as a client of MPS; 0: it shares by time */
 	bool counts_context;           /* what contexts take counts against the memory limit */
 	uint64_t max_kernel_ns;        /* 0: none */
 	bool kills_at_max_kernel;
-	char folder[LL_FOLDER_SIZE]; /* of the ledgers */
+	char first_card[LL_CARD_NAME_SIZE]; /* UUID of the first of several cards; empty: there is one */
+	char folder[LL_FOLDER_SIZE];        /* of the ledgers */
 };
 
 /* -ENAMETOOLONG when it does not fit, -EINVAL for a tenant's name with other letters. */

@@ -33,6 +33,7 @@ static void zero_numbers(struct ll_ledger_slot *slot)
 	zero_words(&slot->want_since_ns, 1);
 	zero_words(&slot->queued_ns, 1);
 	atomic_store_explicit(&slot->bell, 0, memory_order_relaxed);
+	zero_words(&slot->asked_ns, 1);
 	zero_words(&slot->memory_limit_bytes, 1);
 	zero_words(&slot->memory_used_bytes, 1);
 	zero_words(&slot->memory_card_bytes, 1);

@@ -127,6 +127,7 @@ static bool copy_row(struct ll_ledger *ledger, unsigned row, struct ll_tenant_in
 	    .memory_used_bytes = tenant->memory_used_bytes,
 	    .compute_cap_permille = tenant->compute_cap_permille,
 	    .weight_permille = tenant->weight_permille,
+	    .space_permille = tenant->space_permille,
 	    .gpu_time_ns = tenant->gpu_time_ns,
 	    .virtual_time_ns = tenant->virtual_time_ns,
 	    .tokens_ns = tenant->tokens_ns,
@@ -155,6 +156,11 @@ size_t ll_tenant_list(struct ll_ledger *ledger, struct ll_tenant_info *tenants, 
 		count++;
 	}
 	return count;
+}
+
+bool ll_tenant_shares_by_space(const struct ll_ledger *ledger, unsigned row)
+{
+	return row < LL_LEDGER_TENANTS && ledger->file->tenants[row].space_permille != 0;
 }
 
 void ll_tenant_set_memory_limit(struct ll_ledger *ledger, unsigned row, uint64_t bytes)

@@ -27,6 +27,7 @@ struct ll_tenant_wish {
 	uint64_t memory_limit_bytes;   /* 0: none */
 	unsigned compute_cap_permille; /* of GPU time; 0: none */
 	unsigned weight_permille;      /* 0 is taken as 1000 */
+	unsigned space_permille;       /* of the SMs, as a client of MPS; 0: it shares the card by time */
 };
 
 /* A copy of one row. */
@@ -36,7 +37,7 @@ struct ll_tenant_info {
 	char name[64];
 	enum ll_priority priority;
 	uint64_t memory_limit_bytes, memory_used_bytes;
-	unsigned compute_cap_permille, weight_permille;
+	unsigned compute_cap_permille, weight_permille, space_permille;
 	uint64_t gpu_time_ns, virtual_time_ns;
 	int64_t tokens_ns;
 	bool is_lock_held; /* its process tree holds the row's lock */
@@ -58,6 +59,15 @@ int ll_tenant_keep(struct ll_ledger *ledger, unsigned row, int *ret_fd, struct l
 
 /* Copies the live rows in row order, at most capacity; returns how many there are. Dead ones are cleared first. */
 size_t ll_tenant_list(struct ll_ledger *ledger, struct ll_tenant_info *tenants, size_t capacity);
+
+/*
+ * The row of that card's ledger whose lock that process keeps, as what `run` starts does whatever it has made of its
+ * environment. False: none, or the process is another user's. Some µs for each of its descriptors.
+ */
+bool ll_tenant_of_process(pid_t pid, const char *uuid, unsigned *ret_row);
+
+/* Whether it is a client of MPS: then it has no cap and no weight to set. */
+bool ll_tenant_shares_by_space(const struct ll_ledger *ledger, unsigned row);
 
 /* Single values of a row, for `loadline set`. 0 takes a limit away. */
 void ll_tenant_set_memory_limit(struct ll_ledger *ledger, unsigned row, uint64_t bytes);

@@ -47,6 +47,7 @@ void ll_tenant_rows_make(struct ll_ledger_file *file, unsigned row, const struct
 	tenant->memory_limit_bytes = wish->memory_limit_bytes;
 	tenant->compute_cap_permille = wish->compute_cap_permille;
 	tenant->weight_permille = wish->weight_permille ? wish->weight_permille : DEFAULT_WEIGHT_PERMILLE;
+	tenant->space_permille = wish->space_permille;
 	tenant->taken_ns = ll_now_ns();
 	LL_TEXT_PUT(tenant, name, wish->name);
 	atomic_store(&tenant->id, wish->id);
@@ -60,6 +61,7 @@ static void clear_row(struct ll_ledger_tenant *tenant)
 	tenant->memory_limit_bytes = 0;
 	tenant->compute_cap_permille = 0;
 	tenant->weight_permille = 0;
+	tenant->space_permille = 0;
 	tenant->taken_ns = 0;
 	LL_TEXT_PUT(tenant, name, "");
 }

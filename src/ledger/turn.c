@@ -19,6 +19,12 @@ enum { HOLDER_SHIFT = 48 };
 #define PROMOTED (UINT64_C(1) << 47)
 #define COUNT_MASK (PROMOTED - 1)
 
+/* NULL: it is not ours, or not any more, and another's may be there. */
+static struct ll_ledger_slot *own_slot(const struct ll_claim *claim)
+{
+	return ll_claim_is_ours(claim) ? claim->slot : NULL;
+}
+
 static unsigned holder_of(uint64_t turn)
 {
 	return (unsigned)(turn >> HOLDER_SHIFT);
@@ -39,7 +45,7 @@ static bool holds(struct ll_ledger_file *file, uint64_t turn, unsigned index)
 	return holder == index + 1 || (row && ll_party_row(file, holder - 1) == row);
 }
 
-static void ring(struct ll_ledger_slot *slot)
+void ll_slot_ring(struct ll_ledger_slot *slot)
 {
 	int saved_errno = errno;
 	atomic_fetch_add(&slot->bell, 1);
@@ -50,7 +56,7 @@ static void ring(struct ll_ledger_slot *slot)
 static void shut_and_ring(struct ll_ledger_slot *slot)
 {
 	atomic_store(&slot->gate, LL_GATE_SHUT);
-	ring(slot);
+	ll_slot_ring(slot);
 }
 
 /* The turn comes to the tenant of this claim, or goes from it. */
@@ -123,13 +129,15 @@ static uint64_t least_virtual_ns(const struct ll_party_scan *scan)
 
 void ll_turn_want(struct ll_claim *claim, uint64_t now_ns)
 {
-	struct ll_ledger_slot *slot = claim->slot;
+	struct ll_ledger_slot *slot = own_slot(claim);
 	if (!slot || atomic_load(&slot->want_since_ns))
 		return;
 	struct ll_ledger_file *file = claim->ledger->file;
 	struct ll_ledger_tenant *tenant = ll_party_tenant(file, slot);
 	struct ll_party_scan scan;
-	ll_party_scan(file, claim->index, now_ns, &scan);
+	scan.count = 0;
+	if (!tenant || !ll_party_is_by_space(tenant))
+		ll_party_scan(file, claim->index, now_ns, &scan);
 	if (tenant && scan.count) {
 		uint64_t virtual_ns = atomic_load(&tenant->virtual_time_ns);
 		uint64_t back_ns = ll_turns_come_back_ns(virtual_ns, least_virtual_ns(&scan));
@@ -148,7 +156,7 @@ void ll_turn_want(struct ll_claim *claim, uint64_t now_ns)
 
 void ll_turn_rest(struct ll_claim *claim, uint64_t now_ns)
 {
-	struct ll_ledger_slot *slot = claim->slot;
+	struct ll_ledger_slot *slot = own_slot(claim);
 	if (!slot || !atomic_load(&slot->want_since_ns))
 		return;
 	struct ll_ledger_file *file = claim->ledger->file;
@@ -202,7 +210,7 @@ static bool has_superior(struct ll_ledger_file *file, unsigned self, unsigned ra
 		for (uint64_t bits = atomic_load(&file->used[word]); bits; bits &= bits - 1) {
 			unsigned index = word * 64 + (unsigned)__builtin_ctzll(bits);
 			struct ll_ledger_tenant *tenant = ll_party_tenant(file, &file->slots[index]);
-			if (index != self && tenant && ll_party_rank(tenant) < rank)
+			if (index != self && tenant && !ll_party_is_by_space(tenant) && ll_party_rank(tenant) < rank)
 				return true;
 		}
 	}
@@ -273,7 +281,7 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 		  struct ll_turn_look *ret_look)
 {
 	*ret_look = (struct ll_turn_look){.tokens_ns = INT64_MAX};
-	struct ll_ledger_slot *slot = claim->slot;
+	struct ll_ledger_slot *slot = own_slot(claim);
 	struct ll_ledger_file *file = slot ? claim->ledger->file : NULL;
 	struct ll_ledger_tenant *tenant = slot ? ll_party_tenant(file, slot) : NULL;
 	if (!tenant) {
@@ -282,6 +290,11 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 	}
 	atomic_store_explicit(&slot->heartbeat_ns, now_ns, memory_order_relaxed);
 	atomic_store_explicit(&slot->queued_ns, queued_ns, memory_order_relaxed);
+	if (ll_party_is_by_space(tenant)) {
+		ret_look->may_launch = ret_look->is_alone = true;
+		ret_look->priority = ll_party_rank(tenant);
+		return;
+	}
 	unsigned cap = atomic_load_explicit(&tenant->compute_cap_permille, memory_order_relaxed);
 	ret_look->tokens_ns = ll_account_earn(tenant, now_ns);
 	ret_look->tokens_at_ns =
@@ -309,6 +322,23 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 	    ret_look->may_launch && !cap && scan.count == 0 && !has_superior(file, claim->index, self.rank);
 }
 
+void ll_turn_call(struct ll_claim *claim, uint64_t now_ns)
+{
+	struct ll_ledger_slot *slot = claim->slot;
+	struct ll_ledger_tenant *tenant = slot ? ll_party_tenant(claim->ledger->file, slot) : NULL;
+	if (tenant)
+		atomic_store_explicit(&tenant->called_until_ns, now_ns + LL_TURN_CALLED_NS, memory_order_relaxed);
+}
+
+bool ll_turn_is_of(const struct ll_ledger *ledger, uint64_t tenant_id)
+{
+	unsigned index;
+	if (!ll_turn_holder(ledger, &index))
+		return false;
+	const struct ll_ledger_tenant *tenant = ll_party_tenant(ledger->file, &ledger->file->slots[index]);
+	return tenant && atomic_load_explicit(&tenant->id, memory_order_relaxed) == tenant_id;
+}
+
 bool ll_turn_holder(const struct ll_ledger *ledger, unsigned *ret_index)
 {
 	unsigned holder = holder_of(atomic_load(&ledger->file->turn));
@@ -321,7 +351,9 @@ bool ll_turn_holder(const struct ll_ledger *ledger, unsigned *ret_index)
 bool ll_turn_is_mine(const struct ll_claim *claim)
 {
 	struct ll_ledger_file *file = claim->ledger->file;
-	return holds(file, atomic_load_explicit(&file->turn, memory_order_relaxed), claim->index);
+	const struct ll_ledger_tenant *tenant = ll_party_tenant(file, &file->slots[claim->index]);
+	return (tenant && ll_party_is_by_space(tenant)) ||
+	       holds(file, atomic_load_explicit(&file->turn, memory_order_relaxed), claim->index);
 }
 
 _Atomic uint32_t *ll_turn_gate(struct ll_claim *claim)
@@ -333,12 +365,14 @@ _Atomic uint32_t *ll_turn_gate(struct ll_claim *claim)
 /* Opened first and looked after: who comes after the look finds it open and shuts it. */
 bool ll_turn_open_gate(struct ll_claim *claim, enum ll_gate how, uint64_t now_ns)
 {
-	struct ll_ledger_slot *slot = claim->slot;
+	struct ll_ledger_slot *slot = own_slot(claim);
 	if (!slot)
 		return false;
 	struct ll_ledger_file *file = claim->ledger->file;
 	struct ll_ledger_tenant *tenant = ll_party_tenant(file, slot);
 	atomic_store(&slot->gate, how);
+	if (tenant && ll_party_is_by_space(tenant))
+		return true;
 	struct ll_party_scan scan;
 	ll_party_scan(file, claim->index, now_ns, &scan);
 	if (scan.count == 0 && tenant && !atomic_load(&tenant->compute_cap_permille) && ll_turn_is_mine(claim) &&
@@ -350,7 +384,7 @@ bool ll_turn_open_gate(struct ll_claim *claim, enum ll_gate how, uint64_t now_ns
 
 void ll_turn_shut_gate(struct ll_claim *claim)
 {
-	struct ll_ledger_slot *slot = claim->slot;
+	struct ll_ledger_slot *slot = own_slot(claim);
 	if (slot)
 		atomic_store(&slot->gate, LL_GATE_SHUT);
 }
@@ -365,7 +399,7 @@ void ll_turn_ring(struct ll_claim *claim)
 {
 	struct ll_ledger_slot *slot = claim->slot;
 	if (slot)
-		ring(slot);
+		ll_slot_ring(slot);
 }
 
 void ll_turn_sleep(struct ll_claim *claim, uint32_t bell, uint64_t until_ns)

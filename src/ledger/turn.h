@@ -16,8 +16,9 @@
  * nothing to ask: it has no cap, the turn is its own and nobody else wants the card. Whoever comes shuts it, from
  * outside.
  *
- * A claim without a tenant takes no part. All times are CLOCK_MONOTONIC. Any thread of the claim's owner, one
- * at a time; ll_turn_is_mine and the gate from any thread at any time.
+ * A claim without a tenant takes no part, nor does one whose tenant shares the card by space: its launches never wait
+ * and nobody waits for it, only its time is counted. All times are CLOCK_MONOTONIC. Any thread of the claim's owner,
+ * one at a time; ll_turn_is_mine and the gate from any thread at any time.
  */
 #ifndef LOADLINE_LEDGER_TURN_H
 #define LOADLINE_LEDGER_TURN_H
@@ -32,6 +33,9 @@
 #define LL_TURN_DEAF_NS UINT64_C(20000000)
 /* A queue that ends within this is as good as drained: the next one's launches take that long to arrive. */
 #define LL_TURN_DRAINED_NS UINT64_C(300000)
+
+/* A call outlives a few looks of its process, which come each 0.1 ms while it waits. */
+#define LL_TURN_CALLED_NS UINT64_C(500000)
 
 enum ll_gate {
 	LL_GATE_SHUT, /* ask before each launch: the state of a fresh claim */
@@ -65,10 +69,19 @@ void ll_turn_rest(struct ll_claim *claim, uint64_t now_ns);
 void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns, uint64_t queued_ns,
 		  struct ll_turn_look *ret_look);
 
+/*
+ * The claim's tenant has the turn on the first of its cards: so it goes before its equals here, for LL_TURN_CALLED_NS
+ * (control/turns.h). Said again and again while that is so.
+ */
+void ll_turn_call(struct ll_claim *claim, uint64_t now_ns);
+
+/* Whether the tenant of that id has the turn on this card, on which the caller need have no claim. */
+bool ll_turn_is_of(const struct ll_ledger *ledger, uint64_t tenant_id);
+
 /* For who only watches: the claim whose turn it is; false: nobody's. It may have ended since. */
 bool ll_turn_holder(const struct ll_ledger *ledger, unsigned *ret_index);
 
-/* Whether the turn is the tenant's. Two relaxed loads. */
+/* Whether the turn is the tenant's, or it needs none. A few relaxed loads. */
 bool ll_turn_is_mine(const struct ll_claim *claim);
 
 /* The claim's gate; valid until the claim is released. */

@@ -7,9 +7,12 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "ledger/siblings.h"
 #include "shim/flow_state.h"
 #include "shim/real.h"
 #include "shim/reentry.h"
+#include "shim/seat.h"
+#include "shim/spare.h"
 #include "shim/watch.h"
 
 enum { STACK_BYTES = 256 * 1024, STOP_NS = 200000000 };
@@ -30,14 +33,36 @@ static uint64_t tick(struct ll_flow *flow, uint32_t *ret_bell, uint64_t now_ns)
 	return next_ns;
 }
 
-/* The claim is nobody's or another's by now: nothing of it may be touched, and the program goes on without it. */
-static void *let_go(struct ll_flow *flow)
+/* Others have cleared it. Until another is had the program goes on without: nobody waits for a lost claim's turn. */
+static void replace_claim(struct ll_flow *flow)
+{
+	struct ll_seat *seat = ll_seat_of_flow(flow);
+	bool is_lost = !seat || !ll_seat_retake(seat);
+	pthread_mutex_lock(&flow->lock);
+	flow->is_lost = is_lost;
+	pthread_mutex_unlock(&flow->lock);
+}
+
+void ll_agent_move(struct ll_flow *flow, struct ll_claim *claim)
 {
 	pthread_mutex_lock(&flow->lock);
-	flow->is_lost = true;
-	atomic_store(&flow->is_ending, true);
+	ll_turn_ring(flow->claim); /* the agent may sleep for that; to whoever has the slot it is one look too many */
+	flow->claim = claim;
+	flow->turn = (struct ll_turn){0};
+	flow->look = (struct ll_turn_look){0};
+	flow->is_wanting = false;
+	flow->is_lost = false;
+	flow->note[0] = '\0';
 	pthread_mutex_unlock(&flow->lock);
-	return NULL;
+}
+
+/* Another process of the tenant was refused memory: it can have what this one keeps in reserve. */
+static void answer_siblings(struct ll_flow *flow)
+{
+	struct ll_seat *seat = ll_seat_of_flow(flow);
+	if (seat)
+		ll_spare_give_up(seat);
+	ll_siblings_answer(flow->claim);
 }
 
 static void *agent_main(void *arg)
@@ -57,9 +82,11 @@ static void *agent_main(void *arg)
 			return NULL;
 		if (now_ns - beaten_ns >= BEAT_NS) {
 			if (ll_claim_beat(flow->claim, now_ns, NULL) == -ESTALE)
-				return let_go(flow);
+				replace_claim(flow);
 			beaten_ns = now_ns;
 		}
+		if (ll_siblings_do_ask(flow->claim))
+			answer_siblings(flow);
 		ll_turn_sleep(flow->claim, bell, next_ns);
 	}
 }

@@ -2,10 +2,13 @@
 
 #include <errno.h>
 
-#include "ledger/memory.h"
+#include "base/clock.h"
 #include "shim/contexts.h"
+#include "shim/held.h"
 #include "shim/real.h"
 #include "shim/spare.h"
+
+#define PAUSE_NS (2 * LL_NS_PER_MS)
 
 struct ll_place ll_place_current(void)
 {
@@ -24,9 +27,11 @@ struct ll_charge ll_charge_begin(struct ll_place place, uint64_t bytes)
 	struct ll_charge charge = {.place = place};
 	if (!place.seat)
 		return charge;
-	int rc = ll_memory_reserve(place.seat->claim, bytes);
+	int rc = ll_held_reserve(place.seat, bytes);
 	if (rc == -ENOMEM && ll_spare_give_up(place.seat))
-		rc = ll_memory_reserve(place.seat->claim, bytes);
+		rc = ll_held_reserve(place.seat, bytes);
+	if (rc == -ENOMEM && ll_spare_of_siblings(place.seat))
+		rc = ll_held_reserve(place.seat, bytes);
 	charge.is_refused = rc == -ENOMEM;
 	if (rc == 0)
 		charge.bytes = bytes;
@@ -35,10 +40,24 @@ struct ll_charge ll_charge_begin(struct ll_place place, uint64_t bytes)
 	return charge;
 }
 
+bool ll_charge_waits(struct ll_seat *seat, uint64_t *since_ns)
+{
+	uint64_t now_ns = ll_now_ns();
+	*since_ns = *since_ns ? *since_ns : now_ns;
+	if (!seat || now_ns - *since_ns >= LL_NS_PER_S)
+		return false;
+	ll_ledger_sweep(seat->ledger);
+	uint64_t death_ns = ll_ledger_death_ns(seat->ledger);
+	if (!death_ns || ll_now_ns() - death_ns >= LL_NS_PER_S)
+		return false;
+	ll_sleep_until_ns(now_ns + PAUSE_NS);
+	return true;
+}
+
 void ll_charge_end(struct ll_charge *charge)
 {
 	if (charge->place.seat && charge->bytes)
-		ll_memory_release(charge->place.seat->claim, charge->bytes);
+		ll_held_release(charge->place.seat, charge->bytes);
 }
 
 void ll_charge_correct(struct ll_charge *charge, uint64_t bytes)
@@ -46,16 +65,16 @@ void ll_charge_correct(struct ll_charge *charge, uint64_t bytes)
 	if (!charge->place.seat)
 		return;
 	if (bytes > charge->bytes)
-		ll_memory_charge(charge->place.seat->claim, bytes - charge->bytes);
+		ll_held_charge(charge->place.seat, bytes - charge->bytes);
 	else
-		ll_memory_release(charge->place.seat->claim, charge->bytes - bytes);
+		ll_held_release(charge->place.seat, charge->bytes - bytes);
 	charge->bytes = bytes;
 }
 
 static void release(const struct ll_size *size)
 {
 	if (size->seat && size->bytes)
-		ll_memory_release(size->seat->claim, size->bytes);
+		ll_held_release(size->seat, size->bytes);
 }
 
 void ll_charge_keep(struct ll_charge *charge, enum ll_size_kind kind, uint64_t name)

@@ -15,11 +15,14 @@
  * The bytes are reserved in the ledger before the driver is asked. What is not kept by the end of the scope is given
  * back: the driver refused, or the thread was cancelled or thrown through.
  *
+ * Where the driver is out of memory although the limit has room, and somebody on the card has died with memory within
+ * the last second, it is asked again until the dead one's memory is free: LL_CHARGED_CALL instead of the bare call.
+ *
  * When the limit refuses, what the process itself keeps in reserve is given up first (spare.h), and it is asked once
  * more.
  *
- * It fails open: with no place on a card (no ledger, no claim free) or with a claim that was cleared from outside, the
- * program goes on ungoverned.
+ * It fails open: with no place on a card (no ledger, no claim free) the program goes on ungoverned. A claim that was
+ * cleared from outside is taken again by the next that needs it (held.h).
  */
 #ifndef LOADLINE_SHIM_CHARGE_H
 #define LOADLINE_SHIM_CHARGE_H
@@ -61,6 +64,16 @@ struct ll_place ll_place_device(ll_cu_device device);
 
 struct ll_charge ll_charge_begin(struct ll_place place, uint64_t bytes);
 void ll_charge_end(struct ll_charge *charge);
+
+#define LL_CHARGED_CALL(status, seat, call)                                                                            \
+	ll_cu_result status;                                                                                           \
+	uint64_t status##_since_ns = 0;                                                                                \
+	do {                                                                                                           \
+		status = call;                                                                                         \
+	} while (status == LL_CUDA_ERROR_OUT_OF_MEMORY && ll_charge_waits(seat, &status##_since_ns))
+
+/* Whether it is worth asking again; waits 2 ms before it says so, and for a second in all. seat may be NULL. */
+bool ll_charge_waits(struct ll_seat *seat, uint64_t *since_ns);
 
 /* The card took another size than was reserved: more is charged without asking, for it is there already. */
 void ll_charge_correct(struct ll_charge *charge, uint64_t bytes);

@@ -3,7 +3,7 @@
 #include <pthread.h>
 
 #include "ledger/fork.h"
-#include "ledger/memory.h"
+#include "shim/held.h"
 #include "shim/real.h"
 
 enum { CARDS = 64, DEFAULT_STACK_BYTES = 1024, DEFAULT_PRINTF_BYTES = 1 << 20, DEFAULT_HEAP_BYTES = 8 << 20 };
@@ -137,11 +137,11 @@ void ll_context_made(struct ll_context_change *change, struct ll_cu_context *con
 }
 
 /* Its allocations, and itself where it was not taken out before. */
-static void release_owned(const struct ll_seat *seat, uint64_t owner)
+static void release_owned(struct ll_seat *seat, uint64_t owner)
 {
 	uint64_t bytes = ll_sizes_take_owned(owner);
 	if (bytes)
-		ll_memory_release(seat->claim, bytes);
+		ll_held_release(seat, bytes);
 }
 
 /* A context that is not known is not on any seat that is. */
@@ -199,14 +199,14 @@ ll_cu_result ll_context_retain(struct ll_cu_context **ret_context, ll_cu_device 
 		reserve(&change);
 	if (change.charge.is_refused)
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;
-	ll_cu_result status = ll_real()->cuDevicePrimaryCtxRetain(ret_context, device);
+	LL_CHARGED_CALL(status, change.seat, ll_real()->cuDevicePrimaryCtxRetain(ret_context, device));
 	if (status == LL_CUDA_SUCCESS)
 		note_primary(&change, *ret_context);
 	return status;
 }
 
 /* The lock is held; the driver has ended the primary context. */
-static void end_primary(const struct ll_seat *seat, struct primary *primary)
+static void end_primary(struct ll_seat *seat, struct primary *primary)
 {
 	release_owned(seat, atomic_exchange(&primary->owner, 0));
 	primary->context = NULL;
@@ -258,13 +258,21 @@ ll_cu_result ll_context_create_green(struct ll_cu_green_context **ret_green, str
 		  ll_seat_settings()->counts_context ? LL_FOOTPRINT_GREEN_CONTEXT_BYTES : 0);
 	if (change.charge.is_refused || own.is_refused)
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;
-	ll_cu_result status = ll_real()->cuGreenCtxCreate(ret_green, resources, device, flags);
+	LL_CHARGED_CALL(status, change.seat, ll_real()->cuGreenCtxCreate(ret_green, resources, device, flags));
 	if (status != LL_CUDA_SUCCESS)
 		return status;
 	find_primary(&change);
 	own.place.owner = atomic_load(&primaries[device].owner);
 	ll_charge_keep(&own, LL_SIZE_GREEN, ll_charge_name(*ret_green));
 	return status;
+}
+
+/* What was launched in it is known by the handle that the driver has for it among contexts. */
+static void forget_green_launches(const struct ll_size *size, struct ll_cu_green_context *green)
+{
+	struct ll_cu_context *context;
+	if (ll_real()->cuCtxFromGreenCtx(&context, green) == LL_CUDA_SUCCESS)
+		forget_launches(size, context);
 }
 
 ll_cu_result ll_context_destroy_green(struct ll_cu_green_context *green)
@@ -275,6 +283,9 @@ ll_cu_result ll_context_destroy_green(struct ll_cu_green_context *green)
 	struct ll_context_change change __attribute__((cleanup(ll_context_change_end))) = {.seat = size.seat};
 	lock(&change);
 	struct primary *primary = &primaries[size.seat->device];
+	forget_green_launches(&size, green);
+	if (primary->context && primary->retains <= 1)
+		forget_launches(&size, primary->context);
 	ll_cu_result status = ll_real()->cuGreenCtxDestroy(green);
 	ll_charge_freed(LL_SIZE_GREEN, ll_charge_name(green), &size, status);
 	if (status == LL_CUDA_SUCCESS && primary->retains)
@@ -340,7 +351,7 @@ static void change_context(struct ll_context_change *change, struct ll_cu_contex
 		return;
 	uint64_t less = before > after ? before - after : 0;
 	less = less < size.bytes ? less : size.bytes;
-	ll_memory_release(size.seat->claim, less);
+	ll_held_release(size.seat, less);
 	size.bytes = size.bytes - less + change->charge.bytes;
 	if (ll_sizes_put(LL_SIZE_CONTEXT, ll_charge_name(context), &size, NULL))
 		change->charge.bytes = 0;
@@ -351,16 +362,20 @@ ll_cu_result ll_context_set_limit(enum ll_cu_limit limit, size_t value)
 	struct ll_cu_context *context;
 	struct ll_size size;
 	struct ll_seat *seat = ll_seat_current(&context);
-	if (!seat || !ll_seat_settings()->counts_context ||
-	    !ll_sizes_find(LL_SIZE_CONTEXT, ll_charge_name(context), &size))
+	if (!seat || !ll_seat_settings()->counts_context)
 		return ll_real()->cuCtxSetLimit(limit, value);
 	struct ll_context_change change __attribute__((cleanup(ll_context_change_end))) = {.seat = seat};
 	lock(&change);
+	/* A green one's limits are the primary one's. */
+	if (!ll_sizes_find(LL_SIZE_CONTEXT, ll_charge_name(context), &size))
+		context = primaries[seat->device].context;
+	if (!context)
+		return ll_real()->cuCtxSetLimit(limit, value);
 	uint64_t before = limit_bytes_now(seat, limit), after = limit_bytes(seat, limit, value);
 	change.charge = ll_charge_begin((struct ll_place){.seat = seat}, after > before ? after - before : 0);
 	if (change.charge.is_refused)
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;
-	ll_cu_result status = ll_real()->cuCtxSetLimit(limit, value);
+	LL_CHARGED_CALL(status, seat, ll_real()->cuCtxSetLimit(limit, value));
 	if (status == LL_CUDA_SUCCESS)
 		change_context(&change, context, before, limit_bytes_now(seat, limit));
 	return status;

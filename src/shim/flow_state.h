@@ -15,24 +15,24 @@ struct ll_flow_context {
 };
 
 struct ll_flow {
-	struct ll_claim *claim;
-	pthread_mutex_t lock; /* guards all below; never held while waiting */
+	_Atomic(struct ll_claim *) claim; /* changed under the lock (agent.h); read without, for bells and gates */
+	pthread_mutex_t lock;             /* guards all below; never held while waiting */
 	struct ll_flow_context *contexts;
 	struct ll_turn turn;
 	struct ll_turn_look look; /* of the last tick */
 	uint64_t ticked_ns;
 	uint64_t queued_ns;
-	uint64_t idle_since_ns;         /* the card has nothing of ours since then; 0: it has */
-	uint64_t marked_ns;             /* when an open gate was last set to mark */
-	unsigned waiting;               /* threads in ll_flow_enter that wait */
-	unsigned launching;             /* threads between enter and leave */
-	bool is_wanting;                /* said so in the ledger */
-	bool is_in_debt;                /* the cap's account must fill first */
-	bool is_blind;                  /* marks do not work: nothing is timed, the gate stays shut */
-	bool is_lost;                   /* the claim was cleared by others (the program had closed its descriptor) */
-	_Atomic bool is_ending;         /* nobody waits any more, and no more marks are made */
-	_Atomic uint32_t open_launches; /* through the open gate since the last mark */
-	_Atomic uint32_t open_limit;    /* how many may be */
+	uint64_t idle_since_ns;             /* the card has nothing of ours since then; 0: it has */
+	uint64_t marked_ns;                 /* when an open gate was last set to mark */
+	unsigned waiting;                   /* threads in ll_flow_enter that wait */
+	unsigned launching;                 /* threads between enter and leave */
+	bool is_wanting;                    /* said so in the ledger */
+	bool is_in_debt;                    /* the cap's account must fill first */
+	bool is_blind;                      /* marks do not work: nothing is timed, the gate stays shut */
+	bool is_lost;                       /* the claim was cleared by others, and no other was to be had yet */
+	_Atomic bool is_ending;             /* nobody waits any more, and no more marks are made */
+	_Atomic uint32_t open_launches;     /* through the open gate since the last mark */
+	_Atomic uint32_t open_limit;        /* how many may be */
 	struct ll_cu_context *last_context; /* of the last mark; NULL: none yet */
 	struct ll_mark_stream last_stream;
 

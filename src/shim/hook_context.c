@@ -8,7 +8,7 @@
 	LL_CONTEXT_CHANGE(change, ll_context_begin(device));                                                           \
 	if (change.charge.is_refused)                                                                                  \
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;                                                                    \
-	ll_cu_result status = call;                                                                                    \
+	LL_CHARGED_CALL(status, change.seat, call);                                                                    \
 	if (status == LL_CUDA_SUCCESS)                                                                                 \
 		ll_context_made(&change, *ret_context);                                                                \
 	return status

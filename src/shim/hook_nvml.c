@@ -3,6 +3,7 @@
  * the limit, and its processes are those of the tenant; without one nothing is changed.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "shim/charge.h"
 #include "shim/hook.h"
@@ -10,11 +11,31 @@
 
 enum { UUID_SIZE = 96, CLAIMS = 256, MOST_PROCESSES = 4096 };
 
-/* The card's UUID; false: it has no limit here. */
+/* NVML shows a program on a MIG slice the whole card too: it is told what it is told of its slice. */
+static void find_slice(struct ll_nvml_device *card, char uuid[UUID_SIZE])
+{
+	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+	unsigned slices = 0;
+	if (!visible || strncmp(visible, "MIG-", 4) != 0 || strncmp(uuid, "GPU-", 4) != 0 ||
+	    ll_real_nvml()->nvmlDeviceGetMaxMigDeviceCount(card, &slices) != LL_NVML_SUCCESS)
+		return;
+	for (unsigned i = 0; i < slices; i++) {
+		char name[UUID_SIZE];
+		struct ll_nvml_device *slice;
+		if (ll_real_nvml()->nvmlDeviceGetMigDeviceHandleByIndex(card, i, &slice) == LL_NVML_SUCCESS &&
+		    ll_real_nvml()->nvmlDeviceGetUUID(slice, name, UUID_SIZE) == LL_NVML_SUCCESS &&
+		    strcmp(name, visible) == 0)
+			memcpy(uuid, name, UUID_SIZE);
+	}
+}
+
+/* The UUID that the card has in the ledger; false: it has no limit here. */
 static bool find_report(struct ll_nvml_device *device, char uuid[UUID_SIZE], struct ll_report *ret_report)
 {
-	return ll_real_nvml()->nvmlDeviceGetUUID(device, uuid, UUID_SIZE) == LL_NVML_SUCCESS &&
-	       ll_report_card(uuid, ret_report);
+	if (ll_real_nvml()->nvmlDeviceGetUUID(device, uuid, UUID_SIZE) != LL_NVML_SUCCESS)
+		return false;
+	find_slice(device, uuid);
+	return ll_report_card(uuid, ret_report);
 }
 
 LL_HOOK_EXPORT ll_nvml_result nvmlDeviceGetMemoryInfo(struct ll_nvml_device *device, struct ll_nvml_memory *ret_memory)
@@ -121,3 +142,58 @@ LIST(nvmlDeviceGetGraphicsRunningProcesses_v3, struct ll_nvml_process)
 LIST(nvmlDeviceGetMPSComputeRunningProcesses, struct ll_nvml_process_v1)
 LIST(nvmlDeviceGetMPSComputeRunningProcesses_v2, struct ll_nvml_process)
 LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, struct ll_nvml_process)
+
+static ll_nvml_result read_details(struct ll_nvml_device *device, unsigned mode,
+				   struct ll_nvml_process_detail_list *all)
+{
+	*all = (struct ll_nvml_process_detail_list){
+	    .version = LL_NVML_PROCESS_DETAIL_LIST_V1,
+	    .mode = mode,
+	    .count = MOST_PROCESSES,
+	    .processes = calloc(MOST_PROCESSES, sizeof *all->processes),
+	};
+	return all->processes ? ll_real_nvml()->nvmlDeviceGetRunningProcessDetailList(device, all)
+			      : LL_NVML_ERROR_MEMORY;
+}
+
+/* The newest list, which says what it wants in itself. */
+static ll_nvml_result own_details(struct ll_nvml_device *device, const char *uuid,
+				  struct ll_nvml_process_detail_list *list)
+{
+	struct ll_report_process own[CLAIMS];
+	struct ll_nvml_process_detail_list all;
+	size_t own_count = ll_report_processes(uuid, own, CLAIMS);
+	unsigned kept = 0;
+	ll_nvml_result status = read_details(device, list->mode, &all);
+	for (unsigned i = 0; status == LL_NVML_SUCCESS && i < all.count; i++) {
+		uint64_t bytes;
+		if (!find_process(own, own_count, all.processes[i].pid, &bytes))
+			continue;
+		all.processes[i].used_bytes = bytes;
+		if (kept < list->count && list->processes)
+			list->processes[kept] = all.processes[i];
+		kept++;
+	}
+	free(all.processes);
+	if (status != LL_NVML_SUCCESS)
+		return status;
+	bool is_short = kept > list->count || (kept && !list->processes);
+	list->count = kept;
+	return is_short ? LL_NVML_ERROR_INSUFFICIENT_SIZE : LL_NVML_SUCCESS;
+}
+
+/* A list of a version that is not known here is refused as a library of before it would. */
+LL_HOOK_EXPORT ll_nvml_result nvmlDeviceGetRunningProcessDetailList(struct ll_nvml_device *device,
+								    struct ll_nvml_process_detail_list *list)
+{
+	char uuid[UUID_SIZE];
+	struct ll_report report;
+	if (ll_charge_passes() || !list)
+		return ll_real_nvml()->nvmlDeviceGetRunningProcessDetailList(device, list);
+	LL_REENTRY_SCOPE();
+	if (!find_report(device, uuid, &report))
+		return ll_real_nvml()->nvmlDeviceGetRunningProcessDetailList(device, list);
+	if (list->version != LL_NVML_PROCESS_DETAIL_LIST_V1)
+		return LL_NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	return own_details(device, uuid, list);
+}

@@ -43,7 +43,7 @@ static struct ll_seat *seat_of(struct ll_cu_stream *stream)
 	struct ll_pool *from = growth.pool;                                                                            \
 	if (growth.is_refused)                                                                                         \
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;                                                                    \
-	ll_cu_result status = call;                                                                                    \
+	LL_CHARGED_CALL(status, seat, call);                                                                           \
 	bool is_within = ll_pool_end(&growth);                                                                         \
 	if (status != LL_CUDA_SUCCESS || !from)                                                                        \
 		return status;                                                                                         \
@@ -107,9 +107,7 @@ LL_HOOK_EXPORT ll_cu_result cuMemPoolCreate(struct ll_cu_mem_pool **ret_pool, co
 	if (status != LL_CUDA_SUCCESS || ll_charge_passes())
 		return status;
 	LL_REENTRY_SCOPE();
-	bool is_pinned = props->type == LL_CU_MEM_ALLOCATION_TYPE_PINNED;
-	struct ll_cu_mem_location nowhere = {.type = LL_CU_MEM_LOCATION_TYPE_HOST};
-	ll_pool_add(*ret_pool, is_pinned ? &props->location : &nowhere);
+	ll_pool_add(*ret_pool, props);
 	return status;
 }
 

@@ -68,6 +68,8 @@ static void leave_place(const struct place *place)
 static void enter_flow(struct ll_launch *launch, const struct place *place)
 {
 	struct ll_flow *flow = place->seat ? place->seat->flow : NULL;
+	if (flow && ll_claim_is_lost(place->seat->claim))
+		ll_seat_retake(place->seat);
 	if (!flow || ll_flow_count(flow, launch->context, launch->stream, launch->kind))
 		return;
 	launch->flow = flow;

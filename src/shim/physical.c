@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "ledger/fork.h"
-#include "ledger/memory.h"
+#include "shim/held.h"
 
 struct physical {
 	ll_cu_mem_handle handle;
@@ -60,7 +60,7 @@ static bool is_over(struct physical *physical)
 
 static void end(struct physical *physical)
 {
-	ll_memory_release(physical->seat->claim, physical->bytes);
+	ll_held_release(physical->seat, physical->bytes);
 	free(physical);
 }
 

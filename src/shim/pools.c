@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "ledger/fork.h"
-#include "ledger/memory.h"
 #include "shim/footprint.h"
+#include "shim/held.h"
 #include "shim/real.h"
 #include "shim/sizes.h"
 #include "shim/spare.h"
@@ -32,6 +32,7 @@ static struct card {
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct ll_fork_item fork_item;
 static _Atomic bool has_graphs;
+static _Atomic uint64_t pooled_cards; /* a bit for each that has pools */
 
 _Atomic bool ll_pools_are_used;
 
@@ -50,6 +51,7 @@ static void forget_in_child(struct ll_fork_item *item)
 	init_cards();
 	ll_pools_are_used = false;
 	has_graphs = false;
+	pooled_cards = 0;
 }
 
 static void begin(void)
@@ -79,16 +81,16 @@ static uint64_t ask(const struct ll_pool *pool, enum ll_cu_mem_pool_attribute at
 }
 
 /* False: there is more than the limit has room for; it is charged all the same. */
-static bool charge_as(const struct ll_seat *seat, uint64_t *charged_bytes, uint64_t bytes)
+static bool charge_as(struct ll_seat *seat, uint64_t *charged_bytes, uint64_t bytes)
 {
 	uint64_t before = *charged_bytes;
 	bool is_within = true;
 	*charged_bytes = bytes;
 	if (bytes < before) {
-		ll_memory_release(seat->claim, before - bytes);
-	} else if (bytes > before && ll_memory_reserve(seat->claim, bytes - before) != 0) {
+		ll_held_release(seat, before - bytes);
+	} else if (bytes > before && ll_held_reserve(seat, bytes - before) != 0) {
 		is_within = false;
-		ll_memory_charge(seat->claim, bytes - before);
+		ll_held_charge(seat, bytes - before);
 	}
 	return is_within;
 }
@@ -102,7 +104,7 @@ static bool true_up(struct ll_pool *pool)
 			 ask(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) + pool->pending_bytes);
 }
 
-static void true_up_graphs(const struct ll_seat *seat, struct card *card)
+static void true_up_graphs(struct ll_seat *seat, struct card *card)
 {
 	uint64_t bytes = 0;
 	if (has_graphs && ll_real()->cuDeviceGetGraphMemAttribute(
@@ -110,7 +112,7 @@ static void true_up_graphs(const struct ll_seat *seat, struct card *card)
 		charge_as(seat, &card->graph_bytes, bytes);
 }
 
-static void true_up_card(const struct ll_seat *seat, struct card *card)
+static void true_up_card(struct ll_seat *seat, struct card *card)
 {
 	for (struct ll_pool *pool = card->pools; pool; pool = pool->next)
 		true_up(pool);
@@ -124,6 +126,16 @@ void ll_pool_true_up(struct ll_seat *seat)
 	unlock_card(card);
 }
 
+void ll_pool_true_up_all(struct ll_seat *seat)
+{
+	ll_pool_true_up(seat);
+	for (uint64_t left = pooled_cards & ~(UINT64_C(1) << seat->device); left; left &= left - 1) {
+		struct ll_seat *other = ll_seat_of(__builtin_ctzll(left));
+		if (other)
+			ll_pool_true_up(other);
+	}
+}
+
 static uint64_t charged_on(const struct card *card)
 {
 	uint64_t bytes = card->graph_bytes;
@@ -133,7 +145,7 @@ static uint64_t charged_on(const struct card *card)
 }
 
 /* The card's lock is held. A thread that captures may trim. */
-static bool trim(const struct ll_seat *seat, struct card *card)
+static bool trim(struct ll_seat *seat, struct card *card)
 {
 	enum ll_cu_capture_mode mode = LL_CU_STREAM_CAPTURE_MODE_RELAXED;
 	true_up_card(seat, card);
@@ -187,6 +199,7 @@ static struct ll_pool *add(struct ll_cu_mem_pool *handle, struct ll_seat *seat)
 	} else if (card) {
 		pool->next = card->pools;
 		card->pools = pool;
+		pooled_cards |= UINT64_C(1) << seat->device;
 		ll_pools_are_used = true;
 	}
 	if (card)
@@ -194,9 +207,22 @@ static struct ll_pool *add(struct ll_cu_mem_pool *handle, struct ll_seat *seat)
 	return pool;
 }
 
-void ll_pool_add(struct ll_cu_mem_pool *handle, const struct ll_cu_mem_location *location)
+/* Whose a pool of managed memory is that is on no card. */
+static struct ll_seat *seat_of_managed(void)
 {
-	add(handle, location->type == LL_CU_MEM_LOCATION_TYPE_DEVICE ? ll_seat_take(location->id) : NULL);
+	struct ll_cu_context *context;
+	struct ll_seat *seat = ll_seat_current(&context);
+	return seat ? seat : ll_seat_take(0);
+}
+
+void ll_pool_add(struct ll_cu_mem_pool *handle, const struct ll_cu_mem_pool_props *props)
+{
+	struct ll_seat *seat = NULL;
+	if (props->location.type == LL_CU_MEM_LOCATION_TYPE_DEVICE)
+		seat = ll_seat_take(props->location.id);
+	else if (props->type == LL_CU_MEM_ALLOCATION_TYPE_MANAGED)
+		seat = seat_of_managed();
+	add(handle, seat);
 }
 
 struct ll_pool *ll_pool_find(struct ll_cu_mem_pool *handle)
@@ -205,16 +231,35 @@ struct ll_pool *ll_pool_find(struct ll_cu_mem_pool *handle)
 	return ll_sizes_find(LL_SIZE_POOL, (uint64_t)(uintptr_t)handle, &size) ? size.thing : NULL;
 }
 
+static bool is_default_of(struct ll_cu_mem_pool *handle, ll_cu_device device)
+{
+	struct ll_cu_mem_location location = {.type = LL_CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
+	struct ll_cu_mem_pool *pool;
+	if (ll_real()->cuDeviceGetDefaultMemPool(&pool, device) == LL_CUDA_SUCCESS && pool == handle)
+		return true;
+	return ll_real()->cuMemGetDefaultMemPool(&pool, &location, LL_CU_MEM_ALLOCATION_TYPE_MANAGED) ==
+		   LL_CUDA_SUCCESS &&
+	       pool == handle;
+}
+
+/* The one of managed memory that prefers no place. */
+static bool is_default_of_none(struct ll_cu_mem_pool *handle)
+{
+	struct ll_cu_mem_location nowhere = {.type = LL_CU_MEM_LOCATION_TYPE_INVALID};
+	struct ll_cu_mem_pool *pool;
+	return ll_real()->cuMemGetDefaultMemPool(&pool, &nowhere, LL_CU_MEM_ALLOCATION_TYPE_MANAGED) ==
+		   LL_CUDA_SUCCESS &&
+	       pool == handle;
+}
+
 /* A pool that the driver made: some card's default one, or one that takes nothing of a card. */
 static struct ll_pool *add_default(struct ll_cu_mem_pool *handle)
 {
 	for (ll_cu_device device = 0; device < CARDS; device++) {
-		struct ll_cu_mem_pool *pool;
-		if (ll_seat_of(device) && ll_real()->cuDeviceGetDefaultMemPool(&pool, device) == LL_CUDA_SUCCESS &&
-		    pool == handle)
+		if (ll_seat_of(device) && is_default_of(handle, device))
 			return add(handle, ll_seat_of(device));
 	}
-	return add(handle, NULL);
+	return add(handle, is_default_of_none(handle) ? seat_of_managed() : NULL);
 }
 
 /* The card's lock is held. False: refused. */
@@ -225,11 +270,23 @@ static bool reserve_growth(struct ll_pool *pool, struct card *card, uint64_t byt
 	bool has_room = reserved >= used && reserved - used >= bytes;
 	uint64_t growth = has_room ? 0 : ll_footprint_round(bytes, LL_FOOTPRINT_POOL_STEP_BYTES);
 	charge_as(pool->seat, &pool->charged_bytes, reserved + pool->pending_bytes);
-	int rc = ll_memory_reserve(pool->seat->claim, growth);
+	int rc = ll_held_reserve(pool->seat, growth);
 	if (rc == -ENOMEM && trim(pool->seat, card))
-		rc = ll_memory_reserve(pool->seat->claim, growth);
+		rc = ll_held_reserve(pool->seat, growth);
 	*ret_growth = rc == 0 ? growth : 0;
 	return rc != -ENOMEM;
+}
+
+static void begin_growth(struct ll_pool *pool, uint64_t bytes, struct ll_pool_growth *growth)
+{
+	struct card *card = lock_card(pool->seat);
+	growth->is_refused = !reserve_growth(pool, card, bytes, &growth->bytes);
+	if (!growth->is_refused) {
+		growth->pool = pool;
+		pool->pending_bytes += growth->bytes;
+		pool->charged_bytes += growth->bytes;
+	}
+	unlock_card(card);
 }
 
 struct ll_pool_growth ll_pool_begin(struct ll_seat *seat, struct ll_cu_mem_pool *handle, uint64_t bytes)
@@ -241,14 +298,9 @@ struct ll_pool_growth ll_pool_begin(struct ll_seat *seat, struct ll_cu_mem_pool 
 	pool = pool ? pool : add_default(handle);
 	if (!pool || !pool->seat)
 		return growth;
-	struct card *card = lock_card(pool->seat);
-	growth.is_refused = !reserve_growth(pool, card, bytes, &growth.bytes);
-	if (!growth.is_refused) {
-		growth.pool = pool;
-		pool->pending_bytes += growth.bytes;
-		pool->charged_bytes += growth.bytes;
-	}
-	unlock_card(card);
+	begin_growth(pool, bytes, &growth);
+	if (growth.is_refused && ll_spare_of_siblings(pool->seat))
+		begin_growth(pool, bytes, &growth);
 	return growth;
 }
 

@@ -9,8 +9,10 @@
  * the same, and over the limit, the allocation is taken back and refused; the pool's growth stays charged until it is
  * trimmed.
  *
- * Pools belong to the process, not to a context. Those of the host, of managed memory and of other processes
- * take nothing of ours. A destroyed pool is charged until its last block is freed.
+ * Pools belong to the process, not to a context. Those of the host and of other processes take nothing of ours. One of
+ * managed memory is charged what it has reserved, wherever its pages are, as managed memory is: to the card that it
+ * prefers, else to the one that was current when it was made. A destroyed pool is charged until its last block is
+ * freed.
  *
  * Memory of graphs has no address of its own at the driver's but one sum per card, asked in the same way once the
  * program has graphs that allocate. It is taken by a launch, which is not refused: the sum may pass the limit by it.
@@ -32,9 +34,8 @@ struct ll_pool;
 /* Whether there is anything to make true: one load. */
 extern _Atomic bool ll_pools_are_used;
 
-/* A pool that the program has made there; with a location that is no card it is remembered as one that takes nothing.
- */
-void ll_pool_add(struct ll_cu_mem_pool *handle, const struct ll_cu_mem_location *location);
+/* A pool that the program has made; one of the host is remembered as one that takes nothing. */
+void ll_pool_add(struct ll_cu_mem_pool *handle, const struct ll_cu_mem_pool_props *props);
 
 /* An allocation from that pool, or from the one that a stream of that card takes from (NULL). */
 struct ll_pool_growth {
@@ -66,15 +67,21 @@ void ll_pool_freed(ll_cu_deviceptr address, const struct ll_pool_block *block, l
 struct ll_pool *ll_pool_find(struct ll_cu_mem_pool *handle);
 void ll_pool_destroyed(struct ll_pool *pool);
 
-/* Makes all charges of that card true: for launches of graphs, and after whatever waits for the card. */
+/*
+ * Makes all charges of that card true, those of graphs too; or of it and of every other card that has pools, for a
+ * stream of one card may take and free memory of another's.
+ */
 void ll_pool_true_up(struct ll_seat *seat);
+void ll_pool_true_up_all(struct ll_seat *seat);
+
+/* After whatever waits for the card. */
 static inline void ll_pool_true_up_if_used(void)
 {
 	struct ll_cu_context *context;
 	struct ll_seat *seat =
 	    atomic_load_explicit(&ll_pools_are_used, memory_order_relaxed) ? ll_seat_current(&context) : NULL;
 	if (seat)
-		ll_pool_true_up(seat);
+		ll_pool_true_up_all(seat);
 }
 
 /* The program has a graph that allocates. */

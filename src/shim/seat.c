@@ -1,15 +1,24 @@
 #include "shim/seat.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/clock.h"
+#include "base/scope.h"
 #include "ledger/fork.h"
+#include "ledger/memory.h"
 #include "ledger/tenant.h"
+#include "shim/agent.h"
+#include "shim/held.h"
 #include "shim/real.h"
 #include "shim/trace.h"
 
 enum { SEATS = 64 };
+
+#define RETRY_NS (1000 * LL_NS_PER_MS)
 
 static _Atomic uint32_t open_gate = LL_GATE_OPEN;
 static _Atomic uint32_t shut_gate = LL_GATE_SHUT;
@@ -78,6 +87,17 @@ const struct ll_run_settings *ll_seat_settings(void)
 	return program.is_governed ? &program.settings : NULL;
 }
 
+/*
+ * CUDA tells a slice's UUID as it tells a card's; NVML, and with it the ledger's name, begin it with MIG. A slice says
+ * so in its name, "NVIDIA H200 MIG 1g.18gb".
+ */
+static const char *kind_of(ll_cu_device device)
+{
+	char name[96] = "";
+	bool is_told = ll_real()->cuDeviceGetName(name, sizeof name, device) == LL_CUDA_SUCCESS;
+	return is_told && strstr(name, " MIG ") && LL_REAL_HAS(cuDeviceGetUuid_v2) ? "MIG" : "GPU";
+}
+
 bool ll_seat_uuid(ll_cu_device device, char *text, size_t size)
 {
 	struct ll_cu_uuid uuid;
@@ -86,12 +106,12 @@ bool ll_seat_uuid(ll_cu_device device, char *text, size_t size)
 	if (status != LL_CUDA_SUCCESS)
 		return false;
 	const unsigned char *b = (const unsigned char *)uuid.bytes;
-	snprintf(text, size, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
-		 b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+	snprintf(text, size, "%s-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", kind_of(device),
+		 b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
 	return true;
 }
 
-static int take_claim(struct ll_seat *seat)
+static int take_claim(struct ll_seat *seat, struct ll_claim **ret_claim)
 {
 	struct ll_tenant_wish wish = ll_run_settings_wish(&program.settings);
 	unsigned row;
@@ -99,7 +119,7 @@ static int take_claim(struct ll_seat *seat)
 	if (rc < 0)
 		return rc;
 	struct ll_claim_wish claim = {.priority = wish.priority, .tenant = wish.name, .tenant_row = row + 1};
-	return ll_claim_take(seat->ledger, &claim, "", &seat->claim, NULL);
+	return ll_claim_take(seat->ledger, &claim, "", ret_claim, NULL);
 }
 
 static struct ll_seat *make_seat(ll_cu_device device, const char *uuid)
@@ -113,13 +133,15 @@ static struct ll_seat *make_seat(ll_cu_device device, const char *uuid)
 		free(seat);
 		return NULL;
 	}
-	if (take_claim(seat) < 0) {
+	struct ll_claim *claim;
+	if (take_claim(seat, &claim) < 0) {
 		ll_ledger_close(seat->ledger);
 		free(seat);
 		return NULL;
 	}
-	ll_claim_set_state(seat->claim, LL_CLAIM_RUNNING);
-	if (ll_flow_new(seat->claim, &seat->flow) < 0)
+	atomic_store(&seat->claim, claim);
+	ll_claim_set_state(claim, LL_CLAIM_RUNNING);
+	if (ll_flow_new(claim, &seat->flow) < 0)
 		seat->flow = NULL;
 	else
 		ll_flow_limit_kernels(seat->flow, program.settings.max_kernel_ns, program.settings.kills_at_max_kernel);
@@ -156,6 +178,61 @@ static void publish(struct ll_seat *seat, ll_cu_device device)
 		atexit(at_exit);
 	atomic_store(&program.only, is_only ? seat : NULL);
 	set_gate();
+}
+
+/* Nothing of the lost one's slot is touched: it is nobody's or another's by now. */
+static void succeed(struct ll_seat *seat, struct ll_claim *claim)
+{
+	struct ll_claim *lost = atomic_load(&seat->claim);
+	uint64_t bytes = ll_held_freeze(seat);
+	ll_memory_charge(claim, bytes);
+	ll_claim_set_state(claim, LL_CLAIM_RUNNING);
+	ll_claim_succeed(claim, lost);
+	atomic_store(&seat->claim, claim);
+	ll_held_thaw(seat);
+	if (seat->flow)
+		ll_agent_move(seat->flow, claim);
+	set_gate();
+}
+
+/* The lock is held. */
+static bool retake(struct ll_seat *seat)
+{
+	struct ll_claim *claim;
+	uint64_t now_ns = ll_now_ns();
+	if (ll_seat_of(seat->device) != seat) /* a parent's */
+		return false;
+	if (!ll_claim_is_lost(seat->claim)) /* another thread was faster */
+		return true;
+	if (now_ns < seat->retry_ns)
+		return false;
+	seat->retry_ns = now_ns + RETRY_NS;
+	if (take_claim(seat, &claim) < 0)
+		return false;
+	succeed(seat, claim);
+	seat->retry_ns = 0;
+	return true;
+}
+
+bool ll_seat_retake(struct ll_seat *seat)
+{
+	int code = errno;
+	LL_SCOPE_NO_CANCEL;
+	pthread_mutex_lock(&program.lock);
+	bool is_good = retake(seat);
+	pthread_mutex_unlock(&program.lock);
+	errno = code;
+	return is_good;
+}
+
+struct ll_seat *ll_seat_of_flow(const struct ll_flow *flow)
+{
+	for (unsigned i = 0; i < SEATS; i++) {
+		struct ll_seat *seat = atomic_load(&program.seats[i]);
+		if (seat && seat->flow == flow)
+			return seat;
+	}
+	return NULL;
 }
 
 struct ll_seat *ll_seat_of(ll_cu_device device)

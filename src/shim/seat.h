@@ -20,12 +20,23 @@
 #include "ledger/run_settings.h"
 #include "shim/flow.h"
 
+/* A part of what a seat's claim is charged: threads have different ones, so that they do not meet in one cache line. */
+enum { LL_HELD_PARTS = 16 };
+struct ll_held_part {
+	_Atomic uint64_t held_bytes; /* may be below zero, by whoever frees what others have: the sum counts */
+	_Atomic uint64_t changing;   /* threads that are about to change it */
+	char apart[48];
+};
+
 struct ll_seat {
 	ll_cu_device device; /* CUDA's ordinal */
 	char uuid[96];
 	struct ll_ledger *ledger;
-	struct ll_claim *claim;
-	struct ll_flow *flow; /* NULL: launches are not governed */
+	_Atomic(struct ll_claim *) claim; /* changes where others have cleared it; the former one stays readable */
+	struct ll_flow *flow;             /* NULL: launches are not governed */
+	struct ll_held_part parts[LL_HELD_PARTS]; /* held.h */
+	_Atomic bool is_held;                     /* nobody shall change them, just now */
+	uint64_t retry_ns;                        /* when to try again to take a claim in place of a lost one */
 };
 
 /* What `loadline run` wants of this program; NULL: it did not start it. */
@@ -43,9 +54,20 @@ static inline bool ll_seat_is_governed(void)
  */
 struct ll_seat *ll_seat_take(ll_cu_device device);
 
-/* A card's UUID, as NVML and the ledger's file name write it; false: there is no such card, or cuInit was not called.
+/* A card's or a MIG slice's UUID, as NVML and the ledger's file name write it; false: there is no such card, or cuInit
+ * was not called.
  */
 bool ll_seat_uuid(ll_cu_device device, char *ret_text, size_t size);
+
+/*
+ * Takes another claim where the seat's was lost, charged what the process has, whatever the limit says: it is there
+ * already. True: the seat has a claim that is good. False: it cannot be had (the ledger is full, or gone), and the
+ * program goes on ungoverned; it is tried again after a second at the earliest.
+ */
+bool ll_seat_retake(struct ll_seat *seat);
+
+/* The seat that a flow belongs to; NULL: none yet. */
+struct ll_seat *ll_seat_of_flow(const struct ll_flow *flow);
 
 /* The seat of the calling thread's current context; NULL: none. With a flow's context: *ret_context. */
 struct ll_seat *ll_seat_current(struct ll_cu_context **ret_context);

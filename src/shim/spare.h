@@ -8,6 +8,12 @@
 
 struct ll_seat;
 
+/*
+ * The tenant's other processes are asked for theirs; comes back when all have answered, at most after 50 ms. False:
+ * there is none to ask. With no lock of ours held: they may be asking us.
+ */
+bool ll_spare_of_siblings(struct ll_seat *seat);
+
 /* Gives it up, as the driver itself does when the card is full; true when the charge has become less. */
 bool ll_spare_give_up(struct ll_seat *seat);
 

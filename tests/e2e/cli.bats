@@ -92,6 +92,15 @@ complete_words() {
 	[ -z "$(complete_words loadline version --comp)" ]
 }
 
+@test "bash completes the commands of a group, each with its own options" {
+	[ "$(complete_words loadline mps st | sort | xargs)" = "start status stop" ]
+	complete_words loadline mps start --excl | grep -qx -- --exclusive
+	complete_words loadline mps start --cards al | grep -qx all
+	[ -z "$(complete_words loadline mps stop --excl)" ]
+	[ -z "$(complete_words loadline mps status --comp)" ]
+	complete_words loadline --sim mps kill --wi | grep -qx -- --within
+}
+
 @test "a scenario that is not there is a bad value" {
 	loadline --sim version || skip "no simulator in this build"
 	run loadline --sim=no-such-scenario version

@@ -24,11 +24,19 @@ teardown_file() {
 	grep -q '^\.TH LOADLINE 1' "$PREFIX/share/man/man1/loadline.1"
 }
 
-@test "completions and the systemd unit are installed" {
+@test "completions and the systemd units are installed" {
 	bash -n "$PREFIX/share/bash-completion/completions/loadline"
 	[ -s "$PREFIX/share/zsh/site-functions/_loadline" ]
 	[ -s "$PREFIX/share/fish/vendor_completions.d/loadline.fish" ]
 	grep -qx "ExecStart=${PREFIX#"$ROOT"}/bin/loadline hold .*" "$PREFIX/lib/systemd/system/loadline-hold.service"
+	grep -qx "ExecStart=${PREFIX#"$ROOT"}/bin/loadline mps start .*" "$PREFIX/lib/systemd/system/loadline-mps.service"
+	grep -qx "ExecStop=${PREFIX#"$ROOT"}/bin/loadline mps stop .*" "$PREFIX/lib/systemd/system/loadline-mps.service"
+}
+
+@test "the installed program starts the installed simulated MPS" {
+	[ -e "$LOADLINE_BUILD/sim/libcuda.so.1" ] || skip "no simulator in this build"
+	"$PREFIX/bin/loadline" --sim mps start
+	"$PREFIX/bin/loadline" --sim mps stop
 }
 
 @test "the installed program preloads the installed library" {

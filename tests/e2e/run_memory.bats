@@ -22,6 +22,16 @@ governed() {
 	[ "${lines[*]}" = "context ok alloc ok alloc 2 free ok alloc 2" ]
 }
 
+@test "two of the library in one program charge once" {
+	cp "$("$LOADLINE" --sim run -- sh -c 'echo $LD_PRELOAD')" "$T/another.so"
+	for preload in "$T/another.so" "libm.so.6:$T/another.so"; do
+		export LD_PRELOAD=$preload
+		governed 1G context alloc 400 alloc 100 free alloc 100 info list
+		[ "${lines[*]}" = "context ok alloc ok alloc 2 free ok alloc 2 info $((1024 - 528 - 400)) 1024 list 1" ]
+	done
+	unset LD_PRELOAD
+}
+
 @test "contexts may be left out of the limit" {
 	# shellcheck disable=SC2046
 	run -0 "$LOADLINE" --sim run --mem 100M --count-context no -- $(program) context alloc 100 alloc 1

@@ -187,6 +187,11 @@ busy() {
 	start dropped --sim run --tenant leaver -- env -u LD_PRELOAD $(busy 20% for 60s)
 	wait_for 20 shows 'select(has("process")) | .started_in_tenant == "leaver" and .pid == '"$(pid_of dropped)"
 	loadline --sim status | grep -q "loadline-simctl: ungoverned (started in tenant leaver, without its library), "
+	stop dropped KILL
+	# Nothing of its environment is left but where the simulated driver is.
+	# shellcheck disable=SC2046
+	start bare --sim run --tenant bare -- env -i LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" LOADLINE_SIM_DIR="$LOADLINE_SIM_DIR" $(busy 20% for 60s)
+	wait_for 20 shows 'select(has("process")) | .started_in_tenant == "bare" and .pid == '"$(pid_of bare)"
 }
 
 @test "a hold's own process is nobody's stranger" {

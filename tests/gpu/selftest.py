@@ -10,7 +10,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from harness import (claims, figures, level, paired, part_original, part_run_cap, part_run_cost,  # noqa: E402
-                     part_run_memory, part_run_priority, part_run_programs, part_run_shares, part_run_ways, part_trace,
+                     part_run_added, part_run_memory, part_run_priority, part_run_programs, part_run_shares, part_run_ways, part_trace,
                      part_util, part_yield, processes, shares)
 from harness.figures import Burst, Sample  # noqa: E402
 from harness.report import FAILED, INFO, OK, Report  # noqa: E402
@@ -400,6 +400,12 @@ class Ways(unittest.TestCase):
         for wrong in ({"total_bytes": 2 * limit}, {"beyond": 0}, {"within": 2}):
             self.assertFalse(part_run_ways.holds({**told, **wrong}))
         self.assertFalse(part_run_ways.holds("ways: no context"))
+
+
+class Added(unittest.TestCase):
+    def test_each_green_context_is_told_from_those_before(self):
+        mib = 1 << 20
+        self.assertEqual(part_run_added.green_mib([8 * mib, 16 * mib, 16 * mib]), [8, 8, 0])
 
 
 class Trials(unittest.TestCase):

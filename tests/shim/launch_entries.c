@@ -17,6 +17,7 @@ static struct ll_cu_function *work;
 static struct ll_cu_graph_exec *exec;
 static struct ll_cu_context *context;
 static ll_cu_deviceptr near_, far_;
+static struct ll_cu_array *array, *other_array;
 static void *pinned;
 static uint64_t length_ns = MS / 10;
 static void *params[] = {&length_ns};
@@ -102,6 +103,63 @@ static struct ll_cu_memcpy3d_peer *copy_peer(void)
 	return &at;
 }
 
+/* A batch of a copy from the host and one that is told by `from`. */
+static struct {
+	ll_cu_deviceptr to[2], from[2];
+	size_t bytes[2], first_of[1];
+	struct ll_cu_copy_attributes attributes[1];
+} lines;
+
+static void fill_lines(ll_cu_deviceptr from)
+{
+	lines.to[0] = lines.to[1] = near_;
+	lines.from[0] = (uintptr_t)pinned;
+	lines.from[1] = from;
+	lines.bytes[0] = lines.bytes[1] = BYTES / 2;
+	lines.first_of[0] = 0;
+	lines.attributes[0] = (struct ll_cu_copy_attributes){.order = LL_CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
+}
+
+static ll_cu_result batch(ll_cu_deviceptr from, struct ll_cu_stream *in)
+{
+	fill_lines(from);
+	return cu.cuMemcpyBatchAsync(lines.to, lines.from, lines.bytes, 2, lines.attributes, lines.first_of, 1, in);
+}
+
+static ll_cu_result old_batch(ll_cu_deviceptr from, struct ll_cu_stream *in)
+{
+	size_t failed;
+	fill_lines(from);
+	return cu.cuMemcpyBatchAsync_v1(lines.to, lines.from, lines.bytes, 2, lines.attributes, lines.first_of, 1,
+					&failed, in);
+}
+
+static ll_cu_result own_batch(bool is_old)
+{
+	size_t failed;
+	fill_lines(far_);
+	return is_old ? own.cuMemcpyBatchAsync_ptsz(lines.to, lines.from, lines.bytes, 2, lines.attributes,
+						    lines.first_of, 1, &failed, NULL)
+		      : own.cuMemcpyBatchAsync_v2_ptsz(lines.to, lines.from, lines.bytes, 2, lines.attributes,
+						       lines.first_of, 1, NULL);
+}
+
+/* A batch of one block, from an array or from that address. */
+static struct ll_cu_copy3d_op *blocks(ll_cu_deviceptr from)
+{
+	static struct ll_cu_copy3d_op at;
+	at = (struct ll_cu_copy3d_op){
+	    .from = {.type = LL_CU_MEMCPY_OPERAND_TYPE_ARRAY, .at.array.array = array},
+	    .to = {.type = LL_CU_MEMCPY_OPERAND_TYPE_POINTER, .at.pointer.address = near_},
+	    .extent = {PITCH, ROWS, 1},
+	    .order = LL_CU_MEMCPY_SRC_ACCESS_ORDER_STREAM,
+	};
+	if (from)
+		at.from =
+		    (struct ll_cu_copy_operand){.type = LL_CU_MEMCPY_OPERAND_TYPE_POINTER, .at.pointer.address = from};
+	return &at;
+}
+
 #define DEVICE LL_CU_MEMORYTYPE_DEVICE
 #define HOST LL_CU_MEMORYTYPE_HOST
 #define UNIFIED LL_CU_MEMORYTYPE_UNIFIED
@@ -146,6 +204,20 @@ static struct ll_cu_memcpy3d_peer *copy_peer(void)
 	ENTRY(cuMemcpy2DAsync, cu.cuMemcpy2DAsync(copy2d(UNIFIED, DEVICE), stream))                                    \
 	ENTRY(cuMemcpy3D, cu.cuMemcpy3D(copy3d()))                                                                     \
 	ENTRY(cuMemcpy3DAsync, cu.cuMemcpy3DAsync(copy3d(), stream))                                                   \
+	ENTRY(cuMemcpyAtoA, cu.cuMemcpyAtoA(array, 0, other_array, 0, PITCH))                                          \
+	ENTRY(cuMemcpyAtoA_v2_ptds, own.cuMemcpyAtoA_v2_ptds(array, 0, other_array, 0, PITCH))                         \
+	ENTRY(cuMemcpyAtoD, cu.cuMemcpyAtoD(near_, array, 0, PITCH))                                                   \
+	ENTRY(cuMemcpyAtoD_v2_ptds, own.cuMemcpyAtoD_v2_ptds(near_, array, 0, PITCH))                                  \
+	ENTRY(cuMemcpyDtoA, cu.cuMemcpyDtoA(array, 0, near_, PITCH))                                                   \
+	ENTRY(cuMemcpyDtoA_v2_ptds, own.cuMemcpyDtoA_v2_ptds(array, 0, near_, PITCH))                                  \
+	ENTRY(cuMemcpyBatchAsync, batch(far_, stream))                                                                 \
+	ENTRY(cuMemcpyBatchAsync_v1, old_batch(far_, stream))                                                          \
+	ENTRY(cuMemcpyBatchAsync_v2_ptsz, own_batch(false))                                                            \
+	ENTRY(cuMemcpyBatchAsync_ptsz, own_batch(true))                                                                \
+	ENTRY(cuMemcpy3DBatchAsync, cu.cuMemcpy3DBatchAsync(1, blocks(0), 0, stream))                                  \
+	ENTRY(cuMemcpy3DBatchAsync_v1, cu.cuMemcpy3DBatchAsync_v1(1, blocks(far_), NULL, 0, stream))                   \
+	ENTRY(cuMemcpy3DBatchAsync_v2_ptsz, own.cuMemcpy3DBatchAsync_v2_ptsz(1, blocks(far_), 0, NULL))                \
+	ENTRY(cuMemcpy3DBatchAsync_ptsz, own.cuMemcpy3DBatchAsync_ptsz(1, blocks(0), NULL, 0, NULL))                   \
 	ENTRY(cuMemcpyPeer, cu.cuMemcpyPeer(near_, context, far_, context, BYTES))                                     \
 	ENTRY(cuMemcpyPeerAsync, cu.cuMemcpyPeerAsync(near_, context, far_, context, BYTES, stream))                   \
 	ENTRY(cuMemcpy3DPeer, cu.cuMemcpy3DPeer(copy_peer()))                                                          \
@@ -181,6 +253,14 @@ static struct ll_cu_memcpy3d_peer *copy_peer(void)
 	ENTRY(cuMemcpyAsync to the host, cu.cuMemcpyAsync((ll_cu_deviceptr)(uintptr_t)pinned, near_, BYTES, stream))   \
 	ENTRY(cuMemcpy2D from the host, cu.cuMemcpy2D(copy2d(HOST, DEVICE)))                                           \
 	ENTRY(cuMemcpy2DAsync to the host, cu.cuMemcpy2DAsync(copy2d(DEVICE, HOST), stream))                           \
+	ENTRY(cuMemcpyHtoA, cu.cuMemcpyHtoA(array, 0, pinned, PITCH))                                                  \
+	ENTRY(cuMemcpyHtoAAsync, cu.cuMemcpyHtoAAsync(array, 0, pinned, PITCH, stream))                                \
+	ENTRY(cuMemcpyAtoH, cu.cuMemcpyAtoH(pinned, array, 0, PITCH))                                                  \
+	ENTRY(cuMemcpyAtoHAsync, cu.cuMemcpyAtoHAsync(pinned, array, 0, PITCH, stream))                                \
+	ENTRY(cuMemcpyBatchAsync from the host, batch((ll_cu_deviceptr)(uintptr_t)pinned, stream))                     \
+	ENTRY(cuMemcpyBatchAsync_v1 from the host, old_batch((ll_cu_deviceptr)(uintptr_t)pinned, stream))              \
+	ENTRY(cuMemcpy3DBatchAsync from the host,                                                                      \
+	      cu.cuMemcpy3DBatchAsync(1, blocks((ll_cu_deviceptr)(uintptr_t)pinned), 0, stream))                       \
 	ENTRY(cuLaunchHostFunc, cu.cuLaunchHostFunc(stream, do_nothing, NULL))                                         \
 	ENTRY(cuStreamSynchronize, cu.cuStreamSynchronize(stream))                                                     \
 	ENTRY(cuGraphUpload, cu.cuGraphUpload(exec, stream))                                                           \
@@ -228,6 +308,9 @@ static void prepare(void)
 	CHECK_EQUAL(cu.cuMemAlloc(&near_, BYTES), 0);
 	CHECK_EQUAL(cu.cuMemAlloc(&far_, BYTES), 0);
 	CHECK_EQUAL(cu.cuMemHostAlloc(&pinned, BYTES, 0), 0);
+	struct ll_cu_array_descriptor shape = {PITCH, ROWS, LL_CU_AD_FORMAT_UNSIGNED_INT8, 1};
+	CHECK_EQUAL(cu.cuArrayCreate(&array, &shape), 0);
+	CHECK_EQUAL(cu.cuArrayCreate(&other_array, &shape), 0);
 	launch_work(stream, MS); /* the account begins */
 }
 
@@ -408,6 +491,66 @@ static void a_stream_of_another_context_is_gated_and_timed(void **state)
 	in_world(NULL, body_contexts);
 }
 
+static struct ll_cu_green_context *make_green(void)
+{
+	struct ll_cu_green_context *green;
+	struct ll_cu_resource all, group;
+	struct ll_cu_resource_desc *desc;
+	unsigned count = 1;
+	CHECK_EQUAL(cu.cuDeviceGetDevResource(0, &all, LL_CU_DEV_RESOURCE_TYPE_SM), 0);
+	CHECK_EQUAL(cu.cuDevSmResourceSplitByCount(&group, &count, &all, NULL, 0, 8), 0);
+	CHECK_EQUAL(cu.cuDevResourceGenerateDesc(&desc, &group, 1), 0);
+	CHECK_EQUAL(cu.cuGreenCtxCreate(&green, desc, 0, LL_CU_GREEN_CTX_DEFAULT_STREAM), 0);
+	return green;
+}
+
+static void check_green(struct ll_cu_function *function, struct ll_cu_stream *in)
+{
+	owe(ID, SHORT_DEBT);
+	uint64_t before_ns = gpu_ns(ID);
+	CHECK_EQUAL(cu.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, in, params, NULL), 0);
+	CHECK(tokens_ns(ID) > -(int64_t)(SHORT_DEBT / 2));
+	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
+	WAIT_FOR(gpu_ns(ID) > before_ns);
+}
+
+/* By its own streams from anywhere, and by its default stream where it is current. */
+static void body_green(void)
+{
+	struct ll_cu_context *view, *current, *primary;
+	struct ll_cu_stream *own_stream;
+	prepare();
+	CHECK_EQUAL(cu.cuDevicePrimaryCtxRetain(&primary, 0), 0);
+	struct ll_cu_green_context *green = make_green();
+	CHECK_EQUAL(cu.cuGreenCtxStreamCreate(&own_stream, green, LL_CU_STREAM_NON_BLOCKING, 0), 0);
+	CHECK_EQUAL(cu.cuCtxFromGreenCtx(&view, green), 0);
+	CHECK_EQUAL(cu.cuCtxSetCurrent(primary), 0);
+	struct ll_cu_function *function = get_kernel("work_ns");
+	check_green(function, own_stream);
+	CHECK_EQUAL(cu.cuCtxGetCurrent(&current), 0);
+	CHECK(current == primary);
+	CHECK_EQUAL(cu.cuCtxSetCurrent(view), 0);
+	check_green(function, own_stream);
+	check_green(function, NULL);
+	CHECK_EQUAL(cu.cuCtxGetCurrent(&current), 0);
+	CHECK(current == view);
+	/* When it has gone, what it had launched is not looked after any more, and the rest is. */
+	CHECK_EQUAL(cu.cuCtxSetCurrent(primary), 0);
+	CHECK_EQUAL(cu.cuStreamDestroy(own_stream), 0);
+	CHECK_EQUAL(cu.cuGreenCtxDestroy(green), 0);
+	CHECK_EQUAL(cu.cuDevicePrimaryCtxRelease(0), 0);
+	CHECK_EQUAL(cu.cuCtxSetCurrent(context), 0);
+	check_green(work, stream);
+	WAIT_FOR(!claim_of(ID)->want_since_ns);
+	CHECK_EQUAL(claim_of(ID)->note[0], 0);
+}
+
+static void a_green_context_s_launches_are_gated_and_timed(void **state)
+{
+	(void)state;
+	in_world(NULL, body_green);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -416,6 +559,7 @@ int main(void)
 	    cmocka_unit_test(a_capture_is_left_alone),
 	    cmocka_unit_test(what_is_launched_is_charged_once),
 	    cmocka_unit_test(a_stream_of_another_context_is_gated_and_timed),
+	    cmocka_unit_test(a_green_context_s_launches_are_gated_and_timed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "abi/cuda_prototypes.h"
@@ -192,6 +194,26 @@ static void a_program_ends_while_a_thread_waits_to_launch(void **state)
 	assert_true(ll_now_ns() - began_ns < 30000 * MS);
 }
 
+static void body_exit_in_call(void)
+{
+	pthread_t thread;
+	prepare(0);
+	unsetenv("LD_PRELOAD");
+	CHECK_EQUAL(simctl("hang cuLaunchKernel 500ms count 1"), 0);
+	has_begun = false;
+	CHECK_EQUAL(pthread_create(&thread, NULL, launch_in_debt, NULL), 0);
+	WAIT_FOR(has_begun);
+	CHECK_EQUAL(pthread_detach(thread), 0);
+	sleep_ms(20);
+	exit(0);
+}
+
+static void a_program_ends_while_the_driver_launches(void **state)
+{
+	(void)state;
+	in_world(NULL, body_exit_in_call);
+}
+
 static void body_fork(void)
 {
 	prepare(0);
@@ -220,6 +242,50 @@ static void a_forked_child_is_untouched_and_its_parent_goes_on(void **state)
 	in_world(NULL, body_fork);
 }
 
+#ifndef LL_HAS_SANITIZER /* the other program has none in it, and cannot have the library then */
+/* It lives in the parent's memory until it has become another program, which is the same tenant's. */
+static void body_vfork(void)
+{
+	char program[400];
+	prepare(0);
+	snprintf(program, sizeof program, "%s/loadline-simctl", getenv("LOADLINE_SIM_LIBRARIES"));
+	struct ll_ledger_slot *own = claim_of(ID);
+	uint64_t token = own->token, before_ns = gpu_ns(ID);
+	int status;
+	fflush(NULL);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+	pid_t pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): it is what is tested */
+#pragma GCC diagnostic pop
+	if (pid == 0) {
+		execl(program, program, "busy", "0", "kernel", "1ms", "count", "20", (char *)NULL);
+		_exit(127);
+	}
+	CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+	CHECK(gpu_ns(ID) - before_ns >= 20 * MS * 95 / 100);
+	CHECK_EQUAL(ll_ledger_list(card_ledger(), NULL, 0), 1);
+	CHECK(own == claim_of(ID));
+	CHECK_EQUAL(own->token, token);
+	/* One that ends without becoming anything leaves the parent as it was. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+	pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
+#pragma GCC diagnostic pop
+	if (pid == 0)
+		_exit(0);
+	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+	launch_timed(work, shared, MS, 1, 32);
+	check_rests();
+	CHECK_EQUAL(own->token, token);
+}
+
+static void a_child_of_vfork_is_of_the_tenant_and_leaves_its_parent_as_it_was(void **state)
+{
+	(void)state;
+	in_world(NULL, body_vfork);
+}
+#endif
+
 /* Descriptors of ledgers, the test's own handle not counted; with closes they are closed. */
 static int ledger_descriptors(bool closes)
 {
@@ -240,8 +306,8 @@ static int ledger_descriptors(bool closes)
 		if (!strstr(target, ".ledger"))
 			continue;
 		count++;
-		if (closes)
-			close(atoi(entry->d_name));
+		if (closes) /* past the thread sanitizer, which minds that others use them */
+			syscall(SYS_close, atoi(entry->d_name));
 	}
 	closedir(folder);
 	return count;
@@ -266,14 +332,157 @@ static void a_program_that_closes_every_descriptor_keeps_its_claim(void **state)
 	in_world(NULL, body_closed);
 }
 
+/* The program has closed its descriptors, and somebody looks before it notices: the claim is cleared. */
+static void lose_claim(void)
+{
+	uint64_t token = claim_of(ID)->token;
+	WAIT_FOR(ledger_descriptors(true) >= 0 && ll_ledger_sweep(card_ledger()) > 0);
+	CHECK(!claim_of(ID) || claim_of(ID)->token != token);
+}
+
+/* Somebody else in the slot that it had. */
+static struct ll_claim *take_its_place(void)
+{
+	struct ll_claim *claim;
+	unsigned row;
+	struct ll_tenant_wish tenant_wish = {.id = 99, .name = "other", .priority = LL_PRIORITY_NORMAL};
+	CHECK_EQUAL(ll_tenant_join(card_ledger(), &tenant_wish, &row, NULL), 0);
+	struct ll_claim_wish wish = {.priority = LL_PRIORITY_NORMAL, .tenant = "other", .tenant_row = row + 1};
+	CHECK_EQUAL(ll_claim_take(card_ledger(), &wish, "0", &claim, NULL), 0);
+	return claim;
+}
+
+static void body_lost(void)
+{
+	ll_cu_deviceptr first, second;
+	prepare(100);
+	uint64_t bytes = claim_of(ID)->memory_used_bytes;
+	CHECK_EQUAL(cu.cuMemAlloc(&first, 10 << 20), 0);
+	lose_claim();
+	struct ll_claim *other = take_its_place();
+	/* The next launch has a claim again; and pays. */
+	launch_timed(work, shared, MS / 10, 1, 32);
+	CHECK(claim_of(ID));
+	CHECK_EQUAL(claim_of(ID)->memory_used_bytes, bytes + (10 << 20));
+	owe(ID, 5 * MS);
+	launch_timed(work, shared, MS, 1, 32);
+	CHECK(tokens_ns(ID) > -(int64_t)(3 * MS));
+	check_rests();
+	/* Nothing of this was done to whoever took its place. */
+	CHECK(!ll_claim_is_lost(other));
+	CHECK_EQUAL(claim_of(99)->memory_used_bytes, 0);
+	CHECK_EQUAL(claim_of(99)->want_since_ns, 0);
+	CHECK_EQUAL(claim_of(99)->gpu_time_ns, 0);
+	CHECK_EQUAL(ll_ledger_list(card_ledger(), NULL, 0), 2);
+	ll_claim_release(other);
+	/* So has the next allocation, and what was there before is given back to it. */
+	lose_claim();
+	CHECK_EQUAL(cu.cuMemAlloc(&second, 10 << 20), 0);
+	CHECK_EQUAL(claim_of(ID)->memory_used_bytes, bytes + (20 << 20));
+	CHECK_EQUAL(cu.cuMemFree(first), 0);
+	CHECK_EQUAL(cu.cuMemFree(second), 0);
+	CHECK_EQUAL(claim_of(ID)->memory_used_bytes, bytes);
+	/* And so has a program that does nothing. */
+	lose_claim();
+	WAIT_FOR(claim_of(ID) && claim_of(ID)->memory_used_bytes == bytes);
+	CHECK_EQUAL(ll_ledger_list(card_ledger(), NULL, 0), 1);
+}
+
+static void a_claim_that_others_have_cleared_is_taken_again(void **state)
+{
+	(void)state;
+	in_world(NULL, body_lost);
+}
+
+static _Atomic bool is_done;
+enum { HOARDED = 50 };
+
+/* What it has changes all the time, and is 0 at the end. */
+static void *hoard(void *user)
+{
+	ll_cu_deviceptr blocks[HOARDED];
+	CHECK_EQUAL(cu.cuCtxSetCurrent(context), 0);
+	while (!is_done) {
+		for (int i = 0; i < HOARDED; i++)
+			CHECK_EQUAL(cu.cuMemAlloc(&blocks[i], 1 << 20), 0);
+		for (int i = 0; i < HOARDED; i++)
+			CHECK_EQUAL(cu.cuMemFree(blocks[i]), 0);
+	}
+	return user;
+}
+
+static void body_lost_in_use(void)
+{
+	pthread_t threads[THREADS];
+	prepare(0);
+	uint64_t bytes = claim_of(ID)->memory_used_bytes;
+	for (int i = 0; i < THREADS; i++)
+		CHECK_EQUAL(pthread_create(&threads[i], NULL, hoard, NULL), 0);
+	for (int i = 0; i < 8; i++) {
+		lose_claim();
+		WAIT_FOR(claim_of(ID));
+	}
+	is_done = true;
+	for (int i = 0; i < THREADS; i++)
+		CHECK_EQUAL(pthread_join(threads[i], NULL), 0);
+	CHECK_EQUAL(claim_of(ID)->memory_used_bytes, bytes);
+	CHECK_EQUAL(tenant(ID)->memory_used_bytes, bytes);
+}
+
+static void nothing_is_lost_of_an_account_that_changes_meanwhile(void **state)
+{
+	(void)state;
+	in_world(NULL, body_lost_in_use);
+}
+
+static void body_full(void)
+{
+	enum { CLAIMS = 256 };
+	static struct ll_claim *others[CLAIMS];
+	ll_cu_deviceptr address;
+	prepare(100);
+	lose_claim();
+	struct ll_claim_wish wish = {.priority = LL_PRIORITY_NORMAL, .tenant = "other"};
+	int count = 0;
+	while (count < CLAIMS && ll_claim_take(card_ledger(), &wish, "0", &others[count], NULL) == 0)
+		count++;
+	if (count == CLAIMS) {
+		/* No claim is free: the program goes on as it is, and has one as soon as one is. */
+		CHECK_EQUAL(cu.cuMemAlloc(&address, 1 << 20), 0);
+		launch_timed(work, shared, MS / 10, 1, 32);
+		CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
+		CHECK(!claim_of(ID));
+	}
+	while (count)
+		ll_claim_release(others[--count]);
+	WAIT_FOR(claim_of(ID));
+	owe(ID, 5 * MS);
+	launch_timed(work, shared, MS, 1, 32);
+	CHECK(tokens_ns(ID) > -(int64_t)(3 * MS));
+	check_rests();
+}
+
+static void without_a_free_claim_the_program_goes_on_until_there_is_one(void **state)
+{
+	(void)state;
+	in_world(NULL, body_full);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(threads_launch_into_the_same_into_their_own_and_into_default_streams),
 	    cmocka_unit_test(a_cancelled_thread_leaves_nothing_behind),
 	    cmocka_unit_test(a_program_ends_while_a_thread_waits_to_launch),
+	    cmocka_unit_test(a_program_ends_while_the_driver_launches),
 	    cmocka_unit_test(a_forked_child_is_untouched_and_its_parent_goes_on),
+#ifndef LL_HAS_SANITIZER
+	    cmocka_unit_test(a_child_of_vfork_is_of_the_tenant_and_leaves_its_parent_as_it_was),
+#endif
 	    cmocka_unit_test(a_program_that_closes_every_descriptor_keeps_its_claim),
+	    cmocka_unit_test(a_claim_that_others_have_cleared_is_taken_again),
+	    cmocka_unit_test(nothing_is_lost_of_an_account_that_changes_meanwhile),
+	    cmocka_unit_test(without_a_free_claim_the_program_goes_on_until_there_is_one),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,7 @@ static void write_uuid(char text[64])
 	struct ll_cu_uuid uuid;
 	ll_cu_device device;
 	CHECK_EQUAL(cu.cuDeviceGet(&device, 0), 0);
-	CHECK_EQUAL(cu.cuDeviceGetUuid(&uuid, device), 0);
+	CHECK_EQUAL(cu.cuDeviceGetUuid ? cu.cuDeviceGetUuid(&uuid, device) : cu.cuDeviceGetUuid_v1(&uuid, device), 0);
 	size_t length = (size_t)snprintf(text, 64, "GPU-");
 	for (size_t i = 0; i < sizeof uuid.bytes; i++)
 		length +=

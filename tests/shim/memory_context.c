@@ -266,6 +266,91 @@ static void each_card_has_its_own_account(void **state)
 	in_world("cards 2\n", body_cards);
 }
 
+/* CUDA's first card is NVML's second. */
+static void body_order(void)
+{
+	ll_cu_deviceptr address;
+	struct ll_nvml_memory first, second;
+	struct ll_nvml_device *cards[] = {open_card(0), open_card(1)};
+	govern(GIB);
+	open_context(0);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 10 * MIB), 0);
+	CHECK_EQUAL(charged_on(0), 0);
+	CHECK_EQUAL(charged_on(1), CONTEXT_BYTES + 10 * MIB);
+	CHECK_EQUAL(nv.nvmlDeviceGetMemoryInfo(cards[0], &first), 0);
+	CHECK_EQUAL(nv.nvmlDeviceGetMemoryInfo(cards[1], &second), 0);
+	CHECK_EQUAL(first.used_bytes, 0);
+	CHECK_EQUAL(second.used_bytes, CONTEXT_BYTES + 10 * MIB);
+	CHECK_EQUAL(second.total_bytes, GIB);
+}
+
+static void nvml_s_and_cuda_s_order_of_cards_may_differ(void **state)
+{
+	(void)state;
+	in_world("cards 2\ncuda-order 1 0\n", body_order);
+}
+
+static ll_cu_result make_green(struct ll_cu_green_context **ret_green)
+{
+	struct ll_cu_resource all, group;
+	struct ll_cu_resource_desc *desc;
+	unsigned count = 1;
+	CHECK_EQUAL(cu.cuDeviceGetDevResource(0, &all, LL_CU_DEV_RESOURCE_TYPE_SM), 0);
+	CHECK_EQUAL(cu.cuDevSmResourceSplitByCount(&group, &count, &all, NULL, 0, 8), 0);
+	CHECK_EQUAL(cu.cuDevResourceGenerateDesc(&desc, &group, 1), 0);
+	return cu.cuGreenCtxCreate(ret_green, desc, 0, LL_CU_GREEN_CTX_DEFAULT_STREAM);
+}
+
+static void body_green(void)
+{
+	struct ll_cu_green_context *first, *second, *refused;
+	struct ll_cu_context *context, *primary;
+	ll_cu_deviceptr address;
+	govern(CONTEXT_BYTES + 40 * MIB);
+	open_cuda();
+	CHECK_EQUAL(cu.cuInit(0), 0);
+	CHECK_EQUAL(make_green(&first), 0);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES + 10 * MIB);
+	CHECK_EQUAL(make_green(&second), 0);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES + 20 * MIB);
+	/* What is allocated in one is the primary context's. */
+	CHECK_EQUAL(cu.cuCtxFromGreenCtx(&context, second), 0);
+	CHECK_EQUAL(cu.cuCtxSetCurrent(context), 0);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 14 * MIB), 0);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES + 34 * MIB);
+	CHECK_EQUAL(cu.cuCtxSetLimit(LL_CU_LIMIT_PRINTF_FIFO_SIZE, 5 * MIB), 0);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES + 38 * MIB);
+	CHECK_EQUAL(cu.cuCtxSetLimit(LL_CU_LIMIT_PRINTF_FIFO_SIZE, 9 * MIB), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(cu.cuCtxSetLimit(LL_CU_LIMIT_PRINTF_FIFO_SIZE, MIB), 0);
+	CHECK_EQUAL(make_green(&refused), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES + 34 * MIB);
+	CHECK_EQUAL(simctl("fail cuGreenCtxDestroy CUDA_ERROR_LAUNCH_FAILED count 1"), 0);
+	CHECK_EQUAL(cu.cuGreenCtxDestroy(second), LL_CUDA_ERROR_LAUNCH_FAILED);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES + 34 * MIB);
+	CHECK_EQUAL(cu.cuGreenCtxDestroy(second), 0);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES + 24 * MIB);
+	CHECK(cu.cuGreenCtxDestroy(second) != 0);
+	/* The primary context stays for its own user, and goes with the last of all. */
+	CHECK_EQUAL(cu.cuDevicePrimaryCtxRetain(&primary, 0), 0);
+	CHECK_EQUAL(cu.cuGreenCtxDestroy(first), 0);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES + 14 * MIB);
+	CHECK_EQUAL(cu.cuDevicePrimaryCtxRelease(0), 0);
+	CHECK_EQUAL(charged(), 0);
+	CHECK_EQUAL(make_green(&first), 0);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES + 10 * MIB);
+	CHECK_EQUAL(cu.cuGreenCtxDestroy(first), 0);
+	CHECK_EQUAL(charged(), 0);
+	set_limit(CONTEXT_BYTES);
+	CHECK_EQUAL(make_green(&first), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(charged(), 0);
+}
+
+static void a_green_context_is_charged_with_the_primary_one(void **state)
+{
+	(void)state;
+	in_world(NULL, body_green);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -277,6 +362,8 @@ int main(void)
 	    cmocka_unit_test(what_fails_leaves_the_charge_as_it_was),
 	    cmocka_unit_test(contexts_may_be_left_out),
 	    cmocka_unit_test(each_card_has_its_own_account),
+	    cmocka_unit_test(nvml_s_and_cuda_s_order_of_cards_may_differ),
+	    cmocka_unit_test(a_green_context_is_charged_with_the_primary_one),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,8 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
 
 static uint64_t pool_charge(void)
 {
@@ -422,9 +424,109 @@ static void memory_of_graphs_is_charged_when_they_have_it(void **state)
 	in_world(NULL, body_captured);
 }
 
+static struct ll_cu_mem_pool *make_managed(enum ll_cu_mem_location_type where, int card)
+{
+	struct ll_cu_mem_pool *pool;
+	struct ll_cu_mem_pool_props props = {.type = LL_CU_MEM_ALLOCATION_TYPE_MANAGED,
+					     .location = {.type = where, .id = card}};
+	CHECK_EQUAL(cu.cuMemPoolCreate(&pool, &props), 0);
+	return pool;
+}
+
+/* Charged as managed memory is: wherever its pages are. */
+static void check_managed(struct ll_cu_mem_pool *pool, struct ll_cu_stream *stream, unsigned card)
+{
+	ll_cu_deviceptr address, refused;
+	uint64_t before = charged_on(card);
+	CHECK_EQUAL(cu.cuMemAllocFromPoolAsync(&address, 100 * MIB, pool, stream), 0);
+	CHECK_EQUAL(charged_on(card), before + 128 * MIB);
+	CHECK_EQUAL(cu.cuMemAllocFromPoolAsync(&refused, GIB, pool, stream), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(charged_on(card), before + 128 * MIB);
+	CHECK_EQUAL(cu.cuMemFreeAsync(address, stream), 0);
+	CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	CHECK_EQUAL(charged_on(card), before);
+}
+
+static void body_managed(void)
+{
+	struct ll_cu_mem_pool *pool;
+	struct ll_cu_mem_location location = {.type = LL_CU_MEM_LOCATION_TYPE_DEVICE, .id = 0};
+	govern(GIB);
+	open_context(0);
+	struct ll_cu_stream *stream = new_stream();
+	pool = make_managed(LL_CU_MEM_LOCATION_TYPE_DEVICE, 0);
+	check_managed(pool, stream, 0);
+	CHECK_EQUAL(cu.cuMemPoolDestroy(pool), 0);
+	/* One that prefers another card, and one that prefers none. */
+	pool = make_managed(LL_CU_MEM_LOCATION_TYPE_DEVICE, 1);
+	check_managed(pool, stream, 1);
+	pool = make_managed(LL_CU_MEM_LOCATION_TYPE_INVALID, 0);
+	check_managed(pool, stream, 0);
+	CHECK_EQUAL(cu.cuMemGetDefaultMemPool(&pool, &location, LL_CU_MEM_ALLOCATION_TYPE_MANAGED), 0);
+	check_managed(pool, stream, 0);
+	CHECK_EQUAL(pool_charge(), 0);
+}
+
+static void a_pool_of_managed_memory_is_charged_wherever_it_is(void **state)
+{
+	(void)state;
+	in_world("cards 2\n", body_managed);
+}
+
+/* Keeps a large reserve, and says so. */
+static void keep_reserve(void)
+{
+	ll_cu_deviceptr address;
+	struct ll_cu_mem_pool *pool;
+	uint64_t threshold = UINT64_MAX;
+	open_context(0);
+	struct ll_cu_stream *stream = new_stream();
+	CHECK_EQUAL(cu.cuDeviceGetDefaultMemPool(&pool, 0), 0);
+	CHECK_EQUAL(cu.cuMemPoolSetAttribute(pool, LL_CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold), 0);
+	CHECK_EQUAL(cu.cuMemAllocAsync(&address, 512 * MIB, stream), 0);
+	CHECK_EQUAL(cu.cuMemFreeAsync(address, stream), 0);
+	CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	ready();
+	pause();
+}
+
+static void body_siblings(void)
+{
+	ll_cu_deviceptr address, block;
+	govern(2 * CONTEXT_BYTES + 600 * MIB);
+	pid_t sibling = spawn_ready(keep_reserve);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES + 512 * MIB);
+	open_context(0);
+	struct ll_cu_stream *stream = new_stream();
+	/* On a busy machine the other one may answer too late for the first. */
+	WAIT_FOR(cu.cuMemAlloc(&address, 300 * MIB) == 0);
+	CHECK_EQUAL(charged(), 2 * CONTEXT_BYTES + 300 * MIB);
+	CHECK_EQUAL(cu.cuMemAllocAsync(&block, 256 * MIB, stream), 0);
+	/* There is no more, whoever is asked. */
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 100 * MIB), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(cu.cuMemAllocAsync(&block, 100 * MIB, stream), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	/* Nor does one that is stopped keep anybody waiting for long. */
+	kill(sibling, SIGSTOP);
+	while (!sim_answers()) { /* it had the simulator's lock */
+		kill(sibling, SIGCONT);
+		sleep_ms(5);
+		kill(sibling, SIGSTOP);
+	}
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 100 * MIB), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	kill(sibling, SIGKILL);
+}
+
+static void a_pool_gives_up_its_reserve_for_others_of_the_tenant(void **state)
+{
+	(void)state;
+	in_world(NULL, body_siblings);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_pool_gives_up_its_reserve_for_others_of_the_tenant),
+	    cmocka_unit_test(a_pool_of_managed_memory_is_charged_wherever_it_is),
 	    cmocka_unit_test(a_pool_is_charged_what_it_has_reserved),
 	    cmocka_unit_test(what_a_threshold_keeps_stays_charged_until_it_is_trimmed),
 	    cmocka_unit_test(a_pool_gives_up_its_reserve_before_anything_is_refused),

@@ -41,6 +41,49 @@ static void a_tree_s_charges_are_one_sum_and_a_kill_gives_back(void **state)
 	in_world(NULL, body_tree);
 }
 
+/* The card is behind the ledger: for a while it goes on counting what a killed process had. */
+static void body_late_card(void)
+{
+	struct ll_cu_mem_pool_props props = {.type = LL_CU_MEM_ALLOCATION_TYPE_PINNED,
+					     .location = {.type = LL_CU_MEM_LOCATION_TYPE_DEVICE}};
+	struct ll_cu_mem_allocation_prop prop = {.type = LL_CU_MEM_ALLOCATION_TYPE_PINNED,
+						 .location = {.type = LL_CU_MEM_LOCATION_TYPE_DEVICE}};
+	ll_cu_deviceptr address;
+	struct ll_cu_mem_pool *pool;
+	struct ll_cu_array *array;
+	ll_cu_mem_handle handle;
+	struct ll_cu_array_descriptor shape = {8192, 8192, LL_CU_AD_FORMAT_FLOAT, 4};
+	pid_t children[4];
+	govern(8 * GIB);
+	for (int kind = 0; kind < 4; kind++)
+		children[kind] = spawn_ready(allocate_and_wait);
+	open_context(0);
+	struct ll_cu_stream *stream = new_stream();
+	CHECK_EQUAL(cu.cuMemPoolCreate(&pool, &props), 0);
+	/* Nobody has died: the card is full, and that is that. */
+	CHECK_EQUAL(simctl("card 0 used all"), 0);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, GIB), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(simctl("card 0 used 0"), 0);
+	CHECK_EQUAL(charged(), 5 * CONTEXT_BYTES + 400 * MIB);
+	for (int kind = 0; kind < 4; kind++) {
+		kill(children[kind], SIGKILL);
+		CHECK_EQUAL(waitpid(children[kind], NULL, 0), children[kind]);
+		CHECK_EQUAL(simctl("card 0 used all for 200ms"), 0);
+		ll_cu_result status = kind == 0   ? cu.cuMemAlloc(&address, GIB)
+				      : kind == 1 ? cu.cuMemAllocFromPoolAsync(&address, 100 * MIB, pool, stream)
+				      : kind == 2 ? cu.cuMemCreate(&handle, 512 * MIB, &prop, 0)
+						  : cu.cuArrayCreate(&array, &shape);
+		CHECK_EQUAL(status, 0);
+	}
+	CHECK_EQUAL(charged(), CONTEXT_BYTES + GIB + 128 * MIB + 512 * MIB + GIB);
+}
+
+static void a_dead_process_s_memory_is_waited_for_a_while(void **state)
+{
+	(void)state;
+	in_world(NULL, body_late_card);
+}
+
 static struct ll_nvml_process list[8];
 
 static unsigned list_processes(void)
@@ -99,6 +142,37 @@ static void check_no_other_kind(struct ll_nvml_device *card)
 	CHECK_EQUAL(count, 0);
 }
 
+/* The newest list says what is asked in itself. */
+static void check_details(pid_t child, pid_t other)
+{
+	ll_nvml_result (*ask)(struct ll_nvml_device *, struct ll_nvml_process_detail_list *);
+	struct ll_nvml_process_detail details[8];
+	struct ll_nvml_process_detail_list answer = {.version = LL_NVML_PROCESS_DETAIL_LIST_V1};
+	struct ll_nvml_device *card = open_card(0);
+	void *found = dlsym(nv.library, "nvmlDeviceGetRunningProcessDetailList");
+	memcpy(&ask, &found, sizeof ask);
+	CHECK_EQUAL(ask(card, &answer), LL_NVML_ERROR_INSUFFICIENT_SIZE);
+	CHECK_EQUAL(answer.count, 2);
+	answer.processes = details;
+	answer.count = 8;
+	CHECK_EQUAL(ask(card, &answer), 0);
+	CHECK_EQUAL(answer.count, 2);
+	for (unsigned i = 0; i < 2; i++) {
+		CHECK(details[i].pid != (unsigned)other);
+		CHECK_EQUAL(details[i].used_bytes,
+			    details[i].pid == (unsigned)child ? CONTEXT_BYTES + 100 * MIB : CONTEXT_BYTES);
+	}
+	answer =
+	    (struct ll_nvml_process_detail_list){LL_NVML_PROCESS_DETAIL_LIST_V1, LL_NVML_PROCESS_MODE_MPS, 8, details};
+	CHECK_EQUAL(ask(card, &answer), 0);
+	CHECK_EQUAL(answer.count, 0);
+	answer.mode = 99;
+	CHECK_EQUAL(ask(card, &answer), LL_NVML_ERROR_INVALID_ARGUMENT);
+	answer.version = 0x2000020;
+	CHECK_EQUAL(ask(card, &answer), LL_NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
+	CHECK(ask(card, NULL) != 0);
+}
+
 static void body_lists(void)
 {
 	unsigned count = 0;
@@ -129,6 +203,7 @@ static void body_lists(void)
 	CHECK_EQUAL(count, 2);
 	CHECK_EQUAL(oldest[0].used_bytes + oldest[1].used_bytes, 2 * CONTEXT_BYTES + 100 * MIB);
 	check_no_other_kind(card);
+	check_details(child, other);
 	/* A limit that is taken away shows the card as it is. */
 	set_limit(0);
 	CHECK_EQUAL(list_processes(), 3);
@@ -175,6 +250,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_tree_s_charges_are_one_sum_and_a_kill_gives_back),
+	    cmocka_unit_test(a_dead_process_s_memory_is_waited_for_a_while),
 	    cmocka_unit_test(lists_show_the_tenant_s_programs_alone),
 	    cmocka_unit_test(a_forked_child_changes_nothing_of_its_parent_s),
 	};

@@ -1,7 +1,7 @@
 /*
- * Compares src/abi/cuda.h, cuda_memory.h, cuda_launch.h and cuda_graph.h and the rows of cuda_functions.def and
- * cuda_governed.def with the toolkit's cuda.h: every enum value, every struct's size and offsets, every signature. It
- * is all done by the compiler; where there is no cuda.h the program skips (77).
+ * Compares src/abi/cuda.h, cuda_memory.h, cuda_copy.h, cuda_launch.h and cuda_graph.h and the rows of
+ * cuda_functions.def and cuda_governed.def with the toolkit's cuda.h: every enum value, every struct's size and
+ * offsets, every signature. It is all done by the compiler; where there is no cuda.h the program skips (77).
  */
 #include "abi/cuda.h"
 
@@ -248,6 +248,8 @@ _Static_assert(sizeof(LL_CU_STREAM_LEGACY) == sizeof(CU_STREAM_LEGACY), "handle"
 /* Ends with the toolkit's names for the types in it, as below. */
 #include "abi_compare_launch.h"
 #include "abi_compare_memory.h"
+
+#include "abi_compare_copy.h"
 
 /*
  * Signatures: from here on our type names mean the toolkit's types, so a row's signature becomes the one cuda.h must

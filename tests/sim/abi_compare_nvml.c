@@ -146,6 +146,20 @@ SAME_FIELD(ll_nvml_process, pid, nvmlProcessInfo_t, pid);
 SAME_FIELD(ll_nvml_process, used_bytes, nvmlProcessInfo_t, usedGpuMemory);
 SAME_FIELD(ll_nvml_process, gpu_instance_id, nvmlProcessInfo_t, gpuInstanceId);
 SAME_FIELD(ll_nvml_process, compute_instance_id, nvmlProcessInfo_t, computeInstanceId);
+#ifdef nvmlProcessDetailList_v1
+SAME_SIZE(struct ll_nvml_process_detail, nvmlProcessDetail_v1_t);
+SAME_FIELD(ll_nvml_process_detail, pid, nvmlProcessDetail_v1_t, pid);
+SAME_FIELD(ll_nvml_process_detail, used_bytes, nvmlProcessDetail_v1_t, usedGpuMemory);
+SAME_FIELD(ll_nvml_process_detail, gpu_instance_id, nvmlProcessDetail_v1_t, gpuInstanceId);
+SAME_FIELD(ll_nvml_process_detail, compute_instance_id, nvmlProcessDetail_v1_t, computeInstanceId);
+SAME_FIELD(ll_nvml_process_detail, protected_bytes, nvmlProcessDetail_v1_t, usedGpuCcProtectedMemory);
+SAME_SIZE(struct ll_nvml_process_detail_list, nvmlProcessDetailList_v1_t);
+SAME_FIELD(ll_nvml_process_detail_list, version, nvmlProcessDetailList_v1_t, version);
+SAME_FIELD(ll_nvml_process_detail_list, mode, nvmlProcessDetailList_v1_t, mode);
+SAME_FIELD(ll_nvml_process_detail_list, count, nvmlProcessDetailList_v1_t, numProcArrayEntries);
+SAME_FIELD(ll_nvml_process_detail_list, processes, nvmlProcessDetailList_v1_t, procArray);
+_Static_assert(LL_NVML_PROCESS_DETAIL_LIST_V1 == nvmlProcessDetailList_v1, "nvmlProcessDetailList_v1");
+#endif
 SAME_SIZE(struct ll_nvml_process_utilization, nvmlProcessUtilizationSample_t);
 SAME_FIELD(ll_nvml_process_utilization, pid, nvmlProcessUtilizationSample_t, pid);
 SAME_FIELD(ll_nvml_process_utilization, time_us, nvmlProcessUtilizationSample_t, timeStamp);

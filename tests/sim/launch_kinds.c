@@ -167,7 +167,7 @@ static void body_blocks(void)
 	down.from_z = 1;
 	CHECK_EQUAL(cu.cuMemcpy3D(&down), LL_CUDA_ERROR_INVALID_VALUE);
 	down.from_type = LL_CU_MEMORYTYPE_ARRAY;
-	CHECK_EQUAL(cu.cuMemcpy3D(&down), LL_CUDA_ERROR_NOT_SUPPORTED);
+	CHECK_EQUAL(cu.cuMemcpy3D(&down), LL_CUDA_ERROR_INVALID_HANDLE);
 }
 
 static void blocks_are_copied_row_by_row(void **state)

@@ -24,6 +24,7 @@
 #include <cmocka.h>
 
 #include "abi/cuda.h"
+#include "abi/cuda_copy.h"
 #include "abi/cuda_graph.h"
 #include "abi/cuda_memory.h"
 #include "abi/nvml.h"

@@ -129,8 +129,39 @@ static void a_limit_fits_the_card_and_a_context(void **state)
 	assert_non_null(strstr(err.hint, "--mem 400M"));
 	settings.memory_limit_bytes = 400 * MIB;
 	assert_int_equal(ll_run_args_check_card(&settings, &card, &err), 0);
+	/* On a quarter of the SMs a context takes a quarter. */
+	settings.space_permille = 250;
+	settings.memory_limit_bytes = 99 * MIB;
+	assert_fails(ll_run_args_check_card(&settings, &card, &err), -EINVAL, "some 100 MiB of card 3");
+	settings.memory_limit_bytes = 100 * MIB;
+	assert_int_equal(ll_run_args_check_card(&settings, &card, &err), 0);
 	settings = (struct ll_run_settings){.memory_limit_bytes = 1};
 	assert_int_equal(ll_run_args_check_card(&settings, &card, &err), 0);
+}
+
+static void by_space_the_share_is_of_space(void **state)
+{
+	(void)state;
+	struct ll_run_args args = {.by = LL_RUN_BY_SPACE, .compute = "25%"};
+	struct ll_run_settings settings;
+	struct ll_err err = {0};
+	assert_int_equal(ll_run_args_settings(&args, "x", &settings, &err), 0);
+	assert_int_equal(settings.space_permille, 250);
+	assert_int_equal(settings.compute_cap_permille, 0);
+	/* It goes to the program and to what that starts. */
+	char text[LL_RUN_TEXT_SIZE];
+	struct ll_run_settings copy;
+	memcpy(settings.folder, "/f", 3);
+	assert_int_equal(ll_run_settings_write(&settings, text), 0);
+	assert_int_equal(ll_run_settings_read(text, &copy), 0);
+	assert_int_equal(copy.space_permille, 250);
+	/* Who shares by time may not leave that for MPS inside. */
+	struct ll_run_settings outer = {.tenant = "t"};
+	struct ll_run_args inner = {.by = LL_RUN_BY_SPACE};
+	assert_fails(ll_run_args_check_nested(&inner, &outer, &err), -EPERM, "governed already");
+	assert_int_equal(ll_run_args_check_nested(&inner, &copy, &err), 0);
+	args.weight = "2";
+	assert_fails(ll_run_args_settings(&args, "x", &settings, &err), -EINVAL, "--weight: is about turns");
 }
 
 static void what_a_card_does_not_tell_limits_nothing(void **state)
@@ -154,6 +185,7 @@ int main(void)
 	    cmocka_unit_test(bad_values_name_their_option),
 	    cmocka_unit_test(inside_a_tenant_only_cards_may_be_chosen),
 	    cmocka_unit_test(a_limit_fits_the_card_and_a_context),
+	    cmocka_unit_test(by_space_the_share_is_of_space),
 	    cmocka_unit_test(what_a_card_does_not_tell_limits_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -152,6 +152,13 @@ static void a_command_is_found_as_execvp_does(void **state)
 	assert_fails(ll_run_find("", found, &err), -ENOENT, "command not found");
 }
 
+static int make_environment(const struct ll_run_settings *settings, const char *shim, const char *visible,
+			    char ***ret_environment, struct ll_err *err)
+{
+	return ll_run_environment_make(
+	    &(struct ll_run_environment){.settings = settings, .shim = shim, .visible = visible}, ret_environment, err);
+}
+
 static size_t count_variable(char **environment, const char *name)
 {
 	size_t count = 0;
@@ -170,7 +177,7 @@ static void environment_has_each_variable_once(void **state)
 	setenv("CUDA_VISIBLE_DEVICES", "0", 1);
 	setenv("LD_PRELOAD", "libm.so.6", 1);
 	setenv("LL_TEST_OTHER", "kept", 1);
-	assert_int_equal(ll_run_environment_make(&settings, "/x/shim.so", "GPU-1,GPU-2", &environment, &err), 0);
+	assert_int_equal(make_environment(&settings, "/x/shim.so", "GPU-1,GPU-2", &environment, &err), 0);
 	assert_int_equal(count_variable(environment, "CUDA_VISIBLE_DEVICES="), 1);
 	assert_int_equal(count_variable(environment, "CUDA_VISIBLE_DEVICES=GPU-1,GPU-2"), 1);
 	assert_int_equal(count_variable(environment, "LD_PRELOAD="), 1);
@@ -179,7 +186,7 @@ static void environment_has_each_variable_once(void **state)
 	assert_int_equal(count_variable(environment, "LL_TEST_OTHER=kept"), 1);
 	ll_run_environment_free(environment);
 	setenv("LD_PRELOAD", "libm.so.6 /x/shim.so", 1);
-	assert_int_equal(ll_run_environment_make(&settings, "/x/shim.so", "", &environment, &err), 0);
+	assert_int_equal(make_environment(&settings, "/x/shim.so", "", &environment, &err), 0);
 	assert_int_equal(count_variable(environment, "LD_PRELOAD=libm.so.6 /x/shim.so"), 1);
 	ll_run_environment_free(environment);
 	unsetenv("LD_PRELOAD");
@@ -192,7 +199,7 @@ static void settings_that_do_not_fit_are_an_error(void **state)
 	struct ll_run_settings settings = {.id = 1, .tenant = "not valid", .folder = "/"};
 	char **environment = NULL;
 	struct ll_err err;
-	assert_fails(ll_run_environment_make(&settings, "/x", "", &environment, &err), -EINVAL, "tenant");
+	assert_fails(make_environment(&settings, "/x", "", &environment, &err), -EINVAL, "tenant");
 	assert_null(environment);
 }
 

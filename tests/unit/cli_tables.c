@@ -9,6 +9,16 @@
 #include "cli/wrap.h"
 #include "test.h"
 
+/* Does it for every command, those of groups included. */
+static void for_each(const struct ll_command *const *list, void (*check)(const struct ll_command *command))
+{
+	for (; *list; list++) {
+		check(*list);
+		if ((*list)->subcommands)
+			for_each((*list)->subcommands, check);
+	}
+}
+
 static size_t rows(const struct ll_option *options)
 {
 	size_t count = 0;
@@ -41,55 +51,90 @@ static void check_table(const struct ll_option *options)
 	}
 }
 
+static void check_options(const struct ll_command *command)
+{
+	check_table(command->options);
+}
+
 static void option_rows_are_whole_and_unique(void **state)
 {
 	(void)state;
 	check_table(ll_global_options);
-	for (const struct ll_command *const *command = ll_commands; *command; command++)
-		check_table((*command)->options);
+	for_each(ll_commands, check_options);
+}
+
+static void check_defaults(const struct ll_command *command)
+{
+	struct ll_operands operands;
+	bool wants_help;
+	struct ll_err err = {0};
+	char *words[] = {NULL};
+	void *args = calloc(1, command->args_size + 1);
+	assert_non_null(args);
+	int rc = ll_options_parse(command->options, args, 0, words, false, &operands, &wants_help, &err);
+	if (rc != 0)
+		fail_msg("%s: %s", command->name, err.text);
+	ll_options_fini(command->options, args);
+	free(args);
 }
 
 static void defaults_are_values_the_parser_takes(void **state)
 {
 	(void)state;
-	for (const struct ll_command *const *command = ll_commands; *command; command++) {
-		struct ll_operands operands;
-		bool wants_help;
-		struct ll_err err = {0};
-		char *words[] = {NULL};
-		void *args = calloc(1, (*command)->args_size + 1);
-		assert_non_null(args);
-		int rc = ll_options_parse((*command)->options, args, 0, words, false, &operands, &wants_help, &err);
-		if (rc != 0)
-			fail_msg("%s: %s", (*command)->name, err.text);
-		ll_options_fini((*command)->options, args);
-		free(args);
-	}
+	for_each(ll_commands, check_defaults);
+}
+
+static void check_name(const struct ll_command *command)
+{
+	const struct ll_command *const *list = command->group ? command->group->subcommands : ll_commands;
+	char name[LL_COMMAND_NAME_SIZE];
+	assert_ptr_equal(ll_command_find_in(list, command->name), command);
+	assert_int_equal(command->run == NULL, command->subcommands != NULL);
+	ll_command_name(command, '-', name);
+	assert_int_equal(strncmp(name, command->group ? command->group->name : command->name, 2), 0);
 }
 
 static void commands_are_found_by_their_whole_name(void **state)
 {
 	(void)state;
+	for_each(ll_commands, check_name);
 	for (const struct ll_command *const *command = ll_commands; *command; command++)
 		assert_ptr_equal(ll_command_find((*command)->name), *command);
 	assert_null(ll_command_find(""));
 	assert_null(ll_command_find("hel"));
+	assert_null(ll_command_find("start"));
+}
+
+static void subcommands_know_their_group(void **state)
+{
+	(void)state;
+	char name[LL_COMMAND_NAME_SIZE];
+	const struct ll_command *group = ll_command_find("mps");
+	assert_non_null(group);
+	for (const struct ll_command *const *command = group->subcommands; *command; command++)
+		assert_ptr_equal((*command)->group, group);
+	assert_string_equal(ll_command_name(ll_command_find_in(group->subcommands, "start"), ' ', name), "mps start");
+}
+
+static void check_help(const struct ll_command *command)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf help = LL_STRBUF_INIT;
+	ll_help_command(command, &help);
+	assert_false(help.failed);
+	for (const struct ll_option *option = command->options; option->name; option++)
+		assert_non_null(strstr(help.buf, option->name));
+	for (const struct ll_command *const *inner = command->subcommands; inner && *inner; inner++)
+		assert_non_null(strstr(help.buf, (*inner)->name));
+	for (const char *line = help.buf; *line; line += strcspn(line, "\n") + 1) {
+		if (strcspn(line, "\n") > LL_WRAP_WIDTH + 1)
+			fail_msg("%s: too long: %.120s", command->name, line);
+	}
 }
 
 static void help_fits_the_terminal_and_names_every_option(void **state)
 {
 	(void)state;
-	for (const struct ll_command *const *command = ll_commands; *command; command++) {
-		LL_SCOPE_STRBUF struct ll_strbuf help = LL_STRBUF_INIT;
-		ll_help_command(*command, &help);
-		assert_false(help.failed);
-		for (const struct ll_option *option = (*command)->options; option->name; option++)
-			assert_non_null(strstr(help.buf, option->name));
-		for (const char *line = help.buf; *line; line += strcspn(line, "\n") + 1) {
-			if (strcspn(line, "\n") > LL_WRAP_WIDTH + 1)
-				fail_msg("%s: too long: %.120s", (*command)->name, line);
-		}
-	}
+	for_each(ll_commands, check_help);
 }
 
 static void wrapping_keeps_indented_paragraphs_and_fills_others(void **state)
@@ -135,6 +180,7 @@ int main(void)
 	    cmocka_unit_test(option_rows_are_whole_and_unique),
 	    cmocka_unit_test(defaults_are_values_the_parser_takes),
 	    cmocka_unit_test(commands_are_found_by_their_whole_name),
+	    cmocka_unit_test(subcommands_know_their_group),
 	    cmocka_unit_test(help_fits_the_terminal_and_names_every_option),
 	    cmocka_unit_test(wrapping_keeps_indented_paragraphs_and_fills_others),
 	    cmocka_unit_test(first_sentence_has_no_full_stop),

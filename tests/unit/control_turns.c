@@ -70,6 +70,24 @@ static void test_a_lower_class_gives_way_at_once_and_a_higher_does_not(void **st
 	assert_true(ll_turns_gives_way(&high, &low, 0, false));
 }
 
+/* Two tenants on two cards: whoever has the turn on the first is called to the second. */
+static void test_a_called_one_follows_its_turn_elsewhere_and_gets_no_more_for_it(void **state)
+{
+	(void)state;
+	struct ll_turn_party a = party(NORMAL, 100), b = party(NORMAL, 120);
+	b.is_called = true;
+	assert_true(ll_turns_gives_way(&a, &b, 0, false)); /* though b has had more */
+	assert_false(ll_turns_gives_way(&b, &a, 0, false));
+	struct ll_turn_party both[2] = {a, b};
+	assert_int_equal(ll_turns_best(both, 2), 1);
+	both[1].virtual_ns = 100 * LL_NS_PER_MS + LL_TURN_CALL_NS + 1; /* too far ahead */
+	assert_int_equal(ll_turns_best(both, 2), 0);
+	both[1].virtual_ns = 0, both[1].rank = LOW; /* a class is a class */
+	assert_int_equal(ll_turns_best(both, 2), 0);
+	struct ll_turn_party other = party(NORMAL, 100);
+	assert_false(ll_turns_gives_way(&a, &other, 0, false));
+}
+
 static void test_weights_divide_and_a_pause_is_not_saved_up(void **state)
 {
 	(void)state;
@@ -103,6 +121,7 @@ int main(void)
 	    cmocka_unit_test(test_patience_goes_before_class),
 	    cmocka_unit_test(test_a_holder_keeps_its_quantum),
 	    cmocka_unit_test(test_a_lower_class_gives_way_at_once_and_a_higher_does_not),
+	    cmocka_unit_test(test_a_called_one_follows_its_turn_elsewhere_and_gets_no_more_for_it),
 	    cmocka_unit_test(test_weights_divide_and_a_pause_is_not_saved_up),
 	    cmocka_unit_test(test_busy_time_is_a_union),
 	};

@@ -7,7 +7,11 @@
 #include "test.h"
 
 #include "base/clock.h"
+#include "ledger/account.h"
 #include "ledger/layout.h"
+#include "ledger/memory.h"
+#include "ledger/siblings.h"
+#include "ledger/turn.h"
 #include "ledger_fixture.h"
 
 static void claim_tells_who_and_what(void **state)
@@ -378,6 +382,102 @@ static void claim_cleared_behind_its_owners_back_is_stale(void **state)
 	ll_ledger_close(other);
 }
 
+/* What its owner still does to it is not done to whoever has its slot now. */
+static void lost_claim_touches_nothing_and_is_succeeded(void **state)
+{
+	struct fixture *f = *state;
+	struct ll_ledger *ledger = open_ledger(f);
+	struct ll_ledger *other = NULL;
+	struct ll_claim *lost = take_claim(ledger, LL_PRIORITY_NORMAL);
+	struct ll_claim_info info;
+	int closed = 0;
+	assert_false(ll_claim_is_lost(lost));
+	close_high_descriptors(&closed);
+	assert_int_equal(ll_ledger_open(f->folder, UUID, true, &other, NULL), 0);
+	struct ll_claim *theirs = take_claim(other, LL_PRIORITY_HIGH);
+	assert_int_equal(ll_claim_index(theirs), ll_claim_index(lost));
+	assert_true(ll_claim_is_lost(lost));
+	ll_claim_set_note(lost, "mine");
+	ll_claim_set_memory(lost, 5);
+	ll_claim_add_gpu_time(lost, 7);
+	ll_claim_set_active(lost);
+	ll_turn_want(lost, ll_now_ns());
+	ll_account_charge(lost, ll_now_ns() - 7, ll_now_ns());
+	assert_int_equal(ll_memory_reserve(lost, 1000), -ESTALE);
+	assert_int_equal(ll_ledger_list(other, &info, 1), 1);
+	assert_string_equal(info.note, "");
+	assert_int_equal(info.memory_used_bytes, 0);
+	assert_int_equal(info.gpu_time_ns, 0);
+	assert_int_equal(info.activity_ns, 0);
+	assert_int_equal(info.want_since_ns, 0);
+	struct ll_claim *claim = take_claim(ledger, LL_PRIORITY_NORMAL);
+	ll_claim_succeed(claim, lost);
+	assert_false(ll_claim_is_lost(claim));
+	assert_int_equal(ll_ledger_list(other, NULL, 0), 2);
+	ll_claim_release(claim);
+	assert_int_equal(ll_ledger_list(other, &info, 1), 1);
+	ll_claim_release(theirs);
+	ll_ledger_close(other);
+}
+
+static void death_with_memory_is_remembered(void **state)
+{
+	struct fixture *f = *state;
+	struct ll_ledger *ledger = open_ledger(f);
+	uint64_t began_ns = ll_now_ns();
+	ll_claim_release(take_claim(ledger, LL_PRIORITY_NORMAL));
+	assert_int_equal(ll_ledger_death_ns(ledger), 0);
+	pid_t pid = fork();
+	if (pid == 0)
+		_exit(ll_memory_reserve(take_claim(ledger, LL_PRIORITY_NORMAL), 100) != 0);
+	int status;
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(ll_ledger_sweep(ledger), 1);
+	assert_true(ll_ledger_death_ns(ledger) >= began_ns);
+}
+
+static struct ll_claim *take_of_tenant(struct ll_ledger *ledger, uint64_t id, uint64_t bytes)
+{
+	struct ll_tenant_wish tenant = {.id = id, .name = "lab", .priority = LL_PRIORITY_NORMAL};
+	struct ll_claim *claim = NULL;
+	unsigned row;
+	assert_int_equal(ll_tenant_join(ledger, &tenant, &row, NULL), 0);
+	struct ll_claim_wish wish = {.priority = LL_PRIORITY_NORMAL, .tenant = "lab", .tenant_row = row + 1};
+	assert_int_equal(ll_claim_take(ledger, &wish, "0", &claim, NULL), 0);
+	assert_int_equal(ll_memory_reserve(claim, bytes), 0);
+	return claim;
+}
+
+static void siblings_are_those_of_the_tenant_that_have_memory(void **state)
+{
+	struct fixture *f = *state;
+	struct ll_ledger *ledger = open_ledger(f);
+	struct ll_claim *asker = take_of_tenant(ledger, 1, 10), *rich = take_of_tenant(ledger, 1, 10);
+	struct ll_claim *poor = take_of_tenant(ledger, 1, 0), *stranger = take_of_tenant(ledger, 2, 10);
+	struct ll_claim *alone = take_claim(ledger, LL_PRIORITY_NORMAL);
+	uint32_t bell = ll_turn_bell(rich);
+	assert_int_equal(ll_siblings_ask(alone, 1), 0);
+	assert_int_equal(ll_siblings_ask(stranger, 1), 0);
+	assert_int_equal(ll_siblings_ask(asker, 1), 1);
+	assert_int_equal(ll_siblings_unanswered(asker), 1);
+	assert_true(ll_siblings_do_ask(rich));
+	assert_true(ll_turn_bell(rich) != bell);
+	assert_false(ll_siblings_do_ask(asker));
+	assert_false(ll_siblings_do_ask(poor));
+	assert_false(ll_siblings_do_ask(stranger));
+	ll_siblings_answer(rich);
+	assert_int_equal(ll_siblings_unanswered(asker), 0);
+	/* Whoever ends owes no answer. */
+	assert_int_equal(ll_siblings_ask(asker, 1), 1);
+	ll_claim_release(rich);
+	assert_int_equal(ll_siblings_unanswered(asker), 0);
+	ll_claim_release(asker);
+	ll_claim_release(poor);
+	ll_claim_release(stranger);
+	ll_claim_release(alone);
+}
+
 static void *write_notes(void *argument)
 {
 	static const char *const notes[] = {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"};
@@ -439,6 +539,9 @@ int main(void)
 	    TEST(owner_whose_descriptors_were_closed_takes_its_lock_again),
 	    TEST(descriptor_number_given_to_another_file_is_left_alone),
 	    TEST(claim_cleared_behind_its_owners_back_is_stale),
+	    TEST(lost_claim_touches_nothing_and_is_succeeded),
+	    TEST(death_with_memory_is_remembered),
+	    TEST(siblings_are_those_of_the_tenant_that_have_memory),
 	    TEST(reader_never_sees_half_a_note),
 	    TEST(names_are_for_people),
 	};

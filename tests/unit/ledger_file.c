@@ -70,8 +70,8 @@ static void other_version_is_refused_with_both_numbers(void **state)
 	ll_ledger_close(open_ledger(f));
 	f->ledger = NULL;
 	overwrite(f, offsetof(struct ll_ledger_file, version), &version, sizeof version);
-	assert_fails(ll_ledger_open(f->folder, UUID, true, &f->ledger, &err), -EPROTO, "version 3");
-	assert_non_null(strstr(err.text, "version 3"));
+	assert_fails(ll_ledger_open(f->folder, UUID, true, &f->ledger, &err), -EPROTO, "version 5");
+	assert_non_null(strstr(err.text, "version 4"));
 }
 
 /* As the first version made it: shorter, and the slots begin elsewhere. */
@@ -89,7 +89,7 @@ static void file_of_the_first_version_is_refused_by_its_number(void **state)
 	assert_int_equal(ftruncate(fd, 135168), 0);
 	assert_int_equal(pwrite(fd, &header, sizeof header, 0), sizeof header);
 	assert_fails(ll_ledger_open(f->folder, UUID, true, &f->ledger, &err), -EPROTO, "is of version 1");
-	assert_non_null(strstr(err.text, "knows version 3"));
+	assert_non_null(strstr(err.text, "knows version 4"));
 	assert_non_null(strstr(err.hint, "other version"));
 }
 

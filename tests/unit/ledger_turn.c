@@ -54,6 +54,18 @@ static struct program *add(struct card *card, enum ll_priority priority, unsigne
 	return program;
 }
 
+/* A client of MPS. */
+static struct program *add_by_space(struct card *card, enum ll_priority priority)
+{
+	struct program *program = &card->programs[card->count++];
+	struct ll_tenant_wish wish = {.id = card->count, .name = "space", .priority = priority, .space_permille = 250};
+	unsigned row = 0;
+	assert_int_equal(ll_tenant_join(card->fixture->ledger, &wish, &row, NULL), 0);
+	program->claim = take_claim_of(card->fixture->ledger, row);
+	ll_turn_want(program->claim, card->now_ns);
+	return program;
+}
+
 static void release_all(struct card *card)
 {
 	for (size_t i = 0; i < card->count; i++)
@@ -228,6 +240,32 @@ static void test_a_holder_that_does_not_look_is_overtaken(void **state)
 	release_all(card);
 }
 
+static void test_who_shares_by_space_neither_waits_nor_is_waited_for(void **state)
+{
+	struct card *card = new_card(state, STEP_NS);
+	struct program *by_time = add(card, LL_PRIORITY_NORMAL, 1000, 0);
+	run_for(card, 100 * LL_NS_PER_MS);
+	assert_true(ll_turn_open_gate(by_time->claim, LL_GATE_OPEN, card->now_ns));
+	struct program *a = add_by_space(card, LL_PRIORITY_HIGH), *b = add_by_space(card, LL_PRIORITY_LOW);
+	/* Even one of a higher class shuts nobody's gate. */
+	assert_int_equal(atomic_load(ll_turn_gate(by_time->claim)), LL_GATE_OPEN);
+	step(card);
+	assert_true(a->look.may_launch && a->look.is_alone);
+	assert_true(b->look.may_launch && b->look.is_alone);
+	assert_true(by_time->look.may_launch && by_time->look.is_alone);
+	assert_int_equal(by_time->look.waiting_claims, 0);
+	assert_true(ll_turn_is_mine(by_time->claim));
+	assert_true(ll_turn_open_gate(a->claim, LL_GATE_OPEN, card->now_ns));
+	assert_true(ll_turn_open_gate(b->claim, LL_GATE_OPEN, card->now_ns));
+	/* Their time is counted all the same. */
+	struct ll_tenant_info tenants[4];
+	ll_account_charge(a->claim, card->now_ns - LL_NS_PER_MS, card->now_ns);
+	assert_int_equal(ll_tenant_list(card->fixture->ledger, tenants, 4), 3);
+	assert_int_equal(tenants[1].space_permille, 250);
+	assert_true(tenants[1].gpu_time_ns >= LL_NS_PER_MS);
+	release_all(card);
+}
+
 static void test_a_dead_claim_that_nobody_has_cleared_gets_nothing(void **state)
 {
 	struct card *card = new_card(state, STEP_NS);
@@ -376,6 +414,7 @@ int main(void)
 	    TURN_TEST(who_has_the_turn_is_not_impatient_when_it_gives_it_away),
 	    TURN_TEST(processes_of_a_tenant_have_its_turn_together),
 	    TURN_TEST(a_holder_that_does_not_look_is_overtaken),
+	    TURN_TEST(who_shares_by_space_neither_waits_nor_is_waited_for),
 	    TURN_TEST(a_dead_claim_that_nobody_has_cleared_gets_nothing),
 	    TURN_TEST(a_cap_holds_with_kernels_far_longer_than_its_account),
 	    TURN_TEST(a_cap_that_is_new_or_changed_holds_from_then_on),

@@ -63,6 +63,14 @@ def pooled(count, out):
     return status or ask("cuMemAllocFromPoolAsync", out, ctypes.c_size_t(count), pool, card.stream)
 
 
+def managed_pool(count, out):
+    """From CUDA 13.0 on; an older driver refuses to make one."""
+    pool = ctypes.c_void_p()
+    if ask("cuMemPoolCreate", ctypes.byref(pool), ctypes.byref(PoolProperties(type=2, place=1))):
+        return None
+    return ask("cuMemAllocFromPoolAsync", out, ctypes.c_size_t(count), pool, card.stream)
+
+
 def physical(count, out):
     return ask("cuMemCreate", out, ctypes.c_size_t(count), ctypes.byref(Property(type=1, place=1)), ctypes.c_ulonglong(0))
 
@@ -84,6 +92,6 @@ def mipmapped(count, out):
 
 card = driver.Card()
 request = int(sys.argv[1]) + 16 * GRANULE
-for kind in (plain, pitched, managed, ordered, pooled, physical, array, solid_array, mipmapped):
+for kind in (plain, pitched, managed, ordered, pooled, managed_pool, physical, array, solid_array, mipmapped):
     answer = kind(request, ctypes.byref(ctypes.c_ulonglong()))
     print(json.dumps({"event": "kind", "kind": kind.__name__, "status": answer}), flush=True)

@@ -1,0 +1,129 @@
+#include "cli/run_start.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/scope.h"
+#include "cli/run_cards.h"
+#include "cli/run_environment.h"
+#include "cli/run_find.h"
+#include "cli/run_space.h"
+
+/* Inside a governed program its settings are the command's too. */
+static int make_settings(const struct ll_run_args *args, const char *command, struct ll_run_settings *ret_settings,
+			 struct ll_err *err)
+{
+	const char *outer = getenv(LL_RUN_VARIABLE);
+	if (!outer)
+		return ll_run_args_settings(args, command, ret_settings, err);
+	if (ll_run_settings_read(outer, ret_settings) < 0) {
+		ll_err_set(err, -EINVAL, LL_RUN_VARIABLE ": garbled");
+		return ll_err_hint(err, "only `loadline run` sets it: unset it");
+	}
+	return ll_run_args_check_nested(args, ret_settings, err);
+}
+
+static int find_program(const struct ll_run_args *args, const char *command, char path[PATH_MAX], char shim[PATH_MAX],
+			struct ll_err *err)
+{
+	struct ll_err why = {0};
+	int rc = ll_run_find(command, path, err);
+	if (!rc)
+		rc = ll_run_find_shim(shim, err);
+	if (rc)
+		return rc;
+	rc = ll_run_check_program(path, shim, &why);
+	if (rc && args->allow_ungoverned)
+		ll_log(LL_LOG_WARN, "%s", why.text);
+	else if (rc && err)
+		*err = why;
+	return args->allow_ungoverned ? 0 : rc;
+}
+
+/* The descriptor stays open: whoever inherits it keeps the tenant. */
+static int join(const struct ll_run_settings *settings, const struct ll_card *card, struct ll_err *err)
+{
+	struct ll_tenant_wish wish = ll_run_settings_wish(settings);
+	struct ll_ledger *ledger;
+	unsigned row;
+	int fd;
+	int rc = ll_ledger_open(settings->folder, card->uuid, true, &ledger, err);
+	if (rc)
+		return rc;
+	rc = ll_tenant_join(ledger, &wish, &row, err);
+	if (!rc)
+		rc = ll_tenant_keep(ledger, row, &fd, err);
+	ll_ledger_close(ledger);
+	return rc;
+}
+
+/* Takes the tenant's place on every card; visible becomes their UUIDs. */
+static int take_cards(const struct ll_run_args *args, const struct ll_driver *driver, struct ll_run_settings *settings,
+		      struct ll_run_space *space, struct ll_strbuf *visible, struct ll_err *err)
+{
+	LL_SCOPE_FREE const struct ll_card **cards = NULL;
+	size_t count = 0;
+	int rc = ll_run_cards_choose(driver, args->cards, &cards, &count, err);
+	/* Inside a governed program the variables are there already. */
+	if (!rc && args->by == LL_RUN_BY_SPACE && !getenv(LL_RUN_VARIABLE))
+		rc = ll_run_space_choose(driver, args, settings, cards, &count, space, err);
+	if (!rc && !settings->folder[0])
+		rc = ll_ledger_folder(ll_driver_sim_folder(driver), settings->folder, err);
+	if (!rc && count > 1 && !settings->first_card[0])
+		snprintf(settings->first_card, sizeof settings->first_card, "%s", cards[0]->uuid);
+	for (size_t i = 0; !rc && i < count; i++)
+		rc = ll_run_args_check_card(settings, cards[i], err);
+	for (size_t i = 0; !rc && i < count; i++)
+		rc = join(settings, cards[i], err);
+	if (!rc)
+		ll_run_cards_add_uuids(visible, cards, count);
+	return rc;
+}
+
+static int become(const char *path, char **words, const struct ll_run_environment *wish, struct ll_err *err)
+{
+	char **environment;
+	int rc = ll_run_environment_make(wish, &environment, err);
+	if (rc < 0)
+		return rc;
+	execvpe(path, words, environment);
+	int code = errno;
+	ll_run_environment_free(environment);
+	ll_err_set(err, -code, "%.200s: %s", path, strerror(code));
+	if (err)
+		err->status = code == ENOENT ? LL_RUN_NOT_FOUND : LL_RUN_NOT_EXECUTABLE;
+	return -code;
+}
+
+int ll_run_start(const struct ll_run_args *args, const struct ll_operands *operands, struct ll_err *err)
+{
+	struct ll_run_settings settings;
+	struct ll_run_space space = {.is_client = false};
+	struct ll_driver *driver = NULL;
+	LL_SCOPE_STRBUF struct ll_strbuf visible = LL_STRBUF_INIT;
+	char path[PATH_MAX];
+	char shim[PATH_MAX];
+	if (!operands->count)
+		return ll_err_set(err, -EINVAL, "run: no command to run");
+	int rc = make_settings(args, operands->words[0], &settings, err);
+	if (!rc)
+		rc = find_program(args, operands->words[0], path, shim, err);
+	if (!rc)
+		rc = ll_driver_open(&driver, err);
+	if (!rc)
+		rc = take_cards(args, driver, &settings, &space, &visible, err);
+	ll_driver_close(driver);
+	if (!rc && visible.failed)
+		rc = ll_err_set(err, -ENOMEM, "cards: %s", strerror(ENOMEM));
+	struct ll_run_environment wish = {.settings = &settings, .shim = shim, .visible = visible.buf};
+	if (space.is_client) {
+		wish.mps_pipe = space.pipe;
+		wish.mps_log = space.log;
+		wish.mps_percent = *space.percent ? space.percent : NULL;
+	}
+	return rc ? rc : become(path, operands->words, &wish, err);
+}

@@ -1,0 +1,202 @@
+#include "mps/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/scope.h"
+
+enum { INPUT_MAX = 4096, OUTPUT_MAX = 1 << 20, FIRST_OTHER_FD = 3, EXEC_FAILED = 127 };
+
+/* Where the kernel has no pidfd (before 5.3, or filtered in a container) the end is looked for this often. */
+enum { LOOK_MS = 5, REAP_MS = 500 };
+
+static int open_pidfd(pid_t pid)
+{
+#ifdef SYS_pidfd_open
+	return (int)syscall(SYS_pidfd_open, pid, 0);
+#else
+	(void)pid;
+	errno = ENOSYS;
+	return -1;
+#endif
+}
+
+/* Between fork and exec: nothing but system calls. */
+static void close_others(void)
+{
+#ifdef SYS_close_range
+	if (syscall(SYS_close_range, FIRST_OTHER_FD, ~0U, 0) == 0)
+		return;
+#endif
+	long most = sysconf(_SC_OPEN_MAX);
+	for (int fd = FIRST_OTHER_FD; fd < (most > 0 && most < 65536 ? (int)most : 65536); fd++)
+		close(fd);
+}
+
+static void become(const struct ll_mps_child *child, int in, int out, const sigset_t *mask)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(out, STDERR_FILENO) < 0)
+		_exit(EXEC_FAILED);
+	close_others();
+	sigprocmask(SIG_SETMASK, mask, NULL);
+	signal(SIGPIPE, SIG_DFL);
+	execve(child->words[0], (char *const *)child->words,
+	       child->environment ? (char *const *)child->environment : environ);
+	_exit(EXEC_FAILED);
+}
+
+/* The whole input fits into the pipe, so it is there before the program is: nobody meets a closed pipe. */
+static int make_input(const char *text, int *ret_fd, struct ll_err *err)
+{
+	int ends[2];
+	size_t length = text ? strlen(text) : 0;
+	if (length > INPUT_MAX)
+		return ll_err_set(err, -E2BIG, "MPS: a command of %zu letters is too long", length);
+	if (pipe2(ends, O_CLOEXEC))
+		return ll_err_set(err, -errno, "MPS: pipe: %s", strerror(errno));
+	bool is_whole = !length || write(ends[1], text, length) == (ssize_t)length;
+	close(ends[1]);
+	if (!is_whole) {
+		close(ends[0]);
+		return ll_err_set(err, -EIO, "MPS: pipe: cannot be written");
+	}
+	*ret_fd = ends[0];
+	return 0;
+}
+
+static void drain(int fd, struct ll_strbuf *output)
+{
+	char buf[4096];
+	ssize_t n;
+	while (fd >= 0 && (n = read(fd, buf, sizeof buf)) > 0) {
+		if (output->length < OUTPUT_MAX)
+			ll_strbuf_add(output, buf, (size_t)n);
+	}
+}
+
+static bool reap(pid_t pid, int *status)
+{
+	pid_t got = waitpid(pid, status, WNOHANG);
+	return got == pid || (got < 0 && errno == ECHILD);
+}
+
+static int wait_ms(uint64_t deadline_ns, bool has_pidfd)
+{
+	uint64_t now_ns = ll_now_ns();
+	uint64_t left_ms = deadline_ns > now_ns ? (deadline_ns - now_ns) / LL_NS_PER_MS + 1 : 0;
+	uint64_t most_ms = has_pidfd ? 1000 : LOOK_MS;
+	return (int)(left_ms < most_ms ? left_ms : most_ms);
+}
+
+/* Until it has ended or the deadline has passed. True: ended, and *status is set. */
+static bool follow(pid_t pid, int pidfd, int out, uint64_t deadline_ns, struct ll_strbuf *output, int *status)
+{
+	struct pollfd fds[2] = {{.fd = out, .events = POLLIN}, {.fd = pidfd, .events = POLLIN}};
+	for (;;) {
+		int n = poll(fds, 2, wait_ms(deadline_ns, pidfd >= 0));
+		drain(out, output);
+		if (fds[0].revents & (POLLHUP | POLLERR)) /* closed by all: only the end is waited for */
+			fds[0].fd = -1;
+		if (reap(pid, status)) {
+			drain(out, output);
+			return true;
+		}
+		if ((n < 0 && errno != EINTR) || ll_now_ns() >= deadline_ns)
+			return false;
+	}
+}
+
+/* One that does not even die (it is inside a driver call) is left to be reaped by whoever comes after us. */
+static void kill_and_reap(pid_t pid, int pidfd)
+{
+	int status;
+	uint64_t until_ns = ll_now_ns() + REAP_MS * LL_NS_PER_MS;
+	struct pollfd end = {.fd = pidfd, .events = POLLIN};
+	kill(pid, SIGKILL);
+	while (!reap(pid, &status) && ll_now_ns() < until_ns)
+		poll(&end, 1, wait_ms(until_ns, pidfd >= 0));
+}
+
+static int start(const struct ll_mps_child *child, int in, int out, pid_t *ret_pid, struct ll_err *err)
+{
+	sigset_t all;
+	sigset_t before;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before); /* no handler of the caller's runs in the child */
+	pid_t pid = fork();
+	if (pid == 0)
+		become(child, in, out, &before);
+	int code = pid < 0 ? errno : 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (code)
+		return ll_err_set(err, -code, "MPS: start %.200s: %s", child->words[0], strerror(code));
+	*ret_pid = pid;
+	return 0;
+}
+
+/* Where the output is written, and where it is read: the ends of a pipe, or twice a file in memory. */
+static int make_output(bool is_file, int ret_ends[2], struct ll_err *err)
+{
+	if (!is_file && pipe2(ret_ends, O_CLOEXEC | O_NONBLOCK) == 0) {
+		/* The program must not meet a full pipe as an error. */
+		fcntl(ret_ends[1], F_SETFL, 0);
+		return 0;
+	}
+	ret_ends[1] = is_file ? memfd_create("output", MFD_CLOEXEC) : -1;
+	ret_ends[0] = ret_ends[1] < 0 ? -1 : fcntl(ret_ends[1], F_DUPFD_CLOEXEC, FIRST_OTHER_FD);
+	if (ret_ends[0] >= 0)
+		return 0;
+	int code = errno;
+	if (ret_ends[1] >= 0)
+		close(ret_ends[1]);
+	return ll_err_set(err, -code, "MPS: output: %s", strerror(code));
+}
+
+/* One offset serves both sides of the file: it is read from the beginning. */
+static void read_file(int fd, struct ll_strbuf *output)
+{
+	char buf[4096];
+	ssize_t n;
+	for (off_t at = 0; at < OUTPUT_MAX && (n = pread(fd, buf, sizeof buf, at)) > 0; at += n)
+		ll_strbuf_add(output, buf, (size_t)n);
+}
+
+int ll_mps_child_run(const struct ll_mps_child *child, struct ll_strbuf *output, int *ret_status, struct ll_err *err)
+{
+	LL_SCOPE_CLOSE int in = -1;
+	int ends[2] = {-1, -1};
+	int rc = make_input(child->input, &in, err);
+	if (!rc)
+		rc = make_output(child->leaves_daemon, ends, err);
+	if (rc)
+		return rc;
+	LL_SCOPE_CLOSE int out = ends[0];
+	pid_t pid = -1;
+	rc = start(child, in, ends[1], &pid, err);
+	close(ends[1]);
+	if (rc)
+		return rc;
+	int status = 0;
+	LL_SCOPE_CLOSE int pidfd = open_pidfd(pid);
+	bool has_ended = follow(pid, pidfd, child->leaves_daemon ? -1 : out, child->deadline_ns, output, &status);
+	if (!has_ended)
+		kill_and_reap(pid, pidfd);
+	if (child->leaves_daemon)
+		read_file(out, output);
+	if (!has_ended)
+		return ll_err_set(err, -ETIMEDOUT, "MPS: %.200s: no answer in time", child->words[0]);
+	*ret_status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	return 0;
+}

@@ -1,0 +1,187 @@
+#include "mps/place.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "mps/environment.h"
+
+#define NVIDIA_PIPE "/tmp/nvidia-mps"
+#define NVIDIA_LOG "/var/log/nvidia-mps"
+
+static const char program_name[] = "nvidia-cuda-mps-control";
+/* Where drivers put it, for those whose PATH has not all of them. */
+static const char usual_folders[] =
+    "/usr/bin:/usr/sbin:/usr/local/bin:/usr/local/nvidia/bin:/run/current-system/sw/bin";
+
+static int put(char ret_path[LL_MPS_PATH_SIZE], const char *parent, const char *name, struct ll_err *err)
+{
+	int n = snprintf(ret_path, LL_MPS_PATH_SIZE, "%s%s", parent, name);
+	if (n < 0 || n >= LL_MPS_PATH_SIZE)
+		return ll_err_set(err, -ENAMETOOLONG, "MPS: '%.100s%s' is too long", parent, name);
+	return 0;
+}
+
+static int check_pipe(const char *pipe, struct ll_err *err)
+{
+	if (*pipe != '/') {
+		ll_err_set(err, -EINVAL, "MPS: pipe directory '%.100s': is not an absolute path", pipe);
+		return ll_err_hint(err, "set CUDA_MPS_PIPE_DIRECTORY to an absolute path, or unset it");
+	}
+	if (strlen(pipe) > LL_MPS_PIPE_MAX) {
+		ll_err_set(err, -ENAMETOOLONG, "MPS: pipe directory %.120s: longer than %d letters", pipe,
+			   LL_MPS_PIPE_MAX);
+		return ll_err_hint(err, "its sockets would not fit: set CUDA_MPS_PIPE_DIRECTORY to a shorter one");
+	}
+	return 0;
+}
+
+static bool find_in(const char *folders, char ret_path[LL_MPS_PATH_SIZE])
+{
+	while (folders && *folders) {
+		size_t length = strcspn(folders, ":");
+		int n = snprintf(ret_path, LL_MPS_PATH_SIZE, "%.*s/%s", (int)length, folders, program_name);
+		if (length && n < LL_MPS_PATH_SIZE && access(ret_path, X_OK) == 0)
+			return true;
+		folders += length + (folders[length] == ':');
+	}
+	ret_path[0] = '\0';
+	return false;
+}
+
+/* Beside the simulated driver there is none but the simulated one: the real one would start a real daemon. */
+static void find_program(bool is_simulated, char ret_path[LL_MPS_PATH_SIZE])
+{
+	if (is_simulated)
+		find_in(getenv("LD_LIBRARY_PATH"), ret_path);
+	else if (!find_in(getenv("PATH"), ret_path))
+		find_in(usual_folders, ret_path);
+}
+
+int ll_mps_state_folder(const char *sim_folder, char ret_folder[LL_MPS_PATH_SIZE], struct ll_err *err)
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	char own[40];
+	if (sim_folder && *sim_folder)
+		return put(ret_folder, sim_folder, "/mps", err);
+	if (geteuid() == 0 && (access("/run/loadline", W_OK) == 0 || access("/run", W_OK) == 0))
+		return put(ret_folder, "/run/loadline/mps", "", err);
+	if (runtime && *runtime == '/')
+		return put(ret_folder, runtime, "/loadline/mps", err);
+	snprintf(own, sizeof own, "/tmp/loadline-%lu", (unsigned long)geteuid());
+	return put(ret_folder, own, "/mps", err);
+}
+
+/* FOLDER/pipe and FOLDER/log. */
+static int put_both(struct ll_mps_place *place, const char *folder, struct ll_err *err)
+{
+	int rc = put(place->pipe, folder, "/pipe", err);
+	return rc ? rc : put(place->log, folder, "/log", err);
+}
+
+static int choose(const char *sim_folder, struct ll_mps_place *place, struct ll_err *err)
+{
+	char folder[LL_MPS_PATH_SIZE];
+	bool is_simulated = sim_folder && *sim_folder;
+	int rc;
+	if (geteuid() == 0 && !is_simulated) {
+		rc = put(place->pipe, NVIDIA_PIPE, "", err);
+		return rc ? rc : put(place->log, NVIDIA_LOG, "", err);
+	}
+	rc = ll_mps_state_folder(sim_folder, folder, err);
+	return rc ? rc : put_both(place, folder, err);
+}
+
+int ll_mps_place_find(const char *sim_folder, struct ll_mps_place *ret_place, struct ll_err *err)
+{
+	const char *pipe = getenv(LL_MPS_PIPE_VARIABLE);
+	const char *log = getenv(LL_MPS_LOG_VARIABLE);
+	struct ll_mps_place place = {.is_named = pipe && *pipe};
+	int rc = choose(sim_folder, &place, err);
+	if (!rc && place.is_named)
+		rc = put(place.pipe, pipe, "", err);
+	if (!rc && log && *log)
+		rc = put(place.log, log, "", err);
+	/* Not NVIDIA's log folder for a pipe folder of one's own: two daemons' logs must not meet. */
+	else if (!rc && place.is_named && strcmp(place.pipe, NVIDIA_PIPE) != 0)
+		rc = put(place.log, pipe, "/log", err);
+	if (!rc)
+		rc = check_pipe(place.pipe, err);
+	if (rc)
+		return rc;
+	find_program(sim_folder && *sim_folder, place.program);
+	*ret_place = place;
+	return 0;
+}
+
+int ll_mps_place_at(const char *sim_folder, const char *folder, struct ll_mps_place *ret_place, struct ll_err *err)
+{
+	struct ll_mps_place place = {.is_named = true};
+	int rc = put_both(&place, folder, err);
+	if (!rc)
+		rc = check_pipe(place.pipe, err);
+	if (rc)
+		return rc;
+	find_program(sim_folder && *sim_folder, place.program);
+	*ret_place = place;
+	return 0;
+}
+
+static int check_folder(const char *path, struct ll_err *err)
+{
+	struct stat st;
+	if (lstat(path, &st))
+		return ll_err_set(err, -errno, "MPS: %.200s: %s", path, strerror(errno));
+	if (!S_ISDIR(st.st_mode))
+		return ll_err_set(err, -EPERM, "MPS: %.200s: is not a folder", path);
+	if (st.st_uid != geteuid()) {
+		ll_err_set(err, -EPERM, "MPS: %.160s: belongs to user %lu, not to you (%lu)", path,
+			   (unsigned long)st.st_uid, (unsigned long)geteuid());
+		return ll_err_hint(err, "set CUDA_MPS_PIPE_DIRECTORY to a folder of your own");
+	}
+	/* Sticky folders too: whoever may make files here may stand in for the daemon. */
+	if (st.st_mode & (S_IWGRP | S_IWOTH)) {
+		ll_err_set(err, -EPERM, "MPS: %.160s: others may write it (mode %04o)", path,
+			   (unsigned)(st.st_mode & 07777));
+		return ll_err_hint(err, "chmod go-w %.150s", path);
+	}
+	return 0;
+}
+
+/* With its parents; what is there stays as it is. */
+int ll_mps_folder_make(const char *path, unsigned mode, struct ll_err *err)
+{
+	char copy[LL_MPS_PATH_SIZE];
+	int n = snprintf(copy, sizeof copy, "%s", path);
+	if (n < 0 || n >= (int)sizeof copy)
+		return ll_err_set(err, -ENAMETOOLONG, "MPS: '%.200s' is too long", path);
+	for (char *slash = strchr(copy + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (mkdir(copy, mode) && errno != EEXIST)
+			return ll_err_set(err, -errno, "MPS: make %.200s: %s", copy, strerror(errno));
+		*slash = '/';
+	}
+	if (mkdir(copy, mode) && errno != EEXIST)
+		return ll_err_set(err, -errno, "MPS: make %.200s: %s", copy, strerror(errno));
+	return check_folder(copy, err);
+}
+
+int ll_mps_place_make(const struct ll_mps_place *place, struct ll_err *err)
+{
+	unsigned mode = strcmp(place->pipe, NVIDIA_PIPE) == 0 ? 0755 : 0700;
+	int rc = ll_mps_folder_make(place->pipe, mode, err);
+	return rc ? rc : ll_mps_folder_make(place->log, mode, err);
+}
+
+int ll_mps_place_need_program(const struct ll_mps_place *place, struct ll_err *err)
+{
+	if (*place->program)
+		return 0;
+	ll_err_set(err, -ENOENT, "MPS: no %s on this machine", program_name);
+	return ll_err_hint(err, "install the driver's compute utilities (nvidia-compute-utils, "
+				"nvidia-driver-cuda); in a container, ask for the driver capability 'compute'");
+}

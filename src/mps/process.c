@@ -1,0 +1,108 @@
+#include "mps/process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/scope.h"
+
+enum { FIELD_STATE = 3, FIELD_START = 22 };
+
+static ssize_t read_file(pid_t pid, const char *name, char *buf, size_t size)
+{
+	char path[64];
+	size_t used = 0;
+	ssize_t n = 0;
+	snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
+	LL_SCOPE_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	while (used < size - 1 && (n = read(fd, buf + used, size - 1 - used)) > 0)
+		used += (size_t)n;
+	buf[used] = '\0';
+	return n < 0 ? -1 : (ssize_t)used;
+}
+
+uint64_t ll_mps_process_start(pid_t pid)
+{
+	char buf[1024];
+	if (pid <= 0 || read_file(pid, "stat", buf, sizeof buf) <= 0)
+		return 0;
+	/* The name is in brackets and may hold anything, brackets too. */
+	const char *field = strrchr(buf, ')');
+	if (!field || field[1] != ' ' || field[2] == 'Z' || field[2] == 'X')
+		return 0;
+	field += 2;
+	for (int i = FIELD_STATE; i < FIELD_START; i++) {
+		field = strchr(field, ' ');
+		if (!field)
+			return 0;
+		field++;
+	}
+	return strtoull(field, NULL, 10);
+}
+
+uid_t ll_mps_process_user(pid_t pid)
+{
+	char path[64];
+	struct stat st;
+	snprintf(path, sizeof path, "/proc/%d", (int)pid);
+	return stat(path, &st) ? (uid_t)-1 : st.st_uid;
+}
+
+void ll_mps_process_name(pid_t pid, char *ret_name, size_t size)
+{
+	char buf[512];
+	ret_name[0] = '\0';
+	if (read_file(pid, "cmdline", buf, sizeof buf) <= 0)
+		return;
+	const char *slash = strrchr(buf, '/');
+	snprintf(ret_name, size, "%s", slash ? slash + 1 : buf);
+}
+
+bool ll_mps_process_program(pid_t pid, char *ret_path, size_t size)
+{
+	char link[64];
+	snprintf(link, sizeof link, "/proc/%d/exe", (int)pid);
+	ssize_t n = readlink(link, ret_path, size);
+	if (n < 0 || (size_t)n >= size)
+		return false;
+	ret_path[n] = '\0';
+	return true;
+}
+
+bool ll_mps_process_has_flag(pid_t pid, const char *letters)
+{
+	char buf[512];
+	ssize_t length = read_file(pid, "cmdline", buf, sizeof buf);
+	for (ssize_t i = 0; i < length; i += (ssize_t)strlen(buf + i) + 1) {
+		if (buf[i] == '-' && buf[i + 1] != '-' && strpbrk(buf + i, letters))
+			return true;
+	}
+	return false;
+}
+
+bool ll_mps_process_variable(pid_t pid, const char *name, char *ret_value, size_t size)
+{
+	enum { ENVIRONMENT_MAX = 256 * 1024 };
+	LL_SCOPE_FREE char *buf = malloc(ENVIRONMENT_MAX);
+	ssize_t length = buf ? read_file(pid, "environ", buf, ENVIRONMENT_MAX) : -1;
+	size_t name_length = strlen(name);
+	for (ssize_t i = 0; i < length; i += (ssize_t)strlen(buf + i) + 1) {
+		if (strncmp(buf + i, name, name_length) != 0 || buf[i + (ssize_t)name_length] != '=')
+			continue;
+		int n = snprintf(ret_value, size, "%s", buf + i + name_length + 1);
+		return n >= 0 && (size_t)n < size;
+	}
+	return false;
+}
+
+void ll_mps_process_signal(pid_t pid, uint64_t start_ticks, int number)
+{
+	if (ll_mps_process_is(pid, start_ticks))
+		kill(pid, number);
+}

@@ -1,0 +1,281 @@
+/* A governed program that finds no ledger it can use goes on without one, and never falls over it. */
+#include "governed.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ledger/claim.h"
+#include "ledger/ledger.h"
+#include "ledger/tenant.h"
+
+enum { CLAIMS = 256, TENANTS = 128 };
+
+static char path[400], uuid[96];
+
+/* Where card 0's ledger is to be; the file is made if asked. */
+static void prepare(bool is_made)
+{
+	struct ll_ledger *ledger;
+	struct ll_nvml_device *card = open_card(0);
+	CHECK_EQUAL(nv.nvmlDeviceGetUUID(card, uuid, sizeof uuid), 0);
+	snprintf(path, sizeof path, "%s/%s.ledger", getenv("LOADLINE_SIM_DIR"), uuid);
+	if (!is_made)
+		return;
+	CHECK_EQUAL(ll_ledger_open(getenv("LOADLINE_SIM_DIR"), uuid, true, &ledger, NULL), 0);
+	ll_ledger_close(ledger);
+}
+
+/* Everything works as it does without limits. */
+static void use_ungoverned(void)
+{
+	ll_cu_deviceptr address;
+	size_t free_bytes, total_bytes;
+	unsigned count = 8;
+	struct ll_nvml_process list[8];
+	struct ll_nvml_memory memory;
+	struct ll_nvml_device *card = open_card(0);
+	govern(600 * MIB);
+	open_context(0);
+	struct ll_cu_stream *stream = new_stream();
+	CHECK_EQUAL(cu.cuMemAlloc(&address, GIB), 0);
+	CHECK_EQUAL(cu.cuMemFree(address), 0);
+	CHECK_EQUAL(cu.cuMemAllocAsync(&address, GIB, stream), 0);
+	CHECK_EQUAL(cu.cuMemFreeAsync(address, stream), 0);
+	for (int i = 0; i < 10; i++)
+		launch_timed(get_kernel("work_ns"), stream, 10000, 1, 32);
+	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
+	CHECK_EQUAL(cu.cuMemGetInfo(&free_bytes, &total_bytes), 0);
+	CHECK_EQUAL(nv.nvmlDeviceGetMemoryInfo(card, &memory), 0);
+	CHECK_EQUAL(nv.nvmlDeviceGetComputeRunningProcesses(card, &count, list), 0);
+}
+
+static void write_at(off_t offset, const void *bytes, size_t count)
+{
+	int fd = open(path, O_WRONLY);
+	CHECK(fd >= 0 && pwrite(fd, bytes, count, offset) == (ssize_t)count);
+	close(fd);
+}
+
+static void body_truncated(void)
+{
+	prepare(true);
+	CHECK_EQUAL(truncate(path, 4000), 0);
+	use_ungoverned();
+	struct stat st;
+	CHECK(stat(path, &st) == 0 && st.st_size == 4000);
+}
+
+static void body_empty(void)
+{
+	prepare(true);
+	CHECK_EQUAL(truncate(path, 0), 0);
+	use_ungoverned();
+}
+
+static void body_version(void)
+{
+	uint32_t version = 77;
+	prepare(true);
+	write_at(8, &version, sizeof version);
+	use_ungoverned();
+}
+
+static void body_garbage(void)
+{
+	char garbage[4096];
+	memset(garbage, 0xa5, sizeof garbage);
+	prepare(true);
+	write_at(0, garbage, sizeof garbage);
+	use_ungoverned();
+}
+
+static void body_folder(void)
+{
+	prepare(false);
+	CHECK_EQUAL(mkdir(path, 0700), 0);
+	use_ungoverned();
+}
+
+/* A link may lead anywhere. */
+static void body_link(void)
+{
+	prepare(false);
+	CHECK_EQUAL(symlink("/etc/passwd", path), 0);
+	use_ungoverned();
+}
+
+static void body_open_to_others(void)
+{
+	prepare(true);
+	CHECK_EQUAL(chmod(path, 0666), 0);
+	use_ungoverned();
+}
+
+static void body_full(void)
+{
+	static struct ll_claim *claims[CLAIMS];
+	struct ll_ledger *ledger;
+	struct ll_claim_wish wish = {.priority = LL_PRIORITY_NORMAL, .tenant = "other"};
+	prepare(true);
+	CHECK_EQUAL(ll_ledger_open(getenv("LOADLINE_SIM_DIR"), uuid, true, &ledger, NULL), 0);
+	for (int i = 0; i < CLAIMS; i++)
+		CHECK_EQUAL(ll_claim_take(ledger, &wish, "0", &claims[i], NULL), 0);
+	use_ungoverned();
+	CHECK_EQUAL(ll_ledger_list(ledger, NULL, 0), CLAIMS);
+	for (int i = 0; i < CLAIMS; i++)
+		ll_claim_release(claims[i]);
+	ll_ledger_close(ledger);
+}
+
+static void body_full_of_tenants(void)
+{
+	struct ll_ledger *ledger;
+	unsigned row;
+	prepare(true);
+	CHECK_EQUAL(ll_ledger_open(getenv("LOADLINE_SIM_DIR"), uuid, true, &ledger, NULL), 0);
+	for (uint64_t i = 0; i < TENANTS; i++) {
+		struct ll_tenant_wish wish = {.id = 1 + i, .name = "other", .priority = LL_PRIORITY_NORMAL};
+		CHECK_EQUAL(ll_tenant_join(ledger, &wish, &row, NULL), 0);
+	}
+	use_ungoverned();
+	ll_ledger_close(ledger);
+}
+
+static void body_no_settings(void)
+{
+	prepare(false);
+	CHECK_EQUAL(setenv(LL_RUN_VARIABLE, "garbage", 1), 0);
+	ll_cu_deviceptr address;
+	open_context(0);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, GIB), 0);
+	CHECK(access(path, F_OK) != 0);
+}
+
+/* An unreadable folder, or none that can be made: the settings name it. */
+static void body_no_folder(void)
+{
+	struct ll_run_settings settings = {.id = 5,
+					   .tenant = "test",
+					   .priority = LL_PRIORITY_NORMAL,
+					   .memory_limit_bytes = MIB,
+					   .counts_context = true};
+	char text[LL_RUN_TEXT_SIZE];
+	ll_cu_deviceptr address;
+	snprintf(settings.folder, sizeof settings.folder, "/proc/no/such/folder");
+	CHECK_EQUAL(ll_run_settings_write(&settings, text), 0);
+	CHECK_EQUAL(setenv(LL_RUN_VARIABLE, text, 1), 0);
+	open_context(0);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, GIB), 0);
+}
+
+/* A page whose header is right and nothing else: whatever is refused or not, all comes back. */
+static void body_scrambled(void)
+{
+	enum { BYTES = 4096 + 128 * 256 + 256 * 512 - 128 };
+	static unsigned char garbage[BYTES];
+	ll_cu_deviceptr address;
+	prepare(true);
+	unsigned seed = (unsigned)getpid();
+	print_message("seed %u\n", seed);
+	srand(seed);
+	for (size_t i = 0; i < BYTES; i++)
+		garbage[i] = (unsigned char)rand();
+	write_at(128, garbage, BYTES);
+	govern(GIB);
+	struct ll_cu_context *context = open_context(0);
+	struct ll_cu_stream *stream = new_stream();
+	for (int i = 0; i < 10; i++) {
+		if (cu.cuMemAlloc(&address, MIB) == 0)
+			CHECK_EQUAL(cu.cuMemFree(address), 0);
+		launch_timed(get_kernel("work_ns"), stream, 10000, 1, 32);
+	}
+	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
+	CHECK_EQUAL(cu.cuCtxDestroy(context), 0);
+}
+
+/* Settings of a newer loadline have keys that this library does not know. */
+static void body_newer_settings(void)
+{
+	char text[2 * LL_RUN_TEXT_SIZE];
+	ll_cu_deviceptr address;
+	prepare(false);
+	govern(600 * MIB);
+	snprintf(text, sizeof text, "future=7;%s", getenv(LL_RUN_VARIABLE));
+	CHECK_EQUAL(setenv(LL_RUN_VARIABLE, text, 1), 0);
+	open_context(0);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, GIB), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES);
+}
+
+/* What is missing is made: by whoever comes first. */
+static void body_missing(void)
+{
+	ll_cu_deviceptr address;
+	prepare(false);
+	CHECK(access(path, F_OK) != 0);
+	govern(600 * MIB);
+	open_context(0);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, GIB), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES);
+}
+
+/* Its file loses its name while it is in use: it goes on with what it has. */
+static void body_removed(void)
+{
+	ll_cu_deviceptr address;
+	prepare(true);
+	govern(600 * MIB);
+	open_context(0);
+	CHECK_EQUAL(unlink(path), 0);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 72 * MIB), 0);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, MIB), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	launch_timed(get_kernel("work_ns"), new_stream(), 10000, 1, 32);
+	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
+}
+
+#define TEST(name, body)                                                                                               \
+	static void name(void **state)                                                                                 \
+	{                                                                                                              \
+		(void)state;                                                                                           \
+		in_world(NULL, body);                                                                                  \
+	}
+
+TEST(a_truncated_ledger_is_done_without, body_truncated)
+TEST(an_empty_ledger_is_done_without, body_empty)
+TEST(a_ledger_of_another_version_is_done_without, body_version)
+TEST(a_corrupted_ledger_is_done_without, body_garbage)
+TEST(a_folder_in_its_place_is_done_without, body_folder)
+TEST(a_link_in_its_place_is_done_without, body_link)
+TEST(a_ledger_that_others_may_write_is_done_without, body_open_to_others)
+TEST(a_full_ledger_is_done_without, body_full)
+TEST(a_ledger_full_of_tenants_is_done_without, body_full_of_tenants)
+TEST(garbled_settings_are_no_settings, body_no_settings)
+TEST(a_folder_that_cannot_be_is_done_without, body_no_folder)
+TEST(a_scrambled_ledger_stops_nobody, body_scrambled)
+TEST(settings_of_a_newer_loadline_are_understood, body_newer_settings)
+TEST(a_missing_ledger_is_made, body_missing)
+TEST(a_ledger_removed_in_use_still_counts, body_removed)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_truncated_ledger_is_done_without),
+	    cmocka_unit_test(an_empty_ledger_is_done_without),
+	    cmocka_unit_test(a_ledger_of_another_version_is_done_without),
+	    cmocka_unit_test(a_corrupted_ledger_is_done_without),
+	    cmocka_unit_test(a_folder_in_its_place_is_done_without),
+	    cmocka_unit_test(a_link_in_its_place_is_done_without),
+	    cmocka_unit_test(a_ledger_that_others_may_write_is_done_without),
+	    cmocka_unit_test(a_full_ledger_is_done_without),
+	    cmocka_unit_test(a_ledger_full_of_tenants_is_done_without),
+	    cmocka_unit_test(garbled_settings_are_no_settings),
+	    cmocka_unit_test(a_folder_that_cannot_be_is_done_without),
+	    cmocka_unit_test(a_scrambled_ledger_stops_nobody),
+	    cmocka_unit_test(settings_of_a_newer_loadline_are_understood),
+	    cmocka_unit_test(a_missing_ledger_is_made),
+	    cmocka_unit_test(a_ledger_removed_in_use_still_counts),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
