@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "cuda_activity.h"
 #include "cuda_arena.h"
 #include "cuda_local.h"
 #include "engine.h"
@@ -174,6 +175,7 @@ ll_cu_result sim_memory_new(struct ll_cu_context *context, size_t bytes, bool is
 		sim_memory_refund(&memory);
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	sim_activity_memory(&memory, false);
 	*ret_memory = memory;
 	return LL_CUDA_SUCCESS;
 }
@@ -191,6 +193,7 @@ ll_cu_result sim_memory_new_of_graph(uint32_t card, size_t bytes, struct sim_gra
 void sim_memory_free(const struct sim_memory *memory)
 {
 	struct sim_memory copy = *memory;
+	sim_activity_memory(&copy, true);
 	sim_memory_remove(memory);
 	if (copy.kind == SIM_MEMORY_DEVICE) {
 		sim_memory_refund(&copy);

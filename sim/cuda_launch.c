@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "cuda_activity.h"
 #include "cuda_capture.h"
 #include "cuda_mps.h"
 #include "cuda_timeline.h"
@@ -147,7 +148,10 @@ ll_cu_result sim_kernel_queue(struct ll_cu_stream *stream, const struct ll_cu_ke
 		lose_context(stream->context);
 		return LL_CUDA_SUCCESS;
 	}
-	return status || is_probe ? status : sim_queue(stream, &op, &action, NULL);
+	if (status || is_probe)
+		return status;
+	sim_activity_note_kernel(kernel);
+	return sim_queue(stream, &op, &action, NULL);
 }
 
 /* All blocks of a cooperative kernel are on the card at once. */

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "cuda_inject.h"
 #include "cuda_local.h"
 #include "cuda_mps.h"
 #include "cuda_visible.h"
@@ -109,6 +110,8 @@ ll_cu_result cuInit(unsigned int flags)
 			__atomic_store_n(&sim_cuda.is_initialised, true, __ATOMIC_RELEASE);
 	}
 	pthread_mutex_unlock(&sim_cuda.lock);
+	if (status == LL_CUDA_SUCCESS)
+		sim_inject();
 	return status;
 }
 

@@ -17,6 +17,7 @@
 #include "world.h"
 
 struct ll_err;
+struct sim_activity;
 struct sim_capture;
 struct sim_graph_memory;
 
@@ -220,6 +221,7 @@ struct sim_action {
 	struct ll_cu_stream *stream;
 	void *user;
 	uint32_t card;
+	struct sim_activity *activity; /* for an observer; NULL: there is none */
 };
 
 struct sim_cuda {

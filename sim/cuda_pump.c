@@ -11,6 +11,7 @@
 #include <sys/prctl.h>
 
 #include "base/clock.h"
+#include "cuda_activity.h"
 #include "cuda_event.h"
 #include "cuda_local.h"
 #include "cuda_timeline.h"
@@ -112,6 +113,7 @@ static void drop_action(struct sim_action *action)
 	if (action->next)
 		action->next->link = action->link;
 	free(action->staged);
+	free(action->activity);
 	free(action);
 }
 
@@ -120,6 +122,8 @@ static void act(struct sim_action *action, const struct sim_op *op)
 	bool has_happened = op->state == SIM_OP_DONE;
 	if (!action)
 		return; /* the driver's own work */
+	if (action->activity)
+		sim_activity_end(action->activity, op);
 	switch (action->kind) {
 	case SIM_ACTION_RECORD:
 		if (has_happened)
@@ -415,6 +419,7 @@ ll_cu_result sim_queue(struct ll_cu_stream *stream, struct sim_op *op, const str
 	if (!copy)
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;
 	copy->stream_slot = stream->slot;
+	copy->activity = sim_activity_begin(stream, op, action);
 	op->cookie = (uintptr_t)copy;
 	for (;;) {
 		ll_cu_result status = sim_context_status(stream->context);

@@ -1,6 +1,7 @@
 /* Contexts: they take memory of the card, and everything in them goes when they go. */
 #include "shim/contexts.h"
 #include "shim/hook.h"
+#include "shim/trace_events.h"
 
 #define MAKE(call, device)                                                                                             \
 	LL_REENTRY_SCOPE();                                                                                            \
@@ -44,6 +45,8 @@ LL_HOOK_EXPORT ll_cu_result cuCtxCreate_v4(struct ll_cu_context **ret_context, s
 
 LL_HOOK_EXPORT ll_cu_result cuCtxDestroy(struct ll_cu_context *context)
 {
+	if (ll_trace_is_by_events() && !ll_reentry_is_inside())
+		ll_trace_events_forget(context);
 	if (ll_charge_passes())
 		return ll_real()->cuCtxDestroy(context);
 	LL_REENTRY_SCOPE();
@@ -52,6 +55,8 @@ LL_HOOK_EXPORT ll_cu_result cuCtxDestroy(struct ll_cu_context *context)
 
 LL_HOOK_EXPORT ll_cu_result cuCtxDestroy_v2(struct ll_cu_context *context)
 {
+	if (ll_trace_is_by_events() && !ll_reentry_is_inside())
+		ll_trace_events_forget(context);
 	if (ll_charge_passes())
 		return ll_real()->cuCtxDestroy_v2(context);
 	LL_REENTRY_SCOPE();
@@ -68,6 +73,8 @@ LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxRetain(struct ll_cu_context **ret_
 
 LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxRelease(ll_cu_device device)
 {
+	if (ll_trace_is_by_events() && !ll_reentry_is_inside())
+		ll_trace_events_forget_device(device);
 	if (ll_charge_passes())
 		return ll_real()->cuDevicePrimaryCtxRelease(device);
 	LL_REENTRY_SCOPE();
@@ -76,6 +83,8 @@ LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxRelease(ll_cu_device device)
 
 LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxRelease_v2(ll_cu_device device)
 {
+	if (ll_trace_is_by_events() && !ll_reentry_is_inside())
+		ll_trace_events_forget_device(device);
 	if (ll_charge_passes())
 		return ll_real()->cuDevicePrimaryCtxRelease_v2(device);
 	LL_REENTRY_SCOPE();
@@ -84,6 +93,8 @@ LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxRelease_v2(ll_cu_device device)
 
 LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxReset(ll_cu_device device)
 {
+	if (ll_trace_is_by_events() && !ll_reentry_is_inside())
+		ll_trace_events_forget_device(device);
 	if (ll_charge_passes())
 		return ll_real()->cuDevicePrimaryCtxReset(device);
 	LL_REENTRY_SCOPE();
@@ -92,6 +103,8 @@ LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxReset(ll_cu_device device)
 
 LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxReset_v2(ll_cu_device device)
 {
+	if (ll_trace_is_by_events() && !ll_reentry_is_inside())
+		ll_trace_events_forget_device(device);
 	if (ll_charge_passes())
 		return ll_real()->cuDevicePrimaryCtxReset_v2(device);
 	LL_REENTRY_SCOPE();

@@ -7,6 +7,7 @@
 #define GRAPH_LAUNCH_HOOK(symbol, its_stream)                                                                          \
 	static ll_cu_result gate_##symbol(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)                  \
 	{                                                                                                              \
+		ll_launch_named(#symbol, LL_TRACE_GRAPH, 0);                                                           \
 		LL_LAUNCH_SCOPE(launch, its_stream, ll_launch_kind(exec, 0));                                          \
 		return launch.status = ll_real()->symbol(exec, stream);                                                \
 	}                                                                                                              \

@@ -7,12 +7,38 @@ static uint64_t kernel_kind(const struct ll_cu_function *function, unsigned grid
 	return ll_launch_kind(function, (uint64_t)grid_x * grid_y * grid_z);
 }
 
-static uint64_t config_kind(const struct ll_cu_launch_config *config, const struct ll_cu_function *function)
+/* For a trace: the grid is as launched, the block the same. */
+static uint64_t note_kernel(const char *symbol, const struct ll_cu_function *function,
+			    const struct ll_cu_launch_config *config)
 {
-	return config ? kernel_kind(function, config->grid_x, config->grid_y, config->grid_z) : 0;
+	ll_trace_next = (struct ll_trace_what){
+	    .symbol = symbol,
+	    .kind = LL_TRACE_KERNEL,
+	    .function = function,
+	    .grid = {config->grid_x, config->grid_y, config->grid_z},
+	    .block = {config->block_x, config->block_y, config->block_z},
+	    .dynamic_shared_bytes = config->shared_bytes,
+	};
+	return kernel_kind(function, config->grid_x, config->grid_y, config->grid_z);
 }
 
-LL_LAUNCH_HOOKS_OF_KIND(cuLaunchKernel, _ptsz, stream, kernel_kind(function, grid_x, grid_y, grid_z),
+static uint64_t config_kind(const struct ll_cu_launch_config *config, const struct ll_cu_function *function)
+{
+	return config ? note_kernel("cuLaunchKernelEx", function, config) : 0;
+}
+
+/* The parameters of the launches that have no struct for them. */
+#define KERNEL_KIND(symbol)                                                                                            \
+	note_kernel(#symbol, function,                                                                                 \
+		    &(struct ll_cu_launch_config){.grid_x = grid_x,                                                    \
+						  .grid_y = grid_y,                                                    \
+						  .grid_z = grid_z,                                                    \
+						  .block_x = block_x,                                                  \
+						  .block_y = block_y,                                                  \
+						  .block_z = block_z,                                                  \
+						  .shared_bytes = shared_bytes})
+
+LL_LAUNCH_HOOKS_OF_KIND(cuLaunchKernel, _ptsz, stream, KERNEL_KIND(cuLaunchKernel),
 			(struct ll_cu_function * function, unsigned int grid_x, unsigned int grid_y,
 			 unsigned int grid_z, unsigned int block_x, unsigned int block_y, unsigned int block_z,
 			 unsigned int shared_bytes, struct ll_cu_stream *stream, void **params, void **extra),
@@ -24,7 +50,7 @@ LL_LAUNCH_HOOKS_OF_KIND(cuLaunchKernelEx, _ptsz, config ? config->stream : NULL,
 			 void **extra),
 			(config, function, params, extra))
 
-LL_LAUNCH_HOOKS_OF_KIND(cuLaunchCooperativeKernel, _ptsz, stream, kernel_kind(function, grid_x, grid_y, grid_z),
+LL_LAUNCH_HOOKS_OF_KIND(cuLaunchCooperativeKernel, _ptsz, stream, KERNEL_KIND(cuLaunchCooperativeKernel),
 			(struct ll_cu_function * function, unsigned int grid_x, unsigned int grid_y,
 			 unsigned int grid_z, unsigned int block_x, unsigned int block_y, unsigned int block_z,
 			 unsigned int shared_bytes, struct ll_cu_stream *stream, void **params),
@@ -50,12 +76,25 @@ struct parts {
 	ll_cu_result status;
 };
 
+static uint64_t part_kind(const struct ll_cu_launch_params *part)
+{
+	struct ll_cu_launch_config config = {.grid_x = part->grid_x,
+					     .grid_y = part->grid_y,
+					     .grid_z = part->grid_z,
+					     .block_x = part->block_x,
+					     .block_y = part->block_y,
+					     .block_z = part->block_z,
+					     .shared_bytes = part->shared_bytes};
+	note_kernel("cuLaunchCooperativeKernelMultiDevice", part->function, &config);
+	return ll_launch_kind(part->function, 0);
+}
+
 static void begin_parts(struct parts *parts, const struct ll_cu_launch_params *launches, unsigned count)
 {
 	parts->count = !launches ? 0 : count < MOST_CARDS ? count : MOST_CARDS;
 	parts->status = LL_LAUNCH_LOST;
 	for (unsigned i = 0; i < parts->count; i++)
-		parts->launches[i] = ll_launch_begin(launches[i].stream, ll_launch_kind(launches[i].function, 0));
+		parts->launches[i] = ll_launch_begin(launches[i].stream, part_kind(&launches[i]));
 }
 
 static void end_parts(struct parts *parts)

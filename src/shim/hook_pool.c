@@ -4,6 +4,7 @@
 #include "shim/hook.h"
 #include "shim/launch.h"
 #include "shim/pools.h"
+#include "shim/trace.h"
 
 static bool is_captured(struct ll_cu_stream *stream)
 {
@@ -56,17 +57,23 @@ static struct ll_seat *seat_of(struct ll_cu_stream *stream)
 							    struct ll_cu_stream *stream)                               \
 	{                                                                                                              \
 		if (ll_charge_passes() || !bytes)                                                                      \
-			return ll_real()->cuMemAllocAsync##suffix(ret_address, bytes, stream);                         \
-		ALLOCATE(ll_real()->cuMemAllocAsync##suffix(ret_address, bytes, stream),                               \
+			return ll_trace_allocated(ll_real()->cuMemAllocAsync##suffix(ret_address, bytes, stream),      \
+						  ret_address, bytes);                                                 \
+		ALLOCATE(ll_trace_allocated(ll_real()->cuMemAllocAsync##suffix(ret_address, bytes, stream),            \
+					    ret_address, bytes),                                                       \
 			 ll_real()->cuMemFreeAsync##suffix(*ret_address, stream), NULL, as_stream);                    \
 	}                                                                                                              \
 	LL_HOOK_EXPORT ll_cu_result cuMemAllocFromPoolAsync##suffix(                                                   \
 	    ll_cu_deviceptr *ret_address, size_t bytes, struct ll_cu_mem_pool *pool, struct ll_cu_stream *stream)      \
 	{                                                                                                              \
 		if (ll_charge_passes() || !pool || !bytes)                                                             \
-			return ll_real()->cuMemAllocFromPoolAsync##suffix(ret_address, bytes, pool, stream);           \
-		ALLOCATE(ll_real()->cuMemAllocFromPoolAsync##suffix(ret_address, bytes, pool, stream),                 \
-			 ll_real()->cuMemFreeAsync##suffix(*ret_address, stream), pool, as_stream);                    \
+			return ll_trace_allocated(                                                                     \
+			    ll_real()->cuMemAllocFromPoolAsync##suffix(ret_address, bytes, pool, stream), ret_address, \
+			    bytes);                                                                                    \
+		ALLOCATE(                                                                                              \
+		    ll_trace_allocated(ll_real()->cuMemAllocFromPoolAsync##suffix(ret_address, bytes, pool, stream),   \
+				       ret_address, bytes),                                                            \
+		    ll_real()->cuMemFreeAsync##suffix(*ret_address, stream), pool, as_stream);                         \
 	}
 
 ALLOCATE_HOOK(, stream)
@@ -79,11 +86,11 @@ ALLOCATE_HOOK(_ptsz, ll_launch_per_thread(stream))
 		struct ll_pool_block block;                                                                            \
 		struct ll_size size;                                                                                   \
 		if (ll_charge_passes())                                                                                \
-			return ll_real()->cuMemFreeAsync##suffix(address, stream);                                     \
+			return ll_trace_freed(ll_real()->cuMemFreeAsync##suffix(address, stream), address);            \
 		LL_REENTRY_SCOPE();                                                                                    \
 		bool is_block = !is_captured(as_stream) && ll_pool_take(address, &block);                              \
 		bool is_plain = !is_block && ll_charge_take(LL_SIZE_ADDRESS, address, &size);                          \
-		ll_cu_result status = ll_real()->cuMemFreeAsync##suffix(address, stream);                              \
+		ll_cu_result status = ll_trace_freed(ll_real()->cuMemFreeAsync##suffix(address, stream), address);     \
 		if (is_block)                                                                                          \
 			ll_pool_freed(address, &block, status);                                                        \
 		if (is_plain)                                                                                          \

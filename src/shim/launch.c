@@ -2,7 +2,9 @@
 
 #include <pthread.h>
 
+#include "base/clock.h"
 #include "shim/real.h"
+#include "shim/trace_events.h"
 
 static struct ll_mark_stream name_stream(struct ll_cu_stream *stream)
 {
@@ -49,6 +51,8 @@ static void enter_place(struct place *place, struct ll_cu_stream *stream)
 		is_lost = !place->is_elsewhere;
 	}
 	place->seat = ll_seat_current(&place->context);
+	if (!place->seat && ll_real()->cuCtxGetCurrent(&place->context) != LL_CUDA_SUCCESS)
+		place->context = NULL;
 	if (is_lost)
 		place->context = NULL;
 }
@@ -60,58 +64,89 @@ static void leave_place(const struct place *place)
 		ll_real()->cuCtxPopCurrent_v2(&pushed);
 }
 
-static void begin_there(struct ll_launch *launch, const struct place *place, struct ll_cu_stream *stream, uint64_t kind)
+/* What a wait at the gate takes is told to a trace. */
+static void enter_flow(struct ll_launch *launch, const struct place *place)
 {
-	struct ll_mark_stream name = name_stream(stream);
 	struct ll_flow *flow = place->seat ? place->seat->flow : NULL;
 	if (flow && ll_claim_is_lost(place->seat->claim))
 		ll_seat_retake(place->seat);
-	if (!flow || ll_flow_count(flow, place->context, name, kind))
+	if (!flow || ll_flow_count(flow, launch->context, launch->stream, launch->kind))
 		return;
 	launch->flow = flow;
-	launch->context = place->context;
-	launch->stream = name;
-	launch->kind = kind;
-	launch->is_elsewhere = place->is_elsewhere;
 	enum ll_cu_capture_mode mode = exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
-	ll_flow_enter(flow, place->context, name, kind);
+	uint64_t start_ns = ll_trace_has_gate() ? ll_now_ns() : 0;
+	ll_flow_enter(flow, launch->context, launch->stream, launch->kind);
+	if (start_ns)
+		ll_trace_waited(place->seat, start_ns, ll_now_ns());
 	exchange_capture_mode(mode);
 }
 
-struct ll_launch ll_launch_begin(struct ll_cu_stream *stream, uint64_t kind)
+static void begin_trace(struct ll_launch *launch)
+{
+	enum ll_cu_capture_mode mode = exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
+	launch->traced = ll_trace_events_begin(launch->context, launch->stream);
+	exchange_capture_mode(mode);
+}
+
+static struct ll_launch begin(struct ll_cu_stream *stream, uint64_t kind, bool is_gated)
 {
 	struct ll_launch launch = {.errno_before = ll_reentry_enter(), .status = LL_LAUNCH_LOST};
 	struct place place;
-	if (!ll_seat_settings() || is_captured(stream))
+	bool is_traced = ll_trace_is_by_events(), is_governed = is_gated && ll_seat_settings();
+	if ((!is_governed && !is_traced) || is_captured(stream))
 		return launch;
 	enter_place(&place, stream);
-	begin_there(&launch, &place, stream, kind);
+	launch.context = place.context;
+	launch.stream = name_stream(stream);
+	launch.kind = kind;
+	launch.is_elsewhere = place.is_elsewhere;
+	if (is_governed)
+		enter_flow(&launch, &place);
+	if (is_traced)
+		begin_trace(&launch);
 	leave_place(&place);
 	return launch;
 }
 
+struct ll_launch ll_launch_begin(struct ll_cu_stream *stream, uint64_t kind)
+{
+	return begin(stream, kind, true);
+}
+
+struct ll_launch ll_launch_begin_ungated(struct ll_cu_stream *stream)
+{
+	return begin(stream, 0, false);
+}
+
+static void tell_end(const struct ll_launch *launch, bool is_launched)
+{
+	if (launch->traced)
+		ll_trace_events_end(launch->traced, is_launched);
+	if (launch->flow)
+		ll_flow_leave(launch->flow, launch->context, launch->stream, launch->kind, is_launched);
+}
+
 /* After a lost call the driver may be in any state: then it is not called. */
-static void leave_flow(const struct ll_launch *launch)
+static void leave(const struct ll_launch *launch)
 {
 	struct place place = {.is_elsewhere = false};
 	if (launch->status == LL_LAUNCH_LOST) {
-		ll_flow_leave(launch->flow, launch->context, launch->stream, launch->kind, false);
+		tell_end(launch, false);
 		return;
 	}
 	enum ll_cu_capture_mode mode = exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
 	if (launch->is_elsewhere)
 		place.is_elsewhere = ll_real()->cuCtxPushCurrent_v2(launch->context) == LL_CUDA_SUCCESS;
 	bool is_there = place.is_elsewhere == launch->is_elsewhere;
-	ll_flow_leave(launch->flow, launch->context, launch->stream, launch->kind,
-		      launch->status == LL_CUDA_SUCCESS && is_there);
+	tell_end(launch, launch->status == LL_CUDA_SUCCESS && is_there);
 	leave_place(&place);
 	exchange_capture_mode(mode);
 }
 
 void ll_launch_end(struct ll_launch *launch)
 {
-	if (launch->flow)
-		leave_flow(launch);
+	if (launch->flow || launch->traced)
+		leave(launch);
 	ll_reentry_leave(&launch->errno_before);
 }
 
@@ -139,6 +174,8 @@ void ll_launch_forget_stream(struct ll_cu_stream *stream)
 	enter_place(&place, stream);
 	if (place.seat && place.seat->flow && place.context)
 		ll_flow_forget_stream(place.seat->flow, place.context, name_stream(stream));
+	if (ll_trace_is_by_events())
+		ll_trace_events_forget_stream(name_stream(stream));
 	leave_place(&place);
 	exchange_capture_mode(mode);
 }

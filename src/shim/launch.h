@@ -18,13 +18,17 @@
 
 #include "shim/reentry.h"
 #include "shim/seat.h"
+#include "shim/trace.h"
+
+struct ll_trace_launch;
 
 struct ll_launch {
 	struct ll_flow *flow; /* NULL: passes */
 	struct ll_cu_context *context;
 	struct ll_mark_stream stream;
 	uint64_t kind;
-	bool is_elsewhere; /* the context is not the thread's current one */
+	struct ll_trace_launch *traced; /* NULL: not timed for a trace */
+	bool is_elsewhere;              /* the context is not the thread's current one */
 	int errno_before;
 	ll_cu_result status; /* the driver's; LL_LAUNCH_LOST while it has not come back */
 };
@@ -47,6 +51,9 @@ static inline bool ll_launch_is_free(void)
  */
 struct ll_launch ll_launch_begin(struct ll_cu_stream *stream, uint64_t kind);
 void ll_launch_end(struct ll_launch *launch);
+
+/* The same for what waits for no turn, and is timed for a trace all the same: copies between host and card. */
+struct ll_launch ll_launch_begin_ungated(struct ll_cu_stream *stream);
 
 /* A launch that ends with its scope, whichever way that is left. */
 #define LL_LAUNCH_SCOPE(launch, stream, kind)                                                                          \
@@ -73,6 +80,13 @@ static inline uint64_t ll_launch_kind(const void *what, uint64_t size)
 	return ((uint64_t)(uintptr_t)what * UINT64_C(0x9e3779b97f4a7c15)) ^ (size * UINT64_C(0xc2b2ae3d27d4eb4f));
 }
 
+/* The same, and tells a trace what it is. Only a launch that is not free comes to it. */
+static inline uint64_t ll_launch_named(const char *symbol, enum ll_trace_kind kind, uint64_t bytes)
+{
+	ll_trace_next = (struct ll_trace_what){.symbol = symbol, .kind = kind, .bytes = bytes};
+	return ll_launch_kind(symbol, 0);
+}
+
 /* Hook of symbol: a launch in `stream`, an expression of its parameters as `kind` is, unless is_free. */
 #define LL_LAUNCH_HOOK_UNLESS(is_free, symbol, stream, kind, params, args)                                             \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
@@ -87,7 +101,7 @@ static inline uint64_t ll_launch_kind(const void *what, uint64_t size)
 	LL_LAUNCH_HOOK_UNLESS(ll_launch_is_free(), symbol, stream, kind, params, args)
 
 #define LL_LAUNCH_HOOK(symbol, stream, params, args)                                                                   \
-	LL_LAUNCH_HOOK_OF_KIND(symbol, stream, ll_launch_kind(#symbol, 0), params, args)
+	LL_LAUNCH_HOOK_OF_KIND(symbol, stream, ll_launch_named(#symbol, LL_TRACE_KERNEL, 0), params, args)
 
 /* The same, and of its variant in which no stream means the thread's own. */
 #define LL_LAUNCH_HOOKS_OF_KIND(symbol, suffix, stream, kind, params, args)                                            \
@@ -95,6 +109,6 @@ static inline uint64_t ll_launch_kind(const void *what, uint64_t size)
 	LL_LAUNCH_HOOK_OF_KIND(symbol##suffix, ll_launch_per_thread(stream), kind, params, args)
 
 #define LL_LAUNCH_HOOKS(symbol, suffix, stream, params, args)                                                          \
-	LL_LAUNCH_HOOKS_OF_KIND(symbol, suffix, stream, ll_launch_kind(#symbol, 0), params, args)
+	LL_LAUNCH_HOOKS_OF_KIND(symbol, suffix, stream, ll_launch_named(#symbol, LL_TRACE_KERNEL, 0), params, args)
 
 #endif

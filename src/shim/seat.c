@@ -14,6 +14,7 @@
 #include "shim/agent.h"
 #include "shim/held.h"
 #include "shim/real.h"
+#include "shim/trace.h"
 
 enum { SEATS = 64 };
 
@@ -29,6 +30,7 @@ static struct {
 	pthread_mutex_t lock; /* guards taking; reading a seat needs none */
 	struct ll_run_settings settings;
 	bool is_governed;
+	bool is_held; /* launches may have to be timed for a trace: the gate is not opened */
 	_Atomic(struct ll_seat *) seats[SEATS];
 	struct ll_seat *parents[SEATS]; /* a forked child's: of no use, and never freed */
 	bool is_refused[SEATS];
@@ -51,7 +53,8 @@ static void forget_in_child(struct ll_fork_item *item)
 	}
 	atomic_store(&program.only, NULL);
 	program.count = 0;
-	atomic_store(&ll_seat_gate, program.is_governed ? &shut_gate : &open_gate);
+	program.is_held = ll_trace_holds_gate();
+	atomic_store(&ll_seat_gate, program.is_governed || program.is_held ? &shut_gate : &open_gate);
 }
 
 static void at_exit(void)
@@ -67,8 +70,9 @@ static void begin(void)
 {
 	const char *text = getenv(LL_RUN_VARIABLE);
 	program.is_governed = text && ll_run_settings_read(text, &program.settings) == 0;
+	program.is_held = ll_trace_holds_gate();
 	if (!program.is_governed) {
-		atomic_store(&ll_seat_gate, &open_gate);
+		atomic_store(&ll_seat_gate, program.is_held ? &shut_gate : &open_gate);
 		atomic_store(&ll_seat_answer, -1);
 		return;
 	}
@@ -154,10 +158,25 @@ static struct ll_seat *make_seat(ll_cu_device device, const char *uuid)
 	return seat;
 }
 
-static void show_gate(const struct ll_seat *seat)
+/* What stands for all launches, now. Under the lock. */
+static void set_gate(void)
 {
-	_Atomic uint32_t *gate = seat->flow ? ll_flow_gate(seat->flow) : &open_gate;
-	atomic_store(&ll_seat_gate, program.count == 1 && gate ? gate : &shut_gate);
+	struct ll_seat *only = atomic_load(&program.only);
+	_Atomic uint32_t *gate = &shut_gate;
+	if (!program.is_held && !program.is_governed)
+		gate = &open_gate;
+	else if (!program.is_held && only)
+		gate = only->flow ? ll_flow_gate(only->flow) : &open_gate;
+	atomic_store(&ll_seat_gate, gate ? gate : &shut_gate);
+}
+
+void ll_seat_release_gate(void)
+{
+	ll_seat_settings();
+	pthread_mutex_lock(&program.lock);
+	program.is_held = false;
+	set_gate();
+	pthread_mutex_unlock(&program.lock);
 }
 
 static void publish(struct ll_seat *seat, ll_cu_device device)
@@ -168,7 +187,7 @@ static void publish(struct ll_seat *seat, ll_cu_device device)
 	if (is_only) /* after cuInit: what is registered last runs first, while the driver still works */
 		atexit(at_exit);
 	atomic_store(&program.only, is_only ? seat : NULL);
-	show_gate(seat);
+	set_gate();
 }
 
 /* Nothing of the lost one's slot is touched: it is nobody's or another's by now. */
@@ -183,7 +202,7 @@ static void succeed(struct ll_seat *seat, struct ll_claim *claim)
 	ll_held_thaw(seat);
 	if (seat->flow)
 		ll_agent_move(seat->flow, claim);
-	show_gate(seat);
+	set_gate();
 }
 
 /* The lock is held. */

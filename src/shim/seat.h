@@ -82,6 +82,9 @@ struct ll_seat *ll_seat_of(ll_cu_device device);
  */
 extern _Atomic(_Atomic uint32_t *) ll_seat_gate;
 
+/* No launch needs to be timed for a trace (trace.h): the gate is what it would be without one. */
+void ll_seat_release_gate(void);
+
 /* Whether a launch at the open gate needs no mark. */
 bool ll_seat_pass_open(void);
 

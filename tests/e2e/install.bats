@@ -44,6 +44,13 @@ teardown_file() {
 	[ "$("$PREFIX/bin/loadline" --sim run -- sh -c 'echo $LD_PRELOAD')" = "$PREFIX/lib/loadline/libloadline-cuda.so" ]
 }
 
+@test "the installed program traces with the installed libraries" {
+	[ -e "$LOADLINE_BUILD/sim/libcuda.so.1" ] || skip "no simulator in this build"
+	local words
+	words=$(LOADLINE_CUPTI=/none "$PREFIX/bin/loadline" --sim trace -- sh -c 'echo $LD_PRELOAD' 2>/dev/null)
+	[ "$words" = "$PREFIX/lib/loadline/libloadline-trace.so:$PREFIX/lib/loadline/libloadline-cuda.so" ]
+}
+
 @test "the installed program finds the installed simulator" {
 	[ -e "$LOADLINE_BUILD/sim/libcuda.so.1" ] || skip "no simulator in this build"
 	"$PREFIX/bin/loadline" --sim version

@@ -10,8 +10,8 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from harness import (claims, figures, level, paired, part_original, part_run_cap, part_run_cost,  # noqa: E402
-                     part_run_added, part_run_memory, part_run_priority, part_run_programs, part_run_shares, part_run_ways, part_util,
-                     part_yield, processes, shares)
+                     part_run_added, part_run_memory, part_run_priority, part_run_programs, part_run_shares, part_run_ways, part_trace,
+                     part_util, part_yield, processes, shares)
 from harness.figures import Burst, Sample  # noqa: E402
 from harness.report import FAILED, INFO, OK, Report  # noqa: E402
 from harness.shares import Window  # noqa: E402
@@ -69,6 +69,39 @@ class Numbers(unittest.TestCase):
         self.assertIn(os.getpid(), processes.family(os.getppid()))
         self.assertGreater(processes.rss_mib(os.getpid())[1], 1)
         self.assertAlmostEqual(figures.cpu_percent(1.0, 1.3, 10), 3)
+
+
+class Traces(unittest.TestCase):
+    HEADER = "start_ns,duration_ns,context,stream,name,correlation_id,kind\n"
+
+    def table(self, *lines):
+        with tempfile.NamedTemporaryFile("w", suffix=".csv") as out:
+            out.write(self.HEADER + "".join(line + "\n" for line in lines))
+            out.flush()
+            return part_trace.read_table(out.name)
+
+    def test_what_lies_between_marks_is_counted_with_them(self):
+        rows = self.table("0,5,1,7,before,1,kernel", "10,5,1,7,spin_kernel(long),2,kernel", "20,5,1,7,inside,3,kernel",
+                          "21,5,1,7,[CUDA memset],4,memset", '30,5,1,8,"f(int, int)",5,kernel',
+                          "40,5,1,7,spin_kernel(long),6,kernel", "50,5,1,7,after,7,kernel")
+        self.assertEqual([row["correlation"] for row in part_trace.between_marks(rows)], [2, 3, 5, 6])
+        self.assertEqual(len(part_trace.marks(rows)), 2)
+        self.assertEqual(part_trace.between_marks(rows[:1]), [])
+
+    def test_a_kernel_before_its_stream_s_turn_is_out_of_order(self):
+        rows = self.table("0,10,1,7,a,1,kernel", "5,10,1,8,b,2,kernel", "9,10,1,7,c,3,kernel", "20,1,1,7,d,4,kernel")
+        self.assertEqual(part_trace.disorder(rows, 0), 1)
+        self.assertEqual(part_trace.disorder(rows, 1), 0)
+        self.assertEqual(part_trace.disorder(self.table("5,1,1,7,a,2,kernel", "9,1,1,7,b,1,kernel"), 0), 1)
+
+    def test_every_process_must_have_its_own_marks(self):
+        mark = "0,5,1,7,spin_kernel(long),1,kernel"
+        said = {pid: {"rank": pid, "pid": pid, "marks": 1} for pid in range(4)}
+        for tables, result in (({pid: self.table(mark) for pid in range(4)}, OK),
+                               ({0: self.table(mark, mark), 1: [], 2: self.table(mark), 3: self.table(mark)}, FAILED)):
+            lab = FakeLab()
+            part_trace.report_kernels(lab, "cupti", said, tables, {})
+            self.assertEqual(lab.results(), [result])
 
 
 class Levels(unittest.TestCase):

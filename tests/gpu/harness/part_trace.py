@@ -1,0 +1,182 @@
+"""trace: a data-parallel program of four processes on one card, and what tracing costs a loop of small products.
+
+That every kernel is there is checked twice: by marks, of which each process launches a known number, and by PyTorch's own
+profiler, which counts what lies between them in a run of its own (two profilers do not work in one process)."""
+import csv
+import glob
+import json
+import os
+
+from . import figures, paired
+from .frameworks import command
+from .governed import Program
+from .lab import Missing, Trouble, reason
+
+RANKS, STEPS = 4, 30
+COST_PERCENT = 5
+PAIRS, ROUNDS, ROUND_S = 2, 6, 1.5
+TYPES = ("bfloat16", "float32")
+WITHIN_S = 200
+MARK = "spin_kernel"
+WAYS = ("cupti", "events")
+
+
+def read_table(path):
+    """Rows of a process's table; numbers as numbers, in ns."""
+    with open(path, encoding="utf-8", newline="") as text:
+        return [{"kind": row["kind"], "name": row["name"], "start": int(row["start_ns"]),
+                 "end": int(row["start_ns"]) + int(row["duration_ns"]), "stream": (row["context"], row["stream"]),
+                 "correlation": int(row["correlation_id"] or 0)} for row in csv.DictReader(text)]
+
+
+def kernels(rows):
+    return [row for row in rows if row["kind"] == "kernel"]
+
+
+def marks(rows):
+    return [row for row in kernels(rows) if MARK in row["name"]]
+
+
+def between_marks(rows):
+    """Kernels from the first mark to the last one, both included."""
+    ends = marks(rows)
+    if not ends:
+        return []
+    first, last = ends[0]["start"], ends[-1]["start"]
+    return [row for row in kernels(rows) if first <= row["start"] <= last]
+
+
+def disorder(rows, slack_ns):
+    """Kernels of a stream that begin before the one that was launched before them has ended."""
+    count, last = 0, {}
+    for row in sorted(kernels(rows), key=lambda row: row["correlation"]):
+        before = last.get(row["stream"])
+        count += before is not None and row["start"] + slack_ns < before["end"]
+        last[row["stream"]] = row
+    return count
+
+
+def ranks_of(text):
+    """{pid: what the process said}."""
+    found = {}
+    for line in text.splitlines():
+        if line.startswith('{"event": "rank"'):
+            said = json.loads(line)
+            found[said["pid"]] = said
+    return found
+
+
+def profiled(lab, words):
+    """{rank: kernels between the marks} by PyTorch's profiler; empty where that does not work here."""
+    status, out, _ = lab.run("trace-profiled", [*words, "--profile"], timeout=WITHIN_S)
+    return {} if status else {said["rank"]: said["kernels"] for said in ranks_of(out).values()}
+
+
+def traced(lab, way, words):
+    """(what the processes said, {pid: rows}, the picture, the summary's lines) of a run under trace."""
+    folder = lab.log(f"trace-{way}")
+    os.makedirs(folder, exist_ok=True)
+    for path in glob.glob(os.path.join(folder, "*")):
+        os.unlink(path)
+    status, out, err = lab.run(f"trace-{way}", lab.loadline(
+        "trace", "--by", way, "--json", "-o", os.path.join(folder, "table_%p.csv"), "-o",
+        os.path.join(folder, "all.json"), "--", *words), timeout=WITHIN_S)
+    if status:
+        raise Missing(f"trace --by {way}: {reason(err, 80)}") if status == 125 else Trouble(f"trace: {reason(err)}")
+    tables = {int(path.rsplit("_", 1)[1][:-4]): read_table(path)
+              for path in glob.glob(os.path.join(folder, "table_*.csv"))}
+    with open(os.path.join(folder, "all.json"), encoding="utf-8") as text:
+        picture = json.load(text)["traceEvents"]
+    lines = [json.loads(line) for line in out.splitlines() if line.startswith('{"event":')]
+    return ranks_of(out), tables, picture, lines
+
+
+def report_kernels(lab, way, said, tables, by_profiler):
+    tables = {pid: rows for pid, rows in tables.items() if pid in said}
+    known = sum(one["marks"] for one in said.values())
+    found = sum(len(marks(rows)) for rows in tables.values())
+    lab.report.check(f"trace by {way}: known kernels of {RANKS} processes", f"{known}", f"{found}",
+                     found == known and len(tables) == RANKS and all(
+                         len(marks(tables[pid])) == one["marks"] for pid, one in said.items()))
+    wanted = {pid: by_profiler.get(one["rank"]) for pid, one in said.items()}
+    counted = {pid: len(between_marks(rows)) for pid, rows in tables.items()}
+    lab.report.keep(f"trace by {way}: kernels", {"wanted": list(wanted.values()), "found": list(counted.values())})
+    figure = f"trace by {way}: kernels between the marks"
+    if not by_profiler:
+        lab.report.skip(figure, "PyTorch's profiler does not count here")
+    else:
+        lab.report.check(figure, f"{sum(wanted.values())}", f"{sum(counted.values())}", counted == wanted)
+
+
+def report_picture(lab, way, tables, picture):
+    spans = [event for event in picture if event["ph"] == "X"]
+    in_tables = sum(row["kind"] not in ("allocation", "free") for rows in tables.values() for row in rows)
+    lab.report.check(f"trace by {way}: spans in the one picture", f"{in_tables}", f"{len(spans)}", len(spans) == in_tables)
+    # By events a launch is as long as its events make it: 10 us.
+    wrong = sum(disorder(rows, 0 if way == "cupti" else 10000) for rows in tables.values())
+    lab.report.check(f"trace by {way}: kernels out of their stream's order", "0", f"{wrong}", wrong == 0)
+
+
+def report_summary(lab, way, lines):
+    for line in lines:
+        if line["event"] == "card":
+            lab.report.info(f"trace by {way}: busy, idle mostly for",
+                            f"{line['busy_percent']:.1f} %, {line['main_idle_cause']}; overlap {line['overlap_seconds']:.2f} s")
+    dropped = sum(line.get("dropped_events", 0) for line in lines if line["event"] == "process")
+    lab.report.at_most(f"trace by {way}: events dropped", dropped, 0, "events", 0)
+
+
+def report_program(lab):
+    words = command(lab, "torch", "train_parallel.py", "--ranks", RANKS, "--steps", lab.times(STEPS, 5))
+    by_profiler = profiled(lab, words)
+    for way in WAYS:
+        try:
+            said, tables, picture, lines = traced(lab, way, words)
+        except Missing as why:
+            lab.report.skip(f"trace by {way}: {RANKS} processes", str(why))
+            continue
+        report_kernels(lab, way, said, tables, by_profiler)
+        report_picture(lab, way, tables, picture)
+        report_summary(lab, way, lines)
+
+
+def cost_pairs(lab, name, words, way):
+    native = Program(lab, f"{name}-native", words)
+    under = Program(lab, f"{name}-trace", lab.loadline("trace", "--by", way, "--max-events", "8000000", "--", *words))
+    native.wait_ready()
+    under.wait_ready()
+    seconds = lab.seconds(ROUND_S, 0.5)
+    pairs = paired.measure(lab.times(ROUNDS, 2), lambda: native.rate_for(seconds), lambda: under.rate_for(seconds))
+    native.end()
+    under.end()
+    return pairs
+
+
+def need_way(lab, way):
+    status, _, err = lab.run(f"try-trace-{way}", lab.loadline("trace", "--by", way, "--", *command(
+        lab, "torch", "loop_matmul.py", "--size", 512, "--seconds", 0.1)), timeout=WITHIN_S)
+    if status == 125:
+        raise Missing(reason(err, 80))
+
+
+def report_cost(lab, way, kind):
+    words = command(lab, "torch", "loop_matmul.py", "--size", 512, "--type", kind)
+    runs = [cost_pairs(lab, f"trace-cost-{way}-{kind}-{at}", words, way) for at in range(lab.times(PAIRS, 1))]
+    every = [100 - 100 * under / native for pairs in runs for native, under in pairs]
+    lab.report.keep(f"trace by {way}: cost, {kind}", {"per_s": runs, "percent": figures.spread(every)})
+    lab.report.at_most(f"trace by {way}: cost, loop of {kind} 512³ products", figures.percentile(every, 50),
+                       COST_PERCENT, "%", 2, f" of {paired.middle(runs[0], 0):.0f}/s")
+
+
+def run(lab):
+    status, _, err = lab.run("try-trace", lab.loadline("trace", "--", "true"), timeout=60)
+    if status:
+        raise Missing(f"loadline trace: {reason(err, 80)}")
+    report_program(lab)
+    for way in WAYS:
+        try:
+            need_way(lab, way)
+            for kind in TYPES:
+                report_cost(lab, way, kind)
+        except Missing as why:
+            lab.report.skip(f"trace by {way}: cost", str(why))
