@@ -153,11 +153,12 @@ void ll_flow_close_tails(struct ll_flow *flow)
 		note_unmarked(flow);
 	for (struct ll_flow_context *context = flow->contexts; context; context = context->next) {
 		struct ll_cu_context *before;
-		if (!ll_marks_has_tails(context->marks) ||
-		    ll_real()->cuCtxPushCurrent_v2(context->handle) != LL_CUDA_SUCCESS)
-			continue;
-		ll_marks_close_tails(context->marks);
-		ll_real()->cuCtxPopCurrent_v2(&before);
+		if (ll_marks_has_tails(context->marks) &&
+		    ll_real()->cuCtxPushCurrent_v2(context->handle) == LL_CUDA_SUCCESS) {
+			ll_marks_close_tails(context->marks);
+			ll_real()->cuCtxPopCurrent_v2(&before);
+		}
+		ll_marks_leave_tails(context->marks);
 	}
 }
 

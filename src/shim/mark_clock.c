@@ -3,14 +3,15 @@
 #include "base/clock.h"
 #include "shim/real.h"
 
-/* A single-precision count of ms is exact to 8 ns this far from its base, and to 60 ns ten times as far. */
+/* A single-precision count of ms is exact to 8 ns this far from its base. */
 #define REBASE_NS (100 * LL_NS_PER_MS)
-#define COARSE_NS (10 * REBASE_NS)
+
+/* Any will do that leaves room below it: other streams may be done long before the first mark of all is reached. */
+#define ORIGIN_NS (1000000 * LL_NS_PER_S)
 
 void ll_mark_clock_init(struct ll_mark_clock *clock)
 {
-	*clock =
-	    (struct ll_mark_clock){.base_ns = LL_NS_PER_S}; /* any will do, but differences below it are not negative */
+	*clock = (struct ll_mark_clock){.base_ns = ORIGIN_NS};
 }
 
 void ll_mark_clock_fini(struct ll_mark_clock *clock, bool destroys_events)
@@ -44,7 +45,7 @@ bool ll_mark_record(struct ll_mark_clock *clock, struct ll_cu_stream *stream, st
 	uint64_t host_ns = ll_now_ns();
 	struct ll_cu_event *event = clock->is_blind ? NULL : record(clock, stream);
 	if (event)
-		*ret_event = (struct ll_mark_event){event, host_ns};
+		*ret_event = (struct ll_mark_event){event, host_ns, ll_now_ns() - host_ns};
 	return event;
 }
 
@@ -74,13 +75,21 @@ static uint64_t card_ns(struct ll_mark_clock *clock, struct ll_cu_event *event)
 	return ns > 0 ? (uint64_t)ns : 0;
 }
 
+static uint64_t wait_ns(struct ll_mark_clock *clock, uint64_t host_ns, uint64_t event_ns)
+{
+	ll_clock_fit_add(&clock->fit, host_ns, event_ns);
+	return event_ns - ll_clock_fit_to_card(&clock->fit, host_ns);
+}
+
+/* Nothing has waited for longer than since it was recorded: where it seems so, one of the clocks has jumped. */
 struct ll_mark_stamp ll_mark_read(struct ll_mark_clock *clock, const struct ll_mark_event *event)
 {
 	struct ll_mark_stamp stamp = {.card_ns = card_ns(clock, event->handle)};
-	if (stamp.card_ns > clock->base_ns + COARSE_NS)
+	stamp.wait_ns = wait_ns(clock, event->host_ns, stamp.card_ns);
+	if (stamp.wait_ns > ll_now_ns() - event->host_ns) {
 		clock->fit.has_fit = false;
-	ll_clock_fit_add(&clock->fit, event->host_ns, stamp.card_ns);
-	stamp.wait_ns = stamp.card_ns - ll_clock_fit_to_card(&clock->fit, event->host_ns);
+		stamp.wait_ns = wait_ns(clock, event->host_ns, stamp.card_ns);
+	}
 	return stamp;
 }
 

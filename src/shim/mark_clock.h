@@ -23,12 +23,13 @@ enum { LL_MARK_SPARE_EVENTS = 256 };
 struct ll_mark_event {
 	struct ll_cu_event *handle; /* NULL: none */
 	uint64_t host_ns;           /* CLOCK_MONOTONIC, just before it was recorded */
+	uint64_t call_ns;           /* what recording took: sometime in it the event came to the queue */
 };
 
 /* What the card says of an event that it has reached. */
 struct ll_mark_stamp {
 	uint64_t card_ns;
-	uint64_t wait_ns; /* in the queue; 0 on an idle stream */
+	uint64_t wait_ns; /* from host_ns on, but for what a call takes; 0 on an idle stream */
 };
 
 struct ll_mark_clock {

@@ -12,6 +12,9 @@ enum { MARKED_AHEAD = 2 };
 /* What a launch is taken to last before anything is known. */
 #define FIRST_GUESS_NS (1 * LL_NS_PER_MS)
 
+/* As long as a turn waits for a queue to empty (ledger/turn.h). */
+#define LEFT_NS (20 * LL_NS_PER_MS)
+
 struct ll_marks *ll_marks_new(ll_marks_charge_fn *charge, void *of)
 {
 	struct ll_marks *marks = calloc(1, sizeof *marks);
@@ -96,6 +99,7 @@ static void add_launch(struct ll_mark_track *track, const struct ll_kind *kind)
 	open->kind = !open->launches || open->kind == kind->name ? kind->name : 0;
 	open->launches++;
 	open->guess_ns += guess_ns(track, kind);
+	track->is_left = false;
 }
 
 /* Ends the open batch with this event. A full ring: the last one in it grows, and is no longer of one kind. */
@@ -163,18 +167,20 @@ static void charge(struct ll_marks *marks, uint64_t start_ns, uint64_t end_ns)
 		marks->charge(marks->charge_of, host_ns - ns, host_ns);
 }
 
+/* Where the host was interrupted in the record of the last event, that may have come to the queue as late as its end. */
 static void settle(struct ll_marks *marks, struct ll_mark_track *track, const struct ll_mark_batch *batch)
 {
 	uint64_t host_ns;
 	struct ll_mark_stamp start = read_start(marks, track, batch, &host_ns);
 	struct ll_mark_stamp end = ll_mark_read(&marks->clock, &batch->end);
+	uint64_t lost_ns = batch->end.call_ns > LL_BATCH_HOST_NS ? batch->end.call_ns : 0;
 	struct ll_batch facts = {
 	    .span_ns = end.card_ns > start.card_ns ? end.card_ns - start.card_ns : 0,
 	    .start_wait_ns = start.wait_ns,
-	    .end_wait_ns = end.wait_ns,
+	    .end_wait_ns = end.wait_ns > lost_ns ? end.wait_ns - lost_ns : 0,
 	    .host_ns = batch->launched_ns - host_ns,
 	    .launch_ns = batch->launched_ns - batch->started_ns,
-	    .tail_ns = batch->end.host_ns - batch->launched_ns,
+	    .tail_ns = batch->end.host_ns + lost_ns - batch->launched_ns,
 	    .guess_ns = batch->guess_ns,
 	    .launches = batch->launches,
 	    .has_start = batch->start.handle,
@@ -237,7 +243,7 @@ static void close_open(struct ll_marks *marks, struct ll_mark_track *track)
 bool ll_marks_count(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name)
 {
 	struct ll_mark_track *track = marks->clock.is_blind || name.thread ? NULL : find_track(marks, name);
-	if (!track || !track->open.launches)
+	if (!track || !track->open.launches || track->is_left)
 		return false;
 	struct ll_kind *kind = ll_kinds_find(&marks->kinds, kind_name);
 	if (!kind->ns || ll_kind_wants_sample(&marks->kinds, kind) ||
@@ -264,7 +270,8 @@ void ll_marks_begin(struct ll_marks *marks, struct ll_mark_stream name, uint64_t
 	/* a start that waits for its launch is as good: another thread, or a launch that failed */
 	if (marks->clock.is_blind || track->count || (track->open.start.handle && !track->open.launches))
 		return;
-	if (!track->open.launches || ll_kind_wants_sample(&marks->kinds, ll_kinds_find(&marks->kinds, kind_name)))
+	if (!track->open.launches || track->is_left ||
+	    ll_kind_wants_sample(&marks->kinds, ll_kinds_find(&marks->kinds, kind_name)))
 		mark_start(marks, track);
 }
 
@@ -300,6 +307,7 @@ void ll_marks_add_unmarked(struct ll_marks *marks, struct ll_mark_stream name, u
 	track->open.launches += launches;
 	track->open.guess_ns += launches * guess_ns(track, NULL);
 	track->open.launched_ns = ll_now_ns();
+	track->is_left = false;
 }
 
 static bool is_captured(const struct ll_mark_track *track)
@@ -310,12 +318,22 @@ static bool is_captured(const struct ll_mark_track *track)
 	       (status == LL_CUDA_SUCCESS && capture != LL_CU_STREAM_CAPTURE_STATUS_NONE);
 }
 
+/* By either of its names. */
+static bool is_legacy(const struct ll_mark_track *track)
+{
+	return !track->name.handle || track->name.handle == LL_CU_STREAM_LEGACY;
+}
+
+static bool works(const struct ll_mark_track *track)
+{
+	return track->is_used && (track->count || (track->open.launches && !track->is_left));
+}
+
 /* A mark in the legacy stream holds back what other streams do: only where no other stream works. */
 static bool can_close_tail(const struct ll_marks *marks, const struct ll_mark_track *track)
 {
-	bool is_legacy = !track->name.handle || track->name.handle == LL_CU_STREAM_LEGACY;
-	for (const struct ll_mark_track *other = marks->tracks; is_legacy && other; other = other->next) {
-		if (other != track && other->is_used && (other->count || other->open.launches))
+	for (const struct ll_mark_track *other = marks->tracks; is_legacy(track) && other; other = other->next) {
+		if (!is_legacy(other) && works(other))
 			return false;
 	}
 	return !track->name.thread;
@@ -335,6 +353,16 @@ void ll_marks_close_tails(struct ll_marks *marks)
 	for (struct ll_mark_track *track = marks->tracks; track && !marks->clock.is_blind; track = track->next) {
 		if (ll_mark_track_has_tail(track) && can_close_tail(marks, track) && !is_captured(track))
 			close_open(marks, track);
+	}
+}
+
+void ll_marks_leave_tails(struct ll_marks *marks)
+{
+	uint64_t now_ns = ll_now_ns();
+	for (struct ll_mark_track *track = marks->tracks; track; track = track->next) {
+		if (track->is_used && !track->count && track->open.launches &&
+		    now_ns - track->open.launched_ns >= LEFT_NS)
+			track->is_left = true;
 	}
 }
 

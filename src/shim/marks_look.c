@@ -2,7 +2,8 @@
 
 bool ll_mark_track_has_tail(const struct ll_mark_track *track)
 {
-	return track->is_used && !track->is_gone && !track->count && track->open.launches && !track->name.thread;
+	return track->is_used && !track->is_gone && !track->count && track->open.launches && !track->is_left &&
+	       !track->name.thread;
 }
 
 uint64_t ll_marks_queued_ns(const struct ll_marks *marks)
@@ -13,7 +14,7 @@ uint64_t ll_marks_queued_ns(const struct ll_marks *marks)
 			continue;
 		for (uint32_t i = 0; i < track->count; i++)
 			queued_ns += track->batches[(track->first + i) % LL_MARK_BATCHES].guess_ns;
-		queued_ns += track->open.guess_ns;
+		queued_ns += track->is_left ? 0 : track->open.guess_ns;
 	}
 	return queued_ns;
 }

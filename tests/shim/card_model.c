@@ -27,10 +27,10 @@ static struct lane {
 	struct ll_cu_stream *stream;
 	uint64_t ready_ns; /* when the last of it ends, by the host's clock */
 	bool is_event;     /* the last of it is an event */
-	bool is_graph;
+	bool is_graph, is_used;
 } lanes[STREAMS];
 static struct ll_cu_event events[EVENTS];
-static uint64_t host_ns, busy_ns, busy_until_ns, calls;
+static uint64_t host_ns, busy_ns, busy_until_ns, calls, interrupt_ns;
 static int drift_ppm;
 
 void model_reset(int ppm)
@@ -40,7 +40,7 @@ void model_reset(int ppm)
 	for (unsigned i = 0; i < EVENTS; i++)
 		events[i] = (struct ll_cu_event){0};
 	host_ns = LL_NS_PER_S;
-	busy_ns = busy_until_ns = calls = 0;
+	busy_ns = busy_until_ns = calls = interrupt_ns = 0;
 	drift_ppm = ppm;
 }
 
@@ -53,6 +53,11 @@ uint64_t ll_now_ns(void)
 void model_spend(uint64_t ns)
 {
 	host_ns += ns;
+}
+
+void model_interrupt_record(uint64_t ns)
+{
+	interrupt_ns = ns;
 }
 
 uint64_t model_busy_ns(void)
@@ -68,9 +73,10 @@ uint64_t model_calls(void)
 static struct lane *lane_of(struct ll_cu_stream *stream)
 {
 	unsigned i = 0;
-	while (i + 1 < STREAMS && lanes[i].stream != stream && lanes[i].stream)
+	while (i + 1 < STREAMS && lanes[i].stream != stream && lanes[i].is_used)
 		i++;
 	lanes[i].stream = stream;
+	lanes[i].is_used = true;
 	return &lanes[i];
 }
 
@@ -142,7 +148,8 @@ static ll_cu_result record_event(struct ll_cu_event *event, struct ll_cu_stream 
 {
 	struct lane *lane = lane_of(stream);
 	calls++;
-	host_ns += RECORD_HOST_NS;
+	host_ns += RECORD_HOST_NS + interrupt_ns;
+	interrupt_ns = 0;
 	uint64_t arrives_ns = host_ns + LATENCY_NS;
 	uint64_t behind_ns = lane->ready_ns + (lane->is_event ? 0 : EVENT_AFTER_NS);
 	lane->ready_ns = behind_ns > arrives_ns ? behind_ns : arrives_ns;

@@ -39,6 +39,7 @@ static void tend(void)
 	if (now_ns - agent_ns >= AGENT_NS) {
 		agent_ns = now_ns;
 		ll_marks_close_tails(marks);
+		ll_marks_leave_tails(marks);
 	}
 	if (now_ns - harvested_ns >= HARVEST_NS) {
 		harvested_ns = now_ns;
@@ -46,9 +47,8 @@ static void tend(void)
 	}
 }
 
-static void launch(unsigned stream, uint64_t kind, uint64_t kernel_ns)
+static void launch_in(struct ll_mark_stream name, uint64_t kind, uint64_t kernel_ns)
 {
-	struct ll_mark_stream name = {.handle = STREAM(stream)};
 	tend();
 	bool is_counted = ll_marks_count(marks, name, kind);
 	if (!is_counted)
@@ -57,6 +57,11 @@ static void launch(unsigned stream, uint64_t kind, uint64_t kernel_ns)
 	if (!is_counted)
 		ll_marks_end(marks, name, kind, true);
 	launches++;
+}
+
+static void launch(unsigned stream, uint64_t kind, uint64_t kernel_ns)
+{
+	launch_in((struct ll_mark_stream){.handle = STREAM(stream)}, kind, kernel_ns);
 }
 
 static void pause_ns(uint64_t ns)
@@ -237,6 +242,100 @@ static void test_replays_of_a_graph(void **state)
 	assert_account_within(40);
 }
 
+/* Two and more of them are in the queue, each of a length that nothing was known of. */
+static void test_kernels_of_seconds_that_are_new(void **state)
+{
+	(void)state;
+	begin_program(0);
+	for (unsigned i = 0; i < 40; i++) {
+		launch(1, 1 + i, 1500 * MS);
+		if (i % 4 == 3)
+			model_wait(STREAM(1));
+	}
+	assert_account_within(5);
+}
+
+/* The first mark of all is behind work that was not marked. */
+static void test_a_stream_that_is_done_before_the_first_mark_is_reached(void **state)
+{
+	(void)state;
+	begin_program(0);
+	model_launch(STREAM(1), 5000 * MS, LAUNCH_NS);
+	launch(1, 1, 10 * US);
+	for (unsigned i = 0; i < 50; i++) {
+		launch(2, 2, 20 * MS);
+		model_wait(STREAM(2));
+	}
+	model_wait(STREAM(1));
+	pause_ns(4 * MS);
+	assert_true(charged_ns >= 950 * MS);
+	ll_marks_free(marks, true);
+}
+
+static void test_a_host_that_is_interrupted_in_a_mark(void **state)
+{
+	(void)state;
+	begin_program(0);
+	for (unsigned i = 0; i < 50000; i++) {
+		if (i % 100 == 99)
+			model_interrupt_record(5 * MS);
+		launch(1, 1, 8 * US);
+		model_spend(3 * US);
+	}
+	assert_account_within(10);
+}
+
+#define THREAD ((struct ll_mark_stream){.handle = LL_CU_STREAM_PER_THREAD, .thread = 7})
+#define NO_STREAM ((struct ll_mark_stream){.handle = NULL})
+#define LEGACY ((struct ll_mark_stream){.handle = LL_CU_STREAM_LEGACY})
+
+/* So often that it is known, and the last ones have no mark. */
+static void launch_some(struct ll_mark_stream name)
+{
+	for (unsigned i = 0; i < 21; i++)
+		launch_in(name, 1, 5 * US);
+}
+
+static void assert_comes_to_rest(void)
+{
+	pause_ns(100 * MS);
+	assert_false(ll_marks_is_blind(marks));
+	assert_true(ll_marks_is_idle(marks));
+	assert_int_equal(ll_marks_queued_ns(marks), 0);
+}
+
+/* One stream with two names: a mark in it waits for neither. */
+static void test_the_legacy_stream_by_both_of_its_names_comes_to_rest(void **state)
+{
+	(void)state;
+	begin_program(0);
+	launch_some(NO_STREAM);
+	launch_some(LEGACY);
+	assert_comes_to_rest();
+	ll_marks_free(marks, true);
+}
+
+/* What a thread has left in its own stream nobody else can mark. */
+static void test_what_a_thread_has_left_keeps_nobody_from_resting(void **state)
+{
+	(void)state;
+	begin_program(0);
+	launch_some(THREAD);
+	launch_some(NO_STREAM);
+	assert_comes_to_rest();
+	/* Nor is it taken to be in the queue when others work again. */
+	launch(1, 2, 20 * MS);
+	model_wait(STREAM(1));
+	tend();
+	assert_true(ll_marks_queued_ns(marks) < MS);
+	/* And it is charged when the thread comes back. */
+	uint64_t before_ns = charged_ns;
+	launch_some(THREAD);
+	assert_comes_to_rest();
+	assert_true(charged_ns > before_ns);
+	ll_marks_free(marks, true);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -250,6 +349,11 @@ int main(void)
 	    cmocka_unit_test(test_clocks_that_drift_apart),
 	    cmocka_unit_test(test_two_streams_at_once_count_once),
 	    cmocka_unit_test(test_replays_of_a_graph),
+	    cmocka_unit_test(test_kernels_of_seconds_that_are_new),
+	    cmocka_unit_test(test_a_stream_that_is_done_before_the_first_mark_is_reached),
+	    cmocka_unit_test(test_a_host_that_is_interrupted_in_a_mark),
+	    cmocka_unit_test(test_the_legacy_stream_by_both_of_its_names_comes_to_rest),
+	    cmocka_unit_test(test_what_a_thread_has_left_keeps_nobody_from_resting),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
