@@ -5,9 +5,14 @@ enum { PERMILLE = 1000 };
 /* Longer than any pause that matters: keeps the product below within 64 bits. */
 #define LONGEST_NS UINT64_C(3600000000000)
 
+int64_t ll_tokens_most_ns(unsigned cap_permille)
+{
+	return LL_TOKENS_DEPTH_NS * (int64_t)cap_permille / PERMILLE;
+}
+
 int64_t ll_tokens_earn(int64_t balance_ns, uint64_t elapsed_ns, unsigned cap_permille)
 {
-	int64_t depth_ns = LL_TOKENS_DEPTH_NS * (int64_t)cap_permille / PERMILLE;
+	int64_t depth_ns = ll_tokens_most_ns(cap_permille);
 	uint64_t counted_ns = elapsed_ns < LONGEST_NS ? elapsed_ns : LONGEST_NS;
 	int64_t earned_ns = balance_ns + (int64_t)(counted_ns * cap_permille / PERMILLE);
 	return earned_ns < depth_ns ? earned_ns : depth_ns;

@@ -19,6 +19,9 @@
 /* The balance after elapsed_ns more of wall time. cap_permille 1..1000. */
 int64_t ll_tokens_earn(int64_t balance_ns, uint64_t elapsed_ns, unsigned cap_permille);
 
+/* What the account can hold. */
+int64_t ll_tokens_most_ns(unsigned cap_permille);
+
 /* How long until the balance is above zero, if nothing is spent; 0 when it is. */
 uint64_t ll_tokens_wait_ns(int64_t balance_ns, unsigned cap_permille);
 

@@ -43,7 +43,7 @@ void ll_account_charge(struct ll_claim *claim, uint64_t start_ns, uint64_t end_n
 	if (!slot || end_ns <= start_ns)
 		return;
 	struct ll_ledger_file *file = claim->ledger->file;
-	struct ll_ledger_tenant *tenant = ll_party_tenant(file, slot);
+	struct ll_ledger_tenant *tenant = claim->tenant_row ? &file->tenants[claim->tenant_row - 1] : NULL;
 	ll_claim_add_gpu_time(claim, end_ns - start_ns);
 	if (!tenant)
 		return;

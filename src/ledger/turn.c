@@ -244,14 +244,16 @@ static void try_take(struct ll_claim *claim, const struct ll_turn_party *self, c
 	}
 }
 
-/* What the card still has of all the tenant's processes, as they said last. */
-static uint64_t queued_by_tenant(struct ll_ledger_file *file, unsigned index)
+/* What the card still has of all the tenant's processes, as they said last: one that is stopped said so long ago. */
+static uint64_t queued_by_tenant(struct ll_ledger_file *file, unsigned index, uint64_t now_ns)
 {
 	uint32_t row = ll_party_row(file, index);
 	uint64_t queued_ns = 0;
 	for (unsigned i = ll_party_next_of(file, row, 0); row && i < LL_LEDGER_CLAIMS;
-	     i = ll_party_next_of(file, row, i + 1))
-		queued_ns += atomic_load_explicit(&file->slots[i].queued_ns, memory_order_relaxed);
+	     i = ll_party_next_of(file, row, i + 1)) {
+		if (i == index || !ll_party_is_deaf(file, i, now_ns))
+			queued_ns += atomic_load_explicit(&file->slots[i].queued_ns, memory_order_relaxed);
+	}
 	return queued_ns;
 }
 
@@ -269,7 +271,7 @@ static bool keep_turn(struct ll_claim *claim, struct ll_turn *turn, const struct
 	}
 	if (!turn->ending_since_ns)
 		turn->ending_since_ns = now_ns;
-	if (queued_by_tenant(file, claim->index) <= LL_TURN_DRAINED_NS ||
+	if (queued_by_tenant(file, claim->index, now_ns) <= LL_TURN_DRAINED_NS ||
 	    now_ns - turn->ending_since_ns >= LL_TURN_DRAIN_NS) {
 		turn->ending_since_ns = 0;
 		give(claim, scan, best, word, now_ns);
@@ -280,7 +282,7 @@ static bool keep_turn(struct ll_claim *claim, struct ll_turn *turn, const struct
 void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns, uint64_t queued_ns,
 		  struct ll_turn_look *ret_look)
 {
-	*ret_look = (struct ll_turn_look){.tokens_ns = INT64_MAX};
+	*ret_look = (struct ll_turn_look){.tokens_ns = INT64_MAX, .tokens_most_ns = INT64_MAX};
 	struct ll_ledger_slot *slot = own_slot(claim);
 	struct ll_ledger_file *file = slot ? claim->ledger->file : NULL;
 	struct ll_ledger_tenant *tenant = slot ? ll_party_tenant(file, slot) : NULL;
@@ -297,6 +299,7 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 	}
 	unsigned cap = atomic_load_explicit(&tenant->compute_cap_permille, memory_order_relaxed);
 	ret_look->tokens_ns = ll_account_earn(tenant, now_ns);
+	ret_look->tokens_most_ns = cap ? ll_tokens_most_ns(cap) : INT64_MAX;
 	ret_look->tokens_at_ns =
 	    cap && ret_look->tokens_ns <= 0 ? now_ns + ll_tokens_wait_ns(ret_look->tokens_ns, cap) : 0;
 	ret_look->priority = ll_party_rank(tenant);
@@ -324,7 +327,7 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 
 void ll_turn_call(struct ll_claim *claim, uint64_t now_ns)
 {
-	struct ll_ledger_slot *slot = claim->slot;
+	struct ll_ledger_slot *slot = own_slot(claim);
 	struct ll_ledger_tenant *tenant = slot ? ll_party_tenant(claim->ledger->file, slot) : NULL;
 	if (tenant)
 		atomic_store_explicit(&tenant->called_until_ns, now_ns + LL_TURN_CALLED_NS, memory_order_relaxed);

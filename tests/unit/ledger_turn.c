@@ -221,6 +221,41 @@ static void test_processes_of_a_tenant_have_its_turn_together(void **state)
 	release_all(card);
 }
 
+/* It was stopped with work in the queue, which the card has long done. */
+static void test_a_stopped_process_of_a_tenant_holds_up_no_turn(void **state)
+{
+	struct card *card = new_card(state, STEP_NS);
+	struct program *one = add(card, LL_PRIORITY_NORMAL, 1000, 0);
+	struct program *other = add(card, LL_PRIORITY_NORMAL, 1000, 0);
+	struct ll_claim *stopped = take_claim_of(card->fixture->ledger, one->claim->tenant_row - 1);
+	ll_turn_want(stopped, card->now_ns);
+	stopped->slot->queued_ns = 2 * LL_NS_PER_MS;
+	run_for(card, TEN_S);
+	assert_near(percent_of(one, TEN_S), 50, 1);
+	assert_near(percent_of(other, TEN_S), 50, 1);
+	ll_claim_release(stopped);
+	release_all(card);
+}
+
+/* Others have cleared it, and its slot is another tenant's. */
+static void test_a_lost_claim_does_nothing_to_whoever_has_its_slot(void **state)
+{
+	struct card *card = new_card(state, STEP_NS);
+	struct program *one = add(card, LL_PRIORITY_NORMAL, 1000, 0), *other = add(card, LL_PRIORITY_NORMAL, 1000, 0);
+	struct ll_ledger_file *file = card->fixture->ledger->file;
+	struct ll_ledger_tenant *its = &file->tenants[other->claim->tenant_row - 1];
+	uint64_t token = one->claim->slot->token;
+	one->claim->slot->token = token + 1000;
+	one->claim->slot->tenant_row = other->claim->tenant_row;
+	ll_turn_call(one->claim, card->now_ns);
+	ll_account_charge(one->claim, card->now_ns, card->now_ns + LL_NS_PER_MS);
+	assert_int_equal(its->called_until_ns, 0);
+	assert_int_equal(its->gpu_time_ns, 0);
+	one->claim->slot->token = token;
+	one->claim->slot->tenant_row = one->claim->tenant_row;
+	release_all(card);
+}
+
 static void test_a_holder_that_does_not_look_is_overtaken(void **state)
 {
 	struct card *card = new_card(state, STEP_NS);
@@ -413,6 +448,8 @@ int main(void)
 	    TURN_TEST(a_low_class_has_its_service_however_busy_the_others_are),
 	    TURN_TEST(who_has_the_turn_is_not_impatient_when_it_gives_it_away),
 	    TURN_TEST(processes_of_a_tenant_have_its_turn_together),
+	    TURN_TEST(a_stopped_process_of_a_tenant_holds_up_no_turn),
+	    TURN_TEST(a_lost_claim_does_nothing_to_whoever_has_its_slot),
 	    TURN_TEST(a_holder_that_does_not_look_is_overtaken),
 	    TURN_TEST(who_shares_by_space_neither_waits_nor_is_waited_for),
 	    TURN_TEST(a_dead_claim_that_nobody_has_cleared_gets_nothing),
