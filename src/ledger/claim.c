@@ -142,6 +142,7 @@ static void free_claim(struct ll_claim *claim)
 		free_claim(claim->former);
 	ll_own_fd_close(claim->ledger, &claim->own);
 	pthread_mutex_destroy(&claim->text_mutex);
+	pthread_mutex_destroy(&claim->own_mutex);
 	free(claim);
 }
 
@@ -158,6 +159,7 @@ int ll_claim_take(struct ll_ledger *ledger, const struct ll_claim_wish *wish, co
 	claim->is_hold = wish->priority == LL_PRIORITY_HOLD;
 	claim->fork.in_child = forget_in_child;
 	pthread_mutex_init(&claim->text_mutex, NULL);
+	pthread_mutex_init(&claim->own_mutex, NULL);
 	ll_fork_add(&claim->fork);
 	int rc = take(claim, wish, card, err);
 	if (rc) {
@@ -194,7 +196,9 @@ bool ll_claim_is_lost(const struct ll_claim *claim)
 void ll_claim_succeed(struct ll_claim *claim, struct ll_claim *lost)
 {
 	ll_fork_remove(&lost->fork);
+	pthread_mutex_lock(&lost->own_mutex);
 	ll_own_fd_close(lost->ledger, &lost->own);
+	pthread_mutex_unlock(&lost->own_mutex);
 	claim->former = lost;
 }
 
@@ -299,17 +303,22 @@ static int retake_locks(struct ll_claim *claim)
 int ll_claim_beat(struct ll_claim *claim, uint64_t now_ns, struct ll_err *err)
 {
 	LL_SCOPE_NO_CANCEL;
-	if (!claim->slot)
+	if (!claim->slot) /* a thread of the parent may have the lock for ever */
 		return ll_err_set(err, -ECHILD, "claim %u: belongs to the parent process", claim->index);
+	LL_SCOPE_LOCK(&claim->own_mutex);
 	if (ll_claim_is_lost(claim))
 		return ll_err_set(err, -ESTALE, "claim %u: was cleared by another process", claim->index);
 	if (!ll_own_fd_is_ours(claim->ledger, &claim->own)) {
 		int rc = retake_locks(claim);
 		if (rc)
+			ll_own_fd_close(claim->ledger, &claim->own); /* without the lock it would look well */
+		if (rc)
 			return ll_err_set(err, -ESTALE, "claim %u: its lock was lost: %s", claim->index, strerror(-rc));
 	}
-	if (!ll_claim_is_ours(claim))
+	if (!ll_claim_is_ours(claim)) {
+		ll_own_fd_close(claim->ledger, &claim->own); /* it may have the lock of a slot that is not ours */
 		return ll_err_set(err, -ESTALE, "claim %u: was cleared by another process", claim->index);
+	}
 	atomic_store_explicit(&claim->slot->heartbeat_ns, now_ns, memory_order_relaxed);
 	return 0;
 }

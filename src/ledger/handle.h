@@ -48,7 +48,8 @@ struct ll_claim {
 	unsigned tenant_row; /* as in the slot, but nobody else writes it: 1 + row, 0 none */
 	uint64_t token;
 	bool is_hold;
-	struct ll_claim *former; /* lost, and succeeded by this one; NULL */
+	struct ll_claim *former;   /* lost, and succeeded by this one; NULL */
+	pthread_mutex_t own_mutex; /* guards own: whoever beats may take the lock again while another succeeds it */
 	struct ll_own_fd
 	    own; /* a description of its own, which holds the lock of the slot, and a hold's the card's hold lock */
 	pthread_mutex_t text_mutex;
