@@ -91,10 +91,12 @@ static uint64_t part_kind(const struct ll_cu_launch_params *part)
 
 static void begin_parts(struct parts *parts, const struct ll_cu_launch_params *launches, unsigned count)
 {
-	parts->count = !launches ? 0 : count < MOST_CARDS ? count : MOST_CARDS;
+	unsigned most = !launches ? 0 : count < MOST_CARDS ? count : MOST_CARDS;
 	parts->status = LL_LAUNCH_LOST;
-	for (unsigned i = 0; i < parts->count; i++)
+	for (unsigned i = 0; i < most; i++) {
 		parts->launches[i] = ll_launch_begin(launches[i].stream, part_kind(&launches[i]));
+		parts->count = i + 1;
+	}
 }
 
 static void end_parts(struct parts *parts)
@@ -111,6 +113,7 @@ LL_HOOK_EXPORT ll_cu_result cuLaunchCooperativeKernelMultiDevice(struct ll_cu_la
 	if (ll_launch_is_free())
 		return ll_real()->cuLaunchCooperativeKernelMultiDevice(launches, count, flags);
 	struct parts parts __attribute__((cleanup(end_parts)));
+	parts.count = 0; /* what has begun is ended, wherever the thread is cancelled */
 	begin_parts(&parts, launches, count);
 	return parts.status = ll_real()->cuLaunchCooperativeKernelMultiDevice(launches, count, flags);
 }

@@ -27,6 +27,7 @@ static struct card {
 	pthread_mutex_t lock; /* guards its pools */
 	struct ll_pool *pools;
 	uint64_t graph_bytes; /* charged for graphs */
+	int cancel_state;     /* of the thread that has the lock, before */
 } cards[CARDS];
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -61,17 +62,23 @@ static void begin(void)
 	ll_fork_add(&fork_item);
 }
 
+/* The driver is asked under the lock, and its calls may be cancellation points. */
 static struct card *lock_card(const struct ll_seat *seat)
 {
+	int cancel_state;
 	pthread_once(&once, begin);
 	struct card *card = &cards[seat->device];
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	pthread_mutex_lock(&card->lock);
+	card->cancel_state = cancel_state;
 	return card;
 }
 
 static void unlock_card(struct card *card)
 {
+	int cancel_state = card->cancel_state;
 	pthread_mutex_unlock(&card->lock);
+	pthread_setcancelstate(cancel_state, NULL);
 }
 
 static uint64_t ask(const struct ll_pool *pool, enum ll_cu_mem_pool_attribute attribute)

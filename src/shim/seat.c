@@ -255,6 +255,7 @@ struct ll_seat *ll_seat_take(ll_cu_device device)
 	struct ll_seat *seat = ll_seat_of(device);
 	if (seat || !ll_seat_settings() || device < 0 || device >= SEATS)
 		return seat;
+	LL_SCOPE_NO_CANCEL;
 	pthread_mutex_lock(&program.lock);
 	seat = ll_seat_of(device);
 	/* Before cuInit, or for a card that there is not, nothing is refused for good. */
