@@ -19,9 +19,11 @@ enum { STACK_BYTES = 256 * 1024, STOP_NS = 200000000 };
 /* A program that closes our descriptors loses its claim to whoever looks before the next beat. */
 #define BEAT_NS (100 * LL_NS_PER_MS)
 
-static uint64_t tick(struct ll_flow *flow, uint32_t *ret_bell, uint64_t now_ns)
+/* The time is taken under the lock: no other thread has looked at a later one then. */
+static uint64_t tick(struct ll_flow *flow, uint32_t *ret_bell, uint64_t *ret_now_ns)
 {
 	pthread_mutex_lock(&flow->lock);
+	uint64_t now_ns = *ret_now_ns = ll_now_ns();
 	*ret_bell = ll_turn_bell(flow->claim);
 	uint64_t next_ns = 0;
 	if (!flow->is_ending) {
@@ -76,8 +78,8 @@ static void *agent_main(void *arg)
 	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
 	for (;;) {
 		uint32_t bell;
-		uint64_t now_ns = ll_now_ns();
-		uint64_t next_ns = tick(flow, &bell, now_ns);
+		uint64_t now_ns;
+		uint64_t next_ns = tick(flow, &bell, &now_ns);
 		if (!next_ns)
 			return NULL;
 		if (now_ns - beaten_ns >= BEAT_NS) {

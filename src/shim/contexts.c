@@ -144,11 +144,15 @@ static void release_owned(struct ll_seat *seat, uint64_t owner)
 		ll_held_release(seat, bytes);
 }
 
-/* A context that is not known is not on any seat that is. */
+/* A context that is not known is not on any seat that is. Another thread's capture must not be spoiled by a query. */
 static void forget_launches(const struct ll_size *size, struct ll_cu_context *context)
 {
-	if (size->seat && size->seat->flow)
-		ll_flow_forget_context(size->seat->flow, context);
+	enum ll_cu_capture_mode mode = LL_CU_STREAM_CAPTURE_MODE_RELAXED;
+	if (!size->seat || !size->seat->flow)
+		return;
+	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
+	ll_flow_forget_context(size->seat->flow, context);
+	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
 }
 
 ll_cu_result ll_context_destroy(struct ll_cu_context *context, ll_cu_result (*destroy)(struct ll_cu_context *))

@@ -162,11 +162,18 @@ void ll_flow_close_tails(struct ll_flow *flow)
 	}
 }
 
+/* Less, where a small cap's account never holds as much. */
+static int64_t in_hand_ns(const struct ll_flow *flow)
+{
+	int64_t half_ns = flow->look.tokens_most_ns / 2;
+	return half_ns < IN_HAND_NS ? half_ns : IN_HAND_NS;
+}
+
 static void note_debt(struct ll_flow *flow)
 {
 	if (flow->look.tokens_ns <= 0)
 		flow->is_in_debt = true;
-	else if (flow->look.tokens_ns >= IN_HAND_NS)
+	else if (flow->look.tokens_ns >= in_hand_ns(flow))
 		flow->is_in_debt = false;
 }
 
@@ -253,7 +260,7 @@ static uint64_t sleep_until_ns(const struct ll_flow *flow, uint64_t now_ns)
 {
 	if (!flow->is_in_debt)
 		return now_ns + POLL_NS;
-	uint64_t wait_ns = (uint64_t)(IN_HAND_NS - flow->look.tokens_ns); /* at a cap of 100 % */
+	uint64_t wait_ns = (uint64_t)(in_hand_ns(flow) - flow->look.tokens_ns); /* at a cap of 100 % */
 	return now_ns + (wait_ns < CALM_NS ? wait_ns : CALM_NS);
 }
 
@@ -362,9 +369,12 @@ bool ll_flow_pass_open(struct ll_flow *flow)
 	return true;
 }
 
-void ll_flow_hold(struct ll_flow *flow)
+bool ll_flow_hold(struct ll_flow *flow)
 {
+	if (atomic_load(&flow->is_ending))
+		return false;
 	pthread_mutex_lock(&flow->lock);
+	return true;
 }
 
 void ll_flow_release(struct ll_flow *flow)
@@ -372,13 +382,17 @@ void ll_flow_release(struct ll_flow *flow)
 	pthread_mutex_unlock(&flow->lock);
 }
 
-void ll_flow_forget_stream(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream)
+/* Destructors may come after the end, when the agent may hang with the lock. */
+void ll_flow_forget_stream(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream,
+			   bool is_current)
 {
+	if (atomic_load(&flow->is_ending))
+		return;
 	int cancel_state = hold_cancellation();
 	pthread_mutex_lock(&flow->lock);
 	for (struct ll_flow_context *item = flow->contexts; item; item = item->next) {
 		if (item->handle == context)
-			ll_marks_forget_stream(item->marks, stream);
+			ll_marks_forget_stream(item->marks, stream, is_current);
 	}
 	pthread_mutex_unlock(&flow->lock);
 	pthread_setcancelstate(cancel_state, NULL);
@@ -386,6 +400,8 @@ void ll_flow_forget_stream(struct ll_flow *flow, struct ll_cu_context *context, 
 
 void ll_flow_forget_context(struct ll_flow *flow, struct ll_cu_context *context)
 {
+	if (atomic_load(&flow->is_ending))
+		return;
 	int cancel_state = hold_cancellation();
 	pthread_mutex_lock(&flow->lock);
 	ll_flow_tick(flow, ll_now_ns());

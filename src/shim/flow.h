@@ -63,12 +63,14 @@ void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct l
 /* A launch at the open gate: true lets it through unmarked, false wants it to be marked (enter and leave). */
 bool ll_flow_pass_open(struct ll_flow *flow);
 
-/* Between them no mark is made, by any thread. Short: whoever launches waits. */
-void ll_flow_hold(struct ll_flow *flow);
+/* Between them no mark is made, by any thread. Short: whoever launches waits. False: the process ends, nothing is held
+ * and no mark is made any more. */
+bool ll_flow_hold(struct ll_flow *flow);
 void ll_flow_release(struct ll_flow *flow);
 
-/* Before a stream or context is destroyed. */
-void ll_flow_forget_stream(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream);
+/* Before a stream or context is destroyed. The stream's last launches are marked where its context is_current. */
+void ll_flow_forget_stream(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream,
+			   bool is_current);
 void ll_flow_forget_context(struct ll_flow *flow, struct ll_cu_context *context);
 
 #endif

@@ -30,8 +30,9 @@ static enum ll_cu_capture_mode exchange_capture_mode(enum ll_cu_capture_mode mod
 
 /* Where a stream lives; its context is current from enter_place to leave_place. */
 struct place {
-	struct ll_seat *seat; /* NULL: not governed */
-	struct ll_cu_context *context;
+	struct ll_seat *seat;          /* NULL: not governed */
+	struct ll_cu_context *context; /* NULL: it could not be made current, or there is none */
+	struct ll_cu_context *owner;   /* of a stream that is no default one; NULL: not known */
 	bool is_elsewhere;
 };
 
@@ -50,6 +51,7 @@ static void enter_place(struct place *place, struct ll_cu_stream *stream)
 		place->is_elsewhere = ll_real()->cuCtxPushCurrent_v2(owner) == LL_CUDA_SUCCESS;
 		is_lost = !place->is_elsewhere;
 	}
+	place->owner = owner;
 	place->seat = ll_seat_current(&place->context);
 	if (!place->seat && ll_real()->cuCtxGetCurrent(&place->context) != LL_CUDA_SUCCESS)
 		place->context = NULL;
@@ -156,9 +158,7 @@ struct ll_flow *ll_launch_hold_marks(struct ll_cu_stream *stream)
 	enter_place(&place, stream);
 	struct ll_flow *flow = place.seat ? place.seat->flow : NULL;
 	leave_place(&place);
-	if (flow)
-		ll_flow_hold(flow);
-	return flow;
+	return flow && ll_flow_hold(flow) ? flow : NULL;
 }
 
 void ll_launch_release_marks(struct ll_flow *const *flow)
@@ -172,8 +172,9 @@ void ll_launch_forget_stream(struct ll_cu_stream *stream)
 	struct place place;
 	enum ll_cu_capture_mode mode = exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
 	enter_place(&place, stream);
-	if (place.seat && place.seat->flow && place.context)
-		ll_flow_forget_stream(place.seat->flow, place.context, name_stream(stream));
+	struct ll_cu_context *context = place.context ? place.context : place.owner;
+	if (place.seat && place.seat->flow && context)
+		ll_flow_forget_stream(place.seat->flow, context, name_stream(stream), place.context);
 	if (ll_trace_is_by_events())
 		ll_trace_events_forget_stream(name_stream(stream));
 	leave_place(&place);

@@ -167,7 +167,8 @@ static void charge(struct ll_marks *marks, uint64_t start_ns, uint64_t end_ns)
 		marks->charge(marks->charge_of, host_ns - ns, host_ns);
 }
 
-/* Where the host was interrupted in the record of the last event, that may have come to the queue as late as its end. */
+/* Where the host was interrupted in the record of the last event, that may have come to the queue as late as its end.
+ */
 static void settle(struct ll_marks *marks, struct ll_mark_track *track, const struct ll_mark_batch *batch)
 {
 	uint64_t host_ns;
@@ -366,12 +367,12 @@ void ll_marks_leave_tails(struct ll_marks *marks)
 	}
 }
 
-void ll_marks_forget_stream(struct ll_marks *marks, struct ll_mark_stream name)
+void ll_marks_forget_stream(struct ll_marks *marks, struct ll_mark_stream name, bool can_mark)
 {
 	struct ll_mark_track *track = find_track(marks, name);
 	if (!track)
 		return;
-	if (!marks->clock.is_blind && !is_captured(track))
+	if (can_mark && !marks->clock.is_blind && !is_captured(track))
 		close_open(marks, track);
 	track->is_gone = true;
 }

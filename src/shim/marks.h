@@ -67,14 +67,15 @@ bool ll_marks_has_tails(const struct ll_marks *marks);
 void ll_marks_close_tails(struct ll_marks *marks);
 
 /*
- * What has had no mark for 20 ms since it was launched, because nobody could make one (a thread's own stream, a capture,
- * a context that is current elsewhere), is no longer taken to be at work: else the program would seem to work for ever.
- * It is charged when its stream is marked next.
+ * What has had no mark for 20 ms since it was launched, because nobody could make one (a thread's own stream, a
+ * capture, a context that is current elsewhere), is no longer taken to be at work: else the program would seem to work
+ * for ever. It is charged when its stream is marked next.
  */
 void ll_marks_leave_tails(struct ll_marks *marks);
 
-/* The stream is about to be destroyed; what it still runs is accounted for as it ends. */
-void ll_marks_forget_stream(struct ll_marks *marks, struct ll_mark_stream name);
+/* The stream is about to be destroyed; what it still runs is accounted for as it ends, what was launched last only if
+ * it can be marked. */
+void ll_marks_forget_stream(struct ll_marks *marks, struct ll_mark_stream name, bool can_mark);
 
 /* Finds what has ended, and charges it. */
 void ll_marks_harvest(struct ll_marks *marks);

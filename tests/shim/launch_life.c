@@ -165,6 +165,119 @@ static void a_cancelled_thread_leaves_nothing_behind(void **state)
 	in_world(NULL, body_cancel);
 }
 
+/* It is cancelled in the first call of all that looks for a place on the card; the driver itself does nothing in it. */
+static void *begin_cancelled(void *user)
+{
+	struct ll_cu_mem_allocation_prop prop = {.location = {.type = LL_CU_MEM_LOCATION_TYPE_DEVICE}};
+	ll_cu_mem_handle handle;
+	CHECK_EQUAL(pthread_cancel(pthread_self()), 0);
+	cu.cuMemCreate(&handle, 0, &prop, 0);
+	pthread_testcancel();
+	return user;
+}
+
+static void body_cancel_first(void)
+{
+	pthread_t thread;
+	void *result;
+	govern_by((struct ll_run_settings){.id = ID, .tenant = "test"});
+	open_cuda();
+	CHECK_EQUAL(cu.cuInit(0), 0);
+	CHECK_EQUAL(pthread_create(&thread, NULL, begin_cancelled, NULL), 0);
+	CHECK_EQUAL(pthread_join(thread, &result), 0);
+	CHECK(result == PTHREAD_CANCELED);
+	context = open_context(0);
+	launch_work(new_stream(), MS);
+	check_rests();
+}
+
+static void a_thread_that_is_cancelled_in_its_first_call_leaves_nothing_locked(void **state)
+{
+	(void)state;
+	if (!is_tsan)
+		in_world(NULL, body_cancel_first);
+}
+
+static void *allocate_cancelled(void *user)
+{
+	ll_cu_deviceptr address;
+	CHECK_EQUAL(cu.cuCtxSetCurrent(context), 0);
+	has_begun = true;
+	cu.cuMemAllocAsync(&address, 1 << 20, shared);
+	sleep(1000);
+	return user;
+}
+
+/* While the driver is asked what the pool has. */
+static void body_cancel_in_pool(void)
+{
+	pthread_t thread;
+	void *result;
+	ll_cu_deviceptr address;
+	prepare(0);
+	CHECK_EQUAL(cu.cuMemAllocAsync(&address, 1 << 20, shared), 0);
+	CHECK_EQUAL(cu.cuMemFreeAsync(address, shared), 0);
+	unsetenv("LD_PRELOAD");
+	CHECK_EQUAL(simctl("hang cuMemPoolGetAttribute 200ms count 1"), 0);
+	has_begun = false;
+	CHECK_EQUAL(pthread_create(&thread, NULL, allocate_cancelled, NULL), 0);
+	WAIT_FOR(has_begun);
+	sleep_ms(5);
+	CHECK_EQUAL(pthread_cancel(thread), 0);
+	CHECK_EQUAL(pthread_join(thread, &result), 0);
+	CHECK(result == PTHREAD_CANCELED);
+	CHECK_EQUAL(cu.cuMemAllocAsync(&address, 1 << 20, shared), 0);
+}
+
+static void a_thread_that_is_cancelled_in_a_pool_leaves_nothing_locked(void **state)
+{
+	(void)state;
+	if (!is_tsan)
+		in_world(NULL, body_cancel_in_pool);
+}
+
+/* An account that holds less than what work goes on with after a debt elsewhere. */
+static void body_small_cap(void)
+{
+	uint64_t began_ns = ll_now_ns();
+	prepare(1);
+	tenant(ID)->tokens_ns = 0;
+	launch_timed(work, shared, MS / 100, 1, 32);
+	CHECK(ll_now_ns() - began_ns < 50000 * MS);
+	check_rests();
+}
+
+static void a_cap_of_a_permille_lets_launches_through(void **state)
+{
+	(void)state;
+	in_world(NULL, body_small_cap);
+}
+
+static void destroy_shared(void)
+{
+	cu.cuStreamDestroy(shared);
+}
+
+/* As destructors of libraries do, which were made before the first context. */
+static void body_exit_hung(void)
+{
+	CHECK_EQUAL(atexit(destroy_shared), 0);
+	prepare(0);
+	unsetenv("LD_PRELOAD");
+	CHECK_EQUAL(simctl("hang cuEventQuery 600s"), 0);
+	launch_timed(work, shared, 50 * MS, 1, 32);
+	sleep_ms(20); /* the agent asks */
+	exit(0);
+}
+
+static void a_program_whose_agent_hangs_in_the_driver_ends(void **state)
+{
+	(void)state;
+	uint64_t began_ns = ll_now_ns();
+	in_world(NULL, body_exit_hung);
+	assert_true(ll_now_ns() - began_ns < 100000 * MS);
+}
+
 static void *launch_in_debt(void *user)
 {
 	(void)user;
@@ -473,6 +586,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(threads_launch_into_the_same_into_their_own_and_into_default_streams),
 	    cmocka_unit_test(a_cancelled_thread_leaves_nothing_behind),
+	    cmocka_unit_test(a_thread_that_is_cancelled_in_its_first_call_leaves_nothing_locked),
+	    cmocka_unit_test(a_thread_that_is_cancelled_in_a_pool_leaves_nothing_locked),
+	    cmocka_unit_test(a_cap_of_a_permille_lets_launches_through),
+	    cmocka_unit_test(a_program_whose_agent_hangs_in_the_driver_ends),
 	    cmocka_unit_test(a_program_ends_while_a_thread_waits_to_launch),
 	    cmocka_unit_test(a_program_ends_while_the_driver_launches),
 	    cmocka_unit_test(a_forked_child_is_untouched_and_its_parent_goes_on),
