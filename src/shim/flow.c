@@ -151,9 +151,10 @@ void ll_flow_close_tails(struct ll_flow *flow)
 {
 	if (atomic_load_explicit(ll_turn_gate(flow->claim), memory_order_relaxed) != LL_GATE_OPEN)
 		note_unmarked(flow);
+	bool may_mark = !ll_captures_go_on(&flow->captures);
 	for (struct ll_flow_context *context = flow->contexts; context; context = context->next) {
 		struct ll_cu_context *before;
-		if (ll_marks_has_tails(context->marks) &&
+		if (may_mark && ll_marks_has_tails(context->marks) &&
 		    ll_real()->cuCtxPushCurrent_v2(context->handle) == LL_CUDA_SUCCESS) {
 			ll_marks_close_tails(context->marks);
 			ll_real()->cuCtxPopCurrent_v2(&before);
@@ -377,6 +378,11 @@ bool ll_flow_hold(struct ll_flow *flow)
 	return true;
 }
 
+void ll_flow_note_capture(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream)
+{
+	ll_captures_add(&flow->captures, context, stream);
+}
+
 void ll_flow_release(struct ll_flow *flow)
 {
 	pthread_mutex_unlock(&flow->lock);
@@ -390,6 +396,7 @@ void ll_flow_forget_stream(struct ll_flow *flow, struct ll_cu_context *context, 
 		return;
 	int cancel_state = hold_cancellation();
 	pthread_mutex_lock(&flow->lock);
+	ll_captures_forget_stream(&flow->captures, stream);
 	for (struct ll_flow_context *item = flow->contexts; item; item = item->next) {
 		if (item->handle == context)
 			ll_marks_forget_stream(item->marks, stream, is_current);
@@ -405,6 +412,7 @@ void ll_flow_forget_context(struct ll_flow *flow, struct ll_cu_context *context)
 	int cancel_state = hold_cancellation();
 	pthread_mutex_lock(&flow->lock);
 	ll_flow_tick(flow, ll_now_ns());
+	ll_captures_forget_context(&flow->captures, context);
 	for (struct ll_flow_context **link = &flow->contexts; *link; link = &(*link)->next) {
 		struct ll_flow_context *item = *link;
 		if (item->handle != context)

@@ -66,6 +66,9 @@ bool ll_flow_pass_open(struct ll_flow *flow);
 /* Between them no mark is made, by any thread. Short: whoever launches waits. False: the process ends, nothing is held
  * and no mark is made any more. */
 bool ll_flow_hold(struct ll_flow *flow);
+
+/* While held: a capture of that stream has begun. */
+void ll_flow_note_capture(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream);
 void ll_flow_release(struct ll_flow *flow);
 
 /* Before a stream or context is destroyed. The stream's last launches are marked where its context is_current. */

@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+#include "shim/captures.h"
 #include "shim/flow.h"
 
 struct ll_flow_context {
@@ -20,6 +21,7 @@ struct ll_flow {
 	uint64_t tenant_id;               /* in it */
 	pthread_mutex_t lock;             /* guards all below; never held while waiting */
 	struct ll_flow_context *contexts;
+	struct ll_captures captures;
 	struct ll_turn turn;
 	struct ll_turn_look look; /* of the last tick */
 	uint64_t ticked_ns;

@@ -32,7 +32,8 @@ GRAPH_LAUNCH_HOOK(cuGraphLaunch_ptsz, ll_launch_per_thread(stream))
 /*
  * Work is marked from another thread too, which looks before whether the stream is being captured. A capture begins
  * before that look or after the mark, never between: else the mark would become part of the graph, or, in the legacy
- * stream, spoil the capture.
+ * stream, spoil the capture. Other streams come to a capture by waiting for it: while one goes on, no other thread
+ * marks any (captures.h).
  */
 #define CAPTURE_HOOK(symbol, stream, params, args)                                                                     \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
@@ -40,9 +41,12 @@ GRAPH_LAUNCH_HOOK(cuGraphLaunch_ptsz, ll_launch_per_thread(stream))
 		if (ll_reentry_is_inside() || !ll_seat_settings())                                                     \
 			return ll_real()->symbol args;                                                                 \
 		LL_REENTRY_SCOPE();                                                                                    \
-		struct ll_flow *held __attribute__((cleanup(ll_launch_release_marks), unused)) =                       \
+		struct ll_launch_hold held __attribute__((cleanup(ll_launch_release_marks))) =                         \
 		    ll_launch_hold_marks(stream);                                                                      \
-		return ll_real()->symbol args;                                                                         \
+		ll_cu_result status = ll_real()->symbol args;                                                          \
+		if (status == LL_CUDA_SUCCESS)                                                                         \
+			ll_launch_note_capture(&held);                                                                 \
+		return status;                                                                                         \
 	}
 #define CAPTURE_HOOKS(symbol, params, args)                                                                            \
 	CAPTURE_HOOK(symbol, stream, params, args)                                                                     \

@@ -152,19 +152,29 @@ void ll_launch_end(struct ll_launch *launch)
 	ll_reentry_leave(&launch->errno_before);
 }
 
-struct ll_flow *ll_launch_hold_marks(struct ll_cu_stream *stream)
+struct ll_launch_hold ll_launch_hold_marks(struct ll_cu_stream *stream)
 {
 	struct place place;
 	enter_place(&place, stream);
-	struct ll_flow *flow = place.seat ? place.seat->flow : NULL;
+	struct ll_launch_hold hold = {.flow = place.seat ? place.seat->flow : NULL,
+				      .context = place.context ? place.context : place.owner,
+				      .stream = name_stream(stream)};
 	leave_place(&place);
-	return flow && ll_flow_hold(flow) ? flow : NULL;
+	if (hold.flow && !ll_flow_hold(hold.flow))
+		hold.flow = NULL;
+	return hold;
 }
 
-void ll_launch_release_marks(struct ll_flow *const *flow)
+void ll_launch_note_capture(const struct ll_launch_hold *hold)
 {
-	if (*flow)
-		ll_flow_release(*flow);
+	if (hold->flow)
+		ll_flow_note_capture(hold->flow, hold->context, hold->stream);
+}
+
+void ll_launch_release_marks(const struct ll_launch_hold *hold)
+{
+	if (hold->flow)
+		ll_flow_release(hold->flow);
 }
 
 void ll_launch_forget_stream(struct ll_cu_stream *stream)

@@ -59,9 +59,17 @@ struct ll_launch ll_launch_begin_ungated(struct ll_cu_stream *stream);
 #define LL_LAUNCH_SCOPE(launch, stream, kind)                                                                          \
 	struct ll_launch launch __attribute__((cleanup(ll_launch_end))) = ll_launch_begin(stream, kind)
 
-/* Holds back the marks of the stream's card until released: nothing is recorded there meanwhile. NULL is fine. */
-struct ll_flow *ll_launch_hold_marks(struct ll_cu_stream *stream);
-void ll_launch_release_marks(struct ll_flow *const *flow);
+/* Holds back the marks of the stream's card until released: nothing is recorded there meanwhile. */
+struct ll_launch_hold {
+	struct ll_flow *flow; /* NULL: there is nothing to hold back */
+	struct ll_cu_context *context;
+	struct ll_mark_stream stream;
+};
+struct ll_launch_hold ll_launch_hold_marks(struct ll_cu_stream *stream);
+void ll_launch_release_marks(const struct ll_launch_hold *hold);
+
+/* A capture of the stream has begun, while held. */
+void ll_launch_note_capture(const struct ll_launch_hold *hold);
 
 /* The stream is about to be destroyed. */
 void ll_launch_forget_stream(struct ll_cu_stream *stream);
