@@ -261,7 +261,7 @@ static uint64_t sleep_until_ns(const struct ll_flow *flow, uint64_t now_ns)
 {
 	if (!flow->is_in_debt)
 		return now_ns + POLL_NS;
-	uint64_t wait_ns = (uint64_t)(in_hand_ns(flow) - flow->look.tokens_ns); /* at a cap of 100 % */
+	uint64_t wait_ns = (uint64_t)in_hand_ns(flow) - (uint64_t)flow->look.tokens_ns; /* at a cap of 100 % */
 	return now_ns + (wait_ns < CALM_NS ? wait_ns : CALM_NS);
 }
 

@@ -56,6 +56,16 @@ static void test_a_burst_below_its_cap_never_waits(void **state)
 	assert_int_equal(waited_ns, 0);
 }
 
+/* What a damaged page says. */
+static void test_no_account_overflows(void **state)
+{
+	(void)state;
+	assert_int_equal(ll_tokens_earn(INT64_MAX, LL_NS_PER_S, 500), ll_tokens_most_ns(500));
+	assert_true(ll_tokens_earn(INT64_MIN, UINT64_MAX, UINT32_MAX) < 0);
+	assert_int_equal(ll_tokens_earn(0, LL_NS_PER_S, UINT32_MAX), ll_tokens_most_ns(1000));
+	assert_true(ll_tokens_wait_ns(INT64_MIN, 1) > 0);
+}
+
 static void test_a_long_pause_earns_no_more_than_the_depth(void **state)
 {
 	(void)state;
@@ -81,6 +91,7 @@ int main(void)
 	    cmocka_unit_test(test_an_endless_program_gets_its_cap),
 	    cmocka_unit_test(test_a_long_kernel_is_paid_for_afterwards),
 	    cmocka_unit_test(test_a_burst_below_its_cap_never_waits),
+	    cmocka_unit_test(test_no_account_overflows),
 	    cmocka_unit_test(test_a_long_pause_earns_no_more_than_the_depth),
 	    cmocka_unit_test(test_the_wait_ends_above_zero),
 	};
