@@ -494,72 +494,6 @@ static void a_stream_of_another_context_is_gated_and_timed(void **state)
 	in_world(NULL, body_contexts);
 }
 
-static struct ll_cu_green_context *make_green(void)
-{
-	struct ll_cu_green_context *green;
-	struct ll_cu_resource all, group;
-	struct ll_cu_resource_desc *desc;
-	unsigned count = 1;
-	CHECK_EQUAL(cu.cuDeviceGetDevResource(0, &all, LL_CU_DEV_RESOURCE_TYPE_SM), 0);
-	CHECK_EQUAL(cu.cuDevSmResourceSplitByCount(&group, &count, &all, NULL, 0, 8), 0);
-	CHECK_EQUAL(cu.cuDevResourceGenerateDesc(&desc, &group, 1), 0);
-	CHECK_EQUAL(cu.cuGreenCtxCreate(&green, desc, 0, LL_CU_GREEN_CTX_DEFAULT_STREAM), 0);
-	return green;
-}
-
-static void check_green(struct ll_cu_function *function, struct ll_cu_stream *in)
-{
-	owe(ID, SHORT_DEBT);
-	uint64_t before_ns = gpu_ns(ID);
-	CHECK_EQUAL(cu.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, in, params, NULL), 0);
-	CHECK(tokens_ns(ID) > -(int64_t)(SHORT_DEBT / 2));
-	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
-	WAIT_FOR(gpu_ns(ID) > before_ns);
-}
-
-/* By its own streams from anywhere, and by its default stream where it is current. */
-static void body_green(void)
-{
-	struct ll_cu_context *view, *current, *primary;
-	struct ll_cu_stream *own_stream;
-	prepare();
-	CHECK_EQUAL(cu.cuDevicePrimaryCtxRetain(&primary, 0), 0);
-	struct ll_cu_green_context *green = make_green();
-	CHECK_EQUAL(cu.cuGreenCtxStreamCreate(&own_stream, green, LL_CU_STREAM_NON_BLOCKING, 0), 0);
-	CHECK_EQUAL(cu.cuCtxFromGreenCtx(&view, green), 0);
-	CHECK_EQUAL(cu.cuCtxSetCurrent(primary), 0);
-	struct ll_cu_function *function = get_kernel("work_ns");
-	check_green(function, own_stream);
-	CHECK_EQUAL(cu.cuCtxGetCurrent(&current), 0);
-	CHECK(current == primary);
-	CHECK_EQUAL(cu.cuCtxSetCurrent(view), 0);
-	check_green(function, own_stream);
-	check_green(function, NULL);
-	CHECK_EQUAL(cu.cuCtxGetCurrent(&current), 0);
-	CHECK(current == view);
-	/* While it is current here nobody else can mark what was launched last: it rests all the same. */
-	for (int i = 0; i < 20; i++) {
-		CHECK_EQUAL(cu.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, own_stream, params, NULL), 0);
-		CHECK_EQUAL(cu.cuStreamSynchronize(own_stream), 0);
-	}
-	WAIT_FOR(!claim_of(ID)->want_since_ns);
-	/* When it has gone, what it had launched is not looked after any more, and the rest is. */
-	CHECK_EQUAL(cu.cuCtxSetCurrent(primary), 0);
-	CHECK_EQUAL(cu.cuStreamDestroy(own_stream), 0);
-	CHECK_EQUAL(cu.cuGreenCtxDestroy(green), 0);
-	CHECK_EQUAL(cu.cuDevicePrimaryCtxRelease(0), 0);
-	CHECK_EQUAL(cu.cuCtxSetCurrent(context), 0);
-	check_green(work, stream);
-	WAIT_FOR(!claim_of(ID)->want_since_ns);
-	CHECK_EQUAL(claim_of(ID)->note[0], 0);
-}
-
-static void a_green_context_s_launches_are_gated_and_timed(void **state)
-{
-	(void)state;
-	in_world(NULL, body_green);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -568,7 +502,6 @@ int main(void)
 	    cmocka_unit_test(a_capture_is_left_alone),
 	    cmocka_unit_test(what_is_launched_is_charged_once),
 	    cmocka_unit_test(a_stream_of_another_context_is_gated_and_timed),
-	    cmocka_unit_test(a_green_context_s_launches_are_gated_and_timed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
