@@ -125,6 +125,11 @@ need_launcher() {
 	mps_fails 1 "no MPS daemon" status
 }
 
+@test "a start that has no time says that, and nothing stays" {
+	mps_fails 1 "no answer in time" start --within 1us
+	mps_fails 1 "no MPS daemon runs" status
+}
+
 @test "terminate_client that hangs is bounded, reported, and not made up for by force" {
 	mps start
 	client victim
