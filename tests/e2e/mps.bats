@@ -125,6 +125,15 @@ need_launcher() {
 	mps_fails 1 "no MPS daemon" status
 }
 
+@test "a client of two cards is named once" {
+	scenario "cards 2"
+	mps start
+	client worker
+	[ "$(mps clients | grep -c "$(pid_of worker)")" -eq 2 ]
+	mps_fails 4 "MPS has clients: $(pid_of worker)" stop
+	[ "$(grep -o "$(pid_of worker)" <<<"$stderr" | wc -l)" -eq 1 ]
+}
+
 @test "a start that has no time says that, and nothing stays" {
 	mps_fails 1 "no answer in time" start --within 1us
 	mps_fails 1 "no MPS daemon runs" status
