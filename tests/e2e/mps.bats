@@ -139,6 +139,20 @@ need_launcher() {
 	mps_fails 1 "no MPS daemon runs" status
 }
 
+@test "a start that is interrupted leaves no daemon without its limits, and no mode" {
+	need_root
+	loadline --sim status >/dev/null
+	"$SIMCTL" mps hang set_default_active_thread_percentage 2s
+	start interrupted --sim mps start --exclusive --compute 30%
+	wait_for 20 grep -q "Cmd:set_default_active" "$LOADLINE_SIM_DIR/mps/log/control.log"
+	[ "$(mode_of 0)" = exclusive-process ]
+	stop interrupted TERM
+	[ "$status" -eq 143 ]
+	grep -q "loadline: interrupted" "$T/interrupted.err"
+	mps_fails 1 "no MPS daemon runs" status
+	[ "$(mode_of 0)" = default ]
+}
+
 @test "terminate_client that hangs is bounded, reported, and not made up for by force" {
 	mps start
 	client victim
