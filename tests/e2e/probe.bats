@@ -233,6 +233,23 @@ nothing_is_left() {
 	nothing_is_left
 }
 
+@test "a probe that is killed leaves no daemon, no folder and no mode" {
+	TMPDIR=$T start probe --sim probe --under mps --runs 100
+	wait_for 30 grep -q "^threads" "$T/probe.out"
+	[ -n "$(left_over)" ]
+	stop probe KILL
+	[ "$status" -eq 137 ]
+	wait_for 30 nothing_is_left
+	[ "$(id -u)" -eq 0 ] || return 0
+	TMPDIR=$T start probe --sim probe --under exclusive --set-exclusive --runs 100
+	wait_for 30 grep -q "^streams" "$T/probe.out"
+	shows '.compute_mode == "exclusive-process"'
+	stop probe KILL
+	[ "$status" -eq 137 ]
+	wait_for 30 shows '.compute_mode == "default"'
+	wait_for 30 nothing_is_left
+}
+
 @test "a process of the probe that is killed ends it with an error, and nothing is left" {
 	TMPDIR=$T start probe --sim probe --under mps --runs 100
 	wait_for 30 grep -q "^threads" "$T/probe.out"
