@@ -8,6 +8,7 @@
 #             stop hold INT
 #             [ "$status" -eq 0 ]
 #     }
+# A file whose tests all need a program that only some builds have names it in NEEDS, under the build's folder.
 bats_require_minimum_version 1.5.0
 
 : "${LOADLINE:?run these through meson test}"
@@ -19,6 +20,8 @@ setup() {
 	# meson puts the simulator's folder in front for programs that link it; here only --sim may.
 	unset LD_LIBRARY_PATH LOADLINE_SIM_SCENARIO LOADLINE_RUN LOADLINE_TRACE CUDA_INJECTION64_PATH LOADLINE_SHIM LD_PRELOAD CUDA_VISIBLE_DEVICES CUDA_MPS_PIPE_DIRECTORY
 	started=()
+	# bats takes a skip in setup_file for a failure, so what a whole file needs is looked for here.
+	[ -z "${NEEDS-}" ] || [ -x "$LOADLINE_BUILD/$NEEDS" ] || skip "nothing can be preloaded in this build"
 }
 
 teardown() {

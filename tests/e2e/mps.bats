@@ -131,6 +131,7 @@ need_launcher() {
 	client worker
 	[ "$(mps clients | grep -c "$(pid_of worker)")" -eq 2 ]
 	mps_fails 4 "MPS has clients: $(pid_of worker)" stop
+	# shellcheck disable=SC2154
 	[ "$(grep -o "$(pid_of worker)" <<<"$stderr" | wc -l)" -eq 1 ]
 }
 

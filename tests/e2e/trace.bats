@@ -1,10 +1,8 @@
 # loadline trace as its user sees it. CUPTI is a library of the tests' own, over what the simulated driver ran.
 load helper
 
-setup_file() {
-	export TRACED=$LOADLINE_BUILD/tests/trace/traced
-	[ -x "$TRACED" ] || skip "nothing can be preloaded in this build"
-}
+NEEDS=tests/trace/traced
+TRACED=$LOADLINE_BUILD/$NEEDS
 
 # Where the records go meanwhile; nothing may be left there.
 own_temporary_folder() {
