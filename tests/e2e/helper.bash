@@ -8,7 +8,8 @@
 #             stop hold INT
 #             [ "$status" -eq 0 ]
 #     }
-# A file whose tests all need a program that only some builds have names it in NEEDS, under the build's folder.
+# What all tests of a file need, and not every build or machine has, the file names in NEEDS: programs of the build, under
+# its folder, and commands.
 bats_require_minimum_version 1.5.0
 
 : "${LOADLINE:?run these through meson test}"
@@ -21,7 +22,10 @@ setup() {
 	unset LD_LIBRARY_PATH LOADLINE_SIM_SCENARIO LOADLINE_RUN LOADLINE_TRACE CUDA_INJECTION64_PATH LOADLINE_SHIM LD_PRELOAD CUDA_VISIBLE_DEVICES CUDA_MPS_PIPE_DIRECTORY
 	started=()
 	# bats takes a skip in setup_file for a failure, so what a whole file needs is looked for here.
-	[ -z "${NEEDS-}" ] || [ -x "$LOADLINE_BUILD/$NEEDS" ] || skip "nothing can be preloaded in this build"
+	local need
+	for need in ${NEEDS-}; do
+		[ -x "$LOADLINE_BUILD/$need" ] || command -v "$need" >/dev/null || skip "this build or machine has no $need"
+	done
 }
 
 teardown() {

@@ -1,8 +1,8 @@
 # loadline run's limits on the card's time, as its user sees them.
 load helper
 
-NEEDS=tests/e2e/launcher
-LAUNCHER=$LOADLINE_BUILD/$NEEDS
+export NEEDS=tests/e2e/launcher
+LAUNCHER=$LOADLINE_BUILD/tests/e2e/launcher
 
 # limited NAME OPTION...: a program of that tenant that launches kernels of 1 ms for ever.
 limited() {
