@@ -1,8 +1,8 @@
 # loadline trace as its user sees it. CUPTI is a library of the tests' own, over what the simulated driver ran.
 load helper
 
-NEEDS=tests/trace/traced
-TRACED=$LOADLINE_BUILD/$NEEDS
+export NEEDS=tests/trace/traced
+TRACED=$LOADLINE_BUILD/tests/trace/traced
 
 # Where the records go meanwhile; nothing may be left there.
 own_temporary_folder() {
@@ -162,6 +162,24 @@ rows() {
 	finish trace
 	[ "$status" -eq 138 ]
 	[ -z "$(ls "$TMPDIR")" ]
+}
+
+@test "what a trace that was killed left goes with the next one, what another one uses does not" {
+	use_cupti
+	start killed --sim trace -- "$TRACED" kernels=3:1000 hold="$T/there"
+	wait_for 20 test -e "$T/there"
+	local left used=$TMPDIR/loadline-trace-in-use young=$TMPDIR/loadline-trace-young
+	left=$(compgen -G "$TMPDIR/loadline-trace-*")
+	read -ra program <<<"$(cat "/proc/$(pid_of killed)/task/$(pid_of killed)/children")"
+	stop killed KILL
+	kill -KILL "${program[@]}"
+	[ -n "$(ls "$left")" ]
+	mkdir "$used" "$young"
+	touch -d "10 minutes ago" "$left" "$used"
+	flock -s "$used" "$LOADLINE" --sim trace -- true
+	[ ! -e "$left" ]
+	[ -d "$used" ]
+	[ -d "$young" ]
 }
 
 @test "C++ names are those of the source, quoted where they have a comma" {
