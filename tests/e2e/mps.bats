@@ -249,6 +249,21 @@ as_nobody() {
 		setpriv --reuid 65534 --regid 65534 --clear-groups "$LOADLINE" --sim "$@"
 }
 
+@test "a record that is garbled is said, and nothing is started over it" {
+	need_root
+	mps start --exclusive
+	local record
+	record=$(compgen -G "$LOADLINE_SIM_DIR/mps/*.record")
+	echo garbled >"$record"
+	mps_fails 1 "$record: is garbled; look at the cards' compute modes" stop
+	run loadline --sim doctor --no-trial
+	[[ $output == *"$record: is garbled"* ]]
+	mps_fails 1 "$record: is garbled" start
+	rm "$record"
+	mps start
+	mps stop
+}
+
 @test "all of it works without root, but for compute modes" {
 	as_nobody version >/dev/null 2>&1 || skip "the build folder is not open to others"
 	as_nobody mps start --compute 50%
