@@ -106,8 +106,8 @@ static void warn_of_company(const struct ll_card *card)
 {
 	struct ll_process_list list = {0};
 	if (ll_read_processes(card, LL_PROCESS_ALL, &list, NULL) == 0 && list.count)
-		ll_warn("card %s: %zu other processes are on it: what they do is in these figures", card->label,
-			list.count);
+		ll_warn("card %s: %zu other process%s on it: what is done there is in these figures", card->label,
+			list.count, list.count == 1 ? " is" : "es are");
 	ll_process_list_fini(&list);
 	if (getenv(LL_RUN_VARIABLE))
 		ll_warn("under `loadline run`: its limits are in these figures");

@@ -80,6 +80,8 @@ static int need_exclusive(struct ll_probe_environment *environment, struct ll_er
 	environment->has_set_exclusive = rc == 0;
 	if (rc < 0)
 		ll_probe_keeper_owe_mode(environment->keeper, NULL);
+	if (rc < 0)
+		rc = -EOPNOTSUPP; /* these cells say it; the others are measured all the same */
 	return rc;
 }
 

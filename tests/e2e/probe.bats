@@ -96,6 +96,13 @@ nothing_is_left() {
 	shows '.compute_mode == "default"'
 }
 
+@test "a mode that cannot be changed is told in its cells, and the others are measured" {
+	scenario "fail nvmlDeviceSetComputeMode NVML_ERROR_NO_PERMISSION"
+	probe a --parallel processes --under exclusive,default --set-exclusive --grid tiny --priority equal --connections 8 --runs 1 --json
+	has a 'select(.under == "exclusive") | .not_measured | test("set exclusive-process mode: .*NVML error 4")'
+	[ "$(word a '.under == "default"')" = time-sliced ]
+}
+
 @test "a driver that makes no context is refused in every cell, which is a result" {
 	scenario "fail cuCtxCreate_v2 CUDA_ERROR_OUT_OF_MEMORY"
 	probe a --parallel streams,processes --under default --connections 8 --runs 1 --json
