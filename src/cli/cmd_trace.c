@@ -114,11 +114,13 @@ static int check_program(const char *path, const struct ll_trace_how *how, struc
 	if (how->by == LL_TRACE_BY_CUPTI || ll_run_check_program(path, how->shim, &why) == 0)
 		return 0;
 	if (how->by == LL_TRACE_BY_EVENTS) {
+		ll_err_wrap(&why, "cannot be traced by events");
+		ll_err_hint(&why, "by CUPTI it may be: LOADLINE_CUPTI names libcupti's file");
 		if (err)
 			*err = why;
 		return why.code;
 	}
-	ll_warn("%s", why.text); /* by CUPTI it may still work */
+	ll_warn("by CUPTI alone, or not at all: %s", why.text);
 	return 0;
 }
 

@@ -130,8 +130,8 @@ static void add_notes(struct ll_strbuf *text, const struct ll_trace_summary *sum
 		ll_strbuf_addf(text, "\nnote: %" PRIu64 " events could not be written: the disk of TMPDIR is full\n",
 			       summary->dropped_disk);
 	if (summary->still_running)
-		ll_strbuf_addf(text, "\nnote: %zu processes still run: their events end with the command\n",
-			       summary->still_running);
+		ll_strbuf_addf(text, "\nnote: %zu process%s: events after the command's end are not in it\n",
+			       summary->still_running, summary->still_running == 1 ? " still runs" : "es still run");
 }
 
 void ll_trace_summary_add_text(struct ll_strbuf *text, const struct ll_trace_summary *summary, size_t top)

@@ -274,6 +274,20 @@ rows() {
 	[ ! -e "$T/ran" ]
 }
 
+@test "a program into which nothing can be preloaded is refused by events, tried by CUPTI, and no word is about limits" {
+	local program
+	program=$(readlink -f "$(command -v su)") || skip "no su"
+	[ -u "$program" ] || skip "su is not set-uid"
+	without_cupti
+	fails_with 125 "cannot be traced by events: $program: it is a set-uid program" --sim trace -- "$program" --version
+	# shellcheck disable=SC2154
+	[[ $stderr != *ungoverned* ]]
+	use_cupti
+	trace -- "$program" --version
+	[ "$status" -eq 0 ]
+	grep -q "WARN by CUPTI alone, or not at all: $program: it is a set-uid program" "$T/trace.err"
+}
+
 @test "the command's status is trace's own" {
 	use_cupti
 	trace -- sh -c 'exit 7'
