@@ -54,8 +54,10 @@ static void use_ungoverned(void)
 static void write_at(off_t offset, const void *bytes, size_t count)
 {
 	int fd = open(path, O_WRONLY);
-	CHECK(fd >= 0 && pwrite(fd, bytes, count, offset) == (ssize_t)count);
-	close(fd);
+	CHECK(fd >= 0);
+	CHECK_EQUAL(pwrite(fd, bytes, count, offset), (ssize_t)count);
+	if (fd >= 0)
+		close(fd);
 }
 
 static void body_truncated(void)
