@@ -61,7 +61,8 @@ static int find_card(const struct sim_world *w, const char *word, const uint32_t
 int sim_visible_cards(const struct sim_world *w, const char *list, uint32_t ret_cards[SIM_CARDS])
 {
 	uint32_t all[SIM_CARDS];
-	return sim_visible_among(w, all, all_cards(w, all), list, ret_cards);
+	int all_count = all_cards(w, all);
+	return sim_visible_among(w, all, all_count, list, ret_cards);
 }
 
 int sim_visible_among(const struct sim_world *w, const uint32_t *all, int all_count, const char *list,

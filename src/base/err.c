@@ -5,8 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
+/* What a caller who wants no text has been told: without it a failure with a hint would look like success to him. */
+static _Thread_local int last_code __attribute__((tls_model("initial-exec")));
+
 int ll_err_set(struct ll_err *err, int code, const char *fmt, ...)
 {
+	last_code = code;
 	if (!err)
 		return code;
 	va_list ap;
@@ -22,7 +26,7 @@ int ll_err_set(struct ll_err *err, int code, const char *fmt, ...)
 int ll_err_wrap(struct ll_err *err, const char *fmt, ...)
 {
 	if (!err)
-		return 0;
+		return last_code;
 	char inner[sizeof err->text];
 	memcpy(inner, err->text, sizeof inner);
 	va_list ap;
@@ -37,7 +41,7 @@ int ll_err_wrap(struct ll_err *err, const char *fmt, ...)
 int ll_err_hint(struct ll_err *err, const char *fmt, ...)
 {
 	if (!err)
-		return 0;
+		return last_code;
 	va_list ap;
 	va_start(ap, fmt);
 	vsnprintf(err->hint, sizeof err->hint, fmt, ap);

@@ -26,10 +26,13 @@ struct ll_err {
 /* Sets text and code, clears the hint, returns code: `return ll_err_set(err, -ENODEV, ...)`. */
 int ll_err_set(struct ll_err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* Puts "context: " before the text that is there; returns the code that is there. */
+/*
+ * Puts "context: " before the text that is there; returns the code that is there. Where err is NULL that is the code of
+ * this thread's last ll_err_set.
+ */
 int ll_err_wrap(struct ll_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Sets the hint; returns the code that is there. */
+/* Sets the hint; returns the code that is there, as ll_err_wrap does. */
 int ll_err_hint(struct ll_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* The process exit status for a code returned by a function (0 gives 0). */

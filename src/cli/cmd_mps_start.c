@@ -1,16 +1,18 @@
 #include <errno.h>
 #include <pwd.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/parse.h"
 #include "base/scope.h"
 #include "base/strbuf.h"
 #include "cli/mps_words.h"
 
-enum { MIB_SHIFT = 20, USER_TEXT_SIZE = 4096 };
+enum { MIB_SHIFT = 20, USER_TEXT_SIZE = 4096, UNDO_S = 5 };
 
 struct start_args {
 	char *cards;
@@ -91,6 +93,44 @@ static void report(const struct ll_mps_desk *desk, const struct ll_mps_wish *wis
 		puts(LL_MPS_TOTAL_NOTE);
 }
 
+/* They wait until the start is whole: a daemon without its limits is worse than a late answer to Ctrl-C. */
+static void hold_back_signals(void)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
+/* 0: none came. */
+static int signal_that_came(void)
+{
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+	sigset_t set;
+	sigpending(&set);
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+		if (sigismember(&set, numbers[i]) == 1)
+			return numbers[i];
+	}
+	return 0;
+}
+
+/* rc: how the start ended. One that failed has undone itself, and its text says so where it could not. */
+static int take_back(struct ll_mps_desk *desk, int rc, int number, struct ll_err *err)
+{
+	struct ll_mps_stopped stopped;
+	if (rc)
+		ll_err_wrap(err, "interrupted");
+	else if (ll_mps_session_stop(&desk->session, true, UNDO_S * LL_NS_PER_S, &stopped, err))
+		ll_err_wrap(err, "interrupted, and not undone");
+	else
+		ll_err_set(err, -EINTR, "interrupted; all is as it was");
+	err->status = 128 + number;
+	return -EINTR;
+}
+
 static int start(const struct start_args *args, struct ll_mps_desk *desk, struct ll_err *err)
 {
 	LL_SCOPE_FREE const struct ll_card **cards = NULL;
@@ -107,6 +147,9 @@ static int start(const struct start_args *args, struct ll_mps_desk *desk, struct
 	wish.cards = cards;
 	if (!rc)
 		rc = ll_mps_session_start(&desk->session, &wish, args->within_ns, &daemon, err);
+	int number = signal_that_came();
+	if (number)
+		return take_back(desk, rc, number, err);
 	if (!rc)
 		report(desk, &wish, &daemon);
 	return rc;
@@ -116,6 +159,7 @@ static int run(void *data, const struct ll_operands *operands, struct ll_err *er
 {
 	struct ll_mps_desk desk;
 	(void)operands;
+	hold_back_signals(); /* before the driver's threads, which would take them */
 	int rc = ll_mps_desk_init(&desk, err);
 	if (!rc)
 		rc = start(data, &desk, err);

@@ -12,6 +12,7 @@
 #include "cli/help_text.h"
 #include "cli/probe_args.h"
 #include "cli/probe_environment.h"
+#include "cli/probe_keeper.h"
 #include "cli/probe_output.h"
 #include "cli/run_cards.h"
 #include "driver/readings.h"
@@ -26,6 +27,7 @@ struct probe_run {
 	struct ll_probe_wish wish;
 	const struct ll_card *card;
 	struct ll_probe_environment environment;
+	struct ll_probe_keeper keeper;
 	struct ll_probe_host host;
 	struct ll_probe_report report;
 	struct ll_probe_cell *cells;
@@ -104,8 +106,8 @@ static void warn_of_company(const struct ll_card *card)
 {
 	struct ll_process_list list = {0};
 	if (ll_read_processes(card, LL_PROCESS_ALL, &list, NULL) == 0 && list.count)
-		ll_warn("card %s: %zu other processes are on it: what they do is in these figures", card->label,
-			list.count);
+		ll_warn("card %s: %zu other process%s on it: what is done there is in these figures", card->label,
+			list.count, list.count == 1 ? " is" : "es are");
 	ll_process_list_fini(&list);
 	if (getenv(LL_RUN_VARIABLE))
 		ll_warn("under `loadline run`: its limits are in these figures");
@@ -297,6 +299,8 @@ static int open_and_probe(struct probe_run *run, struct ll_err *err)
 {
 	struct ll_driver *driver = NULL;
 	int rc = block_signals(run, err);
+	if (rc == 0 && run->wish.experiments & LL_PROBE_MATRIX)
+		rc = ll_probe_keeper_start(&run->keeper, err);
 	if (rc == 0)
 		rc = ll_driver_open(&driver, err);
 	if (rc == 0)
@@ -305,6 +309,7 @@ static int open_and_probe(struct probe_run *run, struct ll_err *err)
 		rc = make_cells(run, err);
 	if (rc == 0) {
 		describe_card(run, driver);
+		run->environment.keeper = &run->keeper;
 		run->environment.driver = driver;
 		run->environment.card = run->card;
 		run->environment.may_set_exclusive = run->args->set_exclusive;
@@ -313,6 +318,7 @@ static int open_and_probe(struct probe_run *run, struct ll_err *err)
 	if (rc == 0)
 		rc = probe_card(run, err);
 	ll_driver_close(driver);
+	ll_probe_keeper_end(&run->keeper);
 	return rc;
 }
 

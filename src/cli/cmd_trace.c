@@ -1,4 +1,3 @@
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 #include "cli/run_find.h"
 #include "cli/trace_card.h"
 #include "cli/trace_cupti.h"
+#include "cli/trace_folder.h"
 #include "cli/trace_launch.h"
 #include "cli/trace_outputs.h"
 #include "cli/trace_sample.h"
@@ -78,32 +78,6 @@ static const struct ll_option options[] = {
     LL_OPTION_END,
 };
 
-/* A private folder, which goes with what is in it. */
-static int make_folder(char ret_folder[PATH_MAX], struct ll_err *err)
-{
-	const char *temporary = getenv("TMPDIR");
-	int n = snprintf(ret_folder, PATH_MAX, "%s/loadline-trace-XXXXXX",
-			 temporary && *temporary == '/' ? temporary : "/tmp");
-	if (n < 0 || n >= PATH_MAX)
-		return ll_err_set(err, -ENAMETOOLONG, "TMPDIR: %s", strerror(ENAMETOOLONG));
-	if (mkdtemp(ret_folder))
-		return 0;
-	return ll_err_set(err, -errno, "%.200s: %s", ret_folder, strerror(errno));
-}
-
-static void remove_folder(const char *folder)
-{
-	DIR *dir = opendir(folder);
-	struct dirent *entry;
-	while (dir && (entry = readdir(dir))) {
-		if (entry->d_name[0] != '.')
-			unlinkat(dirfd(dir), entry->d_name, 0);
-	}
-	if (dir)
-		closedir(dir);
-	rmdir(folder);
-}
-
 /* CUPTI, or why not; the shim where it may be needed. */
 static int choose_way(const struct trace_args *args, const char *path, struct ll_trace_how *how, struct ll_err *err)
 {
@@ -140,11 +114,13 @@ static int check_program(const char *path, const struct ll_trace_how *how, struc
 	if (how->by == LL_TRACE_BY_CUPTI || ll_run_check_program(path, how->shim, &why) == 0)
 		return 0;
 	if (how->by == LL_TRACE_BY_EVENTS) {
+		ll_err_wrap(&why, "cannot be traced by events");
+		ll_err_hint(&why, "by CUPTI it may be: LOADLINE_CUPTI names libcupti's file");
 		if (err)
 			*err = why;
 		return why.code;
 	}
-	ll_warn("%s", why.text); /* by CUPTI it may still work */
+	ll_warn("by CUPTI alone, or not at all: %s", why.text);
 	return 0;
 }
 
@@ -235,6 +211,7 @@ static int trace(const struct trace_args *args, const struct ll_trace_filter *fi
 {
 	struct ll_trace_how how = {0};
 	struct ll_sampler sampler = {0};
+	struct ll_trace_folder folder;
 	char path[PATH_MAX];
 	int status = 0;
 	int rc = ll_trace_outputs_check(args->outputs, err);
@@ -245,16 +222,17 @@ static int trace(const struct trace_args *args, const struct ll_trace_filter *fi
 	if (!rc)
 		rc = check_program(path, &how, err);
 	if (!rc)
-		rc = make_folder(how.folder, err);
+		rc = ll_trace_folder_make(&folder, err);
 	if (rc)
 		return rc;
+	memcpy(how.folder, folder.path, sizeof how.folder);
 	struct times times = {.start_ns = ll_now_ns()};
 	rc = ll_trace_launch(&how, path, words, &sampler, &status, err);
 	times.end_ns = ll_now_ns();
 	if (!rc)
 		rc = report(args, &how, filter, &sampler, &times, status, err);
 	ll_sampler_fini(&sampler);
-	remove_folder(how.folder);
+	ll_trace_folder_remove(&folder);
 	return rc ? rc : status;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "cli/probe_keeper.h"
 #include "cli/probe_mps.h"
 #include "driver/readings.h"
 
@@ -55,6 +56,7 @@ static int put_back_mode(struct ll_probe_environment *environment, struct ll_err
 	if (rc < 0)
 		return ll_err_hint(err, "nvidia-smi -i %s -c DEFAULT", environment->card->label);
 	environment->has_set_exclusive = false;
+	ll_probe_keeper_owe_mode(environment->keeper, NULL);
 	return 0;
 }
 
@@ -73,8 +75,13 @@ static int need_exclusive(struct ll_probe_environment *environment, struct ll_er
 	if (mode != LL_MODE_DEFAULT)
 		return ll_err_set(err, -EOPNOTSUPP, "the card is in %s mode, which is left alone",
 				  ll_compute_mode_text(mode));
+	ll_probe_keeper_owe_mode(environment->keeper, ll_card_whole(environment->card)->uuid);
 	rc = set_mode(environment, LL_NVML_COMPUTEMODE_EXCLUSIVE_PROCESS, "set exclusive-process mode", err);
 	environment->has_set_exclusive = rc == 0;
+	if (rc < 0)
+		ll_probe_keeper_owe_mode(environment->keeper, NULL);
+	if (rc < 0)
+		rc = -EOPNOTSUPP; /* these cells say it; the others are measured all the same */
 	return rc;
 }
 
@@ -99,7 +106,8 @@ static int start_mps(struct ll_probe_environment *environment, struct ll_err *er
 	if (rc == 0 && ll_read_compute_mode(environment->card, &mode, NULL) == 0 && mode == LL_MODE_PROHIBITED)
 		rc = ll_err_set(&why, -EOPNOTSUPP, "the card is in %s mode", ll_compute_mode_text(mode));
 	if (rc == 0)
-		rc = ll_probe_mps_start(environment->driver, environment->card, &environment->mps, &why);
+		rc = ll_probe_mps_start(environment->driver, environment->card, environment->keeper, &environment->mps,
+					&why);
 	if (rc < 0 && !environment->no_mps[0])
 		snprintf(environment->no_mps, sizeof environment->no_mps, "%.*s", (int)sizeof environment->no_mps - 1,
 			 why.text);

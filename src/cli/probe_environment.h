@@ -11,12 +11,14 @@
 #include "probe/cell.h"
 
 struct ll_err;
+struct ll_probe_keeper;
 struct ll_probe_mps;
 
 enum { LL_PROBE_VARIABLES = 9, LL_PROBE_VARIABLE_SIZE = 320 };
 
-/* Zeroed, with the first three filled in. */
+/* Zeroed, with the first four filled in. */
 struct ll_probe_environment {
+	struct ll_probe_keeper *keeper; /* lives longer */
 	const struct ll_driver *driver;
 	const struct ll_card *card;
 	bool may_set_exclusive;

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "cli/probe_keeper.h"
 #include "mps/daemon.h"
 #include "mps/place.h"
 
@@ -16,12 +17,10 @@
 #define START_WITHIN_NS (20 * LL_NS_PER_S)
 #define STOP_WITHIN_NS (10 * LL_NS_PER_S)
 
-/* Short: the driver's sockets are in it (mps/place.h). */
-enum { FOLDER_SIZE = 80 };
-
 struct ll_probe_mps {
-	char folder[FOLDER_SIZE];
+	char folder[LL_PROBE_MPS_FOLDER_SIZE];
 	struct ll_mps_place place;
+	struct ll_probe_keeper *keeper;
 };
 
 static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *where)
@@ -37,6 +36,8 @@ static int remove_entry(const char *path, const struct stat *status, int kind, s
 static void remove_folder(const struct ll_probe_mps *mps)
 {
 	nftw(mps->folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+	if (mps->keeper)
+		ll_probe_keeper_owe_folder(mps->keeper, NULL);
 }
 
 static int start(struct ll_probe_mps *mps, const struct ll_driver *driver, const struct ll_card *card,
@@ -52,6 +53,7 @@ static int start(struct ll_probe_mps *mps, const struct ll_driver *driver, const
 	snprintf(mps->folder, sizeof mps->folder, "%s%s", parent, name);
 	if (!mkdtemp(mps->folder))
 		return ll_err_set(err, -errno, "%s: %s", mps->folder, strerror(errno));
+	ll_probe_keeper_owe_folder(mps->keeper, mps->folder);
 	int rc = ll_mps_place_at(sim_folder, mps->folder, &mps->place, err);
 	if (rc == 0)
 		rc = ll_mps_place_need_program(&mps->place, err);
@@ -62,13 +64,14 @@ static int start(struct ll_probe_mps *mps, const struct ll_driver *driver, const
 	return rc;
 }
 
-int ll_probe_mps_start(const struct ll_driver *driver, const struct ll_card *card, struct ll_probe_mps **ret_mps,
-		       struct ll_err *err)
+int ll_probe_mps_start(const struct ll_driver *driver, const struct ll_card *card, struct ll_probe_keeper *keeper,
+		       struct ll_probe_mps **ret_mps, struct ll_err *err)
 {
 	struct ll_err why = {0};
 	struct ll_probe_mps *mps = calloc(1, sizeof *mps);
 	if (!mps)
 		return ll_err_set(err, -ENOMEM, "MPS: %s", strerror(ENOMEM));
+	mps->keeper = keeper;
 	if (start(mps, driver, card, &why) < 0) {
 		free(mps);
 		return ll_err_set(err, -EOPNOTSUPP, "no private MPS daemon: %.300s", why.text);
@@ -93,4 +96,16 @@ int ll_probe_mps_stop(struct ll_probe_mps *mps, struct ll_err *err)
 		remove_folder(mps);
 	free(mps);
 	return rc < 0 ? ll_err_wrap(err, "the probe's private MPS daemon") : 0;
+}
+
+void ll_probe_mps_clear(const struct ll_driver *driver, const char *folder)
+{
+	struct ll_probe_mps *mps = calloc(1, sizeof *mps);
+	if (!mps)
+		return;
+	snprintf(mps->folder, sizeof mps->folder, "%s", folder);
+	if (ll_mps_place_at(ll_driver_sim_folder(driver), folder, &mps->place, NULL) == 0)
+		ll_probe_mps_stop(mps, NULL);
+	else
+		free(mps);
 }

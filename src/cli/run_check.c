@@ -17,8 +17,7 @@ enum { SCRIPTS_MAX = 5, LINE_SIZE = 512 };
 
 static int refuse(const char *path, const char *why, struct ll_err *err)
 {
-	ll_err_set(err, -EPERM, "%.200s: limits cannot be put in force: %s", path, why);
-	return ll_err_hint(err, "--allow-ungoverned runs it all the same, without limits");
+	return ll_err_set(err, -EPERM, "%.200s: %s", path, why);
 }
 
 /* The loader ignores what is to be preloaded where a program has rights that its user has not. */

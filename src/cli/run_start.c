@@ -37,6 +37,10 @@ static int find_program(const struct ll_run_args *args, const char *command, cha
 	if (rc)
 		return rc;
 	rc = ll_run_check_program(path, shim, &why);
+	if (rc)
+		ll_err_wrap(&why, "limits cannot be put in force");
+	if (rc == -EPERM)
+		ll_err_hint(&why, "--allow-ungoverned runs it all the same, without limits");
 	if (rc && args->allow_ungoverned)
 		ll_log(LL_LOG_WARN, "%s", why.text);
 	else if (rc && err)

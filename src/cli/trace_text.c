@@ -64,17 +64,29 @@ static void add_card(struct ll_strbuf *text, const struct ll_trace_card_sum *car
 		    percent(card->overlap_ns, split->busy_ns), card->processes);
 }
 
+/* A path would fill the column before the program's name; what breaks lines stands in scripts given by -c. */
+static void add_command(struct ll_strbuf *text, const char *command)
+{
+	size_t first = strcspn(command, " ");
+	const char *name = command + first;
+	while (name > command && name[-1] != '/')
+		name--;
+	for (int i = 0; i < COMMAND_WIDTH && name[i]; i++)
+		ll_strbuf_addc(text, (unsigned char)name[i] < ' ' || name[i] == 0x7f ? ' ' : name[i]);
+	ll_strbuf_addc(text, '\n');
+}
+
 static void add_processes(struct ll_strbuf *text, const struct ll_trace_summary *summary)
 {
 	ll_strbuf_addf(text, "\n%8s  %8s  %7s  %7s  %10s  %10s  %10s  %9s  %s\n", "PID", "KERNELS", "COPIES", "MEMSETS",
 		       "BUSY s", "COPIES s", "GATE s", "PEAK MiB", "COMMAND");
 	for (size_t i = 0; i < summary->process_count; i++) {
 		const struct ll_trace_process_sum *sum = &summary->processes[i];
-		ll_strbuf_addf(
-		    text, "%8d  %8" PRIu64 "  %7" PRIu64 "  %7" PRIu64 "  %10.3f  %10.3f  %10.3f  %9" PRIu64 "  %.*s\n",
-		    (int)sum->process->pid, sum->kernels, sum->copies, sum->memsets, seconds(sum->busy_ns),
-		    seconds(sum->copy_ns), seconds(sum->gate_ns), sum->peak_bytes >> 20, COMMAND_WIDTH,
-		    sum->process->command);
+		ll_strbuf_addf(text,
+			       "%8d  %8" PRIu64 "  %7" PRIu64 "  %7" PRIu64 "  %10.3f  %10.3f  %10.3f  %9" PRIu64 "  ",
+			       (int)sum->process->pid, sum->kernels, sum->copies, sum->memsets, seconds(sum->busy_ns),
+			       seconds(sum->copy_ns), seconds(sum->gate_ns), sum->peak_bytes >> 20);
+		add_command(text, sum->process->command);
 	}
 }
 
@@ -118,8 +130,8 @@ static void add_notes(struct ll_strbuf *text, const struct ll_trace_summary *sum
 		ll_strbuf_addf(text, "\nnote: %" PRIu64 " events could not be written: the disk of TMPDIR is full\n",
 			       summary->dropped_disk);
 	if (summary->still_running)
-		ll_strbuf_addf(text, "\nnote: %zu processes still run: their events end with the command\n",
-			       summary->still_running);
+		ll_strbuf_addf(text, "\nnote: %zu process%s: events after the command's end are not in it\n",
+			       summary->still_running, summary->still_running == 1 ? " still runs" : "es still run");
 }
 
 void ll_trace_summary_add_text(struct ll_strbuf *text, const struct ll_trace_summary *summary, size_t top)

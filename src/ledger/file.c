@@ -54,7 +54,7 @@ static int check_header(const struct fixed_header *header, const struct stat *st
 	if (header->version != LL_LEDGER_VERSION) {
 		ll_err_set(err, -EPROTO, "ledger %s: is of version %u, this program knows version %d", path,
 			   header->version, LL_LEDGER_VERSION);
-		ll_err_hint(err, "end the loadline programs of the other version, then remove the file");
+		ll_err_hint(err, "end the loadline programs of the other version: then it is made anew");
 		return -EPROTO;
 	}
 	if (st->st_size < LL_LEDGER_FILE_BYTES)
@@ -153,8 +153,25 @@ static int ensure_file(int folder_fd, const char *name, const char *path, const 
 	return fail(err, -EIO, path, "is removed as fast as it is made");
 }
 
-int ll_ledger_file_open(int folder_fd, const char *path, const char *uuid, bool is_created, int *ret_fd,
-			struct ll_err *err)
+/*
+ * A file of another version in which nobody has a claim, a tenant or a hold is of no use to anybody: it goes. All its
+ * locks are held meanwhile, which lie beyond the data and begin at the same place in every version, so that nobody
+ * begins with it.
+ */
+static bool remove_disused(int folder_fd, const char *name)
+{
+	struct fixed_header header;
+	LL_SCOPE_CLOSE int fd = openat(folder_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || ll_lock_try_all(fd, LL_LOCK_SLOTS) || !is_named(folder_fd, name, fd))
+		return false;
+	/* Another program may have made it anew by now. */
+	bool is_other = pread(fd, &header, sizeof header, 0) == (ssize_t)sizeof header &&
+			header.magic == LL_LEDGER_MAGIC && header.version != LL_LEDGER_VERSION;
+	return is_other && unlinkat(folder_fd, name, 0) == 0;
+}
+
+static int open_named(int folder_fd, const char *path, const char *uuid, bool is_created, int *ret_fd,
+		      struct ll_err *err)
 {
 	char name[NAME_SIZE];
 	snprintf(name, sizeof name, "%s.ledger", uuid);
@@ -176,4 +193,18 @@ int ll_ledger_file_open(int folder_fd, const char *path, const char *uuid, bool 
 	*ret_fd = fd;
 	fd = -1;
 	return 0;
+}
+
+int ll_ledger_file_open(int folder_fd, const char *path, const char *uuid, bool is_created, int *ret_fd,
+			struct ll_err *err)
+{
+	char name[NAME_SIZE];
+	struct ll_err why = {0};
+	int rc = open_named(folder_fd, path, uuid, is_created, ret_fd, &why);
+	snprintf(name, sizeof name, "%s.ledger", uuid);
+	if (rc == -EPROTO && is_created && remove_disused(folder_fd, name))
+		return open_named(folder_fd, path, uuid, is_created, ret_fd, err);
+	if (rc && err)
+		*err = why;
+	return rc;
 }

@@ -69,7 +69,7 @@ struct ll_ledger_slot {
 	_Atomic uint32_t bell;          /* a futex: counts what others changed for the claim */
 	_Atomic uint32_t reserved_bell;
 	_Atomic uint64_t asked_ns; /* CLOCK_MONOTONIC since when its reserve is wanted, see siblings.h; 0: it is not */
-	_Atomic uint64_t reserved_hot[1];
+	_Atomic uint64_t running_ns; /* how long the card has been at work of it that is not charged yet */
 
 	/* limits */
 	_Atomic uint64_t memory_limit_bytes; /* 0: none */

@@ -61,7 +61,8 @@ struct ll_claim_info {
 /*
  * Maps the ledger of this card. With is_created it is made if it is not there (and its folder, see folder.h); without,
  * -ENOENT then. -EPERM: folder or file is not this user's alone. -EBADMSG: truncated or corrupt. -EPROTO: of another
- * version. Each text names the file, and the hint says what to do.
+ * version, and in use: with is_created one that nobody uses is made anew. Each text names the file, and the hint says
+ * what to do.
  */
 int ll_ledger_open(const char *folder, const char *uuid, bool is_created, struct ll_ledger **ret_ledger,
 		   struct ll_err *err);

@@ -18,9 +18,10 @@ int ll_lock_open(const char *path)
 	return high;
 }
 
-static int set_lock(int fd, off_t byte, short type)
+/* bytes: 0 means without end. */
+static int set_lock(int fd, off_t byte, off_t bytes, short type)
 {
-	struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+	struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = bytes};
 	int rc;
 	do {
 		rc = fcntl(fd, F_OFD_SETLK, &lock);
@@ -32,12 +33,17 @@ static int set_lock(int fd, off_t byte, short type)
 
 int ll_lock_try(int fd, off_t byte)
 {
-	return set_lock(fd, byte, F_WRLCK);
+	return set_lock(fd, byte, 1, F_WRLCK);
 }
 
 int ll_lock_try_shared(int fd, off_t byte)
 {
-	return set_lock(fd, byte, F_RDLCK);
+	return set_lock(fd, byte, 1, F_RDLCK);
+}
+
+int ll_lock_try_all(int fd, off_t byte)
+{
+	return set_lock(fd, byte, 0, F_WRLCK);
 }
 
 bool ll_lock_is_free(int fd, off_t byte)
@@ -63,5 +69,5 @@ int ll_lock_wait(int fd, off_t byte, unsigned wait_ms)
 
 void ll_lock_free(int fd, off_t byte)
 {
-	set_lock(fd, byte, F_UNLCK);
+	set_lock(fd, byte, 1, F_UNLCK);
 }

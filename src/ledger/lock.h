@@ -28,6 +28,9 @@ bool ll_lock_is_free(int fd, off_t byte);
 /* Tries for as long as wait_ms. -ETIMEDOUT. */
 int ll_lock_wait(int fd, off_t byte, unsigned wait_ms);
 
+/* All bytes from `byte` on, for this description alone: 0, or -EAGAIN when somebody has one of them, -errno. */
+int ll_lock_try_all(int fd, off_t byte);
+
 void ll_lock_free(int fd, off_t byte);
 
 #endif

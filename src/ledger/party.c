@@ -29,9 +29,12 @@ bool ll_party_read(struct ll_ledger_file *file, unsigned index, uint64_t now_ns,
 	if (!since_ns || !tenant || ll_party_is_by_space(tenant) ||
 	    !atomic_load_explicit(&slot->token, memory_order_relaxed))
 		return false;
+	unsigned weight = atomic_load_explicit(&tenant->weight_permille, memory_order_relaxed);
+	uint64_t running_ns = atomic_load_explicit(&slot->running_ns, memory_order_relaxed);
 	*ret_party = (struct ll_turn_party){
 	    .rank = ll_party_rank(tenant),
-	    .virtual_ns = atomic_load_explicit(&tenant->virtual_time_ns, memory_order_relaxed),
+	    .virtual_ns = atomic_load_explicit(&tenant->virtual_time_ns, memory_order_relaxed) +
+			  ll_turns_virtual_ns(running_ns, weight),
 	    .waited_ns = now_ns > since_ns ? now_ns - since_ns : 0,
 	    .has_tokens = ll_account_tokens_ns(tenant, now_ns) > 0,
 	    .is_called = atomic_load_explicit(&tenant->called_until_ns, memory_order_relaxed) > now_ns,

@@ -163,6 +163,7 @@ void ll_turn_rest(struct ll_claim *claim, uint64_t now_ns)
 	atomic_store(&slot->gate, LL_GATE_SHUT);
 	atomic_store(&slot->want_since_ns, 0);
 	atomic_store(&slot->queued_ns, 0);
+	atomic_store(&slot->running_ns, 0);
 	ll_claim_set_idle(claim, now_ns);
 	uint64_t turn = atomic_load(&file->turn);
 	if (holder_of(turn) != claim->index + 1 || leave_to_sibling(claim, turn, now_ns))
@@ -279,6 +280,28 @@ static bool keep_turn(struct ll_claim *claim, struct ll_turn *turn, const struct
 	return false;
 }
 
+/*
+ * Tenants among the parties that have more queued than is left of a turn when it is given away. Of two with as much
+ * as that at once the hardware makes slices.
+ */
+static unsigned count_sharing(struct ll_ledger_file *file, const struct ll_party_scan *scan)
+{
+	uint32_t rows[LL_LEDGER_CLAIMS];
+	unsigned count = 0;
+	for (size_t i = 0; i < scan->count; i++) {
+		struct ll_ledger_slot *slot = &file->slots[scan->slots[i]];
+		uint32_t row = ll_party_row(file, scan->slots[i]);
+		unsigned known = 0;
+		if (atomic_load_explicit(&slot->queued_ns, memory_order_relaxed) <= LL_TURN_DRAINED_NS)
+			continue;
+		while (known < count && rows[known] != row)
+			known++;
+		if (known == count)
+			rows[count++] = row;
+	}
+	return count;
+}
+
 void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns, uint64_t queued_ns,
 		  struct ll_turn_look *ret_look)
 {
@@ -292,6 +315,7 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 	}
 	atomic_store_explicit(&slot->heartbeat_ns, now_ns, memory_order_relaxed);
 	atomic_store_explicit(&slot->queued_ns, queued_ns, memory_order_relaxed);
+	atomic_store_explicit(&slot->running_ns, turn->running_ns, memory_order_relaxed);
 	if (ll_party_is_by_space(tenant)) {
 		ret_look->may_launch = ret_look->is_alone = true;
 		ret_look->priority = ll_party_rank(tenant);
@@ -307,6 +331,7 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 	struct ll_party_scan scan;
 	ll_party_scan(file, claim->index, now_ns, &scan);
 	ret_look->waiting_claims = (unsigned)scan.count;
+	ret_look->sharing = count_sharing(file, &scan);
 	if (!ll_party_read(file, claim->index, now_ns, &self))
 		return;
 	uint64_t word = atomic_load(&file->turn);

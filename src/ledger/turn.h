@@ -44,6 +44,7 @@ enum ll_gate {
 };
 
 struct ll_turn {
+	uint64_t running_ns;      /* the caller's: how long the card has been at work of ours that is not charged yet */
 	uint64_t ending_since_ns; /* the holder shall give way, and is draining; 0: it is not */
 };
 
@@ -56,6 +57,7 @@ struct ll_turn_look {
 	int64_t tokens_most_ns;  /* what that account can hold; INT64_MAX without a cap */
 	uint64_t tokens_at_ns;   /* when the account will be above zero; 0: it is, or there is no cap */
 	unsigned waiting_claims; /* others that want the card */
+	unsigned sharing;        /* other tenants whose work is on the card now: the card runs it in slices with ours */
 };
 
 /* The claim has launches to make, or has ended them (and gives the turn away if it has it). */

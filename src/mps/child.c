@@ -44,13 +44,16 @@ static void close_others(void)
 		close(fd);
 }
 
-static void become(const struct ll_mps_child *child, int in, int out, const sigset_t *mask)
+static void become(const struct ll_mps_child *child, int in, int out)
 {
+	sigset_t none;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(out, STDERR_FILENO) < 0)
 		_exit(EXEC_FAILED);
 	close_others();
-	sigprocmask(SIG_SETMASK, mask, NULL);
+	/* What the caller holds back for itself must reach a daemon. */
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);
 	execve(child->words[0], (char *const *)child->words,
 	       child->environment ? (char *const *)child->environment : environ);
@@ -137,7 +140,7 @@ static int start(const struct ll_mps_child *child, int in, int out, pid_t *ret_p
 	pthread_sigmask(SIG_SETMASK, &all, &before); /* no handler of the caller's runs in the child */
 	pid_t pid = fork();
 	if (pid == 0)
-		become(child, in, out, &before);
+		become(child, in, out);
 	int code = pid < 0 ? errno : 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (code)

@@ -77,14 +77,28 @@ static void signal_all(const struct party *party, int number)
 		ll_mps_process_signal(party->items[i].pid, party->items[i].start_ticks, number);
 }
 
+/* A client has a line for each card. */
+static bool is_told(const struct ll_mps_list *list, size_t index)
+{
+	for (size_t i = 0; i < index; i++) {
+		if (list->clients[i].pid == list->clients[index].pid)
+			return true;
+	}
+	return false;
+}
+
 static int refuse_clients(const struct ll_mps_list *list, struct ll_err *err)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf names = LL_STRBUF_INIT;
-	for (size_t i = 0; i < list->client_count && i < NAMED; i++)
-		ll_strbuf_addf(&names, "%s%d%s%s%s", i ? ", " : "", (int)list->clients[i].pid,
-			       *list->clients[i].command ? " (" : "", list->clients[i].command,
-			       *list->clients[i].command ? ")" : "");
-	ll_err_set(err, -EBUSY, "MPS has clients: %s%s", names.buf, list->client_count > NAMED ? ", ..." : "");
+	size_t told = 0;
+	for (size_t i = 0; i < list->client_count; i++) {
+		const struct ll_mps_client *client = &list->clients[i];
+		if (is_told(list, i) || told++ >= NAMED)
+			continue;
+		ll_strbuf_addf(&names, "%s%d%s%s%s", names.length ? ", " : "", (int)client->pid,
+			       *client->command ? " (" : "", client->command, *client->command ? ")" : "");
+	}
+	ll_err_set(err, -EBUSY, "MPS has clients: %s%s", names.buf, told > NAMED ? ", ..." : "");
 	return ll_err_hint(err, "end them first, or use --force, which makes their next CUDA call fail");
 }
 

@@ -43,7 +43,10 @@ int ll_mps_record_read(const char *folder, const char *pipe, struct ll_mps_recor
 
 void ll_mps_record_remove(const char *folder, const char *pipe);
 
-/* All records of the folder, for free(3); a folder that is not there has none. One that cannot be read is left out. */
+/*
+ * All records of the folder, for free(3); a folder that is not there has none. -EBADMSG: one of them cannot be read;
+ * which mode its cards had is not known then, so it has to be seen to by a person, and nothing is started over it.
+ */
 int ll_mps_record_list(const char *folder, struct ll_mps_record **ret_records, size_t *ret_count, struct ll_err *err);
 
 /* As text and back, without a file. text is size bytes; -ENOSPC. -EBADMSG. */

@@ -37,9 +37,15 @@ static int add(const char *path, struct ll_mps_record **records, size_t *count, 
 	if (!more)
 		return ll_err_set(err, -ENOMEM, "MPS: records: %s", strerror(ENOMEM));
 	*records = more;
-	if (ll_mps_record_read_file(path, &more[*count], NULL) == 0)
+	struct ll_err why = {0};
+	int rc = ll_mps_record_read_file(path, &more[*count], &why);
+	if (rc == 0)
 		++*count;
-	return 0;
+	if (rc == 0 || rc == -ENOENT)
+		return 0;
+	if (err)
+		*err = why;
+	return rc;
 }
 
 int ll_mps_record_list(const char *folder, struct ll_mps_record **ret_records, size_t *ret_count, struct ll_err *err)

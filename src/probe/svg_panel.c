@@ -2,10 +2,16 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "base/scope.h"
+#include "base/strbuf.h"
 #include "probe/svg.h"
 
-enum { HEADING = 20, CAPTION = 18, AXIS = 34, SPACE = 22, BAR = 16, TICKS = 8 };
+enum { HEADING = 20, CAPTION = 18, AXIS = 34, SPACE = 22, BAR = 16, TICKS = 8, CAPTION_LINE = 14 };
+
+/* Of a caption's line: at 11 pixels no usual typeface needs more than the picture's width for so many. */
+enum { LETTERS = 150 };
 
 #define LEFT (LL_SVG_MARGIN + LL_SVG_LABELS)
 #define RIGHT (LL_SVG_WIDTH - LL_SVG_MARGIN)
@@ -19,12 +25,6 @@ struct scale {
 static bool has_rows(const struct ll_probe_result *result)
 {
 	return !result->is_skipped && result->kernel_count > 0;
-}
-
-int ll_svg_panel_height(const struct ll_probe_result *result)
-{
-	int rows = has_rows(result) ? (int)result->load.parties * LL_SVG_ROW + AXIS : 0;
-	return HEADING + CAPTION + rows + SPACE;
 }
 
 static struct scale make_scale(const struct ll_probe_result *result)
@@ -56,24 +56,67 @@ static void add_heading(struct ll_strbuf *out, const struct ll_probe_result *res
 		       result->is_skipped ? "not measured" : ll_probe_word_text(result->word));
 }
 
+static void make_caption(struct ll_strbuf *out, const struct ll_probe_result *result)
+{
+	if (result->why[0]) {
+		ll_strbuf_adds(out, result->why);
+		return;
+	}
+	ll_strbuf_addf(out, "%.1f %% of what could run at once did; no kernel was on the card for %.1f %% of %.2f ms",
+		       100 * result->overlap.median, 100 * result->lost.median, result->window_ns.median / 1e6);
+	if (result->word == LL_PROBE_TIME_SLICED && result->slice_ns.count)
+		ll_strbuf_addf(out, "; time slice %.2f ms", result->slice_ns.median / 1e6);
+	if (result->word == LL_PROBE_TIME_SLICED && result->switch_ns.count)
+		ll_strbuf_addf(out, "; %.0f us empty at each change", result->switch_ns.median / 1e3);
+	if (result->cell.has_priorities)
+		ll_strbuf_addf(out, "; the first had %.0f %% while all wanted the card", 100 * result->share.median);
+}
+
+/* Letters of text that fit on one line of the picture, up to a blank. */
+static int line_length(const char *text)
+{
+	int length = (int)strnlen(text, LETTERS + 1);
+	if (length <= LETTERS)
+		return length;
+	for (length = LETTERS; length > 0 && text[length] != ' ';)
+		length--;
+	return length ? length : LETTERS;
+}
+
+static const char *next_line(const char *text)
+{
+	text += line_length(text);
+	return text + (*text == ' ');
+}
+
+static int caption_height(const struct ll_probe_result *result)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+	int lines = 0;
+	make_caption(&text, result);
+	for (const char *line = text.buf; *line; line = next_line(line))
+		lines++;
+	return CAPTION + (lines > 1 ? (lines - 1) * CAPTION_LINE : 0);
+}
+
+int ll_svg_panel_height(const struct ll_probe_result *result)
+{
+	int rows = has_rows(result) ? (int)result->load.parties * LL_SVG_ROW + AXIS : 0;
+	return HEADING + caption_height(result) + rows + SPACE;
+}
+
 static void add_caption(struct ll_strbuf *out, const struct ll_probe_result *result, int y)
 {
-	ll_strbuf_addf(out, "<text class=\"caption\" x=\"%d\" y=\"%d\">", LL_SVG_MARGIN, y + HEADING + CAPTION - 8);
-	if (result->why[0]) {
-		ll_probe_svg_text(out, result->why);
-	} else {
-		ll_strbuf_addf(
-		    out, "%.1f %% of what could run at once did; no kernel was on the card for %.1f %% of %.2f ms",
-		    100 * result->overlap.median, 100 * result->lost.median, result->window_ns.median / 1e6);
-		if (result->word == LL_PROBE_TIME_SLICED && result->slice_ns.count)
-			ll_strbuf_addf(out, "; time slice %.2f ms", result->slice_ns.median / 1e6);
-		if (result->word == LL_PROBE_TIME_SLICED && result->switch_ns.count)
-			ll_strbuf_addf(out, "; %.0f us empty at each change", result->switch_ns.median / 1e3);
-		if (result->cell.has_priorities)
-			ll_strbuf_addf(out, "; the first had %.0f %% while all wanted the card",
-				       100 * result->share.median);
+	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+	make_caption(&text, result);
+	y += HEADING + CAPTION - 8;
+	for (const char *line = text.buf; *line; line = next_line(line), y += CAPTION_LINE) {
+		char part[LETTERS + 1];
+		snprintf(part, sizeof part, "%.*s", line_length(line), line);
+		ll_strbuf_addf(out, "<text class=\"caption\" x=\"%d\" y=\"%d\">", LL_SVG_MARGIN, y);
+		ll_probe_svg_text(out, part);
+		ll_strbuf_adds(out, "</text>\n");
 	}
-	ll_strbuf_adds(out, "</text>\n");
 }
 
 static void add_bar(struct ll_strbuf *out, const char *class, double from, double to, int y)
@@ -155,7 +198,7 @@ void ll_svg_panel(struct ll_strbuf *out, const struct ll_probe_result *result, i
 	add_caption(out, result, y);
 	if (has_rows(result)) {
 		struct scale scale = make_scale(result);
-		int top = y + HEADING + CAPTION;
+		int top = y + HEADING + caption_height(result);
 		int bottom = top + (int)result->load.parties * LL_SVG_ROW;
 		add_axis(out, &scale, top, bottom);
 		add_rows(out, result, &scale, top);

@@ -113,6 +113,7 @@ struct ll_context_change ll_context_begin(ll_cu_device device)
 void ll_context_change_end(struct ll_context_change *change)
 {
 	ll_charge_end(&change->charge);
+	ll_seat_forget_contexts();
 	if (change->is_locked)
 		unlock_card(change->seat);
 }
@@ -158,8 +159,11 @@ static void forget_launches(const struct ll_size *size, struct ll_cu_context *co
 ll_cu_result ll_context_destroy(struct ll_cu_context *context, ll_cu_result (*destroy)(struct ll_cu_context *))
 {
 	struct ll_size size;
-	if (!ll_sizes_find(LL_SIZE_CONTEXT, ll_charge_name(context), &size))
-		return destroy(context);
+	if (!ll_sizes_find(LL_SIZE_CONTEXT, ll_charge_name(context), &size)) {
+		ll_cu_result status = destroy(context);
+		ll_seat_forget_contexts();
+		return status;
+	}
 	struct ll_context_change change __attribute__((cleanup(ll_context_change_end))) = {.seat = size.seat};
 	lock(&change);
 	if (primaries[size.seat->device].context == context ||

@@ -73,7 +73,8 @@ _Atomic uint32_t *ll_flow_gate(struct ll_flow *flow)
 static void charge(void *of, uint64_t start_ns, uint64_t end_ns)
 {
 	struct ll_flow *flow = of;
-	ll_account_charge(flow->claim, start_ns, end_ns);
+	flow->charged_ns = end_ns;
+	ll_account_charge(flow->claim, end_ns - ll_slices_own_ns(&flow->slices, start_ns, end_ns), end_ns);
 }
 
 static struct ll_marks *find_marks(struct ll_flow *flow, struct ll_cu_context *handle)
@@ -120,6 +121,7 @@ static struct progress harvest(struct ll_flow *flow)
 	for (struct ll_flow_context *context = flow->contexts; context; context = context->next) {
 		ll_marks_harvest(context->marks);
 		ll_marks_set_every(context->marks, batch_ns(flow));
+		ll_marks_set_shared(context->marks, flow->look.sharing > 0);
 		flow->is_blind |= ll_marks_is_blind(context->marks);
 		if (!ll_marks_is_idle(context->marks)) {
 			progress.is_idle = false;
@@ -219,12 +221,23 @@ static uint64_t next_tick_ns(const struct ll_flow *flow, uint64_t now_ns)
 	return now_ns + CALM_NS;
 }
 
+/* Work that came to an idle card has not run for longer than since then. */
+static uint64_t running_ns(struct ll_flow *flow, bool is_idle, uint64_t now_ns)
+{
+	if (is_idle || flow->idle_since_ns) {
+		flow->charged_ns = now_ns;
+		return 0;
+	}
+	return ll_slices_own_ns(&flow->slices, flow->charged_ns, now_ns);
+}
+
 uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns)
 {
 	struct progress progress = harvest(flow);
 	bool is_open = atomic_load_explicit(ll_turn_gate(flow->claim), memory_order_relaxed) != LL_GATE_SHUT;
 	flow->ticked_ns = now_ns;
 	flow->queued_ns = progress.queued_ns;
+	flow->turn.running_ns = running_ns(flow, progress.is_idle, now_ns);
 	if (!progress.is_idle)
 		flow->idle_since_ns = 0;
 	else if (!flow->idle_since_ns)
@@ -232,6 +245,7 @@ uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns)
 	if (flow->is_wanting && flow->first && ll_turn_is_of(flow->first, flow->tenant_id))
 		ll_turn_call(flow->claim, now_ns);
 	ll_turn_look(flow->claim, &flow->turn, now_ns, progress.queued_ns, &flow->look);
+	ll_slices_note(&flow->slices, now_ns, flow->look.sharing);
 	note_debt(flow);
 	if (flow->is_wanting && !is_open && shall_rest(flow, now_ns)) {
 		ll_turn_rest(flow->claim, now_ns);

@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+#include "control/slices.h"
 #include "shim/captures.h"
 #include "shim/flow.h"
 
@@ -24,6 +25,8 @@ struct ll_flow {
 	struct ll_captures captures;
 	struct ll_turn turn;
 	struct ll_turn_look look; /* of the last tick */
+	struct ll_slices slices;
+	uint64_t charged_ns; /* up to when the card's work for us is charged */
 	uint64_t ticked_ns;
 	uint64_t queued_ns;
 	uint64_t idle_since_ns;             /* the card has nothing of ours since then; 0: it has */

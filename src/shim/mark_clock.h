@@ -61,10 +61,10 @@ struct ll_mark_stamp ll_mark_read(struct ll_mark_clock *clock, const struct ll_m
 
 /* The host's time, CLOCK_MONOTONIC, of a card time; once an event was read. Early by the time that a call takes to the
  * card. */
-uint64_t ll_mark_host_ns(const struct ll_mark_clock *clock, uint64_t card_ns);
+uint64_t ll_mark_host_ns(const struct ll_mark_clock *clock, uint64_t card_time_ns);
 
 /* Gives the event back; one that has ended, with its card time, may become the new base. NULL is fine. */
 void ll_mark_drop(struct ll_mark_clock *clock, struct ll_cu_event *event);
-void ll_mark_drop_ended(struct ll_mark_clock *clock, struct ll_cu_event *event, uint64_t card_ns);
+void ll_mark_drop_ended(struct ll_mark_clock *clock, struct ll_cu_event *event, uint64_t event_ns);
 
 #endif

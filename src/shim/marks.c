@@ -60,6 +60,11 @@ void ll_marks_set_every(struct ll_marks *marks, uint64_t every_ns)
 	marks->every_ns = every_ns;
 }
 
+void ll_marks_set_shared(struct ll_marks *marks, bool is_shared)
+{
+	marks->is_shared = is_shared;
+}
+
 static struct ll_mark_track *find_track(struct ll_marks *marks, struct ll_mark_stream name)
 {
 	for (struct ll_mark_track *track = marks->tracks; track; track = track->next) {
@@ -135,7 +140,7 @@ static void learn(struct ll_marks *marks, struct ll_mark_track *track, const str
 {
 	uint64_t each_ns = batch->launches ? verdict.busy_ns / batch->launches : 0;
 	struct ll_kind *kind = batch->kind ? ll_kinds_find(&marks->kinds, batch->kind) : NULL;
-	if (verdict.lesson == LL_BATCH_UNTOLD || !each_ns)
+	if (verdict.lesson == LL_BATCH_UNTOLD || !each_ns || (marks->is_shared && (!kind || kind->learned)))
 		return;
 	learn_mean(track, each_ns);
 	if (verdict.lesson == LL_BATCH_SAMPLE && kind)

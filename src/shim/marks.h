@@ -42,6 +42,10 @@ void ll_marks_free(struct ll_marks *marks, bool destroys_events);
 /* How much work a batch gathers: the more, the fewer marks there are and the later work is charged. */
 void ll_marks_set_every(struct ll_marks *marks, uint64_t every_ns);
 
+/* Whether others' work is on the card too: then nothing is learned of what launches take, but what is not known at all.
+ */
+void ll_marks_set_shared(struct ll_marks *marks, bool is_shared);
+
 /*
  * Takes note of a launch that is about to be made into a batch that has begun, if it needs no mark: true, and there is
  * nothing to do before or after it. Calls no function of the driver.

@@ -45,6 +45,7 @@ struct ll_marks {
 	struct ll_mark_clock clock;
 	struct ll_busy busy;
 	uint64_t every_ns;
+	bool is_shared;
 	ll_marks_charge_fn *charge;
 	void *charge_of;
 	uint64_t settled, watched, progress_ns; /* batches of all streams, as for one */

@@ -34,6 +34,7 @@ static struct {
 	_Atomic(struct ll_seat *) seats[SEATS];
 	struct ll_seat *parents[SEATS]; /* a forked child's: of no use, and never freed */
 	bool is_refused[SEATS];
+	_Atomic unsigned contexts_ended;
 	_Atomic(struct ll_seat *) only; /* the one seat, while there is one */
 	unsigned count;
 	struct ll_fork_item fork;
@@ -53,6 +54,7 @@ static void forget_in_child(struct ll_fork_item *item)
 	}
 	atomic_store(&program.only, NULL);
 	program.count = 0;
+	ll_seat_forget_contexts();
 	program.is_held = ll_trace_holds_gate();
 	atomic_store(&ll_seat_gate, program.is_governed || program.is_held ? &shut_gate : &open_gate);
 }
@@ -271,13 +273,33 @@ struct ll_seat *ll_seat_take(ll_cu_device device)
 	return seat;
 }
 
+/* A thread launches in the same context most of the time: then which one that is, is all that it asks. */
+static _Thread_local struct {
+	struct ll_cu_context *context;
+	struct ll_seat *seat;
+	unsigned contexts_ended; /* of the program, then */
+} last __attribute__((tls_model("initial-exec")));
+
+void ll_seat_forget_contexts(void)
+{
+	atomic_fetch_add(&program.contexts_ended, 1);
+}
+
 struct ll_seat *ll_seat_current(struct ll_cu_context **ret_context)
 {
 	ll_cu_device device;
-	if (!ll_seat_settings() || ll_real()->cuCtxGetCurrent(ret_context) != LL_CUDA_SUCCESS || !*ret_context ||
-	    ll_real()->cuCtxGetDevice(&device) != LL_CUDA_SUCCESS)
+	unsigned contexts_ended = atomic_load(&program.contexts_ended);
+	if (!ll_seat_settings() || ll_real()->cuCtxGetCurrent(ret_context) != LL_CUDA_SUCCESS || !*ret_context)
 		return NULL;
-	return ll_seat_take(device);
+	if (last.context == *ret_context && last.contexts_ended == contexts_ended)
+		return last.seat;
+	if (ll_real()->cuCtxGetDevice(&device) != LL_CUDA_SUCCESS)
+		return NULL;
+	struct ll_seat *seat = ll_seat_take(device);
+	last.context = seat ? *ret_context : NULL;
+	last.seat = seat;
+	last.contexts_ended = contexts_ended;
+	return seat;
 }
 
 bool ll_seat_pass_open(void)

@@ -67,6 +67,9 @@ bool ll_seat_uuid(ll_cu_device device, char *ret_text, size_t size);
  */
 bool ll_seat_retake(struct ll_seat *seat);
 
+/* A context may have ended: one of another card may get its name. */
+void ll_seat_forget_contexts(void);
+
 /* The seat that a flow belongs to; NULL: none yet. */
 struct ll_seat *ll_seat_of_flow(const struct ll_flow *flow);
 

@@ -110,6 +110,7 @@ complete_words() {
 
 @test "--sim: the simulated MPS is found before any other" {
 	loadline --sim version || skip "no simulator in this build"
+	[ -x "$LOADLINE_BUILD/tests/e2e/launcher" ] || skip "nothing can be preloaded in this build"
 	export CUDA_MPS_PIPE_DIRECTORY=$T/pipe CUDA_MPS_LOG_DIRECTORY=$T/log
 	local control=nvidia-cuda-mps-control
 	run loadline --sim run -- sh -c "$control -d && echo get_default_active_thread_percentage | $control; echo quit | $control"

@@ -125,6 +125,35 @@ need_launcher() {
 	mps_fails 1 "no MPS daemon" status
 }
 
+@test "a client of two cards is named once" {
+	scenario "cards 2"
+	mps start
+	client worker
+	[ "$(mps clients | grep -c "$(pid_of worker)")" -eq 2 ]
+	mps_fails 4 "MPS has clients: $(pid_of worker)" stop
+	# shellcheck disable=SC2154
+	[ "$(grep -o "$(pid_of worker)" <<<"$stderr" | wc -l)" -eq 1 ]
+}
+
+@test "a start that has no time says that, and nothing stays" {
+	mps_fails 1 "no answer in time" start --within 1us
+	mps_fails 1 "no MPS daemon runs" status
+}
+
+@test "a start that is interrupted leaves no daemon without its limits, and no mode" {
+	need_root
+	loadline --sim status >/dev/null
+	"$SIMCTL" mps hang set_default_active_thread_percentage 2s
+	start interrupted --sim mps start --exclusive --compute 30%
+	wait_for 20 grep -q "Cmd:set_default_active" "$LOADLINE_SIM_DIR/mps/log/control.log"
+	[ "$(mode_of 0)" = exclusive-process ]
+	stop interrupted TERM
+	[ "$status" -eq 143 ]
+	grep -q "loadline: interrupted" "$T/interrupted.err"
+	mps_fails 1 "no MPS daemon runs" status
+	[ "$(mode_of 0)" = default ]
+}
+
 @test "terminate_client that hangs is bounded, reported, and not made up for by force" {
 	mps start
 	client victim
@@ -218,6 +247,21 @@ as_nobody() {
 	chown -R 65534:65534 "$T/nobody"
 	env LOADLINE_SIM_DIR="$T/nobody/world" XDG_RUNTIME_DIR="$T/nobody/run" \
 		setpriv --reuid 65534 --regid 65534 --clear-groups "$LOADLINE" --sim "$@"
+}
+
+@test "a record that is garbled is said, and nothing is started over it" {
+	need_root
+	mps start --exclusive
+	local record
+	record=$(compgen -G "$LOADLINE_SIM_DIR/mps/*.record")
+	echo garbled >"$record"
+	mps_fails 1 "$record: is garbled; look at the cards' compute modes" stop
+	run loadline --sim doctor --no-trial
+	[[ $output == *"$record: is garbled"* ]]
+	mps_fails 1 "$record: is garbled" start
+	rm "$record"
+	mps start
+	mps stop
 }
 
 @test "all of it works without root, but for compute modes" {

@@ -96,6 +96,13 @@ nothing_is_left() {
 	shows '.compute_mode == "default"'
 }
 
+@test "a mode that cannot be changed is told in its cells, and the others are measured" {
+	scenario "fail nvmlDeviceSetComputeMode NVML_ERROR_NO_PERMISSION"
+	probe a --parallel processes --under exclusive,default --set-exclusive --grid tiny --priority equal --connections 8 --runs 1 --json
+	has a 'select(.under == "exclusive") | .not_measured | test("set exclusive-process mode: .*NVML error 4")'
+	[ "$(word a '.under == "default"')" = time-sliced ]
+}
+
 @test "a driver that makes no context is refused in every cell, which is a result" {
 	scenario "fail cuCtxCreate_v2 CUDA_ERROR_OUT_OF_MEMORY"
 	probe a --parallel streams,processes --under default --connections 8 --runs 1 --json
@@ -231,6 +238,23 @@ nothing_is_left() {
 	stop probe TERM
 	[ "$status" -eq 143 ]
 	nothing_is_left
+}
+
+@test "a probe that is killed leaves no daemon, no folder and no mode" {
+	TMPDIR=$T start probe --sim probe --under mps --runs 100
+	wait_for 30 grep -q "^threads" "$T/probe.out"
+	[ -n "$(left_over)" ]
+	stop probe KILL
+	[ "$status" -eq 137 ]
+	wait_for 30 nothing_is_left
+	[ "$(id -u)" -eq 0 ] || return 0
+	TMPDIR=$T start probe --sim probe --under exclusive --set-exclusive --runs 100
+	wait_for 30 grep -q "^streams" "$T/probe.out"
+	shows '.compute_mode == "exclusive-process"'
+	stop probe KILL
+	[ "$status" -eq 137 ]
+	wait_for 30 shows '.compute_mode == "default"'
+	wait_for 30 nothing_is_left
 }
 
 @test "a process of the probe that is killed ends it with an error, and nothing is left" {

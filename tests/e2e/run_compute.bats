@@ -1,10 +1,8 @@
 # loadline run's limits on the card's time, as its user sees them.
 load helper
 
-setup_file() {
-	export LAUNCHER=$LOADLINE_BUILD/tests/e2e/launcher
-	[ -x "$LAUNCHER" ] || skip "nothing can be preloaded in this build"
-}
+export NEEDS=tests/e2e/launcher
+LAUNCHER=$LOADLINE_BUILD/tests/e2e/launcher
 
 # limited NAME OPTION...: a program of that tenant that launches kernels of 1 ms for ever.
 limited() {

@@ -146,7 +146,7 @@ compiles() {
 
 @test "a static program is refused, unless ungoverned is allowed" {
 	compiles "$T/static" -static || skip "no static C library"
-	refuses "limits cannot be put in force: it is linked statically, and calls nothing that could be intercepted; --allow-ungoverned runs it" -- "$T/static"
+	refuses "limits cannot be put in force: $T/static: it is linked statically, and calls nothing that could be intercepted; --allow-ungoverned runs it" -- "$T/static"
 	loadline --sim run --allow-ungoverned -- "$T/static" 2>"$T/warning"
 	grep -q "linked statically" "$T/warning"
 	if compiles "$T/static-pie" -static-pie; then
@@ -176,9 +176,9 @@ compiles() {
 	printf '#! %s -x\n' "$T/script" >"$T/script of a script"
 	printf '#!/usr/bin/env static\n' >"$T/by-env"
 	chmod +x "$T/script" "$T/script of a script" "$T/by-env"
-	refuses "$T/static: limits cannot be put in force" -- "$T/script"
-	refuses "$T/static: limits cannot be put in force" -- "$T/script of a script"
-	PATH=$T:$PATH refuses "/static: limits cannot be put in force" -- "$T/by-env"
+	refuses "limits cannot be put in force: $T/static: " -- "$T/script"
+	refuses "limits cannot be put in force: $T/static: " -- "$T/script of a script"
+	PATH=$T:$PATH refuses "/static: it is linked statically" -- "$T/by-env"
 	printf '#!%s\n' "$T/loop" >"$T/loop"
 	chmod +x "$T/loop"
 	refuses "interpreters are scripts in turn" -- "$T/loop"

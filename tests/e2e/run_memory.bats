@@ -1,9 +1,7 @@
 # What a program under `loadline run --mem` may have of a card, and what it is told of it.
 load helper
 
-setup_file() {
-	command -v python3 >/dev/null || skip "no python3"
-}
+export NEEDS=python3
 
 program() {
 	echo "python3 $BATS_TEST_DIRNAME/card_memory.py"

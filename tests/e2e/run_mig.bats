@@ -1,10 +1,7 @@
 # loadline run on a MIG slice: the program, `status` and `set` mean the same ledger.
 load helper
 
-setup_file() {
-	[ -x "$LOADLINE_BUILD/tests/e2e/launcher" ] || skip "nothing can be preloaded in this build"
-	command -v python3 >/dev/null || skip "no python3"
-}
+export NEEDS="tests/e2e/launcher python3"
 
 mig() {
 	printf '%s\n' "cards 2" "card 1 mig 3" >"$T/scenario"

@@ -1,10 +1,8 @@
 # loadline trace as its user sees it. CUPTI is a library of the tests' own, over what the simulated driver ran.
 load helper
 
-setup_file() {
-	export TRACED=$LOADLINE_BUILD/tests/trace/traced
-	[ -x "$TRACED" ] || skip "nothing can be preloaded in this build"
-}
+export NEEDS=tests/trace/traced
+TRACED=$LOADLINE_BUILD/tests/trace/traced
 
 # Where the records go meanwhile; nothing may be left there.
 own_temporary_folder() {
@@ -166,6 +164,24 @@ rows() {
 	[ -z "$(ls "$TMPDIR")" ]
 }
 
+@test "what a trace that was killed left goes with the next one, what another one uses does not" {
+	use_cupti
+	start killed --sim trace -- "$TRACED" kernels=3:1000 hold="$T/there"
+	wait_for 20 test -e "$T/there"
+	local left used=$TMPDIR/loadline-trace-in-use young=$TMPDIR/loadline-trace-young
+	left=$(compgen -G "$TMPDIR/loadline-trace-*")
+	read -ra program <<<"$(cat "/proc/$(pid_of killed)/task/$(pid_of killed)/children")"
+	stop killed KILL
+	kill -KILL "${program[@]}"
+	[ -n "$(ls "$left")" ]
+	mkdir "$used" "$young"
+	touch -d "10 minutes ago" "$left" "$used"
+	flock -s "$used" "$LOADLINE" --sim trace -- true
+	[ ! -e "$left" ]
+	[ -d "$used" ]
+	[ -d "$young" ]
+}
+
 @test "C++ names are those of the source, quoted where they have a comma" {
 	ldconfig -p | grep -q libstdc++.so.6 || skip "no C++ library here"
 	use_cupti
@@ -256,6 +272,20 @@ rows() {
 	fails_with 125 "a .json has all processes" --sim trace -o "$T/x%p.json" -- "$TRACED"
 	fails_with 125 "No such file or directory" --sim trace -o "$T/none/x.csv" -- touch "$T/ran"
 	[ ! -e "$T/ran" ]
+}
+
+@test "a program into which nothing can be preloaded is refused by events, tried by CUPTI, and no word is about limits" {
+	local program
+	program=$(readlink -f "$(command -v su)") || skip "no su"
+	[ -u "$program" ] || skip "su is not set-uid"
+	without_cupti
+	fails_with 125 "cannot be traced by events: $program: it is a set-uid program" --sim trace -- "$program" --version
+	# shellcheck disable=SC2154
+	[[ $stderr != *ungoverned* ]]
+	use_cupti
+	trace -- "$program" --version
+	[ "$status" -eq 0 ]
+	grep -q "WARN by CUPTI alone, or not at all: $program: it is a set-uid program" "$T/trace.err"
 }
 
 @test "the command's status is trace's own" {

@@ -25,6 +25,13 @@ source_folder() {
 	[ "$(cat "$T/entry.out")" = "$(pid_of entry) doctor --json" ]
 }
 
+@test "the container's entry takes the simulator like loadline itself" {
+	bin_with_fake_loadline
+	PATH=$T/bin:$PATH start_program entry "$(source_folder)/packaging/container-entry" --sim hold --for 1s
+	finish entry
+	[ "$(cat "$T/entry.out")" = "$(pid_of entry) --sim hold --for 1s" ]
+}
+
 @test "make hold says that it takes the simulator when there is no driver" {
 	if "$(source_folder)/tools/has_card"; then skip "there is a real card"; fi
 	bin_with_fake_loadline

@@ -16,10 +16,10 @@ void model_reset(int drift_ppm);
 void model_spend(uint64_t ns);
 
 /* The host's launch call of a kernel of that length, and what it costs where the queue is empty. */
-void model_launch(struct ll_cu_stream *stream, uint64_t kernel_ns, uint64_t host_ns);
+void model_launch(struct ll_cu_stream *stream, uint64_t kernel_ns, uint64_t call_ns);
 
 /* A launch that needs so long to begin unless one like it runs directly before: a graph. */
-void model_launch_graph(struct ll_cu_stream *stream, uint64_t kernel_ns, uint64_t host_ns, uint64_t begin_ns);
+void model_launch_graph(struct ll_cu_stream *stream, uint64_t kernel_ns, uint64_t call_ns, uint64_t begin_ns);
 
 /* The host waits for the stream, and is woken. */
 void model_wait(struct ll_cu_stream *stream);

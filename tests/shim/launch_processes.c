@@ -3,6 +3,7 @@
 #include "launching.h"
 
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
@@ -44,12 +45,17 @@ static bool is_bounded(uint64_t id)
 	return claim && claim->want_since_ns && claim->queued_ns < 5 * MS;
 }
 
-/* What the first of them queued while it was alone is gone. */
-static void begin_watching(void)
+static void begin_early(void)
 {
 	CHECK_EQUAL(open_cuda() > 1000, 0);
 	CHECK_EQUAL(cu.cuInit(0), 0);
 	WAIT_FOR(gpu_ns(1) > 20 * MS && gpu_ns(2) > 0);
+}
+
+/* What the first of them queued while it was alone is gone. */
+static void begin_watching(void)
+{
+	begin_early();
 	WAIT_FOR(is_bounded(1) && is_bounded(2));
 }
 
@@ -150,6 +156,50 @@ static void a_tenant_on_two_cards_is_called_from_its_first_to_the_other(void **s
 	in_world("cards 2\n", body_two_cards);
 }
 
+static _Atomic unsigned *long_kernels; /* that the program below has seen the end of */
+
+static void launch_long_ones(void)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	govern_by((struct ll_run_settings){.id = 2, .tenant = "long"});
+	open_context(0);
+	struct ll_cu_stream *stream = new_stream();
+	for (;;) {
+		launch_work(stream, 200 * MS);
+		CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+		atomic_fetch_add(long_kernels, 1);
+	}
+}
+
+/*
+ * A kernel of 200 ms keeps nobody waiting for more than 20: then the card runs it in slices with the other's. What each
+ * of them sees of that is twice what it has.
+ */
+static void body_slices(void)
+{
+	long_kernels = mmap(NULL, sizeof *long_kernels, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(long_kernels != MAP_FAILED);
+	pid_t a = start((struct ll_run_settings){.id = 1, .tenant = "short"});
+	pid_t b = spawn(launch_long_ones);
+	begin_early();
+	WAIT_FOR(*long_kernels >= 2);
+	uint64_t before_ns = gpu_ns(2);
+	unsigned before = *long_kernels;
+	WAIT_FOR(*long_kernels >= before + 8);
+	double each_ms = (double)(gpu_ns(2) - before_ns) / MS / 8;
+	if (each_ms < 150 || each_ms > 250)
+		fprintf(stderr, "a kernel of 200 ms was charged %.1f ms\n", each_ms);
+	CHECK(each_ms >= 150 && each_ms <= 250);
+	stop(a);
+	stop(b);
+}
+
+static void time_in_slices_with_others_is_charged_for_what_one_had(void **state)
+{
+	(void)state;
+	in_world(NULL, body_slices);
+}
+
 static void body_stopped(void)
 {
 	pid_t a = start((struct ll_run_settings){.id = 1, .tenant = "a"});
@@ -247,6 +297,7 @@ int main(void)
 	    cmocka_unit_test(two_programs_share_by_weight),
 	    cmocka_unit_test(a_high_program_goes_before_a_low_one_that_is_not_starved),
 	    cmocka_unit_test(a_tenant_on_two_cards_is_called_from_its_first_to_the_other),
+	    cmocka_unit_test(time_in_slices_with_others_is_charged_for_what_one_had),
 	    cmocka_unit_test(a_stopped_or_killed_program_keeps_nobody_waiting),
 	    cmocka_unit_test(a_limit_that_changes_is_heeded_at_once),
 	    cmocka_unit_test(a_kernel_that_never_ends_is_told_of_or_ends_its_program),

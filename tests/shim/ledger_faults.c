@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "ledger/claim.h"
+#include "ledger/layout.h"
 #include "ledger/ledger.h"
 #include "ledger/tenant.h"
 
@@ -54,8 +55,10 @@ static void use_ungoverned(void)
 static void write_at(off_t offset, const void *bytes, size_t count)
 {
 	int fd = open(path, O_WRONLY);
-	CHECK(fd >= 0 && pwrite(fd, bytes, count, offset) == (ssize_t)count);
-	close(fd);
+	CHECK(fd >= 0);
+	CHECK_EQUAL(pwrite(fd, bytes, count, offset), (ssize_t)count);
+	if (fd >= 0)
+		close(fd);
 }
 
 static void body_truncated(void)
@@ -79,6 +82,11 @@ static void body_version(void)
 	uint32_t version = 77;
 	prepare(true);
 	write_at(8, &version, sizeof version);
+	/* A program of that version has a claim: one that nobody uses is made anew. */
+	struct flock claim = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = LL_LOCK_SLOTS + 3, .l_len = 1};
+	int fd = open(path, O_RDWR);
+	CHECK(fd >= 0);
+	CHECK_EQUAL(fcntl(fd, F_OFD_SETLK, &claim), 0);
 	use_ungoverned();
 }
 

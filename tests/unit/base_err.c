@@ -25,12 +25,13 @@ static void wrap_puts_context_in_front_and_keeps_code_and_hint(void **state)
 	assert_string_equal(err.hint, "free some memory");
 }
 
-static void null_error_is_taken_everywhere(void **state)
+static void null_error_is_taken_everywhere_and_a_failure_stays_one(void **state)
 {
 	(void)state;
 	assert_int_equal(ll_err_set(NULL, -EIO, "x"), -EIO);
-	assert_int_equal(ll_err_wrap(NULL, "x"), 0);
-	assert_int_equal(ll_err_hint(NULL, "x"), 0);
+	assert_int_equal(ll_err_wrap(NULL, "x"), -EIO);
+	assert_int_equal(ll_err_set(NULL, -ETIMEDOUT, "x"), -ETIMEDOUT);
+	assert_int_equal(ll_err_hint(NULL, "x"), -ETIMEDOUT);
 }
 
 static void long_text_is_cut_not_overrun(void **state)
@@ -67,7 +68,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(set_returns_its_code_and_clears_the_hint),
 	    cmocka_unit_test(wrap_puts_context_in_front_and_keeps_code_and_hint),
-	    cmocka_unit_test(null_error_is_taken_everywhere),
+	    cmocka_unit_test(null_error_is_taken_everywhere_and_a_failure_stays_one),
 	    cmocka_unit_test(long_text_is_cut_not_overrun),
 	    cmocka_unit_test(codes_choose_the_exit_status),
 	};

@@ -272,6 +272,24 @@ static void the_picture_is_json_of_all_processes(void **state)
 	ll_trace_run_fini(&run);
 }
 
+static void the_text_names_programs_not_paths_and_keeps_its_lines(void **state)
+{
+	struct ll_trace_run run;
+	struct ll_trace_summary summary;
+	struct ll_strbuf text = LL_STRBUF_INIT;
+	(void)state;
+	read_run(&run);
+	run.processes[0].command = "/a/path/as/long/as/those/of/environments/of/python3.12/bin/python -c a\nb";
+	run.processes[1].command = "/usr/bin/";
+	assert_int_equal(ll_trace_summary_make(&run, &summary, NULL), 0);
+	ll_trace_summary_add_text(&text, &summary, 1);
+	assert_non_null(strstr(text.buf, "  python -c a b\n"));
+	assert_null(strstr(text.buf, "/a/path"));
+	ll_trace_summary_fini(&summary);
+	ll_strbuf_fini(&text);
+	ll_trace_run_fini(&run);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -280,6 +298,7 @@ int main(void)
 	    cmocka_unit_test(a_filter_leaves_other_cards_out),
 	    cmocka_unit_test(the_table_has_a_row_for_each_event_by_start),
 	    cmocka_unit_test(the_picture_is_json_of_all_processes),
+	    cmocka_unit_test(the_text_names_programs_not_paths_and_keeps_its_lines),
 	};
 	return cmocka_run_group_tests(tests, write_files, remove_files);
 }

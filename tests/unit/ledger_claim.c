@@ -429,7 +429,7 @@ static void death_with_memory_is_remembered(void **state)
 	assert_int_equal(ll_ledger_death_ns(ledger), 0);
 	pid_t pid = fork();
 	if (pid == 0)
-		_exit(ll_memory_reserve(take_claim(ledger, LL_PRIORITY_NORMAL), 100) != 0);
+		_exit(ll_memory_reserve(take_claim(ledger, LL_PRIORITY_NORMAL), 100) ? 1 : 0);
 	int status;
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);

@@ -5,7 +5,9 @@
 #include "test.h"
 
 #include "base/scope.h"
+#include "ledger/handle.h"
 #include "ledger/layout.h"
+#include "ledger/lock.h"
 #include "ledger_fixture.h"
 
 static void overwrite(const struct fixture *f, off_t offset, const void *bytes, size_t count)
@@ -62,7 +64,7 @@ static void truncated_file_is_refused_by_name(void **state)
 	}
 }
 
-static void other_version_is_refused_with_both_numbers(void **state)
+static void other_version_in_use_is_refused_with_both_numbers(void **state)
 {
 	struct fixture *f = *state;
 	struct ll_err err;
@@ -70,8 +72,24 @@ static void other_version_is_refused_with_both_numbers(void **state)
 	ll_ledger_close(open_ledger(f));
 	f->ledger = NULL;
 	overwrite(f, offsetof(struct ll_ledger_file, version), &version, sizeof version);
+	LL_SCOPE_CLOSE int user = open(f->path, O_RDWR);
+	assert_int_equal(ll_lock_try_shared(user, LL_LOCK_TENANTS + 3), 0);
 	assert_fails(ll_ledger_open(f->folder, UUID, true, &f->ledger, &err), -EPROTO, "version 5");
 	assert_non_null(strstr(err.text, "version 4"));
+}
+
+static void other_version_that_nobody_uses_is_made_anew(void **state)
+{
+	struct fixture *f = *state;
+	struct ll_err err;
+	uint32_t version = LL_LEDGER_VERSION + 1;
+	ll_ledger_close(open_ledger(f));
+	f->ledger = NULL;
+	overwrite(f, offsetof(struct ll_ledger_file, version), &version, sizeof version);
+	assert_fails(ll_ledger_open(f->folder, UUID, false, &f->ledger, &err), -EPROTO, "version 5");
+	assert_int_equal(ll_ledger_open(f->folder, UUID, true, &f->ledger, NULL), 0);
+	assert_int_equal(f->ledger->file->version, LL_LEDGER_VERSION);
+	ll_claim_release(take_claim(f->ledger, LL_PRIORITY_NORMAL));
 }
 
 /* As the first version made it: shorter, and the slots begin elsewhere. */
@@ -88,6 +106,8 @@ static void file_of_the_first_version_is_refused_by_its_number(void **state)
 	assert_true(fd >= 0);
 	assert_int_equal(ftruncate(fd, 135168), 0);
 	assert_int_equal(pwrite(fd, &header, sizeof header, 0), sizeof header);
+	LL_SCOPE_CLOSE int user = open(f->path, O_RDWR);
+	assert_int_equal(ll_lock_try(user, LL_LOCK_HOLD), 0);
 	assert_fails(ll_ledger_open(f->folder, UUID, true, &f->ledger, &err), -EPROTO, "is of version 1");
 	assert_non_null(strstr(err.text, "knows version 4"));
 	assert_non_null(strstr(err.hint, "other version"));
@@ -266,7 +286,8 @@ int main(void)
 	    TEST(second_opening_finds_the_same_file),
 	    TEST(missing_file_is_made_only_when_asked_for),
 	    TEST(truncated_file_is_refused_by_name),
-	    TEST(other_version_is_refused_with_both_numbers),
+	    TEST(other_version_in_use_is_refused_with_both_numbers),
+	    TEST(other_version_that_nobody_uses_is_made_anew),
 	    TEST(file_of_the_first_version_is_refused_by_its_number),
 	    TEST(corrupt_header_is_refused),
 	    TEST(symlink_in_place_of_the_file_is_refused),

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "mps/record.h"
+#include "mps/record_files.h"
 
 static const struct ll_mps_record sample = {
     .pipe = "/tmp/a pipe",
@@ -80,6 +81,7 @@ static void test_files_are_written_listed_and_removed(void **state)
 	struct ll_mps_record other = sample;
 	struct ll_mps_record record;
 	struct ll_mps_record *list = NULL;
+	char path[LL_MPS_RECORD_PATH];
 	size_t count = 9;
 	assert_non_null(mkdtemp(folder));
 	assert_int_equal(ll_mps_record_read(folder, sample.pipe, &record, NULL), -ENOENT);
@@ -94,6 +96,14 @@ static void test_files_are_written_listed_and_removed(void **state)
 	assert_int_equal(ll_mps_record_list(folder, &list, &count, &err), 0);
 	assert_int_equal(count, 2);
 	free(list);
+	list = NULL;
+	ll_mps_record_path(folder, other.pipe, path);
+	FILE *file = fopen(path, "w");
+	assert_non_null(file);
+	assert_int_equal(fclose(file), 0);
+	assert_int_equal(ll_mps_record_list(folder, &list, &count, &err), -EBADMSG);
+	assert_non_null(strstr(err.text, path));
+	assert_null(list);
 	ll_mps_record_remove(folder, sample.pipe);
 	ll_mps_record_remove(folder, other.pipe);
 	assert_int_equal(rmdir(folder), 0);

@@ -220,6 +220,35 @@ static void a_refused_cell_is_a_panel_with_the_drivers_words(void **state)
 	ll_strbuf_fini(&svg);
 }
 
+/* The widest line of that kind in the panels, in letters. */
+static size_t widest(const char *svg, const char *beginning)
+{
+	size_t most = 0;
+	for (const char *at = strstr(svg, "<g class=\"panel\">"); (at = strstr(at, beginning)); at++) {
+		size_t length = strcspn(strchr(at, '>') + 1, "<");
+		most = length > most ? length : most;
+	}
+	return most;
+}
+
+static void a_caption_wider_than_the_picture_is_broken(void **state)
+{
+	(void)state;
+	struct ll_probe_result result = result_of(LL_PROBE_PROCESSES, plain, false, true, LL_PROBE_TIME_SLICED);
+	struct ll_probe_report report = report_of(&result, 1);
+	struct ll_strbuf svg = LL_STRBUF_INIT;
+	result.slice_ns = result.switch_ns = (struct ll_spread){.count = 1, .median = 2e6};
+	ll_probe_svg(&report, &svg);
+	assert_non_null(strstr(svg.buf, "all wanted the card</text>"));
+	assert_in_range(widest(svg.buf, "<text class=\"caption\" x=\"24\""), 60, 150);
+	ll_strbuf_reset(&svg);
+	result.word = LL_PROBE_REFUSED;
+	memset(result.why, 'x', sizeof result.why - 1);
+	ll_probe_svg(&report, &svg);
+	assert_in_range(widest(svg.buf, "<text class=\"caption\" x=\"24\""), 60, 150);
+	ll_strbuf_fini(&svg);
+}
+
 static void of_a_whole_matrix_a_few_cells_are_drawn(void **state)
 {
 	(void)state;
@@ -261,6 +290,7 @@ int main(void)
 	    cmocka_unit_test(an_idle_context_costs_time_only_where_that_is_more_than_the_scatter),
 	    cmocka_unit_test(the_picture_has_a_bar_for_each_stretch_and_escapes_names),
 	    cmocka_unit_test(a_refused_cell_is_a_panel_with_the_drivers_words),
+	    cmocka_unit_test(a_caption_wider_than_the_picture_is_broken),
 	    cmocka_unit_test(of_a_whole_matrix_a_few_cells_are_drawn),
 	    cmocka_unit_test(the_first_kernels_numbers_are_counted),
 	};
