@@ -44,9 +44,10 @@ struct sim_memory *sim_memory_find(uint64_t address)
 
 char *sim_memory_at(uint64_t address, uint64_t bytes)
 {
-	const struct sim_memory *memory = sim_memory_find(address), *end = sim_cuda.memory + sim_cuda.memory_count;
-	if (!memory || memory->is_blocked || !memory->bytes_at)
+	const struct sim_memory *memory = sim_memory_find(address);
+	if (!memory || memory->is_blocked)
 		return NULL;
+	const struct sim_memory *end = sim_cuda.memory + sim_cuda.memory_count;
 	char *at = memory->bytes_at + (address - memory->address);
 	uint64_t reached = memory->bytes - (address - memory->address);
 	for (; bytes > reached; reached += memory->bytes) {

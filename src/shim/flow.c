@@ -16,6 +16,7 @@ enum { OPEN_LAUNCHES = 1000 };
 
 /* How long a tick's findings serve the launches that follow. */
 #define FRESH_NS (100 * LL_NS_PER_US)
+#define STALL_NS (50 * LL_NS_PER_MS)
 #define POLL_NS (100 * LL_NS_PER_US) /* while somebody waits for what the card does */
 #define CALM_NS (1 * LL_NS_PER_MS)   /* while nobody else wants the card */
 #define MARK_NS (10 * LL_NS_PER_MS)  /* an open gate: at least one mark in each */
@@ -74,6 +75,7 @@ static void charge(void *of, uint64_t start_ns, uint64_t end_ns)
 {
 	struct ll_flow *flow = of;
 	flow->charged_ns = end_ns;
+	flow->progress_ns = ll_now_ns();
 	ll_account_charge(flow->claim, end_ns - ll_slices_own_ns(&flow->slices, start_ns, end_ns), end_ns);
 }
 
@@ -221,6 +223,12 @@ static uint64_t next_tick_ns(const struct ll_flow *flow, uint64_t now_ns)
 	return now_ns + CALM_NS;
 }
 
+static bool may_queue(const struct ll_flow *flow)
+{
+	uint64_t bound_ns = flow->look.priority == LL_PRIORITY_LOW ? LL_FLOW_QUEUE_LOW_NS : LL_FLOW_QUEUE_NS;
+	return flow->queued_ns < bound_ns;
+}
+
 /* Work that came to an idle card has not run for longer than since then. */
 static uint64_t running_ns(struct ll_flow *flow, bool is_idle, uint64_t now_ns)
 {
@@ -237,6 +245,8 @@ uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns)
 	bool is_open = atomic_load_explicit(ll_turn_gate(flow->claim), memory_order_relaxed) != LL_GATE_SHUT;
 	flow->ticked_ns = now_ns;
 	flow->queued_ns = progress.queued_ns;
+	if (may_queue(flow))
+		flow->progress_ns = now_ns;
 	flow->turn.running_ns = running_ns(flow, progress.is_idle, now_ns);
 	if (!progress.is_idle)
 		flow->idle_since_ns = 0;
@@ -257,8 +267,20 @@ uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns)
 
 static bool may_go(const struct ll_flow *flow)
 {
-	uint64_t bound_ns = flow->look.priority == LL_PRIORITY_LOW ? LL_FLOW_QUEUE_LOW_NS : LL_FLOW_QUEUE_NS;
-	return flow->look.may_launch && !flow->is_in_debt && flow->queued_ns < bound_ns;
+	return flow->look.may_launch && !flow->is_in_debt && may_queue(flow);
+}
+
+/*
+ * A full queue of which nothing ends for far longer than it should take: it may wait for what this very launch would
+ * bring (a value, a host function). One more does not hurt.
+ */
+static bool passes_stalled_queue(struct ll_flow *flow, uint64_t now_ns)
+{
+	uint64_t stalled_ns = STALL_NS + 2 * flow->queued_ns;
+	if (!flow->look.may_launch || flow->is_in_debt || now_ns < flow->progress_ns + stalled_ns)
+		return false;
+	flow->progress_ns = now_ns;
+	return true;
 }
 
 /* Wakes the agent, which sleeps while nothing is wanted. */
@@ -296,7 +318,7 @@ static void wait_for_turn(struct ll_flow *flow)
 		want(flow, now_ns);
 		uint32_t bell = ll_turn_bell(flow->claim);
 		ll_flow_tick(flow, now_ns);
-		if (may_go(flow) || now_ns >= give_up_ns || flow->is_ending)
+		if (may_go(flow) || now_ns >= give_up_ns || flow->is_ending || passes_stalled_queue(flow, now_ns))
 			break;
 		uint64_t until_ns = sleep_until_ns(flow, now_ns);
 		pthread_mutex_unlock(&flow->lock);

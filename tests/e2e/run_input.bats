@@ -122,7 +122,16 @@ compiles() {
 	fails_with 125 "is not a ledger, or corrupt" --sim run -- true
 	cp "$T/good" "$ledger"
 	printf '\377' | dd of="$ledger" bs=1 seek=8 conv=notrunc status=none
+	loadline --sim run -- true # nobody uses it: it is made anew
+	start_program tenant "$LOADLINE" --sim run -- sleep 60
+	kept() {
+		[ "$(loadline --sim status --json | jq -s 'map(select(has("tenant_row"))) | length')" -eq 1 ]
+	}
+	wait_for 20 kept
+	printf '\377' | dd of="$ledger" bs=1 seek=8 conv=notrunc status=none
 	fails_with 125 "is of version 255" --sim run -- true
+	kill "$(pid_of tenant)"
+	finish tenant
 	rm "$ledger"
 	chmod 777 "$T/world"
 	run loadline --sim run -- true

@@ -232,9 +232,34 @@ static void a_program_ends_while_the_driver_launches(void **state)
 	in_world(NULL, body_exit_in_call);
 }
 
+/* Behind a value that nobody has written yet lies more than a queue's bound; another stream's launch leads up to it. */
+static void body_stalled(void)
+{
+	ll_cu_deviceptr word;
+	uint64_t began_ns = ll_now_ns();
+	prepare(500);
+	struct ll_cu_stream *other = new_stream();
+	CHECK_EQUAL(cu.cuMemAlloc(&word, 4096), 0);
+	CHECK_EQUAL(cu.cuMemsetD8(word, 0, 4096), 0);
+	CHECK_EQUAL(cu.cuStreamWaitValue32(shared, word, 1, LL_CU_STREAM_WAIT_VALUE_EQ), 0);
+	for (int i = 0; i < 40; i++)
+		launch_timed(work, shared, MS / 10, 1, 32);
+	launch_timed(work, other, MS, 1, 32);
+	CHECK_EQUAL(cu.cuStreamWriteValue32(other, word, 1, 0), 0);
+	check_rests();
+	CHECK(ll_now_ns() - began_ns < 30000 * MS); /* far below the longest wait at the gate */
+}
+
+static void a_queue_that_waits_for_the_next_launch_gets_it(void **state)
+{
+	(void)state;
+	in_world(NULL, body_stalled);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_queue_that_waits_for_the_next_launch_gets_it),
 	    cmocka_unit_test(a_cancelled_thread_leaves_nothing_behind),
 	    cmocka_unit_test(a_thread_that_is_cancelled_in_its_first_call_leaves_nothing_locked),
 	    cmocka_unit_test(a_thread_that_is_cancelled_in_a_pool_leaves_nothing_locked),

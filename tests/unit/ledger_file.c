@@ -88,7 +88,10 @@ static void other_version_that_nobody_uses_is_made_anew(void **state)
 	overwrite(f, offsetof(struct ll_ledger_file, version), &version, sizeof version);
 	assert_fails(ll_ledger_open(f->folder, UUID, false, &f->ledger, &err), -EPROTO, "version 5");
 	assert_int_equal(ll_ledger_open(f->folder, UUID, true, &f->ledger, NULL), 0);
-	assert_int_equal(f->ledger->file->version, LL_LEDGER_VERSION);
+	LL_SCOPE_CLOSE int fd = open(f->path, O_RDONLY);
+	assert_true(fd >= 0);
+	assert_int_equal(pread(fd, &version, sizeof version, offsetof(struct ll_ledger_file, version)), sizeof version);
+	assert_int_equal(version, LL_LEDGER_VERSION);
 	ll_claim_release(take_claim(f->ledger, LL_PRIORITY_NORMAL));
 }
 
