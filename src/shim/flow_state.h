@@ -26,8 +26,9 @@ struct ll_flow {
 	struct ll_turn turn;
 	struct ll_turn_look look; /* of the last tick */
 	struct ll_slices slices;
-	uint64_t progress_ns; /* CLOCK_MONOTONIC when something of the queue was last known to have ended, or it was short, or a launch passed */
-	uint64_t charged_ns; /* up to when the card's work for us is charged */
+	uint64_t progress_ns; /* CLOCK_MONOTONIC when something of the queue was last known to have ended, or it was
+				 short, or a launch passed */
+	uint64_t charged_ns;  /* up to when the card's work for us is charged */
 	uint64_t ticked_ns;
 	uint64_t queued_ns;
 	uint64_t idle_since_ns;             /* the card has nothing of ours since then; 0: it has */
