@@ -2,18 +2,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <spawn.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/err.h"
 #include "hold/worker.h"
 #include "hold/worker_fds.h"
-
-/* What is sent to a whole process group or control group. SIGPIPE: a driver may complain to a stderr nobody reads. */
-static const int blocked_signals[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGTSTP,
-				      SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2, SIGPIPE};
 
 static int move_up(int fd, size_t lanes)
 {
@@ -72,17 +68,6 @@ static int set_fds(posix_spawn_file_actions_t *actions, const struct ll_worker_f
 	return rc;
 }
 
-/* Blocked from the first instruction on: there is no moment in which a Ctrl-C could end it. */
-static int set_signals(posix_spawnattr_t *attr)
-{
-	sigset_t set;
-	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof blocked_signals / sizeof *blocked_signals; i++)
-		sigaddset(&set, blocked_signals[i]);
-	int rc = posix_spawnattr_setsigmask(attr, &set);
-	return rc ? rc : posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGMASK);
-}
-
 static int spawn(const char *title, const struct ll_worker_fds *fds, size_t lanes, pid_t *ret_pid)
 {
 	char *argv[] = {(char *)title, LL_WORKER_WORD, NULL};
@@ -95,7 +80,7 @@ static int spawn(const char *title, const struct ll_worker_fds *fds, size_t lane
 	if (rc == 0) {
 		rc = set_fds(&actions, fds, lanes);
 		if (rc == 0)
-			rc = set_signals(&attr);
+			rc = ll_child_block_signals(&attr);
 		if (rc == 0)
 			rc = posix_spawn(ret_pid, "/proc/self/exe", &actions, &attr, argv, environ);
 		posix_spawnattr_destroy(&attr);

@@ -36,6 +36,10 @@ uint32_t ll_party_row(struct ll_ledger_file *file, unsigned index);
 /* The claims of a tenant, one after the other: the first one from index on; LL_LEDGER_CLAIMS: no more, or row is 0. */
 unsigned ll_party_next_of(struct ll_ledger_file *file, uint32_t row, unsigned index);
 
+#define LL_PARTY_EACH_OF(file, row, index)                                                                             \
+	for (unsigned index = ll_party_next_of(file, row, 0); (index) < LL_LEDGER_CLAIMS;                              \
+	     index = ll_party_next_of(file, row, (index) + 1))
+
 /* False: it wants nothing, or is not there any more. */
 bool ll_party_read(struct ll_ledger_file *file, unsigned index, uint64_t now_ns, struct ll_turn_party *ret_party);
 

@@ -64,8 +64,7 @@ static void shut_and_ring_tenant(struct ll_ledger_file *file, unsigned index)
 {
 	uint32_t row = ll_party_row(file, index);
 	shut_and_ring(&file->slots[index]);
-	for (unsigned i = ll_party_next_of(file, row, 0); row && i < LL_LEDGER_CLAIMS;
-	     i = ll_party_next_of(file, row, i + 1)) {
+	LL_PARTY_EACH_OF (file, row, i) {
 		if (i != index && atomic_load(&file->slots[i].want_since_ns))
 			shut_and_ring(&file->slots[i]);
 	}
@@ -106,8 +105,7 @@ static bool leave_to_sibling(struct ll_claim *claim, uint64_t turn, uint64_t now
 {
 	struct ll_ledger_file *file = claim->ledger->file;
 	uint32_t row = ll_party_row(file, claim->index);
-	for (unsigned i = ll_party_next_of(file, row, 0); row && i < LL_LEDGER_CLAIMS;
-	     i = ll_party_next_of(file, row, i + 1)) {
+	LL_PARTY_EACH_OF (file, row, i) {
 		if (i == claim->index || !atomic_load(&file->slots[i].want_since_ns) ||
 		    ll_party_is_deaf(file, i, now_ns))
 			continue;
@@ -223,8 +221,7 @@ static void shut_out(struct ll_ledger_file *file, uint64_t turn)
 {
 	unsigned holder = holder_of(turn);
 	uint32_t row = holder >= 1 && holder <= LL_LEDGER_CLAIMS ? ll_party_row(file, holder - 1) : 0;
-	for (unsigned i = ll_party_next_of(file, row, 0); row && i < LL_LEDGER_CLAIMS;
-	     i = ll_party_next_of(file, row, i + 1)) {
+	LL_PARTY_EACH_OF (file, row, i) {
 		if (atomic_load(&file->slots[i].gate) != LL_GATE_SHUT)
 			shut_and_ring(&file->slots[i]);
 	}
@@ -240,9 +237,8 @@ static void try_take(struct ll_claim *claim, const struct ll_turn_party *self, c
 	unsigned former = holder_of(turn);
 	if (!pass_turn(file, turn, claim->index, ll_turns_is_impatient(self), now_ns))
 		return;
-	if (former >= 1 && former <= LL_LEDGER_CLAIMS) {
+	if (former >= 1 && former <= LL_LEDGER_CLAIMS)
 		shut_and_ring_tenant(file, former - 1);
-	}
 }
 
 /* What the card still has of all the tenant's processes, as they said last: one that is stopped said so long ago. */
@@ -250,8 +246,7 @@ static uint64_t queued_by_tenant(struct ll_ledger_file *file, unsigned index, ui
 {
 	uint32_t row = ll_party_row(file, index);
 	uint64_t queued_ns = 0;
-	for (unsigned i = ll_party_next_of(file, row, 0); row && i < LL_LEDGER_CLAIMS;
-	     i = ll_party_next_of(file, row, i + 1)) {
+	LL_PARTY_EACH_OF (file, row, i) {
 		if (i == index || !ll_party_is_deaf(file, i, now_ns))
 			queued_ns += atomic_load_explicit(&file->slots[i].queued_ns, memory_order_relaxed);
 	}

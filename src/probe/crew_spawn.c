@@ -11,13 +11,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/err.h"
 #include "base/scope.h"
 #include "probe/worker.h"
-
-/* What is sent to a whole process group. SIGPIPE: a driver may complain to a stderr nobody reads. */
-static const int blocked_signals[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGTSTP,
-				      SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2, SIGPIPE};
 
 static bool has_name(const char *variable, const char *wish)
 {
@@ -69,16 +66,6 @@ static int set_fds(posix_spawn_file_actions_t *actions, const int fds[3])
 	return rc;
 }
 
-static int set_signals(posix_spawnattr_t *attr)
-{
-	sigset_t set;
-	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof blocked_signals / sizeof *blocked_signals; i++)
-		sigaddset(&set, blocked_signals[i]);
-	int rc = posix_spawnattr_setsigmask(attr, &set);
-	return rc ? rc : posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGMASK);
-}
-
 static int start(const struct ll_probe_spawn *spawn, const int fds[3], const char **environment, pid_t *ret_pid)
 {
 	char title[48], seat[16], word[] = LL_PROBE_WORKER_WORD;
@@ -94,7 +81,7 @@ static int start(const struct ll_probe_spawn *spawn, const int fds[3], const cha
 	if (rc == 0) {
 		rc = set_fds(&actions, fds);
 		if (rc == 0)
-			rc = set_signals(&attr);
+			rc = ll_child_block_signals(&attr);
 		if (rc == 0)
 			rc = posix_spawn(ret_pid, "/proc/self/exe", &actions, &attr, argv, (char **)environment);
 		posix_spawnattr_destroy(&attr);

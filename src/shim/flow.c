@@ -330,19 +330,12 @@ static void wait_for_turn(struct ll_flow *flow)
 }
 
 /* Half of a launch must not be lost to a thread that is cancelled: the driver's calls may be cancellation points. */
-static int hold_cancellation(void)
-{
-	int state = PTHREAD_CANCEL_ENABLE;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	return state;
-}
-
 bool ll_flow_count(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, uint64_t kind)
 {
 	if (atomic_load(&flow->is_ending) || !context)
 		return false;
 	bool is_counted = false;
-	int cancel_state = hold_cancellation();
+	LL_SCOPE_NO_CANCEL;
 	pthread_mutex_lock(&flow->lock);
 	if (is_in_turn(flow, ll_now_ns()) && atomic_load(ll_turn_gate(flow->claim)) == LL_GATE_SHUT) {
 		struct ll_marks *marks = find_marks(flow, context);
@@ -351,7 +344,6 @@ bool ll_flow_count(struct ll_flow *flow, struct ll_cu_context *context, struct l
 			flow->idle_since_ns = 0;
 	}
 	pthread_mutex_unlock(&flow->lock);
-	pthread_setcancelstate(cancel_state, NULL);
 	return is_counted;
 }
 
@@ -359,7 +351,7 @@ void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct l
 {
 	if (atomic_load(&flow->is_ending)) /* the agent may hang with the lock */
 		return;
-	int cancel_state = hold_cancellation();
+	LL_SCOPE_NO_CANCEL;
 	pthread_mutex_lock(&flow->lock);
 	uint32_t gate = atomic_load(ll_turn_gate(flow->claim));
 	if (gate == LL_GATE_SHUT)
@@ -374,7 +366,6 @@ void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct l
 	flow->last_context = context;
 	flow->last_stream = stream;
 	pthread_mutex_unlock(&flow->lock);
-	pthread_setcancelstate(cancel_state, NULL);
 }
 
 void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, uint64_t kind,
@@ -382,7 +373,7 @@ void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct l
 {
 	if (atomic_load(&flow->is_ending))
 		return;
-	int cancel_state = hold_cancellation();
+	LL_SCOPE_NO_CANCEL;
 	pthread_mutex_lock(&flow->lock);
 	struct ll_marks *marks = marks_of(flow, context);
 	if (marks) {
@@ -393,7 +384,6 @@ void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct l
 	}
 	flow->launching--;
 	pthread_mutex_unlock(&flow->lock);
-	pthread_setcancelstate(cancel_state, NULL);
 }
 
 /* Lost updates between threads are few, and the next mark makes up for them. */
@@ -430,7 +420,7 @@ void ll_flow_forget_stream(struct ll_flow *flow, struct ll_cu_context *context, 
 {
 	if (atomic_load(&flow->is_ending))
 		return;
-	int cancel_state = hold_cancellation();
+	LL_SCOPE_NO_CANCEL;
 	pthread_mutex_lock(&flow->lock);
 	ll_captures_forget_stream(&flow->captures, stream);
 	for (struct ll_flow_context *item = flow->contexts; item; item = item->next) {
@@ -438,14 +428,13 @@ void ll_flow_forget_stream(struct ll_flow *flow, struct ll_cu_context *context, 
 			ll_marks_forget_stream(item->marks, stream, is_current);
 	}
 	pthread_mutex_unlock(&flow->lock);
-	pthread_setcancelstate(cancel_state, NULL);
 }
 
 void ll_flow_forget_context(struct ll_flow *flow, struct ll_cu_context *context)
 {
 	if (atomic_load(&flow->is_ending))
 		return;
-	int cancel_state = hold_cancellation();
+	LL_SCOPE_NO_CANCEL;
 	pthread_mutex_lock(&flow->lock);
 	ll_flow_tick(flow, ll_now_ns());
 	ll_captures_forget_context(&flow->captures, context);
@@ -461,5 +450,4 @@ void ll_flow_forget_context(struct ll_flow *flow, struct ll_cu_context *context)
 		break;
 	}
 	pthread_mutex_unlock(&flow->lock);
-	pthread_setcancelstate(cancel_state, NULL);
 }

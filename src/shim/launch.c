@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include "base/clock.h"
+#include "shim/capturing.h"
 #include "shim/real.h"
 #include "shim/trace_events.h"
 
@@ -10,15 +11,6 @@ static struct ll_mark_stream name_stream(struct ll_cu_stream *stream)
 {
 	bool is_own = stream == LL_CU_STREAM_PER_THREAD;
 	return (struct ll_mark_stream){.handle = stream, .thread = is_own ? (uint64_t)pthread_self() : 0};
-}
-
-/* A query of the legacy stream fails while another stream is captured: nothing may be recorded there then either. */
-static bool is_captured(struct ll_cu_stream *stream)
-{
-	enum ll_cu_capture_status capture = LL_CU_STREAM_CAPTURE_STATUS_NONE;
-	ll_cu_result status = ll_real()->cuStreamIsCapturing(stream, &capture);
-	return status == LL_CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||
-	       (status == LL_CUDA_SUCCESS && capture != LL_CU_STREAM_CAPTURE_STATUS_NONE);
 }
 
 /* Another thread's capture must not be spoiled by what we ask and allocate. */
@@ -95,7 +87,7 @@ static struct ll_launch begin(struct ll_cu_stream *stream, uint64_t kind, bool i
 	struct ll_launch launch = {.errno_before = ll_reentry_enter(), .status = LL_LAUNCH_LOST};
 	struct place place;
 	bool is_traced = ll_trace_is_by_events(), is_governed = is_gated && ll_seat_settings();
-	if ((!is_governed && !is_traced) || is_captured(stream))
+	if ((!is_governed && !is_traced) || ll_stream_is_captured(stream))
 		return launch;
 	enter_place(&place, stream);
 	launch.context = place.context;

@@ -4,6 +4,8 @@
 
 #include "base/clock.h"
 #include "control/batch.h"
+#include "ledger/turn.h"
+#include "shim/capturing.h"
 #include "shim/real.h"
 
 /* Batches in flight below which every launch ends one, where only its thread can mark it. */
@@ -11,9 +13,6 @@ enum { MARKED_AHEAD = 2 };
 
 /* What a launch is taken to last before anything is known. */
 #define FIRST_GUESS_NS (1 * LL_NS_PER_MS)
-
-/* As long as a turn waits for a queue to empty (ledger/turn.h). */
-#define LEFT_NS (20 * LL_NS_PER_MS)
 
 struct ll_marks *ll_marks_new(ll_marks_charge_fn *charge, void *of)
 {
@@ -316,14 +315,6 @@ void ll_marks_add_unmarked(struct ll_marks *marks, struct ll_mark_stream name, u
 	track->is_left = false;
 }
 
-static bool is_captured(const struct ll_mark_track *track)
-{
-	enum ll_cu_capture_status capture = LL_CU_STREAM_CAPTURE_STATUS_NONE;
-	ll_cu_result status = ll_real()->cuStreamIsCapturing(track->name.handle, &capture);
-	return status == LL_CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||
-	       (status == LL_CUDA_SUCCESS && capture != LL_CU_STREAM_CAPTURE_STATUS_NONE);
-}
-
 /* By either of its names. */
 static bool is_legacy(const struct ll_mark_track *track)
 {
@@ -357,7 +348,8 @@ bool ll_marks_has_tails(const struct ll_marks *marks)
 void ll_marks_close_tails(struct ll_marks *marks)
 {
 	for (struct ll_mark_track *track = marks->tracks; track && !marks->clock.is_blind; track = track->next) {
-		if (ll_mark_track_has_tail(track) && can_close_tail(marks, track) && !is_captured(track))
+		if (ll_mark_track_has_tail(track) && can_close_tail(marks, track) &&
+		    !ll_stream_is_captured(track->name.handle))
 			close_open(marks, track);
 	}
 }
@@ -367,7 +359,7 @@ void ll_marks_leave_tails(struct ll_marks *marks)
 	uint64_t now_ns = ll_now_ns();
 	for (struct ll_mark_track *track = marks->tracks; track; track = track->next) {
 		if (track->is_used && !track->count && track->open.launches &&
-		    now_ns - track->open.launched_ns >= LEFT_NS)
+		    now_ns - track->open.launched_ns >= LL_TURN_DRAIN_NS) /* as long as a turn waits */
 			track->is_left = true;
 	}
 }
@@ -377,7 +369,7 @@ void ll_marks_forget_stream(struct ll_marks *marks, struct ll_mark_stream name, 
 	struct ll_mark_track *track = find_track(marks, name);
 	if (!track)
 		return;
-	if (can_mark && !marks->clock.is_blind && !is_captured(track))
+	if (can_mark && !marks->clock.is_blind && !ll_stream_is_captured(track->name.handle))
 		close_open(marks, track);
 	track->is_gone = true;
 }

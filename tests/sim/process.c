@@ -353,3 +353,15 @@ void launch_timed(struct ll_cu_function *function, struct ll_cu_stream *stream, 
 	void *params[] = {&length_ns};
 	CHECK_EQUAL(cu.cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, stream, params, NULL), 0);
 }
+
+void be_a_stranger(void)
+{
+	open_context(0);
+	struct ll_cu_stream *s = new_stream();
+	struct ll_cu_function *work = get_kernel("work_ns");
+	ready();
+	for (;;) {
+		launch_timed(work, s, 1000000, 132, 1024);
+		CHECK_EQUAL(cu.cuStreamSynchronize(s), 0);
+	}
+}

@@ -142,5 +142,7 @@ void launch_spin(struct ll_cu_function *function, struct ll_cu_stream *stream, u
 /* A kernel with one u64 parameter, on `blocks` x `threads`. */
 void launch_timed(struct ll_cu_function *function, struct ll_cu_stream *stream, uint64_t length_ns, unsigned blocks,
 		  unsigned threads);
+/* For spawn_ready: a process whose kernels of 1 ms on the full card never end. */
+void be_a_stranger(void);
 
 #endif

@@ -64,18 +64,6 @@ static void the_card_s_clock_is_about_the_wall_clock(void **state)
 	in_world("card 0 drift-ppm 100", body_clock);
 }
 
-static void be_a_stranger(void)
-{
-	open_context(0);
-	struct ll_cu_stream *s = new_stream();
-	struct ll_cu_function *work = get_kernel("work_ns");
-	ready();
-	for (;;) {
-		launch_timed(work, s, MS, 132, 1024);
-		CHECK_EQUAL(cu.cuStreamSynchronize(s), 0);
-	}
-}
-
 static void body_gap(void)
 {
 	pid_t stranger = spawn_ready(be_a_stranger);

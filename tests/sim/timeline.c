@@ -80,18 +80,6 @@ static void blocks_that_do_not_fit_follow_in_waves(void **state)
 	in_world("card 0 drift-ppm 0\n", body_waves);
 }
 
-static void be_a_stranger(void)
-{
-	open_context(0);
-	struct ll_cu_stream *s = new_stream();
-	struct ll_cu_function *work = get_kernel("work_ns");
-	ready();
-	for (;;) {
-		launch_timed(work, s, MS, 132, 1024);
-		CHECK_EQUAL(cu.cuStreamSynchronize(s), 0);
-	}
-}
-
 static void body_gaps(void)
 {
 	static struct trace trace;
