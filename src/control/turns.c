@@ -1,5 +1,7 @@
 #include "control/turns.h"
 
+#include <limits.h>
+
 enum { PERMILLE = 1000 };
 
 bool ll_turns_is_impatient(const struct ll_turn_party *party)
@@ -7,13 +9,18 @@ bool ll_turns_is_impatient(const struct ll_turn_party *party)
 	return party->waited_ns >= LL_TURN_PATIENCE_NS;
 }
 
-/* Virtual time that a call is worth is added to whoever is not called, so that nothing is below zero. */
-static uint64_t standing_ns(const struct ll_turn_party *party)
+static unsigned lighter(unsigned a_permille, unsigned b_permille)
 {
-	return party->virtual_ns + (party->is_called ? 0 : LL_TURN_CALL_NS);
+	return a_permille < b_permille ? a_permille : b_permille;
 }
 
-static bool goes_before(const struct ll_turn_party *a, const struct ll_turn_party *b)
+/* Virtual time that a call is worth is added to whoever is not called, so that nothing is below zero. */
+static uint64_t standing_ns(const struct ll_turn_party *party, unsigned lightest_permille)
+{
+	return party->virtual_ns + (party->is_called ? 0 : ll_turns_virtual_ns(LL_TURN_CALL_NS, lightest_permille));
+}
+
+static bool goes_before(const struct ll_turn_party *a, const struct ll_turn_party *b, unsigned lightest_permille)
 {
 	if (a->has_tokens != b->has_tokens)
 		return a->has_tokens;
@@ -21,16 +28,19 @@ static bool goes_before(const struct ll_turn_party *a, const struct ll_turn_part
 		return ll_turns_is_impatient(a);
 	if (a->rank != b->rank)
 		return a->rank < b->rank;
-	if (standing_ns(a) != standing_ns(b))
-		return standing_ns(a) < standing_ns(b);
-	return a->waited_ns > b->waited_ns;
+	uint64_t a_ns = standing_ns(a, lightest_permille), b_ns = standing_ns(b, lightest_permille);
+	return a_ns != b_ns ? a_ns < b_ns : a->waited_ns > b->waited_ns;
 }
 
 size_t ll_turns_best(const struct ll_turn_party *parties, size_t count)
 {
 	size_t best = count;
+	unsigned lightest_permille = UINT_MAX;
+	for (size_t i = 0; i < count; i++)
+		lightest_permille = lighter(lightest_permille, parties[i].weight_permille);
 	for (size_t i = 0; i < count; i++) {
-		if (parties[i].has_tokens && (best == count || goes_before(&parties[i], &parties[best])))
+		if (parties[i].has_tokens &&
+		    (best == count || goes_before(&parties[i], &parties[best], lightest_permille)))
 			best = i;
 	}
 	return best;
@@ -55,7 +65,10 @@ bool ll_turns_gives_way(const struct ll_turn_party *holder, const struct ll_turn
 		return true;
 	if (ll_turns_is_impatient(best))
 		return true;
-	return best->rank == holder->rank && standing_ns(holder) >= standing_ns(best) + LL_TURN_QUANTUM_NS;
+	unsigned lightest_permille = lighter(holder->weight_permille, best->weight_permille);
+	uint64_t ahead_ns = ll_turns_virtual_ns(LL_TURN_QUANTUM_NS, holder->weight_permille);
+	return best->rank == holder->rank &&
+	       standing_ns(holder, lightest_permille) >= standing_ns(best, lightest_permille) + ahead_ns;
 }
 
 uint64_t ll_turns_virtual_ns(uint64_t gpu_ns, unsigned weight_permille)
@@ -63,8 +76,9 @@ uint64_t ll_turns_virtual_ns(uint64_t gpu_ns, unsigned weight_permille)
 	return gpu_ns * PERMILLE / (weight_permille ? weight_permille : 1);
 }
 
-uint64_t ll_turns_come_back_ns(uint64_t virtual_ns, uint64_t least_ns)
+uint64_t ll_turns_come_back_ns(uint64_t virtual_ns, uint64_t least_ns, unsigned weight_permille)
 {
-	uint64_t floor_ns = least_ns > LL_TURN_LAG_NS ? least_ns - LL_TURN_LAG_NS : 0;
+	uint64_t lag_ns = ll_turns_virtual_ns(LL_TURN_LAG_NS, weight_permille);
+	uint64_t floor_ns = least_ns > lag_ns ? least_ns - lag_ns : 0;
 	return virtual_ns > floor_ns ? virtual_ns : floor_ns;
 }

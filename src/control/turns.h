@@ -3,7 +3,8 @@
  *
  * A party is a program that has launches to make. The next turn goes to the highest class present and, within it, to
  * the party with the least virtual time: GPU time divided by weight, as in Linux's CFS. A turn is long
- * (LL_TURN_QUANTUM_NS) because a switch of contexts costs the card 0.14 ms; a lower class gives way at once.
+ * (LL_TURN_QUANTUM_NS) because a switch of contexts costs the card 0.14 ms; a lower class gives way at once. Only the
+ * ratio of weights counts: 3 and 7 give the same turns as 30 and 70.
  *
  * A tenant on several cards, whose kernels may wait for each other across them, should have its turns together. So it
  * is called to the others while it has the turn on the first of its cards: there its virtual time counts as less by
@@ -19,20 +20,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* GPU time by which the holder may run ahead, at weight 1. A switch each 10 ms costs 1.4 % (doc/facts.md). */
+/*
+ * GPU time of its own by which the holder may run ahead of the others. A switch each 10 ms costs 1.4 % (doc/facts.md).
+ */
 #define LL_TURN_QUANTUM_NS UINT64_C(10000000)
-/* What a party that comes back after a pause may be behind: no more than this of its own idleness is made up for. */
+/* GPU time of its own by which a party that comes back after a pause may be behind: more idleness is not made up for.
+ */
 #define LL_TURN_LAG_NS (2 * LL_TURN_QUANTUM_NS)
+/* The head start, as GPU time of the lightest party there is: whoever runs ahead does so by a quantum. */
 #define LL_TURN_CALL_NS (4 * LL_TURN_QUANTUM_NS)
 #define LL_TURN_PATIENCE_NS UINT64_C(1000000000)
 #define LL_TURN_SERVICE_NS UINT64_C(10000000)
 
 struct ll_turn_party {
-	unsigned rank;       /* of its class: smaller goes first */
-	uint64_t virtual_ns; /* its tenant's */
-	uint64_t waited_ns;  /* since it wants the card without having the turn; 0 for the holder */
-	bool has_tokens;     /* its cap lets it run now */
-	bool is_called;      /* it has the turn on the first of its cards, and this is another */
+	unsigned rank;            /* of its class: smaller goes first */
+	unsigned weight_permille; /* its tenant's, as for ll_turns_virtual_ns */
+	uint64_t virtual_ns;      /* its tenant's */
+	uint64_t waited_ns;       /* since it wants the card without having the turn; 0 for the holder */
+	bool has_tokens;          /* its cap lets it run now */
+	bool is_called;           /* it has the turn on the first of its cards, and this is another */
 };
 
 /* The party that the next turn belongs to; count when none may run. */
@@ -55,7 +61,8 @@ bool ll_turns_is_impatient(const struct ll_turn_party *party);
 /* GPU time by weight. weight_permille 1000 is weight 1; 0 is taken as 1. */
 uint64_t ll_turns_virtual_ns(uint64_t gpu_ns, unsigned weight_permille);
 
-/* The virtual time with which a party comes back from a pause; least_ns: the least of those who want the card. */
-uint64_t ll_turns_come_back_ns(uint64_t virtual_ns, uint64_t least_ns);
+/* The virtual time with which a party of that weight comes back from a pause; least_ns: the least of those who want the
+ * card. */
+uint64_t ll_turns_come_back_ns(uint64_t virtual_ns, uint64_t least_ns, unsigned weight_permille);
 
 #endif

@@ -33,6 +33,7 @@ bool ll_party_read(struct ll_ledger_file *file, unsigned index, uint64_t now_ns,
 	uint64_t running_ns = atomic_load_explicit(&slot->running_ns, memory_order_relaxed);
 	*ret_party = (struct ll_turn_party){
 	    .rank = ll_party_rank(tenant),
+	    .weight_permille = weight,
 	    .virtual_ns = atomic_load_explicit(&tenant->virtual_time_ns, memory_order_relaxed) +
 			  ll_turns_virtual_ns(running_ns, weight),
 	    .waited_ns = now_ns > since_ns ? now_ns - since_ns : 0,

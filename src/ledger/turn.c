@@ -138,7 +138,8 @@ void ll_turn_want(struct ll_claim *claim, uint64_t now_ns)
 		ll_party_scan(file, claim->index, now_ns, &scan);
 	if (tenant && scan.count) {
 		uint64_t virtual_ns = atomic_load(&tenant->virtual_time_ns);
-		uint64_t back_ns = ll_turns_come_back_ns(virtual_ns, least_virtual_ns(&scan));
+		unsigned weight = atomic_load_explicit(&tenant->weight_permille, memory_order_relaxed);
+		uint64_t back_ns = ll_turns_come_back_ns(virtual_ns, least_virtual_ns(&scan), weight);
 		if (back_ns > virtual_ns) /* a sibling that charged meanwhile is right: then it is no pause */
 			atomic_compare_exchange_strong(&tenant->virtual_time_ns, &virtual_ns, back_ns);
 	}

@@ -8,7 +8,8 @@ enum { HIGH = 1, NORMAL, LOW };
 
 static struct ll_turn_party party(unsigned rank, uint64_t virtual_ms)
 {
-	return (struct ll_turn_party){.rank = rank, .virtual_ns = virtual_ms * LL_NS_PER_MS, .has_tokens = true};
+	return (struct ll_turn_party){
+	    .rank = rank, .weight_permille = 1000, .virtual_ns = virtual_ms * LL_NS_PER_MS, .has_tokens = true};
 }
 
 static void test_the_least_virtual_time_goes_first(void **state)
@@ -59,6 +60,37 @@ static void test_a_holder_keeps_its_quantum(void **state)
 	assert_true(ll_turns_gives_way(&old, &other, LL_NS_PER_MS, false));
 }
 
+/* Plays turns of two parties that always have work; the longest turn, and the GPU time of each. */
+static uint64_t play(unsigned weight_a, unsigned weight_b, uint64_t ret_gpu_ns[2])
+{
+	struct ll_turn_party parties[2] = {party(NORMAL, 0), party(NORMAL, 0)};
+	parties[0].weight_permille = weight_a, parties[1].weight_permille = weight_b;
+	uint64_t longest_ns = 0, held_ns = 0;
+	size_t holder = 0;
+	ret_gpu_ns[0] = ret_gpu_ns[1] = 0;
+	for (int step = 0; step < 40000; step++, held_ns += 100 * LL_NS_PER_US) {
+		longest_ns = held_ns > longest_ns ? held_ns : longest_ns;
+		if (ll_turns_gives_way(&parties[holder], &parties[1 - holder], held_ns, false))
+			holder = 1 - holder, held_ns = 0;
+		ret_gpu_ns[holder] += 100 * LL_NS_PER_US;
+		parties[holder].virtual_ns =
+		    ll_turns_virtual_ns(ret_gpu_ns[holder], parties[holder].weight_permille);
+	}
+	return longest_ns;
+}
+
+/* --weight 30 beside --weight 70: the size of the numbers makes no turn longer. */
+static void test_only_the_ratio_of_weights_counts(void **state)
+{
+	(void)state;
+	uint64_t small[2], large[2];
+	uint64_t longest_ns = play(3000, 7000, small);
+	assert_true(longest_ns <= 4 * LL_TURN_QUANTUM_NS);
+	assert_int_equal(play(30000, 70000, large), longest_ns);
+	assert_int_equal(large[0], small[0]);
+	assert_in_range(100 * large[0] / (large[0] + large[1]), 29, 30);
+}
+
 static void test_a_lower_class_gives_way_at_once_and_a_higher_does_not(void **state)
 {
 	(void)state;
@@ -95,9 +127,10 @@ static void test_weights_divide_and_a_pause_is_not_saved_up(void **state)
 	assert_int_equal(ll_turns_virtual_ns(1000, 4000), 250);
 	assert_int_equal(ll_turns_virtual_ns(1000, 0), 1000000);
 	uint64_t least_ns = 10 * LL_NS_PER_S;
-	assert_int_equal(ll_turns_come_back_ns(0, least_ns), least_ns - LL_TURN_LAG_NS);
-	assert_int_equal(ll_turns_come_back_ns(least_ns - 5, least_ns), least_ns - 5);
-	assert_int_equal(ll_turns_come_back_ns(3, 7), 3);
+	assert_int_equal(ll_turns_come_back_ns(0, least_ns, 1000), least_ns - LL_TURN_LAG_NS);
+	assert_int_equal(ll_turns_come_back_ns(0, least_ns, 70000), least_ns - LL_TURN_LAG_NS / 70);
+	assert_int_equal(ll_turns_come_back_ns(least_ns - 5, least_ns, 1000), least_ns - 5);
+	assert_int_equal(ll_turns_come_back_ns(3, 7, 1000), 3);
 }
 
 static void test_busy_time_is_a_union(void **state)
@@ -120,6 +153,7 @@ int main(void)
 	    cmocka_unit_test(test_who_is_in_debt_is_not_chosen),
 	    cmocka_unit_test(test_patience_goes_before_class),
 	    cmocka_unit_test(test_a_holder_keeps_its_quantum),
+	    cmocka_unit_test(test_only_the_ratio_of_weights_counts),
 	    cmocka_unit_test(test_a_lower_class_gives_way_at_once_and_a_higher_does_not),
 	    cmocka_unit_test(test_a_called_one_follows_its_turn_elsewhere_and_gets_no_more_for_it),
 	    cmocka_unit_test(test_weights_divide_and_a_pause_is_not_saved_up),
