@@ -23,7 +23,20 @@ static struct ll_batch_verdict judge_guess(const struct ll_batch *batch)
 /* Whether the card was still at its last launch when the last event came. */
 static bool ends_with_work(const struct ll_batch *batch)
 {
-	return batch->tail_ns <= LL_BATCH_TAIL_NS || batch->end_wait_ns > LL_BATCH_TAIL_NS;
+	bool is_close = batch->tail_ns <= LL_BATCH_TAIL_NS && batch->end_call_ns <= LL_BATCH_CALL_NS;
+	return is_close || batch->end_wait_ns > LL_BATCH_TAIL_NS;
+}
+
+/*
+ * Whether the marks of a single launch of that length are where they should be: no call was interrupted, or all of them
+ * together are little beside it.
+ */
+static bool is_well_timed(const struct ll_batch *batch, uint64_t busy_ns)
+{
+	uint64_t end_ns = batch->tail_ns + batch->end_call_ns;
+	bool ends_well = end_ns <= LL_BATCH_CALL_NS || end_ns <= busy_ns / 2;
+	bool is_calm = batch->start_call_ns <= LL_BATCH_CALL_NS && batch->launch_ns <= LL_BATCH_LAUNCH_NS && ends_well;
+	return is_calm || busy_ns >= 8 * (batch->host_ns + end_ns);
 }
 
 struct ll_batch_verdict ll_batch_judge(const struct ll_batch *batch)
@@ -35,7 +48,7 @@ struct ll_batch_verdict ll_batch_judge(const struct ll_batch *batch)
 	if (batch->launches == 1 && batch->has_start) {
 		uint64_t late_ns = less(batch->launch_ns, batch->start_wait_ns);
 		uint64_t busy_ns = less(batch->span_ns, late_ns + LL_BATCH_END_NS);
-		if (batch->host_ns <= LL_BATCH_HOST_NS || busy_ns >= 4 * batch->host_ns)
+		if (is_well_timed(batch, busy_ns))
 			return (struct ll_batch_verdict){busy_ns, LL_BATCH_SAMPLE};
 	}
 	return judge_guess(batch);

@@ -5,13 +5,16 @@
  * that. Whether it did cannot be asked afterwards, but four things are known:
  *
  *   span        between the two events: the work is no longer;
- *   start wait  what the first event waited for in the queue, from when it was recorded to when the card reached it. If
- *               the host had launched the whole batch by then, the stream never ran empty, and the work is the span;
+ *   start wait  what the first event waited in the queue for certain, from when it was recorded to when the card
+ *               reached it. If the host had launched the whole batch by then, the stream never ran empty, and the work
+ *               is the span;
  *   end wait    the same of the last event. All that time the card worked: the work is no shorter, and the stream was
- * not empty when that event was recorded; guess       what such launches took before, when that could be told.
+ *               not empty when that event was recorded;
+ *   guess       what such launches took before, when that could be told.
  *
  * A single launch between two events of its own, on an empty stream, is late by what the launch call takes the host.
- * That is measured, so such a batch is a sample of what the launch takes. Pure arithmetic.
+ * That is measured, so such a batch is a sample of what the launch takes, unless the host was interrupted: a call that
+ * took long may have reached the card at any time in it. Pure arithmetic.
  */
 #ifndef LOADLINE_CONTROL_BATCH_H
 #define LOADLINE_CONTROL_BATCH_H
@@ -29,15 +32,19 @@
 #define LL_BATCH_EVENT_NS UINT64_C(2500)
 /* A last event that was recorded later than this behind the last launch may have found the stream empty. */
 #define LL_BATCH_TAIL_NS UINT64_C(5000)
-/* A host that takes longer than this for a launch and its two events was interrupted: where, is not known. */
-#define LL_BATCH_HOST_NS UINT64_C(60000)
+/* A call that records an event takes 1 to 4 us (doc/facts.md): one that takes longer was interrupted. */
+#define LL_BATCH_CALL_NS UINT64_C(5000)
+/* The same of a launch: 2 to 8 us. */
+#define LL_BATCH_LAUNCH_NS UINT64_C(20000)
 
 struct ll_batch {
 	uint64_t span_ns;
 	uint64_t start_wait_ns, end_wait_ns;
-	uint64_t host_ns;   /* from before the first event's record to after the last launch */
-	uint64_t launch_ns; /* has_start: from after the first event's record to after the last launch */
-	uint64_t tail_ns;   /* from after the last launch to before the last event's record */
+	uint64_t host_ns;       /* from before the first event's record to after the last launch */
+	uint64_t start_call_ns; /* has_start: what recording the first event took */
+	uint64_t launch_ns;     /* has_start: from after that to after the last launch */
+	uint64_t tail_ns;       /* from after the last launch to before the last event's record */
+	uint64_t end_call_ns;   /* what recording that took */
 	uint64_t guess_ns;
 	uint32_t launches;
 	bool has_start; /* the first event is its own; else it is the end of the batch before */

@@ -369,7 +369,7 @@ void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct l
 }
 
 void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, uint64_t kind,
-		   bool is_launched)
+		   uint64_t launched_ns)
 {
 	if (atomic_load(&flow->is_ending))
 		return;
@@ -377,7 +377,7 @@ void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct l
 	pthread_mutex_lock(&flow->lock);
 	struct ll_marks *marks = marks_of(flow, context);
 	if (marks) {
-		ll_marks_end(marks, stream, kind, is_launched);
+		ll_marks_end(marks, stream, kind, launched_ns);
 		flow->is_blind |= ll_marks_is_blind(marks);
 		flow->queued_ns = ll_marks_queued_ns(marks);
 		set_open_limit(flow, marks);

@@ -55,10 +55,11 @@ _Atomic uint32_t *ll_flow_gate(struct ll_flow *flow);
  */
 bool ll_flow_count(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, uint64_t kind);
 
-/* Around a launch that was not just counted. context: the stream's, and the current one; NULL: not timed. */
+/* Around a launch that was not just counted. context: the stream's, and the current one; NULL: not timed. launched_ns:
+ * CLOCK_MONOTONIC when the driver's call returned, 0 if it failed. */
 void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, uint64_t kind);
 void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, uint64_t kind,
-		   bool is_launched);
+		   uint64_t launched_ns);
 
 /* A launch at the open gate: true lets it through unmarked, false wants it to be marked (enter and leave). */
 bool ll_flow_pass_open(struct ll_flow *flow);

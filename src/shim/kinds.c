@@ -1,13 +1,34 @@
 #include "shim/kinds.h"
 
-enum { FIRST_SAMPLES = 4, MOST_BETWEEN = 256 };
+enum { FIRST_SAMPLES = 8, MOST_BETWEEN = 1024 };
+
+/* The first few count alike, later ones for so little: a sample scatters by a tenth. */
+enum { SAMPLE_PARTS = 32, QUEUED_PARTS = 4 };
+/* How many times as long a launch can seem as what is known. */
+enum { FAR = 4 };
+
+/* Names are products, or addresses: all their bits count, as in the end of MurmurHash3. */
+static unsigned set_of(uint64_t name)
+{
+	name = (name ^ name >> 33) * UINT64_C(0xff51afd7ed558ccd);
+	name = (name ^ name >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
+	return (unsigned)(name ^ name >> 33) % LL_KIND_SETS;
+}
 
 struct ll_kind *ll_kinds_find(struct ll_kinds *kinds, uint64_t name)
 {
-	struct ll_kind *kind = &kinds->table[(name ^ name >> 20) % LL_KINDS];
-	if (kind->name != name)
-		*kind = (struct ll_kind){.name = name, .doubts = kinds->doubts};
-	return kind;
+	struct ll_kind *set = kinds->table[set_of(name)], *oldest = set;
+	uint32_t now = ++kinds->found;
+	for (struct ll_kind *kind = set; kind < set + LL_KIND_WAYS; kind++) {
+		if (kind->name == name) {
+			kind->found = now;
+			return kind;
+		}
+		if (now - kind->found > now - oldest->found)
+			oldest = kind;
+	}
+	*oldest = (struct ll_kind){.name = name, .doubts = kinds->doubts, .found = now};
+	return oldest;
 }
 
 bool ll_kind_wants_sample(const struct ll_kinds *kinds, const struct ll_kind *kind)
@@ -22,22 +43,23 @@ void ll_kind_note_sample(const struct ll_kinds *kinds, struct ll_kind *kind)
 	kind->doubts = kinds->doubts;
 }
 
-/* The first few count alike; later ones less, the more there are of them in a second. */
-static void learn(struct ll_kind *kind, uint64_t ns, uint64_t slowness)
+static void learn(struct ll_kind *kind, uint64_t ns, uint64_t most_parts)
 {
-	uint64_t parts = kind->learned + 1 < slowness ? kind->learned + 1 : slowness;
+	uint64_t parts = kind->learned + 1 < most_parts ? kind->learned + 1 : most_parts;
+	if (kind->learned && ns > FAR * kind->ns)
+		ns = FAR * kind->ns;
 	kind->ns = ((parts - 1) * kind->ns + ns) / parts;
 	kind->learned++;
 }
 
 void ll_kind_learn_sample(struct ll_kind *kind, uint64_t ns)
 {
-	learn(kind, ns, 8);
+	learn(kind, ns, SAMPLE_PARTS);
 }
 
 void ll_kind_learn_queued(struct ll_kind *kind, uint64_t ns)
 {
-	learn(kind, ns, 4);
+	learn(kind, ns, QUEUED_PARTS);
 }
 
 void ll_kinds_doubt(struct ll_kinds *kinds, struct ll_kind *kind, uint64_t ns)

@@ -5,8 +5,11 @@
  * never ran empty tells what each of them took. Timing one costs the card some 4 us and the host 2, so it is done less
  * often the shorter the launches are: for LL_KIND_SAMPLE_PERMILLE of their time.
  *
- * Two kinds in one place of the table drive each other out: rare, and each is learned anew. Pure arithmetic; the caller
- * locks.
+ * One that took far longer than what is known counts for no more than four times that: a kernel that is loaded when it
+ * is launched first takes some 0.5 ms once. Where they are many the mean follows all the same.
+ *
+ * A program of more kinds than the table holds has those learned anew that it used longest ago. Pure arithmetic; the
+ * caller locks.
  */
 #ifndef LOADLINE_SHIM_KINDS_H
 #define LOADLINE_SHIM_KINDS_H
@@ -14,10 +17,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { LL_KINDS = 1024 };
+enum { LL_KIND_SETS = 512, LL_KIND_WAYS = 4 };
 
 #define LL_KIND_SAMPLE_NS UINT64_C(6000) /* what timing a launch by itself costs */
-#define LL_KIND_SAMPLE_PERMILLE 10
+#define LL_KIND_SAMPLE_PERMILLE 3
 
 struct ll_kind {
 	uint64_t name;
@@ -26,14 +29,17 @@ struct ll_kind {
 	uint32_t seen;    /* launches; the caller counts */
 	uint32_t next;    /* seen, at which the next one shall be timed */
 	uint32_t doubts;  /* of the table, when it was timed last */
+	uint32_t found;   /* of the table, when it was asked for last */
 };
 
 struct ll_kinds {
-	struct ll_kind table[LL_KINDS];
+	struct ll_kind table[LL_KIND_SETS][LL_KIND_WAYS];
 	uint32_t doubts;
+	uint32_t found; /* a count of all askings */
 };
 
-/* The entry of that kind, empty at first. Any number that differs from others' will do as a name. */
+/* The entry of that kind, empty at first, until the next is asked for. Any number that differs from others' will do as
+ * a name. */
 struct ll_kind *ll_kinds_find(struct ll_kinds *kinds, uint64_t name);
 
 /* Whether the next launch of it shall be timed: the first few, then one in so many, and one after a doubt. */

@@ -112,27 +112,29 @@ struct ll_launch ll_launch_begin_ungated(struct ll_cu_stream *stream)
 	return begin(stream, 0, false);
 }
 
-static void tell_end(const struct ll_launch *launch, bool is_launched)
+/* launched_ns: 0 if it failed. */
+static void tell_end(const struct ll_launch *launch, uint64_t launched_ns)
 {
 	if (launch->traced)
-		ll_trace_events_end(launch->traced, is_launched);
+		ll_trace_events_end(launch->traced, launched_ns);
 	if (launch->flow)
-		ll_flow_leave(launch->flow, launch->context, launch->stream, launch->kind, is_launched);
+		ll_flow_leave(launch->flow, launch->context, launch->stream, launch->kind, launched_ns);
 }
 
 /* After a lost call the driver may be in any state: then it is not called. */
 static void leave(const struct ll_launch *launch)
 {
 	struct place place = {.is_elsewhere = false};
+	uint64_t launched_ns = ll_now_ns();
 	if (launch->status == LL_LAUNCH_LOST) {
-		tell_end(launch, false);
+		tell_end(launch, 0);
 		return;
 	}
 	enum ll_cu_capture_mode mode = exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
 	if (launch->is_elsewhere)
 		place.is_elsewhere = ll_real()->cuCtxPushCurrent_v2(launch->context) == LL_CUDA_SUCCESS;
 	bool is_there = place.is_elsewhere == launch->is_elsewhere;
-	tell_end(launch, launch->status == LL_CUDA_SUCCESS && is_there);
+	tell_end(launch, launch->status == LL_CUDA_SUCCESS && is_there ? launched_ns : 0);
 	leave_place(&place);
 	exchange_capture_mode(mode);
 }

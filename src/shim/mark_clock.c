@@ -84,13 +84,14 @@ static uint64_t wait_ns(struct ll_mark_clock *clock, uint64_t host_ns, uint64_t 
 /* Nothing has waited for longer than since it was recorded: where it seems so, one of the clocks has jumped. */
 struct ll_mark_stamp ll_mark_read(struct ll_mark_clock *clock, const struct ll_mark_event *event)
 {
-	struct ll_mark_stamp stamp = {.card_ns = card_ns(clock, event->handle)};
-	stamp.wait_ns = wait_ns(clock, event->host_ns, stamp.card_ns);
-	if (stamp.wait_ns > ll_now_ns() - event->host_ns) {
+	uint64_t event_ns = card_ns(clock, event->handle);
+	uint64_t since_ns = wait_ns(clock, event->host_ns, event_ns);
+	if (since_ns > ll_now_ns() - event->host_ns) {
 		clock->fit.has_fit = false;
-		stamp.wait_ns = wait_ns(clock, event->host_ns, stamp.card_ns);
+		since_ns = wait_ns(clock, event->host_ns, event_ns);
 	}
-	return stamp;
+	uint64_t late_ns = event->call_ns > LL_MARK_CALL_NS ? event->call_ns - LL_MARK_CALL_NS : 0;
+	return (struct ll_mark_stamp){.card_ns = event_ns, .wait_ns = since_ns > late_ns ? since_ns - late_ns : 0};
 }
 
 uint64_t ll_mark_host_ns(const struct ll_mark_clock *clock, uint64_t card_time_ns)

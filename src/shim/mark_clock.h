@@ -26,10 +26,13 @@ struct ll_mark_event {
 	uint64_t call_ns;           /* what recording took: sometime in it the event came to the queue */
 };
 
+/* An event comes to the queue no earlier than this in the call that records it. */
+#define LL_MARK_CALL_NS UINT64_C(1000)
+
 /* What the card says of an event that it has reached. */
 struct ll_mark_stamp {
 	uint64_t card_ns;
-	uint64_t wait_ns; /* from host_ns on, but for what a call takes; 0 on an idle stream */
+	uint64_t wait_ns; /* it was in the queue for at least as long; 0 on an idle stream */
 };
 
 struct ll_mark_clock {

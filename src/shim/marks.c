@@ -171,21 +171,20 @@ static void charge(struct ll_marks *marks, uint64_t start_ns, uint64_t end_ns)
 		marks->charge(marks->charge_of, host_ns - ns, host_ns);
 }
 
-/* Where the host was interrupted in the record of the last event, that may have come to the queue as late as its end.
- */
 static void settle(struct ll_marks *marks, struct ll_mark_track *track, const struct ll_mark_batch *batch)
 {
 	uint64_t host_ns;
 	struct ll_mark_stamp start = read_start(marks, track, batch, &host_ns);
 	struct ll_mark_stamp end = ll_mark_read(&marks->clock, &batch->end);
-	uint64_t lost_ns = batch->end.call_ns > LL_BATCH_HOST_NS ? batch->end.call_ns : 0;
 	struct ll_batch facts = {
 	    .span_ns = end.card_ns > start.card_ns ? end.card_ns - start.card_ns : 0,
 	    .start_wait_ns = start.wait_ns,
-	    .end_wait_ns = end.wait_ns > lost_ns ? end.wait_ns - lost_ns : 0,
+	    .end_wait_ns = end.wait_ns,
 	    .host_ns = batch->launched_ns - host_ns,
+	    .start_call_ns = batch->start.call_ns,
 	    .launch_ns = batch->launched_ns - batch->started_ns,
-	    .tail_ns = batch->end.host_ns + lost_ns - batch->launched_ns,
+	    .tail_ns = batch->end.host_ns - batch->launched_ns,
+	    .end_call_ns = batch->end.call_ns,
 	    .guess_ns = batch->guess_ns,
 	    .launches = batch->launches,
 	    .has_start = batch->start.handle,
@@ -235,14 +234,16 @@ static void mark_start(struct ll_marks *marks, struct ll_mark_track *track)
 		push_batch(marks, track, start);
 	}
 	track->open.start = start;
-	track->open.started_ns = ll_now_ns();
+	track->open.started_ns = track->marked_ns = start.host_ns + start.call_ns;
 }
 
 static void close_open(struct ll_marks *marks, struct ll_mark_track *track)
 {
 	struct ll_mark_event end;
-	if (track->open.launches && ll_mark_record(&marks->clock, track->name.handle, &end))
-		push_batch(marks, track, end);
+	if (!track->open.launches || !ll_mark_record(&marks->clock, track->name.handle, &end))
+		return;
+	track->marked_ns = end.host_ns + end.call_ns;
+	push_batch(marks, track, end);
 }
 
 bool ll_marks_count(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name)
@@ -286,14 +287,14 @@ static bool is_full(const struct ll_marks *marks, const struct ll_mark_track *tr
 	return track->open.guess_ns >= marks->every_ns || (track->name.thread && track->count < MARKED_AHEAD);
 }
 
-void ll_marks_end(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name, bool is_launched)
+void ll_marks_end(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name, uint64_t launched_ns)
 {
-	struct ll_mark_track *track = marks->clock.is_blind || !is_launched ? NULL : find_track(marks, name);
+	struct ll_mark_track *track = marks->clock.is_blind || !launched_ns ? NULL : find_track(marks, name);
 	if (!track)
 		return;
 	struct ll_kind *kind = ll_kinds_find(&marks->kinds, kind_name);
 	add_launch(track, kind);
-	track->open.launched_ns = ll_now_ns();
+	track->open.launched_ns = launched_ns > track->marked_ns ? launched_ns : ll_now_ns();
 	bool is_sample =
 	    track->open.launches == 1 && track->open.start.handle && ll_kind_wants_sample(&marks->kinds, kind);
 	if (is_sample)

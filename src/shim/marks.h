@@ -53,11 +53,12 @@ void ll_marks_set_shared(struct ll_marks *marks, bool is_shared);
 bool ll_marks_count(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name);
 
 /*
- * Before and after a launch that was not just counted. After a failed launch is_launched is false. An error of the
- * driver in here makes the marks blind: nothing more is recorded, and time is no longer told.
+ * Before and after a launch that was not just counted. launched_ns: CLOCK_MONOTONIC when the driver's call returned, 0
+ * if it failed. An error of the driver in here makes the marks blind: nothing more is recorded, and time is no longer
+ * told.
  */
 void ll_marks_begin(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name);
-void ll_marks_end(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name, bool is_launched);
+void ll_marks_end(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name, uint64_t launched_ns);
 
 /* So many launches were made there since the last call about this stream, without a mark. */
 void ll_marks_add_unmarked(struct ll_marks *marks, struct ll_mark_stream name, uint32_t launches);

@@ -28,6 +28,7 @@ struct ll_mark_track {
 	uint32_t first, count;
 	struct ll_mark_batch open; /* launches not yet closed by an event */
 	bool is_left;              /* those: nobody could mark them, and they are taken to have ended */
+	uint64_t marked_ns;        /* CLOCK_MONOTONIC, after the last record: another thread may have launched before */
 	uint64_t mean_ns;          /* of a launch; 0: not known */
 	struct ll_mark_stamp end;  /* of the last batch that ended */
 	uint64_t end_host_ns;      /* when its end was recorded */

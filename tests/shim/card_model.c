@@ -30,7 +30,7 @@ static struct lane {
 	bool is_graph, is_used;
 } lanes[STREAMS];
 static struct ll_cu_event events[EVENTS];
-static uint64_t host_ns, busy_ns, busy_until_ns, calls, interrupt_ns;
+static uint64_t host_ns, busy_ns, busy_until_ns, calls, before_ns, after_ns;
 static int drift_ppm;
 
 void model_reset(int ppm)
@@ -40,7 +40,7 @@ void model_reset(int ppm)
 	for (unsigned i = 0; i < EVENTS; i++)
 		events[i] = (struct ll_cu_event){0};
 	host_ns = LL_NS_PER_S;
-	busy_ns = busy_until_ns = calls = interrupt_ns = 0;
+	busy_ns = busy_until_ns = calls = before_ns = after_ns = 0;
 	drift_ppm = ppm;
 }
 
@@ -55,9 +55,10 @@ void model_spend(uint64_t ns)
 	host_ns += ns;
 }
 
-void model_interrupt_record(uint64_t ns)
+void model_interrupt_record(uint64_t before, uint64_t after)
 {
-	interrupt_ns = ns;
+	before_ns = before;
+	after_ns = after;
 }
 
 uint64_t model_busy_ns(void)
@@ -148,9 +149,10 @@ static ll_cu_result record_event(struct ll_cu_event *event, struct ll_cu_stream 
 {
 	struct lane *lane = lane_of(stream);
 	calls++;
-	host_ns += RECORD_HOST_NS + interrupt_ns;
-	interrupt_ns = 0;
+	host_ns += RECORD_HOST_NS + before_ns;
 	uint64_t arrives_ns = host_ns + LATENCY_NS;
+	host_ns += after_ns;
+	before_ns = after_ns = 0;
 	uint64_t behind_ns = lane->ready_ns + (lane->is_event ? 0 : EVENT_AFTER_NS);
 	lane->ready_ns = behind_ns > arrives_ns ? behind_ns : arrives_ns;
 	lane->is_event = true;

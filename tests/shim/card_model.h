@@ -24,8 +24,9 @@ void model_launch_graph(struct ll_cu_stream *stream, uint64_t kernel_ns, uint64_
 /* The host waits for the stream, and is woken. */
 void model_wait(struct ll_cu_stream *stream);
 
-/* The host is interrupted for that long in the next call that records an event, before the event is in the queue. */
-void model_interrupt_record(uint64_t ns);
+/* The host is interrupted for that long in the next call that records an event, before and after the event is in the
+ * queue. */
+void model_interrupt_record(uint64_t before_ns, uint64_t after_ns);
 
 /* Time in which the card worked, as GPM counts it; calls of the driver that were not launches. */
 uint64_t model_busy_ns(void);

@@ -17,8 +17,10 @@ static void assert_verdict(struct ll_batch batch, enum ll_batch_lesson lesson, u
 static const struct ll_batch single = {.span_ns = 10 * US + 5200 - 1700,
 				       .end_wait_ns = 11 * US,
 				       .host_ns = 3700,
+				       .start_call_ns = 1040,
 				       .launch_ns = 2600,
 				       .tail_ns = 30,
+				       .end_call_ns = 1040,
 				       .guess_ns = 50 * US,
 				       .launches = 1,
 				       .has_start = true};
@@ -27,8 +29,8 @@ static void a_launch_by_itself_is_a_sample_without_what_the_host_took(void **sta
 {
 	(void)state;
 	assert_verdict(single, LL_BATCH_SAMPLE, single.span_ns - 2600 - LL_BATCH_END_NS);
-	struct ll_batch slow = single; /* the same with a launch call that takes 20 us more */
-	slow.launch_ns += 20 * US, slow.host_ns += 20 * US, slow.span_ns += 20 * US;
+	struct ll_batch slow = single; /* the same with a launch call that takes 10 us more */
+	slow.launch_ns += 10 * US, slow.host_ns += 10 * US, slow.span_ns += 10 * US;
 	assert_verdict(slow, LL_BATCH_SAMPLE, single.span_ns - 2600 - LL_BATCH_END_NS);
 }
 
@@ -43,12 +45,27 @@ static void a_start_that_waited_covers_part_of_the_launch_call(void **state)
 static void an_interrupted_host_makes_no_sample_of_a_short_launch(void **state)
 {
 	(void)state;
-	struct ll_batch batch = single;
-	batch.host_ns = 2 * LL_NS_PER_MS;
-	assert_verdict(batch, LL_BATCH_UNTOLD, 13500);
-	batch.span_ns = 100 * LL_NS_PER_MS;
-	batch.launch_ns = batch.host_ns;
-	assert_verdict(batch, LL_BATCH_SAMPLE, 98 * LL_NS_PER_MS - LL_BATCH_END_NS);
+	struct ll_batch start = single; /* after the first event had come to the card: the span begins early */
+	start.start_call_ns += 12 * US, start.host_ns += 12 * US, start.span_ns += 12 * US;
+	assert_verdict(start, LL_BATCH_UNTOLD, start.span_ns);
+	struct ll_batch end = single; /* before the last event came to the card: the span ends late */
+	end.end_call_ns += 30 * US, end.span_ns += 20 * US, end.end_wait_ns = 0;
+	assert_verdict(end, LL_BATCH_UNTOLD, end.span_ns);
+	struct ll_batch launch = single;
+	launch.launch_ns += 30 * US, launch.host_ns += 30 * US, launch.span_ns += 30 * US;
+	assert_verdict(launch, LL_BATCH_UNTOLD, launch.span_ns);
+}
+
+static void an_interrupted_host_does_not_matter_to_a_long_launch(void **state)
+{
+	(void)state;
+	struct ll_batch end = single; /* the card was still at it */
+	end.end_call_ns += 30 * US, end.span_ns += 90 * US, end.end_wait_ns = 60 * US;
+	assert_verdict(end, LL_BATCH_SAMPLE, end.span_ns - end.launch_ns - LL_BATCH_END_NS);
+	struct ll_batch launch = single;
+	launch.launch_ns = launch.host_ns = 2 * LL_NS_PER_MS;
+	launch.span_ns = 100 * LL_NS_PER_MS;
+	assert_verdict(launch, LL_BATCH_SAMPLE, 98 * LL_NS_PER_MS - LL_BATCH_END_NS);
 }
 
 static void a_batch_launched_before_its_start_was_reached_is_work_throughout(void **state)
@@ -121,6 +138,7 @@ int main(void)
 	    cmocka_unit_test(a_launch_by_itself_is_a_sample_without_what_the_host_took),
 	    cmocka_unit_test(a_start_that_waited_covers_part_of_the_launch_call),
 	    cmocka_unit_test(an_interrupted_host_makes_no_sample_of_a_short_launch),
+	    cmocka_unit_test(an_interrupted_host_does_not_matter_to_a_long_launch),
 	    cmocka_unit_test(a_batch_launched_before_its_start_was_reached_is_work_throughout),
 	    cmocka_unit_test(where_the_stream_may_have_run_empty_the_guess_counts),
 	    cmocka_unit_test(a_mark_that_came_late_to_an_empty_stream_proves_nothing),

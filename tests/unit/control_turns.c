@@ -73,8 +73,7 @@ static uint64_t play(unsigned weight_a, unsigned weight_b, uint64_t ret_gpu_ns[2
 		if (ll_turns_gives_way(&parties[holder], &parties[1 - holder], held_ns, false))
 			holder = 1 - holder, held_ns = 0;
 		ret_gpu_ns[holder] += 100 * LL_NS_PER_US;
-		parties[holder].virtual_ns =
-		    ll_turns_virtual_ns(ret_gpu_ns[holder], parties[holder].weight_permille);
+		parties[holder].virtual_ns = ll_turns_virtual_ns(ret_gpu_ns[holder], parties[holder].weight_permille);
 	}
 	return longest_ns;
 }
