@@ -105,7 +105,7 @@ static struct ll_marks *marks_of(struct ll_flow *flow, struct ll_cu_context *han
 }
 
 struct progress {
-	uint64_t queued_ns;
+	uint64_t queued_ns, queued_launches;
 	bool is_idle;
 };
 
@@ -128,6 +128,7 @@ static struct progress harvest(struct ll_flow *flow)
 		if (!ll_marks_is_idle(context->marks)) {
 			progress.is_idle = false;
 			progress.queued_ns += ll_marks_queued_ns(context->marks);
+			progress.queued_launches += ll_marks_queued_launches(context->marks);
 		}
 	}
 	return progress;
@@ -223,10 +224,16 @@ static uint64_t next_tick_ns(const struct ll_flow *flow, uint64_t now_ns)
 	return now_ns + CALM_NS;
 }
 
+/*
+ * Behind a long kernel there may be one more, or the card would wait for the host after each: as far as the account can
+ * pay for what runs.
+ */
 static bool may_queue(const struct ll_flow *flow)
 {
-	uint64_t bound_ns = flow->look.priority == LL_PRIORITY_LOW ? LL_FLOW_QUEUE_LOW_NS : LL_FLOW_QUEUE_NS;
-	return flow->queued_ns < bound_ns;
+	if (flow->look.priority == LL_PRIORITY_LOW)
+		return flow->queued_ns < LL_FLOW_QUEUE_LOW_NS;
+	bool may_follow = flow->queued_launches < 2 && flow->look.tokens_ns > (int64_t)flow->queued_ns;
+	return flow->queued_ns < LL_FLOW_QUEUE_NS || may_follow;
 }
 
 /* Work that came to an idle card has not run for longer than since then. */
@@ -245,6 +252,7 @@ uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns)
 	bool is_open = atomic_load_explicit(ll_turn_gate(flow->claim), memory_order_relaxed) != LL_GATE_SHUT;
 	flow->ticked_ns = now_ns;
 	flow->queued_ns = progress.queued_ns;
+	flow->queued_launches = progress.queued_launches;
 	if (may_queue(flow))
 		flow->progress_ns = now_ns;
 	flow->turn.running_ns = running_ns(flow, progress.is_idle, now_ns);
@@ -380,6 +388,7 @@ void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct l
 		ll_marks_end(marks, stream, kind, launched_ns);
 		flow->is_blind |= ll_marks_is_blind(marks);
 		flow->queued_ns = ll_marks_queued_ns(marks);
+		flow->queued_launches = ll_marks_queued_launches(marks);
 		set_open_limit(flow, marks);
 	}
 	flow->launching--;

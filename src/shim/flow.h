@@ -6,7 +6,8 @@
  * marks it (marks.h). Waiting is done in the caller's thread, before the call, and always ends: the turn protocol
  * (ledger/turn.h) gives everybody a turn, and after LL_FLOW_LONGEST_WAIT_NS a launch goes through in any case.
  *
- * Queued work is bounded, so that a turn can end: LL_FLOW_QUEUE_NS, for a low class LL_FLOW_QUEUE_LOW_NS.
+ * Queued work is bounded, so that a turn can end: LL_FLOW_QUEUE_NS, or a kernel and the one behind it; for a low class
+ * LL_FLOW_QUEUE_LOW_NS.
  *
  * A thread per process and card (the agent) finds ended work when no launch comes, gives the turn back, keeps the
  * claim's heartbeat. All signals are blocked in it. In a forked child there is none of this: the child makes its own.

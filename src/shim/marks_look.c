@@ -19,6 +19,19 @@ uint64_t ll_marks_queued_ns(const struct ll_marks *marks)
 	return queued_ns;
 }
 
+uint64_t ll_marks_queued_launches(const struct ll_marks *marks)
+{
+	uint64_t launches = 0;
+	for (const struct ll_mark_track *track = marks->tracks; track; track = track->next) {
+		if (!track->is_used || marks->clock.is_blind)
+			continue;
+		for (uint32_t i = 0; i < track->count; i++)
+			launches += track->batches[(track->first + i) % LL_MARK_BATCHES].launches;
+		launches += track->is_left ? 0 : track->open.launches;
+	}
+	return launches;
+}
+
 uint64_t ll_marks_mean_ns(const struct ll_marks *marks)
 {
 	uint64_t mean_ns = 0;

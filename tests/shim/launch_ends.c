@@ -256,9 +256,38 @@ static void a_queue_that_waits_for_the_next_launch_gets_it(void **state)
 	in_world(NULL, body_stalled);
 }
 
+/* Of kernels that are each longer than the queue's bound the next one is there when one ends. */
+static void body_long_kernels(void)
+{
+	enum { KERNEL_MS = 45 };
+	ll_cu_deviceptr word;
+	prepare(999);
+	CHECK_EQUAL(cu.cuMemAlloc(&word, 4096), 0);
+	CHECK_EQUAL(cu.cuMemsetD8(word, 0, 4096), 0);
+	for (int i = 0; i < 4; i++) {
+		launch_timed(work, shared, KERNEL_MS * MS, 1, 32);
+		CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
+	}
+	tenant(ID)->tokens_ns = 2 * KERNEL_MS * MS;
+	CHECK_EQUAL(cu.cuStreamWaitValue32(shared, word, 1, LL_CU_STREAM_WAIT_VALUE_EQ), 0);
+	launch_timed(work, shared, KERNEL_MS * MS, 1, 32);
+	uint64_t began_ns = ll_now_ns();
+	launch_timed(work, shared, KERNEL_MS * MS, 1, 32);
+	CHECK(ll_now_ns() - began_ns < 2 * KERNEL_MS * MS); /* a queue that is full stalls for longer */
+	CHECK_EQUAL(cu.cuStreamWriteValue32(new_stream(), word, 1, 0), 0);
+	check_rests();
+}
+
+static void behind_a_long_kernel_there_may_be_one_more(void **state)
+{
+	(void)state;
+	in_world(NULL, body_long_kernels);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(behind_a_long_kernel_there_may_be_one_more),
 	    cmocka_unit_test(a_queue_that_waits_for_the_next_launch_gets_it),
 	    cmocka_unit_test(a_cancelled_thread_leaves_nothing_behind),
 	    cmocka_unit_test(a_thread_that_is_cancelled_in_its_first_call_leaves_nothing_locked),
