@@ -143,6 +143,7 @@ ll_nvml_result sim_nvml_enter(const char *function)
 {
 	if (!__atomic_load_n(&init_count, __ATOMIC_ACQUIRE))
 		return LL_NVML_ERROR_UNINITIALIZED;
+	__atomic_fetch_add(&world->nvml_calls, 1, __ATOMIC_RELAXED);
 	return (ll_nvml_result)sim_fault_check(world, function);
 }
 

@@ -50,6 +50,7 @@ int simctl_show(struct ll_err *err)
 	sim_advance_to_now(w);
 	printf("world %s: driver %s, CUDA %u.%u, %.1f s old\n", sim_world_folder(), w->driver_version,
 	       w->cuda_version / 1000, w->cuda_version % 1000 / 10, (double)(w->now_ns - w->born_ns) * 1e-9);
+	printf("nvml: %llu calls\n", (unsigned long long)__atomic_load_n(&w->nvml_calls, __ATOMIC_RELAXED));
 	for (uint32_t i = 0; i < w->slot_count; i++)
 		show_card(w, i);
 	for (uint32_t i = 0; i < SIM_CONTEXTS; i++) {

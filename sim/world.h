@@ -373,6 +373,7 @@ struct sim_world {
 	uint64_t next_partition;
 	uint32_t card_count;   /* physical ones, first in cards[] */
 	uint32_t slot_count;   /* with slices */
+	uint64_t nvml_calls;   /* atomic: of all processes, for tests that bound them */
 	uint32_t has_faults;   /* atomic: calls must look at faults[] and at suspension first */
 	uint32_t cuda_version; /* 13000 is 13.0 */
 	char driver_version[32];

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
@@ -18,8 +19,6 @@
 #include "driver/readings.h"
 #include "hold/hold.h"
 
-#define TICK_LIVE_MS 200
-#define TICK_MS 500                        /* without a display: for the periodic log line */
 #define END_WITHIN_NS (900 * LL_NS_PER_MS) /* from the signal to the summary, whatever the driver does */
 
 /* Everything that lives as long as the command. */
@@ -112,16 +111,26 @@ static void take_events(struct hold_run *run)
 	}
 }
 
-/* Waits for an event, a signal or the next tick; says whether a signal came. */
-static bool wait_and_take(struct hold_run *run)
+/* -1: for ever. Rounded up, so that what is due then is due. */
+static int until_ms(uint64_t until_ns)
+{
+	uint64_t now_ns = ll_now_ns();
+	if (until_ns <= now_ns)
+		return 0;
+	uint64_t ms = (until_ns - now_ns) / LL_NS_PER_MS + 1;
+	return until_ns == UINT64_MAX ? -1 : ms < INT_MAX ? (int)ms : INT_MAX;
+}
+
+/* Waits for an event, a signal, what the output has to do or this time; says whether a signal came. */
+static bool wait_and_take(struct hold_run *run, uint64_t until_ns)
 {
 	struct pollfd fds[] = {
 	    {.fd = ll_hold_fd(run->hold), .events = POLLIN},
 	    {.fd = run->signal_fd, .events = POLLIN},
 	};
-	poll(fds, 2, isatty(STDOUT_FILENO) ? TICK_LIVE_MS : TICK_MS);
+	uint64_t output_ns = ll_hold_output_tick(run->output, ll_now_ns());
+	poll(fds, 2, until_ms(output_ns < until_ns ? output_ns : until_ns));
 	take_events(run);
-	ll_hold_output_tick(run->output, ll_now_ns());
 	return got_signal(run);
 }
 
@@ -130,13 +139,13 @@ static void run_until_ended(struct hold_run *run)
 	uint64_t start_ns = ll_now_ns();
 	uint64_t end_ns = run->args->for_ns ? start_ns + run->args->for_ns : UINT64_MAX;
 	while (run->ended < run->count && ll_now_ns() < end_ns) {
-		if (wait_and_take(run))
+		if (wait_and_take(run, end_ns))
 			break;
 	}
 	uint64_t deadline_ns = ll_now_ns() + END_WITHIN_NS;
 	ll_hold_end(run->hold);
 	while (run->ended < run->count && ll_now_ns() < deadline_ns)
-		wait_and_take(run);
+		wait_and_take(run, deadline_ns);
 	if (run->ended < run->count && !run->err.code)
 		ll_err_set(&run->err, -EIO, "the driver hangs: not every card could be released cleanly");
 }

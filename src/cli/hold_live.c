@@ -195,16 +195,21 @@ static void live_event(struct ll_hold_sink *sink, const struct ll_event *event, 
 	ll_hold_block_card_event(&self->cards[slot], event);
 }
 
-static void live_tick(struct ll_hold_sink *sink, uint64_t now_ns)
+static uint64_t live_tick(struct ll_hold_sink *sink, uint64_t now_ns)
 {
 	struct live_sink *self = (struct live_sink *)sink;
-	if (self->is_gone || now_ns < self->due_ns || !is_writable())
-		return;
+	if (self->is_gone)
+		return UINT64_MAX;
+	if (now_ns < self->due_ns)
+		return self->due_ns;
+	if (!is_writable())
+		return now_ns + FRAME_EVERY_NS;
 	/* From the due time on, so that late ticks do not make the display slower; but no burst after a pause. */
 	self->due_ns += FRAME_EVERY_NS;
 	if (self->due_ns + FRAME_EVERY_NS < now_ns)
 		self->due_ns = now_ns + FRAME_EVERY_NS;
 	draw(self, now_ns);
+	return self->due_ns;
 }
 
 static void release_log(struct live_sink *self)

@@ -111,12 +111,15 @@ void ll_hold_output_event(struct ll_hold_output *output, const struct ll_event *
 	hand_round(output, &summary, slot);
 }
 
-void ll_hold_output_tick(struct ll_hold_output *output, uint64_t now_ns)
+uint64_t ll_hold_output_tick(struct ll_hold_output *output, uint64_t now_ns)
 {
+	uint64_t next_ns = UINT64_MAX;
 	for (size_t i = 0; i < output->sink_count; i++) {
-		if (output->sinks[i]->ops->tick)
-			output->sinks[i]->ops->tick(output->sinks[i], now_ns);
+		struct ll_hold_sink *sink = output->sinks[i];
+		uint64_t sink_ns = sink->ops->tick ? sink->ops->tick(sink, now_ns) : UINT64_MAX;
+		next_ns = sink_ns < next_ns ? sink_ns : next_ns;
 	}
+	return next_ns;
 }
 
 /* Last to first: the display goes before the summaries are printed where it was. */

@@ -51,8 +51,11 @@ int ll_hold_output_new(const struct ll_hold_output_config *config, struct ll_hol
 /* Events of cards that the config does not have are left out. */
 void ll_hold_output_event(struct ll_hold_output *output, const struct ll_event *event);
 
-/* Every 200 ms or so, also without events: redraws, writes the periodic log lines, flushes the record. */
-void ll_hold_output_tick(struct ll_hold_output *output, uint64_t now_ns);
+/*
+ * Redraws, writes the periodic log lines, flushes the record. After the events of a wake-up, and by the time that it
+ * returns (UINT64_MAX: with the next event).
+ */
+uint64_t ll_hold_output_tick(struct ll_hold_output *output, uint64_t now_ns);
 
 /*
  * Takes the display away, prints the summaries that is_json has not printed yet, closes the record and the port.

@@ -28,6 +28,7 @@ struct record_sink {
 	struct ll_hold_sink sink;
 	FILE *file; /* NULL once it has failed */
 	uint64_t next_flush_ns;
+	bool has_unflushed;
 	struct ll_strbuf row;
 };
 
@@ -89,15 +90,20 @@ static void record_event(struct ll_hold_sink *sink, const struct ll_event *event
 		fail(self, ENOMEM);
 	else if (fputs(row->buf, self->file) < 0)
 		fail(self, errno);
+	self->has_unflushed = true;
 }
 
-static void record_tick(struct ll_hold_sink *sink, uint64_t now_ns)
+static uint64_t record_tick(struct ll_hold_sink *sink, uint64_t now_ns)
 {
 	struct record_sink *self = (struct record_sink *)sink;
+	if (!self->has_unflushed)
+		return UINT64_MAX;
 	if (now_ns < self->next_flush_ns)
-		return;
+		return self->next_flush_ns;
 	self->next_flush_ns = now_ns + FLUSH_EVERY_NS;
+	self->has_unflushed = false;
 	flush(self);
+	return UINT64_MAX;
 }
 
 static void record_free(struct ll_hold_sink *sink)

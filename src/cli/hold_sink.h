@@ -13,7 +13,8 @@ struct ll_hold_sink;
 struct ll_hold_sink_ops {
 	/* slot is the event's card in config->cards. */
 	void (*event)(struct ll_hold_sink *sink, const struct ll_event *event, size_t slot);
-	void (*tick)(struct ll_hold_sink *sink, uint64_t now_ns);
+	/* Does what is due; returns when something will be, UINT64_MAX: not without an event. */
+	uint64_t (*tick)(struct ll_hold_sink *sink, uint64_t now_ns);
 	/* Before free, at a regular end; a failure is of stdout alone. */
 	int (*finish)(struct ll_hold_sink *sink, struct ll_err *err);
 	void (*free)(struct ll_hold_sink *sink);

@@ -128,16 +128,16 @@ static void text_event(struct ll_hold_sink *sink, const struct ll_event *event, 
 	}
 }
 
-static void text_tick(struct ll_hold_sink *sink, uint64_t now_ns)
+static uint64_t text_tick(struct ll_hold_sink *sink, uint64_t now_ns)
 {
 	struct text_sink *self = (struct text_sink *)sink;
 	uint64_t every_ns = sink->config->log_every_ns;
 	if (!self->has_periodic)
-		return;
+		return UINT64_MAX;
 	if (self->next_ns == 0)
 		self->next_ns = now_ns + every_ns;
 	if (now_ns < self->next_ns)
-		return;
+		return self->next_ns;
 	self->next_ns += every_ns;
 	if (self->next_ns <= now_ns) /* ticks are rarer than lines, or the machine was suspended */
 		self->next_ns = now_ns + every_ns;
@@ -146,6 +146,7 @@ static void text_tick(struct ll_hold_sink *sink, uint64_t now_ns)
 		if (card->has_event && !card->has_ended)
 			say_periodic(self, sink->config->cards[i], &card->status);
 	}
+	return self->next_ns;
 }
 
 /* ---- the summary ---- */

@@ -94,6 +94,14 @@ static void restart_timers(struct ll_hold_policy *policy, uint64_t now_ns)
 		policy->trouble_ns = now_ns;
 }
 
+/* Readings come later than what they tell of, and while stopped they are rare: what nobody has looked at is not quiet.
+ */
+static bool has_been_quiet(const struct ll_hold_input *input, uint64_t now_ns, uint64_t since_ns, uint64_t for_ns)
+{
+	uint64_t until_ns = input->looked_until_ns > 0 ? min_ns(input->looked_until_ns, now_ns) : now_ns;
+	return until_ns >= since_ns && until_ns - since_ns >= for_ns;
+}
+
 /* Returns whether foreign work has been seen since the last tick. */
 static bool take_foreign(struct ll_hold_policy *policy, const struct ll_hold_input *input, uint64_t now_ns)
 {
@@ -308,12 +316,13 @@ void ll_hold_policy_tick(struct ll_hold_policy *policy, const struct ll_hold_inp
 	policy->last_ns = now_ns;
 	bool is_foreign_new = take_foreign(policy, input, now_ns);
 	if (!is_foreign_new && policy->quiet_since_ns != 0 &&
-	    now_ns - policy->quiet_since_ns >= config->resume_after_ns)
+	    has_been_quiet(input, now_ns, policy->quiet_since_ns, config->resume_after_ns))
 		policy->quiet_since_ns = 0;
 	take_readings(policy, input, is_first, now_ns);
 	take_trouble(policy, input, now_ns);
 	enum ll_hold_action action = decide(policy, input, now_ns);
-	bool is_idle = config->has_idle_target && now_ns - idle_since(policy) >= config->idle_after_ns;
+	bool is_idle =
+	    config->has_idle_target && has_been_quiet(input, now_ns, idle_since(policy), config->idle_after_ns);
 	*ret_verdict = (struct ll_hold_verdict){
 	    .action = action,
 	    .state = policy->state,

@@ -104,6 +104,7 @@ struct ll_hold_input {
 	uint64_t now_ns;          /* never 0, never goes backwards (a step back counts as no time passed) */
 	uint64_t foreign_seen_ns; /* last instant at which foreign work, or an arrival, was sensed */
 	enum ll_hold_sensor foreign_sensor;
+	uint64_t looked_until_ns;  /* up to here foreign work would have been sensed: quiet counts as far; 0: now */
 	uint64_t readings_seen_ns; /* last instant at which NVML's readings (utilisation) were got */
 	double temperature_c;      /* NAN: unknown */
 	bool is_slowdown;

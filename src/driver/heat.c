@@ -15,7 +15,7 @@ static double read_threshold(const struct ll_card *card, enum ll_nvml_temperatur
 	return celsius;
 }
 
-int ll_read_temperature(const struct ll_card *card, struct ll_temperature *ret_temperature, struct ll_err *err)
+int ll_read_celsius(const struct ll_card *card, double *ret_celsius, struct ll_err *err)
 {
 	const struct ll_card *whole = ll_card_whole(card);
 	const struct ll_nvml *nvml = ll_card_nvml(whole);
@@ -24,6 +24,16 @@ int ll_read_temperature(const struct ll_card *card, struct ll_temperature *ret_t
 		return ll_card_lacks(whole, err, "temperature");
 	int rc = ll_card_check(whole, nvml->nvmlDeviceGetTemperature(whole->nvml, LL_NVML_TEMPERATURE_GPU, &celsius),
 			       err, "temperature");
+	if (!rc)
+		*ret_celsius = celsius;
+	return rc;
+}
+
+int ll_read_temperature(const struct ll_card *card, struct ll_temperature *ret_temperature, struct ll_err *err)
+{
+	const struct ll_card *whole = ll_card_whole(card);
+	double celsius;
+	int rc = ll_read_celsius(whole, &celsius, err);
 	if (rc)
 		return rc;
 	*ret_temperature = (struct ll_temperature){

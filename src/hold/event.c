@@ -28,7 +28,7 @@ void ll_event_queue_fini(struct ll_event_queue *queue)
 	pthread_mutex_destroy(&queue->lock);
 }
 
-void ll_event_put(struct ll_event_queue *queue, const struct ll_event *event)
+void ll_event_add(struct ll_event_queue *queue, const struct ll_event *event)
 {
 	LL_SCOPE_LOCK(&queue->lock);
 	size_t used = queue->head - queue->tail;
@@ -36,9 +36,19 @@ void ll_event_put(struct ll_event_queue *queue, const struct ll_event *event)
 	if (used >= room)
 		return;
 	queue->slots[queue->head++ % LL_EVENT_SLOTS] = *event;
+}
+
+void ll_event_ring(struct ll_event_queue *queue)
+{
 	uint64_t one = 1;
 	ssize_t n = write(queue->fd, &one, sizeof one); /* cannot fill up: the slots end first */
 	(void)n;
+}
+
+void ll_event_put(struct ll_event_queue *queue, const struct ll_event *event)
+{
+	ll_event_add(queue, event);
+	ll_event_ring(queue);
 }
 
 bool ll_event_take(struct ll_event_queue *queue, struct ll_event *ret_event)

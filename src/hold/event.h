@@ -76,6 +76,10 @@ int ll_event_queue_init(struct ll_event_queue *queue, struct ll_err *err);
 void ll_event_queue_fini(struct ll_event_queue *queue);
 void ll_event_put(struct ll_event_queue *queue, const struct ll_event *event);
 
+/* The same in two steps, for many at once: one wake-up of the reader. */
+void ll_event_add(struct ll_event_queue *queue, const struct ll_event *event);
+void ll_event_ring(struct ll_event_queue *queue);
+
 /* False: none waits. */
 bool ll_event_take(struct ll_event_queue *queue, struct ll_event *ret_event);
 

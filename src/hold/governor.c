@@ -16,7 +16,8 @@
 
 #define TICK_MS 50 /* the pacer wakes us when it matters */
 #define TICK_STOPPED_MS 200
-#define TICK_RESTING_MS 500              /* stopped for long: each tick costs the host some tenths of a millisecond */
+#define TICK_CURVE_MS 500                /* resting: the target in the claim follows its curve */
+#define LOOK_EVERY_NS (10 * LL_NS_PER_S) /* stopped, on a card without fault events: only its worker can tell */
 #define ORDER_VALID_NS (2 * LL_NS_PER_S) /* the pacer stops by itself when we hang for this long */
 #define BEAT_EVERY_NS LL_NS_PER_S
 #define SWEEP_EVERY_NS                                                                                                 \
@@ -78,27 +79,14 @@ static bool has_slept(struct ll_governor *gov)
 	return slept;
 }
 
-/*
- * Quiet counts only as far as readings have shown it: while stopped no kernel of ours looks, and the newest NVML window
- * is up to two seconds old.
- */
-static uint64_t foreign_seen_ns(const struct ll_governor *gov, uint64_t now_ns)
-{
-	const struct ll_sense *sense = &gov->sense;
-	if (gov->held_since_ns || !sense->foreign_seen_ns || sense->failing_since_ns || !sense->known_until_ns)
-		return sense->foreign_seen_ns;
-	uint64_t quiet_ns =
-	    sense->known_until_ns > sense->foreign_seen_ns ? sense->known_until_ns - sense->foreign_seen_ns : 0;
-	return now_ns > quiet_ns ? now_ns - quiet_ns : 1;
-}
-
 static void decide(struct ll_governor *gov, uint64_t now_ns)
 {
 	struct ll_sense *sense = &gov->sense;
 	struct ll_hold_input input = {
 	    .now_ns = now_ns,
-	    .foreign_seen_ns = foreign_seen_ns(gov, now_ns),
+	    .foreign_seen_ns = sense->foreign_seen_ns,
 	    .foreign_sensor = sense->foreign_sensor,
+	    .looked_until_ns = ll_sense_looked_until_ns(sense, now_ns, gov->held_since_ns != 0),
 	    .readings_seen_ns = sense->readings_seen_ns,
 	    .temperature_c = sense->values.temperature_c,
 	    .is_slowdown = sense->values.is_slowdown,
@@ -154,10 +142,21 @@ static void drive(struct ll_governor *gov, uint64_t now_ns)
 				gov->held_since_ns > gov->first_kernel_ns ? gov->held_since_ns : gov->first_kernel_ns);
 }
 
+/* A stopped worker sleeps until it is called: what befell its context is told by the card's events. */
+static void call_worker(struct ll_governor *gov, uint64_t now_ns)
+{
+	bool is_blind = !gov->sense.xid && now_ns - gov->called_ns >= LOOK_EVERY_NS;
+	if (gov->held_since_ns || (!gov->sense.fault_xid && !is_blind))
+		return;
+	gov->called_ns = now_ns;
+	ll_pacer_look(gov->pacer);
+}
+
 /* NVML that fails, a card that is gone, Xids: told once, and again when it is over. */
 static void watch_faults(struct ll_governor *gov, uint64_t now_ns)
 {
 	struct ll_sense *sense = &gov->sense;
+	call_worker(gov, now_ns);
 	if (sense->fault_xid) {
 		ll_governor_tell(gov, LL_EVENT_FAULT, "Xid %llu: %s", (unsigned long long)sense->fault_xid,
 				 ll_xid_text(sense->fault_xid));
@@ -192,16 +191,28 @@ static void tick(struct ll_governor *gov)
 	ll_governor_account(gov, now_ns);
 }
 
-/* Stopped, little happens by itself but the policy's own timers. */
+/* Nothing happens by itself but what has its time: contexts neither come nor go, and the card answers. */
+static bool is_resting(const struct ll_governor *gov, uint64_t now_ns)
+{
+	enum ll_pacer_state state = gov->report.state;
+	return ll_sense_is_resting(&gov->sense, now_ns) && gov->verdict.action == LL_HOLD_ACT_NONE &&
+	       (state == LL_PACER_OPEN || state == LL_PACER_CLOSED) && !gov->sense.gone_since_ns;
+}
+
 static int tick_ms(const struct ll_governor *gov)
 {
 	if (gov->held_since_ns)
 		return TICK_MS;
-	uint64_t now_ns = ll_now_ns(), next_ns = gov->verdict.next_ns;
-	int longest_ms = ll_sense_is_stopped_long(&gov->sense, now_ns) ? TICK_RESTING_MS : TICK_STOPPED_MS;
-	if (next_ns >= now_ns + (uint64_t)longest_ms * LL_NS_PER_MS)
-		return longest_ms;
-	return next_ns > now_ns + TICK_MS * LL_NS_PER_MS ? (int)((next_ns - now_ns) / LL_NS_PER_MS) : TICK_MS;
+	uint64_t now_ns = ll_now_ns(), next_ns = now_ns + TICK_STOPPED_MS * LL_NS_PER_MS;
+	if (is_resting(gov, now_ns)) {
+		next_ns = ll_sense_next_ns(&gov->sense);
+		if (gov->config.hold->curve.kind != LL_CURVE_CONSTANT &&
+		    next_ns > now_ns + TICK_CURVE_MS * LL_NS_PER_MS)
+			next_ns = now_ns + TICK_CURVE_MS * LL_NS_PER_MS;
+	}
+	if (gov->verdict.next_ns < next_ns)
+		next_ns = gov->verdict.next_ns;
+	return next_ns > now_ns + TICK_MS * LL_NS_PER_MS ? (int)((next_ns - now_ns) / LL_NS_PER_MS) + 1 : TICK_MS;
 }
 
 static void wait_tick(const struct ll_governor *gov)
@@ -318,15 +329,6 @@ static void init_parts(struct ll_governor *gov)
 	gov->wait_until_ns = ll_now_ns() + hold->wait_ns;
 }
 
-/* Often enough that the quiet before a resume is known to a third of itself, at most once a window. */
-static uint64_t stopped_util_every_ns(uint64_t resume_after_ns)
-{
-	uint64_t every_ns = resume_after_ns / 3;
-	return every_ns < 200 * LL_NS_PER_MS    ? 200 * LL_NS_PER_MS
-	       : every_ns > 1500 * LL_NS_PER_MS ? 1500 * LL_NS_PER_MS
-						: every_ns;
-}
-
 int ll_governor_new(const struct ll_governor_config *config, struct ll_governor **ret_governor, struct ll_err *err)
 {
 	struct ll_governor *gov = calloc(1, sizeof *gov);
@@ -340,7 +342,7 @@ int ll_governor_new(const struct ll_governor_config *config, struct ll_governor 
 	    .use = config->hold->as_mps_client               ? LL_SENSE_UTIL_WATCHES
 		   : config->hold->mode == LL_HOLD_MODE_FILL ? LL_SENSE_UTIL_CONTROLS
 							     : LL_SENSE_UTIL_TRIMS,
-	    .stopped_util_every_ns = stopped_util_every_ns(config->hold->resume_after_ns),
+	    .resume_after_ns = config->hold->resume_after_ns,
 	    .kernel_log = config->hold->kernel_log,
 	    .watches_arrivals = config->hold->mode == LL_HOLD_MODE_YIELD,
 	};

@@ -1,8 +1,9 @@
 /*
  * governor.h - the thread that decides for one card: sensors -> policy -> controller -> pacer.
  *
- * Ticks 20 times a second, and at once when the pacer has seen something. Everything
- * it decides leaves as events; the ledger's claim is kept up to date on the way.
+ * Ticks 20 times a second while kernels run and about once in two seconds when they have not for 2 s, and at once when
+ * the pacer has seen something. Everything it decides leaves as events; the ledger's claim is kept up to date on the
+ * way.
  */
 #ifndef LOADLINE_HOLD_GOVERNOR_H
 #define LOADLINE_HOLD_GOVERNOR_H

@@ -35,6 +35,7 @@ struct ll_governor {
 	uint64_t wait_until_ns;   /* --wait: no memory for a context counts as failure only after this */
 	int64_t asleep_ns;        /* grows when the machine sleeps */
 	uint64_t beat_ns, sweep_ns;
+	uint64_t called_ns;        /* the worker, to look at its context */
 	uint64_t busy_told_ns;     /* of report.busy_ns, already in summary and claim */
 	double energy_told_joules; /* of the card's counter; NAN before the first reading */
 	double target;             /* of now */

@@ -114,13 +114,17 @@ void ll_governor_tell_samples(struct ll_governor *gov)
 		};
 		ll_summary_add(&gov->summary, &judged);
 		struct ll_event event = ll_governor_event(gov, LL_EVENT_SAMPLE);
+		uint64_t now_ns = ll_now_ns();
 		event.time_s = ll_governor_seconds(gov->config.start_ns, sample->end_ns);
+		event.wall_ns -= now_ns > sample->end_ns ? now_ns - sample->end_ns : 0;
 		event.status.level = sample->level;
 		event.status.target = window.mean;
-		ll_event_put(gov->config.events, &event);
+		ll_event_add(gov->config.events, &event);
 	}
-	if (gov->sense.sample_count > 0)
-		tell_settled(gov);
+	if (gov->sense.sample_count == 0)
+		return;
+	ll_event_ring(gov->config.events);
+	tell_settled(gov);
 }
 
 void ll_governor_tell_reach(struct ll_governor *gov)

@@ -271,6 +271,11 @@ void ll_pacer_order(struct ll_pacer *pacer, const struct ll_pacer_order *order)
 		ll_pacer_wake(pacer->call_fd);
 }
 
+void ll_pacer_look(struct ll_pacer *pacer)
+{
+	ll_pacer_wake(pacer->call_fd);
+}
+
 void ll_pacer_report(struct ll_pacer *pacer, struct ll_pacer_report *ret_report)
 {
 	advance(pacer);

@@ -113,6 +113,9 @@ void ll_pacer_open(struct ll_pacer *pacer);
 void ll_pacer_close(struct ll_pacer *pacer);
 
 void ll_pacer_order(struct ll_pacer *pacer, const struct ll_pacer_order *order);
+
+/* A worker whose kernels are stopped sleeps; this makes it look whether its context is still sound. Does not wait. */
+void ll_pacer_look(struct ll_pacer *pacer);
 void ll_pacer_report(struct ll_pacer *pacer, struct ll_pacer_report *ret_report);
 
 /* Takes finished kernels' times, oldest first, at most max; returns how many. What is not taken within some seconds is

@@ -16,8 +16,8 @@
 
 enum {
 	MAX_IN_FLIGHT_FILL = 2,
-	MAX_IN_FLIGHT = 4,   /* more would only lengthen the way out */
-	IDLE_TICK_MS = 1000, /* how often a stopped loop looks at its context */
+	MAX_IN_FLIGHT = 4,      /* more would only lengthen the way out */
+	EXPIRED_TICK_MS = 1000, /* how often a loop whose order has run out looks for a new one */
 };
 
 #define CHECK_EVERY_NS (250 * LL_NS_PER_MS)
@@ -271,16 +271,13 @@ static void idle_tick(struct loop *loop)
 	check_context(loop, ll_now_ns());
 }
 
-/* Waits for the next period, or for a call when there is nothing to run. */
-static void wait_tick(struct loop *loop, bool is_running)
+/* Waits for a call; nothing to run and nothing on its way, for as long as it takes. An order that is only renewed comes
+ * without one. */
+static void wait_call(struct loop *loop, bool is_expired)
 {
-	if (is_running) {
-		ll_sleep_until_ns(loop->tick_ns);
-		return;
-	}
 	bool is_draining = ll_flight_outstanding(&loop->flight) > 0;
 	struct pollfd pfd = {.fd = loop->config.call_fd, .events = POLLIN};
-	if (poll(&pfd, 1, is_draining ? 1 : IDLE_TICK_MS) > 0) {
+	if (poll(&pfd, 1, is_draining ? 1 : is_expired ? EXPIRED_TICK_MS : -1) > 0) {
 		uint64_t count;
 		ssize_t n = read(loop->config.call_fd, &count, sizeof count);
 		(void)n;
@@ -300,13 +297,18 @@ static bool tick(struct loop *loop)
 	}
 	if (is_ending)
 		return false;
-	bool is_running = order.is_running && !is_halted && ll_now_ns() < order.valid_until_ns;
+	bool is_wanted = order.is_running && !is_halted;
+	bool is_running = is_wanted && ll_now_ns() < order.valid_until_ns;
 	if (is_running)
 		run_tick(loop, &order);
 	else
 		idle_tick(loop);
-	if (!loop->is_lost)
-		wait_tick(loop, is_running);
+	if (loop->is_lost)
+		return true;
+	if (is_running)
+		ll_sleep_until_ns(loop->tick_ns);
+	else
+		wait_call(loop, is_wanted);
 	return true;
 }
 

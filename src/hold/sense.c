@@ -11,20 +11,27 @@
 /*
  * Each call for samples costs 1.5 ms, 2.8 on a card with its clocks down (doc/facts.md), and brings all samples since
  * the last. So it is made once a second, but once a window where readings are what foreign work is seen by or what a
- * stop ends by, and once in two where they close the loop; less when stopped for long.
+ * stop ends by, and once in two where they close the loop; resting, when it can make a difference.
  */
 #define UTIL_EVERY_NS (1000 * LL_NS_PER_MS)
 #define UTIL_EVERY_WINDOW_NS (200 * LL_NS_PER_MS)
+#define SHOWN_WITHIN_NS (60 * LL_NS_PER_MS) /* a window's sample is there 50 ms after its end */
 #define UTIL_EVERY_FILL_NS (400 * LL_NS_PER_MS)
-#define STOPPED_LONG_NS (2000 * LL_NS_PER_MS)
 #define PROCESS_EVERY_NS (200 * LL_NS_PER_MS) /* 0.1 ms a look, 55 at worst */
-#define RARE_NS (2000 * LL_NS_PER_MS)
-#define ENERGY_RARE_NS (30000 * LL_NS_PER_MS)
 #define POWER_EVERY_NS (200 * LL_NS_PER_MS)
 #define SLOW_EVERY_NS (1000 * LL_NS_PER_MS)   /* temperature, slowdown, Xid */
 #define ENERGY_EVERY_NS (5000 * LL_NS_PER_MS) /* 4 ms a call */
 #define GPM_WINDOW_NS (200 * LL_NS_PER_MS)
 #define CONTEXT_SETTLE_NS (600 * LL_NS_PER_MS) /* NVML shows a new context's memory and process within this */
+
+/* Resting. A load that does nothing shall cost the host next to nothing: few wake-ups, and all that is due in one. */
+#define REST_AFTER_NS (2000 * LL_NS_PER_MS)
+#define REST_NS (2000 * LL_NS_PER_MS)
+#define REST_UTIL_NS (4000 * LL_NS_PER_MS)  /* what is shown is never older; NVML keeps 14 s */
+#define REST_BRIEF_NS (2000 * LL_NS_PER_MS) /* quiet of less is waited for by the plain figure */
+#define REST_ENERGY_NS (30000 * LL_NS_PER_MS)
+#define REST_RETRY_NS (1000 * LL_NS_PER_MS) /* readings that fail, samples that do not come */
+#define REST_SLACK_NS (500 * LL_NS_PER_MS)  /* what is due so soon is read in this wake-up */
 
 static bool uses_gpm(enum ll_metric metric)
 {
@@ -69,9 +76,12 @@ void ll_sense_fini(struct ll_sense *sense)
 	sense->xid = NULL;
 }
 
-static bool is_due(uint64_t *due_ns, uint64_t now_ns, uint64_t every_ns)
+/* A due time of a slower pace than today's is brought forward. */
+static bool is_due(uint64_t *due_ns, uint64_t now_ns, uint64_t every_ns, uint64_t slack_ns)
 {
-	if (now_ns < *due_ns)
+	if (*due_ns > now_ns + every_ns)
+		*due_ns = now_ns + every_ns;
+	if (now_ns + slack_ns < *due_ns)
 		return false;
 	*due_ns = now_ns + every_ns;
 	return true;
@@ -182,8 +192,10 @@ static void read_util(struct ll_sense *sense, uint64_t now_ns, uint64_t held_sin
 		judge_window(sense, &samples[i], wall_minus_now_ns, held_since_ns);
 }
 
-/* Without kernels of ours any utilisation is foreign, and the plain figure costs a two hundredth of the samples. It may
- * be of a window that ended 0.2 s ago: too little to matter to a stop that lasts. False: it does not show any. */
+/*
+ * Without kernels of ours any utilisation is foreign, and the plain figure costs a two hundredth of the samples. It may
+ * be of a window that ended 0.2 s ago: too little to matter to a stop that lasts. False: it does not show any.
+ */
 static bool is_plainly_foreign(struct ll_sense *sense, uint64_t now_ns)
 {
 	double percent;
@@ -203,7 +215,8 @@ static void read_gpm(struct ll_sense *sense, uint64_t now_ns, uint64_t held_sinc
 {
 	struct ll_gpm_reading reading;
 	struct ll_err err = {0};
-	if (!sense->gpm || now_ns - sense->gpm_start_ns < GPM_WINDOW_NS)
+	uint64_t window_ns = ll_sense_is_resting(sense, now_ns) ? REST_NS : GPM_WINDOW_NS;
+	if (!sense->gpm || now_ns - sense->gpm_start_ns < window_ns)
 		return;
 	sense->gpm_start_ns = now_ns;
 	if (!note_reading(sense, ll_gpm_read(sense->gpm, &reading, &err), &err, now_ns))
@@ -279,17 +292,21 @@ static void read_health(struct ll_sense *sense, uint64_t now_ns)
 {
 	const struct ll_card *whole = ll_card_whole(sense->config.card);
 	struct ll_err err = {0};
-	struct ll_temperature temperature;
+	double celsius;
 	sense->values.temperature_c = NAN;
-	if (note_reading(sense, ll_read_temperature(whole, &temperature, &err), &err, now_ns))
-		sense->values.temperature_c = temperature.celsius;
+	if (note_reading(sense, ll_read_celsius(whole, &celsius, &err), &err, now_ns))
+		sense->values.temperature_c = celsius;
 	unsigned slowdown = 0;
 	if (note_reading(sense, ll_read_slowdown(whole, &slowdown, &err), &err, now_ns))
 		ll_slowdown_text(slowdown & LL_SLOWDOWN_HARM, sense->values.slowdown_text,
 				 sizeof sense->values.slowdown_text);
 	sense->values.is_slowdown = (slowdown & LL_SLOWDOWN_HARM) != 0;
+}
+
+static void read_faults(struct ll_sense *sense)
+{
 	uint64_t xid = 0;
-	if (sense->xid && ll_xid_poll(sense->xid, &xid, &err) == 1)
+	if (sense->xid && ll_xid_poll(sense->xid, &xid, NULL) == 1)
 		sense->fault_xid = xid;
 }
 
@@ -333,16 +350,50 @@ void ll_sense_context_changed(struct ll_sense *sense, bool is_open)
 		sense->values.own_memory_bytes = 0;
 }
 
-bool ll_sense_is_stopped_long(const struct ll_sense *sense, uint64_t now_ns)
+/* ---- how often ---- */
+
+bool ll_sense_is_resting(const struct ll_sense *sense, uint64_t now_ns)
 {
-	return now_ns - sense->stopped_since_ns > STOPPED_LONG_NS;
+	return now_ns - sense->stopped_since_ns > REST_AFTER_NS;
 }
 
-static uint64_t util_every_ns(const struct ll_sense *sense, uint64_t now_ns, uint64_t held_since_ns)
+/* The newest window had foreign work: nothing that is read meanwhile can change what is done. */
+static bool is_beside_work(const struct ll_sense *sense)
+{
+	return sense->known_until_ns != 0 && sense->foreign_seen_ns >= sense->known_until_ns;
+}
+
+uint64_t ll_sense_looked_until_ns(const struct ll_sense *sense, uint64_t now_ns, bool is_held)
+{
+	bool is_told = !is_held && sense->foreign_seen_ns && sense->known_until_ns && !sense->failing_since_ns;
+	return is_told ? sense->known_until_ns : now_ns;
+}
+
+/*
+ * A resume waits for quiet windows, and until the last of them is there a look changes nothing but what is shown. So
+ * the next one is when it has just come: whatever runs meanwhile is in the samples, too.
+ */
+static uint64_t next_look_ns(const struct ll_sense *sense, uint64_t now_ns)
+{
+	uint64_t latest_ns = now_ns + REST_UTIL_NS;
+	if (sense->failing_since_ns)
+		return now_ns + REST_RETRY_NS;
+	if (!sense->known_until_ns || sense->config.resume_after_ns > latest_ns - sense->foreign_seen_ns)
+		return latest_ns;
+	uint64_t windows = (sense->config.resume_after_ns + UTIL_EVERY_WINDOW_NS - 1) / UTIL_EVERY_WINDOW_NS;
+	uint64_t quiet_ns = sense->foreign_seen_ns + windows * UTIL_EVERY_WINDOW_NS + SHOWN_WITHIN_NS;
+	if (quiet_ns > now_ns)
+		return quiet_ns < latest_ns ? quiet_ns : latest_ns;
+	if (sense->known_until_ns >= sense->foreign_seen_ns + sense->config.resume_after_ns)
+		return latest_ns; /* something else keeps it stopped */
+	bool is_fresh = now_ns - sense->known_until_ns < 2 * UTIL_EVERY_WINDOW_NS;
+	return now_ns + (is_fresh ? UTIL_EVERY_WINDOW_NS : REST_RETRY_NS);
+}
+
+static uint64_t util_every_ns(const struct ll_sense *sense, uint64_t held_since_ns)
 {
 	if (!held_since_ns)
-		return ll_sense_is_stopped_long(sense, now_ns) ? sense->config.stopped_util_every_ns
-							       : UTIL_EVERY_WINDOW_NS;
+		return UTIL_EVERY_WINDOW_NS;
 	switch (sense->config.use) {
 	case LL_SENSE_UTIL_WATCHES:
 		return UTIL_EVERY_WINDOW_NS;
@@ -354,6 +405,55 @@ static uint64_t util_every_ns(const struct ll_sense *sense, uint64_t now_ns, uin
 	return UTIL_EVERY_NS;
 }
 
+/* Where short quiet is waited for, the end of the work is looked for often, and cheaply. */
+static void look_resting(struct ll_sense *sense, uint64_t now_ns)
+{
+	uint64_t brief_ns = sense->config.resume_after_ns;
+	if (brief_ns < REST_BRIEF_NS && now_ns < sense->samples_due_ns && is_plainly_foreign(sense, now_ns)) {
+		bool is_least = brief_ns / 3 < UTIL_EVERY_WINDOW_NS;
+		sense->util_due_ns = now_ns + (is_least ? UTIL_EVERY_WINDOW_NS : brief_ns / 3);
+		return;
+	}
+	read_util(sense, now_ns, 0);
+	sense->samples_due_ns = now_ns + REST_UTIL_NS;
+	sense->util_due_ns = next_look_ns(sense, now_ns);
+}
+
+static void tick_resting(struct ll_sense *sense, uint64_t now_ns)
+{
+	if (now_ns >= sense->util_due_ns)
+		look_resting(sense, now_ns);
+	uint64_t every_ns = is_beside_work(sense) ? 2 * REST_NS : REST_NS;
+	read_gpm(sense, now_ns, 0);
+	if (is_due(&sense->process_due_ns, now_ns, every_ns, REST_SLACK_NS)) {
+		read_processes(sense, now_ns);
+		read_faults(sense);
+	}
+	if (is_due(&sense->power_due_ns, now_ns, every_ns, REST_SLACK_NS))
+		read_power(sense, now_ns, 0);
+	if (is_due(&sense->slow_due_ns, now_ns, 2 * every_ns, REST_SLACK_NS))
+		read_health(sense, now_ns);
+	if (is_due(&sense->energy_due_ns, now_ns, REST_ENERGY_NS, REST_SLACK_NS))
+		ll_sense_read_energy(sense);
+}
+
+static void tick_awake(struct ll_sense *sense, uint64_t now_ns, uint64_t held_since_ns)
+{
+	if (is_due(&sense->util_due_ns, now_ns, util_every_ns(sense, held_since_ns), 0))
+		read_util(sense, now_ns, held_since_ns);
+	read_gpm(sense, now_ns, held_since_ns);
+	if (is_due(&sense->process_due_ns, now_ns, PROCESS_EVERY_NS, 0))
+		read_processes(sense, now_ns);
+	if (is_due(&sense->power_due_ns, now_ns, POWER_EVERY_NS, 0))
+		read_power(sense, now_ns, held_since_ns);
+	if (is_due(&sense->slow_due_ns, now_ns, SLOW_EVERY_NS, 0)) {
+		read_health(sense, now_ns);
+		read_faults(sense);
+	}
+	if (is_due(&sense->energy_due_ns, now_ns, ENERGY_EVERY_NS, 0))
+		ll_sense_read_energy(sense);
+}
+
 void ll_sense_tick(struct ll_sense *sense, struct ll_pacer *pacer, const struct ll_pacer_report *report,
 		   uint64_t held_since_ns)
 {
@@ -363,20 +463,26 @@ void ll_sense_tick(struct ll_sense *sense, struct ll_pacer *pacer, const struct 
 	merge_pacer(sense, report);
 	if (held_since_ns || !sense->stopped_since_ns)
 		sense->stopped_since_ns = now_ns;
-	/* Stopped for long, everything is looked at less often: it costs the host more than a load that does nothing
-	 * should. */
-	bool is_rare = ll_sense_is_stopped_long(sense, now_ns);
-	if (is_due(&sense->util_due_ns, now_ns, util_every_ns(sense, now_ns, held_since_ns)) &&
-	    !(is_rare && is_plainly_foreign(sense, now_ns)))
-		read_util(sense, now_ns, held_since_ns);
-	read_gpm(sense, now_ns, held_since_ns);
 	measure_own_memory(sense, now_ns);
-	if (is_due(&sense->process_due_ns, now_ns, is_rare ? RARE_NS : PROCESS_EVERY_NS))
-		read_processes(sense, now_ns);
-	if (is_due(&sense->power_due_ns, now_ns, is_rare ? RARE_NS : POWER_EVERY_NS))
-		read_power(sense, now_ns, held_since_ns);
-	if (is_due(&sense->slow_due_ns, now_ns, is_rare ? 2 * RARE_NS : SLOW_EVERY_NS))
-		read_health(sense, now_ns);
-	if (is_due(&sense->energy_due_ns, now_ns, is_rare ? ENERGY_RARE_NS : ENERGY_EVERY_NS))
-		ll_sense_read_energy(sense);
+	if (ll_sense_is_resting(sense, now_ns))
+		tick_resting(sense, now_ns);
+	else
+		tick_awake(sense, now_ns, held_since_ns);
+}
+
+uint64_t ll_sense_next_ns(const struct ll_sense *sense)
+{
+	const uint64_t due_ns[] = {
+	    sense->util_due_ns,
+	    sense->process_due_ns,
+	    sense->power_due_ns,
+	    sense->slow_due_ns,
+	    sense->energy_due_ns,
+	    sense->gpm ? sense->gpm_start_ns + REST_NS : UINT64_MAX,
+	    sense->memory_settle_ns ? sense->memory_settle_ns : UINT64_MAX,
+	};
+	uint64_t next_ns = due_ns[0];
+	for (size_t i = 1; i < sizeof due_ns / sizeof *due_ns; i++)
+		next_ns = due_ns[i] < next_ns ? due_ns[i] : next_ns;
+	return next_ns;
 }

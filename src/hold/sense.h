@@ -10,6 +10,13 @@
  *   ledger                  us, governed programs only    pacer's tick
  *   process list, memory    arrivals, 200 ms              200 ms
  *   total minus own         200-600 ms, 1.2 s at worst    200 ms to 1 s
+ *
+ * Two seconds after the last own kernel it rests. Then utilisation is read when the quiet that a resume waits for could
+ * be complete, and every 4 s, which brings all windows since the last time; the rest is read in the same wake-ups:
+ *
+ *   process list, memory, power, Xid   2 s; 4 s beside work that the newest window showed
+ *   temperature, slowdown              4 s; 8 s beside work
+ *   energy                             30 s
  */
 #ifndef LOADLINE_HOLD_SENSE_H
 #define LOADLINE_HOLD_SENSE_H
@@ -27,7 +34,7 @@
 #include "hold/drive.h"
 #include "hold/pacer.h"
 
-enum { LL_SENSE_SAMPLES = 16 };
+enum { LL_SENSE_SAMPLES = 64 }; /* of a look: NVML keeps 14 s, 70 windows */
 
 /* What utilisation readings are needed for while holding: how often they are made follows from it. */
 enum ll_sense_use {
@@ -40,7 +47,7 @@ struct ll_sense_config {
 	const struct ll_card *card;
 	enum ll_metric metric;
 	enum ll_sense_use use;
-	uint64_t stopped_util_every_ns; /* how often utilisation is read when stopped for long */
+	uint64_t resume_after_ns; /* the quiet that a resume waits for: resting, utilisation is read for its sake */
 	FILE *kernel_log;      /* a line per own kernel: card, start and end on the card's clock, flags; NULL: none */
 	bool watches_arrivals; /* yield mode: processes that come count as foreign work */
 };
@@ -68,6 +75,7 @@ struct ll_sense {
 	struct ll_sense_values values;
 
 	uint64_t util_due_ns, process_due_ns, power_due_ns, slow_due_ns, energy_due_ns;
+	uint64_t samples_due_ns; /* resting: all samples at the latest then */
 	uint64_t gpm_start_ns;
 	uint64_t readings_seen_ns; /* last good utilisation (or GPM) reading; 0 never */
 	uint64_t known_until_ns;   /* end of the newest utilisation window read */
@@ -98,7 +106,13 @@ void ll_sense_tick(struct ll_sense *sense, struct ll_pacer *pacer, const struct 
 		   uint64_t held_since_ns);
 
 /* No kernel of ours has run for 2 s: then everything is looked at less often. */
-bool ll_sense_is_stopped_long(const struct ll_sense *sense, uint64_t now_ns);
+bool ll_sense_is_resting(const struct ll_sense *sense, uint64_t now_ns);
+
+/* Resting: when the next tick has something to read. */
+uint64_t ll_sense_next_ns(const struct ll_sense *sense);
+
+/* Until when foreign work would have been sensed. now_ns while own kernels run (held) and where no reading tells. */
+uint64_t ll_sense_looked_until_ns(const struct ll_sense *sense, uint64_t now_ns, bool is_held);
 
 /* Reads the energy counter now: it is read rarely, and what was used before a start or a stop is another account. */
 void ll_sense_read_energy(struct ll_sense *sense);

@@ -92,6 +92,44 @@ summary() {
 	expect '$s.yields >= 1 and $s.mean_util_percent > 48 and $s.mean_util_percent < 52' --argjson s "$(summary)"
 }
 
+# sleeps PID: how often the process's first thread has gone to sleep.
+sleeps() {
+	awk '$1 == "voluntary_ctxt_switches:" {print $2}' "/proc/$1/task/$1/status"
+}
+
+nvml_calls() {
+	simctl show | awk '$1 == "nvml:" {print $2}'
+}
+
+# sample_after SECONDS: there is a sample of later than this.
+sample_after() {
+	has hold "select(.event == \"sample\" and .time_s > $1)"
+}
+
+last_sample() {
+	json hold 'select(.event == "sample") | .time_s' | tail -n 1
+}
+
+@test "yielded, it sleeps: few driver calls and wake-ups, none of its worker, and no window is lost" {
+	hold
+	wait_for 20 samples 2
+	start_program stranger "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 5ms
+	wait_for 20 has hold 'select(.event == "yield")'
+	yielded=$(json hold 'select(.event == "yield") | .time_s' | head -n 1)
+	wait_for 30 sample_after "$yielded + 2.5"
+	worker=$(pgrep -P "$(pid_of hold)")
+	from=$(last_sample) calls=$(nvml_calls) main=$(sleeps "$(pid_of hold)") payload=$(sleeps "$worker")
+	wait_for 60 sample_after "$from + 7"
+	span="$(last_sample) - $from"
+	# Read every 4 s are 6 to 9 values; 2 wake-ups a second and more are what it had.
+	expect "\$calls <= 6 + 3 * ($span)" --argjson calls $(($(nvml_calls) - calls))
+	expect "\$sleeps <= 2 + ($span)" --argjson sleeps $(($(sleeps "$(pid_of hold)") - main))
+	[ "$(sleeps "$worker")" -eq "$payload" ]
+	json hold 'select(.event == "sample") | .time_s' | awk 'NR > 1 && $1 - last > 0.3 {print "no window between", last, $1; lost = 1} {last = $1} END {exit lost}'
+	is_running stranger
+	stop hold
+}
+
 @test "gives the memory back after --release-after, and takes it again" {
 	hold --resume-after 500ms --release-after 500ms
 	wait_for 20 samples 2

@@ -32,6 +32,21 @@ holds_again() {
 	[ "$status" -eq 0 ]
 }
 
+@test "a context lost while yielded: its process sleeps, and is called to say so" {
+	for scenario in "" "missing nvmlEventSetCreate"; do
+		rm -rf "$T/world"
+		mkdir -m 700 "$T/world"
+		printf '%s\n' "$scenario" >"$T/scenario"
+		LOADLINE_SIM_SCENARIO=$T/scenario hold
+		start_program stranger "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 5ms
+		wait_for 20 has hold 'select(.event == "sample" and .state == "yielded")'
+		simctl card 0 xid 31 pid "$(pgrep -P "$(pid_of hold)")"
+		wait_for 60 fault "context lost"
+		stop stranger
+		stop hold
+	done
+}
+
 @test "a payload process that is killed: said, and no kernel is left" {
 	hold
 	kill -KILL "$(pgrep -P "$(pid_of hold)")"

@@ -68,6 +68,14 @@ class Numbers(unittest.TestCase):
             sum(range(10000))
         self.assertIn(os.getpid(), processes.family(os.getppid()))
         self.assertGreater(processes.rss_mib(os.getpid())[1], 1)
+
+    def test_threads_are_told_apart(self):
+        before = {(1, 1): ("main", 1.0, 5), (1, 2): ("idle", 2.0, 7)}
+        after = {(1, 1): ("main", 1.5, 25), (1, 2): ("idle", 2.0, 7), (1, 3): ("new", 2.0, 1)}
+        self.assertEqual([(row["name"], row["cpu_percent"], row["sleeps_per_second"])
+                          for row in processes.thread_uses(before, after, 10)], [("new", 20, 0.1), ("main", 5, 2)])
+        name, cpu_s, sleeps = processes.threads(os.getpid())[os.getpid(), os.getpid()]
+        self.assertTrue(name and cpu_s > 0 and sleeps >= 0)
         self.assertAlmostEqual(figures.cpu_percent(1.0, 1.3, 10), 3)
 
 

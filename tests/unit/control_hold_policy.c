@@ -90,6 +90,41 @@ static void resumes_after_quiet_counted_from_the_last_foreign_work(void **state)
 	assert_int_equal(counts[LL_HOLD_ACT_REOPEN], 1);
 }
 
+static void quiet_counts_only_as_far_as_somebody_has_looked(void **state)
+{
+	(void)state;
+	config.has_idle_target = true;
+	config.idle_after_ns = 3000 * MS;
+	restart();
+	wait_for(LL_HOLD_HOLDING, 1000);
+	is_foreign = true;
+	tick();
+	is_foreign = false;
+	input.looked_until_ns = input.foreign_seen_ns + 1000 * MS;
+	pass_ms(20000);
+	assert_int_equal(verdict.state, LL_HOLD_YIELDED);
+	assert_false(verdict.is_idle_target);
+	/* The look comes late, but what it tells counts from where it is. */
+	input.looked_until_ns = input.foreign_seen_ns + config.resume_after_ns;
+	tick();
+	assert_int_equal(verdict.action, LL_HOLD_ACT_START);
+	assert_true(verdict.is_idle_target);
+}
+
+static void looks_that_come_seldom_delay_no_resume(void **state)
+{
+	(void)state;
+	wait_for(LL_HOLD_HOLDING, 1000);
+	is_foreign = true;
+	tick();
+	is_foreign = false;
+	uint64_t since_ns = input.foreign_seen_ns;
+	input.looked_until_ns = since_ns;
+	pass_ms(4900);
+	input.looked_until_ns = since_ns + config.resume_after_ns;
+	assert_between(wait_for(LL_HOLD_HOLDING, 200), 100, 200);
+}
+
 /* Ticks only when the verdict says, until the action comes; returns the time since `since`. */
 static double ms_until(enum ll_hold_action action, uint64_t since)
 {
@@ -412,6 +447,8 @@ int main(void)
 	    cmocka_unit_test_setup(yields_in_the_tick_that_sees_foreign_work, begin),
 	    cmocka_unit_test_setup(yields_to_evidence_older_than_resume_after, begin),
 	    cmocka_unit_test_setup(resumes_after_quiet_counted_from_the_last_foreign_work, begin),
+	    cmocka_unit_test_setup(quiet_counts_only_as_far_as_somebody_has_looked, begin),
+	    cmocka_unit_test_setup(looks_that_come_seldom_delay_no_resume, begin),
 	    cmocka_unit_test_setup(ticking_when_told_misses_no_timer, begin),
 	    cmocka_unit_test_setup(releases_after_a_long_yield_and_reopens, begin),
 	    cmocka_unit_test_setup(release_timer_starts_anew_with_each_yield, begin),

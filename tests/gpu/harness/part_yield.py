@@ -2,7 +2,7 @@
 two-cards: one process, both at once."""
 import time
 
-from . import figures
+from . import figures, processes
 from .card import UtilWatch
 from .hold import Hold, Use
 from .lab import Missing
@@ -82,6 +82,15 @@ def run(lab, payload, load):
     yield_to(lab, payload, load)
 
 
+def report_threads(lab, parent, threads):
+    """Where the time goes; a thread of a thousandth of a percent is left to --json."""
+    for row in threads:
+        if row["cpu_percent"] >= 0.001:
+            whose = "hold" if row["pid"] == parent else "payload process"
+            lab.report.info(f"idlecost: {whose}, thread {row['name']}",
+                            f"{row['cpu_percent']:.3f} %, sleeps {row['sleeps_per_second']:.1f} times a second")
+
+
 def run_idlecost(lab):
     seconds = lab.seconds(30, 6)
     stranger = Stranger(lab, "idlecost-foreign", "dense", "--bursts", 1, "--burst-ms", int(1000 * (seconds + 4)))
@@ -91,13 +100,16 @@ def run_idlecost(lab):
     if not hold.wait_event("yield", 5):
         lab.report.check("idlecost: yielded", "yes", "no", False)
     time.sleep(2)
-    use = Use(hold)
+    use, before, begin = Use(hold), processes.threads(hold.pid), time.monotonic()
     time.sleep(seconds)
-    percent = use.cpu_percent()
+    percent, after, took_s = use.cpu_percent(), processes.threads(hold.pid), time.monotonic() - begin
     stranger.stop()
     hold.end()
-    lab.report.keep("idlecost", {"cpu_percent": percent, "seconds": seconds, "payload": hold.summary()["payload"]})
+    threads = processes.thread_uses(before, after, took_s)
+    lab.report.keep("idlecost", {"cpu_percent": percent, "seconds": seconds, "payload": hold.summary()["payload"],
+                                 "threads": threads})
     lab.report.at_most("idlecost: host CPU while yielded, % of a core", percent, 0.5, "%", 3)
+    report_threads(lab, hold.pid, threads)
     resumed = len(hold.events("resume"))
     lab.report.check("idlecost: stays yielded", "no resume", f"{resumed} resumes", resumed == 0)
 

@@ -38,6 +38,44 @@ def thread_seconds(pid):
     return total_ns / 1e9
 
 
+def read_text(path):
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def threads(pid):
+    """Of the family: {(pid, thread): (name, CPU seconds, how often it went to sleep)}, of the threads that live."""
+    found = {}
+    for member in family(pid):
+        try:
+            names = os.listdir(f"/proc/{member}/task")
+        except OSError:
+            continue
+        for thread in names:
+            folder = f"/proc/{member}/task/{thread}"
+            times = read_text(folder + "/schedstat").split()
+            sleeps = [line.split()[1] for line in read_text(folder + "/status").splitlines()
+                      if line.startswith("voluntary_ctxt_switches:")]
+            if times and sleeps:
+                found[member, int(thread)] = (read_text(folder + "/comm").strip(), int(times[0]) / 1e9, int(sleeps[0]))
+    return found
+
+
+def thread_uses(before, after, seconds):
+    """From two answers of threads(): rows of those that ran, the dearest first."""
+    rows = []
+    for key, (name, cpu_s, sleeps) in after.items():
+        _, cpu_before_s, sleeps_before = before.get(key, (name, 0, 0))
+        if cpu_s > cpu_before_s:
+            rows.append({"pid": key[0], "thread": key[1], "name": name,
+                         "cpu_percent": round(100 * (cpu_s - cpu_before_s) / seconds, 4),
+                         "sleeps_per_second": round((sleeps - sleeps_before) / seconds, 2)})
+    return sorted(rows, key=lambda row: -row["cpu_percent"])
+
+
 def cpu_seconds(pid):
     """User and system time of the family, of threads and members that have ended too. Neither source says too much."""
     members = [(member, read_stat(member)) for member in family(pid)]
