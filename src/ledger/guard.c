@@ -13,8 +13,13 @@
 #include "ledger/lock.h"
 #include "ledger/process.h"
 
-/* A holder is inside for some 50 ns: 100 rounds are enough for one that runs, and little lost on one that does not. */
-enum { SPINS = 100, SLOT_SHIFT = 32, COUNT_SHIFT = 48 };
+/*
+ * How often a waiter looks before it sleeps, and how many pauses of 10 to 50 ns are between: 32 after the first look,
+ * twice as many after each, 256 at most. In all 20 to 70 us, less than sleeping and being woken takes when many wait.
+ * A holder is inside for some 50 ns, and comes back soon where many allocate: looks as close as that make it lose the
+ * cache line at each step, so that 16 who wait take seven times as long as one after the other (doc/benchmarks.md).
+ */
+enum { LOOKS = 8, FIRST_SHIFT = 5, LAST_SHIFT = 8, SLOT_SHIFT = 32, COUNT_SHIFT = 48 };
 
 #define LOOK_NS (10 * LL_NS_PER_MS)
 #define STUCK_NS (500 * LL_NS_PER_MS)
@@ -140,16 +145,25 @@ static bool wait_for(const struct ll_guard *guard, struct ll_ledger_tenant *tena
 	}
 }
 
-static bool spin_for(const struct ll_guard *guard, struct ll_ledger_tenant *tenant)
+static void pause_for(unsigned rounds)
 {
-	for (int i = 0; i < SPINS; i++) {
-		if (!atomic_load_explicit(&tenant->guard, memory_order_relaxed) && swap(tenant, 0, guard->word))
-			return true;
+	for (unsigned i = 0; i < rounds; i++) {
 #if defined(__x86_64__)
 		__builtin_ia32_pause();
 #elif defined(__aarch64__)
-		__asm__ volatile("yield");
+		__asm__ volatile("isb"); /* yield takes no time */
 #endif
+	}
+}
+
+static bool spin_for(const struct ll_guard *guard, struct ll_ledger_tenant *tenant)
+{
+	unsigned shift = FIRST_SHIFT;
+	for (int look = 0; look < LOOKS; look++) {
+		if (!atomic_load_explicit(&tenant->guard, memory_order_relaxed) && swap(tenant, 0, guard->word))
+			return true;
+		pause_for(1U << shift);
+		shift += shift < LAST_SHIFT;
 	}
 	return false;
 }

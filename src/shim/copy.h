@@ -31,7 +31,7 @@ struct ll_launch ll_copy_begin(const char *symbol, struct ll_copy_sides sides, u
 #define LL_COPY_HOOK(symbol, sides_of, bytes_of, stream, params, args)                                                 \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \
-		if (ll_launch_gate_is_open() || ll_reentry_is_inside())                                                \
+		if (ll_gate_is_open() || ll_reentry_is_inside())                                                       \
 			return ll_real()->symbol args;                                                                 \
 		struct ll_copy_sides sides = sides_of;                                                                 \
 		if (!(sides.is_to_card && sides.is_from_card) && !ll_trace_is_by_events())                             \

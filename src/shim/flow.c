@@ -26,12 +26,15 @@ enum { OPEN_LAUNCHES = 1000 };
 /* After a debt work goes on with this much in hand: single kernels between two waits would cost more in marks. */
 #define IN_HAND_NS ((int64_t)LL_NS_PER_MS)
 
-int ll_flow_new(struct ll_claim *claim, struct ll_flow **ret_flow)
+int ll_flow_new(struct ll_claim *claim, struct ll_gate_count *count, struct ll_flow **ret_flow)
 {
 	struct ll_flow *flow = calloc(1, sizeof *flow);
 	if (!flow)
 		return -ENOMEM;
 	flow->claim = claim;
+	flow->count = count;
+	atomic_store(&count->launches, 0);
+	atomic_store(&count->limit, 0);
 	pthread_mutex_init(&flow->lock, NULL);
 	int rc = ll_agent_start(flow);
 	if (rc < 0) {
@@ -137,10 +140,10 @@ static struct progress harvest(struct ll_flow *flow)
 /* Launches through the open gate are known by number alone; they are taken to be where the last mark was made. */
 static void note_unmarked(struct ll_flow *flow)
 {
-	uint32_t launches = atomic_exchange_explicit(&flow->open_launches, 0, memory_order_relaxed);
+	uint64_t launches = atomic_exchange_explicit(&flow->count->launches, 0, memory_order_relaxed);
 	struct ll_marks *marks = launches && flow->last_context ? marks_of(flow, flow->last_context) : NULL;
 	if (marks)
-		ll_marks_add_unmarked(marks, flow->last_stream, launches);
+		ll_marks_add_unmarked(marks, flow->last_stream, (uint32_t)launches);
 }
 
 /* As many launches as are good for LL_FLOW_OPEN_NS of work may go unmarked. */
@@ -149,7 +152,7 @@ static void set_open_limit(struct ll_flow *flow, const struct ll_marks *marks)
 	uint64_t mean_ns = ll_marks_mean_ns(marks);
 	uint64_t limit = mean_ns ? LL_FLOW_OPEN_NS / mean_ns : 1;
 	limit = limit < 1 ? 1 : limit > OPEN_LAUNCHES ? OPEN_LAUNCHES : limit;
-	atomic_store_explicit(&flow->open_limit, (uint32_t)limit, memory_order_relaxed);
+	atomic_store_explicit(&flow->count->limit, limit, memory_order_relaxed);
 }
 
 void ll_flow_close_tails(struct ll_flow *flow)
@@ -393,16 +396,6 @@ void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct l
 	}
 	flow->launching--;
 	pthread_mutex_unlock(&flow->lock);
-}
-
-/* Lost updates between threads are few, and the next mark makes up for them. */
-bool ll_flow_pass_open(struct ll_flow *flow)
-{
-	uint32_t launches = atomic_load_explicit(&flow->open_launches, memory_order_relaxed) + 1;
-	if (launches >= atomic_load_explicit(&flow->open_limit, memory_order_relaxed))
-		return false;
-	atomic_store_explicit(&flow->open_launches, launches, memory_order_relaxed);
-	return true;
 }
 
 bool ll_flow_hold(struct ll_flow *flow)

@@ -1,9 +1,9 @@
 /*
  * flow.h - a program's launches on one card: let through in its turn, within its cap, and timed.
  *
- * The launch path of an ungoverned moment is one load of the gate (ll_flow_gate). When the gate is not open a launch
- * goes through ll_flow_enter, which waits for the turn, for tokens and for room in the queue, and ll_flow_leave, which
- * marks it (marks.h). Waiting is done in the caller's thread, before the call, and always ends: the turn protocol
+ * At an open gate (gate.h) a launch is only counted. Else, and when the count wants a mark, it goes through
+ * ll_flow_enter, which waits for the turn, for tokens and for room in the queue, and ll_flow_leave, which marks it
+ * (marks.h). Waiting is done in the caller's thread, before the call, and always ends: the turn protocol
  * (ledger/turn.h) gives everybody a turn, and after LL_FLOW_LONGEST_WAIT_NS a launch goes through in any case.
  *
  * Queued work is bounded, so that a turn can end: LL_FLOW_QUEUE_NS, or a kernel and the one behind it; for a low class
@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "ledger/turn.h"
+#include "shim/gate.h"
 #include "shim/marks.h"
 
 #define LL_FLOW_QUEUE_NS UINT64_C(2000000)
@@ -32,8 +33,8 @@
 
 struct ll_flow;
 
-/* claim stays the caller's and must outlive the flow. -errno. The agent runs from here on. */
-int ll_flow_new(struct ll_claim *claim, struct ll_flow **ret_flow);
+/* claim and count stay the caller's and must outlive the flow. -errno. The agent runs from here on. */
+int ll_flow_new(struct ll_claim *claim, struct ll_gate_count *count, struct ll_flow **ret_flow);
 
 /* Launches that run for longer are reported, and with kills end the process (watch.h). 0: none. */
 void ll_flow_limit_kernels(struct ll_flow *flow, uint64_t max_kernel_ns, bool kills);
@@ -47,7 +48,7 @@ void ll_flow_follow(struct ll_flow *flow, const struct ll_ledger *first, uint64_
 /* At the end of the process, before the driver ends: nobody waits any more, and the agent makes no more calls. */
 void ll_flow_end(struct ll_flow *flow);
 
-/* The word to read before each launch: LL_GATE_OPEN lets it through with nothing else to do. */
+/* The word to read before each launch. */
 _Atomic uint32_t *ll_flow_gate(struct ll_flow *flow);
 
 /*
@@ -61,9 +62,6 @@ bool ll_flow_count(struct ll_flow *flow, struct ll_cu_context *context, struct l
 void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, uint64_t kind);
 void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, uint64_t kind,
 		   uint64_t launched_ns);
-
-/* A launch at the open gate: true lets it through unmarked, false wants it to be marked (enter and leave). */
-bool ll_flow_pass_open(struct ll_flow *flow);
 
 /* Between them no mark is made, by any thread. Short: whoever launches waits. False: the process ends, nothing is held
  * and no mark is made any more. */

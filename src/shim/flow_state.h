@@ -40,8 +40,7 @@ struct ll_flow {
 	bool is_blind;                      /* marks do not work: nothing is timed, the gate stays shut */
 	bool is_lost;                       /* the claim was cleared by others, and no other was to be had yet */
 	_Atomic bool is_ending;             /* nobody waits any more, and no more marks are made */
-	_Atomic uint32_t open_launches;     /* through the open gate since the last mark */
-	_Atomic uint32_t open_limit;        /* how many may be */
+	struct ll_gate_count *count;        /* of launches through the open gate */
 	struct ll_cu_context *last_context; /* of the last mark; NULL: none yet */
 	struct ll_mark_stream last_stream;
 

@@ -98,7 +98,7 @@ LL_COPY_HOOKS(cuMemcpy3DPeerAsync, _ptsz, SIDES_OF(copy), BOX_BYTES(copy), strea
 #define TRANSFER_HOOK(symbol, is_to_card, stream, params, args)                                                        \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \
-		if (ll_launch_gate_is_open() || ll_reentry_is_inside() || !ll_trace_is_by_events())                    \
+		if (ll_gate_is_open() || ll_reentry_is_inside() || !ll_trace_is_by_events())                           \
 			return ll_real()->symbol args;                                                                 \
 		struct ll_launch launch __attribute__((cleanup(ll_launch_end))) =                                      \
 		    ll_copy_begin(#symbol, (struct ll_copy_sides){is_to_card, !(is_to_card)}, bytes, stream);          \

@@ -5,7 +5,7 @@
  *                     (struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream), (exec, stream))
  *
  * defines the hooks of cuGraphLaunch and cuGraphLaunch_ptsz. A launch is free when nothing is governed or nobody else
- * wants the card: one relaxed load and a branch. Otherwise it waits for its turn in the caller's thread, before the
+ * wants the card (gate.h). Otherwise it waits for its turn in the caller's thread, before the
  * driver's call, and is marked. Launches into a stream that is being captured are not work yet and pass.
  *
  * The card and the context are those of the stream, which need not be the thread's current ones; for the default
@@ -16,6 +16,7 @@
 #ifndef LOADLINE_SHIM_LAUNCH_H
 #define LOADLINE_SHIM_LAUNCH_H
 
+#include "shim/gate.h"
 #include "shim/reentry.h"
 #include "shim/seat.h"
 #include "shim/trace.h"
@@ -36,15 +37,9 @@ struct ll_launch {
 /* The thread was cancelled, or thrown through, in the driver's call. */
 #define LL_LAUNCH_LOST ((ll_cu_result)-1)
 
-static inline bool ll_launch_gate_is_open(void)
-{
-	_Atomic uint32_t *gate = atomic_load_explicit(&ll_seat_gate, memory_order_relaxed);
-	return __builtin_expect(atomic_load_explicit(gate, memory_order_relaxed) == LL_GATE_OPEN, 1);
-}
-
 static inline bool ll_launch_is_free(void)
 {
-	return (ll_launch_gate_is_open() && ll_seat_pass_open()) || ll_reentry_is_inside();
+	return ll_gate_passes() || ll_reentry_is_inside();
 }
 
 /* stream as the driver takes it; for a _ptsz variant of a function NULL is LL_CU_STREAM_PER_THREAD: the hook says so.
@@ -95,18 +90,22 @@ static inline uint64_t ll_launch_named(const char *symbol, enum ll_trace_kind ki
 	return ll_launch_kind(symbol, 0);
 }
 
-/* Hook of symbol: a launch in `stream`, an expression of its parameters as `kind` is, unless is_free. */
-#define LL_LAUNCH_HOOK_UNLESS(is_free, symbol, stream, kind, params, args)                                             \
-	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
+/*
+ * Hook of symbol: a launch in `stream`, an expression of its parameters as `kind` is. What is not free is done in a
+ * function of its own, so that what is free needs no stack and hands on its arguments where they lie.
+ */
+#define LL_LAUNCH_HOOK_OF_KIND(symbol, stream, kind, params, args)                                                     \
+	static __attribute__((noinline)) ll_cu_result gate_##symbol params                                             \
 	{                                                                                                              \
-		if (is_free)                                                                                           \
+		if (ll_reentry_is_inside())                                                                            \
 			return ll_real()->symbol args;                                                                 \
 		LL_LAUNCH_SCOPE(launch, stream, kind);                                                                 \
 		return launch.status = ll_real()->symbol args;                                                         \
+	}                                                                                                              \
+	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
+	{                                                                                                              \
+		return ll_gate_passes() ? ll_real()->symbol args : gate_##symbol args;                                 \
 	}
-
-#define LL_LAUNCH_HOOK_OF_KIND(symbol, stream, kind, params, args)                                                     \
-	LL_LAUNCH_HOOK_UNLESS(ll_launch_is_free(), symbol, stream, kind, params, args)
 
 #define LL_LAUNCH_HOOK(symbol, stream, params, args)                                                                   \
 	LL_LAUNCH_HOOK_OF_KIND(symbol, stream, ll_launch_named(#symbol, LL_TRACE_KERNEL, 0), params, args)

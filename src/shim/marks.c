@@ -134,6 +134,14 @@ static void learn_mean(struct ll_mark_track *track, uint64_t each_ns)
 		track->mean_ns = (7 * track->mean_ns + each_ns) / 8;
 }
 
+/* What nobody can tell takes a launch no longer than the time that they all had. Without this a first guess that was
+ * too long would stand for as long as the host is slower than the card, and have every few launches marked. */
+static void bound_mean(struct ll_mark_track *track, const struct ll_mark_batch *batch, uint64_t span_ns)
+{
+	if (batch->launches && span_ns / batch->launches < track->mean_ns)
+		learn_mean(track, span_ns / batch->launches);
+}
+
 static void learn(struct ll_marks *marks, struct ll_mark_track *track, const struct ll_mark_batch *batch,
 		  struct ll_batch_verdict verdict)
 {
@@ -191,6 +199,8 @@ static void settle(struct ll_marks *marks, struct ll_mark_track *track, const st
 	};
 	struct ll_batch_verdict verdict = ll_batch_judge(&facts);
 	learn(marks, track, batch, verdict);
+	if (verdict.lesson == LL_BATCH_UNTOLD)
+		bound_mean(track, batch, facts.span_ns);
 	charge(marks, start.card_ns, start.card_ns + verdict.busy_ns);
 	track->end = end;
 	track->end_host_ns = batch->end.host_ns;

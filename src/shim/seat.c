@@ -20,9 +20,6 @@ enum { SEATS = 64 };
 
 #define RETRY_NS (1000 * LL_NS_PER_MS)
 
-static _Atomic uint32_t open_gate = LL_GATE_OPEN;
-static _Atomic uint32_t shut_gate = LL_GATE_SHUT;
-_Atomic(_Atomic uint32_t *) ll_seat_gate = &shut_gate;
 _Atomic int ll_seat_answer;
 
 static struct {
@@ -40,6 +37,18 @@ static struct {
 	struct ll_fork_item fork;
 } program = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
 
+/* What stands for all launches, now. Under the lock, or while there is one thread. */
+static void set_gate(void)
+{
+	struct ll_seat *only = atomic_load(&program.only);
+	if (program.is_held || (program.is_governed && !only))
+		ll_gate_set(NULL);
+	else if (program.is_governed && only->flow)
+		ll_gate_set(ll_flow_gate(only->flow));
+	else
+		ll_gate_set_open();
+}
+
 /* Claims are closed by the ledger's own fork handler. What a thread of the parent held is kept and not freed: it may be
  * half-way through a change. */
 static void forget_in_child(struct ll_fork_item *item)
@@ -56,7 +65,7 @@ static void forget_in_child(struct ll_fork_item *item)
 	program.count = 0;
 	ll_seat_forget_contexts();
 	program.is_held = ll_trace_holds_gate();
-	atomic_store(&ll_seat_gate, program.is_governed || program.is_held ? &shut_gate : &open_gate);
+	set_gate();
 }
 
 static void at_exit(void)
@@ -74,7 +83,7 @@ static void begin(void)
 	program.is_governed = text && ll_run_settings_read(text, &program.settings) == 0;
 	program.is_held = ll_trace_holds_gate();
 	if (!program.is_governed) {
-		atomic_store(&ll_seat_gate, program.is_held ? &shut_gate : &open_gate);
+		set_gate();
 		atomic_store(&ll_seat_answer, -1);
 		return;
 	}
@@ -152,24 +161,12 @@ static struct ll_seat *make_seat(ll_cu_device device, const char *uuid)
 	}
 	atomic_store(&seat->claim, claim);
 	ll_claim_set_state(claim, LL_CLAIM_RUNNING);
-	if (ll_flow_new(claim, &seat->flow) < 0)
+	if (ll_flow_new(claim, program.count ? &seat->count : &ll_gate_line.count, &seat->flow) < 0)
 		seat->flow = NULL;
 	else
 		ll_flow_limit_kernels(seat->flow, program.settings.max_kernel_ns, program.settings.kills_at_max_kernel);
 	follow_first_card(seat);
 	return seat;
-}
-
-/* What stands for all launches, now. Under the lock. */
-static void set_gate(void)
-{
-	struct ll_seat *only = atomic_load(&program.only);
-	_Atomic uint32_t *gate = &shut_gate;
-	if (!program.is_held && !program.is_governed)
-		gate = &open_gate;
-	else if (!program.is_held && only)
-		gate = only->flow ? ll_flow_gate(only->flow) : &open_gate;
-	atomic_store(&ll_seat_gate, gate ? gate : &shut_gate);
 }
 
 void ll_seat_release_gate(void)
@@ -300,10 +297,4 @@ struct ll_seat *ll_seat_current(struct ll_cu_context **ret_context)
 	last.seat = seat;
 	last.contexts_ended = contexts_ended;
 	return seat;
-}
-
-bool ll_seat_pass_open(void)
-{
-	struct ll_seat *seat = atomic_load_explicit(&program.only, memory_order_relaxed);
-	return !seat || !seat->flow || ll_flow_pass_open(seat->flow);
 }

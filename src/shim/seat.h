@@ -37,6 +37,7 @@ struct ll_seat {
 	struct ll_flow *flow;             /* NULL: launches are not governed */
 	struct ll_held_part parts[LL_HELD_PARTS]; /* held.h */
 	_Atomic bool is_held;                     /* nobody shall change them, just now */
+	struct ll_gate_count count;               /* of a flow that is not the program's only one */
 	uint64_t retry_ns;                        /* when to try again to take a claim in place of a lost one */
 };
 
@@ -79,16 +80,7 @@ struct ll_seat *ll_seat_current(struct ll_cu_context **ret_context);
 /* A seat that was taken; NULL. */
 struct ll_seat *ll_seat_of(ll_cu_device device);
 
-/*
- * The gate that stands for all of this process's launches: the one seat's own while there is one, one that is always
- * open where nothing is governed, always shut with several.
- */
-extern _Atomic(_Atomic uint32_t *) ll_seat_gate;
-
-/* No launch needs to be timed for a trace (trace.h): the gate is what it would be without one. */
+/* No launch needs to be timed for a trace (trace.h): the gate (gate.h) is what it would be without one. */
 void ll_seat_release_gate(void);
-
-/* Whether a launch at the open gate needs no mark. */
-bool ll_seat_pass_open(void);
 
 #endif

@@ -2,6 +2,8 @@
  * cost.c - what the driver's calls cost the host, for comparing the same process with and without `loadline run`.
  *
  *     cost --mode launch            a round is N blocks of 100 cuLaunchKernel of an empty kernel; the time of one call
+ *     cost --mode past              the same, each block twice, past whatever stands before the driver and by the usual
+ *                                   way, in turn; what a call takes more by the usual way
  *     cost --mode alloc --bytes B --threads T
  *                                   a round is N times cuMemAlloc and cuMemFree in each thread; the time of one pair
  *     cost --mode start             makes a context, allocates 1 MiB, launches a kernel, waits for it, ends
@@ -11,7 +13,7 @@
  *
  *     {"event":"round","n":250,"median_ns":2012.3,"p5_ns":1990.1,"p95_ns":2100.8,"mean_ns":2030.0}
  *
- * In mode launch --cpu keeps the launching thread, and no other, on one processor.
+ * In the modes launch and past --cpu keeps the launching thread, and no other, on one processor.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -24,10 +26,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "abi/cuda_prototypes.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/parse.h"
 #include "driver/library.h"
+#include "shim/elf_lookup.h"
 
 extern const unsigned char ll_nothing_ptx[];
 
@@ -44,6 +48,7 @@ struct bench {
 	struct ll_cu_context *context;
 	struct ll_cu_function *kernel;
 	struct ll_cu_stream *stream;
+	__typeof__(&cuLaunchKernel) own_launch; /* the driver's own function */
 };
 
 /* One thread's part of a round of mode alloc. */
@@ -93,20 +98,21 @@ static int open_card(struct bench *self, struct ll_err *err)
 	return status == LL_CUDA_SUCCESS ? 0 : ll_cuda_fail(cuda, status, err, "set up");
 }
 
-static ll_cu_result launch(const struct bench *self)
+static ll_cu_result launch(const struct bench *self, bool is_past)
 {
-	return self->cuda.cuLaunchKernel(self->kernel, 1, 1, 1, 32, 1, 1, 0, self->stream, NULL, NULL);
+	__typeof__(&cuLaunchKernel) function = is_past ? self->own_launch : self->cuda.cuLaunchKernel;
+	return function(self->kernel, 1, 1, 1, 32, 1, 1, 0, self->stream, NULL, NULL);
 }
 
 /* ---- launch ---- */
 
 /* The card is idle at the beginning and at the end, so a block never waits for room in the queue. */
-static int launch_block(const struct bench *self, double *ret_call_ns, struct ll_err *err)
+static int launch_block(const struct bench *self, bool is_past, double *ret_call_ns, struct ll_err *err)
 {
 	ll_cu_result status = LL_CUDA_SUCCESS;
 	uint64_t start_ns = ll_now_ns();
 	for (int i = 0; i < BLOCK && status == LL_CUDA_SUCCESS; i++)
-		status = launch(self);
+		status = launch(self, is_past);
 	uint64_t end_ns = ll_now_ns();
 	if (status == LL_CUDA_SUCCESS)
 		status = self->cuda.cuStreamSynchronize(self->stream);
@@ -119,11 +125,40 @@ static int launch_block(const struct bench *self, double *ret_call_ns, struct ll
 static int launch_round(struct bench *self, double *times_ns, uint64_t n, struct ll_err *err)
 {
 	for (uint64_t i = 0; i < n; i++) {
-		int rc = launch_block(self, &times_ns[i], err);
+		int rc = launch_block(self, false, &times_ns[i], err);
 		if (rc)
 			return rc;
 	}
 	tell(times_ns, n, n);
+	return 0;
+}
+
+/* In the order past, through, through, past. */
+static int past_round(struct bench *self, double *times_ns, uint64_t n, struct ll_err *err)
+{
+	for (uint64_t i = 0; i < n; i++) {
+		double past_ns = 0, through_ns = 0;
+		bool is_first = i % 2;
+		int rc = launch_block(self, !is_first, is_first ? &through_ns : &past_ns, err);
+		if (rc == 0)
+			rc = launch_block(self, is_first, is_first ? &past_ns : &through_ns, err);
+		if (rc)
+			return rc;
+		times_ns[i] = through_ns - past_ns;
+	}
+	tell(times_ns, n, n);
+	return 0;
+}
+
+static int find_own_launch(struct bench *self, struct ll_err *err)
+{
+	struct ll_elf_object driver;
+	void *address = NULL;
+	if (ll_elf_find((const char *const[]){"libcuda.so", NULL}, &driver))
+		address = ll_elf_function(&driver, "cuLaunchKernel");
+	if (!address)
+		return ll_err_set(err, -ENOENT, "the driver's own cuLaunchKernel is not found");
+	memcpy(&self->own_launch, &address, sizeof address);
 	return 0;
 }
 
@@ -143,7 +178,7 @@ static int warm_up_launch(struct bench *self, struct ll_err *err)
 	double call_ns;
 	int rc = 0;
 	for (int i = 0; rc == 0 && i < WARM_UP_BLOCKS; i++)
-		rc = launch_block(self, &call_ns, err);
+		rc = launch_block(self, false, &call_ns, err);
 	return rc ? rc : stay_on_cpu(self, err);
 }
 
@@ -208,7 +243,7 @@ static int start_once(struct bench *self, struct ll_err *err)
 	ll_cu_deviceptr address = 0;
 	ll_cu_result status = self->cuda.cuMemAlloc(&address, START_BYTES);
 	if (status == LL_CUDA_SUCCESS)
-		status = launch(self);
+		status = launch(self, false);
 	if (status == LL_CUDA_SUCCESS)
 		status = self->cuda.cuCtxSynchronize();
 	return status == LL_CUDA_SUCCESS ? 0 : ll_cuda_fail(&self->cuda, status, err, "work");
@@ -218,8 +253,10 @@ static int start_once(struct bench *self, struct ll_err *err)
 
 static int answer_lines(struct bench *self, struct ll_err *err)
 {
-	bool is_launch = strcmp(self->options.mode, "launch") == 0;
-	int rc = is_launch ? warm_up_launch(self, err) : 0;
+	bool is_past = strcmp(self->options.mode, "past") == 0, is_launch = strcmp(self->options.mode, "launch") == 0;
+	int rc = is_past ? find_own_launch(self, err) : 0;
+	if (rc == 0 && (is_launch || is_past))
+		rc = warm_up_launch(self, err);
 	double *times_ns = calloc(MAX_ROUND, sizeof *times_ns);
 	char line[32];
 	if (!times_ns)
@@ -233,7 +270,9 @@ static int answer_lines(struct bench *self, struct ll_err *err)
 		line[strcspn(line, "\n")] = '\0';
 		rc = ll_parse_uint(line, 1, MAX_ROUND / 2, &n, err);
 		if (rc == 0)
-			rc = is_launch ? launch_round(self, times_ns, n, err) : alloc_round(self, times_ns, n, err);
+			rc = is_past     ? past_round(self, times_ns, n, err)
+			     : is_launch ? launch_round(self, times_ns, n, err)
+					 : alloc_round(self, times_ns, n, err);
 	}
 	free(times_ns);
 	return rc;
@@ -275,9 +314,12 @@ static int parse_options(int argc, char **argv, struct options *options, struct 
 		if (rc == 0 && letter == 'c')
 			options->cpu++;
 	}
-	bool is_known = strcmp(options->mode, "launch") == 0 || strcmp(options->mode, "alloc") == 0 ||
-			strcmp(options->mode, "start") == 0;
-	return rc || is_known ? rc : ll_err_set(err, -EINVAL, "--mode: '%s': launch, alloc or start", options->mode);
+	static const char *const modes[] = {"launch", "past", "alloc", "start"};
+	bool is_known = false;
+	for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
+		is_known |= strcmp(options->mode, modes[i]) == 0;
+	return rc || is_known ? rc
+			      : ll_err_set(err, -EINVAL, "--mode: '%s': launch, past, alloc or start", options->mode);
 }
 
 int main(int argc, char **argv)

@@ -349,6 +349,27 @@ class Pairs(unittest.TestCase):
             part_run_cost.report_pair(lab, "alloc", pairs, 1.0, True)
         self.assertEqual([row["result"] for row in lab.report.rows], [OK, INFO])
 
+    def test_an_interval_holds_the_median_and_tells_what_can_be_judged(self):
+        near, far = [[(100, 110 + at % 5) for at in range(40)]] * 4, [[(100, 60), (100, 160)] * 20] * 4
+        value, low, high = paired.interval(near, paired.difference)
+        self.assertTrue(10 <= low <= value <= high <= 14)
+        self.assertTrue(paired.can_judge(low, high, 12, 30))
+        _, low, high = paired.interval(far, paired.difference)
+        self.assertFalse(paired.can_judge(low, high, 30, 30))
+        self.assertTrue(paired.can_judge(50, 200, 30, 30))
+
+    def test_processes_that_differ_make_the_interval_wide(self):
+        runs = [[(100, 100 + 40 * at)] * 50 for at in range(3)]
+        _, low, high = paired.interval(runs, paired.difference)
+        self.assertGreater(high - low, 30)
+
+    def test_what_scatters_around_the_bar_is_not_judged_and_what_misses_it_fails(self):
+        lab = FakeLab()
+        for percents in ((99.8, 99.9), (70, 130), (70, 80)):
+            runs = [[(1000, 10 * percent) for percent in percents] * 20] * 3
+            part_run_cost.report_between(lab, "speed", runs, paired.percent, 99.5, 0.5, "%", False)
+        self.assertEqual([row["result"] for row in lab.report.rows], [OK, INFO, FAILED])
+
     def test_the_ledger_s_bench_is_read(self):
         text = "16 processors\n1 thread, a pair:         median     90 ns, 99 %\n64 threads, a pair:       median   1200 ns,\n"
         self.assertEqual(part_run_cost.BENCH_LINE.findall(text), [("1", "90"), ("64", "1200")])

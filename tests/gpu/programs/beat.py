@@ -16,6 +16,7 @@ batches are on their way at any time, so a card that this program has to itself 
 import argparse
 import collections
 import json
+import os
 import sys
 import time
 
@@ -73,10 +74,17 @@ class Beat:
             self.queue()[1]()
 
 
-def run(queue, seconds=None, ahead=AHEAD):
-    """The whole program once its data is on the card. seconds None: as standard input says."""
+def stay_on(cpu):
+    """Keeps this thread, and no other, on one processor."""
+    os.sched_setaffinity(0, {cpu})
+
+
+def run(queue, seconds=None, ahead=AHEAD, cpu=-1):
+    """The whole program once its data is on the card. seconds None: as standard input says. cpu -1: any."""
     beat = Beat(queue, ahead)
     beat.warm_up()
+    if cpu >= 0:
+        stay_on(cpu)
     say("ready")
     for stretch in [seconds] if seconds else map(float, sys.stdin):
         count, took_s = beat.work(stretch)
