@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Checks the arithmetic of tests/gpu/run on made-up data: what must pass passes, what must fail fails. Needs no card."""
+import glob
 import math
 import os
+import socket
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -13,6 +16,7 @@ from harness import (claims, figures, level, paired, part_original, part_run_cap
                      part_run_added, part_run_memory, part_run_priority, part_run_programs, part_run_shares, part_run_ways, part_trace,
                      part_util, part_yield, processes, shares)
 from harness.figures import Burst, Sample  # noqa: E402
+from harness.frameworks import PROGRAMS  # noqa: E402
 from harness.report import FAILED, INFO, OK, Report  # noqa: E402
 from harness.shares import Window  # noqa: E402
 
@@ -71,6 +75,21 @@ class Numbers(unittest.TestCase):
         self.assertAlmostEqual(figures.cpu_percent(1.0, 1.3, 10), 3)
 
 
+class Lines(unittest.TestCase):
+    def test_a_line_and_its_end_are_one_write(self):
+        """A datagram is what one write wrote."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        with ours, theirs:
+            subprocess.run([sys.executable, "-B", "-u", "-c", "import line; line.say(event='count', iterations=3)"],
+                           cwd=PROGRAMS, stdout=theirs, check=True)
+            self.assertEqual(ours.recv(1000), b'{"event": "count", "iterations": 3}\n')
+
+    def test_programs_say_their_lines_in_no_other_way(self):
+        for path in glob.glob(os.path.join(PROGRAMS, "*.py")):
+            with open(path, encoding="utf-8") as text:
+                self.assertNotIn("print(json", text.read(), path)
+
+
 class Traces(unittest.TestCase):
     HEADER = "start_ns,duration_ns,context,stream,name,correlation_id,kind\n"
 
@@ -90,9 +109,18 @@ class Traces(unittest.TestCase):
 
     def test_a_kernel_before_its_stream_s_turn_is_out_of_order(self):
         rows = self.table("0,10,1,7,a,1,kernel", "5,10,1,8,b,2,kernel", "9,10,1,7,c,3,kernel", "20,1,1,7,d,4,kernel")
-        self.assertEqual(part_trace.disorder(rows, 0), 1)
-        self.assertEqual(part_trace.disorder(rows, 1), 0)
-        self.assertEqual(part_trace.disorder(self.table("5,1,1,7,a,2,kernel", "9,1,1,7,b,1,kernel"), 0), 1)
+        self.assertEqual(part_trace.overlaps_ns(rows), [1])
+        self.assertEqual(part_trace.overlaps_ns(self.table("5,1,1,7,a,2,kernel", "9,1,1,7,b,1,kernel")), [5])
+
+    def test_order_within_what_a_way_s_stamps_are_off_passes(self):
+        for way, overlap_ns, result in (("cupti", 1, FAILED), ("events", 9000, OK), ("events", 11000, FAILED)):
+            lab, rows = FakeLab(), self.table("0,20000,1,7,a,1,kernel", f"{20000 - overlap_ns},5,1,7,b,2,kernel")
+            part_trace.report_picture(lab, way, {1: rows}, [{"ph": "M"}, {"ph": "X"}, {"ph": "X"}])
+            self.assertEqual(lab.results(), [OK, result])
+
+    def test_what_processes_say_is_told_from_what_trace_says(self):
+        text = '{"event": "rank", "rank": 1, "pid": 17, "marks": 4, "kernels": null}\n{"event":"card","busy_percent":1}\n'
+        self.assertEqual(part_trace.ranks_of(text)[17]["marks"], 4)
 
     def test_every_process_must_have_its_own_marks(self):
         mark = "0,5,1,7,spin_kernel(long),1,kernel"
