@@ -8,10 +8,12 @@
 
 #define MIB (UINT64_C(1) << 20)
 
+/* Whole pairs, which are the card's TPCs, rounded down, but at least eight SMs (doc/facts.md). */
 uint32_t sim_mps_sms(const struct sim_card *card, uint32_t permille)
 {
-	uint32_t sms = (uint32_t)((uint64_t)card->sm_count * permille / 1000);
-	return sms ? sms : 1;
+	uint32_t sms = (uint32_t)((uint64_t)card->sm_count * permille / 1000) & ~UINT32_C(1);
+	uint32_t least = card->sm_count < SIM_MPS_LEAST_SMS ? card->sm_count : SIM_MPS_LEAST_SMS;
+	return permille >= 1000 ? card->sm_count : sms > least ? sms : least;
 }
 
 uint32_t sim_mps_chunks(const struct sim_card *card)

@@ -12,7 +12,7 @@ import unittest
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from harness import (claims, figures, level, paired, part_original, part_run_cap, part_run_cost,  # noqa: E402
+from harness import (claims, figures, level, paired, part_mps_answers, part_original, part_run_cap, part_run_cost,  # noqa: E402
                      part_run_added, part_run_memory, part_run_priority, part_run_programs, part_run_shares, part_run_ways, part_trace,
                      part_util, part_yield, processes, shares)
 from harness.figures import Burst, Sample  # noqa: E402
@@ -130,6 +130,25 @@ class Traces(unittest.TestCase):
             lab = FakeLab()
             part_trace.report_kernels(lab, "cupti", said, tables, {})
             self.assertEqual(lab.results(), [result])
+
+
+class MpsShares(unittest.TestCase):
+    MEASURED = {99: 130, 75: 98, 50: 66, 33: 42, 25: 32, 10: 12, 5: 8, 3: 8, 1: 8}
+
+    def judge(self, rule):
+        lab = FakeLab()
+        for percent in self.MEASURED:
+            part_mps_answers.check_share(lab.report, percent, rule(132 * percent / 100), 132)
+        return lab.results()
+
+    def test_pairs_rounded_down_and_never_fewer_than_eight_pass(self):
+        self.assertEqual({percent: part_mps_answers.sms_at(132, percent) for percent in self.MEASURED}, self.MEASURED)
+        self.assertEqual(set(self.judge(lambda exact: max(8, int(exact) // 2 * 2))), {OK})
+
+    def test_another_rule_fails(self):
+        for rule in (math.floor, math.ceil, round, lambda exact: int(exact) // 2 * 2, lambda exact: max(8, int(exact)),
+                     lambda exact: max(8, math.ceil(exact / 2) * 2), lambda exact: max(6, int(exact) // 2 * 2)):
+            self.assertIn(FAILED, self.judge(rule))
 
 
 class Levels(unittest.TestCase):
