@@ -125,7 +125,7 @@ int sim_mps_server_open(struct sim_world *w, uint32_t index, uint32_t proc)
 	return 0;
 }
 
-/* Every context of the process answers error from now on, and so does making another. */
+/* Every context of the process answers error from now on, and so does making another, unless it was terminated. */
 static void lose_client(struct sim_world *w, uint32_t proc, uint32_t error)
 {
 	for (uint32_t i = 0; i < SIM_CONTEXTS; i++) {
