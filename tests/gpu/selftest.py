@@ -12,9 +12,9 @@ import unittest
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from harness import (claims, figures, level, paired, part_mps_answers, part_original, part_run_cap, part_run_cost,  # noqa: E402
-                     part_run_added, part_run_memory, part_run_priority, part_run_programs, part_run_shares, part_run_ways, part_trace,
-                     part_util, part_yield, processes, shares)
+from harness import (claims, figures, level, paired, part_mps_answers, part_mps_space, part_original,  # noqa: E402
+                     part_run_added, part_run_cap, part_run_cost, part_run_memory, part_run_priority, part_run_programs,
+                     part_run_shares, part_run_ways, part_trace, part_util, part_yield, processes, shares)
 from harness.figures import Burst, Sample  # noqa: E402
 from harness.frameworks import PROGRAMS  # noqa: E402
 from harness.report import FAILED, INFO, OK, Report  # noqa: E402
@@ -144,6 +144,22 @@ class MpsShares(unittest.TestCase):
     def test_pairs_rounded_down_and_never_fewer_than_eight_pass(self):
         self.assertEqual({percent: part_mps_answers.sms_at(132, percent) for percent in self.MEASURED}, self.MEASURED)
         self.assertEqual(set(self.judge(lambda exact: max(8, int(exact) // 2 * 2))), {OK})
+
+    def space(self, report, *args):
+        lab = FakeLab()
+        report(lab.report, *args)
+        return lab.results()
+
+    def test_a_share_by_space_is_within_an_sm_of_what_was_asked_for(self):
+        told = {"shown": 32, "blocks": 32, "clusters": 30}
+        self.assertEqual(self.space(part_mps_space.report_grid, told, 24.22, 132), [OK, OK])
+        self.assertEqual(self.space(part_mps_space.report_grid, {**told, "blocks": 31}, 23.3, 132), [FAILED, FAILED])
+        self.assertEqual(self.space(part_mps_space.report_grid, {**told, "blocks": 35}, 26.6, 132), [FAILED, FAILED])
+        self.assertEqual(self.space(part_mps_space.report_grid, {**told, "blocks": None}, 24.22, 132), [FAILED, OK])
+
+    def test_a_product_is_judged_by_what_it_keeps_busy_of_the_whole_card(self):
+        self.assertEqual(self.space(part_mps_space.report_product, 22.56, 93.1, 132, 33.7), [OK])
+        self.assertEqual(self.space(part_mps_space.report_product, 22.56, 99.5, 132, 33.7), [FAILED])
 
     def test_another_rule_fails(self):
         for rule in (math.floor, math.ceil, round, lambda exact: int(exact) // 2 * 2, lambda exact: max(8, int(exact)),
