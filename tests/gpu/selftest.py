@@ -363,9 +363,11 @@ class Claims(unittest.TestCase):
 
 
 class Caps(unittest.TestCase):
-    def report(self, cap, card, account, alone=(100, 100), rate=250):
+    def report(self, cap, card, account, alone=[100, 100], rate=250):
         lab = FakeLab()
-        part_run_cap.report_cap(lab, "cap: x", cap, part_run_cap.Measured(seconds_of(*alone), [], 1000),
+        stretches = alone if isinstance(alone, tuple) else [alone]
+        alone = [part_run_cap.Measured(seconds_of(*stretch), [], 1000) for stretch in stretches]
+        part_run_cap.report_cap(lab, "cap: x", cap, alone,
                                 part_run_cap.Measured(seconds_of(*card), seconds_of(*account), rate))
         return lab.results()
 
@@ -374,6 +376,28 @@ class Caps(unittest.TestCase):
 
     def test_a_program_that_does_half_of_it_owes_no_more(self):
         self.assertEqual(self.report(75, [49, 50], [50, 50], alone=[50, 50]), [OK, OK, OK])
+
+    def test_what_is_owed_lies_between_the_stretches_beside_it(self):
+        self.assertEqual(self.report(75, [34, 34], [34, 34], alone=([33, 33], [38, 38])), [OK, OK, OK])
+        self.assertEqual(self.report(75, [31.5, 31.5], [31, 32], alone=([33, 33], [38, 38])), [OK, OK, OK])
+        self.assertEqual(self.report(75, [30, 30], [30, 30], alone=([33, 33], [38, 38])), [FAILED, OK, OK])
+        self.assertEqual(self.report(75, [41, 41], [41, 41], alone=([33, 33], [38, 38])), [FAILED, OK, OK])
+        self.assertEqual(self.report(75, [35, 27, 35, 43.5], [35, 35], alone=([33, 33], [38, 38])), [OK, FAILED, OK])
+        self.assertEqual(self.report(35, [35, 35], [35, 35], alone=([33, 33], [38, 38])), [OK, OK, OK])
+
+    def test_only_a_cap_near_what_the_program_uses_wants_it_measured_again(self):
+        native = part_run_cap.Native(None, None)
+        native.stretches = [part_run_cap.Measured(seconds_of(36, 36), [], 1000)]
+        self.assertEqual([native.may_be_below(cap) for cap in part_run_cap.CAPS], [False, True, True, True])
+        native.stretches = [part_run_cap.Measured(seconds_of(100, 100), [], 1000)]
+        self.assertEqual([native.may_be_below(cap) for cap in part_run_cap.CAPS], [False, False, False, True])
+
+    def test_gpu_time_for_an_iteration_is_said(self):
+        lab = FakeLab()
+        native, capped = (part_run_cap.Measured(seconds_of(percent), seconds_of(percent), rate)
+                          for percent, rate in ((36.8, 80000), (25, 54000)))
+        part_run_cap.report_each(lab, "cap: x, 25 %", [native], capped)
+        self.assertEqual(lab.report.rows[0]["measured"], "4.63 us; native 4.6, by its account 4.63")
 
     def test_too_much_a_bad_second_and_a_wrong_account_fail(self):
         self.assertEqual(self.report(25, [28, 28], [28, 28]), [FAILED, OK, OK])
