@@ -85,6 +85,8 @@ static ll_cu_result make_shared(uint32_t card, uint32_t *ret_slot, uint64_t *ret
 	uint32_t physical = w->cards[card].parent == SIM_NONE ? card : w->cards[card].parent;
 	bool is_gone = w->cards[physical].is_gone;
 	uint32_t error = w->procs[sim_cuda.proc].mps.error;
+	if (error == LL_CUDA_ERROR_MPS_CLIENT_TERMINATED)
+		error = 0; /* it lost its contexts, and may make others */
 	uint32_t queues = connections();
 	rc = is_gone || error ? -EBUSY : sim_context_new(w, card, sim_cuda.proc, queues, ret_slot);
 	if (rc == 0)

@@ -8,10 +8,12 @@
 
 #define MIB (UINT64_C(1) << 20)
 
+/* Whole pairs, which are the card's TPCs, rounded down, but at least eight SMs (doc/facts.md). */
 uint32_t sim_mps_sms(const struct sim_card *card, uint32_t permille)
 {
-	uint32_t sms = (uint32_t)((uint64_t)card->sm_count * permille / 1000);
-	return sms ? sms : 1;
+	uint32_t sms = (uint32_t)((uint64_t)card->sm_count * permille / 1000) & ~UINT32_C(1);
+	uint32_t least = card->sm_count < SIM_MPS_LEAST_SMS ? card->sm_count : SIM_MPS_LEAST_SMS;
+	return permille >= 1000 ? card->sm_count : sms > least ? sms : least;
 }
 
 uint32_t sim_mps_chunks(const struct sim_card *card)
@@ -123,7 +125,7 @@ int sim_mps_server_open(struct sim_world *w, uint32_t index, uint32_t proc)
 	return 0;
 }
 
-/* Every context of the process answers error from now on, and so does making another. */
+/* Every context of the process answers error from now on, and so does making another, unless it was terminated. */
 static void lose_client(struct sim_world *w, uint32_t proc, uint32_t error)
 {
 	for (uint32_t i = 0; i < SIM_CONTEXTS; i++) {

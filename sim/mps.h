@@ -18,6 +18,7 @@ enum {
 	SIM_MPS_SERVER_BYTES = 66 << 20,    /* what a server takes of a card, with all that a first process takes */
 	SIM_MPS_UNCOUNTED_BYTES = 10538189, /* 10.05 MiB of a client that its memory limit does not see */
 	SIM_MPS_CHUNK_SMS = 8,              /* the unit of static partitions from Hopper on */
+	SIM_MPS_LEAST_SMS = 8,              /* of a client, however small its percentage */
 };
 
 /* A server slot for a daemon that is about to start its process. SIM_NONE: too many. `wanted` says whom it serves, its

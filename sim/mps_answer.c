@@ -1,6 +1,7 @@
 /*
- * The commands of nvidia-cuda-mps-control. What they do is NVIDIA's documentation; so is the wording of answers where
- * it is written down, else it is the model's own. An unknown command is answered like any other.
+ * The commands of nvidia-cuda-mps-control. What they do is NVIDIA's documentation; their answers are driver 580's, word
+ * by word, where `tests/gpu/run mps-answers` has asked it, else the model's own. An unknown command is answered like
+ * any other.
  */
 #include <ctype.h>
 #include <limits.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "abi/cuda.h"
 #include "base/clock.h"
 #include "base/scope.h"
 #include "base/strbuf.h"
@@ -69,7 +71,7 @@ static void start_server(const struct call *call)
 {
 	char *end = NULL;
 	if (call->count < 2 || strcmp(call->word[0], "-uid") != 0 || !isdigit((unsigned char)call->word[1][0])) {
-		ll_strbuf_adds(call->answer, "Usage: start_server -uid <user id>\n");
+		ll_strbuf_adds(call->answer, "A user id (UID) is required to start a new server\n");
 		return;
 	}
 	uint32_t uid = (uint32_t)strtoul(call->word[1], &end, 10);
@@ -109,11 +111,13 @@ static void list_device_clients(const struct call *call, uint32_t slot)
 {
 	const struct sim_mps_server *server = &call->w->mps_servers[slot];
 	for (uint32_t c = 0; c < server->card_count; c++) {
-		ll_strbuf_addf(call->answer, "Device %s\n", call->w->cards[server->cards[c]].uuid);
+		const struct sim_card *card = &call->w->cards[server->cards[c]];
+		ll_strbuf_addf(call->answer, "[%u] %02x:%02x.0, %s\n", c, card->pci_domain & 0xff, card->pci_bus & 0xff,
+			       card->name);
 		for (uint32_t i = 0; i < SIM_PROCS; i++) {
 			const struct sim_proc *proc = &call->w->procs[i];
 			if (proc->is_used && proc->mps.server == slot + 1 && proc->cards >> server->cards[c] & 1)
-				ll_strbuf_addf(call->answer, "%d\n", proc->pid);
+				ll_strbuf_addf(call->answer, "%d.%u\n", proc->pid, proc->mps.number);
 		}
 	}
 }
@@ -153,18 +157,26 @@ static void ps(const struct call *call)
 		ll_strbuf_adds(call->answer, "Usage: ps [-p <PID>]\n");
 		return;
 	}
-	ll_strbuf_adds(call->answer, "PID       ID    SERVER    DEVICE             NAMESPACE     COMMAND\n");
+	/* -p means a server. */
+	if (is_chosen && sim_mps_find_server(call->w, call->daemon->proc, pid_at(call, 1)) == SIM_NONE) {
+		ll_strbuf_addf(call->answer, "Server %s not found\nServer %s not found\n\n", call->word[1],
+			       call->word[1]);
+		return;
+	}
+	ll_strbuf_addf(call->answer, "%-10s%-10s%-15s%-26s%-15s%-15s\n", "PID", "ID", "SERVER", "DEVICE", "NAMESPACE",
+		       "COMMAND");
 	for (uint32_t i = 0; i < SIM_PROCS; i++) {
 		const struct sim_proc *proc = &call->w->procs[i];
 		char command[200];
-		if (!proc->is_used || !proc->mps.server || !is_own(call, proc->mps.server - 1) ||
-		    (is_chosen && proc->pid != pid_at(call, 1)))
+		if (!proc->is_used || !proc->mps.server || !is_own(call, proc->mps.server - 1))
+			continue;
+		const struct sim_mps_server *server = &call->w->mps_servers[proc->mps.server - 1];
+		if (is_chosen && server->pid != pid_at(call, 1))
 			continue;
 		command_of(proc->pid, command, sizeof command);
-		const struct sim_mps_server *server = &call->w->mps_servers[proc->mps.server - 1];
 		for (uint32_t c = 0; c < SIM_CARDS; c++) {
 			if (proc->cards >> c & 1)
-				ll_strbuf_addf(call->answer, "%-9d %-5u %-9d %-18.17s %-13lu %s\n", proc->pid,
+				ll_strbuf_addf(call->answer, "%-9d %-9u %-14d %-25.22s %-14lu %s\n", proc->pid,
 					       proc->mps.number, server->pid, call->w->cards[c].uuid,
 					       pid_namespace(proc->pid), command);
 		}
@@ -173,14 +185,14 @@ static void ps(const struct call *call)
 
 static void list_devices(const struct call *call, const char *title, const uint32_t *cards, uint32_t count)
 {
-	ll_strbuf_addf(call->answer, "%s\n%-16s%-16s%-47s%-40sAttributes\n", title, "Device Ordinal", "PCI IDs", "UUID",
+	ll_strbuf_addf(call->answer, "%s\n%-16s%-15s%-42s%-34sAttributes\n", title, "Device Ordinal", "PCI IDs", "UUID",
 		       "Name");
 	for (uint32_t i = 0; i < count; i++) {
 		const struct sim_card *card = &call->w->cards[cards[i]];
 		char pci[16];
 		snprintf(pci, sizeof pci, "%04x:%02x.%02x.00", card->pci_domain & 0xffff, card->pci_bus & 0xff,
 			 card->pci_device & 0xff);
-		ll_strbuf_addf(call->answer, "%-16u%-16s%-47s%-40s\n", i, pci, card->uuid, card->name);
+		ll_strbuf_addf(call->answer, "%-16u%-15s%-42s%-34sN/A\n", i, pci, card->uuid, card->name);
 	}
 }
 
@@ -197,12 +209,15 @@ static void device_query(const struct call *call)
 	}
 }
 
-/* Answers 0 when the client's contexts are gone. Its process lives on. */
+/* Answers 0 when the client's contexts are gone, else a status of CUDA's. The client's process lives on. */
 static void terminate_client(const struct call *call)
 {
 	const struct sim_mps_server *server = server_at(call, 0);
-	if (!server)
+	if (!server) {
+		ll_strbuf_addf(call->answer, "Server %s not found!\n%d\n", call->count ? call->word[0] : "",
+			       LL_CUDA_ERROR_INVALID_VALUE);
 		return;
+	}
 	for (int i = 0; i < call->daemon->peer_count; i++) {
 		const struct sim_mps_peer *peer = &call->daemon->peers[i];
 		if (peer != call->peer && peer->fd >= 0 && peer->due_ns &&
@@ -214,33 +229,24 @@ static void terminate_client(const struct call *call)
 	uint32_t slot = (uint32_t)(server - call->w->mps_servers);
 	uint32_t client = sim_mps_find_client(call->w, slot, pid_at(call, 1));
 	if (client == SIM_NONE) {
-		ll_strbuf_addf(call->answer, "Client %d not found\n", pid_at(call, 1));
+		ll_strbuf_addf(call->answer, "%d\n", LL_CUDA_ERROR_INVALID_CONTEXT);
 		return;
 	}
 	sim_mps_terminate(call->w, client);
 	ll_strbuf_adds(call->answer, "0\n");
 }
 
+/* What cannot be changes nothing. Answers what holds then. */
 static void set_percent(const struct call *call, int i, uint32_t *permille)
 {
-	sim_save(call->w, permille, sizeof *permille);
-	if (i >= call->count || !sim_mps_parse_percent(call->word[i], permille))
-		ll_strbuf_addf(call->answer, "Invalid active thread percentage: %s\n",
-			       i < call->count ? call->word[i] : "");
-	else
-		ll_strbuf_addf(call->answer, "%.1f\n", *permille / 10.0);
+	if (i < call->count)
+		sim_mps_parse_percent(call->word[i], permille);
+	ll_strbuf_addf(call->answer, "%.1f\n", *permille / 10.0);
 }
 
 static void set_default_active_thread_percentage(const struct call *call)
 {
-	uint32_t permille = call->daemon->defaults.permille;
-	if (call->count < 1 || !sim_mps_parse_percent(call->word[0], &permille)) {
-		ll_strbuf_addf(call->answer, "Invalid active thread percentage: %s\n",
-			       call->count ? call->word[0] : "");
-		return;
-	}
-	call->daemon->defaults.permille = permille;
-	ll_strbuf_addf(call->answer, "%.1f\n", permille / 10.0);
+	set_percent(call, 0, &call->daemon->defaults.permille);
 }
 
 static void get_default_active_thread_percentage(const struct call *call)
@@ -252,7 +258,7 @@ static void set_active_thread_percentage(const struct call *call)
 {
 	struct sim_mps_server *server = server_at(call, 0);
 	if (server)
-		set_percent(call, 1, &server->permille);
+		set_percent(call, 1, SIM_EDIT(call->w, &server->permille));
 }
 
 static void get_active_thread_percentage(const struct call *call)
@@ -262,14 +268,11 @@ static void get_active_thread_percentage(const struct call *call)
 		ll_strbuf_addf(call->answer, "%.1f\n", server->permille / 10.0);
 }
 
-/* The card that word i names, by the ordinals of a server or of the daemon. */
+/* The card that word i names, by the ordinals of a server or of the daemon. For one that is not there the daemon takes
+ * any limit, and says nothing. */
 static uint32_t card_at(const struct call *call, int i, const struct sim_mps_server *of)
 {
-	uint32_t card =
-	    i < call->count ? sim_mps_parse_card(call->w, call->word[i], of->cards, of->card_count) : SIM_NONE;
-	if (card == SIM_NONE)
-		ll_strbuf_addf(call->answer, "Invalid device: %s\n", i < call->count ? call->word[i] : "");
-	return card;
+	return i < call->count ? sim_mps_parse_card(call->w, call->word[i], of->cards, of->card_count) : SIM_NONE;
 }
 
 static void set_limit(const struct call *call, int i, struct sim_mps_server *of)
@@ -278,10 +281,7 @@ static void set_limit(const struct call *call, int i, struct sim_mps_server *of)
 	uint32_t card = card_at(call, i, of);
 	if (card == SIM_NONE)
 		return;
-	if (i + 1 >= call->count || !sim_mps_parse_limit(call->word[i + 1], &bytes))
-		ll_strbuf_addf(call->answer, "Invalid memory limit: %s\n",
-			       i + 1 < call->count ? call->word[i + 1] : "");
-	else
+	if (i + 1 < call->count && sim_mps_parse_limit(call->word[i + 1], &bytes))
 		of->limit_bytes[card] = bytes;
 }
 
@@ -292,8 +292,8 @@ static void get_limit(const struct call *call, int i, const struct sim_mps_serve
 		return;
 	uint64_t bytes = of->limit_bytes[card];
 	if (!bytes)
-		ll_strbuf_adds(call->answer, "Memory limit is not set\n");
-	else if (bytes % (UINT64_C(1) << 30))
+		return;
+	if (bytes % (UINT64_C(1) << 30))
 		ll_strbuf_addf(call->answer, "%lluM\n", (unsigned long long)(bytes >> 20));
 	else
 		ll_strbuf_addf(call->answer, "%lluG\n", (unsigned long long)(bytes >> 30));
@@ -327,7 +327,7 @@ static void set_default_client_priority(const struct call *call)
 {
 	const char *value = call->count ? call->word[0] : "";
 	if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0)
-		ll_strbuf_addf(call->answer, "Invalid client priority: %s\n", value);
+		ll_strbuf_adds(call->answer, "Invalid priority value - must be 0 or 1!\n");
 	else
 		call->daemon->defaults.priority = value[0] - '0';
 }
@@ -356,8 +356,6 @@ static void quit(const struct call *call)
 	call->peer->waits_for_quit = true;
 }
 
-static void help(const struct call *call);
-
 static const struct {
 	const char *name;
 	void (*run)(const struct call *);
@@ -385,16 +383,7 @@ static const struct {
     {"lspart", lspart, SIM_MPS_PARTITIONS_SINCE},
     {"sm_partition", sm_partition, SIM_MPS_PARTITIONS_SINCE},
     {"quit", quit, 0},
-    {"help", help, 0},
 };
-
-static void help(const struct call *call)
-{
-	for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
-		if (commands[i].since <= call->w->cuda_version)
-			ll_strbuf_addf(call->answer, "%s\n", commands[i].name);
-	}
-}
 
 void sim_mps_answer(struct sim_mps_daemon *daemon, struct sim_mps_peer *peer, struct ll_strbuf *answer)
 {
@@ -413,5 +402,5 @@ void sim_mps_answer(struct sim_mps_daemon *daemon, struct sim_mps_peer *peer, st
 		}
 	}
 	if (name)
-		ll_strbuf_addf(answer, "Unknown command: %s\n", name);
+		ll_strbuf_addf(answer, "Unknown command \"%s\"\n", name);
 }

@@ -25,7 +25,8 @@ static int run_daemon(bool is_partitioned, bool is_foreground, int ready_fd)
 	sim_mps_log_open("control.log", is_foreground);
 	int rc = sim_mps_daemon_init(&the_daemon, is_partitioned, &err);
 	if (rc < 0) {
-		fprintf(stderr, "%s\n", err.text);
+		fprintf(rc == -EBUSY ? stdout : stderr, "%s\n", err.text);
+		fflush(stdout);
 		return EXIT_FAILURE;
 	}
 	if (ready_fd >= 0) {

@@ -130,7 +130,7 @@ ll_nvml_result nvmlDeviceGetMemoryInfo_v2(struct ll_nvml_device *device, struct 
 	return LL_NVML_SUCCESS;
 }
 
-/* Processes with a context on the card: the clients of MPS, or all others (an MPS server is one of these). */
+/* Processes with a context on the card: the clients of MPS, or all (its server and its clients are among these). */
 static ll_nvml_result list_processes(const struct sim_nvml_view *view, bool are_clients, unsigned int *count,
 				     struct ll_nvml_process *ret_processes)
 {
@@ -139,8 +139,7 @@ static ll_nvml_result list_processes(const struct sim_nvml_view *view, bool are_
 	unsigned room = *count, found = 0;
 	for (uint32_t i = 0; i < SIM_PROCS; i++) {
 		const struct sim_proc *proc = &view->w->procs[i];
-		if (!proc->is_used || (proc->mps.server != 0) != are_clients ||
-		    !sim_context_count(view->w, view->index, i))
+		if (!proc->is_used || (are_clients && !proc->mps.server) || !sim_context_count(view->w, view->index, i))
 			continue;
 		uint64_t bytes = sim_proc_used_bytes(view->w, view->index, i);
 		if (found < room) {

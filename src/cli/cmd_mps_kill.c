@@ -36,7 +36,7 @@ static int run(void *data, const struct ll_operands *operands, struct ll_err *er
 				       used_ns < args->within_ns ? args->within_ns - used_ns : 0, err);
 	ll_mps_desk_fini(&desk);
 	if (!rc)
-		printf("client %d is off MPS; its process goes on, without CUDA\n", (int)pid);
+		printf("client %d is off MPS: its contexts are gone, its process goes on\n", (int)pid);
 	return rc;
 }
 

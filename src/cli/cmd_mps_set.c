@@ -25,7 +25,9 @@ static const struct ll_option options[] = {
      LL_OPTION_PERCENT(struct set_args, compute_percent),
      .min = 0.1,
      .max = 100,
-     .help = "Share of each card's SMs that every new client may use, such as 25%."},
+     .help =
+	 "Share of each card's SMs that every new client may use, such as 25%; MPS rounds down to pairs of SMs, and "
+	 "gives no client fewer than 8."},
     {.name = "mem",
      .letter = 'm',
      .placeholder = "SIZE",
@@ -101,6 +103,14 @@ static int set(const struct set_args *args, const struct ll_mps_desk *desk, stru
 	return rc;
 }
 
+static void say_shares(const struct ll_mps_desk *desk, double percent)
+{
+	LL_SCOPE_FREE const struct ll_card **shown = NULL;
+	size_t count = 0;
+	if (ll_mps_cards_read(desk->driver, desk->folder, &desk->place, &shown, &count, NULL) == 0)
+		ll_mps_print_shares(shown, count, percent);
+}
+
 static int run(void *data, const struct ll_operands *operands, struct ll_err *err)
 {
 	const struct set_args *args = data;
@@ -118,6 +128,8 @@ static int run(void *data, const struct ll_operands *operands, struct ll_err *er
 		ll_mps_add_clients(&names, &list);
 		if (list.client_count)
 			printf("these keep what they started with until they are restarted: %s\n", names.buf);
+		if (args->compute_percent > 0)
+			say_shares(&desk, args->compute_percent);
 		if (args->memory_bytes)
 			puts(LL_MPS_TOTAL_NOTE);
 	}

@@ -35,7 +35,8 @@ static const struct ll_option options[] = {
      LL_OPTION_PERCENT(struct start_args, compute_percent),
      .min = 0.1,
      .max = 100,
-     .help = "Share of each card's SMs that every client may use, such as 50%. All of them unless given."},
+     .help = "Share of each card's SMs that every client may use, such as 50%; MPS rounds down to pairs of SMs, and "
+	     "gives no client fewer than 8. All of them unless given."},
     {.name = "mem",
      .letter = 'm',
      .placeholder = "SIZE",
@@ -89,6 +90,8 @@ static void report(const struct ll_mps_desk *desk, const struct ll_mps_wish *wis
 	printf("%s: daemon %d, pipe directory %s\n", wish->is_exclusive ? " (exclusive)" : "", (int)daemon->pid,
 	       desk->place.pipe);
 	puts("programs join it by `loadline mps run -- COMMAND`, or after eval \"$(loadline mps env)\"");
+	if (wish->compute_percent > 0)
+		ll_mps_print_shares(wish->cards, wish->count, wish->compute_percent);
 	if (wish->memory_bytes)
 		puts(LL_MPS_TOTAL_NOTE);
 }

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 #include "mps/environment.h"
 #include "mps/process.h"
 #include "mps/search.h"
+#include "mps/share.h"
 
 enum { FOUND_MAX = 64 };
 
@@ -87,6 +89,17 @@ int ll_mps_desk_need_daemon(const struct ll_mps_desk *desk, uint64_t deadline_ns
 		ll_err_hint(err, "end it, and let `loadline mps start` start one");
 	}
 	return rc;
+}
+
+void ll_mps_print_shares(const struct ll_card *const *cards, size_t count, double percent)
+{
+	for (size_t i = 0; i < count; i++) {
+		LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+		if (!cards[i]->sm_count)
+			continue;
+		ll_mps_share_add(&text, cards[i]->label, cards[i]->sm_count, percent);
+		puts(text.buf);
+	}
 }
 
 void ll_mps_add_clients(struct ll_strbuf *out, const struct ll_mps_list *list)

@@ -48,6 +48,9 @@ int ll_mps_desk_need_daemon(const struct ll_mps_desk *desk, uint64_t deadline_ns
 #define LL_MPS_TOTAL_NOTE                                                                                              \
 	"a client still sees the whole card as its total memory; `loadline run --by space --mem SIZE` corrects that"
 
+/* A line for each card whose SMs are known: how many a percentage gives a client. */
+void ll_mps_print_shares(const struct ll_card *const *cards, size_t count, double percent);
+
 /* "8 (train), 9": clients, each once; "none". */
 void ll_mps_add_clients(struct ll_strbuf *out, const struct ll_mps_list *list);
 

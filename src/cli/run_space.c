@@ -9,11 +9,14 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/scope.h"
+#include "base/strbuf.h"
 #include "cli/mps_words.h"
 #include "mps/cards.h"
 #include "mps/environment.h"
 #include "mps/limits.h"
+#include "mps/share.h"
 
 enum { MIB_SHIFT = 20, PERMILLE = 1000, CARDS_MAX = 128 };
 
@@ -112,6 +115,20 @@ static int check_variables(const struct ll_card *const *cards, size_t count, str
 	return ll_mps_environment_check(uuids, count < CARDS_MAX ? count : CARDS_MAX, err);
 }
 
+/* What the share that the user asked for is in SMs; louder where it is more than was asked for. */
+static void say_shares(const struct ll_run_space *space, const struct ll_card *const *cards, size_t count)
+{
+	double percent = strtod(space->percent, NULL);
+	for (size_t i = 0; i < count && *space->percent; i++) {
+		LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+		unsigned sms = cards[i]->sm_count;
+		if (!sms)
+			continue;
+		ll_mps_share_add(&text, cards[i]->label, sms, percent);
+		ll_log(ll_mps_share_is_floor(sms, percent) ? LL_LOG_WARN : LL_LOG_INFO, "%s", text.buf);
+	}
+}
+
 int ll_run_space_choose(const struct ll_driver *driver, const struct ll_run_args *args,
 			struct ll_run_settings *settings, const struct ll_card **cards, size_t *count,
 			struct ll_run_space *ret_space, struct ll_err *err)
@@ -138,6 +155,7 @@ int ll_run_space_choose(const struct ll_driver *driver, const struct ll_run_args
 		rc = check_memory(settings, most_bytes, err);
 	if (rc)
 		return rc;
+	say_shares(&space, cards, *count);
 	memcpy(space.pipe, desk.place.pipe, sizeof space.pipe);
 	memcpy(space.log, desk.place.log, sizeof space.log);
 	*ret_space = space;

@@ -16,11 +16,19 @@ static bool begins(const char *text, const char *words)
 	return strncasecmp(text, words, strlen(words)) == 0;
 }
 
+/* "Server 17 not found", which is the first line of an answer. */
+static bool is_missing_server(const char *text)
+{
+	size_t length = strcspn(text, "\r\n");
+	return begins(text, "server ") && length >= strlen("not found") &&
+	       begins(text + length - strlen("not found"), "not found");
+}
+
 enum ll_mps_answer ll_mps_answer_kind(const char *text)
 {
 	/* What a sentence of refusal begins with. An answer begins with a number, a UUID or a word in capitals. */
-	static const char *const refusals[] = {"error",  "invalid", "failed",  "cannot",    "could not",
-					       "unable", "usage",   "no such", "not found", "unsupported"};
+	static const char *const refusals[] = {"error", "invalid", "failed",    "cannot",      "could not", "unable",
+					       "usage", "no such", "not found", "unsupported", "a user id"};
 	text += strspn(text, " \t\r\n");
 	if (has(text, "cannot find mps control daemon"))
 		return LL_MPS_ANSWER_NO_DAEMON;
@@ -32,7 +40,7 @@ enum ll_mps_answer ll_mps_answer_kind(const char *text)
 		if (begins(text, refusals[i]))
 			return LL_MPS_ANSWER_REFUSED;
 	}
-	return LL_MPS_ANSWER_PLAIN;
+	return is_missing_server(text) ? LL_MPS_ANSWER_REFUSED : LL_MPS_ANSWER_PLAIN;
 }
 
 int ll_mps_answer_pids(const char *text, pid_t *pids, size_t capacity)
@@ -118,4 +126,16 @@ bool ll_mps_answer_is_done(const char *text)
 {
 	text += strspn(text, " \t\r\n");
 	return *text == '0' && text[1 + strspn(text + 1, " \t\r\n")] == '\0';
+}
+
+bool ll_mps_answer_is_gone(const char *text)
+{
+	static const char *const gone[] = {"201", "not found!\n1"};
+	size_t length = strlen(text);
+	while (length && strchr(" \t\r\n", text[length - 1]))
+		length--;
+	size_t start = strspn(text, " \t\r\n");
+	if (length == start + strlen(gone[0]) && begins(text + start, gone[0]))
+		return true;
+	return length > strlen(gone[1]) && begins(text + length - strlen(gone[1]), gone[1]);
 }

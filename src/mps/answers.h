@@ -19,7 +19,7 @@ enum ll_mps_answer {
 	LL_MPS_ANSWER_NO_DAEMON, /* "Cannot find MPS control daemon process" */
 	LL_MPS_ANSWER_UNKNOWN,   /* "Unknown command": with exit status 0, and on standard output */
 	LL_MPS_ANSWER_DENIED,    /* not for this user */
-	LL_MPS_ANSWER_REFUSED,   /* any other sentence of refusal */
+	LL_MPS_ANSWER_REFUSED,   /* any other sentence of refusal, such as "Server 17 not found" */
 };
 
 enum ll_mps_answer ll_mps_answer_kind(const char *text);
@@ -48,5 +48,8 @@ bool ll_mps_answer_ps(const char **rest, struct ll_mps_client *ret_client);
 
 /* terminate_client: "0" alone is success. */
 bool ll_mps_answer_is_done(const char *text);
+
+/* terminate_client: its last line is CUDA's status, and says that there is no such client (201) or server (1). */
+bool ll_mps_answer_is_gone(const char *text);
 
 #endif

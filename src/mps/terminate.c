@@ -35,6 +35,8 @@ static int try_once(const struct ll_mps_place *place, pid_t server, pid_t client
 {
 	LL_SCOPE_STRBUF struct ll_strbuf answer = LL_STRBUF_INIT;
 	int rc = ll_mps_ask(place, deadline_ns, &answer, err, "terminate_client %d %d", (int)server, (int)client);
+	if (ll_mps_answer_is_gone(answer.buf))
+		return ll_err_set(err, -ESRCH, "MPS: process %d is no client any more", (int)client);
 	if (!rc && !ll_mps_answer_is_done(answer.buf))
 		rc = ll_err_set(err, -EIO, "MPS: terminate_client: answered '%.*s'", QUOTE, answer.buf);
 	return rc;
@@ -47,7 +49,7 @@ static int try_all(const struct ll_mps_place *place, pid_t server, pid_t client,
 	struct ll_err why = {0};
 	for (int i = 1; rc && i <= TRIES; i++) {
 		rc = try_once(place, server, client, from_ns + within_ns * (uint64_t)i / TRIES, &why);
-		if (rc == -ECONNREFUSED || rc == -EOPNOTSUPP || rc == -EPERM || rc == -ENOENT)
+		if (rc == -ECONNREFUSED || rc == -EOPNOTSUPP || rc == -EPERM || rc == -ENOENT || rc == -ESRCH)
 			break;       /* another try would not help */
 		if (rc && i < TRIES) /* whoever is served now is done by then, if ever */
 			ll_sleep_until_ns(ll_now_ns() + within_ns / PAUSE_PART);
@@ -56,6 +58,8 @@ static int try_all(const struct ll_mps_place *place, pid_t server, pid_t client,
 		return 0;
 	if (err)
 		*err = why;
+	if (rc == -ESRCH)
+		return rc;
 	ll_err_wrap(err, "client %d is not ended", (int)client);
 	return ll_err_hint(err,
 			   "nothing else was done: `kill %d` ends its process, `loadline mps stop --force` everything",

@@ -93,11 +93,17 @@ need_launcher() {
 	mps_fails 125 "card 1: the MPS daemon at $T/world/mps/pipe does not show it" run -i 1 -- true
 }
 
+@test "a percentage is said in SMs when a daemon is started" {
+	run -0 mps start --compute 3%
+	[[ $output == *"3 % of card 0's 132 SMs: 8 for each client, which is 6.1 %: MPS gives none fewer"* ]]
+}
+
 @test "limits reach new clients only, and set says who has to be restarted" {
 	mps start
 	client old
 	run -0 mps set --compute 25% --mem 4G
 	[[ $output == *"until they are restarted: $(pid_of old)"* ]]
+	[[ $output == *"25 % of card 0's 132 SMs: 32 for each client, for MPS rounds down to pairs of SMs"* ]]
 	report '.server and .compute_percent == 25'
 	report '.daemon and .compute_percent == 25 and .memory_limit_bytes == 4294967296'
 }
@@ -331,6 +337,19 @@ quit|shutdown_server*) ;;"
 	is_running bystander
 }
 
+@test "a client that goes before it is taken off is no client any more, and is asked for once" {
+	fake "get_server_list) echo 17 ;;
+get_server_status*) echo ACTIVE ;;
+get_client_list*) echo 4711 ;;
+get_*) ;;
+terminate_client*) echo asked >>$T/asked; echo 201 ;;"
+	mkdir -p "$T/world/mps/pipe"
+	run faked mps kill 4711
+	[ "$status" -ne 0 ]
+	[[ $output == *"process 4711 is no client any more"* ]]
+	[ "$(wc -l <"$T/asked")" -eq 1 ]
+}
+
 @test "a daemon that holds another limit than it was told is not believed" {
 	fake 'get_server_list) ;;
 set_default_active*) echo 0 ;;
@@ -446,7 +465,11 @@ get_*) ;;'
 		python3 "$BATS_TEST_DIRNAME/card_memory.py" context info card
 	echo "$output"
 	[[ $output == *20480*20480* ]]
+	[[ $output == *"INFO 25 % of card 0's 132 SMs: 32 for each client, "* ]]
+	run -0 loadline --sim run --by space --compute 3% -- true
+	[[ $output == *"WARN 3 % of card 0's 132 SMs: 8 for each client, which is 6.1 %: MPS gives none fewer"* ]]
 	run -0 loadline --sim run --by space -- env
+	[[ $output != *SMs* ]]
 	[[ $output == *"CUDA_MPS_PIPE_DIRECTORY=$T/world/mps/pipe"* ]]
 	[[ $output != *CUDA_MPS_ACTIVE_THREAD_PERCENTAGE* ]]
 }

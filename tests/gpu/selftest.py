@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Checks the arithmetic of tests/gpu/run on made-up data: what must pass passes, what must fail fails. Needs no card."""
+import glob
 import math
 import os
+import socket
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -9,10 +12,11 @@ import unittest
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from harness import (claims, figures, level, paired, part_original, part_run_cap, part_run_cost,  # noqa: E402
-                     part_run_added, part_run_memory, part_run_priority, part_run_programs, part_run_shares, part_run_ways, part_trace,
-                     part_util, part_yield, processes, shares)
+from harness import (claims, figures, level, paired, part_mps_answers, part_mps_space, part_original,  # noqa: E402
+                     part_run_added, part_run_cap, part_run_cost, part_run_memory, part_run_priority, part_run_programs,
+                     part_run_shares, part_run_ways, part_trace, part_util, part_yield, processes, shares)
 from harness.figures import Burst, Sample  # noqa: E402
+from harness.frameworks import PROGRAMS  # noqa: E402
 from harness.report import FAILED, INFO, OK, Report  # noqa: E402
 from harness.shares import Window  # noqa: E402
 
@@ -79,6 +83,21 @@ class Numbers(unittest.TestCase):
         self.assertAlmostEqual(figures.cpu_percent(1.0, 1.3, 10), 3)
 
 
+class Lines(unittest.TestCase):
+    def test_a_line_and_its_end_are_one_write(self):
+        """A datagram is what one write wrote."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        with ours, theirs:
+            subprocess.run([sys.executable, "-B", "-u", "-c", "import line; line.say(event='count', iterations=3)"],
+                           cwd=PROGRAMS, stdout=theirs, check=True)
+            self.assertEqual(ours.recv(1000), b'{"event": "count", "iterations": 3}\n')
+
+    def test_programs_say_their_lines_in_no_other_way(self):
+        for path in glob.glob(os.path.join(PROGRAMS, "*.py")):
+            with open(path, encoding="utf-8") as text:
+                self.assertNotIn("print(json", text.read(), path)
+
+
 class Traces(unittest.TestCase):
     HEADER = "start_ns,duration_ns,context,stream,name,correlation_id,kind\n"
 
@@ -98,9 +117,18 @@ class Traces(unittest.TestCase):
 
     def test_a_kernel_before_its_stream_s_turn_is_out_of_order(self):
         rows = self.table("0,10,1,7,a,1,kernel", "5,10,1,8,b,2,kernel", "9,10,1,7,c,3,kernel", "20,1,1,7,d,4,kernel")
-        self.assertEqual(part_trace.disorder(rows, 0), 1)
-        self.assertEqual(part_trace.disorder(rows, 1), 0)
-        self.assertEqual(part_trace.disorder(self.table("5,1,1,7,a,2,kernel", "9,1,1,7,b,1,kernel"), 0), 1)
+        self.assertEqual(part_trace.overlaps_ns(rows), [1])
+        self.assertEqual(part_trace.overlaps_ns(self.table("5,1,1,7,a,2,kernel", "9,1,1,7,b,1,kernel")), [5])
+
+    def test_order_within_what_a_way_s_stamps_are_off_passes(self):
+        for way, overlap_ns, result in (("cupti", 1, FAILED), ("events", 9000, OK), ("events", 11000, FAILED)):
+            lab, rows = FakeLab(), self.table("0,20000,1,7,a,1,kernel", f"{20000 - overlap_ns},5,1,7,b,2,kernel")
+            part_trace.report_picture(lab, way, {1: rows}, [{"ph": "M"}, {"ph": "X"}, {"ph": "X"}])
+            self.assertEqual(lab.results(), [OK, result])
+
+    def test_what_processes_say_is_told_from_what_trace_says(self):
+        text = '{"event": "rank", "rank": 1, "pid": 17, "marks": 4, "kernels": null}\n{"event":"card","busy_percent":1}\n'
+        self.assertEqual(part_trace.ranks_of(text)[17]["marks"], 4)
 
     def test_every_process_must_have_its_own_marks(self):
         mark = "0,5,1,7,spin_kernel(long),1,kernel"
@@ -110,6 +138,41 @@ class Traces(unittest.TestCase):
             lab = FakeLab()
             part_trace.report_kernels(lab, "cupti", said, tables, {})
             self.assertEqual(lab.results(), [result])
+
+
+class MpsShares(unittest.TestCase):
+    MEASURED = {99: 130, 75: 98, 50: 66, 33: 42, 25: 32, 10: 12, 5: 8, 3: 8, 1: 8}
+
+    def judge(self, rule):
+        lab = FakeLab()
+        for percent in self.MEASURED:
+            part_mps_answers.check_share(lab.report, percent, rule(132 * percent / 100), 132)
+        return lab.results()
+
+    def test_pairs_rounded_down_and_never_fewer_than_eight_pass(self):
+        self.assertEqual({percent: part_mps_answers.sms_at(132, percent) for percent in self.MEASURED}, self.MEASURED)
+        self.assertEqual(set(self.judge(lambda exact: max(8, int(exact) // 2 * 2))), {OK})
+
+    def space(self, report, *args):
+        lab = FakeLab()
+        report(lab.report, *args)
+        return lab.results()
+
+    def test_a_share_by_space_is_within_an_sm_of_what_was_asked_for(self):
+        told = {"shown": 32, "blocks": 32, "clusters": 30}
+        self.assertEqual(self.space(part_mps_space.report_grid, told, 24.22, 132), [OK, OK])
+        self.assertEqual(self.space(part_mps_space.report_grid, {**told, "blocks": 31}, 23.3, 132), [FAILED, FAILED])
+        self.assertEqual(self.space(part_mps_space.report_grid, {**told, "blocks": 35}, 26.6, 132), [FAILED, FAILED])
+        self.assertEqual(self.space(part_mps_space.report_grid, {**told, "blocks": None}, 24.22, 132), [FAILED, OK])
+
+    def test_a_product_is_judged_by_what_it_keeps_busy_of_the_whole_card(self):
+        self.assertEqual(self.space(part_mps_space.report_product, 22.56, 93.1, 132, 33.7), [OK])
+        self.assertEqual(self.space(part_mps_space.report_product, 22.56, 99.5, 132, 33.7), [FAILED])
+
+    def test_another_rule_fails(self):
+        for rule in (math.floor, math.ceil, round, lambda exact: int(exact) // 2 * 2, lambda exact: max(8, int(exact)),
+                     lambda exact: max(8, math.ceil(exact / 2) * 2), lambda exact: max(6, int(exact) // 2 * 2)):
+            self.assertIn(FAILED, self.judge(rule))
 
 
 class Levels(unittest.TestCase):
@@ -308,9 +371,11 @@ class Claims(unittest.TestCase):
 
 
 class Caps(unittest.TestCase):
-    def report(self, cap, card, account, alone=(100, 100), rate=250):
+    def report(self, cap, card, account, alone=[100, 100], rate=250):
         lab = FakeLab()
-        part_run_cap.report_cap(lab, "cap: x", cap, part_run_cap.Measured(seconds_of(*alone), [], 1000),
+        stretches = alone if isinstance(alone, tuple) else [alone]
+        alone = [part_run_cap.Measured(seconds_of(*stretch), [], 1000) for stretch in stretches]
+        part_run_cap.report_cap(lab, "cap: x", cap, alone,
                                 part_run_cap.Measured(seconds_of(*card), seconds_of(*account), rate))
         return lab.results()
 
@@ -319,6 +384,28 @@ class Caps(unittest.TestCase):
 
     def test_a_program_that_does_half_of_it_owes_no_more(self):
         self.assertEqual(self.report(75, [49, 50], [50, 50], alone=[50, 50]), [OK, OK, OK])
+
+    def test_what_is_owed_lies_between_the_stretches_beside_it(self):
+        self.assertEqual(self.report(75, [34, 34], [34, 34], alone=([33, 33], [38, 38])), [OK, OK, OK])
+        self.assertEqual(self.report(75, [31.5, 31.5], [31, 32], alone=([33, 33], [38, 38])), [OK, OK, OK])
+        self.assertEqual(self.report(75, [30, 30], [30, 30], alone=([33, 33], [38, 38])), [FAILED, OK, OK])
+        self.assertEqual(self.report(75, [41, 41], [41, 41], alone=([33, 33], [38, 38])), [FAILED, OK, OK])
+        self.assertEqual(self.report(75, [35, 27, 35, 43.5], [35, 35], alone=([33, 33], [38, 38])), [OK, FAILED, OK])
+        self.assertEqual(self.report(35, [35, 35], [35, 35], alone=([33, 33], [38, 38])), [OK, OK, OK])
+
+    def test_only_a_cap_near_what_the_program_uses_wants_it_measured_again(self):
+        native = part_run_cap.Native(None, None)
+        native.stretches = [part_run_cap.Measured(seconds_of(36, 36), [], 1000)]
+        self.assertEqual([native.may_be_below(cap) for cap in part_run_cap.CAPS], [False, True, True, True])
+        native.stretches = [part_run_cap.Measured(seconds_of(100, 100), [], 1000)]
+        self.assertEqual([native.may_be_below(cap) for cap in part_run_cap.CAPS], [False, False, False, True])
+
+    def test_gpu_time_for_an_iteration_is_said(self):
+        lab = FakeLab()
+        native, capped = (part_run_cap.Measured(seconds_of(percent), seconds_of(percent), rate)
+                          for percent, rate in ((36.8, 80000), (25, 54000)))
+        part_run_cap.report_each(lab, "cap: x, 25 %", [native], capped)
+        self.assertEqual(lab.report.rows[0]["measured"], "4.63 us; native 4.6, by its account 4.63")
 
     def test_too_much_a_bad_second_and_a_wrong_account_fail(self):
         self.assertEqual(self.report(25, [28, 28], [28, 28]), [FAILED, OK, OK])

@@ -30,23 +30,32 @@ static void body_commands(void)
 	expect("get_default_active_thread_percentage", "100.0\n");
 	expect("set_default_active_thread_percentage 25", "25.0\n");
 	expect("get_default_active_thread_percentage", "25.0\n");
-	expect("set_default_active_thread_percentage 0", "Invalid active thread percentage: 0\n");
-	expect("get_default_device_pinned_mem_limit 0", "Memory limit is not set\n");
+	expect("set_default_active_thread_percentage 0", "25.0\n");
+	expect("set_default_active_thread_percentage 101", "25.0\n");
+	expect("get_default_device_pinned_mem_limit 0", "");
 	expect("set_default_device_pinned_mem_limit 0 2G", "");
 	expect("get_default_device_pinned_mem_limit 0", "2G\n");
 	expect("set_default_device_pinned_mem_limit 0 512M", "");
 	expect("get_default_device_pinned_mem_limit 0", "512M\n");
-	expect("set_default_device_pinned_mem_limit 0 2", "Invalid memory limit: 2\n");
-	expect("set_default_device_pinned_mem_limit 1 2G", "Invalid device: 1\n");
+	expect("set_default_device_pinned_mem_limit 99 2G", "");
 	expect("get_default_client_priority", "0\n");
 	expect("set_default_client_priority 1", "");
 	expect("get_default_client_priority", "1\n");
+	expect("set_default_client_priority 7", "Invalid priority value - must be 0 or 1!\n");
 	expect("get_server_status 1", "Server 1 not found\n");
-	expect("nonsense 1 2", "Unknown command: nonsense\n");
-	expect("lspart", "Unknown command: lspart\n");
-	expect("sm_partition add 0 1", "Unknown command: sm_partition\n");
-	CHECK_EQUAL(mps_ask("device_query", 30, text, sizeof text), 0);
-	CHECK(strstr(text, "NVIDIA H200") != NULL);
+	expect("shutdown_server 1", "Server 1 not found\n");
+	expect("ps -p 1", "Server 1 not found\nServer 1 not found\n\n");
+	expect("start_server", "A user id (UID) is required to start a new server\n");
+	expect("nonsense 1 2", "Unknown command \"nonsense\"\n");
+	expect("help", "Unknown command \"help\"\n");
+	expect("lspart", "Unknown command \"lspart\"\n");
+	expect("sm_partition add 0 1", "Unknown command \"sm_partition\"\n");
+	expect("device_query",
+	       "Default\n"
+	       "Device Ordinal  PCI IDs        UUID                                      Name                       "
+	       "       Attributes\n"
+	       "0               0000:18.00.00  GPU-10ad11fe-0200-4200-8200-000000000001  NVIDIA H200                "
+	       "       N/A\n");
 	CHECK_EQUAL(mps_ask("get_server_list\nget_default_client_priority", 30, text, sizeof text), 0);
 	CHECK(strcmp(text, "1\n") == 0);
 	expect("quit", "");
@@ -73,22 +82,21 @@ static unsigned list(ll_nvml_result (*call)(struct ll_nvml_device *, unsigned in
 
 static void body_lists(void)
 {
-	char text[4000], row[80];
+	char text[4000], row[120];
 	unsigned pid = 0;
 	unsigned long long before = used_bytes();
 	pid_t client = spawn_ready(stay_with_context);
 	int server = ask_number("get_server_list");
 	expect(about("get_server_status", server), "ACTIVE\n");
 	CHECK_EQUAL(ask_number(about("get_client_list", server)), client);
-	snprintf(row, sizeof row, "Device GPU-10ad11fe-0200-4200-8200-000000000001\n%d\n", (int)client);
+	snprintf(row, sizeof row, "[0] 00:18.0, NVIDIA H200\n%d.0\n", (int)client);
 	expect("get_device_client_list", row);
 	CHECK_EQUAL(mps_ask("ps", 30, text, sizeof text), 0);
-	snprintf(row, sizeof row, "\n%-9d 0     %-9d GPU-10ad11fe-0200 ", (int)client, server);
+	snprintf(row, sizeof row, "\n%-9d 0         %-14d GPU-10ad11fe-0200-4200    ", (int)client, server);
 	CHECK(strstr(text, row) != NULL);
 	open_card(0);
-	/* The server computes, its clients are clients: nvidia-smi shows C and M+C. */
-	CHECK_EQUAL(list(nv.nvmlDeviceGetComputeRunningProcesses, &pid), 1);
-	CHECK_EQUAL(pid, server);
+	/* Server and client compute, the client is a client: nvidia-smi shows C and M+C. */
+	CHECK_EQUAL(list(nv.nvmlDeviceGetComputeRunningProcesses, &pid), 2);
 	CHECK_EQUAL(list(nv.nvmlDeviceGetMPSComputeRunningProcesses, &pid), 1);
 	CHECK_EQUAL(pid, client);
 	CHECK(has_file("CUDA_MPS_LOG_DIRECTORY", "server.log"));
@@ -188,8 +196,8 @@ static void body_percentage(void)
 		const char *percent;
 		int sms;
 		double mib;
-	} rows[] = {{"100", 132, 256.8}, {"50", 66, 144.8}, {"25", 33, 82.8},
-		    {"10", 13, 48.8},    {"5", 6, 42.8},    {"1", 1, 42}};
+	} rows[] = {{"100", 132, 256.8}, {"50", 66, 144.8}, {"25", 32, 82.8},
+		    {"10", 12, 48.8},    {"5", 8, 42.8},    {"1", 8, 42}};
 	unsigned long long before = used_bytes();
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		check_share(rows[i].percent, rows[i].sms);
@@ -204,13 +212,13 @@ static void body_percentage(void)
 	expect(about("get_active_thread_percentage", server), "50.0\n");
 	check_share(NULL, 66);
 	check_share("75", 66);
-	check_share("25", 33);
+	check_share("25", 32);
 	check_share("nonsense", 66);
 	unsetenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
 	expect(about_two("shutdown_server", server, "-f"), "");
 	char text[100];
 	WAIT_FOR(mps_ask("get_server_list", 30, text, sizeof text) == 0 && !*text);
-	check_share(NULL, 13);
+	check_share(NULL, 12);
 }
 
 static void a_client_gets_its_percentage_of_sms_and_the_memory_that_goes_with_it(void **state)
@@ -234,7 +242,7 @@ static void body_kept(void)
 {
 	pid_t client = spawn_ready(keep_share);
 	expect(about_two("set_active_thread_percentage", ask_number("get_server_list"), "25"), "25.0\n");
-	check_share(NULL, 33);
+	check_share(NULL, 32);
 	page->is_over = 1;
 	join(client);
 }

@@ -161,18 +161,30 @@ static void the_clients_take_one_turn_together_against_an_outsider(void **state)
 	assert_int_equal(third->end_ns, first->end_ns + SWITCH + MS);
 }
 
+static void a_share_of_sms_is_whole_pairs_and_never_fewer_than_eight(void **state)
+{
+	/* Measured: doc/facts.md, "MPS". */
+	static const uint32_t rows[][2] = {{1000, 132}, {990, 130}, {750, 98}, {500, 66}, {330, 42},
+					   {250, 32},   {100, 12},  {50, 8},   {30, 8},   {10, 8}};
+	(void)state;
+	struct sim_card card = {.sm_count = 132}, small = {.sm_count = 6};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+		assert_int_equal(sim_mps_sms(&card, rows[i][0]), rows[i][1]);
+	assert_int_equal(sim_mps_sms(&small, 10), 6);
+}
+
 static void a_client_stays_within_its_share_of_sms(void **state)
 {
 	(void)state;
-	uint32_t server = new_server(), quarter = new_client(server, 250, 0), whole = new_client(server, 0, 0);
-	uint32_t a = new_stream(quarter, 0), b = new_stream(quarter, 0), c = new_stream(whole, 0);
-	/* A full grid of work goes over a quarter of the SMs in four turns; what ends by the clock does not. */
+	uint32_t server = new_server(), half = new_client(server, 500, 0), whole = new_client(server, 0, 0);
+	uint32_t a = new_stream(half, 0), b = new_stream(half, 0), c = new_stream(whole, 0);
+	/* A full grid of work goes over half of the SMs in two turns; what ends by the clock does not. */
 	const struct sim_op *work = submit(a, MS, false, SMS, 1024), *next = submit(b, MS, true, SMS, 1024);
 	const struct sim_op *other = submit(c, MS, false, SMS, 1024);
 	uint64_t begun_ns = now_ns + LAUNCH;
-	assert_int_equal(w->contexts[quarter].sm_limit, 33);
+	assert_int_equal(w->contexts[half].sm_limit, 66);
 	go_on(20 * MS);
-	assert_int_equal(work->end_ns, begun_ns + 4 * MS);
+	assert_int_equal(work->end_ns, begun_ns + 2 * MS);
 	assert_int_equal(next->start_ns, work->end_ns);
 	assert_int_equal(other->start_ns, begun_ns);
 	assert_int_equal(other->end_ns, begun_ns + MS);
@@ -252,6 +264,7 @@ int main(void)
 	    TEST(clients_wait_for_each_other_when_the_sms_are_full),
 	    TEST(the_clients_take_one_turn_together_against_an_outsider),
 	    TEST(a_client_stays_within_its_share_of_sms),
+	    TEST(a_share_of_sms_is_whole_pairs_and_never_fewer_than_eight),
 	    TEST(two_halves_with_full_grids_run_at_the_same_time),
 	    TEST(a_client_of_normal_priority_goes_before_one_below),
 	    TEST(what_is_gone_of_a_server_gives_its_turn_to_others),

@@ -4,6 +4,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+static void make_another(void)
+{
+	struct ll_cu_context *context;
+	open_context(0);
+	ready();
+	while (!page->values[0]) {
+		sleep_ms(1);
+		page->values[0] = (int)cu.cuCtxSynchronize();
+	}
+	page->values[2] = (int)cu.cuCtxCreate(&context, 0, 0);
+	page->values[3] = 1;
+	while (!page->is_over)
+		sleep_ms(1);
+}
+
 static void try_context(void)
 {
 	struct ll_cu_context *context;
@@ -28,19 +43,21 @@ static bool is_alive(pid_t pid)
 static void body_terminate(void)
 {
 	char text[200];
-	pid_t victim = spawn_ready(work_until_it_fails), neighbour = spawn_ready(stay_busy);
+	pid_t victim = spawn_ready(make_another), neighbour = spawn_ready(stay_busy);
 	int server = ask_number("get_server_list");
 	snprintf(text, sizeof text, "terminate_client %d %d", server, (int)victim);
 	expect(text, "0\n");
 	WAIT_FOR(page->values[0] == LL_CUDA_ERROR_MPS_CLIENT_TERMINATED);
+	WAIT_FOR(page->values[3] == 1);
+	CHECK_EQUAL(page->values[2], 0);
 	/* The process lives on, and so do the others and the server. */
 	CHECK(is_alive(victim) && is_alive(neighbour));
 	expect(about("get_server_status", server), "ACTIVE\n");
 	CHECK_EQUAL(new_context(), 0);
 	CHECK_EQUAL(mps_ask(about("terminate_client 1", 2), 30, text, sizeof text), 0);
-	CHECK(strcmp(text, "Server 1 not found\n") == 0);
+	CHECK(strcmp(text, "Server 1 not found\nServer 1 not found!\n1\n") == 0);
 	snprintf(text, sizeof text, "terminate_client %d 1", server);
-	expect(text, "Client 1 not found\n");
+	expect(text, "201\n");
 	kill_now(neighbour);
 	kill_now(victim);
 }

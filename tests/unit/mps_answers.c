@@ -1,7 +1,10 @@
 /* What a daemon's answers say: those of driver 580, and what must not be taken for an answer. */
 #include "test.h"
 
+#include "base/scope.h"
+#include "base/strbuf.h"
 #include "mps/answers.h"
+#include "mps/share.h"
 
 static void test_kinds_of_answers(void **state)
 {
@@ -16,6 +19,13 @@ static void test_kinds_of_answers(void **state)
 	assert_int_equal(ll_mps_answer_kind("Error: Permission denied"), LL_MPS_ANSWER_DENIED);
 	assert_int_equal(ll_mps_answer_kind("Invalid device: 7"), LL_MPS_ANSWER_REFUSED);
 	assert_int_equal(ll_mps_answer_kind("Failed to start server"), LL_MPS_ANSWER_REFUSED);
+	assert_int_equal(ll_mps_answer_kind("Unknown command \"lspart\"\n"), LL_MPS_ANSWER_UNKNOWN);
+	assert_int_equal(ll_mps_answer_kind("Server 1 not found\n"), LL_MPS_ANSWER_REFUSED);
+	assert_int_equal(ll_mps_answer_kind("Server 1 not found\nServer 1 not found!\n1\n"), LL_MPS_ANSWER_REFUSED);
+	assert_int_equal(ll_mps_answer_kind("Server 1665 ACTIVE\n1662 not found"), LL_MPS_ANSWER_PLAIN);
+	assert_int_equal(ll_mps_answer_kind("A user id (UID) is required to start a new server\n"),
+			 LL_MPS_ANSWER_REFUSED);
+	assert_int_equal(ll_mps_answer_kind("Invalid priority value - must be 0 or 1!\n"), LL_MPS_ANSWER_REFUSED);
 }
 
 static void test_lists_of_processes(void **state)
@@ -108,6 +118,69 @@ static void test_rows_of_ps(void **state)
 	assert_string_equal(text, "");
 }
 
+static void test_rows_of_driver_580_s_ps(void **state)
+{
+	(void)state;
+	const char *text =
+	    "PID       ID        SERVER         DEVICE                    NAMESPACE      COMMAND        \n"
+	    "1662      1         1665           GPU-bbf46f4f-6f72-1eec    4026531836     /opt/bin/python3\n";
+	struct ll_mps_client client;
+	assert_false(ll_mps_answer_ps(&text, &client));
+	assert_true(ll_mps_answer_ps(&text, &client));
+	assert_int_equal(client.pid, 1662);
+	assert_int_equal(client.server, 1665);
+	assert_string_equal(client.card, "GPU-bbf46f4f-6f72-1eec");
+	assert_string_equal(client.command, "/opt/bin/python3");
+	text = "Server 1662 not found\nServer 1662 not found\n\n";
+	while (*text)
+		assert_false(ll_mps_answer_ps(&text, &client));
+}
+
+static void test_who_is_gone_needs_no_other_try(void **state)
+{
+	(void)state;
+	assert_true(ll_mps_answer_is_gone("201\n"));
+	assert_true(ll_mps_answer_is_gone("Server 1 not found\nServer 1 not found!\n1\n"));
+	assert_false(ll_mps_answer_is_gone("0\n"));
+	assert_false(ll_mps_answer_is_gone("1"));
+	assert_false(ll_mps_answer_is_gone("1201"));
+	assert_false(ll_mps_answer_is_gone("2010"));
+	assert_false(ll_mps_answer_is_gone(""));
+}
+
+static void test_a_share_is_whole_pairs_and_never_fewer_than_eight(void **state)
+{
+	(void)state;
+	/* Measured on a card of 132 SMs: doc/facts.md, "MPS". */
+	static const struct {
+		double percent;
+		unsigned sms;
+	} rows[] = {{100, 132}, {99, 130}, {75, 98}, {50, 66}, {33, 42}, {25, 32}, {10, 12}, {5, 8}, {3, 8}, {1, 8}};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		assert_int_equal(ll_mps_share_sms(132, rows[i].percent), rows[i].sms);
+	assert_int_equal(ll_mps_share_sms(100, 29), 28);
+	assert_int_equal(ll_mps_share_sms(100, 58), 58);
+	assert_int_equal(ll_mps_share_sms(6, 1), 6);
+	assert_true(ll_mps_share_is_floor(132, 5));
+	assert_false(ll_mps_share_is_floor(132, 10));
+	assert_false(ll_mps_share_is_floor(132, 100));
+}
+
+static void assert_said(double percent, const char *wanted)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+	ll_mps_share_add(&text, "0", 132, percent);
+	assert_string_equal(text.buf, wanted);
+}
+
+static void test_a_share_is_said_in_sms(void **state)
+{
+	(void)state;
+	assert_said(50, "50 % of card 0's 132 SMs: 66 for each client");
+	assert_said(25, "25 % of card 0's 132 SMs: 32 for each client, for MPS rounds down to pairs of SMs");
+	assert_said(3, "3 % of card 0's 132 SMs: 8 for each client, which is 6.1 %: MPS gives none fewer");
+}
+
 static void test_only_zero_is_done(void **state)
 {
 	(void)state;
@@ -130,7 +203,11 @@ int main(void)
 	    cmocka_unit_test(test_sizes),
 	    cmocka_unit_test(test_a_size_told_in_whole_gib_is_what_was_asked_for),
 	    cmocka_unit_test(test_rows_of_ps),
+	    cmocka_unit_test(test_rows_of_driver_580_s_ps),
 	    cmocka_unit_test(test_only_zero_is_done),
+	    cmocka_unit_test(test_who_is_gone_needs_no_other_try),
+	    cmocka_unit_test(test_a_share_is_whole_pairs_and_never_fewer_than_eight),
+	    cmocka_unit_test(test_a_share_is_said_in_sms),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,10 +14,12 @@ from .talker import Talker
 
 CLIENT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "programs", "mps_client.py")
 TERMINATED = 810
+LEAST_SMS = 8
 PATIENCE_S = 30
 ALONE = ["help", "get_default_device_pinned_mem_limit 0", "set_default_device_pinned_mem_limit 0 2G",
          "get_default_device_pinned_mem_limit 0", "set_default_device_pinned_mem_limit 0 2",
-         "set_default_device_pinned_mem_limit 99 2G", "set_default_active_thread_percentage 0",
+         "get_default_device_pinned_mem_limit 0", "set_default_device_pinned_mem_limit 99 2G",
+         "get_default_device_pinned_mem_limit 99", "get_default_device_pinned_mem_limit 0", "set_default_active_thread_percentage 0",
          "set_default_active_thread_percentage 101", "get_default_client_priority", "set_default_client_priority 7",
          "get_server_status 1", "get_client_list 1", "terminate_client 1 2", "shutdown_server 1", "lspart",
          "sm_partition add 0 1", "start_server", "device_query"]
@@ -104,15 +106,25 @@ def look_at_client(mps):
     return client
 
 
+def sms_at(whole, percent):
+    """What MPS gives a client of a card of that many SMs: whole pairs of them, rounded down, and never fewer than 8."""
+    return max(min(LEAST_SMS, whole), whole * percent // 100 // 2 * 2)
+
+
+def check_share(report, percent, sms, whole):
+    wanted = sms_at(whole, percent)
+    report.check(f"mps-answers: SMs at {percent} %", f"{wanted}", f"{sms}; {whole * percent / 100:.2f} of {whole}",
+                 sms == wanted)
+
+
 def measure_shares(mps):
-    """Whether a percentage of SMs is rounded up or down, and what a memory limit leaves."""
+    """How a percentage of SMs is rounded, and what a memory limit leaves."""
     whole = Client(mps, "share")
     whole.end()
-    for percent in (99, 75, 50, 33, 25, 10, 5, 3, 1):
+    for percent in (99, 75, 50, 33, 25, 10, 7, 5, 3, 1):
         client = Client(mps, "share", CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=str(percent))
         client.end()
-        sms, exact = client.first.get("sms", 0), whole.first["sms"] * percent / 100
-        mps.lab.report.check(f"mps-answers: SMs at {percent} %", "within 2", f"{sms} of {exact:.2f}", abs(sms - exact) <= 2)
+        check_share(mps.lab.report, percent, client.first.get("sms", 0), whole.first["sms"])
     for limit in ("0=2G", "0=2G,99=2G"):
         client = Client(mps, "limit", CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=limit)
         client.end()

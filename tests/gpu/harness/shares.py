@@ -40,6 +40,17 @@ def worst(windows, target):
     return max(judged, key=lambda percent: abs(percent - target), default=None)
 
 
+def outside(value, low, high):
+    """How far it is from a range; 0 within it."""
+    return max(low - value, value - high, 0.0)
+
+
+def worst_outside(windows, low, high):
+    """As worst, of a range."""
+    middle = worst(windows, low), worst(windows, high)
+    return None if None in middle else max(middle, key=lambda percent: outside(percent, low, high))
+
+
 def value_at(points, time_s):
     """What a growing count was then, on a straight line between the readings; outside them the nearest."""
     if time_s <= points[0][0]:

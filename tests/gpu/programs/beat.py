@@ -15,10 +15,11 @@ batches are on their way at any time, so a card that this program has to itself 
 """
 import argparse
 import collections
-import json
 import os
 import sys
 import time
+
+import line
 
 AHEAD = 2
 WARM_UP_S = 0.5
@@ -34,7 +35,7 @@ def arguments(**options):
 
 
 def say(event, **more):
-    print(json.dumps({"event": event, **more}), flush=True)
+    line.say(event=event, **more)
 
 
 class Beat:

@@ -3,7 +3,7 @@ they work for a given time on the card, and time that a neighbour takes from the
 import ctypes
 import os
 
-PTX = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "stranger.ptx")
+FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SM_COUNT, MAPPED, NON_BLOCKING, DISABLE_TIMING = 16, 2, 1, 2
 RECORD_BYTES = 32
 THREADS = 256
@@ -26,27 +26,32 @@ class Card:
 
     def __init__(self):
         device, count = ctypes.c_int(), ctypes.c_int()
-        self.context, self.module = ctypes.c_void_p(), ctypes.c_void_p()
-        self.kernel, self.stream = ctypes.c_void_p(), ctypes.c_void_p()
+        self.context, self.stream = ctypes.c_void_p(), ctypes.c_void_p()
         call("cuInit", 0)
         call("cuDeviceGet", ctypes.byref(device), 0)
         call("cuCtxCreate_v2", ctypes.byref(self.context), 0, device)
         call("cuDeviceGetAttribute", ctypes.byref(count), SM_COUNT, device)
         call("cuStreamCreate", ctypes.byref(self.stream), NON_BLOCKING)
-        with open(PTX, "rb") as text:
-            call("cuModuleLoadData", ctypes.byref(self.module), text.read() + b"\0")
-        call("cuModuleGetFunction", ctypes.byref(self.kernel), self.module, b"spin_ns_stranger")
+        self.kernel = self.load("stranger.ptx", b"spin_ns_stranger")
         self.blocks = count.value
         self.values = (ctypes.c_uint64 * 5)()
-        self.values[1] = self.make_record()
+        self.values[1] = self.map_host(RECORD_BYTES)[1]  # where the kernels leave their stamps, which nobody reads
         self.parameters = (ctypes.c_void_p * 5)(*(ctypes.addressof(self.values) + 8 * at for at in range(5)))
 
-    def make_record(self):
-        """Where the kernels leave their stamps, which nobody reads."""
+    def load(self, name, entry):
+        """A kernel from a file of this folder's parent."""
+        module, kernel = ctypes.c_void_p(), ctypes.c_void_p()
+        with open(os.path.join(FOLDER, name), "rb") as text:
+            call("cuModuleLoadData", ctypes.byref(module), text.read() + b"\0")
+        call("cuModuleGetFunction", ctypes.byref(kernel), module, entry)
+        return kernel
+
+    def map_host(self, count):
+        """(the host's address, the card's) of memory that both see."""
         host, address = ctypes.c_void_p(), ctypes.c_uint64()
-        call("cuMemHostAlloc", ctypes.byref(host), ctypes.c_size_t(RECORD_BYTES), MAPPED)
+        call("cuMemHostAlloc", ctypes.byref(host), ctypes.c_size_t(count), MAPPED)
         call("cuMemHostGetDevicePointer_v2", ctypes.byref(address), host, 0)
-        return address.value
+        return host.value, address.value
 
     def launch(self, length_ns):
         """A kernel on all SMs that works for that long."""

@@ -2,9 +2,9 @@
 """What green contexts and a pool of managed memory take of the card, as the driver itself says: a JSON object a line.
 Without limits only: under one the card is not shown as it is."""
 import ctypes
-import json
 
 import driver
+import line
 
 SMS, DEFAULT_STREAM = 1, 1
 MANAGED, ON_CARD, RESERVED = 2, 1, 5
@@ -46,7 +46,7 @@ def greens():
         taken.append(before - free_bytes())
     context = ctypes.c_void_p()
     driver.call("cuCtxFromGreenCtx", ctypes.byref(context), made[0])
-    print(json.dumps({"event": "green", "bytes": taken}), flush=True)
+    line.say(event="green", bytes=taken)
 
 
 def managed_pool():
@@ -59,8 +59,8 @@ def managed_pool():
     untouched = before - free_bytes()
     driver.call("cuMemsetD8_v2", address, 1, ctypes.c_size_t(BYTES))
     driver.call("cuCtxSynchronize")
-    print(json.dumps({"event": "managed", "asked_bytes": BYTES, "reserved_bytes": reserved.value,
-                      "untouched_bytes": untouched, "touched_bytes": before - free_bytes()}), flush=True)
+    line.say(event="managed", asked_bytes=BYTES, reserved_bytes=reserved.value, untouched_bytes=untouched,
+             touched_bytes=before - free_bytes())
 
 
 primary = ctypes.c_void_p()
@@ -72,4 +72,4 @@ for step, sign in ((greens, "cuGreenCtxCreate"), (managed_pool, "cuMemGetDefault
         try:
             step()
         except driver.DriverError as why:
-            print(json.dumps({"event": "refused", "step": step.__name__, "why": str(why)}), flush=True)
+            line.say(event="refused", step=step.__name__, why=str(why))

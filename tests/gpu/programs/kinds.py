@@ -2,10 +2,10 @@
 """Asks the driver for memory on the card by every kind of allocation: kinds.py BYTES. What it answers to a request that is
 a little larger (2: out of memory, 0: granted, and then kept), a JSON object a line; null: this driver has no such call."""
 import ctypes
-import json
 import sys
 
 import driver
+import line
 
 GRANULE = 2 << 20
 FLOAT, CHANNELS, TEXEL_BYTES = 0x20, 4, 16
@@ -94,4 +94,4 @@ card = driver.Card()
 request = int(sys.argv[1]) + 16 * GRANULE
 for kind in (plain, pitched, managed, ordered, pooled, managed_pool, physical, array, solid_array, mipmapped):
     answer = kind(request, ctypes.byref(ctypes.c_ulonglong()))
-    print(json.dumps({"event": "kind", "kind": kind.__name__, "status": answer}), flush=True)
+    line.say(event="kind", kind=kind.__name__, status=answer)

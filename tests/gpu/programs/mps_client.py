@@ -1,14 +1,10 @@
 #!/usr/bin/env python3
 """A client of MPS: says what it finds, then for every line of its input what a kernel and a new context end with."""
 import ctypes
-import json
 import sys
 
 import driver
-
-
-def say(**facts):
-    print(json.dumps(facts), flush=True)
+from line import say
 
 
 def status_of(function, *args):

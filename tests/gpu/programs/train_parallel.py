@@ -16,6 +16,8 @@ import torch.distributed as dist
 import torch.multiprocessing as processes
 from torch import nn
 
+import line
+
 WARM_UP = 8
 MARK_CYCLES = 20000
 
@@ -71,7 +73,7 @@ def work(rank, options, rendezvous):
     else:
         region(step, options.steps, marks)
     dist.barrier()
-    print(json.dumps({"event": "rank", "rank": rank, "pid": os.getpid(), "marks": marks, "kernels": kernels}), flush=True)
+    line.say(event="rank", rank=rank, pid=os.getpid(), marks=marks, kernels=kernels)
     dist.destroy_process_group()
 
 

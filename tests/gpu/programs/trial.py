@@ -14,7 +14,8 @@ and least, the share of the limit that it must be able to get.
 """
 import argparse
 import gc
-import json
+
+import line
 
 GIB = 1 << 30
 CHUNK = 1 << 28
@@ -38,7 +39,7 @@ def name_of(error):
 
 
 def check(what, is_ok, text):
-    print(json.dumps({"event": "check", "what": what, "ok": bool(is_ok), "text": str(text)}), flush=True)
+    line.say(event="check", what=what, ok=bool(is_ok), text=str(text))
 
 
 def see_total(framework, limit):
@@ -89,4 +90,4 @@ def run(framework, options):
     if not options.control:
         fill(framework, options.limit)
     go_on(framework)
-    print(json.dumps({"event": "end"}), flush=True)
+    line.say(event="end")
