@@ -218,6 +218,8 @@ static int tick_ms(const struct ll_governor *gov)
 static void wait_tick(const struct ll_governor *gov)
 {
 	struct pollfd pfd = {.fd = gov->wake_fd, .events = POLLIN};
+	if (!gov->held_since_ns && is_resting(gov, ll_now_ns()))
+		ll_pacer_rest(gov->pacer);
 	if (poll(&pfd, 1, tick_ms(gov)) > 0) {
 		uint64_t count;
 		ssize_t n = read(gov->wake_fd, &count, sizeof count);

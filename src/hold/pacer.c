@@ -39,6 +39,15 @@ static void set_state(struct ll_pacer *pacer, enum ll_pacer_state state, const s
 	ll_pacer_shared_state(pacer->shared, state, why);
 }
 
+/* There is something for the lane to look at. */
+static void call(struct ll_pacer *pacer)
+{
+	ll_parking_call(&pacer->shared->parking);
+	if (pacer->worker)
+		ll_worker_rouse(pacer->worker);
+	ll_pacer_wake(pacer->call_fd);
+}
+
 static enum ll_pacer_state get_state(struct ll_pacer *pacer)
 {
 	LL_SCOPE_SHARED_LOCK(pacer->shared);
@@ -137,7 +146,7 @@ static void retire(struct ll_pacer *pacer, uint64_t kill_at_ns)
 	}
 	if (pacer->kill_at_ns == 0 || kill_at_ns < pacer->kill_at_ns)
 		pacer->kill_at_ns = kill_at_ns;
-	ll_pacer_wake(pacer->call_fd);
+	call(pacer);
 }
 
 /* Moves on as far as it goes without waiting. */
@@ -268,12 +277,18 @@ void ll_pacer_order(struct ll_pacer *pacer, const struct ll_pacer_order *order)
 			shared->report.is_halted = order->generation == shared->halted_generation;
 	}
 	if (is_start)
-		ll_pacer_wake(pacer->call_fd);
+		call(pacer);
 }
 
 void ll_pacer_look(struct ll_pacer *pacer)
 {
-	ll_pacer_wake(pacer->call_fd);
+	call(pacer);
+}
+
+void ll_pacer_rest(struct ll_pacer *pacer)
+{
+	if (pacer->worker)
+		ll_worker_rest(pacer->worker);
 }
 
 void ll_pacer_report(struct ll_pacer *pacer, struct ll_pacer_report *ret_report)

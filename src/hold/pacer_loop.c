@@ -273,15 +273,18 @@ static void idle_tick(struct loop *loop)
 
 /* Waits for a call; nothing to run and nothing on its way, for as long as it takes. An order that is only renewed comes
  * without one. */
-static void wait_call(struct loop *loop, bool is_expired)
+static void wait_call(struct loop *loop, bool is_expired, uint32_t heard)
 {
 	bool is_draining = ll_flight_outstanding(&loop->flight) > 0;
+	if (!is_draining && !is_expired && loop->payload->ops->is_restless)
+		ll_parking_park(&loop->shared->parking, heard);
 	struct pollfd pfd = {.fd = loop->config.call_fd, .events = POLLIN};
 	if (poll(&pfd, 1, is_draining ? 1 : is_expired ? EXPIRED_TICK_MS : -1) > 0) {
 		uint64_t count;
 		ssize_t n = read(loop->config.call_fd, &count, sizeof count);
 		(void)n;
 	}
+	ll_parking_leave(&loop->shared->parking);
 }
 
 /* One pass; false when told to end. */
@@ -289,6 +292,7 @@ static bool tick(struct loop *loop)
 {
 	struct ll_pacer_order order;
 	bool is_halted, is_ending;
+	uint32_t heard = ll_parking_listen(&loop->shared->parking);
 	{
 		LL_SCOPE_SHARED_LOCK(loop->shared);
 		order = loop->shared->order;
@@ -308,7 +312,7 @@ static bool tick(struct loop *loop)
 	if (is_running)
 		ll_sleep_until_ns(loop->tick_ns);
 	else
-		wait_call(loop, is_wanted);
+		wait_call(loop, is_wanted, heard);
 	return true;
 }
 

@@ -19,6 +19,7 @@
 #include "base/scope.h"
 #include "driver/cards.h"
 #include "hold/pacer.h"
+#include "hold/parking.h"
 #include "ledger/folder.h"
 
 enum { LL_PACER_INTERVALS = 8192 }; /* 8 s at the shortest period; the oldest are dropped */
@@ -48,6 +49,7 @@ struct ll_pacer_shared {
 	uint64_t magic;
 	pid_t governor_pid;
 	struct ll_pacer_work work;
+	struct ll_parking parking; /* of the lane's thread */
 
 	pthread_mutex_t lock; /* guards all below; never held over a system or driver call */
 	enum ll_lane_state lane;

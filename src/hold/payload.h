@@ -75,6 +75,10 @@ struct ll_payload_config {
 struct ll_payload_ops {
 	const char *name; /* "cuda", "vulkan" */
 
+	/* Its driver has threads that wake all the time, even when nothing is asked of it: worth stopping (worker.h).
+	 */
+	bool is_restless;
+
 	/* Makes a context on the card. Fails with -ENODEV where this back end cannot work there at all (the next one
 	 * may), -ENOMEM when the card has no memory left for it, -EBUSY when the card's mode refuses it. May take
 	 * seconds. */

@@ -30,6 +30,7 @@ struct ll_worker {
 	bool is_ending;  /* the keeper shall end */
 	bool is_wanted;  /* a process shall be started */
 	bool is_running; /* one was started and its end not yet noted */
+	bool is_stopped; /* that process, by us: its lanes are kept parked */
 	pid_t pid;
 	size_t count;
 	struct lane lanes[];
@@ -124,6 +125,41 @@ static void fail_asked(struct ll_worker *worker, const struct ll_err *why)
 	}
 }
 
+/* ---- stopped; all with the lock held ---- */
+
+static void let_go(const struct ll_worker *worker)
+{
+	for (size_t i = 0; i < worker->count; i++) {
+		if (worker->lanes[i].is.shared)
+			ll_parking_let_go(&worker->lanes[i].is.shared->parking);
+	}
+}
+
+static bool keep_all(const struct ll_worker *worker)
+{
+	for (size_t i = 0; i < worker->count; i++) {
+		if (worker->lanes[i].is.shared && !ll_parking_keep(&worker->lanes[i].is.shared->parking))
+			return false;
+	}
+	return true;
+}
+
+static void rest(struct ll_worker *worker)
+{
+	if (worker->pid && !worker->is_stopped)
+		worker->is_stopped = keep_all(worker) && kill(worker->pid, SIGSTOP) == 0;
+	if (!worker->is_stopped)
+		let_go(worker);
+}
+
+static void rouse(struct ll_worker *worker)
+{
+	if (worker->is_stopped && worker->pid)
+		kill(worker->pid, SIGCONT);
+	worker->is_stopped = false;
+	let_go(worker);
+}
+
 /* ---- one process ---- */
 
 /* All that one start needs, so that nothing is locked while it happens. */
@@ -216,6 +252,7 @@ static void run_process(struct ll_worker *worker)
 	waitid(P_PID, (id_t)pid, &(siginfo_t){0}, WEXITED | WNOHANG);
 	worker->pid = 0;
 	worker->is_running = false;
+	rouse(worker);
 	note_end(worker, &end);
 }
 
@@ -282,9 +319,23 @@ void ll_worker_remove(struct ll_worker *worker, size_t lane)
 	worker->lanes[lane].is.shared = NULL;
 }
 
+void ll_worker_rest(struct ll_worker *worker)
+{
+	LL_SCOPE_LOCK(&worker->lock);
+	rest(worker);
+}
+
+void ll_worker_rouse(struct ll_worker *worker)
+{
+	LL_SCOPE_LOCK(&worker->lock);
+	rouse(worker);
+}
+
 void ll_worker_ask(struct ll_worker *worker, size_t lane)
 {
 	LL_SCOPE_LOCK(&worker->lock);
+	ll_parking_call(&worker->lanes[lane].is.shared->parking);
+	rouse(worker);
 	ll_pacer_wake(worker->lanes[lane].is.call_fd);
 	if (!worker->is_running) {
 		worker->is_wanted = true;

@@ -22,6 +22,10 @@
  * thread that started it ends (PR_SET_PDEATHSIG is about the thread): the keeper stays as long as the worker, while any
  * governor may end before the others.
  *
+ * A process whose lanes all sleep can be stopped (SIGSTOP), for a driver's own threads do not sleep: Vulkan's wake 114
+ * times a second and cost more than all else of a hold that has yielded (doc/facts.md). It has a process group of its
+ * own: a group with a stopped process that loses its shell is hung up on by the kernel.
+ *
  * When the process ends unasked, all its lanes are lost with it. A lane that had nothing to do with that says so in its
  * report (is_bystander): another one's governor killed the process, or this one's context was sound and there were
  * others.
@@ -66,6 +70,13 @@ void ll_worker_remove(struct ll_worker *worker, size_t lane);
  * (some ms). Where it cannot be started the page says FREE and FAILED.
  */
 void ll_worker_ask(struct ll_worker *worker, size_t lane);
+
+/*
+ * Stops the process if all its lanes are parked (parking.h); lets it go on, for a lane that was called before
+ * (ll_parking_call) and is woken after.
+ */
+void ll_worker_rest(struct ll_worker *worker);
+void ll_worker_rouse(struct ll_worker *worker);
 
 /* SIGKILL to the process, on account of this lane. False: there is none (a thread, or none yet). */
 bool ll_worker_kill(struct ll_worker *worker, size_t lane);

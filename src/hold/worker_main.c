@@ -117,22 +117,27 @@ static bool end(const struct lane *lane)
 	return stays;
 }
 
-static void wait_call(const struct lane *lane)
+static void wait_call(const struct lane *lane, uint32_t heard)
 {
 	struct pollfd pfd = {.fd = lane->call_fd, .events = POLLIN};
 	uint64_t count;
+	ll_parking_park(&lane->shared->parking, heard);
 	if (poll(&pfd, 1, -1) > 0) {
 		ssize_t n = read(lane->call_fd, &count, sizeof count);
 		(void)n;
 	}
+	ll_parking_leave(&lane->shared->parking);
 }
 
 static void serve(const struct lane *lane)
 {
 	bool stays = true;
 	while (stays) {
-		while (!begin(lane))
-			wait_call(lane);
+		uint32_t heard = ll_parking_listen(&lane->shared->parking);
+		while (!begin(lane)) {
+			wait_call(lane, heard);
+			heard = ll_parking_listen(&lane->shared->parking);
+		}
 		struct ll_err why = {0};
 		if (run(lane, &why) < 0) {
 			ll_pacer_shared_state(lane->shared, LL_PACER_FAILED, &why);

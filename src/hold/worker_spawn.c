@@ -68,6 +68,15 @@ static int set_fds(posix_spawn_file_actions_t *actions, const struct ll_worker_f
 	return rc;
 }
 
+static int set_attributes(posix_spawnattr_t *attr)
+{
+	short flags;
+	int rc = ll_child_block_signals(attr);
+	if (rc == 0)
+		rc = posix_spawnattr_getflags(attr, &flags);
+	return rc ? rc : posix_spawnattr_setflags(attr, (short)(flags | POSIX_SPAWN_SETPGROUP)); /* its own */
+}
+
 static int spawn(const char *title, const struct ll_worker_fds *fds, size_t lanes, pid_t *ret_pid)
 {
 	char *argv[] = {(char *)title, LL_WORKER_WORD, NULL};
@@ -80,7 +89,7 @@ static int spawn(const char *title, const struct ll_worker_fds *fds, size_t lane
 	if (rc == 0) {
 		rc = set_fds(&actions, fds, lanes);
 		if (rc == 0)
-			rc = ll_child_block_signals(&attr);
+			rc = set_attributes(&attr);
 		if (rc == 0)
 			rc = posix_spawn(ret_pid, "/proc/self/exe", &actions, &attr, argv, environ);
 		posix_spawnattr_destroy(&attr);

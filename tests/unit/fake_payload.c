@@ -129,6 +129,12 @@ static void fake_close(struct ll_payload *base)
 }
 
 const struct ll_payload_ops fake_payload_ops = {
-    .name = "fake", .open = fake_open, .launch = fake_launch, .check = fake_check, .close = fake_close};
+    .name = "fake",
+    .is_restless = true,
+    .open = fake_open,
+    .launch = fake_launch,
+    .check = fake_check,
+    .close = fake_close,
+};
 const struct ll_payload_ops fake_payload_alone_ops = {
     .name = "fake-alone", .open = alone_open, .launch = fake_launch, .check = fake_check, .close = fake_close};

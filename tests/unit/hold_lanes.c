@@ -14,6 +14,7 @@
 #include "fake_payload.h"
 #include "hold/pacer.h"
 #include "hold/worker.h"
+#include "process_state.h"
 #include "wait_for.h"
 
 enum { LANES = 2 };
@@ -319,6 +320,37 @@ static void the_end_of_the_thread_that_opened_first_leaves_the_process_running(v
 	assert_true(is_in(0, LL_PACER_OPEN));
 }
 
+static void order_stop(int lane)
+{
+	ll_pacer_order(pacers[lane], &(struct ll_pacer_order){.generation = generation});
+}
+
+static bool rests(int lane)
+{
+	ll_pacer_rest(pacers[lane]);
+	return is_stopped(report(lane).pid);
+}
+
+static void a_process_is_stopped_when_both_cards_have_nothing_to_do(void **state)
+{
+	(void)state;
+	open_lane(0);
+	order_stop(0);
+	wait_for(rests(0)); /* the other has not been asked for yet */
+	open_lane(1);
+	for (unsigned i = 0; i < 50; i++)
+		assert_false(rests(0));
+	order_stop(1);
+	wait_for(rests(1));
+	for (unsigned i = 0; i < 20; i++) { /* one is called while the other would have it stopped again */
+		uint64_t before = report(1).launches;
+		order(1);
+		wait_for(!rests(0) && report(1).launches > before);
+		order_stop(1);
+		wait_for(rests(0));
+	}
+}
+
 /* Runs in a child: a hold with both cards at work, which is then killed. */
 static void be_a_hold(int pid_fd)
 {
@@ -373,6 +405,7 @@ int main(int argc, char **argv)
 	    lanes_test(a_process_that_falls_while_one_card_opens_is_that_cards_fault),
 	    lanes_test(a_card_without_this_payload_gets_the_other_one_in_a_process_of_its_own),
 	    lanes_test(so_does_the_card_whose_lane_is_the_main_thread),
+	    lanes_test(a_process_is_stopped_when_both_cards_have_nothing_to_do),
 	    lanes_test(the_end_of_the_thread_that_opened_first_leaves_the_process_running),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

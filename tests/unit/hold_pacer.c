@@ -15,6 +15,7 @@
 #include "hold/pacer.h"
 #include "hold/worker.h"
 #include "ledger/claim.h"
+#include "process_state.h"
 #include "wait_for.h"
 
 /* Every test runs in both ways: in a thread, where sanitizers see all, and in a process, as in earnest. */
@@ -434,6 +435,56 @@ static void test_a_stopped_worker_goes_on_with_its_context(void **state)
 	assert_int_equal(report().state, LL_PACER_OPEN);
 }
 
+static bool rests(void)
+{
+	ll_pacer_rest(pacer);
+	return is_stopped(report().pid);
+}
+
+/* Vulkan's threads would go on for ever, and its context must still be there when it is wanted. */
+static void test_a_worker_with_nothing_to_do_is_stopped_until_it_is_called(void **state)
+{
+	(void)state;
+	start_open(LL_PACER_YIELDS);
+	hold_until_running();
+	for (unsigned i = 0; i < 20; i++) {
+		assert_false(rests());
+		order(0, 0);
+		wait_for(rests());
+		assert_true(rests());
+		uint64_t before = report().launches;
+		generation++;
+		order(0.5, LL_NS_PER_S);
+		wait_for(report().launches > before);
+		assert_false(is_stopped(report().pid));
+		order(0.5, 60 * LL_NS_PER_S);
+	}
+	order(0, 0);
+	wait_for(rests());
+	fake_world->is_lost = true;
+	wait_for((ll_pacer_look(pacer), report().state == LL_PACER_LOST)); /* it looks a few times a second at most */
+}
+
+static void test_a_stopped_worker_can_be_closed_and_killed(void **state)
+{
+	(void)state;
+	start_open(LL_PACER_YIELDS);
+	for (unsigned i = 0; i < 5; i++) {
+		hold_until_running();
+		order(0, 0);
+		wait_for(rests());
+		if (i % 2) {
+			kill_worker();
+		} else {
+			ll_pacer_close(pacer);
+			wait_for(report().state == LL_PACER_CLOSED);
+		}
+		ll_pacer_open(pacer);
+	}
+	wait_for(report().state == LL_PACER_OPEN);
+	wait_for(rests()); /* for the teardown */
+}
+
 static void test_the_worker_says_what_it_is_and_inherits_nothing(void **state)
 {
 	(void)state;
@@ -510,6 +561,8 @@ int main(int argc, char **argv)
 	    cmocka_unit_test_teardown(test_a_close_that_hangs_is_cut_and_another_context_can_be_made, stop),
 	    cmocka_unit_test_teardown(test_signals_to_the_whole_group_leave_the_worker_to_its_governor, stop),
 	    cmocka_unit_test_teardown(test_a_stopped_worker_goes_on_with_its_context, stop),
+	    cmocka_unit_test_teardown(test_a_worker_with_nothing_to_do_is_stopped_until_it_is_called, stop),
+	    cmocka_unit_test_teardown(test_a_stopped_worker_can_be_closed_and_killed, stop),
 	    cmocka_unit_test_teardown(test_the_worker_says_what_it_is_and_inherits_nothing, stop),
 	    cmocka_unit_test(test_a_driver_that_hangs_is_killed_in_time),
 	    cmocka_unit_test(test_the_worker_ends_with_its_killed_governor),
