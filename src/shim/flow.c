@@ -19,6 +19,7 @@ enum { OPEN_LAUNCHES = 1000 };
 #define STALL_NS (50 * LL_NS_PER_MS)
 #define POLL_NS (100 * LL_NS_PER_US) /* while somebody waits for what the card does */
 #define CALM_NS (1 * LL_NS_PER_MS)   /* while nobody else wants the card */
+#define OPEN_NS (5 * LL_NS_PER_MS)   /* behind an open gate: whoever comes rings */
 #define MARK_NS (10 * LL_NS_PER_MS)  /* an open gate: at least one mark in each */
 #define ASLEEP_NS (1000 * LL_NS_PER_MS)
 /* A program that synchronises after each kernel is idle for some tens of µs: it keeps the card through this. */
@@ -224,7 +225,8 @@ static uint64_t next_tick_ns(const struct ll_flow *flow, uint64_t now_ns)
 		return now_ns + ASLEEP_NS;
 	if (flow->look.waiting_claims || flow->waiting)
 		return now_ns + POLL_NS;
-	return now_ns + CALM_NS;
+	bool is_open = atomic_load_explicit(ll_turn_gate(flow->claim), memory_order_relaxed) != LL_GATE_SHUT;
+	return now_ns + (is_open ? OPEN_NS : CALM_NS);
 }
 
 /*

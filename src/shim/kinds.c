@@ -65,6 +65,9 @@ void ll_kind_learn_queued(struct ll_kind *kind, uint64_t ns)
 void ll_kinds_doubt(struct ll_kinds *kinds, struct ll_kind *kind, uint64_t ns)
 {
 	kinds->doubts++;
-	if (kind && kind->ns < ns)
+	if (!kind)
+		return;
+	if (kind->ns < ns)
 		kind->ns = ns;
+	kind->learned = 0;
 }

@@ -51,7 +51,10 @@ void ll_kind_note_sample(const struct ll_kinds *kinds, struct ll_kind *kind);
 void ll_kind_learn_sample(struct ll_kind *kind, uint64_t ns);
 void ll_kind_learn_queued(struct ll_kind *kind, uint64_t ns);
 
-/* Some launches took far longer than they were known for: ns each at least, of this kind or, with NULL, of several. */
+/*
+ * Some launches took far longer than they were known for: ns each at least, of this kind or, with NULL, of several. The
+ * next sample of that kind counts alone: it may have been others' work that they waited for.
+ */
 void ll_kinds_doubt(struct ll_kinds *kinds, struct ll_kind *kind, uint64_t ns);
 
 #endif

@@ -13,7 +13,7 @@
 #define KERNEL_GAP_NS 1400  /* between kernels of a queue */
 #define EVENT_AFTER_NS 2600 /* from a kernel's end to the event behind it */
 #define AFTER_EVENT_NS 1300 /* from an event to the kernel behind it */
-#define GPM_EXTRA_NS 1700   /* what GPM counts beyond a kernel's stamps */
+#define GPM_EXTRA_NS 2250   /* what GPM counts beyond a kernel's stamps, up to 0.35 us before that event */
 #define WAKE_NS 5000        /* from a kernel's end to the host that waited for it */
 
 enum { STREAMS = 4, EVENTS = 1024 };

@@ -42,7 +42,11 @@ static void test_a_doubt_has_each_kind_timed_once_more(void **state)
 	assert_int_equal(other->ns, 70 * US);
 	assert_int_equal(one->ns, 3 * US);
 	assert_int_equal(count_timed(one, 5, 3 * US), 1);
-	assert_int_equal(count_timed(other, 5, 70 * US), 1);
+	assert_int_equal(count_timed(other, 5, 70 * US), 5);
+	ll_kinds_doubt(&kinds, other, 400 * US); /* a stranger was there */
+	assert_int_equal(other->ns, 400 * US);
+	assert_int_equal(count_timed(other, 1, 70 * US), 1);
+	assert_int_equal(other->ns, 70 * US);
 	ll_kinds_doubt(&kinds, NULL, 500 * US);
 	assert_int_equal(one->ns, 3 * US);
 	assert_true(ll_kind_wants_sample(&kinds, one));
