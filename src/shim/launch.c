@@ -45,7 +45,9 @@ static void enter_place(struct place *place, struct ll_cu_stream *stream)
 	}
 	place->owner = owner;
 	place->seat = ll_seat_current(&place->context);
-	if (!place->seat && ll_real()->cuCtxGetCurrent(&place->context) != LL_CUDA_SUCCESS)
+	if (!place->seat && current && !place->is_elsewhere)
+		place->context = current;
+	else if (!place->seat && ll_real()->cuCtxGetCurrent(&place->context) != LL_CUDA_SUCCESS)
 		place->context = NULL;
 	if (is_lost)
 		place->context = NULL;

@@ -76,23 +76,23 @@ void ll_trace_anchors_fini(struct ll_trace_anchors *anchors)
 	*anchors = (struct ll_trace_anchors){.made_ns = 0};
 }
 
-/* What the driver says lies between two events that have been reached; a negative time is one before. */
-static bool find_elapsed(struct ll_cu_event *from, struct ll_cu_event *to, int64_t *ret_ns)
+/* What the driver says lies between two events; a negative time is one before. */
+static ll_cu_result find_elapsed(struct ll_cu_event *from, struct ll_cu_event *to, int64_t *ret_ns)
 {
 	float ms = 0;
-	if (ll_real()->cuEventElapsedTime(&ms, from, to) != LL_CUDA_SUCCESS)
-		return false;
-	*ret_ns = (int64_t)((double)ms * (double)LL_NS_PER_MS);
-	return true;
+	ll_cu_result status = ll_real()->cuEventElapsedTime(&ms, from, to);
+	if (status == LL_CUDA_SUCCESS)
+		*ret_ns = (int64_t)((double)ms * (double)LL_NS_PER_MS);
+	return status;
 }
 
-bool ll_trace_anchor_time(const struct ll_trace_anchor *anchor, struct ll_cu_event *event, uint64_t *ret_ns)
+ll_cu_result ll_trace_anchor_time(const struct ll_trace_anchor *anchor, struct ll_cu_event *event, uint64_t *ret_ns)
 {
 	int64_t since_ns;
-	if (!find_elapsed(anchor->event, event, &since_ns))
-		return false;
-	*ret_ns = anchor->at.from_ns + (anchor->at.to_ns - anchor->at.from_ns) / 2 + (uint64_t)since_ns;
-	return true;
+	ll_cu_result status = find_elapsed(anchor->event, event, &since_ns);
+	if (status == LL_CUDA_SUCCESS)
+		*ret_ns = anchor->at.from_ns + (anchor->at.to_ns - anchor->at.from_ns) / 2 + (uint64_t)since_ns;
+	return status;
 }
 
 /* The part of what was seen in which it can be, by the anchor before and the clock's drift since; all of it, where the
@@ -114,7 +114,7 @@ static bool follow(const struct ll_trace_anchors *anchors, struct ll_trace_ancho
 	int64_t since_ns;
 	if (!record(anchors, anchor, &seen))
 		return false;
-	if (find_elapsed(before->event, anchor->event, &since_ns) && since_ns >= 0)
+	if (find_elapsed(before->event, anchor->event, &since_ns) == LL_CUDA_SUCCESS && since_ns >= 0)
 		anchor->at = narrow(&seen, &before->at, (uint64_t)since_ns);
 	else
 		anchor->at = seen;

@@ -39,7 +39,7 @@ void ll_trace_anchors_renew(struct ll_trace_anchors *anchors, pthread_mutex_t *l
 struct ll_trace_anchor *ll_trace_anchor_join(struct ll_trace_anchors *anchors);
 void ll_trace_anchor_leave(struct ll_trace_anchors *anchors, struct ll_trace_anchor *anchor);
 
-/* When an event that has been reached was. */
-bool ll_trace_anchor_time(const struct ll_trace_anchor *anchor, struct ll_cu_event *event, uint64_t *ret_ns);
+/* When an event was reached. LL_CUDA_ERROR_NOT_READY: it has not been; else the driver's error. One call of it. */
+ll_cu_result ll_trace_anchor_time(const struct ll_trace_anchor *anchor, struct ll_cu_event *event, uint64_t *ret_ns);
 
 #endif

@@ -16,10 +16,13 @@
 #include "shim/reentry.h"
 #include "shim/seat.h"
 #include "shim/trace_anchor.h"
+#include "shim/trace_names.h"
 
-enum { MOST_IN_FLIGHT = 262144, AT_ONCE = 128, STACK_BYTES = 256 * 1024 };
+/* AIM: launches between two harvests, so that events are used again while they are still in the caches. */
+enum { MOST_IN_FLIGHT = 262144, AT_ONCE = 128, AIM = 256, STACK_BYTES = 256 * 1024 };
 
-#define HARVEST_EVERY_NS (20 * LL_NS_PER_MS)
+#define HARVEST_LEAST_NS (2 * LL_NS_PER_MS)
+#define HARVEST_MOST_NS (20 * LL_NS_PER_MS)
 #define FLUSH_EVERY_NS (200 * LL_NS_PER_MS)
 #define LAST_WAIT_NS (1 * LL_NS_PER_S)
 #define LAST_POLL_NS (200 * LL_NS_PER_US)
@@ -34,11 +37,16 @@ struct ll_trace_launch {
 	struct ll_trace_launch *next;
 };
 
+struct queue {
+	struct ll_trace_launch *first, **tail;
+};
+
 struct stream {
 	struct ll_mark_stream name; /* handle and thread 0: the stream is gone */
 	bool is_gone;
 	uint32_t number;
-	struct ll_trace_launch *first, **tail; /* in flight */
+	struct queue fresh; /* in flight */
+	struct queue taken; /* the older part of it, of who harvests alone: it asks the driver without the lock */
 	struct stream *next;
 };
 
@@ -111,7 +119,8 @@ static struct stream *get_stream(struct context *context, struct ll_mark_stream 
 	if (!stream)
 		return NULL;
 	*stream = (struct stream){.name = name, .number = context->stream_count++, .next = context->streams};
-	stream->tail = &stream->first;
+	stream->fresh.tail = &stream->fresh.first;
+	stream->taken.tail = &stream->taken.first;
 	context->streams = stream;
 	return stream;
 }
@@ -143,26 +152,12 @@ static void put_spare(struct ll_trace_launch *launch)
 	context->spare = launch;
 }
 
-/* A library's kernel may stand for its function. */
-static const char *name_of(const struct ll_trace_what *what)
-{
-	const char *name = NULL;
-	struct ll_cu_function *function = (void *)(uintptr_t)what->function;
-	if (!function)
-		return what->symbol;
-	if (ll_real()->cuFuncGetName(&name, function) == LL_CUDA_SUCCESS && name)
-		return name;
-	if (ll_real()->cuKernelGetName(&name, (void *)function) == LL_CUDA_SUCCESS && name)
-		return name;
-	return what->symbol;
-}
-
 static void describe(struct ll_trace_launch *launch, const struct ll_trace_what *what)
 {
 	bool has_name = what->kind == LL_TRACE_KERNEL || what->kind == LL_TRACE_GRAPH;
 	launch->record = (struct ll_trace_record){
 	    .head = {.kind = (uint16_t)what->kind,
-		     .name = has_name ? ll_trace_writer_name(events.writer, name_of(what)) : 0},
+		     .name = has_name ? ll_trace_names_find(events.writer, what) : 0},
 	    .device = (uint32_t)launch->context->device,
 	    .context = launch->context->number,
 	    .stream = launch->stream->number,
@@ -213,8 +208,8 @@ static void put_in_flight(struct ll_trace_launch *launch)
 		return;
 	}
 	launch->next = NULL;
-	*launch->stream->tail = launch;
-	launch->stream->tail = &launch->next;
+	*launch->stream->fresh.tail = launch;
+	launch->stream->fresh.tail = &launch->next;
 	events.in_flight++;
 }
 
@@ -246,98 +241,125 @@ void ll_trace_events_end(struct ll_trace_launch *launch, bool is_launched)
 		put_in_flight(launch);
 }
 
-/* False: it has not ended yet. */
+/* False: it has not ended yet. One call for each event: whether it was reached, and when. */
 static bool settle(struct ll_trace_launch *launch)
 {
-	ll_cu_result status = ll_real()->cuEventQuery(launch->end);
+	struct ll_trace_record *record = &launch->record;
+	ll_cu_result status = ll_trace_anchor_time(launch->anchor, launch->end, &record->end_ns);
 	if (status == LL_CUDA_ERROR_NOT_READY)
 		return false;
 	if (status == LL_CUDA_SUCCESS &&
-	    ll_trace_anchor_time(launch->anchor, launch->start, &launch->record.start_ns) &&
-	    ll_trace_anchor_time(launch->anchor, launch->end, &launch->record.end_ns)) {
-		if (launch->record.end_ns < launch->record.start_ns)
-			launch->record.end_ns = launch->record.start_ns;
-		ll_trace_writer_add(events.writer, &launch->record);
+	    ll_trace_anchor_time(launch->anchor, launch->start, &record->start_ns) == LL_CUDA_SUCCESS) {
+		if (record->end_ns < record->start_ns)
+			record->end_ns = record->start_ns;
+		ll_trace_writer_add(events.writer, record);
 	} else {
 		ll_trace_writer_add_dropped(events.writer, 1);
 	}
 	return true;
 }
 
-static unsigned harvest_stream(struct stream *stream, unsigned most)
+/* The first `count` of what is taken may be used again. */
+static void give_back(struct stream *stream, unsigned count)
 {
-	unsigned count = 0;
-	while (count < most && stream->first && settle(stream->first)) {
-		struct ll_trace_launch *launch = stream->first;
-		stream->first = launch->next;
-		if (!stream->first)
-			stream->tail = &stream->first;
+	LL_SCOPE_LOCK(&events.lock);
+	events.in_flight -= count;
+	for (; count; count--) {
+		struct ll_trace_launch *launch = stream->taken.first;
+		stream->taken.first = launch->next;
 		put_spare(launch);
-		events.in_flight--;
-		count++;
 	}
-	return count;
+	if (!stream->taken.first)
+		stream->taken.tail = &stream->taken.first;
 }
 
-/* Some of what has ended; false: that was all for now. The context is current. Under the lock. */
-static bool harvest_some(struct context *context)
+/* Returns how many have ended. */
+static unsigned harvest_stream(struct stream *stream)
 {
-	unsigned left = AT_ONCE;
-	for (struct stream *stream = context->streams; stream && left; stream = stream->next)
-		left -= harvest_stream(stream, left);
-	return left == 0;
+	unsigned total = 0, count;
+	do {
+		struct ll_trace_launch *launch = stream->taken.first;
+		for (count = 0; launch && count < AT_ONCE && settle(launch); count++)
+			launch = launch->next;
+		if (count)
+			give_back(stream, count);
+		total += count;
+	} while (count == AT_ONCE);
+	return total;
+}
+
+/* Of all streams; the first of them, from which the list is sound without the lock. */
+static struct stream *take_fresh(struct context *context)
+{
+	LL_SCOPE_LOCK(&events.lock);
+	for (struct stream *stream = context->streams; stream; stream = stream->next) {
+		if (!stream->fresh.first)
+			continue;
+		*stream->taken.tail = stream->fresh.first;
+		stream->taken.tail = stream->fresh.tail;
+		stream->fresh.first = NULL;
+		stream->fresh.tail = &stream->fresh.first;
+	}
+	return context->streams;
 }
 
 static bool has_work(const struct context *context)
 {
 	LL_SCOPE_LOCK(&events.lock);
 	for (const struct stream *stream = context->streams; stream; stream = stream->next) {
-		if (stream->first)
+		if (stream->fresh.first || stream->taken.first)
 			return true;
 	}
 	return false;
 }
 
-static void harvest(struct context *context)
+static unsigned harvest(struct context *context)
 {
 	struct ll_cu_context *popped;
+	unsigned count = 0;
 	if (ll_real()->cuCtxPushCurrent_v2(context->handle) != LL_CUDA_SUCCESS)
-		return;
+		return 0;
 	ll_trace_anchors_renew(&context->anchors, &events.lock);
-	for (bool has_more = true; has_more;) {
-		pthread_mutex_lock(&events.lock);
-		has_more = harvest_some(context);
-		pthread_mutex_unlock(&events.lock);
-	}
+	for (struct stream *stream = take_fresh(context); stream; stream = stream->next)
+		count += harvest_stream(stream);
 	ll_real()->cuCtxPopCurrent_v2(&popped);
+	return count;
 }
 
 /* Contexts are taken off by who tends alone, so the list is sound without the lock but for its head. */
-static void harvest_all(void)
+static unsigned harvest_all(void)
 {
+	unsigned count = 0;
 	pthread_mutex_lock(&events.lock);
 	struct context *context = events.contexts;
 	pthread_mutex_unlock(&events.lock);
 	for (; context; context = context->next) {
 		if (context->handle)
-			harvest(context);
+			count += harvest(context);
 	}
+	return count;
+}
+
+static uint64_t next_pause_ns(uint64_t pause_ns, unsigned count)
+{
+	uint64_t aim_ns = pause_ns * AIM / (count ? count : 1);
+	return aim_ns < HARVEST_LEAST_NS ? HARVEST_LEAST_NS : aim_ns > HARVEST_MOST_NS ? HARVEST_MOST_NS : aim_ns;
 }
 
 static void *tend(void *unused)
 {
-	uint64_t flushed_ns = 0;
+	uint64_t flushed_ns = 0, pause_ns = HARVEST_MOST_NS;
 	(void)unused;
 	prctl(PR_SET_NAME, "ll-trace");
 	ll_reentry_depth = 1;
 	enum ll_cu_capture_mode mode = LL_CU_STREAM_CAPTURE_MODE_RELAXED;
 	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
 	for (;;) {
-		ll_sleep_until_ns(ll_now_ns() + HARVEST_EVERY_NS);
+		ll_sleep_until_ns(ll_now_ns() + pause_ns);
 		pthread_mutex_lock(&events.tending);
 		bool has_ended = events.has_ended;
 		if (!has_ended)
-			harvest_all();
+			pause_ns = next_pause_ns(pause_ns, harvest_all());
 		pthread_mutex_unlock(&events.tending);
 		if (has_ended)
 			return NULL;
@@ -377,19 +399,25 @@ static void free_launches(struct ll_trace_launch *launch)
 	}
 }
 
+static void drop_launches(struct context *context, struct queue *queue)
+{
+	for (struct ll_trace_launch *launch = queue->first; launch; launch = launch->next) {
+		ll_trace_writer_add_dropped(events.writer, 1);
+		ll_trace_anchor_leave(&context->anchors, launch->anchor);
+		events.in_flight--;
+	}
+	free_launches(queue->first);
+	queue->first = NULL;
+	queue->tail = &queue->first;
+}
+
 /* Under the lock. A launch whose driver's call is still under way comes back to the husk that is left of the context.
  */
 static void free_all(struct context *context)
 {
 	for (struct stream *stream = context->streams; stream; stream = stream->next) {
-		for (struct ll_trace_launch *launch = stream->first; launch; launch = launch->next) {
-			ll_trace_writer_add_dropped(events.writer, 1);
-			ll_trace_anchor_leave(&context->anchors, launch->anchor);
-			events.in_flight--;
-		}
-		free_launches(stream->first);
-		stream->first = NULL;
-		stream->tail = &stream->first;
+		drop_launches(context, &stream->taken);
+		drop_launches(context, &stream->fresh);
 	}
 	free_launches(context->spare);
 	context->spare = NULL;
@@ -400,6 +428,7 @@ static void free_all(struct context *context)
 /* Waits for what runs there, and takes what is ours out of it. */
 static void let_go(struct context *context)
 {
+	ll_trace_names_forget(); /* kernels go with it */
 	uint64_t give_up_ns = ll_now_ns() + LAST_WAIT_NS;
 	harvest(context);
 	while (has_work(context) && ll_now_ns() < give_up_ns) {
@@ -487,6 +516,7 @@ void ll_trace_events_finish(void)
 void ll_trace_events_reset(void)
 {
 	memset(&events, 0, sizeof events);
+	ll_trace_names_reset();
 	pthread_mutex_init(&events.lock, NULL);
 	pthread_mutex_init(&events.tending, NULL);
 }

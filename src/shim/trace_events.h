@@ -6,8 +6,9 @@
  * launch looks longer than its kernel by what the events themselves take, some 5 us (doc/facts.md). A graph's launch is
  * one row. Nothing is recorded in a stream that is being captured: the caller looks.
  *
- * The context is current in begin and end. One lock, held for some us and not while an event is recorded. The thread
- * harvests what has ended and writes it.
+ * The context is current in begin and end. Of the driver a launch takes two calls, to record its events; what those say
+ * costs two more, of the thread that harvests what has ended and writes it, every 2 to 20 ms. Events are used again. One
+ * lock, which is not held while the driver is called, but for new events and contexts.
  */
 #ifndef LOADLINE_SHIM_TRACE_EVENTS_H
 #define LOADLINE_SHIM_TRACE_EVENTS_H
