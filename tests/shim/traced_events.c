@@ -242,6 +242,53 @@ static void nothing_gets_into_a_captured_stream_and_a_graph_is_one_row(void **st
 	in_world(NULL, capture);
 }
 
+/* Each has one kernel, with a name of its own; a handle that is free is given to the next. */
+static void launch_and_unload(int at)
+{
+	char ptx[256];
+	struct ll_cu_module *module;
+	struct ll_cu_library *library;
+	struct ll_cu_kernel *kernel;
+	snprintf(ptx, sizeof ptx,
+		 ".version 7.4\n.target sm_50\n.address_size 64\n.visible .entry work_ns_%d(.param .u64 ns) { ret; }\n",
+		 at);
+	char name[32];
+	snprintf(name, sizeof name, "work_ns_%d", at);
+	if (at % 4 < 2) {
+		CHECK_EQUAL(cu.cuModuleLoadData(&module, ptx), 0);
+		CHECK_EQUAL(cu.cuModuleGetFunction(&work, module, name), 0);
+	} else {
+		CHECK_EQUAL(cu.cuLibraryLoadData(&library, ptx, NULL, NULL, 0, NULL, NULL, 0), 0);
+		CHECK_EQUAL(cu.cuLibraryGetKernel(&kernel, library, name), 0);
+		work = (struct ll_cu_function *)(void *)kernel;
+	}
+	launch(NULL, 1000);
+	launch(NULL, 1000);
+	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
+	CHECK_EQUAL(at % 4 < 2 ? cu.cuModuleUnload(module) : cu.cuLibraryUnload(library), 0);
+}
+
+static void replace_kernels(void)
+{
+	static struct rows rows;
+	enum { COUNT = 40 };
+	open_traced();
+	for (int i = 0; i < COUNT; i++)
+		launch_and_unload(i);
+	read_rows(&rows, 2 * COUNT);
+	for (unsigned i = 0; i < 2 * COUNT; i++) {
+		char wanted[32];
+		snprintf(wanted, sizeof wanted, "work_ns_%u", (rows.at[i].correlation - 1) / 2);
+		CHECK(strcmp(rows.names[i], wanted) == 0);
+	}
+}
+
+static void a_kernel_that_takes_a_gone_one_s_place_has_its_own_name(void **state)
+{
+	(void)state;
+	in_world(NULL, replace_kernels);
+}
+
 static void outlive_contexts(void)
 {
 	static struct rows rows;
@@ -334,6 +381,7 @@ int main(void)
 	    cmocka_unit_test(kernels_are_timed_in_their_order_on_the_common_clock),
 	    cmocka_unit_test(copies_between_host_and_card_are_timed),
 	    cmocka_unit_test(memory_comes_and_goes_with_its_size),
+	    cmocka_unit_test(a_kernel_that_takes_a_gone_one_s_place_has_its_own_name),
 	    cmocka_unit_test(nothing_gets_into_a_captured_stream_and_a_graph_is_one_row),
 	    cmocka_unit_test(a_thread_whose_queue_is_full_holds_nobody_up),
 	    cmocka_unit_test(what_runs_in_a_context_that_goes_is_told_before),
