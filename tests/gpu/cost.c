@@ -4,6 +4,8 @@
  *     cost --mode launch            a round is N blocks of 100 cuLaunchKernel of an empty kernel; the time of one call
  *     cost --mode past              the same, each block twice, past whatever stands before the driver and by the usual
  *                                   way, in turn; what a call takes more by the usual way
+ *     cost --mode events --events E the same, with a timing event before each launch and one after it, and without; E such
+ *                                   pairs are used in turn; what a launch takes more with them
  *     cost --mode alloc --bytes B --threads T
  *                                   a round is N times cuMemAlloc and cuMemFree in each thread; the time of one pair
  *     cost --mode start             makes a context, allocates 1 MiB, launches a kernel, waits for it, ends
@@ -13,7 +15,7 @@
  *
  *     {"event":"round","n":250,"median_ns":2012.3,"p5_ns":1990.1,"p95_ns":2100.8,"mean_ns":2030.0}
  *
- * In the modes launch and past --cpu keeps the launching thread, and no other, on one processor.
+ * In the modes launch, past and events --cpu keeps the launching thread, and no other, on one processor.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -35,11 +37,11 @@
 
 extern const unsigned char ll_nothing_ptx[];
 
-enum { BLOCK = 100, MAX_ROUND = 1 << 20, MAX_THREADS = 256, WARM_UP_BLOCKS = 50, START_BYTES = 1 << 20 };
+enum { BLOCK = 100, MAX_ROUND = 1 << 20, MAX_THREADS = 256, MAX_EVENTS = 16384, WARM_UP_BLOCKS = 50, START_BYTES = 1 << 20 };
 
 struct options {
 	const char *mode;
-	uint64_t bytes, threads, cpu; /* cpu: one more than its number; 0: any */
+	uint64_t bytes, threads, events, cpu; /* cpu: one more than its number; 0: any */
 };
 
 struct bench {
@@ -48,8 +50,12 @@ struct bench {
 	struct ll_cu_context *context;
 	struct ll_cu_function *kernel;
 	struct ll_cu_stream *stream;
-	__typeof__(&cuLaunchKernel) own_launch; /* the driver's own function */
+	__typeof__(&cuLaunchKernel) own_launch;     /* the driver's own function */
+	struct ll_cu_event *before[MAX_EVENTS], *after[MAX_EVENTS];
+	uint64_t next_event;
 };
+
+enum way { USUAL, PAST, WITH_EVENTS };
 
 /* One thread's part of a round of mode alloc. */
 struct worker {
@@ -98,21 +104,30 @@ static int open_card(struct bench *self, struct ll_err *err)
 	return status == LL_CUDA_SUCCESS ? 0 : ll_cuda_fail(cuda, status, err, "set up");
 }
 
-static ll_cu_result launch(const struct bench *self, bool is_past)
+static ll_cu_result launch(const struct bench *self, enum way way)
 {
-	__typeof__(&cuLaunchKernel) function = is_past ? self->own_launch : self->cuda.cuLaunchKernel;
+	__typeof__(&cuLaunchKernel) function = way == PAST ? self->own_launch : self->cuda.cuLaunchKernel;
 	return function(self->kernel, 1, 1, 1, 32, 1, 1, 0, self->stream, NULL, NULL);
+}
+
+static ll_cu_result launch_with_events(struct bench *self)
+{
+	uint64_t at = self->next_event++ % self->options.events;
+	ll_cu_result status = self->cuda.cuEventRecord(self->before[at], self->stream);
+	if (status == LL_CUDA_SUCCESS)
+		status = launch(self, USUAL);
+	return status == LL_CUDA_SUCCESS ? self->cuda.cuEventRecord(self->after[at], self->stream) : status;
 }
 
 /* ---- launch ---- */
 
 /* The card is idle at the beginning and at the end, so a block never waits for room in the queue. */
-static int launch_block(const struct bench *self, bool is_past, double *ret_call_ns, struct ll_err *err)
+static int launch_block(struct bench *self, enum way way, double *ret_call_ns, struct ll_err *err)
 {
 	ll_cu_result status = LL_CUDA_SUCCESS;
 	uint64_t start_ns = ll_now_ns();
 	for (int i = 0; i < BLOCK && status == LL_CUDA_SUCCESS; i++)
-		status = launch(self, is_past);
+		status = way == WITH_EVENTS ? launch_with_events(self) : launch(self, way);
 	uint64_t end_ns = ll_now_ns();
 	if (status == LL_CUDA_SUCCESS)
 		status = self->cuda.cuStreamSynchronize(self->stream);
@@ -125,7 +140,7 @@ static int launch_block(const struct bench *self, bool is_past, double *ret_call
 static int launch_round(struct bench *self, double *times_ns, uint64_t n, struct ll_err *err)
 {
 	for (uint64_t i = 0; i < n; i++) {
-		int rc = launch_block(self, false, &times_ns[i], err);
+		int rc = launch_block(self, USUAL, &times_ns[i], err);
 		if (rc)
 			return rc;
 	}
@@ -133,21 +148,33 @@ static int launch_round(struct bench *self, double *times_ns, uint64_t n, struct
 	return 0;
 }
 
-/* In the order past, through, through, past. */
-static int past_round(struct bench *self, double *times_ns, uint64_t n, struct ll_err *err)
+/* Two ways in the order one, other, other, one; what a launch takes more by the other. */
+static int compare_ways(struct bench *self, enum way one, enum way other, double *times_ns, uint64_t n,
+			struct ll_err *err)
 {
 	for (uint64_t i = 0; i < n; i++) {
-		double past_ns = 0, through_ns = 0;
-		bool is_first = i % 2;
-		int rc = launch_block(self, !is_first, is_first ? &through_ns : &past_ns, err);
+		double one_ns = 0, other_ns = 0;
+		bool is_other_first = i % 2;
+		int rc = launch_block(self, is_other_first ? other : one, is_other_first ? &other_ns : &one_ns, err);
 		if (rc == 0)
-			rc = launch_block(self, is_first, is_first ? &past_ns : &through_ns, err);
+			rc = launch_block(self, is_other_first ? one : other, is_other_first ? &one_ns : &other_ns, err);
 		if (rc)
 			return rc;
-		times_ns[i] = through_ns - past_ns;
+		times_ns[i] = other_ns - one_ns;
 	}
 	tell(times_ns, n, n);
 	return 0;
+}
+
+static int make_events(struct bench *self, struct ll_err *err)
+{
+	ll_cu_result status = LL_CUDA_SUCCESS;
+	for (uint64_t i = 0; i < self->options.events && status == LL_CUDA_SUCCESS; i++) {
+		status = self->cuda.cuEventCreate(&self->before[i], LL_CU_EVENT_DEFAULT);
+		if (status == LL_CUDA_SUCCESS)
+			status = self->cuda.cuEventCreate(&self->after[i], LL_CU_EVENT_DEFAULT);
+	}
+	return status == LL_CUDA_SUCCESS ? 0 : ll_cuda_fail(&self->cuda, status, err, "events");
 }
 
 static int find_own_launch(struct bench *self, struct ll_err *err)
@@ -178,7 +205,7 @@ static int warm_up_launch(struct bench *self, struct ll_err *err)
 	double call_ns;
 	int rc = 0;
 	for (int i = 0; rc == 0 && i < WARM_UP_BLOCKS; i++)
-		rc = launch_block(self, false, &call_ns, err);
+		rc = launch_block(self, USUAL, &call_ns, err);
 	return rc ? rc : stay_on_cpu(self, err);
 }
 
@@ -243,7 +270,7 @@ static int start_once(struct bench *self, struct ll_err *err)
 	ll_cu_deviceptr address = 0;
 	ll_cu_result status = self->cuda.cuMemAlloc(&address, START_BYTES);
 	if (status == LL_CUDA_SUCCESS)
-		status = launch(self, false);
+		status = launch(self, USUAL);
 	if (status == LL_CUDA_SUCCESS)
 		status = self->cuda.cuCtxSynchronize();
 	return status == LL_CUDA_SUCCESS ? 0 : ll_cuda_fail(&self->cuda, status, err, "work");
@@ -251,12 +278,33 @@ static int start_once(struct bench *self, struct ll_err *err)
 
 /* ---- the whole ---- */
 
+static bool is_mode(const struct bench *self, const char *mode)
+{
+	return strcmp(self->options.mode, mode) == 0;
+}
+
+static int prepare(struct bench *self, struct ll_err *err)
+{
+	int rc = 0;
+	if (is_mode(self, "past"))
+		rc = find_own_launch(self, err);
+	else if (is_mode(self, "events"))
+		rc = make_events(self, err);
+	return rc || is_mode(self, "alloc") ? rc : warm_up_launch(self, err);
+}
+
+static int do_round(struct bench *self, double *times_ns, uint64_t n, struct ll_err *err)
+{
+	if (is_mode(self, "past"))
+		return compare_ways(self, PAST, USUAL, times_ns, n, err);
+	if (is_mode(self, "events"))
+		return compare_ways(self, USUAL, WITH_EVENTS, times_ns, n, err);
+	return is_mode(self, "launch") ? launch_round(self, times_ns, n, err) : alloc_round(self, times_ns, n, err);
+}
+
 static int answer_lines(struct bench *self, struct ll_err *err)
 {
-	bool is_past = strcmp(self->options.mode, "past") == 0, is_launch = strcmp(self->options.mode, "launch") == 0;
-	int rc = is_past ? find_own_launch(self, err) : 0;
-	if (rc == 0 && (is_launch || is_past))
-		rc = warm_up_launch(self, err);
+	int rc = prepare(self, err);
 	double *times_ns = calloc(MAX_ROUND, sizeof *times_ns);
 	char line[32];
 	if (!times_ns)
@@ -270,9 +318,7 @@ static int answer_lines(struct bench *self, struct ll_err *err)
 		line[strcspn(line, "\n")] = '\0';
 		rc = ll_parse_uint(line, 1, MAX_ROUND / 2, &n, err);
 		if (rc == 0)
-			rc = is_past     ? past_round(self, times_ns, n, err)
-			     : is_launch ? launch_round(self, times_ns, n, err)
-					 : alloc_round(self, times_ns, n, err);
+			rc = do_round(self, times_ns, n, err);
 	}
 	free(times_ns);
 	return rc;
@@ -282,7 +328,7 @@ static int run(struct bench *self, struct ll_err *err)
 {
 	int rc = open_card(self, err);
 	if (rc == 0)
-		rc = strcmp(self->options.mode, "start") == 0 ? start_once(self, err) : answer_lines(self, err);
+		rc = is_mode(self, "start") ? start_once(self, err) : answer_lines(self, err);
 	if (self->context)
 		self->cuda.cuCtxDestroy(self->context);
 	ll_cuda_fini(&self->cuda);
@@ -293,6 +339,7 @@ static const struct option table[] = {
     {"mode", required_argument, NULL, 'm'},
     {"bytes", required_argument, NULL, 'b'},
     {"threads", required_argument, NULL, 't'},
+    {"events", required_argument, NULL, 'e'},
     {"cpu", required_argument, NULL, 'c'},
     {NULL, 0, NULL, 0},
 };
@@ -307,6 +354,8 @@ static int parse_options(int argc, char **argv, struct options *options, struct 
 			rc = ll_parse_bytes(optarg, &options->bytes, err);
 		else if (letter == 't')
 			rc = ll_parse_uint(optarg, 1, MAX_THREADS, &options->threads, err);
+		else if (letter == 'e')
+			rc = ll_parse_uint(optarg, 1, MAX_EVENTS, &options->events, err);
 		else if (letter == 'c')
 			rc = ll_parse_uint(optarg, 0, CPU_SETSIZE - 1, &options->cpu, err);
 		else
@@ -314,18 +363,19 @@ static int parse_options(int argc, char **argv, struct options *options, struct 
 		if (rc == 0 && letter == 'c')
 			options->cpu++;
 	}
-	static const char *const modes[] = {"launch", "past", "alloc", "start"};
+	static const char *const modes[] = {"launch", "past", "events", "alloc", "start"};
 	bool is_known = false;
 	for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
 		is_known |= strcmp(options->mode, modes[i]) == 0;
 	return rc || is_known ? rc
-			      : ll_err_set(err, -EINVAL, "--mode: '%s': launch, past, alloc or start", options->mode);
+			      : ll_err_set(err, -EINVAL, "--mode: '%s': launch, past, events, alloc or start", options->mode);
 }
 
 int main(int argc, char **argv)
 {
 	struct ll_err err = {0};
-	struct bench bench = {.options = {.mode = "launch", .bytes = 1 << 20, .threads = 1}};
+	static struct bench bench; /* large */
+	bench = (struct bench){.options = {.mode = "launch", .bytes = 1 << 20, .threads = 1, .events = 256}};
 	int rc = parse_options(argc, argv, &bench.options, &err);
 	if (rc == 0)
 		rc = run(&bench, &err);

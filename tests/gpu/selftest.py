@@ -3,16 +3,18 @@
 import glob
 import math
 import os
+import random
 import socket
 import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from harness import (claims, figures, level, paired, part_mps_answers, part_mps_space, part_original,  # noqa: E402
+from harness import (claims, figures, in_turn, level, paired, part_mps_answers, part_mps_space, part_original,  # noqa: E402
                      part_run_added, part_run_cap, part_run_cost, part_run_memory, part_run_priority, part_run_programs,
                      part_run_shares, part_run_ways, part_trace, part_util, part_yield, processes, shares)
 from harness.figures import Burst, Sample  # noqa: E402
@@ -138,6 +140,41 @@ class Traces(unittest.TestCase):
             lab = FakeLab()
             part_trace.report_kernels(lab, "cupti", said, tables, {})
             self.assertEqual(lab.results(), [result])
+
+
+class TraceCosts(unittest.TestCase):
+    """Pairs of processes whose rounds scatter by 4 % each way, made up."""
+
+    def runs(self, counts, cost, seed, scatter=0.04):
+        pairs, rounds = counts
+        made = random.Random(seed)
+        return [[(60000 * made.gauss(1, scatter), 60000 * (1 - cost) * made.gauss(1, scatter)) for _ in range(rounds)]
+                for _ in range(pairs)]
+
+    def report(self, cost, way="cupti", seed=1, scatter=0.04, floor=None):
+        lab, made = FakeLab(), iter(self.runs(part_trace.COUNTS[way, "bfloat16"], cost, seed, scatter))
+        lab.times = lambda value, least=3: value
+        with mock.patch.object(part_trace, "cost_pairs", lambda *_: next(made)), \
+                mock.patch.object(part_trace, "command", lambda *_: []):
+            part_trace.report_cost(lab, way, "bfloat16", floor)
+        return lab.report.rows[0]
+
+    def test_the_counts_tell_the_cost_to_one_and_a_half_percent(self):
+        for seed in range(5):
+            value, low, high = paired.interval(self.runs(part_trace.COUNTS["cupti", "bfloat16"], 0.02, seed),
+                                               part_trace.cost_percent)
+            self.assertLess(high - low, 3)
+            self.assertAlmostEqual(value, 2, delta=1.5)
+
+    def test_what_costs_too_much_fails_and_what_drowns_in_the_noise_is_not_judged(self):
+        self.assertEqual(self.report(0.02)["result"], OK)
+        self.assertEqual(self.report(0.08)["result"], FAILED)
+        self.assertEqual(self.report(0.05, scatter=0.2)["result"], INFO)
+
+    def test_events_say_their_floor_and_are_not_judged(self):
+        row = self.report(0.3, way="events", scatter=0, floor=2.5)
+        self.assertEqual(row["result"], INFO)
+        self.assertEqual(row["measured"], "30.00 % (30.00 to 30.00) of 60000/s, 7.14 us; floor 2.50 us, 13.0 %")
 
 
 class MpsShares(unittest.TestCase):
@@ -454,7 +491,7 @@ class Pairs(unittest.TestCase):
         lab = FakeLab()
         for percents in ((99.8, 99.9), (70, 130), (70, 80)):
             runs = [[(1000, 10 * percent) for percent in percents] * 20] * 3
-            part_run_cost.report_between(lab, "speed", runs, paired.percent, 99.5, 0.5, "%", False)
+            in_turn.report_between(lab, "speed", runs, paired.percent, 99.5, 0.5, "%", False)
         self.assertEqual([row["result"] for row in lab.report.rows], [OK, INFO, FAILED])
 
     def test_the_ledger_s_bench_is_read(self):

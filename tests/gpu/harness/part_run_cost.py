@@ -8,11 +8,10 @@ judged where that is wider than the limit and reaches it.
 What launches pay is also taken within one process, past the library that stands before the driver and through it in
 turn, blocks of 100: that is free of how processes differ, and tells the way through from all else that being governed
 brings (events in the stream, a thread beside)."""
-import os
 import re
 import time
 
-from . import figures, paired
+from . import figures, in_turn, paired
 from .frameworks import command
 from .governed import Program, need_run, wrapped
 from .lab import Missing, Trouble
@@ -29,39 +28,12 @@ WITHIN_S = 60
 BENCH_LINE = re.compile(r"^(\d+) threads?, a pair: +median +(\d+) ns", re.MULTILINE)
 
 
-def in_turn(lab, name, words, rounds, measure, limits=()):
-    native, governed = Program(lab, f"{name}-native", words), Program(lab, f"{name}-run", words, limits)
-    native.wait_ready()
-    governed.wait_ready()
-    pairs = paired.measure(rounds, lambda: measure(native), lambda: measure(governed))
-    native.end()
-    governed.end()
-    return pairs
+def pair_of(lab, name, words, rounds, measure, limits=()):
+    return in_turn.measure(Program(lab, f"{name}-native", words), Program(lab, f"{name}-run", words, limits), rounds, measure)
 
 
 def launch_words(lab, mode):
-    return [lab.program("tests/gpu/cost"), "--mode", mode, "--cpu", str(last_cpu())]
-
-
-def last_cpu():
-    return max(os.sched_getaffinity(0))
-
-
-def native_middle(runs):
-    return figures.percentile(paired.every(runs, lambda first, second: first), 50)
-
-
-def report_between(lab, figure, runs, value_of, bar, width, unit, is_most, more=""):
-    """A median over pairs of processes against a bar, where its interval allows."""
-    value, low, high = paired.interval(runs, value_of)
-    more = f" ({low:.2f} to {high:.2f}){more}"
-    lab.report.keep(figure, {"value": value, "interval": [low, high], "all": runs})
-    if not paired.can_judge(low, high, bar, width):
-        lab.report.info(figure, f"{value:.2f} {unit}{more}; scatters too widely to judge")
-    elif is_most:
-        lab.report.at_most(figure, value, bar, unit, 2, more)
-    else:
-        lab.report.at_least(figure, value, bar, unit, 2, more)
+    return [lab.program("tests/gpu/cost"), "--mode", mode, "--cpu", str(in_turn.last_cpu())]
 
 
 def report_launch(lab):
@@ -72,11 +44,11 @@ def report_launch(lab):
         rounds.append(program.ask(blocks, "round", WITHIN_S))
         return rounds[-1]["median_ns"]
 
-    runs = [in_turn(lab, f"cost-launch-{at}", launch_words(lab, "launch"), lab.times(LAUNCH_ROUNDS, 4), measure)
+    runs = [pair_of(lab, f"cost-launch-{at}", launch_words(lab, "launch"), lab.times(LAUNCH_ROUNDS, 4), measure)
             for at in range(lab.times(LAUNCH_PAIRS, 2))]
     lab.report.keep("cost: launch, rounds", rounds)
-    report_between(lab, "cost: cuLaunchKernel, added", runs, paired.difference, LAUNCH_NS, LAUNCH_NS, "ns", True,
-                   f" on top of {native_middle(runs):.0f}")
+    in_turn.report_between(lab, "cost: cuLaunchKernel, added", runs, paired.difference, LAUNCH_NS, LAUNCH_NS, "ns", True,
+                   f" on top of {in_turn.native_middle(runs):.0f}")
 
 
 def report_past(lab):
@@ -88,17 +60,17 @@ def report_past(lab):
     program.end()
     lab.report.keep("cost: launches past the library and through it", told)
     means = figures.percentile([each["mean_ns"] for each in told], 50)
-    report_between(lab, "cost: cuLaunchKernel, through the library", [[(0, each["median_ns"]) for each in told]],
+    in_turn.report_between(lab, "cost: cuLaunchKernel, through the library", [[(0, each["median_ns"]) for each in told]],
                    paired.difference, LAUNCH_NS, LAUNCH_NS, "ns", True, f"; mean {means:.2f}")
 
 
 def report_speed(lab):
-    words = command(lab, "torch", "loop_matmul.py", "--size", 512, "--cpu", last_cpu())
+    words = command(lab, "torch", "loop_matmul.py", "--size", 512, "--cpu", in_turn.last_cpu())
     seconds = lab.seconds(SPEED_S, SPEED_S)
-    runs = [in_turn(lab, f"cost-speed-{at}", words, lab.times(SPEED_ROUNDS, 2),
+    runs = [pair_of(lab, f"cost-speed-{at}", words, lab.times(SPEED_ROUNDS, 2),
                     lambda program: program.rate_for(seconds)) for at in range(lab.times(SPEED_PAIRS, 2))]
-    report_between(lab, "cost: bf16 512³ products, speed", runs, paired.percent, SPEED_PERCENT, 100 - SPEED_PERCENT,
-                   "%", False, f" of {native_middle(runs):.0f}/s")
+    in_turn.report_between(lab, "cost: bf16 512³ products, speed", runs, paired.percent, SPEED_PERCENT, 100 - SPEED_PERCENT,
+                   "%", False, f" of {in_turn.native_middle(runs):.0f}/s")
 
 
 def ledger_bench(lab):
@@ -130,7 +102,7 @@ def report_alloc(lab):
     for threads, limit_us in ALLOC_US.items():
         for size in ("512", "1M"):
             words = [lab.program("tests/gpu/cost"), "--mode", "alloc", "--threads", str(threads), "--bytes", size]
-            pairs = in_turn(lab, f"cost-alloc-{threads}-{size}", words, lab.times(ALLOC_ROUNDS, 4),
+            pairs = pair_of(lab, f"cost-alloc-{threads}-{size}", words, lab.times(ALLOC_ROUNDS, 4),
                             lambda program: program.ask(ALLOC_CALLS, "round", WITHIN_S)["median_ns"],
                             ["--mem", MEMORY])
             report_pair(lab, f"cost: cuMemAlloc and cuMemFree of {size}, threads: {threads}, added", pairs, limit_us,
