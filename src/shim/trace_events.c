@@ -156,8 +156,7 @@ static void describe(struct ll_trace_launch *launch, const struct ll_trace_what 
 {
 	bool has_name = what->kind == LL_TRACE_KERNEL || what->kind == LL_TRACE_GRAPH;
 	launch->record = (struct ll_trace_record){
-	    .head = {.kind = (uint16_t)what->kind,
-		     .name = has_name ? ll_trace_names_find(events.writer, what) : 0},
+	    .head = {.kind = (uint16_t)what->kind, .name = has_name ? ll_trace_names_find(events.writer, what) : 0},
 	    .device = (uint32_t)launch->context->device,
 	    .context = launch->context->number,
 	    .stream = launch->stream->number,

@@ -4,11 +4,10 @@
  *     cost --mode launch            a round is N blocks of 100 cuLaunchKernel of an empty kernel; the time of one call
  *     cost --mode past              the same, each block twice, past whatever stands before the driver and by the usual
  *                                   way, in turn; what a call takes more by the usual way
- *     cost --mode events --events E the same, with a timing event before each launch and one after it, and without; E such
- *                                   pairs are used in turn; what a launch takes more with them
- *     cost --mode alloc --bytes B --threads T
- *                                   a round is N times cuMemAlloc and cuMemFree in each thread; the time of one pair
- *     cost --mode start             makes a context, allocates 1 MiB, launches a kernel, waits for it, ends
+ *     cost --mode events --events E the same, with a timing event before each launch and one after it, and without; E
+ * such pairs are used in turn; what a launch takes more with them cost --mode alloc --bytes B --threads T a round is N
+ * times cuMemAlloc and cuMemFree in each thread; the time of one pair cost --mode start             makes a context,
+ * allocates 1 MiB, launches a kernel, waits for it, ends
  *
  * Each line on standard input is the N of a round, which is answered with a JSON object a line, so that two processes
  * can take turns on one processor:
@@ -37,7 +36,14 @@
 
 extern const unsigned char ll_nothing_ptx[];
 
-enum { BLOCK = 100, MAX_ROUND = 1 << 20, MAX_THREADS = 256, MAX_EVENTS = 16384, WARM_UP_BLOCKS = 50, START_BYTES = 1 << 20 };
+enum {
+	BLOCK = 100,
+	MAX_ROUND = 1 << 20,
+	MAX_THREADS = 256,
+	MAX_EVENTS = 16384,
+	WARM_UP_BLOCKS = 50,
+	START_BYTES = 1 << 20
+};
 
 struct options {
 	const char *mode;
@@ -50,7 +56,7 @@ struct bench {
 	struct ll_cu_context *context;
 	struct ll_cu_function *kernel;
 	struct ll_cu_stream *stream;
-	__typeof__(&cuLaunchKernel) own_launch;     /* the driver's own function */
+	__typeof__(&cuLaunchKernel) own_launch; /* the driver's own function */
 	struct ll_cu_event *before[MAX_EVENTS], *after[MAX_EVENTS];
 	uint64_t next_event;
 };
@@ -157,7 +163,8 @@ static int compare_ways(struct bench *self, enum way one, enum way other, double
 		bool is_other_first = i % 2;
 		int rc = launch_block(self, is_other_first ? other : one, is_other_first ? &other_ns : &one_ns, err);
 		if (rc == 0)
-			rc = launch_block(self, is_other_first ? one : other, is_other_first ? &one_ns : &other_ns, err);
+			rc =
+			    launch_block(self, is_other_first ? one : other, is_other_first ? &one_ns : &other_ns, err);
 		if (rc)
 			return rc;
 		times_ns[i] = other_ns - one_ns;
@@ -336,12 +343,9 @@ static int run(struct bench *self, struct ll_err *err)
 }
 
 static const struct option table[] = {
-    {"mode", required_argument, NULL, 'm'},
-    {"bytes", required_argument, NULL, 'b'},
-    {"threads", required_argument, NULL, 't'},
-    {"events", required_argument, NULL, 'e'},
-    {"cpu", required_argument, NULL, 'c'},
-    {NULL, 0, NULL, 0},
+    {"mode", required_argument, NULL, 'm'},    {"bytes", required_argument, NULL, 'b'},
+    {"threads", required_argument, NULL, 't'}, {"events", required_argument, NULL, 'e'},
+    {"cpu", required_argument, NULL, 'c'},     {NULL, 0, NULL, 0},
 };
 
 static int parse_options(int argc, char **argv, struct options *options, struct ll_err *err)
@@ -367,8 +371,9 @@ static int parse_options(int argc, char **argv, struct options *options, struct 
 	bool is_known = false;
 	for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
 		is_known |= strcmp(options->mode, modes[i]) == 0;
-	return rc || is_known ? rc
-			      : ll_err_set(err, -EINVAL, "--mode: '%s': launch, past, events, alloc or start", options->mode);
+	return rc || is_known
+		   ? rc
+		   : ll_err_set(err, -EINVAL, "--mode: '%s': launch, past, events, alloc or start", options->mode);
 }
 
 int main(int argc, char **argv)

@@ -91,7 +91,7 @@ static ll_cu_result event_elapsed(float *ret_ms, struct ll_cu_event *from, struc
 {
 	if (to->stream != ANCHORS) {
 		uint64_t deadline_ns = ll_now_ns() + WITHIN_S * LL_NS_PER_S;
-		while ((is_inside = is_slow) && ll_now_ns() < deadline_ns)
+		for (is_inside = is_slow; is_inside && ll_now_ns() < deadline_ns; is_inside = is_slow)
 			ll_sleep_until_ns(ll_now_ns() + LL_NS_PER_MS);
 	}
 	if (!is_reached(to)) {
@@ -478,7 +478,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup(a_launch_takes_two_records_and_no_call_that_costs, make_ready),
 	    cmocka_unit_test_setup(in_a_stream_of_its_own_a_launch_asks_for_its_context_too, make_ready),
-	    cmocka_unit_test_setup(what_has_ended_takes_a_call_for_each_event_and_what_has_not_one_a_harvest, make_ready),
+	    cmocka_unit_test_setup(what_has_ended_takes_a_call_for_each_event_and_what_has_not_one_a_harvest,
+				   make_ready),
 	    cmocka_unit_test_setup(nobody_waits_while_the_harvest_asks_the_driver, make_ready),
 	    cmocka_unit_test_setup(a_kernel_s_name_is_asked_for_again_once_handles_may_be_others, make_ready),
 	    cmocka_unit_test_setup(more_kernels_than_places_keep_their_names, make_ready),
