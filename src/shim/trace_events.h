@@ -7,8 +7,8 @@
  * one row. Nothing is recorded in a stream that is being captured: the caller looks.
  *
  * The context is current in begin and end. Of the driver a launch takes two calls, to record its events; what those say
- * costs two more, of the thread that harvests what has ended and writes it, every 2 to 20 ms. Events are used again. One
- * lock, which is not held while the driver is called, but for new events and contexts.
+ * costs two more, of the thread that harvests what has ended and writes it, every 2 to 20 ms. Events are used again.
+ * One lock, which is not held while the driver is called, but for new events and contexts.
  */
 #ifndef LOADLINE_SHIM_TRACE_EVENTS_H
 #define LOADLINE_SHIM_TRACE_EVENTS_H

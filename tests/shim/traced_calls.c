@@ -300,10 +300,10 @@ void ll_trace_writer_add(struct ll_trace_writer *writer, const struct ll_trace_r
 	rows += record->end_ns >= record->start_ns;
 }
 
-void ll_trace_writer_add_dropped(struct ll_trace_writer *writer, uint64_t more)
+void ll_trace_writer_add_dropped(struct ll_trace_writer *writer, uint64_t count)
 {
 	(void)writer;
-	dropped += (unsigned)more;
+	dropped += (unsigned)count;
 }
 
 uint32_t ll_trace_writer_name(struct ll_trace_writer *writer, const char *name)
