@@ -122,11 +122,12 @@ static void a_cap_of_a_permille_lets_launches_through(void **state)
 	in_world(NULL, body_small_cap);
 }
 
+/* Two blocks: the short kernel before was of another kind. */
 static void body_fork(void)
 {
 	prepare(0);
 	for (int i = 0; i < 20; i++) {
-		launch_timed(work, shared, MS, 1, 32);
+		launch_timed(work, shared, MS, 2, 32);
 		fflush(NULL);
 		pid_t pid = fork();
 		if (pid == 0) {
@@ -136,7 +137,7 @@ static void body_fork(void)
 			cu.cuLaunchKernel(work, 1, 1, 1, 32, 1, 1, 0, shared, params, NULL);
 			exit(0);
 		}
-		launch_timed(work, shared, MS, 1, 32);
+		launch_timed(work, shared, MS, 2, 32);
 		join(pid);
 	}
 	check_rests();
