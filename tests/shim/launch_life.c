@@ -123,9 +123,20 @@ static void a_cap_of_a_permille_lets_launches_through(void **state)
 }
 
 /* Two blocks: the short kernel before was of another kind. */
+static void learn_kernel(void)
+{
+	for (int i = 0; i < 8; i++) {
+		launch_timed(work, shared, MS, 2, 32);
+		CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
+	}
+	check_rests();
+}
+
 static void body_fork(void)
 {
 	prepare(0);
+	learn_kernel();
+	uint64_t before_ns = gpu_ns(ID);
 	for (int i = 0; i < 20; i++) {
 		launch_timed(work, shared, MS, 2, 32);
 		fflush(NULL);
@@ -142,7 +153,7 @@ static void body_fork(void)
 	}
 	check_rests();
 	CHECK_EQUAL(ll_ledger_list(card_ledger(), NULL, 0), 1);
-	CHECK(gpu_ns(ID) >= 40 * MS * 95 / 100);
+	CHECK(gpu_ns(ID) - before_ns >= 40 * MS * 95 / 100);
 }
 
 static void a_forked_child_is_untouched_and_its_parent_goes_on(void **state)
