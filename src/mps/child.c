@@ -18,6 +18,8 @@
 
 enum { INPUT_MAX = 4096, OUTPUT_MAX = 1 << 20, FIRST_OTHER_FD = 3, EXEC_FAILED = 127 };
 
+#define CLOSE_IN_EXEC (1U << 2) /* CLOSE_RANGE_CLOEXEC, from Linux 5.11 on */
+
 /* Where the kernel has no pidfd (before 5.3, or filtered in a container) the end is looked for this often. */
 enum { LOOK_MS = 5, REAP_MS = 500 };
 
@@ -32,11 +34,15 @@ static int open_pidfd(pid_t pid)
 #endif
 }
 
-/* Between fork and exec: nothing but system calls. */
+/*
+ * Between fork and exec: nothing but system calls. They close in exec, where they can: a lock of the caller's then holds
+ * until the program can be found by its name, even if the caller is killed meanwhile.
+ */
 static void close_others(void)
 {
 #ifdef SYS_close_range
-	if (syscall(SYS_close_range, FIRST_OTHER_FD, ~0U, 0) == 0)
+	if (syscall(SYS_close_range, FIRST_OTHER_FD, ~0U, CLOSE_IN_EXEC) == 0 ||
+	    syscall(SYS_close_range, FIRST_OTHER_FD, ~0U, 0) == 0)
 		return;
 #endif
 	long most = sysconf(_SC_OPEN_MAX);
@@ -44,10 +50,12 @@ static void close_others(void)
 		close(fd);
 }
 
-static void become(const struct ll_mps_child *child, int in, int out)
+static void become(const struct ll_mps_child *child, pid_t parent, int in, int out)
 {
 	sigset_t none;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(EXEC_FAILED);
 	if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(out, STDERR_FILENO) < 0)
 		_exit(EXEC_FAILED);
 	close_others();
@@ -138,9 +146,9 @@ static int start(const struct ll_mps_child *child, int in, int out, pid_t *ret_p
 	sigset_t before;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before); /* no handler of the caller's runs in the child */
-	pid_t pid = fork();
+	pid_t parent = getpid(), pid = fork();
 	if (pid == 0)
-		become(child, in, out);
+		become(child, parent, in, out);
 	int code = pid < 0 ? errno : 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (code)

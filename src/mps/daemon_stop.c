@@ -13,7 +13,7 @@
 #include "mps/search.h"
 #include "mps/servers.h"
 
-enum { POLL_MS = 5, PARTY_MAX = 80, NAMED = 8 };
+enum { POLL_MS = 5, AGAIN_MS = 3, PARTY_MAX = 80, NAMED = 8 };
 
 /* The daemon and its servers, by number and start time. */
 struct party {
@@ -41,8 +41,7 @@ static void join_server(struct party *party, pid_t pid)
 		join(party, pid, ll_mps_process_start(pid), true);
 }
 
-/* Servers that the daemon does not tell: it hangs, or is dead and they are not. */
-static void join_found(struct party *party, const struct ll_mps_place *place)
+static void search_once(struct party *party, const struct ll_mps_place *place)
 {
 	struct ll_mps_found found[PARTY_MAX];
 	size_t count = ll_mps_search(found, PARTY_MAX);
@@ -50,6 +49,21 @@ static void join_found(struct party *party, const struct ll_mps_place *place)
 		if (strcmp(found[i].pipe, place->pipe) == 0)
 			join(party, found[i].pid, found[i].start_ticks, found[i].is_server);
 	}
+}
+
+/*
+ * Servers that the daemon does not tell: it hangs, or is dead and they are not. And a daemon of which nobody knows,
+ * because who started it was killed: while it becomes one, from process to process, a single look may miss it.
+ */
+static void join_found(struct party *party, const struct ll_mps_place *place)
+{
+	size_t before;
+	search_once(party, place);
+	do {
+		before = party->count;
+		ll_sleep_until_ns(ll_now_ns() + AGAIN_MS * LL_NS_PER_MS);
+		search_once(party, place);
+	} while (party->count > before);
 }
 
 static const struct ll_mps_found *first_alive(const struct party *party)

@@ -5,8 +5,8 @@
  * never ran empty tells what each of them took. Timing one costs the card some 4 us and the host 2, so it is done less
  * often the shorter the launches are: for LL_KIND_SAMPLE_PERMILLE of their time.
  *
- * One that took far longer than what is known counts for no more than four times that: a kernel that is loaded when it
- * is launched first takes some 0.5 ms once. Where they are many the mean follows all the same.
+ * Where enough is known, one that took far longer counts for no more than four times that: others' work was in its way,
+ * as a rule. Where they are many the mean follows all the same.
  *
  * A program of more kinds than the table holds has those learned anew that it used longest ago. Pure arithmetic; the
  * caller locks.

@@ -65,7 +65,7 @@ static void test_one_of_changing_length_counts_for_its_mean(void **state)
 	assert_in_range(kind->ns, 150 * US, 250 * US);
 }
 
-/* A kernel that is loaded when it is launched, for one. */
+/* Another program's work was in its way, for one. */
 static void test_a_single_long_one_counts_for_four(void **state)
 {
 	(void)state;

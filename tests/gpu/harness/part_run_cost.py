@@ -21,8 +21,9 @@ ALLOC_US = {1: 1.0, 64: 5.0}  # threads: what may be added
 LAUNCH_PAIRS, LAUNCH_ROUNDS, LAUNCH_BLOCKS = 6, 60, 80
 PAST_ROUNDS, PAST_BLOCKS = 20, 200
 ALLOC_ROUNDS, ALLOC_CALLS = 20, 2500
+CALLS_EACH = 200  # by each thread at least, or they hardly meet
 MEMORY = "64G"
-SPEED_PAIRS, SPEED_ROUNDS, SPEED_S = 3, 40, 0.15
+SPEED_PAIRS, SPEED_ROUNDS, SPEED_S = 6, 60, 0.15
 PROCESSES, STARTS = 20, 3
 WITHIN_S = 60
 BENCH_LINE = re.compile(r"^(\d+) threads?, a pair: +median +(\d+) ns", re.MULTILINE)
@@ -100,10 +101,11 @@ def report_alloc(lab):
     """Under a memory limit, which is never reached: without one there would be nothing to keep to."""
     bench = ledger_bench(lab)
     for threads, limit_us in ALLOC_US.items():
+        calls = max(ALLOC_CALLS, CALLS_EACH * threads)
         for size in ("512", "1M"):
             words = [lab.program("tests/gpu/cost"), "--mode", "alloc", "--threads", str(threads), "--bytes", size]
             pairs = pair_of(lab, f"cost-alloc-{threads}-{size}", words, lab.times(ALLOC_ROUNDS, 4),
-                            lambda program: program.ask(ALLOC_CALLS, "round", WITHIN_S)["median_ns"],
+                            lambda program, calls=calls: program.ask(calls, "round", WITHIN_S)["median_ns"],
                             ["--mem", MEMORY])
             report_pair(lab, f"cost: cuMemAlloc and cuMemFree of {size}, threads: {threads}, added", pairs, limit_us,
                         size == "512")

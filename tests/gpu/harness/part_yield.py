@@ -91,6 +91,17 @@ def report_threads(lab, parent, threads):
                             f"{row['cpu_percent']:.3f} %, sleeps {row['sleeps_per_second']:.1f} times a second")
 
 
+def goes_on(lab, hold, stranger):
+    """The stranger ends: NVML's samples of the hold that comes back, from 1 s on; empty: it does not."""
+    stranger.stop()
+    with UtilWatch(lab.card) as watch:
+        if not hold.wait_event("resume", 10):
+            return []
+        begin_s = time.time() + 1
+        time.sleep(4)
+    return watch.between(begin_s + 0.2, begin_s + 3)
+
+
 def run_idlecost(lab):
     seconds = lab.seconds(30, 6)
     stranger = Stranger(lab, "idlecost-foreign", "dense", "--bursts", 1, "--burst-ms", int(1000 * (seconds + 4)))
@@ -103,15 +114,17 @@ def run_idlecost(lab):
     use, before, begin = Use(hold), processes.threads(hold.pid), time.monotonic()
     time.sleep(seconds)
     percent, after, took_s = use.cpu_percent(), processes.threads(hold.pid), time.monotonic() - begin
-    stranger.stop()
+    threads, resumed = processes.thread_uses(before, after, took_s), len(hold.events("resume"))
+    samples = goes_on(lab, hold, stranger)
     hold.end()
-    threads = processes.thread_uses(before, after, took_s)
     lab.report.keep("idlecost", {"cpu_percent": percent, "seconds": seconds, "payload": hold.summary()["payload"],
-                                 "threads": threads})
+                                 "threads": threads, "samples_after": samples})
     lab.report.at_most("idlecost: host CPU while yielded, % of a core", percent, 0.5, "%", 3)
     report_threads(lab, hold.pid, threads)
-    resumed = len(hold.events("resume"))
     lab.report.check("idlecost: stays yielded", "no resume", f"{resumed} resumes", resumed == 0)
+    lab.report.check("idlecost: holds again afterwards, every sample", "50 ± 1 %",
+                     f"{min(samples)} to {max(samples)} %" if samples else "no",
+                     bool(samples) and all(49 <= percent <= 51 for percent in samples))
 
 
 def hold_both(lab):
