@@ -35,8 +35,8 @@ static int open_pidfd(pid_t pid)
 }
 
 /*
- * Between fork and exec: nothing but system calls. They close in exec, where they can: a lock of the caller's then holds
- * until the program can be found by its name, even if the caller is killed meanwhile.
+ * Between fork and exec: nothing but system calls. They close in exec, where they can: a lock of the caller's then
+ * holds until the program can be found by its name, even if the caller is killed meanwhile.
  */
 static void close_others(void)
 {
