@@ -123,12 +123,6 @@ void ll_pacer_look(struct ll_pacer *pacer);
  */
 void ll_pacer_rest(struct ll_pacer *pacer);
 
-/*
- * Stops (SIGSTOP) a worker that sleeps in all its lanes and whose driver does not, until one of them is called: then no
- * thread of it costs anything. Nothing happens where that is not so; say it again.
- */
-void ll_pacer_rest(struct ll_pacer *pacer);
-
 void ll_pacer_report(struct ll_pacer *pacer, struct ll_pacer_report *ret_report);
 
 /* Takes finished kernels' times, oldest first, at most max; returns how many. What is not taken within some seconds is

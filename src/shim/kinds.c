@@ -45,11 +45,11 @@ void ll_kind_note_sample(const struct ll_kinds *kinds, struct ll_kind *kind)
 
 static void learn(struct ll_kind *kind, uint64_t ns, uint64_t most_parts)
 {
-	uint64_t parts = kind->learned + 1 < most_parts ? kind->learned + 1 : most_parts;
+	uint64_t parts = kind->learned < most_parts ? kind->learned + UINT64_C(1) : most_parts;
 	if (kind->learned >= FIRST_SAMPLES && ns > FAR * kind->ns)
 		ns = FAR * kind->ns;
 	kind->ns = ((parts - 1) * kind->ns + ns) / parts;
-	kind->learned++;
+	kind->learned += kind->learned < UINT32_MAX;
 }
 
 void ll_kind_learn_sample(struct ll_kind *kind, uint64_t ns)

@@ -38,7 +38,7 @@ static struct range find_library(pid_t pid, const char *name)
 	snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
 	FILE *maps = fopen(path, "r");
 	CHECK(maps);
-	while (fgets(line, sizeof line, maps)) {
+	while (maps && fgets(line, sizeof line, maps)) {
 		uint64_t from, to;
 		char may[8];
 		if (!strstr(line, name) || sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s", &from, &to, may) != 3 ||
@@ -47,7 +47,8 @@ static struct range find_library(pid_t pid, const char *name)
 		found.from = found.from ? found.from : from;
 		found.to = to;
 	}
-	fclose(maps);
+	if (maps)
+		fclose(maps);
 	CHECK(found.to);
 	return found;
 }
