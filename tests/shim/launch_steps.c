@@ -20,8 +20,8 @@
 #define ID 7
 
 enum {
-	LAUNCHES = 30,
-	STEPS_MAX = 200000, /* in all, should the child never reach the driver */
+	LAUNCHES = 300,
+	STEPS_MAX = 5000, /* more than a launch takes that finds the gate open */
 	/* gcc's and clang's code of ll_gate_passes and of handing the arguments on; no call, no lock */
 	FREE_STEPS = 48,
 };
@@ -87,14 +87,14 @@ static void be_stepped(void)
 		CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
 	}
 	CHECK_EQUAL(ptrace(PTRACE_TRACEME, 0, NULL, NULL), 0);
-	for (int i = 0; i < LAUNCHES; i++) {
+	for (;;) {
 		raise(SIGSTOP);
 		CHECK_EQUAL(cu.cuLaunchKernel(work, 1, 1, 1, 32, 1, 1, 0, stream, params, NULL), 0);
 	}
-	_exit(0);
 }
 
-/* Of one launch, from a stop on: instructions in the shim before the first one in the driver. */
+/* Of one launch, from a stop on: instructions in the shim before the first one in the driver. STEPS_MAX: it takes
+ * another way. */
 static unsigned count_steps(pid_t child, struct range shim, struct range driver)
 {
 	unsigned ours = 0;
@@ -108,14 +108,13 @@ static unsigned count_steps(pid_t child, struct range shim, struct range driver)
 			return ours;
 		ours += is_in(shim, place);
 	}
-	give_up(__FILE__, __LINE__, "the launch does not come to the driver");
-	return 0;
+	return STEPS_MAX;
 }
 
-/* The gate asks for a mark now and then, and a stepped launch is slow: the least of them went through it. */
+/* The gate asks for a mark now and then, and a stepped launch is slow: sooner or later one goes through it. */
 static void body_steps(void)
 {
-	unsigned least = UINT32_MAX;
+	unsigned least = STEPS_MAX;
 	int status;
 	pid_t child = fork();
 	CHECK(child >= 0);
@@ -123,14 +122,15 @@ static void body_steps(void)
 		be_stepped();
 	CHECK_EQUAL(waitpid(child, &status, WUNTRACED), child);
 	struct range shim = find_library(child, "/libloadline-cuda.so"), driver = find_library(child, "/libcuda.so");
-	for (int i = 0; i < LAUNCHES; i++) {
+	for (int i = 0; i < LAUNCHES && least > FREE_STEPS; i++) {
 		CHECK(WIFSTOPPED(status) && WSTOPSIG(status) == SIGSTOP);
 		unsigned steps = count_steps(child, shim, driver);
 		least = steps < least ? steps : least;
 		CHECK_EQUAL(ptrace(PTRACE_CONT, child, NULL, NULL), 0);
 		CHECK_EQUAL(waitpid(child, &status, 0), child);
 	}
-	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	CHECK_EQUAL(kill(child, SIGKILL), 0);
+	CHECK_EQUAL(waitpid(child, &status, 0), child);
 	printf("%u instructions\n", least);
 	fflush(stdout);
 	CHECK(least > 0);
