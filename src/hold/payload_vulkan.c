@@ -216,7 +216,7 @@ static int vulkan_check(struct ll_payload *payload, struct ll_err *err)
 
 const struct ll_payload_ops ll_payload_vulkan = {
     .name = "vulkan",
-    .is_restless = true, /* 114 times a second, 0.4 % of a core (doc/facts.md) */
+    .is_restless = true, /* 113 times a second, 0.4 % of a core (doc/facts.md) */
     .open = vulkan_open,
     .launch = vulkan_launch,
     .check = vulkan_check,

@@ -22,7 +22,7 @@
  * thread that started it ends (PR_SET_PDEATHSIG is about the thread): the keeper stays as long as the worker, while any
  * governor may end before the others.
  *
- * A process whose lanes all sleep can be stopped (SIGSTOP), for a driver's own threads do not sleep: Vulkan's wake 114
+ * A process whose lanes all sleep can be stopped (SIGSTOP), for a driver's own threads do not sleep: Vulkan's wake 113
  * times a second and cost more than all else of a hold that has yielded (doc/facts.md). It has a process group of its
  * own: a group with a stopped process that loses its shell is hung up on by the kernel.
  *
