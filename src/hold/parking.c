@@ -46,3 +46,8 @@ void ll_parking_let_go(struct ll_parking *parking)
 	uint32_t state = KEPT;
 	atomic_compare_exchange_strong(&parking->state, &state, PARKED);
 }
+
+void ll_parking_forget(struct ll_parking *parking)
+{
+	atomic_store(&parking->state, AWAKE);
+}

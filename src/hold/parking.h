@@ -41,4 +41,7 @@ void ll_parking_call(struct ll_parking *parking);
 bool ll_parking_keep(struct ll_parking *parking);
 void ll_parking_let_go(struct ll_parking *parking); /* Fine without keep. */
 
+/* The thread is gone with its process, and the next one has not begun. */
+void ll_parking_forget(struct ll_parking *parking);
+
 #endif

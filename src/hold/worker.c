@@ -154,10 +154,19 @@ static void rest(struct ll_worker *worker)
 
 static void rouse(struct ll_worker *worker)
 {
-	if (worker->is_stopped && worker->pid)
+	if (worker->is_stopped)
 		kill(worker->pid, SIGCONT);
 	worker->is_stopped = false;
 	let_go(worker);
+}
+
+static void forget_parked(struct ll_worker *worker)
+{
+	worker->is_stopped = false;
+	for (size_t i = 0; i < worker->count; i++) {
+		if (worker->lanes[i].is.shared)
+			ll_parking_forget(&worker->lanes[i].is.shared->parking);
+	}
 }
 
 /* ---- one process ---- */
@@ -252,7 +261,7 @@ static void run_process(struct ll_worker *worker)
 	waitid(P_PID, (id_t)pid, &(siginfo_t){0}, WEXITED | WNOHANG);
 	worker->pid = 0;
 	worker->is_running = false;
-	rouse(worker);
+	forget_parked(worker);
 	note_end(worker, &end);
 }
 

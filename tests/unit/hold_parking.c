@@ -36,6 +36,9 @@ static void test_who_is_not_parked_or_has_not_heard_a_call_is_not_kept(void **st
 	ll_parking_let_go(&parking);
 	ll_parking_leave(&parking);
 	assert_false(ll_parking_keep(&parking));
+	ll_parking_park(&parking, ll_parking_listen(&parking));
+	ll_parking_forget(&parking);
+	assert_false(ll_parking_keep(&parking));
 }
 
 static void *sleep_and_wake(void *arg)
