@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <malloc.h>
-#include <poll.h>
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -278,12 +277,7 @@ static void wait_call(struct loop *loop, bool is_expired, uint32_t heard)
 	bool is_draining = ll_flight_outstanding(&loop->flight) > 0;
 	if (!is_draining && !is_expired && loop->payload->ops->is_restless)
 		ll_parking_park(&loop->shared->parking, heard);
-	struct pollfd pfd = {.fd = loop->config.call_fd, .events = POLLIN};
-	if (poll(&pfd, 1, is_draining ? 1 : is_expired ? EXPIRED_TICK_MS : -1) > 0) {
-		uint64_t count;
-		ssize_t n = read(loop->config.call_fd, &count, sizeof count);
-		(void)n;
-	}
+	ll_pacer_sleep(loop->config.call_fd, is_draining ? 1 : is_expired ? EXPIRED_TICK_MS : -1);
 	ll_parking_leave(&loop->shared->parking);
 }
 

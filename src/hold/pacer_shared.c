@@ -1,5 +1,6 @@
 #include "hold/pacer_shared.h"
 
+#include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -95,6 +96,16 @@ bool ll_pacer_shared_goes_alone(const struct ll_pacer_shared *shared)
 	const struct ll_pacer_report *report = &shared->report;
 	bool cannot_work = report->err.code == -ENODEV || report->err.code == -ENOSYS;
 	return shared->work.may_go_alone && report->state == LL_PACER_FAILED && cannot_work;
+}
+
+void ll_pacer_sleep(int fd, int timeout_ms)
+{
+	struct pollfd pfd = {.fd = fd, .events = POLLIN};
+	uint64_t count;
+	if (poll(&pfd, 1, timeout_ms) > 0) {
+		ssize_t n = read(fd, &count, sizeof count);
+		(void)n;
+	}
 }
 
 void ll_pacer_wake(int fd)

@@ -84,7 +84,10 @@ void ll_pacer_shared_free_lane(struct ll_pacer_shared *shared);
  */
 bool ll_pacer_shared_goes_alone(const struct ll_pacer_shared *shared);
 
-/* Wakes whoever polls this eventfd; -1 is fine. */
+/* Sleeps until somebody has waked this eventfd since the last time, for timeout_ms at most; -1: as long as it takes. */
+void ll_pacer_sleep(int fd, int timeout_ms);
+
+/* Wakes whoever sleeps on this eventfd, or polls it; -1 is fine. */
 void ll_pacer_wake(int fd);
 
 static inline pthread_mutex_t *ll_pacer_shared_lock(struct ll_pacer_shared *shared)

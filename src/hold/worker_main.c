@@ -1,7 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -119,13 +118,8 @@ static bool end(const struct lane *lane)
 
 static void wait_call(const struct lane *lane, uint32_t heard)
 {
-	struct pollfd pfd = {.fd = lane->call_fd, .events = POLLIN};
-	uint64_t count;
 	ll_parking_park(&lane->shared->parking, heard);
-	if (poll(&pfd, 1, -1) > 0) {
-		ssize_t n = read(lane->call_fd, &count, sizeof count);
-		(void)n;
-	}
+	ll_pacer_sleep(lane->call_fd, -1);
 	ll_parking_leave(&lane->shared->parking);
 }
 

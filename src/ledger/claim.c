@@ -310,10 +310,10 @@ int ll_claim_beat(struct ll_claim *claim, uint64_t now_ns, struct ll_err *err)
 		return ll_err_set(err, -ESTALE, "claim %u: was cleared by another process", claim->index);
 	if (!ll_own_fd_is_ours(claim->ledger, &claim->own)) {
 		int rc = retake_locks(claim);
-		if (rc)
+		if (rc) {
 			ll_own_fd_close(claim->ledger, &claim->own); /* without the lock it would look well */
-		if (rc)
 			return ll_err_set(err, -ESTALE, "claim %u: its lock was lost: %s", claim->index, strerror(-rc));
+		}
 	}
 	if (!ll_claim_is_ours(claim)) {
 		ll_own_fd_close(claim->ledger, &claim->own); /* it may have the lock of a slot that is not ours */

@@ -109,7 +109,7 @@ static struct ll_marks *marks_of(struct ll_flow *flow, struct ll_cu_context *han
 }
 
 struct progress {
-	uint64_t queued_ns, queued_launches;
+	struct ll_marks_queue queued;
 	bool is_idle;
 };
 
@@ -131,8 +131,9 @@ static struct progress harvest(struct ll_flow *flow)
 		flow->is_blind |= ll_marks_is_blind(context->marks);
 		if (!ll_marks_is_idle(context->marks)) {
 			progress.is_idle = false;
-			progress.queued_ns += ll_marks_queued_ns(context->marks);
-			progress.queued_launches += ll_marks_queued_launches(context->marks);
+			struct ll_marks_queue queued = ll_marks_queued(context->marks);
+			progress.queued.ns += queued.ns;
+			progress.queued.launches += queued.launches;
 		}
 	}
 	return progress;
@@ -236,9 +237,9 @@ static uint64_t next_tick_ns(const struct ll_flow *flow, uint64_t now_ns)
 static bool may_queue(const struct ll_flow *flow)
 {
 	if (flow->look.priority == LL_PRIORITY_LOW)
-		return flow->queued_ns < LL_FLOW_QUEUE_LOW_NS;
-	bool may_follow = flow->queued_launches < 2 && flow->look.tokens_ns > (int64_t)flow->queued_ns;
-	return flow->queued_ns < LL_FLOW_QUEUE_NS || may_follow;
+		return flow->queued.ns < LL_FLOW_QUEUE_LOW_NS;
+	bool may_follow = flow->queued.launches < 2 && flow->look.tokens_ns > (int64_t)flow->queued.ns;
+	return flow->queued.ns < LL_FLOW_QUEUE_NS || may_follow;
 }
 
 /* Work that came to an idle card has not run for longer than since then. */
@@ -256,8 +257,7 @@ uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns)
 	struct progress progress = harvest(flow);
 	bool is_open = atomic_load_explicit(ll_turn_gate(flow->claim), memory_order_relaxed) != LL_GATE_SHUT;
 	flow->ticked_ns = now_ns;
-	flow->queued_ns = progress.queued_ns;
-	flow->queued_launches = progress.queued_launches;
+	flow->queued = progress.queued;
 	if (may_queue(flow))
 		flow->progress_ns = now_ns;
 	flow->turn.running_ns = running_ns(flow, progress.is_idle, now_ns);
@@ -267,7 +267,7 @@ uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns)
 		flow->idle_since_ns = now_ns;
 	if (flow->is_wanting && flow->first && ll_turn_is_of(flow->first, flow->tenant_id))
 		ll_turn_call(flow->claim, now_ns);
-	ll_turn_look(flow->claim, &flow->turn, now_ns, progress.queued_ns, &flow->look);
+	ll_turn_look(flow->claim, &flow->turn, now_ns, progress.queued.ns, &flow->look);
 	ll_slices_note(&flow->slices, now_ns, flow->look.sharing);
 	note_debt(flow);
 	if (flow->is_wanting && !is_open && shall_rest(flow, now_ns)) {
@@ -289,7 +289,7 @@ static bool may_go(const struct ll_flow *flow)
  */
 static bool passes_stalled_queue(struct ll_flow *flow, uint64_t now_ns)
 {
-	uint64_t stalled_ns = STALL_NS + 2 * flow->queued_ns;
+	uint64_t stalled_ns = STALL_NS + 2 * flow->queued.ns;
 	if (!flow->look.may_launch || flow->is_in_debt || now_ns < flow->progress_ns + stalled_ns)
 		return false;
 	flow->progress_ns = now_ns;
@@ -392,8 +392,7 @@ void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct l
 	if (marks) {
 		ll_marks_end(marks, stream, kind, launched_ns);
 		flow->is_blind |= ll_marks_is_blind(marks);
-		flow->queued_ns = ll_marks_queued_ns(marks);
-		flow->queued_launches = ll_marks_queued_launches(marks);
+		flow->queued = ll_marks_queued(marks);
 		set_open_limit(flow, marks);
 	}
 	flow->launching--;

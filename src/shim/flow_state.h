@@ -30,7 +30,7 @@ struct ll_flow {
 				 short, or a launch passed */
 	uint64_t charged_ns;  /* up to when the card's work for us is charged */
 	uint64_t ticked_ns;
-	uint64_t queued_ns, queued_launches;
+	struct ll_marks_queue queued;
 	uint64_t idle_since_ns;             /* the card has nothing of ours since then; 0: it has */
 	uint64_t marked_ns;                 /* when an open gate was last set to mark */
 	unsigned waiting;                   /* threads in ll_flow_enter that wait */

@@ -85,9 +85,11 @@ void ll_marks_forget_stream(struct ll_marks *marks, struct ll_mark_stream name, 
 /* Finds what has ended, and charges it. */
 void ll_marks_harvest(struct ll_marks *marks);
 
-/* Estimated work that the card still has, 0: all that is known of has ended; and the launches that are it. */
-uint64_t ll_marks_queued_ns(const struct ll_marks *marks);
-uint64_t ll_marks_queued_launches(const struct ll_marks *marks);
+/* Estimated work that the card still has, and the launches that are it. Both 0: all that is known of has ended. */
+struct ll_marks_queue {
+	uint64_t ns, launches;
+};
+struct ll_marks_queue ll_marks_queued(const struct ll_marks *marks);
 
 /* What a launch takes, of the stream that has the longest ones; 0: not known. */
 uint64_t ll_marks_mean_ns(const struct ll_marks *marks);

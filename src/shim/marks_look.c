@@ -6,30 +6,24 @@ bool ll_mark_track_has_tail(const struct ll_mark_track *track)
 	       !track->name.thread;
 }
 
-uint64_t ll_marks_queued_ns(const struct ll_marks *marks)
+static void add_batch(struct ll_marks_queue *queue, const struct ll_mark_batch *batch)
 {
-	uint64_t queued_ns = 0;
-	for (const struct ll_mark_track *track = marks->tracks; track; track = track->next) {
-		if (!track->is_used || marks->clock.is_blind)
-			continue;
-		for (uint32_t i = 0; i < track->count; i++)
-			queued_ns += track->batches[(track->first + i) % LL_MARK_BATCHES].guess_ns;
-		queued_ns += track->is_left ? 0 : track->open.guess_ns;
-	}
-	return queued_ns;
+	queue->ns += batch->guess_ns;
+	queue->launches += batch->launches;
 }
 
-uint64_t ll_marks_queued_launches(const struct ll_marks *marks)
+struct ll_marks_queue ll_marks_queued(const struct ll_marks *marks)
 {
-	uint64_t launches = 0;
+	struct ll_marks_queue queue = {0};
 	for (const struct ll_mark_track *track = marks->tracks; track; track = track->next) {
 		if (!track->is_used || marks->clock.is_blind)
 			continue;
 		for (uint32_t i = 0; i < track->count; i++)
-			launches += track->batches[(track->first + i) % LL_MARK_BATCHES].launches;
-		launches += track->is_left ? 0 : track->open.launches;
+			add_batch(&queue, &track->batches[(track->first + i) % LL_MARK_BATCHES]);
+		if (!track->is_left)
+			add_batch(&queue, &track->open);
 	}
-	return launches;
+	return queue;
 }
 
 uint64_t ll_marks_mean_ns(const struct ll_marks *marks)

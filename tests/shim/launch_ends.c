@@ -13,19 +13,7 @@ static struct ll_cu_stream *shared;
 
 static void prepare(unsigned cap_permille)
 {
-	govern_by((struct ll_run_settings){.id = ID, .tenant = "test", .compute_cap_permille = cap_permille});
-	context = open_context(0);
-	work = get_kernel("work_ns");
-	shared = new_stream();
-	launch_timed(work, shared, MS / 10, 1, 32);
-	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
-}
-
-/* The program has said that it is done: nothing of a launch was left half-way. */
-static void check_rests(void)
-{
-	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
-	WAIT_FOR(claim_of(ID) && !claim_of(ID)->want_since_ns);
+	context = begin_program(ID, cap_permille, &work, &shared);
 }
 
 #if defined(__SANITIZE_THREAD__)
@@ -72,13 +60,13 @@ static void body_cancel(void)
 	if (is_tsan) /* it does not follow a cancellation out of a library's call */
 		return;
 	/* In the driver's call itself. */
-	check_rests();
+	check_rests(ID);
 	tenant(ID)->compute_cap_permille = 0;
 	unsetenv("LD_PRELOAD"); /* nothing in front of the simulator's own program */
 	CHECK_EQUAL(simctl("hang cuLaunchKernel 200ms count 1"), 0);
 	cancel_one();
 	launch_timed(work, shared, MS / 10, 1, 32);
-	check_rests();
+	check_rests(ID);
 }
 
 static void a_cancelled_thread_leaves_nothing_behind(void **state)
@@ -110,7 +98,7 @@ static void body_cancel_first(void)
 	CHECK(result == PTHREAD_CANCELED);
 	context = open_context(0);
 	launch_work(new_stream(), MS);
-	check_rests();
+	check_rests(ID);
 }
 
 static void a_thread_that_is_cancelled_in_its_first_call_leaves_nothing_locked(void **state)
@@ -169,7 +157,7 @@ static void body_exit_hung(void)
 	CHECK_EQUAL(atexit(destroy_shared), 0);
 	prepare(0);
 	unsetenv("LD_PRELOAD");
-	check_rests(); /* else the launch itself asks what has become of the one before */
+	check_rests(ID); /* else the launch itself asks what has become of the one before */
 	CHECK_EQUAL(simctl("hang cuEventQuery 600s"), 0);
 	launch_timed(work, shared, 50 * MS, 1, 32);
 	sleep_ms(20); /* the agent asks */
@@ -247,7 +235,7 @@ static void body_stalled(void)
 		launch_timed(work, shared, MS / 10, 1, 32);
 	launch_timed(work, other, MS, 1, 32);
 	CHECK_EQUAL(cu.cuStreamWriteValue32(other, word, 1, 0), 0);
-	check_rests();
+	check_rests(ID);
 	CHECK(ll_now_ns() - began_ns < 30000 * MS); /* far below the longest wait at the gate */
 }
 
@@ -276,7 +264,7 @@ static void body_long_kernels(void)
 	launch_timed(work, shared, KERNEL_MS * MS, 1, 32);
 	CHECK(ll_now_ns() - began_ns < 2 * KERNEL_MS * MS); /* a queue that is full stalls for longer */
 	CHECK_EQUAL(cu.cuStreamWriteValue32(new_stream(), word, 1, 0), 0);
-	check_rests();
+	check_rests(ID);
 }
 
 static void behind_a_long_kernel_there_may_be_one_more(void **state)

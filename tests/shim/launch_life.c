@@ -21,19 +21,7 @@ static struct ll_cu_stream *shared;
 
 static void prepare(unsigned cap_permille)
 {
-	govern_by((struct ll_run_settings){.id = ID, .tenant = "test", .compute_cap_permille = cap_permille});
-	context = open_context(0);
-	work = get_kernel("work_ns");
-	shared = new_stream();
-	launch_timed(work, shared, MS / 10, 1, 32);
-	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
-}
-
-/* The program has said that it is done: nothing of a launch was left half-way. */
-static void check_rests(void)
-{
-	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
-	WAIT_FOR(claim_of(ID) && !claim_of(ID)->want_since_ns);
+	context = begin_program(ID, cap_permille, &work, &shared);
 }
 
 static void *launch_shared(void *user)
@@ -84,18 +72,18 @@ static void body_threads(void)
 	prepare(500);
 	uint64_t before_ns = gpu_ns(ID), began_ns = ll_now_ns();
 	run_threads(launch_shared);
-	check_rests();
+	check_rests(ID);
 	/* One after the other, and half of the time at most. The account and the queue let some go before. */
 	uint64_t ns = gpu_ns(ID) - before_ns;
 	CHECK(ns >= THREADS * LAUNCHES * MS / 10 * 95 / 100);
 	CHECK(ns <= (ll_now_ns() - began_ns) / 2 + 60 * MS);
 	before_ns = gpu_ns(ID);
 	run_threads(launch_own);
-	check_rests();
+	check_rests(ID);
 	CHECK(gpu_ns(ID) - before_ns >= LAUNCHES * MS / 10 * 95 / 100);
 	before_ns = gpu_ns(ID);
 	run_threads(launch_default);
-	check_rests();
+	check_rests(ID);
 	CHECK(gpu_ns(ID) - before_ns >= LAUNCHES * MS / 10 * 90 / 100);
 }
 
@@ -113,7 +101,7 @@ static void body_small_cap(void)
 	tenant(ID)->tokens_ns = 0;
 	launch_timed(work, shared, MS / 100, 1, 32);
 	CHECK(ll_now_ns() - began_ns < 50000 * MS);
-	check_rests();
+	check_rests(ID);
 }
 
 static void a_cap_of_a_permille_lets_launches_through(void **state)
@@ -129,7 +117,7 @@ static void learn_kernel(void)
 		launch_timed(work, shared, MS, 2, 32);
 		CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
 	}
-	check_rests();
+	check_rests(ID);
 }
 
 static void body_fork(void)
@@ -151,7 +139,7 @@ static void body_fork(void)
 		launch_timed(work, shared, MS, 2, 32);
 		join(pid);
 	}
-	check_rests();
+	check_rests(ID);
 	CHECK_EQUAL(ll_ledger_list(card_ledger(), NULL, 0), 1);
 	CHECK(gpu_ns(ID) - before_ns >= 40 * MS * 95 / 100);
 }
@@ -195,7 +183,7 @@ static void body_vfork(void)
 		_exit(0);
 	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
 	launch_timed(work, shared, MS, 1, 32);
-	check_rests();
+	check_rests(ID);
 	CHECK_EQUAL(own->token, token);
 }
 
@@ -243,7 +231,7 @@ static void body_closed(void)
 	owe(ID, 5 * MS);
 	launch_timed(work, shared, MS, 1, 32);
 	CHECK(tokens_ns(ID) > -(int64_t)(3 * MS));
-	check_rests();
+	check_rests(ID);
 }
 
 static void a_program_that_closes_every_descriptor_keeps_its_claim(void **state)
@@ -287,7 +275,7 @@ static void body_lost(void)
 	owe(ID, 5 * MS);
 	launch_timed(work, shared, MS, 1, 32);
 	CHECK(tokens_ns(ID) > -(int64_t)(3 * MS));
-	check_rests();
+	check_rests(ID);
 	/* Nothing of this was done to whoever took its place. */
 	CHECK(!ll_claim_is_lost(other));
 	CHECK_EQUAL(claim_of(99)->memory_used_bytes, 0);
@@ -379,7 +367,7 @@ static void body_full(void)
 	owe(ID, 5 * MS);
 	launch_timed(work, shared, MS, 1, 32);
 	CHECK(tokens_ns(ID) > -(int64_t)(3 * MS));
-	check_rests();
+	check_rests(ID);
 }
 
 static void without_a_free_claim_the_program_goes_on_until_there_is_one(void **state)

@@ -83,10 +83,27 @@ int64_t tokens_ns(uint64_t id)
 	return row->tokens_ns;
 }
 
-void owe(uint64_t id, uint64_t ns)
+struct ll_cu_context *begin_program(uint64_t id, unsigned cap_permille, struct ll_cu_function **ret_work,
+				    struct ll_cu_stream **ret_stream)
+{
+	govern_by((struct ll_run_settings){.id = id, .tenant = "test", .compute_cap_permille = cap_permille});
+	struct ll_cu_context *context = open_context(0);
+	*ret_work = get_kernel("work_ns");
+	*ret_stream = new_stream();
+	launch_timed(*ret_work, *ret_stream, 100000, 1, 32);
+	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
+	return context;
+}
+
+void check_rests(uint64_t id)
 {
 	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
 	WAIT_FOR(claim_of(id) && !claim_of(id)->want_since_ns);
+}
+
+void owe(uint64_t id, uint64_t ns)
+{
+	check_rests(id);
 	tenant(id)->tokens_ns = -(int64_t)ns;
 }
 

@@ -16,6 +16,16 @@
 /* Before the first call of the driver in this process. The tenant's id is settings.id. */
 void govern_by(struct ll_run_settings settings);
 
+/*
+ * Governed by that cap (permille; 0: none) as tenant "test": a context on card 0, the kernel work_ns and a stream, in
+ * which it has run for 0.1 ms.
+ */
+struct ll_cu_context *begin_program(uint64_t id, unsigned cap_permille, struct ll_cu_function **ret_work,
+				    struct ll_cu_stream **ret_stream);
+
+/* The program has said that it is done: nothing of a launch was left half-way. */
+void check_rests(uint64_t id);
+
 /* Card 0's ledger, by a handle of the test's own, and this program's tenant in it. After open_context. */
 struct ll_ledger *card_ledger(void);
 struct ll_ledger_tenant *tenant(uint64_t id);

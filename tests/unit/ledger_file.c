@@ -64,14 +64,19 @@ static void truncated_file_is_refused_by_name(void **state)
 	}
 }
 
-static void other_version_in_use_is_refused_with_both_numbers(void **state)
+static void make_other_version(struct fixture *f)
 {
-	struct fixture *f = *state;
-	struct ll_err err;
 	uint32_t version = LL_LEDGER_VERSION + 1;
 	ll_ledger_close(open_ledger(f));
 	f->ledger = NULL;
 	overwrite(f, offsetof(struct ll_ledger_file, version), &version, sizeof version);
+}
+
+static void other_version_in_use_is_refused_with_both_numbers(void **state)
+{
+	struct fixture *f = *state;
+	struct ll_err err;
+	make_other_version(f);
 	LL_SCOPE_CLOSE int user = open(f->path, O_RDWR);
 	assert_int_equal(ll_lock_try_shared(user, LL_LOCK_TENANTS + 3), 0);
 	assert_fails(ll_ledger_open(f->folder, UUID, true, &f->ledger, &err), -EPROTO, "version 5");
@@ -82,10 +87,8 @@ static void other_version_that_nobody_uses_is_made_anew(void **state)
 {
 	struct fixture *f = *state;
 	struct ll_err err;
-	uint32_t version = LL_LEDGER_VERSION + 1;
-	ll_ledger_close(open_ledger(f));
-	f->ledger = NULL;
-	overwrite(f, offsetof(struct ll_ledger_file, version), &version, sizeof version);
+	uint32_t version = 0;
+	make_other_version(f);
 	assert_fails(ll_ledger_open(f->folder, UUID, false, &f->ledger, &err), -EPROTO, "version 5");
 	assert_int_equal(ll_ledger_open(f->folder, UUID, true, &f->ledger, NULL), 0);
 	LL_SCOPE_CLOSE int fd = open(f->path, O_RDONLY);
