@@ -15,6 +15,8 @@ static struct ll_batch_verdict judge_guess(const struct ll_batch *batch)
 	struct ll_batch_verdict verdict = {.busy_ns = batch->guess_ns};
 	if (verdict.busy_ns < batch->end_wait_ns)
 		verdict.busy_ns = batch->end_wait_ns;
+	if (verdict.busy_ns < batch->seen_ns)
+		verdict.busy_ns = batch->seen_ns;
 	if (verdict.busy_ns > batch->span_ns)
 		verdict.busy_ns = batch->span_ns;
 	if (verdict.busy_ns > batch->guess_ns + batch->guess_ns / 2 + SLACK_NS)

@@ -2,7 +2,7 @@
  * batch.h - how long a card worked on a batch of launches of one stream.
  *
  * A batch lies between two events that the card stamps. If its stream ran empty in between, the work is shorter than
- * that. Whether it did cannot be asked afterwards, but four things are known:
+ * that. Whether it did cannot be asked afterwards, but five things are known:
  *
  *   span        between the two events: the work is no longer;
  *   start wait  what the first event waited in the queue for certain, from when it was recorded to when the card
@@ -10,6 +10,8 @@
  *               is the span;
  *   end wait    the same of the last event. All that time the card worked: the work is no shorter, and the stream was
  *               not empty when that event was recorded;
+ *   seen        where the last event came late: the time over which the stream was seen at work on the batch. The
+ *               work is no shorter;
  *   guess       what such launches took before, when that could be told.
  *
  * A single launch between two events of its own, on an empty stream, is late by what the launch call takes the host.
@@ -45,6 +47,7 @@ struct ll_batch {
 	uint64_t launch_ns;     /* has_start: from after that to after the last launch */
 	uint64_t tail_ns;       /* from after the last launch to before the last event's record */
 	uint64_t end_call_ns;   /* what recording that took */
+	uint64_t seen_ns;       /* 0: nobody looked */
 	uint64_t guess_ns;
 	uint32_t launches;
 	bool has_start; /* the first event is its own; else it is the end of the batch before */

@@ -22,7 +22,7 @@ enum { STACK_BYTES = 256 * 1024, STOP_NS = 200000000 };
 /* The time is taken under the lock: no other thread has looked at a later one then. */
 static uint64_t tick(struct ll_flow *flow, uint32_t *ret_bell, uint64_t *ret_now_ns)
 {
-	pthread_mutex_lock(&flow->lock);
+	pthread_mutex_lock(&flow->lock.mutex);
 	uint64_t now_ns = *ret_now_ns = ll_now_ns();
 	*ret_bell = ll_turn_bell(flow->claim);
 	uint64_t next_ns = 0;
@@ -31,7 +31,7 @@ static uint64_t tick(struct ll_flow *flow, uint32_t *ret_bell, uint64_t *ret_now
 		next_ns = ll_flow_tick(flow, now_ns);
 		ll_watch_kernels(flow, now_ns);
 	}
-	pthread_mutex_unlock(&flow->lock);
+	pthread_mutex_unlock(&flow->lock.mutex);
 	return next_ns;
 }
 
@@ -40,14 +40,14 @@ static void replace_claim(struct ll_flow *flow)
 {
 	struct ll_seat *seat = ll_seat_of_flow(flow);
 	bool is_lost = !seat || !ll_seat_retake(seat);
-	pthread_mutex_lock(&flow->lock);
+	pthread_mutex_lock(&flow->lock.mutex);
 	flow->is_lost = is_lost;
-	pthread_mutex_unlock(&flow->lock);
+	pthread_mutex_unlock(&flow->lock.mutex);
 }
 
 void ll_agent_move(struct ll_flow *flow, struct ll_claim *claim)
 {
-	pthread_mutex_lock(&flow->lock);
+	pthread_mutex_lock(&flow->lock.mutex);
 	ll_turn_ring(flow->claim); /* the agent may sleep for that; to whoever has the slot it is one look too many */
 	flow->claim = claim;
 	flow->turn = (struct ll_turn){0};
@@ -55,7 +55,7 @@ void ll_agent_move(struct ll_flow *flow, struct ll_claim *claim)
 	flow->is_wanting = false;
 	flow->is_lost = false;
 	flow->note[0] = '\0';
-	pthread_mutex_unlock(&flow->lock);
+	pthread_mutex_unlock(&flow->lock.mutex);
 }
 
 /* Another process of the tenant was refused memory: it can have what this one keeps in reserve. */

@@ -22,6 +22,8 @@ enum { OPEN_LAUNCHES = 1000 };
 #define OPEN_NS (5 * LL_NS_PER_MS)   /* behind an open gate: whoever comes rings */
 #define MARK_NS (10 * LL_NS_PER_MS)  /* an open gate: at least one mark in each */
 #define ASLEEP_NS (1000 * LL_NS_PER_MS)
+/* The agent looks at least each second: later than this it hangs in the driver. */
+#define DEAF_NS (1500 * LL_NS_PER_MS)
 /* A program that synchronises after each kernel is idle for some tens of µs: it keeps the card through this. */
 #define GRACE_NS (200 * LL_NS_PER_US)
 /* After a debt work goes on with this much in hand: single kernels between two waits would cost more in marks. */
@@ -36,10 +38,10 @@ int ll_flow_new(struct ll_claim *claim, struct ll_gate_count *count, struct ll_f
 	flow->count = count;
 	atomic_store(&count->launches, 0);
 	atomic_store(&count->limit, 0);
-	pthread_mutex_init(&flow->lock, NULL);
+	ll_mark_lock_init(&flow->lock);
 	int rc = ll_agent_start(flow);
 	if (rc < 0) {
-		pthread_mutex_destroy(&flow->lock);
+		ll_mark_lock_fini(&flow->lock);
 		free(flow);
 		return rc;
 	}
@@ -49,18 +51,18 @@ int ll_flow_new(struct ll_claim *claim, struct ll_gate_count *count, struct ll_f
 
 void ll_flow_limit_kernels(struct ll_flow *flow, uint64_t max_kernel_ns, bool kills)
 {
-	pthread_mutex_lock(&flow->lock);
+	pthread_mutex_lock(&flow->lock.mutex);
 	flow->max_kernel_ns = max_kernel_ns;
 	flow->kills_at_max_kernel = kills;
-	pthread_mutex_unlock(&flow->lock);
+	pthread_mutex_unlock(&flow->lock.mutex);
 }
 
 void ll_flow_follow(struct ll_flow *flow, const struct ll_ledger *first, uint64_t tenant_id)
 {
-	pthread_mutex_lock(&flow->lock);
+	pthread_mutex_lock(&flow->lock.mutex);
 	flow->tenant_id = tenant_id;
 	flow->first = first;
-	pthread_mutex_unlock(&flow->lock);
+	pthread_mutex_unlock(&flow->lock.mutex);
 }
 
 void ll_flow_end(struct ll_flow *flow)
@@ -83,29 +85,52 @@ static void charge(void *of, uint64_t start_ns, uint64_t end_ns)
 	ll_account_charge(flow->claim, end_ns - ll_slices_own_ns(&flow->slices, start_ns, end_ns), end_ns);
 }
 
-static struct ll_marks *find_marks(struct ll_flow *flow, struct ll_cu_context *handle)
+static struct ll_flow_context *find_context(struct ll_flow *flow, const struct ll_cu_context *handle)
 {
-	for (struct ll_flow_context *context = flow->contexts; context; context = context->next) {
+	for (struct ll_flow_context *context = flow->contexts; context && handle; context = context->next) {
 		if (context->handle == handle)
-			return context->marks;
+			return context;
 	}
 	return NULL;
 }
 
-static struct ll_marks *marks_of(struct ll_flow *flow, struct ll_cu_context *handle)
+static struct ll_flow_context *get_context(struct ll_flow *flow, struct ll_cu_context *handle)
 {
-	struct ll_marks *known = handle ? find_marks(flow, handle) : NULL;
+	struct ll_flow_context *known = find_context(flow, handle);
 	if (known || !handle)
 		return known;
 	struct ll_flow_context *context = calloc(1, sizeof *context);
-	struct ll_marks *marks = context ? ll_marks_new(charge, flow) : NULL;
+	struct ll_marks *marks = context ? ll_marks_new(&flow->lock, charge, flow) : NULL;
 	if (!marks) {
 		free(context);
 		return NULL;
 	}
 	*context = (struct ll_flow_context){.handle = handle, .marks = marks, .next = flow->contexts};
 	flow->contexts = context;
-	return marks;
+	return context;
+}
+
+/* Around what records marks: the lock is let go in there, and the context may end meanwhile. NULL is fine. */
+static void use(struct ll_flow_context *context)
+{
+	if (context)
+		context->users++;
+}
+
+static void free_unused(struct ll_flow_context *context)
+{
+	if (context->users || !context->is_gone)
+		return;
+	ll_marks_free(context->marks, false); /* its events end with the context */
+	free(context);
+}
+
+static void leave_unused(struct ll_flow_context *context)
+{
+	if (!context)
+		return;
+	context->users--;
+	free_unused(context);
 }
 
 struct progress {
@@ -143,9 +168,9 @@ static struct progress harvest(struct ll_flow *flow)
 static void note_unmarked(struct ll_flow *flow)
 {
 	uint64_t launches = atomic_exchange_explicit(&flow->count->launches, 0, memory_order_relaxed);
-	struct ll_marks *marks = launches && flow->last_context ? marks_of(flow, flow->last_context) : NULL;
-	if (marks)
-		ll_marks_add_unmarked(marks, flow->last_stream, (uint32_t)launches);
+	struct ll_flow_context *context = launches ? get_context(flow, flow->last_context) : NULL;
+	if (context)
+		ll_marks_add_unmarked(context->marks, flow->last_stream, (uint32_t)launches);
 }
 
 /* As many launches as are good for LL_FLOW_OPEN_NS of work may go unmarked. */
@@ -157,19 +182,33 @@ static void set_open_limit(struct ll_flow *flow, const struct ll_marks *marks)
 	atomic_store_explicit(&flow->count->limit, limit, memory_order_relaxed);
 }
 
+static void close_tails_of(const struct ll_flow_context *context)
+{
+	struct ll_cu_context *before;
+	if (ll_real()->cuCtxPushCurrent_v2(context->handle) != LL_CUDA_SUCCESS)
+		return;
+	ll_marks_close_tails(context->marks);
+	ll_real()->cuCtxPopCurrent_v2(&before);
+}
+
+/* What stands before a tail may have ended just now: a mark that comes while the tail is at work tells how long it is.
+ */
 void ll_flow_close_tails(struct ll_flow *flow)
 {
 	if (atomic_load_explicit(ll_turn_gate(flow->claim), memory_order_relaxed) != LL_GATE_OPEN)
 		note_unmarked(flow);
-	bool may_mark = !ll_captures_go_on(&flow->captures);
-	for (struct ll_flow_context *context = flow->contexts; context; context = context->next) {
-		struct ll_cu_context *before;
-		if (may_mark && ll_marks_has_tails(context->marks) &&
-		    ll_real()->cuCtxPushCurrent_v2(context->handle) == LL_CUDA_SUCCESS) {
-			ll_marks_close_tails(context->marks);
-			ll_real()->cuCtxPopCurrent_v2(&before);
-		}
+	bool may_mark = !ll_captures_go_on(&flow->captures), is_gone = false;
+	struct ll_flow_context *next;
+	for (struct ll_flow_context *context = flow->contexts; context && !is_gone; context = next) {
+		use(context);
+		if (may_mark)
+			ll_marks_harvest(context->marks);
+		if (may_mark && ll_marks_has_tails(context->marks))
+			close_tails_of(context);
 		ll_marks_leave_tails(context->marks);
+		is_gone = context->is_gone; /* so may be those behind it: at the next tick */
+		next = context->next;
+		leave_unused(context);
 	}
 }
 
@@ -334,9 +373,9 @@ static void wait_for_turn(struct ll_flow *flow)
 		if (may_go(flow) || now_ns >= give_up_ns || flow->is_ending || passes_stalled_queue(flow, now_ns))
 			break;
 		uint64_t until_ns = sleep_until_ns(flow, now_ns);
-		pthread_mutex_unlock(&flow->lock);
+		pthread_mutex_unlock(&flow->lock.mutex);
 		ll_turn_sleep(flow->claim, bell, until_ns);
-		pthread_mutex_lock(&flow->lock);
+		pthread_mutex_lock(&flow->lock.mutex);
 		now_ns = ll_now_ns();
 	}
 	flow->waiting--;
@@ -349,15 +388,23 @@ bool ll_flow_count(struct ll_flow *flow, struct ll_cu_context *context, struct l
 		return false;
 	bool is_counted = false;
 	LL_SCOPE_NO_CANCEL;
-	pthread_mutex_lock(&flow->lock);
+	pthread_mutex_lock(&flow->lock.mutex);
 	if (is_in_turn(flow, ll_now_ns()) && atomic_load(ll_turn_gate(flow->claim)) == LL_GATE_SHUT) {
-		struct ll_marks *marks = find_marks(flow, context);
-		is_counted = marks && ll_marks_count(marks, stream, kind);
+		struct ll_flow_context *known = find_context(flow, context);
+		is_counted = known && ll_marks_count(known->marks, stream, kind);
 		if (is_counted)
 			flow->idle_since_ns = 0;
 	}
-	pthread_mutex_unlock(&flow->lock);
+	pthread_mutex_unlock(&flow->lock.mutex);
 	return is_counted;
+}
+
+/* A gate that nobody looks after would stay open. */
+static void look_for_the_deaf(struct ll_flow *flow)
+{
+	uint64_t now_ns = ll_now_ns();
+	if (now_ns >= flow->ticked_ns + DEAF_NS)
+		ll_flow_tick(flow, now_ns);
 }
 
 void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, uint64_t kind)
@@ -365,20 +412,30 @@ void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct l
 	if (atomic_load(&flow->is_ending)) /* the agent may hang with the lock */
 		return;
 	LL_SCOPE_NO_CANCEL;
-	pthread_mutex_lock(&flow->lock);
+	pthread_mutex_lock(&flow->lock.mutex);
 	uint32_t gate = atomic_load(ll_turn_gate(flow->claim));
 	if (gate == LL_GATE_SHUT)
 		wait_for_turn(flow);
 	else if (gate == LL_GATE_MARK) /* lost against whoever shuts it meanwhile */
 		atomic_compare_exchange_strong(ll_turn_gate(flow->claim), &gate, LL_GATE_OPEN);
+	look_for_the_deaf(flow);
 	flow->launching++;
 	note_unmarked(flow);
-	struct ll_marks *marks = marks_of(flow, context);
-	if (marks)
-		ll_marks_begin(marks, stream, kind);
 	flow->last_context = context;
 	flow->last_stream = stream;
-	pthread_mutex_unlock(&flow->lock);
+	struct ll_flow_context *known = get_context(flow, context);
+	use(known);
+	if (known)
+		ll_marks_begin(known->marks, stream, kind);
+	leave_unused(known);
+	pthread_mutex_unlock(&flow->lock.mutex);
+}
+
+static void note_queue(struct ll_flow *flow, const struct ll_marks *marks)
+{
+	flow->is_blind |= ll_marks_is_blind(marks);
+	flow->queued = ll_marks_queued(marks);
+	set_open_limit(flow, marks);
 }
 
 void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, uint64_t kind,
@@ -387,23 +444,24 @@ void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct l
 	if (atomic_load(&flow->is_ending))
 		return;
 	LL_SCOPE_NO_CANCEL;
-	pthread_mutex_lock(&flow->lock);
-	struct ll_marks *marks = marks_of(flow, context);
-	if (marks) {
-		ll_marks_end(marks, stream, kind, launched_ns);
-		flow->is_blind |= ll_marks_is_blind(marks);
-		flow->queued = ll_marks_queued(marks);
-		set_open_limit(flow, marks);
-	}
+	pthread_mutex_lock(&flow->lock.mutex);
+	struct ll_flow_context *known = get_context(flow, context);
+	use(known);
+	if (known)
+		ll_marks_end(known->marks, stream, kind, launched_ns);
+	if (known && !known->is_gone)
+		note_queue(flow, known->marks);
+	leave_unused(known);
 	flow->launching--;
-	pthread_mutex_unlock(&flow->lock);
+	pthread_mutex_unlock(&flow->lock.mutex);
 }
 
 bool ll_flow_hold(struct ll_flow *flow)
 {
 	if (atomic_load(&flow->is_ending))
 		return false;
-	pthread_mutex_lock(&flow->lock);
+	pthread_mutex_lock(&flow->lock.mutex);
+	ll_mark_lock_settle(&flow->lock);
 	return true;
 }
 
@@ -414,7 +472,7 @@ void ll_flow_note_capture(struct ll_flow *flow, struct ll_cu_context *context, s
 
 void ll_flow_release(struct ll_flow *flow)
 {
-	pthread_mutex_unlock(&flow->lock);
+	pthread_mutex_unlock(&flow->lock.mutex);
 }
 
 /* Destructors may come after the end, when the agent may hang with the lock. */
@@ -424,13 +482,15 @@ void ll_flow_forget_stream(struct ll_flow *flow, struct ll_cu_context *context, 
 	if (atomic_load(&flow->is_ending))
 		return;
 	LL_SCOPE_NO_CANCEL;
-	pthread_mutex_lock(&flow->lock);
+	pthread_mutex_lock(&flow->lock.mutex);
+	ll_mark_lock_settle(&flow->lock);
 	ll_captures_forget_stream(&flow->captures, stream);
-	for (struct ll_flow_context *item = flow->contexts; item; item = item->next) {
-		if (item->handle == context)
-			ll_marks_forget_stream(item->marks, stream, is_current);
-	}
-	pthread_mutex_unlock(&flow->lock);
+	struct ll_flow_context *known = find_context(flow, context);
+	use(known);
+	if (known)
+		ll_marks_forget_stream(known->marks, stream, is_current);
+	leave_unused(known);
+	pthread_mutex_unlock(&flow->lock.mutex);
 }
 
 void ll_flow_forget_context(struct ll_flow *flow, struct ll_cu_context *context)
@@ -438,7 +498,8 @@ void ll_flow_forget_context(struct ll_flow *flow, struct ll_cu_context *context)
 	if (atomic_load(&flow->is_ending))
 		return;
 	LL_SCOPE_NO_CANCEL;
-	pthread_mutex_lock(&flow->lock);
+	pthread_mutex_lock(&flow->lock.mutex);
+	ll_mark_lock_settle(&flow->lock);
 	ll_flow_tick(flow, ll_now_ns());
 	ll_captures_forget_context(&flow->captures, context);
 	for (struct ll_flow_context **link = &flow->contexts; *link; link = &(*link)->next) {
@@ -448,9 +509,9 @@ void ll_flow_forget_context(struct ll_flow *flow, struct ll_cu_context *context)
 		*link = item->next;
 		if (flow->last_context == context)
 			flow->last_context = NULL;
-		ll_marks_free(item->marks, false); /* its events end with the context */
-		free(item);
+		item->is_gone = true;
+		free_unused(item);
 		break;
 	}
-	pthread_mutex_unlock(&flow->lock);
+	pthread_mutex_unlock(&flow->lock.mutex);
 }

@@ -63,8 +63,9 @@ void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct l
 void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, uint64_t kind,
 		   uint64_t launched_ns);
 
-/* Between them no mark is made, by any thread. Short: whoever launches waits. False: the process ends, nothing is held
- * and no mark is made any more. */
+/* Between them no mark is made, by any thread; but one that waits for room in a full queue may still come, and nobody
+ * waits for that (mark_lock.h). Short: whoever launches waits. False: the process ends, nothing is held and no mark is
+ * made any more. */
 bool ll_flow_hold(struct ll_flow *flow);
 
 /* While held: a capture of that stream has begun. */

@@ -9,10 +9,13 @@
 #include "control/slices.h"
 #include "shim/captures.h"
 #include "shim/flow.h"
+#include "shim/mark_lock.h"
 
 struct ll_flow_context {
 	struct ll_cu_context *handle;
 	struct ll_marks *marks;
+	unsigned users; /* threads that go on with it where marks let the lock go */
+	bool is_gone;   /* no longer in the list; the last user frees it */
 	struct ll_flow_context *next;
 };
 
@@ -20,7 +23,7 @@ struct ll_flow {
 	_Atomic(struct ll_claim *) claim; /* changed under the lock (agent.h); read without, for bells and gates */
 	const struct ll_ledger *first;    /* of the tenant's first card, where that is another; NULL: it is not */
 	uint64_t tenant_id;               /* in it */
-	pthread_mutex_t lock;             /* guards all below; never held while waiting */
+	struct ll_mark_lock lock;         /* guards all below; never held while waiting, nor while a mark is recorded */
 	struct ll_flow_context *contexts;
 	struct ll_captures captures;
 	struct ll_turn turn;

@@ -9,9 +9,9 @@
 /* Any will do that leaves room below it: other streams may be done long before the first mark of all is reached. */
 #define ORIGIN_NS (1000000 * LL_NS_PER_S)
 
-void ll_mark_clock_init(struct ll_mark_clock *clock)
+void ll_mark_clock_init(struct ll_mark_clock *clock, struct ll_mark_lock *lock)
 {
-	*clock = (struct ll_mark_clock){.base_ns = ORIGIN_NS};
+	*clock = (struct ll_mark_clock){.lock = lock, .base_ns = ORIGIN_NS};
 }
 
 void ll_mark_clock_fini(struct ll_mark_clock *clock, bool destroys_events)
@@ -20,33 +20,58 @@ void ll_mark_clock_fini(struct ll_mark_clock *clock, bool destroys_events)
 		ll_real()->cuEventDestroy_v2(clock->spare[i]);
 	if (destroys_events && clock->base)
 		ll_real()->cuEventDestroy_v2(clock->base);
-	ll_mark_clock_init(clock);
+	ll_mark_clock_init(clock, clock->lock);
 }
 
-static struct ll_cu_event *record(struct ll_mark_clock *clock, struct ll_cu_stream *stream)
+static struct ll_cu_event *take(struct ll_mark_clock *clock)
 {
 	struct ll_cu_event *event = NULL;
 	if (clock->spare_count)
-		event = clock->spare[--clock->spare_count];
-	else if (ll_real()->cuEventCreate(&event, LL_CU_EVENT_DEFAULT) != LL_CUDA_SUCCESS)
-		event = NULL;
-	if (event && ll_real()->cuEventRecord(event, stream) == LL_CUDA_SUCCESS)
-		return event;
-	clock->is_blind = true;
-	return NULL;
+		return clock->spare[--clock->spare_count];
+	if (ll_real()->cuEventCreate(&event, LL_CU_EVENT_DEFAULT) != LL_CUDA_SUCCESS)
+		clock->is_blind = true;
+	return clock->is_blind ? NULL : event;
+}
+
+bool ll_mark_can_record(const struct ll_mark_clock *clock)
+{
+	return !clock->is_blind && !clock->is_basing;
+}
+
+/* In the driver the lock is not held. */
+static bool record(struct ll_mark_clock *clock, struct ll_cu_stream *stream, struct ll_cu_event *base,
+		   struct ll_mark_event *event)
+{
+	ll_cu_result status = LL_CUDA_SUCCESS;
+	ll_mark_lock_let_go(clock->lock);
+	if (base)
+		status = ll_real()->cuEventRecord(base, stream);
+	event->host_ns = ll_now_ns();
+	if (status == LL_CUDA_SUCCESS)
+		status = ll_real()->cuEventRecord(event->handle, stream);
+	event->call_ns = ll_now_ns() - event->host_ns;
+	ll_mark_lock_take_back(clock->lock);
+	return status == LL_CUDA_SUCCESS;
 }
 
 bool ll_mark_record(struct ll_mark_clock *clock, struct ll_cu_stream *stream, struct ll_mark_event *ret_event)
 {
+	bool makes_base = !clock->base;
+	struct ll_cu_event *base = makes_base ? take(clock) : NULL;
+	struct ll_mark_event event = {.handle = take(clock)};
 	if (clock->is_blind)
 		return false;
-	if (!clock->base)
-		clock->base = record(clock, stream);
-	uint64_t host_ns = ll_now_ns();
-	struct ll_cu_event *event = clock->is_blind ? NULL : record(clock, stream);
-	if (event)
-		*ret_event = (struct ll_mark_event){event, host_ns, ll_now_ns() - host_ns};
-	return event;
+	clock->is_basing = makes_base;
+	bool is_recorded = record(clock, stream, base, &event);
+	if (makes_base) {
+		clock->is_basing = false;
+		clock->base = base;
+	}
+	if (is_recorded)
+		*ret_event = event;
+	else
+		clock->is_blind = true;
+	return is_recorded;
 }
 
 bool ll_mark_has_ended(struct ll_mark_clock *clock, struct ll_cu_event *event)

@@ -6,7 +6,8 @@
  * queue is its card time minus when it was recorded; the clocks' offset is that of the events that waited least
  * (control/clock_fit.h).
  *
- * An error of the driver makes the clock blind: then nothing more is recorded. Nothing here waits.
+ * An error of the driver makes the clock blind: then nothing more is recorded. Nothing here waits but a record, without
+ * the lock (mark_lock.h).
  */
 #ifndef LOADLINE_SHIM_MARK_CLOCK_H
 #define LOADLINE_SHIM_MARK_CLOCK_H
@@ -17,6 +18,7 @@
 
 #include "abi/cuda.h"
 #include "control/clock_fit.h"
+#include "shim/mark_lock.h"
 
 enum { LL_MARK_SPARE_EVENTS = 256 };
 
@@ -36,21 +38,28 @@ struct ll_mark_stamp {
 };
 
 struct ll_mark_clock {
+	struct ll_mark_lock *lock; /* NULL: there is one thread */
 	struct ll_cu_event *spare[LL_MARK_SPARE_EVENTS];
 	size_t spare_count;
 	struct ll_cu_event *base;
 	uint64_t base_ns; /* its card time */
 	bool has_base_ended;
+	bool is_basing; /* the first base is being recorded */
 	struct ll_clock_fit fit;
 	bool is_blind;
 };
 
-void ll_mark_clock_init(struct ll_mark_clock *clock);
+/* The lock stays the caller's. */
+void ll_mark_clock_init(struct ll_mark_clock *clock, struct ll_mark_lock *lock);
 
 /* With destroys_events the context must be alive and current. */
 void ll_mark_clock_fini(struct ll_mark_clock *clock, bool destroys_events);
 
-/* Records an event in the stream; false: it could not, and the clock is blind. The first one makes the base, too. */
+/* Whether one can be recorded: the clock is not blind, and no other thread is about to make the base. */
+bool ll_mark_can_record(const struct ll_mark_clock *clock);
+
+/* If so records an event in the stream; false: it could not, and the clock is blind. The first one makes the base, too.
+ * The lock is let go: other threads may come in meanwhile. */
 bool ll_mark_record(struct ll_mark_clock *clock, struct ll_cu_stream *stream, struct ll_mark_event *ret_event);
 
 /* Whether the card has reached it. */

@@ -11,15 +11,19 @@
 /* Batches in flight below which every launch ends one, where only its thread can mark it. */
 enum { MARKED_AHEAD = 2 };
 
+/* Launches of a tail behind which there is room for its mark, whatever else the program has queued between them: some
+ * thousand operations fit (doc/facts.md). */
+enum { ROOM_LAUNCHES = 128 };
+
 /* What a launch is taken to last before anything is known. */
 #define FIRST_GUESS_NS (1 * LL_NS_PER_MS)
 
-struct ll_marks *ll_marks_new(ll_marks_charge_fn *charge, void *of)
+struct ll_marks *ll_marks_new(struct ll_mark_lock *lock, ll_marks_charge_fn *charge, void *of)
 {
 	struct ll_marks *marks = calloc(1, sizeof *marks);
 	if (!marks)
 		return NULL;
-	ll_mark_clock_init(&marks->clock);
+	ll_mark_clock_init(&marks->clock, lock);
 	marks->every_ns = LL_MARK_EVERY_NS;
 	marks->charge = charge;
 	marks->charge_of = of;
@@ -37,6 +41,8 @@ static void destroy_events(const struct ll_mark_track *track)
 	}
 	if (track->open.start.handle)
 		ll_real()->cuEventDestroy_v2(track->open.start.handle);
+	if (track->closing.start.handle)
+		ll_real()->cuEventDestroy_v2(track->closing.start.handle);
 }
 
 void ll_marks_free(struct ll_marks *marks, bool destroys_events)
@@ -106,24 +112,24 @@ static void add_launch(struct ll_mark_track *track, const struct ll_kind *kind)
 	track->is_left = false;
 }
 
-/* Ends the open batch with this event. A full ring: the last one in it grows, and is no longer of one kind. */
+/* Ends the closing batch with this event. A full ring: the last one in it grows, and is no longer of one kind. */
 static void push_batch(struct ll_marks *marks, struct ll_mark_track *track, struct ll_mark_event end)
 {
-	struct ll_mark_batch *open = &track->open;
-	open->end = end;
+	struct ll_mark_batch *closing = &track->closing;
+	closing->end = end;
 	if (track->count == LL_MARK_BATCHES) {
 		struct ll_mark_batch *last = &track->batches[(track->first + LL_MARK_BATCHES - 1) % LL_MARK_BATCHES];
-		ll_mark_drop(&marks->clock, last->end.handle); /* the start of the open one, where that has any */
+		ll_mark_drop(&marks->clock, last->end.handle); /* the start of the next one, where that has any */
 		last->end = end;
-		last->is_end_shared = open->is_end_shared;
-		last->launched_ns = open->launched_ns;
-		last->launches += open->launches;
-		last->guess_ns += open->guess_ns;
+		last->is_end_shared = closing->is_end_shared;
+		last->launched_ns = closing->launched_ns;
+		last->launches += closing->launches;
+		last->guess_ns += closing->guess_ns;
 		last->kind = 0;
 	} else {
-		track->batches[(track->first + track->count++) % LL_MARK_BATCHES] = *open;
+		track->batches[(track->first + track->count++) % LL_MARK_BATCHES] = *closing;
 	}
-	*open = (struct ll_mark_batch){0};
+	*closing = (struct ll_mark_batch){0};
 }
 
 static void learn_mean(struct ll_mark_track *track, uint64_t each_ns)
@@ -193,6 +199,7 @@ static void settle(struct ll_marks *marks, struct ll_mark_track *track, const st
 	    .launch_ns = batch->launched_ns - batch->started_ns,
 	    .tail_ns = batch->end.host_ns - batch->launched_ns,
 	    .end_call_ns = batch->end.call_ns,
+	    .seen_ns = ll_mark_batch_seen_ns(batch),
 	    .guess_ns = batch->guess_ns,
 	    .launches = batch->launches,
 	    .has_start = batch->start.handle,
@@ -219,7 +226,7 @@ static void harvest_track(struct ll_marks *marks, struct ll_mark_track *track)
 		track->count--;
 		settle(marks, track, &batch);
 	}
-	if (track->is_gone && !track->count) {
+	if (track->is_gone && !track->count && !track->is_recording) {
 		ll_mark_drop(&marks->clock, track->open.start.handle);
 		track->is_used = false;
 	}
@@ -233,33 +240,68 @@ void ll_marks_harvest(struct ll_marks *marks)
 	}
 }
 
+static uint64_t launches_in_flight(const struct ll_mark_track *track)
+{
+	uint64_t launches = 0;
+	for (uint32_t i = 0; i < track->count; i++)
+		launches += track->batches[(track->first + i) % LL_MARK_BATCHES].launches;
+	return launches;
+}
+
+/* Few are in flight, or as many launches have come since as are; or all of them have ended, and the clock alone does
+ * not run yet. */
+static bool has_few_marks(struct ll_marks *marks, const struct ll_mark_track *track)
+{
+	if (track->count < LL_MARKS_FREE || track->open.launches >= launches_in_flight(track))
+		return true;
+	uint32_t last = (track->first + track->count - 1) % LL_MARK_BATCHES;
+	return ll_mark_has_ended(&marks->clock, track->batches[last].end.handle);
+}
+
+/* What is not marked now is marked with what comes next, or by the agent. */
+static bool may_mark(struct ll_marks *marks, const struct ll_mark_track *track)
+{
+	return ll_mark_can_record(&marks->clock) && !track->is_recording && has_few_marks(marks, track);
+}
+
+/* Records a mark behind the open batch, which is closing then. What others launch meanwhile is a new one's. */
+static bool record(struct ll_marks *marks, struct ll_mark_track *track, struct ll_mark_event *ret_event)
+{
+	track->closing = track->open;
+	track->open = (struct ll_mark_batch){0};
+	track->is_recording = true;
+	bool is_recorded = ll_mark_record(&marks->clock, track->name.handle, ret_event);
+	track->is_recording = false;
+	if (is_recorded)
+		track->marked_ns = ret_event->host_ns + ret_event->call_ns;
+	return is_recorded;
+}
+
 /* The launch to come is timed from here; what was launched before ends here. */
 static void mark_start(struct ll_marks *marks, struct ll_mark_track *track)
 {
 	struct ll_mark_event start;
-	if (!ll_mark_record(&marks->clock, track->name.handle, &start))
+	if (!may_mark(marks, track) || !record(marks, track, &start))
 		return;
-	if (track->open.launches) {
-		track->open.is_end_shared = true;
+	if (track->closing.launches) {
+		track->closing.is_end_shared = true;
 		push_batch(marks, track, start);
 	}
 	track->open.start = start;
-	track->open.started_ns = track->marked_ns = start.host_ns + start.call_ns;
+	track->open.started_ns = track->marked_ns;
 }
 
 static void close_open(struct ll_marks *marks, struct ll_mark_track *track)
 {
 	struct ll_mark_event end;
-	if (!track->open.launches || !ll_mark_record(&marks->clock, track->name.handle, &end))
-		return;
-	track->marked_ns = end.host_ns + end.call_ns;
-	push_batch(marks, track, end);
+	if (track->open.launches && may_mark(marks, track) && record(marks, track, &end))
+		push_batch(marks, track, end);
 }
 
 bool ll_marks_count(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name)
 {
 	struct ll_mark_track *track = marks->clock.is_blind || name.thread ? NULL : find_track(marks, name);
-	if (!track || !track->open.launches || track->is_left)
+	if (!track || !track->open.launches || track->is_left || track->is_recording)
 		return false;
 	struct ll_kind *kind = ll_kinds_find(&marks->kinds, kind_name);
 	if (!kind->ns || ll_kind_wants_sample(&marks->kinds, kind) ||
@@ -271,11 +313,24 @@ bool ll_marks_count(struct ll_marks *marks, struct ll_mark_stream name, uint64_t
 	return true;
 }
 
+/* A mark stands before or behind a launch, or nobody could tell whose work lies between two of them. Where it waits for
+ * room a launch into the same stream has to, too. */
+static struct ll_mark_track *find_calm_track(struct ll_marks *marks, struct ll_mark_stream name)
+{
+	struct ll_mark_track *track = find_track(marks, name);
+	if (!track || !track->is_recording)
+		return track;
+	uint64_t until_ns = ll_now_ns() + LL_MARK_LOCK_WAIT_NS;
+	while (track && track->is_recording && ll_mark_lock_wait(marks->clock.lock, until_ns))
+		track = find_track(marks, name);
+	return track;
+}
+
 void ll_marks_begin(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name)
 {
 	if (marks->clock.is_blind)
 		return;
-	struct ll_mark_track *track = find_track(marks, name);
+	struct ll_mark_track *track = find_calm_track(marks, name);
 	if (!track)
 		track = add_track(marks, name);
 	if (!track) {
@@ -309,9 +364,9 @@ void ll_marks_end(struct ll_marks *marks, struct ll_mark_stream name, uint64_t k
 	    track->open.launches == 1 && track->open.start.handle && ll_kind_wants_sample(&marks->kinds, kind);
 	if (is_sample)
 		ll_kind_note_sample(&marks->kinds, kind);
+	kind->seen++;
 	if (is_sample || is_full(marks, track))
 		close_open(marks, track);
-	kind->seen++;
 }
 
 void ll_marks_add_unmarked(struct ll_marks *marks, struct ll_mark_stream name, uint32_t launches)
@@ -334,7 +389,7 @@ static bool is_legacy(const struct ll_mark_track *track)
 
 static bool works(const struct ll_mark_track *track)
 {
-	return track->is_used && (track->count || (track->open.launches && !track->is_left));
+	return track->is_used && (track->count || track->is_recording || (track->open.launches && !track->is_left));
 }
 
 /* A mark in the legacy stream holds back what other streams do: only where no other stream works. */
@@ -356,11 +411,25 @@ bool ll_marks_has_tails(const struct ll_marks *marks)
 	return false;
 }
 
+/* Whether a mark behind the open batch does not wait for room. The context is current. */
+static bool has_room(struct ll_marks *marks, struct ll_mark_track *track)
+{
+	struct ll_mark_batch *open = &track->open;
+	if (!open->begun_ns && (!open->start.handle || ll_mark_has_ended(&marks->clock, open->start.handle)))
+		open->begun_ns = ll_now_ns();
+	if (open->begun_ns && open->launches <= ROOM_LAUNCHES)
+		return true;
+	ll_cu_result status = ll_real()->cuStreamQuery(track->name.handle);
+	if (status == LL_CUDA_ERROR_NOT_READY)
+		open->seen_ns = ll_now_ns();
+	return status == LL_CUDA_SUCCESS;
+}
+
 void ll_marks_close_tails(struct ll_marks *marks)
 {
 	for (struct ll_mark_track *track = marks->tracks; track && !marks->clock.is_blind; track = track->next) {
 		if (ll_mark_track_has_tail(track) && can_close_tail(marks, track) &&
-		    !ll_stream_is_captured(track->name.handle))
+		    !ll_stream_is_captured(track->name.handle) && has_room(marks, track))
 			close_open(marks, track);
 	}
 }
@@ -369,8 +438,10 @@ void ll_marks_leave_tails(struct ll_marks *marks)
 {
 	uint64_t now_ns = ll_now_ns();
 	for (struct ll_mark_track *track = marks->tracks; track; track = track->next) {
-		if (track->is_used && !track->count && track->open.launches &&
-		    now_ns - track->open.launched_ns >= LL_TURN_DRAIN_NS) /* as long as a turn waits */
+		const struct ll_mark_batch *open = &track->open;
+		uint64_t since_ns = open->seen_ns > open->launched_ns ? open->seen_ns : open->launched_ns;
+		if (track->is_used && !track->count && open->launches && now_ns >= since_ns &&
+		    now_ns - since_ns >= LL_TURN_DRAIN_NS) /* as long as a turn waits */
 			track->is_left = true;
 	}
 }
@@ -380,7 +451,8 @@ void ll_marks_forget_stream(struct ll_marks *marks, struct ll_mark_stream name, 
 	struct ll_mark_track *track = find_track(marks, name);
 	if (!track)
 		return;
-	if (can_mark && !marks->clock.is_blind && !ll_stream_is_captured(track->name.handle))
+	if (can_mark && !marks->clock.is_blind && track->open.launches && !ll_stream_is_captured(track->name.handle) &&
+	    has_room(marks, track))
 		close_open(marks, track);
 	track->is_gone = true;
 }

@@ -6,9 +6,14 @@
  * follows from the two and from what launches of these kinds take (control/batch.h, kinds.h). A timing event costs the
  * host 1 us and the card 2 (doc/facts.md), so most launches are only counted: no call of the driver, some 30 ns.
  *
- * Busy time is the union over the context's streams. Nothing here waits. The caller holds a lock of its own around
- * every call, has the context current where marks are recorded (begin, end), and never marks a stream that is being
- * captured.
+ * A mark takes a place in the stream's queue in the driver, and where that is full recording one waits until the card
+ * has worked something off. So the lock is let go while one is recorded (mark_lock.h), and few marks are in flight at
+ * once: behind LL_MARKS_FREE of them each gathers as many launches as all before it together, so that a stream that
+ * waits for something still takes about as many launches as it would without marks.
+ *
+ * Busy time is the union over the context's streams. Nothing else here waits. The caller holds the lock around every
+ * call, has the context current where marks are recorded (begin, end, close_tails), keeps the object until they are
+ * back, and never marks a stream that is being captured.
  */
 #ifndef LOADLINE_SHIM_MARKS_H
 #define LOADLINE_SHIM_MARKS_H
@@ -22,7 +27,12 @@
 
 /* Work in a batch, so long as nothing else is said. */
 #define LL_MARK_EVERY_NS UINT64_C(200000)
+
+/* Marks in flight in a stream that are made as the work wants them: more than a bounded queue has (flow.h). */
+enum { LL_MARKS_FREE = 12 };
+
 struct ll_marks;
+struct ll_mark_lock;
 
 /* A stream as launches name it: the handle, and for the per-thread default stream the thread too. */
 struct ll_mark_stream {
@@ -33,8 +43,8 @@ struct ll_mark_stream {
 /* Told of each stretch of time, CLOCK_MONOTONIC, in which the card worked; from within begin and harvest. */
 typedef void ll_marks_charge_fn(void *of, uint64_t start_ns, uint64_t end_ns);
 
-/* NULL: no memory. */
-struct ll_marks *ll_marks_new(ll_marks_charge_fn *charge, void *of);
+/* NULL: no memory. The lock stays the caller's; it is NULL where there is one thread. */
+struct ll_marks *ll_marks_new(struct ll_mark_lock *lock, ll_marks_charge_fn *charge, void *of);
 
 /* Frees the object; with destroys_events also its events, which needs the context to be alive. NULL is fine. */
 void ll_marks_free(struct ll_marks *marks, bool destroys_events);
@@ -67,6 +77,9 @@ void ll_marks_add_unmarked(struct ll_marks *marks, struct ll_mark_stream name, u
  * Ends what was launched last and left without a mark, in streams that have nothing else in flight; not in a thread's
  * own default stream, which only that thread can name, and not in the legacy stream where other streams work too, which
  * its marks would hold back. The context is current, and no capture begins meanwhile (ll_flow_hold).
+ *
+ * Whoever does this did not launch, and must not wait for room: a stream that has not come to those launches yet, or
+ * that has many of them left, may be full, and is marked when it has got on. Until then it is seen to be at work.
  */
 bool ll_marks_has_tails(const struct ll_marks *marks);
 void ll_marks_close_tails(struct ll_marks *marks);

@@ -1,9 +1,14 @@
 #include "shim/marks_state.h"
 
+uint64_t ll_mark_batch_seen_ns(const struct ll_mark_batch *batch)
+{
+	return batch->begun_ns && batch->seen_ns > batch->begun_ns ? batch->seen_ns - batch->begun_ns : 0;
+}
+
 bool ll_mark_track_has_tail(const struct ll_mark_track *track)
 {
-	return track->is_used && !track->is_gone && !track->count && track->open.launches && !track->is_left &&
-	       !track->name.thread;
+	return track->is_used && !track->is_gone && !track->count && !track->is_recording && track->open.launches &&
+	       !track->is_left && !track->name.thread;
 }
 
 static void add_batch(struct ll_marks_queue *queue, const struct ll_mark_batch *batch)
@@ -20,6 +25,7 @@ struct ll_marks_queue ll_marks_queued(const struct ll_marks *marks)
 			continue;
 		for (uint32_t i = 0; i < track->count; i++)
 			add_batch(&queue, &track->batches[(track->first + i) % LL_MARK_BATCHES]);
+		add_batch(&queue, &track->closing);
 		if (!track->is_left)
 			add_batch(&queue, &track->open);
 	}
@@ -52,6 +58,12 @@ static bool has_begun(struct ll_marks *marks, struct ll_mark_track *track, uint6
 	return !start || track->has_begun;
 }
 
+static void take_longer(struct ll_marks_running *running, uint64_t ns, uint32_t launches)
+{
+	if (ns && ns >= running->ns)
+		*running = (struct ll_marks_running){ns, launches};
+}
+
 void ll_marks_longest(struct ll_marks *marks, uint64_t now_ns, struct ll_marks_running *ret_running)
 {
 	*ret_running = (struct ll_marks_running){0};
@@ -62,6 +74,8 @@ void ll_marks_longest(struct ll_marks *marks, uint64_t now_ns, struct ll_marks_r
 	for (struct ll_mark_track *track = marks->tracks; track && !marks->clock.is_blind; track = track->next) {
 		if (!track->is_used || !track->count) {
 			track->since_ns = 0;
+			if (ll_mark_track_has_tail(track))
+				take_longer(ret_running, ll_mark_batch_seen_ns(&track->open), track->open.launches);
 			continue;
 		}
 		if (!has_begun(marks, track, now_ns))
@@ -69,15 +83,14 @@ void ll_marks_longest(struct ll_marks *marks, uint64_t now_ns, struct ll_marks_r
 		/* Without a start it may be waiting for another stream: as long as others get on it is not blamed. */
 		bool is_waiting = !track->has_begun && marks->progress_ns > track->since_ns;
 		uint64_t ns = now_ns - (is_waiting ? marks->progress_ns : track->since_ns);
-		if (ns >= ret_running->ns)
-			*ret_running = (struct ll_marks_running){ns, track->batches[track->first].launches};
+		take_longer(ret_running, ns, track->batches[track->first].launches);
 	}
 }
 
 bool ll_marks_is_idle(const struct ll_marks *marks)
 {
 	for (const struct ll_mark_track *track = marks->tracks; track; track = track->next) {
-		if (track->is_used && (track->count || ll_mark_track_has_tail(track)))
+		if (track->is_used && (track->count || track->is_recording || ll_mark_track_has_tail(track)))
 			return marks->clock.is_blind;
 	}
 	return true;

@@ -19,6 +19,9 @@ struct ll_mark_batch {
 	uint32_t launches;
 	bool is_end_shared; /* the end is also the start of the next one */
 	uint64_t guess_ns;
+	/* CLOCK_MONOTONIC, of a tail that was not marked at once; 0: never */
+	uint64_t begun_ns; /* first seen to have begun */
+	uint64_t seen_ns;  /* last seen not to be done */
 };
 
 struct ll_mark_track {
@@ -26,13 +29,15 @@ struct ll_mark_track {
 	bool is_used, is_gone;
 	struct ll_mark_batch batches[LL_MARK_BATCHES]; /* a ring of those in flight */
 	uint32_t first, count;
-	struct ll_mark_batch open; /* launches not yet closed by an event */
-	bool is_left;              /* those: nobody could mark them, and they are taken to have ended */
-	uint64_t marked_ns;        /* CLOCK_MONOTONIC, after the last record: another thread may have launched before */
-	uint64_t mean_ns;          /* of a launch; 0: not known */
-	struct ll_mark_stamp end;  /* of the last batch that ended */
-	uint64_t end_host_ns;      /* when its end was recorded */
-	uint64_t settled;          /* batches that have ended */
+	struct ll_mark_batch open;    /* launches not yet closed by an event */
+	struct ll_mark_batch closing; /* is_recording: those that the event will close */
+	bool is_recording;            /* a thread is in the driver, without the lock, to record one */
+	bool is_left;                 /* open: nobody could mark them, and they are taken to have ended */
+	uint64_t marked_ns;       /* CLOCK_MONOTONIC, after the last record: another thread may have launched before */
+	uint64_t mean_ns;         /* of a launch; 0: not known */
+	struct ll_mark_stamp end; /* of the last batch that ended */
+	uint64_t end_host_ns;     /* when its end was recorded */
+	uint64_t settled;         /* batches that have ended */
 	/* what ll_marks_longest has seen: */
 	uint64_t watched;  /* settled, then */
 	uint64_t since_ns; /* the oldest batch was seen first, or seen to have begun; 0: there was none */
@@ -51,6 +56,9 @@ struct ll_marks {
 	void *charge_of;
 	uint64_t settled, watched, progress_ns; /* batches of all streams, as for one */
 };
+
+/* How long a batch was seen at work before its end was recorded, at least. */
+uint64_t ll_mark_batch_seen_ns(const struct ll_mark_batch *batch);
 
 /* Launches that no event follows yet, with nothing in flight before them. */
 bool ll_mark_track_has_tail(const struct ll_mark_track *track);

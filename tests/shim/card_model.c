@@ -185,6 +185,13 @@ static ll_cu_result is_capturing(struct ll_cu_stream *stream, enum ll_cu_capture
 	return LL_CUDA_SUCCESS;
 }
 
+static ll_cu_result query_stream(struct ll_cu_stream *stream)
+{
+	calls++;
+	host_ns += QUERY_HOST_NS;
+	return lane_of(stream)->ready_ns <= host_ns ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_NOT_READY;
+}
+
 static const struct ll_real model = {
     .cuEventCreate = create_event,
     .cuEventDestroy_v2 = destroy_event,
@@ -192,6 +199,7 @@ static const struct ll_real model = {
     .cuEventQuery = query_event,
     .cuEventElapsedTime = elapsed,
     .cuStreamIsCapturing = is_capturing,
+    .cuStreamQuery = query_stream,
 };
 _Atomic(const void *) ll_real_bound[2] = {&model, &model};
 

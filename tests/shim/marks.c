@@ -27,7 +27,7 @@ static void charge(void *of, uint64_t start_ns, uint64_t end_ns)
 static void begin_program(int drift_ppm)
 {
 	model_reset(drift_ppm);
-	marks = ll_marks_new(charge, NULL);
+	marks = ll_marks_new(NULL, charge, NULL);
 	assert_non_null(marks);
 	charged_ns = launches = harvested_ns = agent_ns = 0;
 }

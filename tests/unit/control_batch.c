@@ -123,6 +123,23 @@ static void what_the_end_waited_is_work_whatever_was_guessed(void **state)
 	assert_verdict(batch, LL_BATCH_UNTOLD, 19 * LL_NS_PER_MS);
 }
 
+/* Its mark was put off until the stream was idle. */
+static void what_was_seen_at_work_is_work_whatever_was_guessed(void **state)
+{
+	(void)state;
+	struct ll_batch batch = {.span_ns = 21 * LL_NS_PER_MS,
+				 .host_ns = 30 * US,
+				 .tail_ns = 20 * LL_NS_PER_MS,
+				 .seen_ns = 19 * LL_NS_PER_MS,
+				 .guess_ns = 50 * US,
+				 .launches = 200};
+	assert_verdict(batch, LL_BATCH_LONGER, 19 * LL_NS_PER_MS);
+	batch.seen_ns = 30 * LL_NS_PER_MS;
+	assert_verdict(batch, LL_BATCH_LONGER, 21 * LL_NS_PER_MS);
+	batch.seen_ns = 10 * US;
+	assert_verdict(batch, LL_BATCH_UNTOLD, 50 * US);
+}
+
 static void no_batch_takes_less_than_nothing(void **state)
 {
 	(void)state;
@@ -143,6 +160,7 @@ int main(void)
 	    cmocka_unit_test(where_the_stream_may_have_run_empty_the_guess_counts),
 	    cmocka_unit_test(a_mark_that_came_late_to_an_empty_stream_proves_nothing),
 	    cmocka_unit_test(what_the_end_waited_is_work_whatever_was_guessed),
+	    cmocka_unit_test(what_was_seen_at_work_is_work_whatever_was_guessed),
 	    cmocka_unit_test(no_batch_takes_less_than_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
