@@ -26,6 +26,11 @@ uint64_t ll_clock_fit_to_card(const struct ll_clock_fit *fit, uint64_t host_ns)
 	return host_ns + (uint64_t)fit->offset_ns;
 }
 
+uint64_t ll_clock_fit_to_card_latest(const struct ll_clock_fit *fit, uint64_t host_ns)
+{
+	return ll_clock_fit_to_card(fit, host_ns) + (uint64_t)drift_ns(fit, host_ns);
+}
+
 uint64_t ll_clock_fit_to_host(const struct ll_clock_fit *fit, uint64_t card_ns)
 {
 	return card_ns - (uint64_t)fit->offset_ns;

@@ -4,7 +4,7 @@ static uint64_t late_ns(const struct ll_kernel_trace *trace, const struct ll_clo
 {
 	if (!fit->has_fit)
 		return 0;
-	uint64_t due_ns = ll_clock_fit_to_card(fit, trace->submitted_ns);
+	uint64_t due_ns = ll_clock_fit_to_card_latest(fit, trace->submitted_ns);
 	if (trace->previous_end_ns > due_ns)
 		due_ns = trace->previous_end_ns;
 	return trace->start_ns > due_ns ? trace->start_ns - due_ns : 0;

@@ -23,7 +23,7 @@ uint64_t ll_flight_late_after(const struct ll_flight *flight, uint64_t submit_ns
 		return 0;
 	uint64_t due_ns =
 	    ll_flight_outstanding(flight) > 0 && flight->last_due_ns > submit_ns ? flight->last_due_ns : submit_ns;
-	return ll_clock_fit_to_card(&flight->fit, due_ns) + allowed_ns;
+	return ll_clock_fit_to_card_latest(&flight->fit, due_ns) + allowed_ns;
 }
 
 void ll_flight_launched(struct ll_flight *flight, uint64_t submit_ns, uint64_t submitted_ns, uint64_t length_ns,

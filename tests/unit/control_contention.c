@@ -84,6 +84,24 @@ static void test_the_first_kernel_after_a_pause_may_pay_a_switch(void **state)
 	assert_true(is_foreign(&trace));
 }
 
+/* A hold that has yielded for long has no new pairs meanwhile, and the clocks run apart. */
+static void test_a_clock_that_drifted_through_a_pause_is_not_foreign_work(void **state)
+{
+	(void)state;
+	uint64_t paused_ns = 37 * LL_NS_PER_S, drift_ns = 8 * (paused_ns / 1000000);
+	struct ll_clock_fit fit = taught(10 * LL_NS_PER_S, 5000);
+	struct ll_kernel_trace trace = kernel(10 * LL_NS_PER_S + paused_ns, 10000, drift_ns + 148000);
+	trace.is_first = true;
+	assert_false(ll_contention_judge(&trace, &fit, &limits).is_foreign);
+
+	ll_clock_fit_add(&fit, trace.submit_ns, trace.start_ns);
+	trace = kernel(trace.submit_ns + 2 * LL_NS_PER_MS, 10000, drift_ns);
+	assert_false(ll_contention_judge(&trace, &fit, &limits).is_foreign);
+	ll_clock_fit_add(&fit, trace.submit_ns, trace.start_ns);
+	trace = kernel(trace.submit_ns + 2 * LL_NS_PER_MS, 10000, drift_ns + 130000);
+	assert_true(ll_contention_judge(&trace, &fit, &limits).is_foreign);
+}
+
 static void test_the_fit_follows_a_drifting_clock_both_ways(void **state)
 {
 	(void)state;
@@ -123,6 +141,7 @@ int main(void)
 	    cmocka_unit_test(test_waiting_behind_an_own_kernel_is_not_foreign_work),
 	    cmocka_unit_test(test_a_hole_in_a_kernel_is_foreign_work_even_without_a_fit),
 	    cmocka_unit_test(test_the_first_kernel_after_a_pause_may_pay_a_switch),
+	    cmocka_unit_test(test_a_clock_that_drifted_through_a_pause_is_not_foreign_work),
 	    cmocka_unit_test(test_the_fit_follows_a_drifting_clock_both_ways),
 	    cmocka_unit_test(test_a_burst_of_late_starts_does_not_move_the_fit),
 	};
