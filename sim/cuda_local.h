@@ -53,6 +53,7 @@ struct ll_cu_stream {
 	bool is_per_thread;
 	struct ll_cu_context *context;
 	struct ll_cu_green_context *green; /* that it was made in, or NULL */
+	unsigned waiting;                  /* threads, for room in it */
 	struct ll_cu_stream *next;
 	struct sim_capture *capture; /* the one it takes part in (cuda_capture.h) */
 	struct sim_nodes tail;       /* what the next captured operation depends on */
@@ -293,6 +294,9 @@ ll_cu_result sim_queue(struct ll_cu_stream *stream, struct sim_op *op, const str
 /* Waits until everything up to and with `position` has been acted on here. The local lock is let go meanwhile. */
 ll_cu_result sim_wait(struct ll_cu_stream *stream, uint64_t position);
 ll_cu_result sim_wait_all(struct ll_cu_stream *stream);
+
+/* Who asks about a stream waits for those that wait for room in it, as on a card. */
+ll_cu_result sim_wait_for_others(struct ll_cu_stream *stream);
 /* Everything submitted to the context so far. */
 ll_cu_result sim_wait_context(struct ll_cu_context *context);
 /* The same of all contexts on a card. */

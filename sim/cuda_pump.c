@@ -411,6 +411,30 @@ static bool is_full(const struct ll_cu_stream *stream)
 	return full;
 }
 
+static void wait_for_room(struct ll_cu_stream *stream)
+{
+	/* The pump may have made room itself, and of that nobody tells us again. */
+	uint64_t next_ns = sim_cuda_pump();
+	stream->waiting++;
+	if (is_full(stream))
+		wait_until(&sim_cuda.reaped, next_ns);
+	if (--stream->waiting == 0)
+		pthread_cond_broadcast(&sim_cuda.reaped);
+}
+
+ll_cu_result sim_wait_for_others(struct ll_cu_stream *stream)
+{
+	while (stream->waiting) {
+		ll_cu_result status = sim_context_status(stream->context);
+		if (status)
+			return status;
+		uint64_t next_ns = sim_cuda_pump();
+		if (stream->waiting)
+			wait_until(&sim_cuda.reaped, next_ns);
+	}
+	return LL_CUDA_SUCCESS;
+}
+
 ll_cu_result sim_queue(struct ll_cu_stream *stream, struct sim_op *op, const struct sim_action *action,
 		       uint64_t *ret_position)
 {
@@ -439,10 +463,7 @@ ll_cu_result sim_queue(struct ll_cu_stream *stream, struct sim_op *op, const str
 			pthread_cond_signal(&sim_cuda.queued);
 			return LL_CUDA_SUCCESS;
 		}
-		/* The pump may have made room itself, and of that nobody tells us again. */
-		uint64_t next_ns = sim_cuda_pump();
-		if (is_full(stream))
-			wait_until(&sim_cuda.reaped, next_ns);
+		wait_for_room(stream);
 	}
 }
 

@@ -182,7 +182,9 @@ ll_cu_result cuStreamQuery(struct ll_cu_stream *handle)
 	ll_cu_result status = sim_stream_for_work(handle, &stream);
 	if (status == LL_CUDA_SUCCESS && stream->capture)
 		status = sim_capture_refuse(stream);
-	else if (status == LL_CUDA_SUCCESS && !is_idle(stream))
+	else if (status == LL_CUDA_SUCCESS)
+		status = sim_wait_for_others(stream);
+	if (status == LL_CUDA_SUCCESS && !is_idle(stream))
 		status = LL_CUDA_ERROR_NOT_READY;
 	sim_cuda_unlock();
 	return status;

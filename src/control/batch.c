@@ -48,10 +48,11 @@ struct ll_batch_verdict ll_batch_judge(const struct ll_batch *batch)
 	if (!ends_with_work(batch))
 		return judge_guess(batch);
 	if (batch->start_wait_ns >= batch->host_ns)
-		return (struct ll_batch_verdict){less(batch->span_ns, LL_BATCH_EVENT_NS), LL_BATCH_QUEUED};
+		return (struct ll_batch_verdict){less(batch->span_ns, batch->event_ns), LL_BATCH_QUEUED};
 	if (batch->launches == 1 && batch->has_start) {
 		uint64_t late_ns = less(batch->launch_ns, batch->start_wait_ns);
-		uint64_t busy_ns = less(batch->span_ns, late_ns + LL_BATCH_END_NS);
+		uint64_t end_ns = LL_BATCH_END_NS + less(batch->event_ns, LL_BATCH_EVENT_NS);
+		uint64_t busy_ns = less(batch->span_ns, late_ns + end_ns);
 		if (is_well_timed(batch, busy_ns))
 			return (struct ll_batch_verdict){busy_ns, LL_BATCH_SAMPLE};
 	}

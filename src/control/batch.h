@@ -24,14 +24,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/*
- * Of a launch between two events, behind what the launch call takes: time that GPM does not count as busy. Products of
- * 512 x 512 matrices, 4.55 us each by GPM, lie between events that are 4.9 us further apart than the call took
- * (doc/facts.md).
+/* What an event takes the card between two kernels of a queue, at least: 2.1 us, on other machines 2.9 (doc/facts.md).
  */
-#define LL_BATCH_END_NS UINT64_C(350)
-/* Kernels of a queue are 3.9 us apart with an event between them and 1.4 us without (doc/facts.md). */
-#define LL_BATCH_EVENT_NS UINT64_C(2500)
+#define LL_BATCH_EVENT_NS UINT64_C(2100)
+/*
+ * Of a launch between two events, behind what the launch call takes: time that GPM does not count as busy, where an
+ * event takes no longer than that; else so much more. Products of 512 x 512 matrices, 4.6 us each by GPM, lie between
+ * events that are 4.85 us further apart than the call took on one machine, and 5.6 on the other (doc/facts.md).
+ */
+#define LL_BATCH_END_NS UINT64_C(250)
 /* A last event that was recorded later than this behind the last launch may have found the stream empty. */
 #define LL_BATCH_TAIL_NS UINT64_C(5000)
 /* A call that records an event takes 1 to 4 us (doc/facts.md): one that takes longer was interrupted. */
@@ -48,6 +49,7 @@ struct ll_batch {
 	uint64_t tail_ns;       /* from after the last launch to before the last event's record */
 	uint64_t end_call_ns;   /* what recording that took */
 	uint64_t seen_ns;       /* 0: nobody looked */
+	uint64_t event_ns;      /* what an event takes this card between two kernels */
 	uint64_t guess_ns;
 	uint32_t launches;
 	bool has_start; /* the first event is its own; else it is the end of the batch before */

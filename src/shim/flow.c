@@ -141,8 +141,9 @@ struct progress {
 /* Nobody waits for the queue to empty: work may be charged later, with fewer marks. */
 static uint64_t batch_ns(const struct ll_flow *flow)
 {
-	bool is_alone = !flow->look.waiting_claims && flow->look.priority != LL_PRIORITY_LOW;
-	return is_alone ? LL_FLOW_BATCH_ALONE_NS : LL_MARK_EVERY_NS;
+	if (flow->look.priority == LL_PRIORITY_LOW)
+		return LL_MARK_EVERY_NS;
+	return flow->look.waiting_claims ? LL_FLOW_BATCH_TURNS_NS : LL_FLOW_BATCH_ALONE_NS;
 }
 
 static struct progress harvest(struct ll_flow *flow)
@@ -182,12 +183,12 @@ static void set_open_limit(struct ll_flow *flow, const struct ll_marks *marks)
 	atomic_store_explicit(&flow->count->limit, limit, memory_order_relaxed);
 }
 
-static void close_tails_of(const struct ll_flow_context *context)
+static void close_tails_of(const struct ll_flow_context *context, bool at_once)
 {
 	struct ll_cu_context *before;
 	if (ll_real()->cuCtxPushCurrent_v2(context->handle) != LL_CUDA_SUCCESS)
 		return;
-	ll_marks_close_tails(context->marks);
+	ll_marks_close_tails(context->marks, at_once);
 	ll_real()->cuCtxPopCurrent_v2(&before);
 }
 
@@ -198,13 +199,14 @@ void ll_flow_close_tails(struct ll_flow *flow)
 	if (atomic_load_explicit(ll_turn_gate(flow->claim), memory_order_relaxed) != LL_GATE_OPEN)
 		note_unmarked(flow);
 	bool may_mark = !ll_captures_go_on(&flow->captures), is_gone = false;
+	bool at_once = flow->turn.ending_since_ns; /* others wait for what is left */
 	struct ll_flow_context *next;
 	for (struct ll_flow_context *context = flow->contexts; context && !is_gone; context = next) {
 		use(context);
 		if (may_mark)
 			ll_marks_harvest(context->marks);
-		if (may_mark && ll_marks_has_tails(context->marks))
-			close_tails_of(context);
+		if (may_mark && ll_marks_has_tails(context->marks, at_once))
+			close_tails_of(context, at_once);
 		ll_marks_leave_tails(context->marks);
 		is_gone = context->is_gone; /* so may be those behind it: at the next tick */
 		next = context->next;

@@ -25,8 +25,9 @@
 
 #define LL_FLOW_QUEUE_NS UINT64_C(2000000)
 #define LL_FLOW_QUEUE_LOW_NS UINT64_C(500000)
-/* Work between two marks while nobody else wants the card, or is of a class that goes before. */
+/* Work between two marks while nobody else wants the card, or others do; for a low class it is LL_MARK_EVERY_NS. */
 #define LL_FLOW_BATCH_ALONE_NS UINT64_C(1000000)
+#define LL_FLOW_BATCH_TURNS_NS UINT64_C(500000)
 /* Work that may go unmarked through an open gate: what is not known of a queue when a newcomer shuts the gate. */
 #define LL_FLOW_OPEN_NS UINT64_C(2000000)
 #define LL_FLOW_LONGEST_WAIT_NS UINT64_C(60000000000)

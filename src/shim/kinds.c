@@ -6,6 +6,8 @@ enum { FIRST_SAMPLES = 8, MOST_BETWEEN = 1024 };
 enum { SAMPLE_PARTS = 32, QUEUED_PARTS = 4 };
 /* How many times as long a launch can seem as what is known. */
 enum { FAR = 4 };
+/* A kind is steady if its launches scatter by less than one in so many parts, and what samples of short ones do. */
+enum { STEADY_PARTS = 8, STEADY_NS = 1000 };
 
 /* Names are products, or addresses: all their bits count, as in the end of MurmurHash3. */
 static unsigned set_of(uint64_t name)
@@ -36,6 +38,11 @@ bool ll_kind_wants_sample(const struct ll_kinds *kinds, const struct ll_kind *ki
 	return kind->learned < FIRST_SAMPLES || kind->seen >= kind->next || kind->doubts != kinds->doubts;
 }
 
+bool ll_kind_is_steady(const struct ll_kind *kind)
+{
+	return kind->scatter_ns <= kind->ns / STEADY_PARTS + STEADY_NS;
+}
+
 void ll_kind_note_sample(const struct ll_kinds *kinds, struct ll_kind *kind)
 {
 	uint64_t between = kind->ns ? LL_KIND_SAMPLE_NS * 1000 / LL_KIND_SAMPLE_PERMILLE / kind->ns : 1;
@@ -48,6 +55,8 @@ static void learn(struct ll_kind *kind, uint64_t ns, uint64_t most_parts)
 	uint64_t parts = kind->learned < most_parts ? kind->learned + UINT64_C(1) : most_parts;
 	if (kind->learned >= FIRST_SAMPLES && ns > FAR * kind->ns)
 		ns = FAR * kind->ns;
+	uint64_t off_ns = !kind->learned ? 0 : ns > kind->ns ? ns - kind->ns : kind->ns - ns;
+	kind->scatter_ns = ((parts - 1) * kind->scatter_ns + off_ns) / parts;
 	kind->ns = ((parts - 1) * kind->ns + ns) / parts;
 	kind->learned += kind->learned < UINT32_MAX;
 }

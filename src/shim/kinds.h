@@ -24,12 +24,13 @@ enum { LL_KIND_SETS = 512, LL_KIND_WAYS = 4 };
 
 struct ll_kind {
 	uint64_t name;
-	uint64_t ns;      /* of a launch; 0: not known */
-	uint32_t learned; /* how often */
-	uint32_t seen;    /* launches; the caller counts */
-	uint32_t next;    /* seen, at which the next one shall be timed */
-	uint32_t doubts;  /* of the table, when it was timed last */
-	uint32_t found;   /* of the table, when it was asked for last */
+	uint64_t ns;         /* of a launch; 0: not known */
+	uint64_t scatter_ns; /* by which samples differ from that, in the mean */
+	uint32_t learned;    /* how often */
+	uint32_t seen;       /* launches; the caller counts */
+	uint32_t next;       /* seen, at which the next one shall be timed */
+	uint32_t doubts;     /* of the table, when it was timed last */
+	uint32_t found;      /* of the table, when it was asked for last */
 };
 
 struct ll_kinds {
@@ -44,6 +45,9 @@ struct ll_kind *ll_kinds_find(struct ll_kinds *kinds, uint64_t name);
 
 /* Whether the next launch of it shall be timed: the first few, then one in so many, and one after a doubt. */
 bool ll_kind_wants_sample(const struct ll_kinds *kinds, const struct ll_kind *kind);
+
+/* Whether one takes about as long as the other, so that many of them need no look at each. */
+bool ll_kind_is_steady(const struct ll_kind *kind);
 
 /* One of them was timed by itself; what it took is learned when the card has ended it. */
 void ll_kind_note_sample(const struct ll_kinds *kinds, struct ll_kind *kind);

@@ -1,6 +1,7 @@
 #include "shim/mark_clock.h"
 
 #include "base/clock.h"
+#include "control/batch.h"
 #include "shim/real.h"
 
 /* A single-precision count of ms is exact to 8 ns this far from its base. */
@@ -11,7 +12,7 @@
 
 void ll_mark_clock_init(struct ll_mark_clock *clock, struct ll_mark_lock *lock)
 {
-	*clock = (struct ll_mark_clock){.lock = lock, .base_ns = ORIGIN_NS};
+	*clock = (struct ll_mark_clock){.lock = lock, .base_ns = ORIGIN_NS, .event_ns = LL_BATCH_EVENT_NS};
 }
 
 void ll_mark_clock_fini(struct ll_mark_clock *clock, bool destroys_events)
@@ -20,6 +21,10 @@ void ll_mark_clock_fini(struct ll_mark_clock *clock, bool destroys_events)
 		ll_real()->cuEventDestroy_v2(clock->spare[i]);
 	if (destroys_events && clock->base)
 		ll_real()->cuEventDestroy_v2(clock->base);
+	for (size_t i = 0; destroys_events && i < LL_MARK_GAUGE_EVENTS; i++) {
+		if (clock->gauge[i])
+			ll_real()->cuEventDestroy_v2(clock->gauge[i]);
+	}
 	ll_mark_clock_init(clock, clock->lock);
 }
 
@@ -38,6 +43,15 @@ bool ll_mark_can_record(const struct ll_mark_clock *clock)
 	return !clock->is_blind && !clock->is_basing;
 }
 
+static ll_cu_result record_base(const struct ll_mark_clock *clock, struct ll_cu_stream *stream,
+				struct ll_cu_event *base)
+{
+	ll_cu_result status = ll_real()->cuEventRecord(base, stream);
+	for (size_t i = 0; status == LL_CUDA_SUCCESS && i < LL_MARK_GAUGE_EVENTS; i++)
+		status = ll_real()->cuEventRecord(clock->gauge[i], stream);
+	return status;
+}
+
 /* In the driver the lock is not held. */
 static bool record(struct ll_mark_clock *clock, struct ll_cu_stream *stream, struct ll_cu_event *base,
 		   struct ll_mark_event *event)
@@ -45,7 +59,7 @@ static bool record(struct ll_mark_clock *clock, struct ll_cu_stream *stream, str
 	ll_cu_result status = LL_CUDA_SUCCESS;
 	ll_mark_lock_let_go(clock->lock);
 	if (base)
-		status = ll_real()->cuEventRecord(base, stream);
+		status = record_base(clock, stream, base);
 	event->host_ns = ll_now_ns();
 	if (status == LL_CUDA_SUCCESS)
 		status = ll_real()->cuEventRecord(event->handle, stream);
@@ -58,6 +72,8 @@ bool ll_mark_record(struct ll_mark_clock *clock, struct ll_cu_stream *stream, st
 {
 	bool makes_base = !clock->base;
 	struct ll_cu_event *base = makes_base ? take(clock) : NULL;
+	for (size_t i = 0; makes_base && i < LL_MARK_GAUGE_EVENTS && !clock->gauge[i]; i++)
+		clock->gauge[i] = take(clock);
 	struct ll_mark_event event = {.handle = take(clock)};
 	if (clock->is_blind)
 		return false;
@@ -82,10 +98,38 @@ bool ll_mark_has_ended(struct ll_mark_clock *clock, struct ll_cu_event *event)
 	return status == LL_CUDA_SUCCESS;
 }
 
+static uint64_t between_ns(struct ll_mark_clock *clock, struct ll_cu_event *start, struct ll_cu_event *end)
+{
+	float ms = 0;
+	if (ll_real()->cuEventElapsedTime(&ms, start, end) != LL_CUDA_SUCCESS)
+		clock->is_blind = true;
+	return (uint64_t)((double)ms * 1e6);
+}
+
+/* The host may have come late with one or the other, and others' work between them: two came as the card takes them. */
+static void read_gauge(struct ll_mark_clock *clock)
+{
+	uint64_t least_ns = UINT64_MAX;
+	for (size_t i = 0; i < LL_MARK_GAUGE_EVENTS; i++) {
+		uint64_t ns = between_ns(clock, i ? clock->gauge[i - 1] : clock->base, clock->gauge[i]);
+		if (ns < least_ns)
+			least_ns = ns;
+	}
+	for (size_t i = 0; i < LL_MARK_GAUGE_EVENTS; i++) {
+		ll_mark_drop(clock, clock->gauge[i]);
+		clock->gauge[i] = NULL;
+	}
+	if (!clock->is_blind && least_ns > clock->event_ns)
+		clock->event_ns = least_ns;
+}
+
 bool ll_mark_clock_runs(struct ll_mark_clock *clock)
 {
-	if (!clock->has_base_ended && clock->base)
-		clock->has_base_ended = ll_mark_has_ended(clock, clock->base);
+	if (!clock->has_base_ended && clock->base && !clock->is_blind) {
+		clock->has_base_ended = ll_mark_has_ended(clock, clock->gauge[LL_MARK_GAUGE_EVENTS - 1]);
+		if (clock->has_base_ended)
+			read_gauge(clock);
+	}
 	return clock->has_base_ended && !clock->is_blind;
 }
 
@@ -122,6 +166,11 @@ struct ll_mark_stamp ll_mark_read(struct ll_mark_clock *clock, const struct ll_m
 uint64_t ll_mark_host_ns(const struct ll_mark_clock *clock, uint64_t card_time_ns)
 {
 	return ll_clock_fit_to_host(&clock->fit, card_time_ns);
+}
+
+uint64_t ll_mark_card_ns(const struct ll_mark_clock *clock, uint64_t host_ns)
+{
+	return ll_clock_fit_to_card(&clock->fit, host_ns);
 }
 
 void ll_mark_drop(struct ll_mark_clock *clock, struct ll_cu_event *event)

@@ -6,6 +6,9 @@
  * queue is its card time minus when it was recorded; the clocks' offset is that of the events that waited least
  * (control/clock_fit.h).
  *
+ * What a timing event costs the card depends on the machine (doc/facts.md), so it is measured: the first mark of all is
+ * a row of events, of which the two that are closest tell.
+ *
  * An error of the driver makes the clock blind: then nothing more is recorded. Nothing here waits but a record, without
  * the lock (mark_lock.h).
  */
@@ -20,7 +23,7 @@
 #include "control/clock_fit.h"
 #include "shim/mark_lock.h"
 
-enum { LL_MARK_SPARE_EVENTS = 256 };
+enum { LL_MARK_SPARE_EVENTS = 256, LL_MARK_GAUGE_EVENTS = 6 };
 
 struct ll_mark_event {
 	struct ll_cu_event *handle; /* NULL: none */
@@ -44,7 +47,9 @@ struct ll_mark_clock {
 	struct ll_cu_event *base;
 	uint64_t base_ns; /* its card time */
 	bool has_base_ended;
-	bool is_basing; /* the first base is being recorded */
+	bool is_basing;                                  /* the first base is being recorded */
+	struct ll_cu_event *gauge[LL_MARK_GAUGE_EVENTS]; /* behind the first base, until they have ended */
+	uint64_t event_ns; /* what an event between two kernels takes; control/batch.h until it was measured */
 	struct ll_clock_fit fit;
 	bool is_blind;
 };
@@ -74,6 +79,9 @@ struct ll_mark_stamp ll_mark_read(struct ll_mark_clock *clock, const struct ll_m
 /* The host's time, CLOCK_MONOTONIC, of a card time; once an event was read. Early by the time that a call takes to the
  * card. */
 uint64_t ll_mark_host_ns(const struct ll_mark_clock *clock, uint64_t card_time_ns);
+
+/* The reverse: when an event that was recorded then is reached at the earliest. */
+uint64_t ll_mark_card_ns(const struct ll_mark_clock *clock, uint64_t host_ns);
 
 /* Gives the event back; one that has ended, with its card time, may become the new base. NULL is fine. */
 void ll_mark_drop(struct ll_mark_clock *clock, struct ll_cu_event *event);

@@ -164,10 +164,21 @@ static void learn(struct ll_marks *marks, struct ll_mark_track *track, const str
 		ll_kinds_doubt(&marks->kinds, kind, each_ns);
 }
 
+/* Where nothing was marked, for what is known is not worth it: no earlier than an event that was recorded then. */
+static struct ll_mark_stamp start_on_idle(struct ll_marks *marks, const struct ll_mark_track *track, uint64_t host_ns)
+{
+	uint64_t card_ns = ll_mark_card_ns(&marks->clock, host_ns);
+	return (struct ll_mark_stamp){.card_ns = card_ns > track->end.card_ns ? card_ns : track->end.card_ns};
+}
+
 /* When the batch began, on the card's clock; what that waited; when it was recorded. */
 static struct ll_mark_stamp read_start(struct ll_marks *marks, const struct ll_mark_track *track,
 				       const struct ll_mark_batch *batch, uint64_t *ret_host_ns)
 {
+	if (batch->idle_at_ns) {
+		*ret_host_ns = batch->idle_at_ns;
+		return start_on_idle(marks, track, batch->idle_at_ns);
+	}
 	*ret_host_ns = batch->start.handle ? batch->start.host_ns : track->end_host_ns;
 	if (!batch->start.handle)
 		return track->end;
@@ -200,6 +211,7 @@ static void settle(struct ll_marks *marks, struct ll_mark_track *track, const st
 	    .tail_ns = batch->end.host_ns - batch->launched_ns,
 	    .end_call_ns = batch->end.call_ns,
 	    .seen_ns = ll_mark_batch_seen_ns(batch),
+	    .event_ns = marks->clock.event_ns,
 	    .guess_ns = batch->guess_ns,
 	    .launches = batch->launches,
 	    .has_start = batch->start.handle,
@@ -208,7 +220,8 @@ static void settle(struct ll_marks *marks, struct ll_mark_track *track, const st
 	learn(marks, track, batch, verdict);
 	if (verdict.lesson == LL_BATCH_UNTOLD)
 		bound_mean(track, batch, facts.span_ns);
-	charge(marks, start.card_ns, start.card_ns + verdict.busy_ns);
+	uint64_t begun_ns = batch->idle_at_ns ? end.card_ns - verdict.busy_ns : start.card_ns;
+	charge(marks, begun_ns, begun_ns + verdict.busy_ns);
 	track->end = end;
 	track->end_host_ns = batch->end.host_ns;
 	track->settled++;
@@ -226,7 +239,7 @@ static void harvest_track(struct ll_marks *marks, struct ll_mark_track *track)
 		track->count--;
 		settle(marks, track, &batch);
 	}
-	if (track->is_gone && !track->count && !track->is_recording) {
+	if (track->is_gone && !track->count && !track->is_in_driver) {
 		ll_mark_drop(&marks->clock, track->open.start.handle);
 		track->is_used = false;
 	}
@@ -261,7 +274,7 @@ static bool has_few_marks(struct ll_marks *marks, const struct ll_mark_track *tr
 /* What is not marked now is marked with what comes next, or by the agent. */
 static bool may_mark(struct ll_marks *marks, const struct ll_mark_track *track)
 {
-	return ll_mark_can_record(&marks->clock) && !track->is_recording && has_few_marks(marks, track);
+	return ll_mark_can_record(&marks->clock) && !track->is_in_driver && has_few_marks(marks, track);
 }
 
 /* Records a mark behind the open batch, which is closing then. What others launch meanwhile is a new one's. */
@@ -269,9 +282,9 @@ static bool record(struct ll_marks *marks, struct ll_mark_track *track, struct l
 {
 	track->closing = track->open;
 	track->open = (struct ll_mark_batch){0};
-	track->is_recording = true;
+	track->is_in_driver = true;
 	bool is_recorded = ll_mark_record(&marks->clock, track->name.handle, ret_event);
-	track->is_recording = false;
+	track->is_in_driver = false;
 	if (is_recorded)
 		track->marked_ns = ret_event->host_ns + ret_event->call_ns;
 	return is_recorded;
@@ -298,14 +311,20 @@ static void close_open(struct ll_marks *marks, struct ll_mark_track *track)
 		push_batch(marks, track, end);
 }
 
+/* Of launches that take now so long and now so long a batch of many would be guesswork. */
+static uint64_t every_ns(const struct ll_marks *marks, const struct ll_kind *kind)
+{
+	return ll_kind_is_steady(kind) || marks->every_ns < LL_MARK_EVERY_NS ? marks->every_ns : LL_MARK_EVERY_NS;
+}
+
 bool ll_marks_count(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name)
 {
 	struct ll_mark_track *track = marks->clock.is_blind || name.thread ? NULL : find_track(marks, name);
-	if (!track || !track->open.launches || track->is_left || track->is_recording)
+	if (!track || !track->open.launches || track->is_left || track->is_in_driver)
 		return false;
 	struct ll_kind *kind = ll_kinds_find(&marks->kinds, kind_name);
 	if (!kind->ns || ll_kind_wants_sample(&marks->kinds, kind) ||
-	    track->open.guess_ns + kind->ns >= marks->every_ns)
+	    track->open.guess_ns + kind->ns >= every_ns(marks, kind))
 		return false;
 	add_launch(track, kind);
 	track->open.launched_ns = ll_now_ns();
@@ -318,10 +337,10 @@ bool ll_marks_count(struct ll_marks *marks, struct ll_mark_stream name, uint64_t
 static struct ll_mark_track *find_calm_track(struct ll_marks *marks, struct ll_mark_stream name)
 {
 	struct ll_mark_track *track = find_track(marks, name);
-	if (!track || !track->is_recording)
+	if (!track || !track->is_in_driver)
 		return track;
 	uint64_t until_ns = ll_now_ns() + LL_MARK_LOCK_WAIT_NS;
-	while (track && track->is_recording && ll_mark_lock_wait(marks->clock.lock, until_ns))
+	while (track && track->is_in_driver && ll_mark_lock_wait(marks->clock.lock, until_ns))
 		track = find_track(marks, name);
 	return track;
 }
@@ -341,15 +360,17 @@ void ll_marks_begin(struct ll_marks *marks, struct ll_mark_stream name, uint64_t
 	/* a start that waits for its launch is as good: another thread, or a launch that failed */
 	if (marks->clock.is_blind || track->count || (track->open.start.handle && !track->open.launches))
 		return;
-	if (!track->open.launches || track->is_left ||
-	    ll_kind_wants_sample(&marks->kinds, ll_kinds_find(&marks->kinds, kind_name)))
+	struct ll_kind *kind = ll_kinds_find(&marks->kinds, kind_name);
+	if (track->is_left || ll_kind_wants_sample(&marks->kinds, kind) || !marks->clock.fit.has_fit)
 		mark_start(marks, track);
+	else if (!track->open.launches)
+		track->open.idle_at_ns = ll_now_ns();
 }
 
 /* Only a thread itself can mark its own default stream: no agent ends what it leaves open. */
-static bool is_full(const struct ll_marks *marks, const struct ll_mark_track *track)
+static bool is_full(const struct ll_marks *marks, const struct ll_mark_track *track, const struct ll_kind *kind)
 {
-	return track->open.guess_ns >= marks->every_ns || (track->name.thread && track->count < MARKED_AHEAD);
+	return track->open.guess_ns >= every_ns(marks, kind) || (track->name.thread && track->count < MARKED_AHEAD);
 }
 
 void ll_marks_end(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name, uint64_t launched_ns)
@@ -365,7 +386,7 @@ void ll_marks_end(struct ll_marks *marks, struct ll_mark_stream name, uint64_t k
 	if (is_sample)
 		ll_kind_note_sample(&marks->kinds, kind);
 	kind->seen++;
-	if (is_sample || is_full(marks, track))
+	if (is_sample || is_full(marks, track, kind))
 		close_open(marks, track);
 }
 
@@ -389,7 +410,7 @@ static bool is_legacy(const struct ll_mark_track *track)
 
 static bool works(const struct ll_mark_track *track)
 {
-	return track->is_used && (track->count || track->is_recording || (track->open.launches && !track->is_left));
+	return track->is_used && (track->count || track->is_in_driver || (track->open.launches && !track->is_left));
 }
 
 /* A mark in the legacy stream holds back what other streams do: only where no other stream works. */
@@ -402,13 +423,39 @@ static bool can_close_tail(const struct ll_marks *marks, const struct ll_mark_tr
 	return !track->name.thread;
 }
 
-bool ll_marks_has_tails(const struct ll_marks *marks)
+/* A mark costs the card, and holds up who waits for the stream: whoever does that launches again before this is over.
+ */
+static bool is_due(const struct ll_marks *marks, const struct ll_mark_track *track, uint64_t now_ns)
+{
+	const struct ll_mark_batch *open = &track->open;
+	uint64_t takes_ns = open->guess_ns < marks->every_ns ? open->guess_ns : marks->every_ns;
+	return now_ns >= open->launched_ns + takes_ns;
+}
+
+static bool shall_close_tail(const struct ll_marks *marks, const struct ll_mark_track *track, bool at_once)
+{
+	return ll_mark_track_has_tail(track) && can_close_tail(marks, track) &&
+	       (at_once || is_due(marks, track, ll_now_ns()));
+}
+
+bool ll_marks_has_tails(const struct ll_marks *marks, bool at_once)
 {
 	for (const struct ll_mark_track *track = marks->tracks; track && !marks->clock.is_blind; track = track->next) {
-		if (ll_mark_track_has_tail(track) && can_close_tail(marks, track))
+		if (shall_close_tail(marks, track, at_once))
 			return true;
 	}
 	return false;
+}
+
+/* Who asks about a stream waits for whoever waits for room in it (doc/facts.md): without the lock, as who marks it. */
+static ll_cu_result query(struct ll_marks *marks, struct ll_mark_track *track)
+{
+	track->is_in_driver = true;
+	ll_mark_lock_let_go(marks->clock.lock);
+	ll_cu_result status = ll_real()->cuStreamQuery(track->name.handle);
+	ll_mark_lock_take_back(marks->clock.lock);
+	track->is_in_driver = false;
+	return status;
 }
 
 /* Whether a mark behind the open batch does not wait for room. The context is current. */
@@ -419,17 +466,23 @@ static bool has_room(struct ll_marks *marks, struct ll_mark_track *track)
 		open->begun_ns = ll_now_ns();
 	if (open->begun_ns && open->launches <= ROOM_LAUNCHES)
 		return true;
-	ll_cu_result status = ll_real()->cuStreamQuery(track->name.handle);
+	ll_cu_result status = query(marks, track);
 	if (status == LL_CUDA_ERROR_NOT_READY)
 		open->seen_ns = ll_now_ns();
 	return status == LL_CUDA_SUCCESS;
 }
 
-void ll_marks_close_tails(struct ll_marks *marks)
+/* Asked again after the lock was let go: a capture may have begun. */
+static bool can_mark_now(struct ll_marks *marks, struct ll_mark_track *track)
+{
+	return !track->is_in_driver && !ll_stream_is_captured(track->name.handle) && has_room(marks, track) &&
+	       !ll_stream_is_captured(track->name.handle);
+}
+
+void ll_marks_close_tails(struct ll_marks *marks, bool at_once)
 {
 	for (struct ll_mark_track *track = marks->tracks; track && !marks->clock.is_blind; track = track->next) {
-		if (ll_mark_track_has_tail(track) && can_close_tail(marks, track) &&
-		    !ll_stream_is_captured(track->name.handle) && has_room(marks, track))
+		if (shall_close_tail(marks, track, at_once) && can_mark_now(marks, track))
 			close_open(marks, track);
 	}
 }
@@ -451,8 +504,7 @@ void ll_marks_forget_stream(struct ll_marks *marks, struct ll_mark_stream name, 
 	struct ll_mark_track *track = find_track(marks, name);
 	if (!track)
 		return;
-	if (can_mark && !marks->clock.is_blind && track->open.launches && !ll_stream_is_captured(track->name.handle) &&
-	    has_room(marks, track))
+	if (can_mark && !marks->clock.is_blind && track->open.launches && can_mark_now(marks, track))
 		close_open(marks, track);
 	track->is_gone = true;
 }

@@ -2,9 +2,10 @@
  * marks.h - how long the card worked for this program, told by timing events between its own launches.
  *
  * One object per context. Launches of a stream are gathered in batches of so much work (ll_marks_set_every); a batch
- * ends with a timing event, and one that begins on an idle stream also begins with one. What the card did for it
- * follows from the two and from what launches of these kinds take (control/batch.h, kinds.h). A timing event costs the
- * host 1 us and the card 2 (doc/facts.md), so most launches are only counted: no call of the driver, some 30 ns.
+ * ends with a timing event, and one that begins on an idle stream with what is not known also begins with one. What the
+ * card did for it follows from the two and from what launches of these kinds take (control/batch.h, kinds.h). A timing
+ * event costs the host 1 us and the card 2 (doc/facts.md), so most launches are only counted: no call of the driver,
+ * some 30 ns.
  *
  * A mark takes a place in the stream's queue in the driver, and where that is full recording one waits until the card
  * has worked something off. So the lock is let go while one is recorded (mark_lock.h), and few marks are in flight at
@@ -78,11 +79,14 @@ void ll_marks_add_unmarked(struct ll_marks *marks, struct ll_mark_stream name, u
  * own default stream, which only that thread can name, and not in the legacy stream where other streams work too, which
  * its marks would hold back. The context is current, and no capture begins meanwhile (ll_flow_hold).
  *
+ * Left alone, unless it shall be at_once, is what cannot have ended yet by what is known of it: a mark costs the card,
+ * and who launches and waits in turn launches again before that.
+ *
  * Whoever does this did not launch, and must not wait for room: a stream that has not come to those launches yet, or
  * that has many of them left, may be full, and is marked when it has got on. Until then it is seen to be at work.
  */
-bool ll_marks_has_tails(const struct ll_marks *marks);
-void ll_marks_close_tails(struct ll_marks *marks);
+bool ll_marks_has_tails(const struct ll_marks *marks, bool at_once);
+void ll_marks_close_tails(struct ll_marks *marks, bool at_once);
 
 /*
  * What has had no mark for 20 ms since it was launched, because nobody could make one (a thread's own stream, a

@@ -7,7 +7,7 @@ uint64_t ll_mark_batch_seen_ns(const struct ll_mark_batch *batch)
 
 bool ll_mark_track_has_tail(const struct ll_mark_track *track)
 {
-	return track->is_used && !track->is_gone && !track->count && !track->is_recording && track->open.launches &&
+	return track->is_used && !track->is_gone && !track->count && !track->is_in_driver && track->open.launches &&
 	       !track->is_left && !track->name.thread;
 }
 
@@ -90,7 +90,7 @@ void ll_marks_longest(struct ll_marks *marks, uint64_t now_ns, struct ll_marks_r
 bool ll_marks_is_idle(const struct ll_marks *marks)
 {
 	for (const struct ll_mark_track *track = marks->tracks; track; track = track->next) {
-		if (track->is_used && (track->count || track->is_recording || ll_mark_track_has_tail(track)))
+		if (track->is_used && (track->count || track->is_in_driver || ll_mark_track_has_tail(track)))
 			return marks->clock.is_blind;
 	}
 	return true;

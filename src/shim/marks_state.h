@@ -11,11 +11,13 @@
 enum { LL_MARK_BATCHES = 64 }; /* of one stream at a time; more are joined to the last */
 
 struct ll_mark_batch {
-	struct ll_mark_event start; /* none: begins where the one before ended */
+	struct ll_mark_event start; /* none: begins where the one before ended, or at idle_at_ns */
 	struct ll_mark_event end;
 	uint64_t started_ns;  /* CLOCK_MONOTONIC, after the start's record */
 	uint64_t launched_ns; /* the same, after the last launch */
-	uint64_t kind;        /* of all its launches; 0: they are of several */
+	uint64_t
+	    idle_at_ns; /* the same, before the first: the stream was idle, and no start was marked; 0: it was not */
+	uint64_t kind;  /* of all its launches; 0: they are of several */
 	uint32_t launches;
 	bool is_end_shared; /* the end is also the start of the next one */
 	uint64_t guess_ns;
@@ -30,8 +32,8 @@ struct ll_mark_track {
 	struct ll_mark_batch batches[LL_MARK_BATCHES]; /* a ring of those in flight */
 	uint32_t first, count;
 	struct ll_mark_batch open;    /* launches not yet closed by an event */
-	struct ll_mark_batch closing; /* is_recording: those that the event will close */
-	bool is_recording;            /* a thread is in the driver, without the lock, to record one */
+	struct ll_mark_batch closing; /* is_in_driver: those that the event will close, where it records one */
+	bool is_in_driver;            /* a thread is in the driver, without the lock, to mark this stream */
 	bool is_left;                 /* open: nobody could mark them, and they are taken to have ended */
 	uint64_t marked_ns;       /* CLOCK_MONOTONIC, after the last record: another thread may have launched before */
 	uint64_t mean_ns;         /* of a launch; 0: not known */

@@ -4,17 +4,22 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "shim/mark_lock.h"
 #include "shim/real.h"
 
 /* doc/facts.md, "Launching": costs of calls on the host, and distances on the card. */
 #define RECORD_HOST_NS 1040
 #define QUERY_HOST_NS 280
 #define LATENCY_NS 3000     /* from the call to the card */
-#define KERNEL_GAP_NS 1400  /* between kernels of a queue */
-#define EVENT_AFTER_NS 2600 /* from a kernel's end to the event behind it */
-#define AFTER_EVENT_NS 1300 /* from an event to the kernel behind it */
-#define GPM_EXTRA_NS 2250   /* what GPM counts beyond a kernel's stamps, up to 0.35 us before that event */
+#define KERNEL_GAP_NS 1560  /* between kernels of a queue */
+#define EVENT_AFTER_NS 2240 /* from a kernel's end to the event behind it */
+#define EVENT_EVENT_NS 1250 /* from an event to the next */
+#define AFTER_EVENT_NS 1420 /* from an event to the kernel behind it */
+#define GPM_EXTRA_NS 1950   /* what GPM counts beyond a kernel's stamps, up to 0.25 us before that event */
 #define WAKE_NS 5000        /* from a kernel's end to the host that waited for it */
+/* The other machine: an event takes so long whatever stands before it. */
+#define SLOW_EVENT_AFTER_NS 2990
+#define SLOW_EVENT_EVENT_NS 2850
 
 enum { STREAMS = 4, EVENTS = 1024 };
 
@@ -32,6 +37,8 @@ static struct lane {
 static struct ll_cu_event events[EVENTS];
 static uint64_t host_ns, busy_ns, busy_until_ns, calls, before_ns, after_ns;
 static int drift_ppm;
+static bool has_slow_events;
+static struct ll_mark_lock *watched;
 
 void model_reset(int ppm)
 {
@@ -42,6 +49,13 @@ void model_reset(int ppm)
 	host_ns = LL_NS_PER_S;
 	busy_ns = busy_until_ns = calls = before_ns = after_ns = 0;
 	drift_ppm = ppm;
+	has_slow_events = false;
+	watched = NULL;
+}
+
+void model_slow_events(void)
+{
+	has_slow_events = true;
 }
 
 uint64_t ll_now_ns(void)
@@ -69,6 +83,19 @@ uint64_t model_busy_ns(void)
 uint64_t model_calls(void)
 {
 	return calls;
+}
+
+void model_watch_lock(struct ll_mark_lock *lock)
+{
+	watched = lock;
+}
+
+static void may_wait(void)
+{
+	if (watched && pthread_mutex_trylock(&watched->mutex) != 0)
+		abort();
+	if (watched)
+		pthread_mutex_unlock(&watched->mutex);
 }
 
 static struct lane *lane_of(struct ll_cu_stream *stream)
@@ -148,12 +175,15 @@ static ll_cu_result destroy_event(struct ll_cu_event *event)
 static ll_cu_result record_event(struct ll_cu_event *event, struct ll_cu_stream *stream)
 {
 	struct lane *lane = lane_of(stream);
+	may_wait();
 	calls++;
 	host_ns += RECORD_HOST_NS + before_ns;
 	uint64_t arrives_ns = host_ns + LATENCY_NS;
 	host_ns += after_ns;
 	before_ns = after_ns = 0;
-	uint64_t behind_ns = lane->ready_ns + (lane->is_event ? 0 : EVENT_AFTER_NS);
+	uint64_t after_event_ns = has_slow_events ? SLOW_EVENT_EVENT_NS : EVENT_EVENT_NS;
+	uint64_t after_kernel_ns = has_slow_events ? SLOW_EVENT_AFTER_NS : EVENT_AFTER_NS;
+	uint64_t behind_ns = lane->ready_ns + (lane->is_event ? after_event_ns : after_kernel_ns);
 	lane->ready_ns = behind_ns > arrives_ns ? behind_ns : arrives_ns;
 	lane->is_event = true;
 	event->card_ns = lane->ready_ns;
@@ -187,6 +217,7 @@ static ll_cu_result is_capturing(struct ll_cu_stream *stream, enum ll_cu_capture
 
 static ll_cu_result query_stream(struct ll_cu_stream *stream)
 {
+	may_wait();
 	calls++;
 	host_ns += QUERY_HOST_NS;
 	return lane_of(stream)->ready_ns <= host_ns ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_NOT_READY;

@@ -8,9 +8,13 @@
 #include <stdint.h>
 
 struct ll_cu_stream;
+struct ll_mark_lock;
 
 /* Everything idle, time at one second; the clocks drift apart by so many parts per million. */
 void model_reset(int drift_ppm);
+
+/* Until the next reset: the machine of the two in doc/facts.md on which an event takes longer. */
+void model_slow_events(void);
 
 /* Time passes for the host. */
 void model_spend(uint64_t ns);
@@ -27,6 +31,9 @@ void model_wait(struct ll_cu_stream *stream);
 /* The host is interrupted for that long in the next call that records an event, before and after the event is in the
  * queue. */
 void model_interrupt_record(uint64_t before_ns, uint64_t after_ns);
+
+/* Calls that wait where a stream is full abort while it is held. Until the next reset. */
+void model_watch_lock(struct ll_mark_lock *lock);
 
 /* Time in which the card worked, as GPM counts it; calls of the driver that were not launches. */
 uint64_t model_busy_ns(void);

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "card_model.h"
+#include "shim/mark_lock.h"
 #include "shim/marks.h"
 
 #define US LL_NS_PER_US
@@ -17,6 +18,7 @@
 
 static struct ll_marks *marks;
 static uint64_t charged_ns, launches, harvested_ns, agent_ns;
+static bool are_events_slow;
 
 static void charge(void *of, uint64_t start_ns, uint64_t end_ns)
 {
@@ -24,12 +26,19 @@ static void charge(void *of, uint64_t start_ns, uint64_t end_ns)
 	charged_ns += end_ns - start_ns;
 }
 
-static void begin_program(int drift_ppm)
+static void begin_program_by(struct ll_mark_lock *lock, int drift_ppm)
 {
 	model_reset(drift_ppm);
-	marks = ll_marks_new(NULL, charge, NULL);
+	if (are_events_slow)
+		model_slow_events();
+	marks = ll_marks_new(lock, charge, NULL);
 	assert_non_null(marks);
 	charged_ns = launches = harvested_ns = agent_ns = 0;
+}
+
+static void begin_program(int drift_ppm)
+{
+	begin_program_by(NULL, drift_ppm);
 }
 
 /* What the flow does with the marks while nobody else wants the card (flow.c, agent.c). */
@@ -38,7 +47,7 @@ static void tend(void)
 	uint64_t now_ns = ll_now_ns();
 	if (now_ns - agent_ns >= AGENT_NS) {
 		agent_ns = now_ns;
-		ll_marks_close_tails(marks);
+		ll_marks_close_tails(marks, false);
 		ll_marks_leave_tails(marks);
 	}
 	if (now_ns - harvested_ns >= HARVEST_NS) {
@@ -118,6 +127,36 @@ static void test_small_kernels_each_waited_for(void **state)
 	}
 	assert_calls_within(30);
 	assert_account_within(5);
+}
+
+/* As a program does that reads a result after each step, while others want the card. */
+static void test_long_kernels_each_waited_for(void **state)
+{
+	(void)state;
+	begin_program(0);
+	ll_marks_set_every(marks, MS / 2);
+	for (unsigned i = 0; i < 20000; i++) {
+		launch(1, 1, 200 * US);
+		model_wait(STREAM(1));
+		model_spend(6 * US);
+	}
+	assert_calls_within(250);
+	assert_account_within(5);
+}
+
+/* One kernel on one grid, that takes now so long and now so long. */
+static void test_kernels_of_changing_length_each_waited_for(void **state)
+{
+	(void)state;
+	begin_program(0);
+	ll_marks_set_every(marks, MS / 2);
+	srand(4);
+	for (unsigned i = 0; i < 20000; i++) {
+		launch(1, 1, (100 + (unsigned)rand() % 240) * US);
+		model_wait(STREAM(1));
+		model_spend(i % 10 ? 6 * US : 900 * US);
+	}
+	assert_account_within(10);
 }
 
 static void test_small_kernels_in_a_full_queue(void **state)
@@ -399,11 +438,52 @@ static void test_what_a_thread_has_left_keeps_nobody_from_resting(void **state)
 	ll_marks_free(marks, true);
 }
 
+static int on_one_machine(void **state)
+{
+	(void)state;
+	are_events_slow = false;
+	return 0;
+}
+
+static int on_the_other(void **state)
+{
+	(void)state;
+	are_events_slow = true;
+	return 0;
+}
+
+/* Others launch meanwhile: on a card both may wait until a stream that is full has got on. */
+static void test_nothing_is_marked_or_asked_of_a_stream_under_the_lock(void **state)
+{
+	(void)state;
+	struct ll_mark_lock lock;
+	struct ll_mark_stream name = {.handle = STREAM(1)};
+	ll_mark_lock_init(&lock);
+	begin_program_by(&lock, 0);
+	model_watch_lock(&lock);
+	pthread_mutex_lock(&lock.mutex);
+	launch_some(name);
+	pause_ns(5 * MS);
+	assert_true(ll_marks_is_idle(marks));
+	model_launch(name.handle, 20 * MS, LAUNCH_NS);
+	ll_marks_add_unmarked(marks, name, 500);
+	uint64_t before = model_calls();
+	ll_marks_close_tails(marks, true);
+	assert_int_equal(model_calls() - before, 2); /* is it captured, and has it got on: it has not */
+	pause_ns(30 * MS);
+	assert_true(ll_marks_is_idle(marks));
+	pthread_mutex_unlock(&lock.mutex);
+	ll_marks_free(marks, true);
+	ll_mark_lock_fini(&lock);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_small_kernels_of_a_slow_host),
 	    cmocka_unit_test(test_small_kernels_each_waited_for),
+	    cmocka_unit_test(test_long_kernels_each_waited_for),
+	    cmocka_unit_test(test_kernels_of_changing_length_each_waited_for),
 	    cmocka_unit_test(test_small_kernels_in_a_full_queue),
 	    cmocka_unit_test(test_kernels_of_many_kinds_partly_queued),
 	    cmocka_unit_test(test_launches_that_are_taken_to_be_long_are_soon_known_to_be_short),
@@ -420,6 +500,8 @@ int main(void)
 	    cmocka_unit_test(test_a_hundred_kinds_in_turn),
 	    cmocka_unit_test(test_the_legacy_stream_by_both_of_its_names_comes_to_rest),
 	    cmocka_unit_test(test_what_a_thread_has_left_keeps_nobody_from_resting),
+	    cmocka_unit_test(test_nothing_is_marked_or_asked_of_a_stream_under_the_lock),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	int failed = cmocka_run_group_tests_name("events of 2.1 us", tests, on_one_machine, NULL);
+	return failed + cmocka_run_group_tests_name("events of 2.9 us", tests, on_the_other, NULL);
 }

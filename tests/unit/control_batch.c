@@ -23,6 +23,7 @@ static const struct ll_batch single = {.span_ns = 10 * US + 5200 - 1700,
 				       .end_call_ns = 1040,
 				       .guess_ns = 50 * US,
 				       .launches = 1,
+				       .event_ns = LL_BATCH_EVENT_NS,
 				       .has_start = true};
 
 static void a_launch_by_itself_is_a_sample_without_what_the_host_took(void **state)
@@ -76,7 +77,8 @@ static void a_batch_launched_before_its_start_was_reached_is_work_throughout(voi
 				 .host_ns = 80 * US,
 				 .end_wait_ns = 350 * US,
 				 .guess_ns = 200 * US,
-				 .launches = 30};
+				 .launches = 30,
+				 .event_ns = LL_BATCH_EVENT_NS};
 	assert_verdict(batch, LL_BATCH_QUEUED, 300 * US - LL_BATCH_EVENT_NS);
 	batch.host_ns = 100 * US; /* the end waited longer than was guessed in all */
 	assert_verdict(batch, LL_BATCH_UNTOLD, 300 * US);
@@ -85,8 +87,12 @@ static void a_batch_launched_before_its_start_was_reached_is_work_throughout(voi
 static void where_the_stream_may_have_run_empty_the_guess_counts(void **state)
 {
 	(void)state;
-	struct ll_batch batch = {
-	    .span_ns = 300 * US, .host_ns = 250 * US, .end_wait_ns = 20 * US, .guess_ns = 120 * US, .launches = 30};
+	struct ll_batch batch = {.span_ns = 300 * US,
+				 .host_ns = 250 * US,
+				 .end_wait_ns = 20 * US,
+				 .guess_ns = 120 * US,
+				 .launches = 30,
+				 .event_ns = LL_BATCH_EVENT_NS};
 	assert_verdict(batch, LL_BATCH_UNTOLD, 120 * US);
 	batch.guess_ns = 400 * US;
 	assert_verdict(batch, LL_BATCH_UNTOLD, 300 * US);
@@ -100,7 +106,8 @@ static void a_mark_that_came_late_to_an_empty_stream_proves_nothing(void **state
 				 .host_ns = 80 * US,
 				 .tail_ns = 700 * US,
 				 .guess_ns = 120 * US,
-				 .launches = 30};
+				 .launches = 30,
+				 .event_ns = LL_BATCH_EVENT_NS};
 	assert_verdict(batch, LL_BATCH_UNTOLD, 120 * US);
 	batch.end_wait_ns = 100 * US; /* it found work */
 	assert_verdict(batch, LL_BATCH_QUEUED, 900 * US - LL_BATCH_EVENT_NS);
@@ -117,7 +124,8 @@ static void what_the_end_waited_is_work_whatever_was_guessed(void **state)
 				 .tail_ns = LL_NS_PER_MS,
 				 .end_wait_ns = 19 * LL_NS_PER_MS,
 				 .guess_ns = 50 * US,
-				 .launches = 10};
+				 .launches = 10,
+				 .event_ns = LL_BATCH_EVENT_NS};
 	assert_verdict(batch, LL_BATCH_LONGER, 19 * LL_NS_PER_MS);
 	batch.guess_ns = 18 * LL_NS_PER_MS;
 	assert_verdict(batch, LL_BATCH_UNTOLD, 19 * LL_NS_PER_MS);
@@ -132,7 +140,8 @@ static void what_was_seen_at_work_is_work_whatever_was_guessed(void **state)
 				 .tail_ns = 20 * LL_NS_PER_MS,
 				 .seen_ns = 19 * LL_NS_PER_MS,
 				 .guess_ns = 50 * US,
-				 .launches = 200};
+				 .launches = 200,
+				 .event_ns = LL_BATCH_EVENT_NS};
 	assert_verdict(batch, LL_BATCH_LONGER, 19 * LL_NS_PER_MS);
 	batch.seen_ns = 30 * LL_NS_PER_MS;
 	assert_verdict(batch, LL_BATCH_LONGER, 21 * LL_NS_PER_MS);
