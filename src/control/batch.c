@@ -43,6 +43,13 @@ static bool is_well_timed(const struct ll_batch *batch, uint64_t busy_ns)
 	return is_calm || busy_ns >= LITTLE * (batch->host_ns + end_ns);
 }
 
+static enum ll_batch_lesson lesson_of_sample(const struct ll_batch *batch, uint64_t busy_ns)
+{
+	bool is_swift = batch->start_call_ns <= LL_BATCH_SWIFT_NS || batch->start_wait_ns;
+	bool is_sure = is_swift && batch->end_wait_ns >= LL_BATCH_SURE_WAIT_NS;
+	return is_sure || busy_ns >= LL_BATCH_LONG_NS ? LL_BATCH_SAMPLE : LL_BATCH_ROUGH;
+}
+
 struct ll_batch_verdict ll_batch_judge(const struct ll_batch *batch)
 {
 	if (!ends_with_work(batch))
@@ -54,7 +61,7 @@ struct ll_batch_verdict ll_batch_judge(const struct ll_batch *batch)
 		uint64_t end_ns = LL_BATCH_END_NS + less(batch->event_ns, LL_BATCH_EVENT_NS);
 		uint64_t busy_ns = less(batch->span_ns, late_ns + end_ns);
 		if (is_well_timed(batch, busy_ns))
-			return (struct ll_batch_verdict){busy_ns, LL_BATCH_SAMPLE};
+			return (struct ll_batch_verdict){busy_ns, lesson_of_sample(batch, busy_ns)};
 	}
 	return judge_guess(batch);
 }

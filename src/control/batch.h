@@ -40,6 +40,15 @@
 /* The same of a launch: 2 to 8 us. */
 #define LL_BATCH_LAUNCH_NS UINT64_C(20000)
 
+/*
+ * A sample is sure if the first event's call was swift, for the event comes to the card sometime in it, and if the last
+ * event waited for the launch; or if the launch is so long that neither matters. Those of a slow host are some 0.6 us
+ * too long (doc/facts.md).
+ */
+#define LL_BATCH_SWIFT_NS UINT64_C(2000)
+#define LL_BATCH_SURE_WAIT_NS UINT64_C(300)
+#define LL_BATCH_LONG_NS UINT64_C(50000)
+
 struct ll_batch {
 	uint64_t span_ns;
 	uint64_t start_wait_ns, end_wait_ns;
@@ -58,6 +67,7 @@ struct ll_batch {
 enum ll_batch_lesson {
 	LL_BATCH_UNTOLD, /* nothing to learn */
 	LL_BATCH_SAMPLE, /* one launch, timed by itself */
+	LL_BATCH_ROUGH,  /* the same by a slow host: up to a us too long */
 	LL_BATCH_QUEUED, /* the stream never ran empty */
 	LL_BATCH_LONGER, /* the guess was far too short; busy_ns is a lower bound */
 };

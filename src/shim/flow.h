@@ -29,7 +29,7 @@
 #define LL_FLOW_BATCH_ALONE_NS UINT64_C(1000000)
 #define LL_FLOW_BATCH_TURNS_NS UINT64_C(500000)
 /* Work that may go unmarked through an open gate: what is not known of a queue when a newcomer shuts the gate. */
-#define LL_FLOW_OPEN_NS UINT64_C(2000000)
+#define LL_FLOW_OPEN_NS UINT64_C(4000000)
 #define LL_FLOW_LONGEST_WAIT_NS UINT64_C(60000000000)
 
 struct ll_flow;

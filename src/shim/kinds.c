@@ -35,7 +35,7 @@ struct ll_kind *ll_kinds_find(struct ll_kinds *kinds, uint64_t name)
 
 bool ll_kind_wants_sample(const struct ll_kinds *kinds, const struct ll_kind *kind)
 {
-	return kind->learned < FIRST_SAMPLES || kind->seen >= kind->next || kind->doubts != kinds->doubts;
+	return kind->learned + kind->rough < FIRST_SAMPLES || kind->seen >= kind->next || kind->doubts != kinds->doubts;
 }
 
 bool ll_kind_is_steady(const struct ll_kind *kind)
@@ -66,6 +66,15 @@ void ll_kind_learn_sample(struct ll_kind *kind, uint64_t ns)
 	learn(kind, ns, SAMPLE_PARTS);
 }
 
+void ll_kind_learn_rough(struct ll_kind *kind, uint64_t ns)
+{
+	if (kind->learned)
+		return;
+	uint64_t parts = kind->rough < SAMPLE_PARTS ? kind->rough + UINT64_C(1) : SAMPLE_PARTS;
+	kind->ns = ((parts - 1) * kind->ns + ns) / parts;
+	kind->rough += kind->rough < UINT32_MAX;
+}
+
 void ll_kind_learn_queued(struct ll_kind *kind, uint64_t ns)
 {
 	learn(kind, ns, QUEUED_PARTS);
@@ -79,4 +88,5 @@ void ll_kinds_doubt(struct ll_kinds *kinds, struct ll_kind *kind, uint64_t ns)
 	if (kind->ns < ns)
 		kind->ns = ns;
 	kind->learned = 0;
+	kind->rough = 0;
 }

@@ -26,7 +26,8 @@ struct ll_kind {
 	uint64_t name;
 	uint64_t ns;         /* of a launch; 0: not known */
 	uint64_t scatter_ns; /* by which samples differ from that, in the mean */
-	uint32_t learned;    /* how often */
+	uint32_t learned;    /* how often, but by rough samples */
+	uint32_t rough;      /* how often by these, which count while there are no others */
 	uint32_t seen;       /* launches; the caller counts */
 	uint32_t next;       /* seen, at which the next one shall be timed */
 	uint32_t doubts;     /* of the table, when it was timed last */
@@ -53,6 +54,7 @@ bool ll_kind_is_steady(const struct ll_kind *kind);
 void ll_kind_note_sample(const struct ll_kinds *kinds, struct ll_kind *kind);
 
 void ll_kind_learn_sample(struct ll_kind *kind, uint64_t ns);
+void ll_kind_learn_rough(struct ll_kind *kind, uint64_t ns);
 void ll_kind_learn_queued(struct ll_kind *kind, uint64_t ns);
 
 /*

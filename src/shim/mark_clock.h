@@ -7,7 +7,7 @@
  * (control/clock_fit.h).
  *
  * What a timing event costs the card depends on the machine (doc/facts.md), so it is measured: the first mark of all is
- * a row of events, of which the two that are closest tell.
+ * a row of events, of which those that are closest tell.
  *
  * An error of the driver makes the clock blind: then nothing more is recorded. Nothing here waits but a record, without
  * the lock (mark_lock.h).

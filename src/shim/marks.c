@@ -15,6 +15,9 @@ enum { MARKED_AHEAD = 2 };
  * thousand operations fit (doc/facts.md). */
 enum { ROOM_LAUNCHES = 128 };
 
+/* A queue of less tells little: where others' work came in between, that is most of it. */
+#define QUEUED_LEAST_NS (50 * LL_NS_PER_US)
+
 /* What a launch is taken to last before anything is known. */
 #define FIRST_GUESS_NS (1 * LL_NS_PER_MS)
 
@@ -153,12 +156,15 @@ static void learn(struct ll_marks *marks, struct ll_mark_track *track, const str
 {
 	uint64_t each_ns = batch->launches ? verdict.busy_ns / batch->launches : 0;
 	struct ll_kind *kind = batch->kind ? ll_kinds_find(&marks->kinds, batch->kind) : NULL;
-	if (verdict.lesson == LL_BATCH_UNTOLD || !each_ns || (marks->is_shared && (!kind || kind->learned)))
+	if (verdict.lesson == LL_BATCH_UNTOLD || !each_ns ||
+	    (marks->is_shared && (!kind || kind->learned || kind->rough)))
 		return;
 	learn_mean(track, each_ns);
 	if (verdict.lesson == LL_BATCH_SAMPLE && kind)
 		ll_kind_learn_sample(kind, each_ns);
-	else if (verdict.lesson == LL_BATCH_QUEUED && kind)
+	else if (verdict.lesson == LL_BATCH_ROUGH && kind)
+		ll_kind_learn_rough(kind, each_ns);
+	else if (verdict.lesson == LL_BATCH_QUEUED && kind && (!kind->learned || batch->guess_ns >= QUEUED_LEAST_NS))
 		ll_kind_learn_queued(kind, each_ns);
 	else if (verdict.lesson == LL_BATCH_LONGER)
 		ll_kinds_doubt(&marks->kinds, kind, each_ns);

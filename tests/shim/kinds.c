@@ -65,6 +65,26 @@ static void test_one_of_changing_length_counts_for_its_mean(void **state)
 	assert_in_range(kind->ns, 150 * US, 250 * US);
 }
 
+static void test_rough_samples_count_until_there_is_a_better_one(void **state)
+{
+	(void)state;
+	struct ll_kind *kind = ll_kinds_find(&kinds, 11);
+	for (int i = 0; i < 8; i++) {
+		assert_true(ll_kind_wants_sample(&kinds, kind));
+		ll_kind_note_sample(&kinds, kind);
+		ll_kind_learn_rough(kind, (i % 2 ? 5 : 6) * US);
+	}
+	assert_false(ll_kind_wants_sample(&kinds, kind));
+	assert_in_range(kind->ns, 11 * US / 2 - 10, 11 * US / 2);
+	ll_kind_learn_sample(kind, 4 * US);
+	assert_int_equal(kind->ns, 4 * US);
+	ll_kind_learn_rough(kind, 6 * US);
+	assert_int_equal(kind->ns, 4 * US);
+	ll_kinds_doubt(&kinds, kind, 5 * US); /* then anything is better than what was known */
+	ll_kind_learn_rough(kind, 6 * US);
+	assert_int_equal(kind->ns, 6 * US);
+}
+
 /* Another program's work was in its way, for one. */
 static void test_a_single_long_one_counts_for_four(void **state)
 {
@@ -101,6 +121,7 @@ int main(void)
 	    cmocka_unit_test(test_a_kind_is_timed_at_first_and_then_for_a_part_of_its_time),
 	    cmocka_unit_test(test_a_doubt_has_each_kind_timed_once_more),
 	    cmocka_unit_test(test_one_of_changing_length_counts_for_its_mean),
+	    cmocka_unit_test(test_rough_samples_count_until_there_is_a_better_one),
 	    cmocka_unit_test(test_a_single_long_one_counts_for_four),
 	    cmocka_unit_test(test_hundreds_of_kinds_are_kept_and_beyond_them_the_newest),
 	};

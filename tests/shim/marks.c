@@ -370,6 +370,22 @@ static void test_a_host_that_is_slow_after_each_pause(void **state)
 	assert_account_within(15);
 }
 
+/* Its calls take three times as long for seconds on end: an event comes to the card sometime in its call, and the last
+ * one after the kernel. */
+static void test_a_host_that_is_slow_most_of_the_time(void **state)
+{
+	(void)state;
+	begin_program(0);
+	srand(5);
+	for (unsigned i = 0; i < 60000; i++) {
+		if (i / 2000 % 4)
+			model_interrupt_record((unsigned)rand() % 2500, (unsigned)rand() % 2500);
+		launch(1, 1, 2500);
+		model_spend(9 * US);
+	}
+	assert_account_within(30);
+}
+
 /* As a training step: so many kinds that some share a place in a small table, and none is launched twice in a row. */
 static void test_a_hundred_kinds_in_turn(void **state)
 {
@@ -497,6 +513,7 @@ int main(void)
 	    cmocka_unit_test(test_a_stream_that_is_done_before_the_first_mark_is_reached),
 	    cmocka_unit_test(test_a_host_that_is_interrupted_in_a_mark),
 	    cmocka_unit_test(test_a_host_that_is_slow_after_each_pause),
+	    cmocka_unit_test(test_a_host_that_is_slow_most_of_the_time),
 	    cmocka_unit_test(test_a_hundred_kinds_in_turn),
 	    cmocka_unit_test(test_the_legacy_stream_by_both_of_its_names_comes_to_rest),
 	    cmocka_unit_test(test_what_a_thread_has_left_keeps_nobody_from_resting),

@@ -43,6 +43,29 @@ static void a_start_that_waited_covers_part_of_the_launch_call(void **state)
 	assert_verdict(batch, LL_BATCH_SAMPLE, single.span_ns - 1600 - LL_BATCH_END_NS);
 }
 
+static void a_sample_by_a_slow_host_is_rough_unless_the_launch_is_long(void **state)
+{
+	(void)state;
+	struct ll_batch start = single; /* the first event came early in its call */
+	start.start_call_ns = 4000;
+	assert_verdict(start, LL_BATCH_ROUGH, start.span_ns - 2600 - LL_BATCH_END_NS);
+	start.start_wait_ns = 500; /* it waited for others: it came when it came */
+	assert_verdict(start, LL_BATCH_SAMPLE, start.span_ns - 2100 - LL_BATCH_END_NS);
+	struct ll_batch end = single; /* the last event may have come to an idle card */
+	end.end_wait_ns = 0;
+	assert_verdict(end, LL_BATCH_ROUGH, end.span_ns - 2600 - LL_BATCH_END_NS);
+	end.span_ns += 40 * US;
+	assert_verdict(end, LL_BATCH_SAMPLE, end.span_ns - 2600 - LL_BATCH_END_NS);
+}
+
+static void where_events_take_longer_so_much_less_is_work(void **state)
+{
+	(void)state;
+	struct ll_batch slow = single;
+	slow.event_ns += 750;
+	assert_verdict(slow, LL_BATCH_SAMPLE, single.span_ns - 2600 - LL_BATCH_END_NS - 750);
+}
+
 static void an_interrupted_host_makes_no_sample_of_a_short_launch(void **state)
 {
 	(void)state;
@@ -153,7 +176,7 @@ static void no_batch_takes_less_than_nothing(void **state)
 {
 	(void)state;
 	struct ll_batch batch = {.launches = 1, .has_start = true, .host_ns = 3700, .launch_ns = 2600};
-	assert_verdict(batch, LL_BATCH_SAMPLE, 0);
+	assert_verdict(batch, LL_BATCH_ROUGH, 0);
 	batch.start_wait_ns = 4000;
 	assert_verdict(batch, LL_BATCH_QUEUED, 0);
 }
@@ -163,6 +186,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_launch_by_itself_is_a_sample_without_what_the_host_took),
 	    cmocka_unit_test(a_start_that_waited_covers_part_of_the_launch_call),
+	    cmocka_unit_test(a_sample_by_a_slow_host_is_rough_unless_the_launch_is_long),
+	    cmocka_unit_test(where_events_take_longer_so_much_less_is_work),
 	    cmocka_unit_test(an_interrupted_host_makes_no_sample_of_a_short_launch),
 	    cmocka_unit_test(an_interrupted_host_does_not_matter_to_a_long_launch),
 	    cmocka_unit_test(a_batch_launched_before_its_start_was_reached_is_work_throughout),

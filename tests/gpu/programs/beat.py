@@ -9,7 +9,8 @@ object a line comes out:
     {"event":"count","time_s":1700000000.1,"iterations":400}               wall clock; at the start, each second, at the end
     {"event":"done","iterations":4100,"seconds":10.002,"rate_per_s":409.9}
 
-Iterations are those that the card has finished, since the program began; those of `done` are of this stretch alone. A
+Iterations are those that the card has finished, since the program began; those of `done` are of this stretch alone, and
+its rate is without the first batch, which comes to an idle card and to a library that has been at rest. A
 program gives `queue`: it hands the card some work and returns (iterations, a function that waits for it). Two such
 batches are on their way at any time, so a card that this program has to itself never waits for the host.
 """
@@ -55,19 +56,25 @@ class Beat:
         self.iterations += count
 
     def work(self, seconds):
+        """(iterations, seconds, iterations a second from the end of the first batch on)"""
         begin, before, pending = time.perf_counter(), self.iterations, collections.deque()
+        first_s, first = begin, before
         self.tell(time.time())
         while time.perf_counter() - begin < seconds:
             pending.append(self.queue())
             if len(pending) >= self.ahead:
                 self.finish_one(pending)
+                if first == before:
+                    first_s, first = time.perf_counter(), self.iterations
             if time.time() - self.told_s >= 1:
                 self.tell(time.time())
         while pending:
             self.finish_one(pending)
-        took_s = time.perf_counter() - begin
+        end_s = time.perf_counter()
         self.tell(time.time())
-        return self.iterations - before, took_s
+        if first == self.iterations:
+            first_s, first = begin, before
+        return self.iterations - before, end_s - begin, (self.iterations - first) / (end_s - first_s)
 
     def warm_up(self):
         begin = time.perf_counter()
@@ -88,5 +95,5 @@ def run(queue, seconds=None, ahead=AHEAD, cpu=-1):
         stay_on(cpu)
     say("ready")
     for stretch in [seconds] if seconds else map(float, sys.stdin):
-        count, took_s = beat.work(stretch)
-        say("done", iterations=count, seconds=round(took_s, 6), rate_per_s=round(count / took_s, 4))
+        count, took_s, rate_per_s = beat.work(stretch)
+        say("done", iterations=count, seconds=round(took_s, 6), rate_per_s=round(rate_per_s, 4))
