@@ -409,11 +409,14 @@ class Claims(unittest.TestCase):
 
 class Caps(unittest.TestCase):
     def report(self, cap, card, account, alone=[100, 100], rate=250):
+        return self.report_stretches(cap, [(alone if isinstance(alone, tuple) else (alone,), card, account)], rate)
+
+    def report_stretches(self, cap, stretches, rate=250):
         lab = FakeLab()
-        stretches = alone if isinstance(alone, tuple) else [alone]
-        alone = [part_run_cap.Measured(seconds_of(*stretch), [], 1000) for stretch in stretches]
-        part_run_cap.report_cap(lab, "cap: x", cap, alone,
-                                part_run_cap.Measured(seconds_of(*card), seconds_of(*account), rate))
+        measured = [part_run_cap.Stretch([part_run_cap.Measured(seconds_of(*one), [], 1000) for one in beside],
+                                         part_run_cap.Measured(seconds_of(*card), seconds_of(*account), rate))
+                    for beside, card, account in stretches]
+        part_run_cap.report_cap(lab, "cap: x", cap, measured)
         return lab.results()
 
     def test_what_is_owed_passes(self):
@@ -430,6 +433,12 @@ class Caps(unittest.TestCase):
         self.assertEqual(self.report(75, [35, 27, 35, 43.5], [35, 35], alone=([33, 33], [38, 38])), [OK, FAILED, OK])
         self.assertEqual(self.report(35, [35, 35], [35, 35], alone=([33, 33], [38, 38])), [OK, OK, OK])
 
+    def test_a_stretch_is_judged_by_its_own_neighbours(self):
+        slow, fast = ([29, 29], [29, 29]), ([40, 40], [40, 40])
+        self.assertEqual(self.report_stretches(75, [(slow, [29, 29], [29]), (fast, [40, 40], [40])]), [OK, OK, OK])
+        self.assertEqual(self.report_stretches(75, [(slow, [40, 40], [40]), (fast, [29, 29], [29])]), [OK, FAILED, OK])
+        self.assertEqual(self.report_stretches(75, [(slow, [26, 26], [26]), (fast, [37, 37], [37])]), [FAILED, OK, OK])
+
     def test_only_a_cap_near_what_the_program_uses_wants_it_measured_again(self):
         native = part_run_cap.Native(None, None)
         native.stretches = [part_run_cap.Measured(seconds_of(36, 36), [], 1000)]
@@ -439,9 +448,8 @@ class Caps(unittest.TestCase):
 
     def test_gpu_time_for_an_iteration_is_said(self):
         lab = FakeLab()
-        native, capped = (part_run_cap.Measured(seconds_of(percent), seconds_of(percent), rate)
-                          for percent, rate in ((36.8, 80000), (25, 54000)))
-        part_run_cap.report_each(lab, "cap: x, 25 %", [native], capped)
+        native = part_run_cap.Measured(seconds_of(36.8), [], 80000)
+        part_run_cap.report_each(lab, "cap: x, 25 %", [native], 25, 25, 54000)
         self.assertEqual(lab.report.rows[0]["measured"], "4.63 us; native 4.6, by its account 4.63")
 
     def test_too_much_a_bad_second_and_a_wrong_account_fail(self):

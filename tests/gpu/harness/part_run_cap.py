@@ -4,8 +4,9 @@ The program as it is, and one under `loadline run --compute` for each cap, are a
 starting falls into no window and costs its time once; then one after the other works.
 
 What a program uses that its host holds up depends on the host, which others share: the same one is 15 % faster or slower
-from one stretch to the next. So the program as it is works again before and after each cap that may exceed what it uses,
-and what is owed under that cap lies between what these two say. GPU time for each iteration is free of that."""
+from one stretch to the next. So a cap that may exceed what the program uses is measured in short stretches, with the
+program as it is before, between and after them, and what is owed in a stretch lies between what its neighbours say. GPU
+time for each iteration is free of that."""
 import time
 from collections import namedtuple
 
@@ -18,6 +19,7 @@ from .lab import Missing
 
 CAPS = (10, 25, 50, 75)
 SECONDS, ALONE_S = 10, 3
+STRETCHES = 3  # of a cap that may exceed what the program uses
 SETTLE_S, ALONE_SETTLE_S = 2.0, 0.7
 LATE_S = 1.2  # the last look at its account is over by then
 MAY_EXCEED = 1.5  # a cap this many times below what the program uses is all that it is owed, whatever the host does
@@ -44,6 +46,9 @@ def need_gpm(card):
 
 def windows_of(from_s, gpm):
     return shares.windows_of_ends([(from_s, 0)] + [(end_s, values["graphics"]) for end_s, values in gpm.values])
+
+
+Stretch = namedtuple("Stretch", "beside measured")  # of the program as it is, before and after; of the governed one
 
 
 def measure(lab, program, seconds):
@@ -79,10 +84,25 @@ def report_alone(lab, figure, alone):
                     f"{min(rates):.1f} to {max(rates):.1f} iterations/s")
 
 
-def owed_range(cap, alone):
+def owed_range(cap, beside):
     """What is owed under a cap by what the program uses in the stretches beside it."""
-    owed = [shares.owed(cap, shares.level(one.card)) for one in alone]
+    owed = [shares.owed(cap, shares.level(one.card)) for one in beside]
     return min(owed), max(owed)
+
+
+def mean_range(ranges):
+    return figures.mean([low for low, _ in ranges]), figures.mean([high for _, high in ranges])
+
+
+def worst_of(stretches, ranges):
+    """The second that is farthest outside what is owed in its stretch, and how far; None where there is none."""
+    found = [(shares.worst_outside(one.measured.card, *owed), owed) for one, owed in zip(stretches, ranges)]
+    judged = [(percent, shares.outside(percent, *owed)) for percent, owed in found if percent is not None]
+    return max(judged, key=lambda each: each[1], default=(None, 0))
+
+
+def all_windows(stretches, of):
+    return [window for one in stretches for window in of(one.measured)]
 
 
 def said_range(low, high):
@@ -94,46 +114,47 @@ def each_us(level, rate):
     return None if level is None or not rate else 1e4 * level / rate
 
 
-def report_each(lab, name, alone, measured):
+def report_each(lab, name, beside, level, account, rate):
     """No limit: a program does the same on the card for each iteration, whatever its host does."""
-    native = [each_us(shares.level(one.card), one.rate) for one in alone]
-    capped = each_us(shares.level(measured.card), measured.rate)
-    account = each_us(shares.level(measured.account), measured.rate)
-    lab.report.keep(f"{name}: GPU time for an iteration", {"native_us": native, "capped_us": capped, "account_us": account})
-    if capped is None or account is None or None in native:
+    native = [each_us(shares.level(one.card), one.rate) for one in beside]
+    capped, told = each_us(level, rate), each_us(account, rate)
+    lab.report.keep(f"{name}: GPU time for an iteration", {"native_us": native, "capped_us": capped, "account_us": told})
+    if capped is None or told is None or None in native:
         return
     lab.report.info(f"{name}: GPU time for an iteration", f"{capped:.2f} us; native {said_range(min(native), max(native))}, "
-                    f"by its account {account:.2f}")
+                    f"by its account {told:.2f}")
 
 
-def report_cap(lab, figure, cap, alone, measured):
-    """Three rows: the level, the worst second, and whether its account tells the truth. alone: the stretches of the
-    program as it is, right before and, where the cap may exceed what it uses, right after."""
+def report_cap(lab, figure, cap, stretches):
+    """Three rows: the level, the worst second, and whether its account tells the truth."""
     report, name = lab.report, f"{figure}, {cap} %"
-    low, high = owed_range(cap, alone)
-    level, account = shares.level(measured.card), shares.level(measured.account)
-    worst = shares.worst_outside(measured.card, low, high)
-    alone_rate = figures.mean([one.rate for one in alone])
-    uses = [shares.level(one.card) for one in alone]
-    speed = 100 * measured.rate / alone_rate if measured.rate is not None else None
-    report.keep(name, {"owed_percent": [low, high], "gpm_percent": figures.spread(w.percent for w in measured.card),
-                       "account_percent": figures.spread(w.percent for w in measured.account),
-                       "level_percent": level, "account_level_percent": account, "native_percent": uses,
-                       "speed_percent": speed, "per_s": measured.rate, "alone_per_s": alone_rate})
+    ranges = [owed_range(cap, one.beside) for one in stretches]
+    low, high = mean_range(ranges)
+    level = shares.level(all_windows(stretches, lambda measured: measured.card))
+    account = shares.level(all_windows(stretches, lambda measured: measured.account))
+    worst, worst_outside = worst_of(stretches, ranges)
+    beside = [one for stretch in stretches for one in stretch.beside]
+    rates = [one.measured.rate for one in stretches]
+    rate = None if None in rates else figures.mean(rates)
+    alone_rate, uses = figures.mean([one.rate for one in beside]), [shares.level(one.card) for one in beside]
+    speed = None if rate is None else 100 * rate / alone_rate
+    report.keep(name, {"owed_percent": ranges, "level_percent": level, "account_level_percent": account,
+                       "gpm_percent": [[w.percent for w in one.measured.card] for one in stretches],
+                       "native_percent": uses, "speed_percent": speed, "per_s": rate, "alone_per_s": alone_rate})
     more = f"; native {said_range(min(uses), max(uses))} %, spread {max(uses) - min(uses):.1f}; speed "
     more += "unknown" if speed is None else f"{speed:.1f} % of native"
     report.check(f"{name}: GPU time", f"{said_range(low, high)} ± {LEVEL} %",
                  "none" if level is None else f"{level:.2f} %{more}",
                  level is not None and shares.outside(level, low, high) <= LEVEL + 1e-9)
-    report.check(f"{name}: worst second", f"{said_range(low, high)} ± {WORST} %",
-                 "none" if worst is None else f"{worst:.2f} %",
-                 worst is not None and shares.outside(worst, low, high) <= WORST + 1e-9)
+    report.check(f"{name}: worst second", f"what is owed then ± {WORST} %",
+                 "none" if worst is None else f"{worst:.2f} %, {worst_outside:.2f} outside",
+                 worst is not None and worst_outside <= WORST + 1e-9)
     if level is None or account is None:
         report.check(f"{name}: own account", f"GPM ± {ACCOUNT}", "no account", False)
     else:
         report.check(f"{name}: own account", f"{level:.2f} ± {ACCOUNT} %", f"{account:.2f} %",
                      abs(account - level) <= ACCOUNT)
-    report_each(lab, name, alone, measured)
+    report_each(lab, name, beside, level, account, rate)
 
 
 class Native:
@@ -159,13 +180,20 @@ class Native:
 
 
 def measure_beside(lab, native, program, cap):
-    """(stretches of native beside it, its own)"""
-    is_near = native.may_be_below(cap)
-    beside = [native.measure() if is_near else native.stretches[-1]]
-    measured = measure(lab, program, lab.seconds(SECONDS))
+    """[Stretch]"""
+    if not native.may_be_below(cap):
+        stretches = [Stretch(native.stretches[-1:], measure(lab, program, lab.seconds(SECONDS)))]
+        native.is_fresh = False
+        program.end()
+        return stretches
+    stretches = []
+    for _ in range(STRETCHES):
+        before = native.measure()
+        measured = measure(lab, program, lab.seconds(SECONDS / STRETCHES, 2))
+        native.is_fresh = False
+        stretches.append(Stretch([before, native.measure()], measured))
     program.end()
-    native.is_fresh = False
-    return beside + ([native.measure()] if is_near else []), measured
+    return stretches
 
 
 def run(lab, workload):
@@ -179,6 +207,6 @@ def run(lab, workload):
     alone = Native(lab, native)
     alone.measure()
     for cap, program in capped:
-        report_cap(lab, figure, cap, *measure_beside(lab, alone, program, cap))
+        report_cap(lab, figure, cap, measure_beside(lab, alone, program, cap))
     report_alone(lab, figure, alone.stretches)
     native.end()
