@@ -192,13 +192,16 @@ static void close_tails_of(const struct ll_flow_context *context, bool at_once)
 	ll_real()->cuCtxPopCurrent_v2(&before);
 }
 
-/* What stands before a tail may have ended just now: a mark that comes while the tail is at work tells how long it is.
+/*
+ * What stands before a tail may have ended just now: a mark that comes while the tail is at work tells how long it is.
+ * Behind an open gate nobody needs to know, and a mark would hold up who launches: not until the gate is set to mark.
  */
 void ll_flow_close_tails(struct ll_flow *flow)
 {
-	if (atomic_load_explicit(ll_turn_gate(flow->claim), memory_order_relaxed) != LL_GATE_OPEN)
+	bool is_open = atomic_load_explicit(ll_turn_gate(flow->claim), memory_order_relaxed) == LL_GATE_OPEN;
+	if (!is_open)
 		note_unmarked(flow);
-	bool may_mark = !ll_captures_go_on(&flow->captures), is_gone = false;
+	bool may_mark = !is_open && !ll_captures_go_on(&flow->captures), is_gone = false;
 	bool at_once = flow->turn.ending_since_ns; /* others wait for what is left */
 	struct ll_flow_context *next;
 	for (struct ll_flow_context *context = flow->contexts; context && !is_gone; context = next) {
