@@ -7,6 +7,9 @@
 /* A single-precision count of ms is exact to 8 ns this far from its base. */
 #define REBASE_NS (100 * LL_NS_PER_MS)
 
+/* Events are so much farther apart than the calls that recorded them where the first kept the second waiting. */
+#define QUEUED_NS 300
+
 /* Any will do that leaves room below it: other streams may be done long before the first mark of all is reached. */
 #define ORIGIN_NS (1000000 * LL_NS_PER_S)
 
@@ -43,12 +46,16 @@ bool ll_mark_can_record(const struct ll_mark_clock *clock)
 	return !clock->is_blind && !clock->is_basing;
 }
 
-static ll_cu_result record_base(const struct ll_mark_clock *clock, struct ll_cu_stream *stream,
-				struct ll_cu_event *base)
+static ll_cu_result record_base(struct ll_mark_clock *clock, struct ll_cu_stream *stream, struct ll_cu_event *base)
 {
 	ll_cu_result status = ll_real()->cuEventRecord(base, stream);
-	for (size_t i = 0; status == LL_CUDA_SUCCESS && i < LL_MARK_GAUGE_EVENTS; i++)
+	uint64_t before_ns = ll_now_ns();
+	for (size_t i = 0; status == LL_CUDA_SUCCESS && i < LL_MARK_GAUGE_EVENTS; i++) {
 		status = ll_real()->cuEventRecord(clock->gauge[i], stream);
+		uint64_t now_ns = ll_now_ns();
+		clock->gauge_ns[i] = now_ns - before_ns;
+		before_ns = now_ns;
+	}
 	return status;
 }
 
@@ -106,13 +113,15 @@ static uint64_t between_ns(struct ll_mark_clock *clock, struct ll_cu_event *star
 	return (uint64_t)((double)ms * 1e6);
 }
 
-/* The host may have come late with one or the other, and others' work between them. The second closest: when an event
- * is stamped scatters by 0.1 us. */
+/* Where the host was the slower one nothing is told. The second closest of the others: when an event is stamped
+ * scatters by 0.1 us, and others' work may have come between. */
 static void read_gauge(struct ll_mark_clock *clock)
 {
 	uint64_t least_ns = UINT64_MAX, second_ns = UINT64_MAX;
 	for (size_t i = 0; i < LL_MARK_GAUGE_EVENTS; i++) {
 		uint64_t ns = between_ns(clock, i ? clock->gauge[i - 1] : clock->base, clock->gauge[i]);
+		if (ns < clock->gauge_ns[i] + QUEUED_NS)
+			continue;
 		uint64_t more_ns = ns < least_ns ? least_ns : ns;
 		second_ns = more_ns < second_ns ? more_ns : second_ns;
 		least_ns = ns < least_ns ? ns : least_ns;
@@ -121,7 +130,7 @@ static void read_gauge(struct ll_mark_clock *clock)
 		ll_mark_drop(clock, clock->gauge[i]);
 		clock->gauge[i] = NULL;
 	}
-	if (!clock->is_blind && second_ns > clock->event_ns)
+	if (!clock->is_blind && second_ns != UINT64_MAX && second_ns > clock->event_ns)
 		clock->event_ns = second_ns;
 }
 

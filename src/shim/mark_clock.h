@@ -7,7 +7,7 @@
  * (control/clock_fit.h).
  *
  * What a timing event costs the card depends on the machine (doc/facts.md), so it is measured: the first mark of all is
- * a row of events, of which those that are closest tell.
+ * a row of events, of which those tell that the card took slower than the host gave them.
  *
  * An error of the driver makes the clock blind: then nothing more is recorded. Nothing here waits but a record, without
  * the lock (mark_lock.h).
@@ -49,6 +49,7 @@ struct ll_mark_clock {
 	bool has_base_ended;
 	bool is_basing;                                  /* the first base is being recorded */
 	struct ll_cu_event *gauge[LL_MARK_GAUGE_EVENTS]; /* behind the first base, until they have ended */
+	uint64_t gauge_ns[LL_MARK_GAUGE_EVENTS];         /* what the host took from one to the next */
 	uint64_t event_ns; /* what an event between two kernels takes; control/batch.h until it was measured */
 	struct ll_clock_fit fit;
 	bool is_blind;
