@@ -38,6 +38,7 @@ static struct ll_cu_event events[EVENTS];
 static uint64_t host_ns, busy_ns, busy_until_ns, calls, before_ns, after_ns;
 static int drift_ppm;
 static bool has_slow_events;
+static uint64_t row_ns;
 static struct ll_mark_lock *watched;
 
 void model_reset(int ppm)
@@ -50,12 +51,18 @@ void model_reset(int ppm)
 	busy_ns = busy_until_ns = calls = before_ns = after_ns = 0;
 	drift_ppm = ppm;
 	has_slow_events = false;
+	row_ns = 0;
 	watched = NULL;
 }
 
 void model_slow_events(void)
 {
 	has_slow_events = true;
+}
+
+void model_part_events(uint64_t ns)
+{
+	row_ns = ns;
 }
 
 uint64_t ll_now_ns(void)
@@ -181,7 +188,7 @@ static ll_cu_result record_event(struct ll_cu_event *event, struct ll_cu_stream 
 	uint64_t arrives_ns = host_ns + LATENCY_NS;
 	host_ns += after_ns;
 	before_ns = after_ns = 0;
-	uint64_t after_event_ns = has_slow_events ? SLOW_EVENT_EVENT_NS : EVENT_EVENT_NS;
+	uint64_t after_event_ns = row_ns ? row_ns : has_slow_events ? SLOW_EVENT_EVENT_NS : EVENT_EVENT_NS;
 	uint64_t after_kernel_ns = has_slow_events ? SLOW_EVENT_AFTER_NS : EVENT_AFTER_NS;
 	uint64_t behind_ns = lane->ready_ns + (lane->is_event ? after_event_ns : after_kernel_ns);
 	lane->ready_ns = behind_ns > arrives_ns ? behind_ns : arrives_ns;

@@ -16,6 +16,9 @@ void model_reset(int drift_ppm);
 /* Until the next reset: the machine of the two in doc/facts.md on which an event takes longer. */
 void model_slow_events(void);
 
+/* Until the next reset: so much lies between two events in a row, for others' work comes in between. */
+void model_part_events(uint64_t ns);
+
 /* Time passes for the host. */
 void model_spend(uint64_t ns);
 

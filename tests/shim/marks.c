@@ -117,6 +117,23 @@ static void test_small_kernels_of_a_slow_host(void **state)
 	assert_account_within(5);
 }
 
+/* What lay between the first events was others' work. */
+static void test_a_card_that_was_busy_at_the_first_mark(void **state)
+{
+	(void)state;
+	begin_program(0);
+	if (!are_events_slow)
+		model_part_events(20 * US);
+	for (unsigned i = 0; i < 20000; i++) {
+		launch(1, 1, 6 * US);
+		model_wait(STREAM(1));
+		model_spend(5 * US);
+		if (i == 0)
+			model_part_events(0);
+	}
+	assert_account_within(5);
+}
+
 static void test_small_kernels_each_waited_for(void **state)
 {
 	(void)state;
@@ -497,6 +514,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_small_kernels_of_a_slow_host),
+	    cmocka_unit_test(test_a_card_that_was_busy_at_the_first_mark),
 	    cmocka_unit_test(test_small_kernels_each_waited_for),
 	    cmocka_unit_test(test_long_kernels_each_waited_for),
 	    cmocka_unit_test(test_kernels_of_changing_length_each_waited_for),
