@@ -294,8 +294,7 @@ ll_cu_result sim_queue(struct ll_cu_stream *stream, struct sim_op *op, const str
 /* Waits until everything up to and with `position` has been acted on here. The local lock is let go meanwhile. */
 ll_cu_result sim_wait(struct ll_cu_stream *stream, uint64_t position);
 ll_cu_result sim_wait_all(struct ll_cu_stream *stream);
-
-/* Who asks about a stream waits for those that wait for room in it, as on a card. */
+/* Until nobody waits for room in the stream: who asks about it does, as on a card. */
 ll_cu_result sim_wait_for_others(struct ll_cu_stream *stream);
 /* Everything submitted to the context so far. */
 ll_cu_result sim_wait_context(struct ll_cu_context *context);

@@ -50,14 +50,25 @@ void ll_kind_note_sample(const struct ll_kinds *kinds, struct ll_kind *kind)
 	kind->doubts = kinds->doubts;
 }
 
+/* The next one of `count` counts for one of so many parts, at most most_parts. */
+static uint64_t parts_of(uint32_t count, uint64_t most_parts)
+{
+	return count < most_parts ? count + UINT64_C(1) : most_parts;
+}
+
+static uint64_t mean_of(uint64_t before_ns, uint64_t ns, uint64_t parts)
+{
+	return ((parts - 1) * before_ns + ns) / parts;
+}
+
 static void learn(struct ll_kind *kind, uint64_t ns, uint64_t most_parts)
 {
-	uint64_t parts = kind->learned < most_parts ? kind->learned + UINT64_C(1) : most_parts;
+	uint64_t parts = parts_of(kind->learned, most_parts);
 	if (kind->learned >= FIRST_SAMPLES && ns > FAR * kind->ns)
 		ns = FAR * kind->ns;
 	uint64_t off_ns = !kind->learned ? 0 : ns > kind->ns ? ns - kind->ns : kind->ns - ns;
-	kind->scatter_ns = ((parts - 1) * kind->scatter_ns + off_ns) / parts;
-	kind->ns = ((parts - 1) * kind->ns + ns) / parts;
+	kind->scatter_ns = mean_of(kind->scatter_ns, off_ns, parts);
+	kind->ns = mean_of(kind->ns, ns, parts);
 	kind->learned += kind->learned < UINT32_MAX;
 }
 
@@ -70,8 +81,7 @@ void ll_kind_learn_rough(struct ll_kind *kind, uint64_t ns)
 {
 	if (kind->learned)
 		return;
-	uint64_t parts = kind->rough < SAMPLE_PARTS ? kind->rough + UINT64_C(1) : SAMPLE_PARTS;
-	kind->ns = ((parts - 1) * kind->ns + ns) / parts;
+	kind->ns = mean_of(kind->ns, ns, parts_of(kind->rough, SAMPLE_PARTS));
 	kind->rough += kind->rough < UINT32_MAX;
 }
 

@@ -107,12 +107,13 @@ bool ll_mark_has_ended(struct ll_mark_clock *clock, struct ll_cu_event *event)
 	return status == LL_CUDA_SUCCESS;
 }
 
-static uint64_t between_ns(struct ll_mark_clock *clock, struct ll_cu_event *start, struct ll_cu_event *end)
+/* Of two events that have ended; below 0: the other way round. */
+static double between_ns(struct ll_mark_clock *clock, struct ll_cu_event *start, struct ll_cu_event *end)
 {
 	float ms = 0;
 	if (ll_real()->cuEventElapsedTime(&ms, start, end) != LL_CUDA_SUCCESS)
 		clock->is_blind = true;
-	return (uint64_t)((double)ms * 1e6);
+	return clock->is_blind ? 0 : (double)ms * 1e6;
 }
 
 /* Where the host was the slower one nothing is told. The second closest of the others: when an event is stamped
@@ -121,7 +122,7 @@ static void read_gauge(struct ll_mark_clock *clock)
 {
 	uint64_t least_ns = UINT64_MAX, second_ns = UINT64_MAX;
 	for (size_t i = 0; i < LL_MARK_GAUGE_EVENTS; i++) {
-		uint64_t ns = between_ns(clock, i ? clock->gauge[i - 1] : clock->base, clock->gauge[i]);
+		uint64_t ns = (uint64_t)between_ns(clock, i ? clock->gauge[i - 1] : clock->base, clock->gauge[i]);
 		if (ns < clock->gauge_ns[i] + QUEUED_NS || ns > EVENT_MOST_NS)
 			continue;
 		uint64_t more_ns = ns < least_ns ? least_ns : ns;
@@ -148,12 +149,7 @@ bool ll_mark_clock_runs(struct ll_mark_clock *clock)
 
 static uint64_t card_ns(struct ll_mark_clock *clock, struct ll_cu_event *event)
 {
-	float ms = 0;
-	if (ll_real()->cuEventElapsedTime(&ms, clock->base, event) != LL_CUDA_SUCCESS) {
-		clock->is_blind = true;
-		return clock->base_ns;
-	}
-	double ns = (double)clock->base_ns + (double)ms * 1e6;
+	double ns = (double)clock->base_ns + between_ns(clock, clock->base, event);
 	return ns > 0 ? (uint64_t)ns : 0;
 }
 

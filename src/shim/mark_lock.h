@@ -1,9 +1,9 @@
 /*
- * mark_lock.h - the lock around marks, let go while the driver records one.
+ * mark_lock.h - the lock around marks, let go while the driver records one or says whether a stream has got on.
  *
  * A stream's queue in the driver has room for some thousand operations (doc/facts.md). Where it is full the call that
- * records an event waits until the card has worked something off, which may take another thread's launch: so no other
- * thread may wait for whoever is in that call.
+ * records an event waits until the card has worked something off, which may take another thread's launch; and who asks
+ * about the stream waits for whoever waits so. So no other thread may wait for whoever is in such a call.
  */
 #ifndef LOADLINE_SHIM_MARK_LOCK_H
 #define LOADLINE_SHIM_MARK_LOCK_H

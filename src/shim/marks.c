@@ -367,7 +367,7 @@ void ll_marks_begin(struct ll_marks *marks, struct ll_mark_stream name, uint64_t
 	if (marks->clock.is_blind || track->count || (track->open.start.handle && !track->open.launches))
 		return;
 	struct ll_kind *kind = ll_kinds_find(&marks->kinds, kind_name);
-	if (track->is_left || ll_kind_wants_sample(&marks->kinds, kind) || !marks->clock.fit.has_fit)
+	if (track->is_left || ll_kind_wants_sample(&marks->kinds, kind))
 		mark_start(marks, track);
 	else if (!track->open.launches && !track->open.idle_at_ns) /* another thread's launch may be under way */
 		track->open.idle_at_ns = ll_now_ns();

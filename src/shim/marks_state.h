@@ -15,9 +15,8 @@ struct ll_mark_batch {
 	struct ll_mark_event end;
 	uint64_t started_ns;  /* CLOCK_MONOTONIC, after the start's record */
 	uint64_t launched_ns; /* the same, after the last launch */
-	uint64_t
-	    idle_at_ns; /* the same, before the first: the stream was idle, and no start was marked; 0: it was not */
-	uint64_t kind;  /* of all its launches; 0: they are of several */
+	uint64_t idle_at_ns; /* the same, before the first, where the stream was idle and no start was marked; else 0 */
+	uint64_t kind;       /* of all its launches; 0: they are of several */
 	uint32_t launches;
 	bool is_end_shared; /* the end is also the start of the next one */
 	uint64_t guess_ns;

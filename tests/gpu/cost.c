@@ -4,10 +4,12 @@
  *     cost --mode launch            a round is N blocks of 100 cuLaunchKernel of an empty kernel; the time of one call
  *     cost --mode past              the same, each block twice, past whatever stands before the driver and by the usual
  *                                   way, in turn; what a call takes more by the usual way
- *     cost --mode events --events E the same, with a timing event before each launch and one after it, and without; E
- * such pairs are used in turn; what a launch takes more with them cost --mode alloc --bytes B --threads T a round is N
- * times cuMemAlloc and cuMemFree in each thread; the time of one pair cost --mode start             makes a context,
- * allocates 1 MiB, launches a kernel, waits for it, ends
+ *     cost --mode events --events E
+ *                                   the same, with a timing event before each launch and one after it, and without; E
+ *                                   such pairs are used in turn; what a launch takes more with them
+ *     cost --mode alloc --bytes B --threads T
+ *                                   a round is N times cuMemAlloc and cuMemFree in each thread; the time of one pair
+ *     cost --mode start             makes a context, allocates 1 MiB, launches a kernel, waits for it, ends
  *
  * Each line on standard input is the N of a round, which is answered with a JSON object a line, so that two processes
  * can take turns on one processor:

@@ -36,6 +36,7 @@ WORKLOADS = {
 SLOW_HOSTS = ("matmul-512", "train")
 
 Measured = namedtuple("Measured", "card account rate")  # windows by GPM, windows by its own account, iterations a second
+Stretch = namedtuple("Stretch", "beside measured")  # of the program as it is, before and after; of the governed one
 
 
 def need_gpm(card):
@@ -47,9 +48,6 @@ def need_gpm(card):
 
 def windows_of(from_s, gpm):
     return shares.windows_of_ends([(from_s, 0)] + [(end_s, values["graphics"]) for end_s, values in gpm.values])
-
-
-Stretch = namedtuple("Stretch", "beside measured")  # of the program as it is, before and after; of the governed one
 
 
 def measure(lab, program, seconds):
@@ -182,17 +180,13 @@ class Native:
 
 def measure_beside(lab, native, program, cap, count):
     """[Stretch], so many if the cap may exceed what the program uses."""
-    if not native.may_be_below(cap):
-        stretches = [Stretch(native.stretches[-1:], measure(lab, program, lab.seconds(SECONDS)))]
-        native.is_fresh = False
-        program.end()
-        return stretches
-    stretches = []
+    is_near, stretches = native.may_be_below(cap), []
+    count = count if is_near else 1
     for _ in range(count):
-        before = native.measure()
+        beside = [native.measure() if is_near else native.stretches[-1]]
         measured = measure(lab, program, lab.seconds(SECONDS / count))
         native.is_fresh = False
-        stretches.append(Stretch([before, native.measure()], measured))
+        stretches.append(Stretch(beside + ([native.measure()] if is_near else []), measured))
     program.end()
     return stretches
 

@@ -49,7 +49,7 @@ def report_launch(lab):
             for at in range(lab.times(LAUNCH_PAIRS, 2))]
     lab.report.keep("cost: launch, rounds", rounds)
     in_turn.report_between(lab, "cost: cuLaunchKernel, added", runs, paired.difference, LAUNCH_NS, LAUNCH_NS, "ns", True,
-                   f" on top of {in_turn.native_middle(runs):.0f}")
+                           f" on top of {in_turn.native_middle(runs):.0f}")
 
 
 def report_past(lab):
@@ -62,7 +62,7 @@ def report_past(lab):
     lab.report.keep("cost: launches past the library and through it", told)
     means = figures.percentile([each["mean_ns"] for each in told], 50)
     in_turn.report_between(lab, "cost: cuLaunchKernel, through the library", [[(0, each["median_ns"]) for each in told]],
-                   paired.difference, LAUNCH_NS, LAUNCH_NS, "ns", True, f"; mean {means:.2f}")
+                           paired.difference, LAUNCH_NS, LAUNCH_NS, "ns", True, f"; mean {means:.2f}")
 
 
 def report_speed(lab):
@@ -71,7 +71,7 @@ def report_speed(lab):
     runs = [pair_of(lab, f"cost-speed-{at}", words, lab.times(SPEED_ROUNDS, 2),
                     lambda program: program.rate_for(seconds)) for at in range(lab.times(SPEED_PAIRS, 2))]
     in_turn.report_between(lab, "cost: bf16 512³ products, speed", runs, paired.percent, SPEED_PERCENT, 100 - SPEED_PERCENT,
-                   "%", False, f" of {in_turn.native_middle(runs):.0f}/s")
+                           "%", False, f" of {in_turn.native_middle(runs):.0f}/s")
 
 
 def ledger_bench(lab):
