@@ -26,8 +26,8 @@ void ll_clock_fit_add(struct ll_clock_fit *fit, uint64_t submit_ns, uint64_t sta
 /* Card time at which a kernel submitted at host_ns starts when nothing is in its way. Needs has_fit. */
 uint64_t ll_clock_fit_to_card(const struct ll_clock_fit *fit, uint64_t host_ns);
 
-/* The same, if the clocks have run apart since the last pair as fast as they may: after a pause of 37 s some 0.3 ms of
- * "late" were nothing else (doc/facts.md). */
+/* The same, if the clocks have run apart since the last pair as fast as they may: in a pause of 37 s clocks that
+ * drift by 8 ppm come to seem 0.3 ms late (doc/facts.md). */
 uint64_t ll_clock_fit_to_card_latest(const struct ll_clock_fit *fit, uint64_t host_ns);
 
 /* The reverse: the host time of a card time, early by the launch latency (some us). Needs has_fit. */
