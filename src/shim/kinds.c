@@ -4,8 +4,8 @@ enum { FIRST_SAMPLES = 8, MOST_BETWEEN = 1024 };
 
 /* The first few count alike, later ones for so little: a sample scatters by a tenth. */
 enum { SAMPLE_PARTS = 32, QUEUED_PARTS = 4 };
-/* How many times as long a launch can seem as what is known. */
-enum { FAR = 4 };
+/* How many times as long a launch can seem as what is known; and of the first few, as the others. */
+enum { FAR = 4, FIRST_FAR = 2 };
 /* A kind is steady if its launches scatter by less than one in so many parts, and what samples of short ones do. */
 enum { STEADY_PARTS = 8, STEADY_NS = 1000 };
 
@@ -61,14 +61,30 @@ static uint64_t mean_of(uint64_t before_ns, uint64_t ns, uint64_t parts)
 	return ((parts - 1) * before_ns + ns) / parts;
 }
 
+/* Of the first few, this being one more behind `count`. */
+static uint64_t mean_of_first(struct ll_kind *kind, uint32_t count, uint64_t ns)
+{
+	kind->first_ns = ns + (count ? kind->first_ns : 0);
+	kind->longest_ns = count && kind->longest_ns > ns ? kind->longest_ns : ns;
+	uint64_t others_ns = count ? (kind->first_ns - kind->longest_ns) / count : ns;
+	return kind->longest_ns > FIRST_FAR * others_ns ? others_ns : kind->first_ns / (count + 1);
+}
+
+static uint64_t mean_with(struct ll_kind *kind, uint32_t count, uint64_t ns, uint64_t most_parts)
+{
+	return count < FIRST_SAMPLES ? mean_of_first(kind, count, ns)
+				     : mean_of(kind->ns, ns, parts_of(count, most_parts));
+}
+
 static void learn(struct ll_kind *kind, uint64_t ns, uint64_t most_parts)
 {
-	uint64_t parts = parts_of(kind->learned, most_parts);
 	if (kind->learned >= FIRST_SAMPLES && ns > FAR * kind->ns)
 		ns = FAR * kind->ns;
-	uint64_t off_ns = !kind->learned ? 0 : ns > kind->ns ? ns - kind->ns : kind->ns - ns;
-	kind->scatter_ns = mean_of(kind->scatter_ns, off_ns, parts);
-	kind->ns = mean_of(kind->ns, ns, parts);
+	kind->ns = mean_with(kind, kind->learned, ns, most_parts);
+	uint64_t off_ns = ns > kind->ns ? ns - kind->ns : kind->ns - ns;
+	if (off_ns > FAR * kind->ns)
+		off_ns = FAR * kind->ns;
+	kind->scatter_ns = mean_of(kind->scatter_ns, off_ns, parts_of(kind->learned, most_parts));
 	kind->learned += kind->learned < UINT32_MAX;
 }
 
@@ -81,13 +97,20 @@ void ll_kind_learn_rough(struct ll_kind *kind, uint64_t ns)
 {
 	if (kind->learned)
 		return;
-	kind->ns = mean_of(kind->ns, ns, parts_of(kind->rough, SAMPLE_PARTS));
+	kind->ns = mean_with(kind, kind->rough, ns, SAMPLE_PARTS);
 	kind->rough += kind->rough < UINT32_MAX;
 }
 
 void ll_kind_learn_queued(struct ll_kind *kind, uint64_t ns)
 {
 	learn(kind, ns, QUEUED_PARTS);
+}
+
+void ll_kinds_forget(struct ll_kinds *kinds)
+{
+	struct ll_kind *end = kinds->table[LL_KIND_SETS];
+	for (struct ll_kind *kind = kinds->table[0]; kind < end; kind++)
+		kind->learned = kind->rough = 0;
 }
 
 void ll_kinds_doubt(struct ll_kinds *kinds, struct ll_kind *kind, uint64_t ns)

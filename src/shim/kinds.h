@@ -5,8 +5,9 @@
  * never ran empty tells what each of them took. Timing one costs the card some 4 us and the host 2, so it is done less
  * often the shorter the launches are: for LL_KIND_SAMPLE_PERMILLE of their time.
  *
- * Where enough is known, one that took far longer counts for no more than four times that: others' work was in its way,
- * as a rule. Where they are many the mean follows all the same.
+ * Of the first few, the longest does not count if it is twice as long as the others: a kernel's first launch on a card
+ * waits for its code. Where enough is known, one that took far longer counts for no more than four times that: others'
+ * work was in its way, as a rule. Where they are many the mean follows all the same.
  *
  * A program of more kinds than the table holds has those learned anew that it used longest ago. Pure arithmetic; the
  * caller locks.
@@ -26,6 +27,8 @@ struct ll_kind {
 	uint64_t name;
 	uint64_t ns;         /* of a launch; 0: not known */
 	uint64_t scatter_ns; /* by which samples differ from that, in the mean */
+	uint64_t first_ns;   /* of the first few of them, the sum */
+	uint64_t longest_ns; /* and the longest */
 	uint32_t learned;    /* how often, but by rough samples */
 	uint32_t rough;      /* how often by these, which count while there are no others */
 	uint32_t seen;       /* launches; the caller counts */
@@ -56,6 +59,9 @@ void ll_kind_note_sample(const struct ll_kinds *kinds, struct ll_kind *kind);
 void ll_kind_learn_sample(struct ll_kind *kind, uint64_t ns);
 void ll_kind_learn_rough(struct ll_kind *kind, uint64_t ns);
 void ll_kind_learn_queued(struct ll_kind *kind, uint64_t ns);
+
+/* What was learned was wrong for all of them alike: it holds as a guess until each was timed anew. */
+void ll_kinds_forget(struct ll_kinds *kinds);
 
 /*
  * Some launches took far longer than they were known for: ns each at least, of this kind or, with NULL, of several. The

@@ -75,7 +75,7 @@ static void test_rough_samples_count_until_there_is_a_better_one(void **state)
 		ll_kind_learn_rough(kind, (i % 2 ? 5 : 6) * US);
 	}
 	assert_false(ll_kind_wants_sample(&kinds, kind));
-	assert_in_range(kind->ns, 11 * US / 2 - 10, 11 * US / 2);
+	assert_int_equal(kind->ns, 11 * US / 2);
 	ll_kind_learn_sample(kind, 4 * US);
 	assert_int_equal(kind->ns, 4 * US);
 	ll_kind_learn_rough(kind, 6 * US);
@@ -83,6 +83,40 @@ static void test_rough_samples_count_until_there_is_a_better_one(void **state)
 	ll_kinds_doubt(&kinds, kind, 5 * US); /* then anything is better than what was known */
 	ll_kind_learn_rough(kind, 6 * US);
 	assert_int_equal(kind->ns, 6 * US);
+}
+
+/* It waited for its code, or for others; so the first launches of a training step on a card were told as 1 ms and 29
+ * us. */
+static void test_the_first_one_does_not_count_if_it_was_far_longer(void **state)
+{
+	(void)state;
+	struct ll_kind *kind = ll_kinds_find(&kinds, 12);
+	ll_kind_learn_queued(kind, 1067 * US);
+	ll_kind_learn_sample(kind, 3 * US);
+	assert_int_equal(kind->ns, 3 * US);
+	ll_kind_learn_sample(kind, 4 * US);
+	assert_int_equal(kind->ns, 7 * US / 2);
+	assert_true(ll_kind_is_steady(kind));
+	struct ll_kind *rough = ll_kinds_find(&kinds, 13);
+	ll_kind_learn_rough(rough, 29 * US);
+	ll_kind_learn_rough(rough, 12 * US);
+	assert_int_equal(rough->ns, 12 * US);
+	struct ll_kind *either = ll_kinds_find(&kinds, 14); /* one of two lengths counts for their mean */
+	ll_kind_learn_sample(either, 15 * US);
+	ll_kind_learn_sample(either, 8 * US);
+	assert_int_equal(either->ns, 23 * US / 2);
+}
+
+static void test_what_was_wrong_for_all_is_learned_anew(void **state)
+{
+	(void)state;
+	struct ll_kind *kind = ll_kinds_find(&kinds, 15);
+	count_timed(kind, 100, 6 * US);
+	assert_false(ll_kind_wants_sample(&kinds, kind));
+	ll_kinds_forget(&kinds);
+	assert_int_equal(kind->ns, 6 * US);
+	count_timed(kind, 1, 5 * US);
+	assert_int_equal(kind->ns, 5 * US);
 }
 
 /* Another program's work was in its way, for one. */
@@ -122,6 +156,8 @@ int main(void)
 	    cmocka_unit_test(test_a_doubt_has_each_kind_timed_once_more),
 	    cmocka_unit_test(test_one_of_changing_length_counts_for_its_mean),
 	    cmocka_unit_test(test_rough_samples_count_until_there_is_a_better_one),
+	    cmocka_unit_test(test_the_first_one_does_not_count_if_it_was_far_longer),
+	    cmocka_unit_test(test_what_was_wrong_for_all_is_learned_anew),
 	    cmocka_unit_test(test_a_single_long_one_counts_for_four),
 	    cmocka_unit_test(test_hundreds_of_kinds_are_kept_and_beyond_them_the_newest),
 	};
