@@ -24,11 +24,16 @@ static struct ll_batch_verdict judge_guess(const struct ll_batch *batch)
 	return verdict;
 }
 
-/* Whether the card was still at its last launch when the last event came. */
+/* Whether the last event came right behind the last launch. */
+static bool is_close(const struct ll_batch *batch)
+{
+	return batch->tail_ns <= LL_BATCH_TAIL_NS && batch->end_call_ns <= LL_BATCH_CALL_NS;
+}
+
+/* Whether the card was still at work when the last event came. */
 static bool ends_with_work(const struct ll_batch *batch)
 {
-	bool is_close = batch->tail_ns <= LL_BATCH_TAIL_NS && batch->end_call_ns <= LL_BATCH_CALL_NS;
-	return is_close || batch->end_wait_ns > LL_BATCH_TAIL_NS;
+	return is_close(batch) || batch->end_wait_ns > LL_BATCH_TAIL_NS;
 }
 
 /*
@@ -45,21 +50,33 @@ static bool is_well_timed(const struct ll_batch *batch, uint64_t busy_ns)
 
 static enum ll_batch_lesson lesson_of_sample(const struct ll_batch *batch, uint64_t busy_ns)
 {
-	bool is_swift = batch->start_call_ns <= LL_BATCH_SWIFT_NS || batch->start_wait_ns;
-	bool is_sure = is_swift && batch->end_wait_ns >= LL_BATCH_SURE_WAIT_NS;
-	return is_sure || busy_ns >= LL_BATCH_LONG_NS ? LL_BATCH_SAMPLE : LL_BATCH_ROUGH;
+	bool is_sure = batch->end_wait_ns >= LL_BATCH_SURE_WAIT_NS || busy_ns >= LL_BATCH_LONG_NS;
+	return is_sure ? LL_BATCH_SAMPLE : LL_BATCH_ROUGH;
+}
+
+/* From the first event to where the launch begins. */
+static uint64_t late_ns(const struct ll_batch *batch)
+{
+	uint64_t wait_ns = batch->start_wait_ns < LL_BATCH_WAIT_NS ? 0 : batch->start_wait_ns;
+	uint64_t ns = less(batch->launch_ns + batch->start_call_ns * LL_BATCH_RECORD_PERCENT / 100, wait_ns);
+	return ns < LL_BATCH_FOLLOW_NS ? LL_BATCH_FOLLOW_NS : ns;
+}
+
+static uint64_t busy_of_sample(const struct ll_batch *batch)
+{
+	return less(batch->span_ns + LL_BATCH_EVENT_BUSY_NS, batch->event_ns + late_ns(batch));
 }
 
 struct ll_batch_verdict ll_batch_judge(const struct ll_batch *batch)
 {
 	if (!ends_with_work(batch))
 		return judge_guess(batch);
-	if (batch->start_wait_ns >= batch->host_ns)
-		return (struct ll_batch_verdict){less(batch->span_ns, batch->event_ns), LL_BATCH_QUEUED};
+	if (batch->start_wait_ns >= batch->host_ns) {
+		uint64_t busy_ns = less(batch->span_ns, batch->event_ns);
+		return (struct ll_batch_verdict){busy_ns, is_close(batch) ? LL_BATCH_QUEUED : LL_BATCH_ROUGH};
+	}
 	if (batch->launches == 1 && batch->has_start) {
-		uint64_t late_ns = less(batch->launch_ns, batch->start_wait_ns);
-		uint64_t end_ns = LL_BATCH_END_NS + less(batch->event_ns, LL_BATCH_EVENT_NS);
-		uint64_t busy_ns = less(batch->span_ns, late_ns + end_ns);
+		uint64_t busy_ns = busy_of_sample(batch);
 		if (is_well_timed(batch, busy_ns))
 			return (struct ll_batch_verdict){busy_ns, lesson_of_sample(batch, busy_ns)};
 	}

@@ -14,9 +14,10 @@
  *               work is no shorter;
  *   guess       what such launches took before, when that could be told.
  *
- * A single launch between two events of its own, on an empty stream, is late by what the launch call takes the host.
- * That is measured, so such a batch is a sample of what the launch takes, unless the host was interrupted: a call that
- * took long may have reached the card at any time in it. Pure arithmetic.
+ * A single launch between two events of its own, on an empty stream, is late by what the launch call takes the host and
+ * by the end of the call that recorded the first event. Both are measured, so such a batch is a sample of what the
+ * launch takes, unless the host was interrupted: a call that took long may have reached the card at any time in it.
+ * Pure arithmetic.
  */
 #ifndef LOADLINE_CONTROL_BATCH_H
 #define LOADLINE_CONTROL_BATCH_H
@@ -28,11 +29,17 @@
  */
 #define LL_BATCH_EVENT_NS UINT64_C(2100)
 /*
- * Of a launch between two events, behind what the launch call takes: time that GPM does not count as busy, where an
- * event takes no longer than that; else so much more. Products of 512 x 512 matrices, 4.6 us each by GPM, lie between
- * events that are 4.85 us further apart than the call took on one machine, and 5.6 on the other (doc/facts.md).
+ * Of a launch between two events on an idle stream, two things are not work, in the sense of GPM. So much of the call
+ * that records the first event comes after the card has it: the percentage holds for calls of 1 to 5 us, on both
+ * machines of doc/facts.md and for kernels of 2 to 50 us. And an event takes what it takes, but for so much, in which
+ * the card counts as busy.
  */
-#define LL_BATCH_END_NS UINT64_C(250)
+#define LL_BATCH_RECORD_PERCENT 27
+#define LL_BATCH_EVENT_BUSY_NS UINT64_C(2350)
+/* What an event waited is told to within so much: less is none. */
+#define LL_BATCH_WAIT_NS UINT64_C(2500)
+/* A kernel that waits for an event follows it after so much. */
+#define LL_BATCH_FOLLOW_NS UINT64_C(2080)
 /* A last event that was recorded later than this behind the last launch may have found the stream empty. */
 #define LL_BATCH_TAIL_NS UINT64_C(5000)
 /* A call that records an event takes 1 to 4 us (doc/facts.md): one that takes longer was interrupted. */
@@ -41,11 +48,9 @@
 #define LL_BATCH_LAUNCH_NS UINT64_C(20000)
 
 /*
- * A sample is sure if the first event's call was swift, for the event comes to the card sometime in it, and if the last
- * event waited for the launch; or if the launch is so long that neither matters. Those of a slow host are some 0.6 us
- * too long (doc/facts.md).
+ * A sample is sure if the last event waited for the launch; or if the launch is so long that what the host took does
+ * not matter. Others may be too long: the last event came to an idle card.
  */
-#define LL_BATCH_SWIFT_NS UINT64_C(2000)
 #define LL_BATCH_SURE_WAIT_NS UINT64_C(300)
 #define LL_BATCH_LONG_NS UINT64_C(50000)
 
@@ -67,7 +72,7 @@ struct ll_batch {
 enum ll_batch_lesson {
 	LL_BATCH_UNTOLD, /* nothing to learn */
 	LL_BATCH_SAMPLE, /* one launch, timed by itself */
-	LL_BATCH_ROUGH,  /* the same by a slow host: up to a us too long */
+	LL_BATCH_ROUGH,  /* one launch by a slow host, up to a us too long; or a queue in which others may have been */
 	LL_BATCH_QUEUED, /* the stream never ran empty */
 	LL_BATCH_LONGER, /* the guess was far too short; busy_ns is a lower bound */
 };

@@ -7,10 +7,8 @@
 /* A single-precision count of ms is exact to 8 ns this far from its base. */
 #define REBASE_NS (100 * LL_NS_PER_MS)
 
-/* Events are so much farther apart than the calls that recorded them where the first kept the second waiting. */
-#define QUEUED_NS 300
-/* What takes longer than this was not an event alone: 2.9 us is the most that was seen (doc/facts.md). */
-#define EVENT_MOST_NS 5000
+/* From one row to the next: a host that was slow may be so no more. */
+#define ROW_EVERY_NS (20 * LL_NS_PER_MS)
 
 /* Any will do that leaves room below it: other streams may be done long before the first mark of all is reached. */
 #define ORIGIN_NS (1000000 * LL_NS_PER_S)
@@ -26,9 +24,9 @@ void ll_mark_clock_fini(struct ll_mark_clock *clock, bool destroys_events)
 		ll_real()->cuEventDestroy_v2(clock->spare[i]);
 	if (destroys_events && clock->base)
 		ll_real()->cuEventDestroy_v2(clock->base);
-	for (size_t i = 0; destroys_events && i < LL_MARK_GAUGE_EVENTS; i++) {
-		if (clock->gauge[i])
-			ll_real()->cuEventDestroy_v2(clock->gauge[i]);
+	for (size_t i = 0; destroys_events && i < LL_EVENT_ROW; i++) {
+		if (clock->row.events[i])
+			ll_real()->cuEventDestroy_v2(clock->row.events[i]);
 	}
 	ll_mark_clock_init(clock, clock->lock);
 }
@@ -48,27 +46,42 @@ bool ll_mark_can_record(const struct ll_mark_clock *clock)
 	return !clock->is_blind && !clock->is_basing;
 }
 
-static ll_cu_result record_base(struct ll_mark_clock *clock, struct ll_cu_stream *stream, struct ll_cu_event *base)
+static bool wants_row(const struct ll_mark_clock *clock)
 {
-	ll_cu_result status = ll_real()->cuEventRecord(base, stream);
-	uint64_t before_ns = ll_now_ns();
-	for (size_t i = 0; status == LL_CUDA_SUCCESS && i < LL_MARK_GAUGE_EVENTS; i++) {
-		status = ll_real()->cuEventRecord(clock->gauge[i], stream);
-		uint64_t now_ns = ll_now_ns();
-		clock->gauge_ns[i] = now_ns - before_ns;
-		before_ns = now_ns;
+	const struct ll_mark_row *row = &clock->row;
+	return !row->events[0] && ll_event_gauge_wants_row(&clock->gauge) &&
+	       (!row->begun_ns || ll_now_ns() - row->begun_ns >= ROW_EVERY_NS);
+}
+
+static bool take_row(struct ll_mark_clock *clock)
+{
+	for (size_t i = 0; i < LL_EVENT_ROW && !clock->is_blind; i++)
+		clock->row.events[i] = take(clock);
+	clock->row.begun_ns = ll_now_ns();
+	clock->row.is_recorded = false;
+	return !clock->is_blind;
+}
+
+static ll_cu_result record_row(struct ll_mark_row *row, struct ll_cu_stream *stream)
+{
+	ll_cu_result status = LL_CUDA_SUCCESS;
+	for (size_t i = 0; status == LL_CUDA_SUCCESS && i < LL_EVENT_ROW; i++) {
+		status = ll_real()->cuEventRecord(row->events[i], stream);
+		row->host_ns[i] = ll_now_ns();
 	}
 	return status;
 }
 
 /* In the driver the lock is not held. */
 static bool record(struct ll_mark_clock *clock, struct ll_cu_stream *stream, struct ll_cu_event *base,
-		   struct ll_mark_event *event)
+		   struct ll_mark_row *row, struct ll_mark_event *event)
 {
 	ll_cu_result status = LL_CUDA_SUCCESS;
 	ll_mark_lock_let_go(clock->lock);
 	if (base)
-		status = record_base(clock, stream, base);
+		status = ll_real()->cuEventRecord(base, stream);
+	if (row && status == LL_CUDA_SUCCESS)
+		status = record_row(row, stream);
 	event->host_ns = ll_now_ns();
 	if (status == LL_CUDA_SUCCESS)
 		status = ll_real()->cuEventRecord(event->handle, stream);
@@ -81,17 +94,18 @@ bool ll_mark_record(struct ll_mark_clock *clock, struct ll_cu_stream *stream, st
 {
 	bool makes_base = !clock->base;
 	struct ll_cu_event *base = makes_base ? take(clock) : NULL;
-	for (size_t i = 0; makes_base && i < LL_MARK_GAUGE_EVENTS && !clock->gauge[i]; i++)
-		clock->gauge[i] = take(clock);
+	struct ll_mark_row *row = wants_row(clock) && take_row(clock) ? &clock->row : NULL;
 	struct ll_mark_event event = {.handle = take(clock)};
 	if (clock->is_blind)
 		return false;
 	clock->is_basing = makes_base;
-	bool is_recorded = record(clock, stream, base, &event);
+	bool is_recorded = record(clock, stream, base, row, &event);
 	if (makes_base) {
 		clock->is_basing = false;
 		clock->base = base;
 	}
+	if (row)
+		row->is_recorded = true;
 	if (is_recorded)
 		*ret_event = event;
 	else
@@ -116,34 +130,31 @@ static double between_ns(struct ll_mark_clock *clock, struct ll_cu_event *start,
 	return clock->is_blind ? 0 : (double)ms * 1e6;
 }
 
-/* Where the host was the slower one nothing is told. The second closest of the others: when an event is stamped
- * scatters by 0.1 us, and others' work may have come between. */
-static void read_gauge(struct ll_mark_clock *clock)
+static void read_row(struct ll_mark_clock *clock)
 {
-	uint64_t least_ns = UINT64_MAX, second_ns = UINT64_MAX;
-	for (size_t i = 0; i < LL_MARK_GAUGE_EVENTS; i++) {
-		uint64_t ns = (uint64_t)between_ns(clock, i ? clock->gauge[i - 1] : clock->base, clock->gauge[i]);
-		if (ns < clock->gauge_ns[i] + QUEUED_NS || ns > EVENT_MOST_NS)
-			continue;
-		uint64_t more_ns = ns < least_ns ? least_ns : ns;
-		second_ns = more_ns < second_ns ? more_ns : second_ns;
-		least_ns = ns < least_ns ? ns : least_ns;
+	struct ll_event_row row = {.host_ns = {clock->row.host_ns[0]}};
+	for (size_t i = 1; i < LL_EVENT_ROW; i++) {
+		row.host_ns[i] = clock->row.host_ns[i];
+		row.card_ns[i] = (uint64_t)between_ns(clock, clock->row.events[0], clock->row.events[i]);
 	}
-	for (size_t i = 0; i < LL_MARK_GAUGE_EVENTS; i++) {
-		ll_mark_drop(clock, clock->gauge[i]);
-		clock->gauge[i] = NULL;
+	for (size_t i = 0; i < LL_EVENT_ROW; i++) {
+		ll_mark_drop(clock, clock->row.events[i]);
+		clock->row.events[i] = NULL;
 	}
-	if (!clock->is_blind && second_ns != UINT64_MAX && second_ns > clock->event_ns)
-		clock->event_ns = second_ns;
+	if (clock->is_blind)
+		return;
+	ll_event_gauge_add(&clock->gauge, &row);
+	uint64_t ns = ll_event_gauge_ns(&clock->gauge);
+	clock->event_ns = ns > LL_BATCH_EVENT_NS ? ns : LL_BATCH_EVENT_NS;
 }
 
 bool ll_mark_clock_runs(struct ll_mark_clock *clock)
 {
-	if (!clock->has_base_ended && clock->base && !clock->is_blind) {
-		clock->has_base_ended = ll_mark_has_ended(clock, clock->gauge[LL_MARK_GAUGE_EVENTS - 1]);
-		if (clock->has_base_ended)
-			read_gauge(clock);
-	}
+	if (!clock->has_base_ended && clock->base && !clock->is_blind)
+		clock->has_base_ended = ll_mark_has_ended(clock, clock->base);
+	if (clock->has_base_ended && clock->row.is_recorded && clock->row.events[0] && !clock->is_blind &&
+	    ll_mark_has_ended(clock, clock->row.events[LL_EVENT_ROW - 1]))
+		read_row(clock);
 	return clock->has_base_ended && !clock->is_blind;
 }
 

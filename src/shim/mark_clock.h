@@ -6,8 +6,8 @@
  * queue is its card time minus when it was recorded; the clocks' offset is that of the events that waited least
  * (control/clock_fit.h).
  *
- * What a timing event costs the card depends on the machine (doc/facts.md), so it is measured: the first mark of all is
- * a row of events, of which those tell that the card took slower than the host gave them.
+ * What a timing event costs the card depends on the machine, so it is measured: before the first mark of all, and
+ * before a few later ones if that did not tell, stands a row of events (control/event_gauge.h).
  *
  * An error of the driver makes the clock blind: then nothing more is recorded. Nothing here waits but a record, without
  * the lock (mark_lock.h).
@@ -21,9 +21,10 @@
 
 #include "abi/cuda.h"
 #include "control/clock_fit.h"
+#include "control/event_gauge.h"
 #include "shim/mark_lock.h"
 
-enum { LL_MARK_SPARE_EVENTS = 256, LL_MARK_GAUGE_EVENTS = 6 };
+enum { LL_MARK_SPARE_EVENTS = 256 };
 
 struct ll_mark_event {
 	struct ll_cu_event *handle; /* NULL: none */
@@ -33,6 +34,14 @@ struct ll_mark_event {
 
 /* An event comes to the queue no earlier than this in the call that records it. */
 #define LL_MARK_CALL_NS UINT64_C(1000)
+
+/* Events that tell what one takes. */
+struct ll_mark_row {
+	struct ll_cu_event *events[LL_EVENT_ROW]; /* NULL: there is none on its way */
+	uint64_t host_ns[LL_EVENT_ROW];           /* CLOCK_MONOTONIC, after each was recorded */
+	uint64_t begun_ns;                        /* the same, before the first of the last row */
+	bool is_recorded;                         /* all of it is in the queue */
+};
 
 /* What the card says of an event that it has reached. */
 struct ll_mark_stamp {
@@ -47,9 +56,9 @@ struct ll_mark_clock {
 	struct ll_cu_event *base;
 	uint64_t base_ns; /* its card time */
 	bool has_base_ended;
-	bool is_basing;                                  /* the first base is being recorded */
-	struct ll_cu_event *gauge[LL_MARK_GAUGE_EVENTS]; /* behind the first base, until they have ended */
-	uint64_t gauge_ns[LL_MARK_GAUGE_EVENTS];         /* what the host took from one to the next */
+	bool is_basing; /* the first base is being recorded */
+	struct ll_mark_row row;
+	struct ll_event_gauge gauge;
 	uint64_t event_ns; /* what an event between two kernels takes; control/batch.h until it was measured */
 	struct ll_clock_fit fit;
 	bool is_blind;

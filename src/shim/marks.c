@@ -151,6 +151,14 @@ static void bound_mean(struct ll_mark_track *track, const struct ll_mark_batch *
 		learn_mean(track, span_ns / batch->launches);
 }
 
+/* Of samples that were taken for what an event had been thought to take, all are too long or too short. */
+static void look_at_event(struct ll_marks *marks)
+{
+	if (marks->event_ns && marks->event_ns != marks->clock.event_ns)
+		ll_kinds_forget(&marks->kinds);
+	marks->event_ns = marks->clock.event_ns;
+}
+
 static void learn(struct ll_marks *marks, struct ll_mark_track *track, const struct ll_mark_batch *batch,
 		  struct ll_batch_verdict verdict)
 {
@@ -223,6 +231,7 @@ static void settle(struct ll_marks *marks, struct ll_mark_track *track, const st
 	    .has_start = batch->start.handle,
 	};
 	struct ll_batch_verdict verdict = ll_batch_judge(&facts);
+	look_at_event(marks);
 	learn(marks, track, batch, verdict);
 	if (verdict.lesson == LL_BATCH_UNTOLD)
 		bound_mean(track, batch, facts.span_ns);

@@ -50,6 +50,7 @@ struct ll_marks {
 	struct ll_mark_track *tracks;
 	struct ll_kinds kinds;
 	struct ll_mark_clock clock;
+	uint64_t event_ns; /* of the clock, when kinds were learned; 0: none was */
 	struct ll_busy busy;
 	uint64_t every_ns;
 	bool is_shared;

@@ -9,16 +9,17 @@
 
 /* doc/facts.md, "Launching": costs of calls on the host, and distances on the card. */
 #define RECORD_HOST_NS 1040
+#define RECORD_AFTER_PERCENT 27 /* of that call, behind what puts the event into the queue */
 #define QUERY_HOST_NS 280
 #define LATENCY_NS 3000     /* from the call to the card */
 #define KERNEL_GAP_NS 1560  /* between kernels of a queue */
-#define EVENT_AFTER_NS 2240 /* from a kernel's end to the event behind it */
+#define EVENT_AFTER_NS 1580 /* from a kernel's end to the event behind it */
 #define EVENT_EVENT_NS 1250 /* from an event to the next */
-#define AFTER_EVENT_NS 1420 /* from an event to the kernel behind it */
-#define GPM_EXTRA_NS 1950   /* what GPM counts beyond a kernel's stamps, up to 0.25 us before that event */
+#define AFTER_EVENT_NS 2080 /* from an event to the kernel behind it */
+#define GPM_EXTRA_NS 1800   /* what GPM counts beyond a kernel's stamps */
 #define WAKE_NS 5000        /* from a kernel's end to the host that waited for it */
 /* The other machine: an event takes so long whatever stands before it. */
-#define SLOW_EVENT_AFTER_NS 2990
+#define SLOW_EVENT_AFTER_NS 2330
 #define SLOW_EVENT_EVENT_NS 2850
 
 enum { STREAMS = 4, EVENTS = 1024 };
@@ -38,7 +39,7 @@ static struct ll_cu_event events[EVENTS];
 static uint64_t host_ns, busy_ns, busy_until_ns, calls, before_ns, after_ns;
 static int drift_ppm;
 static bool has_slow_events;
-static uint64_t row_ns;
+static uint64_t row_ns, slow_record_ns;
 static struct ll_mark_lock *watched;
 
 void model_reset(int ppm)
@@ -51,7 +52,7 @@ void model_reset(int ppm)
 	busy_ns = busy_until_ns = calls = before_ns = after_ns = 0;
 	drift_ppm = ppm;
 	has_slow_events = false;
-	row_ns = 0;
+	row_ns = slow_record_ns = 0;
 	watched = NULL;
 }
 
@@ -63,6 +64,11 @@ void model_slow_events(void)
 void model_part_events(uint64_t ns)
 {
 	row_ns = ns;
+}
+
+void model_slow_records(uint64_t ns)
+{
+	slow_record_ns = ns;
 }
 
 uint64_t ll_now_ns(void)
@@ -184,9 +190,11 @@ static ll_cu_result record_event(struct ll_cu_event *event, struct ll_cu_stream 
 	struct lane *lane = lane_of(stream);
 	may_wait();
 	calls++;
-	host_ns += RECORD_HOST_NS + before_ns;
+	uint64_t call_ns = RECORD_HOST_NS + slow_record_ns;
+	uint64_t rest_ns = call_ns * RECORD_AFTER_PERCENT / 100;
+	host_ns += call_ns - rest_ns + before_ns;
 	uint64_t arrives_ns = host_ns + LATENCY_NS;
-	host_ns += after_ns;
+	host_ns += rest_ns + after_ns;
 	before_ns = after_ns = 0;
 	uint64_t after_event_ns = row_ns ? row_ns : has_slow_events ? SLOW_EVENT_EVENT_NS : EVENT_EVENT_NS;
 	uint64_t after_kernel_ns = has_slow_events ? SLOW_EVENT_AFTER_NS : EVENT_AFTER_NS;

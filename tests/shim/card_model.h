@@ -19,6 +19,9 @@ void model_slow_events(void);
 /* Until the next reset: so much lies between two events in a row, for others' work comes in between. */
 void model_part_events(uint64_t ns);
 
+/* From now on each call that records an event takes so much longer. */
+void model_slow_records(uint64_t ns);
+
 /* Time passes for the host. */
 void model_spend(uint64_t ns);
 

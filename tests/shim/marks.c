@@ -134,6 +134,21 @@ static void test_a_card_that_was_busy_at_the_first_mark(void **state)
 	assert_account_within(5);
 }
 
+/* So it tells nothing of what an event takes the card; later it can. */
+static void test_a_host_that_is_slow_at_the_first_mark(void **state)
+{
+	(void)state;
+	begin_program(0);
+	model_slow_records(2000);
+	for (unsigned i = 0; i < 50000; i++) {
+		launch(1, 1, 4 * US);
+		model_spend(7 * US);
+		if (i == 1500)
+			model_slow_records(0);
+	}
+	assert_account_within(15);
+}
+
 static void test_small_kernels_each_waited_for(void **state)
 {
 	(void)state;
@@ -387,16 +402,15 @@ static void test_a_host_that_is_slow_after_each_pause(void **state)
 	assert_account_within(15);
 }
 
-/* Its calls take three times as long for seconds on end: an event comes to the card sometime in its call, and the last
- * one after the kernel. */
+/* Its calls take three times as long for seconds on end: the first event comes to the card ever earlier before the end
+ * of its call, and the last one after the kernel. */
 static void test_a_host_that_is_slow_most_of_the_time(void **state)
 {
 	(void)state;
 	begin_program(0);
 	srand(5);
 	for (unsigned i = 0; i < 60000; i++) {
-		if (i / 2000 % 4)
-			model_interrupt_record((unsigned)rand() % 2500, (unsigned)rand() % 2500);
+		model_slow_records(i / 2000 % 4 ? (unsigned)rand() % 4000 : 0);
 		launch(1, 1, 2500);
 		model_spend(9 * US);
 	}
@@ -501,6 +515,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_small_kernels_of_a_slow_host),
 	    cmocka_unit_test(test_a_card_that_was_busy_at_the_first_mark),
+	    cmocka_unit_test(test_a_host_that_is_slow_at_the_first_mark),
 	    cmocka_unit_test(test_small_kernels_each_waited_for),
 	    cmocka_unit_test(test_long_kernels_each_waited_for),
 	    cmocka_unit_test(test_kernels_of_changing_length_each_waited_for),

@@ -1,0 +1,92 @@
+/* What a timing event takes, from rows that were read on cards. */
+#include "test.h"
+
+#include "control/event_gauge.h"
+
+/* Distances from one event to the next, the host's and the card's. */
+static struct ll_event_row row_of(const uint64_t (*apart)[2])
+{
+	struct ll_event_row row = {.host_ns = {700}, .card_ns = {9000}};
+	for (unsigned i = 1; i < LL_EVENT_ROW; i++) {
+		row.host_ns[i] = row.host_ns[i - 1] + apart[i - 1][0];
+		row.card_ns[i] = row.card_ns[i - 1] + apart[i - 1][1];
+	}
+	return row;
+}
+
+static void assert_gauge(const uint64_t (*apart)[2], uint32_t count, uint64_t ns)
+{
+	struct ll_event_gauge gauge = {0};
+	struct ll_event_row row = row_of(apart);
+	ll_event_gauge_add(&gauge, &row);
+	assert_int_equal(gauge.count, count);
+	assert_int_equal(ll_event_gauge_ns(&gauge), ns);
+}
+
+static void the_middle_one_of_those_that_waited_counts(void **state)
+{
+	(void)state;
+	static const uint64_t swift[][2] = {{2167, 3903}, {1639, 2527}, {1476, 2912}, {1505, 2976},
+					    {1760, 2880}, {1627, 2912}, {1500, 2912}};
+	static const uint64_t late[][2] = {{2566, 3616}, {1864, 3072}, {1576, 3520}, {1669, 2976},
+					   {2027, 3008}, {1448, 3008}, {1500, 2976}};
+	assert_gauge(swift, 5, 2912);
+	assert_gauge(late, 5, 3008);
+}
+
+static void of_a_card_that_is_as_fast_as_the_host_nothing_is_known(void **state)
+{
+	(void)state;
+	static const uint64_t fast[][2] = {{1280, 1280}, {1250, 1248}, {1260, 1280}, {1270, 1280},
+					   {1250, 1248}, {1270, 1280}, {1250, 1280}};
+	static const uint64_t slow_host[][2] = {{4000, 4100}, {2700, 3500}, {2600, 3400}, {4100, 3900},
+						{3900, 4000}, {2900, 3400}, {4000, 3600}};
+	assert_gauge(fast, 0, 0);
+	assert_gauge(slow_host, 0, 0);
+}
+
+static void what_came_between_two_of_them_is_left_out(void **state)
+{
+	(void)state;
+	static const uint64_t busy[][2] = {{1300, 20000}, {1300, 21000}, {1300, 2930}, {1300, 2920},
+					   {1300, 4800},  {1300, 2940},  {1300, 2910}};
+	assert_gauge(busy, 5, 2930);
+}
+
+static void rows_are_wanted_until_enough_is_known_or_there_were_many(void **state)
+{
+	(void)state;
+	static const uint64_t none[][2] = {{1300, 1300}, {1300, 1300}, {1300, 1300}, {1300, 1300},
+					   {1300, 1300}, {1300, 1300}, {1300, 1300}};
+	static const uint64_t some[][2] = {{2300, 2930}, {2300, 2930}, {2300, 2930}, {2300, 2930},
+					   {2300, 2930}, {2300, 2930}, {2300, 2930}};
+	struct ll_event_gauge gauge = {0};
+	struct ll_event_row row = row_of(none);
+	for (unsigned i = 0; i < LL_EVENT_GAUGE_ROWS; i++) {
+		assert_true(ll_event_gauge_wants_row(&gauge));
+		ll_event_gauge_add(&gauge, &row);
+	}
+	assert_false(ll_event_gauge_wants_row(&gauge));
+	row = row_of(some);
+	ll_event_gauge_add(&gauge, &row); /* one that nobody asked for */
+	assert_int_equal(ll_event_gauge_ns(&gauge), 0);
+	gauge = (struct ll_event_gauge){0};
+	unsigned rows = 0;
+	while (ll_event_gauge_wants_row(&gauge)) {
+		ll_event_gauge_add(&gauge, &row);
+		rows++;
+	}
+	assert_in_range(rows, 2, LL_EVENT_GAUGE_ROWS - 1);
+	assert_int_equal(ll_event_gauge_ns(&gauge), 2930);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(the_middle_one_of_those_that_waited_counts),
+	    cmocka_unit_test(of_a_card_that_is_as_fast_as_the_host_nothing_is_known),
+	    cmocka_unit_test(what_came_between_two_of_them_is_left_out),
+	    cmocka_unit_test(rows_are_wanted_until_enough_is_known_or_there_were_many),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
