@@ -50,15 +50,15 @@ static bool is_well_timed(const struct ll_batch *batch, uint64_t busy_ns)
 
 static enum ll_batch_lesson lesson_of_sample(const struct ll_batch *batch, uint64_t busy_ns)
 {
-	bool is_sure = batch->end_wait_ns >= LL_BATCH_SURE_WAIT_NS || busy_ns >= LL_BATCH_LONG_NS;
-	return is_sure ? LL_BATCH_SAMPLE : LL_BATCH_ROUGH;
+	bool has_waited = batch->end_wait_ns >= LL_BATCH_SURE_WAIT_NS && !batch->is_behind;
+	return has_waited || busy_ns >= LL_BATCH_LONG_NS ? LL_BATCH_SAMPLE : LL_BATCH_ROUGH;
 }
 
 /* From the first event to where the launch begins. */
 static uint64_t late_ns(const struct ll_batch *batch)
 {
-	uint64_t wait_ns = batch->start_wait_ns < LL_BATCH_WAIT_NS ? 0 : batch->start_wait_ns;
-	uint64_t ns = less(batch->launch_ns + batch->start_call_ns * LL_BATCH_RECORD_PERCENT / 100, wait_ns);
+	uint64_t host_ns = batch->launch_ns + batch->start_call_ns * LL_BATCH_RECORD_PERCENT / 100;
+	uint64_t ns = less(host_ns, batch->start_wait_ns);
 	return ns < LL_BATCH_FOLLOW_NS ? LL_BATCH_FOLLOW_NS : ns;
 }
 

@@ -36,10 +36,8 @@
  */
 #define LL_BATCH_RECORD_PERCENT 27
 #define LL_BATCH_EVENT_BUSY_NS UINT64_C(2350)
-/* What an event waited is told to within so much: less is none. */
-#define LL_BATCH_WAIT_NS UINT64_C(2500)
 /* A kernel that waits for an event follows it after so much. */
-#define LL_BATCH_FOLLOW_NS UINT64_C(2080)
+#define LL_BATCH_FOLLOW_NS UINT64_C(2180)
 /* A last event that was recorded later than this behind the last launch may have found the stream empty. */
 #define LL_BATCH_TAIL_NS UINT64_C(5000)
 /* A call that records an event takes 1 to 4 us (doc/facts.md): one that takes longer was interrupted. */
@@ -67,12 +65,14 @@ struct ll_batch {
 	uint64_t guess_ns;
 	uint32_t launches;
 	bool has_start; /* the first event is its own; else it is the end of the batch before */
+	bool is_behind; /* has_start: other launches were known to be in the stream before it */
 };
 
 enum ll_batch_lesson {
 	LL_BATCH_UNTOLD, /* nothing to learn */
 	LL_BATCH_SAMPLE, /* one launch, timed by itself */
-	LL_BATCH_ROUGH,  /* one launch by a slow host, up to a us too long; or a queue in which others may have been */
+	LL_BATCH_ROUGH,  /* one launch by a slow host, up to a us too long; or in a queue in which others may have been,
+			  * or that may have run empty */
 	LL_BATCH_QUEUED, /* the stream never ran empty */
 	LL_BATCH_LONGER, /* the guess was far too short; busy_ns is a lower bound */
 };

@@ -17,6 +17,7 @@
 struct ll_clock_fit {
 	bool has_fit;
 	int64_t offset_ns; /* card minus host, launch latency included */
+	int64_t lowest_ns; /* the same, as the last pair told it that did not wait for anything */
 	uint64_t at_ns;    /* host time of the last pair */
 };
 
@@ -25,6 +26,10 @@ void ll_clock_fit_add(struct ll_clock_fit *fit, uint64_t submit_ns, uint64_t sta
 
 /* Card time at which a kernel submitted at host_ns starts when nothing is in its way. Needs has_fit. */
 uint64_t ll_clock_fit_to_card(const struct ll_clock_fit *fit, uint64_t host_ns);
+
+/* The same, if the clocks have not run apart since a pair was last seen that did not wait: where all of them wait, what
+ * the fit allows for drift adds up to more than they drift. */
+uint64_t ll_clock_fit_to_card_earliest(const struct ll_clock_fit *fit, uint64_t host_ns);
 
 /* The same, if the clocks have run apart since the last pair as fast as they may: in a pause of 37 s clocks that
  * drift by 8 ppm come to seem 0.3 ms late (doc/facts.md). */

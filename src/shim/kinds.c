@@ -9,12 +9,18 @@ enum { FAR = 4, FIRST_FAR = 2 };
 /* A kind is steady if its launches scatter by less than one in so many parts, and what samples of short ones do. */
 enum { STEADY_PARTS = 8, STEADY_NS = 1000 };
 
-/* Names are products, or addresses: all their bits count, as in the end of MurmurHash3. */
+/* All bits of a number count, as in the end of MurmurHash3. */
+static uint64_t stir(uint64_t number)
+{
+	number = (number ^ number >> 33) * UINT64_C(0xff51afd7ed558ccd);
+	number = (number ^ number >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
+	return number ^ number >> 33;
+}
+
+/* Names are products, or addresses. */
 static unsigned set_of(uint64_t name)
 {
-	name = (name ^ name >> 33) * UINT64_C(0xff51afd7ed558ccd);
-	name = (name ^ name >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
-	return (unsigned)(name ^ name >> 33) % LL_KIND_SETS;
+	return (unsigned)(stir(name) % LL_KIND_SETS);
 }
 
 struct ll_kind *ll_kinds_find(struct ll_kinds *kinds, uint64_t name)
@@ -43,10 +49,14 @@ bool ll_kind_is_steady(const struct ll_kind *kind)
 	return kind->scatter_ns <= kind->ns / STEADY_PARTS + STEADY_NS;
 }
 
+/* Now sooner and now later: a program that does the same over and over would else have the same ones of them timed. */
 void ll_kind_note_sample(const struct ll_kinds *kinds, struct ll_kind *kind)
 {
 	uint64_t between = kind->ns ? LL_KIND_SAMPLE_NS * 1000 / LL_KIND_SAMPLE_PERMILLE / kind->ns : 1;
-	kind->next = kind->seen + (uint32_t)(between < 1 ? 1 : between > MOST_BETWEEN ? MOST_BETWEEN : between);
+	if (between > MOST_BETWEEN)
+		between = MOST_BETWEEN;
+	uint64_t from = between / 2, any = stir(kind->name + kind->seen) % (between + 1);
+	kind->next = kind->seen + (uint32_t)(from + any < 1 ? 1 : from + any);
 	kind->doubts = kinds->doubts;
 }
 
@@ -108,9 +118,10 @@ void ll_kind_learn_queued(struct ll_kind *kind, uint64_t ns)
 
 void ll_kinds_forget(struct ll_kinds *kinds)
 {
-	struct ll_kind *end = kinds->table[LL_KIND_SETS];
-	for (struct ll_kind *kind = kinds->table[0]; kind < end; kind++)
+	for (unsigned i = 0; i < LL_KIND_SETS * LL_KIND_WAYS; i++) {
+		struct ll_kind *kind = &kinds->table[i / LL_KIND_WAYS][i % LL_KIND_WAYS];
 		kind->learned = kind->rough = 0;
+	}
 }
 
 void ll_kinds_doubt(struct ll_kinds *kinds, struct ll_kind *kind, uint64_t ns)

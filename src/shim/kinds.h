@@ -1,8 +1,8 @@
 /*
  * kinds.h - what launches of one kind take on the card: the same kernel on the same grid takes the same time.
  *
- * Two sources. A launch on an idle stream is now and then timed by itself, and a batch of one kind in a queue that
- * never ran empty tells what each of them took. Timing one costs the card some 4 us and the host 2, so it is done less
+ * Two sources. A launch is now and then timed by itself, and a batch of one kind in a queue that never ran empty tells
+ * what each of them took. Timing one costs the card some 4 us and the host 2, so it is done less
  * often the shorter the launches are: for LL_KIND_SAMPLE_PERMILLE of their time.
  *
  * Of the first few, the longest does not count if it is twice as long as the others: a kernel's first launch on a card
@@ -47,7 +47,8 @@ struct ll_kinds {
  * a name. */
 struct ll_kind *ll_kinds_find(struct ll_kinds *kinds, uint64_t name);
 
-/* Whether the next launch of it shall be timed: the first few, then one in so many, and one after a doubt. */
+/* Whether the next launch of it shall be timed, wherever it comes, or only some of them would count: the first few,
+ * then one in so many, and one after a doubt. */
 bool ll_kind_wants_sample(const struct ll_kinds *kinds, const struct ll_kind *kind);
 
 /* Whether one takes about as long as the other, so that many of them need no look at each. */

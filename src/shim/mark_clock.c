@@ -57,14 +57,28 @@ static bool take_row(struct ll_mark_clock *clock)
 {
 	for (size_t i = 0; i < LL_EVENT_ROW && !clock->is_blind; i++)
 		clock->row.events[i] = take(clock);
-	clock->row.begun_ns = ll_now_ns();
 	clock->row.is_recorded = false;
 	return !clock->is_blind;
+}
+
+static void drop_row(struct ll_mark_clock *clock)
+{
+	for (size_t i = 0; i < LL_EVENT_ROW; i++) {
+		ll_mark_drop(clock, clock->row.events[i]);
+		clock->row.events[i] = NULL;
+	}
+}
+
+static ll_cu_result record_base(struct ll_mark_clock *clock, struct ll_cu_stream *stream, struct ll_cu_event *base)
+{
+	clock->base_host_ns = ll_now_ns();
+	return ll_real()->cuEventRecord(base, stream);
 }
 
 static ll_cu_result record_row(struct ll_mark_row *row, struct ll_cu_stream *stream)
 {
 	ll_cu_result status = LL_CUDA_SUCCESS;
+	row->begun_ns = ll_now_ns();
 	for (size_t i = 0; status == LL_CUDA_SUCCESS && i < LL_EVENT_ROW; i++) {
 		status = ll_real()->cuEventRecord(row->events[i], stream);
 		row->host_ns[i] = ll_now_ns();
@@ -72,21 +86,25 @@ static ll_cu_result record_row(struct ll_mark_row *row, struct ll_cu_stream *str
 	return status;
 }
 
-/* In the driver the lock is not held. */
+/* In the driver the lock is not held. A stream that has work gets no row: its queue may be full but for what is to
+ * come. */
 static bool record(struct ll_mark_clock *clock, struct ll_cu_stream *stream, struct ll_cu_event *base,
 		   struct ll_mark_row *row, struct ll_mark_event *event)
 {
 	ll_cu_result status = LL_CUDA_SUCCESS;
 	ll_mark_lock_let_go(clock->lock);
+	bool makes_row = row && ll_real()->cuStreamQuery(stream) == LL_CUDA_SUCCESS;
 	if (base)
-		status = ll_real()->cuEventRecord(base, stream);
-	if (row && status == LL_CUDA_SUCCESS)
+		status = record_base(clock, stream, base);
+	if (makes_row && status == LL_CUDA_SUCCESS)
 		status = record_row(row, stream);
 	event->host_ns = ll_now_ns();
 	if (status == LL_CUDA_SUCCESS)
 		status = ll_real()->cuEventRecord(event->handle, stream);
 	event->call_ns = ll_now_ns() - event->host_ns;
 	ll_mark_lock_take_back(clock->lock);
+	if (row)
+		row->is_recorded = makes_row;
 	return status == LL_CUDA_SUCCESS;
 }
 
@@ -104,8 +122,8 @@ bool ll_mark_record(struct ll_mark_clock *clock, struct ll_cu_stream *stream, st
 		clock->is_basing = false;
 		clock->base = base;
 	}
-	if (row)
-		row->is_recorded = true;
+	if (row && !row->is_recorded)
+		drop_row(clock);
 	if (is_recorded)
 		*ret_event = event;
 	else
@@ -137,10 +155,7 @@ static void read_row(struct ll_mark_clock *clock)
 		row.host_ns[i] = clock->row.host_ns[i];
 		row.card_ns[i] = (uint64_t)between_ns(clock, clock->row.events[0], clock->row.events[i]);
 	}
-	for (size_t i = 0; i < LL_EVENT_ROW; i++) {
-		ll_mark_drop(clock, clock->row.events[i]);
-		clock->row.events[i] = NULL;
-	}
+	drop_row(clock);
 	if (clock->is_blind)
 		return;
 	ll_event_gauge_add(&clock->gauge, &row);
@@ -150,8 +165,11 @@ static void read_row(struct ll_mark_clock *clock)
 
 bool ll_mark_clock_runs(struct ll_mark_clock *clock)
 {
-	if (!clock->has_base_ended && clock->base && !clock->is_blind)
+	if (!clock->has_base_ended && clock->base && !clock->is_blind) {
 		clock->has_base_ended = ll_mark_has_ended(clock, clock->base);
+		if (clock->has_base_ended)
+			ll_clock_fit_add(&clock->fit, clock->base_host_ns, clock->base_ns);
+	}
 	if (clock->has_base_ended && clock->row.is_recorded && clock->row.events[0] && !clock->is_blind &&
 	    ll_mark_has_ended(clock, clock->row.events[LL_EVENT_ROW - 1]))
 		read_row(clock);
@@ -190,7 +208,7 @@ uint64_t ll_mark_host_ns(const struct ll_mark_clock *clock, uint64_t card_time_n
 
 uint64_t ll_mark_card_ns(const struct ll_mark_clock *clock, uint64_t host_ns)
 {
-	return ll_clock_fit_to_card(&clock->fit, host_ns);
+	return ll_clock_fit_to_card_earliest(&clock->fit, host_ns);
 }
 
 void ll_mark_drop(struct ll_mark_clock *clock, struct ll_cu_event *event)

@@ -54,7 +54,8 @@ struct ll_mark_clock {
 	struct ll_cu_event *spare[LL_MARK_SPARE_EVENTS];
 	size_t spare_count;
 	struct ll_cu_event *base;
-	uint64_t base_ns; /* its card time */
+	uint64_t base_ns;      /* its card time */
+	uint64_t base_host_ns; /* of the first one: CLOCK_MONOTONIC, just before it was recorded */
 	bool has_base_ended;
 	bool is_basing; /* the first base is being recorded */
 	struct ll_mark_row row;

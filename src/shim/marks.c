@@ -168,7 +168,8 @@ static void learn(struct ll_marks *marks, struct ll_mark_track *track, const str
 	    (marks->is_shared && (!kind || kind->learned || kind->rough)))
 		return;
 	learn_mean(track, each_ns);
-	if (verdict.lesson == LL_BATCH_SAMPLE && kind)
+	bool is_alone = verdict.lesson == LL_BATCH_QUEUED && batch->launches == 1; /* an event on either side of it */
+	if ((verdict.lesson == LL_BATCH_SAMPLE || is_alone) && kind)
 		ll_kind_learn_sample(kind, each_ns);
 	else if (verdict.lesson == LL_BATCH_ROUGH && kind)
 		ll_kind_learn_rough(kind, each_ns);
@@ -229,6 +230,7 @@ static void settle(struct ll_marks *marks, struct ll_mark_track *track, const st
 	    .guess_ns = batch->guess_ns,
 	    .launches = batch->launches,
 	    .has_start = batch->start.handle,
+	    .is_behind = batch->is_behind,
 	};
 	struct ll_batch_verdict verdict = ll_batch_judge(&facts);
 	look_at_event(marks);
@@ -309,6 +311,7 @@ static bool record(struct ll_marks *marks, struct ll_mark_track *track, struct l
 static void mark_start(struct ll_marks *marks, struct ll_mark_track *track)
 {
 	struct ll_mark_event start;
+	bool is_behind = track->count;
 	if (!may_mark(marks, track) || !record(marks, track, &start))
 		return;
 	if (track->closing.launches) {
@@ -317,6 +320,7 @@ static void mark_start(struct ll_marks *marks, struct ll_mark_track *track)
 	}
 	track->open.start = start;
 	track->open.started_ns = track->marked_ns;
+	track->open.is_behind = is_behind;
 }
 
 static void close_open(struct ll_marks *marks, struct ll_mark_track *track)
@@ -373,12 +377,13 @@ void ll_marks_begin(struct ll_marks *marks, struct ll_mark_stream name, uint64_t
 	}
 	harvest_track(marks, track);
 	/* a start that waits for its launch is as good: another thread, or a launch that failed */
-	if (marks->clock.is_blind || track->count || (track->open.start.handle && !track->open.launches))
+	if (marks->clock.is_blind || (track->open.start.handle && !track->open.launches))
 		return;
 	struct ll_kind *kind = ll_kinds_find(&marks->kinds, kind_name);
-	if (track->is_left || ll_kind_wants_sample(&marks->kinds, kind))
+	if (track->is_left || (track->count < LL_MARKS_BEHIND && ll_kind_wants_sample(&marks->kinds, kind)))
 		mark_start(marks, track);
-	else if (!track->open.launches && !track->open.idle_at_ns) /* another thread's launch may be under way */
+	else if (!track->count && !track->open.launches &&
+		 !track->open.idle_at_ns) /* or another thread's is under way */
 		track->open.idle_at_ns = ll_now_ns();
 }
 

@@ -32,6 +32,9 @@
 /* Marks in flight in a stream that are made as the work wants them: more than a bounded queue has (flow.h). */
 enum { LL_MARKS_FREE = 12 };
 
+/* And behind which a launch is timed by itself, with two of them. */
+enum { LL_MARKS_BEHIND = 4 };
+
 struct ll_marks;
 struct ll_mark_lock;
 

@@ -19,6 +19,7 @@ struct ll_mark_batch {
 	uint64_t kind;       /* of all its launches; 0: they are of several */
 	uint32_t launches;
 	bool is_end_shared; /* the end is also the start of the next one */
+	bool is_behind;     /* the start came to a stream that had other launches in it */
 	uint64_t guess_ns;
 	/* CLOCK_MONOTONIC, of a tail that was not marked at once; 0: never */
 	uint64_t begun_ns; /* first seen to have begun */

@@ -417,6 +417,25 @@ static void test_a_host_that_is_slow_most_of_the_time(void **state)
 	assert_account_within(30);
 }
 
+/* One kernel on one grid for two sizes of matrices, as in a training step: forward the host is the slower one, and
+ * backward it is ahead. */
+static void test_a_kind_of_which_the_long_ones_are_those_in_the_queue(void **state)
+{
+	(void)state;
+	begin_program(0);
+	ll_marks_set_every(marks, 4 * MS);
+	for (unsigned i = 0; i < 20000; i++) {
+		launch(1, 1, 5 * US);
+		model_spend(18 * US);
+		launch(1, 2, 30 * US);
+		launch(1, 1, 15 * US);
+		launch(1, 3, 10 * US);
+		model_spend(60 * US);
+	}
+	assert_calls_within(110);
+	assert_account_within(15);
+}
+
 /* As a training step: so many kinds that some share a place in a small table, and none is launched twice in a row. */
 static void test_a_hundred_kinds_in_turn(void **state)
 {
@@ -533,6 +552,7 @@ int main(void)
 	    cmocka_unit_test(test_a_host_that_is_interrupted_in_a_mark),
 	    cmocka_unit_test(test_a_host_that_is_slow_after_each_pause),
 	    cmocka_unit_test(test_a_host_that_is_slow_most_of_the_time),
+	    cmocka_unit_test(test_a_kind_of_which_the_long_ones_are_those_in_the_queue),
 	    cmocka_unit_test(test_a_hundred_kinds_in_turn),
 	    cmocka_unit_test(test_the_legacy_stream_by_both_of_its_names_comes_to_rest),
 	    cmocka_unit_test(test_what_a_thread_has_left_keeps_nobody_from_resting),

@@ -120,6 +120,20 @@ static void test_the_fit_follows_a_drifting_clock_both_ways(void **state)
 	}
 }
 
+/* In a queue that never runs empty, for a second: what is allowed for drift adds up to 50 us. */
+static void test_what_was_last_seen_not_to_wait_bounds_the_fit_from_below(void **state)
+{
+	(void)state;
+	struct ll_clock_fit fit = taught(10 * LL_NS_PER_S, 5000);
+	uint64_t t = 10 * LL_NS_PER_S, until = 11 * LL_NS_PER_S;
+	for (; t < until; t += LL_NS_PER_MS)
+		ll_clock_fit_add(&fit, t, t + OFFSET + 2000000);
+	assert_in_range(ll_clock_fit_to_card(&fit, t) - t - OFFSET, 50000, 60000);
+	assert_in_range(ll_clock_fit_to_card_earliest(&fit, t) - t - OFFSET, 5000, 5100);
+	ll_clock_fit_add(&fit, t, t + OFFSET + 4000);
+	assert_int_equal(ll_clock_fit_to_card_earliest(&fit, t), ll_clock_fit_to_card(&fit, t));
+}
+
 static void test_a_burst_of_late_starts_does_not_move_the_fit(void **state)
 {
 	(void)state;
@@ -143,6 +157,7 @@ int main(void)
 	    cmocka_unit_test(test_the_first_kernel_after_a_pause_may_pay_a_switch),
 	    cmocka_unit_test(test_a_clock_that_drifted_through_a_pause_is_not_foreign_work),
 	    cmocka_unit_test(test_the_fit_follows_a_drifting_clock_both_ways),
+	    cmocka_unit_test(test_what_was_last_seen_not_to_wait_bounds_the_fit_from_below),
 	    cmocka_unit_test(test_a_burst_of_late_starts_does_not_move_the_fit),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
