@@ -45,6 +45,7 @@ struct stream {
 	struct ll_mark_stream name; /* handle and thread 0: the stream is gone */
 	bool is_gone;
 	uint32_t number;
+	uint64_t ended_ns;  /* of who harvests: the last one that was told of */
 	struct queue fresh; /* in flight */
 	struct queue taken; /* the older part of it, of who harvests alone: it asks the driver without the lock */
 	struct stream *next;
@@ -240,6 +241,18 @@ void ll_trace_events_end(struct ll_trace_launch *launch, bool is_launched)
 		put_in_flight(launch);
 }
 
+/* A stream's work is done in its order. Where the anchor that was the newest has changed in between the times may say
+ * otherwise, by what it moved them. */
+static void put_in_order(struct ll_trace_launch *launch)
+{
+	struct ll_trace_record *record = &launch->record;
+	if (record->start_ns < launch->stream->ended_ns)
+		record->start_ns = launch->stream->ended_ns;
+	if (record->end_ns < record->start_ns)
+		record->end_ns = record->start_ns;
+	launch->stream->ended_ns = record->end_ns;
+}
+
 /* False: it has not ended yet. One call for each event: whether it was reached, and when. */
 static bool settle(struct ll_trace_launch *launch)
 {
@@ -249,8 +262,7 @@ static bool settle(struct ll_trace_launch *launch)
 		return false;
 	if (status == LL_CUDA_SUCCESS &&
 	    ll_trace_anchor_time(launch->anchor, launch->start, &record->start_ns) == LL_CUDA_SUCCESS) {
-		if (record->end_ns < record->start_ns)
-			record->end_ns = record->start_ns;
+		put_in_order(launch);
 		ll_trace_writer_add(events.writer, record);
 	} else {
 		ll_trace_writer_add_dropped(events.writer, 1);

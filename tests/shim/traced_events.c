@@ -133,6 +133,29 @@ static void kernels_are_timed_in_their_order_on_the_common_clock(void **state)
 	in_world(NULL, time_kernels);
 }
 
+/* Each new anchor, ten a second, says that what was told by the one before was some 30 us late. */
+static void time_on_a_fast_clock(void)
+{
+	static struct rows rows;
+	enum { COUNT = 200 };
+	open_traced();
+	struct ll_cu_stream *stream = new_stream();
+	for (int i = 0; i < COUNT; i++, sleep_ms(1)) /* so slowly that anchors come between, and faster than the card */
+		launch(stream, 2 * MS);
+	CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	read_rows(&rows, COUNT);
+	for (int i = 1; i < COUNT; i++) {
+		CHECK(rows.at[i].start_ns >= rows.at[i - 1].end_ns);
+		CHECK(rows.at[i].end_ns - rows.at[i].start_ns >= 2 * MS - MS / 10);
+	}
+}
+
+static void a_stream_s_kernels_keep_their_order_where_the_clocks_run_apart(void **state)
+{
+	(void)state;
+	in_world("card 0 drift-ppm 300\n", time_on_a_fast_clock);
+}
+
 static void time_copies(void)
 {
 	static struct rows rows;
@@ -379,6 +402,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(kernels_are_timed_in_their_order_on_the_common_clock),
+	    cmocka_unit_test(a_stream_s_kernels_keep_their_order_where_the_clocks_run_apart),
 	    cmocka_unit_test(copies_between_host_and_card_are_timed),
 	    cmocka_unit_test(memory_comes_and_goes_with_its_size),
 	    cmocka_unit_test(a_kernel_that_takes_a_gone_one_s_place_has_its_own_name),
