@@ -17,4 +17,12 @@ static inline bool ll_stream_is_captured(struct ll_cu_stream *stream)
 	       (status == LL_CUDA_SUCCESS && capture != LL_CU_STREAM_CAPTURE_STATUS_NONE);
 }
 
+/* Whether it has no work. False where that cannot be asked: a capture would end, which a driver may not tell. */
+static inline bool ll_stream_is_idle(struct ll_cu_stream *stream)
+{
+	enum ll_cu_capture_status capture = LL_CU_STREAM_CAPTURE_STATUS_NONE;
+	return ll_real()->cuStreamIsCapturing(stream, &capture) == LL_CUDA_SUCCESS &&
+	       capture == LL_CU_STREAM_CAPTURE_STATUS_NONE && ll_real()->cuStreamQuery(stream) == LL_CUDA_SUCCESS;
+}
+
 #endif

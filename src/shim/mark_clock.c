@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "control/batch.h"
+#include "shim/capturing.h"
 #include "shim/real.h"
 
 /* A single-precision count of ms is exact to 8 ns this far from its base. */
@@ -93,7 +94,7 @@ static bool record(struct ll_mark_clock *clock, struct ll_cu_stream *stream, str
 {
 	ll_cu_result status = LL_CUDA_SUCCESS;
 	ll_mark_lock_let_go(clock->lock);
-	bool makes_row = row && ll_real()->cuStreamQuery(stream) == LL_CUDA_SUCCESS;
+	bool makes_row = row && ll_stream_is_idle(stream);
 	if (base)
 		status = record_base(clock, stream, base);
 	if (makes_row && status == LL_CUDA_SUCCESS)
