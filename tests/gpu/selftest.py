@@ -433,6 +433,12 @@ class Caps(unittest.TestCase):
         self.assertEqual(self.report(75, [35, 27, 35, 43.5], [35, 35], alone=([33, 33], [38, 38])), [OK, FAILED, OK])
         self.assertEqual(self.report(35, [35, 35], [35, 35], alone=([33, 33], [38, 38])), [OK, OK, OK])
 
+    def test_a_second_is_judged_by_the_seconds_beside_it(self):
+        beside = ([26, 40, 33], [33, 33, 33])
+        self.assertEqual(self.report(75, [22, 44], [33, 33], alone=beside), [OK, OK, OK])
+        self.assertEqual(self.report(75, [20.5, 45.5], [33, 33], alone=beside), [OK, FAILED, OK])
+        self.assertEqual(self.report(25, [31, 19], [25, 25], alone=beside), [OK, FAILED, OK])
+
     def test_a_stretch_is_judged_by_its_own_neighbours(self):
         slow, fast = ([29, 29], [29, 29]), ([40, 40], [40, 40])
         self.assertEqual(self.report_stretches(75, [(slow, [29, 29], [29]), (fast, [40, 40], [40])]), [OK, OK, OK])

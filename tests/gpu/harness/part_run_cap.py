@@ -6,7 +6,8 @@ starting falls into no window and costs its time once; then one after the other 
 What a program uses that its host holds up depends on the host, which others share: the same one is 15 % faster or slower
 from one stretch to the next. So the program as it is works again before and after each cap that may exceed what it uses,
 and what is owed under that cap lies between what these two say; of one whose host is the slower one there are several
-short stretches, each with neighbours of its own. GPU time for each iteration is free of that."""
+short stretches, each with neighbours of its own. A single second is judged by the single seconds of these: the host is
+faster or slower in one than in the next by half. GPU time for each iteration is free of that."""
 import time
 from collections import namedtuple
 
@@ -89,12 +90,19 @@ def owed_range(cap, beside):
     return min(owed), max(owed)
 
 
+def owed_seconds(cap, beside):
+    """What is owed in a second: the same by each second beside it."""
+    owed = [shares.owed(cap, window.percent) for one in beside for window in one.card]
+    return min(owed), max(owed)
+
+
 def mean_range(ranges):
     return figures.mean([low for low, _ in ranges]), figures.mean([high for _, high in ranges])
 
 
-def worst_of(stretches, ranges):
+def worst_of(stretches, cap):
     """The second that is farthest outside what is owed in its stretch, and how far; None where there is none."""
+    ranges = [owed_seconds(cap, one.beside) for one in stretches]
     found = [(shares.worst_outside(one.measured.card, *owed), owed) for one, owed in zip(stretches, ranges)]
     judged = [(percent, shares.outside(percent, *owed)) for percent, owed in found if percent is not None]
     return max(judged, key=lambda each: each[1], default=(None, 0))
@@ -131,7 +139,7 @@ def report_cap(lab, figure, cap, stretches):
     low, high = mean_range(ranges)
     level = shares.level(all_windows(stretches, lambda measured: measured.card))
     account = shares.level(all_windows(stretches, lambda measured: measured.account))
-    worst, worst_outside = worst_of(stretches, ranges)
+    worst, worst_outside = worst_of(stretches, cap)
     beside = [one for stretch in stretches for one in stretch.beside]
     rates = [one.measured.rate for one in stretches]
     rate = None if None in rates else figures.mean(rates)
@@ -139,7 +147,7 @@ def report_cap(lab, figure, cap, stretches):
     speed = None if rate is None else 100 * rate / alone_rate
     report.keep(name, {"owed_percent": ranges, "level_percent": level, "account_level_percent": account,
                        "gpm_percent": [[w.percent for w in one.measured.card] for one in stretches],
-                       "native_percent": uses, "speed_percent": speed, "per_s": rate, "alone_per_s": alone_rate})
+                       "native_seconds": [[w.percent for w in one.card] for one in beside], "native_percent": uses, "speed_percent": speed, "per_s": rate, "alone_per_s": alone_rate})
     more = f"; native {said_range(min(uses), max(uses))} %, spread {max(uses) - min(uses):.1f}; speed "
     more += "unknown" if speed is None else f"{speed:.1f} % of native"
     report.check(f"{name}: GPU time", f"{said_range(low, high)} ± {LEVEL} %",
