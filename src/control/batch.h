@@ -30,13 +30,14 @@
 #define LL_BATCH_EVENT_NS UINT64_C(2100)
 /*
  * Of a launch between two events on an idle stream, two things are not work, in the sense of GPM. So much of the call
- * that records the first event comes after the card has it: the percentage holds for calls of 1 to 5 us, on both
+ * that records the first event comes after the card has it: the percentage holds for calls of 1 to 5 us, on all
  * machines of doc/facts.md and for kernels of 2 to 50 us. And an event takes what it takes, but for so much, in which
  * the card counts as busy.
  */
 #define LL_BATCH_RECORD_PERCENT 27
 #define LL_BATCH_EVENT_BUSY_NS UINT64_C(2350)
-/* A kernel that waits for an event follows it after so much. */
+/* A kernel that waits for an event follows it after so much: it fits products whose first event waited (doc/facts.md).
+ */
 #define LL_BATCH_FOLLOW_NS UINT64_C(2180)
 /* A last event that was recorded later than this behind the last launch may have found the stream empty. */
 #define LL_BATCH_TAIL_NS UINT64_C(5000)
