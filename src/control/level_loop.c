@@ -122,6 +122,14 @@ void ll_level_loop_resume(struct ll_level_loop *loop, uint64_t now_ns)
 	loop->limit_since_ns = 0;
 }
 
+void ll_level_loop_rescale(struct ll_level_loop *loop, uint64_t now_ns, double factor)
+{
+	loop->config.gain *= factor;
+	loop->gain *= factor;
+	loop->duty = clamp(loop->duty / factor, 0.0, loop->config.max_duty);
+	ll_level_loop_resume(loop, now_ns);
+}
+
 static void watch_limits(struct ll_level_loop *loop, uint64_t now_ns)
 {
 	const struct ll_level_loop_config *config = &loop->config;
@@ -146,9 +154,11 @@ static void watch_limits(struct ll_level_loop *loop, uint64_t now_ns)
 static void learn_gain(struct ll_level_loop *loop, double level)
 {
 	const struct ll_level_loop_config *config = &loop->config;
-	if (loop->duty >= 0.05)
-		loop->gain =
-		    clamp((level - config->floor) / loop->duty, config->gain / GAIN_FACTOR, config->gain * GAIN_FACTOR);
+	if (loop->duty < 0.05)
+		return;
+	loop->gain =
+	    clamp((level - config->floor) / loop->duty, config->gain / GAIN_FACTOR, config->gain * GAIN_FACTOR);
+	loop->has_learned = true;
 }
 
 /* The first readings at rest: go most of the way at once. Returns whether the duty jumped. */

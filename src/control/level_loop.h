@@ -1,7 +1,7 @@
 /*
  * level_loop.h - the closed loop of the metrics that are not a duty cycle: sm, occupancy and power.
  *
- * The actuator is a duty, 0..1; how many SMs and which kernel is the caller's choice, made once from the target. The
+ * The actuator is a duty, 0..1; how many SMs and which kernel is the caller's choice, made from the target. The
  * plant is about linear, level = floor + gain * duty, seen through a meter that lags; gain and floor are known only
  * roughly. After a start or a step of the target the loop goes carefully where the largest likely gain says, waits
  * until the meter is at rest, learns the gain, jumps most of the rest of the way (twice at most), and then a PI
@@ -42,6 +42,7 @@ struct ll_level_loop {
 	double duty;       /* what the caller applies */
 	double integral;   /* duty without the proportional part */
 	double gain;       /* the guess, made safe, then learned */
+	bool has_learned;  /* the gain */
 	double mean_level; /* slow average of the readings; NAN: none yet */
 	uint64_t last_ns;  /* last reading taken; 0: none since resume */
 	uint64_t blind_until_ns;
@@ -71,6 +72,10 @@ double ll_level_loop_set_target(struct ll_level_loop *loop, double target);
  * no longer show what was before.
  */
 void ll_level_loop_resume(struct ll_level_loop *loop, uint64_t now_ns);
+
+/* From now_ns on the same duty does `factor` times as much above the floor: the caller has chosen other SMs. The level
+ * stays about where it is, by another duty, and the rest is found anew as after a start. */
+void ll_level_loop_rescale(struct ll_level_loop *loop, uint64_t now_ns, double factor);
 
 /*
  * One reading of a window that ended at now_ns, wholly in holding; returns the duty to use from now on. A reading that

@@ -10,7 +10,9 @@ enum {
 };
 
 #define READING_INTERVAL_S 0.2
-#define POWER_HEADROOM 1.6   /* so that the duty of a power target is about 60 % */
+#define POWER_DUTY 0.6       /* planned for a power target */
+#define POWER_DUTY_LEAST 0.5 /* below two fifths the card lowers its clocks after some seconds (doc/facts.md) */
+#define POWER_REPLANS 2
 #define POWER_SHARE_MIN 0.02 /* of the SMs */
 
 static bool has_loop(const struct ll_drive *drive)
@@ -25,11 +27,25 @@ static bool has_loop(const struct ll_drive *drive)
 static struct ll_level_loop_config plan_power(struct ll_drive *drive, double target_watts)
 {
 	double range_watts = LL_DRIVE_CEILING_WATTS - LL_DRIVE_FLOOR_WATTS;
-	double share = POWER_HEADROOM * (target_watts - LL_DRIVE_FLOOR_WATTS) / range_watts;
+	double share = (target_watts - LL_DRIVE_FLOOR_WATTS) / range_watts / POWER_DUTY;
 	share = share < POWER_SHARE_MIN ? POWER_SHARE_MIN : share > 1 ? 1 : share;
 	drive->blocks = (uint32_t)lround(share * drive->sm_count * BLOCKS_PER_SM);
+	drive->replans_left = POWER_REPLANS;
 	return ll_level_loop_power_config(LL_DRIVE_FLOOR_WATTS, LL_DRIVE_FLOOR_WATTS + share * range_watts,
 					  READING_INTERVAL_S);
+}
+
+/* A few SMs draw more than their part of what all of them do, so that the plan's duty comes out too small. */
+static void replan_power(struct ll_drive *drive, uint64_t now_ns)
+{
+	struct ll_level_loop *loop = &drive->loop;
+	double duty = (drive->target - loop->config.floor) / loop->gain;
+	uint32_t blocks = (uint32_t)fmax(1, round(drive->blocks * duty / POWER_DUTY));
+	if (!loop->has_learned || !drive->replans_left || duty >= POWER_DUTY_LEAST || blocks >= drive->blocks)
+		return;
+	drive->replans_left--;
+	ll_level_loop_rescale(loop, now_ns, (double)blocks / drive->blocks);
+	drive->blocks = blocks;
 }
 
 static void aim(struct ll_drive *drive, double target)
@@ -96,6 +112,8 @@ void ll_drive_sample(struct ll_drive *drive, const struct ll_drive_sample *sampl
 		return;
 	if (has_loop(drive)) {
 		ll_level_loop_update(&drive->loop, sample->end_ns, sample->level);
+		if (drive->metric == LL_METRIC_POWER)
+			replan_power(drive, sample->end_ns);
 		return;
 	}
 	struct ll_util_trim_window window = {

@@ -7,7 +7,8 @@
  *   power      multiply-adds on as many SMs as the target needs, duty by level_loop.h on NVML's power
  *
  * Time (duty) and space (SMs) are independent; loadline sets space once and moves time, which is exact to a
- * microsecond. One thread; no allocation.
+ * microsecond. Only for power it sets space again, once or twice, when it has learned what the SMs draw. One thread; no
+ * allocation.
  */
 #ifndef LOADLINE_HOLD_DRIVE_H
 #define LOADLINE_HOLD_DRIVE_H
@@ -34,7 +35,8 @@ struct ll_drive {
 	bool is_running;
 	struct ll_util_trim trim;
 	struct ll_level_loop loop;
-	double target; /* the loop's */
+	double target;         /* the loop's */
+	unsigned replans_left; /* power: space may be set again, for this target */
 };
 
 /* One finished reading of the metric. */
