@@ -3,8 +3,8 @@
  *
  * The driver's launch leaves nothing of ours in the caches near the processor: what an open gate costs is the lines and
  * pages that it touches, more than its instructions. So all that is read and written on the way stands here together,
- * and a hook asks ll_gate_passes before it does anything else: no call, no stack, no argument is moved
- * (tests/shim/launch_steps.c counts).
+ * and a hook asks ll_gate_passes before it does anything else, and calls nothing of ours (tests/shim/launch_steps.c
+ * counts).
  */
 #ifndef LOADLINE_SHIM_GATE_H
 #define LOADLINE_SHIM_GATE_H

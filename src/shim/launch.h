@@ -92,7 +92,8 @@ static inline uint64_t ll_launch_named(const char *symbol, enum ll_trace_kind ki
 
 /*
  * Hook of symbol: a launch in `stream`, an expression of its parameters as `kind` is. What is not free is done in a
- * function of its own, so that what is free needs no stack and hands on its arguments where they lie.
+ * function of its own, binding the driver's functions too, so that what is free calls nothing of ours and hands on its
+ * arguments where they lie, but that compilers carry those on the stack through registers.
  */
 #define LL_LAUNCH_HOOK_OF_KIND(symbol, stream, kind, params, args)                                                     \
 	static __attribute__((noinline)) ll_cu_result gate_##symbol params                                             \
@@ -104,7 +105,8 @@ static inline uint64_t ll_launch_named(const char *symbol, enum ll_trace_kind ki
 	}                                                                                                              \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \
-		return ll_gate_passes() ? ll_real()->symbol args : gate_##symbol args;                                 \
+		const struct ll_real *real = ll_real_if_bound();                                                       \
+		return real && ll_gate_passes() ? real->symbol args : gate_##symbol args;                              \
 	}
 
 #define LL_LAUNCH_HOOK(symbol, stream, params, args)                                                                   \

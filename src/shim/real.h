@@ -46,6 +46,12 @@ static inline const struct ll_real *ll_real(void)
 	return __builtin_expect(table != NULL, 1) ? table : ll_real_bind(LL_REAL_CUDA);
 }
 
+/* NULL before it was first asked for. */
+static inline const struct ll_real *ll_real_if_bound(void)
+{
+	return atomic_load_explicit(&ll_real_bound[LL_REAL_CUDA], memory_order_acquire);
+}
+
 static inline const struct ll_real_nvml *ll_real_nvml(void)
 {
 	const void *table = atomic_load_explicit(&ll_real_bound[LL_REAL_NVML], memory_order_acquire);

@@ -23,7 +23,7 @@ enum {
 	LAUNCHES = 300,
 	STEPS_MAX = 5000, /* more than a launch takes that finds the gate open */
 	/* gcc's and clang's code of ll_gate_passes and of handing the arguments on; no call, no lock */
-	FREE_STEPS = 48,
+	FREE_STEPS = 42,
 #if defined(__OPTIMIZE__) && !defined(LL_HAS_SANITIZER)
 	WANTED_STEPS = FREE_STEPS,
 #else
