@@ -2,8 +2,8 @@
  * kinds.h - what launches of one kind take on the card: the same kernel on the same grid takes the same time.
  *
  * Two sources. A launch is now and then timed by itself, and a batch of one kind in a queue that never ran empty tells
- * what each of them took. Timing one costs the card some 4 us and the host 2, so it is done less
- * often the shorter the launches are: for LL_KIND_SAMPLE_PERMILLE of their time.
+ * what each of them took. Timing one costs the card some 4 us and the host 2, so it is done less often the shorter the
+ * launches are: for LL_KIND_SAMPLE_PERMILLE of their time.
  *
  * Of the first few, the longest does not count if it is twice as long as the others: a kernel's first launch on a card
  * waits for its code. Where enough is known, one that took far longer counts for no more than four times that: others'

@@ -19,16 +19,23 @@ void ll_mark_clock_init(struct ll_mark_clock *clock, struct ll_mark_lock *lock)
 	*clock = (struct ll_mark_clock){.lock = lock, .base_ns = ORIGIN_NS, .event_ns = LL_BATCH_EVENT_NS};
 }
 
+static void drop_row(struct ll_mark_clock *clock)
+{
+	for (size_t i = 0; i < LL_EVENT_ROW; i++) {
+		ll_mark_drop(clock, clock->row.events[i]);
+		clock->row.events[i] = NULL;
+	}
+	clock->row.is_recorded = false;
+}
+
 void ll_mark_clock_fini(struct ll_mark_clock *clock, bool destroys_events)
 {
+	if (destroys_events)
+		drop_row(clock);
 	for (size_t i = 0; destroys_events && i < clock->spare_count; i++)
 		ll_real()->cuEventDestroy_v2(clock->spare[i]);
 	if (destroys_events && clock->base)
 		ll_real()->cuEventDestroy_v2(clock->base);
-	for (size_t i = 0; destroys_events && i < LL_EVENT_ROW; i++) {
-		if (clock->row.events[i])
-			ll_real()->cuEventDestroy_v2(clock->row.events[i]);
-	}
 	ll_mark_clock_init(clock, clock->lock);
 }
 
@@ -58,16 +65,7 @@ static bool take_row(struct ll_mark_clock *clock)
 {
 	for (size_t i = 0; i < LL_EVENT_ROW && !clock->is_blind; i++)
 		clock->row.events[i] = take(clock);
-	clock->row.is_recorded = false;
 	return !clock->is_blind;
-}
-
-static void drop_row(struct ll_mark_clock *clock)
-{
-	for (size_t i = 0; i < LL_EVENT_ROW; i++) {
-		ll_mark_drop(clock, clock->row.events[i]);
-		clock->row.events[i] = NULL;
-	}
 }
 
 static ll_cu_result record_base(struct ll_mark_clock *clock, struct ll_cu_stream *stream, struct ll_cu_event *base)
@@ -171,7 +169,7 @@ bool ll_mark_clock_runs(struct ll_mark_clock *clock)
 		if (clock->has_base_ended)
 			ll_clock_fit_add(&clock->fit, clock->base_host_ns, clock->base_ns);
 	}
-	if (clock->has_base_ended && clock->row.is_recorded && clock->row.events[0] && !clock->is_blind &&
+	if (clock->has_base_ended && clock->row.is_recorded && !clock->is_blind &&
 	    ll_mark_has_ended(clock, clock->row.events[LL_EVENT_ROW - 1]))
 		read_row(clock);
 	return clock->has_base_ended && !clock->is_blind;

@@ -152,7 +152,7 @@ static void bound_mean(struct ll_mark_track *track, const struct ll_mark_batch *
 }
 
 /* Of samples that were taken for what an event had been thought to take, all are too long or too short. */
-static void look_at_event(struct ll_marks *marks)
+static void note_event_time(struct ll_marks *marks)
 {
 	if (marks->event_ns && marks->event_ns != marks->clock.event_ns)
 		ll_kinds_forget(&marks->kinds);
@@ -233,7 +233,7 @@ static void settle(struct ll_marks *marks, struct ll_mark_track *track, const st
 	    .is_behind = batch->is_behind,
 	};
 	struct ll_batch_verdict verdict = ll_batch_judge(&facts);
-	look_at_event(marks);
+	note_event_time(marks);
 	learn(marks, track, batch, verdict);
 	if (verdict.lesson == LL_BATCH_UNTOLD)
 		bound_mean(track, batch, facts.span_ns);

@@ -40,16 +40,16 @@ enum ll_real_library { LL_REAL_CUDA, LL_REAL_NVML };
 extern _Atomic(const void *) ll_real_bound[2];
 const void *ll_real_bind(enum ll_real_library which);
 
-static inline const struct ll_real *ll_real(void)
-{
-	const void *table = atomic_load_explicit(&ll_real_bound[LL_REAL_CUDA], memory_order_acquire);
-	return __builtin_expect(table != NULL, 1) ? table : ll_real_bind(LL_REAL_CUDA);
-}
-
 /* NULL before it was first asked for. */
 static inline const struct ll_real *ll_real_if_bound(void)
 {
 	return atomic_load_explicit(&ll_real_bound[LL_REAL_CUDA], memory_order_acquire);
+}
+
+static inline const struct ll_real *ll_real(void)
+{
+	const struct ll_real *table = ll_real_if_bound();
+	return __builtin_expect(table != NULL, 1) ? table : ll_real_bind(LL_REAL_CUDA);
 }
 
 static inline const struct ll_real_nvml *ll_real_nvml(void)

@@ -75,24 +75,26 @@ def measure_card(lab, program, seconds):
     return Measured(windows_of(from_s, gpm), [], program.rate(from_s, until_s))
 
 
+def levels_of(measured):
+    return [shares.level(one.card) for one in measured]
+
+
+def seconds_of(measured):
+    return [window.percent for one in measured for window in one.card]
+
+
 def report_alone(lab, figure, alone):
     """alone: stretches of it, in order."""
-    levels = [shares.level(one.card) for one in alone]
+    levels = levels_of(alone)
     rates = [one.rate for one in alone]
     lab.report.keep(f"{figure}: alone, not governed", {"gpm_percent": levels, "per_s": rates})
     lab.report.info(f"{figure}: alone, not governed", f"{', '.join(f'{level:.1f}' for level in levels)} % of the time, "
                     f"{min(rates):.1f} to {max(rates):.1f} iterations/s")
 
 
-def owed_range(cap, beside):
-    """What is owed under a cap by what the program uses in the stretches beside it."""
-    owed = [shares.owed(cap, shares.level(one.card)) for one in beside]
-    return min(owed), max(owed)
-
-
-def owed_seconds(cap, beside):
-    """What is owed in a second: the same by each second beside it."""
-    owed = [shares.owed(cap, window.percent) for one in beside for window in one.card]
+def owed_range(cap, percents):
+    """What is owed under a cap, by what the program uses beside it: in stretches, or in single seconds."""
+    owed = [shares.owed(cap, percent) for percent in percents]
     return min(owed), max(owed)
 
 
@@ -102,7 +104,7 @@ def mean_range(ranges):
 
 def worst_of(stretches, cap):
     """The second that is farthest outside what is owed in its stretch, and how far; None where there is none."""
-    ranges = [owed_seconds(cap, one.beside) for one in stretches]
+    ranges = [owed_range(cap, seconds_of(one.beside)) for one in stretches]
     found = [(shares.worst_outside(one.measured.card, *owed), owed) for one, owed in zip(stretches, ranges)]
     judged = [(percent, shares.outside(percent, *owed)) for percent, owed in found if percent is not None]
     return max(judged, key=lambda each: each[1], default=(None, 0))
@@ -135,7 +137,7 @@ def report_each(lab, name, beside, level, account, rate):
 def report_cap(lab, figure, cap, stretches):
     """Three rows: the level, the worst second, and whether its account tells the truth."""
     report, name = lab.report, f"{figure}, {cap} %"
-    ranges = [owed_range(cap, one.beside) for one in stretches]
+    ranges = [owed_range(cap, levels_of(one.beside)) for one in stretches]
     low, high = mean_range(ranges)
     level = shares.level(all_windows(stretches, lambda measured: measured.card))
     account = shares.level(all_windows(stretches, lambda measured: measured.account))
@@ -143,11 +145,12 @@ def report_cap(lab, figure, cap, stretches):
     beside = [one for stretch in stretches for one in stretch.beside]
     rates = [one.measured.rate for one in stretches]
     rate = None if None in rates else figures.mean(rates)
-    alone_rate, uses = figures.mean([one.rate for one in beside]), [shares.level(one.card) for one in beside]
+    alone_rate, uses = figures.mean([one.rate for one in beside]), levels_of(beside)
     speed = None if rate is None else 100 * rate / alone_rate
     report.keep(name, {"owed_percent": ranges, "level_percent": level, "account_level_percent": account,
-                       "gpm_percent": [[w.percent for w in one.measured.card] for one in stretches],
-                       "native_seconds": [[w.percent for w in one.card] for one in beside], "native_percent": uses, "speed_percent": speed, "per_s": rate, "alone_per_s": alone_rate})
+                       "gpm_percent": [seconds_of([one.measured]) for one in stretches],
+                       "native_seconds": [seconds_of([one]) for one in beside], "native_percent": uses,
+                       "speed_percent": speed, "per_s": rate, "alone_per_s": alone_rate})
     more = f"; native {said_range(min(uses), max(uses))} %, spread {max(uses) - min(uses):.1f}; speed "
     more += "unknown" if speed is None else f"{speed:.1f} % of native"
     report.check(f"{name}: GPU time", f"{said_range(low, high)} ± {LEVEL} %",
@@ -183,7 +186,7 @@ class Native:
         return self.stretches[-1]
 
     def may_be_below(self, cap):
-        return MAY_EXCEED * cap > min(shares.level(one.card) for one in self.stretches)
+        return MAY_EXCEED * cap > min(levels_of(self.stretches))
 
 
 def measure_beside(lab, native, program, cap, count):
