@@ -14,8 +14,10 @@
 
 enum { OPEN_LAUNCHES = 1000 };
 
-/* How long a tick's findings serve the launches that follow. */
+/* How long a tick's findings serve the launches that follow: as long as somebody waits for the card, and else, when the
+ * agent looks often enough. */
 #define FRESH_NS (100 * LL_NS_PER_US)
+#define FRESH_ALONE_NS (2 * LL_NS_PER_MS)
 #define STALL_NS (50 * LL_NS_PER_MS)
 #define POLL_NS (100 * LL_NS_PER_US) /* while somebody waits for what the card does */
 #define CALM_NS (1 * LL_NS_PER_MS)   /* while nobody else wants the card */
@@ -133,6 +135,22 @@ static void leave_unused(struct ll_flow_context *context)
 	free_unused(context);
 }
 
+/* What is in advance of the program's launches was not launched: before anything else is done with the marks. */
+static void take_back(struct ll_flow *flow)
+{
+	const struct ll_advance_kind *what = &flow->advance.what;
+	uint32_t left = ll_advance_take_back(&flow->advance);
+	struct ll_flow_context *known = left ? find_context(flow, what->context) : NULL;
+	if (known)
+		ll_marks_uncount(known->marks, what->stream, what->kind, left);
+}
+
+static void lock(struct ll_flow *flow)
+{
+	pthread_mutex_lock(&flow->lock.mutex);
+	take_back(flow);
+}
+
 struct progress {
 	struct ll_marks_queue queued;
 	bool is_idle;
@@ -198,6 +216,7 @@ static void close_tails_of(const struct ll_flow_context *context, bool at_once)
  */
 void ll_flow_close_tails(struct ll_flow *flow)
 {
+	take_back(flow);
 	bool is_open = atomic_load_explicit(ll_turn_gate(flow->claim), memory_order_relaxed) == LL_GATE_OPEN;
 	if (!is_open)
 		note_unmarked(flow);
@@ -298,6 +317,7 @@ static uint64_t running_ns(struct ll_flow *flow, bool is_idle, uint64_t now_ns)
 
 uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns)
 {
+	take_back(flow);
 	struct progress progress = harvest(flow);
 	bool is_open = atomic_load_explicit(ll_turn_gate(flow->claim), memory_order_relaxed) != LL_GATE_SHUT;
 	flow->ticked_ns = now_ns;
@@ -360,7 +380,8 @@ static uint64_t sleep_until_ns(const struct ll_flow *flow, uint64_t now_ns)
 
 static bool is_in_turn(const struct ll_flow *flow, uint64_t now_ns)
 {
-	return flow->is_wanting && now_ns - flow->ticked_ns < FRESH_NS && may_go(flow) && ll_turn_is_mine(flow->claim);
+	uint64_t fresh_ns = flow->look.waiting_claims ? FRESH_NS : FRESH_ALONE_NS;
+	return flow->is_wanting && now_ns - flow->ticked_ns < fresh_ns && may_go(flow) && ll_turn_is_mine(flow->claim);
 }
 
 static void wait_for_turn(struct ll_flow *flow)
@@ -386,22 +407,37 @@ static void wait_for_turn(struct ll_flow *flow)
 	flow->waiting--;
 }
 
+/* This launch, and some like it that may follow; how many. */
+static uint32_t count_ahead(struct ll_flow *flow, const struct ll_advance_kind *what, uint64_t now_ns)
+{
+	struct ll_flow_context *known = find_context(flow, what->context);
+	uint32_t count =
+	    known ? ll_marks_count(known->marks, what->stream, what->kind, now_ns, 1 + LL_ADVANCE_MOST) : 0;
+	if (!count)
+		return 0;
+	if (count > 1)
+		ll_advance_give(&flow->advance, what, count - 1);
+	flow->idle_since_ns = 0;
+	flow->queued = ll_marks_queued(known->marks);
+	return count;
+}
+
 /* Half of a launch must not be lost to a thread that is cancelled: the driver's calls may be cancellation points. */
 bool ll_flow_count(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, uint64_t kind)
 {
 	if (atomic_load(&flow->is_ending) || !context)
 		return false;
-	bool is_counted = false;
+	struct ll_advance_kind what = {context, stream, kind};
+	if (ll_advance_use(&flow->advance, &what))
+		return true;
+	uint32_t count = 0;
 	LL_SCOPE_NO_CANCEL;
-	pthread_mutex_lock(&flow->lock.mutex);
-	if (is_in_turn(flow, ll_now_ns()) && atomic_load(ll_turn_gate(flow->claim)) == LL_GATE_SHUT) {
-		struct ll_flow_context *known = find_context(flow, context);
-		is_counted = known && ll_marks_count(known->marks, stream, kind);
-		if (is_counted)
-			flow->idle_since_ns = 0;
-	}
+	lock(flow);
+	uint64_t now_ns = ll_now_ns();
+	if (is_in_turn(flow, now_ns) && atomic_load(ll_turn_gate(flow->claim)) == LL_GATE_SHUT)
+		count = count_ahead(flow, &what, now_ns);
 	pthread_mutex_unlock(&flow->lock.mutex);
-	return is_counted;
+	return count;
 }
 
 /* A gate that nobody looks after would stay open. */
@@ -417,7 +453,7 @@ void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct l
 	if (atomic_load(&flow->is_ending)) /* the agent may hang with the lock */
 		return;
 	LL_SCOPE_NO_CANCEL;
-	pthread_mutex_lock(&flow->lock.mutex);
+	lock(flow);
 	uint32_t gate = atomic_load(ll_turn_gate(flow->claim));
 	if (gate == LL_GATE_SHUT)
 		wait_for_turn(flow);
@@ -449,7 +485,7 @@ void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct l
 	if (atomic_load(&flow->is_ending))
 		return;
 	LL_SCOPE_NO_CANCEL;
-	pthread_mutex_lock(&flow->lock.mutex);
+	lock(flow);
 	struct ll_flow_context *known = get_context(flow, context);
 	use(known);
 	if (known)
@@ -487,7 +523,7 @@ void ll_flow_forget_stream(struct ll_flow *flow, struct ll_cu_context *context, 
 	if (atomic_load(&flow->is_ending))
 		return;
 	LL_SCOPE_NO_CANCEL;
-	pthread_mutex_lock(&flow->lock.mutex);
+	lock(flow);
 	ll_mark_lock_settle(&flow->lock);
 	ll_captures_forget_stream(&flow->captures, stream);
 	struct ll_flow_context *known = find_context(flow, context);
@@ -503,7 +539,7 @@ void ll_flow_forget_context(struct ll_flow *flow, struct ll_cu_context *context)
 	if (atomic_load(&flow->is_ending))
 		return;
 	LL_SCOPE_NO_CANCEL;
-	pthread_mutex_lock(&flow->lock.mutex);
+	lock(flow);
 	ll_mark_lock_settle(&flow->lock);
 	ll_flow_tick(flow, ll_now_ns());
 	ll_captures_forget_context(&flow->captures, context);

@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include "control/slices.h"
+#include "shim/advance.h"
 #include "shim/captures.h"
 #include "shim/flow.h"
 #include "shim/mark_lock.h"
@@ -33,7 +34,8 @@ struct ll_flow {
 				 short, or a launch passed */
 	uint64_t charged_ns;  /* up to when the card's work for us is charged */
 	uint64_t ticked_ns;
-	struct ll_marks_queue queued;
+	struct ll_marks_queue queued; /* at most: what was counted since the last look may have ended */
+	struct ll_advance advance;
 	uint64_t idle_since_ns;             /* the card has nothing of ours since then; 0: it has */
 	uint64_t marked_ns;                 /* when an open gate was last set to mark */
 	unsigned waiting;                   /* threads in ll_flow_enter that wait */

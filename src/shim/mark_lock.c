@@ -10,7 +10,11 @@ void ll_mark_lock_init(struct ll_mark_lock *lock)
 	pthread_condattr_t attr;
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_mutex_init(&lock->mutex, NULL);
+	pthread_mutexattr_t mutex_attr;
+	pthread_mutexattr_init(&mutex_attr);
+	pthread_mutexattr_settype(&mutex_attr, PTHREAD_MUTEX_ADAPTIVE_NP);
+	pthread_mutex_init(&lock->mutex, &mutex_attr);
+	pthread_mutexattr_destroy(&mutex_attr);
 	pthread_cond_init(&lock->done, &attr);
 	pthread_condattr_destroy(&attr);
 	lock->recording = 0;

@@ -106,12 +106,12 @@ static uint64_t guess_ns(const struct ll_mark_track *track, const struct ll_kind
 	return track->mean_ns ? track->mean_ns : FIRST_GUESS_NS;
 }
 
-static void add_launch(struct ll_mark_track *track, const struct ll_kind *kind)
+static void add_launches(struct ll_mark_track *track, const struct ll_kind *kind, uint32_t count)
 {
 	struct ll_mark_batch *open = &track->open;
 	open->kind = !open->launches || open->kind == kind->name ? kind->name : 0;
-	open->launches++;
-	open->guess_ns += guess_ns(track, kind);
+	open->launches += count;
+	open->guess_ns += count * guess_ns(track, kind);
 	track->is_left = false;
 }
 
@@ -336,19 +336,42 @@ static uint64_t every_ns(const struct ll_marks *marks, const struct ll_kind *kin
 	return ll_kind_is_steady(kind) || marks->every_ns < LL_MARK_EVERY_NS ? marks->every_ns : LL_MARK_EVERY_NS;
 }
 
-bool ll_marks_count(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name)
+/* So many of the kind go into the open batch before one of them fills it, or shall be timed by itself. */
+static uint32_t count_room(struct ll_marks *marks, const struct ll_mark_track *track, const struct ll_kind *kind)
+{
+	uint64_t room_ns = every_ns(marks, kind), guess_ns = track->open.guess_ns;
+	if (!kind->ns || ll_kind_wants_sample(&marks->kinds, kind) || guess_ns + kind->ns >= room_ns)
+		return 0;
+	uint64_t room = (room_ns - guess_ns - 1) / kind->ns, to_sample = kind->next - kind->seen;
+	return (uint32_t)(room < to_sample ? room : to_sample);
+}
+
+uint32_t ll_marks_count(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name, uint64_t now_ns,
+			uint32_t most)
 {
 	struct ll_mark_track *track = marks->clock.is_blind || name.thread ? NULL : find_track(marks, name);
 	if (!track || !track->open.launches || track->is_left || track->is_in_driver)
-		return false;
+		return 0;
 	struct ll_kind *kind = ll_kinds_find(&marks->kinds, kind_name);
-	if (!kind->ns || ll_kind_wants_sample(&marks->kinds, kind) ||
-	    track->open.guess_ns + kind->ns >= every_ns(marks, kind))
-		return false;
-	add_launch(track, kind);
-	track->open.launched_ns = ll_now_ns();
-	kind->seen++;
-	return true;
+	uint32_t room = count_room(marks, track, kind), count = room < most ? room : most;
+	if (!count)
+		return 0;
+	add_launches(track, kind, count);
+	track->open.launched_ns = now_ns;
+	kind->seen += count;
+	return count;
+}
+
+void ll_marks_uncount(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name, uint32_t count)
+{
+	struct ll_mark_track *track = find_track(marks, name);
+	struct ll_kind *kind = ll_kinds_find(&marks->kinds, kind_name);
+	if (!track || track->open.launches <= count)
+		return;
+	uint64_t ns = count * guess_ns(track, kind);
+	track->open.launches -= count;
+	track->open.guess_ns -= ns < track->open.guess_ns ? ns : track->open.guess_ns;
+	kind->seen -= count < kind->seen ? count : kind->seen;
 }
 
 /* A mark stands before or behind a launch, or nobody could tell whose work lies between two of them. Where it waits for
@@ -399,7 +422,7 @@ void ll_marks_end(struct ll_marks *marks, struct ll_mark_stream name, uint64_t k
 	if (!track)
 		return;
 	struct ll_kind *kind = ll_kinds_find(&marks->kinds, kind_name);
-	add_launch(track, kind);
+	add_launches(track, kind, 1);
 	track->open.launched_ns = launched_ns > track->marked_ns ? launched_ns : ll_now_ns();
 	bool is_sample =
 	    track->open.launches == 1 && track->open.start.handle && ll_kind_wants_sample(&marks->kinds, kind);

@@ -61,10 +61,15 @@ void ll_marks_set_every(struct ll_marks *marks, uint64_t every_ns);
 void ll_marks_set_shared(struct ll_marks *marks, bool is_shared);
 
 /*
- * Takes note of a launch that is about to be made into a batch that has begun, if it needs no mark: true, and there is
- * nothing to do before or after it. Calls no function of the driver.
+ * Takes note of launches of one kind, at most so many, into a batch that has begun, as far as they need no mark: then
+ * there is nothing to do before or after them. The first is about to be made (now_ns, CLOCK_MONOTONIC). How many were
+ * noted; 0: none. Calls no function of the driver.
  */
-bool ll_marks_count(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name);
+uint32_t ll_marks_count(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name, uint64_t now_ns,
+			uint32_t most);
+
+/* The last so many of them did not come, as far as their batch is still open. */
+void ll_marks_uncount(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name, uint32_t count);
 
 /*
  * Before and after a launch that was not just counted. launched_ns: CLOCK_MONOTONIC when the driver's call returned, 0

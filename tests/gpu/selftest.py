@@ -19,6 +19,7 @@ from harness import (claims, figures, in_turn, level, paired, part_mps_answers, 
                      part_run_shares, part_run_ways, part_trace, part_util, part_yield, processes, shares)
 from harness.figures import Burst, Sample  # noqa: E402
 from harness.frameworks import PROGRAMS  # noqa: E402
+from harness.lab import Missing
 from harness.report import FAILED, INFO, OK, Report  # noqa: E402
 from harness.shares import Window  # noqa: E402
 
@@ -151,9 +152,13 @@ class TraceCosts(unittest.TestCase):
         return [[(60000 * made.gauss(1, scatter), 60000 * (1 - cost) * made.gauss(1, scatter)) for _ in range(rounds)]
                 for _ in range(pairs)]
 
-    def report(self, cost, way="cupti", seed=1, scatter=0.04, floor=None):
-        lab, made = FakeLab(), iter(self.runs(part_trace.COUNTS[way, "bfloat16"], cost, seed, scatter))
+    def report(self, cost, way="cupti", seed=1, scatter=0.04, floor=None, cupti_alone=None):
+        lab, made = FakeLab(), self.runs(part_trace.COUNTS[way, "bfloat16"], cost, seed, scatter)
         lab.times = lambda value, least=3: value
+        lab.program = mock.Mock(side_effect=Missing("not built") if cupti_alone is None else None, return_value="")
+        if cupti_alone is not None:
+            made += self.runs(part_trace.LEAST_COUNTS, cupti_alone, seed + 1, scatter)
+        made = iter(made)
         with mock.patch.object(part_trace, "cost_pairs", lambda *_: next(made)), \
                 mock.patch.object(part_trace, "command", lambda *_: []):
             part_trace.report_cost(lab, way, "bfloat16", floor)
@@ -170,6 +175,14 @@ class TraceCosts(unittest.TestCase):
         self.assertEqual(self.report(0.02)["result"], OK)
         self.assertEqual(self.report(0.08)["result"], FAILED)
         self.assertEqual(self.report(0.05, scatter=0.2)["result"], INFO)
+
+    def test_where_cupti_alone_costs_too_much_a_trace_may_cost_little_more(self):
+        self.assertEqual(self.report(0.12, cupti_alone=0.115)["result"], OK)
+        self.assertEqual(self.report(0.16, cupti_alone=0.115)["result"], FAILED)
+        self.assertEqual(self.report(0.08, cupti_alone=0.01)["result"], FAILED)
+        row = self.report(0.12, scatter=0, cupti_alone=0.11)
+        self.assertEqual((row["must_reach"], row["measured"]), ("<= 13 %", "12.00 % (12.00 to 12.00) of 60000/s, 2.27 us; "
+                                                               "CUPTI alone 11.00 % (11.00 to 11.00)"))
 
     def test_events_say_their_floor_and_are_not_judged(self):
         row = self.report(0.3, way="events", scatter=0, floor=2.5)
@@ -413,8 +426,8 @@ class Caps(unittest.TestCase):
 
     def report_stretches(self, cap, stretches, rate=250):
         lab = FakeLab()
-        measured = [part_run_cap.Stretch([part_run_cap.Measured(seconds_of(*one), [], 1000) for one in beside],
-                                         part_run_cap.Measured(seconds_of(*card), seconds_of(*account), rate))
+        measured = [part_run_cap.stretch_of(cap, [part_run_cap.Measured(seconds_of(*one), [], 1000) for one in beside],
+                                            part_run_cap.Measured(seconds_of(*card), seconds_of(*account), rate))
                     for beside, card, account in stretches]
         part_run_cap.report_cap(lab, "cap: x", cap, measured)
         return lab.results()
@@ -445,10 +458,26 @@ class Caps(unittest.TestCase):
         self.assertEqual(self.report_stretches(75, [(slow, [40, 40], [40]), (fast, [29, 29], [29])]), [OK, FAILED, OK])
         self.assertEqual(self.report_stretches(75, [(slow, [26, 26], [26]), (fast, [37, 37], [37])]), [FAILED, OK, OK])
 
+    def report_turns(self, cap, alone, card, account):
+        lab = FakeLab()
+        turns = [part_run_cap.Measured(seconds_of(one), seconds_of(its_account), 1000)
+                 for one, its_account in zip(card, account)]
+        beside = [part_run_cap.Measured(seconds_of(one), [], 1000) for one in alone]
+        part_run_cap.report_cap(lab, "cap: x", cap, [part_run_cap.stretch_of_turns(cap, beside, turns)])
+        return lab.results()
+
+    def test_of_turns_the_mean_is_owed_and_a_second_is_judged_by_all_seconds(self):
+        alone = [30, 42, 36]
+        self.assertEqual(self.report_turns(75, alone, [28, 44, 33], [28, 44, 33]), [OK, OK, OK])
+        self.assertEqual(self.report_turns(75, alone, [33, 33, 33], [33, 33, 33]), [FAILED, OK, OK])
+        self.assertEqual(self.report_turns(75, alone, [24, 48, 36], [24, 48, 36]), [OK, FAILED, OK])
+        self.assertEqual(self.report_turns(75, alone, [35, 35, 35], [33, 33, 33]), [OK, OK, FAILED])
+
     def test_only_a_cap_near_what_the_program_uses_wants_it_measured_again(self):
         native = part_run_cap.Native(None, None)
         native.stretches = [part_run_cap.Measured(seconds_of(36, 36), [], 1000)]
         self.assertEqual([native.may_be_below(cap) for cap in part_run_cap.CAPS], [False, True, True, True])
+        self.assertEqual([native.is_below(cap) for cap in part_run_cap.CAPS], [False, False, True, True])
         native.stretches = [part_run_cap.Measured(seconds_of(100, 100), [], 1000)]
         self.assertEqual([native.may_be_below(cap) for cap in part_run_cap.CAPS], [False, False, False, True])
 

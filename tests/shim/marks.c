@@ -20,6 +20,13 @@ static struct ll_marks *marks;
 static uint64_t charged_ns, launches, harvested_ns, agent_ns;
 static bool are_events_slow;
 
+/* Launches that are counted and not made yet (advance.h). */
+static struct {
+	struct ll_mark_stream stream;
+	uint64_t kind;
+	uint32_t left;
+} ahead;
+
 static void charge(void *of, uint64_t start_ns, uint64_t end_ns)
 {
 	(void)of;
@@ -34,11 +41,39 @@ static void begin_program_by(struct ll_mark_lock *lock, int drift_ppm)
 	marks = ll_marks_new(lock, charge, NULL);
 	assert_non_null(marks);
 	charged_ns = launches = harvested_ns = agent_ns = 0;
+	ahead.left = 0;
 }
 
 static void begin_program(int drift_ppm)
 {
 	begin_program_by(NULL, drift_ppm);
+}
+
+static void take_back(void)
+{
+	if (ahead.left)
+		ll_marks_uncount(marks, ahead.stream, ahead.kind, ahead.left);
+	ahead.left = 0;
+}
+
+static bool is_ahead(struct ll_mark_stream name, uint64_t kind)
+{
+	return ahead.left && ahead.stream.handle == name.handle && ahead.stream.thread == name.thread &&
+	       ahead.kind == kind;
+}
+
+static bool count(struct ll_mark_stream name, uint64_t kind)
+{
+	if (is_ahead(name, kind)) {
+		ahead.left--;
+		return true;
+	}
+	take_back();
+	uint32_t counted = ll_marks_count(marks, name, kind, ll_now_ns(), 17);
+	ahead.stream = name;
+	ahead.kind = kind;
+	ahead.left = counted ? counted - 1 : 0;
+	return counted;
 }
 
 /* What the flow does with the marks while nobody else wants the card (flow.c, agent.c). */
@@ -47,11 +82,13 @@ static void tend(void)
 	uint64_t now_ns = ll_now_ns();
 	if (now_ns - agent_ns >= AGENT_NS) {
 		agent_ns = now_ns;
+		take_back();
 		ll_marks_close_tails(marks, false);
 		ll_marks_leave_tails(marks);
 	}
 	if (now_ns - harvested_ns >= HARVEST_NS) {
 		harvested_ns = now_ns;
+		take_back();
 		ll_marks_harvest(marks);
 	}
 }
@@ -59,7 +96,7 @@ static void tend(void)
 static void launch_in(struct ll_mark_stream name, uint64_t kind, uint64_t kernel_ns)
 {
 	tend();
-	bool is_counted = ll_marks_count(marks, name, kind);
+	bool is_counted = count(name, kind);
 	if (!is_counted)
 		ll_marks_begin(marks, name, kind);
 	model_launch(name.handle, kernel_ns, LAUNCH_NS);
@@ -324,7 +361,7 @@ static void test_replays_of_a_graph(void **state)
 	struct ll_mark_stream name = {.handle = STREAM(1)};
 	for (unsigned i = 0; i < 20000; i++) {
 		tend();
-		bool is_counted = ll_marks_count(marks, name, 1);
+		bool is_counted = count(name, 1);
 		if (!is_counted)
 			ll_marks_begin(marks, name, 1);
 		model_launch_graph(name.handle, 46 * US, 6 * US, 12 * US);
@@ -424,7 +461,7 @@ static void test_a_kind_of_which_the_long_ones_are_those_in_the_queue(void **sta
 	(void)state;
 	begin_program(0);
 	ll_marks_set_every(marks, 4 * MS);
-	for (unsigned i = 0; i < 20000; i++) {
+	for (unsigned i = 0; i < 200000; i++) { /* 2000 samples of it: half a percent */
 		launch(1, 1, 5 * US);
 		model_spend(18 * US);
 		launch(1, 2, 30 * US);

@@ -6,8 +6,9 @@ starting falls into no window and costs its time once; then one after the other 
 What a program uses that its host holds up depends on the host, which others share: the same one is 15 % faster or slower
 from one stretch to the next. So the program as it is works again before and after each cap that may exceed what it uses,
 and what is owed under that cap lies between what these two say; of one whose host is the slower one there are several
-short stretches, each with neighbours of its own. A single second is judged by the single seconds of these: the host is
-faster or slower in one than in the next by half. GPU time for each iteration is free of that."""
+short stretches, each with neighbours of its own. Under a cap above what such a program uses the two take turns of a
+second, and what is owed is the mean of the program as it is. A single second is judged by the single seconds of the
+neighbours: the host is faster or slower in one than in the next by half. GPU time for each iteration is free of that."""
 import time
 from collections import namedtuple
 
@@ -21,6 +22,7 @@ from .lab import Missing
 CAPS = (10, 25, 50, 75)
 SECONDS, ALONE_S = 10, 3
 STRETCHES = 3  # where the host is the slower one
+TURNS, TURN_S = 8, 1  # and the cap is not reached
 SETTLE_S, ALONE_SETTLE_S = 2.0, 0.7
 LATE_S = 1.2  # the last look at its account is over by then
 MAY_EXCEED = 1.5  # a cap this many times below what the program uses is all that it is owed, whatever the host does
@@ -37,7 +39,12 @@ WORKLOADS = {
 SLOW_HOSTS = ("matmul-512", "train")
 
 Measured = namedtuple("Measured", "card account rate")  # windows by GPM, windows by its own account, iterations a second
-Stretch = namedtuple("Stretch", "beside measured")  # of the program as it is, before and after; of the governed one
+# Of the governed program, and of the program as it is beside it; (least, most) owed in the mean, and in a second.
+Stretch = namedtuple("Stretch", "beside measured owed owed_second")
+
+
+def minutes(workload):
+    return 3.5 if workload in SLOW_HOSTS else 2.5
 
 
 def need_gpm(card):
@@ -51,16 +58,18 @@ def windows_of(from_s, gpm):
     return shares.windows_of_ends([(from_s, 0)] + [(end_s, values["graphics"]) for end_s, values in gpm.values])
 
 
-def measure(lab, program, seconds):
+def measure(lab, program, seconds, settle_s=SETTLE_S):
     """A stretch of a governed program, from when it has settled."""
-    mark = program.go(SETTLE_S + seconds + LATE_S)
-    time.sleep(SETTLE_S)
+    mark = program.go(settle_s + seconds + LATE_S)
+    time.sleep(settle_s)
     from_s = time.time()
     with GpmWatch(lab.card) as gpm, StatusWatch(lab, "status-cap") as status:
         time.sleep(seconds + 0.5)
     until_s = time.time()
     program.wait_done(mark, 30)
-    return Measured(windows_of(from_s, gpm), status.windows(program.name), program.rate(from_s, until_s))
+    end_s = program.counts()[-1][0]
+    account = shares.within(status.windows(program.name), 0, end_s)  # of a late look it was idle for a part
+    return Measured(windows_of(from_s, gpm), account, program.rate(from_s, until_s))
 
 
 def measure_card(lab, program, seconds):
@@ -98,14 +107,28 @@ def owed_range(cap, percents):
     return min(owed), max(owed)
 
 
+def stretch_of(cap, beside, measured):
+    """What is owed lies between its neighbours."""
+    return Stretch(beside, measured, owed_range(cap, levels_of(beside)), owed_range(cap, seconds_of(beside)))
+
+
+def stretch_of_turns(cap, beside, turns):
+    """Several turns of the governed program, and those of the program as it is in between, count as one stretch each."""
+    mean = figures.mean(levels_of(beside))
+    rates = [turn.rate for turn in turns]
+    measured = Measured([window for turn in turns for window in turn.card],
+                        [window for turn in turns for window in turn.account],
+                        None if None in rates else figures.mean(rates))
+    return Stretch(beside, measured, owed_range(cap, [mean]), owed_range(cap, seconds_of(beside)))
+
+
 def mean_range(ranges):
     return figures.mean([low for low, _ in ranges]), figures.mean([high for _, high in ranges])
 
 
-def worst_of(stretches, cap):
+def worst_of(stretches):
     """The second that is farthest outside what is owed in its stretch, and how far; None where there is none."""
-    ranges = [owed_range(cap, seconds_of(one.beside)) for one in stretches]
-    found = [(shares.worst_outside(one.measured.card, *owed), owed) for one, owed in zip(stretches, ranges)]
+    found = [(shares.worst_outside(one.measured.card, *one.owed_second), one.owed_second) for one in stretches]
     judged = [(percent, shares.outside(percent, *owed)) for percent, owed in found if percent is not None]
     return max(judged, key=lambda each: each[1], default=(None, 0))
 
@@ -137,11 +160,11 @@ def report_each(lab, name, beside, level, account, rate):
 def report_cap(lab, figure, cap, stretches):
     """Three rows: the level, the worst second, and whether its account tells the truth."""
     report, name = lab.report, f"{figure}, {cap} %"
-    ranges = [owed_range(cap, levels_of(one.beside)) for one in stretches]
+    ranges = [one.owed for one in stretches]
     low, high = mean_range(ranges)
     level = shares.level(all_windows(stretches, lambda measured: measured.card))
     account = shares.level(all_windows(stretches, lambda measured: measured.account))
-    worst, worst_outside = worst_of(stretches, cap)
+    worst, worst_outside = worst_of(stretches)
     beside = [one for stretch in stretches for one in stretch.beside]
     rates = [one.measured.rate for one in stretches]
     rate = None if None in rates else figures.mean(rates)
@@ -176,9 +199,9 @@ class Native:
         self.stretches = []
         self.is_fresh = False  # nothing else has worked since the last one
 
-    def measure(self):
+    def measure(self, seconds=ALONE_S):
         if not self.is_fresh:
-            found = measure_card(self.lab, self.program, self.lab.seconds(ALONE_S))
+            found = measure_card(self.lab, self.program, self.lab.seconds(seconds))
             if not found.card or not found.rate:
                 raise Missing("nothing was measured of the program as it is")
             self.stretches.append(found)
@@ -188,8 +211,11 @@ class Native:
     def may_be_below(self, cap):
         return MAY_EXCEED * cap > min(levels_of(self.stretches))
 
+    def is_below(self, cap):
+        return cap > max(levels_of(self.stretches))
 
-def measure_beside(lab, native, program, cap, count):
+
+def measure_beside(lab, cap, native, program, count):
     """[Stretch], so many if the cap may exceed what the program uses."""
     is_near, stretches = native.may_be_below(cap), []
     count = count if is_near else 1
@@ -197,7 +223,26 @@ def measure_beside(lab, native, program, cap, count):
         beside = [native.measure() if is_near else native.stretches[-1]]
         measured = measure(lab, program, lab.seconds(SECONDS / count))
         native.is_fresh = False
-        stretches.append(Stretch(beside + ([native.measure()] if is_near else []), measured))
+        stretches.append(stretch_of(cap, beside + ([native.measure()] if is_near else []), measured))
+    return stretches
+
+
+def measure_in_turn(lab, cap, native, program):
+    """A Stretch, of turns."""
+    beside, turns = [], []
+    native.is_fresh = False
+    for _ in range(TURNS):
+        beside.append(native.measure(TURN_S))
+        turns.append(measure(lab, program, lab.seconds(TURN_S), ALONE_SETTLE_S))
+        native.is_fresh = False
+    return stretch_of_turns(cap, beside, turns)
+
+
+def measure_cap(lab, cap, native, program, is_slow_host):
+    if is_slow_host and native.is_below(cap):
+        stretches = [measure_in_turn(lab, cap, native, program)]
+    else:
+        stretches = measure_beside(lab, cap, native, program, STRETCHES if is_slow_host else 1)
     program.end()
     return stretches
 
@@ -212,8 +257,7 @@ def run(lab, workload):
         program.wait_ready()
     alone = Native(lab, native)
     alone.measure()
-    count = STRETCHES if workload in SLOW_HOSTS else 1
     for cap, program in capped:
-        report_cap(lab, figure, cap, measure_beside(lab, alone, program, cap, count))
+        report_cap(lab, figure, cap, measure_cap(lab, cap, alone, program, workload in SLOW_HOSTS))
     report_alone(lab, figure, alone.stretches)
     native.end()

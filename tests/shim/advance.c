@@ -1,0 +1,143 @@
+/* Launches that are counted before they are made: none is made that was not counted, and none is lost. */
+#include "../unit/test.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "shim/advance.h"
+
+#define STREAM(number) ((struct ll_cu_stream *)(uintptr_t)(0x1000 * (number)))
+#define CONTEXT(number) ((const struct ll_cu_context *)(uintptr_t)(0x100 * (number)))
+
+static const struct ll_advance_kind what = {CONTEXT(1), {.handle = STREAM(1)}, 7};
+
+static void test_only_as_many_as_were_given(void **state)
+{
+	(void)state;
+	struct ll_advance advance = {0};
+	assert_false(ll_advance_use(&advance, &what));
+	ll_advance_give(&advance, &what, 3);
+	for (int i = 0; i < 3; i++)
+		assert_true(ll_advance_use(&advance, &what));
+	assert_false(ll_advance_use(&advance, &what));
+	assert_int_equal(ll_advance_take_back(&advance), 0);
+}
+
+static void test_what_is_taken_back_is_gone(void **state)
+{
+	(void)state;
+	struct ll_advance advance = {0};
+	ll_advance_give(&advance, &what, LL_ADVANCE_MOST);
+	assert_true(ll_advance_use(&advance, &what));
+	assert_int_equal(ll_advance_take_back(&advance), LL_ADVANCE_MOST - 1);
+	assert_false(ll_advance_use(&advance, &what));
+	assert_int_equal(ll_advance_take_back(&advance), 0);
+	ll_advance_give(&advance, &what, 1);
+	assert_true(ll_advance_use(&advance, &what));
+	assert_false(ll_advance_use(&advance, &what));
+}
+
+static void test_only_launches_of_that_kind(void **state)
+{
+	(void)state;
+	struct ll_advance advance = {0}, other_flow = {0};
+	struct ll_advance_kind other[4] = {what, what, what, what};
+	other[0].kind = 8;
+	other[1].context = CONTEXT(2);
+	other[2].stream.handle = STREAM(2);
+	other[3].stream.thread = 1;
+	ll_advance_give(&advance, &what, 1);
+	for (int i = 0; i < 4; i++)
+		assert_false(ll_advance_use(&advance, &other[i]));
+	assert_false(ll_advance_use(&other_flow, &what));
+	assert_true(ll_advance_use(&advance, &what));
+}
+
+static void *use_of_another_thread(void *advance)
+{
+	return ll_advance_use(advance, &what) ? advance : NULL;
+}
+
+static void test_only_by_the_thread_that_asked(void **state)
+{
+	(void)state;
+	struct ll_advance advance = {0};
+	pthread_t thread;
+	void *used;
+	ll_advance_give(&advance, &what, 1);
+	assert_int_equal(pthread_create(&thread, NULL, use_of_another_thread, &advance), 0);
+	assert_int_equal(pthread_join(thread, &used), 0);
+	assert_null(used);
+	assert_true(ll_advance_use(&advance, &what));
+}
+
+/* As a flow does: whoever has the lock takes back what is left first, and adds to what it counts. */
+enum { ROUNDS = 20000, THREADS = 3 };
+
+static struct {
+	struct ll_advance advance;
+	pthread_mutex_t lock;
+	uint64_t counted;
+	_Atomic uint64_t launched;
+} flow = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void take_back(void)
+{
+	flow.counted -= ll_advance_take_back(&flow.advance);
+}
+
+static void *launch_many(void *kind)
+{
+	struct ll_advance_kind own = what;
+	own.kind = (uintptr_t)kind;
+	for (int i = 0; i < ROUNDS; i++) {
+		if (!ll_advance_use(&flow.advance, &own)) {
+			pthread_mutex_lock(&flow.lock);
+			take_back();
+			ll_advance_give(&flow.advance, &own, LL_ADVANCE_MOST);
+			flow.counted += 1 + LL_ADVANCE_MOST;
+			pthread_mutex_unlock(&flow.lock);
+		}
+		atomic_fetch_add(&flow.launched, 1);
+	}
+	return NULL;
+}
+
+static void *look_often(void *is_over)
+{
+	while (!atomic_load((atomic_bool *)is_over)) {
+		pthread_mutex_lock(&flow.lock);
+		take_back();
+		pthread_mutex_unlock(&flow.lock);
+	}
+	return NULL;
+}
+
+static void test_what_is_counted_is_what_was_launched(void **state)
+{
+	(void)state;
+	pthread_t threads[THREADS], looker;
+	atomic_bool is_over = false;
+	assert_int_equal(pthread_create(&looker, NULL, look_often, &is_over), 0);
+	for (uintptr_t i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, launch_many, (void *)(i / 2)), 0);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	atomic_store(&is_over, true);
+	pthread_join(looker, NULL);
+	take_back();
+	assert_int_equal(flow.counted, THREADS * ROUNDS);
+	assert_int_equal(flow.launched, THREADS * ROUNDS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_only_as_many_as_were_given),
+	    cmocka_unit_test(test_what_is_taken_back_is_gone),
+	    cmocka_unit_test(test_only_launches_of_that_kind),
+	    cmocka_unit_test(test_only_by_the_thread_that_asked),
+	    cmocka_unit_test(test_what_is_counted_is_what_was_launched),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
