@@ -473,6 +473,13 @@ class Caps(unittest.TestCase):
         self.assertEqual(self.report_turns(75, alone, [24, 48, 36], [24, 48, 36]), [OK, FAILED, OK])
         self.assertEqual(self.report_turns(75, alone, [35, 35, 35], [33, 33, 33]), [OK, OK, FAILED])
 
+    def test_four_turns_are_a_second(self):
+        turns = [(Window(10 + i, 10.25 + i, percent), 100 * percent) for i, percent in enumerate((20, 40, 30, 30, 50, 50, 50, 50))]
+        seconds = part_run_cap.account_of_turns(part_run_cap.seconds_of_turns(turns), 3, 1000)
+        self.assertEqual([one.card for one in seconds], [[Window(10, 11, 30)], [Window(14, 15, 50)]])
+        self.assertEqual([one.rate for one in seconds], [3000, 5000])
+        self.assertEqual([one.account[0].percent for one in seconds], [900, 1500])
+
     def test_only_a_cap_near_what_the_program_uses_wants_it_measured_again(self):
         native = part_run_cap.Native(None, None)
         native.stretches = [part_run_cap.Measured(seconds_of(36, 36), [], 1000)]

@@ -200,15 +200,13 @@ class PowerWatch(Watch):
         self.values.append((time.time(), self.card.watts()))
 
 
-class GpmWatch(Watch):
-    """(end on the wall clock, {metric: percent}) over windows of a second."""
-
-    every_s = 1.0
+class GpmMeter:
+    """{metric: percent} between two moments, of which one may be the end of the window before."""
 
     def __init__(self, card):
-        super().__init__(card)
+        self.card = card
         self.samples = [self.new_sample(), self.new_sample()]
-        self.take(0)
+        self.begin()
 
     def new_sample(self):
         sample = ctypes.c_void_p()
@@ -218,14 +216,31 @@ class GpmWatch(Watch):
     def take(self, which):
         self.card.nvml.call("nvmlGpmSampleGet", self.card.handle, self.samples[which])
 
-    def read(self):
-        if self.ending.is_set():
-            return
+    def begin(self):
+        self.take(0)
+
+    def end(self):
         self.take(1)
         metrics = GpmMetrics(version=1, count=len(GPM_METRICS))
         metrics.earlier, metrics.later = self.samples
         for at, wanted in enumerate(GPM_METRICS.values()):
             metrics.metrics[at].id = wanted
         self.card.nvml.call("nvmlGpmMetricsGet", ctypes.byref(metrics))
-        self.values.append((time.time(), {name: metrics.metrics[at].value for at, name in enumerate(GPM_METRICS)}))
         self.samples.reverse()
+        return {name: metrics.metrics[at].value for at, name in enumerate(GPM_METRICS)}
+
+
+class GpmWatch(Watch):
+    """(end on the wall clock, {metric: percent}) over windows of a second."""
+
+    every_s = 1.0
+
+    def __init__(self, card):
+        super().__init__(card)
+        self.meter = GpmMeter(card)
+
+    def read(self):
+        if self.ending.is_set():
+            return
+        percent = self.meter.end()
+        self.values.append((time.time(), percent))

@@ -7,13 +7,14 @@ What a program uses that its host holds up depends on the host, which others sha
 from one stretch to the next. So the program as it is works again before and after each cap that may exceed what it uses,
 and what is owed under that cap lies between what these two say; of one whose host is the slower one there are several
 short stretches, each with neighbours of its own. Under a cap above what such a program uses the two take turns of a
-second, and what is owed is the mean of the program as it is. A single second is judged by the single seconds of the
-neighbours: the host is faster or slower in one than in the next by half. GPU time for each iteration is free of that."""
+quarter of a second, of which four make one of its seconds, and what is owed is the mean of the program as it is. A single
+second is judged by the single seconds of the neighbours: the host is faster or slower in one than in the next by half.
+GPU time for each iteration is free of that."""
 import time
 from collections import namedtuple
 
-from . import figures, shares
-from .card import GpmWatch, NvmlError
+from . import claims, figures, shares
+from .card import GpmMeter, GpmWatch, NvmlError
 from .claims import StatusWatch
 from .frameworks import command
 from .governed import Program, need_run
@@ -22,9 +23,10 @@ from .lab import Missing
 CAPS = (10, 25, 50, 75)
 SECONDS, ALONE_S = 10, 3
 STRETCHES = 3  # where the host is the slower one
-TURNS, TURN_S = 8, 1  # and the cap is not reached
+TURNS, TURN_S, TURNS_A_SECOND = 32, 0.25, 4  # and the cap is not reached
+TURN_BEGIN_S, TURN_END_S = 0.1, 0.05
 SETTLE_S, ALONE_SETTLE_S = 2.0, 0.7
-LATE_S = 1.2  # the last look at its account is over by then
+LATE_S = 1.2  # the last look at its account is over by then, and all that has ended is charged
 MAY_EXCEED = 1.5  # a cap this many times below what the program uses is all that it is owed, whatever the host does
 LEVEL, WORST, ACCOUNT = 2, 5, 1  # points
 # name: (framework, program and its options)
@@ -58,10 +60,10 @@ def windows_of(from_s, gpm):
     return shares.windows_of_ends([(from_s, 0)] + [(end_s, values["graphics"]) for end_s, values in gpm.values])
 
 
-def measure(lab, program, seconds, settle_s=SETTLE_S):
+def measure(lab, program, seconds):
     """A stretch of a governed program, from when it has settled."""
-    mark = program.go(settle_s + seconds + LATE_S)
-    time.sleep(settle_s)
+    mark = program.go(SETTLE_S + seconds + LATE_S)
+    time.sleep(SETTLE_S)
     from_s = time.time()
     with GpmWatch(lab.card) as gpm, StatusWatch(lab, "status-cap") as status:
         time.sleep(seconds + 0.5)
@@ -92,6 +94,38 @@ def seconds_of(measured):
     return [window.percent for one in measured for window in one.card]
 
 
+def measure_turn(lab, meter, program):
+    """(Window, iterations a second)"""
+    mark = program.go(TURN_BEGIN_S + TURN_S + TURN_END_S)
+    time.sleep(TURN_BEGIN_S)
+    meter.begin()
+    from_s = time.time()
+    time.sleep(TURN_S)
+    percent, until_s = meter.end()["graphics"], time.time()
+    return shares.Window(from_s, until_s, percent), program.wait_done(mark, 30)["rate_per_s"]
+
+
+def seconds_of_turns(turns):
+    """[Measured] of a second each: so many turns one after the other are one."""
+    found = []
+    for at in range(0, len(turns), TURNS_A_SECOND):
+        windows, rates = zip(*turns[at:at + TURNS_A_SECOND])
+        length_s = sum(window.until_s - window.from_s for window in windows)
+        found.append(Measured([shares.Window(windows[0].from_s, windows[0].from_s + length_s, shares.level(windows))], [],
+                              figures.mean(rates)))
+    return found
+
+
+def gpu_seconds(lab, program):
+    _, out, _ = lab.run("status-turns", lab.loadline("status", "--json"))
+    return sum(claim["gpu_seconds"] for claim in claims.claims_of(claims.parse(out), program.name))
+
+
+def account_of_turns(seconds, gpu_s, iterations):
+    """What its account says of each, from the whole: GPU seconds for each iteration."""
+    return [one._replace(account=[one.card[0]._replace(percent=100 * gpu_s / iterations * one.rate)]) for one in seconds]
+
+
 def report_alone(lab, figure, alone):
     """alone: stretches of it, in order."""
     levels = levels_of(alone)
@@ -113,7 +147,7 @@ def stretch_of(cap, beside, measured):
 
 
 def stretch_of_turns(cap, beside, turns):
-    """Several turns of the governed program, and those of the program as it is in between, count as one stretch each."""
+    """Seconds of the governed program, and those of the program as it is in between, count as one stretch each."""
     mean = figures.mean(levels_of(beside))
     rates = [turn.rate for turn in turns]
     measured = Measured([window for turn in turns for window in turn.card],
@@ -199,9 +233,9 @@ class Native:
         self.stretches = []
         self.is_fresh = False  # nothing else has worked since the last one
 
-    def measure(self, seconds=ALONE_S):
+    def measure(self):
         if not self.is_fresh:
-            found = measure_card(self.lab, self.program, self.lab.seconds(seconds))
+            found = measure_card(self.lab, self.program, self.lab.seconds(ALONE_S))
             if not found.card or not found.rate:
                 raise Missing("nothing was measured of the program as it is")
             self.stretches.append(found)
@@ -229,13 +263,17 @@ def measure_beside(lab, cap, native, program, count):
 
 def measure_in_turn(lab, cap, native, program):
     """A Stretch, of turns."""
-    beside, turns = [], []
+    alone, turns, meter = [], [], GpmMeter(lab.card)
+    before_s = gpu_seconds(lab, program)
+    for _ in range(lab.times(TURNS, 2 * TURNS_A_SECOND)):
+        alone.append(measure_turn(lab, meter, native.program))
+        turns.append(measure_turn(lab, meter, program))
+    time.sleep(LATE_S)
+    gpu_s = gpu_seconds(lab, program) - before_s
     native.is_fresh = False
-    for _ in range(TURNS):
-        beside.append(native.measure(TURN_S))
-        turns.append(measure(lab, program, lab.seconds(TURN_S), ALONE_SETTLE_S))
-        native.is_fresh = False
-    return stretch_of_turns(cap, beside, turns)
+    native.stretches += seconds_of_turns(alone)
+    return stretch_of_turns(cap, seconds_of_turns(alone),
+                            account_of_turns(seconds_of_turns(turns), gpu_s, program.counts()[-1][1]))
 
 
 def measure_cap(lab, cap, native, program, is_slow_host):
