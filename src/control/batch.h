@@ -35,7 +35,7 @@
  * the card counts as busy.
  */
 #define LL_BATCH_RECORD_PERCENT 27
-#define LL_BATCH_EVENT_BUSY_NS UINT64_C(2350)
+#define LL_BATCH_EVENT_BUSY_NS UINT64_C(2450)
 /* A kernel that waits for an event follows it after so much: it fits products whose first event waited (doc/facts.md).
  */
 #define LL_BATCH_FOLLOW_NS UINT64_C(2180)

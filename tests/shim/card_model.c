@@ -16,7 +16,7 @@
 #define EVENT_AFTER_NS 1480 /* from a kernel's end to the event behind it */
 #define EVENT_EVENT_NS 1250 /* from an event to the next */
 #define AFTER_EVENT_NS 2180 /* from an event to the kernel behind it */
-#define GPM_EXTRA_NS 1700   /* what GPM counts beyond a kernel's stamps */
+#define GPM_EXTRA_NS 1800   /* what GPM counts beyond a kernel's stamps */
 #define WAKE_NS 5000        /* from a kernel's end to the host that waited for it */
 /* The other machine: an event takes so long whatever stands before it. */
 #define SLOW_EVENT_AFTER_NS 2230
