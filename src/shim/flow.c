@@ -14,8 +14,8 @@
 
 enum { OPEN_LAUNCHES = 1000 };
 
-/* How long a tick's findings serve the launches that follow: as long as somebody waits for the card, and else, when the
- * agent looks often enough. */
+/* How long a tick's findings serve the launches that follow: while somebody waits for the card, and while nobody does.
+ * The agent looks more often; who launches looks only where it is late. */
 #define FRESH_NS (100 * LL_NS_PER_US)
 #define FRESH_ALONE_NS (2 * LL_NS_PER_MS)
 #define STALL_NS (50 * LL_NS_PER_MS)
@@ -135,7 +135,7 @@ static void leave_unused(struct ll_flow_context *context)
 	free_unused(context);
 }
 
-/* What is in advance of the program's launches was not launched: before anything else is done with the marks. */
+/* What was counted ahead and did not come: before anything else is done with the marks. */
 static void take_back(struct ll_flow *flow)
 {
 	const struct ll_advance_kind *what = &flow->advance.what;

@@ -5,16 +5,24 @@
 #include "base/clock.h"
 #include "base/scope.h"
 
+/* The agent holds it for some us each ms: who launches meanwhile spins for that, which is sooner over than a sleep. */
+static void init_mutex(pthread_mutex_t *mutex)
+{
+	pthread_mutexattr_t attr;
+	pthread_mutexattr_init(&attr);
+#ifdef PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP /* not in musl */
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
+#endif
+	pthread_mutex_init(mutex, &attr);
+	pthread_mutexattr_destroy(&attr);
+}
+
 void ll_mark_lock_init(struct ll_mark_lock *lock)
 {
 	pthread_condattr_t attr;
+	init_mutex(&lock->mutex);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_mutexattr_t mutex_attr;
-	pthread_mutexattr_init(&mutex_attr);
-	pthread_mutexattr_settype(&mutex_attr, PTHREAD_MUTEX_ADAPTIVE_NP);
-	pthread_mutex_init(&lock->mutex, &mutex_attr);
-	pthread_mutexattr_destroy(&mutex_attr);
 	pthread_cond_init(&lock->done, &attr);
 	pthread_condattr_destroy(&attr);
 	lock->recording = 0;

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "card_model.h"
+#include "shim/advance.h"
 #include "shim/mark_lock.h"
 #include "shim/marks.h"
 
@@ -56,20 +57,15 @@ static void take_back(void)
 	ahead.left = 0;
 }
 
-static bool is_ahead(struct ll_mark_stream name, uint64_t kind)
-{
-	return ahead.left && ahead.stream.handle == name.handle && ahead.stream.thread == name.thread &&
-	       ahead.kind == kind;
-}
-
 static bool count(struct ll_mark_stream name, uint64_t kind)
 {
-	if (is_ahead(name, kind)) {
+	bool is_alike = ahead.stream.handle == name.handle && ahead.stream.thread == name.thread && ahead.kind == kind;
+	if (is_alike && ahead.left) {
 		ahead.left--;
 		return true;
 	}
 	take_back();
-	uint32_t counted = ll_marks_count(marks, name, kind, ll_now_ns(), 17);
+	uint32_t counted = ll_marks_count(marks, name, kind, ll_now_ns(), 1 + LL_ADVANCE_MOST);
 	ahead.stream = name;
 	ahead.kind = kind;
 	ahead.left = counted ? counted - 1 : 0;

@@ -211,7 +211,7 @@ def report_cupti_cost(lab, figure, runs, least):
     bar, more = COST_PERCENT, ""
     if least:
         value, low, high = paired.interval(least, cost_percent)
-        bar = max(bar, value + ABOVE_FLOOR_PERCENT)
+        bar = max(bar, round(value, 1) + ABOVE_FLOOR_PERCENT)
         more = f"; CUPTI alone {value:.2f} % ({low:.2f} to {high:.2f})"
         lab.report.keep(f"{figure}: CUPTI alone", {"value": value, "interval": [low, high], "all": least})
     added, _, _ = paired.interval(runs, added_us)
