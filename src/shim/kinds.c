@@ -1,6 +1,6 @@
 #include "shim/kinds.h"
 
-enum { FIRST_SAMPLES = 8, MOST_BETWEEN = 1024 };
+enum { FIRST_SAMPLES = 8, FIRST_TRIES = 32, MOST_BETWEEN = 1024 };
 
 /* The first few count alike, later ones for so little: a sample scatters by a tenth. */
 enum { SAMPLE_PARTS = 32, QUEUED_PARTS = 4 };
@@ -8,6 +8,12 @@ enum { SAMPLE_PARTS = 32, QUEUED_PARTS = 4 };
 enum { FAR = 4, FIRST_FAR = 2 };
 /* A kind is steady if its launches scatter by less than one in so many parts, and what samples of short ones do. */
 enum { STEADY_PARTS = 8, STEADY_NS = 1000 };
+
+static void count_one(uint16_t *count)
+{
+	if (*count < UINT16_MAX)
+		(*count)++;
+}
 
 /* All bits of a number count, as in the end of MurmurHash3. */
 static uint64_t stir(uint64_t number)
@@ -39,9 +45,14 @@ struct ll_kind *ll_kinds_find(struct ll_kinds *kinds, uint64_t name)
 	return oldest;
 }
 
+static bool is_new(const struct ll_kind *kind)
+{
+	return kind->learned + kind->rough < FIRST_SAMPLES && kind->timed < FIRST_TRIES;
+}
+
 bool ll_kind_wants_sample(const struct ll_kinds *kinds, const struct ll_kind *kind)
 {
-	return kind->learned + kind->rough < FIRST_SAMPLES || kind->seen >= kind->next || kind->doubts != kinds->doubts;
+	return is_new(kind) || kind->seen >= kind->next || kind->doubts != kinds->doubts;
 }
 
 bool ll_kind_is_steady(const struct ll_kind *kind)
@@ -52,12 +63,13 @@ bool ll_kind_is_steady(const struct ll_kind *kind)
 /* Now sooner and now later: a program that does the same over and over would else have the same ones of them timed. */
 void ll_kind_note_sample(const struct ll_kinds *kinds, struct ll_kind *kind)
 {
-	uint64_t between = kind->ns ? LL_KIND_SAMPLE_NS * 1000 / LL_KIND_SAMPLE_PERMILLE / kind->ns : 1;
+	uint64_t between = kind->ns ? LL_KIND_SAMPLE_NS * 1000 / LL_KIND_SAMPLE_PERMILLE / kind->ns : MOST_BETWEEN;
 	if (between > MOST_BETWEEN)
 		between = MOST_BETWEEN;
 	uint64_t from = between / 2, any = stir(kind->name + kind->seen) % (between + 1);
 	kind->next = kind->seen + (uint32_t)(from + any < 1 ? 1 : from + any);
 	kind->doubts = kinds->doubts;
+	count_one(&kind->timed);
 }
 
 /* The next one of `count` counts for one of so many parts, at most most_parts. */
@@ -95,7 +107,7 @@ static void learn(struct ll_kind *kind, uint64_t ns, uint64_t most_parts)
 	if (off_ns > FAR * kind->ns)
 		off_ns = FAR * kind->ns;
 	kind->scatter_ns = mean_of(kind->scatter_ns, off_ns, parts_of(kind->learned, most_parts));
-	kind->learned += kind->learned < UINT32_MAX;
+	count_one(&kind->learned);
 }
 
 void ll_kind_learn_sample(struct ll_kind *kind, uint64_t ns)
@@ -105,10 +117,9 @@ void ll_kind_learn_sample(struct ll_kind *kind, uint64_t ns)
 
 void ll_kind_learn_rough(struct ll_kind *kind, uint64_t ns)
 {
-	if (kind->learned)
-		return;
-	kind->ns = mean_with(kind, kind->rough, ns, SAMPLE_PARTS);
-	kind->rough += kind->rough < UINT32_MAX;
+	if (!kind->learned)
+		kind->ns = mean_with(kind, kind->rough, ns, SAMPLE_PARTS);
+	count_one(&kind->rough);
 }
 
 void ll_kind_learn_queued(struct ll_kind *kind, uint64_t ns)
@@ -120,7 +131,7 @@ void ll_kinds_forget(struct ll_kinds *kinds)
 {
 	for (unsigned i = 0; i < LL_KIND_SETS * LL_KIND_WAYS; i++) {
 		struct ll_kind *kind = &kinds->table[i / LL_KIND_WAYS][i % LL_KIND_WAYS];
-		kind->learned = kind->rough = 0;
+		kind->learned = kind->rough = kind->timed = 0;
 	}
 }
 
@@ -131,6 +142,5 @@ void ll_kinds_doubt(struct ll_kinds *kinds, struct ll_kind *kind, uint64_t ns)
 		return;
 	if (kind->ns < ns)
 		kind->ns = ns;
-	kind->learned = 0;
-	kind->rough = 0;
+	kind->learned = kind->rough = kind->timed = 0;
 }

@@ -9,6 +9,9 @@
  * waits for its code. Where enough is known, one that took far longer counts for no more than four times that: others'
  * work was in its way, as a rule. Where they are many the mean follows all the same.
  *
+ * Of some kinds no sample tells anything, for their host is interrupted each time: after some tries they are timed as
+ * seldom as others.
+ *
  * A program of more kinds than the table holds has those learned anew that it used longest ago. Pure arithmetic; the
  * caller locks.
  */
@@ -29,8 +32,9 @@ struct ll_kind {
 	uint64_t scatter_ns; /* by which samples differ from that, in the mean */
 	uint64_t first_ns;   /* of the first few of them, the sum */
 	uint64_t longest_ns; /* and the longest */
-	uint32_t learned;    /* how often, but by rough samples */
-	uint32_t rough;      /* how often by these, which count while there are no others */
+	uint16_t learned;    /* how often, but by rough samples */
+	uint16_t rough;      /* how often by these: what they say counts while there are no others */
+	uint16_t timed;      /* how often by itself, whether that told anything or not */
 	uint32_t seen;       /* launches; the caller counts */
 	uint32_t next;       /* seen, at which the next one shall be timed */
 	uint32_t doubts;     /* of the table, when it was timed last */

@@ -85,6 +85,41 @@ static void test_rough_samples_count_until_there_is_a_better_one(void **state)
 	assert_int_equal(kind->ns, 6 * US);
 }
 
+static void test_a_kind_of_which_no_sample_tells_anything_is_not_timed_each_time(void **state)
+{
+	(void)state;
+	struct ll_kind *kind = ll_kinds_find(&kinds, 31);
+	unsigned timed = 0;
+	for (unsigned i = 0; i < 10000; i++, kind->seen++) {
+		if (ll_kind_wants_sample(&kinds, kind)) {
+			ll_kind_note_sample(&kinds, kind);
+			timed++;
+		}
+	}
+	assert_in_range(timed, 32, 60);
+	ll_kinds_forget(&kinds); /* what comes now may tell more */
+	assert_true(ll_kind_wants_sample(&kinds, kind));
+}
+
+/* A short kernel is seldom still at work when the event behind it comes. */
+static void test_rough_samples_that_do_not_count_are_samples_all_the_same(void **state)
+{
+	(void)state;
+	struct ll_kind *kind = ll_kinds_find(&kinds, 30);
+	unsigned timed = 0;
+	for (unsigned i = 0; i < 10000; i++, kind->seen++) {
+		if (!ll_kind_wants_sample(&kinds, kind))
+			continue;
+		ll_kind_note_sample(&kinds, kind);
+		if (timed++ < 3)
+			ll_kind_learn_sample(kind, 3 * US);
+		else
+			ll_kind_learn_rough(kind, 9 * US);
+	}
+	assert_int_equal(kind->ns, 3 * US);
+	assert_in_range(timed, 15, 40); /* one in some 500 */
+}
+
 /* It waited for its code, or for others; so the first launches of a training step on a card were told as 1 ms and 29
  * us. */
 static void test_the_first_one_does_not_count_if_it_was_far_longer(void **state)
@@ -156,6 +191,8 @@ int main(void)
 	    cmocka_unit_test(test_a_doubt_has_each_kind_timed_once_more),
 	    cmocka_unit_test(test_one_of_changing_length_counts_for_its_mean),
 	    cmocka_unit_test(test_rough_samples_count_until_there_is_a_better_one),
+	    cmocka_unit_test(test_a_kind_of_which_no_sample_tells_anything_is_not_timed_each_time),
+	    cmocka_unit_test(test_rough_samples_that_do_not_count_are_samples_all_the_same),
 	    cmocka_unit_test(test_the_first_one_does_not_count_if_it_was_far_longer),
 	    cmocka_unit_test(test_what_was_wrong_for_all_is_learned_anew),
 	    cmocka_unit_test(test_a_single_long_one_counts_for_four),
