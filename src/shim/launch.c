@@ -33,17 +33,28 @@ static bool is_default(const struct ll_cu_stream *stream)
 	return !stream || stream == LL_CU_STREAM_LEGACY || stream == LL_CU_STREAM_PER_THREAD;
 }
 
+/* The stream's context is the current one, as far as the driver tells: then nothing else is asked. */
+static bool is_here(const struct place *place, const struct ll_cu_context *current)
+{
+	return current && current == place->owner;
+}
+
 static void enter_place(struct place *place, struct ll_cu_stream *stream)
 {
-	struct ll_cu_context *current = NULL, *owner = NULL;
+	struct ll_cu_context *current = NULL;
 	bool is_lost = false;
 	*place = (struct place){0};
-	if (!is_default(stream) && ll_real()->cuStreamGetCtx(stream, &owner) == LL_CUDA_SUCCESS &&
-	    ll_real()->cuCtxGetCurrent(&current) == LL_CUDA_SUCCESS && owner != current) {
-		place->is_elsewhere = ll_real()->cuCtxPushCurrent_v2(owner) == LL_CUDA_SUCCESS;
+	bool is_known = !is_default(stream) && ll_real()->cuStreamGetCtx(stream, &place->owner) == LL_CUDA_SUCCESS &&
+			ll_real()->cuCtxGetCurrent(&current) == LL_CUDA_SUCCESS;
+	if (is_known && is_here(place, current)) {
+		place->context = current;
+		place->seat = ll_seat_in(current);
+		return;
+	}
+	if (is_known && place->owner != current) {
+		place->is_elsewhere = ll_real()->cuCtxPushCurrent_v2(place->owner) == LL_CUDA_SUCCESS;
 		is_lost = !place->is_elsewhere;
 	}
-	place->owner = owner;
 	place->seat = ll_seat_current(&place->context);
 	if (!place->seat && current && !place->is_elsewhere)
 		place->context = current;

@@ -282,19 +282,26 @@ void ll_seat_forget_contexts(void)
 	atomic_fetch_add(&program.contexts_ended, 1);
 }
 
-struct ll_seat *ll_seat_current(struct ll_cu_context **ret_context)
+struct ll_seat *ll_seat_in(struct ll_cu_context *current)
 {
 	ll_cu_device device;
 	unsigned contexts_ended = atomic_load(&program.contexts_ended);
-	if (!ll_seat_settings() || ll_real()->cuCtxGetCurrent(ret_context) != LL_CUDA_SUCCESS || !*ret_context)
+	if (!ll_seat_settings())
 		return NULL;
-	if (last.context == *ret_context && last.contexts_ended == contexts_ended)
+	if (last.context == current && last.contexts_ended == contexts_ended)
 		return last.seat;
 	if (ll_real()->cuCtxGetDevice(&device) != LL_CUDA_SUCCESS)
 		return NULL;
 	struct ll_seat *seat = ll_seat_take(device);
-	last.context = seat ? *ret_context : NULL;
+	last.context = seat ? current : NULL;
 	last.seat = seat;
 	last.contexts_ended = contexts_ended;
 	return seat;
+}
+
+struct ll_seat *ll_seat_current(struct ll_cu_context **ret_context)
+{
+	if (!ll_seat_settings() || ll_real()->cuCtxGetCurrent(ret_context) != LL_CUDA_SUCCESS || !*ret_context)
+		return NULL;
+	return ll_seat_in(*ret_context);
 }

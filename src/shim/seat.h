@@ -77,6 +77,9 @@ struct ll_seat *ll_seat_of_flow(const struct ll_flow *flow);
 /* The seat of the calling thread's current context; NULL: none. With a flow's context: *ret_context. */
 struct ll_seat *ll_seat_current(struct ll_cu_context **ret_context);
 
+/* The same, where the caller knows which one that is. */
+struct ll_seat *ll_seat_in(struct ll_cu_context *current);
+
 /* A seat that was taken; NULL. */
 struct ll_seat *ll_seat_of(ll_cu_device device);
 

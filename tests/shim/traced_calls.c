@@ -1,6 +1,6 @@
 /*
- * What a launch that is traced by events takes of the driver, counted on a driver that is a table of functions: by the
- * thread that launches, and by the one that harvests.
+ * What a launch takes of the driver, counted on a driver that is a table of functions: one that is traced by events, by
+ * the thread that launches and by the one that harvests; and one that the gate counts.
  */
 #include "../unit/test.h"
 
@@ -196,7 +196,11 @@ const void *ll_real_bind(enum ll_real_library which)
 	return &table;
 }
 
-/* ---- what else a launch touches: nothing is governed ---- */
+/* ---- what else a launch touches: nothing is governed, unless said ---- */
+
+static bool is_governed;
+static struct ll_run_settings settings;
+static struct ll_seat own_seat = {.flow = (struct ll_flow *)(void *)made}; /* nobody looks inside */
 
 _Atomic int ll_trace_answer = LL_TRACE_GATE_AND_EVENTS;
 _Thread_local struct ll_trace_what ll_trace_next;
@@ -215,13 +219,18 @@ void ll_trace_waited(const struct ll_seat *seat, uint64_t start_ns, uint64_t end
 
 const struct ll_run_settings *ll_seat_settings(void)
 {
-	return NULL;
+	return is_governed ? &settings : NULL;
+}
+
+struct ll_seat *ll_seat_in(struct ll_cu_context *current)
+{
+	return is_governed && current == CONTEXT ? &own_seat : NULL;
 }
 
 struct ll_seat *ll_seat_current(struct ll_cu_context **ret_context)
 {
-	(void)ret_context;
-	return NULL;
+	bool is_there = is_governed && ll_real()->cuCtxGetCurrent(ret_context) == LL_CUDA_SUCCESS;
+	return is_there ? ll_seat_in(*ret_context) : NULL;
 }
 
 bool ll_seat_retake(struct ll_seat *seat)
@@ -473,6 +482,27 @@ static void more_kernels_than_places_keep_their_names(void **state)
 	ll_trace_names_forget();
 }
 
+static void check_counted(struct ll_cu_stream *stream, unsigned stream_calls)
+{
+	forget_counts();
+	launch_many(stream);
+	assert_int_equal(calls[0][CAPTURING], MANY);
+	assert_int_equal(calls[0][CURRENT], MANY);
+	assert_int_equal(calls[0][STREAM_CONTEXT], stream_calls * MANY);
+	assert_int_equal(count_all(), (2 + stream_calls) * MANY);
+}
+
+static void a_launch_that_the_gate_counts_asks_two_or_three_questions(void **state)
+{
+	(void)state;
+	is_governed = true;
+	ll_trace_answer = LL_TRACE_NOTHING;
+	check_counted(NULL, 0);
+	check_counted(OWN_STREAM, 1);
+	ll_trace_answer = LL_TRACE_GATE_AND_EVENTS;
+	is_governed = false;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -483,6 +513,7 @@ int main(void)
 	    cmocka_unit_test_setup(nobody_waits_while_the_harvest_asks_the_driver, make_ready),
 	    cmocka_unit_test_setup(a_kernel_s_name_is_asked_for_again_once_handles_may_be_others, make_ready),
 	    cmocka_unit_test_setup(more_kernels_than_places_keep_their_names, make_ready),
+	    cmocka_unit_test_setup(a_launch_that_the_gate_counts_asks_two_or_three_questions, make_ready),
 	};
 	launching = pthread_self();
 	if (ll_trace_events_start((struct ll_trace_writer *)(void *)made))
