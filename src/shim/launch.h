@@ -83,11 +83,18 @@ static inline uint64_t ll_launch_kind(const void *what, uint64_t size)
 	return ((uint64_t)(uintptr_t)what * UINT64_C(0x9e3779b97f4a7c15)) ^ (size * UINT64_C(0xc2b2ae3d27d4eb4f));
 }
 
+/* Memsets and copies of about one size take about as long: its three highest bits. */
+static inline uint64_t ll_launch_size(uint64_t bytes)
+{
+	int shift = bytes < 8 ? 0 : 61 - __builtin_clzll(bytes);
+	return bytes >> shift << shift;
+}
+
 /* The same, and tells a trace what it is. Only a launch that is not free comes to it. */
 static inline uint64_t ll_launch_named(const char *symbol, enum ll_trace_kind kind, uint64_t bytes)
 {
 	ll_trace_next = (struct ll_trace_what){.symbol = symbol, .kind = kind, .bytes = bytes};
-	return ll_launch_kind(symbol, 0);
+	return ll_launch_kind(symbol, ll_launch_size(bytes));
 }
 
 /*

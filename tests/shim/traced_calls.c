@@ -503,9 +503,26 @@ static void a_launch_that_the_gate_counts_asks_two_or_three_questions(void **sta
 	is_governed = false;
 }
 
+static void memsets_of_about_one_size_are_of_a_kind(void **state)
+{
+	(void)state;
+	static const char symbol[] = "cuMemsetD8Async";
+	static const uint64_t classes[][2] = {{4, 4},       {5, 5},       {8, 9},
+					      {1000, 1023}, {1024, 1279}, {UINT64_MAX, UINT64_MAX - 1}};
+	uint64_t last = ll_launch_named(symbol, LL_TRACE_MEMSET, 0);
+	for (unsigned i = 0; i < sizeof classes / sizeof *classes; i++) {
+		uint64_t kind = ll_launch_named(symbol, LL_TRACE_MEMSET, classes[i][0]);
+		assert_int_equal(kind, ll_launch_named(symbol, LL_TRACE_MEMSET, classes[i][1]));
+		assert_int_equal(ll_trace_next.bytes, classes[i][1]);
+		assert_int_not_equal(kind, last);
+		last = kind;
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(memsets_of_about_one_size_are_of_a_kind),
 	    cmocka_unit_test_setup(a_launch_takes_two_records_and_no_call_that_costs, make_ready),
 	    cmocka_unit_test_setup(in_a_stream_of_its_own_a_launch_asks_for_its_context_too, make_ready),
 	    cmocka_unit_test_setup(what_has_ended_takes_a_call_for_each_event_and_what_has_not_one_a_harvest,
