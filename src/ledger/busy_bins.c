@@ -7,8 +7,10 @@ _Static_assert(LL_BUSY_BIN_NS <= NS_MASK && LL_BUSY_LONG_BIN_NS <= NS_MASK, "a b
 #define REACH_NS ((LL_BUSY_BINS - 1) * LL_BUSY_BIN_NS)
 #define LONG_REACH_NS ((LL_BUSY_LONG_BINS - 1) * LL_BUSY_LONG_BIN_NS)
 
-static uint64_t add_to_bin(_Atomic uint64_t *word, uint64_t number, uint64_t bin_ns, uint64_t ns)
+static uint64_t add_to_bin(_Atomic uint64_t *words, unsigned count, uint64_t bin_ns, uint64_t at_ns, uint64_t ns)
 {
+	uint64_t number = at_ns / bin_ns;
+	_Atomic uint64_t *word = &words[number % count];
 	uint64_t before = atomic_load(word);
 	for (;;) {
 		if (before >> NUMBER_SHIFT > number) /* it is a later one's by now */
@@ -22,50 +24,45 @@ static uint64_t add_to_bin(_Atomic uint64_t *word, uint64_t number, uint64_t bin
 	}
 }
 
-static uint64_t add_to_long_bin(struct ll_busy_bins *bins, uint64_t at_ns, uint64_t ns)
+/* Both of a part of one bin. What counts in a bin is written in the longer one that it lies in, too. */
+static uint64_t add_long(struct ll_busy_bins *bins, uint64_t at_ns, uint64_t ns)
 {
-	uint64_t number = at_ns / LL_BUSY_LONG_BIN_NS;
-	return add_to_bin(&bins->long_words[number % LL_BUSY_LONG_BINS], number, LL_BUSY_LONG_BIN_NS, ns);
+	return add_to_bin(bins->long_words, LL_BUSY_LONG_BINS, LL_BUSY_LONG_BIN_NS, at_ns, ns);
 }
 
-/* What longer bins do not reach either counts as told. */
-static uint64_t add_older(struct ll_busy_bins *bins, uint64_t start_ns, uint64_t end_ns)
+static uint64_t add_recent(struct ll_busy_bins *bins, uint64_t at_ns, uint64_t ns)
+{
+	uint64_t added_ns = add_to_bin(bins->words, LL_BUSY_BINS, LL_BUSY_BIN_NS, at_ns, ns);
+	if (added_ns)
+		add_long(bins, at_ns, added_ns);
+	return added_ns;
+}
+
+static uint64_t add_stretch(struct ll_busy_bins *bins, uint64_t start_ns, uint64_t end_ns, uint64_t bin_ns,
+			    uint64_t (*add)(struct ll_busy_bins *bins, uint64_t at_ns, uint64_t ns))
 {
 	uint64_t added_ns = 0;
-	if (end_ns - start_ns > LONG_REACH_NS) {
-		added_ns = end_ns - start_ns - LONG_REACH_NS;
-		start_ns = end_ns - LONG_REACH_NS;
-	}
 	while (start_ns < end_ns) {
-		uint64_t next_ns = (start_ns / LL_BUSY_LONG_BIN_NS + 1) * LL_BUSY_LONG_BIN_NS;
+		uint64_t next_ns = (start_ns / bin_ns + 1) * bin_ns;
 		uint64_t until_ns = next_ns < end_ns ? next_ns : end_ns;
-		added_ns += add_to_long_bin(bins, start_ns, until_ns - start_ns);
+		added_ns += add(bins, start_ns, until_ns - start_ns);
 		start_ns = until_ns;
 	}
 	return added_ns;
 }
 
-static uint64_t add_recent(struct ll_busy_bins *bins, uint64_t start_ns, uint64_t end_ns)
+/* Where the last part of a stretch begins, of at most so long. */
+static uint64_t last_part(uint64_t start_ns, uint64_t end_ns, uint64_t most_ns)
 {
-	uint64_t added_ns = 0;
-	while (start_ns < end_ns) {
-		uint64_t number = start_ns / LL_BUSY_BIN_NS;
-		uint64_t next_ns = (number + 1) * LL_BUSY_BIN_NS;
-		uint64_t until_ns = next_ns < end_ns ? next_ns : end_ns;
-		uint64_t ns =
-		    add_to_bin(&bins->words[number % LL_BUSY_BINS], number, LL_BUSY_BIN_NS, until_ns - start_ns);
-		if (ns)
-			add_to_long_bin(bins, start_ns, ns);
-		added_ns += ns;
-		start_ns = until_ns;
-	}
-	return added_ns;
+	return end_ns - start_ns > most_ns ? end_ns - most_ns : start_ns;
 }
 
 uint64_t ll_busy_bins_add(struct ll_busy_bins *bins, uint64_t start_ns, uint64_t end_ns)
 {
 	if (end_ns <= start_ns)
 		return 0;
-	uint64_t recent_ns = end_ns - start_ns > REACH_NS ? end_ns - REACH_NS : start_ns;
-	return add_older(bins, start_ns, recent_ns) + add_recent(bins, recent_ns, end_ns);
+	uint64_t recent_ns = last_part(start_ns, end_ns, REACH_NS);
+	uint64_t older_ns = last_part(start_ns, recent_ns, LONG_REACH_NS); /* what is older still counts as told */
+	return older_ns - start_ns + add_stretch(bins, older_ns, recent_ns, LL_BUSY_LONG_BIN_NS, add_long) +
+	       add_stretch(bins, recent_ns, end_ns, LL_BUSY_BIN_NS, add_recent);
 }

@@ -31,10 +31,13 @@ enum {
 	LL_LEDGER_TENANT_BYTES = 256,
 	LL_LEDGER_TENANTS_BYTES = LL_LEDGER_TENANTS * LL_LEDGER_TENANT_BYTES,
 	LL_LEDGER_SLOT_BYTES = 512,
-	LL_LEDGER_BUSY_BYTES = LL_LEDGER_TENANTS * (LL_BUSY_BINS + LL_BUSY_LONG_BINS) * 8,
+	LL_LEDGER_BUSY_BYTES = LL_LEDGER_TENANTS * (int)sizeof(struct ll_busy_bins),
 	LL_LEDGER_FILE_BYTES = LL_LEDGER_HEADER_BYTES + LL_LEDGER_TENANTS_BYTES +
 			       LL_LEDGER_CLAIMS * LL_LEDGER_SLOT_BYTES + LL_LEDGER_BUSY_BYTES,
 };
+
+/* What the assertions below say. */
+#define LL_LEDGER_LAYOUT "another layout is a new LL_LEDGER_VERSION"
 
 /* "loadline" as it lies in memory. */
 #define LL_LEDGER_MAGIC UINT64_C(0x656e696c64616f6c)
@@ -103,17 +106,17 @@ struct ll_ledger_slot {
 };
 
 _Static_assert(offsetof(struct ll_ledger_slot, activity_ns) == 64, "the hot line begins on a cache line");
-_Static_assert(offsetof(struct ll_ledger_slot, state) == 84, "ledger version 5");
-_Static_assert(offsetof(struct ll_ledger_slot, memory_limit_bytes) == 128, "ledger version 5");
-_Static_assert(offsetof(struct ll_ledger_slot, compute_cap_permille) == 152, "ledger version 5");
-_Static_assert(offsetof(struct ll_ledger_slot, target_permille) == 164, "ledger version 5");
-_Static_assert(offsetof(struct ll_ledger_slot, gpu_time_ns) == 192, "ledger version 5");
-_Static_assert(offsetof(struct ll_ledger_slot, synthetic_busy_ns) == 216, "ledger version 5");
-_Static_assert(offsetof(struct ll_ledger_slot, text_sequence) == 256, "ledger version 5");
-_Static_assert(offsetof(struct ll_ledger_slot, tenant) == 264, "ledger version 5");
-_Static_assert(offsetof(struct ll_ledger_slot, payload) == 328, "ledger version 5");
-_Static_assert(offsetof(struct ll_ledger_slot, metric) == 408, "ledger version 5");
-_Static_assert(sizeof(struct ll_ledger_slot) == LL_LEDGER_SLOT_BYTES, "ledger version 5");
+_Static_assert(offsetof(struct ll_ledger_slot, state) == 84, LL_LEDGER_LAYOUT);
+_Static_assert(offsetof(struct ll_ledger_slot, memory_limit_bytes) == 128, LL_LEDGER_LAYOUT);
+_Static_assert(offsetof(struct ll_ledger_slot, compute_cap_permille) == 152, LL_LEDGER_LAYOUT);
+_Static_assert(offsetof(struct ll_ledger_slot, target_permille) == 164, LL_LEDGER_LAYOUT);
+_Static_assert(offsetof(struct ll_ledger_slot, gpu_time_ns) == 192, LL_LEDGER_LAYOUT);
+_Static_assert(offsetof(struct ll_ledger_slot, synthetic_busy_ns) == 216, LL_LEDGER_LAYOUT);
+_Static_assert(offsetof(struct ll_ledger_slot, text_sequence) == 256, LL_LEDGER_LAYOUT);
+_Static_assert(offsetof(struct ll_ledger_slot, tenant) == 264, LL_LEDGER_LAYOUT);
+_Static_assert(offsetof(struct ll_ledger_slot, payload) == 328, LL_LEDGER_LAYOUT);
+_Static_assert(offsetof(struct ll_ledger_slot, metric) == 408, LL_LEDGER_LAYOUT);
+_Static_assert(sizeof(struct ll_ledger_slot) == LL_LEDGER_SLOT_BYTES, LL_LEDGER_LAYOUT);
 
 /*
  * A tenant: what one `loadline run` and all its descendants share. Row 0 to 127; a row is in use while its id is not
@@ -148,10 +151,10 @@ struct ll_ledger_tenant {
 	_Atomic uint64_t reserved[7];
 };
 
-_Static_assert(offsetof(struct ll_ledger_tenant, space_permille) == 56, "ledger version 5");
+_Static_assert(offsetof(struct ll_ledger_tenant, space_permille) == 56, LL_LEDGER_LAYOUT);
 _Static_assert(offsetof(struct ll_ledger_tenant, gpu_time_ns) == 64, "the time line begins on a cache line");
-_Static_assert(offsetof(struct ll_ledger_tenant, name) == 136, "ledger version 5");
-_Static_assert(sizeof(struct ll_ledger_tenant) == LL_LEDGER_TENANT_BYTES, "ledger version 5");
+_Static_assert(offsetof(struct ll_ledger_tenant, name) == 136, LL_LEDGER_LAYOUT);
+_Static_assert(sizeof(struct ll_ledger_tenant) == LL_LEDGER_TENANT_BYTES, LL_LEDGER_LAYOUT);
 
 struct ll_ledger_file {
 	uint64_t magic; /* this and the next five never change after the file got its name */
@@ -179,15 +182,15 @@ struct ll_ledger_file {
 };
 
 _Static_assert(offsetof(struct ll_ledger_file, version) == 8, "the same in every version");
-_Static_assert(offsetof(struct ll_ledger_file, uuid) == 24, "ledger version 5");
-_Static_assert(offsetof(struct ll_ledger_file, next_token) == 128, "ledger version 5");
-_Static_assert(offsetof(struct ll_ledger_file, used) == 136, "ledger version 5");
-_Static_assert(offsetof(struct ll_ledger_file, turn) == 176, "ledger version 5");
-_Static_assert(offsetof(struct ll_ledger_file, death_ns) == 192, "ledger version 5");
-_Static_assert(offsetof(struct ll_ledger_file, tenants) == LL_LEDGER_HEADER_BYTES, "ledger version 5");
+_Static_assert(offsetof(struct ll_ledger_file, uuid) == 24, LL_LEDGER_LAYOUT);
+_Static_assert(offsetof(struct ll_ledger_file, next_token) == 128, LL_LEDGER_LAYOUT);
+_Static_assert(offsetof(struct ll_ledger_file, used) == 136, LL_LEDGER_LAYOUT);
+_Static_assert(offsetof(struct ll_ledger_file, turn) == 176, LL_LEDGER_LAYOUT);
+_Static_assert(offsetof(struct ll_ledger_file, death_ns) == 192, LL_LEDGER_LAYOUT);
+_Static_assert(offsetof(struct ll_ledger_file, tenants) == LL_LEDGER_HEADER_BYTES, LL_LEDGER_LAYOUT);
 _Static_assert(offsetof(struct ll_ledger_file, slots) == LL_LEDGER_HEADER_BYTES + LL_LEDGER_TENANTS_BYTES,
-	       "ledger version 5");
-_Static_assert(sizeof(struct ll_ledger_file) == LL_LEDGER_FILE_BYTES, "ledger version 5");
+	       LL_LEDGER_LAYOUT);
+_Static_assert(sizeof(struct ll_ledger_file) == LL_LEDGER_FILE_BYTES, LL_LEDGER_LAYOUT);
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "words shared by processes need no lock");
 
 #endif

@@ -14,7 +14,7 @@ static _Thread_local struct {
 static bool is_own(const struct ll_advance *advance, const struct ll_advance_kind *what)
 {
 	return own.advance == advance && own.what.kind == what->kind && own.what.context == what->context &&
-	       own.what.stream.handle == what->stream.handle && own.what.stream.thread == what->stream.thread;
+	       ll_mark_stream_is(own.what.stream, what->stream);
 }
 
 bool ll_advance_use(struct ll_advance *advance, const struct ll_advance_kind *what)

@@ -39,8 +39,7 @@ void ll_captures_add(struct ll_captures *captures, struct ll_cu_context *context
 void ll_captures_forget_stream(struct ll_captures *captures, struct ll_mark_stream stream)
 {
 	for (unsigned i = captures->count; i-- > 0;) {
-		if (captures->begun[i].stream.handle == stream.handle &&
-		    captures->begun[i].stream.thread == stream.thread)
+		if (ll_mark_stream_is(captures->begun[i].stream, stream))
 			drop(captures, i);
 	}
 }

@@ -33,12 +33,6 @@ static bool is_default(const struct ll_cu_stream *stream)
 	return !stream || stream == LL_CU_STREAM_LEGACY || stream == LL_CU_STREAM_PER_THREAD;
 }
 
-/* The stream's context is the current one, as far as the driver tells: then nothing else is asked. */
-static bool is_here(const struct place *place, const struct ll_cu_context *current)
-{
-	return current && current == place->owner;
-}
-
 static void enter_place(struct place *place, struct ll_cu_stream *stream)
 {
 	struct ll_cu_context *current = NULL;
@@ -46,7 +40,7 @@ static void enter_place(struct place *place, struct ll_cu_stream *stream)
 	*place = (struct place){0};
 	bool is_known = !is_default(stream) && ll_real()->cuStreamGetCtx(stream, &place->owner) == LL_CUDA_SUCCESS &&
 			ll_real()->cuCtxGetCurrent(&current) == LL_CUDA_SUCCESS;
-	if (is_known && is_here(place, current)) {
+	if (is_known && current && current == place->owner) { /* as most are: nothing else is asked */
 		place->context = current;
 		place->seat = ll_seat_in(current);
 		return;

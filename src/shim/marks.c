@@ -76,8 +76,7 @@ void ll_marks_set_shared(struct ll_marks *marks, bool is_shared)
 static struct ll_mark_track *find_track(struct ll_marks *marks, struct ll_mark_stream name)
 {
 	for (struct ll_mark_track *track = marks->tracks; track; track = track->next) {
-		if (track->is_used && !track->is_gone && track->name.handle == name.handle &&
-		    track->name.thread == name.thread)
+		if (track->is_used && !track->is_gone && ll_mark_stream_is(track->name, name))
 			return track;
 	}
 	return NULL;
@@ -337,7 +336,7 @@ static uint64_t every_ns(const struct ll_marks *marks, const struct ll_kind *kin
 }
 
 /* So many of the kind go into the open batch before one of them fills it, or shall be timed by itself. */
-static uint32_t count_room(struct ll_marks *marks, const struct ll_mark_track *track, const struct ll_kind *kind)
+static uint32_t count_room(const struct ll_marks *marks, const struct ll_mark_track *track, const struct ll_kind *kind)
 {
 	uint64_t room_ns = every_ns(marks, kind), guess_ns = track->open.guess_ns;
 	if (!kind->ns || ll_kind_wants_sample(&marks->kinds, kind) || guess_ns + kind->ns >= room_ns)
@@ -365,9 +364,9 @@ uint32_t ll_marks_count(struct ll_marks *marks, struct ll_mark_stream name, uint
 void ll_marks_uncount(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name, uint32_t count)
 {
 	struct ll_mark_track *track = find_track(marks, name);
-	struct ll_kind *kind = ll_kinds_find(&marks->kinds, kind_name);
 	if (!track || track->open.launches <= count)
 		return;
+	struct ll_kind *kind = ll_kinds_find(&marks->kinds, kind_name);
 	uint64_t ns = count * guess_ns(track, kind);
 	track->open.launches -= count;
 	track->open.guess_ns -= ns < track->open.guess_ns ? ns : track->open.guess_ns;

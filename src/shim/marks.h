@@ -44,6 +44,11 @@ struct ll_mark_stream {
 	uint64_t thread; /* 0 but for LL_CU_STREAM_PER_THREAD */
 };
 
+static inline bool ll_mark_stream_is(struct ll_mark_stream one, struct ll_mark_stream other)
+{
+	return one.handle == other.handle && one.thread == other.thread;
+}
+
 /* Told of each stretch of time, CLOCK_MONOTONIC, in which the card worked; from within begin and harvest. */
 typedef void ll_marks_charge_fn(void *of, uint64_t start_ns, uint64_t end_ns);
 

@@ -286,7 +286,7 @@ struct ll_seat *ll_seat_in(struct ll_cu_context *current)
 {
 	ll_cu_device device;
 	unsigned contexts_ended = atomic_load(&program.contexts_ended);
-	if (!ll_seat_settings())
+	if (!ll_seat_is_governed())
 		return NULL;
 	if (last.context == current && last.contexts_ended == contexts_ended)
 		return last.seat;

@@ -113,7 +113,7 @@ static struct context *get_context(struct ll_cu_context *handle)
 static struct stream *get_stream(struct context *context, struct ll_mark_stream name)
 {
 	for (struct stream *stream = context->streams; stream; stream = stream->next) {
-		if (!stream->is_gone && stream->name.handle == name.handle && stream->name.thread == name.thread)
+		if (!stream->is_gone && ll_mark_stream_is(stream->name, name))
 			return stream;
 	}
 	struct stream *stream = calloc(1, sizeof *stream);
@@ -504,7 +504,7 @@ void ll_trace_events_forget_stream(struct ll_mark_stream name)
 	LL_SCOPE_LOCK(&events.lock);
 	for (struct context *context = events.contexts; context; context = context->next) {
 		for (struct stream *stream = context->streams; stream; stream = stream->next) {
-			if (stream->name.handle == name.handle && stream->name.thread == name.thread)
+			if (ll_mark_stream_is(stream->name, name))
 				stream->is_gone = true;
 		}
 	}

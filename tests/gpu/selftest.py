@@ -19,7 +19,7 @@ from harness import (claims, figures, in_turn, level, paired, part_mps_answers, 
                      part_run_shares, part_run_ways, part_trace, part_util, part_yield, processes, shares)
 from harness.figures import Burst, Sample  # noqa: E402
 from harness.frameworks import PROGRAMS  # noqa: E402
-from harness.lab import Missing
+from harness.lab import Missing  # noqa: E402
 from harness.report import FAILED, INFO, OK, Report  # noqa: E402
 from harness.shares import Window  # noqa: E402
 
@@ -157,7 +157,7 @@ class TraceCosts(unittest.TestCase):
         lab.times = lambda value, least=3: value
         lab.program = mock.Mock(side_effect=Missing("not built") if cupti_alone is None else None, return_value="")
         if cupti_alone is not None:
-            made += self.runs(part_trace.LEAST_COUNTS, cupti_alone, seed + 1, scatter)
+            made += self.runs(part_trace.LEAST_COUNTS["bfloat16"], cupti_alone, seed + 1, scatter)
         made = iter(made)
         with mock.patch.object(part_trace, "cost_pairs", lambda *_: next(made)), \
                 mock.patch.object(part_trace, "command", lambda *_: []):

@@ -21,12 +21,7 @@ static struct ll_marks *marks;
 static uint64_t charged_ns, launches, harvested_ns, agent_ns;
 static bool are_events_slow;
 
-/* Launches that are counted and not made yet (advance.h). */
-static struct {
-	struct ll_mark_stream stream;
-	uint64_t kind;
-	uint32_t left;
-} ahead;
+static struct ll_advance advance; /* launches that are counted and not made yet */
 
 static void charge(void *of, uint64_t start_ns, uint64_t end_ns)
 {
@@ -42,7 +37,7 @@ static void begin_program_by(struct ll_mark_lock *lock, int drift_ppm)
 	marks = ll_marks_new(lock, charge, NULL);
 	assert_non_null(marks);
 	charged_ns = launches = harvested_ns = agent_ns = 0;
-	ahead.left = 0;
+	advance = (struct ll_advance){0};
 }
 
 static void begin_program(int drift_ppm)
@@ -52,23 +47,20 @@ static void begin_program(int drift_ppm)
 
 static void take_back(void)
 {
-	if (ahead.left)
-		ll_marks_uncount(marks, ahead.stream, ahead.kind, ahead.left);
-	ahead.left = 0;
+	uint32_t left = ll_advance_take_back(&advance);
+	if (left)
+		ll_marks_uncount(marks, advance.what.stream, advance.what.kind, left);
 }
 
 static bool count(struct ll_mark_stream name, uint64_t kind)
 {
-	bool is_alike = ahead.stream.handle == name.handle && ahead.stream.thread == name.thread && ahead.kind == kind;
-	if (is_alike && ahead.left) {
-		ahead.left--;
+	struct ll_advance_kind what = {.stream = name, .kind = kind};
+	if (ll_advance_use(&advance, &what))
 		return true;
-	}
 	take_back();
 	uint32_t counted = ll_marks_count(marks, name, kind, ll_now_ns(), 1 + LL_ADVANCE_MOST);
-	ahead.stream = name;
-	ahead.kind = kind;
-	ahead.left = counted ? counted - 1 : 0;
+	if (counted > 1)
+		ll_advance_give(&advance, &what, counted - 1);
 	return counted;
 }
 

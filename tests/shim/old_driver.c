@@ -72,9 +72,11 @@ static void use_graph(void)
 	struct ll_cu_graph_exec *exec;
 	if (!stream || !HAS(cuStreamBeginCapture) || !HAS(cuGraphLaunch))
 		return;
-	/* Without the first whatever another thread asks ends a capture: it came with CUDA 10.1. The second came with
-	 * capture itself: there is no driver that captures and does not tell. */
-	if (!dlsym(cu.library, "cuThreadExchangeStreamCaptureMode") || !dlsym(cu.library, "cuStreamIsCapturing"))
+	/* It came with capture itself: there is no driver that captures and does not tell. */
+	if (!HAS(cuStreamIsCapturing))
+		return;
+	/* Without it whatever another thread asks ends a capture. It is as old as the driver of CUDA 10.1. */
+	if (!dlsym(cu.library, "cuThreadExchangeStreamCaptureMode"))
 		return;
 	sleep_ms(25); /* the library looks at timing events again after 20 */
 	CHECK_EQUAL(cu.cuStreamBeginCapture(stream, LL_CU_STREAM_CAPTURE_MODE_GLOBAL), 0);

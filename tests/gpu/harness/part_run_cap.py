@@ -118,7 +118,7 @@ def seconds_of_turns(turns):
 
 def gpu_seconds(lab, program):
     _, out, _ = lab.run("status-turns", lab.loadline("status", "--json"))
-    return sum(claim["gpu_seconds"] for claim in claims.claims_of(claims.parse(out), program.name))
+    return claims.points_of([(time.time(), claims.parse(out))], program.name)[-1][1]
 
 
 def account_of_turns(seconds, gpu_s, iterations):
@@ -270,10 +270,10 @@ def measure_in_turn(lab, cap, native, program):
         turns.append(measure_turn(lab, meter, program))
     time.sleep(LATE_S)
     gpu_s = gpu_seconds(lab, program) - before_s
+    beside = seconds_of_turns(alone)
     native.is_fresh = False
-    native.stretches += seconds_of_turns(alone)
-    return stretch_of_turns(cap, seconds_of_turns(alone),
-                            account_of_turns(seconds_of_turns(turns), gpu_s, program.counts()[-1][1]))
+    native.stretches += beside
+    return stretch_of_turns(cap, beside, account_of_turns(seconds_of_turns(turns), gpu_s, program.counts()[-1][1]))
 
 
 def measure_cap(lab, cap, native, program, is_slow_host):

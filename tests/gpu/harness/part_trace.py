@@ -28,7 +28,7 @@ WAYS = ("cupti", "events")
 # the figure, are enough to know it to 1.5 % (selftest.py).
 COUNTS = {("cupti", "bfloat16"): (5, 60), ("cupti", "float32"): (2, 30),
           ("events", "bfloat16"): (2, 30), ("events", "float32"): (2, 20)}
-LEAST_COUNTS = (4, 40)
+LEAST_COUNTS = {"bfloat16": (4, 40), "float32": (2, 30)}
 FLOOR_EVENTS, FLOOR_BLOCKS, FLOOR_ROUNDS = 256, 200, 20
 
 
@@ -219,15 +219,15 @@ def report_cupti_cost(lab, figure, runs, least):
                            f" of {in_turn.native_middle(runs):.0f}/s, {added:.2f} us{more}")
 
 
-def least_runs(lab, words):
+def least_runs(lab, words, kind):
     """The same loop with the least that CUPTI can do; [] where the library for it was not built."""
     try:
         library = lab.program("tests/gpu/libcupti_floor.so")
     except Missing:
         return []
-    pairs, rounds = LEAST_COUNTS
+    pairs, rounds = LEAST_COUNTS[kind]
     env = {"LOADLINE_TRACE_LIBRARY": library}
-    return [cost_pairs(lab, f"trace-least-{at}", words, "cupti", lab.times(rounds, 2), env)
+    return [cost_pairs(lab, f"trace-least-{kind}-{at}", words, "cupti", lab.times(rounds, 2), env)
             for at in range(lab.times(pairs, 2))]
 
 
@@ -239,11 +239,8 @@ def report_cost(lab, way, kind, floor):
     figure = f"trace by {way}: cost, loop of {kind} 512³ products"
     if way == "events":
         report_events_cost(lab, figure, runs, floor)
-    elif kind == "bfloat16":
-        report_cupti_cost(lab, figure, runs, least_runs(lab, words))
     else:
-        lab.report.info(figure, "{:.2f} % ({:.2f} to {:.2f})".format(*paired.interval(runs, cost_percent))
-                        + f" of {in_turn.native_middle(runs):.0f}/s")
+        report_cupti_cost(lab, figure, runs, least_runs(lab, words, kind))
 
 
 def run(lab):
