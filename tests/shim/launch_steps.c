@@ -75,6 +75,17 @@ static uint64_t place_of(pid_t pid)
 #endif
 }
 
+/* Until the gate is open, and what such a launch takes is known: after a pause it is shut, or asks for a mark. */
+static void open_gate(struct ll_cu_function *work, struct ll_cu_stream *stream, void **params)
+{
+	uint64_t deadline_ns = deadline_in_s(30);
+	while (!claim_of(ID) || claim_of(ID)->gate != LL_GATE_OPEN) {
+		CHECK(!is_past(deadline_ns));
+		CHECK_EQUAL(cu.cuLaunchKernel(work, 1, 1, 1, 32, 1, 1, 0, stream, params, NULL), 0);
+		CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	}
+}
+
 /* Launches into an open gate, each after a stop. */
 static void be_stepped(void)
 {
@@ -84,15 +95,9 @@ static void be_stepped(void)
 	struct ll_cu_stream *stream = new_stream();
 	uint64_t ns = 1000;
 	void *params[] = {&ns};
-	/* the gate opens, and what such a launch takes is known */
-	uint64_t deadline_ns = deadline_in_s(30);
-	while (!claim_of(ID) || claim_of(ID)->gate != LL_GATE_OPEN) {
-		CHECK(!is_past(deadline_ns));
-		CHECK_EQUAL(cu.cuLaunchKernel(work, 1, 1, 1, 32, 1, 1, 0, stream, params, NULL), 0);
-		CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
-	}
 	CHECK_EQUAL(ptrace(PTRACE_TRACEME, 0, NULL, NULL), 0);
 	for (;;) {
+		open_gate(work, stream, params);
 		raise(SIGSTOP);
 		CHECK_EQUAL(cu.cuLaunchKernel(work, 1, 1, 1, 32, 1, 1, 0, stream, params, NULL), 0);
 	}
