@@ -370,6 +370,15 @@ class Shares(unittest.TestCase):
     def test_busy_seconds_become_percent(self):
         self.assertEqual(shares.windows_of_points([(5, 1.0), (7, 1.5), (7, 1.5)]), [(5, 7, 25)])
 
+    def test_two_readings_are_compared_over_the_same_time(self):
+        card = [Window(10, 11, 20), Window(11, 12, 40), Window(12, 13, 90)]
+        account = [Window(10.5, 11.5, 30), Window(11.5, 12.5, 50), Window(13, 14, 70)]
+        one, other = shares.common(card, account)
+        self.assertEqual(one, [Window(10.5, 11, 20), Window(11, 12, 40), Window(12, 13, 90)])
+        self.assertEqual(other, account[:2])
+        self.assertEqual(shares.common(card[:1], account[2:]), ([], []))
+        self.assertEqual(shares.common(card, []), (card, []))
+
     def test_the_worst_window_is_the_farthest_off_to_either_side(self):
         self.assertEqual(shares.worst(seconds_of(25, 26, 21, 28), 25), 21)
         self.assertIsNone(shares.worst([], 25))
@@ -460,25 +469,27 @@ class Caps(unittest.TestCase):
 
     def report_turns(self, cap, alone, card, account):
         lab = FakeLab()
-        turns = [part_run_cap.Measured(seconds_of(one), seconds_of(its_account), 1000)
-                 for one, its_account in zip(card, account)]
-        beside = [part_run_cap.Measured(seconds_of(one), [], 1000) for one in alone]
-        part_run_cap.report_cap(lab, "cap: x", cap, [part_run_cap.stretch_of_turns(cap, beside, turns)])
+        turns, beside = [[part_run_cap.Measured(seconds_of(one), [], 1000) for one in each] for each in (card, alone)]
+        told = part_run_cap.Measured(seconds_of(36, 36), seconds_of(account, account), 1000)
+        part_run_cap.report_cap(lab, "cap: x", cap, [part_run_cap.stretch_of_turns(cap, beside, turns, told)])
         return lab.results()
 
     def test_of_turns_the_mean_is_owed_and_a_second_is_judged_by_all_seconds(self):
         alone = [30, 42, 36]
-        self.assertEqual(self.report_turns(75, alone, [28, 44, 33], [28, 44, 33]), [OK, OK, OK])
-        self.assertEqual(self.report_turns(75, alone, [33, 33, 33], [33, 33, 33]), [FAILED, OK, OK])
-        self.assertEqual(self.report_turns(75, alone, [24, 48, 36], [24, 48, 36]), [OK, FAILED, OK])
-        self.assertEqual(self.report_turns(75, alone, [35, 35, 35], [33, 33, 33]), [OK, OK, FAILED])
+        self.assertEqual(self.report_turns(75, alone, [28, 44, 33], 36), [OK, OK, OK])
+        self.assertEqual(self.report_turns(75, alone, [33, 33, 33], 36), [FAILED, OK, OK])
+        self.assertEqual(self.report_turns(75, alone, [24, 48, 36], 36), [OK, FAILED, OK])
+
+    def test_the_account_beside_turns_is_judged_by_a_stretch_of_its_own(self):
+        alone = [30, 42, 36]
+        self.assertEqual(self.report_turns(75, alone, [35, 35, 35], 35), [OK, OK, OK])
+        self.assertEqual(self.report_turns(75, alone, [35, 35, 35], 34), [OK, OK, FAILED])
 
     def test_four_turns_are_a_second(self):
         turns = [(Window(10 + i, 10.25 + i, percent), 100 * percent) for i, percent in enumerate((20, 40, 30, 30, 50, 50, 50, 50))]
-        seconds = part_run_cap.account_of_turns(part_run_cap.seconds_of_turns(turns), 3, 1000)
+        seconds = part_run_cap.seconds_of_turns(turns)
         self.assertEqual([one.card for one in seconds], [[Window(10, 11, 30)], [Window(14, 15, 50)]])
         self.assertEqual([one.rate for one in seconds], [3000, 5000])
-        self.assertEqual([one.account[0].percent for one in seconds], [900, 1500])
 
     def test_only_a_cap_near_what_the_program_uses_wants_it_measured_again(self):
         native = part_run_cap.Native(None, None)
@@ -491,7 +502,8 @@ class Caps(unittest.TestCase):
     def test_gpu_time_for_an_iteration_is_said(self):
         lab = FakeLab()
         native = part_run_cap.Measured(seconds_of(36.8), [], 80000)
-        part_run_cap.report_each(lab, "cap: x, 25 %", [native], 25, 25, 54000)
+        told = part_run_cap.Measured(seconds_of(25), [], 54000)
+        part_run_cap.report_each(lab, "cap: x, 25 %", [native], [told], 25)
         self.assertEqual(lab.report.rows[0]["measured"], "4.63 us; native 4.6, by its account 4.63")
 
     def test_too_much_a_bad_second_and_a_wrong_account_fail(self):

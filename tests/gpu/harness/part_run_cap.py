@@ -4,16 +4,18 @@ The program as it is, and one under `loadline run --compute` for each cap, are a
 starting falls into no window and costs its time once; then one after the other works.
 
 What a program uses that its host holds up depends on the host, which others share: the same one is 15 % faster or slower
-from one stretch to the next. So the program as it is works again before and after each cap that may exceed what it uses,
-and what is owed under that cap lies between what these two say; of one whose host is the slower one there are several
-short stretches, each with neighbours of its own. Under a cap above what such a program uses the two take turns of a
-quarter of a second, of which four make one of its seconds, and what is owed is the mean of the program as it is. A single
-second is judged by the single seconds of the neighbours: the host is faster or slower in one than in the next by half.
+from one stretch to the next, and by a third on one processor than on another, where the scheduler leaves it. So the
+launching threads of both are kept on one processor, and the program as it is works again before and after each cap that may
+exceed what it uses, and what is owed under that cap lies between what these two say; of one whose host is the slower one
+there are several short stretches, each with neighbours of its own. Under a cap above what such a program uses the two take
+turns of a quarter of a second, of which four make one of its seconds, and what is owed is the mean of the program as it is.
+A single second is judged by the single seconds of the neighbours: the host is faster or slower in one than in the next by
+half. Its account is read in a stretch without turns then: GPM reads each 0.1 s, so of a turn it tells a level, no amount.
 GPU time for each iteration is free of that."""
 import time
 from collections import namedtuple
 
-from . import claims, figures, shares
+from . import figures, in_turn, shares
 from .card import GpmMeter, GpmWatch, NvmlError
 from .claims import StatusWatch
 from .frameworks import command
@@ -41,8 +43,9 @@ WORKLOADS = {
 SLOW_HOSTS = ("matmul-512", "train")
 
 Measured = namedtuple("Measured", "card account rate")  # windows by GPM, windows by its own account, iterations a second
-# Of the governed program, and of the program as it is beside it; (least, most) owed in the mean, and in a second.
-Stretch = namedtuple("Stretch", "beside measured owed owed_second")
+# Of the program as it is beside it, and of the governed program: its level, and its account; (least, most) owed in the
+# mean, and in a second.
+Stretch = namedtuple("Stretch", "beside measured told owed owed_second")
 
 
 def minutes(workload):
@@ -71,7 +74,10 @@ def measure(lab, program, seconds):
     program.wait_done(mark, 30)
     end_s = program.counts()[-1][0]
     account = shares.within(status.windows(program.name), 0, end_s)  # of a late look it was idle for a part
-    return Measured(windows_of(from_s, gpm), account, program.rate(from_s, until_s))
+    card, account = shares.common(windows_of(from_s, gpm), account)
+    if card:
+        from_s, until_s = card[0].from_s, card[-1].until_s
+    return Measured(card, account, program.rate(from_s, until_s))
 
 
 def measure_card(lab, program, seconds):
@@ -116,16 +122,6 @@ def seconds_of_turns(turns):
     return found
 
 
-def gpu_seconds(lab, program):
-    _, out, _ = lab.run("status-turns", lab.loadline("status", "--json"))
-    return claims.points_of([(time.time(), claims.parse(out))], program.name)[-1][1]
-
-
-def account_of_turns(seconds, gpu_s, iterations):
-    """What its account says of each, from the whole: GPU seconds for each iteration."""
-    return [one._replace(account=[one.card[0]._replace(percent=100 * gpu_s / iterations * one.rate)]) for one in seconds]
-
-
 def report_alone(lab, figure, alone):
     """alone: stretches of it, in order."""
     levels = levels_of(alone)
@@ -143,17 +139,16 @@ def owed_range(cap, percents):
 
 def stretch_of(cap, beside, measured):
     """What is owed lies between its neighbours."""
-    return Stretch(beside, measured, owed_range(cap, levels_of(beside)), owed_range(cap, seconds_of(beside)))
+    return Stretch(beside, measured, measured, owed_range(cap, levels_of(beside)), owed_range(cap, seconds_of(beside)))
 
 
-def stretch_of_turns(cap, beside, turns):
+def stretch_of_turns(cap, beside, turns, told):
     """Seconds of the governed program, and those of the program as it is in between, count as one stretch each."""
     mean = figures.mean(levels_of(beside))
     rates = [turn.rate for turn in turns]
-    measured = Measured([window for turn in turns for window in turn.card],
-                        [window for turn in turns for window in turn.account],
+    measured = Measured([window for turn in turns for window in turn.card], [],
                         None if None in rates else figures.mean(rates))
-    return Stretch(beside, measured, owed_range(cap, [mean]), owed_range(cap, seconds_of(beside)))
+    return Stretch(beside, measured, told, owed_range(cap, [mean]), owed_range(cap, seconds_of(beside)))
 
 
 def mean_range(ranges):
@@ -167,8 +162,14 @@ def worst_of(stretches):
     return max(judged, key=lambda each: each[1], default=(None, 0))
 
 
-def all_windows(stretches, of):
-    return [window for one in stretches for window in of(one.measured)]
+def mean_level(windows):
+    """Of a list for each stretch."""
+    return shares.level([window for few in windows for window in few])
+
+
+def mean_rate(measured):
+    rates = [one.rate for one in measured]
+    return None if None in rates else figures.mean(rates)
 
 
 def said_range(low, high):
@@ -180,15 +181,27 @@ def each_us(level, rate):
     return None if level is None or not rate else 1e4 * level / rate
 
 
-def report_each(lab, name, beside, level, account, rate):
+def report_each(lab, name, beside, told, account):
     """No limit: a program does the same on the card for each iteration, whatever its host does."""
     native = [each_us(shares.level(one.card), one.rate) for one in beside]
-    capped, told = each_us(level, rate), each_us(account, rate)
-    lab.report.keep(f"{name}: GPU time for an iteration", {"native_us": native, "capped_us": capped, "account_us": told})
-    if capped is None or told is None or None in native:
+    rate = mean_rate(told)
+    capped, by_account = each_us(mean_level([one.card for one in told]), rate), each_us(account, rate)
+    lab.report.keep(f"{name}: GPU time for an iteration", {"native_us": native, "capped_us": capped, "account_us": by_account})
+    if capped is None or by_account is None or None in native:
         return
     lab.report.info(f"{name}: GPU time for an iteration", f"{capped:.2f} us; native {said_range(min(native), max(native))}, "
-                    f"by its account {told:.2f}")
+                    f"by its account {by_account:.2f}")
+
+
+def report_account(lab, name, stretches):
+    told = [one.told for one in stretches]
+    level, account = mean_level([one.card for one in told]), mean_level([one.account for one in told])
+    lab.report.keep(f"{name}: own account", {"gpm_percent": level, "account_percent": account})
+    if level is None or account is None:
+        lab.report.check(f"{name}: own account", f"GPM ± {ACCOUNT}", "no account", False)
+        return
+    lab.report.check(f"{name}: own account", f"{level:.2f} ± {ACCOUNT} %", f"{account:.2f} %", abs(account - level) <= ACCOUNT)
+    report_each(lab, name, [one for stretch in stretches for one in stretch.beside], told, account)
 
 
 def report_cap(lab, figure, cap, stretches):
@@ -196,15 +209,13 @@ def report_cap(lab, figure, cap, stretches):
     report, name = lab.report, f"{figure}, {cap} %"
     ranges = [one.owed for one in stretches]
     low, high = mean_range(ranges)
-    level = shares.level(all_windows(stretches, lambda measured: measured.card))
-    account = shares.level(all_windows(stretches, lambda measured: measured.account))
+    level = mean_level([one.measured.card for one in stretches])
     worst, worst_outside = worst_of(stretches)
     beside = [one for stretch in stretches for one in stretch.beside]
-    rates = [one.measured.rate for one in stretches]
-    rate = None if None in rates else figures.mean(rates)
+    rate = mean_rate([one.measured for one in stretches])
     alone_rate, uses = figures.mean([one.rate for one in beside]), levels_of(beside)
     speed = None if rate is None else 100 * rate / alone_rate
-    report.keep(name, {"owed_percent": ranges, "level_percent": level, "account_level_percent": account,
+    report.keep(name, {"owed_percent": ranges, "level_percent": level,
                        "gpm_percent": [seconds_of([one.measured]) for one in stretches],
                        "native_seconds": [seconds_of([one]) for one in beside], "native_percent": uses,
                        "speed_percent": speed, "per_s": rate, "alone_per_s": alone_rate})
@@ -216,12 +227,7 @@ def report_cap(lab, figure, cap, stretches):
     report.check(f"{name}: worst second", f"what is owed then ± {WORST} %",
                  "none" if worst is None else f"{worst:.2f} %, {worst_outside:.2f} outside",
                  worst is not None and worst_outside <= WORST + 1e-9)
-    if level is None or account is None:
-        report.check(f"{name}: own account", f"GPM ± {ACCOUNT}", "no account", False)
-    else:
-        report.check(f"{name}: own account", f"{level:.2f} ± {ACCOUNT} %", f"{account:.2f} %",
-                     abs(account - level) <= ACCOUNT)
-    report_each(lab, name, beside, level, account, rate)
+    report_account(lab, name, stretches)
 
 
 class Native:
@@ -264,16 +270,13 @@ def measure_beside(lab, cap, native, program, count):
 def measure_in_turn(lab, cap, native, program):
     """A Stretch, of turns."""
     alone, turns, meter = [], [], GpmMeter(lab.card)
-    before_s = gpu_seconds(lab, program)
     for _ in range(lab.times(TURNS, 2 * TURNS_A_SECOND)):
         alone.append(measure_turn(lab, meter, native.program))
         turns.append(measure_turn(lab, meter, program))
-    time.sleep(LATE_S)
-    gpu_s = gpu_seconds(lab, program) - before_s
     beside = seconds_of_turns(alone)
     native.is_fresh = False
     native.stretches += beside
-    return stretch_of_turns(cap, beside, account_of_turns(seconds_of_turns(turns), gpu_s, program.counts()[-1][1]))
+    return stretch_of_turns(cap, beside, seconds_of_turns(turns), measure(lab, program, lab.seconds(SECONDS)))
 
 
 def measure_cap(lab, cap, native, program, is_slow_host):
@@ -289,6 +292,8 @@ def run(lab, workload):
     need_run(lab)
     need_gpm(lab.card)
     words, figure = command(lab, *WORKLOADS[workload]), f"cap: {workload}"
+    if workload in SLOW_HOSTS:
+        words += ["--cpu", str(in_turn.last_cpu())]
     native = Program(lab, f"cap-{workload}-native", words)
     capped = [(cap, Program(lab, f"cap-{workload}-{cap}", words, ["--compute", f"{cap}%"])) for cap in CAPS]
     for program in [native, *(program for _, program in capped)]:

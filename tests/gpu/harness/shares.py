@@ -27,6 +27,15 @@ def within(windows, from_s, until_s):
     return [w for w in windows if w.from_s >= from_s and w.until_s <= until_s]
 
 
+def common(one, other):
+    """Both, as far as both reach: what each says is then of the same time. A window that is cut is as busy all through."""
+    if not one or not other:
+        return one, other
+    from_s, until_s = max(one[0].from_s, other[0].from_s), min(one[-1].until_s, other[-1].until_s)
+    return tuple([Window(max(w.from_s, from_s), min(w.until_s, until_s), w.percent) for w in windows
+                  if w.from_s < until_s and w.until_s > from_s] for windows in (one, other))
+
+
 def level(windows):
     """Mean over time; None where there is none."""
     length_s = math.fsum(w.until_s - w.from_s for w in windows)

@@ -83,7 +83,7 @@ class Beat:
 
 
 def stay_on(cpu):
-    """Keeps this thread, and no other, on one processor."""
+    """Keeps this thread, and those that it starts from now on, on one processor."""
     os.sched_setaffinity(0, {cpu})
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Training steps of a small transformer in PyTorch, eager: many small kernels, forward, backward and optimiser."""
+"""Training steps of a small transformer in PyTorch, eager: many small kernels, forward, backward and optimiser. --cpu: the
+processor on which the launching threads stay: this one, and the one that PyTorch starts at the first step for backward."""
 import torch
 from torch import nn
 
@@ -8,7 +9,7 @@ import torch_beat
 
 WORDS = 1000
 
-options = beat.arguments(width=512, layers=4, batch=32, length=128)
+options = beat.arguments(width=512, layers=4, batch=32, length=128, cpu=-1)
 torch.manual_seed(1)
 layer = nn.TransformerEncoderLayer(options.width, 8, 4 * options.width, dropout=0.0, batch_first=True)
 model = nn.Sequential(nn.Embedding(WORDS, options.width), nn.TransformerEncoder(layer, options.layers),
@@ -25,4 +26,6 @@ def step():
     optimiser.step()
 
 
+if options.cpu >= 0:
+    beat.stay_on(options.cpu)
 beat.run(torch_beat.batch(step, 1), options.seconds)
