@@ -36,6 +36,12 @@
  */
 #define LL_BATCH_RECORD_PERCENT 27
 #define LL_BATCH_EVENT_BUSY_NS UINT64_C(2450)
+/* A kernel that comes to an idle card keeps it busy for so much longer than one directly behind another, in the sense
+ * of GPM: 0.3 to 0.5 us, whatever it does (doc/facts.md). */
+#define LL_BATCH_IDLE_NS UINT64_C(420)
+/* No launch keeps an idle card busy for less: a memset of 4 bytes, which in a queue hides in an event (doc/facts.md).
+ */
+#define LL_BATCH_LEAST_NS UINT64_C(1000)
 /* A kernel that waits for an event follows it after so much: it fits products whose first event waited (doc/facts.md).
  */
 #define LL_BATCH_FOLLOW_NS UINT64_C(2180)
@@ -74,7 +80,7 @@ enum ll_batch_lesson {
 	LL_BATCH_SAMPLE, /* one launch, timed by itself */
 	LL_BATCH_ROUGH,  /* one launch by a slow host, up to a us too long; or in a queue in which others may have been,
 			  * or that may have run empty */
-	LL_BATCH_QUEUED, /* the stream never ran empty */
+	LL_BATCH_QUEUED, /* the stream never ran empty: on an idle card each would take LL_BATCH_IDLE_NS more */
 	LL_BATCH_LONGER, /* the guess was far too short; busy_ns is a lower bound */
 };
 

@@ -11,10 +11,15 @@ static _Thread_local struct {
 	struct ll_advance_kind what;
 } own __attribute__((tls_model("initial-exec")));
 
+static bool is_like(const struct ll_advance_kind *one, const struct ll_advance_kind *other)
+{
+	return one->kind == other->kind && one->context == other->context &&
+	       ll_mark_stream_is(one->stream, other->stream);
+}
+
 static bool is_own(const struct ll_advance *advance, const struct ll_advance_kind *what)
 {
-	return own.advance == advance && own.what.kind == what->kind && own.what.context == what->context &&
-	       ll_mark_stream_is(own.what.stream, what->stream);
+	return own.advance == advance && is_like(&own.what, what);
 }
 
 bool ll_advance_use(struct ll_advance *advance, const struct ll_advance_kind *what)
@@ -36,6 +41,13 @@ void ll_advance_give(struct ll_advance *advance, const struct ll_advance_kind *w
 	own.what = *what;
 	own.number = (atomic_load_explicit(&advance->word, memory_order_relaxed) >> LEFT_BITS) + 1;
 	atomic_store(&advance->word, own.number << LEFT_BITS | launches);
+}
+
+bool ll_advance_is_like_last(struct ll_advance *advance, const struct ll_advance_kind *what)
+{
+	bool is_like_last = is_like(&advance->last, what);
+	advance->last = *what;
+	return is_like_last;
 }
 
 uint32_t ll_advance_take_back(struct ll_advance *advance)

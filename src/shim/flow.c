@@ -141,8 +141,10 @@ static void take_back(struct ll_flow *flow)
 	const struct ll_advance_kind *what = &flow->advance.what;
 	uint32_t left = ll_advance_take_back(&flow->advance);
 	struct ll_flow_context *known = left ? find_context(flow, what->context) : NULL;
-	if (known)
-		ll_marks_uncount(known->marks, what->stream, what->kind, left);
+	if (!known)
+		return;
+	ll_marks_uncount(known->marks, what->stream, what->kind, left);
+	flow->queued = ll_marks_queued(known->marks);
 }
 
 static void lock(struct ll_flow *flow)
@@ -407,19 +409,22 @@ static void wait_for_turn(struct ll_flow *flow)
 	flow->waiting--;
 }
 
-/* This launch, and some like it that may follow; how many. */
-static uint32_t count_ahead(struct ll_flow *flow, const struct ll_advance_kind *what, uint64_t now_ns)
+/* This launch, and some like it that may follow where it is like the one before. */
+static bool count_ahead(struct ll_flow *flow, const struct ll_advance_kind *what, uint64_t now_ns)
 {
 	struct ll_flow_context *known = find_context(flow, what->context);
-	uint32_t count =
-	    known ? ll_marks_count(known->marks, what->stream, what->kind, now_ns, 1 + LL_ADVANCE_MOST) : 0;
-	if (!count)
-		return 0;
-	if (count > 1)
-		ll_advance_give(&flow->advance, what, count - 1);
+	uint32_t most = ll_advance_is_like_last(&flow->advance, what) ? 1 + LL_ADVANCE_MOST : 1;
+	struct ll_marks_queue counted = {0};
+	if (known)
+		counted = ll_marks_count(known->marks, what->stream, what->kind, now_ns, most);
+	if (!counted.launches)
+		return false;
+	if (counted.launches > 1)
+		ll_advance_give(&flow->advance, what, (uint32_t)counted.launches - 1);
 	flow->idle_since_ns = 0;
-	flow->queued = ll_marks_queued(known->marks);
-	return count;
+	flow->queued.ns += counted.ns;
+	flow->queued.launches += counted.launches;
+	return true;
 }
 
 /* Half of a launch must not be lost to a thread that is cancelled: the driver's calls may be cancellation points. */
@@ -430,14 +435,13 @@ bool ll_flow_count(struct ll_flow *flow, struct ll_cu_context *context, struct l
 	struct ll_advance_kind what = {context, stream, kind};
 	if (ll_advance_use(&flow->advance, &what))
 		return true;
-	uint32_t count = 0;
 	LL_SCOPE_NO_CANCEL;
 	lock(flow);
 	uint64_t now_ns = ll_now_ns();
-	if (is_in_turn(flow, now_ns) && atomic_load(ll_turn_gate(flow->claim)) == LL_GATE_SHUT)
-		count = count_ahead(flow, &what, now_ns);
+	bool is_shut = atomic_load(ll_turn_gate(flow->claim)) == LL_GATE_SHUT;
+	bool is_counted = is_in_turn(flow, now_ns) && is_shut && count_ahead(flow, &what, now_ns);
 	pthread_mutex_unlock(&flow->lock.mutex);
-	return count;
+	return is_counted;
 }
 
 /* A gate that nobody looks after would stay open. */

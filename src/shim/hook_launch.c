@@ -11,6 +11,8 @@ static uint64_t kernel_kind(const struct ll_cu_function *function, unsigned grid
 static uint64_t note_kernel(const char *symbol, const struct ll_cu_function *function,
 			    const struct ll_cu_launch_config *config)
 {
+	if (!ll_trace_is_by_events())
+		return kernel_kind(function, config->grid_x, config->grid_y, config->grid_z);
 	ll_trace_next = (struct ll_trace_what){
 	    .symbol = symbol,
 	    .kind = LL_TRACE_KERNEL,

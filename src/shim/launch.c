@@ -13,6 +13,10 @@ static struct ll_mark_stream name_stream(struct ll_cu_stream *stream)
 	return (struct ll_mark_stream){.handle = stream, .thread = is_own ? (uint64_t)pthread_self() : 0};
 }
 
+/* A capture of any stream was begun in this process: only then is it asked about the stream of each launch. What is not
+ * just counted is always asked, for later drivers may have ways to begin one that are not known here. */
+static _Atomic bool captures_begun;
+
 /* Another thread's capture must not be spoiled by what we ask and allocate. */
 static enum ll_cu_capture_mode exchange_capture_mode(enum ll_cu_capture_mode mode)
 {
@@ -66,12 +70,14 @@ static void leave_place(const struct place *place)
 }
 
 /* What a wait at the gate takes is told to a trace. */
-static void enter_flow(struct ll_launch *launch, const struct place *place)
+static void enter_flow(struct ll_launch *launch, const struct place *place, bool may_be_captured)
 {
 	struct ll_flow *flow = place->seat ? place->seat->flow : NULL;
 	if (flow && ll_claim_is_lost(place->seat->claim))
 		ll_seat_retake(place->seat);
 	if (!flow || ll_flow_count(flow, launch->context, launch->stream, launch->kind))
+		return;
+	if (may_be_captured && ll_stream_is_captured(launch->stream.handle))
 		return;
 	launch->flow = flow;
 	enum ll_cu_capture_mode mode = exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
@@ -93,8 +99,9 @@ static struct ll_launch begin(struct ll_cu_stream *stream, uint64_t kind, bool i
 {
 	struct ll_launch launch = {.errno_before = ll_reentry_enter(), .status = LL_LAUNCH_LOST};
 	struct place place;
-	bool is_traced = ll_trace_is_by_events(), is_governed = is_gated && ll_seat_settings();
-	if ((!is_governed && !is_traced) || ll_stream_is_captured(stream))
+	bool is_traced = ll_trace_is_by_events(), is_governed = is_gated && ll_seat_is_governed();
+	bool is_asked = is_traced || atomic_load_explicit(&captures_begun, memory_order_relaxed);
+	if ((!is_governed && !is_traced) || (is_asked && ll_stream_is_captured(stream)))
 		return launch;
 	enter_place(&place, stream);
 	launch.context = place.context;
@@ -102,7 +109,7 @@ static struct ll_launch begin(struct ll_cu_stream *stream, uint64_t kind, bool i
 	launch.kind = kind;
 	launch.is_elsewhere = place.is_elsewhere;
 	if (is_governed)
-		enter_flow(&launch, &place);
+		enter_flow(&launch, &place, !is_asked);
 	if (is_traced)
 		begin_trace(&launch);
 	leave_place(&place);
@@ -156,6 +163,7 @@ void ll_launch_end(struct ll_launch *launch)
 struct ll_launch_hold ll_launch_hold_marks(struct ll_cu_stream *stream)
 {
 	struct place place;
+	atomic_store(&captures_begun, true);
 	enter_place(&place, stream);
 	struct ll_launch_hold hold = {.flow = place.seat ? place.seat->flow : NULL,
 				      .context = place.context ? place.context : place.owner,

@@ -158,14 +158,23 @@ static void note_event_time(struct ll_marks *marks)
 	marks->event_ns = marks->clock.event_ns;
 }
 
+/* What one of them takes on an idle card: guesses are for programs whose host is the slower one. */
+static uint64_t each_on_idle_ns(const struct ll_mark_batch *batch, struct ll_batch_verdict verdict)
+{
+	uint64_t each_ns = verdict.busy_ns / batch->launches;
+	if (verdict.lesson == LL_BATCH_QUEUED)
+		each_ns += LL_BATCH_IDLE_NS;
+	return each_ns > LL_BATCH_LEAST_NS ? each_ns : LL_BATCH_LEAST_NS;
+}
+
 static void learn(struct ll_marks *marks, struct ll_mark_track *track, const struct ll_mark_batch *batch,
 		  struct ll_batch_verdict verdict)
 {
-	uint64_t each_ns = batch->launches ? verdict.busy_ns / batch->launches : 0;
 	struct ll_kind *kind = batch->kind ? ll_kinds_find(&marks->kinds, batch->kind) : NULL;
-	if (verdict.lesson == LL_BATCH_UNTOLD || !each_ns ||
+	if (verdict.lesson == LL_BATCH_UNTOLD || !batch->launches ||
 	    (marks->is_shared && (!kind || kind->learned || kind->rough)))
 		return;
+	uint64_t each_ns = each_on_idle_ns(batch, verdict);
 	learn_mean(track, each_ns);
 	bool is_alone = verdict.lesson == LL_BATCH_QUEUED && batch->launches == 1; /* an event on either side of it */
 	if ((verdict.lesson == LL_BATCH_SAMPLE || is_alone) && kind)
@@ -345,20 +354,20 @@ static uint32_t count_room(const struct ll_marks *marks, const struct ll_mark_tr
 	return (uint32_t)(room < to_sample ? room : to_sample);
 }
 
-uint32_t ll_marks_count(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name, uint64_t now_ns,
-			uint32_t most)
+struct ll_marks_queue ll_marks_count(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name,
+				     uint64_t now_ns, uint32_t most)
 {
 	struct ll_mark_track *track = marks->clock.is_blind || name.thread ? NULL : find_track(marks, name);
 	if (!track || !track->open.launches || track->is_left || track->is_in_driver)
-		return 0;
+		return (struct ll_marks_queue){0};
 	struct ll_kind *kind = ll_kinds_find(&marks->kinds, kind_name);
 	uint32_t room = count_room(marks, track, kind), count = room < most ? room : most;
 	if (!count)
-		return 0;
+		return (struct ll_marks_queue){0};
 	add_launches(track, kind, count);
 	track->open.launched_ns = now_ns;
 	kind->seen += count;
-	return count;
+	return (struct ll_marks_queue){.ns = count * kind->ns, .launches = count};
 }
 
 void ll_marks_uncount(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name, uint32_t count)

@@ -49,6 +49,11 @@ static inline bool ll_mark_stream_is(struct ll_mark_stream one, struct ll_mark_s
 	return one.handle == other.handle && one.thread == other.thread;
 }
 
+/* Launches, and estimated work that they are. */
+struct ll_marks_queue {
+	uint64_t ns, launches;
+};
+
 /* Told of each stretch of time, CLOCK_MONOTONIC, in which the card worked; from within begin and harvest. */
 typedef void ll_marks_charge_fn(void *of, uint64_t start_ns, uint64_t end_ns);
 
@@ -67,11 +72,11 @@ void ll_marks_set_shared(struct ll_marks *marks, bool is_shared);
 
 /*
  * Takes note of launches of one kind, at most so many, into a batch that has begun, as far as they need no mark: then
- * there is nothing to do before or after them. The first is about to be made (now_ns, CLOCK_MONOTONIC). How many were
- * noted; 0: none. Calls no function of the driver.
+ * there is nothing to do before or after them. The first is about to be made (now_ns, CLOCK_MONOTONIC). What was noted;
+ * 0: none. Calls no function of the driver.
  */
-uint32_t ll_marks_count(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name, uint64_t now_ns,
-			uint32_t most);
+struct ll_marks_queue ll_marks_count(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name,
+				     uint64_t now_ns, uint32_t most);
 
 /* The last so many of them did not come, as far as their batch is still open. */
 void ll_marks_uncount(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name, uint32_t count);
@@ -115,10 +120,7 @@ void ll_marks_forget_stream(struct ll_marks *marks, struct ll_mark_stream name, 
 /* Finds what has ended, and charges it. */
 void ll_marks_harvest(struct ll_marks *marks);
 
-/* Estimated work that the card still has, and the launches that are it. Both 0: all that is known of has ended. */
-struct ll_marks_queue {
-	uint64_t ns, launches;
-};
+/* What the card still has. Both 0: all that is known of has ended. */
 struct ll_marks_queue ll_marks_queued(const struct ll_marks *marks);
 
 /* What a launch takes, of the stream that has the longest ones; 0: not known. */

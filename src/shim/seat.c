@@ -301,7 +301,7 @@ struct ll_seat *ll_seat_in(struct ll_cu_context *current)
 
 struct ll_seat *ll_seat_current(struct ll_cu_context **ret_context)
 {
-	if (!ll_seat_settings() || ll_real()->cuCtxGetCurrent(ret_context) != LL_CUDA_SUCCESS || !*ret_context)
+	if (!ll_seat_is_governed() || ll_real()->cuCtxGetCurrent(ret_context) != LL_CUDA_SUCCESS || !*ret_context)
 		return NULL;
 	return ll_seat_in(*ret_context);
 }

@@ -16,7 +16,9 @@
  *
  *     {"event":"round","n":250,"median_ns":2012.3,"p5_ns":1990.1,"p95_ns":2100.8,"mean_ns":2030.0}
  *
- * In the modes launch, past and events --cpu keeps the launching thread, and no other, on one processor.
+ * In the modes launch, past and events --cpu keeps the launching thread, and no other, on one processor; --kinds K
+ * launches K grids in turn instead of one, --spend S has the host work for S ns after each launch, so that the card
+ * waits for it, and --default-stream launches into the default stream, as PyTorch does, instead of one of its own.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -43,6 +45,8 @@ enum {
 	MAX_ROUND = 1 << 20,
 	MAX_THREADS = 256,
 	MAX_EVENTS = 16384,
+	MAX_KINDS = 1024,
+	MAX_SPEND_NS = 1000000,
 	WARM_UP_BLOCKS = 50,
 	START_BYTES = 1 << 20
 };
@@ -50,6 +54,8 @@ enum {
 struct options {
 	const char *mode;
 	uint64_t bytes, threads, events, cpu; /* cpu: one more than its number; 0: any */
+	uint64_t kinds, spend_ns;
+	bool is_default_stream;
 };
 
 struct bench {
@@ -60,7 +66,7 @@ struct bench {
 	struct ll_cu_stream *stream;
 	__typeof__(&cuLaunchKernel) own_launch; /* the driver's own function */
 	struct ll_cu_event *before[MAX_EVENTS], *after[MAX_EVENTS];
-	uint64_t next_event;
+	uint64_t next_event, next_kind;
 };
 
 enum way { USUAL, PAST, WITH_EVENTS };
@@ -107,15 +113,25 @@ static int open_card(struct bench *self, struct ll_err *err)
 		status = cuda->cuModuleLoadData(&module, ll_nothing_ptx);
 	if (status == LL_CUDA_SUCCESS)
 		status = cuda->cuModuleGetFunction(&self->kernel, module, "nothing");
-	if (status == LL_CUDA_SUCCESS)
+	if (status == LL_CUDA_SUCCESS && !self->options.is_default_stream)
 		status = cuda->cuStreamCreate(&self->stream, LL_CU_STREAM_NON_BLOCKING);
 	return status == LL_CUDA_SUCCESS ? 0 : ll_cuda_fail(cuda, status, err, "set up");
 }
 
-static ll_cu_result launch(const struct bench *self, enum way way)
+static void spend(uint64_t ns)
+{
+	uint64_t until_ns = ns ? ll_now_ns() + ns : 0;
+	while (until_ns && ll_now_ns() < until_ns)
+		continue;
+}
+
+static ll_cu_result launch(struct bench *self, enum way way)
 {
 	__typeof__(&cuLaunchKernel) function = way == PAST ? self->own_launch : self->cuda.cuLaunchKernel;
-	return function(self->kernel, 1, 1, 1, 32, 1, 1, 0, self->stream, NULL, NULL);
+	unsigned grid = 1 + (unsigned)(self->next_kind++ % self->options.kinds);
+	ll_cu_result status = function(self->kernel, grid, 1, 1, 32, 1, 1, 0, self->stream, NULL, NULL);
+	spend(self->options.spend_ns);
+	return status;
 }
 
 static ll_cu_result launch_with_events(struct bench *self)
@@ -345,9 +361,15 @@ static int run(struct bench *self, struct ll_err *err)
 }
 
 static const struct option table[] = {
-    {"mode", required_argument, NULL, 'm'},    {"bytes", required_argument, NULL, 'b'},
-    {"threads", required_argument, NULL, 't'}, {"events", required_argument, NULL, 'e'},
-    {"cpu", required_argument, NULL, 'c'},     {NULL, 0, NULL, 0},
+    {"mode", required_argument, NULL, 'm'},
+    {"bytes", required_argument, NULL, 'b'},
+    {"threads", required_argument, NULL, 't'},
+    {"events", required_argument, NULL, 'e'},
+    {"cpu", required_argument, NULL, 'c'},
+    {"kinds", required_argument, NULL, 'k'},
+    {"spend", required_argument, NULL, 's'},
+    {"default-stream", no_argument, NULL, 'd'},
+    {NULL, 0, NULL, 0},
 };
 
 static int parse_options(int argc, char **argv, struct options *options, struct ll_err *err)
@@ -364,6 +386,12 @@ static int parse_options(int argc, char **argv, struct options *options, struct 
 			rc = ll_parse_uint(optarg, 1, MAX_EVENTS, &options->events, err);
 		else if (letter == 'c')
 			rc = ll_parse_uint(optarg, 0, CPU_SETSIZE - 1, &options->cpu, err);
+		else if (letter == 'k')
+			rc = ll_parse_uint(optarg, 1, MAX_KINDS, &options->kinds, err);
+		else if (letter == 's')
+			rc = ll_parse_uint(optarg, 0, MAX_SPEND_NS, &options->spend_ns, err);
+		else if (letter == 'd')
+			options->is_default_stream = true;
 		else
 			rc = ll_err_set(err, -EINVAL, "options: see the beginning of tests/gpu/cost.c");
 		if (rc == 0 && letter == 'c')
@@ -382,7 +410,8 @@ int main(int argc, char **argv)
 {
 	struct ll_err err = {0};
 	static struct bench bench; /* large */
-	bench = (struct bench){.options = {.mode = "launch", .bytes = 1 << 20, .threads = 1, .events = 256}};
+	bench =
+	    (struct bench){.options = {.mode = "launch", .bytes = 1 << 20, .threads = 1, .events = 256, .kinds = 1}};
 	int rc = parse_options(argc, argv, &bench.options, &err);
 	if (rc == 0)
 		rc = run(&bench, &err);

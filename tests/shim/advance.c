@@ -71,6 +71,22 @@ static void test_only_by_the_thread_that_asked(void **state)
 	assert_true(ll_advance_use(&advance, &what));
 }
 
+static void test_a_launch_is_like_the_last_one_if_all_of_it_is(void **state)
+{
+	(void)state;
+	struct ll_advance advance = {0};
+	struct ll_advance_kind other = what;
+	assert_false(ll_advance_is_like_last(&advance, &what));
+	assert_true(ll_advance_is_like_last(&advance, &what));
+	other.kind++;
+	assert_false(ll_advance_is_like_last(&advance, &other));
+	assert_false(ll_advance_is_like_last(&advance, &what));
+	assert_true(ll_advance_is_like_last(&advance, &what));
+	other = what;
+	other.stream.thread++;
+	assert_false(ll_advance_is_like_last(&advance, &other));
+}
+
 /* As a flow does: whoever has the lock takes back what is left first, and adds to what it counts. */
 enum { ROUNDS = 20000, THREADS = 3 };
 
@@ -137,6 +153,7 @@ int main(void)
 	    cmocka_unit_test(test_what_is_taken_back_is_gone),
 	    cmocka_unit_test(test_only_launches_of_that_kind),
 	    cmocka_unit_test(test_only_by_the_thread_that_asked),
+	    cmocka_unit_test(test_a_launch_is_like_the_last_one_if_all_of_it_is),
 	    cmocka_unit_test(test_what_is_counted_is_what_was_launched),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

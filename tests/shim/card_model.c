@@ -12,10 +12,11 @@
 #define RECORD_AFTER_PERCENT 27 /* of that call, behind what puts the event into the queue */
 #define QUERY_HOST_NS 280
 #define LATENCY_NS 3000     /* from the call to the card */
-#define KERNEL_GAP_NS 1560  /* between kernels of a queue */
+#define KERNEL_GAP_NS 1380  /* between kernels of a queue */
 #define EVENT_AFTER_NS 1480 /* from a kernel's end to the event behind it */
 #define EVENT_EVENT_NS 1250 /* from an event to the next */
-#define AFTER_EVENT_NS 2180 /* from an event to the kernel behind it */
+#define AFTER_EVENT_NS 2000 /* from an event to the kernel behind it */
+#define MEMSET_NS 770       /* a small memset; an event, or the next one, follows at once */
 #define GPM_EXTRA_NS 1800   /* what GPM counts beyond a kernel's stamps */
 #define WAKE_NS 5000        /* from a kernel's end to the host that waited for it */
 /* The other machine: an event takes so long whatever stands before it. */
@@ -33,7 +34,7 @@ static struct lane {
 	struct ll_cu_stream *stream;
 	uint64_t ready_ns; /* when the last of it ends, by the host's clock */
 	bool is_event;     /* the last of it is an event */
-	bool is_graph, is_used;
+	bool is_graph, is_memset, is_used;
 } lanes[STREAMS];
 static struct ll_cu_event events[EVENTS];
 static uint64_t host_ns, busy_ns, busy_until_ns, calls, before_ns, after_ns;
@@ -140,7 +141,7 @@ static void launch(struct lane *lane, uint64_t kernel_ns, uint64_t begin_ns, boo
 	if (!(follows && !lane->is_event && lane->is_graph))
 		start_ns += begin_ns;
 	lane->ready_ns = start_ns + kernel_ns;
-	lane->is_event = false;
+	lane->is_event = lane->is_memset = false;
 	lane->is_graph = is_graph;
 	count_busy(start_ns, lane->ready_ns + GPM_EXTRA_NS);
 }
@@ -155,6 +156,20 @@ void model_launch_graph(struct ll_cu_stream *stream, uint64_t kernel_ns, uint64_
 {
 	host_ns += call_ns;
 	launch(lane_of(stream), kernel_ns, begin_ns, true);
+}
+
+void model_memset(struct ll_cu_stream *stream, uint64_t memset_ns, uint64_t call_ns)
+{
+	struct lane *lane = lane_of(stream);
+	host_ns += call_ns;
+	uint64_t gap_ns = lane->is_memset ? 0 : lane->is_event ? EVENT_EVENT_NS : KERNEL_GAP_NS;
+	uint64_t start_ns = lane->ready_ns + gap_ns;
+	if (start_ns < host_ns + LATENCY_NS)
+		start_ns = host_ns + LATENCY_NS;
+	lane->ready_ns = start_ns + MEMSET_NS;
+	lane->is_event = lane->is_graph = false;
+	lane->is_memset = true;
+	count_busy(start_ns, start_ns + memset_ns);
 }
 
 void model_wait(struct ll_cu_stream *stream)
@@ -198,9 +213,12 @@ static ll_cu_result record_event(struct ll_cu_event *event, struct ll_cu_stream 
 	before_ns = after_ns = 0;
 	uint64_t after_event_ns = row_ns ? row_ns : has_slow_events ? SLOW_EVENT_EVENT_NS : EVENT_EVENT_NS;
 	uint64_t after_kernel_ns = has_slow_events ? SLOW_EVENT_AFTER_NS : EVENT_AFTER_NS;
-	uint64_t behind_ns = lane->ready_ns + (lane->is_event ? after_event_ns : after_kernel_ns);
+	uint64_t behind_ns = lane->ready_ns;
+	if (!lane->is_memset)
+		behind_ns += lane->is_event ? after_event_ns : after_kernel_ns;
 	lane->ready_ns = behind_ns > arrives_ns ? behind_ns : arrives_ns;
 	lane->is_event = true;
+	lane->is_memset = false;
 	event->card_ns = lane->ready_ns;
 	event->is_recorded = true;
 	return LL_CUDA_SUCCESS;

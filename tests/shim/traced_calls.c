@@ -113,11 +113,13 @@ static ll_cu_result exchange_mode(enum ll_cu_capture_mode *mode)
 	return LL_CUDA_SUCCESS;
 }
 
+static enum ll_cu_capture_status capture_status = LL_CU_STREAM_CAPTURE_STATUS_NONE;
+
 static ll_cu_result is_capturing(struct ll_cu_stream *stream, enum ll_cu_capture_status *ret_status)
 {
 	(void)stream;
 	count(CAPTURING);
-	*ret_status = LL_CU_STREAM_CAPTURE_STATUS_NONE;
+	*ret_status = capture_status;
 	return LL_CUDA_SUCCESS;
 }
 
@@ -217,6 +219,8 @@ void ll_trace_waited(const struct ll_seat *seat, uint64_t start_ns, uint64_t end
 	(void)end_ns;
 }
 
+_Atomic int ll_seat_answer; /* asks each time */
+
 const struct ll_run_settings *ll_seat_settings(void)
 {
 	return is_governed ? &settings : NULL;
@@ -253,18 +257,22 @@ bool ll_claim_is_lost(const struct ll_claim *claim)
 	return false;
 }
 
+static bool is_counted = true;
+static unsigned entered;
+
 bool ll_flow_count(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, uint64_t kind)
 {
 	(void)flow;
 	(void)context;
 	(void)stream;
 	(void)kind;
-	return true;
+	return is_counted;
 }
 
 void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, uint64_t kind)
 {
 	ll_flow_count(flow, context, stream, kind);
+	entered++;
 }
 
 void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, uint64_t kind,
@@ -482,24 +490,52 @@ static void more_kernels_than_places_keep_their_names(void **state)
 	ll_trace_names_forget();
 }
 
-static void check_counted(struct ll_cu_stream *stream, unsigned stream_calls)
+static void check_counted(struct ll_cu_stream *stream, unsigned stream_calls, unsigned capture_calls)
 {
 	forget_counts();
 	launch_many(stream);
-	assert_int_equal(calls[0][CAPTURING], MANY);
+	assert_int_equal(calls[0][CAPTURING], capture_calls * MANY);
 	assert_int_equal(calls[0][CURRENT], MANY);
 	assert_int_equal(calls[0][STREAM_CONTEXT], stream_calls * MANY);
-	assert_int_equal(count_all(), (2 + stream_calls) * MANY);
+	assert_int_equal(count_all(), (1 + stream_calls + capture_calls) * MANY);
 }
 
-static void a_launch_that_the_gate_counts_asks_two_or_three_questions(void **state)
+static void begin_capture(void)
+{
+	struct ll_launch_hold hold = ll_launch_hold_marks(NULL);
+	ll_launch_release_marks(&hold);
+}
+
+/* Whether its stream is being captured only once any was. */
+static void a_launch_that_the_gate_counts_asks_one_to_three_questions(void **state)
 {
 	(void)state;
 	is_governed = true;
 	ll_trace_answer = LL_TRACE_NOTHING;
-	check_counted(NULL, 0);
-	check_counted(OWN_STREAM, 1);
+	check_counted(NULL, 0, 0);
+	check_counted(OWN_STREAM, 1, 0);
+	begin_capture();
+	check_counted(NULL, 0, 1);
+	check_counted(OWN_STREAM, 1, 1);
 	ll_trace_answer = LL_TRACE_GATE_AND_EVENTS;
+	is_governed = false;
+}
+
+/* Before any capture was begun in a way that is known, as later drivers may have others. */
+static void a_launch_that_is_not_counted_is_never_marked_in_a_capture(void **state)
+{
+	(void)state;
+	is_governed = true;
+	is_counted = false;
+	ll_trace_answer = LL_TRACE_NOTHING;
+	launch_many(OWN_STREAM);
+	assert_int_equal(entered, MANY);
+	capture_status = LL_CU_STREAM_CAPTURE_STATUS_ACTIVE;
+	launch_many(OWN_STREAM);
+	assert_int_equal(entered, MANY);
+	capture_status = LL_CU_STREAM_CAPTURE_STATUS_NONE;
+	ll_trace_answer = LL_TRACE_GATE_AND_EVENTS;
+	is_counted = true;
 	is_governed = false;
 }
 
@@ -530,7 +566,8 @@ int main(void)
 	    cmocka_unit_test_setup(nobody_waits_while_the_harvest_asks_the_driver, make_ready),
 	    cmocka_unit_test_setup(a_kernel_s_name_is_asked_for_again_once_handles_may_be_others, make_ready),
 	    cmocka_unit_test_setup(more_kernels_than_places_keep_their_names, make_ready),
-	    cmocka_unit_test_setup(a_launch_that_the_gate_counts_asks_two_or_three_questions, make_ready),
+	    cmocka_unit_test_setup(a_launch_that_is_not_counted_is_never_marked_in_a_capture, make_ready),
+	    cmocka_unit_test_setup(a_launch_that_the_gate_counts_asks_one_to_three_questions, make_ready),
 	};
 	launching = pthread_self();
 	if (ll_trace_events_start((struct ll_trace_writer *)(void *)made))

@@ -1,0 +1,46 @@
+/*
+ * marking.h - a program whose launches are marked, on the card of card_model.h, for tests of what the marks say of it.
+ * What the flow and the agent do with the marks while nobody else wants the card is done here.
+ */
+#ifndef LOADLINE_TESTS_MARKING_H
+#define LOADLINE_TESTS_MARKING_H
+
+#include "../unit/test.h"
+#include "base/clock.h"
+#include "card_model.h"
+#include "shim/mark_lock.h"
+#include "shim/marks.h"
+
+#define US LL_NS_PER_US
+#define MS LL_NS_PER_MS
+#define STREAM(number) ((struct ll_cu_stream *)(uintptr_t)(0x1000 * (number)))
+#define LAUNCH_NS 2600 /* the call, doc/facts.md */
+
+/* Of the program that was begun last. */
+extern struct ll_marks *marks;
+extern uint64_t charged_ns, launches;
+extern bool are_events_slow; /* of those to come: the card's, doc/facts.md */
+
+/* lock: NULL, there is one thread. */
+void begin_program_by(struct ll_mark_lock *lock, int drift_ppm);
+void begin_program(int drift_ppm);
+
+/* One thing that the card does, of that kind, and so long. */
+void do_in(struct ll_mark_stream name, uint64_t kind, uint64_t ns,
+	   void (*work)(struct ll_cu_stream *stream, uint64_t ns, uint64_t call_ns));
+void launch_in(struct ll_mark_stream name, uint64_t kind, uint64_t kernel_ns);
+void launch(unsigned stream, uint64_t kind, uint64_t kernel_ns);
+
+/* The host does nothing for the card, for so long. */
+void pause_ns(uint64_t ns);
+
+/* What the flow and the agent do, where it is time. */
+void tend(void);
+
+/* The account against the card, in permille of what the card did; the program ends. */
+void assert_account_within(unsigned permille);
+
+/* Calls of the driver for marks, of which each takes the host some 0.3 to 1 us; in percent of the launches. */
+void assert_calls_within(unsigned percent);
+
+#endif

@@ -1,0 +1,88 @@
+/* What is left without a mark keeps no program from coming to rest, and nothing of the driver waits under the lock. */
+#include "marking.h"
+
+#define THREAD ((struct ll_mark_stream){.handle = LL_CU_STREAM_PER_THREAD, .thread = 7})
+#define NO_STREAM ((struct ll_mark_stream){.handle = NULL})
+#define LEGACY ((struct ll_mark_stream){.handle = LL_CU_STREAM_LEGACY})
+
+/* So often that it is known, and the last ones have no mark. */
+static void launch_some(struct ll_mark_stream name)
+{
+	for (unsigned i = 0; i < 21; i++)
+		launch_in(name, 1, 5 * US);
+}
+
+static void assert_comes_to_rest(void)
+{
+	pause_ns(100 * MS);
+	assert_false(ll_marks_is_blind(marks));
+	assert_true(ll_marks_is_idle(marks));
+	assert_int_equal(ll_marks_queued(marks).ns, 0);
+}
+
+/* One stream with two names: a mark in it waits for neither. */
+static void test_the_legacy_stream_by_both_of_its_names_comes_to_rest(void **state)
+{
+	(void)state;
+	begin_program(0);
+	launch_some(NO_STREAM);
+	launch_some(LEGACY);
+	assert_comes_to_rest();
+	ll_marks_free(marks, true);
+}
+
+/* What a thread has left in its own stream nobody else can mark. */
+static void test_what_a_thread_has_left_keeps_nobody_from_resting(void **state)
+{
+	(void)state;
+	begin_program(0);
+	launch_some(THREAD);
+	launch_some(NO_STREAM);
+	assert_comes_to_rest();
+	/* Nor is it taken to be in the queue when others work again. */
+	launch(1, 2, 20 * MS);
+	model_wait(STREAM(1));
+	tend();
+	assert_true(ll_marks_queued(marks).ns < MS);
+	/* And it is charged when the thread comes back. */
+	uint64_t before_ns = charged_ns;
+	launch_some(THREAD);
+	assert_comes_to_rest();
+	assert_true(charged_ns > before_ns);
+	ll_marks_free(marks, true);
+}
+
+/* Others launch meanwhile: on a card both may wait until a stream that is full has got on. */
+static void test_nothing_is_marked_or_asked_of_a_stream_under_the_lock(void **state)
+{
+	(void)state;
+	struct ll_mark_lock lock;
+	struct ll_mark_stream name = {.handle = STREAM(1)};
+	ll_mark_lock_init(&lock);
+	begin_program_by(&lock, 0);
+	model_watch_lock(&lock);
+	pthread_mutex_lock(&lock.mutex);
+	launch_some(name);
+	pause_ns(5 * MS);
+	assert_true(ll_marks_is_idle(marks));
+	model_launch(name.handle, 20 * MS, LAUNCH_NS);
+	ll_marks_add_unmarked(marks, name, 500);
+	uint64_t before = model_calls();
+	ll_marks_close_tails(marks, true);
+	assert_int_equal(model_calls() - before, 2); /* is it captured, and has it got on: it has not */
+	pause_ns(30 * MS);
+	assert_true(ll_marks_is_idle(marks));
+	pthread_mutex_unlock(&lock.mutex);
+	ll_marks_free(marks, true);
+	ll_mark_lock_fini(&lock);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_the_legacy_stream_by_both_of_its_names_comes_to_rest),
+	    cmocka_unit_test(test_what_a_thread_has_left_keeps_nobody_from_resting),
+	    cmocka_unit_test(test_nothing_is_marked_or_asked_of_a_stream_under_the_lock),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
