@@ -32,7 +32,7 @@ void model_launch(struct ll_cu_stream *stream, uint64_t kernel_ns, uint64_t call
 void model_launch_graph(struct ll_cu_stream *stream, uint64_t kernel_ns, uint64_t call_ns, uint64_t begin_ns);
 
 /* A small memset, with which a card is busy for so long. Between two events of a queue it hides in what these take. */
-void model_memset(struct ll_cu_stream *stream, uint64_t busy_ns, uint64_t call_ns);
+void model_memset(struct ll_cu_stream *stream, uint64_t memset_ns, uint64_t call_ns);
 
 /* The host waits for the stream, and is woken. */
 void model_wait(struct ll_cu_stream *stream);

@@ -7,7 +7,8 @@ judged where that is wider than the limit and reaches it.
 
 What launches pay is also taken within one process, past the library that stands before the driver and through it in
 turn, blocks of 100: that is free of how processes differ, and tells the way through from all else that being governed
-brings (events in the stream, a thread beside)."""
+brings (events in the stream, a thread beside). The same under a cap that is not in the way is said and not judged: there
+each launch is counted, of one kernel over and over and of as many as a training step has."""
 import re
 import time
 
@@ -20,6 +21,7 @@ LAUNCH_NS, SPEED_PERCENT, START_RATIO = 30, 99.5, 1.1
 ALLOC_US = {1: 1.0, 64: 5.0}  # threads: what may be added
 LAUNCH_PAIRS, LAUNCH_ROUNDS, LAUNCH_BLOCKS = 6, 60, 80
 PAST_ROUNDS, PAST_BLOCKS = 20, 200
+FAR_CAP, KINDS, SPEND_NS = "95%", (1, 90), 8000
 ALLOC_ROUNDS, ALLOC_CALLS = 20, 2500
 CALLS_EACH = 200  # by each thread at least, or they hardly meet
 MEMORY = "64G"
@@ -52,17 +54,31 @@ def report_launch(lab):
                            f" on top of {in_turn.native_middle(runs):.0f}")
 
 
-def report_past(lab):
-    """Through the library against past it."""
+def measure_past(lab, name, words, limits=()):
+    """Through the library against past it: ([a pair for each round], the mean)."""
     blocks, rounds = lab.times(PAST_BLOCKS, 20), lab.times(PAST_ROUNDS, 4)
-    program = Program(lab, "cost-past-run", launch_words(lab, "past"), ())
+    program = Program(lab, name, [*launch_words(lab, "past"), *words], limits)
     program.wait_ready()
     told = [program.ask(blocks, "round", WITHIN_S) for _ in range(rounds)]
     program.end()
-    lab.report.keep("cost: launches past the library and through it", told)
-    means = figures.percentile([each["mean_ns"] for each in told], 50)
-    in_turn.report_between(lab, "cost: cuLaunchKernel, through the library", [[(0, each["median_ns"]) for each in told]],
-                           paired.difference, LAUNCH_NS, LAUNCH_NS, "ns", True, f"; mean {means:.2f}")
+    lab.report.keep(f"{name}: launches past the library and through it", told)
+    return [(0, each["median_ns"]) for each in told], figures.percentile([each["mean_ns"] for each in told], 50)
+
+
+def report_past(lab):
+    pairs, mean = measure_past(lab, "cost-past", [])
+    in_turn.report_between(lab, "cost: cuLaunchKernel, through the library", [pairs], paired.difference, LAUNCH_NS, LAUNCH_NS,
+                           "ns", True, f"; mean {mean:.2f}")
+
+
+def report_far_cap(lab):
+    """The host is the slower one, and launches go into the default stream, as in PyTorch."""
+    for kinds in KINDS:
+        words = ["--kinds", str(kinds), "--spend", str(SPEND_NS), "--default-stream"]
+        pairs, mean = measure_past(lab, f"cost-cap-{kinds}", words, ["--compute", FAR_CAP])
+        value, low, high = paired.interval([pairs], paired.difference)
+        lab.report.info(f"cost: cuLaunchKernel under a cap of {FAR_CAP}, kernels in turn: {kinds}",
+                        f"{value:.0f} ns ({low:.0f} to {high:.0f}); mean {mean:.0f}")
 
 
 def report_speed(lab):
@@ -141,6 +157,7 @@ def report_start(lab):
 def run(lab):
     need_run(lab)
     report_past(lab)
+    report_far_cap(lab)
     report_launch(lab)
     report_alloc(lab)
     report_start(lab)
