@@ -14,14 +14,15 @@
 
 enum { OPEN_LAUNCHES = 1000 };
 
-/* How long a tick's findings serve the launches that follow: while somebody waits for the card, and while nobody does.
- * The agent looks more often; who launches looks only where it is late. */
+/* How long a tick's findings serve the launches that follow while somebody waits for the card; while nobody does, until
+ * the agent is so late with the next one: who launches looks only then. */
 #define FRESH_NS (100 * LL_NS_PER_US)
-#define FRESH_ALONE_NS (2 * LL_NS_PER_MS)
+#define LATE_NS (1 * LL_NS_PER_MS)
 #define STALL_NS (50 * LL_NS_PER_MS)
 #define POLL_NS (100 * LL_NS_PER_US) /* while somebody waits for what the card does */
 #define CALM_NS (1 * LL_NS_PER_MS)   /* while nobody else wants the card */
 #define OPEN_NS (5 * LL_NS_PER_MS)   /* behind an open gate: whoever comes rings */
+#define FAR_NS (4 * LL_NS_PER_MS)    /* at most, under a cap that is far */
 #define MARK_NS (10 * LL_NS_PER_MS)  /* an open gate: at least one mark in each */
 #define ASLEEP_NS (1000 * LL_NS_PER_MS)
 /* The agent looks at least each second: later than this it hangs in the driver. */
@@ -285,6 +286,16 @@ static void tend_open_gate(struct ll_flow *flow, uint64_t now_ns)
 	}
 }
 
+/* While nobody else wants the card. What the account of a cap holds lasts for as long at least. */
+static uint64_t calm_ns(const struct ll_flow *flow)
+{
+	bool is_capped = flow->look.tokens_most_ns != INT64_MAX;
+	if (!is_capped || flow->look.priority == LL_PRIORITY_LOW || flow->look.tokens_ns < (int64_t)(2 * CALM_NS))
+		return CALM_NS;
+	uint64_t half_ns = (uint64_t)flow->look.tokens_ns / 2;
+	return half_ns < FAR_NS ? half_ns : FAR_NS;
+}
+
 static uint64_t next_tick_ns(const struct ll_flow *flow, uint64_t now_ns)
 {
 	if (!flow->is_wanting)
@@ -292,7 +303,7 @@ static uint64_t next_tick_ns(const struct ll_flow *flow, uint64_t now_ns)
 	if (flow->look.waiting_claims || flow->waiting)
 		return now_ns + POLL_NS;
 	bool is_open = atomic_load_explicit(ll_turn_gate(flow->claim), memory_order_relaxed) != LL_GATE_SHUT;
-	return now_ns + (is_open ? OPEN_NS : CALM_NS);
+	return now_ns + (is_open ? OPEN_NS : calm_ns(flow));
 }
 
 /*
@@ -382,7 +393,7 @@ static uint64_t sleep_until_ns(const struct ll_flow *flow, uint64_t now_ns)
 
 static bool is_in_turn(const struct ll_flow *flow, uint64_t now_ns)
 {
-	uint64_t fresh_ns = flow->look.waiting_claims ? FRESH_NS : FRESH_ALONE_NS;
+	uint64_t fresh_ns = flow->look.waiting_claims ? FRESH_NS : calm_ns(flow) + LATE_NS;
 	return flow->is_wanting && now_ns - flow->ticked_ns < fresh_ns && may_go(flow) && ll_turn_is_mine(flow->claim);
 }
 

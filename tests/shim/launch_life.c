@@ -110,6 +110,39 @@ static void a_cap_of_a_permille_lets_launches_through(void **state)
 	in_world(NULL, body_small_cap);
 }
 
+/* How often the agent looks at a program that launches all the time: each look tells that it lives. */
+static double looks_in_a_ms(void)
+{
+	unsigned looks = 0;
+	uint64_t began_ns = ll_now_ns(), until_ns = began_ns + 300 * MS, seen_ns = 0;
+	while (ll_now_ns() < until_ns) {
+		launch_work(shared, MS / 50);
+		usleep(200);
+		uint64_t heartbeat_ns = claim_of(ID)->heartbeat_ns;
+		looks += heartbeat_ns != seen_ns;
+		seen_ns = heartbeat_ns;
+	}
+	return looks * (double)MS / (double)(ll_now_ns() - began_ns);
+}
+
+static void body_far_cap(void)
+{
+	prepare(900);
+	uint64_t deadline_ns = deadline_in_s(30);
+	while (tokens_ns(ID) < (int64_t)(20 * MS) && !is_past(deadline_ns))
+		usleep(1000);
+	launch_work(shared, MS / 50);
+	double far = looks_in_a_ms();
+	fprintf(stderr, "%.2f looks in a ms\n", far);
+	CHECK(far < 0.5);
+}
+
+static void a_cap_that_is_far_is_looked_at_seldom(void **state)
+{
+	(void)state;
+	in_world(NULL, body_far_cap);
+}
+
 /* Two blocks: the short kernel before was of another kind. */
 static void learn_kernel(void)
 {
@@ -381,6 +414,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(threads_launch_into_the_same_into_their_own_and_into_default_streams),
 	    cmocka_unit_test(a_cap_of_a_permille_lets_launches_through),
+	    cmocka_unit_test(a_cap_that_is_far_is_looked_at_seldom),
 	    cmocka_unit_test(a_forked_child_is_untouched_and_its_parent_goes_on),
 #ifndef LL_HAS_SANITIZER
 	    cmocka_unit_test(a_child_of_vfork_is_of_the_tenant_and_leaves_its_parent_as_it_was),
