@@ -82,3 +82,11 @@ struct ll_batch_verdict ll_batch_judge(const struct ll_batch *batch)
 	}
 	return judge_guess(batch);
 }
+
+uint64_t ll_batch_each_ns(struct ll_batch_verdict verdict, uint32_t launches)
+{
+	uint64_t each_ns = verdict.busy_ns / launches;
+	if (verdict.lesson == LL_BATCH_QUEUED)
+		each_ns += LL_BATCH_IDLE_NS;
+	return each_ns > LL_BATCH_LEAST_NS ? each_ns : LL_BATCH_LEAST_NS;
+}

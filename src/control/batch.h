@@ -91,4 +91,8 @@ struct ll_batch_verdict {
 
 struct ll_batch_verdict ll_batch_judge(const struct ll_batch *batch);
 
+/* What each of its launches would take on an idle card, by the verdict: guesses are for programs whose host is the
+ * slower one. At least one launch. */
+uint64_t ll_batch_each_ns(struct ll_batch_verdict verdict, uint32_t launches);
+
 #endif

@@ -289,11 +289,11 @@ static void tend_open_gate(struct ll_flow *flow, uint64_t now_ns)
 /* While nobody else wants the card. What the account of a cap holds lasts for as long at least. */
 static uint64_t calm_ns(const struct ll_flow *flow)
 {
+	int64_t half_ns = flow->look.tokens_ns / 2;
 	bool is_capped = flow->look.tokens_most_ns != INT64_MAX;
-	if (!is_capped || flow->look.priority == LL_PRIORITY_LOW || flow->look.tokens_ns < (int64_t)(2 * CALM_NS))
+	if (!is_capped || flow->look.priority == LL_PRIORITY_LOW || half_ns < (int64_t)CALM_NS)
 		return CALM_NS;
-	uint64_t half_ns = (uint64_t)flow->look.tokens_ns / 2;
-	return half_ns < FAR_NS ? half_ns : FAR_NS;
+	return half_ns < (int64_t)FAR_NS ? (uint64_t)half_ns : FAR_NS;
 }
 
 static uint64_t next_tick_ns(const struct ll_flow *flow, uint64_t now_ns)

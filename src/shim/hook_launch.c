@@ -11,16 +11,14 @@ static uint64_t kernel_kind(const struct ll_cu_function *function, unsigned grid
 static uint64_t note_kernel(const char *symbol, const struct ll_cu_function *function,
 			    const struct ll_cu_launch_config *config)
 {
-	if (!ll_trace_is_by_events())
-		return kernel_kind(function, config->grid_x, config->grid_y, config->grid_z);
-	ll_trace_next = (struct ll_trace_what){
+	ll_trace_note((struct ll_trace_what){
 	    .symbol = symbol,
 	    .kind = LL_TRACE_KERNEL,
 	    .function = function,
 	    .grid = {config->grid_x, config->grid_y, config->grid_z},
 	    .block = {config->block_x, config->block_y, config->block_z},
 	    .dynamic_shared_bytes = config->shared_bytes,
-	};
+	});
 	return kernel_kind(function, config->grid_x, config->grid_y, config->grid_z);
 }
 

@@ -93,8 +93,7 @@ static inline uint64_t ll_launch_size(uint64_t bytes)
 /* The same, and tells a trace what it is. Only a launch that is not free comes to it. */
 static inline uint64_t ll_launch_named(const char *symbol, enum ll_trace_kind kind, uint64_t bytes)
 {
-	if (ll_trace_is_by_events())
-		ll_trace_next = (struct ll_trace_what){.symbol = symbol, .kind = kind, .bytes = bytes};
+	ll_trace_note((struct ll_trace_what){.symbol = symbol, .kind = kind, .bytes = bytes});
 	return ll_launch_kind(symbol, ll_launch_size(bytes));
 }
 

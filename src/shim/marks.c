@@ -158,15 +158,6 @@ static void note_event_time(struct ll_marks *marks)
 	marks->event_ns = marks->clock.event_ns;
 }
 
-/* What one of them takes on an idle card: guesses are for programs whose host is the slower one. */
-static uint64_t each_on_idle_ns(const struct ll_mark_batch *batch, struct ll_batch_verdict verdict)
-{
-	uint64_t each_ns = verdict.busy_ns / batch->launches;
-	if (verdict.lesson == LL_BATCH_QUEUED)
-		each_ns += LL_BATCH_IDLE_NS;
-	return each_ns > LL_BATCH_LEAST_NS ? each_ns : LL_BATCH_LEAST_NS;
-}
-
 static void learn(struct ll_marks *marks, struct ll_mark_track *track, const struct ll_mark_batch *batch,
 		  struct ll_batch_verdict verdict)
 {
@@ -174,7 +165,7 @@ static void learn(struct ll_marks *marks, struct ll_mark_track *track, const str
 	if (verdict.lesson == LL_BATCH_UNTOLD || !batch->launches ||
 	    (marks->is_shared && (!kind || kind->learned || kind->rough)))
 		return;
-	uint64_t each_ns = each_on_idle_ns(batch, verdict);
+	uint64_t each_ns = ll_batch_each_ns(verdict, batch->launches);
 	learn_mean(track, each_ns);
 	bool is_alone = verdict.lesson == LL_BATCH_QUEUED && batch->launches == 1; /* an event on either side of it */
 	if ((verdict.lesson == LL_BATCH_SAMPLE || is_alone) && kind)

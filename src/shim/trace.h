@@ -68,6 +68,12 @@ struct ll_trace_what {
 };
 extern _Thread_local struct ll_trace_what ll_trace_next __attribute__((tls_model("initial-exec")));
 
+static inline void ll_trace_note(struct ll_trace_what what)
+{
+	if (ll_trace_is_by_events())
+		ll_trace_next = what;
+}
+
 /* The device's memory came or went: a row of its own. The driver's status is returned as it is. */
 void ll_trace_note_memory(enum ll_trace_kind kind, ll_cu_deviceptr address, uint64_t bytes);
 

@@ -33,8 +33,8 @@ struct ll_cu_event {
 static struct lane {
 	struct ll_cu_stream *stream;
 	uint64_t ready_ns; /* when the last of it ends, by the host's clock */
-	bool is_event;     /* the last of it is an event */
-	bool is_graph, is_memset, is_used;
+	enum { KERNEL, GRAPH, MEMSET, EVENT } last;
+	bool is_used;
 } lanes[STREAMS];
 static struct ll_cu_event events[EVENTS];
 static uint64_t host_ns, busy_ns, busy_until_ns, calls, before_ns, after_ns;
@@ -132,17 +132,20 @@ static void count_busy(uint64_t from_ns, uint64_t until_ns)
 	busy_until_ns = until_ns;
 }
 
+static uint64_t later(uint64_t one_ns, uint64_t other_ns)
+{
+	return one_ns > other_ns ? one_ns : other_ns;
+}
+
 static void launch(struct lane *lane, uint64_t kernel_ns, uint64_t begin_ns, bool is_graph)
 {
 	uint64_t arrives_ns = host_ns + LATENCY_NS;
-	uint64_t gap_ns = lane->is_event ? AFTER_EVENT_NS : KERNEL_GAP_NS;
-	bool follows = lane->ready_ns + gap_ns > arrives_ns;
-	uint64_t start_ns = follows ? lane->ready_ns + gap_ns : arrives_ns;
-	if (!(follows && !lane->is_event && lane->is_graph))
+	uint64_t behind_ns = lane->ready_ns + (lane->last == EVENT ? AFTER_EVENT_NS : KERNEL_GAP_NS);
+	uint64_t start_ns = later(behind_ns, arrives_ns);
+	if (!(behind_ns > arrives_ns && lane->last == GRAPH))
 		start_ns += begin_ns;
 	lane->ready_ns = start_ns + kernel_ns;
-	lane->is_event = lane->is_memset = false;
-	lane->is_graph = is_graph;
+	lane->last = is_graph ? GRAPH : KERNEL;
 	count_busy(start_ns, lane->ready_ns + GPM_EXTRA_NS);
 }
 
@@ -162,13 +165,11 @@ void model_memset(struct ll_cu_stream *stream, uint64_t memset_ns, uint64_t call
 {
 	struct lane *lane = lane_of(stream);
 	host_ns += call_ns;
-	uint64_t gap_ns = lane->is_memset ? 0 : lane->is_event ? EVENT_EVENT_NS : KERNEL_GAP_NS;
-	uint64_t start_ns = lane->ready_ns + gap_ns;
-	if (start_ns < host_ns + LATENCY_NS)
-		start_ns = host_ns + LATENCY_NS;
+	uint64_t gap_ns = lane->last == EVENT ? EVENT_EVENT_NS : KERNEL_GAP_NS;
+	uint64_t behind_ns = lane->ready_ns + (lane->last == MEMSET ? 0 : gap_ns);
+	uint64_t start_ns = later(behind_ns, host_ns + LATENCY_NS);
 	lane->ready_ns = start_ns + MEMSET_NS;
-	lane->is_event = lane->is_graph = false;
-	lane->is_memset = true;
+	lane->last = MEMSET;
 	count_busy(start_ns, start_ns + memset_ns);
 }
 
@@ -213,12 +214,9 @@ static ll_cu_result record_event(struct ll_cu_event *event, struct ll_cu_stream 
 	before_ns = after_ns = 0;
 	uint64_t after_event_ns = row_ns ? row_ns : has_slow_events ? SLOW_EVENT_EVENT_NS : EVENT_EVENT_NS;
 	uint64_t after_kernel_ns = has_slow_events ? SLOW_EVENT_AFTER_NS : EVENT_AFTER_NS;
-	uint64_t behind_ns = lane->ready_ns;
-	if (!lane->is_memset)
-		behind_ns += lane->is_event ? after_event_ns : after_kernel_ns;
-	lane->ready_ns = behind_ns > arrives_ns ? behind_ns : arrives_ns;
-	lane->is_event = true;
-	lane->is_memset = false;
+	uint64_t gap_ns = lane->last == EVENT ? after_event_ns : after_kernel_ns;
+	lane->ready_ns = later(lane->ready_ns + (lane->last == MEMSET ? 0 : gap_ns), arrives_ns);
+	lane->last = EVENT;
 	event->card_ns = lane->ready_ns;
 	event->is_recorded = true;
 	return LL_CUDA_SUCCESS;

@@ -203,6 +203,17 @@ static void no_batch_takes_less_than_nothing(void **state)
 	assert_verdict(batch, LL_BATCH_QUEUED, 0);
 }
 
+static void what_is_learned_of_a_launch_is_for_an_idle_card(void **state)
+{
+	(void)state;
+	struct ll_batch_verdict verdict = {.busy_ns = 50 * US, .lesson = LL_BATCH_SAMPLE};
+	assert_int_equal(ll_batch_each_ns(verdict, 10), 5 * US);
+	verdict.lesson = LL_BATCH_QUEUED;
+	assert_int_equal(ll_batch_each_ns(verdict, 10), 5 * US + LL_BATCH_IDLE_NS);
+	verdict.busy_ns = 13;
+	assert_int_equal(ll_batch_each_ns(verdict, 1), LL_BATCH_LEAST_NS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -220,6 +231,7 @@ int main(void)
 	    cmocka_unit_test(what_the_end_waited_is_work_whatever_was_guessed),
 	    cmocka_unit_test(what_was_seen_at_work_is_work_whatever_was_guessed),
 	    cmocka_unit_test(no_batch_takes_less_than_nothing),
+	    cmocka_unit_test(what_is_learned_of_a_launch_is_for_an_idle_card),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -145,9 +145,7 @@ def stretch_of(cap, beside, measured):
 def stretch_of_turns(cap, beside, turns, told):
     """Seconds of the governed program, and those of the program as it is in between, count as one stretch each."""
     mean = figures.mean(levels_of(beside))
-    rates = [turn.rate for turn in turns]
-    measured = Measured([window for turn in turns for window in turn.card], [],
-                        None if None in rates else figures.mean(rates))
+    measured = Measured([window for turn in turns for window in turn.card], [], mean_rate(turns))
     return Stretch(beside, measured, told, owed_range(cap, [mean]), owed_range(cap, seconds_of(beside)))
 
 
@@ -291,9 +289,8 @@ def measure_cap(lab, cap, native, program, is_slow_host):
 def run(lab, workload):
     need_run(lab)
     need_gpm(lab.card)
-    words, figure = command(lab, *WORKLOADS[workload]), f"cap: {workload}"
-    if workload in SLOW_HOSTS:
-        words += ["--cpu", str(in_turn.last_cpu())]
+    pinned = ("--cpu", in_turn.last_cpu()) if workload in SLOW_HOSTS else ()
+    words, figure = command(lab, *WORKLOADS[workload], *pinned), f"cap: {workload}"
     native = Program(lab, f"cap-{workload}-native", words)
     capped = [(cap, Program(lab, f"cap-{workload}-{cap}", words, ["--compute", f"{cap}%"])) for cap in CAPS]
     for program in [native, *(program for _, program in capped)]:

@@ -83,16 +83,16 @@ class Beat:
 
 
 def stay_on(cpu):
-    """Keeps this thread, and those that it starts from now on, on one processor."""
-    os.sched_setaffinity(0, {cpu})
+    """Keeps this thread, and those that it starts from now on, on one processor. -1: on any."""
+    if cpu >= 0:
+        os.sched_setaffinity(0, {cpu})
 
 
 def run(queue, seconds=None, ahead=AHEAD, cpu=-1):
     """The whole program once its data is on the card. seconds None: as standard input says. cpu -1: any."""
     beat = Beat(queue, ahead)
     beat.warm_up()
-    if cpu >= 0:
-        stay_on(cpu)
+    stay_on(cpu)
     say("ready")
     for stretch in [seconds] if seconds else map(float, sys.stdin):
         count, took_s, rate_per_s = beat.work(stretch)

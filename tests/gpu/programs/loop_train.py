@@ -26,6 +26,5 @@ def step():
     optimiser.step()
 
 
-if options.cpu >= 0:
-    beat.stay_on(options.cpu)
+beat.stay_on(options.cpu)
 beat.run(torch_beat.batch(step, 1), options.seconds)
