@@ -1,10 +1,12 @@
 #include "control/event_gauge.h"
 
+#include "control/batch.h"
+
 /* When an event comes to the card scatters by so much. */
 #define QUEUED_NS 300
 /* What takes longer was not an event alone: 3 us is the most that was seen (doc/facts.md). */
 #define EVENT_MOST_NS 5000
-enum { ENOUGH = 5, LEAST = 3 };
+enum { LEAST = 3 };
 
 static bool was_waiting(const struct ll_event_row *row, unsigned i)
 {
@@ -27,6 +29,7 @@ void ll_event_gauge_add(struct ll_event_gauge *gauge, const struct ll_event_row 
 	gauge->rows++;
 	for (unsigned i = 2; i < LL_EVENT_ROW; i++) {
 		uint64_t ns = row->card_ns[i] - row->card_ns[i - 1];
+		gauge->is_short |= ns < LL_BATCH_EVENT_NS;
 		if (was_waiting(row, i) && ns <= EVENT_MOST_NS)
 			insert(gauge, ns);
 	}
@@ -34,10 +37,10 @@ void ll_event_gauge_add(struct ll_event_gauge *gauge, const struct ll_event_row 
 
 bool ll_event_gauge_wants_row(const struct ll_event_gauge *gauge)
 {
-	return gauge->count < ENOUGH && gauge->rows < LL_EVENT_GAUGE_ROWS;
+	return !gauge->is_short && gauge->rows < LL_EVENT_GAUGE_ROWS;
 }
 
 uint64_t ll_event_gauge_ns(const struct ll_event_gauge *gauge)
 {
-	return gauge->count < LEAST ? 0 : gauge->taken_ns[gauge->count / 2];
+	return gauge->count < LEAST || gauge->is_short ? 0 : gauge->taken_ns[gauge->count / 2];
 }
