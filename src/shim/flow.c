@@ -19,11 +19,11 @@ enum { OPEN_LAUNCHES = 1000 };
 #define FRESH_NS (100 * LL_NS_PER_US)
 #define LATE_NS (1 * LL_NS_PER_MS)
 #define STALL_NS (50 * LL_NS_PER_MS)
-#define POLL_NS (100 * LL_NS_PER_US) /* while somebody waits for what the card does */
-#define CALM_NS (1 * LL_NS_PER_MS)   /* while nobody else wants the card */
-#define OPEN_NS (5 * LL_NS_PER_MS)   /* behind an open gate: whoever comes rings */
-#define FAR_NS (4 * LL_NS_PER_MS)    /* at most, under a cap that is far */
-#define MARK_NS (10 * LL_NS_PER_MS)  /* an open gate: at least one mark in each */
+#define POLL_NS (100 * LL_NS_PER_US)   /* while somebody waits for what the card does */
+#define CALM_NS (LL_FLOW_QUEUE_NS / 2) /* while nobody else wants the card */
+#define OPEN_NS (5 * LL_NS_PER_MS)     /* behind an open gate: whoever comes rings */
+#define FAR_NS (4 * LL_NS_PER_MS)      /* at most, under a cap that is far */
+#define MARK_NS (10 * LL_NS_PER_MS)    /* an open gate: at least one mark in each */
 #define ASLEEP_NS (1000 * LL_NS_PER_MS)
 /* The agent looks at least each second: later than this it hangs in the driver. */
 #define DEAF_NS (1500 * LL_NS_PER_MS)
@@ -159,12 +159,23 @@ struct progress {
 	bool is_idle;
 };
 
+/* Between two looks, and two marks, while nobody else wants the card. What the account of a cap holds lasts for as long
+ * at least. */
+static uint64_t calm_ns(const struct ll_flow *flow)
+{
+	int64_t half_ns = flow->look.tokens_ns / 2;
+	bool is_capped = flow->look.tokens_most_ns != INT64_MAX;
+	if (!is_capped || flow->look.priority == LL_PRIORITY_LOW || half_ns < (int64_t)CALM_NS)
+		return CALM_NS;
+	return half_ns < (int64_t)FAR_NS ? (uint64_t)half_ns : FAR_NS;
+}
+
 /* Nobody waits for the queue to empty: work may be charged later, with fewer marks. */
 static uint64_t batch_ns(const struct ll_flow *flow)
 {
 	if (flow->look.priority == LL_PRIORITY_LOW)
 		return LL_MARK_EVERY_NS;
-	return flow->look.waiting_claims ? LL_FLOW_BATCH_TURNS_NS : LL_FLOW_BATCH_ALONE_NS;
+	return flow->look.waiting_claims ? LL_FLOW_BATCH_TURNS_NS : calm_ns(flow);
 }
 
 static struct progress harvest(struct ll_flow *flow)
@@ -286,16 +297,6 @@ static void tend_open_gate(struct ll_flow *flow, uint64_t now_ns)
 	}
 }
 
-/* While nobody else wants the card. What the account of a cap holds lasts for as long at least. */
-static uint64_t calm_ns(const struct ll_flow *flow)
-{
-	int64_t half_ns = flow->look.tokens_ns / 2;
-	bool is_capped = flow->look.tokens_most_ns != INT64_MAX;
-	if (!is_capped || flow->look.priority == LL_PRIORITY_LOW || half_ns < (int64_t)CALM_NS)
-		return CALM_NS;
-	return half_ns < (int64_t)FAR_NS ? (uint64_t)half_ns : FAR_NS;
-}
-
 static uint64_t next_tick_ns(const struct ll_flow *flow, uint64_t now_ns)
 {
 	if (!flow->is_wanting)
@@ -304,6 +305,12 @@ static uint64_t next_tick_ns(const struct ll_flow *flow, uint64_t now_ns)
 		return now_ns + POLL_NS;
 	bool is_open = atomic_load_explicit(ll_turn_gate(flow->claim), memory_order_relaxed) != LL_GATE_SHUT;
 	return now_ns + (is_open ? OPEN_NS : calm_ns(flow));
+}
+
+/* Twice a batch at least: what the open one has is taken to be queued. */
+static uint64_t most_queued_ns(const struct ll_flow *flow)
+{
+	return flow->look.waiting_claims ? LL_FLOW_QUEUE_NS : 2 * calm_ns(flow);
 }
 
 /*
@@ -315,7 +322,7 @@ static bool may_queue(const struct ll_flow *flow)
 	if (flow->look.priority == LL_PRIORITY_LOW)
 		return flow->queued.ns < LL_FLOW_QUEUE_LOW_NS;
 	bool may_follow = flow->queued.launches < 2 && flow->look.tokens_ns > (int64_t)flow->queued.ns;
-	return flow->queued.ns < LL_FLOW_QUEUE_NS || may_follow;
+	return flow->queued.ns < most_queued_ns(flow) || may_follow;
 }
 
 /* Work that came to an idle card has not run for longer than since then. */

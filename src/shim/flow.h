@@ -7,7 +7,7 @@
  * (ledger/turn.h) gives everybody a turn, and after LL_FLOW_LONGEST_WAIT_NS a launch goes through in any case.
  *
  * Queued work is bounded, so that a turn can end: LL_FLOW_QUEUE_NS, or a kernel and the one behind it; for a low class
- * LL_FLOW_QUEUE_LOW_NS.
+ * LL_FLOW_QUEUE_LOW_NS. While nobody else wants the card and the cap is far, four times that.
  *
  * A thread per process and card (the agent) finds ended work when no launch comes, gives the turn back, keeps the
  * claim's heartbeat. All signals are blocked in it. In a forked child there is none of this: the child makes its own.
@@ -25,8 +25,8 @@
 
 #define LL_FLOW_QUEUE_NS UINT64_C(2000000)
 #define LL_FLOW_QUEUE_LOW_NS UINT64_C(500000)
-/* Work between two marks while nobody else wants the card, or others do; for a low class it is LL_MARK_EVERY_NS. */
-#define LL_FLOW_BATCH_ALONE_NS UINT64_C(1000000)
+/* Work between two marks while others want the card; for a low class it is LL_MARK_EVERY_NS. While nobody does it is
+ * half of what may be queued. */
 #define LL_FLOW_BATCH_TURNS_NS UINT64_C(500000)
 /* Work that may go unmarked through an open gate: what is not known of a queue when a newcomer shuts the gate. */
 #define LL_FLOW_OPEN_NS UINT64_C(4000000)

@@ -18,6 +18,7 @@
 #ifndef LOADLINE_SHIM_KINDS_H
 #define LOADLINE_SHIM_KINDS_H
 
+#include <stdalign.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -26,8 +27,10 @@ enum { LL_KIND_SETS = 512, LL_KIND_WAYS = 4 };
 #define LL_KIND_SAMPLE_NS UINT64_C(6000) /* what timing a launch by itself costs */
 #define LL_KIND_SAMPLE_PERMILLE 3
 
+/* A line of the cache each: between two launches of a kind a program may do much else, and each line is fetched anew.
+ */
 struct ll_kind {
-	uint64_t name;
+	alignas(64) uint64_t name;
 	uint64_t ns;         /* of a launch; 0: not known */
 	uint64_t scatter_ns; /* by which samples differ from that, in the mean */
 	uint64_t first_ns;   /* of the first few of them, the sum */
@@ -40,6 +43,8 @@ struct ll_kind {
 	uint32_t doubts;     /* of the table, when it was timed last */
 	uint32_t found;      /* of the table, when it was asked for last */
 };
+
+_Static_assert(sizeof(struct ll_kind) == 64, "a line of the cache");
 
 struct ll_kinds {
 	struct ll_kind table[LL_KIND_SETS][LL_KIND_WAYS];

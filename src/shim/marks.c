@@ -1,9 +1,9 @@
 #include "shim/marks_state.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
-#include "control/batch.h"
 #include "ledger/turn.h"
 #include "shim/capturing.h"
 #include "shim/real.h"
@@ -15,17 +15,18 @@ enum { MARKED_AHEAD = 2 };
  * thousand operations fit (doc/facts.md). */
 enum { ROOM_LAUNCHES = 128 };
 
-/* A queue of less tells little: where others' work came in between, that is most of it. */
-#define QUEUED_LEAST_NS (50 * LL_NS_PER_US)
+/* How small a part of a batch may be unsteady. */
+enum { UNSTEADY_PARTS = 5 };
 
 /* What a launch is taken to last before anything is known. */
 #define FIRST_GUESS_NS (1 * LL_NS_PER_MS)
 
 struct ll_marks *ll_marks_new(struct ll_mark_lock *lock, ll_marks_charge_fn *charge, void *of)
 {
-	struct ll_marks *marks = calloc(1, sizeof *marks);
+	struct ll_marks *marks = aligned_alloc(alignof(struct ll_marks), sizeof *marks);
 	if (!marks)
 		return NULL;
+	memset(marks, 0, sizeof *marks); /* no literal: it would go over the stack of whoever launches */
 	ll_mark_clock_init(&marks->clock, lock);
 	marks->every_ns = LL_MARK_EVERY_NS;
 	marks->charge = charge;
@@ -111,6 +112,7 @@ static void add_launches(struct ll_mark_track *track, const struct ll_kind *kind
 	open->kind = !open->launches || open->kind == kind->name ? kind->name : 0;
 	open->launches += count;
 	open->guess_ns += count * guess_ns(track, kind);
+	open->unsteady_ns += ll_kind_is_steady(kind) ? 0 : count * guess_ns(track, kind);
 	track->is_left = false;
 }
 
@@ -127,146 +129,12 @@ static void push_batch(struct ll_marks *marks, struct ll_mark_track *track, stru
 		last->launched_ns = closing->launched_ns;
 		last->launches += closing->launches;
 		last->guess_ns += closing->guess_ns;
+		last->unsteady_ns += closing->unsteady_ns;
 		last->kind = 0;
 	} else {
 		track->batches[(track->first + track->count++) % LL_MARK_BATCHES] = *closing;
 	}
 	*closing = (struct ll_mark_batch){0};
-}
-
-static void learn_mean(struct ll_mark_track *track, uint64_t each_ns)
-{
-	if (!track->mean_ns || each_ns > 2 * track->mean_ns)
-		track->mean_ns = each_ns;
-	else
-		track->mean_ns = (7 * track->mean_ns + each_ns) / 8;
-}
-
-/* What nobody can tell takes a launch no longer than the time that they all had. Without this a first guess that was
- * too long would stand for as long as the host is slower than the card, and have every few launches marked. */
-static void bound_mean(struct ll_mark_track *track, const struct ll_mark_batch *batch, uint64_t span_ns)
-{
-	if (batch->launches && span_ns / batch->launches < track->mean_ns)
-		learn_mean(track, span_ns / batch->launches);
-}
-
-/* Of samples that were taken for what an event had been thought to take, all are too long or too short. */
-static void note_event_time(struct ll_marks *marks)
-{
-	if (marks->event_ns && marks->event_ns != marks->clock.event_ns)
-		ll_kinds_forget(&marks->kinds);
-	marks->event_ns = marks->clock.event_ns;
-}
-
-static void learn(struct ll_marks *marks, struct ll_mark_track *track, const struct ll_mark_batch *batch,
-		  struct ll_batch_verdict verdict)
-{
-	struct ll_kind *kind = batch->kind ? ll_kinds_find(&marks->kinds, batch->kind) : NULL;
-	if (verdict.lesson == LL_BATCH_UNTOLD || !batch->launches ||
-	    (marks->is_shared && (!kind || kind->learned || kind->rough)))
-		return;
-	uint64_t each_ns = ll_batch_each_ns(verdict, batch->launches);
-	learn_mean(track, each_ns);
-	bool is_alone = verdict.lesson == LL_BATCH_QUEUED && batch->launches == 1; /* an event on either side of it */
-	if ((verdict.lesson == LL_BATCH_SAMPLE || is_alone) && kind)
-		ll_kind_learn_sample(kind, each_ns);
-	else if (verdict.lesson == LL_BATCH_ROUGH && kind)
-		ll_kind_learn_rough(kind, each_ns);
-	else if (verdict.lesson == LL_BATCH_QUEUED && kind && (!kind->learned || batch->guess_ns >= QUEUED_LEAST_NS))
-		ll_kind_learn_queued(kind, each_ns);
-	else if (verdict.lesson == LL_BATCH_LONGER)
-		ll_kinds_doubt(&marks->kinds, kind, each_ns);
-}
-
-/* Where nothing was marked, for what is known is not worth it: no earlier than an event that was recorded then. */
-static struct ll_mark_stamp start_on_idle(struct ll_marks *marks, const struct ll_mark_track *track, uint64_t host_ns)
-{
-	uint64_t card_ns = ll_mark_card_ns(&marks->clock, host_ns);
-	return (struct ll_mark_stamp){.card_ns = card_ns > track->end.card_ns ? card_ns : track->end.card_ns};
-}
-
-/* When the batch began, on the card's clock; what that waited; when it was recorded. */
-static struct ll_mark_stamp read_start(struct ll_marks *marks, const struct ll_mark_track *track,
-				       const struct ll_mark_batch *batch, uint64_t *ret_host_ns)
-{
-	if (batch->idle_at_ns) {
-		*ret_host_ns = batch->idle_at_ns;
-		return start_on_idle(marks, track, batch->idle_at_ns);
-	}
-	*ret_host_ns = batch->start.handle ? batch->start.host_ns : track->end_host_ns;
-	if (!batch->start.handle)
-		return track->end;
-	struct ll_mark_stamp start = ll_mark_read(&marks->clock, &batch->start);
-	ll_mark_drop_ended(&marks->clock, batch->start.handle, start.card_ns);
-	return start;
-}
-
-/* What other streams have told already is left out: what remains is the end of it. */
-static void charge(struct ll_marks *marks, uint64_t start_ns, uint64_t end_ns)
-{
-	uint64_t ns = ll_busy_add(&marks->busy, start_ns, end_ns);
-	uint64_t host_ns = ll_mark_host_ns(&marks->clock, end_ns);
-	if (ns)
-		marks->charge(marks->charge_of, host_ns - ns, host_ns);
-}
-
-static void settle(struct ll_marks *marks, struct ll_mark_track *track, const struct ll_mark_batch *batch)
-{
-	uint64_t host_ns;
-	struct ll_mark_stamp start = read_start(marks, track, batch, &host_ns);
-	struct ll_mark_stamp end = ll_mark_read(&marks->clock, &batch->end);
-	struct ll_batch facts = {
-	    .span_ns = end.card_ns > start.card_ns ? end.card_ns - start.card_ns : 0,
-	    .start_wait_ns = start.wait_ns,
-	    .end_wait_ns = end.wait_ns,
-	    .host_ns = batch->launched_ns - host_ns,
-	    .start_call_ns = batch->start.call_ns,
-	    .launch_ns = batch->launched_ns - batch->started_ns,
-	    .tail_ns = batch->end.host_ns - batch->launched_ns,
-	    .end_call_ns = batch->end.call_ns,
-	    .seen_ns = ll_mark_batch_seen_ns(batch),
-	    .event_ns = marks->clock.event_ns,
-	    .guess_ns = batch->guess_ns,
-	    .launches = batch->launches,
-	    .has_start = batch->start.handle,
-	    .is_behind = batch->is_behind,
-	};
-	struct ll_batch_verdict verdict = ll_batch_judge(&facts);
-	note_event_time(marks);
-	learn(marks, track, batch, verdict);
-	if (verdict.lesson == LL_BATCH_UNTOLD)
-		bound_mean(track, batch, facts.span_ns);
-	uint64_t begun_ns = batch->idle_at_ns ? end.card_ns - verdict.busy_ns : start.card_ns;
-	charge(marks, begun_ns, begun_ns + verdict.busy_ns);
-	track->end = end;
-	track->end_host_ns = batch->end.host_ns;
-	track->settled++;
-	marks->settled++;
-	if (!batch->is_end_shared)
-		ll_mark_drop_ended(&marks->clock, batch->end.handle, end.card_ns);
-}
-
-static void harvest_track(struct ll_marks *marks, struct ll_mark_track *track)
-{
-	while (track->count && ll_mark_clock_runs(&marks->clock) &&
-	       ll_mark_has_ended(&marks->clock, track->batches[track->first].end.handle)) {
-		struct ll_mark_batch batch = track->batches[track->first];
-		track->first = (track->first + 1) % LL_MARK_BATCHES;
-		track->count--;
-		settle(marks, track, &batch);
-	}
-	if (track->is_gone && !track->count && !track->is_in_driver) {
-		ll_mark_drop(&marks->clock, track->open.start.handle);
-		track->is_used = false;
-	}
-}
-
-void ll_marks_harvest(struct ll_marks *marks)
-{
-	for (struct ll_mark_track *track = marks->tracks; track && !marks->clock.is_blind; track = track->next) {
-		if (track->is_used)
-			harvest_track(marks, track);
-	}
 }
 
 static uint64_t launches_in_flight(const struct ll_mark_track *track)
@@ -330,31 +198,55 @@ static void close_open(struct ll_marks *marks, struct ll_mark_track *track)
 }
 
 /* Of launches that take now so long and now so long a batch of many would be guesswork. */
-static uint64_t every_ns(const struct ll_marks *marks, const struct ll_kind *kind)
+static uint64_t most_unsteady_ns(const struct ll_marks *marks)
 {
-	return ll_kind_is_steady(kind) || marks->every_ns < LL_MARK_EVERY_NS ? marks->every_ns : LL_MARK_EVERY_NS;
+	uint64_t part_ns = marks->every_ns / UNSTEADY_PARTS;
+	return part_ns > LL_MARK_EVERY_NS ? part_ns : LL_MARK_EVERY_NS;
+}
+
+/* Work that the open batch has room for, if it is of that kind; 0: it is full. */
+static uint64_t room_ns(const struct ll_marks *marks, const struct ll_mark_track *track, const struct ll_kind *kind)
+{
+	const struct ll_mark_batch *open = &track->open;
+	uint64_t room_ns = marks->every_ns > open->guess_ns ? marks->every_ns - open->guess_ns : 0;
+	uint64_t most_ns = ll_kind_is_steady(kind) ? UINT64_MAX : most_unsteady_ns(marks);
+	uint64_t unsteady_ns = most_ns > open->unsteady_ns ? most_ns - open->unsteady_ns : 0;
+	return room_ns < unsteady_ns ? room_ns : unsteady_ns;
 }
 
 /* So many of the kind go into the open batch before one of them fills it, or shall be timed by itself. */
 static uint32_t count_room(const struct ll_marks *marks, const struct ll_mark_track *track, const struct ll_kind *kind)
 {
-	uint64_t room_ns = every_ns(marks, kind), guess_ns = track->open.guess_ns;
-	if (!kind->ns || ll_kind_wants_sample(&marks->kinds, kind) || guess_ns + kind->ns >= room_ns)
+	uint64_t ns = room_ns(marks, track, kind);
+	if (!kind->ns || ll_kind_wants_sample(&marks->kinds, kind) || kind->ns >= ns)
 		return 0;
-	uint64_t room = (room_ns - guess_ns - 1) / kind->ns, to_sample = kind->next - kind->seen;
+	uint64_t room = (ns - 1) / kind->ns, to_sample = kind->next - kind->seen;
 	return (uint32_t)(room < to_sample ? room : to_sample);
+}
+
+/* A start that waits for its launch: another thread's, or of one that failed. */
+static bool has_bare_start(const struct ll_mark_track *track)
+{
+	return track->open.start.handle && !track->open.launches;
+}
+
+static void note_first(struct ll_mark_track *track, uint64_t now_ns)
+{
+	if (!track->open.launches && !track->open.first_ns) /* or another thread's is under way */
+		track->open.first_ns = now_ns;
 }
 
 struct ll_marks_queue ll_marks_count(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name,
 				     uint64_t now_ns, uint32_t most)
 {
 	struct ll_mark_track *track = marks->clock.is_blind || name.thread ? NULL : find_track(marks, name);
-	if (!track || !track->open.launches || track->is_left || track->is_in_driver)
+	if (!track || has_bare_start(track) || track->is_left || track->is_in_driver)
 		return (struct ll_marks_queue){0};
 	struct ll_kind *kind = ll_kinds_find(&marks->kinds, kind_name);
 	uint32_t room = count_room(marks, track, kind), count = room < most ? room : most;
 	if (!count)
 		return (struct ll_marks_queue){0};
+	note_first(track, now_ns);
 	add_launches(track, kind, count);
 	track->open.launched_ns = now_ns;
 	kind->seen += count;
@@ -370,6 +262,7 @@ void ll_marks_uncount(struct ll_marks *marks, struct ll_mark_stream name, uint64
 	uint64_t ns = count * guess_ns(track, kind);
 	track->open.launches -= count;
 	track->open.guess_ns -= ns < track->open.guess_ns ? ns : track->open.guess_ns;
+	track->open.unsteady_ns -= ns < track->open.unsteady_ns ? ns : track->open.unsteady_ns;
 	kind->seen -= count < kind->seen ? count : kind->seen;
 }
 
@@ -397,22 +290,21 @@ void ll_marks_begin(struct ll_marks *marks, struct ll_mark_stream name, uint64_t
 		marks->clock.is_blind = true;
 		return;
 	}
-	harvest_track(marks, track);
-	/* a start that waits for its launch is as good: another thread, or a launch that failed */
-	if (marks->clock.is_blind || (track->open.start.handle && !track->open.launches))
+	if (ll_mark_track_has_ended(marks, track))
+		ll_marks_harvest(marks);
+	if (marks->clock.is_blind || has_bare_start(track)) /* which is as good as one of its own */
 		return;
 	struct ll_kind *kind = ll_kinds_find(&marks->kinds, kind_name);
 	if (track->is_left || (track->count < LL_MARKS_BEHIND && ll_kind_wants_sample(&marks->kinds, kind)))
 		mark_start(marks, track);
-	else if (!track->count && !track->open.launches &&
-		 !track->open.idle_at_ns) /* or another thread's is under way */
-		track->open.idle_at_ns = ll_now_ns();
+	else
+		note_first(track, ll_now_ns());
 }
 
 /* Only a thread itself can mark its own default stream: no agent ends what it leaves open. */
 static bool is_full(const struct ll_marks *marks, const struct ll_mark_track *track, const struct ll_kind *kind)
 {
-	return track->open.guess_ns >= every_ns(marks, kind) || (track->name.thread && track->count < MARKED_AHEAD);
+	return !room_ns(marks, track, kind) || (track->name.thread && track->count < MARKED_AHEAD);
 }
 
 void ll_marks_end(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name, uint64_t launched_ns)

@@ -1,5 +1,5 @@
 /*
- * marks_state.h - the inside of marks, for marks.c and marks_look.c.
+ * marks_state.h - the inside of marks: marks.c makes them, marks_harvest.c reads them, marks_look.c tells what is left.
  */
 #ifndef LOADLINE_SHIM_MARKS_STATE_H
 #define LOADLINE_SHIM_MARKS_STATE_H
@@ -11,26 +11,32 @@
 enum { LL_MARK_BATCHES = 64 }; /* of one stream at a time; more are joined to the last */
 
 struct ll_mark_batch {
-	struct ll_mark_event start; /* none: begins where the one before ended, or at idle_at_ns */
+	struct ll_mark_event start; /* none: begins where the one before ended, or at first_ns if that is later */
 	struct ll_mark_event end;
 	uint64_t started_ns;  /* CLOCK_MONOTONIC, after the start's record */
 	uint64_t launched_ns; /* the same, after the last launch */
-	uint64_t idle_at_ns; /* the same, before the first, where the stream was idle and no start was marked; else 0 */
-	uint64_t kind;       /* of all its launches; 0: they are of several */
+	uint64_t first_ns; /* the same, before the first, where no start was marked; else, or where nobody knows, 0 */
+	uint64_t kind;     /* of all its launches; 0: they are of several */
 	uint32_t launches;
 	bool is_end_shared; /* the end is also the start of the next one */
 	bool is_behind;     /* the start came to a stream that had other launches in it */
 	uint64_t guess_ns;
+	uint64_t unsteady_ns; /* of that, what launches of kinds are that take now so long and now so long */
 	/* CLOCK_MONOTONIC, of a tail that was not marked at once; 0: never */
 	uint64_t begun_ns; /* first seen to have begun */
 	uint64_t seen_ns;  /* last seen not to be done */
 };
 
+/* Of a batch that has ended. */
+struct ll_mark_times {
+	struct ll_mark_stamp begin, end;
+	uint64_t begin_host_ns; /* CLOCK_MONOTONIC, when the begin was recorded, or launched */
+};
+
 struct ll_mark_track {
 	struct ll_mark_stream name;
 	bool is_used, is_gone;
-	struct ll_mark_batch batches[LL_MARK_BATCHES]; /* a ring of those in flight */
-	uint32_t first, count;
+	uint32_t first, count;        /* of batches */
 	struct ll_mark_batch open;    /* launches not yet closed by an event */
 	struct ll_mark_batch closing; /* is_in_driver: those that the event will close, where it records one */
 	bool is_in_driver;            /* a thread is in the driver, without the lock, to mark this stream */
@@ -40,11 +46,14 @@ struct ll_mark_track {
 	struct ll_mark_stamp end; /* of the last batch that ended */
 	uint64_t end_host_ns;     /* when its end was recorded */
 	uint64_t settled;         /* batches that have ended */
+	bool has_ended;           /* while they are harvested: the oldest one in flight has, too, */
+	struct ll_mark_times oldest; /* and these are its times */
 	/* what ll_marks_longest has seen: */
 	uint64_t watched;  /* settled, then */
 	uint64_t since_ns; /* the oldest batch was seen first, or seen to have begun; 0: there was none */
 	bool has_begun;    /* its start has been reached */
 	struct ll_mark_track *next;
+	struct ll_mark_batch batches[LL_MARK_BATCHES]; /* a ring of those in flight */
 };
 
 struct ll_marks {
@@ -62,6 +71,9 @@ struct ll_marks {
 
 /* How long a batch was seen at work before its end was recorded, at least. */
 uint64_t ll_mark_batch_seen_ns(const struct ll_mark_batch *batch);
+
+/* Of a track that is used: whether its oldest batch in flight has ended. */
+bool ll_mark_track_has_ended(struct ll_marks *marks, const struct ll_mark_track *track);
 
 /* Launches that no event follows yet, with nothing in flight before them. */
 bool ll_mark_track_has_tail(const struct ll_mark_track *track);

@@ -6,10 +6,11 @@
 
 #define HARVEST_NS (100 * US)
 #define AGENT_NS MS
+#define FAR_NS (4 * MS)
 
 struct ll_marks *marks;
 uint64_t charged_ns, launches;
-bool are_events_slow;
+bool are_events_slow, is_cap_far;
 
 static uint64_t harvested_ns, agent_ns;
 static struct ll_advance advance; /* launches that are counted and not made yet */
@@ -28,12 +29,20 @@ void begin_program_by(struct ll_mark_lock *lock, int drift_ppm)
 	marks = ll_marks_new(lock, charge, NULL);
 	assert_non_null(marks);
 	charged_ns = launches = harvested_ns = agent_ns = 0;
+	is_cap_far = false;
 	advance = (struct ll_advance){0};
 }
 
 void begin_program(int drift_ppm)
 {
 	begin_program_by(NULL, drift_ppm);
+}
+
+void begin_program_far_from_its_cap(void)
+{
+	begin_program(0);
+	is_cap_far = true;
+	ll_marks_set_every(marks, FAR_NS);
 }
 
 static void take_back(void)
@@ -59,13 +68,13 @@ static bool count(struct ll_mark_stream name, uint64_t kind)
 void tend(void)
 {
 	uint64_t now_ns = ll_now_ns();
-	if (now_ns - agent_ns >= AGENT_NS) {
+	if (now_ns - agent_ns >= (is_cap_far ? FAR_NS : AGENT_NS)) {
 		agent_ns = now_ns;
 		take_back();
 		ll_marks_close_tails(marks, false);
 		ll_marks_leave_tails(marks);
 	}
-	if (now_ns - harvested_ns >= HARVEST_NS) {
+	if (now_ns - harvested_ns >= (is_cap_far ? FAR_NS : HARVEST_NS)) {
 		harvested_ns = now_ns;
 		take_back();
 		ll_marks_harvest(marks);

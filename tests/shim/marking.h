@@ -20,10 +20,12 @@
 extern struct ll_marks *marks;
 extern uint64_t charged_ns, launches;
 extern bool are_events_slow; /* of those to come: the card's, doc/facts.md */
+extern bool is_cap_far;      /* it is seldom looked after */
 
 /* lock: NULL, there is one thread. */
 void begin_program_by(struct ll_mark_lock *lock, int drift_ppm);
 void begin_program(int drift_ppm);
+void begin_program_far_from_its_cap(void);
 
 /* One thing that the card does, of that kind, and so long. */
 void do_in(struct ll_mark_stream name, uint64_t kind, uint64_t ns,

@@ -363,6 +363,35 @@ static void test_a_hundred_kinds_in_turn(void **state)
 	assert_account_within(10);
 }
 
+/* Behind a mark the next launch needs no more than to be counted, also where the mark was not looked for yet. */
+static void test_two_streams_in_turn_that_are_seldom_looked_after(void **state)
+{
+	(void)state;
+	begin_program_far_from_its_cap();
+	ll_marks_set_every(marks, LL_MARK_EVERY_NS);
+	for (unsigned i = 0; i < 60000; i++) {
+		launch(1 + i / 60 % 2, 1, 6 * US);
+		model_spend(15 * US);
+	}
+	assert_calls_within(20);
+	assert_account_within(
+	    25); /* launches of two stretches in one batch are taken to have come right before its end */
+}
+
+/* As a training step: a tenth of the work is of a kind that takes now so long and now so long. */
+static void test_a_few_kernels_of_changing_length_among_steady_ones(void **state)
+{
+	(void)state;
+	begin_program_far_from_its_cap();
+	srand(6);
+	for (unsigned i = 0; i < 60000; i++) {
+		launch(1, 1 + i % 10, i % 10 ? (4 + i % 7) * US : (2 + (unsigned)rand() % 14) * US);
+		model_spend(15 * US);
+	}
+	assert_calls_within(5);
+	assert_account_within(10);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -389,6 +418,8 @@ int main(void)
 	    cmocka_unit_test(test_a_kind_of_which_the_long_ones_are_those_in_the_queue),
 	    cmocka_unit_test(test_memsets_that_were_timed_in_a_queue),
 	    cmocka_unit_test(test_a_hundred_kinds_in_turn),
+	    cmocka_unit_test(test_two_streams_in_turn_that_are_seldom_looked_after),
+	    cmocka_unit_test(test_a_few_kernels_of_changing_length_among_steady_ones),
 	};
 	int failed = cmocka_run_group_tests_name("events of 2.1 us", tests, NULL, NULL);
 	are_events_slow = true;

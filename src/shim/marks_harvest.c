@@ -1,0 +1,169 @@
+#include "shim/marks_state.h"
+
+#include "base/clock.h"
+#include "control/batch.h"
+
+/* A queue of less tells little: where others' work came in between, that is most of it. */
+#define QUEUED_LEAST_NS (50 * LL_NS_PER_US)
+
+static void learn_mean(struct ll_mark_track *track, uint64_t each_ns)
+{
+	if (!track->mean_ns || each_ns > 2 * track->mean_ns)
+		track->mean_ns = each_ns;
+	else
+		track->mean_ns = (7 * track->mean_ns + each_ns) / 8;
+}
+
+/* What nobody can tell takes a launch no longer than the time that they all had. Without this a first guess that was
+ * too long would stand for as long as the host is slower than the card, and have every few launches marked. */
+static void bound_mean(struct ll_mark_track *track, const struct ll_mark_batch *batch, uint64_t span_ns)
+{
+	if (batch->launches && span_ns / batch->launches < track->mean_ns)
+		learn_mean(track, span_ns / batch->launches);
+}
+
+/* Of samples that were taken for what an event had been thought to take, all are too long or too short. */
+static void note_event_time(struct ll_marks *marks)
+{
+	if (marks->event_ns && marks->event_ns != marks->clock.event_ns)
+		ll_kinds_forget(&marks->kinds);
+	marks->event_ns = marks->clock.event_ns;
+}
+
+static void learn(struct ll_marks *marks, struct ll_mark_track *track, const struct ll_mark_batch *batch,
+		  struct ll_batch_verdict verdict)
+{
+	struct ll_kind *kind = batch->kind ? ll_kinds_find(&marks->kinds, batch->kind) : NULL;
+	if (verdict.lesson == LL_BATCH_UNTOLD || !batch->launches ||
+	    (marks->is_shared && (!kind || kind->learned || kind->rough)))
+		return;
+	uint64_t each_ns = ll_batch_each_ns(verdict, batch->launches);
+	learn_mean(track, each_ns);
+	bool is_alone = verdict.lesson == LL_BATCH_QUEUED && batch->launches == 1; /* an event on either side of it */
+	if ((verdict.lesson == LL_BATCH_SAMPLE || is_alone) && kind)
+		ll_kind_learn_sample(kind, each_ns);
+	else if (verdict.lesson == LL_BATCH_ROUGH && kind)
+		ll_kind_learn_rough(kind, each_ns);
+	else if (verdict.lesson == LL_BATCH_QUEUED && kind && (!kind->learned || batch->guess_ns >= QUEUED_LEAST_NS))
+		ll_kind_learn_queued(kind, each_ns);
+	else if (verdict.lesson == LL_BATCH_LONGER)
+		ll_kinds_doubt(&marks->kinds, kind, each_ns);
+}
+
+/* What came to an idle stream, without an event, was there no earlier than one that would have been recorded then. */
+static void read_begin(struct ll_marks *marks, struct ll_mark_track *track, const struct ll_mark_batch *batch)
+{
+	uint64_t first_ns = batch->first_ns ? ll_mark_card_ns(&marks->clock, batch->first_ns) : 0;
+	struct ll_mark_times *times = &track->oldest;
+	times->begin = track->end;
+	times->begin_host_ns = track->end_host_ns;
+	if (first_ns > track->end.card_ns) {
+		times->begin = (struct ll_mark_stamp){.card_ns = first_ns};
+		times->begin_host_ns = batch->first_ns;
+	} else if (batch->start.handle) {
+		times->begin = ll_mark_read(&marks->clock, &batch->start);
+		times->begin_host_ns = batch->start.host_ns;
+		ll_mark_drop_ended(&marks->clock, batch->start.handle, times->begin.card_ns);
+	}
+}
+
+/* What other streams have told already is left out: what remains is the end of it. */
+static void charge(struct ll_marks *marks, uint64_t start_ns, uint64_t end_ns)
+{
+	uint64_t ns = ll_busy_add(&marks->busy, start_ns, end_ns);
+	uint64_t host_ns = ll_mark_host_ns(&marks->clock, end_ns);
+	if (ns)
+		marks->charge(marks->charge_of, host_ns - ns, host_ns);
+}
+
+static void settle(struct ll_marks *marks, struct ll_mark_track *track, const struct ll_mark_batch *batch)
+{
+	struct ll_mark_stamp begin = track->oldest.begin, end = track->oldest.end;
+	struct ll_batch facts = {
+	    .span_ns = end.card_ns > begin.card_ns ? end.card_ns - begin.card_ns : 0,
+	    .start_wait_ns = begin.wait_ns,
+	    .end_wait_ns = end.wait_ns,
+	    .host_ns = batch->launched_ns - track->oldest.begin_host_ns,
+	    .start_call_ns = batch->start.call_ns,
+	    .launch_ns = batch->launched_ns - batch->started_ns,
+	    .tail_ns = batch->end.host_ns - batch->launched_ns,
+	    .end_call_ns = batch->end.call_ns,
+	    .seen_ns = ll_mark_batch_seen_ns(batch),
+	    .event_ns = marks->clock.event_ns,
+	    .guess_ns = batch->guess_ns,
+	    .launches = batch->launches,
+	    .has_start = batch->start.handle,
+	    .is_behind = batch->is_behind,
+	};
+	struct ll_batch_verdict verdict = ll_batch_judge(&facts);
+	note_event_time(marks);
+	learn(marks, track, batch, verdict);
+	if (verdict.lesson == LL_BATCH_UNTOLD)
+		bound_mean(track, batch, facts.span_ns);
+	charge(marks, end.card_ns - verdict.busy_ns, end.card_ns); /* its last launches came right before its end */
+	track->end = end;
+	track->end_host_ns = batch->end.host_ns;
+	track->settled++;
+	marks->settled++;
+	if (!batch->is_end_shared)
+		ll_mark_drop_ended(&marks->clock, batch->end.handle, end.card_ns);
+}
+
+bool ll_mark_track_has_ended(struct ll_marks *marks, const struct ll_mark_track *track)
+{
+	return track->count && ll_mark_clock_runs(&marks->clock) &&
+	       ll_mark_has_ended(&marks->clock, track->batches[track->first].end.handle);
+}
+
+static void read_oldest(struct ll_marks *marks, struct ll_mark_track *track)
+{
+	const struct ll_mark_batch *batch = &track->batches[track->first];
+	track->has_ended = ll_mark_track_has_ended(marks, track);
+	if (!track->has_ended)
+		return;
+	read_begin(marks, track, batch);
+	track->oldest.end = ll_mark_read(&marks->clock, &batch->end);
+}
+
+static void settle_oldest(struct ll_marks *marks, struct ll_mark_track *track)
+{
+	struct ll_mark_batch batch = track->batches[track->first];
+	track->first = (track->first + 1) % LL_MARK_BATCHES;
+	track->count--;
+	settle(marks, track, &batch);
+	read_oldest(marks, track);
+}
+
+/* Of those that have ended, the batch that did so first. */
+static struct ll_mark_track *find_oldest(const struct ll_marks *marks)
+{
+	struct ll_mark_track *oldest = NULL;
+	for (struct ll_mark_track *track = marks->tracks; track; track = track->next) {
+		bool is_older = !oldest || track->oldest.end.card_ns < oldest->oldest.end.card_ns;
+		if (track->is_used && track->has_ended && is_older)
+			oldest = track;
+	}
+	return oldest;
+}
+
+static void free_if_gone(struct ll_marks *marks, struct ll_mark_track *track)
+{
+	if (!track->is_used || !track->is_gone || track->count || track->is_in_driver)
+		return;
+	ll_mark_drop(&marks->clock, track->open.start.handle);
+	track->is_used = false;
+}
+
+/* In the order of time, for what is told of one stream after a later one of another counts short (busy.h). */
+void ll_marks_harvest(struct ll_marks *marks)
+{
+	for (struct ll_mark_track *track = marks->tracks; track; track = track->next) {
+		if (track->is_used)
+			read_oldest(marks, track);
+	}
+	struct ll_mark_track *oldest;
+	while (!marks->clock.is_blind && (oldest = find_oldest(marks)))
+		settle_oldest(marks, oldest);
+	for (struct ll_mark_track *track = marks->tracks; track; track = track->next)
+		free_if_gone(marks, track);
+}
