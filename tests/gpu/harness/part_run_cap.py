@@ -25,7 +25,7 @@ from .lab import Missing
 CAPS = (10, 25, 50, 75)
 SECONDS, ALONE_S = 10, 3
 STRETCHES = 3  # where the host is the slower one
-TURNS, TURN_S, TURNS_A_SECOND = 32, 0.25, 4  # and the cap is not reached
+TURNS, TURN_S, TURNS_A_SECOND = 48, 0.25, 4  # and the cap is not reached
 TURN_BEGIN_S, TURN_END_S = 0.1, 0.05
 SETTLE_S, ALONE_SETTLE_S = 2.0, 0.7
 LATE_S = 1.2  # the last look at its account is over by then, and all that has ended is charged
@@ -49,7 +49,7 @@ Stretch = namedtuple("Stretch", "beside measured told owed owed_second")
 
 
 def minutes(workload):
-    return 3.5 if workload in SLOW_HOSTS else 2.5
+    return 4.5 if workload in SLOW_HOSTS else 2.5
 
 
 def need_gpm(card):
