@@ -53,17 +53,17 @@ static void learn(struct ll_marks *marks, struct ll_mark_track *track, const str
 /* What came to an idle stream, without an event, was there no earlier than one that would have been recorded then. */
 static void read_begin(struct ll_marks *marks, struct ll_mark_track *track, const struct ll_mark_batch *batch)
 {
-	uint64_t first_ns = batch->first_ns ? ll_mark_card_ns(&marks->clock, batch->first_ns) : 0;
 	struct ll_mark_times *times = &track->oldest;
+	uint64_t first_ns = batch->first_ns ? ll_mark_card_ns(&marks->clock, batch->first_ns) : 0;
 	times->begin = track->end;
 	times->begin_host_ns = track->end_host_ns;
-	if (first_ns > track->end.card_ns) {
-		times->begin = (struct ll_mark_stamp){.card_ns = first_ns};
-		times->begin_host_ns = batch->first_ns;
-	} else if (batch->start.handle) {
+	if (batch->start.handle) {
 		times->begin = ll_mark_read(&marks->clock, &batch->start);
 		times->begin_host_ns = batch->start.host_ns;
 		ll_mark_drop_ended(&marks->clock, batch->start.handle, times->begin.card_ns);
+	} else if (first_ns > track->end.card_ns) {
+		times->begin = (struct ll_mark_stamp){.card_ns = first_ns};
+		times->begin_host_ns = batch->first_ns;
 	}
 }
 
