@@ -36,7 +36,7 @@ struct ll_status_card {
 	unsigned slowdown;
 	bool has_mode;
 	enum ll_compute_mode mode;
-	size_t process_count;
+	struct ll_process_list processes;
 	bool has_processes;
 	struct ll_claim_info *claims; /* limits, weight and class are their tenants', where they have one */
 	size_t claim_count;
@@ -51,7 +51,7 @@ struct ll_status_card {
 
 /*
  * Asks the card and its ledger. What the card does not tell stays unknown; an error is the ledger's (readings
- * are filled all the same, and there are no claims). fini frees the claims.
+ * are filled all the same, and there are no claims). fini frees what it has.
  */
 int ll_status_card_init(struct ll_status_card *status, const struct ll_card *card, struct ll_err *err);
 void ll_status_card_fini(struct ll_status_card *status);
@@ -60,7 +60,11 @@ void ll_status_card_fini(struct ll_status_card *status);
 int ll_status_read_ledger(struct ll_status_card *status, struct ll_err *err);
 
 /* Finds the strangers among the card's processes. Part of init, after the ledger. */
-void ll_status_find_strangers(struct ll_status_card *status, const struct ll_process_list *processes);
+void ll_status_find_strangers(struct ll_status_card *status);
+
+/* What the card itself counts for the claim's process (NVML); LL_MEMORY_UNKNOWN where it does not tell, or process ids
+ * cannot be compared. */
+uint64_t ll_status_card_bytes(const struct ll_status_card *status, const struct ll_claim_info *claim);
 
 /* The claim's tenant; NULL for a hold, and where the row went away meanwhile. */
 const struct ll_tenant_info *ll_status_tenant(const struct ll_status_card *status, const struct ll_claim_info *claim);

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "cli/status.h"
 
-static void read_card(struct ll_status_card *status, struct ll_process_list *processes)
+static void read_card(struct ll_status_card *status)
 {
 	const struct ll_card *card = status->card;
 	struct ll_power power;
@@ -24,8 +24,7 @@ static void read_card(struct ll_status_card *status, struct ll_process_list *pro
 	status->has_clocks = !ll_read_clocks(card, &status->clocks, NULL);
 	status->has_slowdown = !ll_read_slowdown(card, &status->slowdown, NULL);
 	status->has_mode = !ll_read_compute_mode(card, &status->mode, NULL);
-	status->has_processes = !ll_read_processes(card, LL_PROCESS_ALL, processes, NULL);
-	status->process_count = processes->count;
+	status->has_processes = !ll_read_processes(card, LL_PROCESS_ALL, &status->processes, NULL);
 }
 
 int ll_status_card_init(struct ll_status_card *status, const struct ll_card *card, struct ll_err *err)
@@ -44,12 +43,10 @@ int ll_status_card_init(struct ll_status_card *status, const struct ll_card *car
 	};
 	if (card->fault)
 		return 0;
-	struct ll_process_list processes = {0};
-	read_card(status, &processes);
+	read_card(status);
 	int rc = ll_status_read_ledger(status, err);
 	if (!rc && !card->has_slices)
-		ll_status_find_strangers(status, &processes);
-	ll_process_list_fini(&processes);
+		ll_status_find_strangers(status);
 	return rc;
 }
 
@@ -58,6 +55,7 @@ void ll_status_card_fini(struct ll_status_card *status)
 	free(status->claims);
 	free(status->tenants);
 	free(status->strangers);
+	ll_process_list_fini(&status->processes);
 	status->claims = NULL;
 	status->tenants = NULL;
 	status->strangers = NULL;

@@ -51,12 +51,14 @@ static void add_limits(struct ll_strbuf *text, uint64_t limit_bytes, unsigned ca
 }
 
 /* The limit is on what the tenant has, so that is what stands beside it. */
-static void add_memory(struct ll_strbuf *text, const struct ll_claim_info *claim, const struct ll_tenant_info *tenant)
+static void add_memory(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_claim_info *claim)
 {
+	const struct ll_tenant_info *tenant = ll_status_tenant(status, claim);
+	uint64_t card_bytes = ll_status_card_bytes(status, claim);
 	ll_hold_add_bytes(text, claim->memory_used_bytes);
-	if (claim->memory_card_bytes) {
+	if (card_bytes != LL_MEMORY_UNKNOWN) {
 		ll_strbuf_adds(text, " (the card counts ");
-		ll_hold_add_bytes(text, claim->memory_card_bytes);
+		ll_hold_add_bytes(text, card_bytes);
 		ll_strbuf_addc(text, ')');
 	}
 	if (tenant && tenant->claims > 1) {
@@ -84,7 +86,7 @@ static void add_program(struct ll_strbuf *text, const struct ll_status_card *sta
 		ll_strbuf_addf(text, " (%s)", claim->note);
 	ll_strbuf_addf(text, ", %s priority, ", ll_priority_name(claim->priority));
 	const struct ll_tenant_info *tenant = ll_status_tenant(status, claim);
-	add_memory(text, claim, tenant);
+	add_memory(text, status, claim);
 	add_limits(text, claim->memory_limit_bytes, claim->compute_cap_permille, claim->weight_permille,
 		   tenant ? tenant->space_permille : 0);
 	ll_strbuf_addf(text, ", GPU time %.1f s", (double)claim->gpu_time_ns / (double)LL_NS_PER_S);

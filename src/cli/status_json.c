@@ -46,7 +46,7 @@ static json_t *card_readings(const struct ll_status_card *status)
 	    "energy_joules", ll_json_real(status->energy_joules, 3), "temperature_celsius",
 	    ll_json_real(status->celsius, 1), "slowdown_celsius", ll_json_real(status->slowdown_celsius, 1),
 	    "sm_clock_mhz", bytes_or_null(status->has_clocks, status->clocks.sm_mhz), "processes",
-	    bytes_or_null(status->has_processes, status->process_count));
+	    bytes_or_null(status->has_processes, status->processes.count));
 }
 
 static json_t *card_state(const struct ll_status_card *status)
@@ -98,10 +98,11 @@ static json_t *claim_turn(const struct ll_status_card *status, const struct ll_c
 	char number[40] = "";
 	unsigned holder;
 	bool waits = ll_status_waits(status, claim, &holder);
+	uint64_t card_bytes = ll_status_card_bytes(status, claim);
 	if (waits)
 		snprintf(number, sizeof number, "%s/%u", status->card->label, holder);
 	return json_pack("{s:o, s:o, s:o, s:o, s:b, s:b, s:b, s:o}", "card_memory_bytes",
-			 bytes_or_null(claim->memory_card_bytes, claim->memory_card_bytes), "tenant_memory_bytes",
+			 bytes_or_null(card_bytes != LL_MEMORY_UNKNOWN, card_bytes), "tenant_memory_bytes",
 			 bytes_or_null(tenant, tenant ? tenant->memory_used_bytes : 0), "tenant_gpu_seconds",
 			 tenant ? ll_json_real(seconds(tenant->gpu_time_ns), 6) : json_null(), "mps_compute_percent",
 			 permille_or_null(tenant ? tenant->space_permille : 0), "has_work", claim->want_since_ns != 0,

@@ -36,11 +36,15 @@ static pid_t parent_of(pid_t pid)
 }
 
 /* A hold's contexts are in a process of its own, a child of the claim's owner. */
+static bool is_of(const struct ll_claim_info *claim, pid_t pid)
+{
+	return claim->pid == pid || (claim->priority == LL_PRIORITY_HOLD && parent_of(pid) == claim->pid);
+}
+
 static bool has_claim(const struct ll_status_card *status, pid_t pid)
 {
 	for (size_t i = 0; i < status->claim_count; i++) {
-		const struct ll_claim_info *claim = &status->claims[i];
-		if (claim->pid == pid || (claim->priority == LL_PRIORITY_HOLD && parent_of(pid) == claim->pid))
+		if (is_of(&status->claims[i], pid))
 			return true;
 	}
 	return false;
@@ -89,8 +93,20 @@ static void describe(const struct ll_status_card *status, const struct ll_proces
 	find_tenant(status, process->pid, ret_stranger->tenant);
 }
 
-void ll_status_find_strangers(struct ll_status_card *status, const struct ll_process_list *processes)
+uint64_t ll_status_card_bytes(const struct ll_status_card *status, const struct ll_claim_info *claim)
 {
+	uint64_t bytes = LL_MEMORY_UNKNOWN;
+	for (size_t i = 0; claim->is_pid_ours && i < status->processes.count; i++) {
+		const struct ll_process *process = &status->processes.items[i];
+		if (process->memory_bytes != LL_MEMORY_UNKNOWN && is_of(claim, process->pid))
+			bytes = (bytes == LL_MEMORY_UNKNOWN ? 0 : bytes) + process->memory_bytes;
+	}
+	return bytes;
+}
+
+void ll_status_find_strangers(struct ll_status_card *status)
+{
+	const struct ll_process_list *processes = &status->processes;
 	for (size_t i = 0; i < status->claim_count; i++) {
 		/* NVML's numbers are those of the machine: which of them is that one is not known here. */
 		if (!status->claims[i].is_pid_ours)

@@ -77,7 +77,7 @@ struct ll_ledger_slot {
 	/* limits */
 	_Atomic uint64_t memory_limit_bytes; /* 0: none */
 	_Atomic uint64_t memory_used_bytes;
-	_Atomic uint64_t memory_card_bytes;    /* what the card itself counts for the process; 0: not known */
+	_Atomic uint64_t reserved_memory;
 	_Atomic uint32_t compute_cap_permille; /* 0: none */
 	_Atomic uint32_t weight_permille;      /* 1000 is weight 1 */
 	_Atomic uint32_t tenant_row;           /* 1 + row of the tenants' table; 0: none (a hold) */

@@ -110,9 +110,3 @@ void ll_memory_look(const struct ll_claim *claim, struct ll_memory_view *ret_vie
 	ret_view->limit_bytes = atomic_load_explicit(&tenant->memory_limit_bytes, memory_order_relaxed);
 	ret_view->used_bytes = atomic_load_explicit(&tenant->memory_used_bytes, memory_order_relaxed);
 }
-
-void ll_memory_set_card_figure(struct ll_claim *claim, uint64_t bytes)
-{
-	if (ll_claim_is_ours(claim))
-		atomic_store_explicit(&claim->slot->memory_card_bytes, bytes, memory_order_relaxed);
-}

@@ -42,7 +42,4 @@ struct ll_memory_view {
 /* Relaxed reads, a few ns. */
 void ll_memory_look(const struct ll_claim *claim, struct ll_memory_view *ret_view);
 
-/* What the card itself counts for this process (NVML), shown beside the charged figure; 0: not known. */
-void ll_memory_set_card_figure(struct ll_claim *claim, uint64_t bytes);
-
 #endif

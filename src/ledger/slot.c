@@ -36,7 +36,6 @@ static void zero_numbers(struct ll_ledger_slot *slot)
 	zero_words(&slot->asked_ns, 1);
 	zero_words(&slot->memory_limit_bytes, 1);
 	zero_words(&slot->memory_used_bytes, 1);
-	zero_words(&slot->memory_card_bytes, 1);
 	atomic_store_explicit(&slot->compute_cap_permille, 0, memory_order_relaxed);
 	atomic_store_explicit(&slot->weight_permille, 0, memory_order_relaxed);
 	atomic_store_explicit(&slot->tenant_row, 0, memory_order_relaxed);
@@ -75,7 +74,6 @@ static void copy_numbers(const struct ll_ledger_slot *slot, struct ll_claim_info
 	info->activity_ns = slot->activity_ns;
 	info->memory_limit_bytes = slot->memory_limit_bytes;
 	info->memory_used_bytes = slot->memory_used_bytes;
-	info->memory_card_bytes = slot->memory_card_bytes;
 	info->want_since_ns = slot->want_since_ns;
 	info->compute_cap_permille = slot->compute_cap_permille;
 	info->weight_permille = slot->weight_permille;

@@ -151,8 +151,9 @@ busy() {
 	start job --sim run --mem 8G --compute 60% --weight 3 --priority high --tenant job -- $(busy kernel 1ms for 60s)
 	wait_for 20 shows 'select(has("claim") and .gpu_seconds > 0.2)'
 	shows 'select(has("claim")) | .tenant == "job" and .class == "high" and .memory_limit_bytes == 8589934592 and .compute_cap_percent == 60 and .weight == 3 and .pid == '"$(pid_of job)"
-	shows 'select(has("claim")) | .tenant_gpu_seconds > 0.2 and (.tenant_memory_bytes | type) == "number" and has("card_memory_bytes") and .waits_for == null'
-	loadline --sim status | grep -q "pid $(pid_of job)  job: running, high priority, .* of 8.0 GiB, compute 60 %, weight 3, GPU time "
+	shows 'select(has("claim")) | .tenant_gpu_seconds > 0.2 and (.tenant_memory_bytes | type) == "number" and .waits_for == null'
+	shows 'select(has("claim")) | .card_memory_bytes > 500000000 and .card_memory_bytes < .memory_bytes + 8388608'
+	loadline --sim status | grep -qE "pid $(pid_of job)  job: running, high priority, [0-9.]+ [MG]iB \\(the card counts [0-9.]+ [MG]iB\\) of 8.0 GiB, compute 60 %, weight 3, GPU time "
 	shows 'select(has("process"))' && return 1
 	stop job
 }
