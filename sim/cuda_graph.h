@@ -94,6 +94,8 @@ void sim_node_free(struct ll_cu_graph_node *node);
 /* cuda_graph_memory.c. */
 ll_cu_result sim_graph_memory_new(ll_cu_device device, size_t bytes, struct sim_graph_memory **ret_memory);
 void sim_graph_memory_drop(struct sim_graph_memory *memory);
+/* At an upload, or the launch: takes the card's memory, once. OUT_OF_MEMORY. */
+ll_cu_result sim_graph_memory_back(struct sim_graph_memory *memory);
 /* At a launch: takes the card's memory. OUT_OF_MEMORY; INVALID_VALUE: it has not been freed since the last one. */
 ll_cu_result sim_graph_memory_take(struct sim_graph_memory *memory, bool frees_itself);
 /* A node or the program frees it: the next launch may take it, its bytes stay until the stream gets there.

@@ -290,7 +290,19 @@ ll_cu_result cuGraphLaunch(struct ll_cu_graph_exec *exec, struct ll_cu_stream *h
 	return status;
 }
 
-/* The card is told beforehand what a launch will need: nothing here. */
+static ll_cu_result back_all(const struct ll_cu_graph *graph)
+{
+	ll_cu_result status = LL_CUDA_SUCCESS;
+	for (const struct ll_cu_graph_node *node = graph->first; node && !status; node = node->next) {
+		if (node->params.type == LL_CU_GRAPH_NODE_TYPE_GRAPH)
+			status = back_all(node->params.child.graph);
+		else if (node->params.type == LL_CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+			status = sim_graph_memory_back(node->memory);
+	}
+	return status;
+}
+
+/* The card is told beforehand what a launch will need, and its memory is taken (the driver's manual says so). */
 ll_cu_result cuGraphUpload(struct ll_cu_graph_exec *exec, struct ll_cu_stream *handle)
 {
 	SIM_ENTER();
@@ -299,8 +311,8 @@ ll_cu_result cuGraphUpload(struct ll_cu_graph_exec *exec, struct ll_cu_stream *h
 	struct ll_cu_stream *stream;
 	sim_cuda_lock();
 	ll_cu_result status = sim_stream_for_work(handle, &stream);
-	if (status == LL_CUDA_SUCCESS && stream->capture)
-		status = sim_capture_refuse(stream);
+	if (status == LL_CUDA_SUCCESS)
+		status = stream->capture ? sim_capture_refuse(stream) : back_all(exec->graph);
 	sim_cuda_unlock();
 	return status;
 }

@@ -49,7 +49,7 @@ ll_cu_result sim_graph_memory_new(ll_cu_device device, size_t bytes, struct sim_
 }
 
 /* From what is reserved and behind nothing, and then from the card. */
-static ll_cu_result back(struct sim_graph_memory *memory)
+ll_cu_result sim_graph_memory_back(struct sim_graph_memory *memory)
 {
 	struct sim_world *w = sim_cuda.world;
 	struct reserve *reserve = reserve_of(memory);
@@ -105,7 +105,7 @@ ll_cu_result sim_graph_memory_take(struct sim_graph_memory *memory, bool frees_i
 	struct reserve *reserve = reserve_of(memory);
 	if (memory->is_live)
 		return frees_itself ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_VALUE;
-	ll_cu_result status = back(memory);
+	ll_cu_result status = sim_graph_memory_back(memory);
 	if (status)
 		return status;
 	memory->is_live = true;

@@ -1,9 +1,28 @@
 #include "abi/cuda_graph.h"
+#include "shim/capturing.h"
 #include "shim/hook.h"
 #include "shim/launch.h"
 #include "shim/pools.h"
 
-/* One replay is one unit of work, whatever is in it. What a graph allocates is known once it was launched. */
+static struct ll_seat *graph_seat(void)
+{
+	struct ll_cu_context *context;
+	return atomic_load_explicit(&ll_pools_are_used, memory_order_relaxed) ? ll_seat_current(&context) : NULL;
+}
+
+/* What a graph allocates is not known before it has it. */
+static ll_cu_result take_memory(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)
+{
+	LL_REENTRY_SCOPE();
+	struct ll_seat *seat = graph_seat();
+	if (!seat || ll_pool_has_room_for_graphs(seat) || ll_stream_is_captured(stream))
+		return LL_CUDA_SUCCESS;
+	ll_cu_result status = ll_real()->cuGraphUpload(exec, stream);
+	bool is_within = ll_pool_keep_graphs(seat);
+	return status == LL_CUDA_ERROR_OUT_OF_MEMORY || !is_within ? LL_CUDA_ERROR_OUT_OF_MEMORY : LL_CUDA_SUCCESS;
+}
+
+/* One replay is one unit of work, whatever is in it. */
 #define GRAPH_LAUNCH_HOOK(symbol, its_stream)                                                                          \
 	static ll_cu_result gate_##symbol(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)                  \
 	{                                                                                                              \
@@ -13,6 +32,8 @@
 	}                                                                                                              \
 	LL_HOOK_EXPORT ll_cu_result symbol(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)                 \
 	{                                                                                                              \
+		if (!ll_reentry_is_inside() && take_memory(exec, its_stream) != LL_CUDA_SUCCESS)                       \
+			return LL_CUDA_ERROR_OUT_OF_MEMORY;                                                            \
 		ll_cu_result status =                                                                                  \
 		    ll_launch_is_free() ? ll_real()->symbol(exec, stream) : gate_##symbol(exec, stream);               \
 		if (!ll_reentry_is_inside())                                                                           \
@@ -25,6 +46,20 @@ static void true_up_graphs(void)
 	LL_REENTRY_SCOPE();
 	ll_pool_true_up_if_used();
 }
+
+#define GRAPH_UPLOAD_HOOK(symbol)                                                                                      \
+	LL_HOOK_EXPORT ll_cu_result symbol(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)                 \
+	{                                                                                                              \
+		ll_cu_result status = ll_real()->symbol(exec, stream);                                                 \
+		if (ll_reentry_is_inside() || status != LL_CUDA_SUCCESS)                                               \
+			return status;                                                                                 \
+		LL_REENTRY_SCOPE();                                                                                    \
+		struct ll_seat *seat = graph_seat();                                                                   \
+		return seat && !ll_pool_keep_graphs(seat) ? LL_CUDA_ERROR_OUT_OF_MEMORY : status;                      \
+	}
+
+GRAPH_UPLOAD_HOOK(cuGraphUpload)
+GRAPH_UPLOAD_HOOK(cuGraphUpload_ptsz)
 
 GRAPH_LAUNCH_HOOK(cuGraphLaunch, stream)
 GRAPH_LAUNCH_HOOK(cuGraphLaunch_ptsz, ll_launch_per_thread(stream))

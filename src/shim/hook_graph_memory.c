@@ -1,4 +1,5 @@
-/* Graphs that allocate: nothing is taken before they are launched, but from here on it is looked for (pools.h). */
+/* Graphs that allocate: nothing is taken before they are uploaded or launched, but from here on it is looked for
+ * (pools.h). */
 #include "abi/cuda_graph.h"
 #include "shim/charge.h"
 #include "shim/hook.h"
@@ -8,15 +9,15 @@ LL_HOOK_EXPORT ll_cu_result cuGraphAddMemAllocNode(struct ll_cu_graph_node **ret
 						   struct ll_cu_graph_node *const *dependencies, size_t count,
 						   struct ll_cu_mem_alloc_params *params)
 {
-	if (!ll_charge_passes())
-		ll_pool_expect_graphs();
+	if (!ll_charge_passes() && params)
+		ll_pool_expect_graphs(params->bytes);
 	return ll_real()->cuGraphAddMemAllocNode(ret_node, graph, dependencies, count, params);
 }
 
 static void look_at(const struct ll_cu_graph_node_params *params)
 {
 	if (!ll_charge_passes() && params && params->type == LL_CU_GRAPH_NODE_TYPE_MEM_ALLOC)
-		ll_pool_expect_graphs();
+		ll_pool_expect_graphs(params->alloc.bytes);
 }
 
 LL_HOOK_EXPORT ll_cu_result cuGraphAddNode(struct ll_cu_graph_node **ret_node, struct ll_cu_graph *graph,

@@ -33,7 +33,7 @@ static struct ll_seat *seat_of(struct ll_cu_stream *stream)
 #define ALLOCATE(call, free_call, handle, as_stream)                                                                   \
 	LL_REENTRY_SCOPE();                                                                                            \
 	if (is_captured(as_stream)) {                                                                                  \
-		ll_pool_expect_graphs();                                                                               \
+		ll_pool_expect_graphs(bytes);                                                                          \
 		return call;                                                                                           \
 	}                                                                                                              \
 	struct ll_seat *seat = seat_of(as_stream);                                                                     \

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "ledger/fork.h"
+#include "ledger/memory.h"
 #include "shim/footprint.h"
 #include "shim/held.h"
 #include "shim/real.h"
@@ -33,7 +34,8 @@ static struct card {
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct ll_fork_item fork_item;
 static _Atomic bool has_graphs;
-static _Atomic uint64_t pooled_cards; /* a bit for each that has pools */
+static _Atomic uint64_t graph_node_bytes; /* of all nodes that allocate, as they may take them */
+static _Atomic uint64_t pooled_cards;     /* a bit for each that has pools */
 
 _Atomic bool ll_pools_are_used;
 
@@ -52,6 +54,7 @@ static void forget_in_child(struct ll_fork_item *item)
 	init_cards();
 	ll_pools_are_used = false;
 	has_graphs = false;
+	graph_node_bytes = 0;
 	pooled_cards = 0;
 }
 
@@ -111,12 +114,13 @@ static bool true_up(struct ll_pool *pool)
 			 ask(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) + pool->pending_bytes);
 }
 
-static void true_up_graphs(struct ll_seat *seat, struct card *card)
+static bool true_up_graphs(struct ll_seat *seat, struct card *card)
 {
 	uint64_t bytes = 0;
-	if (has_graphs && ll_real()->cuDeviceGetGraphMemAttribute(
-			      seat->device, LL_CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &bytes) == LL_CUDA_SUCCESS)
-		charge_as(seat, &card->graph_bytes, bytes);
+	return !has_graphs ||
+	       ll_real()->cuDeviceGetGraphMemAttribute(seat->device, LL_CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT,
+						       &bytes) != LL_CUDA_SUCCESS ||
+	       charge_as(seat, &card->graph_bytes, bytes);
 }
 
 static void true_up_card(struct ll_seat *seat, struct card *card)
@@ -180,10 +184,50 @@ bool ll_spare_give_up(struct ll_seat *seat)
 	return is_less;
 }
 
-void ll_pool_expect_graphs(void)
+void ll_pool_expect_graphs(uint64_t bytes)
 {
+	atomic_fetch_add(&graph_node_bytes, ll_footprint_round(bytes, LL_FOOTPRINT_POOL_STEP_BYTES));
 	has_graphs = true;
 	ll_pools_are_used = true;
+}
+
+/* The card's lock is held. */
+static bool has_room_for_graphs(struct ll_seat *seat, const struct card *card)
+{
+	struct ll_memory_view view;
+	ll_memory_look(seat->claim, &view);
+	uint64_t nodes = graph_node_bytes, most = nodes > card->graph_bytes ? nodes - card->graph_bytes : 0;
+	return !view.limit_bytes || (view.used_bytes <= view.limit_bytes && most <= view.limit_bytes - view.used_bytes);
+}
+
+bool ll_pool_has_room_for_graphs(struct ll_seat *seat)
+{
+	if (!has_graphs)
+		return true;
+	struct card *card = lock_card(seat);
+	bool has_room = has_room_for_graphs(seat, card) || (trim(seat, card) && has_room_for_graphs(seat, card));
+	unlock_card(card);
+	return has_room;
+}
+
+static bool is_within(const struct ll_seat *seat)
+{
+	struct ll_memory_view view;
+	ll_memory_look(seat->claim, &view);
+	return !view.limit_bytes || view.used_bytes <= view.limit_bytes;
+}
+
+bool ll_pool_keep_graphs(struct ll_seat *seat)
+{
+	struct card *card = lock_card(seat);
+	bool is_kept = true_up_graphs(seat, card) || is_within(seat);
+	unlock_card(card);
+	if (is_kept || (ll_spare_of_siblings(seat) && is_within(seat)))
+		return true;
+	card = lock_card(seat);
+	trim(seat, card);
+	unlock_card(card);
+	return false;
 }
 
 /* A new one; whoever makes one for the same pool at once loses nothing but its own. seat NULL: it takes nothing. */

@@ -15,7 +15,9 @@
  * freed.
  *
  * Memory of graphs has no address of its own at the driver's but one sum per card, asked in the same way once the
- * program has graphs that allocate. It is taken by a launch, which is not refused: the sum may pass the limit by it.
+ * program has graphs that allocate. A launch takes it, or an upload before. What one graph will take nobody says, only
+ * that all together take no more than their nodes. So where that may be more than the limit has room for, a graph is
+ * uploaded before it is launched, and refused if that went over the limit: its memory is given back then.
  *
  * One lock per card, not held while the driver allocates or frees.
  */
@@ -84,7 +86,13 @@ static inline void ll_pool_true_up_if_used(void)
 		ll_pool_true_up_all(seat);
 }
 
-/* The program has a graph that allocates. */
-void ll_pool_expect_graphs(void);
+/* The program has a node of a graph that allocates so much. */
+void ll_pool_expect_graphs(uint64_t bytes);
+
+/* Whether the card has room for all that graphs may still take; pools' reserve is given up for it. */
+bool ll_pool_has_room_for_graphs(struct ll_seat *seat);
+
+/* After an upload. False: graphs have more than the limit has room for; what they do not use was given back. */
+bool ll_pool_keep_graphs(struct ll_seat *seat);
 
 #endif

@@ -424,6 +424,58 @@ static void memory_of_graphs_is_charged_when_they_have_it(void **state)
 	in_world(NULL, body_captured);
 }
 
+static struct ll_cu_graph_exec *make_exec(struct ll_cu_stream *stream, uint64_t bytes, bool frees)
+{
+	ll_cu_deviceptr address;
+	struct ll_cu_graph *graph;
+	struct ll_cu_graph_exec *exec;
+	CHECK_EQUAL(cu.cuStreamBeginCapture(stream, LL_CU_STREAM_CAPTURE_MODE_GLOBAL), 0);
+	CHECK_EQUAL(cu.cuMemAllocAsync(&address, bytes, stream), 0);
+	if (frees)
+		CHECK_EQUAL(cu.cuMemFreeAsync(address, stream), 0);
+	CHECK_EQUAL(cu.cuStreamEndCapture(stream, &graph), 0);
+	CHECK_EQUAL(cu.cuGraphInstantiate(&exec, graph, 0), 0);
+	return exec;
+}
+
+static void body_graph_over(void)
+{
+	ll_cu_deviceptr address;
+	govern(CONTEXT_BYTES + 256 * MIB);
+	open_context(0);
+	struct ll_cu_stream *stream = new_stream();
+	struct ll_cu_graph_exec *large = make_exec(stream, GIB, true), *small = make_exec(stream, 200 * MIB, true);
+	for (int i = 0; i < 3; i++) {
+		CHECK_EQUAL(cu.cuGraphLaunch(large, stream), LL_CUDA_ERROR_OUT_OF_MEMORY);
+		CHECK_EQUAL(cu.cuGraphUpload(large, stream), LL_CUDA_ERROR_OUT_OF_MEMORY);
+		CHECK_EQUAL(pool_charge(), 0);
+		CHECK_EQUAL(cu.cuGraphLaunch(small, stream), 0);
+		CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+		CHECK_EQUAL(pool_charge(), 224 * MIB);
+	}
+	/* what graphs keep in reserve is given up for others, and taken again */
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 100 * MIB), 0);
+	CHECK_EQUAL(pool_charge(), 100 * MIB);
+	CHECK_EQUAL(cu.cuGraphLaunch(small, stream), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(cu.cuMemFree(address), 0);
+	CHECK_EQUAL(cu.cuGraphUpload(small, stream), 0);
+	CHECK_EQUAL(pool_charge(), 224 * MIB);
+	CHECK_EQUAL(cu.cuGraphLaunch(small, stream), 0);
+	CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	/* while it has the memory, too */
+	struct ll_cu_graph_exec *keeps = make_exec(stream, 30 * MIB, false);
+	CHECK_EQUAL(cu.cuGraphLaunch(keeps, stream), 0);
+	CHECK_EQUAL(cu.cuGraphLaunch(large, stream), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	CHECK(pool_charge() >= 32 * MIB && pool_charge() <= 256 * MIB);
+}
+
+static void a_graph_whose_memory_is_over_the_limit_is_refused(void **state)
+{
+	(void)state;
+	in_world(NULL, body_graph_over);
+}
+
 static struct ll_cu_mem_pool *make_managed(enum ll_cu_mem_location_type where, int card)
 {
 	struct ll_cu_mem_pool *pool;
@@ -537,6 +589,7 @@ int main(void)
 	    cmocka_unit_test(what_fails_leaves_the_charge_as_it_was),
 	    cmocka_unit_test(threads_share_a_pool_and_its_charge_comes_to_nothing),
 	    cmocka_unit_test(memory_of_graphs_is_charged_when_they_have_it),
+	    cmocka_unit_test(a_graph_whose_memory_is_over_the_limit_is_refused),
 	    cmocka_unit_test(memory_of_graphs_that_were_put_together_is_charged),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
