@@ -139,8 +139,15 @@ static int read_max_kernel(const char *text, struct ll_run_settings *settings, s
 }
 
 /* By space nobody waits, so nobody can be let in first. */
-static int check_space(const struct ll_run_args *args, struct ll_err *err)
+static int check_space(const struct ll_run_args *args, const struct ll_run_settings *settings, struct ll_err *err)
 {
+	if (settings->kills_at_max_kernel) {
+		ll_err_set(err, -EINVAL,
+			   "--max-kernel=%s: would kill a client of MPS while its kernel runs, and may "
+			   "leave the server unusable for all others",
+			   args->max_kernel);
+		return ll_err_hint(err, "leave :kill out, and end it with `loadline mps kill`");
+	}
 	if (!args->weight && !args->priority)
 		return 0;
 	ll_err_set(err, -EINVAL, "%s: is about turns, which programs that share by space do not take",
@@ -162,8 +169,6 @@ int ll_run_args_settings(const struct ll_run_args *args, const char *command, st
 		rc = ll_limit_read_memory(args->mem, &settings.memory_limit_bytes, err);
 	if (!rc && args->compute)
 		rc = ll_limit_read_compute(args->compute, &settings.compute_cap_permille, err);
-	if (!rc && args->by == LL_RUN_BY_SPACE)
-		rc = check_space(args, err);
 	if (!rc && args->by == LL_RUN_BY_SPACE) {
 		settings.space_permille = settings.compute_cap_permille;
 		settings.compute_cap_permille = 0;
@@ -174,6 +179,8 @@ int ll_run_args_settings(const struct ll_run_args *args, const char *command, st
 		rc = read_priority(args->priority, &settings.priority, err);
 	if (!rc && args->max_kernel)
 		rc = read_max_kernel(args->max_kernel, &settings, err);
+	if (!rc && args->by == LL_RUN_BY_SPACE)
+		rc = check_space(args, &settings, err);
 	if (!rc && args->tenant)
 		rc = read_name(args->tenant, settings.tenant, err);
 	else if (!rc)

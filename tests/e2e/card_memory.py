@@ -8,8 +8,11 @@
     list          prints how many processes NVML lists
     wait          tells "waiting", and waits for a line on standard input
     child STEP... runs the rest in another process, started by exec, and waits for it
+    by WAY STEP...  the same, started by posix_spawn, fork, or multiprocessing's fork, spawn or forkserver (mp-fork, ...)
 """
 import ctypes
+import multiprocessing
+import os
 import subprocess
 import sys
 
@@ -58,8 +61,27 @@ def listed():
     say("list", count.value)
 
 
-def main():
-    words, addresses = iter(sys.argv[1:]), []
+def run_forked(words):
+    pid = os.fork()
+    if not pid:
+        os._exit(run(words))
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def run_by(way, words):
+    if way == "posix_spawn":
+        pid = os.posix_spawn(sys.executable, [sys.executable, __file__, *words], os.environ)
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    if way == "fork":
+        return run_forked(words)
+    child = multiprocessing.get_context(way.removeprefix("mp-")).Process(target=run, args=(words,))
+    child.start()
+    child.join()
+    return child.exitcode
+
+
+def run(words):
+    words, addresses = iter(words), []
     for word in words:
         if word == "alloc":
             address = ctypes.c_uint64()
@@ -73,9 +95,12 @@ def main():
             sys.stdin.readline()
         elif word == "child":
             return subprocess.run([sys.executable, __file__, *words], check=False).returncode
+        elif word == "by":
+            return run_by(next(words), list(words))
         else:
             {"context": context, "info": info, "card": card, "list": listed}[word]()
     return 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(run(sys.argv[1:]))

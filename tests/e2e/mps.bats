@@ -487,6 +487,7 @@ get_*) ;;'
 
 @test "what cannot be had by space is refused before the command runs" {
 	fails_with 125 "start one: loadline mps start" --sim run --by space -- touch "$T/ran"
+	fails_with 125 "--max-kernel=10s:kill: would kill a client of MPS while its kernel runs" --sim run --by space --max-kernel 10s:kill -- touch "$T/ran"
 	mps start --compute 50% --mem 8G
 	fails_with 125 "gives a client 50 % of the SMs at most" --sim run --by space --compute 60% -- touch "$T/ran"
 	fails_with 125 "gives a client 8192 MiB at most" --sim run --by space --mem 9G -- touch "$T/ran"

@@ -49,6 +49,13 @@ governed() {
 	[ "${lines[*]}" = "context ok alloc ok context ok alloc 2 card 1500 1356 144 alloc ok" ]
 }
 
+@test "a process has a part of the same limit however it is started" {
+	for way in posix_spawn fork mp-fork mp-spawn mp-forkserver; do
+		governed 1500M card by "$way" context alloc 300 child context alloc 200 info alloc 100
+		[ "${lines[*]}" = "card 1500 0 1500 context ok alloc ok context ok alloc 2 info 144 1500 alloc ok" ]
+	done
+}
+
 @test "a program that is killed gives everything back" {
 	mkfifo "$T/in"
 	export -f program
