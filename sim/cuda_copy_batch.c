@@ -195,3 +195,19 @@ ll_cu_result cuMemcpy3DBatchAsync(size_t count, struct ll_cu_copy3d_op *ops, siz
 	SIM_ENTER();
 	return copy_blocks(count, ops, ret_failed ? ret_failed : &failed, flags, stream);
 }
+
+ll_cu_result cuMemcpyWithAttributesAsync(ll_cu_deviceptr to, ll_cu_deviceptr from, size_t bytes,
+					 struct ll_cu_copy_attributes *attributes, struct ll_cu_stream *stream)
+{
+	size_t failed, first_of = 0;
+	SIM_ENTER();
+	return copy_batch(&to, &from, &bytes, 1, attributes, &first_of, 1, &failed, stream);
+}
+
+ll_cu_result cuMemcpy3DWithAttributesAsync(struct ll_cu_copy3d_op *op, unsigned long long flags,
+					   struct ll_cu_stream *stream)
+{
+	size_t failed;
+	SIM_ENTER();
+	return copy_blocks(1, op, &failed, flags, stream);
+}

@@ -232,3 +232,9 @@ PER_THREAD(cuMemcpy3DBatchAsync, _ptsz,
 	   (size_t count, struct ll_cu_copy3d_op *ops, size_t *ret_failed, unsigned long long flags,
 	    struct ll_cu_stream *stream),
 	   (count, ops, ret_failed, flags, stream))
+PER_THREAD(cuMemcpyWithAttributesAsync, _ptsz,
+	   (ll_cu_deviceptr to, ll_cu_deviceptr from, size_t bytes, struct ll_cu_copy_attributes *attributes,
+	    struct ll_cu_stream *stream),
+	   (to, from, bytes, attributes, stream))
+PER_THREAD(cuMemcpy3DWithAttributesAsync, _ptsz,
+	   (struct ll_cu_copy3d_op * op, unsigned long long flags, struct ll_cu_stream *stream), (op, flags, stream))

@@ -75,3 +75,11 @@ LL_COPY_HOOKS(cuMemcpy3DBatchAsync, _ptsz, sides_of_blocks(ops, count), 0, strea
 	      (size_t count, struct ll_cu_copy3d_op *ops, size_t *ret_failed, unsigned long long flags,
 	       struct ll_cu_stream *stream),
 	      (count, ops, ret_failed, flags, stream))
+
+/* From CUDA 13.2: one of them each. */
+LL_COPY_HOOKS(cuMemcpyWithAttributesAsync, _ptsz, sides_of_lines(&to, &from, 1), bytes, stream,
+	      (ll_cu_deviceptr to, ll_cu_deviceptr from, size_t bytes, struct ll_cu_copy_attributes *attributes,
+	       struct ll_cu_stream *stream),
+	      (to, from, bytes, attributes, stream))
+LL_COPY_HOOKS(cuMemcpy3DWithAttributesAsync, _ptsz, sides_of_blocks(op, 1), 0, stream,
+	      (struct ll_cu_copy3d_op * op, unsigned long long flags, struct ll_cu_stream *stream), (op, flags, stream))

@@ -144,6 +144,18 @@ static ll_cu_result own_batch(bool is_old)
 						       lines.first_of, 1, NULL);
 }
 
+static ll_cu_result line(ll_cu_deviceptr from, struct ll_cu_stream *in)
+{
+	fill_lines(from);
+	return cu.cuMemcpyWithAttributesAsync(near_, from, BYTES / 2, lines.attributes, in);
+}
+
+static ll_cu_result own_line(ll_cu_deviceptr from)
+{
+	fill_lines(from);
+	return own.cuMemcpyWithAttributesAsync_ptsz(near_, from, BYTES / 2, lines.attributes, NULL);
+}
+
 /* A batch of one block, from an array or from that address. */
 static struct ll_cu_copy3d_op *blocks(ll_cu_deviceptr from)
 {
@@ -218,6 +230,10 @@ static struct ll_cu_copy3d_op *blocks(ll_cu_deviceptr from)
 	ENTRY(cuMemcpy3DBatchAsync_v1, cu.cuMemcpy3DBatchAsync_v1(1, blocks(far_), NULL, 0, stream))                   \
 	ENTRY(cuMemcpy3DBatchAsync_v2_ptsz, own.cuMemcpy3DBatchAsync_v2_ptsz(1, blocks(far_), 0, NULL))                \
 	ENTRY(cuMemcpy3DBatchAsync_ptsz, own.cuMemcpy3DBatchAsync_ptsz(1, blocks(0), NULL, 0, NULL))                   \
+	ENTRY(cuMemcpyWithAttributesAsync, line(far_, stream))                                                         \
+	ENTRY(cuMemcpyWithAttributesAsync_ptsz, own_line(far_))                                                        \
+	ENTRY(cuMemcpy3DWithAttributesAsync, cu.cuMemcpy3DWithAttributesAsync(blocks(0), 0, stream))                   \
+	ENTRY(cuMemcpy3DWithAttributesAsync_ptsz, own.cuMemcpy3DWithAttributesAsync_ptsz(blocks(far_), 0, NULL))       \
 	ENTRY(cuMemcpyPeer, cu.cuMemcpyPeer(near_, context, far_, context, BYTES))                                     \
 	ENTRY(cuMemcpyPeerAsync, cu.cuMemcpyPeerAsync(near_, context, far_, context, BYTES, stream))                   \
 	ENTRY(cuMemcpy3DPeer, cu.cuMemcpy3DPeer(copy_peer()))                                                          \
@@ -261,6 +277,9 @@ static struct ll_cu_copy3d_op *blocks(ll_cu_deviceptr from)
 	ENTRY(cuMemcpyBatchAsync_v1 from the host, old_batch((ll_cu_deviceptr)(uintptr_t)pinned, stream))              \
 	ENTRY(cuMemcpy3DBatchAsync from the host,                                                                      \
 	      cu.cuMemcpy3DBatchAsync(1, blocks((ll_cu_deviceptr)(uintptr_t)pinned), 0, stream))                       \
+	ENTRY(cuMemcpyWithAttributesAsync from the host, line((ll_cu_deviceptr)(uintptr_t)pinned, stream))             \
+	ENTRY(cuMemcpy3DWithAttributesAsync from the host,                                                             \
+	      cu.cuMemcpy3DWithAttributesAsync(blocks((ll_cu_deviceptr)(uintptr_t)pinned), 0, stream))                 \
 	ENTRY(cuLaunchHostFunc, cu.cuLaunchHostFunc(stream, do_nothing, NULL))                                         \
 	ENTRY(cuStreamSynchronize, cu.cuStreamSynchronize(stream))                                                     \
 	ENTRY(cuGraphUpload, cu.cuGraphUpload(exec, stream))                                                           \

@@ -251,6 +251,13 @@ _Static_assert(sizeof(LL_CU_STREAM_LEGACY) == sizeof(CU_STREAM_LEGACY), "handle"
 
 #include "abi_compare_copy.h"
 
+/* What is newer than this header, as NVIDIA's documentation of the driver API has it. */
+#if CUDA_VERSION < 13020
+CUresult cuMemcpyWithAttributesAsync(CUdeviceptr dst, CUdeviceptr src, size_t size, CUmemcpyAttributes *attr,
+				     CUstream stream);
+CUresult cuMemcpy3DWithAttributesAsync(CUDA_MEMCPY3D_BATCH_OP *op, unsigned long long flags, CUstream stream);
+#endif
+
 /*
  * Signatures: from here on our type names mean the toolkit's types, so a row's signature becomes the one cuda.h must
  * have declared for the row's symbol. Enums compare as what they are, not as the integers they share.
