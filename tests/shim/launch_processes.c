@@ -156,6 +156,63 @@ static void a_tenant_on_two_cards_is_called_from_its_first_to_the_other(void **s
 	in_world("cards 2\n", body_two_cards);
 }
 
+/* Two processes of a tenant, a card each, that add up something together: each round both work, and then each stream
+ * waits for the other's. As collectives do, neither gets on while the other is kept from its card. */
+enum { RANKS = 2, PAIRS = 2, ROUNDS = 60, LINE_WORDS = 16 };
+
+static _Atomic uint32_t *rounds_done; /* of each rank of each tenant, a cache line apart; shared by all */
+static int own_pair, own_rank;
+
+static _Atomic uint32_t *rounds_of(int pair, int rank)
+{
+	return &rounds_done[(pair * RANKS + rank) * LINE_WORDS];
+}
+
+static void add_up(void)
+{
+	struct ll_run_settings settings = {.id = (uint64_t)own_pair + 1,
+					   .first_card = "GPU-10ad11fe-0200-4200-8200-000000000001"};
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	snprintf(settings.tenant, sizeof settings.tenant, "pair%d", own_pair);
+	govern_by(settings);
+	open_context(own_rank);
+	struct ll_cu_stream *stream = new_stream();
+	struct ll_cu_function *kernel = get_kernel("work_ns");
+	CHECK_EQUAL(cu.cuMemHostRegister(rounds_done, 4096, 0), 0);
+	ll_cu_deviceptr own = (uintptr_t)rounds_of(own_pair, own_rank);
+	ll_cu_deviceptr others = (uintptr_t)rounds_of(own_pair, 1 - own_rank);
+	for (uint32_t round = 1; round <= ROUNDS; round++) {
+		launch_timed(kernel, stream, MS, 1, 32);
+		CHECK_EQUAL(cu.cuStreamWriteValue32(stream, own, round, 0), 0);
+		CHECK_EQUAL(cu.cuStreamWaitValue32(stream, others, round, LL_CU_STREAM_WAIT_VALUE_GEQ), 0);
+		if (round % 4 == 0)
+			CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	}
+	CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+}
+
+static void body_collectives(void)
+{
+	pid_t pids[PAIRS * RANKS];
+	rounds_done = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(rounds_done != MAP_FAILED);
+	for (int i = 0; i < PAIRS * RANKS; i++) {
+		own_pair = i / RANKS;
+		own_rank = i % RANKS;
+		pids[i] = spawn(add_up);
+	}
+	for (int i = 0; i < PAIRS * RANKS; i++)
+		join(pids[i]);
+	for (int i = 0; i < PAIRS * RANKS; i++)
+		CHECK_EQUAL(*rounds_of(i / RANKS, i % RANKS), ROUNDS);
+}
+
+static void collectives_of_two_tenants_across_two_cards_all_end(void **state)
+{
+	(void)state;
+	in_world("cards 2\n", body_collectives);
+}
+
 static _Atomic unsigned *long_kernels; /* that the program below has seen the end of */
 
 static void launch_long_ones(void)
@@ -297,6 +354,7 @@ int main(void)
 	    cmocka_unit_test(two_programs_share_by_weight),
 	    cmocka_unit_test(a_high_program_goes_before_a_low_one_that_is_not_starved),
 	    cmocka_unit_test(a_tenant_on_two_cards_is_called_from_its_first_to_the_other),
+	    cmocka_unit_test(collectives_of_two_tenants_across_two_cards_all_end),
 	    cmocka_unit_test(time_in_slices_with_others_is_charged_for_what_one_had),
 	    cmocka_unit_test(a_stopped_or_killed_program_keeps_nobody_waiting),
 	    cmocka_unit_test(a_limit_that_changes_is_heeded_at_once),
