@@ -1,4 +1,4 @@
-"""run-programs: unmodified programs of the usual frameworks under a memory limit: they see it as the card's memory, meet
+"""run-programs: unmodified programs of the usual frameworks under a memory limit and a cap: they see it as the card's memory, meet
 it as their own error, and go on. Beside each the same program without a limit, which meets the card's own end."""
 import os
 from collections import namedtuple
@@ -10,6 +10,7 @@ from .governed import need_run, wrapped
 from .lab import Missing, Trouble
 
 LIMIT_BYTES = 8 << 30
+CAP = "50%"
 AT_ONCE = 4
 WITHIN_S = 240
 ALLOCATORS = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")  # the names of today and of before
@@ -80,7 +81,7 @@ def run_one(lab, name, words, total):
     if total is not None:
         command_line, kind = [*words, "--limit", str(total), "--control"], "native"
     else:
-        command_line = wrapped(lab, [*words, "--limit", str(LIMIT_BYTES)], ["--mem", LIMIT_BYTES])
+        command_line = wrapped(lab, [*words, "--limit", str(LIMIT_BYTES)], ["--mem", LIMIT_BYTES, "--compute", CAP])
         kind = "run"
     return judge(*lab.run(start_name(name, kind), command_line, TRIALS[name][2], WITHIN_S))
 

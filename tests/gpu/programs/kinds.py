@@ -10,6 +10,7 @@ import line
 GRANULE = 2 << 20
 FLOAT, CHANNELS, TEXEL_BYTES = 0x20, 4, 16
 ATTACH_GLOBAL = 1
+RELAXED = 2  # captures
 SIDE = 1024
 
 
@@ -71,6 +72,15 @@ def managed_pool(count, out):
     return ask("cuMemAllocFromPoolAsync", out, ctypes.c_size_t(count), pool, card.stream)
 
 
+def graph(count, out):
+    """A node of a graph: it takes the memory when it is launched."""
+    made, ready = ctypes.c_void_p(), ctypes.c_void_p()
+    status = (ask("cuStreamBeginCapture_v2", card.stream, RELAXED) or ask("cuMemAllocAsync", out, ctypes.c_size_t(count), card.stream)
+              or ask("cuStreamEndCapture", card.stream, ctypes.byref(made)))
+    status = status or ask("cuGraphInstantiateWithFlags", ctypes.byref(ready), made, ctypes.c_ulonglong(0))
+    return status or ask("cuGraphLaunch", ready, card.stream)
+
+
 def physical(count, out):
     return ask("cuMemCreate", out, ctypes.c_size_t(count), ctypes.byref(Property(type=1, place=1)), ctypes.c_ulonglong(0))
 
@@ -92,6 +102,6 @@ def mipmapped(count, out):
 
 card = driver.Card()
 request = int(sys.argv[1]) + 16 * GRANULE
-for kind in (plain, pitched, managed, ordered, pooled, managed_pool, physical, array, solid_array, mipmapped):
+for kind in (plain, pitched, managed, ordered, pooled, managed_pool, graph, physical, array, solid_array, mipmapped):
     answer = kind(request, ctypes.byref(ctypes.c_ulonglong()))
     line.say(event="kind", kind=kind.__name__, status=answer)
