@@ -1,17 +1,27 @@
 /*
  * busy.h - how long a card worked for somebody: the union of intervals over streams, not their sum.
  *
- * Intervals come nearly in order of their ends, as completions are found. What lies before the furthest end so far is
- * counted as known already, so an interval that is told late, after a later one of another stream, may be
- * counted short, never twice.
+ * Intervals come as completions are found: one stream's long one may be told after many later ones of another, which
+ * lie within it. So those that were told are kept, LL_BUSY_SPANS of them. Where there are more, the older ones are
+ * joined in pairs, of which only the sum is known then: what is told of such a time later overlaps with it as much as
+ * it was busy.
  */
 #ifndef LOADLINE_CONTROL_BUSY_H
 #define LOADLINE_CONTROL_BUSY_H
 
 #include <stdint.h>
 
+enum { LL_BUSY_SPANS = 64 };
+
+struct ll_busy_span {
+	uint64_t start_ns, end_ns;
+	uint64_t busy_ns; /* of it */
+};
+
+/* All zero at first. */
 struct ll_busy {
-	uint64_t until_ns; /* the furthest end; 0 at first */
+	struct ll_busy_span spans[LL_BUSY_SPANS]; /* apart from each other, in order */
+	uint32_t count;
 };
 
 /* The part of start..end that was not yet counted. One clock for all calls. */

@@ -37,14 +37,14 @@ int64_t ll_account_earn(struct ll_ledger_tenant *tenant, uint64_t now_ns)
 	return ll_account_tokens_ns(tenant, now_ns);
 }
 
-void ll_account_charge(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns)
+void ll_account_charge(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns, uint64_t fresh_ns)
 {
 	struct ll_ledger_slot *slot = ll_claim_is_ours(claim) ? claim->slot : NULL; /* another's may be there by now */
 	if (!slot || end_ns <= start_ns)
 		return;
 	struct ll_ledger_file *file = claim->ledger->file;
 	struct ll_ledger_tenant *tenant = claim->tenant_row ? &file->tenants[claim->tenant_row - 1] : NULL;
-	ll_claim_add_gpu_time(claim, end_ns - start_ns);
+	ll_claim_add_gpu_time(claim, fresh_ns);
 	if (!tenant)
 		return;
 	uint64_t gpu_ns = ll_busy_bins_add(&file->busy[tenant - file->tenants], start_ns, end_ns);

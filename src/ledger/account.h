@@ -16,9 +16,9 @@
 #include "ledger/claim.h"
 #include "ledger/layout.h"
 
-/* Books that the card worked for the claim from start_ns to end_ns: to the claim all of it; to its tenant, the tenant's
- * virtual time and cap what was not known yet. */
-void ll_account_charge(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns);
+/* Books that the card worked for the claim from start_ns to end_ns: to the claim fresh_ns, what it had not told yet; to
+ * its tenant, the tenant's virtual time and cap what none of its claims had. */
+void ll_account_charge(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns, uint64_t fresh_ns);
 
 /* What the cap's account holds now; negative: debt; INT64_MAX: there is no cap. Nothing is written. */
 int64_t ll_account_tokens_ns(struct ll_ledger_tenant *tenant, uint64_t now_ns);

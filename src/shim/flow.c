@@ -80,12 +80,14 @@ _Atomic uint32_t *ll_flow_gate(struct ll_flow *flow)
 	return ll_turn_gate(flow->claim);
 }
 
-static void charge(void *of, uint64_t start_ns, uint64_t end_ns)
+static void charge(void *of, uint64_t start_ns, uint64_t end_ns, uint64_t fresh_ns)
 {
 	struct ll_flow *flow = of;
 	flow->charged_ns = end_ns;
 	flow->progress_ns = ll_now_ns();
-	ll_account_charge(flow->claim, end_ns - ll_slices_own_ns(&flow->slices, start_ns, end_ns), end_ns);
+	uint64_t own_ns = ll_slices_own_ns(&flow->slices, start_ns, end_ns);
+	double own_part = (double)own_ns / (double)(end_ns - start_ns);
+	ll_account_charge(flow->claim, end_ns - own_ns, end_ns, (uint64_t)(own_part * (double)fresh_ns));
 }
 
 static struct ll_flow_context *find_context(struct ll_flow *flow, const struct ll_cu_context *handle)

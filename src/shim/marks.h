@@ -54,8 +54,9 @@ struct ll_marks_queue {
 	uint64_t ns, launches;
 };
 
-/* Told of each stretch of time, CLOCK_MONOTONIC, in which the card worked; from within begin and harvest. */
-typedef void ll_marks_charge_fn(void *of, uint64_t start_ns, uint64_t end_ns);
+/* Told of each stretch of time, CLOCK_MONOTONIC, in which the card worked, and how much of it was not told before, of
+ * other streams; from within begin and harvest. */
+typedef void ll_marks_charge_fn(void *of, uint64_t start_ns, uint64_t end_ns, uint64_t fresh_ns);
 
 /* NULL: no memory. The lock stays the caller's; it is NULL where there is one thread. */
 struct ll_marks *ll_marks_new(struct ll_mark_lock *lock, ll_marks_charge_fn *charge, void *of);

@@ -50,40 +50,48 @@ static void learn(struct ll_marks *marks, struct ll_mark_track *track, const str
 		ll_kinds_doubt(&marks->kinds, kind, each_ns);
 }
 
+/* Of a batch that has ended. */
+struct times {
+	struct ll_mark_stamp begin, end;
+	uint64_t begin_host_ns; /* CLOCK_MONOTONIC, when the begin was recorded, or launched */
+};
+
 /* What came to an idle stream, without an event, was there no earlier than one that would have been recorded then. */
-static void read_begin(struct ll_marks *marks, struct ll_mark_track *track, const struct ll_mark_batch *batch)
+static struct times read_times(struct ll_marks *marks, const struct ll_mark_track *track,
+			       const struct ll_mark_batch *batch)
 {
-	struct ll_mark_times *times = &track->oldest;
+	struct times times = {.begin = track->end, .begin_host_ns = track->end_host_ns};
 	uint64_t first_ns = batch->first_ns ? ll_mark_card_ns(&marks->clock, batch->first_ns) : 0;
-	times->begin = track->end;
-	times->begin_host_ns = track->end_host_ns;
 	if (batch->start.handle) {
-		times->begin = ll_mark_read(&marks->clock, &batch->start);
-		times->begin_host_ns = batch->start.host_ns;
-		ll_mark_drop_ended(&marks->clock, batch->start.handle, times->begin.card_ns);
+		times.begin = ll_mark_read(&marks->clock, &batch->start);
+		times.begin_host_ns = batch->start.host_ns;
+		ll_mark_drop_ended(&marks->clock, batch->start.handle, times.begin.card_ns);
 	} else if (first_ns > track->end.card_ns) {
-		times->begin = (struct ll_mark_stamp){.card_ns = first_ns};
-		times->begin_host_ns = batch->first_ns;
+		times.begin = (struct ll_mark_stamp){.card_ns = first_ns};
+		times.begin_host_ns = batch->first_ns;
 	}
+	times.end = ll_mark_read(&marks->clock, &batch->end);
+	return times;
 }
 
-/* What other streams have told already is left out: what remains is the end of it. */
+/* What other streams have told already is told, and does not count. */
 static void charge(struct ll_marks *marks, uint64_t start_ns, uint64_t end_ns)
 {
 	uint64_t ns = ll_busy_add(&marks->busy, start_ns, end_ns);
 	uint64_t host_ns = ll_mark_host_ns(&marks->clock, end_ns);
 	if (ns)
-		marks->charge(marks->charge_of, host_ns - ns, host_ns);
+		marks->charge(marks->charge_of, host_ns - (end_ns - start_ns), host_ns, ns);
 }
 
 static void settle(struct ll_marks *marks, struct ll_mark_track *track, const struct ll_mark_batch *batch)
 {
-	struct ll_mark_stamp begin = track->oldest.begin, end = track->oldest.end;
+	struct times times = read_times(marks, track, batch);
+	struct ll_mark_stamp begin = times.begin, end = times.end;
 	struct ll_batch facts = {
 	    .span_ns = end.card_ns > begin.card_ns ? end.card_ns - begin.card_ns : 0,
 	    .start_wait_ns = begin.wait_ns,
 	    .end_wait_ns = end.wait_ns,
-	    .host_ns = batch->launched_ns - track->oldest.begin_host_ns,
+	    .host_ns = batch->launched_ns - times.begin_host_ns,
 	    .start_call_ns = batch->start.call_ns,
 	    .launch_ns = batch->launched_ns - batch->started_ns,
 	    .tail_ns = batch->end.host_ns - batch->launched_ns,
@@ -115,55 +123,24 @@ bool ll_mark_track_has_ended(struct ll_marks *marks, const struct ll_mark_track 
 	       ll_mark_has_ended(&marks->clock, track->batches[track->first].end.handle);
 }
 
-static void read_oldest(struct ll_marks *marks, struct ll_mark_track *track)
+static void harvest_track(struct ll_marks *marks, struct ll_mark_track *track)
 {
-	const struct ll_mark_batch *batch = &track->batches[track->first];
-	track->has_ended = ll_mark_track_has_ended(marks, track);
-	if (!track->has_ended)
-		return;
-	read_begin(marks, track, batch);
-	track->oldest.end = ll_mark_read(&marks->clock, &batch->end);
-}
-
-static void settle_oldest(struct ll_marks *marks, struct ll_mark_track *track)
-{
-	struct ll_mark_batch batch = track->batches[track->first];
-	track->first = (track->first + 1) % LL_MARK_BATCHES;
-	track->count--;
-	settle(marks, track, &batch);
-	read_oldest(marks, track);
-}
-
-/* Of those that have ended, the batch that did so first. */
-static struct ll_mark_track *find_oldest(const struct ll_marks *marks)
-{
-	struct ll_mark_track *oldest = NULL;
-	for (struct ll_mark_track *track = marks->tracks; track; track = track->next) {
-		bool is_older = !oldest || track->oldest.end.card_ns < oldest->oldest.end.card_ns;
-		if (track->is_used && track->has_ended && is_older)
-			oldest = track;
+	while (ll_mark_track_has_ended(marks, track)) {
+		struct ll_mark_batch batch = track->batches[track->first];
+		track->first = (track->first + 1) % LL_MARK_BATCHES;
+		track->count--;
+		settle(marks, track, &batch);
 	}
-	return oldest;
+	if (track->is_gone && !track->count && !track->is_in_driver) {
+		ll_mark_drop(&marks->clock, track->open.start.handle);
+		track->is_used = false;
+	}
 }
 
-static void free_if_gone(struct ll_marks *marks, struct ll_mark_track *track)
-{
-	if (!track->is_used || !track->is_gone || track->count || track->is_in_driver)
-		return;
-	ll_mark_drop(&marks->clock, track->open.start.handle);
-	track->is_used = false;
-}
-
-/* In the order of time, for what is told of one stream after a later one of another counts short (busy.h). */
 void ll_marks_harvest(struct ll_marks *marks)
 {
-	for (struct ll_mark_track *track = marks->tracks; track; track = track->next) {
+	for (struct ll_mark_track *track = marks->tracks; track && !marks->clock.is_blind; track = track->next) {
 		if (track->is_used)
-			read_oldest(marks, track);
+			harvest_track(marks, track);
 	}
-	struct ll_mark_track *oldest;
-	while (!marks->clock.is_blind && (oldest = find_oldest(marks)))
-		settle_oldest(marks, oldest);
-	for (struct ll_mark_track *track = marks->tracks; track; track = track->next)
-		free_if_gone(marks, track);
 }

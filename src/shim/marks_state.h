@@ -27,12 +27,6 @@ struct ll_mark_batch {
 	uint64_t seen_ns;  /* last seen not to be done */
 };
 
-/* Of a batch that has ended. */
-struct ll_mark_times {
-	struct ll_mark_stamp begin, end;
-	uint64_t begin_host_ns; /* CLOCK_MONOTONIC, when the begin was recorded, or launched */
-};
-
 struct ll_mark_track {
 	struct ll_mark_stream name;
 	bool is_used, is_gone;
@@ -46,8 +40,6 @@ struct ll_mark_track {
 	struct ll_mark_stamp end; /* of the last batch that ended */
 	uint64_t end_host_ns;     /* when its end was recorded */
 	uint64_t settled;         /* batches that have ended */
-	bool has_ended;           /* while they are harvested: the oldest one in flight has, too, */
-	struct ll_mark_times oldest; /* and these are its times */
 	/* what ll_marks_longest has seen: */
 	uint64_t watched;  /* settled, then */
 	uint64_t since_ns; /* the oldest batch was seen first, or seen to have begun; 0: there was none */

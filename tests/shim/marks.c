@@ -378,6 +378,24 @@ static void test_two_streams_in_turn_that_are_seldom_looked_after(void **state)
 	    25); /* launches of two stretches in one batch are taken to have come right before its end */
 }
 
+/* Of one kernel on one grid: the short ones are told while the long one goes on. */
+static void test_a_long_kernel_beside_short_ones_that_are_waited_for(void **state)
+{
+	(void)state;
+	begin_program(0);
+	for (unsigned i = 0; i < 100; i++) {
+		launch(1, 1, 30 * MS);
+		for (unsigned at = 0; at < 25; at++) {
+			launch(2, 1, 50 * US);
+			model_wait(STREAM(2));
+			model_spend(1150 * US);
+		}
+		model_wait(STREAM(1));
+		pause_ns(20 * MS);
+	}
+	assert_account_within(50);
+}
+
 /* As a training step: a tenth of the work is of a kind that takes now so long and now so long. */
 static void test_a_few_kernels_of_changing_length_among_steady_ones(void **state)
 {
@@ -419,6 +437,7 @@ int main(void)
 	    cmocka_unit_test(test_memsets_that_were_timed_in_a_queue),
 	    cmocka_unit_test(test_a_hundred_kinds_in_turn),
 	    cmocka_unit_test(test_two_streams_in_turn_that_are_seldom_looked_after),
+	    cmocka_unit_test(test_a_long_kernel_beside_short_ones_that_are_waited_for),
 	    cmocka_unit_test(test_a_few_kernels_of_changing_length_among_steady_ones),
 	};
 	int failed = cmocka_run_group_tests_name("events of 2.1 us", tests, NULL, NULL);

@@ -1,7 +1,6 @@
 #include "test.h"
 
 #include "base/clock.h"
-#include "control/busy.h"
 #include "control/turns.h"
 
 enum { HIGH = 1, NORMAL, LOW };
@@ -132,18 +131,6 @@ static void test_weights_divide_and_a_pause_is_not_saved_up(void **state)
 	assert_int_equal(ll_turns_come_back_ns(3, 7, 1000), 3);
 }
 
-static void test_busy_time_is_a_union(void **state)
-{
-	(void)state;
-	struct ll_busy busy = {0};
-	assert_int_equal(ll_busy_add(&busy, 100, 200), 100);
-	assert_int_equal(ll_busy_add(&busy, 150, 250), 50);
-	assert_int_equal(ll_busy_add(&busy, 120, 180), 0);
-	assert_int_equal(ll_busy_add(&busy, 300, 310), 10);
-	assert_int_equal(ll_busy_add(&busy, 400, 350), 0);
-	assert_int_equal(busy.until_ns, 310);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -156,7 +143,6 @@ int main(void)
 	    cmocka_unit_test(test_a_lower_class_gives_way_at_once_and_a_higher_does_not),
 	    cmocka_unit_test(test_a_called_one_follows_its_turn_elsewhere_and_gets_no_more_for_it),
 	    cmocka_unit_test(test_weights_divide_and_a_pause_is_not_saved_up),
-	    cmocka_unit_test(test_busy_time_is_a_union),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -402,7 +402,7 @@ static void lost_claim_touches_nothing_and_is_succeeded(void **state)
 	ll_claim_add_gpu_time(lost, 7);
 	ll_claim_set_active(lost);
 	ll_turn_want(lost, ll_now_ns());
-	ll_account_charge(lost, ll_now_ns() - 7, ll_now_ns());
+	ll_account_charge(lost, ll_now_ns() - 7, ll_now_ns(), 7);
 	assert_int_equal(ll_memory_reserve(lost, 1000), -ESTALE);
 	assert_int_equal(ll_ledger_list(other, &info, 1), 1);
 	assert_string_equal(info.note, "");

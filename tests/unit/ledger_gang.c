@@ -48,7 +48,7 @@ static void step(bool calls)
 			if (!member->look.may_launch)
 				continue;
 			member->used_ns += STEP_NS;
-			ll_account_charge(member->claim, now_ns, now_ns + STEP_NS);
+			ll_account_charge(member->claim, now_ns, now_ns + STEP_NS, STEP_NS);
 		}
 	}
 }

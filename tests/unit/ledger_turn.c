@@ -89,7 +89,7 @@ static void step(struct card *card)
 			program->first_ns = card->now_ns;
 		card->busy_until_ns = card->now_ns + ns;
 		program->used_ns += ns;
-		ll_account_charge(program->claim, card->now_ns, card->now_ns + ns);
+		ll_account_charge(program->claim, card->now_ns, card->now_ns + ns, ns);
 	}
 }
 
@@ -248,7 +248,7 @@ static void test_a_lost_claim_does_nothing_to_whoever_has_its_slot(void **state)
 	one->claim->slot->token = token + 1000;
 	one->claim->slot->tenant_row = other->claim->tenant_row;
 	ll_turn_call(one->claim, card->now_ns);
-	ll_account_charge(one->claim, card->now_ns, card->now_ns + LL_NS_PER_MS);
+	ll_account_charge(one->claim, card->now_ns, card->now_ns + LL_NS_PER_MS, LL_NS_PER_MS);
 	assert_int_equal(its->called_until_ns, 0);
 	assert_int_equal(its->gpu_time_ns, 0);
 	one->claim->slot->token = token;
@@ -294,7 +294,7 @@ static void test_who_shares_by_space_neither_waits_nor_is_waited_for(void **stat
 	assert_true(ll_turn_open_gate(b->claim, LL_GATE_OPEN, card->now_ns));
 	/* Their time is counted all the same. */
 	struct ll_tenant_info tenants[4];
-	ll_account_charge(a->claim, card->now_ns - LL_NS_PER_MS, card->now_ns);
+	ll_account_charge(a->claim, card->now_ns - LL_NS_PER_MS, card->now_ns, LL_NS_PER_MS);
 	assert_int_equal(ll_tenant_list(card->fixture->ledger, tenants, 4), 3);
 	assert_int_equal(tenants[1].space_permille, 250);
 	assert_true(tenants[1].gpu_time_ns >= LL_NS_PER_MS);
