@@ -18,9 +18,6 @@ enum { ROOM_LAUNCHES = 128 };
 /* How small a part of a batch may be unsteady. */
 enum { UNSTEADY_PARTS = 5 };
 
-/* What a launch is taken to last before anything is known. */
-#define FIRST_GUESS_NS (1 * LL_NS_PER_MS)
-
 struct ll_marks *ll_marks_new(struct ll_mark_lock *lock, ll_marks_charge_fn *charge, void *of)
 {
 	struct ll_marks *marks = aligned_alloc(alignof(struct ll_marks), sizeof *marks);
@@ -103,7 +100,7 @@ static uint64_t guess_ns(const struct ll_mark_track *track, const struct ll_kind
 {
 	if (kind && kind->ns)
 		return kind->ns;
-	return track->mean_ns ? track->mean_ns : FIRST_GUESS_NS;
+	return track->mean_ns ? track->mean_ns : LL_MARK_FIRST_GUESS_NS;
 }
 
 static void add_launches(struct ll_mark_track *track, const struct ll_kind *kind, uint32_t count)

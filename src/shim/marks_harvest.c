@@ -18,7 +18,8 @@ static void learn_mean(struct ll_mark_track *track, uint64_t each_ns)
  * too long would stand for as long as the host is slower than the card, and have every few launches marked. */
 static void bound_mean(struct ll_mark_track *track, const struct ll_mark_batch *batch, uint64_t span_ns)
 {
-	if (batch->launches && span_ns / batch->launches < track->mean_ns)
+	uint64_t mean_ns = track->mean_ns ? track->mean_ns : LL_MARK_FIRST_GUESS_NS;
+	if (batch->launches && span_ns / batch->launches < mean_ns)
 		learn_mean(track, span_ns / batch->launches);
 }
 

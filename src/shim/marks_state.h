@@ -8,6 +8,9 @@
 #include "shim/mark_clock.h"
 #include "shim/marks.h"
 
+/* What a launch is taken to last before anything is known. */
+#define LL_MARK_FIRST_GUESS_NS UINT64_C(1000000)
+
 enum { LL_MARK_BATCHES = 64 }; /* of one stream at a time; more are joined to the last */
 
 struct ll_mark_batch {

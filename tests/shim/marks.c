@@ -139,6 +139,20 @@ static void test_launches_that_are_taken_to_be_long_are_soon_known_to_be_short(v
 	ll_marks_free(marks, true);
 }
 
+/* Whose every sample tells nothing. Through the open gate each launch would be marked for ever. */
+static void test_launches_of_a_host_that_is_always_slow_are_known_to_be_no_longer_than_they_had(void **state)
+{
+	(void)state;
+	begin_program(0);
+	model_slow_records(20 * US);
+	for (unsigned i = 0; i < 100; i++) {
+		launch(1, 1, 2 * US);
+		model_wait(STREAM(1));
+	}
+	assert_in_range(ll_marks_mean_ns(marks), 1, 100 * US);
+	ll_marks_free(marks, true);
+}
+
 static void test_long_kernels(void **state)
 {
 	(void)state;
@@ -422,6 +436,7 @@ int main(void)
 	    cmocka_unit_test(test_small_kernels_in_a_full_queue),
 	    cmocka_unit_test(test_kernels_of_many_kinds_partly_queued),
 	    cmocka_unit_test(test_launches_that_are_taken_to_be_long_are_soon_known_to_be_short),
+	    cmocka_unit_test(test_launches_of_a_host_that_is_always_slow_are_known_to_be_no_longer_than_they_had),
 	    cmocka_unit_test(test_long_kernels),
 	    cmocka_unit_test(test_kernels_that_suddenly_take_long),
 	    cmocka_unit_test(test_a_host_that_is_interrupted),
