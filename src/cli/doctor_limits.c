@@ -221,7 +221,10 @@ void ll_doctor_check_limits(struct ll_doctor *doctor, const struct ll_card *card
 	const char *reason = reason_to_skip(card);
 	if (reason)
 		ll_doctor_say(doctor, LL_FINDING_OK, card, check, NULL, "skipped: %s", reason);
-	else if (ll_run_find_shim(shim, &err) < 0 || try_limits(card, shim, &outcome, &err) < 0)
+	else if (ll_run_find_shim(shim, &err) < 0) {
+		doctor->limit_fails++;
+		ll_doctor_say_err(doctor, LL_FINDING_FAIL, card, check, &err);
+	} else if (try_limits(card, shim, &outcome, &err) < 0)
 		ll_doctor_say_err(doctor, LL_FINDING_WARN, card, check, &err);
 	else
 		say_outcome(doctor, card, &outcome);

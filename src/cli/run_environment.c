@@ -55,6 +55,23 @@ static bool is_last(const char *list, const char *path)
 	return whole >= length && strcmp(tail, path) == 0 && (tail == list || tail[-1] == ':' || tail[-1] == ' ');
 }
 
+/* Of two of them the first stands in front, and may be of a version that does not know these limits. */
+static int check_preload(const char *shim, struct ll_err *err)
+{
+	const char *list = getenv("LD_PRELOAD");
+	size_t tail = sizeof library - 1;
+	for (const char *at = list ? list : ""; *at; at += strspn(at, ": ")) {
+		size_t length = strcspn(at, ": ");
+		bool is_named_so = length > tail && strncmp(at + length - tail, library, tail) == 0;
+		if (is_named_so && (strncmp(at, shim, length) != 0 || shim[length])) {
+			ll_err_set(err, -EINVAL, "LD_PRELOAD has another %s: %.*s", library, (int)length, at);
+			return ll_err_hint(err, "take it out, or no limit may be in force");
+		}
+		at += length;
+	}
+	return 0;
+}
+
 /* Last: whoever else stands in front of the driver passes on to us, and we to the driver alone. */
 static char *make_preload(const char *shim)
 {
@@ -116,7 +133,10 @@ int ll_run_environment_make(const struct ll_run_environment *wish, char ***ret_e
 	char text[LL_RUN_TEXT_SIZE];
 	size_t count = 0;
 	size_t used = 0;
-	int rc = ll_run_settings_write(wish->settings, text);
+	int rc = check_preload(wish->shim, err);
+	if (rc < 0)
+		return rc;
+	rc = ll_run_settings_write(wish->settings, text);
 	if (rc < 0)
 		return ll_err_set(err, rc, "tenant %s: its settings: %s", wish->settings->tenant, strerror(-rc));
 	while (environ && environ[count])

@@ -18,6 +18,7 @@ static void note_in_bin(struct ll_slices *slices, uint64_t at_ns, uint64_t ns, u
 	}
 	slices->bins[index].told_ns += ns;
 	slices->bins[index].ours_ns += ns / (1 + others);
+	slices->others_ns += ns - ns / (1 + others);
 }
 
 void ll_slices_note(struct ll_slices *slices, uint64_t now_ns, unsigned others)

@@ -20,7 +20,8 @@ struct ll_slices {
 		uint64_t number;
 		uint64_t told_ns, ours_ns;
 	} bins[LL_SLICE_BINS];
-	uint64_t noted_ns; /* up to when it is told; 0: never */
+	uint64_t noted_ns;  /* up to when it is told; 0: never */
+	uint64_t others_ns; /* all that was told to be others' */
 };
 
 /* Since the last note so many others had work on the card, besides ours. Time that nobody notes is taken to be ours. */

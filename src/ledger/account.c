@@ -1,9 +1,13 @@
 #include "ledger/account.h"
 
+#include "base/clock.h"
 #include "control/tokens.h"
 #include "control/turns.h"
 #include "ledger/handle.h"
 #include "ledger/party.h"
+
+/* Of a stamp before the clock that all processes share: a damaged one. */
+#define AHEAD_NS LL_NS_PER_S
 
 int64_t ll_account_tokens_ns(struct ll_ledger_tenant *tenant, uint64_t now_ns)
 {
@@ -24,7 +28,9 @@ int64_t ll_account_earn(struct ll_ledger_tenant *tenant, uint64_t now_ns)
 		return INT64_MAX;
 	}
 	uint64_t at_ns = atomic_load(&tenant->tokens_at_ns);
-	if (now_ns > at_ns && atomic_compare_exchange_strong(&tenant->tokens_at_ns, &at_ns, now_ns)) {
+	if (at_ns > now_ns + AHEAD_NS) /* nothing would be earned until then */
+		atomic_compare_exchange_strong(&tenant->tokens_at_ns, &at_ns, now_ns);
+	else if (now_ns > at_ns && atomic_compare_exchange_strong(&tenant->tokens_at_ns, &at_ns, now_ns)) {
 		if (!at_ns) /* a cap that is new: the account begins empty */
 			atomic_store(&tenant->tokens_ns, 0);
 		else {

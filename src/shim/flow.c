@@ -188,6 +188,7 @@ static struct progress harvest(struct ll_flow *flow)
 		ll_marks_harvest(context->marks);
 		ll_marks_set_every(context->marks, batch_ns(flow));
 		ll_marks_set_shared(context->marks, flow->look.sharing > 0);
+		ll_marks_set_watched(context->marks, flow->max_kernel_ns);
 		flow->is_blind |= ll_marks_is_blind(context->marks);
 		if (!ll_marks_is_idle(context->marks)) {
 			progress.is_idle = false;
@@ -293,7 +294,8 @@ static void tend_open_gate(struct ll_flow *flow, uint64_t now_ns)
 	} else if (gate == LL_GATE_MARK && now_ns - flow->marked_ns >= MARK_NS && flow->idle_since_ns) {
 		ll_turn_rest(flow->claim, now_ns);
 		flow->is_wanting = false;
-	} else if (gate == LL_GATE_SHUT && flow->look.is_alone && flow->is_wanting && !flow->is_blind) {
+	} else if (gate == LL_GATE_SHUT && flow->look.is_alone && flow->is_wanting && !flow->is_blind &&
+		   !flow->max_kernel_ns) { /* what passes an open gate has no mark behind it */
 		flow->marked_ns = now_ns;
 		ll_turn_open_gate(flow->claim, LL_GATE_OPEN, now_ns);
 	}

@@ -51,7 +51,9 @@ struct ll_flow {
 
 	uint64_t max_kernel_ns; /* 0: none */
 	bool kills_at_max_kernel;
-	char note[64]; /* the claim's, as we wrote it */
+	uint64_t watched_since_ns;  /* CLOCK_MONOTONIC, of the launches that were the longest at the last look */
+	uint64_t watched_others_ns; /* of slices, when they were first seen */
+	char note[64];              /* the claim's, as we wrote it */
 
 	pthread_t agent;
 	bool has_agent;

@@ -71,6 +71,11 @@ void ll_marks_set_shared(struct ll_marks *marks, bool is_shared)
 	marks->is_shared = is_shared;
 }
 
+void ll_marks_set_watched(struct ll_marks *marks, bool is_watched)
+{
+	marks->is_watched = is_watched;
+}
+
 static struct ll_mark_track *find_track(struct ll_marks *marks, struct ll_mark_stream name)
 {
 	for (struct ll_mark_track *track = marks->tracks; track; track = track->next) {
@@ -194,6 +199,27 @@ static void close_open(struct ll_marks *marks, struct ll_mark_track *track)
 		push_batch(marks, track, end);
 }
 
+/* By either of its names. */
+static bool is_legacy(const struct ll_mark_track *track)
+{
+	return !track->name.handle || track->name.handle == LL_CU_STREAM_LEGACY;
+}
+
+static bool works(const struct ll_mark_track *track)
+{
+	return track->is_used && (track->count || track->is_in_driver || (track->open.launches && !track->is_left));
+}
+
+/* A mark in the legacy stream holds back what other streams do: only where no other stream works. */
+static bool can_close_tail(const struct ll_marks *marks, const struct ll_mark_track *track)
+{
+	for (const struct ll_mark_track *other = marks->tracks; is_legacy(track) && other; other = other->next) {
+		if (!is_legacy(other) && works(other))
+			return false;
+	}
+	return !track->name.thread;
+}
+
 /* Of launches that take now so long and now so long a batch of many would be guesswork. */
 static uint64_t most_unsteady_ns(const struct ll_marks *marks)
 {
@@ -227,6 +253,20 @@ static bool has_bare_start(const struct ll_mark_track *track)
 	return track->open.start.handle && !track->open.launches;
 }
 
+/* A launch that no mark follows would not be seen if it never ended: where nobody can mark it later, as soon as another
+ * stream works. */
+static bool shall_mark_each(const struct ll_marks *marks, const struct ll_mark_track *track)
+{
+	bool is_only = marks->tracks == track && !track->next;
+	return marks->is_watched && (track->name.thread || (is_legacy(track) && !is_only));
+}
+
+/* Of a batch that no mark begins nobody knows whether it runs, or waits for another stream. */
+static bool shall_mark_start(const struct ll_marks *marks, const struct ll_mark_track *track)
+{
+	return marks->is_watched && (!track->open.launches || shall_mark_each(marks, track));
+}
+
 static void note_first(struct ll_mark_track *track, uint64_t now_ns)
 {
 	if (!track->open.launches && !track->open.first_ns) /* or another thread's is under way */
@@ -237,7 +277,7 @@ struct ll_marks_queue ll_marks_count(struct ll_marks *marks, struct ll_mark_stre
 				     uint64_t now_ns, uint32_t most)
 {
 	struct ll_mark_track *track = marks->clock.is_blind || name.thread ? NULL : find_track(marks, name);
-	if (!track || has_bare_start(track) || track->is_left || track->is_in_driver)
+	if (!track || has_bare_start(track) || track->is_left || track->is_in_driver || shall_mark_start(marks, track))
 		return (struct ll_marks_queue){0};
 	struct ll_kind *kind = ll_kinds_find(&marks->kinds, kind_name);
 	uint32_t room = count_room(marks, track, kind), count = room < most ? room : most;
@@ -292,7 +332,8 @@ void ll_marks_begin(struct ll_marks *marks, struct ll_mark_stream name, uint64_t
 	if (marks->clock.is_blind || has_bare_start(track)) /* which is as good as one of its own */
 		return;
 	struct ll_kind *kind = ll_kinds_find(&marks->kinds, kind_name);
-	if (track->is_left || (track->count < LL_MARKS_BEHIND && ll_kind_wants_sample(&marks->kinds, kind)))
+	if (track->is_left || shall_mark_start(marks, track) ||
+	    (track->count < LL_MARKS_BEHIND && ll_kind_wants_sample(&marks->kinds, kind)))
 		mark_start(marks, track);
 	else
 		note_first(track, ll_now_ns());
@@ -301,7 +342,8 @@ void ll_marks_begin(struct ll_marks *marks, struct ll_mark_stream name, uint64_t
 /* Only a thread itself can mark its own default stream: no agent ends what it leaves open. */
 static bool is_full(const struct ll_marks *marks, const struct ll_mark_track *track, const struct ll_kind *kind)
 {
-	return !room_ns(marks, track, kind) || (track->name.thread && track->count < MARKED_AHEAD);
+	bool is_own = track->name.thread && track->count < MARKED_AHEAD;
+	return is_own || shall_mark_each(marks, track) || !room_ns(marks, track, kind);
 }
 
 void ll_marks_end(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name, uint64_t launched_ns)
@@ -331,27 +373,6 @@ void ll_marks_add_unmarked(struct ll_marks *marks, struct ll_mark_stream name, u
 	track->open.guess_ns += launches * guess_ns(track, NULL);
 	track->open.launched_ns = ll_now_ns();
 	track->is_left = false;
-}
-
-/* By either of its names. */
-static bool is_legacy(const struct ll_mark_track *track)
-{
-	return !track->name.handle || track->name.handle == LL_CU_STREAM_LEGACY;
-}
-
-static bool works(const struct ll_mark_track *track)
-{
-	return track->is_used && (track->count || track->is_in_driver || (track->open.launches && !track->is_left));
-}
-
-/* A mark in the legacy stream holds back what other streams do: only where no other stream works. */
-static bool can_close_tail(const struct ll_marks *marks, const struct ll_mark_track *track)
-{
-	for (const struct ll_mark_track *other = marks->tracks; is_legacy(track) && other; other = other->next) {
-		if (!is_legacy(other) && works(other))
-			return false;
-	}
-	return !track->name.thread;
 }
 
 /* A mark costs the card, and holds up who waits for the stream: whoever does that launches again before this is over.

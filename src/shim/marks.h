@@ -71,6 +71,10 @@ void ll_marks_set_every(struct ll_marks *marks, uint64_t every_ns);
  */
 void ll_marks_set_shared(struct ll_marks *marks, bool is_shared);
 
+/* Whether each launch that never ends must be found (ll_marks_longest): then there is a mark behind each that nobody
+ * else can mark later. */
+void ll_marks_set_watched(struct ll_marks *marks, bool is_watched);
+
 /*
  * Takes note of launches of one kind, at most so many, into a batch that has begun, as far as they need no mark: then
  * there is nothing to do before or after them. The first is about to be made (now_ns, CLOCK_MONOTONIC). What was noted;

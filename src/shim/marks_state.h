@@ -58,7 +58,7 @@ struct ll_marks {
 	uint64_t event_ns; /* of the clock, when kinds were learned; 0: none was */
 	struct ll_busy busy;
 	uint64_t every_ns;
-	bool is_shared;
+	bool is_shared, is_watched;
 	ll_marks_charge_fn *charge;
 	void *charge_of;
 	uint64_t settled, watched, progress_ns; /* batches of all streams, as for one */

@@ -20,6 +20,18 @@ static struct ll_marks_running longest(struct ll_flow *flow, uint64_t now_ns)
 	return longest;
 }
 
+/* What others' slices took of the card meanwhile was not theirs. */
+static uint64_t own_ns(struct ll_flow *flow, uint64_t ns, uint64_t now_ns)
+{
+	uint64_t since_ns = now_ns - ns;
+	if (since_ns != flow->watched_since_ns) {
+		flow->watched_since_ns = since_ns;
+		flow->watched_others_ns = flow->slices.others_ns;
+	}
+	uint64_t others_ns = flow->slices.others_ns - flow->watched_others_ns;
+	return ns > others_ns ? ns - others_ns : 0;
+}
+
 /* Written when it changes: once a second. */
 static void note(struct ll_flow *flow, const char *text)
 {
@@ -49,6 +61,8 @@ void ll_watch_kernels(struct ll_flow *flow, uint64_t now_ns)
 	struct ll_marks_running running = {0};
 	if (flow->max_kernel_ns)
 		running = longest(flow, now_ns);
+	if (running.ns)
+		running.ns = own_ns(flow, running.ns, now_ns);
 	if (running.ns <= flow->max_kernel_ns) {
 		note(flow, "");
 		return;

@@ -175,6 +175,14 @@ trial() {
 	[[ $output == *"limits do not hold here"* ]]
 }
 
+@test "without the library no limit can hold" {
+	export LOADLINE_SHIM=$T/none.so
+	trial
+	[ "$status" -eq 1 ]
+	has doctor '.check == "limits" and .finding == "fail" and (.detail | contains("No such file"))'
+	has doctor '.event == "summary" and .can_hold and (.can_limit | not)'
+}
+
 @test "a trial that cannot run is told with its reason" {
 	scenario "fail cuCtxCreate* CUDA_ERROR_OUT_OF_MEMORY"
 	trial

@@ -1,4 +1,5 @@
-/* launcher MS: a CUDA program that launches kernels of so many ms for ever, eight at a time. Its end is a signal's. */
+/* launcher MS [COUNT]: a CUDA program that launches so many kernels of so many ms, eight at a time; without a number
+ * for ever. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,7 @@ static int open_driver(void)
 int main(int argc, char **argv)
 {
 	uint64_t length_ns = argc > 1 ? strtoull(argv[1], NULL, 10) * 1000000 : 1000000;
+	long left = argc > 2 ? atol(argv[2]) : -1;
 	void *params[] = {&length_ns};
 	struct ll_cu_context *context;
 	struct ll_cu_module *module;
@@ -35,12 +37,13 @@ int main(int argc, char **argv)
 	if (open_driver() || cu.cuInit(0) || cu.cuCtxCreate(&context, 0, 0) || cu.cuModuleLoadData(&module, kernel) ||
 	    cu.cuModuleGetFunction(&work, module, "work_ns"))
 		return 1;
-	for (;;) {
-		for (int i = 0; i < 8; i++) {
+	while (left) {
+		for (int i = 0; i < 8 && left; i++, left -= left > 0) {
 			if (cu.cuLaunchKernel(work, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL))
 				return 1;
 		}
 		if (cu.cuCtxSynchronize())
 			return 1;
 	}
+	return 0;
 }

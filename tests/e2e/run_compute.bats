@@ -50,6 +50,14 @@ used() {
 	is_running stuck
 }
 
+@test "what a neighbour has of the card is not a kernel's own time" {
+	KERNEL_MS=1 limited neighbour
+	wait_for 30 used neighbour 0.2
+	start slow --sim run --tenant slow --max-kernel 600ms:kill -- "$LAUNCHER" 400 6
+	finish slow
+	[ "$status" -eq 0 ]
+}
+
 @test "a kernel that never ends ends its program when that was asked for" {
 	KERNEL_MS=1000000 limited stuck --max-kernel 200ms:kill
 	finish stuck

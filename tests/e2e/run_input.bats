@@ -109,6 +109,9 @@ compiles() {
 	[[ $stderr == "loadline: libloadline-cuda.so is not beside this program"*"; install loadline whole"* ]]
 	cp "$(loadline --sim run -- sh -c 'echo $LD_PRELOAD')" "$T/a folder/x.so"
 	LOADLINE_SHIM="$T/a folder/x.so" refuses "no blank or colon" -- true
+	mkdir "$T/older"
+	cp "$T/a folder/x.so" "$T/older/libloadline-cuda.so"
+	LD_PRELOAD=libm.so.6:$T/older/libloadline-cuda.so refuses "LD_PRELOAD has another libloadline-cuda.so: $T/older/libloadline-cuda.so; take it out" -- true
 }
 
 @test "a ledger that cannot be used" {

@@ -342,6 +342,56 @@ static void body_endless(void)
 	stop(told);
 }
 
+/* Behind short ones of its kind, in a stream that nobody else can mark: a thread's own, the legacy one beside another.
+ */
+static struct ll_cu_stream *endless_in;
+
+static void launch_short_ones_and_an_endless_one(void)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	govern_by(other);
+	open_context(0);
+	struct ll_cu_function *work = get_kernel("work_ns");
+	struct ll_cu_stream *beside = new_stream();
+	for (int i = 0; i < 40; i++) {
+		launch_timed(work, endless_in, MS / 20, 1, 32);
+		launch_timed(work, beside, MS / 20, 1, 32);
+	}
+	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
+	sleep_ms(50);
+	launch_timed(work, endless_in, 100000 * MS, 1, 32);
+	for (;;) {
+		launch_timed(work, beside, MS / 20, 1, 32);
+		CHECK_EQUAL(cu.cuStreamSynchronize(beside), 0);
+		sleep_ms(1);
+	}
+}
+
+static void body_endless_behind_short_ones(void)
+{
+	static struct ll_cu_stream *const where[] = {LL_CU_STREAM_PER_THREAD, LL_CU_STREAM_LEGACY, NULL};
+	for (unsigned i = 0; i < 6; i++) {
+		int status = 0;
+		uint64_t deadline_ns = deadline_in_s(30);
+		endless_in = where[i % 3];
+		other = (struct ll_run_settings){.id = 1 + i,
+						 .tenant = "a",
+						 .max_kernel_ns = 300 * MS,
+						 .kills_at_max_kernel = true,
+						 .compute_cap_permille = i < 3 ? 0 : 500};
+		pid_t pid = spawn(launch_short_ones_and_an_endless_one);
+		while (waitpid(pid, &status, WNOHANG) == 0 && !is_past(deadline_ns))
+			sleep_ms(5);
+		CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	}
+}
+
+static void an_endless_kernel_is_found_in_a_stream_that_nobody_else_can_mark(void **state)
+{
+	(void)state;
+	in_world(NULL, body_endless_behind_short_ones);
+}
+
 static void a_kernel_that_never_ends_is_told_of_or_ends_its_program(void **state)
 {
 	(void)state;
@@ -359,6 +409,7 @@ int main(void)
 	    cmocka_unit_test(a_stopped_or_killed_program_keeps_nobody_waiting),
 	    cmocka_unit_test(a_limit_that_changes_is_heeded_at_once),
 	    cmocka_unit_test(a_kernel_that_never_ends_is_told_of_or_ends_its_program),
+	    cmocka_unit_test(an_endless_kernel_is_found_in_a_stream_that_nobody_else_can_mark),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,6 +24,7 @@ static void time_with_others_is_shared_evenly(void **state)
 	for (uint64_t now_ns = 10 * MS; now_ns <= 30 * MS; now_ns += MS / 10)
 		ll_slices_note(&slices, now_ns, now_ns <= 20 * MS ? 1 : 3);
 	assert_int_equal(ll_slices_own_ns(&slices, 12 * MS, 18 * MS), 3 * MS);
+	assert_int_equal(slices.others_ns, 5 * MS + 7 * MS + MS / 2);
 	assert_int_equal(ll_slices_own_ns(&slices, 22 * MS, 26 * MS), MS);
 	assert_int_equal(ll_slices_own_ns(&slices, 18 * MS, 22 * MS), MS + MS / 2);
 }
