@@ -176,8 +176,7 @@ trial() {
 }
 
 @test "without the library no limit can hold" {
-	export LOADLINE_SHIM=$T/none.so
-	trial
+	LOADLINE_SHIM=$T/none.so trial
 	[ "$status" -eq 1 ]
 	has doctor '.check == "limits" and .finding == "fail" and (.detail | contains("No such file"))'
 	has doctor '.event == "summary" and .can_hold and (.can_limit | not)'
