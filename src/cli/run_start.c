@@ -12,6 +12,7 @@
 #include "cli/run_environment.h"
 #include "cli/run_find.h"
 #include "cli/run_space.h"
+#include "ledger/claim.h"
 
 /* Inside a governed program its settings are the command's too. */
 static int make_settings(const struct ll_run_args *args, const char *command, struct ll_run_settings *ret_settings,
@@ -53,12 +54,18 @@ static int join(const struct ll_run_settings *settings, const struct ll_card *ca
 {
 	struct ll_tenant_wish wish = ll_run_settings_wish(settings);
 	struct ll_ledger *ledger;
-	unsigned row;
+	struct ll_claim *claim = NULL;
+	unsigned row = 0;
 	int fd;
 	int rc = ll_ledger_open(settings->folder, card->uuid, true, &ledger, err);
 	if (rc)
 		return rc;
 	rc = ll_tenant_join(ledger, &wish, &row, err);
+	/* Whether there is room for the claim that the command will take: without one it would not be governed. */
+	struct ll_claim_wish claim_wish = {.priority = wish.priority, .tenant = wish.name, .tenant_row = row + 1};
+	if (!rc)
+		rc = ll_claim_take(ledger, &claim_wish, card->label, &claim, err);
+	ll_claim_release(claim);
 	if (!rc)
 		rc = ll_tenant_keep(ledger, row, &fd, err);
 	ll_ledger_close(ledger);

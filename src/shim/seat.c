@@ -30,7 +30,7 @@ static struct {
 	bool is_held; /* launches may have to be timed for a trace: the gate is not opened */
 	_Atomic(struct ll_seat *) seats[SEATS];
 	struct ll_seat *parents[SEATS]; /* a forked child's: of no use, and never freed */
-	bool is_refused[SEATS];
+	uint64_t retry_ns[SEATS];       /* CLOCK_MONOTONIC: there was no seat to be had, and none is asked for before */
 	_Atomic unsigned contexts_ended;
 	_Atomic(struct ll_seat *) only; /* the one seat, while there is one */
 	unsigned count;
@@ -59,7 +59,7 @@ static void forget_in_child(struct ll_fork_item *item)
 		struct ll_seat *parents = atomic_exchange(&program.seats[i], NULL);
 		if (parents)
 			program.parents[i] = parents;
-		program.is_refused[i] = false;
+		program.retry_ns[i] = 0;
 	}
 	atomic_store(&program.only, NULL);
 	program.count = 0;
@@ -257,14 +257,13 @@ struct ll_seat *ll_seat_take(ll_cu_device device)
 	LL_SCOPE_NO_CANCEL;
 	pthread_mutex_lock(&program.lock);
 	seat = ll_seat_of(device);
-	/* Before cuInit, or for a card that there is not, nothing is refused for good. */
 	char uuid[sizeof seat->uuid];
-	if (!seat && !program.is_refused[device] && ll_seat_uuid(device, uuid, sizeof uuid)) {
+	if (!seat && ll_now_ns() >= program.retry_ns[device] && ll_seat_uuid(device, uuid, sizeof uuid)) {
 		seat = make_seat(device, uuid);
 		if (seat)
 			publish(seat, device);
 		else
-			program.is_refused[device] = true;
+			program.retry_ns[device] = ll_now_ns() + RETRY_NS;
 	}
 	pthread_mutex_unlock(&program.lock);
 	return seat;

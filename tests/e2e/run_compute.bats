@@ -44,6 +44,19 @@ used() {
 		--argjson ratio "$(jq -n "($(gpu_seconds big) - $big) / ($(gpu_seconds small) - $small)")"
 }
 
+@test "a weight that is changed counts from then on" {
+	limited one
+	limited two
+	wait_for 30 used one 0.1
+	wait_for 30 used two 0.1
+	loadline --sim set two --weight 4
+	local one two
+	one=$(gpu_seconds one) two=$(gpu_seconds two)
+	wait_for 60 used two "$(jq -n "$two + 1")"
+	expect '$ratio > 2.2 and $ratio < 6' \
+		--argjson ratio "$(jq -n "($(gpu_seconds two) - $two) / ($(gpu_seconds one) - $one)")"
+}
+
 @test "a kernel that never ends is shown by status" {
 	KERNEL_MS=1000000 limited stuck --max-kernel 200ms
 	wait_for 30 shows 'select(has("claim") and .tenant == "stuck" and (.note // "" | test("runs? for")))'

@@ -143,6 +143,20 @@ compiles() {
 	loadline --sim run -- true
 }
 
+@test "no claim is left" {
+	command -v python3 >/dev/null || skip "no python3"
+	loadline --sim run -- true
+	start_program locker python3 -c 'import fcntl, sys, time
+with open(sys.argv[1], "r+b") as ledger:
+    fcntl.lockf(ledger, fcntl.LOCK_EX, 256, 1 << 20)
+    print("locked", flush=True)
+    time.sleep(60)' "$(echo "$T"/world/*.ledger)"
+	wait_for 20 grep -q locked "$T/locker.out"
+	refuses "is full: 256 programs have claims on this card" -- true
+	stop locker KILL
+	loadline --sim run -- true
+}
+
 @test "a full ledger" {
 	for i in {1..128}; do
 		start_program "t$i" "$LOADLINE" --sim run --tenant "t$i" -- sleep 60

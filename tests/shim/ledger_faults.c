@@ -52,6 +52,15 @@ static void use_ungoverned(void)
 	CHECK_EQUAL(nv.nvmlDeviceGetComputeRunningProcesses(card, &count, list), 0);
 }
 
+static bool is_refused(size_t bytes)
+{
+	ll_cu_deviceptr address;
+	ll_cu_result status = cu.cuMemAlloc(&address, bytes);
+	if (status == LL_CUDA_SUCCESS)
+		CHECK_EQUAL(cu.cuMemFree(address), 0);
+	return status == LL_CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 static void write_at(off_t offset, const void *bytes, size_t count)
 {
 	int fd = open(path, O_WRONLY);
@@ -134,6 +143,7 @@ static void body_full(void)
 	CHECK_EQUAL(ll_ledger_list(ledger, NULL, 0), CLAIMS);
 	for (int i = 0; i < CLAIMS; i++)
 		ll_claim_release(claims[i]);
+	WAIT_FOR(is_refused(GIB)); /* from then on it is governed */
 	ll_ledger_close(ledger);
 }
 
