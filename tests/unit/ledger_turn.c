@@ -349,6 +349,20 @@ static void test_a_cap_holds_with_kernels_far_longer_than_its_account(void **sta
 	release_all(card);
 }
 
+/* A damaged page: without this nothing would be earned until the clock is there. */
+static void test_an_account_whose_stamp_is_ahead_of_the_clock_earns_on(void **state)
+{
+	struct card *card = new_card(state, STEP_NS);
+	struct program *program = add(card, LL_PRIORITY_NORMAL, 1000, 250);
+	struct ll_ledger_tenant *tenant = &card->fixture->ledger->file->tenants[program->claim->tenant_row - 1];
+	run_for(card, LL_NS_PER_S);
+	tenant->tokens_at_ns += UINT64_C(1) << 50;
+	program->used_ns = 0;
+	run_for(card, LL_NS_PER_S);
+	assert_near(percent_of(program, LL_NS_PER_S), 25, 1);
+	release_all(card);
+}
+
 static void test_a_cap_that_is_new_or_changed_holds_from_then_on(void **state)
 {
 	struct card *card = new_card(state, STEP_NS);
@@ -454,6 +468,7 @@ int main(void)
 	    TURN_TEST(who_shares_by_space_neither_waits_nor_is_waited_for),
 	    TURN_TEST(a_dead_claim_that_nobody_has_cleared_gets_nothing),
 	    TURN_TEST(a_cap_holds_with_kernels_far_longer_than_its_account),
+	    TURN_TEST(an_account_whose_stamp_is_ahead_of_the_clock_earns_on),
 	    TURN_TEST(a_cap_that_is_new_or_changed_holds_from_then_on),
 	    TURN_TEST(a_newcomer_shares_from_now_on_and_is_not_made_up_for_the_past),
 	    TURN_TEST(a_pause_is_made_up_for_by_no_more_than_the_lag),
