@@ -4,17 +4,11 @@
 #include "shim/launch.h"
 #include "shim/pools.h"
 
-static struct ll_seat *graph_seat(void)
-{
-	struct ll_cu_context *context;
-	return atomic_load_explicit(&ll_pools_are_used, memory_order_relaxed) ? ll_seat_current(&context) : NULL;
-}
-
 /* What a graph allocates is not known before it has it. */
 static ll_cu_result take_memory(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)
 {
 	LL_REENTRY_SCOPE();
-	struct ll_seat *seat = graph_seat();
+	struct ll_seat *seat = ll_pool_seat_if_used();
 	if (!seat || ll_pool_has_room_for_graphs(seat) || ll_stream_is_captured(stream))
 		return LL_CUDA_SUCCESS;
 	ll_cu_result status = ll_real()->cuGraphUpload(exec, stream);
@@ -54,7 +48,7 @@ static void true_up_graphs(void)
 		if (ll_reentry_is_inside() || status != LL_CUDA_SUCCESS)                                               \
 			return status;                                                                                 \
 		LL_REENTRY_SCOPE();                                                                                    \
-		struct ll_seat *seat = graph_seat();                                                                   \
+		struct ll_seat *seat = ll_pool_seat_if_used();                                                         \
 		return seat && !ll_pool_keep_graphs(seat) ? LL_CUDA_ERROR_OUT_OF_MEMORY : status;                      \
 	}
 

@@ -327,8 +327,7 @@ void ll_marks_begin(struct ll_marks *marks, struct ll_mark_stream name, uint64_t
 		marks->clock.is_blind = true;
 		return;
 	}
-	if (ll_mark_track_has_ended(marks, track))
-		ll_marks_harvest(marks);
+	ll_mark_track_harvest(marks, track);
 	if (marks->clock.is_blind || has_bare_start(track)) /* which is as good as one of its own */
 		return;
 	struct ll_kind *kind = ll_kinds_find(&marks->kinds, kind_name);

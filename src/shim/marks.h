@@ -76,7 +76,7 @@ void ll_marks_set_shared(struct ll_marks *marks, bool is_shared);
 void ll_marks_set_watched(struct ll_marks *marks, bool is_watched);
 
 /*
- * Takes note of launches of one kind, at most so many, into a batch that has begun, as far as they need no mark: then
+ * Takes note of launches of one kind, at most so many, into the open batch, as far as they need no mark: then
  * there is nothing to do before or after them. The first is about to be made (now_ns, CLOCK_MONOTONIC). What was noted;
  * 0: none. Calls no function of the driver.
  */

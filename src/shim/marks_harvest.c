@@ -118,15 +118,10 @@ static void settle(struct ll_marks *marks, struct ll_mark_track *track, const st
 		ll_mark_drop_ended(&marks->clock, batch->end.handle, end.card_ns);
 }
 
-bool ll_mark_track_has_ended(struct ll_marks *marks, const struct ll_mark_track *track)
+void ll_mark_track_harvest(struct ll_marks *marks, struct ll_mark_track *track)
 {
-	return track->count && ll_mark_clock_runs(&marks->clock) &&
-	       ll_mark_has_ended(&marks->clock, track->batches[track->first].end.handle);
-}
-
-static void harvest_track(struct ll_marks *marks, struct ll_mark_track *track)
-{
-	while (ll_mark_track_has_ended(marks, track)) {
+	while (track->count && ll_mark_clock_runs(&marks->clock) &&
+	       ll_mark_has_ended(&marks->clock, track->batches[track->first].end.handle)) {
 		struct ll_mark_batch batch = track->batches[track->first];
 		track->first = (track->first + 1) % LL_MARK_BATCHES;
 		track->count--;
@@ -142,6 +137,6 @@ void ll_marks_harvest(struct ll_marks *marks)
 {
 	for (struct ll_mark_track *track = marks->tracks; track && !marks->clock.is_blind; track = track->next) {
 		if (track->is_used)
-			harvest_track(marks, track);
+			ll_mark_track_harvest(marks, track);
 	}
 }

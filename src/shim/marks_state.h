@@ -67,8 +67,8 @@ struct ll_marks {
 /* How long a batch was seen at work before its end was recorded, at least. */
 uint64_t ll_mark_batch_seen_ns(const struct ll_mark_batch *batch);
 
-/* Of a track that is used: whether its oldest batch in flight has ended. */
-bool ll_mark_track_has_ended(struct ll_marks *marks, const struct ll_mark_track *track);
+/* Of a track that is used: finds what has ended, and charges it. */
+void ll_mark_track_harvest(struct ll_marks *marks, struct ll_mark_track *track);
 
 /* Launches that no event follows yet, with nothing in flight before them. */
 bool ll_mark_track_has_tail(const struct ll_mark_track *track);

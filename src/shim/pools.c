@@ -191,13 +191,19 @@ void ll_pool_expect_graphs(uint64_t bytes)
 	ll_pools_are_used = true;
 }
 
-/* The card's lock is held. */
-static bool has_room_for_graphs(struct ll_seat *seat, const struct card *card)
+static bool has_room(const struct ll_seat *seat, uint64_t bytes)
 {
 	struct ll_memory_view view;
 	ll_memory_look(seat->claim, &view);
-	uint64_t nodes = graph_node_bytes, most = nodes > card->graph_bytes ? nodes - card->graph_bytes : 0;
-	return !view.limit_bytes || (view.used_bytes <= view.limit_bytes && most <= view.limit_bytes - view.used_bytes);
+	return !view.limit_bytes ||
+	       (view.used_bytes <= view.limit_bytes && bytes <= view.limit_bytes - view.used_bytes);
+}
+
+/* The card's lock is held. */
+static bool has_room_for_graphs(const struct ll_seat *seat, const struct card *card)
+{
+	uint64_t nodes = graph_node_bytes;
+	return has_room(seat, nodes > card->graph_bytes ? nodes - card->graph_bytes : 0);
 }
 
 bool ll_pool_has_room_for_graphs(struct ll_seat *seat)
@@ -205,24 +211,17 @@ bool ll_pool_has_room_for_graphs(struct ll_seat *seat)
 	if (!has_graphs)
 		return true;
 	struct card *card = lock_card(seat);
-	bool has_room = has_room_for_graphs(seat, card) || (trim(seat, card) && has_room_for_graphs(seat, card));
+	bool is_roomy = has_room_for_graphs(seat, card) || (trim(seat, card) && has_room_for_graphs(seat, card));
 	unlock_card(card);
-	return has_room;
-}
-
-static bool is_within(const struct ll_seat *seat)
-{
-	struct ll_memory_view view;
-	ll_memory_look(seat->claim, &view);
-	return !view.limit_bytes || view.used_bytes <= view.limit_bytes;
+	return is_roomy;
 }
 
 bool ll_pool_keep_graphs(struct ll_seat *seat)
 {
 	struct card *card = lock_card(seat);
-	bool is_kept = true_up_graphs(seat, card) || is_within(seat);
+	bool is_kept = true_up_graphs(seat, card) || has_room(seat, 0);
 	unlock_card(card);
-	if (is_kept || (ll_spare_of_siblings(seat) && is_within(seat)))
+	if (is_kept || (ll_spare_of_siblings(seat) && has_room(seat, 0)))
 		return true;
 	card = lock_card(seat);
 	trim(seat, card);

@@ -76,12 +76,17 @@ void ll_pool_destroyed(struct ll_pool *pool);
 void ll_pool_true_up(struct ll_seat *seat);
 void ll_pool_true_up_all(struct ll_seat *seat);
 
+/* Of the current context; NULL: there is nothing to make true. */
+static inline struct ll_seat *ll_pool_seat_if_used(void)
+{
+	struct ll_cu_context *context;
+	return atomic_load_explicit(&ll_pools_are_used, memory_order_relaxed) ? ll_seat_current(&context) : NULL;
+}
+
 /* After whatever waits for the card. */
 static inline void ll_pool_true_up_if_used(void)
 {
-	struct ll_cu_context *context;
-	struct ll_seat *seat =
-	    atomic_load_explicit(&ll_pools_are_used, memory_order_relaxed) ? ll_seat_current(&context) : NULL;
+	struct ll_seat *seat = ll_pool_seat_if_used();
 	if (seat)
 		ll_pool_true_up_all(seat);
 }

@@ -61,19 +61,17 @@ def listed():
     say("list", count.value)
 
 
-def run_forked(words):
+def fork(words):
     pid = os.fork()
     if not pid:
         os._exit(run(words))
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return pid
 
 
 def run_by(way, words):
-    if way == "posix_spawn":
-        pid = os.posix_spawn(sys.executable, [sys.executable, __file__, *words], os.environ)
+    if way in ("posix_spawn", "fork"):
+        pid = fork(words) if way == "fork" else os.posix_spawn(sys.executable, [sys.executable, __file__, *words], os.environ)
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    if way == "fork":
-        return run_forked(words)
     child = multiprocessing.get_context(way.removeprefix("mp-")).Process(target=run, args=(words,))
     child.start()
     child.join()
