@@ -145,6 +145,13 @@ static void a_cap_that_is_far_is_looked_at_seldom(void **state)
 	in_world(NULL, body_far_cap);
 }
 
+/* Of a host as slow as with a sanitizer only the least is known that each kernel of 1 ms took: 0.93 ms. */
+#ifdef LL_HAS_SANITIZER
+enum { ACCOUNT_PERCENT = 85 };
+#else
+enum { ACCOUNT_PERCENT = 95 };
+#endif
+
 /* Two blocks: the short kernel before was of another kind. */
 static void learn_kernel(void)
 {
@@ -176,8 +183,7 @@ static void body_fork(void)
 	}
 	check_rests(ID);
 	CHECK_EQUAL(ll_ledger_list(card_ledger(), NULL, 0), 1);
-	/* Of a host as slow as with a sanitizer only the least is known that each took: 0.93 ms. */
-	CHECK(gpu_ns(ID) - before_ns >= 40 * MS * 85 / 100);
+	CHECK(gpu_ns(ID) - before_ns >= 40 * MS * ACCOUNT_PERCENT / 100);
 }
 
 static void a_forked_child_is_untouched_and_its_parent_goes_on(void **state)
