@@ -15,6 +15,9 @@ enum { MARKED_AHEAD = 2 };
  * thousand operations fit (doc/facts.md). */
 enum { ROOM_LAUNCHES = 128 };
 
+/* A launch of a large graph takes the host so long. */
+#define LAUNCH_MOST_NS (2 * LL_NS_PER_MS)
+
 /* How small a part of a batch may be unsteady. */
 enum { UNSTEADY_PARTS = 5 };
 
@@ -328,6 +331,7 @@ void ll_marks_begin(struct ll_marks *marks, struct ll_mark_stream name, uint64_t
 		return;
 	}
 	ll_mark_track_harvest(marks, track);
+	track->launching_ns = ll_now_ns();
 	if (marks->clock.is_blind || has_bare_start(track)) /* which is as good as one of its own */
 		return;
 	struct ll_kind *kind = ll_kinds_find(&marks->kinds, kind_name);
@@ -335,7 +339,7 @@ void ll_marks_begin(struct ll_marks *marks, struct ll_mark_stream name, uint64_t
 	    (track->count < LL_MARKS_BEHIND && ll_kind_wants_sample(&marks->kinds, kind)))
 		mark_start(marks, track);
 	else
-		note_first(track, ll_now_ns());
+		note_first(track, track->launching_ns);
 }
 
 /* Only a thread itself can mark its own default stream: no agent ends what it leaves open. */
@@ -347,8 +351,11 @@ static bool is_full(const struct ll_marks *marks, const struct ll_mark_track *tr
 
 void ll_marks_end(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name, uint64_t launched_ns)
 {
-	struct ll_mark_track *track = marks->clock.is_blind || !launched_ns ? NULL : find_track(marks, name);
+	struct ll_mark_track *track = marks->clock.is_blind ? NULL : find_track(marks, name);
 	if (!track)
+		return;
+	track->launching_ns = 0;
+	if (!launched_ns)
 		return;
 	struct ll_kind *kind = ll_kinds_find(&marks->kinds, kind_name);
 	add_launches(track, kind, 1);
@@ -383,10 +390,18 @@ static bool is_due(const struct ll_marks *marks, const struct ll_mark_track *tra
 	return now_ns >= open->launched_ns + takes_ns;
 }
 
+/* A launch that is in the driver now comes before a mark or behind it, and counts behind: what each takes would be told
+ * wrongly. One that takes long may wait for room, or never come back. */
+static bool is_launching(const struct ll_mark_track *track, uint64_t now_ns)
+{
+	return track->launching_ns && now_ns < track->launching_ns + LAUNCH_MOST_NS;
+}
+
 static bool shall_close_tail(const struct ll_marks *marks, const struct ll_mark_track *track, bool at_once)
 {
-	return ll_mark_track_has_tail(track) && can_close_tail(marks, track) &&
-	       (at_once || is_due(marks, track, ll_now_ns()));
+	uint64_t now_ns = ll_now_ns();
+	return ll_mark_track_has_tail(track) && can_close_tail(marks, track) && !is_launching(track, now_ns) &&
+	       (at_once || is_due(marks, track, now_ns));
 }
 
 bool ll_marks_has_tails(const struct ll_marks *marks, bool at_once)

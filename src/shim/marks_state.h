@@ -38,8 +38,10 @@ struct ll_mark_track {
 	struct ll_mark_batch closing; /* is_in_driver: those that the event will close, where it records one */
 	bool is_in_driver;            /* a thread is in the driver, without the lock, to mark this stream */
 	bool is_left;                 /* open: nobody could mark them, and they are taken to have ended */
-	uint64_t marked_ns;       /* CLOCK_MONOTONIC, after the last record: another thread may have launched before */
-	uint64_t mean_ns;         /* of a launch; 0: not known */
+	uint64_t
+	    launching_ns;   /* CLOCK_MONOTONIC, when the launch began that a thread is in the driver for; 0: none is */
+	uint64_t marked_ns; /* CLOCK_MONOTONIC, after the last record: another thread may have launched before */
+	uint64_t mean_ns;   /* of a launch; 0: not known */
 	struct ll_mark_stamp end; /* of the last batch that ended */
 	uint64_t end_host_ns;     /* when its end was recorded */
 	uint64_t settled;         /* batches that have ended */

@@ -407,7 +407,33 @@ static void test_a_long_kernel_beside_short_ones_that_are_waited_for(void **stat
 		model_wait(STREAM(1));
 		pause_ns(20 * MS);
 	}
-	assert_account_within(50);
+	assert_account_within(10);
+}
+
+/* A batch of copies: the call takes the host 60 us, and the agent looks in the midst of it. */
+static void batch_of_copies(struct ll_cu_stream *stream, uint64_t ns, uint64_t call_ns)
+{
+	model_launch(stream, ns, call_ns);
+	model_spend(30 * US);
+	ll_marks_close_tails(marks, false);
+	model_spend(30 * US);
+}
+
+static void test_an_agent_that_looks_while_a_launch_is_made(void **state)
+{
+	(void)state;
+	begin_program(0);
+	ll_marks_set_every(marks, MS);
+	srand(7);
+	for (unsigned i = 0; i < 2000; i++) {
+		for (unsigned at = 0; at < 3; at++) {
+			do_in((struct ll_mark_stream){.handle = STREAM(1)}, 1, 556 * US, batch_of_copies);
+			model_spend((uint64_t)(rand() % 700) * US);
+		}
+		model_wait(STREAM(1));
+		pause_ns(2 * MS);
+	}
+	assert_account_within(5);
 }
 
 /* As a training step: a tenth of the work is of a kind that takes now so long and now so long. */
@@ -453,6 +479,7 @@ int main(void)
 	    cmocka_unit_test(test_a_hundred_kinds_in_turn),
 	    cmocka_unit_test(test_two_streams_in_turn_that_are_seldom_looked_after),
 	    cmocka_unit_test(test_a_long_kernel_beside_short_ones_that_are_waited_for),
+	    cmocka_unit_test(test_an_agent_that_looks_while_a_launch_is_made),
 	    cmocka_unit_test(test_a_few_kernels_of_changing_length_among_steady_ones),
 	};
 	int failed = cmocka_run_group_tests_name("events of 2.1 us", tests, NULL, NULL);
