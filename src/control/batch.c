@@ -10,6 +10,12 @@ static uint64_t less(uint64_t ns, uint64_t by_ns)
 	return ns > by_ns ? ns - by_ns : 0;
 }
 
+/* Until its end was recorded nobody saw the stream: it worked all that time, if each launch takes longer. */
+static bool is_little_unseen(const struct ll_batch *batch, uint64_t seen_ns)
+{
+	return batch->launches && seen_ns / batch->launches >= batch->span_ns - seen_ns;
+}
+
 static struct ll_batch_verdict judge_guess(const struct ll_batch *batch)
 {
 	struct ll_batch_verdict verdict = {.busy_ns = batch->guess_ns};
@@ -19,8 +25,11 @@ static struct ll_batch_verdict judge_guess(const struct ll_batch *batch)
 		verdict.busy_ns = batch->seen_ns;
 	if (verdict.busy_ns > batch->span_ns)
 		verdict.busy_ns = batch->span_ns;
-	if (verdict.busy_ns > batch->guess_ns + batch->guess_ns / 2 + SLACK_NS)
+	if (verdict.busy_ns > batch->guess_ns + batch->guess_ns / 2 + SLACK_NS) {
 		verdict.lesson = LL_BATCH_LONGER;
+		if (is_little_unseen(batch, verdict.busy_ns))
+			verdict.busy_ns = batch->span_ns;
+	}
 	return verdict;
 }
 

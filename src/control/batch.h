@@ -12,7 +12,8 @@
  *               not empty when that event was recorded;
  *   seen        where the last event came late: the time over which the stream was seen at work on the batch. The
  *               work is no shorter;
- *   guess       what such launches took before, when that could be told.
+ *   guess       what such launches took before, when that could be told. Where it is far too short, and each launch is
+ *               longer than all the time in which nobody saw the stream, they worked in that time, too.
  *
  * A single launch between two events of its own, on an empty stream, is late by what the launch call takes the host and
  * by the end of the call that recorded the first event. Both are measured, so such a batch is a sample of what the
@@ -81,7 +82,8 @@ enum ll_batch_lesson {
 	LL_BATCH_ROUGH,  /* one launch by a slow host, up to a us too long; or in a queue in which others may have been,
 			  * or that may have run empty */
 	LL_BATCH_QUEUED, /* the stream never ran empty: on an idle card each would take LL_BATCH_IDLE_NS more */
-	LL_BATCH_LONGER, /* the guess was far too short; busy_ns is a lower bound */
+	LL_BATCH_LONGER, /* the guess was far too short; busy_ns is a lower bound, or what the launches must have taken
+			  */
 };
 
 struct ll_batch_verdict {

@@ -176,6 +176,24 @@ static void what_the_end_waited_is_work_whatever_was_guessed(void **state)
 	assert_verdict(batch, LL_BATCH_UNTOLD, 19 * LL_NS_PER_MS);
 }
 
+/* A long kernel, marked a while after it was launched. */
+static void launches_longer_than_the_time_that_nobody_saw_worked_all_through(void **state)
+{
+	(void)state;
+	struct ll_batch batch = {.span_ns = 60 * LL_NS_PER_MS,
+				 .host_ns = 30 * US,
+				 .tail_ns = 3 * LL_NS_PER_MS,
+				 .end_wait_ns = 57 * LL_NS_PER_MS,
+				 .guess_ns = 50 * US,
+				 .launches = 2,
+				 .event_ns = LL_BATCH_EVENT_NS};
+	assert_verdict(batch, LL_BATCH_LONGER, 60 * LL_NS_PER_MS);
+	batch.launches = 30;
+	assert_verdict(batch, LL_BATCH_LONGER, 57 * LL_NS_PER_MS);
+	batch.launches = 2, batch.guess_ns = 50 * LL_NS_PER_MS;
+	assert_verdict(batch, LL_BATCH_UNTOLD, 57 * LL_NS_PER_MS);
+}
+
 /* Its mark was put off until the stream was idle. */
 static void what_was_seen_at_work_is_work_whatever_was_guessed(void **state)
 {
@@ -229,6 +247,7 @@ int main(void)
 	    cmocka_unit_test(where_the_stream_may_have_run_empty_the_guess_counts),
 	    cmocka_unit_test(a_mark_that_came_late_to_an_empty_stream_proves_nothing),
 	    cmocka_unit_test(what_the_end_waited_is_work_whatever_was_guessed),
+	    cmocka_unit_test(launches_longer_than_the_time_that_nobody_saw_worked_all_through),
 	    cmocka_unit_test(what_was_seen_at_work_is_work_whatever_was_guessed),
 	    cmocka_unit_test(no_batch_takes_less_than_nothing),
 	    cmocka_unit_test(what_is_learned_of_a_launch_is_for_an_idle_card),
