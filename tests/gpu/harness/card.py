@@ -103,17 +103,18 @@ class Card:
     def compute_mode(self):
         return self.number("nvmlDeviceGetComputeMode")
 
-    def process_count(self):
-        total = 0
+    def processes(self):
+        """{pid: bytes of the card} of those that the driver tells."""
+        found = {}
         for kind in ("Compute", "Graphics"):
             processes = (Process * 128)()
             count = ctypes.c_uint(128)
             try:
                 self.nvml.call(f"nvmlDeviceGet{kind}RunningProcesses_v3", self.handle, ctypes.byref(count), processes)
-                total += count.value
             except NvmlError:
-                pass
-        return total
+                continue
+            found.update((one.pid, one.used) for one in processes[:count.value])
+        return found
 
     def utilisation_since(self, after_us):
         """(time_us, percent) of the samples after that time of the wall clock."""

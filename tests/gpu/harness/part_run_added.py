@@ -1,9 +1,11 @@
-"""run-added: calls that newer drivers have, and older ones that are rarely used, under limits: copies of arrays and in
-batches under a cap, and what green contexts and pools of managed memory really take of what they are charged."""
-from . import claims, figures
-from .frameworks import command
+"""run-added: what few programs do, under limits: copies of arrays and in batches, and kernels that kernels launch, under a
+cap; and what green contexts and pools of managed memory really take of what they are charged."""
+import os
+
+from . import claims, figures, toolkit
+from .frameworks import PROGRAMS, command
 from .governed import Program, need_run
-from .lab import Trouble
+from .lab import Missing, Trouble
 
 KINDS = {"device": "cuMemcpyDtoDAsync", "array": "cuMemcpyAtoA", "batch": "cuMemcpyBatchAsync",
          "blocks": "cuMemcpy3DBatchAsync"}
@@ -12,12 +14,12 @@ SECONDS = 6
 MIB = 1 << 20
 GREEN_CHARGE_MIB = 10
 MISSING = 77
+CHILDREN = ("-shared", "-Xcompiler", "-fPIC", "-rdc=true", "-arch=native", "-lcudadevrt")
 
 
-def rate(lab, kind, limits):
-    """Batches of copies a second; None: this driver has no such call."""
-    name = f"added-{kind}-" + ("native" if limits is None else "run")
-    program = Program(lab, name, command(lab, None, "loop_copies.py", "--kind", kind), limits)
+def rate(lab, kind, words, limits):
+    """Iterations a second; None: this driver has no such call."""
+    program = Program(lab, f"added-{kind}-" + ("native" if limits is None else "run"), words, limits)
     try:
         program.wait_ready()
     except Trouble:
@@ -29,17 +31,31 @@ def rate(lab, kind, limits):
     return found
 
 
+def report_cap(lab, kind, what, words):
+    figure = f"added: {what}, cap {CAP_PERCENT} %"
+    native = rate(lab, kind, words, None)
+    if native is None:
+        lab.report.skip(figure, "not in this driver")
+        return
+    capped = rate(lab, kind, words, ["--compute", f"{CAP_PERCENT}%"])
+    lab.report.keep(figure, {"native_per_s": native, "capped_per_s": capped})
+    lab.report.near(figure, 100 * capped / native, CAP_PERCENT, TOLERANCE, "% of its speed", 2, f"; {native:.1f}/s alone")
+
+
 def report_copies(lab):
     for kind, call in KINDS.items():
-        figure = f"added: {call}, cap {CAP_PERCENT} %"
-        native = rate(lab, kind, None)
-        if native is None:
-            lab.report.skip(figure, "not in this driver")
-            continue
-        capped = rate(lab, kind, ["--compute", f"{CAP_PERCENT}%"])
-        lab.report.keep(figure, {"native_per_s": native, "capped_per_s": capped})
-        lab.report.near(figure, 100 * capped / native, CAP_PERCENT, TOLERANCE, "% of its speed", 2,
-                        f"; {native:.1f}/s alone")
+        report_cap(lab, kind, call, command(lab, None, "loop_copies.py", "--kind", kind))
+
+
+def report_children(lab):
+    """Launched on the card by a kernel: no host sees them, and they are charged to the kernel that did it."""
+    what = "kernels launched by kernels"
+    try:
+        library = toolkit.build(lab, os.path.join(PROGRAMS, "children.cu"), "libchildren.so", *CHILDREN)
+    except (Missing, Trouble) as why:
+        lab.report.skip(f"added: {what}", str(why))
+        return
+    report_cap(lab, "children", what, command(lab, None, "loop_children.py", "--library", library))
 
 
 def green_mib(taken):
@@ -70,4 +86,5 @@ def report_memory(lab):
 def run(lab):
     need_run(lab)
     report_copies(lab)
+    report_children(lab)
     report_memory(lab)

@@ -39,6 +39,7 @@ WORKLOADS = {
     "train": ("torch", "loop_train.py"),
     "spin-20ms": (None, "loop_spin.py"),
     "bursts": (None, "loop_bursts.py"),
+    "streams": (None, "loop_streams.py"),
 }
 SLOW_HOSTS = ("matmul-512", "train")
 

@@ -7,7 +7,8 @@ import time
 from . import claims, figures
 from .card import MIB, MemoryWatch
 from .claims import StatusWatch
-from .governed import need_run, wrapped
+from .frameworks import command
+from .governed import Program, need_run, wrapped
 from .lab import Trouble
 from .talker import Talker
 
@@ -109,7 +110,24 @@ def measure(lab, answer):
                      (left_bytes, left_claims) == (0, 0))
 
 
+def report_card_figure(lab):
+    """What status says that the card counts for a process, beside what NVML tells this process."""
+    figure, tenant = "memory: the card's own figure in status", "memory-figure"
+    program = Program(lab, tenant, command(lab, None, "loop_spin.py"), [])
+    program.wait_ready()
+    _, out, _ = lab.run("status-memory-figure", lab.loadline("status", "--json"))
+    told = [(claim["pid"], claim["card_memory_bytes"], claim["memory_bytes"])
+            for claim in claims.claims_of(claims.parse(out), tenant)]
+    own = lab.card.processes()
+    program.end()
+    text = "; ".join(f"{(counted or 0) / MIB:.0f} MiB, charged {charged / MIB:.0f}" for _, counted, charged in told)
+    lab.report.check(figure, "NVML's", f"{text or 'no claim'}; NVML " + ", ".join(
+        f"{own.get(pid, 0) / MIB:.0f} MiB" for pid, *_ in told), bool(told) and all(
+            counted and counted == own.get(pid) for pid, counted, _ in told))
+
+
 def run(lab):
     need_run(lab)
+    report_card_figure(lab)
     for answer in LIMITS_GIB:
         measure(lab, answer)

@@ -1,6 +1,8 @@
 """run-programs: unmodified programs of the usual frameworks under a memory limit and a cap: they see it as the card's memory, meet
 it as their own error, and go on. Beside each the same program without a limit, which meets the card's own end."""
 import os
+import shutil
+import subprocess
 from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
 
@@ -8,6 +10,7 @@ from . import claims, toolkit
 from .frameworks import PROGRAMS, command
 from .governed import need_run, wrapped
 from .lab import Missing, Trouble
+from .talker import Talker
 
 LIMIT_BYTES = 8 << 30
 CAP = "50%"
@@ -99,16 +102,36 @@ def find_all(lab):
 
 def report_smi(lab):
     query = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
-    try:
-        bare = lab.run("programs-smi-native", query)[1].split()
-    except OSError:
-        lab.report.skip("programs: nvidia-smi", "no nvidia-smi")
-        return
+    bare = lab.run("programs-smi-native", query)[1].split()
     status, out, err = lab.run("programs-smi-run", wrapped(lab, query, ["--mem", LIMIT_BYTES]))
     want = str(LIMIT_BYTES >> 20)
     lab.report.check("programs: nvidia-smi, memory of the card", f"{want} MiB",
                      f"{' '.join(out.split()) or err.strip()[-60:]}; native {' '.join(bare)}",
                      status == 0 and bool(out.split()) and out.split()[0] == want)
+
+
+def report_processes(lab):
+    """The tenant's own process, beside one that is not the tenant's."""
+    name = "programs: NVML's processes inside"
+    beside = Talker(lab, "programs-beside", command(lab, None, "loop_spin.py"), stdin=subprocess.PIPE)
+    if not beside.wait_for(lambda line: line["event"] == "ready", WITHIN_S):
+        raise Trouble(f"programs-beside: {beside.complaint() or 'says nothing'}")
+    words = command(lab, None, "processes_inside.py")
+    told = []
+    for kind, command_line in (("native", words), ("run", wrapped(lab, words, ["--mem", LIMIT_BYTES]))):
+        _, out, err = lab.run(f"programs-processes-{kind}", command_line)
+        told += claims.parse(out) or [{"why": err.strip()[-60:]}]
+    beside.process.stdin.close()
+    native, inside = told
+    lab.report.keep(name, {"native": native, "run": inside})
+    if "why" in native or len(native["nvml"]) < 2:
+        lab.report.skip(name, f"native: {native.get('why') or native['nvml']}")
+    elif "why" in inside:
+        lab.report.check(name, "its own alone", inside["why"], False)
+    else:
+        lab.report.check(name, "its own alone", f"{len(inside['nvml'])} of {len(native['nvml'])}",
+                         [pid for pid, _ in inside["nvml"]] == [inside["pid"]])
+        lab.report.info("programs: nvidia-smi's processes inside", f"{len(inside['smi'])} of {len(native['smi'])}")
 
 
 def run(lab):
@@ -123,4 +146,8 @@ def run(lab):
         lab.report.keep(f"programs: {name}", {"run": result._asdict(), "native": control._asdict()})
         beside = "native ok" if control.is_ok else f"native fails too: {control.text}"
         lab.report.check(f"programs: {name}", "sees, meets, goes on", f"{result.text}; {beside}", result.is_ok)
-    report_smi(lab)
+    if shutil.which("nvidia-smi"):
+        report_smi(lab)
+        report_processes(lab)
+    else:
+        lab.report.skip("programs: nvidia-smi", "no nvidia-smi")

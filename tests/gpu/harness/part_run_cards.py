@@ -1,0 +1,59 @@
+"""run-cards: two tenants whose kernels wait for each other across two cards (collectives), by weight: both go on, each gets its
+share, and what is lost to sharing. A tenant that had its turn on one card alone would wait on that one for the other."""
+import time
+
+from . import shares
+from .claims import StatusWatch
+from .frameworks import command
+from .governed import Program, need_run
+from .lab import Missing
+
+WEIGHTS = (30, 70)
+SECONDS, ALONE_S, SETTLE_S = 12, 4, 2.0
+TOLERANCE, KEPT = 2, 0.95  # points; of the cards' work
+
+
+def alone_rate(lab, words):
+    program = Program(lab, "cards-native", words)
+    program.wait_ready().rate_for(1)
+    rate = program.rate_for(lab.seconds(ALONE_S))
+    program.end()
+    return rate
+
+
+def share(lab, words):
+    """[(percent of the time by its accounts of both cards, iterations a second)] of each."""
+    seconds = lab.seconds(SECONDS)
+    programs = [Program(lab, f"cards-{weight}", words, ["--weight", weight]) for weight in WEIGHTS]
+    for program in programs:
+        program.wait_ready()
+    marks = [program.go(SETTLE_S + seconds + 1.5) for program in programs]
+    time.sleep(SETTLE_S)
+    from_s = time.time()
+    with StatusWatch(lab, "status-cards") as status:
+        time.sleep(seconds)
+    until_s = time.time()
+    for program, mark in zip(programs, marks):
+        program.wait_done(mark, 60)
+        program.end()
+    return [(shares.level(status.windows(program.name)), program.rate(from_s, until_s)) for program in programs]
+
+
+def run(lab):
+    need_run(lab)
+    if len(lab.cards) < 2:
+        raise Missing("one card")
+    words, figure = command(lab, "torch", "loop_allreduce.py"), f"cards: sums of two tenants {'/'.join(map(str, WEIGHTS))}"
+    native = alone_rate(lab, words)
+    percents, rates = zip(*share(lab, words))
+    speeds = [0 if rate is None else rate / native for rate in rates]
+    lab.report.keep(figure, {"percents": percents, "rates": rates, "native_per_s": native})
+    if None in percents:
+        lab.report.check(f"{figure}: shares of GPU time", f"± {TOLERANCE} points", "no account", False)
+    else:
+        got = shares.percentages(percents)
+        lab.report.check(f"{figure}: shares of GPU time", f"± {TOLERANCE} points",
+                         f"{got[0]:.1f}, {got[1]:.1f}; accounts {sum(percents):.1f} % of two cards' time",
+                         shares.largest_gap(got, WEIGHTS) <= TOLERANCE)
+    lab.report.at_least(f"{figure}: sum of speeds, each of its own alone", sum(speeds), KEPT, "", 3,
+                        f"({', '.join(f'{speed:.3f}' for speed in speeds)}); {native:.0f} sums/s alone")

@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""Sums over two cards in a loop, by NCCL: two processes, one for each card, whose kernels wait for each other on the cards. The
+second is a child of the first, which tells it of each batch, and that it is over by the end of its standard input."""
+import os
+import socket
+import subprocess
+import sys
+
+import torch
+import torch.distributed
+
+import beat
+
+SUMS, NUMBERS = 10, 16 << 20  # some ms
+ANY_PORT = ("127.0.0.1", 0)
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(ANY_PORT)
+        return found.getsockname()[1]
+
+
+def join(rank):
+    os.environ["MASTER_ADDR"] = ANY_PORT[0]
+    torch.cuda.set_device(rank)
+    torch.distributed.init_process_group("nccl", rank=rank, world_size=2)
+    return torch.ones(NUMBERS, device="cuda")
+
+
+def sums(numbers):
+    for _ in range(SUMS):
+        torch.distributed.all_reduce(numbers, torch.distributed.ReduceOp.MAX)
+    event = torch.cuda.Event()
+    event.record()
+    return SUMS, event.synchronize
+
+
+def follow():
+    numbers, pending = join(1), []
+    for _ in sys.stdin:
+        pending.append(sums(numbers)[1])
+        if len(pending) > beat.AHEAD:
+            pending.pop(0)()
+    torch.cuda.synchronize()
+
+
+def lead(seconds):
+    os.environ["MASTER_PORT"] = str(free_port())
+    second = subprocess.Popen([sys.executable, "-B", __file__, "--rank", "1"], stdin=subprocess.PIPE)
+    numbers = join(0)
+
+    def queue():
+        second.stdin.write(b"\n")
+        second.stdin.flush()
+        return sums(numbers)
+    beat.run(queue, seconds)
+    second.stdin.close()
+    return second
+
+
+options = beat.arguments(rank=0)
+other = follow() if options.rank else lead(options.seconds)
+torch.distributed.destroy_process_group()  # which waits for the other one's
+if other:
+    sys.exit(other.wait())
