@@ -234,7 +234,8 @@ static uint64_t most_unsteady_ns(const struct ll_marks *marks)
 static uint64_t room_ns(const struct ll_marks *marks, const struct ll_mark_track *track, const struct ll_kind *kind)
 {
 	const struct ll_mark_batch *open = &track->open;
-	uint64_t room_ns = marks->every_ns > open->guess_ns ? marks->every_ns - open->guess_ns : 0;
+	uint64_t has_ns = open->guess_ns > open->seen_for_ns ? open->guess_ns : open->seen_for_ns;
+	uint64_t room_ns = marks->every_ns > has_ns ? marks->every_ns - has_ns : 0;
 	uint64_t most_ns = ll_kind_is_steady(kind) ? UINT64_MAX : most_unsteady_ns(marks);
 	uint64_t unsteady_ns = most_ns > open->unsteady_ns ? most_ns - open->unsteady_ns : 0;
 	return room_ns < unsteady_ns ? room_ns : unsteady_ns;
@@ -397,17 +398,17 @@ static bool is_launching(const struct ll_mark_track *track, uint64_t now_ns)
 	return track->launching_ns && now_ns < track->launching_ns + LAUNCH_MOST_NS;
 }
 
-static bool shall_close_tail(const struct ll_marks *marks, const struct ll_mark_track *track, bool at_once)
+static bool shall_tend_tail(const struct ll_marks *marks, const struct ll_mark_track *track, bool at_once)
 {
 	uint64_t now_ns = ll_now_ns();
-	return ll_mark_track_has_tail(track) && can_close_tail(marks, track) && !is_launching(track, now_ns) &&
+	return ll_mark_track_has_tail(track) && !is_launching(track, now_ns) &&
 	       (at_once || is_due(marks, track, now_ns));
 }
 
 bool ll_marks_has_tails(const struct ll_marks *marks, bool at_once)
 {
 	for (const struct ll_mark_track *track = marks->tracks; track && !marks->clock.is_blind; track = track->next) {
-		if (shall_close_tail(marks, track, at_once))
+		if (shall_tend_tail(marks, track, at_once))
 			return true;
 	}
 	return false;
@@ -424,6 +425,29 @@ static ll_cu_result query(struct ll_marks *marks, struct ll_mark_track *track)
 	return status;
 }
 
+/* It worked all the time since it was last seen to; if it was launched later, and may have been done in between, since
+ * then. */
+static void note_seen(struct ll_mark_batch *open, uint64_t now_ns)
+{
+	uint64_t since_ns = open->seen_ns > open->begun_ns ? open->seen_ns : open->begun_ns;
+	if (open->launches <= ROOM_LAUNCHES && open->launched_ns > since_ns)
+		since_ns = open->launched_ns;
+	if (open->begun_ns && now_ns > since_ns)
+		open->seen_for_ns += now_ns - since_ns;
+	open->seen_ns = now_ns;
+}
+
+/* What must not be marked. */
+static void look_at_tail(struct ll_marks *marks, struct ll_mark_track *track)
+{
+	struct ll_mark_batch *open = &track->open;
+	if (ll_stream_is_captured(track->name.handle) || query(marks, track) != LL_CUDA_ERROR_NOT_READY)
+		return;
+	if (!open->begun_ns)
+		open->begun_ns = open->launched_ns;
+	note_seen(open, ll_now_ns());
+}
+
 /* Whether a mark behind the open batch does not wait for room. The context is current. */
 static bool has_room(struct ll_marks *marks, struct ll_mark_track *track)
 {
@@ -434,7 +458,7 @@ static bool has_room(struct ll_marks *marks, struct ll_mark_track *track)
 		return true;
 	ll_cu_result status = query(marks, track);
 	if (status == LL_CUDA_ERROR_NOT_READY)
-		open->seen_ns = ll_now_ns();
+		note_seen(open, ll_now_ns());
 	return status == LL_CUDA_SUCCESS;
 }
 
@@ -448,7 +472,11 @@ static bool can_mark_now(struct ll_marks *marks, struct ll_mark_track *track)
 void ll_marks_close_tails(struct ll_marks *marks, bool at_once)
 {
 	for (struct ll_mark_track *track = marks->tracks; track && !marks->clock.is_blind; track = track->next) {
-		if (shall_close_tail(marks, track, at_once) && can_mark_now(marks, track))
+		if (!shall_tend_tail(marks, track, at_once))
+			continue;
+		if (!can_close_tail(marks, track))
+			look_at_tail(marks, track);
+		else if (can_mark_now(marks, track))
 			close_open(marks, track);
 	}
 }

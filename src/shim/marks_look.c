@@ -2,7 +2,7 @@
 
 uint64_t ll_mark_batch_seen_ns(const struct ll_mark_batch *batch)
 {
-	return batch->begun_ns && batch->seen_ns > batch->begun_ns ? batch->seen_ns - batch->begun_ns : 0;
+	return batch->seen_for_ns;
 }
 
 bool ll_mark_track_has_tail(const struct ll_mark_track *track)

@@ -26,8 +26,9 @@ struct ll_mark_batch {
 	uint64_t guess_ns;
 	uint64_t unsteady_ns; /* of that, what launches of kinds are that take now so long and now so long */
 	/* CLOCK_MONOTONIC, of a tail that was not marked at once; 0: never */
-	uint64_t begun_ns; /* first seen to have begun */
-	uint64_t seen_ns;  /* last seen not to be done */
+	uint64_t begun_ns;    /* first seen to have begun */
+	uint64_t seen_ns;     /* last seen not to be done */
+	uint64_t seen_for_ns; /* the time in which it was seen at work, at least */
 };
 
 struct ll_mark_track {

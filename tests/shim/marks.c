@@ -410,6 +410,35 @@ static void test_a_long_kernel_beside_short_ones_that_are_waited_for(void **stat
 	assert_account_within(10);
 }
 
+/* No mark may stand behind them while the other stream works, and all of them were short at first. */
+static void test_long_kernels_in_the_legacy_stream_beside_short_ones(void **state)
+{
+	(void)state;
+	struct ll_mark_stream legacy = {.handle = LL_CU_STREAM_LEGACY};
+	begin_program_far_from_its_cap();
+	for (unsigned i = 0; i < 20; i++) {
+		launch_in(legacy, 1, 50 * US);
+		launch(2, 1, 50 * US);
+	}
+	model_wait(STREAM(2));
+	pause_ns(50 * MS);
+	for (unsigned i = 0; i < 100; i++) {
+		launch_in(legacy, 1, 30 * MS);
+		for (unsigned at = 0; at < 25; at++) {
+			launch(2, 1, 50 * US);
+			model_wait(STREAM(2));
+			model_spend(1150 * US);
+		}
+		model_wait(LL_CU_STREAM_LEGACY);
+		pause_ns((1 + i % 40) * MS);
+	}
+	launch_in(legacy, 1, 50 * US);
+	pause_ns(30 * MS);
+	launch_in(legacy, 1, 50 * US);
+	model_wait(LL_CU_STREAM_LEGACY);
+	assert_account_within(50);
+}
+
 /* A batch of copies: the call takes the host 60 us, and the agent looks in the midst of it. */
 static void batch_of_copies(struct ll_cu_stream *stream, uint64_t ns, uint64_t call_ns)
 {
@@ -479,6 +508,7 @@ int main(void)
 	    cmocka_unit_test(test_a_hundred_kinds_in_turn),
 	    cmocka_unit_test(test_two_streams_in_turn_that_are_seldom_looked_after),
 	    cmocka_unit_test(test_a_long_kernel_beside_short_ones_that_are_waited_for),
+	    cmocka_unit_test(test_long_kernels_in_the_legacy_stream_beside_short_ones),
 	    cmocka_unit_test(test_an_agent_that_looks_while_a_launch_is_made),
 	    cmocka_unit_test(test_a_few_kernels_of_changing_length_among_steady_ones),
 	};
