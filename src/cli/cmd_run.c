@@ -11,8 +11,8 @@ static int run(void *data, const struct ll_operands *operands, struct ll_err *er
 
 const struct ll_help_status ll_run_statuses[] = {
     {LL_RUN_OWN_FAILURE, "loadline itself failed: bad usage, no card, no driver, limits that cannot be put in force."},
-    {LL_RUN_NOT_EXECUTABLE, "COMMAND was found but could not be run."},
-    {LL_RUN_NOT_FOUND, "COMMAND was not found."},
+    {LL_RUN_NOT_EXECUTABLE, "COMMAND, or the interpreter that it names, was found but could not be run."},
+    {LL_RUN_NOT_FOUND, "COMMAND, or the interpreter that it names, was not found."},
     {0, NULL},
 };
 

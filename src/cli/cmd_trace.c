@@ -113,9 +113,11 @@ static int check_program(const char *path, const struct ll_trace_how *how, struc
 	struct ll_err why = {0};
 	if (how->by == LL_TRACE_BY_CUPTI || ll_run_check_program(path, how->shim, &why) == 0)
 		return 0;
-	if (how->by == LL_TRACE_BY_EVENTS) {
-		ll_err_wrap(&why, "cannot be traced by events");
-		ll_err_hint(&why, "by CUPTI it may be: LOADLINE_CUPTI names libcupti's file");
+	if (how->by == LL_TRACE_BY_EVENTS || why.status) {
+		if (!why.status) {
+			ll_err_wrap(&why, "cannot be traced by events");
+			ll_err_hint(&why, "by CUPTI it may be: LOADLINE_CUPTI names libcupti's file");
+		}
 		if (err)
 			*err = why;
 		return why.code;

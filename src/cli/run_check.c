@@ -82,7 +82,20 @@ static void follow_env(const char *interpreter, char *rest, char ret_path[PATH_M
 	snprintf(ret_path, PATH_MAX, "%s", found);
 }
 
-/* Puts the program that runs the file into ret_path: of a file without "#!" that is the shell, as execvp has it. */
+/* The kernel's own error would name the script, which is there. */
+static int check_interpreter(const char *path, const char *interpreter, struct ll_err *err)
+{
+	char found[PATH_MAX];
+	int rc = ll_run_find(interpreter, found, err);
+	if (rc == 0)
+		return 0;
+	ll_err_wrap(err, "%.200s: its interpreter", path);
+	if (interpreter[strlen(interpreter) - 1] == '\r')
+		ll_err_hint(err, "its first line ends with a carriage return: take that out");
+	return rc;
+}
+
+/* Puts the program that runs the file into ret_path: of a file that names none that is the shell, as execvp has it. */
 static int find_interpreter(const char *path, char ret_path[PATH_MAX], struct ll_err *err)
 {
 	char line[LINE_SIZE];
@@ -91,16 +104,20 @@ static int find_interpreter(const char *path, char ret_path[PATH_MAX], struct ll
 	if (length < 0)
 		return refuse(path, "it cannot be read, so what it is is not known", err);
 	line[length] = '\0';
-	if (strncmp(line, "#!", 2) != 0) {
+	bool has_first_line = strncmp(line, "#!", 2) == 0;
+	char *rest = line + (has_first_line ? 2 : length);
+	rest[strcspn(rest, "\n")] = '\0';
+	const char *interpreter = cut_word(&rest);
+	if (!*interpreter) {
 		snprintf(ret_path, PATH_MAX, "/bin/sh");
 		return 0;
 	}
-	char *rest = line + 2;
-	rest[strcspn(rest, "\n")] = '\0';
-	const char *interpreter = cut_word(&rest);
-	snprintf(ret_path, PATH_MAX, "%s", interpreter);
-	follow_env(interpreter, rest, ret_path);
-	return 0;
+	/* The kernel searches no PATH. */
+	snprintf(ret_path, PATH_MAX, "%s%s", strchr(interpreter, '/') ? "" : "./", interpreter);
+	int rc = check_interpreter(path, ret_path, err);
+	if (rc == 0)
+		follow_env(interpreter, rest, ret_path);
+	return rc;
 }
 
 int ll_run_check_program(const char *path, const char *shim, struct ll_err *err)

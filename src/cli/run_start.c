@@ -38,6 +38,11 @@ static int find_program(const struct ll_run_args *args, const char *command, cha
 	if (rc)
 		return rc;
 	rc = ll_run_check_program(path, shim, &why);
+	if (why.status) {
+		if (err)
+			*err = why;
+		return rc;
+	}
 	if (rc)
 		ll_err_wrap(&why, "limits cannot be put in force");
 	if (rc == -EPERM)

@@ -86,9 +86,30 @@ compiles() {
 	fails_with 127 ": command not found" --sim run -- ''
 	run -127 env PATH= "$LOADLINE" --sim run -- true
 	[[ $output == "loadline: true: command not found" ]]
-	printf '#!/no/such/interpreter\n' >"$T/script"
-	chmod +x "$T/script"
-	fails_with 127 "No such file" --sim run --allow-ungoverned -- "$T/script"
+}
+
+@test "a script without its interpreter is 127, with one that cannot be run 126" {
+	printf '#!/no/such/interpreter -x\n' >"$T/script"
+	printf '#!%s\n' "$T/script" >"$T/script-of-a-script"
+	printf '#!sh\n' >"$T/by-path"
+	printf '#!/bin/sh\r\n' >"$T/dos"
+	: >"$T/plain"
+	chmod 644 "$T/plain"
+	printf '#!%s\n' "$T/plain" >"$T/by-plain"
+	printf '#!%s\n' "$T" >"$T/by-folder"
+	chmod +x "$T/script" "$T/script-of-a-script" "$T/by-path" "$T/dos" "$T/by-plain" "$T/by-folder"
+	for option in '' --allow-ungoverned; do
+		fails_with 127 "$T/script: its interpreter: /no/such/interpreter: command not found" --sim run $option -- "$T/script"
+	done
+	fails_with 127 "$T/script: its interpreter: /no/such/interpreter: command not found" --sim run -- "$T/script-of-a-script"
+	fails_with 127 "$T/by-path: its interpreter: ./sh: command not found" --sim run -- "$T/by-path"
+	fails_with 127 "its first line ends with a carriage return" --sim run -- "$T/dos"
+	fails_with 126 "$T/by-plain: its interpreter: $T/plain: Permission denied" --sim run -- "$T/by-plain"
+	fails_with 126 "$T/by-folder: its interpreter: $T: Is a directory" --sim run -- "$T/by-folder"
+	fails_with 127 "$T/script: its interpreter: /no/such/interpreter: command not found" --sim trace -o "$T/trace.json" -- "$T/script"
+	printf '#!\necho plain\n' >"$T/no-name"
+	chmod +x "$T/no-name"
+	[ "$(loadline --sim run -- "$T/no-name")" = plain ]
 }
 
 @test "a command that cannot be run is 126" {
