@@ -23,18 +23,22 @@ static uint16_t machine_of(const unsigned char *header)
 	return header[EI_DATA] == ELFDATA2MSB ? (uint16_t)(at[0] << 8 | at[1]) : (uint16_t)(at[1] << 8 | at[0]);
 }
 
-static void find_loader(int fd, const ElfW(Ehdr) * header, struct ll_elf_kind *kind)
+/* The kernel runs nothing whose program headers, or loader's name, it cannot read. */
+static bool find_loader(int fd, const ElfW(Ehdr) * header, struct ll_elf_kind *kind)
 {
+	if (header->e_phentsize != sizeof(ElfW(Phdr)) || !header->e_phnum)
+		return false;
 	for (unsigned i = 0; i < header->e_phnum && i < HEADERS_MAX; i++) {
 		ElfW(Phdr) segment;
 		if (!read_at(fd, &segment, sizeof segment, header->e_phoff + (uint64_t)i * sizeof segment))
-			return;
+			return false;
 		if (segment.p_type != PT_INTERP)
 			continue;
 		size_t size = segment.p_filesz < sizeof kind->loader ? segment.p_filesz : sizeof kind->loader - 1;
 		kind->has_loader = size > 1 && read_at(fd, kind->loader, size, segment.p_offset);
-		return;
+		return kind->has_loader;
 	}
+	return true;
 }
 
 int ll_elf_kind_read(const char *path, struct ll_elf_kind *ret_kind)
@@ -48,7 +52,7 @@ int ll_elf_kind_read(const char *path, struct ll_elf_kind *ret_kind)
 	ssize_t length = pread(fd, bytes, sizeof bytes, 0);
 	if (length < 0)
 		return -errno;
-	if (length >= EI_NIDENT && memcmp(bytes, ELFMAG, SELFMAG) == 0) {
+	if (length >= SELFMAG && memcmp(bytes, ELFMAG, SELFMAG) == 0) {
 		kind.is_elf = true;
 		kind.word_bits = bytes[EI_CLASS] == ELFCLASS64 ? 64 : 32;
 		kind.byte_order = bytes[EI_DATA];
@@ -56,11 +60,12 @@ int ll_elf_kind_read(const char *path, struct ll_elf_kind *ret_kind)
 		kind.is_readable_here =
 		    kind.word_bits == 8 * sizeof(ElfW(Addr)) &&
 		    kind.byte_order == (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB);
+		size_t whole = bytes[EI_CLASS] == ELFCLASS32 ? sizeof(Elf32_Ehdr) : sizeof(Elf64_Ehdr);
+		kind.is_damaged = (size_t)length < (whole < sizeof bytes ? whole : sizeof bytes);
 	}
-	if (kind.is_readable_here && length == (ssize_t)sizeof header) {
+	if (kind.is_readable_here && !kind.is_damaged) {
 		memcpy(&header, bytes, sizeof header);
-		if (header.e_phentsize == sizeof(ElfW(Phdr)))
-			find_loader(fd, &header, &kind);
+		kind.is_damaged = !find_loader(fd, &header, &kind);
 	}
 	*ret_kind = kind;
 	return 0;

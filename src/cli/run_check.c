@@ -41,12 +41,23 @@ static const char *base_of(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+/* execvp would give such a file to the shell. */
+static int fail_damaged(const char *path, struct ll_err *err)
+{
+	ll_err_set(err, -ENOEXEC, "%.200s: %s: it is cut short, or no whole program", path, strerror(ENOEXEC));
+	if (err)
+		err->status = LL_RUN_NOT_EXECUTABLE;
+	return -ENOEXEC;
+}
+
 static int check_elf(const char *path, const struct ll_elf_kind *kind, const char *shim, struct ll_err *err)
 {
 	struct ll_elf_kind own;
 	struct ll_elf_kind library;
 	if (ll_elf_kind_read(shim, &library) < 0 || !library.is_elf)
 		return ll_err_set(err, -EIO, "%.200s: is not a library", shim);
+	if (kind->is_damaged)
+		return fail_damaged(path, err);
 	if (kind->word_bits != library.word_bits)
 		return refuse(
 		    path, kind->word_bits == 32 ? "it is a 32-bit program" : "it is a 64-bit program, loadline is not",

@@ -201,6 +201,20 @@ with open(sys.argv[1], "r+b") as ledger:
 	fi
 }
 
+@test "half a program is 126, and not given to the shell" {
+	compiles "$T/plain"
+	for size in 4 20 63 64 100 500; do
+		head -c "$size" "$T/plain" >"$T/half"
+		chmod +x "$T/half"
+		for option in '' --allow-ungoverned; do
+			fails_with 126 "$T/half: Exec format error: it is cut short, or no whole program" --sim run $option -- "$T/half"
+		done
+	done
+	printf '#!%s\n' "$T/half" >"$T/script"
+	chmod +x "$T/script"
+	fails_with 126 "$T/half: Exec format error" --sim run -- "$T/script"
+}
+
 @test "a program with more rights than its user is refused" {
 	compiles "$T/plain"
 	loadline --sim run -- "$T/plain"

@@ -76,33 +76,49 @@ static void a_dynamic_program_names_its_loader(void **state)
 	(void)state;
 	struct small_program program = make_program();
 	struct ll_elf_kind kind = kind_of(&program, sizeof program);
-	assert_true(kind.is_elf && kind.is_readable_here && kind.has_loader);
+	assert_true(kind.is_elf && kind.is_readable_here && kind.has_loader && !kind.is_damaged);
 	assert_int_equal(kind.machine, EM_X86_64);
 	assert_string_equal(kind.loader, "/lib/ld-none.so.1");
 	assert_int_equal(ll_elf_kind_read("/proc/self/exe", &kind), 0);
 	assert_true(kind.has_loader);
 }
 
-static void a_program_without_loader_or_damaged_has_none(void **state)
+static void a_program_without_loader_has_none(void **state)
 {
 	(void)state;
 	struct small_program program = make_program();
 	program.segment.p_type = PT_LOAD;
-	assert_false(kind_of(&program, sizeof program).has_loader);
-	program = make_program();
+	struct ll_elf_kind kind = kind_of(&program, sizeof program);
+	assert_false(kind.has_loader || kind.is_damaged);
+}
+
+static void assert_damaged(const struct small_program *program, size_t size)
+{
+	struct ll_elf_kind kind = kind_of(program, size);
+	assert_true(kind.is_elf && kind.is_damaged);
+	assert_false(kind.has_loader);
+}
+
+static void a_program_that_is_cut_short_is_damaged(void **state)
+{
+	(void)state;
+	struct small_program program = make_program();
+	for (size_t size = SELFMAG; size <= offsetof(struct small_program, loader); size++)
+		assert_damaged(&program, size);
 	program.header.e_phoff = UINT32_MAX;
-	assert_false(kind_of(&program, sizeof program).has_loader);
+	assert_damaged(&program, sizeof program);
 	program = make_program();
 	program.header.e_phentsize = 1;
-	assert_false(kind_of(&program, sizeof program).has_loader);
+	assert_damaged(&program, sizeof program);
+	program = make_program();
+	program.header.e_phnum = 0;
+	assert_damaged(&program, sizeof program);
 	program = make_program();
 	program.segment.p_offset = UINT32_MAX;
-	assert_false(kind_of(&program, sizeof program).has_loader);
+	assert_damaged(&program, sizeof program);
 	program = make_program();
 	program.segment.p_filesz = 0;
-	assert_false(kind_of(&program, sizeof program).has_loader);
-	for (size_t size = EI_NIDENT; size < sizeof(ElfW(Ehdr)); size++)
-		assert_false(kind_of(&program, size).has_loader);
+	assert_damaged(&program, sizeof program);
 }
 
 static void a_loader_of_any_length_is_cut(void **state)
@@ -207,7 +223,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_dynamic_program_names_its_loader),
-	    cmocka_unit_test(a_program_without_loader_or_damaged_has_none),
+	    cmocka_unit_test(a_program_without_loader_has_none),
+	    cmocka_unit_test(a_program_that_is_cut_short_is_damaged),
 	    cmocka_unit_test(a_loader_of_any_length_is_cut),
 	    cmocka_unit_test(what_is_no_program_is_no_elf),
 	    cmocka_unit_test(a_command_is_found_as_execvp_does),
