@@ -9,7 +9,8 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "cli/beside.h"
+#include "base/scope.h"
+#include "cli/preload.h"
 #include "mps/environment.h"
 
 enum { OWN_VARIABLES = 6, ALWAYS = 3 };
@@ -18,77 +19,41 @@ enum { OWN_VARIABLES = 6, ALWAYS = 3 };
 static const char *const names[OWN_VARIABLES] = {LL_RUN_VARIABLE,      "CUDA_VISIBLE_DEVICES", "LD_PRELOAD",
 						 LL_MPS_PIPE_VARIABLE, LL_MPS_LOG_VARIABLE,    LL_MPS_PERCENT_VARIABLE};
 
-/* From the program's folder: in a build folder, and installed. */
 static const char *const places[] = {"src/shim", "../lib/loadline", NULL};
-static const char library[] = "libloadline-cuda.so";
-
-static int find_named(const char *path, char ret_path[PATH_MAX], struct ll_err *err)
-{
-	if (access(path, R_OK) == 0 && realpath(path, ret_path))
-		return 0;
-	ll_err_set(err, -ENOENT, "LOADLINE_SHIM=%.200s: %s", path, strerror(errno));
-	return ll_err_hint(err, "unset it, or name the file of %s", library);
-}
+static const struct ll_preload_library library = {"libloadline-cuda.so", "LOADLINE_SHIM", places};
 
 int ll_run_find_shim(char ret_path[PATH_MAX], struct ll_err *err)
 {
-	const char *named = getenv("LOADLINE_SHIM");
-	if (named && *named) {
-		int rc = find_named(named, ret_path, err);
-		if (rc < 0)
-			return rc;
-	} else if (ll_beside_find(places, library, ret_path) < 0) {
-		ll_err_set(err, -ENOENT, "%s is not beside this program, nor in %s", library, places[1]);
-		return ll_err_hint(err, "install loadline whole, or set LOADLINE_SHIM to the library's file");
-	}
-	if (!strpbrk(ret_path, " :"))
-		return 0;
-	ll_err_set(err, -EINVAL, "%.200s: the loader takes no blank or colon in the path of a library to preload",
-		   ret_path);
-	return ll_err_hint(err, "install loadline elsewhere");
-}
-
-static bool is_last(const char *list, const char *path)
-{
-	size_t length = strlen(path), whole = strlen(list);
-	const char *tail = list + whole - length;
-	return whole >= length && strcmp(tail, path) == 0 && (tail == list || tail[-1] == ':' || tail[-1] == ' ');
+	return ll_preload_find(&library, ret_path, err);
 }
 
 /* Of two of them the first stands in front, and may be of a version that does not know these limits. */
 static int check_preload(const char *shim, struct ll_err *err)
 {
-	const char *list = getenv("LD_PRELOAD");
-	size_t tail = sizeof library - 1;
-	for (const char *at = list ? list : ""; *at; at += strspn(at, ": ")) {
-		size_t length = strcspn(at, ": ");
-		bool is_named_so = length > tail && strncmp(at + length - tail, library, tail) == 0;
-		if (is_named_so && (strncmp(at, shim, length) != 0 || shim[length])) {
-			ll_err_set(err, -EINVAL, "LD_PRELOAD has another %s: %.*s", library, (int)length, at);
+	size_t tail = strlen(library.name);
+	size_t length;
+	for (const char *word = ll_preload_word(getenv("LD_PRELOAD"), &length); length;
+	     word = ll_preload_word(word + length, &length)) {
+		bool is_named_so = length > tail && strncmp(word + length - tail, library.name, tail) == 0;
+		if (is_named_so && (strncmp(word, shim, length) != 0 || shim[length])) {
+			ll_err_set(err, -EINVAL, "LD_PRELOAD has another %s: %.*s", library.name, (int)length, word);
 			return ll_err_hint(err, "take it out, or no limit may be in force");
 		}
-		at += length;
 	}
 	return 0;
-}
-
-/* Last: whoever else stands in front of the driver passes on to us, and we to the driver alone. */
-static char *make_preload(const char *shim)
-{
-	const char *old = getenv("LD_PRELOAD");
-	char *text = NULL;
-	int length;
-	if (!old || !*old || is_last(old, shim))
-		length = asprintf(&text, "LD_PRELOAD=%s", old && *old ? old : shim);
-	else
-		length = asprintf(&text, "LD_PRELOAD=%s:%s", old, shim);
-	return length < 0 ? NULL : text;
 }
 
 static char *make_variable(const char *name, const char *value)
 {
 	char *text = NULL;
 	return asprintf(&text, "%s=%s", name, value) < 0 ? NULL : text;
+}
+
+/* Last: whoever else stands in front of the driver passes on to us, and we to the driver alone. */
+static char *make_preload(const char *shim)
+{
+	LL_SCOPE_FREE char *list = ll_preload_append(getenv("LD_PRELOAD"), shim);
+	return list ? make_variable("LD_PRELOAD", list) : NULL;
 }
 
 static bool is_own(const char *variable, char *const *own)

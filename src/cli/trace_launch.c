@@ -14,41 +14,27 @@
 
 #include "base/err.h"
 #include "base/scope.h"
-#include "cli/beside.h"
+#include "cli/preload.h"
 #include "cli/run_find.h"
 #include "cli/trace_sample.h"
 #include "trace/record.h"
 
 static const char *const places[] = {"src/trace", "../lib/loadline", NULL};
-static const char library_name[] = "libloadline-trace.so";
+static const struct ll_preload_library library = {"libloadline-trace.so", "LOADLINE_TRACE_LIBRARY", places};
 
 int ll_trace_find_library(char ret_path[PATH_MAX], struct ll_err *err)
 {
-	const char *named = getenv("LOADLINE_TRACE_LIBRARY");
-	if (named && *named) {
-		if (access(named, R_OK) != 0 || !realpath(named, ret_path))
-			return ll_err_set(err, -ENOENT, "LOADLINE_TRACE_LIBRARY=%.200s: %s", named, strerror(errno));
-	} else if (ll_beside_find(places, library_name, ret_path) < 0) {
-		ll_err_set(err, -ENOENT, "%s is not beside this program, nor in %s", library_name, places[1]);
-		return ll_err_hint(err, "install loadline whole");
-	}
-	if (!strpbrk(ret_path, " :"))
-		return 0;
-	return ll_err_set(err, -EINVAL,
-			  "%.200s: the loader takes no blank or colon in the path of a library to preload", ret_path);
+	return ll_preload_find(&library, ret_path, err);
 }
 
 /* Ours behind what is there, the shim last of all: whoever stands in front of the driver passes on to it. */
 static int preload(const struct ll_trace_how *how)
 {
-	const char *old = getenv("LD_PRELOAD");
-	LL_SCOPE_FREE char *text = NULL;
-	if (asprintf(&text, "%s%s%s%s%s", old && *old ? old : "", old && *old ? ":" : "", how->library,
-		     *how->shim ? ":" : "", how->shim) < 0) {
-		text = NULL;
+	LL_SCOPE_FREE char *list = ll_preload_append(getenv("LD_PRELOAD"), how->library);
+	LL_SCOPE_FREE char *with_shim = list && *how->shim ? ll_preload_append(list, how->shim) : NULL;
+	if (!list || (*how->shim && !with_shim))
 		return -1;
-	}
-	return setenv("LD_PRELOAD", text, 1);
+	return setenv("LD_PRELOAD", with_shim ? with_shim : list, 1);
 }
 
 /* In the child. */

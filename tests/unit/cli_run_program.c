@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/elf_kind.h"
+#include "cli/preload.h"
 #include "cli/run_environment.h"
 #include "cli/run_find.h"
 #include "test.h"
@@ -168,6 +169,25 @@ static void a_command_is_found_as_execvp_does(void **state)
 	assert_fails(ll_run_find("", found, &err), -ENOENT, "command not found");
 }
 
+static void a_library_is_preloaded_once_and_last(void **state)
+{
+	(void)state;
+	static const char *const pairs[][2] = {
+	    {NULL, "/x/a.so"},
+	    {"", "/x/a.so"},
+	    {" : ", "/x/a.so"},
+	    {"/x/a.so", "/x/a.so"},
+	    {"libm.so.6 /x/a.so", "libm.so.6:/x/a.so"},
+	    {":/x/a.so: /x/b.so", "/x/b.so:/x/a.so"},
+	    {"/x/a.so.2:/y/x/a.so", "/x/a.so.2:/y/x/a.so:/x/a.so"},
+	};
+	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+		char *list = ll_preload_append(pairs[i][0], "/x/a.so");
+		assert_string_equal(list, pairs[i][1]);
+		free(list);
+	}
+}
+
 static int make_environment(const struct ll_run_settings *settings, const char *shim, const char *visible,
 			    char ***ret_environment, struct ll_err *err)
 {
@@ -201,10 +221,6 @@ static void environment_has_each_variable_once(void **state)
 	assert_int_equal(count_variable(environment, LL_RUN_VARIABLE "=id=1;tenant=t;"), 1);
 	assert_int_equal(count_variable(environment, "LL_TEST_OTHER=kept"), 1);
 	ll_run_environment_free(environment);
-	setenv("LD_PRELOAD", "libm.so.6 /x/shim.so", 1);
-	assert_int_equal(make_environment(&settings, "/x/shim.so", "", &environment, &err), 0);
-	assert_int_equal(count_variable(environment, "LD_PRELOAD=libm.so.6 /x/shim.so"), 1);
-	ll_run_environment_free(environment);
 	unsetenv("LD_PRELOAD");
 	ll_run_environment_free(NULL);
 }
@@ -228,6 +244,7 @@ int main(void)
 	    cmocka_unit_test(a_loader_of_any_length_is_cut),
 	    cmocka_unit_test(what_is_no_program_is_no_elf),
 	    cmocka_unit_test(a_command_is_found_as_execvp_does),
+	    cmocka_unit_test(a_library_is_preloaded_once_and_last),
 	    cmocka_unit_test(environment_has_each_variable_once),
 	    cmocka_unit_test(settings_that_do_not_fit_are_an_error),
 	};
