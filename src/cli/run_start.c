@@ -57,7 +57,6 @@ static int find_program(const struct ll_run_args *args, const char *command, cha
 /* The descriptor stays open: whoever inherits it keeps the tenant. */
 static int join(const struct ll_run_settings *settings, const struct ll_card *card, struct ll_err *err)
 {
-	struct ll_tenant_wish wish = ll_run_settings_wish(settings);
 	struct ll_ledger *ledger;
 	struct ll_claim *claim = NULL;
 	unsigned row = 0;
@@ -65,11 +64,8 @@ static int join(const struct ll_run_settings *settings, const struct ll_card *ca
 	int rc = ll_ledger_open(settings->folder, card->uuid, true, &ledger, err);
 	if (rc)
 		return rc;
-	rc = ll_tenant_join(ledger, &wish, &row, err);
 	/* Whether there is room for the claim that the command will take: without one it would not be governed. */
-	struct ll_claim_wish claim_wish = {.priority = wish.priority, .tenant = wish.name, .tenant_row = row + 1};
-	if (!rc)
-		rc = ll_claim_take(ledger, &claim_wish, card->label, &claim, err);
+	rc = ll_run_settings_claim(settings, ledger, card->label, &row, &claim, err);
 	ll_claim_release(claim);
 	if (!rc)
 		rc = ll_tenant_keep(ledger, row, &fd, err);

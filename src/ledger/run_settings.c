@@ -111,9 +111,10 @@ int ll_run_settings_read(const char *text, struct ll_run_settings *ret_settings)
 	return 0;
 }
 
-struct ll_tenant_wish ll_run_settings_wish(const struct ll_run_settings *settings)
+int ll_run_settings_claim(const struct ll_run_settings *settings, struct ll_ledger *ledger, const char *card,
+			  unsigned *ret_row, struct ll_claim **ret_claim, struct ll_err *err)
 {
-	return (struct ll_tenant_wish){
+	struct ll_tenant_wish tenant = {
 	    .id = settings->id,
 	    .name = settings->tenant,
 	    .priority = settings->priority,
@@ -122,4 +123,13 @@ struct ll_tenant_wish ll_run_settings_wish(const struct ll_run_settings *setting
 	    .weight_permille = settings->weight_permille,
 	    .space_permille = settings->space_permille,
 	};
+	unsigned row;
+	int rc = ll_tenant_join(ledger, &tenant, &row, err);
+	if (rc < 0)
+		return rc;
+	struct ll_claim_wish claim = {.priority = tenant.priority, .tenant = tenant.name, .tenant_row = row + 1};
+	rc = ll_claim_take(ledger, &claim, card, ret_claim, err);
+	if (rc == 0)
+		*ret_row = row;
+	return rc;
 }

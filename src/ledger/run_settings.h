@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ledger/claim.h"
 #include "ledger/folder.h"
 #include "ledger/tenant.h"
 
@@ -42,7 +43,11 @@ int ll_run_settings_read(const char *text, struct ll_run_settings *ret_settings)
 
 bool ll_tenant_name_is_valid(const char *name);
 
-/* The settings as the wish for a tenant's row; points into settings. */
-struct ll_tenant_wish ll_run_settings_wish(const struct ll_run_settings *settings);
+/*
+ * Takes a claim of the settings' tenant, whose row is made where there is none. card is for messages. Errors as
+ * ll_tenant_join and ll_claim_take; the row stays joined, also then, until the ledger is closed.
+ */
+int ll_run_settings_claim(const struct ll_run_settings *settings, struct ll_ledger *ledger, const char *card,
+			  unsigned *ret_row, struct ll_claim **ret_claim, struct ll_err *err);
 
 #endif

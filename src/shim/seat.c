@@ -10,7 +10,6 @@
 #include "base/scope.h"
 #include "ledger/fork.h"
 #include "ledger/memory.h"
-#include "ledger/tenant.h"
 #include "shim/agent.h"
 #include "shim/held.h"
 #include "shim/real.h"
@@ -124,13 +123,8 @@ bool ll_seat_uuid(ll_cu_device device, char *text, size_t size)
 
 static int take_claim(struct ll_seat *seat, struct ll_claim **ret_claim)
 {
-	struct ll_tenant_wish wish = ll_run_settings_wish(&program.settings);
 	unsigned row;
-	int rc = ll_tenant_join(seat->ledger, &wish, &row, NULL);
-	if (rc < 0)
-		return rc;
-	struct ll_claim_wish claim = {.priority = wish.priority, .tenant = wish.name, .tenant_row = row + 1};
-	return ll_claim_take(seat->ledger, &claim, "", ret_claim, NULL);
+	return ll_run_settings_claim(&program.settings, seat->ledger, "", &row, ret_claim, NULL);
 }
 
 /* Without that ledger, or when the first card is used by nobody of the tenant, turns are taken here alone. */
