@@ -65,20 +65,21 @@ static int finish(const struct ll_doctor *doctor, struct ll_err *err)
 	unsigned fails = doctor->counts[LL_FINDING_FAIL];
 	unsigned hold_fails = fails - doctor->limit_fails;
 	unsigned warns = doctor->counts[LL_FINDING_WARN];
+	bool can_limit = !doctor->limit_fails && !doctor->has_no_folder && !doctor->refusing;
 	if (doctor->rc)
 		return doctor->rc;
 	if (doctor->is_json) {
-		int rc = ll_json_line(json_pack("{s:s, s:b, s:b, s:i, s:i}", "event", "summary", "can_hold",
-						!hold_fails, "can_limit", !doctor->limit_fails, "fails", (int)fails,
-						"warnings", (int)warns),
-				      err);
+		int rc =
+		    ll_json_line(json_pack("{s:s, s:b, s:b, s:i, s:i}", "event", "summary", "can_hold", !hold_fails,
+					   "can_limit", can_limit, "fails", (int)fails, "warnings", (int)warns),
+				 err);
 		return rc || !fails ? rc : LL_EXIT_FAILED;
 	}
 	if (hold_fails)
 		printf("%u of the findings %s a hold\n", hold_fails, hold_fails == 1 ? "prevents" : "prevent");
 	else
 		printf("holds can run here%s\n", warns ? ", with the warnings above" : "");
-	if (doctor->limit_fails)
+	if (!can_limit)
 		puts("limits do not hold here");
 	return fails ? LL_EXIT_FAILED : 0;
 }
@@ -126,7 +127,8 @@ const struct ll_command ll_command_doctor = {
     .summary = "check that holds and limits work here, and what to do if not",
     .description =
 	"Checks the driver, its libraries, device nodes, runtime folder, MPS and each card, without changing "
-	"anything but clearing claims of dead processes. Each finding is one line: ok, warn or fail, what was looked "
+	"anything but clearing what dead processes have left in ledgers. Each finding is one line: ok, warn or fail, "
+	"what was looked "
 	"at, what was found, and what to do about it.\n\n"
 	"Then it shows that the limits of `loadline run` hold: on each card it starts a program under small "
 	"ones that tries to exceed them for half a second. That makes a context on the card, which a hold yields to; "

@@ -27,7 +27,9 @@ struct ll_doctor {
 	unsigned counts[3];   /* by enum ll_finding */
 	unsigned limit_fails; /* those of them that are about limits, and prevent no hold */
 	bool tries_limits;
-	int rc; /* the first output error */
+	bool has_no_folder;             /* for ledgers: `run` is refused on every card */
+	const struct ll_card *refusing; /* the last one in whose ledger `run` would take no place */
+	int rc;                         /* the first output error */
 	struct ll_err *err;
 };
 
@@ -55,7 +57,7 @@ void ll_doctor_check_card(struct ll_doctor *doctor, const struct ll_card *card);
 /* Whether limits hold there: starts a program that tries to exceed them (limit_trial.h). */
 void ll_doctor_check_limits(struct ll_doctor *doctor, const struct ll_card *card);
 
-/* Its ledger alone: dead claims, owners that do not answer. */
+/* Its ledger alone: dead claims, owners that do not answer, what `run` would say of it. Makes none. Part of card. */
 void ll_doctor_check_ledger(struct ll_doctor *doctor, const struct ll_card *card);
 
 #endif

@@ -1,10 +1,12 @@
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/scope.h"
 #include "cli/doctor.h"
+#include "cli/run_join.h"
 #include "ledger/folder.h"
 #include "ledger/ledger.h"
 
@@ -22,7 +24,7 @@ static void say_silent(struct ll_doctor *doctor, const struct ll_card *card, con
 		    "the hold of pid %d has not stirred for %llu s", (int)claim->pid, (unsigned long long)silent_s);
 }
 
-static void check_claims(struct ll_doctor *doctor, const struct ll_card *card, struct ll_ledger *ledger)
+static size_t check_claims(struct ll_doctor *doctor, const struct ll_card *card, struct ll_ledger *ledger)
 {
 	LL_SCOPE_FREE struct ll_claim_info *claims = calloc(CLAIMS_MAX, sizeof *claims);
 	size_t dead = ll_ledger_sweep(ledger);
@@ -34,6 +36,30 @@ static void check_claims(struct ll_doctor *doctor, const struct ll_card *card, s
 	}
 	ll_doctor_say(doctor, LL_FINDING_OK, card, check, NULL,
 		      "%zu live (%zu synthetic), %zu of dead processes cleared", count, holds, dead);
+	return count;
+}
+
+/* As `run` does: a ledger of another version that nobody uses is made anew. */
+static int open_ledger(const struct ll_card *card, const char *folder, struct ll_ledger **ret_ledger,
+		       struct ll_err *err)
+{
+	int rc = ll_ledger_open(folder, card->uuid, false, ret_ledger, err);
+	return rc == -EPROTO ? ll_ledger_open(folder, card->uuid, true, ret_ledger, err) : rc;
+}
+
+/* Whether there is room for one more tenant, and one more claim: without claims a hold has no place either. */
+static void check_room(struct ll_doctor *doctor, const struct ll_card *card, const char *folder, size_t claim_count)
+{
+	struct ll_run_settings settings = {
+	    .id = (uint64_t)getpid(), .tenant = "doctor", .priority = LL_PRIORITY_NORMAL};
+	struct ll_err err = {0};
+	LL_SCOPE_CLOSE int fd = -1;
+	snprintf(settings.folder, sizeof settings.folder, "%s", folder);
+	if (ll_run_join(&settings, card, &fd, &err) == 0)
+		return;
+	doctor->refusing = card;
+	doctor->limit_fails += claim_count < CLAIMS_MAX;
+	ll_doctor_say_err(doctor, LL_FINDING_FAIL, card, check, &err);
 }
 
 void ll_doctor_check_ledger(struct ll_doctor *doctor, const struct ll_card *card)
@@ -43,12 +69,14 @@ void ll_doctor_check_ledger(struct ll_doctor *doctor, const struct ll_card *card
 	struct ll_err err = {0};
 	int rc = ll_ledger_folder(ll_driver_sim_folder(card->driver), folder, &err);
 	if (!rc)
-		rc = ll_ledger_open(folder, card->uuid, false, &ledger, &err);
-	if (rc == -ENOENT)
+		rc = open_ledger(card, folder, &ledger, &err);
+	if (rc == -ENOENT) {
 		ll_doctor_say(doctor, LL_FINDING_OK, card, check, NULL, "none yet");
-	else if (rc)
+	} else if (rc) {
+		doctor->refusing = card;
 		ll_doctor_say_err(doctor, LL_FINDING_FAIL, card, check, &err);
-	else
-		check_claims(doctor, card, ledger);
+	} else {
+		check_room(doctor, card, folder, check_claims(doctor, card, ledger));
+	}
 	ll_ledger_close(ledger);
 }

@@ -16,11 +16,13 @@
 #include "cli/doctor.h"
 #include "cli/limit_trial.h"
 #include "cli/run_environment.h"
+#include "cli/run_join.h"
 #include "driver/readings.h"
 
 /* Half a second is a short time for a share: a tenth of the card is left for what a busy host makes of it. */
-enum { DEADLINE_S = 30, OUTPUT_SIZE = 1024, PERMILLE_SLACK = 100 };
+enum { DEADLINE_S = 30, OUTPUT_SIZE = 1024, PERMILLE_SLACK = 100, TENANTS_MAX = 128 };
 
+static const char limits_check[] = "limits";
 static const char memory_check[] = "memory limit";
 static const char compute_check[] = "compute limit";
 static const char advice[] = "programs under `loadline run` are not held back here: do not rely on it";
@@ -29,6 +31,7 @@ struct outcome {
 	char text[OUTPUT_SIZE]; /* what it printed, errors too */
 	bool is_whole;          /* it ended by itself, with 0 */
 	bool is_late;
+	bool has_joined; /* the library took its part in the ledger that was made for it */
 };
 
 static void __attribute__((format(printf, 4, 5)))
@@ -119,6 +122,42 @@ static void remove_folder(const char *path)
 	rmdir(path);
 }
 
+/* Only kernels that were governed are charged to the tenant. */
+static bool has_joined(const struct ll_run_settings *settings, const struct ll_card *card)
+{
+	struct ll_ledger *ledger;
+	LL_SCOPE_FREE struct ll_tenant_info *tenants = calloc(TENANTS_MAX, sizeof *tenants);
+	if (!tenants || ll_ledger_open(settings->folder, card->uuid, false, &ledger, NULL) < 0)
+		return false;
+	size_t count = ll_tenant_list(ledger, tenants, TENANTS_MAX);
+	bool is_charged = false;
+	for (size_t i = 0; i < count; i++)
+		is_charged |= tenants[i].id == settings->id && tenants[i].gpu_time_ns > 0;
+	ll_ledger_close(ledger);
+	return is_charged;
+}
+
+/* The tenant is made here, as `run` makes it: a library that does not know this version of the ledger finds none. */
+static int try_in_folder(const struct ll_run_settings *settings, const struct ll_card *card, const char *shim,
+			 struct outcome *outcome, struct ll_err *err)
+{
+	LL_SCOPE_CLOSE int fd = -1;
+	char **environment = NULL;
+	int rc = ll_run_join(settings, card, &fd, err);
+	if (!rc)
+		rc = ll_run_environment_make(
+		    &(struct ll_run_environment){.settings = settings, .shim = shim, .visible = card->uuid},
+		    &environment, err);
+	if (rc)
+		return rc;
+	rc = run_trial(environment, outcome);
+	ll_run_environment_free(environment);
+	if (rc)
+		return ll_err_set(err, rc, "start the trial: %s", strerror(-rc));
+	outcome->has_joined = has_joined(settings, card);
+	return 0;
+}
+
 static int try_limits(const struct ll_card *card, const char *shim, struct outcome *outcome, struct ll_err *err)
 {
 	struct ll_run_settings settings = {
@@ -130,18 +169,9 @@ static int try_limits(const struct ll_card *card, const char *shim, struct outco
 	    .weight_permille = 1000,
 	    .folder = "/tmp/loadline-doctor-XXXXXX",
 	};
-	char **environment = NULL;
 	if (!mkdtemp(settings.folder))
 		return ll_err_set(err, -errno, "%s: %s", settings.folder, strerror(errno));
-	int rc = ll_run_environment_make(
-	    &(struct ll_run_environment){.settings = &settings, .shim = shim, .visible = card->uuid}, &environment,
-	    err);
-	if (!rc) {
-		rc = run_trial(environment, outcome);
-		if (rc)
-			ll_err_set(err, rc, "start the trial: %s", strerror(-rc));
-	}
-	ll_run_environment_free(environment);
+	int rc = try_in_folder(&settings, card, shim, outcome, err);
 	remove_folder(settings.folder);
 	return rc;
 }
@@ -182,7 +212,15 @@ static void say_compute(struct ll_doctor *doctor, const struct ll_card *card, lo
 			   LL_TRIAL_CAP_PERMILLE / 10, percent);
 }
 
-static void say_outcome(struct ll_doctor *doctor, const struct ll_card *card, struct outcome *outcome)
+static void say_library(struct ll_doctor *doctor, const struct ll_card *card, const char *shim)
+{
+	doctor->limit_fails++;
+	ll_doctor_say(doctor, LL_FINDING_FAIL, card, limits_check, "install loadline whole, and unset LOADLINE_SHIM",
+		      "%.300s took no claim in the ledger made for it: it is of another version than this program",
+		      shim);
+}
+
+static void say_outcome(struct ll_doctor *doctor, const struct ll_card *card, const char *shim, struct outcome *outcome)
 {
 	long refused_bytes = find_number(outcome->text, "memory");
 	long permille = find_number(outcome->text, "compute");
@@ -190,6 +228,8 @@ static void say_outcome(struct ll_doctor *doctor, const struct ll_card *card, st
 		say_memory(doctor, card, refused_bytes);
 	if (permille >= 0)
 		say_compute(doctor, card, permille);
+	if (permille >= 0 && !outcome->has_joined)
+		say_library(doctor, card, shim);
 	if (refused_bytes >= 0 && permille >= 0)
 		return;
 	const char *why = strstr(outcome->text, "loadline: ");
@@ -199,10 +239,12 @@ static void say_outcome(struct ll_doctor *doctor, const struct ll_card *card, st
 }
 
 /* Where a context would be refused, or would keep others out, nothing is tried. */
-static const char *reason_to_skip(const struct ll_card *card)
+static const char *reason_to_skip(const struct ll_doctor *doctor, const struct ll_card *card)
 {
 	enum ll_compute_mode mode;
 	ll_cu_device device;
+	if (doctor->has_no_folder || doctor->refusing == card)
+		return "no program is started where `loadline run` refuses";
 	if (ll_read_compute_mode(card, &mode, NULL) == 0 && mode != LL_MODE_DEFAULT)
 		return "the card's compute mode allows one program at most";
 	if (ll_card_cuda_device(card, NULL, &device, NULL) < 0)
@@ -212,20 +254,19 @@ static const char *reason_to_skip(const struct ll_card *card)
 
 void ll_doctor_check_limits(struct ll_doctor *doctor, const struct ll_card *card)
 {
-	static const char check[] = "limits";
 	char shim[PATH_MAX];
 	struct outcome outcome = {0};
 	struct ll_err err = {0};
 	if (card->fault || card->has_slices)
 		return;
-	const char *reason = reason_to_skip(card);
+	const char *reason = reason_to_skip(doctor, card);
 	if (reason)
-		ll_doctor_say(doctor, LL_FINDING_OK, card, check, NULL, "skipped: %s", reason);
+		ll_doctor_say(doctor, LL_FINDING_OK, card, limits_check, NULL, "skipped: %s", reason);
 	else if (ll_run_find_shim(shim, &err) < 0) {
 		doctor->limit_fails++;
-		ll_doctor_say_err(doctor, LL_FINDING_FAIL, card, check, &err);
+		ll_doctor_say_err(doctor, LL_FINDING_FAIL, card, limits_check, &err);
 	} else if (try_limits(card, shim, &outcome, &err) < 0)
-		ll_doctor_say_err(doctor, LL_FINDING_WARN, card, check, &err);
+		ll_doctor_say_err(doctor, LL_FINDING_WARN, card, limits_check, &err);
 	else
-		say_outcome(doctor, card, &outcome);
+		say_outcome(doctor, card, shim, &outcome);
 }

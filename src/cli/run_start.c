@@ -11,8 +11,8 @@
 #include "cli/run_cards.h"
 #include "cli/run_environment.h"
 #include "cli/run_find.h"
+#include "cli/run_join.h"
 #include "cli/run_space.h"
-#include "ledger/claim.h"
 
 /* Inside a governed program its settings are the command's too. */
 static int make_settings(const struct ll_run_args *args, const char *command, struct ll_run_settings *ret_settings,
@@ -54,23 +54,11 @@ static int find_program(const struct ll_run_args *args, const char *command, cha
 	return args->allow_ungoverned ? 0 : rc;
 }
 
-/* The descriptor stays open: whoever inherits it keeps the tenant. */
+/* The descriptor stays open. */
 static int join(const struct ll_run_settings *settings, const struct ll_card *card, struct ll_err *err)
 {
-	struct ll_ledger *ledger;
-	struct ll_claim *claim = NULL;
-	unsigned row = 0;
 	int fd;
-	int rc = ll_ledger_open(settings->folder, card->uuid, true, &ledger, err);
-	if (rc)
-		return rc;
-	/* Whether there is room for the claim that the command will take: without one it would not be governed. */
-	rc = ll_run_settings_claim(settings, ledger, card->label, &row, &claim, err);
-	ll_claim_release(claim);
-	if (!rc)
-		rc = ll_tenant_keep(ledger, row, &fd, err);
-	ll_ledger_close(ledger);
-	return rc;
+	return ll_run_join(settings, card, &fd, err);
 }
 
 /* Takes the tenant's place on every card; visible becomes their UUIDs. */

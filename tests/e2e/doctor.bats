@@ -145,7 +145,7 @@ finding() {
 
 # trial: with it. Nothing can be preloaded under a sanitizer.
 trial() {
-	loadline --sim run -- true 2>/dev/null || skip "nothing can be preloaded in this build"
+	LOADLINE_SHIM='' loadline --sim run -- true 2>/dev/null || skip "nothing can be preloaded in this build"
 	status=0
 	loadline --sim doctor --json >"$T/doctor.out" 2>"$T/doctor.err" || status=$?
 }
@@ -180,6 +180,54 @@ trial() {
 	[ "$status" -eq 1 ]
 	has doctor '.check == "limits" and .finding == "fail" and (.detail | contains("No such file"))'
 	has doctor '.event == "summary" and .can_hold and (.can_limit | not)'
+}
+
+@test "a library of another ledger version is found out" {
+	other=$LOADLINE_BUILD/tests/e2e/libother_version.so
+	[ -e "$other" ] || skip "nothing can be preloaded in this build"
+	LD_PRELOAD=$other trial
+	[ "$status" -eq 1 ]
+	has doctor '.check == "memory limit" and .finding == "fail" and (.detail | startswith("not in force: "))'
+	has doctor '.check == "limits" and .finding == "fail" and (.detail | contains("libloadline-cuda.so took no claim"))'
+	has doctor '.event == "summary" and .can_hold and (.can_limit | not)'
+}
+
+# refusing TEXT: no limit is said to be in force, and doctor says what run says.
+refusing() {
+	fails_with 125 "$1" --sim run -- true
+	for option in "" --no-trial; do
+		status=0
+		loadline --sim doctor --json $option >"$T/doctor.out" || status=$?
+		[ "$status" -eq 1 ]
+		has doctor '.finding == "fail" and (.detail + "; " + .advice | contains("'"$1"'"))'
+		has doctor '.event == "summary" and (.can_limit | not)'
+		[ -z "$(finding "memory limit")$(finding "compute limit")" ]
+	done
+	has doctor '.check == "claims" and .finding == "fail"'
+}
+
+@test "where run refuses a ledger, no limit is in force" {
+	loadline --sim run -- true || skip "nothing can be preloaded in this build"
+	ledger=$(echo "$T"/world/*.ledger)
+	cp -p "$ledger" "$T/good"
+	truncate -s 100 "$ledger"
+	refusing "is truncated; end the loadline programs of this card, then remove the file"
+	cp "$T/good" "$ledger"
+	printf 'X' | dd of="$ledger" bs=1 conv=notrunc status=none
+	refusing "is not a ledger, or corrupt"
+	rm "$ledger"
+	cp -p "$T/good" "$ledger"
+	chmod 644 "$ledger"
+	refusing "is open to other users"
+	chmod 600 "$ledger"
+	start tenant --sim run --tenant tenant -- sleep 60
+	wait_for 20 shows 'select(has("tenant_row"))'
+	printf '\377' | dd of="$ledger" bs=1 seek=8 conv=notrunc status=none
+	refusing "is of version 255"
+	stop tenant
+	trial # nobody uses it: it is made anew
+	[ "$status" -eq 0 ]
+	has doctor '.check == "memory limit" and .finding == "ok"'
 }
 
 @test "a trial that cannot run is told with its reason" {

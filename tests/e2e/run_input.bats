@@ -174,6 +174,9 @@ with open(sys.argv[1], "r+b") as ledger:
     time.sleep(60)' "$(echo "$T"/world/*.ledger)"
 	wait_for 20 grep -q locked "$T/locker.out"
 	refuses "is full: 256 programs have claims on this card" -- true
+	run loadline --sim doctor --json
+	jq -s -e 'any(.finding == "fail" and (.detail | contains("is full: 256 programs have claims on this card")))' <<<"$output"
+	jq -s -e 'any(.event == "summary" and (.can_limit | not))' <<<"$output"
 	stop locker KILL
 	loadline --sim run -- true
 }
@@ -187,6 +190,9 @@ with open(sys.argv[1], "r+b") as ledger:
 	}
 	wait_for 60 full
 	fails_with 125 "is full: 128 tenants share this card" --sim run -- true
+	run loadline --sim doctor --no-trial --json
+	jq -s -e 'any(.finding == "fail" and (.detail | contains("is full: 128 tenants share this card")))' <<<"$output"
+	jq -s -e 'any(.event == "summary" and .can_hold and (.can_limit | not))' <<<"$output"
 	stop t7 KILL
 	loadline --sim run -- true
 }
