@@ -104,7 +104,8 @@ const struct ll_command ll_command_status = {
 	"Below them stand tenants that have nothing on the card, and processes that are there without a claim: "
 	"they are ungoverned.\n\n"
 	"With --json there is one object for each card ({\"card\":0,\"uuid\":…}), each claim "
-	"({\"claim\":\"0/17\",\"pid\":…}), each tenant without claims ({\"tenant_row\":\"0/3\",…}) and each process "
+	"({\"claim\":\"0/17\",\"pid\":…}), each tenant without claims ({\"tenant_row\":3,\"tenant\":…}) and each "
+	"process "
 	"without one ({\"process\":\"0/4711\",…}). What a card does not tell is null.\n\n"
 	"Only claims that this user may see are shown: without a daemon a ledger belongs to one user.",
     .examples = examples,

@@ -112,14 +112,14 @@ static json_t *claim_turn(const struct ll_status_card *status, const struct ll_c
 
 static json_t *tenant_object(const struct ll_status_card *status, const struct ll_tenant_info *tenant)
 {
-	char number[40];
-	snprintf(number, sizeof number, "%s/%u", status->card->label, tenant->row);
-	return json_pack("{s:s, s:s, s:s, s:s, s:I, s:o, s:o, s:f, s:o, s:o, s:i}", "tenant_row", number, "tenant",
-			 tenant->name, "uuid", status->card->uuid, "class", ll_priority_name(tenant->priority),
-			 "memory_bytes", (json_int_t)tenant->memory_used_bytes, "memory_limit_bytes",
-			 bytes_or_null(tenant->memory_limit_bytes, tenant->memory_limit_bytes), "compute_cap_percent",
-			 permille_or_null(tenant->compute_cap_permille), "weight", tenant->weight_permille / 1000.0,
-			 "mps_compute_percent", permille_or_null(tenant->space_permille), "gpu_seconds",
+	/* Not "0/3": `set` takes that for claim 3. */
+	return json_pack("{s:i, s:s, s:s, s:s, s:I, s:o, s:o, s:f, s:o, s:o, s:i}", "tenant_row", (int)tenant->row,
+			 "tenant", tenant->name, "uuid", status->card->uuid, "class",
+			 ll_priority_name(tenant->priority), "memory_bytes", (json_int_t)tenant->memory_used_bytes,
+			 "memory_limit_bytes", bytes_or_null(tenant->memory_limit_bytes, tenant->memory_limit_bytes),
+			 "compute_cap_percent", permille_or_null(tenant->compute_cap_permille), "weight",
+			 tenant->weight_permille / 1000.0, "mps_compute_percent",
+			 permille_or_null(tenant->space_permille), "gpu_seconds",
 			 ll_json_real(seconds(tenant->gpu_time_ns), 6), "claims", 0);
 }
 

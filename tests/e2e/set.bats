@@ -38,6 +38,16 @@ gpu_seconds() {
 	is_running job
 }
 
+@test "a tenant without a claim has no number that could be taken for one, and is set by name" {
+	start waiting --sim run --tenant waiting -- sleep 60
+	wait_for 20 tenant waiting
+	start_busy job
+	tenant waiting '(.tenant_row | type) == "number"'
+	loadline --sim set waiting --weight 2
+	tenant waiting '.weight == 2'
+	claim job '.weight == 1'
+}
+
 @test "a memory limit below what a program has touches nothing" {
 	start job --sim run --tenant job -- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 1ms memory 2G for 60s
 	wait_for 20 claim job '.gpu_seconds > 0'
