@@ -134,6 +134,16 @@ int ll_run_cards_choose(const struct ll_driver *driver, const char *text, const 
 	return 0;
 }
 
+bool ll_run_cards_are_as_found(const struct ll_driver *driver, const char *text)
+{
+	const struct ll_card *cards;
+	size_t count = ll_driver_cards(driver, &cards);
+	bool is_plain = !text && !getenv("CUDA_VISIBLE_DEVICES");
+	for (size_t i = 0; i < count; i++)
+		is_plain &= !cards[i].fault && !cards[i].is_mig && !cards[i].has_slices;
+	return is_plain;
+}
+
 void ll_run_cards_add_uuids(struct ll_strbuf *text, const struct ll_card *const *cards, size_t count)
 {
 	for (size_t i = 0; i < count; i++)

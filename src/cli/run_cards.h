@@ -4,6 +4,8 @@
 #ifndef LOADLINE_CLI_RUN_CARDS_H
 #define LOADLINE_CLI_RUN_CARDS_H
 
+#include <stdbool.h>
+
 #include "base/strbuf.h"
 #include "driver/cards.h"
 
@@ -14,6 +16,12 @@
  */
 int ll_run_cards_choose(const struct ll_driver *driver, const char *text, const struct ll_card ***ret_cards,
 			size_t *ret_count, struct ll_err *err);
+
+/*
+ * Whether a program finds the same cards where CUDA_VISIBLE_DEVICES stays unset: no text names some, it is unset, all
+ * answer, and none is a slice. Then their order is CUDA's own, which is not told without starting CUDA.
+ */
+bool ll_run_cards_are_as_found(const struct ll_driver *driver, const char *text);
 
 /* What CUDA_VISIBLE_DEVICES becomes: their UUIDs with commas. */
 void ll_run_cards_add_uuids(struct ll_strbuf *text, const struct ll_card *const *cards, size_t count);

@@ -13,11 +13,11 @@
 #include "cli/preload.h"
 #include "mps/environment.h"
 
-enum { OWN_VARIABLES = 6, ALWAYS = 3 };
+enum { OWN_VARIABLES = 6, ALWAYS = 2 };
 
 /* The first ones are always ours, the others only where the wish has them. */
-static const char *const names[OWN_VARIABLES] = {LL_RUN_VARIABLE,      "CUDA_VISIBLE_DEVICES", "LD_PRELOAD",
-						 LL_MPS_PIPE_VARIABLE, LL_MPS_LOG_VARIABLE,    LL_MPS_PERCENT_VARIABLE};
+static const char *const names[OWN_VARIABLES] = {LL_RUN_VARIABLE,      "LD_PRELOAD",        "CUDA_VISIBLE_DEVICES",
+						 LL_MPS_PIPE_VARIABLE, LL_MPS_LOG_VARIABLE, LL_MPS_PERCENT_VARIABLE};
 
 static const char *const places[] = {"src/shim", "../lib/loadline", NULL};
 static const struct ll_preload_library library = {"libloadline-cuda.so", "LOADLINE_SHIM", places};
@@ -69,10 +69,10 @@ static bool is_own(const char *variable, char *const *own)
 /* false: out of memory. */
 static bool make_own(const struct ll_run_environment *wish, const char *settings, char *own[OWN_VARIABLES])
 {
-	const char *values[OWN_VARIABLES] = {settings,       wish->visible, NULL,
+	const char *values[OWN_VARIABLES] = {settings,       NULL,          wish->visible,
 					     wish->mps_pipe, wish->mps_log, wish->mps_percent};
 	bool is_made = true;
-	own[2] = make_preload(wish->shim);
+	own[1] = make_preload(wish->shim);
 	for (size_t i = 0; i < OWN_VARIABLES; i++) {
 		if (values[i])
 			own[i] = make_variable(names[i], values[i]);

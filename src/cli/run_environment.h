@@ -16,7 +16,7 @@ int ll_run_find_shim(char ret_path[PATH_MAX], struct ll_err *err);
 struct ll_run_environment {
 	const struct ll_run_settings *settings;
 	const char *shim;
-	const char *visible; /* what CUDA_VISIBLE_DEVICES becomes */
+	const char *visible; /* what CUDA_VISIBLE_DEVICES becomes; NULL: as in this process's environment */
 	/* of a client of MPS; NULL: as in this process's environment */
 	const char *mps_pipe, *mps_log, *mps_percent;
 };

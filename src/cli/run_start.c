@@ -61,7 +61,10 @@ static int join(const struct ll_run_settings *settings, const struct ll_card *ca
 	return ll_run_join(settings, card, &fd, err);
 }
 
-/* Takes the tenant's place on every card; visible becomes their UUIDs. */
+/*
+ * Takes the tenant's place on every card; visible becomes their UUIDs, or stays empty: nothing is to be said of them.
+ * What MPS has by card is checked by the order that is said, so to its clients it is.
+ */
 static int take_cards(const struct ll_run_args *args, const struct ll_driver *driver, struct ll_run_settings *settings,
 		      struct ll_run_space *space, struct ll_strbuf *visible, struct ll_err *err)
 {
@@ -79,7 +82,7 @@ static int take_cards(const struct ll_run_args *args, const struct ll_driver *dr
 		rc = ll_run_args_check_card(settings, cards[i], err);
 	for (size_t i = 0; !rc && i < count; i++)
 		rc = join(settings, cards[i], err);
-	if (!rc)
+	if (!rc && (space->is_client || !ll_run_cards_are_as_found(driver, args->cards)))
 		ll_run_cards_add_uuids(visible, cards, count);
 	return rc;
 }
@@ -119,7 +122,8 @@ int ll_run_start(const struct ll_run_args *args, const struct ll_operands *opera
 	ll_driver_close(driver);
 	if (!rc && visible.failed)
 		rc = ll_err_set(err, -ENOMEM, "cards: %s", strerror(ENOMEM));
-	struct ll_run_environment wish = {.settings = &settings, .shim = shim, .visible = visible.buf};
+	struct ll_run_environment wish = {
+	    .settings = &settings, .shim = shim, .visible = visible.length ? visible.buf : NULL};
 	if (space.is_client) {
 		wish.mps_pipe = space.pipe;
 		wish.mps_log = space.log;

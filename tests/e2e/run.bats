@@ -82,7 +82,7 @@ zero 4 a b -i --mem " ]
 	[ "$(setting kill)" -eq 1 ]
 	[ "$(setting folder)" = "$T/world" ]
 	[[ $(setting id) =~ ^[0-9a-f]+$ ]]
-	[ "$(variable CUDA_VISIBLE_DEVICES)" = "$(uuid_of 0)" ]
+	run_sim -i 0 -- env | grep -qx "CUDA_VISIBLE_DEVICES=$(uuid_of 0)"
 	[[ $(variable LD_PRELOAD) == /*/libloadline-cuda.so ]]
 }
 
@@ -118,8 +118,38 @@ zero 4 a b -i --mem " ]
 		run_sim -i "$list" -- env >"$T/env"
 		[ "$(variable CUDA_VISIBLE_DEVICES)" = "$(loadline --sim status -i "$list" --json | jq -r 'select(has("card")) | .uuid' | paste -sd,)" ]
 	done
+}
+
+# cuda_cards COMMAND...: the UUIDs of CUDA's cards, in CUDA's order, as a program that the command starts sees them.
+cuda_cards() {
+	"$@" python3 -c 'import ctypes, uuid
+cuda = ctypes.CDLL("libcuda.so.1")
+count = ctypes.c_int()
+assert cuda.cuInit(0) == 0 and cuda.cuDeviceGetCount(ctypes.byref(count)) == 0
+for device in range(count.value):
+    name = ctypes.create_string_buffer(16)
+    assert cuda.cuDeviceGetUuid(name, device) == 0
+    print("GPU-%s" % uuid.UUID(bytes=name.raw))'
+}
+
+@test "without -i the program sees the cards in the order in which it would have seen them" {
+	command -v python3 >/dev/null || skip "no python3"
+	scenario "cards 3" "card 2 name fast" "cuda-order 2 0 1"
+	plain=$(LD_LIBRARY_PATH=$LOADLINE_BUILD/sim cuda_cards env)
+	[ "$plain" = "$(printf '%s\n' "$(uuid_of 2)" "$(uuid_of 0)" "$(uuid_of 1)")" ]
+	[ "$(cuda_cards run_sim --)" = "$plain" ]
+	[ "$(cuda_cards run_sim -- "$LOADLINE" --sim run --)" = "$plain" ]
+	[ "$(CUDA_DEVICE_ORDER=PCI_BUS_ID cuda_cards run_sim --)" = "$(uuid_of all)" ]
+	[ "$(cuda_cards run_sim -i all --)" = "$(uuid_of all)" ]
+	[ "$(cuda_cards run_sim -i 1-2 --)" = "$(uuid_of 1-2)" ]
+	[ "$(cuda_cards run_sim -i 1-2 -- "$LOADLINE" --sim run --)" = "$(uuid_of 1-2)" ]
+	[ "$(CUDA_VISIBLE_DEVICES=1,0 cuda_cards run_sim --)" = "$(printf '%s\n' "$(uuid_of 0)" "$(uuid_of 2)")" ]
+}
+
+@test "without -i a card that does not answer is hidden from the program" {
+	scenario "cards 3" "card 1 gone on"
 	run_sim -- env >"$T/env"
-	[ "$(variable CUDA_VISIBLE_DEVICES | tr ',' '\n' | wc -l)" -eq 4 ]
+	[ "$(variable CUDA_VISIBLE_DEVICES)" = "$(uuid_of 0),$(uuid_of 2)" ]
 }
 
 @test "cards that were hidden before stay hidden" {

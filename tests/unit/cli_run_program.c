@@ -221,6 +221,9 @@ static void environment_has_each_variable_once(void **state)
 	assert_int_equal(count_variable(environment, LL_RUN_VARIABLE "=id=1;tenant=t;"), 1);
 	assert_int_equal(count_variable(environment, "LL_TEST_OTHER=kept"), 1);
 	ll_run_environment_free(environment);
+	assert_int_equal(make_environment(&settings, "/x/shim.so", NULL, &environment, &err), 0);
+	assert_int_equal(count_variable(environment, "CUDA_VISIBLE_DEVICES=0"), 1);
+	ll_run_environment_free(environment);
 	unsetenv("LD_PRELOAD");
 	ll_run_environment_free(NULL);
 }
