@@ -191,6 +191,17 @@ static void body_external(void)
 	descriptor.bytes = 3 * MIB;
 	CHECK_EQUAL(cu.cuImportExternalMemory(&memory, &descriptor), 0);
 	CHECK_EQUAL(kinds_charge(), 4 * MIB);
+	/* Views of it are nothing more. */
+	ll_cu_deviceptr view;
+	struct ll_cu_mipmapped_array *levels;
+	struct ll_cu_external_buffer_desc part = {.bytes = 3 * MIB};
+	struct ll_cu_external_mipmap_desc shape = {.array = {.width = 64, .height = 64, FLOAT4}, .levels = 1};
+	CHECK_EQUAL(cu.cuExternalMemoryGetMappedBuffer(&view, memory, &part), 0);
+	CHECK_EQUAL(cu.cuExternalMemoryGetMappedMipmappedArray(&levels, memory, &shape), 0);
+	CHECK_EQUAL(kinds_charge(), 4 * MIB);
+	CHECK_EQUAL(cu.cuMemFree(view), 0);
+	CHECK_EQUAL(cu.cuMipmappedArrayDestroy(levels), 0);
+	CHECK_EQUAL(kinds_charge(), 4 * MIB);
 	CHECK_EQUAL(cu.cuDestroyExternalMemory(memory), 0);
 	CHECK_EQUAL(kinds_charge(), 0);
 	CHECK(cu.cuDestroyExternalMemory(memory) != 0);
@@ -204,6 +215,35 @@ static void memory_from_elsewhere_is_charged_to_the_importer(void **state)
 {
 	(void)state;
 	in_world(NULL, body_external);
+}
+
+static void body_free_node(void)
+{
+	struct ll_cu_graph *graph;
+	struct ll_cu_graph_node *taking, *giving;
+	struct ll_cu_graph_exec *exec;
+	struct ll_cu_mem_alloc_params wish = {
+	    .pool = {.type = LL_CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = LL_CU_MEM_LOCATION_TYPE_DEVICE}},
+	    .bytes = 10 * MIB,
+	};
+	govern(GIB);
+	open_context(0);
+	struct ll_cu_stream *stream = new_stream();
+	CHECK_EQUAL(cu.cuGraphCreate(&graph, 0), 0);
+	CHECK_EQUAL(cu.cuGraphAddMemAllocNode(&taking, graph, NULL, 0, &wish), 0);
+	CHECK_EQUAL(cu.cuGraphAddMemFreeNode(&giving, graph, &taking, 1, wish.address), 0);
+	CHECK_EQUAL(cu.cuGraphInstantiate(&exec, graph, 0), 0);
+	CHECK_EQUAL(cu.cuGraphLaunch(exec, stream), 0);
+	CHECK(kinds_charge() >= 10 * MIB);
+	CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	CHECK_EQUAL(cu.cuDeviceGraphMemTrim(0), 0);
+	CHECK_EQUAL(kinds_charge(), 0);
+}
+
+static void what_a_graph_frees_is_charged_until_it_is_trimmed(void **state)
+{
+	(void)state;
+	in_world(NULL, body_free_node);
 }
 
 static void body_old(void)
@@ -248,6 +288,7 @@ int main(void)
 	    cmocka_unit_test(each_mapping_holds_it_and_an_import_is_the_exporter_s),
 	    cmocka_unit_test(arrays_and_mipmaps_are_charged_by_their_tiles),
 	    cmocka_unit_test(memory_from_elsewhere_is_charged_to_the_importer),
+	    cmocka_unit_test(what_a_graph_frees_is_charged_until_it_is_trimmed),
 	    cmocka_unit_test(the_oldest_functions_take_nothing_that_is_not_charged),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

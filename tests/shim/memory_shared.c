@@ -9,6 +9,7 @@
 
 static struct letter {
 	struct ll_cu_ipc_mem_handle plain;
+	struct ll_cu_ipc_event_handle event;
 	struct ll_cu_mem_pool_pointer pointer;
 } * letter;
 static int sockets[2];
@@ -81,9 +82,12 @@ static void lend_physical(void)
 static void lend(void)
 {
 	ll_cu_deviceptr address;
+	struct ll_cu_event *event;
 	open_context(0);
 	CHECK_EQUAL(cu.cuMemAlloc(&address, 100 * MIB), 0);
 	CHECK_EQUAL(cu.cuIpcGetMemHandle(&letter->plain, address), 0);
+	CHECK_EQUAL(cu.cuEventCreate(&event, LL_CU_EVENT_INTERPROCESS | LL_CU_EVENT_DISABLE_TIMING), 0);
+	CHECK_EQUAL(cu.cuIpcGetEventHandle(&letter->event, event), 0);
 	lend_pool();
 	lend_physical();
 	ready();
@@ -93,6 +97,7 @@ static void lend(void)
 static void body_shared(void)
 {
 	ll_cu_deviceptr plain, block;
+	struct ll_cu_event *event;
 	ll_cu_mem_handle physical;
 	struct ll_cu_mem_pool *pool;
 	letter = mmap(NULL, sizeof *letter, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -102,7 +107,10 @@ static void body_shared(void)
 	pid_t lender = spawn_ready(lend);
 	open_context(0);
 	CHECK_EQUAL(charged(), 2 * CONTEXT_BYTES + 142 * MIB);
+	CHECK_EQUAL(cu.cuIpcOpenMemHandle_v1(&plain, letter->plain, LL_CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), 0);
+	CHECK_EQUAL(cu.cuIpcCloseMemHandle(plain), 0);
 	CHECK_EQUAL(cu.cuIpcOpenMemHandle(&plain, letter->plain, LL_CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), 0);
+	CHECK_EQUAL(cu.cuIpcOpenEventHandle(&event, letter->event), 0);
 	CHECK_EQUAL(cu.cuMemPoolImportFromShareableHandle(&pool, receive_fd(), shareable, 0), 0);
 	CHECK_EQUAL(cu.cuMemPoolImportPointer(&block, pool, &letter->pointer), 0);
 	CHECK_EQUAL(cu.cuMemImportFromShareableHandle(&physical, receive_fd(), shareable), 0);
