@@ -4,7 +4,7 @@ from ctypes import byref, c_ubyte, c_uint64, c_void_p
 
 import structs
 from signatures import Location
-from taken import MIB, allocate, by, card, need, place
+from taken import MIB, allocate, by, card, need, place, to
 
 SIDE, CHANNELS = 1024, 4
 FLOAT, NV12 = 0x20, 0xb0
@@ -88,11 +88,12 @@ def textures():
     array = structs.ResourceDesc(kind=ARRAY_KIND, address=make("cuArray3DCreate_v2", texels(SURFACE)).value)
     how = structs.TextureDesc()
     by("cuTexObjectCreate", OFTEN, lambda call, at: call(place(made, at), byref(memory), byref(how), None))
-    by("cuTexObjectDestroy", OFTEN, lambda call, at: call(made[at]))
+    by("cuTexObjectDestroy", OFTEN, lambda call, at: to(made[at], call))
+    made = (c_uint64 * OFTEN)()
     by("cuSurfObjectCreate", OFTEN, lambda call, at: call(place(made, at), byref(array)))
-    by("cuSurfObjectDestroy", OFTEN, lambda call, at: call(made[at]))
+    by("cuSurfObjectDestroy", OFTEN, lambda call, at: to(made[at], call))
     by("cuTexRefCreate", 1, lambda call, _: call(byref(other)))
-    by("cuTexRefDestroy", 1, lambda call, _: call(other))
+    by("cuTexRefDestroy", 1, lambda call, _: to(other, call))
 
 
 STEPS = (planes_of_arrays, levels_of_mipmaps, descriptions_of_arrays, needs_of_arrays, sparse_arrays, sparse_mapping, textures)

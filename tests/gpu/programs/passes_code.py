@@ -3,11 +3,11 @@ import struct
 import tempfile
 from ctypes import byref, c_size_t, c_uint64, c_void_p
 
-from taken import MIB, MOST, by, card, need, place
+from taken import MIB, MOST, by, card, need, place, to
 
 VARIABLE = 16 * MIB
 OFTEN = 100
-TIMES = 4
+TIMES, LINKS = 4, 10
 TEXT = f"""
 .version 7.4
 .target sm_50
@@ -22,6 +22,8 @@ MANAGED_TEXT = b"""
 .visible .global .attribute(.managed) .align 8 .b8 shared[4096];
 .visible .entry nothing() { ret; }
 \0"""
+OTHER_TEXT = TEXT.replace(b"large", b"other").replace(b"nothing", b"none")
+PTX = 1     # CUjitInputType
 SM_75 = 75  # the least that a toolkit of CUDA 13 makes
 
 
@@ -91,13 +93,44 @@ def managed_variables():
     by("cuLibraryGetManaged", OFTEN, lambda call, _: call(byref(address), byref(size), library, b"shared"))
 
 
+def functions():
+    """Where the driver puts off loading, this may be when it loads."""
+    card()
+    module, library, found, kernel = module_of(TEXT), library_of(TEXT), c_void_p(), c_void_p()
+    by("cuModuleGetFunction", OFTEN, lambda call, _: call(byref(found), module, b"nothing"), None)
+    by("cuLibraryGetKernel", OFTEN, lambda call, _: call(byref(kernel), library, b"nothing"), None)
+    by("cuLibraryGetModule", OFTEN, lambda call, _: call(byref(found), library), None)
+    by("cuKernelGetFunction", OFTEN, lambda call, _: call(byref(found), kernel), None)
+
+
 def links():
     card()
-    for name in ("cuLinkCreate_v2", "cuLinkCreate"):
-        made = (c_void_p * OFTEN)()
-        by(name, OFTEN, lambda call, at, made=made: call(0, None, None, place(made, at)))
-        for link in filter(None, made):
-            need("cuLinkDestroy", link)
+    made, code, size = (c_void_p * LINKS)(), c_void_p(), c_size_t()
+    by("cuLinkCreate_v2", LINKS, lambda call, at: call(0, None, None, place(made, at)))
+    with tempfile.NamedTemporaryFile(suffix=".ptx") as out:
+        out.write(OTHER_TEXT.rstrip(b"\0"))
+        out.flush()
+        path = out.name.encode()
+        by("cuLinkAddData_v2", LINKS, lambda call, at: to(made[at], call, PTX, TEXT, len(TEXT), b"text", 0, None, None))
+        by("cuLinkAddFile_v2", LINKS, lambda call, at: to(made[at], call, PTX, path, 0, None, None))
+    by("cuLinkComplete", LINKS, lambda call, at: to(made[at], call, byref(code), byref(size)))
+    by("cuLinkDestroy", LINKS, lambda call, at: to(made[at], call))
 
 
-STEPS = (modules, fat_modules, libraries, variables, managed_variables, links)
+def older_links():
+    """The oldest names of the same."""
+    card()
+    link = c_void_p()
+    by("cuLinkCreate", 1, lambda call, _: call(0, None, None, byref(link)))
+    if not link:
+        return
+    with tempfile.NamedTemporaryFile(suffix=".ptx") as out:
+        out.write(OTHER_TEXT.rstrip(b"\0"))
+        out.flush()
+        path = out.name.encode()
+        by("cuLinkAddData", 1, lambda call, _: call(link, PTX, TEXT, len(TEXT), b"text", 0, None, None), may_refuse=True)
+        by("cuLinkAddFile", 1, lambda call, _: call(link, PTX, path, 0, None, None), may_refuse=True)
+    need("cuLinkDestroy", link)
+
+
+STEPS = (modules, fat_modules, libraries, variables, managed_variables, functions, links, older_links)

@@ -4,10 +4,11 @@ from ctypes import byref, c_int, c_uint, c_void_p
 
 import line
 import signatures
-from taken import by, card, need
+from taken import INVALID_VALUE, by, card, need, place
 
 BLOCKING = 4
 OFTEN = 100
+NOTIFICATION = ctypes.CFUNCTYPE(None, c_void_p, c_void_p, c_void_p)
 TABLE = bytes.fromhex("6bd5fb6c5bf4e74a8987d93912fd9df9")  # one that CUDA's own runtime asks for
 
 
@@ -50,6 +51,14 @@ def tables():
     by("cuGetExportTable", OFTEN, lambda call, _: call(byref(table), TABLE))
 
 
+def notifications():
+    """What the driver tells by itself."""
+    card()
+    made, heard = (c_void_p * OFTEN)(), NOTIFICATION(lambda *_: None)
+    by("cuDeviceRegisterAsyncNotification", OFTEN, lambda call, at: call(0, heard, None, place(made, at)))
+    by("cuDeviceUnregisterAsyncNotification", OFTEN, lambda call, at: call(0, made[at]) if made[at] else INVALID_VALUE)
+
+
 class Memory(ctypes.Structure):
     """nvmlMemory_t"""
     _fields_ = [(name, ctypes.c_ulonglong) for name in ("total", "free", "used")]
@@ -68,4 +77,4 @@ def initialised():
              charged_bytes=0, may_refuse=False)
 
 
-STEPS = (flags_of_contexts, uses_of_a_context, detached, tables, initialised)
+STEPS = (flags_of_contexts, uses_of_a_context, detached, tables, notifications, initialised)

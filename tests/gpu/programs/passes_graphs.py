@@ -57,6 +57,8 @@ def nodes():
             "cuGraphAddBatchMemOpNode": (byref(batch),)}.items():
         graph = new_graph()
         by(name, NODES, lambda call, _, graph=graph, words=words: call(byref(node), graph, None, 0, *words))
+    graph, handle = new_graph(), c_uint64()
+    by("cuGraphConditionalHandleCreate", NODES, lambda call, _: call(byref(handle), graph, here.context, 0, 0))
 
 
 def ready_graphs():

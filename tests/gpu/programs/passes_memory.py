@@ -6,7 +6,7 @@ from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
 
 import structs
 from signatures import Location
-from taken import MIB, MOST, allocate, by, card, need, place
+from taken import MIB, MOST, allocate, by, card, need, place, to
 
 PIECES, PIECE = 64, 16 * MIB
 MAPPED_MOST = MOST + PIECES * PIECE // 512  # the card has 8 bytes of its own for each 4 KiB of the host's that it can reach
@@ -21,7 +21,7 @@ def host_memory():
     card()
     found, oldest = (c_void_p * PIECES)(), (c_void_p * 4)()
     by("cuMemAllocHost_v2", PIECES, lambda call, at: call(place(found, at), PIECE), MAPPED_MOST)
-    by("cuMemFreeHost", PIECES, lambda call, at: call(found[at]))
+    by("cuMemFreeHost", PIECES, lambda call, at: to(found[at], call))
     by("cuMemHostAlloc", PIECES, lambda call, at: call(place(found, at), PIECE, 0), MAPPED_MOST)
     by("cuMemAllocHost", 4, lambda call, at: call(place(oldest, at), PIECE), may_refuse=True)
 

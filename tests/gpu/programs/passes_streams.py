@@ -1,13 +1,14 @@
 """What passes of streams and events."""
 import ctypes
-from ctypes import byref, c_uint64, c_void_p
+from ctypes import byref, c_uint, c_uint64, c_void_p
 
 import structs
-from taken import MIB, MOST, allocate, by, card, need, place
+from taken import MIB, MOST, allocate, by, card, need, place, to
 
 OFTEN, STREAMS = 1000, 50
 STREAM_BYTES = MIB // 4  # of each, at the most
 DISABLE_TIMING, NON_BLOCKING, ATTACH_GLOBAL, AT_LEAST, WRITE_32 = 2, 1, 1, 0, 2
+SMS = DEFAULT_STREAM = 1
 CALLBACK = ctypes.CFUNCTYPE(None, c_void_p, ctypes.c_int, c_void_p)
 
 
@@ -22,10 +23,36 @@ def events():
     card()
     made = (c_void_p * OFTEN)()
     by("cuEventCreate", OFTEN, lambda call, at: call(place(made, at), DISABLE_TIMING))
-    by("cuEventDestroy_v2", OFTEN, lambda call, at: call(made[at]))
+    by("cuEventDestroy_v2", OFTEN, lambda call, at: to(made[at], call))
     for at in range(OFTEN):
         need("cuEventCreate", place(made, at), DISABLE_TIMING)
-    by("cuEventDestroy", OFTEN, lambda call, at: call(made[at]))
+    by("cuEventDestroy", OFTEN, lambda call, at: to(made[at], call))
+
+
+def marks():
+    """Of streams, and of whole contexts."""
+    here, event = card(), c_void_p()
+    need("cuEventCreate", byref(event), DISABLE_TIMING)
+    for name, words in {"cuEventRecord": (event, here.stream), "cuEventRecordWithFlags": (event, here.stream, 0),
+                        "cuStreamWaitEvent": (here.stream, event, 0), "cuCtxRecordEvent": (here.context, event),
+                        "cuCtxWaitEvent": (here.context, event)}.items():
+        by(name, OFTEN, lambda call, _, words=words: call(*words), settle=lambda: need("cuCtxSynchronize"))
+
+
+def marks_of_green_contexts():
+    """Of a part of the card's SMs."""
+    card()
+    whole, part, count = structs.DevResource(), structs.DevResource(), c_uint(1)
+    primary, desc, green, event = c_void_p(), c_void_p(), c_void_p(), c_void_p()
+    need("cuDevicePrimaryCtxRetain", byref(primary), 0)
+    need("cuCtxSetCurrent", primary)  # whose the event has to be
+    need("cuDeviceGetDevResource", 0, byref(whole), SMS)
+    need("cuDevSmResourceSplitByCount", byref(part), byref(count), byref(whole), None, 0, 16)
+    need("cuDevResourceGenerateDesc", byref(desc), byref(part), 1)
+    need("cuGreenCtxCreate", byref(green), desc, 0, DEFAULT_STREAM)
+    need("cuEventCreate", byref(event), DISABLE_TIMING)
+    for name in ("cuGreenCtxRecordEvent", "cuGreenCtxWaitEvent"):
+        by(name, OFTEN, lambda call, _: call(green, event), settle=lambda: need("cuCtxSynchronize"))
 
 
 def managed_streams():
@@ -43,12 +70,10 @@ def callbacks():
 def values():
     """None of them waits: what is waited for is there."""
     stream, where, wait = card().stream, allocate(4096), lambda: need("cuCtxSynchronize")
-    for size in (32, 64):
-        for version in ("_v2", ""):
-            by(f"cuStreamWriteValue{size}{version}", OFTEN, lambda call, at: call(stream, where, at, 0), settle=wait,
-               may_refuse=not version)
-            by(f"cuStreamWaitValue{size}{version}", OFTEN, lambda call, _: call(stream, where, 0, AT_LEAST), settle=wait,
-               may_refuse=not version)
+    for name in ("cuStreamWriteValue32_v2", "cuStreamWriteValue64_v2", "cuStreamWriteValue32", "cuStreamWriteValue64"):
+        by(name, OFTEN, lambda call, at: call(stream, where, at, 0), settle=wait, may_refuse=not name.endswith("_v2"))
+    for name in ("cuStreamWaitValue32_v2", "cuStreamWaitValue64_v2", "cuStreamWaitValue32", "cuStreamWaitValue64"):
+        by(name, OFTEN, lambda call, _: call(stream, where, 0, AT_LEAST), settle=wait, may_refuse=not name.endswith("_v2"))
 
 
 def batches_of_values():
@@ -59,4 +84,4 @@ def batches_of_values():
            may_refuse=name == "cuStreamBatchMemOp")
 
 
-STEPS = (streams, events, managed_streams, callbacks, values, batches_of_values)
+STEPS = (streams, events, marks, marks_of_green_contexts, managed_streams, callbacks, values, batches_of_values)

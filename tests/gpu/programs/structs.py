@@ -46,4 +46,5 @@ MemOp = structure("CUstreamBatchMemOpParams", ("operation", c_int), ("address va
 MemOpNode = structure("CUDA_BATCH_MEM_OP_NODE_PARAMS", ("context", c_void_p), ("count", c_uint), ("operations", c_void_p),
                       ("flags", c_uint))
 InstantiateParams = structure("CUDA_GRAPH_INSTANTIATE_PARAMS", ("flags", c_uint64), ("stream node", c_void_p), ("result", c_int))
+DevResource = structure("CUdevResource", ("bytes", c_ubyte * 144))  # room for any kind of it
 UpdateResult = structure("CUgraphExecUpdateResultInfo", ("result", c_int), ("node other", c_void_p))

@@ -8,6 +8,7 @@ import line
 import signatures
 
 MIB = 1 << 20
+INVALID_VALUE = 1
 MOST = 2 * MIB  # the card gives memory out in such blocks: one may fall into any measurement
 
 
@@ -46,6 +47,11 @@ def by(name, times, one, most=MOST, charged=0, may_refuse=False, settle=None):
         settle()
     line.say(event="passes", function=name, status=status, times=done, first_bytes=first,
              taken_bytes=before - free_bytes(), most_bytes=most, charged_bytes=charged, may_refuse=may_refuse)
+
+
+def to(handle, call, *words):
+    """A call for what an earlier one made, or its error where that failed: drivers follow such pointers unseen."""
+    return call(handle, *words) if handle else INVALID_VALUE
 
 
 def refused(name, where, *args):
