@@ -11,6 +11,7 @@ enum { BYTES = 64 * 1024, ROUNDS = 50 };
 static struct ll_cu_stream *stream;
 static ll_cu_deviceptr value, managed;
 static union ll_cu_stream_mem_op operations[2];
+static struct ll_cu_event *event;
 
 static void hear(struct ll_cu_stream *from, ll_cu_result status, void *user)
 {
@@ -33,6 +34,9 @@ static void hear(struct ll_cu_stream *from, ll_cu_result status, void *user)
 	ENTRY(cuStreamWaitValue64, cu.cuStreamWaitValue64_v1(stream, value, 0, LL_CU_STREAM_WAIT_VALUE_GEQ))           \
 	ENTRY(cuStreamBatchMemOp_v2, cu.cuStreamBatchMemOp(stream, 2, operations, 0))                                  \
 	ENTRY(cuStreamBatchMemOp, cu.cuStreamBatchMemOp_v1(stream, 2, operations, 0))                                  \
+	ENTRY(cuEventRecord, cu.cuEventRecord(event, stream))                                                          \
+	ENTRY(cuEventRecordWithFlags, cu.cuEventRecordWithFlags(event, stream, 0))                                     \
+	ENTRY(cuStreamWaitEvent, cu.cuStreamWaitEvent(stream, event, 0))                                               \
 	ENTRY(cuStreamAddCallback, cu.cuStreamAddCallback(stream, hear, NULL, 0))                                      \
 	ENTRY(cuStreamAttachMemAsync, cu.cuStreamAttachMemAsync(stream, managed, 0, LL_CU_MEM_ATTACH_GLOBAL))          \
 	ENTRY(cuMemPrefetchAsync_v2, cu.cuMemPrefetchAsync(managed, BYTES, HERE, 0, stream))                           \
@@ -43,6 +47,7 @@ static void prepare(void)
 	struct ll_cu_function *work;
 	begin_program(ID, 100, &work, &stream);
 	CHECK_EQUAL(cu.cuMemAlloc(&value, BYTES), 0);
+	CHECK_EQUAL(cu.cuEventCreate(&event, 0), 0);
 	for (int i = 0; i < 2; i++) {
 		operations[i].value.operation = LL_CU_STREAM_MEM_OP_WRITE_VALUE_32;
 		operations[i].value.address = value;
