@@ -10,7 +10,7 @@ LIMIT_BYTES = 8 << 30
 MIB = 1 << 20
 # What a driver says that has a function's name and nothing else; a simulated one, mostly.
 NOT_SUPPORTED = 801
-REFUSALS = {201: "no context of its", NOT_SUPPORTED: "not supported"}
+REFUSALS = (201, NOT_SUPPORTED)  # CUDA_ERROR_INVALID_CONTEXT
 STEPS_WITH_STRANGER = {"utilisation"}
 
 
@@ -34,18 +34,18 @@ def mib(count):
 def judge_passes(report, figure, native, governed):
     """The card has no more than some bytes less, the account has what was said, and both programs were answered the same."""
     status, same = native["status"], governed.get("status") == native["status"]
-    if status is None or status == NOT_SUPPORTED:
-        report.skip(figure, "not in this driver" if same else f"native none; governed {governed.get('status')}")
+    if status in (None, NOT_SUPPORTED) and same:
+        report.skip(figure, "not in this driver")
         return
-    if status and same and not native["may_refuse"]:
+    if status and same and not native.get("may_refuse"):
         report.skip(figure, f"native: error {status}; the same under a limit")
         return
-    most, taken, charged = native["most_bytes"], native["taken_bytes"], governed.get("taken_bytes")
-    expected = 0 if status else native["charged_bytes"]
+    most, taken, charged = native.get("most_bytes"), native.get("taken_bytes", 0), governed.get("taken_bytes")
+    expected = 0 if status else native.get("charged_bytes", 0)
     need = f"charged {expected // MIB}" + ("" if most is None else f", <= {most / MIB:g} MiB")
     measured = f"charged {'nothing said' if charged is None else mib(charged)}; the card {mib(taken)} less"
     answer = "" if status == 0 and same else f"; error {status}, governed {governed.get('status')}"
-    report.check(figure, need, f"{measured}, {native['times']} calls{answer}",
+    report.check(figure, need, f"{measured}, {native.get('times', 0)} calls{answer}",
                  same and charged == expected and (most is None or taken <= most))
 
 
