@@ -19,10 +19,12 @@ STEPS = {step.__name__: step
                        passes_old, passes_nvml)
          for step in group.STEPS}
 
+ELSEWHERE = {step.__name__: step for step in passes_shared.ELSEWHERE}
+
 if len(sys.argv) == 1:
     print("\n".join(STEPS))
 else:
     try:
-        {**STEPS, "opened": passes_shared.opened}[sys.argv[1]](*sys.argv[2:])
+        {**STEPS, **ELSEWHERE}[sys.argv[1]](*sys.argv[2:])
     except Exception as why:  # what a step needs beforehand is not there: the harness says so
         line.say(event="stopped", why=f"{type(why).__name__}: {why}"[:120])

@@ -1,16 +1,19 @@
-"""What another process opens: it stays its maker's, and takes nothing of the one that opens it."""
+"""What two processes have to do with each other: what one opens stays its maker's, and what one gives up while another
+freezes it stays charged."""
 import os
 import subprocess
 import sys
 from ctypes import byref, c_uint64, c_void_p
 
+import line
 from signatures import Handle
-from taken import MIB, allocate, by, card, need
+from taken import MIB, MOST, allocate, by, card, need
 
 COUNT = 64 * MIB
 LAZY_PEER = 1            # how memory is opened
 BETWEEN_PROCESSES = 4 | 2  # an event, without times
 OFTEN = 100
+PROGRAM = [sys.executable, "-B", os.path.join(os.path.dirname(os.path.abspath(__file__)), "passes.py")]
 
 
 def shared():
@@ -19,8 +22,7 @@ def shared():
     need("cuEventCreate", byref(event), BETWEEN_PROCESSES)
     by("cuIpcGetMemHandle", OFTEN, lambda call, _: call(byref(memory), address))
     by("cuIpcGetEventHandle", OFTEN, lambda call, _: call(byref(mark), event))
-    subprocess.run([sys.executable, "-B", os.path.join(os.path.dirname(os.path.abspath(__file__)), "passes.py"), "opened",
-                    bytes(memory).hex(), bytes(mark).hex()], check=True)
+    subprocess.run([*PROGRAM, "opened", bytes(memory).hex(), bytes(mark).hex()], check=True)
 
 
 def opened(memory, mark):
@@ -34,4 +36,24 @@ def opened(memory, mark):
     by("cuIpcOpenEventHandle", 1, lambda call, _: call(byref(event), mark))
 
 
-STEPS = (shared,)
+def frozen():
+    """The card has the other's memory again, and the account keeps it, so that it can be had again."""
+    card()
+    with subprocess.Popen([*PROGRAM, "held"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        other.stdout.readline()
+        for name, most in {"cuCheckpointProcessLock": MOST, "cuCheckpointProcessCheckpoint": MOST,
+                           "cuCheckpointProcessRestore": None, "cuCheckpointProcessUnlock": MOST}.items():
+            by(name, 1, lambda call, _: call(other.pid, None), most)
+
+
+def held():
+    """In the other process, until it is told to end."""
+    card()
+    allocate(COUNT)
+    line.say(event="held")
+    sys.stdin.read()
+
+
+STEPS = (shared, frozen)
+# What a step runs in another process.
+ELSEWHERE = (opened, held)
