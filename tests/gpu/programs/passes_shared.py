@@ -44,6 +44,7 @@ def frozen():
         for name, most in {"cuCheckpointProcessLock": MOST, "cuCheckpointProcessCheckpoint": MOST,
                            "cuCheckpointProcessRestore": None, "cuCheckpointProcessUnlock": MOST}.items():
             by(name, 1, lambda call, _: call(other.pid, None), most)
+        other.kill()  # one that stays frozen would end by nothing else
 
 
 def held():
