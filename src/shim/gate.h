@@ -14,7 +14,6 @@
 #include <stdint.h>
 
 #include "ledger/turn.h"
-#include "shim/prototypes.h"
 
 /* Launches that went through an open gate since the last mark, and how many may. At the limit one wants to be marked.
  */
@@ -24,21 +23,12 @@ struct ll_gate_count {
 
 #define LL_GATE_NO_LIMIT UINT64_MAX
 
-/* The launches that programs make most, whose addresses stand on the line too: those of the driver's own, NULL before
- * the first one that is not free. */
-#define LL_GATE_LAUNCHES(ROW)                                                                                          \
-	ROW(cuLaunchKernel) ROW(cuLaunchKernel_ptsz) ROW(cuLaunchKernelEx) ROW(cuLaunchKernelEx_ptsz)
-
 struct ll_gate_line {
 	/* What stands for all of this process's launches: the one seat's own gate while there is one, one that is
 	 * always open where nothing is governed, always shut with several. */
 	_Atomic(_Atomic uint32_t *) word;
 	struct ll_gate_count count; /* of the one seat's flow */
-#define ROW(symbol) _Atomic(__typeof__(&symbol)) symbol;
-	LL_GATE_LAUNCHES(ROW)
-#undef ROW
 } __attribute__((aligned(64)));
-_Static_assert(sizeof(struct ll_gate_line) == 64, "one line");
 
 extern struct ll_gate_line ll_gate_line;
 

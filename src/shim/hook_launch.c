@@ -38,17 +38,17 @@ static uint64_t config_kind(const struct ll_cu_launch_config *config, const stru
 						  .block_z = block_z,                                                  \
 						  .shared_bytes = shared_bytes})
 
-LL_LAUNCH_HOT_HOOKS_OF_KIND(cuLaunchKernel, _ptsz, stream, KERNEL_KIND(cuLaunchKernel),
-			    (struct ll_cu_function * function, unsigned int grid_x, unsigned int grid_y,
-			     unsigned int grid_z, unsigned int block_x, unsigned int block_y, unsigned int block_z,
-			     unsigned int shared_bytes, struct ll_cu_stream *stream, void **params, void **extra),
-			    (function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, params,
-			     extra))
+LL_LAUNCH_HOOKS_OF_KIND(cuLaunchKernel, _ptsz, stream, KERNEL_KIND(cuLaunchKernel),
+			(struct ll_cu_function * function, unsigned int grid_x, unsigned int grid_y,
+			 unsigned int grid_z, unsigned int block_x, unsigned int block_y, unsigned int block_z,
+			 unsigned int shared_bytes, struct ll_cu_stream *stream, void **params, void **extra),
+			(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, params,
+			 extra))
 
-LL_LAUNCH_HOT_HOOKS_OF_KIND(cuLaunchKernelEx, _ptsz, config ? config->stream : NULL, config_kind(config, function),
-			    (const struct ll_cu_launch_config *config, struct ll_cu_function *function, void **params,
-			     void **extra),
-			    (config, function, params, extra))
+LL_LAUNCH_HOOKS_OF_KIND(cuLaunchKernelEx, _ptsz, config ? config->stream : NULL, config_kind(config, function),
+			(const struct ll_cu_launch_config *config, struct ll_cu_function *function, void **params,
+			 void **extra),
+			(config, function, params, extra))
 
 LL_LAUNCH_HOOKS_OF_KIND(cuLaunchCooperativeKernel, _ptsz, stream, KERNEL_KIND(cuLaunchCooperativeKernel),
 			(struct ll_cu_function * function, unsigned int grid_x, unsigned int grid_y,

@@ -100,33 +100,21 @@ static inline uint64_t ll_launch_named(const char *symbol, enum ll_trace_kind ki
 /*
  * Hook of symbol: a launch in `stream`, an expression of its parameters as `kind` is. What is not free is done in a
  * function of its own, binding the driver's functions too, so that what is free calls nothing of ours and hands on its
- * arguments where they lie, but that compilers carry those on the stack through registers. known: the driver's, NULL
- * where that has to be found first; keep: done when it is.
+ * arguments where they lie, but that compilers carry those on the stack through registers.
  */
-#define LL_LAUNCH_HOOK_BY(symbol, stream, kind, params, args, known, keep)                                             \
-	static __attribute__((noinline, cold)) ll_cu_result gate_##symbol params                                       \
+#define LL_LAUNCH_HOOK_OF_KIND(symbol, stream, kind, params, args)                                                     \
+	static __attribute__((noinline)) ll_cu_result gate_##symbol params                                             \
 	{                                                                                                              \
 		if (ll_reentry_is_inside())                                                                            \
 			return ll_real()->symbol args;                                                                 \
 		LL_LAUNCH_SCOPE(launch, stream, kind);                                                                 \
-		keep;                                                                                                  \
 		return launch.status = ll_real()->symbol args;                                                         \
 	}                                                                                                              \
-	LL_HOOK_EXPORT __attribute__((aligned(64))) ll_cu_result symbol params                                         \
+	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \
-		__typeof__(&symbol) real = known;                                                                      \
-		return __builtin_expect(real && ll_gate_passes(), 1) ? real args : gate_##symbol args;                 \
+		const struct ll_real *real = ll_real_if_bound();                                                       \
+		return real && ll_gate_passes() ? real->symbol args : gate_##symbol args;                              \
 	}
-
-#define LL_LAUNCH_HOOK_OF_KIND(symbol, stream, kind, params, args)                                                     \
-	LL_LAUNCH_HOOK_BY(symbol, stream, kind, params, args, ll_real_if_bound() ? ll_real_if_bound()->symbol : NULL,  \
-			  (void)0)
-
-/* Of one of LL_GATE_LAUNCHES: what is free touches one line of ours, and the gate's. */
-#define LL_LAUNCH_HOT_HOOK_OF_KIND(symbol, stream, kind, params, args)                                                 \
-	LL_LAUNCH_HOOK_BY(symbol, stream, kind, params, args,                                                          \
-			  atomic_load_explicit(&ll_gate_line.symbol, memory_order_relaxed),                            \
-			  atomic_store_explicit(&ll_gate_line.symbol, ll_real()->symbol, memory_order_relaxed))
 
 #define LL_LAUNCH_HOOK(symbol, stream, params, args)                                                                   \
 	LL_LAUNCH_HOOK_OF_KIND(symbol, stream, ll_launch_named(#symbol, LL_TRACE_KERNEL, 0), params, args)
@@ -135,10 +123,6 @@ static inline uint64_t ll_launch_named(const char *symbol, enum ll_trace_kind ki
 #define LL_LAUNCH_HOOKS_OF_KIND(symbol, suffix, stream, kind, params, args)                                            \
 	LL_LAUNCH_HOOK_OF_KIND(symbol, stream, kind, params, args)                                                     \
 	LL_LAUNCH_HOOK_OF_KIND(symbol##suffix, ll_launch_per_thread(stream), kind, params, args)
-
-#define LL_LAUNCH_HOT_HOOKS_OF_KIND(symbol, suffix, stream, kind, params, args)                                        \
-	LL_LAUNCH_HOT_HOOK_OF_KIND(symbol, stream, kind, params, args)                                                 \
-	LL_LAUNCH_HOT_HOOK_OF_KIND(symbol##suffix, ll_launch_per_thread(stream), kind, params, args)
 
 #define LL_LAUNCH_HOOKS(symbol, suffix, stream, params, args)                                                          \
 	LL_LAUNCH_HOOKS_OF_KIND(symbol, suffix, stream, ll_launch_named(#symbol, LL_TRACE_KERNEL, 0), params, args)
