@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/file_limit.h"
 #include "base/scope.h"
 #include "ledger/layout.h"
 #include "ledger/lock.h"
@@ -92,6 +93,8 @@ static int fill_file(int fd, const char *path, const char *uuid, struct ll_err *
 	    .file_bytes = LL_LEDGER_FILE_BYTES,
 	};
 	memcpy(header.uuid, uuid, strlen(uuid));
+	if (!ll_file_limit_allows(LL_LEDGER_FILE_BYTES))
+		return fail(err, -EFBIG, path, strerror(EFBIG));
 	if (ftruncate(fd, 0) || fchmod(fd, 0600))
 		return fail(err, -errno, path, strerror(errno));
 	/* Real blocks: a full file system is an error here, not a SIGBUS at the first store. */

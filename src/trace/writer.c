@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file_limit.h"
 #include "base/scope.h"
 
 enum { BLOCK_BYTES = 64 * 1024, FIRST_NAMES = 256 };
@@ -63,6 +64,8 @@ static int open_file(const char *folder, uint64_t now_ns)
 
 static bool write_at(int fd, const void *data, size_t bytes, uint64_t offset)
 {
+	if (!ll_file_limit_allows(offset + bytes))
+		return false;
 	while (bytes) {
 		ssize_t n = pwrite(fd, data, bytes, (off_t)offset);
 		if (n < 0 && errno == EINTR)

@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "test.h"
@@ -96,6 +97,24 @@ static void other_version_that_nobody_uses_is_made_anew(void **state)
 	assert_int_equal(pread(fd, &version, sizeof version, offsetof(struct ll_ledger_file, version)), sizeof version);
 	assert_int_equal(version, LL_LEDGER_VERSION);
 	ll_claim_release(take_claim(f->ledger, LL_PRIORITY_NORMAL));
+}
+
+/* The signal for that would end the program; it is made in a child, because there is no way back. */
+static void file_over_the_limit_of_files_is_refused_and_ends_nobody(void **state)
+{
+	struct fixture *f = *state;
+	int status;
+	pid_t pid = fork();
+	if (!pid) {
+		struct rlimit limit = {.rlim_cur = LL_LEDGER_FILE_BYTES - 1, .rlim_max = LL_LEDGER_FILE_BYTES};
+		struct ll_ledger *ledger;
+		if (setrlimit(RLIMIT_FSIZE, &limit) || ll_ledger_open(f->folder, UUID, true, &ledger, NULL) != -EFBIG)
+			_exit(1);
+		limit.rlim_cur = LL_LEDGER_FILE_BYTES;
+		_exit(setrlimit(RLIMIT_FSIZE, &limit) || ll_ledger_open(f->folder, UUID, true, &ledger, NULL) ? 2 : 0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
 }
 
 /* As the first version made it: shorter, and the slots begin elsewhere. */
@@ -295,6 +314,7 @@ int main(void)
 	    TEST(other_version_in_use_is_refused_with_both_numbers),
 	    TEST(other_version_that_nobody_uses_is_made_anew),
 	    TEST(file_of_the_first_version_is_refused_by_its_number),
+	    TEST(file_over_the_limit_of_files_is_refused_and_ends_nobody),
 	    TEST(corrupt_header_is_refused),
 	    TEST(symlink_in_place_of_the_file_is_refused),
 	    TEST(file_open_to_others_is_refused),

@@ -1,0 +1,10 @@
+#include "base/file_limit.h"
+
+#include <sys/resource.h>
+
+/* Asked with valid arguments it does not fail, so errno stays. RLIM_INFINITY is the largest number. */
+bool ll_file_limit_allows(uint64_t bytes)
+{
+	struct rlimit limit;
+	return getrlimit(RLIMIT_FSIZE, &limit) || bytes <= limit.rlim_cur;
+}
