@@ -106,7 +106,9 @@ static void write_slot(struct ll_claim *claim, const struct ll_claim_wish *wish)
 	slot->weight_permille = wish->weight_permille ? wish->weight_permille : DEFAULT_WEIGHT_PERMILLE;
 	LL_TEXT_PUT(slot, tenant, wish->tenant);
 	LL_TEXT_PUT(slot, payload, wish->payload);
-	claim->token = atomic_fetch_add(&claim->ledger->file->next_token, 1) + 1;
+	do {
+		claim->token = atomic_fetch_add(&claim->ledger->file->next_token, 1) + 1;
+	} while (!claim->token); /* a damaged count: 0 would be nobody's */
 	atomic_store(&slot->token, claim->token);
 }
 

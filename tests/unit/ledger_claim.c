@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "ledger/account.h"
+#include "ledger/handle.h"
 #include "ledger/layout.h"
 #include "ledger/memory.h"
 #include "ledger/siblings.h"
@@ -518,12 +519,27 @@ static void names_are_for_people(void **state)
 	assert_string_equal(ll_claim_state_name(LL_PRIORITY_LOW, (enum ll_claim_state)99), "unknown");
 }
 
+/* A token of 0 is nobody's: a claim that had it would not be seen by anybody, and never get a turn. */
+static void no_damaged_count_makes_a_claim_nobodys(void **state)
+{
+	struct fixture *f = *state;
+	struct ll_claim *claims[3];
+	open_ledger(f)->file->next_token = UINT64_MAX - 1;
+	for (size_t i = 0; i < 3; i++) {
+		claims[i] = take_claim(f->ledger, LL_PRIORITY_NORMAL);
+		assert_int_equal(count_claims(f->ledger), i + 1);
+	}
+	for (size_t i = 0; i < 3; i++)
+		ll_claim_release(claims[i]);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(claim_tells_who_and_what),
+	    TEST(no_damaged_count_makes_a_claim_nobodys),
 	    TEST(setters_reach_the_reader),
 	    TEST(texts_are_cut_and_made_printable),
 	    TEST(released_slot_is_all_zero),
