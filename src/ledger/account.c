@@ -6,8 +6,11 @@
 #include "ledger/handle.h"
 #include "ledger/party.h"
 
-/* Of a stamp before the clock that all processes share: a damaged one. */
-#define AHEAD_NS LL_NS_PER_S
+/* Nobody owes more than the time since the machine started: such a debt is damaged, and would not be paid in years. */
+static int64_t sound(int64_t balance_ns, uint64_t now_ns)
+{
+	return balance_ns < -(int64_t)(now_ns + LL_PARTY_MARGIN_NS) ? 0 : balance_ns;
+}
 
 int64_t ll_account_tokens_ns(struct ll_ledger_tenant *tenant, uint64_t now_ns)
 {
@@ -15,7 +18,7 @@ int64_t ll_account_tokens_ns(struct ll_ledger_tenant *tenant, uint64_t now_ns)
 	if (!cap)
 		return INT64_MAX;
 	uint64_t at_ns = atomic_load_explicit(&tenant->tokens_at_ns, memory_order_relaxed);
-	int64_t balance_ns = atomic_load_explicit(&tenant->tokens_ns, memory_order_relaxed);
+	int64_t balance_ns = sound(atomic_load_explicit(&tenant->tokens_ns, memory_order_relaxed), now_ns);
 	return at_ns && now_ns > at_ns ? ll_tokens_earn(balance_ns, now_ns - at_ns, cap) : balance_ns;
 }
 
@@ -28,15 +31,16 @@ int64_t ll_account_earn(struct ll_ledger_tenant *tenant, uint64_t now_ns)
 		return INT64_MAX;
 	}
 	uint64_t at_ns = atomic_load(&tenant->tokens_at_ns);
-	if (at_ns > now_ns + AHEAD_NS) /* nothing would be earned until then */
+	if (at_ns > now_ns + LL_PARTY_AHEAD_NS) /* nothing would be earned until then */
 		atomic_compare_exchange_strong(&tenant->tokens_at_ns, &at_ns, now_ns);
 	else if (now_ns > at_ns && atomic_compare_exchange_strong(&tenant->tokens_at_ns, &at_ns, now_ns)) {
 		if (!at_ns) /* a cap that is new: the account begins empty */
 			atomic_store(&tenant->tokens_ns, 0);
 		else {
 			int64_t balance_ns = atomic_load(&tenant->tokens_ns);
-			while (!atomic_compare_exchange_weak(&tenant->tokens_ns, &balance_ns,
-							     ll_tokens_earn(balance_ns, now_ns - at_ns, cap)))
+			while (!atomic_compare_exchange_weak(
+			    &tenant->tokens_ns, &balance_ns,
+			    ll_tokens_earn(sound(balance_ns, now_ns), now_ns - at_ns, cap)))
 				;
 		}
 	}

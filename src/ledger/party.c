@@ -10,6 +10,13 @@ struct ll_ledger_tenant *ll_party_tenant(struct ll_ledger_file *file, const stru
 	return row >= 1 && row <= LL_LEDGER_TENANTS ? &file->tenants[row - 1] : NULL;
 }
 
+uint64_t ll_party_elapsed_ns(uint64_t since_ns, uint64_t now_ns)
+{
+	if (now_ns >= since_ns)
+		return now_ns - since_ns;
+	return since_ns - now_ns > LL_PARTY_AHEAD_NS ? UINT64_MAX : 0;
+}
+
 unsigned ll_party_rank(const struct ll_ledger_tenant *tenant)
 {
 	uint32_t priority = atomic_load_explicit(&tenant->priority, memory_order_relaxed);
@@ -36,7 +43,7 @@ bool ll_party_read(struct ll_ledger_file *file, unsigned index, uint64_t now_ns,
 	    .weight_permille = weight,
 	    .virtual_ns = atomic_load_explicit(&tenant->virtual_time_ns, memory_order_relaxed) +
 			  ll_turns_virtual_ns(running_ns, weight),
-	    .waited_ns = now_ns > since_ns ? now_ns - since_ns : 0,
+	    .waited_ns = ll_party_elapsed_ns(since_ns, now_ns),
 	    .has_tokens = ll_account_tokens_ns(tenant, now_ns) > 0,
 	    .is_called = atomic_load_explicit(&tenant->called_until_ns, memory_order_relaxed) > now_ns,
 	};
@@ -45,7 +52,8 @@ bool ll_party_read(struct ll_ledger_file *file, unsigned index, uint64_t now_ns,
 
 bool ll_party_is_deaf(struct ll_ledger_file *file, unsigned index, uint64_t now_ns)
 {
-	return now_ns > atomic_load_explicit(&file->slots[index].heartbeat_ns, memory_order_relaxed) + LL_TURN_DEAF_NS;
+	uint64_t heartbeat_ns = atomic_load_explicit(&file->slots[index].heartbeat_ns, memory_order_relaxed);
+	return ll_party_elapsed_ns(heartbeat_ns, now_ns) > LL_TURN_DEAF_NS;
 }
 
 uint32_t ll_party_row(struct ll_ledger_file *file, unsigned index)

@@ -14,6 +14,12 @@
 #include "control/turns.h"
 #include "ledger/layout.h"
 
+/* Moments in the ledger are of the clock that all processes share. One that is ahead of it by more than this is
+ * damaged. */
+#define LL_PARTY_AHEAD_NS UINT64_C(1000000000)
+/* No account is about more than the time since the machine started, and this to be sure: more is damaged. */
+#define LL_PARTY_MARGIN_NS UINT64_C(3600000000000)
+
 struct ll_party_scan {
 	struct ll_turn_party parties[LL_LEDGER_CLAIMS];
 	uint8_t slots[LL_LEDGER_CLAIMS]; /* of each */
@@ -22,6 +28,9 @@ struct ll_party_scan {
 
 /* The tenant that a slot belongs to; NULL: none. */
 struct ll_ledger_tenant *ll_party_tenant(struct ll_ledger_file *file, const struct ll_ledger_slot *slot);
+
+/* How long ago that was. UINT64_MAX: it is damaged, and nobody shall wait for when it comes true. */
+uint64_t ll_party_elapsed_ns(uint64_t since_ns, uint64_t now_ns);
 
 /* Its class: smaller goes first. */
 unsigned ll_party_rank(const struct ll_ledger_tenant *tenant);

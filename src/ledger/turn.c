@@ -16,6 +16,8 @@
 
 /* The turn word: (1 + slot) << 48, a flag for a turn got by patience, and a count that makes each change unique. */
 enum { HOLDER_SHIFT = 48 };
+/* Virtual time of a second of GPU time, at the least weight that there is (0.01). */
+enum { VIRTUAL_MOST = 100 };
 #define PROMOTED (UINT64_C(1) << 47)
 #define COUNT_MASK (PROMOTED - 1)
 
@@ -115,14 +117,32 @@ static bool leave_to_sibling(struct ll_claim *claim, uint64_t turn, uint64_t now
 	return false;
 }
 
-static uint64_t least_virtual_ns(const struct ll_party_scan *scan)
+/* Nobody had more than the time since the machine started, at the least weight: more is damaged. */
+static bool is_sound_virtual(uint64_t virtual_ns, uint64_t now_ns)
+{
+	uint64_t most_ns = now_ns + LL_PARTY_MARGIN_NS;
+	return virtual_ns / VIRTUAL_MOST <= most_ns;
+}
+
+/* False: nobody has any. */
+static bool least_virtual_ns(const struct ll_party_scan *scan, uint64_t now_ns, uint64_t *ret_ns)
 {
 	uint64_t least_ns = UINT64_MAX;
 	for (size_t i = 0; i < scan->count; i++) {
-		if (scan->parties[i].virtual_ns < least_ns)
-			least_ns = scan->parties[i].virtual_ns;
+		uint64_t virtual_ns = scan->parties[i].virtual_ns;
+		if (virtual_ns < least_ns && is_sound_virtual(virtual_ns, now_ns))
+			least_ns = virtual_ns;
 	}
-	return least_ns;
+	*ret_ns = least_ns;
+	return least_ns != UINT64_MAX;
+}
+
+/* Whose virtual time is damaged would come last until the others had as much: it begins where they are. */
+static void mend_virtual(struct ll_ledger_tenant *tenant, const struct ll_party_scan *scan, uint64_t now_ns)
+{
+	uint64_t virtual_ns = atomic_load(&tenant->virtual_time_ns), least_ns;
+	if (!is_sound_virtual(virtual_ns, now_ns) && least_virtual_ns(scan, now_ns, &least_ns))
+		atomic_compare_exchange_strong(&tenant->virtual_time_ns, &virtual_ns, least_ns);
 }
 
 void ll_turn_want(struct ll_claim *claim, uint64_t now_ns)
@@ -136,10 +156,11 @@ void ll_turn_want(struct ll_claim *claim, uint64_t now_ns)
 	scan.count = 0;
 	if (!tenant || !ll_party_is_by_space(tenant))
 		ll_party_scan(file, claim->index, now_ns, &scan);
-	if (tenant && scan.count) {
+	uint64_t least_ns;
+	if (tenant && least_virtual_ns(&scan, now_ns, &least_ns)) {
 		uint64_t virtual_ns = atomic_load(&tenant->virtual_time_ns);
 		unsigned weight = atomic_load_explicit(&tenant->weight_permille, memory_order_relaxed);
-		uint64_t back_ns = ll_turns_come_back_ns(virtual_ns, least_virtual_ns(&scan), weight);
+		uint64_t back_ns = ll_turns_come_back_ns(virtual_ns, least_ns, weight);
 		if (back_ns > virtual_ns) /* a sibling that charged meanwhile is right: then it is no pause */
 			atomic_compare_exchange_strong(&tenant->virtual_time_ns, &virtual_ns, back_ns);
 	}
@@ -183,8 +204,7 @@ static bool may_take(struct ll_ledger_file *file, const struct ll_turn_party *se
 	unsigned index = holder_of(turn);
 	if (index == 0 || index > LL_LEDGER_CLAIMS || !ll_party_read(file, index - 1, now_ns, &holder))
 		return true;
-	uint64_t since_ns = atomic_load(&file->turn_since_ns);
-	uint64_t held_ns = now_ns > since_ns ? now_ns - since_ns : 0;
+	uint64_t held_ns = ll_party_elapsed_ns(atomic_load(&file->turn_since_ns), now_ns);
 	if (ll_turns_preempts(self, &holder, held_ns, turn & PROMOTED))
 		return true;
 	return held_ns > LL_TURN_DEAF_NS && ll_party_is_deaf(file, index - 1, now_ns);
@@ -260,8 +280,7 @@ static bool keep_turn(struct ll_claim *claim, struct ll_turn *turn, const struct
 {
 	struct ll_ledger_file *file = claim->ledger->file;
 	size_t best = ll_turns_best(scan->parties, scan->count);
-	uint64_t since_ns = atomic_load(&file->turn_since_ns);
-	uint64_t held_ns = now_ns > since_ns ? now_ns - since_ns : 0;
+	uint64_t held_ns = ll_party_elapsed_ns(atomic_load(&file->turn_since_ns), now_ns);
 	if (best == scan->count || !ll_turns_gives_way(self, &scan->parties[best], held_ns, word & PROMOTED)) {
 		turn->ending_since_ns = 0;
 		return self->has_tokens;
@@ -326,6 +345,7 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 	struct ll_turn_party self;
 	struct ll_party_scan scan;
 	ll_party_scan(file, claim->index, now_ns, &scan);
+	mend_virtual(tenant, &scan, now_ns);
 	ret_look->waiting_claims = (unsigned)scan.count;
 	ret_look->sharing = count_sharing(file, &scan);
 	if (!ll_party_read(file, claim->index, now_ns, &self))

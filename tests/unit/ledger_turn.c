@@ -363,6 +363,66 @@ static void test_an_account_whose_stamp_is_ahead_of_the_clock_earns_on(void **st
 	release_all(card);
 }
 
+static struct ll_ledger_tenant *tenant_of(const struct card *card, const struct program *program)
+{
+	return &card->fixture->ledger->file->tenants[program->claim->tenant_row - 1];
+}
+
+/* The same: a debt of years. */
+static void test_an_account_with_a_debt_that_nobody_can_have_earns_on(void **state)
+{
+	struct card *card = new_card(state, STEP_NS);
+	struct program *program = add(card, LL_PRIORITY_NORMAL, 1000, 250);
+	run_for(card, LL_NS_PER_S);
+	tenant_of(card, program)->tokens_ns = INT64_MIN / 2;
+	program->used_ns = 0;
+	run_for(card, LL_NS_PER_S);
+	assert_near(percent_of(program, LL_NS_PER_S), 25, 1);
+	release_all(card);
+}
+
+/* It would come last until the other had as much. Who comes meanwhile does not begin there. */
+static void test_virtual_time_that_nobody_can_have_costs_no_share(void **state)
+{
+	struct card *card = new_card(state, STEP_NS);
+	struct program *a = add(card, LL_PRIORITY_NORMAL, 1000, 0), *b = add(card, LL_PRIORITY_NORMAL, 1000, 0);
+	run_for(card, LL_NS_PER_S);
+	tenant_of(card, a)->virtual_time_ns = UINT64_C(1) << 62;
+	a->used_ns = b->used_ns = 0;
+	run_for(card, TEN_S);
+	assert_near(percent_of(a, TEN_S), 50, 1);
+	b->is_resting = true;
+	ll_turn_rest(b->claim, card->now_ns);
+	tenant_of(card, a)->virtual_time_ns = UINT64_MAX - LL_NS_PER_S;
+	b->is_resting = false;
+	ll_turn_want(b->claim, card->now_ns);
+	a->used_ns = b->used_ns = 0;
+	run_for(card, TEN_S);
+	assert_near(percent_of(a, TEN_S), 50, 1);
+	assert_near(percent_of(b, TEN_S), 50, 1);
+	release_all(card);
+}
+
+static void test_moments_ahead_of_the_clock_keep_nobody_waiting(void **state)
+{
+	struct card *card = new_card(state, STEP_NS);
+	struct program *a = add(card, LL_PRIORITY_NORMAL, 1000, 0), *low;
+	run_for(card, 100 * LL_NS_PER_MS);
+	/* A holder that is stopped. */
+	struct program *b = add(card, LL_PRIORITY_NORMAL, 1000, 0);
+	a->is_deaf = true;
+	card->fixture->ledger->file->turn_since_ns = UINT64_MAX;
+	a->claim->slot->heartbeat_ns = UINT64_MAX / 2;
+	run_for(card, 30 * LL_NS_PER_MS);
+	assert_true(b->used_ns > 0);
+	/* A low class that would never have waited long enough. */
+	low = add(card, LL_PRIORITY_LOW, 1000, 0);
+	low->claim->slot->want_since_ns = UINT64_MAX;
+	run_for(card, LL_NS_PER_S);
+	assert_true(low->used_ns > 0);
+	release_all(card);
+}
+
 static void test_a_cap_that_is_new_or_changed_holds_from_then_on(void **state)
 {
 	struct card *card = new_card(state, STEP_NS);
@@ -469,6 +529,9 @@ int main(void)
 	    TURN_TEST(a_dead_claim_that_nobody_has_cleared_gets_nothing),
 	    TURN_TEST(a_cap_holds_with_kernels_far_longer_than_its_account),
 	    TURN_TEST(an_account_whose_stamp_is_ahead_of_the_clock_earns_on),
+	    TURN_TEST(an_account_with_a_debt_that_nobody_can_have_earns_on),
+	    TURN_TEST(virtual_time_that_nobody_can_have_costs_no_share),
+	    TURN_TEST(moments_ahead_of_the_clock_keep_nobody_waiting),
 	    TURN_TEST(a_cap_that_is_new_or_changed_holds_from_then_on),
 	    TURN_TEST(a_newcomer_shares_from_now_on_and_is_not_made_up_for_the_past),
 	    TURN_TEST(a_pause_is_made_up_for_by_no_more_than_the_lag),
