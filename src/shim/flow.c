@@ -384,14 +384,15 @@ static bool passes_stalled_queue(struct ll_flow *flow, uint64_t now_ns)
 	return true;
 }
 
-/* Wakes the agent, which sleeps while nothing is wanted. */
+/* Wakes the agent, which sleeps while nothing is wanted. Said again and again: in a damaged ledger it may be gone. */
 static void want(struct ll_flow *flow, uint64_t now_ns)
 {
-	if (flow->is_wanting || flow->is_in_debt)
+	if (flow->is_in_debt)
 		return;
-	flow->is_wanting = true;
 	ll_turn_want(flow->claim, now_ns);
-	ll_turn_ring(flow->claim);
+	if (!flow->is_wanting)
+		ll_turn_ring(flow->claim);
+	flow->is_wanting = true;
 }
 
 static uint64_t sleep_until_ns(const struct ll_flow *flow, uint64_t now_ns)
