@@ -153,8 +153,9 @@ static bool is_lock_or_system_call(pid_t pid, uint64_t place)
 	unsigned char code[sizeof word];
 	memcpy(code, &word, sizeof code);
 #if defined(__x86_64__)
+	static const unsigned char prefixes[] = {0x2e, 0x36, 0x3e, 0x26, 0x64, 0x65, 0x66, 0x67, 0xf2, 0xf3};
 	size_t i = 0;
-	while (i < 4 && memchr("\x2e\x36\x3e\x26\x64\x65\x66\x67\xf2\xf3", code[i], 10))
+	while (i < 4 && memchr(prefixes, code[i], sizeof prefixes))
 		i++;
 	if (code[i] == 0xf0)
 		return true;
