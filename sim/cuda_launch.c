@@ -61,11 +61,14 @@ static ll_cu_result set_behaviour(const struct ll_cu_function *function, void **
 	const char *name = entry->name;
 	bool is_spin = sim_name_matches("spin_ns", name) || sim_name_matches("spin_ns_*", name);
 	bool is_work = sim_name_matches("work_ns", name) || sim_name_matches("work_ns_*", name);
+	bool meets = sim_name_matches("meet_ns", name);
 	bool has_record = has_five_u64(entry) && (is_spin || strstr(name, "fma"));
 	uint64_t value;
 	op->is_fma = strstr(name, "fma") != NULL;
 	op->is_timed = is_spin || has_record;
-	if ((is_spin || is_work || has_record) && sim_kernel_param(entry, 0, params, buffer, &value))
+	if (meets)
+		sim_kernel_param(entry, 1, params, buffer, &op->meeting);
+	if ((is_spin || is_work || meets || has_record) && sim_kernel_param(entry, 0, params, buffer, &value))
 		op->length_ns = value;
 	else
 		op->length_ns = sim_kernel_length_ns(sim_cuda.world, name, DEFAULT_LENGTH_NS);

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "queue.h"
 #include "timeline.h"
 
 enum { SM_THREADS = 2048, SM_BLOCKS = 32 };
@@ -54,7 +55,7 @@ static uint64_t waves(uint32_t sms, const struct sim_op *op)
 /* What takes part in stopping is one wave, as its makers see to it. */
 static void cut_into_waves(const struct sim_card *card, uint32_t sms, struct sim_op *op)
 {
-	uint64_t count = op->epoch ? 1 : waves(sms, op);
+	uint64_t count = op->epoch || op->meeting ? 1 : waves(sms, op);
 	if (count < 2)
 		return;
 	op->wave_ns = op->is_timed ? host_length_ns(card, op->length_ns) : work_length_ns(card, sms, op) / count;
@@ -86,6 +87,44 @@ void sim_kernel_go_on(struct sim_world *w, struct sim_op *op)
 	op->end_ns = w->now_ns + op->left_ns;
 }
 
+/* The running kernel that it meets; NULL: there is none now. */
+static struct sim_op *find_partner(struct sim_world *w, const struct sim_op *op)
+{
+	for (uint32_t c = 0; op->meeting && c < w->slot_count; c++) {
+		uint32_t stream;
+		SIM_EACH_STREAM(w, &w->cards[c], SIM_NONE, stream)
+		{
+			struct sim_op *other = sim_queue_has_kernel(w, stream) ? sim_queue_head(w, stream) : NULL;
+			if (other && other != op && other->meeting == op->meeting && !other->paused_ns)
+				return other;
+		}
+	}
+	return NULL;
+}
+
+/* Both get on, or it spins alone. */
+static void meet(struct sim_world *w, struct sim_op *op)
+{
+	struct sim_op *partner = find_partner(w, op);
+	op->end_ns = SIM_NEVER;
+	if (!partner)
+		return;
+	SIM_EDIT(w, partner);
+	op->left_ns = partner->left_ns < op->left_ns ? partner->left_ns : op->left_ns;
+	partner->left_ns = op->left_ns;
+	op->resumed_ns = partner->resumed_ns = w->now_ns;
+	op->end_ns = partner->end_ns = w->now_ns + op->left_ns;
+}
+
+static void part(struct sim_world *w, struct sim_op *op)
+{
+	struct sim_op *partner = find_partner(w, op);
+	if (!partner)
+		return;
+	SIM_EDIT(w, partner)->left_ns = op->left_ns;
+	partner->end_ns = SIM_NEVER;
+}
+
 void sim_kernel_start(struct sim_world *w, uint32_t card_index, uint32_t sms, struct sim_op *op)
 {
 	const struct sim_card *card = &w->cards[card_index];
@@ -97,6 +136,8 @@ void sim_kernel_start(struct sim_world *w, uint32_t card_index, uint32_t sms, st
 	op->left_ns = work_length_ns(card, sms, op);
 	op->end_ns = w->now_ns + (op->is_timed ? host_length_ns(card, op->length_ns) : op->left_ns);
 	cut_into_waves(card, sms, op);
+	if (op->meeting)
+		meet(w, op);
 	if (!op->epoch)
 		return;
 	if (op->module != SIM_NONE && w->stopped_epoch[op->module] == op->epoch) {
@@ -111,9 +152,11 @@ void sim_kernel_start(struct sim_world *w, uint32_t card_index, uint32_t sms, st
 void sim_kernel_pause(struct sim_world *w, struct sim_op *op)
 {
 	SIM_EDIT(w, op);
-	uint64_t ran_ns = w->now_ns - op->resumed_ns;
+	uint64_t ran_ns = op->end_ns == SIM_NEVER ? 0 : w->now_ns - op->resumed_ns;
 	op->left_ns -= ran_ns < op->left_ns ? ran_ns : op->left_ns;
 	op->paused_ns = w->now_ns;
+	if (op->meeting)
+		part(w, op);
 }
 
 void sim_kernel_resume(struct sim_world *w, uint32_t card_index, struct sim_op *op)
@@ -127,6 +170,8 @@ void sim_kernel_resume(struct sim_world *w, uint32_t card_index, struct sim_op *
 	op->resumed_ns = w->now_ns;
 	if (op->flags) {
 		op->end_ns = w->now_ns;
+	} else if (op->meeting) {
+		meet(w, op);
 	} else if (op->epoch && op->gap_limit_ns && gap_ns > op->gap_limit_ns) {
 		op->flags = SIM_RECORD_GAP;
 		stop_epoch(w, card_index, op);

@@ -2,9 +2,9 @@
  * kernel.h - one kernel's life on the SMs: started, paused when another context has its turn, resumed, ended.
  *
  * A timed kernel (spin_ns) ends by the clock: time in which it was paused counts. Any other needs its length on the
- * card. A kernel that takes part in stopping (epoch not 0) looks at the clock all the time, as the real one does: it
- * ends at once when it starts late, when it finds a pause over its limit, or when another of its module has stopped its
- * epoch.
+ * card. One that meets another (meet_ns) spins, and gets on only while both are on their cards, as a collective does. A
+ * kernel that takes part in stopping (epoch not 0) looks at the clock all the time, as the real one does: it ends at
+ * once when it starts late, when it finds a pause over its limit, or when another of its module has stopped its epoch.
  */
 #ifndef LOADLINE_SIM_KERNEL_H
 #define LOADLINE_SIM_KERNEL_H

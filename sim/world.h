@@ -100,6 +100,8 @@ struct sim_op {
 	uint32_t is_traced;   /* its interruptions are listed (timeline.h) */
 	uint32_t direction;   /* of copies: 0 to the card, 1 from it */
 
+	uint64_t meeting; /* 0: none. It gets on only while another card runs the kernel of the same number */
+
 	/* waits */
 	uint32_t on_stream;
 	uint32_t on_generation;
