@@ -20,6 +20,21 @@ static uint64_t standing_ns(const struct ll_turn_party *party, unsigned lightest
 	return party->virtual_ns + (party->is_called ? 0 : ll_turns_virtual_ns(LL_TURN_CALL_NS, lightest_permille));
 }
 
+/* Of two that follow the same card, that card says whose turn it is. */
+static bool is_led_by(const struct ll_turn_party *party, const struct ll_turn_party *other)
+{
+	return party->first_card && party->first_card == other->first_card && other->is_called && !party->is_called;
+}
+
+static bool is_led_by_any(const struct ll_turn_party *parties, size_t count, const struct ll_turn_party *party)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (is_led_by(party, &parties[i]) && parties[i].has_tokens && parties[i].rank <= party->rank)
+			return true;
+	}
+	return false;
+}
+
 static bool goes_before(const struct ll_turn_party *a, const struct ll_turn_party *b, unsigned lightest_permille)
 {
 	if (a->has_tokens != b->has_tokens)
@@ -40,6 +55,7 @@ size_t ll_turns_best(const struct ll_turn_party *parties, size_t count)
 		lightest_permille = lighter(lightest_permille, parties[i].weight_permille);
 	for (size_t i = 0; i < count; i++) {
 		if (parties[i].has_tokens &&
+		    (!is_led_by_any(parties, count, &parties[i]) || ll_turns_is_impatient(&parties[i])) &&
 		    (best == count || goes_before(&parties[i], &parties[best], lightest_permille)))
 			best = i;
 	}
@@ -65,6 +81,8 @@ bool ll_turns_gives_way(const struct ll_turn_party *holder, const struct ll_turn
 		return true;
 	if (ll_turns_is_impatient(best))
 		return true;
+	if (is_led_by(best, holder) || is_led_by(holder, best))
+		return is_led_by(holder, best) && best->rank <= holder->rank;
 	unsigned lightest_permille = lighter(holder->weight_permille, best->weight_permille);
 	uint64_t ahead_ns = ll_turns_virtual_ns(LL_TURN_QUANTUM_NS, holder->weight_permille);
 	return best->rank == holder->rank &&

@@ -39,6 +39,7 @@ struct ll_turn_party {
 	uint64_t waited_ns;       /* since it wants the card without having the turn; 0 for the holder */
 	bool has_tokens;          /* its cap lets it run now */
 	bool is_called;           /* it has the turn on the first of its cards, and this is another */
+	uint64_t first_card;      /* which that is; 0: it has one card, or this is it */
 };
 
 /* The party that the next turn belongs to; count when none may run. */

@@ -65,12 +65,12 @@ struct ll_ledger_slot {
 	_Atomic uint64_t
 	    activity_ns; /* UINT64_MAX while work is queued or running, else the last moment it was; 0 never */
 	_Atomic uint64_t heartbeat_ns;
-	_Atomic uint32_t gate;          /* enum ll_gate, see turn.h */
-	_Atomic uint32_t state;         /* enum ll_claim_state */
-	_Atomic uint64_t want_since_ns; /* CLOCK_MONOTONIC since when it has launches that wait or run; 0: none */
-	_Atomic uint64_t queued_ns;     /* estimated work of it that the card still has; see turn.h */
-	_Atomic uint32_t bell;          /* a futex: counts what others changed for the claim */
-	_Atomic uint32_t reserved_bell;
+	_Atomic uint32_t gate;            /* enum ll_gate, see turn.h */
+	_Atomic uint32_t state;           /* enum ll_claim_state */
+	_Atomic uint64_t want_since_ns;   /* CLOCK_MONOTONIC since when it has launches that wait or run; 0: none */
+	_Atomic uint64_t queued_ns;       /* estimated work of it that the card still has; see turn.h */
+	_Atomic uint32_t bell;            /* a futex: counts what others changed for the claim */
+	_Atomic uint32_t queued_launches; /* as queued_ns */
 	_Atomic uint64_t asked_ns; /* CLOCK_MONOTONIC since when its reserve is wanted, see siblings.h; 0: it is not */
 	_Atomic uint64_t running_ns; /* how long the card has been at work of it that is not charged yet */
 
@@ -142,13 +142,17 @@ struct ll_ledger_tenant {
 	_Atomic uint64_t virtual_time_ns; /* GPU time by weight; see turn.h */
 	_Atomic int64_t tokens_ns;        /* of the cap; negative: in debt */
 	_Atomic uint64_t tokens_at_ns;    /* CLOCK_MONOTONIC up to which tokens were earned */
-	_Atomic uint64_t called_until_ns; /* CLOCK_MONOTONIC; see turn.h */
-	_Atomic uint64_t reserved_time[3];
+	/* with several cards, see gang.h; times are CLOCK_MONOTONIC */
+	_Atomic uint64_t called_until_ns; /* it has the turn on its first card, and this is another */
+	_Atomic uint64_t first_card;      /* a number for that card, on the others; 0: it has one card, or this is it */
+	_Atomic uint64_t others_busy_ns; /* on its first card: when another last had work of it; launches of it below */
+	_Atomic uint64_t ending_ns;      /* on its first card: when it was last about to give the turn away */
 
 	_Atomic uint32_t text_sequence;
 	_Atomic uint32_t reserved_text;
 	_Atomic uint64_t name[8];
-	_Atomic uint64_t reserved[7];
+	_Atomic uint64_t others_launches;
+	_Atomic uint64_t reserved[6];
 };
 
 _Static_assert(offsetof(struct ll_ledger_tenant, space_permille) == 56, LL_LEDGER_LAYOUT);

@@ -46,6 +46,7 @@ bool ll_party_read(struct ll_ledger_file *file, unsigned index, uint64_t now_ns,
 	    .waited_ns = ll_party_elapsed_ns(since_ns, now_ns),
 	    .has_tokens = ll_account_tokens_ns(tenant, now_ns) > 0,
 	    .is_called = atomic_load_explicit(&tenant->called_until_ns, memory_order_relaxed) > now_ns,
+	    .first_card = atomic_load_explicit(&tenant->first_card, memory_order_relaxed),
 	};
 	return true;
 }

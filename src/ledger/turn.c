@@ -183,6 +183,7 @@ void ll_turn_rest(struct ll_claim *claim, uint64_t now_ns)
 	atomic_store(&slot->gate, LL_GATE_SHUT);
 	atomic_store(&slot->want_since_ns, 0);
 	atomic_store(&slot->queued_ns, 0);
+	atomic_store(&slot->queued_launches, 0);
 	atomic_store(&slot->running_ns, 0);
 	ll_claim_set_idle(claim, now_ns);
 	uint64_t turn = atomic_load(&file->turn);
@@ -276,21 +277,28 @@ static uint64_t queued_by_tenant(struct ll_ledger_file *file, unsigned index, ui
 
 /* The holder's side: give way or not. True while it may go on launching. */
 static bool keep_turn(struct ll_claim *claim, struct ll_turn *turn, const struct ll_turn_party *self,
-		      const struct ll_party_scan *scan, uint64_t word, uint64_t now_ns)
+		      const struct ll_party_scan *scan, uint64_t word, uint64_t now_ns, struct ll_gang_work awaited)
 {
 	struct ll_ledger_file *file = claim->ledger->file;
 	size_t best = ll_turns_best(scan->parties, scan->count);
 	uint64_t held_ns = ll_party_elapsed_ns(atomic_load(&file->turn_since_ns), now_ns);
-	if (best == scan->count || !ll_turns_gives_way(self, &scan->parties[best], held_ns, word & PROMOTED)) {
+	bool gives_way = turn->is_led || (best < scan->count &&
+					  ll_turns_gives_way(self, &scan->parties[best], held_ns, word & PROMOTED));
+	if (best == scan->count || !gives_way) {
 		turn->ending_since_ns = 0;
 		return self->has_tokens;
 	}
 	if (!turn->ending_since_ns)
 		turn->ending_since_ns = now_ns;
-	if (queued_by_tenant(file, claim->index, now_ns) <= LL_TURN_DRAINED_NS ||
-	    now_ns - turn->ending_since_ns >= LL_TURN_DRAIN_NS) {
+	struct ll_ledger_tenant *tenant = ll_party_tenant(file, claim->slot);
+	uint64_t queued_ns = queued_by_tenant(file, claim->index, now_ns);
+	bool is_drained = awaited.seen_ns ? !queued_ns && !ll_gang_is_fresh(awaited.seen_ns, now_ns)
+					  : queued_ns <= LL_TURN_DRAINED_NS;
+	if (is_drained || now_ns - turn->ending_since_ns >= LL_TURN_DRAIN_NS) {
 		turn->ending_since_ns = 0;
 		give(claim, scan, best, word, now_ns);
+	} else if (tenant) {
+		ll_gang_note_ending(tenant, now_ns);
 	}
 	return false;
 }
@@ -330,6 +338,7 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 	}
 	atomic_store_explicit(&slot->heartbeat_ns, now_ns, memory_order_relaxed);
 	atomic_store_explicit(&slot->queued_ns, queued_ns, memory_order_relaxed);
+	atomic_store_explicit(&slot->queued_launches, turn->queued_launches, memory_order_relaxed);
 	atomic_store_explicit(&slot->running_ns, turn->running_ns, memory_order_relaxed);
 	if (ll_party_is_by_space(tenant)) {
 		ret_look->may_launch = ret_look->is_alone = true;
@@ -346,6 +355,7 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 	struct ll_party_scan scan;
 	ll_party_scan(file, claim->index, now_ns, &scan);
 	mend_virtual(tenant, &scan, now_ns);
+	ret_look->awaited = ll_gang_work_elsewhere(tenant);
 	ret_look->waiting_claims = (unsigned)scan.count;
 	ret_look->sharing = count_sharing(file, &scan);
 	if (!ll_party_read(file, claim->index, now_ns, &self))
@@ -359,7 +369,7 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 	if (holds(file, word, claim->index)) {
 		restart_waiting(slot, now_ns);
 		self.waited_ns = 0;
-		ret_look->may_launch = keep_turn(claim, turn, &self, &scan, word, now_ns);
+		ret_look->may_launch = keep_turn(claim, turn, &self, &scan, word, now_ns, ret_look->awaited);
 	}
 	ret_look->is_holder = ll_turn_is_mine(claim);
 	ret_look->is_alone =

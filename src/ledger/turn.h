@@ -28,6 +28,7 @@
 #include <stdint.h>
 
 #include "ledger/claim.h"
+#include "ledger/gang.h"
 
 #define LL_TURN_DRAIN_NS UINT64_C(20000000)
 #define LL_TURN_DEAF_NS UINT64_C(20000000)
@@ -44,7 +45,9 @@ enum ll_gate {
 };
 
 struct ll_turn {
-	uint64_t running_ns;      /* the caller's: how long the card has been at work of ours that is not charged yet */
+	uint32_t queued_launches; /* the caller's: what the card has of ours */
+	uint64_t running_ns;      /* the same: how long the card has been at work of ours that is not charged yet */
+	bool is_led; /* the same: it is another's turn, by what another card says (gang.h); a holder gives way */
 	uint64_t ending_since_ns; /* the holder shall give way, and is draining; 0: it is not */
 };
 
@@ -57,7 +60,8 @@ struct ll_turn_look {
 	int64_t tokens_most_ns;  /* what that account can hold; INT64_MAX without a cap */
 	uint64_t tokens_at_ns;   /* when the account will be above zero; 0: it is, or there is no cap */
 	unsigned waiting_claims; /* others that want the card */
-	unsigned sharing;        /* other tenants whose work is on the card now: the card runs it in slices with ours */
+	struct ll_gang_work awaited; /* what other cards have, which may need launches here to end */
+	unsigned sharing; /* other tenants whose work is on the card now: the card runs it in slices with ours */
 };
 
 /* The claim has launches to make, or has ended them (and gives the turn away if it has it). */

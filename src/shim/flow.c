@@ -60,14 +60,6 @@ void ll_flow_limit_kernels(struct ll_flow *flow, uint64_t max_kernel_ns, bool ki
 	pthread_mutex_unlock(&flow->lock.mutex);
 }
 
-void ll_flow_follow(struct ll_flow *flow, const struct ll_ledger *first, uint64_t tenant_id)
-{
-	pthread_mutex_lock(&flow->lock.mutex);
-	flow->tenant_id = tenant_id;
-	flow->first = first;
-	pthread_mutex_unlock(&flow->lock.mutex);
-}
-
 void ll_flow_end(struct ll_flow *flow)
 {
 	ll_agent_stop(flow);
@@ -238,7 +230,7 @@ void ll_flow_close_tails(struct ll_flow *flow)
 	if (!is_open)
 		note_unmarked(flow);
 	bool may_mark = !is_open && !ll_captures_go_on(&flow->captures), is_gone = false;
-	bool at_once = flow->turn.ending_since_ns; /* others wait for what is left */
+	bool at_once = flow->turn.ending_since_ns || flow->is_led; /* others wait for what is left */
 	struct ll_flow_context *next;
 	for (struct ll_flow_context *context = flow->contexts; context && !is_gone; context = next) {
 		use(context);
@@ -339,6 +331,13 @@ static uint64_t running_ns(struct ll_flow *flow, bool is_idle, uint64_t now_ns)
 	return ll_slices_own_ns(&flow->slices, flow->charged_ns, now_ns);
 }
 
+/* One at least, while anything is there. */
+static uint32_t launches_of(const struct progress *progress)
+{
+	uint64_t launches = progress->queued.launches < UINT32_MAX ? progress->queued.launches : UINT32_MAX;
+	return launches || progress->is_idle ? (uint32_t)launches : 1;
+}
+
 uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns)
 {
 	take_back(flow);
@@ -353,9 +352,8 @@ uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns)
 		flow->idle_since_ns = 0;
 	else if (!flow->idle_since_ns)
 		flow->idle_since_ns = now_ns;
-	if (flow->is_wanting && flow->first && ll_turn_is_of(flow->first, flow->tenant_id))
-		ll_turn_call(flow->claim, now_ns);
-	ll_turn_look(flow->claim, &flow->turn, now_ns, progress.queued.ns, &flow->look);
+	flow->turn.queued_launches = launches_of(&progress);
+	ll_flow_look(flow, now_ns, progress.is_idle);
 	ll_slices_note(&flow->slices, now_ns, flow->look.sharing);
 	note_debt(flow);
 	if (flow->is_wanting && !is_open && shall_rest(flow, now_ns)) {
@@ -421,7 +419,8 @@ static void wait_for_turn(struct ll_flow *flow)
 		want(flow, now_ns);
 		uint32_t bell = ll_turn_bell(flow->claim);
 		ll_flow_tick(flow, now_ns);
-		if (may_go(flow) || now_ns >= give_up_ns || flow->is_ending || passes_stalled_queue(flow, now_ns))
+		if (may_go(flow) || now_ns >= give_up_ns || flow->is_ending || passes_stalled_queue(flow, now_ns) ||
+		    ll_flow_passes_awaited(flow))
 			break;
 		uint64_t until_ns = sleep_until_ns(flow, now_ns);
 		pthread_mutex_unlock(&flow->lock.mutex);

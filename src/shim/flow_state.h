@@ -41,6 +41,8 @@ struct ll_flow {
 	unsigned waiting;                   /* threads in ll_flow_enter that wait */
 	unsigned launching;                 /* threads between enter and leave */
 	bool is_wanting;                    /* said so in the ledger */
+	bool is_led;                        /* another card says that it is not our turn here */
+	uint32_t awaited;                   /* launches here for which another card of the tenant may wait */
 	bool is_in_debt;                    /* the cap's account must fill first */
 	bool is_blind;                      /* marks do not work: nothing is timed, the gate stays shut */
 	bool is_lost;                       /* the claim was cleared by others, and no other was to be had yet */
@@ -58,6 +60,14 @@ struct ll_flow {
 	pthread_t agent;
 	bool has_agent;
 };
+
+/* Looks whose turn it is, here and on the tenant's other cards: flow_gang.c. queued and turn.queued_launches are as
+ * they are now. Under the lock, as all below. */
+void ll_flow_look(struct ll_flow *flow, uint64_t now_ns, bool is_idle);
+
+/* Whether a launch may go though it is not our turn: what another card has begun may wait for it. Then it is counted.
+ */
+bool ll_flow_passes_awaited(struct ll_flow *flow);
 
 /* Marks what was left unmarked, in the agent's thread. Under the lock. */
 void ll_flow_close_tails(struct ll_flow *flow);

@@ -213,6 +213,77 @@ static void collectives_of_two_tenants_across_two_cards_all_end(void **state)
 	in_world("cards 2\n", body_collectives);
 }
 
+/* The same with kernels that spin until the other's run, as those of collectives do. */
+enum { MEETINGS_AHEAD = 20 };
+
+static const char meet_kernel[] = ".version 6.0\n.target sm_70\n.address_size 64\n"
+				  ".visible .entry meet_ns(.param .u64 length, .param .u64 meeting)\n{\n\tret;\n}\n";
+static void meet_for_ever(void)
+{
+	struct ll_run_settings settings = {.id = (uint64_t)own_pair + 1,
+					   .weight_permille = 1000,
+					   .first_card = "GPU-10ad11fe-0200-4200-8200-000000000001"};
+	struct ll_cu_module *module;
+	struct ll_cu_function *kernel;
+	struct ll_cu_event *marks[2] = {NULL};
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	snprintf(settings.tenant, sizeof settings.tenant, "pair%d", own_pair);
+	govern_by(settings);
+	open_context(own_rank);
+	CHECK_EQUAL(cu.cuModuleLoadData(&module, meet_kernel), 0);
+	CHECK_EQUAL(cu.cuModuleGetFunction(&kernel, module, "meet_ns"), 0);
+	struct ll_cu_stream *stream = new_stream();
+	for (int i = 0; i < 2; i++)
+		CHECK_EQUAL(cu.cuEventCreate(&marks[i], LL_CU_EVENT_DISABLE_TIMING), 0);
+	for (uint64_t number = 1;; number++) {
+		uint64_t length_ns = MS, meeting = (uint64_t)(own_pair + 1) << 32 | number;
+		void *params[] = {&length_ns, &meeting};
+		CHECK_EQUAL(cu.cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, stream, params, NULL), 0);
+		if (number % MEETINGS_AHEAD)
+			continue;
+		int which = (int)(number / MEETINGS_AHEAD % 2);
+		CHECK_EQUAL(cu.cuEventRecord(marks[which], stream), 0);
+		if (number > MEETINGS_AHEAD)
+			CHECK_EQUAL(cu.cuEventSynchronize(marks[1 - which]), 0);
+		atomic_store(rounds_of(own_pair, own_rank), (uint32_t)(number - MEETINGS_AHEAD));
+	}
+}
+
+/* Kernels a second that both pairs have together. */
+static uint32_t count_meetings(uint64_t during_ns)
+{
+	uint32_t before = *rounds_of(0, 0) + *rounds_of(1, 0);
+	uint64_t until_ns = ll_now_ns() + during_ns;
+	while (ll_now_ns() < until_ns)
+		usleep(1000);
+	return (uint32_t)((*rounds_of(0, 0) + *rounds_of(1, 0) - before) * UINT64_C(1000000000) / during_ns);
+}
+
+static void body_meetings(void)
+{
+	pid_t pids[PAIRS * RANKS];
+	rounds_done = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(rounds_done != MAP_FAILED);
+	for (int i = 0; i < PAIRS * RANKS; i++) {
+		own_pair = i / RANKS;
+		own_rank = i % RANKS;
+		pids[i] = spawn(meet_for_ever);
+	}
+	WAIT_FOR(*rounds_of(0, 0) > 2 * MEETINGS_AHEAD && *rounds_of(1, 0) > 2 * MEETINGS_AHEAD);
+	uint32_t rate = count_meetings(3000 * MS);
+	for (int i = 0; i < PAIRS * RANKS; i++)
+		stop(pids[i]);
+	printf("%u of 1000 a second\n", rate);
+	fflush(stdout);
+	CHECK(rate >= 700);
+}
+
+static void collectives_of_two_tenants_keep_their_speed(void **state)
+{
+	(void)state;
+	in_world("cards 2\ncard 1 slice 1.37ms\n", body_meetings);
+}
+
 static _Atomic unsigned *long_kernels; /* that the program below has seen the end of */
 
 static void launch_long_ones(void)
@@ -405,6 +476,7 @@ int main(void)
 	    cmocka_unit_test(a_high_program_goes_before_a_low_one_that_is_not_starved),
 	    cmocka_unit_test(a_tenant_on_two_cards_is_called_from_its_first_to_the_other),
 	    cmocka_unit_test(collectives_of_two_tenants_across_two_cards_all_end),
+	    cmocka_unit_test(collectives_of_two_tenants_keep_their_speed),
 	    cmocka_unit_test(time_in_slices_with_others_is_charged_for_what_one_had),
 	    cmocka_unit_test(a_stopped_or_killed_program_keeps_nobody_waiting),
 	    cmocka_unit_test(a_limit_that_changes_is_heeded_at_once),

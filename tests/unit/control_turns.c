@@ -131,6 +131,30 @@ static void test_weights_divide_and_a_pause_is_not_saved_up(void **state)
 	assert_int_equal(ll_turns_come_back_ns(3, 7, 1000), 3);
 }
 
+/* Of two that follow the same card, the one that has its turn goes first there, whatever it had. */
+static void test_who_follows_a_card_goes_when_that_says(void **state)
+{
+	(void)state;
+	struct ll_turn_party parties[] = {party(NORMAL, 0), party(NORMAL, 100000), party(NORMAL, 50)};
+	parties[0].first_card = parties[1].first_card = 7;
+	assert_int_equal(ll_turns_best(parties, 2), 0);
+	parties[1].is_called = true;
+	assert_int_equal(ll_turns_best(parties, 2), 1);
+	assert_true(ll_turns_gives_way(&parties[0], &parties[1], LL_NS_PER_MS, false));
+	assert_false(ll_turns_gives_way(&parties[1], &parties[0], LL_NS_PER_MS, false));
+	/* who follows none is before them or behind by what it had */
+	assert_int_equal(ll_turns_best(parties, 3), 2);
+	parties[1].virtual_ns = 0;
+	assert_int_equal(ll_turns_best(parties, 3), 1);
+	/* nobody waits for ever, and one in debt leads nobody */
+	parties[0].waited_ns = LL_TURN_PATIENCE_NS;
+	assert_int_equal(ll_turns_best(parties, 2), 0);
+	assert_true(ll_turns_gives_way(&parties[1], &parties[0], LL_NS_PER_MS, false));
+	parties[0].waited_ns = 0;
+	parties[1].has_tokens = false;
+	assert_int_equal(ll_turns_best(parties, 2), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -143,6 +167,7 @@ int main(void)
 	    cmocka_unit_test(test_a_lower_class_gives_way_at_once_and_a_higher_does_not),
 	    cmocka_unit_test(test_a_called_one_follows_its_turn_elsewhere_and_gets_no_more_for_it),
 	    cmocka_unit_test(test_weights_divide_and_a_pause_is_not_saved_up),
+	    cmocka_unit_test(test_who_follows_a_card_goes_when_that_says),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "ledger/account.h"
+#include "ledger/gang.h"
 #include "ledger/handle.h"
 #include "ledger/turn.h"
 #include "ledger_fixture.h"
@@ -128,6 +129,98 @@ static void test_who_is_on_one_card_only_loses_nothing(void **state)
 	end();
 }
 
+static struct ll_gang look_from_the_second(unsigned tenant, uint32_t launches)
+{
+	struct ll_gang gang;
+	ll_gang_look(members[1][tenant].claim, ledgers[0], 1 + tenant, launches, now_ns, &gang);
+	return gang;
+}
+
+static struct ll_turn_look look_on_the_first(unsigned tenant, uint64_t queued_ns, uint32_t launches)
+{
+	struct member *member = &members[0][tenant];
+	member->turn.queued_launches = launches;
+	ll_turn_look(member->claim, &member->turn, now_ns, queued_ns, &member->look);
+	return member->look;
+}
+
+/* The tenant that has the turn on the first card, used up; the other one waits for it. */
+static unsigned find_ending(void)
+{
+	for (unsigned i = 0; i < 10000; i++) {
+		step(false);
+		for (unsigned tenant = 0; tenant < TENANTS; tenant++) {
+			look_on_the_first(tenant, LL_NS_PER_MS, 4);
+			if (members[0][tenant].turn.ending_since_ns)
+				return tenant;
+		}
+	}
+	fail();
+	return 0;
+}
+
+static void test_a_turn_ends_on_all_cards_at_once(void **state)
+{
+	begin(*state, 1000);
+	unsigned own = find_ending(), other = 1 - own;
+	/* the first card has nothing left, the second has: not yet, and what that waits for may go */
+	assert_true(look_from_the_second(own, 3).is_ending);
+	struct ll_turn_look look = look_on_the_first(own, 0, 0);
+	assert_true(look.is_holder);
+	assert_false(look.may_launch);
+	assert_int_equal(look.awaited.seen_ns, now_ns);
+	assert_int_equal(look.awaited.launches, 3);
+	/* the other way round */
+	now_ns += STEP_NS;
+	look_on_the_first(own, LL_NS_PER_MS, 2);
+	struct ll_gang gang = look_from_the_second(own, 0);
+	assert_int_equal(gang.work.seen_ns, now_ns);
+	assert_int_equal(gang.work.launches, 2);
+	/* nobody has anything left */
+	now_ns += 2 * LL_GANG_FRESH_NS;
+	look_on_the_first(other, 0, 0);
+	assert_false(look_on_the_first(own, 0, 0).is_holder);
+	assert_true(ll_turn_is_mine(members[0][other].claim));
+	end();
+}
+
+static void test_what_another_card_has_is_not_waited_for_longer_than_a_queue(void **state)
+{
+	begin(*state, 1000);
+	unsigned own = find_ending();
+	for (uint64_t waited_ns = 0; waited_ns < LL_TURN_DRAIN_NS + STEP_NS; waited_ns += STEP_NS) {
+		look_from_the_second(own, 3);
+		look_on_the_first(1 - own, 0, 0);
+		look_on_the_first(own, 0, 0);
+		now_ns += STEP_NS;
+	}
+	assert_false(look_on_the_first(own, 0, 0).is_holder);
+	end();
+}
+
+static void test_while_another_has_the_first_card_nothing_goes_where_it_works_too(void **state)
+{
+	begin(*state, 1000);
+	unsigned holder = ll_turn_is_mine(members[0][1].claim);
+	assert_false(look_from_the_second(holder, 1).is_led);
+	assert_true(look_from_the_second(1 - holder, 1).is_led);
+	/* it is on that card no more, but for a moment */
+	ll_turn_rest(members[1][holder].claim, now_ns);
+	assert_true(look_from_the_second(1 - holder, 1).is_led);
+	now_ns += LL_GANG_PAUSE_NS;
+	assert_false(look_from_the_second(1 - holder, 1).is_led);
+	end();
+}
+
+static void test_a_tenant_that_is_not_on_its_first_card_follows_none(void **state)
+{
+	begin(*state, 1000);
+	struct ll_gang gang;
+	ll_gang_look(members[1][0].claim, ledgers[0], 77, 5, now_ns, &gang);
+	assert_false(gang.is_led || gang.is_ending || gang.work.seen_ns);
+	end();
+}
+
 #define GANG_TEST(name) cmocka_unit_test_setup_teardown(test_##name, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -136,6 +229,10 @@ int main(void)
 	    GANG_TEST(they_have_their_turns_together),
 	    GANG_TEST(by_weight_too),
 	    GANG_TEST(who_is_on_one_card_only_loses_nothing),
+	    GANG_TEST(a_turn_ends_on_all_cards_at_once),
+	    GANG_TEST(what_another_card_has_is_not_waited_for_longer_than_a_queue),
+	    GANG_TEST(while_another_has_the_first_card_nothing_goes_where_it_works_too),
+	    GANG_TEST(a_tenant_that_is_not_on_its_first_card_follows_none),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

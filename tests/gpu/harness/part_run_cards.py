@@ -21,6 +21,19 @@ def alone_rate(lab, words):
     return rate
 
 
+def native_pair(lab, words):
+    """Iterations a second of two at once, as they are: the cards run them in slices, each by itself."""
+    programs = [Program(lab, f"cards-native-{at}", words) for at in range(2)]
+    for program in programs:
+        program.wait_ready()
+    seconds = lab.seconds(ALONE_S)
+    marks = [program.go(seconds) for program in programs]
+    rates = [program.wait_done(mark, 60)["rate_per_s"] for program, mark in zip(programs, marks)]
+    for program in programs:
+        program.end()
+    return rates
+
+
 def share(lab, words):
     """[(percent of the time by its accounts of both cards, iterations a second)] of each."""
     seconds = lab.seconds(SECONDS)
@@ -44,10 +57,10 @@ def run(lab):
     if len(lab.cards) < 2:
         raise Missing("one card")
     words, figure = command(lab, "torch", "loop_allreduce.py"), f"cards: sums of two tenants {'/'.join(map(str, WEIGHTS))}"
-    native = alone_rate(lab, words)
+    native, together = alone_rate(lab, words), native_pair(lab, words)
     percents, rates = zip(*share(lab, words))
     speeds = [0 if rate is None else rate / native for rate in rates]
-    lab.report.keep(figure, {"percents": percents, "rates": rates, "native_per_s": native})
+    lab.report.keep(figure, {"percents": percents, "rates": rates, "native_per_s": native, "native_pair_per_s": together})
     if None in percents:
         lab.report.check(f"{figure}: shares of GPU time", f"± {TOLERANCE} points", "no account", False)
     else:
@@ -56,4 +69,5 @@ def run(lab):
                          f"{got[0]:.1f}, {got[1]:.1f}; accounts {sum(percents):.1f} % of two cards' time",
                          shares.largest_gap(got, WEIGHTS) <= TOLERANCE)
     lab.report.at_least(f"{figure}: sum of speeds, each of its own alone", sum(speeds), KEPT, "", 3,
-                        f"({', '.join(f'{speed:.3f}' for speed in speeds)}); {native:.0f} sums/s alone")
+                        f"({', '.join(f'{speed:.3f}' for speed in speeds)}); {native:.0f} sums/s alone; two at once "
+                        f"as they are {sum(together) / native:.3f}")

@@ -1,0 +1,108 @@
+#include "ledger/gang.h"
+
+#include "ledger/handle.h"
+#include "ledger/party.h"
+#include "ledger/turn.h"
+
+bool ll_gang_is_fresh(uint64_t at_ns, uint64_t now_ns)
+{
+	return at_ns && ll_party_elapsed_ns(at_ns, now_ns) <= LL_GANG_FRESH_NS;
+}
+
+/* 1 + its row; 0: it is not on that card. */
+static uint32_t find_row(struct ll_ledger_file *file, uint64_t tenant_id)
+{
+	for (uint32_t row = 0; row < LL_LEDGER_TENANTS; row++) {
+		if (atomic_load_explicit(&file->tenants[row].id, memory_order_relaxed) == tenant_id)
+			return row + 1;
+	}
+	return 0;
+}
+
+static struct ll_gang_work later(struct ll_gang_work a, struct ll_gang_work b)
+{
+	return a.seen_ns > b.seen_ns ? a : b;
+}
+
+/* What the card last had of the tenant, as its processes there said. */
+static struct ll_gang_work work_on(struct ll_ledger_file *file, uint32_t row)
+{
+	struct ll_gang_work work = {0};
+	LL_PARTY_EACH_OF (file, row, i) {
+		const struct ll_ledger_slot *slot = &file->slots[i];
+		struct ll_gang_work own = {
+		    .seen_ns = atomic_load_explicit(&slot->heartbeat_ns, memory_order_relaxed),
+		    .launches = atomic_load_explicit(&slot->queued_launches, memory_order_relaxed),
+		};
+		if (own.launches)
+			work = later(work, own);
+	}
+	return work;
+}
+
+/* On the caller's own card. */
+static void name_first_card(const struct ll_claim *claim, uint64_t number)
+{
+	struct ll_ledger_slot *slot = ll_claim_is_ours(claim) ? claim->slot : NULL;
+	struct ll_ledger_tenant *tenant = slot ? ll_party_tenant(claim->ledger->file, slot) : NULL;
+	if (tenant)
+		atomic_store_explicit(&tenant->first_card, number, memory_order_relaxed);
+}
+
+/* Whether the tenant that has the turn on the first card follows it here, and works here or is about to. */
+static bool is_led(const struct ll_claim *claim, const struct ll_ledger *first, uint64_t now_ns)
+{
+	unsigned index;
+	if (!ll_turn_holder(first, &index))
+		return false;
+	const struct ll_ledger_tenant *holder = ll_party_tenant(first->file, &first->file->slots[index]);
+	uint64_t id = holder ? atomic_load_explicit(&holder->id, memory_order_relaxed) : 0;
+	struct ll_ledger_file *file = claim->ledger->file;
+	uint32_t row = id ? find_row(file, id) : 0;
+	if (!row || atomic_load_explicit(&file->tenants[row - 1].first_card, memory_order_relaxed) != first->inode)
+		return false;
+	LL_PARTY_EACH_OF (file, row, i) {
+		const struct ll_ledger_slot *slot = &file->slots[i];
+		uint64_t idle_ns = ll_party_elapsed_ns(atomic_load(&slot->activity_ns), now_ns);
+		if (atomic_load(&slot->want_since_ns) || idle_ns < LL_GANG_PAUSE_NS)
+			return true;
+	}
+	return false;
+}
+
+void ll_gang_look(struct ll_claim *claim, const struct ll_ledger *first, uint64_t tenant_id, uint32_t launches,
+		  uint64_t now_ns, struct ll_gang *ret_gang)
+{
+	struct ll_ledger_file *file = first->file;
+	uint32_t row = find_row(file, tenant_id);
+	*ret_gang = (struct ll_gang){0};
+	name_first_card(claim, row ? first->inode : 0); /* any number that it alone has */
+	if (!row)
+		return;
+	struct ll_ledger_tenant *tenant = &file->tenants[row - 1];
+	bool has_turn = ll_turn_is_of(first, tenant_id);
+	ret_gang->is_ending =
+	    has_turn && ll_gang_is_fresh(atomic_load_explicit(&tenant->ending_ns, memory_order_relaxed), now_ns);
+	ret_gang->is_led = !has_turn && is_led(claim, first, now_ns);
+	ret_gang->work = later(work_on(file, row), ll_gang_work_elsewhere(tenant));
+	if (launches) {
+		bool is_closed = ret_gang->is_ending || ret_gang->is_led;
+		atomic_store_explicit(&tenant->others_launches, is_closed ? launches : 0, memory_order_relaxed);
+		atomic_store_explicit(&tenant->others_busy_ns, now_ns, memory_order_relaxed);
+	}
+	if (has_turn)
+		ll_turn_call(claim, now_ns);
+}
+
+struct ll_gang_work ll_gang_work_elsewhere(const struct ll_ledger_tenant *tenant)
+{
+	return (struct ll_gang_work){
+	    .seen_ns = atomic_load_explicit(&tenant->others_busy_ns, memory_order_relaxed),
+	    .launches = (uint32_t)atomic_load_explicit(&tenant->others_launches, memory_order_relaxed),
+	};
+}
+
+void ll_gang_note_ending(struct ll_ledger_tenant *tenant, uint64_t now_ns)
+{
+	atomic_store_explicit(&tenant->ending_ns, now_ns, memory_order_relaxed);
+}

@@ -1,0 +1,56 @@
+/*
+ * gang.h - a tenant on several cards takes its turns together.
+ *
+ * Its kernels may wait for each other across cards (collectives). One whose partner does not run spins, keeps its card
+ * busy with nothing, and cannot be stopped. So the turn on the tenant's first card decides for all of them: while the
+ * tenant has it, it is called to the others, before whoever else would be called there. And it gives that turn away
+ * only when none of its cards has work any more: what one card has begun may need the others' launches to end, so where
+ * a card has none left, and another still has, as many pass there as the other has.
+ *
+ * All of it is a few words of the tenant's row in the first card's ledger, written by its processes on the others. They
+ * are older than LL_GANG_FRESH_NS soon after a process stopped writing them, and then count for nothing.
+ */
+#ifndef LOADLINE_LEDGER_GANG_H
+#define LOADLINE_LEDGER_GANG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ledger/claim.h"
+
+/* Who waits looks each 0.1 ms. */
+#define LL_GANG_FRESH_NS UINT64_C(300000)
+
+/* A tenant that has the turn on its first card and is idle for no longer than this on another will go on there. */
+#define LL_GANG_PAUSE_NS UINT64_C(2000000)
+
+struct ll_ledger_tenant;
+
+/* What cards other than the caller's have of the tenant, as far as they said. */
+struct ll_gang_work {
+	uint64_t seen_ns;  /* CLOCK_MONOTONIC, when there last was any; 0: never */
+	uint32_t launches; /* 0 while the tenant goes on launching there */
+};
+
+/* What a claim on another card is told of the tenant's first one. All 0 where the tenant is not on it. */
+struct ll_gang {
+	bool is_led;    /* another tenant has the turn there, and works on the caller's card too: it is its turn here */
+	bool is_ending; /* the tenant has the turn there, and is about to give it away */
+	struct ll_gang_work work; /* of the tenant on that card, or on another */
+};
+
+/*
+ * Looks at the first card's ledger for the tenant of that id, tells it how many launches the caller's own card has of
+ * the tenant, and calls the claim there if the tenant has the turn. To be said again and again, each LL_GANG_FRESH_NS
+ * at least. Some hundred ns.
+ */
+void ll_gang_look(struct ll_claim *claim, const struct ll_ledger *first, uint64_t tenant_id, uint32_t launches,
+		  uint64_t now_ns, struct ll_gang *ret_gang);
+
+/* On the first card: what others have; whether they may have it still; and that the tenant is about to give its turn
+ * away. */
+struct ll_gang_work ll_gang_work_elsewhere(const struct ll_ledger_tenant *tenant);
+bool ll_gang_is_fresh(uint64_t at_ns, uint64_t now_ns);
+void ll_gang_note_ending(struct ll_ledger_tenant *tenant, uint64_t now_ns);
+
+#endif
