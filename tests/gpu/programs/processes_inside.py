@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A program with a context, which asks who uses the card: NVML's list, and nvidia-smi, which has a list of its own.
+"""A program with a context, which asks who uses the card: NVML's list, and nvidia-smi, which has a
+list of its own (nvmlInternalGetExportTable).
 
     {"event":"inside","pid":12,"nvml":[[12, 553648128]],"smi":[12]}
 """
