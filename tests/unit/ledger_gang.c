@@ -212,6 +212,21 @@ static void test_while_another_has_the_first_card_nothing_goes_where_it_works_to
 	end();
 }
 
+/* Else a holder that may not launch, and so has the least, would keep the card from everybody. */
+static void test_who_is_led_gives_its_turn_to_whoever_waits(void **state)
+{
+	begin(*state, 1000);
+	unsigned holder = ll_turn_is_mine(members[1][1].claim);
+	struct member *member = &members[1][holder];
+	ll_turn_look(member->claim, &member->turn, now_ns, 0, &member->look);
+	assert_true(member->look.may_launch);
+	member->turn.is_led = true;
+	ll_turn_look(member->claim, &member->turn, now_ns, 0, &member->look);
+	assert_false(member->look.may_launch);
+	assert_true(ll_turn_is_mine(members[1][1 - holder].claim));
+	end();
+}
+
 static void test_a_tenant_that_is_not_on_its_first_card_follows_none(void **state)
 {
 	begin(*state, 1000);
@@ -232,6 +247,7 @@ int main(void)
 	    GANG_TEST(a_turn_ends_on_all_cards_at_once),
 	    GANG_TEST(what_another_card_has_is_not_waited_for_longer_than_a_queue),
 	    GANG_TEST(while_another_has_the_first_card_nothing_goes_where_it_works_too),
+	    GANG_TEST(who_is_led_gives_its_turn_to_whoever_waits),
 	    GANG_TEST(a_tenant_that_is_not_on_its_first_card_follows_none),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
