@@ -127,12 +127,13 @@ static int take_claim(struct ll_seat *seat, struct ll_claim **ret_claim)
 	return ll_run_settings_claim(&program.settings, seat->ledger, "", &row, ret_claim, NULL);
 }
 
-/* Without that ledger, or when the first card is used by nobody of the tenant, turns are taken here alone. */
+/* The ledger is made where the tenant's process on that card has not come to it yet. While the first card is used by
+ * nobody of the tenant, turns are taken here alone. */
 static void follow_first_card(struct ll_seat *seat)
 {
 	const char *first = program.settings.first_card;
 	if (seat->flow && *first && strcmp(first, seat->uuid) != 0 &&
-	    ll_ledger_open(program.settings.folder, first, false, &seat->first, NULL) == 0)
+	    ll_ledger_open(program.settings.folder, first, true, &seat->first, NULL) == 0)
 		ll_flow_follow(seat->flow, seat->first, program.settings.id);
 }
 
