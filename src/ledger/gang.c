@@ -49,18 +49,9 @@ static void name_first_card(const struct ll_claim *claim, uint64_t number)
 		atomic_store_explicit(&tenant->first_card, number, memory_order_relaxed);
 }
 
-/* Whether the tenant that has the turn on the first card follows it here, and works here or is about to. */
-static bool is_led(const struct ll_claim *claim, const struct ll_ledger *first, uint64_t now_ns)
+/* Works on that card, or has paused there for so short a time that it will go on. */
+static bool is_active(struct ll_ledger_file *file, uint32_t row, uint64_t now_ns)
 {
-	unsigned index;
-	if (!ll_turn_holder(first, &index))
-		return false;
-	const struct ll_ledger_tenant *holder = ll_party_tenant(first->file, &first->file->slots[index]);
-	uint64_t id = holder ? atomic_load_explicit(&holder->id, memory_order_relaxed) : 0;
-	struct ll_ledger_file *file = claim->ledger->file;
-	uint32_t row = id ? find_row(file, id) : 0;
-	if (!row || atomic_load_explicit(&file->tenants[row - 1].first_card, memory_order_relaxed) != first->inode)
-		return false;
 	LL_PARTY_EACH_OF (file, row, i) {
 		const struct ll_ledger_slot *slot = &file->slots[i];
 		uint64_t idle_ns = ll_party_elapsed_ns(atomic_load(&slot->activity_ns), now_ns);
@@ -70,14 +61,31 @@ static bool is_led(const struct ll_claim *claim, const struct ll_ledger *first, 
 	return false;
 }
 
+/* Whether the tenant that has the turn on the first card is active and follows it here, and is of no lower class. */
+static bool is_led(const struct ll_claim *claim, const struct ll_ledger *first, uint64_t now_ns)
+{
+	unsigned index;
+	if (!ll_turn_holder(first, &index))
+		return false;
+	const struct ll_ledger_tenant *holder = ll_party_tenant(first->file, &first->file->slots[index]);
+	uint64_t id = holder ? atomic_load_explicit(&holder->id, memory_order_relaxed) : 0;
+	struct ll_ledger_file *file = claim->ledger->file;
+	uint32_t row = id ? find_row(file, id) : 0;
+	const struct ll_ledger_tenant *here = row ? &file->tenants[row - 1] : NULL;
+	const struct ll_ledger_tenant *own = ll_party_tenant(file, &file->slots[claim->index]);
+	return here && own && atomic_load_explicit(&here->first_card, memory_order_relaxed) == first->inode &&
+	       ll_party_rank(here) <= ll_party_rank(own) && is_active(file, row, now_ns);
+}
+
 void ll_gang_look(struct ll_claim *claim, const struct ll_ledger *first, uint64_t tenant_id, uint32_t launches,
 		  uint64_t now_ns, struct ll_gang *ret_gang)
 {
 	struct ll_ledger_file *file = first->file;
 	uint32_t row = find_row(file, tenant_id);
 	*ret_gang = (struct ll_gang){0};
-	name_first_card(claim, row ? first->inode : 0); /* any number that it alone has */
-	if (!row)
+	bool follows = row && is_active(file, row, now_ns);
+	name_first_card(claim, follows ? first->inode : 0); /* any number that it alone has */
+	if (!follows)
 		return;
 	struct ll_ledger_tenant *tenant = &file->tenants[row - 1];
 	bool has_turn = ll_turn_is_of(first, tenant_id);

@@ -3,9 +3,10 @@
  *
  * Its kernels may wait for each other across cards (collectives). One whose partner does not run spins, keeps its card
  * busy with nothing, and cannot be stopped. So the turn on the tenant's first card decides for all of them: while the
- * tenant has it, it is called to the others, before whoever else would be called there. And it gives that turn away
- * only when none of its cards has work any more: what one card has begun may need the others' launches to end, so where
- * a card has none left, and another still has, as many pass there as the other has.
+ * tenant has it, it is called to the others, before whoever else would be called there. A tenant that does nothing on
+ * its first card follows none: its turns on the others are as those of a tenant on one card. And it gives that turn
+ * away only when none of its cards has work any more: what one card has begun may need the others' launches to end, so
+ * where a card has none left, and another still has, as many pass there as the other has.
  *
  * All of it is a few words of the tenant's row in the first card's ledger, written by its processes on the others. They
  * are older than LL_GANG_FRESH_NS soon after a process stopped writing them, and then count for nothing.
@@ -32,7 +33,7 @@ struct ll_gang_work {
 	uint32_t launches; /* 0 while the tenant goes on launching there */
 };
 
-/* What a claim on another card is told of the tenant's first one. All 0 where the tenant is not on it. */
+/* What a claim on another card is told of the tenant's first one. All 0 where the tenant is not at work there. */
 struct ll_gang {
 	bool is_led;    /* another tenant has the turn there, and works on the caller's card too: it is its turn here */
 	bool is_ending; /* the tenant has the turn there, and is about to give it away */

@@ -212,6 +212,48 @@ static void test_while_another_has_the_first_card_nothing_goes_where_it_works_to
 	end();
 }
 
+/* As a flow does on a card that is not its tenant's first. */
+static void step_as_a_flow(struct member *member, unsigned tenant)
+{
+	struct ll_gang gang = look_from_the_second(tenant, 0);
+	member->turn.is_led = gang.is_led;
+	ll_turn_look(member->claim, &member->turn, now_ns, 0, &member->look);
+	if (!member->look.may_launch || gang.is_led || gang.is_ending)
+		return;
+	member->used_ns += STEP_NS;
+	ll_account_charge(member->claim, now_ns, now_ns + STEP_NS, STEP_NS);
+}
+
+/* It has a context on the first card, but works on the second alone: nothing of it waits for another card. */
+static void test_who_rests_on_its_first_card_has_its_share_of_another(void **state)
+{
+	begin(*state, 1000);
+	ll_turn_rest(members[0][1].claim, now_ns);
+	now_ns += LL_GANG_PAUSE_NS;
+	members[1][0].used_ns = members[1][1].used_ns = 0;
+	for (unsigned i = 0; i < 100000; i++) {
+		now_ns += STEP_NS;
+		if (look_on_the_first(0, 0, 0).may_launch)
+			ll_account_charge(members[0][0].claim, now_ns, now_ns + STEP_NS, STEP_NS);
+		for (unsigned tenant = 0; tenant < TENANTS; tenant++)
+			step_as_a_flow(&members[1][tenant], tenant);
+	}
+	assert_true(share(1) > 49 && share(1) < 51);
+	end();
+}
+
+static void test_a_lower_class_leads_nobody(void **state)
+{
+	begin(*state, 1000);
+	unsigned holder = ll_turn_is_mine(members[0][1].claim);
+	look_from_the_second(holder, 0);
+	assert_true(look_from_the_second(1 - holder, 0).is_led);
+	for (unsigned card = 0; card < CARDS; card++)
+		ledgers[card]->file->tenants[members[card][holder].claim->tenant_row - 1].priority = LL_PRIORITY_LOW;
+	assert_false(look_from_the_second(1 - holder, 0).is_led);
+	end();
+}
+
 /* Else a holder that may not launch, and so has the least, would keep the card from everybody. */
 static void test_who_is_led_gives_its_turn_to_whoever_waits(void **state)
 {
@@ -247,6 +289,8 @@ int main(void)
 	    GANG_TEST(a_turn_ends_on_all_cards_at_once),
 	    GANG_TEST(what_another_card_has_is_not_waited_for_longer_than_a_queue),
 	    GANG_TEST(while_another_has_the_first_card_nothing_goes_where_it_works_too),
+	    GANG_TEST(who_rests_on_its_first_card_has_its_share_of_another),
+	    GANG_TEST(a_lower_class_leads_nobody),
 	    GANG_TEST(who_is_led_gives_its_turn_to_whoever_waits),
 	    GANG_TEST(a_tenant_that_is_not_on_its_first_card_follows_none),
 	};
