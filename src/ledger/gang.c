@@ -49,13 +49,17 @@ static void name_first_card(const struct ll_claim *claim, uint64_t number)
 		atomic_store_explicit(&tenant->first_card, number, memory_order_relaxed);
 }
 
-/* Works on that card, or has paused there for so short a time that it will go on. */
+/* Works, or has paused for so short a time that it will go on. */
+static bool is_active_claim(const struct ll_ledger_slot *slot, uint64_t now_ns)
+{
+	uint64_t idle_ns = ll_party_elapsed_ns(atomic_load(&slot->activity_ns), now_ns);
+	return atomic_load(&slot->want_since_ns) || idle_ns < LL_GANG_PAUSE_NS;
+}
+
 static bool is_active(struct ll_ledger_file *file, uint32_t row, uint64_t now_ns)
 {
 	LL_PARTY_EACH_OF (file, row, i) {
-		const struct ll_ledger_slot *slot = &file->slots[i];
-		uint64_t idle_ns = ll_party_elapsed_ns(atomic_load(&slot->activity_ns), now_ns);
-		if (atomic_load(&slot->want_since_ns) || idle_ns < LL_GANG_PAUSE_NS)
+		if (is_active_claim(&file->slots[i], now_ns))
 			return true;
 	}
 	return false;
@@ -77,6 +81,41 @@ static bool is_led(const struct ll_claim *claim, const struct ll_ledger *first, 
 	       ll_party_rank(here) <= ll_party_rank(own) && is_active(file, row, now_ns);
 }
 
+/* Whether another tenant at work on the caller's card follows the same first one: else no turn here is decided there.
+ */
+static bool has_mate(const struct ll_claim *claim, uint64_t first_card, uint64_t now_ns)
+{
+	struct ll_ledger_file *file = claim->ledger->file;
+	uint32_t own = ll_party_row(file, claim->index);
+	for (unsigned word = 0; word < LL_LEDGER_CLAIMS / 64; word++) {
+		for (uint64_t bits = atomic_load(&file->used[word]); bits; bits &= bits - 1) {
+			unsigned index = word * 64 + (unsigned)__builtin_ctzll(bits);
+			const struct ll_ledger_tenant *tenant = ll_party_tenant(file, &file->slots[index]);
+			if (tenant && ll_party_row(file, index) != own &&
+			    atomic_load_explicit(&tenant->first_card, memory_order_relaxed) == first_card &&
+			    is_active_claim(&file->slots[index], now_ns))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Tells the first card what this one has, and is told of that one. */
+static void exchange(const struct ll_claim *claim, const struct ll_ledger *first, uint32_t row, uint32_t launches,
+		     uint64_t now_ns, bool has_turn, struct ll_gang *ret_gang)
+{
+	struct ll_ledger_tenant *tenant = &first->file->tenants[row - 1];
+	uint64_t ending_ns = atomic_load_explicit(&tenant->ending_ns, memory_order_relaxed);
+	ret_gang->is_ending = has_turn && ll_gang_is_fresh(ending_ns, now_ns);
+	ret_gang->is_led = !has_turn && is_led(claim, first, now_ns);
+	ret_gang->work = later(work_on(first->file, row), ll_gang_work_elsewhere(tenant));
+	if (!launches)
+		return;
+	bool is_closed = ret_gang->is_ending || ret_gang->is_led;
+	atomic_store_explicit(&tenant->others_launches, is_closed ? launches : 0, memory_order_relaxed);
+	atomic_store_explicit(&tenant->others_busy_ns, now_ns, memory_order_relaxed);
+}
+
 void ll_gang_look(struct ll_claim *claim, const struct ll_ledger *first, uint64_t tenant_id, uint32_t launches,
 		  uint64_t now_ns, struct ll_gang *ret_gang)
 {
@@ -87,17 +126,9 @@ void ll_gang_look(struct ll_claim *claim, const struct ll_ledger *first, uint64_
 	name_first_card(claim, follows ? first->inode : 0); /* any number that it alone has */
 	if (!follows)
 		return;
-	struct ll_ledger_tenant *tenant = &file->tenants[row - 1];
 	bool has_turn = ll_turn_is_of(first, tenant_id);
-	ret_gang->is_ending =
-	    has_turn && ll_gang_is_fresh(atomic_load_explicit(&tenant->ending_ns, memory_order_relaxed), now_ns);
-	ret_gang->is_led = !has_turn && is_led(claim, first, now_ns);
-	ret_gang->work = later(work_on(file, row), ll_gang_work_elsewhere(tenant));
-	if (launches) {
-		bool is_closed = ret_gang->is_ending || ret_gang->is_led;
-		atomic_store_explicit(&tenant->others_launches, is_closed ? launches : 0, memory_order_relaxed);
-		atomic_store_explicit(&tenant->others_busy_ns, now_ns, memory_order_relaxed);
-	}
+	if (has_mate(claim, first->inode, now_ns))
+		exchange(claim, first, row, launches, now_ns, has_turn, ret_gang);
 	if (has_turn)
 		ll_turn_call(claim, now_ns);
 }

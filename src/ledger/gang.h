@@ -8,6 +8,9 @@
  * away only when none of its cards has work any more: what one card has begun may need the others' launches to end, so
  * where a card has none left, and another still has, as many pass there as the other has.
  *
+ * Where nobody else on a card follows the same first one, nothing of that is done there: its turns are the tenant's
+ * own, or a tenant's that would gain nothing by it.
+ *
  * All of it is a few words of the tenant's row in the first card's ledger, written by its processes on the others. They
  * are older than LL_GANG_FRESH_NS soon after a process stopped writing them, and then count for nothing.
  */
@@ -33,7 +36,8 @@ struct ll_gang_work {
 	uint32_t launches; /* 0 while the tenant goes on launching there */
 };
 
-/* What a claim on another card is told of the tenant's first one. All 0 where the tenant is not at work there. */
+/* What a claim on another card is told of the tenant's first one. All 0 where the tenant is not at work there, or
+ * nobody else here follows it. */
 struct ll_gang {
 	bool is_led;    /* another tenant has the turn there, and works on the caller's card too: it is its turn here */
 	bool is_ending; /* the tenant has the turn there, and is about to give it away */

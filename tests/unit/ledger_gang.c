@@ -147,6 +147,8 @@ static struct ll_turn_look look_on_the_first(unsigned tenant, uint64_t queued_ns
 /* The tenant that has the turn on the first card, used up; the other one waits for it. */
 static unsigned find_ending(void)
 {
+	for (unsigned tenant = 0; tenant < TENANTS; tenant++)
+		look_from_the_second(tenant, 0);
 	for (unsigned i = 0; i < 10000; i++) {
 		step(false);
 		for (unsigned tenant = 0; tenant < TENANTS; tenant++) {
@@ -242,6 +244,20 @@ static void test_who_rests_on_its_first_card_has_its_share_of_another(void **sta
 	end();
 }
 
+/* Nobody waits for it there: it goes on, and holds up no turn elsewhere. */
+static void test_a_card_that_nobody_shares_goes_on_while_a_turn_ends_elsewhere(void **state)
+{
+	begin(*state, 1000);
+	unsigned own = find_ending();
+	ll_turn_rest(members[1][1 - own].claim, now_ns);
+	ll_claim_release(members[1][1 - own].claim);
+	members[1][1 - own].claim = NULL;
+	assert_false(look_from_the_second(own, 3).is_ending);
+	look_on_the_first(1 - own, 0, 0);
+	assert_false(look_on_the_first(own, 0, 0).is_holder);
+	end();
+}
+
 static void test_a_lower_class_leads_nobody(void **state)
 {
 	begin(*state, 1000);
@@ -290,6 +306,7 @@ int main(void)
 	    GANG_TEST(what_another_card_has_is_not_waited_for_longer_than_a_queue),
 	    GANG_TEST(while_another_has_the_first_card_nothing_goes_where_it_works_too),
 	    GANG_TEST(who_rests_on_its_first_card_has_its_share_of_another),
+	    GANG_TEST(a_card_that_nobody_shares_goes_on_while_a_turn_ends_elsewhere),
 	    GANG_TEST(a_lower_class_leads_nobody),
 	    GANG_TEST(who_is_led_gives_its_turn_to_whoever_waits),
 	    GANG_TEST(a_tenant_that_is_not_on_its_first_card_follows_none),
