@@ -28,6 +28,13 @@ bool ll_party_is_by_space(const struct ll_ledger_tenant *tenant)
 	return atomic_load_explicit(&tenant->space_permille, memory_order_relaxed) != 0;
 }
 
+/* Who called took the time a little later, at most; else it is damaged, and would be called for years. */
+static bool is_called(const struct ll_ledger_tenant *tenant, uint64_t now_ns)
+{
+	uint64_t until_ns = atomic_load_explicit(&tenant->called_until_ns, memory_order_relaxed);
+	return until_ns > now_ns && until_ns - now_ns <= LL_TURN_CALLED_NS + LL_PARTY_AHEAD_NS;
+}
+
 bool ll_party_read(struct ll_ledger_file *file, unsigned index, uint64_t now_ns, struct ll_turn_party *ret_party)
 {
 	struct ll_ledger_slot *slot = &file->slots[index];
@@ -45,7 +52,7 @@ bool ll_party_read(struct ll_ledger_file *file, unsigned index, uint64_t now_ns,
 			  ll_turns_virtual_ns(running_ns, weight),
 	    .waited_ns = ll_party_elapsed_ns(since_ns, now_ns),
 	    .has_tokens = ll_account_tokens_ns(tenant, now_ns) > 0,
-	    .is_called = atomic_load_explicit(&tenant->called_until_ns, memory_order_relaxed) > now_ns,
+	    .is_called = is_called(tenant, now_ns),
 	    .first_card = atomic_load_explicit(&tenant->first_card, memory_order_relaxed),
 	};
 	return true;

@@ -244,6 +244,18 @@ static void test_who_rests_on_its_first_card_has_its_share_of_another(void **sta
 	end();
 }
 
+static void test_a_call_that_is_damaged_is_none(void **state)
+{
+	begin(*state, 1000);
+	ledgers[1]->file->tenants[members[1][1].claim->tenant_row - 1].called_until_ns = UINT64_MAX;
+	for (unsigned tenant = 0; tenant < TENANTS; tenant++)
+		ledgers[1]->file->tenants[members[1][tenant].claim->tenant_row - 1].first_card = 7;
+	for (unsigned i = 0; i < 50000; i++)
+		step(false);
+	assert_true(share(1) > 49 && share(1) < 51);
+	end();
+}
+
 /* Nobody waits for it there: it goes on, and holds up no turn elsewhere. */
 static void test_a_card_that_nobody_shares_goes_on_while_a_turn_ends_elsewhere(void **state)
 {
@@ -308,6 +320,7 @@ int main(void)
 	    GANG_TEST(who_rests_on_its_first_card_has_its_share_of_another),
 	    GANG_TEST(a_card_that_nobody_shares_goes_on_while_a_turn_ends_elsewhere),
 	    GANG_TEST(a_lower_class_leads_nobody),
+	    GANG_TEST(a_call_that_is_damaged_is_none),
 	    GANG_TEST(who_is_led_gives_its_turn_to_whoever_waits),
 	    GANG_TEST(a_tenant_that_is_not_on_its_first_card_follows_none),
 	};
