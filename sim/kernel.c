@@ -90,7 +90,7 @@ void sim_kernel_go_on(struct sim_world *w, struct sim_op *op)
 /* The running kernel that it meets; NULL: there is none now. */
 static struct sim_op *find_partner(struct sim_world *w, const struct sim_op *op)
 {
-	for (uint32_t c = 0; op->meeting && c < w->slot_count; c++) {
+	for (uint32_t c = 0; c < w->slot_count; c++) {
 		uint32_t stream;
 		SIM_EACH_STREAM(w, &w->cards[c], SIM_NONE, stream)
 		{

@@ -28,7 +28,7 @@ static bool is_led_by(const struct ll_turn_party *party, const struct ll_turn_pa
 
 static bool is_led_by_any(const struct ll_turn_party *parties, size_t count, const struct ll_turn_party *party)
 {
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; party->first_card && i < count; i++) {
 		if (is_led_by(party, &parties[i]) && parties[i].has_tokens && parties[i].rank <= party->rank)
 			return true;
 	}
@@ -81,8 +81,10 @@ bool ll_turns_gives_way(const struct ll_turn_party *holder, const struct ll_turn
 		return true;
 	if (ll_turns_is_impatient(best))
 		return true;
-	if (is_led_by(best, holder) || is_led_by(holder, best))
-		return is_led_by(holder, best) && best->rank <= holder->rank;
+	if (is_led_by(best, holder))
+		return false;
+	if (is_led_by(holder, best))
+		return best->rank <= holder->rank;
 	unsigned lightest_permille = lighter(holder->weight_permille, best->weight_permille);
 	uint64_t ahead_ns = ll_turns_virtual_ns(LL_TURN_QUANTUM_NS, holder->weight_permille);
 	return best->rank == holder->rank &&

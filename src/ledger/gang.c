@@ -2,21 +2,12 @@
 
 #include "ledger/handle.h"
 #include "ledger/party.h"
+#include "ledger/tenant_rows.h"
 #include "ledger/turn.h"
 
 bool ll_gang_is_fresh(uint64_t at_ns, uint64_t now_ns)
 {
 	return at_ns && ll_party_elapsed_ns(at_ns, now_ns) <= LL_GANG_FRESH_NS;
-}
-
-/* 1 + its row; 0: it is not on that card. */
-static uint32_t find_row(struct ll_ledger_file *file, uint64_t tenant_id)
-{
-	for (uint32_t row = 0; row < LL_LEDGER_TENANTS; row++) {
-		if (atomic_load_explicit(&file->tenants[row].id, memory_order_relaxed) == tenant_id)
-			return row + 1;
-	}
-	return 0;
 }
 
 static struct ll_gang_work later(struct ll_gang_work a, struct ll_gang_work b)
@@ -74,11 +65,11 @@ static bool is_led(const struct ll_claim *claim, const struct ll_ledger *first, 
 	const struct ll_ledger_tenant *holder = ll_party_tenant(first->file, &first->file->slots[index]);
 	uint64_t id = holder ? atomic_load_explicit(&holder->id, memory_order_relaxed) : 0;
 	struct ll_ledger_file *file = claim->ledger->file;
-	uint32_t row = id ? find_row(file, id) : 0;
-	const struct ll_ledger_tenant *here = row ? &file->tenants[row - 1] : NULL;
+	unsigned row = id ? ll_tenant_rows_find(file, id) : LL_LEDGER_TENANTS;
+	const struct ll_ledger_tenant *here = row < LL_LEDGER_TENANTS ? &file->tenants[row] : NULL;
 	const struct ll_ledger_tenant *own = ll_party_tenant(file, &file->slots[claim->index]);
 	return here && own && atomic_load_explicit(&here->first_card, memory_order_relaxed) == first->inode &&
-	       ll_party_rank(here) <= ll_party_rank(own) && is_active(file, row, now_ns);
+	       ll_party_rank(here) <= ll_party_rank(own) && is_active(file, row + 1, now_ns);
 }
 
 /* Whether another tenant at work on the caller's card follows the same first one: else no turn here is decided there.
@@ -87,32 +78,29 @@ static bool has_mate(const struct ll_claim *claim, uint64_t first_card, uint64_t
 {
 	struct ll_ledger_file *file = claim->ledger->file;
 	uint32_t own = ll_party_row(file, claim->index);
-	for (unsigned word = 0; word < LL_LEDGER_CLAIMS / 64; word++) {
-		for (uint64_t bits = atomic_load(&file->used[word]); bits; bits &= bits - 1) {
-			unsigned index = word * 64 + (unsigned)__builtin_ctzll(bits);
-			const struct ll_ledger_tenant *tenant = ll_party_tenant(file, &file->slots[index]);
-			if (tenant && ll_party_row(file, index) != own &&
-			    atomic_load_explicit(&tenant->first_card, memory_order_relaxed) == first_card &&
-			    is_active_claim(&file->slots[index], now_ns))
-				return true;
-		}
+	LL_PARTY_EACH(file, index)
+	{
+		const struct ll_ledger_tenant *tenant = ll_party_tenant(file, &file->slots[index]);
+		if (tenant && ll_party_row(file, index) != own &&
+		    atomic_load_explicit(&tenant->first_card, memory_order_relaxed) == first_card &&
+		    is_active_claim(&file->slots[index], now_ns))
+			return true;
 	}
 	return false;
 }
 
 /* Tells the first card what this one has, and is told of that one. */
-static void exchange(const struct ll_claim *claim, const struct ll_ledger *first, uint32_t row, uint32_t launches,
+static void exchange(const struct ll_claim *claim, const struct ll_ledger *first, unsigned row, uint32_t launches,
 		     uint64_t now_ns, bool has_turn, struct ll_gang *ret_gang)
 {
-	struct ll_ledger_tenant *tenant = &first->file->tenants[row - 1];
+	struct ll_ledger_tenant *tenant = &first->file->tenants[row];
 	uint64_t ending_ns = atomic_load_explicit(&tenant->ending_ns, memory_order_relaxed);
 	ret_gang->is_ending = has_turn && ll_gang_is_fresh(ending_ns, now_ns);
 	ret_gang->is_led = !has_turn && is_led(claim, first, now_ns);
-	ret_gang->work = later(work_on(first->file, row), ll_gang_work_elsewhere(tenant));
+	ret_gang->work = later(work_on(first->file, row + 1), ll_gang_work_elsewhere(tenant));
 	if (!launches)
 		return;
-	bool is_closed = ret_gang->is_ending || ret_gang->is_led;
-	atomic_store_explicit(&tenant->others_launches, is_closed ? launches : 0, memory_order_relaxed);
+	atomic_store_explicit(&tenant->others_launches, ll_gang_closes(ret_gang) ? launches : 0, memory_order_relaxed);
 	atomic_store_explicit(&tenant->others_busy_ns, now_ns, memory_order_relaxed);
 }
 
@@ -120,9 +108,9 @@ void ll_gang_look(struct ll_claim *claim, const struct ll_ledger *first, uint64_
 		  uint64_t now_ns, struct ll_gang *ret_gang)
 {
 	struct ll_ledger_file *file = first->file;
-	uint32_t row = find_row(file, tenant_id);
+	unsigned row = ll_tenant_rows_find(file, tenant_id);
 	*ret_gang = (struct ll_gang){0};
-	bool follows = row && is_active(file, row, now_ns);
+	bool follows = row < LL_LEDGER_TENANTS && is_active(file, row + 1, now_ns);
 	name_first_card(claim, follows ? first->inode : 0); /* any number that it alone has */
 	if (!follows)
 		return;

@@ -44,6 +44,12 @@ struct ll_gang {
 	struct ll_gang_work work; /* of the tenant on that card, or on another */
 };
 
+/* Whether nothing may be launched on the caller's card but what another waits for. */
+static inline bool ll_gang_closes(const struct ll_gang *gang)
+{
+	return gang->is_ending || gang->is_led;
+}
+
 /*
  * Looks at the first card's ledger for the tenant of that id, tells it how many launches the caller's own card has of
  * the tenant, and calls the claim there if the tenant has the turn. To be said again and again, each LL_GANG_FRESH_NS

@@ -16,6 +16,7 @@
 #include "ledger/guard.h"
 #include "ledger/handle.h"
 #include "ledger/lock.h"
+#include "ledger/party.h"
 #include "ledger/process.h"
 #include "ledger/slot.h"
 #include "ledger/tenant_rows.h"
@@ -212,13 +213,10 @@ static uint64_t slot_activity_ns(const struct ll_ledger_slot *slot)
 uint64_t ll_ledger_activity_ns(const struct ll_ledger *ledger)
 {
 	uint64_t newest_ns = 0;
-	for (unsigned w = 0; w < LL_LEDGER_CLAIMS / 64; w++) {
-		uint64_t bits = atomic_load_explicit(&ledger->file->used[w], memory_order_acquire);
-		for (; bits; bits &= bits - 1) {
-			unsigned index = w * 64 + (unsigned)__builtin_ctzll(bits);
-			uint64_t activity_ns = slot_activity_ns(&ledger->file->slots[index]);
-			newest_ns = activity_ns > newest_ns ? activity_ns : newest_ns;
-		}
+	LL_PARTY_EACH(ledger->file, index)
+	{
+		uint64_t activity_ns = slot_activity_ns(&ledger->file->slots[index]);
+		newest_ns = activity_ns > newest_ns ? activity_ns : newest_ns;
 	}
 	return newest_ns;
 }

@@ -73,25 +73,31 @@ void ll_party_scan(struct ll_ledger_file *file, unsigned except, uint64_t now_ns
 {
 	uint32_t row = ll_party_row(file, except);
 	ret_scan->count = 0;
-	for (unsigned word = 0; word < LL_LEDGER_CLAIMS / 64; word++) {
-		for (uint64_t bits = atomic_load(&file->used[word]); bits; bits &= bits - 1) {
-			unsigned index = word * 64 + (unsigned)__builtin_ctzll(bits);
-			if (index != except && ll_party_row(file, index) != row &&
-			    !ll_party_is_deaf(file, index, now_ns) &&
-			    ll_party_read(file, index, now_ns, &ret_scan->parties[ret_scan->count]))
-				ret_scan->slots[ret_scan->count++] = (uint8_t)index;
-		}
+	LL_PARTY_EACH(file, index)
+	{
+		if (index != except && ll_party_row(file, index) != row && !ll_party_is_deaf(file, index, now_ns) &&
+		    ll_party_read(file, index, now_ns, &ret_scan->parties[ret_scan->count]))
+			ret_scan->slots[ret_scan->count++] = (uint8_t)index;
 	}
+}
+
+unsigned ll_party_next(struct ll_ledger_file *file, unsigned index)
+{
+	while (index < LL_LEDGER_CLAIMS) {
+		uint64_t rest = atomic_load(&file->used[index / 64]) >> (index % 64);
+		if (rest)
+			return index + (unsigned)__builtin_ctzll(rest);
+		index = (index | 63) + 1;
+	}
+	return LL_LEDGER_CLAIMS;
 }
 
 unsigned ll_party_next_of(struct ll_ledger_file *file, uint32_t row, unsigned index)
 {
-	for (; row && index < LL_LEDGER_CLAIMS; index++) {
-		uint64_t rest = atomic_load(&file->used[index / 64]) >> (index % 64);
-		if (!rest)
-			index |= 63;
-		else if (rest & 1 && ll_party_row(file, index) == row)
-			return index;
-	}
-	return LL_LEDGER_CLAIMS;
+	if (!row)
+		return LL_LEDGER_CLAIMS;
+	index = ll_party_next(file, index);
+	while (index < LL_LEDGER_CLAIMS && ll_party_row(file, index) != row)
+		index = ll_party_next(file, index + 1);
+	return index;
 }

@@ -42,7 +42,14 @@ bool ll_party_is_by_space(const struct ll_ledger_tenant *tenant);
 /* 1 + the tenant's row of slot index; 0: none. */
 uint32_t ll_party_row(struct ll_ledger_file *file, unsigned index);
 
-/* The claims of a tenant, one after the other: the first one from index on; LL_LEDGER_CLAIMS: no more, or row is 0. */
+/* The claims of a card, one after the other: the first one from index on; LL_LEDGER_CLAIMS: no more. */
+unsigned ll_party_next(struct ll_ledger_file *file, unsigned index);
+
+#define LL_PARTY_EACH(file, index)                                                                                     \
+	for (unsigned index = ll_party_next(file, 0); (index) < LL_LEDGER_CLAIMS;                                      \
+	     index = ll_party_next(file, (index) + 1))
+
+/* Those of a tenant. No more: also where row is 0. */
 unsigned ll_party_next_of(struct ll_ledger_file *file, uint32_t row, unsigned index);
 
 #define LL_PARTY_EACH_OF(file, row, index)                                                                             \

@@ -227,13 +227,11 @@ static bool is_for_another(const struct ll_party_scan *scan, const struct ll_tur
  */
 static bool has_superior(struct ll_ledger_file *file, unsigned self, unsigned rank)
 {
-	for (unsigned word = 0; word < LL_LEDGER_CLAIMS / 64; word++) {
-		for (uint64_t bits = atomic_load(&file->used[word]); bits; bits &= bits - 1) {
-			unsigned index = word * 64 + (unsigned)__builtin_ctzll(bits);
-			struct ll_ledger_tenant *tenant = ll_party_tenant(file, &file->slots[index]);
-			if (index != self && tenant && !ll_party_is_by_space(tenant) && ll_party_rank(tenant) < rank)
-				return true;
-		}
+	LL_PARTY_EACH(file, index)
+	{
+		struct ll_ledger_tenant *tenant = ll_party_tenant(file, &file->slots[index]);
+		if (index != self && tenant && !ll_party_is_by_space(tenant) && ll_party_rank(tenant) < rank)
+			return true;
 	}
 	return false;
 }
@@ -282,9 +280,8 @@ static bool keep_turn(struct ll_claim *claim, struct ll_turn *turn, const struct
 	struct ll_ledger_file *file = claim->ledger->file;
 	size_t best = ll_turns_best(scan->parties, scan->count);
 	uint64_t held_ns = ll_party_elapsed_ns(atomic_load(&file->turn_since_ns), now_ns);
-	bool gives_way = turn->is_led || (best < scan->count &&
-					  ll_turns_gives_way(self, &scan->parties[best], held_ns, word & PROMOTED));
-	if (best == scan->count || !gives_way) {
+	if (best == scan->count ||
+	    (!turn->is_led && !ll_turns_gives_way(self, &scan->parties[best], held_ns, word & PROMOTED))) {
 		turn->ending_since_ns = 0;
 		return self->has_tokens;
 	}

@@ -230,7 +230,7 @@ void ll_flow_close_tails(struct ll_flow *flow)
 	if (!is_open)
 		note_unmarked(flow);
 	bool may_mark = !is_open && !ll_captures_go_on(&flow->captures), is_gone = false;
-	bool at_once = flow->turn.ending_since_ns || flow->is_led; /* others wait for what is left */
+	bool at_once = flow->turn.ending_since_ns || flow->is_closed; /* others wait for what is left */
 	struct ll_flow_context *next;
 	for (struct ll_flow_context *context = flow->contexts; context && !is_gone; context = next) {
 		use(context);

@@ -17,8 +17,8 @@ void ll_flow_follow(struct ll_flow *flow, const struct ll_ledger *first, uint64_
  * works here too, nothing more is launched here, but what another card waits for. */
 static void follow(struct ll_flow *flow, const struct ll_gang *gang)
 {
-	flow->is_led = gang->is_ending || gang->is_led;
-	if (!flow->is_led)
+	flow->is_closed = ll_gang_closes(gang);
+	if (!flow->is_closed)
 		return;
 	flow->look.may_launch = flow->look.is_alone = false;
 	flow->look.awaited = gang->work;

@@ -97,7 +97,7 @@ static void settle(struct ll_marks *marks, struct ll_mark_track *track, const st
 	    .launch_ns = batch->launched_ns - batch->started_ns,
 	    .tail_ns = batch->end.host_ns - batch->launched_ns,
 	    .end_call_ns = batch->end.call_ns,
-	    .seen_ns = ll_mark_batch_seen_ns(batch),
+	    .seen_ns = batch->seen_for_ns,
 	    .event_ns = marks->clock.event_ns,
 	    .guess_ns = batch->guess_ns,
 	    .launches = batch->launches,

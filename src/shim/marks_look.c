@@ -1,10 +1,5 @@
 #include "shim/marks_state.h"
 
-uint64_t ll_mark_batch_seen_ns(const struct ll_mark_batch *batch)
-{
-	return batch->seen_for_ns;
-}
-
 bool ll_mark_track_has_tail(const struct ll_mark_track *track)
 {
 	return track->is_used && !track->is_gone && !track->count && !track->is_in_driver && track->open.launches &&
@@ -75,7 +70,7 @@ void ll_marks_longest(struct ll_marks *marks, uint64_t now_ns, struct ll_marks_r
 		if (!track->is_used || !track->count) {
 			track->since_ns = 0;
 			if (ll_mark_track_has_tail(track))
-				take_longer(ret_running, ll_mark_batch_seen_ns(&track->open), track->open.launches);
+				take_longer(ret_running, track->open.seen_for_ns, track->open.launches);
 			continue;
 		}
 		if (!has_begun(marks, track, now_ns))

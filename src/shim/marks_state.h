@@ -28,7 +28,7 @@ struct ll_mark_batch {
 	/* CLOCK_MONOTONIC, of a tail that was not marked at once; 0: never */
 	uint64_t begun_ns;    /* first seen to have begun */
 	uint64_t seen_ns;     /* last seen not to be done */
-	uint64_t seen_for_ns; /* the time in which it was seen at work, at least */
+	uint64_t seen_for_ns; /* the time in which it was seen at work before its end was recorded, at least */
 };
 
 struct ll_mark_track {
@@ -66,9 +66,6 @@ struct ll_marks {
 	void *charge_of;
 	uint64_t settled, watched, progress_ns; /* batches of all streams, as for one */
 };
-
-/* How long a batch was seen at work before its end was recorded, at least. */
-uint64_t ll_mark_batch_seen_ns(const struct ll_mark_batch *batch);
 
 /* Of a track that is used: finds what has ended, and charges it. */
 void ll_mark_track_harvest(struct ll_marks *marks, struct ll_mark_track *track);
