@@ -1,24 +1,13 @@
 """run-cards: two tenants whose kernels wait for each other across two cards (collectives), by weight: both go on, each gets its
 share, and what is lost to sharing. A tenant that had its turn on one card alone would wait on that one for the other."""
-import time
-
-from . import shares
-from .claims import StatusWatch
+from . import shares, together
 from .frameworks import command
 from .governed import Program, need_run
 from .lab import Missing
 
 WEIGHTS = (30, 70)
-SECONDS, ALONE_S, SETTLE_S = 12, 4, 2.0
+SECONDS, ALONE_S = 12, 4
 TOLERANCE, KEPT = 2, 0.95  # points; of the cards' work
-
-
-def alone_rate(lab, words):
-    program = Program(lab, "cards-native", words)
-    program.wait_ready().rate_for(1)
-    rate = program.rate_for(lab.seconds(ALONE_S))
-    program.end()
-    return rate
 
 
 def native_pair(lab, words):
@@ -36,20 +25,10 @@ def native_pair(lab, words):
 
 def share(lab, words):
     """[(percent of the time by its accounts of both cards, iterations a second)] of each."""
-    seconds = lab.seconds(SECONDS)
     programs = [Program(lab, f"cards-{weight}", words, ["--weight", weight]) for weight in WEIGHTS]
     for program in programs:
         program.wait_ready()
-    marks = [program.go(SETTLE_S + seconds + 1.5) for program in programs]
-    time.sleep(SETTLE_S)
-    from_s = time.time()
-    with StatusWatch(lab, "status-cards") as status:
-        time.sleep(seconds)
-    until_s = time.time()
-    for program, mark in zip(programs, marks):
-        program.wait_done(mark, 60)
-        program.end()
-    return [(shares.level(status.windows(program.name)), program.rate(from_s, until_s)) for program in programs]
+    return together.watch(lab, "cards", programs, lab.seconds(SECONDS))[0]
 
 
 def run(lab):
@@ -57,10 +36,10 @@ def run(lab):
     if len(lab.cards) < 2:
         raise Missing("one card")
     words, figure = command(lab, "torch", "loop_allreduce.py"), f"cards: sums of two tenants {'/'.join(map(str, WEIGHTS))}"
-    native, together = alone_rate(lab, words), native_pair(lab, words)
+    native, pair = together.alone_rate(lab, "cards-native", words, lab.seconds(ALONE_S)), native_pair(lab, words)
     percents, rates = zip(*share(lab, words))
     speeds = [0 if rate is None else rate / native for rate in rates]
-    lab.report.keep(figure, {"percents": percents, "rates": rates, "native_per_s": native, "native_pair_per_s": together})
+    lab.report.keep(figure, {"percents": percents, "rates": rates, "native_per_s": native, "native_pair_per_s": pair})
     if None in percents:
         lab.report.check(f"{figure}: shares of GPU time", f"± {TOLERANCE} points", "no account", False)
     else:
@@ -70,4 +49,4 @@ def run(lab):
                          shares.largest_gap(got, WEIGHTS) <= TOLERANCE)
     lab.report.at_least(f"{figure}: sum of speeds, each of its own alone", sum(speeds), KEPT, "", 3,
                         f"({', '.join(f'{speed:.3f}' for speed in speeds)}); {native:.0f} sums/s alone; two at once "
-                        f"as they are {sum(together) / native:.3f}")
+                        f"as they are {sum(pair) / native:.3f}")

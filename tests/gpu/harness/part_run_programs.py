@@ -2,15 +2,13 @@
 it as their own error, and go on. Beside each the same program without a limit, which meets the card's own end."""
 import os
 import shutil
-import subprocess
 from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
 
 from . import claims, toolkit
 from .frameworks import PROGRAMS, command
-from .governed import need_run, wrapped
+from .governed import Program, need_run, wrapped
 from .lab import Missing, Trouble
-from .talker import Talker
 
 LIMIT_BYTES = 8 << 30
 CAP = "50%"
@@ -113,15 +111,13 @@ def report_smi(lab):
 def report_processes(lab):
     """The tenant's own process, beside one that is not the tenant's."""
     name = "programs: NVML's processes inside"
-    beside = Talker(lab, "programs-beside", command(lab, None, "loop_spin.py"), stdin=subprocess.PIPE)
-    if not beside.wait_for(lambda line: line["event"] == "ready", WITHIN_S):
-        raise Trouble(f"programs-beside: {beside.complaint() or 'says nothing'}")
+    beside = Program(lab, "programs-beside", command(lab, None, "loop_spin.py")).wait_ready()
     words = command(lab, None, "processes_inside.py")
     told = []
     for kind, command_line in (("native", words), ("run", wrapped(lab, words, ["--mem", LIMIT_BYTES]))):
         _, out, err = lab.run(f"programs-processes-{kind}", command_line)
         told += claims.parse(out) or [{"why": err.strip()[-60:]}]
-    beside.process.stdin.close()
+    beside.end()
     native, inside = told
     lab.report.keep(name, {"native": native, "run": inside})
     if "why" in native or len(native["nvml"]) < 2:

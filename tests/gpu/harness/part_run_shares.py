@@ -1,16 +1,15 @@
 """run-shares: several programs on one card, by weight: what each gets, and what is lost to sharing."""
 import time
 from collections import namedtuple
+from functools import partial
 
-from . import figures, shares
+from . import figures, shares, together
 from .card import GpmWatch, NvmlError
-from .claims import StatusWatch
 from .frameworks import command
 from .governed import Program, need_run
 from .lab import Missing
 
 SECONDS, ALONE_S = 12, 4
-SETTLE_S = 2.0
 TOLERANCE = 2  # points
 KEPT = 0.95  # of the card's work
 
@@ -44,10 +43,8 @@ class Alone:
 
     def rate(self, name):
         if name not in self.rates:
-            program = Program(self.lab, f"shares-{name}-native", command(self.lab, *PROGRAMS[name]), None, ENV.get(name))
-            program.wait_ready().rate_for(1)
-            self.rates[name] = program.rate_for(self.lab.seconds(ALONE_S))
-            program.end()
+            self.rates[name] = together.alone_rate(self.lab, f"shares-{name}-native", command(self.lab, *PROGRAMS[name]),
+                                                   self.lab.seconds(ALONE_S), ENV.get(name))
         return self.rates[name]
 
 
@@ -73,20 +70,9 @@ def card_percent(lab, seconds):
 
 def share(lab, figure, parties):
     """All of them at once: ([Party], busy percent of the card)."""
-    seconds = lab.seconds(SECONDS)
     programs = start(lab, figure, parties)
-    marks = [program.go(SETTLE_S + seconds + 1.5) for program in programs]
-    time.sleep(SETTLE_S)
-    from_s = time.time()
-    with StatusWatch(lab, "status-shares") as status:
-        busy = card_percent(lab, seconds)
-    until_s = time.time()
-    for program, mark in zip(programs, marks):
-        program.wait_done(mark, 30)
-        program.end()
-    found = [Party(name, weight, shares.level(status.windows(program.name)), program.rate(from_s, until_s))
-             for (name, weight), program in zip(parties, programs)]
-    return found, busy
+    found, busy = together.watch(lab, "shares", programs, lab.seconds(SECONDS), partial(card_percent, lab))
+    return [Party(*party, *each) for party, each in zip(parties, found)], busy
 
 
 def report_shares(lab, figure, parties, rates, busy):

@@ -1,5 +1,5 @@
 """What the functions take that the driver's header declares, a letter for each argument: ctypes would pass a number as an
-int and a wrong one ends the program on a real card. selftest.py compares with cuda.h where that is installed."""
+int and a wrong one ends the program on a real card. selftest_passes.py compares with cuda.h where that is installed."""
 import ctypes
 
 import driver
