@@ -168,7 +168,7 @@ static _Atomic uint32_t *rounds_of(int pair, int rank)
 	return &rounds_done[(pair * RANKS + rank) * LINE_WORDS];
 }
 
-static void add_up(void)
+static void begin_rank(void)
 {
 	struct ll_run_settings settings = {.id = (uint64_t)own_pair + 1,
 					   .first_card = "GPU-10ad11fe-0200-4200-8200-000000000001"};
@@ -176,6 +176,11 @@ static void add_up(void)
 	snprintf(settings.tenant, sizeof settings.tenant, "pair%d", own_pair);
 	govern_by(settings);
 	open_context(own_rank);
+}
+
+static void add_up(void)
+{
+	begin_rank();
 	struct ll_cu_stream *stream = new_stream();
 	struct ll_cu_function *kernel = get_kernel("work_ns");
 	CHECK_EQUAL(cu.cuMemHostRegister(rounds_done, 4096, 0), 0);
@@ -191,16 +196,21 @@ static void add_up(void)
 	CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
 }
 
-static void body_collectives(void)
+static void spawn_ranks(void (*body)(void), pid_t ret_pids[PAIRS * RANKS])
 {
-	pid_t pids[PAIRS * RANKS];
 	rounds_done = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	CHECK(rounds_done != MAP_FAILED);
 	for (int i = 0; i < PAIRS * RANKS; i++) {
 		own_pair = i / RANKS;
 		own_rank = i % RANKS;
-		pids[i] = spawn(add_up);
+		ret_pids[i] = spawn(body);
 	}
+}
+
+static void body_collectives(void)
+{
+	pid_t pids[PAIRS * RANKS];
+	spawn_ranks(add_up, pids);
 	for (int i = 0; i < PAIRS * RANKS; i++)
 		join(pids[i]);
 	for (int i = 0; i < PAIRS * RANKS; i++)
@@ -216,23 +226,12 @@ static void collectives_of_two_tenants_across_two_cards_all_end(void **state)
 /* The same with kernels that spin until the other's run, as those of collectives do. */
 enum { MEETINGS_AHEAD = 20 };
 
-static const char meet_kernel[] = ".version 6.0\n.target sm_70\n.address_size 64\n"
-				  ".visible .entry meet_ns(.param .u64 length, .param .u64 meeting)\n{\n\tret;\n}\n";
 static void meet_for_ever(void)
 {
-	struct ll_run_settings settings = {.id = (uint64_t)own_pair + 1,
-					   .weight_permille = 1000,
-					   .first_card = "GPU-10ad11fe-0200-4200-8200-000000000001"};
-	struct ll_cu_module *module;
-	struct ll_cu_function *kernel;
 	struct ll_cu_event *marks[2] = {NULL};
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	snprintf(settings.tenant, sizeof settings.tenant, "pair%d", own_pair);
-	govern_by(settings);
-	open_context(own_rank);
-	CHECK_EQUAL(cu.cuModuleLoadData(&module, meet_kernel), 0);
-	CHECK_EQUAL(cu.cuModuleGetFunction(&kernel, module, "meet_ns"), 0);
+	begin_rank();
 	struct ll_cu_stream *stream = new_stream();
+	struct ll_cu_function *kernel = get_kernel("meet_ns");
 	for (int i = 0; i < 2; i++)
 		CHECK_EQUAL(cu.cuEventCreate(&marks[i], LL_CU_EVENT_DISABLE_TIMING), 0);
 	for (uint64_t number = 1;; number++) {
@@ -253,22 +252,14 @@ static void meet_for_ever(void)
 static uint32_t count_meetings(uint64_t during_ns)
 {
 	uint32_t before = *rounds_of(0, 0) + *rounds_of(1, 0);
-	uint64_t until_ns = ll_now_ns() + during_ns;
-	while (ll_now_ns() < until_ns)
-		usleep(1000);
+	usleep((useconds_t)(during_ns / 1000));
 	return (uint32_t)((*rounds_of(0, 0) + *rounds_of(1, 0) - before) * UINT64_C(1000000000) / during_ns);
 }
 
 static void body_meetings(void)
 {
 	pid_t pids[PAIRS * RANKS];
-	rounds_done = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	CHECK(rounds_done != MAP_FAILED);
-	for (int i = 0; i < PAIRS * RANKS; i++) {
-		own_pair = i / RANKS;
-		own_rank = i % RANKS;
-		pids[i] = spawn(meet_for_ever);
-	}
+	spawn_ranks(meet_for_ever, pids);
 	WAIT_FOR(*rounds_of(0, 0) > 2 * MEETINGS_AHEAD && *rounds_of(1, 0) > 2 * MEETINGS_AHEAD);
 	uint32_t rate = count_meetings(3000 * MS);
 	for (int i = 0; i < PAIRS * RANKS; i++)

@@ -236,6 +236,7 @@ static const char kernels[] = ".version 7.4\n"
 			      "{ ret; }\n"
 			      ".visible .entry spin_ns_plain(.param .u64 length_ns) { ret; }\n"
 			      ".visible .entry work_ns(.param .u64 length_ns) { ret; }\n"
+			      ".visible .entry meet_ns(.param .u64 length_ns, .param .u64 meeting) { ret; }\n"
 			      ".visible .entry fma_ns(.param .u64 length_ns, .param .u64 record,\n"
 			      "	.param .u64 late_after, .param .u64 gap_limit, .param .u64 epoch_seq) { ret; }\n"
 			      ".visible .entry other_kernel(.param .u32 count) { ret; }\n";
