@@ -89,36 +89,68 @@ static bool has_mate(const struct ll_claim *claim, uint64_t first_card, uint64_t
 	return false;
 }
 
+static void tell(struct ll_ledger_tenant *tenant, uint32_t launches, uint64_t now_ns, struct ll_gang *gang)
+{
+	atomic_store_explicit(&tenant->others_launches, ll_gang_closes(gang) ? launches : 0, memory_order_relaxed);
+	atomic_store_explicit(&tenant->others_busy_ns, now_ns, memory_order_relaxed);
+	gang->said_ns = now_ns;
+}
+
+/* Unless another has told something since. */
+static void take_back(struct ll_ledger_tenant *tenant, struct ll_gang *gang)
+{
+	uint64_t said_ns = gang->said_ns;
+	if (said_ns)
+		atomic_compare_exchange_strong(&tenant->others_busy_ns, &said_ns,
+					       said_ns - (LL_GANG_FRESH_NS - LL_GANG_LOOK_NS));
+	gang->said_ns = 0;
+}
+
 /* Tells the first card what this one has, and is told of that one. */
 static void exchange(const struct ll_claim *claim, const struct ll_ledger *first, unsigned row, uint32_t launches,
-		     uint64_t now_ns, bool has_turn, struct ll_gang *ret_gang)
+		     uint64_t now_ns, bool has_turn, struct ll_gang *gang)
 {
 	struct ll_ledger_tenant *tenant = &first->file->tenants[row];
 	uint64_t ending_ns = atomic_load_explicit(&tenant->ending_ns, memory_order_relaxed);
-	ret_gang->is_ending = has_turn && ll_gang_is_fresh(ending_ns, now_ns);
-	ret_gang->is_led = !has_turn && is_led(claim, first, now_ns);
-	ret_gang->work = later(work_on(first->file, row + 1), ll_gang_work_elsewhere(tenant));
-	if (!launches)
-		return;
-	atomic_store_explicit(&tenant->others_launches, ll_gang_closes(ret_gang) ? launches : 0, memory_order_relaxed);
-	atomic_store_explicit(&tenant->others_busy_ns, now_ns, memory_order_relaxed);
+	gang->is_ending = has_turn && ll_gang_is_fresh(ending_ns, now_ns);
+	gang->is_led = !has_turn && is_led(claim, first, now_ns);
+	gang->work = later(work_on(first->file, row + 1), ll_gang_work_elsewhere(tenant));
+	if (launches)
+		tell(tenant, launches, now_ns, gang);
+	else
+		take_back(tenant, gang);
+}
+
+/* A turn is one tenant's: who was called before is so no more, and else both would think so until that call is old. */
+static void call(struct ll_claim *claim, uint64_t first_card, uint64_t now_ns)
+{
+	struct ll_ledger_file *file = claim->ledger->file;
+	const struct ll_ledger_tenant *own = ll_party_tenant(file, &file->slots[claim->index]);
+	LL_PARTY_EACH(file, index)
+	{
+		struct ll_ledger_tenant *tenant = ll_party_tenant(file, &file->slots[index]);
+		if (tenant && tenant != own &&
+		    atomic_load_explicit(&tenant->first_card, memory_order_relaxed) == first_card)
+			atomic_store_explicit(&tenant->called_until_ns, 0, memory_order_relaxed);
+	}
+	ll_turn_call(claim, now_ns);
 }
 
 void ll_gang_look(struct ll_claim *claim, const struct ll_ledger *first, uint64_t tenant_id, uint32_t launches,
-		  uint64_t now_ns, struct ll_gang *ret_gang)
+		  uint64_t now_ns, struct ll_gang *gang)
 {
 	struct ll_ledger_file *file = first->file;
 	unsigned row = ll_tenant_rows_find(file, tenant_id);
-	*ret_gang = (struct ll_gang){0};
+	*gang = (struct ll_gang){.said_ns = gang->said_ns};
 	bool follows = row < LL_LEDGER_TENANTS && is_active(file, row + 1, now_ns);
 	name_first_card(claim, follows ? first->inode : 0); /* any number that it alone has */
 	if (!follows)
 		return;
 	bool has_turn = ll_turn_is_of(first, tenant_id);
 	if (has_mate(claim, first->inode, now_ns))
-		exchange(claim, first, row, launches, now_ns, has_turn, ret_gang);
+		exchange(claim, first, row, launches, now_ns, has_turn, gang);
 	if (has_turn)
-		ll_turn_call(claim, now_ns);
+		call(claim, first->inode, now_ns);
 }
 
 struct ll_gang_work ll_gang_work_elsewhere(const struct ll_ledger_tenant *tenant)

@@ -12,7 +12,9 @@
  * own, or a tenant's that would gain nothing by it.
  *
  * All of it is a few words of the tenant's row in the first card's ledger, written by its processes on the others. They
- * are older than LL_GANG_FRESH_NS soon after a process stopped writing them, and then count for nothing.
+ * are older than LL_GANG_FRESH_NS soon after a process stopped writing them, and then count for nothing. One that has
+ * nothing left takes back what it said last: by LL_GANG_LOOK_NS after it was said, each other that has something left
+ * has said so.
  */
 #ifndef LOADLINE_LEDGER_GANG_H
 #define LOADLINE_LEDGER_GANG_H
@@ -22,8 +24,9 @@
 
 #include "ledger/claim.h"
 
-/* Who waits looks each 0.1 ms. */
+/* Who waits looks each 0.1 ms; the first is for one that is late. */
 #define LL_GANG_FRESH_NS UINT64_C(300000)
+#define LL_GANG_LOOK_NS UINT64_C(150000)
 
 /* A tenant that has the turn on its first card and is idle for no longer than this on another will go on there. */
 #define LL_GANG_PAUSE_NS UINT64_C(2000000)
@@ -36,12 +39,13 @@ struct ll_gang_work {
 	uint32_t launches; /* 0 while the tenant goes on launching there */
 };
 
-/* What a claim on another card is told of the tenant's first one. All 0 where the tenant is not at work there, or
- * nobody else here follows it. */
+/* What a claim on another card is told of the tenant's first one: all 0 where the tenant is not at work there, or
+ * nobody else here follows it. And what it told that one. */
 struct ll_gang {
 	bool is_led;    /* another tenant has the turn there, and works on the caller's card too: it is its turn here */
 	bool is_ending; /* the tenant has the turn there, and is about to give it away */
 	struct ll_gang_work work; /* of the tenant on that card, or on another */
+	uint64_t said_ns; /* when the claim last told of work on its card, and may have to take that back; 0: never */
 };
 
 /* Whether nothing may be launched on the caller's card but what another waits for. */
@@ -52,11 +56,12 @@ static inline bool ll_gang_closes(const struct ll_gang *gang)
 
 /*
  * Looks at the first card's ledger for the tenant of that id, tells it how many launches the caller's own card has of
- * the tenant, and calls the claim there if the tenant has the turn. To be said again and again, each LL_GANG_FRESH_NS
- * at least. Some hundred ns.
+ * the tenant, and calls the claim, and no other that follows that card, if the tenant has the turn there. To be said
+ * again and again, each LL_GANG_LOOK_NS at least. gang: of the claim's last look; all 0 before the first. Some hundred
+ * ns.
  */
 void ll_gang_look(struct ll_claim *claim, const struct ll_ledger *first, uint64_t tenant_id, uint32_t launches,
-		  uint64_t now_ns, struct ll_gang *ret_gang);
+		  uint64_t now_ns, struct ll_gang *gang);
 
 /* On the first card: what others have; whether they may have it still; and that the tenant is about to give its turn
  * away. */

@@ -230,7 +230,7 @@ void ll_flow_close_tails(struct ll_flow *flow)
 	if (!is_open)
 		note_unmarked(flow);
 	bool may_mark = !is_open && !ll_captures_go_on(&flow->captures), is_gone = false;
-	bool at_once = flow->turn.ending_since_ns || flow->is_closed; /* others wait for what is left */
+	bool at_once = flow->turn.ending_since_ns || ll_gang_closes(&flow->gang); /* others wait for what is left */
 	struct ll_flow_context *next;
 	for (struct ll_flow_context *context = flow->contexts; context && !is_gone; context = next) {
 		use(context);
@@ -260,6 +260,14 @@ static void note_debt(struct ll_flow *flow)
 		flow->is_in_debt = false;
 }
 
+/* What works on another card of the tenant may wait for the next launch here, and would be left alone there. */
+static uint64_t grace_ns(const struct ll_flow *flow, uint64_t now_ns)
+{
+	if (!flow->look.waiting_claims)
+		return CALM_NS;
+	return ll_gang_is_fresh(flow->look.awaited.seen_ns, now_ns) ? LL_GANG_PAUSE_NS : GRACE_NS;
+}
+
 /* Whether the claim shall stop wanting the card. */
 static bool shall_rest(const struct ll_flow *flow, uint64_t now_ns)
 {
@@ -270,7 +278,7 @@ static bool shall_rest(const struct ll_flow *flow, uint64_t now_ns)
 	if (flow->waiting)
 		return false;
 	uint64_t idle_ns = now_ns - flow->idle_since_ns;
-	return idle_ns >= (flow->look.waiting_claims ? GRACE_NS : CALM_NS);
+	return idle_ns >= grace_ns(flow, now_ns);
 }
 
 /* An open gate that was not passed since it was last set to mark: the program has stopped launching. */

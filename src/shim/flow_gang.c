@@ -2,8 +2,9 @@
 #include "ledger/gang.h"
 #include "shim/flow_state.h"
 
-/* Work of another card that goes on for so long after ours has ended waits for ours: else they end together. */
-#define AWAITED_NS (200 * LL_NS_PER_US)
+/* Work of another card that goes on for so long after ours was seen to have ended waits for ours: else they end
+ * together. */
+#define AWAITED_NS (50 * LL_NS_PER_US)
 
 void ll_flow_follow(struct ll_flow *flow, const struct ll_ledger *first, uint64_t tenant_id)
 {
@@ -15,13 +16,12 @@ void ll_flow_follow(struct ll_flow *flow, const struct ll_ledger *first, uint64_
 
 /* While the tenant is about to give away its turn on its first card, and while it is the turn of another there that
  * works here too, nothing more is launched here, but what another card waits for. */
-static void follow(struct ll_flow *flow, const struct ll_gang *gang)
+static void follow(struct ll_flow *flow)
 {
-	flow->is_closed = ll_gang_closes(gang);
-	if (!flow->is_closed)
+	if (!ll_gang_closes(&flow->gang))
 		return;
 	flow->look.may_launch = flow->look.is_alone = false;
-	flow->look.awaited = gang->work;
+	flow->look.awaited = flow->gang.work;
 }
 
 /* So many launches may go each time the card has none of ours left, in turn or not: what another card has begun spins
@@ -37,12 +37,14 @@ static void note_awaited(struct ll_flow *flow, bool is_idle, uint64_t now_ns)
 
 void ll_flow_look(struct ll_flow *flow, uint64_t now_ns, bool is_idle)
 {
-	struct ll_gang gang = {0};
 	if (flow->is_wanting && flow->first)
-		ll_gang_look(flow->claim, flow->first, flow->tenant_id, flow->turn.queued_launches, now_ns, &gang);
-	flow->turn.is_led = gang.is_led;
+		ll_gang_look(flow->claim, flow->first, flow->tenant_id, flow->turn.queued_launches, now_ns,
+			     &flow->gang);
+	else
+		flow->gang = (struct ll_gang){0};
+	flow->turn.is_led = flow->gang.is_led;
 	ll_turn_look(flow->claim, &flow->turn, now_ns, flow->queued.ns, &flow->look);
-	follow(flow, &gang);
+	follow(flow);
 	note_awaited(flow, is_idle, now_ns);
 }
 

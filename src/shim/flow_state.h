@@ -41,7 +41,7 @@ struct ll_flow {
 	unsigned waiting;                   /* threads in ll_flow_enter that wait */
 	unsigned launching;                 /* threads between enter and leave */
 	bool is_wanting;                    /* said so in the ledger */
-	bool is_closed;                     /* nothing more is launched here now, by what another card says */
+	struct ll_gang gang;                /* what another card says, where first is not NULL */
 	uint32_t awaited;                   /* launches here for which another card of the tenant may wait */
 	bool is_in_debt;                    /* the cap's account must fill first */
 	bool is_blind;                      /* marks do not work: nothing is timed, the gate stays shut */

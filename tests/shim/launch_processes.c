@@ -275,6 +275,52 @@ static void collectives_of_two_tenants_keep_their_speed(void **state)
 	in_world("cards 2\ncard 1 slice 1.37ms\n", body_meetings);
 }
 
+/* A ms of work, and then a pause that is longer than that of a program which waits for each kernel. */
+static void launch_with_pauses(void)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	govern_by((struct ll_run_settings){.id = 1, .tenant = "pauses", .weight_permille = 10000});
+	open_context(0);
+	struct ll_cu_stream *stream = new_stream();
+	for (;;) {
+		launch_work(stream, MS);
+		CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+		usleep(700);
+	}
+}
+
+/* As a process of that tenant on another card does while it has work there, which may wait for the next launch here. */
+static void say_that_another_card_is_busy(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	tenant(1)->others_busy_ns = (uint64_t)now.tv_sec * 1000 * MS + (uint64_t)now.tv_nsec;
+}
+
+static void body_pauses(void)
+{
+	pid_t a = spawn(launch_with_pauses);
+	pid_t b = start((struct ll_run_settings){.id = 2, .tenant = "b"});
+	begin_watching();
+	uint64_t first_ns = gpu_ns(1), second_ns = gpu_ns(2);
+	while (gpu_ns(1) < first_ns + 500 * MS) {
+		say_that_another_card_is_busy();
+		usleep(50);
+	}
+	double part = (double)(gpu_ns(2) - second_ns) / (double)(gpu_ns(1) - first_ns);
+	printf("the other one has %.2f of it\n", part);
+	fflush(stdout);
+	CHECK(part < 5); /* else 20 */
+	stop(a);
+	stop(b);
+}
+
+static void a_turn_outlasts_a_pause_while_another_card_works(void **state)
+{
+	(void)state;
+	in_world(NULL, body_pauses);
+}
+
 static _Atomic unsigned *long_kernels; /* that the program below has seen the end of */
 
 static void launch_long_ones(void)
@@ -468,6 +514,7 @@ int main(void)
 	    cmocka_unit_test(a_tenant_on_two_cards_is_called_from_its_first_to_the_other),
 	    cmocka_unit_test(collectives_of_two_tenants_across_two_cards_all_end),
 	    cmocka_unit_test(collectives_of_two_tenants_keep_their_speed),
+	    cmocka_unit_test(a_turn_outlasts_a_pause_while_another_card_works),
 	    cmocka_unit_test(time_in_slices_with_others_is_charged_for_what_one_had),
 	    cmocka_unit_test(a_stopped_or_killed_program_keeps_nobody_waiting),
 	    cmocka_unit_test(a_limit_that_changes_is_heeded_at_once),

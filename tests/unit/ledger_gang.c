@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include "base/clock.h"
+#include "control/turns.h"
 #include "ledger/account.h"
 #include "ledger/gang.h"
 #include "ledger/handle.h"
@@ -16,6 +17,7 @@ struct member {
 	struct ll_claim *claim;
 	struct ll_turn turn;
 	struct ll_turn_look look;
+	struct ll_gang gang;
 	uint64_t used_ns;
 };
 
@@ -131,9 +133,9 @@ static void test_who_is_on_one_card_only_loses_nothing(void **state)
 
 static struct ll_gang look_from_the_second(unsigned tenant, uint32_t launches)
 {
-	struct ll_gang gang;
-	ll_gang_look(members[1][tenant].claim, ledgers[0], 1 + tenant, launches, now_ns, &gang);
-	return gang;
+	struct member *member = &members[1][tenant];
+	ll_gang_look(member->claim, ledgers[0], 1 + tenant, launches, now_ns, &member->gang);
+	return member->gang;
 }
 
 static struct ll_turn_look look_on_the_first(unsigned tenant, uint64_t queued_ns, uint32_t launches)
@@ -270,6 +272,60 @@ static void test_a_card_that_nobody_shares_goes_on_while_a_turn_ends_elsewhere(v
 	end();
 }
 
+/* It has nothing left on the second card: nobody waits until what it said is old. */
+static void test_what_was_said_of_work_is_taken_back_when_it_has_ended(void **state)
+{
+	begin(*state, 1000);
+	unsigned own = find_ending();
+	look_from_the_second(own, 3);
+	now_ns += STEP_NS;
+	look_from_the_second(own, 0);
+	look_on_the_first(1 - own, 0, 0);
+	assert_true(
+	    look_on_the_first(own, 0, 0).is_holder); /* a third card may have something, and is about to say so */
+	now_ns += STEP_NS;
+	look_on_the_first(1 - own, 0, 0);
+	assert_false(look_on_the_first(own, 0, 0).is_holder);
+	end();
+}
+
+static void test_what_another_card_said_since_is_not_taken_back(void **state)
+{
+	begin(*state, 1000);
+	unsigned own = find_ending();
+	look_from_the_second(own, 3);
+	now_ns += STEP_NS;
+	ledgers[0]->file->tenants[members[0][own].claim->tenant_row - 1].others_busy_ns = now_ns;
+	look_from_the_second(own, 0);
+	now_ns += 2 * STEP_NS;
+	look_on_the_first(1 - own, 0, 0);
+	assert_true(look_on_the_first(own, 0, 0).is_holder);
+	end();
+}
+
+/* Else the two give the turn there to each other, again and again, until the former's call is old. */
+static void test_a_turn_that_comes_to_another_comes_to_it_at_once_on_all_cards(void **state)
+{
+	begin(*state, 1000);
+	unsigned own = find_ending(), other = 1 - own, changes = 0;
+	uint64_t ahead_ns = 2 * LL_TURN_QUANTUM_NS;
+	for (unsigned tenant = 0; tenant < TENANTS; tenant++)
+		look_from_the_second(tenant, 0);
+	ll_account_charge(members[1][other].claim, now_ns, now_ns + ahead_ns, ahead_ns);
+	now_ns += STEP_NS;
+	look_on_the_first(other, 0, 0);
+	assert_false(look_on_the_first(own, 0, 0).is_holder);
+	bool is_others = ll_turn_is_mine(members[1][other].claim);
+	for (unsigned i = 0; i < 20; i++, now_ns += STEP_NS / 10) {
+		step_as_a_flow(&members[1][i % TENANTS], i % TENANTS);
+		changes += is_others != ll_turn_is_mine(members[1][other].claim);
+		is_others = ll_turn_is_mine(members[1][other].claim);
+	}
+	assert_true(is_others);
+	assert_true(changes <= 1);
+	end();
+}
+
 static void test_a_lower_class_leads_nobody(void **state)
 {
 	begin(*state, 1000);
@@ -300,7 +356,7 @@ static void test_who_is_led_gives_its_turn_to_whoever_waits(void **state)
 static void test_a_tenant_that_is_not_on_its_first_card_follows_none(void **state)
 {
 	begin(*state, 1000);
-	struct ll_gang gang;
+	struct ll_gang gang = {0};
 	ll_gang_look(members[1][0].claim, ledgers[0], 77, 5, now_ns, &gang);
 	assert_false(gang.is_led || gang.is_ending || gang.work.seen_ns);
 	end();
@@ -319,6 +375,9 @@ int main(void)
 	    GANG_TEST(while_another_has_the_first_card_nothing_goes_where_it_works_too),
 	    GANG_TEST(who_rests_on_its_first_card_has_its_share_of_another),
 	    GANG_TEST(a_card_that_nobody_shares_goes_on_while_a_turn_ends_elsewhere),
+	    GANG_TEST(what_was_said_of_work_is_taken_back_when_it_has_ended),
+	    GANG_TEST(what_another_card_said_since_is_not_taken_back),
+	    GANG_TEST(a_turn_that_comes_to_another_comes_to_it_at_once_on_all_cards),
 	    GANG_TEST(a_lower_class_leads_nobody),
 	    GANG_TEST(a_call_that_is_damaged_is_none),
 	    GANG_TEST(who_is_led_gives_its_turn_to_whoever_waits),
