@@ -116,6 +116,7 @@ static void add_launches(struct ll_mark_track *track, const struct ll_kind *kind
 	struct ll_mark_batch *open = &track->open;
 	open->kind = !open->launches || open->kind == kind->name ? kind->name : 0;
 	open->launches += count;
+	open->ahead = count - 1;
 	open->guess_ns += count * guess_ns(track, kind);
 	open->unsteady_ns += ll_kind_is_steady(kind) ? 0 : count * guess_ns(track, kind);
 	track->is_left = false;
@@ -133,6 +134,7 @@ static void push_batch(struct ll_marks *marks, struct ll_mark_track *track, stru
 		last->is_end_shared = closing->is_end_shared;
 		last->launched_ns = closing->launched_ns;
 		last->launches += closing->launches;
+		last->ahead = closing->ahead;
 		last->guess_ns += closing->guess_ns;
 		last->unsteady_ns += closing->unsteady_ns;
 		last->kind = 0;
@@ -302,6 +304,7 @@ void ll_marks_uncount(struct ll_marks *marks, struct ll_mark_stream name, uint64
 	struct ll_kind *kind = ll_kinds_find(&marks->kinds, kind_name);
 	uint64_t ns = count * guess_ns(track, kind);
 	track->open.launches -= count;
+	track->open.ahead -= count < track->open.ahead ? count : track->open.ahead;
 	track->open.guess_ns -= ns < track->open.guess_ns ? ns : track->open.guess_ns;
 	track->open.unsteady_ns -= ns < track->open.unsteady_ns ? ns : track->open.unsteady_ns;
 	kind->seen -= count < kind->seen ? count : kind->seen;
@@ -377,6 +380,7 @@ void ll_marks_add_unmarked(struct ll_marks *marks, struct ll_mark_stream name, u
 		return;
 	track->open.kind = 0;
 	track->open.launches += launches;
+	track->open.ahead = 0;
 	track->open.guess_ns += launches * guess_ns(track, NULL);
 	track->open.launched_ns = ll_now_ns();
 	track->is_left = false;

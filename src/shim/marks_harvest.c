@@ -88,11 +88,12 @@ static void settle(struct ll_marks *marks, struct ll_mark_track *track, const st
 {
 	struct times times = read_times(marks, track, batch);
 	struct ll_mark_stamp begin = times.begin, end = times.end;
+	uint64_t all_launched_ns = batch->ahead ? batch->end.host_ns : batch->launched_ns;
 	struct ll_batch facts = {
 	    .span_ns = end.card_ns > begin.card_ns ? end.card_ns - begin.card_ns : 0,
 	    .start_wait_ns = begin.wait_ns,
 	    .end_wait_ns = end.wait_ns,
-	    .host_ns = batch->launched_ns - times.begin_host_ns,
+	    .host_ns = all_launched_ns - times.begin_host_ns,
 	    .start_call_ns = batch->start.call_ns,
 	    .launch_ns = batch->launched_ns - batch->started_ns,
 	    .tail_ns = batch->end.host_ns - batch->launched_ns,

@@ -21,6 +21,7 @@ struct ll_mark_batch {
 	uint64_t first_ns; /* the same, before the first, where no start was marked; else, or where nobody knows, 0 */
 	uint64_t kind;     /* of all its launches; 0: they are of several */
 	uint32_t launches;
+	uint32_t ahead; /* of them, the last, counted before they were made: nobody knows when, but before the end */
 	bool is_end_shared; /* the end is also the start of the next one */
 	bool is_behind;     /* the start came to a stream that had other launches in it */
 	uint64_t guess_ns;

@@ -465,6 +465,24 @@ static void test_an_agent_that_looks_while_a_launch_is_made(void **state)
 	assert_account_within(5);
 }
 
+/* They are counted together, before they are made, and the mark behind them comes while the last one is at work. */
+static void test_launches_that_were_counted_ahead_and_made_far_apart(void **state)
+{
+	(void)state;
+	begin_program_far_from_its_cap();
+	srand(8);
+	for (unsigned i = 0; i < 3000; i++) {
+		launch(1, 1, 400 * US);
+		for (unsigned at = 0; at < 9; at++) {
+			model_spend(40 * US);
+			tend();
+		}
+		model_wait(STREAM(1));
+		model_spend((500 + (unsigned)rand() % 500) * US);
+	}
+	assert_account_within(20);
+}
+
 /* As a training step: a tenth of the work is of a kind that takes now so long and now so long. */
 static void test_a_few_kernels_of_changing_length_among_steady_ones(void **state)
 {
@@ -510,6 +528,7 @@ int main(void)
 	    cmocka_unit_test(test_a_long_kernel_beside_short_ones_that_are_waited_for),
 	    cmocka_unit_test(test_long_kernels_in_the_legacy_stream_beside_short_ones),
 	    cmocka_unit_test(test_an_agent_that_looks_while_a_launch_is_made),
+	    cmocka_unit_test(test_launches_that_were_counted_ahead_and_made_far_apart),
 	    cmocka_unit_test(test_a_few_kernels_of_changing_length_among_steady_ones),
 	};
 	int failed = cmocka_run_group_tests_name("events of 2.1 us", tests, NULL, NULL);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Long kernels back to back in one stream, 30 ms each unless told, and short ones of the same kind beside them in another,
+"""Long kernels back to back in one stream, 20 ms each unless told, and short ones of the same kind beside them in another,
 one at a time, with a pause after each; needs no framework. An iteration is a long one."""
 import time
 
@@ -9,7 +9,7 @@ import driver
 SHORT_NS, PAUSE_S = 50000, 0.001
 SHORT_PART = 0.5  # of the time that the long one takes
 
-options = beat.arguments(kernel_us=30000)
+options = beat.arguments(kernel_us=20000)
 card = driver.Card()
 side = card.new_stream()
 shorts = int(SHORT_PART * options.kernel_us / 1e6 / (PAUSE_S + SHORT_NS / 1e9))

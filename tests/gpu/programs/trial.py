@@ -81,7 +81,7 @@ def go_on(framework):
         del held
         check("went on", is_right, "right" if is_right else "wrong result")
     except Exception as error:
-        check("went on", False, f"{name_of(error)}: {str(error)[:80]}")
+        check("went on", False, f"{name_of(error)}: {' '.join(str(error).split())[:200]}")
 
 
 def run(framework, options):
