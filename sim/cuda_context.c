@@ -228,6 +228,21 @@ ll_cu_result cuCtxCreate_v4(struct ll_cu_context **ret_context, struct ll_cu_ctx
 	return params ? LL_CUDA_ERROR_NOT_SUPPORTED : cuCtxCreate_v2(ret_context, flags, device);
 }
 
+ll_cu_result cuGLCtxCreate_v2(struct ll_cu_context **ret_context, unsigned int flags, ll_cu_device device)
+{
+	SIM_ENTER();
+	return cuCtxCreate_v2(ret_context, flags, device);
+}
+
+ll_cu_result cuVDPAUCtxCreate_v2(struct ll_cu_context **ret_context, unsigned int flags, ll_cu_device device,
+				 ll_vdp_device vdp_device, ll_vdp_get_proc_address *vdp_get_proc_address)
+{
+	SIM_ENTER();
+	(void)vdp_device;
+	(void)vdp_get_proc_address;
+	return cuCtxCreate_v2(ret_context, flags, device);
+}
+
 ll_cu_result cuCtxDestroy_v2(struct ll_cu_context *context)
 {
 	SIM_ENTER();

@@ -1,6 +1,7 @@
 /*
  * Old forms of functions. Those from before CUDA 3.2 have addresses and sizes of 32 bits: on a card of today there is
- * no context in which they work, and what they answer is as measured on an H200 (driver 580).
+ * no context in which they work, and what they answer is as measured on an H200 (driver 580). Those for OpenGL and
+ * VDPAU were not tried there, and answer as cuCtxCreate does.
  */
 #include "cuda_local.h"
 
@@ -16,15 +17,37 @@ ll_cu_result cuDeviceTotalMem(unsigned int *ret_bytes, ll_cu_device device)
 	return status;
 }
 
-ll_cu_result cuCtxCreate(struct ll_cu_context **ret_context, unsigned int flags, ll_cu_device device)
+static ll_cu_result refuse_context(struct ll_cu_context **ret_context, ll_cu_device device)
 {
-	SIM_ENTER();
-	(void)flags;
 	if (!ret_context)
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	if (device < 0 || device >= sim_cuda.device_count)
 		return LL_CUDA_ERROR_INVALID_DEVICE;
 	return LL_CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+ll_cu_result cuCtxCreate(struct ll_cu_context **ret_context, unsigned int flags, ll_cu_device device)
+{
+	SIM_ENTER();
+	(void)flags;
+	return refuse_context(ret_context, device);
+}
+
+ll_cu_result cuGLCtxCreate(struct ll_cu_context **ret_context, unsigned int flags, ll_cu_device device)
+{
+	SIM_ENTER();
+	(void)flags;
+	return refuse_context(ret_context, device);
+}
+
+ll_cu_result cuVDPAUCtxCreate(struct ll_cu_context **ret_context, unsigned int flags, ll_cu_device device,
+			      ll_vdp_device vdp_device, ll_vdp_get_proc_address *vdp_get_proc_address)
+{
+	SIM_ENTER();
+	(void)flags;
+	(void)vdp_device;
+	(void)vdp_get_proc_address;
+	return refuse_context(ret_context, device);
 }
 
 ll_cu_result cuMemGetInfo(unsigned int *ret_free_bytes, unsigned int *ret_total_bytes)

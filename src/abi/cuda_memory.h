@@ -21,6 +21,10 @@ struct ll_cu_resource_desc;       /* only passed on */
 /* Functions from before CUDA 3.2 have addresses and sizes of 32 bits. */
 typedef unsigned int ll_cu_deviceptr_v1;
 
+/* VDPAU's, only passed on: a device, and the function that finds VDPAU's functions. */
+typedef uint32_t ll_vdp_device;
+typedef void ll_vdp_get_proc_address(void);
+
 /* Physical memory made by cuMemCreate, or a multicast object. */
 typedef unsigned long long ll_cu_mem_handle;
 

@@ -43,6 +43,39 @@ LL_HOOK_EXPORT ll_cu_result cuCtxCreate_v4(struct ll_cu_context **ret_context, s
 	MAKE(ll_real()->cuCtxCreate_v4(ret_context, params, flags, device), device);
 }
 
+LL_HOOK_EXPORT ll_cu_result cuGLCtxCreate(struct ll_cu_context **ret_context, unsigned int flags, ll_cu_device device)
+{
+	if (ll_charge_passes())
+		return ll_real()->cuGLCtxCreate(ret_context, flags, device);
+	MAKE(ll_real()->cuGLCtxCreate(ret_context, flags, device), device);
+}
+
+LL_HOOK_EXPORT ll_cu_result cuGLCtxCreate_v2(struct ll_cu_context **ret_context, unsigned int flags,
+					     ll_cu_device device)
+{
+	if (ll_charge_passes())
+		return ll_real()->cuGLCtxCreate_v2(ret_context, flags, device);
+	MAKE(ll_real()->cuGLCtxCreate_v2(ret_context, flags, device), device);
+}
+
+LL_HOOK_EXPORT ll_cu_result cuVDPAUCtxCreate(struct ll_cu_context **ret_context, unsigned int flags,
+					     ll_cu_device device, ll_vdp_device vdp_device,
+					     ll_vdp_get_proc_address *vdp_get_proc_address)
+{
+	if (ll_charge_passes())
+		return ll_real()->cuVDPAUCtxCreate(ret_context, flags, device, vdp_device, vdp_get_proc_address);
+	MAKE(ll_real()->cuVDPAUCtxCreate(ret_context, flags, device, vdp_device, vdp_get_proc_address), device);
+}
+
+LL_HOOK_EXPORT ll_cu_result cuVDPAUCtxCreate_v2(struct ll_cu_context **ret_context, unsigned int flags,
+						ll_cu_device device, ll_vdp_device vdp_device,
+						ll_vdp_get_proc_address *vdp_get_proc_address)
+{
+	if (ll_charge_passes())
+		return ll_real()->cuVDPAUCtxCreate_v2(ret_context, flags, device, vdp_device, vdp_get_proc_address);
+	MAKE(ll_real()->cuVDPAUCtxCreate_v2(ret_context, flags, device, vdp_device, vdp_get_proc_address), device);
+}
+
 LL_HOOK_EXPORT ll_cu_result cuCtxDestroy(struct ll_cu_context *context)
 {
 	if (ll_trace_is_by_events() && !ll_reentry_is_inside())

@@ -68,6 +68,69 @@ static void a_context_of_any_version_is_charged(void **state)
 	in_world(NULL, body_versions);
 }
 
+static void body_graphics(void)
+{
+	struct ll_cu_context *context, *refused;
+	ll_cu_deviceptr address;
+	unsigned flags;
+	govern(CONTEXT_BYTES + 10 * MIB);
+	open_cuda();
+	CHECK_EQUAL(cu.cuInit(0), 0);
+	for (int i = 0; i < 2; i++) {
+		ll_cu_result status = i == 0 ? cu.cuGLCtxCreate(&context, LL_CU_CTX_SCHED_SPIN, 0)
+					     : cu.cuVDPAUCtxCreate(&context, LL_CU_CTX_SCHED_SPIN, 0, 1, NULL);
+		CHECK_EQUAL(status, 0);
+		CHECK_EQUAL(cu.cuCtxGetFlags(&flags), 0);
+		CHECK_EQUAL(flags, LL_CU_CTX_SCHED_SPIN);
+		CHECK_EQUAL(charged(), CONTEXT_BYTES);
+		CHECK_EQUAL(cu.cuMemAlloc(&address, 10 * MIB), 0);
+		CHECK_EQUAL(charged(), CONTEXT_BYTES + 10 * MIB);
+		CHECK_EQUAL(cu.cuGLCtxCreate(&refused, 0, 0), LL_CUDA_ERROR_OUT_OF_MEMORY);
+		CHECK_EQUAL(cu.cuVDPAUCtxCreate(&refused, 0, 0, 1, NULL), LL_CUDA_ERROR_OUT_OF_MEMORY);
+		CHECK_EQUAL(charged(), CONTEXT_BYTES + 10 * MIB);
+		CHECK_EQUAL(cu.cuCtxDestroy(context), 0);
+		CHECK_EQUAL(charged(), 0);
+	}
+	CHECK(cu.cuGLCtxCreate(&refused, 0, 77) != 0);
+	CHECK(cu.cuVDPAUCtxCreate(&refused, 0xffff0000, 0, 1, NULL) != 0);
+	CHECK_EQUAL(charged(), 0);
+	/* Each is asked of the driver where there is room, the oldest too, and of nobody where there is none. */
+	CHECK_EQUAL(simctl("fail cuGLCtxCreate* CUDA_ERROR_LAUNCH_FAILED"), 0);
+	CHECK_EQUAL(simctl("fail cuVDPAUCtxCreate* CUDA_ERROR_LAUNCH_FAILED"), 0);
+	for (int i = 0; i < 2; i++) {
+		ll_cu_result expected = i == 0 ? LL_CUDA_ERROR_LAUNCH_FAILED : LL_CUDA_ERROR_OUT_OF_MEMORY;
+		CHECK_EQUAL(cu.cuGLCtxCreate(&refused, 0, 0), expected);
+		CHECK_EQUAL(cu.cuGLCtxCreate_v1(&refused, 0, 0), expected);
+		CHECK_EQUAL(cu.cuVDPAUCtxCreate(&refused, 0, 0, 1, NULL), expected);
+		CHECK_EQUAL(cu.cuVDPAUCtxCreate_v1(&refused, 0, 0, 1, NULL), expected);
+		CHECK_EQUAL(charged(), 0);
+		set_limit(CONTEXT_BYTES - 1);
+	}
+}
+
+/* A driver without graphics. */
+static void body_no_graphics(void)
+{
+	static const char *const names[] = {"cuGLCtxCreate", "cuVDPAUCtxCreate"};
+	govern(CONTEXT_BYTES);
+	open_context(0);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES);
+	CHECK(!cu.cuGLCtxCreate && !cu.cuGLCtxCreate_v1 && !cu.cuVDPAUCtxCreate && !cu.cuVDPAUCtxCreate_v1);
+	for (int i = 0; i < 2; i++) {
+		void *found = NULL;
+		enum ll_cu_proc_address_result result;
+		CHECK_EQUAL(cu.cuGetProcAddress(names[i], &found, 12000, 0, &result), 0);
+		CHECK(!found && result == LL_CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+	}
+}
+
+static void a_context_for_graphics_is_charged(void **state)
+{
+	(void)state;
+	in_world(NULL, body_graphics);
+	in_world("missing cuGLCtxCreate cuGLCtxCreate_v2 cuVDPAUCtxCreate cuVDPAUCtxCreate_v2\n", body_no_graphics);
+}
+
 static void body_primary(void)
 {
 	struct ll_cu_context *context, *again;
@@ -356,6 +419,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_context_is_charged_and_goes_with_all_that_is_in_it),
 	    cmocka_unit_test(a_context_of_any_version_is_charged),
+	    cmocka_unit_test(a_context_for_graphics_is_charged),
 	    cmocka_unit_test(the_primary_context_is_charged_once_until_its_last_release),
 	    cmocka_unit_test(threads_that_retain_at_once_charge_it_once),
 	    cmocka_unit_test(what_a_context_s_limits_take_is_charged_when_they_are_set),

@@ -1,19 +1,37 @@
 /*
  * Compares src/abi/cuda.h, cuda_memory.h, cuda_copy.h, cuda_launch.h and cuda_graph.h and the rows of
- * cuda_functions.def and cuda_governed.def with the toolkit's cuda.h: every enum value, every struct's size and
- * offsets, every signature. It is all done by the compiler; where there is no cuda.h the program skips (77).
+ * cuda_functions.def and cuda_governed.def with the toolkit's cuda.h, and its headers for graphics: every enum value,
+ * every struct's size and offsets, every signature. It is all done by the compiler; where there is no cuda.h the
+ * program skips (77).
  */
 #include "abi/cuda.h"
 
 #include <stddef.h>
 #include <stdio.h>
 
-#if __has_include(<cuda.h>) && __has_include(<cudaProfiler.h>)
+#if __has_include(<cuda.h>) && __has_include(<cudaProfiler.h>) && __has_include(<cudaVDPAU.h>)
 
 /* Declares every version of every function under its exported name. */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 #include <cudaProfiler.h>
+
+/* cudaVDPAU.h only passes these on, and leaves it to its user to have them. */
+#if __has_include(<vdpau/vdpau.h>)
+#include <vdpau/vdpau.h>
+#else
+typedef uint32_t VdpDevice, VdpVideoSurface, VdpOutputSurface;
+typedef int VdpGetProcAddress(VdpDevice device, uint32_t id, void **ret_function);
+#endif
+#include <cudaVDPAU.h>
+
+/* cudaGL.h needs OpenGL's own header; without that its functions are as NVIDIA's documentation has them. */
+#if __has_include(<cudaGL.h>) && __has_include(<GL/gl.h>)
+#include <cudaGL.h>
+#else
+CUresult cuGLCtxCreate(CUcontext *context, unsigned int flags, CUdevice device);
+CUresult cuGLCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device);
+#endif
 
 #define SAME(name) _Static_assert((int)LL_##name == (int)name, #name)
 

@@ -168,9 +168,12 @@ SAME_SIZE(struct ll_cu_ipc_event_handle, CUipcEventHandle);
 SAME_FIELD(struct ll_cu_ipc_event_handle, bytes, CUipcEventHandle, reserved);
 SAME_SIZE(ll_cu_deviceptr_v1, CUdeviceptr_v1);
 SAME_SIZE(ll_cu_mem_handle, CUmemGenericAllocationHandle);
+SAME_SIZE(ll_vdp_device, VdpDevice);
 
 #define ll_cu_mem_handle CUmemGenericAllocationHandle
 #define ll_cu_deviceptr_v1 CUdeviceptr_v1
+#define ll_vdp_device VdpDevice
+#define ll_vdp_get_proc_address VdpGetProcAddress
 #define ll_cu_mem_pool CUmemPoolHandle_st
 #define ll_cu_array CUarray_st
 #define ll_cu_mipmapped_array CUmipmappedArray_st

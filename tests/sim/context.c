@@ -178,6 +178,30 @@ static void the_current_context_is_a_stack_of_the_thread(void **state)
 	in_world("cards 2\n", body_current);
 }
 
+static void body_graphics(void)
+{
+	struct ll_cu_context *context, *current;
+	double bare = used_mib();
+	open_cuda();
+	CHECK_EQUAL(cu.cuInit(0), 0);
+	for (int i = 0; i < 2; i++) {
+		CHECK_EQUAL(i == 0 ? cu.cuGLCtxCreate(&context, 0, 0) : cu.cuVDPAUCtxCreate(&context, 0, 0, 1, NULL),
+			    0);
+		CHECK_NEAR(used_mib() - bare, 526.8, 0.05);
+		CHECK_EQUAL(cu.cuCtxGetCurrent(&current), 0);
+		CHECK(current == context);
+		CHECK_EQUAL(cu.cuCtxDestroy(context), 0);
+	}
+	CHECK_EQUAL(cu.cuGLCtxCreate(&context, 0, 7), LL_CUDA_ERROR_INVALID_DEVICE);
+	CHECK_EQUAL(cu.cuVDPAUCtxCreate(NULL, 0, 0, 1, NULL), LL_CUDA_ERROR_INVALID_VALUE);
+}
+
+static void a_context_for_graphics_is_one_like_any_other(void **state)
+{
+	(void)state;
+	in_world(NULL, body_graphics);
+}
+
 static void be_a_welcome_process(void)
 {
 	open_context(0);
@@ -296,6 +320,7 @@ int main(void)
 	    cmocka_unit_test(allocations_are_charged_and_refused),
 	    cmocka_unit_test(device_memory_is_known_by_its_address),
 	    cmocka_unit_test(the_current_context_is_a_stack_of_the_thread),
+	    cmocka_unit_test(a_context_for_graphics_is_one_like_any_other),
 	    cmocka_unit_test(an_exclusive_card_refuses_a_second_process),
 	    cmocka_unit_test(an_exclusive_card_is_free_again_after_sigkill),
 	    cmocka_unit_test(a_forked_child_cannot_use_its_parent_s_cuda),

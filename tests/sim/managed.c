@@ -133,6 +133,8 @@ static void body_old(void)
 	CHECK_EQUAL(cu.cuMemAlloc_v1(&small, 4096), LL_CUDA_ERROR_INVALID_CONTEXT);
 	CHECK_EQUAL(cu.cuMemGetInfo_v1(&small, &other), LL_CUDA_ERROR_INVALID_CONTEXT);
 	CHECK_EQUAL(cu.cuCtxCreate_v1(&context, 0, 0), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(cu.cuGLCtxCreate_v1(&context, 0, 0), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(cu.cuVDPAUCtxCreate_v1(&context, 0, 0, 1, NULL), LL_CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_EQUAL(cu.cuCtxGetId(NULL, &id), 0);
 	CHECK_EQUAL(cu.cuCtxCreate_v3(&context, NULL, 0, 0, 0), 0);
 	CHECK_EQUAL(cu.cuCtxGetId(context, &next_id), 0);

@@ -95,6 +95,11 @@ static void body_proc_address(void)
 	CHECK(look_up("cuCtxCreate", 11000, 0) == dlsym(cu.library, "cuCtxCreate_v2"));
 	CHECK(look_up("cuCtxCreate", 12000, 0) == dlsym(cu.library, "cuCtxCreate_v3"));
 	CHECK(look_up("cuCtxCreate", 13000, 0) == dlsym(cu.library, "cuCtxCreate_v4"));
+	CHECK(look_up("cuGLCtxCreate", 3000, 0) == dlsym(cu.library, "cuGLCtxCreate"));
+	CHECK(look_up("cuGLCtxCreate", 12000, 0) == dlsym(cu.library, "cuGLCtxCreate_v2"));
+	CHECK(!look_up("cuVDPAUCtxCreate", 3000, 0));
+	CHECK(look_up("cuVDPAUCtxCreate", 3010, 0) == dlsym(cu.library, "cuVDPAUCtxCreate"));
+	CHECK(look_up("cuVDPAUCtxCreate", 12000, 0) == dlsym(cu.library, "cuVDPAUCtxCreate_v2"));
 	CHECK(look_up("cuStreamWriteValue32", 11000, 0) == dlsym(cu.library, "cuStreamWriteValue32"));
 	CHECK(look_up("cuLaunchKernel", 12000, LL_CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) ==
 	      dlsym(cu.library, "cuLaunchKernel_ptsz"));
