@@ -196,21 +196,25 @@ static void add_up(void)
 	CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
 }
 
-static void spawn_ranks(void (*body)(void), pid_t ret_pids[PAIRS * RANKS])
+static void share_rounds(void)
 {
 	rounds_done = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	CHECK(rounds_done != MAP_FAILED);
-	for (int i = 0; i < PAIRS * RANKS; i++) {
-		own_pair = i / RANKS;
-		own_rank = i % RANKS;
-		ret_pids[i] = spawn(body);
-	}
+}
+
+static void spawn_pair(void (*body)(void), int pair, pid_t pids[PAIRS * RANKS])
+{
+	own_pair = pair;
+	for (own_rank = 0; own_rank < RANKS; own_rank++)
+		pids[pair * RANKS + own_rank] = spawn(body);
 }
 
 static void body_collectives(void)
 {
 	pid_t pids[PAIRS * RANKS];
-	spawn_ranks(add_up, pids);
+	share_rounds();
+	for (int pair = 0; pair < PAIRS; pair++)
+		spawn_pair(add_up, pair, pids);
 	for (int i = 0; i < PAIRS * RANKS; i++)
 		join(pids[i]);
 	for (int i = 0; i < PAIRS * RANKS; i++)
@@ -248,7 +252,7 @@ static void meet_for_ever(void)
 	}
 }
 
-/* Kernels a second that both pairs have together. */
+/* Kernels a second that all have together. */
 static uint32_t count_meetings(uint64_t during_ns)
 {
 	uint32_t before = *rounds_of(0, 0) + *rounds_of(1, 0);
@@ -256,17 +260,22 @@ static uint32_t count_meetings(uint64_t during_ns)
 	return (uint32_t)((*rounds_of(0, 0) + *rounds_of(1, 0) - before) * UINT64_C(1000000000) / during_ns);
 }
 
+/* A host that has other work slows down one pair as it does two. */
 static void body_meetings(void)
 {
 	pid_t pids[PAIRS * RANKS];
-	spawn_ranks(meet_for_ever, pids);
-	WAIT_FOR(*rounds_of(0, 0) > 2 * MEETINGS_AHEAD && *rounds_of(1, 0) > 2 * MEETINGS_AHEAD);
-	uint32_t rate = count_meetings(3000 * MS);
+	uint32_t rates[PAIRS];
+	share_rounds();
+	for (int pair = 0; pair < PAIRS; pair++) {
+		spawn_pair(meet_for_ever, pair, pids);
+		WAIT_FOR(*rounds_of(pair, 0) > 2 * MEETINGS_AHEAD);
+		rates[pair] = count_meetings(2000 * MS);
+	}
 	for (int i = 0; i < PAIRS * RANKS; i++)
 		stop(pids[i]);
-	printf("%u of 1000 a second\n", rate);
+	printf("two pairs %u a second, one %u\n", rates[1], rates[0]);
 	fflush(stdout);
-	CHECK(rate >= 700);
+	CHECK(2 * rates[1] >= rates[0]); /* a third, where the cards' turns know nothing of each other */
 }
 
 static void collectives_of_two_tenants_keep_their_speed(void **state)
