@@ -275,7 +275,10 @@ static void body_meetings(void)
 		stop(pids[i]);
 	printf("two pairs %u a second, one %u\n", rates[1], rates[0]);
 	fflush(stdout);
+	/* Sanitizers slow the host, which looks each 0.1 ms, and not the card. */
+#ifndef LL_HAS_SANITIZER
 	CHECK(2 * rates[1] >= rates[0]); /* a third, where the cards' turns know nothing of each other */
+#endif
 }
 
 static void collectives_of_two_tenants_keep_their_speed(void **state)

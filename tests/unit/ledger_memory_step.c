@@ -260,7 +260,7 @@ static void let_it_be_of_another_namespace(const struct scene *scene)
 static unsigned kill_on_the_way(struct scene *scene, deed what, unsigned all, unsigned kills_max,
 				unsigned (*take)(const struct scene *, unsigned))
 {
-	unsigned stride = all <= kills_max ? 1 : (all / kills_max) | 1;
+	unsigned stride = !kills_max || all <= kills_max ? 1 : (all / kills_max) | 1;
 	unsigned kills = 0;
 	for (unsigned count = 0; count <= all; count += stride, kills++) {
 		prepare(scene, what);
