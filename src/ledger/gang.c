@@ -72,21 +72,38 @@ static bool is_led(const struct ll_claim *claim, const struct ll_ledger *first, 
 	       ll_party_rank(here) <= ll_party_rank(own) && is_active(file, row + 1, now_ns);
 }
 
-/* Whether another tenant at work on the caller's card follows the same first one: else no turn here is decided there.
- */
+/* The tenant of that slot of the caller's card, if it is another than the caller's and follows the same first card. */
+static struct ll_ledger_tenant *mate_at(const struct ll_claim *claim, unsigned index, uint64_t first_card)
+{
+	struct ll_ledger_file *file = claim->ledger->file;
+	struct ll_ledger_tenant *tenant = ll_party_tenant(file, &file->slots[index]);
+	bool is_mate = tenant && ll_party_row(file, index) != ll_party_row(file, claim->index) &&
+		       atomic_load_explicit(&tenant->first_card, memory_order_relaxed) == first_card;
+	return is_mate ? tenant : NULL;
+}
+
+/* Whether one of them works: else no turn here is decided there. */
 static bool has_mate(const struct ll_claim *claim, uint64_t first_card, uint64_t now_ns)
 {
 	struct ll_ledger_file *file = claim->ledger->file;
-	uint32_t own = ll_party_row(file, claim->index);
 	LL_PARTY_EACH(file, index)
 	{
-		const struct ll_ledger_tenant *tenant = ll_party_tenant(file, &file->slots[index]);
-		if (tenant && ll_party_row(file, index) != own &&
-		    atomic_load_explicit(&tenant->first_card, memory_order_relaxed) == first_card &&
-		    is_active_claim(&file->slots[index], now_ns))
+		if (mate_at(claim, index, first_card) && is_active_claim(&file->slots[index], now_ns))
 			return true;
 	}
 	return false;
+}
+
+/* A turn is one tenant's: who was called before is so no more, and else both would think so until that call is old. */
+static void uncall_mates(const struct ll_claim *claim, uint64_t first_card)
+{
+	struct ll_ledger_file *file = claim->ledger->file;
+	LL_PARTY_EACH(file, index)
+	{
+		struct ll_ledger_tenant *mate = mate_at(claim, index, first_card);
+		if (mate)
+			atomic_store_explicit(&mate->called_until_ns, 0, memory_order_relaxed);
+	}
 }
 
 static void tell(struct ll_ledger_tenant *tenant, uint32_t launches, uint64_t now_ns, struct ll_gang *gang)
@@ -119,21 +136,8 @@ static void exchange(const struct ll_claim *claim, const struct ll_ledger *first
 		tell(tenant, launches, now_ns, gang);
 	else
 		take_back(tenant, gang);
-}
-
-/* A turn is one tenant's: who was called before is so no more, and else both would think so until that call is old. */
-static void call(struct ll_claim *claim, uint64_t first_card, uint64_t now_ns)
-{
-	struct ll_ledger_file *file = claim->ledger->file;
-	const struct ll_ledger_tenant *own = ll_party_tenant(file, &file->slots[claim->index]);
-	LL_PARTY_EACH(file, index)
-	{
-		struct ll_ledger_tenant *tenant = ll_party_tenant(file, &file->slots[index]);
-		if (tenant && tenant != own &&
-		    atomic_load_explicit(&tenant->first_card, memory_order_relaxed) == first_card)
-			atomic_store_explicit(&tenant->called_until_ns, 0, memory_order_relaxed);
-	}
-	ll_turn_call(claim, now_ns);
+	if (has_turn)
+		uncall_mates(claim, first->inode);
 }
 
 void ll_gang_look(struct ll_claim *claim, const struct ll_ledger *first, uint64_t tenant_id, uint32_t launches,
@@ -150,7 +154,7 @@ void ll_gang_look(struct ll_claim *claim, const struct ll_ledger *first, uint64_
 	if (has_mate(claim, first->inode, now_ns))
 		exchange(claim, first, row, launches, now_ns, has_turn, gang);
 	if (has_turn)
-		call(claim, first->inode, now_ns);
+		ll_turn_call(claim, now_ns);
 }
 
 struct ll_gang_work ll_gang_work_elsewhere(const struct ll_ledger_tenant *tenant)

@@ -3,78 +3,47 @@
 #include "shim/hook.h"
 #include "shim/trace_events.h"
 
-#define MAKE(call, device)                                                                                             \
-	LL_REENTRY_SCOPE();                                                                                            \
-	LL_CONTEXT_CHANGE(change, ll_context_begin(device));                                                           \
-	if (change.charge.is_refused)                                                                                  \
-		return LL_CUDA_ERROR_OUT_OF_MEMORY;                                                                    \
-	LL_CHARGED_CALL(status, change.seat, call);                                                                    \
-	if (status == LL_CUDA_SUCCESS)                                                                                 \
-		ll_context_made(&change, *ret_context);                                                                \
-	return status
+/* Hook of a function that makes a context on `device`, a parameter of it as ret_context is. */
+#define MAKE_HOOK(symbol, params, args)                                                                                \
+	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
+	{                                                                                                              \
+		if (ll_charge_passes())                                                                                \
+			return ll_real()->symbol args;                                                                 \
+		LL_REENTRY_SCOPE();                                                                                    \
+		LL_CONTEXT_CHANGE(change, ll_context_begin(device));                                                   \
+		if (change.charge.is_refused)                                                                          \
+			return LL_CUDA_ERROR_OUT_OF_MEMORY;                                                            \
+		LL_CHARGED_CALL(status, change.seat, ll_real()->symbol args);                                          \
+		if (status == LL_CUDA_SUCCESS)                                                                         \
+			ll_context_made(&change, *ret_context);                                                        \
+		return status;                                                                                         \
+	}
 
-LL_HOOK_EXPORT ll_cu_result cuCtxCreate(struct ll_cu_context **ret_context, unsigned int flags, ll_cu_device device)
-{
-	if (ll_charge_passes())
-		return ll_real()->cuCtxCreate(ret_context, flags, device);
-	MAKE(ll_real()->cuCtxCreate(ret_context, flags, device), device);
-}
+/* The oldest, and the one after it. */
+#define MAKE_HOOKS(symbol, params, args)                                                                               \
+	MAKE_HOOK(symbol, params, args)                                                                                \
+	MAKE_HOOK(symbol##_v2, params, args)
 
-LL_HOOK_EXPORT ll_cu_result cuCtxCreate_v2(struct ll_cu_context **ret_context, unsigned int flags, ll_cu_device device)
-{
-	if (ll_charge_passes())
-		return ll_real()->cuCtxCreate_v2(ret_context, flags, device);
-	MAKE(ll_real()->cuCtxCreate_v2(ret_context, flags, device), device);
-}
+MAKE_HOOKS(cuCtxCreate, (struct ll_cu_context * *ret_context, unsigned int flags, ll_cu_device device),
+	   (ret_context, flags, device))
 
-LL_HOOK_EXPORT ll_cu_result cuCtxCreate_v3(struct ll_cu_context **ret_context, struct ll_cu_exec_affinity_param *params,
-					   int param_count, unsigned int flags, ll_cu_device device)
-{
-	if (ll_charge_passes())
-		return ll_real()->cuCtxCreate_v3(ret_context, params, param_count, flags, device);
-	MAKE(ll_real()->cuCtxCreate_v3(ret_context, params, param_count, flags, device), device);
-}
+MAKE_HOOK(cuCtxCreate_v3,
+	  (struct ll_cu_context * *ret_context, struct ll_cu_exec_affinity_param *params, int param_count,
+	   unsigned int flags, ll_cu_device device),
+	  (ret_context, params, param_count, flags, device))
 
-LL_HOOK_EXPORT ll_cu_result cuCtxCreate_v4(struct ll_cu_context **ret_context, struct ll_cu_ctx_create_params *params,
-					   unsigned int flags, ll_cu_device device)
-{
-	if (ll_charge_passes())
-		return ll_real()->cuCtxCreate_v4(ret_context, params, flags, device);
-	MAKE(ll_real()->cuCtxCreate_v4(ret_context, params, flags, device), device);
-}
+MAKE_HOOK(cuCtxCreate_v4,
+	  (struct ll_cu_context * *ret_context, struct ll_cu_ctx_create_params *params, unsigned int flags,
+	   ll_cu_device device),
+	  (ret_context, params, flags, device))
 
-LL_HOOK_EXPORT ll_cu_result cuGLCtxCreate(struct ll_cu_context **ret_context, unsigned int flags, ll_cu_device device)
-{
-	if (ll_charge_passes())
-		return ll_real()->cuGLCtxCreate(ret_context, flags, device);
-	MAKE(ll_real()->cuGLCtxCreate(ret_context, flags, device), device);
-}
+MAKE_HOOKS(cuGLCtxCreate, (struct ll_cu_context * *ret_context, unsigned int flags, ll_cu_device device),
+	   (ret_context, flags, device))
 
-LL_HOOK_EXPORT ll_cu_result cuGLCtxCreate_v2(struct ll_cu_context **ret_context, unsigned int flags,
-					     ll_cu_device device)
-{
-	if (ll_charge_passes())
-		return ll_real()->cuGLCtxCreate_v2(ret_context, flags, device);
-	MAKE(ll_real()->cuGLCtxCreate_v2(ret_context, flags, device), device);
-}
-
-LL_HOOK_EXPORT ll_cu_result cuVDPAUCtxCreate(struct ll_cu_context **ret_context, unsigned int flags,
-					     ll_cu_device device, ll_vdp_device vdp_device,
-					     ll_vdp_get_proc_address *vdp_get_proc_address)
-{
-	if (ll_charge_passes())
-		return ll_real()->cuVDPAUCtxCreate(ret_context, flags, device, vdp_device, vdp_get_proc_address);
-	MAKE(ll_real()->cuVDPAUCtxCreate(ret_context, flags, device, vdp_device, vdp_get_proc_address), device);
-}
-
-LL_HOOK_EXPORT ll_cu_result cuVDPAUCtxCreate_v2(struct ll_cu_context **ret_context, unsigned int flags,
-						ll_cu_device device, ll_vdp_device vdp_device,
-						ll_vdp_get_proc_address *vdp_get_proc_address)
-{
-	if (ll_charge_passes())
-		return ll_real()->cuVDPAUCtxCreate_v2(ret_context, flags, device, vdp_device, vdp_get_proc_address);
-	MAKE(ll_real()->cuVDPAUCtxCreate_v2(ret_context, flags, device, vdp_device, vdp_get_proc_address), device);
-}
+MAKE_HOOKS(cuVDPAUCtxCreate,
+	   (struct ll_cu_context * *ret_context, unsigned int flags, ll_cu_device device, ll_vdp_device vdp_device,
+	    ll_vdp_get_proc_address *vdp_get_proc_address),
+	   (ret_context, flags, device, vdp_device, vdp_get_proc_address))
 
 LL_HOOK_EXPORT ll_cu_result cuCtxDestroy(struct ll_cu_context *context)
 {

@@ -28,20 +28,15 @@ LL_HOOK_EXPORT ll_cu_result cuGraphAddNode(struct ll_cu_graph_node **ret_node, s
 	return ll_real()->cuGraphAddNode(ret_node, graph, dependencies, count, params);
 }
 
-LL_HOOK_EXPORT ll_cu_result cuGraphAddNode_v2(struct ll_cu_graph_node **ret_node, struct ll_cu_graph *graph,
-					      struct ll_cu_graph_node *const *dependencies,
-					      const struct ll_cu_graph_edge_data *edges, size_t count,
-					      struct ll_cu_graph_node_params *params)
-{
-	look_at(params);
-	return ll_real()->cuGraphAddNode_v2(ret_node, graph, dependencies, edges, count, params);
-}
+#define ADD_NODE_HOOK(symbol)                                                                                          \
+	LL_HOOK_EXPORT ll_cu_result symbol(struct ll_cu_graph_node **ret_node, struct ll_cu_graph *graph,              \
+					   struct ll_cu_graph_node *const *dependencies,                               \
+					   const struct ll_cu_graph_edge_data *edges, size_t count,                    \
+					   struct ll_cu_graph_node_params *params)                                     \
+	{                                                                                                              \
+		look_at(params);                                                                                       \
+		return ll_real()->symbol(ret_node, graph, dependencies, edges, count, params);                         \
+	}
 
-LL_HOOK_EXPORT ll_cu_result cuGraphAddNode_v3(struct ll_cu_graph_node **ret_node, struct ll_cu_graph *graph,
-					      struct ll_cu_graph_node *const *dependencies,
-					      const struct ll_cu_graph_edge_data *edges, size_t count,
-					      struct ll_cu_graph_node_params *params)
-{
-	look_at(params);
-	return ll_real()->cuGraphAddNode_v3(ret_node, graph, dependencies, edges, count, params);
-}
+ADD_NODE_HOOK(cuGraphAddNode_v2)
+ADD_NODE_HOOK(cuGraphAddNode_v3)
