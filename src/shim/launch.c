@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include "base/clock.h"
+#include "base/scope.h"
 #include "shim/capturing.h"
 #include "shim/real.h"
 #include "shim/trace_events.h"
@@ -69,20 +70,22 @@ static void leave_place(const struct place *place)
 		ll_real()->cuCtxPopCurrent_v2(&pushed);
 }
 
-/* What a wait at the gate takes is told to a trace. */
-static void enter_flow(struct ll_launch *launch, const struct place *place, bool may_be_captured)
+/* A launch that is not governed is counted by nobody. */
+static bool is_counted(const struct ll_launch *launch, const struct place *place)
 {
 	struct ll_flow *flow = place->seat ? place->seat->flow : NULL;
 	if (flow && ll_claim_is_lost(place->seat->claim))
 		ll_seat_retake(place->seat);
-	if (!flow || ll_flow_count(flow, launch->context, launch->stream, launch->kind))
-		return;
-	if (may_be_captured && ll_stream_is_captured(launch->stream.handle))
-		return;
-	launch->flow = flow;
+	return !flow || ll_flow_count(flow, launch->context, launch->stream, launch->kind);
+}
+
+/* What a wait at the gate takes is told to a trace. */
+static void enter_flow(struct ll_launch *launch, const struct place *place)
+{
+	launch->flow = place->seat->flow;
 	enum ll_cu_capture_mode mode = exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
 	uint64_t start_ns = ll_trace_has_gate() ? ll_now_ns() : 0;
-	ll_flow_enter(flow, launch->context, launch->stream, launch->kind);
+	ll_flow_enter(launch->flow, launch->context, launch->stream, launch->kind);
 	if (start_ns)
 		ll_trace_waited(place->seat, start_ns, ll_now_ns());
 	exchange_capture_mode(mode);
@@ -93,6 +96,18 @@ static void begin_trace(struct ll_launch *launch)
 	enum ll_cu_capture_mode mode = exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
 	launch->traced = ll_trace_events_begin(launch->context, launch->stream);
 	exchange_capture_mode(mode);
+}
+
+/* A thread that is cancelled in here would leave a launch behind that nobody ends: the caller's scope ends only what
+ * was returned to it. */
+static void enter(struct ll_launch *launch, const struct place *place, bool is_gated, bool is_traced)
+{
+	LL_SCOPE_NO_CANCEL;
+	if (is_gated)
+		enter_flow(launch, place);
+	if (is_traced)
+		begin_trace(launch);
+	leave_place(place);
 }
 
 static struct ll_launch begin(struct ll_cu_stream *stream, uint64_t kind, bool is_gated)
@@ -108,11 +123,9 @@ static struct ll_launch begin(struct ll_cu_stream *stream, uint64_t kind, bool i
 	launch.stream = name_stream(stream);
 	launch.kind = kind;
 	launch.is_elsewhere = place.is_elsewhere;
-	if (is_governed)
-		enter_flow(&launch, &place, !is_asked);
-	if (is_traced)
-		begin_trace(&launch);
-	leave_place(&place);
+	bool enters = is_governed && !is_counted(&launch, &place) && (is_asked || !ll_stream_is_captured(stream));
+	if (enters || is_traced || place.is_elsewhere)
+		enter(&launch, &place, enters, is_traced);
 	return launch;
 }
 
@@ -138,6 +151,7 @@ static void tell_end(const struct ll_launch *launch, uint64_t launched_ns)
 /* After a lost call the driver may be in any state: then it is not called. */
 static void leave(const struct ll_launch *launch)
 {
+	LL_SCOPE_NO_CANCEL; /* the launch would stay under way */
 	struct place place = {.is_elsewhere = false};
 	uint64_t launched_ns = ll_now_ns();
 	if (launch->status == LL_LAUNCH_LOST) {

@@ -2,6 +2,7 @@
 #include "launching.h"
 
 #include <pthread.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define ID 7
@@ -27,13 +28,34 @@ static const bool is_tsan = false;
 #else
 static const bool is_tsan = false;
 #endif
-static _Atomic bool has_begun;
+/* The thread that is about to make the call under test; 0: none yet. */
+static _Atomic pid_t caller;
+
+static void announce_call(void)
+{
+	CHECK_EQUAL(cu.cuCtxSetCurrent(context), 0);
+	caller = (pid_t)syscall(SYS_gettid);
+}
+
+/* The caller sleeps: at the gate, in the driver that hangs, or behind the call. */
+static bool caller_sleeps(void)
+{
+	char path[64], text[512] = "";
+	if (!caller)
+		return false;
+	snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)caller);
+	FILE *file = fopen(path, "re");
+	CHECK(file);
+	bool has_read = fgets(text, sizeof text, file);
+	fclose(file);
+	const char *state = has_read ? strrchr(text, ')') : NULL;
+	return state && strncmp(state, ") S", 3) == 0;
+}
 
 static void *launch_once(void *user)
 {
 	(void)user;
-	CHECK_EQUAL(cu.cuCtxSetCurrent(context), 0);
-	has_begun = true;
+	announce_call();
 	launch_timed(work, shared, MS / 10, 1, 32);
 	sleep(1000); /* cancelled here at the latest */
 	return NULL;
@@ -43,10 +65,9 @@ static void cancel_one(void)
 {
 	pthread_t thread;
 	void *result;
-	has_begun = false;
+	caller = 0;
 	CHECK_EQUAL(pthread_create(&thread, NULL, launch_once, NULL), 0);
-	WAIT_FOR(has_begun);
-	sleep_ms(5); /* on its way in, wherever that is */
+	WAIT_FOR(caller_sleeps());
 	CHECK_EQUAL(pthread_cancel(thread), 0);
 	CHECK_EQUAL(pthread_join(thread, &result), 0);
 	CHECK(result == PTHREAD_CANCELED);
@@ -73,6 +94,31 @@ static void a_cancelled_thread_leaves_nothing_behind(void **state)
 {
 	(void)state;
 	in_world(NULL, body_cancel);
+}
+
+/* The library asks the driver something before and after the program's own call, in the same thread. */
+static void body_cancel_around(void)
+{
+	enum { CALLS = 4 };
+	prepare(0);
+	unsetenv("LD_PRELOAD");
+	for (int i = 0; i < CALLS; i++) {
+		char command[80];
+		check_rests(ID);
+		snprintf(command, sizeof command, "hang cuThreadExchangeStreamCaptureMode 200ms after %d count 1", i);
+		CHECK_EQUAL(simctl(command), 0);
+		cancel_one();
+		CHECK_EQUAL(simctl("heal"), 0);
+		check_rests(ID);
+		launch_timed(work, shared, MS / 10, 1, 32);
+	}
+}
+
+static void a_thread_that_is_cancelled_around_its_launch_leaves_nothing_behind(void **state)
+{
+	(void)state;
+	if (!is_tsan)
+		in_world(NULL, body_cancel_around);
 }
 
 /* It is cancelled in the first call of all that looks for a place on the card; the driver itself does nothing in it. */
@@ -111,8 +157,7 @@ static void a_thread_that_is_cancelled_in_its_first_call_leaves_nothing_locked(v
 static void *allocate_cancelled(void *user)
 {
 	ll_cu_deviceptr address;
-	CHECK_EQUAL(cu.cuCtxSetCurrent(context), 0);
-	has_begun = true;
+	announce_call();
 	cu.cuMemAllocAsync(&address, 1 << 20, shared);
 	sleep(1000);
 	return user;
@@ -129,10 +174,9 @@ static void body_cancel_in_pool(void)
 	CHECK_EQUAL(cu.cuMemFreeAsync(address, shared), 0);
 	unsetenv("LD_PRELOAD");
 	CHECK_EQUAL(simctl("hang cuMemPoolGetAttribute 200ms count 1"), 0);
-	has_begun = false;
+	caller = 0;
 	CHECK_EQUAL(pthread_create(&thread, NULL, allocate_cancelled, NULL), 0);
-	WAIT_FOR(has_begun);
-	sleep_ms(5);
+	WAIT_FOR(caller_sleeps());
 	CHECK_EQUAL(pthread_cancel(thread), 0);
 	CHECK_EQUAL(pthread_join(thread, &result), 0);
 	CHECK(result == PTHREAD_CANCELED);
@@ -172,13 +216,14 @@ static void a_program_whose_agent_hangs_in_the_driver_ends(void **state)
 	assert_true(ll_now_ns() - began_ns < 100000 * MS);
 }
 
-static void *launch_in_debt(void *user)
+/* The program ends meanwhile: the driver may refuse what it has not begun. */
+static void *launch_at_the_end(void *user)
 {
-	(void)user;
-	CHECK_EQUAL(cu.cuCtxSetCurrent(context), 0);
-	has_begun = true;
-	launch_timed(work, shared, MS / 10, 1, 32);
-	return NULL;
+	uint64_t ns = MS / 10;
+	void *params[] = {&ns};
+	announce_call();
+	cu.cuLaunchKernel(work, 1, 1, 1, 32, 1, 1, 0, shared, params, NULL);
+	return user;
 }
 
 static void body_exit(void)
@@ -186,10 +231,9 @@ static void body_exit(void)
 	pthread_t thread;
 	prepare(100);
 	owe(ID, ENDLESS_DEBT);
-	CHECK_EQUAL(pthread_create(&thread, NULL, launch_in_debt, NULL), 0);
-	WAIT_FOR(has_begun);
+	CHECK_EQUAL(pthread_create(&thread, NULL, launch_at_the_end, NULL), 0);
+	WAIT_FOR(caller_sleeps());
 	CHECK_EQUAL(pthread_detach(thread), 0);
-	sleep_ms(5);
 	exit(0);
 }
 
@@ -207,11 +251,9 @@ static void body_exit_in_call(void)
 	prepare(0);
 	unsetenv("LD_PRELOAD");
 	CHECK_EQUAL(simctl("hang cuLaunchKernel 500ms count 1"), 0);
-	has_begun = false;
-	CHECK_EQUAL(pthread_create(&thread, NULL, launch_in_debt, NULL), 0);
-	WAIT_FOR(has_begun);
+	CHECK_EQUAL(pthread_create(&thread, NULL, launch_at_the_end, NULL), 0);
+	WAIT_FOR(caller_sleeps());
 	CHECK_EQUAL(pthread_detach(thread), 0);
-	sleep_ms(20);
 	exit(0);
 }
 
@@ -245,11 +287,30 @@ static void a_queue_that_waits_for_the_next_launch_gets_it(void **state)
 	in_world(NULL, body_stalled);
 }
 
-/* Of kernels that are each longer than the queue's bound the next one is there when one ends. */
+/* How long the launch of a kernel of that length takes behind one that has not begun. */
+static uint64_t launch_behind(ll_cu_deviceptr word, uint32_t value, uint64_t kernel_ns)
+{
+	tenant(ID)->tokens_ns = (int64_t)(2 * kernel_ns);
+	CHECK_EQUAL(cu.cuStreamWaitValue32(shared, word, value, LL_CU_STREAM_WAIT_VALUE_EQ), 0);
+	launch_timed(work, shared, kernel_ns, 1, 32);
+	uint64_t began_ns = ll_now_ns();
+	launch_timed(work, shared, kernel_ns, 1, 32);
+	uint64_t took_ns = ll_now_ns() - began_ns;
+	CHECK_EQUAL(cu.cuStreamWriteValue32(new_stream(), word, value, 0), 0);
+	check_rests(ID);
+	return took_ns;
+}
+
+/*
+ * If each kernel is longer than the queue's bound, the next one may be queued while one runs. A launch that has to wait
+ * for a full queue takes at least 50 ms and twice the kernel; a busy host may hold up any launch for as long, but not
+ * each of them.
+ */
 static void body_long_kernels(void)
 {
-	enum { KERNEL_MS = 45 };
+	enum { KERNEL_MS = 45, TRIES = 10 };
 	ll_cu_deviceptr word;
+	uint64_t quickest_ns = UINT64_MAX;
 	prepare(999);
 	CHECK_EQUAL(cu.cuMemAlloc(&word, 4096), 0);
 	CHECK_EQUAL(cu.cuMemsetD8(word, 0, 4096), 0);
@@ -257,14 +318,11 @@ static void body_long_kernels(void)
 		launch_timed(work, shared, KERNEL_MS * MS, 1, 32);
 		CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
 	}
-	tenant(ID)->tokens_ns = 2 * KERNEL_MS * MS;
-	CHECK_EQUAL(cu.cuStreamWaitValue32(shared, word, 1, LL_CU_STREAM_WAIT_VALUE_EQ), 0);
-	launch_timed(work, shared, KERNEL_MS * MS, 1, 32);
-	uint64_t began_ns = ll_now_ns();
-	launch_timed(work, shared, KERNEL_MS * MS, 1, 32);
-	CHECK(ll_now_ns() - began_ns < 2 * KERNEL_MS * MS); /* a queue that is full stalls for longer */
-	CHECK_EQUAL(cu.cuStreamWriteValue32(new_stream(), word, 1, 0), 0);
-	check_rests(ID);
+	for (uint32_t i = 1; i <= TRIES && quickest_ns >= 2 * KERNEL_MS * MS; i++) {
+		uint64_t took_ns = launch_behind(word, i, KERNEL_MS * MS);
+		quickest_ns = took_ns < quickest_ns ? took_ns : quickest_ns;
+	}
+	CHECK(quickest_ns < 2 * KERNEL_MS * MS);
 }
 
 static void behind_a_long_kernel_there_may_be_one_more(void **state)
@@ -279,6 +337,7 @@ int main(void)
 	    cmocka_unit_test(behind_a_long_kernel_there_may_be_one_more),
 	    cmocka_unit_test(a_queue_that_waits_for_the_next_launch_gets_it),
 	    cmocka_unit_test(a_cancelled_thread_leaves_nothing_behind),
+	    cmocka_unit_test(a_thread_that_is_cancelled_around_its_launch_leaves_nothing_behind),
 	    cmocka_unit_test(a_thread_that_is_cancelled_in_its_first_call_leaves_nothing_locked),
 	    cmocka_unit_test(a_thread_that_is_cancelled_in_a_pool_leaves_nothing_locked),
 	    cmocka_unit_test(a_program_whose_agent_hangs_in_the_driver_ends),
