@@ -208,11 +208,12 @@ static void body_vfork(void)
 	pid_t pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): it is what is tested */
 #pragma GCC diagnostic pop
 	if (pid == 0) {
-		execl(program, program, "busy", "0", "kernel", "1ms", "count", "20", (char *)NULL);
+		execl(program, program, "busy", "0", "kernel", "1ms", "count", "200", (char *)NULL);
 		_exit(127);
 	}
 	CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
-	CHECK(gpu_ns(ID) - before_ns >= 20 * MS * 95 / 100);
+	/* The last launches before a context ends, up to 4 ms of work, may have no timing event and are not charged. */
+	CHECK(gpu_ns(ID) - before_ns >= 200 * MS * 95 / 100);
 	CHECK_EQUAL(ll_ledger_list(card_ledger(), NULL, 0), 1);
 	CHECK(own == claim_of(ID));
 	CHECK_EQUAL(own->token, token);
