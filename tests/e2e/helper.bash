@@ -17,6 +17,7 @@ bats_require_minimum_version 1.5.0
 setup() {
 	T=$(mktemp -d "${TMPDIR:-/tmp}/loadline-test.XXXXXX")
 	mkdir -m 700 "$T/run" "$T/world"
+	mkfifo "$T/silence"
 	export LOADLINE_SIM_DIR=$T/world XDG_RUNTIME_DIR=$T/run
 	# meson puts the simulator's folder in front for programs that link it; here only --sim may.
 	unset LD_LIBRARY_PATH LOADLINE_SIM_SCENARIO LOADLINE_RUN LOADLINE_TRACE CUDA_INJECTION64_PATH LOADLINE_SHIM LD_PRELOAD CUDA_VISIBLE_DEVICES CUDA_MPS_PIPE_DIRECTORY
@@ -59,7 +60,9 @@ start_program() {
 }
 
 pid_of() {
-	cat "$T/$1.pid"
+	local pid
+	read -r pid <"$T/$1.pid"
+	echo "$pid"
 }
 
 is_running() {
@@ -79,13 +82,14 @@ finish() {
 }
 
 # wait_for SECONDS CONDITION...: until the command succeeds; fails, and shows what was printed, after the deadline, and
-# at once when it waits for the output (has) of a program that has ended.
+# at once when it waits for the output (has) of a program that has ended. has and shows wait by themselves in here: they
+# start jq once, not once a look. So a condition that something is absent is shows_none, not `! shows`.
 wait_for() {
-	local deadline=$((SECONDS + $1)) seconds=$1
+	local deadline=$((SECONDS + $1)) seconds=$1 pause=0.02
 	shift
 	until "$@" >/dev/null 2>&1; do
-		if [ "$1" = has ] && ! is_running "$2" && ! "$@" >/dev/null 2>&1; then
-			echo "$2 ended before: $*"
+		if [ -n "${ended-}" ]; then
+			echo "$ended ended before: $*"
 			show
 			return 1
 		fi
@@ -94,8 +98,18 @@ wait_for() {
 			show
 			return 1
 		fi
-		sleep 0.02
+		wait_a_little
 	done
+}
+
+# wait_a_little: from 20 ms up to 160 ms, longer each time, without a process for it.
+wait_a_little() {
+	read -rt "$pause" <>"$T/silence" || true
+	case $pause in
+	0.02) pause=0.04 ;;
+	0.04) pause=0.08 ;;
+	*) pause=0.16 ;;
+	esac
 }
 
 # show: what every program printed, for a failed test's log.
@@ -113,14 +127,66 @@ json() {
 	jq -R -c -r "fromjson? | $2" "$T/$1.out"
 }
 
-# has NAME FILTER: does the filter give anything but null and false?
+# has NAME FILTER: does the filter give anything but null and false for a line?
 has() {
-	jq -R "fromjson? | $2" "$T/$1.out" | grep -qvxE 'null|false'
+	look "$1" "lines | ($2)? | select(.)"
+}
+
+# counts NAME NUMBER FILTER: does it so often?
+counts() {
+	look "$1" "foreach (lines | ($3)? | select(.)) as \$line (0; . + 1; select(. >= $2))"
+}
+
+# look NAME PROGRAM: does the jq program give anything over NAME's `lines`? Under wait_for it is told each new line until it
+# does, or the program NAME has ended, which is then in $ended.
+look() {
+	local program="def lines: inputs | fromjson?; $2 | halt"
+	if [ -z "${deadline-}" ]; then
+		jq -R -n -e "$program" "$T/$1.out" >/dev/null
+		return
+	fi
+	local pid
+	pid=$(pid_of "$1")
+	if timeout $((deadline > SECONDS ? deadline - SECONDS : 1)) jq -R -n -e "$program" \
+		< <(exec tail -n +1 -s 0.2 -f --pid "$pid" "$T/$1.out" 2>/dev/null) >/dev/null; then
+		return 0
+	fi
+	kill -0 "$pid" 2>/dev/null || ended=$1
+	return 1
 }
 
 # shows FILTER: does the filter give anything but null and false for a line of `loadline status --json`?
 shows() {
-	loadline --sim status --json | jq -s -e "[.[] | $1] | any" >/dev/null
+	status_has "any(.[] | ($1)?; .)"
+}
+
+# shows_none FILTER: for no line?
+shows_none() {
+	status_has "any(.[] | ($1)?; .) | not"
+}
+
+# status_has PROGRAM: does the jq program give true for the array of those lines? Under wait_for one jq is asked about each
+# next status until it does.
+status_has() {
+	if [ -n "${deadline-}" ]; then
+		(ask_until_true "try ($1) catch false")
+	else
+		"$LOADLINE" --sim status --json | jq -s -e "$1" >/dev/null
+	fi
+}
+
+# In a subshell: a jq that ends at once, because the program is wrong, ends it by SIGPIPE.
+ask_until_true() {
+	local lines answer
+	coproc JUDGE { exec jq --unbuffered "$1"; }
+	while ((SECONDS <= deadline)); do
+		lines=$("$LOADLINE" --sim status --json)
+		echo "[${lines//$'\n'/,}]" >&"${JUDGE[1]}"
+		read -r answer <&"${JUDGE[0]}" || return 1
+		[ "$answer" != true ] || return 0
+		wait_a_little
+	done
+	return 1
 }
 
 # expect EXPRESSION [JQ OPTION]...: jq arithmetic on $actual and the like; shows what it compared when false.
@@ -142,7 +208,7 @@ fails_with() {
 	shift 2
 	# bats takes 127 for a slip of the test, unless told.
 	[ "$expected" -ne 127 ] || told=(-127)
-	run "${told[@]}" --separate-stderr timeout 20 "$LOADLINE" "$@"
+	run "${told[@]}" --separate-stderr timeout 60 "$LOADLINE" "$@"
 	# shellcheck disable=SC2154
 	echo "status $status, stdout '$output', stderr '$stderr'"
 	[ "$status" -eq "$expected" ]

@@ -7,7 +7,7 @@ simctl() {
 
 hold() {
 	start hold --sim hold --json --resume-after 300ms "$@"
-	wait_for 20 has hold 'select(.event == "sample" and .util_percent > 40)'
+	wait_for 60 has hold 'select(.event == "sample" and .util_percent > 40)'
 }
 
 fault() {
@@ -114,7 +114,7 @@ ended() {
 	simctl fail nvmlDeviceGetSamples NVML_ERROR_UNKNOWN for 3s
 	wait_for 20 fault "utilisation"
 	mark
-	wait_for 60 holds_again
+	wait_for 90 holds_again
 	stop hold
 	[ "$status" -eq 0 ]
 }
@@ -148,22 +148,14 @@ ended() {
 
 @test "a hanging driver call does not keep it from ending" {
 	hold
-	simctl hang nvmlDeviceGetSamples 60s
-	wait_for 20 hangs
-	before=$(date +%s)
+	simctl hang nvmlDeviceGetSamples 120s
+	# What the hold cannot see ends, and the card is idle.
+	wait_for 60 shows 'has("card") and .util_percent == 0'
+	before=${EPOCHREALTIME%.*}
 	stop hold
-	after=$(date +%s)
 	[ "$status" -eq 1 ]
-	[ $((after - before)) -le 10 ]
+	[ $((${EPOCHREALTIME%.*} - before)) -le 30 ]
 	grep -q "hang" "$T/hold.err"
-}
-
-# No sample for a second.
-hangs() {
-	local last
-	last=$(json hold 'select(.event == "sample") | .time_s' | tail -1)
-	sleep 1
-	[ "$last" = "$(json hold 'select(.event == "sample") | .time_s' | tail -1)" ]
 }
 
 @test "suspend and resume" {
@@ -182,10 +174,10 @@ hangs() {
 	hold
 	echo 7200 >"$T/jump"
 	mark
-	wait_for 40 holds_again
+	wait_for 90 holds_again
 	echo -86400 >"$T/jump"
 	mark
-	wait_for 40 holds_again
+	wait_for 90 holds_again
 	unset LD_PRELOAD
 	stop hold
 	[ "$status" -eq 0 ]
