@@ -3,6 +3,8 @@
 load helper
 
 LONG=(--kernel 20ms --each 3 --runs 3)
+# Of one cell, which takes more than a minute: whatever a test does beside it, it does in its midst.
+LINGERING=(--grid tiny --priority equal --connections 8 --kernel 500ms --each 64)
 
 scenario() {
 	printf '%s\n' "$@" >"$T/scenario"
@@ -18,6 +20,13 @@ probe() {
 		show
 		return "$status"
 	}
+}
+
+# linger PARALLEL ARG...: a probe in the midst of its measuring.
+linger() {
+	wait_for 60 shows '.util_percent == 0'
+	TMPDIR=$T start probe --sim probe "${LINGERING[@]}" --parallel "$@"
+	wait_for 60 shows '.util_percent > 10'
 }
 
 # word NAME FILTER: the words of the cells that the filter lets through.
@@ -98,7 +107,7 @@ nothing_is_left() {
 
 @test "a mode that cannot be changed is told in its cells, and the others are measured" {
 	scenario "fail nvmlDeviceSetComputeMode NVML_ERROR_NO_PERMISSION"
-	probe a --parallel processes --under exclusive,default --set-exclusive --grid tiny --priority equal --connections 8 --runs 1 --json
+	probe a --parallel processes --under exclusive,default --set-exclusive --grid tiny --priority equal --connections 8 "${LONG[@]}" --json
 	has a 'select(.under == "exclusive") | .not_measured | test("set exclusive-process mode: .*NVML error 4")'
 	[ "$(word a '.under == "default"')" = time-sliced ]
 }
@@ -113,7 +122,7 @@ nothing_is_left() {
 @test "where no MPS daemon can be started the cells say why" {
 	TMPDIR=$T/nowhere loadline --sim probe --parallel processes --under mps --grid tiny --connections 8 --runs 1 --json >"$T/a.out"
 	has a 'select(.event == "cell") | .word == null and (.not_measured | test("no private MPS daemon: .*No such file"))'
-	TMPDIR=$T loadline --sim probe --parallel processes --under mps:1% --grid tiny --connections 8 --runs 1 --json >"$T/b.out"
+	TMPDIR=$T loadline --sim probe --parallel processes --under mps:1% --grid tiny --connections 8 "${LONG[@]}" --json >"$T/b.out"
 	[ "$(word b true)" = concurrent ]
 	scenario "card all sm 16"
 	TMPDIR=$T loadline --sim probe --parallel processes --under mps:5% --grid tiny --connections 8 --runs 1 --json >"$T/c.out"
@@ -123,7 +132,7 @@ nothing_is_left() {
 
 @test "a MIG slice is a card of its own, a prohibited card takes nobody" {
 	scenario "card 0 mig 2"
-	probe a -i 0:1 --parallel processes --under default,mps --grid tiny --priority equal --connections 8 --runs 1 --json
+	probe a -i 0:1 --parallel processes --under default,mps --grid tiny --priority equal --connections 8 "${LONG[@]}" --json
 	[ "$(word a '.under == "default"')" = time-sliced ]
 	scenario "card 0 mode prohibited"
 	probe b --parallel processes --grid tiny --priority equal --connections 8 --runs 1 --json
@@ -150,7 +159,7 @@ nothing_is_left() {
 }
 
 @test "the table has a row for each cell and statements with their commands" {
-	probe a --parallel processes --under default --connections 8 --runs 2
+	probe a --parallel processes --under default --connections 8 --kernel 20ms --runs 2
 	[ "$(grep -c '^processes  *default' "$T/a.out")" -eq 4 ]
 	grep -q "^contexts  *One context at a time" "$T/a.out"
 	grep -q '[$] loadline probe --parallel processes' "$T/a.out"
@@ -159,7 +168,7 @@ nothing_is_left() {
 
 @test "the picture is well-formed, with a bar for every stretch" {
 	command -v python3 >/dev/null || skip "no python3"
-	probe a --parallel streams,processes --under default --grid tiny --connections 8 --runs 1 --svg "$T/a.svg"
+	probe a --parallel streams,processes --under default --grid tiny --connections 8 --kernel 20ms --runs 1 --svg "$T/a.svg"
 	python3 - "$T/a.svg" <<-'END'
 		import sys, xml.etree.ElementTree as tree
 		space = "{http://www.w3.org/2000/svg}"
@@ -226,30 +235,26 @@ nothing_is_left() {
 }
 
 @test "Ctrl-C ends processes and daemon and leaves nothing" {
-	TMPDIR=$T start probe --sim probe --under mps --runs 100 --svg "$T/a.svg"
-	wait_for 30 grep -q "^threads" "$T/probe.out"
+	linger processes --under mps --svg "$T/a.svg"
 	[ -n "$(left_over)" ]
 	stop probe INT
 	[ "$status" -eq 130 ]
 	nothing_is_left
 	[ ! -e "$T/a.svg" ]
-	TMPDIR=$T start probe --sim probe --under default --runs 100
-	wait_for 30 grep -q "^threads" "$T/probe.out"
+	linger processes --under default
 	stop probe TERM
 	[ "$status" -eq 143 ]
 	nothing_is_left
 }
 
 @test "a probe that is killed leaves no daemon, no folder and no mode" {
-	TMPDIR=$T start probe --sim probe --under mps --runs 100
-	wait_for 30 grep -q "^threads" "$T/probe.out"
+	linger processes --under mps
 	[ -n "$(left_over)" ]
 	stop probe KILL
 	[ "$status" -eq 137 ]
 	wait_for 30 nothing_is_left
 	[ "$(id -u)" -eq 0 ] || return 0
-	TMPDIR=$T start probe --sim probe --under exclusive --set-exclusive --runs 100
-	wait_for 30 grep -q "^streams" "$T/probe.out"
+	linger streams --under exclusive --set-exclusive
 	shows '.compute_mode == "exclusive-process"'
 	stop probe KILL
 	[ "$status" -eq 137 ]
@@ -258,8 +263,7 @@ nothing_is_left() {
 }
 
 @test "a process of the probe that is killed ends it with an error, and nothing is left" {
-	TMPDIR=$T start probe --sim probe --under mps --runs 100
-	wait_for 30 grep -q "^threads" "$T/probe.out"
+	linger streams --under mps
 	read -ra workers <<<"$(children_of probe)"
 	kill -KILL "${workers[@]}"
 	finish probe
