@@ -11,8 +11,23 @@ limited() {
 	start "$name" --sim run --tenant "$name" "$@" -- "$LAUNCHER" "${KERNEL_MS:-1}"
 }
 
+# gpu_seconds NAME...: of each tenant, at one moment.
 gpu_seconds() {
-	loadline --sim status --json | jq -s "[.[] | select(has(\"claim\") and .tenant == \"$1\") | .gpu_seconds] | add // 0"
+	local name filter=empty
+	for name; do
+		filter+=", ([.[] | select(has(\"claim\") and .tenant == \"$name\") | .gpu_seconds] | add // 0)"
+	done
+	loadline --sim status --json | jq -s "[$filter] | join(\" \")" -r
+}
+
+# shares ONE OTHER RATIO-LOW RATIO-HIGH: while ONE gets a second of the card, it gets so many times what OTHER gets.
+shares() {
+	local one other one_later other_later
+	read -r one other <<<"$(gpu_seconds "$1" "$2")"
+	wait_for 60 used "$1" "$(jq -n "$one + 1")"
+	read -r one_later other_later <<<"$(gpu_seconds "$1" "$2")"
+	expect '$ratio > $low and $ratio < $high' --argjson low "$3" --argjson high "$4" \
+		--argjson ratio "$(jq -n "($one_later - $one) / ($other_later - $other)")"
 }
 
 used() {
@@ -37,11 +52,7 @@ used() {
 	limited big --weight 3
 	wait_for 30 used small 0.1
 	wait_for 30 used big 0.1
-	local small big
-	small=$(gpu_seconds small) big=$(gpu_seconds big)
-	wait_for 60 used big "$(jq -n "$big + 1")"
-	expect '$ratio > 1.8 and $ratio < 4.5' \
-		--argjson ratio "$(jq -n "($(gpu_seconds big) - $big) / ($(gpu_seconds small) - $small)")"
+	shares big small 1.8 4.5
 }
 
 @test "a weight that is changed counts from then on" {
@@ -50,11 +61,7 @@ used() {
 	wait_for 30 used one 0.1
 	wait_for 30 used two 0.1
 	loadline --sim set two --weight 4
-	local one two
-	one=$(gpu_seconds one) two=$(gpu_seconds two)
-	wait_for 60 used two "$(jq -n "$two + 1")"
-	expect '$ratio > 2.2 and $ratio < 6' \
-		--argjson ratio "$(jq -n "($(gpu_seconds two) - $two) / ($(gpu_seconds one) - $one)")"
+	shares two one 2.2 6
 }
 
 @test "a kernel that never ends is shown by status" {
