@@ -10,7 +10,7 @@ hold_fails() {
 	local code=$1 text=$2
 	shift 2
 	fails_with "$code" "$text" --sim hold --for 5s "$@"
-	[ "$(loadline --sim status --json | jq -s 'map(select(has("claim"))) | length')" -eq 0 ]
+	[[ $(loadline --sim status --json) != *'"claim"'* ]]
 }
 
 @test "targets out of range or not numbers" {

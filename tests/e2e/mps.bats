@@ -115,7 +115,7 @@ need_launcher() {
 	[ "$(mps clients --json | jq -s 'length')" -eq 2 ]
 	[[ $(mps clients) == *"$(pid_of first)"* ]]
 	mps kill "$(pid_of first)"
-	wait_for 10 eval '[ "$(mps clients --json | jq -s "length")" -eq 1 ]'
+	wait_for 20 eval '[ "$(mps clients --json | wc -l)" -eq 1 ]'
 	[ "$(mps clients --json | jq .client)" -eq "$(pid_of second)" ]
 	is_running second
 	mps_fails 1 "process 1 is no client" kill 1
@@ -149,7 +149,7 @@ need_launcher() {
 @test "a start that is interrupted leaves no daemon without its limits, and no mode" {
 	need_root
 	loadline --sim status >/dev/null
-	"$SIMCTL" mps hang set_default_active_thread_percentage 2s
+	"$SIMCTL" mps hang set_default_active_thread_percentage 5s
 	start interrupted --sim mps start --exclusive --compute 30%
 	wait_for 20 grep -q "Cmd:set_default_active" "$LOADLINE_SIM_DIR/mps/log/control.log"
 	[ "$(mode_of 0)" = exclusive-process ]
@@ -177,17 +177,17 @@ need_launcher() {
 	mps start
 	client first
 	client second
-	"$SIMCTL" mps hang terminate_client 500ms count 1
+	"$SIMCTL" mps hang terminate_client 3s count 1
 	local server
 	server=$(mps status --json | jq 'select(has("status")) | .server')
 	start_program busy env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" CUDA_MPS_PIPE_DIRECTORY="$T/world/mps/pipe" \
 		sh -c "echo terminate_client $server $(pid_of first) | $LOADLINE_BUILD/sim/nvidia-cuda-mps-control"
-	wait_for 10 grep -q terminate_client "$T/world/mps/log/control.log"
+	wait_for 20 grep -q terminate_client "$T/world/mps/log/control.log"
 	mps kill "$(pid_of second)"
 	finish busy
 	grep -q "Another client is being terminated" "$T/world/mps/log/control.log"
 	[ "$(cat "$T/busy.out")" = 0 ]
-	wait_for 10 eval '[ -z "$(mps clients --json)" ]'
+	wait_for 20 eval '[ -z "$(mps clients --json)" ]'
 }
 
 @test "a daemon that hangs is ended by force alone, and that is said" {
@@ -303,7 +303,7 @@ faked() {
 	need_root
 	command -v setpriv >/dev/null || skip "no setpriv"
 	start_program other setpriv --reuid 65534 --clear-groups sleep 100
-	wait_for 10 eval '[ "$(stat -c %u "/proc/$(pid_of other)")" = 65534 ]'
+	wait_for 20 eval '[ "$(stat -c %u "/proc/$(pid_of other)")" = 65534 ]'
 	fake "get_server_list) echo $(pid_of other) ;;
 get_server_status*) echo ACTIVE ;;
 get_client_list*) echo 4711 ;;
@@ -419,7 +419,7 @@ get_*) ;;'
 	mps start
 	client hit
 	"$SIMCTL" mps fault for 1h
-	wait_for 10 report '.server and .status == "fault"'
+	wait_for 20 report '.server and .status == "fault"'
 	report '.warning // "" | contains("FAULT")'
 	run loadline --sim doctor --no-trial
 	[[ $output == *"FAULT"* ]]

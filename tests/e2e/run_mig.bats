@@ -37,7 +37,7 @@ program() {
 	start sliced --sim run -i 1:1 --mem 2G --tenant sliced -- sh -c "exec $(program) context wait alloc 1000 <$T/in"
 	wait_for 20 grep -q waiting "$T/sliced.out"
 	wait_for 20 shows 'select(has("claim")) | .tenant == "sliced" and (.claim | startswith("1:1/")) and (.uuid | startswith("MIG-")) and .memory_limit_bytes == 2147483648'
-	[ "$(loadline --sim status --json | jq -s 'map(select(has("claim"))) | length')" -eq 1 ]
+	status_has 'map(select(has("claim"))) | length == 1'
 	loadline --sim set sliced --mem 1000M
 	echo go >&9
 	finish sliced

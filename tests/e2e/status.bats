@@ -12,11 +12,7 @@ ledger_of() {
 }
 
 hold_is() {
-	loadline --sim status --json | jq -e "select(.class == \"hold\" and .state == \"$1\")" >/dev/null
-}
-
-has_busy_seconds() {
-	loadline --sim status --json | jq -e 'select(.synthetic_busy_seconds > 0)' >/dev/null
+	shows ".class == \"hold\" and .state == \"$1\""
 }
 
 @test "an idle card is one line, and one object with numbers" {
@@ -96,7 +92,7 @@ has_busy_seconds() {
 	has json 'select(has("claim")) | .target_percent == 40 and .metric == "util" and .payload == "cuda"'
 	has json 'select(has("claim")) | .memory_limit_bytes == null and (.memory_bytes | type) == "number"'
 	has json 'select(has("card")) | .claims == 1'
-	wait_for 20 has_busy_seconds
+	wait_for 20 shows '.synthetic_busy_seconds > 0'
 	loadline --sim status | grep -q "0/[0-9]*  pid $(pid_of hold)  synthetic load: holding, util at 40 %, payload cuda"
 	stop hold
 	[ "$(loadline --sim status --json | wc -l)" -eq 1 ]
@@ -154,7 +150,7 @@ busy() {
 	shows 'select(has("claim")) | .tenant_gpu_seconds > 0.2 and (.tenant_memory_bytes | type) == "number" and .waits_for == null'
 	shows 'select(has("claim")) | .card_memory_bytes > 500000000 and .card_memory_bytes < .memory_bytes + 8388608'
 	loadline --sim status | grep -qE "pid $(pid_of job)  job: running, high priority, [0-9.]+ [MG]iB \\(the card counts [0-9.]+ [MG]iB\\) of 8.0 GiB, compute 60 %, weight 3, GPU time "
-	shows 'select(has("process"))' && return 1
+	shows_none 'has("process")'
 	stop job
 }
 
@@ -164,15 +160,12 @@ busy() {
 		# shellcheck disable=SC2046
 		start "$name" --sim run --tenant "$name" -- $(busy kernel 2ms for 60s)
 	done
-	waits() {
-		loadline --sim status --json | jq -s -e 'map(select(has("claim"))) | length == 2 and
-			((.[0].waits_for == .[1].claim and .[1].has_turn) or (.[1].waits_for == .[0].claim and .[0].has_turn))' >/dev/null
-	}
-	wait_for 20 waits
+	wait_for 60 status_has 'map(select(has("claim"))) | length == 2 and
+		((.[0].waits_for == .[1].claim and .[1].has_turn) or (.[1].waits_for == .[0].claim and .[0].has_turn))'
 	waits_in_text() {
 		loadline --sim status | grep -qE 'GPU time .*, waits for 0/[0-9]+$'
 	}
-	wait_for 20 waits_in_text
+	wait_for 60 waits_in_text
 }
 
 @test "a process without a claim is ungoverned, and said to have dropped the library where it did" {
@@ -199,6 +192,6 @@ busy() {
 	start hold --sim hold --json
 	wait_for 20 hold_is holding
 	wait_for 20 shows 'select(has("card")) | .processes > 0'
-	shows 'select(has("process"))' && return 1
+	shows_none 'has("process")'
 	stop hold
 }
