@@ -4,6 +4,7 @@
  * so nothing is allocated and no lock of libc's is taken; none enters the kernel or locks memory. The parent steps a
  * governed child through launches (ptrace).
  */
+#include "../unit/skipped.h"
 #include "launching.h"
 
 #include <elf.h>
@@ -303,7 +304,7 @@ static void a_launch_through_the_open_gate_takes_some_instructions(void **state)
 {
 	(void)state;
 	if (!may_trace())
-		skip();
+		SKIP_TEST("no process may be traced here");
 	in_world(NULL, body_steps);
 }
 
@@ -311,7 +312,7 @@ static void what_passes_the_open_gate_calls_nobody_but_the_driver(void **state)
 {
 	(void)state;
 	if (!may_trace())
-		skip();
+		SKIP_TEST("no process may be traced here");
 	in_world(NULL, body_entries);
 }
 

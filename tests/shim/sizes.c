@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "../unit/skipped.h"
 #include "shim/sizes.h"
 
 enum { NAMES = 20000 };
@@ -127,7 +128,7 @@ static void a_forked_child_begins_with_nothing(void **state)
 {
 	(void)state;
 #ifdef IS_TSAN
-	skip();
+	SKIP_TEST("ThreadSanitizer does not follow so many locks");
 #endif
 	struct ll_size size;
 	int status;

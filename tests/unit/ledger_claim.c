@@ -155,7 +155,7 @@ static void full_ledger_refuses_and_recovers(void **state)
 	struct ll_err err;
 	struct rlimit limit = {2048, 2048};
 	if (setrlimit(RLIMIT_NOFILE, &limit))
-		skip();
+		SKIP_TEST("no 2048 open files are allowed");
 	for (size_t i = 0; i < LL_LEDGER_CLAIMS; i++)
 		claims[i] = take_claim(ledger, LL_PRIORITY_NORMAL);
 	assert_fails(ll_claim_take(ledger, &wish, "0", &extra, &err), -ENOSPC, "full");

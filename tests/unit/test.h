@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "skipped.h"
 
 /* call fails with code, and its text contains part. Needs a `struct ll_err err`. */
 #define assert_fails(call, expected_code, part)                                                                        \
