@@ -11,7 +11,7 @@
 #include "ledger/layout.h"
 #include "ledger_fixture.h"
 
-enum { WORKERS = 4, KILLS_MAX = 3000, TIME_MAX_S = 8, DELAY_MAX_US = 1000 };
+enum { WORKERS = 4, KILLS_MAX = 1000, LONG_KILLS_MAX = 3000, TIME_MAX_S = 3, LONG_TIME_MAX_S = 8, DELAY_MAX_US = 1000 };
 
 static void work_for_ever(const char *folder, unsigned seed)
 {
@@ -56,8 +56,9 @@ static unsigned kill_at_random(const char *folder, pid_t pids[WORKERS])
 {
 	unsigned kills = 0;
 	unsigned seed = 1;
-	uint64_t deadline_ns = ll_now_ns() + TIME_MAX_S * LL_NS_PER_S;
-	while (kills < KILLS_MAX && ll_now_ns() < deadline_ns) {
+	unsigned kills_max = is_long_test() ? LONG_KILLS_MAX : KILLS_MAX;
+	uint64_t deadline_ns = ll_now_ns() + (is_long_test() ? LONG_TIME_MAX_S : TIME_MAX_S) * LL_NS_PER_S;
+	while (kills < kills_max && ll_now_ns() < deadline_ns) {
 		unsigned which = kills % WORKERS;
 		ll_sleep_until_ns(ll_now_ns() + (uint64_t)(rand_r(&seed) % DELAY_MAX_US) * LL_NS_PER_US);
 		kill_worker(pids[which]);

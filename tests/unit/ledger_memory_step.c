@@ -1,7 +1,10 @@
 /*
- * A process is killed, or stopped, in the midst of a change to the memory total: at every change that it makes to the
+ * A process is killed, or stopped, in the midst of a change to the memory total: at the changes that it makes to the
  * shared page, and at instructions between. The parent steps it there (ptrace) and then does what another process of
  * the tenant would do.
+ *
+ * LOADLINE_TEST_LONG=1 makes kills at every change, and between them at every instruction of a short way. Otherwise a
+ * long way has a part of them, which LOADLINE_STEP_PHASE chooses; without it each day has another part.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +25,12 @@
 enum { LIMIT = 1000, OWN = 100, HELD = 300, WANTED = 600, STOPS = 6, HANDLED = 20 };
 
 /* Steps that one test may take. ThreadSanitizer makes each way twenty times longer: the long ones are skipped there. */
-enum { STEPS_MAX = 90000, STEPS_BETWEEN = 40000, STEPS_CHANGES = 200000, KILLS_MAX = 400 };
+enum { STEPS_MAX = 90000, KILLS_MAX = 400 };
+
+/* Steps for all kills between changes, and at changes. A short run leaves kills out, and each day begins at others. */
+static struct {
+	unsigned between, changes, phase;
+} budget = {.between = 8000, .changes = 40000};
 
 typedef int (*deed)(struct ll_ledger *ledger, struct ll_claim *claim);
 
@@ -76,6 +84,7 @@ static int sweep(struct ll_ledger *ledger, struct ll_claim *claim)
 }
 
 struct scene {
+	const char *name; /* of the test */
 	struct ll_ledger *ledger;
 	struct ll_ledger_file *file;
 	struct ll_claim *claim;
@@ -83,9 +92,9 @@ struct scene {
 	pid_t child;
 };
 
-static void set_scene(struct fixture *f, struct scene *scene)
+static void set_scene(struct fixture *f, const char *name, struct scene *scene)
 {
-	*scene = (struct scene){.ledger = open_ledger(f)};
+	*scene = (struct scene){.name = name, .ledger = open_ledger(f)};
 	LL_SCOPE_CLOSE int fd = open(f->path, O_RDWR);
 	scene->file = mmap(NULL, sizeof *scene->file, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	assert_true(scene->file != MAP_FAILED);
@@ -201,6 +210,23 @@ static unsigned take_changes(const struct scene *scene, unsigned count)
 	return changes;
 }
 
+struct way {
+	unsigned steps, changes;
+};
+
+static struct way take_whole_way(const struct scene *scene)
+{
+	struct shown shown;
+	struct way way = {0};
+	memset(&shown, 0, sizeof shown);
+	is_changed(scene, &shown);
+	while (way.steps < STEPS_MAX && step(scene)) {
+		way.steps++;
+		way.changes += is_changed(scene, &shown);
+	}
+	return way;
+}
+
 static void kill_child(struct scene *scene)
 {
 	int status;
@@ -229,23 +255,23 @@ static void prepare(struct scene *scene, deed what)
 {
 	if (!start_traced(scene, what)) {
 		strike_scene(scene);
-		skip();
+		SKIP_TEST_OF(scene->name, "no process may be traced here");
 	}
 	if (what == sweep || what == reserve_after_sweep)
 		leave_a_dead_claim(scene);
 }
 
-static unsigned count_all(struct scene *scene, deed what, unsigned (*take)(const struct scene *, unsigned))
+static struct way measure_way(struct scene *scene, deed what)
 {
 	prepare(scene, what);
-	unsigned count = take(scene, STEPS_MAX);
+	struct way way = take_whole_way(scene);
 	kill_child(scene);
 	expect_all_made_good(scene, true);
-	if (count == STEPS_MAX) {
+	if (way.steps == STEPS_MAX) {
 		strike_scene(scene);
-		skip();
+		SKIP_TEST_OF(scene->name, "too many steps with this sanitizer");
 	}
-	return count;
+	return way;
 }
 
 /* Its pid says nothing then: only its lock does. */
@@ -262,7 +288,7 @@ static unsigned kill_on_the_way(struct scene *scene, deed what, unsigned all, un
 {
 	unsigned stride = !kills_max || all <= kills_max ? 1 : (all / kills_max) | 1;
 	unsigned kills = 0;
-	for (unsigned count = 0; count <= all; count += stride, kills++) {
+	for (unsigned count = budget.phase % stride; count <= all; count += stride, kills++) {
 		prepare(scene, what);
 		take(scene, count);
 		if (kills % 4 >= 2)
@@ -278,53 +304,53 @@ static unsigned least(unsigned a, unsigned b)
 	return a < b ? a : b;
 }
 
-static void kill_everywhere(void **state, deed what)
+static void kill_everywhere(void **state, const char *name, deed what)
 {
 	struct scene scene;
-	set_scene(*state, &scene);
-	unsigned steps = count_all(&scene, what, take_steps);
-	unsigned changes = count_all(&scene, what, take_changes);
-	unsigned at_changes =
-	    kill_on_the_way(&scene, what, changes, least(KILLS_MAX, 1 + STEPS_CHANGES * 2 / (1 + steps)), take_changes);
-	unsigned between =
-	    kill_on_the_way(&scene, what, steps, least(KILLS_MAX, 1 + STEPS_BETWEEN * 2 / (1 + steps)), take_steps);
-	printf("%u killed at %u changes of the page, %u in %u instructions\n", at_changes, changes, between, steps);
+	set_scene(*state, name, &scene);
+	struct way way = measure_way(&scene, what);
+	unsigned at_changes = kill_on_the_way(&scene, what, way.changes,
+					      least(KILLS_MAX, 1 + budget.changes * 2 / (1 + way.steps)), take_changes);
+	unsigned between = kill_on_the_way(&scene, what, way.steps,
+					   least(KILLS_MAX, 1 + budget.between * 2 / (1 + way.steps)), take_steps);
+	printf("killed %u times at %u changes of the page, %u times in %u instructions\n", at_changes, way.changes,
+	       between, way.steps);
 	strike_scene(&scene);
 }
 
 static void killed_while_it_reserves(void **state)
 {
-	kill_everywhere(state, reserve);
+	kill_everywhere(state, __func__, reserve);
 }
 
 static void killed_while_it_charges(void **state)
 {
-	kill_everywhere(state, charge);
+	kill_everywhere(state, __func__, charge);
 }
 
 static void killed_while_it_releases(void **state)
 {
-	kill_everywhere(state, release);
+	kill_everywhere(state, __func__, release);
 }
 
 static void killed_while_it_ends_its_claim(void **state)
 {
-	kill_everywhere(state, end_claim);
+	kill_everywhere(state, __func__, end_claim);
 }
 
 static void killed_while_it_sweeps(void **state)
 {
-	kill_everywhere(state, sweep);
+	kill_everywhere(state, __func__, sweep);
 }
 
 static void killed_while_it_sweeps_for_a_reservation(void **state)
 {
-	kill_everywhere(state, reserve_after_sweep);
+	kill_everywhere(state, __func__, reserve_after_sweep);
 }
 
 static void killed_while_it_joins_another_tenant(void **state)
 {
-	kill_everywhere(state, join_another);
+	kill_everywhere(state, __func__, join_another);
 }
 
 /* To the end of the deed. */
@@ -367,7 +393,7 @@ static void who_stands_still_in_the_guard_is_robbed_and_nothing_is_lost(void **s
 	struct scene scene;
 	unsigned robbed = 0;
 	unsigned successes = 0;
-	set_scene(*state, &scene);
+	set_scene(*state, __func__, &scene);
 	unsigned steps = count_guarded_steps(&scene, reserve);
 	for (unsigned i = 0; i < STOPS; i++) {
 		prepare(&scene, reserve);
@@ -420,7 +446,7 @@ static void signal_handler_does_not_wait_for_what_it_interrupts(void **state)
 {
 	struct scene scene;
 	unsigned interrupted = 0;
-	set_scene(*state, &scene);
+	set_scene(*state, __func__, &scene);
 	unsigned steps = count_guarded_steps(&scene, reserve_interrupted);
 	for (unsigned i = 0; i < HANDLED; i++) {
 		prepare(&scene, reserve_interrupted);
@@ -437,6 +463,19 @@ static void signal_handler_does_not_wait_for_what_it_interrupts(void **state)
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+static void set_budget(void)
+{
+	const char *text = getenv("LOADLINE_STEP_PHASE");
+	if (is_long_test()) {
+		budget.between = 40000;
+		budget.changes = 200000;
+	} else {
+		budget.phase =
+		    text ? (unsigned)strtoul(text, NULL, 10) : (unsigned)(ll_wall_ns() / (24 * 3600 * LL_NS_PER_S));
+		printf("LOADLINE_STEP_PHASE=%u\n", budget.phase);
+	}
+}
 
 /* Parent and child take turns: on one processor that is several times faster. */
 static void share_one_processor(void)
@@ -460,6 +499,7 @@ int main(void)
 	    TEST(who_stands_still_in_the_guard_is_robbed_and_nothing_is_lost),
 	    TEST(signal_handler_does_not_wait_for_what_it_interrupts),
 	};
+	set_budget();
 	share_one_processor();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
