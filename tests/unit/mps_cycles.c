@@ -1,9 +1,11 @@
 /*
- * A thousand times start, client, kill and stop on the simulated daemon, broken off anywhere and with faults: nothing
- * hangs, and after the last stop of each round no process of MPS, no record and no card in the wrong mode is left.
+ * Rounds of start, client, kill and stop on the simulated daemon, broken off anywhere and with faults: nothing hangs,
+ * and after the last stop of each round no process of MPS, no record and no card in the wrong mode is left.
  *
- * LOADLINE_MPS_CYCLES is how many rounds are made in all; several worlds work side by side. A round's dice come from
- * its number, which a failure names. Without root cards keep their mode, and the rest is tested alone.
+ * A round's dice come from its number. The first number is LOADLINE_MPS_SEED; without it each day has a first number of
+ * its own, so that days see different rounds. LOADLINE_MPS_CYCLES is how many rounds are made in all; several worlds
+ * work side by side. The test prints its first number, and a failure names its round: LOADLINE_MPS_SEED=ROUND
+ * LOADLINE_MPS_CYCLES=1 makes that round alone. Without root cards keep their mode, and the rest is tested alone.
  */
 #include "test.h"
 
@@ -21,7 +23,7 @@
 #include "mps/session.h"
 #include "mps/terminate.h"
 
-enum { WORLDS = 4, CYCLES = 1000, FOUND_MAX = 64 };
+enum { WORLDS = 4, CYCLES = 1000, DAY_ROUNDS = 1000, FOUND_MAX = 64 };
 
 /* What a step is told to take at most where something hangs, and how much longer a loaded machine may make it. */
 #define SHORT_NS (200 * LL_NS_PER_MS)
@@ -263,18 +265,27 @@ static void run_world(unsigned first, unsigned last)
 	CHECK(system(path) == 0);
 }
 
+static unsigned read_number(const char *variable, unsigned otherwise)
+{
+	const char *text = getenv(variable);
+	return text && *text ? (unsigned)strtoul(text, NULL, 10) : otherwise;
+}
+
 static void test_rounds_leave_nothing_behind(void **state)
 {
 	(void)state;
-	const char *text = getenv("LOADLINE_MPS_CYCLES");
-	unsigned cycles = text ? (unsigned)strtoul(text, NULL, 10) : CYCLES;
+	unsigned day = (unsigned)(ll_wall_ns() / (24 * 3600 * LL_NS_PER_S));
+	unsigned first = read_number("LOADLINE_MPS_SEED", day * DAY_ROUNDS);
+	unsigned cycles = read_number("LOADLINE_MPS_CYCLES", CYCLES);
+	printf("rounds %u to %u\n", first, first + cycles - 1);
+	fflush(stdout);
 	pid_t pids[WORLDS];
 	int bad = 0;
 	for (unsigned i = 0; i < WORLDS; i++) {
 		pids[i] = fork();
 		assert_true(pids[i] >= 0);
 		if (pids[i] == 0) {
-			run_world(cycles * i / WORLDS, cycles * (i + 1) / WORLDS);
+			run_world(first + cycles * i / WORLDS, first + cycles * (i + 1) / WORLDS);
 			_exit(0);
 		}
 	}
