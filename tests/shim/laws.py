@@ -167,7 +167,9 @@ def function(number, body):
 
 
 class Library:
-    """A build folder with that library in it, of lawful code and one more file."""
+    """A build folder with that library in it, of lawful code and one more file. What was compiled once is kept."""
+
+    compiled = {}
 
     def __init__(self, folder):
         self.root = pathlib.Path(folder)
@@ -182,9 +184,15 @@ class Library:
         source.parent.mkdir(exist_ok=True)
         source.write_text(text)
         output = f"{name.replace('/', '_')}.o"
+        if (name, text) not in self.compiled:
+            self.compiled[name, text] = self.make_object(source, output)
+        (self.root / "build" / output).write_bytes(self.compiled[name, text])
+        self.commands.append({"directory": str(self.root / "build"), "file": str(source), "output": output})
+
+    def make_object(self, source, output):
         subprocess.run([*CC, "-c", "-w", "-O0", "-fno-builtin", "-std=gnu11", "-D_GNU_SOURCE", "-fPIC", "-fvisibility=hidden", "-I",
                         self.root / "src", source, "-o", self.root / "build" / output], check=True)
-        self.commands.append({"directory": str(self.root / "build"), "file": str(source), "output": output})
+        return (self.root / "build" / output).read_bytes()
 
     def link(self, *options):
         build = self.root / "build"
