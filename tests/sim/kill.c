@@ -8,12 +8,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../unit/skipped.h"
 #include "engine.h"
 #include "population.h"
 #include "process.h"
 #include "world.h"
 
-enum { KILLS = 1500, AT_LEAST = 100, SECONDS = 25 };
+enum { KILLS = 300, LONG_KILLS = 1500, AT_LEAST = 100, SECONDS = 6, LONG_SECONDS = 25 };
 
 static struct sim_world *attach(void)
 {
@@ -186,9 +187,9 @@ static void kill_many(struct sim_world *w, void (*victim)(void))
 {
 	enum { AT_ONCE = 3 };
 	pid_t pids[AT_ONCE] = {0};
-	uint64_t deadline = deadline_in_s(SECONDS);
-	unsigned kills = 0;
-	while (kills < KILLS && !(is_past(deadline) && kills >= AT_LEAST)) {
+	uint64_t deadline = deadline_in_s(is_long_test() ? LONG_SECONDS : SECONDS);
+	unsigned kills = 0, kills_max = is_long_test() ? LONG_KILLS : KILLS;
+	while (kills < kills_max && !(is_past(deadline) && kills >= AT_LEAST)) {
 		unsigned i = kills % AT_ONCE;
 		if (pids[i]) {
 			struct timespec pause = {.tv_nsec = next_random() % 4000 * 1000L};
