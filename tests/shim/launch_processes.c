@@ -82,7 +82,7 @@ static struct look look_at(uint64_t id)
 /*
  * The host runs each of them when it can. A program that it leaves aside has nothing on the card and rests. The library
  * does not owe it what the other gets meanwhile: when it comes back, its virtual time is lifted to the other's. Such a
- * stretch is not counted.
+ * stretch is not counted. True: they have total_ns together, and each has some of it.
  */
 static bool have_shared(struct shares *shares, uint64_t total_ns)
 {
@@ -97,7 +97,8 @@ static bool have_shared(struct shares *shares, uint64_t total_ns)
 		shares->got_ns[i] += is_unbroken ? now[i].gpu_ns - shares->seen[i].gpu_ns : 0;
 		shares->seen[i] = now[i];
 	}
-	return shares->got_ns[0] + shares->got_ns[1] >= (double)total_ns;
+	return shares->got_ns[0] + shares->got_ns[1] >= (double)total_ns && shares->got_ns[0] > 0 &&
+	       shares->got_ns[1] > 0;
 }
 
 static void measure(uint64_t total_ns, double *ret_first, double *ret_second)
@@ -110,7 +111,8 @@ static void measure(uint64_t total_ns, double *ret_first, double *ret_second)
 	}
 	*ret_first = shares.got_ns[0];
 	*ret_second = shares.got_ns[1];
-	printf("of %.0f ms the first had %.2f\n", (double)total_ns / MS, *ret_first / (*ret_first + *ret_second));
+	printf("of %.0f ms the first had %.2f\n", (*ret_first + *ret_second) / MS,
+	       *ret_first / (*ret_first + *ret_second));
 	fflush(stdout);
 }
 
@@ -147,7 +149,6 @@ static void body_classes(void)
 	begin_watching();
 	measure(500 * MS, &high, &low);
 	CHECK(high > 5 * low);
-	CHECK(low > 0);
 	stop(a);
 	stop(b);
 }
