@@ -60,7 +60,7 @@ def report_util(lab, figure, judged_level, target):
     report.keep(figure, {"target_percent": target, "samples": figures.spread(levels),
                          "read_by_harness": figures.spread(readings), "summary": summary})
     if not levels or not readings:
-        report.check(f"{figure}: samples", "some", f"{len(levels)}, and {len(readings)} read by the harness", False)
+        report.check(f"{figure}: every NVML sample", "± 1 point", f"{len(levels)} samples, {len(readings)} read by the harness", False)
         return
     worst, worst_read = figures.largest_error(levels, target), figures.largest_error(readings, target)
     report.check(f"{figure}: every NVML sample", "± 1 point",

@@ -63,7 +63,7 @@ def ask(mps, words):
 
 def show(mps, words):
     status, text = ask(mps, words)
-    mps.lab.report.info(f"mps-answers: {words}", f"{status}: {text[:160]}")
+    mps.lab.report.note(f"mps-answers: {words}", f"{status}: {text[:160]}")
 
 
 def check_fixed(mps):
@@ -102,7 +102,7 @@ def look_at_client(mps):
         show(mps, words.format(server=server, client=client.talker.pid))
     for kind in ("", "MPS"):
         name = f"nvmlDeviceGet{kind}ComputeRunningProcesses_v3"
-        lab.report.info(f"mps-answers: {name}", f"{pids_of(lab.card, name)}; server {server}, client {client.talker.pid}")
+        lab.report.note(f"mps-answers: {name}", f"{pids_of(lab.card, name)}; server {server}, client {client.talker.pid}")
     return client
 
 
@@ -128,7 +128,7 @@ def measure_shares(mps):
     for limit in ("0=2G", "0=2G,99=2G"):
         client = Client(mps, "limit", CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=limit)
         client.end()
-        mps.lab.report.info(f"mps-answers: limit {limit}", str(client.first))
+        mps.lab.report.note(f"mps-answers: limit {limit}", str(client.first))
 
 
 def check_unharmed(mps, client, beside):
@@ -143,7 +143,7 @@ def lose_client(mps, client):
     victim = Client(mps, "victim")
     begin = time.monotonic()
     status, text = ask(mps, f"terminate_client {server_of(mps)} {victim.talker.pid}")
-    mps.lab.report.info("mps-answers: terminate_client", f"{status}: {text}; {time.monotonic() - begin:.2f} s")
+    mps.lab.report.note("mps-answers: terminate_client", f"{status}: {text}; {time.monotonic() - begin:.2f} s")
     kernel, context = victim.try_again()
     mps.lab.report.check("mps-answers: a terminated client's kernel", str(TERMINATED), f"{kernel}, a context {context}",
                          kernel == TERMINATED)
@@ -154,22 +154,22 @@ def lose_client(mps, client):
 def lose_server(mps, client):
     server = server_of(mps)
     os.kill(server, signal.SIGKILL)
-    mps.lab.report.info("mps-answers: server killed: its client", str(client.try_again()))
+    mps.lab.report.note("mps-answers: server killed: its client", str(client.try_again()))
     client.end(signal.SIGKILL)
     client = Client(mps, "next")
     mps.lab.report.check("mps-answers: server killed: the next client", "runs", str(client.first), "sms" in client.first)
-    mps.lab.report.info("mps-answers: server killed: the next server", f"{server_of(mps)} after {server}")
+    mps.lab.report.note("mps-answers: server killed: the next server", f"{server_of(mps)} after {server}")
     return client
 
 
 def lose_daemon(mps, client):
     pids = mps.pids()
     os.kill(pids[-1], signal.SIGKILL)
-    mps.lab.report.info("mps-answers: daemon killed: its client", str(client.try_again()))
+    mps.lab.report.note("mps-answers: daemon killed: its client", str(client.try_again()))
     show(mps, "get_server_list")
     client.end(signal.SIGKILL)
     client = Client(mps, "without")
-    mps.lab.report.info("mps-answers: daemon killed: the next client", str(client.first))
+    mps.lab.report.note("mps-answers: daemon killed: the next client", str(client.first))
     client.end(signal.SIGKILL)
     status, out, err = mps.lab.run("mps-answers-start", [mps.control, "-d"], mps.env, timeout=30)
     mps.lab.report.check("mps-answers: another daemon in the same folder", "0", f"{status} {(out + err).strip()[-80:]}",
@@ -185,8 +185,8 @@ def run(lab):
         for words in ALONE:
             show(mps, words)
         status, out, err = lab.run("mps-answers-second", [mps.control, "-d"], mps.env, timeout=30)
-        lab.report.info("mps-answers: a second daemon", f"{status}: out '{out.strip()}', err '{err.strip()}'")
-        lab.report.info("mps-answers: files", " ".join(sorted(os.listdir(mps.env["CUDA_MPS_PIPE_DIRECTORY"]))))
+        lab.report.note("mps-answers: a second daemon", f"{status}: out '{out.strip()}', err '{err.strip()}'")
+        lab.report.note("mps-answers: files", " ".join(sorted(os.listdir(mps.env["CUDA_MPS_PIPE_DIRECTORY"]))))
     with Mps(lab) as mps:
         client = look_at_client(mps)
         measure_shares(mps)

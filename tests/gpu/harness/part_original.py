@@ -60,4 +60,4 @@ def run(lab):
     for words, name in (([original, ours], "hold-vs-original.svg"), ([ours], "hold.svg")):
         status, _, err = lab.run("plot-" + name, [sys.executable, PLOT, *words, lab.log(name)])
         lab.report.check(f"original: picture {name}", "drawn", reason(err) if status else lab.log(name),
-                         status == 0)
+                         status == 0, is_figure=False)

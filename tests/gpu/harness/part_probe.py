@@ -68,7 +68,7 @@ def compare(lab, figure, first, second, key):
     a, b = first[key], second[key]
     lab.report.info(figure, f"{text(a)}; again {text(b)}")
     if not a or not b:
-        lab.report.check(f"{figure}: stated", "measured", "nothing was measured", False)
+        lab.report.fault(f"{figure}: stated", "nothing was measured")
         return
     change = 100 * (b["median"] / a["median"] - 1) if a["median"] else 0.0
     lab.report.near(f"{figure}: the second time", change, 0, STABLE_PERCENT, "%", 2)
@@ -112,13 +112,13 @@ def run_matrix(lab):
         words.setdefault((cell["parallel"], cell["under"], cell["grid"]), []).append(cell["word"])
     for key, found in sorted(words.items()):
         counts = ", ".join(f"{word} {found.count(word)}" for word in sorted(set(found)))
-        lab.report.info("probe-matrix: " + ", ".join(key), counts)
+        lab.report.note("probe-matrix: " + ", ".join(key), counts)
     for event in of_kind(events, "statement"):
         print(f"{event['about']}: {event['text']}", flush=True)
     steps = {cell["clock_step_ns"] for cell in measured}
     lab.report.info("probe-matrix: smallest step of the card's clock", f"{min(steps)} ns" if steps else "none")
     tree.parse(picture)
-    lab.report.check("probe-matrix: the picture", "well-formed", f"{os.path.getsize(picture)} bytes", True)
+    lab.report.check("probe-matrix: the picture", "well-formed", f"{os.path.getsize(picture)} bytes", True, is_figure=False)
     lab.report.check("probe-matrix: compute mode afterwards", "default", str(lab.card.compute_mode()),
                      lab.card.compute_mode() == DEFAULT_MODE)
 

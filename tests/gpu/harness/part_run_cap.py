@@ -188,7 +188,7 @@ def report_each(lab, name, beside, told, account):
     lab.report.keep(f"{name}: GPU time for an iteration", {"native_us": native, "capped_us": capped, "account_us": by_account})
     if capped is None or by_account is None or None in native:
         return
-    lab.report.info(f"{name}: GPU time for an iteration", f"{capped:.2f} us; native {said_range(min(native), max(native))}, "
+    lab.report.note(f"{name}: GPU time for an iteration", f"{capped:.2f} us; native {said_range(min(native), max(native))}, "
                     f"by its account {by_account:.2f}")
 
 

@@ -114,5 +114,6 @@ def run(lab):
     status, out, err = lab.run("passes-steps", command(lab, None, "passes.py"))
     if status:
         raise Trouble(f"passes.py: {err.strip()[-60:]}")
-    for step in out.split():
-        (run_beside_stranger if step in STEPS_WITH_STRANGER else run_both)(lab, step)
+    with lab.report.group("passes: what is left alone takes nothing of the card, and answers the same under a limit"):
+        for step in out.split():
+            (run_beside_stranger if step in STEPS_WITH_STRANGER else run_both)(lab, step)

@@ -99,7 +99,9 @@ def report_ctypes(lab):
 def run(lab):
     need_run(lab)
     path = library_path(lab)
-    for way in CUDA_WAYS + NVML_WAYS:
-        report_way(lab, way, path)
-    report_ctypes(lab)
-    report_kinds(lab)
+    with lab.report.group("ways: the limit is seen and met by every way to the driver"):
+        for way in CUDA_WAYS + NVML_WAYS:
+            report_way(lab, way, path)
+        report_ctypes(lab)
+    with lab.report.group("ways: more than the limit is refused, of every kind of memory"):
+        report_kinds(lab)

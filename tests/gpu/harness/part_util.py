@@ -42,7 +42,7 @@ def report_yields(lab, figure, runs, full_minutes):
     lab.report.check(f"{figure}: false yields", f"0 in {minutes:.3g} min", f"{yields} in {held_s / 60:.2f} min",
                      yields == 0 and held_s >= 60 * minutes)
     if faults:
-        lab.report.info(f"{figure}: faults told", f"{len(faults)}: {faults[0][:80]}")
+        lab.report.note(f"{figure}: faults told", f"{len(faults)}: {faults[0][:80]}")
 
 
 def run(lab):

@@ -1,4 +1,8 @@
-"""The rows 'figure | must reach | measured | result', and all numbers behind them."""
+"""The rows 'figure | must reach | measured | result', and all numbers behind them.
+
+store.py keeps rows under their part and their figure, so a figure's text is the same in each run: no measured value, no
+process number, no path stands in it."""
+import contextlib
 import json
 
 OK, FAILED, SKIPPED, INFO = "ok", "FAIL", "skip", "-"
@@ -18,17 +22,30 @@ class Report:
         self.rows = []
         self.numbers = {}
         self.facts = {}
+        self.part = ""  # whose rows come now
+        self.group_name = None
 
-    def row(self, figure, need, measured, result):
-        self.rows.append({"figure": figure, "must_reach": need, "measured": measured, "result": result})
+    def row(self, figure, need, measured, result, is_figure=True):
+        """is_figure: store.py keeps the row. False: it is of interest in this run alone."""
+        self.rows.append({"figure": figure, "must_reach": need, "measured": measured, "result": result, "part": self.part,
+                          "group": self.group_name, "is_figure": is_figure})
         self.say(f"{figure:<52} | {need:<18} | {measured:<44} | {result}")
+
+    @contextlib.contextmanager
+    def group(self, name):
+        """store.py keeps the rows that come in this block as one row of that name, which says how many of them hold."""
+        self.group_name = name
+        try:
+            yield
+        finally:
+            self.group_name = None
 
     def keep(self, name, value):
         """A number, or a set of them, for --json."""
         self.numbers[name] = value
 
-    def check(self, figure, need, measured, is_ok):
-        self.row(figure, need, measured, OK if is_ok else FAILED)
+    def check(self, figure, need, measured, is_ok, is_figure=True):
+        self.row(figure, need, measured, OK if is_ok else FAILED, is_figure)
 
     def near(self, figure, value, target, tolerance, unit, digits=2, more=""):
         is_ok = value is not None and abs(value - target) <= tolerance + 1e-9
@@ -45,6 +62,14 @@ class Report:
 
     def info(self, figure, measured):
         self.row(figure, "", measured, INFO)
+
+    def note(self, figure, measured):
+        """As info, for this run alone."""
+        self.row(figure, "", measured, INFO, is_figure=False)
+
+    def fault(self, figure, why):
+        """A figure could not be measured; what the store has of it stays."""
+        self.row(figure, "", why, FAILED, is_figure=False)
 
     def skip(self, figure, why):
         self.row(figure, "", why, SKIPPED)
