@@ -6,11 +6,13 @@ DESTDIR ?=
 ARGS ?=
 PART ?=
 
-.PHONY: help deps build hold check gpu-check install format clean
+.PHONY: help deps build hold quick check check-all gpu-check install format clean
 
 help:
 	@echo 'make hold [ARGS=...]       install what is missing, build, hold a card at 50 % (real, or else simulated)'
 	@echo 'make check                 install what is missing, run every test that needs no GPU'
+	@echo 'make quick                 one build, the short tests and those of what changed: the inner loop'
+	@echo 'make check-all             check, the long soaks, and every lint over every file'
 	@echo 'make gpu-check [PART=...]  run the tests and measurements that need an NVIDIA card'
 	@echo 'make deps | build | format | clean'
 	@echo 'make install [PREFIX=/usr/local] [DESTDIR=]'
@@ -28,9 +30,11 @@ hold: deps
 	@$(MAKE) --no-print-directory build
 	@tools/hold $(BUILD)/loadline $(ARGS)
 
-check:
+check_how_quick = --quick
+check_how_check-all = --all
+quick check check-all:
 	@tools/deps build check
-	@tools/check
+	@tools/check $(check_how_$@)
 
 gpu-check: deps
 	@$(MAKE) --no-print-directory build
