@@ -123,7 +123,7 @@ static void watch(pid_t pid, const sigset_t *signals, struct ll_sampler *sampler
 		int signal = sigtimedwait(signals, &info, &rest);
 		if (signal > 0 && signal != SIGCHLD)
 			pass_on(&info, pid);
-		else if (signal == SIGCHLD && reap(pid, ret_status))
+		else if (reap(pid, ret_status)) /* whatever woke it */
 			return;
 	}
 }

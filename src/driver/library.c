@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,11 +96,27 @@ static int hint_nvml_start(ll_nvml_result status, struct ll_err *err, int code)
 	return code;
 }
 
+/* A thread that a library starts inherits the mask. With all signals blocked it takes none that is meant for us. */
+static void block_signals(sigset_t *ret_before)
+{
+	sigset_t all;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, ret_before);
+}
+
+static void unblock_signals(const sigset_t *before)
+{
+	pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
 static int start_nvml(struct ll_nvml *nvml, const char *missing, struct ll_err *err)
 {
 	if (!nvml->nvmlInit || !nvml->nvmlShutdown)
 		return fail_missing(err, nvml_name, missing, "of unknown version");
+	sigset_t before;
+	block_signals(&before);
 	ll_nvml_result status = nvml->nvmlInit();
+	unblock_signals(&before);
 	if (status != LL_NVML_SUCCESS)
 		return hint_nvml_start(status, err, ll_nvml_fail(nvml, status, err, "start NVML"));
 	read_driver_version(nvml);
@@ -166,7 +183,10 @@ static int start_cuda(struct ll_cuda *cuda, const char *missing, struct ll_err *
 		cuda->version = 0;
 	if (missing)
 		return fail_missing(err, cuda_name, missing, version_text(cuda->version, version));
+	sigset_t before;
+	block_signals(&before);
 	ll_cu_result status = cuda->cuInit(0);
+	unblock_signals(&before);
 	if (status != LL_CUDA_SUCCESS)
 		return hint_cuda_start(status, err, ll_cuda_fail(cuda, status, err, "start CUDA"));
 	return 0;

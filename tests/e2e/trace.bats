@@ -342,3 +342,10 @@ rows() {
 	has trace 'select(.event == "stranger") | .name == "traced" and (.missing | contains("not started under loadline trace"))'
 	fails_with 125 "only a command that was started under trace has a timeline" --sim trace -i 0 -o "$T/x.csv"
 }
+
+# A thread of the driver's library took SIGCHLD in half of such runs, and trace waited for ever.
+@test "the end of a command is seen whichever thread the driver has started" {
+	for _ in {1..10}; do
+		timeout -s KILL 60 "$LOADLINE" --sim trace -i 0 -- true
+	done
+}
