@@ -109,6 +109,17 @@ ended() {
 	stop hold
 }
 
+# The context is sound all the while, so that a reading is the first to see it.
+@test "a card that NVML takes for gone, for less than 10 s, is held again" {
+	hold
+	simctl fail 'nvmlDevice*' NVML_ERROR_GPU_IS_LOST for 3s
+	wait_for 20 fault "card gone"
+	mark
+	wait_for 90 holds_again
+	stop hold
+	[ "$status" -eq 0 ]
+}
+
 @test "NVML that fails for a while is lived through" {
 	hold
 	simctl fail nvmlDeviceGetSamples NVML_ERROR_UNKNOWN for 3s
