@@ -128,6 +128,11 @@ bool ll_mps_answer_is_done(const char *text)
 	return *text == '0' && text[1 + strspn(text + 1, " \t\r\n")] == '\0';
 }
 
+bool ll_mps_answer_is_busy(const char *text)
+{
+	return strstr(text, "Another client is being terminated") != NULL;
+}
+
 bool ll_mps_answer_is_gone(const char *text)
 {
 	static const char *const gone[] = {"201", "not found!\n1"};

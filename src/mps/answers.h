@@ -52,4 +52,7 @@ bool ll_mps_answer_is_done(const char *text);
 /* terminate_client: its last line is CUDA's status, and says that there is no such client (201) or server (1). */
 bool ll_mps_answer_is_gone(const char *text);
 
+/* terminate_client: the daemon takes off another client just now, and will take this one when that is done. */
+bool ll_mps_answer_is_busy(const char *text);
+
 #endif

@@ -38,7 +38,8 @@ static int try_once(const struct ll_mps_place *place, pid_t server, pid_t client
 	if (ll_mps_answer_is_gone(answer.buf))
 		return ll_err_set(err, -ESRCH, "MPS: process %d is no client any more", (int)client);
 	if (!rc && !ll_mps_answer_is_done(answer.buf))
-		rc = ll_err_set(err, -EIO, "MPS: terminate_client: answered '%.*s'", QUOTE, answer.buf);
+		rc = ll_err_set(err, ll_mps_answer_is_busy(answer.buf) ? -EBUSY : -EIO,
+				"MPS: terminate_client: answered '%.*s'", QUOTE, answer.buf);
 	return rc;
 }
 
@@ -47,12 +48,19 @@ static int try_all(const struct ll_mps_place *place, pid_t server, pid_t client,
 {
 	int rc = -ETIMEDOUT;
 	struct ll_err why = {0};
-	for (int i = 1; rc && i <= TRIES; i++) {
-		rc = try_once(place, server, client, from_ns + within_ns * (uint64_t)i / TRIES, &why);
+	uint64_t end_ns = from_ns + within_ns;
+	for (unsigned tries = 0; rc && tries < TRIES;) {
+		rc = try_once(place, server, client, from_ns + within_ns * (tries + 1) / TRIES, &why);
 		if (rc == -ECONNREFUSED || rc == -EOPNOTSUPP || rc == -EPERM || rc == -ENOENT || rc == -ESRCH)
-			break;       /* another try would not help */
-		if (rc && i < TRIES) /* whoever is served now is done by then, if ever */
-			ll_sleep_until_ns(ll_now_ns() + within_ns / PAUSE_PART);
+			break; /* another try would not help */
+		uint64_t next_ns = ll_now_ns() + within_ns / PAUSE_PART;
+		/* A daemon that is busy has not tried. It is asked again for as long as there is time. */
+		if (rc == -EBUSY && next_ns < end_ns)
+			tries = (unsigned)((next_ns - from_ns) * TRIES / within_ns);
+		else
+			tries++;
+		if (rc && tries < TRIES)
+			ll_sleep_until_ns(next_ns);
 	}
 	if (!rc)
 		return 0;

@@ -140,6 +140,9 @@ static void test_who_is_gone_needs_no_other_try(void **state)
 {
 	(void)state;
 	assert_true(ll_mps_answer_is_gone("201\n"));
+	assert_true(ll_mps_answer_is_busy("Another client is being terminated\n"));
+	assert_false(ll_mps_answer_is_busy("0\n"));
+	assert_false(ll_mps_answer_is_busy("201\n"));
 	assert_true(ll_mps_answer_is_gone("Server 1 not found\nServer 1 not found!\n1\n"));
 	assert_false(ll_mps_answer_is_gone("0\n"));
 	assert_false(ll_mps_answer_is_gone("1"));
