@@ -45,7 +45,8 @@ static bool caller_sleeps(void)
 		return false;
 	snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)caller);
 	FILE *file = fopen(path, "re");
-	CHECK(file);
+	if (!file)
+		return false;
 	bool has_read = fgets(text, sizeof text, file);
 	fclose(file);
 	const char *state = has_read ? strrchr(text, ')') : NULL;
