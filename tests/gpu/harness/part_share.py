@@ -1,0 +1,110 @@
+"""share-…: what sharing costs programs that do not fill the card, and those that do, beside the card's own slices and MPS."""
+from . import figures
+from .governed import need_run
+from .lab import Missing
+from .mixes import MPS, NATIVE, RUN, SPACE, Member, measure, members
+
+KEPT_OF_NATIVE = 0.97
+SCATTER = 1.0  # times that of two rounds of the native mode: what lies inside is not judged
+
+PAIRS = [("decode", "decode"), ("small", "small"), ("resnet", "resnet"), ("graph", "graph"), ("decode", "matmul"),
+         ("decode", "small"), ("graph", "resnet"), ("eager", "eager"), ("eager", "flood"), ("flood", "flood")]
+FOURS = [("small",) * 4, ("decode",) * 4, ("graph",) * 4, ("eager",) * 4]
+WAITING = [("sync", "sync"), ("sync", "flood"), ("sync", "eager"), ("sync", "matmul"), ("sync", "decode")]
+
+
+def told_of(found, mode):
+    return " + ".join(f"{member.kind} {speed:.3f}" for member, speed in
+                      zip([member for member in found.mix if member.kind != "serve"], found.speeds(mode)))
+
+
+def report_sum(lab, figure, found, mode, beside="native"):
+    """The sum of the speeds, each of its own alone, against the same beside; what the rounds' scatter hides is not judged."""
+    ours, theirs = sum(found.speeds(mode)), sum(found.speeds(beside))
+    sums = found.sums(beside)
+    scatter = SCATTER * (max(sums) - min(sums)) / theirs
+    ratio = ours / theirs
+    text = f"{ratio:.3f} ({told_of(found, mode)}; {beside} {told_of(found, beside)}; scatter {scatter:.3f})"
+    lab.report.keep(figure, {"told": found.told, "alone": found.alone})
+    if ratio >= KEPT_OF_NATIVE or ratio < KEPT_OF_NATIVE - scatter:
+        lab.report.check(f"{figure}: sum of speeds, of {beside}", f">= {KEPT_OF_NATIVE:g}", text, ratio >= KEPT_OF_NATIVE)
+    else:
+        lab.report.info(f"{figure}: sum of speeds, of {beside}", f"{text}; inside the scatter")
+
+
+def run_mix(lab, name, kinds, modes, reports):
+    figure = f"{name}: {' + '.join(kinds)}"
+    try:
+        found = measure(lab, f"{name}-{'-'.join(kinds)}", members(*kinds), modes)
+    except Missing as why:
+        lab.report.skip(figure, str(why))
+        return
+    for report in reports:
+        report(lab, figure, found)
+
+
+def of_native(lab, figure, found):
+    report_sum(lab, figure, found, RUN.name)
+
+
+def each_waiting(lab, figure, found):
+    """Programs that wait for each kernel get near to half of what they have alone; natively one gets a hundredth."""
+    figures_of = [speed for speed in found.speeds(RUN.name)]
+    lab.report.keep(figure, {"told": found.told, "alone": found.alone})
+    lab.report.at_least(f"{figure}: the slower one's speed", min(figures_of), 0.40 if "eager" in figure or "decode" in figure else 0.45,
+                        "of alone", 3, f" ({told_of(found, RUN.name)}; native {told_of(found, NATIVE.name)})")
+
+
+def run_pairs(lab):
+    need_run(lab)
+    for kinds in PAIRS:
+        run_mix(lab, "share", kinds, [NATIVE, RUN], [of_native])
+
+
+def run_fours(lab):
+    need_run(lab)
+    for kinds in FOURS:
+        run_mix(lab, "share", kinds, [NATIVE, RUN], [of_native])
+
+
+def run_waiting(lab):
+    need_run(lab)
+    for kinds in WAITING:
+        run_mix(lab, "share", kinds, [NATIVE, RUN], [each_waiting])
+
+
+def run_space(lab):
+    need_run(lab)
+    for kinds in FOURS[:3]:
+        run_mix(lab, "space", kinds, [NATIVE, MPS, SPACE], [lambda lab, figure, found: report_sum(lab, figure, found, SPACE.name, MPS.name)])
+
+
+LOW = ("matmul", "resnet", "small", "graph")
+CLASS_BARS = ((50, 1.15), (95, 1.25), (99, 1.3))
+NEIGHBOUR_KEEPS = 0.93
+CLASS_ROUNDS, CLASS_WINDOW_S = 3, 10.0  # 600 requests each
+
+
+def report_class(lab, figure, found):
+    """The latency of a service of class high beside a program of class low, and what the neighbour keeps."""
+    alone, ours, native = found.alone_latencies_ms("serve"), found.latencies_ms("run", 0), found.latencies_ms("native", 0)
+    lab.report.keep(figure, {"alone": figures.spread(alone), "run": figures.spread(ours), "native": figures.spread(native)})
+    for percent, bar in CLASS_BARS:
+        one, other, plain = (figures.percentile(values, percent) for values in (alone, ours, native))
+        lab.report.at_most(f"{figure}: p{percent}", other / one, bar, "times alone", 2,
+                           f" ({other:.2f} ms; alone {one:.2f}, native {plain:.2f}; {len(ours)} requests)")
+    lab.report.at_least(f"{figure}: the neighbour's speed", found.rate("run", 1) / found.rate("native", 1), NEIGHBOUR_KEEPS,
+                        "of native beside it", 3)
+
+
+def run_classes(lab):
+    need_run(lab)
+    for low in LOW:
+        figure = f"classes: serve high beside low {low}"
+        mix = [Member("serve", ("--priority", "high")), Member(low, ("--priority", "low"))]
+        try:
+            found = measure(lab, f"classes-{low}", mix, [NATIVE, RUN], CLASS_ROUNDS, CLASS_WINDOW_S)
+        except Missing as why:
+            lab.report.skip(figure, str(why))
+            continue
+        report_class(lab, figure, found)
