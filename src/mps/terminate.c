@@ -54,10 +54,8 @@ static int try_all(const struct ll_mps_place *place, pid_t server, pid_t client,
 		if (rc == -ECONNREFUSED || rc == -EOPNOTSUPP || rc == -EPERM || rc == -ENOENT || rc == -ESRCH)
 			break; /* another try would not help */
 		uint64_t next_ns = ll_now_ns() + within_ns / PAUSE_PART;
-		/* A daemon that is busy has not tried. It is asked again for as long as there is time. */
-		if (rc == -EBUSY && next_ns < end_ns)
-			tries = (unsigned)((next_ns - from_ns) * TRIES / within_ns);
-		else
+		/* A daemon that is busy has not tried: that was none of the tries, while there is time for another. */
+		if (rc != -EBUSY || next_ns >= end_ns)
 			tries++;
 		if (rc && tries < TRIES)
 			ll_sleep_until_ns(next_ns);
