@@ -141,10 +141,11 @@ nothing_is_left() {
 }
 
 @test "slice, switch, preemption and an idle context are stated with their spread" {
-	probe a --experiment slice,preemption,idle --runs 5 --json
-	has a 'select(.event == "slice") | .slice_us.runs == 5 and .slice_us.median > 2085 and .slice_us.median < 2095'
+	# A run in which a busy host starts one of the two too late tells nothing.
+	probe a --experiment slice,preemption,idle --runs 9 --json
+	has a 'select(.event == "slice") | .runs == 9 and .slice_us.runs >= 3 and .slice_us.median > 2085 and .slice_us.median < 2095'
 	has a 'select(.event == "slice") | .switch_us.median > 135 and .switch_us.median < 145 and .slice_us.p5 <= .slice_us.p95'
-	has a 'select(.event == "preemption") | .high_wait_us.median < .equal_wait_us.median and .high_wait_us.runs == 5'
+	has a 'select(.event == "preemption") | .high_wait_us.median < .equal_wait_us.median and .high_wait_us.runs >= 3'
 	has a 'select(.event == "idle") | .alone_us.median > 8000 and .memory_bytes > 500000000'
 	[ "$(json a 'select(.event == "statement") | .about' | xargs)" = "slice preemption idle-context" ]
 	[ "$(json a 'select(.event == "cell")')" = "" ]
