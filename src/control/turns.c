@@ -102,3 +102,17 @@ uint64_t ll_turns_come_back_ns(uint64_t virtual_ns, uint64_t least_ns, unsigned 
 	uint64_t floor_ns = least_ns > lag_ns ? least_ns - lag_ns : 0;
 	return virtual_ns > floor_ns ? virtual_ns : floor_ns;
 }
+
+bool ll_turns_may_slice(const struct ll_turn_party *one, const struct ll_turn_party *other)
+{
+	return one->launches_ahead && other->launches_ahead && !one->has_cap && !other->has_cap &&
+	       one->rank == other->rank && one->weight_permille == other->weight_permille;
+}
+
+bool ll_turns_waits_for_each(const struct ll_turns_pace *pace)
+{
+	if (pace->launches >= pace->waits * LL_TURN_FEW_LAUNCHES)
+		return false;
+	return pace->launches * pace->launch_ns < pace->waits * LL_TURN_LITTLE_WORK_NS ||
+	       pace->shortest_round_ns < LL_TURN_LITTLE_WORK_NS;
+}

@@ -31,6 +31,10 @@
 #define LL_TURN_CALL_NS (4 * LL_TURN_QUANTUM_NS)
 #define LL_TURN_PATIENCE_NS UINT64_C(1000000000)
 #define LL_TURN_SERVICE_NS UINT64_C(10000000)
+/* A program waits for each kernel if it launches fewer than this between two waits, and less work than that. The card
+ * takes two switches of 0.14 ms to come back to it (doc/facts.md): work of 1 ms loses a fifth by them. */
+enum { LL_TURN_FEW_LAUNCHES = 16 };
+#define LL_TURN_LITTLE_WORK_NS UINT64_C(1000000)
 
 struct ll_turn_party {
 	unsigned rank;            /* of its class: smaller goes first */
@@ -40,6 +44,8 @@ struct ll_turn_party {
 	bool has_tokens;          /* its cap lets it run now */
 	bool is_called;           /* it has the turn on the first of its cards, and this is another */
 	uint64_t first_card;      /* which that is; 0: it has one card, or this is it */
+	bool has_cap;             /* its tenant has a compute cap, in force or not */
+	bool launches_ahead;      /* it is known not to wait for each kernel */
 };
 
 /* The party that the next turn belongs to; count when none may run. */
@@ -58,6 +64,27 @@ bool ll_turns_preempts(const struct ll_turn_party *comer, const struct ll_turn_p
 
 /* Whether the party has waited so long that it goes first. */
 bool ll_turns_is_impatient(const struct ll_turn_party *party);
+
+/*
+ * Whether two parties lose nothing to the card's own time slices, so that neither needs a turn: both launch ahead, so
+ * that their queues fill while the other has the card, and they are entitled to equal parts. Measured on an H200
+ * (doc/sharing.md): such programs reach 0.97 of what the card gives them at best, and a quarter of it in turns.
+ */
+bool ll_turns_may_slice(const struct ll_turn_party *one, const struct ll_turn_party *other);
+
+/* What a program did in a stretch of time. */
+struct ll_turns_pace {
+	uint64_t launches, waits; /* waits until all that it had launched was done */
+	uint64_t launch_ns;       /* GPU time of a launch, as far as it is known; too long where others had the card */
+	uint64_t shortest_round_ns; /* from one wait to the next; UINT64_MAX: there was no round */
+};
+
+/*
+ * Whether it waits for each kernel, or for a few short ones. Its queue then runs dry whenever another program has the
+ * card, and each visit of the card serves it a few microseconds. A round is not longer than its work where either the
+ * launches are known to be short, or one round was.
+ */
+bool ll_turns_waits_for_each(const struct ll_turns_pace *pace);
 
 /* GPU time by weight. weight_permille 1000 is weight 1; 0 is taken as 1. */
 uint64_t ll_turns_virtual_ns(uint64_t gpu_ns, unsigned weight_permille);

@@ -24,7 +24,7 @@
 #include "ledger/busy_bins.h"
 
 enum {
-	LL_LEDGER_VERSION = 5,
+	LL_LEDGER_VERSION = 6,
 	LL_LEDGER_CLAIMS = 256,
 	LL_LEDGER_TENANTS = 128,
 	LL_LEDGER_HEADER_BYTES = 4096,
@@ -83,7 +83,7 @@ struct ll_ledger_slot {
 	_Atomic uint32_t tenant_row;           /* 1 + row of the tenants' table; 0: none (a hold) */
 	_Atomic uint32_t target_permille;      /* a hold's; 0 where it is in watts */
 	_Atomic uint32_t target_watts;
-	_Atomic uint32_t reserved_limit;
+	_Atomic uint32_t pace; /* enum ll_pace, see turn.h */
 	_Atomic uint64_t reserved_limits[2];
 
 	/* accounts */

@@ -145,6 +145,31 @@ static void mend_virtual(struct ll_ledger_tenant *tenant, const struct ll_party_
 		atomic_compare_exchange_strong(&tenant->virtual_time_ns, &virtual_ns, least_ns);
 }
 
+/* Whether nobody who wants the card needs turns. The same whoever asks; true where nobody wants it. */
+static bool is_sliced(struct ll_ledger_file *file, uint64_t now_ns)
+{
+	struct ll_turn_party first, party;
+	bool has_first = false;
+	LL_PARTY_EACH(file, index)
+	{
+		if (ll_party_is_deaf(file, index, now_ns) || !ll_party_read(file, index, now_ns, &party))
+			continue;
+		if (!has_first)
+			first = party;
+		has_first = true;
+		if (!ll_turns_may_slice(&first, &party))
+			return false;
+	}
+	return true;
+}
+
+void ll_turn_set_pace(struct ll_claim *claim, enum ll_pace pace)
+{
+	struct ll_ledger_slot *slot = own_slot(claim);
+	if (slot)
+		atomic_store_explicit(&slot->pace, pace, memory_order_relaxed);
+}
+
 void ll_turn_want(struct ll_claim *claim, uint64_t now_ns)
 {
 	struct ll_ledger_slot *slot = own_slot(claim);
@@ -167,7 +192,7 @@ void ll_turn_want(struct ll_claim *claim, uint64_t now_ns)
 	ll_claim_set_active(claim);
 	atomic_store(&slot->heartbeat_ns, now_ns);
 	atomic_store(&slot->want_since_ns, now_ns);
-	for (size_t i = 0; i < scan.count; i++) {
+	for (size_t i = 0; i < scan.count && !is_sliced(file, now_ns); i++) {
 		struct ll_ledger_slot *other = &file->slots[scan.slots[i]];
 		if (atomic_load(&other->gate) != LL_GATE_SHUT)
 			shut_and_ring(other);
@@ -301,10 +326,10 @@ static bool keep_turn(struct ll_claim *claim, struct ll_turn *turn, const struct
 }
 
 /*
- * Tenants among the parties that have more queued than is left of a turn when it is given away. Of two with as much
- * as that at once the hardware makes slices.
+ * Tenants among the parties that have at least so much queued. Of two with more than is left of a turn when it is given
+ * away the hardware makes slices.
  */
-static unsigned count_sharing(struct ll_ledger_file *file, const struct ll_party_scan *scan)
+static unsigned count_sharing(struct ll_ledger_file *file, const struct ll_party_scan *scan, uint64_t least_ns)
 {
 	uint32_t rows[LL_LEDGER_CLAIMS];
 	unsigned count = 0;
@@ -312,7 +337,7 @@ static unsigned count_sharing(struct ll_ledger_file *file, const struct ll_party
 		struct ll_ledger_slot *slot = &file->slots[scan->slots[i]];
 		uint32_t row = ll_party_row(file, scan->slots[i]);
 		unsigned known = 0;
-		if (atomic_load_explicit(&slot->queued_ns, memory_order_relaxed) <= LL_TURN_DRAINED_NS)
+		if (atomic_load_explicit(&slot->queued_ns, memory_order_relaxed) < least_ns)
 			continue;
 		while (known < count && rows[known] != row)
 			known++;
@@ -354,9 +379,18 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 	mend_virtual(tenant, &scan, now_ns);
 	ret_look->awaited = ll_gang_work_elsewhere(tenant);
 	ret_look->waiting_claims = (unsigned)scan.count;
-	ret_look->sharing = count_sharing(file, &scan);
+	ret_look->sharing = count_sharing(file, &scan, LL_TURN_DRAINED_NS + 1);
 	if (!ll_party_read(file, claim->index, now_ns, &self))
 		return;
+	if (scan.count && is_sliced(file, now_ns) && !has_superior(file, claim->index, self.rank)) {
+		turn->ending_since_ns = 0;
+		restart_waiting(slot, now_ns);
+		ret_look->may_launch = ret_look->is_alone = ret_look->is_sliced = true;
+		ret_look->waiting_claims = 0;
+		ret_look->sharing = count_sharing(file, &scan, 0);
+		ret_look->is_holder = ll_turn_is_mine(claim);
+		return;
+	}
 	uint64_t word = atomic_load(&file->turn);
 	if (!holds(file, word, claim->index)) {
 		turn->ending_since_ns = 0;
@@ -426,7 +460,8 @@ bool ll_turn_open_gate(struct ll_claim *claim, enum ll_gate how, uint64_t now_ns
 		return true;
 	struct ll_party_scan scan;
 	ll_party_scan(file, claim->index, now_ns, &scan);
-	if (scan.count == 0 && tenant && !atomic_load(&tenant->compute_cap_permille) && ll_turn_is_mine(claim) &&
+	bool is_free = scan.count == 0 ? ll_turn_is_mine(claim) : is_sliced(file, now_ns);
+	if (is_free && tenant && !atomic_load(&tenant->compute_cap_permille) &&
 	    !has_superior(file, claim->index, ll_party_rank(tenant)))
 		return true;
 	atomic_store(&slot->gate, LL_GATE_SHUT);

@@ -16,6 +16,9 @@
  * nothing to ask: it has no cap, the turn is its own and nobody else wants the card. Whoever comes shuts it, from
  * outside.
  *
+ * Where all who want the card have equal weights, one class and no cap, and all launch ahead (enum ll_pace), nobody
+ * takes turns: the hardware's time slices serve them as well as they can be served, and every gate is open.
+ *
  * A claim without a tenant takes no part, nor does one whose tenant shares the card by space: its launches never wait
  * and nobody waits for it, only its time is counted. All times are CLOCK_MONOTONIC. Any thread of the claim's owner,
  * one at a time; ll_turn_is_mine and the gate from any thread at any time.
@@ -44,6 +47,13 @@ enum ll_gate {
 	LL_GATE_MARK, /* open, but the next launch shall tell that it happened */
 };
 
+/* How a program launches. */
+enum ll_pace {
+	LL_PACE_UNKNOWN, /* the state of a fresh claim: it takes turns */
+	LL_PACE_AHEAD,   /* its queue fills while others have the card */
+	LL_PACE_WAITS,   /* for each kernel: the card must be kept for it */
+};
+
 struct ll_turn {
 	uint32_t queued_launches; /* the caller's: what the card has of ours */
 	uint64_t running_ns;      /* the same: how long the card has been at work of ours that is not charged yet */
@@ -52,14 +62,15 @@ struct ll_turn {
 };
 
 struct ll_turn_look {
-	bool may_launch;         /* the turn is ours, no debt, not giving way */
-	bool is_alone;           /* may_launch, and no cap and nobody else who wants the card: the gate may be open */
-	bool is_holder;          /* the turn is ours, even when we may not launch */
-	unsigned priority;       /* enum ll_priority of the tenant */
-	int64_t tokens_ns;       /* of the tenant's account; INT64_MAX without a cap */
-	int64_t tokens_most_ns;  /* what that account can hold; INT64_MAX without a cap */
-	uint64_t tokens_at_ns;   /* when the account will be above zero; 0: it is, or there is no cap */
-	unsigned waiting_claims; /* others that want the card */
+	bool may_launch;             /* the turn is ours, no debt, not giving way */
+	bool is_alone;               /* may_launch, and no cap and nobody who must be kept out: the gate may be open */
+	bool is_sliced;              /* others work too, and nobody needs turns: the hardware's time slices serve all */
+	bool is_holder;              /* the turn is ours, even when we may not launch */
+	unsigned priority;           /* enum ll_priority of the tenant */
+	int64_t tokens_ns;           /* of the tenant's account; INT64_MAX without a cap */
+	int64_t tokens_most_ns;      /* what that account can hold; INT64_MAX without a cap */
+	uint64_t tokens_at_ns;       /* when the account will be above zero; 0: it is, or there is no cap */
+	unsigned waiting_claims;     /* others that want the card */
 	struct ll_gang_work awaited; /* what other cards have, which may need launches here to end */
 	unsigned sharing; /* other tenants whose work is on the card now: the card runs it in slices with ours */
 };
@@ -75,6 +86,9 @@ void ll_turn_rest(struct ll_claim *claim, uint64_t now_ns);
  */
 void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns, uint64_t queued_ns,
 		  struct ll_turn_look *ret_look);
+
+/* Tells the others how the program launches. */
+void ll_turn_set_pace(struct ll_claim *claim, enum ll_pace pace);
 
 /*
  * The claim's tenant has the turn on the first of its cards: so it goes before its equals here, for LL_TURN_CALLED_NS

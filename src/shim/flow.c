@@ -197,16 +197,18 @@ static void note_unmarked(struct ll_flow *flow)
 {
 	uint64_t launches = atomic_exchange_explicit(&flow->count->launches, 0, memory_order_relaxed);
 	struct ll_flow_context *context = launches ? get_context(flow, flow->last_context) : NULL;
+	ll_flow_note_launches(flow, launches);
 	if (context)
 		ll_marks_add_unmarked(context->marks, flow->last_stream, (uint32_t)launches);
 }
 
-/* As many launches as are good for LL_FLOW_OPEN_NS of work may go unmarked. */
+/* As many launches as are good for LL_FLOW_OPEN_NS of work may go unmarked. In slices a launch seems longer than it is,
+ * and timing events cost a program that launches many small kernels some percent: there the gate's own marks do. */
 static void set_open_limit(struct ll_flow *flow, const struct ll_marks *marks)
 {
 	uint64_t mean_ns = ll_marks_mean_ns(marks);
 	uint64_t limit = mean_ns ? LL_FLOW_OPEN_NS / mean_ns : 1;
-	limit = limit < 1 ? 1 : limit > OPEN_LAUNCHES ? OPEN_LAUNCHES : limit;
+	limit = flow->look.is_sliced || limit > OPEN_LAUNCHES ? OPEN_LAUNCHES : limit < 1 ? 1 : limit;
 	atomic_store_explicit(&flow->count->limit, limit, memory_order_relaxed);
 }
 
@@ -361,6 +363,7 @@ uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns)
 	else if (!flow->idle_since_ns)
 		flow->idle_since_ns = now_ns;
 	flow->turn.queued_launches = launches_of(&progress);
+	ll_flow_tell_pace(flow, now_ns);
 	ll_flow_look(flow, now_ns, progress.is_idle);
 	ll_slices_note(&flow->slices, now_ns, flow->look.sharing);
 	note_debt(flow);
@@ -463,13 +466,16 @@ bool ll_flow_count(struct ll_flow *flow, struct ll_cu_context *context, struct l
 	if (atomic_load(&flow->is_ending) || !context)
 		return false;
 	struct ll_advance_kind what = {context, stream, kind};
-	if (ll_advance_use(&flow->advance, &what))
+	if (ll_advance_use(&flow->advance, &what)) {
+		ll_flow_note_launches(flow, 1);
 		return true;
+	}
 	LL_SCOPE_NO_CANCEL;
 	lock(flow);
 	uint64_t now_ns = ll_now_ns();
 	bool is_shut = atomic_load(ll_turn_gate(flow->claim)) == LL_GATE_SHUT;
 	bool is_counted = is_in_turn(flow, now_ns) && is_shut && count_ahead(flow, &what, now_ns);
+	ll_flow_note_launches(flow, is_counted);
 	pthread_mutex_unlock(&flow->lock.mutex);
 	return is_counted;
 }
@@ -495,6 +501,7 @@ void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct l
 		atomic_compare_exchange_strong(ll_turn_gate(flow->claim), &gate, LL_GATE_OPEN);
 	look_for_the_deaf(flow);
 	flow->launching++;
+	ll_flow_note_launches(flow, 1);
 	note_unmarked(flow);
 	flow->last_context = context;
 	flow->last_stream = stream;

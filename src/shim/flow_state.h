@@ -20,6 +20,12 @@ struct ll_flow_context {
 	struct ll_flow_context *next;
 };
 
+/* What the pace is told from: since the last time. */
+struct ll_flow_pace {
+	_Atomic uint64_t launches; /* counted without the lock too; a few may be lost */
+	uint64_t waits_before, since_ns;
+};
+
 struct ll_flow {
 	_Atomic(struct ll_claim *) claim; /* changed under the lock (agent.h); read without, for bells and gates */
 	const struct ll_ledger *first;    /* of the tenant's first card, where that is another; NULL: it is not */
@@ -36,6 +42,7 @@ struct ll_flow {
 	uint64_t ticked_ns;
 	struct ll_marks_queue queued; /* at most: what was counted since the last look may have ended */
 	struct ll_advance advance;
+	struct ll_flow_pace pace;
 	uint64_t idle_since_ns;             /* the card has nothing of ours since then; 0: it has */
 	uint64_t marked_ns;                 /* when an open gate was last set to mark */
 	unsigned waiting;                   /* threads in ll_flow_enter that wait */
@@ -68,6 +75,13 @@ void ll_flow_look(struct ll_flow *flow, uint64_t now_ns, bool is_idle);
 /* Whether a launch may go though it is not our turn: what another card has begun may wait for it. Then it is counted.
  */
 bool ll_flow_passes_awaited(struct ll_flow *flow);
+
+/* So many launches were made. Any thread. */
+void ll_flow_note_launches(struct ll_flow *flow, uint64_t launches);
+
+/* Tells the other tenants how the program launches, where enough launches were made since the last time: flow_pace.c.
+ */
+void ll_flow_tell_pace(struct ll_flow *flow, uint64_t now_ns);
 
 /* Marks what was left unmarked, in the agent's thread. Under the lock. */
 void ll_flow_close_tails(struct ll_flow *flow);

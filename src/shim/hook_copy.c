@@ -4,6 +4,7 @@
 #include "shim/copy.h"
 #include "shim/hook.h"
 #include "shim/launch.h"
+#include "shim/waits.h"
 
 bool ll_copy_is_on_card(ll_cu_deviceptr address)
 {
@@ -94,26 +95,29 @@ LL_COPY_HOOKS(cuMemcpy3DPeer, _ptds, SIDES_OF(copy), BOX_BYTES(copy), LL_LAUNCH_
 LL_COPY_HOOKS(cuMemcpy3DPeerAsync, _ptsz, SIDES_OF(copy), BOX_BYTES(copy), stream,
 	      (const struct ll_cu_memcpy3d_peer *copy, struct ll_cu_stream *stream), (copy, stream))
 
-/* Those whose names say that one side is not: hooked for traces alone. */
-#define TRANSFER_HOOK(symbol, is_to_card, stream, params, args)                                                        \
+/* Those whose names say that one side is not: hooked for traces, and to know how the program waits (waits.h). note: a
+ * call before. */
+#define TRANSFER_HOOK(symbol, is_to_card, stream, params, args, note)                                                  \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \
+		note;                                                                                                  \
 		if (ll_gate_is_open() || ll_reentry_is_inside() || !ll_trace_is_by_events())                           \
 			return ll_real()->symbol args;                                                                 \
 		struct ll_launch launch __attribute__((cleanup(ll_launch_end))) =                                      \
 		    ll_copy_begin(#symbol, (struct ll_copy_sides){is_to_card, !(is_to_card)}, bytes, stream);          \
 		return launch.status = ll_real()->symbol args;                                                         \
 	}
-#define TRANSFER_HOOKS(symbol, suffix, is_to_card, stream, params, args)                                               \
-	TRANSFER_HOOK(symbol, is_to_card, stream, params, args)                                                        \
-	TRANSFER_HOOK(symbol##suffix, is_to_card, ll_launch_per_thread(stream), params, args)
+#define TRANSFER_HOOKS(symbol, suffix, is_to_card, stream, params, args, note)                                         \
+	TRANSFER_HOOK(symbol, is_to_card, stream, params, args, note)                                                  \
+	TRANSFER_HOOK(symbol##suffix, is_to_card, ll_launch_per_thread(stream), params, args, note)
 
 TRANSFER_HOOKS(cuMemcpyHtoD_v2, _ptds, true, LL_LAUNCH_DEFAULT_STREAM,
-	       (ll_cu_deviceptr to, const void *from, size_t bytes), (to, from, bytes))
+	       (ll_cu_deviceptr to, const void *from, size_t bytes), (to, from, bytes), )
+/* It waits for all that was launched in its stream before. */
 TRANSFER_HOOKS(cuMemcpyDtoH_v2, _ptds, false, LL_LAUNCH_DEFAULT_STREAM, (void *to, ll_cu_deviceptr from, size_t bytes),
-	       (to, from, bytes))
+	       (to, from, bytes), ll_waits_count())
 TRANSFER_HOOKS(cuMemcpyHtoDAsync_v2, _ptsz, true, stream,
 	       (ll_cu_deviceptr to, const void *from, size_t bytes, struct ll_cu_stream *stream),
-	       (to, from, bytes, stream))
+	       (to, from, bytes, stream), )
 TRANSFER_HOOKS(cuMemcpyDtoHAsync_v2, _ptsz, false, stream,
-	       (void *to, ll_cu_deviceptr from, size_t bytes, struct ll_cu_stream *stream), (to, from, bytes, stream))
+	       (void *to, ll_cu_deviceptr from, size_t bytes, struct ll_cu_stream *stream), (to, from, bytes, stream), )

@@ -5,6 +5,7 @@
 #include "shim/launch.h"
 #include "shim/pools.h"
 #include "shim/trace.h"
+#include "shim/waits.h"
 
 static bool is_captured(struct ll_cu_stream *stream)
 {
@@ -127,10 +128,11 @@ LL_HOOK_EXPORT ll_cu_result cuMemPoolDestroy(struct ll_cu_mem_pool *pool)
 	return status;
 }
 
-/* What gives a pool's memory back, and so is followed by making its charge true. */
-#define THEN_TRUE_UP(symbol, params, args)                                                                             \
+/* What gives a pool's memory back, and so is followed by making its charge true. note: a call before. */
+#define THEN_TRUE_UP(symbol, params, args, note)                                                                       \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \
+		note;                                                                                                  \
 		ll_cu_result status = ll_real()->symbol args;                                                          \
 		if (!ll_charge_passes() && ll_pools_are_used) {                                                        \
 			LL_REENTRY_SCOPE();                                                                            \
@@ -139,10 +141,10 @@ LL_HOOK_EXPORT ll_cu_result cuMemPoolDestroy(struct ll_cu_mem_pool *pool)
 		return status;                                                                                         \
 	}
 
-THEN_TRUE_UP(cuMemPoolTrimTo, (struct ll_cu_mem_pool * pool, size_t keep_bytes), (pool, keep_bytes))
-THEN_TRUE_UP(cuDeviceGraphMemTrim, (ll_cu_device device), (device))
-THEN_TRUE_UP(cuStreamSynchronize, (struct ll_cu_stream * stream), (stream))
-THEN_TRUE_UP(cuStreamSynchronize_ptsz, (struct ll_cu_stream * stream), (stream))
-THEN_TRUE_UP(cuEventSynchronize, (struct ll_cu_event * event), (event))
-THEN_TRUE_UP(cuCtxSynchronize, (void), ())
-THEN_TRUE_UP(cuCtxSynchronize_v2, (struct ll_cu_context * context), (context))
+THEN_TRUE_UP(cuMemPoolTrimTo, (struct ll_cu_mem_pool * pool, size_t keep_bytes), (pool, keep_bytes), )
+THEN_TRUE_UP(cuDeviceGraphMemTrim, (ll_cu_device device), (device), )
+THEN_TRUE_UP(cuStreamSynchronize, (struct ll_cu_stream * stream), (stream), ll_waits_count())
+THEN_TRUE_UP(cuStreamSynchronize_ptsz, (struct ll_cu_stream * stream), (stream), ll_waits_count())
+THEN_TRUE_UP(cuEventSynchronize, (struct ll_cu_event * event), (event), )
+THEN_TRUE_UP(cuCtxSynchronize, (void), (), ll_waits_count())
+THEN_TRUE_UP(cuCtxSynchronize_v2, (struct ll_cu_context * context), (context), ll_waits_count())

@@ -435,7 +435,8 @@ static void time_in_slices_with_others_is_charged_for_what_one_had(void **state)
 static void body_stopped(void)
 {
 	pid_t a = start((struct ll_run_settings){.id = 1, .tenant = "a"});
-	pid_t b = start((struct ll_run_settings){.id = 2, .tenant = "b"});
+	pid_t b =
+	    start((struct ll_run_settings){.id = 2, .tenant = "b", .weight_permille = 2000}); /* equals take no turns */
 	begin_watching();
 	for (int i = 0; i < 5; i++) {
 		stop_outside_the_driver(a);

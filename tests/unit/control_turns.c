@@ -155,6 +155,47 @@ static void test_who_follows_a_card_goes_when_that_says(void **state)
 	assert_int_equal(ll_turns_best(parties, 2), 0);
 }
 
+static void test_programs_that_launch_ahead_and_are_equal_need_no_turns(void **state)
+{
+	(void)state;
+	struct ll_turn_party one = party(NORMAL, 100), other = party(NORMAL, 5);
+	assert_false(ll_turns_may_slice(&one, &other)); /* how they launch is not known */
+	one.launches_ahead = true;
+	assert_false(ll_turns_may_slice(&one, &other));
+	other.launches_ahead = true;
+	assert_true(ll_turns_may_slice(&one, &other));
+	other.weight_permille *= 2;
+	assert_false(ll_turns_may_slice(&one, &other));
+	other.weight_permille = one.weight_permille;
+	other.rank = LOW;
+	assert_false(ll_turns_may_slice(&one, &other));
+	other.rank = NORMAL;
+	other.has_cap = true;
+	assert_false(ll_turns_may_slice(&one, &other));
+	assert_false(ll_turns_may_slice(&other, &one));
+}
+
+static bool waits_for_each(uint64_t launches, uint64_t waits, uint64_t launch_us, uint64_t round_us)
+{
+	const struct ll_turns_pace pace = {launches, waits, launch_us * LL_NS_PER_US, round_us * LL_NS_PER_US};
+	return ll_turns_waits_for_each(&pace);
+}
+
+/* The kinds of doc/sharing.md. */
+static void test_who_waits_for_each_kernel_is_known_by_launches_and_waits(void **state)
+{
+	(void)state;
+	assert_true(waits_for_each(1000, 1000, 5, 25));       /* sync */
+	assert_true(waits_for_each(1000, 1000, 5, 4000));     /* among the slices of others */
+	assert_true(waits_for_each(1000, 1000, 4000, 25));    /* a time of a launch that was learned there */
+	assert_true(waits_for_each(1000, 1000, 200, 210));    /* of longer kernels */
+	assert_false(waits_for_each(1000, 1000, 1500, 1510)); /* whose visits are worth their switches */
+	assert_false(waits_for_each(1000, 5, 4, 2400));       /* eager: 200 launches, a wait */
+	assert_false(waits_for_each(1000, 5, 0, 900));
+	assert_false(waits_for_each(1000, 0, 200, 1000)); /* flood */
+	assert_false(waits_for_each(100, 25, 600, 2400)); /* graphs, a wait each four */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -168,6 +209,8 @@ int main(void)
 	    cmocka_unit_test(test_a_called_one_follows_its_turn_elsewhere_and_gets_no_more_for_it),
 	    cmocka_unit_test(test_weights_divide_and_a_pause_is_not_saved_up),
 	    cmocka_unit_test(test_who_follows_a_card_goes_when_that_says),
+	    cmocka_unit_test(test_programs_that_launch_ahead_and_are_equal_need_no_turns),
+	    cmocka_unit_test(test_who_waits_for_each_kernel_is_known_by_launches_and_waits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

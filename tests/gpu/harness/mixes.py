@@ -5,14 +5,18 @@ once, the modes one after the other, several rounds. A figure is the median over
 or in another way at another time meets all modes alike, and two windows of one mode tell how far figures scatter."""
 import contextlib
 import os
+import time
 from collections import namedtuple
+from functools import partial
 
-from . import figures
+from . import claims, figures, shares
+from .card import GpmMeter, NvmlError
 from .frameworks import command
 from .governed import Program
 from .private_mps import PrivateMps
 
 WINDOW_S, ROUNDS = 4.0, 3
+EDGE_S = 0.2
 DONE_WITHIN_S = 60
 
 # kind: (framework, program and its options); no framework and no .py: a program of the build folder
@@ -75,10 +79,16 @@ class Running:
         for program in self.programs:
             program.wait_ready()
 
-    def window(self, seconds, only=None):
-        """What each program told of a window in which all of them worked, or the one numbered `only`."""
+    def window(self, seconds, only=None, accounts=None):
+        """What each program told of a window in which all of them worked, or the one numbered `only`. accounts: read a
+        little after its beginning, and a little before its end."""
         chosen = self.programs if only is None else [self.programs[only]]
         marks = [program.go(seconds) for program in chosen]
+        if accounts:
+            time.sleep(EDGE_S)
+            accounts.read()
+            time.sleep(max(0.0, seconds - 3 * EDGE_S))
+            accounts.read()
         return [program.wait_for(lambda line: line["event"] in ("done", "ticks"), DONE_WITHIN_S + seconds, mark)
                 or program.fail("not done") for program, mark in zip(chosen, marks)]
 
@@ -87,11 +97,39 @@ class Running:
             program.end()
 
 
+def busy_during(lab, function):
+    """(what the function returns, percent of the time that the card was busy meanwhile by GPM; None: the card has no GPM)"""
+    try:
+        meter = GpmMeter(lab.card)
+    except NvmlError:
+        return function(), None
+    found = function()
+    return found, meter.end()["graphics"]
+
+
+class Accounts:
+    """GPU time that `loadline status` tells of programs over a stretch: percent of the time, by tenant."""
+
+    def __init__(self, lab, name):
+        self.lab, self.name, self.readings = lab, name, []
+
+    def read(self):
+        _, out, _ = self.lab.run(f"status-{self.name}", self.lab.loadline("status", "--json"))
+        self.readings.append((time.time(), claims.parse(out)))
+
+    def percent(self, tenant):
+        return shares.level(shares.windows_of_points(claims.points_of(self.readings, tenant)))
+
+
 class Measured:
-    """told[mode][member]: what it told in each round; alone[kind]: the same of the program by itself, natively."""
+    """told[mode][member]: what it told in each round; alone[kind]: the same of the program by itself, natively;
+    alone_busy[kind]: percent of the time that the card was busy then; accounts[member]: what its own account told of the
+    time in mode run."""
 
     def __init__(self, modes, mix):
         self.mix = mix
+        self.alone_busy = {member.kind: [] for member in mix}
+        self.accounts = [[] for _ in mix]
         self.told = {mode.name: [[] for _ in mix] for mode in modes}
         self.alone = {member.kind: [] for member in mix}
 
@@ -114,6 +152,14 @@ class Measured:
         alone = [self.alone_rate(member.kind) for member in self.mix if member.kind != "serve"]
         return [sum(rate / one for rate, one in zip(each, alone)) for each in zip(*rates)]
 
+    def account_percent(self, at):
+        return figures.percentile(self.accounts[at], 50) if self.accounts[at] else None
+
+    def owed_percent(self, at):
+        """What its account should tell by its speed: a program's work takes as much GPU time as it does alone."""
+        busy = self.alone_busy[self.mix[at].kind]
+        return self.speed(RUN.name, at) * figures.percentile(busy, 50) if busy else None
+
     def latencies_ms(self, mode, at):
         return [value for line in self.told[mode][at] for value in line["latencies_ms"]]
 
@@ -132,10 +178,17 @@ def measure(lab, name, mix, modes, rounds=ROUNDS, seconds=WINDOW_S):
         for _ in range(lab.times(rounds, 1)):
             for kind, told in found.alone.items():
                 at = next(at for at, member in enumerate(mix) if member.kind == kind)
-                told.append(running[0].window(lab.seconds(seconds, 1.0), at)[0][1])
+                lines, busy = busy_during(lab, partial(running[0].window, lab.seconds(seconds, 1.0), at))
+                told.append(lines[0][1])
+                found.alone_busy[kind] += [] if busy is None else [busy]
             for mode, each in zip(modes, running):
-                for at, (_, line) in enumerate(each.window(lab.seconds(seconds, 1.0))):
+                accounts = Accounts(lab, name) if mode is RUN else None
+                lines = each.window(lab.seconds(seconds, 1.0), accounts=accounts)
+                for at, (_, line) in enumerate(lines):
                     found.told[mode.name][at].append(line)
+                for at, program in enumerate(each.programs if accounts else []):
+                    percent = accounts.percent(program.name)
+                    found.accounts[at] += [] if percent is None else [percent]
         for each in running:
             each.end()
     return found

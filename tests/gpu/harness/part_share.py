@@ -43,8 +43,24 @@ def run_mix(lab, name, kinds, modes, reports):
         report(lab, figure, found)
 
 
+ACCOUNT_OFF = 5.0  # percent
+
+
+def report_accounts(lab, figure, found):
+    """What the programs' accounts tell, against what their speeds say: their work takes as much GPU time as it does alone."""
+    pairs = [(found.account_percent(at), found.owed_percent(at)) for at in range(len(found.mix))]
+    if any(None in pair for pair in pairs):
+        lab.report.info(f"{figure}: accounts", "the card has no GPM, or there is no account")
+        return
+    text = ", ".join(f"{member.kind} {told:.1f} of {owed:.1f} %" for member, (told, owed) in zip(found.mix, pairs))
+    told, owed = (sum(values) for values in zip(*pairs))
+    lab.report.check(f"{figure}: accounts, of what the speeds say", f"± {ACCOUNT_OFF:g} %", f"{100 * (told / owed - 1):+.1f} % ({text})",
+                     abs(told / owed - 1) <= ACCOUNT_OFF / 100)
+
+
 def of_native(lab, figure, found):
     report_sum(lab, figure, found, RUN.name)
+    report_accounts(lab, figure, found)
 
 
 def each_waiting(lab, figure, found):

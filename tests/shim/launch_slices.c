@@ -1,0 +1,184 @@
+/* Several programs on one card that need no turns: their gates are open, until somebody comes who needs turns. */
+#include "launching.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "ledger/turn.h"
+
+#define MS UINT64_C(1000000)
+
+static struct ll_run_settings other;
+static _Atomic bool
+    *may_come; /* shared: a program that is started later, for a process that has a driver cannot fork one */
+
+static struct ll_cu_function *begin(struct ll_cu_stream **ret_stream)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* it has no end of its own */
+	govern_by(other);
+	open_context(0);
+	*ret_stream = new_stream();
+	return get_kernel("work_ns");
+}
+
+/* Kernels of 1 ms as fast as they may be launched. */
+static void launch_ahead(void)
+{
+	struct ll_cu_stream *stream;
+	struct ll_cu_function *kernel = begin(&stream);
+	for (;;)
+		launch_timed(kernel, stream, MS, 1, 32);
+}
+
+/* A short kernel, a wait for it, the next one. */
+static void wait_for_each(void)
+{
+	struct ll_cu_stream *stream;
+	struct ll_cu_function *kernel = begin(&stream);
+	for (;;) {
+		launch_timed(kernel, stream, MS / 50, 1, 32);
+		CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	}
+}
+
+static void (*comes_as)(void);
+
+static void come(void)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (!atomic_load(may_come))
+		sleep_ms(1);
+	comes_as();
+}
+
+static pid_t start(void (*body)(void), struct ll_run_settings settings)
+{
+	other = settings;
+	return spawn(body);
+}
+
+static void stop(pid_t pid)
+{
+	CHECK_EQUAL(kill(pid, SIGKILL), 0);
+	CHECK_EQUAL(waitpid(pid, NULL, 0), pid);
+}
+
+static bool is_open(uint64_t id)
+{
+	const struct ll_ledger_slot *claim = claim_of(id);
+	return claim && atomic_load(&claim->gate) != LL_GATE_SHUT;
+}
+
+static bool is_shut(uint64_t id)
+{
+	const struct ll_ledger_slot *claim = claim_of(id);
+	return claim && claim->want_since_ns && atomic_load(&claim->gate) == LL_GATE_SHUT;
+}
+
+static bool has_pace(uint64_t id, enum ll_pace pace)
+{
+	const struct ll_ledger_slot *claim = claim_of(id);
+	return claim && atomic_load(&claim->pace) == pace;
+}
+
+static void goes_on(uint64_t id, uint64_t ns)
+{
+	uint64_t before_ns = gpu_ns(id);
+	WAIT_FOR(gpu_ns(id) > before_ns + ns);
+}
+
+static void start_two(pid_t pids[2])
+{
+	pids[0] = start(launch_ahead, (struct ll_run_settings){.id = 1, .tenant = "a"});
+	pids[1] = start(launch_ahead, (struct ll_run_settings){.id = 2, .tenant = "b"});
+	CHECK_EQUAL(open_cuda() > 1000, 0);
+	CHECK_EQUAL(cu.cuInit(0), 0);
+	WAIT_FOR(is_open(1) && is_open(2));
+}
+
+static void body_equal(void)
+{
+	pid_t pids[2];
+	start_two(pids);
+	CHECK(has_pace(1, LL_PACE_AHEAD) && has_pace(2, LL_PACE_AHEAD));
+	goes_on(1, 50 * MS);
+	goes_on(2, 50 * MS);
+	stop(pids[0]);
+	goes_on(2, 50 * MS);
+	stop(pids[1]);
+}
+
+static void equal_programs_that_launch_ahead_share_with_open_gates(void **state)
+{
+	(void)state;
+	in_world(NULL, body_equal);
+}
+
+/* It comes, everybody's gate is shut, all get on; it goes, and the gates are open again. */
+static void see_turns_beside(void (*body)(void), struct ll_run_settings settings, enum ll_pace pace)
+{
+	pid_t pids[2];
+	may_come = mmap(NULL, sizeof *may_come, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(may_come != MAP_FAILED);
+	comes_as = body;
+	pid_t comer = start(come, settings);
+	start_two(pids);
+	atomic_store(may_come, true);
+	WAIT_FOR(has_pace(settings.id, pace));
+	WAIT_FOR(is_shut(1) && is_shut(2));
+	for (uint64_t id = 1; id <= settings.id; id++)
+		goes_on(id, MS);
+	stop(comer);
+	WAIT_FOR(is_open(1) && is_open(2));
+	stop(pids[0]);
+	stop(pids[1]);
+}
+
+static void body_waiting(void)
+{
+	see_turns_beside(wait_for_each, (struct ll_run_settings){.id = 3, .tenant = "waits"}, LL_PACE_WAITS);
+}
+
+static void a_program_that_waits_for_each_kernel_gets_turns(void **state)
+{
+	(void)state;
+	in_world(NULL, body_waiting);
+}
+
+static void body_weight(void)
+{
+	see_turns_beside(launch_ahead, (struct ll_run_settings){.id = 3, .tenant = "c", .weight_permille = 3000},
+			 LL_PACE_AHEAD);
+}
+
+static void another_weight_brings_turns(void **state)
+{
+	(void)state;
+	in_world(NULL, body_weight);
+}
+
+/* A program without a cap has its gate open, one with a cap never. */
+static void body_cap(void)
+{
+	see_turns_beside(launch_ahead, (struct ll_run_settings){.id = 3, .tenant = "c", .compute_cap_permille = 300},
+			 LL_PACE_AHEAD);
+}
+
+static void a_cap_brings_turns(void **state)
+{
+	(void)state;
+	in_world(NULL, body_cap);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(equal_programs_that_launch_ahead_share_with_open_gates),
+	    cmocka_unit_test(a_program_that_waits_for_each_kernel_gets_turns),
+	    cmocka_unit_test(another_weight_brings_turns),
+	    cmocka_unit_test(a_cap_brings_turns),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

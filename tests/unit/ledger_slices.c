@@ -1,0 +1,160 @@
+/* Programs that need no turns: who has an open gate, and who shuts it by coming. */
+#include "test.h"
+
+#include "base/clock.h"
+#include "ledger/handle.h"
+#include "ledger/turn.h"
+#include "ledger_fixture.h"
+
+enum { MOST = 8 };
+
+struct program {
+	struct ll_claim *claim;
+	struct ll_turn turn;
+	struct ll_turn_look look;
+};
+
+struct card {
+	struct fixture *fixture;
+	struct program programs[MOST];
+	size_t count;
+	uint64_t now_ns, tenants;
+};
+
+static struct card *new_card(void **state)
+{
+	static struct card card;
+	card = (struct card){.fixture = *state, .now_ns = LL_NS_PER_S};
+	open_ledger(card.fixture);
+	return &card;
+}
+
+/* Comes and wants the card. */
+static struct program *add(struct card *card, enum ll_priority priority, unsigned weight_permille,
+			   unsigned cap_permille)
+{
+	struct program *program = &card->programs[card->count++];
+	struct ll_tenant_wish wish = {.id = ++card->tenants,
+				      .name = "test",
+				      .priority = priority,
+				      .weight_permille = weight_permille,
+				      .compute_cap_permille = cap_permille};
+	unsigned row = 0;
+	assert_int_equal(ll_tenant_join(card->fixture->ledger, &wish, &row, NULL), 0);
+	*program = (struct program){.claim = take_claim_of(card->fixture->ledger, row)};
+	ll_turn_want(program->claim, card->now_ns);
+	return program;
+}
+
+static void release_all(struct card *card)
+{
+	for (size_t i = 0; i < card->count; i++)
+		ll_claim_release(card->programs[i].claim);
+}
+
+static void look_of_all(struct card *card)
+{
+	for (size_t i = 0; i < card->count; i++)
+		ll_turn_look(card->programs[i].claim, &card->programs[i].turn, card->now_ns, 0,
+			     &card->programs[i].look);
+}
+
+static bool is_open(const struct program *program)
+{
+	return atomic_load(ll_turn_gate(program->claim)) == LL_GATE_OPEN;
+}
+
+/* As each does by itself in flow.c. */
+static void open_gates(struct card *card)
+{
+	look_of_all(card);
+	for (size_t i = 0; i < card->count; i++) {
+		if (card->programs[i].look.is_alone)
+			ll_turn_open_gate(card->programs[i].claim, LL_GATE_OPEN, card->now_ns);
+	}
+}
+
+static void test_equal_programs_that_launch_ahead_all_have_open_gates(void **state)
+{
+	struct card *card = new_card(state);
+	for (int i = 0; i < 3; i++) {
+		struct program *program = add(card, LL_PRIORITY_NORMAL, 1000, 0);
+		open_gates(card);
+		assert_int_equal(is_open(program), i == 0); /* how it launches is not known */
+		ll_turn_set_pace(program->claim, LL_PACE_AHEAD);
+		open_gates(card);
+		for (int k = 0; k <= i; k++) {
+			assert_true(is_open(&card->programs[k]));
+			assert_true(card->programs[k].look.may_launch);
+			assert_int_equal(card->programs[k].look.is_sliced, i > 0);
+			assert_int_equal(card->programs[k].look.sharing, i);
+		}
+	}
+	/* one that rests and comes back shuts nobody out */
+	ll_turn_rest(card->programs[1].claim, card->now_ns);
+	ll_turn_want(card->programs[1].claim, card->now_ns);
+	assert_true(is_open(&card->programs[0]));
+	assert_true(is_open(&card->programs[2]));
+	release_all(card);
+}
+
+/* Each of these needs turns, and its coming shuts the open gates. */
+static void test_who_is_unequal_or_waits_for_each_kernel_brings_turns(void **state)
+{
+	static const struct {
+		enum ll_priority priority;
+		unsigned weight, cap;
+		enum ll_pace pace;
+	} comers[] = {
+	    {LL_PRIORITY_NORMAL, 2000, 0, LL_PACE_AHEAD},   {LL_PRIORITY_HIGH, 1000, 0, LL_PACE_AHEAD},
+	    {LL_PRIORITY_NORMAL, 1000, 500, LL_PACE_AHEAD}, {LL_PRIORITY_NORMAL, 1000, 0, LL_PACE_WAITS},
+	    {LL_PRIORITY_NORMAL, 1000, 0, LL_PACE_UNKNOWN},
+	};
+	struct card *card = new_card(state);
+	for (int i = 0; i < 2; i++)
+		ll_turn_set_pace(add(card, LL_PRIORITY_NORMAL, 1000, 0)->claim, LL_PACE_AHEAD);
+	for (size_t i = 0; i < sizeof comers / sizeof comers[0]; i++) {
+		open_gates(card);
+		assert_true(is_open(&card->programs[0]) && is_open(&card->programs[1]));
+		struct program *comer = add(card, comers[i].priority, comers[i].weight, comers[i].cap);
+		assert_false(is_open(&card->programs[0]) || is_open(&card->programs[1]));
+		ll_turn_set_pace(comer->claim, comers[i].pace);
+		look_of_all(card);
+		unsigned may_launch = 0;
+		for (size_t k = 0; k < card->count; k++) {
+			may_launch += card->programs[k].look.may_launch;
+			assert_false(card->programs[k].look.is_sliced || card->programs[k].look.is_alone);
+		}
+		assert_true(may_launch <= 1);
+		ll_turn_rest(comer->claim, card->now_ns);
+		ll_claim_release(comer->claim);
+		card->count--;
+	}
+	release_all(card);
+}
+
+/* The card's next look finds a program that has begun to wait for each kernel. */
+static void test_a_pace_that_changes_is_seen_at_the_next_look(void **state)
+{
+	struct card *card = new_card(state);
+	for (int i = 0; i < 2; i++)
+		ll_turn_set_pace(add(card, LL_PRIORITY_NORMAL, 1000, 0)->claim, LL_PACE_AHEAD);
+	look_of_all(card);
+	assert_true(card->programs[0].look.is_sliced && card->programs[1].look.is_sliced);
+	ll_turn_set_pace(card->programs[1].claim, LL_PACE_WAITS);
+	look_of_all(card);
+	assert_false(card->programs[0].look.is_sliced || card->programs[1].look.is_sliced);
+	release_all(card);
+}
+
+#define SLICE_TEST(name) cmocka_unit_test_setup_teardown(test_##name, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    SLICE_TEST(equal_programs_that_launch_ahead_all_have_open_gates),
+	    SLICE_TEST(who_is_unequal_or_waits_for_each_kernel_brings_turns),
+	    SLICE_TEST(a_pace_that_changes_is_seen_at_the_next_look),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
