@@ -77,7 +77,7 @@ static void charge(void *of, uint64_t start_ns, uint64_t end_ns, uint64_t fresh_
 	struct ll_flow *flow = of;
 	flow->charged_ns = end_ns;
 	flow->progress_ns = ll_now_ns();
-	uint64_t own_ns = ll_slices_own_ns(&flow->slices, start_ns, end_ns);
+	uint64_t own_ns = ll_flow_own_ns(flow, start_ns, end_ns);
 	double own_part = (double)own_ns / (double)(end_ns - start_ns);
 	ll_account_charge(flow->claim, end_ns - own_ns, end_ns, (uint64_t)(own_part * (double)fresh_ns));
 }

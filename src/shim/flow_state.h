@@ -76,6 +76,9 @@ void ll_flow_look(struct ll_flow *flow, uint64_t now_ns, bool is_idle);
  */
 bool ll_flow_passes_awaited(struct ll_flow *flow);
 
+/* How much of a stretch in which the card had work of ours it was at work for us: others' slices are not ours. */
+uint64_t ll_flow_own_ns(const struct ll_flow *flow, uint64_t start_ns, uint64_t end_ns);
+
 /* So many launches were made. Any thread. */
 void ll_flow_note_launches(struct ll_flow *flow, uint64_t launches);
 
