@@ -169,9 +169,7 @@ static void watch_faults(struct ll_governor *gov, uint64_t now_ns)
 		ll_governor_tell(gov, LL_EVENT_STATE, "readings are back");
 	gov->has_said_blind = is_blind;
 	/* The reading that found the card gone is younger than now_ns, the beginning of the tick. */
-	bool is_gone_for_good =
-	    sense->gone_since_ns && now_ns > sense->gone_since_ns && now_ns - sense->gone_since_ns > GONE_AFTER_NS;
-	if (is_gone_for_good && !gov->is_ending) {
+	if (sense->gone_since_ns && now_ns > sense->gone_since_ns + GONE_AFTER_NS && !gov->is_ending) {
 		gov->code = -EIO;
 		ll_err_set(&gov->end_err, -EIO, "card %s: gone: %s", gov->config.card->label, sense->last_err.text);
 		gov->is_ending = true;

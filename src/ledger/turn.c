@@ -192,7 +192,8 @@ void ll_turn_want(struct ll_claim *claim, uint64_t now_ns)
 	ll_claim_set_active(claim);
 	atomic_store(&slot->heartbeat_ns, now_ns);
 	atomic_store(&slot->want_since_ns, now_ns);
-	for (size_t i = 0; i < scan.count && !is_sliced(file, now_ns); i++) {
+	bool needs_turns = !is_sliced(file, now_ns);
+	for (size_t i = 0; needs_turns && i < scan.count; i++) {
 		struct ll_ledger_slot *other = &file->slots[scan.slots[i]];
 		if (atomic_load(&other->gate) != LL_GATE_SHUT)
 			shut_and_ring(other);

@@ -5,6 +5,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "../unit/process_state.h"
+
 #define ID 7
 #define MS UINT64_C(1000000)
 #define ENDLESS_DEBT (1000000 * MS)
@@ -40,17 +42,11 @@ static void announce_call(void)
 /* The caller sleeps: at the gate, in the driver that hangs, or behind the call. */
 static bool caller_sleeps(void)
 {
-	char path[64], text[512] = "";
+	char path[64];
 	if (!caller)
 		return false;
 	snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)caller);
-	FILE *file = fopen(path, "re");
-	if (!file)
-		return false;
-	bool has_read = fgets(text, sizeof text, file);
-	fclose(file);
-	const char *state = has_read ? strrchr(text, ')') : NULL;
-	return state && strncmp(state, ") S", 3) == 0;
+	return state_in(path) == 'S';
 }
 
 static void *launch_once(void *user)

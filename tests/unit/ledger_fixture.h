@@ -94,6 +94,14 @@ static inline struct ll_claim *take_claim_of(struct ll_ledger *ledger, unsigned 
 	return claim;
 }
 
+/* A claim of a tenant that is made for it. */
+static inline struct ll_claim *take_claim_of_new(struct ll_ledger *ledger, const struct ll_tenant_wish *wish)
+{
+	unsigned row = 0;
+	assert_int_equal(ll_tenant_join(ledger, wish, &row, NULL), 0);
+	return take_claim_of(ledger, row);
+}
+
 static inline size_t count_tenants(struct ll_ledger *ledger)
 {
 	return ll_tenant_list(ledger, NULL, 0);

@@ -39,9 +39,7 @@ static struct program *add(struct card *card, enum ll_priority priority, unsigne
 				      .priority = priority,
 				      .weight_permille = weight_permille,
 				      .compute_cap_permille = cap_permille};
-	unsigned row = 0;
-	assert_int_equal(ll_tenant_join(card->fixture->ledger, &wish, &row, NULL), 0);
-	*program = (struct program){.claim = take_claim_of(card->fixture->ledger, row)};
+	*program = (struct program){.claim = take_claim_of_new(card->fixture->ledger, &wish)};
 	ll_turn_want(program->claim, card->now_ns);
 	return program;
 }

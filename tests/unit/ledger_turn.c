@@ -47,9 +47,7 @@ static struct program *add(struct card *card, enum ll_priority priority, unsigne
 				      .priority = priority,
 				      .weight_permille = weight_permille,
 				      .compute_cap_permille = cap_permille};
-	unsigned row = 0;
-	assert_int_equal(ll_tenant_join(card->fixture->ledger, &wish, &row, NULL), 0);
-	program->claim = take_claim_of(card->fixture->ledger, row);
+	program->claim = take_claim_of_new(card->fixture->ledger, &wish);
 	ll_turn_want(program->claim, card->now_ns);
 	return program;
 }
@@ -59,9 +57,7 @@ static struct program *add_by_space(struct card *card, enum ll_priority priority
 {
 	struct program *program = &card->programs[card->count++];
 	struct ll_tenant_wish wish = {.id = card->count, .name = "space", .priority = priority, .space_permille = 250};
-	unsigned row = 0;
-	assert_int_equal(ll_tenant_join(card->fixture->ledger, &wish, &row, NULL), 0);
-	program->claim = take_claim_of(card->fixture->ledger, row);
+	program->claim = take_claim_of_new(card->fixture->ledger, &wish);
 	ll_turn_want(program->claim, card->now_ns);
 	return program;
 }

@@ -1,5 +1,5 @@
 /*
- * process_state.h - whether a process is stopped, as /proc tells.
+ * process_state.h - whether a process or a thread runs, sleeps or is stopped, as /proc tells.
  */
 #ifndef LOADLINE_TESTS_UNIT_PROCESS_STATE_H
 #define LOADLINE_TESTS_UNIT_PROCESS_STATE_H
@@ -9,17 +9,24 @@
 #include <string.h>
 #include <sys/types.h>
 
-static inline bool is_stopped(pid_t pid)
+/* The letter of a /proc/.../stat: 'R', 'S', 'T' and so on; 0: there is no such process or thread. */
+static inline char state_in(const char *path)
 {
-	char path[64], text[512] = "";
-	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	char text[512] = "";
 	FILE *file = fopen(path, "re");
 	if (!file)
-		return false;
+		return 0;
 	bool has_read = fgets(text, sizeof text, file);
 	fclose(file);
 	const char *state = has_read ? strrchr(text, ')') : NULL;
-	return state && state[1] == ' ' && state[2] == 'T';
+	return (char)(state && state[1] == ' ' ? state[2] : 0);
+}
+
+static inline bool is_stopped(pid_t pid)
+{
+	char path[64];
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	return state_in(path) == 'T';
 }
 
 #endif

@@ -65,34 +65,35 @@ def of_native(lab, figure, found):
 
 def each_waiting(lab, figure, found):
     """Programs that wait for each kernel get near to half of what they have alone; natively one gets a hundredth."""
-    figures_of = [speed for speed in found.speeds(RUN.name)]
     lab.report.keep(figure, {"told": found.told, "alone": found.alone})
-    lab.report.at_least(f"{figure}: the slower one's speed", min(figures_of), 0.40 if "eager" in figure or "decode" in figure else 0.45,
+    lab.report.at_least(f"{figure}: the slower one's speed", min(found.speeds(RUN.name)), 0.40 if "eager" in figure or "decode" in figure else 0.45,
                         "of alone", 3, f" ({told_of(found, RUN.name)}; native {told_of(found, NATIVE.name)})")
 
 
-def run_pairs(lab):
+def run_mixes(lab, name, mixes, modes, reports):
     need_run(lab)
-    for kinds in PAIRS:
-        run_mix(lab, "share", kinds, [NATIVE, RUN], [of_native])
+    for kinds in mixes:
+        run_mix(lab, name, kinds, modes, reports)
+
+
+def run_pairs(lab):
+    run_mixes(lab, "share", PAIRS, [NATIVE, RUN], [of_native])
 
 
 def run_fours(lab):
-    need_run(lab)
-    for kinds in FOURS:
-        run_mix(lab, "share", kinds, [NATIVE, RUN], [of_native])
+    run_mixes(lab, "share", FOURS, [NATIVE, RUN], [of_native])
 
 
 def run_waiting(lab):
-    need_run(lab)
-    for kinds in WAITING:
-        run_mix(lab, "share", kinds, [NATIVE, RUN], [each_waiting])
+    run_mixes(lab, "share", WAITING, [NATIVE, RUN], [each_waiting])
+
+
+def of_plain_mps(lab, figure, found):
+    report_sum(lab, figure, found, SPACE.name, MPS.name)
 
 
 def run_space(lab):
-    need_run(lab)
-    for kinds in FOURS[:3]:
-        run_mix(lab, "space", kinds, [NATIVE, MPS, SPACE], [lambda lab, figure, found: report_sum(lab, figure, found, SPACE.name, MPS.name)])
+    run_mixes(lab, "space", FOURS[:3], [NATIVE, MPS, SPACE], [of_plain_mps])
 
 
 LOW = ("matmul", "resnet", "small", "graph")
