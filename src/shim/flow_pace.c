@@ -55,19 +55,33 @@ static enum ll_pace pace_of(const struct ll_flow *flow, const struct ll_turns_pa
 	return ll_turns_waits_for_each(facts) ? LL_PACE_WAITS : LL_PACE_AHEAD;
 }
 
+static void note_work(struct ll_flow *flow, uint64_t now_ns)
+{
+	struct ll_flow_pace *pace = &flow->pace;
+	uint64_t ns = flow->queued.launches && pace->seen_ns ? now_ns - pace->seen_ns : 0;
+	pace->work_ns += ns;
+	pace->shared_ns += flow->look.sharing ? ns : 0;
+	pace->seen_ns = now_ns;
+}
+
 void ll_flow_tell_pace(struct ll_flow *flow, uint64_t now_ns)
 {
 	struct ll_flow_pace *pace = &flow->pace;
+	note_work(flow, now_ns);
 	uint64_t launches = atomic_load_explicit(&pace->launches, memory_order_relaxed);
 	if (launches < ENOUGH_LAUNCHES || now_ns - pace->since_ns < WINDOW_NS)
 		return;
 	struct ll_waits waits = ll_waits_take();
+	/* Between two slices of a launch lies others' work. */
+	if (pace->shared_ns < pace->work_ns / 2)
+		pace->launch_ns = mean_ns(flow);
 	struct ll_turns_pace facts = {.launches = launches,
 				      .waits = waits.count - pace->waits_before,
-				      .launch_ns = mean_ns(flow),
+				      .launch_ns = pace->launch_ns,
 				      .shortest_round_ns = waits.shortest_ns};
 	ll_turn_set_pace(flow->claim, pace_of(flow, &facts, now_ns));
 	atomic_store_explicit(&pace->launches, 0, memory_order_relaxed);
 	pace->waits_before = waits.count;
 	pace->since_ns = now_ns;
+	pace->work_ns = pace->shared_ns = 0;
 }

@@ -24,6 +24,9 @@ struct ll_flow_context {
 struct ll_flow_pace {
 	_Atomic uint64_t launches; /* counted without the lock too; a few may be lost */
 	uint64_t waits_before, since_ns;
+	uint64_t work_ns, shared_ns; /* how long it had work on the card, and others too */
+	uint64_t seen_ns;            /* up to when that is known */
+	uint64_t launch_ns;          /* GPU time of a launch, from when others mostly had none; 0: not known */
 };
 
 struct ll_flow {

@@ -43,6 +43,17 @@ static void wait_for_each(void)
 	}
 }
 
+/* A kernel of 5 ms, a wait for it, the next one. */
+static void wait_for_long_ones(void)
+{
+	struct ll_cu_stream *stream;
+	struct ll_cu_function *kernel = begin(&stream);
+	for (;;) {
+		launch_timed(kernel, stream, 5 * MS, 1, 32);
+		CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	}
+}
+
 static void (*comes_as)(void);
 
 static void come(void)
@@ -147,6 +158,26 @@ static void a_program_that_waits_for_each_kernel_gets_turns(void **state)
 	in_world(NULL, body_waiting);
 }
 
+/* Until it is known how long its launches are it has turns. */
+static void body_long(void)
+{
+	pid_t pids[2];
+	pid_t third = start(wait_for_long_ones, (struct ll_run_settings){.id = 3, .tenant = "long"});
+	start_two(pids);
+	WAIT_FOR(is_open(3) && has_pace(3, LL_PACE_AHEAD));
+	for (uint64_t id = 1; id <= 3; id++)
+		goes_on(id, 50 * MS);
+	stop(third);
+	stop(pids[0]);
+	stop(pids[1]);
+}
+
+static void a_program_that_waits_for_long_launches_shares_with_open_gates(void **state)
+{
+	(void)state;
+	in_world(NULL, body_long);
+}
+
 static void body_weight(void)
 {
 	see_turns_beside(launch_ahead, (struct ll_run_settings){.id = 3, .tenant = "c", .weight_permille = 3000},
@@ -177,6 +208,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(equal_programs_that_launch_ahead_share_with_open_gates),
 	    cmocka_unit_test(a_program_that_waits_for_each_kernel_gets_turns),
+	    cmocka_unit_test(a_program_that_waits_for_long_launches_shares_with_open_gates),
 	    cmocka_unit_test(another_weight_brings_turns),
 	    cmocka_unit_test(a_cap_brings_turns),
 	};
