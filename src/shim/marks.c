@@ -137,6 +137,7 @@ static void push_batch(struct ll_marks *marks, struct ll_mark_track *track, stru
 		last->ahead = closing->ahead;
 		last->guess_ns += closing->guess_ns;
 		last->unsteady_ns += closing->unsteady_ns;
+		last->is_cut = closing->is_cut;
 		last->kind = 0;
 	} else {
 		track->batches[(track->first + track->count++) % LL_MARK_BATCHES] = *closing;
@@ -197,11 +198,14 @@ static void mark_start(struct ll_marks *marks, struct ll_mark_track *track)
 	track->open.is_behind = is_behind;
 }
 
-static void close_open(struct ll_marks *marks, struct ll_mark_track *track)
+/* is_cut: struct ll_mark_batch. */
+static void close_open(struct ll_marks *marks, struct ll_mark_track *track, bool is_cut)
 {
 	struct ll_mark_event end;
-	if (track->open.launches && may_mark(marks, track) && record(marks, track, &end))
-		push_batch(marks, track, end);
+	if (!track->open.launches || !may_mark(marks, track) || !record(marks, track, &end))
+		return;
+	track->closing.is_cut = is_cut;
+	push_batch(marks, track, end);
 }
 
 /* By either of its names. */
@@ -370,7 +374,7 @@ void ll_marks_end(struct ll_marks *marks, struct ll_mark_stream name, uint64_t k
 		ll_kind_note_sample(&marks->kinds, kind);
 	kind->seen++;
 	if (is_sample || is_full(marks, track, kind))
-		close_open(marks, track);
+		close_open(marks, track, false);
 }
 
 void ll_marks_add_unmarked(struct ll_marks *marks, struct ll_mark_stream name, uint32_t launches)
@@ -395,8 +399,8 @@ static bool is_due(const struct ll_marks *marks, const struct ll_mark_track *tra
 	return now_ns >= open->launched_ns + takes_ns;
 }
 
-/* A launch that is in the driver now comes before a mark or behind it, and counts behind: what each takes would be told
- * wrongly. One that takes long may wait for room, or never come back. */
+/* A launch that is in the driver now comes before a mark or behind it, and counts behind. So nobody marks while it is
+ * there, but for one that takes long: it may wait for room, or never come back. */
 static bool is_launching(const struct ll_mark_track *track, uint64_t now_ns)
 {
 	return track->launching_ns && now_ns < track->launching_ns + LAUNCH_MOST_NS;
@@ -481,7 +485,7 @@ void ll_marks_close_tails(struct ll_marks *marks, bool at_once)
 		if (!can_close_tail(marks, track))
 			look_at_tail(marks, track);
 		else if (can_mark_now(marks, track))
-			close_open(marks, track);
+			close_open(marks, track, track->launching_ns);
 	}
 }
 
@@ -503,6 +507,6 @@ void ll_marks_forget_stream(struct ll_marks *marks, struct ll_mark_stream name, 
 	if (!track)
 		return;
 	if (can_mark && !marks->clock.is_blind && track->open.launches && can_mark_now(marks, track))
-		close_open(marks, track);
+		close_open(marks, track, track->launching_ns);
 	track->is_gone = true;
 }

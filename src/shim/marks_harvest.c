@@ -75,6 +75,14 @@ static struct times read_times(struct ll_marks *marks, const struct ll_mark_trac
 	return times;
 }
 
+/* Between this batch and the next a launch was cut off (is_cut). If it was done in this one, it is charged here. */
+static uint64_t over_ns(const struct ll_mark_batch *batch, uint64_t busy_ns)
+{
+	uint64_t each_ns = batch->launches ? batch->guess_ns / batch->launches : 0;
+	bool has_one_more = batch->is_cut && busy_ns > batch->guess_ns + each_ns / 2;
+	return has_one_more ? each_ns : 0;
+}
+
 /* What other streams have told already is told, and does not count. */
 static void charge(struct ll_marks *marks, uint64_t start_ns, uint64_t end_ns)
 {
@@ -100,19 +108,23 @@ static void settle(struct ll_marks *marks, struct ll_mark_track *track, const st
 	    .end_call_ns = batch->end.call_ns,
 	    .seen_ns = batch->seen_for_ns,
 	    .event_ns = marks->clock.event_ns,
-	    .guess_ns = batch->guess_ns,
+	    .guess_ns = batch->guess_ns - (track->over_ns < batch->guess_ns ? track->over_ns : batch->guess_ns),
 	    .launches = batch->launches,
 	    .has_start = batch->start.handle,
 	    .is_behind = batch->is_behind,
 	};
 	struct ll_batch_verdict verdict = ll_batch_judge(&facts);
 	note_event_time(marks);
-	learn(marks, track, batch, verdict);
-	if (verdict.lesson == LL_BATCH_UNTOLD)
+	bool is_sure = !batch->is_cut && !track->was_cut; /* how many launches it had */
+	if (is_sure)
+		learn(marks, track, batch, verdict);
+	if (is_sure && verdict.lesson == LL_BATCH_UNTOLD)
 		bound_mean(track, batch, facts.span_ns);
 	charge(marks, end.card_ns - verdict.busy_ns, end.card_ns); /* its last launches came right before its end */
 	track->end = end;
 	track->end_host_ns = batch->end.host_ns;
+	track->was_cut = batch->is_cut;
+	track->over_ns = over_ns(batch, verdict.busy_ns);
 	track->settled++;
 	marks->settled++;
 	if (!batch->is_end_shared)

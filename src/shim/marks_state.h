@@ -24,6 +24,8 @@ struct ll_mark_batch {
 	uint32_t ahead; /* of them, the last, counted before they were made: nobody knows when, but before the end */
 	bool is_end_shared; /* the end is also the start of the next one */
 	bool is_behind;     /* the start came to a stream that had other launches in it */
+	bool is_cut; /* a launch was in the driver when the end was recorded: it counts in the next batch, wherever it
+			is */
 	uint64_t guess_ns;
 	uint64_t unsteady_ns; /* of that, what launches of kinds are that take now so long and now so long */
 	/* CLOCK_MONOTONIC, of a tail that was not marked at once; 0: never */
@@ -46,6 +48,8 @@ struct ll_mark_track {
 	uint64_t mean_ns;   /* of a launch; 0: not known */
 	struct ll_mark_stamp end; /* of the last batch that ended */
 	uint64_t end_host_ns;     /* when its end was recorded */
+	bool was_cut;             /* that batch: is_cut */
+	uint64_t over_ns;         /* of a launch that counts in the next batch, what that batch had */
 	uint64_t settled;         /* batches that have ended */
 	/* what ll_marks_longest has seen: */
 	uint64_t watched;  /* settled, then */

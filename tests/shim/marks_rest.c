@@ -1,6 +1,8 @@
 /* What is left without a mark keeps no program from coming to rest, and nothing of the driver waits under the lock. */
 #include "marking.h"
 
+#include <inttypes.h>
+
 #define THREAD ((struct ll_mark_stream){.handle = LL_CU_STREAM_PER_THREAD, .thread = 7})
 #define NO_STREAM ((struct ll_mark_stream){.handle = NULL})
 #define LEGACY ((struct ll_mark_stream){.handle = LL_CU_STREAM_LEGACY})
@@ -77,12 +79,49 @@ static void test_nothing_is_marked_or_asked_of_a_stream_under_the_lock(void **st
 	ll_mark_lock_fini(&lock);
 }
 
+/* The host loses the processor in the driver's call: the kernel is in the queue, but is counted only 10 ms later. */
+static void launch_late(struct ll_mark_stream name, uint64_t kind, uint64_t kernel_ns)
+{
+	ll_marks_begin(marks, name, kind);
+	model_launch(name.handle, kernel_ns, LAUNCH_NS);
+	for (unsigned i = 0; i < 10; i++) {
+		model_spend(MS);
+		ll_marks_harvest(marks);
+		ll_marks_close_tails(marks, false);
+	}
+	ll_marks_end(marks, name, kind, ll_now_ns());
+}
+
+/* The mark that the agent makes meanwhile has one launch more before it than was counted. */
+static void test_a_mark_that_came_into_a_launch_does_not_teach_what_launches_take(void **state)
+{
+	(void)state;
+	struct ll_mark_stream name = {.handle = STREAM(1)};
+	begin_program(0);
+	ll_marks_set_every(marks, 4 * MS);
+	for (unsigned i = 0; i < 20; i++) {
+		for (unsigned at = 0; at < 7; at++)
+			launch_in(name, 1, MS);
+		launch_late(name, 1, MS);
+		model_wait(name.handle);
+		pause_ns(5 * MS);
+		launch_in(name, 1, MS);
+		uint64_t taken_ns = ll_marks_queued(marks).ns;
+		if (taken_ns < MS - 20 * US || taken_ns > MS + 20 * US)
+			fail_msg("round %u: a launch of 1 ms is taken to last %" PRIu64 " ns", i, taken_ns);
+		model_wait(name.handle);
+		pause_ns(5 * MS);
+	}
+	assert_account_within(20);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_the_legacy_stream_by_both_of_its_names_comes_to_rest),
 	    cmocka_unit_test(test_what_a_thread_has_left_keeps_nobody_from_resting),
 	    cmocka_unit_test(test_nothing_is_marked_or_asked_of_a_stream_under_the_lock),
+	    cmocka_unit_test(test_a_mark_that_came_into_a_launch_does_not_teach_what_launches_take),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
