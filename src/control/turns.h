@@ -74,8 +74,8 @@ bool ll_turns_may_slice(const struct ll_turn_party *one, const struct ll_turn_pa
 
 /* What a program did in a stretch of time. */
 struct ll_turns_pace {
-	uint64_t launches, waits; /* waits until all that it had launched was done */
-	uint64_t launch_ns;       /* GPU time of a launch; 0: not known */
+	uint64_t launches, waits;   /* waits until all that it had launched was done */
+	uint64_t launch_ns;         /* GPU time of a launch; 0: not known */
 	uint64_t shortest_round_ns; /* from one wait to the next; UINT64_MAX: there was no round */
 };
 
