@@ -164,6 +164,8 @@ bool sim_dispatch_settle(struct sim_world *w, uint32_t card_index)
 	uint64_t room = (uint64_t)card->sm_count * SM_THREADS;
 	uint32_t held;
 	bool changed = settle_running(w, card_index, &room);
+	if (card->turn.is_ending)
+		return changed;
 	changed |= start_waiting(w, card_index, room, &held);
 	changed |= make_room(w, card, held);
 	return changed;

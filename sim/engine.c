@@ -65,6 +65,7 @@ static void give_turn(struct sim_world *w, struct sim_card *card, uint32_t tenan
 	if (turn->tenant != SIM_NONE)
 		pause_tenant(w, card, turn->tenant);
 	turn->tenant = tenant;
+	turn->is_ending = false;
 	if (tenant == SIM_NONE)
 		return;
 	turn->switch_until_ns = w->now_ns;
@@ -72,6 +73,47 @@ static void give_turn(struct sim_world *w, struct sim_card *card, uint32_t tenan
 		turn->switch_until_ns += card->switch_ns;
 	turn->resident = tenant;
 	turn->slice_end_ns = turn->switch_until_ns + card->slice_ns;
+}
+
+static bool has_running(struct sim_world *w, const struct sim_card *card, uint32_t tenant)
+{
+	uint32_t stream;
+	SIM_EACH_STREAM(w, card, tenant, stream)
+	{
+		if (sim_queue_has_kernel(w, stream))
+			return true;
+	}
+	return false;
+}
+
+/* Has the tenant a kernel on the card behind those that run? */
+static bool has_queued(struct sim_world *w, const struct sim_card *card, uint32_t tenant)
+{
+	uint32_t stream;
+	SIM_EACH_STREAM(w, card, tenant, stream)
+	{
+		uint64_t position = w->streams[stream].done + sim_queue_has_kernel(w, stream);
+		uint64_t submitted = w->streams[stream].submitted;
+		while (position < submitted && sim_op_at(w, stream, position)->kind == SIM_OP_MARK)
+			position++;
+		const struct sim_op *op = position < submitted ? sim_op_at(w, stream, position) : NULL;
+		if (op && op->kind == SIM_OP_KERNEL && op->submit_ns + card->launch_ns <= w->now_ns)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A turn serves what is in the queue. Once nothing waits behind what runs, and another wants the card, the turn ends
+ * with what runs: what the host launches meanwhile is served in the next one (doc/facts.md).
+ */
+static bool settle_end(struct sim_world *w, struct sim_card *card)
+{
+	const struct sim_turn *turn = &card->turn;
+	if (turn->is_ending || has_queued(w, card, turn->tenant) || next_tenant(w, card, turn->tenant) == SIM_NONE)
+		return false;
+	SIM_EDIT(w, &card->turn)->is_ending = true;
+	return true;
 }
 
 /* Decides whose turn it is. */
@@ -87,13 +129,16 @@ static bool settle_turn(struct sim_world *w, struct sim_card *card)
 	if (w->now_ns < turn->switch_until_ns)
 		return false;
 	bool wants = turn->tenant != SIM_NONE && wants_card(w, card, turn->tenant);
-	if (wants && w->now_ns < turn->slice_end_ns)
-		return false;
+	bool is_over = turn->is_ending && !has_running(w, card, turn->tenant);
+	if (wants && !is_over && w->now_ns < turn->slice_end_ns)
+		return settle_end(w, card);
 	uint32_t last = turn->tenant != SIM_NONE ? turn->tenant : turn->resident;
 	uint32_t next = next_tenant(w, card, last);
 	if (next == SIM_NONE && wants) {
-		SIM_EDIT(w, &card->turn)->slice_end_ns = w->now_ns + card->slice_ns;
-		return false;
+		struct sim_turn *longer = SIM_EDIT(w, &card->turn);
+		longer->slice_end_ns = w->now_ns + card->slice_ns;
+		longer->is_ending = false;
+		return is_over;
 	}
 	if (next == SIM_NONE && last != SIM_NONE && turn->tenant == SIM_NONE && wants_card(w, card, last))
 		next = last;

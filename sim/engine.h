@@ -6,8 +6,9 @@
  * have. All functions are called with the world locked; those that look at queues want it advanced first.
  *
  * Time sharing: contexts with work take turns, one at a time, `slice_ns` each, with `switch_ns` in between in which the
- * card runs nobody. A context without work gives its turn up. Kernels of one context run together as long as their
- * threads fit on the SMs. Copies use two copy engines, one per direction, beside whatever runs.
+ * card runs nobody. A turn serves what is in the queue: once nothing waits behind what runs, it ends with that. Kernels
+ * of one context run together as long as their threads fit on the SMs. Copies use two copy engines, one per direction,
+ * beside whatever runs.
  */
 #ifndef LOADLINE_SIM_ENGINE_H
 #define LOADLINE_SIM_ENGINE_H
