@@ -12,7 +12,20 @@
 /* A program that launches kernels of 1 ms, or of another length, as fast as it may, for ever. */
 static struct ll_run_settings other;
 static uint64_t other_kernel_ns = MS;
-static bool other_waits; /* it queues no more than 8 ms of work, limits or not */
+static bool other_waits;     /* it queues no more than 8 ms of work, limits or not */
+static unsigned other_depth; /* it queues no more kernels, limits or not, and never lets the queue run dry; 0: any */
+
+enum { MOST_DEPTH = 8 };
+
+/* The kernel that was launched `other_depth` ago is done. Called before each launch. */
+static void wait_for_room(struct ll_cu_event *events[MOST_DEPTH], unsigned launch)
+{
+	struct ll_cu_event **event = &events[launch % other_depth];
+	if (*event)
+		CHECK_EQUAL(cu.cuEventSynchronize(*event), 0);
+	else
+		CHECK_EQUAL(cu.cuEventCreate(event, LL_CU_EVENT_DISABLE_TIMING), 0);
+}
 
 static void launch_for_ever(void)
 {
@@ -21,8 +34,13 @@ static void launch_for_ever(void)
 	open_context(0);
 	struct ll_cu_stream *stream = new_stream();
 	struct ll_cu_function *kernel = get_kernel("work_ns");
-	for (int i = 1;; i++) {
+	struct ll_cu_event *events[MOST_DEPTH] = {NULL};
+	for (unsigned i = 1;; i++) {
+		if (other_depth)
+			wait_for_room(events, i);
 		launch_timed(kernel, stream, other_kernel_ns, 1, 32);
+		if (other_depth)
+			CHECK_EQUAL(cu.cuEventRecord(events[i % other_depth], stream), 0);
 		if (other_waits && i % 8 == 0)
 			CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
 	}
@@ -64,7 +82,7 @@ static void begin_watching(void)
 /* What two programs got of the card while both of them wanted it. */
 struct shares {
 	struct look {
-		bool wants;
+		bool wants;               /* and has not much on the card */
 		double gpu_ns, lifted_ns; /* virtual time beyond what its GPU time comes to */
 	} seen[2];
 	double got_ns[2];
@@ -72,9 +90,8 @@ struct shares {
 
 static struct look look_at(uint64_t id)
 {
-	const struct ll_ledger_slot *claim = claim_of(id);
 	double gpu = (double)gpu_ns(id), weight = tenant(id)->weight_permille;
-	return (struct look){.wants = claim && claim->want_since_ns,
+	return (struct look){.wants = is_bounded(id),
 			     .gpu_ns = gpu,
 			     .lifted_ns = (double)virtual_ns(id) - gpu * 1000 / (weight > 0 ? weight : 1000)};
 }
@@ -82,7 +99,9 @@ static struct look look_at(uint64_t id)
 /*
  * The host runs each of them when it can. A program that it leaves aside has nothing on the card and rests. The library
  * does not owe it what the other gets meanwhile: when it comes back, its virtual time is lifted to the other's. Such a
- * stretch is not counted. True: they have total_ns together, and each has some of it.
+ * stretch is not counted. Nor is what comes behind a longer one: nobody has seen the program for so long that the other
+ * one's gate was opened, and that has hundreds of kernels on the card since. True: they have total_ns together, and
+ * each has some of it.
  */
 static bool have_shared(struct shares *shares, uint64_t total_ns)
 {
@@ -116,11 +135,13 @@ static void measure(uint64_t total_ns, double *ret_first, double *ret_second)
 	fflush(stdout);
 }
 
-/* Kernels so long that the host is late with the next one only where it is very busy. */
+/* Kernels so long that the host is late with the next one only where it is very busy. There the library may find one
+ * program gone for a moment, and open the other one's gate: that must not have seconds of work on the card then. */
 static void body_weights(void)
 {
 	double first, second;
 	other_kernel_ns = 8 * MS;
+	other_depth = MOST_DEPTH;
 	pid_t a = start((struct ll_run_settings){.id = 1, .tenant = "a", .weight_permille = 1000});
 	pid_t b = start((struct ll_run_settings){.id = 2, .tenant = "b", .weight_permille = 3000});
 	begin_watching();
