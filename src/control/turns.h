@@ -46,6 +46,9 @@ struct ll_turn_party {
 	uint64_t first_card;      /* which that is; 0: it has one card, or this is it */
 	bool has_cap;             /* its tenant has a compute cap, in force or not */
 	bool launches_ahead;      /* it is known not to wait for each kernel */
+	bool waits_on_card;       /* what it launches out of turn waits on the card, not in its host */
+	bool lingers;             /* a launch that its visit let through goes on */
+	bool ran_dry;             /* its last visit ended for want of work, and it launches ahead (visits.h) */
 };
 
 /* The party that the next turn belongs to; count when none may run. */

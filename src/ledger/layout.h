@@ -1,10 +1,10 @@
 /*
  * layout.h - the bytes of a ledger file. Private to src/ledger and, later, to the shim's launch path.
  *
- * A file is a header page, one 256-byte row per tenant, one 512-byte slot per claim, and 64 bins of time per tenant.
- * Every field that changes is one naturally aligned atomic word, so any process may read at any time and sees each word
- * whole; nothing in the file is a pointer or depends on the program that wrote it. A change of any offset
- * or meaning is a new LL_LEDGER_VERSION.
+ * A file is a header page, a page of the tenants' card words, one 256-byte row per tenant, one 512-byte slot per claim,
+ * and 64 bins of time per tenant. Every field that changes is one naturally aligned atomic word, so any process may
+ * read at any time and sees each word whole; nothing in the file is a pointer or depends on the program that wrote it.
+ * A change of any offset or meaning is a new LL_LEDGER_VERSION.
  *
  * Who may write a slot: whoever holds its lock (see ledger.h): its owner, or a sweeper that found the lock free. One
  * exception: where the owner is gone but a stray copy of its description keeps the lock, a sweeper withdraws the token,
@@ -24,15 +24,16 @@
 #include "ledger/busy_bins.h"
 
 enum {
-	LL_LEDGER_VERSION = 6,
+	LL_LEDGER_VERSION = 7,
 	LL_LEDGER_CLAIMS = 256,
 	LL_LEDGER_TENANTS = 128,
 	LL_LEDGER_HEADER_BYTES = 4096,
+	LL_LEDGER_WORDS_BYTES = 4096,
 	LL_LEDGER_TENANT_BYTES = 256,
 	LL_LEDGER_TENANTS_BYTES = LL_LEDGER_TENANTS * LL_LEDGER_TENANT_BYTES,
 	LL_LEDGER_SLOT_BYTES = 512,
 	LL_LEDGER_BUSY_BYTES = LL_LEDGER_TENANTS * (int)sizeof(struct ll_busy_bins),
-	LL_LEDGER_FILE_BYTES = LL_LEDGER_HEADER_BYTES + LL_LEDGER_TENANTS_BYTES +
+	LL_LEDGER_FILE_BYTES = LL_LEDGER_HEADER_BYTES + LL_LEDGER_WORDS_BYTES + LL_LEDGER_TENANTS_BYTES +
 			       LL_LEDGER_CLAIMS * LL_LEDGER_SLOT_BYTES + LL_LEDGER_BUSY_BYTES,
 };
 
@@ -83,8 +84,10 @@ struct ll_ledger_slot {
 	_Atomic uint32_t tenant_row;           /* 1 + row of the tenants' table; 0: none (a hold) */
 	_Atomic uint32_t target_permille;      /* a hold's; 0 where it is in watts */
 	_Atomic uint32_t target_watts;
-	_Atomic uint32_t pace; /* enum ll_pace, see turn.h */
-	_Atomic uint64_t reserved_limits[2];
+	_Atomic uint32_t pace;  /* enum ll_pace, see turn.h */
+	_Atomic uint32_t visit; /* enum ll_visit_flag, see visit.h */
+	_Atomic uint32_t reserved_visit;
+	_Atomic uint64_t reserved_limits[1];
 
 	/* accounts */
 	_Atomic uint64_t gpu_time_ns;
@@ -178,6 +181,8 @@ struct ll_ledger_file {
 	_Atomic uint64_t death_ns;      /* when a claim with memory was last cleared from outside; 0: never */
 	char reserved_header[LL_LEDGER_HEADER_BYTES - 200];
 
+	_Atomic uint32_t card_words[LL_LEDGER_WORDS_BYTES / 4]; /* of each tenant, for its streams: see visit.h */
+
 	struct ll_ledger_tenant tenants[LL_LEDGER_TENANTS];
 
 	struct ll_ledger_slot slots[LL_LEDGER_CLAIMS];
@@ -191,8 +196,11 @@ _Static_assert(offsetof(struct ll_ledger_file, next_token) == 128, LL_LEDGER_LAY
 _Static_assert(offsetof(struct ll_ledger_file, used) == 136, LL_LEDGER_LAYOUT);
 _Static_assert(offsetof(struct ll_ledger_file, turn) == 176, LL_LEDGER_LAYOUT);
 _Static_assert(offsetof(struct ll_ledger_file, death_ns) == 192, LL_LEDGER_LAYOUT);
-_Static_assert(offsetof(struct ll_ledger_file, tenants) == LL_LEDGER_HEADER_BYTES, LL_LEDGER_LAYOUT);
-_Static_assert(offsetof(struct ll_ledger_file, slots) == LL_LEDGER_HEADER_BYTES + LL_LEDGER_TENANTS_BYTES,
+_Static_assert(offsetof(struct ll_ledger_file, card_words) == LL_LEDGER_HEADER_BYTES, "a page of its own");
+_Static_assert(offsetof(struct ll_ledger_file, tenants) == LL_LEDGER_HEADER_BYTES + LL_LEDGER_WORDS_BYTES,
+	       LL_LEDGER_LAYOUT);
+_Static_assert(offsetof(struct ll_ledger_file, slots) ==
+		   LL_LEDGER_HEADER_BYTES + LL_LEDGER_WORDS_BYTES + LL_LEDGER_TENANTS_BYTES,
 	       LL_LEDGER_LAYOUT);
 _Static_assert(sizeof(struct ll_ledger_file) == LL_LEDGER_FILE_BYTES, LL_LEDGER_LAYOUT);
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "words shared by processes need no lock");

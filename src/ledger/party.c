@@ -3,6 +3,7 @@
 #include "ledger/account.h"
 #include "ledger/claim.h"
 #include "ledger/turn.h"
+#include "ledger/visit.h"
 
 struct ll_ledger_tenant *ll_party_tenant(struct ll_ledger_file *file, const struct ll_ledger_slot *slot)
 {
@@ -45,6 +46,7 @@ bool ll_party_read(struct ll_ledger_file *file, unsigned index, uint64_t now_ns,
 		return false;
 	unsigned weight = atomic_load_explicit(&tenant->weight_permille, memory_order_relaxed);
 	uint64_t running_ns = atomic_load_explicit(&slot->running_ns, memory_order_relaxed);
+	uint32_t visit = atomic_load_explicit(&slot->visit, memory_order_relaxed);
 	*ret_party = (struct ll_turn_party){
 	    .rank = ll_party_rank(tenant),
 	    .weight_permille = weight,
@@ -56,6 +58,9 @@ bool ll_party_read(struct ll_ledger_file *file, unsigned index, uint64_t now_ns,
 	    .first_card = atomic_load_explicit(&tenant->first_card, memory_order_relaxed),
 	    .has_cap = atomic_load_explicit(&tenant->compute_cap_permille, memory_order_relaxed) != 0,
 	    .launches_ahead = atomic_load_explicit(&slot->pace, memory_order_relaxed) == LL_PACE_AHEAD,
+	    .waits_on_card = visit & LL_VISIT_ON_CARD,
+	    .lingers = visit & LL_VISIT_LINGERS,
+	    .ran_dry = visit & LL_VISIT_RAN_DRY,
 	};
 	return true;
 }

@@ -42,6 +42,7 @@ static void zero_numbers(struct ll_ledger_slot *slot)
 	atomic_store_explicit(&slot->target_permille, 0, memory_order_relaxed);
 	atomic_store_explicit(&slot->target_watts, 0, memory_order_relaxed);
 	atomic_store_explicit(&slot->pace, 0, memory_order_relaxed);
+	atomic_store_explicit(&slot->visit, 0, memory_order_relaxed);
 	zero_words(&slot->gpu_time_ns, 1);
 	zero_words(&slot->virtual_time_ns, 1);
 	zero_words(&slot->token_debt_ns, 1);

@@ -6,6 +6,7 @@
 #include "ledger/slot.h"
 #include "ledger/tenant.h"
 #include "ledger/text.h"
+#include "ledger/visit.h"
 
 enum { DEFAULT_WEIGHT_PERMILLE = 1000 };
 
@@ -43,6 +44,7 @@ void ll_tenant_rows_make(struct ll_ledger_file *file, unsigned row, const struct
 {
 	struct ll_ledger_tenant *tenant = &file->tenants[row];
 	zero_accounts(tenant);
+	ll_visit_open(file, row + 1);
 	tenant->priority = wish->priority;
 	tenant->memory_limit_bytes = wish->memory_limit_bytes;
 	tenant->compute_cap_permille = wish->compute_cap_permille;

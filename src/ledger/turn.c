@@ -1,18 +1,14 @@
 #include "ledger/turn.h"
 
-#include <errno.h>
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-
 #include "base/clock.h"
 #include "control/tokens.h"
 #include "control/turns.h"
+#include "control/visits.h"
 #include "ledger/account.h"
 #include "ledger/handle.h"
 #include "ledger/party.h"
 #include "ledger/slot.h"
+#include "ledger/visit.h"
 
 /* The turn word: (1 + slot) << 48, a flag for a turn got by patience, and a count that makes each change unique. */
 enum { HOLDER_SHIFT = 48 };
@@ -45,14 +41,6 @@ static bool holds(struct ll_ledger_file *file, uint64_t turn, unsigned index)
 		return false;
 	uint32_t row = ll_party_row(file, index);
 	return holder == index + 1 || (row && ll_party_row(file, holder - 1) == row);
-}
-
-void ll_slot_ring(struct ll_ledger_slot *slot)
-{
-	int saved_errno = errno;
-	atomic_fetch_add(&slot->bell, 1);
-	syscall(SYS_futex, &slot->bell, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
-	errno = saved_errno;
 }
 
 static void shut_and_ring(struct ll_ledger_slot *slot)
@@ -99,6 +87,8 @@ static void give(struct ll_claim *claim, const struct ll_party_scan *scan, size_
 	struct ll_ledger_file *file = claim->ledger->file;
 	if (!pass_turn(file, turn, scan->slots[best], ll_turns_is_impatient(&scan->parties[best]), now_ns))
 		return;
+	ll_visit_shut(file, ll_party_row(file, claim->index));
+	ll_visit_open(file, ll_party_row(file, scan->slots[best]));
 	shut_and_ring_tenant(file, scan->slots[best]);
 }
 
@@ -193,11 +183,23 @@ void ll_turn_want(struct ll_claim *claim, uint64_t now_ns)
 	atomic_store(&slot->heartbeat_ns, now_ns);
 	atomic_store(&slot->want_since_ns, now_ns);
 	bool needs_turns = !is_sliced(file, now_ns);
+	if (needs_turns && scan.count && !ll_turn_is_mine(claim))
+		ll_visit_shut(file, claim->tenant_row);
 	for (size_t i = 0; needs_turns && i < scan.count; i++) {
 		struct ll_ledger_slot *other = &file->slots[scan.slots[i]];
 		if (atomic_load(&other->gate) != LL_GATE_SHUT)
 			shut_and_ring(other);
 	}
+}
+
+/* What is still there is let go, where no other process of the tenant is about to be served in its turn. */
+static void open_at_rest(struct ll_ledger_file *file, uint32_t row)
+{
+	LL_PARTY_EACH_OF (file, row, i) {
+		if (atomic_load(&file->slots[i].want_since_ns))
+			return;
+	}
+	ll_visit_open(file, row);
 }
 
 void ll_turn_rest(struct ll_claim *claim, uint64_t now_ns)
@@ -212,6 +214,7 @@ void ll_turn_rest(struct ll_claim *claim, uint64_t now_ns)
 	atomic_store(&slot->queued_launches, 0);
 	atomic_store(&slot->running_ns, 0);
 	ll_claim_set_idle(claim, now_ns);
+	open_at_rest(file, claim->tenant_row);
 	uint64_t turn = atomic_load(&file->turn);
 	if (holder_of(turn) != claim->index + 1 || leave_to_sibling(claim, turn, now_ns))
 		return;
@@ -283,7 +286,11 @@ static void try_take(struct ll_claim *claim, const struct ll_turn_party *self, c
 	unsigned former = holder_of(turn);
 	if (!pass_turn(file, turn, claim->index, ll_turns_is_impatient(self), now_ns))
 		return;
-	if (former >= 1 && former <= LL_LEDGER_CLAIMS)
+	bool has_former = former >= 1 && former <= LL_LEDGER_CLAIMS;
+	if (has_former && ll_party_row(file, former - 1) != claim->tenant_row)
+		ll_visit_shut(file, ll_party_row(file, former - 1));
+	ll_visit_open(file, claim->tenant_row);
+	if (has_former)
 		shut_and_ring_tenant(file, former - 1);
 }
 
@@ -299,12 +306,68 @@ static uint64_t queued_by_tenant(struct ll_ledger_file *file, unsigned index, ui
 	return queued_ns;
 }
 
+static struct ll_visit_party as_visited(const struct ll_turn_party *party)
+{
+	return (struct ll_visit_party){
+	    .rank = party->rank,
+	    .weight_permille = party->weight_permille,
+	    .virtual_ns = party->virtual_ns,
+	    .has_work = true,
+	    .launches_ahead = party->launches_ahead,
+	    .runs_dry = party->ran_dry,
+	};
+}
+
+/* Whether the visit of a holder whose work waits on the card is over. */
+static bool is_over(const struct ll_turn *turn, const struct ll_turn_party *self, const struct ll_turn_party *best,
+		    uint64_t held_ns, uint64_t now_ns)
+{
+	struct ll_visit_party visited = as_visited(self), other = as_visited(best);
+	visited.has_work = !turn->dry_since_ns;
+	uint64_t dry_ns = visited.has_work ? 0 : now_ns - turn->dry_since_ns;
+	return !self->has_tokens || ll_turns_is_impatient(best) ||
+	       ll_visits_end_ns(&visited, &other, held_ns, dry_ns < held_ns ? dry_ns : held_ns) <= held_ns;
+}
+
+/* What is let through already is little, and what is not stays behind: only a long launch is waited for, or the card
+ * would run it in slices with the next visitor's work. */
+static bool waits_for_rest(struct ll_turn *turn, uint64_t now_ns)
+{
+	if (!turn->is_lingering) {
+		turn->ending_since_ns = 0;
+		return false;
+	}
+	if (!turn->ending_since_ns)
+		turn->ending_since_ns = now_ns;
+	return now_ns - turn->ending_since_ns < LL_TURN_DRAIN_NS;
+}
+
+static bool keep_visit(struct ll_claim *claim, struct ll_turn *turn, const struct ll_turn_party *self,
+		       const struct ll_party_scan *scan, size_t best, uint64_t word, uint64_t now_ns)
+{
+	struct ll_ledger_file *file = claim->ledger->file;
+	uint64_t held_ns = ll_party_elapsed_ns(atomic_load(&file->turn_since_ns), now_ns);
+	bool is_service = word & PROMOTED && held_ns < LL_TURN_SERVICE_NS;
+	if (is_service || !is_over(turn, self, &scan->parties[best], held_ns, now_ns)) {
+		turn->ending_since_ns = 0;
+		return self->has_tokens;
+	}
+	if (waits_for_rest(turn, now_ns))
+		return false;
+	turn->ending_since_ns = 0;
+	ll_visit_set(claim, LL_VISIT_RAN_DRY, turn->dry_since_ns && self->launches_ahead);
+	give(claim, scan, best, word, now_ns);
+	return false;
+}
+
 /* The holder's side: give way or not. True while it may go on launching. */
 static bool keep_turn(struct ll_claim *claim, struct ll_turn *turn, const struct ll_turn_party *self,
 		      const struct ll_party_scan *scan, uint64_t word, uint64_t now_ns, struct ll_gang_work awaited)
 {
 	struct ll_ledger_file *file = claim->ledger->file;
 	size_t best = ll_turns_best(scan->parties, scan->count);
+	if (best < scan->count && self->waits_on_card)
+		return keep_visit(claim, turn, self, scan, best, word, now_ns);
 	uint64_t held_ns = ll_party_elapsed_ns(atomic_load(&file->turn_since_ns), now_ns);
 	if (best == scan->count ||
 	    (!turn->is_led && !ll_turns_gives_way(self, &scan->parties[best], held_ns, word & PROMOTED))) {
@@ -348,6 +411,15 @@ static unsigned count_sharing(struct ll_ledger_file *file, const struct ll_party
 	return count;
 }
 
+/* Claims, as a rule of as many tenants. */
+static unsigned count_lingering(const struct ll_party_scan *scan)
+{
+	unsigned count = 0;
+	for (size_t i = 0; i < scan->count; i++)
+		count += scan->parties[i].lingers;
+	return count;
+}
+
 void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns, uint64_t queued_ns,
 		  struct ll_turn_look *ret_look)
 {
@@ -356,14 +428,19 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 	struct ll_ledger_file *file = slot ? claim->ledger->file : NULL;
 	struct ll_ledger_tenant *tenant = slot ? ll_party_tenant(file, slot) : NULL;
 	if (!tenant) {
+		if (slot)
+			ll_visit_open(claim->ledger->file, claim->tenant_row);
 		ret_look->may_launch = true;
 		return;
 	}
+	if (!ll_slot_is_used(file, claim->index)) /* nobody would see the claim, nor give it the turn */
+		ll_slot_mark_used(file, claim->index);
 	atomic_store_explicit(&slot->heartbeat_ns, now_ns, memory_order_relaxed);
 	atomic_store_explicit(&slot->queued_ns, queued_ns, memory_order_relaxed);
 	atomic_store_explicit(&slot->queued_launches, turn->queued_launches, memory_order_relaxed);
 	atomic_store_explicit(&slot->running_ns, turn->running_ns, memory_order_relaxed);
 	if (ll_party_is_by_space(tenant)) {
+		ll_visit_open(file, claim->tenant_row);
 		ret_look->may_launch = ret_look->is_alone = true;
 		ret_look->priority = ll_party_rank(tenant);
 		return;
@@ -381,10 +458,13 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 	ret_look->awaited = ll_gang_work_elsewhere(tenant);
 	ret_look->waiting_claims = (unsigned)scan.count;
 	ret_look->sharing = count_sharing(file, &scan, LL_TURN_DRAINED_NS + 1);
-	if (!ll_party_read(file, claim->index, now_ns, &self))
+	if (!ll_party_read(file, claim->index, now_ns, &self)) {
+		open_at_rest(file, claim->tenant_row);
 		return;
+	}
 	if (scan.count && is_sliced(file, now_ns) && !has_superior(file, claim->index, self.rank)) {
 		turn->ending_since_ns = 0;
+		ll_visit_open(file, claim->tenant_row);
 		restart_waiting(slot, now_ns);
 		ret_look->may_launch = ret_look->is_alone = ret_look->is_sliced = true;
 		ret_look->waiting_claims = 0;
@@ -404,6 +484,16 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 		ret_look->may_launch = keep_turn(claim, turn, &self, &scan, word, now_ns, ret_look->awaited);
 	}
 	ret_look->is_holder = ll_turn_is_mine(claim);
+	ret_look->is_by_visits = scan.count && self.waits_on_card;
+	bool is_beyond_visit = turn->is_lingering && !ret_look->is_holder;
+	ll_visit_set(claim, LL_VISIT_LINGERS, is_beyond_visit);
+	if (ret_look->is_by_visits) /* who does not linger is held */
+		ret_look->sharing = count_lingering(&scan) + is_beyond_visit;
+	ret_look->turn_since_ns = atomic_load(&file->turn_since_ns);
+	if ((ret_look->is_holder && !turn->ending_since_ns) || !scan.count)
+		ll_visit_open(file, claim->tenant_row);
+	else
+		ll_visit_shut(file, claim->tenant_row);
 	ret_look->is_alone =
 	    ret_look->may_launch && !cap && scan.count == 0 && !has_superior(file, claim->index, self.rank);
 }
@@ -474,30 +564,4 @@ void ll_turn_shut_gate(struct ll_claim *claim)
 	struct ll_ledger_slot *slot = own_slot(claim);
 	if (slot)
 		atomic_store(&slot->gate, LL_GATE_SHUT);
-}
-
-uint32_t ll_turn_bell(const struct ll_claim *claim)
-{
-	struct ll_ledger_slot *slot = claim->slot;
-	return slot ? atomic_load(&slot->bell) : 0;
-}
-
-void ll_turn_ring(struct ll_claim *claim)
-{
-	struct ll_ledger_slot *slot = claim->slot;
-	if (slot)
-		ll_slot_ring(slot);
-}
-
-void ll_turn_sleep(struct ll_claim *claim, uint32_t bell, uint64_t until_ns)
-{
-	struct ll_ledger_slot *slot = claim->slot;
-	uint64_t now_ns = ll_now_ns();
-	if (!slot || until_ns <= now_ns)
-		return;
-	int saved_errno = errno;
-	uint64_t left_ns = until_ns - now_ns;
-	struct timespec timeout = {.tv_sec = (time_t)(left_ns / LL_NS_PER_S), .tv_nsec = (long)(left_ns % LL_NS_PER_S)};
-	syscall(SYS_futex, &slot->bell, FUTEX_WAIT, bell, &timeout, NULL, 0);
-	errno = saved_errno;
 }

@@ -57,7 +57,9 @@ enum ll_pace {
 struct ll_turn {
 	uint32_t queued_launches; /* the caller's: what the card has of ours */
 	uint64_t running_ns;      /* the same: how long the card has been at work of ours that is not charged yet */
-	bool is_led; /* the same: it is another's turn, by what another card says (gang.h); a holder gives way */
+	uint64_t dry_since_ns;    /* the same: nothing of ours waits on the card since then; 0: something does */
+	bool is_lingering; /* the same: a launch that our visit let through goes on, if we have the turn no more */
+	bool is_led;       /* the same: it is another's turn, by what another card says (gang.h); a holder gives way */
 	uint64_t ending_since_ns; /* the holder shall give way, and is draining; 0: it is not */
 };
 
@@ -66,6 +68,8 @@ struct ll_turn_look {
 	bool is_alone;               /* may_launch, and no cap and nobody who must be kept out: the gate may be open */
 	bool is_sliced;              /* others work too, and nobody needs turns: the hardware's time slices serve all */
 	bool is_holder;              /* the turn is ours, even when we may not launch */
+	bool is_by_visits;           /* others want the card, and what we launch out of turn waits on it (visit.h) */
+	uint64_t turn_since_ns;      /* when the turn came to who has it now */
 	unsigned priority;           /* enum ll_priority of the tenant */
 	int64_t tokens_ns;           /* of the tenant's account; INT64_MAX without a cap */
 	int64_t tokens_most_ns;      /* what that account can hold; INT64_MAX without a cap */

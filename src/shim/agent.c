@@ -42,6 +42,8 @@ static void replace_claim(struct ll_flow *flow)
 	bool is_lost = !seat || !ll_seat_retake(seat);
 	pthread_mutex_lock(&flow->lock.mutex);
 	flow->is_lost = is_lost;
+	if (is_lost)
+		ll_flow_leave_gates(flow);
 	pthread_mutex_unlock(&flow->lock.mutex);
 }
 
@@ -49,6 +51,7 @@ void ll_agent_move(struct ll_flow *flow, struct ll_claim *claim)
 {
 	pthread_mutex_lock(&flow->lock.mutex);
 	ll_turn_ring(flow->claim); /* the agent may sleep for that; to whoever has the slot it is one look too many */
+	ll_flow_leave_gates(flow);
 	flow->claim = claim;
 	flow->turn = (struct ll_turn){0};
 	flow->look = (struct ll_turn_look){0};

@@ -19,7 +19,6 @@ enum { OPEN_LAUNCHES = 1000 };
 #define FRESH_NS (100 * LL_NS_PER_US)
 #define LATE_NS (1 * LL_NS_PER_MS)
 #define STALL_NS (50 * LL_NS_PER_MS)
-#define POLL_NS (100 * LL_NS_PER_US)   /* while somebody waits for what the card does */
 #define CALM_NS (LL_FLOW_QUEUE_NS / 2) /* while nobody else wants the card */
 #define OPEN_NS (5 * LL_NS_PER_MS)     /* behind an open gate: whoever comes rings */
 #define FAR_NS (4 * LL_NS_PER_MS)      /* at most, under a cap that is far */
@@ -72,70 +71,12 @@ _Atomic uint32_t *ll_flow_gate(struct ll_flow *flow)
 	return ll_turn_gate(flow->claim);
 }
 
-static void charge(void *of, uint64_t start_ns, uint64_t end_ns, uint64_t fresh_ns)
-{
-	struct ll_flow *flow = of;
-	flow->charged_ns = end_ns;
-	flow->progress_ns = ll_now_ns();
-	uint64_t own_ns = ll_flow_own_ns(flow, start_ns, end_ns);
-	double own_part = (double)own_ns / (double)(end_ns - start_ns);
-	ll_account_charge(flow->claim, end_ns - own_ns, end_ns, (uint64_t)(own_part * (double)fresh_ns));
-}
-
-static struct ll_flow_context *find_context(struct ll_flow *flow, const struct ll_cu_context *handle)
-{
-	for (struct ll_flow_context *context = flow->contexts; context && handle; context = context->next) {
-		if (context->handle == handle)
-			return context;
-	}
-	return NULL;
-}
-
-static struct ll_flow_context *get_context(struct ll_flow *flow, struct ll_cu_context *handle)
-{
-	struct ll_flow_context *known = find_context(flow, handle);
-	if (known || !handle)
-		return known;
-	struct ll_flow_context *context = calloc(1, sizeof *context);
-	struct ll_marks *marks = context ? ll_marks_new(&flow->lock, charge, flow) : NULL;
-	if (!marks) {
-		free(context);
-		return NULL;
-	}
-	*context = (struct ll_flow_context){.handle = handle, .marks = marks, .next = flow->contexts};
-	flow->contexts = context;
-	return context;
-}
-
-/* Around what records marks: the lock is let go in there, and the context may end meanwhile. NULL is fine. */
-static void use(struct ll_flow_context *context)
-{
-	if (context)
-		context->users++;
-}
-
-static void free_unused(struct ll_flow_context *context)
-{
-	if (context->users || !context->is_gone)
-		return;
-	ll_marks_free(context->marks, false); /* its events end with the context */
-	free(context);
-}
-
-static void leave_unused(struct ll_flow_context *context)
-{
-	if (!context)
-		return;
-	context->users--;
-	free_unused(context);
-}
-
 /* What was counted ahead and did not come: before anything else is done with the marks. */
 static void take_back(struct ll_flow *flow)
 {
 	const struct ll_advance_kind *what = &flow->advance.what;
 	uint32_t left = ll_advance_take_back(&flow->advance);
-	struct ll_flow_context *known = left ? find_context(flow, what->context) : NULL;
+	struct ll_flow_context *known = left ? ll_flow_find_context(flow, what->context) : NULL;
 	if (!known)
 		return;
 	ll_marks_uncount(known->marks, what->stream, what->kind, left);
@@ -151,6 +92,8 @@ static void lock(struct ll_flow *flow)
 struct progress {
 	struct ll_marks_queue queued;
 	bool is_idle;
+	bool has_work; /* the same as far as is known at once */
+	bool is_free;  /* no gate on the card holds all of it back */
 };
 
 /* Between two looks, and two marks, while nobody else wants the card. What the account of a cap holds lasts for as long
@@ -169,21 +112,27 @@ static uint64_t batch_ns(const struct ll_flow *flow)
 {
 	if (flow->look.priority == LL_PRIORITY_LOW)
 		return LL_MARK_EVERY_NS;
+	if (flow->look.is_by_visits)
+		return LL_MARK_EVERY_NS;
 	return flow->look.waiting_claims ? LL_FLOW_BATCH_TURNS_NS : calm_ns(flow);
 }
 
-static struct progress harvest(struct ll_flow *flow)
+static struct progress harvest(struct ll_flow *flow, uint64_t now_ns)
 {
 	struct progress progress = {.is_idle = flow->launching == 0};
 	flow->is_blind = false;
 	for (struct ll_flow_context *context = flow->contexts; context; context = context->next) {
 		ll_marks_harvest(context->marks);
+		if (!flow->look.is_by_visits)
+			ll_marks_forget_waits(context->marks);
 		ll_marks_set_every(context->marks, batch_ns(flow));
 		ll_marks_set_shared(context->marks, flow->look.sharing > 0);
 		ll_marks_set_watched(context->marks, flow->max_kernel_ns);
 		flow->is_blind |= ll_marks_is_blind(context->marks);
 		if (!ll_marks_is_idle(context->marks)) {
 			progress.is_idle = false;
+			progress.has_work |= ll_marks_has_work(context->marks, now_ns);
+			progress.is_free |= flow->look.is_by_visits && ll_marks_is_let_through(context->marks);
 			struct ll_marks_queue queued = ll_marks_queued(context->marks);
 			progress.queued.ns += queued.ns;
 			progress.queued.launches += queued.launches;
@@ -196,7 +145,7 @@ static struct progress harvest(struct ll_flow *flow)
 static void note_unmarked(struct ll_flow *flow)
 {
 	uint64_t launches = atomic_exchange_explicit(&flow->count->launches, 0, memory_order_relaxed);
-	struct ll_flow_context *context = launches ? get_context(flow, flow->last_context) : NULL;
+	struct ll_flow_context *context = launches ? ll_flow_get_context(flow, flow->last_context) : NULL;
 	ll_flow_note_launches(flow, launches);
 	if (context)
 		ll_marks_add_unmarked(context->marks, flow->last_stream, (uint32_t)launches);
@@ -235,7 +184,7 @@ void ll_flow_close_tails(struct ll_flow *flow)
 	bool at_once = flow->turn.ending_since_ns || ll_gang_closes(&flow->gang); /* others wait for what is left */
 	struct ll_flow_context *next;
 	for (struct ll_flow_context *context = flow->contexts; context && !is_gone; context = next) {
-		use(context);
+		ll_flow_use(context);
 		if (may_mark)
 			ll_marks_harvest(context->marks);
 		if (may_mark && ll_marks_has_tails(context->marks, at_once))
@@ -243,7 +192,7 @@ void ll_flow_close_tails(struct ll_flow *flow)
 		ll_marks_leave_tails(context->marks);
 		is_gone = context->is_gone; /* so may be those behind it: at the next tick */
 		next = context->next;
-		leave_unused(context);
+		ll_flow_leave_unused(context);
 	}
 }
 
@@ -307,8 +256,10 @@ static uint64_t next_tick_ns(const struct ll_flow *flow, uint64_t now_ns)
 {
 	if (!flow->is_wanting)
 		return now_ns + ASLEEP_NS;
+	if (flow->look.is_by_visits && !flow->look.is_holder)
+		return now_ns + (flow->turn.is_lingering ? LATE_NS : LL_FLOW_HELD_NS);
 	if (flow->look.waiting_claims || flow->waiting)
-		return now_ns + POLL_NS;
+		return now_ns + LL_FLOW_POLL_NS;
 	bool is_open = atomic_load_explicit(ll_turn_gate(flow->claim), memory_order_relaxed) != LL_GATE_SHUT;
 	return now_ns + (is_open ? OPEN_NS : calm_ns(flow));
 }
@@ -348,10 +299,20 @@ static uint32_t launches_of(const struct progress *progress)
 	return launches || progress->is_idle ? (uint32_t)launches : 1;
 }
 
+/* Nobody looks at what a program that launches ahead has launched last: by the time it is marked there is more. */
+static void note_dry(struct ll_flow *flow, const struct progress *progress, uint64_t now_ns)
+{
+	bool is_dry = flow->pace.is_ahead ? !progress->has_work && !flow->waiting : progress->is_idle;
+	if (!is_dry)
+		flow->turn.dry_since_ns = 0;
+	else if (!flow->turn.dry_since_ns)
+		flow->turn.dry_since_ns = now_ns;
+}
+
 uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns)
 {
 	take_back(flow);
-	struct progress progress = harvest(flow);
+	struct progress progress = harvest(flow, now_ns);
 	bool is_open = atomic_load_explicit(ll_turn_gate(flow->claim), memory_order_relaxed) != LL_GATE_SHUT;
 	flow->ticked_ns = now_ns;
 	flow->queued = progress.queued;
@@ -364,7 +325,12 @@ uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns)
 		flow->idle_since_ns = now_ns;
 	flow->turn.queued_launches = launches_of(&progress);
 	ll_flow_tell_pace(flow, now_ns);
+	note_dry(flow, &progress, now_ns);
+	flow->turn.is_lingering = progress.is_free;
+	if (flow->is_wanting) /* in a damaged ledger it may be gone */
+		ll_turn_want(flow->claim, now_ns);
 	ll_flow_look(flow, now_ns, progress.is_idle);
+	ll_flow_charge_visit(flow, now_ns);
 	ll_slices_note(&flow->slices, now_ns, flow->look.sharing);
 	note_debt(flow);
 	if (flow->is_wanting && !is_open && shall_rest(flow, now_ns)) {
@@ -394,7 +360,7 @@ static bool passes_stalled_queue(struct ll_flow *flow, uint64_t now_ns)
 }
 
 /* Wakes the agent, which sleeps while nothing is wanted. Said again and again: in a damaged ledger it may be gone. */
-static void want(struct ll_flow *flow, uint64_t now_ns)
+void ll_flow_want(struct ll_flow *flow, uint64_t now_ns)
 {
 	if (flow->is_in_debt)
 		return;
@@ -407,7 +373,7 @@ static void want(struct ll_flow *flow, uint64_t now_ns)
 static uint64_t sleep_until_ns(const struct ll_flow *flow, uint64_t now_ns)
 {
 	if (!flow->is_in_debt)
-		return now_ns + POLL_NS;
+		return now_ns + LL_FLOW_POLL_NS;
 	uint64_t wait_ns = (uint64_t)in_hand_ns(flow) - (uint64_t)flow->look.tokens_ns; /* at a cap of 100 % */
 	return now_ns + (wait_ns < CALM_NS ? wait_ns : CALM_NS);
 }
@@ -427,7 +393,7 @@ static void wait_for_turn(struct ll_flow *flow)
 		return;
 	flow->waiting++;
 	for (;;) {
-		want(flow, now_ns);
+		ll_flow_want(flow, now_ns);
 		uint32_t bell = ll_turn_bell(flow->claim);
 		ll_flow_tick(flow, now_ns);
 		if (may_go(flow) || now_ns >= give_up_ns || flow->is_ending || passes_stalled_queue(flow, now_ns) ||
@@ -445,8 +411,12 @@ static void wait_for_turn(struct ll_flow *flow)
 /* This launch, and some like it that may follow where it is like the one before. */
 static bool count_ahead(struct ll_flow *flow, const struct ll_advance_kind *what, uint64_t now_ns)
 {
-	struct ll_flow_context *known = find_context(flow, what->context);
-	uint32_t most = ll_advance_is_like_last(&flow->advance, what) ? 1 + LL_ADVANCE_MOST : 1;
+	struct ll_flow_context *known = ll_flow_find_context(flow, what->context);
+	bool is_by_visits = flow->look.is_by_visits;
+	if (is_by_visits && !ll_flow_may_pass_unheld(flow, known, what->stream))
+		return false;
+	bool is_like_last = ll_advance_is_like_last(&flow->advance, what);
+	uint32_t most = is_like_last && !is_by_visits ? 1 + LL_ADVANCE_MOST : 1;
 	struct ll_marks_queue counted = {0};
 	if (known)
 		counted = ll_marks_count(known->marks, what->stream, what->kind, now_ns, most);
@@ -474,7 +444,8 @@ bool ll_flow_count(struct ll_flow *flow, struct ll_cu_context *context, struct l
 	lock(flow);
 	uint64_t now_ns = ll_now_ns();
 	bool is_shut = atomic_load(ll_turn_gate(flow->claim)) == LL_GATE_SHUT;
-	bool is_counted = is_in_turn(flow, now_ns) && is_shut && count_ahead(flow, &what, now_ns);
+	bool may_count = flow->look.is_by_visits ? flow->is_wanting : is_in_turn(flow, now_ns);
+	bool is_counted = may_count && is_shut && count_ahead(flow, &what, now_ns);
 	ll_flow_note_launches(flow, is_counted);
 	pthread_mutex_unlock(&flow->lock.mutex);
 	return is_counted;
@@ -495,7 +466,9 @@ void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct l
 	LL_SCOPE_NO_CANCEL;
 	lock(flow);
 	uint32_t gate = atomic_load(ll_turn_gate(flow->claim));
-	if (gate == LL_GATE_SHUT)
+	struct ll_flow_context *known = ll_flow_get_context(flow, context);
+	ll_flow_use(known);
+	if (gate == LL_GATE_SHUT && !ll_flow_waits_on_card(flow, known, stream))
 		wait_for_turn(flow);
 	else if (gate == LL_GATE_MARK) /* lost against whoever shuts it meanwhile */
 		atomic_compare_exchange_strong(ll_turn_gate(flow->claim), &gate, LL_GATE_OPEN);
@@ -505,11 +478,9 @@ void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct l
 	note_unmarked(flow);
 	flow->last_context = context;
 	flow->last_stream = stream;
-	struct ll_flow_context *known = get_context(flow, context);
-	use(known);
-	if (known)
+	if (known && !known->is_gone)
 		ll_marks_begin(known->marks, stream, kind);
-	leave_unused(known);
+	ll_flow_leave_unused(known);
 	pthread_mutex_unlock(&flow->lock.mutex);
 }
 
@@ -527,13 +498,13 @@ void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct l
 		return;
 	LL_SCOPE_NO_CANCEL;
 	lock(flow);
-	struct ll_flow_context *known = get_context(flow, context);
-	use(known);
+	struct ll_flow_context *known = ll_flow_get_context(flow, context);
+	ll_flow_use(known);
 	if (known)
 		ll_marks_end(known->marks, stream, kind, launched_ns);
 	if (known && !known->is_gone)
 		note_queue(flow, known->marks);
-	leave_unused(known);
+	ll_flow_leave_unused(known);
 	flow->launching--;
 	pthread_mutex_unlock(&flow->lock.mutex);
 }
@@ -567,11 +538,11 @@ void ll_flow_forget_stream(struct ll_flow *flow, struct ll_cu_context *context, 
 	lock(flow);
 	ll_mark_lock_settle(&flow->lock);
 	ll_captures_forget_stream(&flow->captures, stream);
-	struct ll_flow_context *known = find_context(flow, context);
-	use(known);
+	struct ll_flow_context *known = ll_flow_find_context(flow, context);
+	ll_flow_use(known);
 	if (known)
 		ll_marks_forget_stream(known->marks, stream, is_current);
-	leave_unused(known);
+	ll_flow_leave_unused(known);
 	pthread_mutex_unlock(&flow->lock.mutex);
 }
 
@@ -592,7 +563,7 @@ void ll_flow_forget_context(struct ll_flow *flow, struct ll_cu_context *context)
 		if (flow->last_context == context)
 			flow->last_context = NULL;
 		item->is_gone = true;
-		free_unused(item);
+		ll_flow_free_unused(item);
 		break;
 	}
 	pthread_mutex_unlock(&flow->lock.mutex);

@@ -9,12 +9,14 @@
 #include "control/slices.h"
 #include "shim/advance.h"
 #include "shim/captures.h"
+#include "shim/card_gate.h"
 #include "shim/flow.h"
 #include "shim/mark_lock.h"
 
 struct ll_flow_context {
 	struct ll_cu_context *handle;
 	struct ll_marks *marks;
+	struct ll_card_gate gate;
 	unsigned users; /* threads that go on with it where marks let the lock go */
 	bool is_gone;   /* no longer in the list; the last user frees it */
 	struct ll_flow_context *next;
@@ -27,6 +29,7 @@ struct ll_flow_pace {
 	uint64_t work_ns, shared_ns; /* how long it had work on the card, and others too */
 	uint64_t seen_ns;            /* up to when that is known */
 	uint64_t launch_ns;          /* GPU time of a launch, from when others mostly had none; 0: not known */
+	bool is_ahead;               /* as was told last */
 };
 
 struct ll_flow {
@@ -43,6 +46,8 @@ struct ll_flow {
 				 short, or a launch passed */
 	uint64_t charged_ns;  /* up to when the card's work for us is charged */
 	uint64_t ticked_ns;
+	uint64_t visit_ns;            /* up to when the visit that goes on is charged; 0: it is not our visit */
+	uint64_t visits_to_ns;        /* up to when time is charged by visits, and not by marks */
 	struct ll_marks_queue queued; /* at most: what was counted since the last look may have ended */
 	struct ll_advance advance;
 	struct ll_flow_pace pace;
@@ -71,6 +76,17 @@ struct ll_flow {
 	bool has_agent;
 };
 
+/* The context's marks; find: NULL where there are none; get: made where there are none, NULL: no memory, or handle is
+ * NULL.
+ */
+struct ll_flow_context *ll_flow_find_context(struct ll_flow *flow, const struct ll_cu_context *handle);
+struct ll_flow_context *ll_flow_get_context(struct ll_flow *flow, struct ll_cu_context *handle);
+
+/* Around what lets the lock go: the context may end meanwhile, and is freed by its last user. NULL is fine. */
+void ll_flow_use(struct ll_flow_context *context);
+void ll_flow_leave_unused(struct ll_flow_context *context);
+void ll_flow_free_unused(struct ll_flow_context *context);
+
 /* Looks whose turn it is, here and on the tenant's other cards: flow_gang.c. queued and turn.queued_launches are as
  * they are now. Under the lock, as all below. */
 void ll_flow_look(struct ll_flow *flow, uint64_t now_ns, bool is_idle);
@@ -81,6 +97,31 @@ bool ll_flow_passes_awaited(struct ll_flow *flow);
 
 /* How much of a stretch in which the card had work of ours it was at work for us: others' slices are not ours. */
 uint64_t ll_flow_own_ns(const struct ll_flow *flow, uint64_t start_ns, uint64_t end_ns);
+
+/* Between two looks of the agent: while somebody waits for what the card does; while what we launched waits on the
+ * card, and whoever gives us the turn rings. */
+#define LL_FLOW_POLL_NS (100 * LL_NS_PER_US)
+#define LL_FLOW_HELD_NS (5 * LL_NS_PER_MS)
+
+/* Says that we have launches to make, and wakes the agent, which sleeps while nothing is wanted. */
+void ll_flow_want(struct ll_flow *flow, uint64_t now_ns);
+
+/*
+ * Before a launch: has the stream wait for its tenant's gate on the card (ledger/visit.h), where it must. The context
+ * is current. False: it cannot, or takes no part: the launch waits for its turn here. The lock is let go meanwhile, and
+ * the host may wait for room in the queue.
+ */
+bool ll_flow_waits_on_card(struct ll_flow *flow, struct ll_flow_context *context, struct ll_mark_stream stream);
+
+/* Whether a launch needs no new wait before it. context: NULL is fine. */
+bool ll_flow_may_pass_unheld(const struct ll_flow *flow, const struct ll_flow_context *context,
+			     struct ll_mark_stream stream);
+
+/* The claim is not ours any more: nothing is left waiting on the card. */
+void ll_flow_leave_gates(struct ll_flow *flow);
+
+/* After a look: charges what went by of our visit. */
+void ll_flow_charge_visit(struct ll_flow *flow, uint64_t now_ns);
 
 /* So many launches were made. Any thread. */
 void ll_flow_note_launches(struct ll_flow *flow, uint64_t launches);

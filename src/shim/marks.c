@@ -118,6 +118,7 @@ static void add_launches(struct ll_mark_track *track, const struct ll_kind *kind
 	open->launches += count;
 	open->ahead = count - 1;
 	open->guess_ns += count * guess_ns(track, kind);
+	track->unheld_ns += count * guess_ns(track, kind);
 	open->unsteady_ns += ll_kind_is_steady(kind) ? 0 : count * guess_ns(track, kind);
 	track->is_left = false;
 }
@@ -138,6 +139,7 @@ static void push_batch(struct ll_marks *marks, struct ll_mark_track *track, stru
 		last->guess_ns += closing->guess_ns;
 		last->unsteady_ns += closing->unsteady_ns;
 		last->is_cut = closing->is_cut;
+		last->is_held |= closing->is_held;
 		last->kind = 0;
 	} else {
 		track->batches[(track->first + track->count++) % LL_MARK_BATCHES] = *closing;
@@ -343,7 +345,8 @@ void ll_marks_begin(struct ll_marks *marks, struct ll_mark_stream name, uint64_t
 	if (marks->clock.is_blind || has_bare_start(track)) /* which is as good as one of its own */
 		return;
 	struct ll_kind *kind = ll_kinds_find(&marks->kinds, kind_name);
-	if (track->is_left || shall_mark_start(marks, track) ||
+	bool is_long = track->open.is_held && guess_ns(track, kind) >= LL_MARK_LONG_NS;
+	if (track->is_left || is_long || shall_mark_start(marks, track) ||
 	    (track->count < LL_MARKS_BEHIND && ll_kind_wants_sample(&marks->kinds, kind)))
 		mark_start(marks, track);
 	else
@@ -386,8 +389,37 @@ void ll_marks_add_unmarked(struct ll_marks *marks, struct ll_mark_stream name, u
 	track->open.launches += launches;
 	track->open.ahead = 0;
 	track->open.guess_ns += launches * guess_ns(track, NULL);
+	track->unheld_ns += launches * guess_ns(track, NULL);
 	track->open.launched_ns = ll_now_ns();
 	track->is_left = false;
+}
+
+struct ll_marks_wait ll_marks_last_wait(struct ll_marks *marks, struct ll_mark_stream name)
+{
+	const struct ll_mark_track *track = find_track(marks, name);
+	if (!track)
+		return (struct ll_marks_wait){.unheld_ns = UINT64_MAX};
+	return (struct ll_marks_wait){.unheld_ns = track->unheld_ns, .word = track->wait_word};
+}
+
+void ll_marks_note_wait(struct ll_marks *marks, struct ll_mark_stream name, uint32_t word)
+{
+	struct ll_mark_track *track = find_track(marks, name);
+	if (!track)
+		track = add_track(marks, name);
+	if (!track)
+		return;
+	if (!track->wait_word)
+		track->free_batches = track->count + (track->open.launches > 0) + track->is_in_driver;
+	track->unheld_ns = 0;
+	track->wait_word = word;
+	track->open.is_held = true;
+}
+
+void ll_marks_forget_waits(struct ll_marks *marks)
+{
+	for (struct ll_mark_track *track = marks->tracks; track; track = track->next)
+		track->wait_word = track->free_batches = 0;
 }
 
 /* A mark costs the card, and holds up who waits for the stream: whoever does that launches again before this is over.

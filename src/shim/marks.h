@@ -35,6 +35,9 @@ enum { LL_MARKS_FREE = 12 };
 /* And behind which a launch is timed by itself, with two of them. */
 enum { LL_MARKS_BEHIND = 4 };
 
+/* A launch of so long goes on beyond a visit for long enough to count. */
+#define LL_MARK_LONG_NS UINT64_C(1000000)
+
 struct ll_marks;
 struct ll_mark_lock;
 
@@ -94,6 +97,19 @@ void ll_marks_uncount(struct ll_marks *marks, struct ll_mark_stream name, uint64
 void ll_marks_begin(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name);
 void ll_marks_end(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name, uint64_t launched_ns);
 
+/*
+ * Waits of a stream for the gate on the card (card_gate.h): what the gate's word was at the last one (0: there was
+ * none), and the estimated work that was launched since. A note of one: the batch that it comes into tells nothing of
+ * what its launches take.
+ */
+struct ll_marks_wait {
+	uint64_t unheld_ns; /* UINT64_MAX: nothing is known of the stream */
+	uint32_t word;
+};
+struct ll_marks_wait ll_marks_last_wait(struct ll_marks *marks, struct ll_mark_stream name);
+void ll_marks_note_wait(struct ll_marks *marks, struct ll_mark_stream name, uint32_t word);
+void ll_marks_forget_waits(struct ll_marks *marks); /* nobody has to wait any more */
+
 /* So many launches were made there since the last call about this stream, without a mark. */
 void ll_marks_add_unmarked(struct ll_marks *marks, struct ll_mark_stream name, uint32_t launches);
 
@@ -127,6 +143,14 @@ void ll_marks_harvest(struct ll_marks *marks);
 
 /* What the card still has. Both 0: all that is known of has ended. */
 struct ll_marks_queue ll_marks_queued(const struct ll_marks *marks);
+
+/* Whether the card has work, as far as is known at now_ns (CLOCK_MONOTONIC): a batch that has a mark behind it has not
+ * ended, or what was launched since then should not be done yet. */
+bool ll_marks_has_work(const struct ll_marks *marks, uint64_t now_ns);
+
+/* Whether the card has work that no gate holds back any more: what was launched before the first wait, or a launch of
+ * LL_MARK_LONG_NS or more that has begun. */
+bool ll_marks_is_let_through(struct ll_marks *marks);
 
 /* What a launch takes, of the stream that has the longest ones; 0: not known. */
 uint64_t ll_marks_mean_ns(const struct ll_marks *marks);

@@ -115,7 +115,8 @@ static void settle(struct ll_marks *marks, struct ll_mark_track *track, const st
 	};
 	struct ll_batch_verdict verdict = ll_batch_judge(&facts);
 	note_event_time(marks);
-	bool is_sure = !batch->is_cut && !track->was_cut; /* how many launches it had */
+	bool is_sure =
+	    !batch->is_cut && !track->was_cut && !batch->is_held; /* how many launches it had, and in what time */
 	if (is_sure)
 		learn(marks, track, batch, verdict);
 	if (is_sure && verdict.lesson == LL_BATCH_UNTOLD)
@@ -138,6 +139,7 @@ void ll_mark_track_harvest(struct ll_marks *marks, struct ll_mark_track *track)
 		struct ll_mark_batch batch = track->batches[track->first];
 		track->first = (track->first + 1) % LL_MARK_BATCHES;
 		track->count--;
+		track->free_batches -= track->free_batches > 0;
 		settle(marks, track, &batch);
 	}
 	if (track->is_gone && !track->count && !track->is_in_driver) {

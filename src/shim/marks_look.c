@@ -91,6 +91,47 @@ bool ll_marks_is_idle(const struct ll_marks *marks)
 	return true;
 }
 
+/* What was launched last has begun when the batch before it ended, or when it was launched. */
+static bool has_work(const struct ll_marks *marks, const struct ll_mark_track *track, uint64_t now_ns)
+{
+	const struct ll_mark_batch *open = &track->open;
+	if (track->count || track->is_in_driver)
+		return true;
+	if (!open->launches || track->is_left)
+		return false;
+	uint64_t begun_ns = track->settled ? ll_mark_host_ns(&marks->clock, track->end.card_ns) : 0;
+	begun_ns = open->first_ns > begun_ns ? open->first_ns : begun_ns;
+	return now_ns < begun_ns + open->guess_ns;
+}
+
+bool ll_marks_has_work(const struct ll_marks *marks, uint64_t now_ns)
+{
+	for (const struct ll_mark_track *track = marks->tracks; track && !marks->clock.is_blind; track = track->next) {
+		if (track->is_used && has_work(marks, track, now_ns))
+			return true;
+	}
+	return false;
+}
+
+/* A batch with a wait in it may not have come to its end for that. */
+static bool has_begun_long(struct ll_marks *marks, const struct ll_mark_track *track)
+{
+	const struct ll_mark_batch *head = &track->batches[track->first];
+	return track->count && head->start.handle && !head->is_held && head->guess_ns >= LL_MARK_LONG_NS &&
+	       ll_mark_has_ended(&marks->clock, head->start.handle);
+}
+
+bool ll_marks_is_let_through(struct ll_marks *marks)
+{
+	for (struct ll_mark_track *track = marks->tracks; track && !marks->clock.is_blind; track = track->next) {
+		bool has_work = track->is_used && (track->count || (track->open.launches && !track->is_left));
+		bool is_free = track->free_batches || !track->wait_word;
+		if (has_work && (is_free || has_begun_long(marks, track)))
+			return true;
+	}
+	return false;
+}
+
 bool ll_marks_is_blind(const struct ll_marks *marks)
 {
 	return marks->clock.is_blind;

@@ -24,8 +24,9 @@ struct ll_mark_batch {
 	uint32_t ahead; /* of them, the last, counted before they were made: nobody knows when, but before the end */
 	bool is_end_shared; /* the end is also the start of the next one */
 	bool is_behind;     /* the start came to a stream that had other launches in it */
-	bool is_cut; /* a launch was in the driver when the end was recorded: it counts in the next batch, wherever it
-			is */
+	bool is_cut;  /* a launch was in the driver when the end was recorded: it counts in the next batch, wherever it
+			 is */
+	bool is_held; /* it stands behind a wait for the gate on the card: how long it took is not known */
 	uint64_t guess_ns;
 	uint64_t unsteady_ns; /* of that, what launches of kinds are that take now so long and now so long */
 	/* CLOCK_MONOTONIC, of a tail that was not marked at once; 0: never */
@@ -51,6 +52,9 @@ struct ll_mark_track {
 	bool was_cut;             /* that batch: is_cut */
 	uint64_t over_ns;         /* of a launch that counts in the next batch, what that batch had */
 	uint64_t settled;         /* batches that have ended */
+	uint64_t unheld_ns;       /* estimated work that was launched since the last wait for the gate on the card */
+	uint32_t wait_word;       /* what the gate's word was at that wait; 0: there was none */
+	uint32_t free_batches;    /* batches, the open one among them, that were launched before the first wait */
 	/* what ll_marks_longest has seen: */
 	uint64_t watched;  /* settled, then */
 	uint64_t since_ns; /* the oldest batch was seen first, or seen to have begun; 0: there was none */

@@ -58,10 +58,11 @@ static void stop(pid_t pid)
 	CHECK_EQUAL(waitpid(pid, NULL, 0), pid);
 }
 
+/* Of each program 20 ms may wait on the card, and what runs. */
 static bool is_bounded(uint64_t id)
 {
 	struct ll_ledger_slot *claim = claim_of(id);
-	return claim && claim->want_since_ns && claim->queued_ns < 5 * other_kernel_ns;
+	return claim && claim->want_since_ns && claim->queued_ns < 20 * MS + 5 * other_kernel_ns;
 }
 
 static void begin_early(void)
@@ -440,8 +441,8 @@ static void body_slices(void)
 	unsigned before = *long_kernels;
 	WAIT_FOR(*long_kernels >= before + 8);
 	double each_ms = (double)(gpu_ns(2) - before_ns) / MS / 8;
-	if (each_ms < 150 || each_ms > 250)
-		fprintf(stderr, "a kernel of 200 ms was charged %.1f ms\n", each_ms);
+	printf("a kernel of 200 ms was charged %.1f ms\n", each_ms);
+	fflush(stdout);
 	CHECK(each_ms >= 150 && each_ms <= 250);
 	stop(a);
 	stop(b);
@@ -505,96 +506,6 @@ static void a_limit_that_changes_is_heeded_at_once(void **state)
 	in_world(NULL, body_changed);
 }
 
-static void launch_one_long(void)
-{
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	govern_by(other);
-	open_context(0);
-	launch_timed(get_kernel("work_ns"), new_stream(), 100000 * MS, 1, 32);
-	for (;;)
-		sleep_ms(1000);
-}
-
-static pid_t start_long(struct ll_run_settings settings)
-{
-	other = settings;
-	return spawn(launch_one_long);
-}
-
-static void body_endless(void)
-{
-	int status;
-	struct ll_claim_info info;
-	pid_t told = start_long((struct ll_run_settings){.id = 1, .tenant = "a", .max_kernel_ns = 100 * MS});
-	pid_t killed = start_long(
-	    (struct ll_run_settings){.id = 2, .tenant = "b", .max_kernel_ns = 100 * MS, .kills_at_max_kernel = true});
-	CHECK_EQUAL(waitpid(killed, &status, 0), killed);
-	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-	CHECK_EQUAL(open_cuda() > 1000, 0);
-	CHECK_EQUAL(cu.cuInit(0), 0);
-	WAIT_FOR(claim_of(1) && claim_of(1)->note[0]);
-	CHECK_EQUAL(ll_ledger_list(card_ledger(), &info, 1), 1);
-	CHECK(strncmp(info.note, "kernel runs for ", 16) == 0);
-	CHECK_EQUAL(waitpid(told, &status, WNOHANG), 0);
-	stop(told);
-}
-
-/* Behind short ones of its kind, in a stream that nobody else can mark: a thread's own, the legacy one beside another.
- */
-static struct ll_cu_stream *endless_in;
-
-static void launch_short_ones_and_an_endless_one(void)
-{
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	govern_by(other);
-	open_context(0);
-	struct ll_cu_function *work = get_kernel("work_ns");
-	struct ll_cu_stream *beside = new_stream();
-	for (int i = 0; i < 40; i++) {
-		launch_timed(work, endless_in, MS / 20, 1, 32);
-		launch_timed(work, beside, MS / 20, 1, 32);
-	}
-	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
-	sleep_ms(50);
-	launch_timed(work, endless_in, 100000 * MS, 1, 32);
-	for (;;) {
-		launch_timed(work, beside, MS / 20, 1, 32);
-		CHECK_EQUAL(cu.cuStreamSynchronize(beside), 0);
-		sleep_ms(1);
-	}
-}
-
-static void body_endless_behind_short_ones(void)
-{
-	static struct ll_cu_stream *const where[] = {LL_CU_STREAM_PER_THREAD, LL_CU_STREAM_LEGACY, NULL};
-	for (unsigned i = 0; i < 6; i++) {
-		int status = 0;
-		uint64_t deadline_ns = deadline_in_s(30);
-		endless_in = where[i % 3];
-		other = (struct ll_run_settings){.id = 1 + i,
-						 .tenant = "a",
-						 .max_kernel_ns = 300 * MS,
-						 .kills_at_max_kernel = true,
-						 .compute_cap_permille = i < 3 ? 0 : 500};
-		pid_t pid = spawn(launch_short_ones_and_an_endless_one);
-		while (waitpid(pid, &status, WNOHANG) == 0 && !is_past(deadline_ns))
-			sleep_ms(5);
-		CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-	}
-}
-
-static void an_endless_kernel_is_found_in_a_stream_that_nobody_else_can_mark(void **state)
-{
-	(void)state;
-	in_world(NULL, body_endless_behind_short_ones);
-}
-
-static void a_kernel_that_never_ends_is_told_of_or_ends_its_program(void **state)
-{
-	(void)state;
-	in_world(NULL, body_endless);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -607,8 +518,6 @@ int main(void)
 	    cmocka_unit_test(time_in_slices_with_others_is_charged_for_what_one_had),
 	    cmocka_unit_test(a_stopped_or_killed_program_keeps_nobody_waiting),
 	    cmocka_unit_test(a_limit_that_changes_is_heeded_at_once),
-	    cmocka_unit_test(a_kernel_that_never_ends_is_told_of_or_ends_its_program),
-	    cmocka_unit_test(an_endless_kernel_is_found_in_a_stream_that_nobody_else_can_mark),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,44 @@
+#include "control/visits.h"
+
+#include "control/turns.h"
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* How much longer the visit lasts until its party has had as much as the best of the others. */
+static uint64_t until_even_ns(const struct ll_visit_party *visited, const struct ll_visit_party *best)
+{
+	if (visited->virtual_ns >= best->virtual_ns)
+		return 0;
+	return (best->virtual_ns - visited->virtual_ns) * visited->weight_permille / 1000;
+}
+
+/* The length at which the visit ends for want of work. */
+static uint64_t dry_end_ns(const struct ll_visit_party *visited, uint64_t visited_ns, uint64_t dry_ns)
+{
+	uint64_t grace_ns = visited->launches_ahead ? LL_VISIT_GRACE_AHEAD_NS : LL_VISIT_GRACE_WAITS_NS;
+	if (visited->has_work)
+		return UINT64_MAX;
+	return visited_ns + (grace_ns > dry_ns ? grace_ns - dry_ns : 0);
+}
+
+uint64_t ll_visits_end_ns(const struct ll_visit_party *visited, const struct ll_visit_party *best, uint64_t visited_ns,
+			  uint64_t dry_ns)
+{
+	if (!best)
+		return UINT64_MAX;
+	if (best->rank < visited->rank)
+		return visited_ns;
+	uint64_t end_ns = dry_end_ns(visited, visited_ns, dry_ns);
+	if (best->rank > visited->rank)
+		return end_ns;
+	uint64_t quantum_ns = best->runs_dry ? LL_VISIT_SHORT_NS : LL_VISIT_QUANTUM_NS;
+	return earlier(end_ns, later(quantum_ns, visited_ns + until_even_ns(visited, best)));
+}

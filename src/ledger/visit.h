@@ -1,0 +1,37 @@
+/*
+ * visit.h - the gate on the card: a word per tenant for which its streams wait, and what a claim says of its visits.
+ *
+ * Streams read the word through a mapping of the ledger's page (shim/card_gate.h). Its lowest bit is set while the
+ * tenant may use the card; the rest counts, so that two looks tell whether it was shut in between. Whoever gives, takes
+ * or loses the turn (turn.h) changes it, from any process. A word is shut only while its tenant wants the card and has
+ * not got it: everybody's own looks mend what a race, a damage or a death left behind.
+ */
+#ifndef LOADLINE_LEDGER_VISIT_H
+#define LOADLINE_LEDGER_VISIT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ledger/claim.h"
+#include "ledger/layout.h"
+
+#define LL_VISIT_WORD_OPEN UINT32_C(1)
+
+enum ll_visit_flag {
+	LL_VISIT_ON_CARD = 1, /* the claim's launches wait on the card, not in its host */
+	LL_VISIT_LINGERS = 4, /* a launch of it that its visit let through goes on beside the next visit */
+	LL_VISIT_RAN_DRY = 2, /* the last visit ended because its queue ran dry, and it launches ahead */
+};
+
+/* row: 1 + the tenant's row; 0 and what is beyond the table: nothing is done. */
+void ll_visit_open(struct ll_ledger_file *file, uint32_t row);
+void ll_visit_shut(struct ll_ledger_file *file, uint32_t row);
+
+/* The word of the claim's tenant, in the ledger's mapping; NULL: the claim has no tenant, or is not ours any more. */
+_Atomic uint32_t *ll_visit_word(const struct ll_claim *claim);
+
+/* The flag of the claim. Any thread of its owner. */
+void ll_visit_set(struct ll_claim *claim, enum ll_visit_flag flag, bool is_set);
+
+#endif

@@ -1,0 +1,117 @@
+/* When a visit ends. */
+#include "test.h"
+
+#include "base/clock.h"
+#include "control/visits.h"
+
+#define MS LL_NS_PER_MS
+#define US LL_NS_PER_US
+
+enum { HIGH = 1, NORMAL, LOW };
+
+static struct ll_visit_party party(unsigned rank, uint64_t virtual_ms)
+{
+	return (struct ll_visit_party){
+	    .rank = rank, .weight_permille = 1000, .virtual_ns = virtual_ms * MS, .has_work = true};
+}
+
+/* Its last visit ended for want of work. */
+static struct ll_visit_party party_that_runs_dry(uint64_t virtual_ms)
+{
+	struct ll_visit_party self = party(NORMAL, virtual_ms);
+	self.launches_ahead = self.runs_dry = true;
+	return self;
+}
+
+static void test_a_visit_without_others_goes_on(void **state)
+{
+	(void)state;
+	struct ll_visit_party visited = party(LOW, 100);
+	assert_int_equal(ll_visits_end_ns(&visited, NULL, 900 * MS, 0), UINT64_MAX);
+	visited.has_work = false;
+	assert_int_equal(ll_visits_end_ns(&visited, NULL, 900 * MS, 800 * MS), UINT64_MAX);
+}
+
+static void test_a_higher_class_ends_it_at_once(void **state)
+{
+	(void)state;
+	const struct ll_visit_party visited = party(NORMAL, 0), best = party(HIGH, 100);
+	assert_int_equal(ll_visits_end_ns(&visited, &best, 0, 0), 0);
+	assert_int_equal(ll_visits_end_ns(&visited, &best, 3 * MS, 0), 3 * MS);
+}
+
+static void test_a_lower_class_has_what_the_visited_leaves(void **state)
+{
+	(void)state;
+	struct ll_visit_party visited = party(NORMAL, 500);
+	const struct ll_visit_party best = party(LOW, 0);
+	assert_int_equal(ll_visits_end_ns(&visited, &best, 900 * MS, 0), UINT64_MAX);
+	visited.has_work = false;
+	assert_int_equal(ll_visits_end_ns(&visited, &best, 900 * MS, 0), 900 * MS + LL_VISIT_GRACE_WAITS_NS);
+}
+
+static void test_a_dry_visit_goes_on_for_its_grace(void **state)
+{
+	(void)state;
+	struct ll_visit_party visited = party(NORMAL, 0);
+	const struct ll_visit_party best = party(NORMAL, 0);
+	visited.has_work = false;
+	assert_int_equal(ll_visits_end_ns(&visited, &best, MS, 0), MS + LL_VISIT_GRACE_WAITS_NS);
+	assert_int_equal(ll_visits_end_ns(&visited, &best, MS, 70 * US), MS + LL_VISIT_GRACE_WAITS_NS - 70 * US);
+	assert_int_equal(ll_visits_end_ns(&visited, &best, MS, MS), MS);
+	visited.launches_ahead = true;
+	assert_int_equal(ll_visits_end_ns(&visited, &best, MS, 0), MS + LL_VISIT_GRACE_AHEAD_NS);
+	assert_int_equal(ll_visits_end_ns(&visited, &best, MS, 70 * US), MS);
+}
+
+static void test_a_visit_beside_a_full_queue_lasts_a_quantum(void **state)
+{
+	(void)state;
+	const struct ll_visit_party visited = party(NORMAL, 100), best = party(NORMAL, 50);
+	assert_int_equal(ll_visits_end_ns(&visited, &best, 0, 0), LL_VISIT_QUANTUM_NS);
+	assert_int_equal(ll_visits_end_ns(&visited, &best, 7 * MS, 0), LL_VISIT_QUANTUM_NS);
+	/* though the grace lasts longer */
+	struct ll_visit_party dry = visited;
+	dry.has_work = false;
+	assert_int_equal(ll_visits_end_ns(&dry, &best, LL_VISIT_QUANTUM_NS - US, 0), LL_VISIT_QUANTUM_NS);
+}
+
+static void test_a_visit_beside_one_that_runs_dry_is_short(void **state)
+{
+	(void)state;
+	const struct ll_visit_party visited = party(NORMAL, 100);
+	struct ll_visit_party best = party_that_runs_dry(50);
+	assert_int_equal(ll_visits_end_ns(&visited, &best, 0, 0), LL_VISIT_SHORT_NS);
+	best.runs_dry = false;
+	assert_int_equal(ll_visits_end_ns(&visited, &best, 0, 0), LL_VISIT_QUANTUM_NS);
+}
+
+static void test_who_is_behind_is_visited_until_it_is_even(void **state)
+{
+	(void)state;
+	struct ll_visit_party visited = party(NORMAL, 40);
+	const struct ll_visit_party best = party(NORMAL, 60), dry = party_that_runs_dry(60);
+	assert_int_equal(ll_visits_end_ns(&visited, &best, 3 * MS, 0), 23 * MS);
+	assert_int_equal(ll_visits_end_ns(&visited, &dry, 3 * MS, 0), 23 * MS);
+	visited.weight_permille = 500; /* 20 ms by weight are 10 ms of the card's time */
+	assert_int_equal(ll_visits_end_ns(&visited, &best, 3 * MS, 0), 13 * MS);
+	visited.virtual_ns = 58 * MS; /* less than a quantum behind */
+	assert_int_equal(ll_visits_end_ns(&visited, &best, 3 * MS, 0), LL_VISIT_QUANTUM_NS);
+	visited.virtual_ns = 40 * MS;
+	visited.has_work = false; /* it cannot use it */
+	assert_int_equal(ll_visits_end_ns(&visited, &best, 3 * MS, LL_VISIT_GRACE_WAITS_NS), 3 * MS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_a_visit_without_others_goes_on),
+	    cmocka_unit_test(test_a_higher_class_ends_it_at_once),
+	    cmocka_unit_test(test_a_lower_class_has_what_the_visited_leaves),
+	    cmocka_unit_test(test_a_dry_visit_goes_on_for_its_grace),
+	    cmocka_unit_test(test_a_visit_beside_a_full_queue_lasts_a_quantum),
+	    cmocka_unit_test(test_a_visit_beside_one_that_runs_dry_is_short),
+	    cmocka_unit_test(test_who_is_behind_is_visited_until_it_is_even),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
