@@ -342,6 +342,18 @@ static bool waits_for_rest(struct ll_turn *turn, uint64_t now_ns)
 	return now_ns - turn->ending_since_ns < LL_TURN_DRAIN_NS;
 }
 
+/* Whoever does not look may hang in the driver behind what waits: that is let go. */
+static void let_deaf_go(struct ll_ledger_file *file, uint64_t now_ns)
+{
+	LL_PARTY_EACH(file, index)
+	{
+		const struct ll_ledger_slot *slot = &file->slots[index];
+		if (atomic_load_explicit(&slot->visit, memory_order_relaxed) & LL_VISIT_ON_CARD &&
+		    ll_party_is_deaf(file, index, now_ns))
+			ll_visit_open(file, ll_party_row(file, index));
+	}
+}
+
 static bool keep_visit(struct ll_claim *claim, struct ll_turn *turn, const struct ll_turn_party *self,
 		       const struct ll_party_scan *scan, size_t best, uint64_t word, uint64_t now_ns)
 {
@@ -481,6 +493,7 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 	if (holds(file, word, claim->index)) {
 		restart_waiting(slot, now_ns);
 		self.waited_ns = 0;
+		let_deaf_go(file, now_ns);
 		ret_look->may_launch = keep_turn(claim, turn, &self, &scan, word, now_ns, ret_look->awaited);
 	}
 	ret_look->is_holder = ll_turn_is_mine(claim);

@@ -23,6 +23,8 @@ enum { OPEN_LAUNCHES = 1000 };
 #define OPEN_NS (5 * LL_NS_PER_MS)     /* behind an open gate: whoever comes rings */
 #define FAR_NS (4 * LL_NS_PER_MS)      /* at most, under a cap that is far */
 #define MARK_NS (10 * LL_NS_PER_MS)    /* an open gate: at least one mark in each */
+/* A program that waits for each kernel is not held up by marks for so long after each. */
+#define PATIENCE_NS (150 * LL_NS_PER_US)
 #define ASLEEP_NS (1000 * LL_NS_PER_MS)
 /* The agent looks at least each second: later than this it hangs in the driver. */
 #define DEAF_NS (1500 * LL_NS_PER_MS)
@@ -126,6 +128,7 @@ static struct progress harvest(struct ll_flow *flow, uint64_t now_ns)
 		if (!flow->look.is_by_visits)
 			ll_marks_forget_waits(context->marks);
 		ll_marks_set_every(context->marks, batch_ns(flow));
+		ll_marks_set_patience(context->marks, flow->look.is_by_visits ? PATIENCE_NS : 0);
 		ll_marks_set_shared(context->marks, flow->look.sharing > 0);
 		ll_marks_set_watched(context->marks, flow->max_kernel_ns);
 		flow->is_blind |= ll_marks_is_blind(context->marks);
@@ -177,6 +180,8 @@ static void close_tails_of(const struct ll_flow_context *context, bool at_once)
 void ll_flow_close_tails(struct ll_flow *flow)
 {
 	take_back(flow);
+	if (ll_flow_is_held_back(flow))
+		return;
 	bool is_open = atomic_load_explicit(ll_turn_gate(flow->claim), memory_order_relaxed) == LL_GATE_OPEN;
 	if (!is_open)
 		note_unmarked(flow);
@@ -305,14 +310,16 @@ static void note_dry(struct ll_flow *flow, const struct progress *progress, uint
 	bool is_dry = flow->pace.is_ahead ? !progress->has_work && !flow->waiting : progress->is_idle;
 	if (!is_dry)
 		flow->turn.dry_since_ns = 0;
-	else if (!flow->turn.dry_since_ns)
-		flow->turn.dry_since_ns = now_ns;
+	else if (!flow->turn.dry_since_ns) /* what ended last was launched so long ago, or is known to be done */
+		flow->turn.dry_since_ns = now_ns - (flow->pace.is_ahead ? 0 : PATIENCE_NS);
 }
 
 uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns)
 {
 	take_back(flow);
-	struct progress progress = harvest(flow, now_ns);
+	struct progress progress = {.queued = flow->queued, .has_work = true};
+	if (!ll_flow_is_held_back(flow))
+		progress = harvest(flow, now_ns);
 	bool is_open = atomic_load_explicit(ll_turn_gate(flow->claim), memory_order_relaxed) != LL_GATE_SHUT;
 	flow->ticked_ns = now_ns;
 	flow->queued = progress.queued;

@@ -5,7 +5,7 @@
 #include "shim/flow_state.h"
 
 /* Work that is let through between two waits: what of it is left when the gate shuts runs beside the next tenant's. */
-#define LET_THROUGH_NS (400 * LL_NS_PER_US)
+#define LET_THROUGH_NS (300 * LL_NS_PER_US)
 /* What may be queued, held or not: a stream has room for some thousand operations (doc/facts.md). */
 #define QUEUE_NS (20 * LL_NS_PER_MS)
 enum { QUEUE_LAUNCHES = 512 };
@@ -69,6 +69,11 @@ static bool hold_stream(struct ll_flow *flow, struct ll_flow_context *context, s
 	else
 		ll_marks_note_wait(context->marks, stream, word);
 	return waits;
+}
+
+bool ll_flow_is_held_back(const struct ll_flow *flow)
+{
+	return flow->look.is_by_visits && !flow->turn.is_lingering && is_held(flow);
 }
 
 /* The gate on the card holds the launch: the host waits for nothing but room. */

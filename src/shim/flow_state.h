@@ -113,6 +113,11 @@ void ll_flow_want(struct ll_flow *flow, uint64_t now_ns);
  */
 bool ll_flow_waits_on_card(struct ll_flow *flow, struct ll_flow_context *context, struct ll_mark_stream stream);
 
+/* Whether all that we have launched waits on the card: then nothing is to be found there. Nor is the driver called: a
+ * thread of the program that frees memory waits in it until its streams go on, and whoever asks for an event waits
+ * behind that thread. */
+bool ll_flow_is_held_back(const struct ll_flow *flow);
+
 /* Whether a launch needs no new wait before it. context: NULL is fine. */
 bool ll_flow_may_pass_unheld(const struct ll_flow *flow, const struct ll_flow_context *context,
 			     struct ll_mark_stream stream);

@@ -69,6 +69,11 @@ void ll_marks_set_every(struct ll_marks *marks, uint64_t every_ns)
 	marks->every_ns = every_ns;
 }
 
+void ll_marks_set_patience(struct ll_marks *marks, uint64_t patience_ns)
+{
+	marks->patience_ns = patience_ns;
+}
+
 void ll_marks_set_shared(struct ll_marks *marks, bool is_shared)
 {
 	marks->is_shared = is_shared;
@@ -428,7 +433,7 @@ static bool is_due(const struct ll_marks *marks, const struct ll_mark_track *tra
 {
 	const struct ll_mark_batch *open = &track->open;
 	uint64_t takes_ns = open->guess_ns < marks->every_ns ? open->guess_ns : marks->every_ns;
-	return now_ns >= open->launched_ns + takes_ns;
+	return now_ns >= open->launched_ns + takes_ns + marks->patience_ns;
 }
 
 /* A launch that is in the driver now comes before a mark or behind it, and counts behind. So nobody marks while it is

@@ -70,6 +70,10 @@ void ll_marks_free(struct ll_marks *marks, bool destroys_events);
 /* How much work a batch gathers: the more, the fewer marks there are and the later work is charged. */
 void ll_marks_set_every(struct ll_marks *marks, uint64_t every_ns);
 
+/* How long a tail is left alone beyond what is known of it (ll_marks_close_tails): whoever launches again meanwhile is
+ * not held up by its mark. 0 at first. */
+void ll_marks_set_patience(struct ll_marks *marks, uint64_t patience_ns);
+
 /* Whether others' work is on the card too: then nothing is learned of what launches take, but what is not known at all.
  */
 void ll_marks_set_shared(struct ll_marks *marks, bool is_shared);

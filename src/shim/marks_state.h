@@ -69,7 +69,7 @@ struct ll_marks {
 	struct ll_mark_clock clock;
 	uint64_t event_ns; /* of the clock, when kinds were learned; 0: none was */
 	struct ll_busy busy;
-	uint64_t every_ns;
+	uint64_t every_ns, patience_ns;
 	bool is_shared, is_watched;
 	ll_marks_charge_fn *charge;
 	void *charge_of;
