@@ -20,10 +20,12 @@ static uint64_t until_even_ns(const struct ll_visit_party *visited, const struct
 	return (best->virtual_ns - visited->virtual_ns) * visited->weight_permille / 1000;
 }
 
-/* The length at which the visit ends for want of work. */
-static uint64_t dry_end_ns(const struct ll_visit_party *visited, uint64_t visited_ns, uint64_t dry_ns)
+/* The length at which the visit ends for want of work. A lower class would be visited in each pause of its host. */
+static uint64_t dry_end_ns(const struct ll_visit_party *visited, const struct ll_visit_party *best, uint64_t visited_ns,
+			   uint64_t dry_ns)
 {
-	uint64_t grace_ns = visited->launches_ahead ? LL_VISIT_GRACE_AHEAD_NS : LL_VISIT_GRACE_WAITS_NS;
+	bool is_short = visited->launches_ahead && best->rank == visited->rank;
+	uint64_t grace_ns = is_short ? LL_VISIT_GRACE_AHEAD_NS : LL_VISIT_GRACE_WAITS_NS;
 	if (visited->has_work)
 		return UINT64_MAX;
 	return visited_ns + (grace_ns > dry_ns ? grace_ns - dry_ns : 0);
@@ -36,7 +38,7 @@ uint64_t ll_visits_end_ns(const struct ll_visit_party *visited, const struct ll_
 		return UINT64_MAX;
 	if (best->rank < visited->rank)
 		return visited_ns;
-	uint64_t end_ns = dry_end_ns(visited, visited_ns, dry_ns);
+	uint64_t end_ns = dry_end_ns(visited, best, visited_ns, dry_ns);
 	if (best->rank > visited->rank)
 		return end_ns;
 	uint64_t quantum_ns = best->runs_dry ? LL_VISIT_SHORT_NS : LL_VISIT_QUANTUM_NS;

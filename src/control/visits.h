@@ -19,7 +19,8 @@
 #define LL_VISIT_SHORT_NS UINT64_C(2000000)
 /*
  * A visit goes on for this long though nothing is queued. A program that waits for each kernel launches again within
- * the time of two switches, which leaving it would cost. One that launches ahead queues more while others are visited.
+ * the time of two switches, which leaving it would cost. One that launches ahead queues more while others of its class
+ * are visited.
  */
 #define LL_VISIT_GRACE_WAITS_NS UINT64_C(270000)
 #define LL_VISIT_GRACE_AHEAD_NS UINT64_C(10000)

@@ -497,7 +497,7 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 		ret_look->may_launch = keep_turn(claim, turn, &self, &scan, word, now_ns, ret_look->awaited);
 	}
 	ret_look->is_holder = ll_turn_is_mine(claim);
-	ret_look->is_by_visits = scan.count && self.waits_on_card;
+	ret_look->is_by_visits = self.waits_on_card && (scan.count || has_superior(file, claim->index, self.rank));
 	bool is_beyond_visit = turn->is_lingering && !ret_look->is_holder;
 	ll_visit_set(claim, LL_VISIT_LINGERS, is_beyond_visit);
 	if (ret_look->is_by_visits) /* who does not linger is held */

@@ -64,17 +64,18 @@ struct ll_turn {
 };
 
 struct ll_turn_look {
-	bool may_launch;             /* the turn is ours, no debt, not giving way */
-	bool is_alone;               /* may_launch, and no cap and nobody who must be kept out: the gate may be open */
-	bool is_sliced;              /* others work too, and nobody needs turns: the hardware's time slices serve all */
-	bool is_holder;              /* the turn is ours, even when we may not launch */
-	bool is_by_visits;           /* others want the card, and what we launch out of turn waits on it (visit.h) */
-	uint64_t turn_since_ns;      /* when the turn came to who has it now */
-	unsigned priority;           /* enum ll_priority of the tenant */
-	int64_t tokens_ns;           /* of the tenant's account; INT64_MAX without a cap */
-	int64_t tokens_most_ns;      /* what that account can hold; INT64_MAX without a cap */
-	uint64_t tokens_at_ns;       /* when the account will be above zero; 0: it is, or there is no cap */
-	unsigned waiting_claims;     /* others that want the card */
+	bool may_launch;         /* the turn is ours, no debt, not giving way */
+	bool is_alone;           /* may_launch, and no cap and nobody who must be kept out: the gate may be open */
+	bool is_sliced;          /* others work too, and nobody needs turns: the hardware's time slices serve all */
+	bool is_holder;          /* the turn is ours, even when we may not launch */
+	bool is_by_visits;       /* others want the card, or a higher class may, and what we launch out of turn waits
+				    on it (visit.h) */
+	uint64_t turn_since_ns;  /* when the turn came to who has it now */
+	unsigned priority;       /* enum ll_priority of the tenant */
+	int64_t tokens_ns;       /* of the tenant's account; INT64_MAX without a cap */
+	int64_t tokens_most_ns;  /* what that account can hold; INT64_MAX without a cap */
+	uint64_t tokens_at_ns;   /* when the account will be above zero; 0: it is, or there is no cap */
+	unsigned waiting_claims; /* others that want the card */
 	struct ll_gang_work awaited; /* what other cards have, which may need launches here to end */
 	unsigned sharing; /* other tenants whose work is on the card now: the card runs it in slices with ours */
 };

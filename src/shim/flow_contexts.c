@@ -9,7 +9,8 @@ static void charge(void *of, uint64_t start_ns, uint64_t end_ns, uint64_t fresh_
 {
 	struct ll_flow *flow = of;
 	flow->progress_ns = ll_now_ns();
-	if (flow->look.is_by_visits || end_ns <= flow->visits_to_ns) /* its visits are charged */
+	bool is_by_visits = flow->look.is_by_visits && flow->look.waiting_claims;
+	if (is_by_visits || end_ns <= flow->visits_to_ns) /* its visits are charged */
 		return;
 	start_ns = start_ns > flow->visits_to_ns ? start_ns : flow->visits_to_ns;
 	fresh_ns = fresh_ns < end_ns - start_ns ? fresh_ns : end_ns - start_ns;

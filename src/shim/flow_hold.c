@@ -60,6 +60,8 @@ static bool hold_stream(struct ll_flow *flow, struct ll_flow_context *context, s
 {
 	if (!wants_wait(flow, context, stream))
 		return true;
+	if (is_held(flow)) /* whoever goes before the visited takes the card at once */
+		ll_flow_tick(flow, ll_now_ns());
 	uint32_t word = word_of(flow);
 	ll_mark_lock_let_go(&flow->lock);
 	bool waits = ll_card_gate_wait(&context->gate, stream.handle);
@@ -122,7 +124,8 @@ void ll_flow_charge_visit(struct ll_flow *flow, uint64_t now_ns)
 {
 	const struct ll_turn_look *look = &flow->look;
 	uint64_t from_ns = flow->visit_ns, to_ns = now_ns;
-	bool is_visited = look->is_by_visits && (look->is_holder || flow->turn.is_lingering);
+	bool is_by_visits = look->is_by_visits && look->waiting_claims;
+	bool is_visited = is_by_visits && (look->is_holder || flow->turn.is_lingering);
 	if (from_ns && !is_visited && look->turn_since_ns > from_ns && look->turn_since_ns < now_ns)
 		to_ns = look->turn_since_ns;
 	if (from_ns && to_ns > from_ns) {
@@ -135,6 +138,6 @@ void ll_flow_charge_visit(struct ll_flow *flow, uint64_t now_ns)
 		flow->visit_ns = now_ns;
 	else
 		flow->visit_ns = look->turn_since_ns > flow->charged_ns ? look->turn_since_ns : now_ns;
-	if (look->is_by_visits)
+	if (is_by_visits)
 		flow->visits_to_ns = flow->charged_ns = now_ns;
 }

@@ -48,6 +48,8 @@ static void test_a_lower_class_has_what_the_visited_leaves(void **state)
 	assert_int_equal(ll_visits_end_ns(&visited, &best, 900 * MS, 0), UINT64_MAX);
 	visited.has_work = false;
 	assert_int_equal(ll_visits_end_ns(&visited, &best, 900 * MS, 0), 900 * MS + LL_VISIT_GRACE_WAITS_NS);
+	visited.launches_ahead = true; /* its host pauses between two launches, too */
+	assert_int_equal(ll_visits_end_ns(&visited, &best, 900 * MS, 0), 900 * MS + LL_VISIT_GRACE_WAITS_NS);
 }
 
 static void test_a_dry_visit_goes_on_for_its_grace(void **state)
