@@ -7,6 +7,8 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include "ledger/turn.h"
+
 #define MS UINT64_C(1000000)
 
 /* A program that launches kernels of 1 ms, or of another length, as fast as it may, for ever. */
@@ -83,7 +85,7 @@ static void begin_watching(void)
 /* What two programs got of the card while both of them wanted it. */
 struct shares {
 	struct look {
-		bool wants;               /* and has not much on the card */
+		bool wants;               /* and has not much on the card, and was seen of late */
 		double gpu_ns, lifted_ns; /* virtual time beyond what its GPU time comes to */
 	} seen[2];
 	double got_ns[2];
@@ -92,7 +94,8 @@ struct shares {
 static struct look look_at(uint64_t id)
 {
 	double gpu = (double)gpu_ns(id), weight = tenant(id)->weight_permille;
-	return (struct look){.wants = is_bounded(id),
+	const struct ll_ledger_slot *claim = claim_of(id);
+	return (struct look){.wants = is_bounded(id) && ll_now_ns() - claim->heartbeat_ns < LL_TURN_DEAF_NS / 2,
 			     .gpu_ns = gpu,
 			     .lifted_ns = (double)virtual_ns(id) - gpu * 1000 / (weight > 0 ? weight : 1000)};
 }
@@ -100,9 +103,9 @@ static struct look look_at(uint64_t id)
 /*
  * The host runs each of them when it can. A program that it leaves aside has nothing on the card and rests. The library
  * does not owe it what the other gets meanwhile: when it comes back, its virtual time is lifted to the other's. Such a
- * stretch is not counted. Nor is what comes behind a longer one: nobody has seen the program for so long that the other
- * one's gate was opened, and that has hundreds of kernels on the card since. True: they have total_ns together, and
- * each has some of it.
+ * stretch is not counted; nor one in which a program has not looked for so long that others may take its turn. Nor is
+ * what comes behind a longer one: nobody has seen the program for so long that the other one's gate was opened, and
+ * that has hundreds of kernels on the card since. True: they have total_ns together, and each has some of it.
  */
 static bool have_shared(struct shares *shares, uint64_t total_ns)
 {
