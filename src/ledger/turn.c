@@ -192,14 +192,16 @@ void ll_turn_want(struct ll_claim *claim, uint64_t now_ns)
 	}
 }
 
-/* What is still there is let go, where no other process of the tenant is about to be served in its turn. */
-static void open_at_rest(struct ll_ledger_file *file, uint32_t row)
+static void give_away(struct ll_claim *claim, uint64_t turn, uint64_t now_ns)
 {
-	LL_PARTY_EACH_OF (file, row, i) {
-		if (atomic_load(&file->slots[i].want_since_ns))
-			return;
-	}
-	ll_visit_open(file, row);
+	struct ll_ledger_file *file = claim->ledger->file;
+	struct ll_party_scan scan;
+	ll_party_scan(file, claim->index, now_ns, &scan);
+	size_t best = ll_turns_best(scan.parties, scan.count);
+	if (best < scan.count)
+		give(claim, &scan, best, turn, now_ns);
+	else
+		free_turn(file, turn, now_ns);
 }
 
 void ll_turn_rest(struct ll_claim *claim, uint64_t now_ns)
@@ -214,17 +216,10 @@ void ll_turn_rest(struct ll_claim *claim, uint64_t now_ns)
 	atomic_store(&slot->queued_launches, 0);
 	atomic_store(&slot->running_ns, 0);
 	ll_claim_set_idle(claim, now_ns);
-	open_at_rest(file, claim->tenant_row);
 	uint64_t turn = atomic_load(&file->turn);
-	if (holder_of(turn) != claim->index + 1 || leave_to_sibling(claim, turn, now_ns))
-		return;
-	struct ll_party_scan scan;
-	ll_party_scan(file, claim->index, now_ns, &scan);
-	size_t best = ll_turns_best(scan.parties, scan.count);
-	if (best < scan.count)
-		give(claim, &scan, best, turn, now_ns);
-	else
-		free_turn(file, turn, now_ns);
+	if (holder_of(turn) == claim->index + 1 && !leave_to_sibling(claim, turn, now_ns))
+		give_away(claim, turn, now_ns);
+	ll_visit_open_at_rest(file, claim->tenant_row);
 }
 
 /* Whether the turn may be taken from whoever the word names. */
@@ -319,11 +314,11 @@ static struct ll_visit_party as_visited(const struct ll_turn_party *party)
 }
 
 /* Whether the visit of a holder whose work waits on the card is over. */
-static bool is_over(const struct ll_turn *turn, const struct ll_turn_party *self, const struct ll_turn_party *best,
-		    uint64_t held_ns, uint64_t now_ns)
+static bool is_over(const struct ll_claim *claim, const struct ll_turn *turn, const struct ll_turn_party *self,
+		    const struct ll_turn_party *best, uint64_t held_ns, uint64_t now_ns)
 {
 	struct ll_visit_party visited = as_visited(self), other = as_visited(best);
-	visited.has_work = !turn->dry_since_ns;
+	visited.has_work = !turn->dry_since_ns || ll_visit_has_busy_sibling(claim, now_ns);
 	uint64_t dry_ns = visited.has_work ? 0 : now_ns - turn->dry_since_ns;
 	return !self->has_tokens || ll_turns_is_impatient(best) ||
 	       ll_visits_end_ns(&visited, &other, held_ns, dry_ns < held_ns ? dry_ns : held_ns) <= held_ns;
@@ -342,25 +337,13 @@ static bool waits_for_rest(struct ll_turn *turn, uint64_t now_ns)
 	return now_ns - turn->ending_since_ns < LL_TURN_DRAIN_NS;
 }
 
-/* Whoever does not look may hang in the driver behind what waits: that is let go. */
-static void let_deaf_go(struct ll_ledger_file *file, uint64_t now_ns)
-{
-	LL_PARTY_EACH(file, index)
-	{
-		const struct ll_ledger_slot *slot = &file->slots[index];
-		if (atomic_load_explicit(&slot->visit, memory_order_relaxed) & LL_VISIT_ON_CARD &&
-		    ll_party_is_deaf(file, index, now_ns))
-			ll_visit_open(file, ll_party_row(file, index));
-	}
-}
-
 static bool keep_visit(struct ll_claim *claim, struct ll_turn *turn, const struct ll_turn_party *self,
 		       const struct ll_party_scan *scan, size_t best, uint64_t word, uint64_t now_ns)
 {
 	struct ll_ledger_file *file = claim->ledger->file;
 	uint64_t held_ns = ll_party_elapsed_ns(atomic_load(&file->turn_since_ns), now_ns);
 	bool is_service = word & PROMOTED && held_ns < LL_TURN_SERVICE_NS;
-	if (is_service || !is_over(turn, self, &scan->parties[best], held_ns, now_ns)) {
+	if (is_service || !is_over(claim, turn, self, &scan->parties[best], held_ns, now_ns)) {
 		turn->ending_since_ns = 0;
 		return self->has_tokens;
 	}
@@ -471,7 +454,7 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 	ret_look->waiting_claims = (unsigned)scan.count;
 	ret_look->sharing = count_sharing(file, &scan, LL_TURN_DRAINED_NS + 1);
 	if (!ll_party_read(file, claim->index, now_ns, &self)) {
-		open_at_rest(file, claim->tenant_row);
+		ll_visit_open_at_rest(file, claim->tenant_row);
 		return;
 	}
 	if (scan.count && is_sliced(file, now_ns) && !has_superior(file, claim->index, self.rank)) {
@@ -493,11 +476,12 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 	if (holds(file, word, claim->index)) {
 		restart_waiting(slot, now_ns);
 		self.waited_ns = 0;
-		let_deaf_go(file, now_ns);
+		ll_visit_let_deaf_go(file, now_ns);
 		ret_look->may_launch = keep_turn(claim, turn, &self, &scan, word, now_ns, ret_look->awaited);
 	}
 	ret_look->is_holder = ll_turn_is_mine(claim);
 	ret_look->is_by_visits = self.waits_on_card && (scan.count || has_superior(file, claim->index, self.rank));
+	ll_visit_set(claim, LL_VISIT_IS_DRY, turn->dry_since_ns);
 	bool is_beyond_visit = turn->is_lingering && !ret_look->is_holder;
 	ll_visit_set(claim, LL_VISIT_LINGERS, is_beyond_visit);
 	if (ret_look->is_by_visits) /* who does not linger is held */

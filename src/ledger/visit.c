@@ -1,6 +1,7 @@
 #include "ledger/visit.h"
 
 #include "ledger/handle.h"
+#include "ledger/party.h"
 
 static _Atomic uint32_t *word_of(struct ll_ledger_file *file, uint32_t row)
 {
@@ -42,4 +43,38 @@ void ll_visit_set(struct ll_claim *claim, enum ll_visit_flag flag, bool is_set)
 		atomic_fetch_or(&slot->visit, flag);
 	else if (!is_set && was_set)
 		atomic_fetch_and(&slot->visit, ~(uint32_t)flag);
+}
+
+void ll_visit_open_at_rest(struct ll_ledger_file *file, uint32_t row)
+{
+	LL_PARTY_EACH_OF (file, row, i) {
+		if (atomic_load(&file->slots[i].want_since_ns))
+			return;
+	}
+	ll_visit_open(file, row);
+}
+
+bool ll_visit_has_busy_sibling(const struct ll_claim *claim, uint64_t now_ns)
+{
+	struct ll_ledger_file *file = claim->ledger->file;
+	LL_PARTY_EACH_OF (file, claim->tenant_row, i) {
+		const struct ll_ledger_slot *slot = &file->slots[i];
+		bool is_dry = atomic_load_explicit(&slot->visit, memory_order_relaxed) & LL_VISIT_IS_DRY;
+		if (i != claim->index && atomic_load(&slot->want_since_ns) && !is_dry &&
+		    !ll_party_is_deaf(file, i, now_ns))
+			return true;
+	}
+	return false;
+}
+
+void ll_visit_let_deaf_go(struct ll_ledger_file *file, uint64_t now_ns)
+{
+	LL_PARTY_EACH(file, index)
+	{
+		const struct ll_ledger_slot *slot = &file->slots[index];
+		if (atomic_load(&slot->want_since_ns) &&
+		    atomic_load_explicit(&slot->visit, memory_order_relaxed) & LL_VISIT_ON_CARD &&
+		    ll_party_is_deaf(file, index, now_ns))
+			ll_visit_open(file, ll_party_row(file, index));
+	}
 }

@@ -20,6 +20,7 @@
 
 enum ll_visit_flag {
 	LL_VISIT_ON_CARD = 1, /* the claim's launches wait on the card, not in its host */
+	LL_VISIT_IS_DRY = 8,  /* it wants the card, and has nothing queued now */
 	LL_VISIT_LINGERS = 4, /* a launch of it that its visit let through goes on beside the next visit */
 	LL_VISIT_RAN_DRY = 2, /* the last visit ended because its queue ran dry, and it launches ahead */
 };
@@ -27,6 +28,16 @@ enum ll_visit_flag {
 /* row: 1 + the tenant's row; 0 and what is beyond the table: nothing is done. */
 void ll_visit_open(struct ll_ledger_file *file, uint32_t row);
 void ll_visit_shut(struct ll_ledger_file *file, uint32_t row);
+
+/* Opens it, where no process of the tenant wants the card. */
+void ll_visit_open_at_rest(struct ll_ledger_file *file, uint32_t row);
+
+/* Opens those of processes that want the card and have not looked of late: each may hang in the driver behind its own
+ * streams, which wait. */
+void ll_visit_let_deaf_go(struct ll_ledger_file *file, uint64_t now_ns);
+
+/* Whether another process of the tenant has work queued. */
+bool ll_visit_has_busy_sibling(const struct ll_claim *claim, uint64_t now_ns);
 
 /* The word of the claim's tenant, in the ledger's mapping; NULL: the claim has no tenant, or is not ours any more. */
 _Atomic uint32_t *ll_visit_word(const struct ll_claim *claim);
