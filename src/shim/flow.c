@@ -353,11 +353,7 @@ static bool may_go(const struct ll_flow *flow)
 	return flow->look.may_launch && !flow->is_in_debt && may_queue(flow);
 }
 
-/*
- * A full queue of which nothing ends for far longer than it should take: it may wait for what this very launch would
- * bring (a value, a host function). One more does not hurt.
- */
-static bool passes_stalled_queue(struct ll_flow *flow, uint64_t now_ns)
+bool ll_flow_passes_stalled_queue(struct ll_flow *flow, uint64_t now_ns)
 {
 	uint64_t stalled_ns = STALL_NS + 2 * flow->queued.ns;
 	if (!flow->look.may_launch || flow->is_in_debt || now_ns < flow->progress_ns + stalled_ns)
@@ -403,8 +399,8 @@ static void wait_for_turn(struct ll_flow *flow)
 		ll_flow_want(flow, now_ns);
 		uint32_t bell = ll_turn_bell(flow->claim);
 		ll_flow_tick(flow, now_ns);
-		if (may_go(flow) || now_ns >= give_up_ns || flow->is_ending || passes_stalled_queue(flow, now_ns) ||
-		    ll_flow_passes_awaited(flow))
+		if (may_go(flow) || now_ns >= give_up_ns || flow->is_ending ||
+		    ll_flow_passes_stalled_queue(flow, now_ns) || ll_flow_passes_awaited(flow))
 			break;
 		uint64_t until_ns = sleep_until_ns(flow, now_ns);
 		pthread_mutex_unlock(&flow->lock.mutex);

@@ -118,6 +118,12 @@ bool ll_flow_waits_on_card(struct ll_flow *flow, struct ll_flow_context *context
  * behind that thread. */
 bool ll_flow_is_held_back(const struct ll_flow *flow);
 
+/*
+ * A full queue of which nothing ends for far longer than it should take: it may wait for what this very launch would
+ * bring (a value, a host function). One more does not hurt.
+ */
+bool ll_flow_passes_stalled_queue(struct ll_flow *flow, uint64_t now_ns);
+
 /* Whether a launch needs no new wait before it. context: NULL is fine. */
 bool ll_flow_may_pass_unheld(const struct ll_flow *flow, const struct ll_flow_context *context,
 			     struct ll_mark_stream stream);
