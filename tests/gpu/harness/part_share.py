@@ -88,6 +88,43 @@ def run_waiting(lab):
     run_mixes(lab, "share", WAITING, [NATIVE, RUN], [each_waiting])
 
 
+# kinds, weights, what each must have of its speed alone, the sum (None: any); the card's own slices know no weights
+WEIGHTS = [
+    (("decode", "matmul"), (30, 70), (0.78, 0), 1.30),
+    (("decode", "matmul"), (50, 50), (0.78, 0), 1.30),
+    (("decode", "matmul"), (70, 30), (0.78, 0), 1.30),
+    (("decode", "matmul"), (10, 90), (0.35, 0.82), None),
+    (("eager", "flood"), (30, 70), (0, 0), None),
+    (("flood", "flood"), (30, 70), (0.28, 0.66), 0.95),
+]
+
+
+def report_weights(lab, figure, found, least, least_sum):
+    speeds = found.speeds(RUN.name)
+    lab.report.keep(figure, {"told": found.told, "alone": found.alone})
+    text = f"{told_of(found, RUN.name)}, sum {sum(speeds):.3f}; native {told_of(found, NATIVE.name)}, sum {sum(found.speeds(NATIVE.name)):.3f}"
+    wanted = [f"{member.kind} >= {part:g}" for member, part in zip(found.mix, least) if part]
+    wanted += [f"sum >= {least_sum:g}"] if least_sum else []
+    if not wanted:
+        lab.report.info(f"{figure}: speeds, each of its own alone", text)
+        return
+    is_good = all(speed >= part for speed, part in zip(speeds, least)) and sum(speeds) >= (least_sum or 0)
+    lab.report.check(f"{figure}: speeds, each of its own alone", ", ".join(wanted), text, is_good)
+
+
+def run_weights(lab):
+    need_run(lab)
+    for kinds, weights, least, least_sum in WEIGHTS:
+        figure = f"weights: {' + '.join(kinds)} {'/'.join(map(str, weights))}"
+        mix = [Member(kind, ("--weight", str(weight))) for kind, weight in zip(kinds, weights)]
+        try:
+            found = measure(lab, f"weights-{'-'.join(kinds)}-{weights[0]}", mix, [NATIVE, RUN])
+        except Missing as why:
+            lab.report.skip(figure, str(why))
+            continue
+        report_weights(lab, figure, found, least, least_sum)
+
+
 def of_plain_mps(lab, figure, found):
     report_sum(lab, figure, found, SPACE.name, MPS.name)
 
