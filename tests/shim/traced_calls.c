@@ -176,9 +176,10 @@ static ll_cu_result any_other(void)
 
 _Atomic(const void *) ll_real_bound[2];
 
-const void *ll_real_bind(enum ll_real_library which)
+static struct ll_real table;
+
+static void fill_table(void)
 {
-	static struct ll_real table;
 	void (*const other)(void) = (void (*)(void))any_other;
 	for (size_t at = 0; at < sizeof table; at += sizeof other)
 		memcpy((char *)&table + at, &other, sizeof other);
@@ -194,6 +195,13 @@ const void *ll_real_bind(enum ll_real_library which)
 	table.cuStreamCreate = create_stream;
 	table.cuCtxPushCurrent_v2 = push;
 	table.cuFuncGetName = get_name;
+}
+
+/* Threads may come at once, as in real.c. */
+const void *ll_real_bind(enum ll_real_library which)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	pthread_once(&once, fill_table);
 	ll_real_bound[which] = &table;
 	return &table;
 }
