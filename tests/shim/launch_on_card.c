@@ -1,0 +1,351 @@
+/* Programs that wait for their turn on the card (ledger/visit.h): what is held, what is not, and that all of it ends.
+ */
+#include "launching.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "ledger/visit.h"
+
+#define MS UINT64_C(1000000)
+
+enum { SELF = 1, FLOOD = 2, MANY = 600 };
+
+static struct ll_cu_function *work;
+static struct ll_cu_stream *stream;
+
+static void launch_for_ever(void)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	govern_by((struct ll_run_settings){.id = FLOOD, .tenant = "flood", .weight_permille = 3000});
+	open_context(0);
+	struct ll_cu_stream *its_stream = new_stream();
+	struct ll_cu_function *kernel = get_kernel("work_ns");
+	for (;;)
+		launch_timed(kernel, its_stream, MS, 1, 32);
+}
+
+/* This program, of weight 1 beside one of weight 3 that fills the card. */
+static pid_t begin(void)
+{
+	pid_t flood = spawn(launch_for_ever);
+	govern_by((struct ll_run_settings){.id = SELF, .tenant = "held", .weight_permille = 1000});
+	open_context(0);
+	work = get_kernel("work_ns");
+	stream = new_stream();
+	WAIT_FOR(claim_of(FLOOD) && gpu_ns(FLOOD) > 0);
+	return flood;
+}
+
+static void end(pid_t flood)
+{
+	CHECK_EQUAL(kill(flood, SIGKILL), 0);
+	CHECK_EQUAL(waitpid(flood, NULL, 0), flood);
+}
+
+static uint32_t word(void)
+{
+	struct ll_ledger_file *file = card_ledger()->file;
+	return file->card_words[tenant(SELF) - file->tenants];
+}
+
+static bool is_held(void)
+{
+	return !(word() & LL_VISIT_WORD_OPEN);
+}
+
+/* Has some work behind a shut gate. */
+static void get_held(void)
+{
+	uint64_t deadline_ns = deadline_in_s(30);
+	do {
+		CHECK(!is_past(deadline_ns));
+		launch_timed(work, stream, MS, 1, 32);
+	} while (!is_held());
+}
+
+static void check_soon(uint64_t since_ns)
+{
+	uint64_t took_ns = ll_now_ns() - since_ns;
+	if (took_ns > 2000 * MS)
+		fprintf(stderr, "took %llu ms\n", (unsigned long long)(took_ns / MS));
+	CHECK(took_ns <= 2000 * MS);
+}
+
+/* A host gate let no more than three launches of 1 ms ahead. */
+static void body_host(void)
+{
+	pid_t flood = begin();
+	unsigned most = 0, launched = 0;
+	uint32_t before = 0;
+	uint64_t deadline_ns = deadline_in_s(30);
+	while (most < 10 && !is_past(deadline_ns)) {
+		launch_timed(work, stream, MS, 1, 32);
+		launched = is_held() && word() == before ? launched + 1 : 0;
+		before = word();
+		most = launched > most ? launched : most;
+		CHECK(claim_of(SELF)->queued_launches <= 512);
+	}
+	CHECK(most >= 10);
+	end(flood);
+}
+
+/* How a program launches 1 ms of work. */
+static void launch_in_own(void)
+{
+	launch_timed(work, stream, MS, 1, 32);
+}
+
+static void launch_in_legacy(void)
+{
+	launch_timed(work, NULL, MS, 1, 32);
+}
+
+static void launch_in_per_thread(void)
+{
+	launch_timed(work, LL_CU_STREAM_PER_THREAD, MS, 1, 32);
+}
+
+static void launch_in_two(void)
+{
+	static struct ll_cu_stream *side;
+	static struct ll_cu_event *event;
+	if (!side) {
+		side = new_stream();
+		CHECK_EQUAL(cu.cuEventCreate(&event, LL_CU_EVENT_DISABLE_TIMING), 0);
+	}
+	launch_timed(work, stream, MS / 2, 1, 32);
+	CHECK_EQUAL(cu.cuEventRecord(event, stream), 0);
+	CHECK_EQUAL(cu.cuStreamWaitEvent(side, event, 0), 0);
+	launch_timed(work, side, MS / 2, 1, 32);
+}
+
+static struct ll_cu_graph *capture(size_t launches)
+{
+	struct ll_cu_graph *graph = NULL;
+	struct ll_cu_stream *captured = new_stream();
+	CHECK_EQUAL(cu.cuStreamBeginCapture(captured, LL_CU_STREAM_CAPTURE_MODE_GLOBAL), 0);
+	for (size_t i = 0; i < launches; i++)
+		launch_timed(work, captured, MS / 2, 1, 32);
+	CHECK_EQUAL(cu.cuStreamEndCapture(captured, &graph), 0);
+	return graph;
+}
+
+static struct ll_cu_graph_exec *instantiate(struct ll_cu_graph *graph)
+{
+	struct ll_cu_graph_exec *exec = NULL;
+	CHECK_EQUAL(cu.cuGraphInstantiate(&exec, graph, 0), 0);
+	return exec;
+}
+
+static void launch_graph(void)
+{
+	static struct ll_cu_graph_exec *exec;
+	if (!exec)
+		exec = instantiate(capture(2));
+	CHECK_EQUAL(cu.cuGraphLaunch(exec, stream), 0);
+}
+
+/* Of weight 1 beside 3 it has a quarter; ungoverned it would have half. On a busy host it has less. */
+static void check_share(void (*launch)(void))
+{
+	uint64_t deadline_ns = deadline_in_s(60);
+	for (uint64_t until_ns = gpu_ns(SELF) + 30 * MS; gpu_ns(SELF) < until_ns;) {
+		CHECK(!is_past(deadline_ns));
+		launch();
+	}
+	uint64_t own_ns = gpu_ns(SELF), other_ns = gpu_ns(FLOOD);
+	while (gpu_ns(SELF) < own_ns + 60 * MS) {
+		CHECK(!is_past(deadline_ns));
+		launch();
+	}
+	double own = (double)(gpu_ns(SELF) - own_ns), other = (double)(gpu_ns(FLOOD) - other_ns);
+	printf("it has %.2f\n", own / (own + other));
+	fflush(stdout);
+	CHECK(own / (own + other) < 0.4);
+}
+
+static void body_streams(void)
+{
+	static void (*const ways[])(void) = {launch_in_own, launch_in_legacy, launch_in_per_thread, launch_in_two,
+					     launch_graph};
+	pid_t flood = begin();
+	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+		check_share(ways[i]);
+		CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
+	}
+	end(flood);
+}
+
+static void check_without(const char *refusal)
+{
+	unsetenv("LD_PRELOAD");
+	CHECK_EQUAL(simctl(refusal), 0);
+	pid_t flood = begin();
+	check_share(launch_in_own);
+	CHECK(!(claim_of(SELF)->visit & LL_VISIT_ON_CARD));
+	end(flood);
+}
+
+static void body_no_waits(void)
+{
+	check_without("fail cuStreamWaitValue32* 801"); /* not supported */
+}
+
+static void body_no_page(void)
+{
+	check_without("fail cuMemHostRegister* 1"); /* invalid value */
+}
+
+static void body_captured(void)
+{
+	size_t nodes = 0;
+	pid_t flood = begin();
+	get_held();
+	struct ll_cu_graph *graph = capture(3);
+	CHECK_EQUAL(cu.cuGraphGetNodes(graph, NULL, &nodes), 0);
+	CHECK_EQUAL(nodes, 3);
+	CHECK_EQUAL(cu.cuGraphLaunch(instantiate(graph), stream), 0);
+	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
+	end(flood);
+}
+
+/* Each waits in the driver until the held streams have gone on. */
+static void body_waiting_calls(void)
+{
+	ll_cu_deviceptr address;
+	struct ll_cu_context *context;
+	pid_t flood = begin();
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 1 << 20), 0);
+	get_held();
+	uint64_t start_ns = ll_now_ns();
+	CHECK_EQUAL(cu.cuMemFree(address), 0);
+	check_soon(start_ns);
+	get_held();
+	start_ns = ll_now_ns();
+	CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	check_soon(start_ns);
+	get_held();
+	CHECK_EQUAL(cu.cuCtxGetCurrent(&context), 0);
+	start_ns = ll_now_ns();
+	CHECK_EQUAL(cu.cuCtxDestroy(context), 0);
+	check_soon(start_ns);
+	open_context(0); /* its gate is another mapping */
+	work = get_kernel("work_ns");
+	stream = new_stream();
+	get_held();
+	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
+	end(flood);
+}
+
+static void body_neighbour_killed(void)
+{
+	pid_t flood = begin();
+	get_held();
+	end(flood);
+	uint64_t start_ns = ll_now_ns();
+	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
+	check_soon(start_ns);
+	launch_timed(work, stream, MS, 1, 32);
+	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
+}
+
+static void body_neighbour_stopped(void)
+{
+	int status;
+	pid_t flood = begin();
+	get_held();
+	do {
+		CHECK_EQUAL(kill(flood, SIGCONT), 0);
+		CHECK_EQUAL(kill(flood, SIGSTOP), 0);
+		CHECK_EQUAL(waitpid(flood, &status, WUNTRACED), flood);
+	} while (!sim_answers()); /* it is not inside the simulated driver */
+	uint64_t start_ns = ll_now_ns();
+	for (int i = 0; i < 50; i++)
+		launch_timed(work, stream, MS, 1, 32);
+	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
+	check_soon(start_ns);
+	end(flood);
+}
+
+static void get_held_and_exit(void)
+{
+	pid_t flood = begin();
+	get_held();
+	kill(flood, SIGKILL);
+	exit(0);
+}
+
+static void get_held_and_exec(void)
+{
+	begin();
+	get_held();
+	unsetenv("LD_PRELOAD");
+	execl("/bin/true", "true", NULL);
+}
+
+static void body_leaves(void)
+{
+	static void (*const ways[])(void) = {get_held_and_exit, get_held_and_exec};
+	for (size_t i = 0; i < 2; i++) {
+		int status = 0;
+		pid_t program = spawn(ways[i]);
+		CHECK_EQUAL(waitpid(program, &status, 0), program);
+		CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	}
+}
+
+/* The first stream waits for what comes behind a full queue. */
+static void body_own_value(void)
+{
+	ll_cu_deviceptr address;
+	pid_t flood = begin();
+	struct ll_cu_stream *second = new_stream();
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 4096), 0);
+	CHECK_EQUAL(cu.cuMemsetD8(address, 0, 4096), 0);
+	CHECK_EQUAL(cu.cuStreamWaitValue32(stream, address, 1, LL_CU_STREAM_WAIT_VALUE_GEQ), 0);
+	uint64_t start_ns = ll_now_ns();
+	for (int i = 0; i < 40; i++)
+		launch_timed(work, stream, MS, 1, 32);
+	launch_timed(work, second, MS / 10, 1, 32);
+	CHECK_EQUAL(cu.cuStreamWriteValue32(second, address, 1, 0), 0);
+	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
+	CHECK(ll_now_ns() - start_ns < 20000 * MS); /* not the 60 s after which all pass */
+	end(flood);
+}
+
+#define TEST(name, body)                                                                                               \
+	static void name(void **state)                                                                                 \
+	{                                                                                                              \
+		(void)state;                                                                                           \
+		in_world(NULL, body);                                                                                  \
+	}
+
+TEST(the_host_of_a_held_program_launches_on, body_host)
+TEST(launches_in_every_kind_of_stream_are_held, body_streams)
+TEST(where_the_driver_has_no_waits_the_host_waits, body_no_waits)
+TEST(where_the_driver_takes_no_page_the_host_waits, body_no_page)
+TEST(a_captured_stream_is_given_no_wait, body_captured)
+TEST(calls_that_wait_for_held_streams_come_back, body_waiting_calls)
+TEST(a_killed_neighbour_keeps_nobody_held, body_neighbour_killed)
+TEST(a_stopped_neighbour_keeps_nobody_held, body_neighbour_stopped)
+TEST(a_held_program_exits_and_execs, body_leaves)
+TEST(a_full_queue_that_waits_for_the_next_launch_gets_it, body_own_value)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(the_host_of_a_held_program_launches_on),
+	    cmocka_unit_test(launches_in_every_kind_of_stream_are_held),
+	    cmocka_unit_test(where_the_driver_has_no_waits_the_host_waits),
+	    cmocka_unit_test(where_the_driver_takes_no_page_the_host_waits),
+	    cmocka_unit_test(a_captured_stream_is_given_no_wait),
+	    cmocka_unit_test(calls_that_wait_for_held_streams_come_back),
+	    cmocka_unit_test(a_killed_neighbour_keeps_nobody_held),
+	    cmocka_unit_test(a_stopped_neighbour_keeps_nobody_held),
+	    cmocka_unit_test(a_held_program_exits_and_execs),
+	    cmocka_unit_test(a_full_queue_that_waits_for_the_next_launch_gets_it),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
