@@ -7,8 +7,6 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#include "ledger/turn.h"
-
 #define MS UINT64_C(1000000)
 
 /* A program that launches kernels of 1 ms, or of another length, as fast as it may, for ever. */
@@ -60,13 +58,6 @@ static void stop(pid_t pid)
 	CHECK_EQUAL(waitpid(pid, NULL, 0), pid);
 }
 
-/* Of each program 20 ms may wait on the card, and what runs. */
-static bool is_bounded(uint64_t id)
-{
-	struct ll_ledger_slot *claim = claim_of(id);
-	return claim && claim->want_since_ns && claim->queued_ns < 20 * MS + 5 * other_kernel_ns;
-}
-
 static void begin_early(void)
 {
 	CHECK_EQUAL(open_cuda() > 1000, 0);
@@ -78,55 +69,13 @@ static void begin_early(void)
 static void begin_watching(void)
 {
 	begin_early();
-	WAIT_FOR(is_bounded(1));
-	WAIT_FOR(is_bounded(2));
-}
-
-/* What two programs got of the card while both of them wanted it. */
-struct shares {
-	struct look {
-		bool wants;               /* and has not much on the card, and was seen of late */
-		double gpu_ns, lifted_ns; /* virtual time beyond what its GPU time comes to */
-	} seen[2];
-	double got_ns[2];
-};
-
-static struct look look_at(uint64_t id)
-{
-	double gpu = (double)gpu_ns(id), weight = tenant(id)->weight_permille;
-	const struct ll_ledger_slot *claim = claim_of(id);
-	return (struct look){.wants = is_bounded(id) && ll_now_ns() - claim->heartbeat_ns < LL_TURN_DEAF_NS / 2,
-			     .gpu_ns = gpu,
-			     .lifted_ns = (double)virtual_ns(id) - gpu * 1000 / (weight > 0 ? weight : 1000)};
-}
-
-/*
- * The host runs each of them when it can. A program that it leaves aside has nothing on the card and rests. The library
- * does not owe it what the other gets meanwhile: when it comes back, its virtual time is lifted to the other's. Such a
- * stretch is not counted; nor one in which a program has not looked for so long that others may take its turn. Nor is
- * what comes behind a longer one: nobody has seen the program for so long that the other one's gate was opened, and
- * that has hundreds of kernels on the card since. True: they have total_ns together, and each has some of it.
- */
-static bool have_shared(struct shares *shares, uint64_t total_ns)
-{
-	struct look now[2];
-	bool is_unbroken = true;
-	for (unsigned i = 0; i < 2; i++) {
-		now[i] = look_at(1 + i);
-		double lift_ns = now[i].lifted_ns - shares->seen[i].lifted_ns;
-		is_unbroken = is_unbroken && now[i].wants && shares->seen[i].wants && lift_ns < 0.1 * MS;
-	}
-	for (unsigned i = 0; i < 2; i++) {
-		shares->got_ns[i] += is_unbroken ? now[i].gpu_ns - shares->seen[i].gpu_ns : 0;
-		shares->seen[i] = now[i];
-	}
-	return shares->got_ns[0] + shares->got_ns[1] >= (double)total_ns && shares->got_ns[0] > 0 &&
-	       shares->got_ns[1] > 0;
+	WAIT_FOR(is_bounded(1, other_kernel_ns));
+	WAIT_FOR(is_bounded(2, other_kernel_ns));
 }
 
 static void measure(uint64_t total_ns, double *ret_first, double *ret_second)
 {
-	struct shares shares = {.got_ns = {0, 0}};
+	struct shares shares = {.kernel_ns = other_kernel_ns};
 	uint64_t deadline_ns = deadline_in_s(90);
 	while (!have_shared(&shares, total_ns)) {
 		CHECK(!is_past(deadline_ns));

@@ -1,6 +1,10 @@
 #include "launching.h"
 
+#include "ledger/turn.h"
+
 #include "base/err.h"
+
+#define MS UINT64_C(1000000)
 
 void govern_by(struct ll_run_settings settings)
 {
@@ -110,4 +114,37 @@ void owe(uint64_t id, uint64_t ns)
 void launch_work(struct ll_cu_stream *stream, uint64_t ns)
 {
 	launch_timed(get_kernel("work_ns"), stream, ns, 1, 32);
+}
+
+bool is_bounded(uint64_t id, uint64_t kernel_ns)
+{
+	struct ll_ledger_slot *claim = claim_of(id);
+	return claim && claim->want_since_ns && claim->queued_ns < 20 * MS + 5 * kernel_ns;
+}
+
+static struct look look_at(uint64_t id, uint64_t kernel_ns)
+{
+	double gpu = (double)gpu_ns(id), weight = tenant(id)->weight_permille;
+	const struct ll_ledger_slot *claim = claim_of(id);
+	return (struct look){.wants =
+				 is_bounded(id, kernel_ns) && ll_now_ns() - claim->heartbeat_ns < LL_TURN_DEAF_NS / 2,
+			     .gpu_ns = gpu,
+			     .lifted_ns = (double)virtual_ns(id) - gpu * 1000 / (weight > 0 ? weight : 1000)};
+}
+
+bool have_shared(struct shares *shares, uint64_t total_ns)
+{
+	struct look now[2];
+	bool is_unbroken = true;
+	for (unsigned i = 0; i < 2; i++) {
+		now[i] = look_at(1 + i, shares->kernel_ns);
+		double lift_ns = now[i].lifted_ns - shares->seen[i].lifted_ns;
+		is_unbroken = is_unbroken && now[i].wants && shares->seen[i].wants && lift_ns < 0.1 * MS;
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		shares->got_ns[i] += is_unbroken ? now[i].gpu_ns - shares->seen[i].gpu_ns : 0;
+		shares->seen[i] = now[i];
+	}
+	return shares->got_ns[0] + shares->got_ns[1] >= (double)total_ns && shares->got_ns[0] > 0 &&
+	       shares->got_ns[1] > 0;
 }

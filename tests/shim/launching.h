@@ -35,6 +35,28 @@ uint64_t gpu_ns(uint64_t id);
 int64_t tokens_ns(uint64_t id);
 uint64_t virtual_ns(uint64_t id);
 
+/* Whether it wants the card, and has no more on it than waits there at most: 20 ms, and what runs. */
+bool is_bounded(uint64_t id, uint64_t kernel_ns);
+
+/* What the tenants of ids 1 and 2 got of the card while both of them wanted it. kernel_ns is the caller's. */
+struct shares {
+	struct look {
+		bool wants;               /* and has not much on the card, and was seen of late */
+		double gpu_ns, lifted_ns; /* virtual time beyond what its GPU time comes to */
+	} seen[2];
+	double got_ns[2];
+	uint64_t kernel_ns; /* of the longest of their kernels */
+};
+
+/*
+ * The host runs each of them when it can. A program that it leaves aside has nothing on the card and rests. The library
+ * does not owe it what the other gets meanwhile: when it comes back, its virtual time is lifted to the other's. Such a
+ * stretch is not counted; nor one in which a program has not looked for so long that others may take its turn. Nor is
+ * what comes behind a longer one: nobody has seen the program for so long that the other one's gate was opened, and
+ * that has hundreds of kernels on the card since. True: they have total_ns together, and each has some of it.
+ */
+bool have_shared(struct shares *shares, uint64_t total_ns);
+
 /* The driver is done, the claim rests, and then the tenant owes so much GPU time. */
 void owe(uint64_t id, uint64_t ns);
 
