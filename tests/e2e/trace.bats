@@ -222,13 +222,13 @@ rows() {
 
 @test "idle time goes to its causes" {
 	use_cupti
-	trace --json -- "$TRACED" kernels=1:1000000 spin=600000000
+	trace --json -- "$TRACED" kernels=1:1000000 spin=1500000000
 	computed=$(sed -n 's/^computed //p' "$T/trace.out")
 	has trace 'select(.event == "card") | .main_idle_cause == "host compute" or '"$computed"' < 0.7'
 	has trace 'select(.event == "card") | .host_compute_percent > 45 * '"$computed"' - 3'
-	trace --json -- "$TRACED" kernels=1:1000000 sleep=600000000
+	trace --json -- "$TRACED" kernels=1:1000000 sleep=1500000000
 	has trace 'select(.event == "card") | .main_idle_cause == "waiting" and .waiting_percent > 40'
-	trace --json -- "$TRACED" kernels=1:1000000 io=600000000 kernels=1:1000000
+	trace --json -- "$TRACED" kernels=1:1000000 io=1500000000 kernels=1:1000000
 	has trace 'select(.event == "card") | .main_idle_cause == "I/O wait" and .io_wait_percent > 40'
 	has trace 'select(.event == "process") | .kernels == 2'
 	trace --json -- "$TRACED" nccl=20:10000000 kernels=5:10000000

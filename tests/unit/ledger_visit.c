@@ -32,8 +32,9 @@ static struct process begin(struct ll_claim *claim)
 static struct process new_tenant(struct fixture *f, enum ll_priority priority, unsigned weight_permille)
 {
 	static uint64_t id;
+	id++;
 	struct ll_tenant_wish wish = {
-	    .id = ++id, .name = "test", .priority = priority, .weight_permille = weight_permille};
+	    .id = id, .name = "test", .priority = priority, .weight_permille = weight_permille};
 	return begin(take_claim_of_new(f->ledger, &wish));
 }
 
