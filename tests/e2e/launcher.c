@@ -1,5 +1,5 @@
-/* launcher MS [COUNT]: a CUDA program that launches so many kernels of so many ms, eight at a time; without a number
- * for ever. */
+/* launcher MS [COUNT]: a CUDA program that launches so many kernels of so many ms; without a number for ever. It keeps
+ * 16 to 32 of them queued, so that it has work while its host waits for a busy machine. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +26,19 @@ static int open_driver(void)
 	return 0;
 }
 
+enum { BATCH = 16 };
+
+/* Launches a batch, and waits until the one before it is done: that is the other event. */
+static int launch_batch(struct ll_cu_function *work, void **params, int count, struct ll_cu_event *const events[2],
+			int turn)
+{
+	for (int i = 0; i < count; i++) {
+		if (cu.cuLaunchKernel(work, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL))
+			return -1;
+	}
+	return cu.cuEventRecord(events[turn % 2], NULL) || cu.cuEventSynchronize(events[(turn + 1) % 2]) ? -1 : 0;
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t length_ns = argc > 1 ? strtoull(argv[1], NULL, 10) * 1000000 : 1000000;
@@ -34,16 +47,16 @@ int main(int argc, char **argv)
 	struct ll_cu_context *context;
 	struct ll_cu_module *module;
 	struct ll_cu_function *work;
+	struct ll_cu_event *events[2];
 	if (open_driver() || cu.cuInit(0) || cu.cuCtxCreate(&context, 0, 0) || cu.cuModuleLoadData(&module, kernel) ||
-	    cu.cuModuleGetFunction(&work, module, "work_ns"))
+	    cu.cuModuleGetFunction(&work, module, "work_ns") || cu.cuEventCreate(&events[0], 0) ||
+	    cu.cuEventCreate(&events[1], 0))
 		return 1;
-	while (left) {
-		for (int i = 0; i < 8 && left; i++, left -= left > 0) {
-			if (cu.cuLaunchKernel(work, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL))
-				return 1;
-		}
-		if (cu.cuCtxSynchronize())
+	for (int turn = 0; left; turn++) {
+		int count = left < 0 || left > BATCH ? BATCH : (int)left;
+		if (launch_batch(work, params, count, events, turn))
 			return 1;
+		left -= left > 0 ? count : 0;
 	}
-	return 0;
+	return cu.cuCtxSynchronize() ? 1 : 0;
 }
