@@ -5,7 +5,7 @@
 
 #define ARGS struct ll_run_args
 
-/* The rows of `run` that mean something by space. */
+/* The rows of `run` that mean the same, or something else, by space. */
 static const struct ll_option options[] = {
     LL_OPTION_CARDS(ARGS, cards),
     {.name = "mem", .letter = 'm', .placeholder = "SIZE", LL_OPTION_TEXT(ARGS, mem), .help = LL_LIMIT_MEMORY_HELP},
@@ -15,6 +15,17 @@ static const struct ll_option options[] = {
      LL_OPTION_TEXT(ARGS, compute),
      .help =
 	 "Share of each card's SMs that it may use, such as 25%; unless given, what the daemon gives every client."},
+    {.name = "weight",
+     .letter = 'w',
+     .placeholder = "NUMBER",
+     LL_OPTION_TEXT(ARGS, weight),
+     .help = LL_LIMIT_WEIGHT_HELP " It is 1 unless given."},
+    {.name = "priority",
+     .letter = 'p',
+     .placeholder = "CLASS",
+     LL_OPTION_TEXT(ARGS, priority),
+     .choices = ll_run_priorities,
+     .help = LL_LIMIT_PRIORITY_HELP},
     {.name = "tenant",
      .placeholder = "NAME",
      LL_OPTION_TEXT(ARGS, tenant),

@@ -41,8 +41,9 @@ const struct ll_command ll_command_run = {
 	"program run may choose cards but no limits: what it starts belongs to the "
 	"same tenant.\n\n"
 	"With --by space the program is a client of the MPS daemon that runs: its kernels run at the same time as "
-	"those of other clients, on its share of the SMs (--compute). What is left of turns, weights and classes is "
-	"nothing; memory limits hold as ever. Without a daemon the command is not run.\n\n"
+	"those of other clients, on its share of the SMs (--compute). Clients of equal weight and class wait for "
+	"nobody; weights, classes and memory limits hold as ever. Without a daemon the command is not run. With --by "
+	"auto it shares the time then.\n\n"
 	"A program that nothing can be preloaded into is refused. One that drops the library later on is not "
 	"held back; status shows it as ungoverned.",
     .examples = examples,

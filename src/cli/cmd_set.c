@@ -70,10 +70,10 @@ static int check_space(const struct set_args *args, const struct ll_set_targets 
 {
 	for (size_t i = 0; i < targets->count; i++) {
 		const struct ll_set_target *target = &targets->items[i];
-		if (!ll_tenant_shares_by_space(target->ledger, target->row) || (!args->compute && !args->weight))
+		if (!ll_tenant_shares_by_space(target->ledger, target->row) || !args->compute)
 			continue;
-		ll_err_set(err, -EBUSY, "%s: this program shares card %s by space (MPS), as it was started",
-			   args->compute ? "--compute" : "--weight", target->card->label);
+		ll_err_set(err, -EBUSY, "--compute: this program shares card %s by space (MPS), as it was started",
+			   target->card->label);
 		return ll_err_hint(err, "start it again with another `run --by space --compute`");
 	}
 	return 0;

@@ -29,5 +29,7 @@ int ll_limit_read_weight(const char *text, unsigned *ret_permille, struct ll_err
 #define LL_LIMIT_WEIGHT_HELP                                                                                           \
 	"Its part of the card's time where others of the same class want the card too, from 0.01 to 100: one with "    \
 	"weight 2 gets twice the time of one with weight 1."
+#define LL_LIMIT_PRIORITY_HELP                                                                                         \
+	"Its class: high gets the card before normal, normal before low. It is normal unless given."
 
 #endif

@@ -20,8 +20,8 @@ enum { MIB_SHIFT = 20, NAME_TAIL = 16 };
 #define CONTEXT_BYTES_PER_SM (UINT64_C(2) << MIB_SHIFT)
 #define STACK_BYTES_PER_SM UINT64_C(1024 * 2048)
 
-static const char *const priorities[] = {"high", "normal", "low", NULL};
-static const char *const ways[] = {"time", "space", NULL};
+const char *const ll_run_priorities[] = {"high", "normal", "low", NULL};
+static const char *const ways[] = {"time", "space", "auto", NULL};
 static const char *const yes_no[] = {"yes", "no", NULL};
 
 const struct ll_option ll_run_options[] = {
@@ -38,8 +38,10 @@ const struct ll_option ll_run_options[] = {
      .choices = ways,
      .fallback = "time",
      .help =
-	 "What programs share: the card's time, in turns; or its SMs, at the same time, as clients of the MPS daemon "
-	 "that runs (`loadline mps start`): then --compute is a share of the SMs."},
+	 "What programs share: time, the card's time; space, its SMs at the same time, as clients of the MPS daemon "
+	 "that runs (`loadline mps start`): then --compute is a share of the SMs; auto, space where such a daemon "
+	 "takes "
+	 "the program as it is asked for, else time: then --compute is a share of the time."},
     {.name = "weight",
      .letter = 'w',
      .placeholder = "NUMBER",
@@ -49,8 +51,8 @@ const struct ll_option ll_run_options[] = {
      .letter = 'p',
      .placeholder = "CLASS",
      LL_OPTION_TEXT(ARGS, priority),
-     .choices = priorities,
-     .help = "Its class: high gets the card before normal, normal before low. It is normal unless given."},
+     .choices = ll_run_priorities,
+     .help = LL_LIMIT_PRIORITY_HELP},
     {.name = "tenant",
      .placeholder = "NAME",
      LL_OPTION_TEXT(ARGS, tenant),
@@ -138,21 +140,15 @@ static int read_max_kernel(const char *text, struct ll_run_settings *settings, s
 	return 0;
 }
 
-/* By space nobody waits, so nobody can be let in first. */
 static int check_space(const struct ll_run_args *args, const struct ll_run_settings *settings, struct ll_err *err)
 {
-	if (settings->kills_at_max_kernel) {
-		ll_err_set(err, -EINVAL,
-			   "--max-kernel=%s: would kill a client of MPS while its kernel runs, and may "
-			   "leave the server unusable for all others",
-			   args->max_kernel);
-		return ll_err_hint(err, "leave :kill out, and end it with `loadline mps kill`");
-	}
-	if (!args->weight && !args->priority)
+	if (!settings->kills_at_max_kernel)
 		return 0;
-	ll_err_set(err, -EINVAL, "%s: is about turns, which programs that share by space do not take",
-		   args->weight ? "--weight" : "--priority");
-	return ll_err_hint(err, "leave it out, or share by time");
+	ll_err_set(err, -EINVAL,
+		   "--max-kernel=%s: would kill a client of MPS while its kernel runs, and may "
+		   "leave the server unusable for all others",
+		   args->max_kernel);
+	return ll_err_hint(err, "leave :kill out, and end it with `loadline mps kill`");
 }
 
 int ll_run_args_settings(const struct ll_run_args *args, const char *command, struct ll_run_settings *ret_settings,
@@ -193,7 +189,7 @@ int ll_run_args_settings(const struct ll_run_args *args, const char *command, st
 int ll_run_args_check_nested(const struct ll_run_args *args, const struct ll_run_settings *outer, struct ll_err *err)
 {
 	if (!args->mem && !args->compute && !args->weight && !args->tenant && !args->max_kernel && !args->priority &&
-	    !args->count_context && (args->by == LL_RUN_BY_TIME || outer->space_permille))
+	    !args->count_context && (args->by != LL_RUN_BY_SPACE || outer->space_permille))
 		return 0;
 	ll_err_set(err, -EPERM,
 		   "this program is governed already, as tenant %s: its limits hold for all that it starts",

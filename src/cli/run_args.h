@@ -10,8 +10,12 @@
 #include "driver/cards.h"
 #include "ledger/run_settings.h"
 
-/* What the programs of a card share: its time, in turns, or its SMs, at once, as clients of MPS. */
-enum ll_run_by { LL_RUN_BY_TIME, LL_RUN_BY_SPACE };
+/* What the programs of a card share. */
+enum ll_run_by {
+	LL_RUN_BY_TIME,  /* its time */
+	LL_RUN_BY_SPACE, /* its SMs, at the same time, as clients of MPS */
+	LL_RUN_BY_AUTO,  /* by space where an MPS daemon takes the program as it is asked for, else by time */
+};
 
 struct ll_run_args {
 	char *cards;
@@ -22,6 +26,8 @@ struct ll_run_args {
 };
 
 extern const struct ll_option ll_run_options[];
+/* The classes that --priority takes; NULL behind the last. */
+extern const char *const ll_run_priorities[];
 
 /*
  * The settings of a new tenant: a random id, a name made from the command and this process's id where none was

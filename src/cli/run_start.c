@@ -61,6 +61,41 @@ static int join(const struct ll_run_settings *settings, const struct ll_card *ca
 	return ll_run_join(settings, card, &fd, err);
 }
 
+/* Why `--by auto` shares by time, before any daemon is asked; NULL: it may share by space. */
+static const char *why_by_time(const struct ll_run_settings *settings)
+{
+	if (settings->compute_cap_permille)
+		return "--compute is a share of the time";
+	if (settings->kills_at_max_kernel)
+		return "a client of MPS must not be killed while its kernel runs";
+	return NULL;
+}
+
+/* --by auto: by space where the daemon gives all that was asked for, on all these cards. */
+static void choose_way(const struct ll_driver *driver, const struct ll_run_args *args, struct ll_run_settings *settings,
+		       const struct ll_card *const *cards, size_t count, struct ll_run_space *space)
+{
+	struct ll_err err = {0};
+	struct ll_run_settings by_space = *settings;
+	LL_SCOPE_FREE const struct ll_card **shown = malloc(count * sizeof *shown);
+	size_t shown_count = count;
+	const char *why = shown ? why_by_time(settings) : strerror(ENOMEM);
+	if (!why) {
+		memcpy(shown, cards, count * sizeof *shown);
+		if (ll_run_space_choose(driver, args, &by_space, shown, &shown_count, space, &err) < 0)
+			why = err.text;
+		else if (shown_count < count)
+			why = "the MPS daemon does not show all of the cards to clients";
+	}
+	if (why) {
+		*space = (struct ll_run_space){.is_client = false};
+		ll_log(LL_LOG_INFO, "shares the card by time: %s", why);
+	} else {
+		*settings = by_space;
+		ll_log(LL_LOG_INFO, "shares the card by space, as a client of the MPS daemon at %s", space->pipe);
+	}
+}
+
 /*
  * Takes the tenant's place on every card; visible becomes their UUIDs, or stays empty: nothing is to be said of them.
  * What MPS has by card is checked by the order that is said, so to its clients it is.
@@ -74,6 +109,8 @@ static int take_cards(const struct ll_run_args *args, const struct ll_driver *dr
 	/* Inside a governed program the variables are there already. */
 	if (!rc && args->by == LL_RUN_BY_SPACE && !getenv(LL_RUN_VARIABLE))
 		rc = ll_run_space_choose(driver, args, settings, cards, &count, space, err);
+	if (!rc && args->by == LL_RUN_BY_AUTO && !getenv(LL_RUN_VARIABLE))
+		choose_way(driver, args, settings, cards, count, space);
 	if (!rc && !settings->folder[0])
 		rc = ll_ledger_folder(ll_driver_sim_folder(driver), settings->folder, err);
 	if (!rc && count > 1 && !settings->first_card[0])

@@ -22,8 +22,8 @@ const struct ll_tenant_info *ll_status_tenant(const struct ll_status_card *statu
 bool ll_status_waits(const struct ll_status_card *status, const struct ll_claim_info *claim, unsigned *ret_holder)
 {
 	const struct ll_tenant_info *tenant = ll_status_tenant(status, claim);
-	if (!claim->want_since_ns || !status->has_holder || status->holder == claim->index ||
-	    (tenant && tenant->space_permille))
+	if (!claim->want_since_ns || !status->has_holder || status->holder == claim->index || !tenant ||
+	    !tenant->is_held)
 		return false;
 	for (size_t i = 0; i < status->claim_count; i++) {
 		const struct ll_claim_info *holder = &status->claims[i];

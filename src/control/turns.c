@@ -4,9 +4,9 @@
 
 enum { PERMILLE = 1000 };
 
-bool ll_turns_is_impatient(const struct ll_turn_party *party)
+bool ll_turns_is_impatient(const struct ll_turn_party *party, const struct ll_turn_party *other)
 {
-	return party->waited_ns >= LL_TURN_PATIENCE_NS;
+	return party->waited_ns >= (other->rank < party->rank ? LL_TURN_STARVED_NS : LL_TURN_PATIENCE_NS);
 }
 
 static unsigned lighter(unsigned a_permille, unsigned b_permille)
@@ -39,8 +39,8 @@ static bool goes_before(const struct ll_turn_party *a, const struct ll_turn_part
 {
 	if (a->has_tokens != b->has_tokens)
 		return a->has_tokens;
-	if (ll_turns_is_impatient(a) != ll_turns_is_impatient(b))
-		return ll_turns_is_impatient(a);
+	if (ll_turns_is_impatient(a, b) != ll_turns_is_impatient(b, a))
+		return ll_turns_is_impatient(a, b);
 	if (a->rank != b->rank)
 		return a->rank < b->rank;
 	uint64_t a_ns = standing_ns(a, lightest_permille), b_ns = standing_ns(b, lightest_permille);
@@ -55,7 +55,7 @@ size_t ll_turns_best(const struct ll_turn_party *parties, size_t count)
 		lightest_permille = lighter(lightest_permille, parties[i].weight_permille);
 	for (size_t i = 0; i < count; i++) {
 		if (parties[i].has_tokens &&
-		    (!is_led_by_any(parties, count, &parties[i]) || ll_turns_is_impatient(&parties[i])) &&
+		    (!is_led_by_any(parties, count, &parties[i]) || parties[i].waited_ns >= LL_TURN_PATIENCE_NS) &&
 		    (best == count || goes_before(&parties[i], &parties[best], lightest_permille)))
 			best = i;
 	}
@@ -79,7 +79,7 @@ bool ll_turns_gives_way(const struct ll_turn_party *holder, const struct ll_turn
 		return false;
 	if (ll_turns_preempts(best, holder, held_ns, is_promoted))
 		return true;
-	if (ll_turns_is_impatient(best))
+	if (ll_turns_is_impatient(best, holder))
 		return true;
 	if (is_led_by(best, holder))
 		return false;
@@ -105,8 +105,10 @@ uint64_t ll_turns_come_back_ns(uint64_t virtual_ns, uint64_t least_ns, unsigned 
 
 bool ll_turns_may_slice(const struct ll_turn_party *one, const struct ll_turn_party *other)
 {
-	return one->launches_ahead && other->launches_ahead && !one->has_cap && !other->has_cap &&
-	       one->rank == other->rank && one->weight_permille == other->weight_permille;
+	bool are_equal = one->rank == other->rank && one->weight_permille == other->weight_permille;
+	bool are_by_space = one->is_by_space && other->is_by_space;
+	bool launch_ahead = one->launches_ahead && other->launches_ahead;
+	return are_equal && !one->has_cap && !other->has_cap && (are_by_space || launch_ahead);
 }
 
 bool ll_turns_waits_for_each(const struct ll_turns_pace *pace)

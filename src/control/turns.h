@@ -10,8 +10,9 @@
  * is called to the others while it has the turn on the first of its cards: there its virtual time counts as less by
  * LL_TURN_CALL_NS, more than what turns make it swing. Its share stays the same, for that is no more than a head start.
  *
- * Nobody waits for ever: who has waited for LL_TURN_PATIENCE_NS goes before every class, for one
- * LL_TURN_SERVICE_NS.
+ * Nobody waits for ever. Among its own class, who has waited for LL_TURN_PATIENCE_NS goes first. Beneath a higher
+ * class, who has waited for LL_TURN_STARVED_NS goes first for LL_TURN_SERVICE_NS, or for one kernel where that is
+ * longer: this is the minimum service of each tenant, 1 % of the time.
  */
 #ifndef LOADLINE_CONTROL_TURNS_H
 #define LOADLINE_CONTROL_TURNS_H
@@ -30,7 +31,10 @@
 /* The head start, as GPU time of the lightest party there is: whoever runs ahead does so by a quantum. */
 #define LL_TURN_CALL_NS (4 * LL_TURN_QUANTUM_NS)
 #define LL_TURN_PATIENCE_NS UINT64_C(1000000000)
-#define LL_TURN_SERVICE_NS UINT64_C(10000000)
+/* One piece of 1 ms a tenth of a second: a request of the higher class finds at most that before it. In one piece of 10
+ * ms a second it would be that request's p99. */
+#define LL_TURN_STARVED_NS UINT64_C(95000000)
+#define LL_TURN_SERVICE_NS UINT64_C(1000000)
 /* A program waits for each kernel if it launches fewer than this between two waits, and less work than that. The card
  * takes two switches of 0.14 ms to come back to it (doc/facts.md): work of 1 ms loses a fifth by them. */
 enum { LL_TURN_FEW_LAUNCHES = 16 };
@@ -45,6 +49,7 @@ struct ll_turn_party {
 	bool is_called;           /* it has the turn on the first of its cards, and this is another */
 	uint64_t first_card;      /* which that is; 0: it has one card, or this is it */
 	bool has_cap;             /* its tenant has a compute cap, in force or not */
+	bool is_by_space;         /* a client of MPS, whose kernels run beside those of other clients */
 	bool launches_ahead;      /* it is known not to wait for each kernel */
 	bool waits_on_card;       /* what it launches out of turn waits on the card, not in its host */
 	bool lingers;             /* a launch that its visit let through goes on */
@@ -55,8 +60,8 @@ struct ll_turn_party {
 size_t ll_turns_best(const struct ll_turn_party *parties, size_t count);
 
 /*
- * Whether the holder gives way to the best of the others. held_ns: how long it has had the turn. is_promoted: it got
- * the turn by patience, and keeps it for its service whatever the classes.
+ * Whether the holder gives way to the best of the others. held_ns: how long it has had the turn. is_promoted: a
+ * higher class waits, and it has the turn for its minimum service.
  */
 bool ll_turns_gives_way(const struct ll_turn_party *holder, const struct ll_turn_party *best, uint64_t held_ns,
 			bool is_promoted);
@@ -65,13 +70,14 @@ bool ll_turns_gives_way(const struct ll_turn_party *holder, const struct ll_turn
 bool ll_turns_preempts(const struct ll_turn_party *comer, const struct ll_turn_party *holder, uint64_t held_ns,
 		       bool is_promoted);
 
-/* Whether the party has waited so long that it goes first. */
-bool ll_turns_is_impatient(const struct ll_turn_party *party);
+/* Whether the party has waited so long that it goes before the other. */
+bool ll_turns_is_impatient(const struct ll_turn_party *party, const struct ll_turn_party *other);
 
 /*
- * Whether two parties lose nothing to the card's own time slices, so that neither needs a turn: both launch ahead, so
- * that their queues fill while the other has the card, and they are entitled to equal parts. Measured on an H200
- * (doc/sharing.md): such programs reach 0.97 of what the card gives them at best, and a quarter of it in turns.
+ * Whether the card itself serves two parties well, so that neither needs a turn: they are entitled to equal parts, and
+ * either both are clients of MPS, or both launch ahead, so that the queue of each fills while the other has the card.
+ * Measured on an H200 (doc/sharing.md): in the card's time slices such programs reach 0.97 of what the card gives them
+ * at best, and a quarter of it in turns.
  */
 bool ll_turns_may_slice(const struct ll_turn_party *one, const struct ll_turn_party *other);
 

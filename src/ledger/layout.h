@@ -137,7 +137,7 @@ struct ll_ledger_tenant {
 	_Atomic uint32_t compute_cap_permille; /* 0: none */
 	_Atomic uint32_t weight_permille;      /* 1000 is weight 1 */
 	_Atomic uint64_t taken_ns;             /* CLOCK_MONOTONIC */
-	_Atomic uint32_t space_permille;       /* of the SMs, under MPS: it takes no turns; 0: it shares by time */
+	_Atomic uint32_t space_permille;       /* of the SMs, as a client of MPS; 0: it shares by time */
 	_Atomic uint32_t reserved_limits;
 
 	/* time: a cache line of its own */

@@ -41,8 +41,7 @@ bool ll_party_read(struct ll_ledger_file *file, unsigned index, uint64_t now_ns,
 	struct ll_ledger_slot *slot = &file->slots[index];
 	uint64_t since_ns = atomic_load(&slot->want_since_ns);
 	struct ll_ledger_tenant *tenant = ll_party_tenant(file, slot);
-	if (!since_ns || !tenant || ll_party_is_by_space(tenant) ||
-	    !atomic_load_explicit(&slot->token, memory_order_relaxed))
+	if (!since_ns || !tenant || !atomic_load_explicit(&slot->token, memory_order_relaxed))
 		return false;
 	unsigned weight = atomic_load_explicit(&tenant->weight_permille, memory_order_relaxed);
 	uint64_t running_ns = atomic_load_explicit(&slot->running_ns, memory_order_relaxed);
@@ -57,6 +56,7 @@ bool ll_party_read(struct ll_ledger_file *file, unsigned index, uint64_t now_ns,
 	    .is_called = is_called(tenant, now_ns),
 	    .first_card = atomic_load_explicit(&tenant->first_card, memory_order_relaxed),
 	    .has_cap = atomic_load_explicit(&tenant->compute_cap_permille, memory_order_relaxed) != 0,
+	    .is_by_space = ll_party_is_by_space(tenant),
 	    .launches_ahead = atomic_load_explicit(&slot->pace, memory_order_relaxed) == LL_PACE_AHEAD,
 	    .waits_on_card = visit & LL_VISIT_ON_CARD,
 	    .lingers = visit & LL_VISIT_LINGERS,

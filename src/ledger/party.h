@@ -35,8 +35,7 @@ uint64_t ll_party_elapsed_ns(uint64_t since_ns, uint64_t now_ns);
 /* Its class: smaller goes first. */
 unsigned ll_party_rank(const struct ll_ledger_tenant *tenant);
 
-/* Under MPS its kernels run at the same time as others', and what it may have of the card is settled by SMs: it is no
- * party. */
+/* It is a client of MPS: its kernels run at the same time as those of other clients. */
 bool ll_party_is_by_space(const struct ll_ledger_tenant *tenant);
 
 /* 1 + the tenant's row of slot index; 0: none. */

@@ -11,6 +11,7 @@
 #include "ledger/lock.h"
 #include "ledger/tenant_rows.h"
 #include "ledger/text.h"
+#include "ledger/visit.h"
 
 /* Above what shells and scripts use, below what our own descriptors do. */
 enum { KEEP_FD = 100, JOIN_WAIT_MS = 5000 };
@@ -131,6 +132,7 @@ static bool copy_row(struct ll_ledger *ledger, unsigned row, struct ll_tenant_in
 	    .gpu_time_ns = tenant->gpu_time_ns,
 	    .virtual_time_ns = tenant->virtual_time_ns,
 	    .tokens_ns = tenant->tokens_ns,
+	    .is_held = !(atomic_load(&ledger->file->card_words[row]) & LL_VISIT_WORD_OPEN),
 	    .is_lock_held = !ll_lock_is_free(ledger->scan.fd, LL_LOCK_TENANTS + (off_t)row),
 	    .claims = ll_tenant_rows_claims(ledger->file, row, true),
 	};

@@ -40,6 +40,7 @@ struct ll_tenant_info {
 	unsigned compute_cap_permille, weight_permille, space_permille;
 	uint64_t gpu_time_ns, virtual_time_ns;
 	int64_t tokens_ns;
+	bool is_held;      /* it waits for the card, which another tenant has */
 	bool is_lock_held; /* its process tree holds the row's lock */
 	unsigned claims;   /* live ones */
 };
@@ -66,7 +67,7 @@ size_t ll_tenant_list(struct ll_ledger *ledger, struct ll_tenant_info *tenants, 
  */
 bool ll_tenant_of_process(pid_t pid, const char *uuid, unsigned *ret_row);
 
-/* Whether it is a client of MPS: then it has no cap and no weight to set. */
+/* Whether it is a client of MPS: its share of the SMs cannot be set while it runs. */
 bool ll_tenant_shares_by_space(const struct ll_ledger *ledger, unsigned row);
 
 /* Single values of a row, for `loadline set`. 0 takes a limit away. */

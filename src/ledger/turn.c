@@ -10,7 +10,8 @@
 #include "ledger/slot.h"
 #include "ledger/visit.h"
 
-/* The turn word: (1 + slot) << 48, a flag for a turn got by patience, and a count that makes each change unique. */
+/* The turn word: (1 + slot) << 48, a flag for a turn that a higher class waits for, and a count that makes each change
+ * unique. */
 enum { HOLDER_SHIFT = 48 };
 /* Virtual time of a second of GPU time, at the least weight that there is (0.01). */
 enum { VIRTUAL_MOST = 100 };
@@ -82,10 +83,24 @@ static void free_turn(struct ll_ledger_file *file, uint64_t turn, uint64_t now_n
 		atomic_store(&file->turn_since_ns, now_ns);
 }
 
-static void give(struct ll_claim *claim, const struct ll_party_scan *scan, size_t best, uint64_t turn, uint64_t now_ns)
+/* Whether a higher class could use the card too: then the party has the turn for its minimum service. */
+static bool has_higher(const struct ll_party_scan *scan, const struct ll_turn_party *party)
+{
+	for (size_t i = 0; i < scan->count; i++) {
+		if (scan->parties[i].rank < party->rank && scan->parties[i].has_tokens)
+			return true;
+	}
+	return false;
+}
+
+/* giver: NULL where it wants the card no more. */
+static void give(struct ll_claim *claim, const struct ll_turn_party *giver, const struct ll_party_scan *scan,
+		 size_t best, uint64_t turn, uint64_t now_ns)
 {
 	struct ll_ledger_file *file = claim->ledger->file;
-	if (!pass_turn(file, turn, scan->slots[best], ll_turns_is_impatient(&scan->parties[best]), now_ns))
+	const struct ll_turn_party *next = &scan->parties[best];
+	bool is_service = has_higher(scan, next) || (giver && giver->has_tokens && giver->rank < next->rank);
+	if (!pass_turn(file, turn, scan->slots[best], is_service, now_ns))
 		return;
 	ll_visit_shut(file, ll_party_row(file, claim->index));
 	ll_visit_open(file, ll_party_row(file, scan->slots[best]));
@@ -138,17 +153,19 @@ static void mend_virtual(struct ll_ledger_tenant *tenant, const struct ll_party_
 /* Whether nobody who wants the card needs turns. The same whoever asks; true where nobody wants it. */
 static bool is_sliced(struct ll_ledger_file *file, uint64_t now_ns)
 {
-	struct ll_turn_party first, party;
-	bool has_first = false;
+	struct ll_turn_party all, party;
+	bool has_any = false;
 	LL_PARTY_EACH(file, index)
 	{
 		if (ll_party_is_deaf(file, index, now_ns) || !ll_party_read(file, index, now_ns, &party))
 			continue;
-		if (!has_first)
-			first = party;
-		has_first = true;
-		if (!ll_turns_may_slice(&first, &party))
+		if (!has_any)
+			all = party;
+		has_any = true;
+		if (!ll_turns_may_slice(&all, &party))
 			return false;
+		all.launches_ahead &= party.launches_ahead;
+		all.is_by_space &= party.is_by_space;
 	}
 	return true;
 }
@@ -168,9 +185,7 @@ void ll_turn_want(struct ll_claim *claim, uint64_t now_ns)
 	struct ll_ledger_file *file = claim->ledger->file;
 	struct ll_ledger_tenant *tenant = ll_party_tenant(file, slot);
 	struct ll_party_scan scan;
-	scan.count = 0;
-	if (!tenant || !ll_party_is_by_space(tenant))
-		ll_party_scan(file, claim->index, now_ns, &scan);
+	ll_party_scan(file, claim->index, now_ns, &scan);
 	uint64_t least_ns;
 	if (tenant && least_virtual_ns(&scan, now_ns, &least_ns)) {
 		uint64_t virtual_ns = atomic_load(&tenant->virtual_time_ns);
@@ -199,7 +214,7 @@ static void give_away(struct ll_claim *claim, uint64_t turn, uint64_t now_ns)
 	ll_party_scan(file, claim->index, now_ns, &scan);
 	size_t best = ll_turns_best(scan.parties, scan.count);
 	if (best < scan.count)
-		give(claim, &scan, best, turn, now_ns);
+		give(claim, NULL, &scan, best, turn, now_ns);
 	else
 		free_turn(file, turn, now_ns);
 }
@@ -254,7 +269,7 @@ static bool has_superior(struct ll_ledger_file *file, unsigned self, unsigned ra
 	LL_PARTY_EACH(file, index)
 	{
 		struct ll_ledger_tenant *tenant = ll_party_tenant(file, &file->slots[index]);
-		if (index != self && tenant && !ll_party_is_by_space(tenant) && ll_party_rank(tenant) < rank)
+		if (index != self && tenant && ll_party_rank(tenant) < rank)
 			return true;
 	}
 	return false;
@@ -279,7 +294,7 @@ static void try_take(struct ll_claim *claim, const struct ll_turn_party *self, c
 	if (!self->has_tokens || !may_take(file, self, turn, now_ns) || is_for_another(scan, self))
 		return;
 	unsigned former = holder_of(turn);
-	if (!pass_turn(file, turn, claim->index, ll_turns_is_impatient(self), now_ns))
+	if (!pass_turn(file, turn, claim->index, has_higher(scan, self), now_ns))
 		return;
 	bool has_former = former >= 1 && former <= LL_LEDGER_CLAIMS;
 	if (has_former && ll_party_row(file, former - 1) != claim->tenant_row)
@@ -320,7 +335,7 @@ static bool is_over(const struct ll_claim *claim, const struct ll_turn *turn, co
 	struct ll_visit_party visited = as_visited(self), other = as_visited(best);
 	visited.has_work = !turn->dry_since_ns || ll_visit_has_busy_sibling(claim, now_ns);
 	uint64_t dry_ns = visited.has_work ? 0 : now_ns - turn->dry_since_ns;
-	return !self->has_tokens || ll_turns_is_impatient(best) ||
+	return !self->has_tokens || ll_turns_is_impatient(best, self) ||
 	       ll_visits_end_ns(&visited, &other, held_ns, dry_ns < held_ns ? dry_ns : held_ns) <= held_ns;
 }
 
@@ -342,7 +357,8 @@ static bool keep_visit(struct ll_claim *claim, struct ll_turn *turn, const struc
 {
 	struct ll_ledger_file *file = claim->ledger->file;
 	uint64_t held_ns = ll_party_elapsed_ns(atomic_load(&file->turn_since_ns), now_ns);
-	bool is_service = word & PROMOTED && held_ns < LL_TURN_SERVICE_NS;
+	bool is_dry = turn->dry_since_ns && now_ns - turn->dry_since_ns >= LL_VISIT_GRACE_WAITS_NS;
+	bool is_service = word & PROMOTED && held_ns < LL_TURN_SERVICE_NS && !is_dry;
 	if (is_service || !is_over(claim, turn, self, &scan->parties[best], held_ns, now_ns)) {
 		turn->ending_since_ns = 0;
 		return self->has_tokens;
@@ -351,7 +367,7 @@ static bool keep_visit(struct ll_claim *claim, struct ll_turn *turn, const struc
 		return false;
 	turn->ending_since_ns = 0;
 	ll_visit_set(claim, LL_VISIT_RAN_DRY, turn->dry_since_ns && self->launches_ahead);
-	give(claim, scan, best, word, now_ns);
+	give(claim, self, scan, best, word, now_ns);
 	return false;
 }
 
@@ -377,26 +393,34 @@ static bool keep_turn(struct ll_claim *claim, struct ll_turn *turn, const struct
 					  : queued_ns <= LL_TURN_DRAINED_NS;
 	if (is_drained || now_ns - turn->ending_since_ns >= LL_TURN_DRAIN_NS) {
 		turn->ending_since_ns = 0;
-		give(claim, scan, best, word, now_ns);
+		give(claim, self, scan, best, word, now_ns);
 	} else if (tenant) {
 		ll_gang_note_ending(tenant, now_ns);
 	}
 	return false;
 }
 
+/* To the card all clients of MPS are one program, and get the slices of one: they have row 0 here. */
+static uint32_t sliced_row(struct ll_ledger_file *file, unsigned index)
+{
+	const struct ll_ledger_tenant *tenant = ll_party_tenant(file, &file->slots[index]);
+	return tenant && ll_party_is_by_space(tenant) ? 0 : ll_party_row(file, index);
+}
+
 /*
  * Tenants among the parties that have at least so much queued. Of two with more than is left of a turn when it is given
  * away the hardware makes slices.
  */
-static unsigned count_sharing(struct ll_ledger_file *file, const struct ll_party_scan *scan, uint64_t least_ns)
+static unsigned count_sharing(struct ll_ledger_file *file, unsigned self, const struct ll_party_scan *scan,
+			      uint64_t least_ns)
 {
-	uint32_t rows[LL_LEDGER_CLAIMS];
+	uint32_t own_row = sliced_row(file, self), rows[LL_LEDGER_CLAIMS];
 	unsigned count = 0;
 	for (size_t i = 0; i < scan->count; i++) {
 		struct ll_ledger_slot *slot = &file->slots[scan->slots[i]];
-		uint32_t row = ll_party_row(file, scan->slots[i]);
+		uint32_t row = sliced_row(file, scan->slots[i]);
 		unsigned known = 0;
-		if (atomic_load_explicit(&slot->queued_ns, memory_order_relaxed) < least_ns)
+		if (row == own_row || atomic_load_explicit(&slot->queued_ns, memory_order_relaxed) < least_ns)
 			continue;
 		while (known < count && rows[known] != row)
 			known++;
@@ -434,12 +458,6 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 	atomic_store_explicit(&slot->queued_ns, queued_ns, memory_order_relaxed);
 	atomic_store_explicit(&slot->queued_launches, turn->queued_launches, memory_order_relaxed);
 	atomic_store_explicit(&slot->running_ns, turn->running_ns, memory_order_relaxed);
-	if (ll_party_is_by_space(tenant)) {
-		ll_visit_open(file, claim->tenant_row);
-		ret_look->may_launch = ret_look->is_alone = true;
-		ret_look->priority = ll_party_rank(tenant);
-		return;
-	}
 	unsigned cap = atomic_load_explicit(&tenant->compute_cap_permille, memory_order_relaxed);
 	ret_look->tokens_ns = ll_account_earn(tenant, now_ns);
 	ret_look->tokens_most_ns = cap ? ll_tokens_most_ns(cap) : INT64_MAX;
@@ -452,7 +470,7 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 	mend_virtual(tenant, &scan, now_ns);
 	ret_look->awaited = ll_gang_work_elsewhere(tenant);
 	ret_look->waiting_claims = (unsigned)scan.count;
-	ret_look->sharing = count_sharing(file, &scan, LL_TURN_DRAINED_NS + 1);
+	ret_look->sharing = count_sharing(file, claim->index, &scan, LL_TURN_DRAINED_NS + 1);
 	if (!ll_party_read(file, claim->index, now_ns, &self)) {
 		ll_visit_open_at_rest(file, claim->tenant_row);
 		return;
@@ -463,7 +481,7 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 		restart_waiting(slot, now_ns);
 		ret_look->may_launch = ret_look->is_alone = ret_look->is_sliced = true;
 		ret_look->waiting_claims = 0;
-		ret_look->sharing = count_sharing(file, &scan, 0);
+		ret_look->sharing = count_sharing(file, claim->index, &scan, 0);
 		ret_look->is_holder = ll_turn_is_mine(claim);
 		return;
 	}
@@ -524,9 +542,7 @@ bool ll_turn_holder(const struct ll_ledger *ledger, unsigned *ret_index)
 bool ll_turn_is_mine(const struct ll_claim *claim)
 {
 	struct ll_ledger_file *file = claim->ledger->file;
-	const struct ll_ledger_tenant *tenant = ll_party_tenant(file, &file->slots[claim->index]);
-	return (tenant && ll_party_is_by_space(tenant)) ||
-	       holds(file, atomic_load_explicit(&file->turn, memory_order_relaxed), claim->index);
+	return holds(file, atomic_load_explicit(&file->turn, memory_order_relaxed), claim->index);
 }
 
 _Atomic uint32_t *ll_turn_gate(struct ll_claim *claim)
@@ -544,8 +560,6 @@ bool ll_turn_open_gate(struct ll_claim *claim, enum ll_gate how, uint64_t now_ns
 	struct ll_ledger_file *file = claim->ledger->file;
 	struct ll_ledger_tenant *tenant = ll_party_tenant(file, slot);
 	atomic_store(&slot->gate, how);
-	if (tenant && ll_party_is_by_space(tenant))
-		return true;
 	struct ll_party_scan scan;
 	ll_party_scan(file, claim->index, now_ns, &scan);
 	bool is_free = scan.count == 0 ? ll_turn_is_mine(claim) : is_sliced(file, now_ns);

@@ -17,11 +17,12 @@
  * outside.
  *
  * Where all who want the card have equal weights, one class and no cap, and all launch ahead (enum ll_pace), nobody
- * takes turns: the hardware's time slices serve them as well as they can be served, and every gate is open.
+ * takes turns: the hardware's time slices serve them as well as they can be served, and every gate is open. So it is
+ * where all are clients of MPS with equal weights and one class, however they launch.
  *
- * A claim without a tenant takes no part, nor does one whose tenant shares the card by space: its launches never wait
- * and nobody waits for it, only its time is counted. All times are CLOCK_MONOTONIC. Any thread of the claim's owner,
- * one at a time; ll_turn_is_mine and the gate from any thread at any time.
+ * A claim without a tenant takes no part: its launches never wait and nobody waits for it, only its time is counted.
+ * All times are CLOCK_MONOTONIC. Any thread of the claim's owner, one at a time; ll_turn_is_mine and the gate from any
+ * thread at any time.
  */
 #ifndef LOADLINE_LEDGER_TURN_H
 #define LOADLINE_LEDGER_TURN_H

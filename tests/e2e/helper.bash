@@ -189,6 +189,29 @@ ask_until_true() {
 	return 1
 }
 
+# gpu_seconds NAME...: of each tenant, at one moment.
+gpu_seconds() {
+	local name filter=empty
+	for name; do
+		filter+=", ([.[] | select(has(\"claim\") and .tenant == \"$name\") | .gpu_seconds] | add // 0)"
+	done
+	loadline --sim status --json | jq -s "[$filter] | join(\" \")" -r
+}
+
+# shares ONE OTHER RATIO-LOW RATIO-HIGH: while ONE gets a second of the card, it gets so many times what OTHER gets.
+shares() {
+	local one other one_later other_later
+	read -r one other <<<"$(gpu_seconds "$1" "$2")"
+	wait_for 60 used "$1" "$(jq -n "$one + 1")"
+	read -r one_later other_later <<<"$(gpu_seconds "$1" "$2")"
+	expect '$ratio > $low and $ratio < $high' --argjson low "$3" --argjson high "$4" \
+		--argjson ratio "$(jq -n "($one_later - $one) / ($other_later - $other)")"
+}
+
+used() {
+	shows "select(has(\"claim\") and .tenant == \"$1\" and .gpu_seconds >= $2)"
+}
+
 # expect EXPRESSION [JQ OPTION]...: jq arithmetic on $actual and the like; shows what it compared when false.
 #     expect '$mean >= 49 and $mean <= 51' --argjson mean "$mean"
 expect() {

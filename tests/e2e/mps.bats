@@ -459,7 +459,7 @@ get_*) ;;'
 	report ".client == $(pid_of job)"
 	grep -qz '^CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=25$' "/proc/$(pid_of job)/environ"
 	fails_with 4 "shares card 0 by space" --sim set job --compute 50%
-	loadline --sim set job --mem 10G
+	loadline --sim set job --mem 10G --weight 2
 }
 
 @test "run --by space is the same, and corrects the total" {
@@ -478,15 +478,72 @@ get_*) ;;'
 	[[ $output != *CUDA_MPS_ACTIVE_THREAD_PERCENTAGE* ]]
 }
 
-@test "two programs by space do not wait for each other" {
+@test "two equal programs by space do not wait for each other" {
 	need_launcher
 	mps start
 	start one --sim run --by space --tenant one --compute 50% -- "$LAUNCHER" 5
 	start two --sim run --by space --tenant two --compute 50% -- "$LAUNCHER" 5
 	for name in one two; do
-		wait_for 30 shows "select(has(\"claim\") and .tenant == \"$name\" and .gpu_seconds > 0.1)"
-		shows "select(has(\"claim\") and .tenant == \"$name\") | .waits_for == null and .has_turn == false"
+		wait_for 30 used "$name" 0.1
+		shows "select(has(\"claim\") and .tenant == \"$name\") | .waits_for == null"
 	done
+}
+
+# by_space NAME OPTION...: a program on MPS that launches kernels of 1 ms for ever.
+by_space() {
+	local name=$1
+	shift
+	start "$name" --sim run --by space --tenant "$name" "$@" -- "$LAUNCHER" 1
+}
+
+@test "weights hold by space, also one that is changed" {
+	need_launcher
+	mps start
+	by_space small --weight 1
+	by_space big --weight 3
+	wait_for 30 used small 0.1
+	wait_for 30 used big 0.1
+	shares big small 1.8 4.5
+	loadline --sim set small --weight 3
+	shares big small 0.6 1.6
+}
+
+@test "a class goes first by space, and a lower one has its minimum" {
+	need_launcher
+	mps start
+	by_space low --priority low
+	wait_for 30 used low 0.1
+	by_space high --priority high
+	wait_for 30 used high 0.2
+	shares high low 9 110
+}
+
+# way_of NAME OPTION...: what --by auto makes of it.
+way_of() {
+	local name=$1
+	shift
+	run -0 loadline --sim run --by auto --tenant "$name" "$@" -- env
+}
+
+@test "--by auto is space where a daemon takes the program as it is asked for, else time" {
+	need_launcher
+	way_of none
+	[[ $output == *"INFO shares the card by time: no MPS daemon runs at $T/world/mps/pipe"* ]]
+	[[ $output != *CUDA_MPS_PIPE_DIRECTORY* ]]
+	mps start --mem 8G
+	way_of client --weight 2
+	[[ $output == *"INFO shares the card by space, as a client of the MPS daemon at $T/world/mps/pipe"* ]]
+	[[ $output == *"CUDA_MPS_PIPE_DIRECTORY=$T/world/mps/pipe"* ]]
+	way_of share --compute 25%
+	[[ $output == *"INFO shares the card by time: --compute is a share of the time"* ]]
+	[[ $output != *CUDA_MPS_PIPE_DIRECTORY* ]]
+	way_of large --mem 9G
+	[[ $output == *"INFO shares the card by time: --mem: this MPS daemon gives a client 8192 MiB at most"* ]]
+	way_of killed --max-kernel 10s:kill
+	[[ $output == *"INFO shares the card by time: a client of MPS must not be killed while its kernel runs"* ]]
+	# What it starts shares as it does, and is told nothing.
+	run -0 loadline --sim run --by auto -- "$LOADLINE" run --by auto -- env
+	[ "$(grep -c "INFO shares" <<<"$output")" -eq 1 ]
 }
 
 @test "what cannot be had by space is refused before the command runs" {
@@ -495,8 +552,6 @@ get_*) ;;'
 	mps start --compute 50% --mem 8G
 	fails_with 125 "gives a client 50 % of the SMs at most" --sim run --by space --compute 60% -- touch "$T/ran"
 	fails_with 125 "gives a client 8192 MiB at most" --sim run --by space --mem 9G -- touch "$T/ran"
-	fails_with 125 "--weight: is about turns" --sim run --by space --weight 2 -- touch "$T/ran"
-	fails_with 125 "--priority: is about turns" --sim run --by space --priority low -- touch "$T/ran"
 	[ ! -e "$T/ran" ]
 }
 

@@ -11,29 +11,6 @@ limited() {
 	start "$name" --sim run --tenant "$name" "$@" -- "$LAUNCHER" "${KERNEL_MS:-1}"
 }
 
-# gpu_seconds NAME...: of each tenant, at one moment.
-gpu_seconds() {
-	local name filter=empty
-	for name; do
-		filter+=", ([.[] | select(has(\"claim\") and .tenant == \"$name\") | .gpu_seconds] | add // 0)"
-	done
-	loadline --sim status --json | jq -s "[$filter] | join(\" \")" -r
-}
-
-# shares ONE OTHER RATIO-LOW RATIO-HIGH: while ONE gets a second of the card, it gets so many times what OTHER gets.
-shares() {
-	local one other one_later other_later
-	read -r one other <<<"$(gpu_seconds "$1" "$2")"
-	wait_for 60 used "$1" "$(jq -n "$one + 1")"
-	read -r one_later other_later <<<"$(gpu_seconds "$1" "$2")"
-	expect '$ratio > $low and $ratio < $high' --argjson low "$3" --argjson high "$4" \
-		--argjson ratio "$(jq -n "($one_later - $one) / ($other_later - $other)")"
-}
-
-used() {
-	shows "select(has(\"claim\") and .tenant == \"$1\" and .gpu_seconds >= $2)"
-}
-
 @test "a cap holds" {
 	limited capped --compute 10%
 	wait_for 30 used capped 0.02
@@ -53,6 +30,13 @@ used() {
 	wait_for 30 used small 0.1
 	wait_for 30 used big 0.1
 	shares big small 1.8 4.5
+}
+
+@test "equal programs that launch ahead wait for nobody" {
+	limited one
+	limited two
+	wait_for 60 status_has 'map(select(has("claim"))) |
+		length == 2 and all(.[]; .gpu_seconds > 0.2 and .waits_for == null)'
 }
 
 @test "a weight that is changed counts from then on" {

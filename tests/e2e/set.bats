@@ -21,10 +21,6 @@ tenant() {
 	shows "select(has(\"tenant_row\") and .tenant == \"$1\") | ${2-true}"
 }
 
-gpu_seconds() {
-	loadline --sim status --json | jq "select(has(\"claim\") and .tenant == \"$1\") | .gpu_seconds"
-}
-
 @test "by claim and by name, each limit alone, and away again" {
 	start_busy job --mem 10G
 	loadline --sim set "$(number_of job)" --compute 30%

@@ -156,9 +156,9 @@ busy() {
 
 @test "who waits for whom is told" {
 	needs_shim
-	for name in one two; do
+	for weight in 1 2; do
 		# shellcheck disable=SC2046
-		start "$name" --sim run --tenant "$name" -- $(busy kernel 2ms for 60s)
+		start "of-$weight" --sim run --tenant "of-$weight" --weight "$weight" -- $(busy kernel 2ms for 60s)
 	done
 	wait_for 60 status_has 'map(select(has("claim"))) | length == 2 and
 		((.[0].waits_for == .[1].claim and .[1].has_turn) or (.[1].waits_for == .[0].claim and .[0].has_turn))'

@@ -160,8 +160,11 @@ static void by_space_the_share_is_of_space(void **state)
 	struct ll_run_args inner = {.by = LL_RUN_BY_SPACE};
 	assert_fails(ll_run_args_check_nested(&inner, &outer, &err), -EPERM, "governed already");
 	assert_int_equal(ll_run_args_check_nested(&inner, &copy, &err), 0);
-	args.weight = "2";
-	assert_fails(ll_run_args_settings(&args, "x", &settings, &err), -EINVAL, "--weight: is about turns");
+	/* Weights and classes hold there too. */
+	args.weight = "2", args.priority = "low";
+	assert_int_equal(ll_run_args_settings(&args, "x", &settings, &err), 0);
+	assert_int_equal(settings.weight_permille, 2000);
+	assert_int_equal(settings.priority, LL_PRIORITY_LOW);
 }
 
 static void what_a_card_does_not_tell_limits_nothing(void **state)

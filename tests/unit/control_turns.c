@@ -36,17 +36,31 @@ static void test_who_is_in_debt_is_not_chosen(void **state)
 	assert_int_equal(ll_turns_best(parties, 0), 0);
 }
 
-static void test_patience_goes_before_class(void **state)
+static void test_who_is_starved_goes_before_a_class(void **state)
 {
 	(void)state;
 	struct ll_turn_party parties[] = {party(HIGH, 0), party(LOW, 100)};
-	parties[1].waited_ns = LL_TURN_PATIENCE_NS;
+	parties[1].waited_ns = LL_TURN_STARVED_NS - 1;
+	assert_int_equal(ll_turns_best(parties, 2), 0);
+	assert_false(ll_turns_gives_way(&parties[0], &parties[1], LL_NS_PER_MS, false));
+	parties[1].waited_ns = LL_TURN_STARVED_NS;
 	assert_int_equal(ll_turns_best(parties, 2), 1);
 	assert_true(ll_turns_gives_way(&parties[0], &parties[1], LL_NS_PER_MS, false));
 	/* and keeps its turn for its service, then no longer */
 	parties[1].waited_ns = 0;
 	assert_false(ll_turns_preempts(&parties[0], &parties[1], LL_TURN_SERVICE_NS - 1, true));
 	assert_true(ll_turns_preempts(&parties[0], &parties[1], LL_TURN_SERVICE_NS, true));
+}
+
+/* Weights and turns of others make it wait so long: no class is above it. */
+static void test_who_waits_among_its_equals_is_not_starved(void **state)
+{
+	(void)state;
+	struct ll_turn_party parties[] = {party(NORMAL, 0), party(NORMAL, 100)};
+	parties[1].waited_ns = LL_TURN_PATIENCE_NS - 1;
+	assert_int_equal(ll_turns_best(parties, 2), 0);
+	parties[1].waited_ns = LL_TURN_PATIENCE_NS;
+	assert_int_equal(ll_turns_best(parties, 2), 1);
 }
 
 static void test_a_holder_keeps_its_quantum(void **state)
@@ -175,6 +189,23 @@ static void test_programs_that_launch_ahead_and_are_equal_need_no_turns(void **s
 	assert_false(ll_turns_may_slice(&other, &one));
 }
 
+/* However they launch: their kernels run at the same time. */
+static void test_clients_of_mps_that_are_equal_need_no_turns(void **state)
+{
+	(void)state;
+	struct ll_turn_party one = party(NORMAL, 100), other = party(NORMAL, 5), by_time = party(NORMAL, 5);
+	one.is_by_space = other.is_by_space = true;
+	assert_true(ll_turns_may_slice(&one, &other));
+	by_time.launches_ahead = true;
+	assert_false(ll_turns_may_slice(&one, &by_time));
+	one.launches_ahead = true;
+	assert_true(ll_turns_may_slice(&one, &by_time));
+	other.weight_permille *= 2;
+	assert_false(ll_turns_may_slice(&one, &other));
+	other.weight_permille = one.weight_permille, other.rank = LOW;
+	assert_false(ll_turns_may_slice(&one, &other));
+}
+
 static bool waits_for_each(uint64_t launches, uint64_t waits, uint64_t launch_us, uint64_t round_us)
 {
 	const struct ll_turns_pace pace = {launches, waits, launch_us * LL_NS_PER_US, round_us * LL_NS_PER_US};
@@ -202,7 +233,8 @@ int main(void)
 	    cmocka_unit_test(test_the_least_virtual_time_goes_first),
 	    cmocka_unit_test(test_a_class_goes_before_virtual_time),
 	    cmocka_unit_test(test_who_is_in_debt_is_not_chosen),
-	    cmocka_unit_test(test_patience_goes_before_class),
+	    cmocka_unit_test(test_who_is_starved_goes_before_a_class),
+	    cmocka_unit_test(test_who_waits_among_its_equals_is_not_starved),
 	    cmocka_unit_test(test_a_holder_keeps_its_quantum),
 	    cmocka_unit_test(test_only_the_ratio_of_weights_counts),
 	    cmocka_unit_test(test_a_lower_class_gives_way_at_once_and_a_higher_does_not),
@@ -210,6 +242,7 @@ int main(void)
 	    cmocka_unit_test(test_weights_divide_and_a_pause_is_not_saved_up),
 	    cmocka_unit_test(test_who_follows_a_card_goes_when_that_says),
 	    cmocka_unit_test(test_programs_that_launch_ahead_and_are_equal_need_no_turns),
+	    cmocka_unit_test(test_clients_of_mps_that_are_equal_need_no_turns),
 	    cmocka_unit_test(test_who_waits_for_each_kernel_is_known_by_launches_and_waits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
