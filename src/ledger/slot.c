@@ -23,6 +23,7 @@ static void zero_numbers(struct ll_ledger_slot *slot)
 {
 	zero_words(&slot->namespaces, 1);
 	zero_words(&slot->start_ticks, 1);
+	zero_words(slot->reserved_identity, 3);
 	atomic_store_explicit(&slot->pid, 0, memory_order_relaxed);
 	atomic_store_explicit(&slot->priority, 0, memory_order_relaxed);
 	zero_words(&slot->taken_ns, 1);
@@ -33,9 +34,12 @@ static void zero_numbers(struct ll_ledger_slot *slot)
 	zero_words(&slot->want_since_ns, 1);
 	zero_words(&slot->queued_ns, 1);
 	atomic_store_explicit(&slot->bell, 0, memory_order_relaxed);
+	atomic_store_explicit(&slot->queued_launches, 0, memory_order_relaxed);
 	zero_words(&slot->asked_ns, 1);
+	zero_words(&slot->running_ns, 1);
 	zero_words(&slot->memory_limit_bytes, 1);
 	zero_words(&slot->memory_used_bytes, 1);
+	zero_words(&slot->reserved_memory, 1);
 	atomic_store_explicit(&slot->compute_cap_permille, 0, memory_order_relaxed);
 	atomic_store_explicit(&slot->weight_permille, 0, memory_order_relaxed);
 	atomic_store_explicit(&slot->tenant_row, 0, memory_order_relaxed);
@@ -43,12 +47,15 @@ static void zero_numbers(struct ll_ledger_slot *slot)
 	atomic_store_explicit(&slot->target_watts, 0, memory_order_relaxed);
 	atomic_store_explicit(&slot->pace, 0, memory_order_relaxed);
 	atomic_store_explicit(&slot->visit, 0, memory_order_relaxed);
+	atomic_store_explicit(&slot->reserved_visit, 0, memory_order_relaxed);
+	zero_words(slot->reserved_limits, 1);
 	zero_words(&slot->gpu_time_ns, 1);
 	zero_words(&slot->virtual_time_ns, 1);
 	zero_words(&slot->token_debt_ns, 1);
 	zero_words(&slot->synthetic_busy_ns, 1);
 	zero_words(&slot->energy_mj, 1);
 	zero_words(&slot->yields, 1);
+	zero_words(slot->reserved_accounts, 2);
 }
 
 #define ZERO_TEXT(slot, field) zero_words((slot)->field, sizeof(slot)->field / sizeof(uint64_t))
@@ -59,10 +66,12 @@ void ll_slot_clean(struct ll_ledger_file *file, unsigned index)
 	atomic_store(&slot->token, 0);
 	zero_numbers(slot);
 	atomic_store_explicit(&slot->text_sequence, 0, memory_order_relaxed);
+	atomic_store_explicit(&slot->reserved_text, 0, memory_order_relaxed);
 	ZERO_TEXT(slot, tenant);
 	ZERO_TEXT(slot, payload);
 	ZERO_TEXT(slot, note);
 	ZERO_TEXT(slot, metric);
+	ZERO_TEXT(slot, reserved_texts);
 	atomic_fetch_and(&file->used[index / 64], ~(UINT64_C(1) << (index % 64)));
 }
 

@@ -29,6 +29,7 @@ unsigned ll_tenant_rows_find(const struct ll_ledger_file *file, uint64_t id)
 	return row;
 }
 
+/* All that is not the tenant's name and limits: the row may have been another's, on other cards. */
 static void zero_accounts(struct ll_ledger_tenant *tenant)
 {
 	tenant->guard = 0;
@@ -38,6 +39,15 @@ static void zero_accounts(struct ll_ledger_tenant *tenant)
 	tenant->virtual_time_ns = 0;
 	tenant->tokens_ns = 0;
 	tenant->tokens_at_ns = 0;
+	tenant->called_until_ns = 0;
+	tenant->first_card = 0;
+	tenant->others_busy_ns = 0;
+	tenant->ending_ns = 0;
+	tenant->others_launches = 0;
+	tenant->reserved_limits = 0;
+	tenant->reserved_text = 0;
+	for (size_t i = 0; i < sizeof tenant->reserved / sizeof *tenant->reserved; i++)
+		tenant->reserved[i] = 0;
 }
 
 void ll_tenant_rows_make(struct ll_ledger_file *file, unsigned row, const struct ll_tenant_wish *wish)
