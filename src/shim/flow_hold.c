@@ -38,7 +38,9 @@ static bool is_held(const struct ll_flow *flow)
 
 static bool has_room(const struct ll_flow *flow)
 {
-	return flow->queued.ns < QUEUE_NS && flow->queued.launches < QUEUE_LAUNCHES;
+	bool is_short = flow->queued.ns < QUEUE_NS && flow->queued.launches < QUEUE_LAUNCHES;
+	return is_short ||
+	       flow->queued.launches < 2; /* behind a long one the next, or the card would wait for the host */
 }
 
 static bool wants_wait(const struct ll_flow *flow, const struct ll_flow_context *context, struct ll_mark_stream stream)

@@ -1,5 +1,5 @@
-/* A row and a slot that get another owner have nothing of the former one's. Each byte is looked at, so that a field which
- * comes new is not forgotten. */
+/* A row and a slot that get another owner have nothing of the former one's. Each byte is looked at, so that a field
+ * which comes new is not forgotten. */
 #include <string.h>
 
 #include "test.h"
