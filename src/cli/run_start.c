@@ -79,8 +79,10 @@ static void choose_way(const struct ll_driver *driver, const struct ll_run_args 
 	struct ll_run_settings by_space = *settings;
 	LL_SCOPE_FREE const struct ll_card **shown = malloc(count * sizeof *shown);
 	size_t shown_count = count;
-	const char *why = shown ? why_by_time(settings) : strerror(ENOMEM);
-	if (!why) {
+	const char *why = why_by_time(settings);
+	if (!shown) {
+		why = "no memory";
+	} else if (!why) {
 		memcpy(shown, cards, count * sizeof *shown);
 		if (ll_run_space_choose(driver, args, &by_space, shown, &shown_count, space, &err) < 0)
 			why = err.text;

@@ -144,8 +144,7 @@ static struct progress harvest(struct ll_flow *flow, uint64_t now_ns)
 	return progress;
 }
 
-/* Launches through the open gate are known by number alone; they are taken to be where the last mark was made. */
-static void note_unmarked(struct ll_flow *flow)
+void ll_flow_note_unmarked(struct ll_flow *flow)
 {
 	uint64_t launches = atomic_exchange_explicit(&flow->count->launches, 0, memory_order_relaxed);
 	struct ll_flow_context *context = launches ? ll_flow_get_context(flow, flow->last_context) : NULL;
@@ -184,7 +183,7 @@ void ll_flow_close_tails(struct ll_flow *flow)
 		return;
 	bool is_open = atomic_load_explicit(ll_turn_gate(flow->claim), memory_order_relaxed) == LL_GATE_OPEN;
 	if (!is_open)
-		note_unmarked(flow);
+		ll_flow_note_unmarked(flow);
 	bool may_mark = !is_open && !ll_captures_go_on(&flow->captures), is_gone = false;
 	bool at_once = flow->turn.ending_since_ns || ll_gang_closes(&flow->gang); /* others wait for what is left */
 	struct ll_flow_context *next;
@@ -243,7 +242,7 @@ static void tend_open_gate(struct ll_flow *flow, uint64_t now_ns)
 	uint32_t gate = atomic_load(ll_turn_gate(flow->claim));
 	if (gate != LL_GATE_SHUT && !flow->look.is_alone) { /* a cap is new, for instance */
 		ll_turn_shut_gate(flow->claim);
-		note_unmarked(flow);
+		ll_flow_note_unmarked(flow);
 	} else if (gate == LL_GATE_OPEN && now_ns - flow->marked_ns >= MARK_NS) {
 		flow->marked_ns = now_ns;
 		ll_turn_open_gate(flow->claim, LL_GATE_MARK, now_ns);
@@ -478,7 +477,7 @@ void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct l
 	look_for_the_deaf(flow);
 	flow->launching++;
 	ll_flow_note_launches(flow, 1);
-	note_unmarked(flow);
+	ll_flow_note_unmarked(flow);
 	flow->last_context = context;
 	flow->last_stream = stream;
 	if (known && !known->is_gone)

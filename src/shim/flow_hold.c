@@ -62,6 +62,10 @@ static bool hold_stream(struct ll_flow *flow, struct ll_flow_context *context, s
 {
 	if (!wants_wait(flow, context, stream))
 		return true;
+	if (!ll_marks_last_wait(context->marks, stream).word) {
+		ll_flow_note_unmarked(flow);
+		ll_marks_end_unheld(context->marks, stream);
+	}
 	if (is_held(flow)) /* whoever goes before the visited takes the card at once */
 		ll_flow_tick(flow, ll_now_ns());
 	uint32_t word = word_of(flow);

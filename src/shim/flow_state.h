@@ -76,6 +76,9 @@ struct ll_flow {
 	bool has_agent;
 };
 
+/* Launches through the open gate are known by number alone; they are taken to be where the last mark was made. */
+void ll_flow_note_unmarked(struct ll_flow *flow);
+
 /* The context's marks; find: NULL where there are none; get: made where there are none, NULL: no memory, or handle is
  * NULL.
  */

@@ -407,6 +407,17 @@ struct ll_marks_wait ll_marks_last_wait(struct ll_marks *marks, struct ll_mark_s
 	return (struct ll_marks_wait){.unheld_ns = track->unheld_ns, .word = track->wait_word};
 }
 
+void ll_marks_end_unheld(struct ll_marks *marks, struct ll_mark_stream name)
+{
+	struct ll_mark_track *track = marks->clock.is_blind ? NULL : find_track(marks, name);
+	struct ll_mark_event end;
+	if (!track || !track->open.launches || track->open.is_held || track->is_left || track->is_in_driver ||
+	    !ll_mark_can_record(&marks->clock) || !record(marks, track, &end))
+		return;
+	track->closing.is_cut = track->launching_ns;
+	push_batch(marks, track, end);
+}
+
 void ll_marks_note_wait(struct ll_marks *marks, struct ll_mark_stream name, uint32_t word)
 {
 	struct ll_mark_track *track = find_track(marks, name);

@@ -111,6 +111,9 @@ struct ll_marks_wait {
 	uint32_t word;
 };
 struct ll_marks_wait ll_marks_last_wait(struct ll_marks *marks, struct ll_mark_stream name);
+/* Before the first one: ends the open batch, so that it shows when the work before that wait is done. The context is
+ * current. */
+void ll_marks_end_unheld(struct ll_marks *marks, struct ll_mark_stream name);
 void ll_marks_note_wait(struct ll_marks *marks, struct ll_mark_stream name, uint32_t word);
 void ll_marks_forget_waits(struct ll_marks *marks); /* nobody has to wait any more */
 

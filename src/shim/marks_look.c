@@ -121,12 +121,19 @@ static bool has_begun_long(struct ll_marks *marks, const struct ll_mark_track *t
 	       ll_mark_has_ended(&marks->clock, head->start.handle);
 }
 
+/* Nothing holds what comes next. A wait that was made before all waits were forgotten holds all the same, once the gate
+ * is shut again. */
+static bool is_free(const struct ll_mark_track *track)
+{
+	const struct ll_mark_batch *next = track->count ? &track->batches[track->first] : &track->open;
+	return !next->is_held && (track->free_batches || !track->wait_word);
+}
+
 bool ll_marks_is_let_through(struct ll_marks *marks)
 {
 	for (struct ll_mark_track *track = marks->tracks; track && !marks->clock.is_blind; track = track->next) {
 		bool has_work = track->is_used && (track->count || (track->open.launches && !track->is_left));
-		bool is_free = track->free_batches || !track->wait_word;
-		if (has_work && (is_free || has_begun_long(marks, track)))
+		if (has_work && (is_free(track) || has_begun_long(marks, track)))
 			return true;
 	}
 	return false;

@@ -2,9 +2,11 @@
  */
 #include "launching.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "ledger/visit.h"
 
@@ -88,6 +90,50 @@ static void check_soon(uint64_t since_ns)
 	if (took_ns > 2000 * MS)
 		fprintf(stderr, "took %llu ms\n", (unsigned long long)(took_ns / MS));
 	CHECK(took_ns <= 2000 * MS);
+}
+
+static bool lingers(void)
+{
+	return claim_of(SELF)->visit & LL_VISIT_LINGERS;
+}
+
+static void *launch_on(void *context)
+{
+	CHECK_EQUAL(cu.cuCtxSetCurrent(context), 0);
+	for (;;) {
+		launch_timed(work, stream, MS / 4, 1, 32);
+		wait_for_room(stream);
+	}
+}
+
+/* The other one is not seen for some time, as on a busy host, and this program is alone. What it launches then is on
+ * the card when the other one is back, and is charged until it is done. What is held from then on is not taken for
+ * that. */
+static void body_let_through(void)
+{
+	pthread_t launcher;
+	struct ll_cu_context *context;
+	pid_t flood = begin();
+	CHECK_EQUAL(cu.cuCtxGetCurrent(&context), 0);
+	CHECK_EQUAL(pthread_create(&launcher, NULL, launch_on, context), 0);
+	unsigned held = 0, lingering = 0;
+	for (unsigned round = 0; round < 20; round++) {
+		CHECK_EQUAL(kill(flood, SIGSTOP), 0);
+		sleep_ms(25 + 2 * round);
+		CHECK_EQUAL(kill(flood, SIGCONT), 0);
+		sleep_ms(60);
+		for (int i = 0; i < 60; i++) {
+			sleep_ms(1);
+			held += is_held();
+			lingering += is_held() && lingers();
+		}
+	}
+	printf("seen held %u times, and with work let through %u times\n", held, lingering);
+	fflush(stdout);
+	CHECK(held > 100);
+	CHECK(lingering < 60); /* one round */
+	CHECK_EQUAL(kill(flood, SIGKILL), 0);
+	_exit(0);
 }
 
 /* A host gate let no more than three launches of 1 ms ahead. */
@@ -342,6 +388,7 @@ static void body_own_value(void)
 		in_world(NULL, body);                                                                                  \
 	}
 
+TEST(what_was_let_through_is_charged_until_it_is_done, body_let_through)
 TEST(the_host_of_a_held_program_launches_on, body_host)
 TEST(launches_in_every_kind_of_stream_are_held, body_streams)
 TEST(where_the_driver_has_no_waits_the_host_waits, body_no_waits)
@@ -356,6 +403,7 @@ TEST(a_full_queue_that_waits_for_the_next_launch_gets_it, body_own_value)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(what_was_let_through_is_charged_until_it_is_done),
 	    cmocka_unit_test(the_host_of_a_held_program_launches_on),
 	    cmocka_unit_test(launches_in_every_kind_of_stream_are_held),
 	    cmocka_unit_test(where_the_driver_has_no_waits_the_host_waits),

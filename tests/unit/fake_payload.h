@@ -18,6 +18,7 @@ struct fake_payload_world {
 	atomic_bool is_lost;  /* launch and check fail from now on */
 	atomic_bool is_stuck; /* kernels never write their record */
 	atomic_bool hangs_in_open;
+	atomic_bool has_hung_in_open; /* one has begun to */
 	atomic_bool hangs_in_close;
 	atomic_bool has_stranger; /* the next kernel starts 1 ms late and ends at once; then cleared */
 	atomic_bool has_gap;      /* the next kernel has a hole of 2 ms and ends at once; then cleared */

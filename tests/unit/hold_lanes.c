@@ -263,7 +263,7 @@ static void a_process_that_falls_while_one_card_opens_is_that_cards_fault(void *
 	open_lane(0);
 	fake_world->hangs_in_open = true;
 	ll_pacer_open(pacers[1]);
-	wait_launches(0, 50); /* the other lane has begun by then, or is not served at all */
+	wait_for(fake_world->has_hung_in_open);
 	assert_int_equal(kill(report(1).pid, SIGKILL), 0);
 	wait_for(is_in(0, LL_PACER_LOST) && is_in(1, LL_PACER_FAILED));
 	assert_true(report(0).is_bystander);
