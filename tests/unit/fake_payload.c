@@ -60,7 +60,8 @@ static int fake_open(const struct ll_card *card, const struct ll_payload_config 
 {
 	(void)card;
 	(void)config;
-	while ((fake_world->has_hung_in_open = fake_world->hangs_in_open))
+	fake_world->has_hung_in_open = fake_world->hangs_in_open;
+	while (fake_world->hangs_in_open)
 		ll_sleep_until_ns(ll_now_ns() + LL_NS_PER_MS);
 	if (fake_world->open_rc)
 		return ll_err_set(err, fake_world->open_rc, "fake: refused");
