@@ -12,6 +12,7 @@
 #include "ledger/lock.h"
 #include "ledger/process.h"
 #include "ledger/slot.h"
+#include "ledger/tenant_rows.h"
 #include "ledger/text.h"
 
 enum { DEFAULT_WEIGHT_PERMILLE = 1000, RETAKE_WAIT_MS = 20 };
@@ -71,10 +72,24 @@ static bool lock_slot(struct ll_claim *claim, unsigned index, bool is_used_taken
 	return true;
 }
 
+/* A tenant of very many processes leaves room for others. Two that come at once may both be the last. */
+static int check_quota(const struct ll_claim *claim, const char *card, struct ll_err *err)
+{
+	unsigned row = claim->tenant_row;
+	if (!row || ll_tenant_rows_claims(claim->ledger->file, row - 1, true) < LL_LEDGER_CLAIMS_OF_TENANT)
+		return 0;
+	ll_err_set(err, -ENOSPC, "card %s: this tenant has %d programs on the card, as many as one tenant may have",
+		   card, LL_LEDGER_CLAIMS_OF_TENANT);
+	return ll_err_hint(err, "`loadline status` shows them");
+}
+
 /* Slots in use come second: a sweeper may have one of them locked for a moment. */
 static int find_slot(struct ll_claim *claim, const char *card, struct ll_err *err)
 {
 	ll_ledger_sweep(claim->ledger);
+	int rc = check_quota(claim, card, err);
+	if (rc)
+		return rc;
 	for (int pass = 0; pass < 2; pass++) {
 		for (unsigned i = 0; i < LL_LEDGER_CLAIMS; i++) {
 			if (lock_slot(claim, i, pass > 0))
@@ -173,20 +188,33 @@ int ll_claim_take(struct ll_ledger *ledger, const struct ll_claim_wish *wish, co
 	return 0;
 }
 
+static void clear(struct ll_claim *claim)
+{
+	if (!ll_claim_is_ours(claim))
+		return;
+	if (claim->is_hold)
+		claim->ledger->file->hold_pid = 0;
+	if (ll_own_fd_is_ours(claim->ledger, &claim->own))
+		ll_ledger_clear_slot(claim->ledger, claim->index, claim->own.fd);
+	else
+		atomic_store(&claim->slot->token, 0); /* the lock is lost: whoever looks next has the slot */
+}
+
 void ll_claim_release(struct ll_claim *claim)
 {
 	if (!claim)
 		return;
 	ll_fork_remove(&claim->fork);
-	if (ll_claim_is_ours(claim)) {
-		if (claim->is_hold)
-			claim->ledger->file->hold_pid = 0;
-		if (ll_own_fd_is_ours(claim->ledger, &claim->own))
-			ll_ledger_clear_slot(claim->ledger, claim->index, claim->own.fd);
-		else
-			atomic_store(&claim->slot->token, 0); /* the lock is lost: whoever looks next has the slot */
-	}
+	clear(claim);
 	free_claim(claim);
+}
+
+void ll_claim_leave(struct ll_claim *claim)
+{
+	LL_SCOPE_NO_CANCEL;
+	LL_SCOPE_LOCK(&claim->own_mutex);
+	clear(claim);
+	ll_own_fd_close(claim->ledger, &claim->own);
 }
 
 bool ll_claim_is_lost(const struct ll_claim *claim)

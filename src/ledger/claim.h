@@ -30,14 +30,20 @@ struct ll_claim_wish {
 /*
  * Takes a free slot; its state is LL_CLAIM_STARTING. card is for messages ("0"). For LL_PRIORITY_HOLD -EBUSY when
  * another live claim holds the card ("card 0: pid 123 already holds it"); two that come at once: one wins.
- * -ENOSPC when all 256 are live. -ESTALE when the tenant's row is nobody's: join again. The claim ends before the
- * ledger is closed.
+ * -ENOSPC when all 256 are live, or 128 of the same tenant. -ESTALE when the tenant's row is nobody's: join again. The
+ * claim ends before the ledger is closed.
  */
 int ll_claim_take(struct ll_ledger *ledger, const struct ll_claim_wish *wish, const char *card,
 		  struct ll_claim **ret_claim, struct ll_err *err);
 
 /* Clears the slot, then frees its lock and the handle. NULL is fine. */
 void ll_claim_release(struct ll_claim *claim);
+
+/*
+ * Gives the slot and its lock back, and keeps the handle: from then on the claim is lost, as others' clearing makes it.
+ * Only where nothing is charged to it.
+ */
+void ll_claim_leave(struct ll_claim *claim);
 
 /*
  * Whether others have cleared it: its process had closed the descriptor with its lock, and they looked before the next

@@ -43,6 +43,9 @@ int ll_run_settings_read(const char *text, struct ll_run_settings *ret_settings)
 
 bool ll_tenant_name_is_valid(const char *name);
 
+/* Whether they hold anything that a program could break: a limit, a class or a weight that is not everybody's. */
+bool ll_run_settings_ask_limits(const struct ll_run_settings *settings);
+
 /*
  * Takes a claim of the settings' tenant, whose row is made where there is none. card is for messages. Errors as
  * ll_tenant_join and ll_claim_take; the row stays joined, also then, until the ledger is closed.

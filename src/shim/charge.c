@@ -19,12 +19,13 @@ struct ll_place ll_place_current(void)
 
 struct ll_place ll_place_device(ll_cu_device device)
 {
-	return (struct ll_place){.seat = ll_seat_take(device)};
+	struct ll_seat *seat = ll_seat_take(device);
+	return (struct ll_place){.seat = seat, .is_refused = !seat && ll_seat_refuses(device)};
 }
 
 struct ll_charge ll_charge_begin(struct ll_place place, uint64_t bytes)
 {
-	struct ll_charge charge = {.place = place};
+	struct ll_charge charge = {.place = place, .is_refused = place.is_refused};
 	if (!place.seat)
 		return charge;
 	int rc = ll_held_reserve(place.seat, bytes);

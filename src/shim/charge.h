@@ -21,8 +21,9 @@
  * When the limit refuses, what the process itself keeps in reserve is given up first (spare.h), and it is asked once
  * more.
  *
- * It fails open: with no place on a card (no ledger, no claim free) the program goes on ungoverned. A claim that was
- * cleared from outside is taken again by the next that needs it (held.h).
+ * With no place on a card (no ledger, no claim free) it is refused where limits were asked for, and else goes on
+ * ungoverned. A claim that was cleared from outside is taken again by the next that needs it (held.h); while none is to
+ * be had, the program goes on with the contexts that it has.
  */
 #ifndef LOADLINE_SHIM_CHARGE_H
 #define LOADLINE_SHIM_CHARGE_H
@@ -39,6 +40,7 @@
 struct ll_place {
 	struct ll_seat *seat; /* NULL: nobody */
 	uint64_t owner;       /* contexts.h; 0: the memory outlives contexts */
+	bool is_refused;      /* seat is NULL, and limits were asked for */
 };
 
 struct ll_charge {

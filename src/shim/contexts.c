@@ -92,6 +92,7 @@ static void reserve(struct ll_context_change *change)
 {
 	change->free_bytes = free_bytes_of(change->seat->device);
 	change->charge = ll_charge_begin((struct ll_place){.seat = change->seat}, foretell(change->seat->device));
+	change->refusal = change->charge.is_refused ? LL_CUDA_ERROR_OUT_OF_MEMORY : LL_CUDA_SUCCESS;
 }
 
 static void lock(struct ll_context_change *change)
@@ -100,9 +101,17 @@ static void lock(struct ll_context_change *change)
 	change->is_locked = true;
 }
 
-struct ll_context_change ll_context_begin(ll_cu_device device)
+static struct ll_context_change on_card(ll_cu_device device)
 {
 	struct ll_context_change change = {.seat = ll_seat_take(device)};
+	if (ll_seat_refuses(device))
+		change = (struct ll_context_change){.refusal = LL_CUDA_ERROR_NOT_PERMITTED};
+	return change;
+}
+
+struct ll_context_change ll_context_begin(ll_cu_device device)
+{
+	struct ll_context_change change = on_card(device);
 	if (change.seat) {
 		lock(&change);
 		reserve(&change);
@@ -114,6 +123,8 @@ void ll_context_change_end(struct ll_context_change *change)
 {
 	ll_charge_end(&change->charge);
 	ll_seat_forget_contexts();
+	if (change->refusal && change->seat)
+		ll_seat_give_back(change->seat);
 	if (change->is_locked)
 		unlock_card(change->seat);
 }
@@ -198,19 +209,18 @@ static void note_primary(struct ll_context_change *change, struct ll_cu_context 
 
 ll_cu_result ll_context_retain(struct ll_cu_context **ret_context, ll_cu_device device)
 {
-	struct ll_context_change change
-	    __attribute__((cleanup(ll_context_change_end))) = {.seat = ll_seat_take(device)};
+	LL_CONTEXT_CHANGE(change, on_card(device));
 	if (!change.seat)
-		return ll_real()->cuDevicePrimaryCtxRetain(ret_context, device);
+		return change.refusal ? change.refusal : ll_real()->cuDevicePrimaryCtxRetain(ret_context, device);
 	lock(&change);
 	if (!is_primary_active(device))
 		reserve(&change);
-	if (change.charge.is_refused)
-		return LL_CUDA_ERROR_OUT_OF_MEMORY;
+	if (change.refusal)
+		return change.refusal;
 	LL_CHARGED_CALL(status, change.seat, ll_real()->cuDevicePrimaryCtxRetain(ret_context, device));
 	if (status == LL_CUDA_SUCCESS)
 		note_primary(&change, *ret_context);
-	return status;
+	return change.refusal = status;
 }
 
 /* The lock is held; the driver has ended the primary context. */
@@ -255,20 +265,22 @@ static void find_primary(struct ll_context_change *change)
 ll_cu_result ll_context_create_green(struct ll_cu_green_context **ret_green, struct ll_cu_resource_desc *resources,
 				     ll_cu_device device, unsigned flags)
 {
-	struct ll_context_change change
-	    __attribute__((cleanup(ll_context_change_end))) = {.seat = ll_seat_take(device)};
+	LL_CONTEXT_CHANGE(change, on_card(device));
 	if (!change.seat)
-		return ll_real()->cuGreenCtxCreate(ret_green, resources, device, flags);
+		return change.refusal ? change.refusal
+				      : ll_real()->cuGreenCtxCreate(ret_green, resources, device, flags);
 	lock(&change);
 	if (!is_primary_active(device))
 		reserve(&change);
 	LL_CHARGE(own, (struct ll_place){.seat = change.seat},
 		  ll_seat_settings()->counts_context ? LL_FOOTPRINT_GREEN_CONTEXT_BYTES : 0);
-	if (change.charge.is_refused || own.is_refused)
-		return LL_CUDA_ERROR_OUT_OF_MEMORY;
+	if (own.is_refused)
+		change.refusal = LL_CUDA_ERROR_OUT_OF_MEMORY;
+	if (change.refusal)
+		return change.refusal;
 	LL_CHARGED_CALL(status, change.seat, ll_real()->cuGreenCtxCreate(ret_green, resources, device, flags));
 	if (status != LL_CUDA_SUCCESS)
-		return status;
+		return change.refusal = status;
 	find_primary(&change);
 	own.place.owner = atomic_load(&primaries[device].owner);
 	ll_charge_keep(&own, LL_SIZE_GREEN, ll_charge_name(*ret_green));

@@ -25,16 +25,19 @@ uint64_t ll_context_owner(const struct ll_seat *seat, struct ll_cu_context *cont
 struct ll_context_change {
 	struct ll_seat *seat; /* NULL: not governed */
 	struct ll_charge charge;
-	uint64_t free_bytes; /* before; 0: not known */
+	ll_cu_result refusal; /* ours, or then the driver's; LL_CUDA_SUCCESS: none */
+	uint64_t free_bytes;  /* before; 0: not known */
 	bool is_locked;
 };
 
 /*
- * Around making one on that card. Over the limit: charge.is_refused. The end is by scope, whatever happens between.
+ * Around making one on that card. The refusal is what the caller shall return: out of memory over the limit, not
+ * permitted where limits were asked for and cannot be held (ll_seat_refuses). The end is by scope, whatever happens
+ * between.
  *
  *     LL_CONTEXT_CHANGE(change, ll_context_begin(device));
- *     if (change.charge.is_refused)
- *             return LL_CUDA_ERROR_OUT_OF_MEMORY;
+ *     if (change.refusal)
+ *             return change.refusal;
  *     ...
  *     ll_context_made(&change, context);
  */

@@ -11,12 +11,12 @@
 			return ll_real()->symbol args;                                                                 \
 		LL_REENTRY_SCOPE();                                                                                    \
 		LL_CONTEXT_CHANGE(change, ll_context_begin(device));                                                   \
-		if (change.charge.is_refused)                                                                          \
-			return LL_CUDA_ERROR_OUT_OF_MEMORY;                                                            \
+		if (change.refusal)                                                                                    \
+			return change.refusal;                                                                         \
 		LL_CHARGED_CALL(status, change.seat, ll_real()->symbol args);                                          \
 		if (status == LL_CUDA_SUCCESS)                                                                         \
 			ll_context_made(&change, *ret_context);                                                        \
-		return status;                                                                                         \
+		return change.refusal = status;                                                                        \
 	}
 
 /* The oldest, and the one after it. */

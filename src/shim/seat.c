@@ -7,12 +7,14 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/scope.h"
 #include "ledger/fork.h"
 #include "ledger/memory.h"
 #include "shim/agent.h"
 #include "shim/held.h"
 #include "shim/real.h"
+#include "shim/say.h"
 #include "shim/trace.h"
 
 enum { SEATS = 64 };
@@ -26,10 +28,13 @@ static struct {
 	pthread_mutex_t lock; /* guards taking; reading a seat needs none */
 	struct ll_run_settings settings;
 	bool is_governed;
-	bool is_held; /* launches may have to be timed for a trace: the gate is not opened */
+	bool is_garbled; /* it was started under settings that cannot be read */
+	bool is_held;    /* launches may have to be timed for a trace: the gate is not opened */
 	_Atomic(struct ll_seat *) seats[SEATS];
 	struct ll_seat *parents[SEATS]; /* a forked child's: of no use, and never freed */
-	uint64_t retry_ns[SEATS];       /* CLOCK_MONOTONIC: there was no seat to be had, and none is asked for before */
+	struct ll_err why[SEATS];       /* there is none */
+	bool is_said[SEATS];
+	uint64_t retry_ns[SEATS]; /* CLOCK_MONOTONIC: there was no seat to be had, and none is asked for before */
 	_Atomic unsigned contexts_ended;
 	_Atomic(struct ll_seat *) only; /* the one seat, while there is one */
 	unsigned count;
@@ -59,6 +64,7 @@ static void forget_in_child(struct ll_fork_item *item)
 		if (parents)
 			program.parents[i] = parents;
 		program.retry_ns[i] = 0;
+		program.is_said[i] = false;
 	}
 	atomic_store(&program.only, NULL);
 	program.count = 0;
@@ -79,7 +85,8 @@ static void at_exit(void)
 static void begin(void)
 {
 	const char *text = getenv(LL_RUN_VARIABLE);
-	program.is_governed = text && ll_run_settings_read(text, &program.settings) == 0;
+	program.is_garbled = text && ll_run_settings_read(text, &program.settings) < 0;
+	program.is_governed = text != NULL;
 	program.is_held = ll_trace_holds_gate();
 	if (!program.is_governed) {
 		set_gate();
@@ -121,10 +128,10 @@ bool ll_seat_uuid(ll_cu_device device, char *text, size_t size)
 	return true;
 }
 
-static int take_claim(struct ll_seat *seat, struct ll_claim **ret_claim)
+static int take_claim(struct ll_seat *seat, struct ll_claim **ret_claim, struct ll_err *err)
 {
 	unsigned row;
-	return ll_run_settings_claim(&program.settings, seat->ledger, "", &row, ret_claim, NULL);
+	return ll_run_settings_claim(&program.settings, seat->ledger, seat->uuid, &row, ret_claim, err);
 }
 
 /* The ledger is made where the tenant's process on that card has not come to it yet. While the first card is used by
@@ -137,19 +144,26 @@ static void follow_first_card(struct ll_seat *seat)
 		ll_flow_follow(seat->flow, seat->first, program.settings.id);
 }
 
-static struct ll_seat *make_seat(ll_cu_device device, const char *uuid)
+static int open_seats_ledger(struct ll_seat *seat, struct ll_err *err)
+{
+	if (program.is_garbled)
+		return ll_err_set(err, -EINVAL, LL_RUN_VARIABLE ": garbled; only `loadline run` sets it");
+	return ll_ledger_open(program.settings.folder, seat->uuid, true, &seat->ledger, err);
+}
+
+static struct ll_seat *make_seat(ll_cu_device device, const char *uuid, struct ll_err *err)
 {
 	struct ll_seat *seat = calloc(1, sizeof *seat);
 	if (!seat)
 		return NULL;
 	seat->device = device;
 	snprintf(seat->uuid, sizeof seat->uuid, "%s", uuid);
-	if (ll_ledger_open(program.settings.folder, seat->uuid, true, &seat->ledger, NULL) < 0) {
+	if (open_seats_ledger(seat, err) < 0) {
 		free(seat);
 		return NULL;
 	}
 	struct ll_claim *claim;
-	if (take_claim(seat, &claim) < 0) {
+	if (take_claim(seat, &claim, err) < 0) {
 		ll_ledger_close(seat->ledger);
 		free(seat);
 		return NULL;
@@ -208,14 +222,35 @@ static bool retake(struct ll_seat *seat)
 		return false;
 	if (!ll_claim_is_lost(seat->claim)) /* another thread was faster */
 		return true;
-	if (now_ns < seat->retry_ns)
+	if (now_ns < seat->retry_ns || seat->is_given_back)
 		return false;
 	seat->retry_ns = now_ns + RETRY_NS;
-	if (take_claim(seat, &claim) < 0)
+	if (take_claim(seat, &claim, &program.why[seat->device]) < 0)
 		return false;
 	succeed(seat, claim);
 	seat->retry_ns = 0;
 	return true;
+}
+
+void ll_seat_give_back(struct ll_seat *seat)
+{
+	LL_SCOPE_NO_CANCEL;
+	pthread_mutex_lock(&program.lock);
+	bool has_nothing = ll_held_freeze(seat) == 0 && program.settings.counts_context; /* so no context either */
+	if (has_nothing && !ll_claim_is_lost(seat->claim)) {
+		seat->is_given_back = true;
+		ll_claim_leave(seat->claim);
+	}
+	ll_held_thaw(seat);
+	pthread_mutex_unlock(&program.lock);
+}
+
+/* The lock is held. */
+static void ask_again(struct ll_seat *seat)
+{
+	seat->is_given_back = false;
+	seat->retry_ns = 0;
+	retake(seat);
 }
 
 bool ll_seat_retake(struct ll_seat *seat)
@@ -244,24 +279,64 @@ struct ll_seat *ll_seat_of(ll_cu_device device)
 	return device >= 0 && device < SEATS ? atomic_load(&program.seats[device]) : NULL;
 }
 
+/* The lock is held. */
+static struct ll_seat *take(ll_cu_device device)
+{
+	struct ll_seat *seat = ll_seat_of(device);
+	char uuid[sizeof seat->uuid];
+	if (seat && seat->is_given_back)
+		ask_again(seat);
+	if (seat || ll_now_ns() < program.retry_ns[device] || !ll_seat_uuid(device, uuid, sizeof uuid))
+		return seat;
+	seat = make_seat(device, uuid, &program.why[device]);
+	if (seat)
+		publish(seat, device);
+	else
+		program.retry_ns[device] = ll_now_ns() + RETRY_NS;
+	return seat;
+}
+
 struct ll_seat *ll_seat_take(ll_cu_device device)
 {
 	struct ll_seat *seat = ll_seat_of(device);
-	if (seat || !ll_seat_settings() || device < 0 || device >= SEATS)
+	if ((seat && !seat->is_given_back) || !ll_seat_settings() || device < 0 || device >= SEATS)
 		return seat;
 	LL_SCOPE_NO_CANCEL;
 	pthread_mutex_lock(&program.lock);
-	seat = ll_seat_of(device);
-	char uuid[sizeof seat->uuid];
-	if (!seat && ll_now_ns() >= program.retry_ns[device] && ll_seat_uuid(device, uuid, sizeof uuid)) {
-		seat = make_seat(device, uuid);
-		if (seat)
-			publish(seat, device);
-		else
-			program.retry_ns[device] = ll_now_ns() + RETRY_NS;
-	}
+	seat = take(device);
 	pthread_mutex_unlock(&program.lock);
 	return seat;
+}
+
+/* The lock is held. */
+static bool has_good_claim(ll_cu_device device)
+{
+	struct ll_seat *seat = ll_seat_of(device);
+	return seat && (!ll_claim_is_lost(seat->claim) || retake(seat));
+}
+
+static void say_refusal(ll_cu_device device)
+{
+	const char *why = program.why[device].text;
+	if (!program.is_said[device])
+		ll_say("no contexts on card %d under the limits of `loadline run` (CUDA error %d, not permitted): %s",
+		       device, LL_CUDA_ERROR_NOT_PERMITTED, *why ? why : "the ledger cannot be used");
+	program.is_said[device] = true;
+}
+
+bool ll_seat_refuses(ll_cu_device device)
+{
+	const struct ll_run_settings *settings = ll_seat_settings();
+	if (!settings || device < 0 || device >= SEATS ||
+	    (!program.is_garbled && !ll_run_settings_ask_limits(settings)))
+		return false;
+	LL_SCOPE_NO_CANCEL;
+	pthread_mutex_lock(&program.lock);
+	bool is_refused = !has_good_claim(device);
+	if (is_refused)
+		say_refusal(device);
+	pthread_mutex_unlock(&program.lock);
+	return is_refused;
 }
 
 /* A thread launches in the same context most of the time: then which one that is, is all that it asks. */

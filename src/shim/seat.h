@@ -5,8 +5,9 @@
  * forked child has no seats until it takes its own. Programs that were not started by `loadline run` have none, and
  * every hook passes straight through: ll_seat_is_governed is one load.
  *
- * When a seat cannot be taken (no ledger, or all claims taken) the program runs ungoverned on that card; `loadline
- * doctor` tells.
+ * When a seat cannot be taken (no ledger, one of another user, all claims taken, garbled settings) and limits were
+ * asked for, the program makes no context on that card (ll_seat_refuses). Without limits it runs ungoverned there;
+ * `loadline doctor` tells.
  */
 #ifndef LOADLINE_SHIM_SEAT_H
 #define LOADLINE_SHIM_SEAT_H
@@ -39,6 +40,7 @@ struct ll_seat {
 	_Atomic bool is_held;                     /* nobody shall change them, just now */
 	struct ll_gate_count count;               /* of a flow that is not the program's only one */
 	uint64_t retry_ns;                        /* when to try again to take a claim in place of a lost one */
+	_Atomic bool is_given_back;               /* the claim, until the program asks for the card again */
 };
 
 /* What `loadline run` wants of this program; NULL: it did not start it. */
@@ -55,6 +57,15 @@ static inline bool ll_seat_is_governed(void)
 /* The seat on this card, taken if there is none yet; NULL: not governed there. May do driver calls; cuInit was called.
  */
 struct ll_seat *ll_seat_take(ll_cu_device device);
+
+/*
+ * Whether the program shall make no context on this card: limits were asked for, and there is no claim to hold it to
+ * them. The first refusal of a card is said on the standard error stream, with its reason.
+ */
+bool ll_seat_refuses(ll_cu_device device);
+
+/* A context was refused: where the process has nothing on the card, its claim is given back until it asks again. */
+void ll_seat_give_back(struct ll_seat *seat);
 
 /* A card's or a MIG slice's UUID, as NVML and the ledger's file name write it; false: there is no such card, or cuInit
  * was not called.

@@ -52,6 +52,13 @@ static void tell(struct ll_flow *flow, const struct ll_marks_running *running)
 	note(flow, text);
 }
 
+/* The first process of a PID namespace is not ended by a signal of its own, but by its exit. */
+static void end_program(void)
+{
+	kill(getpid(), SIGKILL);
+	_exit(128 + SIGKILL);
+}
+
 void ll_watch_kernels(struct ll_flow *flow, uint64_t now_ns)
 {
 	if (flow->is_blind) {
@@ -70,5 +77,5 @@ void ll_watch_kernels(struct ll_flow *flow, uint64_t now_ns)
 	tell(flow, &running);
 	/* Several launches are as long as they are many: then the longest is surely over the limit. */
 	if (flow->kills_at_max_kernel && running.ns / running.launches > flow->max_kernel_ns)
-		kill(getpid(), SIGKILL);
+		end_program();
 }

@@ -67,3 +67,11 @@ limited() {
 	finish stuck
 	[ "$status" -eq 137 ]
 }
+
+@test "so does one in the first process of a PID namespace, which no signal of its own ends" {
+	own=(unshare --pid --fork --kill-child)
+	"${own[@]}" true || skip "no PID namespace can be made here"
+	start_program stuck timeout 60 "${own[@]}" "$LOADLINE" --sim run --tenant stuck --max-kernel 200ms:kill -- "$LAUNCHER" 1000000
+	finish stuck
+	[ "$status" -eq 137 ]
+}

@@ -1,4 +1,5 @@
-/* A governed program that finds no ledger it can use goes on without one, and never falls over it. */
+/* A program of `loadline run` that finds no ledger it can use: where limits were asked for it gets no context and says
+ * why, else it goes on without, and never falls over it. */
 #include "governed.h"
 
 #include <dirent.h>
@@ -6,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../unit/skipped.h"
 #include "ledger/claim.h"
 #include "ledger/layout.h"
 #include "ledger/ledger.h"
@@ -28,16 +30,75 @@ static void prepare(bool is_made)
 	ll_ledger_close(ledger);
 }
 
+static int saved_stderr;
+static FILE *said;
+
+static void begin_hearing(void)
+{
+	said = tmpfile();
+	CHECK(said != NULL);
+	saved_stderr = dup(STDERR_FILENO);
+	CHECK(dup2(fileno(said), STDERR_FILENO) == STDERR_FILENO);
+}
+
+/* How many lines were written to the standard error stream since; all of them say why contexts are refused. */
+static unsigned end_hearing(void)
+{
+	char line[1024];
+	unsigned count = 0;
+	CHECK(dup2(saved_stderr, STDERR_FILENO) == STDERR_FILENO);
+	for (rewind(said); fgets(line, sizeof line, said); count++) {
+		CHECK(strncmp(line, "loadline: no contexts on card 0 under the limits", 48) == 0);
+		print_message("%s", line);
+	}
+	fclose(said);
+	return count;
+}
+
+static void check_refused(void)
+{
+	struct ll_cu_context *context;
+	struct ll_cu_mem_allocation_prop prop = {.type = LL_CU_MEM_ALLOCATION_TYPE_PINNED,
+						 .location = {.type = LL_CU_MEM_LOCATION_TYPE_DEVICE}};
+	ll_cu_mem_handle handle;
+	open_cuda();
+	CHECK_EQUAL(cu.cuInit(0), 0);
+	begin_hearing();
+	CHECK_EQUAL(cu.cuCtxCreate(&context, 0, 0), LL_CUDA_ERROR_NOT_PERMITTED);
+	CHECK_EQUAL(cu.cuDevicePrimaryCtxRetain(&context, 0), LL_CUDA_ERROR_NOT_PERMITTED);
+	CHECK_EQUAL(cu.cuMemCreate(&handle, 2 * MIB, &prop, 0), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(end_hearing(), 1);
+}
+
+/* As setpriv and gosu do it, here after cuInit: the simulated world is its owner's alone. */
+static void body_other_user(void)
+{
+	prepare(true);
+	govern(600 * MIB);
+	open_cuda();
+	CHECK_EQUAL(cu.cuInit(0), 0);
+	CHECK(setresgid(65534, 65534, 65534) == 0 && setresuid(65534, 65534, 65534) == 0);
+	check_refused();
+}
+
+static void use_refused(void)
+{
+	govern(600 * MIB);
+	check_refused();
+}
+
 /* Everything works as it does without limits. */
 static void use_ungoverned(void)
 {
+	pid_t limited = spawn(use_refused);
+	join(limited);
 	ll_cu_deviceptr address;
 	size_t free_bytes, total_bytes;
 	unsigned count = 8;
 	struct ll_nvml_process list[8];
 	struct ll_nvml_memory memory;
 	struct ll_nvml_device *card = open_card(0);
-	govern(600 * MIB);
+	govern(0);
 	open_context(0);
 	struct ll_cu_stream *stream = new_stream();
 	CHECK_EQUAL(cu.cuMemAlloc(&address, GIB), 0);
@@ -52,13 +113,13 @@ static void use_ungoverned(void)
 	CHECK_EQUAL(nv.nvmlDeviceGetComputeRunningProcesses(card, &count, list), 0);
 }
 
-static bool is_refused(size_t bytes)
+static bool is_charged(void)
 {
 	ll_cu_deviceptr address;
-	ll_cu_result status = cu.cuMemAlloc(&address, bytes);
-	if (status == LL_CUDA_SUCCESS)
-		CHECK_EQUAL(cu.cuMemFree(address), 0);
-	return status == LL_CUDA_ERROR_OUT_OF_MEMORY;
+	CHECK_EQUAL(cu.cuMemAlloc(&address, MIB), 0);
+	bool is_charged = charged() > 0;
+	CHECK_EQUAL(cu.cuMemFree(address), 0);
+	return is_charged;
 }
 
 static void write_at(off_t offset, const void *bytes, size_t count)
@@ -143,7 +204,58 @@ static void body_full(void)
 	CHECK_EQUAL(ll_ledger_list(ledger, NULL, 0), CLAIMS);
 	for (int i = 0; i < CLAIMS; i++)
 		ll_claim_release(claims[i]);
-	WAIT_FOR(is_refused(GIB)); /* from then on it is governed */
+	WAIT_FOR(is_charged()); /* from then on it is governed */
+	ll_ledger_close(ledger);
+}
+
+/* A limited program asks again later. */
+static void body_full_for_now(void)
+{
+	static struct ll_claim *claims[CLAIMS];
+	struct ll_ledger *ledger;
+	struct ll_cu_context *context;
+	ll_cu_deviceptr address;
+	struct ll_claim_wish wish = {.priority = LL_PRIORITY_NORMAL, .tenant = "other"};
+	prepare(true);
+	CHECK_EQUAL(ll_ledger_open(getenv("LOADLINE_SIM_DIR"), uuid, true, &ledger, NULL), 0);
+	for (int i = 0; i < CLAIMS; i++)
+		CHECK_EQUAL(ll_claim_take(ledger, &wish, "0", &claims[i], NULL), 0);
+	use_refused();
+	for (int i = 0; i < CLAIMS; i++)
+		ll_claim_release(claims[i]);
+	WAIT_FOR(cu.cuCtxCreate(&context, 0, 0) == LL_CUDA_SUCCESS);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, GIB), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES);
+	ll_ledger_close(ledger);
+}
+
+/* Processes that get nothing do not use up the claims. */
+static void body_given_back(void)
+{
+	struct ll_ledger *ledger;
+	struct ll_cu_context *context;
+	ll_cu_deviceptr address;
+	prepare(true);
+	CHECK_EQUAL(ll_ledger_open(getenv("LOADLINE_SIM_DIR"), uuid, true, &ledger, NULL), 0);
+	govern(100 * MIB);
+	open_cuda();
+	CHECK_EQUAL(cu.cuInit(0), 0);
+	for (int i = 0; i < 3; i++) {
+		CHECK_EQUAL(cu.cuCtxCreate(&context, 0, 0), LL_CUDA_ERROR_OUT_OF_MEMORY);
+		CHECK_EQUAL(ll_ledger_list(ledger, NULL, 0), 0);
+	}
+	CHECK_EQUAL(cu.cuDevicePrimaryCtxRetain(&context, 0), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(ll_ledger_list(ledger, NULL, 0), 0);
+	set_limit(600 * MIB);
+	CHECK_EQUAL(cu.cuCtxCreate(&context, 0, 0), 0);
+	CHECK_EQUAL(ll_ledger_list(ledger, NULL, 0), 1);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, GIB), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	/* What it has keeps its claim. */
+	CHECK_EQUAL(cu.cuDevicePrimaryCtxRetain(&context, 0), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(ll_ledger_list(ledger, NULL, 0), 1);
+	launch_timed(get_kernel("work_ns"), new_stream(), 10000, 1, 32);
+	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
 	ll_ledger_close(ledger);
 }
 
@@ -165,9 +277,7 @@ static void body_no_settings(void)
 {
 	prepare(false);
 	CHECK_EQUAL(setenv(LL_RUN_VARIABLE, "garbage", 1), 0);
-	ll_cu_deviceptr address;
-	open_context(0);
-	CHECK_EQUAL(cu.cuMemAlloc(&address, GIB), 0);
+	check_refused();
 	CHECK(access(path, F_OK) != 0);
 }
 
@@ -180,12 +290,10 @@ static void body_no_folder(void)
 					   .memory_limit_bytes = MIB,
 					   .counts_context = true};
 	char text[LL_RUN_TEXT_SIZE];
-	ll_cu_deviceptr address;
 	snprintf(settings.folder, sizeof settings.folder, "/proc/no/such/folder");
 	CHECK_EQUAL(ll_run_settings_write(&settings, text), 0);
 	CHECK_EQUAL(setenv(LL_RUN_VARIABLE, text, 1), 0);
-	open_context(0);
-	CHECK_EQUAL(cu.cuMemAlloc(&address, GIB), 0);
+	check_refused();
 }
 
 /* A page whose header is right and nothing else: whatever is refused or not, all comes back. */
@@ -268,9 +376,19 @@ TEST(a_folder_in_its_place_is_done_without, body_folder)
 TEST(a_link_in_its_place_is_done_without, body_link)
 TEST(a_ledger_that_others_may_write_is_done_without, body_open_to_others)
 TEST(a_full_ledger_is_done_without, body_full)
+TEST(a_limited_program_has_a_context_as_soon_as_a_claim_is_free, body_full_for_now)
+TEST(a_refused_context_gives_its_claim_back, body_given_back)
 TEST(a_ledger_full_of_tenants_is_done_without, body_full_of_tenants)
-TEST(garbled_settings_are_no_settings, body_no_settings)
-TEST(a_folder_that_cannot_be_is_done_without, body_no_folder)
+TEST(under_garbled_settings_there_are_no_contexts, body_no_settings)
+TEST(a_limited_program_without_a_folder_for_ledgers_is_refused, body_no_folder)
+static void a_limited_program_that_became_another_user_is_refused(void **state)
+{
+	(void)state;
+	if (geteuid() != 0)
+		SKIP_TEST("only root may become another user");
+	in_world(NULL, body_other_user);
+}
+
 TEST(a_scrambled_ledger_stops_nobody, body_scrambled)
 TEST(settings_of_a_newer_loadline_are_understood, body_newer_settings)
 TEST(a_missing_ledger_is_made, body_missing)
@@ -287,9 +405,12 @@ int main(void)
 	    cmocka_unit_test(a_link_in_its_place_is_done_without),
 	    cmocka_unit_test(a_ledger_that_others_may_write_is_done_without),
 	    cmocka_unit_test(a_full_ledger_is_done_without),
+	    cmocka_unit_test(a_limited_program_has_a_context_as_soon_as_a_claim_is_free),
+	    cmocka_unit_test(a_refused_context_gives_its_claim_back),
 	    cmocka_unit_test(a_ledger_full_of_tenants_is_done_without),
-	    cmocka_unit_test(garbled_settings_are_no_settings),
-	    cmocka_unit_test(a_folder_that_cannot_be_is_done_without),
+	    cmocka_unit_test(under_garbled_settings_there_are_no_contexts),
+	    cmocka_unit_test(a_limited_program_without_a_folder_for_ledgers_is_refused),
+	    cmocka_unit_test(a_limited_program_that_became_another_user_is_refused),
 	    cmocka_unit_test(a_scrambled_ledger_stops_nobody),
 	    cmocka_unit_test(settings_of_a_newer_loadline_are_understood),
 	    cmocka_unit_test(a_missing_ledger_is_made),

@@ -316,6 +316,42 @@ static void full_table_refuses_and_recovers(void **state)
 	assert_int_equal(count_tenants(ledger), LL_LEDGER_TENANTS);
 }
 
+static void a_tenant_leaves_half_of_the_claims_to_others(void **state)
+{
+	struct fixture *f = *state;
+	struct ll_ledger *ledger = open_ledger(f);
+	struct ll_claim *claims[LL_LEDGER_CLAIMS_OF_TENANT], *claim;
+	struct ll_err err;
+	unsigned row = join_tenant(ledger, 1, 0);
+	struct ll_claim_wish wish = {.priority = LL_PRIORITY_NORMAL, .tenant_row = row + 1};
+	for (size_t i = 0; i < LL_LEDGER_CLAIMS_OF_TENANT; i++)
+		claims[i] = take_claim_of(ledger, row);
+	assert_fails(ll_claim_take(ledger, &wish, "0", &claim, &err), -ENOSPC, "as many as one tenant may have");
+	ll_claim_release(take_claim_of(ledger, join_tenant(ledger, 2, 0)));
+	ll_claim_release(claims[7]);
+	claims[7] = take_claim_of(ledger, row);
+	for (size_t i = 0; i < LL_LEDGER_CLAIMS_OF_TENANT; i++)
+		ll_claim_release(claims[i]);
+}
+
+static void a_claim_that_is_left_is_lost_to_its_owner_and_free_for_others(void **state)
+{
+	struct fixture *f = *state;
+	struct ll_ledger *ledger = open_ledger(f);
+	unsigned row = join_tenant(ledger, 1, 0);
+	struct ll_claim *claim = take_claim_of(ledger, row);
+	ll_claim_leave(claim);
+	assert_true(ll_claim_is_lost(claim));
+	assert_int_equal(ll_ledger_list(ledger, NULL, 0), 0);
+	assert_int_equal(ll_claim_beat(claim, 1, NULL), -ESTALE);
+	struct ll_claim *next = take_claim_of(ledger, row);
+	assert_int_equal(ll_claim_index(next), 0);
+	ll_claim_succeed(next, claim);
+	assert_int_equal(ll_ledger_list(ledger, NULL, 0), 1);
+	ll_claim_release(next);
+	assert_int_equal(ll_ledger_list(ledger, NULL, 0), 0);
+}
+
 enum { JOINERS = 12, ROUNDS = 20 };
 
 /* Children wait for the pipe's end, so that they all start at once. */
@@ -387,6 +423,8 @@ int main(int argc, char **argv)
 	    TEST(forked_child_does_not_keep_what_its_parent_joined),
 	    TEST(limits_that_are_set_are_in_force_at_once),
 	    TEST(full_table_refuses_and_recovers),
+	    TEST(a_tenant_leaves_half_of_the_claims_to_others),
+	    TEST(a_claim_that_is_left_is_lost_to_its_owner_and_free_for_others),
 	    TEST(many_at_once_with_one_id_get_one_row),
 	};
 	if (argc == 3 && !strcmp(argv[1], "wait"))

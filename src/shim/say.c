@@ -1,0 +1,54 @@
+#include "shim/say.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/scope.h"
+
+enum { LINE_BYTES = 700 }; /* a pipe with room takes so much at once, or none */
+
+static bool takes_a_line(void)
+{
+	struct pollfd pfd = {.fd = STDERR_FILENO, .events = POLLOUT};
+	return poll(&pfd, 1, 0) == 1 && pfd.revents == POLLOUT;
+}
+
+/* The SIGPIPE of a reader that is gone comes to this thread, and is taken off it again unless it was there before. */
+static void write_quietly(const char *line, size_t length)
+{
+	sigset_t pipe, before, pending;
+	sigemptyset(&pipe);
+	sigaddset(&pipe, SIGPIPE);
+	sigpending(&pending);
+	bool was_pending = sigismember(&pending, SIGPIPE) == 1;
+	pthread_sigmask(SIG_BLOCK, &pipe, &before);
+	bool is_broken = write(STDERR_FILENO, line, length) < 0 && errno == EPIPE;
+	struct timespec at_once = {0};
+	if (is_broken && !was_pending)
+		sigtimedwait(&pipe, NULL, &at_once);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void ll_say(const char *format, ...)
+{
+	int code = errno;
+	LL_SCOPE_NO_CANCEL;
+	char line[LINE_BYTES + 1];
+	va_list args;
+	va_start(args, format);
+	int start = snprintf(line, sizeof line, "loadline: ");
+	int more = vsnprintf(line + start, sizeof line - (size_t)start, format, args);
+	va_end(args);
+	int length = more < 0 ? start : start + more;
+	length = length < LINE_BYTES ? length : LINE_BYTES - 1;
+	line[length++] = '\n';
+	if (takes_a_line())
+		write_quietly(line, (size_t)length);
+	errno = code;
+}
