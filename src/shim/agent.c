@@ -28,6 +28,7 @@ static uint64_t tick(struct ll_flow *flow, uint32_t *ret_bell, uint64_t *ret_now
 	uint64_t next_ns = 0;
 	if (!flow->is_ending) {
 		ll_flow_close_tails(flow);
+		ll_flow_tend_blind(flow, now_ns);
 		next_ns = ll_flow_tick(flow, now_ns);
 		ll_watch_kernels(flow, now_ns);
 	}

@@ -258,6 +258,8 @@ static void tend_open_gate(struct ll_flow *flow, uint64_t now_ns)
 
 static uint64_t next_tick_ns(const struct ll_flow *flow, uint64_t now_ns)
 {
+	if (flow->is_blind)
+		return now_ns + LATE_NS;
 	if (!flow->is_wanting)
 		return now_ns + ASLEEP_NS;
 	if (flow->look.is_by_visits && !flow->look.is_holder)
@@ -289,6 +291,8 @@ static bool may_queue(const struct ll_flow *flow)
 /* Work that came to an idle card has not run for longer than since then. */
 static uint64_t running_ns(struct ll_flow *flow, bool is_idle, uint64_t now_ns)
 {
+	if (flow->is_blind) /* ll_flow_tend_blind charges */
+		return 0;
 	if (is_idle || flow->idle_since_ns) {
 		flow->charged_ns = now_ns;
 		return 0;

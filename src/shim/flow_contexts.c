@@ -5,7 +5,7 @@
 #include "ledger/account.h"
 #include "shim/flow_state.h"
 
-static void charge(void *of, uint64_t start_ns, uint64_t end_ns, uint64_t fresh_ns)
+void ll_flow_charge(void *of, uint64_t start_ns, uint64_t end_ns, uint64_t fresh_ns)
 {
 	struct ll_flow *flow = of;
 	flow->progress_ns = ll_now_ns();
@@ -35,7 +35,7 @@ struct ll_flow_context *ll_flow_get_context(struct ll_flow *flow, struct ll_cu_c
 	if (known || !handle)
 		return known;
 	struct ll_flow_context *context = calloc(1, sizeof *context);
-	struct ll_marks *marks = context ? ll_marks_new(&flow->lock, charge, flow) : NULL;
+	struct ll_marks *marks = context ? ll_marks_new(&flow->lock, ll_flow_charge, flow) : NULL;
 	if (!marks) {
 		free(context);
 		return NULL;

@@ -60,6 +60,9 @@ struct ll_flow {
 	uint32_t awaited;                   /* launches here for which another card of the tenant may wait */
 	bool is_in_debt;                    /* the cap's account must fill first */
 	bool is_blind;                      /* marks do not work: nothing is timed, the gate stays shut */
+	bool was_blind;                     /* at the last look of ll_flow_tend_blind */
+	uint64_t blind_since_ns;            /* when it was found out last */
+	uint64_t blind_wait_ns;             /* from then on, before the events are made anew */
 	bool is_lost;                       /* the claim was cleared by others, and no other was to be had yet */
 	_Atomic bool is_ending;             /* nobody waits any more, and no more marks are made */
 	struct ll_gate_count *count;        /* of launches through the open gate */
@@ -75,6 +78,13 @@ struct ll_flow {
 	pthread_t agent;
 	bool has_agent;
 };
+
+/* Charges the tenant for what the card did for this program in that time (CLOCK_MONOTONIC); of that, fresh_ns had no
+ * other stream of it. of: the flow. */
+void ll_flow_charge(void *of, uint64_t start_ns, uint64_t end_ns, uint64_t fresh_ns);
+
+/* Where events fail: charges, and has them made anew. For the agent, before each tick. */
+void ll_flow_tend_blind(struct ll_flow *flow, uint64_t now_ns);
 
 /* Launches through the open gate are known by number alone; they are taken to be where the last mark was made. */
 void ll_flow_note_unmarked(struct ll_flow *flow);

@@ -558,3 +558,34 @@ void ll_marks_forget_stream(struct ll_marks *marks, struct ll_mark_stream name, 
 		close_open(marks, track, track->launching_ns);
 	track->is_gone = true;
 }
+
+bool ll_marks_has_work_unseen(struct ll_marks *marks)
+{
+	bool has_work = false;
+	for (struct ll_mark_track *track = marks->tracks; track && !has_work; track = track->next) {
+		bool may_ask = track->is_used && !track->is_gone && !track->name.thread && !track->is_in_driver &&
+			       !ll_stream_is_captured(track->name.handle);
+		has_work = may_ask && query(marks, track) == LL_CUDA_ERROR_NOT_READY;
+	}
+	return has_work;
+}
+
+bool ll_marks_begin_anew(struct ll_marks *marks)
+{
+	bool is_in_driver = marks->clock.is_basing;
+	for (const struct ll_mark_track *track = marks->tracks; track; track = track->next)
+		is_in_driver |= track->is_in_driver;
+	for (struct ll_mark_track *track = marks->tracks; track && !is_in_driver; track = track->next) {
+		destroy_events(track);
+		*track = (struct ll_mark_track){.name = track->name,
+						.is_used = track->is_used && !track->is_gone,
+						.launching_ns = track->launching_ns,
+						.mean_ns = track->mean_ns,
+						.next = track->next};
+	}
+	if (is_in_driver)
+		return false;
+	ll_mark_clock_fini(&marks->clock, true);
+	marks->busy = (struct ll_busy){0}; /* it is in the old clock's time */
+	return true;
+}

@@ -177,4 +177,12 @@ void ll_marks_longest(struct ll_marks *marks, uint64_t now_ns, struct ll_marks_r
 bool ll_marks_is_idle(const struct ll_marks *marks);
 bool ll_marks_is_blind(const struct ll_marks *marks);
 
+/* While blind, with the context current: whether a stream that was marked has work, as the driver says. A thread's own
+ * default stream is not asked: only that thread could. The lock is let go meanwhile. */
+bool ll_marks_has_work_unseen(struct ll_marks *marks);
+
+/* Forgets all that was marked, and what it was marked with: the next launch is marked by new events. False: a thread is
+ * in the driver with one of the old ones. The context is current. */
+bool ll_marks_begin_anew(struct ll_marks *marks);
+
 #endif
