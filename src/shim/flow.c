@@ -410,6 +410,8 @@ static void wait_for_turn(struct ll_flow *flow)
 		ll_turn_sleep(flow->claim, bell, until_ns);
 		pthread_mutex_lock(&flow->lock.mutex);
 		now_ns = ll_now_ns();
+		if (flow->is_in_debt) /* that ends by itself: it is not given up */
+			give_up_ns = now_ns + LL_FLOW_LONGEST_WAIT_NS;
 	}
 	flow->waiting--;
 }

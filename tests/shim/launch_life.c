@@ -1,4 +1,5 @@
 /* What happens to a governed program's threads, forks and descriptors while it launches. */
+#include "../unit/skipped.h"
 #include "launching.h"
 
 #include <dirent.h>
@@ -389,6 +390,38 @@ static void nothing_is_lost_of_an_account_that_changes_meanwhile(void **state)
 	in_world(NULL, body_lost_in_use);
 }
 
+static _Atomic bool has_launched;
+
+static void *launch_in_debt(void *unused)
+{
+	CHECK_EQUAL(cu.cuCtxSetCurrent(context), 0);
+	launch_timed(work, shared, MS / 10, 1, 32);
+	has_launched = true;
+	return unused;
+}
+
+/* Other waits end after 60 s. */
+static void body_debt(void)
+{
+	pthread_t thread;
+	prepare(10);
+	owe(ID, 1000 * MS); /* 100 s */
+	CHECK_EQUAL(pthread_create(&thread, NULL, launch_in_debt, NULL), 0);
+	sleep_ms(62000);
+	CHECK(!has_launched);
+	tenant(ID)->compute_cap_permille = 0;
+	WAIT_FOR(has_launched);
+	CHECK_EQUAL(pthread_join(thread, NULL), 0);
+}
+
+static void a_debt_is_waited_out_however_long_it_is(void **state)
+{
+	(void)state;
+	if (!is_long_test())
+		SKIP_TEST("it takes a minute: LOADLINE_TEST_LONG=1");
+	in_world(NULL, body_debt);
+}
+
 static void body_full(void)
 {
 	enum { CLAIMS = 256 };
@@ -435,6 +468,7 @@ int main(void)
 	    cmocka_unit_test(a_program_that_closes_every_descriptor_keeps_its_claim),
 	    cmocka_unit_test(a_claim_that_others_have_cleared_is_taken_again),
 	    cmocka_unit_test(nothing_is_lost_of_an_account_that_changes_meanwhile),
+	    cmocka_unit_test(a_debt_is_waited_out_however_long_it_is),
 	    cmocka_unit_test(without_a_free_claim_the_program_goes_on_until_there_is_one),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
