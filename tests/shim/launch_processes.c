@@ -400,7 +400,9 @@ static void body_slices(void)
 	double each_ms = (double)(gpu_ns(2) - before_ns) / MS / 8;
 	printf("a kernel of 200 ms was charged %.1f ms\n", each_ms);
 	fflush(stdout);
-	CHECK(each_ms >= 150 && each_ms <= 250);
+	/* Not 400, as it seems to each of them. A host that is late for the short one lets the long one have more than
+	 * its half. */
+	CHECK(each_ms >= 100 && each_ms <= 300);
 	stop(a);
 	stop(b);
 }

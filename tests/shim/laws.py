@@ -156,6 +156,7 @@ LIBRARIES = {
     "needs system, and none of its sources does": ("", ["-Wl,-u,system"]),
     "binds late": ("", ["-Wl,-z,lazy"]),
     "needs libm.so.6": ("", ["-Wl,--no-as-needed", "-lm"]),
+    "needs getentropy of GLIBC_2.25": ("", ["-Wl,-u,getentropy"]),
     "(RELRO)": ("", ["-Wl,-z,norelro"]),
     "is loaded or unloaded (INIT)": ("void begin(void) {}", ["-Wl,-init,begin"]),
     "is loaded or unloaded (FINI)": ("void end(void) {}", ["-Wl,-fini,end"]),
