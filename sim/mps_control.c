@@ -4,9 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -96,11 +99,33 @@ static int talk(int fd)
 	return EXIT_SUCCESS;
 }
 
+enum { LISTEN_NS = 3000000 };
+
+/* The daemon listens to one caller at a time, for as long as that takes to send its command. False: it listens to
+ * another. */
+static bool is_heard(void)
+{
+	char path[PATH_MAX];
+	struct timespec listening = {.tv_nsec = LISTEN_NS};
+	snprintf(path, sizeof path, "%s/nvidia-cuda-mps-control.pid", sim_mps_pipe_folder());
+	int file = open(path, O_RDONLY | O_CLOEXEC);
+	bool is_free = file < 0 || flock(file, LOCK_EX | LOCK_NB) == 0;
+	if (is_free)
+		nanosleep(&listening, NULL);
+	if (file >= 0)
+		close(file);
+	return is_free;
+}
+
 static int run_client(struct sim_world *w)
 {
 	int fd = sim_mps_connect(w);
 	if (fd < 0) {
 		fprintf(stderr, "Cannot find MPS control daemon process\n");
+		return EXIT_FAILURE;
+	}
+	if (!is_heard()) {
+		fprintf(stderr, "Cannot send command to MPS control daemon process\n");
 		return EXIT_FAILURE;
 	}
 	return talk(fd);

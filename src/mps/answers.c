@@ -34,6 +34,8 @@ enum ll_mps_answer ll_mps_answer_kind(const char *text)
 		return LL_MPS_ANSWER_NO_DAEMON;
 	if (begins(text, "unknown command") || begins(text, "unrecognized command") || begins(text, "invalid command"))
 		return LL_MPS_ANSWER_UNKNOWN;
+	if (has(text, "cannot send command"))
+		return LL_MPS_ANSWER_BUSY;
 	if (has(text, "permission denied") || has(text, "not permitted") || has(text, "not authorized"))
 		return LL_MPS_ANSWER_DENIED;
 	for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {

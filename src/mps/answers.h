@@ -19,6 +19,7 @@ enum ll_mps_answer {
 	LL_MPS_ANSWER_NO_DAEMON, /* "Cannot find MPS control daemon process" */
 	LL_MPS_ANSWER_UNKNOWN,   /* "Unknown command": with exit status 0, and on standard output */
 	LL_MPS_ANSWER_DENIED,    /* not for this user */
+	LL_MPS_ANSWER_BUSY,      /* "Cannot send command to MPS control daemon process": it listens to another caller */
 	LL_MPS_ANSWER_REFUSED,   /* any other sentence of refusal, such as "Server 17 not found" */
 };
 

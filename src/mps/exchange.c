@@ -7,13 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/err.h"
+#include "base/scope.h"
 #include "mps/answers.h"
 #include "mps/child.h"
 #include "mps/environment.h"
+#include "mps/lock.h"
 #include "mps/variables.h"
 
 enum { COMMAND_SIZE = 256, QUOTE = 160 };
+
+#define BUSY_PAUSE_NS (20 * LL_NS_PER_MS)
 
 static void trim(struct ll_strbuf *text)
 {
@@ -37,6 +42,9 @@ static int judge(const struct ll_mps_place *place, const char *command, const st
 		return ll_err_set(err, -ECONNREFUSED, "no MPS daemon at %s", place->pipe);
 	case LL_MPS_ANSWER_UNKNOWN:
 		return ll_err_set(err, -EOPNOTSUPP, "MPS: this daemon does not know '%.*s'", verb, command);
+	case LL_MPS_ANSWER_BUSY:
+		return ll_err_set(err, -EAGAIN, "MPS: %.*s: the daemon at %s listens to another caller", verb, command,
+				  place->pipe);
 	case LL_MPS_ANSWER_DENIED:
 		return ll_err_set(err, -EPERM, "MPS: %.*s: %.*s", verb, command, first_line(answer->buf), answer->buf);
 	case LL_MPS_ANSWER_REFUSED:
@@ -50,8 +58,8 @@ static int judge(const struct ll_mps_place *place, const char *command, const st
 	return 0;
 }
 
-static int ask(const struct ll_mps_place *place, uint64_t deadline_ns, struct ll_strbuf *answer, const char *command,
-	       struct ll_err *err)
+static int ask_once(const struct ll_mps_place *place, uint64_t deadline_ns, struct ll_strbuf *answer,
+		    const char *command, struct ll_err *err)
 {
 	char line[COMMAND_SIZE + 2];
 	const char *words[] = {place->program, NULL};
@@ -80,6 +88,25 @@ static int ask(const struct ll_mps_place *place, uint64_t deadline_ns, struct ll
 		return rc;
 	trim(answer);
 	return judge(place, command, answer, status, err);
+}
+
+static int ask(const struct ll_mps_place *place, uint64_t deadline_ns, struct ll_strbuf *answer, const char *command,
+	       struct ll_err *err)
+{
+	struct ll_err why = {0};
+	LL_SCOPE_CLOSE int turn =
+	    -1; /* without one, as where the directory is another user's, others are in the way at worst */
+	int rc = ll_mps_lock(place->log, deadline_ns, &turn, &why) == -EAGAIN ? -EAGAIN : 0;
+	while (!rc) {
+		rc = ask_once(place, deadline_ns, answer, command, &why);
+		if (rc != -EAGAIN || ll_now_ns() >= deadline_ns)
+			break;
+		rc = 0;
+		ll_sleep_until_ns(ll_now_ns() + BUSY_PAUSE_NS);
+	}
+	if (rc && err)
+		*err = why;
+	return rc;
 }
 
 static int format(char command[COMMAND_SIZE], const char *fmt, va_list ap, struct ll_err *err)

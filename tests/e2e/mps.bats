@@ -546,6 +546,22 @@ way_of() {
 	[ "$(grep -c "INFO shares" <<<"$output")" -eq 1 ]
 }
 
+@test "many that ask the daemon at once have their answers one after the other" {
+	need_launcher
+	mps start
+	for i in 1 2 3 4 5 6; do
+		start "one-$i" --sim run --by space --tenant "one-$i" -- true
+	done
+	for i in 1 2 3 4 5 6; do
+		finish "one-$i"
+		[ "$status" -eq 0 ] || { show; false; }
+	done
+	# Somebody else's caller is waited for, too.
+	start_program other flock "$T/world/mps/pipe/nvidia-cuda-mps-control.pid" sleep 0.5
+	report .daemon
+	stop other
+}
+
 @test "what cannot be had by space is refused before the command runs" {
 	fails_with 125 "start one: loadline mps start" --sim run --by space -- touch "$T/ran"
 	fails_with 125 "--max-kernel=10s:kill: would kill a client of MPS while its kernel runs" --sim run --by space --max-kernel 10s:kill -- touch "$T/ran"

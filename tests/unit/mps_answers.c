@@ -14,6 +14,7 @@ static void test_kinds_of_answers(void **state)
 	assert_int_equal(ll_mps_answer_kind("ACTIVE"), LL_MPS_ANSWER_PLAIN);
 	assert_int_equal(ll_mps_answer_kind("4711\n4712"), LL_MPS_ANSWER_PLAIN);
 	assert_int_equal(ll_mps_answer_kind("Unknown command: lspart"), LL_MPS_ANSWER_UNKNOWN);
+	assert_int_equal(ll_mps_answer_kind("Cannot send command to MPS control daemon process"), LL_MPS_ANSWER_BUSY);
 	assert_int_equal(ll_mps_answer_kind("\nunknown command\n"), LL_MPS_ANSWER_UNKNOWN);
 	assert_int_equal(ll_mps_answer_kind("Cannot find MPS control daemon process"), LL_MPS_ANSWER_NO_DAEMON);
 	assert_int_equal(ll_mps_answer_kind("Error: Permission denied"), LL_MPS_ANSWER_DENIED);
