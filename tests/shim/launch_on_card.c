@@ -145,6 +145,7 @@ static void body_host(void)
 	uint64_t deadline_ns = deadline_in_s(30);
 	while (most < 10 && !is_past(deadline_ns)) {
 		launch_timed(work, stream, MS, 1, 32);
+		wait_for_room(stream);
 		launched = is_held() && word() == before ? launched + 1 : 0;
 		before = word();
 		most = launched > most ? launched : most;
