@@ -47,7 +47,7 @@ LL_OLD(pthread_mutexattr_settype, pthread_mutexattr_settype, LL_OLD_GLIBC)
 LL_OLD(pthread_once, pthread_once, LL_OLD_GLIBC)
 LL_OLD(pthread_setname_np, pthread_setname_np, LL_OLD_GLIBC_12)
 LL_OLD(pthread_sigmask, pthread_sigmask, LL_OLD_GLIBC)
-LL_OLD(pthread_timedjoin_np, pthread_timedjoin_np, LL_OLD_GLIBC_3)
+LL_OLD(pthread_join, pthread_join, LL_OLD_GLIBC)
 
 /* glibc's own names for them, of all its versions. struct stat is struct stat64 on these machines. */
 int __fxstat64(int version, int fd, struct stat64 *ret_stat);

@@ -119,6 +119,20 @@ int ll_parse_percent(const char *text, double *ret_percent, struct ll_err *err)
 	return parse_double(text, "%", "a percentage", "50%", ret_percent, err);
 }
 
+int ll_parse_share(const char *text, double *ret_percent, struct ll_err *err)
+{
+	double percent;
+	int rc = ll_parse_percent(text, &percent, err);
+	if (rc < 0)
+		return rc;
+	if (percent > 0 && percent < 1 && !strchr(text, '%')) {
+		ll_err_set(err, -EINVAL, "'%.60s': %g %% or %g %%?", text, percent, percent * 100);
+		return ll_err_hint(err, "say %g%% or %g%%", percent, percent * 100);
+	}
+	*ret_percent = percent;
+	return 0;
+}
+
 int ll_parse_watts(const char *text, double *ret_watts, struct ll_err *err)
 {
 	return parse_double(text, "W", "a power", "200W", ret_watts, err);

@@ -20,6 +20,12 @@ int ll_parse_duration(const char *text, uint64_t *ret_ns, struct ll_err *err);
 /* "25%" or "25" or "12.5%": percent, anything finite >= 0; the caller checks the range. */
 int ll_parse_percent(const char *text, double *ret_percent, struct ll_err *err);
 
+/*
+ * The same for a share of something, where 0.25 may be meant as a quarter: a number above 0 and below 1 needs its sign,
+ * -EINVAL otherwise, with both readings.
+ */
+int ll_parse_share(const char *text, double *ret_percent, struct ll_err *err);
+
 /* "200W" or "200": watts. */
 int ll_parse_watts(const char *text, double *ret_watts, struct ll_err *err);
 

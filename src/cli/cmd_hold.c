@@ -16,8 +16,10 @@
 #include "cli/hold_args.h"
 #include "cli/hold_output.h"
 #include "cli/json_line.h"
+#include "cli/run_space.h"
 #include "driver/readings.h"
 #include "hold/hold.h"
+#include "mps/environment.h"
 
 #define END_WITHIN_NS (900 * LL_NS_PER_MS) /* from the signal to the summary, whatever the driver does */
 
@@ -199,6 +201,26 @@ static int open_cards(struct hold_run *run, struct ll_err *err)
 	return rc;
 }
 
+/* Without a daemon, or in its wrong place, the driver would make a plain context and say nothing: 262 MiB, and on a
+ * card in exclusive mode nobody else could work. The payload's process inherits the place. */
+static int join_mps(struct hold_run *run, struct ll_err *err)
+{
+	struct ll_run_args wish = {.cards = run->args->cards};
+	struct ll_run_settings settings = {0};
+	struct ll_run_space space;
+	size_t shown = run->count;
+	if (!run->args->mps)
+		return 0;
+	int rc = ll_run_space_choose(run->driver, &wish, &settings, run->cards, &shown, &space, err);
+	if (rc)
+		return ll_err_wrap(err, "--mps");
+	if (shown < run->count)
+		return ll_err_set(err, -ENODEV, "--mps: the MPS daemon at %s does not show all of these cards",
+				  space.pipe);
+	bool is_set = !setenv(LL_MPS_PIPE_VARIABLE, space.pipe, 1) && !setenv(LL_MPS_LOG_VARIABLE, space.log, 1);
+	return is_set ? 0 : ll_err_set(err, -ENOMEM, "--mps: %s", strerror(ENOMEM));
+}
+
 static int open_kernel_log(struct hold_run *run, struct ll_err *err)
 {
 	if (!run->args->kernel_log)
@@ -224,6 +246,8 @@ static int run_hold(void *args, const struct ll_operands *operands, struct ll_er
 		rc = block_signals(&run, err);
 	if (rc == 0)
 		rc = open_cards(&run, err);
+	if (rc == 0)
+		rc = join_mps(&run, err);
 	if (rc == 0)
 		rc = open_kernel_log(&run, err);
 	if (rc == 0)

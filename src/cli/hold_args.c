@@ -87,7 +87,8 @@ const struct ll_option ll_hold_options[] = {
 	     "order."},
     {.name = "mps",
      LL_OPTION_FLAG(ARGS, mps),
-     .help = "Join a running MPS server as a client with 1 % of the SMs (payload cuda). Least memory, but one fault "
+     .help = "Join the MPS daemon that runs as a client with 1 % of the SMs (payload cuda); without one it is refused. "
+	     "Least memory, but one fault "
 	     "domain with real work, and foreign work is seen by readings only."},
     {.name = "wait",
      .placeholder = "TIME",
@@ -138,7 +139,7 @@ static int parse_level(const struct ll_hold_args *args, const char *option, cons
 		*ret_level = level;
 		return 0;
 	}
-	if (ll_parse_percent(text, &level, err) < 0)
+	if (ll_parse_share(text, &level, err) < 0)
 		return ll_err_wrap(err, "--%s", option);
 	if (level < 1 || level > 99)
 		return ll_err_set(err, -EINVAL, "--%s: '%s': not within 1 and 99 %%", option, text);

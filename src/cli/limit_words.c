@@ -30,7 +30,7 @@ int ll_limit_read_memory(const char *text, uint64_t *ret_bytes, struct ll_err *e
 int ll_limit_read_compute(const char *text, unsigned *ret_permille, struct ll_err *err)
 {
 	double percent = 0;
-	int rc = is_none(text) ? 0 : ll_parse_percent(text, &percent, err);
+	int rc = is_none(text) ? 0 : ll_parse_share(text, &percent, err);
 	if (rc < 0)
 		return ll_err_wrap(err, "--compute");
 	if (!is_none(text) && !(percent >= 0.1 && percent <= 100)) {

@@ -78,7 +78,7 @@ static int store_duration(const struct ll_option *option, void *field, const cha
 static int store_real(const struct ll_option *option, void *field, const char *text, struct ll_err *err)
 {
 	double value;
-	int rc = option->kind == LL_OPTION_KIND_PERCENT ? ll_parse_percent(text, &value, err)
+	int rc = option->kind == LL_OPTION_KIND_PERCENT ? ll_parse_share(text, &value, err)
 							: ll_parse_celsius(text, &value, err);
 	if (rc < 0)
 		return rc;

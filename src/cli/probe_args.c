@@ -201,7 +201,7 @@ static int read_under(const char *word, struct ll_probe_under *ret_under, struct
 		return 0;
 	}
 	double percent;
-	int rc = ll_parse_percent(word + strlen(mps), &percent, err);
+	int rc = ll_parse_share(word + strlen(mps), &percent, err);
 	if (rc < 0)
 		return rc;
 	if (percent < 1 || percent > 100 || percent != (double)(unsigned)percent)

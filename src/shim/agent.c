@@ -4,7 +4,6 @@
 #include <limits.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "ledger/siblings.h"
@@ -15,7 +14,7 @@
 #include "shim/spare.h"
 #include "shim/watch.h"
 
-enum { STACK_BYTES = 256 * 1024, STOP_NS = 200000000 };
+enum { STACK_BYTES = 256 * 1024, STOP_NS = 200000000, STOP_PAUSE_NS = 50000 };
 /* A program that closes our descriptors loses its claim to whoever looks before the next beat. */
 #define BEAT_NS (100 * LL_NS_PER_MS)
 
@@ -84,8 +83,10 @@ static void *agent_main(void *arg)
 		uint32_t bell;
 		uint64_t now_ns;
 		uint64_t next_ns = tick(flow, &bell, &now_ns);
-		if (!next_ns)
+		if (!next_ns) {
+			atomic_store(&flow->has_agent_ended, true);
 			return NULL;
+		}
 		if (now_ns - beaten_ns >= BEAT_NS) {
 			if (ll_claim_beat(flow->claim, now_ns, NULL) == -ESTALE)
 				replace_claim(flow);
@@ -113,17 +114,19 @@ int ll_agent_start(struct ll_flow *flow)
 	return -rc;
 }
 
+/* By our own clock, which nobody sets: a wait by the time of day would be as long as that is set back. */
 void ll_agent_stop(struct ll_flow *flow)
 {
 	if (!flow->has_agent)
 		return;
-	struct timespec deadline;
-	clock_gettime(CLOCK_REALTIME, &deadline);
-	deadline.tv_nsec += STOP_NS;
-	deadline.tv_sec += deadline.tv_nsec / (long)LL_NS_PER_S;
-	deadline.tv_nsec %= (long)LL_NS_PER_S;
+	uint64_t now_ns = ll_now_ns(), deadline_ns = now_ns + STOP_NS;
 	atomic_store(&flow->is_ending, true);
 	ll_turn_ring(flow->claim);
-	pthread_timedjoin_np(flow->agent, NULL, &deadline);
+	while (!atomic_load(&flow->has_agent_ended) && now_ns < deadline_ns) {
+		ll_sleep_until_ns(now_ns + STOP_PAUSE_NS);
+		now_ns = ll_now_ns();
+	}
+	if (atomic_load(&flow->has_agent_ended)) /* else it hangs in the driver, and is left */
+		pthread_join(flow->agent, NULL);
 	flow->has_agent = false;
 }

@@ -123,7 +123,9 @@ void ll_context_change_end(struct ll_context_change *change)
 {
 	ll_charge_end(&change->charge);
 	ll_seat_forget_contexts();
-	if (change->refusal && change->seat)
+	if (!change->seat)
+		return;
+	if (change->refusal)
 		ll_seat_give_back(change->seat);
 	if (change->is_locked)
 		unlock_card(change->seat);

@@ -77,6 +77,7 @@ struct ll_flow {
 
 	pthread_t agent;
 	bool has_agent;
+	_Atomic bool has_agent_ended; /* it comes back from where it is made to end */
 };
 
 /* Charges the tenant for what the card did for this program in that time (CLOCK_MONOTONIC); of that, fresh_ns had no

@@ -546,6 +546,19 @@ way_of() {
 	[ "$(grep -c "INFO shares" <<<"$output")" -eq 1 ]
 }
 
+@test "hold --mps is a client of the daemon, and refuses to be anything else" {
+	scenario 'cards 2'
+	fails_with 1 "--mps: no MPS daemon runs at $T/world/mps/pipe" --sim hold --mps --for 1s
+	mps start -i 0
+	fails_with 3 "--mps: card 1: the MPS daemon at $T/world/mps/pipe does not show it" --sim hold --mps -i 1 --for 1s
+	start hold --sim hold --mps --target 30% --json
+	wait_for 30 has hold 'select(.event == "sample" and .state == "holding" and .synthetic_busy_seconds > 0.1)'
+	report .client
+	stop hold INT
+	[ "$status" -eq 0 ]
+	run ! report .client
+}
+
 @test "many that ask the daemon at once have their answers one after the other" {
 	need_launcher
 	mps start

@@ -32,6 +32,7 @@ compiles() {
 	for share in 0 101% 0% -5 abc '' 25W nan; do
 		refuses "--compute" "--compute=$share" -- true
 	done
+	refuses "--compute: '0.25': 0.25 % or 25 %?; say 0.25% or 25%" --compute 0.25 -- true
 	for weight in 0 -1 101 abc 2% '' 0.001; do
 		refuses "--weight" "--weight=$weight" -- true
 	done

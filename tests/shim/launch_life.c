@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "abi/cuda_prototypes.h"
+#include "ledger/lock.h"
 #include <dlfcn.h>
 
 #define ID 7
@@ -268,12 +269,21 @@ static int ledger_descriptors(bool closes)
 	return count;
 }
 
+/* Who lists the claims before that clears it. */
+static bool is_claim_locked(void)
+{
+	struct ll_ledger *ledger = card_ledger();
+	const struct ll_ledger_slot *slot = claim_of(ID);
+	return slot && ll_ledger_has_scan(ledger) &&
+	       !ll_lock_is_free(ledger->scan.fd, LL_LOCK_SLOTS + (slot - ledger->file->slots));
+}
+
 static void body_closed(void)
 {
 	prepare(100);
 	CHECK(ledger_descriptors(true) > 0);
 	/* It has them again without being asked. */
-	WAIT_FOR(ledger_descriptors(false) > 0);
+	WAIT_FOR(is_claim_locked());
 	CHECK_EQUAL(ll_ledger_list(card_ledger(), NULL, 0), 1);
 	owe(ID, 5 * MS);
 	launch_timed(work, shared, MS, 1, 32);

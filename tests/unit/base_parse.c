@@ -58,6 +58,15 @@ static void readings_take_their_own_unit_only(void **state)
 	assert_true(value == 12.5);
 	assert_int_equal(ll_parse_percent("25", &value, &err), 0);
 	assert_true(value == 25);
+	/* A share without its sign may be meant either way. */
+	assert_fails(ll_parse_share("0.25", &value, &err), -EINVAL, "'0.25': 0.25 % or 25 %?");
+	assert_string_equal(err.hint, "say 0.25% or 25%");
+	assert_true(value == 25);
+	assert_int_equal(ll_parse_share("0.25%", &value, &err), 0);
+	assert_true(value == 0.25);
+	assert_int_equal(ll_parse_share("0", &value, &err), 0);
+	assert_int_equal(ll_parse_share("1.5", &value, &err), 0);
+	assert_true(value == 1.5);
 	assert_int_equal(ll_parse_watts("200W", &value, &err), 0);
 	assert_true(value == 200);
 	assert_int_equal(ll_parse_celsius("85C", &value, &err), 0);

@@ -31,7 +31,7 @@ static void compute_is_a_share_in_permille_or_none(void **state)
 	struct ll_err err = {0};
 	assert_int_equal(ll_limit_read_compute("25%", &permille, &err), 0);
 	assert_int_equal(permille, 250);
-	assert_int_equal(ll_limit_read_compute("0.1", &permille, &err), 0);
+	assert_int_equal(ll_limit_read_compute("0.1%", &permille, &err), 0);
 	assert_int_equal(permille, 1);
 	assert_int_equal(ll_limit_read_compute("33.3%", &permille, &err), 0);
 	assert_int_equal(permille, 333);
