@@ -121,7 +121,7 @@ int ll_parse_percent(const char *text, double *ret_percent, struct ll_err *err)
 
 int ll_parse_share(const char *text, double *ret_percent, struct ll_err *err)
 {
-	double percent;
+	double percent = 0;
 	int rc = ll_parse_percent(text, &percent, err);
 	if (rc < 0)
 		return rc;

@@ -3,9 +3,11 @@
  * status.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "base/log.h"
@@ -143,10 +145,22 @@ static int report(const struct ll_err *err)
 	return err->status ? err->status : ll_err_exit_code(err->code);
 }
 
+/* What is opened next would be taken for a closed one of these three: by us, and by the daemons that we start. */
+static void open_standard_descriptors(void)
+{
+	int fd;
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
 int main(int argc, char **argv)
 {
 	struct ll_err err = {0};
 	int rc;
+	open_standard_descriptors();
 	/* Not commands: nobody types them. */
 	if (ll_worker_is_asked(argc, argv))
 		rc = ll_worker_main(ll_payloads, &err);

@@ -126,3 +126,12 @@ complete_words() {
 	[ "$status" -eq 3 ]
 	[[ $output == "loadline: --sim: no simulated driver beside $T"* ]]
 }
+
+@test "closed standard descriptors are not taken for what is opened next" {
+	loadline --sim version || skip "no simulator in this build"
+	local command
+	for command in status "doctor --no-trial" "hold --for 300ms" "mps start" "mps status" "mps stop --within 5s"; do
+		echo "$command"
+		run -0 timeout 30 bash -c "exec \"$LOADLINE\" --sim $command <&- >&- 2>&-"
+	done
+}

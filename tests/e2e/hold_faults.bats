@@ -178,15 +178,21 @@ ended() {
 	[ "$status" -eq 0 ]
 }
 
+# jump SECONDS: where the wall clock is. At once: a file that is being written would be a jump to 0 and another from there.
+jump() {
+	echo "$1" >"$T/jump.new"
+	mv "$T/jump.new" "$T/jump"
+}
+
 @test "a wall clock that jumps, both ways" {
 	[ -e "$LOADLINE_BUILD/tests/e2e/libwalljump.so" ] || skip "not built with this sanitizer"
-	echo 0 >"$T/jump"
+	jump 0
 	export LD_PRELOAD=$LOADLINE_BUILD/tests/e2e/libwalljump.so WALLJUMP_FILE=$T/jump
 	hold
-	echo 7200 >"$T/jump"
+	jump 7200
 	mark
 	wait_for 90 holds_again
-	echo -86400 >"$T/jump"
+	jump -86400
 	mark
 	wait_for 90 holds_again
 	unset LD_PRELOAD

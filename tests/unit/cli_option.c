@@ -182,7 +182,7 @@ static void mistakes_name_the_option_and_the_reason(void **state)
 	    {{"--max-memory=8GB"}, "--max-memory: '8GB': not a size such as 512M or 8GiB"},
 	    {{"--resume-after=soon"}, "--resume-after: 'soon': not a time such as 300ms, 5s or 10m"},
 	    {{"--share=100%"}, "--share: '100%': not between 1 and 99"},
-	    {{"--share=0.5"}, "--share: '0.5': not between 1 and 99"},
+	    {{"--share=0.5%"}, "--share: '0.5%': not between 1 and 99"},
 	    {{"--count=9"}, "--count: '9': not between 1 and 8"},
 	};
 	struct fixture *f = *state;
