@@ -101,17 +101,18 @@ static void lock(struct ll_context_change *change)
 	change->is_locked = true;
 }
 
-static struct ll_context_change on_card(ll_cu_device device)
+/* is_new: a context is made; a program goes on with one that it has. */
+static struct ll_context_change on_card(ll_cu_device device, bool is_new)
 {
 	struct ll_context_change change = {.seat = ll_seat_take(device)};
-	if (ll_seat_refuses(device))
+	if (is_new && ll_seat_refuses(device))
 		change = (struct ll_context_change){.refusal = LL_CUDA_ERROR_NOT_PERMITTED};
 	return change;
 }
 
 struct ll_context_change ll_context_begin(ll_cu_device device)
 {
-	struct ll_context_change change = on_card(device);
+	struct ll_context_change change = on_card(device, true);
 	if (change.seat) {
 		lock(&change);
 		reserve(&change);
@@ -211,7 +212,7 @@ static void note_primary(struct ll_context_change *change, struct ll_cu_context 
 
 ll_cu_result ll_context_retain(struct ll_cu_context **ret_context, ll_cu_device device)
 {
-	LL_CONTEXT_CHANGE(change, on_card(device));
+	LL_CONTEXT_CHANGE(change, on_card(device, !is_primary_active(device)));
 	if (!change.seat)
 		return change.refusal ? change.refusal : ll_real()->cuDevicePrimaryCtxRetain(ret_context, device);
 	lock(&change);
@@ -267,7 +268,7 @@ static void find_primary(struct ll_context_change *change)
 ll_cu_result ll_context_create_green(struct ll_cu_green_context **ret_green, struct ll_cu_resource_desc *resources,
 				     ll_cu_device device, unsigned flags)
 {
-	LL_CONTEXT_CHANGE(change, on_card(device));
+	LL_CONTEXT_CHANGE(change, on_card(device, true));
 	if (!change.seat)
 		return change.refusal ? change.refusal
 				      : ll_real()->cuGreenCtxCreate(ret_green, resources, device, flags);

@@ -122,18 +122,20 @@ static bool has_begun_long(struct ll_marks *marks, const struct ll_mark_track *t
 }
 
 /* Nothing holds what comes next. A wait that was made before all waits were forgotten holds all the same, once the gate
- * is shut again. */
-static bool is_free(const struct ll_mark_track *track)
+ * is shut again: it is in that batch, or before its start. */
+static bool is_free(struct ll_marks *marks, const struct ll_mark_track *track)
 {
 	const struct ll_mark_batch *next = track->count ? &track->batches[track->first] : &track->open;
-	return !next->is_held && (track->free_batches || !track->wait_word);
+	if (next->is_held || (!track->free_batches && track->wait_word))
+		return false;
+	return !next->start.handle || ll_mark_has_ended(&marks->clock, next->start.handle);
 }
 
 bool ll_marks_is_let_through(struct ll_marks *marks)
 {
 	for (struct ll_mark_track *track = marks->tracks; track && !marks->clock.is_blind; track = track->next) {
 		bool has_work = track->is_used && (track->count || (track->open.launches && !track->is_left));
-		if (has_work && (is_free(track) || has_begun_long(marks, track)))
+		if (has_work && (is_free(marks, track) || has_begun_long(marks, track)))
 			return true;
 	}
 	return false;

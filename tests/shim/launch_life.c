@@ -437,7 +437,9 @@ static void body_full(void)
 	enum { CLAIMS = 256 };
 	static struct ll_claim *others[CLAIMS];
 	ll_cu_deviceptr address;
+	struct ll_cu_context *primary, *another;
 	prepare(100);
+	CHECK_EQUAL(cu.cuDevicePrimaryCtxRetain(&primary, 0), 0);
 	lose_claim();
 	struct ll_claim_wish wish = {.priority = LL_PRIORITY_NORMAL, .tenant = "other"};
 	int count = 0;
@@ -445,6 +447,8 @@ static void body_full(void)
 		count++;
 	if (count == CLAIMS) {
 		/* No claim is free: the program goes on as it is, and has one as soon as one is. */
+		CHECK_EQUAL(cu.cuDevicePrimaryCtxRetain(&primary, 0), 0);
+		CHECK_EQUAL(cu.cuCtxCreate(&another, 0, 0), LL_CUDA_ERROR_NOT_PERMITTED);
 		CHECK_EQUAL(cu.cuMemAlloc(&address, 1 << 20), 0);
 		launch_timed(work, shared, MS / 10, 1, 32);
 		CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
