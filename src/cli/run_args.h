@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+#include "cli/limit_words.h"
 #include "cli/option.h"
 #include "driver/cards.h"
 #include "ledger/run_settings.h"
@@ -28,6 +29,19 @@ struct ll_run_args {
 extern const struct ll_option ll_run_options[];
 /* The classes that --priority takes; NULL behind the last. */
 extern const char *const ll_run_priorities[];
+
+/* The rows that `run` and `mps run` have alike, over struct ll_run_args. */
+#define LL_RUN_OPTION_WEIGHT                                                                                           \
+	{                                                                                                              \
+		.name = "weight", .letter = 'w', .placeholder = "NUMBER", LL_OPTION_TEXT(struct ll_run_args, weight),  \
+		.help = LL_LIMIT_WEIGHT_HELP " It is 1 unless given."                                                  \
+	}
+#define LL_RUN_OPTION_PRIORITY                                                                                         \
+	{                                                                                                              \
+		.name = "priority", .letter = 'p', .placeholder = "CLASS",                                             \
+		LL_OPTION_TEXT(struct ll_run_args, priority), .choices = ll_run_priorities,                            \
+		.help = LL_LIMIT_PRIORITY_HELP                                                                         \
+	}
 
 /*
  * The settings of a new tenant: a random id, a name made from the command and this process's id where none was

@@ -15,7 +15,7 @@
 #include "ledger/tenant_rows.h"
 #include "ledger/text.h"
 
-enum { DEFAULT_WEIGHT_PERMILLE = 1000, RETAKE_WAIT_MS = 20 };
+enum { RETAKE_WAIT_MS = 20 };
 
 /* A fork in between would give the child a descriptor that nobody there closes. */
 static int open_own_fd(struct ll_claim *claim)
@@ -118,7 +118,7 @@ static void write_slot(struct ll_claim *claim, const struct ll_claim_wish *wish)
 	slot->memory_used_bytes = 0;
 	slot->memory_limit_bytes = wish->memory_limit_bytes;
 	slot->compute_cap_permille = wish->compute_cap_permille;
-	slot->weight_permille = wish->weight_permille ? wish->weight_permille : DEFAULT_WEIGHT_PERMILLE;
+	slot->weight_permille = wish->weight_permille ? wish->weight_permille : LL_DEFAULT_WEIGHT_PERMILLE;
 	LL_TEXT_PUT(slot, tenant, wish->tenant);
 	LL_TEXT_PUT(slot, payload, wish->payload);
 	do {

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEFAULT_WEIGHT_PERMILLE = 1000 };
-
 static const char name_letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+@:";
 
 bool ll_tenant_name_is_valid(const char *name)
@@ -115,7 +113,7 @@ int ll_run_settings_read(const char *text, struct ll_run_settings *ret_settings)
 
 bool ll_run_settings_ask_limits(const struct ll_run_settings *settings)
 {
-	bool has_weight = settings->weight_permille && settings->weight_permille != DEFAULT_WEIGHT_PERMILLE;
+	bool has_weight = settings->weight_permille && settings->weight_permille != LL_DEFAULT_WEIGHT_PERMILLE;
 	return settings->memory_limit_bytes || settings->compute_cap_permille || settings->max_kernel_ns ||
 	       has_weight || settings->priority != LL_PRIORITY_NORMAL;
 }

@@ -1,14 +1,13 @@
 #include "ledger/tenant_rows.h"
 
 #include "base/clock.h"
+#include "ledger/claim.h"
 #include "ledger/handle.h"
 #include "ledger/lock.h"
 #include "ledger/slot.h"
 #include "ledger/tenant.h"
 #include "ledger/text.h"
 #include "ledger/visit.h"
-
-enum { DEFAULT_WEIGHT_PERMILLE = 1000 };
 
 unsigned ll_tenant_rows_claims(const struct ll_ledger_file *file, unsigned row, bool is_claim_only)
 {
@@ -58,7 +57,7 @@ void ll_tenant_rows_make(struct ll_ledger_file *file, unsigned row, const struct
 	tenant->priority = wish->priority;
 	tenant->memory_limit_bytes = wish->memory_limit_bytes;
 	tenant->compute_cap_permille = wish->compute_cap_permille;
-	tenant->weight_permille = wish->weight_permille ? wish->weight_permille : DEFAULT_WEIGHT_PERMILLE;
+	tenant->weight_permille = wish->weight_permille ? wish->weight_permille : LL_DEFAULT_WEIGHT_PERMILLE;
 	tenant->space_permille = wish->space_permille;
 	tenant->taken_ns = ll_now_ns();
 	LL_TEXT_PUT(tenant, name, wish->name);

@@ -37,7 +37,6 @@ static void note_blindness(struct ll_flow *flow, uint64_t now_ns)
 	uint64_t wait_ns = fails_again ? 2 * flow->blind_wait_ns : FIRST_RETRY_NS;
 	flow->blind_wait_ns = wait_ns < LAST_RETRY_NS ? wait_ns : LAST_RETRY_NS;
 	flow->blind_since_ns = now_ns;
-	flow->was_blind = true;
 	if (now_ns - flow->charged_ns > UNSEEN_NS)
 		flow->charged_ns = now_ns - UNSEEN_NS;
 }

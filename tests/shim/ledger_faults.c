@@ -191,15 +191,22 @@ static void body_open_to_others(void)
 	use_ungoverned();
 }
 
-static void body_full(void)
+/* Others have all claims of card 0, whose ledger is the caller's to close. */
+static struct ll_ledger *fill_ledger(struct ll_claim *claims[CLAIMS])
 {
-	static struct ll_claim *claims[CLAIMS];
 	struct ll_ledger *ledger;
 	struct ll_claim_wish wish = {.priority = LL_PRIORITY_NORMAL, .tenant = "other"};
 	prepare(true);
 	CHECK_EQUAL(ll_ledger_open(getenv("LOADLINE_SIM_DIR"), uuid, true, &ledger, NULL), 0);
 	for (int i = 0; i < CLAIMS; i++)
 		CHECK_EQUAL(ll_claim_take(ledger, &wish, "0", &claims[i], NULL), 0);
+	return ledger;
+}
+
+static void body_full(void)
+{
+	static struct ll_claim *claims[CLAIMS];
+	struct ll_ledger *ledger = fill_ledger(claims);
 	use_ungoverned();
 	CHECK_EQUAL(ll_ledger_list(ledger, NULL, 0), CLAIMS);
 	for (int i = 0; i < CLAIMS; i++)
@@ -212,14 +219,9 @@ static void body_full(void)
 static void body_full_for_now(void)
 {
 	static struct ll_claim *claims[CLAIMS];
-	struct ll_ledger *ledger;
 	struct ll_cu_context *context;
 	ll_cu_deviceptr address;
-	struct ll_claim_wish wish = {.priority = LL_PRIORITY_NORMAL, .tenant = "other"};
-	prepare(true);
-	CHECK_EQUAL(ll_ledger_open(getenv("LOADLINE_SIM_DIR"), uuid, true, &ledger, NULL), 0);
-	for (int i = 0; i < CLAIMS; i++)
-		CHECK_EQUAL(ll_claim_take(ledger, &wish, "0", &claims[i], NULL), 0);
+	struct ll_ledger *ledger = fill_ledger(claims);
 	use_refused();
 	for (int i = 0; i < CLAIMS; i++)
 		ll_claim_release(claims[i]);
