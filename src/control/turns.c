@@ -54,7 +54,7 @@ size_t ll_turns_best(const struct ll_turn_party *parties, size_t count)
 	for (size_t i = 0; i < count; i++)
 		lightest_permille = lighter(lightest_permille, parties[i].weight_permille);
 	for (size_t i = 0; i < count; i++) {
-		if (parties[i].has_tokens &&
+		if (parties[i].has_tokens && !parties[i].is_paused &&
 		    (!is_led_by_any(parties, count, &parties[i]) || parties[i].waited_ns >= LL_TURN_PATIENCE_NS) &&
 		    (best == count || goes_before(&parties[i], &parties[best], lightest_permille)))
 			best = i;

@@ -52,6 +52,7 @@ struct ll_turn_party {
 	bool is_by_space;         /* a client of MPS, whose kernels run beside those of other clients */
 	bool launches_ahead;      /* it is known not to wait for each kernel */
 	bool waits_on_card;       /* what it launches out of turn waits on the card, not in its host */
+	bool is_paused;           /* a lower class has the turn for want of work of ours, which has not come since */
 	bool lingers;             /* a launch that its visit let through goes on */
 	bool ran_dry;             /* its last visit ended for want of work, and it launches ahead (visits.h) */
 };

@@ -59,6 +59,7 @@ bool ll_party_read(struct ll_ledger_file *file, unsigned index, uint64_t now_ns,
 	    .is_by_space = ll_party_is_by_space(tenant),
 	    .launches_ahead = atomic_load_explicit(&slot->pace, memory_order_relaxed) == LL_PACE_AHEAD,
 	    .waits_on_card = visit & LL_VISIT_ON_CARD,
+	    .is_paused = visit & LL_VISIT_PAUSES,
 	    .lingers = visit & LL_VISIT_LINGERS,
 	    .ran_dry = visit & LL_VISIT_RAN_DRY,
 	};

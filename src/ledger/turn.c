@@ -87,13 +87,14 @@ static void free_turn(struct ll_ledger_file *file, uint64_t turn, uint64_t now_n
 static bool has_higher(const struct ll_party_scan *scan, const struct ll_turn_party *party)
 {
 	for (size_t i = 0; i < scan->count; i++) {
-		if (scan->parties[i].rank < party->rank && scan->parties[i].has_tokens)
+		const struct ll_turn_party *other = &scan->parties[i];
+		if (other->rank < party->rank && other->has_tokens && !other->is_paused)
 			return true;
 	}
 	return false;
 }
 
-/* giver: NULL where it wants the card no more. */
+/* giver: NULL where it has no work now. */
 static void give(struct ll_claim *claim, const struct ll_turn_party *giver, const struct ll_party_scan *scan,
 		 size_t best, uint64_t turn, uint64_t now_ns)
 {
@@ -352,6 +353,21 @@ static bool waits_for_rest(struct ll_turn *turn, uint64_t now_ns)
 	return now_ns - turn->ending_since_ns < LL_TURN_DRAIN_NS;
 }
 
+/* Else our own looks would take the turn back from the lower class, for work that is not there. */
+static void pause(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns)
+{
+	turn->paused_since_ns = now_ns;
+	ll_visit_set(claim, LL_VISIT_PAUSES, true);
+}
+
+static void end_pause(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns)
+{
+	if (turn->paused_since_ns && now_ns - turn->paused_since_ns >= LL_TURN_PAUSE_NS)
+		turn->paused_since_ns = 0;
+	if (!turn->paused_since_ns)
+		ll_visit_set(claim, LL_VISIT_PAUSES, false);
+}
+
 static bool keep_visit(struct ll_claim *claim, struct ll_turn *turn, const struct ll_turn_party *self,
 		       const struct ll_party_scan *scan, size_t best, uint64_t word, uint64_t now_ns)
 {
@@ -367,7 +383,9 @@ static bool keep_visit(struct ll_claim *claim, struct ll_turn *turn, const struc
 		return false;
 	turn->ending_since_ns = 0;
 	ll_visit_set(claim, LL_VISIT_RAN_DRY, turn->dry_since_ns && self->launches_ahead);
-	give(claim, self, scan, best, word, now_ns);
+	if (is_dry && self->rank < scan->parties[best].rank)
+		pause(claim, turn, now_ns);
+	give(claim, is_dry ? NULL : self, scan, best, word, now_ns);
 	return false;
 }
 
@@ -458,6 +476,7 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 	atomic_store_explicit(&slot->queued_ns, queued_ns, memory_order_relaxed);
 	atomic_store_explicit(&slot->queued_launches, turn->queued_launches, memory_order_relaxed);
 	atomic_store_explicit(&slot->running_ns, turn->running_ns, memory_order_relaxed);
+	end_pause(claim, turn, now_ns);
 	unsigned cap = atomic_load_explicit(&tenant->compute_cap_permille, memory_order_relaxed);
 	ret_look->tokens_ns = ll_account_earn(tenant, now_ns);
 	ret_look->tokens_most_ns = cap ? ll_tokens_most_ns(cap) : INT64_MAX;
@@ -486,7 +505,7 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 		return;
 	}
 	uint64_t word = atomic_load(&file->turn);
-	if (!holds(file, word, claim->index)) {
+	if (!holds(file, word, claim->index) && !self.is_paused) {
 		turn->ending_since_ns = 0;
 		try_take(claim, &self, &scan, word, now_ns);
 		word = atomic_load(&file->turn);

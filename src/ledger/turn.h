@@ -36,6 +36,8 @@
 
 #define LL_TURN_DRAIN_NS UINT64_C(20000000)
 #define LL_TURN_DEAF_NS UINT64_C(20000000)
+/* Work that its process does not know of, or could not count, is not left waiting for longer. */
+#define LL_TURN_PAUSE_NS UINT64_C(5000000)
 /* A queue that ends within this is as good as drained: the next one's launches take that long to arrive. */
 #define LL_TURN_DRAINED_NS UINT64_C(300000)
 
@@ -59,6 +61,9 @@ struct ll_turn {
 	uint32_t queued_launches; /* the caller's: what the card has of ours */
 	uint64_t running_ns;      /* the same: how long the card has been at work of ours that is not charged yet */
 	uint64_t dry_since_ns;    /* the same: nothing of ours waits on the card since then; 0: something does */
+	/* We gave the turn to a lower class for want of work then. The caller sets it to 0 with its next launch; until
+	 * then we do not ask for the turn, for LL_TURN_PAUSE_NS. 0: we did not. */
+	uint64_t paused_since_ns;
 	bool is_lingering; /* the same: a launch that our visit let through goes on, if we have the turn no more */
 	bool is_led;       /* the same: it is another's turn, by what another card says (gang.h); a holder gives way */
 	uint64_t ending_since_ns; /* the holder shall give way, and is draining; 0: it is not */

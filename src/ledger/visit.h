@@ -22,6 +22,7 @@ enum ll_visit_flag {
 	LL_VISIT_ON_CARD = 1, /* the claim's launches wait on the card, not in its host */
 	LL_VISIT_IS_DRY = 8,  /* it wants the card, and has nothing queued now */
 	LL_VISIT_LINGERS = 4, /* a launch of it that its visit let through goes on beside the next visit */
+	LL_VISIT_PAUSES = 16, /* it gave the card to a lower class for want of work, and has not launched since */
 	LL_VISIT_RAN_DRY = 2, /* the last visit ended because its queue ran dry, and it launches ahead */
 };
 

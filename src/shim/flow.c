@@ -144,6 +144,13 @@ static struct progress harvest(struct ll_flow *flow, uint64_t now_ns)
 	return progress;
 }
 
+/* Nothing moves on. What was idle when its visit ended is idle until it launches. */
+static struct progress progress_of_held(const struct ll_flow *flow)
+{
+	bool is_idle = flow->turn.paused_since_ns && flow->idle_since_ns && !flow->launching;
+	return (struct progress){.queued = flow->queued, .is_idle = is_idle, .has_work = !is_idle};
+}
+
 void ll_flow_note_unmarked(struct ll_flow *flow)
 {
 	uint64_t launches = atomic_exchange_explicit(&flow->count->launches, 0, memory_order_relaxed);
@@ -320,9 +327,7 @@ static void note_dry(struct ll_flow *flow, const struct progress *progress, uint
 uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns)
 {
 	take_back(flow);
-	struct progress progress = {.queued = flow->queued, .has_work = true};
-	if (!ll_flow_is_held_back(flow))
-		progress = harvest(flow, now_ns);
+	struct progress progress = ll_flow_is_held_back(flow) ? progress_of_held(flow) : harvest(flow, now_ns);
 	bool is_open = atomic_load_explicit(ll_turn_gate(flow->claim), memory_order_relaxed) != LL_GATE_SHUT;
 	flow->ticked_ns = now_ns;
 	flow->queued = progress.queued;
@@ -394,7 +399,7 @@ static void wait_for_turn(struct ll_flow *flow)
 {
 	uint64_t now_ns = ll_now_ns();
 	uint64_t give_up_ns = now_ns + LL_FLOW_LONGEST_WAIT_NS;
-	flow->idle_since_ns = 0;
+	flow->idle_since_ns = flow->turn.paused_since_ns = 0;
 	if (is_in_turn(flow, now_ns))
 		return;
 	flow->waiting++;

@@ -106,7 +106,7 @@ bool ll_flow_waits_on_card(struct ll_flow *flow, struct ll_flow_context *known, 
 {
 	if (!prepare(flow, known))
 		return false;
-	flow->idle_since_ns = 0;
+	flow->idle_since_ns = flow->turn.paused_since_ns = 0;
 	uint64_t now_ns = ll_now_ns();
 	if (!flow->is_wanting) {
 		ll_flow_want(flow, now_ns);

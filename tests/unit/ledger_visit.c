@@ -128,6 +128,40 @@ static void a_higher_class_shuts_the_gate_of_a_lower_one_itself(void **state)
 	release((struct process *[]){&low, &high}, 2);
 }
 
+/* A request of a service has pauses: its host computes between two launches. */
+static void a_higher_class_that_paused_takes_the_card_back_at_once(void **state)
+{
+	struct fixture *f = begin_test(state);
+	struct process low = new_tenant(f, LL_PRIORITY_LOW, 1000), high = new_tenant(f, LL_PRIORITY_HIGH, 1000);
+	struct process *both[] = {&low, &high};
+	pass(both, 2, MS);
+	assert_true(is_open(&high) && !is_open(&low));
+	high.turn.dry_since_ns = now_ns;
+	pass(both, 2, MS / 2);
+	assert_true(is_open(&low) && !is_open(&high));
+	high.turn.dry_since_ns = high.turn.paused_since_ns = 0; /* it launches */
+	look(&high);
+	assert_true(is_open(&high) && !is_open(&low));
+	release(both, 2);
+}
+
+static void a_pause_is_not_interrupted_by_looks_but_ends(void **state)
+{
+	struct fixture *f = begin_test(state);
+	struct process low = new_tenant(f, LL_PRIORITY_LOW, 1000), high = new_tenant(f, LL_PRIORITY_HIGH, 1000);
+	struct process *both[] = {&low, &high};
+	high.turn.dry_since_ns = now_ns;
+	pass(both, 2, MS);
+	assert_true(high.turn.paused_since_ns);
+	uint32_t before = *ll_visit_word(low.claim);
+	pass(both, 2, LL_TURN_PAUSE_NS - MS);
+	assert_true(is_open(&low));
+	assert_int_equal(*ll_visit_word(low.claim), before);
+	pass(both, 2, MS); /* what it did not know of goes on */
+	assert_int_not_equal(*ll_visit_word(low.claim), before);
+	release(both, 2);
+}
+
 static void a_visit_ends_when_all_processes_of_the_tenant_are_dry(void **state)
 {
 	struct fixture *f = begin_test(state);
@@ -209,6 +243,8 @@ int main(void)
 	    TEST(one_gate_is_open_at_a_time_and_a_visit_lasts_a_quantum),
 	    TEST(who_rests_or_is_alone_is_not_held),
 	    TEST(a_higher_class_shuts_the_gate_of_a_lower_one_itself),
+	    TEST(a_higher_class_that_paused_takes_the_card_back_at_once),
+	    TEST(a_pause_is_not_interrupted_by_looks_but_ends),
 	    TEST(a_visit_ends_when_all_processes_of_the_tenant_are_dry),
 	    TEST(a_held_process_that_does_not_look_is_let_go),
 	    TEST(a_long_launch_is_waited_for_and_what_goes_on_is_shared),
