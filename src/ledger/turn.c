@@ -7,6 +7,7 @@
 #include "ledger/account.h"
 #include "ledger/handle.h"
 #include "ledger/party.h"
+#include "ledger/sharing.h"
 #include "ledger/slot.h"
 #include "ledger/visit.h"
 
@@ -151,26 +152,6 @@ static void mend_virtual(struct ll_ledger_tenant *tenant, const struct ll_party_
 		atomic_compare_exchange_strong(&tenant->virtual_time_ns, &virtual_ns, least_ns);
 }
 
-/* Whether nobody who wants the card needs turns. The same whoever asks; true where nobody wants it. */
-static bool is_sliced(struct ll_ledger_file *file, uint64_t now_ns)
-{
-	struct ll_turn_party all, party;
-	bool has_any = false;
-	LL_PARTY_EACH(file, index)
-	{
-		if (ll_party_is_deaf(file, index, now_ns) || !ll_party_read(file, index, now_ns, &party))
-			continue;
-		if (!has_any)
-			all = party;
-		has_any = true;
-		if (!ll_turns_may_slice(&all, &party))
-			return false;
-		all.launches_ahead &= party.launches_ahead;
-		all.is_by_space &= party.is_by_space;
-	}
-	return true;
-}
-
 void ll_turn_set_pace(struct ll_claim *claim, enum ll_pace pace)
 {
 	struct ll_ledger_slot *slot = own_slot(claim);
@@ -198,7 +179,7 @@ void ll_turn_want(struct ll_claim *claim, uint64_t now_ns)
 	ll_claim_set_active(claim);
 	atomic_store(&slot->heartbeat_ns, now_ns);
 	atomic_store(&slot->want_since_ns, now_ns);
-	bool needs_turns = !is_sliced(file, now_ns);
+	bool needs_turns = !ll_sharing_is_sliced(file, now_ns);
 	if (needs_turns && scan.count && !ll_turn_is_mine(claim))
 		ll_visit_shut(file, claim->tenant_row);
 	for (size_t i = 0; needs_turns && i < scan.count; i++) {
@@ -418,45 +399,6 @@ static bool keep_turn(struct ll_claim *claim, struct ll_turn *turn, const struct
 	return false;
 }
 
-/* To the card all clients of MPS are one program, and get the slices of one: they have row 0 here. */
-static uint32_t sliced_row(struct ll_ledger_file *file, unsigned index)
-{
-	const struct ll_ledger_tenant *tenant = ll_party_tenant(file, &file->slots[index]);
-	return tenant && ll_party_is_by_space(tenant) ? 0 : ll_party_row(file, index);
-}
-
-/*
- * Tenants among the parties that have at least so much queued. Of two with more than is left of a turn when it is given
- * away the hardware makes slices.
- */
-static unsigned count_sharing(struct ll_ledger_file *file, unsigned self, const struct ll_party_scan *scan,
-			      uint64_t least_ns)
-{
-	uint32_t own_row = sliced_row(file, self), rows[LL_LEDGER_CLAIMS];
-	unsigned count = 0;
-	for (size_t i = 0; i < scan->count; i++) {
-		struct ll_ledger_slot *slot = &file->slots[scan->slots[i]];
-		uint32_t row = sliced_row(file, scan->slots[i]);
-		unsigned known = 0;
-		if (row == own_row || atomic_load_explicit(&slot->queued_ns, memory_order_relaxed) < least_ns)
-			continue;
-		while (known < count && rows[known] != row)
-			known++;
-		if (known == count)
-			rows[count++] = row;
-	}
-	return count;
-}
-
-/* Claims, as a rule of as many tenants. */
-static unsigned count_lingering(const struct ll_party_scan *scan)
-{
-	unsigned count = 0;
-	for (size_t i = 0; i < scan->count; i++)
-		count += scan->parties[i].lingers;
-	return count;
-}
-
 void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns, uint64_t queued_ns,
 		  struct ll_turn_look *ret_look)
 {
@@ -489,18 +431,18 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 	mend_virtual(tenant, &scan, now_ns);
 	ret_look->awaited = ll_gang_work_elsewhere(tenant);
 	ret_look->waiting_claims = (unsigned)scan.count;
-	ret_look->sharing = count_sharing(file, claim->index, &scan, LL_TURN_DRAINED_NS + 1);
+	ret_look->sharing = ll_sharing_count(file, claim->index, &scan, LL_TURN_DRAINED_NS + 1);
 	if (!ll_party_read(file, claim->index, now_ns, &self)) {
 		ll_visit_open_at_rest(file, claim->tenant_row);
 		return;
 	}
-	if (scan.count && is_sliced(file, now_ns) && !has_superior(file, claim->index, self.rank)) {
+	if (scan.count && ll_sharing_is_sliced(file, now_ns) && !has_superior(file, claim->index, self.rank)) {
 		turn->ending_since_ns = 0;
 		ll_visit_open(file, claim->tenant_row);
 		restart_waiting(slot, now_ns);
 		ret_look->may_launch = ret_look->is_alone = ret_look->is_sliced = true;
 		ret_look->waiting_claims = 0;
-		ret_look->sharing = count_sharing(file, claim->index, &scan, 0);
+		ret_look->sharing = ll_sharing_count(file, claim->index, &scan, 0);
 		ret_look->is_holder = ll_turn_is_mine(claim);
 		return;
 	}
@@ -522,7 +464,7 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 	bool is_beyond_visit = turn->is_lingering && !ret_look->is_holder;
 	ll_visit_set(claim, LL_VISIT_LINGERS, is_beyond_visit);
 	if (ret_look->is_by_visits) /* who does not linger is held */
-		ret_look->sharing = count_lingering(&scan) + is_beyond_visit;
+		ret_look->sharing = ll_sharing_lingering(&scan) + is_beyond_visit;
 	ret_look->turn_since_ns = atomic_load(&file->turn_since_ns);
 	if ((ret_look->is_holder && !turn->ending_since_ns) || !scan.count)
 		ll_visit_open(file, claim->tenant_row);
@@ -581,7 +523,7 @@ bool ll_turn_open_gate(struct ll_claim *claim, enum ll_gate how, uint64_t now_ns
 	atomic_store(&slot->gate, how);
 	struct ll_party_scan scan;
 	ll_party_scan(file, claim->index, now_ns, &scan);
-	bool is_free = scan.count == 0 ? ll_turn_is_mine(claim) : is_sliced(file, now_ns);
+	bool is_free = scan.count == 0 ? ll_turn_is_mine(claim) : ll_sharing_is_sliced(file, now_ns);
 	if (is_free && tenant && !atomic_load(&tenant->compute_cap_permille) &&
 	    !has_superior(file, claim->index, ll_party_rank(tenant)))
 		return true;

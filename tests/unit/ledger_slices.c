@@ -50,6 +50,15 @@ static void release_all(struct card *card)
 		ll_claim_release(card->programs[i].claim);
 }
 
+/* Another process of the same tenant. */
+static struct program *add_process(struct card *card, const struct program *of)
+{
+	struct program *program = &card->programs[card->count++];
+	*program = (struct program){.claim = take_claim_of(card->fixture->ledger, of->claim->tenant_row - 1)};
+	ll_turn_want(program->claim, card->now_ns);
+	return program;
+}
+
 static void look_of_all(struct card *card)
 {
 	for (size_t i = 0; i < card->count; i++)
@@ -131,6 +140,28 @@ static void test_who_is_unequal_or_waits_for_each_kernel_brings_turns(void **sta
 	release_all(card);
 }
 
+/* The card gives a slice to each process: four of a tenant would have four fifths beside one of another. */
+static void test_tenants_of_unequal_numbers_of_processes_need_turns(void **state)
+{
+	struct card *card = new_card(state);
+	for (int i = 0; i < 2; i++)
+		ll_turn_set_pace(add(card, LL_PRIORITY_NORMAL, 1000, 0)->claim, LL_PACE_AHEAD);
+	open_gates(card);
+	assert_true(is_open(&card->programs[0]) && is_open(&card->programs[1]));
+	struct program *sibling = add_process(card, &card->programs[0]);
+	ll_turn_set_pace(sibling->claim, LL_PACE_AHEAD);
+	assert_false(is_open(&card->programs[1]));
+	look_of_all(card);
+	assert_false(card->programs[1].look.is_sliced || sibling->look.is_sliced);
+	ll_turn_set_pace(add_process(card, &card->programs[1])->claim, LL_PACE_AHEAD);
+	look_of_all(card);
+	assert_true(card->programs[1].look.is_sliced && sibling->look.is_sliced);
+	ll_turn_rest(sibling->claim, card->now_ns);
+	look_of_all(card);
+	assert_false(card->programs[0].look.is_sliced);
+	release_all(card);
+}
+
 /* The card's next look finds a program that has begun to wait for each kernel. */
 static void test_a_pace_that_changes_is_seen_at_the_next_look(void **state)
 {
@@ -152,6 +183,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    SLICE_TEST(equal_programs_that_launch_ahead_all_have_open_gates),
 	    SLICE_TEST(who_is_unequal_or_waits_for_each_kernel_brings_turns),
+	    SLICE_TEST(tenants_of_unequal_numbers_of_processes_need_turns),
 	    SLICE_TEST(a_pace_that_changes_is_seen_at_the_next_look),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,6 +28,7 @@ KINDS = {
     "churn": ("torch", "loop_images.py", "--churn", 1),
     "matmul": ("torch", "loop_matmul.py"),
     "serve": ("torch", "serve.py"),
+    "crowd": ("torch", "crowd.py", 4, "loop_matmul.py"),
     "sync": (None, "pace", "sync"),
     "eager": (None, "pace", "eager"),
     "flood": (None, "pace", "flood"),

@@ -133,22 +133,41 @@ def run_space(lab):
     run_mixes(lab, "space", FOURS[:3], [NATIVE, MPS, SPACE], [of_plain_mps])
 
 
+PROCESSES_OFF = 3.0  # points
+
+
+def run_processes(lab):
+    """A tenant of four processes has the part of one: all of them run the same kernels."""
+    need_run(lab)
+    figure = "share: crowd + matmul: part of the tenant of four processes"
+    try:
+        found = measure(lab, "processes", members("crowd", "matmul"), [NATIVE, RUN])
+    except Missing as why:
+        lab.report.skip(figure, str(why))
+        return
+    parts = {mode: 100 * found.rate(mode, 0) / (found.rate(mode, 0) + found.rate(mode, 1)) for mode in (NATIVE.name, RUN.name)}
+    lab.report.check(figure, f"50 ± {PROCESSES_OFF:g} %", f"{parts['run']:.1f} %; native {parts['native']:.1f} %",
+                     abs(parts["run"] - 50) <= PROCESSES_OFF)
+    lab.report.at_least("share: crowd + matmul: sum of speeds, each of its own alone", sum(found.speeds(RUN.name)), 0.95, "", 3,
+                        f" ({told_of(found, RUN.name)}; native {told_of(found, NATIVE.name)})")
+
+
 LOW = ("matmul", "resnet", "small", "graph")
 CLASS_BARS = ((50, 1.15), (95, 1.25), (99, 1.3))
 NEIGHBOUR_KEEPS = 0.93
 CLASS_ROUNDS, CLASS_WINDOW_S = 3, 10.0  # 600 requests each
 
 
-def report_class(lab, figure, found):
+def report_class(lab, figure, found, mode="run", beside="native", bars=CLASS_BARS, keeps=NEIGHBOUR_KEEPS):
     """The latency of a service of class high beside a program of class low, and what the neighbour keeps."""
-    alone, ours, native = found.alone_latencies_ms("serve"), found.latencies_ms("run", 0), found.latencies_ms("native", 0)
-    lab.report.keep(figure, {"alone": figures.spread(alone), "run": figures.spread(ours), "native": figures.spread(native)})
-    for percent, bar in CLASS_BARS:
-        one, other, plain = (figures.percentile(values, percent) for values in (alone, ours, native))
+    alone, ours, plain = found.alone_latencies_ms("serve"), found.latencies_ms(mode, 0), found.latencies_ms(beside, 0)
+    lab.report.keep(figure, {"alone": figures.spread(alone), mode: figures.spread(ours), beside: figures.spread(plain)})
+    for percent, bar in bars:
+        one, other, without = (figures.percentile(values, percent) for values in (alone, ours, plain))
         lab.report.at_most(f"{figure}: p{percent}", other / one, bar, "times alone", 2,
-                           f" ({other:.2f} ms; alone {one:.2f}, native {plain:.2f}; {len(ours)} requests)")
-    lab.report.at_least(f"{figure}: the neighbour's speed", found.rate("run", 1) / found.rate("native", 1), NEIGHBOUR_KEEPS,
-                        "of native beside it", 3)
+                           f" ({other:.2f} ms; alone {one:.2f}, {beside} {without:.2f}; {len(ours)} requests)")
+    lab.report.at_least(f"{figure}: the neighbour's speed", found.rate(mode, 1) / found.rate(beside, 1), keeps,
+                        f"of {beside} beside it", 3)
 
 
 def run_classes(lab):
@@ -162,3 +181,25 @@ def run_classes(lab):
             lab.report.skip(figure, str(why))
             continue
         report_class(lab, figure, found)
+
+
+SPACE_BARS = ((50, 1.3), (99, 1.6))
+SPACE_KEEPS = 0.90
+SPACE_RATIO, SPACE_RATIO_OFF = 30 / 70, 0.04
+
+
+def run_space_classes(lab):
+    """Clients of MPS: a service of class high, and two that fill the card, of unequal weights."""
+    need_run(lab)
+    modes = [NATIVE, MPS, SPACE]
+    figure = "space: serve high beside low matmul"
+    mix = [Member("serve", ("--priority", "high")), Member("matmul", ("--priority", "low"))]
+    report_class(lab, figure, measure(lab, "space-classes", mix, modes, CLASS_ROUNDS, CLASS_WINDOW_S), SPACE.name, MPS.name,
+                 SPACE_BARS, SPACE_KEEPS)
+    figure = "space: matmul + matmul 30/70"
+    found = measure(lab, "space-weights", [Member("matmul", ("--weight", str(weight))) for weight in (30, 70)], modes)
+    ratio = found.rate(SPACE.name, 0) / found.rate(SPACE.name, 1)
+    lab.report.check(f"{figure}: speeds, to each other", f"{SPACE_RATIO:.2f} ± {SPACE_RATIO_OFF:g}", f"{ratio:.3f}",
+                     abs(ratio - SPACE_RATIO) <= SPACE_RATIO_OFF)
+    lab.report.at_least(f"{figure}: sum of speeds, each of its own alone", sum(found.speeds(SPACE.name)), 0.95, "", 3,
+                        f" ({told_of(found, SPACE.name)}; mps {told_of(found, MPS.name)})")

@@ -1,0 +1,54 @@
+#include "ledger/sharing.h"
+
+bool ll_sharing_is_sliced(struct ll_ledger_file *file, uint64_t now_ns)
+{
+	struct ll_turn_party all, party;
+	bool has_any = false;
+	LL_PARTY_EACH(file, index)
+	{
+		if (ll_party_is_deaf(file, index, now_ns) || !ll_party_read(file, index, now_ns, &party))
+			continue;
+		if (!has_any)
+			all = party;
+		has_any = true;
+		if (!ll_turns_may_slice(&all, &party))
+			return false;
+		all.launches_ahead &= party.launches_ahead;
+		all.is_by_space &= party.is_by_space;
+	}
+	return true;
+}
+
+/* To the card all clients of MPS are one program, and get the slices of one: they have row 0 here. */
+static uint32_t sliced_row(struct ll_ledger_file *file, unsigned index)
+{
+	const struct ll_ledger_tenant *tenant = ll_party_tenant(file, &file->slots[index]);
+	return tenant && ll_party_is_by_space(tenant) ? 0 : ll_party_row(file, index);
+}
+
+unsigned ll_sharing_count(struct ll_ledger_file *file, unsigned self, const struct ll_party_scan *scan,
+			  uint64_t least_ns)
+{
+	uint32_t own_row = sliced_row(file, self), rows[LL_LEDGER_CLAIMS];
+	unsigned count = 0;
+	for (size_t i = 0; i < scan->count; i++) {
+		struct ll_ledger_slot *slot = &file->slots[scan->slots[i]];
+		uint32_t row = sliced_row(file, scan->slots[i]);
+		unsigned known = 0;
+		if (row == own_row || atomic_load_explicit(&slot->queued_ns, memory_order_relaxed) < least_ns)
+			continue;
+		while (known < count && rows[known] != row)
+			known++;
+		if (known == count)
+			rows[count++] = row;
+	}
+	return count;
+}
+
+unsigned ll_sharing_lingering(const struct ll_party_scan *scan)
+{
+	unsigned count = 0;
+	for (size_t i = 0; i < scan->count; i++)
+		count += scan->parties[i].lingers;
+	return count;
+}

@@ -1,0 +1,77 @@
+"""share-caps: programs that do not fill the card, under caps near to what they need of it.
+
+Of each program two are started: one as it is, and one under `loadline run` whose cap `loadline set` changes. They work in turns,
+so what the machine does slowly meets both; under a cap above its need the program has its speed, under one below it has the cap."""
+import time
+
+from .card import GpmMeter
+from .governed import Program, need_run
+from .lab import Missing, Trouble
+from .mixes import words_of
+from .part_run_cap import need_gpm
+
+KINDS = ("decode", "small", "churn", "resnet")
+ABOVE, BELOW, SMALL = (4, 10, 25), 3, 10  # points above and below its need; percent
+SPEED, LEVEL = 0.97, 1.5  # of itself without a cap; points
+WINDOW_S, SETTLE_S, END_S = 5.0, 1.0, 0.2
+
+
+def measure(lab, program, seconds):
+    """(percent of the time that the card was busy, iterations a second), from when it has settled."""
+    mark = program.go(SETTLE_S + seconds + END_S)
+    time.sleep(SETTLE_S)
+    meter = GpmMeter(lab.card)
+    time.sleep(seconds)
+    percent = meter.end()["graphics"]
+    return percent, program.wait_done(mark, 30)["rate_per_s"]
+
+
+def set_cap(lab, name, percent):
+    cap = "none" if percent is None else f"{percent:g}%"
+    status, _, err = lab.run(f"set-{name}", lab.loadline("set", name, "--compute", cap))
+    if status:
+        raise Trouble(f"set --compute {cap}: {err.strip()}")
+
+
+def report_above(lab, figure, plain, capped, cap, seconds):
+    """Its speed, of the mean of what the one without a cap reaches before and after."""
+    set_cap(lab, capped.name, cap)
+    before = measure(lab, plain, seconds)[1]
+    percent, rate = measure(lab, capped, seconds)
+    after = measure(lab, plain, seconds)[1]
+    lab.report.at_least(figure, 2 * rate / (before + after), SPEED, "of itself without a cap", 3,
+                        f" ({rate:.1f}/s, card {percent:.1f} % of {cap:.1f} %; without {before:.1f} before, {after:.1f} after)")
+
+
+def report_at(lab, figure, capped, cap, seconds):
+    set_cap(lab, capped.name, cap)
+    percent, _ = measure(lab, capped, seconds)
+    lab.report.check(figure, f"± {LEVEL:g} points", f"{percent:.1f} % of {cap:.1f} %", abs(percent - cap) <= LEVEL)
+
+
+def run_kind(lab, kind):
+    words, seconds = words_of(lab, kind), lab.seconds(WINDOW_S, 2.0)
+    plain = Program(lab, f"caps-{kind}-plain", words)
+    capped = Program(lab, f"caps-{kind}", words, [])
+    for program in (plain, capped):
+        program.wait_ready()
+    needs = [measure(lab, plain, seconds)[0] for _ in range(2)]
+    need = max(needs)
+    lab.report.info(f"caps: {kind}: needs of the card", ", ".join(f"{each:.1f}" for each in needs) + " %")
+    for points in ABOVE:
+        if need + points < 100:
+            report_above(lab, f"caps: {kind}: speed under its need and {points} points", plain, capped, need + points, seconds)
+    for what, cap in ((f"its need less {BELOW} points", min(needs) - BELOW), (f"{SMALL} %", SMALL)):
+        report_at(lab, f"caps: {kind}: GPU time under {what}", capped, cap, seconds)
+    for program in (plain, capped):
+        program.end()
+
+
+def run(lab):
+    need_run(lab)
+    need_gpm(lab.card)
+    for kind in KINDS:
+        try:
+            run_kind(lab, kind)
+        except Missing as why:
+            lab.report.skip(f"caps: {kind}", str(why))
