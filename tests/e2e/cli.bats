@@ -135,3 +135,14 @@ complete_words() {
 		run -0 timeout 30 bash -c "exec \"$LOADLINE\" --sim $command <&- >&- 2>&-"
 	done
 }
+
+@test "every command of the README is one, and has the options that the README gives it" {
+	loadline --sim version || skip "no simulator in this build"
+	awk '/^```/ {on = !on} on && /^loadline / {sub(/ [#|].*| -- COMMAND.*/, ""); print}' \
+		"$BATS_TEST_DIRNAME/../../README.md" >"$T/commands"
+	[ "$(wc -l <"$T/commands")" -ge 10 ]
+	while read -r _ words; do
+		# shellcheck disable=SC2086
+		loadline $words --help >/dev/null
+	done <"$T/commands"
+}
