@@ -139,12 +139,13 @@ static void set_account(json_t *object, const struct ll_hold_config *hold, const
 	const char *name = ll_metric_name(hold->metric);
 	const char *unit = ll_hold_unit_word(hold->metric);
 	double scale = ll_hold_scale(hold->metric);
+	const struct ll_summary_level *level = &result->level, *of_all = &result->of_all;
 	char key[64];
 	json_object_set_new(object, "seconds", ll_json_real(result->seconds, 3));
 	snprintf(key, sizeof key, "mean_%s_%s", name, unit);
-	json_object_set_new(object, key, ll_json_real(result->sample_count ? result->mean_value * scale : NAN, 4));
+	json_object_set_new(object, key, ll_json_real(level->sample_count ? level->mean_value * scale : NAN, 4));
 	snprintf(key, sizeof key, "max_abs_error_%s", unit);
-	json_object_set_new(object, key, ll_json_real(result->sample_count ? result->max_abs_error * scale : NAN, 4));
+	json_object_set_new(object, key, ll_json_real(level->sample_count ? level->max_abs_error * scale : NAN, 4));
 	json_object_set_new(object, "settle_seconds",
 			    result->has_settled ? ll_json_real(result->settle_seconds, 3) : json_null());
 	json_object_set_new(object, "yields", json_integer((json_int_t)result->yield_count));
@@ -155,9 +156,14 @@ static void set_account(json_t *object, const struct ll_hold_config *hold, const
 	json_object_set_new(object, "synthetic", json_true());
 	json_object_set_new(object, "synthetic_joules", ll_json_real(result->synthetic_joules, 3));
 	json_object_set_new(object, "yielded_seconds", ll_json_real(result->yielded_seconds, 3));
-	json_object_set_new(object, "samples", json_integer((json_int_t)result->sample_count));
+	json_object_set_new(object, "samples", json_integer((json_int_t)level->sample_count));
 	snprintf(key, sizeof key, "mean_error_%s", unit);
-	json_object_set_new(object, key, ll_json_real(result->sample_count ? result->mean_error * scale : NAN, 4));
+	json_object_set_new(object, key, ll_json_real(level->sample_count ? level->mean_error * scale : NAN, 4));
+	json_object_set_new(object, "all_samples", json_integer((json_int_t)of_all->sample_count));
+	snprintf(key, sizeof key, "all_mean_%s_%s", name, unit);
+	json_object_set_new(object, key, ll_json_real(of_all->sample_count ? of_all->mean_value * scale : NAN, 4));
+	snprintf(key, sizeof key, "all_max_abs_error_%s", unit);
+	json_object_set_new(object, key, ll_json_real(of_all->sample_count ? of_all->max_abs_error * scale : NAN, 4));
 }
 
 static json_t *summary_line(const struct ll_hold_config *hold, const struct ll_event *event, double first_kernel_time)

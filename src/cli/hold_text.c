@@ -151,18 +151,29 @@ static uint64_t text_tick(struct ll_hold_sink *sink, uint64_t now_ns)
 
 /* ---- the summary ---- */
 
-static void add_readings(struct ll_strbuf *text, enum ll_metric metric, const struct ll_summary_result *result)
+static void add_level(struct ll_strbuf *text, enum ll_metric metric, const char *name,
+		      const struct ll_summary_level *level)
 {
 	const char *points = metric == LL_METRIC_POWER ? "W" : "points";
-	ll_strbuf_addf(text, "  %-15s", ll_metric_name(metric));
-	if (result->sample_count == 0) {
-		ll_strbuf_adds(text, "no reading while it held\n");
+	double scale = ll_hold_scale(metric);
+	ll_strbuf_addf(text, "  %-15smean %.2f %s, largest error %.2f %s, over %llu reading%s", name,
+		       level->mean_value * scale, ll_hold_unit(metric), level->max_abs_error * scale, points,
+		       (unsigned long long)level->sample_count, level->sample_count == 1 ? "" : "s");
+}
+
+/* Of all readings too, where some were before it settled: else nobody would see that it was far off then. */
+static void add_readings(struct ll_strbuf *text, enum ll_metric metric, const struct ll_summary_result *result)
+{
+	if (result->of_all.sample_count == 0) {
+		ll_strbuf_addf(text, "  %-15sno reading while it held\n", ll_metric_name(metric));
 		return;
 	}
-	double scale = ll_hold_scale(metric);
-	ll_strbuf_addf(text, "mean %.2f %s, largest error %.2f %s, over %llu readings\n", result->mean_value * scale,
-		       ll_hold_unit(metric), result->max_abs_error * scale, points,
-		       (unsigned long long)result->sample_count);
+	add_level(text, metric, ll_metric_name(metric), &result->of_all);
+	ll_strbuf_adds(text, "\n");
+	if (!result->has_settled || result->level.sample_count == result->of_all.sample_count)
+		return;
+	add_level(text, metric, "once settled", &result->level);
+	ll_strbuf_adds(text, "\n");
 }
 
 static void add_settled(struct ll_strbuf *text, const struct ll_summary_result *result)
@@ -183,8 +194,8 @@ static void add_summary(struct ll_strbuf *text, const struct ll_hold_config *hol
 		ll_strbuf_addf(text, " for %.1f s\n", result->seconds);
 		add_readings(text, hold->metric, result);
 		add_settled(text, result);
-		ll_strbuf_addf(text, "  yields         %llu, %.1f s yielded\n", (unsigned long long)result->yield_count,
-			       result->yielded_seconds);
+		ll_strbuf_addf(text, "  yields         %llu, %.1f s without load\n",
+			       (unsigned long long)result->yield_count, result->yielded_seconds);
 		ll_strbuf_addf(text, "  synthetic load busy %.1f s, %.0f J of the card's %.0f J\n",
 			       result->synthetic_busy_seconds, result->synthetic_joules, result->energy_joules);
 	} else {

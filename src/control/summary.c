@@ -91,20 +91,27 @@ static double seconds_between(uint64_t from_ns, uint64_t to_ns)
 	return to_ns > from_ns ? (double)(to_ns - from_ns) / (double)LL_NS_PER_S : 0.0;
 }
 
-void ll_summary_result(const struct ll_summary *summary, uint64_t now_ns, struct ll_summary_result *ret_result)
+static struct ll_summary_level level_of(const struct ll_summary_errors *errors)
 {
-	const struct ll_summary_errors *errors = summary->has_settled ? &summary->settled : &summary->all;
 	double count = (double)errors->count;
 	bool is_empty = errors->count == 0;
+	return (struct ll_summary_level){
+	    .sample_count = errors->count,
+	    .mean_value = is_empty ? NAN : errors->value_sum / count,
+	    .mean_error = is_empty ? NAN : errors->error_sum / count,
+	    .max_abs_error = is_empty ? NAN : errors->max_abs_error,
+	};
+}
+
+void ll_summary_result(const struct ll_summary *summary, uint64_t now_ns, struct ll_summary_result *ret_result)
+{
 	double yielded_seconds = seconds_between(0, summary->yielded_ns);
 	if (summary->yielded_since_ns != 0)
 		yielded_seconds += seconds_between(summary->yielded_since_ns, now_ns);
 	*ret_result = (struct ll_summary_result){
 	    .seconds = summary->first_kernel_ns ? seconds_between(summary->first_kernel_ns, now_ns) : 0.0,
-	    .sample_count = errors->count,
-	    .mean_value = is_empty ? NAN : errors->value_sum / count,
-	    .mean_error = is_empty ? NAN : errors->error_sum / count,
-	    .max_abs_error = is_empty ? NAN : errors->max_abs_error,
+	    .level = level_of(summary->has_settled ? &summary->settled : &summary->all),
+	    .of_all = level_of(&summary->all),
 	    .has_settled = summary->has_settled,
 	    .settle_seconds =
 		summary->has_settled ? seconds_between(summary->first_kernel_ns, summary->settle_ns) : NAN,

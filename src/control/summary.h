@@ -6,8 +6,8 @@
  * next sample inside; after them it stands. settle_seconds runs from the first kernel to that sample's end. A run of up
  * to a minute thus has exactly "the first sample after which all stay inside".
  *
- * Mean and largest error are over the judged samples from settling on; when the card never settled, over all judged
- * samples, so that a failure shows as a large error and not as an empty one.
+ * Mean and largest error are over the judged samples from settling on, and over all judged samples; when the card never
+ * settled, the former are the latter, so that a failure shows as a large error and not as an empty one.
  *
  * Judged is a sample whose window lies wholly in holding (not in a yield, nor within guard_ns after one or after the
  * first kernel) and whose target made no sudden step of more than step_limit in it. Its error is its value minus
@@ -59,12 +59,17 @@ struct ll_summary {
 	struct ll_summary_errors all;
 };
 
-struct ll_summary_result {
-	double seconds;        /* from the first kernel to the end; 0 when none ran */
-	uint64_t sample_count; /* that the mean and the errors are over; 0: those are NAN */
+struct ll_summary_level {
+	uint64_t sample_count; /* that the others are over; 0: those are NAN */
 	double mean_value;
 	double mean_error; /* signed: value minus target */
 	double max_abs_error;
+};
+
+struct ll_summary_result {
+	double seconds;                 /* from the first kernel to the end; 0 when none ran */
+	struct ll_summary_level level;  /* since it settled; of all samples when it never did */
+	struct ll_summary_level of_all; /* judged samples, also those before it settled */
 	bool has_settled;
 	double settle_seconds; /* NAN when never */
 	uint64_t yield_count;

@@ -89,7 +89,7 @@ static void tell_settled(struct ll_governor *gov)
 {
 	struct ll_summary_result result;
 	ll_summary_result(&gov->summary, ll_now_ns(), &result);
-	bool has_settled = result.has_settled && result.sample_count >= 5;
+	bool has_settled = result.has_settled && result.level.sample_count >= 5;
 	if (has_settled && !gov->has_settled) {
 		struct ll_event event = ll_governor_event(gov, LL_EVENT_SETTLE);
 		event.settle_s = result.settle_seconds;

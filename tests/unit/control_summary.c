@@ -46,8 +46,9 @@ static void nothing_run_gives_nothing(void **state)
 	assert_false(add_percent(50, 50));
 	struct ll_summary_result account = result();
 	assert_near(account.seconds, 0.0, 0.0);
-	assert_int_equal(account.sample_count, 0);
-	assert_true(isnan(account.mean_value) && isnan(account.max_abs_error) && isnan(account.settle_seconds));
+	assert_int_equal(account.level.sample_count, 0);
+	assert_true(isnan(account.level.mean_value) && isnan(account.level.max_abs_error) &&
+		    isnan(account.settle_seconds));
 	assert_false(account.has_settled);
 }
 
@@ -62,10 +63,10 @@ static void settling_is_the_first_sample_of_a_run_inside(void **state)
 	struct ll_summary_result account = result();
 	assert_true(account.has_settled);
 	assert_near(account.settle_seconds, 0.6, 1e-9);
-	assert_int_equal(account.sample_count, 20);
-	assert_near(account.mean_value, 0.505, 1e-9);
-	assert_near(account.mean_error, 0.005, 1e-9);
-	assert_near(account.max_abs_error, 0.01, 1e-9);
+	assert_int_equal(account.level.sample_count, 20);
+	assert_near(account.level.mean_value, 0.505, 1e-9);
+	assert_near(account.level.mean_error, 0.005, 1e-9);
+	assert_near(account.level.max_abs_error, 0.01, 1e-9);
 	assert_near(account.seconds, 22 * 0.2, 1e-9);
 }
 
@@ -78,9 +79,9 @@ static void later_sample_outside_moves_settling_while_60_s_last(void **state)
 	add_many(50, 49, 50);
 	struct ll_summary_result account = result();
 	assert_near(account.settle_seconds, 102 * 0.2, 1e-9);
-	assert_int_equal(account.sample_count, 50);
-	assert_near(account.mean_error, -0.01, 1e-9);
-	assert_near(account.max_abs_error, 0.01, 1e-9);
+	assert_int_equal(account.level.sample_count, 50);
+	assert_near(account.level.mean_error, -0.01, 1e-9);
+	assert_near(account.level.max_abs_error, 0.01, 1e-9);
 }
 
 static void after_60_s_inside_settling_stands_and_errors_count(void **state)
@@ -93,9 +94,13 @@ static void after_60_s_inside_settling_stands_and_errors_count(void **state)
 	add_many(10, 50, 50);
 	struct ll_summary_result account = result();
 	assert_near(account.settle_seconds, 0.8, 1e-9);
-	assert_int_equal(account.sample_count, 321);
-	assert_near(account.max_abs_error, 0.07, 1e-9);
-	assert_near(account.mean_error, 0.07 / 321, 1e-9);
+	assert_int_equal(account.level.sample_count, 321);
+	assert_near(account.level.max_abs_error, 0.07, 1e-9);
+	assert_near(account.level.mean_error, 0.07 / 321, 1e-9);
+	/* those before it settled are in the account of all */
+	assert_int_equal(account.of_all.sample_count, 324);
+	assert_near(account.of_all.max_abs_error, 0.40, 1e-9);
+	assert_near(account.of_all.mean_value, (3 * 0.10 + 310 * 0.50 + 0.57 + 10 * 0.50) / 324, 1e-9);
 }
 
 static void never_settled_is_null_and_shows_every_error(void **state)
@@ -107,9 +112,9 @@ static void never_settled_is_null_and_shows_every_error(void **state)
 	struct ll_summary_result account = result();
 	assert_false(account.has_settled);
 	assert_true(isnan(account.settle_seconds));
-	assert_int_equal(account.sample_count, 51);
-	assert_near(account.max_abs_error, 0.02, 1e-9);
-	assert_near(account.mean_error, 0.02 / 51, 1e-9);
+	assert_int_equal(account.level.sample_count, 51);
+	assert_near(account.level.max_abs_error, 0.02, 1e-9);
+	assert_near(account.level.mean_error, 0.02 / 51, 1e-9);
 }
 
 static void one_point_off_is_inside_for_every_whole_percent(void **state)
@@ -142,8 +147,8 @@ static void yielded_time_is_left_out_and_counted(void **state)
 	struct ll_summary_result account = result();
 	assert_int_equal(account.yield_count, 2);
 	assert_near(account.yielded_seconds, 0.4 + 0.05 + 0.9, 1e-9);
-	assert_int_equal(account.sample_count, 20);
-	assert_near(account.max_abs_error, 0.0, 1e-9);
+	assert_int_equal(account.level.sample_count, 20);
+	assert_near(account.level.max_abs_error, 0.0, 1e-9);
 	assert_near(account.settle_seconds, 0.2, 1e-9);
 	assert_near(account.seconds, 23 * 0.2 + 1.0, 1e-9);
 }
@@ -185,10 +190,10 @@ static void curve_is_judged_by_the_target_of_the_moment_and_steps_are_left_out(v
 	step.value = 0.5;
 	assert_true(ll_summary_add(&summary, &step));
 	struct ll_summary_result account = result();
-	assert_int_equal(account.sample_count, 101);
+	assert_int_equal(account.level.sample_count, 101);
 	assert_near(account.settle_seconds, 0.2, 1e-9);
-	assert_near(account.mean_error, 0.005 * 100 / 101, 1e-9);
-	assert_near(account.max_abs_error, 0.005, 1e-9);
+	assert_near(account.level.mean_error, 0.005 * 100 / 101, 1e-9);
+	assert_near(account.level.max_abs_error, 0.005, 1e-9);
 }
 
 static void slow_meter_is_given_time_after_a_start(void **state)
@@ -206,7 +211,7 @@ static void slow_meter_is_given_time_after_a_start(void **state)
 	sample.value = 203.0;
 	assert_true(ll_summary_add(&summary, &sample));
 	now = sample.end_ns;
-	assert_near(result().mean_error, 3.0, 1e-9);
+	assert_near(result().level.mean_error, 3.0, 1e-9);
 	assert_near(result().settle_seconds, 3.1, 1e-9);
 }
 
@@ -219,7 +224,7 @@ static void bad_samples_are_not_judged(void **state)
 	sample.end_ns = now + WINDOW;
 	sample.value = (double)NAN;
 	assert_false(ll_summary_add(&summary, &sample));
-	assert_int_equal(result().sample_count, 0);
+	assert_int_equal(result().level.sample_count, 0);
 }
 
 static void busy_seconds_and_joules_add_up(void **state)

@@ -92,10 +92,8 @@ __attribute__((unused)) static struct ll_event test_summary(double time_s)
 	event.status.payload[0] = '\0';
 	event.summary = (struct ll_summary_result){
 	    .seconds = 30,
-	    .sample_count = 148,
-	    .mean_value = 0.49987,
-	    .mean_error = -0.00013,
-	    .max_abs_error = 0.01,
+	    .level = {.sample_count = 148, .mean_value = 0.49987, .mean_error = -0.00013, .max_abs_error = 0.01},
+	    .of_all = {.sample_count = 150, .mean_value = 0.495, .mean_error = -0.005, .max_abs_error = 0.5},
 	    .has_settled = true,
 	    .settle_seconds = 0.4,
 	    .yield_count = 1,
