@@ -106,10 +106,9 @@ uint64_t ll_turns_come_back_ns(uint64_t virtual_ns, uint64_t least_ns, unsigned 
 bool ll_turns_may_slice(const struct ll_turn_party *one, const struct ll_turn_party *other)
 {
 	bool are_equal = one->rank == other->rank && one->weight_permille == other->weight_permille;
-	bool are_as_many = one->processes == other->processes;
 	bool are_by_space = one->is_by_space && other->is_by_space;
 	bool launch_ahead = one->launches_ahead && other->launches_ahead;
-	return are_equal && are_as_many && !one->has_cap && !other->has_cap && (are_by_space || launch_ahead);
+	return are_equal && !one->has_cap && !other->has_cap && (are_by_space || launch_ahead);
 }
 
 bool ll_turns_waits_for_each(const struct ll_turns_pace *pace)

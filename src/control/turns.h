@@ -48,7 +48,6 @@ struct ll_turn_party {
 	bool has_tokens;          /* its cap lets it run now */
 	bool is_called;           /* it has the turn on the first of its cards, and this is another */
 	uint64_t first_card;      /* which that is; 0: it has one card, or this is it */
-	unsigned processes;       /* of its tenant, that want the card */
 	bool has_cap;             /* its tenant has a compute cap, in force or not */
 	bool is_by_space;         /* a client of MPS, whose kernels run beside those of other clients */
 	bool launches_ahead;      /* it is known not to wait for each kernel */
@@ -76,10 +75,10 @@ bool ll_turns_preempts(const struct ll_turn_party *comer, const struct ll_turn_p
 bool ll_turns_is_impatient(const struct ll_turn_party *party, const struct ll_turn_party *other);
 
 /*
- * Whether the card itself serves two parties well, so that neither needs a turn: they are entitled to equal parts,
- * which are those that the card gives to as many processes of each tenant, and either both are clients of MPS, or both
- * launch ahead, so that the queue of each fills while the other has the card. Measured on an H200 (doc/sharing.md): in
- * the card's time slices such programs reach 0.97 of what the card gives them at best, and a quarter of it in turns.
+ * Whether the card itself serves two parties well, so that neither needs a turn: they are entitled to equal parts, and
+ * either both are clients of MPS, or both launch ahead, so that the queue of each fills while the other has the card.
+ * Measured on an H200 (doc/sharing.md): in the card's time slices such programs reach 0.97 of what the card gives them
+ * at best, and a quarter of it in turns.
  */
 bool ll_turns_may_slice(const struct ll_turn_party *one, const struct ll_turn_party *other);
 

@@ -36,16 +36,6 @@ static bool is_called(const struct ll_ledger_tenant *tenant, uint64_t now_ns)
 	return until_ns > now_ns && until_ns - now_ns <= LL_TURN_CALLED_NS + LL_PARTY_AHEAD_NS;
 }
 
-/* Of a tenant, that want the card and are there. */
-static unsigned count_processes(struct ll_ledger_file *file, uint32_t row, uint64_t now_ns)
-{
-	unsigned count = 0;
-	LL_PARTY_EACH_OF (file, row, i)
-		count += atomic_load_explicit(&file->slots[i].want_since_ns, memory_order_relaxed) &&
-			 !ll_party_is_deaf(file, i, now_ns);
-	return count;
-}
-
 bool ll_party_read(struct ll_ledger_file *file, unsigned index, uint64_t now_ns, struct ll_turn_party *ret_party)
 {
 	struct ll_ledger_slot *slot = &file->slots[index];
@@ -65,7 +55,6 @@ bool ll_party_read(struct ll_ledger_file *file, unsigned index, uint64_t now_ns,
 	    .has_tokens = ll_account_tokens_ns(tenant, now_ns) > 0,
 	    .is_called = is_called(tenant, now_ns),
 	    .first_card = atomic_load_explicit(&tenant->first_card, memory_order_relaxed),
-	    .processes = count_processes(file, ll_party_row(file, index), now_ns),
 	    .has_cap = atomic_load_explicit(&tenant->compute_cap_permille, memory_order_relaxed) != 0,
 	    .is_by_space = ll_party_is_by_space(tenant),
 	    .launches_ahead = atomic_load_explicit(&slot->pace, memory_order_relaxed) == LL_PACE_AHEAD,

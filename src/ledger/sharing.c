@@ -1,7 +1,21 @@
 #include "ledger/sharing.h"
 
+/* Of each tenant's row; those that want the card. The card gives a slice to each process. */
+static bool are_as_many(const uint8_t processes[LL_LEDGER_TENANTS + 1])
+{
+	unsigned number = 0;
+	for (unsigned row = 1; row <= LL_LEDGER_TENANTS; row++) {
+		if (processes[row] && number && processes[row] != number)
+			return false;
+		if (processes[row])
+			number = processes[row];
+	}
+	return true;
+}
+
 bool ll_sharing_is_sliced(struct ll_ledger_file *file, uint64_t now_ns)
 {
+	uint8_t processes[LL_LEDGER_TENANTS + 1] = {0};
 	struct ll_turn_party all, party;
 	bool has_any = false;
 	LL_PARTY_EACH(file, index)
@@ -15,8 +29,10 @@ bool ll_sharing_is_sliced(struct ll_ledger_file *file, uint64_t now_ns)
 			return false;
 		all.launches_ahead &= party.launches_ahead;
 		all.is_by_space &= party.is_by_space;
+		uint32_t row = ll_party_row(file, index);
+		processes[row <= LL_LEDGER_TENANTS ? row : 0]++; /* another process may have damaged it since */
 	}
-	return true;
+	return are_as_many(processes);
 }
 
 /* To the card all clients of MPS are one program, and get the slices of one: they have row 0 here. */
