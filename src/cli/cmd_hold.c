@@ -14,6 +14,7 @@
 #include "base/scope.h"
 #include "cli/command.h"
 #include "cli/hold_args.h"
+#include "cli/hold_cards.h"
 #include "cli/hold_output.h"
 #include "cli/json_line.h"
 #include "cli/run_space.h"
@@ -202,8 +203,8 @@ static int open_cards(struct hold_run *run, struct ll_err *err)
 {
 	int rc = ll_driver_open(&run->driver, err);
 	if (rc == 0)
-		rc = ll_cards_select(run->driver, run->args->cards ? run->args->cards : "0", &run->cards, &run->count,
-				     err);
+		rc = ll_hold_cards_choose(run->driver, run->args->cards ? run->args->cards : "0", &run->config,
+					  run->args->skip_unusable, &run->cards, &run->count, err);
 	return rc;
 }
 

@@ -21,6 +21,9 @@ static const char *const payload_words[] = {"auto", "vulkan", "cuda", NULL};
 
 const struct ll_option ll_hold_options[] = {
     LL_OPTION_CARDS(ARGS, cards),
+    {.name = "skip-unusable",
+     LL_OPTION_FLAG(ARGS, skip_unusable),
+     .help = "Leave out cards that cannot be held, with a warning for each, instead of failing. The service does so."},
     {.name = "target",
      .letter = 't',
      .placeholder = "LEVEL",

@@ -12,6 +12,7 @@
 
 struct ll_hold_args {
 	char *cards;
+	bool skip_unusable;
 	int metric; /* enum ll_metric */
 	const char *target;
 	const char *idle_target;

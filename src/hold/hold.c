@@ -44,11 +44,26 @@ static int check_mode(const struct ll_hold_config *config, const struct ll_card 
 		     : "run MPS and hold as its client with --mps, or set the default mode: nvidia-smi -c DEFAULT");
 }
 
+/* Where the limit cannot be read, what is held will show it. */
+static int check_power(const struct ll_hold_config *config, const struct ll_card *card, struct ll_err *err)
+{
+	double limit_watts;
+	double most_watts = config->target_watts;
+	if (config->has_idle_target && config->idle_target > most_watts)
+		most_watts = config->idle_target;
+	if (ll_read_power_limit(card, &limit_watts, NULL) < 0 || most_watts <= limit_watts)
+		return 0;
+	return ll_err_set(err, -EINVAL, "card %s: its power limit is %.0f W: it cannot reach %.0f W", card->label,
+			  limit_watts, most_watts);
+}
+
 static int check_metric(const struct ll_hold_config *config, const struct ll_card *card, struct ll_err *err)
 {
 	bool is_gpm = config->metric == LL_METRIC_SM || config->metric == LL_METRIC_OCCUPANCY;
 	if (is_gpm)
 		return ll_gpm_check(card, err);
+	if (config->metric == LL_METRIC_POWER && !card->is_mig)
+		return check_power(config, card, err);
 	if (!card->is_mig)
 		return 0;
 	ll_err_set(err, -ENOSYS, "card %s: a MIG slice has no %s reading of its own", card->label,

@@ -25,7 +25,7 @@ struct ll_hold;
 /*
  * Whether this card can be held as configured, without touching it. -EBUSY: exclusive-process or prohibited mode, where
  * a context of ours would lock everyone else out. -ENOSYS: the metric does not exist here (the text says which do).
- * -ENODEV: a card in MIG mode, whose slices are to be named.
+ * -ENODEV: a card in MIG mode, whose slices are to be named. -EINVAL: more watts than its power limit.
  */
 int ll_hold_check(const struct ll_hold_config *config, const struct ll_card *card, struct ll_err *err);
 

@@ -85,6 +85,23 @@ hold_fails() {
 	[ "$status" -eq 0 ]
 }
 
+@test "-i all: every card that cannot be held is named, and left out only on request" {
+	scenario "cards 4" "card 1 mode prohibited" "card 3 gone on"
+	hold_fails 3 "2 of 4 cards cannot be held" -i all
+	[[ $stderr == *"card 3: does not answer"*"card 1: compute mode is prohibited"* ]]
+	hold_fails 4 "1 of 2 cards cannot be held" -i 1,2
+	run -0 --separate-stderr loadline --sim hold -i all --skip-unusable --for 1s
+	[[ $stderr == *"card 1: compute mode is prohibited"*"not held"* && $stderr == *"card 3: does not answer"*"not held"* ]]
+	[ "$(grep -c "synthetic load, held" <<<"$output")" -eq 2 ]
+	scenario "cards 2" "card 0 mode prohibited" "card 1 mode prohibited"
+	hold_fails 4 "2 of 2 cards cannot be held" -i all --skip-unusable
+}
+
+@test "more power than the card may take" {
+	hold_fails 2 "power limit is 700 W" --metric power --target 99999W
+	hold_fails 2 "cannot reach 800 W" --metric power --target 200W --idle-target 800W
+}
+
 @test "no memory for a context: fails, or waits with --wait" {
 	scenario "card 0 used all"
 	hold_fails 1 "MEMORY"
