@@ -14,6 +14,7 @@ struct text_card {
 	bool has_event;
 	bool has_started;
 	bool has_ended;
+	bool has_fault; /* since the last reading */
 	struct ll_hold_status status;
 	struct ll_event end; /* its summary, when has_ended */
 };
@@ -83,13 +84,19 @@ static void say_periodic(const struct text_sink *self, const struct ll_card *car
 	say(LL_LOG_INFO, card, text.buf, "");
 }
 
-/* A state change carries no reading (status.level is NAN): the last one stays. */
+/* A state change carries no reading (status.level is NAN): the last one stays. After a fault none does, until the next.
+ */
 static void keep_status(struct text_card *card, const struct ll_event *event)
 {
 	double level = card->has_event ? card->status.level : NAN;
 	card->status = event->status;
 	if (event->kind != LL_EVENT_SAMPLE && !isfinite(event->status.level))
 		card->status.level = level;
+	card->has_fault = event->kind == LL_EVENT_FAULT || (card->has_fault && event->kind != LL_EVENT_SAMPLE);
+	if (card->has_fault) {
+		struct ll_hold_status *status = &card->status;
+		status->level = status->util = status->own_util = status->power_watts = status->temperature_c = NAN;
+	}
 	card->has_event = true;
 }
 

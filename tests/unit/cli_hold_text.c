@@ -105,6 +105,22 @@ static void periodic_line_tells_the_last_readings(void **state)
 	assert_null(strstr(strstr(log_capture.text, line) + 1, line));
 }
 
+/* A card that is lost would be printed as if it were alive, until the next reading. */
+static void after_a_fault_the_last_readings_are_not_told(void **state)
+{
+	(void)state;
+	struct ll_hold_output_config config = test_config();
+	config.log_every_ns = LL_NS_PER_S;
+	struct ll_event events[] = {
+	    test_event(LL_EVENT_SAMPLE, 1, ""),
+	    test_event(LL_EVENT_FAULT, 2, "card gone"),
+	    test_event(LL_EVENT_STATE, 3, "waits for the card"),
+	};
+	events[1].status.level = events[2].status.level = NAN;
+	run(&config, events, 3);
+	assert_contains(log_capture.text, "card 0: util unknown (target 50 %), holding, 0 yields\n");
+}
+
 static void periodic_line_leaves_out_what_is_not_known(void **state)
 {
 	(void)state;
@@ -167,6 +183,7 @@ int main(void)
 	    cmocka_unit_test(state_changes_are_a_line_each_in_the_event_s_words),
 	    cmocka_unit_test(fault_warns_and_names_the_card_once),
 	    cmocka_unit_test(periodic_line_tells_the_last_readings),
+	    cmocka_unit_test(after_a_fault_the_last_readings_are_not_told),
 	    cmocka_unit_test(periodic_line_leaves_out_what_is_not_known),
 	    cmocka_unit_test(summary_is_a_block_on_stdout_and_says_synthetic_load),
 	    cmocka_unit_test(summary_of_a_card_that_failed_says_why),
