@@ -3,17 +3,25 @@
 #include "shim/hook.h"
 #include "shim/launch.h"
 #include "shim/pools.h"
+#include "shim/spare.h"
 
-/* What a graph allocates is not known before it has it. */
+static bool upload(struct ll_seat *seat, struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)
+{
+	ll_cu_result status = ll_real()->cuGraphUpload(exec, stream);
+	return status != LL_CUDA_ERROR_OUT_OF_MEMORY && ll_pool_keep_graph(seat, exec);
+}
+
+/* What a graph allocates is not known before it has it. What pools and other graphs keep in reserve is given up for it.
+ */
 static ll_cu_result take_memory(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)
 {
 	LL_REENTRY_SCOPE();
 	struct ll_seat *seat = ll_pool_seat_if_used();
-	if (!seat || ll_pool_has_room_for_graphs(seat) || ll_stream_is_captured(stream))
+	if (!seat || ll_pool_has_room_for_graph(seat, exec) || ll_stream_is_captured(stream) ||
+	    upload(seat, exec, stream))
 		return LL_CUDA_SUCCESS;
-	ll_cu_result status = ll_real()->cuGraphUpload(exec, stream);
-	bool is_within = ll_pool_keep_graphs(seat);
-	return status == LL_CUDA_ERROR_OUT_OF_MEMORY || !is_within ? LL_CUDA_ERROR_OUT_OF_MEMORY : LL_CUDA_SUCCESS;
+	ll_spare_give_up(seat);
+	return upload(seat, exec, stream) ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* One replay is one unit of work, whatever is in it. */
@@ -49,7 +57,7 @@ static void true_up_graphs(void)
 			return status;                                                                                 \
 		LL_REENTRY_SCOPE();                                                                                    \
 		struct ll_seat *seat = ll_pool_seat_if_used();                                                         \
-		return seat && !ll_pool_keep_graphs(seat) ? LL_CUDA_ERROR_OUT_OF_MEMORY : status;                      \
+		return seat && !ll_pool_keep_graph(seat, exec) ? LL_CUDA_ERROR_OUT_OF_MEMORY : status;                 \
 	}
 
 GRAPH_UPLOAD_HOOK(cuGraphUpload)

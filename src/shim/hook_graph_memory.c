@@ -14,6 +14,13 @@ LL_HOOK_EXPORT ll_cu_result cuGraphAddMemAllocNode(struct ll_cu_graph_node **ret
 	return ll_real()->cuGraphAddMemAllocNode(ret_node, graph, dependencies, count, params);
 }
 
+LL_HOOK_EXPORT ll_cu_result cuGraphExecDestroy(struct ll_cu_graph_exec *exec)
+{
+	if (!ll_charge_passes())
+		ll_pool_forget_graph(exec);
+	return ll_real()->cuGraphExecDestroy(exec);
+}
+
 static void look_at(const struct ll_cu_graph_node_params *params)
 {
 	if (!ll_charge_passes() && params && params->type == LL_CU_GRAPH_NODE_TYPE_MEM_ALLOC)

@@ -35,6 +35,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct ll_fork_item fork_item;
 static _Atomic bool has_graphs;
 static _Atomic uint64_t graph_node_bytes; /* of all nodes that allocate, as they may take them */
+static _Atomic uint64_t graph_losses;     /* how often they were seen to have less: no graph is known to have its own */
 static _Atomic uint64_t pooled_cards;     /* a bit for each that has pools */
 
 _Atomic bool ll_pools_are_used;
@@ -117,10 +118,12 @@ static bool true_up(struct ll_pool *pool)
 static bool true_up_graphs(struct ll_seat *seat, struct card *card)
 {
 	uint64_t bytes = 0;
-	return !has_graphs ||
-	       ll_real()->cuDeviceGetGraphMemAttribute(seat->device, LL_CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT,
-						       &bytes) != LL_CUDA_SUCCESS ||
-	       charge_as(seat, &card->graph_bytes, bytes);
+	if (!has_graphs || ll_real()->cuDeviceGetGraphMemAttribute(
+			       seat->device, LL_CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &bytes) != LL_CUDA_SUCCESS)
+		return true;
+	if (bytes < card->graph_bytes)
+		graph_losses++;
+	return charge_as(seat, &card->graph_bytes, bytes);
 }
 
 static void true_up_card(struct ll_seat *seat, struct card *card)
@@ -199,34 +202,44 @@ static bool has_room(const struct ll_seat *seat, uint64_t bytes)
 	       (view.used_bytes <= view.limit_bytes && bytes <= view.limit_bytes - view.used_bytes);
 }
 
-/* The card's lock is held. */
-static bool has_room_for_graphs(const struct ll_seat *seat, const struct card *card)
+static uint64_t name_of(const struct ll_cu_graph_exec *exec)
 {
-	uint64_t nodes = graph_node_bytes;
-	return has_room(seat, nodes > card->graph_bytes ? nodes - card->graph_bytes : 0);
+	return (uint64_t)(uintptr_t)exec;
 }
 
-bool ll_pool_has_room_for_graphs(struct ll_seat *seat)
+/* What nodes may take is known only as the sum of all that there ever were: a graph that has its memory needs no room.
+ */
+bool ll_pool_has_room_for_graph(struct ll_seat *seat, const struct ll_cu_graph_exec *exec)
 {
-	if (!has_graphs)
+	struct ll_size known;
+	if (!has_graphs || (ll_sizes_find(LL_SIZE_GRAPH, name_of(exec), &known) && known.bytes == graph_losses))
 		return true;
 	struct card *card = lock_card(seat);
-	bool is_roomy = has_room_for_graphs(seat, card) || (trim(seat, card) && has_room_for_graphs(seat, card));
+	uint64_t nodes = graph_node_bytes;
+	bool is_roomy = has_room(seat, nodes > card->graph_bytes ? nodes - card->graph_bytes : 0);
 	unlock_card(card);
 	return is_roomy;
 }
 
-bool ll_pool_keep_graphs(struct ll_seat *seat)
+bool ll_pool_keep_graph(struct ll_seat *seat, const struct ll_cu_graph_exec *exec)
 {
+	struct ll_size size = {.bytes = graph_losses};
 	struct card *card = lock_card(seat);
 	bool is_kept = true_up_graphs(seat, card) || has_room(seat, 0);
 	unlock_card(card);
-	if (is_kept || (ll_spare_of_siblings(seat) && has_room(seat, 0)))
+	if (is_kept || (ll_spare_of_siblings(seat) && has_room(seat, 0))) {
+		ll_sizes_put(LL_SIZE_GRAPH, name_of(exec), &size, NULL);
 		return true;
-	card = lock_card(seat);
-	trim(seat, card);
-	unlock_card(card);
+	}
+	ll_spare_give_up(seat);
 	return false;
+}
+
+void ll_pool_forget_graph(const struct ll_cu_graph_exec *exec)
+{
+	struct ll_size size;
+	if (has_graphs)
+		ll_sizes_take(LL_SIZE_GRAPH, name_of(exec), &size);
 }
 
 /* A new one; whoever makes one for the same pool at once loses nothing but its own. seat NULL: it takes nothing. */

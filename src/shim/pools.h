@@ -31,6 +31,7 @@
 #include "abi/cuda_memory.h"
 #include "shim/seat.h"
 
+struct ll_cu_graph_exec;
 struct ll_pool;
 
 /* Whether there is anything to make true: one load. */
@@ -94,10 +95,14 @@ static inline void ll_pool_true_up_if_used(void)
 /* The program has a node of a graph that allocates so much. */
 void ll_pool_expect_graphs(uint64_t bytes);
 
-/* Whether the card has room for all that graphs may still take; pools' reserve is given up for it. */
-bool ll_pool_has_room_for_graphs(struct ll_seat *seat);
+/* Whether that graph has its memory, or the card has room for all that the program's graphs may still take. */
+bool ll_pool_has_room_for_graph(struct ll_seat *seat, const struct ll_cu_graph_exec *exec);
 
-/* After an upload. False: graphs have more than the limit has room for; what they do not use was given back. */
-bool ll_pool_keep_graphs(struct ll_seat *seat);
+/* After an upload of that graph. False: graphs have more than the limit has room for; what they do not use was given
+ * back. */
+bool ll_pool_keep_graph(struct ll_seat *seat, const struct ll_cu_graph_exec *exec);
+
+/* It is destroyed, and its name may be another's. */
+void ll_pool_forget_graph(const struct ll_cu_graph_exec *exec);
 
 #endif

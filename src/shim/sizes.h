@@ -32,6 +32,7 @@ enum ll_size_kind {
 	LL_SIZE_BLOCK,    /* addresses in a pool: the same; bytes are not charged apart */
 	LL_SIZE_PHYSICAL, /* handles of cuMemCreate: thing is a struct ll_physical; charged by physical.h */
 	LL_SIZE_MAPPING,  /* addresses where one is mapped: the same */
+	LL_SIZE_GRAPH,    /* executable graphs that have their memory: bytes is a count of pools.c; not charged apart */
 };
 
 struct ll_size {

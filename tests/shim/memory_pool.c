@@ -478,6 +478,45 @@ static void a_graph_whose_memory_is_over_the_limit_is_refused(void **state)
 	in_world(NULL, body_graph_over);
 }
 
+/* What graphs may take is known only as the sum of all that there ever were. A program that makes one after the other
+ * comes to a sum beyond its limit, and each launch would be an upload, and take reserve from others, for ever. */
+static void body_graph_again(void)
+{
+	govern(CONTEXT_BYTES + 256 * MIB);
+	open_context(0);
+	struct ll_cu_stream *stream = new_stream();
+	for (int i = 0; i < 5; i++) {
+		struct ll_cu_graph_exec *former = make_exec(stream, 100 * MIB, true);
+		CHECK_EQUAL(cu.cuGraphLaunch(former, stream), 0);
+		CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+		CHECK_EQUAL(cu.cuGraphExecDestroy(former), 0);
+	}
+	struct ll_cu_graph_exec *one = make_exec(stream, 100 * MIB, true), *other = make_exec(stream, 80 * MIB, true);
+	for (int i = 0; i < 2; i++) {
+		CHECK_EQUAL(cu.cuGraphLaunch(one, stream), 0);
+		CHECK_EQUAL(cu.cuGraphLaunch(other, stream), 0);
+		CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	}
+	CHECK_EQUAL(simctl("fail cuGraphUpload* CUDA_ERROR_OUT_OF_MEMORY"), 0);
+	for (int i = 0; i < 3; i++) {
+		CHECK_EQUAL(cu.cuGraphLaunch(one, stream), 0);
+		CHECK_EQUAL(cu.cuGraphLaunch(other, stream), 0);
+	}
+	CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	/* what gave its memory back has to ask for it again, and so has one of the same name */
+	CHECK_EQUAL(cu.cuDeviceGraphMemTrim(0), 0);
+	CHECK_EQUAL(cu.cuGraphLaunch(one, stream), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(cu.cuGraphExecDestroy(one), 0);
+	one = make_exec(stream, 100 * MIB, true);
+	CHECK_EQUAL(cu.cuGraphLaunch(one, stream), LL_CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+static void a_graph_that_has_its_memory_is_not_uploaded_again(void **state)
+{
+	(void)state;
+	in_world(NULL, body_graph_again);
+}
+
 static struct ll_cu_mem_pool *make_managed(enum ll_cu_mem_location_type where, int card)
 {
 	struct ll_cu_mem_pool *pool;
@@ -592,6 +631,7 @@ int main(void)
 	    cmocka_unit_test(threads_share_a_pool_and_its_charge_comes_to_nothing),
 	    cmocka_unit_test(memory_of_graphs_is_charged_when_they_have_it),
 	    cmocka_unit_test(a_graph_whose_memory_is_over_the_limit_is_refused),
+	    cmocka_unit_test(a_graph_that_has_its_memory_is_not_uploaded_again),
 	    cmocka_unit_test(memory_of_graphs_that_were_put_together_is_charged),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
