@@ -198,6 +198,25 @@ static void publish(struct ll_seat *seat, ll_cu_device device)
 	set_gate();
 }
 
+/* Others have cleared the claim, and there is no other: what goes on is not held to anything meanwhile. */
+static void say_lost(struct ll_seat *seat)
+{
+	if (seat->lost_ns)
+		return;
+	seat->lost_ns = ll_now_ns();
+	ll_say("the limits of `loadline run` are not in force on card %d: the program lost its claim, and gets no "
+	       "other: %s",
+	       seat->device, program.why[seat->device].text);
+}
+
+static void say_had_again(struct ll_seat *seat)
+{
+	if (seat->lost_ns)
+		ll_say("the limits of `loadline run` are in force again on card %d, after %.1f s", seat->device,
+		       (double)(ll_now_ns() - seat->lost_ns) / (double)LL_NS_PER_S);
+	seat->lost_ns = 0;
+}
+
 /* Nothing of the lost one's slot is touched: it is nobody's or another's by now. */
 static void succeed(struct ll_seat *seat, struct ll_claim *claim)
 {
@@ -225,9 +244,12 @@ static bool retake(struct ll_seat *seat)
 	if (now_ns < seat->retry_ns || seat->is_given_back)
 		return false;
 	seat->retry_ns = now_ns + RETRY_NS;
-	if (take_claim(seat, &claim, &program.why[seat->device]) < 0)
+	if (take_claim(seat, &claim, &program.why[seat->device]) < 0) {
+		say_lost(seat);
 		return false;
+	}
 	succeed(seat, claim);
+	say_had_again(seat);
 	seat->retry_ns = 0;
 	return true;
 }

@@ -40,7 +40,8 @@ struct ll_seat {
 	_Atomic bool is_held;                     /* nobody shall change them, just now */
 	struct ll_gate_count count;               /* of a flow that is not the program's only one */
 	uint64_t retry_ns;                        /* when to try again to take a claim in place of a lost one */
-	_Atomic bool is_given_back;               /* the claim, until the program asks for the card again */
+	uint64_t lost_ns; /* CLOCK_MONOTONIC when it was said that there is none; 0: there is, or nobody was told */
+	_Atomic bool is_given_back; /* the claim, until the program asks for the card again */
 };
 
 /* What `loadline run` wants of this program; NULL: it did not start it. */

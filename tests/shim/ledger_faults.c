@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "../unit/skipped.h"
@@ -231,6 +232,61 @@ static void body_full_for_now(void)
 	ll_ledger_close(ledger);
 }
 
+/* The first descriptor of a ledger from that one on; -1: none. */
+static int next_ledger(int fd)
+{
+	for (; fd < 1024; fd++) {
+		char link[64], target[400];
+		snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+		ssize_t length = readlink(link, target, sizeof target - 1);
+		target[length < 0 ? 0 : length] = '\0';
+		if (strstr(target, ".ledger"))
+			return fd;
+	}
+	return -1;
+}
+
+/* The program closes descriptors that are not its own, and others have its claim before it notices. `kept` are the
+ * test's. */
+static struct ll_claim *take_from_program(struct ll_ledger *ledger, const bool kept[1024])
+{
+	struct ll_claim_wish wish = {.priority = LL_PRIORITY_NORMAL, .tenant = "other"};
+	struct ll_claim *claim = NULL;
+	for (int fd = next_ledger(3); fd >= 0; fd = next_ledger(fd + 1)) {
+		if (!kept[fd])
+			syscall(SYS_close, fd); /* past the thread sanitizer, which minds that others use them */
+	}
+	return ll_claim_take(ledger, &wish, "0", &claim, NULL) == 0 ? claim : NULL;
+}
+
+static bool has_said(const char *text)
+{
+	char all[4096];
+	ssize_t length = pread(fileno(said), all, sizeof all - 1, 0);
+	all[length < 0 ? 0 : length] = '\0';
+	return strstr(all, text);
+}
+
+static void body_lost_for_now(void)
+{
+	static struct ll_claim *claims[CLAIMS], *last;
+	static bool kept[1024];
+	struct ll_ledger *ledger = fill_ledger(claims);
+	for (int fd = next_ledger(3); fd >= 0; fd = next_ledger(fd + 1))
+		kept[fd] = true;
+	ll_claim_release(claims[0]);
+	govern(600 * MIB);
+	open_context(0);
+	begin_hearing();
+	WAIT_FOR((last = take_from_program(ledger, kept)));
+	WAIT_FOR(
+	    has_said("loadline: the limits of `loadline run` are not in force on card 0: the program lost its claim"));
+	ll_claim_release(last);
+	WAIT_FOR(has_said("loadline: the limits of `loadline run` are in force again on card 0"));
+	CHECK(dup2(saved_stderr, STDERR_FILENO) == STDERR_FILENO);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES);
+}
+
 /* Processes that get nothing do not use up the claims. */
 static void body_given_back(void)
 {
@@ -379,6 +435,7 @@ TEST(a_link_in_its_place_is_done_without, body_link)
 TEST(a_ledger_that_others_may_write_is_done_without, body_open_to_others)
 TEST(a_full_ledger_is_done_without, body_full)
 TEST(a_limited_program_has_a_context_as_soon_as_a_claim_is_free, body_full_for_now)
+TEST(a_program_that_loses_its_claim_says_so, body_lost_for_now)
 TEST(a_refused_context_gives_its_claim_back, body_given_back)
 TEST(a_ledger_full_of_tenants_is_done_without, body_full_of_tenants)
 TEST(under_garbled_settings_there_are_no_contexts, body_no_settings)
@@ -408,6 +465,7 @@ int main(void)
 	    cmocka_unit_test(a_ledger_that_others_may_write_is_done_without),
 	    cmocka_unit_test(a_full_ledger_is_done_without),
 	    cmocka_unit_test(a_limited_program_has_a_context_as_soon_as_a_claim_is_free),
+	    cmocka_unit_test(a_program_that_loses_its_claim_says_so),
 	    cmocka_unit_test(a_refused_context_gives_its_claim_back),
 	    cmocka_unit_test(a_ledger_full_of_tenants_is_done_without),
 	    cmocka_unit_test(under_garbled_settings_there_are_no_contexts),

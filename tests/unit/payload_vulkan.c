@@ -73,6 +73,7 @@ static void spins_last_their_length_and_run_in_order(void **state)
 {
 	struct ll_payload *payload = open_payload(false);
 	uint64_t last_end_ns = 0;
+	unsigned with_gap = 0;
 
 	(void)state;
 	assert_true(payload->has_card_clock);
@@ -84,9 +85,11 @@ static void spins_last_their_length_and_run_in_order(void **state)
 		assert_int_equal(record.flags, 0);
 		assert_true(record.end_ns - record.start_ns >= LL_NS_PER_MS);
 		assert_true(record.start_ns >= last_end_ns);
-		assert_true(record.gap_ns > 0 && record.gap_ns <= record.end_ns - record.start_ns);
+		assert_true(record.gap_ns <= record.end_ns - record.start_ns);
+		with_gap += record.gap_ns > 0; /* none where a busy host came to its first look after the end */
 		last_end_ns = record.end_ns;
 	}
+	assert_true(with_gap > 0);
 	ops->close(payload);
 }
 
