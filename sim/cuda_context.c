@@ -258,6 +258,34 @@ ll_cu_result cuCtxDestroy_v2(struct ll_cu_context *context)
 	return status;
 }
 
+ll_cu_result cuCtxAttach(struct ll_cu_context **ret_context, unsigned int flags)
+{
+	SIM_ENTER();
+	struct ll_cu_context *context = depth ? stack[depth - 1] : NULL;
+	if (!ret_context || flags)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	if (!context)
+		return LL_CUDA_ERROR_INVALID_CONTEXT;
+	sim_cuda_lock();
+	context->attaches++;
+	*ret_context = context;
+	sim_cuda_unlock();
+	return LL_CUDA_SUCCESS;
+}
+
+/* Only of the thread's current one. */
+ll_cu_result cuCtxDetach(struct ll_cu_context *context)
+{
+	SIM_ENTER();
+	if (!context || !depth || stack[depth - 1] != context)
+		return LL_CUDA_ERROR_INVALID_CONTEXT;
+	sim_cuda_lock();
+	bool is_last = !context->attaches;
+	context->attaches -= !is_last;
+	sim_cuda_unlock();
+	return is_last ? cuCtxDestroy_v2(context) : LL_CUDA_SUCCESS;
+}
+
 ll_cu_result cuCtxPushCurrent_v2(struct ll_cu_context *context)
 {
 	SIM_ENTER();

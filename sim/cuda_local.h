@@ -74,6 +74,7 @@ struct ll_cu_context {
 	struct ll_cu_context *whole; /* of a green one's: the primary context, whose part it is (cuda_green.c) */
 	pthread_t thread;            /* where a green one's is current */
 	unsigned uses;
+	unsigned attaches; /* uses by cuCtxAttach */
 	size_t printf_bytes, heap_bytes;
 	struct ll_cu_stream legacy;
 	struct ll_cu_stream *streams;

@@ -191,6 +191,36 @@ ll_cu_result ll_context_destroy(struct ll_cu_context *context, ll_cu_result (*de
 	return status;
 }
 
+/* Uses beyond the first are kept with its size. False: it is not known. */
+static bool change_uses(struct ll_cu_context *context, intptr_t more)
+{
+	struct ll_size size;
+	if (!ll_sizes_take(LL_SIZE_CONTEXT, ll_charge_name(context), &size))
+		return false;
+	size.thing = (void *)((intptr_t)size.thing + more);
+	return ll_sizes_put(LL_SIZE_CONTEXT, ll_charge_name(context), &size, NULL);
+}
+
+ll_cu_result ll_context_attach(struct ll_cu_context **ret_context, unsigned flags)
+{
+	ll_cu_result status = ll_real()->cuCtxAttach(ret_context, flags);
+	if (status == LL_CUDA_SUCCESS && ret_context)
+		change_uses(*ret_context, 1);
+	return status;
+}
+
+ll_cu_result ll_context_detach(struct ll_cu_context *context)
+{
+	struct ll_size size;
+	bool is_known = ll_sizes_find(LL_SIZE_CONTEXT, ll_charge_name(context), &size);
+	if (!is_known || !size.thing)
+		return ll_context_destroy(context, ll_real()->cuCtxDetach);
+	ll_cu_result status = ll_real()->cuCtxDetach(context);
+	if (status == LL_CUDA_SUCCESS)
+		change_uses(context, -1);
+	return status;
+}
+
 static bool is_primary_active(ll_cu_device device)
 {
 	unsigned flags;

@@ -50,6 +50,10 @@ void ll_context_change_end(struct ll_context_change *change);
 /* cuCtxDestroy and its like: ends it by that call of the driver. */
 ll_cu_result ll_context_destroy(struct ll_cu_context *context, ll_cu_result (*destroy)(struct ll_cu_context *));
 
+/* cuCtxAttach, and cuCtxDetach: ends it with the last of its uses, of which making it was the first. */
+ll_cu_result ll_context_attach(struct ll_cu_context **ret_context, unsigned flags);
+ll_cu_result ll_context_detach(struct ll_cu_context *context);
+
 /* The card's primary context. */
 ll_cu_result ll_context_retain(struct ll_cu_context **ret_context, ll_cu_device device);
 ll_cu_result ll_context_release(ll_cu_device device, ll_cu_result (*release)(ll_cu_device));

@@ -55,6 +55,25 @@ LL_HOOK_EXPORT ll_cu_result cuCtxDestroy(struct ll_cu_context *context)
 	return ll_context_destroy(context, ll_real()->cuCtxDestroy);
 }
 
+LL_HOOK_EXPORT ll_cu_result cuCtxAttach(struct ll_cu_context **ret_context, unsigned int flags)
+{
+	if (ll_charge_passes())
+		return ll_real()->cuCtxAttach(ret_context, flags);
+	LL_REENTRY_SCOPE();
+	return ll_context_attach(ret_context, flags);
+}
+
+/* Whether the context goes is not known before: what a trace has of it is given up either way. */
+LL_HOOK_EXPORT ll_cu_result cuCtxDetach(struct ll_cu_context *context)
+{
+	if (ll_trace_is_by_events() && !ll_reentry_is_inside())
+		ll_trace_events_forget(context);
+	if (ll_charge_passes())
+		return ll_real()->cuCtxDetach(context);
+	LL_REENTRY_SCOPE();
+	return ll_context_detach(context);
+}
+
 LL_HOOK_EXPORT ll_cu_result cuCtxDestroy_v2(struct ll_cu_context *context)
 {
 	if (ll_trace_is_by_events() && !ll_reentry_is_inside())

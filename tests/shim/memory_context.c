@@ -6,6 +6,37 @@
 /* What another context is charged once it is there: what the card has less of, here a little less than foretold. */
 static const uint64_t second_bytes = 524 * MIB;
 
+static void body_detached(void)
+{
+	struct ll_cu_context *one, *same;
+	ll_cu_deviceptr address;
+	govern(1200 * MIB);
+	one = open_context(0);
+	launch_timed(get_kernel("work_ns"), NULL, 1000, 1, 32); /* the library's agent asks events of it from here on */
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 10 * MIB), 0);
+	CHECK_EQUAL(cu.cuCtxAttach(&same, 0), 0);
+	CHECK(same == one);
+	CHECK_EQUAL(cu.cuCtxAttach(&same, 0), 0);
+	CHECK(cu.cuCtxAttach(&same, 1) != 0);
+	for (int i = 0; i < 2; i++) {
+		CHECK_EQUAL(cu.cuCtxDetach(one), 0);
+		CHECK_EQUAL(charged(), CONTEXT_BYTES + 10 * MIB);
+	}
+	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
+	CHECK_EQUAL(cu.cuCtxDetach(one), 0);
+	CHECK_EQUAL(charged(), 0);
+	CHECK(cu.cuCtxDetach(one) != 0);
+	sleep_ms(20); /* the agent goes on */
+	open_context(0);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES);
+}
+
+static void the_last_use_of_a_context_that_is_detached_ends_it(void **state)
+{
+	(void)state;
+	in_world(NULL, body_detached);
+}
+
 static void body_made(void)
 {
 	struct ll_cu_context *first, *second;
@@ -417,6 +448,7 @@ static void a_green_context_is_charged_with_the_primary_one(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(the_last_use_of_a_context_that_is_detached_ends_it),
 	    cmocka_unit_test(a_context_is_charged_and_goes_with_all_that_is_in_it),
 	    cmocka_unit_test(a_context_of_any_version_is_charged),
 	    cmocka_unit_test(a_context_for_graphics_is_charged),

@@ -22,29 +22,6 @@ def flags_of_contexts():
     by("cuCtxResetPersistingL2Cache", OFTEN, lambda call, _: call())
 
 
-def uses_of_a_context():
-    made, other = card(), c_void_p()
-    by("cuCtxAttach", OFTEN, lambda call, _: call(byref(other), 0))
-    by("cuCtxDetach", OFTEN, lambda call, _: call(made.context))
-
-
-def detached():
-    """It ends a context: the card has that memory again, and the account has not."""
-    primary, other = c_void_p(), c_void_p()
-    need("cuInit", 0)
-    need("cuDevicePrimaryCtxRetain", byref(primary), 0)
-    need("cuCtxCreate_v2", byref(other), 0, 0)
-    need("cuCtxSetCurrent", primary)
-
-    def detach(call, _):
-        need("cuCtxSetCurrent", other)
-        status = call(other)
-        need("cuCtxSetCurrent", primary)
-        return status
-
-    by("cuCtxDetach", 1, detach)
-
-
 def tables():
     card()
     table = c_void_p()
@@ -77,4 +54,4 @@ def initialised():
              charged_bytes=0, may_refuse=False)
 
 
-STEPS = (flags_of_contexts, uses_of_a_context, detached, tables, notifications, initialised)
+STEPS = (flags_of_contexts, tables, notifications, initialised)
