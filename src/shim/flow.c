@@ -191,19 +191,14 @@ void ll_flow_close_tails(struct ll_flow *flow)
 	bool is_open = atomic_load_explicit(ll_turn_gate(flow->claim), memory_order_relaxed) == LL_GATE_OPEN;
 	if (!is_open)
 		ll_flow_note_unmarked(flow);
-	bool may_mark = !is_open && !ll_captures_go_on(&flow->captures), is_gone = false;
+	bool may_mark = !is_open && !ll_captures_go_on(&flow->captures);
 	bool at_once = flow->turn.ending_since_ns || ll_gang_closes(&flow->gang); /* others wait for what is left */
-	struct ll_flow_context *next;
-	for (struct ll_flow_context *context = flow->contexts; context && !is_gone; context = next) {
-		ll_flow_use(context);
+	LL_FLOW_EACH_USED (flow, context) {
 		if (may_mark)
 			ll_marks_harvest(context->marks);
 		if (may_mark && ll_marks_has_tails(context->marks, at_once))
 			close_tails_of(context, at_once);
 		ll_marks_leave_tails(context->marks);
-		is_gone = context->is_gone; /* so may be those behind it: at the next tick */
-		next = context->next;
-		ll_flow_leave_unused(context);
 	}
 }
 

@@ -14,19 +14,14 @@
 /* Calls `look` for each context whose marks are blind, which is current then; whether any was true. */
 static bool any_blind(struct ll_flow *flow, bool (*look)(struct ll_marks *marks))
 {
-	bool is_any = false, is_gone = false;
-	struct ll_flow_context *next;
-	for (struct ll_flow_context *context = flow->contexts; context && !is_gone; context = next) {
+	bool is_any = false;
+	LL_FLOW_EACH_USED (flow, context) {
 		struct ll_cu_context *before;
-		ll_flow_use(context);
 		if (ll_marks_is_blind(context->marks) &&
 		    ll_real()->cuCtxPushCurrent_v2(context->handle) == LL_CUDA_SUCCESS) {
 			is_any |= look(context->marks);
 			ll_real()->cuCtxPopCurrent_v2(&before);
 		}
-		is_gone = context->is_gone; /* so may be those behind it: at the next tick */
-		next = context->next;
-		ll_flow_leave_unused(context);
 	}
 	return is_any;
 }

@@ -66,3 +66,17 @@ void ll_flow_leave_unused(struct ll_flow_context *context)
 	context->users--;
 	ll_flow_free_unused(context);
 }
+
+struct ll_flow_context *ll_flow_first_used(struct ll_flow *flow)
+{
+	ll_flow_use(flow->contexts);
+	return flow->contexts;
+}
+
+struct ll_flow_context *ll_flow_next_used(struct ll_flow_context *context)
+{
+	struct ll_flow_context *next = context->is_gone ? NULL : context->next;
+	ll_flow_leave_unused(context);
+	ll_flow_use(next);
+	return next;
+}

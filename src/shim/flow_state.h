@@ -99,6 +99,16 @@ struct ll_flow_context *ll_flow_get_context(struct ll_flow *flow, struct ll_cu_c
 /* Around what lets the lock go: the context may end meanwhile, and is freed by its last user. NULL is fine. */
 void ll_flow_use(struct ll_flow_context *context);
 void ll_flow_leave_unused(struct ll_flow_context *context);
+
+/* Visits each context for something that lets the lock go: it is in use meanwhile. Where one ends meanwhile those
+ * behind it may have ended too, and are left to the next tick. Not to be left by break. */
+struct ll_flow_context *ll_flow_first_used(struct ll_flow *flow);
+struct ll_flow_context *ll_flow_next_used(struct ll_flow_context *context);
+
+#define LL_FLOW_EACH_USED(flow, context)                                                                               \
+	for (struct ll_flow_context *context = ll_flow_first_used(flow); (context);                                    \
+	     context = ll_flow_next_used(context))
+
 void ll_flow_free_unused(struct ll_flow_context *context);
 
 /* Looks whose turn it is, here and on the tenant's other cards: flow_gang.c. queued and turn.queued_launches are as
