@@ -6,7 +6,7 @@ DESTDIR ?=
 ARGS ?=
 PART ?=
 
-.PHONY: help deps build hold quick check check-all gpu-check install format clean
+.PHONY: help deps build hold quick check check-all gpu-check install uninstall format clean
 
 help:
 	@echo 'make hold [ARGS=...]       install what is missing, build, hold a card at 50 % (real, or else simulated)'
@@ -15,7 +15,7 @@ help:
 	@echo 'make check-all             check, the long soaks, and every lint over every file'
 	@echo 'make gpu-check [PART=...]  run the tests and measurements that need an NVIDIA card'
 	@echo 'make deps | build | format | clean'
-	@echo 'make install [PREFIX=/usr/local] [DESTDIR=]'
+	@echo 'make install | uninstall [PREFIX=/usr/local] [DESTDIR=]'
 
 deps:
 	@tools/deps build
@@ -43,6 +43,9 @@ gpu-check: deps
 install: build
 	meson configure $(BUILD) -Dprefix=$(PREFIX)
 	DESTDIR='$(DESTDIR)' meson install -C $(BUILD)
+
+uninstall: $(BUILD)/build.ninja
+	@tools/uninstall '$(BUILD)' '$(PREFIX)' '$(DESTDIR)'
 
 format:
 	@tools/check_format --fix

@@ -42,7 +42,7 @@ settings() {
 	local unit sample
 	for unit in loadline-hold loadline-mps; do
 		sample=$PREFIX/share/loadline/default/$unit
-		[ -z "$(grep -v '^#' "$sample" | grep .)" ]
+		[ "$(grep -c '^[^#]' "$sample")" -eq 0 ]
 		grep -qx "EnvironmentFile=-/etc/default/$unit" "$PREFIX/lib/systemd/system/$unit.service"
 		diff <(sed -n 's/^Environment=\(LOADLINE_[A-Z]*\)=.*/\1/p' "$PREFIX/lib/systemd/system/$unit.service" | sort) \
 			<(settings "$unit" | cut -d= -f1 | sort -u)
@@ -95,4 +95,35 @@ settings() {
 	[ -e "$LOADLINE_BUILD/sim/libcuda.so.1" ] || skip "no simulator in this build"
 	"$PREFIX/bin/loadline" --sim version
 	[ -e "$PREFIX/lib/loadline/sim/libnvidia-ml.so.1" ]
+}
+
+# uninstall FOLDER PREFIX: as `make install DESTDIR=FOLDER PREFIX=PREFIX` is undone.
+uninstall() {
+	make -s -C "$BATS_TEST_DIRNAME/../.." uninstall BUILD="$LOADLINE_BUILD" DESTDIR="$1" PREFIX="$2"
+}
+
+@test "make uninstall removes what make install installed, and nothing else" {
+	local prefix=${PREFIX#"$ROOT"}
+	cp -a "$ROOT" "$T/root"
+	echo mine >"$T/root$prefix/bin/loadline-mine"
+	echo mine >"$T/root$prefix/lib/loadline/mine"
+	uninstall "$T/root" "$prefix"
+	diff <(cd "$T/root" && find . ! -type d | sort) - <<-END
+		.$prefix/bin/loadline-mine
+		.$prefix/lib/loadline/mine
+	END
+	[ "$(find "$T/root" -name '*loadline' -type d)" = "$T/root$prefix/lib/loadline" ]
+	[ ! -e "$T/root$prefix/lib/loadline/sim" ]
+	rm "$T/root$prefix/lib/loadline/mine"
+	[[ $(uninstall "$T/root" "$prefix") == "0 files removed from "* ]]
+	[ ! -e "$T/root$prefix/lib/loadline" ]
+}
+
+@test "make uninstall takes the prefix that it is given" {
+	mkdir "$T/root"
+	cp -a "$PREFIX" "$T/root/other prefix"
+	cp -a "$PREFIX" "$T/root/kept"
+	uninstall "$T/root" "/other prefix"
+	[ -z "$(find "$T/root/other prefix" ! -type d)" ]
+	diff -r "$PREFIX" "$T/root/kept"
 }
