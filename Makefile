@@ -6,7 +6,7 @@ DESTDIR ?=
 ARGS ?=
 PART ?=
 
-.PHONY: help deps build hold quick check check-all gpu-check install uninstall format clean
+.PHONY: help deps build hold quick check check-all gpu-check install uninstall deb format clean
 
 help:
 	@echo 'make hold [ARGS=...]       install what is missing, build, hold a card at 50 % (real, or else simulated)'
@@ -16,6 +16,7 @@ help:
 	@echo 'make gpu-check [PART=...]  run the tests and measurements that need an NVIDIA card'
 	@echo 'make deps | build | format | clean'
 	@echo 'make install | uninstall [PREFIX=/usr/local] [DESTDIR=]'
+	@echo 'make deb                   install what is missing, build the Debian packages in build-deb'
 
 deps:
 	@tools/deps build
@@ -32,8 +33,9 @@ hold: deps
 
 check_how_quick = --quick
 check_how_check-all = --all
+check_needs_check-all = deb
 quick check check-all:
-	@tools/deps build check
+	@tools/deps build check $(check_needs_$@)
 	@tools/check $(check_how_$@)
 
 gpu-check: deps
@@ -47,8 +49,12 @@ install: build
 uninstall: $(BUILD)/build.ninja
 	@tools/uninstall '$(BUILD)' '$(PREFIX)' '$(DESTDIR)'
 
+deb:
+	@tools/deps build deb
+	@tools/make_deb build-deb
+
 format:
 	@tools/check_format --fix
 
 clean:
-	rm -rf $(BUILD) build-check
+	rm -rf $(BUILD) build-check build-deb
