@@ -151,7 +151,7 @@ int ll_run_start(const struct ll_run_args *args, const struct ll_operands *opera
 	struct ll_driver *driver = NULL;
 	LL_SCOPE_STRBUF struct ll_strbuf visible = LL_STRBUF_INIT;
 	char path[PATH_MAX];
-	char shim[PATH_MAX];
+	char shim[PATH_MAX] = "";
 	if (!operands->count)
 		return ll_err_set(err, -EINVAL, "run: no command to run");
 	int rc = make_settings(args, operands->words[0], &settings, err);
