@@ -6,7 +6,7 @@ DESTDIR ?=
 ARGS ?=
 PART ?=
 
-.PHONY: help deps build hold quick check check-all gpu-check install format clean
+.PHONY: help deps build hold quick check check-all gpu-check install uninstall deb format clean
 
 help:
 	@echo 'make hold [ARGS=...]       install what is missing, build, hold a card at 50 % (real, or else simulated)'
@@ -15,7 +15,8 @@ help:
 	@echo 'make check-all             check, the long soaks, and every lint over every file'
 	@echo 'make gpu-check [PART=...]  run the tests and measurements that need an NVIDIA card'
 	@echo 'make deps | build | format | clean'
-	@echo 'make install [PREFIX=/usr/local] [DESTDIR=]'
+	@echo 'make install | uninstall [PREFIX=/usr/local] [DESTDIR=]'
+	@echo 'make deb                   install what is missing, build the Debian packages in build-deb'
 
 deps:
 	@tools/deps build
@@ -32,8 +33,9 @@ hold: deps
 
 check_how_quick = --quick
 check_how_check-all = --all
+check_needs_check-all = deb
 quick check check-all:
-	@tools/deps build check
+	@tools/deps build check $(check_needs_$@)
 	@tools/check $(check_how_$@)
 
 gpu-check: deps
@@ -44,8 +46,15 @@ install: build
 	meson configure $(BUILD) -Dprefix=$(PREFIX)
 	DESTDIR='$(DESTDIR)' meson install -C $(BUILD)
 
+uninstall: $(BUILD)/build.ninja
+	@tools/uninstall '$(BUILD)' '$(PREFIX)' '$(DESTDIR)'
+
+deb:
+	@tools/deps build deb
+	@tools/make_deb build-deb
+
 format:
 	@tools/check_format --fix
 
 clean:
-	rm -rf $(BUILD) build-check
+	rm -rf $(BUILD) build-check build-deb

@@ -108,10 +108,12 @@ static int choose_way(const struct trace_args *args, const char *path, struct ll
 	return ll_run_find_shim(how->shim, err);
 }
 
-static int check_program(const char *path, const struct ll_trace_how *how, struct ll_err *err)
+static int check_program(const char *path, struct ll_trace_how *how, struct ll_err *err)
 {
 	struct ll_err why = {0};
-	if (how->by == LL_TRACE_BY_CUPTI || ll_run_check_program(path, how->shim, &why) == 0)
+	int rc = ll_run_check_program(path, how->library, &why);
+	how->is_preloaded = rc != -ELIBBAD;
+	if (rc == 0 || how->by == LL_TRACE_BY_CUPTI)
 		return 0;
 	if (how->by == LL_TRACE_BY_EVENTS || why.status) {
 		if (!why.status) {

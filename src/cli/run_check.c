@@ -68,7 +68,7 @@ static int check_elf(const char *path, const struct ll_elf_kind *kind, const cha
 		return refuse(path, "it is linked statically, and calls nothing that could be intercepted", err);
 	bool is_known = ll_elf_kind_read("/proc/self/exe", &own) == 0 && own.has_loader;
 	if (is_known && strcmp(base_of(kind->loader), base_of(own.loader)) != 0)
-		return refuse(path, "it uses another C library than loadline", err);
+		return ll_err_set(err, -ELIBBAD, "%.200s: it uses another C library than loadline", path);
 	return 0;
 }
 

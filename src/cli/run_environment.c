@@ -13,9 +13,9 @@
 #include "cli/preload.h"
 #include "mps/environment.h"
 
-enum { OWN_VARIABLES = 6, ALWAYS = 2 };
+enum { OWN_VARIABLES = 6, PRELOAD = 1 };
 
-/* The first ones are always ours, the others only where the wish has them. */
+/* The first one is always ours, the others only where the wish has them. */
 static const char *const names[OWN_VARIABLES] = {LL_RUN_VARIABLE,      "LD_PRELOAD",        "CUDA_VISIBLE_DEVICES",
 						 LL_MPS_PIPE_VARIABLE, LL_MPS_LOG_VARIABLE, LL_MPS_PERCENT_VARIABLE};
 
@@ -69,14 +69,13 @@ static bool is_own(const char *variable, char *const *own)
 /* false: out of memory. */
 static bool make_own(const struct ll_run_environment *wish, const char *settings, char *own[OWN_VARIABLES])
 {
-	const char *values[OWN_VARIABLES] = {settings,       NULL,          wish->visible,
+	const char *values[OWN_VARIABLES] = {settings,       wish->shim,    wish->visible,
 					     wish->mps_pipe, wish->mps_log, wish->mps_percent};
 	bool is_made = true;
-	own[1] = make_preload(wish->shim);
 	for (size_t i = 0; i < OWN_VARIABLES; i++) {
 		if (values[i])
-			own[i] = make_variable(names[i], values[i]);
-		is_made &= own[i] || (i >= ALWAYS && !values[i]);
+			own[i] = i == PRELOAD ? make_preload(values[i]) : make_variable(names[i], values[i]);
+		is_made &= own[i] || !values[i];
 	}
 	return is_made;
 }
@@ -98,7 +97,7 @@ int ll_run_environment_make(const struct ll_run_environment *wish, char ***ret_e
 	char text[LL_RUN_TEXT_SIZE];
 	size_t count = 0;
 	size_t used = 0;
-	int rc = check_preload(wish->shim, err);
+	int rc = wish->shim ? check_preload(wish->shim, err) : 0;
 	if (rc < 0)
 		return rc;
 	rc = ll_run_settings_write(wish->settings, text);

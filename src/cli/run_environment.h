@@ -15,14 +15,14 @@ int ll_run_find_shim(char ret_path[PATH_MAX], struct ll_err *err);
 
 struct ll_run_environment {
 	const struct ll_run_settings *settings;
-	const char *shim;
+	const char *shim;    /* NULL: nothing of ours is preloaded */
 	const char *visible; /* what CUDA_VISIBLE_DEVICES becomes; NULL: as in this process's environment */
 	/* of a client of MPS; NULL: as in this process's environment */
 	const char *mps_pipe, *mps_log, *mps_percent;
 };
 
 /*
- * This process's environment with LOADLINE_RUN, CUDA_VISIBLE_DEVICES, those of MPS, and the library last in LD_PRELOAD.
+ * This process's environment with LOADLINE_RUN, CUDA_VISIBLE_DEVICES, those of MPS, and the shim last in LD_PRELOAD.
  * NULL-ended; for ll_run_environment_free.
  */
 int ll_run_environment_make(const struct ll_run_environment *wish, char ***ret_environment, struct ll_err *err);

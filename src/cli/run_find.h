@@ -18,9 +18,10 @@ int ll_run_find(const char *command, char ret_path[PATH_MAX], struct ll_err *err
 
 /*
  * Whether a library can be preloaded into the program, and for a script into its interpreter: shim is that library's
- * path. -EPERM, saying why not: static, with more rights than its user, of another machine, word size or C library, not
- * to be read. The caller says what that means to him. An error with one of the statuses above is of a program that
- * would not run at all, as a script without its interpreter, or half an ELF file.
+ * path. -EPERM, saying why not: static, with more rights than its user, of another machine or word size, not to be
+ * read. -ELIBBAD: it has another C library. The loader of musl ends such a program when a preloaded library needs
+ * glibc, so the library must not be in its LD_PRELOAD. The caller says what that means to him. An error with one of the
+ * statuses above is of a program that would not run at all, as a script without its interpreter, or half an ELF file.
  */
 int ll_run_check_program(const char *path, const char *shim, struct ll_err *err);
 

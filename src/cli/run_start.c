@@ -28,6 +28,7 @@ static int make_settings(const struct ll_run_args *args, const char *command, st
 	return ll_run_args_check_nested(args, ret_settings, err);
 }
 
+/* shim becomes empty for a program of another C library. */
 static int find_program(const struct ll_run_args *args, const char *command, char path[PATH_MAX], char shim[PATH_MAX],
 			struct ll_err *err)
 {
@@ -45,8 +46,10 @@ static int find_program(const struct ll_run_args *args, const char *command, cha
 	}
 	if (rc)
 		ll_err_wrap(&why, "limits cannot be put in force");
-	if (rc == -EPERM)
+	if (rc == -EPERM || rc == -ELIBBAD)
 		ll_err_hint(&why, "--allow-ungoverned runs it all the same, without limits");
+	if (rc == -ELIBBAD)
+		shim[0] = '\0';
 	if (rc && args->allow_ungoverned)
 		ll_log(LL_LOG_WARN, "%s", why.text);
 	else if (rc && err)
@@ -148,7 +151,7 @@ int ll_run_start(const struct ll_run_args *args, const struct ll_operands *opera
 	struct ll_driver *driver = NULL;
 	LL_SCOPE_STRBUF struct ll_strbuf visible = LL_STRBUF_INIT;
 	char path[PATH_MAX];
-	char shim[PATH_MAX];
+	char shim[PATH_MAX] = "";
 	if (!operands->count)
 		return ll_err_set(err, -EINVAL, "run: no command to run");
 	int rc = make_settings(args, operands->words[0], &settings, err);
@@ -162,7 +165,7 @@ int ll_run_start(const struct ll_run_args *args, const struct ll_operands *opera
 	if (!rc && visible.failed)
 		rc = ll_err_set(err, -ENOMEM, "cards: %s", strerror(ENOMEM));
 	struct ll_run_environment wish = {
-	    .settings = &settings, .shim = shim, .visible = visible.length ? visible.buf : NULL};
+	    .settings = &settings, .shim = *shim ? shim : NULL, .visible = visible.length ? visible.buf : NULL};
 	if (space.is_client) {
 		wish.mps_pipe = space.pipe;
 		wish.mps_log = space.log;

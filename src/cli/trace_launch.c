@@ -44,7 +44,8 @@ static int set_environment(const struct ll_trace_how *how)
 	char most[32];
 	snprintf(most, sizeof most, "%" PRIu64, how->most_events);
 	if (setenv(LL_TRACE_FOLDER, how->folder, 1) || setenv(LL_TRACE_BY, words[how->by], 1) ||
-	    setenv(LL_TRACE_CUPTI, how->cupti, 1) || setenv(LL_TRACE_MOST, most, 1) || preload(how))
+	    setenv(LL_TRACE_CUPTI, how->cupti, 1) || setenv(LL_TRACE_MOST, most, 1) ||
+	    (how->is_preloaded && preload(how)))
 		return -1;
 	return how->by == LL_TRACE_BY_EVENTS ? 0 : setenv(LL_TRACE_INJECTION, how->library, 1);
 }

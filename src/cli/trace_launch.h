@@ -23,6 +23,7 @@ struct ll_trace_how {
 	char library[PATH_MAX]; /* libloadline-trace.so */
 	char shim[PATH_MAX];    /* libloadline-cuda.so; "": not put in front of the driver */
 	uint64_t most_events;
+	bool is_preloaded; /* false: the driver alone loads the library, and the shim is left out */
 };
 
 /* libloadline-trace.so: LOADLINE_TRACE_LIBRARY, or the one that came with loadline. -ENOENT, -EINVAL. */

@@ -13,6 +13,11 @@ teardown_file() {
 	rm -rf "$ROOT"
 }
 
+# settings UNIT: each setting of its sample, as an administrator would have it without the comment.
+settings() {
+	sed -n 's/^#\([A-Z_]*=\)/\1/p' "$PREFIX/share/loadline/default/$1"
+}
+
 @test "the installed program runs" {
 	[ "$("$PREFIX/bin/loadline" version)" = "$(loadline version)" ]
 }
@@ -31,6 +36,41 @@ teardown_file() {
 	grep -qx "ExecStart=${PREFIX#"$ROOT"}/bin/loadline hold .*" "$PREFIX/lib/systemd/system/loadline-hold.service"
 	grep -qx "ExecStart=${PREFIX#"$ROOT"}/bin/loadline mps start .*" "$PREFIX/lib/systemd/system/loadline-mps.service"
 	grep -qx "ExecStop=${PREFIX#"$ROOT"}/bin/loadline mps stop .*" "$PREFIX/lib/systemd/system/loadline-mps.service"
+}
+
+@test "the sample settings of a unit are commented out, and name what the unit reads" {
+	local unit sample
+	for unit in loadline-hold loadline-mps; do
+		sample=$PREFIX/share/loadline/default/$unit
+		[ "$(grep -c '^[^#]' "$sample")" -eq 0 ]
+		grep -qx "EnvironmentFile=-/etc/default/$unit" "$PREFIX/lib/systemd/system/$unit.service"
+		diff <(sed -n 's/^Environment=\(LOADLINE_[A-Z]*\)=.*/\1/p' "$PREFIX/lib/systemd/system/$unit.service" | sort) \
+			<(settings "$unit" | cut -d= -f1 | sort -u)
+	done
+}
+
+@test "every setting in the samples is accepted" {
+	[ -e "$LOADLINE_BUILD/sim/libcuda.so.1" ] || skip "no simulator in this build"
+	printf 'cards 2\n' >"$T/scenario"
+	export LOADLINE_SIM_SCENARIO=$T/scenario
+	local setting LOADLINE_CARD LOADLINE_ARGS count=0
+	while read -r setting; do
+		LOADLINE_CARD=all LOADLINE_ARGS=
+		eval "$setting"
+		# Words, as systemd splits them.
+		# shellcheck disable=SC2086
+		loadline --sim hold --dry-run -i "$LOADLINE_CARD" $LOADLINE_ARGS
+		count=$((count + 1))
+	done < <(settings loadline-hold)
+	while read -r setting; do
+		LOADLINE_ARGS=
+		eval "$setting"
+		# shellcheck disable=SC2086
+		loadline --sim mps start $LOADLINE_ARGS </dev/null
+		loadline --sim mps stop </dev/null
+		count=$((count + 1))
+	done < <(settings loadline-mps)
+	[ "$count" -gt 2 ]
 }
 
 @test "the installed program starts the installed simulated MPS" {
@@ -55,4 +95,35 @@ teardown_file() {
 	[ -e "$LOADLINE_BUILD/sim/libcuda.so.1" ] || skip "no simulator in this build"
 	"$PREFIX/bin/loadline" --sim version
 	[ -e "$PREFIX/lib/loadline/sim/libnvidia-ml.so.1" ]
+}
+
+# uninstall FOLDER PREFIX: as `make install DESTDIR=FOLDER PREFIX=PREFIX` is undone.
+uninstall() {
+	make -s -C "$BATS_TEST_DIRNAME/../.." uninstall BUILD="$LOADLINE_BUILD" DESTDIR="$1" PREFIX="$2"
+}
+
+@test "make uninstall removes what make install installed, and nothing else" {
+	local prefix=${PREFIX#"$ROOT"}
+	cp -a "$ROOT" "$T/root"
+	echo mine >"$T/root$prefix/bin/loadline-mine"
+	echo mine >"$T/root$prefix/lib/loadline/mine"
+	uninstall "$T/root" "$prefix"
+	diff <(cd "$T/root" && find . ! -type d | sort) - <<-END
+		.$prefix/bin/loadline-mine
+		.$prefix/lib/loadline/mine
+	END
+	[ "$(find "$T/root" -name '*loadline' -type d)" = "$T/root$prefix/lib/loadline" ]
+	[ ! -e "$T/root$prefix/lib/loadline/sim" ]
+	rm "$T/root$prefix/lib/loadline/mine"
+	[[ $(uninstall "$T/root" "$prefix") == "0 files removed from "* ]]
+	[ ! -e "$T/root$prefix/lib/loadline" ]
+}
+
+@test "make uninstall takes the prefix that it is given" {
+	mkdir "$T/root"
+	cp -a "$PREFIX" "$T/root/other prefix"
+	cp -a "$PREFIX" "$T/root/kept"
+	uninstall "$T/root" "/other prefix"
+	[ -z "$(find "$T/root/other prefix" ! -type d)" ]
+	diff -r "$PREFIX" "$T/root/kept"
 }

@@ -256,6 +256,46 @@ with open(sys.argv[1], "r+b") as ledger:
 	refuses "it is a 32-bit program" -- "$T/narrow"
 	compiles "$T/foreign" -Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1
 	refuses "it uses another C library than loadline" -- "$T/foreign"
+	printf '#!%s\n' "$T/foreign" >"$T/script"
+	chmod +x "$T/script"
+	refuses "$T/foreign: it uses another C library than loadline" -- "$T/script"
+}
+
+# tells_preload COMPILER OPTION...: $T/foreign prints what is preloaded into it.
+tells_preload() {
+	printf '%s\n' '#include <stdio.h>' '#include <stdlib.h>' 'int main(void) {' \
+		'const char *list = getenv("LD_PRELOAD"); printf("[%s]\n", list ? list : ""); return 0; }' >"$T/foreign.c"
+	"$@" "$T/foreign.c" -o "$T/foreign"
+}
+
+# is_left_alone: $T/foreign is refused, and with --allow-ungoverned and under trace it runs without our libraries, which its
+# loader could not load.
+is_left_alone() {
+	refuses "limits cannot be put in force: $T/foreign: it uses another C library than loadline; --allow-ungoverned runs it" -- "$T/foreign"
+	[ "$(loadline --sim run --allow-ungoverned -- "$T/foreign" 2>"$T/warning")" = "[]" ]
+	[ "$(grep -c . "$T/warning")" -eq 1 ]
+	grep -q "it uses another C library than loadline" "$T/warning"
+	for by in auto cupti; do
+		LOADLINE_CUPTI=$LOADLINE_BUILD/tests/trace/libcupti.so.13 loadline --sim trace --by "$by" -- "$T/foreign" >"$T/traced" 2>"$T/summary"
+		[ "$(head -n 1 "$T/traced")" = "[]" ]
+	done
+}
+
+@test "nothing is preloaded into a program of another C library" {
+	command -v cc >/dev/null || skip "no compiler"
+	tells_preload cc
+	cp -L "$(ldd "$T/foreign" | awk '$1 ~ /ld-linux/ {print $1}')" "$T/ld-other.so.1"
+	tells_preload cc "-Wl,--dynamic-linker=$T/ld-other.so.1"
+	[ "$("$T/foreign")" = "[]" ]
+	is_left_alone
+}
+
+@test "nothing is preloaded into a program of musl" {
+	command -v musl-gcc >/dev/null || skip "no musl-gcc"
+	tells_preload musl-gcc
+	is_left_alone
+	musl-gcc -static "$T/foreign.c" -o "$T/static"
+	refuses "limits cannot be put in force: $T/static: it is linked statically" -- "$T/static"
 }
 
 @test "settings that are not ours" {
