@@ -88,6 +88,7 @@ hold_fails() {
 @test "-i all: every card that cannot be held is named, and left out only on request" {
 	scenario "cards 4" "card 1 mode prohibited" "card 3 gone on"
 	hold_fails 3 "2 of 4 cards cannot be held" -i all
+	# shellcheck disable=SC2154
 	[[ $stderr == *"card 3: does not answer"*"card 1: compute mode is prohibited"* ]]
 	hold_fails 4 "1 of 2 cards cannot be held" -i 1,2
 	run -0 --separate-stderr loadline --sim hold -i all --skip-unusable --for 1s

@@ -271,6 +271,7 @@ static void body_lost_for_now(void)
 {
 	static struct ll_claim *claims[CLAIMS], *last;
 	static bool kept[1024];
+	ll_cu_deviceptr address;
 	struct ll_ledger *ledger = fill_ledger(claims);
 	for (int fd = next_ledger(3); fd >= 0; fd = next_ledger(fd + 1))
 		kept[fd] = true;
@@ -281,8 +282,11 @@ static void body_lost_for_now(void)
 	WAIT_FOR((last = take_from_program(ledger, kept)));
 	WAIT_FOR(
 	    has_said("loadline: the limits of `loadline run` are not in force on card 0: the program lost its claim"));
+	CHECK_EQUAL(cu.cuMemAlloc(&address, MIB), LL_CUDA_ERROR_OUT_OF_MEMORY); /* nobody could hold it to the limit */
 	ll_claim_release(last);
 	WAIT_FOR(has_said("loadline: the limits of `loadline run` are in force again on card 0"));
+	CHECK_EQUAL(cu.cuMemAlloc(&address, MIB), 0);
+	CHECK_EQUAL(cu.cuMemFree(address), 0);
 	CHECK(dup2(saved_stderr, STDERR_FILENO) == STDERR_FILENO);
 	CHECK_EQUAL(charged(), CONTEXT_BYTES);
 }
