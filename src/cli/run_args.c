@@ -59,6 +59,11 @@ const struct ll_option ll_run_options[] = {
      .placeholder = "TIME[:kill]",
      LL_OPTION_TEXT(ARGS, max_kernel),
      .help = "Report a kernel that runs for longer than this, such as 10s; with :kill end its program."},
+    {.name = "strict",
+     LL_OPTION_FLAG(ARGS, strict),
+     .help =
+	 "Refuse work that cannot be held to the limits: where the program has lost its claim and gets no other, its "
+	 "launches end with CUDA's error 800 (not permitted). Without it they go on, and a line says so."},
     {.name = "allow-ungoverned",
      LL_OPTION_FLAG(ARGS, allow_ungoverned),
      .help = "Run the command also where its limits cannot be put in force: a static program, one with more rights "
@@ -150,6 +155,7 @@ int ll_run_args_settings(const struct ll_run_args *args, const char *command, st
 	    .priority = LL_PRIORITY_NORMAL,
 	    .weight_permille = 1000,
 	    .counts_context = args->count_context == 0,
+	    .is_strict = args->strict,
 	};
 	int rc = 0;
 	if (args->mem)
@@ -180,7 +186,7 @@ int ll_run_args_settings(const struct ll_run_args *args, const char *command, st
 int ll_run_args_check_nested(const struct ll_run_args *args, const struct ll_run_settings *outer, struct ll_err *err)
 {
 	if (!args->mem && !args->compute && !args->weight && !args->tenant && !args->max_kernel && !args->priority &&
-	    !args->count_context && (args->by != LL_RUN_BY_SPACE || outer->space_permille))
+	    !args->count_context && !args->strict && (args->by != LL_RUN_BY_SPACE || outer->space_permille))
 		return 0;
 	ll_err_set(err, -EPERM,
 		   "this program is governed already, as tenant %s: its limits hold for all that it starts",

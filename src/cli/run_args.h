@@ -24,6 +24,7 @@ struct ll_run_args {
 	int count_context;                                                   /* 0: yes, 1: no */
 	int by;                                                              /* enum ll_run_by */
 	bool allow_ungoverned;
+	bool strict;
 };
 
 extern const struct ll_option ll_run_options[];

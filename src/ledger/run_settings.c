@@ -18,13 +18,15 @@ int ll_run_settings_write(const struct ll_run_settings *settings, char ret_text[
 {
 	if (!ll_tenant_name_is_valid(settings->tenant))
 		return -EINVAL;
-	int length = snprintf(
-	    ret_text, LL_RUN_TEXT_SIZE,
-	    "id=%" PRIx64 ";tenant=%s;mem=%" PRIu64
-	    ";compute=%u;weight=%u;space=%u;priority=%u;context=%d;max-kernel=%" PRIu64 ";kill=%d;first=%s;folder=%s",
-	    settings->id, settings->tenant, settings->memory_limit_bytes, settings->compute_cap_permille,
-	    settings->weight_permille, settings->space_permille, (unsigned)settings->priority, settings->counts_context,
-	    settings->max_kernel_ns, settings->kills_at_max_kernel, settings->first_card, settings->folder);
+	int length =
+	    snprintf(ret_text, LL_RUN_TEXT_SIZE,
+		     "id=%" PRIx64 ";tenant=%s;mem=%" PRIu64
+		     ";compute=%u;weight=%u;space=%u;priority=%u;context=%d;max-kernel=%" PRIu64
+		     ";kill=%d;strict=%d;first=%s;folder=%s",
+		     settings->id, settings->tenant, settings->memory_limit_bytes, settings->compute_cap_permille,
+		     settings->weight_permille, settings->space_permille, (unsigned)settings->priority,
+		     settings->counts_context, settings->max_kernel_ns, settings->kills_at_max_kernel,
+		     settings->is_strict, settings->first_card, settings->folder);
 	return length < LL_RUN_TEXT_SIZE ? 0 : -ENAMETOOLONG;
 }
 
@@ -74,6 +76,8 @@ static bool read_pair(const char *key, const char *value, struct ll_run_settings
 		settings->counts_context = number != 0;
 	else if (strcmp(key, "kill") == 0)
 		settings->kills_at_max_kernel = number != 0;
+	else if (strcmp(key, "strict") == 0)
+		settings->is_strict = number != 0;
 	else
 		return true;
 	return is_good;
@@ -115,7 +119,7 @@ bool ll_run_settings_ask_limits(const struct ll_run_settings *settings)
 {
 	bool has_weight = settings->weight_permille && settings->weight_permille != LL_DEFAULT_WEIGHT_PERMILLE;
 	return settings->memory_limit_bytes || settings->compute_cap_permille || settings->max_kernel_ns ||
-	       has_weight || settings->priority != LL_PRIORITY_NORMAL;
+	       settings->is_strict || has_weight || settings->priority != LL_PRIORITY_NORMAL;
 }
 
 int ll_run_settings_claim(const struct ll_run_settings *settings, struct ll_ledger *ledger, const char *card,

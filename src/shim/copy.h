@@ -38,7 +38,7 @@ struct ll_launch ll_copy_begin(const char *symbol, struct ll_copy_sides sides, u
 			return ll_real()->symbol args;                                                                 \
 		struct ll_launch launch __attribute__((cleanup(ll_launch_end))) =                                      \
 		    ll_copy_begin(#symbol, sides, bytes_of, stream);                                                   \
-		return launch.status = ll_real()->symbol args;                                                         \
+		return LL_LAUNCH_CALL(launch, ll_real()->symbol args);                                                 \
 	}
 
 #define LL_COPY_HOOKS(symbol, suffix, sides_of, bytes_of, stream, params, args)                                        \

@@ -105,7 +105,7 @@ LL_COPY_HOOKS(cuMemcpy3DPeerAsync, _ptsz, SIDES_OF(copy), BOX_BYTES(copy), strea
 			return ll_real()->symbol args;                                                                 \
 		struct ll_launch launch __attribute__((cleanup(ll_launch_end))) =                                      \
 		    ll_copy_begin(#symbol, (struct ll_copy_sides){is_to_card, !(is_to_card)}, bytes, stream);          \
-		return launch.status = ll_real()->symbol args;                                                         \
+		return LL_LAUNCH_CALL(launch, ll_real()->symbol args);                                                 \
 	}
 #define TRANSFER_HOOKS(symbol, suffix, is_to_card, stream, params, args, note)                                         \
 	TRANSFER_HOOK(symbol, is_to_card, stream, params, args, note)                                                  \

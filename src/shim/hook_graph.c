@@ -30,7 +30,7 @@ static ll_cu_result take_memory(struct ll_cu_graph_exec *exec, struct ll_cu_stre
 	{                                                                                                              \
 		ll_launch_named(#symbol, LL_TRACE_GRAPH, 0);                                                           \
 		LL_LAUNCH_SCOPE(launch, its_stream, ll_launch_kind(exec, 0));                                          \
-		return launch.status = ll_real()->symbol(exec, stream);                                                \
+		return LL_LAUNCH_CALL(launch, ll_real()->symbol(exec, stream));                                        \
 	}                                                                                                              \
 	LL_HOOK_EXPORT ll_cu_result symbol(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)                 \
 	{                                                                                                              \

@@ -73,6 +73,7 @@ enum { MOST_CARDS = 64 };
 struct parts {
 	struct ll_launch launches[MOST_CARDS];
 	unsigned count;
+	bool is_refused; /* one of them is */
 	ll_cu_result status;
 };
 
@@ -93,9 +94,11 @@ static void begin_parts(struct parts *parts, const struct ll_cu_launch_params *l
 {
 	unsigned most = !launches ? 0 : count < MOST_CARDS ? count : MOST_CARDS;
 	parts->status = LL_LAUNCH_LOST;
+	parts->is_refused = false;
 	for (unsigned i = 0; i < most; i++) {
 		parts->launches[i] = ll_launch_begin(launches[i].stream, part_kind(&launches[i]));
 		parts->count = i + 1;
+		parts->is_refused |= parts->launches[i].is_refused;
 	}
 }
 
@@ -115,5 +118,5 @@ LL_HOOK_EXPORT ll_cu_result cuLaunchCooperativeKernelMultiDevice(struct ll_cu_la
 	struct parts parts __attribute__((cleanup(end_parts)));
 	parts.count = 0; /* what has begun is ended, wherever the thread is cancelled */
 	begin_parts(&parts, launches, count);
-	return parts.status = ll_real()->cuLaunchCooperativeKernelMultiDevice(launches, count, flags);
+	return LL_LAUNCH_CALL(parts, ll_real()->cuLaunchCooperativeKernelMultiDevice(launches, count, flags));
 }

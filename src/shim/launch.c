@@ -79,6 +79,12 @@ static bool is_counted(const struct ll_launch *launch, const struct place *place
 	return !flow || ll_flow_count(flow, launch->context, launch->stream, launch->kind);
 }
 
+static bool is_refused(const struct place *place)
+{
+	return place->seat && ll_seat_settings()->is_strict && ll_claim_is_lost(place->seat->claim) &&
+	       !ll_seat_retake(place->seat);
+}
+
 /* What a wait at the gate takes is told to a trace. */
 static void enter_flow(struct ll_launch *launch, const struct place *place)
 {
@@ -123,7 +129,9 @@ static struct ll_launch begin(struct ll_cu_stream *stream, uint64_t kind, bool i
 	launch.stream = name_stream(stream);
 	launch.kind = kind;
 	launch.is_elsewhere = place.is_elsewhere;
-	bool enters = is_governed && !is_counted(&launch, &place) && (is_asked || !ll_stream_is_captured(stream));
+	launch.is_refused = is_governed && is_refused(&place);
+	bool enters = is_governed && !launch.is_refused && !is_counted(&launch, &place) &&
+		      (is_asked || !ll_stream_is_captured(stream));
 	if (enters || is_traced || place.is_elsewhere)
 		enter(&launch, &place, enters, is_traced);
 	return launch;

@@ -31,6 +31,7 @@ struct ll_launch {
 	struct ll_trace_launch *traced; /* NULL: not timed for a trace */
 	bool is_elsewhere;              /* the context is not the thread's current one */
 	int errno_before;
+	bool is_refused;     /* the driver is not to be called (LL_LAUNCH_CALL) */
 	ll_cu_result status; /* the driver's; LL_LAUNCH_LOST while it has not come back */
 };
 
@@ -49,6 +50,9 @@ void ll_launch_end(struct ll_launch *launch);
 
 /* The same for what waits for no turn, and is timed for a trace all the same: copies between host and card. */
 struct ll_launch ll_launch_begin_ungated(struct ll_cu_stream *stream);
+
+/* What the driver answers, or why it is not called. */
+#define LL_LAUNCH_CALL(launch, call) ((launch).status = (launch).is_refused ? LL_CUDA_ERROR_NOT_PERMITTED : (call))
 
 /* A launch that ends with its scope, whichever way that is left. */
 #define LL_LAUNCH_SCOPE(launch, stream, kind)                                                                          \
@@ -108,7 +112,7 @@ static inline uint64_t ll_launch_named(const char *symbol, enum ll_trace_kind ki
 		if (ll_reentry_is_inside())                                                                            \
 			return ll_real()->symbol args;                                                                 \
 		LL_LAUNCH_SCOPE(launch, stream, kind);                                                                 \
-		return launch.status = ll_real()->symbol args;                                                         \
+		return LL_LAUNCH_CALL(launch, ll_real()->symbol args);                                                 \
 	}                                                                                                              \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \

@@ -45,7 +45,7 @@ static struct {
 static void set_gate(void)
 {
 	struct ll_seat *only = atomic_load(&program.only);
-	if (program.is_held || (program.is_governed && !only))
+	if (program.is_held || (program.is_governed && (!only || only->lost_ns)))
 		ll_gate_set(NULL);
 	else if (program.is_governed && only->flow)
 		ll_gate_set(ll_flow_gate(only->flow));
@@ -204,6 +204,7 @@ static void say_lost(struct ll_seat *seat)
 	if (seat->lost_ns)
 		return;
 	seat->lost_ns = ll_now_ns();
+	set_gate(); /* the word is another's by now */
 	ll_say("the limits of `loadline run` are not in force on card %d: the program lost its claim, and gets no "
 	       "other: %s",
 	       seat->device, program.why[seat->device].text);
@@ -248,8 +249,8 @@ static bool retake(struct ll_seat *seat)
 		say_lost(seat);
 		return false;
 	}
-	succeed(seat, claim);
 	say_had_again(seat);
+	succeed(seat, claim);
 	seat->retry_ns = 0;
 	return true;
 }

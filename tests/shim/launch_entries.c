@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include "abi/cuda_prototypes.h"
+#include "lost_claim.h"
 
 #define ID 7
 #define MS UINT64_C(1000000)
@@ -314,9 +315,10 @@ static void make_graph(void)
 	CHECK_EQUAL(cu.cuGraphInstantiate(&exec, graph, 0), 0);
 }
 
-static void prepare(void)
+static void prepare_under(bool is_strict)
 {
-	govern_by((struct ll_run_settings){.id = ID, .tenant = "test", .compute_cap_permille = 100});
+	govern_by(
+	    (struct ll_run_settings){.id = ID, .tenant = "test", .compute_cap_permille = 100, .is_strict = is_strict});
 	context = open_context(0);
 	stream = new_stream();
 	work = get_kernel("work_ns");
@@ -332,6 +334,11 @@ static void prepare(void)
 	CHECK_EQUAL(cu.cuArrayCreate(&array, &shape), 0);
 	CHECK_EQUAL(cu.cuArrayCreate(&other_array, &shape), 0);
 	launch_work(stream, MS); /* the account begins */
+}
+
+static void prepare(void)
+{
+	prepare_under(false);
 }
 
 /* The debt was paid before it came back; what it costs itself may have been charged by now. */
@@ -396,6 +403,39 @@ static void what_is_no_work_of_the_card_does_not_wait(void **state)
 {
 	(void)state;
 	in_world(NULL, body_passing);
+}
+
+/* Strict: work that nobody can hold to the limits is refused, by every entry. */
+static void body_strict(void)
+{
+	static bool kept[1024];
+	struct ll_claim *claim;
+	struct ll_claim_wish wish = {.priority = LL_PRIORITY_NORMAL, .tenant = "other"};
+	open_cuda();
+	CHECK_EQUAL(cu.cuInit(0), 0);
+	struct ll_ledger *ledger = card_ledger();
+	for (int i = 1; i < LL_LEDGER_CLAIMS; i++)
+		CHECK_EQUAL(ll_claim_take(ledger, &wish, "0", &claim, NULL), 0);
+	note_ledgers(kept);
+	prepare_under(true);
+	WAIT_FOR(take_from_program(ledger, kept));
+	WAIT_FOR(cu.cuMemsetD8Async(near_, 0, BYTES, stream) == LL_CUDA_ERROR_NOT_PERMITTED);
+#define ENTRY(name, call)                                                                                              \
+	do {                                                                                                           \
+		ll_cu_result status = call;                                                                            \
+		if (status != LL_CUDA_ERROR_NOT_PERMITTED)                                                             \
+			give_up_numbers(__FILE__, __LINE__, #name, status, LL_CUDA_ERROR_NOT_PERMITTED);               \
+	} while (0);
+	GATED
+#undef ENTRY
+	CHECK_EQUAL(cu.cuMemcpyHtoD(near_, pinned, BYTES), 0);
+	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
+}
+
+static void a_strict_program_that_lost_its_claim_is_refused_by_every_entry(void **state)
+{
+	(void)state;
+	in_world(NULL, body_strict);
 }
 
 static void begin_capture(int round)
@@ -520,6 +560,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(every_entry_that_makes_the_card_work_waits_and_is_timed),
+	    cmocka_unit_test(a_strict_program_that_lost_its_claim_is_refused_by_every_entry),
 	    cmocka_unit_test(what_is_no_work_of_the_card_does_not_wait),
 	    cmocka_unit_test(a_capture_is_left_alone),
 	    cmocka_unit_test(what_is_launched_is_charged_once),

@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "../unit/skipped.h"
@@ -13,6 +12,7 @@
 #include "ledger/layout.h"
 #include "ledger/ledger.h"
 #include "ledger/tenant.h"
+#include "lost_claim.h"
 
 enum { CLAIMS = 256, TENANTS = 128 };
 
@@ -232,33 +232,6 @@ static void body_full_for_now(void)
 	ll_ledger_close(ledger);
 }
 
-/* The first descriptor of a ledger from that one on; -1: none. */
-static int next_ledger(int fd)
-{
-	for (; fd < 1024; fd++) {
-		char link[64], target[400];
-		snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-		ssize_t length = readlink(link, target, sizeof target - 1);
-		target[length < 0 ? 0 : length] = '\0';
-		if (strstr(target, ".ledger"))
-			return fd;
-	}
-	return -1;
-}
-
-/* The program closes descriptors that are not its own, and others have its claim before it notices. `kept` are the
- * test's. */
-static struct ll_claim *take_from_program(struct ll_ledger *ledger, const bool kept[1024])
-{
-	struct ll_claim_wish wish = {.priority = LL_PRIORITY_NORMAL, .tenant = "other"};
-	struct ll_claim *claim = NULL;
-	for (int fd = next_ledger(3); fd >= 0; fd = next_ledger(fd + 1)) {
-		if (!kept[fd])
-			syscall(SYS_close, fd); /* past the thread sanitizer, which minds that others use them */
-	}
-	return ll_claim_take(ledger, &wish, "0", &claim, NULL) == 0 ? claim : NULL;
-}
-
 static bool has_said(const char *text)
 {
 	char all[4096];
@@ -273,8 +246,7 @@ static void body_lost_for_now(void)
 	static bool kept[1024];
 	ll_cu_deviceptr address;
 	struct ll_ledger *ledger = fill_ledger(claims);
-	for (int fd = next_ledger(3); fd >= 0; fd = next_ledger(fd + 1))
-		kept[fd] = true;
+	note_ledgers(kept);
 	ll_claim_release(claims[0]);
 	govern(600 * MIB);
 	open_context(0);
