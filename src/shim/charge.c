@@ -23,12 +23,6 @@ struct ll_place ll_place_device(ll_cu_device device)
 	return (struct ll_place){.seat = seat, .is_refused = !seat && ll_seat_refuses(device)};
 }
 
-static bool has_memory_limit(void)
-{
-	const struct ll_run_settings *settings = ll_seat_settings();
-	return settings && settings->memory_limit_bytes;
-}
-
 struct ll_charge ll_charge_begin(struct ll_place place, uint64_t bytes)
 {
 	struct ll_charge charge = {.place = place, .is_refused = place.is_refused};
@@ -39,10 +33,7 @@ struct ll_charge ll_charge_begin(struct ll_place place, uint64_t bytes)
 		rc = ll_held_reserve(place.seat, bytes);
 	if (rc == -ENOMEM && ll_spare_of_siblings(place.seat))
 		rc = ll_held_reserve(place.seat, bytes);
-	bool is_lost = rc == -ESTALE && has_memory_limit() && ll_seat_refuses(place.seat->device);
-	if (rc == -ESTALE && !is_lost) /* it has a claim again, or no limits */
-		rc = ll_held_reserve(place.seat, bytes);
-	charge.is_refused = rc == -ENOMEM || is_lost;
+	charge.is_refused = rc == -ENOMEM;
 	if (rc == 0)
 		charge.bytes = bytes;
 	else

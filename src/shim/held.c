@@ -69,10 +69,18 @@ static int reserve(struct ll_seat *seat, uint64_t bytes)
 	return rc;
 }
 
+static bool has_memory_limit(void)
+{
+	const struct ll_run_settings *settings = ll_seat_settings();
+	return settings && settings->memory_limit_bytes;
+}
+
 int ll_held_reserve(struct ll_seat *seat, uint64_t bytes)
 {
 	int rc = reserve(seat, bytes);
-	return rc == -ESTALE && ll_seat_retake(seat) ? reserve(seat, bytes) : rc;
+	if (rc == -ESTALE && ll_seat_retake(seat))
+		rc = reserve(seat, bytes);
+	return rc == -ESTALE && has_memory_limit() ? -ENOMEM : rc; /* without a claim nobody holds it to its limit */
 }
 
 /* A lost claim takes neither: its successor is charged the sum. */

@@ -255,6 +255,7 @@ static void body_lost_for_now(void)
 	WAIT_FOR(
 	    has_said("loadline: the limits of `loadline run` are not in force on card 0: the program lost its claim"));
 	CHECK_EQUAL(cu.cuMemAlloc(&address, MIB), LL_CUDA_ERROR_OUT_OF_MEMORY); /* nobody could hold it to the limit */
+	CHECK_EQUAL(cu.cuMemAllocAsync(&address, MIB, NULL), LL_CUDA_ERROR_OUT_OF_MEMORY);
 	ll_claim_release(last);
 	WAIT_FOR(has_said("loadline: the limits of `loadline run` are in force again on card 0"));
 	CHECK_EQUAL(cu.cuMemAlloc(&address, MIB), 0);
