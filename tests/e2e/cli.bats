@@ -92,6 +92,25 @@ complete_words() {
 	[ -z "$(complete_words loadline version --comp)" ]
 }
 
+@test "bash completes programs and file names behind --" {
+	mkdir "$T/files"
+	touch "$T/files/train.py"
+	cd "$T/files"
+	local command
+	for command in run trace "mps run"; do
+		# shellcheck disable=SC2086
+		[ "$(complete_words loadline $command -- python3 --mem tr)" = train.py ]
+		# shellcheck disable=SC2086
+		[ "$(complete_words loadline $command -- tr | sort -u | grep -cxE 'train.py|true')" -eq 2 ]
+	done
+	[ -z "$(complete_words loadline run tr)" ]
+	[ -z "$(complete_words loadline set -- tr)" ]
+}
+
+@test "bash completes the classes of set" {
+	[ "$(complete_words loadline set job --priority '' | xargs)" = "high normal low" ]
+}
+
 @test "bash completes the commands of a group, each with its own options" {
 	[ "$(complete_words loadline mps st | sort | xargs)" = "start status stop" ]
 	complete_words loadline mps start --excl | grep -qx -- --exclusive
