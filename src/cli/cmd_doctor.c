@@ -92,11 +92,8 @@ static int check_without_driver(struct ll_doctor *doctor, const struct ll_err *d
 	if (doctor->tries_limits)
 		ll_doctor_say(doctor, LL_FINDING_OK, NULL, "limits", NULL, "skipped: no driver");
 	int rc = finish(doctor, err);
-	if (rc < 0)
-		return rc;
-	if (err)
-		*err = *driver_err;
-	return driver_err->code;
+	/* The finding has said what main would say again. */
+	return rc < 0 ? rc : ll_err_exit_code(driver_err->code);
 }
 
 static int run(void *words, const struct ll_operands *operands, struct ll_err *err)

@@ -108,8 +108,11 @@ static void take_events(struct hold_run *run)
 		if (event.kind == LL_EVENT_SUMMARY) {
 			run->ended++;
 			if (event.code && !run->err.code) {
-				ll_err_set(&run->err, event.code, "%s", event.text);
-				ll_err_hint(&run->err, "%s", event.hint);
+				/* Of several cards the log has said it. */
+				ll_err_set(&run->err, event.code,
+					   run->count > 1 ? "card %s: ended with an error" : "%s",
+					   run->count > 1 ? event.card->label : event.text);
+				ll_err_hint(&run->err, "%s", run->count > 1 ? "the log says why" : event.hint);
 			}
 		}
 		ll_hold_output_event(run->output, &event);

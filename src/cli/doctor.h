@@ -27,6 +27,7 @@ struct ll_doctor {
 	unsigned counts[3];   /* by enum ll_finding */
 	unsigned limit_fails; /* those of them that are about limits, and prevent no hold */
 	bool tries_limits;
+	bool has_no_cuda;               /* the finding "cuda" says why */
 	bool has_no_folder;             /* for ledgers: `run` is refused on every card */
 	const struct ll_card *refusing; /* the last one in whose ledger `run` would take no place */
 	int rc;                         /* the first output error */

@@ -98,6 +98,9 @@ static void check_payload(struct ll_doctor *doctor, const struct ll_card *card)
 			      "cuda (263 MiB on an H200), not vulkan (50 MiB): %s", vulkan_err.text);
 	else if (has_cuda)
 		ll_doctor_say(doctor, LL_FINDING_OK, card, check, NULL, "cuda");
+	else if (doctor->has_no_cuda)
+		ll_doctor_say(doctor, LL_FINDING_FAIL, card, check, NULL,
+			      "none: CUDA cannot be used, see the finding cuda");
 	else
 		ll_doctor_say_err(doctor, LL_FINDING_FAIL, card, check, &cuda_err);
 }
