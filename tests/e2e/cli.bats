@@ -33,6 +33,25 @@ commands() {
 	fails_with 2 "--completion: 'csh': not one of" help --completion csh
 }
 
+@test "a global option after the command says where it goes" {
+	fails_with 2 "--sim goes before the command; write 'loadline --sim COMMAND'" hold --sim
+	fails_with 2 "--log-level goes before the command; write 'loadline --log-level=warn COMMAND'" mps start --log-level=warn
+	fails_with 2 "--sim goes before the command" mps --sim start
+	fails_with 125 "--sim goes before the command" run --sim -- true
+	fails_with 2 "--version goes before the command" status --version
+}
+
+@test "a misspelt name is told the nearest one, of the same command" {
+	fails_with 2 "--tarket: unknown option; did you mean --target?" hold --tarket=30%
+	fails_with 2 "--hepl: unknown option; did you mean --help?" status --hepl
+	fails_with 2 "--target: unknown option; try 'loadline status --help'" status --target
+	fails_with 2 "--sin: unknown option; did you mean --sim?" --sin status
+	fails_with 2 "stauts: unknown command; did you mean 'loadline status'?" stauts
+	fails_with 2 "mps stat: unknown command; did you mean 'loadline mps start'?" mps stat
+	fails_with 2 "mps frobnicate: unknown command; say one of: start, " mps frobnicate
+	fails_with 2 "hodl: unknown command; did you mean 'hold'?" help hodl
+}
+
 @test "what loadline starts for itself is no command, and says so to who types it" {
 	fails_with 2 "hold-worker: is for loadline itself, which starts it for each card; use 'loadline hold'" hold-worker
 	fails_with 2 "limit-trial: is for loadline itself; use 'loadline doctor'" limit-trial
