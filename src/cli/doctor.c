@@ -44,6 +44,11 @@ void ll_doctor_say(struct ll_doctor *doctor, enum ll_finding finding, const stru
 		print_text(finding, card, check, todo, detail);
 }
 
+const char *ll_doctor_advice(const struct ll_card *card, const char *real, const char *simulated)
+{
+	return ll_driver_sim_folder(card->driver) ? simulated : real;
+}
+
 void ll_doctor_say_err(struct ll_doctor *doctor, enum ll_finding finding, const struct ll_card *card, const char *check,
 		       const struct ll_err *err)
 {
