@@ -98,8 +98,12 @@ rows() {
 	has trace 'select(.event == "process") | .by == "events" and .kernels == 10 and
 		(.cupti_refusal | contains("MULTIPLE_SUBSCRIBERS"))'
 	trace --by cupti -- "$TRACED" kernels=10:100000
-	[ "$status" -eq 0 ]
+	[ "$status" -eq 125 ]
 	grep -q "MULTIPLE_SUBSCRIBERS.*it has no device times" "$T/trace.err"
+	[ "$(tail -n 1 "$T/trace.err")" = "loadline: --by cupti: CUPTI refused 1 of 1 processes, which have no device times; the notes above say why; or trace by events, as without --by" ]
+	trace --by cupti --json -- "$TRACED" fork=2 kernels=10:100000
+	[ "$status" -eq 125 ]
+	grep -q "refused 2 of 2 processes.*cupti_refusal says why" "$T/trace.err"
 	without_cupti
 	fails_with 125 "--by cupti: no libcupti was found" --sim trace --by cupti -- "$TRACED" kernels=1:1
 }
