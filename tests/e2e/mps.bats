@@ -216,6 +216,15 @@ need_launcher() {
 	mps stop
 }
 
+@test "status calls the server of MPS by what it is" {
+	mps start
+	start client --sim mps run -- "$SIMCTL" busy 0 kernel 1ms for 60s
+	wait_for 30 shows 'select(has("process")) | .mps_server and .governed == false'
+	loadline --sim status | grep -qE "^  pid [0-9]+  MPS server, [0-9]+ MiB$"
+	run ! eval 'loadline --sim status | grep -q "nvidia-cuda-mps.*ungoverned"'
+	stop client KILL
+}
+
 @test "exclusive mode is set with --exclusive alone, and put back" {
 	need_root
 	scenario 'cards 2'
