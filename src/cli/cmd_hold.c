@@ -235,9 +235,23 @@ static int open_kernel_log(struct hold_run *run, struct ll_err *err)
 	if (!run->args->kernel_log)
 		return 0;
 	run->config.kernel_log = fopen(run->args->kernel_log, "we");
+	if (run->config.kernel_log)
+		return 0;
+	ll_err_set(err, -errno, "--kernel-log: %s: %s", run->args->kernel_log, strerror(errno));
+	return ll_err_exit_with(err, LL_EXIT_FAILED);
+}
+
+/* Its rows are written by the threads of the cards: what failed is known here at last. */
+static int close_kernel_log(struct hold_run *run, struct ll_err *err)
+{
 	if (!run->config.kernel_log)
-		return ll_err_set(err, -errno, "--kernel-log: %s: %s", run->args->kernel_log, strerror(errno));
-	return 0;
+		return 0;
+	bool failed = ferror(run->config.kernel_log) != 0;
+	int code = fclose(run->config.kernel_log) != 0 ? errno : failed ? EIO : 0;
+	if (!code)
+		return 0;
+	ll_err_set(err, -code, "--kernel-log: %s: %s", run->args->kernel_log, strerror(code));
+	return ll_err_exit_with(err, LL_EXIT_FAILED);
 }
 
 static int run_hold(void *args, const struct ll_operands *operands, struct ll_err *err)
@@ -263,12 +277,11 @@ static int run_hold(void *args, const struct ll_operands *operands, struct ll_er
 		rc = run.args->dry_run ? dry_run(&run, err) : hold(&run, err);
 	if (run.signal_fd >= 0)
 		close(run.signal_fd);
-	if (run.config.kernel_log)
-		fclose(run.config.kernel_log);
+	int closed = close_kernel_log(&run, rc ? NULL : err);
 	free(run.cards);
 	ll_driver_close(run.driver);
 	ll_curve_fini(&run.config.curve);
-	return rc;
+	return rc ? rc : closed;
 }
 
 static const struct ll_example examples[] = {

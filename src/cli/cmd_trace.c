@@ -278,7 +278,8 @@ static int run(void *data, const struct ll_operands *operands, struct ll_err *er
 }
 
 static const struct ll_help_status statuses[] = {
-    {OWN_FAILURE, "loadline itself failed: bad usage, an output that cannot be written, no CUPTI with --by cupti."},
+    {LL_EXIT_FAILED, "An output cannot be written; or COMMAND's own status."},
+    {OWN_FAILURE, "loadline itself failed: bad usage, no CUPTI with --by cupti."},
     {LL_RUN_NOT_EXECUTABLE, "COMMAND was found but could not be run."},
     {LL_RUN_NOT_FOUND, "COMMAND was not found."},
     {0, NULL},

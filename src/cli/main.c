@@ -183,8 +183,11 @@ int main(int argc, char **argv)
 		rc = ll_probe_worker_main(argc, argv, &err);
 	else
 		rc = run_program(argc, argv, &err);
-	if (fflush(stdout) != 0 && rc == 0)
-		rc = ll_err_set(&err, -EIO, "standard output: %s", strerror(errno));
+	/* What was too long for the buffer has failed before. */
+	int code = ferror(stdout) ? EIO : 0;
+	code = fflush(stdout) != 0 ? errno : code;
+	if (code && rc == 0)
+		rc = ll_err_set(&err, -EIO, "standard output: %s", strerror(code));
 	if (rc == -EINVAL && !err.hint[0])
 		ll_err_hint(&err, "try 'loadline --help'");
 	return rc < 0 ? report(&err) : rc;

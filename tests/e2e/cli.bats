@@ -67,9 +67,29 @@ commands() {
 
 @test "output that cannot be written is an error" {
 	[ -w /dev/full ] || skip "no /dev/full"
-	run bash -c '"$LOADLINE" --help >/dev/full'
-	[ "$status" -eq 1 ]
-	[[ $output == "loadline: standard output: "* ]]
+	local command
+	for command in --help "help --man hold" "help --completion bash" version; do
+		run bash -c "\"$LOADLINE\" $command >/dev/full"
+		[ "$status" -eq 1 ]
+		[[ $output == "loadline: standard output: "* ]]
+	done
+}
+
+@test "an output that cannot be written is 1 in every command, and named" {
+	[ -w /dev/full ] || skip "no /dev/full"
+	loadline --sim version || skip "no simulator in this build"
+	fails_with 1 "record /dev/full: No space left" --sim hold --for 300ms --record /dev/full
+	fails_with 1 "--kernel-log: /dev/full: No space left" --sim hold --for 2s --kernel-log /dev/full
+	fails_with 1 "--kernel-log: $T/none/x: No such file" --sim hold --for 300ms --kernel-log "$T/none/x"
+	fails_with 1 "--svg: $T/none/x: No such file" --sim probe --svg "$T/none/x"
+	local command
+	for command in "hold --for 300ms --json" "status --json" "status --watch=0.1" "doctor --no-trial --json" "trace -i 0 --for 10ms --json" "mps start"; do
+		run bash -c "timeout 60 \"$LOADLINE\" --sim $command 2>&1 >/dev/full | tail -n 1; exit \${PIPESTATUS[0]}"
+		echo "$command: $status $output"
+		[ "$status" -eq 1 ]
+		[ "$output" = "loadline: standard output: No space left on device" ]
+	done
+	loadline --sim mps stop --force
 }
 
 @test "manual pages render without a warning and hold every option" {

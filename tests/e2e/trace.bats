@@ -333,8 +333,9 @@ rows() {
 	use_cupti
 	ln -s /dev/full "$T/full.json"
 	trace -o "$T/full.json" -- "$TRACED" kernels=3:1000
-	[ "$status" -eq 125 ]
-	grep -q "full.json: No space left on device" "$T/trace.err"
+	[ "$status" -eq 1 ]
+	grep -q "^loadline: -o: .*full.json: No space left on device" "$T/trace.err"
+	fails_with 1 "-o: /there/is/none.json: No such file" --sim trace -o /there/is/none.json -- "$TRACED" kernels=3:1000
 	[ -z "$(ls "$TMPDIR")" ]
 	TMPDIR=/there/is/none fails_with 125 "No such file or directory" --sim trace -- true
 }
