@@ -25,6 +25,9 @@ static struct sim_card *edit(const struct call *call)
 }
 
 /* Properties that are one number of the card. */
+/* Of a UUID "GPU-10ad11fe-0200-4200-8200-...": the last digit of its fourth group. */
+enum { SLICE_DIGIT = 26 };
+
 enum field_kind { FIELD_NS, FIELD_BYTES, FIELD_DOUBLE, FIELD_U32, FIELD_SWITCH };
 
 struct field {
@@ -141,6 +144,11 @@ static int set_capability(const struct call *call, struct ll_err *err)
 	return 0;
 }
 
+static unsigned digit_of(char c)
+{
+	return c >= '0' && c <= '9' ? (unsigned)(c - '0') : (unsigned)((c | 0x20) - 'a' + 10) & 15;
+}
+
 /* Slices of one seventh, as the smallest profile of the real card: 16 SMs and an eighth of the memory each. */
 static int set_mig(const struct call *call, struct ll_err *err)
 {
@@ -163,9 +171,9 @@ static int set_mig(const struct call *call, struct ll_err *err)
 		slice->reserved_bytes = 0;
 		unsigned gib = (unsigned)((slice->memory_bytes + (UINT64_C(1) << 30) - 1) >> 30);
 		snprintf(slice->name + strlen(slice->name), 24, " MIG 1g.%ugb", gib);
-		/* The card's own UUID with another end. */
 		memcpy(slice->uuid, "MIG", 3);
-		snprintf(slice->uuid + 35, 6, "%05x", i + 1);
+		/* Its own: not another card's, not another card's slice's. */
+		slice->uuid[SLICE_DIGIT] = "0123456789abcdef"[digit_of(slice->uuid[SLICE_DIGIT]) ^ (i + 1)];
 	}
 	card->slice_count = (uint32_t)count;
 	return 0;

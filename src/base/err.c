@@ -49,6 +49,14 @@ int ll_err_hint(struct ll_err *err, const char *fmt, ...)
 	return err->code;
 }
 
+int ll_err_exit_with(struct ll_err *err, int status)
+{
+	if (!err)
+		return last_code;
+	err->status = status;
+	return err->code;
+}
+
 int ll_err_exit_code(int code)
 {
 	switch (code) {

@@ -11,6 +11,7 @@
  *   -ENODEV, -ENOSYS  no usable card, no driver, a driver without the call   3
  *   -EBUSY, -EDQUOT   a limit or a policy refuses                            4
  *   anything else     failed                                                 1
+ * An output that cannot be written is 1 in every command, whatever the errno: ll_err_exit_with.
  * A command with exit statuses of its own (`loadline run`) names one in status.
  */
 #ifndef LOADLINE_BASE_ERR_H
@@ -34,6 +35,9 @@ int ll_err_wrap(struct ll_err *err, const char *fmt, ...) __attribute__((format(
 
 /* Sets the hint; returns the code that is there, as ll_err_wrap does. */
 int ll_err_hint(struct ll_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Names the exit status to end with; returns the code that is there, as ll_err_wrap does. */
+int ll_err_exit_with(struct ll_err *err, int status);
 
 /* The process exit status for a code returned by a function (0 gives 0). */
 int ll_err_exit_code(int code);

@@ -4,6 +4,7 @@
 #include "base/scope.h"
 #include "cli/command.h"
 #include "cli/doctor.h"
+#include "cli/env_sim.h"
 #include "cli/json_line.h"
 
 struct doctor_args {
@@ -79,8 +80,9 @@ static int finish(const struct ll_doctor *doctor, struct ll_err *err)
 		printf("%u of the findings %s a hold\n", hold_fails, hold_fails == 1 ? "prevents" : "prevent");
 	else
 		printf("holds can run here%s\n", warns ? ", with the warnings above" : "");
+	bool is_unknown = doctor->limit_fails == doctor->untried && !doctor->has_no_folder && !doctor->refusing;
 	if (!can_limit)
-		puts("limits do not hold here");
+		puts(is_unknown ? "whether limits hold here is not known" : "limits do not hold here");
 	return fails ? LL_EXIT_FAILED : 0;
 }
 
@@ -92,22 +94,21 @@ static int check_without_driver(struct ll_doctor *doctor, const struct ll_err *d
 	if (doctor->tries_limits)
 		ll_doctor_say(doctor, LL_FINDING_OK, NULL, "limits", NULL, "skipped: no driver");
 	int rc = finish(doctor, err);
-	if (rc < 0)
-		return rc;
-	if (err)
-		*err = *driver_err;
-	return driver_err->code;
+	/* The finding has said what main would say again. */
+	return rc < 0 ? rc : ll_err_exit_code(driver_err->code);
 }
 
 static int run(void *words, const struct ll_operands *operands, struct ll_err *err)
 {
 	const struct doctor_args *args = words;
-	struct ll_doctor doctor = {.is_json = args->json, .tries_limits = !args->no_trial, .err = err};
+	struct ll_doctor doctor = {
+	    .is_json = args->json, .tries_limits = !args->no_trial, .is_simulated = ll_sim_is_entered(), .err = err};
 	struct ll_driver *driver = NULL;
 	struct ll_err driver_err = {0};
 	(void)operands;
 	if (ll_driver_open(&driver, &driver_err))
 		return check_without_driver(&doctor, &driver_err, err);
+	doctor.is_simulated = ll_driver_sim_folder(driver) != NULL;
 	say_driver(&doctor, driver);
 	ll_doctor_check_system(&doctor, driver);
 	ll_doctor_check_libraries(&doctor, driver);

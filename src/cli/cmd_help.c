@@ -6,6 +6,7 @@
 #include "cli/completion.h"
 #include "cli/help_text.h"
 #include "cli/man.h"
+#include "cli/nearest.h"
 
 struct help_args {
 	bool as_man;
@@ -44,6 +45,16 @@ static void add_help(const struct help_args *args, const struct ll_command *comm
 		ll_help_program(out);
 }
 
+static int fail_unknown(const char *word, const struct ll_command *const *list, struct ll_err *err)
+{
+	struct ll_nearest nearest = {.word = word};
+	ll_nearest_offer_commands(&nearest, list);
+	ll_err_set(err, -EINVAL, "%.60s: unknown command", word);
+	if (nearest.name)
+		ll_err_hint(err, "did you mean '%s'?", nearest.name);
+	return -EINVAL;
+}
+
 /* "run", "mps start"; a group's manual page has its subcommands too. */
 static int find_command(const struct ll_operands *operands, const struct ll_command **ret_command, struct ll_err *err)
 {
@@ -54,7 +65,7 @@ static int find_command(const struct ll_operands *operands, const struct ll_comm
 			return ll_err_set(err, -EINVAL, "%.60s: one command at a time", operands->words[i]);
 		command = ll_command_find_in(list, operands->words[i]);
 		if (!command)
-			return ll_err_set(err, -EINVAL, "%.60s: unknown command", operands->words[i]);
+			return fail_unknown(operands->words[i], list, err);
 		list = command->subcommands;
 	}
 	*ret_command = command;

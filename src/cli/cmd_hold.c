@@ -109,8 +109,11 @@ static void take_events(struct hold_run *run)
 		if (event.kind == LL_EVENT_SUMMARY) {
 			run->ended++;
 			if (event.code && !run->err.code) {
-				ll_err_set(&run->err, event.code, "%s", event.text);
-				ll_err_hint(&run->err, "%s", event.hint);
+				/* Of several cards the log has said it. */
+				ll_err_set(&run->err, event.code,
+					   run->count > 1 ? "card %s: ended with an error" : "%s",
+					   run->count > 1 ? event.card->label : event.text);
+				ll_err_hint(&run->err, "%s", run->count > 1 ? "the log says why" : event.hint);
 			}
 		}
 		ll_hold_output_event(run->output, &event);
@@ -233,9 +236,23 @@ static int open_kernel_log(struct hold_run *run, struct ll_err *err)
 	if (!run->args->kernel_log)
 		return 0;
 	run->config.kernel_log = fopen(run->args->kernel_log, "we");
+	if (run->config.kernel_log)
+		return 0;
+	ll_err_set(err, -errno, "--kernel-log: %s: %s", run->args->kernel_log, strerror(errno));
+	return ll_err_exit_with(err, LL_EXIT_FAILED);
+}
+
+/* Its rows are written by the threads of the cards: what failed is known here at last. */
+static int close_kernel_log(struct hold_run *run, struct ll_err *err)
+{
 	if (!run->config.kernel_log)
-		return ll_err_set(err, -errno, "--kernel-log: %s: %s", run->args->kernel_log, strerror(errno));
-	return 0;
+		return 0;
+	bool failed = ferror(run->config.kernel_log) != 0;
+	int code = fclose(run->config.kernel_log) != 0 ? errno : failed ? EIO : 0;
+	if (!code)
+		return 0;
+	ll_err_set(err, -code, "--kernel-log: %s: %s", run->args->kernel_log, strerror(code));
+	return ll_err_exit_with(err, LL_EXIT_FAILED);
 }
 
 static int run_hold(void *args, const struct ll_operands *operands, struct ll_err *err)
@@ -261,12 +278,11 @@ static int run_hold(void *args, const struct ll_operands *operands, struct ll_er
 		rc = run.args->dry_run ? dry_run(&run, err) : hold(&run, err);
 	if (run.signal_fd >= 0)
 		close(run.signal_fd);
-	if (run.config.kernel_log)
-		fclose(run.config.kernel_log);
+	int closed = close_kernel_log(&run, rc ? NULL : err);
 	free(run.cards);
 	ll_driver_close(run.driver);
 	ll_curve_fini(&run.config.curve);
-	return rc;
+	return rc ? rc : closed;
 }
 
 static const struct ll_example examples[] = {
@@ -286,7 +302,9 @@ const struct ll_command ll_command_hold = {
 	"The load is labelled as synthetic wherever it shows: log, metrics, status, process name. It is for burn-in, "
 	"for keeping clocks and cooling steady and for testing schedulers and monitoring; it is not for "
 	"pretending to a policy that an idle card is in use.\n\n"
-	"SIGINT and SIGTERM end it at once, with a summary. Where the driver hangs, it ends 3 s later.",
+	"SIGINT, SIGTERM and SIGHUP, which the end of its terminal sends, end it at once, with a summary. Where the "
+	"driver hangs, it ends 3 s later. To outlive its terminal it needs one of its own (tmux) or none (setsid, a "
+	"service).",
     .examples = examples,
     .options = ll_hold_options,
     .args_size = sizeof(struct ll_hold_args),

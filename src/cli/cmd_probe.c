@@ -209,7 +209,10 @@ static int open_svg(struct probe_run *run, struct ll_err *err)
 	if (fd < 0 && errno == EEXIST)
 		fd = open(path, O_WRONLY | O_CLOEXEC);
 	run->svg = fd >= 0 ? fdopen(fd, "w") : NULL;
-	return run->svg ? 0 : ll_err_set(err, -EINVAL, "--svg: %.200s: %s", path, strerror(errno));
+	if (run->svg)
+		return 0;
+	ll_err_set(err, -errno, "--svg: %.200s: %s", path, strerror(errno));
+	return ll_err_exit_with(err, LL_EXIT_FAILED);
 }
 
 static int write_svg(struct probe_run *run, struct ll_err *err)

@@ -3,19 +3,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/parse.h"
 #include "base/scope.h"
 #include "cli/command.h"
 #include "cli/status.h"
 
+#define LEAST_EVERY_NS (100 * LL_NS_PER_MS)
+
 struct status_args {
 	char *cards;
 	bool json;
+	const char *watch; /* NULL: once */
 };
 
 static const struct ll_option options[] = {
     LL_OPTION_CARDS(struct status_args, cards),
     LL_OPTION_JSON(struct status_args, json),
+    {.name = "watch",
+     .letter = 'w',
+     .placeholder = "SECONDS",
+     LL_OPTION_OPTIONAL(struct status_args, watch),
+     .help =
+	 "Read again and again, every 2 seconds unless told, until Ctrl-C; what each tenant has had of the card since "
+	 "the reading before stands beside its sum."},
     LL_OPTION_END,
 };
 
@@ -47,7 +59,9 @@ static int print(const struct ll_status_card *cards, size_t count, bool is_json,
 	}
 	if (is_json)
 		return 0;
-	ll_status_add_text(&text, cards, count);
+	unsigned columns, rows;
+	ll_status_terminal(&columns, &rows);
+	ll_status_add_text(&text, cards, count, columns);
 	if (text.failed)
 		return ll_err_set(err, -ENOMEM, "status: %s", strerror(ENOMEM));
 	fwrite(text.buf, 1, text.length, stdout);
@@ -71,6 +85,16 @@ static int show(const struct ll_card *const *chosen, size_t count, bool is_json,
 	return rc ? rc : ledger_err.code;
 }
 
+/* "5", or a time with its unit. */
+static int read_every(const char *text, uint64_t *ret_every_ns, struct ll_err *err)
+{
+	uint64_t every_ns = 0;
+	if (ll_parse_duration(*text ? text : "2", &every_ns, NULL) < 0 || every_ns < LEAST_EVERY_NS)
+		return ll_err_set(err, -EINVAL, "--watch: '%.60s': not a number of seconds from 0.1 on", text);
+	*ret_every_ns = every_ns;
+	return 0;
+}
+
 static int run(void *words, const struct ll_operands *operands, struct ll_err *err)
 {
 	const struct status_args *args = words;
@@ -78,10 +102,15 @@ static int run(void *words, const struct ll_operands *operands, struct ll_err *e
 	LL_SCOPE_FREE const struct ll_card **chosen = NULL;
 	size_t count = 0;
 	(void)operands;
-	int rc = ll_driver_open(&driver, err);
+	uint64_t every_ns = 0;
+	int rc = args->watch ? read_every(args->watch, &every_ns, err) : 0;
+	if (!rc)
+		rc = ll_driver_open(&driver, err);
 	if (!rc)
 		rc = choose_cards(driver, args->cards, &chosen, &count, err);
-	if (!rc)
+	if (!rc && args->watch)
+		rc = ll_status_watch(chosen, count, every_ns, args->json, err);
+	else if (!rc)
 		rc = show(chosen, count, args->json, err);
 	ll_driver_close(driver);
 	return rc;
@@ -89,6 +118,7 @@ static int run(void *words, const struct ll_operands *operands, struct ll_err *e
 
 static const struct ll_example examples[] = {
     {"loadline status", "Show every card and what is claimed on it."},
+    {"loadline status --watch=5", "The same every 5 seconds, with each tenant's share of them."},
     {"loadline status --json | jq 'select(.synthetic)'", "The synthetic loads, for a script."},
     {NULL, NULL},
 };
@@ -102,7 +132,7 @@ const struct ll_command ll_command_status = {
 	"that and whose busy seconds and joules are counted apart from real work. A program's line has what it "
 	"has reserved and what the card counts for it, its limits, its GPU time, and whose turn it waits for. "
 	"Below them stand tenants that have nothing on the card, and processes that are there without a claim: "
-	"they are ungoverned.\n\n"
+	"they are ungoverned. The server of MPS is named as such.\n\n"
 	"With --json there is one object for each card ({\"card\":0,\"uuid\":…}), each claim "
 	"({\"claim\":\"0/17\",\"pid\":…}), each tenant without claims ({\"tenant_row\":3,\"tenant\":…}) and each "
 	"process "

@@ -189,6 +189,20 @@ static int make_filter(const char *text, struct ll_trace_filter *ret_filter, cha
 	return 0;
 }
 
+/* Who asked for CUPTI and nothing else has got nothing of such a process. */
+static int check_refusals(const struct trace_args *args, const struct ll_trace_run *run, struct ll_err *err)
+{
+	size_t refused = 0;
+	for (size_t i = 0; i < run->process_count; i++)
+		refused += run->processes[i].refusal != NULL;
+	if (args->by != LL_TRACE_BY_CUPTI || !refused)
+		return 0;
+	ll_err_set(err, -EIO, "--by cupti: CUPTI refused %zu of %zu processes, which have no device times", refused,
+		   run->process_count);
+	return ll_err_hint(err, "%s; or trace by events, as without --by",
+			   args->json ? "cupti_refusal says why" : "the notes above say why");
+}
+
 struct times {
 	uint64_t start_ns, end_ns;
 };
@@ -207,8 +221,10 @@ static int report(const struct trace_args *args, const struct ll_trace_how *how,
 	sampler->host = sampler->io = (struct ll_spans){0};
 	rc = ll_trace_outputs_write(args->outputs, &run, err);
 	int shown = show(args, &run, status, rc ? NULL : err);
+	if (!rc)
+		rc = shown ? shown : check_refusals(args, &run, err);
 	ll_trace_run_fini(&run);
-	return rc ? rc : shown;
+	return rc;
 }
 
 static int trace(const struct trace_args *args, const struct ll_trace_filter *filter, char **words, struct ll_err *err)
@@ -264,7 +280,8 @@ static int run(void *data, const struct ll_operands *operands, struct ll_err *er
 }
 
 static const struct ll_help_status statuses[] = {
-    {OWN_FAILURE, "loadline itself failed: bad usage, an output that cannot be written, no CUPTI with --by cupti."},
+    {LL_EXIT_FAILED, "An output cannot be written; or COMMAND's own status."},
+    {OWN_FAILURE, "loadline itself failed: bad usage, no CUPTI with --by cupti."},
     {LL_RUN_NOT_EXECUTABLE, "COMMAND was found but could not be run."},
     {LL_RUN_NOT_FOUND, "COMMAND was not found."},
     {0, NULL},

@@ -3,17 +3,18 @@
 #include "cli/completion.h"
 #include "cli/globals.h"
 
-static const char head[] = "# bash completion for loadline, made from its option table\n"
-			   "_loadline() {\n"
-			   "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command= words= i\n"
-			   "\tif [[ $cur == = ]]; then\n"
-			   "\t\tcur=\n"
-			   "\telif [[ $prev == = ]]; then\n"
-			   "\t\tprev=${COMP_WORDS[COMP_CWORD-2]}\n"
-			   "\tfi\n"
-			   "\tfor ((i = 1; i < COMP_CWORD; i++)); do\n"
-			   "\t\tcase ${COMP_WORDS[i]} in\n"
-			   "\t\t";
+static const char head[] =
+    "# bash completion for loadline, made from its option table\n"
+    "_loadline() {\n"
+    "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command= words= i takes_command=0\n"
+    "\tif [[ $cur == = ]]; then\n"
+    "\t\tcur=\n"
+    "\telif [[ $prev == = ]]; then\n"
+    "\t\tprev=${COMP_WORDS[COMP_CWORD-2]}\n"
+    "\tfi\n"
+    "\tfor ((i = 1; i < COMP_CWORD; i++)); do\n"
+    "\t\tcase ${COMP_WORDS[i]} in\n"
+    "\t\t";
 
 static const char found[] = ")\n"
 			    "\t\t\tcommand=${COMP_WORDS[i]}\n"
@@ -94,6 +95,35 @@ static void add_words(struct ll_strbuf *out, const struct ll_command *command)
 	ll_strbuf_adds(out, "\"\n\t\t;;\n");
 }
 
+/* Behind "--" stands a program with its words: the program is a command or a file, and each other word a file. */
+static void add_takers(struct ll_strbuf *out, const struct ll_command *const *command)
+{
+	for (; *command; command++) {
+		char name[LL_COMMAND_NAME_SIZE];
+		if ((*command)->takes_command)
+			ll_strbuf_addf(out, "\t%s) takes_command=1 ;;\n", ll_command_name(*command, '-', name));
+		if ((*command)->subcommands)
+			add_takers(out, (*command)->subcommands);
+	}
+}
+
+static void add_program_words(struct ll_strbuf *out)
+{
+	ll_strbuf_adds(out, "\tcase $command in\n");
+	add_takers(out, ll_commands);
+	ll_strbuf_adds(out, "\tesac\n"
+			    "\tfor ((i++; takes_command && i < COMP_CWORD; i++)); do\n"
+			    "\t\t[[ ${COMP_WORDS[i]} == -- ]] || continue\n"
+			    "\t\tcompopt -o filenames 2>/dev/null\n"
+			    "\t\tif ((i + 1 == COMP_CWORD)); then\n"
+			    "\t\t\tmapfile -t COMPREPLY < <(compgen -c -f -- \"$cur\")\n"
+			    "\t\telse\n"
+			    "\t\t\tmapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n"
+			    "\t\tfi\n"
+			    "\t\treturn\n"
+			    "\tdone\n");
+}
+
 static void add_all(struct ll_strbuf *out, const struct ll_command *const *command, bool is_values)
 {
 	for (; *command; command++) {
@@ -116,6 +146,7 @@ void ll_completion_bash(struct ll_strbuf *out)
 		if ((*command)->subcommands)
 			add_group(out, *command);
 	}
+	add_program_words(out);
 	ll_strbuf_adds(out, "\tcase $command:$prev in\n");
 	add_values(out, "", ll_global_options);
 	add_all(out, ll_commands, true);

@@ -76,6 +76,10 @@ static void add_subcommand(struct ll_strbuf *out, const struct ll_command *comma
 	if (command->complete == LL_COMPLETE_COMMAND)
 		add_commands(out, condition.buf, ll_commands);
 	add_options(out, condition.buf, command->options);
+	/* Behind "--" stands a program with its words. */
+	if (command->takes_command)
+		ll_strbuf_addf(out, "complete -c loadline -n '%s; and contains -- -- (commandline -opc)' -F\n",
+			       condition.buf);
 }
 
 static void add_group(struct ll_strbuf *out, const struct ll_command *group)

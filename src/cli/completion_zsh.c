@@ -69,6 +69,8 @@ static void add_case(struct ll_strbuf *out, const struct ll_command *command)
 	add_options(out, command->options);
 	if (command->complete == LL_COMPLETE_COMMAND)
 		ll_strbuf_adds(out, " \\\n\t\t\t'1:command:(($commands))'");
+	if (command->takes_command)
+		ll_strbuf_adds(out, " \\\n\t\t\t'(-)1:program:_command_names -e' '*::argument:_normal'");
 	if (command->subcommands) {
 		ll_strbuf_adds(out, " \\\n\t\t\t'1:command:(");
 		ll_command_add_names(command->subcommands, " ", out);

@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/json_line.h"
 
@@ -43,8 +44,20 @@ void ll_doctor_say(struct ll_doctor *doctor, enum ll_finding finding, const stru
 		print_text(finding, card, check, todo, detail);
 }
 
+const char *ll_doctor_advice(const struct ll_card *card, const char *real, const char *simulated)
+{
+	return ll_driver_sim_folder(card->driver) ? simulated : real;
+}
+
 void ll_doctor_say_err(struct ll_doctor *doctor, enum ll_finding finding, const struct ll_card *card, const char *check,
 		       const struct ll_err *err)
 {
-	ll_doctor_say(doctor, finding, card, check, err->hint[0] ? err->hint : NULL, "%s", err->text);
+	char label[40] = "";
+	if (card)
+		snprintf(label, sizeof label, "card %s: ", card->label);
+	size_t length = strlen(label);
+	const char *text = strncmp(err->text, label, length) == 0 ? err->text + length : err->text;
+	/* The finding names the card. And whoever reads this has asked doctor. */
+	bool has_advice = err->hint[0] && strcmp(err->hint, "see `loadline doctor`") != 0;
+	ll_doctor_say(doctor, finding, card, check, has_advice ? err->hint : NULL, "%s", text);
 }

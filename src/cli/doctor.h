@@ -27,11 +27,22 @@ struct ll_doctor {
 	unsigned counts[3];   /* by enum ll_finding */
 	unsigned limit_fails; /* those of them that are about limits, and prevent no hold */
 	bool tries_limits;
+	bool has_no_cuda;               /* the finding "cuda" says why */
 	bool has_no_folder;             /* for ledgers: `run` is refused on every card */
 	const struct ll_card *refusing; /* the last one in whose ledger `run` would take no place */
 	int rc;                         /* the first output error */
+	bool is_simulated;              /* also where the driver could not be opened */
+	unsigned untried;               /* of limit_fails those where the trial could not show whether limits hold */
 	struct ll_err *err;
 };
+
+/* Why a card may be in exclusive mode. */
+enum ll_doctor_mps {
+	LL_DOCTOR_MPS_NONE, /* MPS has nothing to do with it */
+	LL_DOCTOR_MPS_LIVE, /* for a daemon that runs */
+	LL_DOCTOR_MPS_LEFT, /* for one that is gone */
+};
+enum ll_doctor_mps ll_doctor_mps_of_card(const struct ll_card *card);
 
 /* card may be NULL; todo is what to do about it, or NULL. */
 void ll_doctor_say(struct ll_doctor *doctor, enum ll_finding finding, const struct ll_card *card, const char *check,
@@ -40,6 +51,9 @@ void ll_doctor_say(struct ll_doctor *doctor, enum ll_finding finding, const stru
 /* A finding from an error: its text is the detail, its hint what to do. */
 void ll_doctor_say_err(struct ll_doctor *doctor, enum ll_finding finding, const struct ll_card *card, const char *check,
 		       const struct ll_err *err);
+
+/* What to do about a card's state: where it is simulated, the simulator's own way. NULL: nothing else is to be done. */
+const char *ll_doctor_advice(const struct ll_card *card, const char *real, const char *simulated);
 
 /* Device nodes, runtime folder, PID namespace, MPS. driver is NULL where there is none. */
 void ll_doctor_check_system(struct ll_doctor *doctor, const struct ll_driver *driver);

@@ -14,6 +14,34 @@ static void say_unread(struct ll_doctor *doctor, const struct ll_card *card, con
 	ll_doctor_say_err(doctor, err->code == -ENOSYS ? LL_FINDING_OK : LL_FINDING_WARN, card, check, err);
 }
 
+static const char *default_mode(const struct ll_card *card)
+{
+	return ll_doctor_advice(card, "as root: nvidia-smi -c DEFAULT", "loadline-simctl card all mode default");
+}
+
+/* Where the mode is MPS's, it is MPS's command that ends it: any other way would be in that one's. */
+static void say_exclusive(struct ll_doctor *doctor, const struct ll_card *card, const char *mode)
+{
+	static const char check[] = "compute mode";
+	switch (ll_doctor_mps_of_card(card)) {
+	case LL_DOCTOR_MPS_LIVE:
+		ll_doctor_say(doctor, LL_FINDING_WARN, card, check,
+			      "work as its client: loadline hold --mps, loadline mps run",
+			      "%s, for the MPS daemon that runs: a plain hold refuses", mode);
+		break;
+	case LL_DOCTOR_MPS_LEFT:
+		ll_doctor_say(
+		    doctor, LL_FINDING_FAIL, card, check, "`loadline mps stop` puts it back to what it was",
+		    "%s, for an MPS daemon that is gone: a hold would lock all other programs out, so it refuses",
+		    mode);
+		break;
+	case LL_DOCTOR_MPS_NONE:
+		ll_doctor_say(doctor, LL_FINDING_FAIL, card, check, default_mode(card),
+			      "%s: a hold would lock all other programs out, so it refuses", mode);
+		break;
+	}
+}
+
 static void check_compute_mode(struct ll_doctor *doctor, const struct ll_card *card)
 {
 	static const char check[] = "compute mode";
@@ -24,12 +52,10 @@ static void check_compute_mode(struct ll_doctor *doctor, const struct ll_card *c
 	else if (mode == LL_MODE_DEFAULT)
 		ll_doctor_say(doctor, LL_FINDING_OK, card, check, NULL, "default");
 	else if (mode == LL_MODE_PROHIBITED)
-		ll_doctor_say(doctor, LL_FINDING_FAIL, card, check, "as root: nvidia-smi -c DEFAULT",
+		ll_doctor_say(doctor, LL_FINDING_FAIL, card, check, default_mode(card),
 			      "prohibited: no program may use the card");
 	else
-		ll_doctor_say(doctor, LL_FINDING_FAIL, card, check, "as root: nvidia-smi -c DEFAULT",
-			      "%s: a hold would lock all other programs out, so it refuses",
-			      ll_compute_mode_text(mode));
+		say_exclusive(doctor, card, ll_compute_mode_text(mode));
 }
 
 static void check_persistence(struct ll_doctor *doctor, const struct ll_card *card)
@@ -43,7 +69,7 @@ static void check_persistence(struct ll_doctor *doctor, const struct ll_card *ca
 		ll_doctor_say(doctor, LL_FINDING_OK, card, check, NULL, "on");
 	else
 		ll_doctor_say(doctor, LL_FINDING_WARN, card, check,
-			      "start nvidia-persistenced, or as root: nvidia-smi -pm 1",
+			      ll_doctor_advice(card, "start nvidia-persistenced, or as root: nvidia-smi -pm 1", NULL),
 			      "off: the driver lets go of an unused card, and the next program waits for it");
 }
 
@@ -70,9 +96,12 @@ static void check_heat(struct ll_doctor *doctor, const struct ll_card *card)
 	}
 	ll_read_temperature(card, &temperature, NULL);
 	bool is_harmed = slowdown & LL_SLOWDOWN_HARM;
-	ll_doctor_say(doctor, is_harmed ? LL_FINDING_WARN : LL_FINDING_OK, card, check,
-		      is_harmed ? "see to its cooling and power supply; a hold backs off until it ends" : NULL,
-		      "%s, at %.0f C", ll_slowdown_text(slowdown, text, sizeof text), temperature.celsius);
+	ll_doctor_say(
+	    doctor, is_harmed ? LL_FINDING_WARN : LL_FINDING_OK, card, check,
+	    is_harmed ? ll_doctor_advice(card, "see to its cooling and power supply; a hold backs off until it ends",
+					 "a hold backs off until it ends")
+		      : NULL,
+	    "%s, at %.0f C", ll_slowdown_text(slowdown, text, sizeof text), temperature.celsius);
 }
 
 static bool try_vulkan(const struct ll_card *card, struct ll_err *err)
@@ -98,6 +127,14 @@ static void check_payload(struct ll_doctor *doctor, const struct ll_card *card)
 			      "cuda (263 MiB on an H200), not vulkan (50 MiB): %s", vulkan_err.text);
 	else if (has_cuda)
 		ll_doctor_say(doctor, LL_FINDING_OK, card, check, NULL, "cuda");
+	else if (doctor->has_no_cuda)
+		ll_doctor_say(doctor, LL_FINDING_FAIL, card, check, NULL,
+			      "none: CUDA cannot be used, see the finding cuda");
+	else if (card->is_mig)
+		/* A hold of one slice takes away nothing from the others, so no slice is the wrong one. */
+		ll_doctor_say(doctor, LL_FINDING_WARN, card, check,
+			      "to hold this one, set CUDA_VISIBLE_DEVICES to its UUID for that command",
+			      "CUDA shows one slice to a process, and here not this one");
 	else
 		ll_doctor_say_err(doctor, LL_FINDING_FAIL, card, check, &cuda_err);
 }
@@ -106,8 +143,9 @@ void ll_doctor_check_card(struct ll_doctor *doctor, const struct ll_card *card)
 {
 	if (card->fault) {
 		ll_doctor_say(doctor, LL_FINDING_FAIL, card, "card",
-			      "see the kernel log: dmesg | grep -i -e nvrm -e xid", "does not answer: %s",
-			      strerror(-card->fault));
+			      ll_doctor_advice(card, "see the kernel log: dmesg | grep -i -e nvrm -e xid",
+					       "loadline-simctl card N gone off brings a simulated card back"),
+			      "does not answer: %s", strerror(-card->fault));
 		return;
 	}
 	ll_doctor_say(doctor, LL_FINDING_OK, card, "card", NULL, "%s, %s, %s", card->name, card->pci, card->uuid);

@@ -10,7 +10,8 @@ static void check_cuda(struct ll_doctor *doctor, struct ll_driver *driver)
 	struct ll_err err = {0};
 	/* As a hold does it: a server would otherwise answer in the driver's place. */
 	ll_payload_cuda_prepare(false);
-	if (ll_driver_cuda(driver, &cuda, &err))
+	doctor->has_no_cuda = ll_driver_cuda(driver, &cuda, &err) != 0;
+	if (doctor->has_no_cuda)
 		ll_doctor_say_err(doctor, LL_FINDING_WARN, NULL, "cuda", &err);
 	else
 		ll_doctor_say(doctor, LL_FINDING_OK, NULL, "cuda", NULL, "libcuda.so.1 for CUDA %d.%d",

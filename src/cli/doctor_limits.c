@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,7 +32,13 @@ struct outcome {
 	char text[OUTPUT_SIZE]; /* what it printed, errors too */
 	bool is_whole;          /* it ended by itself, with 0 */
 	bool is_late;
+	bool is_stopped; /* a signal wants to end this program */
 	bool has_joined; /* the library took its part in the ledger that was made for it */
+};
+
+struct endings {
+	sigset_t before; /* the mask that the trial gets, and this thread again */
+	int fd;          /* readable once one of them has come; -1: none to be had */
 };
 
 static void __attribute__((format(printf, 4, 5)))
@@ -46,38 +53,65 @@ fail_limit(struct ll_doctor *doctor, const struct ll_card *card, const char *che
 	ll_doctor_say(doctor, LL_FINDING_FAIL, card, check, advice, "%s", detail);
 }
 
-static int spawn_trial(char **environment, int output_fd, pid_t *ret_pid)
+/*
+ * Signals that end this program wait until what the trial has made is removed. One that is ignored, as under nohup,
+ * stays so.
+ */
+static void block_endings(struct endings *ret_endings)
+{
+	static const int endings[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+	sigset_t set;
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+		struct sigaction action;
+		if (sigaction(endings[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+			sigaddset(&set, endings[i]);
+	}
+	pthread_sigmask(SIG_BLOCK, &set, &ret_endings->before);
+	ret_endings->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int spawn_trial(char **environment, const sigset_t *mask, int output_fd, pid_t *ret_pid)
 {
 	char *argv[] = {(char *)"loadline", (char *)LL_TRIAL_WORD, NULL};
 	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
 	int rc = posix_spawn_file_actions_init(&actions);
 	if (rc != 0)
 		return rc;
+	posix_spawnattr_init(&attributes);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+	posix_spawnattr_setsigmask(&attributes, mask);
 	rc = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 	if (rc == 0)
 		rc = posix_spawn_file_actions_adddup2(&actions, output_fd, STDOUT_FILENO);
 	if (rc == 0)
 		rc = posix_spawn_file_actions_adddup2(&actions, output_fd, STDERR_FILENO);
 	if (rc == 0)
-		rc = posix_spawn(ret_pid, "/proc/self/exe", &actions, NULL, argv, environment);
+		rc = posix_spawn(ret_pid, "/proc/self/exe", &actions, &attributes, argv, environment);
+	posix_spawnattr_destroy(&attributes);
 	posix_spawn_file_actions_destroy(&actions);
 	return rc;
 }
 
-/* Until it closes its output or the time is over. */
-static void read_outcome(int fd, struct outcome *outcome)
+/* Until it closes its output, a signal comes or the time is over. */
+static void read_outcome(int fd, int signal_fd, struct outcome *outcome)
 {
 	uint64_t deadline_ns = ll_now_ns() + DEADLINE_S * LL_NS_PER_S;
 	size_t used = 0;
 	for (;;) {
 		uint64_t now_ns = ll_now_ns();
-		struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+		struct pollfd fds[] = {{.fd = fd, .events = POLLIN}, {.fd = signal_fd, .events = POLLIN}};
 		if (now_ns >= deadline_ns) {
 			outcome->is_late = true;
 			break;
 		}
-		if (poll(&poll_fd, 1, (int)((deadline_ns - now_ns) / LL_NS_PER_MS) + 1) <= 0)
+		if (poll(fds, 2, (int)((deadline_ns - now_ns) / LL_NS_PER_MS) + 1) <= 0)
 			continue;
+		if (fds[1].revents) {
+			outcome->is_stopped = true;
+			break;
+		}
 		char rest[256];
 		ssize_t n = used < OUTPUT_SIZE - 1 ? read(fd, outcome->text + used, OUTPUT_SIZE - 1 - used)
 						   : read(fd, rest, sizeof rest);
@@ -89,18 +123,18 @@ static void read_outcome(int fd, struct outcome *outcome)
 	outcome->text[used] = '\0';
 }
 
-static int run_trial(char **environment, struct outcome *outcome)
+static int run_trial(char **environment, const struct endings *endings, struct outcome *outcome)
 {
 	int pipe_fds[2];
 	pid_t pid;
 	int status = -1;
 	if (pipe2(pipe_fds, O_CLOEXEC))
 		return -errno;
-	int rc = spawn_trial(environment, pipe_fds[1], &pid);
+	int rc = spawn_trial(environment, &endings->before, pipe_fds[1], &pid);
 	close(pipe_fds[1]);
 	if (rc == 0) {
-		read_outcome(pipe_fds[0], outcome);
-		if (outcome->is_late)
+		read_outcome(pipe_fds[0], endings->fd, outcome);
+		if (outcome->is_late || outcome->is_stopped)
 			kill(pid, SIGKILL);
 		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 			;
@@ -139,7 +173,7 @@ static bool has_joined(const struct ll_run_settings *settings, const struct ll_c
 
 /* The tenant is made here, as `run` makes it: a library that does not know this version of the ledger finds none. */
 static int try_in_folder(const struct ll_run_settings *settings, const struct ll_card *card, const char *shim,
-			 struct outcome *outcome, struct ll_err *err)
+			 const struct endings *endings, struct outcome *outcome, struct ll_err *err)
 {
 	LL_SCOPE_CLOSE int fd = -1;
 	char **environment = NULL;
@@ -150,7 +184,7 @@ static int try_in_folder(const struct ll_run_settings *settings, const struct ll
 		    &environment, err);
 	if (rc)
 		return rc;
-	rc = run_trial(environment, outcome);
+	rc = run_trial(environment, endings, outcome);
 	ll_run_environment_free(environment);
 	if (rc)
 		return ll_err_set(err, rc, "start the trial: %s", strerror(-rc));
@@ -169,10 +203,17 @@ static int try_limits(const struct ll_card *card, const char *shim, struct outco
 	    .weight_permille = 1000,
 	    .folder = "/tmp/loadline-doctor-XXXXXX",
 	};
-	if (!mkdtemp(settings.folder))
-		return ll_err_set(err, -errno, "%s: %s", settings.folder, strerror(errno));
-	int rc = try_in_folder(&settings, card, shim, outcome, err);
-	remove_folder(settings.folder);
+	struct endings endings;
+	block_endings(&endings);
+	int rc = mkdtemp(settings.folder) ? 0 : ll_err_set(err, -errno, "%s: %s", settings.folder, strerror(errno));
+	if (!rc) {
+		rc = try_in_folder(&settings, card, shim, &endings, outcome, err);
+		remove_folder(settings.folder);
+	}
+	if (endings.fd >= 0)
+		close(endings.fd);
+	/* One that has come takes effect here. */
+	pthread_sigmask(SIG_SETMASK, &endings.before, NULL);
 	return rc;
 }
 
@@ -220,6 +261,21 @@ static void say_library(struct ll_doctor *doctor, const struct ll_card *card, co
 		      shim);
 }
 
+/* It ended before it could show anything. What its error says to do is what there is to do. */
+static void say_failed(struct ll_doctor *doctor, const struct ll_card *card, const char *check, struct outcome *outcome)
+{
+	char *why = strstr(outcome->text, "loadline: ");
+	why = why ? why + strlen("loadline: ") : outcome->text;
+	why[strcspn(why, "\n")] = '\0';
+	char *todo = strstr(why, "; ");
+	if (todo)
+		*todo = '\0';
+	doctor->limit_fails++;
+	doctor->untried++;
+	ll_doctor_say(doctor, LL_FINDING_FAIL, card, check, todo ? todo + 2 : NULL, "the trial %s%s%s",
+		      outcome->is_late ? "hangs" : "failed", *why ? ": " : "", why);
+}
+
 static void say_outcome(struct ll_doctor *doctor, const struct ll_card *card, const char *shim, struct outcome *outcome)
 {
 	long refused_bytes = find_number(outcome->text, "memory");
@@ -232,10 +288,7 @@ static void say_outcome(struct ll_doctor *doctor, const struct ll_card *card, co
 		say_library(doctor, card, shim);
 	if (refused_bytes >= 0 && permille >= 0)
 		return;
-	const char *why = strstr(outcome->text, "loadline: ");
-	why = why ? why + strlen("loadline: ") : outcome->text;
-	fail_limit(doctor, card, refused_bytes < 0 ? memory_check : compute_check, "the trial %s%s%.*s",
-		   outcome->is_late ? "hangs" : "failed", *why ? ": " : "", (int)strcspn(why, "\n"), why);
+	say_failed(doctor, card, refused_bytes < 0 ? memory_check : compute_check, outcome);
 }
 
 /* Where a context would be refused, or would keep others out, nothing is tried. */
@@ -247,7 +300,9 @@ static const char *reason_to_skip(const struct ll_doctor *doctor, const struct l
 		return "no program is started where `loadline run` refuses";
 	if (ll_read_compute_mode(card, &mode, NULL) == 0 && mode != LL_MODE_DEFAULT)
 		return "the card's compute mode allows one program at most";
-	if (ll_card_cuda_device(card, NULL, &device, NULL) < 0)
+	/* The trial sees its slice alone, whichever one CUDA shows here. */
+	bool is_hidden = card->is_mig ? getenv("CUDA_VISIBLE_DEVICES") != NULL : true;
+	if (is_hidden && ll_card_cuda_device(card, NULL, &device, NULL) < 0)
 		return "CUDA does not show the card";
 	return NULL;
 }

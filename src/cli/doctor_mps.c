@@ -110,6 +110,30 @@ static void check_leftovers(struct ll_doctor *doctor, const struct ll_mps_desk *
 	}
 }
 
+static bool holds_exclusive(const struct ll_mps_record *records, size_t count, const struct ll_card *card)
+{
+	for (size_t i = 0; i < count; i++) {
+		for (size_t j = 0; j < records[i].card_count; j++) {
+			if (records[i].cards[j].is_changed && strcmp(records[i].cards[j].uuid, card->uuid) == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
+enum ll_doctor_mps ll_doctor_mps_of_card(const struct ll_card *card)
+{
+	struct ll_mps_desk desk = {.own = NULL};
+	LL_SCOPE_FREE struct ll_mps_record *all = NULL;
+	LL_SCOPE_FREE struct ll_mps_record *left = NULL;
+	size_t count = 0;
+	size_t left_count = 0;
+	if (ll_mps_desk_use(&desk, card->driver, NULL) || ll_mps_record_list(desk.folder, &all, &count, NULL) ||
+	    !holds_exclusive(all, count, card) || ll_mps_session_leftovers(&desk.session, &left, &left_count, NULL))
+		return LL_DOCTOR_MPS_NONE;
+	return holds_exclusive(left, left_count, card) ? LL_DOCTOR_MPS_LEFT : LL_DOCTOR_MPS_LIVE;
+}
+
 void ll_doctor_check_mps(struct ll_doctor *doctor, const struct ll_driver *driver)
 {
 	struct ll_mps_desk desk = {.own = NULL};

@@ -97,7 +97,7 @@ static void check_pid_namespace(struct ll_doctor *doctor)
 
 void ll_doctor_check_system(struct ll_doctor *doctor, const struct ll_driver *driver)
 {
-	if (!driver || !ll_driver_sim_folder(driver))
+	if (!doctor->is_simulated)
 		check_nodes(doctor, driver);
 	check_folder(doctor, driver);
 	check_pid_namespace(doctor);

@@ -15,6 +15,13 @@
 static const char *const places[] = {"sim", "../lib/loadline/sim", "../../sim", NULL};
 static const char library[] = "libcuda.so.1";
 
+static bool is_entered;
+
+bool ll_sim_is_entered(void)
+{
+	return is_entered;
+}
+
 static int find_simulator(char ret_folder[PATH_MAX], struct ll_err *err)
 {
 	char own[PATH_MAX];
@@ -77,6 +84,7 @@ int ll_sim_enter(const char *scenario, char **argv, struct ll_err *err)
 		rc = prepend("PATH", folder, &changed, err);
 	if (rc == 0)
 		rc = prepend("LD_LIBRARY_PATH", folder, &changed, err);
+	is_entered = rc == 0;
 	if (rc < 0 || !changed)
 		return rc;
 	execv("/proc/self/exe", argv);

@@ -8,7 +8,12 @@
 #ifndef LOADLINE_CLI_ENV_SIM_H
 #define LOADLINE_CLI_ENV_SIM_H
 
+#include <stdbool.h>
+
 struct ll_err;
+
+/* This process was started with --sim. */
+bool ll_sim_is_entered(void);
 
 /*
  * Sets the environment and runs this program again with the same argv; does not return then. Returns 0 when the

@@ -199,13 +199,14 @@ static void put_label(struct line *line, enum ll_metric metric, const struct ll_
 	end_line(line);
 }
 
-static void put_name(struct line *line, const struct ll_card *card)
+static void put_name(struct line *line, const struct ll_hold_block_card *card)
 {
 	color(line, BOLD);
 	put(line, "card ");
-	put_foreign(line, card->label);
+	put_foreign(line, card->card->label);
 	put(line, " ");
-	put_foreign(line, card->name);
+	put_foreign(line, card->card->name);
+	put(line, card->is_simulated ? " (simulated)" : "");
 	color(line, PLAIN);
 }
 
@@ -232,7 +233,7 @@ static void put_counts(struct line *line, const struct ll_hold_block_card *card)
 
 static void put_tall(struct line *line, enum ll_metric metric, const struct ll_hold_block_card *card)
 {
-	put_name(line, card->card);
+	put_name(line, card);
 	end_line(line);
 	unsigned width = chart_width(line->style);
 	for (unsigned row = CHART_ROWS; row-- > 0;) {
@@ -258,6 +259,7 @@ static void put_compact(struct line *line, enum ll_metric metric, const struct l
 	color(line, BOLD);
 	put(line, "card ");
 	put_foreign(line, card->card->label);
+	put(line, card->is_simulated ? " (simulated)" : "");
 	color(line, PLAIN);
 	put(line, " ");
 	put_sparkline(line, metric, card, COMPACT_SAMPLES);
@@ -317,6 +319,7 @@ void ll_hold_block_card_init(struct ll_hold_block_card *block_card, const struct
 {
 	*block_card = (struct ll_hold_block_card){
 	    .card = card,
+	    .is_simulated = card->driver && ll_driver_sim_folder(card->driver),
 	    .status = {.level = NAN, .target = NAN, .own_util = NAN, .power_watts = NAN, .temperature_c = NAN},
 	};
 }

@@ -26,6 +26,7 @@ struct ll_hold_block_style {
 
 struct ll_hold_block_card {
 	const struct ll_card *card;
+	bool is_simulated;
 	bool has_event;
 	bool is_fault; /* the last state change was a fault */
 	struct ll_hold_status status;

@@ -8,6 +8,9 @@
  * A frame is one write(2): cursor up to the block's first line, log lines, the block, erase what is below. The cursor
  * is hidden within a frame only and waits below the block, so that being killed leaves a usable terminal.
  *
+ * A stopped program (Ctrl-Z) goes on below what the shell has printed meanwhile: the old block stays above as it was.
+ * In the background nothing is drawn: the terminal is somebody else's.
+ *
  * Where stderr is a terminal too, ll_log writes into a pipe while the display lives, and each frame empties it: so
  * lines of every thread scroll above the block instead of through it.
  */
@@ -18,6 +21,7 @@
 #include <langinfo.h>
 #include <locale.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,13 +47,22 @@ struct live_sink {
 	struct ll_hold_block_style style;
 	uint64_t start_ns;
 	uint64_t due_ns;
-	bool is_gone;   /* finished, or the terminal hung up */
-	unsigned lines; /* drawn, above the cursor */
+	struct sigaction before; /* what SIGCONT did */
+	bool is_gone;            /* finished, or the terminal hung up */
+	unsigned lines;          /* drawn, above the cursor */
 	unsigned widest;
 	struct ll_strbuf frame;
 	struct ll_strbuf block;
 	struct ll_hold_block_card *cards;
 };
+
+static volatile sig_atomic_t is_continued;
+
+static void note_continued(int number)
+{
+	(void)number;
+	is_continued = 1;
+}
 
 bool ll_hold_live_is_possible(void)
 {
@@ -109,6 +122,13 @@ static bool is_writable(void)
 {
 	struct pollfd pfd = {.fd = STDOUT_FILENO, .events = POLLOUT};
 	return poll(&pfd, 1, 0) != 0;
+}
+
+/* Where this is not its job's terminal there are no jobs, and it is ours. */
+static bool is_in_background(void)
+{
+	pid_t foreground = tcgetpgrp(STDOUT_FILENO);
+	return foreground > 0 && foreground != getpgrp();
 }
 
 /* ---- frames ---- */
@@ -200,9 +220,14 @@ static uint64_t live_tick(struct ll_hold_sink *sink, uint64_t now_ns)
 	struct live_sink *self = (struct live_sink *)sink;
 	if (self->is_gone)
 		return UINT64_MAX;
+	if (is_continued) {
+		is_continued = 0;
+		self->lines = self->widest = 0;
+		self->due_ns = now_ns;
+	}
 	if (now_ns < self->due_ns)
 		return self->due_ns;
-	if (!is_writable())
+	if (is_in_background() || !is_writable())
 		return now_ns + FRAME_EVERY_NS;
 	/* From the due time on, so that late ticks do not make the display slower; but no burst after a pause. */
 	self->due_ns += FRAME_EVERY_NS;
@@ -236,6 +261,7 @@ static void live_free(struct ll_hold_sink *sink)
 {
 	struct live_sink *self = (struct live_sink *)sink;
 	live_finish(sink, NULL);
+	sigaction(SIGCONT, &self->before, NULL);
 	ll_strbuf_fini(&self->frame);
 	ll_strbuf_fini(&self->block);
 	free(self->cards);
@@ -285,6 +311,8 @@ int ll_hold_live_new(const struct ll_hold_output_config *config, struct ll_hold_
 	self->block = (struct ll_strbuf)LL_STRBUF_INIT;
 	self->cards = cards;
 	fflush(stdout);
+	is_continued = 0;
+	sigaction(SIGCONT, &(struct sigaction){.sa_handler = note_continued, .sa_flags = SA_RESTART}, &self->before);
 	*ret_sink = &self->sink;
 	return 0;
 }

@@ -26,7 +26,8 @@ static const char header[] = "time_s,wall_time,card,uuid,metric,unit,level,targe
 
 struct record_sink {
 	struct ll_hold_sink sink;
-	FILE *file; /* NULL once it has failed */
+	FILE *file;  /* NULL once it has failed */
+	int failure; /* its errno */
 	uint64_t next_flush_ns;
 	bool has_unflushed;
 	struct ll_strbuf row;
@@ -56,6 +57,7 @@ static void fail(struct record_sink *self, int code)
 	ll_warn("record %s: %s; the recording ends, the hold goes on", self->sink.config->record_path, strerror(code));
 	fclose(self->file);
 	self->file = NULL;
+	self->failure = code;
 }
 
 static void flush(struct record_sink *self)
@@ -106,6 +108,20 @@ static uint64_t record_tick(struct ll_hold_sink *sink, uint64_t now_ns)
 	return UINT64_MAX;
 }
 
+static int fail_record(const char *path, int code, struct ll_err *err)
+{
+	ll_err_set(err, -code, "record %s: %s", path, strerror(code));
+	return ll_err_exit_with(err, LL_EXIT_FAILED);
+}
+
+/* Whoever waits for the end learns of it by the exit status. */
+static int record_finish(struct ll_hold_sink *sink, struct ll_err *err)
+{
+	struct record_sink *self = (struct record_sink *)sink;
+	flush(self);
+	return self->failure ? fail_record(sink->config->record_path, self->failure, err) : 0;
+}
+
 static void record_free(struct ll_hold_sink *sink)
 {
 	struct record_sink *self = (struct record_sink *)sink;
@@ -121,6 +137,7 @@ int ll_hold_record_new(const struct ll_hold_output_config *config, struct ll_hol
 	static const struct ll_hold_sink_ops ops = {
 	    .event = record_event,
 	    .tick = record_tick,
+	    .finish = record_finish,
 	    .free = record_free,
 	};
 	struct record_sink *self = calloc(1, sizeof *self);
@@ -134,7 +151,7 @@ int ll_hold_record_new(const struct ll_hold_output_config *config, struct ll_hol
 		if (self->file)
 			fclose(self->file);
 		free(self);
-		return ll_err_set(err, -code, "record %s: %s", config->record_path, strerror(code));
+		return fail_record(config->record_path, code, err);
 	}
 	*ret_sink = &self->sink;
 	return 0;

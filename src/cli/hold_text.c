@@ -129,7 +129,8 @@ static void text_event(struct ll_hold_sink *sink, const struct ll_event *event, 
 	case LL_EVENT_SUMMARY:
 		card->has_ended = true;
 		card->end = *event;
-		if (event->code < 0)
+		/* The error of a single card is the command's: main prints it. Of several cards the others go on. */
+		if (event->code < 0 && sink->config->count > 1)
 			say(LL_LOG_ERROR, event->card, text, event->hint);
 		break;
 	}
@@ -214,7 +215,7 @@ static void add_summary(struct ll_strbuf *text, const struct ll_hold_config *hol
 		ll_strbuf_adds(text, " of GPU memory\n");
 	}
 	if (event->code < 0)
-		ll_strbuf_addf(text, "  ended by       %s\n", event->text);
+		ll_strbuf_adds(text, "  ended by       an error\n");
 }
 
 static int text_finish(struct ll_hold_sink *sink, struct ll_err *err)

@@ -17,7 +17,8 @@ int ll_json_line(json_t *object, struct ll_err *err)
 	json_decref(object);
 	if (rc == 0 && putchar('\n') != EOF && fflush(stdout) == 0)
 		return 0;
-	return ll_err_set(err, -EIO, "standard output: %s", strerror(errno));
+	ll_err_set(err, -EIO, "standard output: %s", strerror(errno));
+	return ll_err_exit_with(err, LL_EXIT_FAILED);
 }
 
 json_t *ll_json_real(double value, int decimals)

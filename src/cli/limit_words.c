@@ -8,6 +8,8 @@
 #include "base/err.h"
 #include "base/parse.h"
 
+const char *const ll_limit_priorities[] = {"high", "normal", "low", NULL};
+
 static bool is_none(const char *text)
 {
 	return strcmp(text, "none") == 0;
@@ -51,4 +53,16 @@ int ll_limit_read_weight(const char *text, unsigned *ret_permille, struct ll_err
 		return ll_err_set(err, -EINVAL, "--weight: '%.60s': not between 0.01 and 100", text);
 	*ret_permille = (unsigned)lround(weight * 1000);
 	return 0;
+}
+
+int ll_limit_read_priority(const char *text, enum ll_priority *ret_priority, struct ll_err *err)
+{
+	static const enum ll_priority classes[] = {LL_PRIORITY_HIGH, LL_PRIORITY_NORMAL, LL_PRIORITY_LOW};
+	for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
+		if (strcmp(text, ll_priority_name(classes[i])) == 0) {
+			*ret_priority = classes[i];
+			return 0;
+		}
+	}
+	return ll_err_set(err, -EINVAL, "--priority: '%.60s': not one of high, normal, low", text);
 }

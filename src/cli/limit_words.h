@@ -9,6 +9,8 @@
 
 #include <stdint.h>
 
+#include "ledger/ledger.h"
+
 struct ll_err;
 
 /* --mem: "20G", not 0. */
@@ -20,6 +22,10 @@ int ll_limit_read_compute(const char *text, unsigned *ret_permille, struct ll_er
 /* --weight: "2" or "0.5", 0.01 to 100; there is no "none". */
 int ll_limit_read_weight(const char *text, unsigned *ret_permille, struct ll_err *err);
 
+/* --priority: one of ll_limit_priorities, which is NULL-ended. */
+extern const char *const ll_limit_priorities[];
+int ll_limit_read_priority(const char *text, enum ll_priority *ret_priority, struct ll_err *err);
+
 /* Texts that both commands' options share. */
 #define LL_LIMIT_MEMORY_HELP                                                                                           \
 	"Device memory that all its processes together may have on each card, such as 20G, or 'none'."
@@ -29,7 +35,6 @@ int ll_limit_read_weight(const char *text, unsigned *ret_permille, struct ll_err
 #define LL_LIMIT_WEIGHT_HELP                                                                                           \
 	"Its part of the card's time where others of the same class want the card too, from 0.01 to 100: one with "    \
 	"weight 2 gets twice the time of one with weight 1."
-#define LL_LIMIT_PRIORITY_HELP                                                                                         \
-	"Its class: high gets the card before normal, normal before low. It is normal unless given."
+#define LL_LIMIT_PRIORITY_HELP "Its class: high gets the card before normal, normal before low."
 
 #endif

@@ -17,6 +17,7 @@
 #include "cli/globals.h"
 #include "cli/help_text.h"
 #include "cli/limit_trial.h"
+#include "cli/nearest.h"
 #include "hold/payload_auto.h"
 #include "hold/worker.h"
 #include "probe/worker.h"
@@ -69,8 +70,10 @@ static int run_group(const struct ll_command *group, int argc, char **argv, stru
 	bool wants_help;
 	LL_SCOPE_STRBUF struct ll_strbuf names = LL_STRBUF_INIT;
 	int rc = ll_options_parse(none, &unused, argc - 1, argv + 1, true, &operands, &wants_help, err);
+	if (rc < 0 && !err->hint[0])
+		ll_err_hint(err, "try 'loadline %s --help'", group->name);
 	if (rc < 0)
-		return ll_err_hint(err, "try 'loadline %s --help'", group->name);
+		return rc;
 	if (wants_help)
 		return print_command_help(group, err);
 	const struct ll_command *command =
@@ -78,11 +81,15 @@ static int run_group(const struct ll_command *group, int argc, char **argv, stru
 	if (command)
 		return run_found(command, operands.count, operands.words, err);
 	ll_command_add_names(group->subcommands, ", ", &names);
-	if (operands.count)
-		ll_err_set(err, -EINVAL, "%s %.60s: unknown command", group->name, operands.words[0]);
-	else
+	if (!operands.count) {
 		ll_err_set(err, -EINVAL, "%s: no command", group->name);
-	return ll_err_hint(err, "say one of: %s", names.buf);
+		return ll_err_hint(err, "say one of: %s", names.buf);
+	}
+	struct ll_nearest nearest = {.word = operands.words[0]};
+	ll_nearest_offer_commands(&nearest, group->subcommands);
+	ll_err_set(err, -EINVAL, "%s %.60s: unknown command", group->name, operands.words[0]);
+	return nearest.name ? ll_err_hint(err, "did you mean 'loadline %s %s'?", group->name, nearest.name)
+			    : ll_err_hint(err, "say one of: %s", names.buf);
 }
 
 /* argv[0] is the command's name. */
@@ -107,8 +114,14 @@ static int run_found(const struct ll_command *command, int argc, char **argv, st
 static int run_command(int argc, char **argv, struct ll_err *err)
 {
 	const struct ll_command *command = ll_command_find(argv[0]);
-	return command ? run_found(command, argc, argv, err)
-		       : ll_err_set(err, -EINVAL, "%.60s: unknown command", argv[0]);
+	if (command)
+		return run_found(command, argc, argv, err);
+	struct ll_nearest nearest = {.word = argv[0]};
+	ll_nearest_offer_commands(&nearest, ll_commands);
+	ll_err_set(err, -EINVAL, "%.60s: unknown command", argv[0]);
+	if (nearest.name)
+		ll_err_hint(err, "did you mean 'loadline %s'?", nearest.name);
+	return -EINVAL;
 }
 
 static int run_program(int argc, char **argv, struct ll_err *err)
@@ -170,8 +183,11 @@ int main(int argc, char **argv)
 		rc = ll_probe_worker_main(argc, argv, &err);
 	else
 		rc = run_program(argc, argv, &err);
-	if (fflush(stdout) != 0 && rc == 0)
-		rc = ll_err_set(&err, -EIO, "standard output: %s", strerror(errno));
+	/* What was too long for the buffer has failed before. */
+	int code = ferror(stdout) ? EIO : 0;
+	code = fflush(stdout) != 0 ? errno : code;
+	if (code && rc == 0)
+		rc = ll_err_set(&err, -EIO, "standard output: %s", strerror(code));
 	if (rc == -EINVAL && !err.hint[0])
 		ll_err_hint(&err, "try 'loadline --help'");
 	return rc < 0 ? report(&err) : rc;

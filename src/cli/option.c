@@ -7,6 +7,8 @@
 
 #include "base/err.h"
 #include "base/parse.h"
+#include "cli/globals.h"
+#include "cli/nearest.h"
 
 /* The words as they are taken, one by one. */
 struct parser {
@@ -143,6 +145,24 @@ static const struct ll_option *find_letter(const struct ll_option *option, char 
 	return NULL;
 }
 
+static int fail_unknown(const struct parser *p, const char *name, size_t length)
+{
+	struct ll_nearest nearest = {.word = name, .length = length};
+	int shown = (int)(length < 60 ? length : 60);
+	const struct ll_option *global = find_long(ll_global_options, name, length);
+	if (global) {
+		ll_err_set(p->err, -EINVAL, "--%.*s goes before the command", shown, name);
+		ll_err_hint(p->err, "write 'loadline --%.60s%s'", name,
+			    global->kind == LL_OPTION_KIND_FLAG ? "" : " COMMAND");
+		return -EINVAL;
+	}
+	ll_err_set(p->err, -EINVAL, "--%.*s: unknown option", shown, name);
+	ll_nearest_offer_options(&nearest, p->options);
+	if (nearest.name)
+		ll_err_hint(p->err, "did you mean --%s?", nearest.name);
+	return -EINVAL;
+}
+
 /* name is what follows the dashes: "target=50%". */
 static int parse_long(struct parser *p, const char *name)
 {
@@ -150,7 +170,7 @@ static int parse_long(struct parser *p, const char *name)
 	const char *value = name[length] ? name + length + 1 : NULL;
 	const struct ll_option *option = find_long(p->options, name, length);
 	if (!option)
-		return ll_err_set(p->err, -EINVAL, "--%.*s: unknown option", (int)(length < 60 ? length : 60), name);
+		return fail_unknown(p, name, length);
 	if (option->kind == LL_OPTION_KIND_FLAG && value)
 		return ll_err_set(p->err, -EINVAL, "--%s: takes no value", option->name);
 	if (value)

@@ -54,7 +54,10 @@ static int put_back_mode(struct ll_probe_environment *environment, struct ll_err
 		return 0;
 	int rc = set_mode(environment, LL_NVML_COMPUTEMODE_DEFAULT, "put the default compute mode back", err);
 	if (rc < 0)
-		return ll_err_hint(err, "nvidia-smi -i %s -c DEFAULT", environment->card->label);
+		return ll_err_hint(err,
+				   ll_driver_sim_folder(environment->driver) ? "loadline-simctl card %s mode default"
+									     : "nvidia-smi -i %s -c DEFAULT",
+				   environment->card->label);
 	environment->has_set_exclusive = false;
 	ll_probe_keeper_owe_mode(environment->keeper, NULL);
 	return 0;

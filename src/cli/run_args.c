@@ -20,7 +20,6 @@ enum { MIB_SHIFT = 20, NAME_TAIL = 16 };
 #define CONTEXT_BYTES_PER_SM (UINT64_C(2) << MIB_SHIFT)
 #define STACK_BYTES_PER_SM UINT64_C(1024 * 2048)
 
-const char *const ll_run_priorities[] = {"high", "normal", "low", NULL};
 static const char *const ways[] = {"time", "space", "auto", NULL};
 static const char *const yes_no[] = {"yes", "no", NULL};
 
@@ -97,18 +96,6 @@ static void make_name(const char *command, char name[LL_TENANT_NAME_SIZE])
 	snprintf(name + length, NAME_TAIL, "-%d", (int)getpid());
 }
 
-static int read_priority(const char *text, enum ll_priority *ret_priority, struct ll_err *err)
-{
-	static const enum ll_priority classes[] = {LL_PRIORITY_HIGH, LL_PRIORITY_NORMAL, LL_PRIORITY_LOW};
-	for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
-		if (strcmp(text, ll_priority_name(classes[i])) == 0) {
-			*ret_priority = classes[i];
-			return 0;
-		}
-	}
-	return ll_err_set(err, -EINVAL, "--priority: '%.60s': not one of high, normal, low", text);
-}
-
 static int read_name(const char *text, char name[LL_TENANT_NAME_SIZE], struct ll_err *err)
 {
 	if (!ll_tenant_name_is_valid(text)) {
@@ -169,7 +156,7 @@ int ll_run_args_settings(const struct ll_run_args *args, const char *command, st
 	if (!rc && args->weight)
 		rc = ll_limit_read_weight(args->weight, &settings.weight_permille, err);
 	if (!rc && args->priority)
-		rc = read_priority(args->priority, &settings.priority, err);
+		rc = ll_limit_read_priority(args->priority, &settings.priority, err);
 	if (!rc && args->max_kernel)
 		rc = read_max_kernel(args->max_kernel, &settings, err);
 	if (!rc && args->by == LL_RUN_BY_SPACE)

@@ -28,8 +28,6 @@ struct ll_run_args {
 };
 
 extern const struct ll_option ll_run_options[];
-/* The classes that --priority takes; NULL behind the last. */
-extern const char *const ll_run_priorities[];
 
 /* The rows that `run` and `mps run` have alike, over struct ll_run_args. */
 #define LL_RUN_OPTION_WEIGHT                                                                                           \
@@ -40,8 +38,8 @@ extern const char *const ll_run_priorities[];
 #define LL_RUN_OPTION_PRIORITY                                                                                         \
 	{                                                                                                              \
 		.name = "priority", .letter = 'p', .placeholder = "CLASS",                                             \
-		LL_OPTION_TEXT(struct ll_run_args, priority), .choices = ll_run_priorities,                            \
-		.help = LL_LIMIT_PRIORITY_HELP                                                                         \
+		LL_OPTION_TEXT(struct ll_run_args, priority), .choices = ll_limit_priorities,                          \
+		.help = LL_LIMIT_PRIORITY_HELP " It is normal unless given."                                           \
 	}
 
 /*

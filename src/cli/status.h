@@ -17,6 +17,7 @@ struct ll_status_stranger {
 	pid_t pid;
 	uint64_t memory_bytes; /* LL_MEMORY_UNKNOWN */
 	char name[32];         /* as the kernel calls it; may be empty */
+	bool is_mps_server;    /* MPS's own process: its clients are what works on the card */
 	char tenant[64];       /* the tenant it was started in: it dropped what was preloaded; else empty */
 };
 
@@ -46,7 +47,8 @@ struct ll_status_card {
 	unsigned holder; /* the claim whose turn it is */
 	struct ll_status_stranger *strangers;
 	size_t stranger_count;
-	uint64_t now_ns; /* when it was read */
+	uint64_t now_ns;                      /* when it was read */
+	const struct ll_status_card *earlier; /* the same card's reading before this one; NULL: there is none */
 };
 
 /*
@@ -69,6 +71,15 @@ uint64_t ll_status_card_bytes(const struct ll_status_card *status, const struct 
 /* The claim's tenant; NULL for a hold, and where the row went away meanwhile. */
 const struct ll_tenant_info *ll_status_tenant(const struct ll_status_card *status, const struct ll_claim_info *claim);
 
+/* What somebody had of the card's time since the earlier reading. False: there is none, or he is newer than it. */
+struct ll_status_recent {
+	double percent, seconds;
+};
+bool ll_status_recent_tenant(const struct ll_status_card *status, const struct ll_tenant_info *tenant,
+			     struct ll_status_recent *ret_recent);
+bool ll_status_recent_hold(const struct ll_status_card *status, const struct ll_claim_info *hold,
+			   struct ll_status_recent *ret_recent);
+
 /* The claim has work and it is another's turn: *ret_holder's. */
 bool ll_status_waits(const struct ll_status_card *status, const struct ll_claim_info *claim, unsigned *ret_holder);
 
@@ -81,7 +92,20 @@ int ll_status_print_json(const struct ll_status_card *status, struct ll_err *err
 /* What stands below a card: its claims, tenants without claims, strangers, a line each. */
 void ll_status_add_claims(struct ll_strbuf *text, const struct ll_status_card *status);
 
-/* A table with a line for each card, and its claims below it. */
-void ll_status_add_text(struct ll_strbuf *text, const struct ll_status_card *cards, size_t count);
+/*
+ * A table with a line for each card, and its claims below it. columns: of the terminal; the table's names and modes are
+ * cut to fit, its numbers never. 0: as wide as it comes.
+ */
+void ll_status_add_text(struct ll_strbuf *text, const struct ll_status_card *cards, size_t count, unsigned columns);
+
+/* Columns and rows of the terminal that standard output is; false: it is none, and both are 0. */
+bool ll_status_terminal(unsigned *ret_columns, unsigned *ret_rows);
+
+/*
+ * A reading every every_ns until SIGINT or SIGTERM, which is a success. On a terminal each is drawn over the one
+ * before; else they follow one another, an empty line between. The error of a ledger ends it.
+ */
+int ll_status_watch(const struct ll_card *const *cards, size_t count, uint64_t every_ns, bool is_json,
+		    struct ll_err *err);
 
 #endif

@@ -20,7 +20,7 @@ static void add_energy(struct ll_strbuf *text, double joules)
 		ll_strbuf_addf(text, "%.1f kJ", joules / 1000);
 }
 
-static void add_hold(struct ll_strbuf *text, const struct ll_claim_info *claim)
+static void add_hold(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_claim_info *claim)
 {
 	ll_strbuf_addf(text, "synthetic load: %s", ll_claim_state_name(claim->priority, claim->state));
 	if (claim->note[0])
@@ -30,7 +30,11 @@ static void add_hold(struct ll_strbuf *text, const struct ll_claim_info *claim)
 		ll_strbuf_addf(text, ", payload %s", claim->payload);
 	ll_strbuf_adds(text, ", ");
 	ll_hold_add_bytes(text, claim->memory_used_bytes);
-	ll_strbuf_addf(text, ", busy %.1f s, ", (double)claim->synthetic_busy_ns / (double)LL_NS_PER_S);
+	ll_strbuf_addf(text, ", busy %.1f s", (double)claim->synthetic_busy_ns / (double)LL_NS_PER_S);
+	struct ll_status_recent recent;
+	if (ll_status_recent_hold(status, claim, &recent))
+		ll_strbuf_addf(text, " (%.0f %% of the last %.1f s)", recent.percent, recent.seconds);
+	ll_strbuf_adds(text, ", ");
 	add_energy(text, (double)claim->energy_mj / 1000);
 	ll_strbuf_addf(text, ", yields %llu", (unsigned long long)claim->yields);
 }
@@ -78,6 +82,14 @@ static void add_wait(struct ll_strbuf *text, const struct ll_status_card *status
 		ll_strbuf_adds(text, ", has the card");
 }
 
+/* Of the tenant: the time of its other claims is in it. */
+static void add_recent(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_tenant_info *tenant)
+{
+	struct ll_status_recent recent;
+	if (ll_status_recent_tenant(status, tenant, &recent))
+		ll_strbuf_addf(text, " (tenant: %.0f %% of the last %.1f s)", recent.percent, recent.seconds);
+}
+
 static void add_program(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_claim_info *claim)
 {
 	ll_strbuf_addf(text, "%s: %s", claim->tenant[0] ? claim->tenant : "program",
@@ -90,6 +102,8 @@ static void add_program(struct ll_strbuf *text, const struct ll_status_card *sta
 	add_limits(text, claim->memory_limit_bytes, claim->compute_cap_permille, claim->weight_permille,
 		   tenant ? tenant->space_permille : 0);
 	ll_strbuf_addf(text, ", GPU time %.1f s", (double)claim->gpu_time_ns / (double)LL_NS_PER_S);
+	if (tenant)
+		add_recent(text, status, tenant);
 	add_wait(text, status, claim);
 }
 
@@ -98,26 +112,31 @@ static void add_claim(struct ll_strbuf *text, const struct ll_status_card *statu
 	ll_strbuf_addf(text, "  %s/%u  pid %d%s  ", status->card->label, claim->index, (int)claim->pid,
 		       claim->is_pid_ours ? "" : " (of another PID namespace)");
 	if (claim->priority == LL_PRIORITY_HOLD)
-		add_hold(text, claim);
+		add_hold(text, status, claim);
 	else
 		add_program(text, status, claim);
 	ll_strbuf_addc(text, '\n');
 }
 
-static void add_tenant(struct ll_strbuf *text, const struct ll_tenant_info *tenant)
+static void add_tenant(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_tenant_info *tenant)
 {
 	ll_strbuf_addf(text, "  tenant %s: nothing on the card, %s priority, ", tenant->name,
 		       ll_priority_name(tenant->priority));
 	ll_hold_add_bytes(text, tenant->memory_used_bytes);
 	add_limits(text, tenant->memory_limit_bytes, tenant->compute_cap_permille, tenant->weight_permille,
 		   tenant->space_permille);
-	ll_strbuf_addf(text, ", GPU time %.1f s\n", (double)tenant->gpu_time_ns / (double)LL_NS_PER_S);
+	ll_strbuf_addf(text, ", GPU time %.1f s", (double)tenant->gpu_time_ns / (double)LL_NS_PER_S);
+	add_recent(text, status, tenant);
+	ll_strbuf_addc(text, '\n');
 }
 
 static void add_stranger(struct ll_strbuf *text, const struct ll_status_stranger *stranger)
 {
-	ll_strbuf_addf(text, "  pid %d  %s: ungoverned", (int)stranger->pid,
-		       stranger->name[0] ? stranger->name : "program");
+	if (stranger->is_mps_server)
+		ll_strbuf_addf(text, "  pid %d  MPS server", (int)stranger->pid);
+	else
+		ll_strbuf_addf(text, "  pid %d  %s: ungoverned", (int)stranger->pid,
+			       stranger->name[0] ? stranger->name : "program");
 	if (stranger->tenant[0])
 		ll_strbuf_addf(text, " (started in tenant %s, without its library)", stranger->tenant);
 	if (stranger->memory_bytes != LL_MEMORY_UNKNOWN) {
@@ -133,7 +152,7 @@ void ll_status_add_claims(struct ll_strbuf *text, const struct ll_status_card *s
 		add_claim(text, status, &status->claims[i]);
 	for (size_t i = 0; i < status->tenant_count; i++) {
 		if (!status->tenants[i].claims)
-			add_tenant(text, &status->tenants[i]);
+			add_tenant(text, status, &status->tenants[i]);
 	}
 	for (size_t i = 0; i < status->stranger_count; i++)
 		add_stranger(text, &status->strangers[i]);

@@ -110,6 +110,28 @@ static json_t *claim_turn(const struct ll_status_card *status, const struct ll_c
 			 ll_status_is_over_cap(status, claim), "waits_for", text_or_null(waits, number));
 }
 
+/* Of the tenant, or of a synthetic load; over how many seconds. */
+static json_t *recent_share(bool is_known, const struct ll_status_recent *recent)
+{
+	return json_pack("{s:o, s:o}", "recent_percent", is_known ? ll_json_real(recent->percent, 1) : json_null(),
+			 "recent_seconds", is_known ? ll_json_real(recent->seconds, 3) : json_null());
+}
+
+static json_t *claim_recent(const struct ll_status_card *status, const struct ll_claim_info *claim)
+{
+	struct ll_status_recent recent;
+	const struct ll_tenant_info *tenant = ll_status_tenant(status, claim);
+	bool is_known = tenant ? ll_status_recent_tenant(status, tenant, &recent)
+			       : claim->priority == LL_PRIORITY_HOLD && ll_status_recent_hold(status, claim, &recent);
+	return recent_share(is_known, &recent);
+}
+
+static json_t *tenant_recent(const struct ll_status_card *status, const struct ll_tenant_info *tenant)
+{
+	struct ll_status_recent recent;
+	return recent_share(ll_status_recent_tenant(status, tenant, &recent), &recent);
+}
+
 static json_t *tenant_object(const struct ll_status_card *status, const struct ll_tenant_info *tenant)
 {
 	/* Not "0/3": `set` takes that for claim 3. */
@@ -127,8 +149,9 @@ static json_t *stranger_object(const struct ll_status_card *status, const struct
 {
 	char number[40];
 	snprintf(number, sizeof number, "%s/%d", status->card->label, (int)stranger->pid);
-	return json_pack("{s:s, s:i, s:s, s:s, s:b, s:o, s:o}", "process", number, "pid", (int)stranger->pid, "uuid",
-			 status->card->uuid, "name", stranger->name, "governed", 0, "started_in_tenant",
+	return json_pack("{s:s, s:i, s:s, s:s, s:b, s:b, s:o, s:o}", "process", number, "pid", (int)stranger->pid,
+			 "uuid", status->card->uuid, "name", stranger->name, "governed", 0, "mps_server",
+			 stranger->is_mps_server, "started_in_tenant",
 			 text_or_null(stranger->tenant[0], stranger->tenant), "memory_bytes",
 			 bytes_or_null(stranger->memory_bytes != LL_MEMORY_UNKNOWN, stranger->memory_bytes));
 }
@@ -149,7 +172,7 @@ static json_t *join(json_t *first, json_t *second, json_t *third)
 static json_t *claim_object(const struct ll_status_card *status, const struct ll_claim_info *claim)
 {
 	json_t *first = join(claim_identity(status, claim), claim_wishes(claim), claim_accounts(status, claim));
-	return join(first, claim_turn(status, claim), json_object());
+	return join(first, claim_turn(status, claim), claim_recent(status, claim));
 }
 
 int ll_status_print_json(const struct ll_status_card *status, struct ll_err *err)
@@ -159,7 +182,9 @@ int ll_status_print_json(const struct ll_status_card *status, struct ll_err *err
 		rc = ll_json_line(claim_object(status, &status->claims[i]), err);
 	for (size_t i = 0; !rc && i < status->tenant_count; i++) {
 		if (!status->tenants[i].claims)
-			rc = ll_json_line(tenant_object(status, &status->tenants[i]), err);
+			rc = ll_json_line(join(tenant_object(status, &status->tenants[i]),
+					       tenant_recent(status, &status->tenants[i]), json_object()),
+					  err);
 	}
 	for (size_t i = 0; !rc && i < status->stranger_count; i++)
 		rc = ll_json_line(stranger_object(status, &status->strangers[i]), err);

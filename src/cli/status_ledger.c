@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "cli/status.h"
 #include "ledger/folder.h"
@@ -39,6 +40,42 @@ bool ll_status_is_over_cap(const struct ll_status_card *status, const struct ll_
 {
 	const struct ll_tenant_info *tenant = ll_status_tenant(status, claim);
 	return tenant && tenant->compute_cap_permille && tenant->tokens_ns < 0;
+}
+
+static void fill_recent(const struct ll_status_card *status, uint64_t before_ns, uint64_t now_ns,
+			struct ll_status_recent *ret_recent)
+{
+	uint64_t passed_ns = status->now_ns - status->earlier->now_ns;
+	uint64_t had_ns = now_ns > before_ns ? now_ns - before_ns : 0;
+	ret_recent->seconds = (double)passed_ns / (double)LL_NS_PER_S;
+	ret_recent->percent = 100 * (double)had_ns / (double)passed_ns;
+}
+
+bool ll_status_recent_tenant(const struct ll_status_card *status, const struct ll_tenant_info *tenant,
+			     struct ll_status_recent *ret_recent)
+{
+	const struct ll_status_card *earlier = status->earlier;
+	for (size_t i = 0; earlier && status->now_ns > earlier->now_ns && i < earlier->tenant_count; i++) {
+		if (earlier->tenants[i].id != tenant->id)
+			continue;
+		fill_recent(status, earlier->tenants[i].gpu_time_ns, tenant->gpu_time_ns, ret_recent);
+		return true;
+	}
+	return false;
+}
+
+bool ll_status_recent_hold(const struct ll_status_card *status, const struct ll_claim_info *hold,
+			   struct ll_status_recent *ret_recent)
+{
+	const struct ll_status_card *earlier = status->earlier;
+	for (size_t i = 0; earlier && status->now_ns > earlier->now_ns && i < earlier->claim_count; i++) {
+		const struct ll_claim_info *before = &earlier->claims[i];
+		if (before->index != hold->index || before->taken_ns != hold->taken_ns)
+			continue;
+		fill_recent(status, before->synthetic_busy_ns, hold->synthetic_busy_ns, ret_recent);
+		return true;
+	}
+	return false;
 }
 
 /* What holds is in the tenant's row: the claim's own words are what it began with. */

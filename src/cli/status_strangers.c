@@ -7,6 +7,7 @@
 #include "base/scope.h"
 #include "cli/status.h"
 #include "ledger/run_settings.h"
+#include "mps/process.h"
 
 enum { STAT_SIZE = 1024, ENVIRONMENT_SIZE = 256 * 1024 };
 
@@ -82,6 +83,7 @@ static void find_tenant(const struct ll_status_card *status, pid_t pid, char ten
 static void describe(const struct ll_status_card *status, const struct ll_process *process,
 		     struct ll_status_stranger *ret_stranger)
 {
+	char program[64];
 	*ret_stranger = (struct ll_status_stranger){.pid = process->pid, .memory_bytes = process->memory_bytes};
 	read_file(process->pid, "comm", ret_stranger->name, sizeof ret_stranger->name);
 	for (char *c = ret_stranger->name; *c; c++) {
@@ -90,7 +92,11 @@ static void describe(const struct ll_status_card *status, const struct ll_proces
 		else if (*c < ' ' || *c > '~')
 			*c = '?';
 	}
-	find_tenant(status, process->pid, ret_stranger->tenant);
+	/* The kernel's name is cut at 15 letters, and then the same for daemon and server. */
+	ll_mps_process_name(process->pid, program, sizeof program);
+	ret_stranger->is_mps_server = strcmp(program, "nvidia-cuda-mps-server") == 0;
+	if (!ret_stranger->is_mps_server)
+		find_tenant(status, process->pid, ret_stranger->tenant);
 }
 
 uint64_t ll_status_card_bytes(const struct ll_status_card *status, const struct ll_claim_info *claim)

@@ -4,7 +4,7 @@
 
 #include "cli/status.h"
 
-enum { COLUMNS = 8, CELL_SIZE = 128 };
+enum { COLUMNS = 8, CELL_SIZE = 128, NAME = 1, MODE = 6, LEAST_LETTERS = 4, GAP = 2 };
 
 struct row {
 	char cells[COLUMNS][CELL_SIZE];
@@ -71,11 +71,30 @@ static void widen(size_t widths[COLUMNS], const struct row *row)
 static void add_row(struct ll_strbuf *text, const struct row *row, const size_t widths[COLUMNS])
 {
 	for (size_t i = 0; i + 1 < COLUMNS; i++)
-		ll_strbuf_addf(text, "%-*s  ", (int)widths[i], row->cells[i]);
+		ll_strbuf_addf(text, "%-*.*s  ", (int)widths[i], (int)widths[i], row->cells[i]);
 	ll_strbuf_addf(text, "%s\n", row->cells[COLUMNS - 1]);
 }
 
-void ll_status_add_text(struct ll_strbuf *text, const struct ll_status_card *cards, size_t count)
+static void narrow(size_t *width, size_t *excess)
+{
+	size_t spare = *width > LEAST_LETTERS ? *width - LEAST_LETTERS : 0;
+	size_t taken = spare < *excess ? spare : *excess;
+	*width -= taken;
+	*excess -= taken;
+}
+
+/* Names are known by their beginnings; a number cut off would be another number. */
+static void fit(size_t widths[COLUMNS], unsigned columns)
+{
+	size_t width = (COLUMNS - 1) * GAP;
+	for (size_t i = 0; i < COLUMNS; i++)
+		width += widths[i];
+	size_t excess = columns && width > columns ? width - columns : 0;
+	narrow(&widths[NAME], &excess);
+	narrow(&widths[MODE], &excess);
+}
+
+void ll_status_add_text(struct ll_strbuf *text, const struct ll_status_card *cards, size_t count, unsigned columns)
 {
 	struct row row = header;
 	size_t widths[COLUMNS] = {0};
@@ -84,6 +103,7 @@ void ll_status_add_text(struct ll_strbuf *text, const struct ll_status_card *car
 		fill_row(&row, &cards[i]);
 		widen(widths, &row);
 	}
+	fit(widths, columns);
 	add_row(text, &header, widths);
 	for (size_t i = 0; i < count; i++) {
 		fill_row(&row, &cards[i]);

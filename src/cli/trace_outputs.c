@@ -36,6 +36,12 @@ static int check_pattern(const char *name, struct ll_err *err)
 	return 0;
 }
 
+static int fail_output(const char *path, int code, struct ll_err *err)
+{
+	ll_err_set(err, -code, "-o: %.200s: %s", path, strerror(code));
+	return ll_err_exit_with(err, LL_EXIT_FAILED);
+}
+
 /* Found out before the command runs, not after its hours. */
 static int check_place(const char *name, struct ll_err *err)
 {
@@ -49,11 +55,10 @@ static int check_place(const char *name, struct ll_err *err)
 		snprintf(folder, sizeof folder, ".");
 	bool is_there = stat(name, &st) == 0;
 	if (is_there && S_ISDIR(st.st_mode))
-		return ll_err_set(err, -EISDIR, "-o: %.200s: %s", name, strerror(EISDIR));
+		return fail_output(name, EISDIR, err);
 	if (access(is_there ? name : folder, W_OK) == 0)
 		return 0;
-	int code = errno;
-	return ll_err_set(err, -code, "-o: %.200s: %s", name, strerror(code));
+	return fail_output(name, errno, err);
 }
 
 /* Calls fn for each name in the list. */
@@ -109,7 +114,7 @@ static FILE *open_output(const char *path, struct ll_err *err)
 {
 	FILE *file = fopen(path, "we");
 	if (!file)
-		ll_err_set(err, -errno, "%.200s: %s", path, strerror(errno));
+		fail_output(path, errno, err);
 	return file;
 }
 
@@ -117,7 +122,7 @@ static int close_output(FILE *file, const char *path, struct ll_err *err)
 {
 	bool failed = ferror(file) != 0;
 	int code = fclose(file) != 0 ? errno : failed ? EIO : 0;
-	return code ? ll_err_set(err, -code, "%.200s: %s", path, strerror(code)) : 0;
+	return code ? fail_output(path, code, err) : 0;
 }
 
 static int write_one(const char *name, const struct ll_trace_run *run, struct ll_err *err)

@@ -190,7 +190,10 @@ int ll_cards_enumerate(struct ll_driver *driver, const struct ll_nvml *nvml, str
 		return ll_nvml_fail(nvml, status, err, "count the cards");
 	if (!whole_count) {
 		ll_err_set(err, -ENODEV, "no card: driver %s finds none", nvml->driver_version);
-		ll_err_hint(err, "in a container, pass the cards to it; else see `loadline doctor`, or try --sim");
+		ll_err_hint(err,
+			    ll_library_is_simulated(nvml->library)
+				? "the simulated machine has none by its scenario: use another"
+				: "in a container, pass the cards to it; else see `loadline doctor`, or try --sim");
 		return -ENODEV;
 	}
 	struct ll_card *whole = calloc(whole_count, sizeof *whole);

@@ -45,10 +45,17 @@ static int open_library(const char *name, void **ret_library, struct ll_err *err
 	return 0;
 }
 
-static int fail_missing(struct ll_err *err, const char *name, const char *symbol, const char *version)
+/* The vendor's libraries do not export this. */
+bool ll_library_is_simulated(void *library)
+{
+	return dlsym(library, "loadline_sim_world") != NULL;
+}
+
+static int fail_missing(struct ll_err *err, void *library, const char *name, const char *symbol, const char *version)
 {
 	ll_err_set(err, -ENOSYS, "%s of driver %s lacks %s", name, version, symbol);
-	ll_err_hint(err, "install driver 470 or newer");
+	ll_err_hint(err, ll_library_is_simulated(library) ? "the simulated driver is so by its scenario: use another"
+							  : "install driver 470 or newer");
 	return -ENOSYS;
 }
 
@@ -77,8 +84,12 @@ static void read_driver_version(struct ll_nvml *nvml)
 	memcpy(nvml->driver_version, text, sizeof nvml->driver_version);
 }
 
-static int hint_nvml_start(ll_nvml_result status, struct ll_err *err, int code)
+static int hint_nvml_start(const struct ll_nvml *nvml, ll_nvml_result status, struct ll_err *err, int code)
 {
+	if (ll_library_is_simulated(nvml->library)) {
+		ll_err_hint(err, "the simulator says why, or its scenario has it so");
+		return code;
+	}
 	switch (status) {
 	case LL_NVML_ERROR_DRIVER_NOT_LOADED:
 		ll_err_hint(err, "load the kernel module (modprobe nvidia), or try --sim");
@@ -112,18 +123,18 @@ static void unblock_signals(const sigset_t *before)
 static int start_nvml(struct ll_nvml *nvml, const char *missing, struct ll_err *err)
 {
 	if (!nvml->nvmlInit || !nvml->nvmlShutdown)
-		return fail_missing(err, nvml_name, missing, "of unknown version");
+		return fail_missing(err, nvml->library, nvml_name, missing, "of unknown version");
 	sigset_t before;
 	block_signals(&before);
 	ll_nvml_result status = nvml->nvmlInit();
 	unblock_signals(&before);
 	if (status != LL_NVML_SUCCESS)
-		return hint_nvml_start(status, err, ll_nvml_fail(nvml, status, err, "start NVML"));
+		return hint_nvml_start(nvml, status, err, ll_nvml_fail(nvml, status, err, "start NVML"));
 	read_driver_version(nvml);
 	if (!missing)
 		return 0;
 	nvml->nvmlShutdown();
-	return fail_missing(err, nvml_name, missing, nvml->driver_version);
+	return fail_missing(err, nvml->library, nvml_name, missing, nvml->driver_version);
 }
 
 int ll_nvml_init(struct ll_nvml *nvml, struct ll_err *err)
@@ -162,12 +173,12 @@ static const char *version_text(int version, char text[24])
 	return text;
 }
 
-static int hint_cuda_start(ll_cu_result status, struct ll_err *err, int code)
+static int hint_cuda_start(const struct ll_cuda *cuda, ll_cu_result status, struct ll_err *err, int code)
 {
 	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
 	if (status == LL_CUDA_ERROR_NO_DEVICE && visible)
 		ll_err_hint(err, "CUDA_VISIBLE_DEVICES=%.100s hides the cards", visible);
-	else if (status == LL_CUDA_ERROR_SYSTEM_NOT_READY)
+	else if (status == LL_CUDA_ERROR_SYSTEM_NOT_READY && !ll_library_is_simulated(cuda->library))
 		ll_err_hint(err, "start the nvidia-fabricmanager service");
 	else if (status >= LL_CUDA_ERROR_MPS_CONNECTION_FAILED && status <= LL_CUDA_ERROR_MPS_CLIENT_TERMINATED)
 		ll_err_hint(err, "an MPS control daemon is in the way: see CUDA_MPS_PIPE_DIRECTORY");
@@ -182,13 +193,13 @@ static int start_cuda(struct ll_cuda *cuda, const char *missing, struct ll_err *
 	if (cuda->cuDriverGetVersion && cuda->cuDriverGetVersion(&cuda->version) != LL_CUDA_SUCCESS)
 		cuda->version = 0;
 	if (missing)
-		return fail_missing(err, cuda_name, missing, version_text(cuda->version, version));
+		return fail_missing(err, cuda->library, cuda_name, missing, version_text(cuda->version, version));
 	sigset_t before;
 	block_signals(&before);
 	ll_cu_result status = cuda->cuInit(0);
 	unblock_signals(&before);
 	if (status != LL_CUDA_SUCCESS)
-		return hint_cuda_start(status, err, ll_cuda_fail(cuda, status, err, "start CUDA"));
+		return hint_cuda_start(cuda, status, err, ll_cuda_fail(cuda, status, err, "start CUDA"));
 	return 0;
 }
 

@@ -16,6 +16,8 @@
 #ifndef LOADLINE_DRIVER_LIBRARY_H
 #define LOADLINE_DRIVER_LIBRARY_H
 
+#include <stdbool.h>
+
 #include "abi/cuda.h"
 #include "abi/nvml.h"
 #include "base/err.h"
@@ -37,6 +39,9 @@ struct ll_cuda {
 /* Opens libnvidia-ml.so.1, fills the table, calls nvmlInit_v2. fini shuts NVML down again; it takes a zeroed table. */
 int ll_nvml_init(struct ll_nvml *nvml, struct ll_err *err);
 void ll_nvml_fini(struct ll_nvml *nvml);
+
+/* Whether a library from dlopen is the simulator's: advice about a real driver is of no use then. */
+bool ll_library_is_simulated(void *library);
 
 /* Opens libcuda.so.1, fills the table, calls cuInit: 0.1 s or more. fini forgets it: libcuda stays mapped, for it does
  * not survive being unloaded. No context is made. */

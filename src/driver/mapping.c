@@ -20,7 +20,11 @@ static int fail_hidden(const struct ll_card *card, struct ll_err *err)
 	} else if (visible) {
 		ll_err_set(err, -ENODEV, "card %s (%s): hidden from CUDA by CUDA_VISIBLE_DEVICES=%.100s", card->label,
 			   card->uuid, visible);
-		ll_err_hint(err, "unset CUDA_VISIBLE_DEVICES, or set it to %s", card->uuid);
+		/* Unset it shows the first slice alone. */
+		ll_err_hint(err,
+			    card->is_mig ? "set CUDA_VISIBLE_DEVICES to %s"
+					 : "unset CUDA_VISIBLE_DEVICES, or set it to %s",
+			    card->uuid);
 	} else {
 		ll_err_set(err, -ENODEV, "card %s (%s): not seen by CUDA", card->label, card->uuid);
 		ll_err_hint(err,

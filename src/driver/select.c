@@ -41,7 +41,10 @@ static int fail_word(const char *word, const char *why, struct ll_err *err)
 static int fail_fault(const struct ll_card *card, struct ll_err *err)
 {
 	ll_err_set(err, card->fault, "card %s: does not answer: %s", card->label, strerror(-card->fault));
-	ll_err_hint(err, "see the kernel log (dmesg | grep -i xid) and `loadline doctor`");
+	if (card->driver && ll_driver_sim_folder(card->driver))
+		ll_err_hint(err, "loadline-simctl card %u gone off brings the simulated card back", card->index);
+	else
+		ll_err_hint(err, "see the kernel log (dmesg | grep -i xid) and `loadline doctor`");
 	return card->fault;
 }
 

@@ -160,6 +160,13 @@ size_t ll_tenant_list(struct ll_ledger *ledger, struct ll_tenant_info *tenants, 
 	return count;
 }
 
+bool ll_tenant_read(struct ll_ledger *ledger, unsigned row, struct ll_tenant_info *ret_info)
+{
+	LL_SCOPE_NO_CANCEL;
+	LL_SCOPE_LOCK(&ledger->mutex);
+	return row < LL_LEDGER_TENANTS && copy_row(ledger, row, ret_info);
+}
+
 bool ll_tenant_shares_by_space(const struct ll_ledger *ledger, unsigned row)
 {
 	return row < LL_LEDGER_TENANTS && ledger->file->tenants[row].space_permille != 0;
@@ -181,4 +188,10 @@ void ll_tenant_set_weight(struct ll_ledger *ledger, unsigned row, unsigned permi
 {
 	if (row < LL_LEDGER_TENANTS)
 		ledger->file->tenants[row].weight_permille = permille ? permille : 1000;
+}
+
+void ll_tenant_set_priority(struct ll_ledger *ledger, unsigned row, enum ll_priority priority)
+{
+	if (row < LL_LEDGER_TENANTS)
+		ledger->file->tenants[row].priority = priority;
 }

@@ -61,6 +61,9 @@ int ll_tenant_keep(struct ll_ledger *ledger, unsigned row, int *ret_fd, struct l
 /* Copies the live rows in row order, at most capacity; returns how many there are. Dead ones are cleared first. */
 size_t ll_tenant_list(struct ll_ledger *ledger, struct ll_tenant_info *tenants, size_t capacity);
 
+/* Copies one row. False: it is free. */
+bool ll_tenant_read(struct ll_ledger *ledger, unsigned row, struct ll_tenant_info *ret_info);
+
 /*
  * The row of that card's ledger whose lock that process keeps, as what `run` starts does whatever it has made of its
  * environment. False: none, or the process is another user's. Some µs for each of its descriptors.
@@ -74,5 +77,6 @@ bool ll_tenant_shares_by_space(const struct ll_ledger *ledger, unsigned row);
 void ll_tenant_set_memory_limit(struct ll_ledger *ledger, unsigned row, uint64_t bytes);
 void ll_tenant_set_compute_cap(struct ll_ledger *ledger, unsigned row, unsigned permille);
 void ll_tenant_set_weight(struct ll_ledger *ledger, unsigned row, unsigned permille);
+void ll_tenant_set_priority(struct ll_ledger *ledger, unsigned row, enum ll_priority priority);
 
 #endif

@@ -44,13 +44,18 @@ static bool is_daemon(pid_t pid)
 	return strcmp(name, "nvidia-cuda-mps-control") == 0;
 }
 
+bool ll_mps_daemon_has_pipe(const struct ll_mps_place *place)
+{
+	char control[LL_MPS_PATH_SIZE + 40];
+	snprintf(control, sizeof control, "%s/control", place->pipe);
+	return access(control, F_OK) == 0 || errno != ENOENT;
+}
+
 /* Drivers before 515 write no such file; going through /proc takes milliseconds, so not without a sign of a daemon. */
 static pid_t search_pid(const struct ll_mps_place *place)
 {
 	struct ll_mps_found found[FOUND_MAX];
-	char control[LL_MPS_PATH_SIZE + 40];
-	snprintf(control, sizeof control, "%s/control", place->pipe);
-	if (access(control, F_OK))
+	if (!ll_mps_daemon_has_pipe(place))
 		return 0;
 	size_t count = ll_mps_search(found, FOUND_MAX);
 	for (size_t i = 0; i < count; i++) {
@@ -78,7 +83,14 @@ int ll_mps_daemon_find(const struct ll_mps_place *place, struct ll_mps_daemon *r
 int ll_mps_daemon_answers(const struct ll_mps_place *place, uint64_t deadline_ns, struct ll_err *err)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf answer = LL_STRBUF_INIT;
-	return ll_mps_ask(place, deadline_ns, &answer, err, "get_server_list");
+	struct ll_err why = {0};
+	int rc = ll_mps_ask(place, deadline_ns, &answer, &why, "get_server_list");
+	/* Where there is no pipe to answer through, a short time says nothing about a daemon. */
+	if (rc == -ETIMEDOUT && !ll_mps_daemon_has_pipe(place))
+		rc = ll_err_set(&why, -ECONNREFUSED, "no MPS daemon at %s", place->pipe);
+	if (rc && err)
+		*err = why;
+	return rc;
 }
 
 /* The program goes to the background by itself; what it prints before is why it does not. */

@@ -61,7 +61,13 @@ int ll_mps_daemon_start(const struct ll_mps_place *place, const struct ll_mps_st
 int ll_mps_daemon_stop(const struct ll_mps_place *place, bool force, uint64_t within_ns, bool *ret_was_signalled,
 		       struct ll_err *err);
 
-/* Whether a daemon answers here, whatever /proc shows of it. 0, or the error of ll_mps_ask. */
+/* Whether the control pipe is there: of a daemon, or left by a dead one. Without it none runs here. */
+bool ll_mps_daemon_has_pipe(const struct ll_mps_place *place);
+
+/*
+ * Whether a daemon answers here, whatever /proc shows of it. 0, or the error of ll_mps_ask. Without a control pipe
+ * -ECONNREFUSED, however little time there was.
+ */
 int ll_mps_daemon_answers(const struct ll_mps_place *place, uint64_t deadline_ns, struct ll_err *err);
 
 #endif

@@ -188,6 +188,8 @@ int ll_mps_daemon_stop(const struct ll_mps_place *place, bool force, uint64_t wi
 	struct ll_err why = {0};
 	int rc = ll_mps_list_read(place, from_ns + within_ns / 4, &list, &why);
 	bool is_seen = ll_mps_daemon_find(place, &daemon, NULL) == 0;
+	if (rc == -ETIMEDOUT && !ll_mps_daemon_has_pipe(place))
+		rc = -ECONNREFUSED;
 	if (is_seen)
 		join(&party, daemon.pid, daemon.start_ticks, false);
 	for (size_t i = 0; i < list.server_count; i++)

@@ -68,7 +68,11 @@ static int check_modes(const struct ll_mps_wish *wish, struct ll_err *err)
 		if (ll_read_compute_mode(wish->cards[i], &mode, NULL) == 0 && mode == LL_MODE_PROHIBITED) {
 			ll_err_set(err, -EBUSY, "card %s: is in prohibited mode: no program may use it",
 				   wish->cards[i]->label);
-			return ll_err_hint(err, "nvidia-smi -i %s -c DEFAULT allows it again", wish->cards[i]->label);
+			return ll_err_hint(err,
+					   ll_driver_sim_folder(wish->cards[i]->driver)
+					       ? "loadline-simctl card %s mode default allows it again"
+					       : "nvidia-smi -i %s -c DEFAULT allows it again",
+					   wish->cards[i]->label);
 		}
 	}
 	return 0;

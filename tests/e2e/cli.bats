@@ -33,6 +33,25 @@ commands() {
 	fails_with 2 "--completion: 'csh': not one of" help --completion csh
 }
 
+@test "a global option after the command says where it goes" {
+	fails_with 2 "--sim goes before the command; write 'loadline --sim COMMAND'" hold --sim
+	fails_with 2 "--log-level goes before the command; write 'loadline --log-level=warn COMMAND'" mps start --log-level=warn
+	fails_with 2 "--sim goes before the command" mps --sim start
+	fails_with 125 "--sim goes before the command" run --sim -- true
+	fails_with 2 "--version goes before the command" status --version
+}
+
+@test "a misspelt name is told the nearest one, of the same command" {
+	fails_with 2 "--tarket: unknown option; did you mean --target?" hold --tarket=30%
+	fails_with 2 "--hepl: unknown option; did you mean --help?" status --hepl
+	fails_with 2 "--target: unknown option; try 'loadline status --help'" status --target
+	fails_with 2 "--sin: unknown option; did you mean --sim?" --sin status
+	fails_with 2 "stauts: unknown command; did you mean 'loadline status'?" stauts
+	fails_with 2 "mps stat: unknown command; did you mean 'loadline mps start'?" mps stat
+	fails_with 2 "mps frobnicate: unknown command; say one of: start, " mps frobnicate
+	fails_with 2 "hodl: unknown command; did you mean 'hold'?" help hodl
+}
+
 @test "what loadline starts for itself is no command, and says so to who types it" {
 	fails_with 2 "hold-worker: is for loadline itself, which starts it for each card; use 'loadline hold'" hold-worker
 	fails_with 2 "limit-trial: is for loadline itself; use 'loadline doctor'" limit-trial
@@ -48,9 +67,29 @@ commands() {
 
 @test "output that cannot be written is an error" {
 	[ -w /dev/full ] || skip "no /dev/full"
-	run bash -c '"$LOADLINE" --help >/dev/full'
-	[ "$status" -eq 1 ]
-	[[ $output == "loadline: standard output: "* ]]
+	local command
+	for command in --help "help --man hold" "help --completion bash" version; do
+		run bash -c "\"$LOADLINE\" $command >/dev/full"
+		[ "$status" -eq 1 ]
+		[[ $output == "loadline: standard output: "* ]]
+	done
+}
+
+@test "an output that cannot be written is 1 in every command, and named" {
+	[ -w /dev/full ] || skip "no /dev/full"
+	loadline --sim version || skip "no simulator in this build"
+	fails_with 1 "record /dev/full: No space left" --sim hold --for 300ms --record /dev/full
+	fails_with 1 "--kernel-log: /dev/full: No space left" --sim hold --for 2s --kernel-log /dev/full
+	fails_with 1 "--kernel-log: $T/none/x: No such file" --sim hold --for 300ms --kernel-log "$T/none/x"
+	fails_with 1 "--svg: $T/none/x: No such file" --sim probe --svg "$T/none/x"
+	local command
+	for command in "hold --for 300ms --json" "status --json" "status --watch=0.1" "doctor --no-trial --json" "trace -i 0 --for 10ms --json" "mps start"; do
+		run bash -c "timeout 60 \"$LOADLINE\" --sim $command 2>&1 >/dev/full | tail -n 1; exit \${PIPESTATUS[0]}"
+		echo "$command: $status $output"
+		[ "$status" -eq 1 ]
+		[ "$output" = "loadline: standard output: No space left on device" ]
+	done
+	loadline --sim mps stop --force
 }
 
 @test "manual pages render without a warning and hold every option" {
@@ -90,6 +129,25 @@ complete_words() {
 	complete_words loadline help --comp | grep -qx -- --completion
 	complete_words loadline help ver | grep -qx version
 	[ -z "$(complete_words loadline version --comp)" ]
+}
+
+@test "bash completes programs and file names behind --" {
+	mkdir "$T/files"
+	touch "$T/files/train.py"
+	cd "$T/files"
+	local command
+	for command in run trace "mps run"; do
+		# shellcheck disable=SC2086
+		[ "$(complete_words loadline $command -- python3 --mem tr)" = train.py ]
+		# shellcheck disable=SC2086
+		[ "$(complete_words loadline $command -- tr | sort -u | grep -cxE 'train.py|true')" -eq 2 ]
+	done
+	[ -z "$(complete_words loadline run tr)" ]
+	[ -z "$(complete_words loadline set -- tr)" ]
+}
+
+@test "bash completes the classes of set" {
+	[ "$(complete_words loadline set job --priority '' | xargs)" = "high normal low" ]
 }
 
 @test "bash completes the commands of a group, each with its own options" {

@@ -270,3 +270,45 @@ fetch() {
 	printf 'GET %s HTTP/1.0\r\n\r\n' "$2" >&9
 	timeout 20 cat <&9 | grep -q "$3"
 }
+
+@test "SIGHUP ends it like SIGTERM, with a summary" {
+	hold --target 40%
+	wait_for 20 samples 2
+	stop hold HUP
+	[ "$status" -eq 0 ]
+	has hold '.event == "summary"'
+	loadline hold --help | tr -s ' \n' ' ' | grep -q "SIGHUP, which the end of its terminal sends, end it at once"
+}
+
+@test "the live display says that a card is simulated, and takes a new width within its next frames" {
+	cat >"$T/terminal.py" <<'PY'
+import fcntl, os, pty, re, struct, sys, termios, time
+def resize(columns):
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+def widest(text):
+    plain = re.sub(rb"\x1b\[[?0-9;]*[A-Za-z]|\r", b"", text).decode(errors="replace")
+    return max(len(line) for line in plain.split("\n"))
+def read_until(done):
+    seen, end = b"", time.time() + 60
+    while not done(seen):
+        assert time.time() < end, seen[-300:]
+        seen += os.read(fd, 65536)
+    return seen
+pid, fd = pty.fork()
+if pid == 0:
+    os.environ["TERM"] = "xterm"
+    time.sleep(0.3)
+    os.execv(sys.argv[1], sys.argv[1:])
+resize(100)
+seen = read_until(lambda seen: b"holding" in seen and seen.count(b"\x1b[?25l") > 4)
+assert b"(simulated)" in seen, seen[-300:]
+resize(40)
+read_until(lambda seen: b"\x1b[H\x1b[2J" in seen)
+narrow = read_until(lambda seen: seen.count(b"\x1b[?25l") > 3)
+assert widest(narrow) < 40, narrow[-300:]
+os.write(fd, b"\x03")
+read_until(lambda seen: b"settled" in seen or b"no kernel ran" in seen)
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+PY
+	python3 "$T/terminal.py" "$LOADLINE" --sim hold --for 100s
+}

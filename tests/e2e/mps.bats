@@ -204,6 +204,27 @@ need_launcher() {
 	[[ $output == *"ended by signals"* ]]
 }
 
+@test "where no daemon runs none hangs, however short the time" {
+	local time
+	for time in 0 1ms; do
+		mps_fails 1 "no MPS daemon at $T/world/mps/pipe" stop --within "$time"
+		mps_fails 1 "no MPS daemon at $T/world/mps/pipe" stop --force --within "$time"
+		mps_fails 1 "no MPS daemon runs at $T/world/mps/pipe; start one: loadline mps start" kill 17 --within "$time"
+	done
+	mps start
+	mps_fails 1 "no answer in time" stop --within 0
+	mps stop
+}
+
+@test "status calls the server of MPS by what it is" {
+	mps start
+	start client --sim mps run -- "$SIMCTL" busy 0 kernel 1ms for 60s
+	wait_for 30 shows 'select(has("process")) | .mps_server and .governed == false'
+	loadline --sim status | grep -qE "^  pid [0-9]+  MPS server, [0-9]+ MiB$"
+	run ! eval 'loadline --sim status | grep -q "nvidia-cuda-mps.*ungoverned"'
+	stop client KILL
+}
+
 @test "exclusive mode is set with --exclusive alone, and put back" {
 	need_root
 	scenario 'cards 2'
@@ -296,6 +317,8 @@ fake() {
 	printf '#!/bin/sh\nread -r c\ncase $c in\n%s\n*) echo "Unknown command: $c" ;;\nesac\n' "$1" \
 		>"$T/fake/nvidia-cuda-mps-control"
 	chmod +x "$T/fake/nvidia-cuda-mps-control"
+	mkdir -pm 700 "$T/world/mps" "$T/world/mps/pipe"
+	touch "$T/world/mps/pipe/control"
 }
 
 # faked WORD...: loadline on the simulated driver with that control program.

@@ -187,7 +187,7 @@ nothing_is_left() {
 }
 
 @test "a picture that cannot be written costs nothing, and an old one stays until there is a new one" {
-	fails_with 2 "--svg: $T/nowhere/a.svg: No such file" --sim probe --svg "$T/nowhere/a.svg"
+	fails_with 1 "--svg: $T/nowhere/a.svg: No such file" --sim probe --svg "$T/nowhere/a.svg"
 	fails_with 2 "--svg: the picture is of the matrix" --sim probe --svg "$T/a.svg" --experiment slice
 	echo old >"$T/old.svg"
 	scenario "fail cuLaunchKernel CUDA_ERROR_LAUNCH_FAILED after 1"

@@ -120,7 +120,7 @@ tenant() {
 		fails_with 2 "${option%%=*}" --sim set job "$option"
 		fails_with 2 "${option%%=*}" --sim set job --weight 3 "$option"
 	done
-	fails_with 2 "set: nothing to set; give --mem, --compute or --weight" --sim set job
+	fails_with 2 "set: nothing to set; give --mem, --compute, --weight or --priority" --sim set job
 	fails_with 2 "set: no claim named" --sim set --mem 1G
 	fails_with 2 "set: one claim at a time" --sim set job other --mem 1G
 	tenant job '.memory_limit_bytes == 4294967296 and .compute_cap_percent == null and .weight == 1'
@@ -146,4 +146,41 @@ tenant() {
 	after=$(gpu_seconds job)
 	# Half a second more than the cap would have let it.
 	wait_for 60 claim job ".gpu_seconds > $after + 0.5 + (now - $EPOCHREALTIME) * 0.1"
+}
+
+@test "the class is changed while it runs" {
+	start_busy job
+	claim job '.class == "normal"'
+	for class in low high normal; do
+		loadline --sim set job --priority "$class"
+		claim job ".class == \"$class\" and .weight == 1 and .compute_cap_percent == null"
+	done
+	fails_with 2 "--priority: 'urgent': not one of high, normal, low" --sim set job --priority urgent --weight 3
+	claim job '.class == "normal" and .weight == 1'
+}
+
+@test "of two that want the card the one whose class is raised gets it" {
+	start_busy one
+	start_busy two
+	loadline --sim set one --priority high
+	loadline --sim set two --priority low
+	local one two one_later two_later
+	wait_for 20 claim two '.waits_for != null'
+	read -r one two <<<"$(gpu_seconds one two)"
+	wait_for 60 used one "$(jq -n "$one + 1")"
+	read -r one_later two_later <<<"$(gpu_seconds one two)"
+	expect '$two < $one / 4' --argjson one "$(jq -n "$one_later - $one")" --argjson two "$(jq -n "$two_later - $two")"
+}
+
+@test "it says what it changed: a line for each card, the old value and the new one" {
+	printf 'cards 2\n' >"$T/scenario"
+	export LOADLINE_SIM_SCENARIO=$T/scenario
+	start both --sim run --tenant both --mem 10G -- sleep 60
+	wait_for 20 status_has 'map(select(.tenant == "both")) | length == 2'
+	[ "$(loadline --sim set both --mem 2G)" = "card 0, both: memory 10.0 GiB -> 2.0 GiB
+card 1, both: memory 10.0 GiB -> 2.0 GiB" ]
+	[ "$(loadline --sim set both --mem none --compute 30% --weight 2.5 --priority low)" = "$(for card in 0 1; do
+		echo "card $card, both: memory 2.0 GiB -> none, compute none -> 30 %, weight 1 -> 2.5, priority normal -> low"
+	done)" ]
+	[ "$(loadline --sim set both --compute none | head -n 1)" = "card 0, both: compute 30 % -> none" ]
 }

@@ -195,3 +195,49 @@ busy() {
 	shows_none 'has("process")'
 	stop hold
 }
+
+@test "--watch prints one reading after the other, with shares from the second on, until Ctrl-C" {
+	needs_shim
+	# shellcheck disable=SC2046
+	start job --sim run --tenant job -- $(busy kernel 1ms for 120s)
+	wait_for 20 shows 'select(has("claim") and .gpu_seconds > 0.1)'
+	start_program watch python3 -c 'import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])' "$LOADLINE" --sim status --watch=0.3
+	wait_for 60 eval '[ "$(grep -c "^card " "$T/watch.out")" -ge 3 ]'
+	stop watch INT
+	[ "$status" -eq 0 ]
+	[ ! -s "$T/watch.err" ]
+	run ! grep -q $'\033' "$T/watch.out"
+	[ "$(grep -m 1 -n "of the last" "$T/watch.out" | cut -d: -f 1)" -gt 3 ]
+	grep -qE 'job: running, .*, GPU time [0-9.]+ s \(tenant: [0-9]+ % of the last [0-9.]+ s\)' "$T/watch.out"
+	start watch --sim status --json -w0.3
+	wait_for 60 has watch 'select(has("claim")) | .recent_seconds >= 0.3 and .recent_percent > 10'
+	stop watch TERM
+	[ "$status" -eq 0 ]
+	loadline --sim status --json | jq -e 'select(has("claim")) | .recent_percent == null'
+	fails_with 2 "--watch: '0': not a number of seconds" --sim status --watch=0
+	fails_with 2 "--watch: 'x': not a number of seconds" --sim status --watch=x
+}
+
+@test "--watch on a narrow terminal draws over itself, and no line is wider" {
+	cat >"$T/terminal.py" <<'PY'
+import fcntl, os, pty, re, signal, struct, sys, termios, time
+pid, fd = pty.fork()
+if pid == 0:
+    time.sleep(0.2)
+    os.execv(sys.argv[1], sys.argv[1:])
+fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 70, 0, 0))
+seen, end = b"", time.time() + 60
+while seen.count(b"\033[H") < 3 and time.time() < end:
+    seen += os.read(fd, 65536)
+os.write(fd, b"\003")
+status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+lines = re.sub(rb"\033\[[0-9]*[HJK]|\r", b"", seen).split(b"\n")
+assert status == 0, status
+assert seen.count(b"\033[2J") == 1 and seen.count(b"\033[J") >= 2, seen
+assert all(len(line) <= 70 for line in lines), lines
+assert any(b"0.0 of 140.4 GiB" in line and b"77 of 700 W" in line for line in lines), lines
+PY
+	python3 "$T/terminal.py" "$LOADLINE" --sim status --watch=0.2
+}

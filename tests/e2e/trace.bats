@@ -98,8 +98,12 @@ rows() {
 	has trace 'select(.event == "process") | .by == "events" and .kernels == 10 and
 		(.cupti_refusal | contains("MULTIPLE_SUBSCRIBERS"))'
 	trace --by cupti -- "$TRACED" kernels=10:100000
-	[ "$status" -eq 0 ]
+	[ "$status" -eq 125 ]
 	grep -q "MULTIPLE_SUBSCRIBERS.*it has no device times" "$T/trace.err"
+	[ "$(tail -n 1 "$T/trace.err")" = "loadline: --by cupti: CUPTI refused 1 of 1 processes, which have no device times; the notes above say why; or trace by events, as without --by" ]
+	trace --by cupti --json -- "$TRACED" fork=2 kernels=10:100000
+	[ "$status" -eq 125 ]
+	grep -q "refused 2 of 2 processes.*cupti_refusal says why" "$T/trace.err"
 	without_cupti
 	fails_with 125 "--by cupti: no libcupti was found" --sim trace --by cupti -- "$TRACED" kernels=1:1
 }
@@ -329,8 +333,9 @@ rows() {
 	use_cupti
 	ln -s /dev/full "$T/full.json"
 	trace -o "$T/full.json" -- "$TRACED" kernels=3:1000
-	[ "$status" -eq 125 ]
-	grep -q "full.json: No space left on device" "$T/trace.err"
+	[ "$status" -eq 1 ]
+	grep -q "^loadline: -o: .*full.json: No space left on device" "$T/trace.err"
+	fails_with 1 "-o: /there/is/none.json: No such file" --sim trace -o /there/is/none.json -- "$TRACED" kernels=3:1000
 	[ -z "$(ls "$TMPDIR")" ]
 	TMPDIR=/there/is/none fails_with 125 "No such file or directory" --sim trace -- true
 }

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <pty.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 
 #include "screen.h"
@@ -243,6 +244,28 @@ static void narrower_window_is_begun_anew(void **state)
 	end(true);
 }
 
+static void after_a_stop_the_block_begins_below_what_the_shell_printed(void **state)
+{
+	(void)state;
+	begin(24, 100, 1);
+	put_sample(0.5);
+	draw();
+	screen_write(&screen, "[1]+  Stopped  loadline hold\r\n$ fg\r\nloadline hold\r\n");
+	raise(SIGCONT);
+	put_sample(0.7);
+	draw();
+	const char *text = screen_text(&screen);
+	assert_contains(text, "util 50 %");
+	assert_contains(text, "$ fg\nloadline hold\nsynthetic load: ");
+	assert_contains(strstr(text, "$ fg"), "util 70 %");
+	put_sample(0.9);
+	draw();
+	text = screen_text(&screen);
+	assert_contains(text, "util 90 %");
+	assert_lacks(text, "util 70 %");
+	end(true);
+}
+
 static void low_window_has_a_line_a_card(void **state)
 {
 	(void)state;
@@ -327,6 +350,7 @@ int main(void)
 	    cmocka_unit_test(summary_follows_where_the_block_was),
 	    cmocka_unit_test(early_free_leaves_a_clean_terminal),
 	    cmocka_unit_test(narrower_window_is_begun_anew),
+	    cmocka_unit_test(after_a_stop_the_block_begins_below_what_the_shell_printed),
 	    cmocka_unit_test(low_window_has_a_line_a_card),
 	    cmocka_unit_test(frames_come_five_times_a_second_at_most),
 	    cmocka_unit_test(ascii_locale_and_no_color_get_ascii),

@@ -127,7 +127,7 @@ static void unwritable_record_fails_before_the_start(void **state)
 }
 
 /* A disk that fills up later. */
-static void full_disk_warns_once_and_the_hold_goes_on(void **state)
+static void full_disk_warns_once_the_hold_goes_on_and_fails_at_its_end(void **state)
 {
 	(void)state;
 	static struct test_capture log;
@@ -149,11 +149,14 @@ static void full_disk_warns_once_and_the_hold_goes_on(void **state)
 		ll_hold_output_event(output, &event);
 		ll_hold_output_tick(output, i * LL_NS_PER_S);
 	}
-	int rc = ll_hold_output_finish(output, NULL);
+	struct ll_err err = {0};
+	int rc = ll_hold_output_finish(output, &err);
 	ll_hold_output_free(output);
 	fclose(full);
 	const char *text = test_log_end(&log);
-	assert_int_equal(rc, 0);
+	assert_int_equal(rc, -ENOSPC);
+	assert_int_equal(err.status, LL_EXIT_FAILED);
+	assert_contains(err.text, path);
 	assert_contains(text, "No space left on device; the recording ends, the hold goes on\n");
 	assert_null(strchr(strchr(text, '\n') + 1, '\n'));
 }
@@ -165,7 +168,7 @@ int main(void)
 	    cmocka_unit_test(only_samples_are_recorded_power_in_watts),
 	    cmocka_unit_test(one_line_of_awk_makes_a_replay),
 	    cmocka_unit_test(unwritable_record_fails_before_the_start),
-	    cmocka_unit_test(full_disk_warns_once_and_the_hold_goes_on),
+	    cmocka_unit_test(full_disk_warns_once_the_hold_goes_on_and_fails_at_its_end),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -150,16 +150,33 @@ static void summary_is_a_block_on_stdout_and_says_synthetic_load(void **state)
 			    "  payload        vulkan, 50 MiB of GPU memory\n");
 }
 
-static void summary_of_a_card_that_failed_says_why(void **state)
+static struct ll_event failed_summary(void)
 {
-	(void)state;
 	struct ll_event event = test_summary(1);
 	event.summary = (struct ll_summary_result){.seconds = 0};
 	event.code = -EIO;
 	snprintf(event.text, sizeof event.text, "no memory");
-	run_one(&test_util, event);
+	return event;
+}
+
+static void failure_of_the_only_card_is_left_to_main(void **state)
+{
+	(void)state;
+	run_one(&test_util, failed_summary());
 	assert_string_equal(stdout_capture.text, "card 0 NVIDIA H200: synthetic load, no kernel ran\n"
-						 "  ended by       no memory\n");
+						 "  ended by       an error\n");
+	assert_null(strstr(log_capture.text, "no memory"));
+}
+
+static void failure_of_one_of_several_cards_is_logged_at_once(void **state)
+{
+	(void)state;
+	struct ll_event event = failed_summary();
+	const struct ll_card *cards[] = {event.card, event.card};
+	struct ll_hold_output_config config = test_config();
+	config.cards = cards;
+	config.count = 2;
+	run(&config, &event, 1);
 	assert_contains(log_capture.text, "ERROR card 0: no memory\n");
 }
 
@@ -186,7 +203,8 @@ int main(void)
 	    cmocka_unit_test(after_a_fault_the_last_readings_are_not_told),
 	    cmocka_unit_test(periodic_line_leaves_out_what_is_not_known),
 	    cmocka_unit_test(summary_is_a_block_on_stdout_and_says_synthetic_load),
-	    cmocka_unit_test(summary_of_a_card_that_failed_says_why),
+	    cmocka_unit_test(failure_of_the_only_card_is_left_to_main),
+	    cmocka_unit_test(failure_of_one_of_several_cards_is_logged_at_once),
 	    cmocka_unit_test(start_that_fails_prints_no_summary),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
