@@ -192,6 +192,16 @@ static int try_in_folder(const struct ll_run_settings *settings, const struct ll
 	return 0;
 }
 
+static int make_folder(char ret_folder[LL_FOLDER_SIZE], struct ll_err *err)
+{
+	const char *temporary = getenv("TMPDIR");
+	int length = snprintf(ret_folder, LL_FOLDER_SIZE, "%s/loadline-doctor-XXXXXX",
+			      temporary && *temporary ? temporary : "/tmp");
+	if (length >= LL_FOLDER_SIZE)
+		return ll_err_set(err, -ENAMETOOLONG, "TMPDIR: %s", strerror(ENAMETOOLONG));
+	return mkdtemp(ret_folder) ? 0 : ll_err_set(err, -errno, "%s: %s", ret_folder, strerror(errno));
+}
+
 static int try_limits(const struct ll_card *card, const char *shim, struct outcome *outcome, struct ll_err *err)
 {
 	struct ll_run_settings settings = {
@@ -201,11 +211,10 @@ static int try_limits(const struct ll_card *card, const char *shim, struct outco
 	    .memory_limit_bytes = LL_TRIAL_MEMORY_BYTES,
 	    .compute_cap_permille = LL_TRIAL_CAP_PERMILLE,
 	    .weight_permille = 1000,
-	    .folder = "/tmp/loadline-doctor-XXXXXX",
 	};
 	struct endings endings;
 	block_endings(&endings);
-	int rc = mkdtemp(settings.folder) ? 0 : ll_err_set(err, -errno, "%s: %s", settings.folder, strerror(errno));
+	int rc = make_folder(settings.folder, err);
 	if (!rc) {
 		rc = try_in_folder(&settings, card, shim, &endings, outcome, err);
 		remove_folder(settings.folder);

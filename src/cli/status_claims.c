@@ -82,6 +82,16 @@ static void add_wait(struct ll_strbuf *text, const struct ll_status_card *status
 		ll_strbuf_adds(text, ", has the card");
 }
 
+/* A process that has lost its claim, and found no other (doc/run.md). */
+static void add_lost(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_tenant_info *tenant)
+{
+	if (!tenant->lost_since_ns)
+		return;
+	uint64_t lost_ns = status->now_ns > tenant->lost_since_ns ? status->now_ns - tenant->lost_since_ns : 0;
+	ll_strbuf_addf(text, ", NOT HELD TO ITS LIMITS for %.0f s: a process has lost its claim",
+		       (double)lost_ns / (double)LL_NS_PER_S);
+}
+
 /* Of the tenant: the time of its other claims is in it. */
 static void add_recent(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_tenant_info *tenant)
 {
@@ -105,6 +115,8 @@ static void add_program(struct ll_strbuf *text, const struct ll_status_card *sta
 	if (tenant)
 		add_recent(text, status, tenant);
 	add_wait(text, status, claim);
+	if (tenant)
+		add_lost(text, status, tenant);
 }
 
 static void add_claim(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_claim_info *claim)
@@ -127,6 +139,7 @@ static void add_tenant(struct ll_strbuf *text, const struct ll_status_card *stat
 		   tenant->space_permille);
 	ll_strbuf_addf(text, ", GPU time %.1f s", (double)tenant->gpu_time_ns / (double)LL_NS_PER_S);
 	add_recent(text, status, tenant);
+	add_lost(text, status, tenant);
 	ll_strbuf_addc(text, '\n');
 }
 

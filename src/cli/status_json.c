@@ -110,6 +110,14 @@ static json_t *claim_turn(const struct ll_status_card *status, const struct ll_c
 			 ll_status_is_over_cap(status, claim), "waits_for", text_or_null(waits, number));
 }
 
+/* How long a process of the tenant has had no claim, and was not held to the limits; null: none is without. */
+static json_t *lost_seconds(const struct ll_status_card *status, const struct ll_tenant_info *tenant)
+{
+	if (!tenant || !tenant->lost_since_ns || status->now_ns < tenant->lost_since_ns)
+		return json_null();
+	return ll_json_real(seconds(status->now_ns - tenant->lost_since_ns), 3);
+}
+
 /* Of the tenant, or of a synthetic load; over how many seconds. */
 static json_t *recent_share(bool is_known, const struct ll_status_recent *recent)
 {
@@ -135,14 +143,14 @@ static json_t *tenant_recent(const struct ll_status_card *status, const struct l
 static json_t *tenant_object(const struct ll_status_card *status, const struct ll_tenant_info *tenant)
 {
 	/* Not "0/3": `set` takes that for claim 3. */
-	return json_pack("{s:i, s:s, s:s, s:s, s:I, s:o, s:o, s:f, s:o, s:o, s:i}", "tenant_row", (int)tenant->row,
-			 "tenant", tenant->name, "uuid", status->card->uuid, "class",
-			 ll_priority_name(tenant->priority), "memory_bytes", (json_int_t)tenant->memory_used_bytes,
-			 "memory_limit_bytes", bytes_or_null(tenant->memory_limit_bytes, tenant->memory_limit_bytes),
-			 "compute_cap_percent", permille_or_null(tenant->compute_cap_permille), "weight",
-			 tenant->weight_permille / 1000.0, "mps_compute_percent",
-			 permille_or_null(tenant->space_permille), "gpu_seconds",
-			 ll_json_real(seconds(tenant->gpu_time_ns), 6), "claims", 0);
+	return json_pack(
+	    "{s:i, s:s, s:s, s:s, s:I, s:o, s:o, s:f, s:o, s:o, s:i, s:o}", "tenant_row", (int)tenant->row, "tenant",
+	    tenant->name, "uuid", status->card->uuid, "class", ll_priority_name(tenant->priority), "memory_bytes",
+	    (json_int_t)tenant->memory_used_bytes, "memory_limit_bytes",
+	    bytes_or_null(tenant->memory_limit_bytes, tenant->memory_limit_bytes), "compute_cap_percent",
+	    permille_or_null(tenant->compute_cap_permille), "weight", tenant->weight_permille / 1000.0,
+	    "mps_compute_percent", permille_or_null(tenant->space_permille), "gpu_seconds",
+	    ll_json_real(seconds(tenant->gpu_time_ns), 6), "claims", 0, "lost_seconds", lost_seconds(status, tenant));
 }
 
 static json_t *stranger_object(const struct ll_status_card *status, const struct ll_status_stranger *stranger)

@@ -156,7 +156,10 @@ struct ll_ledger_tenant {
 	_Atomic uint32_t reserved_text;
 	_Atomic uint64_t name[8];
 	_Atomic uint64_t others_launches;
-	_Atomic uint64_t reserved[6];
+	_Atomic uint64_t
+	    lost_since_ns; /* CLOCK_MONOTONIC: a process of it has no claim since then, and is not held to */
+	_Atomic uint64_t lost_seen_ns; /* its limits, as was last said then; 0: never */
+	_Atomic uint64_t reserved[4];
 };
 
 _Static_assert(offsetof(struct ll_ledger_tenant, space_permille) == 56, LL_LEDGER_LAYOUT);

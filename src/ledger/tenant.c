@@ -5,10 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/scope.h"
 #include "ledger/handle.h"
 #include "ledger/lock.h"
+#include "ledger/party.h"
 #include "ledger/tenant_rows.h"
 #include "ledger/text.h"
 #include "ledger/visit.h"
@@ -114,6 +116,41 @@ int ll_tenant_keep(struct ll_ledger *ledger, unsigned row, int *ret_fd, struct l
 	return 0;
 }
 
+/* What was not said again is over: the process has ended. */
+#define LOST_FRESH_NS (3 * LL_NS_PER_S)
+
+static bool is_lost(const struct ll_ledger_tenant *tenant, uint64_t now_ns)
+{
+	uint64_t seen_ns = tenant->lost_seen_ns;
+	return seen_ns && ll_party_elapsed_ns(seen_ns, now_ns) < LOST_FRESH_NS;
+}
+
+static struct ll_ledger_tenant *row_of(struct ll_ledger *ledger, uint64_t id)
+{
+	for (unsigned i = 0; i < LL_LEDGER_TENANTS; i++) {
+		if (ledger->file->tenants[i].id == id)
+			return &ledger->file->tenants[i];
+	}
+	return NULL;
+}
+
+void ll_tenant_note_lost(struct ll_ledger *ledger, uint64_t id, uint64_t now_ns)
+{
+	struct ll_ledger_tenant *tenant = row_of(ledger, id);
+	if (!tenant)
+		return;
+	if (!is_lost(tenant, now_ns))
+		tenant->lost_since_ns = now_ns;
+	tenant->lost_seen_ns = now_ns;
+}
+
+void ll_tenant_note_had(struct ll_ledger *ledger, uint64_t id)
+{
+	struct ll_ledger_tenant *tenant = row_of(ledger, id);
+	if (tenant)
+		tenant->lost_seen_ns = 0;
+}
+
 static bool copy_row(struct ll_ledger *ledger, unsigned row, struct ll_tenant_info *ret_info)
 {
 	const struct ll_ledger_tenant *tenant = &ledger->file->tenants[row];
@@ -132,6 +169,7 @@ static bool copy_row(struct ll_ledger *ledger, unsigned row, struct ll_tenant_in
 	    .gpu_time_ns = tenant->gpu_time_ns,
 	    .virtual_time_ns = tenant->virtual_time_ns,
 	    .tokens_ns = tenant->tokens_ns,
+	    .lost_since_ns = is_lost(tenant, ll_now_ns()) ? tenant->lost_since_ns : 0,
 	    .is_held = !(atomic_load(&ledger->file->card_words[row]) & LL_VISIT_WORD_OPEN),
 	    .is_lock_held = !ll_lock_is_free(ledger->scan.fd, LL_LOCK_TENANTS + (off_t)row),
 	    .claims = ll_tenant_rows_claims(ledger->file, row, true),

@@ -40,9 +40,11 @@ struct ll_tenant_info {
 	unsigned compute_cap_permille, weight_permille, space_permille;
 	uint64_t gpu_time_ns, virtual_time_ns;
 	int64_t tokens_ns;
-	bool is_held;      /* it waits for the card, which another tenant has */
-	bool is_lock_held; /* its process tree holds the row's lock */
-	unsigned claims;   /* live ones */
+	uint64_t lost_since_ns; /* CLOCK_MONOTONIC since when a process of it has no claim, and is not held to the
+				   limits; 0: none is without */
+	bool is_held;           /* it waits for the card, which another tenant has */
+	bool is_lock_held;      /* its process tree holds the row's lock */
+	unsigned claims;        /* live ones */
 };
 
 /*
@@ -72,6 +74,13 @@ bool ll_tenant_of_process(pid_t pid, const char *uuid, unsigned *ret_row);
 
 /* Whether it is a client of MPS: its share of the SMs cannot be set while it runs. */
 bool ll_tenant_shares_by_space(const struct ll_ledger *ledger, unsigned row);
+
+/*
+ * A process of the tenant has no claim, and is not held to its limits: said again at least each second while that is
+ * so. And: it has one again. Nothing where the tenant has no row any more.
+ */
+void ll_tenant_note_lost(struct ll_ledger *ledger, uint64_t id, uint64_t now_ns);
+void ll_tenant_note_had(struct ll_ledger *ledger, uint64_t id);
 
 /* Single values of a row, for `loadline set`. 0 takes a limit away. */
 void ll_tenant_set_memory_limit(struct ll_ledger *ledger, unsigned row, uint64_t bytes);

@@ -43,6 +43,8 @@ static void zero_accounts(struct ll_ledger_tenant *tenant)
 	tenant->others_busy_ns = 0;
 	tenant->ending_ns = 0;
 	tenant->others_launches = 0;
+	tenant->lost_since_ns = 0;
+	tenant->lost_seen_ns = 0;
 	tenant->reserved_limits = 0;
 	tenant->reserved_text = 0;
 	for (size_t i = 0; i < sizeof tenant->reserved / sizeof *tenant->reserved; i++)

@@ -201,6 +201,7 @@ static void publish(struct ll_seat *seat, ll_cu_device device)
 /* Others have cleared the claim, and there is no other: what goes on is not held to anything meanwhile. */
 static void say_lost(struct ll_seat *seat)
 {
+	ll_tenant_note_lost(seat->ledger, program.settings.id, ll_now_ns());
 	if (seat->lost_ns)
 		return;
 	seat->lost_ns = ll_now_ns();
@@ -212,9 +213,11 @@ static void say_lost(struct ll_seat *seat)
 
 static void say_had_again(struct ll_seat *seat)
 {
-	if (seat->lost_ns)
-		ll_say("the limits of `loadline run` are in force again on card %d, after %.1f s", seat->device,
-		       (double)(ll_now_ns() - seat->lost_ns) / (double)LL_NS_PER_S);
+	if (!seat->lost_ns)
+		return;
+	ll_say("the limits of `loadline run` are in force again on card %d, after %.1f s", seat->device,
+	       (double)(ll_now_ns() - seat->lost_ns) / (double)LL_NS_PER_S);
+	ll_tenant_note_had(seat->ledger, program.settings.id);
 	seat->lost_ns = 0;
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "../unit/skipped.h"
+#include "base/clock.h"
 #include "ledger/claim.h"
 #include "ledger/layout.h"
 #include "ledger/ledger.h"
@@ -240,6 +241,18 @@ static bool has_said(const char *text)
 	return strstr(all, text);
 }
 
+/* By the tenant's row, for `status`. */
+static bool is_told_lost(struct ll_ledger *ledger)
+{
+	struct ll_tenant_info tenants[TENANTS];
+	size_t count = ll_tenant_list(ledger, tenants, TENANTS);
+	for (size_t i = 0; i < count; i++) {
+		if (tenants[i].lost_since_ns && tenants[i].lost_since_ns <= ll_now_ns())
+			return true;
+	}
+	return false;
+}
+
 static void body_lost_for_now(void)
 {
 	static struct ll_claim *claims[CLAIMS], *last;
@@ -254,10 +267,12 @@ static void body_lost_for_now(void)
 	WAIT_FOR((last = take_from_program(ledger, kept)));
 	WAIT_FOR(
 	    has_said("loadline: the limits of `loadline run` are not in force on card 0: the program lost its claim"));
+	CHECK(is_told_lost(ledger));
 	CHECK_EQUAL(cu.cuMemAlloc(&address, MIB), LL_CUDA_ERROR_OUT_OF_MEMORY); /* nobody could hold it to the limit */
 	CHECK_EQUAL(cu.cuMemAllocAsync(&address, MIB, NULL), LL_CUDA_ERROR_OUT_OF_MEMORY);
 	ll_claim_release(last);
 	WAIT_FOR(has_said("loadline: the limits of `loadline run` are in force again on card 0"));
+	CHECK(!is_told_lost(ledger));
 	CHECK_EQUAL(cu.cuMemAlloc(&address, MIB), 0);
 	CHECK_EQUAL(cu.cuMemFree(address), 0);
 	CHECK(dup2(saved_stderr, STDERR_FILENO) == STDERR_FILENO);

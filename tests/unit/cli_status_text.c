@@ -38,6 +38,19 @@ static void table_fits_a_narrow_terminal_with_all_its_numbers(void **state)
 	}
 }
 
+static void who_is_not_held_to_its_limits_is_told(void **state)
+{
+	(void)state;
+	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+	struct ll_tenant_info tenant = {.row = 1, .id = 71, .name = "stray", .lost_since_ns = 5 * LL_NS_PER_S};
+	struct ll_status_card status = reading(17 * LL_NS_PER_S);
+	status.tenants = &tenant;
+	status.tenant_count = 1;
+	ll_status_add_text(&text, &status, 1, 0);
+	assert_non_null(strstr(text.buf, "tenant stray: "));
+	assert_non_null(strstr(text.buf, ", NOT HELD TO ITS LIMITS for 12 s: a process has lost its claim\n"));
+}
+
 static void table_is_whole_where_there_is_room(void **state)
 {
 	(void)state;
@@ -95,6 +108,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(table_fits_a_narrow_terminal_with_all_its_numbers),
+	    cmocka_unit_test(who_is_not_held_to_its_limits_is_told),
 	    cmocka_unit_test(table_is_whole_where_there_is_room),
 	    cmocka_unit_test(tenant_has_its_share_of_the_time_between_two_readings),
 	    cmocka_unit_test(server_of_mps_is_not_called_ungoverned),
