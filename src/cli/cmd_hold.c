@@ -86,11 +86,13 @@ static int dry_run(const struct hold_run *run, struct ll_err *err)
 
 static int block_signals(struct hold_run *run, struct ll_err *err)
 {
+	struct sigaction hangup;
 	sigset_t set;
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
+	if (sigaction(SIGHUP, NULL, &hangup) < 0 || hangup.sa_handler != SIG_IGN) /* as nohup has it */
+		sigaddset(&set, SIGHUP);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	run->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return run->signal_fd < 0 ? ll_err_set(err, -errno, "wait for signals: %s", strerror(errno)) : 0;

@@ -280,6 +280,21 @@ fetch() {
 	loadline hold --help | tr -s ' \n' ' ' | grep -q "SIGHUP, which the end of its terminal sends, end it at once"
 }
 
+@test "under nohup it goes on when its terminal ends" {
+	start_program hold nohup "$LOADLINE" --sim hold --json --record "$T/run.csv"
+	wait_for 20 test -s "$T/run.csv"
+	kill -HUP "$(pid_of hold)"
+	wait_for 20 records_more_than $(($(wc -l <"$T/run.csv") + 5))
+	is_running hold
+	stop hold
+	[ "$status" -eq 0 ]
+}
+
+# records_more_than NUMBER: lines.
+records_more_than() {
+	[ "$(wc -l <"$T/run.csv")" -gt "$1" ]
+}
+
 @test "the live display says that a card is simulated, and takes a new width within its next frames" {
 	cat >"$T/terminal.py" <<'PY'
 import fcntl, os, pty, re, struct, sys, termios, time
