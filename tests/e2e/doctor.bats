@@ -156,7 +156,7 @@ finding() {
 
 # trial [OPTION OF RUN]: with it. Nothing can be preloaded under a sanitizer.
 trial() {
-	LOADLINE_SHIM='' loadline --sim run ${1-} -- true 2>/dev/null || skip "nothing can be preloaded in this build"
+	LOADLINE_SHIM='' loadline --sim run "$@" -- true 2>/dev/null || skip "nothing can be preloaded in this build"
 	status=0
 	loadline --sim doctor --json >"$T/doctor.out" 2>"$T/doctor.err" || status=$?
 }
@@ -319,7 +319,7 @@ os.execv(sys.argv[1], sys.argv[1:])' "$LOADLINE" --sim doctor
 # trial_of PID: its child is at it.
 trial_of() {
 	local child
-	for child in $(cat "/proc/$1/task/$1/children"); do
+	for child in $(pgrep -P "$1"); do
 		grep -qz limit-trial "/proc/$child/cmdline" && return 0
 	done
 	return 1

@@ -201,18 +201,22 @@ jump() {
 	expect '$s.yields == 0' --argjson s "$(json hold 'select(.event == "summary")')"
 }
 
-@test "what ends a hold is said once" {
+scenario() {
+	printf '%s\n' "$@" >"$T/scenario"
 	export LOADLINE_SIM_SCENARIO=$T/scenario
-	printf '%s\n' "missing cuLaunchKernel" >"$T/scenario"
+}
+
+@test "what ends a hold is said once" {
+	scenario "missing cuLaunchKernel"
 	run -3 loadline --sim hold --for 5s
 	[ "$(grep -c cuLaunchKernel <<<"$output")" -eq 1 ]
 	[[ $output == *"loadline: "*cuLaunchKernel* ]]
 }
 
 @test "of several cards the log says what ended one, and the last line which one it was" {
-	export LOADLINE_SIM_SCENARIO=$T/scenario
-	printf '%s\n' "cards 2" "card 1 memory 400M" >"$T/scenario"
+	scenario "cards 2" "card 1 memory 400M"
 	run --separate-stderr loadline --sim hold -i all --payload cuda --for 1s
+	# shellcheck disable=SC2154
 	echo "$stderr"
 	[ "$status" -ne 0 ]
 	[ "$(grep -c "ERROR card 1: " <<<"$stderr")" -eq 1 ]

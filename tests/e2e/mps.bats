@@ -317,7 +317,8 @@ fake() {
 	printf '#!/bin/sh\nread -r c\ncase $c in\n%s\n*) echo "Unknown command: $c" ;;\nesac\n' "$1" \
 		>"$T/fake/nvidia-cuda-mps-control"
 	chmod +x "$T/fake/nvidia-cuda-mps-control"
-	mkdir -pm 700 "$T/world/mps" "$T/world/mps/pipe"
+	mkdir -p "$T/world/mps/pipe"
+	chmod 700 "$T/world/mps" "$T/world/mps/pipe"
 	touch "$T/world/mps/pipe/control"
 }
 

@@ -74,9 +74,13 @@ tenant() {
 	tenant early '.memory_limit_bytes == 5368709120'
 }
 
-@test "a tenant on several cards, by name on all, by claim on that card" {
+two_cards() {
 	printf 'cards 2\n' >"$T/scenario"
 	export LOADLINE_SIM_SCENARIO=$T/scenario
+}
+
+@test "a tenant on several cards, by name on all, by claim on that card" {
+	two_cards
 	start both --sim run --tenant both -- sh -c "'$LOADLINE_BUILD/sim/loadline-simctl' busy 0 20% for 60s & exec '$LOADLINE_BUILD/sim/loadline-simctl' busy 1 20% for 60s"
 	wait_for 20 status_has 'map(select(has("claim"))) | length == 2'
 	loadline --sim set both --mem 7G
@@ -173,8 +177,7 @@ tenant() {
 }
 
 @test "it says what it changed: a line for each card, the old value and the new one" {
-	printf 'cards 2\n' >"$T/scenario"
-	export LOADLINE_SIM_SCENARIO=$T/scenario
+	two_cards
 	start both --sim run --tenant both --mem 10G -- sleep 60
 	wait_for 20 status_has 'map(select(.tenant == "both")) | length == 2'
 	[ "$(loadline --sim set both --mem 2G)" = "card 0, both: memory 10.0 GiB -> 2.0 GiB
