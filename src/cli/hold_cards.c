@@ -68,15 +68,16 @@ int ll_hold_cards_choose(const struct ll_driver *driver, const char *text, const
 	if (rc < 0)
 		return rc;
 	struct choice choice = {.why = calloc(all_count + 1, sizeof *choice.why)};
-	if (!choice.why)
-		rc = ll_err_set(err, -ENOMEM, "choose the cards: %s", strerror(ENOMEM));
+	if (!choice.why) {
+		free(cards);
+		return ll_err_set(err, -ENOMEM, "choose the cards: %s", strerror(ENOMEM));
+	}
 	/* Cards that do not answer are not among those that "all" stands for. */
-	for (size_t i = 0; rc == 0 && strstr(text, "all") && i < all_count; i++) {
+	for (size_t i = 0; strstr(text, "all") && i < all_count; i++) {
 		if (all[i].fault)
 			note_deaf(&choice, &all[i]);
 	}
-	if (rc == 0)
-		rc = sort_out(&choice, config, skips_unusable, cards, &count, err);
+	rc = sort_out(&choice, config, skips_unusable, cards, &count, err);
 	free(choice.why);
 	if (rc < 0) {
 		free(cards);
