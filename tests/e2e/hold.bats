@@ -301,7 +301,8 @@ import fcntl, os, pty, re, struct, sys, termios, time
 def resize(columns):
     fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
 def widest(text):
-    plain = re.sub(rb"\x1b\[[?0-9;]*[A-Za-z]|\r", b"", text).decode(errors="replace")
+    whole = text[text.index(b"\n"):text.rindex(b"\n")] # what was read begins and ends anywhere in a line, or in a colour
+    plain = re.sub(rb"\x1b\[[?0-9;]*[A-Za-z]|\r", b"", whole).decode()
     return max(len(line) for line in plain.split("\n"))
 def read_until(done):
     seen, end = b"", time.time() + 60

@@ -355,26 +355,31 @@ static void check_gated(const char *name, ll_cu_result status, uint64_t before_n
 }
 
 #define ENTRY(name, call)                                                                                              \
-	static void gated_##name(void)                                                                                 \
+	static ll_cu_result run_##name(void)                                                                           \
 	{                                                                                                              \
-		owe(ID, SHORT_DEBT);                                                                                   \
-		uint64_t before_ns = gpu_ns(ID);                                                                       \
-		check_gated(#name, call, before_ns);                                                                   \
+		return call;                                                                                           \
 	}
 GATED
 #undef ENTRY
 
-static void (*const gated[])(void) = {
-#define ENTRY(name, call) gated_##name,
+static const struct {
+	const char *name;
+	ll_cu_result (*run)(void);
+} gated[] = {
+#define ENTRY(name, call) {#name, run_##name},
     GATED
 #undef ENTRY
 };
+enum { GATED_COUNT = sizeof gated / sizeof gated[0] };
 
 static void body_gated(void)
 {
 	prepare();
-	for (size_t i = 0; i < sizeof gated / sizeof gated[0]; i++)
-		gated[i]();
+	for (size_t i = 0; i < GATED_COUNT; i++) {
+		owe(ID, SHORT_DEBT);
+		uint64_t before_ns = gpu_ns(ID);
+		check_gated(gated[i].name, gated[i].run(), before_ns);
+	}
 }
 
 static void every_entry_that_makes_the_card_work_waits_and_is_timed(void **state)
@@ -420,14 +425,11 @@ static void body_strict(void)
 	prepare_under(true);
 	WAIT_FOR(take_from_program(ledger, kept));
 	WAIT_FOR(cu.cuMemsetD8Async(near_, 0, BYTES, stream) == LL_CUDA_ERROR_NOT_PERMITTED);
-#define ENTRY(name, call)                                                                                              \
-	do {                                                                                                           \
-		ll_cu_result status = call;                                                                            \
-		if (status != LL_CUDA_ERROR_NOT_PERMITTED)                                                             \
-			give_up_numbers(__FILE__, __LINE__, #name, status, LL_CUDA_ERROR_NOT_PERMITTED);               \
-	} while (0);
-	GATED
-#undef ENTRY
+	for (size_t i = 0; i < GATED_COUNT; i++) {
+		ll_cu_result status = gated[i].run();
+		if (status != LL_CUDA_ERROR_NOT_PERMITTED)
+			give_up_numbers(__FILE__, __LINE__, gated[i].name, status, LL_CUDA_ERROR_NOT_PERMITTED);
+	}
 	CHECK_EQUAL(cu.cuMemcpyHtoD(near_, pinned, BYTES), 0);
 	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
 }
