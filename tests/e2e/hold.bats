@@ -303,7 +303,7 @@ def resize(columns):
 def widest(text):
     whole = text[text.index(b"\n"):text.rindex(b"\n")] # what was read begins and ends anywhere in a line, or in a colour
     plain = re.sub(rb"\x1b\[[?0-9;]*[A-Za-z]|\r", b"", whole).decode()
-    return max(len(line) for line in plain.split("\n"))
+    return max(len(line) for line in plain.split("\n") if " INFO " not in line) # the log's lines stand above the display
 def read_until(done):
     seen, end = b"", time.time() + 60
     while not done(seen):
