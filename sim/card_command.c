@@ -24,10 +24,10 @@ static struct sim_card *edit(const struct call *call)
 	return SIM_EDIT(call->w, &call->w->cards[call->card]);
 }
 
-/* Properties that are one number of the card. */
 /* Of a UUID "GPU-10ad11fe-0200-4200-8200-...": the last digit of its fourth group. */
 enum { SLICE_DIGIT = 26 };
 
+/* Properties that are one number of the card. */
 enum field_kind { FIELD_NS, FIELD_BYTES, FIELD_DOUBLE, FIELD_U32, FIELD_SWITCH };
 
 struct field {

@@ -305,8 +305,8 @@ const struct ll_command ll_command_hold = {
 	"for keeping clocks and cooling steady and for testing schedulers and monitoring; it is not for "
 	"pretending to a policy that an idle card is in use.\n\n"
 	"SIGINT, SIGTERM and SIGHUP, which the end of its terminal sends, end it at once, with a summary. Where the "
-	"driver hangs, it ends 3 s later. To outlive its terminal it needs one of its own (tmux) or none (setsid, a "
-	"service).",
+	"driver hangs, it ends 3 s later. To outlive its terminal it needs nohup, a terminal of its own (tmux) or "
+	"none (setsid, a service).",
     .examples = examples,
     .options = ll_hold_options,
     .args_size = sizeof(struct ll_hold_args),

@@ -80,6 +80,10 @@ bool ll_status_recent_tenant(const struct ll_status_card *status, const struct l
 bool ll_status_recent_hold(const struct ll_status_card *status, const struct ll_claim_info *hold,
 			   struct ll_status_recent *ret_recent);
 
+/* For how long a process of the tenant has had no claim, and was not held to the limits (doc/run.md). False: none is
+ * without. */
+bool ll_status_lost(const struct ll_status_card *status, const struct ll_tenant_info *tenant, double *ret_seconds);
+
 /* The claim has work and it is another's turn: *ret_holder's. */
 bool ll_status_waits(const struct ll_status_card *status, const struct ll_claim_info *claim, unsigned *ret_holder);
 

@@ -82,14 +82,11 @@ static void add_wait(struct ll_strbuf *text, const struct ll_status_card *status
 		ll_strbuf_adds(text, ", has the card");
 }
 
-/* A process that has lost its claim, and found no other (doc/run.md). */
 static void add_lost(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_tenant_info *tenant)
 {
-	if (!tenant->lost_since_ns)
-		return;
-	uint64_t lost_ns = status->now_ns > tenant->lost_since_ns ? status->now_ns - tenant->lost_since_ns : 0;
-	ll_strbuf_addf(text, ", NOT HELD TO ITS LIMITS for %.0f s: a process has lost its claim",
-		       (double)lost_ns / (double)LL_NS_PER_S);
+	double seconds;
+	if (ll_status_lost(status, tenant, &seconds))
+		ll_strbuf_addf(text, ", NOT HELD TO ITS LIMITS for %.0f s: a process has lost its claim", seconds);
 }
 
 /* Of the tenant: the time of its other claims is in it. */

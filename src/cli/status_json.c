@@ -110,12 +110,10 @@ static json_t *claim_turn(const struct ll_status_card *status, const struct ll_c
 			 ll_status_is_over_cap(status, claim), "waits_for", text_or_null(waits, number));
 }
 
-/* How long a process of the tenant has had no claim, and was not held to the limits; null: none is without. */
 static json_t *lost_seconds(const struct ll_status_card *status, const struct ll_tenant_info *tenant)
 {
-	if (!tenant || !tenant->lost_since_ns || status->now_ns < tenant->lost_since_ns)
-		return json_null();
-	return ll_json_real(seconds(status->now_ns - tenant->lost_since_ns), 3);
+	double seconds;
+	return ll_status_lost(status, tenant, &seconds) ? ll_json_real(seconds, 3) : json_null();
 }
 
 /* Of the tenant, or of a synthetic load; over how many seconds. */

@@ -42,6 +42,13 @@ bool ll_status_is_over_cap(const struct ll_status_card *status, const struct ll_
 	return tenant && tenant->compute_cap_permille && tenant->tokens_ns < 0;
 }
 
+bool ll_status_lost(const struct ll_status_card *status, const struct ll_tenant_info *tenant, double *ret_seconds)
+{
+	uint64_t since_ns = tenant->lost_since_ns;
+	*ret_seconds = status->now_ns > since_ns ? (double)(status->now_ns - since_ns) / (double)LL_NS_PER_S : 0;
+	return since_ns;
+}
+
 static void fill_recent(const struct ll_status_card *status, uint64_t before_ns, uint64_t now_ns,
 			struct ll_status_recent *ret_recent)
 {

@@ -156,9 +156,10 @@ struct ll_ledger_tenant {
 	_Atomic uint32_t reserved_text;
 	_Atomic uint64_t name[8];
 	_Atomic uint64_t others_launches;
-	_Atomic uint64_t
-	    lost_since_ns; /* CLOCK_MONOTONIC: a process of it has no claim since then, and is not held to */
-	_Atomic uint64_t lost_seen_ns; /* its limits, as was last said then; 0: never */
+	/* CLOCK_MONOTONIC: since when a process of it has no claim, and is not held to its limits, and when that was
+	 * last said; 0: never */
+	_Atomic uint64_t lost_since_ns;
+	_Atomic uint64_t lost_seen_ns;
 	_Atomic uint64_t reserved[4];
 };
 

@@ -191,14 +191,14 @@ ll_cu_result ll_context_destroy(struct ll_cu_context *context, ll_cu_result (*de
 	return status;
 }
 
-/* Uses beyond the first are kept with its size. False: it is not known. */
-static bool change_uses(struct ll_cu_context *context, intptr_t more)
+/* Uses beyond the first are kept with its size. */
+static void change_uses(struct ll_cu_context *context, intptr_t more)
 {
-	struct ll_size size;
-	if (!ll_sizes_take(LL_SIZE_CONTEXT, ll_charge_name(context), &size))
-		return false;
+	struct ll_size size, same;
+	if (!ll_sizes_find(LL_SIZE_CONTEXT, ll_charge_name(context), &size))
+		return;
 	size.thing = (void *)((intptr_t)size.thing + more);
-	return ll_sizes_put(LL_SIZE_CONTEXT, ll_charge_name(context), &size, NULL);
+	ll_sizes_put(LL_SIZE_CONTEXT, ll_charge_name(context), &size, &same);
 }
 
 ll_cu_result ll_context_attach(struct ll_cu_context **ret_context, unsigned flags)

@@ -45,10 +45,15 @@ MAKE_HOOKS(cuVDPAUCtxCreate,
 	    ll_vdp_get_proc_address *vdp_get_proc_address),
 	   (ret_context, flags, device, vdp_device, vdp_get_proc_address))
 
-LL_HOOK_EXPORT ll_cu_result cuCtxDestroy(struct ll_cu_context *context)
+static void forget_traced(struct ll_cu_context *context)
 {
 	if (ll_trace_is_by_events() && !ll_reentry_is_inside())
 		ll_trace_events_forget(context);
+}
+
+LL_HOOK_EXPORT ll_cu_result cuCtxDestroy(struct ll_cu_context *context)
+{
+	forget_traced(context);
 	if (ll_charge_passes())
 		return ll_real()->cuCtxDestroy(context);
 	LL_REENTRY_SCOPE();
@@ -66,8 +71,7 @@ LL_HOOK_EXPORT ll_cu_result cuCtxAttach(struct ll_cu_context **ret_context, unsi
 /* Whether the context goes is not known before: what a trace has of it is given up either way. */
 LL_HOOK_EXPORT ll_cu_result cuCtxDetach(struct ll_cu_context *context)
 {
-	if (ll_trace_is_by_events() && !ll_reentry_is_inside())
-		ll_trace_events_forget(context);
+	forget_traced(context);
 	if (ll_charge_passes())
 		return ll_real()->cuCtxDetach(context);
 	LL_REENTRY_SCOPE();
@@ -76,8 +80,7 @@ LL_HOOK_EXPORT ll_cu_result cuCtxDetach(struct ll_cu_context *context)
 
 LL_HOOK_EXPORT ll_cu_result cuCtxDestroy_v2(struct ll_cu_context *context)
 {
-	if (ll_trace_is_by_events() && !ll_reentry_is_inside())
-		ll_trace_events_forget(context);
+	forget_traced(context);
 	if (ll_charge_passes())
 		return ll_real()->cuCtxDestroy_v2(context);
 	LL_REENTRY_SCOPE();

@@ -5,23 +5,24 @@
 #include "shim/pools.h"
 #include "shim/spare.h"
 
+/* False: there is no room for it, and what pools and other graphs keep in reserve was given up. */
 static bool upload(struct ll_seat *seat, struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)
 {
-	ll_cu_result status = ll_real()->cuGraphUpload(exec, stream);
-	return status != LL_CUDA_ERROR_OUT_OF_MEMORY && ll_pool_keep_graph(seat, exec);
+	if (ll_real()->cuGraphUpload(exec, stream) != LL_CUDA_ERROR_OUT_OF_MEMORY)
+		return ll_pool_keep_graph(seat, exec);
+	ll_spare_give_up(seat);
+	return false;
 }
 
-/* What a graph allocates is not known before it has it. What pools and other graphs keep in reserve is given up for it.
- */
+/* What a graph allocates is not known before it has it. */
 static ll_cu_result take_memory(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)
 {
 	LL_REENTRY_SCOPE();
 	struct ll_seat *seat = ll_pool_seat_if_used();
-	if (!seat || ll_pool_has_room_for_graph(seat, exec) || ll_stream_is_captured(stream) ||
-	    upload(seat, exec, stream))
+	if (!seat || ll_pool_has_room_for_graph(seat, exec) || ll_stream_is_captured(stream))
 		return LL_CUDA_SUCCESS;
-	ll_spare_give_up(seat);
-	return upload(seat, exec, stream) ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_OUT_OF_MEMORY;
+	bool has_memory = upload(seat, exec, stream) || upload(seat, exec, stream);
+	return has_memory ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* One replay is one unit of work, whatever is in it. */

@@ -228,7 +228,8 @@ bool ll_pool_keep_graph(struct ll_seat *seat, const struct ll_cu_graph_exec *exe
 	bool is_kept = true_up_graphs(seat, card) || has_room(seat, 0);
 	unlock_card(card);
 	if (is_kept || (ll_spare_of_siblings(seat) && has_room(seat, 0))) {
-		ll_sizes_put(LL_SIZE_GRAPH, name_of(exec), &size, NULL);
+		if (has_graphs) /* else its end would not be looked for */
+			ll_sizes_put(LL_SIZE_GRAPH, name_of(exec), &size, NULL);
 		return true;
 	}
 	ll_spare_give_up(seat);

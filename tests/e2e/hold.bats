@@ -298,8 +298,8 @@ records_more_than() {
 @test "the live display says that a card is simulated, and takes a new width within its next frames" {
 	cat >"$T/terminal.py" <<'PY'
 import fcntl, os, pty, re, struct, sys, termios, time
-def resize(columns):
-    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+def resize(terminal, columns):
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
 def widest(text):
     whole = text[text.index(b"\n"):text.rindex(b"\n")] # what was read begins and ends anywhere in a line, or in a colour
     plain = re.sub(rb"\x1b\[[?0-9;]*[A-Za-z]|\r", b"", whole).decode()
@@ -313,12 +313,11 @@ def read_until(done):
 pid, fd = pty.fork()
 if pid == 0:
     os.environ["TERM"] = "xterm"
-    time.sleep(0.3)
+    resize(1, 100)
     os.execv(sys.argv[1], sys.argv[1:])
-resize(100)
 seen = read_until(lambda seen: b"holding" in seen and seen.count(b"\x1b[?25l") > 4)
 assert b"(simulated)" in seen, seen[-300:]
-resize(40)
+resize(fd, 40)
 read_until(lambda seen: b"\x1b[H\x1b[2J" in seen)
 narrow = read_until(lambda seen: seen.count(b"\x1b[?25l") > 3)
 assert widest(narrow) < 40, narrow[-300:]

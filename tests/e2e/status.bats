@@ -225,9 +225,8 @@ os.execv(sys.argv[1], sys.argv[1:])' "$LOADLINE" --sim status --watch=0.3
 import fcntl, os, pty, re, signal, struct, sys, termios, time
 pid, fd = pty.fork()
 if pid == 0:
-    time.sleep(0.2)
+    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 70, 0, 0))
     os.execv(sys.argv[1], sys.argv[1:])
-fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 70, 0, 0))
 seen, end = b"", time.time() + 60
 while seen.count(b"\033[H") < 3 and time.time() < end:
     seen += os.read(fd, 65536)
