@@ -244,13 +244,21 @@ static int open_kernel_log(struct hold_run *run, struct ll_err *err)
 	return ll_err_exit_with(err, LL_EXIT_FAILED);
 }
 
-/* Its rows are written by the threads of the cards: what failed is known here at last. */
+/* Rows are written by the threads of the cards. The reason for which one could not be is gone: another has it too. */
+static int write_error(FILE *file)
+{
+	if (!ferror(file))
+		return 0;
+	return fputc('\n', file) == EOF || fflush(file) != 0 ? errno : EIO;
+}
+
 static int close_kernel_log(struct hold_run *run, struct ll_err *err)
 {
 	if (!run->config.kernel_log)
 		return 0;
-	bool failed = ferror(run->config.kernel_log) != 0;
-	int code = fclose(run->config.kernel_log) != 0 ? errno : failed ? EIO : 0;
+	int code = write_error(run->config.kernel_log);
+	if (fclose(run->config.kernel_log) != 0 && !code)
+		code = errno;
 	if (!code)
 		return 0;
 	ll_err_set(err, -code, "--kernel-log: %s: %s", run->args->kernel_log, strerror(code));
