@@ -19,10 +19,10 @@ static ll_cu_result take_memory(struct ll_cu_graph_exec *exec, struct ll_cu_stre
 {
 	LL_REENTRY_SCOPE();
 	struct ll_seat *seat = ll_pool_seat_if_used();
-	if (!seat || ll_pool_has_room_for_graph(seat, exec) || ll_stream_is_captured(stream))
+	if (!seat || ll_pool_has_room_for_graph(seat, exec) || ll_stream_is_captured(stream) ||
+	    upload(seat, exec, stream))
 		return LL_CUDA_SUCCESS;
-	bool has_memory = upload(seat, exec, stream) || upload(seat, exec, stream);
-	return has_memory ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_OUT_OF_MEMORY;
+	return upload(seat, exec, stream) ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* One replay is one unit of work, whatever is in it. */
