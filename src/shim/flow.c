@@ -12,7 +12,7 @@
 #include "shim/flow_state.h"
 #include "shim/real.h"
 
-enum { OPEN_LAUNCHES = 1000 };
+enum { OPEN_LAUNCHES = 1000, SLICED_LAUNCHES = 256 };
 
 /* How long a tick's findings serve the launches that follow while somebody waits for the card; while nobody does, until
  * the agent is so late with the next one: who launches looks only then. */
@@ -129,7 +129,7 @@ static struct progress harvest(struct ll_flow *flow, uint64_t now_ns)
 			ll_marks_forget_waits(context->marks);
 		ll_marks_set_every(context->marks, batch_ns(flow));
 		ll_marks_set_patience(context->marks, flow->look.is_by_visits ? PATIENCE_NS : 0);
-		ll_marks_set_shared(context->marks, flow->look.sharing > 0);
+		ll_marks_set_shared(context->marks, flow->look.sharing, flow->look.is_sliced);
 		ll_marks_set_watched(context->marks, flow->max_kernel_ns);
 		flow->is_blind |= ll_marks_is_blind(context->marks);
 		if (!ll_marks_is_idle(context->marks)) {
@@ -160,13 +160,22 @@ void ll_flow_note_unmarked(struct ll_flow *flow)
 		ll_marks_add_unmarked(context->marks, flow->last_stream, (uint32_t)launches);
 }
 
-/* As many launches as are good for LL_FLOW_OPEN_NS of work may go unmarked. In slices a launch seems longer than it is,
- * and timing events cost a program that launches many small kernels some percent: there the gate's own marks do. */
+/* A program launches the same over and over: after now more and now fewer launches each of them comes to be looked at.
+ */
+static uint64_t jittered(struct ll_flow *flow, uint64_t launches)
+{
+	flow->dice = flow->dice * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return launches / 2 + (flow->dice >> 32) % launches;
+}
+
+/* As many launches as are good for LL_FLOW_OPEN_NS of work may go unmarked; in slices also no more than
+ * SLICED_LAUNCHES, as what they take is told by those that are marked. */
 static void set_open_limit(struct ll_flow *flow, const struct ll_marks *marks)
 {
-	uint64_t mean_ns = ll_marks_mean_ns(marks);
+	uint64_t mean_ns = ll_marks_mean_ns(marks), most = flow->look.is_sliced ? SLICED_LAUNCHES : OPEN_LAUNCHES;
 	uint64_t limit = mean_ns ? LL_FLOW_OPEN_NS / mean_ns : 1;
-	limit = flow->look.is_sliced || limit > OPEN_LAUNCHES ? OPEN_LAUNCHES : limit < 1 ? 1 : limit;
+	limit = limit > most ? most : limit < 1 ? 1 : limit;
+	limit = flow->look.is_sliced ? jittered(flow, limit) : limit;
 	atomic_store_explicit(&flow->count->limit, limit, memory_order_relaxed);
 }
 
@@ -486,6 +495,8 @@ void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct l
 	ll_flow_note_unmarked(flow);
 	flow->last_context = context;
 	flow->last_stream = stream;
+	if (known && gate == LL_GATE_OPEN && flow->look.is_sliced)
+		ll_marks_note_typical(known->marks, stream, kind);
 	if (known && !known->is_gone)
 		ll_marks_begin(known->marks, stream, kind);
 	ll_flow_leave_unused(known);

@@ -46,7 +46,9 @@ void ll_flow_tend_blind(struct ll_flow *flow, uint64_t now_ns)
 		return;
 	bool has_work = any_blind(flow, ll_marks_has_work_unseen);
 	if ((has_work || is_new) && now_ns > flow->charged_ns)
-		ll_flow_charge(flow, flow->charged_ns, now_ns, now_ns - flow->charged_ns);
+		ll_flow_charge(flow, &(struct ll_marks_stretch){.start_ns = flow->charged_ns,
+								.end_ns = now_ns,
+								.fresh_ns = now_ns - flow->charged_ns});
 	flow->charged_ns = now_ns;
 	uint64_t blind_ns = now_ns - flow->blind_since_ns;
 	if (blind_ns >= LAST_RETRY_NS || (!has_work && blind_ns >= flow->blind_wait_ns))

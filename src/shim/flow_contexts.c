@@ -5,17 +5,18 @@
 #include "ledger/account.h"
 #include "shim/flow_state.h"
 
-void ll_flow_charge(void *of, uint64_t start_ns, uint64_t end_ns, uint64_t fresh_ns)
+void ll_flow_charge(void *of, const struct ll_marks_stretch *stretch)
 {
 	struct ll_flow *flow = of;
+	uint64_t start_ns = stretch->start_ns, end_ns = stretch->end_ns;
 	flow->progress_ns = ll_now_ns();
 	bool is_by_visits = flow->look.is_by_visits && flow->look.waiting_claims;
 	if (is_by_visits || end_ns <= flow->visits_to_ns) /* its visits are charged */
 		return;
 	start_ns = start_ns > flow->visits_to_ns ? start_ns : flow->visits_to_ns;
-	fresh_ns = fresh_ns < end_ns - start_ns ? fresh_ns : end_ns - start_ns;
+	uint64_t fresh_ns = stretch->fresh_ns < end_ns - start_ns ? stretch->fresh_ns : end_ns - start_ns;
 	flow->charged_ns = end_ns;
-	uint64_t own_ns = ll_flow_own_ns(flow, start_ns, end_ns);
+	uint64_t own_ns = stretch->is_ours ? end_ns - start_ns : ll_slices_own_ns(&flow->slices, start_ns, end_ns);
 	double own_part = (double)own_ns / (double)(end_ns - start_ns);
 	ll_account_charge(flow->claim, end_ns - own_ns, end_ns, (uint64_t)(own_part * (double)fresh_ns));
 }

@@ -1,5 +1,4 @@
-/* How the program launches, ahead of the card or waiting for each kernel, by which the other tenants decide; and what
- * is its own of time in slices. */
+/* How the program launches, ahead of the card or waiting for each kernel: by that the other tenants decide. */
 #include "base/clock.h"
 #include "control/turns.h"
 #include "shim/flow_state.h"
@@ -15,14 +14,6 @@ void ll_flow_note_launches(struct ll_flow *flow, uint64_t launches)
 {
 	uint64_t before = atomic_load_explicit(&flow->pace.launches, memory_order_relaxed);
 	atomic_store_explicit(&flow->pace.launches, before + launches, memory_order_relaxed);
-}
-
-/* Where all share by slices, each has an equal part: then all accounts together never tell more than the time. */
-uint64_t ll_flow_own_ns(const struct ll_flow *flow, uint64_t start_ns, uint64_t end_ns)
-{
-	if (flow->look.is_sliced)
-		return (end_ns - start_ns) / (1 + flow->look.sharing);
-	return ll_slices_own_ns(&flow->slices, start_ns, end_ns);
 }
 
 static bool is_recent(uint64_t at_ns, uint64_t now_ns)

@@ -66,6 +66,7 @@ struct ll_flow {
 	bool is_lost;                       /* the claim was cleared by others, and no other was to be had yet */
 	_Atomic bool is_ending;             /* nobody waits any more, and no more marks are made */
 	struct ll_gate_count *count;        /* of launches through the open gate */
+	uint64_t dice;                      /* for how many the gate stays open in slices */
 	struct ll_cu_context *last_context; /* of the last mark; NULL: none yet */
 	struct ll_mark_stream last_stream;
 
@@ -80,9 +81,8 @@ struct ll_flow {
 	_Atomic bool has_agent_ended; /* it comes back from where it is made to end */
 };
 
-/* Charges the tenant for what the card did for this program in that time (CLOCK_MONOTONIC); of that, fresh_ns had no
- * other stream of it. of: the flow. */
-void ll_flow_charge(void *of, uint64_t start_ns, uint64_t end_ns, uint64_t fresh_ns);
+/* Charges the tenant for what the card did for this program in that stretch. of: the flow. */
+void ll_flow_charge(void *of, const struct ll_marks_stretch *stretch);
 
 /* Where events fail: charges, and has them made anew. For the agent, before each tick. */
 void ll_flow_tend_blind(struct ll_flow *flow, uint64_t now_ns);
@@ -118,9 +118,6 @@ void ll_flow_look(struct ll_flow *flow, uint64_t now_ns, bool is_idle);
 /* Whether a launch may go though it is not our turn: what another card has begun may wait for it. Then it is counted.
  */
 bool ll_flow_passes_awaited(struct ll_flow *flow);
-
-/* How much of a stretch in which the card had work of ours it was at work for us: others' slices are not ours. */
-uint64_t ll_flow_own_ns(const struct ll_flow *flow, uint64_t start_ns, uint64_t end_ns);
 
 /* Between two looks of the agent: while somebody waits for what the card does; while what we launched waits on the
  * card, and whoever gives us the turn rings. */

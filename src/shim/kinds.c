@@ -2,6 +2,9 @@
 
 enum { FIRST_SAMPLES = 8, FIRST_TRIES = 32, MOST_BETWEEN = 1024 };
 
+/* Tries in slices of which the shortest counts: a slice of others in all of them is rare. */
+enum { LEAST_TRIES = 4 };
+
 /* The first few count alike, later ones for so little: a sample scatters by a tenth. */
 enum { SAMPLE_PARTS = 32, QUEUED_PARTS = 4 };
 /* How many times as long a launch can seem as what is known; and of the first few, as the others. */
@@ -125,6 +128,17 @@ void ll_kind_learn_rough(struct ll_kind *kind, uint64_t ns)
 void ll_kind_learn_queued(struct ll_kind *kind, uint64_t ns)
 {
 	learn(kind, ns, QUEUED_PARTS);
+}
+
+void ll_kind_learn_least(struct ll_kind *kind, uint64_t ns)
+{
+	if (!kind->ns || (ns < kind->ns && kind->timed <= FIRST_TRIES))
+		kind->ns = ns;
+}
+
+bool ll_kind_is_known(const struct ll_kind *kind)
+{
+	return kind->ns && (kind->learned || kind->rough || kind->timed >= LEAST_TRIES);
 }
 
 void ll_kinds_forget(struct ll_kinds *kinds)

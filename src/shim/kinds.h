@@ -70,6 +70,13 @@ void ll_kind_learn_sample(struct ll_kind *kind, uint64_t ns);
 void ll_kind_learn_rough(struct ll_kind *kind, uint64_t ns);
 void ll_kind_learn_queued(struct ll_kind *kind, uint64_t ns);
 
+/* The same of a launch in whose time others' slices may lie, of a kind of which nothing else is known: the shortest of
+ * the first tries counts, and only until one is timed without others. */
+void ll_kind_learn_least(struct ll_kind *kind, uint64_t ns);
+
+/* Whether that is known: learned without others, or the shortest of several tries. */
+bool ll_kind_is_known(const struct ll_kind *kind);
+
 /* What was learned was wrong for all of them alike: it holds as a guess until each was timed anew. */
 void ll_kinds_forget(struct ll_kinds *kinds);
 

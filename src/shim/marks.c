@@ -18,6 +18,9 @@ enum { ROOM_LAUNCHES = 128 };
 /* A launch of a large graph takes the host so long. */
 #define LAUNCH_MOST_NS (2 * LL_NS_PER_MS)
 
+/* The mean of a launch behind an open gate is of the last so many that were looked at. */
+enum { TYPICAL_PARTS = 64 };
+
 /* How small a part of a batch may be unsteady. */
 enum { UNSTEADY_PARTS = 5 };
 
@@ -74,9 +77,10 @@ void ll_marks_set_patience(struct ll_marks *marks, uint64_t patience_ns)
 	marks->patience_ns = patience_ns;
 }
 
-void ll_marks_set_shared(struct ll_marks *marks, bool is_shared)
+void ll_marks_set_shared(struct ll_marks *marks, unsigned others, bool is_sliced)
 {
-	marks->is_shared = is_shared;
+	marks->is_shared = others > 0;
+	marks->sliced_by = is_sliced ? others : 0;
 }
 
 void ll_marks_set_watched(struct ll_marks *marks, bool is_watched)
@@ -385,16 +389,27 @@ void ll_marks_end(struct ll_marks *marks, struct ll_mark_stream name, uint64_t k
 		close_open(marks, track, false);
 }
 
+void ll_marks_note_typical(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name)
+{
+	struct ll_mark_track *track = marks->clock.is_blind ? NULL : find_track(marks, name);
+	const struct ll_kind *kind = track ? ll_kinds_find(&marks->kinds, kind_name) : NULL;
+	if (!kind || !ll_kind_is_known(kind))
+		return;
+	track->typical += track->typical < TYPICAL_PARTS;
+	track->typical_ns = ((track->typical - 1) * track->typical_ns + kind->ns) / track->typical;
+}
+
 void ll_marks_add_unmarked(struct ll_marks *marks, struct ll_mark_stream name, uint32_t launches)
 {
 	struct ll_mark_track *track = marks->clock.is_blind ? NULL : find_track(marks, name);
 	if (!track)
 		return;
+	uint64_t each_ns = marks->sliced_by && track->typical_ns ? track->typical_ns : guess_ns(track, NULL);
 	track->open.kind = 0;
 	track->open.launches += launches;
 	track->open.ahead = 0;
-	track->open.guess_ns += launches * guess_ns(track, NULL);
-	track->unheld_ns += launches * guess_ns(track, NULL);
+	track->open.guess_ns += launches * each_ns;
+	track->unheld_ns += launches * each_ns;
 	track->open.launched_ns = ll_now_ns();
 	track->is_left = false;
 }

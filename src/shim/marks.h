@@ -57,9 +57,15 @@ struct ll_marks_queue {
 	uint64_t ns, launches;
 };
 
-/* Told of each stretch of time, CLOCK_MONOTONIC, in which the card worked, and how much of it was not told before, of
- * other streams; from within begin and harvest. */
-typedef void ll_marks_charge_fn(void *of, uint64_t start_ns, uint64_t end_ns, uint64_t fresh_ns);
+/* A stretch of time, CLOCK_MONOTONIC, in which the card had work of this program. */
+struct ll_marks_stretch {
+	uint64_t start_ns, end_ns;
+	uint64_t fresh_ns; /* of it, what other streams have not told before */
+	bool is_ours;      /* the card worked for this program all that time; else others' slices may lie in it */
+};
+
+/* Told of each stretch; from within begin and harvest. */
+typedef void ll_marks_charge_fn(void *of, const struct ll_marks_stretch *stretch);
 
 /* NULL: no memory. The lock stays the caller's; it is NULL where there is one thread. */
 struct ll_marks *ll_marks_new(struct ll_mark_lock *lock, ll_marks_charge_fn *charge, void *of);
@@ -74,9 +80,18 @@ void ll_marks_set_every(struct ll_marks *marks, uint64_t every_ns);
  * not held up by its mark. 0 at first. */
 void ll_marks_set_patience(struct ll_marks *marks, uint64_t patience_ns);
 
-/* Whether others' work is on the card too: then nothing is learned of what launches take, but what is not known at all.
+/*
+ * How many others have work on the card too: then nothing is learned of what launches take, but what is not known at
+ * all. is_sliced: all of them share by the hardware's time slices. There a batch takes what its launches are known to
+ * take, as its events have others' slices between them.
  */
-void ll_marks_set_shared(struct ll_marks *marks, bool is_shared);
+void ll_marks_set_shared(struct ll_marks *marks, unsigned others, bool is_sliced);
+
+/*
+ * Before a launch that comes after a number of launches behind an open gate, of which nobody saw the kinds: what such a
+ * launch takes is what they take in the mean. For time slices only: elsewhere the events tell that.
+ */
+void ll_marks_note_typical(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name);
 
 /* Whether each launch that never ends must be found (ll_marks_longest): then there is a mark behind each that nobody
  * else can mark later. */

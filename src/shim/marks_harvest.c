@@ -39,6 +39,10 @@ static void learn(struct ll_marks *marks, struct ll_mark_track *track, const str
 	    (marks->is_shared && (!kind || kind->learned || kind->rough)))
 		return;
 	uint64_t each_ns = ll_batch_each_ns(verdict, batch->launches);
+	if (marks->sliced_by) {
+		ll_kind_learn_least(kind, each_ns);
+		return;
+	}
 	learn_mean(track, each_ns);
 	bool is_alone = verdict.lesson == LL_BATCH_QUEUED && batch->launches == 1; /* an event on either side of it */
 	if ((verdict.lesson == LL_BATCH_SAMPLE || is_alone) && kind)
@@ -86,10 +90,28 @@ static uint64_t over_ns(const struct ll_mark_batch *batch, uint64_t busy_ns)
 /* What other streams have told already is told, and does not count. */
 static void charge(struct ll_marks *marks, uint64_t start_ns, uint64_t end_ns)
 {
-	uint64_t ns = ll_busy_add(&marks->busy, start_ns, end_ns);
 	uint64_t host_ns = ll_mark_host_ns(&marks->clock, end_ns);
-	if (ns)
-		marks->charge(marks->charge_of, host_ns - (end_ns - start_ns), host_ns, ns);
+	struct ll_marks_stretch stretch = {
+	    .start_ns = host_ns - (end_ns - start_ns),
+	    .end_ns = host_ns,
+	    .fresh_ns = ll_busy_add(&marks->busy, start_ns, end_ns),
+	    .is_ours = marks->sliced_by,
+	};
+	if (stretch.fresh_ns)
+		marks->charge(marks->charge_of, &stretch);
+}
+
+/* In slices the events tell only how long it took at most. An equal part of that, where nothing is known of launches.
+ */
+static uint64_t busy_in_slices(struct ll_marks *marks, const struct ll_mark_track *track,
+			       const struct ll_mark_batch *batch, uint64_t span_ns)
+{
+	const struct ll_kind *kind = batch->kind ? ll_kinds_find(&marks->kinds, batch->kind) : NULL;
+	uint64_t kind_ns = kind ? kind->ns : 0;
+	if (!kind_ns && !track->typical_ns && !track->mean_ns)
+		return span_ns / (1 + marks->sliced_by);
+	uint64_t ns = kind_ns ? batch->launches * kind_ns : batch->guess_ns;
+	return ns < span_ns ? ns : span_ns;
 }
 
 static void settle(struct ll_marks *marks, struct ll_mark_track *track, const struct ll_mark_batch *batch)
@@ -119,7 +141,9 @@ static void settle(struct ll_marks *marks, struct ll_mark_track *track, const st
 	    !batch->is_cut && !track->was_cut && !batch->is_held; /* how many launches it had, and in what time */
 	if (is_sure)
 		learn(marks, track, batch, verdict);
-	if (is_sure && verdict.lesson == LL_BATCH_UNTOLD)
+	if (marks->sliced_by)
+		verdict.busy_ns = busy_in_slices(marks, track, batch, facts.span_ns);
+	else if (is_sure && verdict.lesson == LL_BATCH_UNTOLD)
 		bound_mean(track, batch, facts.span_ns);
 	charge(marks, end.card_ns - verdict.busy_ns, end.card_ns); /* its last launches came right before its end */
 	track->end = end;

@@ -44,9 +44,11 @@ struct ll_mark_track {
 	bool is_in_driver;            /* a thread is in the driver, without the lock, to mark this stream */
 	bool is_left;                 /* open: nobody could mark them, and they are taken to have ended */
 	uint64_t
-	    launching_ns;   /* CLOCK_MONOTONIC, when the launch began that a thread is in the driver for; 0: none is */
-	uint64_t marked_ns; /* CLOCK_MONOTONIC, after the last record: another thread may have launched before */
-	uint64_t mean_ns;   /* of a launch; 0: not known */
+	    launching_ns;    /* CLOCK_MONOTONIC, when the launch began that a thread is in the driver for; 0: none is */
+	uint64_t marked_ns;  /* CLOCK_MONOTONIC, after the last record: another thread may have launched before */
+	uint64_t mean_ns;    /* of a launch; 0: not known */
+	uint64_t typical_ns; /* the same of launches whose kinds nobody saw, in slices; 0: not known */
+	uint32_t typical;    /* launches that told it */
 	struct ll_mark_stamp end; /* of the last batch that ended */
 	uint64_t end_host_ns;     /* when its end was recorded */
 	bool was_cut;             /* that batch: is_cut */
@@ -71,6 +73,7 @@ struct ll_marks {
 	struct ll_busy busy;
 	uint64_t every_ns, patience_ns;
 	bool is_shared, is_watched;
+	unsigned sliced_by; /* others that share the card by slices; 0: nobody, or not by slices */
 	ll_marks_charge_fn *charge;
 	void *charge_of;
 	uint64_t settled, watched, progress_ns; /* batches of all streams, as for one */

@@ -127,6 +127,74 @@ static void equal_programs_that_launch_ahead_share_with_open_gates(void **state)
 	in_world(NULL, body_equal);
 }
 
+/* GPU time of the kernels of each program that have ended; shared with them. */
+static _Atomic uint64_t *done_ns;
+
+enum { BATCH = 20 };
+
+/* Kernels of 0.2 and of 0.4 ms in turn, up to two batches of them on the card; after each batch a pause of the host. */
+static void launch_batches(unsigned at, unsigned pause_ms)
+{
+	struct ll_cu_stream *stream;
+	struct ll_cu_event *ends[2];
+	struct ll_cu_function *kernel = begin(&stream);
+	for (unsigned i = 0; i < 2; i++)
+		CHECK_EQUAL(cu.cuEventCreate(&ends[i], LL_CU_EVENT_DISABLE_TIMING), 0);
+	for (unsigned turn = 0;; turn++) {
+		for (unsigned i = 0; i < BATCH; i++)
+			launch_timed(kernel, stream, (2 + 2 * (i % 2)) * MS / 10, 1 + i % 2, 32);
+		CHECK_EQUAL(cu.cuEventRecord(ends[turn % 2], stream), 0);
+		if (turn) {
+			CHECK_EQUAL(cu.cuEventSynchronize(ends[(turn + 1) % 2]), 0);
+			atomic_fetch_add(&done_ns[at], BATCH * 3 * MS / 10);
+		}
+		if (pause_ms)
+			sleep_ms(pause_ms);
+	}
+}
+
+static void fill(void)
+{
+	launch_batches(0, 0);
+}
+
+static void pause_often(void)
+{
+	launch_batches(1, 40);
+}
+
+/* One of the two uses most of the card. */
+static void body_accounts(void)
+{
+	done_ns = mmap(NULL, 2 * sizeof *done_ns, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(done_ns != MAP_FAILED);
+	pid_t pids[2] = {start(fill, (struct ll_run_settings){.id = 1, .tenant = "a"}),
+			 start(pause_often, (struct ll_run_settings){.id = 2, .tenant = "b"})};
+	CHECK_EQUAL(open_cuda() > 1000, 0);
+	CHECK_EQUAL(cu.cuInit(0), 0);
+	WAIT_FOR(is_open(1) && is_open(2) && done_ns[0] > 300 * MS && done_ns[1] > 100 * MS);
+	uint64_t done_before_ns[2], told_before_ns[2];
+	for (unsigned i = 0; i < 2; i++) {
+		done_before_ns[i] = done_ns[i];
+		told_before_ns[i] = gpu_ns(i + 1);
+	}
+	WAIT_FOR(done_ns[1] > done_before_ns[1] + 200 * MS);
+	for (unsigned i = 0; i < 2; i++) {
+		double told = (double)(gpu_ns(i + 1) - told_before_ns[i]);
+		double owed = (double)(done_ns[i] - done_before_ns[i]);
+		print_message("account %u: %.3f of its work of %.0f ms\n", i + 1, told / owed, owed / 1e6);
+		CHECK(told > 0.8 * owed && told < 1.25 * owed);
+	}
+	stop(pids[0]);
+	stop(pids[1]);
+}
+
+static void accounts_in_slices_are_those_of_the_work(void **state)
+{
+	(void)state;
+	in_world(NULL, body_accounts);
+}
+
 /* It comes, everybody's gate is shut, all get on; it goes, and the gates are open again. */
 static void see_turns_beside(void (*body)(void), struct ll_run_settings settings, enum ll_pace pace)
 {
@@ -207,6 +275,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(equal_programs_that_launch_ahead_share_with_open_gates),
+	    cmocka_unit_test(accounts_in_slices_are_those_of_the_work),
 	    cmocka_unit_test(a_program_that_waits_for_each_kernel_gets_turns),
 	    cmocka_unit_test(a_program_that_waits_for_long_launches_shares_with_open_gates),
 	    cmocka_unit_test(another_weight_brings_turns),

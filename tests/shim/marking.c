@@ -15,11 +15,11 @@ bool are_events_slow, is_cap_far;
 static uint64_t harvested_ns, agent_ns;
 static struct ll_advance advance; /* launches that are counted and not made yet */
 
-static void charge(void *of, uint64_t start_ns, uint64_t end_ns, uint64_t fresh_ns)
+static void charge(void *of, const struct ll_marks_stretch *stretch)
 {
 	(void)of;
-	assert_true(fresh_ns <= end_ns - start_ns);
-	charged_ns += fresh_ns;
+	assert_true(stretch->fresh_ns <= stretch->end_ns - stretch->start_ns);
+	charged_ns += stretch->fresh_ns;
 }
 
 void begin_program_by(struct ll_mark_lock *lock, int drift_ppm)

@@ -5,13 +5,14 @@ once, the modes one after the other, several rounds. A figure is the median over
 or in another way at another time meets all modes alike, and two windows of one mode tell how far figures scatter."""
 import contextlib
 import os
+import sys
 import time
 from collections import namedtuple
 from functools import partial
 
 from . import claims, figures, shares
 from .card import GpmMeter, NvmlError
-from .frameworks import command
+from .frameworks import PROGRAMS, command
 from .governed import Program
 from .private_mps import PrivateMps
 
@@ -19,7 +20,7 @@ WINDOW_S, ROUNDS = 4.0, 3
 EDGE_S = 0.2
 DONE_WITHIN_S = 60
 
-# kind: (framework, program and its options); no framework and no .py: a program of the build folder
+# kind: (framework, program and its options); no framework: one that needs none, without .py a program of the build folder
 KINDS = {
     "decode": ("torch", "loop_decode.py"),
     "graph": ("torch", "loop_decode.py", "--graph", 1),
@@ -28,6 +29,8 @@ KINDS = {
     "churn": ("torch", "loop_images.py", "--churn", 1),
     "matmul": ("torch", "loop_matmul.py"),
     "serve": ("torch", "serve.py"),
+    "graph30": ("torch", "loop_graph.py", "--size", 4096, "--layers", 130, "--replays", 1),
+    "spin1s": (None, "loop_spin.py", "--kernel-us", 1000000),
     "crowd": ("torch", "crowd.py", 4, "loop_matmul.py"),
     "sync": (None, "pace", "sync"),
     "eager": (None, "pace", "eager"),
@@ -44,6 +47,8 @@ def members(*kinds):
 
 def words_of(lab, kind):
     framework, script, *options = KINDS[kind]
+    if framework is None and script.endswith(".py"):
+        return [sys.executable, os.path.join(PROGRAMS, script), *map(str, options)]
     if framework is None:
         return [lab.program("tests/gpu/" + script), *map(str, options)]
     return command(lab, framework, script, *options)

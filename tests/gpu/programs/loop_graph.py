@@ -1,16 +1,13 @@
 #!/usr/bin/env python3
-"""Replays a CUDA graph of about ten kernels, captured by PyTorch."""
+"""Replays a CUDA graph of two kernels a layer, captured by PyTorch."""
 import torch
 
 import beat
 import torch_beat
 
-LAYERS = 5
-REPLAYS = 50
-
-options = beat.arguments(size=1024)
+options = beat.arguments(size=1024, layers=5, replays=50)
 weights = [torch.randn(options.size, options.size, device="cuda", dtype=torch.bfloat16) / options.size ** 0.5
-           for _ in range(LAYERS)]
+           for _ in range(options.layers)]
 first = torch.randn_like(weights[0])
 
 
@@ -28,4 +25,4 @@ torch.cuda.synchronize()
 graph = torch.cuda.CUDAGraph()
 with torch.cuda.graph(graph):
     last = layers()
-beat.run(torch_beat.batch(graph.replay, REPLAYS), options.seconds)
+beat.run(torch_beat.batch(graph.replay, options.replays), options.seconds)
