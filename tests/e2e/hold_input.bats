@@ -83,6 +83,11 @@ hold_fails() {
 @test "the buffer of dram: at most an eighth of the free memory, and within --max-memory" {
 	scenario "card 0 used 138G"
 	hold_fails 1 "reads a buffer of 240 MiB" --metric dram
+	scenario "card 0 used 138G for 2s"
+	start hold --sim hold --json --metric dram --wait 60s
+	wait_for 60 has hold 'select(.event == "fault" and (.text | contains("reads a buffer of 240 MiB")))'
+	wait_for 60 has hold 'select(.event == "sample" and .dram_percent > 40)'
+	stop hold
 	scenario "card 0 sm 16" # its context takes less than the buffer while it is made
 	hold_fails 4 "metric dram's buffer" --metric dram --max-memory 400M
 }
