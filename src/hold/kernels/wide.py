@@ -6,8 +6,8 @@ spin    the same kernel with its stop word in a variable of the module: thousand
 fma     also multiply-adds between two reads of the clock, for the power metric. The sums stay in registers, so memory
         and caches stay idle; the warps of a full SM get through one round in some microseconds, so holes are seen as
         sharply as by the bare kernel.
-tensor  products of matrices on the tensor cores between two reads of the clock. Every matrix is zero: zeros draw the least
-        power, and the tensor pipes are as busy with them. They are read from memory, so that the compiler cannot know them.
+tensor  products of matrices on the tensor cores between two reads of the clock. Every matrix is zero, so that
+        the card draws as little power as possible. The zero is read from memory, so that the compiler cannot know it.
         A product needs its whole warp, so the first lane reads the clock and the stop word for all of them.
 dram    reads of a buffer that is larger than the L2 cache, which the parameters buffer and buffer_bytes name. All warps
         together read it from one end to the other, again and again. A launch begins at a place of its own: what the
