@@ -59,6 +59,10 @@ static const struct field fields[] = {
     FIELD("fma-watts", fma_watts, FIELD_DOUBLE, false),
     FIELD("power-limit", limit_watts, FIELD_DOUBLE, false),
     FIELD("gpm", has_gpm, FIELD_SWITCH, false),
+    FIELD("gpm-tensor", has_gpm_tensor, FIELD_SWITCH, false),
+    FIELD("gpm-dram", has_gpm_dram, FIELD_SWITCH, false),
+    FIELD("tensor-reach", tensor_reach_percent, FIELD_DOUBLE, false),
+    FIELD("dram-reach", dram_reach_percent, FIELD_DOUBLE, false),
     FIELD("slowdown", is_slowed, FIELD_SWITCH, false),
 };
 

@@ -44,13 +44,22 @@ static ll_cu_result find_buffer(void **extra, const struct sim_ptx_entry *entry,
 	return LL_CUDA_SUCCESS;
 }
 
-static bool has_five_u64(const struct sim_ptx_entry *entry)
+static bool has_u64(const struct sim_ptx_entry *entry, unsigned count)
 {
 	for (unsigned i = 0; i < entry->param_count; i++) {
 		if (entry->params[i].size != 8)
 			return false;
 	}
-	return entry->param_count == 5;
+	return entry->param_count == count;
+}
+
+/* The buffer that it reads is memory which the card reaches. */
+static bool reads_memory(const struct sim_ptx_entry *entry, void **params, const char *buffer)
+{
+	uint64_t address = 0, bytes = 0;
+	sim_kernel_param(entry, 5, params, buffer, &address);
+	sim_kernel_param(entry, 6, params, buffer, &bytes);
+	return bytes && sim_memory_at(address, bytes);
 }
 
 /* Gives op the behaviour that its kernel's name and parameters ask for. */
@@ -62,9 +71,12 @@ static ll_cu_result set_behaviour(const struct ll_cu_function *function, void **
 	bool is_spin = sim_name_matches("spin_ns", name) || sim_name_matches("spin_ns_*", name);
 	bool is_work = sim_name_matches("work_ns", name) || sim_name_matches("work_ns_*", name);
 	bool meets = sim_name_matches("meet_ns", name);
-	bool has_record = has_five_u64(entry) && (is_spin || strstr(name, "fma"));
+	bool is_dram = strstr(name, "dram") && has_u64(entry, 7);
+	bool has_record = (has_u64(entry, 5) && (is_spin || strstr(name, "fma"))) || (is_spin && is_dram);
 	uint64_t value;
 	op->is_fma = strstr(name, "fma") != NULL;
+	op->is_tensor = strstr(name, "tensor") != NULL;
+	op->is_dram = is_dram;
 	op->is_timed = is_spin || has_record;
 	if (meets)
 		sim_kernel_param(entry, 1, params, buffer, &op->meeting);
@@ -84,7 +96,8 @@ static ll_cu_result set_behaviour(const struct ll_cu_function *function, void **
 	action->sequence = (uint32_t)epoch_and_sequence;
 	action->to = sim_memory_at(record, 32);
 	action->card = function->module->context->card;
-	return action->to ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_ILLEGAL_ADDRESS;
+	bool is_sound = action->to && (!is_dram || reads_memory(entry, params, buffer));
+	return is_sound ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_ILLEGAL_ADDRESS;
 }
 
 static bool is_valid_grid(const struct ll_cu_kernel_params *k)

@@ -43,6 +43,10 @@ static const struct sim_card h200 = {
     .shutdown_celsius = 95,
     .max_celsius = 87,
     .has_gpm = 1,
+    .has_gpm_tensor = 1,
+    .has_gpm_dram = 1,
+    .tensor_reach_percent = 60,
+    .dram_reach_percent = 90,
     .compute_mode = LL_NVML_COMPUTEMODE_DEFAULT,
     .turn = {.tenant = SIM_NONE, .resident = SIM_NONE},
 };

@@ -202,7 +202,7 @@ struct sim_load sim_dispatch_load(struct sim_world *w, uint32_t card_index)
 	load.is_busy = w->now_ns < card->turn.switch_until_ns;
 	if (load.is_busy)
 		return load;
-	double sms = 0, fma_sms = 0, threads = 0;
+	double sms = 0, fma_sms = 0, tensor_sms = 0, dram_sms = 0, threads = 0;
 	uint32_t stream;
 	SIM_EACH_STREAM(w, card, card->turn.tenant, stream)
 	{
@@ -211,13 +211,18 @@ struct sim_load sim_dispatch_load(struct sim_world *w, uint32_t card_index)
 		const struct sim_op *op = sim_queue_head(w, stream);
 		uint32_t limit = w->contexts[w->streams[stream].context].sm_limit;
 		load.is_busy = true;
-		sms += sim_kernel_sms(limit, op);
-		fma_sms += op->is_fma ? sim_kernel_sms(limit, op) : 0;
+		double own_sms = sim_kernel_sms(limit, op);
+		sms += own_sms;
+		fma_sms += op->is_fma ? own_sms : 0;
+		tensor_sms += op->is_tensor ? own_sms : 0;
+		dram_sms += op->is_dram ? own_sms : 0;
 		threads += (double)sim_kernel_threads(limit, op);
 	}
 	double scale = sms > card->sm_count ? card->sm_count / sms : 1;
 	load.sm = sms * scale / card->sm_count;
 	load.fma = fma_sms * scale / card->sm_count;
+	load.tensor = tensor_sms * scale / card->sm_count * card->tensor_reach_percent / 100;
+	load.dram = dram_sms * scale / card->sm_count * card->dram_reach_percent / 100;
 	load.occupancy = threads / ((double)card->sm_count * SM_THREADS);
 	if (load.occupancy > 1)
 		load.occupancy = 1;

@@ -29,6 +29,7 @@ void sim_meter_add(struct sim_world *w, uint32_t index, uint64_t length_ns, cons
 	meter->sm_s += load->sm * s;
 	meter->occupancy_s += load->occupancy * s;
 	meter->fp32_s += load->fma * s;
+	meter->tensor_s += load->tensor * s;
 	meter->dram_s += load->dram * s;
 	if (load->is_copying[0])
 		meter->bytes_to_card += card->copy_bytes_per_ns * (double)length_ns;

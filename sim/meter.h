@@ -15,6 +15,7 @@ struct sim_load {
 	double sm;
 	double occupancy;
 	double fma;
+	double tensor;
 	double dram;
 	bool is_copying[2]; /* to the card, from it */
 };

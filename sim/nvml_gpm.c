@@ -10,6 +10,7 @@
 
 struct ll_nvml_gpm_sample {
 	bool is_taken;
+	bool has_tensor, has_dram;
 	uint32_t card;
 	uint64_t time_ns;
 	struct sim_meter meter;
@@ -53,8 +54,11 @@ ll_nvml_result nvmlGpmSampleFree(struct ll_nvml_gpm_sample *sample)
 
 static void take(const struct sim_nvml_view *view, uint32_t card, struct ll_nvml_gpm_sample *sample)
 {
+	const struct sim_card *physical = &view->w->cards[view->physical];
 	*sample = (struct ll_nvml_gpm_sample){
 	    .is_taken = true,
+	    .has_tensor = physical->has_gpm_tensor,
+	    .has_dram = physical->has_gpm_dram,
 	    .card = card,
 	    .time_ns = view->w->now_ns,
 	    .meter = view->w->cards[card].meter,
@@ -90,6 +94,12 @@ ll_nvml_result nvmlGpmMigSampleGet(struct ll_nvml_device *device, unsigned int g
 	return LL_NVML_ERROR_INVALID_ARGUMENT;
 }
 
+static bool is_given(unsigned id, const struct ll_nvml_gpm_sample *sample)
+{
+	return id == LL_NVML_GPM_ANY_TENSOR_UTIL ? sample->has_tensor
+						 : id != LL_NVML_GPM_DRAM_BW_UTIL || sample->has_dram;
+}
+
 /* The metric's value over the time between the samples. Returns false for one that is not modelled. */
 static bool compute(unsigned id, const struct sim_meter *a, const struct sim_meter *b, double s, double *ret_value)
 {
@@ -107,6 +117,9 @@ static bool compute(unsigned id, const struct sim_meter *a, const struct sim_met
 	case LL_NVML_GPM_FP32_UTIL:
 		*ret_value = (b->fp32_s - a->fp32_s) / s * 100;
 		return true;
+	case LL_NVML_GPM_ANY_TENSOR_UTIL:
+		*ret_value = (b->tensor_s - a->tensor_s) / s * 100;
+		return true;
 	case LL_NVML_GPM_DRAM_BW_UTIL:
 		*ret_value = (b->dram_s - a->dram_s) / s * 100;
 		return true;
@@ -117,7 +130,6 @@ static bool compute(unsigned id, const struct sim_meter *a, const struct sim_met
 		*ret_value = (b->bytes_to_card - a->bytes_to_card) / s / mib;
 		return true;
 	case LL_NVML_GPM_INTEGER_UTIL:
-	case LL_NVML_GPM_ANY_TENSOR_UTIL:
 	case LL_NVML_GPM_FP64_UTIL:
 	case LL_NVML_GPM_FP16_UTIL:
 		*ret_value = 0;
@@ -158,7 +170,7 @@ ll_nvml_result nvmlGpmMetricsGet(struct ll_nvml_gpm_metrics *metrics)
 		metric->info.short_name = (char *)(uintptr_t)short_name(metric->id);
 		metric->info.long_name = metric->info.short_name;
 		metric->info.unit = (char *)(uintptr_t) "%";
-		if (!compute(metric->id, &a->meter, &b->meter, s, &value)) {
+		if (!is_given(metric->id, b) || !compute(metric->id, &a->meter, &b->meter, s, &value)) {
 			metric->status = LL_NVML_ERROR_NOT_SUPPORTED;
 			continue;
 		}

@@ -95,6 +95,8 @@ struct sim_op {
 	uint32_t blocks;
 	uint32_t threads; /* per block */
 	uint32_t is_fma;
+	uint32_t is_tensor;
+	uint32_t is_dram;
 	uint32_t has_yielded; /* off the SMs between two waves of blocks: one of higher priority waits */
 	uint64_t wave_ns;     /* its blocks come in turns of this length; 0: all of them at once */
 	uint32_t is_traced;   /* its interruptions are listed (timeline.h) */
@@ -265,6 +267,7 @@ struct sim_meter {
 	double sm_s;
 	double occupancy_s;
 	double fp32_s;
+	double tensor_s;
 	double dram_s;
 	double bytes_to_card;
 	double bytes_from_card;
@@ -308,7 +311,8 @@ struct sim_card {
 	double ambient_celsius, celsius_per_watt, thermal_s;
 	uint32_t idle_mhz, open_mhz, slow_mhz, memory_mhz;
 	uint32_t slowdown_celsius, shutdown_celsius, max_celsius;
-	uint32_t has_gpm;
+	uint32_t has_gpm, has_gpm_tensor, has_gpm_dram;
+	double tensor_reach_percent, dram_reach_percent; /* what kernels on all SMs get out of it */
 	/* what has been done to it */
 	uint64_t foreign_bytes; /* memory that processes outside of the simulation hold */
 	uint32_t compute_mode;  /* enum ll_nvml_compute_mode */

@@ -307,8 +307,8 @@ const struct ll_command ll_command_hold = {
     .name = "hold",
     .summary = "keep a card at a chosen utilisation with a synthetic load",
     .description =
-	"Keeps the chosen cards at a level with a synthetic load that takes almost no GPU memory and stops within "
-	"milliseconds when other programs begin to work on the card.\n\n"
+	"Keeps the chosen cards at a level with a synthetic load that takes almost no GPU memory (but for --metric "
+	"dram) and stops within milliseconds when other programs begin to work on the card.\n\n"
 	"The load is labelled as synthetic wherever it shows: log, metrics, status, process name. It is for burn-in, "
 	"for keeping clocks and cooling steady and for testing schedulers and monitoring; it is not for "
 	"pretending to a policy that an idle card is in use.\n\n"

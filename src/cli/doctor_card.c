@@ -77,8 +77,12 @@ static void check_gpm(struct ll_doctor *doctor, const struct ll_card *card)
 {
 	static const char check[] = "gpm";
 	struct ll_err err = {0};
-	if (!ll_gpm_check(card, &err))
-		ll_doctor_say(doctor, LL_FINDING_OK, card, check, NULL, "metrics sm and occupancy can be held");
+	int rc = 0;
+	for (int metric = LL_GPM_SM; metric < LL_GPM_COUNT && !rc; metric++)
+		rc = ll_gpm_check_metric(card, (enum ll_gpm_metric)metric, &err);
+	if (!rc)
+		ll_doctor_say(doctor, LL_FINDING_OK, card, check, NULL,
+			      "metrics sm, occupancy, tensor and dram can be held");
 	else
 		ll_doctor_say_err(doctor, card->is_mig ? LL_FINDING_FAIL : LL_FINDING_WARN, card, check, &err);
 }

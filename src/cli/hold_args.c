@@ -15,7 +15,7 @@
 
 enum { REPLAY_MAX_BYTES = 64 << 20 };
 
-static const char *const metric_words[] = {"util", "sm", "occupancy", "power", NULL};
+static const char *const metric_words[] = {"util", "sm", "occupancy", "tensor", "dram", "power", NULL};
 static const char *const mode_words[] = {"yield", "fill", "ignore", NULL};
 static const char *const payload_words[] = {"auto", "vulkan", "cuda", NULL};
 
@@ -35,7 +35,9 @@ const struct ll_option ll_hold_options[] = {
      LL_OPTION_CHOICE(ARGS, metric),
      .choices = metric_words,
      .fallback = "util",
-     .help = "What the level is measured in: util (NVML, share of time), sm or occupancy (GPM, newer cards), power."},
+     .help =
+	 "What the level is measured in: util (NVML, share of time), sm, occupancy, tensor or dram (GPM, newer cards), "
+	 "power. dram also takes GPU memory: four times the card's L2 cache."},
     {.name = "curve",
      .placeholder = "CURVE",
      LL_OPTION_TEXT(ARGS, curve),
@@ -239,6 +241,11 @@ int ll_hold_args_config(const struct ll_hold_args *args, struct ll_hold_config *
 	};
 	if (args->mps && config.payload == LL_PAYLOAD_VULKAN)
 		return ll_err_set(err, -EINVAL, "--mps: only the cuda payload can be an MPS client");
+	if (ll_metric_needs_cuda(config.metric) && config.payload == LL_PAYLOAD_VULKAN)
+		return ll_err_set(err, -EINVAL, "--metric %s: only the cuda payload has a kernel for it",
+				  ll_metric_name(config.metric));
+	if (ll_metric_needs_cuda(config.metric))
+		config.payload = LL_PAYLOAD_CUDA;
 	int rc = find_target(args, &config, err);
 	if (rc == 0)
 		rc = find_idle_target(args, &config, err);

@@ -65,10 +65,9 @@ static json_t *new_line(const struct ll_event *event)
 static void set_other_metrics(json_t *object, enum ll_metric held, const struct ll_hold_status *status)
 {
 	const double values[] = {
-	    [LL_METRIC_UTIL] = status->util,
-	    [LL_METRIC_SM] = status->sm,
-	    [LL_METRIC_OCCUPANCY] = status->occupancy,
-	    [LL_METRIC_POWER] = status->power_watts,
+	    [LL_METRIC_UTIL] = status->util,           [LL_METRIC_SM] = status->sm,
+	    [LL_METRIC_OCCUPANCY] = status->occupancy, [LL_METRIC_TENSOR] = status->tensor,
+	    [LL_METRIC_DRAM] = status->dram,           [LL_METRIC_POWER] = status->power_watts,
 	};
 	for (int metric = LL_METRIC_UTIL; metric <= LL_METRIC_POWER; metric++) {
 		if ((enum ll_metric)metric != held)

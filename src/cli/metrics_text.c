@@ -39,6 +39,8 @@ FIELD(util, card->status.util)
 FIELD(own_util, card->status.own_util)
 FIELD(sm, card->status.sm)
 FIELD(occupancy, card->status.occupancy)
+FIELD(tensor, card->status.tensor)
+FIELD(dram, card->status.dram)
 FIELD(power, card->status.power_watts)
 FIELD(temperature, card->status.temperature_c)
 FIELD(memory, (double)card->status.memory_bytes)
@@ -56,6 +58,8 @@ static const struct family families[] = {
     {"loadline_target_watts", "gauge", "Power aimed at.", target_watts},
     {"loadline_sm_ratio", "gauge", "GPM: share of SMs with work, over time.", sm},
     {"loadline_occupancy_ratio", "gauge", "GPM: share of warp slots in use, over SMs and time.", occupancy},
+    {"loadline_tensor_ratio", "gauge", "GPM: share of time in which the tensor pipes were active.", tensor},
+    {"loadline_dram_ratio", "gauge", "GPM: share of the memory bandwidth in use.", dram},
     {"loadline_power_watts", "gauge", "Power draw of the card.", power},
     {"loadline_temperature_celsius", "gauge", "Temperature of the card.", temperature},
     {"loadline_memory_bytes", "gauge", "GPU memory of the synthetic load.", memory},

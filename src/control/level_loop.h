@@ -1,5 +1,5 @@
 /*
- * level_loop.h - the closed loop of the metrics that are not a duty cycle: sm, occupancy and power.
+ * level_loop.h - the closed loop of the metrics that are not a duty cycle: those of GPM, and power.
  *
  * The actuator is a duty, 0..1; how many SMs and which kernel is the caller's choice, made from the target. The
  * plant is about linear, level = floor + gain * duty, seen through a meter that lags; gain and floor are known only
@@ -52,7 +52,7 @@ struct ll_level_loop {
 	enum ll_level_state state;
 };
 
-/* Sane values for GPM's sm and occupancy, read every interval_s; gain is the level at duty 1 (blocks / SMs, ...). */
+/* Sane values for GPM's metrics, read every interval_s; gain is the level at duty 1 (blocks / SMs, ...). */
 struct ll_level_loop_config ll_level_loop_gpm_config(double gain, double interval_s);
 
 /* Sane values for NVML power: 1 s average, read every interval_s; floor_w with an open context and no load. */

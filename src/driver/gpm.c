@@ -37,8 +37,8 @@ const char *ll_gpm_metric_name(enum ll_gpm_metric metric)
 static int fail_unsupported(const struct ll_card *card, struct ll_err *err)
 {
 	ll_err_set(err, -ENOSYS,
-		   "card %s: no GPM (it needs Hopper or newer and driver 520 or newer): metrics sm and occupancy are "
-		   "not to be had",
+		   "card %s: no GPM (it needs Hopper or newer and driver 520 or newer): metrics sm, occupancy, tensor "
+		   "and dram are not to be had",
 		   card->label);
 	ll_err_hint(err, card->is_mig ? "no other metric works on a MIG slice" : "the metrics util and power remain");
 	return -ENOSYS;
@@ -96,8 +96,10 @@ int ll_gpm_open(const struct ll_card *card, struct ll_gpm **ret_gpm, struct ll_e
 	if (rc)
 		return rc;
 	struct ll_gpm *gpm = calloc(1, sizeof *gpm);
-	if (!gpm)
-		return ll_err_set(err, -ENOMEM, "card %s: GPM: %s", card->label, strerror(ENOMEM));
+	if (!gpm) {
+		ll_err_set(err, -ENOMEM, "card %s: GPM: %s", card->label, strerror(ENOMEM));
+		return -ENOMEM;
+	}
 	gpm->card = card;
 	rc = start(gpm, err);
 	if (rc) {
@@ -134,6 +136,25 @@ static ll_nvml_result compute(struct ll_gpm *gpm, struct ll_gpm_reading *reading
 		reading->percent[i] = metric->status == LL_NVML_SUCCESS ? metric->value : (double)NAN;
 	}
 	return status;
+}
+
+int ll_gpm_check_metric(const struct ll_card *card, enum ll_gpm_metric metric, struct ll_err *err)
+{
+	struct ll_gpm *gpm;
+	struct ll_gpm_reading reading;
+	int rc = ll_gpm_open(card, &gpm, err);
+	if (rc)
+		return rc;
+	/* The values of so short a window mean nothing, and so do failures other than this one: reads will show them.
+	 */
+	bool is_told = take_sample(gpm, gpm->later) == LL_NVML_SUCCESS && compute(gpm, &reading) == LL_NVML_SUCCESS;
+	bool is_lacking = is_told && ll_nvml_errno(gpm->query.metrics[metric].status) == -ENOSYS;
+	ll_gpm_close(gpm);
+	if (!is_lacking)
+		return 0;
+	ll_err_set(err, -ENOSYS, "card %s: its GPM does not give the %s reading", card->label,
+		   ll_gpm_metric_name(metric));
+	return ll_err_hint(err, "hold another metric: util, sm, occupancy or power");
 }
 
 /* The window begins anew: what lies between a failed read and the next sample is nobody's. */

@@ -48,4 +48,7 @@ const char *ll_gpm_metric_name(enum ll_gpm_metric metric);
 /* Whether the card has GPM, without opening it: 0, or as ll_gpm_open. */
 int ll_gpm_check(const struct ll_card *card, struct ll_err *err);
 
+/* The same, and whether GPM gives this reading there: -ENOSYS with the metrics that remain. Takes two samples. */
+int ll_gpm_check_metric(const struct ll_card *card, enum ll_gpm_metric metric, struct ll_err *err);
+
 #endif

@@ -10,11 +10,14 @@
 
 #include "control/curve.h"
 #include "control/hold_policy.h"
+#include "driver/gpm.h"
 
 enum ll_metric {
 	LL_METRIC_UTIL,      /* NVML: share of time in which any kernel ran */
 	LL_METRIC_SM,        /* GPM: share of SMs with a warp, over time */
 	LL_METRIC_OCCUPANCY, /* GPM: share of warp slots in use, over SMs and time */
+	LL_METRIC_TENSOR,    /* GPM: share of time in which the tensor pipes were active */
+	LL_METRIC_DRAM,      /* GPM: share of the memory bandwidth in use */
 	LL_METRIC_POWER,     /* NVML: watts */
 };
 
@@ -42,7 +45,13 @@ struct ll_hold_config {
 	FILE *kernel_log; /* for measurements, see sense.h; the caller's; NULL: none */
 };
 
-/* "util", "sm", "occupancy", "power". */
+/* "util", "sm", "occupancy", "tensor", "dram", "power". */
 const char *ll_metric_name(enum ll_metric metric);
+
+/* Whether GPM measures it; *ret_gpm (may be NULL) is then which of its readings. */
+bool ll_metric_is_gpm(enum ll_metric metric, enum ll_gpm_metric *ret_gpm);
+
+/* Whether only the CUDA payload has a kernel for it. */
+bool ll_metric_needs_cuda(enum ll_metric metric);
 
 #endif

@@ -5,7 +5,7 @@
 enum {
 	WARP_THREADS = 32,
 	BLOCK_THREADS = 1024,
-	BLOCKS_PER_SM = 2, /* 2 x 1024 threads fill the warp slots of an SM from Pascal on */
+	BLOCKS_PER_SM = 2, /* 2 x 1024 threads fill the warp slots of an SM from Pascal on; for spin and fma */
 	FALLBACK_SM_COUNT = 132,
 };
 
@@ -63,6 +63,36 @@ static void aim(struct ll_drive *drive, double target)
 	drive->is_running = false; /* the loop begins anew */
 }
 
+/* How much of the card a kernel takes: the duty does the rest. */
+static void choose_kernel(struct ll_drive *drive)
+{
+	drive->kernel = LL_KERNEL_SPIN;
+	drive->threads = BLOCK_THREADS;
+	drive->blocks = drive->sm_count;
+	switch (drive->metric) {
+	case LL_METRIC_UTIL:
+		drive->threads = WARP_THREADS;
+		drive->blocks = 1;
+		break;
+	case LL_METRIC_SM:
+		drive->threads = WARP_THREADS;
+		break;
+	case LL_METRIC_OCCUPANCY:
+		drive->blocks = drive->sm_count * BLOCKS_PER_SM;
+		break;
+	case LL_METRIC_TENSOR: /* one block on each SM: its registers leave no room for two */
+		drive->kernel = LL_KERNEL_TENSOR;
+		break;
+	case LL_METRIC_DRAM:
+		drive->kernel = LL_KERNEL_DRAM;
+		break;
+	case LL_METRIC_POWER: /* blocks: plan_power */
+		drive->kernel = LL_KERNEL_FMA;
+		drive->blocks = 1;
+		break;
+	}
+}
+
 void ll_drive_init(struct ll_drive *drive, const struct ll_hold_config *config, uint32_t sm_count)
 {
 	*drive = (struct ll_drive){
@@ -71,14 +101,7 @@ void ll_drive_init(struct ll_drive *drive, const struct ll_hold_config *config, 
 	    .sm_count = sm_count ? sm_count : FALLBACK_SM_COUNT,
 	    .target = NAN,
 	};
-	drive->kernel = config->metric == LL_METRIC_POWER ? LL_KERNEL_FMA : LL_KERNEL_SPIN;
-	drive->threads =
-	    config->metric == LL_METRIC_UTIL || config->metric == LL_METRIC_SM ? WARP_THREADS : BLOCK_THREADS;
-	drive->blocks = 1;
-	if (config->metric == LL_METRIC_SM)
-		drive->blocks = drive->sm_count;
-	if (config->metric == LL_METRIC_OCCUPANCY)
-		drive->blocks = drive->sm_count * BLOCKS_PER_SM;
+	choose_kernel(drive);
 	ll_util_trim_init(&drive->trim);
 }
 

@@ -4,6 +4,8 @@
  *   util       one block of one warp, duty = target + trim (util_trim.h); in fill mode the total is what is controlled
  *   sm         one warp on every SM, duty by level_loop.h on GPM's SM utilisation
  *   occupancy  all warp slots of every SM, duty by level_loop.h on GPM's occupancy
+ *   tensor     products on the tensor cores of every SM, duty by level_loop.h on GPM's tensor reading
+ *   dram       reads of memory from every SM, duty by level_loop.h on GPM's reading of the memory bandwidth
  *   power      multiply-adds on as many SMs as the target needs, duty by level_loop.h on NVML's power
  *
  * Time (duty) and space (SMs) are independent; loadline sets space once and moves time, which is exact to a

@@ -40,6 +40,7 @@ struct ll_hold_status {
 	double util;          /* NVML, ratio */
 	double own_util;      /* own kernels' share of the same window */
 	double sm, occupancy; /* GPM, ratio */
+	double tensor, dram;  /* the same */
 	double power_watts;
 	double temperature_c;
 	uint64_t memory_bytes; /* own GPU memory */

@@ -23,6 +23,7 @@
 #define SWEEP_EVERY_NS                                                                                                 \
 	(250 * LL_NS_PER_MS)             /* a governed program that was killed at work must not look at work for ever */
 #define GONE_AFTER_NS (10 * LL_NS_PER_S) /* a card that does not answer for this long does not come back by itself */
+#define MISSING_AFTER_NS (5 * LL_NS_PER_S)
 #define SLEPT_NS (1 * LL_NS_PER_S)
 #define CLOSE_WITHIN_NS (700 * LL_NS_PER_MS)
 
@@ -152,6 +153,27 @@ static void call_worker(struct ll_governor *gov, uint64_t now_ns)
 	ll_pacer_look(gov->pacer);
 }
 
+static void end_with(struct ll_governor *gov, const struct ll_err *why)
+{
+	if (gov->is_ending)
+		return;
+	gov->code = why->code;
+	gov->end_err = *why;
+	gov->is_ending = true;
+}
+
+/* Without its reading the level would be whatever the last duty makes of it. */
+static void watch_level(struct ll_governor *gov, uint64_t now_ns)
+{
+	struct ll_err err = {0};
+	uint64_t since_ns = gov->sense.missing_since_ns;
+	if (!since_ns || now_ns < since_ns + MISSING_AFTER_NS)
+		return;
+	ll_err_set(&err, -ENOSYS, "card %s: its GPM no longer gives the %s reading, so the level cannot be held",
+		   gov->config.card->label, ll_metric_name(gov->config.hold->metric));
+	end_with(gov, &err);
+}
+
 /* NVML that fails, a card that is gone, Xids: told once, and again when it is over. */
 static void watch_faults(struct ll_governor *gov, uint64_t now_ns)
 {
@@ -169,11 +191,12 @@ static void watch_faults(struct ll_governor *gov, uint64_t now_ns)
 		ll_governor_tell(gov, LL_EVENT_STATE, "readings are back");
 	gov->has_said_blind = is_blind;
 	/* The reading that found the card gone is younger than now_ns, the beginning of the tick. */
-	if (sense->gone_since_ns && now_ns > sense->gone_since_ns + GONE_AFTER_NS && !gov->is_ending) {
-		gov->code = -EIO;
-		ll_err_set(&gov->end_err, -EIO, "card %s: gone: %s", gov->config.card->label, sense->last_err.text);
-		gov->is_ending = true;
+	if (sense->gone_since_ns && now_ns > sense->gone_since_ns + GONE_AFTER_NS) {
+		struct ll_err err = {0};
+		ll_err_set(&err, -EIO, "card %s: gone: %s", gov->config.card->label, sense->last_err.text);
+		end_with(gov, &err);
 	}
+	watch_level(gov, now_ns);
 }
 
 /* ---- the loop ---- */
@@ -295,6 +318,8 @@ static int start_pacer(struct ll_governor *gov, struct ll_err *err)
 	    .payload = {.as_mps_client = hold->as_mps_client,
 			.needs_fma = hold->metric == LL_METRIC_POWER,
 			.needs_wide = hold->metric == LL_METRIC_SM || hold->metric == LL_METRIC_OCCUPANCY,
+			.needs_tensor = hold->metric == LL_METRIC_TENSOR,
+			.needs_dram = hold->metric == LL_METRIC_DRAM,
 			.max_memory_bytes = hold->max_memory_bytes},
 	    .limits = {.gap_ns = LL_LIMIT_GAP_NS, .late_ns = LL_LIMIT_LATE_NS, .first_late_ns = LL_LIMIT_FIRST_LATE_NS},
 	    .manners = manners[hold->mode],

@@ -30,6 +30,8 @@ static void fill_status(const struct ll_governor *gov, struct ll_hold_status *st
 	    .own_util = values->own_util,
 	    .sm = values->sm,
 	    .occupancy = values->occupancy,
+	    .tensor = values->tensor,
+	    .dram = values->dram,
 	    .power_watts = values->power_watts,
 	    .temperature_c = values->temperature_c,
 	    .memory_bytes = values->own_memory_bytes,

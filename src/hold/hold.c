@@ -59,9 +59,9 @@ static int check_power(const struct ll_hold_config *config, const struct ll_card
 
 static int check_metric(const struct ll_hold_config *config, const struct ll_card *card, struct ll_err *err)
 {
-	bool is_gpm = config->metric == LL_METRIC_SM || config->metric == LL_METRIC_OCCUPANCY;
-	if (is_gpm)
-		return ll_gpm_check(card, err);
+	enum ll_gpm_metric gpm;
+	if (ll_metric_is_gpm(config->metric, &gpm))
+		return ll_gpm_check_metric(card, gpm, err);
 	if (config->metric == LL_METRIC_POWER && !card->is_mig)
 		return check_power(config, card, err);
 	if (!card->is_mig)

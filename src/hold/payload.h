@@ -22,8 +22,10 @@ struct ll_err;
 struct ll_payload;
 
 enum ll_kernel {
-	LL_KERNEL_SPIN, /* reads the clock, nothing else: time on the card at the lowest power */
-	LL_KERNEL_FMA,  /* fused multiply-adds from registers: for the power metric */
+	LL_KERNEL_SPIN,   /* reads the clock, nothing else: time on the card at the lowest power */
+	LL_KERNEL_FMA,    /* fused multiply-adds from registers: for the power metric */
+	LL_KERNEL_TENSOR, /* products of zero matrices on the tensor cores; cuda only */
+	LL_KERNEL_DRAM,   /* reads of a buffer larger than the L2 cache; cuda only */
 };
 
 enum {
@@ -68,6 +70,8 @@ struct ll_payload_config {
 	bool as_mps_client; /* cuda only: join a running MPS server at 1 % of the SMs; else keep out of MPS */
 	bool needs_fma;     /* LL_KERNEL_FMA will be launched */
 	bool needs_wide;    /* kernels of more than one block will be launched */
+	bool needs_tensor;  /* LL_KERNEL_TENSOR will be launched */
+	bool needs_dram;    /* LL_KERNEL_DRAM will be launched: open takes its buffer, four times the L2 cache */
 	/* 0: no limit. Opening fails with -EDQUOT when the card has gained more than this. */
 	uint64_t max_memory_bytes;
 };

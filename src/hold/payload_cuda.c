@@ -15,15 +15,24 @@
 extern const unsigned char ll_spin_ptx[];
 extern const unsigned char ll_spin_wide_ptx[];
 extern const unsigned char ll_fma_wide_ptx[];
+extern const unsigned char ll_tensor_wide_ptx[];
+extern const unsigned char ll_dram_wide_ptx[];
+
+/* The buffer of LL_KERNEL_DRAM. Of what is read in a circle, this many times the cache's size, next to nothing is still
+ * in the cache when its turn comes again. */
+enum { BUFFER_CACHES = 4, BUFFER_FREE_PART = 8 /* at most an eighth of what is free */ };
+#define BUFFER_UNKNOWN_BYTES (UINT64_C(256) << 20) /* where the cache's size is not told */
 
 struct cuda_payload {
 	struct ll_payload base;
 	const struct ll_cuda *cuda;
 	struct ll_cu_context *context;
-	struct ll_cu_function *spin, *wide, *fma;
+	struct ll_cu_function *spin, *wide, *fma, *tensor, *dram;
 	struct ll_cu_stream *stream;
 	struct ll_record *records; /* host memory the card writes */
 	ll_cu_deviceptr records_on_card;
+	ll_cu_deviceptr buffer; /* of LL_KERNEL_DRAM; goes with the context */
+	uint64_t buffer_bytes;
 };
 
 void ll_payload_cuda_prepare(bool as_mps_client)
@@ -83,16 +92,59 @@ static uint64_t used_bytes(const struct ll_card *card)
 	return ll_read_memory(card, &memory, NULL) == 0 ? memory.used_bytes : 0;
 }
 
-/* The moment of most memory is just after creation, before the stack limit is lowered. */
-static int check_memory(const struct ll_card *card, uint64_t before_bytes, uint64_t max_bytes, struct ll_err *err)
+/* The moment of most memory is just after creation, before the stack limit is lowered; or once the buffer is there. */
+static int check_memory(const struct ll_card *card, uint64_t before_bytes, const struct ll_payload_config *config,
+			const char *what, struct ll_err *err)
 {
-	uint64_t now_bytes = used_bytes(card);
+	uint64_t now_bytes = used_bytes(card), max_bytes = config->max_memory_bytes;
 	if (max_bytes == 0 || now_bytes <= before_bytes || now_bytes - before_bytes <= max_bytes)
 		return 0;
-	ll_err_set(err, -EDQUOT,
-		   "card %s: a CUDA context takes %" PRIu64 " MiB while it is made, over --max-memory %" PRIu64 " MiB",
-		   card->label, (now_bytes - before_bytes) >> 20, max_bytes >> 20);
-	return ll_err_hint(err, "raise --max-memory, or use --payload vulkan, which takes far less");
+	ll_err_set(err, -EDQUOT, "card %s: %s %" PRIu64 " MiB, over --max-memory %" PRIu64 " MiB", card->label, what,
+		   (now_bytes - before_bytes) >> 20, max_bytes >> 20);
+	return ll_err_hint(err, config->needs_tensor || config->needs_dram
+				    ? "raise --max-memory"
+				    : "raise --max-memory, or use --payload vulkan, which takes far less");
+}
+
+static int make_buffer(struct cuda_payload *payload, const struct ll_card *card, ll_cu_device device,
+		       struct ll_err *err)
+{
+	const struct ll_cuda *cuda = payload->cuda;
+	int cache_bytes = 0;
+	size_t free_bytes, total_bytes;
+	ll_cu_result status = cuda->cuDeviceGetAttribute(&cache_bytes, LL_CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, device);
+	bool is_told = status == LL_CUDA_SUCCESS && cache_bytes > 0;
+	uint64_t bytes = is_told ? (uint64_t)cache_bytes * BUFFER_CACHES : BUFFER_UNKNOWN_BYTES;
+	status = cuda->cuMemGetInfo(&free_bytes, &total_bytes);
+	if (status == LL_CUDA_SUCCESS && bytes > free_bytes / BUFFER_FREE_PART) {
+		ll_err_set(err, -ENOMEM,
+			   "card %s: metric dram reads a buffer of %" PRIu64 " MiB and takes at most an eighth of the "
+			   "free memory; %zu MiB are free",
+			   card->label, bytes >> 20, free_bytes >> 20);
+		return ll_err_hint(err, "wait for memory with --wait, or hold another metric");
+	}
+	if (status == LL_CUDA_SUCCESS)
+		status = cuda->cuMemAlloc(&payload->buffer, bytes);
+	if (status != LL_CUDA_SUCCESS)
+		return ll_cuda_fail(cuda, status, err, "card %s: take %" PRIu64 " MiB to read from", card->label,
+				    bytes >> 20);
+	payload->buffer_bytes = bytes;
+	return 0;
+}
+
+static int load_kernels(struct cuda_payload *payload, const struct ll_payload_config *config, struct ll_err *err)
+{
+	const struct ll_cuda *cuda = payload->cuda;
+	int rc = load_kernel(cuda, ll_spin_ptx, "spin_ns", &payload->spin, err);
+	if (rc == 0 && config->needs_wide)
+		rc = load_kernel(cuda, ll_spin_wide_ptx, "spin_ns_wide", &payload->wide, err);
+	if (rc == 0 && config->needs_fma)
+		rc = load_kernel(cuda, ll_fma_wide_ptx, "spin_ns_fma", &payload->fma, err);
+	if (rc == 0 && config->needs_tensor)
+		rc = load_kernel(cuda, ll_tensor_wide_ptx, "spin_ns_tensor", &payload->tensor, err);
+	if (rc == 0 && config->needs_dram)
+		rc = load_kernel(cuda, ll_dram_wide_ptx, "spin_ns_dram", &payload->dram, err);
+	return rc;
 }
 
 static int build(struct cuda_payload *payload, const struct ll_card *card, const struct ll_payload_config *config,
@@ -108,7 +160,7 @@ static int build(struct cuda_payload *payload, const struct ll_card *card, const
 	    cuda->cuCtxCreate(&payload->context, LL_CU_CTX_SCHED_BLOCKING_SYNC | LL_CU_CTX_MAP_HOST, device);
 	if (status != LL_CUDA_SUCCESS)
 		return ll_cuda_fail(cuda, status, err, "card %s: make a CUDA context", card->label);
-	rc = check_memory(card, before_bytes, config->max_memory_bytes, err);
+	rc = check_memory(card, before_bytes, config, "a CUDA context takes, while it is made,", err);
 	if (rc < 0)
 		return rc;
 	shrink_context(cuda);
@@ -118,11 +170,11 @@ static int build(struct cuda_payload *payload, const struct ll_card *card, const
 		payload->base.sm_count = (uint32_t)sm_count;
 	rc = make_records(payload, err);
 	if (rc == 0)
-		rc = load_kernel(cuda, ll_spin_ptx, "spin_ns", &payload->spin, err);
-	if (rc == 0 && config->needs_wide)
-		rc = load_kernel(cuda, ll_spin_wide_ptx, "spin_ns_wide", &payload->wide, err);
-	if (rc == 0 && config->needs_fma)
-		rc = load_kernel(cuda, ll_fma_wide_ptx, "spin_ns_fma", &payload->fma, err);
+		rc = load_kernels(payload, config, err);
+	if (rc == 0 && config->needs_dram)
+		rc = make_buffer(payload, card, device, err);
+	if (rc == 0 && config->needs_dram)
+		rc = check_memory(card, before_bytes, config, "a CUDA context and metric dram's buffer take", err);
 	if (rc < 0)
 		return rc;
 	status = cuda->cuStreamCreate(&payload->stream, LL_CU_STREAM_NON_BLOCKING);
@@ -160,8 +212,16 @@ static int cuda_open(const struct ll_card *card, const struct ll_payload_config 
 
 static struct ll_cu_function *choose_kernel(const struct cuda_payload *payload, const struct ll_launch *launch)
 {
-	if (launch->kernel == LL_KERNEL_FMA)
+	switch (launch->kernel) {
+	case LL_KERNEL_FMA:
 		return payload->fma;
+	case LL_KERNEL_TENSOR:
+		return payload->tensor;
+	case LL_KERNEL_DRAM:
+		return payload->dram;
+	case LL_KERNEL_SPIN:
+		break;
+	}
 	return launch->blocks > 1 ? payload->wide : payload->spin;
 }
 
@@ -173,7 +233,8 @@ static int cuda_launch(struct ll_payload *base, const struct ll_launch *launch, 
 	uint64_t length_ns = launch->length_ns, late_after_ns = launch->late_after_ns,
 		 gap_limit_ns = launch->gap_limit_ns;
 	uint64_t epoch_and_sequence = (uint64_t)launch->epoch << 32 | launch->sequence;
-	void *params[] = {&length_ns, &record, &late_after_ns, &gap_limit_ns, &epoch_and_sequence};
+	void *params[] = {&length_ns,          &record,          &late_after_ns,        &gap_limit_ns,
+			  &epoch_and_sequence, &payload->buffer, &payload->buffer_bytes}; /* the last two: dram alone */
 	struct ll_cu_function *kernel = choose_kernel(payload, launch);
 	ll_cu_result status = payload->cuda->cuLaunchKernel(kernel, launch->blocks, 1, 1, launch->threads, 1, 1, 0,
 							    payload->stream, params, NULL);

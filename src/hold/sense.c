@@ -33,11 +33,6 @@
 #define REST_RETRY_NS (1000 * LL_NS_PER_MS) /* readings that fail, samples that do not come */
 #define REST_SLACK_NS (500 * LL_NS_PER_MS)  /* what is due so soon is read in this wake-up */
 
-static bool uses_gpm(enum ll_metric metric)
-{
-	return metric == LL_METRIC_SM || metric == LL_METRIC_OCCUPANCY;
-}
-
 int ll_sense_init(struct ll_sense *sense, const struct ll_sense_config *config, struct ll_err *err)
 {
 	memset(sense, 0, sizeof *sense);
@@ -51,11 +46,13 @@ int ll_sense_init(struct ll_sense *sense, const struct ll_sense_config *config, 
 	    .own_util = NAN,
 	    .sm = NAN,
 	    .occupancy = NAN,
+	    .tensor = NAN,
+	    .dram = NAN,
 	    .power_watts = NAN,
 	    .temperature_c = NAN,
 	    .energy_joules = NAN,
 	};
-	if (uses_gpm(config->metric)) {
+	if (ll_metric_is_gpm(config->metric, NULL)) {
 		int rc = ll_gpm_open(config->card, &sense->gpm, err);
 		if (rc < 0)
 			return rc;
@@ -211,9 +208,23 @@ static bool is_plainly_foreign(struct ll_sense *sense, uint64_t now_ns)
 	return true;
 }
 
+static void keep_gpm(struct ll_sense *sense, uint64_t now_ns, const struct ll_gpm_reading *reading)
+{
+	struct ll_sense_values *values = &sense->values;
+	values->sm = reading->percent[LL_GPM_SM] / 100;
+	values->occupancy = reading->percent[LL_GPM_OCCUPANCY] / 100;
+	values->tensor = reading->percent[LL_GPM_TENSOR] / 100;
+	values->dram = reading->percent[LL_GPM_DRAM] / 100;
+	if (sense->config.card->is_mig) { /* NVML has no utilisation for a slice */
+		sense->readings_seen_ns = now_ns;
+		values->util = reading->percent[LL_GPM_GRAPHICS] / 100;
+	}
+}
+
 static void read_gpm(struct ll_sense *sense, uint64_t now_ns, uint64_t held_since_ns)
 {
 	struct ll_gpm_reading reading;
+	enum ll_gpm_metric metric = LL_GPM_SM;
 	struct ll_err err = {0};
 	uint64_t window_ns = ll_sense_is_resting(sense, now_ns) ? REST_NS : GPM_WINDOW_NS;
 	if (!sense->gpm || now_ns - sense->gpm_start_ns < window_ns)
@@ -222,17 +233,19 @@ static void read_gpm(struct ll_sense *sense, uint64_t now_ns, uint64_t held_sinc
 	if (!note_reading(sense, ll_gpm_read(sense->gpm, &reading, &err), &err, now_ns))
 		return;
 	sense->gpm_start_ns = reading.end_ns;
-	sense->values.sm = reading.percent[LL_GPM_SM] / 100;
-	sense->values.occupancy = reading.percent[LL_GPM_OCCUPANCY] / 100;
-	if (sense->config.card->is_mig) { /* NVML has no utilisation for a slice */
-		sense->readings_seen_ns = now_ns;
-		sense->values.util = reading.percent[LL_GPM_GRAPHICS] / 100;
+	keep_gpm(sense, now_ns, &reading);
+	ll_metric_is_gpm(sense->config.metric, &metric);
+	if (isnan(reading.percent[metric])) {
+		if (!sense->missing_since_ns)
+			sense->missing_since_ns = now_ns;
+		return;
 	}
+	sense->missing_since_ns = 0;
 	uint64_t start_ns = reading.end_ns - reading.window_ns;
 	struct ll_drive_sample out = {
 	    .start_ns = start_ns,
 	    .end_ns = reading.end_ns,
-	    .level = sense->config.metric == LL_METRIC_SM ? sense->values.sm : sense->values.occupancy,
+	    .level = reading.percent[metric] / 100,
 	    .own_ratio = ll_foreign_own_ratio(&sense->foreign, start_ns, reading.end_ns),
 	    .is_disturbed = held_since_ns == 0 || start_ns < held_since_ns,
 	};

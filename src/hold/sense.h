@@ -55,7 +55,7 @@ struct ll_sense_config {
 /* Where the last reading of each source stands; NAN: none. */
 struct ll_sense_values {
 	double util, own_util; /* of one NVML window */
-	double sm, occupancy;
+	double sm, occupancy, tensor, dram;
 	double power_watts;
 	double temperature_c;
 	bool is_slowdown;
@@ -82,6 +82,7 @@ struct ll_sense {
 	uint64_t failing_since_ns; /* 0: readings work */
 	uint64_t stopped_since_ns; /* since when kernels have not run; now, while they do */
 	uint64_t gone_since_ns;    /* 0: the card answers */
+	uint64_t missing_since_ns; /* GPM answers without the metric that is held; 0: it has it */
 	struct ll_err last_err;    /* of the last reading that failed */
 	uint64_t foreign_seen_ns;
 	enum ll_hold_sensor foreign_sensor;

@@ -77,6 +77,13 @@ finding() {
 	has doctor '.check == "gpm" and (.advice | contains("util and power remain"))'
 }
 
+@test "a card whose GPM lacks a reading warns and names it" {
+	scenario "card 0 gpm-dram off"
+	doctor
+	[ "$(finding gpm)" = warn ]
+	has doctor '.check == "gpm" and (.detail | contains("does not give the dram reading"))'
+}
+
 @test "a finding names its card once, and does not send to doctor" {
 	scenario "card 0 gpm off" "fail cuInit CUDA_ERROR_UNKNOWN"
 	loadline --sim doctor --no-trial >"$T/text.out" || true

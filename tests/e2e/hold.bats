@@ -109,6 +109,48 @@ summary() {
 	stop hold
 }
 
+@test "holds the tensor pipes and the memory bandwidth" {
+	hold --metric tensor --target 30%
+	wait_for 120 has hold 'select(.event == "settle")'
+	wait_for 120 level tensor_percent 30 2
+	has hold 'select(.event == "sample" and .dram_percent == 0)'
+	stop hold
+	judge '$summary.payload == "cuda" and ($summary.mean_tensor_percent - 30 | fabs) < 8'
+	hold --metric dram --target 40%
+	wait_for 120 has hold 'select(.event == "settle")'
+	wait_for 120 level dram_percent 40 2
+	# The context, and four times the cache of 60 MiB.
+	judge '[$samples[].memory_bytes] | max - (262 + 240) * 1048576 | fabs < 4 * 1048576'
+	stop hold
+	judge '($summary.mean_dram_percent - 40 | fabs) < 8'
+	simctl show | grep -q "card 0.* 0.0 MiB used"
+}
+
+@test "a level of the tensor pipes or the memory that the card does not reach is said" {
+	scenario "card 0 tensor-reach 55" "card 0 dram-reach 70"
+	hold --metric tensor --target 80%
+	wait_for 60 has hold 'select(.event == "fault" and (.text | test("tensor target 80 % is above what payload cuda reaches here .about 5[345] %.")))'
+	stop hold
+	hold --metric dram --target 90%
+	wait_for 60 has hold 'select(.event == "fault" and (.text | test("dram target 90 % is above what payload cuda reaches here .about (6[789]|70) %.")))'
+	stop hold
+}
+
+@test "reads no memory beside foreign work, and gives its buffer back after --release-after" {
+	hold --metric dram --target 40% --resume-after 500ms --release-after 500ms
+	wait_for 20 samples 2
+	start_program stranger "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 1ms
+	wait_for 20 has hold 'select(.event == "yield")'
+	wait_for 20 has hold 'select(.event == "release")'
+	wait_for 20 has hold 'select(.event == "sample" and .memory_bytes == 0 and .dram_percent == 0)'
+	stop stranger
+	wait_for 20 has hold 'select(.event == "resume")'
+	resumed=$(json hold 'select(.event == "resume") | .time_s' | tail -n 1)
+	wait_for 120 level dram_percent 40 2 "select(.time_s > $resumed)"
+	stop hold
+	[ "$status" -eq 0 ]
+}
+
 @test "yields to foreign work, keeps away while it lasts, and comes back" {
 	hold --resume-after 500ms
 	wait_for 20 samples 2

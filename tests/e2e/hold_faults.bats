@@ -32,6 +32,16 @@ holds_again() {
 	[ "$status" -eq 0 ]
 }
 
+@test "a card whose GPM loses the held reading is not held any longer" {
+	start hold --sim hold --json --metric tensor --target 30%
+	wait_for 60 has hold 'select(.event == "sample" and .tensor_percent > 20)'
+	simctl card 0 gpm-tensor off
+	wait_for 30 has hold 'select(.event == "summary")'
+	finish hold
+	[ "$status" -eq 3 ]
+	grep -q "no longer gives the tensor reading" "$T/hold.err"
+}
+
 @test "a context lost while yielded: its process sleeps, and is called to say so" {
 	for scenario in "" "missing nvmlEventSetCreate"; do
 		rm -rf "$T/world"

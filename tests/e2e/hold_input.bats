@@ -68,6 +68,30 @@ hold_fails() {
 	hold_fails 3 "util" --metric sm
 }
 
+@test "a card that cannot tell the tensor pipes' or the memory's use is refused" {
+	scenario "card 0 capability 8.0"
+	hold_fails 3 "no GPM" --metric tensor
+	hold_fails 3 "no GPM" --metric dram
+	scenario "card 0 gpm-tensor off"
+	hold_fails 3 "does not give the tensor reading" --metric tensor
+	fails_with 3 "hold another metric" --sim hold --metric tensor --dry-run
+	scenario "card 0 gpm-dram off"
+	hold_fails 3 "does not give the dram reading" --metric dram
+	hold_fails 2 "only the cuda payload" --metric tensor --payload vulkan
+}
+
+@test "the buffer of dram: at most an eighth of the free memory, and within --max-memory" {
+	scenario "card 0 used 138G"
+	hold_fails 1 "reads a buffer of 240 MiB" --metric dram
+	scenario "card 0 used 138G for 2s"
+	start hold --sim hold --json --metric dram --wait 60s
+	wait_for 60 has hold 'select(.event == "fault" and (.text | contains("reads a buffer of 240 MiB")))'
+	wait_for 60 has hold 'select(.event == "sample" and .dram_percent > 40)'
+	stop hold
+	scenario "card 0 sm 16" # its context takes less than the buffer while it is made
+	hold_fails 4 "metric dram's buffer" --metric dram --max-memory 400M
+}
+
 @test "an exclusive-process or prohibited card is refused" {
 	scenario "card 0 mode exclusive"
 	hold_fails 4 "lock every other program out"

@@ -165,6 +165,76 @@ static void body_gpm(void)
 	CHECK_EQUAL(nv.nvmlGpmSampleFree(metrics.later), 0);
 }
 
+/* Two samples, while what was launched before runs all the time. */
+static void read_running(struct ll_nvml_device *card, struct ll_nvml_gpm_metrics *metrics)
+{
+	sleep_ms(20);
+	CHECK_EQUAL(nv.nvmlGpmSampleGet(card, metrics->earlier), 0);
+	sleep_ms(300);
+	CHECK_EQUAL(nv.nvmlGpmSampleGet(card, metrics->later), 0);
+}
+
+static void body_gpm_tensor_and_dram(void)
+{
+	static struct ll_nvml_gpm_metrics metrics;
+	static const char text[] =
+	    ".version 7.4\n.target sm_80\n.visible .entry work_ns_tensor(.param .u64 length_ns) { ret; }\n"
+	    ".visible .entry spin_ns_dram(.param .u64 length_ns, .param .u64 record,\n"
+	    "	.param .u64 late_after, .param .u64 gap_limit, .param .u64 epoch_seq,\n"
+	    "	.param .u64 buffer, .param .u64 buffer_bytes) { ret; }\n";
+	struct ll_nvml_device *card = open_card(0);
+	CHECK_EQUAL(nv.nvmlGpmSampleAlloc(&metrics.earlier), 0);
+	CHECK_EQUAL(nv.nvmlGpmSampleAlloc(&metrics.later), 0);
+	open_context(0);
+	struct ll_cu_module *module;
+	struct ll_cu_function *tensor, *dram;
+	CHECK_EQUAL(cu.cuModuleLoadData(&module, text), 0);
+	CHECK_EQUAL(cu.cuModuleGetFunction(&tensor, module, "work_ns_tensor"), 0);
+	CHECK_EQUAL(cu.cuModuleGetFunction(&dram, module, "spin_ns_dram"), 0);
+	struct ll_cu_stream *s = new_stream();
+	launch_timed(tensor, s, 20000 * MS, 66, 1024);
+	ll_cu_deviceptr buffer;
+	struct record *record = new_records(1);
+	CHECK_EQUAL(cu.cuMemAlloc(&buffer, 1 << 20), 0);
+	uint64_t length_ns = 20000 * MS, address = (uintptr_t)record, none = 0, sequence = 1, bytes = 1 << 20;
+	void *params[] = {&length_ns, &address, &none, &none, &sequence, &buffer, &bytes};
+	CHECK_EQUAL(cu.cuLaunchKernel(dram, 33, 1, 1, 1024, 1, 1, 0, new_stream(), params, NULL), 0);
+	read_running(card, &metrics);
+	CHECK_EQUAL(cu.cuStreamQuery(s), LL_CUDA_ERROR_NOT_READY);
+	CHECK_NEAR(metric(&metrics, LL_NVML_GPM_ANY_TENSOR_UTIL), 25, 1e-6);
+	CHECK_NEAR(metric(&metrics, LL_NVML_GPM_DRAM_BW_UTIL), 20, 1e-6);
+	/* More than the buffer has: as on a card, a later call says so. */
+	bytes = 4 << 20;
+	CHECK_EQUAL(cu.cuLaunchKernel(dram, 33, 1, 1, 1024, 1, 1, 0, s, params, NULL), 0);
+	CHECK_EQUAL(cu.cuStreamSynchronize(s), LL_CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+static void gpm_counts_tensor_pipes_and_reads_of_memory(void **state)
+{
+	(void)state;
+	in_world("card 0 tensor-reach 50\ncard 0 dram-reach 80\n", body_gpm_tensor_and_dram);
+}
+
+static void body_gpm_without_tensor(void)
+{
+	static struct ll_nvml_gpm_metrics metrics = {.version = LL_NVML_GPM_METRICS_VERSION, .count = 2};
+	struct ll_nvml_device *card = open_card(0);
+	CHECK_EQUAL(nv.nvmlGpmSampleAlloc(&metrics.earlier), 0);
+	CHECK_EQUAL(nv.nvmlGpmSampleAlloc(&metrics.later), 0);
+	read_running(card, &metrics);
+	metrics.metrics[0].id = LL_NVML_GPM_ANY_TENSOR_UTIL;
+	metrics.metrics[1].id = LL_NVML_GPM_DRAM_BW_UTIL;
+	CHECK_EQUAL(nv.nvmlGpmMetricsGet(&metrics), 0);
+	CHECK_EQUAL(metrics.metrics[0].status, LL_NVML_ERROR_NOT_SUPPORTED);
+	CHECK_EQUAL(metrics.metrics[1].status, 0);
+}
+
+static void gpm_may_lack_a_reading(void **state)
+{
+	(void)state;
+	in_world("card 0 gpm-tensor off\n", body_gpm_without_tensor);
+}
+
 static void gpm_counts_the_sms(void **state)
 {
 	(void)state;
@@ -322,6 +392,8 @@ int main(void)
 	    cmocka_unit_test(samples_are_windows_of_200_ms),
 	    cmocka_unit_test(process_lists_follow_processes),
 	    cmocka_unit_test(gpm_counts_the_sms),
+	    cmocka_unit_test(gpm_counts_tensor_pipes_and_reads_of_memory),
+	    cmocka_unit_test(gpm_may_lack_a_reading),
 	    cmocka_unit_test(older_cards_have_no_gpm),
 	    cmocka_unit_test(power_and_clocks_follow_contexts_and_heat),
 	    cmocka_unit_test(a_card_in_mig_mode_is_read_by_slice),

@@ -85,6 +85,20 @@ static void power_has_its_target_in_watts(void **state)
 	ll_metrics_free(metrics);
 }
 
+static void gpm_readings_have_a_family_each(void **state)
+{
+	(void)state;
+	struct ll_metrics *metrics = new_metrics(LL_METRIC_DRAM, 1);
+	struct ll_event event = test_event(LL_EVENT_SAMPLE, 1, "");
+	event.status.tensor = 0.125;
+	event.status.dram = 0.4;
+	ll_metrics_event(metrics, &event, 0);
+	const char *text = ask(ll_metrics_port(metrics), "GET", "/metrics");
+	assert_contains(text, "\nloadline_tensor_ratio" LABELS " 0.125\n");
+	assert_contains(text, "\nloadline_dram_ratio" LABELS " 0.4\n");
+	ll_metrics_free(metrics);
+}
+
 static void labels_are_escaped(void **state)
 {
 	(void)state;
@@ -230,6 +244,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(metrics_are_the_last_event_s),
 	    cmocka_unit_test(power_has_its_target_in_watts),
+	    cmocka_unit_test(gpm_readings_have_a_family_each),
 	    cmocka_unit_test(labels_are_escaped),
 	    cmocka_unit_test(yielded_time_counts_from_the_first_hold_on),
 	    cmocka_unit_test(healthz_is_ok_until_a_card_ends_with_an_error),

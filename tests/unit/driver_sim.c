@@ -369,6 +369,22 @@ static void open_gpm_without(void)
 	ll_driver_close(driver);
 }
 
+static void check_gpm_metrics(void)
+{
+	struct ll_driver *driver = open_driver();
+	const struct ll_card *card = first_card(driver);
+	CHECK_OK(ll_gpm_check_metric(card, LL_GPM_SM, err));
+	CHECK_OK(ll_gpm_check_metric(card, LL_GPM_DRAM, err));
+	CHECK_FAILS(ll_gpm_check_metric(card, LL_GPM_TENSOR, err), -ENOSYS, "does not give the tensor reading");
+	ll_driver_close(driver);
+}
+
+static void gpm_without_a_reading_is_known_before_it_is_needed(void **state)
+{
+	(void)state;
+	in_world("card 0 gpm-tensor off\n", check_gpm_metrics);
+}
+
 static void card_without_gpm_names_the_metrics_that_remain(void **state)
 {
 	(void)state;
@@ -431,6 +447,7 @@ int main(void)
 	    cmocka_unit_test(driver_without_cards_is_an_error),
 	    cmocka_unit_test(every_sample_is_given_once_and_in_order),
 	    cmocka_unit_test(gpm_gives_means_over_windows_that_are_long_enough),
+	    cmocka_unit_test(gpm_without_a_reading_is_known_before_it_is_needed),
 	    cmocka_unit_test(card_without_gpm_names_the_metrics_that_remain),
 	    cmocka_unit_test(fault_report_arrives_without_waiting),
 	    cmocka_unit_test(driver_can_be_opened_again),

@@ -1,4 +1,5 @@
-/* A power target on a card that lowers its clocks where it is busy for less than two fifths of the time (doc/facts.md).
+/* A power target on a card that lowers its clocks where it is busy for less than two fifths of the time (doc/facts.md);
+ * tensor and dram on cards that reach more or less.
  */
 #include "control_plant.h"
 
@@ -98,10 +99,70 @@ static void every_reading_is_within_2_percent_and_the_clocks_stay(void **state)
 	}
 }
 
+/* A card that reaches no more than `most` with the kernel running all the time. */
+static enum ll_level_state hold_ratio(enum ll_metric metric, double target, double most, double *ret_mean,
+				      double *ret_reach)
+{
+	struct ll_hold_config config = {.metric = metric};
+	struct ll_drive drive;
+	uint64_t now_ns = 10 * S;
+	unsigned count = 0;
+	*ret_mean = 0;
+	ll_drive_init(&drive, &config, SMS);
+	for (unsigned t = READ_MS; t <= 60000; t += READ_MS) {
+		double duty = ll_drive_command(&drive, now_ns, target);
+		now_ns += READ_MS * MS;
+		struct ll_drive_sample sample = {
+		    .start_ns = now_ns - READ_MS * MS, .end_ns = now_ns, .level = duty * most};
+		ll_drive_sample(&drive, &sample);
+		if (t <= 5000)
+			continue;
+		*ret_mean += sample.level;
+		count++;
+	}
+	*ret_mean /= count;
+	return ll_drive_state(&drive, ret_reach);
+}
+
+static void tensor_and_dram_fill_every_sm_with_a_kernel_of_their_own(void **state)
+{
+	(void)state;
+	static const struct {
+		enum ll_metric metric;
+		enum ll_kernel kernel;
+	} cases[] = {{LL_METRIC_TENSOR, LL_KERNEL_TENSOR}, {LL_METRIC_DRAM, LL_KERNEL_DRAM}};
+	for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct ll_hold_config config = {.metric = cases[i].metric};
+		struct ll_drive drive;
+		ll_drive_init(&drive, &config, SMS);
+		assert_int_equal(drive.kernel, cases[i].kernel);
+		assert_int_equal(drive.blocks, SMS);
+		assert_int_equal(drive.threads, 1024);
+	}
+}
+
+static void a_ratio_is_held_whatever_the_card_reaches_and_more_is_told(void **state)
+{
+	(void)state;
+	double mean, reach;
+	static const double reaches[] = {0.55, 0.65, 0.75, 0.85, 0.95};
+	for (unsigned i = 0; i < sizeof reaches / sizeof *reaches; i++) {
+		double most = reaches[i];
+		assert_int_equal(hold_ratio(LL_METRIC_TENSOR, 0.3, most, &mean, &reach), LL_LEVEL_TRACKING);
+		assert_near(mean, 0.3, 0.005);
+		assert_int_equal(hold_ratio(LL_METRIC_DRAM, 0.4, most, &mean, &reach), LL_LEVEL_TRACKING);
+		assert_near(mean, 0.4, 0.005);
+	}
+	assert_int_equal(hold_ratio(LL_METRIC_TENSOR, 0.8, 0.6, &mean, &reach), LL_LEVEL_TARGET_TOO_HIGH);
+	assert_near(reach, 0.6, 0.01);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(every_reading_is_within_2_percent_and_the_clocks_stay),
+	    cmocka_unit_test(tensor_and_dram_fill_every_sm_with_a_kernel_of_their_own),
+	    cmocka_unit_test(a_ratio_is_held_whatever_the_card_reaches_and_more_is_told),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

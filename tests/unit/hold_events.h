@@ -57,6 +57,8 @@ __attribute__((unused)) static struct ll_event test_event(enum ll_event_kind kin
 		    .own_util = 0.4975,
 		    .sm = NAN,
 		    .occupancy = NAN,
+		    .tensor = NAN,
+		    .dram = NAN,
 		    .power_watts = 121.2,
 		    .temperature_c = 45,
 		    .memory_bytes = UINT64_C(50) << 20,

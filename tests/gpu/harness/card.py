@@ -5,7 +5,7 @@ import time
 
 MIB = 1 << 20
 GPU_UTILIZATION_SAMPLES = 1
-GPM_METRICS = {"graphics": 1, "sm": 2, "occupancy": 3}
+GPM_METRICS = {"graphics": 1, "sm": 2, "occupancy": 3, "tensor": 5, "dram": 10}
 
 
 class MemoryV2(ctypes.Structure):

@@ -7,7 +7,8 @@ from . import figures, processes
 from .lab import Trouble
 from .talker import Talker
 
-LEVEL_KEYS = {"util": "util_percent", "sm": "sm_percent", "occupancy": "occupancy_percent", "power": "power_watts"}
+LEVEL_KEYS = {"util": "util_percent", "sm": "sm_percent", "occupancy": "occupancy_percent", "tensor": "tensor_percent",
+              "dram": "dram_percent", "power": "power_watts"}
 START_WITHIN_S = 30
 
 
