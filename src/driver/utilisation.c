@@ -73,16 +73,25 @@ static struct ll_util_sample take_sample(struct ll_util_reader *reader, enum ll_
 	};
 }
 
-/* Drivers have been seen to return samples that are not newer than what was asked for, and the same value again some
- * tenths of a millisecond later. */
+/*
+ * Drivers have been seen to return samples that are not newer than what was asked for, and the same value again some
+ * tenths of a millisecond later. A sample of the future was stamped before the clock was set back: with it as the last
+ * one, all that come would look old.
+ */
+static bool is_new(const struct ll_util_reader *reader, const struct ll_nvml_sample *sample, uint64_t now_us)
+{
+	uint64_t after_us = reader->has_last ? reader->last_us + REPEAT_US - 1 : reader->last_us;
+	return sample->time_us > after_us && sample->time_us <= now_us + JUMP_NS / LL_NS_PER_US;
+}
+
 static size_t take_samples(struct ll_util_reader *reader, enum ll_nvml_value_type type,
 			   const struct ll_nvml_sample *raw, size_t raw_count, struct ll_util_sample *samples,
 			   size_t capacity)
 {
 	size_t count = 0;
+	uint64_t now_us = ll_wall_ns() / LL_NS_PER_US;
 	for (size_t i = 0; i < raw_count; i++) {
-		bool is_repeat = reader->has_last && raw[i].time_us < reader->last_us + REPEAT_US;
-		if (raw[i].time_us <= reader->last_us || is_repeat)
+		if (!is_new(reader, &raw[i], now_us))
 			continue;
 		struct ll_util_sample sample = take_sample(reader, type, &raw[i]);
 		if (count == capacity && count) {

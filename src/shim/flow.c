@@ -22,10 +22,15 @@ enum { OPEN_LAUNCHES = 1000, SLICED_LAUNCHES = 256 };
 #define CALM_NS (LL_FLOW_QUEUE_NS / 2) /* while nobody else wants the card */
 #define OPEN_NS (5 * LL_NS_PER_MS)     /* behind an open gate: whoever comes rings */
 #define FAR_NS (4 * LL_NS_PER_MS)      /* at most, under a cap that is far */
-#define MARK_NS (10 * LL_NS_PER_MS)    /* an open gate: at least one mark in each */
+#define SLICED_NS (100 * LL_NS_PER_MS)
+#define MARK_NS (10 * LL_NS_PER_MS) /* an open gate: at least one mark in each */
 /* A program that waits for each kernel is not held up by marks for so long after each. */
 #define PATIENCE_NS (150 * LL_NS_PER_US)
 #define ASLEEP_NS (1000 * LL_NS_PER_MS)
+/* Each look costs some 11 us of a processor: all tenants together shall not take more than 5 % of one. */
+#define WATCH_WAITS_NS (250 * LL_NS_PER_US)
+#define WATCH_LEAST_NS (150 * LL_NS_PER_US)
+#define WATCH_MOST_NS (400 * LL_NS_PER_US)
 /* The agent looks at least each second: later than this it hangs in the driver. */
 #define DEAF_NS (1500 * LL_NS_PER_MS)
 /* A program that synchronises after each kernel is idle for some tens of µs: it keeps the card through this. */
@@ -119,6 +124,18 @@ static uint64_t batch_ns(const struct ll_flow *flow)
 	return flow->look.waiting_claims ? LL_FLOW_BATCH_TURNS_NS : calm_ns(flow);
 }
 
+/* Who shares the card by slices with a program that pauses now and then does so before it is seen to be back. */
+static void tell_marks_of_others(struct ll_flow *flow, uint64_t now_ns)
+{
+	if (flow->look.is_sliced) {
+		flow->sliced_by = flow->look.sharing;
+		flow->sliced_ns = now_ns;
+	}
+	unsigned sliced_by = now_ns - flow->sliced_ns < SLICED_NS ? flow->sliced_by : 0;
+	for (struct ll_flow_context *context = flow->contexts; context; context = context->next)
+		ll_marks_set_shared(context->marks, flow->look.sharing > 0, sliced_by);
+}
+
 static struct progress harvest(struct ll_flow *flow, uint64_t now_ns)
 {
 	struct progress progress = {.is_idle = flow->launching == 0};
@@ -129,7 +146,6 @@ static struct progress harvest(struct ll_flow *flow, uint64_t now_ns)
 			ll_marks_forget_waits(context->marks);
 		ll_marks_set_every(context->marks, batch_ns(flow));
 		ll_marks_set_patience(context->marks, flow->look.is_by_visits ? PATIENCE_NS : 0);
-		ll_marks_set_shared(context->marks, flow->look.sharing, flow->look.is_sliced);
 		ll_marks_set_watched(context->marks, flow->max_kernel_ns);
 		flow->is_blind |= ll_marks_is_blind(context->marks);
 		if (!ll_marks_is_idle(context->marks)) {
@@ -165,7 +181,7 @@ void ll_flow_note_unmarked(struct ll_flow *flow)
 static uint64_t jittered(struct ll_flow *flow, uint64_t launches)
 {
 	flow->dice = flow->dice * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return launches / 2 + (flow->dice >> 32) % launches;
+	return (launches + 1) / 2 + (flow->dice >> 32) % launches;
 }
 
 /* As many launches as are good for LL_FLOW_OPEN_NS of work may go unmarked; in slices also no more than
@@ -267,6 +283,18 @@ static void tend_open_gate(struct ll_flow *flow, uint64_t now_ns)
 	}
 }
 
+/* Until the end of our visit is looked for again. It does not run dry before half of what is queued is done; and of who
+ * waits for each kernel no visit ends before it has had nothing queued for the grace of control/visits.h. */
+static uint64_t watch_ns(const struct ll_flow *flow)
+{
+	uint64_t half_ns = flow->queued.ns / 2;
+	if (flow->waiting)
+		return LL_FLOW_POLL_NS;
+	if (!flow->pace.is_ahead)
+		return WATCH_WAITS_NS;
+	return half_ns < WATCH_LEAST_NS ? WATCH_LEAST_NS : half_ns > WATCH_MOST_NS ? WATCH_MOST_NS : half_ns;
+}
+
 static uint64_t next_tick_ns(const struct ll_flow *flow, uint64_t now_ns)
 {
 	if (flow->is_blind)
@@ -275,6 +303,8 @@ static uint64_t next_tick_ns(const struct ll_flow *flow, uint64_t now_ns)
 		return now_ns + ASLEEP_NS;
 	if (flow->look.is_by_visits && !flow->look.is_holder)
 		return now_ns + (flow->turn.is_lingering ? LATE_NS : LL_FLOW_HELD_NS);
+	if (flow->look.waiting_claims && flow->look.is_by_visits)
+		return now_ns + watch_ns(flow);
 	if (flow->look.waiting_claims || flow->waiting)
 		return now_ns + LL_FLOW_POLL_NS;
 	bool is_open = atomic_load_explicit(ll_turn_gate(flow->claim), memory_order_relaxed) != LL_GATE_SHUT;
@@ -349,6 +379,7 @@ uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns)
 	if (flow->is_wanting) /* in a damaged ledger it may be gone */
 		ll_turn_want(flow->claim, now_ns);
 	ll_flow_look(flow, now_ns, progress.is_idle);
+	tell_marks_of_others(flow, now_ns);
 	ll_flow_charge_visit(flow, now_ns);
 	ll_slices_note(&flow->slices, now_ns, flow->look.sharing);
 	note_debt(flow);

@@ -51,21 +51,23 @@ struct ll_flow {
 	struct ll_marks_queue queued; /* at most: what was counted since the last look may have ended */
 	struct ll_advance advance;
 	struct ll_flow_pace pace;
-	uint64_t idle_since_ns;             /* the card has nothing of ours since then; 0: it has */
-	uint64_t marked_ns;                 /* when an open gate was last set to mark */
-	unsigned waiting;                   /* threads in ll_flow_enter that wait */
-	unsigned launching;                 /* threads between enter and leave */
-	bool is_wanting;                    /* said so in the ledger */
-	struct ll_gang gang;                /* what another card says, where first is not NULL */
-	uint32_t awaited;                   /* launches here for which another card of the tenant may wait */
-	bool is_in_debt;                    /* the cap's account must fill first */
-	bool is_blind;                      /* marks do not work: nothing is timed, the gate stays shut */
-	bool was_blind;                     /* at the last look of ll_flow_tend_blind */
-	uint64_t blind_since_ns;            /* when it was found out last */
-	uint64_t blind_wait_ns;             /* from then on, before the events are made anew */
-	bool is_lost;                       /* the claim was cleared by others, and no other was to be had yet */
-	_Atomic bool is_ending;             /* nobody waits any more, and no more marks are made */
-	struct ll_gate_count *count;        /* of launches through the open gate */
+	uint64_t idle_since_ns;      /* the card has nothing of ours since then; 0: it has */
+	uint64_t marked_ns;          /* when an open gate was last set to mark */
+	unsigned waiting;            /* threads in ll_flow_enter that wait */
+	unsigned launching;          /* threads between enter and leave */
+	bool is_wanting;             /* said so in the ledger */
+	struct ll_gang gang;         /* what another card says, where first is not NULL */
+	uint32_t awaited;            /* launches here for which another card of the tenant may wait */
+	bool is_in_debt;             /* the cap's account must fill first */
+	bool is_blind;               /* marks do not work: nothing is timed, the gate stays shut */
+	bool was_blind;              /* at the last look of ll_flow_tend_blind */
+	uint64_t blind_since_ns;     /* when it was found out last */
+	uint64_t blind_wait_ns;      /* from then on, before the events are made anew */
+	bool is_lost;                /* the claim was cleared by others, and no other was to be had yet */
+	_Atomic bool is_ending;      /* nobody waits any more, and no more marks are made */
+	struct ll_gate_count *count; /* of launches through the open gate */
+	unsigned sliced_by;          /* others, when the card was last shared by slices: at sliced_ns */
+	uint64_t sliced_ns;
 	uint64_t dice;                      /* for how many the gate stays open in slices */
 	struct ll_cu_context *last_context; /* of the last mark; NULL: none yet */
 	struct ll_mark_stream last_stream;

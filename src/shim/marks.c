@@ -77,10 +77,10 @@ void ll_marks_set_patience(struct ll_marks *marks, uint64_t patience_ns)
 	marks->patience_ns = patience_ns;
 }
 
-void ll_marks_set_shared(struct ll_marks *marks, unsigned others, bool is_sliced)
+void ll_marks_set_shared(struct ll_marks *marks, bool is_shared, unsigned sliced_by)
 {
-	marks->is_shared = others > 0;
-	marks->sliced_by = is_sliced ? others : 0;
+	marks->is_shared = is_shared;
+	marks->sliced_by = sliced_by;
 }
 
 void ll_marks_set_watched(struct ll_marks *marks, bool is_watched)

@@ -81,11 +81,11 @@ void ll_marks_set_every(struct ll_marks *marks, uint64_t every_ns);
 void ll_marks_set_patience(struct ll_marks *marks, uint64_t patience_ns);
 
 /*
- * How many others have work on the card too: then nothing is learned of what launches take, but what is not known at
- * all. is_sliced: all of them share by the hardware's time slices. There a batch takes what its launches are known to
- * take, as its events have others' slices between them.
+ * Whether others' work is on the card too: then nothing is learned of what launches take, but what is not known at all.
+ * sliced_by: so many others share it by the hardware's time slices, or did just now. Then a batch takes what its
+ * launches are known to take, as its events have others' slices between them.
  */
-void ll_marks_set_shared(struct ll_marks *marks, unsigned others, bool is_sliced);
+void ll_marks_set_shared(struct ll_marks *marks, bool is_shared, unsigned sliced_by);
 
 /*
  * Before a launch that comes after a number of launches behind an open gate, of which nobody saw the kinds: what such a

@@ -35,8 +35,9 @@ static void learn(struct ll_marks *marks, struct ll_mark_track *track, const str
 		  struct ll_batch_verdict verdict)
 {
 	struct ll_kind *kind = batch->kind ? ll_kinds_find(&marks->kinds, batch->kind) : NULL;
+	bool needs_news = marks->is_shared || marks->sliced_by; /* of a kind of which nothing is known */
 	if (verdict.lesson == LL_BATCH_UNTOLD || !batch->launches ||
-	    (marks->is_shared && (!kind || kind->learned || kind->rough)))
+	    (needs_news && (!kind || kind->learned || kind->rough)))
 		return;
 	uint64_t each_ns = ll_batch_each_ns(verdict, batch->launches);
 	if (marks->sliced_by) {

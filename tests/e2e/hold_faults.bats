@@ -17,6 +17,7 @@ fault() {
 # holds_again: a sample near the target that is newer than the moment of the call before.
 mark() {
 	marked=$(json hold 'select(.event == "sample") | .time_s' | tail -1)
+	counted=$(json hold 'select(.event == "sample") | 1' | wc -l)
 }
 holds_again() {
 	has hold "select(.event == \"sample\" and .time_s > $marked + 0.5 and .util_percent >= 48 and .util_percent <= 52)"
@@ -209,6 +210,32 @@ jump() {
 	stop hold
 	[ "$status" -eq 0 ]
 	expect '$s.yields == 0' --argjson s "$(json hold 'select(.event == "summary")')"
+}
+
+@test "a wall clock that jumps twice between two readings" {
+	[ -e "$LOADLINE_BUILD/tests/e2e/libwalljump.so" ] || skip "not built with this sanitizer"
+	jump 0
+	export LD_PRELOAD=$LOADLINE_BUILD/tests/e2e/libwalljump.so WALLJUMP_FILE=$T/jump
+	hold
+	mark
+	kill -STOP "$(pid_of hold)"
+	jump 7200
+	# The card goes on, and stamps its samples by that clock.
+	for _ in 1 2 3 4 5; do
+		loadline --sim status >/dev/null
+		sleep 0.1
+	done
+	jump -86400
+	kill -CONT "$(pid_of hold)"
+	wait_for 30 sees_on
+	unset LD_PRELOAD
+	stop hold
+	[ "$status" -eq 0 ]
+}
+
+# sees_on: ten samples more of this hour than at the call of mark before.
+sees_on() {
+	[ "$(json hold 'select(.event == "sample" and .time_s < 3600) | 1' | wc -l)" -ge $((counted + 10)) ]
 }
 
 scenario() {
