@@ -31,6 +31,7 @@ static void reopen_in_child(struct ll_fork_item *item)
 	ll_own_fd_close(ledger, &ledger->scan);
 	ledger->scan = scan;
 	ll_own_fd_close(ledger, &ledger->joined);
+	ledger->namespaces = ll_process_namespaces();
 	ll_guard_in_child();
 	pthread_mutex_init(&ledger->mutex, NULL);
 }
