@@ -7,6 +7,7 @@
 #include "base/scope.h"
 #include "cli/doctor.h"
 #include "cli/run_join.h"
+#include "ledger/below.h"
 #include "ledger/folder.h"
 #include "ledger/ledger.h"
 
@@ -27,7 +28,7 @@ static void say_silent(struct ll_doctor *doctor, const struct ll_card *card, con
 static size_t check_claims(struct ll_doctor *doctor, const struct ll_card *card, struct ll_ledger *ledger)
 {
 	LL_SCOPE_FREE struct ll_claim_info *claims = calloc(CLAIMS_MAX, sizeof *claims);
-	size_t dead = ll_ledger_sweep(ledger);
+	size_t dead = ll_ledger_sweep_below(ledger);
 	size_t count = claims ? ll_ledger_list(ledger, claims, CLAIMS_MAX) : 0;
 	size_t holds = 0;
 	for (size_t i = 0; i < count; i++) {
