@@ -341,3 +341,16 @@ trial_of() {
 		timeout 20 "$LOADLINE" --sim mps stop --force >/dev/null 2>&1 || true
 	done
 }
+
+@test "a tenant that is not held to its limits fails, with what to do, until it is" {
+	start_lost_tenant
+	status=0
+	loadline --sim doctor --no-trial --json >"$T/doctor.out" || status=$?
+	[ "$status" -eq 1 ]
+	has doctor '.check == "claims" and .finding == "fail" and (.detail | test("^tenant stray has not been held to its limits for [0-9]+ s: "))'
+	has doctor '.check == "claims" and .finding == "fail" and (.advice | contains("loadline status"))'
+	has doctor '.event == "summary" and .can_hold and (.can_limit | not)'
+	stop stray KILL
+	loadline --sim doctor --no-trial --json >"$T/doctor.out"
+	has doctor '.event == "summary" and .can_hold and .can_limit'
+}
