@@ -92,7 +92,7 @@ two_cards() {
 }
 
 @test "nobody of that name or number is 1" {
-	fails_with 1 "nobody: no such claim or tenant; \`loadline status\` shows them" --sim set nobody --mem 1G
+	fails_with 1 "nobody: no such claim or tenant; \`loadline --sim status\` shows them" --sim set nobody --mem 1G
 	fails_with 1 "0/3: no such claim or tenant" --sim set 0/3 --mem 1G
 	fails_with 1 "7/0: no such claim or tenant" --sim set 7/0 --mem 1G
 	fails_with 1 "0/x: no such claim or tenant" --sim set 0/x --mem 1G
