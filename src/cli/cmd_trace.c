@@ -265,7 +265,7 @@ static int run(void *data, const struct ll_operands *operands, struct ll_err *er
 		return ll_err_set(err, -EINVAL, "trace: no command to run, and no card (-i) to look at");
 	if (!operands->count && args->outputs) {
 		ll_err_set(err, -EINVAL, "-o: only a command that was started under trace has a timeline");
-		return ll_err_hint(err, "start it with loadline trace -o FILE -- COMMAND");
+		return ll_err_hint(err, "start it with `loadline trace -o FILE -- COMMAND`");
 	}
 	if (!operands->count)
 		return ll_trace_watch_cards(args->cards, args->for_ns, args->json, err);

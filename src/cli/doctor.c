@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/strbuf.h"
+#include "cli/env_sim.h"
 #include "cli/json_line.h"
 
 static const char *const names[] = {"ok", "warn", "fail"};
@@ -33,10 +35,15 @@ void ll_doctor_say(struct ll_doctor *doctor, enum ll_finding finding, const stru
 		   const char *todo, const char *fmt, ...)
 {
 	char detail[500];
+	LL_SCOPE_STRBUF struct ll_strbuf advice = LL_STRBUF_INIT;
 	va_list ap;
 	va_start(ap, fmt);
 	vsnprintf(detail, sizeof detail, fmt, ap);
 	va_end(ap);
+	if (todo) {
+		ll_sim_add_advice(&advice, todo);
+		todo = advice.buf;
+	}
 	doctor->counts[finding]++;
 	if (doctor->is_json && !doctor->rc)
 		doctor->rc = print_json(doctor, finding, card, check, todo, detail);

@@ -71,7 +71,8 @@ void ll_doctor_check_card(struct ll_doctor *doctor, const struct ll_card *card);
 /* Whether limits hold there: starts a program that tries to exceed them (limit_trial.h). */
 void ll_doctor_check_limits(struct ll_doctor *doctor, const struct ll_card *card);
 
-/* Its ledger alone: dead claims, owners that do not answer, what `run` would say of it. Makes none. Part of card. */
+/* Its ledger alone: dead claims, owners that do not answer, tenants that are not held to their limits, what `run` would
+ * say of it. Makes none. Part of card. */
 void ll_doctor_check_ledger(struct ll_doctor *doctor, const struct ll_card *card);
 
 #endif

@@ -7,10 +7,12 @@
 #include "base/scope.h"
 #include "cli/doctor.h"
 #include "cli/run_join.h"
+#include "ledger/below.h"
 #include "ledger/folder.h"
 #include "ledger/ledger.h"
+#include "ledger/tenant.h"
 
-enum { CLAIMS_MAX = 256, SILENT_S = 10 };
+enum { CLAIMS_MAX = 256, TENANTS_MAX = 128, SILENT_S = 10 };
 
 static const char check[] = "claims";
 
@@ -27,7 +29,7 @@ static void say_silent(struct ll_doctor *doctor, const struct ll_card *card, con
 static size_t check_claims(struct ll_doctor *doctor, const struct ll_card *card, struct ll_ledger *ledger)
 {
 	LL_SCOPE_FREE struct ll_claim_info *claims = calloc(CLAIMS_MAX, sizeof *claims);
-	size_t dead = ll_ledger_sweep(ledger);
+	size_t dead = ll_ledger_sweep_below(ledger);
 	size_t count = claims ? ll_ledger_list(ledger, claims, CLAIMS_MAX) : 0;
 	size_t holds = 0;
 	for (size_t i = 0; i < count; i++) {
@@ -37,6 +39,26 @@ static size_t check_claims(struct ll_doctor *doctor, const struct ll_card *card,
 	ll_doctor_say(doctor, LL_FINDING_OK, card, check, NULL,
 		      "%zu live (%zu synthetic), %zu of dead processes cleared", count, holds, dead);
 	return count;
+}
+
+/* A process of the tenant has lost its claim, and gets no other. */
+static void check_tenants(struct ll_doctor *doctor, const struct ll_card *card, struct ll_ledger *ledger)
+{
+	LL_SCOPE_FREE struct ll_tenant_info *tenants = calloc(TENANTS_MAX, sizeof *tenants);
+	size_t count = tenants ? ll_tenant_list(ledger, tenants, TENANTS_MAX) : 0;
+	uint64_t now_ns = ll_now_ns();
+	for (size_t i = 0; i < count; i++) {
+		uint64_t since_ns = tenants[i].lost_since_ns;
+		if (!since_ns)
+			continue;
+		doctor->limit_fails++;
+		ll_doctor_say(doctor, LL_FINDING_FAIL, card, check,
+			      "its standard error says why; if the card's claims are all taken, end a program that has "
+			      "one (`loadline status` shows them); else start it anew",
+			      "tenant %s has not been held to its limits for %llu s: a process has lost its claim",
+			      tenants[i].name,
+			      (unsigned long long)(now_ns > since_ns ? (now_ns - since_ns) / LL_NS_PER_S : 0));
+	}
 }
 
 /* As `run` does: a ledger of another version that nobody uses is made anew. */
@@ -76,7 +98,9 @@ void ll_doctor_check_ledger(struct ll_doctor *doctor, const struct ll_card *card
 		doctor->refusing = card;
 		ll_doctor_say_err(doctor, LL_FINDING_FAIL, card, check, &err);
 	} else {
-		check_room(doctor, card, folder, check_claims(doctor, card, ledger));
+		size_t count = check_claims(doctor, card, ledger);
+		check_tenants(doctor, card, ledger);
+		check_room(doctor, card, folder, count);
 	}
 	ll_ledger_close(ledger);
 }

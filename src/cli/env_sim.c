@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/strbuf.h"
 #include "cli/beside.h"
 
 /* From the program's folder: in a build folder, installed, and installed under a merged bin. */
@@ -66,6 +67,41 @@ static int prepend(const char *variable, const char *folder, bool *ret_changed, 
 	int rc = setenv(variable, path, 1);
 	free(path);
 	return rc < 0 ? ll_err_set(err, -errno, "--sim: %s: %s", variable, strerror(errno)) : 0;
+}
+
+static const struct {
+	const char *real, *simulated;
+} commands[] = {
+    {"`loadline ", "`loadline --sim "},
+    {"'loadline ", "'loadline --sim "},
+    {": loadline ", ": loadline --sim "},
+    {"nvidia-smi -c DEFAULT", "loadline-simctl card all mode default"},
+};
+
+/* The command that the text begins with, unless it has --sim already; NULL: none. */
+static const char *simulated_command(const char *text, size_t *ret_length)
+{
+	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+		size_t length = strlen(commands[i].real);
+		if (strncmp(text, commands[i].real, length) != 0 || strncmp(text + length, "--sim", 5) == 0)
+			continue;
+		*ret_length = length;
+		return commands[i].simulated;
+	}
+	return NULL;
+}
+
+void ll_sim_add_advice(struct ll_strbuf *text, const char *advice)
+{
+	while (*advice) {
+		size_t length = 1;
+		const char *simulated = is_entered ? simulated_command(advice, &length) : NULL;
+		if (simulated)
+			ll_strbuf_adds(text, simulated);
+		else
+			ll_strbuf_addc(text, *advice);
+		advice += length;
+	}
 }
 
 int ll_sim_enter(const char *scenario, char **argv, struct ll_err *err)

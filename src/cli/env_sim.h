@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 struct ll_err;
+struct ll_strbuf;
 
 /* This process was started with --sim. */
 bool ll_sim_is_entered(void);
@@ -21,5 +22,12 @@ bool ll_sim_is_entered(void);
  * its default. -ENODEV: there is no simulator here. -EINVAL: no such scenario.
  */
 int ll_sim_enter(const char *scenario, char **argv, struct ll_err *err);
+
+/*
+ * Appends what a user is advised to do. In a process that was started with --sim, quoted commands of loadline get that
+ * option, and a command for a real card becomes the simulator's. Where advice is made it is not known whether the card
+ * is simulated.
+ */
+void ll_sim_add_advice(struct ll_strbuf *text, const char *advice);
 
 #endif

@@ -12,6 +12,7 @@
 #define ARGS struct ll_hold_args
 
 #define IDLE_AFTER_NS (600 * LL_NS_PER_S)
+#define MIB_BYTES (UINT64_C(1) << 20)
 
 enum { REPLAY_MAX_BYTES = 64 << 20 };
 
@@ -246,6 +247,8 @@ int ll_hold_args_config(const struct ll_hold_args *args, struct ll_hold_config *
 				  ll_metric_name(config.metric));
 	if (ll_metric_needs_cuda(config.metric))
 		config.payload = LL_PAYLOAD_CUDA;
+	if (args->max_memory_bytes && args->max_memory_bytes < MIB_BYTES)
+		return ll_err_set(err, -EINVAL, "--max-memory: less than 1 MiB");
 	int rc = find_target(args, &config, err);
 	if (rc == 0)
 		rc = find_idle_target(args, &config, err);

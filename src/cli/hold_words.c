@@ -70,7 +70,11 @@ void ll_hold_add_state(struct ll_strbuf *text, const struct ll_hold_status *stat
 void ll_hold_add_bytes(struct ll_strbuf *text, uint64_t bytes)
 {
 	double mib = (double)bytes / 1048576;
-	if (mib < 1024)
+	if (bytes && bytes < 1024)
+		ll_strbuf_addf(text, "%llu B", (unsigned long long)bytes);
+	else if (bytes && mib < 1)
+		ll_strbuf_addf(text, "%.0f KiB", mib * 1024);
+	else if (mib < 1024)
 		ll_strbuf_addf(text, "%.0f MiB", mib);
 	else
 		ll_strbuf_addf(text, "%.1f GiB", mib / 1024);

@@ -29,7 +29,7 @@ void ll_hold_add_goal(struct ll_strbuf *text, const struct ll_hold_config *hold)
 /* "holding", "yielded (foreign work)": the state, and why when it does not hold. */
 void ll_hold_add_state(struct ll_strbuf *text, const struct ll_hold_status *status);
 
-/* "50 MiB", "1.5 GiB". */
+/* "50 MiB", "1.5 GiB"; below 1 MiB "12 KiB", "1 B", but "0 MiB". */
 void ll_hold_add_bytes(struct ll_strbuf *text, uint64_t bytes);
 
 #endif

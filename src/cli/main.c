@@ -154,7 +154,9 @@ static int run_program(int argc, char **argv, struct ll_err *err)
 
 static int report(const struct ll_err *err)
 {
-	fprintf(stderr, "loadline: %s%s%s\n", err->text, err->hint[0] ? "; " : "", err->hint);
+	LL_SCOPE_STRBUF struct ll_strbuf advice = LL_STRBUF_INIT;
+	ll_sim_add_advice(&advice, err->hint);
+	fprintf(stderr, "loadline: %s%s%s\n", err->text, advice.buf[0] ? "; " : "", advice.buf);
 	return err->status ? err->status : ll_err_exit_code(err->code);
 }
 

@@ -2,6 +2,7 @@
 
 #include <stddef.h>
 
+#include "ledger/below.h"
 #include "ledger/claim.h"
 
 int ll_run_join(const struct ll_run_settings *settings, const struct ll_card *card, int *ret_fd, struct ll_err *err)
@@ -12,6 +13,7 @@ int ll_run_join(const struct ll_run_settings *settings, const struct ll_card *ca
 	int rc = ll_ledger_open(settings->folder, card->uuid, true, &ledger, err);
 	if (rc)
 		return rc;
+	ll_ledger_sweep_below(ledger);
 	/* Whether there is room for the claim that the command will take: without one it would not be governed. */
 	rc = ll_run_settings_claim(settings, ledger, card->label, &row, &claim, err);
 	ll_claim_release(claim);

@@ -91,6 +91,13 @@ static json_t *claim_accounts(const struct ll_status_card *status, const struct 
 			 "age_seconds", ll_json_real(age_s, 3));
 }
 
+/* NULL: a claim without a tenant. */
+static json_t *lost_seconds(const struct ll_status_card *status, const struct ll_tenant_info *tenant)
+{
+	double seconds;
+	return tenant && ll_status_lost(status, tenant, &seconds) ? ll_json_real(seconds, 3) : json_null();
+}
+
 /* Whose turn it is, and for whom the claim waits. */
 static json_t *claim_turn(const struct ll_status_card *status, const struct ll_claim_info *claim)
 {
@@ -101,19 +108,14 @@ static json_t *claim_turn(const struct ll_status_card *status, const struct ll_c
 	uint64_t card_bytes = ll_status_card_bytes(status, claim);
 	if (waits)
 		snprintf(number, sizeof number, "%s/%u", status->card->label, holder);
-	return json_pack("{s:o, s:o, s:o, s:o, s:b, s:b, s:b, s:o}", "card_memory_bytes",
+	return json_pack("{s:o, s:o, s:o, s:o, s:b, s:b, s:b, s:o, s:o}", "card_memory_bytes",
 			 bytes_or_null(card_bytes != LL_MEMORY_UNKNOWN, card_bytes), "tenant_memory_bytes",
 			 bytes_or_null(tenant, tenant ? tenant->memory_used_bytes : 0), "tenant_gpu_seconds",
 			 tenant ? ll_json_real(seconds(tenant->gpu_time_ns), 6) : json_null(), "mps_compute_percent",
 			 permille_or_null(tenant ? tenant->space_permille : 0), "has_work", claim->want_since_ns != 0,
 			 "has_turn", status->has_holder && status->holder == claim->index, "over_cap",
-			 ll_status_is_over_cap(status, claim), "waits_for", text_or_null(waits, number));
-}
-
-static json_t *lost_seconds(const struct ll_status_card *status, const struct ll_tenant_info *tenant)
-{
-	double seconds;
-	return ll_status_lost(status, tenant, &seconds) ? ll_json_real(seconds, 3) : json_null();
+			 ll_status_is_over_cap(status, claim), "waits_for", text_or_null(waits, number), "lost_seconds",
+			 lost_seconds(status, tenant));
 }
 
 /* Of the tenant, or of a synthetic load; over how many seconds. */

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "cli/status.h"
+#include "ledger/below.h"
 #include "ledger/folder.h"
 #include "ledger/turn.h"
 
@@ -100,6 +101,7 @@ static int copy_ledger(struct ll_status_card *status, struct ll_ledger *ledger, 
 	status->tenants = calloc(TENANTS_MAX, sizeof *status->tenants);
 	if (!status->claims || !status->tenants)
 		return ll_err_set(err, -ENOMEM, "claims: %s", strerror(ENOMEM));
+	ll_ledger_sweep_below(ledger);
 	status->claim_count = ll_ledger_list(ledger, status->claims, CLAIMS_MAX);
 	status->tenant_count = ll_tenant_list(ledger, status->tenants, TENANTS_MAX);
 	status->has_holder = ll_turn_holder(ledger, &status->holder);

@@ -31,6 +31,7 @@ static void reopen_in_child(struct ll_fork_item *item)
 	ll_own_fd_close(ledger, &ledger->scan);
 	ledger->scan = scan;
 	ll_own_fd_close(ledger, &ledger->joined);
+	ledger->namespaces = ll_process_namespaces();
 	ll_guard_in_child();
 	pthread_mutex_init(&ledger->mutex, NULL);
 }
@@ -123,17 +124,16 @@ const char *ll_ledger_path(const struct ll_ledger *ledger)
 }
 
 /* The lock is taken, so there is an owner, or a stray child of one: withdraws the claim of an owner that is gone. */
-static bool withdraw_if_gone(struct ll_ledger *ledger, struct ll_ledger_slot *slot)
+static bool withdraw_if_gone(struct ll_ledger *ledger, unsigned index)
 {
+	const struct ll_ledger_slot *slot = &ledger->file->slots[index];
 	uint64_t token = slot->token;
 	struct ll_process_id owner = {
 	    .pid = slot->pid,
 	    .start_ticks = slot->start_ticks,
 	    .namespaces = slot->namespaces,
 	};
-	/* A claim may come in place of the one just read: the swap fails then, because tokens never repeat. */
-	return token && ll_process_is_gone(&owner, ledger->namespaces) &&
-	       atomic_compare_exchange_strong(&slot->token, &token, 0);
+	return token && ll_process_is_gone(&owner, ledger->namespaces) && ll_total_withdraw(ledger, index, token);
 }
 
 uint64_t ll_ledger_death_ns(const struct ll_ledger *ledger)
@@ -155,7 +155,7 @@ static bool sweep_slot(struct ll_ledger *ledger, unsigned index)
 		return false;
 	off_t byte = LL_LOCK_SLOTS + (off_t)index;
 	if (ll_lock_try(ledger->scan.fd, byte))
-		return withdraw_if_gone(ledger, &ledger->file->slots[index]);
+		return withdraw_if_gone(ledger, index);
 	/* Its owner may have released it while we came. */
 	bool is_dead = ll_slot_is_used(ledger->file, index);
 	if (is_dead)

@@ -8,7 +8,7 @@
  * opened itself. The kernel frees it when the owner ends, however it ends, across PID namespaces. A
  * claim is dead when its lock is free, or when its process (pid and start time) is gone from a scanner in the same PID
  * namespace: a child that inherited the description by a bare clone() keeps the lock. Whoever lists or sweeps clears
- * dead claims.
+ * dead claims. Commands also look into the PID namespaces below theirs (below.h).
  *
  * Functions of one ledger may be called from several threads, but for close.
  */

@@ -12,20 +12,6 @@
 
 enum { FIELD_STATE = 3, FIELD_THREADS = 20, FIELD_START = 22 };
 
-/* The text after "pid (name) ", which begins with field 3; the name may hold anything, ')' too. */
-static const char *read_stat(const char *path, char *buf, size_t size)
-{
-	LL_SCOPE_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return NULL;
-	ssize_t n = read(fd, buf, size - 1);
-	if (n <= 0)
-		return NULL;
-	buf[n] = '\0';
-	const char *end = strrchr(buf, ')');
-	return end && end[1] == ' ' ? end + 2 : NULL;
-}
-
 static uint64_t stat_field(const char *fields, int wanted)
 {
 	for (int i = FIELD_STATE; i < wanted; i++) {
@@ -35,6 +21,30 @@ static uint64_t stat_field(const char *fields, int wanted)
 		fields++;
 	}
 	return strtoull(fields, NULL, 10);
+}
+
+int ll_process_stat(const char *name, struct ll_process_stat *ret_stat)
+{
+	char path[40];
+	char buf[1024];
+	snprintf(path, sizeof path, "/proc/%s/stat", name);
+	LL_SCOPE_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	ssize_t n = read(fd, buf, sizeof buf - 1);
+	if (n <= 0)
+		return n ? -errno : -EIO;
+	buf[n] = '\0';
+	/* "pid (name) " comes before field 3; the name may hold anything, ')' too. */
+	const char *end = strrchr(buf, ')');
+	if (!end || end[1] != ' ')
+		return -EIO;
+	const char *fields = end + 2;
+	/* The first thread may end before the others: only the last one makes the process a zombie. */
+	bool is_dead = (*fields == 'Z' || *fields == 'X') && stat_field(fields, FIELD_THREADS) <= 1;
+	*ret_stat = (struct ll_process_stat){
+	    .pid = (pid_t)strtoul(buf, NULL, 10), .start_ticks = stat_field(fields, FIELD_START), .is_dead = is_dead};
+	return 0;
 }
 
 uint64_t ll_process_namespaces(void)
@@ -49,29 +59,29 @@ uint64_t ll_process_namespaces(void)
 
 struct ll_process_id ll_process_self(void)
 {
-	char buf[1024];
+	struct ll_process_stat stat = {0};
 	struct ll_process_id self = {.pid = getpid()};
-	const char *fields = read_stat("/proc/self/stat", buf, sizeof buf);
-	if (!fields)
+	if (ll_process_stat("self", &stat) < 0)
 		return self;
-	self.start_ticks = stat_field(fields, FIELD_START);
+	self.start_ticks = stat.start_ticks;
 	self.namespaces = ll_process_namespaces();
 	return self;
+}
+
+bool ll_process_has_own_proc(void)
+{
+	struct ll_process_stat stat = {0};
+	return ll_process_stat("self", &stat) == 0 && stat.pid == getpid();
 }
 
 bool ll_process_is_gone(const struct ll_process_id *process, uint64_t own_namespaces)
 {
 	if (!own_namespaces || process->namespaces != own_namespaces)
 		return false;
-	char path[40];
-	char buf[1024];
-	snprintf(path, sizeof path, "/proc/%d/stat", (int)process->pid);
-	errno = 0;
-	const char *fields = read_stat(path, buf, sizeof buf);
-	if (!fields)
-		return errno == ENOENT || errno == ESRCH;
-	if (stat_field(fields, FIELD_START) != process->start_ticks)
-		return true;
-	/* The first thread may end before the others: only the last one makes the process a zombie. */
-	return (*fields == 'Z' || *fields == 'X') && stat_field(fields, FIELD_THREADS) <= 1;
+	char name[24];
+	struct ll_process_stat stat = {0};
+	snprintf(name, sizeof name, "%d", (int)process->pid);
+	int rc = ll_process_stat(name, &stat);
+	bool is_gone = rc ? rc == -ENOENT || rc == -ESRCH : stat.start_ticks != process->start_ticks || stat.is_dead;
+	return is_gone && ll_process_has_own_proc();
 }

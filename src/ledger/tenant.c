@@ -151,6 +151,16 @@ void ll_tenant_note_had(struct ll_ledger *ledger, uint64_t id)
 		tenant->lost_seen_ns = 0;
 }
 
+bool ll_tenant_memory_limit(struct ll_ledger *ledger, uint64_t id, uint64_t *ret_bytes)
+{
+	const struct ll_ledger_tenant *tenant = row_of(ledger, id);
+	uint64_t bytes = tenant ? tenant->memory_limit_bytes : 0;
+	if (!tenant || tenant->id != id)
+		return false;
+	*ret_bytes = bytes;
+	return true;
+}
+
 static bool copy_row(struct ll_ledger *ledger, unsigned row, struct ll_tenant_info *ret_info)
 {
 	const struct ll_ledger_tenant *tenant = &ledger->file->tenants[row];

@@ -67,6 +67,12 @@ size_t ll_tenant_list(struct ll_ledger *ledger, struct ll_tenant_info *tenants, 
 bool ll_tenant_read(struct ll_ledger *ledger, unsigned row, struct ll_tenant_info *ret_info);
 
 /*
+ * The memory limit in the row with this id, for a process that has no claim. 0: none. False: there is no such row. A
+ * look at each row, no lock and no system call.
+ */
+bool ll_tenant_memory_limit(struct ll_ledger *ledger, uint64_t id, uint64_t *ret_bytes);
+
+/*
  * The row of that card's ledger whose lock that process keeps, as what `run` starts does whatever it has made of its
  * environment. False: none, or the process is another user's. Some µs for each of its descriptors.
  */

@@ -2,6 +2,7 @@
 
 #include "ledger/guard.h"
 #include "ledger/handle.h"
+#include "ledger/lock.h"
 #include "ledger/slot.h"
 
 bool ll_total_add(_Atomic uint64_t *sum, uint64_t bytes, uint64_t limit_bytes)
@@ -44,16 +45,45 @@ void ll_total_remake(struct ll_ledger_file *file, unsigned row)
 	atomic_compare_exchange_strong(&tenant->memory_used_bytes, &old, sum);
 }
 
+static void remake_with_guard(struct ll_ledger *ledger, unsigned row, unsigned index, int lock_fd)
+{
+	struct ll_guard guard = {.ledger = ledger, .row = row, .index = index, .lock_fd = lock_fd};
+	do {
+		ll_guard_take(&guard);
+		ll_total_remake(ledger->file, row);
+	} while (!ll_guard_free(&guard));
+}
+
 void ll_total_leave(struct ll_ledger *ledger, unsigned index, int lock_fd)
 {
 	struct ll_ledger_slot *slot = &ledger->file->slots[index];
 	uint32_t tenant_row = slot->tenant_row;
 	atomic_store(&slot->token, 0);
-	if (!tenant_row || tenant_row > LL_LEDGER_TENANTS)
+	if (tenant_row && tenant_row <= LL_LEDGER_TENANTS)
+		remake_with_guard(ledger, tenant_row - 1, index, lock_fd);
+}
+
+/* The guard's holder is known by the lock of a slot (guard.h). The withdrawn claim's is kept by others: a free slot's
+ * is taken instead. If all slots are in use, the total is made anew at the next refused reservation. */
+static void remake_with_free_slot(struct ll_ledger *ledger, unsigned row)
+{
+	for (unsigned i = 0; i < LL_LEDGER_CLAIMS; i++) {
+		off_t byte = LL_LOCK_SLOTS + (off_t)i;
+		if (ll_slot_is_used(ledger->file, i) || ll_lock_try(ledger->scan.fd, byte))
+			continue;
+		remake_with_guard(ledger, row, i, ledger->scan.fd);
+		ll_lock_free(ledger->scan.fd, byte);
 		return;
-	struct ll_guard guard = {.ledger = ledger, .row = tenant_row - 1, .index = index, .lock_fd = lock_fd};
-	do {
-		ll_guard_take(&guard);
-		ll_total_remake(ledger->file, guard.row);
-	} while (!ll_guard_free(&guard));
+	}
+}
+
+bool ll_total_withdraw(struct ll_ledger *ledger, unsigned index, uint64_t token)
+{
+	struct ll_ledger_slot *slot = &ledger->file->slots[index];
+	uint32_t tenant_row = slot->tenant_row;
+	if (!token || !atomic_compare_exchange_strong(&slot->token, &token, 0))
+		return false;
+	if (tenant_row && tenant_row <= LL_LEDGER_TENANTS)
+		remake_with_free_slot(ledger, tenant_row - 1);
+	return true;
 }

@@ -26,4 +26,10 @@ void ll_total_remake(struct ll_ledger_file *file, unsigned row);
 /* Withdraws the token of a slot whose lock the caller has, by description lock_fd; its memory leaves its tenant. */
 void ll_total_leave(struct ll_ledger *ledger, unsigned index, int lock_fd);
 
+/*
+ * The same for a slot whose lock a stray copy of its dead owner keeps. The caller has the ledger's mutex and its scan
+ * description. False: the slot has another token by now. Tokens never repeat, so nobody else's claim is withdrawn.
+ */
+bool ll_total_withdraw(struct ll_ledger *ledger, unsigned index, uint64_t token);
+
 #endif

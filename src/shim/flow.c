@@ -12,8 +12,6 @@
 #include "shim/flow_state.h"
 #include "shim/real.h"
 
-enum { OPEN_LAUNCHES = 1000, SLICED_LAUNCHES = 256 };
-
 /* How long a tick's findings serve the launches that follow while somebody waits for the card; while nobody does, until
  * the agent is so late with the next one: who launches looks only then. */
 #define FRESH_NS (100 * LL_NS_PER_US)
@@ -22,8 +20,7 @@ enum { OPEN_LAUNCHES = 1000, SLICED_LAUNCHES = 256 };
 #define CALM_NS (LL_FLOW_QUEUE_NS / 2) /* while nobody else wants the card */
 #define OPEN_NS (5 * LL_NS_PER_MS)     /* behind an open gate: whoever comes rings */
 #define FAR_NS (4 * LL_NS_PER_MS)      /* at most, under a cap that is far */
-#define SLICED_NS (100 * LL_NS_PER_MS)
-#define MARK_NS (10 * LL_NS_PER_MS) /* an open gate: at least one mark in each */
+#define MARK_NS (10 * LL_NS_PER_MS)    /* an open gate: at least one mark in each */
 /* A program that waits for each kernel is not held up by marks for so long after each. */
 #define PATIENCE_NS (150 * LL_NS_PER_US)
 #define ASLEEP_NS (1000 * LL_NS_PER_MS)
@@ -124,18 +121,6 @@ static uint64_t batch_ns(const struct ll_flow *flow)
 	return flow->look.waiting_claims ? LL_FLOW_BATCH_TURNS_NS : calm_ns(flow);
 }
 
-/* Who shares the card by slices with a program that pauses now and then does so before it is seen to be back. */
-static void tell_marks_of_others(struct ll_flow *flow, uint64_t now_ns)
-{
-	if (flow->look.is_sliced) {
-		flow->sliced_by = flow->look.sharing;
-		flow->sliced_ns = now_ns;
-	}
-	unsigned sliced_by = now_ns - flow->sliced_ns < SLICED_NS ? flow->sliced_by : 0;
-	for (struct ll_flow_context *context = flow->contexts; context; context = context->next)
-		ll_marks_set_shared(context->marks, flow->look.sharing > 0, sliced_by);
-}
-
 static struct progress harvest(struct ll_flow *flow, uint64_t now_ns)
 {
 	struct progress progress = {.is_idle = flow->launching == 0};
@@ -174,25 +159,6 @@ void ll_flow_note_unmarked(struct ll_flow *flow)
 	ll_flow_note_launches(flow, launches);
 	if (context)
 		ll_marks_add_unmarked(context->marks, flow->last_stream, (uint32_t)launches);
-}
-
-/* A program launches the same over and over: after now more and now fewer launches each of them comes to be looked at.
- */
-static uint64_t jittered(struct ll_flow *flow, uint64_t launches)
-{
-	flow->dice = flow->dice * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return (launches + 1) / 2 + (flow->dice >> 32) % launches;
-}
-
-/* As many launches as are good for LL_FLOW_OPEN_NS of work may go unmarked; in slices also no more than
- * SLICED_LAUNCHES, as what they take is told by those that are marked. */
-static void set_open_limit(struct ll_flow *flow, const struct ll_marks *marks)
-{
-	uint64_t mean_ns = ll_marks_mean_ns(marks), most = flow->look.is_sliced ? SLICED_LAUNCHES : OPEN_LAUNCHES;
-	uint64_t limit = mean_ns ? LL_FLOW_OPEN_NS / mean_ns : 1;
-	limit = limit > most ? most : limit < 1 ? 1 : limit;
-	limit = flow->look.is_sliced ? jittered(flow, limit) : limit;
-	atomic_store_explicit(&flow->count->limit, limit, memory_order_relaxed);
 }
 
 static void close_tails_of(const struct ll_flow_context *context, bool at_once)
@@ -379,7 +345,7 @@ uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns)
 	if (flow->is_wanting) /* in a damaged ledger it may be gone */
 		ll_turn_want(flow->claim, now_ns);
 	ll_flow_look(flow, now_ns, progress.is_idle);
-	tell_marks_of_others(flow, now_ns);
+	ll_flow_tell_others(flow, now_ns);
 	ll_flow_charge_visit(flow, now_ns);
 	ll_slices_note(&flow->slices, now_ns, flow->look.sharing);
 	note_debt(flow);
@@ -538,7 +504,7 @@ static void note_queue(struct ll_flow *flow, const struct ll_marks *marks)
 {
 	flow->is_blind |= ll_marks_is_blind(marks);
 	flow->queued = ll_marks_queued(marks);
-	set_open_limit(flow, marks);
+	ll_flow_set_open_limit(flow, marks);
 }
 
 void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, uint64_t kind,

@@ -117,6 +117,13 @@ void ll_flow_free_unused(struct ll_flow_context *context);
  * they are now. Under the lock, as all below. */
 void ll_flow_look(struct ll_flow *flow, uint64_t now_ns, bool is_idle);
 
+/* After that: tells the marks whether others share the card, and whether by slices. */
+void ll_flow_tell_others(struct ll_flow *flow, uint64_t now_ns);
+
+/* As many launches as are good for LL_FLOW_OPEN_NS of work may pass an open gate unmarked; in slices fewer, as what
+ * they take is told by those that are marked. */
+void ll_flow_set_open_limit(struct ll_flow *flow, const struct ll_marks *marks);
+
 /* Whether a launch may go though it is not our turn: what another card has begun may wait for it. Then it is counted.
  */
 bool ll_flow_passes_awaited(struct ll_flow *flow);

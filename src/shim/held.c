@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "ledger/memory.h"
+#include "ledger/tenant.h"
 
 #define PAUSE_NS (20 * LL_NS_PER_US)
 #define LONGEST_NS (200 * LL_NS_PER_MS)
@@ -69,10 +70,16 @@ static int reserve(struct ll_seat *seat, uint64_t bytes)
 	return rc;
 }
 
-static bool has_memory_limit(void)
+/* `loadline set` changes the row. Where the row is gone, the settings are what the next one is made from. */
+static bool has_memory_limit(const struct ll_seat *seat)
 {
 	const struct ll_run_settings *settings = ll_seat_settings();
-	return settings && settings->memory_limit_bytes;
+	uint64_t limit_bytes;
+	if (!settings)
+		return false;
+	if (!ll_tenant_memory_limit(seat->ledger, settings->id, &limit_bytes))
+		limit_bytes = settings->memory_limit_bytes;
+	return limit_bytes;
 }
 
 int ll_held_reserve(struct ll_seat *seat, uint64_t bytes)
@@ -80,7 +87,8 @@ int ll_held_reserve(struct ll_seat *seat, uint64_t bytes)
 	int rc = reserve(seat, bytes);
 	if (rc == -ESTALE && ll_seat_retake(seat))
 		rc = reserve(seat, bytes);
-	return rc == -ESTALE && has_memory_limit() ? -ENOMEM : rc; /* without a claim nobody holds it to its limit */
+	return rc == -ESTALE && has_memory_limit(seat) ? -ENOMEM
+						       : rc; /* without a claim nobody holds it to its limit */
 }
 
 /* A lost claim takes neither: its successor is charged the sum. */

@@ -12,8 +12,8 @@
 
 #include "shim/seat.h"
 
-/* 0; -ENOMEM over the limit, also where the claim is lost, there is no other, and a memory limit was asked for; -ESTALE
- * where none was: nothing is charged then. */
+/* 0; -ENOMEM over the limit, also where the claim is lost, there is no other, and the tenant has a memory limit;
+ * -ESTALE where it has none: nothing is charged then. */
 int ll_held_reserve(struct ll_seat *seat, uint64_t bytes);
 
 /* It is there already: charged whatever the limit says. */

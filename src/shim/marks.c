@@ -18,9 +18,6 @@ enum { ROOM_LAUNCHES = 128 };
 /* A launch of a large graph takes the host so long. */
 #define LAUNCH_MOST_NS (2 * LL_NS_PER_MS)
 
-/* The mean of a launch behind an open gate is of the last so many that were looked at. */
-enum { TYPICAL_PARTS = 64 };
-
 /* How small a part of a batch may be unsteady. */
 enum { UNSTEADY_PARTS = 5 };
 
@@ -77,18 +74,12 @@ void ll_marks_set_patience(struct ll_marks *marks, uint64_t patience_ns)
 	marks->patience_ns = patience_ns;
 }
 
-void ll_marks_set_shared(struct ll_marks *marks, bool is_shared, unsigned sliced_by)
-{
-	marks->is_shared = is_shared;
-	marks->sliced_by = sliced_by;
-}
-
 void ll_marks_set_watched(struct ll_marks *marks, bool is_watched)
 {
 	marks->is_watched = is_watched;
 }
 
-static struct ll_mark_track *find_track(struct ll_marks *marks, struct ll_mark_stream name)
+struct ll_mark_track *ll_mark_track_find(struct ll_marks *marks, struct ll_mark_stream name)
 {
 	for (struct ll_mark_track *track = marks->tracks; track; track = track->next) {
 		if (track->is_used && !track->is_gone && ll_mark_stream_is(track->name, name))
@@ -297,7 +288,7 @@ static void note_first(struct ll_mark_track *track, uint64_t now_ns)
 struct ll_marks_queue ll_marks_count(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name,
 				     uint64_t now_ns, uint32_t most)
 {
-	struct ll_mark_track *track = marks->clock.is_blind || name.thread ? NULL : find_track(marks, name);
+	struct ll_mark_track *track = marks->clock.is_blind || name.thread ? NULL : ll_mark_track_find(marks, name);
 	if (!track || has_bare_start(track) || track->is_left || track->is_in_driver || shall_mark_start(marks, track))
 		return (struct ll_marks_queue){0};
 	struct ll_kind *kind = ll_kinds_find(&marks->kinds, kind_name);
@@ -313,7 +304,7 @@ struct ll_marks_queue ll_marks_count(struct ll_marks *marks, struct ll_mark_stre
 
 void ll_marks_uncount(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name, uint32_t count)
 {
-	struct ll_mark_track *track = find_track(marks, name);
+	struct ll_mark_track *track = ll_mark_track_find(marks, name);
 	if (!track || track->open.launches <= count)
 		return;
 	struct ll_kind *kind = ll_kinds_find(&marks->kinds, kind_name);
@@ -329,12 +320,12 @@ void ll_marks_uncount(struct ll_marks *marks, struct ll_mark_stream name, uint64
  * room a launch into the same stream has to, too. */
 static struct ll_mark_track *find_calm_track(struct ll_marks *marks, struct ll_mark_stream name)
 {
-	struct ll_mark_track *track = find_track(marks, name);
+	struct ll_mark_track *track = ll_mark_track_find(marks, name);
 	if (!track || !track->is_in_driver)
 		return track;
 	uint64_t until_ns = ll_now_ns() + LL_MARK_LOCK_WAIT_NS;
 	while (track && track->is_in_driver && ll_mark_lock_wait(marks->clock.lock, until_ns))
-		track = find_track(marks, name);
+		track = ll_mark_track_find(marks, name);
 	return track;
 }
 
@@ -371,7 +362,7 @@ static bool is_full(const struct ll_marks *marks, const struct ll_mark_track *tr
 
 void ll_marks_end(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name, uint64_t launched_ns)
 {
-	struct ll_mark_track *track = marks->clock.is_blind ? NULL : find_track(marks, name);
+	struct ll_mark_track *track = marks->clock.is_blind ? NULL : ll_mark_track_find(marks, name);
 	if (!track)
 		return;
 	track->launching_ns = 0;
@@ -389,19 +380,9 @@ void ll_marks_end(struct ll_marks *marks, struct ll_mark_stream name, uint64_t k
 		close_open(marks, track, false);
 }
 
-void ll_marks_note_typical(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name)
-{
-	struct ll_mark_track *track = marks->clock.is_blind ? NULL : find_track(marks, name);
-	const struct ll_kind *kind = track ? ll_kinds_find(&marks->kinds, kind_name) : NULL;
-	if (!kind || !ll_kind_is_known(kind))
-		return;
-	track->typical += track->typical < TYPICAL_PARTS;
-	track->typical_ns = ((track->typical - 1) * track->typical_ns + kind->ns) / track->typical;
-}
-
 void ll_marks_add_unmarked(struct ll_marks *marks, struct ll_mark_stream name, uint32_t launches)
 {
-	struct ll_mark_track *track = marks->clock.is_blind ? NULL : find_track(marks, name);
+	struct ll_mark_track *track = marks->clock.is_blind ? NULL : ll_mark_track_find(marks, name);
 	if (!track)
 		return;
 	uint64_t each_ns = marks->sliced_by && track->typical_ns ? track->typical_ns : guess_ns(track, NULL);
@@ -416,7 +397,7 @@ void ll_marks_add_unmarked(struct ll_marks *marks, struct ll_mark_stream name, u
 
 struct ll_marks_wait ll_marks_last_wait(struct ll_marks *marks, struct ll_mark_stream name)
 {
-	const struct ll_mark_track *track = find_track(marks, name);
+	const struct ll_mark_track *track = ll_mark_track_find(marks, name);
 	if (!track)
 		return (struct ll_marks_wait){.unheld_ns = UINT64_MAX};
 	return (struct ll_marks_wait){.unheld_ns = track->unheld_ns, .word = track->wait_word};
@@ -424,7 +405,7 @@ struct ll_marks_wait ll_marks_last_wait(struct ll_marks *marks, struct ll_mark_s
 
 void ll_marks_end_unheld(struct ll_marks *marks, struct ll_mark_stream name)
 {
-	struct ll_mark_track *track = marks->clock.is_blind ? NULL : find_track(marks, name);
+	struct ll_mark_track *track = marks->clock.is_blind ? NULL : ll_mark_track_find(marks, name);
 	struct ll_mark_event end;
 	if (!track || !track->open.launches || track->open.is_held || track->is_left || track->is_in_driver ||
 	    !ll_mark_can_record(&marks->clock) || !record(marks, track, &end))
@@ -435,7 +416,7 @@ void ll_marks_end_unheld(struct ll_marks *marks, struct ll_mark_stream name)
 
 void ll_marks_note_wait(struct ll_marks *marks, struct ll_mark_stream name, uint32_t word)
 {
-	struct ll_mark_track *track = find_track(marks, name);
+	struct ll_mark_track *track = ll_mark_track_find(marks, name);
 	if (!track)
 		track = add_track(marks, name);
 	if (!track)
@@ -566,7 +547,7 @@ void ll_marks_leave_tails(struct ll_marks *marks)
 
 void ll_marks_forget_stream(struct ll_marks *marks, struct ll_mark_stream name, bool can_mark)
 {
-	struct ll_mark_track *track = find_track(marks, name);
+	struct ll_mark_track *track = ll_mark_track_find(marks, name);
 	if (!track)
 		return;
 	if (can_mark && !marks->clock.is_blind && track->open.launches && can_mark_now(marks, track))

@@ -102,19 +102,6 @@ static void charge(struct ll_marks *marks, uint64_t start_ns, uint64_t end_ns)
 		marks->charge(marks->charge_of, &stretch);
 }
 
-/* In slices the events tell only how long it took at most. An equal part of that, where nothing is known of launches.
- */
-static uint64_t busy_in_slices(struct ll_marks *marks, const struct ll_mark_track *track,
-			       const struct ll_mark_batch *batch, uint64_t span_ns)
-{
-	const struct ll_kind *kind = batch->kind ? ll_kinds_find(&marks->kinds, batch->kind) : NULL;
-	uint64_t kind_ns = kind ? kind->ns : 0;
-	if (!kind_ns && !track->typical_ns && !track->mean_ns)
-		return span_ns / (1 + marks->sliced_by);
-	uint64_t ns = kind_ns ? batch->launches * kind_ns : batch->guess_ns;
-	return ns < span_ns ? ns : span_ns;
-}
-
 static void settle(struct ll_marks *marks, struct ll_mark_track *track, const struct ll_mark_batch *batch)
 {
 	struct times times = read_times(marks, track, batch);
@@ -143,7 +130,7 @@ static void settle(struct ll_marks *marks, struct ll_mark_track *track, const st
 	if (is_sure)
 		learn(marks, track, batch, verdict);
 	if (marks->sliced_by)
-		verdict.busy_ns = busy_in_slices(marks, track, batch, facts.span_ns);
+		verdict.busy_ns = ll_mark_batch_own_ns(marks, track, batch, facts.span_ns);
 	else if (is_sure && verdict.lesson == LL_BATCH_UNTOLD)
 		bound_mean(track, batch, facts.span_ns);
 	charge(marks, end.card_ns - verdict.busy_ns, end.card_ns); /* its last launches came right before its end */

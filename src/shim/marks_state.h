@@ -79,6 +79,17 @@ struct ll_marks {
 	uint64_t settled, watched, progress_ns; /* batches of all streams, as for one */
 };
 
+/* The stream's; NULL: nothing of it is known. */
+struct ll_mark_track *ll_mark_track_find(struct ll_marks *marks, struct ll_mark_stream name);
+
+/*
+ * How long the card worked on a batch that lasted span_ns, where others shared it by slices (marks->sliced_by): what
+ * its launches are known to take, for the events tell only how long it was at most. An equal part of that, where
+ * nothing is known of launches.
+ */
+uint64_t ll_mark_batch_own_ns(struct ll_marks *marks, const struct ll_mark_track *track,
+			      const struct ll_mark_batch *batch, uint64_t span_ns);
+
 /* Of a track that is used: finds what has ended, and charges it. */
 void ll_mark_track_harvest(struct ll_marks *marks, struct ll_mark_track *track);
 

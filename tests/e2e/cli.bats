@@ -166,6 +166,17 @@ complete_words() {
 	[[ $output == *"scenario 'no-such-scenario'"* ]]
 }
 
+@test "--sim: what is advised has --sim too, and no way to change a real card" {
+	loadline --sim version || skip "no simulator in this build"
+	fails_with 3 "; \`loadline --sim status -i all\` lists the cards" --sim status -i 77
+	fails_with 1 "; \`loadline --sim status\` shows them" --sim set nobody --mem 1G
+	fails_with 2 "; try 'loadline --sim status --help'" --sim status --target
+	fails_with 2 "; write 'loadline --sim COMMAND'" --sim status --sim
+	"$LOADLINE_BUILD/sim/loadline-simctl" card 0 mode prohibited
+	fails_with 4 "; set the default mode: loadline-simctl card all mode default" --sim hold -i 0 --for 100ms
+	fails_with 2 "; try 'loadline status --help'" status --target
+}
+
 @test "--sim: the simulated MPS is found before any other" {
 	loadline --sim version || skip "no simulator in this build"
 	[ -x "$LOADLINE_BUILD/tests/e2e/launcher" ] || skip "nothing can be preloaded in this build"

@@ -274,7 +274,7 @@ refusing() {
 	"$LOADLINE_BUILD/sim/loadline-simctl" mps die daemon
 	doctor
 	[ "$status" -eq 1 ]
-	has doctor '.check == "compute mode" and .finding == "fail" and (.advice | contains("`loadline mps stop`"))'
+	has doctor '.check == "compute mode" and .finding == "fail" and (.advice | contains("`loadline --sim mps stop`"))'
 	loadline --sim mps stop
 	doctor
 	has doctor '.check == "compute mode" and .finding == "ok"'
@@ -339,12 +339,25 @@ trial_of() {
 		rm -rf "$T/world"
 		mkdir -m 700 "$T/world"
 		scenario "$state"
-		for command in "doctor --no-trial" "hold -i 0 --for 100ms" "run -i 0 -- true" "status -i 0" "mps start" "trace -i 0 --for 10ms"; do
+		for command in "doctor --no-trial" "hold -i 0 --for 100ms" "hold -i 0 --mps --for 100ms" "run -i 0 -- true" "status -i 0" "mps start" "trace -i 0 --for 10ms"; do
 			# shellcheck disable=SC2086
 			run timeout 60 "$LOADLINE" --sim $command
 			echo "$state: $command: $output"
-			[[ $command == hold* && $state == *mode* ]] || [[ ! $output =~ (nvidia-smi|modprobe|dmesg|persistenced|fabricmanager|cooling|/dev/nvidia|try\ --sim|driver\ 470|container) ]]
+			[[ ! $output =~ (nvidia-smi|modprobe|dmesg|persistenced|fabricmanager|cooling|/dev/nvidia|try\ --sim|driver\ 470|container) ]]
 		done
 		timeout 20 "$LOADLINE" --sim mps stop --force >/dev/null 2>&1 || true
 	done
+}
+
+@test "a tenant that is not held to its limits fails, with what to do, until it is" {
+	start_lost_tenant
+	status=0
+	loadline --sim doctor --no-trial --json >"$T/doctor.out" || status=$?
+	[ "$status" -eq 1 ]
+	has doctor '.check == "claims" and .finding == "fail" and (.detail | test("^tenant stray has not been held to its limits for [0-9]+ s: "))'
+	has doctor '.check == "claims" and .finding == "fail" and (.advice | contains("`loadline --sim status`"))'
+	has doctor '.event == "summary" and .can_hold and (.can_limit | not)'
+	stop stray KILL
+	loadline --sim doctor --no-trial --json >"$T/doctor.out"
+	has doctor '.event == "summary" and .can_hold and .can_limit'
 }

@@ -240,3 +240,11 @@ fails_with() {
 	*) [[ $'\n'$stderr == *$'\n'loadline:*"$text"* ]] ;;
 	esac
 }
+
+# start_lost_tenant: tenant "stray" on card 0, which is not held to its limits until the program `stray` is stopped.
+start_lost_tenant() {
+	local uuid
+	uuid=$(loadline --sim status -i 0 --json | jq -r .uuid)
+	start_program stray "$LOADLINE_BUILD/tests/e2e/lost_tenant" "$LOADLINE_SIM_DIR" "$uuid"
+	wait_for 10 grep -q ready "$T/stray.out"
+}

@@ -195,10 +195,15 @@ jump() {
 	mv "$T/jump.new" "$T/jump"
 }
 
-@test "a wall clock that jumps, both ways" {
-	[ -e "$LOADLINE_BUILD/tests/e2e/libwalljump.so" ] || skip "not built with this sanitizer"
+# From now on the wall clock is what jump says.
+set_wall_clock() {
 	jump 0
 	export LD_PRELOAD=$LOADLINE_BUILD/tests/e2e/libwalljump.so WALLJUMP_FILE=$T/jump
+}
+
+@test "a wall clock that jumps, both ways" {
+	[ -e "$LOADLINE_BUILD/tests/e2e/libwalljump.so" ] || skip "not built with this sanitizer"
+	set_wall_clock
 	hold
 	jump 7200
 	mark
@@ -214,8 +219,7 @@ jump() {
 
 @test "a wall clock that jumps twice between two readings" {
 	[ -e "$LOADLINE_BUILD/tests/e2e/libwalljump.so" ] || skip "not built with this sanitizer"
-	jump 0
-	export LD_PRELOAD=$LOADLINE_BUILD/tests/e2e/libwalljump.so WALLJUMP_FILE=$T/jump
+	set_wall_clock
 	hold
 	mark
 	kill -STOP "$(pid_of hold)"

@@ -209,7 +209,7 @@ need_launcher() {
 	for time in 0 1ms; do
 		mps_fails 1 "no MPS daemon at $T/world/mps/pipe" stop --within "$time"
 		mps_fails 1 "no MPS daemon at $T/world/mps/pipe" stop --force --within "$time"
-		mps_fails 1 "no MPS daemon runs at $T/world/mps/pipe; start one: loadline mps start" kill 17 --within "$time"
+		mps_fails 1 "no MPS daemon runs at $T/world/mps/pipe; start one: loadline --sim mps start" kill 17 --within "$time"
 	done
 	mps start
 	mps_fails 1 "no answer in time" stop --within 0
@@ -259,8 +259,8 @@ need_launcher() {
 	mps start --exclusive
 	"$SIMCTL" mps die daemon
 	run loadline --sim doctor --no-trial
-	[[ $output == *"in exclusive mode"*"loadline mps stop"* ]]
-	mps_fails 1 "in exclusive mode for one that is gone: \`loadline mps stop\` puts them back" status
+	[[ $output == *"in exclusive mode"*"loadline --sim mps stop"* ]]
+	mps_fails 1 "in exclusive mode for one that is gone: \`loadline --sim mps stop\` puts them back" status
 	run -0 mps stop
 	[[ $output == *"put back on 1 card"* ]]
 	[ "$(mode_of 0)" = default ]
@@ -438,7 +438,7 @@ get_*) ;;'
 }
 
 @test "env is for eval" {
-	mps_fails 1 "start one: loadline mps start" env
+	mps_fails 1 "start one: loadline --sim mps start" env
 	mps start
 	(eval "$(mps env)" && [ "$CUDA_MPS_PIPE_DIRECTORY" = "$T/world/mps/pipe" ])
 }
@@ -600,7 +600,7 @@ way_of() {
 }
 
 @test "what cannot be had by space is refused before the command runs" {
-	fails_with 125 "start one: loadline mps start" --sim run --by space -- touch "$T/ran"
+	fails_with 125 "start one: loadline --sim mps start" --sim run --by space -- touch "$T/ran"
 	fails_with 125 "--max-kernel=10s:kill: would kill a client of MPS while its kernel runs" --sim run --by space --max-kernel 10s:kill -- touch "$T/ran"
 	mps start --compute 50% --mem 8G
 	fails_with 125 "gives a client 50 % of the SMs at most" --sim run --by space --compute 60% -- touch "$T/ran"

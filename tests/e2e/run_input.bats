@@ -44,9 +44,9 @@ compiles() {
 	for name in '' 'a b' 'a;b' a/b "$(printf 'x%.0s' {1..64})"; do
 		refuses "--tenant" "--tenant=$name" -- true
 	done
-	refuses "--frob: unknown option; try 'loadline run --help'" --frob -- true
+	refuses "--frob: unknown option; try 'loadline --sim run --help'" --frob -- true
 	refuses "--mem: needs a value (SIZE)" --mem
-	refuses "run: no command to run; try 'loadline run --help'"
+	refuses "run: no command to run; try 'loadline --sim run --help'"
 	refuses "run: no command to run" --mem 3G --
 }
 
@@ -299,5 +299,5 @@ is_left_alone() {
 }
 
 @test "settings that are not ours" {
-	LOADLINE_RUN=garbage refuses "LOADLINE_RUN: garbled; only \`loadline run\` sets it: unset it" -- true
+	LOADLINE_RUN=garbage refuses "LOADLINE_RUN: garbled; only \`loadline --sim run\` sets it: unset it" -- true
 }

@@ -92,7 +92,7 @@ two_cards() {
 }
 
 @test "nobody of that name or number is 1" {
-	fails_with 1 "nobody: no such claim or tenant; \`loadline status\` shows them" --sim set nobody --mem 1G
+	fails_with 1 "nobody: no such claim or tenant; \`loadline --sim status\` shows them" --sim set nobody --mem 1G
 	fails_with 1 "0/3: no such claim or tenant" --sim set 0/3 --mem 1G
 	fails_with 1 "7/0: no such claim or tenant" --sim set 7/0 --mem 1G
 	fails_with 1 "0/x: no such claim or tenant" --sim set 0/x --mem 1G
@@ -186,4 +186,14 @@ card 1, both: memory 10.0 GiB -> 2.0 GiB" ]
 		echo "card $card, both: memory 2.0 GiB -> none, compute none -> 30 %, weight 1 -> 2.5, priority normal -> low"
 	done)" ]
 	[ "$(loadline --sim set both --compute none | head -n 1)" = "card 0, both: compute 30 % -> none" ]
+}
+
+@test "a limit below 1 MiB is not told as 0" {
+	start tiny --sim run --tenant tiny --mem 1 --count-context=no -- sleep 60
+	wait_for 20 tenant tiny
+	loadline --sim status | grep -q "tenant tiny: nothing on the card, normal priority, 0 MiB of 1 B, "
+	[ "$(loadline --sim set tiny --mem 1023)" = "card 0, tiny: memory 1 B -> 1023 B" ]
+	[ "$(loadline --sim set tiny --mem 1K)" = "card 0, tiny: memory 1023 B -> 1 KiB" ]
+	[ "$(loadline --sim set tiny --mem 1023K)" = "card 0, tiny: memory 1 KiB -> 1023 KiB" ]
+	[ "$(loadline --sim set tiny --mem 1M)" = "card 0, tiny: memory 1023 KiB -> 1 MiB" ]
 }

@@ -240,3 +240,15 @@ assert any(b"0.0 of 140.4 GiB" in line and b"77 of 700 W" in line for line in li
 PY
 	python3 "$T/terminal.py" "$LOADLINE" --sim status --watch=0.2
 }
+
+@test "a claim's line says for how long its tenant has not been held to its limits" {
+	start_lost_tenant
+	loadline --sim status --json >"$T/json.out"
+	has json 'select(has("claim")) | .tenant == "stray" and (.lost_seconds | type) == "number" and .lost_seconds < 60'
+	loadline --sim status | grep -q ', NOT HELD TO ITS LIMITS for [0-9]* s: a process has lost its claim$'
+	stop stray KILL
+	start hold --sim hold --target 10% --json
+	wait_for 20 has hold 'select(.event == "settle")'
+	loadline --sim status --json >"$T/json.out"
+	has json 'select(has("claim")) | has("lost_seconds") and .lost_seconds == null'
+}

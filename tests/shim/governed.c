@@ -38,6 +38,11 @@ void govern_without_context(uint64_t limit_bytes)
 	set_environment(limit_bytes, false);
 }
 
+uint64_t governed_id(void)
+{
+	return tenant_id;
+}
+
 /* The ledger of that card; its row in it, or TENANTS. */
 static struct ll_ledger *open_ledger(unsigned card, struct ll_tenant_info *ret_tenant)
 {

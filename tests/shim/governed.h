@@ -20,6 +20,8 @@
 void govern(uint64_t limit_bytes);
 void govern_without_context(uint64_t limit_bytes);
 
+uint64_t governed_id(void); /* the tenant's */
+
 /* What the tenant is charged on that card, as anybody reads it in the ledger; dead claims are cleared first. */
 uint64_t charged_on(unsigned card);
 uint64_t charged(void); /* on card 0 */

@@ -279,6 +279,32 @@ static void body_lost_for_now(void)
 	CHECK_EQUAL(charged(), CONTEXT_BYTES);
 }
 
+/* `loadline run` had no limit, `loadline set` gave one: the tenant's row, which others of it keep, says which holds. */
+static void body_lost_under_a_limit_set_later(void)
+{
+	static struct ll_claim *claims[CLAIMS], *last;
+	static bool kept[1024];
+	ll_cu_deviceptr address;
+	unsigned row;
+	struct ll_ledger *ledger = fill_ledger(claims);
+	govern(0);
+	struct ll_tenant_wish tenant = {.id = governed_id(), .name = "test", .priority = LL_PRIORITY_NORMAL};
+	CHECK_EQUAL(ll_tenant_join(ledger, &tenant, &row, NULL), 0);
+	note_ledgers(kept);
+	ll_claim_release(claims[0]);
+	open_context(0);
+	set_limit(600 * MIB);
+	begin_hearing();
+	WAIT_FOR((last = take_from_program(ledger, kept)));
+	WAIT_FOR(is_told_lost(ledger));
+	CHECK_EQUAL(cu.cuMemAlloc(&address, MIB), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	set_limit(0);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, MIB), 0);
+	CHECK_EQUAL(cu.cuMemFree(address), 0);
+	CHECK(dup2(saved_stderr, STDERR_FILENO) == STDERR_FILENO);
+	ll_claim_release(last);
+}
+
 /* Processes that get nothing do not use up the claims. */
 static void body_given_back(void)
 {
@@ -428,6 +454,7 @@ TEST(a_ledger_that_others_may_write_is_done_without, body_open_to_others)
 TEST(a_full_ledger_is_done_without, body_full)
 TEST(a_limited_program_has_a_context_as_soon_as_a_claim_is_free, body_full_for_now)
 TEST(a_program_that_loses_its_claim_says_so, body_lost_for_now)
+TEST(a_program_that_loses_its_claim_is_held_to_a_limit_that_was_set_later, body_lost_under_a_limit_set_later)
 TEST(a_refused_context_gives_its_claim_back, body_given_back)
 TEST(a_ledger_full_of_tenants_is_done_without, body_full_of_tenants)
 TEST(under_garbled_settings_there_are_no_contexts, body_no_settings)
@@ -458,6 +485,7 @@ int main(void)
 	    cmocka_unit_test(a_full_ledger_is_done_without),
 	    cmocka_unit_test(a_limited_program_has_a_context_as_soon_as_a_claim_is_free),
 	    cmocka_unit_test(a_program_that_loses_its_claim_says_so),
+	    cmocka_unit_test(a_program_that_loses_its_claim_is_held_to_a_limit_that_was_set_later),
 	    cmocka_unit_test(a_refused_context_gives_its_claim_back),
 	    cmocka_unit_test(a_ledger_full_of_tenants_is_done_without),
 	    cmocka_unit_test(under_garbled_settings_there_are_no_contexts),
