@@ -307,7 +307,7 @@ refusing() {
 
 @test "a signal ends it, and the folder of the trial goes too" {
 	LOADLINE_SHIM='' loadline --sim run -- true 2>/dev/null || skip "nothing can be preloaded in this build"
-	scenario "init-time 20s"
+	scenario "init-time 10s" # doctor waits for that, then its trial
 	local signal
 	mkdir "$T/tmp"
 	export TMPDIR=$T/tmp
@@ -315,7 +315,7 @@ refusing() {
 		start_program doctor python3 -c 'import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 os.execv(sys.argv[1], sys.argv[1:])' "$LOADLINE" --sim doctor
-		wait_for 60 trial_of "$(pid_of doctor)"
+		wait_for 120 trial_of "$(pid_of doctor)"
 		stop doctor "$signal"
 		[ "$status" -eq $((128 + $(kill -l "$signal"))) ]
 		[ -z "$(ls "$T/tmp")" ]
