@@ -22,6 +22,8 @@ enum {
 #define CHECK_EVERY_NS (250 * LL_NS_PER_MS)
 #define STALL_NS                                                                                                       \
 	(250 * LL_NS_PER_MS) /* a kernel this late has not got the card at all; it will end at once when it does */
+#define BESIDE_NS                                                                                                      \
+	(5 * LL_NS_PER_MS) /* fill: a kernel that is late sooner than this after another finds others at work */
 #define PAUSE_NS (50 * LL_NS_PER_MS) /* longer than any period: the next kernel is a first one */
 #define HANG_NS (2 * LL_NS_PER_S)    /* a kernel this late means a dead context */
 
@@ -38,6 +40,7 @@ struct loop {
 	uint64_t running_since_ns;
 	uint64_t tick_ns;
 	uint64_t step_back_until_ns;
+	uint64_t beside_until_ns;
 	uint64_t checked_ns;
 	uint64_t launched_ns;
 };
@@ -128,6 +131,27 @@ static bool looks_for_strangers(const struct loop *loop)
 	       !loop->work->payload.as_mps_client;
 }
 
+/* Others work without a long pause: a kernel has come late a moment ago. */
+static bool is_beside_others(const struct loop *loop)
+{
+	return loop->work->manners == LL_PACER_STEPS_BACK && ll_now_ns() < loop->beside_until_ns;
+}
+
+/*
+ * Fill steps back from the first kernel that comes late. If the next ones do too, it goes on among the others, and
+ * leaves only where it loses the card while it runs: beside a program of many small kernels each of ours comes late by
+ * the switch between the two contexts, and the level would never be reached.
+ */
+static bool is_met(struct loop *loop, const struct ll_flight_run *run)
+{
+	const struct ll_contention *seen = &run->contention;
+	bool went_on = run->interval.flags == 0 && seen->gap_ns <= loop->work->limits.gap_ns;
+	bool is_met = seen->is_foreign && !(went_on && is_beside_others(loop));
+	if (seen->is_foreign)
+		loop->beside_until_ns = ll_now_ns() + BESIDE_NS;
+	return is_met;
+}
+
 /* Reads back what has finished; says whether a stranger was met. */
 static bool collect(struct loop *loop, struct ll_contention *ret_seen)
 {
@@ -138,7 +162,7 @@ static bool collect(struct loop *loop, struct ll_contention *ret_seen)
 		ll_duty_refund(&loop->duty, run.unused_ns);
 		if (run.interval.flags != 0)
 			loop->epoch++; /* that epoch is stopped on the card, rightly or not */
-		if (run.contention.is_foreign && !is_foreign) {
+		if (is_met(loop, &run) && !is_foreign) {
 			is_foreign = true;
 			*ret_seen = run.contention;
 		}
@@ -171,7 +195,7 @@ static bool launch(struct loop *loop, const struct ll_pacer_order *order, uint64
 	    .sequence = ll_flight_next_sequence(&loop->flight),
 	};
 	uint64_t submit_ns = ll_now_ns();
-	if (is_alert && !is_first)
+	if (is_alert && !is_first && !is_beside_others(loop))
 		launch.late_after_ns = ll_flight_late_after(&loop->flight, submit_ns, LL_LIMIT_LATE_ON_CARD_NS);
 	struct ll_err err = {0};
 	int rc = loop->payload->ops->launch(loop->payload, &launch, &err);
