@@ -25,8 +25,8 @@
 #define PATIENCE_NS (150 * LL_NS_PER_US)
 #define ASLEEP_NS (1000 * LL_NS_PER_MS)
 /* Each look costs some 11 us of a processor: all tenants together shall not take more than 5 % of one. */
-#define WATCH_WAITS_NS (250 * LL_NS_PER_US)
-#define WATCH_LEAST_NS (150 * LL_NS_PER_US)
+#define WATCH_WAITS_NS (300 * LL_NS_PER_US)
+#define WATCH_LEAST_NS (200 * LL_NS_PER_US)
 #define WATCH_MOST_NS (400 * LL_NS_PER_US)
 /* The agent looks at least each second: later than this it hangs in the driver. */
 #define DEAF_NS (1500 * LL_NS_PER_MS)
@@ -250,11 +250,12 @@ static void tend_open_gate(struct ll_flow *flow, uint64_t now_ns)
 }
 
 /* Until the end of our visit is looked for again. It does not run dry before half of what is queued is done; and of who
- * waits for each kernel no visit ends before it has had nothing queued for the grace of control/visits.h. */
+ * waits for each kernel no visit ends before it has had nothing queued for the grace of control/visits.h. At its end
+ * the card stands idle until it is seen that all is done. */
 static uint64_t watch_ns(const struct ll_flow *flow)
 {
 	uint64_t half_ns = flow->queued.ns / 2;
-	if (flow->waiting)
+	if (flow->waiting || flow->turn.ending_since_ns)
 		return LL_FLOW_POLL_NS;
 	if (!flow->pace.is_ahead)
 		return WATCH_WAITS_NS;

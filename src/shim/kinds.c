@@ -132,20 +132,26 @@ void ll_kind_learn_queued(struct ll_kind *kind, uint64_t ns)
 
 void ll_kind_learn_least(struct ll_kind *kind, uint64_t ns)
 {
-	if (!kind->ns || (ns < kind->ns && kind->timed <= FIRST_TRIES))
-		kind->ns = ns;
+	if (kind->tried == FIRST_TRIES)
+		return;
+	uint64_t least_ns = kind->tried ? kind->first_ns : UINT64_MAX,
+		 next_ns = kind->tried > 1 ? kind->ns : UINT64_MAX;
+	kind->tried++;
+	kind->first_ns = ns < least_ns ? ns : least_ns;
+	uint64_t other_ns = ns < least_ns ? least_ns : ns;
+	kind->ns = kind->tried == 1 ? ns : other_ns < next_ns ? other_ns : next_ns;
 }
 
 bool ll_kind_is_known(const struct ll_kind *kind)
 {
-	return kind->ns && (kind->learned || kind->rough || kind->timed >= LEAST_TRIES);
+	return kind->learned || kind->rough || kind->tried >= LEAST_TRIES;
 }
 
 void ll_kinds_forget(struct ll_kinds *kinds)
 {
 	for (unsigned i = 0; i < LL_KIND_SETS * LL_KIND_WAYS; i++) {
 		struct ll_kind *kind = &kinds->table[i / LL_KIND_WAYS][i % LL_KIND_WAYS];
-		kind->learned = kind->rough = kind->timed = 0;
+		kind->learned = kind->rough = kind->timed = kind->tried = 0;
 	}
 }
 
@@ -156,5 +162,5 @@ void ll_kinds_doubt(struct ll_kinds *kinds, struct ll_kind *kind, uint64_t ns)
 		return;
 	if (kind->ns < ns)
 		kind->ns = ns;
-	kind->learned = kind->rough = kind->timed = 0;
+	kind->learned = kind->rough = kind->timed = kind->tried = 0;
 }

@@ -38,6 +38,7 @@ struct ll_kind {
 	uint16_t learned;    /* how often, but by rough samples */
 	uint16_t rough;      /* how often by these: what they say counts while there are no others */
 	uint16_t timed;      /* how often by itself, whether that told anything or not */
+	uint16_t tried;      /* how often in slices; then first_ns is the shortest, ns the next */
 	uint32_t seen;       /* launches; the caller counts */
 	uint32_t next;       /* seen, at which the next one shall be timed */
 	uint32_t doubts;     /* of the table, when it was timed last */
@@ -70,11 +71,11 @@ void ll_kind_learn_sample(struct ll_kind *kind, uint64_t ns);
 void ll_kind_learn_rough(struct ll_kind *kind, uint64_t ns);
 void ll_kind_learn_queued(struct ll_kind *kind, uint64_t ns);
 
-/* The same of a launch in whose time others' slices may lie, of a kind of which nothing else is known: the shortest of
- * the first tries counts, and only until one is timed without others. */
+/* The same of a launch in whose time others' slices may lie, of a kind of which nothing else is known: the shortest but
+ * one of the first tries counts, for one may be timed too short; and only until one is timed without others. */
 void ll_kind_learn_least(struct ll_kind *kind, uint64_t ns);
 
-/* Whether that is known: learned without others, or the shortest of several tries. */
+/* Whether that is known: learned without others, or by several tries. */
 bool ll_kind_is_known(const struct ll_kind *kind);
 
 /* What was learned was wrong for all of them alike: it holds as a guess until each was timed anew. */

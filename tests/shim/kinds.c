@@ -155,6 +155,26 @@ static void test_what_was_wrong_for_all_is_learned_anew(void **state)
 }
 
 /* Another program's work was in its way, for one. */
+static void test_in_slices_the_shortest_but_one_of_the_first_tries_counts(void **state)
+{
+	(void)state;
+	static const uint64_t seen_ns[] = {2100 * US, 7 * US, 1 * US, 2105 * US, 6 * US};
+	static const uint64_t then_ns[] = {2100 * US, 2100 * US, 7 * US, 7 * US, 6 * US};
+	struct ll_kind *kind = ll_kinds_find(&kinds, 21);
+	for (unsigned i = 0; i < 5; i++) {
+		assert_int_equal(ll_kind_is_known(kind), i >= 4);
+		ll_kind_learn_least(kind, seen_ns[i]);
+		assert_int_equal(kind->ns, then_ns[i]);
+	}
+	for (unsigned i = 0; i < 100; i++)
+		ll_kind_learn_least(kind, 6 * US);
+	ll_kind_learn_least(kind, 2 * US);
+	ll_kind_learn_least(kind, 2 * US);
+	assert_int_equal(kind->ns, 6 * US);
+	ll_kind_learn_sample(kind, 8 * US);
+	assert_int_equal(kind->ns, 8 * US);
+}
+
 static void test_a_single_long_one_counts_for_four(void **state)
 {
 	(void)state;
@@ -195,6 +215,7 @@ int main(void)
 	    cmocka_unit_test(test_rough_samples_that_do_not_count_are_samples_all_the_same),
 	    cmocka_unit_test(test_the_first_one_does_not_count_if_it_was_far_longer),
 	    cmocka_unit_test(test_what_was_wrong_for_all_is_learned_anew),
+	    cmocka_unit_test(test_in_slices_the_shortest_but_one_of_the_first_tries_counts),
 	    cmocka_unit_test(test_a_single_long_one_counts_for_four),
 	    cmocka_unit_test(test_hundreds_of_kinds_are_kept_and_beyond_them_the_newest),
 	};
