@@ -45,8 +45,8 @@ static const struct sim_card h200 = {
     .has_gpm = 1,
     .has_gpm_tensor = 1,
     .has_gpm_dram = 1,
-    .tensor_reach_percent = 60,
-    .dram_reach_percent = 90,
+    .tensor_reach_percent = 94.2,
+    .dram_reach_percent = 94.5,
     .compute_mode = LL_NVML_COMPUTEMODE_DEFAULT,
     .turn = {.tenant = SIM_NONE, .resident = SIM_NONE},
 };

@@ -4,7 +4,7 @@
 
 /* Launches that pass an open gate unmarked: at most; and in slices, where a mark costs a program that launches many
  * small kernels some percent. */
-enum { OPEN_MOST = 1000, SLICED_LEAST = 8, SLICED_MOST = 256 };
+enum { OPEN_MOST = 1000, SLICED_LEAST = 8, SLICED_MOST = 512 };
 
 /* Who shares the card by slices with a program that pauses now and then does so before it is seen to be back. */
 #define SLICED_NS (100 * LL_NS_PER_MS)
