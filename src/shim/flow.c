@@ -75,6 +75,12 @@ _Atomic uint32_t *ll_flow_gate(struct ll_flow *flow)
 	return ll_turn_gate(flow->claim);
 }
 
+bool ll_flow_passes_open_gate(struct ll_flow *flow)
+{
+	return atomic_load_explicit(ll_flow_gate(flow), memory_order_relaxed) == LL_GATE_OPEN &&
+	       ll_gate_count_one(flow->count);
+}
+
 /* What was counted ahead and did not come: before anything else is done with the marks. */
 static void take_back(struct ll_flow *flow)
 {

@@ -52,6 +52,10 @@ void ll_flow_end(struct ll_flow *flow);
 /* The word to read before each launch. */
 _Atomic uint32_t *ll_flow_gate(struct ll_flow *flow);
 
+/* Whether this card's gate lets a launch pass with nothing else to do, where a process has several cards and no gate
+ * stands for all of its launches (gate.h); then it is counted. Takes no lock. */
+bool ll_flow_passes_open_gate(struct ll_flow *flow);
+
 /*
  * A launch that the gate did not let through: true lets it go at once, for it is this program's turn, nothing is owed,
  * and the launch needs no mark: it is counted. False wants enter and leave.

@@ -38,19 +38,22 @@ static inline bool ll_gate_is_open(void)
 	return __builtin_expect(atomic_load_explicit(word, memory_order_relaxed) == LL_GATE_OPEN, 1);
 }
 
-/*
- * Whether a launch may go with nothing else to do; then it is counted. False: the gate is not open, or it wants a mark.
- * Lost counts between threads are few, and the next mark makes up for them.
+/* Counts one launch, unless it wants to be marked. Lost counts between threads are few, and the next mark makes up for
+ * them. */
+static inline bool ll_gate_count_one(struct ll_gate_count *count)
+{
+	uint64_t launches = atomic_load_explicit(&count->launches, memory_order_relaxed) + 1;
+	if (__builtin_expect(launches >= atomic_load_explicit(&count->limit, memory_order_relaxed), 0))
+		return false;
+	atomic_store_explicit(&count->launches, launches, memory_order_relaxed);
+	return true;
+}
+
+/* Whether a launch may go with nothing else to do; then it is counted. False: the gate is not open, or it wants a mark.
  */
 static inline bool ll_gate_passes(void)
 {
-	if (!ll_gate_is_open())
-		return false;
-	uint64_t launches = atomic_load_explicit(&ll_gate_line.count.launches, memory_order_relaxed) + 1;
-	if (__builtin_expect(launches >= atomic_load_explicit(&ll_gate_line.count.limit, memory_order_relaxed), 0))
-		return false;
-	atomic_store_explicit(&ll_gate_line.count.launches, launches, memory_order_relaxed);
-	return true;
+	return ll_gate_is_open() && ll_gate_count_one(&ll_gate_line.count);
 }
 
 /* Sets the word. NULL: shut. */

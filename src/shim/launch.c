@@ -71,11 +71,13 @@ static void leave_place(const struct place *place)
 }
 
 /* A launch that is not governed is counted by nobody. */
-static bool is_counted(const struct ll_launch *launch, const struct place *place)
+static bool is_counted(const struct ll_launch *launch, const struct place *place, bool is_traced)
 {
 	struct ll_flow *flow = place->seat ? place->seat->flow : NULL;
 	if (flow && ll_claim_is_lost(place->seat->claim))
 		ll_seat_retake(place->seat);
+	if (flow && !is_traced && ll_flow_passes_open_gate(flow))
+		return true;
 	return !flow || ll_flow_count(flow, launch->context, launch->stream, launch->kind);
 }
 
@@ -130,7 +132,7 @@ static struct ll_launch begin(struct ll_cu_stream *stream, uint64_t kind, bool i
 	launch.kind = kind;
 	launch.is_elsewhere = place.is_elsewhere;
 	launch.is_refused = is_governed && is_refused(&place);
-	bool enters = is_governed && !launch.is_refused && !is_counted(&launch, &place) &&
+	bool enters = is_governed && !launch.is_refused && !is_counted(&launch, &place, is_traced) &&
 		      (is_asked || !ll_stream_is_captured(stream));
 	if (enters || is_traced || place.is_elsewhere)
 		enter(&launch, &place, enters, is_traced);
