@@ -214,6 +214,7 @@ const struct ll_command ll_command_set = {
 	"A synthetic load has no limits to set: end it and start another.",
     .examples = examples,
     .options = options,
+    .complete = LL_COMPLETE_CLAIM,
     .args_size = sizeof(struct set_args),
     .run = run,
 };

@@ -6,7 +6,7 @@
 static const char head[] =
     "# bash completion for loadline, made from its option table\n"
     "_loadline() {\n"
-    "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command= words= i takes_command=0\n"
+    "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command= words= i takes_command=0 sim=\n"
     "\tif [[ $cur == = ]]; then\n"
     "\t\tcur=\n"
     "\telif [[ $prev == = ]]; then\n"
@@ -20,6 +20,8 @@ static const char found[] = ")\n"
 			    "\t\t\tcommand=${COMP_WORDS[i]}\n"
 			    "\t\t\tbreak\n"
 			    "\t\t\t;;\n"
+			    "\t\t--sim) sim=--sim ;;\n"
+			    "\t\t=) sim+=${sim:+=${COMP_WORDS[i+1]}} ;;\n"
 			    "\t\tesac\n"
 			    "\tdone\n";
 
@@ -92,7 +94,12 @@ static void add_words(struct ll_strbuf *out, const struct ll_command *command)
 		ll_strbuf_addc(out, ' ');
 	}
 	add_names(out, command->options);
-	ll_strbuf_adds(out, "\"\n\t\t;;\n");
+	ll_strbuf_adds(out, "\"\n");
+	if (command->complete == LL_COMPLETE_CLAIM)
+		ll_strbuf_adds(
+		    out, "\t\t[[ $cur == -* ]] || words=$(\"${COMP_WORDS[0]}\" ${sim:+\"$sim\"} " LL_COMPLETION_CLAIMS
+			 ")\n");
+	ll_strbuf_adds(out, "\t\t;;\n");
 }
 
 /* Behind "--" stands a program with its words: the program is a command or a file, and each other word a file. */

@@ -76,6 +76,8 @@ static void add_subcommand(struct ll_strbuf *out, const struct ll_command *comma
 	if (command->complete == LL_COMPLETE_COMMAND)
 		add_commands(out, condition.buf, ll_commands);
 	add_options(out, condition.buf, command->options);
+	if (command->complete == LL_COMPLETE_CLAIM)
+		ll_strbuf_addf(out, "complete -c loadline -n '%s' -a '(__loadline_claims)'\n", condition.buf);
 	/* Behind "--" stands a program with its words. */
 	if (command->takes_command)
 		ll_strbuf_addf(out, "complete -c loadline -n '%s; and contains -- -- (commandline -opc)' -F\n",
@@ -95,7 +97,10 @@ static void add_group(struct ll_strbuf *out, const struct ll_command *group)
 
 void ll_completion_fish(struct ll_strbuf *out)
 {
-	ll_strbuf_adds(out, "# fish completion for loadline, made from its option table\ncomplete -c loadline -f\n");
+	ll_strbuf_adds(out, "# fish completion for loadline, made from its option table\n"
+			    "function __loadline_claims\n"
+			    "\tloadline (string match -- '--sim*' (commandline -opc)) " LL_COMPLETION_CLAIMS "\nend\n"
+			    "complete -c loadline -f\n");
 	add_commands(out, "__fish_use_subcommand", ll_commands);
 	add_options(out, "__fish_use_subcommand", ll_global_options);
 	for (const struct ll_command *const *command = ll_commands; *command; command++) {

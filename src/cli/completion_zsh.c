@@ -69,6 +69,8 @@ static void add_case(struct ll_strbuf *out, const struct ll_command *command)
 	add_options(out, command->options);
 	if (command->complete == LL_COMPLETE_COMMAND)
 		ll_strbuf_adds(out, " \\\n\t\t\t'1:command:(($commands))'");
+	if (command->complete == LL_COMPLETE_CLAIM)
+		ll_strbuf_adds(out, " \\\n\t\t\t'1:claim:_loadline_claims'");
 	if (command->takes_command)
 		ll_strbuf_adds(out, " \\\n\t\t\t'(-)1:program:_command_names -e' '*::argument:_normal'");
 	if (command->subcommands) {
@@ -85,7 +87,10 @@ static void add_case(struct ll_strbuf *out, const struct ll_command *command)
 
 void ll_completion_zsh(struct ll_strbuf *out)
 {
-	ll_strbuf_adds(out, "#compdef loadline\n# made from loadline's option table\n_loadline() {\n"
+	ll_strbuf_adds(out, "#compdef loadline\n# made from loadline's option table\n"
+			    "_loadline_claims() {\n\tlocal -a claims\n"
+			    "\tclaims=(${(f)\"$(loadline ${(M)${(z)BUFFER}:#--sim*} " LL_COMPLETION_CLAIMS ")\"})\n"
+			    "\tcompadd -a claims\n}\n_loadline() {\n"
 			    "\tlocal context state line\n\ttypeset -A opt_args\n\tlocal -a commands\n\tcommands=(\n");
 	for (const struct ll_command *const *command = ll_commands; *command; command++) {
 		ll_strbuf_addf(out, "\t\t'%s:", (*command)->name);

@@ -56,6 +56,7 @@ enum ll_option_complete {
 	LL_COMPLETE_FILE,    /* the shell offers file names */
 	LL_COMPLETE_CARD,    /* card indices and "all" */
 	LL_COMPLETE_COMMAND, /* subcommands */
+	LL_COMPLETE_CLAIM,   /* claims and tenants, as `loadline status` has them at the moment */
 };
 
 struct ll_option {
