@@ -130,8 +130,18 @@ void ll_kind_learn_queued(struct ll_kind *kind, uint64_t ns)
 	learn(kind, ns, QUEUED_PARTS);
 }
 
+bool ll_kind_is_sure(const struct ll_kind *kind)
+{
+	return kind->learned + kind->rough >= FIRST_SAMPLES;
+}
+
 void ll_kind_learn_least(struct ll_kind *kind, uint64_t ns)
 {
+	if (kind->learned || kind->rough) {
+		kind->first_ns = kind->ns;
+		kind->tried = 1;
+		kind->learned = kind->rough = 0;
+	}
 	if (kind->tried == FIRST_TRIES)
 		return;
 	uint64_t least_ns = kind->tried ? kind->first_ns : UINT64_MAX,

@@ -72,8 +72,11 @@ void ll_kind_learn_rough(struct ll_kind *kind, uint64_t ns);
 void ll_kind_learn_queued(struct ll_kind *kind, uint64_t ns);
 
 /* The same of a launch in whose time others' slices may lie, of a kind of which nothing else is known: the shortest but
- * one of the first tries counts, for one may be timed too short; and only until one is timed without others. */
+ * one of the first tries counts, for one may be timed too short. What was known before counts as one of them. */
 void ll_kind_learn_least(struct ll_kind *kind, uint64_t ns);
+
+/* Whether it was timed without others as often as the first few. */
+bool ll_kind_is_sure(const struct ll_kind *kind);
 
 /* Whether that is known: learned without others, or by several tries. */
 bool ll_kind_is_known(const struct ll_kind *kind);

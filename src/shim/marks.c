@@ -385,7 +385,7 @@ void ll_marks_add_unmarked(struct ll_marks *marks, struct ll_mark_stream name, u
 	struct ll_mark_track *track = marks->clock.is_blind ? NULL : ll_mark_track_find(marks, name);
 	if (!track)
 		return;
-	uint64_t each_ns = marks->sliced_by && track->typical_ns ? track->typical_ns : guess_ns(track, NULL);
+	uint64_t each_ns = marks->sliced_by && track->typical.mean_ns ? track->typical.mean_ns : guess_ns(track, NULL);
 	track->open.kind = 0;
 	track->open.launches += launches;
 	track->open.ahead = 0;

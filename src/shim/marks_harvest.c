@@ -31,13 +31,23 @@ static void note_event_time(struct ll_marks *marks)
 	marks->event_ns = marks->clock.event_ns;
 }
 
+static bool is_disturbed(const struct ll_marks *marks)
+{
+	return marks->is_shared || marks->sliced_by;
+}
+
+/* Whether what is seen beside others says anything of a kind. In slices, where it is most of what there is to see, also
+ * of one of which little is known: that may have been seen when others had just come. */
+static bool is_news_of(const struct ll_marks *marks, const struct ll_kind *kind)
+{
+	return kind && (marks->sliced_by ? !ll_kind_is_sure(kind) : !kind->learned && !kind->rough);
+}
+
 static void learn(struct ll_marks *marks, struct ll_mark_track *track, const struct ll_mark_batch *batch,
 		  struct ll_batch_verdict verdict)
 {
 	struct ll_kind *kind = batch->kind ? ll_kinds_find(&marks->kinds, batch->kind) : NULL;
-	bool needs_news = marks->is_shared || marks->sliced_by; /* of a kind of which nothing is known */
-	if (verdict.lesson == LL_BATCH_UNTOLD || !batch->launches ||
-	    (needs_news && (!kind || kind->learned || kind->rough)))
+	if (verdict.lesson == LL_BATCH_UNTOLD || !batch->launches || (is_disturbed(marks) && !is_news_of(marks, kind)))
 		return;
 	uint64_t each_ns = ll_batch_each_ns(verdict, batch->launches);
 	if (marks->sliced_by) {

@@ -35,6 +35,13 @@ struct ll_mark_batch {
 	uint64_t seen_for_ns; /* the time in which it was seen at work before its end was recorded, at least */
 };
 
+/* Kinds of launches that came after a number of others: as a sample of all of them. */
+struct ll_mark_typical {
+	uint64_t kinds[64]; /* the last ones, a ring */
+	uint32_t count;     /* ever */
+	uint64_t mean_ns;   /* of those whose kind is known; 0: of none */
+};
+
 struct ll_mark_track {
 	struct ll_mark_stream name;
 	bool is_used, is_gone;
@@ -44,19 +51,18 @@ struct ll_mark_track {
 	bool is_in_driver;            /* a thread is in the driver, without the lock, to mark this stream */
 	bool is_left;                 /* open: nobody could mark them, and they are taken to have ended */
 	uint64_t
-	    launching_ns;    /* CLOCK_MONOTONIC, when the launch began that a thread is in the driver for; 0: none is */
-	uint64_t marked_ns;  /* CLOCK_MONOTONIC, after the last record: another thread may have launched before */
-	uint64_t mean_ns;    /* of a launch; 0: not known */
-	uint64_t typical_ns; /* the same of launches whose kinds nobody saw, in slices; 0: not known */
-	uint32_t typical;    /* launches that told it */
-	struct ll_mark_stamp end; /* of the last batch that ended */
-	uint64_t end_host_ns;     /* when its end was recorded */
-	bool was_cut;             /* that batch: is_cut */
-	uint64_t over_ns;         /* of a launch that counts in the next batch, what that batch had */
-	uint64_t settled;         /* batches that have ended */
-	uint64_t unheld_ns;       /* estimated work that was launched since the last wait for the gate on the card */
-	uint32_t wait_word;       /* what the gate's word was at that wait; 0: there was none */
-	uint32_t free_batches;    /* batches, the open one among them, that were launched before the first wait */
+	    launching_ns;   /* CLOCK_MONOTONIC, when the launch began that a thread is in the driver for; 0: none is */
+	uint64_t marked_ns; /* CLOCK_MONOTONIC, after the last record: another thread may have launched before */
+	uint64_t mean_ns;   /* of a launch; 0: not known */
+	struct ll_mark_typical typical; /* what launches were whose kinds nobody saw, in slices */
+	struct ll_mark_stamp end;       /* of the last batch that ended */
+	uint64_t end_host_ns;           /* when its end was recorded */
+	bool was_cut;                   /* that batch: is_cut */
+	uint64_t over_ns;               /* of a launch that counts in the next batch, what that batch had */
+	uint64_t settled;               /* batches that have ended */
+	uint64_t unheld_ns;    /* estimated work that was launched since the last wait for the gate on the card */
+	uint32_t wait_word;    /* what the gate's word was at that wait; 0: there was none */
+	uint32_t free_batches; /* batches, the open one among them, that were launched before the first wait */
 	/* what ll_marks_longest has seen: */
 	uint64_t watched;  /* settled, then */
 	uint64_t since_ns; /* the oldest batch was seen first, or seen to have begun; 0: there was none */

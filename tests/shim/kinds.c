@@ -175,6 +175,20 @@ static void test_in_slices_the_shortest_but_one_of_the_first_tries_counts(void *
 	assert_int_equal(kind->ns, 8 * US);
 }
 
+static void test_in_slices_little_that_was_known_before_counts_as_one_try(void **state)
+{
+	(void)state;
+	struct ll_kind *little = ll_kinds_find(&kinds, 22), *much = ll_kinds_find(&kinds, 23);
+	ll_kind_learn_rough(little, 2300 * US);
+	assert_false(ll_kind_is_sure(little));
+	ll_kind_learn_least(little, 6 * US);
+	ll_kind_learn_least(little, 7 * US);
+	assert_int_equal(little->ns, 7 * US);
+	for (unsigned i = 0; i < 8; i++)
+		ll_kind_learn_sample(much, 5 * US);
+	assert_true(ll_kind_is_sure(much) && ll_kind_is_known(much));
+}
+
 static void test_a_single_long_one_counts_for_four(void **state)
 {
 	(void)state;
@@ -216,6 +230,7 @@ int main(void)
 	    cmocka_unit_test(test_the_first_one_does_not_count_if_it_was_far_longer),
 	    cmocka_unit_test(test_what_was_wrong_for_all_is_learned_anew),
 	    cmocka_unit_test(test_in_slices_the_shortest_but_one_of_the_first_tries_counts),
+	    cmocka_unit_test(test_in_slices_little_that_was_known_before_counts_as_one_try),
 	    cmocka_unit_test(test_a_single_long_one_counts_for_four),
 	    cmocka_unit_test(test_hundreds_of_kinds_are_kept_and_beyond_them_the_newest),
 	};
