@@ -152,6 +152,19 @@ static void mend_virtual(struct ll_ledger_tenant *tenant, const struct ll_party_
 		atomic_compare_exchange_strong(&tenant->virtual_time_ns, &virtual_ns, least_ns);
 }
 
+/* Slices serve all alike, and what is charged there are estimates: nobody gets so far ahead of the others that it would
+ * wait for them when visits begin. */
+static void forgive_virtual(struct ll_ledger_tenant *tenant, const struct ll_party_scan *scan, uint64_t now_ns)
+{
+	uint64_t virtual_ns = atomic_load(&tenant->virtual_time_ns), least_ns;
+	if (!least_virtual_ns(scan, now_ns, &least_ns))
+		return;
+	unsigned weight = atomic_load_explicit(&tenant->weight_permille, memory_order_relaxed);
+	uint64_t most_ns = least_ns + ll_turns_virtual_ns(LL_TURN_LAG_NS, weight);
+	if (virtual_ns > most_ns) /* one that is charged meanwhile is forgiven at the next look */
+		atomic_compare_exchange_strong(&tenant->virtual_time_ns, &virtual_ns, most_ns);
+}
+
 void ll_turn_set_pace(struct ll_claim *claim, enum ll_pace pace)
 {
 	struct ll_ledger_slot *slot = own_slot(claim);
@@ -440,6 +453,7 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 		turn->ending_since_ns = 0;
 		ll_visit_open(file, claim->tenant_row);
 		restart_waiting(slot, now_ns);
+		forgive_virtual(tenant, &scan, now_ns);
 		ret_look->may_launch = ret_look->is_alone = ret_look->is_sliced = true;
 		ret_look->waiting_claims = 0;
 		ret_look->sharing = ll_sharing_count(file, claim->index, &scan, 0);

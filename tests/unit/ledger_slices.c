@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include "base/clock.h"
+#include "ledger/account.h"
 #include "ledger/handle.h"
 #include "ledger/turn.h"
 #include "ledger_fixture.h"
@@ -105,6 +106,32 @@ static void test_equal_programs_that_launch_ahead_all_have_open_gates(void **sta
 	release_all(card);
 }
 
+static uint64_t virtual_ns_of(const struct program *program)
+{
+	const struct ll_ledger_file *file = program->claim->ledger->file;
+	return atomic_load(&file->tenants[program->claim->tenant_row - 1].virtual_time_ns);
+}
+
+/* Slices serve all alike, whatever each makes of them, and accounts are estimates there. When visits begin, nobody
+ * waits until the others have had as much. */
+static void test_nobody_owes_what_slices_gave(void **state)
+{
+	struct card *card = new_card(state);
+	struct program *little = add(card, LL_PRIORITY_NORMAL, 1000, 0), *much = add(card, LL_PRIORITY_NORMAL, 1000, 0);
+	for (size_t i = 0; i < card->count; i++)
+		ll_turn_set_pace(card->programs[i].claim, LL_PACE_AHEAD);
+	open_gates(card);
+	for (int i = 0; i < 10; i++) {
+		ll_account_charge(much->claim, card->now_ns, card->now_ns + 100 * LL_NS_PER_MS, 100 * LL_NS_PER_MS);
+		ll_account_charge(little->claim, card->now_ns, card->now_ns + 20 * LL_NS_PER_MS, 20 * LL_NS_PER_MS);
+		card->now_ns += 100 * LL_NS_PER_MS;
+		look_of_all(card);
+		assert_true(much->look.is_sliced);
+	}
+	assert_in_range(virtual_ns_of(much) - virtual_ns_of(little), 0, 20 * LL_NS_PER_MS);
+	release_all(card);
+}
+
 /* Each of these needs turns, and its coming shuts the open gates. */
 static void test_who_is_unequal_or_waits_for_each_kernel_brings_turns(void **state)
 {
@@ -182,6 +209,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    SLICE_TEST(equal_programs_that_launch_ahead_all_have_open_gates),
+	    SLICE_TEST(nobody_owes_what_slices_gave),
 	    SLICE_TEST(who_is_unequal_or_waits_for_each_kernel_brings_turns),
 	    SLICE_TEST(tenants_of_unequal_numbers_of_processes_need_turns),
 	    SLICE_TEST(a_pace_that_changes_is_seen_at_the_next_look),
