@@ -24,6 +24,7 @@
 	(250 * LL_NS_PER_MS)             /* a governed program that was killed at work must not look at work for ever */
 #define GONE_AFTER_NS (10 * LL_NS_PER_S) /* a card that does not answer for this long does not come back by itself */
 #define MISSING_AFTER_NS (5 * LL_NS_PER_S)
+#define UNREAD_AFTER_NS (15 * LL_NS_PER_S) /* longer than a card may be gone and come back */
 #define SLEPT_NS (1 * LL_NS_PER_S)
 #define CLOSE_WITHIN_NS (700 * LL_NS_PER_MS)
 
@@ -162,15 +163,24 @@ static void end_with(struct ll_governor *gov, const struct ll_err *why)
 	gov->is_ending = true;
 }
 
+static bool is_since(uint64_t since_ns, uint64_t after_ns, uint64_t now_ns)
+{
+	return since_ns && now_ns >= since_ns + after_ns;
+}
+
 /* Without its reading the level would be whatever the last duty makes of it. */
 static void watch_level(struct ll_governor *gov, uint64_t now_ns)
 {
 	struct ll_err err = {0};
-	uint64_t since_ns = gov->sense.missing_since_ns;
-	if (!since_ns || now_ns < since_ns + MISSING_AFTER_NS)
+	const char *label = gov->config.card->label;
+	if (is_since(gov->sense.missing_since_ns, MISSING_AFTER_NS, now_ns))
+		ll_err_set(&err, -ENOSYS,
+			   "card %s: its GPM no longer gives the %s reading, so the level cannot be held", label,
+			   ll_metric_name(gov->config.hold->metric));
+	else if (is_since(gov->sense.unread_since_ns, UNREAD_AFTER_NS, now_ns))
+		ll_err_set(&err, -ENOSYS, "card %s: its GPM no longer answers, so the level cannot be held", label);
+	else
 		return;
-	ll_err_set(&err, -ENOSYS, "card %s: its GPM no longer gives the %s reading, so the level cannot be held",
-		   gov->config.card->label, ll_metric_name(gov->config.hold->metric));
 	end_with(gov, &err);
 }
 

@@ -230,8 +230,12 @@ static void read_gpm(struct ll_sense *sense, uint64_t now_ns, uint64_t held_sinc
 	if (!sense->gpm || now_ns - sense->gpm_start_ns < window_ns)
 		return;
 	sense->gpm_start_ns = now_ns;
-	if (!note_reading(sense, ll_gpm_read(sense->gpm, &reading, &err), &err, now_ns))
+	if (!note_reading(sense, ll_gpm_read(sense->gpm, &reading, &err), &err, now_ns)) {
+		if (!sense->unread_since_ns)
+			sense->unread_since_ns = now_ns;
 		return;
+	}
+	sense->unread_since_ns = 0;
 	sense->gpm_start_ns = reading.end_ns;
 	keep_gpm(sense, now_ns, &reading);
 	ll_metric_is_gpm(sense->config.metric, &metric);

@@ -83,6 +83,7 @@ struct ll_sense {
 	uint64_t stopped_since_ns; /* since when kernels have not run; now, while they do */
 	uint64_t gone_since_ns;    /* 0: the card answers */
 	uint64_t missing_since_ns; /* GPM answers without the metric that is held; 0: it has it */
+	uint64_t unread_since_ns;  /* GPM does not answer; 0: it does */
 	struct ll_err last_err;    /* of the last reading that failed */
 	uint64_t foreign_seen_ns;
 	enum ll_hold_sensor foreign_sensor;

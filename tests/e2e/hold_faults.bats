@@ -43,6 +43,16 @@ holds_again() {
 	grep -q "no longer gives the tensor reading" "$T/hold.err"
 }
 
+@test "a card whose GPM no longer answers is not held any longer" {
+	start hold --sim hold --json --metric sm --target 30%
+	wait_for 60 has hold 'select(.event == "sample" and .sm_percent > 20)'
+	simctl fail nvmlGpmSampleGet NVML_ERROR_UNKNOWN
+	wait_for 60 has hold 'select(.event == "summary")'
+	finish hold
+	[ "$status" -eq 3 ]
+	grep -q "GPM no longer answers" "$T/hold.err"
+}
+
 @test "a context lost while yielded: its process sleeps, and is called to say so" {
 	for scenario in "" "missing nvmlEventSetCreate"; do
 		rm -rf "$T/world"
