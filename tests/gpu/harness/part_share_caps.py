@@ -1,7 +1,8 @@
 """share-caps: programs that do not fill the card, under caps near to what they need of it.
 
 Of each program two are started: one as it is, and one under `loadline run` whose cap `loadline set` changes. They work in turns,
-several times, so what the machine does slowly meets both; under a cap above its need the program has its speed, under one below it has the cap."""
+several times, so what the machine does slowly meets both. Under a cap above its need the program has its speed, under one below it
+it has the cap."""
 import time
 
 from . import figures
