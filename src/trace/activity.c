@@ -153,18 +153,24 @@ static void take(const struct ll_cupti_activity *record)
 	}
 }
 
+/* Since it was asked last. */
+static void count_dropped(struct ll_cu_context *context, uint32_t stream)
+{
+	size_t dropped = 0;
+	if (activity.cupti.cuptiActivityGetNumDroppedRecords &&
+	    activity.cupti.cuptiActivityGetNumDroppedRecords(context, stream, &dropped) == LL_CUPTI_SUCCESS && dropped)
+		ll_trace_writer_add_dropped(activity.writer, dropped);
+}
+
 static void complete(struct ll_cu_context *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid_bytes)
 {
 	struct ll_cupti_activity *record = NULL;
-	size_t dropped = 0;
 	(void)bytes;
 	while (valid_bytes &&
 	       activity.cupti.cuptiActivityGetNextRecord(buffer, valid_bytes, &record) == LL_CUPTI_SUCCESS)
 		take(record);
 	free(buffer);
-	if (activity.cupti.cuptiActivityGetNumDroppedRecords &&
-	    activity.cupti.cuptiActivityGetNumDroppedRecords(context, stream, &dropped) == LL_CUPTI_SUCCESS && dropped)
-		ll_trace_writer_add_dropped(activity.writer, dropped);
+	count_dropped(context, stream);
 }
 
 /* Asked of the driver, and not in CUPTI's callback, in which no call of CUDA may be made. */
@@ -283,6 +289,7 @@ bool ll_activity_begin(const char *path, struct ll_trace_writer *writer, uint32_
 void ll_activity_flush(bool is_last)
 {
 	activity.cupti.cuptiActivityFlushAll(is_last ? LL_CUPTI_FLUSH_FORCED : 0);
+	count_dropped(NULL, 0); /* where no buffer was to be had, none comes back that would have it counted */
 	tell_devices();
 	ll_trace_writer_flush(activity.writer);
 }

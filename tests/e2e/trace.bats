@@ -121,6 +121,9 @@ rows() {
 	use_cupti
 	FAKE_CUPTI_KEEP=30 trace --json -- "$TRACED" kernels=100:10000
 	has trace 'select(.event == "summary") | .events == 30 and .dropped_by_cupti == 70'
+	# What it drops after its last buffer was handed over, which is each 200 ms, counts too.
+	FAKE_CUPTI_KEEP=30 trace --json -- "$TRACED" kernels=60:30000000
+	has trace 'select(.event == "summary") | .events == 30 and .dropped_by_cupti == 30'
 	FAKE_CUPTI_TIMELESS=4 trace --json -- "$TRACED" kernels=20:10000
 	has trace 'select(.event == "summary") | .events == 16 and .dropped_by_cupti == 4'
 	trace --max-events 25 -o "$T/some.csv" -- "$TRACED" kernels=100:10000

@@ -10,6 +10,7 @@
  */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +33,8 @@ static ll_cupti_clock clock_of_caller;
 static uint64_t enabled; /* a bit for each kind */
 static uint8_t *buffer;
 static size_t buffer_bytes, used;
-static size_t kept, dropped;
+static size_t kept;
+static _Atomic size_t dropped; /* asked with the lock and without */
 
 static unsigned long number_in(const char *variable, unsigned long otherwise)
 {
@@ -244,8 +246,7 @@ ll_cupti_result cuptiActivityGetNumDroppedRecords(struct ll_cu_context *context,
 {
 	(void)context;
 	(void)stream;
-	*ret_dropped = dropped;
-	dropped = 0;
+	*ret_dropped = atomic_exchange(&dropped, 0);
 	return LL_CUPTI_SUCCESS;
 }
 
