@@ -114,14 +114,6 @@ commands() {
 	true
 }
 
-# complete WORD...: what bash offers for the last word.
-complete_words() {
-	bash -c 'source <("$LOADLINE" help --completion bash)
-		COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
-		_loadline
-		printf "%s\n" "${COMPREPLY[@]}"' bash "$@"
-}
-
 @test "bash completes commands, options and values" {
 	complete_words loadline vers | grep -qx version
 	complete_words loadline --log-level = de | grep -qx debug

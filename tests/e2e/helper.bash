@@ -248,3 +248,11 @@ start_lost_tenant() {
 	start_program stray "$LOADLINE_BUILD/tests/e2e/lost_tenant" "$LOADLINE_SIM_DIR" "$uuid"
 	wait_for 10 grep -q ready "$T/stray.out"
 }
+
+# complete_words WORD...: what bash offers for the last word.
+complete_words() {
+	bash -c 'source <("$LOADLINE" help --completion bash)
+		COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+		_loadline
+		printf "%s\n" "${COMPREPLY[@]}"' bash "$@"
+}

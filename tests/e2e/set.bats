@@ -34,21 +34,13 @@ tenant() {
 	is_running job
 }
 
-# complete_set WORD: what bash offers.
-complete_set() {
-	bash -c 'source <("$LOADLINE" help --completion bash)
-		COMP_WORDS=("$LOADLINE" --sim set "$1") COMP_CWORD=3
-		_loadline
-		printf "%s\n" "${COMPREPLY[@]}"' bash "$1"
-}
-
 @test "bash completes the claims and tenants that can be set" {
 	start_busy job
 	start hold --sim hold --json
 	wait_for 20 has hold 'select(.event == "sample")'
-	[ "$(complete_set "" | xargs)" = "$(number_of job) job" ]
-	[ "$(complete_set jo)" = job ]
-	complete_set --we | grep -qx -- --weight
+	[ "$(complete_words "$LOADLINE" --sim set "" | xargs)" = "$(number_of job) job" ]
+	[ "$(complete_words "$LOADLINE" --sim set jo)" = job ]
+	complete_words "$LOADLINE" --sim set --we | grep -qx -- --weight
 }
 
 @test "a tenant without a claim has no number that could be taken for one, and is set by name" {
