@@ -19,6 +19,7 @@
  * In the modes launch, past and events --cpu keeps the launching thread, and no other, on one processor; --kinds K
  * launches K grids in turn instead of one, --spend S has the host work for S ns after each launch, so that the card
  * waits for it, and --default-stream launches into the default stream, as PyTorch does, instead of one of its own.
+ * --cards C launches on the first C cards in turn, two blocks on each.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -47,6 +48,7 @@ enum {
 	MAX_EVENTS = 16384,
 	MAX_KINDS = 1024,
 	MAX_SPEND_NS = 1000000,
+	MAX_CARDS = 16,
 	WARM_UP_BLOCKS = 50,
 	START_BYTES = 1 << 20
 };
@@ -54,16 +56,21 @@ enum {
 struct options {
 	const char *mode;
 	uint64_t bytes, threads, events, cpu; /* cpu: one more than its number; 0: any */
-	uint64_t kinds, spend_ns;
+	uint64_t kinds, spend_ns, cards;
 	bool is_default_stream;
+};
+
+/* What launches on one card need. */
+struct place {
+	struct ll_cu_context *context;
+	struct ll_cu_function *kernel;
+	struct ll_cu_stream *stream;
 };
 
 struct bench {
 	struct options options;
 	struct ll_cuda cuda;
-	struct ll_cu_context *context;
-	struct ll_cu_function *kernel;
-	struct ll_cu_stream *stream;
+	struct place places[MAX_CARDS], here;   /* here: that of the current context */
 	__typeof__(&cuLaunchKernel) own_launch; /* the driver's own function */
 	struct ll_cu_event *before[MAX_EVENTS], *after[MAX_EVENTS];
 	uint64_t next_event, next_kind;
@@ -98,24 +105,38 @@ static void tell(double *times_ns, size_t count, uint64_t n)
 	fflush(stdout);
 }
 
-static int open_card(struct bench *self, struct ll_err *err)
+static ll_cu_result open_card(const struct bench *self, int index, struct place *ret_place)
 {
-	struct ll_cuda *cuda = &self->cuda;
+	const struct ll_cuda *cuda = &self->cuda;
 	struct ll_cu_module *module = NULL;
 	ll_cu_device device = 0;
-	int rc = ll_cuda_init(cuda, err);
-	if (rc)
-		return rc;
-	ll_cu_result status = cuda->cuDeviceGet(&device, 0);
+	ll_cu_result status = cuda->cuDeviceGet(&device, index);
 	if (status == LL_CUDA_SUCCESS)
-		status = cuda->cuCtxCreate(&self->context, 0, device);
+		status = cuda->cuCtxCreate(&ret_place->context, 0, device);
 	if (status == LL_CUDA_SUCCESS)
 		status = cuda->cuModuleLoadData(&module, ll_nothing_ptx);
 	if (status == LL_CUDA_SUCCESS)
-		status = cuda->cuModuleGetFunction(&self->kernel, module, "nothing");
+		status = cuda->cuModuleGetFunction(&ret_place->kernel, module, "nothing");
 	if (status == LL_CUDA_SUCCESS && !self->options.is_default_stream)
-		status = cuda->cuStreamCreate(&self->stream, LL_CU_STREAM_NON_BLOCKING);
-	return status == LL_CUDA_SUCCESS ? 0 : ll_cuda_fail(cuda, status, err, "set up");
+		status = cuda->cuStreamCreate(&ret_place->stream, LL_CU_STREAM_NON_BLOCKING);
+	return status;
+}
+
+static ll_cu_result go_to_card(struct bench *self, uint64_t index)
+{
+	self->here = self->places[index];
+	return self->cuda.cuCtxSetCurrent(self->here.context);
+}
+
+static int open_cards(struct bench *self, struct ll_err *err)
+{
+	int rc = ll_cuda_init(&self->cuda, err);
+	ll_cu_result status = LL_CUDA_SUCCESS;
+	for (uint64_t i = 0; rc == 0 && status == LL_CUDA_SUCCESS && i < self->options.cards; i++)
+		status = open_card(self, (int)i, &self->places[i]);
+	if (rc == 0 && status == LL_CUDA_SUCCESS)
+		status = go_to_card(self, 0);
+	return status == LL_CUDA_SUCCESS ? rc : ll_cuda_fail(&self->cuda, status, err, "set up");
 }
 
 static void spend(uint64_t ns)
@@ -129,7 +150,7 @@ static ll_cu_result launch(struct bench *self, enum way way)
 {
 	__typeof__(&cuLaunchKernel) function = way == PAST ? self->own_launch : self->cuda.cuLaunchKernel;
 	unsigned grid = 1 + (unsigned)(self->next_kind++ % self->options.kinds);
-	ll_cu_result status = function(self->kernel, grid, 1, 1, 32, 1, 1, 0, self->stream, NULL, NULL);
+	ll_cu_result status = function(self->here.kernel, grid, 1, 1, 32, 1, 1, 0, self->here.stream, NULL, NULL);
 	spend(self->options.spend_ns);
 	return status;
 }
@@ -137,24 +158,24 @@ static ll_cu_result launch(struct bench *self, enum way way)
 static ll_cu_result launch_with_events(struct bench *self)
 {
 	uint64_t at = self->next_event++ % self->options.events;
-	ll_cu_result status = self->cuda.cuEventRecord(self->before[at], self->stream);
+	ll_cu_result status = self->cuda.cuEventRecord(self->before[at], self->here.stream);
 	if (status == LL_CUDA_SUCCESS)
 		status = launch(self, USUAL);
-	return status == LL_CUDA_SUCCESS ? self->cuda.cuEventRecord(self->after[at], self->stream) : status;
+	return status == LL_CUDA_SUCCESS ? self->cuda.cuEventRecord(self->after[at], self->here.stream) : status;
 }
 
 /* ---- launch ---- */
 
 /* The card is idle at the beginning and at the end, so a block never waits for room in the queue. */
-static int launch_block(struct bench *self, enum way way, double *ret_call_ns, struct ll_err *err)
+static int launch_block(struct bench *self, uint64_t card, enum way way, double *ret_call_ns, struct ll_err *err)
 {
-	ll_cu_result status = LL_CUDA_SUCCESS;
+	ll_cu_result status = self->options.cards > 1 ? go_to_card(self, card) : LL_CUDA_SUCCESS;
 	uint64_t start_ns = ll_now_ns();
 	for (int i = 0; i < BLOCK && status == LL_CUDA_SUCCESS; i++)
 		status = way == WITH_EVENTS ? launch_with_events(self) : launch(self, way);
 	uint64_t end_ns = ll_now_ns();
 	if (status == LL_CUDA_SUCCESS)
-		status = self->cuda.cuStreamSynchronize(self->stream);
+		status = self->cuda.cuStreamSynchronize(self->here.stream);
 	if (status != LL_CUDA_SUCCESS)
 		return ll_cuda_fail(&self->cuda, status, err, "launch");
 	*ret_call_ns = (double)(end_ns - start_ns) / BLOCK;
@@ -164,7 +185,7 @@ static int launch_block(struct bench *self, enum way way, double *ret_call_ns, s
 static int launch_round(struct bench *self, double *times_ns, uint64_t n, struct ll_err *err)
 {
 	for (uint64_t i = 0; i < n; i++) {
-		int rc = launch_block(self, USUAL, &times_ns[i], err);
+		int rc = launch_block(self, i / 2 % self->options.cards, USUAL, &times_ns[i], err);
 		if (rc)
 			return rc;
 	}
@@ -179,10 +200,12 @@ static int compare_ways(struct bench *self, enum way one, enum way other, double
 	for (uint64_t i = 0; i < n; i++) {
 		double one_ns = 0, other_ns = 0;
 		bool is_other_first = i % 2;
-		int rc = launch_block(self, is_other_first ? other : one, is_other_first ? &other_ns : &one_ns, err);
+		uint64_t card = i / 2 % self->options.cards;
+		int rc =
+		    launch_block(self, card, is_other_first ? other : one, is_other_first ? &other_ns : &one_ns, err);
 		if (rc == 0)
-			rc =
-			    launch_block(self, is_other_first ? one : other, is_other_first ? &one_ns : &other_ns, err);
+			rc = launch_block(self, card, is_other_first ? one : other,
+					  is_other_first ? &one_ns : &other_ns, err);
 		if (rc)
 			return rc;
 		times_ns[i] = other_ns - one_ns;
@@ -230,7 +253,7 @@ static int warm_up_launch(struct bench *self, struct ll_err *err)
 	double call_ns;
 	int rc = 0;
 	for (int i = 0; rc == 0 && i < WARM_UP_BLOCKS; i++)
-		rc = launch_block(self, USUAL, &call_ns, err);
+		rc = launch_block(self, (uint64_t)i % self->options.cards, USUAL, &call_ns, err);
 	return rc ? rc : stay_on_cpu(self, err);
 }
 
@@ -241,7 +264,7 @@ static void *alloc_pairs(void *argument)
 	struct worker *worker = argument;
 	const struct bench *bench = worker->bench;
 	const struct ll_cuda *cuda = &bench->cuda;
-	worker->status = cuda->cuCtxSetCurrent(bench->context);
+	worker->status = cuda->cuCtxSetCurrent(bench->here.context);
 	pthread_barrier_wait(worker->start);
 	for (size_t i = 0; i < worker->count && worker->status == LL_CUDA_SUCCESS; i++) {
 		ll_cu_deviceptr address = 0;
@@ -351,25 +374,21 @@ static int answer_lines(struct bench *self, struct ll_err *err)
 
 static int run(struct bench *self, struct ll_err *err)
 {
-	int rc = open_card(self, err);
+	int rc = open_cards(self, err);
 	if (rc == 0)
 		rc = is_mode(self, "start") ? start_once(self, err) : answer_lines(self, err);
-	if (self->context)
-		self->cuda.cuCtxDestroy(self->context);
+	for (uint64_t i = 0; i < self->options.cards && self->places[i].context; i++)
+		self->cuda.cuCtxDestroy(self->places[i].context);
 	ll_cuda_fini(&self->cuda);
 	return rc;
 }
 
 static const struct option table[] = {
-    {"mode", required_argument, NULL, 'm'},
-    {"bytes", required_argument, NULL, 'b'},
-    {"threads", required_argument, NULL, 't'},
-    {"events", required_argument, NULL, 'e'},
-    {"cpu", required_argument, NULL, 'c'},
-    {"kinds", required_argument, NULL, 'k'},
-    {"spend", required_argument, NULL, 's'},
-    {"default-stream", no_argument, NULL, 'd'},
-    {NULL, 0, NULL, 0},
+    {"mode", required_argument, NULL, 'm'},     {"bytes", required_argument, NULL, 'b'},
+    {"threads", required_argument, NULL, 't'},  {"events", required_argument, NULL, 'e'},
+    {"cpu", required_argument, NULL, 'c'},      {"kinds", required_argument, NULL, 'k'},
+    {"spend", required_argument, NULL, 's'},    {"cards", required_argument, NULL, 'n'},
+    {"default-stream", no_argument, NULL, 'd'}, {NULL, 0, NULL, 0},
 };
 
 static int parse_options(int argc, char **argv, struct options *options, struct ll_err *err)
@@ -390,6 +409,8 @@ static int parse_options(int argc, char **argv, struct options *options, struct 
 			rc = ll_parse_uint(optarg, 1, MAX_KINDS, &options->kinds, err);
 		else if (letter == 's')
 			rc = ll_parse_uint(optarg, 0, MAX_SPEND_NS, &options->spend_ns, err);
+		else if (letter == 'n')
+			rc = ll_parse_uint(optarg, 1, MAX_CARDS, &options->cards, err);
 		else if (letter == 'd')
 			options->is_default_stream = true;
 		else
@@ -410,8 +431,8 @@ int main(int argc, char **argv)
 {
 	struct ll_err err = {0};
 	static struct bench bench; /* large */
-	bench =
-	    (struct bench){.options = {.mode = "launch", .bytes = 1 << 20, .threads = 1, .events = 256, .kinds = 1}};
+	bench = (struct bench){
+	    .options = {.mode = "launch", .bytes = 1 << 20, .threads = 1, .events = 256, .kinds = 1, .cards = 1}};
 	int rc = parse_options(argc, argv, &bench.options, &err);
 	if (rc == 0)
 		rc = run(&bench, &err);

@@ -1,6 +1,7 @@
 """run-cards: two tenants whose kernels wait for each other across two cards (collectives), by weight: both go on, each gets its
-share, and what is lost to sharing. A tenant that had its turn on one card alone would wait on that one for the other."""
-from . import shares, together
+share, and what is lost to sharing. A tenant that had its turn on one card alone would wait on that one for the other.
+Then two of equal weights that leave the cards idle most of the time: what sharing costs them, of what they have without it."""
+from . import figures, shares, together
 from .frameworks import command
 from .governed import Program, need_run
 from .lab import Missing
@@ -8,6 +9,8 @@ from .lab import Missing
 WEIGHTS = (30, 70)
 SECONDS, ALONE_S = 12, 4
 TOLERANCE, KEPT = 2, 0.95  # points; of the cards' work
+LIGHT = ("--numbers", 1 << 18, "--pause-us", 300)
+LIGHT_ROUNDS, LIGHT_S, KEPT_OF_NATIVE = 3, 3.0, 0.97
 
 
 def native_pair(lab, words):
@@ -31,6 +34,28 @@ def share(lab, words):
     return together.watch(lab, "cards", programs, lab.seconds(SECONDS))[0]
 
 
+def report_light(lab):
+    words = command(lab, "torch", "loop_allreduce.py", *LIGHT)
+    modes = {"native": None, "run": []}
+    running = {mode: [Program(lab, f"light-{mode}-{at}", words, limits) for at in range(2)] for mode, limits in modes.items()}
+    rates = {mode: [] for mode in modes}
+    for program in (each for pair in running.values() for each in pair):
+        program.wait_ready()
+    seconds = lab.seconds(LIGHT_S, 1.0)
+    alone = [program.rate_for(seconds) for program in running["native"]]
+    for _ in range(LIGHT_ROUNDS):
+        for mode, pair in running.items():
+            marks = [program.go(seconds) for program in pair]
+            rates[mode].append([program.wait_done(mark, 60)["rate_per_s"] / one
+                                for program, mark, one in zip(pair, marks, alone)])
+    for program in (each for pair in running.values() for each in pair):
+        program.end()
+    sums = {mode: figures.percentile([sum(each) for each in rounds], 50) for mode, rounds in rates.items()}
+    told = {mode: " ".join("+".join(f"{speed:.3f}" for speed in each) for each in rounds) for mode, rounds in rates.items()}
+    lab.report.at_least("cards: two tenants that do not fill them: sum of speeds", sums["run"] / sums["native"], KEPT_OF_NATIVE,
+                        "of native", 3, f" ({told['run']}; native {told['native']})")
+
+
 def run(lab):
     need_run(lab)
     if len(lab.cards) < 2:
@@ -50,3 +75,4 @@ def run(lab):
     lab.report.at_least(f"{figure}: sum of speeds, each of its own alone", sum(speeds), KEPT, "", 3,
                         f"({', '.join(f'{speed:.3f}' for speed in speeds)}); {native:.0f} sums/s alone; two at once "
                         f"as they are {sum(pair) / native:.3f}")
+    report_light(lab)

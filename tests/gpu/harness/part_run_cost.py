@@ -21,6 +21,7 @@ LAUNCH_NS, SPEED_PERCENT, START_RATIO = 30, 99.5, 1.1
 ALLOC_US = {1: 1.0, 64: 5.0}  # threads: what may be added
 LAUNCH_PAIRS, LAUNCH_ROUNDS, LAUNCH_BLOCKS = 6, 60, 80
 PAST_ROUNDS, PAST_BLOCKS = 20, 200
+CARDS_FIGURE = "cost: cuLaunchKernel of a process on several cards, through the library"
 FAR_CAP, KINDS, SPEND_NS = "95%", (1, 90), 8000
 ALLOC_ROUNDS, ALLOC_CALLS = 20, 2500
 CALLS_EACH = 200  # by each thread at least, or they hardly meet
@@ -69,6 +70,17 @@ def report_past(lab):
     pairs, mean = measure_past(lab, "cost-past", [])
     in_turn.report_between(lab, "cost: cuLaunchKernel, through the library", [pairs], paired.difference, LAUNCH_NS, LAUNCH_NS,
                            "ns", True, f"; mean {mean:.2f}")
+
+
+def report_cards(lab):
+    """A process that works on all cards of the machine, on one after the other."""
+    count = len(lab.cards)
+    if count < 2:
+        lab.report.skip(CARDS_FIGURE, "one card")
+        return
+    pairs, mean = measure_past(lab, "cost-cards", ["--cards", str(count)])
+    in_turn.report_between(lab, CARDS_FIGURE, [pairs], paired.difference, LAUNCH_NS, LAUNCH_NS, "ns", True,
+                           f"; mean {mean:.2f}; {count} cards")
 
 
 def report_far_cap(lab):
@@ -161,6 +173,7 @@ def report_start(lab):
 def run(lab):
     need_run(lab)
     report_past(lab)
+    report_cards(lab)
     report_far_cap(lab)
     report_launch(lab)
     report_alloc(lab)

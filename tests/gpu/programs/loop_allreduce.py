@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """Sums over two cards in a loop, by NCCL: two processes, one for each card, whose kernels wait for each other on the cards. The
-second is a child of the first, which tells it of each batch, and that it is over by the end of its standard input."""
+second is a child of the first, which tells it of each batch, and that it is over by the end of its standard input.
+
+With --pause-us the hosts compute for so long before each sum, and the cards wait for them."""
 import os
 import socket
 import subprocess
 import sys
+import time
 
 import torch
 import torch.distributed
@@ -25,11 +28,14 @@ def join(rank):
     os.environ["MASTER_ADDR"] = ANY_PORT[0]
     torch.cuda.set_device(rank)
     torch.distributed.init_process_group("nccl", rank=rank, world_size=2)
-    return torch.ones(NUMBERS, device="cuda")
+    return torch.ones(options.numbers, device="cuda")
 
 
 def sums(numbers):
     for _ in range(SUMS):
+        until_s = time.perf_counter() + options.pause_us / 1e6
+        while time.perf_counter() < until_s:
+            pass
         torch.distributed.all_reduce(numbers, torch.distributed.ReduceOp.MAX)
     event = torch.cuda.Event()
     event.record()
@@ -47,7 +53,7 @@ def follow():
 
 def lead(seconds):
     os.environ["MASTER_PORT"] = str(free_port())
-    second = subprocess.Popen([sys.executable, "-B", __file__, "--rank", "1"], stdin=subprocess.PIPE)
+    second = subprocess.Popen([sys.executable, "-B", __file__, *sys.argv[1:], "--rank", "1"], stdin=subprocess.PIPE)
     numbers = join(0)
 
     def queue():
@@ -59,7 +65,7 @@ def lead(seconds):
     return second
 
 
-options = beat.arguments(rank=0)
+options = beat.arguments(rank=0, numbers=NUMBERS, pause_us=0)
 other = follow() if options.rank else lead(options.seconds)
 torch.distributed.destroy_process_group()  # which waits for the other one's
 if other:
