@@ -31,6 +31,7 @@ struct place {
 	struct ll_cu_context *context; /* NULL: it could not be made current, or there is none */
 	struct ll_cu_context *owner;   /* of a stream that is no default one; NULL: not known */
 	bool is_elsewhere;
+	bool is_passed; /* the launch is counted, and nothing more is asked; nothing is current */
 };
 
 static bool is_default(const struct ll_cu_stream *stream)
@@ -38,13 +39,23 @@ static bool is_default(const struct ll_cu_stream *stream)
 	return !stream || stream == LL_CU_STREAM_LEGACY || stream == LL_CU_STREAM_PER_THREAD;
 }
 
-static void enter_place(struct place *place, struct ll_cu_stream *stream)
+/* Of a process that has several seats: with one, the hook itself counts. */
+static bool passes_open_gate(struct ll_cu_context *context)
+{
+	const struct ll_seat *seat = ll_seat_known(context);
+	return seat && seat->flow && !ll_claim_is_lost(seat->claim) && ll_flow_passes_open_gate(seat->flow);
+}
+
+static void enter_place(struct place *place, struct ll_cu_stream *stream, bool may_pass)
 {
 	struct ll_cu_context *current = NULL;
 	bool is_lost = false;
 	*place = (struct place){0};
-	bool is_known = !is_default(stream) && ll_real()->cuStreamGetCtx(stream, &place->owner) == LL_CUDA_SUCCESS &&
-			ll_real()->cuCtxGetCurrent(&current) == LL_CUDA_SUCCESS;
+	bool has_owner = !is_default(stream) && ll_real()->cuStreamGetCtx(stream, &place->owner) == LL_CUDA_SUCCESS;
+	place->is_passed = has_owner && may_pass && passes_open_gate(place->owner);
+	if (place->is_passed)
+		return;
+	bool is_known = has_owner && ll_real()->cuCtxGetCurrent(&current) == LL_CUDA_SUCCESS;
 	if (is_known && current && current == place->owner) { /* as most are: nothing else is asked */
 		place->context = current;
 		place->seat = ll_seat_in(current);
@@ -126,7 +137,9 @@ static struct ll_launch begin(struct ll_cu_stream *stream, uint64_t kind, bool i
 	bool is_asked = is_traced || atomic_load_explicit(&captures_begun, memory_order_relaxed);
 	if ((!is_governed && !is_traced) || (is_asked && ll_stream_is_captured(stream)))
 		return launch;
-	enter_place(&place, stream);
+	enter_place(&place, stream, is_governed && !is_traced);
+	if (place.is_passed)
+		return launch;
 	launch.context = place.context;
 	launch.stream = name_stream(stream);
 	launch.kind = kind;
@@ -188,7 +201,7 @@ struct ll_launch_hold ll_launch_hold_marks(struct ll_cu_stream *stream)
 {
 	struct place place;
 	atomic_store(&captures_begun, true);
-	enter_place(&place, stream);
+	enter_place(&place, stream, false);
 	struct ll_launch_hold hold = {.flow = place.seat ? place.seat->flow : NULL,
 				      .context = place.context ? place.context : place.owner,
 				      .stream = name_stream(stream)};
@@ -214,7 +227,7 @@ void ll_launch_forget_stream(struct ll_cu_stream *stream)
 {
 	struct place place;
 	enum ll_cu_capture_mode mode = exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
-	enter_place(&place, stream);
+	enter_place(&place, stream, false);
 	struct ll_cu_context *context = place.context ? place.context : place.owner;
 	if (place.seat && place.seat->flow && context)
 		ll_flow_forget_stream(place.seat->flow, context, name_stream(stream), place.context);

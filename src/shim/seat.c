@@ -377,6 +377,12 @@ void ll_seat_forget_contexts(void)
 	atomic_fetch_add(&program.contexts_ended, 1);
 }
 
+struct ll_seat *ll_seat_known(const struct ll_cu_context *context)
+{
+	bool is_last = last.context == context && last.contexts_ended == atomic_load(&program.contexts_ended);
+	return is_last && context ? last.seat : NULL;
+}
+
 struct ll_seat *ll_seat_in(struct ll_cu_context *current)
 {
 	ll_cu_device device;

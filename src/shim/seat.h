@@ -92,6 +92,10 @@ struct ll_seat *ll_seat_current(struct ll_cu_context **ret_context);
 /* The same, where the caller knows which one that is. */
 struct ll_seat *ll_seat_in(struct ll_cu_context *current);
 
+/* The seat of a context, current or not, if it is the last one that this thread found a seat for; NULL: it is another.
+ * Asks the driver for nothing. */
+struct ll_seat *ll_seat_known(const struct ll_cu_context *context);
+
 /* A seat that was taken; NULL. */
 struct ll_seat *ll_seat_of(ll_cu_device device);
 

@@ -191,6 +191,11 @@ trial() {
 	has doctor '.event == "summary" and .can_hold and (.can_limit | not)'
 	run loadline --sim doctor
 	[[ $output == *"limits do not hold here"* ]]
+	# a host that is slow to hear of each kernel's end holds nobody back
+	"$LOADLINE_BUILD/sim/loadline-simctl" hang cuCtxSynchronize 10ms
+	trial
+	"$LOADLINE_BUILD/sim/loadline-simctl" heal
+	has doctor '.check == "compute limit" and .finding == "fail" and (.detail | startswith("not in force: "))'
 }
 
 @test "without the library no limit can hold" {

@@ -331,14 +331,9 @@ static void body_neighbour_killed(void)
 
 static void body_neighbour_stopped(void)
 {
-	int status;
 	pid_t flood = begin();
 	get_held();
-	do {
-		CHECK_EQUAL(kill(flood, SIGCONT), 0);
-		CHECK_EQUAL(kill(flood, SIGSTOP), 0);
-		CHECK_EQUAL(waitpid(flood, &status, WUNTRACED), flood);
-	} while (!sim_answers()); /* it is not inside the simulated driver */
+	stop_outside_the_driver(flood);
 	uint64_t start_ns = ll_now_ns();
 	for (int i = 0; i < 50; i++)
 		launch_timed(work, stream, MS, 1, 32);

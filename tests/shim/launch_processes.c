@@ -138,20 +138,6 @@ static void a_high_program_goes_before_a_low_one_that_is_not_starved(void **stat
 	in_world(NULL, body_classes);
 }
 
-/* Stopped at a moment when it is not inside the simulated driver. */
-static void stop_outside_the_driver(pid_t pid)
-{
-	int status;
-	for (;;) {
-		CHECK_EQUAL(kill(pid, SIGSTOP), 0);
-		CHECK_EQUAL(waitpid(pid, &status, WUNTRACED), pid);
-		CHECK(WIFSTOPPED(status));
-		if (sim_answers())
-			return;
-		CHECK_EQUAL(kill(pid, SIGCONT), 0);
-	}
-}
-
 /* It works on both cards; the second is the tenant's first. */
 static void launch_on_two_cards(void)
 {

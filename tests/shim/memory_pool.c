@@ -429,12 +429,7 @@ static void body_siblings(void)
 	CHECK_EQUAL(cu.cuMemAlloc(&address, 100 * MIB), LL_CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_EQUAL(cu.cuMemAllocAsync(&block, 100 * MIB, stream), LL_CUDA_ERROR_OUT_OF_MEMORY);
 	/* Nor does one that is stopped keep anybody waiting for long. */
-	kill(sibling, SIGSTOP);
-	while (!sim_answers()) { /* it had the simulator's lock */
-		kill(sibling, SIGCONT);
-		sleep_ms(5);
-		kill(sibling, SIGSTOP);
-	}
+	stop_outside_the_driver(sibling);
 	CHECK_EQUAL(cu.cuMemAlloc(&address, 100 * MIB), LL_CUDA_ERROR_OUT_OF_MEMORY);
 	kill(sibling, SIGKILL);
 }

@@ -332,6 +332,20 @@ bool sim_answers(void)
 	return run_outside(line) == 0;
 }
 
+void stop_outside_the_driver(pid_t pid)
+{
+	int status;
+	for (;;) {
+		CHECK_EQUAL(kill(pid, SIGSTOP), 0);
+		CHECK_EQUAL(waitpid(pid, &status, WUNTRACED), pid);
+		CHECK(WIFSTOPPED(status));
+		if (sim_answers())
+			return;
+		CHECK_EQUAL(kill(pid, SIGCONT), 0);
+		sleep_ms(5); /* one that is stopped again at once does not come out of the driver before */
+	}
+}
+
 struct record *new_records(unsigned count)
 {
 	void *records;

@@ -127,6 +127,9 @@ int mps_ask(const char *command, unsigned seconds, char *answer, size_t size);
  * everybody waiting, as no real driver does. */
 bool sim_answers(void);
 
+/* Stops a child at a moment when it is not inside the simulated driver. */
+void stop_outside_the_driver(pid_t pid);
+
 /* What a kernel with a record writes (src/hold/payload.h). */
 struct record {
 	uint64_t start_ns, end_ns, gap_ns;
