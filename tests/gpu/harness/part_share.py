@@ -18,8 +18,10 @@ def told_of(found, mode):
                       zip([member for member in found.mix if member.kind != "serve"], found.speeds(mode)))
 
 
-def report_sum(lab, figure, found, mode, beside="native"):
-    """The sum of the speeds, each of its own alone, against the same beside; what the rounds' scatter hides is not judged."""
+def report_sum(lab, figure, found, mode, beside="native", called=None):
+    """The sum of the speeds, each of its own alone, against the same beside; what the rounds' scatter hides is not judged.
+    called: what the figure names instead, where the measurement says which mode that is."""
+    figure = f"{figure}: sum of speeds, of {called or beside}"
     ours, theirs = sum(found.speeds(mode)), sum(found.speeds(beside))
     sums = found.sums(beside)
     scatter = SCATTER * (max(sums) - min(sums)) / theirs
@@ -27,9 +29,9 @@ def report_sum(lab, figure, found, mode, beside="native"):
     text = f"{ratio:.3f} ({told_of(found, mode)}; {beside} {told_of(found, beside)}; scatter {scatter:.3f})"
     lab.report.keep(figure, {"told": found.told, "alone": found.alone})
     if ratio >= KEPT_OF_NATIVE or ratio < KEPT_OF_NATIVE - scatter:
-        lab.report.check(f"{figure}: sum of speeds, of {beside}", f">= {KEPT_OF_NATIVE:g}", text, ratio >= KEPT_OF_NATIVE)
+        lab.report.check(figure, f">= {KEPT_OF_NATIVE:g}", text, ratio >= KEPT_OF_NATIVE)
     else:
-        lab.report.info(f"{figure}: sum of speeds, of {beside}", f"{text}; inside the scatter")
+        lab.report.info(figure, f"{text}; inside the scatter")
 
 
 def run_mix(lab, name, kinds, modes, reports):

@@ -107,7 +107,7 @@ def run_auto(lab):
             lab.report.skip(figure, str(why))
             continue
         better = max((RUN.name, MPS.name), key=lambda mode: sum(found.speeds(mode)))
-        report_sum(lab, figure, found, AUTO.name, better)
+        report_sum(lab, figure, found, AUTO.name, better, "the better of time and space")
 
 
 # ---- what the host pays ----
