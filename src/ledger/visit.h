@@ -1,7 +1,7 @@
 /*
  * visit.h - the gate on the card: a word per tenant for which its streams wait, and what a claim says of its visits.
  *
- * Streams read the word through a mapping of the ledger's page (shim/card_gate.h). Its lowest bit is set while the
+ * Streams read the word through a mapping of the ledger's page (shim/time/card_gate.h). Its lowest bit is set while the
  * tenant may use the card; the rest counts, so that two looks tell whether it was shut in between. Whoever gives, takes
  * or loses the turn (turn.h) changes it, from any process. A word is shut only while its tenant wants the card and has
  * not got it: everybody's own looks mend what a race, a damage or a death left behind.

@@ -11,11 +11,13 @@
 #include "base/scope.h"
 #include "ledger/fork.h"
 #include "ledger/memory.h"
-#include "shim/agent.h"
 #include "shim/held.h"
-#include "shim/real.h"
+#include "shim/interpose/device_uuid.h"
+#include "shim/interpose/real.h"
 #include "shim/say.h"
-#include "shim/trace.h"
+#include "shim/spare.h"
+#include "shim/time/agent.h"
+#include "shim/trace/trace.h"
 
 enum { SEATS = 64 };
 
@@ -53,6 +55,16 @@ static void set_gate(void)
 		ll_gate_set_open();
 }
 
+/* No launch needs to be timed for a trace: the gate is what it would be without one. */
+static void release_gate(void)
+{
+	ll_seat_settings();
+	pthread_mutex_lock(&program.lock);
+	program.is_held = false;
+	set_gate();
+	pthread_mutex_unlock(&program.lock);
+}
+
 /* Claims are closed by the ledger's own fork handler. What a thread of the parent held is kept and not freed: it may be
  * half-way through a change. */
 static void forget_in_child(struct ll_fork_item *item)
@@ -69,7 +81,7 @@ static void forget_in_child(struct ll_fork_item *item)
 	atomic_store(&program.only, NULL);
 	program.count = 0;
 	ll_seat_forget_contexts();
-	program.is_held = ll_trace_holds_gate();
+	program.is_held = ll_trace_holds_gate(release_gate);
 	set_gate();
 }
 
@@ -87,7 +99,7 @@ static void begin(void)
 	const char *text = getenv(LL_RUN_VARIABLE);
 	program.is_garbled = text && ll_run_settings_read(text, &program.settings) < 0;
 	program.is_governed = text != NULL;
-	program.is_held = ll_trace_holds_gate();
+	program.is_held = ll_trace_holds_gate(release_gate) && !ll_trace_is_without_events();
 	if (!program.is_governed) {
 		set_gate();
 		atomic_store(&ll_seat_answer, -1);
@@ -102,30 +114,6 @@ const struct ll_run_settings *ll_seat_settings(void)
 {
 	pthread_once(&program.once, begin);
 	return program.is_governed ? &program.settings : NULL;
-}
-
-/*
- * CUDA tells a slice's UUID as it tells a card's; NVML, and with it the ledger's name, begin it with MIG. A slice says
- * so in its name, "NVIDIA H200 MIG 1g.18gb".
- */
-static const char *kind_of(ll_cu_device device)
-{
-	char name[96] = "";
-	bool is_told = ll_real()->cuDeviceGetName(name, sizeof name, device) == LL_CUDA_SUCCESS;
-	return is_told && strstr(name, " MIG ") && LL_REAL_HAS(cuDeviceGetUuid_v2) ? "MIG" : "GPU";
-}
-
-bool ll_seat_uuid(ll_cu_device device, char *text, size_t size)
-{
-	struct ll_cu_uuid uuid;
-	ll_cu_result status = LL_REAL_HAS(cuDeviceGetUuid_v2) ? ll_real()->cuDeviceGetUuid_v2(&uuid, device)
-							      : ll_real()->cuDeviceGetUuid(&uuid, device);
-	if (status != LL_CUDA_SUCCESS)
-		return false;
-	const unsigned char *b = (const unsigned char *)uuid.bytes;
-	snprintf(text, size, "%s-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", kind_of(device),
-		 b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
-	return true;
 }
 
 static int take_claim(struct ll_seat *seat, struct ll_claim **ret_claim, struct ll_err *err)
@@ -151,6 +139,32 @@ static int open_seats_ledger(struct ll_seat *seat, struct ll_err *err)
 	return ll_ledger_open(program.settings.folder, seat->uuid, true, &seat->ledger, err);
 }
 
+/* NULL: none yet. */
+static struct ll_seat *seat_of_flow(const struct ll_flow *flow)
+{
+	for (unsigned i = 0; i < SEATS; i++) {
+		struct ll_seat *seat = atomic_load(&program.seats[i]);
+		if (seat && seat->flow == flow)
+			return seat;
+	}
+	return NULL;
+}
+
+static bool retake_claim(const struct ll_flow *flow)
+{
+	struct ll_seat *seat = seat_of_flow(flow);
+	return seat && ll_seat_retake(seat);
+}
+
+static void give_up_reserve(const struct ll_flow *flow)
+{
+	struct ll_seat *seat = seat_of_flow(flow);
+	if (seat)
+		ll_spare_give_up(seat);
+}
+
+static const struct ll_flow_owner flow_owner = {.retake_claim = retake_claim, .give_up_reserve = give_up_reserve};
+
 static struct ll_seat *make_seat(ll_cu_device device, const char *uuid, struct ll_err *err)
 {
 	struct ll_seat *seat = calloc(1, sizeof *seat);
@@ -170,21 +184,12 @@ static struct ll_seat *make_seat(ll_cu_device device, const char *uuid, struct l
 	}
 	atomic_store(&seat->claim, claim);
 	ll_claim_set_state(claim, LL_CLAIM_RUNNING);
-	if (ll_flow_new(claim, program.count ? &seat->count : &ll_gate_line.count, &seat->flow) < 0)
+	if (ll_flow_new(claim, program.count ? &seat->count : &ll_gate_line.count, &flow_owner, &seat->flow) < 0)
 		seat->flow = NULL;
 	else
 		ll_flow_limit_kernels(seat->flow, program.settings.max_kernel_ns, program.settings.kills_at_max_kernel);
 	follow_first_card(seat);
 	return seat;
-}
-
-void ll_seat_release_gate(void)
-{
-	ll_seat_settings();
-	pthread_mutex_lock(&program.lock);
-	program.is_held = false;
-	set_gate();
-	pthread_mutex_unlock(&program.lock);
 }
 
 static void publish(struct ll_seat *seat, ll_cu_device device)
@@ -290,16 +295,6 @@ bool ll_seat_retake(struct ll_seat *seat)
 	return is_good;
 }
 
-struct ll_seat *ll_seat_of_flow(const struct ll_flow *flow)
-{
-	for (unsigned i = 0; i < SEATS; i++) {
-		struct ll_seat *seat = atomic_load(&program.seats[i]);
-		if (seat && seat->flow == flow)
-			return seat;
-	}
-	return NULL;
-}
-
 struct ll_seat *ll_seat_of(ll_cu_device device)
 {
 	return device >= 0 && device < SEATS ? atomic_load(&program.seats[device]) : NULL;
@@ -312,7 +307,7 @@ static struct ll_seat *take(ll_cu_device device)
 	char uuid[sizeof seat->uuid];
 	if (seat && seat->is_given_back)
 		ask_again(seat);
-	if (seat || ll_now_ns() < program.retry_ns[device] || !ll_seat_uuid(device, uuid, sizeof uuid))
+	if (seat || ll_now_ns() < program.retry_ns[device] || !ll_device_uuid(device, uuid, sizeof uuid))
 		return seat;
 	seat = make_seat(device, uuid, &program.why[device]);
 	if (seat)

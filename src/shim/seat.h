@@ -19,7 +19,7 @@
 #include "abi/cuda.h"
 #include "ledger/claim.h"
 #include "ledger/run_settings.h"
-#include "shim/flow.h"
+#include "shim/time/flow.h"
 
 /* A part of what a seat's claim is charged: threads have different ones, so that they do not meet in one cache line. */
 enum { LL_HELD_PARTS = 16 };
@@ -68,11 +68,6 @@ bool ll_seat_refuses(ll_cu_device device);
 /* A context was refused: where the process has nothing on the card, its claim is given back until it asks again. */
 void ll_seat_give_back(struct ll_seat *seat);
 
-/* A card's or a MIG slice's UUID, as NVML and the ledger's file name write it; false: there is no such card, or cuInit
- * was not called.
- */
-bool ll_seat_uuid(ll_cu_device device, char *ret_text, size_t size);
-
 /*
  * Takes another claim where the seat's was lost, charged what the process has, whatever the limit says: it is there
  * already. True: the seat has a claim that is good. False: it cannot be had (the ledger is full, or gone), and the
@@ -82,9 +77,6 @@ bool ll_seat_retake(struct ll_seat *seat);
 
 /* A context may have ended: one of another card may get its name. */
 void ll_seat_forget_contexts(void);
-
-/* The seat that a flow belongs to; NULL: none yet. */
-struct ll_seat *ll_seat_of_flow(const struct ll_flow *flow);
 
 /* The seat of the calling thread's current context; NULL: none. With a flow's context: *ret_context. */
 struct ll_seat *ll_seat_current(struct ll_cu_context **ret_context);
@@ -98,8 +90,5 @@ struct ll_seat *ll_seat_known(const struct ll_cu_context *context);
 
 /* A seat that was taken; NULL. */
 struct ll_seat *ll_seat_of(ll_cu_device device);
-
-/* No launch needs to be timed for a trace (trace.h): the gate (gate.h) is what it would be without one. */
-void ll_seat_release_gate(void);
 
 #endif

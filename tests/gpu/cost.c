@@ -37,7 +37,7 @@
 #include "base/err.h"
 #include "base/parse.h"
 #include "driver/library.h"
-#include "shim/elf_lookup.h"
+#include "shim/interpose/elf_lookup.h"
 
 extern const unsigned char ll_nothing_ptx[];
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "shim/mark_lock.h"
-#include "shim/real.h"
+#include "shim/interpose/real.h"
+#include "shim/time/mark_lock.h"
 
 /* doc/facts.md, "Launching": costs of calls on the host, and distances on the card. */
 #define RECORD_HOST_NS 1040

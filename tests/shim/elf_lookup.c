@@ -1,5 +1,5 @@
 /* Finding libraries and symbols without the loader's dlsym, against what dlsym says. */
-#include "shim/elf_lookup.h"
+#include "shim/interpose/elf_lookup.h"
 
 #include <dlfcn.h>
 #include <setjmp.h>

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "shim/footprint.h"
+#include "shim/memory/footprint.h"
 
 #define MIB UINT64_C(0x100000)
 

@@ -2,7 +2,7 @@
 #include "../unit/test.h"
 
 #include "base/clock.h"
-#include "shim/kinds.h"
+#include "shim/time/kinds.h"
 
 #define US LL_NS_PER_US
 

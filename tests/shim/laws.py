@@ -104,32 +104,32 @@ NEEDS = {
 
 # What may be done, but not there.
 PLACES = {
-    "_exit": ("_exit(1);", "shim/watch.c"),
+    "_exit": ("_exit(1);", "shim/time/watch.c"),
     "__cxa_atexit": ("extern int __cxa_atexit(void); __cxa_atexit();", "libc_nonshared.a"),
     "fchmod": ("fchmod(3, 0600);", "ledger/file.c"),
-    "kill": ("kill(getpid(), SIGKILL);", "shim/watch.c"),
+    "kill": ("kill(getpid(), SIGKILL);", "shim/time/watch.c"),
     "lseek": ("lseek(0, 0, SEEK_SET);", "ledger/own_fd.c"),
     "pthread_atfork": ("pthread_atfork(ll_fork_block, ll_fork_unblock, in_child);", "ledger/fork.c"),
     "pwrite": ('int where = 1; if (pwrite(where, "text", 4, 0)) return;', "ledger/file.c and trace/writer.c"),
-    "syscall": ("syscall(SYS_gettid);", "ledger/guard.c and ledger/turn_bell.c and shim/trace.c"),
+    "syscall": ("syscall(SYS_gettid);", "ledger/guard.c and ledger/turn_bell.c and shim/trace/trace.c"),
     "write": ('int where = 1; if (write(where, "text", 4)) return;', "shim/say.c"),
 }
 
 # What may be done there, but not so.
 CALLS = [
-    ("shim/watch.c", "kill", "kill(getppid(), SIGKILL);"),
-    ("shim/watch.c", "kill", "kill(getpid(), SIGTERM);"),
-    ("shim/watch.c", "kill", "#define END(pid) kill (pid, 9)"),
-    ("shim/watch.c", "_exit", "_exit(0);"),
+    ("shim/time/watch.c", "kill", "kill(getppid(), SIGKILL);"),
+    ("shim/time/watch.c", "kill", "kill(getpid(), SIGTERM);"),
+    ("shim/time/watch.c", "kill", "#define END(pid) kill (pid, 9)"),
+    ("shim/time/watch.c", "_exit", "_exit(0);"),
     ("shim/say.c", "write", 'if (write(1, "text", 4)) return;'),
-    ("shim/agent.c", "prctl", "prctl(PR_SET_DUMPABLE, 0);"),
-    ("shim/agent.c", "pthread_sigmask", "pthread_sigmask(SIG_UNBLOCK, NULL, NULL);"),
+    ("shim/time/agent.c", "prctl", "prctl(PR_SET_DUMPABLE, 0);"),
+    ("shim/time/agent.c", "pthread_sigmask", "pthread_sigmask(SIG_UNBLOCK, NULL, NULL);"),
     ("shim/seat.c", "atexit", "atexit(in_child);"),
     ("ledger/guard.c", "syscall", "syscall(SYS_exit_group, 1);"),
     ("ledger/guard.c", "syscall", "syscall(\n\tSYS_write, 1, NULL, 0);"),
     ("ledger/guard.c", "syscall", "int pid = 1, word = 1; syscall(SYS_tgkill, pid, (pid_t)(uint32_t)word, SIGTERM);"),
     ("ledger/guard.c", "__asm__", '__asm__ volatile("nop");'),
-    ("shim/real.c", "dlopen", 'dlopen("libm.so.6", RTLD_NOW | RTLD_GLOBAL);'),
+    ("shim/interpose/real.c", "dlopen", 'dlopen("libm.so.6", RTLD_NOW | RTLD_GLOBAL);'),
     ("trace/writer.c", "fcntl", "fcntl(0, F_SETFL, O_NONBLOCK);"),
     (ANY, "abort", "abort();"),
     (ANY, "assert", "assert(1);"),
@@ -177,14 +177,14 @@ class Library:
     def __init__(self, folder):
         self.root = pathlib.Path(folder)
         self.commands = []
-        (self.root / "src/shim").mkdir(parents=True)
-        (self.root / "src/shim/hooks.def").write_text("")
+        (self.root / "src/shim/interpose").mkdir(parents=True)
+        (self.root / "src/shim/interpose/hooks.def").write_text("")
         (self.root / "build/src/shim").mkdir(parents=True)
         self.compile("shim/lawful.c", LAWFUL)
 
     def compile(self, name, text):
         source = self.root / "src" / name
-        source.parent.mkdir(exist_ok=True)
+        source.parent.mkdir(parents=True, exist_ok=True)
         source.write_text(text)
         output = f"{name.replace('/', '_')}.o"
         if (name, text) not in self.compiled:
@@ -218,7 +218,7 @@ class Laws(unittest.TestCase):
             return list(laws.check(library.link(*link), self.allowed))
 
     def test_what_is_lawful_is_left_alone(self):
-        self.assertEqual(self.complaints("shim/watch.c", function(0, "kill(getpid(), SIGKILL);")), [])
+        self.assertEqual(self.complaints("shim/time/watch.c", function(0, "kill(getpid(), SIGKILL);")), [])
         self.assertEqual(self.complaints("ledger/guard.c", function(0, "syscall(SYS_futex, NULL, 0);")), [])
 
     def test_what_is_not_in_the_list(self):
@@ -242,8 +242,8 @@ class Laws(unittest.TestCase):
                                  [f"src/{source}:2: {name} is not as in {laws.ALLOW}"])
 
     def test_an_address_instead_of_a_call(self):
-        self.assertEqual(list(laws.check_sources({"shim/watch.c": "void *end = kill;\n"}, self.allowed)),
-                         ["src/shim/watch.c:1: names kill and does not call it there"])
+        self.assertEqual(list(laws.check_sources({"shim/time/watch.c": "void *end = kill;\n"}, self.allowed)),
+                         ["src/shim/time/watch.c:1: names kill and does not call it there"])
 
     def test_a_header_of_a_linked_file(self):
         with tempfile.TemporaryDirectory() as folder:

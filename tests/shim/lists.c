@@ -12,7 +12,7 @@
 static const char *const hooks[] = {
 #define LL_HOOK(symbol) #symbol,
 #define LL_HOOK_NVML(symbol) #symbol,
-#include "shim/hooks.def"
+#include "shim/interpose/hooks.def"
 };
 enum { HOOKS = sizeof hooks / sizeof hooks[0] };
 
@@ -22,7 +22,7 @@ static const struct {
 	const char *symbol;
 } versions[] = {
 #define LL_VERSION(name, since, symbol) {#name, since, #symbol},
-#include "shim/hooks_versions.def"
+#include "shim/interpose/hooks_versions.def"
 };
 enum { VERSIONS = sizeof versions / sizeof versions[0] };
 

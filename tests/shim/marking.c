@@ -2,7 +2,7 @@
 
 #include <inttypes.h>
 
-#include "shim/advance.h"
+#include "shim/time/advance.h"
 
 #define HARVEST_NS (100 * US)
 #define AGENT_NS MS

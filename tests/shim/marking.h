@@ -8,8 +8,8 @@
 #include "../unit/test.h"
 #include "base/clock.h"
 #include "card_model.h"
-#include "shim/mark_lock.h"
-#include "shim/marks.h"
+#include "shim/time/mark_lock.h"
+#include "shim/time/marks.h"
 
 #define US LL_NS_PER_US
 #define MS LL_NS_PER_MS

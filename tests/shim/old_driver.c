@@ -188,7 +188,7 @@ static void whatever_we_call_may_be_missing(void **state)
 {
 	static const char *const called[] = {
 #define LL_CALL(symbol) #symbol,
-#include "shim/calls.def"
+#include "shim/interpose/calls.def"
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof called / sizeof called[0]; i++)
@@ -207,7 +207,7 @@ static void whatever_we_stand_in_front_of_may_be_missing(void **state)
 	};
 	static const char *const hooks[] = {
 #define LL_HOOK(symbol) #symbol,
-#include "shim/hooks.def"
+#include "shim/interpose/hooks.def"
 	};
 	enum { TOGETHER = 30, COUNT = sizeof hooks / sizeof hooks[0] };
 	(void)state;

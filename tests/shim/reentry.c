@@ -1,5 +1,5 @@
 /* Inside and outside: what tells the program's calls from those made on our behalf. */
-#include "shim/reentry.h"
+#include "shim/interpose/reentry.h"
 
 #include <pthread.h>
 #include <setjmp.h>

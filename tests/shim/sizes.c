@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "../unit/skipped.h"
-#include "shim/sizes.h"
+#include "shim/memory/sizes.h"
 
 enum { NAMES = 20000 };
 

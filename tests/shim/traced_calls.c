@@ -8,11 +8,12 @@
 #include <stdatomic.h>
 
 #include "base/clock.h"
-#include "shim/flow.h"
-#include "shim/launch.h"
-#include "shim/real.h"
-#include "shim/trace_events.h"
-#include "shim/trace_names.h"
+#include "shim/hooks/launch.h"
+#include "shim/interpose/device_uuid.h"
+#include "shim/interpose/real.h"
+#include "shim/time/flow.h"
+#include "shim/trace/trace_events.h"
+#include "shim/trace/trace_names.h"
 
 enum { MANY = 500, MOST_EVENTS = 4096, WITHIN_S = 30 };
 
@@ -220,9 +221,10 @@ int ll_trace_decide(void)
 	return LL_TRACE_GATE_AND_EVENTS;
 }
 
-void ll_trace_waited(const struct ll_seat *seat, uint64_t start_ns, uint64_t end_ns)
+void ll_trace_waited(ll_cu_device device, const char *uuid, uint64_t start_ns, uint64_t end_ns)
 {
-	(void)seat;
+	(void)device;
+	(void)uuid;
 	(void)start_ns;
 	(void)end_ns;
 }
@@ -257,7 +259,7 @@ bool ll_seat_retake(struct ll_seat *seat)
 	return false;
 }
 
-bool ll_seat_uuid(ll_cu_device device, char *text, size_t size)
+bool ll_device_uuid(ll_cu_device device, char *text, size_t size)
 {
 	(void)device;
 	(void)text;

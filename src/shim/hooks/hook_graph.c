@@ -1,0 +1,98 @@
+#include "abi/cuda_graph.h"
+#include "shim/hooks/launch.h"
+#include "shim/interpose/hook.h"
+#include "shim/memory/pools.h"
+#include "shim/spare.h"
+#include "shim/time/capturing.h"
+
+/* False: there is no room for it, and what pools and other graphs keep in reserve was given up. */
+static bool upload(struct ll_seat *seat, struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)
+{
+	if (ll_real()->cuGraphUpload(exec, stream) != LL_CUDA_ERROR_OUT_OF_MEMORY)
+		return ll_pool_keep_graph(seat, exec);
+	ll_spare_give_up(seat);
+	return false;
+}
+
+/* What a graph allocates is not known before it has it. */
+static ll_cu_result take_memory(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)
+{
+	LL_REENTRY_SCOPE();
+	struct ll_seat *seat = ll_pool_seat_if_used();
+	if (!seat || ll_pool_has_room_for_graph(seat, exec) || ll_stream_is_captured(stream) ||
+	    upload(seat, exec, stream))
+		return LL_CUDA_SUCCESS;
+	return upload(seat, exec, stream) ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* One replay is one unit of work, whatever is in it. */
+#define GRAPH_LAUNCH_HOOK(symbol, its_stream)                                                                          \
+	static ll_cu_result gate_##symbol(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)                  \
+	{                                                                                                              \
+		ll_launch_named(#symbol, LL_TRACE_GRAPH, 0);                                                           \
+		LL_LAUNCH_SCOPE(launch, its_stream, ll_launch_kind(exec, 0));                                          \
+		return LL_LAUNCH_CALL(launch, ll_real()->symbol(exec, stream));                                        \
+	}                                                                                                              \
+	LL_HOOK_EXPORT ll_cu_result symbol(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)                 \
+	{                                                                                                              \
+		if (!ll_reentry_is_inside() && take_memory(exec, its_stream) != LL_CUDA_SUCCESS)                       \
+			return LL_CUDA_ERROR_OUT_OF_MEMORY;                                                            \
+		ll_cu_result status =                                                                                  \
+		    ll_launch_is_free() ? ll_real()->symbol(exec, stream) : gate_##symbol(exec, stream);               \
+		if (!ll_reentry_is_inside())                                                                           \
+			true_up_graphs();                                                                              \
+		return status;                                                                                         \
+	}
+
+static void true_up_graphs(void)
+{
+	LL_REENTRY_SCOPE();
+	ll_pool_true_up_if_used();
+}
+
+#define GRAPH_UPLOAD_HOOK(symbol)                                                                                      \
+	LL_HOOK_EXPORT ll_cu_result symbol(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)                 \
+	{                                                                                                              \
+		ll_cu_result status = ll_real()->symbol(exec, stream);                                                 \
+		if (ll_reentry_is_inside() || status != LL_CUDA_SUCCESS)                                               \
+			return status;                                                                                 \
+		LL_REENTRY_SCOPE();                                                                                    \
+		struct ll_seat *seat = ll_pool_seat_if_used();                                                         \
+		return seat && !ll_pool_keep_graph(seat, exec) ? LL_CUDA_ERROR_OUT_OF_MEMORY : status;                 \
+	}
+
+GRAPH_UPLOAD_HOOK(cuGraphUpload)
+GRAPH_UPLOAD_HOOK(cuGraphUpload_ptsz)
+
+GRAPH_LAUNCH_HOOK(cuGraphLaunch, stream)
+GRAPH_LAUNCH_HOOK(cuGraphLaunch_ptsz, ll_launch_per_thread(stream))
+
+/*
+ * Work is marked from another thread too, which looks before whether the stream is being captured. A capture begins
+ * before that look or after the mark, never between: else the mark would become part of the graph, or, in the legacy
+ * stream, spoil the capture. Other streams come to a capture by waiting for it: while one goes on, no other thread
+ * marks any (captures.h).
+ */
+#define CAPTURE_HOOK(symbol, stream, params, args)                                                                     \
+	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
+	{                                                                                                              \
+		if (ll_reentry_is_inside() || !ll_seat_settings())                                                     \
+			return ll_real()->symbol args;                                                                 \
+		LL_REENTRY_SCOPE();                                                                                    \
+		struct ll_launch_hold held __attribute__((cleanup(ll_launch_release_marks))) =                         \
+		    ll_launch_hold_marks(stream);                                                                      \
+		ll_cu_result status = ll_real()->symbol args;                                                          \
+		if (status == LL_CUDA_SUCCESS)                                                                         \
+			ll_launch_note_capture(&held);                                                                 \
+		return status;                                                                                         \
+	}
+#define CAPTURE_HOOKS(symbol, params, args)                                                                            \
+	CAPTURE_HOOK(symbol, stream, params, args)                                                                     \
+	CAPTURE_HOOK(symbol##_ptsz, ll_launch_per_thread(stream), params, args)
+
+CAPTURE_HOOKS(cuStreamBeginCapture, (struct ll_cu_stream * stream), (stream))
+CAPTURE_HOOKS(cuStreamBeginCapture_v2, (struct ll_cu_stream * stream, enum ll_cu_capture_mode mode), (stream, mode))
+CAPTURE_HOOKS(cuStreamBeginCaptureToGraph,
+	      (struct ll_cu_stream * stream, struct ll_cu_graph *graph, struct ll_cu_graph_node *const *dependencies,
+	       const struct ll_cu_graph_edge_data *edges, size_t count, enum ll_cu_capture_mode mode),
+	      (stream, graph, dependencies, edges, count, mode))

@@ -1,0 +1,150 @@
+/* Pools, and allocations in the order of a stream. */
+#include "abi/cuda_graph.h"
+#include "shim/hooks/launch.h"
+#include "shim/interpose/hook.h"
+#include "shim/memory/charge.h"
+#include "shim/memory/pools.h"
+#include "shim/time/waits.h"
+#include "shim/trace/trace.h"
+
+static bool is_captured(struct ll_cu_stream *stream)
+{
+	enum ll_cu_capture_status capture = LL_CU_STREAM_CAPTURE_STATUS_NONE;
+	return ll_real()->cuStreamIsCapturing(stream, &capture) == LL_CUDA_SUCCESS &&
+	       capture != LL_CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+/* The card whose current pool a stream takes from: its context's. */
+static struct ll_seat *seat_of(struct ll_cu_stream *stream)
+{
+	struct ll_cu_context *current, *context;
+	struct ll_size size;
+	struct ll_seat *seat = ll_seat_current(&current);
+	bool is_default = !stream || stream == LL_CU_STREAM_LEGACY || stream == LL_CU_STREAM_PER_THREAD;
+	if (is_default || ll_real()->cuStreamGetCtx(stream, &context) != LL_CUDA_SUCCESS || context == current ||
+	    !ll_sizes_find(LL_SIZE_CONTEXT, ll_charge_name(context), &size))
+		return seat;
+	return size.seat;
+}
+
+/*
+ * The body of an allocation: growth reserved, call, growth made true. One that a capture takes up is a node of a graph,
+ * which takes memory when it is launched.
+ */
+#define ALLOCATE(call, free_call, handle, as_stream)                                                                   \
+	LL_REENTRY_SCOPE();                                                                                            \
+	if (is_captured(as_stream)) {                                                                                  \
+		ll_pool_expect_graphs(bytes);                                                                          \
+		return call;                                                                                           \
+	}                                                                                                              \
+	struct ll_seat *seat = seat_of(as_stream);                                                                     \
+	if (!seat)                                                                                                     \
+		return call;                                                                                           \
+	struct ll_pool_growth growth __attribute__((cleanup(ll_pool_leave))) = ll_pool_begin(seat, handle, bytes);     \
+	struct ll_pool *from = growth.pool;                                                                            \
+	if (growth.is_refused)                                                                                         \
+		return LL_CUDA_ERROR_OUT_OF_MEMORY;                                                                    \
+	LL_CHARGED_CALL(status, seat, call);                                                                           \
+	bool is_within = ll_pool_end(&growth);                                                                         \
+	if (status != LL_CUDA_SUCCESS || !from)                                                                        \
+		return status;                                                                                         \
+	if (!is_within && free_call == LL_CUDA_SUCCESS)                                                                \
+		return LL_CUDA_ERROR_OUT_OF_MEMORY;                                                                    \
+	ll_pool_keep(from, *ret_address, bytes);                                                                       \
+	return status
+
+#define ALLOCATE_HOOK(suffix, as_stream)                                                                               \
+	LL_HOOK_EXPORT ll_cu_result cuMemAllocAsync##suffix(ll_cu_deviceptr *ret_address, size_t bytes,                \
+							    struct ll_cu_stream *stream)                               \
+	{                                                                                                              \
+		if (ll_charge_passes() || !bytes)                                                                      \
+			return ll_trace_allocated(ll_real()->cuMemAllocAsync##suffix(ret_address, bytes, stream),      \
+						  ret_address, bytes);                                                 \
+		ALLOCATE(ll_trace_allocated(ll_real()->cuMemAllocAsync##suffix(ret_address, bytes, stream),            \
+					    ret_address, bytes),                                                       \
+			 ll_real()->cuMemFreeAsync##suffix(*ret_address, stream), NULL, as_stream);                    \
+	}                                                                                                              \
+	LL_HOOK_EXPORT ll_cu_result cuMemAllocFromPoolAsync##suffix(                                                   \
+	    ll_cu_deviceptr *ret_address, size_t bytes, struct ll_cu_mem_pool *pool, struct ll_cu_stream *stream)      \
+	{                                                                                                              \
+		if (ll_charge_passes() || !pool || !bytes)                                                             \
+			return ll_trace_allocated(                                                                     \
+			    ll_real()->cuMemAllocFromPoolAsync##suffix(ret_address, bytes, pool, stream), ret_address, \
+			    bytes);                                                                                    \
+		ALLOCATE(                                                                                              \
+		    ll_trace_allocated(ll_real()->cuMemAllocFromPoolAsync##suffix(ret_address, bytes, pool, stream),   \
+				       ret_address, bytes),                                                            \
+		    ll_real()->cuMemFreeAsync##suffix(*ret_address, stream), pool, as_stream);                         \
+	}
+
+ALLOCATE_HOOK(, stream)
+ALLOCATE_HOOK(_ptsz, ll_launch_per_thread(stream))
+
+/* Also what cuMemAlloc made. In a captured stream nothing is freed yet: it becomes a node. */
+#define FREE_HOOK(suffix, as_stream)                                                                                   \
+	LL_HOOK_EXPORT ll_cu_result cuMemFreeAsync##suffix(ll_cu_deviceptr address, struct ll_cu_stream *stream)       \
+	{                                                                                                              \
+		struct ll_pool_block block;                                                                            \
+		struct ll_size size;                                                                                   \
+		if (ll_charge_passes())                                                                                \
+			return ll_trace_freed(ll_real()->cuMemFreeAsync##suffix(address, stream), address);            \
+		LL_REENTRY_SCOPE();                                                                                    \
+		bool is_block = !is_captured(as_stream) && ll_pool_take(address, &block);                              \
+		bool is_plain = !is_block && ll_charge_take(LL_SIZE_ADDRESS, address, &size);                          \
+		ll_cu_result status = ll_trace_freed(ll_real()->cuMemFreeAsync##suffix(address, stream), address);     \
+		if (is_block)                                                                                          \
+			ll_pool_freed(address, &block, status);                                                        \
+		if (is_plain)                                                                                          \
+			ll_charge_freed(LL_SIZE_ADDRESS, address, &size, status);                                      \
+		return status;                                                                                         \
+	}
+
+FREE_HOOK(, stream)
+FREE_HOOK(_ptsz, ll_launch_per_thread(stream))
+
+LL_HOOK_EXPORT ll_cu_result cuMemPoolCreate(struct ll_cu_mem_pool **ret_pool, const struct ll_cu_mem_pool_props *props)
+{
+	ll_cu_result status = ll_real()->cuMemPoolCreate(ret_pool, props);
+	if (status != LL_CUDA_SUCCESS || ll_charge_passes())
+		return status;
+	LL_REENTRY_SCOPE();
+	ll_pool_add(*ret_pool, props);
+	return status;
+}
+
+/* Its handle may be another pool's as soon as the driver has ended it. */
+LL_HOOK_EXPORT ll_cu_result cuMemPoolDestroy(struct ll_cu_mem_pool *pool)
+{
+	struct ll_size size;
+	if (ll_charge_passes())
+		return ll_real()->cuMemPoolDestroy(pool);
+	LL_REENTRY_SCOPE();
+	bool is_known = ll_sizes_take(LL_SIZE_POOL, ll_charge_name(pool), &size);
+	ll_cu_result status = ll_real()->cuMemPoolDestroy(pool);
+	if (is_known && status == LL_CUDA_SUCCESS)
+		ll_pool_destroyed(size.thing);
+	else if (is_known)
+		ll_sizes_put(LL_SIZE_POOL, ll_charge_name(pool), &size, NULL);
+	return status;
+}
+
+/* What gives a pool's memory back, and so is followed by making its charge true. note: a call before. */
+#define THEN_TRUE_UP(symbol, params, args, note)                                                                       \
+	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
+	{                                                                                                              \
+		note;                                                                                                  \
+		ll_cu_result status = ll_real()->symbol args;                                                          \
+		if (!ll_charge_passes() && ll_pools_are_used) {                                                        \
+			LL_REENTRY_SCOPE();                                                                            \
+			ll_pool_true_up_if_used();                                                                     \
+		}                                                                                                      \
+		return status;                                                                                         \
+	}
+
+THEN_TRUE_UP(cuMemPoolTrimTo, (struct ll_cu_mem_pool * pool, size_t keep_bytes), (pool, keep_bytes), )
+THEN_TRUE_UP(cuDeviceGraphMemTrim, (ll_cu_device device), (device), )
+THEN_TRUE_UP(cuStreamSynchronize, (struct ll_cu_stream * stream), (stream), ll_waits_count())
+THEN_TRUE_UP(cuStreamSynchronize_ptsz, (struct ll_cu_stream * stream), (stream), ll_waits_count())
+THEN_TRUE_UP(cuEventSynchronize, (struct ll_cu_event * event), (event), )
+THEN_TRUE_UP(cuCtxSynchronize, (void), (), ll_waits_count())
+THEN_TRUE_UP(cuCtxSynchronize_v2, (struct ll_cu_context * context), (context), ll_waits_count())

@@ -1,0 +1,134 @@
+/*
+ * launch.h - what every hook that makes the card work does around the driver's call.
+ *
+ *     LL_LAUNCH_HOOKS(cuGraphLaunch, _ptsz, stream,
+ *                     (struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream), (exec, stream))
+ *
+ * defines the hooks of cuGraphLaunch and cuGraphLaunch_ptsz. A launch is free when nothing is governed or nobody else
+ * wants the card (gate.h). Otherwise it waits for its turn in the caller's thread, before the
+ * driver's call, and is marked. Launches into a stream that is being captured are not work yet and pass.
+ *
+ * The card and the context are those of the stream, which need not be the thread's current ones; for the default
+ * streams they are the current ones. A launch has a kind, by which what it takes is remembered (marks.h): the
+ * kernel and its grid, or the graph, or the hook. Where the stream's context cannot be made current for the mark (a
+ * green context is current to one thread at a time) the launch is gated and not timed.
+ */
+#ifndef LOADLINE_SHIM_HOOKS_LAUNCH_H
+#define LOADLINE_SHIM_HOOKS_LAUNCH_H
+
+#include "shim/interpose/reentry.h"
+#include "shim/seat.h"
+#include "shim/time/gate.h"
+#include "shim/trace/trace.h"
+
+struct ll_trace_launch;
+
+struct ll_launch {
+	struct ll_flow *flow; /* NULL: passes */
+	struct ll_cu_context *context;
+	struct ll_mark_stream stream;
+	uint64_t kind;
+	struct ll_trace_launch *traced; /* NULL: not timed for a trace */
+	bool is_elsewhere;              /* the context is not the thread's current one */
+	int errno_before;
+	bool is_refused;     /* the driver is not to be called (LL_LAUNCH_CALL) */
+	ll_cu_result status; /* the driver's; LL_LAUNCH_LOST while it has not come back */
+};
+
+/* The thread was cancelled, or thrown through, in the driver's call. */
+#define LL_LAUNCH_LOST ((ll_cu_result)-1)
+
+static inline bool ll_launch_is_free(void)
+{
+	return ll_gate_passes() || ll_reentry_is_inside();
+}
+
+/* stream as the driver takes it; for a _ptsz variant of a function NULL is LL_CU_STREAM_PER_THREAD: the hook says so.
+ */
+struct ll_launch ll_launch_begin(struct ll_cu_stream *stream, uint64_t kind);
+void ll_launch_end(struct ll_launch *launch);
+
+/* The same for what waits for no turn, and is timed for a trace all the same: copies between host and card. */
+struct ll_launch ll_launch_begin_ungated(struct ll_cu_stream *stream);
+
+/* What the driver answers, or why it is not called. */
+#define LL_LAUNCH_CALL(launch, call) ((launch).status = (launch).is_refused ? LL_CUDA_ERROR_NOT_PERMITTED : (call))
+
+/* A launch that ends with its scope, whichever way that is left. */
+#define LL_LAUNCH_SCOPE(launch, stream, kind)                                                                          \
+	struct ll_launch launch __attribute__((cleanup(ll_launch_end))) = ll_launch_begin(stream, kind)
+
+/* Holds back the marks of the stream's card until released: nothing is recorded there meanwhile. */
+struct ll_launch_hold {
+	struct ll_flow *flow; /* NULL: there is nothing to hold back */
+	struct ll_cu_context *context;
+	struct ll_mark_stream stream;
+};
+struct ll_launch_hold ll_launch_hold_marks(struct ll_cu_stream *stream);
+void ll_launch_release_marks(const struct ll_launch_hold *hold);
+
+/* A capture of the stream has begun, while held. */
+void ll_launch_note_capture(const struct ll_launch_hold *hold);
+
+/* The stream is about to be destroyed. */
+void ll_launch_forget_stream(struct ll_cu_stream *stream);
+
+static inline struct ll_cu_stream *ll_launch_per_thread(struct ll_cu_stream *stream)
+{
+	return stream ? stream : LL_CU_STREAM_PER_THREAD;
+}
+
+/* The stream of functions that name none. */
+#define LL_LAUNCH_DEFAULT_STREAM ((struct ll_cu_stream *)NULL)
+
+/* Kinds. The number is only compared: any that differs will do. */
+static inline uint64_t ll_launch_kind(const void *what, uint64_t size)
+{
+	return ((uint64_t)(uintptr_t)what * UINT64_C(0x9e3779b97f4a7c15)) ^ (size * UINT64_C(0xc2b2ae3d27d4eb4f));
+}
+
+/* Memsets and copies of about one size take about as long: its three highest bits. */
+static inline uint64_t ll_launch_size(uint64_t bytes)
+{
+	int shift = bytes < 8 ? 0 : 61 - __builtin_clzll(bytes);
+	return bytes >> shift << shift;
+}
+
+/* The same, and tells a trace what it is. Only a launch that is not free comes to it. */
+static inline uint64_t ll_launch_named(const char *symbol, enum ll_trace_kind kind, uint64_t bytes)
+{
+	ll_trace_note((struct ll_trace_what){.symbol = symbol, .kind = kind, .bytes = bytes});
+	return ll_launch_kind(symbol, ll_launch_size(bytes));
+}
+
+/*
+ * Hook of symbol: a launch in `stream`, an expression of its parameters as `kind` is. What is not free is done in a
+ * function of its own, binding the driver's functions too, so that what is free calls nothing of ours and hands on its
+ * arguments where they lie, but that compilers carry those on the stack through registers.
+ */
+#define LL_LAUNCH_HOOK_OF_KIND(symbol, stream, kind, params, args)                                                     \
+	static __attribute__((noinline)) ll_cu_result gate_##symbol params                                             \
+	{                                                                                                              \
+		if (ll_reentry_is_inside())                                                                            \
+			return ll_real()->symbol args;                                                                 \
+		LL_LAUNCH_SCOPE(launch, stream, kind);                                                                 \
+		return LL_LAUNCH_CALL(launch, ll_real()->symbol args);                                                 \
+	}                                                                                                              \
+	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
+	{                                                                                                              \
+		const struct ll_real *real = ll_real_if_bound();                                                       \
+		return real && ll_gate_passes() ? real->symbol args : gate_##symbol args;                              \
+	}
+
+#define LL_LAUNCH_HOOK(symbol, stream, params, args)                                                                   \
+	LL_LAUNCH_HOOK_OF_KIND(symbol, stream, ll_launch_named(#symbol, LL_TRACE_KERNEL, 0), params, args)
+
+/* The same, and of its variant in which no stream means the thread's own. */
+#define LL_LAUNCH_HOOKS_OF_KIND(symbol, suffix, stream, kind, params, args)                                            \
+	LL_LAUNCH_HOOK_OF_KIND(symbol, stream, kind, params, args)                                                     \
+	LL_LAUNCH_HOOK_OF_KIND(symbol##suffix, ll_launch_per_thread(stream), kind, params, args)
+
+#define LL_LAUNCH_HOOKS(symbol, suffix, stream, params, args)                                                          \
+	LL_LAUNCH_HOOKS_OF_KIND(symbol, suffix, stream, ll_launch_named(#symbol, LL_TRACE_KERNEL, 0), params, args)
+
+#endif

@@ -1,0 +1,31 @@
+#include "shim/interpose/device_uuid.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "shim/interpose/real.h"
+
+/*
+ * CUDA tells a slice's UUID as it tells a card's; NVML, and with it the ledger's name, begin it with MIG. A slice says
+ * so in its name, "NVIDIA H200 MIG 1g.18gb".
+ */
+static const char *prefix_of(ll_cu_device device)
+{
+	char name[96] = "";
+	bool is_told = ll_real()->cuDeviceGetName(name, sizeof name, device) == LL_CUDA_SUCCESS;
+	return is_told && strstr(name, " MIG ") && LL_REAL_HAS(cuDeviceGetUuid_v2) ? "MIG" : "GPU";
+}
+
+bool ll_device_uuid(ll_cu_device device, char *text, size_t size)
+{
+	struct ll_cu_uuid uuid;
+	ll_cu_result status = LL_REAL_HAS(cuDeviceGetUuid_v2) ? ll_real()->cuDeviceGetUuid_v2(&uuid, device)
+							      : ll_real()->cuDeviceGetUuid(&uuid, device);
+	if (status != LL_CUDA_SUCCESS)
+		return false;
+	const unsigned char *b = (const unsigned char *)uuid.bytes;
+	snprintf(text, size, "%s-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+		 prefix_of(device), b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12],
+		 b[13], b[14], b[15]);
+	return true;
+}

@@ -1,0 +1,16 @@
+/*
+ * device_uuid.h - the name of a card that lasts: its UUID, as NVML and the ledger's file name write it.
+ */
+#ifndef LOADLINE_SHIM_INTERPOSE_DEVICE_UUID_H
+#define LOADLINE_SHIM_INTERPOSE_DEVICE_UUID_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "abi/cuda.h"
+
+/* Writes the UUID of a card, or of a MIG slice, into ret_text. False: there is no such card, or cuInit was not called.
+ */
+bool ll_device_uuid(ll_cu_device device, char *ret_text, size_t size);
+
+#endif

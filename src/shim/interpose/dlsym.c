@@ -1,0 +1,70 @@
+#include "shim/interpose/dlsym.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+
+#include "shim/interpose/hooks.h"
+
+typedef void *(*dlsym_fn)(void *handle, const char *name);
+typedef void *(*dlvsym_fn)(void *handle, const char *name, const char *version);
+
+/* Found once and never changed; threads that look at the same time find the same. */
+static _Atomic(void *) libc_dlsym, libc_dlvsym;
+
+/* glibc had them in libdl before 2.34; musl's libc is the loader. */
+static const char *const libc_stems[][2] = {
+    {"libc.so", NULL}, {"libdl.so", NULL}, {"ld-musl", NULL}, {"libc.musl", NULL}};
+
+static void *find_in_libc(const char *name)
+{
+	struct ll_elf_object libc;
+	void *found = NULL;
+	for (size_t i = 0; !found && i < sizeof libc_stems / sizeof libc_stems[0]; i++) {
+		if (ll_elf_find_started(libc_stems[i], &libc))
+			found = ll_elf_function(&libc, name);
+	}
+	return found;
+}
+
+static void *find_once(_Atomic(void *) *cell, const char *name)
+{
+	void *found = atomic_load_explicit(cell, memory_order_relaxed);
+	if (!found) {
+		found = find_in_libc(name);
+		atomic_store_explicit(cell, found, memory_order_relaxed);
+	}
+	return found;
+}
+
+static const struct ll_hook *hook_behind(void *handle, const char *name)
+{
+	return handle == RTLD_NEXT || handle == RTLD_DEFAULT || !name ? NULL : ll_hook_find(name);
+}
+
+/* found is libc's answer. */
+static struct ll_dlsym_route answer(const struct ll_hook *hook, void *found)
+{
+	struct ll_elf_object driver;
+	struct ll_dlsym_route route = {NULL, found};
+	if (found && ll_real_object(hook->library, &driver) && ll_elf_holds(&driver, found))
+		route.answer = ll_hook_address(hook);
+	return route;
+}
+
+struct ll_dlsym_route ll_dlsym_route(void *handle, const char *name)
+{
+	const struct ll_hook *hook = hook_behind(handle, name);
+	void *libc = find_once(&libc_dlsym, "dlsym");
+	if (!hook || !libc)
+		return (struct ll_dlsym_route){libc, NULL};
+	return answer(hook, ((dlsym_fn)(uintptr_t)libc)(handle, name));
+}
+
+struct ll_dlsym_route ll_dlvsym_route(void *handle, const char *name, const char *version)
+{
+	const struct ll_hook *hook = hook_behind(handle, name);
+	void *libc = find_once(&libc_dlvsym, "dlvsym");
+	if (!hook || !libc)
+		return (struct ll_dlsym_route){libc, NULL};
+	return answer(hook, ((dlvsym_fn)(uintptr_t)libc)(handle, name, version));
+}

@@ -1,0 +1,243 @@
+#include "shim/interpose/elf_lookup.h"
+
+#include <elf.h>
+#include <stddef.h>
+
+#include "shim/interpose/text.h"
+
+enum { HIDDEN_VERSION = 0x8000 };
+
+static bool has_stem(const char *name, const char *const stems[])
+{
+	for (size_t i = 0; name && stems[i]; i++) {
+		const char *rest = ll_text_after(name, stems[i]);
+		if (rest && (!*rest || *rest == '.' || *rest == '-'))
+			return true;
+	}
+	return false;
+}
+
+static const char *file_name(const char *path)
+{
+	const char *name = path;
+	for (; *path; path++)
+		name = *path == '/' ? path + 1 : name;
+	return name;
+}
+
+static bool is_named(const struct ll_elf_object *object, const char *const stems[])
+{
+	return has_stem(object->soname, stems) || has_stem(file_name(object->path), stems);
+}
+
+/* glibc has added the base already, musl has not. */
+static uintptr_t relocated(uintptr_t base, uintptr_t address)
+{
+	return address < base ? base + address : address;
+}
+
+static bool read_dynamic(const ElfW(Dyn) * entry, struct ll_elf_object *object)
+{
+	uintptr_t soname = 0;
+	for (; entry->d_tag != DT_NULL; entry++) {
+		uintptr_t address = relocated(object->base, entry->d_un.d_ptr);
+		switch (entry->d_tag) {
+		case DT_SYMTAB:
+			object->symbols = (const ElfW(Sym) *)address;
+			break;
+		case DT_STRTAB:
+			object->strings = (const char *)address;
+			break;
+		case DT_VERSYM:
+			object->versions = (const ElfW(Half) *)address;
+			break;
+		case DT_GNU_HASH:
+			object->gnu_hash = (const uint32_t *)address;
+			break;
+		case DT_HASH:
+			object->sysv_hash = (const uint32_t *)address;
+			break;
+		case DT_SONAME:
+			soname = entry->d_un.d_val;
+			break;
+		default:
+			break;
+		}
+	}
+	if (!object->symbols || !object->strings)
+		return false;
+	object->soname = soname ? object->strings + soname : NULL;
+	return true;
+}
+
+static bool read_object(const struct dl_phdr_info *info, struct ll_elf_object *object)
+{
+	const ElfW(Dyn) *dynamic = NULL;
+	*object = (struct ll_elf_object){.path = info->dlpi_name, .base = info->dlpi_addr, .start = UINTPTR_MAX};
+	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+		uintptr_t start = object->base + header->p_vaddr;
+		if (header->p_type == PT_DYNAMIC)
+			dynamic = (const ElfW(Dyn) *)start;
+		if (header->p_type != PT_LOAD)
+			continue;
+		object->start = start < object->start ? start : object->start;
+		object->end = start + header->p_memsz > object->end ? start + header->p_memsz : object->end;
+	}
+	return dynamic && object->path && read_dynamic(dynamic, object);
+}
+
+struct search {
+	const char *const *stems;
+	struct ll_elf_object found;
+};
+
+static int look_at(struct dl_phdr_info *info, size_t size, void *user)
+{
+	struct search *search = user;
+	(void)size;
+	return read_object(info, &search->found) && is_named(&search->found, search->stems);
+}
+
+bool ll_elf_find(const char *const stems[], struct ll_elf_object *ret_object)
+{
+	struct search search = {.stems = stems};
+	if (!dl_iterate_phdr(look_at, &search))
+		return false;
+	*ret_object = search.found;
+	return true;
+}
+
+/* The loader's list, as debuggers read it: what is unloaded later stands behind what was there at the start. */
+static const struct link_map *first_started(void)
+{
+#ifdef __GLIBC__
+	return _r_debug.r_map;
+#else
+	extern struct r_debug *_dl_debug_addr;
+	return _dl_debug_addr->r_map;
+#endif
+}
+
+bool ll_elf_find_started(const char *const stems[], struct ll_elf_object *ret_object)
+{
+	for (const struct link_map *map = first_started(); map; map = map->l_next) {
+		struct ll_elf_object object = {.path = map->l_name, .base = map->l_addr};
+		if (!map->l_ld || !object.path || !read_dynamic(map->l_ld, &object) || !is_named(&object, stems))
+			continue;
+		*ret_object = object;
+		return true;
+	}
+	return false;
+}
+
+bool ll_elf_holds(const struct ll_elf_object *object, const void *address)
+{
+	return (uintptr_t)address >= object->start && (uintptr_t)address < object->end;
+}
+
+static bool is_defined(const ElfW(Sym) * symbol)
+{
+	return symbol->st_shndx != SHN_UNDEF && symbol->st_value && ELF64_ST_TYPE(symbol->st_info) == STT_FUNC;
+}
+
+static void *address_of(const struct ll_elf_object *object, uint32_t index)
+{
+	return (void *)(object->base + object->symbols[index].st_value);
+}
+
+/* One candidate of that hash: true ends the search. A version that is not the default is taken where no other is. */
+static bool consider(const struct ll_elf_object *object, uint32_t index, const char *name, void **found)
+{
+	const ElfW(Sym) *symbol = &object->symbols[index];
+	if (!is_defined(symbol) || !ll_text_is_same(object->strings + symbol->st_name, name))
+		return false;
+	*found = address_of(object, index);
+	return !object->versions || !(object->versions[index] & HIDDEN_VERSION);
+}
+
+/* Layout: bucket count, first symbol, words of the filter, its shift; the filter; the buckets; a chain of hashes
+ * whose last has its lowest bit set. */
+struct gnu_table {
+	uint32_t bucket_count, first;
+	const uint32_t *buckets, *chain;
+};
+
+static struct gnu_table gnu_table(const uint32_t *words)
+{
+	const uint32_t *buckets = words + 4 + words[2] * (sizeof(ElfW(Addr)) / sizeof(uint32_t));
+	return (struct gnu_table){words[0], words[1], buckets, buckets + words[0]};
+}
+
+static void *find_gnu(const struct ll_elf_object *object, const char *name)
+{
+	struct gnu_table table = gnu_table(object->gnu_hash);
+	void *found = NULL;
+	uint32_t hash = 5381;
+	for (const unsigned char *c = (const unsigned char *)name; *c; c++)
+		hash = hash * 33 + *c;
+	uint32_t i = table.bucket_count ? table.buckets[hash % table.bucket_count] : 0;
+	if (i < table.first)
+		return NULL;
+	for (;; i++) {
+		uint32_t entry = table.chain[i - table.first];
+		if ((entry | 1) == (hash | 1) && consider(object, i, name, &found))
+			break;
+		if (entry & 1)
+			break;
+	}
+	return found;
+}
+
+static void *find_sysv(const struct ll_elf_object *object, const char *name)
+{
+	const uint32_t *words = object->sysv_hash;
+	uint32_t hash = 0;
+	void *found = NULL;
+	for (const unsigned char *c = (const unsigned char *)name; *c; c++) {
+		hash = (hash << 4) + *c;
+		hash = (hash ^ (hash >> 24 & 0xf0)) & 0x0fffffff;
+	}
+	if (!words[0])
+		return NULL;
+	for (uint32_t i = words[2 + hash % words[0]]; i; i = words[2 + words[0] + i]) {
+		if (consider(object, i, name, &found))
+			break;
+	}
+	return found;
+}
+
+void *ll_elf_function(const struct ll_elf_object *object, const char *name)
+{
+	if (object->gnu_hash)
+		return find_gnu(object, name);
+	return object->sysv_hash ? find_sysv(object, name) : NULL;
+}
+
+/* Nothing says how many symbols there are where only the GNU table is: its longest chain ends with the last one. */
+static uint32_t symbol_count(const struct ll_elf_object *object)
+{
+	if (object->sysv_hash)
+		return object->sysv_hash[1];
+	if (!object->gnu_hash)
+		return 0;
+	struct gnu_table table = gnu_table(object->gnu_hash);
+	uint32_t last = 0;
+	for (uint32_t i = 0; i < table.bucket_count; i++)
+		last = table.buckets[i] > last ? table.buckets[i] : last;
+	if (last < table.first)
+		return 0;
+	while (!(table.chain[last - table.first] & 1))
+		last++;
+	return last + 1;
+}
+
+bool ll_elf_exports(const struct ll_elf_object *object, const void *address)
+{
+	uint32_t count = symbol_count(object);
+	for (uint32_t i = 0; i < count; i++) {
+		if (is_defined(&object->symbols[i]) && address_of(object, i) == address)
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,33 @@
+/*
+ * hook.h - what a file with hooks includes.
+ *
+ * A hook is a function of ours that has the name and the signature of one of the driver's:
+ *
+ *     LL_HOOK_EXPORT ll_cu_result cuMemFree_v2(ll_cu_deviceptr address)
+ *     {
+ *             if (ll_reentry_is_inside())
+ *                     return ll_real()->cuMemFree_v2(address);
+ *             LL_REENTRY_SCOPE();
+ *             ...
+ *             ll_cu_result status = ll_real()->cuMemFree_v2(address);
+ *             ...
+ *             return status;
+ *     }
+ *
+ * To add one: a row in the hooks_*.def of its topic, the definition, and for each family with versions its rows in
+ * hooks_versions.def. A signature that is not in src/abi yet goes there first, as a row.
+ *
+ * Where the driver lacks the function ll_real()->it answers CUDA_ERROR_NOT_SUPPORTED, or for NVML
+ * NVML_ERROR_FUNCTION_NOT_FOUND. A hook keeps errno (LL_REENTRY_SCOPE does), prints nothing, and never waits without
+ * bound.
+ */
+#ifndef LOADLINE_SHIM_INTERPOSE_HOOK_H
+#define LOADLINE_SHIM_INTERPOSE_HOOK_H
+
+#include "shim/interpose/prototypes.h"
+#include "shim/interpose/real.h"
+#include "shim/interpose/reentry.h"
+
+#define LL_HOOK_EXPORT __attribute__((visibility("default")))
+
+#endif

@@ -1,0 +1,58 @@
+#include "shim/interpose/hooks.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "shim/interpose/text.h"
+
+/* A missing function is answered by one that returns a status (real.c), whatever the arguments. */
+#define LL_HOOK(symbol) _Static_assert(__builtin_types_compatible_p(symbol##_answer, ll_cu_result), #symbol);
+#define LL_HOOK_NVML(symbol) _Static_assert(__builtin_types_compatible_p(symbol##_answer, ll_nvml_result), #symbol);
+#include "shim/interpose/hooks.def"
+
+const struct ll_hook ll_hooks[] = {
+#define LL_HOOK(symbol) {#symbol, (void (*)(void))symbol, offsetof(struct ll_real, symbol), LL_REAL_CUDA},
+#define LL_HOOK_NVML(symbol) {#symbol, (void (*)(void))symbol, offsetof(struct ll_real_nvml, symbol), LL_REAL_NVML},
+#include "shim/interpose/hooks.def"
+};
+
+const size_t ll_hook_count = sizeof ll_hooks / sizeof ll_hooks[0];
+
+const struct ll_hook *ll_hook_find(const char *symbol)
+{
+	/* Most look-ups in a program are for something else. */
+	if (!ll_text_after(symbol, "cu") && !ll_text_after(symbol, "nvml"))
+		return NULL;
+	for (size_t i = 0; i < ll_hook_count; i++) {
+		if (ll_text_is_same(ll_hooks[i].symbol, symbol))
+			return &ll_hooks[i];
+	}
+	return NULL;
+}
+
+bool ll_hook_is_variant(const char *symbol, const char *name)
+{
+	const char *rest = ll_text_after(symbol, name);
+	if (!rest)
+		return false;
+	const char *digits = ll_text_after(rest, "_v");
+	if (digits && *digits >= '0' && *digits <= '9') {
+		while (*digits >= '0' && *digits <= '9')
+			digits++;
+		rest = digits;
+	}
+	return !*rest || ll_text_is_same(rest, "_ptsz") || ll_text_is_same(rest, "_ptds");
+}
+
+void *ll_hook_address(const struct ll_hook *hook)
+{
+	return (void *)(uintptr_t)hook->function;
+}
+
+void *ll_hook_real(const struct ll_hook *hook)
+{
+	const void *table = hook->library == LL_REAL_CUDA ? (const void *)ll_real() : (const void *)ll_real_nvml();
+	void (*function)(void);
+	memcpy(&function, (const char *)table + hook->slot, sizeof function);
+	return ll_real_is_missing(function) ? NULL : (void *)(uintptr_t)function;
+}

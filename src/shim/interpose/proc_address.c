@@ -1,0 +1,142 @@
+#include "shim/interpose/proc_address.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/interpose/hook.h"
+#include "shim/interpose/hooks.h"
+
+enum { PER_THREAD_SINCE = 7000, SYMBOL_SIZE = 128 };
+
+static const struct {
+	const char *name;
+	int since;
+	const char *symbol;
+} versions[] = {
+#define LL_VERSION(name, since, symbol) {#name, since, #symbol},
+#include "shim/interpose/hooks_versions.def"
+};
+
+static const struct ll_hook *hook_at(const char *name, const void *found)
+{
+	for (size_t i = 0; i < ll_hook_count; i++) {
+		const struct ll_hook *hook = &ll_hooks[i];
+		if (hook->library != LL_REAL_CUDA || (name && !ll_hook_is_variant(hook->symbol, name)))
+			continue;
+		/* A driver that refers to itself through the loader's table answers with our hook already. */
+		if (ll_hook_real(hook) == found || ll_hook_address(hook) == found)
+			return hook;
+	}
+	return NULL;
+}
+
+/* NULL: no such function in that version. ret_since is 0 for a name without rows. */
+static const char *symbol_of(const char *name, int version, int *ret_since)
+{
+	const char *symbol = name;
+	*ret_since = 0;
+	for (size_t i = 0; i < sizeof versions / sizeof versions[0]; i++) {
+		if (strcmp(versions[i].name, name) != 0)
+			continue;
+		if (symbol == name)
+			symbol = NULL;
+		if (versions[i].since > version)
+			continue;
+		symbol = versions[i].symbol;
+		*ret_since = versions[i].since;
+	}
+	return symbol;
+}
+
+static const struct ll_hook *hook_named(const char *symbol, const char *suffix)
+{
+	char text[SYMBOL_SIZE];
+	int length = snprintf(text, sizeof text, "%s%s", symbol, suffix);
+	return length < SYMBOL_SIZE ? ll_hook_find(text) : NULL;
+}
+
+/* The version in a symbol: 2 of cuMemAlloc_v2, 1 of cuInit. */
+static unsigned version_in(const char *symbol, const char *name)
+{
+	const char *suffix = symbol + strlen(name);
+	return strncmp(suffix, "_v", 2) == 0 ? (unsigned)strtoul(suffix + 2, NULL, 10) : 1;
+}
+
+/* A driver newer than our rows may mean a variant that we do not know, with another signature: the last row of a name
+ * is not believed where there is a later variant. */
+static bool is_outdated(const struct ll_elf_object *driver, const char *name, const char *symbol, int since)
+{
+	char next[SYMBOL_SIZE];
+	if (strncmp(symbol, name, strlen(name)) != 0)
+		return false;
+	for (size_t i = 0; i < sizeof versions / sizeof versions[0]; i++) {
+		if (strcmp(versions[i].name, name) == 0 && versions[i].since > since)
+			return false;
+	}
+	snprintf(next, sizeof next, "%.100s_v%u", name, version_in(symbol, name) + 1);
+	return ll_elf_function(driver, next) != NULL;
+}
+
+static const struct ll_hook *hook_meant(const struct ll_elf_object *driver, const char *name, int version,
+					bool is_per_thread)
+{
+	const struct ll_hook *hook = NULL;
+	int since;
+	const char *symbol = symbol_of(name, version, &since);
+	if (!symbol || is_outdated(driver, name, symbol, since))
+		return NULL;
+	if (is_per_thread && version >= PER_THREAD_SINCE) {
+		hook = hook_named(symbol, "_ptsz");
+		hook = hook ? hook : hook_named(symbol, "_ptds");
+	}
+	return hook ? hook : hook_named(symbol, "");
+}
+
+void *ll_proc_address_replace(const char *name, void *found, int version, bool is_per_thread)
+{
+	struct ll_elf_object driver;
+	const struct ll_hook *hook = hook_at(name, found);
+	if (hook)
+		return ll_hook_address(hook);
+	if (!ll_real_object(LL_REAL_CUDA, &driver) || !ll_elf_holds(&driver, found))
+		return found;
+	hook = hook_at(NULL, found);
+	if (hook)
+		return ll_elf_function(&driver, name) == found ? found : ll_hook_address(hook);
+	hook = hook_meant(&driver, name, version, is_per_thread);
+	return hook && !ll_elf_exports(&driver, found) ? ll_hook_address(hook) : found;
+}
+
+static void replace(const char *name, void **function, int version, bool is_per_thread)
+{
+	if (!ll_reentry_is_inside() && name && function && *function)
+		*function = ll_proc_address_replace(name, *function, version, is_per_thread);
+}
+
+LL_HOOK_EXPORT ll_cu_result cuGetProcAddress(const char *symbol, void **ret_function, int version, uint64_t flags)
+{
+	ll_cu_result status = ll_real()->cuGetProcAddress(symbol, ret_function, version, flags);
+	if (status == LL_CUDA_SUCCESS)
+		replace(symbol, ret_function, version, flags & LL_CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
+	return status;
+}
+
+LL_HOOK_EXPORT ll_cu_result cuGetProcAddress_v2(const char *symbol, void **ret_function, int version, uint64_t flags,
+						enum ll_cu_proc_address_result *ret_status)
+{
+	ll_cu_result status = ll_real()->cuGetProcAddress_v2(symbol, ret_function, version, flags, ret_status);
+	if (status == LL_CUDA_SUCCESS)
+		replace(symbol, ret_function, version, flags & LL_CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
+	return status;
+}
+
+/* What programs built for per-thread default streams call: without a flag it means their variants. */
+LL_HOOK_EXPORT ll_cu_result cuGetProcAddress_v2_ptsz(const char *symbol, void **ret_function, int version,
+						     uint64_t flags, enum ll_cu_proc_address_result *ret_status)
+{
+	ll_cu_result status = ll_real()->cuGetProcAddress_v2_ptsz(symbol, ret_function, version, flags, ret_status);
+	if (status == LL_CUDA_SUCCESS)
+		replace(symbol, ret_function, version, !(flags & LL_CU_GET_PROC_ADDRESS_LEGACY_STREAM));
+	return status;
+}

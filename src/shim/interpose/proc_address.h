@@ -1,0 +1,24 @@
+/*
+ * proc_address.h - standing in front of cuGetProcAddress: the driver is asked first, and an answer that is a function
+ * we hook is replaced by the hook. Its status, and whether it finds anything, are never changed.
+ */
+#ifndef LOADLINE_SHIM_INTERPOSE_PROC_ADDRESS_H
+#define LOADLINE_SHIM_INTERPOSE_PROC_ADDRESS_H
+
+#include <stdbool.h>
+
+/*
+ * What to hand out instead of found, the driver's answer to that name, version and kind of default stream: a hook, or
+ * found itself. An address says best which function it is (driver 580 answers with exported ones only,
+ * hooks_versions.def):
+ *
+ * 1. it is the exported address of a hooked variant of that name: its hook;
+ * 2. it is another hooked function's, which that name has come to mean, and the driver does not export the name itself
+ *    at that address (functions that do the same may be folded into one): that one's hook;
+ * 3. it is nothing that the driver exports: by name, version and stream, as hooks_versions.def has them.
+ *
+ * Driver 580 gives the first kind of answer alone.
+ */
+void *ll_proc_address_replace(const char *name, void *found, int version, bool is_per_thread);
+
+#endif

@@ -1,0 +1,144 @@
+#include "shim/interpose/real.h"
+
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Where a table has the function of that name. */
+struct slot {
+	const char *symbol;
+	size_t offset;
+};
+
+static const struct slot cuda_slots[] = {
+#define LL_HOOK(symbol) {#symbol, offsetof(struct ll_real, symbol)},
+#include "shim/interpose/hooks.def"
+#define LL_CALL(symbol) {#symbol, offsetof(struct ll_real, symbol)},
+#include "shim/interpose/calls.def"
+};
+
+static const struct slot nvml_slots[] = {
+#define LL_HOOK_NVML(symbol) {#symbol, offsetof(struct ll_real_nvml, symbol)},
+#include "shim/interpose/hooks.def"
+#define LL_CALL_NVML(symbol) {#symbol, offsetof(struct ll_real_nvml, symbol)},
+#include "shim/interpose/calls.def"
+};
+
+/* One function for all that are missing: every caller pops its own arguments, and every hooked function returns a
+ * status (asserted in hooks.c). */
+static ll_cu_result no_cuda(void)
+{
+	return LL_CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static ll_nvml_result no_nvml(void)
+{
+	return LL_NVML_ERROR_FUNCTION_NOT_FOUND;
+}
+
+static const struct ll_real cuda_nothing = {
+#define LL_HOOK(symbol) .symbol = (__typeof__(&symbol))(void (*)(void))no_cuda,
+#include "shim/interpose/hooks.def"
+#define LL_CALL(symbol) .symbol = (__typeof__(&symbol))(void (*)(void))no_cuda,
+#include "shim/interpose/calls.def"
+};
+
+static const struct ll_real_nvml nvml_nothing = {
+#define LL_HOOK_NVML(symbol) .symbol = (__typeof__(&symbol))(void (*)(void))no_nvml,
+#include "shim/interpose/hooks.def"
+#define LL_CALL_NVML(symbol) .symbol = (__typeof__(&symbol))(void (*)(void))no_nvml,
+#include "shim/interpose/calls.def"
+};
+
+static const struct library {
+	const char *file;
+	const char *const *stems;
+	const struct slot *slots;
+	size_t slot_count;
+	const void *nothing;
+	size_t table_bytes;
+} libraries[] = {
+    [LL_REAL_CUDA] = {"libcuda.so.1", (const char *const[]){"libcuda.so", NULL}, cuda_slots,
+		      sizeof cuda_slots / sizeof cuda_slots[0], &cuda_nothing, sizeof cuda_nothing},
+    [LL_REAL_NVML] = {"libnvidia-ml.so.1", (const char *const[]){"libnvidia-ml.so", NULL}, nvml_slots,
+		      sizeof nvml_slots / sizeof nvml_slots[0], &nvml_nothing, sizeof nvml_nothing},
+};
+
+/* A table and where it came from; what ll_real_bound points to is the table. */
+struct bound {
+	struct ll_elf_object object;
+	max_align_t table[];
+};
+
+_Atomic(const void *) ll_real_bound[2];
+
+bool ll_real_is_missing(void (*function)(void))
+{
+	return function == (void (*)(void))no_cuda || function == (void (*)(void))no_nvml;
+}
+
+static const struct bound *bound_of(const void *table)
+{
+	return (const struct bound *)((const char *)table - offsetof(struct bound, table));
+}
+
+bool ll_real_object(enum ll_real_library which, struct ll_elf_object *ret_object)
+{
+	const void *table = atomic_load_explicit(&ll_real_bound[which], memory_order_acquire);
+	if (!table)
+		return ll_elf_find(libraries[which].stems, ret_object);
+	*ret_object = bound_of(table)->object;
+	return true;
+}
+
+/* Keeps the library loaded, loading it where the program has not. The second look: it may have been unloaded, and
+ * another one loaded, before it was held. */
+static void *hold(const struct library *library, struct ll_elf_object *ret_object)
+{
+	void *handle = NULL;
+	if (ll_elf_find(library->stems, ret_object)) {
+		handle = dlopen(ret_object->path, RTLD_LAZY | RTLD_NOLOAD);
+		if (!handle)
+			handle = dlopen(library->file, RTLD_LAZY | RTLD_NOLOAD);
+	}
+	if (!handle)
+		handle = dlopen(library->file, RTLD_LAZY | RTLD_LOCAL);
+	if (!handle)
+		return NULL;
+	if (ll_elf_find(library->stems, ret_object))
+		return handle;
+	dlclose(handle);
+	return NULL;
+}
+
+static void fill(const struct library *library, const struct ll_elf_object *object, void *table)
+{
+	memcpy(table, library->nothing, library->table_bytes);
+	for (size_t i = 0; i < library->slot_count; i++) {
+		void *address = ll_elf_function(object, library->slots[i].symbol);
+		if (address)
+			memcpy((char *)table + library->slots[i].offset, &address, sizeof address);
+	}
+}
+
+/* Without a library, or memory, the answer is not remembered: the next call looks again. */
+const void *ll_real_bind(enum ll_real_library which)
+{
+	const struct library *library = &libraries[which];
+	const void *current = NULL;
+	struct ll_elf_object object;
+	void *handle = hold(library, &object);
+	struct bound *bound = handle ? malloc(sizeof *bound + library->table_bytes) : NULL;
+	if (bound) {
+		bound->object = object;
+		fill(library, &object, bound->table);
+		if (atomic_compare_exchange_strong_explicit(&ll_real_bound[which], &current, bound->table,
+							    memory_order_acq_rel, memory_order_acquire))
+			return bound->table;
+	}
+	free(bound);
+	if (handle)
+		dlclose(handle);
+	return current ? current : library->nothing;
+}

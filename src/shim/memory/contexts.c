@@ -1,0 +1,435 @@
+#include "shim/memory/contexts.h"
+
+#include <pthread.h>
+
+#include "ledger/fork.h"
+#include "shim/held.h"
+#include "shim/interpose/real.h"
+
+enum { CARDS = 64, DEFAULT_STACK_BYTES = 1024, DEFAULT_PRINTF_BYTES = 1 << 20, DEFAULT_HEAP_BYTES = 8 << 20 };
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct ll_fork_item fork_item;
+static pthread_mutex_t locks[CARDS];
+static _Atomic uint64_t last_owner;
+static struct primary {
+	struct ll_cu_context *context; /* NULL: there is none, or it is not known */
+	_Atomic uint64_t owner;
+	unsigned retains;
+} primaries[CARDS]; /* each under its card's lock, but for owner */
+
+static void init_locks(void)
+{
+	for (size_t i = 0; i < CARDS; i++)
+		pthread_mutex_init(&locks[i], NULL);
+}
+
+static void forget_in_child(struct ll_fork_item *item)
+{
+	(void)item;
+	init_locks();
+	for (size_t i = 0; i < CARDS; i++) {
+		primaries[i].context = NULL;
+		primaries[i].owner = 0;
+		primaries[i].retains = 0;
+	}
+}
+
+static void begin(void)
+{
+	init_locks();
+	fork_item.in_child = forget_in_child;
+	ll_fork_add(&fork_item);
+}
+
+static void lock_card(const struct ll_seat *seat)
+{
+	pthread_once(&once, begin);
+	pthread_mutex_lock(&locks[seat->device]);
+}
+
+static void unlock_card(const struct ll_seat *seat)
+{
+	pthread_mutex_unlock(&locks[seat->device]);
+}
+
+uint64_t ll_context_owner(const struct ll_seat *seat, struct ll_cu_context *context)
+{
+	struct ll_size size;
+	if (ll_sizes_find(LL_SIZE_CONTEXT, ll_charge_name(context), &size))
+		return size.owner;
+	return atomic_load(&primaries[seat->device].owner);
+}
+
+static struct ll_footprint_card card_of(ll_cu_device device)
+{
+	int sms = 0, threads = 0;
+	ll_real()->cuDeviceGetAttribute(&sms, LL_CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
+	ll_real()->cuDeviceGetAttribute(&threads, LL_CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, device);
+	return (struct ll_footprint_card){.sm_count = (unsigned)sms, .threads_per_sm = (unsigned)threads};
+}
+
+/* 0: the current context is not on that card, or there is none. */
+static uint64_t free_bytes_of(ll_cu_device device)
+{
+	ll_cu_device current;
+	size_t free_bytes, total_bytes;
+	if (ll_real()->cuCtxGetDevice(&current) != LL_CUDA_SUCCESS || current != device ||
+	    ll_real()->cuMemGetInfo_v2(&free_bytes, &total_bytes) != LL_CUDA_SUCCESS)
+		return 0;
+	return free_bytes;
+}
+
+/* What a new context is charged before the driver is asked. */
+static uint64_t foretell(ll_cu_device device)
+{
+	struct ll_footprint_card card = card_of(device);
+	return ll_seat_settings()->counts_context ? ll_footprint_context(&card, DEFAULT_STACK_BYTES) : 0;
+}
+
+/* The lock is held. */
+static void reserve(struct ll_context_change *change)
+{
+	change->free_bytes = free_bytes_of(change->seat->device);
+	change->charge = ll_charge_begin((struct ll_place){.seat = change->seat}, foretell(change->seat->device));
+	change->refusal = change->charge.is_refused ? LL_CUDA_ERROR_OUT_OF_MEMORY : LL_CUDA_SUCCESS;
+}
+
+static void lock(struct ll_context_change *change)
+{
+	lock_card(change->seat);
+	change->is_locked = true;
+}
+
+/* is_new: a context is made; a program goes on with one that it has. */
+static struct ll_context_change on_card(ll_cu_device device, bool is_new)
+{
+	struct ll_context_change change = {.seat = ll_seat_take(device)};
+	if (is_new && ll_seat_refuses(device))
+		change = (struct ll_context_change){.refusal = LL_CUDA_ERROR_NOT_PERMITTED};
+	return change;
+}
+
+struct ll_context_change ll_context_begin(ll_cu_device device)
+{
+	struct ll_context_change change = on_card(device, true);
+	if (change.seat) {
+		lock(&change);
+		reserve(&change);
+	}
+	return change;
+}
+
+void ll_context_change_end(struct ll_context_change *change)
+{
+	ll_charge_end(&change->charge);
+	ll_seat_forget_contexts();
+	if (!change->seat)
+		return;
+	if (change->refusal)
+		ll_seat_give_back(change->seat);
+	if (change->is_locked)
+		unlock_card(change->seat);
+}
+
+static void correct(struct ll_context_change *change)
+{
+	uint64_t foretold = change->charge.bytes, free_bytes = free_bytes_of(change->seat->device);
+	if (!foretold || !change->free_bytes || !free_bytes || free_bytes >= change->free_bytes)
+		return;
+	uint64_t taken = change->free_bytes - free_bytes;
+	if (taken >= foretold / 2 && taken <= foretold + foretold / 2)
+		ll_charge_correct(&change->charge, taken);
+}
+
+void ll_context_made(struct ll_context_change *change, struct ll_cu_context *context)
+{
+	if (!change->seat)
+		return;
+	correct(change);
+	change->charge.place = (struct ll_place){.seat = change->seat, .owner = ++last_owner};
+	ll_charge_keep(&change->charge, LL_SIZE_CONTEXT, ll_charge_name(context));
+}
+
+/* Its allocations, and itself where it was not taken out before. */
+static void release_owned(struct ll_seat *seat, uint64_t owner)
+{
+	uint64_t bytes = ll_sizes_take_owned(owner);
+	if (bytes)
+		ll_held_release(seat, bytes);
+}
+
+/* A context that is not known is not on any seat that is. Another thread's capture must not be spoiled by a query. */
+static void forget_launches(const struct ll_size *size, struct ll_cu_context *context)
+{
+	enum ll_cu_capture_mode mode = LL_CU_STREAM_CAPTURE_MODE_RELAXED;
+	if (!size->seat || !size->seat->flow)
+		return;
+	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
+	ll_flow_forget_context(size->seat->flow, context);
+	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
+}
+
+ll_cu_result ll_context_destroy(struct ll_cu_context *context, ll_cu_result (*destroy)(struct ll_cu_context *))
+{
+	struct ll_size size;
+	if (!ll_sizes_find(LL_SIZE_CONTEXT, ll_charge_name(context), &size)) {
+		ll_cu_result status = destroy(context);
+		ll_seat_forget_contexts();
+		return status;
+	}
+	struct ll_context_change change __attribute__((cleanup(ll_context_change_end))) = {.seat = size.seat};
+	lock(&change);
+	if (primaries[size.seat->device].context == context ||
+	    !ll_charge_take(LL_SIZE_CONTEXT, ll_charge_name(context), &size))
+		return destroy(context);
+	forget_launches(&size, context);
+	ll_cu_result status = destroy(context);
+	ll_charge_freed(LL_SIZE_CONTEXT, ll_charge_name(context), &size, status);
+	if (status == LL_CUDA_SUCCESS)
+		release_owned(size.seat, size.owner);
+	return status;
+}
+
+/* Uses beyond the first are kept with its size. */
+static void change_uses(struct ll_cu_context *context, intptr_t more)
+{
+	struct ll_size size, same;
+	if (!ll_sizes_find(LL_SIZE_CONTEXT, ll_charge_name(context), &size))
+		return;
+	size.thing = (void *)((intptr_t)size.thing + more);
+	ll_sizes_put(LL_SIZE_CONTEXT, ll_charge_name(context), &size, &same);
+}
+
+ll_cu_result ll_context_attach(struct ll_cu_context **ret_context, unsigned flags)
+{
+	ll_cu_result status = ll_real()->cuCtxAttach(ret_context, flags);
+	if (status == LL_CUDA_SUCCESS && ret_context)
+		change_uses(*ret_context, 1);
+	return status;
+}
+
+ll_cu_result ll_context_detach(struct ll_cu_context *context)
+{
+	struct ll_size size;
+	bool is_known = ll_sizes_find(LL_SIZE_CONTEXT, ll_charge_name(context), &size);
+	if (!is_known || !size.thing)
+		return ll_context_destroy(context, ll_real()->cuCtxDetach);
+	ll_cu_result status = ll_real()->cuCtxDetach(context);
+	if (status == LL_CUDA_SUCCESS)
+		change_uses(context, -1);
+	return status;
+}
+
+static bool is_primary_active(ll_cu_device device)
+{
+	unsigned flags;
+	int is_active = 0;
+	ll_real()->cuDevicePrimaryCtxGetState(device, &flags, &is_active);
+	return is_active;
+}
+
+static void note_primary(struct ll_context_change *change, struct ll_cu_context *context)
+{
+	struct primary *primary = &primaries[change->seat->device];
+	primary->retains++;
+	if (primary->context == context)
+		return;
+	ll_context_made(change, context);
+	primary->context = context;
+	atomic_store(&primary->owner, ll_context_owner(change->seat, context));
+}
+
+ll_cu_result ll_context_retain(struct ll_cu_context **ret_context, ll_cu_device device)
+{
+	LL_CONTEXT_CHANGE(change, on_card(device, !is_primary_active(device)));
+	if (!change.seat)
+		return change.refusal ? change.refusal : ll_real()->cuDevicePrimaryCtxRetain(ret_context, device);
+	lock(&change);
+	if (!is_primary_active(device))
+		reserve(&change);
+	if (change.refusal)
+		return change.refusal;
+	LL_CHARGED_CALL(status, change.seat, ll_real()->cuDevicePrimaryCtxRetain(ret_context, device));
+	if (status == LL_CUDA_SUCCESS)
+		note_primary(&change, *ret_context);
+	return change.refusal = status;
+}
+
+/* The lock is held; the driver has ended the primary context. */
+static void end_primary(struct ll_seat *seat, struct primary *primary)
+{
+	release_owned(seat, atomic_exchange(&primary->owner, 0));
+	primary->context = NULL;
+	primary->retains = 0;
+}
+
+ll_cu_result ll_context_release(ll_cu_device device, ll_cu_result (*release)(ll_cu_device))
+{
+	struct ll_context_change change __attribute__((cleanup(ll_context_change_end))) = {.seat = ll_seat_of(device)};
+	if (!change.seat)
+		return release(device);
+	lock(&change);
+	struct primary *primary = &primaries[device];
+	struct ll_size size = {.seat = change.seat};
+	if (primary->context && primary->retains <= 1)
+		forget_launches(&size, primary->context);
+	ll_cu_result status = release(device);
+	if (status != LL_CUDA_SUCCESS)
+		return status;
+	if (primary->retains)
+		primary->retains--;
+	if (!is_primary_active(device))
+		end_primary(change.seat, primary);
+	return status;
+}
+
+/* Which one it is: the driver tells whoever retains it. The lock is held, and a green context keeps it. */
+static void find_primary(struct ll_context_change *change)
+{
+	struct ll_cu_context *context;
+	if (ll_real()->cuDevicePrimaryCtxRetain(&context, change->seat->device) != LL_CUDA_SUCCESS)
+		return;
+	note_primary(change, context);
+	ll_real()->cuDevicePrimaryCtxRelease_v2(change->seat->device);
+}
+
+/* A green context's own part, and with the first one the primary context, are reserved apart. */
+ll_cu_result ll_context_create_green(struct ll_cu_green_context **ret_green, struct ll_cu_resource_desc *resources,
+				     ll_cu_device device, unsigned flags)
+{
+	LL_CONTEXT_CHANGE(change, on_card(device, true));
+	if (!change.seat)
+		return change.refusal ? change.refusal
+				      : ll_real()->cuGreenCtxCreate(ret_green, resources, device, flags);
+	lock(&change);
+	if (!is_primary_active(device))
+		reserve(&change);
+	LL_CHARGE(own, (struct ll_place){.seat = change.seat},
+		  ll_seat_settings()->counts_context ? LL_FOOTPRINT_GREEN_CONTEXT_BYTES : 0);
+	if (own.is_refused)
+		change.refusal = LL_CUDA_ERROR_OUT_OF_MEMORY;
+	if (change.refusal)
+		return change.refusal;
+	LL_CHARGED_CALL(status, change.seat, ll_real()->cuGreenCtxCreate(ret_green, resources, device, flags));
+	if (status != LL_CUDA_SUCCESS)
+		return change.refusal = status;
+	find_primary(&change);
+	own.place.owner = atomic_load(&primaries[device].owner);
+	ll_charge_keep(&own, LL_SIZE_GREEN, ll_charge_name(*ret_green));
+	return status;
+}
+
+/* What was launched in it is known by the handle that the driver has for it among contexts. */
+static void forget_green_launches(const struct ll_size *size, struct ll_cu_green_context *green)
+{
+	struct ll_cu_context *context;
+	if (ll_real()->cuCtxFromGreenCtx(&context, green) == LL_CUDA_SUCCESS)
+		forget_launches(size, context);
+}
+
+ll_cu_result ll_context_destroy_green(struct ll_cu_green_context *green)
+{
+	struct ll_size size;
+	if (!ll_charge_take(LL_SIZE_GREEN, ll_charge_name(green), &size))
+		return ll_real()->cuGreenCtxDestroy(green);
+	struct ll_context_change change __attribute__((cleanup(ll_context_change_end))) = {.seat = size.seat};
+	lock(&change);
+	struct primary *primary = &primaries[size.seat->device];
+	forget_green_launches(&size, green);
+	if (primary->context && primary->retains <= 1)
+		forget_launches(&size, primary->context);
+	ll_cu_result status = ll_real()->cuGreenCtxDestroy(green);
+	ll_charge_freed(LL_SIZE_GREEN, ll_charge_name(green), &size, status);
+	if (status == LL_CUDA_SUCCESS && primary->retains)
+		primary->retains--;
+	if (status == LL_CUDA_SUCCESS && !is_primary_active(size.seat->device))
+		end_primary(size.seat, primary);
+	return status;
+}
+
+/* Everything in it goes; itself too, unless the driver makes it anew at once. */
+ll_cu_result ll_context_reset(ll_cu_device device, ll_cu_result (*reset)(ll_cu_device))
+{
+	struct ll_context_change change __attribute__((cleanup(ll_context_change_end))) = {.seat = ll_seat_of(device)};
+	if (!change.seat)
+		return reset(device);
+	lock(&change);
+	struct primary *primary = &primaries[device];
+	struct ll_size size = {.seat = change.seat};
+	if (primary->context)
+		forget_launches(&size, primary->context);
+	ll_cu_result status = reset(device);
+	if (status != LL_CUDA_SUCCESS)
+		return status;
+	if (!is_primary_active(device)) {
+		end_primary(change.seat, primary);
+	} else if (primary->context && ll_sizes_take(LL_SIZE_CONTEXT, ll_charge_name(primary->context), &size)) {
+		release_owned(change.seat, size.owner);
+		ll_sizes_put(LL_SIZE_CONTEXT, ll_charge_name(primary->context), &size, NULL);
+	}
+	return status;
+}
+
+/* What of the card a limit stands for, beyond what every context has. */
+static uint64_t limit_bytes(const struct ll_seat *seat, enum ll_cu_limit limit, uint64_t value)
+{
+	struct ll_footprint_card card;
+	switch (limit) {
+	case LL_CU_LIMIT_STACK_SIZE:
+		card = card_of(seat->device);
+		return ll_footprint_stacks(&card, value);
+	case LL_CU_LIMIT_PRINTF_FIFO_SIZE:
+		return value > DEFAULT_PRINTF_BYTES ? ll_footprint_plain(value - DEFAULT_PRINTF_BYTES) : 0;
+	case LL_CU_LIMIT_MALLOC_HEAP_SIZE:
+		return value > DEFAULT_HEAP_BYTES ? ll_footprint_plain(value - DEFAULT_HEAP_BYTES) : 0;
+	default:
+		return 0;
+	}
+}
+
+static uint64_t limit_bytes_now(const struct ll_seat *seat, enum ll_cu_limit limit)
+{
+	size_t value = 0;
+	return ll_real()->cuCtxGetLimit(&value, limit) == LL_CUDA_SUCCESS ? limit_bytes(seat, limit, value) : 0;
+}
+
+/* The context is charged by so much more, or less. */
+static void change_context(struct ll_context_change *change, struct ll_cu_context *context, uint64_t before,
+			   uint64_t after)
+{
+	struct ll_size size;
+	ll_charge_correct(&change->charge, after > before ? after - before : 0);
+	if (!ll_sizes_take(LL_SIZE_CONTEXT, ll_charge_name(context), &size))
+		return;
+	uint64_t less = before > after ? before - after : 0;
+	less = less < size.bytes ? less : size.bytes;
+	ll_held_release(size.seat, less);
+	size.bytes = size.bytes - less + change->charge.bytes;
+	if (ll_sizes_put(LL_SIZE_CONTEXT, ll_charge_name(context), &size, NULL))
+		change->charge.bytes = 0;
+}
+
+ll_cu_result ll_context_set_limit(enum ll_cu_limit limit, size_t value)
+{
+	struct ll_cu_context *context;
+	struct ll_size size;
+	struct ll_seat *seat = ll_seat_current(&context);
+	if (!seat || !ll_seat_settings()->counts_context)
+		return ll_real()->cuCtxSetLimit(limit, value);
+	struct ll_context_change change __attribute__((cleanup(ll_context_change_end))) = {.seat = seat};
+	lock(&change);
+	/* A green one's limits are the primary one's. */
+	if (!ll_sizes_find(LL_SIZE_CONTEXT, ll_charge_name(context), &size))
+		context = primaries[seat->device].context;
+	if (!context)
+		return ll_real()->cuCtxSetLimit(limit, value);
+	uint64_t before = limit_bytes_now(seat, limit), after = limit_bytes(seat, limit, value);
+	change.charge = ll_charge_begin((struct ll_place){.seat = seat}, after > before ? after - before : 0);
+	if (change.charge.is_refused)
+		return LL_CUDA_ERROR_OUT_OF_MEMORY;
+	LL_CHARGED_CALL(status, seat, ll_real()->cuCtxSetLimit(limit, value));
+	if (status == LL_CUDA_SUCCESS)
+		change_context(&change, context, before, limit_bytes_now(seat, limit));
+	return status;
+}

@@ -1,0 +1,439 @@
+#include "shim/memory/pools.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "ledger/fork.h"
+#include "ledger/memory.h"
+#include "shim/held.h"
+#include "shim/interpose/real.h"
+#include "shim/memory/footprint.h"
+#include "shim/memory/sizes.h"
+#include "shim/spare.h"
+
+enum { CARDS = 64 };
+
+struct ll_pool {
+	struct ll_cu_mem_pool *handle;
+	struct ll_seat *seat;   /* NULL: it takes nothing of a card */
+	uint64_t charged_bytes; /* pending ones included */
+	uint64_t pending_bytes; /* reserved for allocations that are under way */
+	uint64_t block_count;
+	bool is_destroyed;
+	struct ll_pool *next;
+};
+
+static struct card {
+	pthread_mutex_t lock; /* guards its pools */
+	struct ll_pool *pools;
+	uint64_t graph_bytes; /* charged for graphs */
+	int cancel_state;     /* of the thread that has the lock, before */
+} cards[CARDS];
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct ll_fork_item fork_item;
+static _Atomic bool has_graphs;
+static _Atomic uint64_t graph_node_bytes; /* of all nodes that allocate, as they may take them */
+static _Atomic uint64_t graph_losses;     /* how often they were seen to have less: no graph is known to have its own */
+static _Atomic uint64_t pooled_cards;     /* a bit for each that has pools */
+
+_Atomic bool ll_pools_are_used;
+
+static void init_cards(void)
+{
+	for (size_t i = 0; i < CARDS; i++) {
+		pthread_mutex_init(&cards[i].lock, NULL);
+		cards[i].pools = NULL;
+		cards[i].graph_bytes = 0;
+	}
+}
+
+static void forget_in_child(struct ll_fork_item *item)
+{
+	(void)item;
+	init_cards();
+	ll_pools_are_used = false;
+	has_graphs = false;
+	graph_node_bytes = 0;
+	pooled_cards = 0;
+}
+
+static void begin(void)
+{
+	init_cards();
+	fork_item.in_child = forget_in_child;
+	ll_fork_add(&fork_item);
+}
+
+/* The driver is asked under the lock, and its calls may be cancellation points. */
+static struct card *lock_card(const struct ll_seat *seat)
+{
+	int cancel_state;
+	pthread_once(&once, begin);
+	struct card *card = &cards[seat->device];
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+	pthread_mutex_lock(&card->lock);
+	card->cancel_state = cancel_state;
+	return card;
+}
+
+static void unlock_card(struct card *card)
+{
+	int cancel_state = card->cancel_state;
+	pthread_mutex_unlock(&card->lock);
+	pthread_setcancelstate(cancel_state, NULL);
+}
+
+static uint64_t ask(const struct ll_pool *pool, enum ll_cu_mem_pool_attribute attribute)
+{
+	uint64_t value = 0;
+	return ll_real()->cuMemPoolGetAttribute(pool->handle, attribute, &value) == LL_CUDA_SUCCESS ? value : 0;
+}
+
+/* False: there is more than the limit has room for; it is charged all the same. */
+static bool charge_as(struct ll_seat *seat, uint64_t *charged_bytes, uint64_t bytes)
+{
+	uint64_t before = *charged_bytes;
+	bool is_within = true;
+	*charged_bytes = bytes;
+	if (bytes < before) {
+		ll_held_release(seat, before - bytes);
+	} else if (bytes > before && ll_held_reserve(seat, bytes - before) != 0) {
+		is_within = false;
+		ll_held_charge(seat, bytes - before);
+	}
+	return is_within;
+}
+
+/* The card's lock is held. */
+static bool true_up(struct ll_pool *pool)
+{
+	if (pool->is_destroyed)
+		return true;
+	return charge_as(pool->seat, &pool->charged_bytes,
+			 ask(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) + pool->pending_bytes);
+}
+
+static bool true_up_graphs(struct ll_seat *seat, struct card *card)
+{
+	uint64_t bytes = 0;
+	if (!has_graphs || ll_real()->cuDeviceGetGraphMemAttribute(
+			       seat->device, LL_CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &bytes) != LL_CUDA_SUCCESS)
+		return true;
+	if (bytes < card->graph_bytes)
+		graph_losses++;
+	return charge_as(seat, &card->graph_bytes, bytes);
+}
+
+static void true_up_card(struct ll_seat *seat, struct card *card)
+{
+	for (struct ll_pool *pool = card->pools; pool; pool = pool->next)
+		true_up(pool);
+	true_up_graphs(seat, card);
+}
+
+void ll_pool_true_up(struct ll_seat *seat)
+{
+	struct card *card = lock_card(seat);
+	true_up_card(seat, card);
+	unlock_card(card);
+}
+
+void ll_pool_true_up_all(struct ll_seat *seat)
+{
+	ll_pool_true_up(seat);
+	for (uint64_t left = pooled_cards & ~(UINT64_C(1) << seat->device); left; left &= left - 1) {
+		struct ll_seat *other = ll_seat_of(__builtin_ctzll(left));
+		if (other)
+			ll_pool_true_up(other);
+	}
+}
+
+static uint64_t charged_on(const struct card *card)
+{
+	uint64_t bytes = card->graph_bytes;
+	for (const struct ll_pool *pool = card->pools; pool; pool = pool->next)
+		bytes += pool->charged_bytes;
+	return bytes;
+}
+
+/* The card's lock is held. A thread that captures may trim. */
+static bool trim(struct ll_seat *seat, struct card *card)
+{
+	enum ll_cu_capture_mode mode = LL_CU_STREAM_CAPTURE_MODE_RELAXED;
+	true_up_card(seat, card);
+	uint64_t before = charged_on(card);
+	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
+	for (struct ll_pool *pool = card->pools; pool; pool = pool->next) {
+		if (!pool->is_destroyed)
+			ll_real()->cuMemPoolTrimTo(pool->handle, 0);
+	}
+	if (has_graphs)
+		ll_real()->cuDeviceGraphMemTrim(seat->device);
+	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
+	true_up_card(seat, card);
+	return charged_on(card) < before;
+}
+
+bool ll_spare_give_up(struct ll_seat *seat)
+{
+	if (!ll_pools_are_used)
+		return false;
+	struct card *card = lock_card(seat);
+	uint64_t before = charged_on(card);
+	bool is_less = trim(seat, card) || charged_on(card) < before;
+	unlock_card(card);
+	return is_less;
+}
+
+void ll_pool_expect_graphs(uint64_t bytes)
+{
+	atomic_fetch_add(&graph_node_bytes, ll_footprint_round(bytes, LL_FOOTPRINT_POOL_STEP_BYTES));
+	has_graphs = true;
+	ll_pools_are_used = true;
+}
+
+static bool has_room(const struct ll_seat *seat, uint64_t bytes)
+{
+	struct ll_memory_view view;
+	ll_memory_look(seat->claim, &view);
+	return !view.limit_bytes ||
+	       (view.used_bytes <= view.limit_bytes && bytes <= view.limit_bytes - view.used_bytes);
+}
+
+static uint64_t name_of(const struct ll_cu_graph_exec *exec)
+{
+	return (uint64_t)(uintptr_t)exec;
+}
+
+/* What nodes may take is known only as the sum of all that there ever were: a graph that has its memory needs no room.
+ */
+bool ll_pool_has_room_for_graph(struct ll_seat *seat, const struct ll_cu_graph_exec *exec)
+{
+	struct ll_size known;
+	if (!has_graphs || (ll_sizes_find(LL_SIZE_GRAPH, name_of(exec), &known) && known.bytes == graph_losses))
+		return true;
+	struct card *card = lock_card(seat);
+	uint64_t nodes = graph_node_bytes;
+	bool is_roomy = has_room(seat, nodes > card->graph_bytes ? nodes - card->graph_bytes : 0);
+	unlock_card(card);
+	return is_roomy;
+}
+
+bool ll_pool_keep_graph(struct ll_seat *seat, const struct ll_cu_graph_exec *exec)
+{
+	struct ll_size size = {.bytes = graph_losses};
+	struct card *card = lock_card(seat);
+	bool is_kept = true_up_graphs(seat, card) || has_room(seat, 0);
+	unlock_card(card);
+	if (is_kept || (ll_spare_of_siblings(seat) && has_room(seat, 0))) {
+		if (has_graphs) /* else its end would not be looked for */
+			ll_sizes_put(LL_SIZE_GRAPH, name_of(exec), &size, NULL);
+		return true;
+	}
+	ll_spare_give_up(seat);
+	return false;
+}
+
+void ll_pool_forget_graph(const struct ll_cu_graph_exec *exec)
+{
+	struct ll_size size;
+	if (has_graphs)
+		ll_sizes_take(LL_SIZE_GRAPH, name_of(exec), &size);
+}
+
+/* A new one; whoever makes one for the same pool at once loses nothing but its own. seat NULL: it takes nothing. */
+static struct ll_pool *add(struct ll_cu_mem_pool *handle, struct ll_seat *seat)
+{
+	struct ll_size size;
+	struct ll_pool *pool = calloc(1, sizeof *pool);
+	if (!pool)
+		return NULL;
+	*pool = (struct ll_pool){.handle = handle, .seat = seat};
+	size = (struct ll_size){.seat = seat, .thing = pool};
+	struct card *card = seat ? lock_card(seat) : NULL;
+	struct ll_size found;
+	if (ll_sizes_find(LL_SIZE_POOL, (uint64_t)(uintptr_t)handle, &found) && found.seat == seat) {
+		free(pool);
+		pool = found.thing;
+	} else if (!ll_sizes_put(LL_SIZE_POOL, (uint64_t)(uintptr_t)handle, &size, NULL)) {
+		free(pool);
+		pool = NULL;
+	} else if (card) {
+		pool->next = card->pools;
+		card->pools = pool;
+		pooled_cards |= UINT64_C(1) << seat->device;
+		ll_pools_are_used = true;
+	}
+	if (card)
+		unlock_card(card);
+	return pool;
+}
+
+/* Whose a pool of managed memory is that is on no card. */
+static struct ll_seat *seat_of_managed(void)
+{
+	struct ll_cu_context *context;
+	struct ll_seat *seat = ll_seat_current(&context);
+	return seat ? seat : ll_seat_take(0);
+}
+
+void ll_pool_add(struct ll_cu_mem_pool *handle, const struct ll_cu_mem_pool_props *props)
+{
+	struct ll_seat *seat = NULL;
+	if (props->location.type == LL_CU_MEM_LOCATION_TYPE_DEVICE)
+		seat = ll_seat_take(props->location.id);
+	else if (props->type == LL_CU_MEM_ALLOCATION_TYPE_MANAGED)
+		seat = seat_of_managed();
+	add(handle, seat);
+}
+
+struct ll_pool *ll_pool_find(struct ll_cu_mem_pool *handle)
+{
+	struct ll_size size;
+	return ll_sizes_find(LL_SIZE_POOL, (uint64_t)(uintptr_t)handle, &size) ? size.thing : NULL;
+}
+
+static bool is_default_of(struct ll_cu_mem_pool *handle, ll_cu_device device)
+{
+	struct ll_cu_mem_location location = {.type = LL_CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
+	struct ll_cu_mem_pool *pool;
+	if (ll_real()->cuDeviceGetDefaultMemPool(&pool, device) == LL_CUDA_SUCCESS && pool == handle)
+		return true;
+	return ll_real()->cuMemGetDefaultMemPool(&pool, &location, LL_CU_MEM_ALLOCATION_TYPE_MANAGED) ==
+		   LL_CUDA_SUCCESS &&
+	       pool == handle;
+}
+
+/* The one of managed memory that prefers no place. */
+static bool is_default_of_none(struct ll_cu_mem_pool *handle)
+{
+	struct ll_cu_mem_location nowhere = {.type = LL_CU_MEM_LOCATION_TYPE_INVALID};
+	struct ll_cu_mem_pool *pool;
+	return ll_real()->cuMemGetDefaultMemPool(&pool, &nowhere, LL_CU_MEM_ALLOCATION_TYPE_MANAGED) ==
+		   LL_CUDA_SUCCESS &&
+	       pool == handle;
+}
+
+/* A pool that the driver made: some card's default one, or one that takes nothing of a card. */
+static struct ll_pool *add_default(struct ll_cu_mem_pool *handle)
+{
+	for (ll_cu_device device = 0; device < CARDS; device++) {
+		if (ll_seat_of(device) && is_default_of(handle, device))
+			return add(handle, ll_seat_of(device));
+	}
+	return add(handle, is_default_of_none(handle) ? seat_of_managed() : NULL);
+}
+
+/* The card's lock is held. False: refused. */
+static bool reserve_growth(struct ll_pool *pool, struct card *card, uint64_t bytes, uint64_t *ret_growth)
+{
+	uint64_t reserved = ask(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+	uint64_t used = ask(pool, LL_CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+	bool has_room = reserved >= used && reserved - used >= bytes;
+	uint64_t growth = has_room ? 0 : ll_footprint_round(bytes, LL_FOOTPRINT_POOL_STEP_BYTES);
+	charge_as(pool->seat, &pool->charged_bytes, reserved + pool->pending_bytes);
+	int rc = ll_held_reserve(pool->seat, growth);
+	if (rc == -ENOMEM && trim(pool->seat, card))
+		rc = ll_held_reserve(pool->seat, growth);
+	*ret_growth = rc == 0 ? growth : 0;
+	return rc != -ENOMEM;
+}
+
+static void begin_growth(struct ll_pool *pool, uint64_t bytes, struct ll_pool_growth *growth)
+{
+	struct card *card = lock_card(pool->seat);
+	growth->is_refused = !reserve_growth(pool, card, bytes, &growth->bytes);
+	if (!growth->is_refused) {
+		growth->pool = pool;
+		pool->pending_bytes += growth->bytes;
+		pool->charged_bytes += growth->bytes;
+	}
+	unlock_card(card);
+}
+
+struct ll_pool_growth ll_pool_begin(struct ll_seat *seat, struct ll_cu_mem_pool *handle, uint64_t bytes)
+{
+	struct ll_pool_growth growth = {.pool = NULL};
+	if (!handle && ll_real()->cuDeviceGetMemPool(&handle, seat->device) != LL_CUDA_SUCCESS)
+		return growth;
+	struct ll_pool *pool = ll_pool_find(handle);
+	pool = pool ? pool : add_default(handle);
+	if (!pool || !pool->seat)
+		return growth;
+	begin_growth(pool, bytes, &growth);
+	if (growth.is_refused && ll_spare_of_siblings(pool->seat))
+		begin_growth(pool, bytes, &growth);
+	return growth;
+}
+
+bool ll_pool_end(struct ll_pool_growth *growth)
+{
+	struct ll_pool *pool = growth->pool;
+	if (!pool)
+		return true;
+	struct card *card = lock_card(pool->seat);
+	pool->pending_bytes -= growth->bytes;
+	bool is_within = true_up(pool);
+	unlock_card(card);
+	growth->pool = NULL;
+	return is_within;
+}
+
+void ll_pool_keep(struct ll_pool *pool, ll_cu_deviceptr address, uint64_t bytes)
+{
+	struct ll_size size = {.bytes = bytes, .seat = pool->seat, .thing = pool};
+	struct card *card = lock_card(pool->seat);
+	pool->block_count += ll_sizes_put(LL_SIZE_BLOCK, address, &size, NULL);
+	unlock_card(card);
+}
+
+bool ll_pool_take(ll_cu_deviceptr address, struct ll_pool_block *ret_block)
+{
+	struct ll_size size;
+	if (!ll_pools_are_used || !ll_sizes_take(LL_SIZE_BLOCK, address, &size))
+		return false;
+	*ret_block = (struct ll_pool_block){.pool = size.thing, .bytes = size.bytes};
+	return true;
+}
+
+/* The last block of a pool that was destroyed is gone. The card's lock is held. */
+static void forget(struct card *card, struct ll_pool *pool)
+{
+	struct ll_pool **link = &card->pools;
+	while (*link && *link != pool)
+		link = &(*link)->next;
+	if (*link)
+		*link = pool->next;
+	charge_as(pool->seat, &pool->charged_bytes, 0);
+	free(pool);
+}
+
+void ll_pool_freed(ll_cu_deviceptr address, const struct ll_pool_block *block, ll_cu_result status)
+{
+	struct ll_pool *pool = block->pool;
+	struct ll_size size = {.bytes = block->bytes, .seat = pool->seat, .thing = pool};
+	if (status != LL_CUDA_SUCCESS && ll_sizes_put(LL_SIZE_BLOCK, address, &size, NULL))
+		return;
+	struct card *card = lock_card(pool->seat);
+	pool->block_count--;
+	if (!pool->is_destroyed)
+		true_up(pool);
+	else if (!pool->block_count)
+		forget(card, pool);
+	unlock_card(card);
+}
+
+void ll_pool_destroyed(struct ll_pool *pool)
+{
+	if (!pool->seat) {
+		free(pool);
+		return;
+	}
+	struct card *card = lock_card(pool->seat);
+	pool->is_destroyed = true;
+	if (!pool->block_count)
+		forget(card, pool);
+	unlock_card(card);
+}

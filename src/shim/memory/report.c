@@ -1,0 +1,143 @@
+#include "shim/memory/report.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ledger/fork.h"
+#include "ledger/memory.h"
+#include "ledger/tenant.h"
+#include "shim/interpose/device_uuid.h"
+#include "shim/seat.h"
+
+enum { CARDS = 64, TENANTS = 128, CLAIMS = 256 };
+
+/* Ledgers of cards that this process has no seat on; they stay open. */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct ll_fork_item fork_item;
+static struct opened {
+	char uuid[96];
+	struct ll_ledger *ledger;
+} opened[CARDS];
+
+static void forget_in_child(struct ll_fork_item *item)
+{
+	(void)item;
+	pthread_mutex_init(&lock, NULL);
+	memset(opened, 0, sizeof opened);
+}
+
+static void begin(void)
+{
+	fork_item.in_child = forget_in_child;
+	ll_fork_add(&fork_item);
+}
+
+/* NULL: there is none yet. The lock is held. */
+static struct ll_ledger *open_ledger(const char *uuid)
+{
+	size_t i = 0;
+	while (i < CARDS && opened[i].ledger && strcmp(opened[i].uuid, uuid) != 0)
+		i++;
+	if (i == CARDS)
+		return NULL;
+	if (!opened[i].ledger && ll_ledger_open(ll_seat_settings()->folder, uuid, false, &opened[i].ledger, NULL) < 0)
+		return NULL;
+	snprintf(opened[i].uuid, sizeof opened[i].uuid, "%s", uuid);
+	return opened[i].ledger;
+}
+
+static struct ll_seat *seat_on(const char *uuid)
+{
+	for (ll_cu_device device = 0; device < CARDS; device++) {
+		struct ll_seat *seat = ll_seat_of(device);
+		if (seat && strcmp(seat->uuid, uuid) == 0)
+			return seat;
+	}
+	return NULL;
+}
+
+static struct ll_ledger *ledger_of(const char *uuid)
+{
+	const struct ll_seat *seat = seat_on(uuid);
+	if (seat)
+		return seat->ledger;
+	pthread_once(&once, begin);
+	pthread_mutex_lock(&lock);
+	struct ll_ledger *ledger = open_ledger(uuid);
+	pthread_mutex_unlock(&lock);
+	return ledger;
+}
+
+/* The tenant's row; false: it has none there. */
+static bool find_tenant(struct ll_ledger *ledger, struct ll_tenant_info *ret_tenant)
+{
+	struct ll_tenant_info *tenants = calloc(TENANTS, sizeof *tenants);
+	size_t count = tenants ? ll_tenant_list(ledger, tenants, TENANTS) : 0;
+	bool is_found = false;
+	for (size_t i = 0; i < count && i < TENANTS && !is_found; i++) {
+		is_found = tenants[i].id == ll_seat_settings()->id;
+		if (is_found)
+			*ret_tenant = tenants[i];
+	}
+	free(tenants);
+	return is_found;
+}
+
+static bool report_seat(const struct ll_seat *seat, struct ll_report *ret_report)
+{
+	struct ll_memory_view view;
+	ll_memory_look(seat->claim, &view);
+	*ret_report = (struct ll_report){.limit_bytes = view.limit_bytes, .used_bytes = view.used_bytes};
+	return view.limit_bytes != 0;
+}
+
+bool ll_report_device(ll_cu_device device, struct ll_report *ret_report)
+{
+	char uuid[96];
+	const struct ll_seat *seat = ll_seat_of(device);
+	if (seat)
+		return report_seat(seat, ret_report);
+	return ll_device_uuid(device, uuid, sizeof uuid) && ll_report_card(uuid, ret_report);
+}
+
+bool ll_report_card(const char *uuid, struct ll_report *ret_report)
+{
+	const struct ll_seat *seat = seat_on(uuid);
+	if (seat)
+		return report_seat(seat, ret_report);
+	struct ll_tenant_info tenant = {.memory_limit_bytes = ll_seat_settings()->memory_limit_bytes};
+	struct ll_ledger *ledger = ledger_of(uuid);
+	if (ledger)
+		find_tenant(ledger, &tenant);
+	*ret_report =
+	    (struct ll_report){.limit_bytes = tenant.memory_limit_bytes, .used_bytes = tenant.memory_used_bytes};
+	return tenant.memory_limit_bytes != 0;
+}
+
+uint64_t ll_report_left(const struct ll_report *report)
+{
+	return report->used_bytes < report->limit_bytes ? report->limit_bytes - report->used_bytes : 0;
+}
+
+size_t ll_report_processes(const char *uuid, struct ll_report_process *processes, size_t capacity)
+{
+	struct ll_tenant_info tenant;
+	struct ll_ledger *ledger = ledger_of(uuid);
+	if (!ledger || !find_tenant(ledger, &tenant))
+		return 0;
+	struct ll_claim_info *claims = calloc(CLAIMS, sizeof *claims);
+	size_t listed = claims ? ll_ledger_list(ledger, claims, CLAIMS) : 0, count = 0;
+	for (size_t i = 0; i < listed && i < CLAIMS; i++) {
+		if (claims[i].tenant_row != tenant.row + 1 || !claims[i].is_pid_ours)
+			continue;
+		if (count < capacity)
+			processes[count] = (struct ll_report_process){.pid = (unsigned)claims[i].pid,
+								      .used_bytes = claims[i].memory_used_bytes};
+		count++;
+	}
+	free(claims);
+	return count;
+}

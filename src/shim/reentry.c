@@ -1,3 +1,0 @@
-#include "shim/reentry.h"
-
-_Thread_local unsigned ll_reentry_depth __attribute__((tls_model("initial-exec")));

@@ -1,0 +1,149 @@
+/* Launches that wait for their turn on the card, behind the tenant's gate there, while their host goes on. */
+#include "base/clock.h"
+#include "ledger/account.h"
+#include "ledger/visit.h"
+#include "shim/time/flow_state.h"
+
+/* Work that is let through between two waits: what of it is left when the gate shuts runs beside the next tenant's. */
+#define LET_THROUGH_NS (300 * LL_NS_PER_US)
+/* What may be queued, held or not: a stream has room for some thousand operations (doc/facts.md). */
+#define QUEUE_NS (20 * LL_NS_PER_MS)
+enum { QUEUE_LAUNCHES = 512 };
+
+static uint32_t word_of(const struct ll_flow *flow)
+{
+	const _Atomic uint32_t *word = ll_visit_word(flow->claim);
+	return word ? atomic_load_explicit(word, memory_order_relaxed) : LL_VISIT_WORD_OPEN;
+}
+
+/* A tenant on several cards needs its turns on all of them together; a kernel that waits would seem to run too long;
+ * and marks that fail tell nothing of what is queued. */
+static bool can_hold(const struct ll_flow *flow)
+{
+	return !flow->first && !flow->gang.is_led && !flow->look.awaited.seen_ns && !flow->max_kernel_ns &&
+	       !flow->is_blind && !flow->is_lost && !flow->is_in_debt;
+}
+
+static bool prepare(struct ll_flow *flow, struct ll_flow_context *context)
+{
+	bool holds = context && can_hold(flow) && ll_card_gate_prepare(&context->gate, ll_visit_word(flow->claim));
+	ll_visit_set(flow->claim, LL_VISIT_ON_CARD, holds);
+	return holds;
+}
+
+static bool is_held(const struct ll_flow *flow)
+{
+	return !(word_of(flow) & LL_VISIT_WORD_OPEN);
+}
+
+static bool has_room(const struct ll_flow *flow)
+{
+	bool is_short = flow->queued.ns < QUEUE_NS && flow->queued.launches < QUEUE_LAUNCHES;
+	return is_short ||
+	       flow->queued.launches < 2; /* behind a long one the next, or the card would wait for the host */
+}
+
+static bool wants_wait(const struct ll_flow *flow, const struct ll_flow_context *context, struct ll_mark_stream stream)
+{
+	struct ll_marks_wait last = ll_marks_last_wait(context->marks, stream);
+	uint32_t word = word_of(flow);
+	bool is_shut_anew = !(word & LL_VISIT_WORD_OPEN) && last.word != word;
+	return is_shut_anew || last.unheld_ns >= LET_THROUGH_NS;
+}
+
+bool ll_flow_may_pass_unheld(const struct ll_flow *flow, const struct ll_flow_context *context,
+			     struct ll_mark_stream stream)
+{
+	return context && context->gate.state == LL_CARD_GATE_READY && has_room(flow) &&
+	       !wants_wait(flow, context, stream);
+}
+
+static bool hold_stream(struct ll_flow *flow, struct ll_flow_context *context, struct ll_mark_stream stream)
+{
+	if (!wants_wait(flow, context, stream))
+		return true;
+	if (!ll_marks_last_wait(context->marks, stream).word) {
+		ll_flow_note_unmarked(flow);
+		ll_marks_end_unheld(context->marks, stream);
+	}
+	if (is_held(flow)) /* whoever goes before the visited takes the card at once */
+		ll_flow_tick(flow, ll_now_ns());
+	uint32_t word = word_of(flow);
+	ll_mark_lock_let_go(&flow->lock);
+	bool waits = ll_card_gate_wait(&context->gate, stream.handle);
+	ll_mark_lock_take_back(&flow->lock);
+	if (!waits)
+		context->gate.state = LL_CARD_GATE_NONE;
+	else
+		ll_marks_note_wait(context->marks, stream, word);
+	return waits;
+}
+
+bool ll_flow_is_held_back(const struct ll_flow *flow)
+{
+	return flow->look.is_by_visits && !flow->turn.is_lingering && is_held(flow);
+}
+
+/* The gate on the card holds the launch: the host waits for nothing but room. */
+static void wait_for_room(struct ll_flow *flow)
+{
+	uint64_t give_up_ns = ll_now_ns() + LL_FLOW_LONGEST_WAIT_NS, now_ns;
+	flow->waiting++;
+	while (flow->look.is_by_visits && !has_room(flow) && !flow->is_ending && (now_ns = ll_now_ns()) < give_up_ns) {
+		uint32_t bell = ll_turn_bell(flow->claim);
+		ll_flow_tick(flow, now_ns);
+		if (has_room(flow) || (!is_held(flow) && ll_flow_passes_stalled_queue(flow, now_ns)))
+			break;
+		uint64_t until_ns = now_ns + (is_held(flow) ? LL_FLOW_HELD_NS : LL_FLOW_POLL_NS);
+		pthread_mutex_unlock(&flow->lock.mutex);
+		ll_turn_sleep(flow->claim, bell, until_ns);
+		pthread_mutex_lock(&flow->lock.mutex);
+	}
+	flow->waiting--;
+}
+
+bool ll_flow_waits_on_card(struct ll_flow *flow, struct ll_flow_context *known, struct ll_mark_stream stream)
+{
+	if (!prepare(flow, known))
+		return false;
+	flow->idle_since_ns = flow->turn.paused_since_ns = 0;
+	uint64_t now_ns = ll_now_ns();
+	if (!flow->is_wanting) {
+		ll_flow_want(flow, now_ns);
+		ll_flow_tick(flow, now_ns);
+	}
+	if (!flow->look.is_by_visits)
+		return false;
+	wait_for_room(flow);
+	return flow->look.is_by_visits && hold_stream(flow, known, stream);
+}
+
+void ll_flow_leave_gates(struct ll_flow *flow)
+{
+	for (struct ll_flow_context *context = flow->contexts; context; context = context->next)
+		ll_card_gate_leave(&context->gate);
+}
+
+/* The card is its visitor's, whatever it does with it; but in equal parts where somebody's launch goes on beyond its
+ * visit. */
+void ll_flow_charge_visit(struct ll_flow *flow, uint64_t now_ns)
+{
+	const struct ll_turn_look *look = &flow->look;
+	uint64_t from_ns = flow->visit_ns, to_ns = now_ns;
+	bool is_by_visits = look->is_by_visits && look->waiting_claims;
+	bool is_visited = is_by_visits && (look->is_holder || flow->turn.is_lingering);
+	if (from_ns && !is_visited && look->turn_since_ns > from_ns && look->turn_since_ns < now_ns)
+		to_ns = look->turn_since_ns;
+	if (from_ns && to_ns > from_ns) {
+		uint64_t own_ns = (to_ns - from_ns) / (1 + look->sharing);
+		ll_account_charge(flow->claim, to_ns - own_ns, to_ns, own_ns);
+	}
+	if (!is_visited)
+		flow->visit_ns = 0;
+	else if (from_ns)
+		flow->visit_ns = now_ns;
+	else
+		flow->visit_ns = look->turn_since_ns > flow->charged_ns ? look->turn_since_ns : now_ns;
+	if (is_by_visits)
+		flow->visits_to_ns = flow->charged_ns = now_ns;
+}

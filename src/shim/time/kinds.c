@@ -1,0 +1,176 @@
+#include "shim/time/kinds.h"
+
+enum { FIRST_SAMPLES = 8, FIRST_TRIES = 32, MOST_BETWEEN = 1024 };
+
+/* Tries in slices of which the shortest counts: a slice of others in all of them is rare. */
+enum { LEAST_TRIES = 4 };
+
+/* The first few count alike, later ones for so little: a sample scatters by a tenth. */
+enum { SAMPLE_PARTS = 32, QUEUED_PARTS = 4 };
+/* How many times as long a launch can seem as what is known; and of the first few, as the others. */
+enum { FAR = 4, FIRST_FAR = 2 };
+/* A kind is steady if its launches scatter by less than one in so many parts, and what samples of short ones do. */
+enum { STEADY_PARTS = 8, STEADY_NS = 1000 };
+
+static void count_one(uint16_t *count)
+{
+	if (*count < UINT16_MAX)
+		(*count)++;
+}
+
+/* All bits of a number count, as in the end of MurmurHash3. */
+static uint64_t stir(uint64_t number)
+{
+	number = (number ^ number >> 33) * UINT64_C(0xff51afd7ed558ccd);
+	number = (number ^ number >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
+	return number ^ number >> 33;
+}
+
+/* Names are products, or addresses. */
+static unsigned set_of(uint64_t name)
+{
+	return (unsigned)(stir(name) % LL_KIND_SETS);
+}
+
+struct ll_kind *ll_kinds_find(struct ll_kinds *kinds, uint64_t name)
+{
+	struct ll_kind *set = kinds->table[set_of(name)], *oldest = set;
+	uint32_t now = ++kinds->found;
+	for (struct ll_kind *kind = set; kind < set + LL_KIND_WAYS; kind++) {
+		if (kind->name == name) {
+			kind->found = now;
+			return kind;
+		}
+		if (now - kind->found > now - oldest->found)
+			oldest = kind;
+	}
+	*oldest = (struct ll_kind){.name = name, .doubts = kinds->doubts, .found = now};
+	return oldest;
+}
+
+static bool is_new(const struct ll_kind *kind)
+{
+	return kind->learned + kind->rough < FIRST_SAMPLES && kind->timed < FIRST_TRIES;
+}
+
+bool ll_kind_wants_sample(const struct ll_kinds *kinds, const struct ll_kind *kind)
+{
+	return is_new(kind) || kind->seen >= kind->next || kind->doubts != kinds->doubts;
+}
+
+bool ll_kind_is_steady(const struct ll_kind *kind)
+{
+	return kind->scatter_ns <= kind->ns / STEADY_PARTS + STEADY_NS;
+}
+
+/* Now sooner and now later: a program that does the same over and over would else have the same ones of them timed. */
+void ll_kind_note_sample(const struct ll_kinds *kinds, struct ll_kind *kind)
+{
+	uint64_t between = kind->ns ? LL_KIND_SAMPLE_NS * 1000 / LL_KIND_SAMPLE_PERMILLE / kind->ns : MOST_BETWEEN;
+	if (between > MOST_BETWEEN)
+		between = MOST_BETWEEN;
+	uint64_t from = between / 2, any = stir(kind->name + kind->seen) % (between + 1);
+	kind->next = kind->seen + (uint32_t)(from + any < 1 ? 1 : from + any);
+	kind->doubts = kinds->doubts;
+	count_one(&kind->timed);
+}
+
+/* The next one of `count` counts for one of so many parts, at most most_parts. */
+static uint64_t parts_of(uint32_t count, uint64_t most_parts)
+{
+	return count < most_parts ? count + UINT64_C(1) : most_parts;
+}
+
+static uint64_t mean_of(uint64_t before_ns, uint64_t ns, uint64_t parts)
+{
+	return ((parts - 1) * before_ns + ns) / parts;
+}
+
+/* Of the first few, this being one more behind `count`. */
+static uint64_t mean_of_first(struct ll_kind *kind, uint32_t count, uint64_t ns)
+{
+	kind->first_ns = ns + (count ? kind->first_ns : 0);
+	kind->longest_ns = count && kind->longest_ns > ns ? kind->longest_ns : ns;
+	uint64_t others_ns = count ? (kind->first_ns - kind->longest_ns) / count : ns;
+	return kind->longest_ns > FIRST_FAR * others_ns ? others_ns : kind->first_ns / (count + 1);
+}
+
+static uint64_t mean_with(struct ll_kind *kind, uint32_t count, uint64_t ns, uint64_t most_parts)
+{
+	return count < FIRST_SAMPLES ? mean_of_first(kind, count, ns)
+				     : mean_of(kind->ns, ns, parts_of(count, most_parts));
+}
+
+static void learn(struct ll_kind *kind, uint64_t ns, uint64_t most_parts)
+{
+	if (kind->learned >= FIRST_SAMPLES && ns > FAR * kind->ns)
+		ns = FAR * kind->ns;
+	kind->ns = mean_with(kind, kind->learned, ns, most_parts);
+	uint64_t off_ns = ns > kind->ns ? ns - kind->ns : kind->ns - ns;
+	if (off_ns > FAR * kind->ns)
+		off_ns = FAR * kind->ns;
+	kind->scatter_ns = mean_of(kind->scatter_ns, off_ns, parts_of(kind->learned, most_parts));
+	count_one(&kind->learned);
+}
+
+void ll_kind_learn_sample(struct ll_kind *kind, uint64_t ns)
+{
+	learn(kind, ns, SAMPLE_PARTS);
+}
+
+void ll_kind_learn_rough(struct ll_kind *kind, uint64_t ns)
+{
+	if (!kind->learned)
+		kind->ns = mean_with(kind, kind->rough, ns, SAMPLE_PARTS);
+	count_one(&kind->rough);
+}
+
+void ll_kind_learn_queued(struct ll_kind *kind, uint64_t ns)
+{
+	learn(kind, ns, QUEUED_PARTS);
+}
+
+bool ll_kind_is_sure(const struct ll_kind *kind)
+{
+	return kind->learned + kind->rough >= FIRST_SAMPLES;
+}
+
+void ll_kind_learn_least(struct ll_kind *kind, uint64_t ns)
+{
+	if (kind->learned || kind->rough) {
+		kind->first_ns = kind->ns;
+		kind->tried = 1;
+		kind->learned = kind->rough = 0;
+	}
+	if (kind->tried == FIRST_TRIES)
+		return;
+	uint64_t least_ns = kind->tried ? kind->first_ns : UINT64_MAX,
+		 next_ns = kind->tried > 1 ? kind->ns : UINT64_MAX;
+	kind->tried++;
+	kind->first_ns = ns < least_ns ? ns : least_ns;
+	uint64_t other_ns = ns < least_ns ? least_ns : ns;
+	kind->ns = kind->tried == 1 ? ns : other_ns < next_ns ? other_ns : next_ns;
+}
+
+bool ll_kind_is_known(const struct ll_kind *kind)
+{
+	return kind->learned || kind->rough || kind->tried >= LEAST_TRIES;
+}
+
+void ll_kinds_forget(struct ll_kinds *kinds)
+{
+	for (unsigned i = 0; i < LL_KIND_SETS * LL_KIND_WAYS; i++) {
+		struct ll_kind *kind = &kinds->table[i / LL_KIND_WAYS][i % LL_KIND_WAYS];
+		kind->learned = kind->rough = kind->timed = kind->tried = 0;
+	}
+}
+
+void ll_kinds_doubt(struct ll_kinds *kinds, struct ll_kind *kind, uint64_t ns)
+{
+	kinds->doubts++;
+	if (!kind)
+		return;
+	if (kind->ns < ns)
+		kind->ns = ns;
+	kind->learned = kind->rough = kind->timed = kind->tried = 0;
+}

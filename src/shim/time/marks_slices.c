@@ -1,0 +1,45 @@
+/* What a program's own work is where the hardware's time slices serve several programs at once. */
+#include "shim/time/marks_state.h"
+
+enum { TYPICAL_MOST = sizeof((struct ll_mark_typical *)NULL)->kinds / sizeof(uint64_t) };
+
+void ll_marks_set_shared(struct ll_marks *marks, bool is_shared, unsigned sliced_by)
+{
+	marks->is_shared = is_shared;
+	marks->sliced_by = sliced_by;
+}
+
+/* By what is known of the kinds now: of most the first tries tell too much. */
+static void find_mean(struct ll_marks *marks, struct ll_mark_typical *typical)
+{
+	uint64_t sum_ns = 0, known = 0;
+	for (uint32_t i = 0; i < TYPICAL_MOST && i < typical->count; i++) {
+		const struct ll_kind *kind = ll_kinds_find(&marks->kinds, typical->kinds[i]);
+		if (!ll_kind_is_known(kind))
+			continue;
+		sum_ns += kind->ns;
+		known++;
+	}
+	typical->mean_ns = known ? sum_ns / known : 0;
+}
+
+void ll_marks_note_typical(struct ll_marks *marks, struct ll_mark_stream name, uint64_t kind_name)
+{
+	struct ll_mark_track *track = marks->clock.is_blind ? NULL : ll_mark_track_find(marks, name);
+	if (!track)
+		return;
+	struct ll_mark_typical *typical = &track->typical;
+	typical->kinds[typical->count++ % TYPICAL_MOST] = kind_name;
+	find_mean(marks, typical);
+}
+
+uint64_t ll_mark_batch_own_ns(struct ll_marks *marks, const struct ll_mark_track *track,
+			      const struct ll_mark_batch *batch, uint64_t span_ns)
+{
+	const struct ll_kind *kind = batch->kind ? ll_kinds_find(&marks->kinds, batch->kind) : NULL;
+	uint64_t kind_ns = kind ? kind->ns : 0;
+	if (!kind_ns && !track->typical.mean_ns && !track->mean_ns)
+		return span_ns / (1 + marks->sliced_by);
+	uint64_t ns = kind_ns ? batch->launches * kind_ns : batch->guess_ns;
+	return ns < span_ns ? ns : span_ns;
+}

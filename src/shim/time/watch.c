@@ -1,0 +1,81 @@
+#include "shim/time/watch.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "shim/time/flow_state.h"
+
+static struct ll_marks_running longest(struct ll_flow *flow, uint64_t now_ns)
+{
+	struct ll_marks_running longest = {0};
+	for (struct ll_flow_context *context = flow->contexts; context; context = context->next) {
+		struct ll_marks_running running;
+		ll_marks_longest(context->marks, now_ns, &running);
+		if (running.ns > longest.ns)
+			longest = running;
+	}
+	return longest;
+}
+
+/* What others' slices took of the card meanwhile was not theirs. */
+static uint64_t own_ns(struct ll_flow *flow, uint64_t ns, uint64_t now_ns)
+{
+	uint64_t since_ns = now_ns - ns;
+	if (since_ns != flow->watched_since_ns) {
+		flow->watched_since_ns = since_ns;
+		flow->watched_others_ns = flow->slices.others_ns;
+	}
+	uint64_t others_ns = flow->slices.others_ns - flow->watched_others_ns;
+	return ns > others_ns ? ns - others_ns : 0;
+}
+
+/* Written when it changes: once a second. */
+static void note(struct ll_flow *flow, const char *text)
+{
+	if (strcmp(flow->note, text) == 0)
+		return;
+	snprintf(flow->note, sizeof flow->note, "%s", text);
+	ll_claim_set_note(flow->claim, text);
+}
+
+static void tell(struct ll_flow *flow, const struct ll_marks_running *running)
+{
+	char text[sizeof flow->note];
+	unsigned long long seconds = running->ns / LL_NS_PER_S;
+	if (running->launches > 1)
+		snprintf(text, sizeof text, "%u launches run for %llu s", (unsigned)running->launches, seconds);
+	else
+		snprintf(text, sizeof text, "kernel runs for %llu s", seconds);
+	note(flow, text);
+}
+
+/* The first process of a PID namespace is not ended by a signal of its own, but by its exit. */
+static void end_program(void)
+{
+	kill(getpid(), SIGKILL);
+	_exit(128 + SIGKILL);
+}
+
+void ll_watch_kernels(struct ll_flow *flow, uint64_t now_ns)
+{
+	if (flow->is_blind) {
+		note(flow, "its work cannot be timed");
+		return;
+	}
+	struct ll_marks_running running = {0};
+	if (flow->max_kernel_ns)
+		running = longest(flow, now_ns);
+	if (running.ns)
+		running.ns = own_ns(flow, running.ns, now_ns);
+	if (running.ns <= flow->max_kernel_ns) {
+		note(flow, "");
+		return;
+	}
+	tell(flow, &running);
+	/* Several launches are as long as they are many: then the longest is surely over the limit. */
+	if (flow->kills_at_max_kernel && running.ns / running.launches > flow->max_kernel_ns)
+		end_program();
+}

@@ -1,0 +1,545 @@
+#include "shim/trace/trace_events.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "abi/cupti.h"
+#include "base/clock.h"
+#include "base/scope.h"
+#include "shim/interpose/device_uuid.h"
+#include "shim/interpose/real.h"
+#include "shim/interpose/reentry.h"
+#include "shim/trace/trace_anchor.h"
+#include "shim/trace/trace_names.h"
+
+/* AIM: launches between two harvests, so that events are used again while they are still in the caches. */
+enum { MOST_IN_FLIGHT = 262144, AT_ONCE = 128, AIM = 256, STACK_BYTES = 256 * 1024 };
+
+#define HARVEST_LEAST_NS (2 * LL_NS_PER_MS)
+#define HARVEST_MOST_NS (20 * LL_NS_PER_MS)
+#define FLUSH_EVERY_NS (200 * LL_NS_PER_MS)
+#define LAST_WAIT_NS (1 * LL_NS_PER_S)
+#define LAST_POLL_NS (200 * LL_NS_PER_US)
+
+/* Its two events stay with it when it is used again. */
+struct ll_trace_launch {
+	struct ll_trace_record record;
+	struct context *context;
+	struct stream *stream;
+	struct ll_trace_anchor *anchor;
+	struct ll_cu_event *start, *end;
+	struct ll_trace_launch *next;
+};
+
+struct queue {
+	struct ll_trace_launch *first, **tail;
+};
+
+struct stream {
+	struct ll_mark_stream name; /* handle and thread 0: the stream is gone */
+	bool is_gone;
+	uint32_t number;
+	uint64_t ended_ns;  /* of who harvests: the last one that was told of */
+	struct queue fresh; /* in flight */
+	struct queue taken; /* the older part of it, of who harvests alone: it asks the driver without the lock */
+	struct stream *next;
+};
+
+struct context {
+	struct ll_cu_context *handle; /* NULL: gone */
+	ll_cu_device device;
+	uint32_t number, stream_count;
+	struct stream *streams;
+	struct ll_trace_launch *spare;
+	struct ll_trace_anchors anchors;
+	struct context *next;
+};
+
+static struct {
+	pthread_mutex_t lock;    /* guards all below */
+	pthread_mutex_t tending; /* of who harvests: taken before the lock, held while contexts are current to it */
+	struct ll_trace_writer *writer;
+	struct context *contexts;
+	uint32_t context_count, in_flight, correlation;
+	uint64_t told_devices;
+	_Atomic bool has_ended;
+} events = {.lock = PTHREAD_MUTEX_INITIALIZER, .tending = PTHREAD_MUTEX_INITIALIZER};
+
+static struct context *find_context(const struct ll_cu_context *handle)
+{
+	struct context *context = events.contexts;
+	while (context && context->handle != handle)
+		context = context->next;
+	return context;
+}
+
+static void tell_device(ll_cu_device device)
+{
+	char uuid[96];
+	if (device < 0 || device >= 64 || events.told_devices >> device & 1 ||
+	    !ll_device_uuid(device, uuid, sizeof uuid))
+		return;
+	ll_trace_writer_add_card(events.writer, (uint32_t)device, uuid);
+	events.told_devices |= UINT64_C(1) << device;
+}
+
+/* The context is current. */
+static struct context *get_context(struct ll_cu_context *handle)
+{
+	struct context *context = handle ? find_context(handle) : NULL;
+	if (context || !handle)
+		return context;
+	context = calloc(1, sizeof *context);
+	if (!context)
+		return NULL;
+	if (ll_real()->cuCtxGetDevice(&context->device) != LL_CUDA_SUCCESS ||
+	    !ll_trace_anchors_init(&context->anchors)) {
+		free(context);
+		return NULL;
+	}
+	tell_device(context->device);
+	context->handle = handle;
+	context->number = ++events.context_count;
+	context->next = events.contexts;
+	events.contexts = context;
+	return context;
+}
+
+static struct stream *get_stream(struct context *context, struct ll_mark_stream name)
+{
+	for (struct stream *stream = context->streams; stream; stream = stream->next) {
+		if (!stream->is_gone && ll_mark_stream_is(stream->name, name))
+			return stream;
+	}
+	struct stream *stream = calloc(1, sizeof *stream);
+	if (!stream)
+		return NULL;
+	*stream = (struct stream){.name = name, .number = context->stream_count++, .next = context->streams};
+	stream->fresh.tail = &stream->fresh.first;
+	stream->taken.tail = &stream->taken.first;
+	context->streams = stream;
+	return stream;
+}
+
+static struct ll_trace_launch *take_spare(struct context *context)
+{
+	struct ll_trace_launch *launch = context->spare;
+	if (launch) {
+		context->spare = launch->next;
+		return launch;
+	}
+	launch = calloc(1, sizeof *launch);
+	if (launch && ll_real()->cuEventCreate(&launch->start, LL_CU_EVENT_DEFAULT) == LL_CUDA_SUCCESS) {
+		if (ll_real()->cuEventCreate(&launch->end, LL_CU_EVENT_DEFAULT) == LL_CUDA_SUCCESS)
+			return launch;
+		ll_real()->cuEventDestroy_v2(launch->start);
+	}
+	free(launch);
+	return NULL;
+}
+
+static void put_spare(struct ll_trace_launch *launch)
+{
+	struct context *context = launch->context;
+	if (launch->anchor && context->handle)
+		ll_trace_anchor_leave(&context->anchors, launch->anchor);
+	launch->anchor = NULL;
+	launch->next = context->spare;
+	context->spare = launch;
+}
+
+static void describe(struct ll_trace_launch *launch, const struct ll_trace_what *what)
+{
+	bool has_name = what->kind == LL_TRACE_KERNEL || what->kind == LL_TRACE_GRAPH;
+	launch->record = (struct ll_trace_record){
+	    .head = {.kind = (uint16_t)what->kind, .name = has_name ? ll_trace_names_find(events.writer, what) : 0},
+	    .device = (uint32_t)launch->context->device,
+	    .context = launch->context->number,
+	    .stream = launch->stream->number,
+	    .correlation = ++events.correlation,
+	    .bytes = what->bytes,
+	    .grid = {what->grid[0], what->grid[1], what->grid[2]},
+	    .block = {what->block[0], what->block[1], what->block[2]},
+	    .dynamic_shared_bytes = what->dynamic_shared_bytes,
+	    .from = what->from,
+	    .to = what->kind == LL_TRACE_MEMSET ? LL_CUPTI_MEMORY_DEVICE : what->to,
+	};
+}
+
+/* A launch that is nobody else's until it is put in flight. */
+static struct ll_trace_launch *prepare(struct ll_cu_context *handle, struct ll_mark_stream name,
+				       const struct ll_trace_what *what)
+{
+	LL_SCOPE_LOCK(&events.lock);
+	if (events.has_ended)
+		return NULL;
+	struct context *context = get_context(handle);
+	struct stream *stream = context ? get_stream(context, name) : NULL;
+	struct ll_trace_launch *launch = stream && events.in_flight < MOST_IN_FLIGHT ? take_spare(context) : NULL;
+	if (!launch) {
+		ll_trace_writer_add_dropped(events.writer, 1);
+		return NULL;
+	}
+	launch->context = context;
+	launch->stream = stream;
+	describe(launch, what);
+	launch->anchor = ll_trace_anchor_join(&context->anchors);
+	return launch;
+}
+
+static void give_up(struct ll_trace_launch *launch, bool is_lost)
+{
+	LL_SCOPE_LOCK(&events.lock);
+	if (is_lost && !events.has_ended)
+		ll_trace_writer_add_dropped(events.writer, 1);
+	put_spare(launch);
+}
+
+static void put_in_flight(struct ll_trace_launch *launch)
+{
+	LL_SCOPE_LOCK(&events.lock);
+	if (!launch->context->handle || events.has_ended) {
+		put_spare(launch);
+		return;
+	}
+	launch->next = NULL;
+	*launch->stream->fresh.tail = launch;
+	launch->stream->fresh.tail = &launch->next;
+	events.in_flight++;
+}
+
+/* Recording may wait, for room in a full queue: without the lock, for it may be another thread's launch that makes
+ * room.
+ */
+struct ll_trace_launch *ll_trace_events_begin(struct ll_cu_context *context, struct ll_mark_stream stream)
+{
+	struct ll_trace_what what = ll_trace_next;
+	ll_trace_next = (struct ll_trace_what){.symbol = NULL};
+	if (!what.symbol || !context)
+		return NULL;
+	LL_SCOPE_NO_CANCEL;
+	struct ll_trace_launch *launch = prepare(context, stream, &what);
+	if (!launch || ll_real()->cuEventRecord(launch->start, stream.handle) == LL_CUDA_SUCCESS)
+		return launch;
+	give_up(launch, true);
+	return NULL;
+}
+
+void ll_trace_events_end(struct ll_trace_launch *launch, bool is_launched)
+{
+	LL_SCOPE_NO_CANCEL;
+	if (!is_launched)
+		give_up(launch, false);
+	else if (ll_real()->cuEventRecord(launch->end, launch->stream->name.handle) != LL_CUDA_SUCCESS)
+		give_up(launch, true);
+	else
+		put_in_flight(launch);
+}
+
+/* A stream's work is done in its order. Where the anchor that was the newest has changed in between the times may say
+ * otherwise, by what it moved them. */
+static void put_in_order(struct ll_trace_launch *launch)
+{
+	struct ll_trace_record *record = &launch->record;
+	if (record->start_ns < launch->stream->ended_ns)
+		record->start_ns = launch->stream->ended_ns;
+	if (record->end_ns < record->start_ns)
+		record->end_ns = record->start_ns;
+	launch->stream->ended_ns = record->end_ns;
+}
+
+/* False: it has not ended yet. One call for each event: whether it was reached, and when. */
+static bool settle(struct ll_trace_launch *launch)
+{
+	struct ll_trace_record *record = &launch->record;
+	ll_cu_result status = ll_trace_anchor_time(launch->anchor, launch->end, &record->end_ns);
+	if (status == LL_CUDA_ERROR_NOT_READY)
+		return false;
+	if (status == LL_CUDA_SUCCESS &&
+	    ll_trace_anchor_time(launch->anchor, launch->start, &record->start_ns) == LL_CUDA_SUCCESS) {
+		put_in_order(launch);
+		ll_trace_writer_add(events.writer, record);
+	} else {
+		ll_trace_writer_add_dropped(events.writer, 1);
+	}
+	return true;
+}
+
+/* The first `count` of what is taken may be used again. */
+static void give_back(struct stream *stream, unsigned count)
+{
+	LL_SCOPE_LOCK(&events.lock);
+	events.in_flight -= count;
+	for (; count; count--) {
+		struct ll_trace_launch *launch = stream->taken.first;
+		stream->taken.first = launch->next;
+		put_spare(launch);
+	}
+	if (!stream->taken.first)
+		stream->taken.tail = &stream->taken.first;
+}
+
+/* Returns how many have ended. */
+static unsigned harvest_stream(struct stream *stream)
+{
+	unsigned total = 0, count;
+	do {
+		struct ll_trace_launch *launch = stream->taken.first;
+		for (count = 0; launch && count < AT_ONCE && settle(launch); count++)
+			launch = launch->next;
+		if (count)
+			give_back(stream, count);
+		total += count;
+	} while (count == AT_ONCE);
+	return total;
+}
+
+/* Of all streams; the first of them, from which the list is sound without the lock. */
+static struct stream *take_fresh(struct context *context)
+{
+	LL_SCOPE_LOCK(&events.lock);
+	for (struct stream *stream = context->streams; stream; stream = stream->next) {
+		if (!stream->fresh.first)
+			continue;
+		*stream->taken.tail = stream->fresh.first;
+		stream->taken.tail = stream->fresh.tail;
+		stream->fresh.first = NULL;
+		stream->fresh.tail = &stream->fresh.first;
+	}
+	return context->streams;
+}
+
+static bool has_work(const struct context *context)
+{
+	LL_SCOPE_LOCK(&events.lock);
+	for (const struct stream *stream = context->streams; stream; stream = stream->next) {
+		if (stream->fresh.first || stream->taken.first)
+			return true;
+	}
+	return false;
+}
+
+static unsigned harvest(struct context *context)
+{
+	struct ll_cu_context *popped;
+	unsigned count = 0;
+	if (ll_real()->cuCtxPushCurrent_v2(context->handle) != LL_CUDA_SUCCESS)
+		return 0;
+	ll_trace_anchors_renew(&context->anchors, &events.lock);
+	for (struct stream *stream = take_fresh(context); stream; stream = stream->next)
+		count += harvest_stream(stream);
+	ll_real()->cuCtxPopCurrent_v2(&popped);
+	return count;
+}
+
+/* Contexts are taken off by who tends alone, so the list is sound without the lock but for its head. */
+static unsigned harvest_all(void)
+{
+	unsigned count = 0;
+	pthread_mutex_lock(&events.lock);
+	struct context *context = events.contexts;
+	pthread_mutex_unlock(&events.lock);
+	for (; context; context = context->next) {
+		if (context->handle)
+			count += harvest(context);
+	}
+	return count;
+}
+
+static uint64_t next_pause_ns(uint64_t pause_ns, unsigned count)
+{
+	uint64_t aim_ns = pause_ns * AIM / (count ? count : 1);
+	return aim_ns < HARVEST_LEAST_NS ? HARVEST_LEAST_NS : aim_ns > HARVEST_MOST_NS ? HARVEST_MOST_NS : aim_ns;
+}
+
+static void *tend(void *unused)
+{
+	uint64_t flushed_ns = 0, pause_ns = HARVEST_MOST_NS;
+	(void)unused;
+	prctl(PR_SET_NAME, "ll-trace");
+	ll_reentry_depth = 1;
+	enum ll_cu_capture_mode mode = LL_CU_STREAM_CAPTURE_MODE_RELAXED;
+	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
+	for (;;) {
+		ll_sleep_until_ns(ll_now_ns() + pause_ns);
+		pthread_mutex_lock(&events.tending);
+		bool has_ended = events.has_ended;
+		if (!has_ended)
+			pause_ns = next_pause_ns(pause_ns, harvest_all());
+		pthread_mutex_unlock(&events.tending);
+		if (has_ended)
+			return NULL;
+		uint64_t now_ns = ll_now_ns();
+		if (now_ns - flushed_ns >= FLUSH_EVERY_NS) {
+			ll_trace_writer_flush(events.writer);
+			flushed_ns = now_ns;
+		}
+	}
+}
+
+int ll_trace_events_start(struct ll_trace_writer *writer)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	sigset_t all, before;
+	events.writer = writer;
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK_BYTES);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int rc = pthread_create(&thread, &attr, tend, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	return -rc;
+}
+
+static void free_launches(struct ll_trace_launch *launch)
+{
+	while (launch) {
+		struct ll_trace_launch *next = launch->next;
+		ll_real()->cuEventDestroy_v2(launch->start);
+		ll_real()->cuEventDestroy_v2(launch->end);
+		free(launch);
+		launch = next;
+	}
+}
+
+static void drop_launches(struct context *context, struct queue *queue)
+{
+	for (struct ll_trace_launch *launch = queue->first; launch; launch = launch->next) {
+		ll_trace_writer_add_dropped(events.writer, 1);
+		ll_trace_anchor_leave(&context->anchors, launch->anchor);
+		events.in_flight--;
+	}
+	free_launches(queue->first);
+	queue->first = NULL;
+	queue->tail = &queue->first;
+}
+
+/* Under the lock. A launch whose driver's call is still under way comes back to the husk that is left of the context.
+ */
+static void free_all(struct context *context)
+{
+	for (struct stream *stream = context->streams; stream; stream = stream->next) {
+		drop_launches(context, &stream->taken);
+		drop_launches(context, &stream->fresh);
+	}
+	free_launches(context->spare);
+	context->spare = NULL;
+	ll_trace_anchors_fini(&context->anchors);
+	context->handle = NULL;
+}
+
+/* Waits for what runs there, and takes what is ours out of it. */
+static void let_go(struct context *context)
+{
+	ll_trace_names_forget(); /* kernels go with it */
+	uint64_t give_up_ns = ll_now_ns() + LAST_WAIT_NS;
+	harvest(context);
+	while (has_work(context) && ll_now_ns() < give_up_ns) {
+		ll_sleep_until_ns(ll_now_ns() + LAST_POLL_NS);
+		harvest(context);
+	}
+	pthread_mutex_lock(&events.lock);
+	free_all(context);
+	pthread_mutex_unlock(&events.lock);
+}
+
+static bool lock_tending(void)
+{
+	struct timespec deadline;
+	clock_gettime(CLOCK_REALTIME, &deadline);
+	deadline.tv_sec += (time_t)(LAST_WAIT_NS / LL_NS_PER_S) + 1;
+	return pthread_mutex_timedlock(&events.tending, &deadline) == 0;
+}
+
+static void forget(bool (*is_meant)(const struct context *context, const void *what), const void *what)
+{
+	LL_REENTRY_SCOPE();
+	LL_SCOPE_NO_CANCEL;
+	if (!events.writer || !lock_tending())
+		return;
+	for (struct context *context = events.contexts; context; context = context->next) {
+		if (context->handle && is_meant(context, what))
+			let_go(context);
+	}
+	pthread_mutex_unlock(&events.tending);
+}
+
+static bool is_that(const struct context *context, const void *what)
+{
+	return context->handle == what;
+}
+
+static bool is_there(const struct context *context, const void *what)
+{
+	return context->device == *(const ll_cu_device *)what;
+}
+
+static bool is_any(const struct context *context, const void *what)
+{
+	(void)context;
+	(void)what;
+	return true;
+}
+
+void ll_trace_events_forget(struct ll_cu_context *context)
+{
+	forget(is_that, context);
+}
+
+void ll_trace_events_forget_device(ll_cu_device device)
+{
+	forget(is_there, &device);
+}
+
+void ll_trace_events_forget_stream(struct ll_mark_stream name)
+{
+	LL_SCOPE_LOCK(&events.lock);
+	for (struct context *context = events.contexts; context; context = context->next) {
+		for (struct stream *stream = context->streams; stream; stream = stream->next) {
+			if (ll_mark_stream_is(stream->name, name))
+				stream->is_gone = true;
+		}
+	}
+}
+
+void ll_trace_events_finish(void)
+{
+	pthread_mutex_lock(&events.lock);
+	bool has_ended = events.has_ended || !events.writer;
+	pthread_mutex_unlock(&events.lock);
+	if (has_ended)
+		return;
+	forget(is_any, NULL);
+	pthread_mutex_lock(&events.lock);
+	events.has_ended = true;
+	pthread_mutex_unlock(&events.lock);
+	ll_trace_writer_flush(events.writer);
+}
+
+void ll_trace_events_reset(void)
+{
+	memset(&events, 0, sizeof events);
+	ll_trace_names_reset();
+	pthread_mutex_init(&events.lock, NULL);
+	pthread_mutex_init(&events.tending, NULL);
+}
+
+bool ll_trace_events_place(struct ll_cu_context *handle, uint32_t *ret_number, uint32_t *ret_device)
+{
+	LL_SCOPE_LOCK(&events.lock);
+	struct context *context = events.has_ended ? NULL : get_context(handle);
+	if (!context)
+		return false;
+	*ret_number = context->number;
+	*ret_device = (uint32_t)context->device;
+	return true;
+}
