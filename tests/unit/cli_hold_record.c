@@ -87,7 +87,7 @@ static void only_samples_are_recorded_power_in_watts(void **state)
 	assert_null(strchr(strchr(strchr(buf, '\n') + 1, '\n') + 1, '\n'));
 }
 
-/* The line of awk that hold_record.c documents. */
+/* The line of awk that cli/hold/record.c documents. */
 static void one_line_of_awk_makes_a_replay(void **state)
 {
 	(void)state;

@@ -1,7 +1,7 @@
 /* Limits as users write them. */
 #include <errno.h>
 
-#include "cli/limit_words.h"
+#include "cli/options/limit_words.h"
 #include "test.h"
 
 static void memory_is_a_size_or_none(void **state)

@@ -1,4 +1,4 @@
-#include "cli/listen.h"
+#include "cli/hold/listen.h"
 
 #include <errno.h>
 #include <netinet/in.h>

@@ -1,4 +1,4 @@
-#include "cli/metrics.h"
+#include "cli/hold/metrics.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <sys/socket.h>
 
-#include "cli/metrics_text.h"
+#include "cli/hold/metrics_text.h"
 #include "hold_events.h"
 
 static char reply[64 * 1024];

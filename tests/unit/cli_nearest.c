@@ -1,6 +1,6 @@
-#include "cli/nearest.h"
+#include "cli/options/nearest.h"
 
-#include "cli/command.h"
+#include "cli/options/command.h"
 #include "test.h"
 
 static const char *nearest_of(const char *word, const char *const *names)

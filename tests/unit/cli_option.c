@@ -1,4 +1,4 @@
-#include "cli/option.h"
+#include "cli/options/option.h"
 
 #include <errno.h>
 

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "cli/run_args.h"
+#include "cli/run/args.h"
 #include "test.h"
 
 #define MIB (UINT64_C(1) << 20)

@@ -6,10 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/elf_kind.h"
-#include "cli/preload.h"
-#include "cli/run_environment.h"
-#include "cli/run_find.h"
+#include "cli/run/elf_kind.h"
+#include "cli/run/environment.h"
+#include "cli/run/find.h"
+#include "cli/run/preload.h"
 #include "test.h"
 
 static char folder[32];

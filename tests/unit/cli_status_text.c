@@ -1,4 +1,4 @@
-#include "cli/status.h"
+#include "cli/status/status.h"
 
 #include "base/clock.h"
 #include "base/scope.h"

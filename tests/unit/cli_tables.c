@@ -2,11 +2,11 @@
 #include <ctype.h>
 
 #include "base/strbuf.h"
-#include "cli/command.h"
-#include "cli/globals.h"
-#include "cli/help_text.h"
-#include "cli/man.h"
-#include "cli/wrap.h"
+#include "cli/options/command.h"
+#include "cli/options/globals.h"
+#include "cli/options/help_text.h"
+#include "cli/options/man.h"
+#include "cli/options/wrap.h"
 #include "test.h"
 
 /* Does it for every command, those of groups included. */

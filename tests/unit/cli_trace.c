@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/strbuf.h"
-#include "cli/trace_cupti.h"
-#include "cli/trace_outputs.h"
+#include "cli/trace/cupti.h"
+#include "cli/trace/outputs.h"
 
 static char folder[64];
 

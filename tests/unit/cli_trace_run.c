@@ -12,8 +12,8 @@
 #include "abi/cupti.h"
 #include "base/clock.h"
 #include "base/strbuf.h"
-#include "cli/trace_summary.h"
-#include "cli/trace_write.h"
+#include "cli/trace/summary.h"
+#include "cli/trace/write.h"
 #include "trace/writer.h"
 
 #define MS LL_NS_PER_MS

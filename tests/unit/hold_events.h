@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "cli/hold_output.h"
+#include "cli/hold/output.h"
 
 static const struct ll_card test_card = {
     .label = "0",

@@ -1,0 +1,21 @@
+/*
+ * json_line.h - JSON lines on stdout: one compact object per line, flushed, so that a reader of a pipe sees it at once.
+ *
+ *     return ll_json_line(json_pack("{s:s, s:i, s:o}", "event", "sample", "card", 0,
+ *                                   "util_percent", ll_json_real(util, 1)), err);
+ */
+#ifndef LOADLINE_CLI_COMMON_JSON_LINE_H
+#define LOADLINE_CLI_COMMON_JSON_LINE_H
+
+#include <jansson.h>
+
+struct ll_err;
+
+/* Prints the object and drops the reference (also on failure). NULL, what json_pack gives for a bad format, is -ENOMEM.
+ */
+int ll_json_line(json_t *object, struct ll_err *err);
+
+/* value rounded to this many decimals (0.1 prints as 0.1); NaN and infinities, which JSON has not, become null. */
+json_t *ll_json_real(double value, int decimals);
+
+#endif

@@ -1,0 +1,143 @@
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/scope.h"
+#include "cli/common/env_sim.h"
+#include "cli/common/json_line.h"
+#include "cli/doctor/doctor.h"
+#include "cli/options/command.h"
+
+struct doctor_args {
+	char *cards;
+	bool json;
+	bool no_trial;
+};
+
+static const struct ll_option options[] = {
+    LL_OPTION_CARDS(struct doctor_args, cards),
+    LL_OPTION_JSON(struct doctor_args, json),
+    {.name = "no-trial",
+     LL_OPTION_FLAG(struct doctor_args, no_trial),
+     .help = "Do not try whether limits hold: then no context is made on any card."},
+    LL_OPTION_END,
+};
+
+static void say_driver(struct ll_doctor *doctor, const struct ll_driver *driver)
+{
+	const struct ll_card *cards;
+	const char *sim_folder = ll_driver_sim_folder(driver);
+	size_t count = ll_driver_cards(driver, &cards);
+	size_t slices = 0;
+	for (size_t i = 0; i < count; i++)
+		slices += cards[i].is_mig;
+	ll_doctor_say(doctor, LL_FINDING_OK, NULL, "driver", NULL, "%s %s, %zu %s%s%s",
+		      sim_folder ? "simulated" : "NVIDIA", ll_driver_nvml(driver)->driver_version, count - slices,
+		      count - slices == 1 ? "card" : "cards", sim_folder ? ", world " : "",
+		      sim_folder ? sim_folder : "");
+}
+
+static void check_card(struct ll_doctor *doctor, const struct ll_card *card)
+{
+	ll_doctor_check_card(doctor, card);
+	if (doctor->tries_limits)
+		ll_doctor_check_limits(doctor, card);
+}
+
+/* Unless some are asked for, all are looked at, those that do not answer too. */
+static int check_cards(struct ll_doctor *doctor, const struct ll_driver *driver, const char *text, struct ll_err *err)
+{
+	if (!text) {
+		const struct ll_card *all;
+		size_t count = ll_driver_cards(driver, &all);
+		for (size_t i = 0; i < count; i++)
+			check_card(doctor, &all[i]);
+		return 0;
+	}
+	LL_SCOPE_FREE const struct ll_card **chosen = NULL;
+	size_t count = 0;
+	int rc = ll_cards_select(driver, text, &chosen, &count, err);
+	for (size_t i = 0; !rc && i < count; i++)
+		check_card(doctor, chosen[i]);
+	return rc;
+}
+
+static int finish(const struct ll_doctor *doctor, struct ll_err *err)
+{
+	unsigned fails = doctor->counts[LL_FINDING_FAIL];
+	unsigned hold_fails = fails - doctor->limit_fails;
+	unsigned warns = doctor->counts[LL_FINDING_WARN];
+	bool can_limit = !doctor->limit_fails && !doctor->has_no_folder && !doctor->refusing;
+	if (doctor->rc)
+		return doctor->rc;
+	if (doctor->is_json) {
+		int rc =
+		    ll_json_line(json_pack("{s:s, s:b, s:b, s:i, s:i}", "event", "summary", "can_hold", !hold_fails,
+					   "can_limit", can_limit, "fails", (int)fails, "warnings", (int)warns),
+				 err);
+		return rc || !fails ? rc : LL_EXIT_FAILED;
+	}
+	if (hold_fails)
+		printf("%u of the findings %s a hold\n", hold_fails, hold_fails == 1 ? "prevents" : "prevent");
+	else
+		printf("holds can run here%s\n", warns ? ", with the warnings above" : "");
+	bool is_unknown = doctor->limit_fails == doctor->untried && !doctor->has_no_folder && !doctor->refusing;
+	if (!can_limit)
+		puts(is_unknown ? "whether limits hold here is not known" : "limits do not hold here");
+	return fails ? LL_EXIT_FAILED : 0;
+}
+
+/* Without a driver there is still something to find out: why. */
+static int check_without_driver(struct ll_doctor *doctor, const struct ll_err *driver_err, struct ll_err *err)
+{
+	ll_doctor_say_err(doctor, LL_FINDING_FAIL, NULL, "driver", driver_err);
+	ll_doctor_check_system(doctor, NULL);
+	if (doctor->tries_limits)
+		ll_doctor_say(doctor, LL_FINDING_OK, NULL, "limits", NULL, "skipped: no driver");
+	int rc = finish(doctor, err);
+	/* The finding has said what main would say again. */
+	return rc < 0 ? rc : ll_err_exit_code(driver_err->code);
+}
+
+static int run(void *words, const struct ll_operands *operands, struct ll_err *err)
+{
+	const struct doctor_args *args = words;
+	struct ll_doctor doctor = {
+	    .is_json = args->json, .tries_limits = !args->no_trial, .is_simulated = ll_sim_is_entered(), .err = err};
+	struct ll_driver *driver = NULL;
+	struct ll_err driver_err = {0};
+	(void)operands;
+	if (ll_driver_open(&driver, &driver_err))
+		return check_without_driver(&doctor, &driver_err, err);
+	doctor.is_simulated = ll_driver_sim_folder(driver) != NULL;
+	say_driver(&doctor, driver);
+	ll_doctor_check_system(&doctor, driver);
+	ll_doctor_check_libraries(&doctor, driver);
+	int rc = check_cards(&doctor, driver, args->cards, err);
+	ll_driver_close(driver);
+	return rc ? rc : finish(&doctor, err);
+}
+
+static const struct ll_example examples[] = {
+    {"loadline doctor", "Look at everything."},
+    {"loadline doctor --json | jq 'select(.finding == \"fail\")'", "What prevents a hold, for a script."},
+    {NULL, NULL},
+};
+
+const struct ll_command ll_command_doctor = {
+    .name = "doctor",
+    .summary = "check that holds and limits work here, and what to do if not",
+    .description =
+	"Checks the driver, its libraries, device nodes, runtime folder, MPS and each card, without changing "
+	"anything but clearing what dead processes have left in ledgers. Each finding is one line: ok, warn or fail, "
+	"what was looked "
+	"at, what was found, and what to do about it.\n\n"
+	"Then it shows that the limits of `loadline run` hold: on each card it starts a program under small "
+	"ones that tries to exceed them for half a second. That makes a context on the card, which a hold yields to; "
+	"--no-trial leaves it out.\n\n"
+	"The exit status is 0 when every card looked at can be held and limits hold, 1 when something prevents that, 3 "
+	"when there is no driver or no such card.",
+    .examples = examples,
+    .options = options,
+    .args_size = sizeof(struct doctor_args),
+    .run = run,
+};

@@ -1,0 +1,336 @@
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/scope.h"
+#include "cli/doctor/doctor.h"
+#include "cli/doctor/limit_trial.h"
+#include "cli/run/environment.h"
+#include "cli/run/join.h"
+#include "driver/readings.h"
+
+/* Half a second is a short time for a share: a tenth of the card is left for what a busy host makes of it. */
+enum { DEADLINE_S = 30, OUTPUT_SIZE = 1024, PERMILLE_SLACK = 100, TENANTS_MAX = 128 };
+
+static const char limits_check[] = "limits";
+static const char memory_check[] = "memory limit";
+static const char compute_check[] = "compute limit";
+static const char advice[] = "programs under `loadline run` are not held back here: do not rely on it";
+
+struct outcome {
+	char text[OUTPUT_SIZE]; /* what it printed, errors too */
+	bool is_whole;          /* it ended by itself, with 0 */
+	bool is_late;
+	bool is_stopped; /* a signal wants to end this program */
+	bool has_joined; /* the library took its part in the ledger that was made for it */
+};
+
+struct endings {
+	sigset_t before; /* the mask that the trial gets, and this thread again */
+	int fd;          /* readable once one of them has come; -1: none to be had */
+};
+
+static void __attribute__((format(printf, 4, 5)))
+fail_limit(struct ll_doctor *doctor, const struct ll_card *card, const char *check, const char *fmt, ...)
+{
+	char detail[400];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(detail, sizeof detail, fmt, ap);
+	va_end(ap);
+	doctor->limit_fails++;
+	ll_doctor_say(doctor, LL_FINDING_FAIL, card, check, advice, "%s", detail);
+}
+
+/*
+ * Signals that end this program wait until what the trial has made is removed. One that is ignored, as under nohup,
+ * stays so.
+ */
+static void block_endings(struct endings *ret_endings)
+{
+	static const int endings[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+	sigset_t set;
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+		struct sigaction action;
+		if (sigaction(endings[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+			sigaddset(&set, endings[i]);
+	}
+	pthread_sigmask(SIG_BLOCK, &set, &ret_endings->before);
+	ret_endings->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int spawn_trial(char **environment, const sigset_t *mask, int output_fd, pid_t *ret_pid)
+{
+	char *argv[] = {(char *)"loadline", (char *)LL_TRIAL_WORD, NULL};
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	int rc = posix_spawn_file_actions_init(&actions);
+	if (rc != 0)
+		return rc;
+	posix_spawnattr_init(&attributes);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+	posix_spawnattr_setsigmask(&attributes, mask);
+	rc = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+	if (rc == 0)
+		rc = posix_spawn_file_actions_adddup2(&actions, output_fd, STDOUT_FILENO);
+	if (rc == 0)
+		rc = posix_spawn_file_actions_adddup2(&actions, output_fd, STDERR_FILENO);
+	if (rc == 0)
+		rc = posix_spawn(ret_pid, "/proc/self/exe", &actions, &attributes, argv, environment);
+	posix_spawnattr_destroy(&attributes);
+	posix_spawn_file_actions_destroy(&actions);
+	return rc;
+}
+
+/* Until it closes its output, a signal comes or the time is over. */
+static void read_outcome(int fd, int signal_fd, struct outcome *outcome)
+{
+	uint64_t deadline_ns = ll_now_ns() + DEADLINE_S * LL_NS_PER_S;
+	size_t used = 0;
+	for (;;) {
+		uint64_t now_ns = ll_now_ns();
+		struct pollfd fds[] = {{.fd = fd, .events = POLLIN}, {.fd = signal_fd, .events = POLLIN}};
+		if (now_ns >= deadline_ns) {
+			outcome->is_late = true;
+			break;
+		}
+		if (poll(fds, 2, (int)((deadline_ns - now_ns) / LL_NS_PER_MS) + 1) <= 0)
+			continue;
+		if (fds[1].revents) {
+			outcome->is_stopped = true;
+			break;
+		}
+		char rest[256];
+		ssize_t n = used < OUTPUT_SIZE - 1 ? read(fd, outcome->text + used, OUTPUT_SIZE - 1 - used)
+						   : read(fd, rest, sizeof rest);
+		if (n <= 0)
+			break;
+		if (used < OUTPUT_SIZE - 1)
+			used += (size_t)n;
+	}
+	outcome->text[used] = '\0';
+}
+
+static int run_trial(char **environment, const struct endings *endings, struct outcome *outcome)
+{
+	int pipe_fds[2];
+	pid_t pid;
+	int status = -1;
+	if (pipe2(pipe_fds, O_CLOEXEC))
+		return -errno;
+	int rc = spawn_trial(environment, &endings->before, pipe_fds[1], &pid);
+	close(pipe_fds[1]);
+	if (rc == 0) {
+		read_outcome(pipe_fds[0], endings->fd, outcome);
+		if (outcome->is_late || outcome->is_stopped)
+			kill(pid, SIGKILL);
+		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+			;
+		outcome->is_whole = status == 0;
+	}
+	close(pipe_fds[0]);
+	return -rc;
+}
+
+/* A ledger of its own: what the trial does is nobody's business, and leaves nothing behind. */
+static void remove_folder(const char *path)
+{
+	DIR *folder = opendir(path);
+	struct dirent *entry;
+	while (folder && (entry = readdir(folder)))
+		unlinkat(dirfd(folder), entry->d_name, 0);
+	if (folder)
+		closedir(folder);
+	rmdir(path);
+}
+
+/* Only kernels that were governed are charged to the tenant. */
+static bool has_joined(const struct ll_run_settings *settings, const struct ll_card *card)
+{
+	struct ll_ledger *ledger;
+	LL_SCOPE_FREE struct ll_tenant_info *tenants = calloc(TENANTS_MAX, sizeof *tenants);
+	if (!tenants || ll_ledger_open(settings->folder, card->uuid, false, &ledger, NULL) < 0)
+		return false;
+	size_t count = ll_tenant_list(ledger, tenants, TENANTS_MAX);
+	bool is_charged = false;
+	for (size_t i = 0; i < count; i++)
+		is_charged |= tenants[i].id == settings->id && tenants[i].gpu_time_ns > 0;
+	ll_ledger_close(ledger);
+	return is_charged;
+}
+
+/* The tenant is made here, as `run` makes it: a library that does not know this version of the ledger finds none. */
+static int try_in_folder(const struct ll_run_settings *settings, const struct ll_card *card, const char *shim,
+			 const struct endings *endings, struct outcome *outcome, struct ll_err *err)
+{
+	LL_SCOPE_CLOSE int fd = -1;
+	char **environment = NULL;
+	int rc = ll_run_join(settings, card, &fd, err);
+	if (!rc)
+		rc = ll_run_environment_make(
+		    &(struct ll_run_environment){.settings = settings, .shim = shim, .visible = card->uuid},
+		    &environment, err);
+	if (rc)
+		return rc;
+	rc = run_trial(environment, endings, outcome);
+	ll_run_environment_free(environment);
+	if (rc)
+		return ll_err_set(err, rc, "start the trial: %s", strerror(-rc));
+	outcome->has_joined = has_joined(settings, card);
+	return 0;
+}
+
+static int make_folder(char ret_folder[LL_FOLDER_SIZE], struct ll_err *err)
+{
+	const char *temporary = getenv("TMPDIR");
+	int length = snprintf(ret_folder, LL_FOLDER_SIZE, "%s/loadline-doctor-XXXXXX",
+			      temporary && *temporary ? temporary : "/tmp");
+	if (length >= LL_FOLDER_SIZE)
+		return ll_err_set(err, -ENAMETOOLONG, "TMPDIR: %s", strerror(ENAMETOOLONG));
+	return mkdtemp(ret_folder) ? 0 : ll_err_set(err, -errno, "%s: %s", ret_folder, strerror(errno));
+}
+
+static int try_limits(const struct ll_card *card, const char *shim, struct outcome *outcome, struct ll_err *err)
+{
+	struct ll_run_settings settings = {
+	    .id = (uint64_t)getpid(),
+	    .tenant = "doctor",
+	    .priority = LL_PRIORITY_NORMAL,
+	    .memory_limit_bytes = LL_TRIAL_MEMORY_BYTES,
+	    .compute_cap_permille = LL_TRIAL_CAP_PERMILLE,
+	    .weight_permille = 1000,
+	};
+	struct endings endings;
+	block_endings(&endings);
+	int rc = make_folder(settings.folder, err);
+	if (!rc) {
+		rc = try_in_folder(&settings, card, shim, &endings, outcome, err);
+		remove_folder(settings.folder);
+	}
+	if (endings.fd >= 0)
+		close(endings.fd);
+	/* One that has come takes effect here. */
+	pthread_sigmask(SIG_SETMASK, &endings.before, NULL);
+	return rc;
+}
+
+/* The number after a word at the beginning of a line; -1: it is not there. */
+static long find_number(const char *text, const char *word)
+{
+	size_t length = strlen(word);
+	for (const char *line = text; *line; line += strcspn(line, "\n") + (line[strcspn(line, "\n")] == '\n')) {
+		if (strncmp(line, word, length) == 0 && line[length] == ' ')
+			return strtol(line + length, NULL, 10);
+	}
+	return -1;
+}
+
+static void say_memory(struct ll_doctor *doctor, const struct ll_card *card, long refused_bytes)
+{
+	const int mib = 1 << 20;
+	if (refused_bytes > 0)
+		ll_doctor_say(doctor, LL_FINDING_OK, card, memory_check, NULL,
+			      "in force: a program with a limit of %d MiB was refused %ld more than its %d",
+			      LL_TRIAL_MEMORY_BYTES / mib, refused_bytes / mib, LL_TRIAL_FIRST_BYTES / mib);
+	else
+		fail_limit(doctor, card, memory_check, "not in force: a program with a limit of %d MiB got %d",
+			   LL_TRIAL_MEMORY_BYTES / mib, (LL_TRIAL_FIRST_BYTES + LL_TRIAL_SECOND_BYTES) / mib);
+}
+
+static void say_compute(struct ll_doctor *doctor, const struct ll_card *card, long permille)
+{
+	double percent = (double)permille / 10;
+	if (permille <= LL_TRIAL_CAP_PERMILLE + PERMILLE_SLACK)
+		ll_doctor_say(doctor, LL_FINDING_OK, card, compute_check, NULL,
+			      "in force: kernels of a program with a cap of %d %% ran %.0f %% of the time",
+			      LL_TRIAL_CAP_PERMILLE / 10, percent);
+	else
+		fail_limit(doctor, card, compute_check,
+			   "not in force: kernels of a program with a cap of %d %% ran %.0f %% of the time",
+			   LL_TRIAL_CAP_PERMILLE / 10, percent);
+}
+
+static void say_library(struct ll_doctor *doctor, const struct ll_card *card, const char *shim)
+{
+	doctor->limit_fails++;
+	ll_doctor_say(doctor, LL_FINDING_FAIL, card, limits_check, "install loadline whole, and unset LOADLINE_SHIM",
+		      "%.300s took no claim in the ledger made for it: it is of another version than this program",
+		      shim);
+}
+
+/* It ended before it could show anything. What its error says to do is what there is to do. */
+static void say_failed(struct ll_doctor *doctor, const struct ll_card *card, const char *check, struct outcome *outcome)
+{
+	char *why = strstr(outcome->text, "loadline: ");
+	why = why ? why + strlen("loadline: ") : outcome->text;
+	why[strcspn(why, "\n")] = '\0';
+	char *todo = strstr(why, "; ");
+	if (todo)
+		*todo = '\0';
+	doctor->limit_fails++;
+	doctor->untried++;
+	ll_doctor_say(doctor, LL_FINDING_FAIL, card, check, todo ? todo + 2 : NULL, "the trial %s%s%s",
+		      outcome->is_late ? "hangs" : "failed", *why ? ": " : "", why);
+}
+
+static void say_outcome(struct ll_doctor *doctor, const struct ll_card *card, const char *shim, struct outcome *outcome)
+{
+	long refused_bytes = find_number(outcome->text, "memory");
+	long permille = find_number(outcome->text, "compute");
+	if (refused_bytes >= 0)
+		say_memory(doctor, card, refused_bytes);
+	if (permille >= 0)
+		say_compute(doctor, card, permille);
+	if (permille >= 0 && !outcome->has_joined)
+		say_library(doctor, card, shim);
+	if (refused_bytes >= 0 && permille >= 0)
+		return;
+	say_failed(doctor, card, refused_bytes < 0 ? memory_check : compute_check, outcome);
+}
+
+/* Where a context would be refused, or would keep others out, nothing is tried. */
+static const char *reason_to_skip(const struct ll_doctor *doctor, const struct ll_card *card)
+{
+	enum ll_compute_mode mode;
+	ll_cu_device device;
+	if (doctor->has_no_folder || doctor->refusing == card)
+		return "no program is started where `loadline run` refuses";
+	if (ll_read_compute_mode(card, &mode, NULL) == 0 && mode != LL_MODE_DEFAULT)
+		return "the card's compute mode allows one program at most";
+	/* The trial sees its slice alone, whichever one CUDA shows here. */
+	bool is_hidden = card->is_mig ? getenv("CUDA_VISIBLE_DEVICES") != NULL : true;
+	if (is_hidden && ll_card_cuda_device(card, NULL, &device, NULL) < 0)
+		return "CUDA does not show the card";
+	return NULL;
+}
+
+void ll_doctor_check_limits(struct ll_doctor *doctor, const struct ll_card *card)
+{
+	char shim[PATH_MAX];
+	struct outcome outcome = {0};
+	struct ll_err err = {0};
+	if (card->fault || card->has_slices)
+		return;
+	const char *reason = reason_to_skip(doctor, card);
+	if (reason)
+		ll_doctor_say(doctor, LL_FINDING_OK, card, limits_check, NULL, "skipped: %s", reason);
+	else if (ll_run_find_shim(shim, &err) < 0) {
+		doctor->limit_fails++;
+		ll_doctor_say_err(doctor, LL_FINDING_FAIL, card, limits_check, &err);
+	} else if (try_limits(card, shim, &outcome, &err) < 0)
+		ll_doctor_say_err(doctor, LL_FINDING_WARN, card, limits_check, &err);
+	else
+		say_outcome(doctor, card, shim, &outcome);
+}

@@ -1,0 +1,261 @@
+#include "cli/hold/args.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/parse.h"
+#include "base/scope.h"
+
+#define ARGS struct ll_hold_args
+
+#define IDLE_AFTER_NS (600 * LL_NS_PER_S)
+#define MIB_BYTES (UINT64_C(1) << 20)
+
+enum { REPLAY_MAX_BYTES = 64 << 20 };
+
+static const char *const metric_words[] = {"util", "sm", "occupancy", "tensor", "dram", "power", NULL};
+static const char *const mode_words[] = {"yield", "fill", "ignore", NULL};
+static const char *const payload_words[] = {"auto", "vulkan", "cuda", NULL};
+
+const struct ll_option ll_hold_options[] = {
+    LL_OPTION_CARDS(ARGS, cards),
+    {.name = "skip-unusable",
+     LL_OPTION_FLAG(ARGS, skip_unusable),
+     .help = "Leave out cards that cannot be held, with a warning for each, instead of failing. The service does so."},
+    {.name = "target",
+     .letter = 't',
+     .placeholder = "LEVEL",
+     LL_OPTION_TEXT(ARGS, target),
+     .help = "Level to hold: 1-99 percent, or watts (200W) for the power metric. The default is 50%."},
+    {.name = "metric",
+     .letter = 'm',
+     .placeholder = "METRIC",
+     LL_OPTION_CHOICE(ARGS, metric),
+     .choices = metric_words,
+     .fallback = "util",
+     .help =
+	 "What the level is measured in: util (NVML, share of time), sm, occupancy, tensor or dram (GPM, newer cards), "
+	 "power. dram also takes GPU memory: four times the card's L2 cache."},
+    {.name = "curve",
+     .placeholder = "CURVE",
+     LL_OPTION_TEXT(ARGS, curve),
+     .help =
+	 "A target that changes with time: sine:20-80@60s, square:20-80@60s, sawtooth:20-80@60s, or replay:FILE.csv "
+	 "with rows time_s,target."},
+    {.name = "idle-target",
+     .placeholder = "LEVEL",
+     LL_OPTION_TEXT(ARGS, idle_target),
+     .help =
+	 "Level to hold after --idle-after without any foreign work; 'off' keeps --target. The default is 60% where "
+	 "neither --target nor --curve is given."},
+    {.name = "idle-after",
+     .placeholder = "TIME",
+     LL_OPTION_DURATION(ARGS, idle_after_ns),
+     .help = "How long without foreign work until --idle-target is held. The default is 10m."},
+    {.name = "mode",
+     .placeholder = "MODE",
+     LL_OPTION_CHOICE(ARGS, mode),
+     .choices = mode_words,
+     .fallback = "yield",
+     .help = "What to do when other programs work on the card: yield (stop within milliseconds), fill (top the card up "
+	     "to the target), ignore (keep holding)."},
+    {.name = "resume-after",
+     .placeholder = "TIME",
+     LL_OPTION_DURATION(ARGS, resume_after_ns),
+     .fallback = "5s",
+     .help = "Hold again when the card was quiet for this long."},
+    {.name = "release-after",
+     .placeholder = "TIME",
+     LL_OPTION_DURATION(ARGS, release_after_ns),
+     .fallback = "0s",
+     .help = "Give the GPU memory back after yielding for this long; 0 keeps it."},
+    {.name = "max-memory",
+     .placeholder = "SIZE",
+     LL_OPTION_BYTES(ARGS, max_memory_bytes),
+     .help =
+	 "Refuse to hold when the context takes more GPU memory than this, also for the moment in which it is made."},
+    {.name = "max-temperature",
+     .placeholder = "CELSIUS",
+     LL_OPTION_CELSIUS(ARGS, max_temperature_c),
+     .fallback = "80",
+     .min = 30,
+     .max = 120,
+     .help = "Stop at this temperature and go on when the card is 5 degrees cooler."},
+    {.name = "payload",
+     .placeholder = "PAYLOAD",
+     LL_OPTION_CHOICE(ARGS, payload),
+     .choices = payload_words,
+     .fallback = "auto",
+     .help = "What runs on the card: vulkan takes the least GPU memory, cuda works everywhere, auto tries them in this "
+	     "order."},
+    {.name = "mps",
+     LL_OPTION_FLAG(ARGS, mps),
+     .help = "Join the MPS daemon that runs as a client with 1 % of the SMs (payload cuda); without one it is refused. "
+	     "Least memory, but one fault "
+	     "domain with real work, and foreign work is seen by readings only."},
+    {.name = "wait",
+     .placeholder = "TIME",
+     LL_OPTION_DURATION(ARGS, wait_ns),
+     .fallback = "0s",
+     .help = "Wait this long for a card that has no memory left for a context, instead of failing."},
+    {.name = "for",
+     .placeholder = "TIME",
+     LL_OPTION_DURATION(ARGS, for_ns),
+     .fallback = "0s",
+     .help = "End after this time; 0 goes on until a signal."},
+    LL_OPTION_JSON(ARGS, json),
+    {.name = "dry-run", LL_OPTION_FLAG(ARGS, dry_run), .help = "Check everything, say what would be done, do nothing."},
+    {.name = "record",
+     .placeholder = "FILE",
+     LL_OPTION_TEXT(ARGS, record),
+     .complete = LL_COMPLETE_FILE,
+     .help = "Write every sample to this CSV file."},
+    {.name = "metrics-listen",
+     .placeholder = "ADDR:PORT",
+     LL_OPTION_TEXT(ARGS, metrics_listen),
+     .help = "Serve Prometheus metrics at /metrics and health at /healthz."},
+    {.name = "log-every",
+     .placeholder = "TIME",
+     LL_OPTION_DURATION(ARGS, log_every_ns),
+     .fallback = "10s",
+     .help = "A log line per card this often, besides one for every change of state; 0 for changes only."},
+    {.name = "kernel-log",
+     .placeholder = "FILE",
+     LL_OPTION_TEXT(ARGS, kernel_log),
+     .complete = LL_COMPLETE_FILE,
+     .help = "For measurements: a line per own kernel with its start and end in ns of the card's clock."},
+    LL_OPTION_END,
+};
+
+/* "50%" -> 0.5 within 1..99 %, or "200W" for the power metric. */
+static int parse_level(const struct ll_hold_args *args, const char *option, const char *text, double *ret_level,
+		       struct ll_err *err)
+{
+	double level;
+	if (args->metric == LL_METRIC_POWER) {
+		if (ll_parse_watts(text, &level, err) < 0) {
+			ll_err_wrap(err, "--%s", option);
+			return ll_err_hint(err, "the power metric takes watts, like --target 200W");
+		}
+		if (level < 1 || level > 100000)
+			return ll_err_set(err, -EINVAL, "--%s: '%s': not a power a card could take", option, text);
+		*ret_level = level;
+		return 0;
+	}
+	if (ll_parse_share(text, &level, err) < 0)
+		return ll_err_wrap(err, "--%s", option);
+	if (level < 1 || level > 99)
+		return ll_err_set(err, -EINVAL, "--%s: '%s': not within 1 and 99 %%", option, text);
+	*ret_level = level / 100;
+	return 0;
+}
+
+static int read_replay(const char *path, struct ll_curve *ret_curve, struct ll_err *err)
+{
+	FILE *file LL_SCOPE_FCLOSE = fopen(path, "re");
+	if (!file)
+		return ll_err_set(err, -EINVAL, "--curve: %s: %s", path, strerror(errno));
+	char *text LL_SCOPE_FREE = NULL;
+	size_t size = 0, used = 0;
+	for (;;) {
+		if (used == size) {
+			size = size ? size * 2 : 4096;
+			char *grown = size > REPLAY_MAX_BYTES ? NULL : realloc(text, size);
+			if (!grown)
+				return ll_err_set(err, -EINVAL, "--curve: %s: over %d MiB", path,
+						  REPLAY_MAX_BYTES >> 20);
+			text = grown;
+		}
+		size_t n = fread(text + used, 1, size - used, file);
+		used += n;
+		if (n == 0)
+			break;
+	}
+	if (ferror(file))
+		return ll_err_set(err, -EINVAL, "--curve: %s: %s", path, strerror(errno));
+	int rc = ll_curve_parse_replay(path, text, used, ret_curve, err);
+	return rc < 0 ? ll_err_wrap(err, "--curve") : 0;
+}
+
+static int parse_curve(const char *text, struct ll_curve *ret_curve, struct ll_err *err)
+{
+	const char *path = ll_curve_replay_path(text);
+	if (path)
+		return read_replay(path, ret_curve, err);
+	int rc = ll_curve_parse(text, ret_curve, err);
+	return rc < 0 ? ll_err_wrap(err, "--curve") : 0;
+}
+
+static int find_target(const struct ll_hold_args *args, struct ll_hold_config *config, struct ll_err *err)
+{
+	bool is_power = args->metric == LL_METRIC_POWER;
+	if (args->curve) {
+		if (args->target)
+			return ll_err_set(err, -EINVAL, "--target and --curve: only one of them can be the target");
+		if (is_power)
+			return ll_err_set(err, -EINVAL,
+					  "--curve: curves are in percent and do not go with --metric power");
+		return parse_curve(args->curve, &config->curve, err);
+	}
+	if (is_power && !args->target) {
+		ll_err_set(err, -EINVAL, "--metric power: no target");
+		return ll_err_hint(err, "say how many watts, like --target 200W");
+	}
+	double level = 0;
+	int rc = parse_level(args, "target", args->target ? args->target : "50%", &level, err);
+	if (rc < 0)
+		return rc;
+	ll_curve_init_constant(&config->curve, level);
+	config->target_watts = is_power ? level : 0;
+	return 0;
+}
+
+/* On by default, as the 2018 original promised, but a user who names a level means that level. */
+static int find_idle_target(const struct ll_hold_args *args, struct ll_hold_config *config, struct ll_err *err)
+{
+	const char *text = args->idle_target;
+	bool has_own_level = args->target || args->curve || args->metric != LL_METRIC_UTIL;
+	if (!text)
+		text = has_own_level && !args->idle_after_ns ? "off" : "60%";
+	if (strcmp(text, "off") == 0)
+		return 0;
+	config->has_idle_target = true;
+	return parse_level(args, "idle-target", text, &config->idle_target, err);
+}
+
+int ll_hold_args_config(const struct ll_hold_args *args, struct ll_hold_config *ret_config, struct ll_err *err)
+{
+	struct ll_hold_config config = {
+	    .metric = (enum ll_metric)args->metric,
+	    .mode = (enum ll_hold_mode)args->mode,
+	    .idle_after_ns = args->idle_after_ns ? args->idle_after_ns : IDLE_AFTER_NS,
+	    .resume_after_ns = args->resume_after_ns,
+	    .release_after_ns = args->release_after_ns,
+	    .max_memory_bytes = args->max_memory_bytes,
+	    .wait_ns = args->wait_ns,
+	    .max_temperature_c = args->max_temperature_c,
+	    .payload = (enum ll_payload_choice)args->payload,
+	    .as_mps_client = args->mps,
+	};
+	if (args->mps && config.payload == LL_PAYLOAD_VULKAN)
+		return ll_err_set(err, -EINVAL, "--mps: only the cuda payload can be an MPS client");
+	if (ll_metric_needs_cuda(config.metric) && config.payload == LL_PAYLOAD_VULKAN)
+		return ll_err_set(err, -EINVAL, "--metric %s: only the cuda payload has a kernel for it",
+				  ll_metric_name(config.metric));
+	if (ll_metric_needs_cuda(config.metric))
+		config.payload = LL_PAYLOAD_CUDA;
+	if (args->max_memory_bytes && args->max_memory_bytes < MIB_BYTES)
+		return ll_err_set(err, -EINVAL, "--max-memory: less than 1 MiB");
+	int rc = find_target(args, &config, err);
+	if (rc == 0)
+		rc = find_idle_target(args, &config, err);
+	if (rc < 0) {
+		ll_curve_fini(&config.curve);
+		return rc;
+	}
+	*ret_config = config;
+	return 0;
+}

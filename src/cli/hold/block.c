@@ -1,0 +1,335 @@
+#include "cli/hold/block.h"
+
+#include <math.h>
+
+#include "cli/hold/words.h"
+
+enum {
+	CHART_ROWS = 4,
+	EIGHTHS = 8,         /* of a cell */
+	TALL_ROWS = 6,       /* name, chart, state */
+	LABELS_COLUMNS = 24, /* right of the chart */
+	SMALLEST_CHART = 8,
+	COMPACT_SAMPLES = 16,
+};
+
+/* Each begins by taking back what was in force. */
+static const char PLAIN[] = "0";
+static const char BOLD[] = "0;1";
+static const char RED[] = "0;31";
+static const char GREEN[] = "0;32";
+static const char YELLOW[] = "0;33";
+static const char MAGENTA[] = "0;35";
+static const char CYAN[] = "0;36";
+
+/* A line that is cut at the edge. Escape sequences take no room and are never cut, so colours always end. */
+struct line {
+	struct ll_strbuf *text;
+	const struct ll_hold_block_style *style;
+	const char *sgr; /* the attributes in force */
+	unsigned columns;
+	unsigned widest;
+	unsigned count;
+};
+
+/* ---- cells ---- */
+
+static bool is_continuation(char c)
+{
+	return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+/* Text of ours: each code point takes one column. */
+static void put(struct line *line, const char *text)
+{
+	while (*text && line->columns < line->style->columns) {
+		size_t length = 1;
+		while (is_continuation(text[length]))
+			length++;
+		ll_strbuf_add(line->text, text, length);
+		text += length;
+		line->columns++;
+	}
+}
+
+/* Text of others (names, which come from the driver): nothing but what surely takes one column. */
+static void put_foreign(struct line *line, const char *text)
+{
+	for (; *text; text++) {
+		char c[2] = {*text >= ' ' && *text <= '~' ? *text : '?', '\0'};
+		put(line, c);
+	}
+}
+
+static void color(struct line *line, const char *sgr)
+{
+	if (line->style->has_color && line->sgr != sgr)
+		ll_strbuf_addf(line->text, "\033[%sm", sgr);
+	line->sgr = sgr;
+}
+
+static void end_line(struct line *line)
+{
+	color(line, PLAIN);
+	ll_strbuf_addc(line->text, '\n');
+	if (line->columns > line->widest)
+		line->widest = line->columns;
+	line->columns = 0;
+	line->count++;
+}
+
+/* filled: 0..EIGHTHS */
+static void put_bar(struct line *line, unsigned filled)
+{
+	static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+	static const char *const letters[] = {" ", ".", ".", ":", ":", "|", "|", "#", "#"};
+	put(line, line->style->is_utf8 ? blocks[filled] : letters[filled]);
+}
+
+/* ---- samples ---- */
+
+/* The sample `age` samples ago, NAN before the first. */
+static double level_ago(const struct ll_hold_block_card *card, size_t age)
+{
+	if (age >= card->sample_count || age >= LL_HOLD_BLOCK_SAMPLES)
+		return NAN;
+	return card->levels[(card->sample_count - 1 - age) % LL_HOLD_BLOCK_SAMPLES];
+}
+
+/* The level at the chart's upper edge: all of it for ratios, for power a bit over what there is to show. */
+static double chart_top(enum ll_metric metric, const struct ll_hold_block_card *card)
+{
+	if (metric != LL_METRIC_POWER)
+		return 1;
+	double top = isfinite(card->status.target) ? card->status.target : 1;
+	for (size_t age = 0; age < LL_HOLD_BLOCK_SAMPLES; age++)
+		top = fmax(top, level_ago(card, age)); /* fmax leaves NAN out */
+	return top * 1.25;
+}
+
+/* Eighths of a cell over a height of `rows` cells; whatever is over 0 shows. */
+static unsigned bar_height(double level, double top, unsigned rows)
+{
+	if (!(level > 0) || !(top > 0))
+		return 0;
+	double height = round(fmin(level / top, 1) * rows * EIGHTHS);
+	return height < 1 ? 1 : (unsigned)height;
+}
+
+static void put_sparkline(struct line *line, enum ll_metric metric, const struct ll_hold_block_card *card,
+			  unsigned width)
+{
+	double top = chart_top(metric, card);
+	color(line, CYAN);
+	for (unsigned age = width; age-- > 0;)
+		put_bar(line, bar_height(level_ago(card, age), top, 1));
+	color(line, PLAIN);
+}
+
+/* One row of the chart, 0 at the bottom; the target is a dashed line where no bar covers it. */
+static void put_chart_row(struct line *line, enum ll_metric metric, const struct ll_hold_block_card *card,
+			  unsigned width, unsigned row)
+{
+	double top = chart_top(metric, card);
+	double target = card->status.target;
+	bool is_target_row =
+	    isfinite(target) && target >= 0 && (unsigned)fmin(target / top * CHART_ROWS, CHART_ROWS - 1) == row;
+	for (unsigned age = width; age-- > 0;) {
+		unsigned height = bar_height(level_ago(card, age), top, CHART_ROWS);
+		unsigned below = row * EIGHTHS;
+		unsigned filled = height > below ? height - below : 0;
+		bool is_line = is_target_row && filled == 0;
+		color(line, is_line ? MAGENTA : CYAN);
+		if (is_line)
+			put(line, line->style->is_utf8 ? "┄" : "-");
+		else
+			put_bar(line, filled < EIGHTHS ? filled : EIGHTHS);
+	}
+	color(line, is_target_row ? MAGENTA : PLAIN);
+	put(line, !is_target_row ? "  " : line->style->is_utf8 ? "◂ " : "< ");
+	color(line, PLAIN);
+}
+
+/* ---- a card ---- */
+
+static const char *state_color(const struct ll_hold_block_card *card)
+{
+	if (card->is_fault)
+		return RED;
+	return card->status.state == LL_HOLD_HOLDING ? GREEN : YELLOW;
+}
+
+static void put_state(struct line *line, const struct ll_hold_block_card *card)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+	if (card->has_event)
+		ll_hold_add_state(&text, &card->status);
+	else
+		ll_strbuf_adds(&text, "starting");
+	color(line, state_color(card));
+	put(line, text.buf);
+	color(line, PLAIN);
+}
+
+static void put_label(struct line *line, enum ll_metric metric, const struct ll_hold_block_card *card, unsigned row)
+{
+	const struct ll_hold_status *status = &card->status;
+	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+	switch (row) {
+	case 3:
+		ll_strbuf_addf(&text, "%s ", ll_metric_name(metric));
+		ll_hold_add_level(&text, metric, level_ago(card, 0));
+		color(line, BOLD);
+		break;
+	case 2:
+		ll_strbuf_adds(&text, "target ");
+		ll_hold_add_level(&text, metric, status->target);
+		break;
+	case 1:
+		ll_strbuf_adds(&text, "own load ");
+		ll_hold_add_level(&text, LL_METRIC_UTIL, status->own_util);
+		break;
+	default:
+		ll_hold_add_level(&text, LL_METRIC_POWER, round(status->power_watts));
+		if (isfinite(status->temperature_c))
+			ll_strbuf_addf(&text, ", %.0f C", status->temperature_c);
+		break;
+	}
+	put(line, text.buf);
+	end_line(line);
+}
+
+static void put_name(struct line *line, const struct ll_hold_block_card *card)
+{
+	color(line, BOLD);
+	put(line, "card ");
+	put_foreign(line, card->card->label);
+	put(line, " ");
+	put_foreign(line, card->card->name);
+	put(line, card->is_simulated ? " (simulated)" : "");
+	color(line, PLAIN);
+}
+
+static unsigned chart_width(const struct ll_hold_block_style *style)
+{
+	unsigned room = style->columns > LABELS_COLUMNS ? style->columns - LABELS_COLUMNS : 0;
+	if (room < SMALLEST_CHART)
+		return 0;
+	return room < LL_HOLD_BLOCK_SAMPLES ? room : LL_HOLD_BLOCK_SAMPLES;
+}
+
+static void put_counts(struct line *line, const struct ll_hold_block_card *card)
+{
+	const struct ll_hold_status *status = &card->status;
+	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+	ll_strbuf_addf(&text, ", %llu yield%s, synthetic load busy %.1f s", (unsigned long long)status->yields,
+		       status->yields == 1 ? "" : "s", (double)status->synthetic_busy_ns / 1e9);
+	if (status->payload[0]) {
+		ll_strbuf_addf(&text, ", payload %s, ", status->payload);
+		ll_hold_add_bytes(&text, status->memory_bytes);
+	}
+	put(line, text.buf);
+}
+
+static void put_tall(struct line *line, enum ll_metric metric, const struct ll_hold_block_card *card)
+{
+	put_name(line, card);
+	end_line(line);
+	unsigned width = chart_width(line->style);
+	for (unsigned row = CHART_ROWS; row-- > 0;) {
+		put(line, "  ");
+		if (width > 0)
+			put_chart_row(line, metric, card, width, row);
+		put_label(line, metric, card, row);
+	}
+	put(line, "  ");
+	put_state(line, card);
+	put_counts(line, card);
+	end_line(line);
+}
+
+static void put_compact(struct line *line, enum ll_metric metric, const struct ll_hold_block_card *card)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+	ll_strbuf_addf(&text, " %s ", ll_metric_name(metric));
+	ll_hold_add_level(&text, metric, level_ago(card, 0));
+	ll_strbuf_adds(&text, " (");
+	ll_hold_add_level(&text, metric, card->status.target);
+	ll_strbuf_adds(&text, ") ");
+	color(line, BOLD);
+	put(line, "card ");
+	put_foreign(line, card->card->label);
+	put(line, card->is_simulated ? " (simulated)" : "");
+	color(line, PLAIN);
+	put(line, " ");
+	put_sparkline(line, metric, card, COMPACT_SAMPLES);
+	put(line, text.buf);
+	put_state(line, card);
+	put_counts(line, card);
+	end_line(line);
+}
+
+/* ---- the block ---- */
+
+static void put_header(struct line *line, const struct ll_hold_config *hold, double elapsed_s)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+	unsigned long seconds = elapsed_s > 0 ? (unsigned long)elapsed_s : 0;
+	ll_strbuf_adds(&text, "synthetic load: ");
+	ll_hold_add_goal(&text, hold);
+	ll_strbuf_addf(&text, ", %lu:%02lu:%02lu (Ctrl-C ends it)", seconds / 3600, seconds / 60 % 60, seconds % 60);
+	color(line, BOLD);
+	put(line, text.buf);
+	end_line(line);
+}
+
+static void put_cards(struct line *line, enum ll_metric metric, const struct ll_hold_block_card *cards, size_t count)
+{
+	size_t room = line->style->rows - line->count;
+	if (count * TALL_ROWS <= room) {
+		for (size_t i = 0; i < count; i++)
+			put_tall(line, metric, &cards[i]);
+		return;
+	}
+	size_t shown = count <= room ? count : room > 0 ? room - 1 : 0;
+	for (size_t i = 0; i < shown; i++)
+		put_compact(line, metric, &cards[i]);
+	if (shown < count && room > 0) {
+		LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+		ll_strbuf_addf(&text, "and %zu more", count - shown);
+		put(line, text.buf);
+		end_line(line);
+	}
+}
+
+unsigned ll_hold_block_render(struct ll_strbuf *text, const struct ll_hold_block_style *style,
+			      const struct ll_hold_config *hold, const struct ll_hold_block_card *cards, size_t count,
+			      double elapsed_s, unsigned *ret_widest)
+{
+	struct line line = {.text = text, .style = style, .sgr = PLAIN};
+	if (style->rows > 0) {
+		put_header(&line, hold, elapsed_s);
+		put_cards(&line, hold->metric, cards, count);
+	}
+	*ret_widest = line.widest;
+	return line.count;
+}
+
+void ll_hold_block_card_init(struct ll_hold_block_card *block_card, const struct ll_card *card)
+{
+	*block_card = (struct ll_hold_block_card){
+	    .card = card,
+	    .is_simulated = card->driver && ll_driver_sim_folder(card->driver),
+	    .status = {.level = NAN, .target = NAN, .own_util = NAN, .power_watts = NAN, .temperature_c = NAN},
+	};
+}
+
+void ll_hold_block_card_event(struct ll_hold_block_card *card, const struct ll_event *event)
+{
+	card->status = event->status;
+	card->has_event = true;
+	if (event->kind == LL_EVENT_SAMPLE)
+		card->levels[card->sample_count++ % LL_HOLD_BLOCK_SAMPLES] = event->status.level;
+	else
+		card->is_fault = event->kind == LL_EVENT_FAULT;
+}

@@ -1,0 +1,262 @@
+#include "cli/hold/sink.h"
+
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "cli/common/json_line.h"
+#include "cli/hold/words.h"
+
+/* How long a line waits for a reader that does not read; samples do not wait. The end must come within a second. */
+enum { PATIENCE_MS = 200 };
+
+struct json_sink {
+	struct ll_hold_sink sink;
+	struct ll_err err;         /* the first failure of stdout; nothing is printed after it */
+	bool has_said_slow;        /* one warning for dropped lines */
+	double *first_kernel_time; /* a card each, NAN before it */
+};
+
+/* Percents print as "50" where they are whole, as NVML gives them. */
+static json_t *rounded(double value, int decimals)
+{
+	if (isfinite(value) && value == rint(value) && fabs(value) < 1e15)
+		return json_integer((json_int_t)value);
+	return ll_json_real(value, decimals);
+}
+
+static json_t *text_or_null(const char *text)
+{
+	return text[0] ? json_string(text) : json_null();
+}
+
+/* "PREFIX_METRIC_UNIT": value in percent or watts. */
+static void set_level(json_t *object, const char *prefix, enum ll_metric metric, const char *name, double value)
+{
+	char key[64];
+	snprintf(key, sizeof key, "%s%s%s", prefix, name, ll_hold_unit_word(metric));
+	json_object_set_new(object, key, rounded(round(value * ll_hold_scale(metric) * 100) / 100, 2));
+}
+
+static void set_metric(json_t *object, const char *prefix, enum ll_metric metric, double value)
+{
+	char name[32];
+	snprintf(name, sizeof name, "%s_", ll_metric_name(metric));
+	set_level(object, prefix, metric, name, value);
+}
+
+static json_t *new_line(const struct ll_event *event)
+{
+	json_t *object = json_object();
+	json_object_set_new(object, "event", json_string(ll_event_name(event->kind)));
+	if (event->kind != LL_EVENT_SUMMARY)
+		json_object_set_new(object, "time_s", ll_json_real(event->time_s, 3));
+	json_object_set_new(object, "card", json_integer(event->card->index));
+	if (event->card->is_mig)
+		json_object_set_new(object, "slice", json_integer(event->card->slice));
+	return object;
+}
+
+static void set_other_metrics(json_t *object, enum ll_metric held, const struct ll_hold_status *status)
+{
+	const double values[] = {
+	    [LL_METRIC_UTIL] = status->util,           [LL_METRIC_SM] = status->sm,
+	    [LL_METRIC_OCCUPANCY] = status->occupancy, [LL_METRIC_TENSOR] = status->tensor,
+	    [LL_METRIC_DRAM] = status->dram,           [LL_METRIC_POWER] = status->power_watts,
+	};
+	for (int metric = LL_METRIC_UTIL; metric <= LL_METRIC_POWER; metric++) {
+		if ((enum ll_metric)metric != held)
+			set_metric(object, "", (enum ll_metric)metric, values[metric]);
+	}
+}
+
+static json_t *sample_line(const struct ll_hold_config *hold, const struct ll_event *event)
+{
+	const struct ll_hold_status *status = &event->status;
+	json_t *object = new_line(event);
+	set_metric(object, "", hold->metric, status->level);
+	set_level(object, "target_", hold->metric, "", status->target);
+	json_object_set_new(object, "foreign", json_boolean(status->is_foreign));
+	json_object_set_new(object, "state", json_string(ll_hold_state_name(status->state)));
+	json_object_set_new(object, "synthetic", json_true());
+	json_object_set_new(object, "own_util_percent", rounded(round(status->own_util * 10000) / 100, 2));
+	set_other_metrics(object, hold->metric, status);
+	json_object_set_new(object, "temperature_celsius", rounded(status->temperature_c, 1));
+	json_object_set_new(object, "duty_percent", ll_json_real(status->command * 100, 2));
+	json_object_set_new(object, "idle_target", json_boolean(status->is_idle_target));
+	json_object_set_new(object, "payload", text_or_null(status->payload));
+	json_object_set_new(object, "memory_bytes", json_integer((json_int_t)status->memory_bytes));
+	json_object_set_new(object, "yields", json_integer((json_int_t)status->yields));
+	json_object_set_new(object, "synthetic_busy_seconds", ll_json_real((double)status->synthetic_busy_ns / 1e9, 3));
+	json_object_set_new(object, "synthetic_joules", ll_json_real(status->synthetic_joules, 3));
+	json_object_set_new(object, "energy_joules", ll_json_real(status->energy_joules, 3));
+	return object;
+}
+
+static json_t *change_line(const struct ll_event *event)
+{
+	const struct ll_hold_status *status = &event->status;
+	json_t *object = new_line(event);
+	json_object_set_new(object, "uuid", json_string(event->card->uuid));
+	json_object_set_new(object, "state", json_string(ll_hold_state_name(status->state)));
+	json_object_set_new(object, "synthetic", json_true());
+	if (event->kind == LL_EVENT_SETTLE)
+		json_object_set_new(object, "settle_seconds", ll_json_real(event->settle_s, 3));
+	if (event->kind == LL_EVENT_YIELD) {
+		bool has_sensor = status->sensor != LL_SENSOR_NONE;
+		json_object_set_new(object, "sensor",
+				    has_sensor ? json_string(ll_hold_sensor_name(status->sensor)) : json_null());
+	}
+	if (event->kind == LL_EVENT_YIELD || event->kind == LL_EVENT_RESUME || event->kind == LL_EVENT_RELEASE)
+		json_object_set_new(object, "reason", json_string(ll_hold_reason_text(status->reason)));
+	json_object_set_new(object, "text", text_or_null(event->text));
+	if (event->kind == LL_EVENT_FAULT)
+		json_object_set_new(object, "hint", text_or_null(event->hint));
+	json_object_set_new(object, "yields", json_integer((json_int_t)status->yields));
+	return object;
+}
+
+static void set_goal(json_t *object, const struct ll_hold_config *hold)
+{
+	json_object_set_new(object, "metric", json_string(ll_metric_name(hold->metric)));
+	bool is_power = hold->metric == LL_METRIC_POWER;
+	bool is_constant = is_power || hold->curve.kind == LL_CURVE_CONSTANT;
+	json_object_set_new(object, "curve", json_string(is_power ? "constant" : ll_curve_kind_name(hold->curve.kind)));
+	double target = is_power ? hold->target_watts : hold->curve.high;
+	set_level(object, "target_", hold->metric, "", is_constant ? target : NAN);
+}
+
+/* Floating point keeps more digits in a mean than NVML has in a reading: four are plenty. */
+static void set_account(json_t *object, const struct ll_hold_config *hold, const struct ll_event *event)
+{
+	const struct ll_summary_result *result = &event->summary;
+	const char *name = ll_metric_name(hold->metric);
+	const char *unit = ll_hold_unit_word(hold->metric);
+	double scale = ll_hold_scale(hold->metric);
+	const struct ll_summary_level *level = &result->level, *of_all = &result->of_all;
+	char key[64];
+	json_object_set_new(object, "seconds", ll_json_real(result->seconds, 3));
+	snprintf(key, sizeof key, "mean_%s_%s", name, unit);
+	json_object_set_new(object, key, ll_json_real(level->sample_count ? level->mean_value * scale : NAN, 4));
+	snprintf(key, sizeof key, "max_abs_error_%s", unit);
+	json_object_set_new(object, key, ll_json_real(level->sample_count ? level->max_abs_error * scale : NAN, 4));
+	json_object_set_new(object, "settle_seconds",
+			    result->has_settled ? ll_json_real(result->settle_seconds, 3) : json_null());
+	json_object_set_new(object, "yields", json_integer((json_int_t)result->yield_count));
+	json_object_set_new(object, "synthetic_busy_seconds", ll_json_real(result->synthetic_busy_seconds, 3));
+	json_object_set_new(object, "payload", text_or_null(event->status.payload));
+	json_object_set_new(object, "memory_bytes", json_integer((json_int_t)event->status.memory_bytes));
+	json_object_set_new(object, "energy_joules", ll_json_real(result->energy_joules, 3));
+	json_object_set_new(object, "synthetic", json_true());
+	json_object_set_new(object, "synthetic_joules", ll_json_real(result->synthetic_joules, 3));
+	json_object_set_new(object, "yielded_seconds", ll_json_real(result->yielded_seconds, 3));
+	json_object_set_new(object, "samples", json_integer((json_int_t)level->sample_count));
+	snprintf(key, sizeof key, "mean_error_%s", unit);
+	json_object_set_new(object, key, ll_json_real(level->sample_count ? level->mean_error * scale : NAN, 4));
+	json_object_set_new(object, "all_samples", json_integer((json_int_t)of_all->sample_count));
+	snprintf(key, sizeof key, "all_mean_%s_%s", name, unit);
+	json_object_set_new(object, key, ll_json_real(of_all->sample_count ? of_all->mean_value * scale : NAN, 4));
+	snprintf(key, sizeof key, "all_max_abs_error_%s", unit);
+	json_object_set_new(object, key, ll_json_real(of_all->sample_count ? of_all->max_abs_error * scale : NAN, 4));
+}
+
+static json_t *summary_line(const struct ll_hold_config *hold, const struct ll_event *event, double first_kernel_time)
+{
+	json_t *object = new_line(event);
+	set_account(object, hold, event);
+	set_goal(object, hold);
+	json_object_set_new(object, "first_kernel_time_s", ll_json_real(first_kernel_time, 3));
+	json_object_set_new(object, "time_s", ll_json_real(event->time_s, 3));
+	json_object_set_new(object, "uuid", json_string(event->card->uuid));
+	json_object_set_new(object, "name", json_string(event->card->name));
+	json_object_set_new(object, "exit_code", json_integer(ll_err_exit_code(event->code)));
+	json_object_set_new(object, "exit_reason", json_string(event->code < 0 ? event->text : "told to end"));
+	return object;
+}
+
+/* A line is shorter than what a pipe that poll calls writable takes at once, so it never blocks: a reader that stopped
+ * reading must not keep a hold from ending. */
+static bool is_stdout_ready(enum ll_event_kind kind)
+{
+	struct pollfd pfd = {.fd = STDOUT_FILENO, .events = POLLOUT};
+	return poll(&pfd, 1, kind == LL_EVENT_SAMPLE ? 0 : PATIENCE_MS) != 0;
+}
+
+static void print(struct json_sink *self, enum ll_event_kind kind, json_t *object)
+{
+	if (self->err.code < 0) {
+		json_decref(object);
+		return;
+	}
+	if (!is_stdout_ready(kind)) {
+		json_decref(object);
+		if (!self->has_said_slow)
+			ll_warn("standard output is not read: lines are left out");
+		self->has_said_slow = true;
+		return;
+	}
+	if (ll_json_line(object, &self->err) < 0)
+		ll_warn("%s; no more JSON lines, the hold goes on", self->err.text);
+}
+
+static void json_event(struct ll_hold_sink *sink, const struct ll_event *event, size_t slot)
+{
+	struct json_sink *self = (struct json_sink *)sink;
+	const struct ll_hold_config *hold = sink->config->hold;
+	double *first_kernel_time = &self->first_kernel_time[slot];
+	switch (event->kind) {
+	case LL_EVENT_STATE: /* not in the contract; what it tells is in the log */
+		if (isnan(*first_kernel_time) && event->status.state == LL_HOLD_HOLDING)
+			*first_kernel_time = event->time_s;
+		break;
+	case LL_EVENT_SAMPLE:
+		print(self, event->kind, sample_line(hold, event));
+		break;
+	case LL_EVENT_SUMMARY:
+		print(self, event->kind, summary_line(hold, event, *first_kernel_time));
+		break;
+	default:
+		print(self, event->kind, change_line(event));
+		break;
+	}
+}
+
+static int json_finish(struct ll_hold_sink *sink, struct ll_err *err)
+{
+	const struct json_sink *self = (const struct json_sink *)sink;
+	return self->err.code < 0 ? ll_err_set(err, self->err.code, "%s", self->err.text) : 0;
+}
+
+static void json_free(struct ll_hold_sink *sink)
+{
+	struct json_sink *self = (struct json_sink *)sink;
+	free(self->first_kernel_time);
+	free(self);
+}
+
+int ll_hold_json_new(const struct ll_hold_output_config *config, struct ll_hold_sink **ret_sink, struct ll_err *err)
+{
+	static const struct ll_hold_sink_ops ops = {
+	    .event = json_event,
+	    .finish = json_finish,
+	    .free = json_free,
+	};
+	struct json_sink *self = calloc(1, sizeof *self);
+	double *times = calloc(config->count ? config->count : 1, sizeof *times);
+	if (!self || !times) {
+		free(self);
+		free(times);
+		return ll_err_set(err, -ENOMEM, "JSON: out of memory");
+	}
+	for (size_t i = 0; i < config->count; i++)
+		times[i] = NAN;
+	self->sink = (struct ll_hold_sink){.ops = &ops, .config = config};
+	self->first_kernel_time = times;
+	*ret_sink = &self->sink;
+	return 0;
+}

@@ -1,0 +1,81 @@
+#include "cli/hold/words.h"
+
+#include <math.h>
+
+double ll_hold_scale(enum ll_metric metric)
+{
+	return metric == LL_METRIC_POWER ? 1 : 100;
+}
+
+const char *ll_hold_unit(enum ll_metric metric)
+{
+	return metric == LL_METRIC_POWER ? "W" : "%";
+}
+
+const char *ll_hold_unit_word(enum ll_metric metric)
+{
+	return metric == LL_METRIC_POWER ? "watts" : "percent";
+}
+
+static void add_short(struct ll_strbuf *text, double value)
+{
+	double tenths = round(value * 10);
+	ll_strbuf_addf(text, "%.*f", fmod(tenths, 10) == 0 ? 0 : 1, tenths / 10);
+}
+
+void ll_hold_add_level(struct ll_strbuf *text, enum ll_metric metric, double value)
+{
+	if (!isfinite(value)) {
+		ll_strbuf_adds(text, "unknown");
+		return;
+	}
+	add_short(text, value * ll_hold_scale(metric));
+	ll_strbuf_addf(text, " %s", ll_hold_unit(metric));
+}
+
+void ll_hold_add_goal(struct ll_strbuf *text, const struct ll_hold_config *hold)
+{
+	const struct ll_curve *curve = &hold->curve;
+	ll_strbuf_adds(text, ll_metric_name(hold->metric));
+	if (hold->metric == LL_METRIC_POWER || curve->kind == LL_CURVE_CONSTANT) {
+		ll_strbuf_adds(text, " at ");
+		ll_hold_add_level(text, hold->metric,
+				  hold->metric == LL_METRIC_POWER ? hold->target_watts : curve->high);
+		return;
+	}
+	if (curve->kind == LL_CURVE_REPLAY)
+		ll_strbuf_adds(text, " as recorded, ");
+	else
+		ll_strbuf_addf(text, " along a %s of ", ll_curve_kind_name(curve->kind));
+	add_short(text, curve->low * 100);
+	ll_strbuf_adds(text, " to ");
+	ll_hold_add_level(text, hold->metric, curve->high);
+	if (curve->kind != LL_CURVE_REPLAY) {
+		ll_strbuf_adds(text, " every ");
+		add_short(text, curve->period_s);
+		ll_strbuf_adds(text, " s");
+	}
+}
+
+void ll_hold_add_state(struct ll_strbuf *text, const struct ll_hold_status *status)
+{
+	ll_strbuf_adds(text, ll_hold_state_name(status->state));
+	bool is_stopped = status->state == LL_HOLD_YIELDED || status->state == LL_HOLD_RELEASED;
+	if (is_stopped && status->reason != LL_HOLD_REASON_START && status->reason != LL_HOLD_REASON_QUIET)
+		ll_strbuf_addf(text, " (%s)", ll_hold_reason_text(status->reason));
+	else if (status->state == LL_HOLD_HOLDING && status->is_idle_target)
+		ll_strbuf_adds(text, " (idle target)");
+}
+
+void ll_hold_add_bytes(struct ll_strbuf *text, uint64_t bytes)
+{
+	double mib = (double)bytes / 1048576;
+	if (bytes && bytes < 1024)
+		ll_strbuf_addf(text, "%llu B", (unsigned long long)bytes);
+	else if (bytes && mib < 1)
+		ll_strbuf_addf(text, "%.0f KiB", mib * 1024);
+	else if (mib < 1024)
+		ll_strbuf_addf(text, "%.0f MiB", mib);
+	else
+		ll_strbuf_addf(text, "%.1f GiB", mib / 1024);
+}

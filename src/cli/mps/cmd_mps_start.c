@@ -1,0 +1,193 @@
+#include <errno.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/parse.h"
+#include "base/scope.h"
+#include "base/strbuf.h"
+#include "cli/mps/words.h"
+
+enum { MIB_SHIFT = 20, USER_TEXT_SIZE = 4096, UNDO_S = 5 };
+
+struct start_args {
+	char *cards;
+	bool exclusive;
+	double compute_percent;
+	uint64_t memory_bytes;
+	const char *user;
+	uint64_t within_ns;
+};
+
+static const struct ll_option options[] = {
+    LL_OPTION_CARDS(struct start_args, cards),
+    {.name = "exclusive",
+     LL_OPTION_FLAG(struct start_args, exclusive),
+     .help = "Put the cards into exclusive-process mode, so that no program can use them past MPS, until `loadline mps "
+	     "stop` puts them back. Needs root, and cards that nobody uses."},
+    {.name = "compute",
+     .letter = 'c',
+     .placeholder = "SHARE",
+     LL_OPTION_PERCENT(struct start_args, compute_percent),
+     .min = 0.1,
+     .max = 100,
+     .help = "Share of each card's SMs that every client may use, such as 50%; MPS rounds down to pairs of SMs, and "
+	     "gives no client fewer than 8. All of them unless given."},
+    {.name = "mem",
+     .letter = 'm',
+     .placeholder = "SIZE",
+     LL_OPTION_BYTES(struct start_args, memory_bytes),
+     .help = "Device memory that every client may have on each card, such as 8G."},
+    {.name = "user",
+     .letter = 'u',
+     .placeholder = "USER",
+     LL_OPTION_TEXT(struct start_args, user),
+     .help = "Start the server for this user at once, by name or number. A daemon serves one user at a time; without "
+	     "this it is the first who comes."},
+    LL_OPTION_WITHIN(struct start_args, within_ns, "Give up when the daemon does not answer by then."),
+    LL_OPTION_END,
+};
+
+static int read_user(const char *text, uid_t *ret_user, struct ll_err *err)
+{
+	uint64_t number;
+	char buf[USER_TEXT_SIZE];
+	struct passwd own;
+	struct passwd *entry = NULL;
+	if (getpwnam_r(text, &own, buf, sizeof buf, &entry) == 0 && entry)
+		number = entry->pw_uid;
+	else if (ll_parse_uint(text, 0, UINT32_MAX - 1, &number, NULL) < 0)
+		return ll_err_set(err, -EINVAL, "--user: '%.60s': no such user", text);
+	if (geteuid() != 0 && number != geteuid()) {
+		ll_err_set(err, -EPERM, "--user: only root may start a server for another user");
+		return ll_err_hint(err, "leave it out: the server will be yours");
+	}
+	*ret_user = (uid_t)number;
+	return 0;
+}
+
+static int check_memory(const struct ll_card *const *cards, size_t count, uint64_t bytes, struct ll_err *err)
+{
+	if (bytes && bytes < (UINT64_C(1) << MIB_SHIFT))
+		return ll_err_set(err, -EINVAL, "--mem: less than 1 MiB");
+	for (size_t i = 0; i < count; i++) {
+		if (cards[i]->memory_bytes && bytes > cards[i]->memory_bytes)
+			return ll_err_set(err, -EINVAL, "--mem: card %s has only %llu MiB", cards[i]->label,
+					  (unsigned long long)(cards[i]->memory_bytes >> MIB_SHIFT));
+	}
+	return 0;
+}
+
+static void report(const struct ll_mps_desk *desk, const struct ll_mps_wish *wish, const struct ll_mps_daemon *daemon)
+{
+	printf("MPS runs on card%s ", wish->count == 1 ? "" : "s");
+	for (size_t i = 0; i < wish->count; i++)
+		printf("%s%s", i ? ", " : "", wish->cards[i]->label);
+	printf("%s: daemon %d, pipe directory %s\n", wish->is_exclusive ? " (exclusive)" : "", (int)daemon->pid,
+	       desk->place.pipe);
+	puts("programs join it by `loadline mps run -- COMMAND`, or after eval \"$(loadline mps env)\"");
+	if (wish->compute_percent > 0)
+		ll_mps_print_shares(wish->cards, wish->count, wish->compute_percent);
+	if (wish->memory_bytes)
+		puts(LL_MPS_TOTAL_NOTE);
+}
+
+/* They wait until the start is whole: a daemon without its limits is worse than a late answer to Ctrl-C. */
+static void hold_back_signals(void)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
+/* 0: none came. */
+static int signal_that_came(void)
+{
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+	sigset_t set;
+	sigpending(&set);
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+		if (sigismember(&set, numbers[i]) == 1)
+			return numbers[i];
+	}
+	return 0;
+}
+
+/* rc: how the start ended. One that failed has undone itself, and its text says so where it could not. */
+static int take_back(struct ll_mps_desk *desk, int rc, int number, struct ll_err *err)
+{
+	struct ll_mps_stopped stopped;
+	if (rc)
+		ll_err_wrap(err, "interrupted");
+	else if (ll_mps_session_stop(&desk->session, true, UNDO_S * LL_NS_PER_S, &stopped, err))
+		ll_err_wrap(err, "interrupted, and not undone");
+	else
+		ll_err_set(err, -EINTR, "interrupted; all is as it was");
+	err->status = 128 + number;
+	return -EINTR;
+}
+
+static int start(const struct start_args *args, struct ll_mps_desk *desk, struct ll_err *err)
+{
+	LL_SCOPE_FREE const struct ll_card **cards = NULL;
+	struct ll_mps_daemon daemon = {0};
+	struct ll_mps_wish wish = {.is_exclusive = args->exclusive,
+				   .compute_percent = args->compute_percent,
+				   .memory_bytes = args->memory_bytes,
+				   .has_user = args->user != NULL};
+	int rc = args->user ? read_user(args->user, &wish.user, err) : 0;
+	if (!rc)
+		rc = ll_cards_select(desk->driver, args->cards, &cards, &wish.count, err);
+	if (!rc)
+		rc = check_memory(cards, wish.count, args->memory_bytes, err);
+	wish.cards = cards;
+	if (!rc)
+		rc = ll_mps_session_start(&desk->session, &wish, args->within_ns, &daemon, err);
+	int number = signal_that_came();
+	if (number)
+		return take_back(desk, rc, number, err);
+	if (!rc)
+		report(desk, &wish, &daemon);
+	return rc;
+}
+
+static int run(void *data, const struct ll_operands *operands, struct ll_err *err)
+{
+	struct ll_mps_desk desk;
+	(void)operands;
+	hold_back_signals(); /* before the driver's threads, which would take them */
+	int rc = ll_mps_desk_init(&desk, err);
+	if (!rc)
+		rc = start(data, &desk, err);
+	ll_mps_desk_fini(&desk);
+	return rc;
+}
+
+static const struct ll_example examples[] = {
+    {"loadline mps start -i 0,1 --compute 50% --mem 8G", "Two cards; each client may have half of the SMs and 8 GiB."},
+    {"sudo loadline mps start --exclusive", "All cards, and no program past MPS."},
+    {NULL, NULL},
+};
+
+const struct ll_command ll_mps_start = {
+    .name = "start",
+    .group = &ll_command_mps,
+    .summary = "start the daemon, with limits for every client",
+    .description =
+	"Starts NVIDIA's control daemon for the chosen cards, all of them unless told, waits until it answers, and "
+	"sets "
+	"the limits that every client begins with, reading each back. Its server starts with the first client.\n\n"
+	"Works without root and without exclusive mode. A card's compute mode is changed with --exclusive alone, and "
+	"what it was is written down first: `loadline mps stop` puts it back, also after a crash.",
+    .examples = examples,
+    .options = options,
+    .args_size = sizeof(struct start_args),
+    .run = run,
+};

@@ -1,0 +1,61 @@
+#include <errno.h>
+
+#include "base/clock.h"
+#include "base/scope.h"
+#include "cli/mps/report.h"
+
+struct status_args {
+	bool json;
+};
+
+static const struct ll_option options[] = {
+    LL_OPTION_JSON(struct status_args, json),
+    LL_OPTION_END,
+};
+
+/* Without a daemon cards may still be as a dead one left them. */
+static int add_leftovers(const struct ll_mps_desk *desk, int rc, struct ll_err *err)
+{
+	LL_SCOPE_FREE struct ll_mps_record *records = NULL;
+	size_t count = 0;
+	if (rc == -ECONNREFUSED && ll_mps_session_leftovers(&desk->session, &records, &count, NULL) == 0 && count)
+		ll_err_hint(err,
+			    "cards are in exclusive mode for one that is gone: `loadline mps stop` puts them back");
+	return rc;
+}
+
+static int run(void *data, const struct ll_operands *operands, struct ll_err *err)
+{
+	const struct status_args *args = data;
+	uint64_t deadline_ns = ll_now_ns() + LL_MPS_ASK_NS;
+	struct ll_mps_desk desk;
+	struct ll_mps_report status = {.partitions = LL_STRBUF_INIT, .warnings = LL_STRBUF_INIT};
+	(void)operands;
+	int rc = ll_mps_desk_init(&desk, err);
+	if (!rc)
+		rc = add_leftovers(&desk, ll_mps_desk_need_daemon(&desk, deadline_ns, err), err);
+	if (!rc)
+		rc = ll_mps_report_read(&desk, deadline_ns, &status, err);
+	if (!rc && args->json)
+		rc = ll_mps_report_print_json(&desk, &status, err);
+	else if (!rc)
+		ll_mps_report_print(&desk, &status);
+	ll_mps_report_fini(&status);
+	ll_mps_desk_fini(&desk);
+	return rc;
+}
+
+const struct ll_command ll_mps_status = {
+    .name = "status",
+    .group = &ll_command_mps,
+    .summary = "show the daemon, its servers and clients",
+    .description =
+	"Shows the daemon that programs of this environment would join: its directories and cards, what new clients "
+	"get, its servers and their states, their clients, and static partitions where the driver has them. Warns of a "
+	"server in FAULT, of a server of another user, and of cards left in exclusive mode.\n\n"
+	"With --json there is one line for the daemon, one for each server, client and warning. Without a daemon it "
+	"fails, and says where one was looked for.",
+    .options = options,
+    .args_size = sizeof(struct status_args),
+    .run = run,
+};

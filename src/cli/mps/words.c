@@ -1,0 +1,121 @@
+#include "cli/mps/words.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/strbuf.h"
+#include "mps/environment.h"
+#include "mps/process.h"
+#include "mps/search.h"
+#include "mps/share.h"
+
+enum { FOUND_MAX = 64 };
+
+int ll_mps_desk_use(struct ll_mps_desk *desk, const struct ll_driver *driver, struct ll_err *err)
+{
+	const char *sim_folder = ll_driver_sim_folder(driver);
+	desk->driver = driver;
+	int rc = ll_mps_place_find(sim_folder, &desk->place, err);
+	if (!rc)
+		rc = ll_mps_state_folder(sim_folder, desk->folder, err);
+	desk->session = (struct ll_mps_session){.driver = driver, .folder = desk->folder, .place = &desk->place};
+	return rc;
+}
+
+int ll_mps_desk_init(struct ll_mps_desk *desk, struct ll_err *err)
+{
+	*desk = (struct ll_mps_desk){.own = NULL};
+	int rc = ll_driver_open(&desk->own, err);
+	return rc ? rc : ll_mps_desk_use(desk, desk->own, err);
+}
+
+void ll_mps_desk_fini(struct ll_mps_desk *desk)
+{
+	ll_driver_close(desk->own);
+	*desk = (struct ll_mps_desk){.own = NULL};
+}
+
+/* Of the same driver: simulated ones are of no use to who runs on a card, nor those of another world. */
+static bool is_of_our_world(const struct ll_mps_place *place, const struct ll_mps_found *found)
+{
+	char path[LL_MPS_PATH_SIZE];
+	char real[PATH_MAX];
+	char theirs[LL_MPS_PATH_SIZE] = "";
+	const char *ours = getenv("LOADLINE_SIM_DIR");
+	ll_mps_process_variable(found->pid, "LOADLINE_SIM_DIR", theirs, sizeof theirs);
+	return ll_mps_process_program(found->pid, path, sizeof path) && realpath(place->program, real) &&
+	       strcmp(path, real) == 0 && strcmp(ours ? ours : "", theirs) == 0;
+}
+
+/* The pipe folder of another daemon; NULL: there is none. */
+static const char *find_other(const struct ll_mps_place *place, struct ll_mps_found *found)
+{
+	size_t count = ll_mps_search(found, FOUND_MAX);
+	for (size_t i = 0; i < count; i++) {
+		if (!found[i].is_server && *found[i].pipe && strcmp(found[i].pipe, place->pipe) != 0 &&
+		    is_of_our_world(place, &found[i]))
+			return found[i].pipe;
+	}
+	return NULL;
+}
+
+static int say_none(const struct ll_mps_desk *desk, struct ll_err *err)
+{
+	struct ll_mps_found found[FOUND_MAX];
+	const char *other = find_other(&desk->place, found);
+	const char *why = desk->place.is_named ? ", where " LL_MPS_PIPE_VARIABLE " points" : "";
+	if (!other) {
+		ll_err_set(err, -ECONNREFUSED, "no MPS daemon runs at %s%s", desk->place.pipe, why);
+		return ll_err_hint(err, "start one: loadline mps start");
+	}
+	ll_err_set(err, -ECONNREFUSED, "no MPS daemon runs at %s%s; one runs at %s", desk->place.pipe, why, other);
+	return ll_err_hint(err, "to use that one: export " LL_MPS_PIPE_VARIABLE "=%s", other);
+}
+
+int ll_mps_desk_need_daemon(const struct ll_mps_desk *desk, uint64_t deadline_ns, struct ll_err *err)
+{
+	struct ll_err why = {0};
+	int rc = ll_mps_daemon_answers(&desk->place, deadline_ns, &why);
+	if (rc == -ECONNREFUSED)
+		return say_none(desk, err);
+	if (rc && err)
+		*err = why;
+	if (rc == -EOPNOTSUPP) {
+		ll_err_set(err, rc, "the MPS daemon at %s speaks another protocol than version 2 (MPS v3)",
+			   desk->place.pipe);
+		ll_err_hint(err, "end it, and let `loadline mps start` start one");
+	}
+	return rc;
+}
+
+void ll_mps_print_shares(const struct ll_card *const *cards, size_t count, double percent)
+{
+	for (size_t i = 0; i < count; i++) {
+		LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+		if (!cards[i]->sm_count)
+			continue;
+		ll_mps_share_add(&text, cards[i]->label, cards[i]->sm_count, percent);
+		puts(text.buf);
+	}
+}
+
+void ll_mps_add_clients(struct ll_strbuf *out, const struct ll_mps_list *list)
+{
+	bool is_first = true;
+	for (size_t i = 0; i < list->client_count; i++) {
+		bool is_known = false;
+		for (size_t j = 0; j < i; j++)
+			is_known |= list->clients[j].pid == list->clients[i].pid;
+		if (is_known)
+			continue;
+		ll_strbuf_addf(out, "%s%d", is_first ? "" : ", ", (int)list->clients[i].pid);
+		if (*list->clients[i].command)
+			ll_strbuf_addf(out, " (%s)", list->clients[i].command);
+		is_first = false;
+	}
+	if (is_first)
+		ll_strbuf_adds(out, "none");
+}

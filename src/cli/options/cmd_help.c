@@ -1,0 +1,106 @@
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/strbuf.h"
+#include "cli/options/command.h"
+#include "cli/options/completion.h"
+#include "cli/options/help_text.h"
+#include "cli/options/man.h"
+#include "cli/options/nearest.h"
+
+struct help_args {
+	bool as_man;
+	int shell; /* index into shells */
+};
+
+static const char *const shells[] = {"none", "bash", "zsh", "fish", NULL};
+
+static const struct ll_option options[] = {
+    {.name = "man", LL_OPTION_FLAG(struct help_args, as_man), .help = "Print the manual page, in roff."},
+    {.name = "completion",
+     .placeholder = "SHELL",
+     LL_OPTION_CHOICE(struct help_args, shell),
+     .choices = shells,
+     .fallback = "none",
+     .help = "Print the completion script for a shell instead."},
+    LL_OPTION_END,
+};
+
+static const struct ll_example examples[] = {
+    {"loadline help hold", "What loadline hold does and its options."},
+    {"loadline help --man hold | man -l -", "Its manual page, where it is not installed."},
+    {"source <(loadline help --completion bash)", "Completion in this shell only."},
+    {NULL, NULL},
+};
+
+static void add_help(const struct help_args *args, const struct ll_command *command, struct ll_strbuf *out)
+{
+	if (args->as_man && command)
+		ll_man_command(command, out);
+	else if (args->as_man)
+		ll_man_program(out);
+	else if (command)
+		ll_help_command(command, out);
+	else
+		ll_help_program(out);
+}
+
+static int fail_unknown(const char *word, const struct ll_command *const *list, struct ll_err *err)
+{
+	struct ll_nearest nearest = {.word = word};
+	ll_nearest_offer_commands(&nearest, list);
+	ll_err_set(err, -EINVAL, "%.60s: unknown command", word);
+	if (nearest.name)
+		ll_err_hint(err, "did you mean '%s'?", nearest.name);
+	return -EINVAL;
+}
+
+/* "run", "mps start"; a group's manual page has its subcommands too. */
+static int find_command(const struct ll_operands *operands, const struct ll_command **ret_command, struct ll_err *err)
+{
+	const struct ll_command *command = NULL;
+	const struct ll_command *const *list = ll_commands;
+	for (int i = 0; i < operands->count; i++) {
+		if (!list)
+			return ll_err_set(err, -EINVAL, "%.60s: one command at a time", operands->words[i]);
+		command = ll_command_find_in(list, operands->words[i]);
+		if (!command)
+			return fail_unknown(operands->words[i], list, err);
+		list = command->subcommands;
+	}
+	*ret_command = command;
+	return 0;
+}
+
+static int run(void *data, const struct ll_operands *operands, struct ll_err *err)
+{
+	static void (*const completions[])(struct ll_strbuf *) = {NULL, ll_completion_bash, ll_completion_zsh,
+								  ll_completion_fish};
+	const struct help_args *args = data;
+	const struct ll_command *command = NULL;
+	int rc = find_command(operands, &command, err);
+	if (rc)
+		return rc;
+	LL_SCOPE_STRBUF struct ll_strbuf out = LL_STRBUF_INIT;
+	if (args->shell)
+		completions[args->shell](&out);
+	else
+		add_help(args, command, &out);
+	if (out.failed)
+		return ll_err_set(err, -ENOMEM, "help: out of memory");
+	fwrite(out.buf, 1, out.length, stdout);
+	return 0;
+}
+
+const struct ll_command ll_command_help = {
+    .name = "help",
+    .summary = "explain loadline or one of its commands",
+    .operands = "[COMMAND]",
+    .description = "Prints what loadline COMMAND --help prints, or the manual page, or a shell completion script. All "
+		   "of them come from the same table as the parser, so they say what it does.",
+    .examples = examples,
+    .options = options,
+    .args_size = sizeof(struct help_args),
+    .complete = LL_COMPLETE_COMMAND,
+    .run = run,
+};

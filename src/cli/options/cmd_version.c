@@ -1,0 +1,20 @@
+#include <stdio.h>
+
+#include "cli/options/command.h"
+
+static const struct ll_option options[] = {LL_OPTION_END};
+
+static int run(void *args, const struct ll_operands *operands, struct ll_err *err)
+{
+	(void)args, (void)operands, (void)err;
+	puts("loadline " LOADLINE_VERSION);
+	return 0;
+}
+
+const struct ll_command ll_command_version = {
+    .name = "version",
+    .summary = "print the version",
+    .description = "Prints the program's name and version.",
+    .options = options,
+    .run = run,
+};

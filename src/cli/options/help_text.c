@@ -1,0 +1,151 @@
+#include "cli/options/help_text.h"
+
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "cli/options/command.h"
+#include "cli/options/globals.h"
+#include "cli/options/wrap.h"
+
+enum { HELP_COLUMN = 26 };
+
+const char ll_help_about[] = "loadline keeps a GPU at its load line: never idle when it should be busy, never "
+			     "overloaded. Its load is synthetic, and "
+			     "says so wherever it is seen.";
+
+const struct ll_help_status ll_help_statuses[] = {
+    {LL_EXIT_OK, "Done."},
+    {LL_EXIT_FAILED, "Failed."},
+    {LL_EXIT_USAGE, "Bad usage: an unknown option, a bad value, an unreadable file named by an option."},
+    {LL_EXIT_NO_CARD, "No usable card or driver."},
+    {LL_EXIT_REFUSED, "A limit or a policy refuses."},
+    {0, NULL},
+};
+
+void ll_help_usage(const struct ll_command *command, struct ll_strbuf *out)
+{
+	if (!command) {
+		ll_strbuf_adds(out, "[GLOBAL OPTION]... COMMAND [OPTION]...");
+		return;
+	}
+	char name[LL_COMMAND_NAME_SIZE];
+	ll_strbuf_adds(out, ll_command_name(command, ' ', name));
+	if (command->subcommands)
+		ll_strbuf_adds(out, " COMMAND [OPTION]...");
+	else if (command->options[0].name)
+		ll_strbuf_adds(out, " [OPTION]...");
+	if (command->operands)
+		ll_strbuf_addf(out, " %s", command->operands);
+}
+
+void ll_help_signature(const struct ll_option *option, struct ll_strbuf *out)
+{
+	if (option->letter)
+		ll_strbuf_addf(out, "-%c, ", option->letter);
+	ll_strbuf_addf(out, "--%s", option->name);
+	if (option->kind == LL_OPTION_KIND_OPTIONAL)
+		ll_strbuf_addf(out, "[=%s]", option->placeholder);
+	else if (option->placeholder)
+		ll_strbuf_addf(out, " %s", option->placeholder);
+}
+
+void ll_help_option(const struct ll_option *option, struct ll_strbuf *out)
+{
+	ll_strbuf_adds(out, option->help);
+	if (option->kind == LL_OPTION_KIND_CHOICE) {
+		for (int i = 0; option->choices[i]; i++)
+			ll_strbuf_addf(out, "%s%s", i ? ", " : " One of ", option->choices[i]);
+		ll_strbuf_adds(out, ".");
+	}
+	if (option->fallback)
+		ll_strbuf_addf(out, " (default: %s)", option->fallback);
+}
+
+/* One entry of a two-column list: left is at most a line, right is wrapped. */
+static void add_entry(struct ll_strbuf *out, const struct ll_strbuf *left, const char *right)
+{
+	size_t used = left->length + 2;
+	ll_strbuf_addf(out, "  %s", left->buf);
+	if (used + 2 > HELP_COLUMN) {
+		ll_strbuf_addc(out, '\n');
+		used = 0;
+	}
+	ll_strbuf_addf(out, "%*s", (int)(HELP_COLUMN - used), "");
+	ll_wrap(out, right, HELP_COLUMN, HELP_COLUMN);
+}
+
+static void add_options(struct ll_strbuf *out, const struct ll_option *option)
+{
+	for (; option->name; option++) {
+		LL_SCOPE_STRBUF struct ll_strbuf left = LL_STRBUF_INIT;
+		LL_SCOPE_STRBUF struct ll_strbuf right = LL_STRBUF_INIT;
+		ll_strbuf_adds(&left, option->letter ? "" : "    ");
+		ll_help_signature(option, &left);
+		ll_help_option(option, &right);
+		add_entry(out, &left, right.buf);
+	}
+	LL_SCOPE_STRBUF struct ll_strbuf help = LL_STRBUF_INIT;
+	ll_strbuf_adds(&help, "-h, --help");
+	add_entry(out, &help, "Print this help and exit.");
+}
+
+static void add_commands(struct ll_strbuf *out, const struct ll_command *const *command)
+{
+	ll_strbuf_adds(out, "\nCommands:\n");
+	for (; *command; command++) {
+		LL_SCOPE_STRBUF struct ll_strbuf name = LL_STRBUF_INIT;
+		ll_strbuf_adds(&name, (*command)->name);
+		add_entry(out, &name, (*command)->summary);
+	}
+}
+
+static void add_examples(struct ll_strbuf *out, const struct ll_example *example)
+{
+	ll_strbuf_adds(out, "\nExamples:\n");
+	for (; example->line; example++) {
+		ll_strbuf_addf(out, "  %s\n      ", example->line);
+		ll_wrap(out, example->does, 6, 6);
+	}
+}
+
+static void add_statuses(struct ll_strbuf *out, const struct ll_help_status *row)
+{
+	ll_strbuf_adds(out, "\nExit status:\n");
+	for (; row->meaning; row++) {
+		LL_SCOPE_STRBUF struct ll_strbuf status = LL_STRBUF_INIT;
+		ll_strbuf_addf(&status, "%d", row->status);
+		add_entry(out, &status, row->meaning);
+	}
+}
+
+void ll_help_command(const struct ll_command *command, struct ll_strbuf *out)
+{
+	ll_strbuf_adds(out, "Usage: loadline ");
+	ll_help_usage(command, out);
+	char name[LL_COMMAND_NAME_SIZE];
+	ll_strbuf_addf(out, "\n\nloadline %s - %s\n\n", ll_command_name(command, ' ', name), command->summary);
+	ll_wrap(out, command->description, 0, 0);
+	if (command->subcommands)
+		add_commands(out, command->subcommands);
+	ll_strbuf_adds(out, "\nOptions:\n");
+	add_options(out, command->options);
+	if (command->statuses)
+		add_statuses(out, command->statuses);
+	if (command->examples)
+		add_examples(out, command->examples);
+	if (command->subcommands)
+		ll_strbuf_addf(out, "\n'loadline %s COMMAND --help' or 'man loadline-%s' says more.\n", command->name,
+			       command->name);
+}
+
+void ll_help_program(struct ll_strbuf *out)
+{
+	ll_strbuf_adds(out, "Usage: loadline ");
+	ll_help_usage(NULL, out);
+	ll_strbuf_adds(out, "\n\n");
+	ll_wrap(out, ll_help_about, 0, 0);
+	add_commands(out, ll_commands);
+	ll_strbuf_adds(out, "\nGlobal options, before COMMAND:\n");
+	add_options(out, ll_global_options);
+	add_statuses(out, ll_help_statuses);
+	ll_strbuf_adds(out, "\n'loadline COMMAND --help' or 'man loadline-COMMAND' says more.\n");
+}

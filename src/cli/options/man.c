@@ -1,0 +1,200 @@
+#include "cli/options/man.h"
+
+#include <ctype.h>
+
+#include "base/strbuf.h"
+#include "cli/options/command.h"
+#include "cli/options/globals.h"
+#include "cli/options/help_text.h"
+#include "cli/options/wrap.h"
+
+/* Text that roff prints as it is: no requests, no escapes, real hyphens. */
+static void add_escaped(struct ll_strbuf *out, const char *text, size_t length)
+{
+	bool at_line_start = !out->length || out->buf[out->length - 1] == '\n';
+	for (size_t i = 0; i < length && text[i]; i++) {
+		if (at_line_start && (text[i] == '.' || text[i] == '\''))
+			ll_strbuf_adds(out, "\\&");
+		if (text[i] == '\\')
+			ll_strbuf_adds(out, "\\e");
+		else if (text[i] == '-')
+			ll_strbuf_adds(out, "\\-");
+		else if (text[i] == '\'')
+			ll_strbuf_adds(out, "\\(aq");
+		else
+			ll_strbuf_addc(out, text[i]);
+		at_line_start = text[i] == '\n';
+	}
+}
+
+static void add_line(struct ll_strbuf *out, const char *text)
+{
+	add_escaped(out, text, SIZE_MAX);
+	ll_strbuf_addc(out, '\n');
+}
+
+static void add_section(struct ll_strbuf *out, const char *title)
+{
+	ll_strbuf_addf(out, ".SH %s\n", title);
+}
+
+static void add_paragraphs(struct ll_strbuf *out, const char *text)
+{
+	for (bool is_first = true; *text; is_first = false) {
+		const char *next;
+		size_t length = ll_wrap_paragraph(text, &next);
+		ll_strbuf_adds(out, is_first ? "" : ".PP\n");
+		ll_strbuf_adds(out, *text == ' ' ? ".EX\n" : "");
+		add_escaped(out, text, length);
+		ll_strbuf_adds(out, *text == ' ' ? "\n.EE\n" : "\n");
+		text = next;
+	}
+}
+
+static void add_head(struct ll_strbuf *out, const char *suffix, const char *summary)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf name = LL_STRBUF_INIT;
+	ll_strbuf_addf(&name, "loadline%s%s", *suffix ? "-" : "", suffix);
+	ll_strbuf_adds(out, ".TH ");
+	for (const char *c = name.buf; *c; c++)
+		ll_strbuf_addc(out, (char)toupper((unsigned char)*c));
+	ll_strbuf_addf(out, " 1 \"\" \"loadline %s\" \"User Commands\"\n", LOADLINE_VERSION);
+	add_section(out, "NAME");
+	add_escaped(out, name.buf, SIZE_MAX);
+	ll_strbuf_adds(out, " \\- ");
+	add_line(out, summary);
+}
+
+static void add_synopsis(struct ll_strbuf *out, const struct ll_command *command)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf usage = LL_STRBUF_INIT;
+	ll_help_usage(command, &usage);
+	add_section(out, "SYNOPSIS");
+	ll_strbuf_adds(out, ".B loadline\n");
+	add_line(out, usage.buf);
+}
+
+static void add_options(struct ll_strbuf *out, const struct ll_option *option)
+{
+	for (; option->name; option++) {
+		LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+		ll_strbuf_adds(out, ".TP\n\\fB");
+		ll_help_signature(option, &text);
+		add_escaped(out, text.buf, text.length);
+		ll_strbuf_adds(out, "\\fR\n");
+		ll_strbuf_reset(&text);
+		ll_help_option(option, &text);
+		add_paragraphs(out, text.buf);
+	}
+	ll_strbuf_adds(out, ".TP\n\\fB\\-h, \\-\\-help\\fR\nPrint a short help and exit.\n");
+}
+
+static void add_examples(struct ll_strbuf *out, const struct ll_example *example)
+{
+	for (; example->line; example++) {
+		ll_strbuf_adds(out, ".TP\n\\fB");
+		add_escaped(out, example->line, SIZE_MAX);
+		ll_strbuf_adds(out, "\\fR\n");
+		add_line(out, example->does);
+	}
+}
+
+static void add_statuses(struct ll_strbuf *out, const struct ll_help_status *row)
+{
+	for (; row->meaning; row++) {
+		ll_strbuf_addf(out, ".TP\n\\fB%d\\fR\n", row->status);
+		add_line(out, row->meaning);
+	}
+}
+
+/* The subcommands of a group, one after the other. */
+static void add_subcommands(struct ll_strbuf *out, const struct ll_command *const *command)
+{
+	add_section(out, "COMMANDS");
+	for (; *command; command++) {
+		LL_SCOPE_STRBUF struct ll_strbuf usage = LL_STRBUF_INIT;
+		ll_help_usage(*command, &usage);
+		ll_strbuf_adds(out, ".SS loadline ");
+		add_line(out, usage.buf);
+		add_paragraphs(out, (*command)->description);
+		add_options(out, (*command)->options);
+		if ((*command)->statuses) {
+			ll_strbuf_adds(out, ".PP\nExit status:\n");
+			add_statuses(out, (*command)->statuses);
+		}
+		if ((*command)->examples)
+			add_examples(out, (*command)->examples);
+	}
+}
+
+static void add_see_also(struct ll_strbuf *out, const struct ll_command *self)
+{
+	add_section(out, "SEE ALSO");
+	ll_strbuf_adds(out, self ? "\\fBloadline\\fR(1)" : "");
+	for (const struct ll_command *const *command = ll_commands; *command; command++) {
+		if (*command != self)
+			ll_strbuf_addf(out, "%s\\fBloadline\\-%s\\fR(1)", self || command != ll_commands ? ", " : "",
+				       (*command)->name);
+	}
+	ll_strbuf_addc(out, '\n');
+}
+
+static const struct ll_example environment[] = {
+    {"LD_LIBRARY_PATH", "Where the driver's libraries are looked for; --sim puts the simulator's folder in front."},
+    {"LOADLINE_SIM_DIR",
+     "The folder of the simulated world. Default: $XDG_RUNTIME_DIR/loadline-sim, or /tmp/loadline-sim-UID."},
+    {"LOADLINE_SIM_SCENARIO", "The file that describes the simulated world; --sim=SCENARIO sets it."},
+    {"LOADLINE_RUN", "The limits of `loadline run`, for the programs that it starts; it sets this itself."},
+    {"LOADLINE_SHIM", "The library that `loadline run` preloads, where it is not beside the program."},
+    {"CUDA_MPS_PIPE_DIRECTORY", "Where loadline mps, and run --by space, look for the MPS daemon, and start one."},
+    {"XDG_RUNTIME_DIR", "A user's ledgers are in its folder loadline; without it in /tmp/loadline-UID."},
+    {NULL, NULL},
+};
+
+static void add_environment(struct ll_strbuf *out)
+{
+	add_section(out, "ENVIRONMENT");
+	for (const struct ll_example *row = environment; row->line; row++) {
+		ll_strbuf_addf(out, ".TP\n\\fB%s\\fR\n", row->line);
+		add_line(out, row->does);
+	}
+}
+
+void ll_man_command(const struct ll_command *command, struct ll_strbuf *out)
+{
+	char name[LL_COMMAND_NAME_SIZE];
+	add_head(out, ll_command_name(command, '-', name), command->summary);
+	add_synopsis(out, command);
+	add_section(out, "DESCRIPTION");
+	add_paragraphs(out, command->description);
+	if (command->subcommands)
+		add_subcommands(out, command->subcommands);
+	add_section(out, "OPTIONS");
+	add_options(out, command->options);
+	if (command->examples) {
+		add_section(out, "EXAMPLES");
+		add_examples(out, command->examples);
+	}
+	add_section(out, "EXIT STATUS");
+	add_statuses(out, command->statuses ? command->statuses : ll_help_statuses);
+	add_see_also(out, command);
+}
+
+void ll_man_program(struct ll_strbuf *out)
+{
+	add_head(out, "", "keep a GPU at its load line");
+	add_synopsis(out, NULL);
+	add_section(out, "DESCRIPTION");
+	add_paragraphs(out, ll_help_about);
+	add_section(out, "COMMANDS");
+	for (const struct ll_command *const *command = ll_commands; *command; command++) {
+		ll_strbuf_addf(out, ".TP\n\\fB%s\\fR\n", (*command)->name);
+		add_line(out, (*command)->summary);
+	}
+	add_section(out, "GLOBAL OPTIONS");
+	add_options(out, ll_global_options);
+	add_environment(out);
+	add_section(out, "EXIT STATUS");
+	add_statuses(out, ll_help_statuses);
+	add_see_also(out, NULL);
+}

@@ -1,0 +1,130 @@
+/*
+ * option.h - one table row per option: how it is parsed, its --help line, its paragraph in the man page and
+ * its shell completion all come from here.
+ *
+ * A command keeps what its options say in a struct of its own and describes each field by a row:
+ *
+ *     struct hold_args {
+ *             char *cards;
+ *             const char *target;
+ *             uint64_t resume_after_ns;
+ *             bool json;
+ *     };
+ *     static const struct ll_option hold_options[] = {
+ *         LL_OPTION_CARDS(struct hold_args, cards),
+ *         {.name = "target", .letter = 't', .placeholder = "LEVEL", LL_OPTION_TEXT(struct hold_args, target),
+ *          .fallback = "50%", .help = "Level to hold: a percentage, or watts for the power metric."},
+ *         {.name = "resume-after", .placeholder = "TIME", LL_OPTION_DURATION(struct hold_args, resume_after_ns),
+ *          .fallback = "5s", .help = "Hold again after the card was quiet for this long."},
+ *         LL_OPTION_JSON(struct hold_args, json),
+ *         LL_OPTION_END,
+ *     };
+ *
+ * The kind macros check at compile time that the field has the type the parser writes. A fallback is parsed
+ * like what a user writes; without one the field stays zero. Every command has --help without a row.
+ *
+ * Accepted are --name=value, --name value, -n value, -nvalue and several flags in one word (-ab). Names are not
+ * abbreviated. Options and operands may be mixed; "--" ends the options. Of an option given twice the last counts,
+ * but a list joins its values with commas. A table has at most 64 rows.
+ * A value in a word of its own must not begin with "--", and a text must not be
+ * empty: both are nearly always a slip.
+ */
+#ifndef LOADLINE_CLI_OPTIONS_OPTION_H
+#define LOADLINE_CLI_OPTIONS_OPTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ll_err;
+
+enum ll_option_kind {
+	LL_OPTION_KIND_FLAG,     /* bool, takes no value */
+	LL_OPTION_KIND_TEXT,     /* const char *, part of argv or the fallback: nobody frees it */
+	LL_OPTION_KIND_LIST,     /* char *, repeated values joined by commas; freed by ll_options_fini */
+	LL_OPTION_KIND_CHOICE,   /* int, the index of the word in .choices */
+	LL_OPTION_KIND_BYTES,    /* uint64_t bytes */
+	LL_OPTION_KIND_DURATION, /* uint64_t nanoseconds */
+	LL_OPTION_KIND_PERCENT,  /* double percent, .min to .max */
+	LL_OPTION_KIND_CELSIUS,  /* double degrees Celsius, .min to .max */
+	LL_OPTION_KIND_UINT,     /* uint64_t, .min to .max */
+	LL_OPTION_KIND_OPTIONAL, /* const char *: --name gives "", --name=value gives value, neither NULL */
+};
+
+enum ll_option_complete {
+	LL_COMPLETE_NOTHING,
+	LL_COMPLETE_FILE,    /* the shell offers file names */
+	LL_COMPLETE_CARD,    /* card indices and "all" */
+	LL_COMPLETE_COMMAND, /* subcommands */
+	LL_COMPLETE_CLAIM,   /* claims and tenants, as `loadline status` has them at the moment */
+};
+
+struct ll_option {
+	const char *name;        /* without dashes; NULL ends the table */
+	char letter;             /* short form, or 0 */
+	const char *placeholder; /* "TIME"; NULL for a flag */
+	enum ll_option_kind kind;
+	size_t offset;              /* of the field; set by the kind macros */
+	const char *fallback;       /* shown as the default and parsed; NULL: none */
+	const char *const *choices; /* CHOICE: words, NULL-ended; TEXT: only offered by completion */
+	double min;
+	double max; /* numbers: the range taken; max 0 means no limit */
+	enum ll_option_complete complete;
+	const char *help; /* one or more whole sentences */
+};
+
+#define LL_OPTION_FIELD_(type, field, want)                                                                            \
+	(offsetof(type, field) +                                                                                       \
+	 0 * sizeof(char[__builtin_types_compatible_p(__typeof__(((type *)0)->field), want) ? 1 : -1]))
+
+#define LL_OPTION_FLAG(type, field) .kind = LL_OPTION_KIND_FLAG, .offset = LL_OPTION_FIELD_(type, field, bool)
+#define LL_OPTION_TEXT(type, field) .kind = LL_OPTION_KIND_TEXT, .offset = LL_OPTION_FIELD_(type, field, const char *)
+#define LL_OPTION_LIST(type, field) .kind = LL_OPTION_KIND_LIST, .offset = LL_OPTION_FIELD_(type, field, char *)
+#define LL_OPTION_CHOICE(type, field) .kind = LL_OPTION_KIND_CHOICE, .offset = LL_OPTION_FIELD_(type, field, int)
+#define LL_OPTION_BYTES(type, field) .kind = LL_OPTION_KIND_BYTES, .offset = LL_OPTION_FIELD_(type, field, uint64_t)
+#define LL_OPTION_DURATION(type, field)                                                                                \
+	.kind = LL_OPTION_KIND_DURATION, .offset = LL_OPTION_FIELD_(type, field, uint64_t)
+#define LL_OPTION_PERCENT(type, field) .kind = LL_OPTION_KIND_PERCENT, .offset = LL_OPTION_FIELD_(type, field, double)
+#define LL_OPTION_CELSIUS(type, field) .kind = LL_OPTION_KIND_CELSIUS, .offset = LL_OPTION_FIELD_(type, field, double)
+#define LL_OPTION_UINT(type, field) .kind = LL_OPTION_KIND_UINT, .offset = LL_OPTION_FIELD_(type, field, uint64_t)
+#define LL_OPTION_OPTIONAL(type, field)                                                                                \
+	.kind = LL_OPTION_KIND_OPTIONAL, .offset = LL_OPTION_FIELD_(type, field, const char *)
+
+/* Rows that mean the same in every command. */
+#define LL_OPTION_CARDS(type, field)                                                                                   \
+	{                                                                                                              \
+		.name = "cards", .letter = 'i', .placeholder = "CARDS", LL_OPTION_LIST(type, field),                   \
+		.complete = LL_COMPLETE_CARD,                                                                          \
+		.help = "Cards to use, in PCI order: an index, a range (2-3), a UUID, a PCI address, 'all', or "       \
+			"several of these with commas. May be repeated."                                               \
+	}
+#define LL_OPTION_JSON(type, field)                                                                                    \
+	{                                                                                                              \
+		.name = "json", LL_OPTION_FLAG(type, field),                                                           \
+		.help = "Print one JSON object per line, numbers as numbers with the unit in the key."                 \
+	}
+#define LL_OPTION_END                                                                                                  \
+	{                                                                                                              \
+		.name = NULL                                                                                           \
+	}
+
+/* What is left when the options are taken out. */
+struct ll_operands {
+	int count;
+	char **words; /* NULL-ended, so that exec can take it */
+};
+
+/*
+ * Fills args, which the caller has zeroed, from argv[0..argc), which holds no program or command name and is followed
+ * by a NULL. The operands are moved to the front of argv. stops_at_operand: the first operand ends the options.
+ * *ret_wants_help is set where --help or -h is met, and then nothing else counts.
+ * -EINVAL for anything not in the table and for a missing, unwanted or bad value; the text names the option. args may
+ * be partly filled then: ll_options_fini is safe on it, and on zeroes.
+ */
+int ll_options_parse(const struct ll_option *options, void *args, int argc, char **argv, bool stops_at_operand,
+		     struct ll_operands *ret_operands, bool *ret_wants_help, struct ll_err *err);
+
+/* Frees the lists and zeroes their fields. */
+void ll_options_fini(const struct ll_option *options, void *args);
+
+#endif

@@ -1,0 +1,34 @@
+/*
+ * args.h - the options of `loadline probe`, and the cells that they choose.
+ */
+#ifndef LOADLINE_CLI_PROBE_ARGS_H
+#define LOADLINE_CLI_PROBE_ARGS_H
+
+#include "cli/options/option.h"
+#include "probe/cell.h"
+#include "probe/orders.h"
+
+struct ll_probe_args {
+	char *cards;
+	char *experiments;
+	char *parallel, *under, *priority, *grid, *connections;
+	uint64_t count, each, kernel_ns, runs;
+	const char *svg;
+	bool list, json, set_exclusive;
+};
+
+extern const struct ll_option ll_probe_options[];
+
+/* What is to be done. */
+struct ll_probe_wish {
+	unsigned experiments; /* enum ll_probe_experiment */
+	struct ll_probe_choice choice;
+	struct ll_probe_load load;
+	size_t runs;      /* of the slices, the preemption, the idle context */
+	size_t cell_runs; /* of each cell */
+};
+
+/* -EINVAL naming the option and the word in it. */
+int ll_probe_args_read(const struct ll_probe_args *args, struct ll_probe_wish *ret_wish, struct ll_err *err);
+
+#endif

@@ -1,0 +1,33 @@
+/*
+ * output.h - what `loadline probe` prints: a table with statements below it, or JSON lines.
+ */
+#ifndef LOADLINE_CLI_PROBE_OUTPUT_H
+#define LOADLINE_CLI_PROBE_OUTPUT_H
+
+#include "base/strbuf.h"
+#include "probe/first.h"
+#include "probe/report.h"
+
+struct ll_err;
+
+/* ---- text ---- */
+
+void ll_probe_text_begin(const struct ll_probe_report *report);
+void ll_probe_text_heading(void);
+/* A row for a cell, as soon as it is measured. */
+int ll_probe_text_cell(const struct ll_probe_result *result, struct ll_err *err);
+/* What was measured besides the matrix, and the statements. */
+void ll_probe_text_end(const struct ll_probe_report *report);
+void ll_probe_text_first(const struct ll_probe_first *first);
+/* --list */
+void ll_probe_text_list(const struct ll_probe_cell *cells, size_t count);
+
+/* ---- JSON: {"event":"card"|"cell"|"slice"|"preemption"|"idle"|"memory"|"statement"|"first"|"list", …} ---- */
+
+int ll_probe_json_begin(const struct ll_probe_report *report, struct ll_err *err);
+int ll_probe_json_cell(const struct ll_probe_result *result, struct ll_err *err);
+int ll_probe_json_end(const struct ll_probe_report *report, struct ll_err *err);
+int ll_probe_json_first(const struct ll_probe_first *first, struct ll_err *err);
+int ll_probe_json_list(const struct ll_probe_cell *cells, size_t count, struct ll_err *err);
+
+#endif

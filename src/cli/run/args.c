@@ -1,0 +1,205 @@
+#include "cli/run/args.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/parse.h"
+#include "cli/options/limit_words.h"
+
+#define ARGS struct ll_run_args
+
+enum { MIB_SHIFT = 20, NAME_TAIL = 16 };
+
+/* What a context is charged by the shim (footprint.h): 2 MiB for each SM, and the default stack of every thread that
+ * fits on it (doc/facts.md, "Memory of a context"). */
+#define CONTEXT_BYTES_PER_SM (UINT64_C(2) << MIB_SHIFT)
+#define STACK_BYTES_PER_SM UINT64_C(1024 * 2048)
+
+static const char *const ways[] = {"time", "space", "auto", NULL};
+static const char *const yes_no[] = {"yes", "no", NULL};
+
+const struct ll_option ll_run_options[] = {
+    LL_OPTION_CARDS(ARGS, cards),
+    {.name = "mem", .letter = 'm', .placeholder = "SIZE", LL_OPTION_TEXT(ARGS, mem), .help = LL_LIMIT_MEMORY_HELP},
+    {.name = "compute",
+     .letter = 'c',
+     .placeholder = "SHARE",
+     LL_OPTION_TEXT(ARGS, compute),
+     .help = LL_LIMIT_COMPUTE_HELP},
+    {.name = "by",
+     .placeholder = "WAY",
+     LL_OPTION_CHOICE(ARGS, by),
+     .choices = ways,
+     .fallback = "time",
+     .help =
+	 "What programs share: time, the card's time; space, its SMs at the same time, as clients of the MPS daemon "
+	 "that runs (`loadline mps start`): then --compute is a share of the SMs; auto, space where such a daemon "
+	 "takes "
+	 "the program as it is asked for, else time: then --compute is a share of the time."},
+    LL_RUN_OPTION_WEIGHT,
+    LL_RUN_OPTION_PRIORITY,
+    {.name = "tenant",
+     .placeholder = "NAME",
+     LL_OPTION_TEXT(ARGS, tenant),
+     .help = "What status calls it and set takes: letters, digits and ._-+@: only. Unless given it is made from the "
+	     "command's name and process id."},
+    {.name = "count-context",
+     .placeholder = "ANSWER",
+     LL_OPTION_CHOICE(ARGS, count_context),
+     .choices = yes_no,
+     .fallback = "yes",
+     .help = "Whether what the driver takes for the program's contexts counts against --mem."},
+    {.name = "max-kernel",
+     .placeholder = "TIME[:kill]",
+     LL_OPTION_TEXT(ARGS, max_kernel),
+     .help = "Report a kernel that runs for longer than this, such as 10s; with :kill end its program."},
+    {.name = "strict",
+     LL_OPTION_FLAG(ARGS, strict),
+     .help =
+	 "Refuse work that cannot be held to the limits: where the program has lost its claim and gets no other, its "
+	 "launches end with CUDA's error 800 (not permitted). Without it they go on, and a line says so."},
+    {.name = "allow-ungoverned",
+     LL_OPTION_FLAG(ARGS, allow_ungoverned),
+     .help = "Run the command also where its limits cannot be put in force: a static program, one with more rights "
+	     "than its user, one of another machine."},
+    LL_OPTION_END,
+};
+
+static uint64_t make_id(void)
+{
+	uint64_t id = 0;
+	while (!id) {
+		if (getrandom(&id, sizeof id, 0) != (ssize_t)sizeof id)
+			id = (uint64_t)getpid();
+	}
+	return id;
+}
+
+/* "train.py-4711": what the name may not have becomes an underscore. */
+static void make_name(const char *command, char name[LL_TENANT_NAME_SIZE])
+{
+	const char *slash = strrchr(command, '/');
+	const char *base = slash && slash[1] ? slash + 1 : command;
+	int length = snprintf(name, LL_TENANT_NAME_SIZE - NAME_TAIL, "%s", base);
+	if (length >= LL_TENANT_NAME_SIZE - NAME_TAIL)
+		length = LL_TENANT_NAME_SIZE - NAME_TAIL - 1;
+	for (char *c = name; *c; c++) {
+		char letter[2] = {*c, '\0'};
+		if (!ll_tenant_name_is_valid(letter))
+			*c = '_';
+	}
+	snprintf(name + length, NAME_TAIL, "-%d", (int)getpid());
+}
+
+static int read_name(const char *text, char name[LL_TENANT_NAME_SIZE], struct ll_err *err)
+{
+	if (!ll_tenant_name_is_valid(text)) {
+		ll_err_set(err, -EINVAL, "--tenant: '%.80s': not a name", text);
+		return ll_err_hint(err, "use up to %d letters, digits and ._-+@:", LL_TENANT_NAME_SIZE - 1);
+	}
+	memcpy(name, text, strlen(text) + 1);
+	return 0;
+}
+
+/* "10s" or "10s:kill". */
+static int read_max_kernel(const char *text, struct ll_run_settings *settings, struct ll_err *err)
+{
+	char copy[64];
+	size_t length = strcspn(text, ":");
+	if (text[length] && strcmp(text + length, ":kill") != 0)
+		return ll_err_set(err, -EINVAL, "--max-kernel: '%.60s': only :kill may follow the time", text);
+	snprintf(copy, sizeof copy, "%.*s", (int)(length < sizeof copy ? length : sizeof copy - 1), text);
+	int rc = ll_parse_duration(copy, &settings->max_kernel_ns, err);
+	if (rc < 0)
+		return ll_err_wrap(err, "--max-kernel");
+	if (!settings->max_kernel_ns)
+		return ll_err_set(err, -EINVAL, "--max-kernel: '%.60s': every kernel takes longer", text);
+	settings->kills_at_max_kernel = text[length];
+	return 0;
+}
+
+static int check_space(const struct ll_run_args *args, const struct ll_run_settings *settings, struct ll_err *err)
+{
+	if (!settings->kills_at_max_kernel)
+		return 0;
+	ll_err_set(err, -EINVAL,
+		   "--max-kernel=%s: would kill a client of MPS while its kernel runs, and may "
+		   "leave the server unusable for all others",
+		   args->max_kernel);
+	return ll_err_hint(err, "leave :kill out, and end it with `loadline mps kill`");
+}
+
+int ll_run_args_settings(const struct ll_run_args *args, const char *command, struct ll_run_settings *ret_settings,
+			 struct ll_err *err)
+{
+	struct ll_run_settings settings = {
+	    .id = make_id(),
+	    .priority = LL_PRIORITY_NORMAL,
+	    .weight_permille = 1000,
+	    .counts_context = args->count_context == 0,
+	    .is_strict = args->strict,
+	};
+	int rc = 0;
+	if (args->mem)
+		rc = ll_limit_read_memory(args->mem, &settings.memory_limit_bytes, err);
+	if (!rc && args->compute)
+		rc = ll_limit_read_compute(args->compute, &settings.compute_cap_permille, err);
+	if (!rc && args->by == LL_RUN_BY_SPACE) {
+		settings.space_permille = settings.compute_cap_permille;
+		settings.compute_cap_permille = 0;
+	}
+	if (!rc && args->weight)
+		rc = ll_limit_read_weight(args->weight, &settings.weight_permille, err);
+	if (!rc && args->priority)
+		rc = ll_limit_read_priority(args->priority, &settings.priority, err);
+	if (!rc && args->max_kernel)
+		rc = read_max_kernel(args->max_kernel, &settings, err);
+	if (!rc && args->by == LL_RUN_BY_SPACE)
+		rc = check_space(args, &settings, err);
+	if (!rc && args->tenant)
+		rc = read_name(args->tenant, settings.tenant, err);
+	else if (!rc)
+		make_name(command, settings.tenant);
+	if (!rc)
+		*ret_settings = settings;
+	return rc;
+}
+
+int ll_run_args_check_nested(const struct ll_run_args *args, const struct ll_run_settings *outer, struct ll_err *err)
+{
+	if (!args->mem && !args->compute && !args->weight && !args->tenant && !args->max_kernel && !args->priority &&
+	    !args->count_context && !args->strict && (args->by != LL_RUN_BY_SPACE || outer->space_permille))
+		return 0;
+	ll_err_set(err, -EPERM,
+		   "this program is governed already, as tenant %s: its limits hold for all that it starts",
+		   outer->tenant);
+	return ll_err_hint(err, "leave the limits out, or change them from outside with `loadline set %s`",
+			   outer->tenant);
+}
+
+int ll_run_args_check_card(const struct ll_run_settings *settings, const struct ll_card *card, struct ll_err *err)
+{
+	uint64_t limit = settings->memory_limit_bytes;
+	if (limit && card->memory_bytes && limit > card->memory_bytes) {
+		ll_err_set(err, -EINVAL, "--mem: card %s has only %" PRIu64 " MiB", card->label,
+			   card->memory_bytes >> MIB_SHIFT);
+		return ll_err_hint(err, "say at most that, or leave the limit out");
+	}
+	/* By space a context has its part of the SMs. */
+	unsigned sms =
+	    settings->space_permille ? (card->sm_count * settings->space_permille + 999) / 1000 : card->sm_count;
+	uint64_t least = (CONTEXT_BYTES_PER_SM + STACK_BYTES_PER_SM) * sms;
+	if (limit && settings->counts_context && limit < least) {
+		ll_err_set(err, -EINVAL, "--mem: a program's context alone takes some %" PRIu64 " MiB of card %s",
+			   least >> MIB_SHIFT, card->label);
+		return ll_err_hint(err,
+				   "say at least --mem %" PRIu64 "M, or --count-context=no to leave contexts out of it",
+				   least >> MIB_SHIFT);
+	}
+	return 0;
+}

@@ -1,0 +1,65 @@
+#include "cli/mps/words.h"
+#include "cli/options/help_text.h"
+#include "cli/options/limit_words.h"
+#include "cli/run/start.h"
+
+#define ARGS struct ll_run_args
+
+/* The rows of `run` that mean the same, or something else, by space. */
+static const struct ll_option options[] = {
+    LL_OPTION_CARDS(ARGS, cards),
+    {.name = "mem", .letter = 'm', .placeholder = "SIZE", LL_OPTION_TEXT(ARGS, mem), .help = LL_LIMIT_MEMORY_HELP},
+    {.name = "compute",
+     .letter = 'c',
+     .placeholder = "SHARE",
+     LL_OPTION_TEXT(ARGS, compute),
+     .help =
+	 "Share of each card's SMs that it may use, such as 25%; unless given, what the daemon gives every client."},
+    LL_RUN_OPTION_WEIGHT,
+    LL_RUN_OPTION_PRIORITY,
+    {.name = "tenant",
+     .placeholder = "NAME",
+     LL_OPTION_TEXT(ARGS, tenant),
+     .help = "What status calls it and set takes: letters, digits and ._-+@: only."},
+    {.name = "allow-ungoverned",
+     LL_OPTION_FLAG(ARGS, allow_ungoverned),
+     .help =
+	 "Run the command also where nothing can be preloaded into it: it is a client then, with the daemon's limits "
+	 "alone."},
+    LL_OPTION_END,
+};
+
+static int run(void *data, const struct ll_operands *operands, struct ll_err *err)
+{
+	struct ll_run_args *args = data;
+	args->by = LL_RUN_BY_SPACE;
+	return ll_run_start(args, operands, err);
+}
+
+static const struct ll_example examples[] = {
+    {"loadline mps run -- python train.py", "A client of the daemon that runs."},
+    {"loadline mps run --compute 25% --mem 8G -- ./solve", "The same as loadline run --by space with these limits."},
+    {NULL, NULL},
+};
+
+const struct ll_command ll_mps_run = {
+    .name = "run",
+    .group = &ll_command_mps,
+    .summary = "run a program as a client",
+    .operands = "[--] COMMAND [ARG]...",
+    .description = "Becomes COMMAND as a client of the daemon that runs: `loadline run --by space`. Before that it is "
+		   "made sure that "
+		   "a daemon answers at the pipe directory, that it shows the cards, that its server takes clients of "
+		   "this user, and "
+		   "that the variables of MPS in the environment mean what they say. The driver itself would check "
+		   "none of this, and "
+		   "run the program without MPS.\n\n"
+		   "`loadline status` shows the program like every other, with its share of the SMs.",
+    .examples = examples,
+    .options = options,
+    .args_size = sizeof(ARGS),
+    .takes_command = true,
+    .failure_status = LL_RUN_OWN_FAILURE,
+    .statuses = ll_run_statuses,
+    .run = run,
+};

@@ -1,0 +1,175 @@
+#include "cli/run/start.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/scope.h"
+#include "cli/run/cards.h"
+#include "cli/run/environment.h"
+#include "cli/run/find.h"
+#include "cli/run/join.h"
+#include "cli/run/space.h"
+
+/* Inside a governed program its settings are the command's too. */
+static int make_settings(const struct ll_run_args *args, const char *command, struct ll_run_settings *ret_settings,
+			 struct ll_err *err)
+{
+	const char *outer = getenv(LL_RUN_VARIABLE);
+	if (!outer)
+		return ll_run_args_settings(args, command, ret_settings, err);
+	if (ll_run_settings_read(outer, ret_settings) < 0) {
+		ll_err_set(err, -EINVAL, LL_RUN_VARIABLE ": garbled");
+		return ll_err_hint(err, "only `loadline run` sets it: unset it");
+	}
+	return ll_run_args_check_nested(args, ret_settings, err);
+}
+
+/* shim becomes empty for a program of another C library. */
+static int find_program(const struct ll_run_args *args, const char *command, char path[PATH_MAX], char shim[PATH_MAX],
+			struct ll_err *err)
+{
+	struct ll_err why = {0};
+	int rc = ll_run_find(command, path, err);
+	if (!rc)
+		rc = ll_run_find_shim(shim, err);
+	if (rc)
+		return rc;
+	rc = ll_run_check_program(path, shim, &why);
+	if (why.status) {
+		if (err)
+			*err = why;
+		return rc;
+	}
+	if (rc)
+		ll_err_wrap(&why, "limits cannot be put in force");
+	if (rc == -EPERM || rc == -ELIBBAD)
+		ll_err_hint(&why, "--allow-ungoverned runs it all the same, without limits");
+	if (rc == -ELIBBAD)
+		shim[0] = '\0';
+	if (rc && args->allow_ungoverned)
+		ll_log(LL_LOG_WARN, "%s", why.text);
+	else if (rc && err)
+		*err = why;
+	return args->allow_ungoverned ? 0 : rc;
+}
+
+/* The descriptor stays open. */
+static int join(const struct ll_run_settings *settings, const struct ll_card *card, struct ll_err *err)
+{
+	int fd;
+	return ll_run_join(settings, card, &fd, err);
+}
+
+/* Why `--by auto` shares by time, before any daemon is asked; NULL: it may share by space. */
+static const char *why_by_time(const struct ll_run_settings *settings)
+{
+	if (settings->compute_cap_permille)
+		return "--compute is a share of the time";
+	if (settings->kills_at_max_kernel)
+		return "a client of MPS must not be killed while its kernel runs";
+	return NULL;
+}
+
+/* --by auto: by space where the daemon gives all that was asked for, on all these cards. */
+static void choose_way(const struct ll_driver *driver, const struct ll_run_args *args, struct ll_run_settings *settings,
+		       const struct ll_card *const *cards, size_t count, struct ll_run_space *space)
+{
+	struct ll_err err = {0};
+	struct ll_run_settings by_space = *settings;
+	LL_SCOPE_FREE const struct ll_card **shown = malloc(count * sizeof *shown);
+	size_t shown_count = count;
+	const char *why = why_by_time(settings);
+	if (!shown) {
+		why = "no memory";
+	} else if (!why) {
+		memcpy(shown, cards, count * sizeof *shown);
+		if (ll_run_space_choose(driver, args, &by_space, shown, &shown_count, space, &err) < 0)
+			why = err.text;
+		else if (shown_count < count)
+			why = "the MPS daemon does not show all of the cards to clients";
+	}
+	if (why) {
+		*space = (struct ll_run_space){.is_client = false};
+		ll_log(LL_LOG_INFO, "shares the card by time: %s", why);
+	} else {
+		*settings = by_space;
+		ll_log(LL_LOG_INFO, "shares the card by space, as a client of the MPS daemon at %s", space->pipe);
+	}
+}
+
+/*
+ * Takes the tenant's place on every card; visible becomes their UUIDs, or stays empty: nothing is to be said of them.
+ * What MPS has by card is checked by the order that is said, so to its clients it is.
+ */
+static int take_cards(const struct ll_run_args *args, const struct ll_driver *driver, struct ll_run_settings *settings,
+		      struct ll_run_space *space, struct ll_strbuf *visible, struct ll_err *err)
+{
+	LL_SCOPE_FREE const struct ll_card **cards = NULL;
+	size_t count = 0;
+	int rc = ll_run_cards_choose(driver, args->cards, &cards, &count, err);
+	/* Inside a governed program the variables are there already. */
+	if (!rc && args->by == LL_RUN_BY_SPACE && !getenv(LL_RUN_VARIABLE))
+		rc = ll_run_space_choose(driver, args, settings, cards, &count, space, err);
+	if (!rc && args->by == LL_RUN_BY_AUTO && !getenv(LL_RUN_VARIABLE))
+		choose_way(driver, args, settings, cards, count, space);
+	if (!rc && !settings->folder[0])
+		rc = ll_ledger_folder(ll_driver_sim_folder(driver), settings->folder, err);
+	if (!rc && count > 1 && !settings->first_card[0])
+		snprintf(settings->first_card, sizeof settings->first_card, "%s", cards[0]->uuid);
+	for (size_t i = 0; !rc && i < count; i++)
+		rc = ll_run_args_check_card(settings, cards[i], err);
+	for (size_t i = 0; !rc && i < count; i++)
+		rc = join(settings, cards[i], err);
+	if (!rc && (space->is_client || !ll_run_cards_are_as_found(driver, args->cards)))
+		ll_run_cards_add_uuids(visible, cards, count);
+	return rc;
+}
+
+static int become(const char *path, char **words, const struct ll_run_environment *wish, struct ll_err *err)
+{
+	char **environment;
+	int rc = ll_run_environment_make(wish, &environment, err);
+	if (rc < 0)
+		return rc;
+	execvpe(path, words, environment);
+	int code = errno;
+	ll_run_environment_free(environment);
+	ll_err_set(err, -code, "%.200s: %s", path, strerror(code));
+	if (err)
+		err->status = code == ENOENT ? LL_RUN_NOT_FOUND : LL_RUN_NOT_EXECUTABLE;
+	return -code;
+}
+
+int ll_run_start(const struct ll_run_args *args, const struct ll_operands *operands, struct ll_err *err)
+{
+	struct ll_run_settings settings;
+	struct ll_run_space space = {.is_client = false};
+	struct ll_driver *driver = NULL;
+	LL_SCOPE_STRBUF struct ll_strbuf visible = LL_STRBUF_INIT;
+	char path[PATH_MAX];
+	char shim[PATH_MAX] = "";
+	if (!operands->count)
+		return ll_err_set(err, -EINVAL, "run: no command to run");
+	int rc = make_settings(args, operands->words[0], &settings, err);
+	if (!rc)
+		rc = find_program(args, operands->words[0], path, shim, err);
+	if (!rc)
+		rc = ll_driver_open(&driver, err);
+	if (!rc)
+		rc = take_cards(args, driver, &settings, &space, &visible, err);
+	ll_driver_close(driver);
+	if (!rc && visible.failed)
+		rc = ll_err_set(err, -ENOMEM, "cards: %s", strerror(ENOMEM));
+	struct ll_run_environment wish = {
+	    .settings = &settings, .shim = *shim ? shim : NULL, .visible = visible.length ? visible.buf : NULL};
+	if (space.is_client) {
+		wish.mps_pipe = space.pipe;
+		wish.mps_log = space.log;
+		wish.mps_percent = *space.percent ? space.percent : NULL;
+	}
+	return rc ? rc : become(path, operands->words, &wish, err);
+}

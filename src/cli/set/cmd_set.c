@@ -1,0 +1,220 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/scope.h"
+#include "base/strbuf.h"
+#include "cli/hold/words.h"
+#include "cli/options/command.h"
+#include "cli/options/limit_words.h"
+#include "cli/set/target.h"
+
+enum { MIB_SHIFT = 20 };
+
+struct set_args {
+	const char *mem, *compute, *weight, *priority; /* NULL: not given */
+};
+
+static const struct ll_option options[] = {
+    {.name = "mem",
+     .letter = 'm',
+     .placeholder = "SIZE",
+     LL_OPTION_TEXT(struct set_args, mem),
+     .help = LL_LIMIT_MEMORY_HELP " Below what it has already, nothing is taken from it: it gets no more."},
+    {.name = "compute",
+     .letter = 'c',
+     .placeholder = "SHARE",
+     LL_OPTION_TEXT(struct set_args, compute),
+     .help = LL_LIMIT_COMPUTE_HELP},
+    {.name = "weight",
+     .letter = 'w',
+     .placeholder = "NUMBER",
+     LL_OPTION_TEXT(struct set_args, weight),
+     .help = LL_LIMIT_WEIGHT_HELP},
+    {.name = "priority",
+     .letter = 'p',
+     .placeholder = "CLASS",
+     LL_OPTION_TEXT(struct set_args, priority),
+     .choices = ll_limit_priorities,
+     .help = LL_LIMIT_PRIORITY_HELP},
+    LL_OPTION_END,
+};
+
+struct limits {
+	uint64_t memory_bytes;
+	unsigned compute_permille, weight_permille;
+	enum ll_priority priority;
+};
+
+static int read_limits(const struct set_args *args, struct limits *limits, struct ll_err *err)
+{
+	int rc = 0;
+	if (!args->mem && !args->compute && !args->weight && !args->priority) {
+		ll_err_set(err, -EINVAL, "set: nothing to set");
+		return ll_err_hint(err, "give --mem, --compute, --weight or --priority");
+	}
+	if (args->mem)
+		rc = ll_limit_read_memory(args->mem, &limits->memory_bytes, err);
+	if (!rc && args->compute)
+		rc = ll_limit_read_compute(args->compute, &limits->compute_permille, err);
+	if (!rc && args->weight)
+		rc = ll_limit_read_weight(args->weight, &limits->weight_permille, err);
+	if (!rc && args->priority)
+		rc = ll_limit_read_priority(args->priority, &limits->priority, err);
+	return rc;
+}
+
+static int check_memory(const struct ll_set_targets *targets, uint64_t bytes, struct ll_err *err)
+{
+	for (size_t i = 0; i < targets->count; i++) {
+		const struct ll_card *card = targets->items[i].card;
+		if (card->memory_bytes && bytes > card->memory_bytes)
+			return ll_err_set(err, -EINVAL, "--mem: card %s has only %llu MiB", card->label,
+					  (unsigned long long)(card->memory_bytes >> MIB_SHIFT));
+	}
+	return 0;
+}
+
+/* A share of space is given when a program starts, by the driver, and there it stays. */
+static int check_space(const struct set_args *args, const struct ll_set_targets *targets, struct ll_err *err)
+{
+	for (size_t i = 0; i < targets->count; i++) {
+		const struct ll_set_target *target = &targets->items[i];
+		if (!ll_tenant_shares_by_space(target->ledger, target->row) || !args->compute)
+			continue;
+		ll_err_set(err, -EBUSY, "--compute: this program shares card %s by space (MPS), as it was started",
+			   target->card->label);
+		return ll_err_hint(err, "start it again with another `run --by space --compute`");
+	}
+	return 0;
+}
+
+static void apply(const struct set_args *args, const struct limits *limits, const struct ll_set_target *target)
+{
+	if (args->mem)
+		ll_tenant_set_memory_limit(target->ledger, target->row, limits->memory_bytes);
+	if (args->compute)
+		ll_tenant_set_compute_cap(target->ledger, target->row, limits->compute_permille);
+	if (args->weight)
+		ll_tenant_set_weight(target->ledger, target->row, limits->weight_permille);
+	if (args->priority)
+		ll_tenant_set_priority(target->ledger, target->row, limits->priority);
+}
+
+static void add_memory(struct ll_strbuf *text, uint64_t bytes)
+{
+	if (bytes)
+		ll_hold_add_bytes(text, bytes);
+	else
+		ll_strbuf_adds(text, "none");
+}
+
+static void add_share(struct ll_strbuf *text, unsigned permille)
+{
+	if (permille)
+		ll_strbuf_addf(text, "%g %%", permille / 10.0);
+	else
+		ll_strbuf_adds(text, "none");
+}
+
+/* "card 0, night: memory 20.0 GiB -> 10.0 GiB, weight 1 -> 2" */
+static void add_change(struct ll_strbuf *text, const struct set_args *args, const struct limits *limits,
+		       const struct ll_card *card, const struct ll_tenant_info *before)
+{
+	ll_strbuf_addf(text, "card %s, %s:", card->label, before->name);
+	const char *comma = "";
+	if (args->mem) {
+		ll_strbuf_adds(text, " memory ");
+		add_memory(text, before->memory_limit_bytes);
+		ll_strbuf_adds(text, " -> ");
+		add_memory(text, limits->memory_bytes);
+		comma = ",";
+	}
+	if (args->compute) {
+		ll_strbuf_addf(text, "%s compute ", comma);
+		add_share(text, before->compute_cap_permille);
+		ll_strbuf_adds(text, " -> ");
+		add_share(text, limits->compute_permille);
+		comma = ",";
+	}
+	if (args->weight) {
+		ll_strbuf_addf(text, "%s weight %g -> %g", comma, before->weight_permille / 1000.0,
+			       limits->weight_permille / 1000.0);
+		comma = ",";
+	}
+	if (args->priority)
+		ll_strbuf_addf(text, "%s priority %s -> %s", comma, ll_priority_name(before->priority),
+			       ll_priority_name(limits->priority));
+	ll_strbuf_addc(text, '\n');
+}
+
+static int change(const struct set_args *args, const struct limits *limits, const struct ll_set_targets *targets,
+		  struct ll_err *err)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+	size_t changed = 0;
+	for (size_t i = 0; i < targets->count; i++) {
+		const struct ll_set_target *target = &targets->items[i];
+		struct ll_tenant_info before;
+		if (!ll_tenant_read(target->ledger, target->row, &before))
+			continue;
+		apply(args, limits, target);
+		add_change(&text, args, limits, target->card, &before);
+		changed++;
+	}
+	if (!changed)
+		return ll_err_set(err, -ESRCH, "set: the program ended meanwhile");
+	if (text.failed)
+		return ll_err_set(err, -ENOMEM, "set: %s", strerror(ENOMEM));
+	fwrite(text.buf, 1, text.length, stdout);
+	return 0;
+}
+
+static int run(void *data, const struct ll_operands *operands, struct ll_err *err)
+{
+	const struct set_args *args = data;
+	struct limits limits = {0};
+	struct ll_driver *driver = NULL;
+	struct ll_set_targets targets = {0};
+	if (operands->count != 1)
+		return ll_err_set(err, -EINVAL, "set: %s", operands->count ? "one claim at a time" : "no claim named");
+	int rc = read_limits(args, &limits, err);
+	if (!rc)
+		rc = ll_driver_open(&driver, err);
+	if (!rc)
+		rc = ll_set_targets_find(&targets, driver, operands->words[0], err);
+	if (!rc)
+		rc = check_memory(&targets, limits.memory_bytes, err);
+	if (!rc)
+		rc = check_space(args, &targets, err);
+	if (!rc)
+		rc = change(args, &limits, &targets, err);
+	ll_set_targets_fini(&targets);
+	ll_driver_close(driver);
+	return rc;
+}
+
+static const struct ll_example examples[] = {
+    {"loadline set 0/17 --mem 10G", "At most 10 GiB from now on for the tenant of that claim, on that card."},
+    {"loadline set night --compute 50% --weight 2", "Tenant night, on every card that it uses."},
+    {"loadline set night --compute none", "No cap any more."},
+    {"loadline set night --priority low", "From now on only when nobody else wants the card."},
+    {NULL, NULL},
+};
+
+const struct ll_command ll_command_set = {
+    .name = "set",
+    .summary = "change the limits of a running program",
+    .operands = "CLAIM",
+    .description =
+	"Changes what `loadline run` has given a program, while it runs. CLAIM is a claim's number as `loadline "
+	"status` shows it (0/17), which means its tenant on that card, or a tenant's name, which means all cards that "
+	"it uses. What is not named stays as it is. One line for each card says what it was and what it is now.\n\n"
+	"A synthetic load has no limits to set: end it and start another.",
+    .examples = examples,
+    .options = options,
+    .complete = LL_COMPLETE_CLAIM,
+    .args_size = sizeof(struct set_args),
+    .run = run,
+};

@@ -1,0 +1,169 @@
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "cli/hold/words.h"
+#include "cli/status/status.h"
+
+static void add_target(struct ll_strbuf *text, const struct ll_claim_info *claim)
+{
+	if (claim->target_watts)
+		ll_strbuf_addf(text, ", %s at %u W", claim->metric, claim->target_watts);
+	else if (claim->target_permille)
+		ll_strbuf_addf(text, ", %s at %g %%", claim->metric, claim->target_permille / 10.0);
+}
+
+static void add_energy(struct ll_strbuf *text, double joules)
+{
+	if (joules < 10000)
+		ll_strbuf_addf(text, "%.0f J", joules);
+	else
+		ll_strbuf_addf(text, "%.1f kJ", joules / 1000);
+}
+
+static void add_hold(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_claim_info *claim)
+{
+	ll_strbuf_addf(text, "synthetic load: %s", ll_claim_state_name(claim->priority, claim->state));
+	if (claim->note[0])
+		ll_strbuf_addf(text, " (%s)", claim->note);
+	add_target(text, claim);
+	if (claim->payload[0])
+		ll_strbuf_addf(text, ", payload %s", claim->payload);
+	ll_strbuf_adds(text, ", ");
+	ll_hold_add_bytes(text, claim->memory_used_bytes);
+	ll_strbuf_addf(text, ", busy %.1f s", (double)claim->synthetic_busy_ns / (double)LL_NS_PER_S);
+	struct ll_status_recent recent;
+	if (ll_status_recent_hold(status, claim, &recent))
+		ll_strbuf_addf(text, " (%.0f %% of the last %.1f s)", recent.percent, recent.seconds);
+	ll_strbuf_adds(text, ", ");
+	add_energy(text, (double)claim->energy_mj / 1000);
+	ll_strbuf_addf(text, ", yields %llu", (unsigned long long)claim->yields);
+}
+
+static void add_limits(struct ll_strbuf *text, uint64_t limit_bytes, unsigned cap_permille, unsigned weight_permille,
+		       unsigned space_permille)
+{
+	if (limit_bytes) {
+		ll_strbuf_adds(text, " of ");
+		ll_hold_add_bytes(text, limit_bytes);
+	}
+	if (cap_permille)
+		ll_strbuf_addf(text, ", compute %g %%", cap_permille / 10.0);
+	if (space_permille)
+		ll_strbuf_addf(text, ", on MPS with %g %% of the SMs", space_permille / 10.0);
+	if (weight_permille && weight_permille != 1000)
+		ll_strbuf_addf(text, ", weight %g", weight_permille / 1000.0);
+}
+
+/* The limit is on what the tenant has, so that is what stands beside it. */
+static void add_memory(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_claim_info *claim)
+{
+	const struct ll_tenant_info *tenant = ll_status_tenant(status, claim);
+	uint64_t card_bytes = ll_status_card_bytes(status, claim);
+	ll_hold_add_bytes(text, claim->memory_used_bytes);
+	if (card_bytes != LL_MEMORY_UNKNOWN) {
+		ll_strbuf_adds(text, " (the card counts ");
+		ll_hold_add_bytes(text, card_bytes);
+		ll_strbuf_addc(text, ')');
+	}
+	if (tenant && tenant->claims > 1) {
+		ll_strbuf_adds(text, ", with its others ");
+		ll_hold_add_bytes(text, tenant->memory_used_bytes);
+	}
+}
+
+static void add_wait(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_claim_info *claim)
+{
+	unsigned holder;
+	if (ll_status_waits(status, claim, &holder))
+		ll_strbuf_addf(text, ", waits for %s/%u", status->card->label, holder);
+	else if (ll_status_is_over_cap(status, claim))
+		ll_strbuf_adds(text, ", waits for its share of time");
+	else if (claim->want_since_ns && status->has_holder && status->holder == claim->index)
+		ll_strbuf_adds(text, ", has the card");
+}
+
+static void add_lost(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_tenant_info *tenant)
+{
+	double seconds;
+	if (ll_status_lost(status, tenant, &seconds))
+		ll_strbuf_addf(text, ", NOT HELD TO ITS LIMITS for %.0f s: a process has lost its claim", seconds);
+}
+
+/* Of the tenant: the time of its other claims is in it. */
+static void add_recent(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_tenant_info *tenant)
+{
+	struct ll_status_recent recent;
+	if (ll_status_recent_tenant(status, tenant, &recent))
+		ll_strbuf_addf(text, " (tenant: %.0f %% of the last %.1f s)", recent.percent, recent.seconds);
+}
+
+static void add_program(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_claim_info *claim)
+{
+	ll_strbuf_addf(text, "%s: %s", claim->tenant[0] ? claim->tenant : "program",
+		       ll_claim_state_name(claim->priority, claim->state));
+	if (claim->note[0])
+		ll_strbuf_addf(text, " (%s)", claim->note);
+	ll_strbuf_addf(text, ", %s priority, ", ll_priority_name(claim->priority));
+	const struct ll_tenant_info *tenant = ll_status_tenant(status, claim);
+	add_memory(text, status, claim);
+	add_limits(text, claim->memory_limit_bytes, claim->compute_cap_permille, claim->weight_permille,
+		   tenant ? tenant->space_permille : 0);
+	ll_strbuf_addf(text, ", GPU time %.1f s", (double)claim->gpu_time_ns / (double)LL_NS_PER_S);
+	if (tenant)
+		add_recent(text, status, tenant);
+	add_wait(text, status, claim);
+	if (tenant)
+		add_lost(text, status, tenant);
+}
+
+static void add_claim(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_claim_info *claim)
+{
+	ll_strbuf_addf(text, "  %s/%u  pid %d%s  ", status->card->label, claim->index, (int)claim->pid,
+		       claim->is_pid_ours ? "" : " (of another PID namespace)");
+	if (claim->priority == LL_PRIORITY_HOLD)
+		add_hold(text, status, claim);
+	else
+		add_program(text, status, claim);
+	ll_strbuf_addc(text, '\n');
+}
+
+static void add_tenant(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_tenant_info *tenant)
+{
+	ll_strbuf_addf(text, "  tenant %s: nothing on the card, %s priority, ", tenant->name,
+		       ll_priority_name(tenant->priority));
+	ll_hold_add_bytes(text, tenant->memory_used_bytes);
+	add_limits(text, tenant->memory_limit_bytes, tenant->compute_cap_permille, tenant->weight_permille,
+		   tenant->space_permille);
+	ll_strbuf_addf(text, ", GPU time %.1f s", (double)tenant->gpu_time_ns / (double)LL_NS_PER_S);
+	add_recent(text, status, tenant);
+	add_lost(text, status, tenant);
+	ll_strbuf_addc(text, '\n');
+}
+
+static void add_stranger(struct ll_strbuf *text, const struct ll_status_stranger *stranger)
+{
+	if (stranger->is_mps_server)
+		ll_strbuf_addf(text, "  pid %d  MPS server", (int)stranger->pid);
+	else
+		ll_strbuf_addf(text, "  pid %d  %s: ungoverned", (int)stranger->pid,
+			       stranger->name[0] ? stranger->name : "program");
+	if (stranger->tenant[0])
+		ll_strbuf_addf(text, " (started in tenant %s, without its library)", stranger->tenant);
+	if (stranger->memory_bytes != LL_MEMORY_UNKNOWN) {
+		ll_strbuf_adds(text, ", ");
+		ll_hold_add_bytes(text, stranger->memory_bytes);
+	}
+	ll_strbuf_addc(text, '\n');
+}
+
+void ll_status_add_claims(struct ll_strbuf *text, const struct ll_status_card *status)
+{
+	for (size_t i = 0; i < status->claim_count; i++)
+		add_claim(text, status, &status->claims[i]);
+	for (size_t i = 0; i < status->tenant_count; i++) {
+		if (!status->tenants[i].claims)
+			add_tenant(text, status, &status->tenants[i]);
+	}
+	for (size_t i = 0; i < status->stranger_count; i++)
+		add_stranger(text, &status->strangers[i]);
+}

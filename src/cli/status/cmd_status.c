@@ -1,0 +1,145 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "base/scope.h"
+#include "cli/options/command.h"
+#include "cli/status/status.h"
+
+#define LEAST_EVERY_NS (100 * LL_NS_PER_MS)
+
+struct status_args {
+	char *cards;
+	bool json;
+	const char *watch; /* NULL: once */
+};
+
+static const struct ll_option options[] = {
+    LL_OPTION_CARDS(struct status_args, cards),
+    LL_OPTION_JSON(struct status_args, json),
+    {.name = "watch",
+     .letter = 'w',
+     .placeholder = "SECONDS",
+     LL_OPTION_OPTIONAL(struct status_args, watch),
+     .help =
+	 "Read again and again, every 2 seconds unless told, until Ctrl-C; what each tenant has had of the card since "
+	 "the reading before stands beside its sum."},
+    LL_OPTION_END,
+};
+
+/* Unless some are asked for, every card is shown, those that do not answer too. */
+static int choose_cards(const struct ll_driver *driver, const char *text, const struct ll_card ***ret_cards,
+			size_t *ret_count, struct ll_err *err)
+{
+	if (text)
+		return ll_cards_select(driver, text, ret_cards, ret_count, err);
+	const struct ll_card *all;
+	size_t count = ll_driver_cards(driver, &all);
+	const struct ll_card **list = calloc(count, sizeof *list);
+	if (!list)
+		return ll_err_set(err, -ENOMEM, "cards: %s", strerror(ENOMEM));
+	for (size_t i = 0; i < count; i++)
+		list[i] = &all[i];
+	*ret_cards = list;
+	*ret_count = count;
+	return 0;
+}
+
+static int print(const struct ll_status_card *cards, size_t count, bool is_json, struct ll_err *err)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+	for (size_t i = 0; is_json && i < count; i++) {
+		int rc = ll_status_print_json(&cards[i], err);
+		if (rc)
+			return rc;
+	}
+	if (is_json)
+		return 0;
+	unsigned columns, rows;
+	ll_status_terminal(&columns, &rows);
+	ll_status_add_text(&text, cards, count, columns);
+	if (text.failed)
+		return ll_err_set(err, -ENOMEM, "status: %s", strerror(ENOMEM));
+	fwrite(text.buf, 1, text.length, stdout);
+	return 0;
+}
+
+/* A ledger that cannot be read does not keep the others from being shown: its error comes last. */
+static int show(const struct ll_card *const *chosen, size_t count, bool is_json, struct ll_err *err)
+{
+	struct ll_err ledger_err = {0};
+	LL_SCOPE_FREE struct ll_status_card *cards = calloc(count + 1, sizeof *cards);
+	if (!cards)
+		return ll_err_set(err, -ENOMEM, "status: %s", strerror(ENOMEM));
+	for (size_t i = 0; i < count; i++)
+		ll_status_card_init(&cards[i], chosen[i], ledger_err.code ? NULL : &ledger_err);
+	int rc = print(cards, count, is_json, err);
+	for (size_t i = 0; i < count; i++)
+		ll_status_card_fini(&cards[i]);
+	if (!rc && ledger_err.code && err)
+		*err = ledger_err;
+	return rc ? rc : ledger_err.code;
+}
+
+/* "5", or a time with its unit. */
+static int read_every(const char *text, uint64_t *ret_every_ns, struct ll_err *err)
+{
+	uint64_t every_ns = 0;
+	if (ll_parse_duration(*text ? text : "2", &every_ns, NULL) < 0 || every_ns < LEAST_EVERY_NS)
+		return ll_err_set(err, -EINVAL, "--watch: '%.60s': not a number of seconds from 0.1 on", text);
+	*ret_every_ns = every_ns;
+	return 0;
+}
+
+static int run(void *words, const struct ll_operands *operands, struct ll_err *err)
+{
+	const struct status_args *args = words;
+	struct ll_driver *driver = NULL;
+	LL_SCOPE_FREE const struct ll_card **chosen = NULL;
+	size_t count = 0;
+	(void)operands;
+	uint64_t every_ns = 0;
+	int rc = args->watch ? read_every(args->watch, &every_ns, err) : 0;
+	if (!rc)
+		rc = ll_driver_open(&driver, err);
+	if (!rc)
+		rc = choose_cards(driver, args->cards, &chosen, &count, err);
+	if (!rc && args->watch)
+		rc = ll_status_watch(chosen, count, every_ns, args->json, err);
+	else if (!rc)
+		rc = show(chosen, count, args->json, err);
+	ll_driver_close(driver);
+	return rc;
+}
+
+static const struct ll_example examples[] = {
+    {"loadline status", "Show every card and what is claimed on it."},
+    {"loadline status --watch=5", "The same every 5 seconds, with each tenant's share of them."},
+    {"loadline status --json | jq 'select(.synthetic)'", "The synthetic loads, for a script."},
+    {NULL, NULL},
+};
+
+const struct ll_command ll_command_status = {
+    .name = "status",
+    .summary = "show the cards and who claims what on them",
+    .description =
+	"Prints one line for each card, with its utilisation, memory, power, temperature and compute mode, and below "
+	"it one for each claim: a program under limits, or a synthetic load of `loadline hold`, which is always called "
+	"that and whose busy seconds and joules are counted apart from real work. A program's line has what it "
+	"has reserved and what the card counts for it, its limits, its GPU time, and whose turn it waits for. "
+	"Below them stand tenants that have nothing on the card, and processes that are there without a claim: "
+	"they are ungoverned. The server of MPS is named as such.\n\n"
+	"With --json there is one object for each card ({\"card\":0,\"uuid\":…}), each claim "
+	"({\"claim\":\"0/17\",\"pid\":…}), each tenant without claims ({\"tenant_row\":3,\"tenant\":…}) and each "
+	"process "
+	"without one ({\"process\":\"0/4711\",…}). What a card does not tell is null.\n\n"
+	"Only claims that this user may see are shown: without a daemon a ledger belongs to one user.",
+    .examples = examples,
+    .options = options,
+    .args_size = sizeof(struct status_args),
+    .run = run,
+};

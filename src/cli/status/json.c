@@ -1,0 +1,200 @@
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cli/common/json_line.h"
+#include "cli/status/status.h"
+
+static json_t *bytes_or_null(bool is_known, uint64_t bytes)
+{
+	return is_known ? json_integer((json_int_t)bytes) : json_null();
+}
+
+static json_t *text_or_null(bool is_known, const char *text)
+{
+	return is_known ? json_string(text) : json_null();
+}
+
+/* Zero stands for none. */
+static json_t *permille_or_null(unsigned permille)
+{
+	return permille ? ll_json_real(permille / 10.0, 1) : json_null();
+}
+
+static double seconds(uint64_t ns)
+{
+	return (double)ns / (double)LL_NS_PER_S;
+}
+
+static json_t *card_identity(const struct ll_status_card *status)
+{
+	const struct ll_card *card = status->card;
+	return json_pack("{s:i, s:o, s:o, s:o, s:o, s:b, s:b}", "card", (int)card->index, "slice",
+			 card->is_mig ? json_integer(card->slice) : json_null(), "uuid",
+			 text_or_null(card->uuid[0], card->uuid), "name", text_or_null(card->name[0], card->name),
+			 "pci", text_or_null(card->pci[0], card->pci), "simulated", status->is_simulated, "mig",
+			 card->has_slices);
+}
+
+static json_t *card_readings(const struct ll_status_card *status)
+{
+	return json_pack(
+	    "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "util_percent", ll_json_real(status->util_percent, 1),
+	    "memory_bytes", bytes_or_null(status->has_memory, status->memory.used_bytes), "memory_total_bytes",
+	    bytes_or_null(status->has_memory, status->memory.total_bytes), "power_watts",
+	    ll_json_real(status->power_watts, 1), "power_limit_watts", ll_json_real(status->power_limit_watts, 1),
+	    "energy_joules", ll_json_real(status->energy_joules, 3), "temperature_celsius",
+	    ll_json_real(status->celsius, 1), "slowdown_celsius", ll_json_real(status->slowdown_celsius, 1),
+	    "sm_clock_mhz", bytes_or_null(status->has_clocks, status->clocks.sm_mhz), "processes",
+	    bytes_or_null(status->has_processes, status->processes.count));
+}
+
+static json_t *card_state(const struct ll_status_card *status)
+{
+	char slowdown[64];
+	ll_slowdown_text(status->slowdown, slowdown, sizeof slowdown);
+	return json_pack(
+	    "{s:o, s:o, s:o, s:i}", "compute_mode", text_or_null(status->has_mode, ll_compute_mode_text(status->mode)),
+	    "slowdown", text_or_null(status->has_slowdown, slowdown), "fault",
+	    text_or_null(status->card->fault, strerror(-status->card->fault)), "claims", (int)status->claim_count);
+}
+
+static json_t *claim_identity(const struct ll_status_card *status, const struct ll_claim_info *claim)
+{
+	char number[40];
+	snprintf(number, sizeof number, "%s/%u", status->card->label, claim->index);
+	return json_pack("{s:s, s:i, s:b, s:s, s:s, s:s, s:b, s:s}", "claim", number, "pid", (int)claim->pid,
+			 "pid_is_local", claim->is_pid_ours, "uuid", status->card->uuid, "tenant", claim->tenant,
+			 "class", ll_priority_name(claim->priority), "synthetic", claim->priority == LL_PRIORITY_HOLD,
+			 "state", ll_claim_state_name(claim->priority, claim->state));
+}
+
+static json_t *claim_wishes(const struct ll_claim_info *claim)
+{
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o}", "payload",
+			 text_or_null(claim->payload[0], claim->payload), "metric",
+			 text_or_null(claim->metric[0], claim->metric), "target_percent",
+			 permille_or_null(claim->target_permille), "target_watts",
+			 bytes_or_null(claim->target_watts, claim->target_watts), "memory_limit_bytes",
+			 bytes_or_null(claim->memory_limit_bytes, claim->memory_limit_bytes), "compute_cap_percent",
+			 permille_or_null(claim->compute_cap_permille), "weight", claim->weight_permille / 1000.0,
+			 "note", text_or_null(claim->note[0], claim->note));
+}
+
+static json_t *claim_accounts(const struct ll_status_card *status, const struct ll_claim_info *claim)
+{
+	double age_s = status->now_ns > claim->taken_ns ? seconds(status->now_ns - claim->taken_ns) : 0;
+	return json_pack("{s:I, s:o, s:o, s:o, s:I, s:o}", "memory_bytes", (json_int_t)claim->memory_used_bytes,
+			 "gpu_seconds", ll_json_real(seconds(claim->gpu_time_ns), 6), "synthetic_busy_seconds",
+			 ll_json_real(seconds(claim->synthetic_busy_ns), 6), "energy_joules",
+			 ll_json_real((double)claim->energy_mj / 1000, 3), "yields", (json_int_t)claim->yields,
+			 "age_seconds", ll_json_real(age_s, 3));
+}
+
+/* NULL: a claim without a tenant. */
+static json_t *lost_seconds(const struct ll_status_card *status, const struct ll_tenant_info *tenant)
+{
+	double seconds;
+	return tenant && ll_status_lost(status, tenant, &seconds) ? ll_json_real(seconds, 3) : json_null();
+}
+
+/* Whose turn it is, and for whom the claim waits. */
+static json_t *claim_turn(const struct ll_status_card *status, const struct ll_claim_info *claim)
+{
+	const struct ll_tenant_info *tenant = ll_status_tenant(status, claim);
+	char number[40] = "";
+	unsigned holder;
+	bool waits = ll_status_waits(status, claim, &holder);
+	uint64_t card_bytes = ll_status_card_bytes(status, claim);
+	if (waits)
+		snprintf(number, sizeof number, "%s/%u", status->card->label, holder);
+	return json_pack("{s:o, s:o, s:o, s:o, s:b, s:b, s:b, s:o, s:o}", "card_memory_bytes",
+			 bytes_or_null(card_bytes != LL_MEMORY_UNKNOWN, card_bytes), "tenant_memory_bytes",
+			 bytes_or_null(tenant, tenant ? tenant->memory_used_bytes : 0), "tenant_gpu_seconds",
+			 tenant ? ll_json_real(seconds(tenant->gpu_time_ns), 6) : json_null(), "mps_compute_percent",
+			 permille_or_null(tenant ? tenant->space_permille : 0), "has_work", claim->want_since_ns != 0,
+			 "has_turn", status->has_holder && status->holder == claim->index, "over_cap",
+			 ll_status_is_over_cap(status, claim), "waits_for", text_or_null(waits, number), "lost_seconds",
+			 lost_seconds(status, tenant));
+}
+
+/* Of the tenant, or of a synthetic load; over how many seconds. */
+static json_t *recent_share(bool is_known, const struct ll_status_recent *recent)
+{
+	return json_pack("{s:o, s:o}", "recent_percent", is_known ? ll_json_real(recent->percent, 1) : json_null(),
+			 "recent_seconds", is_known ? ll_json_real(recent->seconds, 3) : json_null());
+}
+
+static json_t *claim_recent(const struct ll_status_card *status, const struct ll_claim_info *claim)
+{
+	struct ll_status_recent recent;
+	const struct ll_tenant_info *tenant = ll_status_tenant(status, claim);
+	bool is_known = tenant ? ll_status_recent_tenant(status, tenant, &recent)
+			       : claim->priority == LL_PRIORITY_HOLD && ll_status_recent_hold(status, claim, &recent);
+	return recent_share(is_known, &recent);
+}
+
+static json_t *tenant_recent(const struct ll_status_card *status, const struct ll_tenant_info *tenant)
+{
+	struct ll_status_recent recent;
+	return recent_share(ll_status_recent_tenant(status, tenant, &recent), &recent);
+}
+
+static json_t *tenant_object(const struct ll_status_card *status, const struct ll_tenant_info *tenant)
+{
+	/* Not "0/3": `set` takes that for claim 3. */
+	return json_pack(
+	    "{s:i, s:s, s:s, s:s, s:I, s:o, s:o, s:f, s:o, s:o, s:i, s:o}", "tenant_row", (int)tenant->row, "tenant",
+	    tenant->name, "uuid", status->card->uuid, "class", ll_priority_name(tenant->priority), "memory_bytes",
+	    (json_int_t)tenant->memory_used_bytes, "memory_limit_bytes",
+	    bytes_or_null(tenant->memory_limit_bytes, tenant->memory_limit_bytes), "compute_cap_percent",
+	    permille_or_null(tenant->compute_cap_permille), "weight", tenant->weight_permille / 1000.0,
+	    "mps_compute_percent", permille_or_null(tenant->space_permille), "gpu_seconds",
+	    ll_json_real(seconds(tenant->gpu_time_ns), 6), "claims", 0, "lost_seconds", lost_seconds(status, tenant));
+}
+
+static json_t *stranger_object(const struct ll_status_card *status, const struct ll_status_stranger *stranger)
+{
+	char number[40];
+	snprintf(number, sizeof number, "%s/%d", status->card->label, (int)stranger->pid);
+	return json_pack("{s:s, s:i, s:s, s:s, s:b, s:b, s:o, s:o}", "process", number, "pid", (int)stranger->pid,
+			 "uuid", status->card->uuid, "name", stranger->name, "governed", 0, "mps_server",
+			 stranger->is_mps_server, "started_in_tenant",
+			 text_or_null(stranger->tenant[0], stranger->tenant), "memory_bytes",
+			 bytes_or_null(stranger->memory_bytes != LL_MEMORY_UNKNOWN, stranger->memory_bytes));
+}
+
+/* Takes the members of the second, third into the first; all NULL-safe, so that one lack of memory is seen at the end.
+ */
+static json_t *join(json_t *first, json_t *second, json_t *third)
+{
+	int rc = json_object_update(first, second) | json_object_update(first, third);
+	json_decref(second);
+	json_decref(third);
+	if (!rc)
+		return first;
+	json_decref(first);
+	return NULL;
+}
+
+static json_t *claim_object(const struct ll_status_card *status, const struct ll_claim_info *claim)
+{
+	json_t *first = join(claim_identity(status, claim), claim_wishes(claim), claim_accounts(status, claim));
+	return join(first, claim_turn(status, claim), claim_recent(status, claim));
+}
+
+int ll_status_print_json(const struct ll_status_card *status, struct ll_err *err)
+{
+	int rc = ll_json_line(join(card_identity(status), card_readings(status), card_state(status)), err);
+	for (size_t i = 0; !rc && i < status->claim_count; i++)
+		rc = ll_json_line(claim_object(status, &status->claims[i]), err);
+	for (size_t i = 0; !rc && i < status->tenant_count; i++) {
+		if (!status->tenants[i].claims)
+			rc = ll_json_line(join(tenant_object(status, &status->tenants[i]),
+					       tenant_recent(status, &status->tenants[i]), json_object()),
+					  err);
+	}
+	for (size_t i = 0; !rc && i < status->stranger_count; i++)
+		rc = ll_json_line(stranger_object(status, &status->strangers[i]), err);
+	return rc;
+}

@@ -1,0 +1,126 @@
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/scope.h"
+#include "cli/status/status.h"
+#include "ledger/run_settings.h"
+#include "mps/process.h"
+
+enum { STAT_SIZE = 1024, ENVIRONMENT_SIZE = 256 * 1024 };
+
+static ssize_t read_file(pid_t pid, const char *name, char *text, size_t size)
+{
+	char path[64];
+	snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
+	LL_SCOPE_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t used = 0;
+	while (fd >= 0 && used < size - 1) {
+		ssize_t n = read(fd, text + used, size - 1 - used);
+		if (n <= 0)
+			break;
+		used += (size_t)n;
+	}
+	text[used] = '\0';
+	return fd < 0 ? -1 : (ssize_t)used;
+}
+
+/* -1: not known. "pid (name) state ppid": the name may hold anything, ')' too. */
+static pid_t parent_of(pid_t pid)
+{
+	char text[STAT_SIZE];
+	read_file(pid, "stat", text, sizeof text);
+	const char *end = strrchr(text, ')');
+	return end && strlen(end) > 4 ? (pid_t)strtol(end + 4, NULL, 10) : -1;
+}
+
+/* A hold's contexts are in a process of its own, a child of the claim's owner. */
+static bool is_of(const struct ll_claim_info *claim, pid_t pid)
+{
+	return claim->pid == pid || (claim->priority == LL_PRIORITY_HOLD && parent_of(pid) == claim->pid);
+}
+
+static bool has_claim(const struct ll_status_card *status, pid_t pid)
+{
+	for (size_t i = 0; i < status->claim_count; i++) {
+		if (is_of(&status->claims[i], pid))
+			return true;
+	}
+	return false;
+}
+
+/* Only this user's processes show their environment. */
+static void find_in_environment(pid_t pid, char tenant[64])
+{
+	static const char name[] = LL_RUN_VARIABLE "=";
+	LL_SCOPE_FREE char *text = malloc(ENVIRONMENT_SIZE);
+	struct ll_run_settings settings;
+	ssize_t length = text ? read_file(pid, "environ", text, ENVIRONMENT_SIZE) : -1;
+	for (const char *at = text; length > 0 && at < text + length; at += strlen(at) + 1) {
+		if (strncmp(at, name, sizeof name - 1) != 0)
+			continue;
+		if (ll_run_settings_read(at + sizeof name - 1, &settings) == 0)
+			snprintf(tenant, 64, "%s", settings.tenant);
+		return;
+	}
+}
+
+/* `env -i` leaves nothing but the descriptor that keeps the tenant's row. */
+static void find_tenant(const struct ll_status_card *status, pid_t pid, char tenant[64])
+{
+	unsigned row;
+	find_in_environment(pid, tenant);
+	if (*tenant || !ll_tenant_of_process(pid, status->card->uuid, &row))
+		return;
+	for (size_t i = 0; i < status->tenant_count; i++) {
+		if (status->tenants[i].row == row)
+			snprintf(tenant, 64, "%s", status->tenants[i].name);
+	}
+}
+
+static void describe(const struct ll_status_card *status, const struct ll_process *process,
+		     struct ll_status_stranger *ret_stranger)
+{
+	char program[64];
+	*ret_stranger = (struct ll_status_stranger){.pid = process->pid, .memory_bytes = process->memory_bytes};
+	read_file(process->pid, "comm", ret_stranger->name, sizeof ret_stranger->name);
+	for (char *c = ret_stranger->name; *c; c++) {
+		if (*c == '\n')
+			*c = '\0';
+		else if (*c < ' ' || *c > '~')
+			*c = '?';
+	}
+	/* The kernel's name is cut at 15 letters, and then the same for daemon and server. */
+	ll_mps_process_name(process->pid, program, sizeof program);
+	ret_stranger->is_mps_server = strcmp(program, "nvidia-cuda-mps-server") == 0;
+	if (!ret_stranger->is_mps_server)
+		find_tenant(status, process->pid, ret_stranger->tenant);
+}
+
+uint64_t ll_status_card_bytes(const struct ll_status_card *status, const struct ll_claim_info *claim)
+{
+	uint64_t bytes = LL_MEMORY_UNKNOWN;
+	for (size_t i = 0; claim->is_pid_ours && i < status->processes.count; i++) {
+		const struct ll_process *process = &status->processes.items[i];
+		if (process->memory_bytes != LL_MEMORY_UNKNOWN && is_of(claim, process->pid))
+			bytes = (bytes == LL_MEMORY_UNKNOWN ? 0 : bytes) + process->memory_bytes;
+	}
+	return bytes;
+}
+
+void ll_status_find_strangers(struct ll_status_card *status)
+{
+	const struct ll_process_list *processes = &status->processes;
+	for (size_t i = 0; i < status->claim_count; i++) {
+		/* NVML's numbers are those of the machine: which of them is that one is not known here. */
+		if (!status->claims[i].is_pid_ours)
+			return;
+	}
+	status->strangers = calloc(processes->count + 1, sizeof *status->strangers);
+	for (size_t i = 0; status->strangers && i < processes->count; i++) {
+		if (!has_claim(status, processes->items[i].pid))
+			describe(status, &processes->items[i], &status->strangers[status->stranger_count++]);
+	}
+}

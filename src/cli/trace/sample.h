@@ -1,0 +1,39 @@
+/*
+ * sample.h - what the host was doing while the command ran: looked at from outside, in /proc.
+ *
+ * Of the command and all its descendants every thread's state is read: while one is running (or ready to) the host
+ * computes; while none is and one is in state D, it waits for I/O; else all are asleep. A look costs some 5 us a thread
+ * and ends at the first one that runs; looks come every LL_SAMPLE_EVERY_NS, and rarer where they would take more than
+ * a fiftieth of one core.
+ */
+#ifndef LOADLINE_CLI_TRACE_SAMPLE_H
+#define LOADLINE_CLI_TRACE_SAMPLE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/clock.h"
+#include "control/spans.h"
+
+#define LL_SAMPLE_EVERY_NS (10 * LL_NS_PER_MS)
+
+struct ll_sampler {
+	pid_t root;
+	pid_t *tree; /* the root and its descendants, as of listed_ns */
+	size_t count, room;
+	uint64_t listed_ns;
+	uint64_t looked_ns; /* 0: not yet */
+	uint64_t next_ns;   /* when the next look is due */
+	struct ll_spans host, io;
+};
+
+void ll_sampler_init(struct ll_sampler *sampler, pid_t root);
+void ll_sampler_fini(struct ll_sampler *sampler);
+
+/* Looks once. What is seen stands for the time since the last look. */
+void ll_sampler_look(struct ll_sampler *sampler);
+
+/* Whether the process lives and is not a zombie. */
+bool ll_sampler_is_alive(pid_t pid);
+
+#endif
