@@ -1,5 +1,5 @@
 /*
- * Compares src/abi/cuda.h, cuda_memory.h, cuda_copy.h, cuda_launch.h and cuda_graph.h and the rows of
+ * Compares src/abi/cuda.h, cuda_memory.h, cuda/copy.h, cuda/launch.h and cuda/graph.h and the rows of
  * cuda_functions.def and cuda_governed.def with the toolkit's cuda.h, and its headers for graphics: every enum value,
  * every struct's size and offsets, every signature. It is all done by the compiler; where there is no cuda.h the
  * program skips (77).

@@ -1,5 +1,5 @@
 /*
- * abi_compare_launch.h - the part of abi_compare_cuda.c about src/abi/cuda_launch.h and cuda_graph.h: their values and
+ * abi_compare_launch.h - the part of abi_compare_cuda.c about src/abi/cuda_launch.h and cuda/graph.h: their values and
  * layouts, and then the toolkit's names for their types, under which the rows' signatures are compared.
  */
 #ifndef LOADLINE_TESTS_SIM_ABI_COMPARE_LAUNCH_H

@@ -1,5 +1,5 @@
 /* The card model alone, on a clock of the test's own: every number is exact. */
-#include "engine.h"
+#include "card/engine.h"
 
 #include <errno.h>
 #include <math.h>
@@ -8,10 +8,10 @@
 #include "../unit/test.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "command.h"
-#include "meter.h"
-#include "population.h"
-#include "world.h"
+#include "card/command.h"
+#include "card/meter.h"
+#include "card/population.h"
+#include "card/world.h"
 
 #define US LL_NS_PER_US
 #define MS LL_NS_PER_MS

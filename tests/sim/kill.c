@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "../unit/skipped.h"
-#include "engine.h"
-#include "population.h"
+#include "card/engine.h"
+#include "card/population.h"
+#include "card/world.h"
 #include "process.h"
-#include "world.h"
 
 enum { KILLS = 300, LONG_KILLS = 1500, AT_LEAST = 100, SECONDS = 6, LONG_SECONDS = 25 };
 

@@ -4,11 +4,11 @@
 #include "../unit/test.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "command.h"
-#include "engine.h"
-#include "mps.h"
-#include "population.h"
-#include "world.h"
+#include "card/command.h"
+#include "card/engine.h"
+#include "card/mps.h"
+#include "card/population.h"
+#include "card/world.h"
 
 #define US LL_NS_PER_US
 #define MS LL_NS_PER_MS

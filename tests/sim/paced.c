@@ -3,8 +3,8 @@
 #include <sys/mman.h>
 
 #include "../unit/test.h"
-#include "engine.h"
-#include "population.h"
+#include "card/engine.h"
+#include "card/population.h"
 
 #define WARM_UP_NS (50 * MS)
 #define WINDOW_NS (500 * MS)

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "world.h"
+#include "card/world.h"
 
 #define US LL_NS_PER_US
 #define MS LL_NS_PER_MS

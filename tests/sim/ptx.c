@@ -1,5 +1,5 @@
 /* What the model reads from PTX text. */
-#include "ptx.h"
+#include "cuda/ptx.h"
 
 #include <errno.h>
 

@@ -5,11 +5,11 @@
 #include <unistd.h>
 
 #include "../unit/test.h"
-#include "command.h"
-#include "meter.h"
-#include "population.h"
-#include "scenario.h"
-#include "world.h"
+#include "card/command.h"
+#include "card/meter.h"
+#include "card/population.h"
+#include "card/scenario.h"
+#include "card/world.h"
 
 static struct sim_world *w;
 

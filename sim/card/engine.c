@@ -1,0 +1,318 @@
+#include "card/engine.h"
+
+#include "base/clock.h"
+#include "card/command.h"
+#include "card/dispatch.h"
+#include "card/kernel.h"
+#include "card/meter.h"
+#include "card/population.h"
+#include "card/queue.h"
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Has the tenant a kernel that runs, waits for its turn, or comes at once after the last one? */
+static bool wants_card(struct sim_world *w, const struct sim_card *card, uint32_t tenant)
+{
+	uint32_t stream;
+	SIM_EACH_STREAM(w, card, tenant, stream)
+	{
+		if (!sim_queue_is_pending(&w->streams[stream]) || sim_queue_head(w, stream)->kind != SIM_OP_KERNEL)
+			continue;
+		if (sim_queue_head(w, stream)->state != SIM_OP_QUEUED ||
+		    sim_queue_ready_ns(w, card, stream, false) <= w->now_ns)
+			return true;
+	}
+	return false;
+}
+
+/* The next tenant after `after` that wants the card, in their order on it; SIM_NONE when nobody else does. */
+static uint32_t next_tenant(struct sim_world *w, const struct sim_card *card, uint32_t after)
+{
+	uint32_t start = 0;
+	while (start < card->context_count && w->contexts[card->contexts[start]].tenant != after)
+		start++;
+	if (start == card->context_count)
+		start--; /* nobody was before: the first is next */
+	for (uint32_t i = 1; i <= card->context_count; i++) {
+		uint32_t tenant = w->contexts[card->contexts[(start + i) % card->context_count]].tenant;
+		if (tenant != after && wants_card(w, card, tenant))
+			return tenant;
+	}
+	return SIM_NONE;
+}
+
+static void pause_tenant(struct sim_world *w, const struct sim_card *card, uint32_t tenant)
+{
+	uint32_t stream;
+	SIM_EACH_STREAM(w, card, tenant, stream)
+	{
+		if (sim_queue_has_kernel(w, stream))
+			sim_kernel_pause(w, sim_queue_head(w, stream));
+	}
+}
+
+static void give_turn(struct sim_world *w, struct sim_card *card, uint32_t tenant)
+{
+	struct sim_turn *turn = SIM_EDIT(w, &card->turn);
+	if (turn->tenant != SIM_NONE)
+		pause_tenant(w, card, turn->tenant);
+	turn->tenant = tenant;
+	turn->is_ending = false;
+	if (tenant == SIM_NONE)
+		return;
+	turn->switch_until_ns = w->now_ns;
+	if (turn->resident != tenant && turn->resident != SIM_NONE)
+		turn->switch_until_ns += card->switch_ns;
+	turn->resident = tenant;
+	turn->slice_end_ns = turn->switch_until_ns + card->slice_ns;
+}
+
+static bool has_running(struct sim_world *w, const struct sim_card *card, uint32_t tenant)
+{
+	uint32_t stream;
+	SIM_EACH_STREAM(w, card, tenant, stream)
+	{
+		if (sim_queue_has_kernel(w, stream))
+			return true;
+	}
+	return false;
+}
+
+/* Has the tenant a kernel on the card behind those that run? */
+static bool has_queued(struct sim_world *w, const struct sim_card *card, uint32_t tenant)
+{
+	uint32_t stream;
+	SIM_EACH_STREAM(w, card, tenant, stream)
+	{
+		uint64_t position = w->streams[stream].done + sim_queue_has_kernel(w, stream);
+		uint64_t submitted = w->streams[stream].submitted;
+		while (position < submitted && sim_op_at(w, stream, position)->kind == SIM_OP_MARK)
+			position++;
+		const struct sim_op *op = position < submitted ? sim_op_at(w, stream, position) : NULL;
+		if (op && op->kind == SIM_OP_KERNEL && op->submit_ns + card->launch_ns <= w->now_ns)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A turn serves what is in the queue. Once nothing waits behind what runs, and another wants the card, the turn ends
+ * with what runs: what the host launches meanwhile is served in the next one (doc/facts.md).
+ */
+static bool settle_end(struct sim_world *w, struct sim_card *card)
+{
+	const struct sim_turn *turn = &card->turn;
+	if (turn->is_ending || has_queued(w, card, turn->tenant) || next_tenant(w, card, turn->tenant) == SIM_NONE)
+		return false;
+	SIM_EDIT(w, &card->turn)->is_ending = true;
+	return true;
+}
+
+/* Decides whose turn it is. */
+static bool settle_turn(struct sim_world *w, struct sim_card *card)
+{
+	const struct sim_turn *turn = &card->turn;
+	if (w->now_ns < w->suspended_until_ns) {
+		if (turn->tenant == SIM_NONE)
+			return false;
+		give_turn(w, card, SIM_NONE);
+		return true;
+	}
+	if (w->now_ns < turn->switch_until_ns)
+		return false;
+	bool wants = turn->tenant != SIM_NONE && wants_card(w, card, turn->tenant);
+	bool is_over = turn->is_ending && !has_running(w, card, turn->tenant);
+	if (wants && !is_over && w->now_ns < turn->slice_end_ns)
+		return settle_end(w, card);
+	uint32_t last = turn->tenant != SIM_NONE ? turn->tenant : turn->resident;
+	uint32_t next = next_tenant(w, card, last);
+	if (next == SIM_NONE && wants) {
+		struct sim_turn *longer = SIM_EDIT(w, &card->turn);
+		longer->slice_end_ns = w->now_ns + card->slice_ns;
+		longer->is_ending = false;
+		return is_over;
+	}
+	if (next == SIM_NONE && last != SIM_NONE && turn->tenant == SIM_NONE && wants_card(w, card, last))
+		next = last;
+	if (next == turn->tenant)
+		return false;
+	give_turn(w, card, next);
+	return true;
+}
+
+static void settle_card(struct sim_world *w, uint32_t card_index)
+{
+	struct sim_card *card = &w->cards[card_index];
+	bool changed;
+	do {
+		changed = sim_dispatch_settle(w, card_index);
+		uint32_t stream;
+		SIM_EACH_STREAM(w, card, SIM_NONE, stream)
+		changed |= sim_queue_settle(w, card, stream);
+		changed |= settle_turn(w, card);
+		sim_commit(w);
+	} while (changed);
+}
+
+static uint64_t next_card_event_ns(struct sim_world *w, uint32_t card_index)
+{
+	const struct sim_card *card = &w->cards[card_index];
+	const struct sim_turn *turn = &card->turn;
+	uint64_t next_ns = SIM_NEVER;
+	bool is_on = turn->tenant != SIM_NONE && w->now_ns >= turn->switch_until_ns;
+	if (turn->tenant != SIM_NONE && w->now_ns < turn->switch_until_ns)
+		next_ns = turn->switch_until_ns;
+	if (is_on && turn->slice_end_ns > w->now_ns && next_tenant(w, card, turn->tenant) != SIM_NONE)
+		next_ns = earlier(next_ns, turn->slice_end_ns);
+	if (is_on)
+		next_ns = earlier(next_ns, sim_dispatch_next_ns(w, card_index));
+	uint32_t stream;
+	SIM_EACH_STREAM(w, card, SIM_NONE, stream)
+	{
+		if (!sim_queue_is_pending(&w->streams[stream]))
+			continue;
+		const struct sim_op *op = sim_queue_head(w, stream);
+		bool has_turn = is_on && w->contexts[w->streams[stream].context].tenant == turn->tenant;
+		uint64_t at_ns = SIM_NEVER;
+		if (op->state == SIM_OP_QUEUED) {
+			at_ns = sim_queue_ready_ns(w, card, stream, true);
+			if (op->kind == SIM_OP_COPY && at_ns <= w->now_ns)
+				at_ns = card->turn.copy_free_ns[op->direction];
+		} else if (op->state == SIM_OP_RUNNING &&
+			   (op->kind == SIM_OP_COPY || (sim_queue_has_kernel(w, stream) && has_turn))) {
+			at_ns = op->end_ns;
+		}
+		if (at_ns > w->now_ns)
+			next_ns = earlier(next_ns, at_ns);
+	}
+	return next_ns;
+}
+
+uint64_t sim_next_event_ns(struct sim_world *w)
+{
+	uint64_t next_ns = SIM_NEVER;
+	for (uint32_t i = 0; i < w->slot_count; i++)
+		next_ns = earlier(next_ns, next_card_event_ns(w, i));
+	for (unsigned i = 0; i < SIM_EVENTS; i++) {
+		if (w->events[i].at_ns)
+			next_ns = earlier(next_ns, w->events[i].at_ns);
+	}
+	if (w->suspended_until_ns > w->now_ns)
+		next_ns = earlier(next_ns, w->suspended_until_ns);
+	return next_ns;
+}
+
+static void run_due_events(struct sim_world *w)
+{
+	for (unsigned i = 0; i < SIM_EVENTS; i++) {
+		struct sim_event *event = &w->events[i];
+		if (!event->at_ns || event->at_ns > w->now_ns)
+			continue;
+		SIM_EDIT(w, event)->at_ns = 0;
+		/* It was checked when it was put off; what it cannot do now, it does not do. */
+		sim_command_run(w, event->text, SIM_COMMAND_LIVE, NULL);
+		sim_commit(w);
+	}
+}
+
+static void settle(struct sim_world *w)
+{
+	run_due_events(w);
+	for (uint32_t i = 0; i < w->slot_count; i++)
+		settle_card(w, i);
+	/* A wait for another card's stream may have come true there. */
+	for (uint32_t i = 0; i + 1 < w->slot_count; i++)
+		settle_card(w, i);
+}
+
+/* The time in which contexts had the card with kernels running: what is switched counts for the next one. */
+static void charge_turn(struct sim_world *w, const struct sim_card *card, uint64_t length_ns)
+{
+	bool is_switching = w->now_ns < card->turn.switch_until_ns;
+	for (uint32_t c = 0; c < card->context_count && card->turn.tenant != SIM_NONE; c++) {
+		struct sim_context *context = &w->contexts[card->contexts[c]];
+		bool runs = is_switching;
+		for (uint32_t i = 0; i < context->stream_count && context->tenant == card->turn.tenant; i++)
+			runs |= sim_queue_has_kernel(w, context->streams[i]);
+		if (runs && context->tenant == card->turn.tenant)
+			*SIM_EDIT(w, &context->card_ns) += length_ns;
+	}
+}
+
+/* One step: everything up to the next event, or to limit_ns. */
+static void step(struct sim_world *w, uint64_t limit_ns)
+{
+	uint64_t to_ns = earlier(limit_ns, sim_next_event_ns(w));
+	for (uint32_t i = 0; i < w->slot_count; i++)
+		to_ns = earlier(to_ns, sim_meter_edge_ns(&w->cards[i]));
+	to_ns = later(to_ns, w->now_ns);
+	uint64_t length_ns = to_ns - w->now_ns;
+	for (uint32_t i = 0; i < w->slot_count; i++) {
+		struct sim_load load = sim_dispatch_load(w, i);
+		sim_meter_add(w, i, length_ns, &load);
+		if (load.is_busy)
+			charge_turn(w, &w->cards[i], length_ns);
+	}
+	*SIM_EDIT(w, &w->now_ns) = to_ns;
+	for (uint32_t i = 0; i < w->slot_count; i++) {
+		if (sim_meter_edge_ns(&w->cards[i]) <= to_ns)
+			sim_meter_close(w, i);
+	}
+	sim_commit(w);
+}
+
+/* Nobody looked for minutes and nothing ran: the windows of that time are nobody's concern. */
+static void skip_idle_time(struct sim_world *w, uint64_t now_ns)
+{
+	const uint64_t keep_ns = 30 * LL_NS_PER_S;
+	if (now_ns < w->now_ns + 2 * keep_ns || sim_next_event_ns(w) != SIM_NEVER)
+		return;
+	uint64_t skip_ns = (now_ns - w->now_ns - keep_ns) / (200 * LL_NS_PER_MS) * (200 * LL_NS_PER_MS);
+	for (uint32_t i = 0; i < w->slot_count; i++)
+		sim_meter_skip(w, i, skip_ns);
+	*SIM_EDIT(w, &w->now_ns) += skip_ns;
+	sim_commit(w);
+}
+
+void sim_advance(struct sim_world *w, uint64_t now_ns, uint64_t wall_offset_ns)
+{
+	sim_procs_reap(w, now_ns);
+	*SIM_EDIT(w, &w->wall_offset_ns) = wall_offset_ns;
+	sim_commit(w);
+	settle(w);
+	skip_idle_time(w, now_ns);
+	while (w->now_ns < now_ns) {
+		step(w, now_ns);
+		settle(w);
+	}
+}
+
+void sim_advance_to_now(struct sim_world *w)
+{
+	/* Only a jump of the wall clock is news; smaller differences are what lies between reading two clocks. */
+	const uint64_t jump_ns = 2 * LL_NS_PER_MS;
+	uint64_t offset_ns = sim_wall_offset_ns(), before_ns = w->wall_offset_ns;
+	uint64_t change_ns = offset_ns > before_ns ? offset_ns - before_ns : before_ns - offset_ns;
+	sim_advance(w, ll_now_ns(), change_ns > jump_ns ? offset_ns : before_ns);
+}
+
+uint64_t sim_wall_offset_ns(void)
+{
+	uint64_t best_ns = UINT64_MAX, offset_ns = 0;
+	for (int i = 0; i < 3 && best_ns > 2 * LL_NS_PER_US; i++) {
+		uint64_t begun_ns = ll_now_ns(), wall_ns = ll_wall_ns(), took_ns = ll_now_ns() - begun_ns;
+		if (took_ns < best_ns) {
+			best_ns = took_ns;
+			offset_ns = wall_ns - begun_ns - took_ns / 2;
+		}
+	}
+	return offset_ns;
+}

@@ -1,0 +1,33 @@
+/*
+ * kernel.h - one kernel's life on the SMs: started, paused when another context has its turn, resumed, ended.
+ *
+ * A timed kernel (spin_ns) ends by the clock: time in which it was paused counts. Any other needs its length on the
+ * card. One that meets another (meet_ns) spins, and gets on only while both are on their cards, as a collective does. A
+ * kernel that takes part in stopping (epoch not 0) looks at the clock all the time, as the real one does: it ends at
+ * once when it starts late, when it finds a pause over its limit, or when another of its module has stopped its epoch.
+ */
+#ifndef LOADLINE_SIM_CARD_KERNEL_H
+#define LOADLINE_SIM_CARD_KERNEL_H
+
+#include "card/world.h"
+
+/*
+ * At the world's now; op belongs to a context on that card which may use `sms` of its SMs. What needs time on the card
+ * and has blocks for more SMs than that takes longer in proportion. A grid of more blocks than fit at once goes over
+ * the SMs in waves; if each of its blocks ends by the clock, each wave takes the kernel's length.
+ */
+void sim_kernel_start(struct sim_world *w, uint32_t card_index, uint32_t sms, struct sim_op *op);
+void sim_kernel_pause(struct sim_world *w, struct sim_op *op);
+void sim_kernel_resume(struct sim_world *w, uint32_t card_index, struct sim_op *op);
+
+/* Between two waves a kernel may make room for others: how long until then (0: now). SIM_NEVER: it has but one. */
+uint64_t sim_kernel_to_boundary_ns(const struct sim_world *w, const struct sim_op *op);
+/* Makes room, and goes on with its next wave. None of its blocks sees a pause. */
+void sim_kernel_yield(struct sim_world *w, struct sim_op *op);
+void sim_kernel_go_on(struct sim_world *w, struct sim_op *op);
+
+/* Threads it keeps on the card, and SMs it keeps busy, of a context that may use `sms`. */
+uint64_t sim_kernel_threads(uint32_t sms, const struct sim_op *op);
+uint32_t sim_kernel_sms(uint32_t sms, const struct sim_op *op);
+
+#endif

@@ -1,0 +1,86 @@
+#include "card/world.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct undo_entry {
+	uint64_t offset;
+	uint64_t size;
+};
+
+static void die(const char *what)
+{
+	/* Nothing can be simulated on a world that cannot be locked; a caller has no way to go on either. */
+	fprintf(stderr, "loadline-sim: %s\n", what);
+	abort();
+}
+
+/* What a lock function returned: takes over from a dead owner. */
+static void take_over(struct sim_world *w, int rc)
+{
+	if (rc == 0)
+		return;
+	if (rc != EOWNERDEAD)
+		die("the world's lock is beyond repair");
+	sim_rollback(w);
+	pthread_mutex_consistent(&w->lock);
+}
+
+void sim_lock(struct sim_world *w)
+{
+	take_over(w, pthread_mutex_lock(&w->lock));
+}
+
+bool sim_lock_until(struct sim_world *w, const struct timespec *deadline)
+{
+	int rc = pthread_mutex_timedlock(&w->lock, deadline);
+	if (rc == ETIMEDOUT)
+		return false;
+	take_over(w, rc);
+	return true;
+}
+
+void sim_unlock(struct sim_world *w)
+{
+	sim_commit(w);
+	pthread_mutex_unlock(&w->lock);
+}
+
+/* A killed process's stores are all there up to the instruction it died at, so the compiler's order is all that counts.
+ */
+void sim_save(struct sim_world *w, const void *p, size_t size)
+{
+	struct undo_entry entry = {.offset = (uint64_t)((const char *)p - (const char *)w), .size = size};
+	size_t room = sizeof entry + ((size + 7) & ~(size_t)7);
+	if (w->undo.used + room > sizeof w->undo.bytes)
+		die("one step changes more than the undo log holds");
+	uint8_t *at = w->undo.bytes + w->undo.used;
+	memcpy(at, p, size);
+	memcpy(at + room - sizeof entry, &entry, sizeof entry);
+	atomic_signal_fence(memory_order_seq_cst);
+	w->undo.used += (uint32_t)room;
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+void sim_commit(struct sim_world *w)
+{
+	atomic_signal_fence(memory_order_seq_cst);
+	w->undo.used = 0;
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+void sim_rollback(struct sim_world *w)
+{
+	while (w->undo.used) {
+		struct undo_entry entry;
+		memcpy(&entry, w->undo.bytes + w->undo.used - sizeof entry, sizeof entry);
+		size_t room = sizeof entry + ((entry.size + 7) & ~(size_t)7);
+		memcpy((char *)w + entry.offset, w->undo.bytes + w->undo.used - room, entry.size);
+		atomic_signal_fence(memory_order_seq_cst);
+		w->undo.used -= (uint32_t)room;
+		atomic_signal_fence(memory_order_seq_cst);
+	}
+}

@@ -1,0 +1,288 @@
+#include "card/mps.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <errno.h>
+
+#include "abi/cuda.h"
+#include "card/defaults.h"
+#include "card/population.h"
+
+#define MIB (UINT64_C(1) << 20)
+
+/* Whole pairs, which are the card's TPCs, rounded down, but at least eight SMs (doc/facts.md). */
+uint32_t sim_mps_sms(const struct sim_card *card, uint32_t permille)
+{
+	uint32_t sms = (uint32_t)((uint64_t)card->sm_count * permille / 1000) & ~UINT32_C(1);
+	uint32_t least = card->sm_count < SIM_MPS_LEAST_SMS ? card->sm_count : SIM_MPS_LEAST_SMS;
+	return permille >= 1000 ? card->sm_count : sms > least ? sms : least;
+}
+
+uint32_t sim_mps_chunks(const struct sim_card *card)
+{
+	return card->sm_count / SIM_MPS_CHUNK_SMS;
+}
+
+/* A client's context without stack, by its share of the card: measured at six (doc/facts.md), straight lines between.
+ */
+static uint64_t bytes_without_stack(uint32_t permille)
+{
+	static const struct {
+		uint32_t permille, tenths_mib;
+	} points[] = {{0, 418}, {10, 420}, {50, 428}, {100, 488}, {250, 828}, {500, 1448}, {1000, 2568}};
+	unsigned i = 1;
+	while (points[i].permille < permille)
+		i++;
+	uint32_t from = points[i - 1].permille, length = points[i].permille - from;
+	uint64_t rise = (uint64_t)(points[i].tenths_mib - points[i - 1].tenths_mib) * MIB * (permille - from) / length;
+	return (points[i - 1].tenths_mib * MIB + rise) / 10;
+}
+
+static uint32_t server_of_process(const struct sim_world *w, uint32_t proc)
+{
+	for (uint32_t i = 0; i < SIM_MPS_SERVERS; i++) {
+		if (w->mps_servers[i].is_used && w->mps_servers[i].proc == proc)
+			return i;
+	}
+	return SIM_NONE;
+}
+
+bool sim_mps_context_bytes(const struct sim_world *w, const struct sim_context *context, uint64_t stack_bytes,
+			   uint64_t *ret_bytes)
+{
+	const struct sim_proc *proc = &w->procs[context->proc];
+	if (proc->role == SIM_ROLE_MPS_SERVER)
+		*ret_bytes = SIM_MPS_SERVER_BYTES - SIM_PROCESS_BYTES;
+	else if (proc->mps.server)
+		*ret_bytes = bytes_without_stack(proc->mps.permille) + stack_bytes * 2048 * context->sm_limit;
+	else
+		return false;
+	return true;
+}
+
+void sim_mps_context_init(const struct sim_world *w, struct sim_context *context)
+{
+	const struct sim_proc *proc = &w->procs[context->proc];
+	const struct sim_card *card = &w->cards[context->card];
+	uint32_t server = proc->mps.server ? proc->mps.server - 1 : server_of_process(w, context->proc);
+	if (server == SIM_NONE)
+		return;
+	context->tenant = SIM_CONTEXTS + server;
+	if (!proc->mps.server)
+		return;
+	context->client_priority = proc->mps.priority;
+	context->partition = proc->mps.partition;
+	context->sm_limit = sim_mps_sms(card, proc->mps.permille);
+	if (proc->mps.partition)
+		context->sm_limit = w->mps_partitions[proc->mps.partition - 1].chunks * SIM_MPS_CHUNK_SMS;
+}
+
+uint32_t sim_mps_owner(const struct sim_world *w, uint32_t proc)
+{
+	uint32_t server = w->procs[proc].mps.server;
+	return server ? w->mps_servers[server - 1].proc : proc;
+}
+
+uint64_t sim_mps_room_bytes(struct sim_world *w, uint32_t card, uint32_t proc)
+{
+	uint64_t limit = w->procs[proc].mps.limit_bytes[card];
+	if (!limit)
+		return UINT64_MAX;
+	uint64_t used = sim_proc_used_bytes(w, card, proc);
+	used = used > SIM_MPS_UNCOUNTED_BYTES ? used - SIM_MPS_UNCOUNTED_BYTES : 0;
+	return limit > used ? limit - used : 0;
+}
+
+uint32_t sim_mps_server_new(struct sim_world *w, uint32_t control, const struct sim_mps_server *wanted)
+{
+	for (uint32_t i = 0; i < SIM_MPS_SERVERS; i++) {
+		struct sim_mps_server *server = &w->mps_servers[i];
+		if (server->is_used)
+			continue;
+		uint32_t generation = SIM_EDIT(w, server)->generation + 1;
+		*server = *wanted;
+		server->is_used = 1;
+		server->generation = generation;
+		server->state = SIM_MPS_INITIALIZING;
+		server->control = control;
+		server->proc = SIM_NONE;
+		return i;
+	}
+	return SIM_NONE;
+}
+
+int sim_mps_server_open(struct sim_world *w, uint32_t index, uint32_t proc)
+{
+	struct sim_mps_server *server = SIM_EDIT(w, &w->mps_servers[index]);
+	struct sim_proc *process = SIM_EDIT(w, &w->procs[proc]);
+	server->proc = proc;
+	process->role = SIM_ROLE_MPS_SERVER;
+	for (uint32_t i = 0; i < server->card_count; i++) {
+		uint32_t context;
+		process->cards |= UINT64_C(1) << server->cards[i];
+		int rc = sim_context_new(w, server->cards[i], proc, 0, &context);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+/* Every context of the process answers error from now on, and so does making another, unless it was terminated. */
+static void lose_client(struct sim_world *w, uint32_t proc, uint32_t error)
+{
+	for (uint32_t i = 0; i < SIM_CONTEXTS; i++) {
+		if (w->contexts[i].is_used && w->contexts[i].proc == proc)
+			sim_context_lose(w, i, error);
+	}
+	SIM_EDIT(w, &w->procs[proc].mps)->error = error;
+}
+
+static bool is_client_of(const struct sim_world *w, uint32_t proc, uint32_t server)
+{
+	return w->procs[proc].is_used && w->procs[proc].mps.server == server + 1;
+}
+
+void sim_mps_server_free(struct sim_world *w, uint32_t server)
+{
+	for (uint32_t i = 0; i < SIM_PROCS; i++) {
+		if (!is_client_of(w, i, server))
+			continue;
+		if (!w->procs[i].mps.error)
+			lose_client(w, i, LL_CUDA_ERROR_MPS_RPC_FAILURE);
+		SIM_EDIT(w, &w->procs[i].mps)->server = 0;
+		sim_commit(w);
+	}
+	SIM_EDIT(w, &w->mps_servers[server])->is_used = 0;
+}
+
+static uint64_t smaller_limit(uint64_t a, uint64_t b)
+{
+	return !a || (b && b < a) ? b : a;
+}
+
+uint32_t sim_mps_join(struct sim_world *w, uint32_t index, uint32_t generation, uint32_t proc,
+		      const struct sim_mps_client *wishes)
+{
+	struct sim_mps_server *server = &w->mps_servers[index];
+	if (!server->is_used || server->generation != generation || server->state != SIM_MPS_ACTIVE ||
+	    server->is_closing)
+		return LL_CUDA_ERROR_MPS_SERVER_NOT_READY;
+	if (sim_mps_client_count(w, index) >= SIM_MPS_CLIENTS)
+		return LL_CUDA_ERROR_MPS_MAX_CLIENTS_REACHED;
+	struct sim_mps_client *client = SIM_EDIT(w, &w->procs[proc].mps);
+	*client = *wishes;
+	client->server = index + 1;
+	client->number = SIM_EDIT(w, server)->next_number++;
+	if (!client->permille || client->permille > server->permille)
+		client->permille = server->permille;
+	if (client->priority < server->priority)
+		client->priority = server->priority;
+	for (uint32_t i = 0; i < SIM_CARDS; i++)
+		client->limit_bytes[i] = smaller_limit(client->limit_bytes[i], server->limit_bytes[i]);
+	return LL_CUDA_SUCCESS;
+}
+
+void sim_mps_recover(struct sim_world *w, uint32_t server)
+{
+	const struct sim_mps_server *s = &w->mps_servers[server];
+	if (!s->is_used || s->state != SIM_MPS_FAULT || s->fault_until_ns > w->now_ns)
+		return;
+	for (uint32_t i = 0; i < SIM_PROCS; i++) {
+		if (is_client_of(w, i, server) && w->procs[i].mps.error &&
+		    w->procs[i].mps.error != LL_CUDA_ERROR_MPS_CLIENT_TERMINATED)
+			return;
+	}
+	SIM_EDIT(w, &w->mps_servers[server])->state = SIM_MPS_ACTIVE;
+}
+
+void sim_mps_leave(struct sim_world *w, uint32_t proc)
+{
+	uint32_t client_of = w->procs[proc].mps.server;
+	if (client_of) {
+		SIM_EDIT(w, &w->procs[proc].mps)->server = 0;
+		sim_mps_recover(w, client_of - 1);
+	}
+	for (uint32_t i = 0; i < SIM_MPS_SERVERS && w->procs[proc].role != SIM_ROLE_CUDA; i++) {
+		const struct sim_mps_server *server = &w->mps_servers[i];
+		bool is_orphan = server->proc == SIM_NONE && server->control == proc;
+		if (server->is_used && (server->proc == proc || is_orphan))
+			sim_mps_server_free(w, i);
+	}
+	for (uint32_t i = 0; i < SIM_MPS_PARTITIONS && w->procs[proc].role == SIM_ROLE_MPS_CONTROL; i++) {
+		if (w->mps_partitions[i].is_used && w->mps_partitions[i].control == proc)
+			SIM_EDIT(w, &w->mps_partitions[i])->is_used = 0;
+	}
+}
+
+static bool is_on(const struct sim_world *w, uint32_t proc, uint32_t card)
+{
+	for (uint32_t i = 0; i < SIM_CONTEXTS && card != SIM_NONE; i++) {
+		if (w->contexts[i].is_used && w->contexts[i].proc == proc && w->contexts[i].card == card)
+			return true;
+	}
+	return card == SIM_NONE;
+}
+
+void sim_mps_fault(struct sim_world *w, uint32_t server, uint32_t card, uint32_t error, uint64_t for_ns)
+{
+	SIM_EDIT(w, &w->mps_servers[server])->state = SIM_MPS_FAULT;
+	w->mps_servers[server].fault_until_ns = w->now_ns + for_ns;
+	for (uint32_t i = 0; i < SIM_PROCS; i++) {
+		if (is_client_of(w, i, server) && !w->procs[i].mps.error && is_on(w, i, card))
+			lose_client(w, i, error);
+	}
+	sim_mps_recover(w, server);
+}
+
+void sim_mps_terminate(struct sim_world *w, uint32_t client)
+{
+	lose_client(w, client, LL_CUDA_ERROR_MPS_CLIENT_TERMINATED);
+}
+
+unsigned sim_mps_client_count(const struct sim_world *w, uint32_t server)
+{
+	unsigned count = 0;
+	for (uint32_t i = 0; i < SIM_PROCS; i++)
+		count += is_client_of(w, i, server);
+	return count;
+}
+
+uint32_t sim_mps_find_server(const struct sim_world *w, uint32_t control, int32_t pid)
+{
+	for (uint32_t i = 0; i < SIM_MPS_SERVERS; i++) {
+		const struct sim_mps_server *server = &w->mps_servers[i];
+		if (server->is_used && (control == SIM_NONE || server->control == control) && server->pid == pid)
+			return i;
+	}
+	return SIM_NONE;
+}
+
+uint32_t sim_mps_find_client(const struct sim_world *w, uint32_t server, int32_t pid)
+{
+	for (uint32_t i = 0; i < SIM_PROCS; i++) {
+		if (is_client_of(w, i, server) && w->procs[i].pid == pid)
+			return i;
+	}
+	return SIM_NONE;
+}
+
+void sim_mps_partition_name(const struct sim_mps_partition *partition, char name[SIM_MPS_PARTITION_NAME_BYTES])
+{
+	snprintf(name, SIM_MPS_PARTITION_NAME_BYTES, "Dx%010llxAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
+		 (unsigned long long)partition->id);
+}
+
+uint32_t sim_mps_partition_find(const struct sim_world *w, const char *name)
+{
+	const char *slash = strchr(name, '/');
+	for (uint32_t i = 0; slash && i < SIM_MPS_PARTITIONS; i++) {
+		const struct sim_mps_partition *partition = &w->mps_partitions[i];
+		char own[SIM_MPS_PARTITION_NAME_BYTES];
+		sim_mps_partition_name(partition, own);
+		if (partition->is_used && strcmp(own, slash + 1) == 0 &&
+		    strncmp(w->cards[partition->card].uuid, name, (size_t)(slash - name)) == 0)
+			return i + 1;
+	}
+	return 0;
+}

@@ -1,0 +1,29 @@
+/*
+ * scenario.h - the text file that says what a simulated machine is made of: one command a line (command.h), `#` begins
+ * a comment. README.md is its manual.
+ */
+#ifndef LOADLINE_SIM_CARD_SCENARIO_H
+#define LOADLINE_SIM_CARD_SCENARIO_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ll_err;
+struct sim_world;
+
+struct sim_scenario {
+	char *path;
+	char *text;
+	uint64_t hash; /* of the text; 0 for no scenario */
+	bool is_named; /* false: no file was asked for */
+};
+
+/* Reads the file; path NULL or empty gives the default machine. -EINVAL when it cannot be read. */
+int sim_scenario_load(const char *path, struct sim_scenario *ret_scenario, struct ll_err *err);
+
+/* Runs it on a world as sim_world_init left it. -EINVAL, with file and line. */
+int sim_scenario_apply(const struct sim_scenario *scenario, struct sim_world *w, struct ll_err *err);
+
+void sim_scenario_fini(struct sim_scenario *scenario);
+
+#endif

@@ -1,0 +1,461 @@
+/*
+ * world.h - the simulated machine: one file in shared memory in which several processes meet.
+ *
+ * The file holds everything that is true of the cards: contexts, streams with their queues, time slices, memory,
+ * meters, faults. It holds no pointers into any process. All of it is read and changed under one lock (sim_lock), and
+ * all of it is a function of time: whoever holds the lock brings the world up to now (engine.h) before looking.
+ *
+ * Killed at any instruction: the lock is a robust mutex, and every change is announced with SIM_EDIT first, which saves
+ * the old bytes in an undo log inside the file. sim_commit empties the log at points where the world is consistent. A
+ * process that gets the lock from a dead owner puts the old bytes back, so a step happens whole or not at all.
+ */
+#ifndef LOADLINE_SIM_CARD_WORLD_H
+#define LOADLINE_SIM_CARD_WORLD_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+struct ll_err;
+
+enum {
+	SIM_CARDS = 64, /* physical cards and MIG slices together */
+	SIM_PROCS = 512,
+	SIM_CONTEXTS = 512,
+	SIM_CARD_CONTEXTS = 128,
+	SIM_CONTEXT_STREAMS = 128,
+	SIM_STREAMS = 2048,
+	SIM_RING = 1024, /* operations queued in a stream; a launch waits when it is full, as the real one does */
+	SIM_MODULES = 2048,
+	SIM_EVENTS = 128, /* timed scenario commands still to come */
+	SIM_FAULTS = 32,  /* functions that fail or hang */
+	SIM_XIDS = 64,    /* last Xid reports */
+	SIM_SAMPLES = 70, /* what NVML keeps of 200 ms windows (facts-h200.md) */
+	SIM_KERNEL_RULES = 64,
+	SIM_HIDDEN = 32,
+	SIM_SHARES = 512,        /* memory that is or was exported */
+	SIM_SHARED_EVENTS = 256, /* events of several processes */
+	SIM_GAPS = 512,          /* last interruptions of a stream's kernels */
+	SIM_MPS_SERVERS = 16,
+	SIM_MPS_PARTITIONS = 32, /* of all MPS daemons together */
+	SIM_UNDO_BYTES = 1 << 18,
+};
+
+#define SIM_NEVER UINT64_MAX
+#define SIM_NONE UINT32_MAX /* no card, no context, … */
+
+enum sim_op_kind {
+	SIM_OP_KERNEL, /* needs the card's SMs: kernels, memsets, copies on the card */
+	SIM_OP_COPY,   /* a copy engine: host to card or back */
+	SIM_OP_MARK,   /* done when reached: event records, 32-bit writes */
+	SIM_OP_WAIT,   /* for an operation of another stream */
+	SIM_OP_VALUE,  /* for a 32-bit value in memory: only its owner can look */
+	SIM_OP_HOST,   /* a host function: only its owner can run it */
+};
+
+enum sim_op_state {
+	SIM_OP_QUEUED,
+	SIM_OP_ARRIVED, /* a kernel that waits for its context's turn or for room on the SMs */
+	SIM_OP_RUNNING, /* resident; progresses while its context has the card. A host function: may be run */
+	SIM_OP_DONE,
+	SIM_OP_DROPPED, /* its context was lost before it was done */
+};
+
+/* As in src/hold/payload.h, which the simulator must not include. */
+enum sim_record_flags {
+	SIM_RECORD_LATE = 1,
+	SIM_RECORD_GAP = 2,
+	SIM_RECORD_STOPPED = 4,
+};
+
+struct sim_op {
+	uint64_t id;     /* grows over the whole world: the order of submission */
+	uint64_t cookie; /* the owner's own account of what to do when it is done */
+	uint32_t kind;
+	uint32_t state;
+	uint64_t submit_ns;
+	uint64_t start_ns;
+	uint64_t end_ns; /* planned while running, true when done */
+	uint64_t done_sequence;
+
+	/* kernels */
+	uint64_t length_ns;
+	uint64_t left_ns;       /* of kernels that need time on the card, not time on the clock */
+	uint64_t resumed_ns;    /* since when it has been progressing */
+	uint64_t paused_ns;     /* since when it has not, or 0 */
+	uint64_t gap_ns;        /* the largest pause */
+	uint64_t late_after_ns; /* the card's clock; 0: never late */
+	uint64_t gap_limit_ns;
+	uint32_t is_timed; /* ends by the clock, as a spin kernel does */
+	uint32_t epoch;    /* 0: takes no part in stopping */
+	uint32_t flags;    /* enum sim_record_flags */
+	uint32_t module;
+	uint32_t blocks;
+	uint32_t threads; /* per block */
+	uint32_t is_fma;
+	uint32_t is_tensor;
+	uint32_t is_dram;
+	uint32_t has_yielded; /* off the SMs between two waves of blocks: one of higher priority waits */
+	uint64_t wave_ns;     /* its blocks come in turns of this length; 0: all of them at once */
+	uint32_t is_traced;   /* its interruptions are listed (timeline.h) */
+	uint32_t direction;   /* of copies: 0 to the card, 1 from it */
+
+	uint64_t meeting; /* 0: none. It gets on only while another card runs the kernel of the same number */
+
+	/* waits */
+	uint32_t on_stream;
+	uint32_t on_generation;
+	uint64_t on_position;
+};
+
+struct sim_stream {
+	uint32_t is_used;
+	uint32_t generation; /* grows when the slot is given to a new stream */
+	uint32_t context;
+	int32_t priority; /* smaller runs first */
+	uint32_t is_legacy;
+	uint32_t is_blocking; /* waits for, and holds up, the legacy stream */
+	uint32_t is_closing;  /* destroyed; the slot is free when its queue is empty */
+	uint32_t queue;       /* the hardware queue that it shares with every CUDA_DEVICE_MAX_CONNECTIONSth stream */
+	/* positions in the queue, growing for ever; slot = position % SIM_RING. reaped <= done <= submitted */
+	uint64_t submitted;
+	uint64_t done;
+	uint64_t reaped; /* its owner has acted on it */
+	uint64_t last_end_ns;
+};
+
+/* When a kernel was not on the card though it had begun. */
+struct sim_gap {
+	uint64_t op_id;
+	uint64_t at_ns;
+	uint64_t length_ns;
+};
+
+struct sim_gap_ring {
+	uint64_t next; /* grows for ever; slot = next % SIM_GAPS */
+	struct sim_gap gaps[SIM_GAPS];
+};
+
+struct sim_context {
+	uint32_t is_used;
+	uint32_t generation;
+	uint32_t card;
+	uint32_t proc;
+	uint32_t error; /* sticky: every call answers this */
+	uint32_t stream_count;
+	/* Who takes turns on the card: the context itself, by its index, or, SIM_CONTEXTS + its slot, the MPS server
+	 * whose client made it */
+	uint32_t tenant;
+	uint32_t sm_limit;       /* SMs that its kernels may use */
+	uint32_t partition;      /* + 1: those are of a static partition of MPS; 0: of no partition */
+	int32_t client_priority; /* of an MPS client; smaller runs first */
+	uint32_t connections;    /* hardware queues; 0: one for each stream */
+	uint32_t next_queue;     /* of streams made so far */
+	uint32_t has_shared_queues;
+	uint32_t unused;
+	uint64_t stack_bytes;
+	uint64_t own_bytes;   /* what the context itself takes */
+	uint64_t saved_bytes; /* what it takes less than others */
+	uint64_t large_bytes; /* allocations of their own */
+	uint64_t small_bytes; /* allocations that share 2 MiB blocks */
+	uint64_t card_ns;     /* time in which it had the card with kernels running */
+	uint16_t streams[SIM_CONTEXT_STREAMS];
+};
+
+enum sim_role { SIM_ROLE_CUDA, SIM_ROLE_MPS_SERVER, SIM_ROLE_MPS_CONTROL };
+
+/* What a process is as a client of MPS (mps.h): read when it starts, kept while it lives. */
+struct sim_mps_client {
+	uint32_t server;    /* slot + 1; 0: of none */
+	uint32_t error;     /* what making a context answers, once it has lost them all */
+	uint32_t number;    /* ID, counted by its server */
+	uint32_t permille;  /* of the card's threads: ten times the active thread percentage */
+	uint32_t partition; /* slot + 1 */
+	int32_t priority;
+	uint64_t limit_bytes[SIM_CARDS]; /* of device memory; 0: none */
+};
+
+struct sim_proc {
+	uint32_t is_used;
+	int32_t pid;
+	uint64_t start_ticks; /* of /proc/PID/stat: with the pid it names one process */
+	uint32_t role;        /* enum sim_role */
+	uint32_t unused;
+	struct sim_mps_client mps;
+	uint64_t cards; /* bit i: it has initialised CUDA with card i in sight, which takes memory there */
+	uint64_t held_bytes[SIM_CARDS]; /* outside of contexts: holding.h */
+};
+
+/* Memory that a process has exported: on its card until nobody holds it. */
+struct sim_share {
+	uint32_t is_used;
+	uint32_t generation; /* grows when the slot is given to new memory */
+	uint32_t card;
+	uint32_t unused;
+	uint64_t bytes;
+	uint64_t holders[SIM_PROCS / 64]; /* a bit each */
+};
+
+/* An event of several processes: its last record. */
+struct sim_shared_event {
+	uint32_t is_used;
+	uint32_t generation; /* grows when the slot is given to a new event */
+	uint32_t is_recorded;
+	uint32_t stream_slot;
+	uint32_t stream_generation;
+	uint32_t unused;
+	uint64_t position;
+	uint64_t holders[SIM_PROCS / 64]; /* a bit each */
+};
+
+enum sim_mps_state { SIM_MPS_INITIALIZING, SIM_MPS_ACTIVE, SIM_MPS_FAULT };
+
+/* An MPS server, from when its daemon starts it until its process is gone. */
+struct sim_mps_server {
+	uint32_t is_used;
+	uint32_t generation; /* grows when the slot is given to a new server */
+	uint32_t state;      /* enum sim_mps_state */
+	uint32_t is_closing; /* takes no new clients and goes with the last one */
+	uint32_t control;    /* the daemon: slot of its process */
+	uint32_t proc;       /* SIM_NONE until it has joined the world */
+	int32_t pid;
+	uint32_t unused;
+	uint64_t fault_until_ns; /* it stays in FAULT at least so long */
+	uint32_t uid;            /* whom it serves */
+	uint32_t permille;       /* what new clients may have at most: ten times the active thread percentage */
+	int32_t priority;
+	uint32_t is_partitioned; /* its daemon was started for static partitions */
+	uint32_t next_number;    /* of clients */
+	uint32_t card_count;
+	uint32_t cards[SIM_CARDS];       /* by the daemon's ordinal */
+	uint64_t limit_bytes[SIM_CARDS]; /* by card; 0: none */
+};
+
+/* SMs of a card that clients of one daemon have to themselves. */
+struct sim_mps_partition {
+	uint32_t is_used;
+	uint32_t control; /* the daemon: slot of its process */
+	uint32_t card;
+	uint32_t chunks;
+	uint64_t id; /* never the same twice */
+};
+
+/* Who has the card. */
+struct sim_turn {
+	uint32_t tenant;   /* whose turn it is, or SIM_NONE */
+	uint32_t resident; /* whose state is on the card: coming back to it costs no switch */
+	uint64_t slice_end_ns;
+	uint64_t switch_until_ns; /* nobody runs before */
+	bool is_ending;           /* its queue ran dry while another waited: it begins nothing more in this turn */
+	uint64_t copy_free_ns[2]; /* when each copy engine is free */
+};
+
+struct sim_meter {
+	uint64_t window_start_ns; /* of the 200 ms in progress */
+	uint64_t window_busy_ns;
+	uint64_t bucket_start_ns; /* of the 100 ms of power in progress */
+	double bucket_joules;
+	double power_ring_watts[10]; /* the last second */
+	uint32_t power_ring_next;
+	uint32_t sample_count; /* windows closed so far */
+	double joules;
+	double celsius;
+	/* integrals over time, for GPM: seconds of the share named */
+	double busy_s;
+	double sm_s;
+	double occupancy_s;
+	double fp32_s;
+	double tensor_s;
+	double dram_s;
+	double bytes_to_card;
+	double bytes_from_card;
+};
+
+struct sim_sample {
+	uint64_t wall_us;
+	uint32_t util_percent;
+	uint32_t memory_percent;
+	uint32_t power_mw;
+	uint32_t sm_mhz;
+	uint32_t memory_mhz;
+	uint32_t unused;
+};
+
+struct sim_card {
+	/* what it is */
+	uint32_t parent; /* of a MIG slice, else SIM_NONE */
+	uint32_t slice_count;
+	uint32_t slice_index;
+	uint32_t gpu_instance_id;
+	char name[96];
+	char uuid[96];
+	uint32_t pci_domain, pci_bus, pci_device;
+	uint32_t sm_count;
+	uint32_t capability_major, capability_minor;
+	uint64_t memory_bytes;   /* what CUDA calls the total */
+	uint64_t reserved_bytes; /* what the driver keeps besides */
+	/* how it behaves */
+	uint64_t slice_ns;
+	uint64_t switch_ns;
+	uint64_t launch_ns;       /* from the call to the earliest start */
+	uint64_t kernel_gap_ns;   /* between two kernels of a stream */
+	uint64_t clock_step_ns;   /* the gap a kernel sees when nobody disturbs it */
+	uint64_t context_ns;      /* how long making a context takes */
+	uint64_t context_work_ns; /* how long it keeps the SMs busy */
+	double drift_ppm;
+	double copy_bytes_per_ns;
+	double memory_bytes_per_ns;
+	double idle_watts, open_watts, spin_watts, fma_watts, limit_watts;
+	double ambient_celsius, celsius_per_watt, thermal_s;
+	uint32_t idle_mhz, open_mhz, slow_mhz, memory_mhz;
+	uint32_t slowdown_celsius, shutdown_celsius, max_celsius;
+	uint32_t has_gpm, has_gpm_tensor, has_gpm_dram;
+	double tensor_reach_percent, dram_reach_percent; /* what kernels on all SMs get out of it */
+	/* what has been done to it */
+	uint64_t foreign_bytes; /* memory that processes outside of the simulation hold */
+	uint32_t compute_mode;  /* enum ll_nvml_compute_mode */
+	uint32_t is_gone;
+	uint32_t is_slowed;
+	uint32_t is_heated; /* the temperature is what somebody set, not what the power makes */
+	double heat_from_celsius, heat_to_celsius;
+	uint64_t heat_start_ns, heat_end_ns;
+	/* what it is doing */
+	uint32_t context_count;
+	uint16_t contexts[SIM_CARD_CONTEXTS];
+	struct sim_turn turn;
+	struct sim_meter meter;
+	struct sim_sample samples[SIM_SAMPLES];
+};
+
+/* A scenario command that is still to come: its text, run by command.h when its time has come. */
+struct sim_event {
+	uint64_t at_ns; /* 0: the slot is free */
+	char text[120];
+};
+
+struct sim_fault {
+	uint32_t is_used;
+	uint32_t status;   /* what the function answers; for hanging ones what it answers afterwards */
+	char function[64]; /* exported name, or its beginning and '*' */
+	uint64_t hang_ns;  /* each call first takes this long */
+	uint64_t until_ns; /* SIM_NEVER: no end */
+	uint64_t pass;     /* calls that go through before */
+	uint64_t count;    /* calls that are hit then */
+};
+
+struct sim_xid {
+	uint64_t sequence; /* from 1 */
+	uint32_t card;
+	uint32_t xid;
+};
+
+struct sim_kernel_rule {
+	char name[64]; /* or its beginning and '*' */
+	uint64_t length_ns;
+};
+
+struct sim_undo {
+	uint32_t used;
+	uint8_t bytes[SIM_UNDO_BYTES];
+};
+
+struct sim_world {
+	char magic[8];
+	uint64_t layout; /* size of this struct: another one is another version */
+	char boot_id[40];
+	uint64_t scenario_hash;
+	pthread_mutex_t lock;
+	uint64_t born_ns;        /* CLOCK_MONOTONIC, as all times here */
+	uint64_t now_ns;         /* how far the world has been brought */
+	uint64_t wall_offset_ns; /* wall clock minus monotonic, as of the last visitor */
+	uint64_t card_epoch_ns;  /* the cards' clock minus monotonic */
+	uint64_t suspended_until_ns;
+	uint64_t init_ns;   /* how long cuInit takes */
+	uint64_t reaped_ns; /* when dead processes were last looked for */
+	uint64_t next_op_id;
+	uint64_t next_done_sequence;
+	uint64_t next_xid;
+	uint64_t next_partition;
+	uint32_t card_count;   /* physical ones, first in cards[] */
+	uint32_t slot_count;   /* with slices */
+	uint64_t nvml_calls;   /* atomic: of all processes, for tests that bound them */
+	uint32_t has_faults;   /* atomic: calls must look at faults[] and at suspension first */
+	uint32_t cuda_version; /* 13000 is 13.0 */
+	char driver_version[32];
+	uint32_t cuda_order[SIM_CARDS]; /* CUDA's ordinal to card */
+	char hidden[SIM_HIDDEN][64];    /* symbols this driver lacks */
+	struct sim_event events[SIM_EVENTS];
+	struct sim_fault faults[SIM_FAULTS];
+	struct sim_xid xids[SIM_XIDS];
+	struct sim_kernel_rule kernel_rules[SIM_KERNEL_RULES];
+	uint32_t stopped_epoch[SIM_MODULES];
+	uint32_t module_owner[SIM_MODULES]; /* proc + 1; 0: free */
+	struct sim_card cards[SIM_CARDS];
+	struct sim_proc procs[SIM_PROCS];
+	struct sim_mps_server mps_servers[SIM_MPS_SERVERS];
+	struct sim_mps_partition mps_partitions[SIM_MPS_PARTITIONS];
+	struct sim_share shares[SIM_SHARES];
+	struct sim_shared_event shared_events[SIM_SHARED_EVENTS];
+	struct sim_context contexts[SIM_CONTEXTS];
+	struct sim_stream streams[SIM_STREAMS];
+	struct sim_gap_ring gaps[SIM_STREAMS];
+	struct sim_undo undo;
+	struct sim_op ops[SIM_STREAMS][SIM_RING];
+};
+
+/*
+ * Joins the world that the environment names, making it if need be: LOADLINE_SIM_DIR, else
+ * $XDG_RUNTIME_DIR/loadline-sim, else /tmp/loadline-sim-UID; a folder of this user, mode 0700. LOADLINE_SIM_SCENARIO
+ * names a scenario file. A world that nobody is in and whose scenario (or boot, or version) is another is made anew;
+ * without a scenario the world is joined as it is. Done once a process; later calls return the same.
+ *
+ * -EBUSY: somebody is in a world of another scenario. -EINVAL: the scenario file is wrong.
+ */
+int sim_world_attach(struct sim_world **ret_world, struct ll_err *err);
+
+/* Makes the world anew, also when it is in use: for tests and simctl. */
+int sim_world_reset(struct ll_err *err);
+
+/* The world's folder, absolute. Works before attaching. NULL when it cannot be had. */
+const char *sim_world_folder(void);
+
+/* Fills w (all zero) with the default machine: one H200, driver 580, as of now_ns. */
+void sim_world_init(struct sim_world *w, uint64_t now_ns, uint64_t wall_offset_ns);
+
+void sim_lock(struct sim_world *w);
+/* Gives up at a time of CLOCK_REALTIME: for a process that ends and may have interrupted itself. */
+bool sim_lock_until(struct sim_world *w, const struct timespec *deadline);
+void sim_unlock(struct sim_world *w); /* commits */
+
+/* Announces that size bytes at p are about to change. */
+void sim_save(struct sim_world *w, const void *p, size_t size);
+/* The world is consistent here. */
+void sim_commit(struct sim_world *w);
+/* Puts everything since the last commit back. */
+void sim_rollback(struct sim_world *w);
+
+/* SIM_EDIT(w, &w->streams[i])->priority = 3; */
+#define SIM_EDIT(w, p) ((__typeof__(p))sim_edit((w), (p), sizeof *(p)))
+static inline void *sim_edit(struct sim_world *w, void *p, size_t size)
+{
+	sim_save(w, p, size);
+	return p;
+}
+
+static inline struct sim_op *sim_op_at(struct sim_world *w, uint32_t stream, uint64_t position)
+{
+	return &w->ops[stream][position % SIM_RING];
+}
+
+/* The card's own clock at a time of CLOCK_MONOTONIC. */
+uint64_t sim_card_clock_ns(const struct sim_world *w, uint32_t card, uint64_t now_ns);
+
+/* Length of a kernel by the scenario's rules; default_ns where none fits. */
+uint64_t sim_kernel_length_ns(const struct sim_world *w, const char *name, uint64_t default_ns);
+
+/* name equals pattern, or begins with it up to its final '*'. */
+bool sim_name_matches(const char *pattern, const char *name);
+
+#endif

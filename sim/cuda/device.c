@@ -1,0 +1,273 @@
+/*
+ * Questions about cards.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "abi/nvml.h"
+#include "card/engine.h"
+#include "cuda/local.h"
+#include "cuda/mps.h"
+
+static const struct sim_card *card_of(ll_cu_device device)
+{
+	if (device < 0 || device >= sim_cuda.device_count)
+		return NULL;
+	return &sim_cuda.world->cards[sim_cuda.devices[device]];
+}
+
+static const struct sim_card *physical(const struct sim_card *card)
+{
+	return card->parent == SIM_NONE ? card : &sim_cuda.world->cards[card->parent];
+}
+
+ll_cu_result cuDeviceGetCount(int *ret_count)
+{
+	SIM_ENTER();
+	if (!ret_count)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	*ret_count = sim_cuda.device_count;
+	return LL_CUDA_SUCCESS;
+}
+
+ll_cu_result cuDeviceGet(ll_cu_device *ret_device, int ordinal)
+{
+	SIM_ENTER();
+	if (!ret_device)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	if (!card_of(ordinal))
+		return LL_CUDA_ERROR_INVALID_DEVICE;
+	*ret_device = ordinal;
+	return LL_CUDA_SUCCESS;
+}
+
+ll_cu_result cuDeviceGetName(char *ret_name, int size, ll_cu_device device)
+{
+	SIM_ENTER();
+	const struct sim_card *card = card_of(device);
+	if (!ret_name || size <= 0)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	if (!card)
+		return LL_CUDA_ERROR_INVALID_DEVICE;
+	snprintf(ret_name, (size_t)size, "%s", card->name);
+	return LL_CUDA_SUCCESS;
+}
+
+/* The 32 hexadecimal digits of "GPU-…". */
+static void uuid_bytes(const char *text, struct ll_cu_uuid *ret_uuid)
+{
+	int n = 0;
+	for (const char *p = strchr(text, '-'); p && *p && n < 32; p++) {
+		if (!isxdigit((unsigned char)*p))
+			continue;
+		unsigned digit = (unsigned)(isdigit((unsigned char)*p) ? *p - '0' : tolower(*p) - 'a' + 10);
+		unsigned byte = n % 2 ? (unsigned char)ret_uuid->bytes[n / 2] | digit : digit << 4;
+		ret_uuid->bytes[n / 2] = (char)byte;
+		n++;
+	}
+}
+
+/* The first version answers the card's own UUID, the second the slice's. */
+ll_cu_result cuDeviceGetUuid(struct ll_cu_uuid *ret_uuid, ll_cu_device device)
+{
+	SIM_ENTER();
+	const struct sim_card *card = card_of(device);
+	if (!ret_uuid)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	if (!card)
+		return LL_CUDA_ERROR_INVALID_DEVICE;
+	uuid_bytes(physical(card)->uuid, ret_uuid);
+	return LL_CUDA_SUCCESS;
+}
+
+ll_cu_result cuDeviceGetUuid_v2(struct ll_cu_uuid *ret_uuid, ll_cu_device device)
+{
+	SIM_ENTER();
+	const struct sim_card *card = card_of(device);
+	if (!ret_uuid)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	if (!card)
+		return LL_CUDA_ERROR_INVALID_DEVICE;
+	uuid_bytes(card->uuid, ret_uuid);
+	return LL_CUDA_SUCCESS;
+}
+
+static void bus_id(const struct sim_card *card, char text[32])
+{
+	card = physical(card);
+	snprintf(text, 32, "%04X:%02X:%02X.0", card->pci_domain, card->pci_bus, card->pci_device);
+}
+
+ll_cu_result cuDeviceGetPCIBusId(char *ret_text, int size, ll_cu_device device)
+{
+	SIM_ENTER();
+	const struct sim_card *card = card_of(device);
+	char text[32];
+	if (!ret_text || size <= 0)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	if (!card)
+		return LL_CUDA_ERROR_INVALID_DEVICE;
+	bus_id(card, text);
+	snprintf(ret_text, (size_t)size, "%s", text);
+	return LL_CUDA_SUCCESS;
+}
+
+ll_cu_result cuDeviceGetByPCIBusId(ll_cu_device *ret_device, const char *text)
+{
+	SIM_ENTER();
+	if (!ret_device || !text)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	for (int i = 0; i < sim_cuda.device_count; i++) {
+		char own[32];
+		bus_id(card_of(i), own);
+		/* With or without the domain. */
+		if (strcasecmp(own, text) == 0 || strcasecmp(own + 5, text) == 0) {
+			*ret_device = i;
+			return LL_CUDA_SUCCESS;
+		}
+	}
+	return LL_CUDA_ERROR_INVALID_DEVICE;
+}
+
+ll_cu_result cuDeviceTotalMem_v2(size_t *ret_bytes, ll_cu_device device)
+{
+	SIM_ENTER();
+	const struct sim_card *card = card_of(device);
+	if (!ret_bytes)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	if (!card)
+		return LL_CUDA_ERROR_INVALID_DEVICE;
+	*ret_bytes = card->memory_bytes;
+	return LL_CUDA_SUCCESS;
+}
+
+ll_cu_result cuDeviceComputeCapability(int *ret_major, int *ret_minor, ll_cu_device device)
+{
+	SIM_ENTER();
+	const struct sim_card *card = card_of(device);
+	if (!ret_major || !ret_minor)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	if (!card)
+		return LL_CUDA_ERROR_INVALID_DEVICE;
+	*ret_major = (int)card->capability_major;
+	*ret_minor = (int)card->capability_minor;
+	return LL_CUDA_SUCCESS;
+}
+
+ll_cu_result cuDeviceCanAccessPeer(int *ret_can, ll_cu_device device, ll_cu_device peer)
+{
+	SIM_ENTER();
+	if (!ret_can)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	if (!card_of(device) || !card_of(peer))
+		return LL_CUDA_ERROR_INVALID_DEVICE;
+	*ret_can = 0;
+	return LL_CUDA_SUCCESS;
+}
+
+/* Attributes that do not depend on the scenario: an H200's. */
+static const struct {
+	enum ll_cu_device_attribute attribute;
+	int value;
+} constants[] = {
+    {LL_CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024},
+    {LL_CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, 1024},
+    {LL_CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, 1024},
+    {LL_CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, 64},
+    {LL_CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, 2147483647},
+    {LL_CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, 65535},
+    {LL_CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, 65535},
+    {LL_CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 49152},
+    {LL_CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, 65536},
+    {LL_CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32},
+    {LL_CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, 65536},
+    {LL_CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT, 0},
+    {LL_CU_DEVICE_ATTRIBUTE_INTEGRATED, 0},
+    {LL_CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 1},
+    {LL_CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, 1},
+    {LL_CU_DEVICE_ATTRIBUTE_ECC_ENABLED, 1},
+    {LL_CU_DEVICE_ATTRIBUTE_TCC_DRIVER, 0},
+    {LL_CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, 6144},
+    {LL_CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 62914560},
+    {LL_CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 2048},
+    {LL_CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 3},
+    {LL_CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1},
+    {LL_CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED, 1},
+    {LL_CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, 233472},
+    {LL_CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, 65536},
+    {LL_CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 1},
+    {LL_CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 1},
+    {LL_CU_DEVICE_ATTRIBUTE_COMPUTE_PREEMPTION_SUPPORTED, 1},
+    {LL_CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, 1},
+    {LL_CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 0},
+    {LL_CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 232448},
+    {LL_CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, 1},
+    {LL_CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1},
+    {LL_CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 1},
+    {LL_CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, 32},
+    {LL_CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1},
+    {LL_CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES, LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR},
+};
+
+static int compute_mode(const struct sim_card *card)
+{
+	sim_lock(sim_cuda.world);
+	sim_advance_to_now(sim_cuda.world);
+	int mode = (int)physical(card)->compute_mode;
+	sim_unlock(sim_cuda.world);
+	return mode;
+}
+
+ll_cu_result cuDeviceGetAttribute(int *ret_value, enum ll_cu_device_attribute attribute, ll_cu_device device)
+{
+	SIM_ENTER();
+	const struct sim_card *card = card_of(device);
+	if (!ret_value)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	if (!card)
+		return LL_CUDA_ERROR_INVALID_DEVICE;
+	for (size_t i = 0; i < sizeof constants / sizeof constants[0]; i++) {
+		if (constants[i].attribute == attribute) {
+			*ret_value = constants[i].value;
+			return LL_CUDA_SUCCESS;
+		}
+	}
+	switch (attribute) {
+	case LL_CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+		*ret_value = (int)sim_cuda_sms(sim_cuda.devices[device]);
+		break;
+	case LL_CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
+		*ret_value = (int)card->open_mhz * 1000;
+		break;
+	case LL_CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
+		*ret_value = (int)card->memory_mhz * 1000;
+		break;
+	case LL_CU_DEVICE_ATTRIBUTE_COMPUTE_MODE:
+		*ret_value = compute_mode(card);
+		break;
+	case LL_CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
+		*ret_value = (int)physical(card)->pci_bus;
+		break;
+	case LL_CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID:
+		*ret_value = (int)physical(card)->pci_device;
+		break;
+	case LL_CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID:
+		*ret_value = (int)physical(card)->pci_domain;
+		break;
+	case LL_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+		*ret_value = (int)card->capability_major;
+		break;
+	case LL_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+		*ret_value = (int)card->capability_minor;
+		break;
+	default:
+		/* An attribute that the model says nothing about: not there. */
+		if ((int)attribute <= 0 || (int)attribute > 200)
+			return LL_CUDA_ERROR_INVALID_VALUE;
+		*ret_value = 0;
+	}
+	return LL_CUDA_SUCCESS;
+}

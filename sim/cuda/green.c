@@ -1,0 +1,224 @@
+/*
+ * Green contexts: a part of a card's SMs, in the card's primary context. Their streams are streams of that context, so
+ * their work runs beside its own; how many SMs they have is told and not enforced. The driver calls one by another
+ * handle where it wants a context (a view), which is the primary context in all that it has.
+ */
+#include <stdlib.h>
+
+#include "cuda/local.h"
+
+enum { PARTITION_SMS = 8 }; /* of a card of capability 9.0 */
+
+/* What is to be made into a green context: it is not freed, for the driver has no call for that. */
+struct ll_cu_resource_desc {
+	unsigned sm_count;
+	struct ll_cu_resource_desc *next;
+};
+
+struct ll_cu_green_context {
+	struct ll_cu_context view;
+	unsigned sm_count;
+	struct ll_cu_green_context *next;
+};
+
+static struct ll_cu_green_context *greens;
+static struct ll_cu_resource_desc *descs;
+
+static struct ll_cu_resource sms(unsigned count)
+{
+	return (struct ll_cu_resource){.type = LL_CU_DEV_RESOURCE_TYPE_SM, .sm = {count, PARTITION_SMS, PARTITION_SMS}};
+}
+
+static bool is_green(const struct ll_cu_green_context *green)
+{
+	for (const struct ll_cu_green_context *g = greens; g; g = g->next) {
+		if (g == green)
+			return true;
+	}
+	return false;
+}
+
+bool sim_green_is_view(const struct ll_cu_context *context)
+{
+	for (const struct ll_cu_green_context *g = greens; g; g = g->next) {
+		if (&g->view == context)
+			return true;
+	}
+	return false;
+}
+
+struct ll_cu_context *sim_green_view(struct ll_cu_green_context *green)
+{
+	return &green->view;
+}
+
+ll_cu_result cuDeviceGetDevResource(ll_cu_device device, struct ll_cu_resource *ret_resource, unsigned int type)
+{
+	SIM_ENTER();
+	if (!ret_resource || type != LL_CU_DEV_RESOURCE_TYPE_SM)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	if (device < 0 || device >= sim_cuda.device_count)
+		return LL_CUDA_ERROR_INVALID_DEVICE;
+	*ret_resource = sms(sim_cuda.world->cards[sim_cuda.devices[device]].sm_count);
+	return LL_CUDA_SUCCESS;
+}
+
+ll_cu_result cuDevSmResourceSplitByCount(struct ll_cu_resource *ret_groups, unsigned int *group_count,
+					 const struct ll_cu_resource *input, struct ll_cu_resource *ret_rest,
+					 unsigned int flags, unsigned int least_sms)
+{
+	SIM_ENTER();
+	if (!group_count || !input || input->type != LL_CU_DEV_RESOURCE_TYPE_SM || flags)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	unsigned size = (least_sms + PARTITION_SMS - 1) / PARTITION_SMS * PARTITION_SMS;
+	size = size ? size : PARTITION_SMS;
+	unsigned count = input->sm.sm_count / size;
+	if (!count)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	if (ret_groups && *group_count < count)
+		count = *group_count;
+	for (unsigned i = 0; ret_groups && i < count; i++)
+		ret_groups[i] = sms(size);
+	if (ret_rest)
+		*ret_rest = sms(input->sm.sm_count - count * size);
+	*group_count = count;
+	return LL_CUDA_SUCCESS;
+}
+
+ll_cu_result cuDevResourceGenerateDesc(struct ll_cu_resource_desc **ret_desc, struct ll_cu_resource *resources,
+				       unsigned int count)
+{
+	unsigned sm_count = 0;
+	SIM_ENTER();
+	if (!ret_desc || !resources || !count)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < count; i++) {
+		if (resources[i].type != LL_CU_DEV_RESOURCE_TYPE_SM || !resources[i].sm.sm_count)
+			return LL_CUDA_ERROR_INVALID_VALUE;
+		sm_count += resources[i].sm.sm_count;
+	}
+	struct ll_cu_resource_desc *desc = calloc(1, sizeof *desc);
+	if (!desc)
+		return LL_CUDA_ERROR_OUT_OF_MEMORY;
+	sim_cuda_lock();
+	*desc = (struct ll_cu_resource_desc){.sm_count = sm_count, .next = descs};
+	descs = desc;
+	sim_cuda_unlock();
+	*ret_desc = desc;
+	return LL_CUDA_SUCCESS;
+}
+
+static struct ll_cu_green_context *make(struct ll_cu_context *primary, unsigned sm_count)
+{
+	struct ll_cu_green_context *green = calloc(1, sizeof *green);
+	if (!green)
+		return NULL;
+	sim_cuda_lock();
+	green->sm_count = sm_count;
+	green->view = (struct ll_cu_context){
+	    .magic = SIM_MAGIC_CONTEXT,
+	    .slot = primary->slot,
+	    .generation = primary->generation,
+	    .card = primary->card,
+	    .device = primary->device,
+	    .flags = primary->flags,
+	    .id = ++sim_cuda.last_context_id,
+	    .whole = primary,
+	};
+	green->next = greens;
+	greens = green;
+	sim_cuda_unlock();
+	return green;
+}
+
+ll_cu_result cuGreenCtxCreate(struct ll_cu_green_context **ret_green, struct ll_cu_resource_desc *resources,
+			      ll_cu_device device, unsigned int flags)
+{
+	struct ll_cu_context *primary;
+	SIM_ENTER();
+	if (!ret_green || !resources || flags != LL_CU_GREEN_CTX_DEFAULT_STREAM)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	ll_cu_result status = sim_primary_retain(&primary, device);
+	if (status)
+		return status;
+	*ret_green = make(primary, resources->sm_count);
+	if (*ret_green)
+		return LL_CUDA_SUCCESS;
+	sim_primary_drop(device, false);
+	return LL_CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* Streams that were made in it stay, and are the primary context's. */
+static bool forget(struct ll_cu_green_context *green, ll_cu_device *ret_device)
+{
+	struct ll_cu_green_context **link = &greens;
+	while (*link && *link != green)
+		link = &(*link)->next;
+	if (!*link)
+		return false;
+	*link = green->next;
+	for (struct ll_cu_stream *s = green->view.whole->streams; s; s = s->next) {
+		if (s->green == green)
+			s->green = NULL;
+	}
+	*ret_device = green->view.device;
+	free(green);
+	return true;
+}
+
+ll_cu_result cuGreenCtxDestroy(struct ll_cu_green_context *green)
+{
+	ll_cu_device device;
+	SIM_ENTER();
+	sim_cuda_lock();
+	ll_cu_result status = LL_CUDA_ERROR_INVALID_CONTEXT;
+	if (is_green(green))
+		status = sim_wait_context(green->view.whole);
+	if (status != LL_CUDA_ERROR_INVALID_CONTEXT && !forget(green, &device))
+		status = LL_CUDA_ERROR_INVALID_CONTEXT; /* another thread was faster */
+	sim_cuda_unlock();
+	return status == LL_CUDA_ERROR_INVALID_CONTEXT ? status : sim_primary_drop(device, false);
+}
+
+ll_cu_result cuCtxFromGreenCtx(struct ll_cu_context **ret_context, struct ll_cu_green_context *green)
+{
+	SIM_ENTER();
+	if (!ret_context)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	sim_cuda_lock();
+	bool is_known = is_green(green);
+	if (is_known)
+		*ret_context = &green->view;
+	sim_cuda_unlock();
+	return is_known ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_CONTEXT;
+}
+
+ll_cu_result cuGreenCtxStreamCreate(struct ll_cu_stream **ret_stream, struct ll_cu_green_context *green,
+				    unsigned int flags, int priority)
+{
+	SIM_ENTER();
+	if (!ret_stream || flags != LL_CU_STREAM_NON_BLOCKING)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	sim_cuda_lock();
+	ll_cu_result status = LL_CUDA_ERROR_INVALID_CONTEXT;
+	if (is_green(green))
+		status = sim_stream_make(green->view.whole, flags, priority, ret_stream);
+	if (!status)
+		(*ret_stream)->green = green;
+	sim_cuda_unlock();
+	return status;
+}
+
+ll_cu_result cuGreenCtxGetDevResource(struct ll_cu_green_context *green, struct ll_cu_resource *ret_resource,
+				      unsigned int type)
+{
+	SIM_ENTER();
+	if (!ret_resource || type != LL_CU_DEV_RESOURCE_TYPE_SM)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	sim_cuda_lock();
+	bool is_known = is_green(green);
+	if (is_known)
+		*ret_resource = sms(green->sm_count);
+	sim_cuda_unlock();
+	return is_known ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_CONTEXT;
+}

@@ -1,0 +1,116 @@
+/*
+ * Memory of one process used by another (cuIpc…): the handle is a ticket. It stays charged to its owner alone and is
+ * gone for the card when the owner frees it or ends; what bytes the other has mapped stay readable there.
+ */
+#include "cuda/ipc.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+void sim_ticket_of(const struct sim_memory *memory, enum sim_ticket_kind kind, struct sim_ticket *ret_ticket)
+{
+	uint64_t skip = memory->offset % sim_arena_round(1);
+	sim_ticket_init(ret_ticket, kind, memory->offset - skip, memory->bytes + skip);
+	ret_ticket->skip = (uint32_t)skip;
+	ret_ticket->card = memory->card;
+}
+
+ll_cu_result sim_ticket_open(const struct sim_ticket *ticket, const struct sim_memory *model, uint64_t *ret_address)
+{
+	size_t length = sim_arena_round(ticket->bytes);
+	char *bytes_at = sim_ticket_map(ticket, NULL);
+	if (!bytes_at)
+		return LL_CUDA_ERROR_INVALID_VALUE; /* its process is gone */
+	char *address = sim_addresses_new(length, 0, 0);
+	struct sim_memory memory = *model;
+	memory.bytes = ticket->bytes - ticket->skip;
+	memory.kind = SIM_MEMORY_DEVICE;
+	memory.card = ticket->card;
+	memory.offset = SIM_NEVER;
+	memory.address = memory.whole_address = (uintptr_t)address + ticket->skip;
+	memory.whole_bytes = memory.bytes;
+	memory.bytes_at = bytes_at + ticket->skip;
+	if (!address || sim_memory_insert(&memory) < 0) {
+		munmap(bytes_at, length);
+		if (address)
+			munmap(address, length);
+		return LL_CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*ret_address = memory.address;
+	return LL_CUDA_SUCCESS;
+}
+
+ll_cu_result cuIpcGetMemHandle(struct ll_cu_ipc_mem_handle *ret_handle, ll_cu_deviceptr address)
+{
+	SIM_ENTER();
+	struct ll_cu_context *context;
+	if (!ret_handle)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	sim_cuda_lock();
+	ll_cu_result status = sim_current(&context);
+	const struct sim_memory *memory = status ? NULL : sim_memory_find(address);
+	bool can = memory && memory->kind == SIM_MEMORY_DEVICE && memory->origin == SIM_ORIGIN_PLAIN;
+	if (!status && !can)
+		status = LL_CUDA_ERROR_INVALID_VALUE;
+	if (!status) {
+		struct sim_ticket ticket;
+		sim_ticket_of(memory, SIM_TICKET_IPC, &ticket);
+		memcpy(ret_handle, &ticket, sizeof *ret_handle);
+	}
+	sim_cuda_unlock();
+	return status;
+}
+
+static ll_cu_result open_handle(ll_cu_deviceptr *ret_address, const struct ll_cu_ipc_mem_handle *handle, unsigned flags)
+{
+	struct ll_cu_context *context;
+	struct sim_ticket ticket;
+	memcpy(&ticket, handle, sizeof ticket);
+	if (!ret_address || flags != LL_CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS || !sim_ticket_is(&ticket, SIM_TICKET_IPC))
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	sim_cuda_lock();
+	ll_cu_result status = sim_current(&context);
+	if (!status && ticket.pid == getpid())
+		status = LL_CUDA_ERROR_INVALID_CONTEXT; /* as the real driver answers the handle's own process */
+	if (!status && ticket.card != context->card)
+		status = LL_CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+	if (!status) {
+		struct sim_memory model = {.origin = SIM_ORIGIN_IPC, .context = context};
+		uint64_t address;
+		status = sim_ticket_open(&ticket, &model, &address);
+		if (!status)
+			*ret_address = address;
+	}
+	sim_cuda_unlock();
+	return status;
+}
+
+ll_cu_result cuIpcOpenMemHandle(ll_cu_deviceptr *ret_address, struct ll_cu_ipc_mem_handle handle, unsigned int flags)
+{
+	SIM_ENTER();
+	return open_handle(ret_address, &handle, flags);
+}
+
+ll_cu_result cuIpcOpenMemHandle_v2(ll_cu_deviceptr *ret_address, struct ll_cu_ipc_mem_handle handle, unsigned int flags)
+{
+	SIM_ENTER();
+	return open_handle(ret_address, &handle, flags);
+}
+
+ll_cu_result cuIpcCloseMemHandle(ll_cu_deviceptr address)
+{
+	SIM_ENTER();
+	sim_cuda_lock();
+	const struct sim_memory *memory = sim_memory_find(address);
+	bool can = memory && memory->address == address && memory->kind == SIM_MEMORY_DEVICE &&
+		   memory->origin == SIM_ORIGIN_IPC;
+	if (can) {
+		sim_wait_context(memory->context);
+		memory = sim_memory_find(address);
+		if (memory && memory->origin == SIM_ORIGIN_IPC)
+			sim_memory_free(memory);
+	}
+	sim_cuda_unlock();
+	return can ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_VALUE;
+}

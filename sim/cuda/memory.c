@@ -1,0 +1,268 @@
+/*
+ * Device memory and host memory that the card can reach.
+ */
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "card/engine.h"
+#include "card/mps.h"
+#include "card/population.h"
+#include "cuda/graph.h"
+#include "cuda/pool.h"
+
+ll_cu_result cuMemGetInfo_v2(size_t *ret_free_bytes, size_t *ret_total_bytes)
+{
+	SIM_ENTER();
+	if (!ret_free_bytes || !ret_total_bytes)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	sim_cuda_lock();
+	struct ll_cu_context *context;
+	ll_cu_result status = sim_current(&context);
+	if (status == LL_CUDA_SUCCESS) {
+		struct sim_world *w = sim_cuda.world;
+		sim_lock(w);
+		uint64_t used = sim_card_used_bytes(w, context->card), total = w->cards[context->card].memory_bytes;
+		uint64_t room = sim_mps_room_bytes(w, context->card, sim_cuda.proc);
+		sim_unlock(w);
+		*ret_free_bytes = used < total ? total - used : 0;
+		if (room < *ret_free_bytes) /* the total is the card's, whatever the limit */
+			*ret_free_bytes = room;
+		*ret_total_bytes = total;
+	}
+	sim_cuda_unlock();
+	return status;
+}
+
+ll_cu_result cuMemAlloc_v2(ll_cu_deviceptr *ret_address, size_t bytes)
+{
+	SIM_ENTER();
+	if (!ret_address || !bytes)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	sim_cuda_lock();
+	struct ll_cu_context *context;
+	struct sim_memory memory;
+	ll_cu_result status = sim_current(&context);
+	if (status == LL_CUDA_SUCCESS)
+		status = sim_memory_new(context, bytes, false, &memory);
+	if (status == LL_CUDA_SUCCESS)
+		*ret_address = memory.address;
+	sim_cuda_unlock();
+	return status;
+}
+
+ll_cu_result cuMemAllocPitch_v2(ll_cu_deviceptr *ret_address, size_t *ret_pitch_bytes, size_t width_bytes,
+				size_t height, unsigned int element_bytes)
+{
+	SIM_ENTER();
+	if (!ret_pitch_bytes || (element_bytes != 4 && element_bytes != 8 && element_bytes != 16))
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	size_t pitch = (width_bytes + 511) / 512 * 512, bytes;
+	if (__builtin_mul_overflow(pitch, height, &bytes))
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	ll_cu_result status = cuMemAlloc_v2(ret_address, bytes);
+	if (status == LL_CUDA_SUCCESS)
+		*ret_pitch_bytes = pitch;
+	return status;
+}
+
+static bool can_free(const struct sim_memory *memory)
+{
+	return memory->kind == SIM_MEMORY_DEVICE &&
+	       (memory->origin == SIM_ORIGIN_PLAIN || memory->origin == SIM_ORIGIN_MANAGED ||
+		memory->origin == SIM_ORIGIN_POOL || memory->origin == SIM_ORIGIN_GRAPH ||
+		memory->origin == SIM_ORIGIN_EXTERNAL);
+}
+
+/* Freeing waits for the context's work, as the real one does, so that nothing writes to what is gone. */
+ll_cu_result cuMemFree_v2(ll_cu_deviceptr address)
+{
+	SIM_ENTER();
+	if (!address)
+		return LL_CUDA_SUCCESS;
+	sim_cuda_lock();
+	struct ll_cu_context *context;
+	ll_cu_result status = sim_current(&context);
+	if (status == LL_CUDA_SUCCESS) {
+		const struct sim_memory *memory = sim_memory_find(address);
+		if (!memory || memory->address != address || !can_free(memory))
+			status = LL_CUDA_ERROR_INVALID_VALUE;
+		else if (memory->context)
+			status = sim_wait_context(memory->context);
+		else
+			sim_wait_card(memory->card);
+		memory = sim_memory_find(address);
+		if (status == LL_CUDA_SUCCESS && memory && memory->graph)
+			status = sim_graph_memory_free(memory->graph);
+		else if (status == LL_CUDA_SUCCESS && memory && memory->origin == SIM_ORIGIN_POOL)
+			sim_pool_free_now(memory);
+		else if (status == LL_CUDA_SUCCESS && memory)
+			sim_memory_free(memory);
+	}
+	sim_cuda_unlock();
+	return status;
+}
+
+/* Of mapped physical memory the range is the reservation. */
+static bool is_mapped(const struct sim_memory *memory)
+{
+	return memory->origin == SIM_ORIGIN_MAPPED;
+}
+
+ll_cu_result cuMemGetAddressRange_v2(ll_cu_deviceptr *ret_base, size_t *ret_bytes, ll_cu_deviceptr address)
+{
+	SIM_ENTER();
+	sim_cuda_lock();
+	struct ll_cu_context *context;
+	ll_cu_result status = sim_current(&context);
+	const struct sim_memory *memory = status ? NULL : sim_memory_find(address);
+	if (!status && (!memory || memory->kind != SIM_MEMORY_DEVICE))
+		status = LL_CUDA_ERROR_NOT_FOUND;
+	if (!status && ret_base)
+		*ret_base = is_mapped(memory) ? memory->whole_address : memory->address;
+	if (!status && ret_bytes)
+		*ret_bytes = is_mapped(memory) ? memory->whole_bytes : memory->bytes;
+	sim_cuda_unlock();
+	return status;
+}
+
+ll_cu_result cuMemHostAlloc(void **ret_pointer, size_t bytes, unsigned int flags)
+{
+	SIM_ENTER();
+	if (!ret_pointer || !bytes || flags > 7)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	sim_cuda_lock();
+	struct ll_cu_context *context;
+	ll_cu_result status = sim_current(&context);
+	if (status == LL_CUDA_SUCCESS) {
+		size_t page = (size_t)sysconf(_SC_PAGESIZE);
+		void *p = mmap(NULL, (bytes + page - 1) / page * page, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		struct sim_memory memory = {
+		    .address = (uintptr_t)p,
+		    .bytes = bytes,
+		    .bytes_at = p,
+		    .kind = SIM_MEMORY_HOST,
+		    .flags = flags,
+		    .context = context,
+		};
+		if (p == MAP_FAILED || sim_memory_insert(&memory) < 0)
+			status = LL_CUDA_ERROR_OUT_OF_MEMORY;
+		else
+			*ret_pointer = p;
+	}
+	sim_cuda_unlock();
+	return status;
+}
+
+ll_cu_result cuMemAllocHost_v2(void **ret_pointer, size_t bytes)
+{
+	return cuMemHostAlloc(ret_pointer, bytes, 0);
+}
+
+ll_cu_result cuMemFreeHost(void *pointer)
+{
+	SIM_ENTER();
+	sim_cuda_lock();
+	struct ll_cu_context *context;
+	ll_cu_result status = sim_current(&context);
+	if (status == LL_CUDA_SUCCESS) {
+		const struct sim_memory *memory = sim_memory_find((uintptr_t)pointer);
+		if (!memory || memory->bytes_at != pointer || memory->kind != SIM_MEMORY_HOST)
+			status = LL_CUDA_ERROR_INVALID_VALUE;
+		else
+			status = sim_wait_context(memory->context);
+		memory = sim_memory_find((uintptr_t)pointer);
+		if (status == LL_CUDA_SUCCESS && memory)
+			sim_memory_free(memory);
+	}
+	sim_cuda_unlock();
+	return status;
+}
+
+ll_cu_result cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned int flags)
+{
+	SIM_ENTER();
+	if (!pointer || !bytes || flags > 15)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	sim_cuda_lock();
+	struct ll_cu_context *context;
+	ll_cu_result status = sim_current(&context);
+	if (status == LL_CUDA_SUCCESS) {
+		struct sim_memory memory = {
+		    .address = (uintptr_t)pointer,
+		    .bytes = bytes,
+		    .bytes_at = pointer,
+		    .kind = SIM_MEMORY_REGISTERED,
+		    .flags = flags,
+		    .context = context,
+		};
+		if (sim_memory_find((uintptr_t)pointer) || sim_memory_find((uintptr_t)pointer + bytes - 1))
+			status = LL_CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+		else if (sim_memory_insert(&memory) < 0)
+			status = LL_CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	sim_cuda_unlock();
+	return status;
+}
+
+ll_cu_result cuMemHostUnregister(void *pointer)
+{
+	SIM_ENTER();
+	sim_cuda_lock();
+	struct ll_cu_context *context;
+	ll_cu_result status = sim_current(&context);
+	if (status == LL_CUDA_SUCCESS) {
+		const struct sim_memory *memory = sim_memory_find((uintptr_t)pointer);
+		if (!memory || memory->bytes_at != pointer || memory->kind != SIM_MEMORY_REGISTERED)
+			status = LL_CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+		else
+			status = sim_wait_context(memory->context);
+		memory = sim_memory_find((uintptr_t)pointer);
+		if (status == LL_CUDA_SUCCESS && memory)
+			sim_memory_remove(memory);
+	}
+	sim_cuda_unlock();
+	return status;
+}
+
+static ll_cu_result find_host(void *pointer, struct sim_memory *ret_memory)
+{
+	struct ll_cu_context *context;
+	ll_cu_result status = sim_current(&context);
+	if (status)
+		return status;
+	const struct sim_memory *memory = sim_memory_find((uintptr_t)pointer);
+	if (!memory || memory->kind == SIM_MEMORY_DEVICE)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	*ret_memory = *memory;
+	return LL_CUDA_SUCCESS;
+}
+
+ll_cu_result cuMemHostGetDevicePointer_v2(ll_cu_deviceptr *ret_address, void *pointer, unsigned int flags)
+{
+	SIM_ENTER();
+	if (!ret_address || flags)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	struct sim_memory memory;
+	sim_cuda_lock();
+	ll_cu_result status = find_host(pointer, &memory);
+	sim_cuda_unlock();
+	if (status == LL_CUDA_SUCCESS)
+		*ret_address = (uintptr_t)pointer; /* one address space */
+	return status;
+}
+
+ll_cu_result cuMemHostGetFlags(unsigned int *ret_flags, void *pointer)
+{
+	SIM_ENTER();
+	if (!ret_flags)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	struct sim_memory memory;
+	sim_cuda_lock();
+	ll_cu_result status = find_host(pointer, &memory);
+	sim_cuda_unlock();
+	if (status == LL_CUDA_SUCCESS)
+		*ret_flags = memory.flags | LL_CU_MEMHOSTALLOC_DEVICEMAP;
+	return status;
+}

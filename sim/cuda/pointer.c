@@ -1,0 +1,152 @@
+/*
+ * What an address is: cuPointerGetAttribute and its plural. Answers as measured on an H200 (driver 580).
+ */
+#include <string.h>
+
+#include "cuda/pool.h"
+#include "cuda/vmm.h"
+
+static bool is_managed_memory(const struct sim_memory *memory)
+{
+	return memory->origin == SIM_ORIGIN_MANAGED || (memory->pool && memory->pool->is_managed);
+}
+
+/* What has one answer for every address, or one for each kind of memory. Whether there is one. */
+static bool get_flag(void *ret_value, enum ll_cu_pointer_attribute attribute, const struct sim_memory *memory)
+{
+	bool is_device = memory->kind == SIM_MEMORY_DEVICE, is_managed = is_managed_memory(memory);
+	switch (attribute) {
+	case LL_CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+		*(unsigned *)ret_value = is_device ? LL_CU_MEMORYTYPE_DEVICE : LL_CU_MEMORYTYPE_HOST;
+		return true;
+	case LL_CU_POINTER_ATTRIBUTE_IS_MANAGED:
+		*(unsigned *)ret_value = is_device && is_managed;
+		return true;
+	case LL_CU_POINTER_ATTRIBUTE_MAPPED:
+		*(unsigned char *)ret_value = 1;
+		return true;
+	case LL_CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+		*(unsigned char *)ret_value = is_device && memory->origin == SIM_ORIGIN_PLAIN;
+		return true;
+	case LL_CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+		*(uint64_t *)ret_value = memory->pool       ? (uint64_t)memory->pool->handle_types
+					 : memory->physical ? (uint64_t)memory->physical->prop.handle_types
+							    : 0;
+		return true;
+	case LL_CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+		*(unsigned *)ret_value = memory->is_blocked ? 0 : LL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static ll_cu_device device_of(const struct sim_memory *memory)
+{
+	if (memory->context)
+		return memory->context->device;
+	ll_cu_device device = 0;
+	while (device + 1 < sim_cuda.device_count && sim_cuda.devices[device] != memory->card)
+		device++;
+	return device;
+}
+
+static ll_cu_result get_attribute(void *ret_value, enum ll_cu_pointer_attribute attribute,
+				  const struct sim_memory *memory, ll_cu_deviceptr address)
+{
+	bool is_mapped = memory->origin == SIM_ORIGIN_MAPPED;
+	bool is_pooled = memory->origin == SIM_ORIGIN_POOL;
+	if (get_flag(ret_value, attribute, memory))
+		return LL_CUDA_SUCCESS;
+	switch (attribute) {
+	case LL_CU_POINTER_ATTRIBUTE_CONTEXT:
+		*(struct ll_cu_context **)ret_value = memory->context;
+		return LL_CUDA_SUCCESS;
+	case LL_CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+		*(ll_cu_deviceptr *)ret_value = address;
+		return LL_CUDA_SUCCESS;
+	case LL_CU_POINTER_ATTRIBUTE_HOST_POINTER:
+		if (memory->kind == SIM_MEMORY_DEVICE && !is_managed_memory(memory))
+			return LL_CUDA_ERROR_INVALID_VALUE;
+		*(void **)ret_value = (void *)(uintptr_t)address;
+		return LL_CUDA_SUCCESS;
+	case LL_CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+		*(int *)ret_value = device_of(memory);
+		return LL_CUDA_SUCCESS;
+	case LL_CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+		*(ll_cu_deviceptr *)ret_value = is_mapped ? memory->whole_address : memory->address;
+		return LL_CUDA_SUCCESS;
+	case LL_CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+		*(size_t *)ret_value = is_mapped ? memory->whole_bytes : memory->bytes;
+		return LL_CUDA_SUCCESS;
+	case LL_CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+		*(struct ll_cu_mem_pool **)ret_value = memory->pool;
+		return LL_CUDA_SUCCESS;
+	case LL_CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+		*(ll_cu_deviceptr *)ret_value = is_pooled ? memory->whole_address : memory->address;
+		return LL_CUDA_SUCCESS;
+	case LL_CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+		*(size_t *)ret_value = is_pooled ? memory->whole_bytes : memory->bytes;
+		return LL_CUDA_SUCCESS;
+	default:
+		return LL_CUDA_ERROR_NOT_SUPPORTED;
+	}
+}
+
+/* Arrays have no addresses; the model's table has them so that they go with their context. */
+static const struct sim_memory *find(uint64_t address)
+{
+	const struct sim_memory *memory = sim_memory_find(address);
+	return memory && memory->origin != SIM_ORIGIN_ARRAY ? memory : NULL;
+}
+
+ll_cu_result cuPointerGetAttribute(void *ret_value, enum ll_cu_pointer_attribute attribute, ll_cu_deviceptr address)
+{
+	SIM_ENTER();
+	if (!ret_value)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	sim_cuda_lock();
+	const struct sim_memory *memory = find(address);
+	ll_cu_result status =
+	    memory ? get_attribute(ret_value, attribute, memory, address) : LL_CUDA_ERROR_INVALID_VALUE;
+	sim_cuda_unlock();
+	return status;
+}
+
+/* The bytes of a value that is none: what the plural answers where the singular refuses. */
+static size_t value_bytes(enum ll_cu_pointer_attribute attribute)
+{
+	switch (attribute) {
+	case LL_CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+	case LL_CU_POINTER_ATTRIBUTE_IS_MANAGED:
+	case LL_CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+	case LL_CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+		return 4;
+	case LL_CU_POINTER_ATTRIBUTE_MAPPED:
+	case LL_CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+	case LL_CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+	case LL_CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+		return 1;
+	default:
+		return 8;
+	}
+}
+
+ll_cu_result cuPointerGetAttributes(unsigned int count, enum ll_cu_pointer_attribute *attributes, void **ret_values,
+				    ll_cu_deviceptr address)
+{
+	SIM_ENTER();
+	if (!count || !attributes || !ret_values)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	sim_cuda_lock();
+	const struct sim_memory *memory = find(address);
+	for (unsigned i = 0; i < count; i++) {
+		/* An address that is no memory of the card is no error here. */
+		if (memory && get_attribute(ret_values[i], attributes[i], memory, address) == LL_CUDA_SUCCESS)
+			continue;
+		bool is_ordinal = attributes[i] == LL_CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
+		memset(ret_values[i], is_ordinal ? 0xff : 0, value_bytes(attributes[i]));
+	}
+	sim_cuda_unlock();
+	return LL_CUDA_SUCCESS;
+}

@@ -1,0 +1,267 @@
+/*
+ * Streams: made, destroyed, asked, waited for; waits for events in them; host functions.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "card/engine.h"
+#include "card/population.h"
+#include "cuda/capture.h"
+#include "cuda/event.h"
+#include "cuda/local.h"
+
+_Thread_local bool sim_null_is_per_thread;
+
+ll_cu_result sim_stream_make(struct ll_cu_context *context, unsigned flags, int priority,
+			     struct ll_cu_stream **ret_stream)
+{
+	struct sim_world *w = sim_cuda.world;
+	struct ll_cu_stream *stream = calloc(1, sizeof *stream);
+	if (!stream)
+		return LL_CUDA_ERROR_OUT_OF_MEMORY;
+	*stream =
+	    (struct ll_cu_stream){.magic = SIM_MAGIC_STREAM, .flags = flags, .priority = priority, .context = context};
+	sim_lock(w);
+	int rc = sim_stream_new(w, context->slot, priority, !(flags & LL_CU_STREAM_NON_BLOCKING), &stream->slot);
+	if (rc == 0)
+		stream->generation = w->streams[stream->slot].generation;
+	sim_unlock(w);
+	if (rc < 0) {
+		free(stream);
+		return LL_CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	stream->next = context->streams;
+	context->streams = stream;
+	*ret_stream = stream;
+	return LL_CUDA_SUCCESS;
+}
+
+ll_cu_result sim_stream_per_thread(struct ll_cu_context *context, struct ll_cu_stream **ret_stream)
+{
+	for (struct ll_cu_stream *stream = context->streams; stream; stream = stream->next) {
+		if (stream->is_per_thread && pthread_equal(stream->thread, pthread_self())) {
+			*ret_stream = stream;
+			return LL_CUDA_SUCCESS;
+		}
+	}
+	ll_cu_result status = sim_stream_make(context, LL_CU_STREAM_DEFAULT, 0, ret_stream);
+	if (status == LL_CUDA_SUCCESS) {
+		(*ret_stream)->is_per_thread = true;
+		(*ret_stream)->thread = pthread_self();
+	}
+	return status;
+}
+
+ll_cu_result sim_stream_of(struct ll_cu_stream *handle, struct ll_cu_stream **ret_stream)
+{
+	struct ll_cu_context *context;
+	if (!handle || handle == LL_CU_STREAM_LEGACY || handle == LL_CU_STREAM_PER_THREAD) {
+		ll_cu_result status = sim_current(&context);
+		if (status)
+			return status;
+		if (handle == LL_CU_STREAM_PER_THREAD || (!handle && sim_null_is_per_thread))
+			return sim_stream_per_thread(context, ret_stream);
+		*ret_stream = &context->legacy;
+		return LL_CUDA_SUCCESS;
+	}
+	if (handle->magic != SIM_MAGIC_STREAM)
+		return LL_CUDA_ERROR_INVALID_HANDLE;
+	ll_cu_result status = sim_context_status(handle->context);
+	if (status == LL_CUDA_SUCCESS)
+		*ret_stream = handle;
+	return status;
+}
+
+ll_cu_result sim_stream_for_work(struct ll_cu_stream *handle, struct ll_cu_stream **ret_stream)
+{
+	ll_cu_result status = sim_stream_of(handle, ret_stream);
+	return status ? status : sim_capture_admit(*ret_stream);
+}
+
+void sim_stream_forget(struct ll_cu_stream *stream)
+{
+	sim_capture_forget_stream(stream);
+	free(stream->tail.at);
+	free(stream->edges);
+	stream->magic = 0;
+	free(stream);
+}
+
+ll_cu_result cuStreamCreateWithPriority(struct ll_cu_stream **ret_stream, unsigned int flags, int priority)
+{
+	SIM_ENTER();
+	if (!ret_stream || flags & ~(unsigned)LL_CU_STREAM_NON_BLOCKING)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	priority = priority > 0 ? 0 : priority < -5 ? -5 : priority;
+	sim_cuda_lock();
+	struct ll_cu_context *context;
+	ll_cu_result status = sim_current(&context);
+	if (status == LL_CUDA_SUCCESS)
+		status = sim_stream_make(context, flags, priority, ret_stream);
+	sim_cuda_unlock();
+	return status;
+}
+
+ll_cu_result cuStreamCreate(struct ll_cu_stream **ret_stream, unsigned int flags)
+{
+	return cuStreamCreateWithPriority(ret_stream, flags, 0);
+}
+
+ll_cu_result cuStreamDestroy_v2(struct ll_cu_stream *stream)
+{
+	SIM_ENTER();
+	struct sim_world *w = sim_cuda.world;
+	if (!stream || stream == LL_CU_STREAM_LEGACY || stream == LL_CU_STREAM_PER_THREAD ||
+	    stream->magic != SIM_MAGIC_STREAM)
+		return LL_CUDA_ERROR_INVALID_HANDLE;
+	sim_cuda_lock();
+	struct ll_cu_stream **link = &stream->context->streams;
+	while (*link && *link != stream)
+		link = &(*link)->next;
+	if (*link)
+		*link = stream->next;
+	sim_lock(w);
+	/* What is queued is still done. */
+	sim_stream_close(w, stream->slot);
+	sim_unlock(w);
+	sim_stream_forget(stream);
+	sim_cuda_unlock();
+	return LL_CUDA_SUCCESS;
+}
+
+ll_cu_result cuStreamGetPriority(struct ll_cu_stream *handle, int *ret_priority)
+{
+	SIM_ENTER();
+	struct ll_cu_stream *stream;
+	sim_cuda_lock();
+	ll_cu_result status = ret_priority ? sim_stream_of(handle, &stream) : LL_CUDA_ERROR_INVALID_VALUE;
+	if (status == LL_CUDA_SUCCESS)
+		*ret_priority = stream->priority;
+	sim_cuda_unlock();
+	return status;
+}
+
+ll_cu_result cuStreamGetFlags(struct ll_cu_stream *handle, unsigned int *ret_flags)
+{
+	SIM_ENTER();
+	struct ll_cu_stream *stream;
+	sim_cuda_lock();
+	ll_cu_result status = ret_flags ? sim_stream_of(handle, &stream) : LL_CUDA_ERROR_INVALID_VALUE;
+	if (status == LL_CUDA_SUCCESS)
+		*ret_flags = stream->flags;
+	sim_cuda_unlock();
+	return status;
+}
+
+ll_cu_result cuStreamGetCtx(struct ll_cu_stream *handle, struct ll_cu_context **ret_context)
+{
+	SIM_ENTER();
+	struct ll_cu_stream *stream;
+	sim_cuda_lock();
+	ll_cu_result status = ret_context ? sim_stream_of(handle, &stream) : LL_CUDA_ERROR_INVALID_VALUE;
+	if (status == LL_CUDA_SUCCESS)
+		*ret_context = stream->green ? sim_green_view(stream->green) : stream->context;
+	sim_cuda_unlock();
+	return status;
+}
+
+static bool is_idle(const struct ll_cu_stream *stream)
+{
+	struct sim_world *w = sim_cuda.world;
+	sim_lock(w);
+	bool idle = w->streams[stream->slot].reaped == w->streams[stream->slot].submitted;
+	sim_unlock(w);
+	return idle;
+}
+
+ll_cu_result cuStreamQuery(struct ll_cu_stream *handle)
+{
+	SIM_ENTER();
+	struct ll_cu_stream *stream;
+	sim_cuda_lock();
+	ll_cu_result status = sim_stream_for_work(handle, &stream);
+	if (status == LL_CUDA_SUCCESS && stream->capture)
+		status = sim_capture_refuse(stream);
+	else if (status == LL_CUDA_SUCCESS)
+		status = sim_wait_for_others(stream);
+	if (status == LL_CUDA_SUCCESS && !is_idle(stream))
+		status = LL_CUDA_ERROR_NOT_READY;
+	sim_cuda_unlock();
+	return status;
+}
+
+ll_cu_result cuStreamSynchronize(struct ll_cu_stream *handle)
+{
+	SIM_ENTER();
+	struct ll_cu_stream *stream;
+	sim_cuda_lock();
+	ll_cu_result status = sim_stream_for_work(handle, &stream);
+	if (status == LL_CUDA_SUCCESS)
+		status = stream->capture ? sim_capture_refuse(stream) : sim_wait_all(stream);
+	if (status == LL_CUDA_SUCCESS)
+		sim_pools_synchronised(stream);
+	sim_cuda_unlock();
+	return status;
+}
+
+ll_cu_result cuStreamWaitEvent(struct ll_cu_stream *handle, struct ll_cu_event *event, unsigned int flags)
+{
+	SIM_ENTER();
+	if (flags > 1)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	if (!event || event->magic != SIM_MAGIC_EVENT)
+		return LL_CUDA_ERROR_INVALID_HANDLE;
+	struct ll_cu_stream *stream;
+	bool is_captured = false;
+	sim_cuda_lock();
+	ll_cu_result status = sim_stream_for_work(handle, &stream);
+	if (status == LL_CUDA_SUCCESS)
+		status = sim_capture_wait(stream, event, flags, &is_captured);
+	if (status == LL_CUDA_SUCCESS && !is_captured)
+		status = sim_event_queue_wait(event, stream);
+	sim_cuda_unlock();
+	return status;
+}
+
+ll_cu_result sim_host_queue(struct ll_cu_stream *stream, const struct sim_action *action)
+{
+	struct sim_op op = {.kind = SIM_OP_HOST, .module = SIM_NONE};
+	sim_host_thread_start();
+	sim_cuda.host_waiting++;
+	ll_cu_result status = sim_queue(stream, &op, action, NULL);
+	if (status)
+		sim_cuda.host_waiting--;
+	return status;
+}
+
+ll_cu_result cuLaunchHostFunc(struct ll_cu_stream *handle, ll_cu_host_fn function, void *user)
+{
+	SIM_ENTER();
+	if (!function)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	struct sim_action action = {.kind = SIM_ACTION_HOST, .host = function, .user = user};
+	struct ll_cu_graph_node_params params = {.type = LL_CU_GRAPH_NODE_TYPE_HOST, .host = {function, user}};
+	struct ll_cu_stream *stream;
+	sim_cuda_lock();
+	ll_cu_result status = sim_stream_for_work(handle, &stream);
+	if (status == LL_CUDA_SUCCESS)
+		status = stream->capture ? sim_capture_work(stream, &params) : sim_host_queue(stream, &action);
+	sim_cuda_unlock();
+	return status;
+}
+
+ll_cu_result cuStreamAddCallback(struct ll_cu_stream *handle, ll_cu_stream_callback callback, void *user,
+				 unsigned int flags)
+{
+	SIM_ENTER();
+	if (!callback || flags)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	struct sim_action action = {.kind = SIM_ACTION_HOST, .callback = callback, .stream = handle, .user = user};
+	struct ll_cu_stream *stream;
+	sim_cuda_lock();
+	ll_cu_result status = sim_stream_for_work(handle, &stream);
+	if (status == LL_CUDA_SUCCESS)
+		status = stream->capture ? sim_capture_refuse(stream) : sim_host_queue(stream, &action);
+	sim_cuda_unlock();
+	return status;
+}

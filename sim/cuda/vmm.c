@@ -1,0 +1,383 @@
+/*
+ * cuMemCreate, cuMemAddressReserve, cuMemMap and what belongs to them. Which calls are refused, and how, is as measured
+ * on an H200 (driver 580).
+ */
+#include "cuda/vmm.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "card/defaults.h"
+#include "card/engine.h"
+#include "card/holding.h"
+
+struct reservation {
+	uint64_t address;
+	uint64_t bytes;
+	char *bytes_at; /* a window of the same size, in which the bytes of what is mapped are in a row */
+	struct reservation *next;
+};
+
+static struct sim_physical *physicals;
+static struct reservation *reservations;
+
+struct sim_physical *sim_physical_of(ll_cu_mem_handle handle)
+{
+	struct sim_physical *p = physicals;
+	while (p && (uintptr_t)p != handle)
+		p = p->next;
+	return p && p->handles ? p : NULL;
+}
+
+struct sim_physical *sim_physical_add(const struct sim_physical *model)
+{
+	struct sim_physical *physical = malloc(sizeof *physical);
+	if (!physical)
+		return NULL;
+	*physical = *model;
+	physical->handles = 1;
+	physical->next = physicals;
+	physicals = physical;
+	return physical;
+}
+
+void sim_physical_drop(struct sim_physical *physical)
+{
+	struct sim_physical **link = &physicals;
+	while (*link != physical)
+		link = &(*link)->next;
+	*link = physical->next;
+	free(physical);
+}
+
+void sim_physical_settle(struct sim_physical *physical)
+{
+	struct sim_world *w = sim_cuda.world;
+	if (physical->handles || physical->mappings)
+		return;
+	bool is_held_twice = false; /* imported where it came from, or imported again */
+	for (const struct sim_physical *p = physicals; p; p = p->next)
+		is_held_twice |= p != physical && physical->share != SIM_NONE && p->share == physical->share;
+	sim_lock(w);
+	if (physical->share == SIM_NONE)
+		sim_holding_give_back(w, sim_cuda.proc, physical->card, physical->bytes);
+	else if (!is_held_twice)
+		sim_share_leave(w, physical->share, sim_cuda.proc);
+	sim_unlock(w);
+	/* What has been exported may be in use elsewhere. */
+	if (physical->share == SIM_NONE)
+		sim_arena_clear(physical->offset, physical->bytes);
+	sim_physical_drop(physical);
+}
+
+bool sim_location_is_device(const struct ll_cu_mem_location *location, ll_cu_device *ret_device)
+{
+	*ret_device = location->id;
+	return location->type == LL_CU_MEM_LOCATION_TYPE_DEVICE && location->id >= 0 &&
+	       location->id < sim_cuda.device_count;
+}
+
+static bool is_whole(uint64_t bytes)
+{
+	return bytes && bytes % SIM_GRANULARITY_BYTES == 0;
+}
+
+static ll_cu_result check_prop(const struct ll_cu_mem_allocation_prop *prop, ll_cu_device *ret_device)
+{
+	if (!prop || prop->type != LL_CU_MEM_ALLOCATION_TYPE_PINNED)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	if (prop->location.type > LL_CU_MEM_LOCATION_TYPE_DEVICE)
+		return LL_CUDA_ERROR_NOT_SUPPORTED; /* host memory */
+	if (!sim_location_is_device(&prop->location, ret_device))
+		return LL_CUDA_ERROR_INVALID_DEVICE;
+	bool can_export = (unsigned)prop->handle_types <= LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+	return can_export ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_NOT_SUPPORTED;
+}
+
+ll_cu_result cuMemGetAllocationGranularity(size_t *ret_bytes, const struct ll_cu_mem_allocation_prop *prop,
+					   enum ll_cu_mem_granularity_flags option)
+{
+	SIM_ENTER();
+	ll_cu_device device;
+	if (!ret_bytes || (unsigned)option > LL_CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	ll_cu_result status = check_prop(prop, &device);
+	if (status == LL_CUDA_SUCCESS)
+		*ret_bytes = SIM_GRANULARITY_BYTES;
+	return status;
+}
+
+ll_cu_result cuMemCreate(ll_cu_mem_handle *ret_handle, size_t bytes, const struct ll_cu_mem_allocation_prop *prop,
+			 unsigned long long flags)
+{
+	SIM_ENTER();
+	struct sim_world *w = sim_cuda.world;
+	ll_cu_device device;
+	if (!ret_handle || flags || !is_whole(bytes))
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	ll_cu_result status = check_prop(prop, &device);
+	if (status)
+		return status;
+	struct sim_physical model = {
+	    .prop = *prop, .card = sim_cuda.devices[device], .bytes = bytes, .share = SIM_NONE};
+	sim_cuda_lock();
+	sim_lock(w);
+	sim_advance_to_now(w);
+	bool has_taken = sim_holding_take(w, sim_cuda.proc, model.card, bytes) == 0;
+	sim_unlock(w);
+	struct sim_physical *physical = NULL;
+	if (has_taken && sim_arena_new(bytes, &model.offset) == 0)
+		physical = sim_physical_add(&model);
+	if (has_taken && !physical) {
+		sim_lock(w);
+		sim_holding_give_back(w, sim_cuda.proc, model.card, bytes);
+		sim_unlock(w);
+	}
+	if (physical)
+		*ret_handle = (uintptr_t)physical;
+	sim_cuda_unlock();
+	return physical ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+ll_cu_result cuMemRelease(ll_cu_mem_handle handle)
+{
+	SIM_ENTER();
+	sim_cuda_lock();
+	struct sim_physical *physical = sim_physical_of(handle);
+	if (physical) {
+		physical->handles--;
+		sim_physical_settle(physical);
+	}
+	sim_cuda_unlock();
+	return physical ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_VALUE;
+}
+
+ll_cu_result cuMemGetAllocationPropertiesFromHandle(struct ll_cu_mem_allocation_prop *ret_prop, ll_cu_mem_handle handle)
+{
+	SIM_ENTER();
+	sim_cuda_lock();
+	const struct sim_physical *physical = ret_prop ? sim_physical_of(handle) : NULL;
+	if (physical)
+		*ret_prop = physical->prop;
+	sim_cuda_unlock();
+	return physical ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_VALUE;
+}
+
+static struct sim_memory *find_mapping(uint64_t address)
+{
+	struct sim_memory *memory = sim_memory_find(address);
+	return memory && memory->origin == SIM_ORIGIN_MAPPED && memory->kind == SIM_MEMORY_DEVICE ? memory : NULL;
+}
+
+ll_cu_result cuMemRetainAllocationHandle(ll_cu_mem_handle *ret_handle, void *address)
+{
+	SIM_ENTER();
+	sim_cuda_lock();
+	const struct sim_memory *memory = ret_handle ? find_mapping((uintptr_t)address) : NULL;
+	if (memory) {
+		memory->physical->handles++;
+		*ret_handle = (uintptr_t)memory->physical;
+	}
+	sim_cuda_unlock();
+	return memory ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_VALUE;
+}
+
+ll_cu_result cuMemAddressReserve(ll_cu_deviceptr *ret_address, size_t bytes, size_t alignment, ll_cu_deviceptr wish,
+				 unsigned long long flags)
+{
+	SIM_ENTER();
+	if (!ret_address || flags || !is_whole(bytes) || alignment & (alignment - 1))
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	if (alignment < SIM_GRANULARITY_BYTES)
+		alignment = SIM_GRANULARITY_BYTES;
+	sim_cuda_lock();
+	struct reservation *r = calloc(1, sizeof *r);
+	char *address = sim_addresses_new(bytes, alignment, wish % alignment ? 0 : wish);
+	char *bytes_at = sim_addresses_new(bytes, 0, 0);
+	bool is_made = r && address && bytes_at;
+	if (is_made) {
+		*r = (struct reservation){(uintptr_t)address, bytes, bytes_at, reservations};
+		reservations = r;
+		*ret_address = r->address;
+	} else {
+		free(r);
+		if (address)
+			munmap(address, bytes);
+		if (bytes_at)
+			munmap(bytes_at, bytes);
+	}
+	sim_cuda_unlock();
+	return is_made ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static struct reservation *find_reservation(uint64_t address, uint64_t bytes)
+{
+	struct reservation *r = reservations;
+	while (r && !(address >= r->address && address - r->address < r->bytes))
+		r = r->next;
+	return r && bytes <= r->bytes - (address - r->address) ? r : NULL;
+}
+
+/* The first mapping that ends after address, if it begins before the end. */
+static struct sim_memory *first_mapping(uint64_t address, uint64_t end)
+{
+	struct sim_memory *memory = sim_memory_after(address);
+	return memory && memory->address < end ? memory : NULL;
+}
+
+ll_cu_result cuMemAddressFree(ll_cu_deviceptr address, size_t bytes)
+{
+	SIM_ENTER();
+	sim_cuda_lock();
+	struct reservation **link = &reservations, *r;
+	while ((r = *link) && r->address != address)
+		link = &r->next;
+	bool can = r && r->bytes == bytes && !first_mapping(address, address + bytes);
+	if (can) {
+		*link = r->next;
+		munmap((void *)(uintptr_t)r->address, bytes);
+		munmap(r->bytes_at, bytes);
+		free(r);
+	}
+	sim_cuda_unlock();
+	return can ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_VALUE;
+}
+
+static ll_cu_result map(const struct reservation *r, uint64_t address, struct sim_physical *physical)
+{
+	char *at = r->bytes_at + (address - r->address);
+	char *mapped = physical->is_imported ? sim_ticket_map(&physical->ticket, at)
+					     : sim_arena_map(physical->offset, physical->bytes, at);
+	struct sim_memory memory = {
+	    .address = address,
+	    .bytes = physical->bytes,
+	    .bytes_at = at,
+	    .kind = SIM_MEMORY_DEVICE,
+	    .origin = SIM_ORIGIN_MAPPED,
+	    .card = physical->card,
+	    .offset = SIM_NEVER,
+	    .physical = physical,
+	    .whole_address = r->address,
+	    .whole_bytes = r->bytes,
+	    .is_blocked = true,
+	};
+	if (!mapped)
+		return LL_CUDA_ERROR_MAP_FAILED;
+	if (sim_memory_insert(&memory) < 0)
+		return LL_CUDA_ERROR_OUT_OF_MEMORY;
+	physical->mappings++;
+	return LL_CUDA_SUCCESS;
+}
+
+ll_cu_result cuMemMap(ll_cu_deviceptr address, size_t bytes, size_t offset, ll_cu_mem_handle handle,
+		      unsigned long long flags)
+{
+	SIM_ENTER();
+	if (flags || offset || !is_whole(bytes) || address % SIM_GRANULARITY_BYTES)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	sim_cuda_lock();
+	struct sim_physical *physical = sim_physical_of(handle);
+	const struct reservation *r = find_reservation(address, bytes);
+	ll_cu_result status;
+	if (!physical || !r || bytes > physical->bytes || first_mapping(address, address + bytes))
+		status = LL_CUDA_ERROR_INVALID_VALUE;
+	else if (bytes < physical->bytes)
+		status = LL_CUDA_ERROR_NOT_SUPPORTED; /* only whole, the real driver says so, too */
+	else
+		status = map(r, address, physical);
+	sim_cuda_unlock();
+	return status;
+}
+
+/* Whole mappings only. Waits for the card, so that nothing writes to what is gone. */
+static ll_cu_result unmap(uint64_t address, uint64_t bytes)
+{
+	const struct reservation *r = find_reservation(address, bytes);
+	uint64_t end = address + bytes;
+	struct sim_memory *memory = first_mapping(address, end);
+	if (!r)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	for (const struct sim_memory *m = memory; m && m < sim_cuda.memory + sim_cuda.memory_count; m++) {
+		if (m->address < end && (m->address < address || m->address + m->bytes > end))
+			return LL_CUDA_ERROR_INVALID_VALUE;
+	}
+	if (memory)
+		sim_wait_card(memory->card);
+	while ((memory = first_mapping(address, end))) {
+		struct sim_physical *physical = memory->physical;
+		sim_addresses_clear(memory->bytes_at, memory->bytes);
+		sim_memory_remove(memory);
+		physical->mappings--;
+		sim_physical_settle(physical);
+	}
+	return LL_CUDA_SUCCESS;
+}
+
+ll_cu_result cuMemUnmap(ll_cu_deviceptr address, size_t bytes)
+{
+	SIM_ENTER();
+	if (!is_whole(bytes) || address % SIM_GRANULARITY_BYTES)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	sim_cuda_lock();
+	ll_cu_result status = unmap(address, bytes);
+	sim_cuda_unlock();
+	return status;
+}
+
+/* Access of the card that the memory is on; there are no peers. */
+static ll_cu_result set_access(uint64_t address, uint64_t bytes, const struct ll_cu_mem_access_desc *desc)
+{
+	ll_cu_device device;
+	uint64_t end = address + bytes, reached = address;
+	if (!sim_location_is_device(&desc->location, &device))
+		return LL_CUDA_ERROR_INVALID_DEVICE;
+	struct sim_memory *first = find_mapping(address);
+	for (struct sim_memory *m = first; m && reached < end; m++) {
+		bool follows = m < sim_cuda.memory + sim_cuda.memory_count && m->origin == SIM_ORIGIN_MAPPED &&
+			       m->address == reached && m->address + m->bytes <= end;
+		if (!follows)
+			return LL_CUDA_ERROR_INVALID_VALUE;
+		if (sim_cuda.devices[device] != m->card)
+			return LL_CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+		reached += m->bytes;
+	}
+	if (reached < end)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	for (struct sim_memory *m = first; m->address < end; m++) {
+		m->is_blocked = desc->flags == LL_CU_MEM_ACCESS_FLAGS_PROT_NONE;
+		m->flags = desc->flags;
+		if (m->address + m->bytes == end)
+			break;
+	}
+	return LL_CUDA_SUCCESS;
+}
+
+ll_cu_result cuMemSetAccess(ll_cu_deviceptr address, size_t bytes, const struct ll_cu_mem_access_desc *accesses,
+			    size_t count)
+{
+	SIM_ENTER();
+	ll_cu_result status = accesses && count && bytes ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_VALUE;
+	sim_cuda_lock();
+	for (size_t i = 0; !status && i < count; i++)
+		status = set_access(address, bytes, &accesses[i]);
+	sim_cuda_unlock();
+	return status;
+}
+
+ll_cu_result cuMemGetAccess(unsigned long long *ret_flags, const struct ll_cu_mem_location *location,
+			    ll_cu_deviceptr address)
+{
+	SIM_ENTER();
+	ll_cu_device device;
+	if (!ret_flags || !location)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	if (!sim_location_is_device(location, &device))
+		return LL_CUDA_ERROR_INVALID_DEVICE;
+	sim_cuda_lock();
+	const struct sim_memory *memory = find_mapping(address);
+	if (memory)
+		*ret_flags = sim_cuda.devices[device] == memory->card ? memory->flags : 0;
+	sim_cuda_unlock();
+	return memory ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_VALUE;
+}
