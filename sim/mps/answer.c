@@ -15,10 +15,10 @@
 #include "base/scope.h"
 #include "base/strbuf.h"
 #include "card/mps.h"
-#include "mps/partition.h"
 #include "card/mps_pipe.h"
 #include "card/population.h"
 #include "mps/daemon.h"
+#include "mps/partition.h"
 
 enum { MAX_WORDS = 8 };
 

@@ -25,10 +25,10 @@
 #include "card/fault.h"
 #include "card/mps.h"
 #include "card/mps_log.h"
-#include "mps/partition.h"
 #include "card/mps_pipe.h"
 #include "card/population.h"
 #include "card/visible.h"
+#include "mps/partition.h"
 
 /* How often to look while something waits for what tells nobody: a client that is killed, a server's recovery. */
 enum { LOOK_AGAIN_MS = 5 };
