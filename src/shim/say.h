@@ -1,7 +1,8 @@
 /*
  * say.h - a line on the program's standard error stream: for what its user must know and no call can return.
  *
- * The library lives in other people's programs and says nothing as a rule. It says why it refuses a card (seat.h).
+ * The library lives in other people's programs and says nothing as a rule. It says why it refuses a card
+ * (device_state.h).
  */
 #ifndef LOADLINE_SHIM_SAY_H
 #define LOADLINE_SHIM_SAY_H

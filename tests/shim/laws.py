@@ -124,7 +124,7 @@ CALLS = [
     ("shim/say.c", "write", 'if (write(1, "text", 4)) return;'),
     ("shim/time/agent.c", "prctl", "prctl(PR_SET_DUMPABLE, 0);"),
     ("shim/time/agent.c", "pthread_sigmask", "pthread_sigmask(SIG_UNBLOCK, NULL, NULL);"),
-    ("shim/seat.c", "atexit", "atexit(in_child);"),
+    ("shim/device_state.c", "atexit", "atexit(in_child);"),
     ("ledger/guard.c", "syscall", "syscall(SYS_exit_group, 1);"),
     ("ledger/guard.c", "syscall", "syscall(\n\tSYS_write, 1, NULL, 0);"),
     ("ledger/guard.c", "syscall", "int pid = 1, word = 1; syscall(SYS_tgkill, pid, (pid_t)(uint32_t)word, SIGTERM);"),

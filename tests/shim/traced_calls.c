@@ -211,7 +211,7 @@ const void *ll_real_bind(enum ll_real_library which)
 
 static bool is_governed;
 static struct ll_run_settings settings;
-static struct ll_seat own_seat = {.flow = (struct ll_flow *)(void *)made}; /* nobody looks inside */
+static struct ll_device_state own_dev = {.flow = (struct ll_flow *)(void *)made}; /* nobody looks inside */
 
 _Atomic int ll_trace_answer = LL_TRACE_GATE_AND_EVENTS;
 _Thread_local struct ll_trace_what ll_trace_next;
@@ -229,33 +229,33 @@ void ll_trace_waited(ll_cu_device device, const char *uuid, uint64_t start_ns, u
 	(void)end_ns;
 }
 
-_Atomic int ll_seat_answer; /* asks each time */
+_Atomic int ll_device_state_answer; /* asks each time */
 
-const struct ll_run_settings *ll_seat_settings(void)
+const struct ll_run_settings *ll_device_state_settings(void)
 {
 	return is_governed ? &settings : NULL;
 }
 
-struct ll_seat *ll_seat_known(const struct ll_cu_context *context)
+struct ll_device_state *ll_device_state_known(const struct ll_cu_context *context)
 {
 	(void)context;
 	return NULL;
 }
 
-struct ll_seat *ll_seat_in(struct ll_cu_context *current)
+struct ll_device_state *ll_device_state_in(struct ll_cu_context *current)
 {
-	return is_governed && current == CONTEXT ? &own_seat : NULL;
+	return is_governed && current == CONTEXT ? &own_dev : NULL;
 }
 
-struct ll_seat *ll_seat_current(struct ll_cu_context **ret_context)
+struct ll_device_state *ll_device_state_current(struct ll_cu_context **ret_context)
 {
 	bool is_there = is_governed && ll_real()->cuCtxGetCurrent(ret_context) == LL_CUDA_SUCCESS;
-	return is_there ? ll_seat_in(*ret_context) : NULL;
+	return is_there ? ll_device_state_in(*ret_context) : NULL;
 }
 
-bool ll_seat_retake(struct ll_seat *seat)
+bool ll_device_state_retake(struct ll_device_state *dev)
 {
-	(void)seat;
+	(void)dev;
 	return false;
 }
 

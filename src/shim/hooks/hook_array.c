@@ -31,7 +31,7 @@ static struct ll_cu_array3d_descriptor from_3d_v1(const struct ll_cu_array3d_des
 	LL_CHARGE(charge, ll_place_current(), ll_footprint_array(&shape, levels));                                     \
 	if (charge.is_refused)                                                                                         \
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;                                                                    \
-	LL_CHARGED_CALL(status, charge.place.seat, call);                                                              \
+	LL_CHARGED_CALL(status, charge.place.dev, call);                                                               \
 	if (status == LL_CUDA_SUCCESS)                                                                                 \
 		ll_charge_keep(&charge, kind, ll_charge_name(*(ret_handle)));                                          \
 	return status

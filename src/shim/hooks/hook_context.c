@@ -13,7 +13,7 @@
 		LL_CONTEXT_CHANGE(change, ll_context_begin(device));                                                   \
 		if (change.refusal)                                                                                    \
 			return change.refusal;                                                                         \
-		LL_CHARGED_CALL(status, change.seat, ll_real()->symbol args);                                          \
+		LL_CHARGED_CALL(status, change.dev, ll_real()->symbol args);                                           \
 		if (status == LL_CUDA_SUCCESS)                                                                         \
 			ll_context_made(&change, *ret_context);                                                        \
 		return change.refusal = status;                                                                        \

@@ -2,15 +2,15 @@
 #include "shim/hooks/launch.h"
 #include "shim/interpose/hook.h"
 #include "shim/memory/pools.h"
-#include "shim/spare.h"
+#include "shim/pool_reserve.h"
 #include "shim/time/capturing.h"
 
 /* False: there is no room for it, and what pools and other graphs keep in reserve was given up. */
-static bool upload(struct ll_seat *seat, struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)
+static bool upload(struct ll_device_state *dev, struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)
 {
 	if (ll_real()->cuGraphUpload(exec, stream) != LL_CUDA_ERROR_OUT_OF_MEMORY)
-		return ll_pool_keep_graph(seat, exec);
-	ll_spare_give_up(seat);
+		return ll_pool_keep_graph(dev, exec);
+	ll_pool_reserve_give_up(dev);
 	return false;
 }
 
@@ -18,11 +18,10 @@ static bool upload(struct ll_seat *seat, struct ll_cu_graph_exec *exec, struct l
 static ll_cu_result take_memory(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)
 {
 	LL_REENTRY_SCOPE();
-	struct ll_seat *seat = ll_pool_seat_if_used();
-	if (!seat || ll_pool_has_room_for_graph(seat, exec) || ll_stream_is_captured(stream) ||
-	    upload(seat, exec, stream))
+	struct ll_device_state *dev = ll_pool_dev_if_used();
+	if (!dev || ll_pool_has_room_for_graph(dev, exec) || ll_stream_is_captured(stream) || upload(dev, exec, stream))
 		return LL_CUDA_SUCCESS;
-	return upload(seat, exec, stream) ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_OUT_OF_MEMORY;
+	return upload(dev, exec, stream) ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* One replay is one unit of work, whatever is in it. */
@@ -57,8 +56,8 @@ static void true_up_graphs(void)
 		if (ll_reentry_is_inside() || status != LL_CUDA_SUCCESS)                                               \
 			return status;                                                                                 \
 		LL_REENTRY_SCOPE();                                                                                    \
-		struct ll_seat *seat = ll_pool_seat_if_used();                                                         \
-		return seat && !ll_pool_keep_graph(seat, exec) ? LL_CUDA_ERROR_OUT_OF_MEMORY : status;                 \
+		struct ll_device_state *dev = ll_pool_dev_if_used();                                                   \
+		return dev && !ll_pool_keep_graph(dev, exec) ? LL_CUDA_ERROR_OUT_OF_MEMORY : status;                   \
 	}
 
 GRAPH_UPLOAD_HOOK(cuGraphUpload)
@@ -76,7 +75,7 @@ GRAPH_LAUNCH_HOOK(cuGraphLaunch_ptsz, ll_launch_per_thread(stream))
 #define CAPTURE_HOOK(symbol, stream, params, args)                                                                     \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \
-		if (ll_reentry_is_inside() || !ll_seat_settings())                                                     \
+		if (ll_reentry_is_inside() || !ll_device_state_settings())                                             \
 			return ll_real()->symbol args;                                                                 \
 		LL_REENTRY_SCOPE();                                                                                    \
 		struct ll_launch_hold held __attribute__((cleanup(ll_launch_release_marks))) =                         \

@@ -10,7 +10,7 @@
 	LL_CHARGE(charge, ll_place_current(), bytes_taken);                                                            \
 	if (charge.is_refused)                                                                                         \
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;                                                                    \
-	LL_CHARGED_CALL(status, charge.place.seat, call);                                                              \
+	LL_CHARGED_CALL(status, charge.place.dev, call);                                                               \
 	if (status == LL_CUDA_SUCCESS)                                                                                 \
 		ll_charge_keep(&charge, LL_SIZE_ADDRESS, *ret_address);                                                \
 	return status
@@ -21,7 +21,7 @@
 	LL_CHARGE(charge, ll_place_current(), ll_footprint_pitched(width_bytes, height));                              \
 	if (charge.is_refused)                                                                                         \
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;                                                                    \
-	LL_CHARGED_CALL(status, charge.place.seat, call);                                                              \
+	LL_CHARGED_CALL(status, charge.place.dev, call);                                                               \
 	if (status == LL_CUDA_SUCCESS) {                                                                               \
 		ll_charge_correct(&charge, ll_footprint_pitched(*ret_pitch_bytes, height));                            \
 		ll_charge_keep(&charge, LL_SIZE_ADDRESS, *ret_address);                                                \

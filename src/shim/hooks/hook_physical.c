@@ -11,7 +11,7 @@ LL_HOOK_EXPORT ll_cu_result cuMemCreate(ll_cu_mem_handle *ret_handle, size_t byt
 	LL_CHARGE(charge, ll_place_device(prop->location.id), ll_footprint_round(bytes, LL_FOOTPRINT_BLOCK_BYTES));
 	if (charge.is_refused)
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;
-	LL_CHARGED_CALL(status, charge.place.seat, ll_real()->cuMemCreate(ret_handle, bytes, prop, flags));
+	LL_CHARGED_CALL(status, charge.place.dev, ll_real()->cuMemCreate(ret_handle, bytes, prop, flags));
 	if (status == LL_CUDA_SUCCESS)
 		ll_physical_add(&charge, *ret_handle);
 	return status;

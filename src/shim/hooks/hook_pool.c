@@ -15,16 +15,16 @@ static bool is_captured(struct ll_cu_stream *stream)
 }
 
 /* The card whose current pool a stream takes from: its context's. */
-static struct ll_seat *seat_of(struct ll_cu_stream *stream)
+static struct ll_device_state *dev_of(struct ll_cu_stream *stream)
 {
 	struct ll_cu_context *current, *context;
 	struct ll_size size;
-	struct ll_seat *seat = ll_seat_current(&current);
+	struct ll_device_state *dev = ll_device_state_current(&current);
 	bool is_default = !stream || stream == LL_CU_STREAM_LEGACY || stream == LL_CU_STREAM_PER_THREAD;
 	if (is_default || ll_real()->cuStreamGetCtx(stream, &context) != LL_CUDA_SUCCESS || context == current ||
 	    !ll_sizes_find(LL_SIZE_CONTEXT, ll_charge_name(context), &size))
-		return seat;
-	return size.seat;
+		return dev;
+	return size.dev;
 }
 
 /*
@@ -37,14 +37,14 @@ static struct ll_seat *seat_of(struct ll_cu_stream *stream)
 		ll_pool_expect_graphs(bytes);                                                                          \
 		return call;                                                                                           \
 	}                                                                                                              \
-	struct ll_seat *seat = seat_of(as_stream);                                                                     \
-	if (!seat)                                                                                                     \
+	struct ll_device_state *dev = dev_of(as_stream);                                                               \
+	if (!dev)                                                                                                      \
 		return call;                                                                                           \
-	struct ll_pool_growth growth __attribute__((cleanup(ll_pool_leave))) = ll_pool_begin(seat, handle, bytes);     \
+	struct ll_pool_growth growth __attribute__((cleanup(ll_pool_leave))) = ll_pool_begin(dev, handle, bytes);      \
 	struct ll_pool *from = growth.pool;                                                                            \
 	if (growth.is_refused)                                                                                         \
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;                                                                    \
-	LL_CHARGED_CALL(status, seat, call);                                                                           \
+	LL_CHARGED_CALL(status, dev, call);                                                                            \
 	bool is_within = ll_pool_end(&growth);                                                                         \
 	if (status != LL_CUDA_SUCCESS || !from)                                                                        \
 		return status;                                                                                         \

@@ -13,11 +13,11 @@ static void tell_info(uint64_t *free_bytes, uint64_t *total_bytes)
 {
 	struct ll_report report;
 	struct ll_cu_context *context;
-	const struct ll_seat *seat = ll_seat_current(&context);
-	if (!seat)
+	const struct ll_device_state *dev = ll_device_state_current(&context);
+	if (!dev)
 		return;
 	ll_pool_true_up_if_used();
-	if (!ll_report_device(seat->device, &report))
+	if (!ll_report_device(dev->device, &report))
 		return;
 	*total_bytes = least(*total_bytes, report.limit_bytes);
 	*free_bytes = least(*free_bytes, ll_report_left(&report));

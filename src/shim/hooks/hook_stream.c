@@ -5,7 +5,7 @@
 #define DESTROY_HOOK(symbol)                                                                                           \
 	LL_HOOK_EXPORT ll_cu_result symbol(struct ll_cu_stream *stream)                                                \
 	{                                                                                                              \
-		if (ll_reentry_is_inside() || (!ll_seat_settings() && !ll_trace_is_by_events()))                       \
+		if (ll_reentry_is_inside() || (!ll_device_state_settings() && !ll_trace_is_by_events()))               \
 			return ll_real()->symbol(stream);                                                              \
 		LL_REENTRY_SCOPE();                                                                                    \
 		ll_launch_forget_stream(stream);                                                                       \

@@ -27,7 +27,7 @@ static enum ll_cu_capture_mode exchange_capture_mode(enum ll_cu_capture_mode mod
 
 /* Where a stream lives; its context is current from enter_place to leave_place. */
 struct place {
-	struct ll_seat *seat;          /* NULL: not governed */
+	struct ll_device_state *dev;   /* NULL: not governed */
 	struct ll_cu_context *context; /* NULL: it could not be made current, or there is none */
 	struct ll_cu_context *owner;   /* of a stream that is no default one; NULL: not known */
 	bool is_elsewhere;
@@ -39,11 +39,11 @@ static bool is_default(const struct ll_cu_stream *stream)
 	return !stream || stream == LL_CU_STREAM_LEGACY || stream == LL_CU_STREAM_PER_THREAD;
 }
 
-/* Of a process that has several seats: with one, the hook itself counts. */
+/* Of a process that has several device states: with one, the hook itself counts. */
 static bool passes_open_gate(struct ll_cu_context *context)
 {
-	const struct ll_seat *seat = ll_seat_known(context);
-	return seat && seat->flow && !ll_claim_is_lost(seat->claim) && ll_flow_passes_open_gate(seat->flow);
+	const struct ll_device_state *dev = ll_device_state_known(context);
+	return dev && dev->flow && !ll_claim_is_lost(dev->claim) && ll_flow_passes_open_gate(dev->flow);
 }
 
 static void enter_place(struct place *place, struct ll_cu_stream *stream, bool may_pass)
@@ -58,17 +58,17 @@ static void enter_place(struct place *place, struct ll_cu_stream *stream, bool m
 	bool is_known = has_owner && ll_real()->cuCtxGetCurrent(&current) == LL_CUDA_SUCCESS;
 	if (is_known && current && current == place->owner) { /* as most are: nothing else is asked */
 		place->context = current;
-		place->seat = ll_seat_in(current);
+		place->dev = ll_device_state_in(current);
 		return;
 	}
 	if (is_known && place->owner != current) {
 		place->is_elsewhere = ll_real()->cuCtxPushCurrent_v2(place->owner) == LL_CUDA_SUCCESS;
 		is_lost = !place->is_elsewhere;
 	}
-	place->seat = ll_seat_current(&place->context);
-	if (!place->seat && current && !place->is_elsewhere)
+	place->dev = ll_device_state_current(&place->context);
+	if (!place->dev && current && !place->is_elsewhere)
 		place->context = current;
-	else if (!place->seat && ll_real()->cuCtxGetCurrent(&place->context) != LL_CUDA_SUCCESS)
+	else if (!place->dev && ll_real()->cuCtxGetCurrent(&place->context) != LL_CUDA_SUCCESS)
 		place->context = NULL;
 	if (is_lost)
 		place->context = NULL;
@@ -84,9 +84,9 @@ static void leave_place(const struct place *place)
 /* A launch that is not governed is counted by nobody. */
 static bool is_counted(const struct ll_launch *launch, const struct place *place, bool is_traced)
 {
-	struct ll_flow *flow = place->seat ? place->seat->flow : NULL;
-	if (flow && ll_claim_is_lost(place->seat->claim))
-		ll_seat_retake(place->seat);
+	struct ll_flow *flow = place->dev ? place->dev->flow : NULL;
+	if (flow && ll_claim_is_lost(place->dev->claim))
+		ll_device_state_retake(place->dev);
 	if (flow && !is_traced && ll_flow_passes_open_gate(flow))
 		return true;
 	return !flow || ll_flow_count(flow, launch->context, launch->stream, launch->kind);
@@ -94,19 +94,19 @@ static bool is_counted(const struct ll_launch *launch, const struct place *place
 
 static bool is_refused(const struct place *place)
 {
-	return place->seat && ll_seat_settings()->is_strict && ll_claim_is_lost(place->seat->claim) &&
-	       !ll_seat_retake(place->seat);
+	return place->dev && ll_device_state_settings()->is_strict && ll_claim_is_lost(place->dev->claim) &&
+	       !ll_device_state_retake(place->dev);
 }
 
 /* What a wait at the gate takes is told to a trace. */
 static void enter_flow(struct ll_launch *launch, const struct place *place)
 {
-	launch->flow = place->seat->flow;
+	launch->flow = place->dev->flow;
 	enum ll_cu_capture_mode mode = exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
 	uint64_t start_ns = ll_trace_has_gate() ? ll_now_ns() : 0;
 	ll_flow_enter(launch->flow, launch->context, launch->stream, launch->kind);
 	if (start_ns)
-		ll_trace_waited(place->seat->device, place->seat->uuid, start_ns, ll_now_ns());
+		ll_trace_waited(place->dev->device, place->dev->uuid, start_ns, ll_now_ns());
 	exchange_capture_mode(mode);
 }
 
@@ -133,7 +133,7 @@ static struct ll_launch begin(struct ll_cu_stream *stream, uint64_t kind, bool i
 {
 	struct ll_launch launch = {.errno_before = ll_reentry_enter(), .status = LL_LAUNCH_LOST};
 	struct place place;
-	bool is_traced = ll_trace_is_by_events(), is_governed = is_gated && ll_seat_is_governed();
+	bool is_traced = ll_trace_is_by_events(), is_governed = is_gated && ll_device_state_is_governed();
 	bool is_asked = is_traced || atomic_load_explicit(&captures_begun, memory_order_relaxed);
 	if ((!is_governed && !is_traced) || (is_asked && ll_stream_is_captured(stream)))
 		return launch;
@@ -202,7 +202,7 @@ struct ll_launch_hold ll_launch_hold_marks(struct ll_cu_stream *stream)
 	struct place place;
 	atomic_store(&captures_begun, true);
 	enter_place(&place, stream, false);
-	struct ll_launch_hold hold = {.flow = place.seat ? place.seat->flow : NULL,
+	struct ll_launch_hold hold = {.flow = place.dev ? place.dev->flow : NULL,
 				      .context = place.context ? place.context : place.owner,
 				      .stream = name_stream(stream)};
 	leave_place(&place);
@@ -229,8 +229,8 @@ void ll_launch_forget_stream(struct ll_cu_stream *stream)
 	enum ll_cu_capture_mode mode = exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
 	enter_place(&place, stream, false);
 	struct ll_cu_context *context = place.context ? place.context : place.owner;
-	if (place.seat && place.seat->flow && context)
-		ll_flow_forget_stream(place.seat->flow, context, name_stream(stream), place.context);
+	if (place.dev && place.dev->flow && context)
+		ll_flow_forget_stream(place.dev->flow, context, name_stream(stream), place.context);
 	if (ll_trace_is_by_events())
 		ll_trace_events_forget_stream(name_stream(stream));
 	leave_place(&place);

@@ -16,8 +16,8 @@
 #ifndef LOADLINE_SHIM_HOOKS_LAUNCH_H
 #define LOADLINE_SHIM_HOOKS_LAUNCH_H
 
+#include "shim/device_state.h"
 #include "shim/interpose/reentry.h"
-#include "shim/seat.h"
 #include "shim/time/gate.h"
 #include "shim/trace/trace.h"
 

@@ -18,12 +18,12 @@
  * Where the driver is out of memory although the limit has room, and somebody on the card has died with memory within
  * the last second, it is asked again until the dead one's memory is free: LL_CHARGED_CALL instead of the bare call.
  *
- * When the limit refuses, what the process itself keeps in reserve is given up first (spare.h), and it is asked once
- * more.
+ * When the limit refuses, what the process itself keeps in reserve is given up first (pool_reserve.h), and it is asked
+ * once more.
  *
  * With no place on a card (no ledger, no claim free) it is refused where limits were asked for, and else goes on
- * ungoverned. A claim that was cleared from outside is taken again by the next that needs it (held.h); while none is to
- * be had, the program goes on with the contexts that it has.
+ * ungoverned. A claim that was cleared from outside is taken again by the next that needs it (charge_counter.h); while
+ * none is to be had, the program goes on with the contexts that it has.
  */
 #ifndef LOADLINE_SHIM_MEMORY_CHARGE_H
 #define LOADLINE_SHIM_MEMORY_CHARGE_H
@@ -31,16 +31,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "shim/device_state.h"
 #include "shim/interpose/reentry.h"
 #include "shim/memory/footprint.h"
 #include "shim/memory/sizes.h"
-#include "shim/seat.h"
 
-/* Who is to be charged: a seat, and the context that the memory goes with. */
+/* Who is to be charged: a device state, and the context that the memory goes with. */
 struct ll_place {
-	struct ll_seat *seat; /* NULL: nobody */
-	uint64_t owner;       /* contexts.h; 0: the memory outlives contexts */
-	bool is_refused;      /* seat is NULL, and limits were asked for */
+	struct ll_device_state *dev; /* NULL: nobody */
+	uint64_t owner;              /* contexts.h; 0: the memory outlives contexts */
+	bool is_refused;             /* device state is NULL, and limits were asked for */
 };
 
 struct ll_charge {
@@ -52,13 +52,13 @@ struct ll_charge {
 /* Nothing is governed, or the call is the driver's own: one load each. */
 static inline bool ll_charge_passes(void)
 {
-	return !ll_seat_is_governed() || ll_reentry_is_inside();
+	return !ll_device_state_is_governed() || ll_reentry_is_inside();
 }
 
 /* That of the calling thread's current context. */
 struct ll_place ll_place_current(void);
 
-/* On a card by its ordinal, of no context. The seat is taken if there is none. */
+/* On a card by its ordinal, of no context. The device state is taken if there is none. */
 struct ll_place ll_place_device(ll_cu_device device);
 
 #define LL_CHARGE(charge, place, bytes)                                                                                \
@@ -67,15 +67,15 @@ struct ll_place ll_place_device(ll_cu_device device);
 struct ll_charge ll_charge_begin(struct ll_place place, uint64_t bytes);
 void ll_charge_end(struct ll_charge *charge);
 
-#define LL_CHARGED_CALL(status, seat, call)                                                                            \
+#define LL_CHARGED_CALL(status, dev, call)                                                                             \
 	ll_cu_result status;                                                                                           \
 	uint64_t status##_since_ns = 0;                                                                                \
 	do {                                                                                                           \
 		status = call;                                                                                         \
-	} while (status == LL_CUDA_ERROR_OUT_OF_MEMORY && ll_charge_waits(seat, &status##_since_ns))
+	} while (status == LL_CUDA_ERROR_OUT_OF_MEMORY && ll_charge_waits(dev, &status##_since_ns))
 
-/* Whether it is worth asking again; waits 2 ms before it says so, and for a second in all. seat may be NULL. */
-bool ll_charge_waits(struct ll_seat *seat, uint64_t *since_ns);
+/* Whether it is worth asking again; waits 2 ms before it says so, and for a second in all. device state may be NULL. */
+bool ll_charge_waits(struct ll_device_state *dev, uint64_t *since_ns);
 
 /* The card took another size than was reserved: more is charged without asking, for it is there already. */
 void ll_charge_correct(struct ll_charge *charge, uint64_t bytes);

@@ -3,7 +3,7 @@
 #include <pthread.h>
 
 #include "ledger/fork.h"
-#include "shim/held.h"
+#include "shim/charge_counter.h"
 #include "shim/interpose/real.h"
 
 enum { CARDS = 64, DEFAULT_STACK_BYTES = 1024, DEFAULT_PRINTF_BYTES = 1 << 20, DEFAULT_HEAP_BYTES = 8 << 20 };
@@ -42,23 +42,23 @@ static void begin(void)
 	ll_fork_add(&fork_item);
 }
 
-static void lock_card(const struct ll_seat *seat)
+static void lock_card(const struct ll_device_state *dev)
 {
 	pthread_once(&once, begin);
-	pthread_mutex_lock(&locks[seat->device]);
+	pthread_mutex_lock(&locks[dev->device]);
 }
 
-static void unlock_card(const struct ll_seat *seat)
+static void unlock_card(const struct ll_device_state *dev)
 {
-	pthread_mutex_unlock(&locks[seat->device]);
+	pthread_mutex_unlock(&locks[dev->device]);
 }
 
-uint64_t ll_context_owner(const struct ll_seat *seat, struct ll_cu_context *context)
+uint64_t ll_context_owner(const struct ll_device_state *dev, struct ll_cu_context *context)
 {
 	struct ll_size size;
 	if (ll_sizes_find(LL_SIZE_CONTEXT, ll_charge_name(context), &size))
 		return size.owner;
-	return atomic_load(&primaries[seat->device].owner);
+	return atomic_load(&primaries[dev->device].owner);
 }
 
 static struct ll_footprint_card card_of(ll_cu_device device)
@@ -84,28 +84,28 @@ static uint64_t free_bytes_of(ll_cu_device device)
 static uint64_t foretell(ll_cu_device device)
 {
 	struct ll_footprint_card card = card_of(device);
-	return ll_seat_settings()->counts_context ? ll_footprint_context(&card, DEFAULT_STACK_BYTES) : 0;
+	return ll_device_state_settings()->counts_context ? ll_footprint_context(&card, DEFAULT_STACK_BYTES) : 0;
 }
 
 /* The lock is held. */
 static void reserve(struct ll_context_change *change)
 {
-	change->free_bytes = free_bytes_of(change->seat->device);
-	change->charge = ll_charge_begin((struct ll_place){.seat = change->seat}, foretell(change->seat->device));
+	change->free_bytes = free_bytes_of(change->dev->device);
+	change->charge = ll_charge_begin((struct ll_place){.dev = change->dev}, foretell(change->dev->device));
 	change->refusal = change->charge.is_refused ? LL_CUDA_ERROR_OUT_OF_MEMORY : LL_CUDA_SUCCESS;
 }
 
 static void lock(struct ll_context_change *change)
 {
-	lock_card(change->seat);
+	lock_card(change->dev);
 	change->is_locked = true;
 }
 
 /* is_new: a context is made; a program goes on with one that it has. */
 static struct ll_context_change on_card(ll_cu_device device, bool is_new)
 {
-	struct ll_context_change change = {.seat = ll_seat_take(device)};
-	if (is_new && ll_seat_refuses(device))
+	struct ll_context_change change = {.dev = ll_device_state_take(device)};
+	if (is_new && ll_device_state_refuses(device))
 		change = (struct ll_context_change){.refusal = LL_CUDA_ERROR_NOT_PERMITTED};
 	return change;
 }
@@ -113,7 +113,7 @@ static struct ll_context_change on_card(ll_cu_device device, bool is_new)
 struct ll_context_change ll_context_begin(ll_cu_device device)
 {
 	struct ll_context_change change = on_card(device, true);
-	if (change.seat) {
+	if (change.dev) {
 		lock(&change);
 		reserve(&change);
 	}
@@ -123,18 +123,18 @@ struct ll_context_change ll_context_begin(ll_cu_device device)
 void ll_context_change_end(struct ll_context_change *change)
 {
 	ll_charge_end(&change->charge);
-	ll_seat_forget_contexts();
-	if (!change->seat)
+	ll_device_state_forget_contexts();
+	if (!change->dev)
 		return;
 	if (change->refusal)
-		ll_seat_give_back(change->seat);
+		ll_device_state_give_back(change->dev);
 	if (change->is_locked)
-		unlock_card(change->seat);
+		unlock_card(change->dev);
 }
 
 static void correct(struct ll_context_change *change)
 {
-	uint64_t foretold = change->charge.bytes, free_bytes = free_bytes_of(change->seat->device);
+	uint64_t foretold = change->charge.bytes, free_bytes = free_bytes_of(change->dev->device);
 	if (!foretold || !change->free_bytes || !free_bytes || free_bytes >= change->free_bytes)
 		return;
 	uint64_t taken = change->free_bytes - free_bytes;
@@ -144,29 +144,30 @@ static void correct(struct ll_context_change *change)
 
 void ll_context_made(struct ll_context_change *change, struct ll_cu_context *context)
 {
-	if (!change->seat)
+	if (!change->dev)
 		return;
 	correct(change);
-	change->charge.place = (struct ll_place){.seat = change->seat, .owner = ++last_owner};
+	change->charge.place = (struct ll_place){.dev = change->dev, .owner = ++last_owner};
 	ll_charge_keep(&change->charge, LL_SIZE_CONTEXT, ll_charge_name(context));
 }
 
 /* Its allocations, and itself where it was not taken out before. */
-static void release_owned(struct ll_seat *seat, uint64_t owner)
+static void release_owned(struct ll_device_state *dev, uint64_t owner)
 {
 	uint64_t bytes = ll_sizes_take_owned(owner);
 	if (bytes)
-		ll_held_release(seat, bytes);
+		ll_charge_counter_release(dev, bytes);
 }
 
-/* A context that is not known is not on any seat that is. Another thread's capture must not be spoiled by a query. */
+/* A context that is not known is not on any device state that is. Another thread's capture must not be spoiled by a
+ * query. */
 static void forget_launches(const struct ll_size *size, struct ll_cu_context *context)
 {
 	enum ll_cu_capture_mode mode = LL_CU_STREAM_CAPTURE_MODE_RELAXED;
-	if (!size->seat || !size->seat->flow)
+	if (!size->dev || !size->dev->flow)
 		return;
 	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
-	ll_flow_forget_context(size->seat->flow, context);
+	ll_flow_forget_context(size->dev->flow, context);
 	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
 }
 
@@ -175,19 +176,19 @@ ll_cu_result ll_context_destroy(struct ll_cu_context *context, ll_cu_result (*de
 	struct ll_size size;
 	if (!ll_sizes_find(LL_SIZE_CONTEXT, ll_charge_name(context), &size)) {
 		ll_cu_result status = destroy(context);
-		ll_seat_forget_contexts();
+		ll_device_state_forget_contexts();
 		return status;
 	}
-	struct ll_context_change change __attribute__((cleanup(ll_context_change_end))) = {.seat = size.seat};
+	struct ll_context_change change __attribute__((cleanup(ll_context_change_end))) = {.dev = size.dev};
 	lock(&change);
-	if (primaries[size.seat->device].context == context ||
+	if (primaries[size.dev->device].context == context ||
 	    !ll_charge_take(LL_SIZE_CONTEXT, ll_charge_name(context), &size))
 		return destroy(context);
 	forget_launches(&size, context);
 	ll_cu_result status = destroy(context);
 	ll_charge_freed(LL_SIZE_CONTEXT, ll_charge_name(context), &size, status);
 	if (status == LL_CUDA_SUCCESS)
-		release_owned(size.seat, size.owner);
+		release_owned(size.dev, size.owner);
 	return status;
 }
 
@@ -231,47 +232,48 @@ static bool is_primary_active(ll_cu_device device)
 
 static void note_primary(struct ll_context_change *change, struct ll_cu_context *context)
 {
-	struct primary *primary = &primaries[change->seat->device];
+	struct primary *primary = &primaries[change->dev->device];
 	primary->retains++;
 	if (primary->context == context)
 		return;
 	ll_context_made(change, context);
 	primary->context = context;
-	atomic_store(&primary->owner, ll_context_owner(change->seat, context));
+	atomic_store(&primary->owner, ll_context_owner(change->dev, context));
 }
 
 ll_cu_result ll_context_retain(struct ll_cu_context **ret_context, ll_cu_device device)
 {
 	LL_CONTEXT_CHANGE(change, on_card(device, !is_primary_active(device)));
-	if (!change.seat)
+	if (!change.dev)
 		return change.refusal ? change.refusal : ll_real()->cuDevicePrimaryCtxRetain(ret_context, device);
 	lock(&change);
 	if (!is_primary_active(device))
 		reserve(&change);
 	if (change.refusal)
 		return change.refusal;
-	LL_CHARGED_CALL(status, change.seat, ll_real()->cuDevicePrimaryCtxRetain(ret_context, device));
+	LL_CHARGED_CALL(status, change.dev, ll_real()->cuDevicePrimaryCtxRetain(ret_context, device));
 	if (status == LL_CUDA_SUCCESS)
 		note_primary(&change, *ret_context);
 	return change.refusal = status;
 }
 
 /* The lock is held; the driver has ended the primary context. */
-static void end_primary(struct ll_seat *seat, struct primary *primary)
+static void end_primary(struct ll_device_state *dev, struct primary *primary)
 {
-	release_owned(seat, atomic_exchange(&primary->owner, 0));
+	release_owned(dev, atomic_exchange(&primary->owner, 0));
 	primary->context = NULL;
 	primary->retains = 0;
 }
 
 ll_cu_result ll_context_release(ll_cu_device device, ll_cu_result (*release)(ll_cu_device))
 {
-	struct ll_context_change change __attribute__((cleanup(ll_context_change_end))) = {.seat = ll_seat_of(device)};
-	if (!change.seat)
+	struct ll_context_change change
+	    __attribute__((cleanup(ll_context_change_end))) = {.dev = ll_device_state_of(device)};
+	if (!change.dev)
 		return release(device);
 	lock(&change);
 	struct primary *primary = &primaries[device];
-	struct ll_size size = {.seat = change.seat};
+	struct ll_size size = {.dev = change.dev};
 	if (primary->context && primary->retains <= 1)
 		forget_launches(&size, primary->context);
 	ll_cu_result status = release(device);
@@ -280,7 +282,7 @@ ll_cu_result ll_context_release(ll_cu_device device, ll_cu_result (*release)(ll_
 	if (primary->retains)
 		primary->retains--;
 	if (!is_primary_active(device))
-		end_primary(change.seat, primary);
+		end_primary(change.dev, primary);
 	return status;
 }
 
@@ -288,10 +290,10 @@ ll_cu_result ll_context_release(ll_cu_device device, ll_cu_result (*release)(ll_
 static void find_primary(struct ll_context_change *change)
 {
 	struct ll_cu_context *context;
-	if (ll_real()->cuDevicePrimaryCtxRetain(&context, change->seat->device) != LL_CUDA_SUCCESS)
+	if (ll_real()->cuDevicePrimaryCtxRetain(&context, change->dev->device) != LL_CUDA_SUCCESS)
 		return;
 	note_primary(change, context);
-	ll_real()->cuDevicePrimaryCtxRelease_v2(change->seat->device);
+	ll_real()->cuDevicePrimaryCtxRelease_v2(change->dev->device);
 }
 
 /* A green context's own part, and with the first one the primary context, are reserved apart. */
@@ -299,19 +301,19 @@ ll_cu_result ll_context_create_green(struct ll_cu_green_context **ret_green, str
 				     ll_cu_device device, unsigned flags)
 {
 	LL_CONTEXT_CHANGE(change, on_card(device, true));
-	if (!change.seat)
+	if (!change.dev)
 		return change.refusal ? change.refusal
 				      : ll_real()->cuGreenCtxCreate(ret_green, resources, device, flags);
 	lock(&change);
 	if (!is_primary_active(device))
 		reserve(&change);
-	LL_CHARGE(own, (struct ll_place){.seat = change.seat},
-		  ll_seat_settings()->counts_context ? LL_FOOTPRINT_GREEN_CONTEXT_BYTES : 0);
+	LL_CHARGE(own, (struct ll_place){.dev = change.dev},
+		  ll_device_state_settings()->counts_context ? LL_FOOTPRINT_GREEN_CONTEXT_BYTES : 0);
 	if (own.is_refused)
 		change.refusal = LL_CUDA_ERROR_OUT_OF_MEMORY;
 	if (change.refusal)
 		return change.refusal;
-	LL_CHARGED_CALL(status, change.seat, ll_real()->cuGreenCtxCreate(ret_green, resources, device, flags));
+	LL_CHARGED_CALL(status, change.dev, ll_real()->cuGreenCtxCreate(ret_green, resources, device, flags));
 	if (status != LL_CUDA_SUCCESS)
 		return change.refusal = status;
 	find_primary(&change);
@@ -333,9 +335,9 @@ ll_cu_result ll_context_destroy_green(struct ll_cu_green_context *green)
 	struct ll_size size;
 	if (!ll_charge_take(LL_SIZE_GREEN, ll_charge_name(green), &size))
 		return ll_real()->cuGreenCtxDestroy(green);
-	struct ll_context_change change __attribute__((cleanup(ll_context_change_end))) = {.seat = size.seat};
+	struct ll_context_change change __attribute__((cleanup(ll_context_change_end))) = {.dev = size.dev};
 	lock(&change);
-	struct primary *primary = &primaries[size.seat->device];
+	struct primary *primary = &primaries[size.dev->device];
 	forget_green_launches(&size, green);
 	if (primary->context && primary->retains <= 1)
 		forget_launches(&size, primary->context);
@@ -343,41 +345,42 @@ ll_cu_result ll_context_destroy_green(struct ll_cu_green_context *green)
 	ll_charge_freed(LL_SIZE_GREEN, ll_charge_name(green), &size, status);
 	if (status == LL_CUDA_SUCCESS && primary->retains)
 		primary->retains--;
-	if (status == LL_CUDA_SUCCESS && !is_primary_active(size.seat->device))
-		end_primary(size.seat, primary);
+	if (status == LL_CUDA_SUCCESS && !is_primary_active(size.dev->device))
+		end_primary(size.dev, primary);
 	return status;
 }
 
 /* Everything in it goes; itself too, unless the driver makes it anew at once. */
 ll_cu_result ll_context_reset(ll_cu_device device, ll_cu_result (*reset)(ll_cu_device))
 {
-	struct ll_context_change change __attribute__((cleanup(ll_context_change_end))) = {.seat = ll_seat_of(device)};
-	if (!change.seat)
+	struct ll_context_change change
+	    __attribute__((cleanup(ll_context_change_end))) = {.dev = ll_device_state_of(device)};
+	if (!change.dev)
 		return reset(device);
 	lock(&change);
 	struct primary *primary = &primaries[device];
-	struct ll_size size = {.seat = change.seat};
+	struct ll_size size = {.dev = change.dev};
 	if (primary->context)
 		forget_launches(&size, primary->context);
 	ll_cu_result status = reset(device);
 	if (status != LL_CUDA_SUCCESS)
 		return status;
 	if (!is_primary_active(device)) {
-		end_primary(change.seat, primary);
+		end_primary(change.dev, primary);
 	} else if (primary->context && ll_sizes_take(LL_SIZE_CONTEXT, ll_charge_name(primary->context), &size)) {
-		release_owned(change.seat, size.owner);
+		release_owned(change.dev, size.owner);
 		ll_sizes_put(LL_SIZE_CONTEXT, ll_charge_name(primary->context), &size, NULL);
 	}
 	return status;
 }
 
 /* What of the card a limit stands for, beyond what every context has. */
-static uint64_t limit_bytes(const struct ll_seat *seat, enum ll_cu_limit limit, uint64_t value)
+static uint64_t limit_bytes(const struct ll_device_state *dev, enum ll_cu_limit limit, uint64_t value)
 {
 	struct ll_footprint_card card;
 	switch (limit) {
 	case LL_CU_LIMIT_STACK_SIZE:
-		card = card_of(seat->device);
+		card = card_of(dev->device);
 		return ll_footprint_stacks(&card, value);
 	case LL_CU_LIMIT_PRINTF_FIFO_SIZE:
 		return value > DEFAULT_PRINTF_BYTES ? ll_footprint_plain(value - DEFAULT_PRINTF_BYTES) : 0;
@@ -388,10 +391,10 @@ static uint64_t limit_bytes(const struct ll_seat *seat, enum ll_cu_limit limit, 
 	}
 }
 
-static uint64_t limit_bytes_now(const struct ll_seat *seat, enum ll_cu_limit limit)
+static uint64_t limit_bytes_now(const struct ll_device_state *dev, enum ll_cu_limit limit)
 {
 	size_t value = 0;
-	return ll_real()->cuCtxGetLimit(&value, limit) == LL_CUDA_SUCCESS ? limit_bytes(seat, limit, value) : 0;
+	return ll_real()->cuCtxGetLimit(&value, limit) == LL_CUDA_SUCCESS ? limit_bytes(dev, limit, value) : 0;
 }
 
 /* The context is charged by so much more, or less. */
@@ -404,7 +407,7 @@ static void change_context(struct ll_context_change *change, struct ll_cu_contex
 		return;
 	uint64_t less = before > after ? before - after : 0;
 	less = less < size.bytes ? less : size.bytes;
-	ll_held_release(size.seat, less);
+	ll_charge_counter_release(size.dev, less);
 	size.bytes = size.bytes - less + change->charge.bytes;
 	if (ll_sizes_put(LL_SIZE_CONTEXT, ll_charge_name(context), &size, NULL))
 		change->charge.bytes = 0;
@@ -414,22 +417,22 @@ ll_cu_result ll_context_set_limit(enum ll_cu_limit limit, size_t value)
 {
 	struct ll_cu_context *context;
 	struct ll_size size;
-	struct ll_seat *seat = ll_seat_current(&context);
-	if (!seat || !ll_seat_settings()->counts_context)
+	struct ll_device_state *dev = ll_device_state_current(&context);
+	if (!dev || !ll_device_state_settings()->counts_context)
 		return ll_real()->cuCtxSetLimit(limit, value);
-	struct ll_context_change change __attribute__((cleanup(ll_context_change_end))) = {.seat = seat};
+	struct ll_context_change change __attribute__((cleanup(ll_context_change_end))) = {.dev = dev};
 	lock(&change);
 	/* A green one's limits are the primary one's. */
 	if (!ll_sizes_find(LL_SIZE_CONTEXT, ll_charge_name(context), &size))
-		context = primaries[seat->device].context;
+		context = primaries[dev->device].context;
 	if (!context)
 		return ll_real()->cuCtxSetLimit(limit, value);
-	uint64_t before = limit_bytes_now(seat, limit), after = limit_bytes(seat, limit, value);
-	change.charge = ll_charge_begin((struct ll_place){.seat = seat}, after > before ? after - before : 0);
+	uint64_t before = limit_bytes_now(dev, limit), after = limit_bytes(dev, limit, value);
+	change.charge = ll_charge_begin((struct ll_place){.dev = dev}, after > before ? after - before : 0);
 	if (change.charge.is_refused)
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;
-	LL_CHARGED_CALL(status, seat, ll_real()->cuCtxSetLimit(limit, value));
+	LL_CHARGED_CALL(status, dev, ll_real()->cuCtxSetLimit(limit, value));
 	if (status == LL_CUDA_SUCCESS)
-		change_context(&change, context, before, limit_bytes_now(seat, limit));
+		change_context(&change, context, before, limit_bytes_now(dev, limit));
 	return status;
 }

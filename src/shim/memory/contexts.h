@@ -20,10 +20,10 @@
 #include "shim/memory/charge.h"
 
 /* The context's number; 0: not known. */
-uint64_t ll_context_owner(const struct ll_seat *seat, struct ll_cu_context *context);
+uint64_t ll_context_owner(const struct ll_device_state *dev, struct ll_cu_context *context);
 
 struct ll_context_change {
-	struct ll_seat *seat; /* NULL: not governed */
+	struct ll_device_state *dev; /* NULL: not governed */
 	struct ll_charge charge;
 	ll_cu_result refusal; /* ours, or then the driver's; LL_CUDA_SUCCESS: none */
 	uint64_t free_bytes;  /* before; 0: not known */
@@ -32,8 +32,8 @@ struct ll_context_change {
 
 /*
  * Around making one on that card. The refusal is what the caller shall return: out of memory over the limit, not
- * permitted where limits were asked for and cannot be held (ll_seat_refuses). The end is by scope, whatever happens
- * between.
+ * permitted where limits were asked for and cannot be held (ll_device_state_refuses). The end is by scope, whatever
+ * happens between.
  *
  *     LL_CONTEXT_CHANGE(change, ll_context_begin(device));
  *     if (change.refusal)

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 
 #include "ledger/fork.h"
-#include "shim/held.h"
+#include "shim/charge_counter.h"
 
 struct physical {
 	ll_cu_mem_handle handle;
-	struct ll_seat *seat;
+	struct ll_device_state *dev;
 	uint64_t bytes;
 	uint64_t handles, mappings;
 };
@@ -60,18 +60,18 @@ static bool is_over(struct physical *physical)
 
 static void end(struct physical *physical)
 {
-	ll_held_release(physical->seat, physical->bytes);
+	ll_charge_counter_release(physical->dev, physical->bytes);
 	free(physical);
 }
 
 void ll_physical_add(struct ll_charge *charge, ll_cu_mem_handle handle)
 {
-	struct ll_seat *seat = charge->place.seat;
-	struct physical *physical = seat ? malloc(sizeof *physical) : NULL;
+	struct ll_device_state *dev = charge->place.dev;
+	struct physical *physical = dev ? malloc(sizeof *physical) : NULL;
 	if (!physical)
 		return;
-	*physical = (struct physical){.handle = handle, .seat = seat, .bytes = charge->bytes, .handles = 1};
-	struct ll_size size = {.seat = seat, .thing = physical};
+	*physical = (struct physical){.handle = handle, .dev = dev, .bytes = charge->bytes, .handles = 1};
+	struct ll_size size = {.dev = dev, .thing = physical};
 	enter();
 	bool is_put = ll_sizes_put(LL_SIZE_PHYSICAL, handle, &size, NULL);
 	leave();
@@ -109,7 +109,7 @@ ll_cu_result ll_physical_release(ll_cu_mem_handle handle, ll_cu_result (*release
 		end(physical);
 		return status;
 	}
-	struct ll_size size = {.seat = physical->seat, .thing = physical};
+	struct ll_size size = {.dev = physical->dev, .thing = physical};
 	enter();
 	physical->handles++;
 	if (ends)

@@ -6,19 +6,19 @@
 
 #include "ledger/fork.h"
 #include "ledger/memory.h"
-#include "shim/held.h"
+#include "shim/charge_counter.h"
 #include "shim/interpose/real.h"
 #include "shim/memory/footprint.h"
 #include "shim/memory/sizes.h"
-#include "shim/spare.h"
+#include "shim/pool_reserve.h"
 
 enum { CARDS = 64 };
 
 struct ll_pool {
 	struct ll_cu_mem_pool *handle;
-	struct ll_seat *seat;   /* NULL: it takes nothing of a card */
-	uint64_t charged_bytes; /* pending ones included */
-	uint64_t pending_bytes; /* reserved for allocations that are under way */
+	struct ll_device_state *dev; /* NULL: it takes nothing of a card */
+	uint64_t charged_bytes;      /* pending ones included */
+	uint64_t pending_bytes;      /* reserved for allocations that are under way */
 	uint64_t block_count;
 	bool is_destroyed;
 	struct ll_pool *next;
@@ -67,11 +67,11 @@ static void begin(void)
 }
 
 /* The driver is asked under the lock, and its calls may be cancellation points. */
-static struct card *lock_card(const struct ll_seat *seat)
+static struct card *lock_card(const struct ll_device_state *dev)
 {
 	int cancel_state;
 	pthread_once(&once, begin);
-	struct card *card = &cards[seat->device];
+	struct card *card = &cards[dev->device];
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	pthread_mutex_lock(&card->lock);
 	card->cancel_state = cancel_state;
@@ -92,16 +92,16 @@ static uint64_t ask(const struct ll_pool *pool, enum ll_cu_mem_pool_attribute at
 }
 
 /* False: there is more than the limit has room for; it is charged all the same. */
-static bool charge_as(struct ll_seat *seat, uint64_t *charged_bytes, uint64_t bytes)
+static bool charge_as(struct ll_device_state *dev, uint64_t *charged_bytes, uint64_t bytes)
 {
 	uint64_t before = *charged_bytes;
 	bool is_within = true;
 	*charged_bytes = bytes;
 	if (bytes < before) {
-		ll_held_release(seat, before - bytes);
-	} else if (bytes > before && ll_held_reserve(seat, bytes - before) != 0) {
+		ll_charge_counter_release(dev, before - bytes);
+	} else if (bytes > before && ll_charge_counter_reserve(dev, bytes - before) != 0) {
 		is_within = false;
-		ll_held_charge(seat, bytes - before);
+		ll_charge_counter_charge(dev, bytes - before);
 	}
 	return is_within;
 }
@@ -111,40 +111,40 @@ static bool true_up(struct ll_pool *pool)
 {
 	if (pool->is_destroyed)
 		return true;
-	return charge_as(pool->seat, &pool->charged_bytes,
+	return charge_as(pool->dev, &pool->charged_bytes,
 			 ask(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) + pool->pending_bytes);
 }
 
-static bool true_up_graphs(struct ll_seat *seat, struct card *card)
+static bool true_up_graphs(struct ll_device_state *dev, struct card *card)
 {
 	uint64_t bytes = 0;
 	if (!has_graphs || ll_real()->cuDeviceGetGraphMemAttribute(
-			       seat->device, LL_CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &bytes) != LL_CUDA_SUCCESS)
+			       dev->device, LL_CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &bytes) != LL_CUDA_SUCCESS)
 		return true;
 	if (bytes < card->graph_bytes)
 		graph_losses++;
-	return charge_as(seat, &card->graph_bytes, bytes);
+	return charge_as(dev, &card->graph_bytes, bytes);
 }
 
-static void true_up_card(struct ll_seat *seat, struct card *card)
+static void true_up_card(struct ll_device_state *dev, struct card *card)
 {
 	for (struct ll_pool *pool = card->pools; pool; pool = pool->next)
 		true_up(pool);
-	true_up_graphs(seat, card);
+	true_up_graphs(dev, card);
 }
 
-void ll_pool_true_up(struct ll_seat *seat)
+void ll_pool_true_up(struct ll_device_state *dev)
 {
-	struct card *card = lock_card(seat);
-	true_up_card(seat, card);
+	struct card *card = lock_card(dev);
+	true_up_card(dev, card);
 	unlock_card(card);
 }
 
-void ll_pool_true_up_all(struct ll_seat *seat)
+void ll_pool_true_up_all(struct ll_device_state *dev)
 {
-	ll_pool_true_up(seat);
-	for (uint64_t left = pooled_cards & ~(UINT64_C(1) << seat->device); left; left &= left - 1) {
-		struct ll_seat *other = ll_seat_of(__builtin_ctzll(left));
+	ll_pool_true_up(dev);
+	for (uint64_t left = pooled_cards & ~(UINT64_C(1) << dev->device); left; left &= left - 1) {
+		struct ll_device_state *other = ll_device_state_of(__builtin_ctzll(left));
 		if (other)
 			ll_pool_true_up(other);
 	}
@@ -159,10 +159,10 @@ static uint64_t charged_on(const struct card *card)
 }
 
 /* The card's lock is held. A thread that captures may trim. */
-static bool trim(struct ll_seat *seat, struct card *card)
+static bool trim(struct ll_device_state *dev, struct card *card)
 {
 	enum ll_cu_capture_mode mode = LL_CU_STREAM_CAPTURE_MODE_RELAXED;
-	true_up_card(seat, card);
+	true_up_card(dev, card);
 	uint64_t before = charged_on(card);
 	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
 	for (struct ll_pool *pool = card->pools; pool; pool = pool->next) {
@@ -170,19 +170,19 @@ static bool trim(struct ll_seat *seat, struct card *card)
 			ll_real()->cuMemPoolTrimTo(pool->handle, 0);
 	}
 	if (has_graphs)
-		ll_real()->cuDeviceGraphMemTrim(seat->device);
+		ll_real()->cuDeviceGraphMemTrim(dev->device);
 	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
-	true_up_card(seat, card);
+	true_up_card(dev, card);
 	return charged_on(card) < before;
 }
 
-bool ll_spare_give_up(struct ll_seat *seat)
+bool ll_pool_reserve_give_up(struct ll_device_state *dev)
 {
 	if (!ll_pools_are_used)
 		return false;
-	struct card *card = lock_card(seat);
+	struct card *card = lock_card(dev);
 	uint64_t before = charged_on(card);
-	bool is_less = trim(seat, card) || charged_on(card) < before;
+	bool is_less = trim(dev, card) || charged_on(card) < before;
 	unlock_card(card);
 	return is_less;
 }
@@ -194,10 +194,10 @@ void ll_pool_expect_graphs(uint64_t bytes)
 	ll_pools_are_used = true;
 }
 
-static bool has_room(const struct ll_seat *seat, uint64_t bytes)
+static bool has_room(const struct ll_device_state *dev, uint64_t bytes)
 {
 	struct ll_memory_view view;
-	ll_memory_look(seat->claim, &view);
+	ll_memory_look(dev->claim, &view);
 	return !view.limit_bytes ||
 	       (view.used_bytes <= view.limit_bytes && bytes <= view.limit_bytes - view.used_bytes);
 }
@@ -209,30 +209,30 @@ static uint64_t name_of(const struct ll_cu_graph_exec *exec)
 
 /* What nodes may take is known only as the sum of all that there ever were: a graph that has its memory needs no room.
  */
-bool ll_pool_has_room_for_graph(struct ll_seat *seat, const struct ll_cu_graph_exec *exec)
+bool ll_pool_has_room_for_graph(struct ll_device_state *dev, const struct ll_cu_graph_exec *exec)
 {
 	struct ll_size known;
 	if (!has_graphs || (ll_sizes_find(LL_SIZE_GRAPH, name_of(exec), &known) && known.bytes == graph_losses))
 		return true;
-	struct card *card = lock_card(seat);
+	struct card *card = lock_card(dev);
 	uint64_t nodes = graph_node_bytes;
-	bool is_roomy = has_room(seat, nodes > card->graph_bytes ? nodes - card->graph_bytes : 0);
+	bool is_roomy = has_room(dev, nodes > card->graph_bytes ? nodes - card->graph_bytes : 0);
 	unlock_card(card);
 	return is_roomy;
 }
 
-bool ll_pool_keep_graph(struct ll_seat *seat, const struct ll_cu_graph_exec *exec)
+bool ll_pool_keep_graph(struct ll_device_state *dev, const struct ll_cu_graph_exec *exec)
 {
 	struct ll_size size = {.bytes = graph_losses};
-	struct card *card = lock_card(seat);
-	bool is_kept = true_up_graphs(seat, card) || has_room(seat, 0);
+	struct card *card = lock_card(dev);
+	bool is_kept = true_up_graphs(dev, card) || has_room(dev, 0);
 	unlock_card(card);
-	if (is_kept || (ll_spare_of_siblings(seat) && has_room(seat, 0))) {
+	if (is_kept || (ll_pool_reserve_of_siblings(dev) && has_room(dev, 0))) {
 		if (has_graphs) /* else its end would not be looked for */
 			ll_sizes_put(LL_SIZE_GRAPH, name_of(exec), &size, NULL);
 		return true;
 	}
-	ll_spare_give_up(seat);
+	ll_pool_reserve_give_up(dev);
 	return false;
 }
 
@@ -243,18 +243,19 @@ void ll_pool_forget_graph(const struct ll_cu_graph_exec *exec)
 		ll_sizes_take(LL_SIZE_GRAPH, name_of(exec), &size);
 }
 
-/* A new one; whoever makes one for the same pool at once loses nothing but its own. seat NULL: it takes nothing. */
-static struct ll_pool *add(struct ll_cu_mem_pool *handle, struct ll_seat *seat)
+/* A new one; whoever makes one for the same pool at once loses nothing but its own. device state NULL: it takes
+ * nothing. */
+static struct ll_pool *add(struct ll_cu_mem_pool *handle, struct ll_device_state *dev)
 {
 	struct ll_size size;
 	struct ll_pool *pool = calloc(1, sizeof *pool);
 	if (!pool)
 		return NULL;
-	*pool = (struct ll_pool){.handle = handle, .seat = seat};
-	size = (struct ll_size){.seat = seat, .thing = pool};
-	struct card *card = seat ? lock_card(seat) : NULL;
+	*pool = (struct ll_pool){.handle = handle, .dev = dev};
+	size = (struct ll_size){.dev = dev, .thing = pool};
+	struct card *card = dev ? lock_card(dev) : NULL;
 	struct ll_size found;
-	if (ll_sizes_find(LL_SIZE_POOL, (uint64_t)(uintptr_t)handle, &found) && found.seat == seat) {
+	if (ll_sizes_find(LL_SIZE_POOL, (uint64_t)(uintptr_t)handle, &found) && found.dev == dev) {
 		free(pool);
 		pool = found.thing;
 	} else if (!ll_sizes_put(LL_SIZE_POOL, (uint64_t)(uintptr_t)handle, &size, NULL)) {
@@ -263,7 +264,7 @@ static struct ll_pool *add(struct ll_cu_mem_pool *handle, struct ll_seat *seat)
 	} else if (card) {
 		pool->next = card->pools;
 		card->pools = pool;
-		pooled_cards |= UINT64_C(1) << seat->device;
+		pooled_cards |= UINT64_C(1) << dev->device;
 		ll_pools_are_used = true;
 	}
 	if (card)
@@ -272,21 +273,21 @@ static struct ll_pool *add(struct ll_cu_mem_pool *handle, struct ll_seat *seat)
 }
 
 /* Whose a pool of managed memory is that is on no card. */
-static struct ll_seat *seat_of_managed(void)
+static struct ll_device_state *dev_of_managed(void)
 {
 	struct ll_cu_context *context;
-	struct ll_seat *seat = ll_seat_current(&context);
-	return seat ? seat : ll_seat_take(0);
+	struct ll_device_state *dev = ll_device_state_current(&context);
+	return dev ? dev : ll_device_state_take(0);
 }
 
 void ll_pool_add(struct ll_cu_mem_pool *handle, const struct ll_cu_mem_pool_props *props)
 {
-	struct ll_seat *seat = NULL;
+	struct ll_device_state *dev = NULL;
 	if (props->location.type == LL_CU_MEM_LOCATION_TYPE_DEVICE)
-		seat = ll_seat_take(props->location.id);
+		dev = ll_device_state_take(props->location.id);
 	else if (props->type == LL_CU_MEM_ALLOCATION_TYPE_MANAGED)
-		seat = seat_of_managed();
-	add(handle, seat);
+		dev = dev_of_managed();
+	add(handle, dev);
 }
 
 struct ll_pool *ll_pool_find(struct ll_cu_mem_pool *handle)
@@ -320,10 +321,10 @@ static bool is_default_of_none(struct ll_cu_mem_pool *handle)
 static struct ll_pool *add_default(struct ll_cu_mem_pool *handle)
 {
 	for (ll_cu_device device = 0; device < CARDS; device++) {
-		if (ll_seat_of(device) && is_default_of(handle, device))
-			return add(handle, ll_seat_of(device));
+		if (ll_device_state_of(device) && is_default_of(handle, device))
+			return add(handle, ll_device_state_of(device));
 	}
-	return add(handle, is_default_of_none(handle) ? seat_of_managed() : NULL);
+	return add(handle, is_default_of_none(handle) ? dev_of_managed() : NULL);
 }
 
 /* The card's lock is held. False: refused. */
@@ -333,17 +334,17 @@ static bool reserve_growth(struct ll_pool *pool, struct card *card, uint64_t byt
 	uint64_t used = ask(pool, LL_CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
 	bool has_room = reserved >= used && reserved - used >= bytes;
 	uint64_t growth = has_room ? 0 : ll_footprint_round(bytes, LL_FOOTPRINT_POOL_STEP_BYTES);
-	charge_as(pool->seat, &pool->charged_bytes, reserved + pool->pending_bytes);
-	int rc = ll_held_reserve(pool->seat, growth);
-	if (rc == -ENOMEM && trim(pool->seat, card))
-		rc = ll_held_reserve(pool->seat, growth);
+	charge_as(pool->dev, &pool->charged_bytes, reserved + pool->pending_bytes);
+	int rc = ll_charge_counter_reserve(pool->dev, growth);
+	if (rc == -ENOMEM && trim(pool->dev, card))
+		rc = ll_charge_counter_reserve(pool->dev, growth);
 	*ret_growth = rc == 0 ? growth : 0;
 	return rc != -ENOMEM;
 }
 
 static void begin_growth(struct ll_pool *pool, uint64_t bytes, struct ll_pool_growth *growth)
 {
-	struct card *card = lock_card(pool->seat);
+	struct card *card = lock_card(pool->dev);
 	growth->is_refused = !reserve_growth(pool, card, bytes, &growth->bytes);
 	if (!growth->is_refused) {
 		growth->pool = pool;
@@ -353,17 +354,17 @@ static void begin_growth(struct ll_pool *pool, uint64_t bytes, struct ll_pool_gr
 	unlock_card(card);
 }
 
-struct ll_pool_growth ll_pool_begin(struct ll_seat *seat, struct ll_cu_mem_pool *handle, uint64_t bytes)
+struct ll_pool_growth ll_pool_begin(struct ll_device_state *dev, struct ll_cu_mem_pool *handle, uint64_t bytes)
 {
 	struct ll_pool_growth growth = {.pool = NULL};
-	if (!handle && ll_real()->cuDeviceGetMemPool(&handle, seat->device) != LL_CUDA_SUCCESS)
+	if (!handle && ll_real()->cuDeviceGetMemPool(&handle, dev->device) != LL_CUDA_SUCCESS)
 		return growth;
 	struct ll_pool *pool = ll_pool_find(handle);
 	pool = pool ? pool : add_default(handle);
-	if (!pool || !pool->seat)
+	if (!pool || !pool->dev)
 		return growth;
 	begin_growth(pool, bytes, &growth);
-	if (growth.is_refused && ll_spare_of_siblings(pool->seat))
+	if (growth.is_refused && ll_pool_reserve_of_siblings(pool->dev))
 		begin_growth(pool, bytes, &growth);
 	return growth;
 }
@@ -373,7 +374,7 @@ bool ll_pool_end(struct ll_pool_growth *growth)
 	struct ll_pool *pool = growth->pool;
 	if (!pool)
 		return true;
-	struct card *card = lock_card(pool->seat);
+	struct card *card = lock_card(pool->dev);
 	pool->pending_bytes -= growth->bytes;
 	bool is_within = true_up(pool);
 	unlock_card(card);
@@ -383,8 +384,8 @@ bool ll_pool_end(struct ll_pool_growth *growth)
 
 void ll_pool_keep(struct ll_pool *pool, ll_cu_deviceptr address, uint64_t bytes)
 {
-	struct ll_size size = {.bytes = bytes, .seat = pool->seat, .thing = pool};
-	struct card *card = lock_card(pool->seat);
+	struct ll_size size = {.bytes = bytes, .dev = pool->dev, .thing = pool};
+	struct card *card = lock_card(pool->dev);
 	pool->block_count += ll_sizes_put(LL_SIZE_BLOCK, address, &size, NULL);
 	unlock_card(card);
 }
@@ -406,17 +407,17 @@ static void forget(struct card *card, struct ll_pool *pool)
 		link = &(*link)->next;
 	if (*link)
 		*link = pool->next;
-	charge_as(pool->seat, &pool->charged_bytes, 0);
+	charge_as(pool->dev, &pool->charged_bytes, 0);
 	free(pool);
 }
 
 void ll_pool_freed(ll_cu_deviceptr address, const struct ll_pool_block *block, ll_cu_result status)
 {
 	struct ll_pool *pool = block->pool;
-	struct ll_size size = {.bytes = block->bytes, .seat = pool->seat, .thing = pool};
+	struct ll_size size = {.bytes = block->bytes, .dev = pool->dev, .thing = pool};
 	if (status != LL_CUDA_SUCCESS && ll_sizes_put(LL_SIZE_BLOCK, address, &size, NULL))
 		return;
-	struct card *card = lock_card(pool->seat);
+	struct card *card = lock_card(pool->dev);
 	pool->block_count--;
 	if (!pool->is_destroyed)
 		true_up(pool);
@@ -427,11 +428,11 @@ void ll_pool_freed(ll_cu_deviceptr address, const struct ll_pool_block *block, l
 
 void ll_pool_destroyed(struct ll_pool *pool)
 {
-	if (!pool->seat) {
+	if (!pool->dev) {
 		free(pool);
 		return;
 	}
-	struct card *card = lock_card(pool->seat);
+	struct card *card = lock_card(pool->dev);
 	pool->is_destroyed = true;
 	if (!pool->block_count)
 		forget(card, pool);

@@ -29,7 +29,7 @@
 #include <stdint.h>
 
 #include "abi/cuda_memory.h"
-#include "shim/seat.h"
+#include "shim/device_state.h"
 
 struct ll_cu_graph_exec;
 struct ll_pool;
@@ -46,7 +46,7 @@ struct ll_pool_growth {
 	uint64_t bytes;
 	bool is_refused;
 };
-struct ll_pool_growth ll_pool_begin(struct ll_seat *seat, struct ll_cu_mem_pool *handle, uint64_t bytes);
+struct ll_pool_growth ll_pool_begin(struct ll_device_state *dev, struct ll_cu_mem_pool *handle, uint64_t bytes);
 
 /* After the driver's call; false: it has grown over the limit. Also by scope, for a call that did not come back. */
 bool ll_pool_end(struct ll_pool_growth *growth);
@@ -74,33 +74,34 @@ void ll_pool_destroyed(struct ll_pool *pool);
  * Makes all charges of that card true, those of graphs too; or of it and of every other card that has pools, for a
  * stream of one card may take and free memory of another's.
  */
-void ll_pool_true_up(struct ll_seat *seat);
-void ll_pool_true_up_all(struct ll_seat *seat);
+void ll_pool_true_up(struct ll_device_state *dev);
+void ll_pool_true_up_all(struct ll_device_state *dev);
 
 /* Of the current context; NULL: there is nothing to make true. */
-static inline struct ll_seat *ll_pool_seat_if_used(void)
+static inline struct ll_device_state *ll_pool_dev_if_used(void)
 {
 	struct ll_cu_context *context;
-	return atomic_load_explicit(&ll_pools_are_used, memory_order_relaxed) ? ll_seat_current(&context) : NULL;
+	return atomic_load_explicit(&ll_pools_are_used, memory_order_relaxed) ? ll_device_state_current(&context)
+									      : NULL;
 }
 
 /* After whatever waits for the card. */
 static inline void ll_pool_true_up_if_used(void)
 {
-	struct ll_seat *seat = ll_pool_seat_if_used();
-	if (seat)
-		ll_pool_true_up_all(seat);
+	struct ll_device_state *dev = ll_pool_dev_if_used();
+	if (dev)
+		ll_pool_true_up_all(dev);
 }
 
 /* The program has a node of a graph that allocates so much. */
 void ll_pool_expect_graphs(uint64_t bytes);
 
 /* Whether that graph has its memory, or the card has room for all that the program's graphs may still take. */
-bool ll_pool_has_room_for_graph(struct ll_seat *seat, const struct ll_cu_graph_exec *exec);
+bool ll_pool_has_room_for_graph(struct ll_device_state *dev, const struct ll_cu_graph_exec *exec);
 
 /* After an upload of that graph. False: graphs have more than the limit has room for; what they do not use was given
  * back. */
-bool ll_pool_keep_graph(struct ll_seat *seat, const struct ll_cu_graph_exec *exec);
+bool ll_pool_keep_graph(struct ll_device_state *dev, const struct ll_cu_graph_exec *exec);
 
 /* It is destroyed, and its name may be another's. */
 void ll_pool_forget_graph(const struct ll_cu_graph_exec *exec);

@@ -8,12 +8,12 @@
 #include "ledger/fork.h"
 #include "ledger/memory.h"
 #include "ledger/tenant.h"
+#include "shim/device_state.h"
 #include "shim/interpose/device_uuid.h"
-#include "shim/seat.h"
 
 enum { CARDS = 64, TENANTS = 128, CLAIMS = 256 };
 
-/* Ledgers of cards that this process has no seat on; they stay open. */
+/* Ledgers of cards that this process has no device state on; they stay open. */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ll_fork_item fork_item;
@@ -43,27 +43,28 @@ static struct ll_ledger *open_ledger(const char *uuid)
 		i++;
 	if (i == CARDS)
 		return NULL;
-	if (!opened[i].ledger && ll_ledger_open(ll_seat_settings()->folder, uuid, false, &opened[i].ledger, NULL) < 0)
+	if (!opened[i].ledger &&
+	    ll_ledger_open(ll_device_state_settings()->folder, uuid, false, &opened[i].ledger, NULL) < 0)
 		return NULL;
 	snprintf(opened[i].uuid, sizeof opened[i].uuid, "%s", uuid);
 	return opened[i].ledger;
 }
 
-static struct ll_seat *seat_on(const char *uuid)
+static struct ll_device_state *dev_on(const char *uuid)
 {
 	for (ll_cu_device device = 0; device < CARDS; device++) {
-		struct ll_seat *seat = ll_seat_of(device);
-		if (seat && strcmp(seat->uuid, uuid) == 0)
-			return seat;
+		struct ll_device_state *dev = ll_device_state_of(device);
+		if (dev && strcmp(dev->uuid, uuid) == 0)
+			return dev;
 	}
 	return NULL;
 }
 
 static struct ll_ledger *ledger_of(const char *uuid)
 {
-	const struct ll_seat *seat = seat_on(uuid);
-	if (seat)
-		return seat->ledger;
+	const struct ll_device_state *dev = dev_on(uuid);
+	if (dev)
+		return dev->ledger;
 	pthread_once(&once, begin);
 	pthread_mutex_lock(&lock);
 	struct ll_ledger *ledger = open_ledger(uuid);
@@ -78,7 +79,7 @@ static bool find_tenant(struct ll_ledger *ledger, struct ll_tenant_info *ret_ten
 	size_t count = tenants ? ll_tenant_list(ledger, tenants, TENANTS) : 0;
 	bool is_found = false;
 	for (size_t i = 0; i < count && i < TENANTS && !is_found; i++) {
-		is_found = tenants[i].id == ll_seat_settings()->id;
+		is_found = tenants[i].id == ll_device_state_settings()->id;
 		if (is_found)
 			*ret_tenant = tenants[i];
 	}
@@ -86,10 +87,10 @@ static bool find_tenant(struct ll_ledger *ledger, struct ll_tenant_info *ret_ten
 	return is_found;
 }
 
-static bool report_seat(const struct ll_seat *seat, struct ll_report *ret_report)
+static bool report_dev(const struct ll_device_state *dev, struct ll_report *ret_report)
 {
 	struct ll_memory_view view;
-	ll_memory_look(seat->claim, &view);
+	ll_memory_look(dev->claim, &view);
 	*ret_report = (struct ll_report){.limit_bytes = view.limit_bytes, .used_bytes = view.used_bytes};
 	return view.limit_bytes != 0;
 }
@@ -97,18 +98,18 @@ static bool report_seat(const struct ll_seat *seat, struct ll_report *ret_report
 bool ll_report_device(ll_cu_device device, struct ll_report *ret_report)
 {
 	char uuid[96];
-	const struct ll_seat *seat = ll_seat_of(device);
-	if (seat)
-		return report_seat(seat, ret_report);
+	const struct ll_device_state *dev = ll_device_state_of(device);
+	if (dev)
+		return report_dev(dev, ret_report);
 	return ll_device_uuid(device, uuid, sizeof uuid) && ll_report_card(uuid, ret_report);
 }
 
 bool ll_report_card(const char *uuid, struct ll_report *ret_report)
 {
-	const struct ll_seat *seat = seat_on(uuid);
-	if (seat)
-		return report_seat(seat, ret_report);
-	struct ll_tenant_info tenant = {.memory_limit_bytes = ll_seat_settings()->memory_limit_bytes};
+	const struct ll_device_state *dev = dev_on(uuid);
+	if (dev)
+		return report_dev(dev, ret_report);
+	struct ll_tenant_info tenant = {.memory_limit_bytes = ll_device_state_settings()->memory_limit_bytes};
 	struct ll_ledger *ledger = ledger_of(uuid);
 	if (ledger)
 		find_tenant(ledger, &tenant);

@@ -2,9 +2,9 @@
  * report.h - what a governed program is told of a card: its memory limit as the card's size, what its tenant is charged
  * as what is used.
  *
- * The figures are the ledger's. A program that has no seat on the card (nvidia-smi never makes a context) reads them
- * there too, and the limit from its environment where the ledger has no such tenant. Without a memory limit nothing
- * is changed.
+ * The figures are the ledger's. A program that has no device state on the card (nvidia-smi never makes a context) reads
+ * them there too, and the limit from its environment where the ledger has no such tenant. Without a memory limit
+ * nothing is changed.
  */
 #ifndef LOADLINE_SHIM_MEMORY_REPORT_H
 #define LOADLINE_SHIM_MEMORY_REPORT_H

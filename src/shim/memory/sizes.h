@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct ll_seat;
+struct ll_device_state;
 
 /* Names of different kinds may be the same number. */
 enum ll_size_kind {
@@ -37,9 +37,9 @@ enum ll_size_kind {
 
 struct ll_size {
 	uint64_t bytes;
-	struct ll_seat *seat; /* whose claim is charged */
-	uint64_t owner;       /* the context that it goes with (contexts.h); 0: none */
-	void *thing;          /* what else the kind keeps of it */
+	struct ll_device_state *dev; /* whose claim is charged */
+	uint64_t owner;              /* the context that it goes with (contexts.h); 0: none */
+	void *thing;                 /* what else the kind keeps of it */
 };
 
 /* False: there is no memory for it. With ret_stale: what was under that name before; all zero when nothing was. */

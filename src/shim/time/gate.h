@@ -24,10 +24,10 @@ struct ll_gate_count {
 #define LL_GATE_NO_LIMIT UINT64_MAX
 
 struct ll_gate_line {
-	/* What stands for all of this process's launches: the one seat's own gate while there is one, one that is
-	 * always open where nothing is governed, always shut with several. */
+	/* What stands for all of this process's launches: the one device state's own gate while there is one, one that
+	 * is always open where nothing is governed, always shut with several. */
 	_Atomic(_Atomic uint32_t *) word;
-	struct ll_gate_count count; /* of the one seat's flow */
+	struct ll_gate_count count; /* of the one device state's flow */
 } __attribute__((aligned(64)));
 
 extern struct ll_gate_line ll_gate_line;

@@ -34,7 +34,7 @@ static struct {
 	bool has_fork;
 } trace = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Of the seats: what decides tells them, whichever comes first. */
+/* Of the device states: what decides tells them, whichever comes first. */
 static _Atomic(void (*)(void)) release_gate;
 
 static void in_child(struct ll_fork_item *item)

@@ -4,8 +4,8 @@
  *
  * Nothing of it is done unless LOADLINE_TRACE is set. What by events means is in trace_events.h; whether it is needed
  * is known only once the driver was initialised, for CUPTI begins in cuInit: so it is decided at the first launch into
- * a context, and until then the gate of all launches stays shut (seat.h). When it is needed the gate stays so: every
- * launch comes to launch.c, which asks the turn first and then has the launch timed.
+ * a context, and until then the gate of all launches stays shut (device_state.h). When it is needed the gate stays so:
+ * every launch comes to launch.c, which asks the turn first and then has the launch timed.
  *
  * In a forked child all of it begins anew.
  */

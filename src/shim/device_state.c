@@ -1,0 +1,406 @@
+#include "shim/device_state.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/scope.h"
+#include "ledger/fork.h"
+#include "ledger/memory.h"
+#include "shim/charge_counter.h"
+#include "shim/interpose/device_uuid.h"
+#include "shim/interpose/real.h"
+#include "shim/pool_reserve.h"
+#include "shim/say.h"
+#include "shim/time/agent.h"
+#include "shim/trace/trace.h"
+
+enum { DEVICES = 64 };
+
+#define RETRY_NS (1000 * LL_NS_PER_MS)
+
+_Atomic int ll_device_state_answer;
+
+static struct {
+	pthread_once_t once;
+	pthread_mutex_t lock; /* guards taking; reading a device state needs none */
+	struct ll_run_settings settings;
+	bool is_governed;
+	bool is_garbled; /* it was started under settings that cannot be read */
+	bool is_held;    /* launches may have to be timed for a trace: the gate is not opened */
+	_Atomic(struct ll_device_state *) devs[DEVICES];
+	struct ll_device_state *parents[DEVICES]; /* a forked child's: of no use, and never freed */
+	struct ll_err why[DEVICES];               /* there is none */
+	bool is_said[DEVICES];
+	uint64_t
+	    retry_ns[DEVICES]; /* CLOCK_MONOTONIC: there was no device state to be had, and none is asked for before */
+	_Atomic unsigned contexts_ended;
+	_Atomic(struct ll_device_state *) only; /* the one device state, while there is one */
+	unsigned count;
+	struct ll_fork_item fork;
+} program = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* What stands for all launches, now. Under the lock, or while there is one thread. */
+static void set_gate(void)
+{
+	struct ll_device_state *only = atomic_load(&program.only);
+	if (program.is_held || (program.is_governed && (!only || only->lost_ns)))
+		ll_gate_set(NULL);
+	else if (program.is_governed && only->flow)
+		ll_gate_set(ll_flow_gate(only->flow));
+	else
+		ll_gate_set_open();
+}
+
+/* No launch needs to be timed for a trace: the gate is what it would be without one. */
+static void release_gate(void)
+{
+	ll_device_state_settings();
+	pthread_mutex_lock(&program.lock);
+	program.is_held = false;
+	set_gate();
+	pthread_mutex_unlock(&program.lock);
+}
+
+/* Claims are closed by the ledger's own fork handler. What a thread of the parent held is kept and not freed: it may be
+ * half-way through a change. */
+static void forget_in_child(struct ll_fork_item *item)
+{
+	(void)item;
+	pthread_mutex_init(&program.lock, NULL);
+	for (unsigned i = 0; i < DEVICES; i++) {
+		struct ll_device_state *parents = atomic_exchange(&program.devs[i], NULL);
+		if (parents)
+			program.parents[i] = parents;
+		program.retry_ns[i] = 0;
+		program.is_said[i] = false;
+	}
+	atomic_store(&program.only, NULL);
+	program.count = 0;
+	ll_device_state_forget_contexts();
+	program.is_held = ll_trace_holds_gate(release_gate);
+	set_gate();
+}
+
+static void at_exit(void)
+{
+	for (unsigned i = 0; i < DEVICES; i++) {
+		struct ll_device_state *dev = atomic_load(&program.devs[i]);
+		if (dev && dev->flow)
+			ll_flow_end(dev->flow);
+	}
+}
+
+static void begin(void)
+{
+	const char *text = getenv(LL_RUN_VARIABLE);
+	program.is_garbled = text && ll_run_settings_read(text, &program.settings) < 0;
+	program.is_governed = text != NULL;
+	program.is_held = ll_trace_holds_gate(release_gate) && !ll_trace_is_without_events();
+	if (!program.is_governed) {
+		set_gate();
+		atomic_store(&ll_device_state_answer, -1);
+		return;
+	}
+	program.fork.in_child = forget_in_child;
+	ll_fork_add(&program.fork);
+	atomic_store(&ll_device_state_answer, 1);
+}
+
+const struct ll_run_settings *ll_device_state_settings(void)
+{
+	pthread_once(&program.once, begin);
+	return program.is_governed ? &program.settings : NULL;
+}
+
+static int take_claim(struct ll_device_state *dev, struct ll_claim **ret_claim, struct ll_err *err)
+{
+	unsigned row;
+	return ll_run_settings_claim(&program.settings, dev->ledger, dev->uuid, &row, ret_claim, err);
+}
+
+/* The ledger is made where the tenant's process on that card has not come to it yet. While the first card is used by
+ * nobody of the tenant, turns are taken here alone. */
+static void follow_first_card(struct ll_device_state *dev)
+{
+	const char *first = program.settings.first_card;
+	if (dev->flow && *first && strcmp(first, dev->uuid) != 0 &&
+	    ll_ledger_open(program.settings.folder, first, true, &dev->first, NULL) == 0)
+		ll_flow_follow(dev->flow, dev->first, program.settings.id);
+}
+
+static int open_devs_ledger(struct ll_device_state *dev, struct ll_err *err)
+{
+	if (program.is_garbled)
+		return ll_err_set(err, -EINVAL, LL_RUN_VARIABLE ": garbled; only `loadline run` sets it");
+	return ll_ledger_open(program.settings.folder, dev->uuid, true, &dev->ledger, err);
+}
+
+/* NULL: none yet. */
+static struct ll_device_state *dev_of_flow(const struct ll_flow *flow)
+{
+	for (unsigned i = 0; i < DEVICES; i++) {
+		struct ll_device_state *dev = atomic_load(&program.devs[i]);
+		if (dev && dev->flow == flow)
+			return dev;
+	}
+	return NULL;
+}
+
+static bool retake_claim(const struct ll_flow *flow)
+{
+	struct ll_device_state *dev = dev_of_flow(flow);
+	return dev && ll_device_state_retake(dev);
+}
+
+static void give_up_reserve(const struct ll_flow *flow)
+{
+	struct ll_device_state *dev = dev_of_flow(flow);
+	if (dev)
+		ll_pool_reserve_give_up(dev);
+}
+
+static const struct ll_flow_owner flow_owner = {.retake_claim = retake_claim, .give_up_reserve = give_up_reserve};
+
+static struct ll_device_state *make_dev(ll_cu_device device, const char *uuid, struct ll_err *err)
+{
+	struct ll_device_state *dev = calloc(1, sizeof *dev);
+	if (!dev)
+		return NULL;
+	dev->device = device;
+	snprintf(dev->uuid, sizeof dev->uuid, "%s", uuid);
+	if (open_devs_ledger(dev, err) < 0) {
+		free(dev);
+		return NULL;
+	}
+	struct ll_claim *claim;
+	if (take_claim(dev, &claim, err) < 0) {
+		ll_ledger_close(dev->ledger);
+		free(dev);
+		return NULL;
+	}
+	atomic_store(&dev->claim, claim);
+	ll_claim_set_state(claim, LL_CLAIM_RUNNING);
+	if (ll_flow_new(claim, program.count ? &dev->count : &ll_gate_line.count, &flow_owner, &dev->flow) < 0)
+		dev->flow = NULL;
+	else
+		ll_flow_limit_kernels(dev->flow, program.settings.max_kernel_ns, program.settings.kills_at_max_kernel);
+	follow_first_card(dev);
+	return dev;
+}
+
+static void publish(struct ll_device_state *dev, ll_cu_device device)
+{
+	atomic_store(&program.devs[device], dev);
+	program.count++;
+	bool is_only = program.count == 1;
+	if (is_only) /* after cuInit: what is registered last runs first, while the driver still works */
+		atexit(at_exit);
+	atomic_store(&program.only, is_only ? dev : NULL);
+	set_gate();
+}
+
+/* Others have cleared the claim, and there is no other: what goes on is not held to anything meanwhile. */
+static void say_lost(struct ll_device_state *dev)
+{
+	ll_tenant_note_lost(dev->ledger, program.settings.id, ll_now_ns());
+	if (dev->lost_ns)
+		return;
+	dev->lost_ns = ll_now_ns();
+	set_gate(); /* the word is another's by now */
+	ll_say("the limits of `loadline run` are not in force on card %d: the program lost its claim, and gets no "
+	       "other: %s",
+	       dev->device, program.why[dev->device].text);
+}
+
+static void say_had_again(struct ll_device_state *dev)
+{
+	if (!dev->lost_ns)
+		return;
+	ll_say("the limits of `loadline run` are in force again on card %d, after %.1f s", dev->device,
+	       (double)(ll_now_ns() - dev->lost_ns) / (double)LL_NS_PER_S);
+	ll_tenant_note_had(dev->ledger, program.settings.id);
+	dev->lost_ns = 0;
+}
+
+/* Nothing of the lost one's slot is touched: it is nobody's or another's by now. */
+static void succeed(struct ll_device_state *dev, struct ll_claim *claim)
+{
+	struct ll_claim *lost = atomic_load(&dev->claim);
+	uint64_t bytes = ll_charge_counter_freeze(dev);
+	ll_memory_charge(claim, bytes);
+	ll_claim_set_state(claim, LL_CLAIM_RUNNING);
+	ll_claim_succeed(claim, lost);
+	atomic_store(&dev->claim, claim);
+	ll_charge_counter_thaw(dev);
+	if (dev->flow)
+		ll_agent_move(dev->flow, claim);
+	set_gate();
+}
+
+/* The lock is held. */
+static bool retake(struct ll_device_state *dev)
+{
+	struct ll_claim *claim;
+	uint64_t now_ns = ll_now_ns();
+	if (ll_device_state_of(dev->device) != dev) /* a parent's */
+		return false;
+	if (!ll_claim_is_lost(dev->claim)) /* another thread was faster */
+		return true;
+	if (now_ns < dev->retry_ns || dev->is_given_back)
+		return false;
+	dev->retry_ns = now_ns + RETRY_NS;
+	if (take_claim(dev, &claim, &program.why[dev->device]) < 0) {
+		say_lost(dev);
+		return false;
+	}
+	say_had_again(dev);
+	succeed(dev, claim);
+	dev->retry_ns = 0;
+	return true;
+}
+
+void ll_device_state_give_back(struct ll_device_state *dev)
+{
+	LL_SCOPE_NO_CANCEL;
+	pthread_mutex_lock(&program.lock);
+	bool has_nothing =
+	    ll_charge_counter_freeze(dev) == 0 && program.settings.counts_context; /* so no context either */
+	if (has_nothing && !ll_claim_is_lost(dev->claim)) {
+		dev->is_given_back = true;
+		ll_claim_leave(dev->claim);
+	}
+	ll_charge_counter_thaw(dev);
+	pthread_mutex_unlock(&program.lock);
+}
+
+/* The lock is held. */
+static void ask_again(struct ll_device_state *dev)
+{
+	dev->is_given_back = false;
+	dev->retry_ns = 0;
+	retake(dev);
+}
+
+bool ll_device_state_retake(struct ll_device_state *dev)
+{
+	int code = errno;
+	LL_SCOPE_NO_CANCEL;
+	pthread_mutex_lock(&program.lock);
+	bool is_good = retake(dev);
+	pthread_mutex_unlock(&program.lock);
+	errno = code;
+	return is_good;
+}
+
+struct ll_device_state *ll_device_state_of(ll_cu_device device)
+{
+	return device >= 0 && device < DEVICES ? atomic_load(&program.devs[device]) : NULL;
+}
+
+/* The lock is held. */
+static struct ll_device_state *take(ll_cu_device device)
+{
+	struct ll_device_state *dev = ll_device_state_of(device);
+	char uuid[sizeof dev->uuid];
+	if (dev && dev->is_given_back)
+		ask_again(dev);
+	if (dev || ll_now_ns() < program.retry_ns[device] || !ll_device_uuid(device, uuid, sizeof uuid))
+		return dev;
+	dev = make_dev(device, uuid, &program.why[device]);
+	if (dev)
+		publish(dev, device);
+	else
+		program.retry_ns[device] = ll_now_ns() + RETRY_NS;
+	return dev;
+}
+
+struct ll_device_state *ll_device_state_take(ll_cu_device device)
+{
+	struct ll_device_state *dev = ll_device_state_of(device);
+	if ((dev && !dev->is_given_back) || !ll_device_state_settings() || device < 0 || device >= DEVICES)
+		return dev;
+	LL_SCOPE_NO_CANCEL;
+	pthread_mutex_lock(&program.lock);
+	dev = take(device);
+	pthread_mutex_unlock(&program.lock);
+	return dev;
+}
+
+/* The lock is held. */
+static bool has_good_claim(ll_cu_device device)
+{
+	struct ll_device_state *dev = ll_device_state_of(device);
+	return dev && (!ll_claim_is_lost(dev->claim) || retake(dev));
+}
+
+static void say_refusal(ll_cu_device device)
+{
+	const char *why = program.why[device].text;
+	if (!program.is_said[device])
+		ll_say("no contexts on card %d under the limits of `loadline run` (CUDA error %d, not permitted): %s",
+		       device, LL_CUDA_ERROR_NOT_PERMITTED, *why ? why : "the ledger cannot be used");
+	program.is_said[device] = true;
+}
+
+bool ll_device_state_refuses(ll_cu_device device)
+{
+	const struct ll_run_settings *settings = ll_device_state_settings();
+	if (!settings || device < 0 || device >= DEVICES ||
+	    (!program.is_garbled && !ll_run_settings_ask_limits(settings)))
+		return false;
+	LL_SCOPE_NO_CANCEL;
+	pthread_mutex_lock(&program.lock);
+	bool is_refused = !has_good_claim(device);
+	if (is_refused)
+		say_refusal(device);
+	pthread_mutex_unlock(&program.lock);
+	return is_refused;
+}
+
+/* A thread launches in the same context most of the time: then which one that is, is all that it asks. */
+static _Thread_local struct {
+	struct ll_cu_context *context;
+	struct ll_device_state *dev;
+	unsigned contexts_ended; /* of the program, then */
+} last __attribute__((tls_model("initial-exec")));
+
+void ll_device_state_forget_contexts(void)
+{
+	atomic_fetch_add(&program.contexts_ended, 1);
+}
+
+struct ll_device_state *ll_device_state_known(const struct ll_cu_context *context)
+{
+	bool is_last = last.context == context && last.contexts_ended == atomic_load(&program.contexts_ended);
+	return is_last && context ? last.dev : NULL;
+}
+
+struct ll_device_state *ll_device_state_in(struct ll_cu_context *current)
+{
+	ll_cu_device device;
+	unsigned contexts_ended = atomic_load(&program.contexts_ended);
+	if (!ll_device_state_is_governed())
+		return NULL;
+	if (last.context == current && last.contexts_ended == contexts_ended)
+		return last.dev;
+	if (ll_real()->cuCtxGetDevice(&device) != LL_CUDA_SUCCESS)
+		return NULL;
+	struct ll_device_state *dev = ll_device_state_take(device);
+	last.context = dev ? current : NULL;
+	last.dev = dev;
+	last.contexts_ended = contexts_ended;
+	return dev;
+}
+
+struct ll_device_state *ll_device_state_current(struct ll_cu_context **ret_context)
+{
+	if (!ll_device_state_is_governed() || ll_real()->cuCtxGetCurrent(ret_context) != LL_CUDA_SUCCESS ||
+	    !*ret_context)
+		return NULL;
+	return ll_device_state_in(*ret_context);
+}
