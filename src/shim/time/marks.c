@@ -104,14 +104,14 @@ static struct ll_mark_track *add_track(struct ll_marks *marks, struct ll_mark_st
 	return track;
 }
 
-static uint64_t guess_ns(const struct ll_mark_track *track, const struct ll_kind *kind)
+static uint64_t guess_ns(const struct ll_mark_track *track, const struct ll_kernel_estimate *kind)
 {
 	if (kind && kind->ns)
 		return kind->ns;
 	return track->mean_ns ? track->mean_ns : LL_MARK_FIRST_GUESS_NS;
 }
 
-static void add_launches(struct ll_mark_track *track, const struct ll_kind *kind, uint32_t count)
+static void add_launches(struct ll_mark_track *track, const struct ll_kernel_estimate *kind, uint32_t count)
 {
 	struct ll_mark_batch *open = &track->open;
 	open->kind = !open->launches || open->kind == kind->name ? kind->name : 0;
@@ -119,7 +119,7 @@ static void add_launches(struct ll_mark_track *track, const struct ll_kind *kind
 	open->ahead = count - 1;
 	open->guess_ns += count * guess_ns(track, kind);
 	track->unheld_ns += count * guess_ns(track, kind);
-	open->unsteady_ns += ll_kind_is_steady(kind) ? 0 : count * guess_ns(track, kind);
+	open->unsteady_ns += ll_kernel_estimate_is_steady(kind) ? 0 : count * guess_ns(track, kind);
 	track->is_left = false;
 }
 
@@ -239,21 +239,23 @@ static uint64_t most_unsteady_ns(const struct ll_marks *marks)
 }
 
 /* Work that the open batch has room for, if it is of that kind; 0: it is full. */
-static uint64_t room_ns(const struct ll_marks *marks, const struct ll_mark_track *track, const struct ll_kind *kind)
+static uint64_t room_ns(const struct ll_marks *marks, const struct ll_mark_track *track,
+			const struct ll_kernel_estimate *kind)
 {
 	const struct ll_mark_batch *open = &track->open;
 	uint64_t has_ns = open->guess_ns > open->seen_for_ns ? open->guess_ns : open->seen_for_ns;
 	uint64_t room_ns = marks->every_ns > has_ns ? marks->every_ns - has_ns : 0;
-	uint64_t most_ns = ll_kind_is_steady(kind) ? UINT64_MAX : most_unsteady_ns(marks);
+	uint64_t most_ns = ll_kernel_estimate_is_steady(kind) ? UINT64_MAX : most_unsteady_ns(marks);
 	uint64_t unsteady_ns = most_ns > open->unsteady_ns ? most_ns - open->unsteady_ns : 0;
 	return room_ns < unsteady_ns ? room_ns : unsteady_ns;
 }
 
 /* So many of the kind go into the open batch before one of them fills it, or shall be timed by itself. */
-static uint32_t count_room(const struct ll_marks *marks, const struct ll_mark_track *track, const struct ll_kind *kind)
+static uint32_t count_room(const struct ll_marks *marks, const struct ll_mark_track *track,
+			   const struct ll_kernel_estimate *kind)
 {
 	uint64_t ns = room_ns(marks, track, kind);
-	if (!kind->ns || ll_kind_wants_sample(&marks->kinds, kind) || kind->ns >= ns)
+	if (!kind->ns || ll_kernel_estimate_wants_sample(&marks->kinds, kind) || kind->ns >= ns)
 		return 0;
 	uint64_t room = (ns - 1) / kind->ns, to_sample = kind->next - kind->seen;
 	return (uint32_t)(room < to_sample ? room : to_sample);
@@ -291,7 +293,7 @@ struct ll_marks_queue ll_marks_count(struct ll_marks *marks, struct ll_mark_stre
 	struct ll_mark_track *track = marks->clock.is_blind || name.thread ? NULL : ll_mark_track_find(marks, name);
 	if (!track || has_bare_start(track) || track->is_left || track->is_in_driver || shall_mark_start(marks, track))
 		return (struct ll_marks_queue){0};
-	struct ll_kind *kind = ll_kinds_find(&marks->kinds, kind_name);
+	struct ll_kernel_estimate *kind = ll_kernel_estimates_find(&marks->kinds, kind_name);
 	uint32_t room = count_room(marks, track, kind), count = room < most ? room : most;
 	if (!count)
 		return (struct ll_marks_queue){0};
@@ -307,7 +309,7 @@ void ll_marks_uncount(struct ll_marks *marks, struct ll_mark_stream name, uint64
 	struct ll_mark_track *track = ll_mark_track_find(marks, name);
 	if (!track || track->open.launches <= count)
 		return;
-	struct ll_kind *kind = ll_kinds_find(&marks->kinds, kind_name);
+	struct ll_kernel_estimate *kind = ll_kernel_estimates_find(&marks->kinds, kind_name);
 	uint64_t ns = count * guess_ns(track, kind);
 	track->open.launches -= count;
 	track->open.ahead -= count < track->open.ahead ? count : track->open.ahead;
@@ -344,17 +346,18 @@ void ll_marks_begin(struct ll_marks *marks, struct ll_mark_stream name, uint64_t
 	track->launching_ns = ll_now_ns();
 	if (marks->clock.is_blind || has_bare_start(track)) /* which is as good as one of its own */
 		return;
-	struct ll_kind *kind = ll_kinds_find(&marks->kinds, kind_name);
+	struct ll_kernel_estimate *kind = ll_kernel_estimates_find(&marks->kinds, kind_name);
 	bool is_long = track->open.is_held && guess_ns(track, kind) >= LL_MARK_LONG_NS;
 	if (track->is_left || is_long || shall_mark_start(marks, track) ||
-	    (track->count < LL_MARKS_BEHIND && ll_kind_wants_sample(&marks->kinds, kind)))
+	    (track->count < LL_MARKS_BEHIND && ll_kernel_estimate_wants_sample(&marks->kinds, kind)))
 		mark_start(marks, track);
 	else
 		note_first(track, track->launching_ns);
 }
 
 /* Only a thread itself can mark its own default stream: no agent ends what it leaves open. */
-static bool is_full(const struct ll_marks *marks, const struct ll_mark_track *track, const struct ll_kind *kind)
+static bool is_full(const struct ll_marks *marks, const struct ll_mark_track *track,
+		    const struct ll_kernel_estimate *kind)
 {
 	bool is_own = track->name.thread && track->count < MARKED_AHEAD;
 	return is_own || shall_mark_each(marks, track) || !room_ns(marks, track, kind);
@@ -368,13 +371,13 @@ void ll_marks_end(struct ll_marks *marks, struct ll_mark_stream name, uint64_t k
 	track->launching_ns = 0;
 	if (!launched_ns)
 		return;
-	struct ll_kind *kind = ll_kinds_find(&marks->kinds, kind_name);
+	struct ll_kernel_estimate *kind = ll_kernel_estimates_find(&marks->kinds, kind_name);
 	add_launches(track, kind, 1);
 	track->open.launched_ns = launched_ns > track->marked_ns ? launched_ns : ll_now_ns();
-	bool is_sample =
-	    track->open.launches == 1 && track->open.start.handle && ll_kind_wants_sample(&marks->kinds, kind);
+	bool is_sample = track->open.launches == 1 && track->open.start.handle &&
+			 ll_kernel_estimate_wants_sample(&marks->kinds, kind);
 	if (is_sample)
-		ll_kind_note_sample(&marks->kinds, kind);
+		ll_kernel_estimate_note_sample(&marks->kinds, kind);
 	kind->seen++;
 	if (is_sample || is_full(marks, track, kind))
 		close_open(marks, track, false);

@@ -3,9 +3,9 @@
  *
  * One object per context. Launches of a stream are gathered in batches of so much work (ll_marks_set_every); a batch
  * ends with a timing event, and one that begins on an idle stream with what is not known also begins with one. What the
- * card did for it follows from the two and from what launches of these kinds take (control/batch.h, kinds.h). A timing
- * event costs the host 1 us and the card 2 (doc/facts.md), so most launches are only counted: no call of the driver,
- * some 30 ns.
+ * card did for it follows from the two and from what launches of these kinds take (control/batch.h,
+ * kernel_estimates.h). A timing event costs the host 1 us and the card 2 (doc/facts.md), so most launches are only
+ * counted: no call of the driver, some 30 ns.
  *
  * A mark takes a place in the stream's queue in the driver, and where that is full recording one waits until the card
  * has worked something off. So the lock is let go while one is recorded (mark_lock.h), and few marks are in flight at

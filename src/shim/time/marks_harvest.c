@@ -27,7 +27,7 @@ static void bound_mean(struct ll_mark_track *track, const struct ll_mark_batch *
 static void note_event_time(struct ll_marks *marks)
 {
 	if (marks->event_ns && marks->event_ns != marks->clock.event_ns)
-		ll_kinds_forget(&marks->kinds);
+		ll_kernel_estimates_forget(&marks->kinds);
 	marks->event_ns = marks->clock.event_ns;
 }
 
@@ -38,32 +38,32 @@ static bool is_disturbed(const struct ll_marks *marks)
 
 /* Whether what is seen beside others says anything of a kind. In slices, where it is most of what there is to see, also
  * of one of which little is known: that may have been seen when others had just come. */
-static bool is_news_of(const struct ll_marks *marks, const struct ll_kind *kind)
+static bool is_news_of(const struct ll_marks *marks, const struct ll_kernel_estimate *kind)
 {
-	return kind && (marks->sliced_by ? !ll_kind_is_sure(kind) : !kind->learned && !kind->rough);
+	return kind && (marks->sliced_by ? !ll_kernel_estimate_is_sure(kind) : !kind->learned && !kind->rough);
 }
 
 static void learn(struct ll_marks *marks, struct ll_mark_track *track, const struct ll_mark_batch *batch,
 		  struct ll_batch_verdict verdict)
 {
-	struct ll_kind *kind = batch->kind ? ll_kinds_find(&marks->kinds, batch->kind) : NULL;
+	struct ll_kernel_estimate *kind = batch->kind ? ll_kernel_estimates_find(&marks->kinds, batch->kind) : NULL;
 	if (verdict.lesson == LL_BATCH_UNTOLD || !batch->launches || (is_disturbed(marks) && !is_news_of(marks, kind)))
 		return;
 	uint64_t each_ns = ll_batch_each_ns(verdict, batch->launches);
 	if (marks->sliced_by) {
-		ll_kind_learn_least(kind, each_ns);
+		ll_kernel_estimate_learn_least(kind, each_ns);
 		return;
 	}
 	learn_mean(track, each_ns);
 	bool is_alone = verdict.lesson == LL_BATCH_QUEUED && batch->launches == 1; /* an event on either side of it */
 	if ((verdict.lesson == LL_BATCH_SAMPLE || is_alone) && kind)
-		ll_kind_learn_sample(kind, each_ns);
+		ll_kernel_estimate_learn_sample(kind, each_ns);
 	else if (verdict.lesson == LL_BATCH_ROUGH && kind)
-		ll_kind_learn_rough(kind, each_ns);
+		ll_kernel_estimate_learn_rough(kind, each_ns);
 	else if (verdict.lesson == LL_BATCH_QUEUED && kind && (!kind->learned || batch->guess_ns >= QUEUED_LEAST_NS))
-		ll_kind_learn_queued(kind, each_ns);
+		ll_kernel_estimate_learn_queued(kind, each_ns);
 	else if (verdict.lesson == LL_BATCH_LONGER)
-		ll_kinds_doubt(&marks->kinds, kind, each_ns);
+		ll_kernel_estimates_doubt(&marks->kinds, kind, each_ns);
 }
 
 /* Of a batch that has ended. */

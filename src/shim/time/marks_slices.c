@@ -14,8 +14,8 @@ static void find_mean(struct ll_marks *marks, struct ll_mark_typical *typical)
 {
 	uint64_t sum_ns = 0, known = 0;
 	for (uint32_t i = 0; i < TYPICAL_MOST && i < typical->count; i++) {
-		const struct ll_kind *kind = ll_kinds_find(&marks->kinds, typical->kinds[i]);
-		if (!ll_kind_is_known(kind))
+		const struct ll_kernel_estimate *kind = ll_kernel_estimates_find(&marks->kinds, typical->kinds[i]);
+		if (!ll_kernel_estimate_is_known(kind))
 			continue;
 		sum_ns += kind->ns;
 		known++;
@@ -36,7 +36,8 @@ void ll_marks_note_typical(struct ll_marks *marks, struct ll_mark_stream name, u
 uint64_t ll_mark_batch_own_ns(struct ll_marks *marks, const struct ll_mark_track *track,
 			      const struct ll_mark_batch *batch, uint64_t span_ns)
 {
-	const struct ll_kind *kind = batch->kind ? ll_kinds_find(&marks->kinds, batch->kind) : NULL;
+	const struct ll_kernel_estimate *kind =
+	    batch->kind ? ll_kernel_estimates_find(&marks->kinds, batch->kind) : NULL;
 	uint64_t kind_ns = kind ? kind->ns : 0;
 	if (!kind_ns && !track->typical.mean_ns && !track->mean_ns)
 		return span_ns / (1 + marks->sliced_by);

@@ -4,7 +4,7 @@
 #ifndef LOADLINE_SHIM_TIME_MARKS_STATE_H
 #define LOADLINE_SHIM_TIME_MARKS_STATE_H
 
-#include "shim/time/kinds.h"
+#include "shim/time/kernel_estimates.h"
 #include "shim/time/mark_clock.h"
 #include "shim/time/marks.h"
 
@@ -73,7 +73,7 @@ struct ll_mark_track {
 
 struct ll_marks {
 	struct ll_mark_track *tracks;
-	struct ll_kinds kinds;
+	struct ll_kernel_estimates kinds;
 	struct ll_mark_clock clock;
 	uint64_t event_ns; /* of the clock, when kinds were learned; 0: none was */
 	struct ll_busy busy;

@@ -1,4 +1,4 @@
-#include "shim/time/kinds.h"
+#include "shim/time/kernel_estimates.h"
 
 enum { FIRST_SAMPLES = 8, FIRST_TRIES = 32, MOST_BETWEEN = 1024 };
 
@@ -29,14 +29,14 @@ static uint64_t stir(uint64_t number)
 /* Names are products, or addresses. */
 static unsigned set_of(uint64_t name)
 {
-	return (unsigned)(stir(name) % LL_KIND_SETS);
+	return (unsigned)(stir(name) % LL_ESTIMATE_SETS);
 }
 
-struct ll_kind *ll_kinds_find(struct ll_kinds *kinds, uint64_t name)
+struct ll_kernel_estimate *ll_kernel_estimates_find(struct ll_kernel_estimates *kinds, uint64_t name)
 {
-	struct ll_kind *set = kinds->table[set_of(name)], *oldest = set;
+	struct ll_kernel_estimate *set = kinds->table[set_of(name)], *oldest = set;
 	uint32_t now = ++kinds->found;
-	for (struct ll_kind *kind = set; kind < set + LL_KIND_WAYS; kind++) {
+	for (struct ll_kernel_estimate *kind = set; kind < set + LL_ESTIMATE_WAYS; kind++) {
 		if (kind->name == name) {
 			kind->found = now;
 			return kind;
@@ -44,29 +44,30 @@ struct ll_kind *ll_kinds_find(struct ll_kinds *kinds, uint64_t name)
 		if (now - kind->found > now - oldest->found)
 			oldest = kind;
 	}
-	*oldest = (struct ll_kind){.name = name, .doubts = kinds->doubts, .found = now};
+	*oldest = (struct ll_kernel_estimate){.name = name, .doubts = kinds->doubts, .found = now};
 	return oldest;
 }
 
-static bool is_new(const struct ll_kind *kind)
+static bool is_new(const struct ll_kernel_estimate *kind)
 {
 	return kind->learned + kind->rough < FIRST_SAMPLES && kind->timed < FIRST_TRIES;
 }
 
-bool ll_kind_wants_sample(const struct ll_kinds *kinds, const struct ll_kind *kind)
+bool ll_kernel_estimate_wants_sample(const struct ll_kernel_estimates *kinds, const struct ll_kernel_estimate *kind)
 {
 	return is_new(kind) || kind->seen >= kind->next || kind->doubts != kinds->doubts;
 }
 
-bool ll_kind_is_steady(const struct ll_kind *kind)
+bool ll_kernel_estimate_is_steady(const struct ll_kernel_estimate *kind)
 {
 	return kind->scatter_ns <= kind->ns / STEADY_PARTS + STEADY_NS;
 }
 
 /* Now sooner and now later: a program that does the same over and over would else have the same ones of them timed. */
-void ll_kind_note_sample(const struct ll_kinds *kinds, struct ll_kind *kind)
+void ll_kernel_estimate_note_sample(const struct ll_kernel_estimates *kinds, struct ll_kernel_estimate *kind)
 {
-	uint64_t between = kind->ns ? LL_KIND_SAMPLE_NS * 1000 / LL_KIND_SAMPLE_PERMILLE / kind->ns : MOST_BETWEEN;
+	uint64_t between =
+	    kind->ns ? LL_ESTIMATE_SAMPLE_NS * 1000 / LL_ESTIMATE_SAMPLE_PERMILLE / kind->ns : MOST_BETWEEN;
 	if (between > MOST_BETWEEN)
 		between = MOST_BETWEEN;
 	uint64_t from = between / 2, any = stir(kind->name + kind->seen) % (between + 1);
@@ -87,7 +88,7 @@ static uint64_t mean_of(uint64_t before_ns, uint64_t ns, uint64_t parts)
 }
 
 /* Of the first few, this being one more behind `count`. */
-static uint64_t mean_of_first(struct ll_kind *kind, uint32_t count, uint64_t ns)
+static uint64_t mean_of_first(struct ll_kernel_estimate *kind, uint32_t count, uint64_t ns)
 {
 	kind->first_ns = ns + (count ? kind->first_ns : 0);
 	kind->longest_ns = count && kind->longest_ns > ns ? kind->longest_ns : ns;
@@ -95,13 +96,13 @@ static uint64_t mean_of_first(struct ll_kind *kind, uint32_t count, uint64_t ns)
 	return kind->longest_ns > FIRST_FAR * others_ns ? others_ns : kind->first_ns / (count + 1);
 }
 
-static uint64_t mean_with(struct ll_kind *kind, uint32_t count, uint64_t ns, uint64_t most_parts)
+static uint64_t mean_with(struct ll_kernel_estimate *kind, uint32_t count, uint64_t ns, uint64_t most_parts)
 {
 	return count < FIRST_SAMPLES ? mean_of_first(kind, count, ns)
 				     : mean_of(kind->ns, ns, parts_of(count, most_parts));
 }
 
-static void learn(struct ll_kind *kind, uint64_t ns, uint64_t most_parts)
+static void learn(struct ll_kernel_estimate *kind, uint64_t ns, uint64_t most_parts)
 {
 	if (kind->learned >= FIRST_SAMPLES && ns > FAR * kind->ns)
 		ns = FAR * kind->ns;
@@ -113,29 +114,29 @@ static void learn(struct ll_kind *kind, uint64_t ns, uint64_t most_parts)
 	count_one(&kind->learned);
 }
 
-void ll_kind_learn_sample(struct ll_kind *kind, uint64_t ns)
+void ll_kernel_estimate_learn_sample(struct ll_kernel_estimate *kind, uint64_t ns)
 {
 	learn(kind, ns, SAMPLE_PARTS);
 }
 
-void ll_kind_learn_rough(struct ll_kind *kind, uint64_t ns)
+void ll_kernel_estimate_learn_rough(struct ll_kernel_estimate *kind, uint64_t ns)
 {
 	if (!kind->learned)
 		kind->ns = mean_with(kind, kind->rough, ns, SAMPLE_PARTS);
 	count_one(&kind->rough);
 }
 
-void ll_kind_learn_queued(struct ll_kind *kind, uint64_t ns)
+void ll_kernel_estimate_learn_queued(struct ll_kernel_estimate *kind, uint64_t ns)
 {
 	learn(kind, ns, QUEUED_PARTS);
 }
 
-bool ll_kind_is_sure(const struct ll_kind *kind)
+bool ll_kernel_estimate_is_sure(const struct ll_kernel_estimate *kind)
 {
 	return kind->learned + kind->rough >= FIRST_SAMPLES;
 }
 
-void ll_kind_learn_least(struct ll_kind *kind, uint64_t ns)
+void ll_kernel_estimate_learn_least(struct ll_kernel_estimate *kind, uint64_t ns)
 {
 	if (kind->learned || kind->rough) {
 		kind->first_ns = kind->ns;
@@ -152,20 +153,20 @@ void ll_kind_learn_least(struct ll_kind *kind, uint64_t ns)
 	kind->ns = kind->tried == 1 ? ns : other_ns < next_ns ? other_ns : next_ns;
 }
 
-bool ll_kind_is_known(const struct ll_kind *kind)
+bool ll_kernel_estimate_is_known(const struct ll_kernel_estimate *kind)
 {
 	return kind->learned || kind->rough || kind->tried >= LEAST_TRIES;
 }
 
-void ll_kinds_forget(struct ll_kinds *kinds)
+void ll_kernel_estimates_forget(struct ll_kernel_estimates *kinds)
 {
-	for (unsigned i = 0; i < LL_KIND_SETS * LL_KIND_WAYS; i++) {
-		struct ll_kind *kind = &kinds->table[i / LL_KIND_WAYS][i % LL_KIND_WAYS];
+	for (unsigned i = 0; i < LL_ESTIMATE_SETS * LL_ESTIMATE_WAYS; i++) {
+		struct ll_kernel_estimate *kind = &kinds->table[i / LL_ESTIMATE_WAYS][i % LL_ESTIMATE_WAYS];
 		kind->learned = kind->rough = kind->timed = kind->tried = 0;
 	}
 }
 
-void ll_kinds_doubt(struct ll_kinds *kinds, struct ll_kind *kind, uint64_t ns)
+void ll_kernel_estimates_doubt(struct ll_kernel_estimates *kinds, struct ll_kernel_estimate *kind, uint64_t ns)
 {
 	kinds->doubts++;
 	if (!kind)

@@ -1,0 +1,96 @@
+/*
+ * kernel_estimates.h - how long launches take on the card, for each kind of launch. Launches of one kernel with one
+ * grid are of one kind, and take about the same time.
+ *
+ * There are two sources. Now and then a launch is timed by itself. And a batch of launches of one kind, in a queue that
+ * never ran empty, tells what each of them took. Timing one launch costs the card some 4 us and the host 2. So it is
+ * done for LL_ESTIMATE_SAMPLE_PERMILLE of the launches' time: the shorter they are, the more seldom.
+ *
+ * A kernel's first launch on a card waits for its code. So the longest of the first few samples does not count if it is
+ * twice as long as the others. Later a sample that is far longer than the estimate is taken for interference by other
+ * work: it counts for four times the estimate at most. If such samples are many, the estimate follows them all the
+ * same.
+ *
+ * If the host is interrupted each time, no sample tells anything. After some tries such a kind is timed as seldom as
+ * others.
+ *
+ * If a program has more kinds than the table holds, those that it used longest ago are learned anew. Pure arithmetic;
+ * the caller locks.
+ */
+#ifndef LOADLINE_SHIM_TIME_KERNEL_ESTIMATES_H
+#define LOADLINE_SHIM_TIME_KERNEL_ESTIMATES_H
+
+#include <stdalign.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { LL_ESTIMATE_SETS = 512, LL_ESTIMATE_WAYS = 4 };
+
+#define LL_ESTIMATE_SAMPLE_NS UINT64_C(6000) /* what timing a launch by itself costs */
+#define LL_ESTIMATE_SAMPLE_PERMILLE 3
+
+/* One line of the cache each: the program may do much else between two launches of a kind, and then each line is
+ * fetched anew. */
+struct ll_kernel_estimate {
+	alignas(64) uint64_t name;
+	uint64_t ns;         /* of a launch; 0: not known */
+	uint64_t scatter_ns; /* by which samples differ from that, in the mean */
+	uint64_t first_ns;   /* of the first few of them, the sum */
+	uint64_t longest_ns; /* and the longest */
+	uint16_t learned;    /* how often, but by rough samples */
+	uint16_t rough;      /* how often by these: what they say counts while there are no others */
+	uint16_t timed;      /* how often by itself, whether that told anything or not */
+	uint16_t tried;      /* how often in slices; then first_ns is the shortest, ns the next */
+	uint32_t seen;       /* launches; the caller counts */
+	uint32_t next;       /* seen, at which the next one shall be timed */
+	uint32_t doubts;     /* of the table, when it was timed last */
+	uint32_t found;      /* of the table, when it was asked for last */
+};
+
+_Static_assert(sizeof(struct ll_kernel_estimate) == 64, "a line of the cache");
+
+struct ll_kernel_estimates {
+	struct ll_kernel_estimate table[LL_ESTIMATE_SETS][LL_ESTIMATE_WAYS];
+	uint32_t doubts;
+	uint32_t found; /* a count of all askings */
+};
+
+/* The estimate for the kind of that name: empty at first, and valid until the next call. A name is any number that no
+ * other kind has. */
+struct ll_kernel_estimate *ll_kernel_estimates_find(struct ll_kernel_estimates *kinds, uint64_t name);
+
+/* Whether the next launch of this kind shall be timed by itself: the first few are, then one in so many, and one after
+ * a doubt. */
+bool ll_kernel_estimate_wants_sample(const struct ll_kernel_estimates *kinds, const struct ll_kernel_estimate *kind);
+
+/* Whether launches of this kind take about the same time each, so that many can be counted without a look at each. */
+bool ll_kernel_estimate_is_steady(const struct ll_kernel_estimate *kind);
+
+/* A launch is being timed by itself. What it took is learned when the card has ended it. */
+void ll_kernel_estimate_note_sample(const struct ll_kernel_estimates *kinds, struct ll_kernel_estimate *kind);
+
+void ll_kernel_estimate_learn_sample(struct ll_kernel_estimate *kind, uint64_t ns);
+void ll_kernel_estimate_learn_rough(struct ll_kernel_estimate *kind, uint64_t ns);
+void ll_kernel_estimate_learn_queued(struct ll_kernel_estimate *kind, uint64_t ns);
+
+/* The same for a launch whose time may contain time slices of other programs, of a kind that has no other sample. The
+ * second shortest of the first tries counts, because a single one may be too short. An earlier estimate is one of them.
+ */
+void ll_kernel_estimate_learn_least(struct ll_kernel_estimate *kind, uint64_t ns);
+
+/* Whether it has as many samples without other programs as the first few are. */
+bool ll_kernel_estimate_is_sure(const struct ll_kernel_estimate *kind);
+
+/* Whether there is an estimate: by samples without other programs, or by several tries beside them. */
+bool ll_kernel_estimate_is_known(const struct ll_kernel_estimate *kind);
+
+/* All estimates are wrong in the same way. Each remains as a guess until the kind is timed anew. */
+void ll_kernel_estimates_forget(struct ll_kernel_estimates *kinds);
+
+/*
+ * Some launches took far longer than their estimates: ns each at least. They were of this kind or, with NULL, of
+ * several. The cause may be other programs' work, so the next sample of that kind counts alone.
+ */
+void ll_kernel_estimates_doubt(struct ll_kernel_estimates *kinds, struct ll_kernel_estimate *kind, uint64_t ns);
+
+#endif
