@@ -1,7 +1,13 @@
-/* Contexts: they take memory of the card, and everything in them goes when they go. */
+/* Contexts take memory of the card, and all that is in them goes when they go. What the library remembers of streams
+ * and of code goes with these. */
+#include "shim/hooks/launch.h"
 #include "shim/interpose/hook.h"
 #include "shim/memory/contexts.h"
+#include "shim/trace/trace.h"
 #include "shim/trace/trace_events.h"
+#include "shim/trace/trace_names.h"
+
+/* ---- contexts ---- */
 
 /* Hook of a function that makes a context on `device`, a parameter of it as ret_context is. */
 #define MAKE_HOOK(symbol, params, args)                                                                                \
@@ -159,4 +165,37 @@ LL_HOOK_EXPORT ll_cu_result cuCtxSetLimit(enum ll_cu_limit limit, size_t value)
 		return ll_real()->cuCtxSetLimit(limit, value);
 	LL_REENTRY_SCOPE();
 	return ll_context_set_limit(limit, value);
+}
+
+/* ---- streams ---- */
+
+/* Marks in a stream that is gone would be calls with a dead handle. */
+#define DESTROY_HOOK(symbol)                                                                                           \
+	LL_HOOK_EXPORT ll_cu_result symbol(struct ll_cu_stream *stream)                                                \
+	{                                                                                                              \
+		if (ll_reentry_is_inside() || (!ll_device_state_settings() && !ll_trace_is_by_events()))               \
+			return ll_real()->symbol(stream);                                                              \
+		LL_REENTRY_SCOPE();                                                                                    \
+		ll_launch_forget_stream(stream);                                                                       \
+		return ll_real()->symbol(stream);                                                                      \
+	}
+
+DESTROY_HOOK(cuStreamDestroy)
+DESTROY_HOOK(cuStreamDestroy_v2)
+
+/* ---- code ---- */
+
+/* Code that goes: what a trace remembers of its kernels goes first. */
+LL_HOOK_EXPORT ll_cu_result cuModuleUnload(struct ll_cu_module *module)
+{
+	if (ll_trace_is_by_events())
+		ll_trace_names_forget();
+	return ll_real()->cuModuleUnload(module);
+}
+
+LL_HOOK_EXPORT ll_cu_result cuLibraryUnload(struct ll_cu_library *library)
+{
+	if (ll_trace_is_by_events())
+		ll_trace_names_forget();
+	return ll_real()->cuLibraryUnload(library);
 }

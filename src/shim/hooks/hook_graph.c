@@ -1,9 +1,13 @@
+/* Graphs: a replay is one launch, and graphs may allocate. */
 #include "abi/cuda_graph.h"
 #include "shim/hooks/launch.h"
 #include "shim/interpose/hook.h"
+#include "shim/memory/charge.h"
 #include "shim/memory/pools.h"
 #include "shim/pool_reserve.h"
 #include "shim/time/capturing.h"
+
+/* ---- replays ---- */
 
 /* False: there is no room for it, and what pools and other graphs keep in reserve was given up. */
 static bool upload(struct ll_device_state *dev, struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)
@@ -95,3 +99,50 @@ CAPTURE_HOOKS(cuStreamBeginCaptureToGraph,
 	      (struct ll_cu_stream * stream, struct ll_cu_graph *graph, struct ll_cu_graph_node *const *dependencies,
 	       const struct ll_cu_graph_edge_data *edges, size_t count, enum ll_cu_capture_mode mode),
 	      (stream, graph, dependencies, edges, count, mode))
+
+/* ---- graphs that allocate ---- */
+
+/* Graphs that allocate: nothing is taken before they are uploaded or launched, but from here on it is looked for
+ * (pools.h). */
+LL_HOOK_EXPORT ll_cu_result cuGraphAddMemAllocNode(struct ll_cu_graph_node **ret_node, struct ll_cu_graph *graph,
+						   struct ll_cu_graph_node *const *dependencies, size_t count,
+						   struct ll_cu_mem_alloc_params *params)
+{
+	if (!ll_charge_passes() && params)
+		ll_pool_expect_graphs(params->bytes);
+	return ll_real()->cuGraphAddMemAllocNode(ret_node, graph, dependencies, count, params);
+}
+
+LL_HOOK_EXPORT ll_cu_result cuGraphExecDestroy(struct ll_cu_graph_exec *exec)
+{
+	if (!ll_charge_passes())
+		ll_pool_forget_graph(exec);
+	return ll_real()->cuGraphExecDestroy(exec);
+}
+
+static void look_at(const struct ll_cu_graph_node_params *params)
+{
+	if (!ll_charge_passes() && params && params->type == LL_CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+		ll_pool_expect_graphs(params->alloc.bytes);
+}
+
+LL_HOOK_EXPORT ll_cu_result cuGraphAddNode(struct ll_cu_graph_node **ret_node, struct ll_cu_graph *graph,
+					   struct ll_cu_graph_node *const *dependencies, size_t count,
+					   struct ll_cu_graph_node_params *params)
+{
+	look_at(params);
+	return ll_real()->cuGraphAddNode(ret_node, graph, dependencies, count, params);
+}
+
+#define ADD_NODE_HOOK(symbol)                                                                                          \
+	LL_HOOK_EXPORT ll_cu_result symbol(struct ll_cu_graph_node **ret_node, struct ll_cu_graph *graph,              \
+					   struct ll_cu_graph_node *const *dependencies,                               \
+					   const struct ll_cu_graph_edge_data *edges, size_t count,                    \
+					   struct ll_cu_graph_node_params *params)                                     \
+	{                                                                                                              \
+		look_at(params);                                                                                       \
+		return ll_real()->symbol(ret_node, graph, dependencies, edges, count, params);                         \
+	}
+
+ADD_NODE_HOOK(cuGraphAddNode_v2)
+ADD_NODE_HOOK(cuGraphAddNode_v3)
