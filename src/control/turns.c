@@ -4,9 +4,9 @@
 
 enum { PERMILLE = 1000 };
 
-bool ll_turns_is_impatient(const struct ll_turn_party *party, const struct ll_turn_party *other)
+bool ll_turns_is_impatient(const struct ll_turn_contender *contender, const struct ll_turn_contender *other)
 {
-	return party->waited_ns >= (other->rank < party->rank ? LL_TURN_STARVED_NS : LL_TURN_PATIENCE_NS);
+	return contender->waited_ns >= (other->rank < contender->rank ? LL_TURN_STARVED_NS : LL_TURN_PATIENCE_NS);
 }
 
 static unsigned lighter(unsigned a_permille, unsigned b_permille)
@@ -15,27 +15,32 @@ static unsigned lighter(unsigned a_permille, unsigned b_permille)
 }
 
 /* Virtual time that a call is worth is added to whoever is not called, so that nothing is below zero. */
-static uint64_t standing_ns(const struct ll_turn_party *party, unsigned lightest_permille)
+static uint64_t standing_ns(const struct ll_turn_contender *contender, unsigned lightest_permille)
 {
-	return party->virtual_ns + (party->is_called ? 0 : ll_turns_virtual_ns(LL_TURN_CALL_NS, lightest_permille));
+	return contender->virtual_ns +
+	       (contender->is_called ? 0 : ll_turns_virtual_ns(LL_TURN_CALL_NS, lightest_permille));
 }
 
 /* Of two that follow the same card, that card says whose turn it is. */
-static bool is_led_by(const struct ll_turn_party *party, const struct ll_turn_party *other)
+static bool is_led_by(const struct ll_turn_contender *contender, const struct ll_turn_contender *other)
 {
-	return party->first_card && party->first_card == other->first_card && other->is_called && !party->is_called;
+	return contender->first_card && contender->first_card == other->first_card && other->is_called &&
+	       !contender->is_called;
 }
 
-static bool is_led_by_any(const struct ll_turn_party *parties, size_t count, const struct ll_turn_party *party)
+static bool is_led_by_any(const struct ll_turn_contender *contenders, size_t count,
+			  const struct ll_turn_contender *contender)
 {
-	for (size_t i = 0; party->first_card && i < count; i++) {
-		if (is_led_by(party, &parties[i]) && parties[i].has_tokens && parties[i].rank <= party->rank)
+	for (size_t i = 0; contender->first_card && i < count; i++) {
+		if (is_led_by(contender, &contenders[i]) && contenders[i].has_tokens &&
+		    contenders[i].rank <= contender->rank)
 			return true;
 	}
 	return false;
 }
 
-static bool goes_before(const struct ll_turn_party *a, const struct ll_turn_party *b, unsigned lightest_permille)
+static bool goes_before(const struct ll_turn_contender *a, const struct ll_turn_contender *b,
+			unsigned lightest_permille)
 {
 	if (a->has_tokens != b->has_tokens)
 		return a->has_tokens;
@@ -47,32 +52,33 @@ static bool goes_before(const struct ll_turn_party *a, const struct ll_turn_part
 	return a_ns != b_ns ? a_ns < b_ns : a->waited_ns > b->waited_ns;
 }
 
-size_t ll_turns_best(const struct ll_turn_party *parties, size_t count)
+size_t ll_turns_best(const struct ll_turn_contender *contenders, size_t count)
 {
 	size_t best = count;
 	unsigned lightest_permille = UINT_MAX;
 	for (size_t i = 0; i < count; i++)
-		lightest_permille = lighter(lightest_permille, parties[i].weight_permille);
+		lightest_permille = lighter(lightest_permille, contenders[i].weight_permille);
 	for (size_t i = 0; i < count; i++) {
-		if (parties[i].has_tokens && !parties[i].is_paused &&
-		    (!is_led_by_any(parties, count, &parties[i]) || parties[i].waited_ns >= LL_TURN_PATIENCE_NS) &&
-		    (best == count || goes_before(&parties[i], &parties[best], lightest_permille)))
+		if (contenders[i].has_tokens && !contenders[i].is_paused &&
+		    (!is_led_by_any(contenders, count, &contenders[i]) ||
+		     contenders[i].waited_ns >= LL_TURN_PATIENCE_NS) &&
+		    (best == count || goes_before(&contenders[i], &contenders[best], lightest_permille)))
 			best = i;
 	}
 	return best;
 }
 
-bool ll_turns_preempts(const struct ll_turn_party *comer, const struct ll_turn_party *holder, uint64_t held_ns,
-		       bool is_promoted)
+bool ll_turns_preempts(const struct ll_turn_contender *contender, const struct ll_turn_contender *holder,
+		       uint64_t held_ns, bool is_promoted)
 {
-	if (!comer->has_tokens)
+	if (!contender->has_tokens)
 		return false;
 	if (is_promoted && held_ns < LL_TURN_SERVICE_NS)
 		return false;
-	return comer->rank < holder->rank || !holder->has_tokens;
+	return contender->rank < holder->rank || !holder->has_tokens;
 }
 
-bool ll_turns_gives_way(const struct ll_turn_party *holder, const struct ll_turn_party *best, uint64_t held_ns,
+bool ll_turns_gives_way(const struct ll_turn_contender *holder, const struct ll_turn_contender *best, uint64_t held_ns,
 			bool is_promoted)
 {
 	if (!best->has_tokens)
@@ -103,7 +109,7 @@ uint64_t ll_turns_come_back_ns(uint64_t virtual_ns, uint64_t least_ns, unsigned 
 	return virtual_ns > floor_ns ? virtual_ns : floor_ns;
 }
 
-bool ll_turns_may_slice(const struct ll_turn_party *one, const struct ll_turn_party *other)
+bool ll_turns_may_slice(const struct ll_turn_contender *one, const struct ll_turn_contender *other)
 {
 	bool are_equal = one->rank == other->rank && one->weight_permille == other->weight_permille;
 	bool are_by_space = one->is_by_space && other->is_by_space;

@@ -12,8 +12,8 @@ static uint64_t later(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* How much longer the visit lasts until its party has had as much as the best of the others. */
-static uint64_t until_even_ns(const struct ll_visit_party *visited, const struct ll_visit_party *best)
+/* How much longer the visit lasts until its contender has had as much as the best of the others. */
+static uint64_t until_even_ns(const struct ll_visit_contender *visited, const struct ll_visit_contender *best)
 {
 	if (visited->virtual_ns >= best->virtual_ns)
 		return 0;
@@ -21,8 +21,8 @@ static uint64_t until_even_ns(const struct ll_visit_party *visited, const struct
 }
 
 /* The length at which the visit ends for want of work. A lower class would be visited in each pause of its host. */
-static uint64_t dry_end_ns(const struct ll_visit_party *visited, const struct ll_visit_party *best, uint64_t visited_ns,
-			   uint64_t dry_ns)
+static uint64_t dry_end_ns(const struct ll_visit_contender *visited, const struct ll_visit_contender *best,
+			   uint64_t visited_ns, uint64_t dry_ns)
 {
 	bool is_short = visited->launches_ahead && best->rank == visited->rank;
 	uint64_t grace_ns = is_short ? LL_VISIT_GRACE_AHEAD_NS : LL_VISIT_GRACE_WAITS_NS;
@@ -31,8 +31,8 @@ static uint64_t dry_end_ns(const struct ll_visit_party *visited, const struct ll
 	return visited_ns + (grace_ns > dry_ns ? grace_ns - dry_ns : 0);
 }
 
-uint64_t ll_visits_end_ns(const struct ll_visit_party *visited, const struct ll_visit_party *best, uint64_t visited_ns,
-			  uint64_t dry_ns)
+uint64_t ll_visits_end_ns(const struct ll_visit_contender *visited, const struct ll_visit_contender *best,
+			  uint64_t visited_ns, uint64_t dry_ns)
 {
 	if (!best)
 		return UINT64_MAX;

@@ -25,7 +25,7 @@
 #define LL_VISIT_GRACE_WAITS_NS UINT64_C(270000)
 #define LL_VISIT_GRACE_AHEAD_NS UINT64_C(10000)
 
-struct ll_visit_party {
+struct ll_visit_contender {
 	unsigned rank;            /* of its class: smaller goes first */
 	unsigned weight_permille; /* 1000 is weight 1; never 0 */
 	uint64_t virtual_ns;      /* the time of its visits by weight, up to now (ll_turns_virtual_ns) */
@@ -38,7 +38,7 @@ struct ll_visit_party {
  * The length at which the visit ends if nothing changes; UINT64_MAX: it goes on. best: the best of the others; NULL:
  * no other has work. visited_ns: how long the visit has lasted. dry_ns: how long the visited has had nothing queued.
  */
-uint64_t ll_visits_end_ns(const struct ll_visit_party *visited, const struct ll_visit_party *best, uint64_t visited_ns,
-			  uint64_t dry_ns);
+uint64_t ll_visits_end_ns(const struct ll_visit_contender *visited, const struct ll_visit_contender *best,
+			  uint64_t visited_ns, uint64_t dry_ns);
 
 #endif

@@ -3,13 +3,13 @@
 #include "base/clock.h"
 #include "control/tokens.h"
 #include "control/turns.h"
+#include "ledger/contender.h"
 #include "ledger/handle.h"
-#include "ledger/party.h"
 
 /* Nobody owes more than the time since the machine started: such a debt is damaged, and would not be paid in years. */
 static int64_t sound(int64_t balance_ns, uint64_t now_ns)
 {
-	return balance_ns < -(int64_t)(now_ns + LL_PARTY_MARGIN_NS) ? 0 : balance_ns;
+	return balance_ns < -(int64_t)(now_ns + LL_CONTENDER_MARGIN_NS) ? 0 : balance_ns;
 }
 
 int64_t ll_account_tokens_ns(struct ll_ledger_tenant *tenant, uint64_t now_ns)
@@ -31,7 +31,7 @@ int64_t ll_account_earn(struct ll_ledger_tenant *tenant, uint64_t now_ns)
 		return INT64_MAX;
 	}
 	uint64_t at_ns = atomic_load(&tenant->tokens_at_ns);
-	if (at_ns > now_ns + LL_PARTY_AHEAD_NS) /* nothing would be earned until then */
+	if (at_ns > now_ns + LL_CONTENDER_AHEAD_NS) /* nothing would be earned until then */
 		atomic_compare_exchange_strong(&tenant->tokens_at_ns, &at_ns, now_ns);
 	else if (now_ns > at_ns && atomic_compare_exchange_strong(&tenant->tokens_at_ns, &at_ns, now_ns)) {
 		if (!at_ns) /* a cap that is new: the account begins empty */

@@ -12,8 +12,8 @@
 
 #include "base/clock.h"
 #include "base/scope.h"
+#include "ledger/contender.h"
 #include "ledger/handle.h"
-#include "ledger/party.h"
 #include "ledger/process.h"
 #include "ledger/slot.h"
 #include "ledger/total.h"
@@ -41,7 +41,7 @@ static bool is_suspect(const struct ll_ledger *ledger, unsigned index, uint64_t 
 	bool is_elsewhere =
 	    suspect.owner.namespaces && ledger->namespaces && difference && !(difference >> TIME_NAMESPACE_SHIFT);
 	if (!ll_slot_is_used(ledger->file, index) || !suspect.token || !is_elsewhere ||
-	    ll_party_elapsed_ns(slot->heartbeat_ns, now_ns) < SILENT_NS)
+	    ll_contender_elapsed_ns(slot->heartbeat_ns, now_ns) < SILENT_NS)
 		return false;
 	*ret_suspect = suspect;
 	return true;

@@ -1,13 +1,13 @@
 #include "ledger/gang.h"
 
+#include "ledger/contender.h"
 #include "ledger/handle.h"
-#include "ledger/party.h"
 #include "ledger/tenant_rows.h"
 #include "ledger/turn.h"
 
 bool ll_gang_is_fresh(uint64_t at_ns, uint64_t now_ns)
 {
-	return at_ns && ll_party_elapsed_ns(at_ns, now_ns) <= LL_GANG_FRESH_NS;
+	return at_ns && ll_contender_elapsed_ns(at_ns, now_ns) <= LL_GANG_FRESH_NS;
 }
 
 static struct ll_gang_work later(struct ll_gang_work a, struct ll_gang_work b)
@@ -19,7 +19,8 @@ static struct ll_gang_work later(struct ll_gang_work a, struct ll_gang_work b)
 static struct ll_gang_work work_on(struct ll_ledger_file *file, uint32_t row)
 {
 	struct ll_gang_work work = {0};
-	LL_PARTY_EACH_OF (file, row, i) {
+	LL_CONTENDER_EACH_OF(file, row, i)
+	{
 		const struct ll_ledger_slot *slot = &file->slots[i];
 		struct ll_gang_work own = {
 		    .seen_ns = atomic_load_explicit(&slot->heartbeat_ns, memory_order_relaxed),
@@ -35,7 +36,7 @@ static struct ll_gang_work work_on(struct ll_ledger_file *file, uint32_t row)
 static void name_first_card(const struct ll_claim *claim, uint64_t number)
 {
 	struct ll_ledger_slot *slot = ll_claim_is_ours(claim) ? claim->slot : NULL;
-	struct ll_ledger_tenant *tenant = slot ? ll_party_tenant(claim->ledger->file, slot) : NULL;
+	struct ll_ledger_tenant *tenant = slot ? ll_contender_tenant(claim->ledger->file, slot) : NULL;
 	if (tenant)
 		atomic_store_explicit(&tenant->first_card, number, memory_order_relaxed);
 }
@@ -43,13 +44,14 @@ static void name_first_card(const struct ll_claim *claim, uint64_t number)
 /* Works, or has paused for so short a time that it will go on. */
 static bool is_active_claim(const struct ll_ledger_slot *slot, uint64_t now_ns)
 {
-	uint64_t idle_ns = ll_party_elapsed_ns(atomic_load(&slot->activity_ns), now_ns);
+	uint64_t idle_ns = ll_contender_elapsed_ns(atomic_load(&slot->activity_ns), now_ns);
 	return atomic_load(&slot->want_since_ns) || idle_ns < LL_GANG_PAUSE_NS;
 }
 
 static bool is_active(struct ll_ledger_file *file, uint32_t row, uint64_t now_ns)
 {
-	LL_PARTY_EACH_OF (file, row, i) {
+	LL_CONTENDER_EACH_OF(file, row, i)
+	{
 		if (is_active_claim(&file->slots[i], now_ns))
 			return true;
 	}
@@ -62,22 +64,22 @@ static bool is_led(const struct ll_claim *claim, const struct ll_ledger *first, 
 	unsigned index;
 	if (!ll_turn_holder(first, &index))
 		return false;
-	const struct ll_ledger_tenant *holder = ll_party_tenant(first->file, &first->file->slots[index]);
+	const struct ll_ledger_tenant *holder = ll_contender_tenant(first->file, &first->file->slots[index]);
 	uint64_t id = holder ? atomic_load_explicit(&holder->id, memory_order_relaxed) : 0;
 	struct ll_ledger_file *file = claim->ledger->file;
 	unsigned row = id ? ll_tenant_rows_find(file, id) : LL_LEDGER_TENANTS;
 	const struct ll_ledger_tenant *here = row < LL_LEDGER_TENANTS ? &file->tenants[row] : NULL;
-	const struct ll_ledger_tenant *own = ll_party_tenant(file, &file->slots[claim->index]);
+	const struct ll_ledger_tenant *own = ll_contender_tenant(file, &file->slots[claim->index]);
 	return here && own && atomic_load_explicit(&here->first_card, memory_order_relaxed) == first->inode &&
-	       ll_party_rank(here) <= ll_party_rank(own) && is_active(file, row + 1, now_ns);
+	       ll_contender_rank(here) <= ll_contender_rank(own) && is_active(file, row + 1, now_ns);
 }
 
 /* The tenant of that slot of the caller's card, if it is another than the caller's and follows the same first card. */
 static struct ll_ledger_tenant *mate_at(const struct ll_claim *claim, unsigned index, uint64_t first_card)
 {
 	struct ll_ledger_file *file = claim->ledger->file;
-	struct ll_ledger_tenant *tenant = ll_party_tenant(file, &file->slots[index]);
-	bool is_mate = tenant && ll_party_row(file, index) != ll_party_row(file, claim->index) &&
+	struct ll_ledger_tenant *tenant = ll_contender_tenant(file, &file->slots[index]);
+	bool is_mate = tenant && ll_contender_row(file, index) != ll_contender_row(file, claim->index) &&
 		       atomic_load_explicit(&tenant->first_card, memory_order_relaxed) == first_card;
 	return is_mate ? tenant : NULL;
 }
@@ -86,7 +88,7 @@ static struct ll_ledger_tenant *mate_at(const struct ll_claim *claim, unsigned i
 static bool has_mate(const struct ll_claim *claim, uint64_t first_card, uint64_t now_ns)
 {
 	struct ll_ledger_file *file = claim->ledger->file;
-	LL_PARTY_EACH(file, index)
+	LL_CONTENDER_EACH(file, index)
 	{
 		if (mate_at(claim, index, first_card) && is_active_claim(&file->slots[index], now_ns))
 			return true;
@@ -98,7 +100,7 @@ static bool has_mate(const struct ll_claim *claim, uint64_t first_card, uint64_t
 static void uncall_mates(const struct ll_claim *claim, uint64_t first_card)
 {
 	struct ll_ledger_file *file = claim->ledger->file;
-	LL_PARTY_EACH(file, index)
+	LL_CONTENDER_EACH(file, index)
 	{
 		struct ll_ledger_tenant *mate = mate_at(claim, index, first_card);
 		if (mate)

@@ -71,7 +71,7 @@ struct ll_ledger_slot {
 	_Atomic uint32_t state;           /* enum ll_claim_state */
 	_Atomic uint64_t want_since_ns;   /* CLOCK_MONOTONIC since when it has launches that wait or run; 0: none */
 	_Atomic uint64_t queued_ns;       /* estimated work of it that the card still has; see turn.h */
-	_Atomic uint32_t bell;            /* a futex: counts what others changed for the claim */
+	_Atomic uint32_t wake_count;      /* a futex: counts what others changed for the claim */
 	_Atomic uint32_t queued_launches; /* as queued_ns */
 	_Atomic uint64_t asked_ns; /* CLOCK_MONOTONIC since when its reserve is wanted, see siblings.h; 0: it is not */
 	_Atomic uint64_t running_ns; /* how long the card has been at work of it that is not charged yet */

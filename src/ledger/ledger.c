@@ -11,12 +11,12 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/scope.h"
+#include "ledger/contender.h"
 #include "ledger/file.h"
 #include "ledger/folder.h"
 #include "ledger/guard.h"
 #include "ledger/handle.h"
 #include "ledger/lock.h"
-#include "ledger/party.h"
 #include "ledger/process.h"
 #include "ledger/slot.h"
 #include "ledger/tenant_rows.h"
@@ -213,7 +213,7 @@ static uint64_t slot_activity_ns(const struct ll_ledger_slot *slot)
 uint64_t ll_ledger_activity_ns(const struct ll_ledger *ledger)
 {
 	uint64_t newest_ns = 0;
-	LL_PARTY_EACH(ledger->file, index)
+	LL_CONTENDER_EACH(ledger->file, index)
 	{
 		uint64_t activity_ns = slot_activity_ns(&ledger->file->slots[index]);
 		newest_ns = activity_ns > newest_ns ? activity_ns : newest_ns;

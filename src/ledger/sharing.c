@@ -16,20 +16,20 @@ static bool are_as_many(const uint8_t processes[LL_LEDGER_TENANTS + 1])
 bool ll_sharing_is_sliced(struct ll_ledger_file *file, uint64_t now_ns)
 {
 	uint8_t processes[LL_LEDGER_TENANTS + 1] = {0};
-	struct ll_turn_party all, party;
+	struct ll_turn_contender all, contender;
 	bool has_any = false;
-	LL_PARTY_EACH(file, index)
+	LL_CONTENDER_EACH(file, index)
 	{
-		if (ll_party_is_deaf(file, index, now_ns) || !ll_party_read(file, index, now_ns, &party))
+		if (ll_contender_is_deaf(file, index, now_ns) || !ll_contender_read(file, index, now_ns, &contender))
 			continue;
 		if (!has_any)
-			all = party;
+			all = contender;
 		has_any = true;
-		if (!ll_turns_may_slice(&all, &party))
+		if (!ll_turns_may_slice(&all, &contender))
 			return false;
-		all.launches_ahead &= party.launches_ahead;
-		all.is_by_space &= party.is_by_space;
-		uint32_t row = ll_party_row(file, index);
+		all.launches_ahead &= contender.launches_ahead;
+		all.is_by_space &= contender.is_by_space;
+		uint32_t row = ll_contender_row(file, index);
 		processes[row <= LL_LEDGER_TENANTS ? row : 0]++; /* another process may have damaged it since */
 	}
 	return are_as_many(processes);
@@ -38,11 +38,11 @@ bool ll_sharing_is_sliced(struct ll_ledger_file *file, uint64_t now_ns)
 /* To the card all clients of MPS are one program, and get the slices of one: they have row 0 here. */
 static uint32_t sliced_row(struct ll_ledger_file *file, unsigned index)
 {
-	const struct ll_ledger_tenant *tenant = ll_party_tenant(file, &file->slots[index]);
-	return tenant && ll_party_is_by_space(tenant) ? 0 : ll_party_row(file, index);
+	const struct ll_ledger_tenant *tenant = ll_contender_tenant(file, &file->slots[index]);
+	return tenant && ll_contender_is_by_space(tenant) ? 0 : ll_contender_row(file, index);
 }
 
-unsigned ll_sharing_count(struct ll_ledger_file *file, unsigned self, const struct ll_party_scan *scan,
+unsigned ll_sharing_count(struct ll_ledger_file *file, unsigned self, const struct ll_contender_scan *scan,
 			  uint64_t least_ns)
 {
 	uint32_t own_row = sliced_row(file, self), rows[LL_LEDGER_CLAIMS];
@@ -61,10 +61,10 @@ unsigned ll_sharing_count(struct ll_ledger_file *file, unsigned self, const stru
 	return count;
 }
 
-unsigned ll_sharing_lingering(const struct ll_party_scan *scan)
+unsigned ll_sharing_lingering(const struct ll_contender_scan *scan)
 {
 	unsigned count = 0;
 	for (size_t i = 0; i < scan->count; i++)
-		count += scan->parties[i].lingers;
+		count += scan->contenders[i].lingers;
 	return count;
 }

@@ -23,7 +23,7 @@ unsigned ll_siblings_ask(struct ll_claim *claim, uint64_t now_ns)
 		if (!slot)
 			continue;
 		atomic_store(&slot->asked_ns, now_ns);
-		ll_slot_ring(slot);
+		ll_slot_wake(slot);
 		count++;
 	}
 	return count;

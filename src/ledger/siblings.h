@@ -2,7 +2,7 @@
  * siblings.h - what the processes of a tenant ask of each other.
  *
  * A process may keep memory that it does not use just now, in pools, and is charged for it. One that is refused by the
- * limit asks the tenant's others for theirs and rings their bells (turn.h); each gives up what it can and answers. A
+ * limit asks the tenant's others for theirs and wakes them (turn.h); each gives up what it can and answers. A
  * process that is stopped does not: whoever asks waits only as long as it likes.
  *
  * Any thread of the claim's owner.

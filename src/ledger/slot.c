@@ -33,7 +33,7 @@ static void zero_numbers(struct ll_ledger_slot *slot)
 	atomic_store_explicit(&slot->state, 0, memory_order_relaxed);
 	zero_words(&slot->want_since_ns, 1);
 	zero_words(&slot->queued_ns, 1);
-	atomic_store_explicit(&slot->bell, 0, memory_order_relaxed);
+	atomic_store_explicit(&slot->wake_count, 0, memory_order_relaxed);
 	atomic_store_explicit(&slot->queued_launches, 0, memory_order_relaxed);
 	zero_words(&slot->asked_ns, 1);
 	zero_words(&slot->running_ns, 1);

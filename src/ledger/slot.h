@@ -20,8 +20,8 @@ void ll_slot_mark_used(struct ll_ledger_file *file, unsigned index);
 /* Withdraws the token, zeroes the rest, marks it unused. */
 void ll_slot_clean(struct ll_ledger_file *file, unsigned index);
 
-/* Rings the claim's bell (turn.h). */
-void ll_slot_ring(struct ll_ledger_slot *slot);
+/* Wakes all threads that sleep for the claim (ll_turn_sleep). */
+void ll_slot_wake(struct ll_ledger_slot *slot);
 
 /* A copy of the claim in it; false when there is none, or it went away meanwhile. own_namespaces: see process.h. */
 bool ll_slot_copy(const struct ll_ledger_file *file, unsigned index, uint64_t own_namespaces,

@@ -8,9 +8,9 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/scope.h"
+#include "ledger/contender.h"
 #include "ledger/handle.h"
 #include "ledger/lock.h"
-#include "ledger/party.h"
 #include "ledger/tenant_rows.h"
 #include "ledger/text.h"
 #include "ledger/visit.h"
@@ -122,7 +122,7 @@ int ll_tenant_keep(struct ll_ledger *ledger, unsigned row, int *ret_fd, struct l
 static bool is_lost(const struct ll_ledger_tenant *tenant, uint64_t now_ns)
 {
 	uint64_t seen_ns = tenant->lost_seen_ns;
-	return seen_ns && ll_party_elapsed_ns(seen_ns, now_ns) < LOST_FRESH_NS;
+	return seen_ns && ll_contender_elapsed_ns(seen_ns, now_ns) < LOST_FRESH_NS;
 }
 
 static struct ll_ledger_tenant *row_of(struct ll_ledger *ledger, uint64_t id)

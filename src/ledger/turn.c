@@ -5,8 +5,8 @@
 #include "control/turns.h"
 #include "control/visits.h"
 #include "ledger/account.h"
+#include "ledger/contender.h"
 #include "ledger/handle.h"
-#include "ledger/party.h"
 #include "ledger/sharing.h"
 #include "ledger/slot.h"
 #include "ledger/visit.h"
@@ -41,24 +41,25 @@ static bool holds(struct ll_ledger_file *file, uint64_t turn, unsigned index)
 	unsigned holder = holder_of(turn);
 	if (holder < 1 || holder > LL_LEDGER_CLAIMS)
 		return false;
-	uint32_t row = ll_party_row(file, index);
-	return holder == index + 1 || (row && ll_party_row(file, holder - 1) == row);
+	uint32_t row = ll_contender_row(file, index);
+	return holder == index + 1 || (row && ll_contender_row(file, holder - 1) == row);
 }
 
-static void shut_and_ring(struct ll_ledger_slot *slot)
+static void shut_and_wake(struct ll_ledger_slot *slot)
 {
 	atomic_store(&slot->gate, LL_GATE_SHUT);
-	ll_slot_ring(slot);
+	ll_slot_wake(slot);
 }
 
 /* The turn comes to the tenant of this claim, or goes from it. */
-static void shut_and_ring_tenant(struct ll_ledger_file *file, unsigned index)
+static void shut_and_wake_tenant(struct ll_ledger_file *file, unsigned index)
 {
-	uint32_t row = ll_party_row(file, index);
-	shut_and_ring(&file->slots[index]);
-	LL_PARTY_EACH_OF (file, row, i) {
+	uint32_t row = ll_contender_row(file, index);
+	shut_and_wake(&file->slots[index]);
+	LL_CONTENDER_EACH_OF(file, row, i)
+	{
 		if (i != index && atomic_load(&file->slots[i].want_since_ns))
-			shut_and_ring(&file->slots[i]);
+			shut_and_wake(&file->slots[i]);
 	}
 }
 
@@ -84,39 +85,40 @@ static void free_turn(struct ll_ledger_file *file, uint64_t turn, uint64_t now_n
 		atomic_store(&file->turn_since_ns, now_ns);
 }
 
-/* Whether a higher class could use the card too: then the party has the turn for its minimum service. */
-static bool has_higher(const struct ll_party_scan *scan, const struct ll_turn_party *party)
+/* Whether a higher class could use the card too: then the contender has the turn for its minimum service. */
+static bool has_higher(const struct ll_contender_scan *scan, const struct ll_turn_contender *contender)
 {
 	for (size_t i = 0; i < scan->count; i++) {
-		const struct ll_turn_party *other = &scan->parties[i];
-		if (other->rank < party->rank && other->has_tokens && !other->is_paused)
+		const struct ll_turn_contender *other = &scan->contenders[i];
+		if (other->rank < contender->rank && other->has_tokens && !other->is_paused)
 			return true;
 	}
 	return false;
 }
 
 /* giver: NULL where it has no work now. */
-static void give(struct ll_claim *claim, const struct ll_turn_party *giver, const struct ll_party_scan *scan,
+static void give(struct ll_claim *claim, const struct ll_turn_contender *giver, const struct ll_contender_scan *scan,
 		 size_t best, uint64_t turn, uint64_t now_ns)
 {
 	struct ll_ledger_file *file = claim->ledger->file;
-	const struct ll_turn_party *next = &scan->parties[best];
+	const struct ll_turn_contender *next = &scan->contenders[best];
 	bool is_service = has_higher(scan, next) || (giver && giver->has_tokens && giver->rank < next->rank);
 	if (!pass_turn(file, turn, scan->slots[best], is_service, now_ns))
 		return;
-	ll_visit_shut(file, ll_party_row(file, claim->index));
-	ll_visit_open(file, ll_party_row(file, scan->slots[best]));
-	shut_and_ring_tenant(file, scan->slots[best]);
+	ll_visit_shut(file, ll_contender_row(file, claim->index));
+	ll_visit_open(file, ll_contender_row(file, scan->slots[best]));
+	shut_and_wake_tenant(file, scan->slots[best]);
 }
 
 /* Another process of the tenant goes on with its turn, which does not begin anew by that. */
 static bool leave_to_sibling(struct ll_claim *claim, uint64_t turn, uint64_t now_ns)
 {
 	struct ll_ledger_file *file = claim->ledger->file;
-	uint32_t row = ll_party_row(file, claim->index);
-	LL_PARTY_EACH_OF (file, row, i) {
+	uint32_t row = ll_contender_row(file, claim->index);
+	LL_CONTENDER_EACH_OF(file, row, i)
+	{
 		if (i == claim->index || !atomic_load(&file->slots[i].want_since_ns) ||
-		    ll_party_is_deaf(file, i, now_ns))
+		    ll_contender_is_deaf(file, i, now_ns))
 			continue;
 		uint64_t word = turn;
 		return atomic_compare_exchange_strong(&file->turn, &word, next_turn(turn, i + 1, turn & PROMOTED));
@@ -127,16 +129,16 @@ static bool leave_to_sibling(struct ll_claim *claim, uint64_t turn, uint64_t now
 /* Nobody had more than the time since the machine started, at the least weight: more is damaged. */
 static bool is_sound_virtual(uint64_t virtual_ns, uint64_t now_ns)
 {
-	uint64_t most_ns = now_ns + LL_PARTY_MARGIN_NS;
+	uint64_t most_ns = now_ns + LL_CONTENDER_MARGIN_NS;
 	return virtual_ns / VIRTUAL_MOST <= most_ns;
 }
 
 /* False: nobody has any. */
-static bool least_virtual_ns(const struct ll_party_scan *scan, uint64_t now_ns, uint64_t *ret_ns)
+static bool least_virtual_ns(const struct ll_contender_scan *scan, uint64_t now_ns, uint64_t *ret_ns)
 {
 	uint64_t least_ns = UINT64_MAX;
 	for (size_t i = 0; i < scan->count; i++) {
-		uint64_t virtual_ns = scan->parties[i].virtual_ns;
+		uint64_t virtual_ns = scan->contenders[i].virtual_ns;
 		if (virtual_ns < least_ns && is_sound_virtual(virtual_ns, now_ns))
 			least_ns = virtual_ns;
 	}
@@ -145,7 +147,7 @@ static bool least_virtual_ns(const struct ll_party_scan *scan, uint64_t now_ns, 
 }
 
 /* Whose virtual time is damaged would come last until the others had as much: it begins where they are. */
-static void mend_virtual(struct ll_ledger_tenant *tenant, const struct ll_party_scan *scan, uint64_t now_ns)
+static void mend_virtual(struct ll_ledger_tenant *tenant, const struct ll_contender_scan *scan, uint64_t now_ns)
 {
 	uint64_t virtual_ns = atomic_load(&tenant->virtual_time_ns), least_ns;
 	if (!is_sound_virtual(virtual_ns, now_ns) && least_virtual_ns(scan, now_ns, &least_ns))
@@ -154,7 +156,7 @@ static void mend_virtual(struct ll_ledger_tenant *tenant, const struct ll_party_
 
 /* Slices serve all alike, and what is charged there are estimates: nobody gets so far ahead of the others that it would
  * wait for them when visits begin. */
-static void forgive_virtual(struct ll_ledger_tenant *tenant, const struct ll_party_scan *scan, uint64_t now_ns)
+static void forgive_virtual(struct ll_ledger_tenant *tenant, const struct ll_contender_scan *scan, uint64_t now_ns)
 {
 	uint64_t virtual_ns = atomic_load(&tenant->virtual_time_ns), least_ns;
 	if (!least_virtual_ns(scan, now_ns, &least_ns))
@@ -178,9 +180,9 @@ void ll_turn_want(struct ll_claim *claim, uint64_t now_ns)
 	if (!slot || atomic_load(&slot->want_since_ns))
 		return;
 	struct ll_ledger_file *file = claim->ledger->file;
-	struct ll_ledger_tenant *tenant = ll_party_tenant(file, slot);
-	struct ll_party_scan scan;
-	ll_party_scan(file, claim->index, now_ns, &scan);
+	struct ll_ledger_tenant *tenant = ll_contender_tenant(file, slot);
+	struct ll_contender_scan scan;
+	ll_contender_scan(file, claim->index, now_ns, &scan);
 	uint64_t least_ns;
 	if (tenant && least_virtual_ns(&scan, now_ns, &least_ns)) {
 		uint64_t virtual_ns = atomic_load(&tenant->virtual_time_ns);
@@ -198,16 +200,16 @@ void ll_turn_want(struct ll_claim *claim, uint64_t now_ns)
 	for (size_t i = 0; needs_turns && i < scan.count; i++) {
 		struct ll_ledger_slot *other = &file->slots[scan.slots[i]];
 		if (atomic_load(&other->gate) != LL_GATE_SHUT)
-			shut_and_ring(other);
+			shut_and_wake(other);
 	}
 }
 
 static void give_away(struct ll_claim *claim, uint64_t turn, uint64_t now_ns)
 {
 	struct ll_ledger_file *file = claim->ledger->file;
-	struct ll_party_scan scan;
-	ll_party_scan(file, claim->index, now_ns, &scan);
-	size_t best = ll_turns_best(scan.parties, scan.count);
+	struct ll_contender_scan scan;
+	ll_contender_scan(file, claim->index, now_ns, &scan);
+	size_t best = ll_turns_best(scan.contenders, scan.count);
 	if (best < scan.count)
 		give(claim, NULL, &scan, best, turn, now_ns);
 	else
@@ -233,25 +235,25 @@ void ll_turn_rest(struct ll_claim *claim, uint64_t now_ns)
 }
 
 /* Whether the turn may be taken from whoever the word names. */
-static bool may_take(struct ll_ledger_file *file, const struct ll_turn_party *self, uint64_t turn, uint64_t now_ns)
+static bool may_take(struct ll_ledger_file *file, const struct ll_turn_contender *self, uint64_t turn, uint64_t now_ns)
 {
-	struct ll_turn_party holder;
+	struct ll_turn_contender holder;
 	unsigned index = holder_of(turn);
-	if (index == 0 || index > LL_LEDGER_CLAIMS || !ll_party_read(file, index - 1, now_ns, &holder))
+	if (index == 0 || index > LL_LEDGER_CLAIMS || !ll_contender_read(file, index - 1, now_ns, &holder))
 		return true;
-	uint64_t held_ns = ll_party_elapsed_ns(atomic_load(&file->turn_since_ns), now_ns);
+	uint64_t held_ns = ll_contender_elapsed_ns(atomic_load(&file->turn_since_ns), now_ns);
 	if (ll_turns_preempts(self, &holder, held_ns, turn & PROMOTED))
 		return true;
-	return held_ns > LL_TURN_DEAF_NS && ll_party_is_deaf(file, index - 1, now_ns);
+	return held_ns > LL_TURN_DEAF_NS && ll_contender_is_deaf(file, index - 1, now_ns);
 }
 
 /* A better one than us: then the turn is its to take, or the holder's to give to it. */
-static bool is_for_another(const struct ll_party_scan *scan, const struct ll_turn_party *self)
+static bool is_for_another(const struct ll_contender_scan *scan, const struct ll_turn_contender *self)
 {
-	size_t best = ll_turns_best(scan->parties, scan->count);
+	size_t best = ll_turns_best(scan->contenders, scan->count);
 	if (best == scan->count)
 		return false;
-	struct ll_turn_party pair[2] = {*self, scan->parties[best]};
+	struct ll_turn_contender pair[2] = {*self, scan->contenders[best]};
 	return ll_turns_best(pair, 2) == 1;
 }
 
@@ -261,10 +263,10 @@ static bool is_for_another(const struct ll_party_scan *scan, const struct ll_tur
  */
 static bool has_superior(struct ll_ledger_file *file, unsigned self, unsigned rank)
 {
-	LL_PARTY_EACH(file, index)
+	LL_CONTENDER_EACH(file, index)
 	{
-		struct ll_ledger_tenant *tenant = ll_party_tenant(file, &file->slots[index]);
-		if (index != self && tenant && ll_party_rank(tenant) < rank)
+		struct ll_ledger_tenant *tenant = ll_contender_tenant(file, &file->slots[index]);
+		if (index != self && tenant && ll_contender_rank(tenant) < rank)
 			return true;
 	}
 	return false;
@@ -274,14 +276,15 @@ static bool has_superior(struct ll_ledger_file *file, unsigned self, unsigned ra
 static void shut_out(struct ll_ledger_file *file, uint64_t turn)
 {
 	unsigned holder = holder_of(turn);
-	uint32_t row = holder >= 1 && holder <= LL_LEDGER_CLAIMS ? ll_party_row(file, holder - 1) : 0;
-	LL_PARTY_EACH_OF (file, row, i) {
+	uint32_t row = holder >= 1 && holder <= LL_LEDGER_CLAIMS ? ll_contender_row(file, holder - 1) : 0;
+	LL_CONTENDER_EACH_OF(file, row, i)
+	{
 		if (atomic_load(&file->slots[i].gate) != LL_GATE_SHUT)
-			shut_and_ring(&file->slots[i]);
+			shut_and_wake(&file->slots[i]);
 	}
 }
 
-static void try_take(struct ll_claim *claim, const struct ll_turn_party *self, const struct ll_party_scan *scan,
+static void try_take(struct ll_claim *claim, const struct ll_turn_contender *self, const struct ll_contender_scan *scan,
 		     uint64_t turn, uint64_t now_ns)
 {
 	struct ll_ledger_file *file = claim->ledger->file;
@@ -292,42 +295,43 @@ static void try_take(struct ll_claim *claim, const struct ll_turn_party *self, c
 	if (!pass_turn(file, turn, claim->index, has_higher(scan, self), now_ns))
 		return;
 	bool has_former = former >= 1 && former <= LL_LEDGER_CLAIMS;
-	if (has_former && ll_party_row(file, former - 1) != claim->tenant_row)
-		ll_visit_shut(file, ll_party_row(file, former - 1));
+	if (has_former && ll_contender_row(file, former - 1) != claim->tenant_row)
+		ll_visit_shut(file, ll_contender_row(file, former - 1));
 	ll_visit_open(file, claim->tenant_row);
 	if (has_former)
-		shut_and_ring_tenant(file, former - 1);
+		shut_and_wake_tenant(file, former - 1);
 }
 
 /* What the card still has of all the tenant's processes, as they said last: one that is stopped said so long ago. */
 static uint64_t queued_by_tenant(struct ll_ledger_file *file, unsigned index, uint64_t now_ns)
 {
-	uint32_t row = ll_party_row(file, index);
+	uint32_t row = ll_contender_row(file, index);
 	uint64_t queued_ns = 0;
-	LL_PARTY_EACH_OF (file, row, i) {
-		if (i == index || !ll_party_is_deaf(file, i, now_ns))
+	LL_CONTENDER_EACH_OF(file, row, i)
+	{
+		if (i == index || !ll_contender_is_deaf(file, i, now_ns))
 			queued_ns += atomic_load_explicit(&file->slots[i].queued_ns, memory_order_relaxed);
 	}
 	return queued_ns;
 }
 
-static struct ll_visit_party as_visited(const struct ll_turn_party *party)
+static struct ll_visit_contender as_visited(const struct ll_turn_contender *contender)
 {
-	return (struct ll_visit_party){
-	    .rank = party->rank,
-	    .weight_permille = party->weight_permille,
-	    .virtual_ns = party->virtual_ns,
+	return (struct ll_visit_contender){
+	    .rank = contender->rank,
+	    .weight_permille = contender->weight_permille,
+	    .virtual_ns = contender->virtual_ns,
 	    .has_work = true,
-	    .launches_ahead = party->launches_ahead,
-	    .runs_dry = party->ran_dry,
+	    .launches_ahead = contender->launches_ahead,
+	    .runs_dry = contender->ran_dry,
 	};
 }
 
 /* Whether the visit of a holder whose work waits on the card is over. */
-static bool is_over(const struct ll_claim *claim, const struct ll_turn *turn, const struct ll_turn_party *self,
-		    const struct ll_turn_party *best, uint64_t held_ns, uint64_t now_ns)
+static bool is_over(const struct ll_claim *claim, const struct ll_turn *turn, const struct ll_turn_contender *self,
+		    const struct ll_turn_contender *best, uint64_t held_ns, uint64_t now_ns)
 {
-	struct ll_visit_party visited = as_visited(self), other = as_visited(best);
+	struct ll_visit_contender visited = as_visited(self), other = as_visited(best);
 	visited.has_work = !turn->dry_since_ns || ll_visit_has_busy_sibling(claim, now_ns);
 	uint64_t dry_ns = visited.has_work ? 0 : now_ns - turn->dry_since_ns;
 	return !self->has_tokens || ll_turns_is_impatient(best, self) ||
@@ -362,14 +366,14 @@ static void end_pause(struct ll_claim *claim, struct ll_turn *turn, uint64_t now
 		ll_visit_set(claim, LL_VISIT_PAUSES, false);
 }
 
-static bool keep_visit(struct ll_claim *claim, struct ll_turn *turn, const struct ll_turn_party *self,
-		       const struct ll_party_scan *scan, size_t best, uint64_t word, uint64_t now_ns)
+static bool keep_visit(struct ll_claim *claim, struct ll_turn *turn, const struct ll_turn_contender *self,
+		       const struct ll_contender_scan *scan, size_t best, uint64_t word, uint64_t now_ns)
 {
 	struct ll_ledger_file *file = claim->ledger->file;
-	uint64_t held_ns = ll_party_elapsed_ns(atomic_load(&file->turn_since_ns), now_ns);
+	uint64_t held_ns = ll_contender_elapsed_ns(atomic_load(&file->turn_since_ns), now_ns);
 	bool is_dry = turn->dry_since_ns && now_ns - turn->dry_since_ns >= LL_VISIT_GRACE_WAITS_NS;
 	bool is_service = word & PROMOTED && held_ns < LL_TURN_SERVICE_NS && !is_dry;
-	if (is_service || !is_over(claim, turn, self, &scan->parties[best], held_ns, now_ns)) {
+	if (is_service || !is_over(claim, turn, self, &scan->contenders[best], held_ns, now_ns)) {
 		turn->ending_since_ns = 0;
 		return self->has_tokens;
 	}
@@ -377,29 +381,29 @@ static bool keep_visit(struct ll_claim *claim, struct ll_turn *turn, const struc
 		return false;
 	turn->ending_since_ns = 0;
 	ll_visit_set(claim, LL_VISIT_RAN_DRY, turn->dry_since_ns && self->launches_ahead);
-	if (is_dry && self->rank < scan->parties[best].rank)
+	if (is_dry && self->rank < scan->contenders[best].rank)
 		pause(claim, turn, now_ns);
 	give(claim, is_dry ? NULL : self, scan, best, word, now_ns);
 	return false;
 }
 
 /* The holder's side: give way or not. True while it may go on launching. */
-static bool keep_turn(struct ll_claim *claim, struct ll_turn *turn, const struct ll_turn_party *self,
-		      const struct ll_party_scan *scan, uint64_t word, uint64_t now_ns, struct ll_gang_work awaited)
+static bool keep_turn(struct ll_claim *claim, struct ll_turn *turn, const struct ll_turn_contender *self,
+		      const struct ll_contender_scan *scan, uint64_t word, uint64_t now_ns, struct ll_gang_work awaited)
 {
 	struct ll_ledger_file *file = claim->ledger->file;
-	size_t best = ll_turns_best(scan->parties, scan->count);
+	size_t best = ll_turns_best(scan->contenders, scan->count);
 	if (best < scan->count && self->waits_on_card)
 		return keep_visit(claim, turn, self, scan, best, word, now_ns);
-	uint64_t held_ns = ll_party_elapsed_ns(atomic_load(&file->turn_since_ns), now_ns);
+	uint64_t held_ns = ll_contender_elapsed_ns(atomic_load(&file->turn_since_ns), now_ns);
 	if (best == scan->count ||
-	    (!turn->is_led && !ll_turns_gives_way(self, &scan->parties[best], held_ns, word & PROMOTED))) {
+	    (!turn->is_led && !ll_turns_gives_way(self, &scan->contenders[best], held_ns, word & PROMOTED))) {
 		turn->ending_since_ns = 0;
 		return self->has_tokens;
 	}
 	if (!turn->ending_since_ns)
 		turn->ending_since_ns = now_ns;
-	struct ll_ledger_tenant *tenant = ll_party_tenant(file, claim->slot);
+	struct ll_ledger_tenant *tenant = ll_contender_tenant(file, claim->slot);
 	uint64_t queued_ns = queued_by_tenant(file, claim->index, now_ns);
 	bool is_drained = awaited.seen_ns ? !queued_ns && !ll_gang_is_fresh(awaited.seen_ns, now_ns)
 					  : queued_ns <= LL_TURN_DRAINED_NS;
@@ -418,7 +422,7 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 	*ret_look = (struct ll_turn_look){.tokens_ns = INT64_MAX, .tokens_most_ns = INT64_MAX};
 	struct ll_ledger_slot *slot = own_slot(claim);
 	struct ll_ledger_file *file = slot ? claim->ledger->file : NULL;
-	struct ll_ledger_tenant *tenant = slot ? ll_party_tenant(file, slot) : NULL;
+	struct ll_ledger_tenant *tenant = slot ? ll_contender_tenant(file, slot) : NULL;
 	if (!tenant) {
 		if (slot)
 			ll_visit_open(claim->ledger->file, claim->tenant_row);
@@ -437,15 +441,15 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 	ret_look->tokens_most_ns = cap ? ll_tokens_most_ns(cap) : INT64_MAX;
 	ret_look->tokens_at_ns =
 	    cap && ret_look->tokens_ns <= 0 ? now_ns + ll_tokens_wait_ns(ret_look->tokens_ns, cap) : 0;
-	ret_look->priority = ll_party_rank(tenant);
-	struct ll_turn_party self;
-	struct ll_party_scan scan;
-	ll_party_scan(file, claim->index, now_ns, &scan);
+	ret_look->priority = ll_contender_rank(tenant);
+	struct ll_turn_contender self;
+	struct ll_contender_scan scan;
+	ll_contender_scan(file, claim->index, now_ns, &scan);
 	mend_virtual(tenant, &scan, now_ns);
 	ret_look->awaited = ll_gang_work_elsewhere(tenant);
 	ret_look->waiting_claims = (unsigned)scan.count;
 	ret_look->sharing = ll_sharing_count(file, claim->index, &scan, LL_TURN_DRAINED_NS + 1);
-	if (!ll_party_read(file, claim->index, now_ns, &self)) {
+	if (!ll_contender_read(file, claim->index, now_ns, &self)) {
 		ll_visit_open_at_rest(file, claim->tenant_row);
 		return;
 	}
@@ -491,7 +495,7 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 void ll_turn_call(struct ll_claim *claim, uint64_t now_ns)
 {
 	struct ll_ledger_slot *slot = own_slot(claim);
-	struct ll_ledger_tenant *tenant = slot ? ll_party_tenant(claim->ledger->file, slot) : NULL;
+	struct ll_ledger_tenant *tenant = slot ? ll_contender_tenant(claim->ledger->file, slot) : NULL;
 	if (tenant)
 		atomic_store_explicit(&tenant->called_until_ns, now_ns + LL_TURN_CALLED_NS, memory_order_relaxed);
 }
@@ -501,7 +505,7 @@ bool ll_turn_is_of(const struct ll_ledger *ledger, uint64_t tenant_id)
 	unsigned index;
 	if (!ll_turn_holder(ledger, &index))
 		return false;
-	const struct ll_ledger_tenant *tenant = ll_party_tenant(ledger->file, &ledger->file->slots[index]);
+	const struct ll_ledger_tenant *tenant = ll_contender_tenant(ledger->file, &ledger->file->slots[index]);
 	return tenant && atomic_load_explicit(&tenant->id, memory_order_relaxed) == tenant_id;
 }
 
@@ -533,13 +537,13 @@ bool ll_turn_open_gate(struct ll_claim *claim, enum ll_gate how, uint64_t now_ns
 	if (!slot)
 		return false;
 	struct ll_ledger_file *file = claim->ledger->file;
-	struct ll_ledger_tenant *tenant = ll_party_tenant(file, slot);
+	struct ll_ledger_tenant *tenant = ll_contender_tenant(file, slot);
 	atomic_store(&slot->gate, how);
-	struct ll_party_scan scan;
-	ll_party_scan(file, claim->index, now_ns, &scan);
+	struct ll_contender_scan scan;
+	ll_contender_scan(file, claim->index, now_ns, &scan);
 	bool is_free = scan.count == 0 ? ll_turn_is_mine(claim) : ll_sharing_is_sliced(file, now_ns);
 	if (is_free && tenant && !atomic_load(&tenant->compute_cap_permille) &&
-	    !has_superior(file, claim->index, ll_party_rank(tenant)))
+	    !has_superior(file, claim->index, ll_contender_rank(tenant)))
 		return true;
 	atomic_store(&slot->gate, LL_GATE_SHUT);
 	return false;

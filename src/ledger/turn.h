@@ -1,28 +1,29 @@
 /*
- * turn.h - who may launch on a card now, agreed on by all its claims through the ledger.
+ * turn.h - the claims of a card agree through the ledger on who may launch now.
  *
- * One word of the ledger names the claim whose turn it is. A claim that has launches to make wants the card; the holder
- * looks several times a millisecond whether it should give way (control/turns.h says to whom), hands the word over by
- * compare-and-swap and wakes the next. Nobody depends on another's good will: a higher class takes the turn itself, and
- * so does everybody when the holder is gone, or has not looked for LL_TURN_DEAF_NS (it is stopped, or hangs).
+ * One word of the ledger names the claim that has the turn, the holder. A claim that has launches to make wants the
+ * card. The holder looks several times a millisecond whether it should give way (control/turns.h decides to whom). It
+ * hands the word over by compare-and-swap and wakes the next holder. Nobody depends on another's good will: a higher
+ * class takes the turn itself. Anybody takes it if the holder is gone, or has not looked for LL_TURN_DEAF_NS (it is
+ * stopped, or hangs).
  *
- * A holder that gives way first lets the card finish what it has queued, for at most LL_TURN_DRAIN_NS: then the next
- * one is let in, the hardware slices, and the overrun is charged.
+ * A holder that gives way first lets the card finish what it has queued, for LL_TURN_DRAIN_NS at most. After that the
+ * next holder is let in, the card runs both in time slices, and the overrun is charged.
  *
- * The turn is the tenant's: all its processes on the card may launch in it, and share the card as they would alone.
- * Kernels of theirs that wait for each other (collectives) would else spin for a turn that is not theirs.
+ * The turn is the tenant's. All its processes on the card may launch in it, and share the card as they would alone.
+ * Otherwise kernels that wait for each other (collectives) would spin for a turn that is not theirs.
  *
- * The gate is a word of the claim's slot that its program reads before each launch. It is open when the program has
- * nothing to ask: it has no cap, the turn is its own and nobody else wants the card. Whoever comes shuts it, from
- * outside.
+ * The gate is a word of the claim's slot. Its program reads the word before each launch. The gate is open while the
+ * program has nothing to ask: it has no cap, it has the turn, and nobody else wants the card. A claim that comes to
+ * want the card shuts the gates of the others.
  *
- * Where all who want the card have equal weights, one class and no cap, and all launch ahead (enum ll_pace), nobody
- * takes turns: the hardware's time slices serve them as well as they can be served, and every gate is open. So it is
- * where all are clients of MPS with equal weights and one class, however they launch.
+ * Nobody takes turns if all who want the card have equal weights, one class and no cap, and all launch ahead (enum
+ * ll_pace), or all are clients of MPS. The card's time slices serve them as well as they can be served, and every gate
+ * is open.
  *
- * A claim without a tenant takes no part: its launches never wait and nobody waits for it, only its time is counted.
- * All times are CLOCK_MONOTONIC. Any thread of the claim's owner, one at a time; ll_turn_is_mine and the gate from any
- * thread at any time.
+ * A claim without a tenant takes no part: its launches never wait, nobody waits for it, and only its time is counted.
+ * All times are CLOCK_MONOTONIC. Any thread of the claim's owner may call, one at a time; ll_turn_is_mine and the gate
+ * may be used by any thread at any time.
  */
 #ifndef LOADLINE_LEDGER_TURN_H
 #define LOADLINE_LEDGER_TURN_H
@@ -36,18 +37,18 @@
 
 #define LL_TURN_DRAIN_NS UINT64_C(20000000)
 #define LL_TURN_DEAF_NS UINT64_C(20000000)
-/* Work that its process does not know of, or could not count, is not left waiting for longer. */
+/* Work that its process does not know of, or could not count, waits no longer than this. */
 #define LL_TURN_PAUSE_NS UINT64_C(5000000)
-/* A queue that ends within this is as good as drained: the next one's launches take that long to arrive. */
+/* A queue that ends within this time is taken for drained: the next holder's launches take that long to arrive. */
 #define LL_TURN_DRAINED_NS UINT64_C(300000)
 
-/* A call outlives a few looks of its process, which come each 0.1 ms while it waits. */
+/* A call lasts for a few looks of its process, which looks each 0.1 ms while it waits. */
 #define LL_TURN_CALLED_NS UINT64_C(500000)
 
 enum ll_gate {
 	LL_GATE_SHUT, /* ask before each launch: the state of a fresh claim */
 	LL_GATE_OPEN,
-	LL_GATE_MARK, /* open, but the next launch shall tell that it happened */
+	LL_GATE_MARK, /* open, but the next launch shall say that it happened */
 };
 
 /* How a program launches. */
@@ -91,9 +92,9 @@ void ll_turn_want(struct ll_claim *claim, uint64_t now_ns);
 void ll_turn_rest(struct ll_claim *claim, uint64_t now_ns);
 
 /*
- * Looks at the card's parties and takes, keeps or gives the turn. queued_ns: estimated work of ours that the card still
- * has. The holder shall look at least every ms while others wait, the others at least every 10 ms. Some hundred
- * ns.
+ * Looks at the card's contenders, and takes, keeps or gives the turn. queued_ns: estimated work of ours that the card
+ * still has. The holder shall look at least every ms while others wait, the others at least every 10 ms. A look takes
+ * some hundred ns.
  */
 void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns, uint64_t queued_ns,
 		  struct ll_turn_look *ret_look);
@@ -110,7 +111,8 @@ void ll_turn_call(struct ll_claim *claim, uint64_t now_ns);
 /* Whether the tenant of that id has the turn on this card, on which the caller need have no claim. */
 bool ll_turn_is_of(const struct ll_ledger *ledger, uint64_t tenant_id);
 
-/* For who only watches: the claim whose turn it is; false: nobody's. It may have ended since. */
+/* For a program that only watches: the claim that has the turn; false: no claim has it. The claim may have ended since.
+ */
 bool ll_turn_holder(const struct ll_ledger *ledger, unsigned *ret_index);
 
 /* Whether the turn is the tenant's, or it needs none. A few relaxed loads. */
@@ -119,20 +121,20 @@ bool ll_turn_is_mine(const struct ll_claim *claim);
 /* The claim's gate; valid until the claim is released. */
 _Atomic uint32_t *ll_turn_gate(struct ll_claim *claim);
 
-/*
- * Opens the gate, fully or to mark the next launch. False, and shut again: somebody came in between.
- */
+/* Opens the gate, fully or so that the next launch says that it happened. False: another claim came, and it is shut
+ * again. */
 bool ll_turn_open_gate(struct ll_claim *claim, enum ll_gate how, uint64_t now_ns);
 void ll_turn_shut_gate(struct ll_claim *claim);
 
 /*
- * A claim's bell rings when another process has changed its turn or gate. Read it before the look that decides on
- * sleeping: ll_turn_sleep comes back at once when it has rung since, else at until_ns.
+ * Sleeping for a claim. Another process that changes the claim's turn or gate raises the wake count and wakes who
+ * sleeps. Read the count before the look that decides on sleeping: ll_turn_sleep returns at once if the count is
+ * another one by then, and at until_ns (CLOCK_MONOTONIC) at the latest.
  */
-uint32_t ll_turn_bell(const struct ll_claim *claim);
-void ll_turn_sleep(struct ll_claim *claim, uint32_t bell, uint64_t until_ns);
+uint32_t ll_turn_wake_count(const struct ll_claim *claim);
+void ll_turn_sleep(struct ll_claim *claim, uint32_t wake_count, uint64_t until_ns);
 
-/* Rings one's own bell: wakes a thread of this process from ll_turn_sleep. */
-void ll_turn_ring(struct ll_claim *claim);
+/* Wakes the threads of this process that sleep for the claim. */
+void ll_turn_wake(struct ll_claim *claim);
 
 #endif

@@ -1,7 +1,7 @@
 #include "ledger/visit.h"
 
+#include "ledger/contender.h"
 #include "ledger/handle.h"
-#include "ledger/party.h"
 
 static _Atomic uint32_t *word_of(struct ll_ledger_file *file, uint32_t row)
 {
@@ -47,7 +47,8 @@ void ll_visit_set(struct ll_claim *claim, enum ll_visit_flag flag, bool is_set)
 
 void ll_visit_open_at_rest(struct ll_ledger_file *file, uint32_t row)
 {
-	LL_PARTY_EACH_OF (file, row, i) {
+	LL_CONTENDER_EACH_OF(file, row, i)
+	{
 		if (atomic_load(&file->slots[i].want_since_ns))
 			return;
 	}
@@ -57,11 +58,12 @@ void ll_visit_open_at_rest(struct ll_ledger_file *file, uint32_t row)
 bool ll_visit_has_busy_sibling(const struct ll_claim *claim, uint64_t now_ns)
 {
 	struct ll_ledger_file *file = claim->ledger->file;
-	LL_PARTY_EACH_OF (file, claim->tenant_row, i) {
+	LL_CONTENDER_EACH_OF(file, claim->tenant_row, i)
+	{
 		const struct ll_ledger_slot *slot = &file->slots[i];
 		bool is_dry = atomic_load_explicit(&slot->visit, memory_order_relaxed) & LL_VISIT_IS_DRY;
 		if (i != claim->index && atomic_load(&slot->want_since_ns) && !is_dry &&
-		    !ll_party_is_deaf(file, i, now_ns))
+		    !ll_contender_is_deaf(file, i, now_ns))
 			return true;
 	}
 	return false;
@@ -69,12 +71,12 @@ bool ll_visit_has_busy_sibling(const struct ll_claim *claim, uint64_t now_ns)
 
 void ll_visit_let_deaf_go(struct ll_ledger_file *file, uint64_t now_ns)
 {
-	LL_PARTY_EACH(file, index)
+	LL_CONTENDER_EACH(file, index)
 	{
 		const struct ll_ledger_slot *slot = &file->slots[index];
 		if (atomic_load(&slot->want_since_ns) &&
 		    atomic_load_explicit(&slot->visit, memory_order_relaxed) & LL_VISIT_ON_CARD &&
-		    ll_party_is_deaf(file, index, now_ns))
-			ll_visit_open(file, ll_party_row(file, index));
+		    ll_contender_is_deaf(file, index, now_ns))
+			ll_visit_open(file, ll_contender_row(file, index));
 	}
 }

@@ -17,7 +17,7 @@
 #define FLOODS_WINDOW_NS (1200 * MS)
 
 static struct {
-	struct ll_visit_party parties[MOST_PROGRAMS];
+	struct ll_visit_contender contenders[MOST_PROGRAMS];
 	uint64_t charged_ns[MOST_PROGRAMS];
 	bool waits_for_rest; /* a visit begins when all is done that the one before it let through */
 	unsigned at;
@@ -36,10 +36,10 @@ struct outcome {
 static void charge(uint64_t now_ns)
 {
 	uint64_t ns = now_ns - card.now_ns;
-	struct ll_visit_party *party = &card.parties[card.at];
+	struct ll_visit_contender *contender = &card.contenders[card.at];
 	if (card.stage != FREE) {
 		card.charged_ns[card.at] += ns;
-		party->virtual_ns += ll_turns_virtual_ns(ns, party->weight_permille);
+		contender->virtual_ns += ll_turns_virtual_ns(ns, contender->weight_permille);
 	}
 	card.now_ns = now_ns;
 }
@@ -48,8 +48,8 @@ static uint64_t least_virtual_ns(unsigned count)
 {
 	uint64_t least_ns = UINT64_MAX;
 	for (unsigned i = 0; i < count; i++) {
-		if (card.parties[i].has_work && card.parties[i].virtual_ns < least_ns)
-			least_ns = card.parties[i].virtual_ns;
+		if (card.contenders[i].has_work && card.contenders[i].virtual_ns < least_ns)
+			least_ns = card.contenders[i].virtual_ns;
 	}
 	return least_ns;
 }
@@ -59,44 +59,45 @@ static void note_work(const struct paced *programs, unsigned count)
 {
 	uint64_t least_ns = least_virtual_ns(count);
 	for (unsigned i = 0; i < count; i++) {
-		struct ll_visit_party *party = &card.parties[i];
+		struct ll_visit_contender *contender = &card.contenders[i];
 		bool has_work = programs[i].served < programs[i].enqueued;
 		bool is_visited = card.stage != FREE && i == card.at;
-		if (has_work && !party->has_work && !is_visited && least_ns != UINT64_MAX)
-			party->virtual_ns = ll_turns_come_back_ns(party->virtual_ns, least_ns, party->weight_permille);
-		party->has_work = has_work;
+		if (has_work && !contender->has_work && !is_visited && least_ns != UINT64_MAX)
+			contender->virtual_ns =
+			    ll_turns_come_back_ns(contender->virtual_ns, least_ns, contender->weight_permille);
+		contender->has_work = has_work;
 	}
-	if (card.parties[card.at].has_work)
+	if (card.contenders[card.at].has_work)
 		card.dry_since_ns = 0;
 	else if (!card.dry_since_ns)
 		card.dry_since_ns = card.now_ns;
 }
 
 /* Of those with work the one with the least virtual time; count: none has work. */
-static size_t best_of(const struct ll_visit_party *parties, size_t count)
+static size_t best_of(const struct ll_visit_contender *contenders, size_t count)
 {
 	size_t best = count;
 	for (size_t i = 0; i < count; i++) {
-		if (parties[i].has_work && (best == count || parties[i].virtual_ns < parties[best].virtual_ns))
+		if (contenders[i].has_work && (best == count || contenders[i].virtual_ns < contenders[best].virtual_ns))
 			best = i;
 	}
 	return best;
 }
 
-static const struct ll_visit_party *best_other(unsigned count)
+static const struct ll_visit_contender *best_other(unsigned count)
 {
-	struct ll_visit_party others[MOST_PROGRAMS];
-	memcpy(others, card.parties, sizeof others);
+	struct ll_visit_contender others[MOST_PROGRAMS];
+	memcpy(others, card.contenders, sizeof others);
 	others[card.at].has_work = false;
 	size_t best = best_of(others, count);
-	return best < count ? &card.parties[best] : NULL;
+	return best < count ? &card.contenders[best] : NULL;
 }
 
 static uint64_t visit_end_ns(unsigned count)
 {
 	uint64_t visited_ns = card.now_ns - card.since_ns;
 	uint64_t dry_ns = card.dry_since_ns ? card.now_ns - card.dry_since_ns : 0;
-	uint64_t end_ns = ll_visits_end_ns(&card.parties[card.at], best_other(count), visited_ns, dry_ns);
+	uint64_t end_ns = ll_visits_end_ns(&card.contenders[card.at], best_other(count), visited_ns, dry_ns);
 	return end_ns == UINT64_MAX ? UINT64_MAX : card.since_ns + end_ns;
 }
 
@@ -111,7 +112,7 @@ static void begin_visit(struct paced *programs, size_t best)
 
 static void end_visit(struct paced *programs)
 {
-	struct ll_visit_party *visited = &card.parties[card.at];
+	struct ll_visit_contender *visited = &card.contenders[card.at];
 	visited->runs_dry = card.dry_since_ns && visited->launches_ahead;
 	paced_end_visit(&programs[card.at], card.now_ns);
 	card.stage = ENDING;
@@ -139,7 +140,7 @@ static uint64_t by_visits(struct paced *programs, unsigned count, uint64_t now_n
 	if (card.stage == ENDING && card.waits_for_rest && !paced_is_drained(&programs[card.at]))
 		return UINT64_MAX;
 	card.stage = FREE;
-	size_t best = best_of(card.parties, count);
+	size_t best = best_of(card.contenders, count);
 	if (best == count)
 		return UINT64_MAX;
 	begin_visit(programs, best);
@@ -196,8 +197,8 @@ static void set_up_card(const struct program *programs, const unsigned *weights)
 {
 	memset(&card, 0, sizeof card);
 	for (unsigned i = 0; programs[i].pace != NOBODY; i++) {
-		card.parties[i].weight_permille = weights ? weights[i] : 1000;
-		card.parties[i].launches_ahead = programs[i].pace != SYNC;
+		card.contenders[i].weight_permille = weights ? weights[i] : 1000;
+		card.contenders[i].launches_ahead = programs[i].pace != SYNC;
 	}
 }
 

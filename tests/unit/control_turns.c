@@ -5,88 +5,91 @@
 
 enum { HIGH = 1, NORMAL, LOW };
 
-static struct ll_turn_party party(unsigned rank, uint64_t virtual_ms)
+static struct ll_turn_contender contender(unsigned rank, uint64_t virtual_ms)
 {
-	return (struct ll_turn_party){
+	return (struct ll_turn_contender){
 	    .rank = rank, .weight_permille = 1000, .virtual_ns = virtual_ms * LL_NS_PER_MS, .has_tokens = true};
 }
 
 static void test_the_least_virtual_time_goes_first(void **state)
 {
 	(void)state;
-	const struct ll_turn_party parties[] = {party(NORMAL, 30), party(NORMAL, 10), party(NORMAL, 20)};
-	assert_int_equal(ll_turns_best(parties, 3), 1);
+	const struct ll_turn_contender contenders[] = {contender(NORMAL, 30), contender(NORMAL, 10),
+						       contender(NORMAL, 20)};
+	assert_int_equal(ll_turns_best(contenders, 3), 1);
 }
 
 static void test_a_class_goes_before_virtual_time(void **state)
 {
 	(void)state;
-	const struct ll_turn_party parties[] = {party(NORMAL, 0), party(LOW, 0), party(HIGH, 1000)};
-	assert_int_equal(ll_turns_best(parties, 3), 2);
+	const struct ll_turn_contender contenders[] = {contender(NORMAL, 0), contender(LOW, 0), contender(HIGH, 1000)};
+	assert_int_equal(ll_turns_best(contenders, 3), 2);
 }
 
 static void test_who_is_in_debt_is_not_chosen(void **state)
 {
 	(void)state;
-	struct ll_turn_party parties[] = {party(HIGH, 0), party(LOW, 100)};
-	parties[0].has_tokens = false;
-	assert_int_equal(ll_turns_best(parties, 2), 1);
-	parties[1].has_tokens = false;
-	assert_int_equal(ll_turns_best(parties, 2), 2);
-	assert_int_equal(ll_turns_best(parties, 0), 0);
+	struct ll_turn_contender contenders[] = {contender(HIGH, 0), contender(LOW, 100)};
+	contenders[0].has_tokens = false;
+	assert_int_equal(ll_turns_best(contenders, 2), 1);
+	contenders[1].has_tokens = false;
+	assert_int_equal(ll_turns_best(contenders, 2), 2);
+	assert_int_equal(ll_turns_best(contenders, 0), 0);
 }
 
 static void test_who_is_starved_goes_before_a_class(void **state)
 {
 	(void)state;
-	struct ll_turn_party parties[] = {party(HIGH, 0), party(LOW, 100)};
-	parties[1].waited_ns = LL_TURN_STARVED_NS - 1;
-	assert_int_equal(ll_turns_best(parties, 2), 0);
-	assert_false(ll_turns_gives_way(&parties[0], &parties[1], LL_NS_PER_MS, false));
-	parties[1].waited_ns = LL_TURN_STARVED_NS;
-	assert_int_equal(ll_turns_best(parties, 2), 1);
-	assert_true(ll_turns_gives_way(&parties[0], &parties[1], LL_NS_PER_MS, false));
+	struct ll_turn_contender contenders[] = {contender(HIGH, 0), contender(LOW, 100)};
+	contenders[1].waited_ns = LL_TURN_STARVED_NS - 1;
+	assert_int_equal(ll_turns_best(contenders, 2), 0);
+	assert_false(ll_turns_gives_way(&contenders[0], &contenders[1], LL_NS_PER_MS, false));
+	contenders[1].waited_ns = LL_TURN_STARVED_NS;
+	assert_int_equal(ll_turns_best(contenders, 2), 1);
+	assert_true(ll_turns_gives_way(&contenders[0], &contenders[1], LL_NS_PER_MS, false));
 	/* and keeps its turn for its service, then no longer */
-	parties[1].waited_ns = 0;
-	assert_false(ll_turns_preempts(&parties[0], &parties[1], LL_TURN_SERVICE_NS - 1, true));
-	assert_true(ll_turns_preempts(&parties[0], &parties[1], LL_TURN_SERVICE_NS, true));
+	contenders[1].waited_ns = 0;
+	assert_false(ll_turns_preempts(&contenders[0], &contenders[1], LL_TURN_SERVICE_NS - 1, true));
+	assert_true(ll_turns_preempts(&contenders[0], &contenders[1], LL_TURN_SERVICE_NS, true));
 }
 
 /* Weights and turns of others make it wait so long: no class is above it. */
 static void test_who_waits_among_its_equals_is_not_starved(void **state)
 {
 	(void)state;
-	struct ll_turn_party parties[] = {party(NORMAL, 0), party(NORMAL, 100)};
-	parties[1].waited_ns = LL_TURN_PATIENCE_NS - 1;
-	assert_int_equal(ll_turns_best(parties, 2), 0);
-	parties[1].waited_ns = LL_TURN_PATIENCE_NS;
-	assert_int_equal(ll_turns_best(parties, 2), 1);
+	struct ll_turn_contender contenders[] = {contender(NORMAL, 0), contender(NORMAL, 100)};
+	contenders[1].waited_ns = LL_TURN_PATIENCE_NS - 1;
+	assert_int_equal(ll_turns_best(contenders, 2), 0);
+	contenders[1].waited_ns = LL_TURN_PATIENCE_NS;
+	assert_int_equal(ll_turns_best(contenders, 2), 1);
 }
 
 static void test_a_holder_keeps_its_quantum(void **state)
 {
 	(void)state;
 	uint64_t quantum_ms = LL_TURN_QUANTUM_NS / LL_NS_PER_MS;
-	struct ll_turn_party other = party(NORMAL, 100);
-	struct ll_turn_party young = party(NORMAL, 100 + quantum_ms - 1), old = party(NORMAL, 100 + quantum_ms);
+	struct ll_turn_contender other = contender(NORMAL, 100);
+	struct ll_turn_contender young = contender(NORMAL, 100 + quantum_ms - 1),
+				 old = contender(NORMAL, 100 + quantum_ms);
 	assert_false(ll_turns_gives_way(&young, &other, LL_NS_PER_MS, false));
 	assert_true(ll_turns_gives_way(&old, &other, LL_NS_PER_MS, false));
 }
 
-/* Plays turns of two parties that always have work; the longest turn, and the GPU time of each. */
+/* Plays turns of two contenders that always have work; the longest turn, and the GPU time of each. */
 static uint64_t play(unsigned weight_a, unsigned weight_b, uint64_t ret_gpu_ns[2])
 {
-	struct ll_turn_party parties[2] = {party(NORMAL, 0), party(NORMAL, 0)};
-	parties[0].weight_permille = weight_a, parties[1].weight_permille = weight_b;
+	struct ll_turn_contender contenders[2] = {contender(NORMAL, 0), contender(NORMAL, 0)};
+	contenders[0].weight_permille = weight_a, contenders[1].weight_permille = weight_b;
 	uint64_t longest_ns = 0, held_ns = 0;
 	size_t holder = 0;
 	ret_gpu_ns[0] = ret_gpu_ns[1] = 0;
 	for (int step = 0; step < 40000; step++, held_ns += 100 * LL_NS_PER_US) {
 		longest_ns = held_ns > longest_ns ? held_ns : longest_ns;
-		if (ll_turns_gives_way(&parties[holder], &parties[1 - holder], held_ns, false))
+		if (ll_turns_gives_way(&contenders[holder], &contenders[1 - holder], held_ns, false))
 			holder = 1 - holder, held_ns = 0;
 		ret_gpu_ns[holder] += 100 * LL_NS_PER_US;
-		parties[holder].virtual_ns = ll_turns_virtual_ns(ret_gpu_ns[holder], parties[holder].weight_permille);
+		contenders[holder].virtual_ns =
+		    ll_turns_virtual_ns(ret_gpu_ns[holder], contenders[holder].weight_permille);
 	}
 	return longest_ns;
 }
@@ -106,7 +109,7 @@ static void test_only_the_ratio_of_weights_counts(void **state)
 static void test_a_lower_class_gives_way_at_once_and_a_higher_does_not(void **state)
 {
 	(void)state;
-	struct ll_turn_party high = party(HIGH, 100000), low = party(LOW, 0);
+	struct ll_turn_contender high = contender(HIGH, 100000), low = contender(LOW, 0);
 	assert_true(ll_turns_gives_way(&low, &high, 0, false));
 	assert_false(ll_turns_gives_way(&high, &low, 10 * LL_NS_PER_S, false));
 	high.has_tokens = false;
@@ -118,17 +121,17 @@ static void test_a_lower_class_gives_way_at_once_and_a_higher_does_not(void **st
 static void test_a_called_one_follows_its_turn_elsewhere_and_gets_no_more_for_it(void **state)
 {
 	(void)state;
-	struct ll_turn_party a = party(NORMAL, 100), b = party(NORMAL, 120);
+	struct ll_turn_contender a = contender(NORMAL, 100), b = contender(NORMAL, 120);
 	b.is_called = true;
 	assert_true(ll_turns_gives_way(&a, &b, 0, false)); /* though b has had more */
 	assert_false(ll_turns_gives_way(&b, &a, 0, false));
-	struct ll_turn_party both[2] = {a, b};
+	struct ll_turn_contender both[2] = {a, b};
 	assert_int_equal(ll_turns_best(both, 2), 1);
 	both[1].virtual_ns = 100 * LL_NS_PER_MS + LL_TURN_CALL_NS + 1; /* too far ahead */
 	assert_int_equal(ll_turns_best(both, 2), 0);
 	both[1].virtual_ns = 0, both[1].rank = LOW; /* a class is a class */
 	assert_int_equal(ll_turns_best(both, 2), 0);
-	struct ll_turn_party other = party(NORMAL, 100);
+	struct ll_turn_contender other = contender(NORMAL, 100);
 	assert_false(ll_turns_gives_way(&a, &other, 0, false));
 }
 
@@ -149,30 +152,31 @@ static void test_weights_divide_and_a_pause_is_not_saved_up(void **state)
 static void test_who_follows_a_card_goes_when_that_says(void **state)
 {
 	(void)state;
-	struct ll_turn_party parties[] = {party(NORMAL, 0), party(NORMAL, 100000), party(NORMAL, 50)};
-	parties[0].first_card = parties[1].first_card = 7;
-	assert_int_equal(ll_turns_best(parties, 2), 0);
-	parties[1].is_called = true;
-	assert_int_equal(ll_turns_best(parties, 2), 1);
-	assert_true(ll_turns_gives_way(&parties[0], &parties[1], LL_NS_PER_MS, false));
-	assert_false(ll_turns_gives_way(&parties[1], &parties[0], LL_NS_PER_MS, false));
+	struct ll_turn_contender contenders[] = {contender(NORMAL, 0), contender(NORMAL, 100000),
+						 contender(NORMAL, 50)};
+	contenders[0].first_card = contenders[1].first_card = 7;
+	assert_int_equal(ll_turns_best(contenders, 2), 0);
+	contenders[1].is_called = true;
+	assert_int_equal(ll_turns_best(contenders, 2), 1);
+	assert_true(ll_turns_gives_way(&contenders[0], &contenders[1], LL_NS_PER_MS, false));
+	assert_false(ll_turns_gives_way(&contenders[1], &contenders[0], LL_NS_PER_MS, false));
 	/* who follows none is before them or behind by what it had */
-	assert_int_equal(ll_turns_best(parties, 3), 2);
-	parties[1].virtual_ns = 0;
-	assert_int_equal(ll_turns_best(parties, 3), 1);
+	assert_int_equal(ll_turns_best(contenders, 3), 2);
+	contenders[1].virtual_ns = 0;
+	assert_int_equal(ll_turns_best(contenders, 3), 1);
 	/* nobody waits for ever, and one in debt leads nobody */
-	parties[0].waited_ns = LL_TURN_PATIENCE_NS;
-	assert_int_equal(ll_turns_best(parties, 2), 0);
-	assert_true(ll_turns_gives_way(&parties[1], &parties[0], LL_NS_PER_MS, false));
-	parties[0].waited_ns = 0;
-	parties[1].has_tokens = false;
-	assert_int_equal(ll_turns_best(parties, 2), 0);
+	contenders[0].waited_ns = LL_TURN_PATIENCE_NS;
+	assert_int_equal(ll_turns_best(contenders, 2), 0);
+	assert_true(ll_turns_gives_way(&contenders[1], &contenders[0], LL_NS_PER_MS, false));
+	contenders[0].waited_ns = 0;
+	contenders[1].has_tokens = false;
+	assert_int_equal(ll_turns_best(contenders, 2), 0);
 }
 
 static void test_programs_that_launch_ahead_and_are_equal_need_no_turns(void **state)
 {
 	(void)state;
-	struct ll_turn_party one = party(NORMAL, 100), other = party(NORMAL, 5);
+	struct ll_turn_contender one = contender(NORMAL, 100), other = contender(NORMAL, 5);
 	assert_false(ll_turns_may_slice(&one, &other)); /* how they launch is not known */
 	one.launches_ahead = true;
 	assert_false(ll_turns_may_slice(&one, &other));
@@ -193,7 +197,8 @@ static void test_programs_that_launch_ahead_and_are_equal_need_no_turns(void **s
 static void test_clients_of_mps_that_are_equal_need_no_turns(void **state)
 {
 	(void)state;
-	struct ll_turn_party one = party(NORMAL, 100), other = party(NORMAL, 5), by_time = party(NORMAL, 5);
+	struct ll_turn_contender one = contender(NORMAL, 100), other = contender(NORMAL, 5),
+				 by_time = contender(NORMAL, 5);
 	one.is_by_space = other.is_by_space = true;
 	assert_true(ll_turns_may_slice(&one, &other));
 	by_time.launches_ahead = true;

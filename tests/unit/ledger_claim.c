@@ -457,13 +457,13 @@ static void siblings_are_those_of_the_tenant_that_have_memory(void **state)
 	struct ll_claim *asker = take_of_tenant(ledger, 1, 10), *rich = take_of_tenant(ledger, 1, 10);
 	struct ll_claim *poor = take_of_tenant(ledger, 1, 0), *stranger = take_of_tenant(ledger, 2, 10);
 	struct ll_claim *alone = take_claim(ledger, LL_PRIORITY_NORMAL);
-	uint32_t bell = ll_turn_bell(rich);
+	uint32_t wake_count = ll_turn_wake_count(rich);
 	assert_int_equal(ll_siblings_ask(alone, 1), 0);
 	assert_int_equal(ll_siblings_ask(stranger, 1), 0);
 	assert_int_equal(ll_siblings_ask(asker, 1), 1);
 	assert_int_equal(ll_siblings_unanswered(asker), 1);
 	assert_true(ll_siblings_do_ask(rich));
-	assert_true(ll_turn_bell(rich) != bell);
+	assert_true(ll_turn_wake_count(rich) != wake_count);
 	assert_false(ll_siblings_do_ask(asker));
 	assert_false(ll_siblings_do_ask(poor));
 	assert_false(ll_siblings_do_ask(stranger));

@@ -1,17 +1,17 @@
 /*
- * launch.h - what every hook that makes the card work does around the driver's call.
+ * launch.h - what every hook that makes the card work does before and after the driver's call.
  *
  *     LL_LAUNCH_HOOKS(cuGraphLaunch, _ptsz, stream,
  *                     (struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream), (exec, stream))
  *
- * defines the hooks of cuGraphLaunch and cuGraphLaunch_ptsz. A launch is free when nothing is governed or nobody else
- * wants the card (gate.h). Otherwise it waits for its turn in the caller's thread, before the
- * driver's call, and is marked. Launches into a stream that is being captured are not work yet and pass.
+ * defines the hooks of cuGraphLaunch and cuGraphLaunch_ptsz. A launch is free if nothing is governed, or if nobody else
+ * wants the card (gate.h). Otherwise it waits for its turn in the caller's thread, before the driver's call, and is
+ * timed. Launches into a stream that is being captured are not work yet, and pass.
  *
- * The card and the context are those of the stream, which need not be the thread's current ones; for the default
- * streams they are the current ones. A launch has a kind, by which what it takes is remembered (marks.h): the
- * kernel and its grid, or the graph, or the hook. Where the stream's context cannot be made current for the mark (a
- * green context is current to one thread at a time) the launch is gated and not timed.
+ * The card and the context are the stream's, which need not be the thread's current ones; for the default streams they
+ * are the current ones. A launch has a kind: the kernel and its grid, or the graph, or the hook. How long launches take
+ * is remembered by kind (kernel_estimates.h). If the stream's context cannot be made current for the timing event (a
+ * green context is current to one thread at a time), the launch waits for its turn and is not timed.
  */
 #ifndef LOADLINE_SHIM_HOOKS_LAUNCH_H
 #define LOADLINE_SHIM_HOOKS_LAUNCH_H

@@ -17,11 +17,11 @@ enum { STACK_BYTES = 256 * 1024, STOP_NS = 200000000, STOP_PAUSE_NS = 50000 };
 #define BEAT_NS (100 * LL_NS_PER_MS)
 
 /* The time is taken under the lock: no other thread has looked at a later one then. */
-static uint64_t tick(struct ll_flow *flow, uint32_t *ret_bell, uint64_t *ret_now_ns)
+static uint64_t tick(struct ll_flow *flow, uint32_t *ret_wake_count, uint64_t *ret_now_ns)
 {
 	pthread_mutex_lock(&flow->lock.mutex);
 	uint64_t now_ns = *ret_now_ns = ll_now_ns();
-	*ret_bell = ll_turn_bell(flow->claim);
+	*ret_wake_count = ll_turn_wake_count(flow->claim);
 	uint64_t next_ns = 0;
 	if (!flow->is_ending) {
 		ll_flow_close_tails(flow);
@@ -47,7 +47,7 @@ static void replace_claim(struct ll_flow *flow)
 void ll_agent_move(struct ll_flow *flow, struct ll_claim *claim)
 {
 	pthread_mutex_lock(&flow->lock.mutex);
-	ll_turn_ring(flow->claim); /* the agent may sleep for that; to whoever has the slot it is one look too many */
+	ll_turn_wake(flow->claim); /* the agent may sleep for that; to whoever has the slot it is one look too many */
 	ll_flow_leave_gates(flow);
 	flow->claim = claim;
 	flow->turn = (struct ll_turn){0};
@@ -75,9 +75,9 @@ static void *agent_main(void *arg)
 	enum ll_cu_capture_mode mode = LL_CU_STREAM_CAPTURE_MODE_RELAXED;
 	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
 	for (;;) {
-		uint32_t bell;
+		uint32_t wake_count;
 		uint64_t now_ns;
-		uint64_t next_ns = tick(flow, &bell, &now_ns);
+		uint64_t next_ns = tick(flow, &wake_count, &now_ns);
 		if (!next_ns) {
 			atomic_store(&flow->has_agent_ended, true);
 			return NULL;
@@ -89,7 +89,7 @@ static void *agent_main(void *arg)
 		}
 		if (ll_siblings_do_ask(flow->claim))
 			answer_siblings(flow);
-		ll_turn_sleep(flow->claim, bell, next_ns);
+		ll_turn_sleep(flow->claim, wake_count, next_ns);
 	}
 }
 
@@ -116,7 +116,7 @@ void ll_agent_stop(struct ll_flow *flow)
 		return;
 	uint64_t now_ns = ll_now_ns(), deadline_ns = now_ns + STOP_NS;
 	atomic_store(&flow->is_ending, true);
-	ll_turn_ring(flow->claim);
+	ll_turn_wake(flow->claim);
 	while (!atomic_load(&flow->has_agent_ended) && now_ns < deadline_ns) {
 		ll_sleep_until_ns(now_ns + STOP_PAUSE_NS);
 		now_ns = ll_now_ns();

@@ -18,7 +18,7 @@
 #define LATE_NS (1 * LL_NS_PER_MS)
 #define STALL_NS (50 * LL_NS_PER_MS)
 #define CALM_NS (LL_FLOW_QUEUE_NS / 2) /* while nobody else wants the card */
-#define OPEN_NS (5 * LL_NS_PER_MS)     /* behind an open gate: whoever comes rings */
+#define OPEN_NS (5 * LL_NS_PER_MS)     /* behind an open gate: a program that comes wakes us */
 #define FAR_NS (4 * LL_NS_PER_MS)      /* at most, under a cap that is far */
 #define MARK_NS (10 * LL_NS_PER_MS)    /* an open gate: at least one mark in each */
 /* A program that waits for each kernel is not held up by marks for so long after each. */
@@ -387,7 +387,7 @@ void ll_flow_want(struct ll_flow *flow, uint64_t now_ns)
 		return;
 	ll_turn_want(flow->claim, now_ns);
 	if (!flow->is_wanting)
-		ll_turn_ring(flow->claim);
+		ll_turn_wake(flow->claim);
 	flow->is_wanting = true;
 }
 
@@ -415,14 +415,14 @@ static void wait_for_turn(struct ll_flow *flow)
 	flow->waiting++;
 	for (;;) {
 		ll_flow_want(flow, now_ns);
-		uint32_t bell = ll_turn_bell(flow->claim);
+		uint32_t wake_count = ll_turn_wake_count(flow->claim);
 		ll_flow_tick(flow, now_ns);
 		if (may_go(flow) || now_ns >= give_up_ns || flow->is_ending ||
 		    ll_flow_passes_stalled_queue(flow, now_ns) || ll_flow_passes_awaited(flow))
 			break;
 		uint64_t until_ns = sleep_until_ns(flow, now_ns);
 		pthread_mutex_unlock(&flow->lock.mutex);
-		ll_turn_sleep(flow->claim, bell, until_ns);
+		ll_turn_sleep(flow->claim, wake_count, until_ns);
 		pthread_mutex_lock(&flow->lock.mutex);
 		now_ns = ll_now_ns();
 		if (flow->is_in_debt) /* that ends by itself: it is not given up */

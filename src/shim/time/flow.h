@@ -1,16 +1,18 @@
 /*
- * flow.h - a program's launches on one card: let through in its turn, within its cap, and timed.
+ * flow.h - the launches of a program on one card: they wait for the program's turn and its cap, and are timed.
  *
- * At an open gate (gate.h) a launch is only counted. Else, and when the count wants a mark, it goes through
- * ll_flow_enter, which waits for the turn, for tokens and for room in the queue, and ll_flow_leave, which marks it
- * (marks.h). Waiting is done in the caller's thread, before the call, and always ends: the turn protocol
- * (ledger/turn.h) gives everybody a turn, and after LL_FLOW_LONGEST_WAIT_NS a launch goes through in any case.
+ * While the gate is open (gate.h) a launch is only counted. Otherwise, and when the count asks for a timing event, a
+ * launch goes through ll_flow_enter and ll_flow_leave. ll_flow_enter waits for the turn, for tokens of the cap and for
+ * room in the queue. ll_flow_leave records a timing event behind the launch (marks.h). The caller's thread waits,
+ * before the driver's call, and every wait ends: the turn protocol (ledger/turn.h) gives each contender a turn, and
+ * after LL_FLOW_LONGEST_WAIT_NS a launch goes through in any case.
  *
- * Queued work is bounded, so that a turn can end: LL_FLOW_QUEUE_NS, or a kernel and the one behind it; for a low class
- * LL_FLOW_QUEUE_LOW_NS. While nobody else wants the card and the cap is far, four times that.
+ * Queued work is bounded, so that a turn can end: to LL_FLOW_QUEUE_NS, for a low class to LL_FLOW_QUEUE_LOW_NS, or to
+ * one kernel and the one behind it. While nobody else wants the card and the cap is far, the bound is four times as
+ * large.
  *
- * A thread per process and card (the agent) finds ended work when no launch comes, gives the turn back, keeps the
- * claim's heartbeat. All signals are blocked in it. In a forked child there is none of this: the child makes its own.
+ * Each flow has a thread, the agent. While no launch comes it finds ended work, gives the turn back, and keeps the
+ * claim's heartbeat. All signals are blocked in it. A forked child has no flow: it makes its own.
  */
 #ifndef LOADLINE_SHIM_TIME_FLOW_H
 #define LOADLINE_SHIM_TIME_FLOW_H
@@ -25,16 +27,18 @@
 
 #define LL_FLOW_QUEUE_NS UINT64_C(2000000)
 #define LL_FLOW_QUEUE_LOW_NS UINT64_C(500000)
-/* Work between two marks while others want the card; for a low class it is LL_MARK_EVERY_NS. While nobody does it is
- * half of what may be queued. */
+/* Work between two timing events while others want the card. For a low class it is LL_MARK_EVERY_NS. While nobody else
+ * wants the card it is half of what may be queued. */
 #define LL_FLOW_BATCH_TURNS_NS UINT64_C(500000)
-/* Work that may go unmarked through an open gate: what is not known of a queue when a newcomer shuts the gate. */
+/* Work that may pass an open gate without a timing event. When a newcomer shuts the gate, so much of the queue is not
+ * known. */
 #define LL_FLOW_OPEN_NS UINT64_C(4000000)
 #define LL_FLOW_LONGEST_WAIT_NS UINT64_C(60000000000)
 
 struct ll_flow;
 
-/* What the flow's agent asks of whoever made the flow: on the agent's thread, with no lock of the flow held. */
+/* What the flow's agent asks of the caller that made the flow. Called on the agent's thread, with no lock of the flow
+ * held. */
 struct ll_flow_owner {
 	bool (*retake_claim)(const struct ll_flow *flow); /* the claim was lost; true: the flow has one that is good */
 	void (*give_up_reserve)(const struct ll_flow *flow); /* another process of the tenant was refused memory */
@@ -44,47 +48,49 @@ struct ll_flow_owner {
 int ll_flow_new(struct ll_claim *claim, struct ll_gate_count *count, const struct ll_flow_owner *owner,
 		struct ll_flow **ret_flow);
 
-/* Launches that run for longer are reported, and with kills end the process (watch.h). 0: none. */
+/* A kernel that runs for longer is reported, and with kills it ends the process (watch.h). 0: no limit. */
 void ll_flow_limit_kernels(struct ll_flow *flow, uint64_t max_kernel_ns, bool kills);
 
 /*
- * The tenant has several cards, and this is not the first: while it has the turn on that one it is called to this
- * (ledger/turn.h). The ledger of the first stays the caller's and must outlive the flow.
+ * The tenant works on several cards, and this is not the first one. While the tenant has the turn on the first card, it
+ * is called to this one (ledger/turn.h). `first` is that card's ledger: it stays the caller's and must outlive the
+ * flow.
  */
 void ll_flow_follow(struct ll_flow *flow, const struct ll_ledger *first, uint64_t tenant_id);
 
-/* At the end of the process, before the driver ends: nobody waits any more, and the agent makes no more calls. */
+/* At the end of the process, before the driver ends: launches do not wait any more, and the agent makes no more calls.
+ */
 void ll_flow_end(struct ll_flow *flow);
 
 /* The word to read before each launch. */
 _Atomic uint32_t *ll_flow_gate(struct ll_flow *flow);
 
-/* Whether this card's gate lets a launch pass with nothing else to do, where a process has several cards and no gate
- * stands for all of its launches (gate.h); then it is counted. Takes no lock. */
+/* For a process with several cards, which has no gate for all of its launches (gate.h): whether this card's gate lets a
+ * launch pass with nothing else to do; then it is counted. Takes no lock. */
 bool ll_flow_passes_open_gate(struct ll_flow *flow);
 
 /*
- * A launch that the gate did not let through: true lets it go at once, for it is this program's turn, nothing is owed,
- * and the launch needs no mark: it is counted. False wants enter and leave.
+ * A launch that the gate did not let through. True: it may go at once, and is counted, because it is this program's
+ * turn, no cap is used up, and the launch needs no timing event. False: it needs ll_flow_enter and ll_flow_leave.
  */
 bool ll_flow_count(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, uint64_t kind);
 
-/* Around a launch that was not just counted. context: the stream's, and the current one; NULL: not timed. launched_ns:
- * CLOCK_MONOTONIC when the driver's call returned, 0 if it failed. */
+/* Before and after a launch that was not just counted. context: the stream's context, which is current; NULL: the
+ * launch is not timed. launched_ns: CLOCK_MONOTONIC when the driver's call returned; 0: the call failed. */
 void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, uint64_t kind);
 void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, uint64_t kind,
 		   uint64_t launched_ns);
 
-/* Between them no mark is made, by any thread; but one that waits for room in a full queue may still come, and nobody
- * waits for that (mark_lock.h). Short: whoever launches waits. False: the process ends, nothing is held and no mark is
- * made any more. */
+/* Between hold and release no thread records a timing event. One that waits for room in a full queue may still come,
+ * and nobody waits for that (mark_lock.h). Keep it short: threads that launch wait. False: the process ends; nothing is
+ * held, and no timing event is recorded any more. */
 bool ll_flow_hold(struct ll_flow *flow);
 
 /* While held: a capture of that stream has begun. */
 void ll_flow_note_capture(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream);
 void ll_flow_release(struct ll_flow *flow);
 
-/* Before a stream or context is destroyed. The stream's last launches are marked where its context is_current. */
+/* Before a stream or context is destroyed. If the stream's context is current, its last launches are timed. */
 void ll_flow_forget_stream(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream,
 			   bool is_current);
 void ll_flow_forget_context(struct ll_flow *flow, struct ll_cu_context *context);

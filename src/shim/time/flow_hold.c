@@ -90,13 +90,13 @@ static void wait_for_room(struct ll_flow *flow)
 	uint64_t give_up_ns = ll_now_ns() + LL_FLOW_LONGEST_WAIT_NS, now_ns;
 	flow->waiting++;
 	while (flow->look.is_by_visits && !has_room(flow) && !flow->is_ending && (now_ns = ll_now_ns()) < give_up_ns) {
-		uint32_t bell = ll_turn_bell(flow->claim);
+		uint32_t wake_count = ll_turn_wake_count(flow->claim);
 		ll_flow_tick(flow, now_ns);
 		if (has_room(flow) || (!is_held(flow) && ll_flow_passes_stalled_queue(flow, now_ns)))
 			break;
 		uint64_t until_ns = now_ns + (is_held(flow) ? LL_FLOW_HELD_NS : LL_FLOW_POLL_NS);
 		pthread_mutex_unlock(&flow->lock.mutex);
-		ll_turn_sleep(flow->claim, bell, until_ns);
+		ll_turn_sleep(flow->claim, wake_count, until_ns);
 		pthread_mutex_lock(&flow->lock.mutex);
 	}
 	flow->waiting--;

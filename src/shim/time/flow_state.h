@@ -34,10 +34,11 @@ struct ll_flow_pace {
 
 struct ll_flow {
 	const struct ll_flow_owner *owner;
-	_Atomic(struct ll_claim *) claim; /* changed under the lock (agent.h); read without, for bells and gates */
-	const struct ll_ledger *first;    /* of the tenant's first card, where that is another; NULL: it is not */
-	uint64_t tenant_id;               /* in it */
-	struct ll_mark_lock lock;         /* guards all below; never held while waiting, nor while a mark is recorded */
+	_Atomic(struct ll_claim *)
+	    claim;                     /* changed under the lock (agent.h); read without, for wake counts and gates */
+	const struct ll_ledger *first; /* of the tenant's first card, where that is another; NULL: it is not */
+	uint64_t tenant_id;            /* in it */
+	struct ll_mark_lock lock;      /* guards all below; never held while waiting, nor while a mark is recorded */
 	struct ll_flow_context *contexts;
 	struct ll_captures captures;
 	struct ll_turn turn;
@@ -130,7 +131,7 @@ void ll_flow_set_open_limit(struct ll_flow *flow, const struct ll_marks *marks);
 bool ll_flow_passes_awaited(struct ll_flow *flow);
 
 /* Between two looks of the agent: while somebody waits for what the card does; while what we launched waits on the
- * card, and whoever gives us the turn rings. */
+ * card, and whoever gives us the turn wakes us. */
 #define LL_FLOW_POLL_NS (100 * LL_NS_PER_US)
 #define LL_FLOW_HELD_NS (5 * LL_NS_PER_MS)
 

@@ -1,10 +1,10 @@
 /*
- * gate.h - what a launch looks at while nothing holds it back: one cache line, and the gate's own word.
+ * gate.h - what a launch reads while nothing holds it back: one cache line, and the gate's own word in the ledger.
  *
- * The driver's launch leaves nothing of ours in the caches near the processor: what an open gate costs is the lines and
- * pages that it touches, more than its instructions. So all that is read and written on the way stands here together,
- * and a hook asks ll_gate_passes before it does anything else, and calls nothing of ours (tests/shim/launch_steps.c
- * counts).
+ * The driver's launch pushes everything of ours out of the caches near the processor. So the cost of an open gate is
+ * the cache lines and pages that it touches, more than its instructions. All that a launch reads and writes on this way
+ * stands together here. A hook asks ll_gate_passes before it does anything else, and calls no other function of the
+ * library (tests/shim/launch_steps.c counts the instructions).
  */
 #ifndef LOADLINE_SHIM_TIME_GATE_H
 #define LOADLINE_SHIM_TIME_GATE_H
@@ -15,8 +15,7 @@
 
 #include "ledger/turn.h"
 
-/* Launches that went through an open gate since the last mark, and how many may. At the limit one wants to be marked.
- */
+/* launches: passed since the last timing event. limit: the launch that reaches it records the next timing event. */
 struct ll_gate_count {
 	_Atomic uint64_t launches, limit;
 };
@@ -24,10 +23,10 @@ struct ll_gate_count {
 #define LL_GATE_NO_LIMIT UINT64_MAX
 
 struct ll_gate_line {
-	/* What stands for all of this process's launches: the one device state's own gate while there is one, one that
-	 * is always open where nothing is governed, always shut with several. */
+	/* The gate of all launches of this process. If the process works on one card: that card's gate. If nothing is
+	 * governed: a word that is always open. If the process works on several cards: a word that is always shut. */
 	_Atomic(_Atomic uint32_t *) word;
-	struct ll_gate_count count; /* of the one device state's flow */
+	struct ll_gate_count count; /* of the one card's flow */
 } __attribute__((aligned(64)));
 
 extern struct ll_gate_line ll_gate_line;
@@ -38,8 +37,8 @@ static inline bool ll_gate_is_open(void)
 	return __builtin_expect(atomic_load_explicit(word, memory_order_relaxed) == LL_GATE_OPEN, 1);
 }
 
-/* Counts one launch, unless it wants to be marked. Lost counts between threads are few, and the next mark makes up for
- * them. */
+/* Counts one launch. False: the launch shall record a timing event, and is not counted. Threads that count at once may
+ * lose a few counts; the next timing event makes up for them. */
 static inline bool ll_gate_count_one(struct ll_gate_count *count)
 {
 	uint64_t launches = atomic_load_explicit(&count->launches, memory_order_relaxed) + 1;
@@ -49,17 +48,17 @@ static inline bool ll_gate_count_one(struct ll_gate_count *count)
 	return true;
 }
 
-/* Whether a launch may go with nothing else to do; then it is counted. False: the gate is not open, or it wants a mark.
- */
+/* Whether a launch may pass with nothing else to do; then it is counted. False: the gate is shut, or the launch shall
+ * record a timing event. */
 static inline bool ll_gate_passes(void)
 {
 	return ll_gate_is_open() && ll_gate_count_one(&ll_gate_line.count);
 }
 
-/* Sets the word. NULL: shut. */
+/* Sets the gate of all launches. NULL: always shut. */
 void ll_gate_set(_Atomic uint32_t *word);
 
-/* The same to one that is always open: nobody is governed. */
+/* Sets it to a word that is always open: nothing is governed. */
 void ll_gate_set_open(void);
 
 #endif
