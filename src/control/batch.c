@@ -46,8 +46,8 @@ static bool ends_with_work(const struct ll_batch *batch)
 }
 
 /*
- * Whether the marks of a single launch of that length are where they should be: no call was interrupted, or all of them
- * together are little beside it.
+ * Whether the timing events of a single launch of that length are where they should be: no call was interrupted, or all
+ * of them together are little beside it.
  */
 static bool is_well_timed(const struct ll_batch *batch, uint64_t busy_ns)
 {

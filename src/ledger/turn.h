@@ -48,7 +48,7 @@
 enum ll_gate {
 	LL_GATE_SHUT, /* ask before each launch: the state of a fresh claim */
 	LL_GATE_OPEN,
-	LL_GATE_MARK, /* open, but the next launch shall say that it happened */
+	LL_GATE_TIMED, /* open, but the next launch shall say that it happened */
 };
 
 /* How a program launches. */

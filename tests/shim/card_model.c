@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "shim/interpose/real.h"
-#include "shim/time/mark_lock.h"
+#include "shim/time/timing_lock.h"
 
 /* doc/facts.md, "Launching": costs of calls on the host, and distances on the card. */
 #define RECORD_HOST_NS 1040
@@ -41,7 +41,7 @@ static uint64_t host_ns, busy_ns, busy_until_ns, calls, before_ns, after_ns;
 static int drift_ppm;
 static bool has_slow_events;
 static uint64_t row_ns, slow_record_ns;
-static struct ll_mark_lock *watched;
+static struct ll_timing_lock *watched;
 
 void model_reset(int ppm)
 {
@@ -99,7 +99,7 @@ uint64_t model_calls(void)
 	return calls;
 }
 
-void model_watch_lock(struct ll_mark_lock *lock)
+void model_watch_lock(struct ll_timing_lock *lock)
 {
 	watched = lock;
 }

@@ -1,6 +1,6 @@
 /*
  * card_model.h - a card and a host that cost what doc/facts.md measured, in a time of their own, for tests of what the
- * shim makes of its marks. Stands in for the driver (ll_real) and for the clock (ll_now_ns). One thread.
+ * shim makes of its timing events. Stands in for the driver (ll_real) and for the clock (ll_now_ns). One thread.
  */
 #ifndef LOADLINE_TESTS_CARD_MODEL_H
 #define LOADLINE_TESTS_CARD_MODEL_H
@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 struct ll_cu_stream;
-struct ll_mark_lock;
+struct ll_timing_lock;
 
 /* Everything idle, time at one second; the clocks drift apart by so many parts per million. */
 void model_reset(int drift_ppm);
@@ -42,7 +42,7 @@ void model_wait(struct ll_cu_stream *stream);
 void model_interrupt_record(uint64_t before_ns, uint64_t after_ns);
 
 /* Calls that wait where a stream is full abort while it is held. Until the next reset. */
-void model_watch_lock(struct ll_mark_lock *lock);
+void model_watch_lock(struct ll_timing_lock *lock);
 
 /* Time in which the card worked, as GPM counts it; calls of the driver that were not launches. */
 uint64_t model_busy_ns(void);

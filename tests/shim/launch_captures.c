@@ -5,7 +5,7 @@
 #define MS UINT64_C(1000000)
 
 /*
- * A stream comes to a capture by waiting for it, while the agent is about to mark what was launched there before: it
+ * A stream comes to a capture by waiting for it, while the agent is about to time what was launched there before: it
  * has looked, and the driver takes its time to record.
  */
 static void body_joined(void)

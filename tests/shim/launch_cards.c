@@ -135,7 +135,7 @@ static void body_open(void)
 	uint64_t give_up_ns = ll_now_ns() + 30000 * MS;
 	while (!is_open_on(0) || !is_open_on(1)) {
 		CHECK(ll_now_ns() < give_up_ns);
-		launch_on_each(1000); /* until it is known how long they take, each is marked */
+		launch_on_each(1000); /* until it is known how long they take, each is timed */
 	}
 	snprintf(command, sizeof command, "hang cuThreadExchangeStreamCaptureMode 40s after %d count 1",
 		 COUNT * CARDS / 2 * 4);

@@ -50,7 +50,7 @@ static void body_endless(void)
 	stop(told);
 }
 
-/* Behind short ones of its kind, in a stream that nobody else can mark: a thread's own, the legacy one beside another.
+/* Behind short ones of its kind, in a stream that nobody else can time: a thread's own, the legacy one beside another.
  */
 static struct ll_cu_stream *endless_in;
 
@@ -94,7 +94,7 @@ static void body_endless_behind_short_ones(void)
 	}
 }
 
-static void an_endless_kernel_is_found_in_a_stream_that_nobody_else_can_mark(void **state)
+static void an_endless_kernel_is_found_in_a_stream_that_nobody_else_can_event(void **state)
 {
 	(void)state;
 	in_world(NULL, body_endless_behind_short_ones);
@@ -110,7 +110,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_kernel_that_never_ends_is_told_of_or_ends_its_program),
-	    cmocka_unit_test(an_endless_kernel_is_found_in_a_stream_that_nobody_else_can_mark),
+	    cmocka_unit_test(an_endless_kernel_is_found_in_a_stream_that_nobody_else_can_event),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -456,14 +456,14 @@ static void begin_capture(int round)
 	CHECK_EQUAL(status, 0);
 }
 
-/* Marks before and after it must not get into the graph, nor spoil the capture. */
+/* Timing events before and after it must not get into the graph, nor spoil the capture. */
 static void body_capture(void)
 {
 	prepare();
 	for (int i = 0; i < 100; i++) {
 		struct ll_cu_graph *graph = NULL;
 		size_t nodes = 0;
-		launch_timed(work, stream, MS / 100, 1, 32); /* leaves the agent something to mark */
+		launch_timed(work, stream, MS / 100, 1, 32); /* leaves the agent something to time */
 		if (i == 0)
 			owe(ID, ENDLESS_DEBT);
 		if (i == 1)

@@ -1,6 +1,6 @@
 /*
- * A stream whose queue in the driver is full, and that waits for what another thread's launch leads up to: marks take
- * room in it, too. Natively every program here ends.
+ * A stream whose queue in the driver is full, and that waits for what another thread's launch leads up to: timing
+ * events take room in it, too. Natively every program here ends.
  */
 #include "launching.h"
 
@@ -21,7 +21,7 @@ static ll_cu_deviceptr word;
 static unsigned blocks = 1; /* of the kernels: another grid is another kind */
 static _Atomic unsigned launched;
 
-/* Nothing is known of what launches take: each is marked. */
+/* Nothing is known of what launches take: each is timed. */
 static void prepare(unsigned cap_permille)
 {
 	govern_by((struct ll_run_settings){.id = ID, .tenant = "test", .compute_cap_permille = cap_permille});
@@ -34,7 +34,7 @@ static void prepare(unsigned cap_permille)
 	CHECK_EQUAL(cu.cuMemsetD8(word, 0, 4096), 0);
 }
 
-/* From here on it is: a few of them are not marked one by one. */
+/* From here on it is: a few of them are not timed one by one. */
 static void learn(void)
 {
 	for (int i = 0; i < 12; i++) {
@@ -138,7 +138,7 @@ static void a_start_that_finds_no_room_holds_up_nobody_else(void **state)
 	in_world(NULL, body_start);
 }
 
-/* A kernel of a kind that nobody knows is marked at once. */
+/* A kernel of a kind that nobody knows is timed at once. */
 static void body_end(void)
 {
 	prepare(500);
@@ -166,7 +166,7 @@ static void body_tail(void)
 	uint64_t before_ns = gpu_ns(ID);
 	CHECK_EQUAL(pthread_create(&thread, NULL, launch_into_full, &count), 0);
 	wait_until_stuck(count);
-	sleep_ms(30); /* ticks of the agent's in which it would mark */
+	sleep_ms(30); /* ticks of the agent's in which it would time */
 	tenant(ID)->compute_cap_permille = 500;
 	WAIT_FOR(claim_of(ID)->gate == LL_GATE_SHUT);
 	check_others_launch();
@@ -208,7 +208,7 @@ static void body_alone(void)
 	CHECK(gpu_ns(ID) - before_ns >= FIT * (MS / 50) * 8 / 10);
 }
 
-static void marks_leave_room_for_a_thousand_launches(void **state)
+static void events_leave_room_for_a_thousand_launches(void **state)
 {
 	(void)state;
 	in_world(NULL, body_alone);
@@ -221,7 +221,7 @@ int main(void)
 	    cmocka_unit_test(an_end_that_finds_no_room_holds_up_nobody_else),
 	    cmocka_unit_test(an_agent_that_finds_no_room_goes_on),
 	    cmocka_unit_test(more_launches_than_fit_hold_up_nobody_else),
-	    cmocka_unit_test(marks_leave_room_for_a_thousand_launches),
+	    cmocka_unit_test(events_leave_room_for_a_thousand_launches),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

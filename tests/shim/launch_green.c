@@ -65,7 +65,7 @@ static void body_green(void)
 	check_green(function, NULL);
 	CHECK_EQUAL(cu.cuCtxGetCurrent(&current), 0);
 	CHECK(current == view);
-	/* While it is current here nobody else can mark what was launched last: it rests all the same. */
+	/* While it is current here nobody else can time what was launched last: it rests all the same. */
 	for (int i = 0; i < 20; i++) {
 		CHECK_EQUAL(cu.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, own_stream, params, NULL), 0);
 		CHECK_EQUAL(cu.cuStreamSynchronize(own_stream), 0);
@@ -86,7 +86,7 @@ static struct ll_cu_context *green_view;
 static struct ll_cu_stream *green_stream;
 static _Atomic int step;
 
-/* What it has launched last nobody has marked when it lets the context go. */
+/* What it has launched last nobody has timed when it lets the context go. */
 static void *launch_in_green(void *user)
 {
 	CHECK_EQUAL(cu.cuCtxSetCurrent(green_view), 0);

@@ -246,12 +246,12 @@ enum { MEETINGS_AHEAD = 20 };
 
 static void meet_for_ever(void)
 {
-	struct ll_cu_event *marks[2] = {NULL};
+	struct ll_cu_event *timing[2] = {NULL};
 	begin_rank();
 	struct ll_cu_stream *stream = new_stream();
 	struct ll_cu_function *kernel = get_kernel("meet_ns");
 	for (int i = 0; i < 2; i++)
-		CHECK_EQUAL(cu.cuEventCreate(&marks[i], LL_CU_EVENT_DISABLE_TIMING), 0);
+		CHECK_EQUAL(cu.cuEventCreate(&timing[i], LL_CU_EVENT_DISABLE_TIMING), 0);
 	for (uint64_t number = 1;; number++) {
 		uint64_t length_ns = MS, meeting = (uint64_t)(own_pair + 1) << 32 | number;
 		void *params[] = {&length_ns, &meeting};
@@ -259,9 +259,9 @@ static void meet_for_ever(void)
 		if (number % MEETINGS_AHEAD)
 			continue;
 		int which = (int)(number / MEETINGS_AHEAD % 2);
-		CHECK_EQUAL(cu.cuEventRecord(marks[which], stream), 0);
+		CHECK_EQUAL(cu.cuEventRecord(timing[which], stream), 0);
 		if (number > MEETINGS_AHEAD)
-			CHECK_EQUAL(cu.cuEventSynchronize(marks[1 - which]), 0);
+			CHECK_EQUAL(cu.cuEventSynchronize(timing[1 - which]), 0);
 		atomic_store(rounds_of(own_pair, own_rank), (uint32_t)(number - MEETINGS_AHEAD));
 	}
 }

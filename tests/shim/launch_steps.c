@@ -136,7 +136,8 @@ static void step_one(pid_t pid)
 	CHECK(WIFSTOPPED(status));
 }
 
-/* Until the gate is open, and what such a launch takes is known: after a pause it is shut, or asks for a mark. */
+/* Until the gate is open, and what such a launch takes is known: after a pause it is shut, or asks for a timing event.
+ */
 static void open_gate(struct ll_cu_function *work, struct ll_cu_stream *stream, void **params)
 {
 	uint64_t deadline_ns = deadline_in_s(30);
@@ -250,7 +251,7 @@ static bool is_free(const struct passage *passage)
 #endif
 }
 
-/* The gate asks for a mark now and then, and a stepped launch is slow: sooner or later one goes through it. */
+/* The gate asks for a timing event now and then, and a stepped launch is slow: sooner or later one goes through it. */
 static void step(enum entry entry, unsigned wanted_steps)
 {
 	struct passage best = {.steps = STEPS_MAX};

@@ -81,7 +81,7 @@ static void use_graph(void)
 	sleep_ms(25); /* the library looks at timing events again after 20 */
 	CHECK_EQUAL(cu.cuStreamBeginCapture(stream, LL_CU_STREAM_CAPTURE_MODE_GLOBAL), 0);
 	launch_timed(work, stream, MS / 10, 1, 32);
-	sleep_ms(5); /* and at what is not marked yet after 1 */
+	sleep_ms(5); /* and at what is not timed yet after 1 */
 	CHECK_EQUAL(cu.cuStreamEndCapture(stream, &graph), 0);
 	CHECK_EQUAL(cu.cuGraphInstantiate(&exec, graph, 0), 0);
 	CHECK_EQUAL(cu.cuGraphLaunch(exec, stream), 0);

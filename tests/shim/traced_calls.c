@@ -282,7 +282,7 @@ bool ll_flow_passes_open_gate(struct ll_flow *flow)
 	return false;
 }
 
-bool ll_flow_count(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, uint64_t kind)
+bool ll_flow_count(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream, uint64_t kind)
 {
 	(void)flow;
 	(void)context;
@@ -291,13 +291,13 @@ bool ll_flow_count(struct ll_flow *flow, struct ll_cu_context *context, struct l
 	return is_counted;
 }
 
-void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, uint64_t kind)
+void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream, uint64_t kind)
 {
 	ll_flow_count(flow, context, stream, kind);
 	entered++;
 }
 
-void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, uint64_t kind,
+void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream, uint64_t kind,
 		   uint64_t launched_ns)
 {
 	(void)launched_ns;
@@ -315,12 +315,12 @@ void ll_flow_release(struct ll_flow *flow)
 	(void)flow;
 }
 
-void ll_flow_note_capture(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream)
+void ll_flow_note_capture(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream)
 {
 	ll_flow_count(flow, context, stream, 0);
 }
 
-void ll_flow_forget_stream(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream,
+void ll_flow_forget_stream(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream,
 			   bool is_current)
 {
 	(void)is_current;
@@ -524,8 +524,8 @@ static void check_counted(struct ll_cu_stream *stream, unsigned stream_calls, un
 
 static void begin_capture(void)
 {
-	struct ll_launch_hold hold = ll_launch_hold_marks(NULL);
-	ll_launch_release_marks(&hold);
+	struct ll_launch_hold hold = ll_launch_hold_timing(NULL);
+	ll_launch_release_timing(&hold);
 }
 
 /* Whether its stream is being captured only once any was. */
@@ -544,7 +544,7 @@ static void a_launch_that_the_gate_counts_asks_one_to_three_questions(void **sta
 }
 
 /* Before any capture was begun in a way that is known, as later drivers may have others. */
-static void a_launch_that_is_not_counted_is_never_marked_in_a_capture(void **state)
+static void a_launch_that_is_not_counted_is_never_timed_in_a_capture(void **state)
 {
 	(void)state;
 	is_governed = true;
@@ -588,7 +588,7 @@ int main(void)
 	    cmocka_unit_test_setup(nobody_waits_while_the_harvest_asks_the_driver, make_ready),
 	    cmocka_unit_test_setup(a_kernel_s_name_is_asked_for_again_once_handles_may_be_others, make_ready),
 	    cmocka_unit_test_setup(more_kernels_than_places_keep_their_names, make_ready),
-	    cmocka_unit_test_setup(a_launch_that_is_not_counted_is_never_marked_in_a_capture, make_ready),
+	    cmocka_unit_test_setup(a_launch_that_is_not_counted_is_never_timed_in_a_capture, make_ready),
 	    cmocka_unit_test_setup(a_launch_that_the_gate_counts_asks_one_to_three_questions, make_ready),
 	};
 	launching = pthread_self();

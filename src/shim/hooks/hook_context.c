@@ -169,7 +169,7 @@ LL_HOOK_EXPORT ll_cu_result cuCtxSetLimit(enum ll_cu_limit limit, size_t value)
 
 /* ---- streams ---- */
 
-/* Marks in a stream that is gone would be calls with a dead handle. */
+/* Timing events in a stream that is gone would be calls with a dead handle. */
 #define DESTROY_HOOK(symbol)                                                                                           \
 	LL_HOOK_EXPORT ll_cu_result symbol(struct ll_cu_stream *stream)                                                \
 	{                                                                                                              \

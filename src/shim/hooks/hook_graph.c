@@ -71,10 +71,10 @@ GRAPH_LAUNCH_HOOK(cuGraphLaunch, stream)
 GRAPH_LAUNCH_HOOK(cuGraphLaunch_ptsz, ll_launch_per_thread(stream))
 
 /*
- * Work is marked from another thread too, which looks before whether the stream is being captured. A capture begins
- * before that look or after the mark, never between: else the mark would become part of the graph, or, in the legacy
- * stream, spoil the capture. Other streams come to a capture by waiting for it: while one goes on, no other thread
- * marks any (captures.h).
+ * Work is timed from another thread too, which looks before whether the stream is being captured. A capture begins
+ * before that look or after the timing event, never between: else the timing event would become part of the graph, or,
+ * in the legacy stream, spoil the capture. Other streams come to a capture by waiting for it: while one goes on, no
+ * other thread times any (captures.h).
  */
 #define CAPTURE_HOOK(symbol, stream, params, args)                                                                     \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
@@ -82,8 +82,8 @@ GRAPH_LAUNCH_HOOK(cuGraphLaunch_ptsz, ll_launch_per_thread(stream))
 		if (ll_reentry_is_inside() || !ll_device_state_settings())                                             \
 			return ll_real()->symbol args;                                                                 \
 		LL_REENTRY_SCOPE();                                                                                    \
-		struct ll_launch_hold held __attribute__((cleanup(ll_launch_release_marks))) =                         \
-		    ll_launch_hold_marks(stream);                                                                      \
+		struct ll_launch_hold held __attribute__((cleanup(ll_launch_release_timing))) =                        \
+		    ll_launch_hold_timing(stream);                                                                     \
 		ll_cu_result status = ll_real()->symbol args;                                                          \
 		if (status == LL_CUDA_SUCCESS)                                                                         \
 			ll_launch_note_capture(&held);                                                                 \

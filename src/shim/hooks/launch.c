@@ -8,10 +8,10 @@
 #include "shim/time/capturing.h"
 #include "shim/trace/trace_events.h"
 
-static struct ll_mark_stream name_stream(struct ll_cu_stream *stream)
+static struct ll_timing_stream name_stream(struct ll_cu_stream *stream)
 {
 	bool is_own = stream == LL_CU_STREAM_PER_THREAD;
-	return (struct ll_mark_stream){.handle = stream, .thread = is_own ? (uint64_t)pthread_self() : 0};
+	return (struct ll_timing_stream){.handle = stream, .thread = is_own ? (uint64_t)pthread_self() : 0};
 }
 
 /* A capture of any stream was begun in this process: only then is it asked about the stream of each launch. What is not
@@ -197,7 +197,7 @@ void ll_launch_end(struct ll_launch *launch)
 	ll_reentry_leave(&launch->errno_before);
 }
 
-struct ll_launch_hold ll_launch_hold_marks(struct ll_cu_stream *stream)
+struct ll_launch_hold ll_launch_hold_timing(struct ll_cu_stream *stream)
 {
 	struct place place;
 	atomic_store(&captures_begun, true);
@@ -217,7 +217,7 @@ void ll_launch_note_capture(const struct ll_launch_hold *hold)
 		ll_flow_note_capture(hold->flow, hold->context, hold->stream);
 }
 
-void ll_launch_release_marks(const struct ll_launch_hold *hold)
+void ll_launch_release_timing(const struct ll_launch_hold *hold)
 {
 	if (hold->flow)
 		ll_flow_release(hold->flow);

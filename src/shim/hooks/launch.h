@@ -26,7 +26,7 @@ struct ll_trace_launch;
 struct ll_launch {
 	struct ll_flow *flow; /* NULL: passes */
 	struct ll_cu_context *context;
-	struct ll_mark_stream stream;
+	struct ll_timing_stream stream;
 	uint64_t kind;
 	struct ll_trace_launch *traced; /* NULL: not timed for a trace */
 	bool is_elsewhere;              /* the context is not the thread's current one */
@@ -58,14 +58,14 @@ struct ll_launch ll_launch_begin_ungated(struct ll_cu_stream *stream);
 #define LL_LAUNCH_SCOPE(launch, stream, kind)                                                                          \
 	struct ll_launch launch __attribute__((cleanup(ll_launch_end))) = ll_launch_begin(stream, kind)
 
-/* Holds back the marks of the stream's card until released: nothing is recorded there meanwhile. */
+/* Holds back the timing events of the stream's card until released: nothing is recorded there meanwhile. */
 struct ll_launch_hold {
 	struct ll_flow *flow; /* NULL: there is nothing to hold back */
 	struct ll_cu_context *context;
-	struct ll_mark_stream stream;
+	struct ll_timing_stream stream;
 };
-struct ll_launch_hold ll_launch_hold_marks(struct ll_cu_stream *stream);
-void ll_launch_release_marks(const struct ll_launch_hold *hold);
+struct ll_launch_hold ll_launch_hold_timing(struct ll_cu_stream *stream);
+void ll_launch_release_timing(const struct ll_launch_hold *hold);
 
 /* A capture of the stream has begun, while held. */
 void ll_launch_note_capture(const struct ll_launch_hold *hold);

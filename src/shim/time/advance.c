@@ -14,7 +14,7 @@ static _Thread_local struct {
 static bool is_like(const struct ll_advance_kind *one, const struct ll_advance_kind *other)
 {
 	return one->kind == other->kind && one->context == other->context &&
-	       ll_mark_stream_is(one->stream, other->stream);
+	       ll_timing_stream_is(one->stream, other->stream);
 }
 
 static bool is_own(const struct ll_advance *advance, const struct ll_advance_kind *what)

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "shim/time/marks.h"
+#include "shim/time/timing.h"
 
 /* Prepaid launches to one that is counted. With more of them little more is gained, and more has to be taken back. */
 enum { LL_ADVANCE_MOST = 16 };
@@ -22,7 +22,7 @@ enum { LL_ADVANCE_MOST = 16 };
 /* Which launches are alike. */
 struct ll_advance_kind {
 	const struct ll_cu_context *context;
-	struct ll_mark_stream stream;
+	struct ll_timing_stream stream;
 	uint64_t kind;
 };
 

@@ -28,7 +28,7 @@ bool ll_captures_go_on(struct ll_captures *captures)
 	return captures->count;
 }
 
-void ll_captures_add(struct ll_captures *captures, struct ll_cu_context *context, struct ll_mark_stream stream)
+void ll_captures_add(struct ll_captures *captures, struct ll_cu_context *context, struct ll_timing_stream stream)
 {
 	if (captures->count == LL_CAPTURES)
 		ll_captures_go_on(captures);
@@ -36,10 +36,10 @@ void ll_captures_add(struct ll_captures *captures, struct ll_cu_context *context
 		captures->begun[captures->count++] = (struct ll_capture){context, stream, ll_now_ns()};
 }
 
-void ll_captures_forget_stream(struct ll_captures *captures, struct ll_mark_stream stream)
+void ll_captures_forget_stream(struct ll_captures *captures, struct ll_timing_stream stream)
 {
 	for (unsigned i = captures->count; i-- > 0;) {
-		if (ll_mark_stream_is(captures->begun[i].stream, stream))
+		if (ll_timing_stream_is(captures->begun[i].stream, stream))
 			drop(captures, i);
 	}
 }

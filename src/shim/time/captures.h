@@ -1,22 +1,23 @@
 /*
  * captures.h - the streams of a card whose capture has begun, until they are seen to have ended it.
  *
- * While one goes on any other stream may come to it, by waiting for it, at any moment: so nobody marks a stream that is
- * not its own then. A capture's end needs no hook, for the driver tells whether a stream is being captured (0.06 us).
- * The stream that only its own thread can ask for is taken to be captured for a second. The caller locks.
+ * While one goes on any other stream may come to it, by waiting for it, at any moment: so nobody records an event in a
+ * stream that is not its own then. A capture's end needs no hook, for the driver tells whether a stream is being
+ * captured (0.06 us). The stream that only its own thread can ask for is taken to be captured for a second. The caller
+ * locks.
  */
 #ifndef LOADLINE_SHIM_TIME_CAPTURES_H
 #define LOADLINE_SHIM_TIME_CAPTURES_H
 
 #include <stdbool.h>
 
-#include "shim/time/marks.h"
+#include "shim/time/timing.h"
 
 enum { LL_CAPTURES = 8 }; /* at a time; those beyond are not known of */
 
 struct ll_capture {
 	struct ll_cu_context *context;
-	struct ll_mark_stream stream;
+	struct ll_timing_stream stream;
 	uint64_t begun_ns; /* CLOCK_MONOTONIC */
 };
 
@@ -27,13 +28,13 @@ struct ll_captures {
 };
 
 /* The driver has begun it. */
-void ll_captures_add(struct ll_captures *captures, struct ll_cu_context *context, struct ll_mark_stream stream);
+void ll_captures_add(struct ll_captures *captures, struct ll_cu_context *context, struct ll_timing_stream stream);
 
 /* Whether any goes on; asks the driver if one was added. */
 bool ll_captures_go_on(struct ll_captures *captures);
 
 /* The stream, or the context with all its streams, is about to be destroyed. */
-void ll_captures_forget_stream(struct ll_captures *captures, struct ll_mark_stream stream);
+void ll_captures_forget_stream(struct ll_captures *captures, struct ll_timing_stream stream);
 void ll_captures_forget_context(struct ll_captures *captures, struct ll_cu_context *context);
 
 #endif

@@ -17,11 +17,11 @@
 #define FRESH_NS (100 * LL_NS_PER_US)
 #define LATE_NS (1 * LL_NS_PER_MS)
 #define STALL_NS (50 * LL_NS_PER_MS)
-#define CALM_NS (LL_FLOW_QUEUE_NS / 2) /* while nobody else wants the card */
-#define OPEN_NS (5 * LL_NS_PER_MS)     /* behind an open gate: a program that comes wakes us */
-#define FAR_NS (4 * LL_NS_PER_MS)      /* at most, under a cap that is far */
-#define MARK_NS (10 * LL_NS_PER_MS)    /* an open gate: at least one mark in each */
-/* A program that waits for each kernel is not held up by marks for so long after each. */
+#define CALM_NS (LL_FLOW_QUEUE_NS / 2)    /* while nobody else wants the card */
+#define OPEN_NS (5 * LL_NS_PER_MS)        /* behind an open gate: a program that comes wakes us */
+#define FAR_NS (4 * LL_NS_PER_MS)         /* at most, under a cap that is far */
+#define EVENT_EACH_NS (10 * LL_NS_PER_MS) /* an open gate: at least one timing event in each */
+/* A program that waits for each kernel is not held up by timing events for so long after each. */
 #define PATIENCE_NS (150 * LL_NS_PER_US)
 #define ASLEEP_NS (1000 * LL_NS_PER_MS)
 /* Each look costs some 11 us of a processor: all tenants together shall not take more than 5 % of one. */
@@ -32,7 +32,8 @@
 #define DEAF_NS (1500 * LL_NS_PER_MS)
 /* A program that synchronises after each kernel is idle for some tens of µs: it keeps the card through this. */
 #define GRACE_NS (200 * LL_NS_PER_US)
-/* After a debt work goes on with this much in hand: single kernels between two waits would cost more in marks. */
+/* After a debt work goes on with this much in hand: single kernels between two waits would cost more in timing events.
+ */
 #define IN_HAND_NS ((int64_t)LL_NS_PER_MS)
 
 int ll_flow_new(struct ll_claim *claim, struct ll_gate_count *count, const struct ll_flow_owner *owner,
@@ -46,10 +47,10 @@ int ll_flow_new(struct ll_claim *claim, struct ll_gate_count *count, const struc
 	flow->owner = owner;
 	atomic_store(&count->launches, 0);
 	atomic_store(&count->limit, 0);
-	ll_mark_lock_init(&flow->lock);
+	ll_timing_lock_init(&flow->lock);
 	int rc = ll_agent_start(flow);
 	if (rc < 0) {
-		ll_mark_lock_fini(&flow->lock);
+		ll_timing_lock_fini(&flow->lock);
 		free(flow);
 		return rc;
 	}
@@ -83,7 +84,7 @@ bool ll_flow_passes_open_gate(struct ll_flow *flow)
 	       ll_gate_count_one(flow->count);
 }
 
-/* What was counted ahead and did not come: before anything else is done with the marks. */
+/* What was counted ahead and did not come: before anything else is done with the timing events. */
 static void take_back(struct ll_flow *flow)
 {
 	const struct ll_advance_kind *what = &flow->advance.what;
@@ -91,25 +92,25 @@ static void take_back(struct ll_flow *flow)
 	struct ll_flow_context *known = left ? ll_flow_find_context(flow, what->context) : NULL;
 	if (!known)
 		return;
-	ll_marks_uncount(known->marks, what->stream, what->kind, left);
-	flow->queued = ll_marks_queued(known->marks);
+	ll_timing_uncount(known->timing, what->stream, what->kind, left);
+	flow->queued = ll_timing_queued(known->timing);
 }
 
-static void lock(struct ll_flow *flow)
+void ll_flow_lock(struct ll_flow *flow)
 {
 	pthread_mutex_lock(&flow->lock.mutex);
 	take_back(flow);
 }
 
 struct progress {
-	struct ll_marks_queue queued;
+	struct ll_timing_queue queued;
 	bool is_idle;
 	bool has_work; /* the same as far as is known at once */
 	bool is_free;  /* no gate on the card holds all of it back */
 };
 
-/* Between two looks, and two marks, while nobody else wants the card. What the account of a cap holds lasts for as long
- * at least. */
+/* Between two looks, and two timing events, while nobody else wants the card. What the account of a cap holds lasts for
+ * as long at least. */
 static uint64_t calm_ns(const struct ll_flow *flow)
 {
 	int64_t half_ns = flow->look.tokens_ns / 2;
@@ -119,13 +120,13 @@ static uint64_t calm_ns(const struct ll_flow *flow)
 	return half_ns < (int64_t)FAR_NS ? (uint64_t)half_ns : FAR_NS;
 }
 
-/* Nobody waits for the queue to empty: work may be charged later, with fewer marks. */
+/* Nobody waits for the queue to empty: work may be charged later, with fewer timing events. */
 static uint64_t batch_ns(const struct ll_flow *flow)
 {
 	if (flow->look.priority == LL_PRIORITY_LOW)
-		return LL_MARK_EVERY_NS;
+		return LL_TIMING_EVERY_NS;
 	if (flow->look.is_by_visits)
-		return LL_MARK_EVERY_NS;
+		return LL_TIMING_EVERY_NS;
 	return flow->look.waiting_claims ? LL_FLOW_BATCH_TURNS_NS : calm_ns(flow);
 }
 
@@ -134,18 +135,18 @@ static struct progress harvest(struct ll_flow *flow, uint64_t now_ns)
 	struct progress progress = {.is_idle = flow->launching == 0};
 	flow->is_blind = false;
 	for (struct ll_flow_context *context = flow->contexts; context; context = context->next) {
-		ll_marks_harvest(context->marks);
+		ll_timing_harvest(context->timing);
 		if (!flow->look.is_by_visits)
-			ll_marks_forget_waits(context->marks);
-		ll_marks_set_every(context->marks, batch_ns(flow));
-		ll_marks_set_patience(context->marks, flow->look.is_by_visits ? PATIENCE_NS : 0);
-		ll_marks_set_watched(context->marks, flow->max_kernel_ns);
-		flow->is_blind |= ll_marks_is_blind(context->marks);
-		if (!ll_marks_is_idle(context->marks)) {
+			ll_timing_forget_waits(context->timing);
+		ll_timing_set_every(context->timing, batch_ns(flow));
+		ll_timing_set_patience(context->timing, flow->look.is_by_visits ? PATIENCE_NS : 0);
+		ll_timing_set_watched(context->timing, flow->max_kernel_ns);
+		flow->is_blind |= ll_timing_is_blind(context->timing);
+		if (!ll_timing_is_idle(context->timing)) {
 			progress.is_idle = false;
-			progress.has_work |= ll_marks_has_work(context->marks, now_ns);
-			progress.is_free |= flow->look.is_by_visits && ll_marks_is_let_through(context->marks);
-			struct ll_marks_queue queued = ll_marks_queued(context->marks);
+			progress.has_work |= ll_timing_has_work(context->timing, now_ns);
+			progress.is_free |= flow->look.is_by_visits && ll_timing_is_let_through(context->timing);
+			struct ll_timing_queue queued = ll_timing_queued(context->timing);
 			progress.queued.ns += queued.ns;
 			progress.queued.launches += queued.launches;
 		}
@@ -160,13 +161,13 @@ static struct progress progress_of_held(const struct ll_flow *flow)
 	return (struct progress){.queued = flow->queued, .is_idle = is_idle, .has_work = !is_idle};
 }
 
-void ll_flow_note_unmarked(struct ll_flow *flow)
+void ll_flow_note_untimed(struct ll_flow *flow)
 {
 	uint64_t launches = atomic_exchange_explicit(&flow->count->launches, 0, memory_order_relaxed);
 	struct ll_flow_context *context = launches ? ll_flow_get_context(flow, flow->last_context) : NULL;
 	ll_flow_note_launches(flow, launches);
 	if (context)
-		ll_marks_add_unmarked(context->marks, flow->last_stream, (uint32_t)launches);
+		ll_timing_add_untimed(context->timing, flow->last_stream, (uint32_t)launches);
 }
 
 static void close_tails_of(const struct ll_flow_context *context, bool at_once)
@@ -174,13 +175,14 @@ static void close_tails_of(const struct ll_flow_context *context, bool at_once)
 	struct ll_cu_context *before;
 	if (ll_real()->cuCtxPushCurrent_v2(context->handle) != LL_CUDA_SUCCESS)
 		return;
-	ll_marks_close_tails(context->marks, at_once);
+	ll_timing_close_tails(context->timing, at_once);
 	ll_real()->cuCtxPopCurrent_v2(&before);
 }
 
 /*
- * What stands before a tail may have ended just now: a mark that comes while the tail is at work tells how long it is.
- * Behind an open gate nobody needs to know, and a mark would hold up who launches: not until the gate is set to mark.
+ * What stands before a tail may have ended just now: a timing event that comes while the tail is at work tells how long
+ * it is. Behind an open gate nobody needs to know, and a timing event would hold up who launches: not until the gate
+ * asks for a timing event.
  */
 void ll_flow_close_tails(struct ll_flow *flow)
 {
@@ -189,15 +191,15 @@ void ll_flow_close_tails(struct ll_flow *flow)
 		return;
 	bool is_open = atomic_load_explicit(ll_turn_gate(flow->claim), memory_order_relaxed) == LL_GATE_OPEN;
 	if (!is_open)
-		ll_flow_note_unmarked(flow);
-	bool may_mark = !is_open && !ll_captures_go_on(&flow->captures);
+		ll_flow_note_untimed(flow);
+	bool may_record = !is_open && !ll_captures_go_on(&flow->captures);
 	bool at_once = flow->turn.ending_since_ns || ll_gang_closes(&flow->gang); /* others wait for what is left */
 	LL_FLOW_EACH_USED (flow, context) {
-		if (may_mark)
-			ll_marks_harvest(context->marks);
-		if (may_mark && ll_marks_has_tails(context->marks, at_once))
+		if (may_record)
+			ll_timing_harvest(context->timing);
+		if (may_record && ll_timing_has_tails(context->timing, at_once))
 			close_tails_of(context, at_once);
-		ll_marks_leave_tails(context->marks);
+		ll_timing_leave_tails(context->timing);
 	}
 }
 
@@ -237,22 +239,22 @@ static bool shall_rest(const struct ll_flow *flow, uint64_t now_ns)
 	return idle_ns >= grace_ns(flow, now_ns);
 }
 
-/* An open gate that was not passed since it was last set to mark: the program has stopped launching. */
+/* An open gate that was not passed since it last asked for a timing event: the program has stopped launching. */
 static void tend_open_gate(struct ll_flow *flow, uint64_t now_ns)
 {
 	uint32_t gate = atomic_load(ll_turn_gate(flow->claim));
 	if (gate != LL_GATE_SHUT && !flow->look.is_alone) { /* a cap is new, for instance */
 		ll_turn_shut_gate(flow->claim);
-		ll_flow_note_unmarked(flow);
-	} else if (gate == LL_GATE_OPEN && now_ns - flow->marked_ns >= MARK_NS) {
-		flow->marked_ns = now_ns;
-		ll_turn_open_gate(flow->claim, LL_GATE_MARK, now_ns);
-	} else if (gate == LL_GATE_MARK && now_ns - flow->marked_ns >= MARK_NS && flow->idle_since_ns) {
+		ll_flow_note_untimed(flow);
+	} else if (gate == LL_GATE_OPEN && now_ns - flow->recorded_ns >= EVENT_EACH_NS) {
+		flow->recorded_ns = now_ns;
+		ll_turn_open_gate(flow->claim, LL_GATE_TIMED, now_ns);
+	} else if (gate == LL_GATE_TIMED && now_ns - flow->recorded_ns >= EVENT_EACH_NS && flow->idle_since_ns) {
 		ll_turn_rest(flow->claim, now_ns);
 		flow->is_wanting = false;
 	} else if (gate == LL_GATE_SHUT && flow->look.is_alone && flow->is_wanting && !flow->is_blind &&
-		   !flow->max_kernel_ns) { /* what passes an open gate has no mark behind it */
-		flow->marked_ns = now_ns;
+		   !flow->max_kernel_ns) { /* what passes an open gate has no timing event behind it */
+		flow->recorded_ns = now_ns;
 		ll_turn_open_gate(flow->claim, LL_GATE_OPEN, now_ns);
 	}
 }
@@ -323,7 +325,7 @@ static uint32_t launches_of(const struct progress *progress)
 	return launches || progress->is_idle ? (uint32_t)launches : 1;
 }
 
-/* Nobody looks at what a program that launches ahead has launched last: by the time it is marked there is more. */
+/* Nobody looks at what a program that launches ahead has launched last: by the time it is timed there is more. */
 static void note_dry(struct ll_flow *flow, const struct progress *progress, uint64_t now_ns)
 {
 	bool is_dry = flow->pace.is_ahead ? !progress->has_work && !flow->waiting : progress->is_idle;
@@ -440,9 +442,9 @@ static bool count_ahead(struct ll_flow *flow, const struct ll_advance_kind *what
 		return false;
 	bool is_like_last = ll_advance_is_like_last(&flow->advance, what);
 	uint32_t most = is_like_last && !is_by_visits ? 1 + LL_ADVANCE_MOST : 1;
-	struct ll_marks_queue counted = {0};
+	struct ll_timing_queue counted = {0};
 	if (known)
-		counted = ll_marks_count(known->marks, what->stream, what->kind, now_ns, most);
+		counted = ll_timing_count(known->timing, what->stream, what->kind, now_ns, most);
 	if (!counted.launches)
 		return false;
 	if (counted.launches > 1)
@@ -454,7 +456,7 @@ static bool count_ahead(struct ll_flow *flow, const struct ll_advance_kind *what
 }
 
 /* Half of a launch must not be lost to a thread that is cancelled: the driver's calls may be cancellation points. */
-bool ll_flow_count(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, uint64_t kind)
+bool ll_flow_count(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream, uint64_t kind)
 {
 	if (atomic_load(&flow->is_ending) || !context)
 		return false;
@@ -464,7 +466,7 @@ bool ll_flow_count(struct ll_flow *flow, struct ll_cu_context *context, struct l
 		return true;
 	}
 	LL_SCOPE_NO_CANCEL;
-	lock(flow);
+	ll_flow_lock(flow);
 	uint64_t now_ns = ll_now_ns();
 	bool is_shut = atomic_load(ll_turn_gate(flow->claim)) == LL_GATE_SHUT;
 	bool may_count = flow->look.is_by_visits ? flow->is_wanting : is_in_turn(flow, now_ns);
@@ -482,114 +484,54 @@ static void look_for_the_deaf(struct ll_flow *flow)
 		ll_flow_tick(flow, now_ns);
 }
 
-void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, uint64_t kind)
+void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream, uint64_t kind)
 {
 	if (atomic_load(&flow->is_ending)) /* the agent may hang with the lock */
 		return;
 	LL_SCOPE_NO_CANCEL;
-	lock(flow);
+	ll_flow_lock(flow);
 	uint32_t gate = atomic_load(ll_turn_gate(flow->claim));
 	struct ll_flow_context *known = ll_flow_get_context(flow, context);
 	ll_flow_use(known);
 	if (gate == LL_GATE_SHUT && !ll_flow_waits_on_card(flow, known, stream))
 		wait_for_turn(flow);
-	else if (gate == LL_GATE_MARK) /* lost against whoever shuts it meanwhile */
+	else if (gate == LL_GATE_TIMED) /* lost against whoever shuts it meanwhile */
 		atomic_compare_exchange_strong(ll_turn_gate(flow->claim), &gate, LL_GATE_OPEN);
 	look_for_the_deaf(flow);
 	flow->launching++;
 	ll_flow_note_launches(flow, 1);
-	ll_flow_note_unmarked(flow);
+	ll_flow_note_untimed(flow);
 	flow->last_context = context;
 	flow->last_stream = stream;
 	if (known && gate == LL_GATE_OPEN && flow->look.is_sliced)
-		ll_marks_note_typical(known->marks, stream, kind);
+		ll_timing_note_typical(known->timing, stream, kind);
 	if (known && !known->is_gone)
-		ll_marks_begin(known->marks, stream, kind);
+		ll_timing_begin(known->timing, stream, kind);
 	ll_flow_leave_unused(known);
 	pthread_mutex_unlock(&flow->lock.mutex);
 }
 
-static void note_queue(struct ll_flow *flow, const struct ll_marks *marks)
+static void note_queue(struct ll_flow *flow, const struct ll_timing *timing)
 {
-	flow->is_blind |= ll_marks_is_blind(marks);
-	flow->queued = ll_marks_queued(marks);
-	ll_flow_set_open_limit(flow, marks);
+	flow->is_blind |= ll_timing_is_blind(timing);
+	flow->queued = ll_timing_queued(timing);
+	ll_flow_set_open_limit(flow, timing);
 }
 
-void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, uint64_t kind,
+void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream, uint64_t kind,
 		   uint64_t launched_ns)
 {
 	if (atomic_load(&flow->is_ending))
 		return;
 	LL_SCOPE_NO_CANCEL;
-	lock(flow);
+	ll_flow_lock(flow);
 	struct ll_flow_context *known = ll_flow_get_context(flow, context);
 	ll_flow_use(known);
 	if (known)
-		ll_marks_end(known->marks, stream, kind, launched_ns);
+		ll_timing_end(known->timing, stream, kind, launched_ns);
 	if (known && !known->is_gone)
-		note_queue(flow, known->marks);
+		note_queue(flow, known->timing);
 	ll_flow_leave_unused(known);
 	flow->launching--;
-	pthread_mutex_unlock(&flow->lock.mutex);
-}
-
-bool ll_flow_hold(struct ll_flow *flow)
-{
-	if (atomic_load(&flow->is_ending))
-		return false;
-	pthread_mutex_lock(&flow->lock.mutex);
-	ll_mark_lock_settle(&flow->lock);
-	return true;
-}
-
-void ll_flow_note_capture(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream)
-{
-	ll_captures_add(&flow->captures, context, stream);
-}
-
-void ll_flow_release(struct ll_flow *flow)
-{
-	pthread_mutex_unlock(&flow->lock.mutex);
-}
-
-/* Destructors may come after the end, when the agent may hang with the lock. */
-void ll_flow_forget_stream(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream,
-			   bool is_current)
-{
-	if (atomic_load(&flow->is_ending))
-		return;
-	LL_SCOPE_NO_CANCEL;
-	lock(flow);
-	ll_mark_lock_settle(&flow->lock);
-	ll_captures_forget_stream(&flow->captures, stream);
-	struct ll_flow_context *known = ll_flow_find_context(flow, context);
-	ll_flow_use(known);
-	if (known)
-		ll_marks_forget_stream(known->marks, stream, is_current);
-	ll_flow_leave_unused(known);
-	pthread_mutex_unlock(&flow->lock.mutex);
-}
-
-void ll_flow_forget_context(struct ll_flow *flow, struct ll_cu_context *context)
-{
-	if (atomic_load(&flow->is_ending))
-		return;
-	LL_SCOPE_NO_CANCEL;
-	lock(flow);
-	ll_mark_lock_settle(&flow->lock);
-	ll_flow_tick(flow, ll_now_ns());
-	ll_captures_forget_context(&flow->captures, context);
-	for (struct ll_flow_context **link = &flow->contexts; *link; link = &(*link)->next) {
-		struct ll_flow_context *item = *link;
-		if (item->handle != context)
-			continue;
-		*link = item->next;
-		if (flow->last_context == context)
-			flow->last_context = NULL;
-		item->is_gone = true;
-		ll_flow_free_unused(item);
-		break;
-	}
 	pthread_mutex_unlock(&flow->lock.mutex);
 }

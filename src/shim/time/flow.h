@@ -3,7 +3,7 @@
  *
  * While the gate is open (gate.h) a launch is only counted. Otherwise, and when the count asks for a timing event, a
  * launch goes through ll_flow_enter and ll_flow_leave. ll_flow_enter waits for the turn, for tokens of the cap and for
- * room in the queue. ll_flow_leave records a timing event behind the launch (marks.h). The caller's thread waits,
+ * room in the queue. ll_flow_leave records a timing event behind the launch (timing.h). The caller's thread waits,
  * before the driver's call, and every wait ends: the turn protocol (ledger/turn.h) gives each contender a turn, and
  * after LL_FLOW_LONGEST_WAIT_NS a launch goes through in any case.
  *
@@ -23,12 +23,12 @@
 
 #include "ledger/turn.h"
 #include "shim/time/gate.h"
-#include "shim/time/marks.h"
+#include "shim/time/timing.h"
 
 #define LL_FLOW_QUEUE_NS UINT64_C(2000000)
 #define LL_FLOW_QUEUE_LOW_NS UINT64_C(500000)
-/* Work between two timing events while others want the card. For a low class it is LL_MARK_EVERY_NS. While nobody else
- * wants the card it is half of what may be queued. */
+/* Work between two timing events while others want the card. For a low class it is LL_TIMING_EVERY_NS. While nobody
+ * else wants the card it is half of what may be queued. */
 #define LL_FLOW_BATCH_TURNS_NS UINT64_C(500000)
 /* Work that may pass an open gate without a timing event. When a newcomer shuts the gate, so much of the queue is not
  * known. */
@@ -73,25 +73,25 @@ bool ll_flow_passes_open_gate(struct ll_flow *flow);
  * A launch that the gate did not let through. True: it may go at once, and is counted, because it is this program's
  * turn, no cap is used up, and the launch needs no timing event. False: it needs ll_flow_enter and ll_flow_leave.
  */
-bool ll_flow_count(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, uint64_t kind);
+bool ll_flow_count(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream, uint64_t kind);
 
 /* Before and after a launch that was not just counted. context: the stream's context, which is current; NULL: the
  * launch is not timed. launched_ns: CLOCK_MONOTONIC when the driver's call returned; 0: the call failed. */
-void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, uint64_t kind);
-void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream, uint64_t kind,
+void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream, uint64_t kind);
+void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream, uint64_t kind,
 		   uint64_t launched_ns);
 
 /* Between hold and release no thread records a timing event. One that waits for room in a full queue may still come,
- * and nobody waits for that (mark_lock.h). Keep it short: threads that launch wait. False: the process ends; nothing is
- * held, and no timing event is recorded any more. */
+ * and nobody waits for that (timing_lock.h). Keep it short: threads that launch wait. False: the process ends; nothing
+ * is held, and no timing event is recorded any more. */
 bool ll_flow_hold(struct ll_flow *flow);
 
 /* While held: a capture of that stream has begun. */
-void ll_flow_note_capture(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream);
+void ll_flow_note_capture(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream);
 void ll_flow_release(struct ll_flow *flow);
 
 /* Before a stream or context is destroyed. If the stream's context is current, its last launches are timed. */
-void ll_flow_forget_stream(struct ll_flow *flow, struct ll_cu_context *context, struct ll_mark_stream stream,
+void ll_flow_forget_stream(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream,
 			   bool is_current);
 void ll_flow_forget_context(struct ll_flow *flow, struct ll_cu_context *context);
 

@@ -11,15 +11,15 @@
 /* What was done before it was found out, at most. */
 #define UNSEEN_NS (20 * LL_NS_PER_MS)
 
-/* Calls `look` for each context whose marks are blind, which is current then; whether any was true. */
-static bool any_blind(struct ll_flow *flow, bool (*look)(struct ll_marks *marks))
+/* Calls `look` for each context whose timing events are blind, which is current then; whether any was true. */
+static bool any_blind(struct ll_flow *flow, bool (*look)(struct ll_timing *timing))
 {
 	bool is_any = false;
 	LL_FLOW_EACH_USED (flow, context) {
 		struct ll_cu_context *before;
-		if (ll_marks_is_blind(context->marks) &&
+		if (ll_timing_is_blind(context->timing) &&
 		    ll_real()->cuCtxPushCurrent_v2(context->handle) == LL_CUDA_SUCCESS) {
-			is_any |= look(context->marks);
+			is_any |= look(context->timing);
 			ll_real()->cuCtxPopCurrent_v2(&before);
 		}
 	}
@@ -44,13 +44,13 @@ void ll_flow_tend_blind(struct ll_flow *flow, uint64_t now_ns)
 	flow->was_blind = flow->is_blind;
 	if (!flow->is_blind)
 		return;
-	bool has_work = any_blind(flow, ll_marks_has_work_unseen);
+	bool has_work = any_blind(flow, ll_timing_has_work_unseen);
 	if ((has_work || is_new) && now_ns > flow->charged_ns)
-		ll_flow_charge(flow, &(struct ll_marks_stretch){.start_ns = flow->charged_ns,
-								.end_ns = now_ns,
-								.fresh_ns = now_ns - flow->charged_ns});
+		ll_flow_charge(flow, &(struct ll_timing_stretch){.start_ns = flow->charged_ns,
+								 .end_ns = now_ns,
+								 .fresh_ns = now_ns - flow->charged_ns});
 	flow->charged_ns = now_ns;
 	uint64_t blind_ns = now_ns - flow->blind_since_ns;
 	if (blind_ns >= LAST_RETRY_NS || (!has_work && blind_ns >= flow->blind_wait_ns))
-		any_blind(flow, ll_marks_begin_anew);
+		any_blind(flow, ll_timing_begin_anew);
 }

@@ -1,11 +1,12 @@
-/* The contexts in which a flow's launches are timed. */
+/* The contexts and streams in which a flow's launches are timed. */
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/scope.h"
 #include "ledger/account.h"
 #include "shim/time/flow_state.h"
 
-void ll_flow_charge(void *of, const struct ll_marks_stretch *stretch)
+void ll_flow_charge(void *of, const struct ll_timing_stretch *stretch)
 {
 	struct ll_flow *flow = of;
 	uint64_t start_ns = stretch->start_ns, end_ns = stretch->end_ns;
@@ -36,12 +37,12 @@ struct ll_flow_context *ll_flow_get_context(struct ll_flow *flow, struct ll_cu_c
 	if (known || !handle)
 		return known;
 	struct ll_flow_context *context = calloc(1, sizeof *context);
-	struct ll_marks *marks = context ? ll_marks_new(&flow->lock, ll_flow_charge, flow) : NULL;
-	if (!marks) {
+	struct ll_timing *timing = context ? ll_timing_new(&flow->lock, ll_flow_charge, flow) : NULL;
+	if (!timing) {
 		free(context);
 		return NULL;
 	}
-	*context = (struct ll_flow_context){.handle = handle, .marks = marks, .next = flow->contexts};
+	*context = (struct ll_flow_context){.handle = handle, .timing = timing, .next = flow->contexts};
 	flow->contexts = context;
 	return context;
 }
@@ -56,7 +57,7 @@ void ll_flow_free_unused(struct ll_flow_context *context)
 {
 	if (context->users || !context->is_gone)
 		return;
-	ll_marks_free(context->marks, false); /* its events end with the context */
+	ll_timing_free(context->timing, false); /* its events end with the context */
 	free(context);
 }
 
@@ -80,4 +81,64 @@ struct ll_flow_context *ll_flow_next_used(struct ll_flow_context *context)
 	ll_flow_leave_unused(context);
 	ll_flow_use(next);
 	return next;
+}
+
+bool ll_flow_hold(struct ll_flow *flow)
+{
+	if (atomic_load(&flow->is_ending))
+		return false;
+	pthread_mutex_lock(&flow->lock.mutex);
+	ll_timing_lock_settle(&flow->lock);
+	return true;
+}
+
+void ll_flow_note_capture(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream)
+{
+	ll_captures_add(&flow->captures, context, stream);
+}
+
+void ll_flow_release(struct ll_flow *flow)
+{
+	pthread_mutex_unlock(&flow->lock.mutex);
+}
+
+/* Destructors may come after the end, when the agent may hang with the lock. */
+void ll_flow_forget_stream(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream,
+			   bool is_current)
+{
+	if (atomic_load(&flow->is_ending))
+		return;
+	LL_SCOPE_NO_CANCEL;
+	ll_flow_lock(flow);
+	ll_timing_lock_settle(&flow->lock);
+	ll_captures_forget_stream(&flow->captures, stream);
+	struct ll_flow_context *known = ll_flow_find_context(flow, context);
+	ll_flow_use(known);
+	if (known)
+		ll_timing_forget_stream(known->timing, stream, is_current);
+	ll_flow_leave_unused(known);
+	pthread_mutex_unlock(&flow->lock.mutex);
+}
+
+void ll_flow_forget_context(struct ll_flow *flow, struct ll_cu_context *context)
+{
+	if (atomic_load(&flow->is_ending))
+		return;
+	LL_SCOPE_NO_CANCEL;
+	ll_flow_lock(flow);
+	ll_timing_lock_settle(&flow->lock);
+	ll_flow_tick(flow, ll_now_ns());
+	ll_captures_forget_context(&flow->captures, context);
+	for (struct ll_flow_context **link = &flow->contexts; *link; link = &(*link)->next) {
+		struct ll_flow_context *item = *link;
+		if (item->handle != context)
+			continue;
+		*link = item->next;
+		if (flow->last_context == context)
+			flow->last_context = NULL;
+		item->is_gone = true;
+		ll_flow_free_unused(item);
+		break;
+	}
+	pthread_mutex_unlock(&flow->lock.mutex);
 }

@@ -17,7 +17,7 @@ static uint32_t word_of(const struct ll_flow *flow)
 }
 
 /* A tenant on several cards needs its turns on all of them together; a kernel that waits would seem to run too long;
- * and marks that fail tell nothing of what is queued. */
+ * and timing events that fail tell nothing of what is queued. */
 static bool can_hold(const struct ll_flow *flow)
 {
 	return !flow->first && !flow->gang.is_led && !flow->look.awaited.seen_ns && !flow->max_kernel_ns &&
@@ -43,39 +43,40 @@ static bool has_room(const struct ll_flow *flow)
 	       flow->queued.launches < 2; /* behind a long one the next, or the card would wait for the host */
 }
 
-static bool wants_wait(const struct ll_flow *flow, const struct ll_flow_context *context, struct ll_mark_stream stream)
+static bool wants_wait(const struct ll_flow *flow, const struct ll_flow_context *context,
+		       struct ll_timing_stream stream)
 {
-	struct ll_marks_wait last = ll_marks_last_wait(context->marks, stream);
+	struct ll_timing_wait last = ll_timing_last_wait(context->timing, stream);
 	uint32_t word = word_of(flow);
 	bool is_shut_anew = !(word & LL_VISIT_WORD_OPEN) && last.word != word;
 	return is_shut_anew || last.unheld_ns >= LET_THROUGH_NS;
 }
 
 bool ll_flow_may_pass_unheld(const struct ll_flow *flow, const struct ll_flow_context *context,
-			     struct ll_mark_stream stream)
+			     struct ll_timing_stream stream)
 {
 	return context && context->gate.state == LL_CARD_GATE_READY && has_room(flow) &&
 	       !wants_wait(flow, context, stream);
 }
 
-static bool hold_stream(struct ll_flow *flow, struct ll_flow_context *context, struct ll_mark_stream stream)
+static bool hold_stream(struct ll_flow *flow, struct ll_flow_context *context, struct ll_timing_stream stream)
 {
 	if (!wants_wait(flow, context, stream))
 		return true;
-	if (!ll_marks_last_wait(context->marks, stream).word) {
-		ll_flow_note_unmarked(flow);
-		ll_marks_end_unheld(context->marks, stream);
+	if (!ll_timing_last_wait(context->timing, stream).word) {
+		ll_flow_note_untimed(flow);
+		ll_timing_end_unheld(context->timing, stream);
 	}
 	if (is_held(flow)) /* whoever goes before the visited takes the card at once */
 		ll_flow_tick(flow, ll_now_ns());
 	uint32_t word = word_of(flow);
-	ll_mark_lock_let_go(&flow->lock);
+	ll_timing_lock_let_go(&flow->lock);
 	bool waits = ll_card_gate_wait(&context->gate, stream.handle);
-	ll_mark_lock_take_back(&flow->lock);
+	ll_timing_lock_take_back(&flow->lock);
 	if (!waits)
 		context->gate.state = LL_CARD_GATE_NONE;
 	else
-		ll_marks_note_wait(context->marks, stream, word);
+		ll_timing_note_wait(context->timing, stream, word);
 	return waits;
 }
 
@@ -102,7 +103,7 @@ static void wait_for_room(struct ll_flow *flow)
 	flow->waiting--;
 }
 
-bool ll_flow_waits_on_card(struct ll_flow *flow, struct ll_flow_context *known, struct ll_mark_stream stream)
+bool ll_flow_waits_on_card(struct ll_flow *flow, struct ll_flow_context *known, struct ll_timing_stream stream)
 {
 	if (!prepare(flow, known))
 		return false;

@@ -33,7 +33,7 @@ static uint64_t mean_ns(const struct ll_flow *flow)
 {
 	uint64_t most_ns = 0;
 	for (const struct ll_flow_context *context = flow->contexts; context; context = context->next) {
-		uint64_t context_ns = ll_marks_mean_ns(context->marks);
+		uint64_t context_ns = ll_timing_mean_ns(context->timing);
 		most_ns = context_ns > most_ns ? context_ns : most_ns;
 	}
 	return most_ns;

@@ -11,13 +11,13 @@
 #include "shim/time/captures.h"
 #include "shim/time/card_gate.h"
 #include "shim/time/flow.h"
-#include "shim/time/mark_lock.h"
+#include "shim/time/timing_lock.h"
 
 struct ll_flow_context {
 	struct ll_cu_context *handle;
-	struct ll_marks *marks;
+	struct ll_timing *timing;
 	struct ll_card_gate gate;
-	unsigned users; /* threads that go on with it where marks let the lock go */
+	unsigned users; /* threads that go on with it where timing events let the lock go */
 	bool is_gone;   /* no longer in the list; the last user frees it */
 	struct ll_flow_context *next;
 };
@@ -38,7 +38,8 @@ struct ll_flow {
 	    claim;                     /* changed under the lock (agent.h); read without, for wake counts and gates */
 	const struct ll_ledger *first; /* of the tenant's first card, where that is another; NULL: it is not */
 	uint64_t tenant_id;            /* in it */
-	struct ll_mark_lock lock;      /* guards all below; never held while waiting, nor while a mark is recorded */
+	struct ll_timing_lock
+	    lock; /* guards all below; never held while waiting, nor while a timing event is recorded */
 	struct ll_flow_context *contexts;
 	struct ll_captures captures;
 	struct ll_turn turn;
@@ -48,31 +49,31 @@ struct ll_flow {
 				 short, or a launch passed */
 	uint64_t charged_ns;  /* up to when the card's work for us is charged */
 	uint64_t ticked_ns;
-	uint64_t visit_ns;            /* up to when the visit that goes on is charged; 0: it is not our visit */
-	uint64_t visits_to_ns;        /* up to when time is charged by visits, and not by marks */
-	struct ll_marks_queue queued; /* at most: what was counted since the last look may have ended */
+	uint64_t visit_ns;             /* up to when the visit that goes on is charged; 0: it is not our visit */
+	uint64_t visits_to_ns;         /* up to when time is charged by visits, and not by timing events */
+	struct ll_timing_queue queued; /* at most: what was counted since the last look may have ended */
 	struct ll_advance advance;
 	struct ll_flow_pace pace;
 	uint64_t idle_since_ns;      /* the card has nothing of ours since then; 0: it has */
-	uint64_t marked_ns;          /* when an open gate was last set to mark */
+	uint64_t recorded_ns;        /* when an open gate last asked for a timing event */
 	unsigned waiting;            /* threads in ll_flow_enter that wait */
 	unsigned launching;          /* threads between enter and leave */
 	bool is_wanting;             /* said so in the ledger */
 	struct ll_gang gang;         /* what another card says, where first is not NULL */
 	uint32_t awaited;            /* launches here for which another card of the tenant may wait */
 	bool is_in_debt;             /* the cap's account must fill first */
-	bool is_blind;               /* marks do not work: nothing is timed, the gate stays shut */
+	bool is_blind;               /* timing events do not work: nothing is timed, the gate stays shut */
 	bool was_blind;              /* at the last look of ll_flow_tend_blind */
 	uint64_t blind_since_ns;     /* when it was found out last */
 	uint64_t blind_wait_ns;      /* from then on, before the events are made anew */
 	bool is_lost;                /* the claim was cleared by others, and no other was to be had yet */
-	_Atomic bool is_ending;      /* nobody waits any more, and no more marks are made */
+	_Atomic bool is_ending;      /* nobody waits any more, and no more timing events are made */
 	struct ll_gate_count *count; /* of launches through the open gate */
 	unsigned sliced_by;          /* others, when the card was last shared by slices: at sliced_ns */
 	uint64_t sliced_ns;
 	uint64_t dice;                      /* for how many the gate stays open in slices */
-	struct ll_cu_context *last_context; /* of the last mark; NULL: none yet */
-	struct ll_mark_stream last_stream;
+	struct ll_cu_context *last_context; /* of the last timing event; NULL: none yet */
+	struct ll_timing_stream last_stream;
 
 	uint64_t max_kernel_ns; /* 0: none */
 	bool kills_at_max_kernel;
@@ -86,16 +87,17 @@ struct ll_flow {
 };
 
 /* Charges the tenant for what the card did for this program in that stretch. of: the flow. */
-void ll_flow_charge(void *of, const struct ll_marks_stretch *stretch);
+void ll_flow_charge(void *of, const struct ll_timing_stretch *stretch);
 
 /* Where events fail: charges, and has them made anew. For the agent, before each tick. */
 void ll_flow_tend_blind(struct ll_flow *flow, uint64_t now_ns);
 
-/* Launches through the open gate are known by number alone; they are taken to be where the last mark was made. */
-void ll_flow_note_unmarked(struct ll_flow *flow);
+/* Launches through the open gate are known by number alone; they are taken to be where the last timing event was made.
+ */
+void ll_flow_note_untimed(struct ll_flow *flow);
 
-/* The context's marks; find: NULL where there are none; get: made where there are none, NULL: no memory, or handle is
- * NULL.
+/* The context's timing events; find: NULL where there are none; get: made where there are none, NULL: no memory, or
+ * handle is NULL.
  */
 struct ll_flow_context *ll_flow_find_context(struct ll_flow *flow, const struct ll_cu_context *handle);
 struct ll_flow_context *ll_flow_get_context(struct ll_flow *flow, struct ll_cu_context *handle);
@@ -119,12 +121,12 @@ void ll_flow_free_unused(struct ll_flow_context *context);
  * they are now. Under the lock, as all below. */
 void ll_flow_look(struct ll_flow *flow, uint64_t now_ns, bool is_idle);
 
-/* After that: tells the marks whether others share the card, and whether by slices. */
+/* After that: tells the timing events whether others share the card, and whether by slices. */
 void ll_flow_tell_others(struct ll_flow *flow, uint64_t now_ns);
 
-/* As many launches as are good for LL_FLOW_OPEN_NS of work may pass an open gate unmarked; in slices fewer, as what
- * they take is told by those that are marked. */
-void ll_flow_set_open_limit(struct ll_flow *flow, const struct ll_marks *marks);
+/* As many launches as are good for LL_FLOW_OPEN_NS of work may pass an open gate untimed; in slices fewer, as what
+ * they take is told by those that are timed. */
+void ll_flow_set_open_limit(struct ll_flow *flow, const struct ll_timing *timing);
 
 /* Whether a launch may go though it is not our turn: what another card has begun may wait for it. Then it is counted.
  */
@@ -143,7 +145,7 @@ void ll_flow_want(struct ll_flow *flow, uint64_t now_ns);
  * is current. False: it cannot, or takes no part: the launch waits for its turn here. The lock is let go meanwhile, and
  * the host may wait for room in the queue.
  */
-bool ll_flow_waits_on_card(struct ll_flow *flow, struct ll_flow_context *context, struct ll_mark_stream stream);
+bool ll_flow_waits_on_card(struct ll_flow *flow, struct ll_flow_context *context, struct ll_timing_stream stream);
 
 /* Whether all that we have launched waits on the card: then nothing is to be found there. Nor is the driver called: a
  * thread of the program that frees memory waits in it until its streams go on, and whoever asks for an event waits
@@ -158,7 +160,7 @@ bool ll_flow_passes_stalled_queue(struct ll_flow *flow, uint64_t now_ns);
 
 /* Whether a launch needs no new wait before it. context: NULL is fine. */
 bool ll_flow_may_pass_unheld(const struct ll_flow *flow, const struct ll_flow_context *context,
-			     struct ll_mark_stream stream);
+			     struct ll_timing_stream stream);
 
 /* The claim is not ours any more: nothing is left waiting on the card. */
 void ll_flow_leave_gates(struct ll_flow *flow);
@@ -173,8 +175,11 @@ void ll_flow_note_launches(struct ll_flow *flow, uint64_t launches);
  */
 void ll_flow_tell_pace(struct ll_flow *flow, uint64_t now_ns);
 
-/* Marks what was left unmarked, in the agent's thread. Under the lock. */
+/* Timing events what was left untimed, in the agent's thread. Under the lock. */
 void ll_flow_close_tails(struct ll_flow *flow);
+
+/* Takes the flow's lock, and takes back prepaid launches that did not come (advance.h). */
+void ll_flow_lock(struct ll_flow *flow);
 
 /* One pass over what has ended and whose turn it is; returns when the next one is due. Under the lock. */
 uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns);

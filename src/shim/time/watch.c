@@ -8,12 +8,12 @@
 #include "base/clock.h"
 #include "shim/time/flow_state.h"
 
-static struct ll_marks_running longest(struct ll_flow *flow, uint64_t now_ns)
+static struct ll_timing_running longest(struct ll_flow *flow, uint64_t now_ns)
 {
-	struct ll_marks_running longest = {0};
+	struct ll_timing_running longest = {0};
 	for (struct ll_flow_context *context = flow->contexts; context; context = context->next) {
-		struct ll_marks_running running;
-		ll_marks_longest(context->marks, now_ns, &running);
+		struct ll_timing_running running;
+		ll_timing_longest(context->timing, now_ns, &running);
 		if (running.ns > longest.ns)
 			longest = running;
 	}
@@ -41,7 +41,7 @@ static void note(struct ll_flow *flow, const char *text)
 	ll_claim_set_note(flow->claim, text);
 }
 
-static void tell(struct ll_flow *flow, const struct ll_marks_running *running)
+static void tell(struct ll_flow *flow, const struct ll_timing_running *running)
 {
 	char text[sizeof flow->note];
 	unsigned long long seconds = running->ns / LL_NS_PER_S;
@@ -65,7 +65,7 @@ void ll_watch_kernels(struct ll_flow *flow, uint64_t now_ns)
 		note(flow, "its work cannot be timed");
 		return;
 	}
-	struct ll_marks_running running = {0};
+	struct ll_timing_running running = {0};
 	if (flow->max_kernel_ns)
 		running = longest(flow, now_ns);
 	if (running.ns)

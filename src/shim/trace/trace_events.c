@@ -42,7 +42,7 @@ struct queue {
 };
 
 struct stream {
-	struct ll_mark_stream name; /* handle and thread 0: the stream is gone */
+	struct ll_timing_stream name; /* handle and thread 0: the stream is gone */
 	bool is_gone;
 	uint32_t number;
 	uint64_t ended_ns;  /* of who harvests: the last one that was told of */
@@ -111,10 +111,10 @@ static struct context *get_context(struct ll_cu_context *handle)
 	return context;
 }
 
-static struct stream *get_stream(struct context *context, struct ll_mark_stream name)
+static struct stream *get_stream(struct context *context, struct ll_timing_stream name)
 {
 	for (struct stream *stream = context->streams; stream; stream = stream->next) {
-		if (!stream->is_gone && ll_mark_stream_is(stream->name, name))
+		if (!stream->is_gone && ll_timing_stream_is(stream->name, name))
 			return stream;
 	}
 	struct stream *stream = calloc(1, sizeof *stream);
@@ -173,7 +173,7 @@ static void describe(struct ll_trace_launch *launch, const struct ll_trace_what 
 }
 
 /* A launch that is nobody else's until it is put in flight. */
-static struct ll_trace_launch *prepare(struct ll_cu_context *handle, struct ll_mark_stream name,
+static struct ll_trace_launch *prepare(struct ll_cu_context *handle, struct ll_timing_stream name,
 				       const struct ll_trace_what *what)
 {
 	LL_SCOPE_LOCK(&events.lock);
@@ -217,7 +217,7 @@ static void put_in_flight(struct ll_trace_launch *launch)
 /* Recording may wait, for room in a full queue: without the lock, for it may be another thread's launch that makes
  * room.
  */
-struct ll_trace_launch *ll_trace_events_begin(struct ll_cu_context *context, struct ll_mark_stream stream)
+struct ll_trace_launch *ll_trace_events_begin(struct ll_cu_context *context, struct ll_timing_stream stream)
 {
 	struct ll_trace_what what = ll_trace_next;
 	ll_trace_next = (struct ll_trace_what){.symbol = NULL};
@@ -500,12 +500,12 @@ void ll_trace_events_forget_device(ll_cu_device device)
 	forget(is_there, &device);
 }
 
-void ll_trace_events_forget_stream(struct ll_mark_stream name)
+void ll_trace_events_forget_stream(struct ll_timing_stream name)
 {
 	LL_SCOPE_LOCK(&events.lock);
 	for (struct context *context = events.contexts; context; context = context->next) {
 		for (struct stream *stream = context->streams; stream; stream = stream->next) {
-			if (ll_mark_stream_is(stream->name, name))
+			if (ll_timing_stream_is(stream->name, name))
 				stream->is_gone = true;
 		}
 	}

@@ -13,7 +13,7 @@
 #ifndef LOADLINE_SHIM_TRACE_TRACE_EVENTS_H
 #define LOADLINE_SHIM_TRACE_TRACE_EVENTS_H
 
-#include "shim/time/marks.h"
+#include "shim/time/timing.h"
 #include "shim/trace/trace.h"
 #include "trace/writer.h"
 
@@ -23,7 +23,7 @@ struct ll_trace_launch;
 int ll_trace_events_start(struct ll_trace_writer *writer);
 
 /* Around a launch; what it is was noted in ll_trace_next, which is empty then. NULL: it is not timed. */
-struct ll_trace_launch *ll_trace_events_begin(struct ll_cu_context *context, struct ll_mark_stream stream);
+struct ll_trace_launch *ll_trace_events_begin(struct ll_cu_context *context, struct ll_timing_stream stream);
 void ll_trace_events_end(struct ll_trace_launch *launch, bool is_launched);
 
 /* Before a context is destroyed, or a device's primary context may be: waits for what runs in it, 1 s at most. */
@@ -31,7 +31,7 @@ void ll_trace_events_forget(struct ll_cu_context *context);
 void ll_trace_events_forget_device(ll_cu_device device);
 
 /* Before a stream is destroyed: its handle may be another one's afterwards. */
-void ll_trace_events_forget_stream(struct ll_mark_stream name);
+void ll_trace_events_forget_stream(struct ll_timing_stream name);
 
 /* At the end of the process: the same for all, and nothing is timed any more. */
 void ll_trace_events_finish(void);

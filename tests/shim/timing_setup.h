@@ -1,15 +1,15 @@
 /*
- * marking.h - a program whose launches are marked, on the card of card_model.h, for tests of what the marks say of it.
- * What the flow and the agent do with the marks while nobody else wants the card is done here.
+ * timing_setup.h - a program whose launches are timed, on the card of card_model.h, for tests of what the timing events
+ * say of it. What the flow and the agent do with the timing events while nobody else wants the card is done here.
  */
-#ifndef LOADLINE_TESTS_MARKING_H
-#define LOADLINE_TESTS_MARKING_H
+#ifndef LOADLINE_TESTS_EVENTING_H
+#define LOADLINE_TESTS_EVENTING_H
 
 #include "../unit/test.h"
 #include "base/clock.h"
 #include "card_model.h"
-#include "shim/time/mark_lock.h"
-#include "shim/time/marks.h"
+#include "shim/time/timing.h"
+#include "shim/time/timing_lock.h"
 
 #define US LL_NS_PER_US
 #define MS LL_NS_PER_MS
@@ -17,20 +17,20 @@
 #define LAUNCH_NS 2600 /* the call, doc/facts.md */
 
 /* Of the program that was begun last. */
-extern struct ll_marks *marks;
+extern struct ll_timing *timing;
 extern uint64_t charged_ns, launches;
 extern bool are_events_slow; /* of those to come: the card's, doc/facts.md */
 extern bool is_cap_far;      /* it is seldom looked after */
 
 /* lock: NULL, there is one thread. */
-void begin_program_by(struct ll_mark_lock *lock, int drift_ppm);
+void begin_program_by(struct ll_timing_lock *lock, int drift_ppm);
 void begin_program(int drift_ppm);
 void begin_program_far_from_its_cap(void);
 
 /* One thing that the card does, of that kind, and so long. */
-void do_in(struct ll_mark_stream name, uint64_t kind, uint64_t ns,
+void do_in(struct ll_timing_stream name, uint64_t kind, uint64_t ns,
 	   void (*work)(struct ll_cu_stream *stream, uint64_t ns, uint64_t call_ns));
-void launch_in(struct ll_mark_stream name, uint64_t kind, uint64_t kernel_ns);
+void launch_in(struct ll_timing_stream name, uint64_t kind, uint64_t kernel_ns);
 void launch(unsigned stream, uint64_t kind, uint64_t kernel_ns);
 
 /* The host does nothing for the card, for so long. */
@@ -42,7 +42,7 @@ void tend(void);
 /* The account against the card, in permille of what the card did; the program ends. */
 void assert_account_within(unsigned permille);
 
-/* Calls of the driver for marks, of which each takes the host some 0.3 to 1 us; in percent of the launches. */
+/* Calls of the driver for timing events, of which each takes the host some 0.3 to 1 us; in percent of the launches. */
 void assert_calls_within(unsigned percent);
 
 #endif

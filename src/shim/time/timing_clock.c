@@ -1,4 +1,4 @@
-#include "shim/time/mark_clock.h"
+#include "shim/time/timing_clock.h"
 
 #include "base/clock.h"
 #include "control/batch.h"
@@ -11,24 +11,25 @@
 /* From one row to the next: a host that was slow may be so no more. */
 #define ROW_EVERY_NS (20 * LL_NS_PER_MS)
 
-/* Any will do that leaves room below it: other streams may be done long before the first mark of all is reached. */
+/* Any will do that leaves room below it: other streams may be done long before the first timing event of all is
+ * reached. */
 #define ORIGIN_NS (1000000 * LL_NS_PER_S)
 
-void ll_mark_clock_init(struct ll_mark_clock *clock, struct ll_mark_lock *lock)
+void ll_timing_clock_init(struct ll_timing_clock *clock, struct ll_timing_lock *lock)
 {
-	*clock = (struct ll_mark_clock){.lock = lock, .base_ns = ORIGIN_NS, .event_ns = LL_BATCH_EVENT_NS};
+	*clock = (struct ll_timing_clock){.lock = lock, .base_ns = ORIGIN_NS, .event_ns = LL_BATCH_EVENT_NS};
 }
 
-static void drop_row(struct ll_mark_clock *clock)
+static void drop_row(struct ll_timing_clock *clock)
 {
 	for (size_t i = 0; i < LL_EVENT_ROW; i++) {
-		ll_mark_drop(clock, clock->row.events[i]);
+		ll_timing_drop(clock, clock->row.events[i]);
 		clock->row.events[i] = NULL;
 	}
 	clock->row.is_recorded = false;
 }
 
-void ll_mark_clock_fini(struct ll_mark_clock *clock, bool destroys_events)
+void ll_timing_clock_fini(struct ll_timing_clock *clock, bool destroys_events)
 {
 	if (destroys_events)
 		drop_row(clock);
@@ -36,10 +37,10 @@ void ll_mark_clock_fini(struct ll_mark_clock *clock, bool destroys_events)
 		ll_real()->cuEventDestroy_v2(clock->spare[i]);
 	if (destroys_events && clock->base)
 		ll_real()->cuEventDestroy_v2(clock->base);
-	ll_mark_clock_init(clock, clock->lock);
+	ll_timing_clock_init(clock, clock->lock);
 }
 
-static struct ll_cu_event *take(struct ll_mark_clock *clock)
+static struct ll_cu_event *take(struct ll_timing_clock *clock)
 {
 	struct ll_cu_event *event = NULL;
 	if (clock->spare_count)
@@ -49,32 +50,32 @@ static struct ll_cu_event *take(struct ll_mark_clock *clock)
 	return clock->is_blind ? NULL : event;
 }
 
-bool ll_mark_can_record(const struct ll_mark_clock *clock)
+bool ll_timing_can_record(const struct ll_timing_clock *clock)
 {
 	return !clock->is_blind && !clock->is_basing;
 }
 
-static bool wants_row(const struct ll_mark_clock *clock)
+static bool wants_row(const struct ll_timing_clock *clock)
 {
-	const struct ll_mark_row *row = &clock->row;
+	const struct ll_timing_row *row = &clock->row;
 	return !row->events[0] && ll_event_gauge_wants_row(&clock->gauge) &&
 	       (!row->begun_ns || ll_now_ns() - row->begun_ns >= ROW_EVERY_NS);
 }
 
-static bool take_row(struct ll_mark_clock *clock)
+static bool take_row(struct ll_timing_clock *clock)
 {
 	for (size_t i = 0; i < LL_EVENT_ROW && !clock->is_blind; i++)
 		clock->row.events[i] = take(clock);
 	return !clock->is_blind;
 }
 
-static ll_cu_result record_base(struct ll_mark_clock *clock, struct ll_cu_stream *stream, struct ll_cu_event *base)
+static ll_cu_result record_base(struct ll_timing_clock *clock, struct ll_cu_stream *stream, struct ll_cu_event *base)
 {
 	clock->base_host_ns = ll_now_ns();
 	return ll_real()->cuEventRecord(base, stream);
 }
 
-static ll_cu_result record_row(struct ll_mark_row *row, struct ll_cu_stream *stream)
+static ll_cu_result record_row(struct ll_timing_row *row, struct ll_cu_stream *stream)
 {
 	ll_cu_result status = LL_CUDA_SUCCESS;
 	row->begun_ns = ll_now_ns();
@@ -87,11 +88,11 @@ static ll_cu_result record_row(struct ll_mark_row *row, struct ll_cu_stream *str
 
 /* In the driver the lock is not held. A stream that has work gets no row: its queue may be full but for what is to
  * come. */
-static bool record(struct ll_mark_clock *clock, struct ll_cu_stream *stream, struct ll_cu_event *base,
-		   struct ll_mark_row *row, struct ll_mark_event *event)
+static bool record(struct ll_timing_clock *clock, struct ll_cu_stream *stream, struct ll_cu_event *base,
+		   struct ll_timing_row *row, struct ll_timing_event *event)
 {
 	ll_cu_result status = LL_CUDA_SUCCESS;
-	ll_mark_lock_let_go(clock->lock);
+	ll_timing_lock_let_go(clock->lock);
 	bool makes_row = row && ll_stream_is_idle(stream);
 	if (base)
 		status = record_base(clock, stream, base);
@@ -101,18 +102,18 @@ static bool record(struct ll_mark_clock *clock, struct ll_cu_stream *stream, str
 	if (status == LL_CUDA_SUCCESS)
 		status = ll_real()->cuEventRecord(event->handle, stream);
 	event->call_ns = ll_now_ns() - event->host_ns;
-	ll_mark_lock_take_back(clock->lock);
+	ll_timing_lock_take_back(clock->lock);
 	if (row)
 		row->is_recorded = makes_row;
 	return status == LL_CUDA_SUCCESS;
 }
 
-bool ll_mark_record(struct ll_mark_clock *clock, struct ll_cu_stream *stream, struct ll_mark_event *ret_event)
+bool ll_timing_record(struct ll_timing_clock *clock, struct ll_cu_stream *stream, struct ll_timing_event *ret_event)
 {
 	bool makes_base = !clock->base;
 	struct ll_cu_event *base = makes_base ? take(clock) : NULL;
-	struct ll_mark_row *row = wants_row(clock) && take_row(clock) ? &clock->row : NULL;
-	struct ll_mark_event event = {.handle = take(clock)};
+	struct ll_timing_row *row = wants_row(clock) && take_row(clock) ? &clock->row : NULL;
+	struct ll_timing_event event = {.handle = take(clock)};
 	if (clock->is_blind)
 		return false;
 	clock->is_basing = makes_base;
@@ -130,7 +131,7 @@ bool ll_mark_record(struct ll_mark_clock *clock, struct ll_cu_stream *stream, st
 	return is_recorded;
 }
 
-bool ll_mark_has_ended(struct ll_mark_clock *clock, struct ll_cu_event *event)
+bool ll_timing_has_ended(struct ll_timing_clock *clock, struct ll_cu_event *event)
 {
 	ll_cu_result status = ll_real()->cuEventQuery(event);
 	if (status != LL_CUDA_SUCCESS && status != LL_CUDA_ERROR_NOT_READY)
@@ -139,7 +140,7 @@ bool ll_mark_has_ended(struct ll_mark_clock *clock, struct ll_cu_event *event)
 }
 
 /* Of two events that have ended; below 0: the other way round. */
-static double between_ns(struct ll_mark_clock *clock, struct ll_cu_event *start, struct ll_cu_event *end)
+static double between_ns(struct ll_timing_clock *clock, struct ll_cu_event *start, struct ll_cu_event *end)
 {
 	float ms = 0;
 	if (ll_real()->cuEventElapsedTime(&ms, start, end) != LL_CUDA_SUCCESS)
@@ -147,7 +148,7 @@ static double between_ns(struct ll_mark_clock *clock, struct ll_cu_event *start,
 	return clock->is_blind ? 0 : (double)ms * 1e6;
 }
 
-static void read_row(struct ll_mark_clock *clock)
+static void read_row(struct ll_timing_clock *clock)
 {
 	struct ll_event_row row = {.host_ns = {clock->row.host_ns[0]}};
 	for (size_t i = 1; i < LL_EVENT_ROW; i++) {
@@ -162,33 +163,33 @@ static void read_row(struct ll_mark_clock *clock)
 	clock->event_ns = ns > LL_BATCH_EVENT_NS ? ns : LL_BATCH_EVENT_NS;
 }
 
-bool ll_mark_clock_runs(struct ll_mark_clock *clock)
+bool ll_timing_clock_runs(struct ll_timing_clock *clock)
 {
 	if (!clock->has_base_ended && clock->base && !clock->is_blind) {
-		clock->has_base_ended = ll_mark_has_ended(clock, clock->base);
+		clock->has_base_ended = ll_timing_has_ended(clock, clock->base);
 		if (clock->has_base_ended)
 			ll_clock_fit_add(&clock->fit, clock->base_host_ns, clock->base_ns);
 	}
 	if (clock->has_base_ended && clock->row.is_recorded && !clock->is_blind &&
-	    ll_mark_has_ended(clock, clock->row.events[LL_EVENT_ROW - 1]))
+	    ll_timing_has_ended(clock, clock->row.events[LL_EVENT_ROW - 1]))
 		read_row(clock);
 	return clock->has_base_ended && !clock->is_blind;
 }
 
-static uint64_t card_ns(struct ll_mark_clock *clock, struct ll_cu_event *event)
+static uint64_t card_ns(struct ll_timing_clock *clock, struct ll_cu_event *event)
 {
 	double ns = (double)clock->base_ns + between_ns(clock, clock->base, event);
 	return ns > 0 ? (uint64_t)ns : 0;
 }
 
-static uint64_t wait_ns(struct ll_mark_clock *clock, uint64_t host_ns, uint64_t event_ns)
+static uint64_t wait_ns(struct ll_timing_clock *clock, uint64_t host_ns, uint64_t event_ns)
 {
 	ll_clock_fit_add(&clock->fit, host_ns, event_ns);
 	return event_ns - ll_clock_fit_to_card(&clock->fit, host_ns);
 }
 
 /* Nothing has waited for longer than since it was recorded: where it seems so, one of the clocks has jumped. */
-struct ll_mark_stamp ll_mark_read(struct ll_mark_clock *clock, const struct ll_mark_event *event)
+struct ll_timing_stamp ll_timing_read(struct ll_timing_clock *clock, const struct ll_timing_event *event)
 {
 	uint64_t event_ns = card_ns(clock, event->handle);
 	uint64_t since_ns = wait_ns(clock, event->host_ns, event_ns);
@@ -196,37 +197,37 @@ struct ll_mark_stamp ll_mark_read(struct ll_mark_clock *clock, const struct ll_m
 		clock->fit.has_fit = false;
 		since_ns = wait_ns(clock, event->host_ns, event_ns);
 	}
-	uint64_t late_ns = event->call_ns > LL_MARK_CALL_NS ? event->call_ns - LL_MARK_CALL_NS : 0;
-	return (struct ll_mark_stamp){.card_ns = event_ns, .wait_ns = since_ns > late_ns ? since_ns - late_ns : 0};
+	uint64_t late_ns = event->call_ns > LL_TIMING_CALL_NS ? event->call_ns - LL_TIMING_CALL_NS : 0;
+	return (struct ll_timing_stamp){.card_ns = event_ns, .wait_ns = since_ns > late_ns ? since_ns - late_ns : 0};
 }
 
-uint64_t ll_mark_host_ns(const struct ll_mark_clock *clock, uint64_t card_time_ns)
+uint64_t ll_timing_host_ns(const struct ll_timing_clock *clock, uint64_t card_time_ns)
 {
 	return ll_clock_fit_to_host(&clock->fit, card_time_ns);
 }
 
-uint64_t ll_mark_card_ns(const struct ll_mark_clock *clock, uint64_t host_ns)
+uint64_t ll_timing_card_ns(const struct ll_timing_clock *clock, uint64_t host_ns)
 {
 	return ll_clock_fit_to_card_earliest(&clock->fit, host_ns);
 }
 
-void ll_mark_drop(struct ll_mark_clock *clock, struct ll_cu_event *event)
+void ll_timing_drop(struct ll_timing_clock *clock, struct ll_cu_event *event)
 {
 	if (!event)
 		return;
-	if (clock->spare_count < LL_MARK_SPARE_EVENTS)
+	if (clock->spare_count < LL_TIMING_SPARE_EVENTS)
 		clock->spare[clock->spare_count++] = event;
 	else
 		ll_real()->cuEventDestroy_v2(event);
 }
 
-void ll_mark_drop_ended(struct ll_mark_clock *clock, struct ll_cu_event *event, uint64_t event_ns)
+void ll_timing_drop_ended(struct ll_timing_clock *clock, struct ll_cu_event *event, uint64_t event_ns)
 {
 	if (event && event_ns >= clock->base_ns + REBASE_NS) {
-		ll_mark_drop(clock, clock->base);
+		ll_timing_drop(clock, clock->base);
 		clock->base = event;
 		clock->base_ns = event_ns;
 		return;
 	}
-	ll_mark_drop(clock, event);
+	ll_timing_drop(clock, event);
 }

@@ -1,4 +1,4 @@
-#include "shim/time/mark_lock.h"
+#include "shim/time/timing_lock.h"
 
 #include <time.h>
 
@@ -17,7 +17,7 @@ static void init_mutex(pthread_mutex_t *mutex)
 	pthread_mutexattr_destroy(&attr);
 }
 
-void ll_mark_lock_init(struct ll_mark_lock *lock)
+void ll_timing_lock_init(struct ll_timing_lock *lock)
 {
 	pthread_condattr_t attr;
 	init_mutex(&lock->mutex);
@@ -28,13 +28,13 @@ void ll_mark_lock_init(struct ll_mark_lock *lock)
 	lock->recording = 0;
 }
 
-void ll_mark_lock_fini(struct ll_mark_lock *lock)
+void ll_timing_lock_fini(struct ll_timing_lock *lock)
 {
 	pthread_cond_destroy(&lock->done);
 	pthread_mutex_destroy(&lock->mutex);
 }
 
-void ll_mark_lock_let_go(struct ll_mark_lock *lock)
+void ll_timing_lock_let_go(struct ll_timing_lock *lock)
 {
 	if (!lock)
 		return;
@@ -42,7 +42,7 @@ void ll_mark_lock_let_go(struct ll_mark_lock *lock)
 	pthread_mutex_unlock(&lock->mutex);
 }
 
-void ll_mark_lock_take_back(struct ll_mark_lock *lock)
+void ll_timing_lock_take_back(struct ll_timing_lock *lock)
 {
 	if (!lock)
 		return;
@@ -51,16 +51,16 @@ void ll_mark_lock_take_back(struct ll_mark_lock *lock)
 	pthread_cond_broadcast(&lock->done);
 }
 
-bool ll_mark_lock_wait(struct ll_mark_lock *lock, uint64_t until_ns)
+bool ll_timing_lock_wait(struct ll_timing_lock *lock, uint64_t until_ns)
 {
 	LL_SCOPE_NO_CANCEL;
 	struct timespec until = {.tv_sec = (time_t)(until_ns / LL_NS_PER_S), .tv_nsec = (long)(until_ns % LL_NS_PER_S)};
 	return lock && pthread_cond_timedwait(&lock->done, &lock->mutex, &until) == 0;
 }
 
-void ll_mark_lock_settle(struct ll_mark_lock *lock)
+void ll_timing_lock_settle(struct ll_timing_lock *lock)
 {
-	uint64_t until_ns = ll_now_ns() + LL_MARK_LOCK_WAIT_NS;
-	while (lock->recording && ll_mark_lock_wait(lock, until_ns))
+	uint64_t until_ns = ll_now_ns() + LL_TIMING_LOCK_WAIT_NS;
+	while (lock->recording && ll_timing_lock_wait(lock, until_ns))
 		;
 }

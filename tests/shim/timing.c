@@ -1,7 +1,7 @@
-/* What marks say of programs of every kind, against what the card of the model did, and what they cost. */
+/* What timing events say of programs of every kind, against what the card of the model did, and what they cost. */
 #include <stdlib.h>
 
-#include "marking.h"
+#include "timing_setup.h"
 
 static void test_small_kernels_of_a_slow_host(void **state)
 {
@@ -16,7 +16,7 @@ static void test_small_kernels_of_a_slow_host(void **state)
 }
 
 /* What lay between the first events was others' work. */
-static void test_a_card_that_was_busy_at_the_first_mark(void **state)
+static void test_a_card_that_was_busy_at_the_first_event(void **state)
 {
 	(void)state;
 	begin_program(0);
@@ -33,7 +33,7 @@ static void test_a_card_that_was_busy_at_the_first_mark(void **state)
 }
 
 /* So it tells nothing of what an event takes the card; later it can. */
-static void test_a_host_that_is_slow_at_the_first_mark(void **state)
+static void test_a_host_that_is_slow_at_the_first_event(void **state)
 {
 	(void)state;
 	begin_program(0);
@@ -64,7 +64,7 @@ static void test_long_kernels_each_waited_for(void **state)
 {
 	(void)state;
 	begin_program(0);
-	ll_marks_set_every(marks, MS / 2);
+	ll_timing_set_every(timing, MS / 2);
 	for (unsigned i = 0; i < 20000; i++) {
 		launch(1, 1, 200 * US);
 		model_wait(STREAM(1));
@@ -79,7 +79,7 @@ static void test_kernels_of_changing_length_each_waited_for(void **state)
 {
 	(void)state;
 	begin_program(0);
-	ll_marks_set_every(marks, MS / 2);
+	ll_timing_set_every(timing, MS / 2);
 	srand(4);
 	for (unsigned i = 0; i < 20000; i++) {
 		launch(1, 1, (100 + (unsigned)rand() % 240) * US);
@@ -116,30 +116,30 @@ static void test_kernels_of_many_kinds_partly_queued(void **state)
 	assert_account_within(5);
 }
 
-/* Through the open gate: a launch in so many is marked, as what they take allows (flow.c). */
+/* Through the open gate: a launch in so many is timed, as what they take allows (flow.c). */
 static void test_launches_that_are_taken_to_be_long_are_soon_known_to_be_short(void **state)
 {
-	struct ll_mark_stream name = {.handle = STREAM(1)};
+	struct ll_timing_stream name = {.handle = STREAM(1)};
 	(void)state;
 	begin_program(0);
 	for (unsigned i = 0; i < 3; i++) {
 		launch(1, 1, 100 * US);
 		model_wait(STREAM(1));
 	}
-	assert_in_range(ll_marks_mean_ns(marks), 90 * US, 110 * US);
+	assert_in_range(ll_timing_mean_ns(timing), 90 * US, 110 * US);
 	for (unsigned i = 0; i < 40; i++) {
 		for (unsigned at = 0; at < 20; at++) {
 			model_launch(name.handle, 2 * US, LAUNCH_NS);
 			model_spend(2 * US); /* the host is slower than the card */
 		}
-		ll_marks_add_unmarked(marks, name, 20);
+		ll_timing_add_untimed(timing, name, 20);
 		launch(1, 2, 2 * US);
 	}
-	assert_in_range(ll_marks_mean_ns(marks), 1, 10 * US);
-	ll_marks_free(marks, true);
+	assert_in_range(ll_timing_mean_ns(timing), 1, 10 * US);
+	ll_timing_free(timing, true);
 }
 
-/* Whose every sample tells nothing. Through the open gate each launch would be marked for ever. */
+/* Whose every sample tells nothing. Through the open gate each launch would be timed for ever. */
 static void test_launches_of_a_host_that_is_always_slow_are_known_to_be_no_longer_than_they_had(void **state)
 {
 	(void)state;
@@ -149,8 +149,8 @@ static void test_launches_of_a_host_that_is_always_slow_are_known_to_be_no_longe
 		launch(1, 1, 2 * US);
 		model_wait(STREAM(1));
 	}
-	assert_in_range(ll_marks_mean_ns(marks), 1, 100 * US);
-	ll_marks_free(marks, true);
+	assert_in_range(ll_timing_mean_ns(timing), 1, 100 * US);
+	ll_timing_free(timing, true);
 }
 
 static void test_long_kernels(void **state)
@@ -237,9 +237,9 @@ static void test_replays_of_a_graph(void **state)
 {
 	(void)state;
 	begin_program(0);
-	ll_marks_set_every(marks, MS);
+	ll_timing_set_every(timing, MS);
 	for (unsigned i = 0; i < 20000; i++) {
-		do_in((struct ll_mark_stream){.handle = STREAM(1)}, 1, 46 * US, replay);
+		do_in((struct ll_timing_stream){.handle = STREAM(1)}, 1, 46 * US, replay);
 		if (i % 50 == 49)
 			model_wait(STREAM(1));
 	}
@@ -259,8 +259,8 @@ static void test_kernels_of_seconds_that_are_new(void **state)
 	assert_account_within(5);
 }
 
-/* The first mark of all is behind work that was not marked. */
-static void test_a_stream_that_is_done_before_the_first_mark_is_reached(void **state)
+/* The first timing event of all is behind work that was not timed. */
+static void test_a_stream_that_is_done_before_the_first_event_is_reached(void **state)
 {
 	(void)state;
 	begin_program(0);
@@ -273,10 +273,10 @@ static void test_a_stream_that_is_done_before_the_first_mark_is_reached(void **s
 	model_wait(STREAM(1));
 	pause_ns(4 * MS);
 	assert_true(charged_ns >= 950 * MS);
-	ll_marks_free(marks, true);
+	ll_timing_free(timing, true);
 }
 
-static void test_a_host_that_is_interrupted_in_a_mark(void **state)
+static void test_a_host_that_is_interrupted_in_a_event(void **state)
 {
 	(void)state;
 	begin_program(0);
@@ -333,7 +333,7 @@ static void test_a_kind_of_which_the_long_ones_are_those_in_the_queue(void **sta
 {
 	(void)state;
 	begin_program(0);
-	ll_marks_set_every(marks, 4 * MS);
+	ll_timing_set_every(timing, 4 * MS);
 	for (unsigned i = 0; i < 200000; i++) { /* 2000 samples of it: half a percent */
 		launch(1, 1, 5 * US);
 		model_spend(18 * US);
@@ -353,7 +353,7 @@ static void test_memsets_that_were_timed_in_a_queue(void **state)
 	begin_program(0);
 	launch(1, 2, MS);
 	for (unsigned i = 0; i < 50000; i++) {
-		do_in((struct ll_mark_stream){.handle = STREAM(1)}, 1, US, model_memset);
+		do_in((struct ll_timing_stream){.handle = STREAM(1)}, 1, US, model_memset);
 		model_spend(i < 20 ? 0 : 15 * US);
 	}
 	assert_calls_within(20);
@@ -365,7 +365,7 @@ static void test_a_hundred_kinds_in_turn(void **state)
 {
 	(void)state;
 	begin_program(0);
-	ll_marks_set_every(marks, MS);
+	ll_timing_set_every(timing, MS);
 	for (unsigned i = 0; i < 60000; i++) {
 		unsigned kind = i * 7 % 101;
 		launch(1, UINT64_C(0x7f1200000040) + kind * 0x1c40, (2 + kind % 13) * US);
@@ -377,12 +377,13 @@ static void test_a_hundred_kinds_in_turn(void **state)
 	assert_account_within(10);
 }
 
-/* Behind a mark the next launch needs no more than to be counted, also where the mark was not looked for yet. */
+/* Behind a timing event the next launch needs no more than to be counted, also where the timing event was not looked
+ * for yet. */
 static void test_two_streams_in_turn_that_are_seldom_looked_after(void **state)
 {
 	(void)state;
 	begin_program_far_from_its_cap();
-	ll_marks_set_every(marks, LL_MARK_EVERY_NS);
+	ll_timing_set_every(timing, LL_TIMING_EVERY_NS);
 	for (unsigned i = 0; i < 60000; i++) {
 		launch(1 + i / 60 % 2, 1, 6 * US);
 		model_spend(15 * US);
@@ -410,11 +411,11 @@ static void test_a_long_kernel_beside_short_ones_that_are_waited_for(void **stat
 	assert_account_within(10);
 }
 
-/* No mark may stand behind them while the other stream works, and all of them were short at first. */
+/* No timing event may stand behind them while the other stream works, and all of them were short at first. */
 static void test_long_kernels_in_the_legacy_stream_beside_short_ones(void **state)
 {
 	(void)state;
-	struct ll_mark_stream legacy = {.handle = LL_CU_STREAM_LEGACY};
+	struct ll_timing_stream legacy = {.handle = LL_CU_STREAM_LEGACY};
 	begin_program_far_from_its_cap();
 	for (unsigned i = 0; i < 20; i++) {
 		launch_in(legacy, 1, 50 * US);
@@ -444,7 +445,7 @@ static void batch_of_copies(struct ll_cu_stream *stream, uint64_t ns, uint64_t c
 {
 	model_launch(stream, ns, call_ns);
 	model_spend(30 * US);
-	ll_marks_close_tails(marks, false);
+	ll_timing_close_tails(timing, false);
 	model_spend(30 * US);
 }
 
@@ -452,11 +453,11 @@ static void test_an_agent_that_looks_while_a_launch_is_made(void **state)
 {
 	(void)state;
 	begin_program(0);
-	ll_marks_set_every(marks, MS);
+	ll_timing_set_every(timing, MS);
 	srand(7);
 	for (unsigned i = 0; i < 2000; i++) {
 		for (unsigned at = 0; at < 3; at++) {
-			do_in((struct ll_mark_stream){.handle = STREAM(1)}, 1, 556 * US, batch_of_copies);
+			do_in((struct ll_timing_stream){.handle = STREAM(1)}, 1, 556 * US, batch_of_copies);
 			model_spend((uint64_t)(rand() % 700) * US);
 		}
 		model_wait(STREAM(1));
@@ -465,7 +466,8 @@ static void test_an_agent_that_looks_while_a_launch_is_made(void **state)
 	assert_account_within(5);
 }
 
-/* They are counted together, before they are made, and the mark behind them comes while the last one is at work. */
+/* They are counted together, before they are made, and the timing event behind them comes while the last one is at
+ * work. */
 static void test_launches_that_were_counted_ahead_and_made_far_apart(void **state)
 {
 	(void)state;
@@ -507,7 +509,7 @@ static void test_what_others_slices_lie_in_is_told_by_what_launches_are_known_to
 		model_spend(110 * US);
 	}
 	tend();
-	ll_marks_set_shared(marks, true, 1);
+	ll_timing_set_shared(timing, true, 1);
 	uint64_t charged_before_ns = charged_ns, busy_before_ns = model_busy_ns();
 	for (unsigned i = 0; i < 20000; i++) {
 		launch(1, 1 + i % 2, (60 + 40 * (i % 2)) * US);
@@ -517,16 +519,16 @@ static void test_what_others_slices_lie_in_is_told_by_what_launches_are_known_to
 	uint64_t own_ns = (model_busy_ns() - busy_before_ns) / 2, told_ns = charged_ns - charged_before_ns;
 	print_message("told %.3f of its own\n", (double)told_ns / (double)own_ns);
 	assert_true(told_ns > own_ns * 9 / 10 && told_ns < own_ns * 11 / 10);
-	ll_marks_free(marks, true);
+	ll_timing_free(timing, true);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_small_kernels_of_a_slow_host),
-	    cmocka_unit_test(test_a_card_that_was_busy_at_the_first_mark),
+	    cmocka_unit_test(test_a_card_that_was_busy_at_the_first_event),
 	    cmocka_unit_test(test_what_others_slices_lie_in_is_told_by_what_launches_are_known_to_take),
-	    cmocka_unit_test(test_a_host_that_is_slow_at_the_first_mark),
+	    cmocka_unit_test(test_a_host_that_is_slow_at_the_first_event),
 	    cmocka_unit_test(test_small_kernels_each_waited_for),
 	    cmocka_unit_test(test_long_kernels_each_waited_for),
 	    cmocka_unit_test(test_kernels_of_changing_length_each_waited_for),
@@ -541,8 +543,8 @@ int main(void)
 	    cmocka_unit_test(test_two_streams_at_once_count_once),
 	    cmocka_unit_test(test_replays_of_a_graph),
 	    cmocka_unit_test(test_kernels_of_seconds_that_are_new),
-	    cmocka_unit_test(test_a_stream_that_is_done_before_the_first_mark_is_reached),
-	    cmocka_unit_test(test_a_host_that_is_interrupted_in_a_mark),
+	    cmocka_unit_test(test_a_stream_that_is_done_before_the_first_event_is_reached),
+	    cmocka_unit_test(test_a_host_that_is_interrupted_in_a_event),
 	    cmocka_unit_test(test_a_host_that_is_slow_after_each_pause),
 	    cmocka_unit_test(test_a_host_that_is_slow_most_of_the_time),
 	    cmocka_unit_test(test_a_kind_of_which_the_long_ones_are_those_in_the_queue),
