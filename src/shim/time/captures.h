@@ -1,10 +1,10 @@
 /*
- * captures.h - the streams of a card whose capture has begun, until they are seen to have ended it.
+ * captures.h - the streams of a card whose capture has begun, until their captures are seen to have ended.
  *
- * While one goes on any other stream may come to it, by waiting for it, at any moment: so nobody records an event in a
- * stream that is not its own then. A capture's end needs no hook, for the driver tells whether a stream is being
- * captured (0.06 us). The stream that only its own thread can ask for is taken to be captured for a second. The caller
- * locks.
+ * While a capture goes on, any other stream may join it at any moment, by waiting for it. So no thread records an event
+ * in a stream that is not its own then. The end of a capture needs no hook: the driver tells whether a stream is being
+ * captured (0.06 us). A per-thread default stream can be asked about by its own thread alone: it counts as captured for
+ * a second. The caller locks.
  */
 #ifndef LOADLINE_SHIM_TIME_CAPTURES_H
 #define LOADLINE_SHIM_TIME_CAPTURES_H

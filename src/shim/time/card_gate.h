@@ -1,9 +1,9 @@
 /*
- * card_gate.h - the tenant's gate on the card (ledger/visit.h), as the streams of one context see it.
+ * card_gate.h - lets the streams of one context wait for the tenant's gate on the card (ledger/visit.h).
  *
- * A stream waits for the gate's word in memory of the host. Each context maps the word's page anew and registers it
- * with the driver, so that the end of another context of the program takes nothing from it. The page stays mapped when
- * the context ends: the driver lets it go then.
+ * A stream waits for the gate's word, which is in host memory. Each context maps the word's page anew and registers
+ * that mapping with the driver. So the end of another context of the program does not take the page from it. The page
+ * stays mapped when the context ends: the driver lets it go then.
  */
 #ifndef LOADLINE_SHIM_TIME_CARD_GATE_H
 #define LOADLINE_SHIM_TIME_CARD_GATE_H
@@ -21,16 +21,16 @@ struct ll_card_gate {
 };
 
 /*
- * Sees that the context, which is current, can wait for that word of the ledger's page. False: it cannot, now and later
- * (the driver has no such waits, or does not register the page).
+ * Prepares the context, which is current, to wait for that word of the ledger's page. False: it cannot, now and later:
+ * the driver has no such waits, or does not register the page.
  */
 bool ll_card_gate_prepare(struct ll_card_gate *gate, _Atomic uint32_t *word);
 
-/* What is launched into the stream from here on waits until the gate is open. False: the driver refused it. The stream
- * is not being captured. */
+/* All launches into the stream from here on wait until the gate is open. False: the driver refused. The stream is not
+ * being captured. */
 bool ll_card_gate_wait(const struct ll_card_gate *gate, struct ll_cu_stream *stream);
 
-/* The word is not the tenant's any more: what waits for it goes on, and the next launch prepares anew. */
+/* The word is not the tenant's any more. Streams that wait for it go on, and the next launch prepares the gate anew. */
 void ll_card_gate_leave(struct ll_card_gate *gate);
 
 #endif
