@@ -133,7 +133,7 @@ static void follow_first_card(struct ll_device_state *dev)
 		ll_flow_follow(dev->flow, dev->first, program.settings.id);
 }
 
-static int open_devs_ledger(struct ll_device_state *dev, struct ll_err *err)
+static int open_ledger(struct ll_device_state *dev, struct ll_err *err)
 {
 	if (program.is_garbled)
 		return ll_err_set(err, -EINVAL, LL_RUN_VARIABLE ": garbled; only `loadline run` sets it");
@@ -173,7 +173,7 @@ static struct ll_device_state *make_dev(ll_cu_device device, const char *uuid, s
 		return NULL;
 	dev->device = device;
 	snprintf(dev->uuid, sizeof dev->uuid, "%s", uuid);
-	if (open_devs_ledger(dev, err) < 0) {
+	if (open_ledger(dev, err) < 0) {
 		free(dev);
 		return NULL;
 	}
@@ -386,11 +386,10 @@ struct ll_device_state *ll_device_state_in(struct ll_cu_context *current)
 	unsigned contexts_ended = atomic_load(&program.contexts_ended);
 	if (!ll_device_state_is_governed())
 		return NULL;
-	if (last.context == current && last.contexts_ended == contexts_ended)
-		return last.dev;
-	if (ll_real()->cuCtxGetDevice(&device) != LL_CUDA_SUCCESS)
-		return NULL;
-	struct ll_device_state *dev = ll_device_state_take(device);
+	struct ll_device_state *dev = ll_device_state_known(current);
+	if (dev || ll_real()->cuCtxGetDevice(&device) != LL_CUDA_SUCCESS)
+		return dev;
+	dev = ll_device_state_take(device);
 	last.context = dev ? current : NULL;
 	last.dev = dev;
 	last.contexts_ended = contexts_ended;

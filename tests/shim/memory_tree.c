@@ -226,7 +226,7 @@ static void in_child(void)
 	CHECK(cu.cuMemFree(parents) != 0);
 	CHECK(cu.cuMemAlloc(&parents, MIB) != 0);
 	CHECK_EQUAL(charged(), CONTEXT_BYTES + 10 * MIB);
-	_exit(0); /* the parent's seats are left behind on purpose, which a leak checker would mind */
+	_exit(0); /* the parent's device states are left behind on purpose, which a leak checker would mind */
 }
 
 static void body_fork(void)
