@@ -146,6 +146,35 @@ static bool least_virtual_ns(const struct ll_contender_scan *scan, uint64_t now_
 	return least_ns != UINT64_MAX;
 }
 
+/* Of all tenants on the card, whether they want it or not. 0: there is none. */
+static uint64_t most_virtual_ns(struct ll_ledger_file *file, uint64_t now_ns)
+{
+	uint64_t most_ns = 0;
+	LL_CONTENDER_EACH(file, index)
+	{
+		const struct ll_ledger_tenant *tenant = ll_contender_tenant(file, &file->slots[index]);
+		uint64_t virtual_ns = tenant ? atomic_load(&tenant->virtual_time_ns) : 0;
+		if (virtual_ns > most_ns && is_sound_virtual(virtual_ns, now_ns))
+			most_ns = virtual_ns;
+	}
+	return most_ns;
+}
+
+/* A tenant comes back from a pause. While others want the card, its pause is made up for by no more than the lag. If
+ * nobody does, the past counts for nobody: the tenant begins where the one with the most virtual time is. Else a tenant
+ * that had the card to itself would wait until the newcomer had as much. */
+static void come_back(struct ll_ledger_file *file, struct ll_ledger_tenant *tenant,
+		      const struct ll_contender_scan *scan, uint64_t now_ns)
+{
+	uint64_t virtual_ns = atomic_load(&tenant->virtual_time_ns), from_ns;
+	if (!least_virtual_ns(scan, now_ns, &from_ns))
+		from_ns = most_virtual_ns(file, now_ns);
+	unsigned weight = atomic_load_explicit(&tenant->weight_permille, memory_order_relaxed);
+	uint64_t back_ns = ll_turns_come_back_ns(virtual_ns, from_ns, weight);
+	if (back_ns > virtual_ns) /* a sibling that charged meanwhile is right: then it is no pause */
+		atomic_compare_exchange_strong(&tenant->virtual_time_ns, &virtual_ns, back_ns);
+}
+
 /* Whose virtual time is damaged would come last until the others had as much: it begins where they are. */
 static void mend_virtual(struct ll_ledger_tenant *tenant, const struct ll_contender_scan *scan, uint64_t now_ns)
 {
@@ -183,14 +212,8 @@ void ll_turn_want(struct ll_claim *claim, uint64_t now_ns)
 	struct ll_ledger_tenant *tenant = ll_contender_tenant(file, slot);
 	struct ll_contender_scan scan;
 	ll_contender_scan(file, claim->index, now_ns, &scan);
-	uint64_t least_ns;
-	if (tenant && least_virtual_ns(&scan, now_ns, &least_ns)) {
-		uint64_t virtual_ns = atomic_load(&tenant->virtual_time_ns);
-		unsigned weight = atomic_load_explicit(&tenant->weight_permille, memory_order_relaxed);
-		uint64_t back_ns = ll_turns_come_back_ns(virtual_ns, least_ns, weight);
-		if (back_ns > virtual_ns) /* a sibling that charged meanwhile is right: then it is no pause */
-			atomic_compare_exchange_strong(&tenant->virtual_time_ns, &virtual_ns, back_ns);
-	}
+	if (tenant)
+		come_back(file, tenant, &scan, now_ns);
 	ll_claim_set_active(claim);
 	atomic_store(&slot->heartbeat_ns, now_ns);
 	atomic_store(&slot->want_since_ns, now_ns);

@@ -87,7 +87,11 @@ struct ll_turn_look {
 	unsigned sharing; /* other tenants whose work is on the card now: the card runs it in slices with ours */
 };
 
-/* The claim has launches to make, or has ended them (and gives the turn away if it has it). */
+/*
+ * The claim has launches to make, or has ended them (and gives the turn away if it has it). A tenant that comes back
+ * while others want the card has at most LL_TURN_LAG_NS of its pause made up for. A tenant that comes back while nobody
+ * wants the card begins at most that much behind all others of the card: what anybody had before counts no more.
+ */
 void ll_turn_want(struct ll_claim *claim, uint64_t now_ns);
 void ll_turn_rest(struct ll_claim *claim, uint64_t now_ns);
 

@@ -4,114 +4,8 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "base/clock.h"
 #include "control/turns.h"
-#include "ledger/account.h"
-#include "ledger/handle.h"
-#include "ledger/turn.h"
-#include "ledger_fixture.h"
-
-enum { MOST = 100 };
-
-/* A program that always has work, in pieces of one step. */
-struct program {
-	struct ll_claim *claim;
-	struct ll_turn turn;
-	struct ll_turn_look look;
-	uint64_t used_ns, first_ns;
-	uint64_t kernel_ns; /* length of its kernels; 0: a step */
-	bool is_deaf, is_resting;
-};
-
-struct card {
-	struct fixture *fixture;
-	struct program programs[MOST];
-	size_t count;
-	uint64_t now_ns, step_ns, busy_until_ns;
-};
-
-static struct card *new_card(void **state, uint64_t step_ns)
-{
-	static struct card card;
-	card = (struct card){.fixture = *state, .now_ns = LL_NS_PER_S, .step_ns = step_ns};
-	open_ledger(card.fixture);
-	return &card;
-}
-
-static struct program *add(struct card *card, enum ll_priority priority, unsigned weight_permille,
-			   unsigned cap_permille)
-{
-	struct program *program = &card->programs[card->count++];
-	struct ll_tenant_wish wish = {.id = card->count,
-				      .name = "test",
-				      .priority = priority,
-				      .weight_permille = weight_permille,
-				      .compute_cap_permille = cap_permille};
-	program->claim = take_claim_of_new(card->fixture->ledger, &wish);
-	ll_turn_want(program->claim, card->now_ns);
-	return program;
-}
-
-/* A client of MPS. */
-static struct program *add_by_space(struct card *card, enum ll_priority priority, unsigned weight_permille)
-{
-	struct program *program = &card->programs[card->count++];
-	struct ll_tenant_wish wish = {.id = card->count,
-				      .name = "space",
-				      .priority = priority,
-				      .weight_permille = weight_permille,
-				      .space_permille = 250};
-	program->claim = take_claim_of_new(card->fixture->ledger, &wish);
-	ll_turn_want(program->claim, card->now_ns);
-	return program;
-}
-
-static void release_all(struct card *card)
-{
-	for (size_t i = 0; i < card->count; i++)
-		ll_claim_release(card->programs[i].claim);
-}
-
-/* One step of the card's time: everybody looks, and who may launch first has the card. */
-static void step(struct card *card)
-{
-	card->now_ns += card->step_ns;
-	for (size_t i = 0; i < card->count; i++) {
-		struct program *program = &card->programs[i];
-		uint64_t queued_ns = 0;
-		if (program->is_deaf || program->is_resting)
-			continue;
-		ll_turn_look(program->claim, &program->turn, card->now_ns, queued_ns, &program->look);
-		if (!program->look.may_launch || card->now_ns < card->busy_until_ns)
-			continue;
-		uint64_t ns = program->kernel_ns ? program->kernel_ns : card->step_ns;
-		if (!program->first_ns)
-			program->first_ns = card->now_ns;
-		card->busy_until_ns = card->now_ns + ns;
-		program->used_ns += ns;
-		ll_account_charge(program->claim, card->now_ns, card->now_ns + ns, ns);
-	}
-}
-
-static void run_for(struct card *card, uint64_t ns)
-{
-	for (uint64_t until_ns = card->now_ns + ns; card->now_ns < until_ns;)
-		step(card);
-}
-
-static double percent_of(const struct program *program, uint64_t ns)
-{
-	return 100.0 * (double)program->used_ns / (double)ns;
-}
-
-static void assert_near(double value, double wanted, double tolerance)
-{
-	if (value < wanted - tolerance || value > wanted + tolerance)
-		fail_msg("%.2f is not within %.2f of %.2f", value, tolerance, wanted);
-}
-
-#define STEP_NS (100 * LL_NS_PER_US)
-#define TEN_S (10 * LL_NS_PER_S)
+#include "turn_card.h"
 
 static void test_two_share_by_weight(void **state)
 {
@@ -281,75 +175,6 @@ static void test_a_holder_that_does_not_look_is_overtaken(void **state)
 	release_all(card);
 }
 
-static void test_clients_of_mps_wait_for_nobody_while_they_are_equal(void **state)
-{
-	struct card *card = new_card(state, STEP_NS);
-	struct program *a = add_by_space(card, LL_PRIORITY_NORMAL, 1000),
-		       *b = add_by_space(card, LL_PRIORITY_NORMAL, 1000);
-	ll_turn_set_pace(a->claim, LL_PACE_WAITS);
-	for (unsigned i = 0; i < 100; i++) {
-		step(card);
-		assert_true(a->look.may_launch && a->look.is_alone);
-		assert_true(b->look.may_launch && b->look.is_alone);
-		/* To the card they are one program: what each has is not cut into slices by the other. */
-		assert_int_equal(a->look.sharing, 0);
-	}
-	assert_true(ll_turn_open_gate(a->claim, LL_GATE_OPEN, card->now_ns));
-	assert_true(ll_turn_open_gate(b->claim, LL_GATE_OPEN, card->now_ns));
-	/* Their time is counted all the same. */
-	struct ll_tenant_info tenants[4];
-	ll_account_charge(a->claim, card->now_ns - LL_NS_PER_MS, card->now_ns, LL_NS_PER_MS);
-	assert_int_equal(ll_tenant_list(card->fixture->ledger, tenants, 4), 2);
-	assert_int_equal(tenants[0].space_permille, 250);
-	assert_true(tenants[0].gpu_time_ns >= LL_NS_PER_MS);
-	release_all(card);
-}
-
-static void test_clients_of_mps_share_by_weight(void **state)
-{
-	struct card *card = new_card(state, STEP_NS);
-	struct program *a = add_by_space(card, LL_PRIORITY_NORMAL, 300),
-		       *b = add_by_space(card, LL_PRIORITY_NORMAL, 700);
-	run_for(card, TEN_S);
-	assert_near(percent_of(a, TEN_S), 30, 1);
-	assert_near(percent_of(b, TEN_S), 70, 1);
-	assert_false(ll_turn_open_gate(a->claim, LL_GATE_OPEN, card->now_ns));
-	release_all(card);
-}
-
-static void test_a_class_goes_first_among_clients_of_mps(void **state)
-{
-	struct card *card = new_card(state, STEP_NS);
-	struct program *low = add_by_space(card, LL_PRIORITY_LOW, 1000);
-	run_for(card, 10 * LL_NS_PER_MS);
-	assert_true(ll_turn_open_gate(low->claim, LL_GATE_OPEN, card->now_ns));
-	struct program *high = add_by_space(card, LL_PRIORITY_HIGH, 1000);
-	assert_int_equal(atomic_load(ll_turn_gate(low->claim)), LL_GATE_SHUT);
-	step(card);
-	assert_true(high->look.may_launch);
-	uint64_t before_ns = low->used_ns;
-	run_for(card, 20 * LL_NS_PER_MS);
-	assert_int_equal(low->used_ns, before_ns);
-	release_all(card);
-}
-
-/* The card gives all clients of MPS together the slices of one program. */
-static void test_clients_of_mps_take_turns_with_a_program_that_waits_for_each_kernel(void **state)
-{
-	struct card *card = new_card(state, STEP_NS);
-	struct program *by_time = add(card, LL_PRIORITY_NORMAL, 1000, 0);
-	struct program *by_space = add_by_space(card, LL_PRIORITY_NORMAL, 1000);
-	ll_turn_set_pace(by_time->claim, LL_PACE_WAITS);
-	ll_turn_set_pace(by_space->claim, LL_PACE_AHEAD);
-	run_for(card, TEN_S);
-	assert_near(percent_of(by_time, TEN_S), 50, 1);
-	assert_near(percent_of(by_space, TEN_S), 50, 1);
-	ll_turn_set_pace(by_time->claim, LL_PACE_AHEAD);
-	step(card);
-	assert_true(by_time->look.is_sliced && by_space->look.is_sliced);
-	release_all(card);
-}
-
 static void test_a_dead_claim_that_nobody_has_cleared_gets_nothing(void **state)
 {
 	struct card *card = new_card(state, STEP_NS);
@@ -508,20 +333,46 @@ static void test_a_newcomer_shares_from_now_on_and_is_not_made_up_for_the_past(v
 	release_all(card);
 }
 
+static void rest(struct card *card, struct program *program)
+{
+	ll_turn_rest(program->claim, card->now_ns);
+	program->is_resting = true;
+}
+
+static void come_back(struct card *card, struct program *program)
+{
+	program->used_ns = 0;
+	ll_turn_want(program->claim, card->now_ns);
+	program->is_resting = false;
+}
+
 static void test_a_pause_is_made_up_for_by_no_more_than_the_lag(void **state)
 {
 	struct card *card = new_card(state, STEP_NS);
 	struct program *a = add(card, LL_PRIORITY_NORMAL, 1000, 0), *b = add(card, LL_PRIORITY_NORMAL, 1000, 0);
 	run_for(card, LL_NS_PER_S);
-	ll_turn_rest(b->claim, card->now_ns);
-	b->is_resting = true;
+	rest(card, b);
 	run_for(card, 2 * LL_NS_PER_S);
-	a->used_ns = b->used_ns = 0;
-	ll_turn_want(b->claim, card->now_ns);
-	b->is_resting = false;
+	a->used_ns = 0;
+	come_back(card, b);
 	run_for(card, LL_NS_PER_S);
 	assert_near(percent_of(a, LL_NS_PER_S), 50, 3);
 	assert_near(percent_of(b, LL_NS_PER_S), 50, 3);
+	release_all(card);
+}
+
+/* It had the card to itself, and rests while the other comes. */
+static void test_nobody_owes_the_time_in_which_nobody_else_wanted_the_card(void **state)
+{
+	struct card *card = new_card(state, STEP_NS);
+	struct program *light = add(card, LL_PRIORITY_NORMAL, 100, 0);
+	run_for(card, 5 * LL_NS_PER_S);
+	rest(card, light);
+	add(card, LL_PRIORITY_NORMAL, 900, 0);
+	run_for(card, 10 * LL_NS_PER_MS);
+	come_back(card, light);
+	run_for(card, LL_NS_PER_S);
+	assert_near(percent_of(light, LL_NS_PER_S), 10, 2);
 	release_all(card);
 }
 
@@ -559,8 +410,6 @@ static void test_a_gate_opens_only_for_who_is_alone_and_has_no_cap(void **state)
 	release_all(card);
 }
 
-#define TURN_TEST(name) cmocka_unit_test_setup_teardown(test_##name, fixture_setup, fixture_teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -574,10 +423,6 @@ int main(void)
 	    TURN_TEST(a_stopped_process_of_a_tenant_holds_up_no_turn),
 	    TURN_TEST(a_lost_claim_does_nothing_to_whoever_has_its_slot),
 	    TURN_TEST(a_holder_that_does_not_look_is_overtaken),
-	    TURN_TEST(clients_of_mps_wait_for_nobody_while_they_are_equal),
-	    TURN_TEST(clients_of_mps_share_by_weight),
-	    TURN_TEST(a_class_goes_first_among_clients_of_mps),
-	    TURN_TEST(clients_of_mps_take_turns_with_a_program_that_waits_for_each_kernel),
 	    TURN_TEST(a_dead_claim_that_nobody_has_cleared_gets_nothing),
 	    TURN_TEST(a_cap_holds_with_kernels_far_longer_than_its_account),
 	    TURN_TEST(an_account_whose_stamp_is_ahead_of_the_clock_earns_on),
@@ -587,6 +432,7 @@ int main(void)
 	    TURN_TEST(a_cap_that_is_new_or_changed_holds_from_then_on),
 	    TURN_TEST(a_newcomer_shares_from_now_on_and_is_not_made_up_for_the_past),
 	    TURN_TEST(a_pause_is_made_up_for_by_no_more_than_the_lag),
+	    TURN_TEST(nobody_owes_the_time_in_which_nobody_else_wanted_the_card),
 	    TURN_TEST(a_hundred_claims_share_evenly),
 	    TURN_TEST(a_gate_opens_only_for_who_is_alone_and_has_no_cap),
 	};

@@ -62,6 +62,7 @@ class Mode:
 
 
 NATIVE = Mode("native", lambda member: None)
+AGAIN = Mode("again", lambda member: None)  # natively too, in processes of its own: how far equal modes differ
 RUN = Mode("run", lambda member: list(member.limits))
 MPS = Mode("mps", lambda member: None, needs_mps=True)
 SPACE = Mode("space", lambda member: ["--by", "space", *member.limits], needs_mps=True)

@@ -1,8 +1,8 @@
 """share-caps: programs that do not fill the card, under caps near to what they need of it.
 
-Of each program two are started: one as it is, and one under `loadline run` whose cap `loadline set` changes. They work in turns,
-several times, so what the machine does slowly meets both. Under a cap above its need the program has its speed, under one below it
-it has the cap."""
+Each program runs under `loadline run`, and `loadline set` changes its cap: windows with a cap and without one take turns. So what
+the machine does slowly meets both, and both are of one process: two processes of the same program differ by some percent here.
+Under a cap above its need the program has its speed, under one below it it has the cap."""
 import time
 
 from . import figures
@@ -36,14 +36,18 @@ def set_cap(lab, name, percent):
         raise Trouble(f"set --compute {cap}: {err.strip()}")
 
 
-def report_above(lab, figure, plain, capped, cap, seconds):
-    """Its speed, of the mean of what the one without a cap reaches before and after: the median of several such ratios. Where
+def measure_under(lab, program, cap, seconds):
+    set_cap(lab, program.name, cap)
+    return measure(lab, program, seconds)
+
+
+def report_above(lab, figure, program, cap, seconds):
+    """Its speed, of the mean of its speeds without a cap before and after: the median of several such ratios. Where
     single ones lie on both sides of the bar the machine decides, and a miss is not judged."""
-    set_cap(lab, capped.name, cap)
-    without, ratios, percents = [measure(lab, plain, seconds)[1]], [], []
+    without, ratios, percents = [measure_under(lab, program, None, seconds)[1]], [], []
     for _ in range(lab.times(ROUNDS, 3)):
-        percent, rate = measure(lab, capped, seconds)
-        without.append(measure(lab, plain, seconds)[1])
+        percent, rate = measure_under(lab, program, cap, seconds)
+        without.append(measure_under(lab, program, None, seconds)[1])
         ratios.append(2 * rate / (without[-2] + without[-1]))
         percents.append(percent)
     ratio = figures.percentile(ratios, 50)
@@ -56,28 +60,24 @@ def report_above(lab, figure, plain, capped, cap, seconds):
         lab.report.check(figure, f">= {SPEED:g} of itself without a cap", text, ratio >= SPEED)
 
 
-def report_at(lab, figure, capped, cap, seconds):
-    set_cap(lab, capped.name, cap)
-    percent, _ = measure(lab, capped, seconds)
+def report_at(lab, figure, program, cap, seconds):
+    percent, _ = measure_under(lab, program, cap, seconds)
     lab.report.check(figure, f"± {LEVEL:g} points", f"{percent:.1f} % of {cap:.1f} %", abs(percent - cap) <= LEVEL)
 
 
 def run_kind(lab, kind):
-    words, seconds = words_of(lab, kind), lab.seconds(WINDOW_S, 1.0)
-    plain = Program(lab, f"caps-{kind}-plain", words)
-    capped = Program(lab, f"caps-{kind}", words, [])
-    for program in (plain, capped):
-        program.wait_ready()
-    needs = [measure(lab, plain, seconds)[0] for _ in range(4)]
+    seconds = lab.seconds(WINDOW_S, 1.0)
+    program = Program(lab, f"caps-{kind}", words_of(lab, kind), [])
+    program.wait_ready()
+    needs = [measure(lab, program, seconds)[0] for _ in range(4)]
     need = max(needs)
     lab.report.info(f"caps: {kind}: needs of the card", ", ".join(f"{each:.1f}" for each in needs) + " %")
     for points in ABOVE:
         if need + points < 100:
-            report_above(lab, f"caps: {kind}: speed under its need and {points} points", plain, capped, need + points, seconds)
+            report_above(lab, f"caps: {kind}: speed under its need and {points} points", program, need + points, seconds)
     for what, cap in ((f"its need less {BELOW} points", min(needs) - BELOW), (f"{SMALL} %", SMALL)):
-        report_at(lab, f"caps: {kind}: GPU time under {what}", capped, cap, lab.seconds(LEVEL_S, 2.0))
-    for program in (plain, capped):
-        program.end()
+        report_at(lab, f"caps: {kind}: GPU time under {what}", program, cap, lab.seconds(LEVEL_S, 2.0))
+    program.end()
 
 
 def run(lab):
