@@ -160,19 +160,26 @@ static uint64_t most_virtual_ns(struct ll_ledger_file *file, uint64_t now_ns)
 	return most_ns;
 }
 
-/* A tenant comes back from a pause. While others want the card, its pause is made up for by no more than the lag. If
- * nobody does, the past counts for nobody: the tenant begins where the one with the most virtual time is. Else a tenant
- * that had the card to itself would wait until the newcomer had as much. */
+/* A tenant that does not use its share gathers no credit: it is at most LL_TURN_LAG_NS behind that virtual time. */
+static void limit_credit(struct ll_ledger_tenant *tenant, uint64_t least_ns)
+{
+	uint64_t virtual_ns = atomic_load(&tenant->virtual_time_ns);
+	unsigned weight = atomic_load_explicit(&tenant->weight_permille, memory_order_relaxed);
+	uint64_t back_ns = ll_turns_come_back_ns(virtual_ns, least_ns, weight);
+	if (back_ns > virtual_ns) /* a sibling that charged meanwhile is right: then it is no pause */
+		atomic_compare_exchange_strong(&tenant->virtual_time_ns, &virtual_ns, back_ns);
+}
+
+/* A tenant comes back from a pause. If nobody else wants the card, the past counts for nobody: the tenant begins where
+ * the one with the most virtual time is. Else a tenant that had the card to itself would wait until the newcomer had as
+ * much. */
 static void come_back(struct ll_ledger_file *file, struct ll_ledger_tenant *tenant,
 		      const struct ll_contender_scan *scan, uint64_t now_ns)
 {
-	uint64_t virtual_ns = atomic_load(&tenant->virtual_time_ns), from_ns;
-	if (!least_virtual_ns(scan, now_ns, &from_ns))
-		from_ns = most_virtual_ns(file, now_ns);
-	unsigned weight = atomic_load_explicit(&tenant->weight_permille, memory_order_relaxed);
-	uint64_t back_ns = ll_turns_come_back_ns(virtual_ns, from_ns, weight);
-	if (back_ns > virtual_ns) /* a sibling that charged meanwhile is right: then it is no pause */
-		atomic_compare_exchange_strong(&tenant->virtual_time_ns, &virtual_ns, back_ns);
+	uint64_t least_ns;
+	if (!least_virtual_ns(scan, now_ns, &least_ns))
+		least_ns = most_virtual_ns(file, now_ns);
+	limit_credit(tenant, least_ns);
 }
 
 /* Whose virtual time is damaged would come last until the others had as much: it begins where they are. */
@@ -403,6 +410,11 @@ static bool keep_visit(struct ll_claim *claim, struct ll_turn *turn, const struc
 	if (waits_for_rest(turn, now_ns))
 		return false;
 	turn->ending_since_ns = 0;
+	struct ll_ledger_tenant *tenant = ll_contender_tenant(file, claim->slot);
+	uint64_t least_ns;
+	bool needs_no_more = turn->dry_since_ns || !self->has_tokens;
+	if (needs_no_more && tenant && least_virtual_ns(scan, now_ns, &least_ns))
+		limit_credit(tenant, least_ns);
 	ll_visit_set(claim, LL_VISIT_RAN_DRY, turn->dry_since_ns && self->launches_ahead);
 	if (is_dry && self->rank < scan->contenders[best].rank)
 		pause(claim, turn, now_ns);

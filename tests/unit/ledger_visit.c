@@ -218,6 +218,54 @@ static void a_long_launch_is_waited_for_and_what_goes_on_is_shared(void **state)
 	release(both, 2);
 }
 
+/* The part of the time in which the second of two has the card. Whoever has it is charged for it. The first has no more
+ * than dry_after_ns of work for each visit; 0: it has work without end. */
+static double part_of_other(struct process *both[], uint64_t dry_after_ns, uint64_t ns)
+{
+	uint64_t other_ns = 0, visited_ns = 0;
+	for (uint64_t until_ns = now_ns + ns; now_ns < until_ns;) {
+		pass(both, 2, MS / 10);
+		visited_ns = is_open(both[0]) ? visited_ns + MS / 10 : 0;
+		bool is_dry = dry_after_ns && visited_ns > dry_after_ns;
+		both[0]->turn.dry_since_ns = !is_dry                      ? 0
+					     : both[0]->turn.dry_since_ns ? both[0]->turn.dry_since_ns
+									  : now_ns;
+		if (is_open(both[0]) != is_open(both[1]))
+			ll_account_charge(both[is_open(both[1])]->claim, now_ns - MS / 10, now_ns, MS / 10);
+		other_ns += is_open(both[1]) ? MS / 10 : 0;
+	}
+	return (double)other_ns / (double)ns;
+}
+
+/* A program of little work, a notebook, begins to fill the card. */
+static void who_leaves_the_card_for_want_of_work_gathers_no_credit(void **state)
+{
+	struct fixture *f = begin_test(state);
+	struct process light = new_tenant(f, LL_PRIORITY_NORMAL, 700), other = new_tenant(f, LL_PRIORITY_NORMAL, 300);
+	struct process *both[] = {&light, &other};
+	assert_true(part_of_other(both, MS, 5 * LL_NS_PER_S) > 0.6);
+	double part = part_of_other(both, 0, LL_NS_PER_S);
+	if (part < 0.25 || part > 0.35)
+		fail_msg("%.3f of the time, not 0.3", part);
+	release(both, 2);
+}
+
+static void who_had_a_cap_has_no_credit_when_it_goes(void **state)
+{
+	struct fixture *f = begin_test(state);
+	struct process capped = new_tenant(f, LL_PRIORITY_NORMAL, 1000),
+		       other = new_tenant(f, LL_PRIORITY_NORMAL, 1000);
+	struct process *both[] = {&capped, &other};
+	struct ll_ledger_tenant *tenant = &f->ledger->file->tenants[capped.claim->tenant_row - 1];
+	tenant->compute_cap_permille = 100;
+	assert_true(part_of_other(both, 0, 5 * LL_NS_PER_S) > 0.85);
+	tenant->compute_cap_permille = 0;
+	double part = part_of_other(both, 0, LL_NS_PER_S);
+	if (part < 0.45 || part > 0.55)
+		fail_msg("%.3f of the time, not half", part);
+	release(both, 2);
+}
+
 static void damaged_words_and_bits_are_mended(void **state)
 {
 	struct fixture *f = begin_test(state);
@@ -248,6 +296,8 @@ int main(void)
 	    TEST(a_visit_ends_when_all_processes_of_the_tenant_are_dry),
 	    TEST(a_held_process_that_does_not_look_is_let_go),
 	    TEST(a_long_launch_is_waited_for_and_what_goes_on_is_shared),
+	    TEST(who_leaves_the_card_for_want_of_work_gathers_no_credit),
+	    TEST(who_had_a_cap_has_no_credit_when_it_goes),
 	    TEST(damaged_words_and_bits_are_mended),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
