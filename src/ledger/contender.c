@@ -78,10 +78,10 @@ uint32_t ll_contender_row(struct ll_ledger_file *file, unsigned index)
 	return atomic_load_explicit(&file->slots[index].tenant_row, memory_order_relaxed);
 }
 
-void ll_contender_scan(struct ll_ledger_file *file, unsigned except, uint64_t now_ns,
-		       struct ll_contender_scan *ret_scan)
+/* All contenders but one, and those of one row. */
+static void scan_without(struct ll_ledger_file *file, unsigned except, uint32_t row, uint64_t now_ns,
+			 struct ll_contender_scan *ret_scan)
 {
-	uint32_t row = ll_contender_row(file, except);
 	ret_scan->count = 0;
 	LL_CONTENDER_EACH(file, index)
 	{
@@ -90,6 +90,18 @@ void ll_contender_scan(struct ll_ledger_file *file, unsigned except, uint64_t no
 		    ll_contender_read(file, index, now_ns, &ret_scan->contenders[ret_scan->count]))
 			ret_scan->slots[ret_scan->count++] = (uint8_t)index;
 	}
+}
+
+void ll_contender_scan(struct ll_ledger_file *file, unsigned except, uint64_t now_ns,
+		       struct ll_contender_scan *ret_scan)
+{
+	scan_without(file, except, ll_contender_row(file, except), now_ns, ret_scan);
+}
+
+void ll_contender_scan_others(struct ll_ledger_file *file, uint32_t row, uint64_t now_ns,
+			      struct ll_contender_scan *ret_scan)
+{
+	scan_without(file, LL_LEDGER_CLAIMS, row, now_ns, ret_scan);
 }
 
 unsigned ll_contender_next(struct ll_ledger_file *file, unsigned index)

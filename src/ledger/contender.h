@@ -66,4 +66,8 @@ bool ll_contender_is_deaf(struct ll_ledger_file *file, unsigned index, uint64_t 
 void ll_contender_scan(struct ll_ledger_file *file, unsigned except, uint64_t now_ns,
 		       struct ll_contender_scan *ret_scan);
 
+/* All contenders of the card that are not of the tenant of this row (1 and more). */
+void ll_contender_scan_others(struct ll_ledger_file *file, uint32_t row, uint64_t now_ns,
+			      struct ll_contender_scan *ret_scan);
+
 #endif

@@ -13,6 +13,7 @@
 #include "ledger/lock.h"
 #include "ledger/tenant_rows.h"
 #include "ledger/text.h"
+#include "ledger/virtual_time.h"
 #include "ledger/visit.h"
 
 /* Above what shells and scripts use, below what our own descriptors do. */
@@ -238,8 +239,10 @@ void ll_tenant_set_weight(struct ll_ledger *ledger, unsigned row, unsigned permi
 		ledger->file->tenants[row].weight_permille = permille ? permille : 1000;
 }
 
-void ll_tenant_set_priority(struct ll_ledger *ledger, unsigned row, enum ll_priority priority)
+void ll_tenant_set_priority(struct ll_ledger *ledger, unsigned row, enum ll_priority priority, uint64_t now_ns)
 {
-	if (row < LL_LEDGER_TENANTS)
-		ledger->file->tenants[row].priority = priority;
+	if (row >= LL_LEDGER_TENANTS || ledger->file->tenants[row].priority == priority)
+		return;
+	ledger->file->tenants[row].priority = priority;
+	ll_virtual_time_enter_class(ledger->file, row + 1, now_ns);
 }

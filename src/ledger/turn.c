@@ -9,13 +9,12 @@
 #include "ledger/handle.h"
 #include "ledger/sharing.h"
 #include "ledger/slot.h"
+#include "ledger/virtual_time.h"
 #include "ledger/visit.h"
 
 /* The turn word: (1 + slot) << 48, a flag for a turn that a higher class waits for, and a count that makes each change
  * unique. */
 enum { HOLDER_SHIFT = 48 };
-/* Virtual time of a second of GPU time, at the least weight that there is (0.01). */
-enum { VIRTUAL_MOST = 100 };
 #define PROMOTED (UINT64_C(1) << 47)
 #define COUNT_MASK (PROMOTED - 1)
 
@@ -126,83 +125,6 @@ static bool leave_to_sibling(struct ll_claim *claim, uint64_t turn, uint64_t now
 	return false;
 }
 
-/* Nobody had more than the time since the machine started, at the least weight: more is damaged. */
-static bool is_sound_virtual(uint64_t virtual_ns, uint64_t now_ns)
-{
-	uint64_t most_ns = now_ns + LL_CONTENDER_MARGIN_NS;
-	return virtual_ns / VIRTUAL_MOST <= most_ns;
-}
-
-/* False: nobody has any. */
-static bool least_virtual_ns(const struct ll_contender_scan *scan, uint64_t now_ns, uint64_t *ret_ns)
-{
-	uint64_t least_ns = UINT64_MAX;
-	for (size_t i = 0; i < scan->count; i++) {
-		uint64_t virtual_ns = scan->contenders[i].virtual_ns;
-		if (virtual_ns < least_ns && is_sound_virtual(virtual_ns, now_ns))
-			least_ns = virtual_ns;
-	}
-	*ret_ns = least_ns;
-	return least_ns != UINT64_MAX;
-}
-
-/* Of all tenants on the card, whether they want it or not. 0: there is none. */
-static uint64_t most_virtual_ns(struct ll_ledger_file *file, uint64_t now_ns)
-{
-	uint64_t most_ns = 0;
-	LL_CONTENDER_EACH(file, index)
-	{
-		const struct ll_ledger_tenant *tenant = ll_contender_tenant(file, &file->slots[index]);
-		uint64_t virtual_ns = tenant ? atomic_load(&tenant->virtual_time_ns) : 0;
-		if (virtual_ns > most_ns && is_sound_virtual(virtual_ns, now_ns))
-			most_ns = virtual_ns;
-	}
-	return most_ns;
-}
-
-/* A tenant that does not use its share gathers no credit: it is at most LL_TURN_LAG_NS behind that virtual time. */
-static void limit_credit(struct ll_ledger_tenant *tenant, uint64_t least_ns)
-{
-	uint64_t virtual_ns = atomic_load(&tenant->virtual_time_ns);
-	unsigned weight = atomic_load_explicit(&tenant->weight_permille, memory_order_relaxed);
-	uint64_t back_ns = ll_turns_come_back_ns(virtual_ns, least_ns, weight);
-	if (back_ns > virtual_ns) /* a sibling that charged meanwhile is right: then it is no pause */
-		atomic_compare_exchange_strong(&tenant->virtual_time_ns, &virtual_ns, back_ns);
-}
-
-/* A tenant comes back from a pause. If nobody else wants the card, the past counts for nobody: the tenant begins where
- * the one with the most virtual time is. Else a tenant that had the card to itself would wait until the newcomer had as
- * much. */
-static void come_back(struct ll_ledger_file *file, struct ll_ledger_tenant *tenant,
-		      const struct ll_contender_scan *scan, uint64_t now_ns)
-{
-	uint64_t least_ns;
-	if (!least_virtual_ns(scan, now_ns, &least_ns))
-		least_ns = most_virtual_ns(file, now_ns);
-	limit_credit(tenant, least_ns);
-}
-
-/* Whose virtual time is damaged would come last until the others had as much: it begins where they are. */
-static void mend_virtual(struct ll_ledger_tenant *tenant, const struct ll_contender_scan *scan, uint64_t now_ns)
-{
-	uint64_t virtual_ns = atomic_load(&tenant->virtual_time_ns), least_ns;
-	if (!is_sound_virtual(virtual_ns, now_ns) && least_virtual_ns(scan, now_ns, &least_ns))
-		atomic_compare_exchange_strong(&tenant->virtual_time_ns, &virtual_ns, least_ns);
-}
-
-/* Slices serve all alike, and what is charged there are estimates: nobody gets so far ahead of the others that it would
- * wait for them when visits begin. */
-static void forgive_virtual(struct ll_ledger_tenant *tenant, const struct ll_contender_scan *scan, uint64_t now_ns)
-{
-	uint64_t virtual_ns = atomic_load(&tenant->virtual_time_ns), least_ns;
-	if (!least_virtual_ns(scan, now_ns, &least_ns))
-		return;
-	unsigned weight = atomic_load_explicit(&tenant->weight_permille, memory_order_relaxed);
-	uint64_t most_ns = least_ns + ll_turns_virtual_ns(LL_TURN_LAG_NS, weight);
-	if (virtual_ns > most_ns) /* one that is charged meanwhile is forgiven at the next look */
-		atomic_compare_exchange_strong(&tenant->virtual_time_ns, &virtual_ns, most_ns);
-}
-
 void ll_turn_set_pace(struct ll_claim *claim, enum ll_pace pace)
 {
 	struct ll_ledger_slot *slot = own_slot(claim);
@@ -220,7 +142,7 @@ void ll_turn_want(struct ll_claim *claim, uint64_t now_ns)
 	struct ll_contender_scan scan;
 	ll_contender_scan(file, claim->index, now_ns, &scan);
 	if (tenant)
-		come_back(file, tenant, &scan, now_ns);
+		ll_virtual_time_come_back(file, tenant, &scan, now_ns);
 	ll_claim_set_active(claim);
 	atomic_store(&slot->heartbeat_ns, now_ns);
 	atomic_store(&slot->want_since_ns, now_ns);
@@ -411,10 +333,8 @@ static bool keep_visit(struct ll_claim *claim, struct ll_turn *turn, const struc
 		return false;
 	turn->ending_since_ns = 0;
 	struct ll_ledger_tenant *tenant = ll_contender_tenant(file, claim->slot);
-	uint64_t least_ns;
-	bool needs_no_more = turn->dry_since_ns || !self->has_tokens;
-	if (needs_no_more && tenant && least_virtual_ns(scan, now_ns, &least_ns))
-		limit_credit(tenant, least_ns);
+	if (tenant && (turn->dry_since_ns || !self->has_tokens))
+		ll_virtual_time_limit_credit(tenant, scan, now_ns);
 	ll_visit_set(claim, LL_VISIT_RAN_DRY, turn->dry_since_ns && self->launches_ahead);
 	if (is_dry && self->rank < scan->contenders[best].rank)
 		pause(claim, turn, now_ns);
@@ -480,7 +400,7 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 	struct ll_turn_contender self;
 	struct ll_contender_scan scan;
 	ll_contender_scan(file, claim->index, now_ns, &scan);
-	mend_virtual(tenant, &scan, now_ns);
+	ll_virtual_time_mend(tenant, &scan, now_ns);
 	ret_look->awaited = ll_gang_work_elsewhere(tenant);
 	ret_look->waiting_claims = (unsigned)scan.count;
 	ret_look->sharing = ll_sharing_count(file, claim->index, &scan, LL_TURN_DRAINED_NS + 1);
@@ -492,7 +412,7 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 		turn->ending_since_ns = 0;
 		ll_visit_open(file, claim->tenant_row);
 		restart_waiting(slot, now_ns);
-		forgive_virtual(tenant, &scan, now_ns);
+		ll_virtual_time_forgive(tenant, &scan, now_ns);
 		ret_look->may_launch = ret_look->is_alone = ret_look->is_sliced = true;
 		ret_look->waiting_claims = 0;
 		ret_look->sharing = ll_sharing_count(file, claim->index, &scan, 0);

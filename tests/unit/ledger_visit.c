@@ -266,6 +266,23 @@ static void who_had_a_cap_has_no_credit_when_it_goes(void **state)
 	release(both, 2);
 }
 
+static void who_changes_its_class_owes_nothing_and_is_owed_nothing(void **state)
+{
+	struct fixture *f = begin_test(state);
+	struct process one = new_tenant(f, LL_PRIORITY_HIGH, 1000), other = new_tenant(f, LL_PRIORITY_NORMAL, 1000);
+	struct process *both[] = {&one, &other};
+	static const enum ll_priority classes[] = {LL_PRIORITY_LOW, LL_PRIORITY_HIGH};
+	for (size_t i = 0; i < 2; i++) {
+		part_of_other(both, 0, 5 * LL_NS_PER_S);
+		ll_tenant_set_priority(f->ledger, one.claim->tenant_row - 1, LL_PRIORITY_NORMAL, now_ns);
+		double part = part_of_other(both, 0, LL_NS_PER_S);
+		if (part < 0.45 || part > 0.55)
+			fail_msg("%.3f of the time, not half", part);
+		ll_tenant_set_priority(f->ledger, one.claim->tenant_row - 1, classes[i], now_ns);
+	}
+	release(both, 2);
+}
+
 static void damaged_words_and_bits_are_mended(void **state)
 {
 	struct fixture *f = begin_test(state);
@@ -298,6 +315,7 @@ int main(void)
 	    TEST(a_long_launch_is_waited_for_and_what_goes_on_is_shared),
 	    TEST(who_leaves_the_card_for_want_of_work_gathers_no_credit),
 	    TEST(who_had_a_cap_has_no_credit_when_it_goes),
+	    TEST(who_changes_its_class_owes_nothing_and_is_owed_nothing),
 	    TEST(damaged_words_and_bits_are_mended),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/scope.h"
 #include "base/strbuf.h"
 #include "cli/hold/words.h"
@@ -99,7 +100,7 @@ static void apply(const struct set_args *args, const struct limits *limits, cons
 	if (args->weight)
 		ll_tenant_set_weight(target->ledger, target->row, limits->weight_permille);
 	if (args->priority)
-		ll_tenant_set_priority(target->ledger, target->row, limits->priority);
+		ll_tenant_set_priority(target->ledger, target->row, limits->priority, ll_now_ns());
 }
 
 static void add_memory(struct ll_strbuf *text, uint64_t bytes)
