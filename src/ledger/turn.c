@@ -386,6 +386,7 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 	}
 	if (!ll_slot_is_used(file, claim->index)) /* nobody would see the claim, nor give it the turn */
 		ll_slot_mark_used(file, claim->index);
+	bool was_deaf = ll_contender_is_deaf(file, claim->index, now_ns);
 	atomic_store_explicit(&slot->heartbeat_ns, now_ns, memory_order_relaxed);
 	atomic_store_explicit(&slot->queued_ns, queued_ns, memory_order_relaxed);
 	atomic_store_explicit(&slot->queued_launches, turn->queued_launches, memory_order_relaxed);
@@ -401,6 +402,8 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 	struct ll_contender_scan scan;
 	ll_contender_scan(file, claim->index, now_ns, &scan);
 	ll_virtual_time_mend(tenant, &scan, now_ns);
+	if (was_deaf) /* stopped, for instance: it could not use the card, and gathers no credit by that */
+		ll_virtual_time_come_back(file, tenant, &scan, now_ns);
 	ret_look->awaited = ll_gang_work_elsewhere(tenant);
 	ret_look->waiting_claims = (unsigned)scan.count;
 	ret_look->sharing = ll_sharing_count(file, claim->index, &scan, LL_TURN_DRAINED_NS + 1);

@@ -376,6 +376,22 @@ static void test_nobody_owes_the_time_in_which_nobody_else_wanted_the_card(void 
 	release_all(card);
 }
 
+/* Ctrl-Z, or a batch system that suspends jobs. It still wants the card when it goes on. */
+static void test_a_program_that_was_stopped_is_not_made_up_for_it(void **state)
+{
+	struct card *card = new_card(state, STEP_NS);
+	struct program *stopped = add(card, LL_PRIORITY_NORMAL, 1000, 0),
+		       *other = add(card, LL_PRIORITY_NORMAL, 1000, 0);
+	run_for(card, LL_NS_PER_S);
+	stopped->is_deaf = true;
+	run_for(card, 5 * LL_NS_PER_S);
+	stopped->is_deaf = false;
+	other->used_ns = 0;
+	run_for(card, LL_NS_PER_S);
+	assert_near(percent_of(other, LL_NS_PER_S), 50, 3);
+	release_all(card);
+}
+
 static void test_a_hundred_claims_share_evenly(void **state)
 {
 	struct card *card = new_card(state, LL_NS_PER_MS);
@@ -433,6 +449,7 @@ int main(void)
 	    TURN_TEST(a_newcomer_shares_from_now_on_and_is_not_made_up_for_the_past),
 	    TURN_TEST(a_pause_is_made_up_for_by_no_more_than_the_lag),
 	    TURN_TEST(nobody_owes_the_time_in_which_nobody_else_wanted_the_card),
+	    TURN_TEST(a_program_that_was_stopped_is_not_made_up_for_it),
 	    TURN_TEST(a_hundred_claims_share_evenly),
 	    TURN_TEST(a_gate_opens_only_for_who_is_alone_and_has_no_cap),
 	};
