@@ -39,30 +39,55 @@ static bool is_led_by_any(const struct ll_turn_contender *contenders, size_t cou
 	return false;
 }
 
-static bool goes_before(const struct ll_turn_contender *a, const struct ll_turn_contender *b,
-			unsigned lightest_permille)
+static bool may_go(const struct ll_turn_contender *contender)
 {
-	if (a->has_tokens != b->has_tokens)
-		return a->has_tokens;
-	if (ll_turns_is_impatient(a, b) != ll_turns_is_impatient(b, a))
-		return ll_turns_is_impatient(a, b);
+	return contender->has_tokens && !contender->is_paused;
+}
+
+/* The highest class that has a contender which may go: the smallest rank. */
+static unsigned highest_rank(const struct ll_turn_contender *contenders, size_t count)
+{
+	unsigned rank = UINT_MAX;
+	for (size_t i = 0; i < count; i++) {
+		if (may_go(&contenders[i]) && contenders[i].rank < rank)
+			rank = contenders[i].rank;
+	}
+	return rank;
+}
+
+struct order {
+	unsigned lightest_permille, highest_rank;
+};
+
+/* Whether it has waited for too long. That depends on all contenders and not on the one it is compared with: else the
+ * order would not be one, and a contender that has not waited could go before a higher class. */
+static bool is_overdue(const struct ll_turn_contender *contender, const struct order *order)
+{
+	return contender->waited_ns >=
+	       (order->highest_rank < contender->rank ? LL_TURN_STARVED_NS : LL_TURN_PATIENCE_NS);
+}
+
+static bool goes_before(const struct ll_turn_contender *a, const struct ll_turn_contender *b, const struct order *order)
+{
+	if (is_overdue(a, order) != is_overdue(b, order))
+		return is_overdue(a, order);
 	if (a->rank != b->rank)
 		return a->rank < b->rank;
-	uint64_t a_ns = standing_ns(a, lightest_permille), b_ns = standing_ns(b, lightest_permille);
+	uint64_t a_ns = standing_ns(a, order->lightest_permille), b_ns = standing_ns(b, order->lightest_permille);
 	return a_ns != b_ns ? a_ns < b_ns : a->waited_ns > b->waited_ns;
 }
 
 size_t ll_turns_best(const struct ll_turn_contender *contenders, size_t count)
 {
 	size_t best = count;
-	unsigned lightest_permille = UINT_MAX;
+	struct order order = {.lightest_permille = UINT_MAX, .highest_rank = highest_rank(contenders, count)};
 	for (size_t i = 0; i < count; i++)
-		lightest_permille = lighter(lightest_permille, contenders[i].weight_permille);
+		order.lightest_permille = lighter(order.lightest_permille, contenders[i].weight_permille);
 	for (size_t i = 0; i < count; i++) {
-		if (contenders[i].has_tokens && !contenders[i].is_paused &&
+		if (may_go(&contenders[i]) &&
 		    (!is_led_by_any(contenders, count, &contenders[i]) ||
 		     contenders[i].waited_ns >= LL_TURN_PATIENCE_NS) &&
-		    (best == count || goes_before(&contenders[i], &contenders[best], lightest_permille)))
+		    (best == count || goes_before(&contenders[i], &contenders[best], &order)))
 			best = i;
 	}
 	return best;

@@ -199,14 +199,15 @@ static bool may_take(struct ll_ledger_file *file, const struct ll_turn_contender
 	return held_ns > LL_TURN_DEAF_NS && ll_contender_is_deaf(file, index - 1, now_ns);
 }
 
-/* A better one than us: then the turn is its to take, or the holder's to give to it. */
-static bool is_for_another(const struct ll_contender_scan *scan, const struct ll_turn_contender *self)
+/* There is a better one than us among all contenders: then the turn is its to take, or the holder's to give to it. */
+static bool is_for_another(struct ll_contender_scan *scan, const struct ll_turn_contender *self)
 {
-	size_t best = ll_turns_best(scan->contenders, scan->count);
-	if (best == scan->count)
-		return false;
-	struct ll_turn_contender pair[2] = {*self, scan->contenders[best]};
-	return ll_turns_best(pair, 2) == 1;
+	struct ll_turn_contender first = scan->contenders[0];
+	scan->contenders[scan->count] = first; /* there is room, as the scan left us out */
+	scan->contenders[0] = *self;           /* first of equals: else each would leave a free turn to the other */
+	bool is_best = ll_turns_best(scan->contenders, scan->count + 1) == 0;
+	scan->contenders[0] = first;
+	return !is_best;
 }
 
 /*
@@ -236,7 +237,7 @@ static void shut_out(struct ll_ledger_file *file, uint64_t turn)
 	}
 }
 
-static void try_take(struct ll_claim *claim, const struct ll_turn_contender *self, const struct ll_contender_scan *scan,
+static void try_take(struct ll_claim *claim, const struct ll_turn_contender *self, struct ll_contender_scan *scan,
 		     uint64_t turn, uint64_t now_ns)
 {
 	struct ll_ledger_file *file = claim->ledger->file;
@@ -333,7 +334,7 @@ static bool keep_visit(struct ll_claim *claim, struct ll_turn *turn, const struc
 		return false;
 	turn->ending_since_ns = 0;
 	struct ll_ledger_tenant *tenant = ll_contender_tenant(file, claim->slot);
-	if (tenant && (turn->dry_since_ns || !self->has_tokens))
+	if (tenant && turn->dry_since_ns)
 		ll_virtual_time_limit_credit(tenant, scan, now_ns);
 	ll_visit_set(claim, LL_VISIT_RAN_DRY, turn->dry_since_ns && self->launches_ahead);
 	if (is_dry && self->rank < scan->contenders[best].rank)
@@ -411,6 +412,8 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 		ll_visit_open_at_rest(file, claim->tenant_row);
 		return;
 	}
+	if (!self.has_tokens)
+		ll_virtual_time_limit_credit(tenant, &scan, now_ns);
 	if (scan.count && ll_sharing_is_sliced(file, now_ns) && !has_superior(file, claim->index, self.rank)) {
 		turn->ending_since_ns = 0;
 		ll_visit_open(file, claim->tenant_row);

@@ -12,14 +12,16 @@ static bool is_sound(uint64_t virtual_ns, uint64_t now_ns)
 	return virtual_ns / VIRTUAL_MOST <= most_ns;
 }
 
-/* Of the contenders of a class. False: there is none. */
+/* Of the contenders of a class that may use the card now: not of those whose caps hold them back. False: there is none.
+ */
 static bool least_of_class(const struct ll_contender_scan *scan, unsigned rank, uint64_t now_ns, uint64_t *ret_ns)
 {
 	uint64_t least_ns = UINT64_MAX;
 	for (size_t i = 0; i < scan->count; i++) {
-		uint64_t virtual_ns = scan->contenders[i].virtual_ns;
-		if (scan->contenders[i].rank == rank && virtual_ns < least_ns && is_sound(virtual_ns, now_ns))
-			least_ns = virtual_ns;
+		const struct ll_turn_contender *other = &scan->contenders[i];
+		if (other->rank == rank && other->has_tokens && other->virtual_ns < least_ns &&
+		    is_sound(other->virtual_ns, now_ns))
+			least_ns = other->virtual_ns;
 	}
 	*ret_ns = least_ns;
 	return least_ns != UINT64_MAX;

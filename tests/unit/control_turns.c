@@ -53,6 +53,17 @@ static void test_who_is_starved_goes_before_a_class(void **state)
 	assert_true(ll_turns_preempts(&contenders[0], &contenders[1], LL_TURN_SERVICE_NS, true));
 }
 
+/* Else the one that has not waited went before a class above it, and that class took no turns among its own. */
+static void test_only_who_is_starved_goes_before_a_class(void **state)
+{
+	(void)state;
+	struct ll_turn_contender contenders[] = {contender(NORMAL, 1000), contender(LOW, 100), contender(LOW, 50)};
+	contenders[1].waited_ns = LL_TURN_STARVED_NS;
+	assert_int_equal(ll_turns_best(contenders, 3), 1);
+	contenders[1].waited_ns = 0;
+	assert_int_equal(ll_turns_best(contenders, 3), 0);
+}
+
 /* Weights and turns of others make it wait so long: no class is above it. */
 static void test_who_waits_among_its_equals_is_not_starved(void **state)
 {
@@ -239,6 +250,7 @@ int main(void)
 	    cmocka_unit_test(test_a_class_goes_before_virtual_time),
 	    cmocka_unit_test(test_who_is_in_debt_is_not_chosen),
 	    cmocka_unit_test(test_who_is_starved_goes_before_a_class),
+	    cmocka_unit_test(test_only_who_is_starved_goes_before_a_class),
 	    cmocka_unit_test(test_who_waits_among_its_equals_is_not_starved),
 	    cmocka_unit_test(test_a_holder_keeps_its_quantum),
 	    cmocka_unit_test(test_only_the_ratio_of_weights_counts),
