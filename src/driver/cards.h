@@ -54,7 +54,7 @@ const struct ll_nvml *ll_driver_nvml(const struct ll_driver *driver);
 int ll_driver_cuda(struct ll_driver *driver, const struct ll_cuda **ret_cuda, struct ll_err *err);
 
 /* The folder of the simulated world when the driver is the simulator's, else NULL: ledgers live there
- * (ledger/folder.h). Owned by the driver. */
+ * (ledger/file.h). Owned by the driver. */
 const char *ll_driver_sim_folder(const struct ll_driver *driver);
 
 /* All cards, slices and faulty ones included, in PCI order. */

@@ -11,7 +11,7 @@
 #include "hold/payload_auto.h"
 #include "hold/worker.h"
 #include "ledger/claim.h"
-#include "ledger/folder.h"
+#include "ledger/file.h"
 
 struct held_card {
 	const struct ll_card *card;

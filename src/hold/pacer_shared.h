@@ -20,7 +20,7 @@
 #include "driver/cards.h"
 #include "hold/pacer.h"
 #include "hold/parking.h"
-#include "ledger/folder.h"
+#include "ledger/file.h"
 
 enum { LL_PACER_INTERVALS = 8192 }; /* 8 s at the shortest period; the oldest are dropped */
 

@@ -9,11 +9,8 @@
 #include "base/err.h"
 #include "base/scope.h"
 #include "ledger/handle.h"
-#include "ledger/lock.h"
-#include "ledger/process.h"
-#include "ledger/slot.h"
-#include "ledger/tenant_rows.h"
-#include "ledger/text.h"
+#include "ledger/liveness.h"
+#include "ledger/rows.h"
 
 enum { RETAKE_WAIT_MS = 20 };
 
@@ -137,7 +134,7 @@ static int check_tenant(const struct ll_ledger *ledger, unsigned tenant_row, str
 	return 0;
 }
 
-static int take(struct ll_claim *claim, const struct ll_claim_wish *wish, const char *card, struct ll_err *err)
+static int take_claim(struct ll_claim *claim, const struct ll_claim_wish *wish, const char *card, struct ll_err *err)
 {
 	int rc = check_tenant(claim->ledger, wish->tenant_row, err);
 	if (rc)
@@ -178,7 +175,7 @@ int ll_claim_take(struct ll_ledger *ledger, const struct ll_claim_wish *wish, co
 	pthread_mutex_init(&claim->text_mutex, NULL);
 	pthread_mutex_init(&claim->own_mutex, NULL);
 	ll_fork_add(&claim->fork);
-	int rc = take(claim, wish, card, err);
+	int rc = take_claim(claim, wish, card, err);
 	if (rc) {
 		ll_fork_remove(&claim->fork);
 		free_claim(claim);
@@ -188,7 +185,7 @@ int ll_claim_take(struct ll_ledger *ledger, const struct ll_claim_wish *wish, co
 	return 0;
 }
 
-static void clear(struct ll_claim *claim)
+static void clear_claim(struct ll_claim *claim)
 {
 	if (!ll_claim_is_ours(claim))
 		return;
@@ -205,7 +202,7 @@ void ll_claim_release(struct ll_claim *claim)
 	if (!claim)
 		return;
 	ll_fork_remove(&claim->fork);
-	clear(claim);
+	clear_claim(claim);
 	free_claim(claim);
 }
 
@@ -213,7 +210,7 @@ void ll_claim_leave(struct ll_claim *claim)
 {
 	LL_SCOPE_NO_CANCEL;
 	LL_SCOPE_LOCK(&claim->own_mutex);
-	clear(claim);
+	clear_claim(claim);
 	ll_own_fd_close(claim->ledger, &claim->own);
 }
 

@@ -17,9 +17,6 @@
 
 struct ll_claim;
 
-/* The weight of a claim or a tenant whose wish says none. */
-enum { LL_DEFAULT_WEIGHT_PERMILLE = 1000 };
-
 struct ll_claim_wish {
 	enum ll_priority priority;
 	const char *tenant;  /* cut at 63 bytes; NULL: "" */

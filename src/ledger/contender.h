@@ -7,18 +7,22 @@
 #ifndef LOADLINE_LEDGER_CONTENDER_H
 #define LOADLINE_LEDGER_CONTENDER_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "control/turns.h"
 #include "ledger/layout.h"
+#include "ledger/words.h"
 
-/* Times in the ledger are of CLOCK_MONOTONIC, which all processes share. A time that is ahead of it by more than this
- * is damaged. */
-#define LL_CONTENDER_AHEAD_NS UINT64_C(1000000000)
-/* No account is larger than the time since the machine started, plus this margin. A larger one is damaged. */
-#define LL_CONTENDER_MARGIN_NS UINT64_C(3600000000000)
+struct ll_claim;
+
+/* A claim that has not looked for so long is deaf: its process is stopped, hangs, or is dead. */
+#define LL_TURN_DEAF_NS UINT64_C(20000000)
+
+/* A call lasts for a few looks of its process, which looks each 0.1 ms while it waits. */
+#define LL_TURN_CALLED_NS UINT64_C(500000)
 
 struct ll_contender_scan {
 	struct ll_turn_contender contenders[LL_LEDGER_CLAIMS];
@@ -28,9 +32,6 @@ struct ll_contender_scan {
 
 /* The tenant that a slot belongs to; NULL: none. */
 struct ll_ledger_tenant *ll_contender_tenant(struct ll_ledger_file *file, const struct ll_ledger_slot *slot);
-
-/* How long ago that was. UINT64_MAX: the time is damaged, and nobody shall wait for it. */
-uint64_t ll_contender_elapsed_ns(uint64_t since_ns, uint64_t now_ns);
 
 /* Its class: smaller goes first. */
 unsigned ll_contender_rank(const struct ll_ledger_tenant *tenant);
@@ -69,5 +70,84 @@ void ll_contender_scan(struct ll_ledger_file *file, unsigned except, uint64_t no
 /* All contenders of the card that are not of the tenant of this row (1 and more). */
 void ll_contender_scan_others(struct ll_ledger_file *file, uint32_t row, uint64_t now_ns,
 			      struct ll_contender_scan *ret_scan);
+
+/*
+ * What the card does by itself where several tenants have work on it: its time slices. Private to
+ * src/ledger.
+ */
+
+/* Whether nobody who wants the card needs turns. The same whoever asks; true where nobody wants it. */
+bool ll_sharing_is_sliced(struct ll_ledger_file *file, uint64_t now_ns);
+
+/*
+ * Tenants among the contenders, but for that of the slot `self`, that have at least so much queued. Of two with more
+ * than is left of a turn when it is given away the card makes slices.
+ */
+unsigned ll_sharing_count(struct ll_ledger_file *file, unsigned self, const struct ll_contender_scan *scan,
+			  uint64_t least_ns);
+
+/* Claims whose launch goes on beyond their visit: as a rule of as many tenants. */
+unsigned ll_sharing_lingering(const struct ll_contender_scan *scan);
+
+/*
+ * The gate on the card: a word per tenant for which its streams wait, and what a claim says of its visits.
+ *
+ * Streams read the word through a mapping of the ledger's page (shim/time/card_gate.h). Its lowest bit is set while the
+ * tenant may use the card; the rest counts, so that two looks tell whether it was shut in between. Whoever gives, takes
+ * or loses the turn (turn.h) changes it, from any process. A word is shut only while its tenant wants the card and has
+ * not got it: everybody's own looks mend what a race, a damage or a death left behind.
+ */
+
+/* row: 1 + the tenant's row; 0 and what is beyond the table: nothing is done. */
+void ll_visit_open(struct ll_ledger_file *file, uint32_t row);
+void ll_visit_shut(struct ll_ledger_file *file, uint32_t row);
+
+/* Opens it, where no process of the tenant wants the card. */
+void ll_visit_open_at_rest(struct ll_ledger_file *file, uint32_t row);
+
+/* Opens those of processes that want the card and have not looked of late: each may hang in the driver behind its own
+ * streams, which wait. */
+void ll_visit_let_deaf_go(struct ll_ledger_file *file, uint64_t now_ns);
+
+/* Whether another process of the tenant has work queued. */
+bool ll_visit_has_busy_sibling(const struct ll_claim *claim, uint64_t now_ns);
+
+/* The word of the claim's tenant, in the ledger's mapping; NULL: the claim has no tenant, or is not ours any more. */
+_Atomic uint32_t *ll_visit_word(const struct ll_claim *claim);
+
+/* The flag of the claim. Any thread of its owner. */
+void ll_visit_set(struct ll_claim *claim, enum ll_visit_flag flag, bool is_set);
+
+/*
+ * How much of a tenant's past counts when the card is shared. Private to src/ledger.
+ *
+ * A tenant's virtual time is the GPU time that it was charged, divided by its weight. Among tenants of one class the
+ * one with the least virtual time has the card next (control/turns.h). Time in which a tenant did not compete with
+ * others, or did not use its share, must not count: the tenant would be kept from the card for as long, or would keep
+ * the others from it. `scan` holds the other tenants that want the card. Times are CLOCK_MONOTONIC. No function waits.
+ */
+
+/* The tenant comes back from a pause. It is at most LL_TURN_LAG_NS of its own time behind the others of its class that
+ * want the card. If there are none, the past counts for nobody: it is at most as much behind all others of its class.
+ */
+void ll_virtual_time_come_back(struct ll_ledger_file *file, struct ll_ledger_tenant *tenant,
+			       const struct ll_contender_scan *scan, uint64_t now_ns);
+
+/* The tenant does not use its share: it has no work, or its cap holds it back. It gathers no credit: from here on it is
+ * at most LL_TURN_LAG_NS of its own time behind the others of its class. */
+void ll_virtual_time_limit_credit(struct ll_ledger_tenant *tenant, const struct ll_contender_scan *scan,
+				  uint64_t now_ns);
+
+/* Time slices serve all alike, and what is charged there are estimates. The tenant gets at most LL_TURN_LAG_NS of its
+ * own time ahead of the others, so that it does not wait for them when visits begin. */
+void ll_virtual_time_forgive(struct ll_ledger_tenant *tenant, const struct ll_contender_scan *scan, uint64_t now_ns);
+
+/* The tenant of this row (1 and more) has come into another class. What it had or lacked in the old class does not
+ * count: it is at most LL_TURN_LAG_NS of its own time ahead of the others of its class, or behind them. */
+void ll_virtual_time_enter_class(struct ll_ledger_file *file, uint32_t row, uint64_t now_ns);
+
+/* A damaged virtual time would keep its tenant from the card until the others had as much: the tenant begins where they
+ * are. */
+void ll_virtual_time_mend(struct ll_ledger_tenant *tenant, const struct ll_contender_scan *scan, uint64_t now_ns);
 
 #endif

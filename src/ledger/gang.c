@@ -2,7 +2,8 @@
 
 #include "ledger/contender.h"
 #include "ledger/handle.h"
-#include "ledger/tenant_rows.h"
+#include "ledger/liveness.h"
+#include "ledger/rows.h"
 #include "ledger/turn.h"
 
 bool ll_gang_is_fresh(uint64_t at_ns, uint64_t now_ns)

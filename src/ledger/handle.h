@@ -9,8 +9,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "ledger/claim.h"
-#include "ledger/fork.h"
+#include "ledger/file.h"
 #include "ledger/layout.h"
 
 /*
@@ -34,7 +33,7 @@ struct ll_ledger {
 	struct ll_own_fd scan; /* holds a lock only inside a scan, under mutex, because threads share the description */
 	struct ll_own_fd joined; /* shares the locks of the tenants' rows that this process has joined; under mutex */
 	pthread_mutex_t mutex;
-	uint64_t namespaces; /* this process's, see process.h */
+	uint64_t namespaces; /* this process's, see liveness.h */
 	dev_t device;
 	ino_t inode;
 	struct ll_fork_item fork;
@@ -77,7 +76,7 @@ bool ll_own_fd_is_ours(const struct ll_ledger *ledger, const struct ll_own_fd *o
 /* Closes it if it is still ours, and forgets it. */
 void ll_own_fd_close(const struct ll_ledger *ledger, struct ll_own_fd *own);
 
-/* A new description of this ledger's file. -errno; own untouched then. No fork may come in between, see fork.h. */
+/* A new description of this ledger's file. -errno; own untouched then. No fork may come in between, see file.h. */
 int ll_own_fd_open(const struct ll_ledger *ledger, struct ll_own_fd *own);
 
 /* Marks a description that was just opened. */

@@ -21,7 +21,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ledger/busy_bins.h"
+/* How long the card worked for a tenant, in bins of time; see account.h. All zero at first. */
+enum { LL_BUSY_BINS = 64, LL_BUSY_LONG_BINS = 256 };
+#define LL_BUSY_BIN_NS UINT64_C(500000)
+#define LL_BUSY_LONG_BIN_NS UINT64_C(8000000)
+
+struct ll_busy_bins {
+	_Atomic uint64_t words[LL_BUSY_BINS]; /* number of the bin << 24 | ns counted in it */
+	_Atomic uint64_t long_words[LL_BUSY_LONG_BINS];
+};
 
 enum {
 	LL_LEDGER_VERSION = 7,
@@ -56,7 +64,7 @@ enum {
 struct ll_ledger_slot {
 	/* identity: written once, before the token is published */
 	_Atomic uint64_t token;       /* 0: nobody's; else unique for ever in this file */
-	_Atomic uint64_t namespaces;  /* of the owner, see process.h; 0: unknown */
+	_Atomic uint64_t namespaces;  /* of the owner, see liveness.h; 0: unknown */
 	_Atomic uint64_t start_ticks; /* of the owner, field 22 of its /proc/PID/stat */
 	_Atomic int32_t pid;          /* in those namespaces */
 	_Atomic uint32_t priority;    /* enum ll_priority */
@@ -67,13 +75,13 @@ struct ll_ledger_slot {
 	_Atomic uint64_t
 	    activity_ns; /* UINT64_MAX while work is queued or running, else the last moment it was; 0 never */
 	_Atomic uint64_t heartbeat_ns;
-	_Atomic uint32_t gate;            /* enum ll_gate, see turn.h */
+	_Atomic uint32_t gate;            /* enum ll_gate, see words.h */
 	_Atomic uint32_t state;           /* enum ll_claim_state */
 	_Atomic uint64_t want_since_ns;   /* CLOCK_MONOTONIC since when it has launches that wait or run; 0: none */
 	_Atomic uint64_t queued_ns;       /* estimated work of it that the card still has; see turn.h */
 	_Atomic uint32_t wake_count;      /* a futex: counts what others changed for the claim */
 	_Atomic uint32_t queued_launches; /* as queued_ns */
-	_Atomic uint64_t asked_ns; /* CLOCK_MONOTONIC since when its reserve is wanted, see siblings.h; 0: it is not */
+	_Atomic uint64_t asked_ns;   /* CLOCK_MONOTONIC since when its reserve is wanted, see memory.h; 0: it is not */
 	_Atomic uint64_t running_ns; /* how long the card has been at work of it that is not charged yet */
 
 	/* limits */
@@ -85,8 +93,8 @@ struct ll_ledger_slot {
 	_Atomic uint32_t tenant_row;           /* 1 + row of the tenants' table; 0: none (a hold) */
 	_Atomic uint32_t target_permille;      /* a hold's; 0 where it is in watts */
 	_Atomic uint32_t target_watts;
-	_Atomic uint32_t pace;  /* enum ll_pace, see turn.h */
-	_Atomic uint32_t visit; /* enum ll_visit_flag, see visit.h */
+	_Atomic uint32_t pace;  /* enum ll_pace, see words.h */
+	_Atomic uint32_t visit; /* enum ll_visit_flag, see words.h */
 	_Atomic uint32_t reserved_visit;
 	_Atomic uint64_t reserved_limits[1];
 
@@ -130,7 +138,7 @@ _Static_assert(sizeof(struct ll_ledger_slot) == LL_LEDGER_SLOT_BYTES, LL_LEDGER_
  */
 struct ll_ledger_tenant {
 	_Atomic uint64_t id;                   /* unique, made by who starts the tenant; 0: free row */
-	_Atomic uint64_t guard;                /* who changes the memory total, see guard.h; 0 nobody */
+	_Atomic uint64_t guard;                /* who changes the memory total, see total.h; 0 nobody */
 	_Atomic uint32_t guard_waiters;        /* a futex: 1 when somebody may be asleep for the guard */
 	_Atomic uint32_t priority;             /* enum ll_priority */
 	_Atomic uint64_t memory_limit_bytes;   /* 0: none */
@@ -186,7 +194,7 @@ struct ll_ledger_file {
 	_Atomic uint64_t death_ns;      /* when a claim with memory was last cleared from outside; 0: never */
 	char reserved_header[LL_LEDGER_HEADER_BYTES - 200];
 
-	_Atomic uint32_t card_words[LL_LEDGER_WORDS_BYTES / 4]; /* of each tenant, for its streams: see visit.h */
+	_Atomic uint32_t card_words[LL_LEDGER_WORDS_BYTES / 4]; /* of each tenant, for its streams: see contender.h */
 
 	struct ll_ledger_tenant tenants[LL_LEDGER_TENANTS];
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -13,13 +14,9 @@
 #include "base/scope.h"
 #include "ledger/contender.h"
 #include "ledger/file.h"
-#include "ledger/folder.h"
-#include "ledger/guard.h"
 #include "ledger/handle.h"
-#include "ledger/lock.h"
-#include "ledger/process.h"
-#include "ledger/slot.h"
-#include "ledger/tenant_rows.h"
+#include "ledger/liveness.h"
+#include "ledger/rows.h"
 #include "ledger/total.h"
 
 /* The child's scans need a description of their own, or parent and child would not exclude each other. */
@@ -164,16 +161,6 @@ static bool sweep_slot(struct ll_ledger *ledger, unsigned index)
 	return is_dead;
 }
 
-bool ll_ledger_has_scan(struct ll_ledger *ledger)
-{
-	if (ll_own_fd_is_ours(ledger, &ledger->scan))
-		return true;
-	ll_fork_block();
-	int rc = ll_own_fd_open(ledger, &ledger->scan);
-	ll_fork_unblock();
-	return !rc;
-}
-
 size_t ll_ledger_sweep(struct ll_ledger *ledger)
 {
 	size_t count = 0;
@@ -187,13 +174,58 @@ size_t ll_ledger_sweep(struct ll_ledger *ledger)
 	return count;
 }
 
+static void copy_numbers(const struct ll_ledger_slot *slot, struct ll_claim_info *info)
+{
+	info->pid = slot->pid;
+	info->priority = (enum ll_priority)slot->priority;
+	info->state = (enum ll_claim_state)slot->state;
+	info->taken_ns = slot->taken_ns;
+	info->heartbeat_ns = slot->heartbeat_ns;
+	info->activity_ns = slot->activity_ns;
+	info->memory_limit_bytes = slot->memory_limit_bytes;
+	info->memory_used_bytes = slot->memory_used_bytes;
+	info->want_since_ns = slot->want_since_ns;
+	info->compute_cap_permille = slot->compute_cap_permille;
+	info->weight_permille = slot->weight_permille;
+	info->target_permille = slot->target_permille;
+	info->target_watts = slot->target_watts;
+	info->gpu_time_ns = slot->gpu_time_ns;
+	info->synthetic_busy_ns = slot->synthetic_busy_ns;
+	info->energy_mj = slot->energy_mj;
+	info->yields = slot->yields;
+	info->gate = slot->gate;
+	info->tenant_row = slot->tenant_row <= LL_LEDGER_TENANTS ? slot->tenant_row : 0;
+}
+
+/* A copy of the claim in a slot; false when there is none, or it went away meanwhile. own_namespaces: see liveness.h.
+ */
+static bool copy_slot(const struct ll_ledger_file *file, unsigned index, uint64_t own_namespaces,
+		      struct ll_claim_info *ret_info)
+{
+	const struct ll_ledger_slot *slot = &file->slots[index];
+	uint64_t token = slot->token;
+	if (!token || !ll_slot_is_used(file, index))
+		return false;
+	struct ll_claim_info info = {.index = index};
+	copy_numbers(slot, &info);
+	info.is_pid_ours = own_namespaces && slot->namespaces == own_namespaces;
+	LL_TEXT_GET(slot, tenant, info.tenant);
+	LL_TEXT_GET(slot, payload, info.payload);
+	LL_TEXT_GET(slot, note, info.note);
+	LL_TEXT_GET(slot, metric, info.metric);
+	if (slot->token != token)
+		return false;
+	*ret_info = info;
+	return true;
+}
+
 size_t ll_ledger_list(struct ll_ledger *ledger, struct ll_claim_info *claims, size_t capacity)
 {
 	size_t count = 0;
 	struct ll_claim_info info;
 	ll_ledger_sweep(ledger);
 	for (unsigned i = 0; i < LL_LEDGER_CLAIMS; i++) {
-		if (!ll_slot_copy(ledger->file, i, ledger->namespaces, &info))
+		if (!copy_slot(ledger->file, i, ledger->namespaces, &info))
 			continue;
 		if (count < capacity)
 			claims[count] = info;
@@ -219,4 +251,40 @@ uint64_t ll_ledger_activity_ns(const struct ll_ledger *ledger)
 		newest_ns = activity_ns > newest_ns ? activity_ns : newest_ns;
 	}
 	return newest_ns;
+}
+
+const char *ll_priority_name(enum ll_priority priority)
+{
+	switch (priority) {
+	case LL_PRIORITY_HIGH:
+		return "high";
+	case LL_PRIORITY_NORMAL:
+		return "normal";
+	case LL_PRIORITY_LOW:
+		return "low";
+	case LL_PRIORITY_HOLD:
+		return "hold";
+	case LL_PRIORITY_NONE:
+		break;
+	}
+	return "unknown";
+}
+
+const char *ll_claim_state_name(enum ll_priority priority, enum ll_claim_state state)
+{
+	switch (state) {
+	case LL_CLAIM_STARTING:
+		return "starting";
+	case LL_CLAIM_RUNNING:
+		return priority == LL_PRIORITY_HOLD ? "holding" : "running";
+	case LL_CLAIM_YIELDED:
+		return "yielded";
+	case LL_CLAIM_RELEASED:
+		return "released";
+	case LL_CLAIM_WAITING:
+		return "waiting";
+	case LL_CLAIM_ENDING:
+		return "ending";
+	}
+	return "unknown";
 }

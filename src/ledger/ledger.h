@@ -8,7 +8,7 @@
  * opened itself. The kernel frees it when the owner ends, however it ends, across PID namespaces. A
  * claim is dead when its lock is free, or when its process (pid and start time) is gone from a scanner in the same PID
  * namespace: a child that inherited the description by a bare clone() keeps the lock. Whoever lists or sweeps clears
- * dead claims. Commands also look into the PID namespaces below theirs (below.h).
+ * dead claims. Commands also look into the PID namespaces below theirs (proc.h).
  *
  * Functions of one ledger may be called from several threads, but for close.
  */
@@ -20,21 +20,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "ledger/words.h"
+
 struct ll_err;
 struct ll_ledger;
-
-enum ll_priority { LL_PRIORITY_NONE, LL_PRIORITY_HIGH, LL_PRIORITY_NORMAL, LL_PRIORITY_LOW, LL_PRIORITY_HOLD };
-
-enum ll_claim_state {
-	LL_CLAIM_STARTING, /* no context on the card yet */
-	LL_CLAIM_RUNNING,  /* a program: governed; a hold: holding */
-	LL_CLAIM_YIELDED,  /* a hold: silent for real work, its context kept */
-	LL_CLAIM_RELEASED, /* a hold: silent, its memory given back */
-	LL_CLAIM_WAITING,  /* for memory, a turn, or a card that is cooling */
-	LL_CLAIM_ENDING,
-};
-
-#define LL_ACTIVITY_NOW UINT64_MAX
 
 /* A copy of one claim; the words are each whole, though not all of one instant. */
 struct ll_claim_info {
@@ -58,7 +47,7 @@ struct ll_claim_info {
 };
 
 /*
- * Maps the ledger of this card. With is_created it is made if it is not there (and its folder, see folder.h); without,
+ * Maps the ledger of this card. With is_created it is made if it is not there (and its folder, see file.h); without,
  * -ENOENT then. -EPERM: folder or file is not this user's alone. -EBADMSG: truncated or corrupt. -EPROTO: of another
  * version, and in use: with is_created one that nobody uses is made anew. Each text names the file, and the hint says
  * what to do.

@@ -3,8 +3,8 @@
 #include <errno.h>
 
 #include "base/scope.h"
-#include "ledger/guard.h"
 #include "ledger/handle.h"
+#include "ledger/rows.h"
 #include "ledger/total.h"
 
 static struct ll_ledger_tenant *tenant_of(const struct ll_claim *claim)
@@ -27,7 +27,7 @@ static int add_inside(struct ll_claim *claim, struct ll_ledger_tenant *tenant, u
 }
 
 /* Whoever was robbed of the guard takes its bytes back and begins again: the total is not known to have them. */
-static int add(struct ll_claim *claim, uint64_t bytes, bool is_limited, bool is_remade)
+static int add_bytes(struct ll_claim *claim, uint64_t bytes, bool is_limited, bool is_remade)
 {
 	struct ll_ledger_tenant *tenant = tenant_of(claim);
 	struct ll_guard guard = {
@@ -57,13 +57,13 @@ int ll_memory_reserve(struct ll_claim *claim, uint64_t bytes)
 		return -ESTALE;
 	if (!claim->tenant_row)
 		return add_alone(claim, bytes);
-	int rc = add(claim, bytes, true, false);
+	int rc = add_bytes(claim, bytes, true, false);
 	if (rc != -ENOMEM)
 		return rc;
 	int code = errno;
 	ll_ledger_sweep(claim->ledger);
 	errno = code;
-	return add(claim, bytes, true, true);
+	return add_bytes(claim, bytes, true, true);
 }
 
 void ll_memory_charge(struct ll_claim *claim, uint64_t bytes)
@@ -71,7 +71,7 @@ void ll_memory_charge(struct ll_claim *claim, uint64_t bytes)
 	if (!claim->slot)
 		return;
 	if (claim->tenant_row)
-		add(claim, bytes, false, false);
+		add_bytes(claim, bytes, false, false);
 	else
 		add_alone(claim, bytes);
 }
@@ -109,4 +109,51 @@ void ll_memory_look(const struct ll_claim *claim, struct ll_memory_view *ret_vie
 		return;
 	ret_view->limit_bytes = atomic_load_explicit(&tenant->memory_limit_bytes, memory_order_relaxed);
 	ret_view->used_bytes = atomic_load_explicit(&tenant->memory_used_bytes, memory_order_relaxed);
+}
+
+/* Another process of the claim's tenant that has memory; NULL: the slot is none. */
+static struct ll_ledger_slot *sibling(const struct ll_claim *claim, unsigned index)
+{
+	struct ll_ledger_file *file = claim->ledger->file;
+	struct ll_ledger_slot *slot = &file->slots[index];
+	bool is_one = index != claim->index && ll_slot_is_used(file, index) && slot->token &&
+		      slot->tenant_row == claim->tenant_row && slot->memory_used_bytes;
+	return is_one ? slot : NULL;
+}
+
+unsigned ll_siblings_ask(struct ll_claim *claim, uint64_t now_ns)
+{
+	unsigned count = 0;
+	if (!ll_claim_is_ours(claim) || !claim->tenant_row)
+		return 0;
+	for (unsigned i = 0; i < LL_LEDGER_CLAIMS; i++) {
+		struct ll_ledger_slot *slot = sibling(claim, i);
+		if (!slot)
+			continue;
+		atomic_store(&slot->asked_ns, now_ns);
+		ll_slot_wake(slot);
+		count++;
+	}
+	return count;
+}
+
+unsigned ll_siblings_unanswered(const struct ll_claim *claim)
+{
+	unsigned count = 0;
+	for (unsigned i = 0; i < LL_LEDGER_CLAIMS; i++) {
+		const struct ll_ledger_slot *slot = sibling(claim, i);
+		count += slot && slot->asked_ns;
+	}
+	return count;
+}
+
+bool ll_siblings_do_ask(const struct ll_claim *claim)
+{
+	return ll_claim_is_ours(claim) && claim->slot->asked_ns;
+}
+
+void ll_siblings_answer(struct ll_claim *claim)
+{
+	if (ll_claim_is_ours(claim))
+		atomic_store(&claim->slot->asked_ns, 0);
 }

@@ -2,7 +2,7 @@
  * memory.h - device memory, reserved before the driver is asked for it.
  *
  * The truth is in the claims: each says what its process has reserved. The tenant's total is their sum, kept under the
- * tenant's guard (guard.h), and never passes the tenant's limit, for any number of threads and processes. The guard is
+ * tenant's guard (total.h), and never passes the tenant's limit, for any number of threads and processes. The guard is
  * a lock of our own in the shared page (a few ns when free), made to survive SIGKILL at any instruction: a waiter that
  * finds its holder dead takes it over and makes the total anew from the claims. So a killed process leaves its bytes
  * charged until the next sweep or the next refused reservation, which sweeps by itself, and not a byte longer.
@@ -17,6 +17,7 @@
 #ifndef LOADLINE_LEDGER_MEMORY_H
 #define LOADLINE_LEDGER_MEMORY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "ledger/claim.h"
@@ -41,5 +42,25 @@ struct ll_memory_view {
 
 /* Relaxed reads, a few ns. */
 void ll_memory_look(const struct ll_claim *claim, struct ll_memory_view *ret_view);
+
+/*
+ * What the processes of a tenant ask of each other.
+ *
+ * A process may keep memory that it does not use just now, in pools, and is charged for it. One that is refused by the
+ * limit asks the tenant's others for theirs and wakes them (turn.h); each gives up what it can and answers. A
+ * process that is stopped does not: whoever asks waits only as long as it likes.
+ *
+ * Any thread of the claim's owner.
+ */
+
+/* How many were asked: those that have memory. 0 without a tenant. */
+unsigned ll_siblings_ask(struct ll_claim *claim, uint64_t now_ns);
+
+/* How many of the others have been asked, by anyone, and have not answered yet. */
+unsigned ll_siblings_unanswered(const struct ll_claim *claim);
+
+/* Whether the claim's owner is asked, and that it has done what it can. */
+bool ll_siblings_do_ask(const struct ll_claim *claim);
+void ll_siblings_answer(struct ll_claim *claim);
 
 #endif

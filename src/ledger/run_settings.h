@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "ledger/claim.h"
-#include "ledger/folder.h"
+#include "ledger/file.h"
 #include "ledger/tenant.h"
 
 #define LL_RUN_VARIABLE "LOADLINE_RUN"

@@ -10,16 +10,13 @@
 #include "base/scope.h"
 #include "ledger/contender.h"
 #include "ledger/handle.h"
-#include "ledger/lock.h"
-#include "ledger/tenant_rows.h"
-#include "ledger/text.h"
-#include "ledger/virtual_time.h"
-#include "ledger/visit.h"
+#include "ledger/liveness.h"
+#include "ledger/rows.h"
 
 /* Above what shells and scripts use, below what our own descriptors do. */
 enum { KEEP_FD = 100, JOIN_WAIT_MS = 5000 };
 
-static int fail(const struct ll_ledger *ledger, int rc, struct ll_err *err)
+static int fail_tenant(const struct ll_ledger *ledger, int rc, struct ll_err *err)
 {
 	return ll_err_set(err, rc, "ledger %s: tenant: %s", ll_ledger_path(ledger), strerror(-rc));
 }
@@ -35,6 +32,22 @@ static int open_joined(struct ll_ledger *ledger)
 	return rc;
 }
 
+/* Writes a free row. The caller has LL_LOCK_JOIN. */
+static void make_row(struct ll_ledger_file *file, unsigned row, const struct ll_tenant_wish *wish)
+{
+	struct ll_ledger_tenant *tenant = &file->tenants[row];
+	ll_tenant_rows_zero(tenant);
+	ll_visit_open(file, row + 1);
+	tenant->priority = wish->priority;
+	tenant->memory_limit_bytes = wish->memory_limit_bytes;
+	tenant->compute_cap_permille = wish->compute_cap_permille;
+	tenant->weight_permille = wish->weight_permille ? wish->weight_permille : LL_DEFAULT_WEIGHT_PERMILLE;
+	tenant->space_permille = wish->space_permille;
+	tenant->taken_ns = ll_now_ns();
+	LL_TEXT_PUT(tenant, name, wish->name);
+	atomic_store(&tenant->id, wish->id);
+}
+
 static int find_or_make(struct ll_ledger *ledger, const struct ll_tenant_wish *wish, unsigned *ret_row)
 {
 	unsigned row = ll_tenant_rows_find(ledger->file, wish->id);
@@ -47,12 +60,12 @@ static int find_or_make(struct ll_ledger *ledger, const struct ll_tenant_wish *w
 	if (rc)
 		return rc;
 	if (is_new)
-		ll_tenant_rows_make(ledger->file, row, wish);
+		make_row(ledger->file, row, wish);
 	*ret_row = row;
 	return 0;
 }
 
-static int join(struct ll_ledger *ledger, const struct ll_tenant_wish *wish, unsigned *ret_row)
+static int join_row(struct ll_ledger *ledger, const struct ll_tenant_wish *wish, unsigned *ret_row)
 {
 	LL_SCOPE_NO_CANCEL;
 	LL_SCOPE_LOCK(&ledger->mutex);
@@ -72,10 +85,10 @@ int ll_tenant_join(struct ll_ledger *ledger, const struct ll_tenant_wish *wish, 
 {
 	if (!wish->id)
 		return ll_err_set(err, -EINVAL, "ledger %s: a tenant needs an id", ll_ledger_path(ledger));
-	int rc = join(ledger, wish, ret_row);
+	int rc = join_row(ledger, wish, ret_row);
 	if (rc == -ENOSPC) {
 		ll_ledger_sweep(ledger);
-		rc = join(ledger, wish, ret_row);
+		rc = join_row(ledger, wish, ret_row);
 	}
 	if (rc == -ENOSPC) {
 		ll_err_set(err, rc, "ledger %s: is full: %d tenants share this card", ll_ledger_path(ledger),
@@ -83,7 +96,7 @@ int ll_tenant_join(struct ll_ledger *ledger, const struct ll_tenant_wish *wish, 
 		ll_err_hint(err, "`loadline status` shows them");
 		return rc;
 	}
-	return rc ? fail(ledger, rc, err) : 0;
+	return rc ? fail_tenant(ledger, rc, err) : 0;
 }
 
 /* A copy of the descriptor that exec leaves open. */
@@ -111,7 +124,7 @@ int ll_tenant_keep(struct ll_ledger *ledger, unsigned row, int *ret_fd, struct l
 	ll_fork_unblock();
 	int rc = fd < 0 ? fd : ll_lock_try_shared(fd, LL_LOCK_TENANTS + (off_t)row);
 	if (rc)
-		return fail(ledger, rc, err);
+		return fail_tenant(ledger, rc, err);
 	*ret_fd = fd;
 	fd = -1;
 	return 0;

@@ -72,12 +72,6 @@ bool ll_tenant_read(struct ll_ledger *ledger, unsigned row, struct ll_tenant_inf
  */
 bool ll_tenant_memory_limit(struct ll_ledger *ledger, uint64_t id, uint64_t *ret_bytes);
 
-/*
- * The row of that card's ledger whose lock that process keeps, as what `run` starts does whatever it has made of its
- * environment. False: none, or the process is another user's. Some µs for each of its descriptors.
- */
-bool ll_tenant_of_process(pid_t pid, const char *uuid, unsigned *ret_row);
-
 /* Whether it is a client of MPS: its share of the SMs cannot be set while it runs. */
 bool ll_tenant_shares_by_space(const struct ll_ledger *ledger, unsigned row);
 
@@ -89,7 +83,7 @@ void ll_tenant_note_lost(struct ll_ledger *ledger, uint64_t id, uint64_t now_ns)
 void ll_tenant_note_had(struct ll_ledger *ledger, uint64_t id);
 
 /* Single values of a row, for `loadline set`. 0 takes a limit away. now_ns: CLOCK_MONOTONIC. What the tenant had or
- * lacked in its old class does not count in the new one (virtual_time.h). */
+ * lacked in its old class does not count in the new one (contender.h). */
 void ll_tenant_set_memory_limit(struct ll_ledger *ledger, unsigned row, uint64_t bytes);
 void ll_tenant_set_compute_cap(struct ll_ledger *ledger, unsigned row, unsigned permille);
 void ll_tenant_set_weight(struct ll_ledger *ledger, unsigned row, unsigned permille);

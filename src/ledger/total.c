@@ -1,9 +1,17 @@
 #include "ledger/total.h"
 
-#include "ledger/guard.h"
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
 #include "ledger/handle.h"
-#include "ledger/lock.h"
-#include "ledger/slot.h"
+#include "ledger/liveness.h"
+#include "ledger/rows.h"
 
 bool ll_total_add(_Atomic uint64_t *sum, uint64_t bytes, uint64_t limit_bytes)
 {
@@ -63,7 +71,7 @@ void ll_total_leave(struct ll_ledger *ledger, unsigned index, int lock_fd)
 		remake_with_guard(ledger, tenant_row - 1, index, lock_fd);
 }
 
-/* The guard's holder is known by the lock of a slot (guard.h). The withdrawn claim's is kept by others: a free slot's
+/* The guard's holder is known by the lock of a slot (total.h). The withdrawn claim's is kept by others: a free slot's
  * is taken instead. If all slots are in use, the total is made anew at the next refused reservation. */
 static void remake_with_free_slot(struct ll_ledger *ledger, unsigned row)
 {
@@ -86,4 +94,190 @@ bool ll_total_withdraw(struct ll_ledger *ledger, unsigned index, uint64_t token)
 	if (tenant_row && tenant_row <= LL_LEDGER_TENANTS)
 		remake_with_free_slot(ledger, tenant_row - 1);
 	return true;
+}
+
+/*
+ * How often a waiter looks before it sleeps, and how many pauses of 10 to 50 ns are between: 32 after the first look,
+ * twice as many after each, 256 at most. In all 20 to 70 us, less than sleeping and being woken takes when many wait.
+ * A holder is inside for some 50 ns, and comes back soon where many allocate: looks as close as that make it lose the
+ * cache line at each step, so that 16 who wait take seven times as long as one after the other (doc/benchmarks.md).
+ */
+enum { LOOKS = 8, FIRST_SHIFT = 5, LAST_SHIFT = 8, SLOT_SHIFT = 32, COUNT_SHIFT = 48 };
+
+#define LOOK_NS (10 * LL_NS_PER_MS)
+#define STUCK_NS (500 * LL_NS_PER_MS)
+#define SLOT_MASK UINT64_C(0x7fff)
+#define CLEARS (UINT64_C(1) << 47)
+#define WHO_MASK ((UINT64_C(1) << COUNT_SHIFT) - 1)
+
+/* In the first block of thread-local storage: no allocation on a thread's first reservation. */
+static __thread uint32_t own_tid __attribute__((tls_model("initial-exec")));
+static __thread uint64_t own_count __attribute__((tls_model("initial-exec")));
+
+static struct ll_ledger_tenant *guarded_tenant(const struct ll_guard *guard)
+{
+	return &guard->ledger->file->tenants[guard->row];
+}
+
+static uint64_t make_word(const struct ll_guard *guard)
+{
+	if (!own_tid)
+		own_tid = (uint32_t)syscall(SYS_gettid);
+	uint64_t clears = guard->lock_fd >= 0 ? CLEARS : 0;
+	return ++own_count << COUNT_SHIFT | clears | (uint64_t)(guard->index + 1) << SLOT_SHIFT | own_tid;
+}
+
+static bool is_slot_lock_free(const struct ll_guard *guard, unsigned index)
+{
+	struct ll_ledger *ledger = guard->ledger;
+	off_t byte = LL_LOCK_SLOTS + (off_t)index;
+	if (guard->lock_fd >= 0)
+		return ll_lock_is_free(guard->lock_fd, byte);
+	/* Who sweeps in this process has the mutex: it looks for itself, or is the holder. */
+	if (pthread_mutex_trylock(&ledger->mutex))
+		return false;
+	bool is_free = ll_ledger_has_scan(ledger) && ll_lock_is_free(ledger->scan.fd, byte);
+	pthread_mutex_unlock(&ledger->mutex);
+	return is_free;
+}
+
+static bool is_thread_gone(pid_t pid, uint64_t word)
+{
+	return syscall(SYS_tgkill, pid, (pid_t)(uint32_t)word, 0) && errno == ESRCH;
+}
+
+static bool is_owner_gone(const struct ll_ledger *ledger, const struct ll_ledger_slot *slot, uint64_t word)
+{
+	struct ll_process_id owner = {
+	    .pid = slot->pid,
+	    .start_ticks = slot->start_ticks,
+	    .namespaces = slot->namespaces,
+	};
+	if (!ledger->namespaces || owner.namespaces != ledger->namespaces)
+		return false;
+	return ll_process_is_gone(&owner, ledger->namespaces) || is_thread_gone(owner.pid, word);
+}
+
+/* Words that nobody writes are dead too: a damaged page must not stop anybody. */
+static bool is_holder_dead(const struct ll_guard *guard, uint64_t word)
+{
+	uint64_t number = word >> SLOT_SHIFT & SLOT_MASK;
+	bool is_clearing = word & CLEARS;
+	if (!number || number > LL_LEDGER_CLAIMS)
+		return true;
+	unsigned index = (unsigned)number - 1;
+	const struct ll_ledger_slot *slot = &guard->ledger->file->slots[index];
+	if (index == guard->index && guard->lock_fd >= 0)
+		return true; /* it had the lock that is ours now */
+	if (index == guard->index && !is_clearing)
+		return is_thread_gone(getpid(), word);
+	if (is_clearing ? slot->token != 0 : slot->tenant_row != guard->row + 1)
+		return true;
+	return is_slot_lock_free(guard, index) || (!is_clearing && is_owner_gone(guard->ledger, slot, word));
+}
+
+/* No cancellation point, because syscall() is none. */
+static void sleep_on(_Atomic uint32_t *futex)
+{
+	struct timespec wait = {.tv_nsec = (long)LOOK_NS};
+	syscall(SYS_futex, futex, FUTEX_WAIT, 1, &wait, NULL, 0);
+}
+
+static bool swap_guard(struct ll_ledger_tenant *tenant, uint64_t from, uint64_t to)
+{
+	return atomic_compare_exchange_strong(&tenant->guard, &from, to);
+}
+
+/* The word that is in our way, and since when. Times, not sleeps, are counted: signals may cut each of them short. */
+struct patience {
+	uint64_t word, since_ns, looked_ns;
+};
+
+static bool may_rob(const struct ll_guard *guard, struct patience *patience, uint64_t word)
+{
+	uint64_t now_ns = ll_now_ns();
+	if (word != patience->word) {
+		*patience = (struct patience){.word = word, .since_ns = now_ns, .looked_ns = now_ns};
+		return false;
+	}
+	if (now_ns - patience->looked_ns < LOOK_NS)
+		return false;
+	patience->looked_ns = now_ns;
+	return now_ns - patience->since_ns >= STUCK_NS || is_holder_dead(guard, word);
+}
+
+/*
+ * The futex word is set before each look at the guard, so the holder that is seen there sees it when it leaves; and
+ * whoever was woken sets it again, because others may still be asleep.
+ */
+static bool wait_for(const struct ll_guard *guard, struct ll_ledger_tenant *tenant)
+{
+	struct patience patience = {0};
+	for (;;) {
+		atomic_store(&tenant->guard_waiters, 1);
+		uint64_t word = tenant->guard;
+		if (!word && swap_guard(tenant, 0, guard->word))
+			return false;
+		if (!word)
+			continue;
+		/* Our own thread's, below a signal handler: it cannot go on before we do. */
+		bool is_below_us = (word & WHO_MASK) == (guard->word & WHO_MASK);
+		if ((is_below_us || may_rob(guard, &patience, word)) && swap_guard(tenant, word, guard->word))
+			return true;
+		sleep_on(&tenant->guard_waiters);
+	}
+}
+
+static void pause_for(unsigned rounds)
+{
+	for (unsigned i = 0; i < rounds; i++) {
+#if defined(__x86_64__)
+		__builtin_ia32_pause();
+#elif defined(__aarch64__)
+		__asm__ volatile("isb"); /* yield takes no time */
+#endif
+	}
+}
+
+static bool spin_for(const struct ll_guard *guard, struct ll_ledger_tenant *tenant)
+{
+	unsigned shift = FIRST_SHIFT;
+	for (int look = 0; look < LOOKS; look++) {
+		if (!atomic_load_explicit(&tenant->guard, memory_order_relaxed) && swap_guard(tenant, 0, guard->word))
+			return true;
+		pause_for(1U << shift);
+		shift += shift < LAST_SHIFT;
+	}
+	return false;
+}
+
+bool ll_guard_take(struct ll_guard *guard)
+{
+	struct ll_ledger_tenant *tenant = guarded_tenant(guard);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &guard->cancel_state);
+	guard->word = make_word(guard);
+	if (spin_for(guard, tenant))
+		return false;
+	int code = errno;
+	bool is_taken_over = wait_for(guard, tenant);
+	errno = code;
+	return is_taken_over;
+}
+
+bool ll_guard_free(struct ll_guard *guard)
+{
+	struct ll_ledger_tenant *tenant = guarded_tenant(guard);
+	bool is_kept = swap_guard(tenant, guard->word, 0);
+	if (is_kept && tenant->guard_waiters && atomic_exchange(&tenant->guard_waiters, 0)) {
+		int code = errno;
+		syscall(SYS_futex, &tenant->guard_waiters, FUTEX_WAKE, 1, NULL, NULL, 0);
+		errno = code;
+	}
+	pthread_setcancelstate(guard->cancel_state, NULL);
+	return is_kept;
+}
+
+void ll_guard_in_child(void)
+{
+	own_tid = 0;
 }

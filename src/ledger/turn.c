@@ -1,5 +1,11 @@
 #include "ledger/turn.h"
 
+#include <errno.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
 #include "base/clock.h"
 #include "control/tokens.h"
 #include "control/turns.h"
@@ -7,10 +13,8 @@
 #include "ledger/account.h"
 #include "ledger/contender.h"
 #include "ledger/handle.h"
-#include "ledger/sharing.h"
-#include "ledger/slot.h"
-#include "ledger/virtual_time.h"
-#include "ledger/visit.h"
+#include "ledger/liveness.h"
+#include "ledger/rows.h"
 
 /* The turn word: (1 + slot) << 48, a flag for a turn that a higher class waits for, and a count that makes each change
  * unique. */
@@ -35,7 +39,7 @@ static uint64_t next_turn(uint64_t turn, unsigned holder, bool is_promoted)
 }
 
 /* Whether the turn is this claim's: its tenant's, through whichever claim the word names. */
-static bool holds(struct ll_ledger_file *file, uint64_t turn, unsigned index)
+static bool has_turn(struct ll_ledger_file *file, uint64_t turn, unsigned index)
 {
 	unsigned holder = holder_of(turn);
 	if (holder < 1 || holder > LL_LEDGER_CLAIMS)
@@ -96,8 +100,8 @@ static bool has_higher(const struct ll_contender_scan *scan, const struct ll_tur
 }
 
 /* giver: NULL where it has no work now. */
-static void give(struct ll_claim *claim, const struct ll_turn_contender *giver, const struct ll_contender_scan *scan,
-		 size_t best, uint64_t turn, uint64_t now_ns)
+static void give_turn(struct ll_claim *claim, const struct ll_turn_contender *giver,
+		      const struct ll_contender_scan *scan, size_t best, uint64_t turn, uint64_t now_ns)
 {
 	struct ll_ledger_file *file = claim->ledger->file;
 	const struct ll_turn_contender *next = &scan->contenders[best];
@@ -163,7 +167,7 @@ static void give_away(struct ll_claim *claim, uint64_t turn, uint64_t now_ns)
 	ll_contender_scan(file, claim->index, now_ns, &scan);
 	size_t best = ll_turns_best(scan.contenders, scan.count);
 	if (best < scan.count)
-		give(claim, NULL, &scan, best, turn, now_ns);
+		give_turn(claim, NULL, &scan, best, turn, now_ns);
 	else
 		free_turn(file, turn, now_ns);
 }
@@ -305,7 +309,7 @@ static bool waits_for_rest(struct ll_turn *turn, uint64_t now_ns)
 }
 
 /* Else our own looks would take the turn back from the lower class, for work that is not there. */
-static void pause(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns)
+static void begin_pause(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns)
 {
 	turn->paused_since_ns = now_ns;
 	ll_visit_set(claim, LL_VISIT_PAUSES, true);
@@ -338,8 +342,8 @@ static bool keep_visit(struct ll_claim *claim, struct ll_turn *turn, const struc
 		ll_virtual_time_limit_credit(tenant, scan, now_ns);
 	ll_visit_set(claim, LL_VISIT_RAN_DRY, turn->dry_since_ns && self->launches_ahead);
 	if (is_dry && self->rank < scan->contenders[best].rank)
-		pause(claim, turn, now_ns);
-	give(claim, is_dry ? NULL : self, scan, best, word, now_ns);
+		begin_pause(claim, turn, now_ns);
+	give_turn(claim, is_dry ? NULL : self, scan, best, word, now_ns);
 	return false;
 }
 
@@ -365,7 +369,7 @@ static bool keep_turn(struct ll_claim *claim, struct ll_turn *turn, const struct
 					  : queued_ns <= LL_TURN_DRAINED_NS;
 	if (is_drained || now_ns - turn->ending_since_ns >= LL_TURN_DRAIN_NS) {
 		turn->ending_since_ns = 0;
-		give(claim, self, scan, best, word, now_ns);
+		give_turn(claim, self, scan, best, word, now_ns);
 	} else if (tenant) {
 		ll_gang_note_ending(tenant, now_ns);
 	}
@@ -426,12 +430,12 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 		return;
 	}
 	uint64_t word = atomic_load(&file->turn);
-	if (!holds(file, word, claim->index) && !self.is_paused) {
+	if (!has_turn(file, word, claim->index) && !self.is_paused) {
 		turn->ending_since_ns = 0;
 		try_take(claim, &self, &scan, word, now_ns);
 		word = atomic_load(&file->turn);
 	}
-	if (holds(file, word, claim->index)) {
+	if (has_turn(file, word, claim->index)) {
 		restart_waiting(slot, now_ns);
 		self.waited_ns = 0;
 		ll_visit_let_deaf_go(file, now_ns);
@@ -482,7 +486,7 @@ bool ll_turn_holder(const struct ll_ledger *ledger, unsigned *ret_index)
 bool ll_turn_is_mine(const struct ll_claim *claim)
 {
 	struct ll_ledger_file *file = claim->ledger->file;
-	return holds(file, atomic_load_explicit(&file->turn, memory_order_relaxed), claim->index);
+	return has_turn(file, atomic_load_explicit(&file->turn, memory_order_relaxed), claim->index);
 }
 
 _Atomic uint32_t *ll_turn_gate(struct ll_claim *claim)
@@ -515,4 +519,30 @@ void ll_turn_shut_gate(struct ll_claim *claim)
 	struct ll_ledger_slot *slot = own_slot(claim);
 	if (slot)
 		atomic_store(&slot->gate, LL_GATE_SHUT);
+}
+
+uint32_t ll_turn_wake_count(const struct ll_claim *claim)
+{
+	struct ll_ledger_slot *slot = claim->slot;
+	return slot ? atomic_load(&slot->wake_count) : 0;
+}
+
+void ll_turn_wake(struct ll_claim *claim)
+{
+	struct ll_ledger_slot *slot = claim->slot;
+	if (slot)
+		ll_slot_wake(slot);
+}
+
+void ll_turn_sleep(struct ll_claim *claim, uint32_t wake_count, uint64_t until_ns)
+{
+	struct ll_ledger_slot *slot = claim->slot;
+	uint64_t now_ns = ll_now_ns();
+	if (!slot || until_ns <= now_ns)
+		return;
+	int saved_errno = errno;
+	uint64_t left_ns = until_ns - now_ns;
+	struct timespec timeout = {.tv_sec = (time_t)(left_ns / LL_NS_PER_S), .tv_nsec = (long)(left_ns % LL_NS_PER_S)};
+	syscall(SYS_futex, &slot->wake_count, FUTEX_WAIT, wake_count, &timeout, NULL, 0);
+	errno = saved_errno;
 }

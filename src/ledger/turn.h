@@ -36,27 +36,10 @@
 #include "ledger/gang.h"
 
 #define LL_TURN_DRAIN_NS UINT64_C(20000000)
-#define LL_TURN_DEAF_NS UINT64_C(20000000)
 /* Work that its process does not know of, or could not count, waits no longer than this. */
 #define LL_TURN_PAUSE_NS UINT64_C(5000000)
 /* A queue that ends within this time is taken for drained: the next holder's launches take that long to arrive. */
 #define LL_TURN_DRAINED_NS UINT64_C(300000)
-
-/* A call lasts for a few looks of its process, which looks each 0.1 ms while it waits. */
-#define LL_TURN_CALLED_NS UINT64_C(500000)
-
-enum ll_gate {
-	LL_GATE_SHUT, /* ask before each launch: the state of a fresh claim */
-	LL_GATE_OPEN,
-	LL_GATE_TIMED, /* open, but the next launch shall say that it happened */
-};
-
-/* How a program launches. */
-enum ll_pace {
-	LL_PACE_UNKNOWN, /* the state of a fresh claim: it takes turns */
-	LL_PACE_AHEAD,   /* its queue fills while others have the card */
-	LL_PACE_WAITS,   /* for each kernel: the card must be kept for it */
-};
 
 struct ll_turn {
 	uint32_t queued_launches; /* the caller's: what the card has of ours */
@@ -76,7 +59,7 @@ struct ll_turn_look {
 	bool is_sliced;          /* others work too, and nobody needs turns: the hardware's time slices serve all */
 	bool is_holder;          /* the turn is ours, even when we may not launch */
 	bool is_by_visits;       /* others want the card, or a higher class may, and what we launch out of turn waits
-				    on it (visit.h) */
+				    on it (contender.h) */
 	uint64_t turn_since_ns;  /* when the turn came to who has it now */
 	unsigned priority;       /* enum ll_priority of the tenant */
 	int64_t tokens_ns;       /* of the tenant's account; INT64_MAX without a cap */

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/scope.h"
-#include "ledger/fork.h"
+#include "ledger/file.h"
 #include "ledger/memory.h"
 #include "shim/charge_counter.h"
 #include "shim/interpose/device_uuid.h"

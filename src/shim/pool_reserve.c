@@ -1,7 +1,7 @@
 #include "shim/pool_reserve.h"
 
 #include "base/clock.h"
-#include "ledger/siblings.h"
+#include "ledger/memory.h"
 #include "shim/device_state.h"
 
 #define PAUSE_NS (200 * LL_NS_PER_US)

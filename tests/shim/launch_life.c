@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "abi/cuda_prototypes.h"
-#include "ledger/lock.h"
+#include "ledger/liveness.h"
 #include <dlfcn.h>
 
 #define ID 7

@@ -1,4 +1,5 @@
-/* Programs that wait for their turn on the card (ledger/visit.h): what is held, what is not, and that all of it ends.
+/* Programs that wait for their turn on the card (ledger/contender.h): what is held, what is not, and that all of it
+ * ends.
  */
 #include "launching.h"
 
@@ -8,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ledger/visit.h"
+#include "ledger/contender.h"
 
 #define MS UINT64_C(1000000)
 

@@ -1,6 +1,6 @@
 #include "launching.h"
 
-#include "ledger/turn.h"
+#include "ledger/contender.h"
 
 #include "base/err.h"
 

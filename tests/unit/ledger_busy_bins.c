@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ledger/busy_bins.h"
+#include "ledger/account.h"
 
 #define BIN LL_BUSY_BIN_NS
 #define MS UINT64_C(1000000)

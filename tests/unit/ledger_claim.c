@@ -11,7 +11,6 @@
 #include "ledger/handle.h"
 #include "ledger/layout.h"
 #include "ledger/memory.h"
-#include "ledger/siblings.h"
 #include "ledger/turn.h"
 #include "ledger_fixture.h"
 

@@ -8,7 +8,7 @@
 #include "base/scope.h"
 #include "ledger/handle.h"
 #include "ledger/layout.h"
-#include "ledger/lock.h"
+#include "ledger/liveness.h"
 #include "ledger_fixture.h"
 
 static void overwrite(const struct fixture *f, off_t offset, const void *bytes, size_t count)

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "ledger/claim.h"
-#include "ledger/folder.h"
+#include "ledger/file.h"
 #include "ledger/ledger.h"
 #include "ledger/tenant.h"
 

@@ -4,9 +4,9 @@
 #include "base/clock.h"
 #include "control/turns.h"
 #include "ledger/account.h"
+#include "ledger/contender.h"
 #include "ledger/handle.h"
 #include "ledger/turn.h"
-#include "ledger/visit.h"
 #include "ledger_fixture.h"
 
 enum { MOST = 4, PHASES = 12, HISTORIES = 200 };

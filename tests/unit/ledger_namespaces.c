@@ -8,8 +8,9 @@
 
 #include "test.h"
 
-#include "ledger/below.h"
+#include "ledger/ledger.h"
 #include "ledger/memory.h"
+#include "ledger/proc.h"
 #include "ledger_fixture.h"
 
 enum { OWNER_BYTES = 900 };

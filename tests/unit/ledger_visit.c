@@ -5,9 +5,9 @@
 #include "control/turns.h"
 #include "control/visits.h"
 #include "ledger/account.h"
+#include "ledger/contender.h"
 #include "ledger/handle.h"
 #include "ledger/turn.h"
-#include "ledger/visit.h"
 #include "ledger_fixture.h"
 
 #define MS LL_NS_PER_MS

@@ -7,9 +7,9 @@
 #include "base/scope.h"
 #include "cli/doctor/doctor.h"
 #include "cli/run/join.h"
-#include "ledger/below.h"
-#include "ledger/folder.h"
+#include "ledger/file.h"
 #include "ledger/ledger.h"
+#include "ledger/proc.h"
 #include "ledger/tenant.h"
 
 enum { CLAIMS_MAX = 256, TENANTS_MAX = 128, SILENT_S = 10 };

@@ -8,7 +8,7 @@
 
 #include "base/scope.h"
 #include "cli/doctor/doctor.h"
-#include "ledger/folder.h"
+#include "ledger/file.h"
 
 /* Linux: PROC_PID_INIT_INO, the inode of the machine's first PID namespace. */
 #define FIRST_PID_NAMESPACE 0xEFFFFFFCU

@@ -2,8 +2,9 @@
 
 #include <stddef.h>
 
-#include "ledger/below.h"
 #include "ledger/claim.h"
+#include "ledger/ledger.h"
+#include "ledger/proc.h"
 
 int ll_run_join(const struct ll_run_settings *settings, const struct ll_card *card, int *ret_fd, struct ll_err *err)
 {

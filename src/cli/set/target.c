@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "base/parse.h"
 #include "base/scope.h"
-#include "ledger/folder.h"
+#include "ledger/file.h"
 
 enum { CLAIMS_MAX = 256, TENANTS_MAX = 128 };
 

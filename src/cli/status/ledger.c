@@ -5,8 +5,9 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "cli/status/status.h"
-#include "ledger/below.h"
-#include "ledger/folder.h"
+#include "ledger/file.h"
+#include "ledger/ledger.h"
+#include "ledger/proc.h"
 #include "ledger/turn.h"
 
 enum { CLAIMS_MAX = 256, TENANTS_MAX = 128 };

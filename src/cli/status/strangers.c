@@ -6,6 +6,7 @@
 
 #include "base/scope.h"
 #include "cli/status/status.h"
+#include "ledger/proc.h"
 #include "ledger/run_settings.h"
 #include "mps/process.h"
 

@@ -2,7 +2,7 @@
 
 #include <pthread.h>
 
-#include "ledger/fork.h"
+#include "ledger/file.h"
 #include "shim/charge_counter.h"
 #include "shim/interpose/real.h"
 

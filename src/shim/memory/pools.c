@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "ledger/fork.h"
+#include "ledger/file.h"
 #include "ledger/memory.h"
 #include "shim/charge_counter.h"
 #include "shim/interpose/real.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ledger/fork.h"
+#include "ledger/file.h"
 #include "ledger/memory.h"
 #include "ledger/tenant.h"
 #include "shim/device_state.h"

@@ -6,7 +6,7 @@
 #include <sys/prctl.h>
 
 #include "base/clock.h"
-#include "ledger/siblings.h"
+#include "ledger/memory.h"
 #include "shim/interpose/real.h"
 #include "shim/interpose/reentry.h"
 #include "shim/time/flow_state.h"

@@ -1,7 +1,7 @@
 /* Launches that wait for their turn on the card, behind the tenant's gate there, while their host goes on. */
 #include "base/clock.h"
 #include "ledger/account.h"
-#include "ledger/visit.h"
+#include "ledger/contender.h"
 #include "shim/time/flow_state.h"
 
 /* Work that is let through between two waits: what of it is left when the gate shuts runs beside the next tenant's. */

@@ -1,4 +1,4 @@
-#include "ledger/below.h"
+#include "ledger/proc.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -12,15 +12,15 @@
 
 #include "base/clock.h"
 #include "base/scope.h"
-#include "ledger/contender.h"
 #include "ledger/handle.h"
-#include "ledger/process.h"
-#include "ledger/slot.h"
+#include "ledger/ledger.h"
+#include "ledger/liveness.h"
+#include "ledger/rows.h"
 #include "ledger/total.h"
 
 #define SILENT_NS (3 * LL_NS_PER_S)
 
-enum { PATH_SIZE = 300, STATUS_SIZE = 4096, TIME_NAMESPACE_SHIFT = 32 };
+enum { PATH_SIZE = 320, STATUS_SIZE = 4096, TIME_NAMESPACE_SHIFT = 32 };
 
 /* The owner of a claim, and what a walk over all processes has found of it. */
 struct suspect {
@@ -73,7 +73,7 @@ static bool is_of_namespace(const char *name, uint64_t namespaces)
 }
 
 /* False: nothing can be told of a process, which may be an owner. */
-static bool compare(struct suspect *suspects, size_t count, const char *name)
+static bool compare_owners(struct suspect *suspects, size_t count, const char *name)
 {
 	struct ll_process_stat stat = {0};
 	int rc = ll_process_stat(name, &stat);
@@ -91,13 +91,14 @@ static bool compare(struct suspect *suspects, size_t count, const char *name)
 	return true;
 }
 
-static bool walk(struct suspect *suspects, size_t count)
+static bool walk_processes(struct suspect *suspects, size_t count)
 {
 	DIR *folder = ll_process_has_own_proc() ? opendir("/proc") : NULL;
 	const struct dirent *entry;
 	bool is_complete = folder;
 	while (is_complete && (entry = readdir(folder)))
-		is_complete = !isdigit((unsigned char)entry->d_name[0]) || compare(suspects, count, entry->d_name);
+		is_complete =
+		    !isdigit((unsigned char)entry->d_name[0]) || compare_owners(suspects, count, entry->d_name);
 	if (folder)
 		closedir(folder);
 	return is_complete;
@@ -111,7 +112,7 @@ size_t ll_ledger_sweep_below(struct ll_ledger *ledger)
 	uint64_t now_ns = ll_now_ns();
 	for (unsigned i = 0; suspects && i < LL_LEDGER_CLAIMS; i++)
 		count += is_suspect(ledger, i, now_ns, &suspects[count]);
-	if (!count || !walk(suspects, count))
+	if (!count || !walk_processes(suspects, count))
 		return swept;
 	LL_SCOPE_LOCK(&ledger->mutex);
 	for (size_t i = 0; i < count && ll_ledger_has_scan(ledger); i++) {
@@ -120,4 +121,63 @@ size_t ll_ledger_sweep_below(struct ll_ledger *ledger)
 			 ll_total_withdraw(ledger, suspect->index, suspect->token);
 	}
 	return swept;
+}
+
+enum { INFO_SIZE = 4096, FIRST_BYTE_FIELD = 7 };
+
+static bool is_ledger(int folder_fd, const char *name, const char *uuid)
+{
+	char target[512], file[160];
+	ssize_t length = readlinkat(folder_fd, name, target, sizeof target - 1);
+	int n = snprintf(file, sizeof file, "/%s.ledger", uuid);
+	if (length < n)
+		return false;
+	target[length] = '\0';
+	return strcmp(target + length - n, file) == 0;
+}
+
+/* "lock: 1: OFDLCK ADVISORY READ -1 fe:00:1234 FIRST LAST": the first byte that is locked; 0: another line. */
+static unsigned long long first_locked(char *line)
+{
+	char *rest = NULL, *word = strtok_r(line, " \t", &rest);
+	bool is_lock = word && strcmp(word, "lock:") == 0;
+	for (int i = 0; is_lock && word && i < FIRST_BYTE_FIELD; i++) {
+		word = strtok_r(NULL, " \t", &rest);
+		is_lock = i != 1 || (word && strcmp(word, "OFDLCK") == 0);
+	}
+	return is_lock && word ? strtoull(word, NULL, 10) : 0;
+}
+
+static bool find_row(pid_t pid, const char *name, unsigned *ret_row)
+{
+	char path[PATH_SIZE], text[INFO_SIZE];
+	snprintf(path, sizeof path, "/proc/%d/fdinfo/%s", (int)pid, name);
+	LL_SCOPE_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+	if (length < 0)
+		return false;
+	text[length] = '\0';
+	char *rest = NULL;
+	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		unsigned long long byte = first_locked(line);
+		if (byte < LL_LOCK_TENANTS || byte >= LL_LOCK_TENANTS + LL_LEDGER_TENANTS)
+			continue;
+		*ret_row = (unsigned)(byte - LL_LOCK_TENANTS);
+		return true;
+	}
+	return false;
+}
+
+bool ll_tenant_of_process(pid_t pid, const char *uuid, unsigned *ret_row)
+{
+	char path[PATH_SIZE];
+	snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
+	DIR *folder = opendir(path);
+	const struct dirent *entry;
+	bool is_found = false;
+	while (folder && !is_found && (entry = readdir(folder)))
+		is_found = is_ledger(dirfd(folder), entry->d_name, uuid) && find_row(pid, entry->d_name, ret_row);
+	if (folder)
+		closedir(folder);
+	return is_found;
 }

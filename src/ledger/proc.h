@@ -1,18 +1,22 @@
 /*
- * below.h - claims of dead processes in PID namespaces below the caller's, such as those of containers.
+ * proc.h - what commands find in /proc about other processes. The preloaded library uses none of it: it does not walk
+ * over the processes of the machine.
+ *
+ * Claims of dead processes in PID namespaces below the caller's, such as those of containers.
  *
  * A child made by a bare clone() shares its parent's lock descriptions, and no fork handler closes them. If the parent
  * dies first, its claim's lock stays held. A sweep (ledger.h) then judges by the owner's process number, which means
  * nothing in another PID namespace. But a process in a namespace above sees all processes of those below, and /proc
  * tells their numbers there too: this finds the owner, or finds that it is gone.
  *
- * For commands. The preloaded library does not walk over all processes of the machine. A process in the owner's
- * namespace needs none of this; one in a namespace beside it cannot know.
+ * A process in the owner's namespace needs none of this. One in a namespace beside it cannot know.
  */
-#ifndef LOADLINE_LEDGER_BELOW_H
-#define LOADLINE_LEDGER_BELOW_H
+#ifndef LOADLINE_LEDGER_PROC_H
+#define LOADLINE_LEDGER_PROC_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 struct ll_ledger;
 
@@ -22,5 +26,11 @@ struct ll_ledger;
  * longer.
  */
 size_t ll_ledger_sweep_below(struct ll_ledger *ledger);
+
+/*
+ * The row of that card's ledger whose lock that process keeps, as what `run` starts does whatever it has made of its
+ * environment. False: none, or the process is another user's. Some µs for each of its descriptors.
+ */
+bool ll_tenant_of_process(pid_t pid, const char *uuid, unsigned *ret_row);
 
 #endif

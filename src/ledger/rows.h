@@ -1,0 +1,69 @@
+/*
+ * rows.h - the claims' slots, the tenants' rows and the texts in both: made, copied and cleaned. Private to src/ledger.
+ */
+#ifndef LOADLINE_LEDGER_ROWS_H
+#define LOADLINE_LEDGER_ROWS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ledger/layout.h"
+
+struct ll_ledger;
+struct ll_ledger_file;
+struct ll_tenant_wish;
+
+/*
+ * Reading and writing one claim's slot. Private to src/ledger; who may write is in layout.h.
+ */
+
+/* Whether the slot may hold anything. */
+bool ll_slot_is_used(const struct ll_ledger_file *file, unsigned index);
+
+/* Says that the slot may hold something, before anything is written to it. */
+void ll_slot_mark_used(struct ll_ledger_file *file, unsigned index);
+
+/* Withdraws the token, zeroes the rest, marks it unused. */
+void ll_slot_clean(struct ll_ledger_file *file, unsigned index);
+
+/* Wakes all threads that sleep for the claim (ll_turn_sleep). */
+void ll_slot_wake(struct ll_ledger_slot *slot);
+
+/*
+ * Finding, making and clearing tenants' rows. Private to src/ledger; who may when is in layout.h.
+ */
+
+/* How many slots name the row. With is_claim_only those whose claims are published, not those being taken or cleared.
+ */
+unsigned ll_tenant_rows_claims(const struct ll_ledger_file *file, unsigned row, bool is_claim_only);
+
+/* The row with this id; LL_LEDGER_TENANTS when there is none, and the first free row for id 0. */
+unsigned ll_tenant_rows_find(const struct ll_ledger_file *file, uint64_t id);
+
+/* Zeroes all of a row but the tenant's name and limits. */
+void ll_tenant_rows_zero(struct ll_ledger_tenant *tenant);
+
+/* Clears the dead rows, unless somebody else is making or clearing some now. The caller has the ledger's mutex, and its
+ * scan description is open. */
+void ll_tenant_rows_sweep(struct ll_ledger *ledger);
+
+/*
+ * Texts in the shared page, written and read while others do the same. Private to src/ledger.
+ *
+ * A text is an array of words; the sequence beside it is odd while any text of its slot or row is being written.
+ */
+
+/* NUL-ended and cut on the way in; printable ASCII on the way out, '?' for the rest, and empty where a writer keeps at
+ * it. */
+void ll_text_put(_Atomic uint32_t *text_sequence, _Atomic uint64_t *words, size_t word_count, const char *text);
+void ll_text_get(const _Atomic uint32_t *text_sequence, const _Atomic uint64_t *words, size_t word_count, char *text);
+
+/* owner: a slot or a tenant's row. */
+#define LL_TEXT_PUT(owner, field, text)                                                                                \
+	ll_text_put(&(owner)->text_sequence, (owner)->field, sizeof(owner)->field / sizeof(uint64_t), text)
+#define LL_TEXT_GET(owner, field, text)                                                                                \
+	ll_text_get(&(owner)->text_sequence, (owner)->field, sizeof(owner)->field / sizeof(uint64_t), text)
+
+#endif

@@ -1,0 +1,53 @@
+/*
+ * words.h - what the words of the ledger mean: the values that a claim and a tenant can have there.
+ */
+#ifndef LOADLINE_LEDGER_WORDS_H
+#define LOADLINE_LEDGER_WORDS_H
+
+#include <stdint.h>
+
+/* The class of a claim or a tenant. A smaller number goes first. */
+enum ll_priority { LL_PRIORITY_NONE, LL_PRIORITY_HIGH, LL_PRIORITY_NORMAL, LL_PRIORITY_LOW, LL_PRIORITY_HOLD };
+
+/* The weight of a claim or a tenant whose wish says none. */
+enum { LL_DEFAULT_WEIGHT_PERMILLE = 1000 };
+
+enum ll_claim_state {
+	LL_CLAIM_STARTING, /* no context on the card yet */
+	LL_CLAIM_RUNNING,  /* a program: governed; a hold: holding */
+	LL_CLAIM_YIELDED,  /* a hold: silent for real work, its context kept */
+	LL_CLAIM_RELEASED, /* a hold: silent, its memory given back */
+	LL_CLAIM_WAITING,  /* for memory, a turn, or a card that is cooling */
+	LL_CLAIM_ENDING,
+};
+
+/* ll_ledger_activity_ns: there is work now. */
+#define LL_ACTIVITY_NOW UINT64_MAX
+
+/* The word that a program reads before each launch (turn.h). */
+enum ll_gate {
+	LL_GATE_SHUT, /* ask before each launch: the state of a fresh claim */
+	LL_GATE_OPEN,
+	LL_GATE_TIMED, /* open, but the next launch shall say that it happened */
+};
+
+/* How a program launches. */
+enum ll_pace {
+	LL_PACE_UNKNOWN, /* the state of a fresh claim: it takes turns */
+	LL_PACE_AHEAD,   /* its queue fills while others have the card */
+	LL_PACE_WAITS,   /* for each kernel: the card must be kept for it */
+};
+
+/* The lowest bit of a tenant's word on the card (contender.h): the tenant may use the card. */
+#define LL_VISIT_WORD_OPEN UINT32_C(1)
+
+/* What a claim says of its visits (contender.h). */
+enum ll_visit_flag {
+	LL_VISIT_ON_CARD = 1, /* the claim's launches wait on the card, not in its host */
+	LL_VISIT_IS_DRY = 8,  /* it wants the card, and has nothing queued now */
+	LL_VISIT_LINGERS = 4, /* a launch of it that its visit let through goes on beside the next visit */
+	LL_VISIT_PAUSES = 16, /* it gave the card to a lower class for want of work, and has not launched since */
+	LL_VISIT_RAN_DRY = 2, /* the last visit ended because its queue ran dry, and it launches ahead */
+};
+
+#endif
