@@ -228,7 +228,7 @@ class Laws(unittest.TestCase):
         self.assertEqual(found, wanted)
 
     def test_what_is_in_the_list_for_others(self):
-        text = "void ll_fork_block(void) {}\nvoid ll_fork_unblock(void) {}\nvoid in_child(void) {}\n"
+        text = "void ll_fork_block(void) {}\nvoid ll_fork_unblock(void) {}\nvoid run_items_in_child(void) {}\n"
         text += "".join(function(i, body) for i, (body, _) in enumerate(PLACES.values()))
         found = [line for line in self.complaints(ANY, text) if "needs" in line]
         self.assertEqual(found, [f"src/{ANY}: needs {symbol}, which is for {place} alone"
