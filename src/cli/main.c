@@ -18,7 +18,7 @@
 #include "cli/options/globals.h"
 #include "cli/options/help_text.h"
 #include "cli/options/nearest.h"
-#include "hold/payload_auto.h"
+#include "hold/payload.h"
 #include "hold/worker.h"
 #include "probe/worker.h"
 

@@ -1,8 +1,8 @@
 #include <stdio.h>
 
 #include "cli/doctor/doctor.h"
-#include "hold/payload_cuda.h"
-#include "hold/payload_vulkan_api.h"
+#include "hold/payload.h"
+#include "hold/payload_vulkan_device.h"
 
 static void check_cuda(struct ll_doctor *doctor, struct ll_driver *driver)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "hold/payload_vulkan_api.h"
+#include "hold/payload_vulkan_device.h"
 
 enum { DEVICES_MAX = 64 };
 
