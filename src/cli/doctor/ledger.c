@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/scope.h"
 #include "cli/doctor/doctor.h"
-#include "cli/run/join.h"
+#include "cli/run/start.h"
 #include "ledger/below.h"
 #include "ledger/folder.h"
 #include "ledger/ledger.h"
