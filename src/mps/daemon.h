@@ -7,7 +7,7 @@
  *     ... run clients with ll_mps_environment's variables ...
  *     ll_mps_daemon_stop(&place, true, 10 * LL_NS_PER_S, NULL, err);
  *
- * Nothing here touches a card's compute mode (exclusive.h does) or keeps a record (state.h does): a private daemon in a
+ * Nothing here touches a card's compute mode (exclusive.h does) or keeps a record (session.h does): a private daemon in a
  * temporary folder needs these calls alone, and no root.
  *
  * A daemon is known by the process id in its pipe folder's nvidia-cuda-mps-control.pid and by its start time: a file

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "cli/mps/words.h"
-#include "mps/terminate.h"
+#include "mps/servers.h"
 
 /* ---- stop ---- */
 
