@@ -19,7 +19,7 @@ struct call {
 	enum sim_command_phase phase;
 };
 
-static struct sim_card *edit(const struct call *call)
+static struct sim_card *edit_card(const struct call *call)
 {
 	return SIM_EDIT(call->w, &call->w->cards[call->card]);
 }
@@ -95,7 +95,7 @@ static int set_field(const struct call *call, const struct field *field, struct 
 		rc = ll_err_set(err, -EINVAL, "%s: only in a scenario, not while programs run", field->word);
 	if (rc < 0 || call->phase == SIM_COMMAND_CHECK)
 		return rc;
-	char *at = (char *)edit(call) + field->offset;
+	char *at = (char *)edit_card(call) + field->offset;
 	if (field->kind == FIELD_DOUBLE)
 		memcpy(at, &number, sizeof number);
 	else if (field->kind == FIELD_NS || field->kind == FIELD_BYTES)
@@ -202,10 +202,10 @@ static int set_used(const struct call *call, struct ll_err *err)
 	if (duration_ns) {
 		char back[80];
 		snprintf(back, sizeof back, "card %u used %llu", call->card, (unsigned long long)card->foreign_bytes);
-		rc = sim_command_schedule(call->w, call->w->now_ns + duration_ns, back, err);
+		rc = sim_command_put_off(call->w, call->w->now_ns + duration_ns, back, err);
 	}
 	if (rc == 0)
-		edit(call)->foreign_bytes = bytes;
+		edit_card(call)->foreign_bytes = bytes;
 	return rc;
 }
 
@@ -223,7 +223,7 @@ static int set_mode(const struct call *call, struct ll_err *err)
 	for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
 		if (strcmp(call->words->word[3], modes[i].word) == 0) {
 			if (call->phase != SIM_COMMAND_CHECK)
-				edit(call)->compute_mode = (uint32_t)modes[i].mode;
+				edit_card(call)->compute_mode = (uint32_t)modes[i].mode;
 			return sim_words_end(call->words, 4, err);
 		}
 	}
@@ -247,7 +247,7 @@ static int set_temperature(const struct call *call, struct ll_err *err)
 	}
 	if (rc < 0 || call->phase == SIM_COMMAND_CHECK)
 		return rc;
-	struct sim_card *card = edit(call);
+	struct sim_card *card = edit_card(call);
 	card->heat_from_celsius = sim_card_celsius(call->w, card);
 	card->is_heated = !is_auto;
 	card->heat_to_celsius = celsius;
@@ -294,7 +294,7 @@ static int raise_xid(const struct call *call, struct ll_err *err)
 		return rc;
 	sim_card_xid(call->w, call->card, (uint32_t)xid, status, (int32_t)pid);
 	if (xid == 79)
-		edit(call)->is_gone = 1;
+		edit_card(call)->is_gone = 1;
 	return 0;
 }
 
@@ -308,7 +308,7 @@ static int set_gone(const struct call *call, struct ll_err *err)
 		return rc;
 	if (is_gone && !call->w->cards[call->card].is_gone)
 		sim_card_xid(call->w, call->card, 79, LL_CUDA_ERROR_UNKNOWN, 0);
-	edit(call)->is_gone = (uint32_t)is_gone;
+	edit_card(call)->is_gone = (uint32_t)is_gone;
 	return 0;
 }
 

@@ -1,9 +1,7 @@
 #include "card/command.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -12,69 +10,6 @@
 #include "card/defaults.h"
 #include "card/fault.h"
 #include "card/status.h"
-
-static int split(const char *line, struct sim_words *words, struct ll_err *err)
-{
-	*words = (struct sim_words){0};
-	if (strlen(line) >= sizeof words->line)
-		return ll_err_set(err, -EINVAL, "line longer than %zu characters", sizeof words->line - 1);
-	snprintf(words->line, sizeof words->line, "%s", line);
-	snprintf(words->text, sizeof words->text, "%s", line);
-	/* A trailing blank or carriage return is no part of a name. */
-	size_t n = strlen(words->line);
-	while (n && strchr(" \t\r", words->line[n - 1]))
-		words->line[--n] = '\0';
-	char *save = NULL;
-	for (char *word = strtok_r(words->text, " \t\r", &save); word; word = strtok_r(NULL, " \t\r", &save)) {
-		if (words->count == SIM_MAX_WORDS)
-			return ll_err_set(err, -EINVAL, "more than %d words", SIM_MAX_WORDS);
-		words->rest[words->count] = words->line + (word - words->text);
-		words->word[words->count++] = word;
-	}
-	return 0;
-}
-
-static const char *word_at(const struct sim_words *words, int i)
-{
-	return i < words->count ? words->word[i] : "";
-}
-
-int sim_words_end(const struct sim_words *words, int count, struct ll_err *err)
-{
-	if (words->count < count)
-		return ll_err_set(err, -EINVAL, "'%s': a value is missing", words->line);
-	if (words->count > count)
-		return ll_err_set(err, -EINVAL, "'%s': not understood", words->rest[count]);
-	return 0;
-}
-
-int sim_word_uint(const struct sim_words *words, int i, uint64_t min, uint64_t max, uint64_t *ret, struct ll_err *err)
-{
-	return ll_parse_uint(word_at(words, i), min, max, ret, err);
-}
-
-int sim_word_duration(const struct sim_words *words, int i, uint64_t *ret_ns, struct ll_err *err)
-{
-	return ll_parse_duration(word_at(words, i), ret_ns, err);
-}
-
-int sim_word_bytes(const struct sim_words *words, int i, uint64_t *ret_bytes, struct ll_err *err)
-{
-	return ll_parse_bytes(word_at(words, i), ret_bytes, err);
-}
-
-int sim_word_number(const struct sim_words *words, int i, double min, double max, double *ret, struct ll_err *err)
-{
-	const char *text = word_at(words, i);
-	char *end;
-	double value = strtod(text, &end);
-	if (!*text || *end || !isfinite(value))
-		return ll_err_set(err, -EINVAL, "'%s': not a number", text);
-	if (value < min || value > max)
-		return ll_err_set(err, -EINVAL, "'%s': not between %g and %g", text, min, max);
-	*ret = value;
-	return 0;
-}
 
 static int run_cards(struct sim_world *w, const struct sim_words *words, enum sim_command_phase phase,
 		     struct ll_err *err)
@@ -97,14 +32,14 @@ static int run_cards(struct sim_world *w, const struct sim_words *words, enum si
 static int run_driver(struct sim_world *w, const struct sim_words *words, enum sim_command_phase phase,
 		      struct ll_err *err)
 {
-	const char *version = word_at(words, 1);
+	const char *version = sim_word_at(words, 1);
 	unsigned major = 13, minor = 0;
 	char rest;
 	if (!*version || strlen(version) >= sizeof w->driver_version)
 		return ll_err_set(err, -EINVAL, "driver: no version");
 	if (words->count > 2 &&
-	    (strcmp(words->word[2], "cuda") != 0 || sscanf(word_at(words, 3), "%u.%u%c", &major, &minor, &rest) != 2 ||
-	     major > 99 || minor > 9))
+	    (strcmp(words->word[2], "cuda") != 0 ||
+	     sscanf(sim_word_at(words, 3), "%u.%u%c", &major, &minor, &rest) != 2 || major > 99 || minor > 9))
 		return ll_err_set(err, -EINVAL, "driver: after the version comes 'cuda X.Y'");
 	int rc = words->count > 2 ? sim_words_end(words, 4, err) : 0;
 	if (rc == 0 && phase != SIM_COMMAND_START)
@@ -181,53 +116,17 @@ static int run_kernel(struct sim_world *w, const struct sim_words *words, enum s
 	return 0;
 }
 
-int sim_fault_parse_limits(const struct sim_world *w, const struct sim_words *words, int i, struct sim_fault *fault,
-			   struct ll_err *err)
-{
-	for (; i < words->count; i += 2) {
-		const char *key = words->word[i];
-		uint64_t duration_ns;
-		int rc;
-		if (strcmp(key, "for") == 0) {
-			rc = sim_word_duration(words, i + 1, &duration_ns, err);
-			if (rc == 0)
-				fault->until_ns = w->now_ns + duration_ns;
-		} else if (strcmp(key, "after") == 0) {
-			rc = sim_word_uint(words, i + 1, 0, UINT64_MAX, &fault->pass, err);
-		} else if (strcmp(key, "count") == 0) {
-			rc = sim_word_uint(words, i + 1, 1, UINT64_MAX, &fault->count, err);
-		} else {
-			rc = ll_err_set(err, -EINVAL, "'%s': not one of for, after, count", key);
-		}
-		if (rc < 0)
-			return rc;
-	}
-	return 0;
-}
-
-int sim_fault_add(struct sim_world *w, const struct sim_fault *fault, struct ll_err *err)
-{
-	for (unsigned slot = 0; slot < SIM_FAULTS; slot++) {
-		if (w->faults[slot].is_used)
-			continue;
-		*SIM_EDIT(w, &w->faults[slot]) = *fault;
-		sim_faults_announce(w);
-		return 0;
-	}
-	return ll_err_set(err, -ENOSPC, "%s: more than %d faults at once", fault->function, SIM_FAULTS);
-}
-
 /* fail FUNCTION STATUS …  and  hang FUNCTION DURATION … */
 static int run_fault(struct sim_world *w, const struct sim_words *words, enum sim_command_phase phase,
 		     struct ll_err *err)
 {
 	struct sim_fault fault = {.is_used = 1, .until_ns = SIM_NEVER, .count = UINT64_MAX};
-	const char *function = word_at(words, 1);
+	const char *function = sim_word_at(words, 1);
 	if (!*function || strlen(function) >= sizeof fault.function)
 		return ll_err_set(err, -EINVAL, "%s: no function named", words->word[0]);
 	snprintf(fault.function, sizeof fault.function, "%s", function);
 	int rc = strcmp(words->word[0], "hang") == 0 ? sim_word_duration(words, 2, &fault.hang_ns, err)
-						     : sim_status_parse(word_at(words, 2), &fault.status, err);
+						     : sim_status_parse(sim_word_at(words, 2), &fault.status, err);
 	if (rc == 0)
 		rc = sim_fault_parse_limits(w, words, 3, &fault, err);
 	return rc < 0 || phase == SIM_COMMAND_CHECK ? rc : sim_fault_add(w, &fault, err);
@@ -273,26 +172,6 @@ static int run_init_time(struct sim_world *w, const struct sim_words *words, enu
 	return rc;
 }
 
-int sim_command_schedule(struct sim_world *w, uint64_t at_ns, const char *line, struct ll_err *err)
-{
-	int rc = sim_command_run(w, line, SIM_COMMAND_CHECK, err);
-	if (rc < 0)
-		return rc;
-	for (unsigned slot = 0; slot < SIM_EVENTS; slot++) {
-		struct sim_event *event = &w->events[slot];
-		if (event->at_ns)
-			continue;
-		if (strlen(line) >= sizeof event->text)
-			return ll_err_set(err, -EINVAL, "at: command longer than %zu characters",
-					  sizeof event->text - 1);
-		SIM_EDIT(w, event);
-		snprintf(event->text, sizeof event->text, "%s", line);
-		event->at_ns = at_ns;
-		return 0;
-	}
-	return ll_err_set(err, -ENOSPC, "at: more than %d commands wait already", SIM_EVENTS);
-}
-
 static int run_at(struct sim_world *w, const struct sim_words *words, enum sim_command_phase phase, struct ll_err *err)
 {
 	uint64_t after_ns;
@@ -303,8 +182,9 @@ static int run_at(struct sim_world *w, const struct sim_words *words, enum sim_c
 		return ll_err_set(err, -EINVAL, "at: no command to run then");
 	if (strcmp(words->word[2], "at") == 0 || phase == SIM_COMMAND_CHECK)
 		return ll_err_set(err, -EINVAL, "at: cannot be put off itself");
-	/* Counted from the world's beginning in a scenario, from now when it comes later: then the two are the same. */
-	return sim_command_schedule(w, w->now_ns + after_ns, words->rest[2], err);
+	/* In a scenario now is the world's beginning. */
+	rc = sim_command_run(w, words->rest[2], SIM_COMMAND_CHECK, err);
+	return rc < 0 ? rc : sim_command_put_off(w, w->now_ns + after_ns, words->rest[2], err);
 }
 
 int sim_command_run(struct sim_world *w, const char *line, enum sim_command_phase phase, struct ll_err *err)
@@ -328,7 +208,7 @@ int sim_command_run(struct sim_world *w, const char *line, enum sim_command_phas
 	    {"at", run_at},
 	};
 	struct sim_words words;
-	int rc = split(line, &words, err);
+	int rc = sim_words_split(line, &words, err);
 	if (rc < 0 || words.count == 0)
 		return rc;
 	for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "card/command.h"
 #include "card/dispatch.h"
+#include "card/fault.h"
 #include "card/kernel.h"
 #include "card/meter.h"
 #include "card/population.h"
@@ -248,7 +249,7 @@ static void charge_turn(struct sim_world *w, const struct sim_card *card, uint64
 }
 
 /* One step: everything up to the next event, or to limit_ns. */
-static void step(struct sim_world *w, uint64_t limit_ns)
+static void step_world(struct sim_world *w, uint64_t limit_ns)
 {
 	uint64_t to_ns = earlier(limit_ns, sim_next_event_ns(w));
 	for (uint32_t i = 0; i < w->slot_count; i++)
@@ -290,7 +291,7 @@ void sim_advance(struct sim_world *w, uint64_t now_ns, uint64_t wall_offset_ns)
 	settle(w);
 	skip_idle_time(w, now_ns);
 	while (w->now_ns < now_ns) {
-		step(w, now_ns);
+		step_world(w, now_ns);
 		settle(w);
 	}
 }
@@ -315,4 +316,17 @@ uint64_t sim_wall_offset_ns(void)
 		}
 	}
 	return offset_ns;
+}
+
+uint32_t sim_fault_check(struct sim_world *w, const char *function)
+{
+	if (!__atomic_load_n(&w->has_faults, __ATOMIC_RELAXED))
+		return 0;
+	uint64_t until_ns;
+	sim_lock(w);
+	sim_advance_to_now(w);
+	uint32_t status = sim_fault_find(w, function, &until_ns);
+	sim_unlock(w);
+	ll_sleep_until_ns(until_ns);
+	return status;
 }

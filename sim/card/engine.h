@@ -37,4 +37,11 @@ void sim_finish(struct sim_world *w, uint32_t index, uint64_t position);
 /* When operation `position` of a stream was done, or SIM_NEVER. A stream of another generation is long done: 0. */
 uint64_t sim_done_ns(struct sim_world *w, uint32_t index, uint32_t generation, uint64_t position);
 
+/*
+ * The first call of every exported function, with its own name and without the lock. Sleeps while the function is to
+ * hang or the machine is suspended. Returns the status to answer at once; 0: go on. Costs one load while there is no
+ * fault.
+ */
+uint32_t sim_fault_check(struct sim_world *w, const char *function);
+
 #endif

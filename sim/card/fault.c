@@ -1,7 +1,9 @@
 #include "card/fault.h"
 
-#include "base/clock.h"
-#include "card/engine.h"
+#include <errno.h>
+#include <string.h>
+
+#include "base/err.h"
 
 void sim_faults_announce(struct sim_world *w)
 {
@@ -9,7 +11,7 @@ void sim_faults_announce(struct sim_world *w)
 	__atomic_store_n(&w->has_faults, 1, __ATOMIC_RELAXED);
 }
 
-/* Counts this call against one fault. Returns whether it is hit. */
+/* Counts this call against one fault. True: the fault hits it. */
 static bool hits(struct sim_world *w, struct sim_fault *fault, const char *function)
 {
 	if (!sim_name_matches(fault->function, function))
@@ -53,15 +55,38 @@ uint32_t sim_fault_find(struct sim_world *w, const char *function, uint64_t *ret
 	return status;
 }
 
-uint32_t sim_fault_check(struct sim_world *w, const char *function)
+int sim_fault_parse_limits(const struct sim_world *w, const struct sim_words *words, int i, struct sim_fault *fault,
+			   struct ll_err *err)
 {
-	if (!__atomic_load_n(&w->has_faults, __ATOMIC_RELAXED))
+	for (; i < words->count; i += 2) {
+		const char *key = words->word[i];
+		uint64_t duration_ns;
+		int rc;
+		if (strcmp(key, "for") == 0) {
+			rc = sim_word_duration(words, i + 1, &duration_ns, err);
+			if (rc == 0)
+				fault->until_ns = w->now_ns + duration_ns;
+		} else if (strcmp(key, "after") == 0) {
+			rc = sim_word_uint(words, i + 1, 0, UINT64_MAX, &fault->pass, err);
+		} else if (strcmp(key, "count") == 0) {
+			rc = sim_word_uint(words, i + 1, 1, UINT64_MAX, &fault->count, err);
+		} else {
+			rc = ll_err_set(err, -EINVAL, "'%s': not one of for, after, count", key);
+		}
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+int sim_fault_add(struct sim_world *w, const struct sim_fault *fault, struct ll_err *err)
+{
+	for (unsigned slot = 0; slot < SIM_FAULTS; slot++) {
+		if (w->faults[slot].is_used)
+			continue;
+		*SIM_EDIT(w, &w->faults[slot]) = *fault;
+		sim_faults_announce(w);
 		return 0;
-	uint64_t until_ns;
-	sim_lock(w);
-	sim_advance_to_now(w);
-	uint32_t status = sim_fault_find(w, function, &until_ns);
-	sim_unlock(w);
-	ll_sleep_until_ns(until_ns);
-	return status;
+	}
+	return ll_err_set(err, -ENOSPC, "%s: more than %d faults at once", fault->function, SIM_FAULTS);
 }

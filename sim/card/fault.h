@@ -1,20 +1,24 @@
 /*
- * fault.h - calls that fail or hang because the scenario says so.
+ * fault.h - calls that fail or hang because the scenario says so. World locked. engine.h has what a library's function
+ * calls.
  */
 #ifndef LOADLINE_SIM_CARD_FAULT_H
 #define LOADLINE_SIM_CARD_FAULT_H
 
-#include "card/world.h"
+#include "card/words.h"
 
-/* Every exported function begins with this, unlocked, giving its own name. Sleeps for as long as the function is to
- * hang (or the machine is suspended). Returns the status to answer at once, or 0 to go on. One load while there is no
- * fault. */
-uint32_t sim_fault_check(struct sim_world *w, const char *function);
-
-/* The same for who must not sleep: *ret_until_ns is when the call may go on. Within the world's lock, advanced. */
+/* Counts a call of this function. Returns the status to answer at once; 0: none. *ret_until_ns: when the call may go
+ * on, if the function hangs or the machine is suspended. The world is brought up to now. */
 uint32_t sim_fault_find(struct sim_world *w, const char *function, uint64_t *ret_until_ns);
 
-/* Makes every call look. Called, locked, when a fault or a suspension begins. */
+/* Makes every call look for faults. To be called when a fault or a suspension begins. */
 void sim_faults_announce(struct sim_world *w);
+
+/* Parses [for D] [after N] [count N] from word i on into a fault. */
+int sim_fault_parse_limits(const struct sim_world *w, const struct sim_words *words, int i, struct sim_fault *fault,
+			   struct ll_err *err);
+
+/* Adds a fault. -ENOSPC: there are too many. */
+int sim_fault_add(struct sim_world *w, const struct sim_fault *fault, struct ll_err *err);
 
 #endif

@@ -1,29 +1,39 @@
 /*
- * holding.h - memory of a card that processes hold outside of contexts: physical memory by cuMemCreate, and pools.
+ * holding.h - what processes hold outside of contexts: physical memory by cuMemCreate, pools, and shared events.
  *
- * What one process alone holds is a sum per card. What it has exported is a share: charged once, until the last process
- * that holds it lets go or dies. All called with the world locked; those that take want it advanced.
+ * Memory that one process alone holds is a sum per card. Memory that it has exported is a share, which is charged once,
+ * until the last process that holds it gives it up or dies. A shared event says where in which stream its last record
+ * is. The world must be locked for all calls, and brought up to now for those that take something.
  */
 #ifndef LOADLINE_SIM_CARD_HOLDING_H
 #define LOADLINE_SIM_CARD_HOLDING_H
 
 #include "card/world.h"
 
-/* -ENOMEM: the card is full. */
+/* Takes memory of a card. -ENOMEM: the card is full. */
 int sim_holding_take(struct sim_world *w, uint32_t proc, uint32_t card, uint64_t bytes);
 void sim_holding_give_back(struct sim_world *w, uint32_t proc, uint32_t card, uint64_t bytes);
 
-/* Makes `bytes` that proc holds on card a share. SIM_NONE: there are too many. */
+/* Makes a share of bytes that proc holds on card. SIM_NONE: there are too many shares. */
 uint32_t sim_share_new(struct sim_world *w, uint32_t proc, uint32_t card, uint64_t bytes);
-/* Another holder. False: it is gone, or the slot is another one's by now. */
+/* Adds a holder. False: the share is gone, and its slot may be used by another one. */
 bool sim_share_join(struct sim_world *w, uint32_t index, uint32_t generation, uint32_t proc);
 void sim_share_leave(struct sim_world *w, uint32_t index, uint32_t proc);
 
-/* Everything that a process holds, on every card. */
+/* Gives up all memory that a process holds, on every card. */
 void sim_holdings_drop(struct sim_world *w, uint32_t proc);
 
-/* In use on a card and its slices; by one process (a share counts for the first of its holders), or SIM_NONE: by all.
- */
+/* Returns the bytes in use on a card and its slices, by one process or (SIM_NONE) by all. A share counts for its first
+ * holder. */
 uint64_t sim_holding_bytes(const struct sim_world *w, uint32_t card, uint32_t proc);
+
+/* Makes a shared event that proc holds. SIM_NONE: there are too many. */
+uint32_t sim_shared_event_new(struct sim_world *w, uint32_t proc);
+/* Adds a holder. False: the event is gone, and its slot may be used by another one. */
+bool sim_shared_event_join(struct sim_world *w, uint32_t index, uint32_t generation, uint32_t proc);
+/* Removes a holder. The last one frees the slot. */
+void sim_shared_event_leave(struct sim_world *w, uint32_t index, uint32_t proc);
+/* Removes a process from all events that it holds. */
+void sim_shared_events_drop(struct sim_world *w, uint32_t proc);
 
 #endif

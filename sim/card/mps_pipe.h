@@ -1,15 +1,16 @@
 /*
- * mps_pipe.h - the folder in which an MPS daemon is met, and what is said there.
+ * mps_pipe.h - the folders of an MPS daemon: the pipe where it is met, the messages there, and its logs. Also the texts
+ * by which MPS is configured.
  *
- * The files have the real ones' names; what passes through `control` is the model's own: texts, one a message. A user's
- * command is one message and its answer another (empty: nothing to say). Others begin:
+ * The files have the names of NVIDIA's. What passes through `control` is the model's own: one text a message. A user's
+ * command is one message and its answer another, which may be empty. The other messages are:
  *
  *     client -> daemon   "client UID"   a program in cuInit; keeps the connection while it lives
  *     daemon -> client   "server SLOT GENERATION", "refused STATUS"
  *     daemon -> server   "start SLOT", "client PID", "gone PID", "exit"
  *     server -> daemon   "ready"
  *
- * A daemon of another world, or NVIDIA's own, is never spoken to.
+ * Nothing here speaks to a daemon of another world, or to NVIDIA's own.
  */
 #ifndef LOADLINE_SIM_CARD_MPS_PIPE_H
 #define LOADLINE_SIM_CARD_MPS_PIPE_H
@@ -21,31 +22,38 @@
 
 enum { SIM_MPS_MESSAGE_BYTES = 1 << 16, SIM_MPS_SERVER_FD = 3 };
 
-/* CUDA_MPS_PIPE_DIRECTORY, else /tmp/nvidia-mps; CUDA_MPS_LOG_DIRECTORY, else /var/log/nvidia-mps. */
+/* Return CUDA_MPS_PIPE_DIRECTORY, else /tmp/nvidia-mps; and CUDA_MPS_LOG_DIRECTORY, else /var/log/nvidia-mps. */
 const char *sim_mps_pipe_folder(void);
 const char *sim_mps_log_folder(void);
 
-/* Connects to the daemon of the pipe folder, if one of this world is there. A descriptor, or -ENOENT. */
+/* Connects to the daemon of the pipe folder if it is of this world. Returns a descriptor, or -ENOENT. */
 int sim_mps_connect(struct sim_world *w);
 
-/* One message. False: the other side is gone. */
+/* Sends one message. False: the other side is gone. */
 bool sim_mps_send(int fd, const char *text);
-/* Waits for one, NUL-ended. False: the other side is gone. */
+/* Waits for one message, which gets a final zero. False: the other side is gone. */
 bool sim_mps_receive(int fd, char *text, size_t size);
 
-/* Who the process says it is to MPS: LOADLINE_SIM_UID, else its user. A world belongs to one user; this plays others.
- */
+/* Returns the user that the process is for MPS: LOADLINE_SIM_UID, else its own. A world belongs to one user; the
+ * variable plays others. */
 uint32_t sim_mps_uid(void);
 
-/* "2G", "512M": as the driver has it, a whole number and one of the two letters. */
+/* Parses "2G" or "512M": as for the driver, a whole number and one of the two letters. */
 bool sim_mps_parse_limit(const char *text, uint64_t *ret_bytes);
-/* "25", "12.5": above 0, at most 100. In permille. */
+/* Parses "25" or "12.5": above 0, at most 100; into permille. */
 bool sim_mps_parse_percent(const char *text, uint32_t *ret_permille);
-/* CUDA_MPS_PINNED_DEVICE_MEM_LIMIT, "0=2G,1=512M": an ordinal in cards[], or a UUID. One card that is not there, or one
- * value that is none, and no limit holds (NVIDIA's list of known issues). ret_bytes by card, 0: none. */
+/* Parses CUDA_MPS_PINNED_DEVICE_MEM_LIMIT, "0=2G,1=512M": each card by its ordinal in cards[], or its UUID. If one card
+ * does not exist or one value is wrong, no limit holds (NVIDIA's list of known issues). ret_bytes: by card; 0: none. */
 void sim_mps_parse_limits(const struct sim_world *w, const char *text, const uint32_t *cards, uint32_t count,
 			  uint64_t ret_bytes[SIM_CARDS]);
-/* A card as users name it: its ordinal in cards[], or its UUID. SIM_NONE: there is none. */
+/* Returns the card that a user names by its ordinal in cards[], or by its UUID. SIM_NONE: there is none. */
 uint32_t sim_mps_parse_card(const struct sim_world *w, const char *text, const uint32_t *cards, uint32_t count);
+
+/* Opens the log NAME in the log folder, and makes the folder if it can. If that fails, nothing is logged. echo: also to
+ * standard output. */
+void sim_mps_log_open(const char *name, bool echo);
+
+/* Adds a line to the log, in NVIDIA's words where they are known. who: "Control", "Server" or "Other". */
+void sim_mps_log(const char *who, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -13,7 +13,6 @@
 #include "card/defaults.h"
 #include "card/holding.h"
 #include "card/mps.h"
-#include "card/shared_event.h"
 
 #define BLOCK_BYTES (UINT64_C(2) << 20)
 

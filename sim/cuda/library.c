@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "card/engine.h"
-#include "card/fault.h"
 #include "card/mps.h"
 #include "card/population.h"
 #include "card/status.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "card/fault.h"
+#include "card/engine.h"
 #include "card/mps.h"
 #include "card/mps_pipe.h"
 

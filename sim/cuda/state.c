@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "card/engine.h"
-#include "card/fault.h"
 #include "card/hide.h"
 #include "card/library.h"
 #include "card/population.h"

@@ -1,8 +1,5 @@
-/*
- * The commands of nvidia-cuda-mps-control. What they do is NVIDIA's documentation; their answers are driver 580's, word
- * by word, where `tests/gpu/run mps-answers` has asked it, else the model's own. An unknown command is answered like
- * any other.
- */
+#include "mps/answer.h"
+
 #include <ctype.h>
 #include <limits.h>
 #include <stdio.h>
@@ -17,7 +14,6 @@
 #include "card/mps.h"
 #include "card/mps_pipe.h"
 #include "card/population.h"
-#include "mps/daemon.h"
 #include "mps/partition.h"
 
 enum { MAX_WORDS = 8 };
@@ -36,7 +32,7 @@ static int32_t pid_at(const struct call *call, int i)
 	return i < call->count ? (int32_t)strtol(call->word[i], NULL, 10) : 0;
 }
 
-/* The server that a word names by its pid; NULL after having said that there is none. */
+/* Returns the server that word i names by its pid. NULL: there is none, and the answer says so. */
 static struct sim_mps_server *server_at(const struct call *call, int i)
 {
 	uint32_t slot = sim_mps_find_server(call->w, call->daemon->proc, pid_at(call, i));
@@ -147,10 +143,10 @@ static void command_of(int32_t pid, char *text, size_t size)
 	snprintf(path, sizeof path, "/proc/%d/cmdline", pid);
 	LL_SCOPE_FCLOSE FILE *file = fopen(path, "re");
 	size_t n = file ? fread(text, 1, size - 1, file) : 0;
-	text[n] = '\0'; /* the first word: the others follow their own ends */
+	text[n] = '\0'; /* ends after the first word, which has a final zero */
 }
 
-static void ps(const struct call *call)
+static void list_processes(const struct call *call)
 {
 	bool is_chosen = call->count > 1 && strcmp(call->word[0], "-p") == 0;
 	if (call->count && !is_chosen) {
@@ -209,7 +205,7 @@ static void device_query(const struct call *call)
 	}
 }
 
-/* Answers 0 when the client's contexts are gone, else a status of CUDA's. The client's process lives on. */
+/* The answer is 0 when the client's contexts are gone, else a status of CUDA. The client's process goes on. */
 static void terminate_client(const struct call *call)
 {
 	const struct sim_mps_server *server = server_at(call, 0);
@@ -236,7 +232,7 @@ static void terminate_client(const struct call *call)
 	ll_strbuf_adds(call->answer, "0\n");
 }
 
-/* What cannot be changes nothing. Answers what holds then. */
+/* A wrong value changes nothing. The answer is the value in force. */
 static void set_percent(const struct call *call, int i, uint32_t *permille)
 {
 	if (i < call->count)
@@ -268,8 +264,8 @@ static void get_active_thread_percentage(const struct call *call)
 		ll_strbuf_addf(call->answer, "%.1f\n", server->permille / 10.0);
 }
 
-/* The card that word i names, by the ordinals of a server or of the daemon. For one that is not there the daemon takes
- * any limit, and says nothing. */
+/* Returns the card that word i names, by the ordinals of a server or of the daemon. If there is none, the daemon
+ * ignores the limit and says nothing, like NVIDIA's. */
 static uint32_t card_at(const struct call *call, int i, const struct sim_mps_server *of)
 {
 	return i < call->count ? sim_mps_parse_card(call->w, call->word[i], of->cards, of->card_count) : SIM_NONE;
@@ -347,8 +343,8 @@ static void sm_partition(const struct call *call)
 	sim_mps_partition_command(call->daemon, call->word, call->count, call->answer);
 }
 
-/* Its answer is that the daemon is gone. */
-static void quit(const struct call *call)
+/* The end of the daemon is the answer. */
+static void quit_daemon(const struct call *call)
 {
 	if (call->count > 1 && strcmp(call->word[0], "-t") == 0)
 		call->daemon->force_ns = ll_now_ns() + strtoul(call->word[1], NULL, 10) * LL_NS_PER_S;
@@ -367,7 +363,7 @@ static const struct {
     {"shutdown_server", shutdown_server, 0},
     {"get_client_list", get_client_list, 0},
     {"get_device_client_list", get_device_client_list, 0},
-    {"ps", ps, 0},
+    {"ps", list_processes, 0},
     {"device_query", device_query, 0},
     {"terminate_client", terminate_client, 0},
     {"set_default_active_thread_percentage", set_default_active_thread_percentage, 0},
@@ -382,7 +378,7 @@ static const struct {
     {"get_default_client_priority", get_default_client_priority, 0},
     {"lspart", lspart, SIM_MPS_PARTITIONS_SINCE},
     {"sm_partition", sm_partition, SIM_MPS_PARTITIONS_SINCE},
-    {"quit", quit, 0},
+    {"quit", quit_daemon, 0},
 };
 
 void sim_mps_answer(struct sim_mps_daemon *daemon, struct sim_mps_peer *peer, struct ll_strbuf *answer)

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "card/mps_log.h"
 #include "card/mps_pipe.h"
 #include "mps/daemon.h"
 

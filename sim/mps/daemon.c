@@ -5,7 +5,6 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,13 +23,12 @@
 #include "card/engine.h"
 #include "card/fault.h"
 #include "card/mps.h"
-#include "card/mps_log.h"
 #include "card/mps_pipe.h"
 #include "card/population.h"
 #include "card/visible.h"
-#include "mps/partition.h"
+#include "mps/answer.h"
 
-/* How often to look while something waits for what tells nobody: a client that is killed, a server's recovery. */
+/* How often to look while something waits for an event without a message: a killed client, a server's recovery. */
 enum { LOOK_AGAIN_MS = 5 };
 
 static int path_in_folder(char *path, size_t size, const char *name, struct ll_err *err)
@@ -41,7 +39,7 @@ static int path_in_folder(char *path, size_t size, const char *name, struct ll_e
 	return 0;
 }
 
-/* The lock says who is the daemon, whatever a dead one has left. Held for the process's life. */
+/* Takes the lock of the folder for the life of the process. Files that a dead daemon left do not matter. */
 static int take_folder(struct ll_err *err)
 {
 	char path[PATH_MAX];
@@ -86,7 +84,7 @@ static int write_pid(struct ll_err *err)
 	return 0;
 }
 
-/* Servers' programs stand beside this one. */
+/* The servers' program is in the same folder as this one. */
 static char *find_server(void)
 {
 	char own[PATH_MAX], *path = NULL;
@@ -153,99 +151,12 @@ int sim_mps_daemon_init(struct sim_mps_daemon *daemon, bool is_partitioned, stru
 	return 0;
 }
 
-static struct sim_mps_peer *add_peer(struct sim_mps_daemon *daemon, int fd, enum sim_mps_peer_kind kind)
-{
-	int i = 0;
-	while (i < daemon->peer_count && daemon->peers[i].fd >= 0)
-		i++;
-	if (i == SIM_MPS_PEERS)
-		return NULL;
-	daemon->peer_count += i == daemon->peer_count;
-	daemon->peers[i] = (struct sim_mps_peer){.fd = fd, .kind = kind, .server = SIM_NONE};
-	return &daemon->peers[i];
-}
-
-static void drop_peer(struct sim_mps_peer *peer)
-{
-	close(peer->fd);
-	peer->fd = -1;
-}
-
-/* Its socket is descriptor 3 there; everything else of ours closes. 0 or -errno. */
-static int spawn_server(const struct sim_mps_daemon *daemon, int fd, pid_t *ret_pid)
-{
-	char *words[] = {(char[]){"nvidia-cuda-mps-server"}, NULL};
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
-	sigset_t none;
-	sigemptyset(&none);
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_adddup2(&actions, fd, SIM_MPS_SERVER_FD);
-	posix_spawnattr_init(&attributes);
-	posix_spawnattr_setsigmask(&attributes, &none);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-	int rc = posix_spawn(ret_pid, daemon->server_path, &actions, &attributes, words, environ);
-	posix_spawnattr_destroy(&attributes);
-	posix_spawn_file_actions_destroy(&actions);
-	return -rc;
-}
-
-uint32_t sim_mps_daemon_start_server(struct sim_mps_daemon *daemon, uint32_t uid)
-{
-	struct sim_mps_server wanted = daemon->defaults;
-	int fds[2];
-	wanted.uid = uid;
-	uint32_t slot = sim_mps_server_new(daemon->w, daemon->proc, &wanted);
-	if (slot == SIM_NONE || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
-		return SIM_NONE;
-	sim_commit(daemon->w);
-	struct sim_mps_peer *peer = add_peer(daemon, fds[0], SIM_MPS_PEER_SERVER);
-	pid_t pid;
-	int rc = peer ? spawn_server(daemon, fds[1], &pid) : -ENOSPC;
-	close(fds[1]);
-	if (rc < 0) {
-		if (peer)
-			drop_peer(peer);
-		else
-			close(fds[0]);
-		sim_mps_server_free(daemon->w, slot);
-		return SIM_NONE;
-	}
-	char text[32];
-	snprintf(text, sizeof text, "start %u", slot);
-	peer->pid = pid;
-	peer->server = slot;
-	SIM_EDIT(daemon->w, &daemon->w->mps_servers[slot])->pid = pid;
-	peer->generation = daemon->w->mps_servers[slot].generation;
-	sim_mps_log("Control", "Starting new server %d for user %u", (int)pid, uid);
-	sim_mps_send(peer->fd, text);
-	return slot;
-}
-
-static struct sim_mps_peer *server_peer(struct sim_mps_daemon *daemon, uint32_t server)
-{
-	for (int i = 0; i < daemon->peer_count; i++) {
-		if (daemon->peers[i].fd >= 0 && daemon->peers[i].kind == SIM_MPS_PEER_SERVER &&
-		    daemon->peers[i].server == server)
-			return &daemon->peers[i];
-	}
-	return NULL;
-}
-
-void sim_mps_daemon_end_server(struct sim_mps_daemon *daemon, uint32_t server)
-{
-	struct sim_mps_peer *peer = server_peer(daemon, server);
-	SIM_EDIT(daemon->w, &daemon->w->mps_servers[server])->is_closing = 1;
-	if (peer)
-		sim_mps_send(peer->fd, "exit");
-}
-
 static void refuse(struct sim_mps_peer *peer, uint32_t status)
 {
 	char text[32];
 	snprintf(text, sizeof text, "refused %u", status);
 	sim_mps_send(peer->fd, text);
-	drop_peer(peer);
+	sim_mps_peer_drop(peer);
 }
 
 static void accept_client(struct sim_mps_daemon *daemon, struct sim_mps_peer *peer, uint32_t slot)
@@ -257,24 +168,14 @@ static void accept_client(struct sim_mps_daemon *daemon, struct sim_mps_peer *pe
 	peer->server = slot;
 	peer->generation = server->generation;
 	sim_mps_send(peer->fd, text);
-	const struct sim_mps_peer *own = server_peer(daemon, slot);
+	const struct sim_mps_peer *own = sim_mps_server_peer(daemon, slot);
 	snprintf(text, sizeof text, "client %d", (int)peer->pid);
 	if (own)
 		sim_mps_send(own->fd, text);
 }
 
-/* Servers' processes, from when they are started until they are buried. */
-static bool has_servers(const struct sim_mps_daemon *daemon)
-{
-	for (int i = 0; i < daemon->peer_count; i++) {
-		if (daemon->peers[i].fd >= 0 && daemon->peers[i].kind == SIM_MPS_PEER_SERVER)
-			return true;
-	}
-	return false;
-}
-
-/* A daemon has one server at a time: one user's. Another user's clients wait until it is idle and has gone. */
-static void consider(struct sim_mps_daemon *daemon, struct sim_mps_peer *peer)
+/* A daemon has one server at a time, for one user. Clients of another user wait until it is idle and has ended. */
+static void settle_client(struct sim_mps_daemon *daemon, struct sim_mps_peer *peer)
 {
 	struct sim_world *w = daemon->w;
 	if (daemon->is_quitting) {
@@ -296,19 +197,18 @@ static void consider(struct sim_mps_daemon *daemon, struct sim_mps_peer *peer)
 			accept_client(daemon, peer, i);
 		return;
 	}
-	if (!has_servers(daemon) && sim_mps_daemon_start_server(daemon, peer->uid) == SIM_NONE)
+	if (!sim_mps_daemon_has_servers(daemon) && sim_mps_daemon_start_server(daemon, peer->uid) == SIM_NONE)
 		refuse(peer, LL_CUDA_ERROR_MPS_CONNECTION_FAILED);
 }
 
-/* What waits for others: clients for servers, servers that close for their last client. Returns whether anything still
- * does. */
+/* Serves clients that wait for a server, and ends servers that wait for their last client. True: some still wait. */
 static bool settle_waiting(struct sim_mps_daemon *daemon)
 {
 	struct sim_world *w = daemon->w;
 	bool waits = false;
 	for (int i = 0; i < daemon->peer_count; i++) {
 		if (daemon->peers[i].fd >= 0 && daemon->peers[i].kind == SIM_MPS_PEER_WAITING)
-			consider(daemon, &daemon->peers[i]);
+			settle_client(daemon, &daemon->peers[i]);
 		waits |= daemon->peers[i].fd >= 0 && daemon->peers[i].kind == SIM_MPS_PEER_WAITING;
 	}
 	for (uint32_t i = 0; i < SIM_MPS_SERVERS; i++) {
@@ -323,7 +223,7 @@ static bool settle_waiting(struct sim_mps_daemon *daemon)
 	return waits;
 }
 
-/* A server whose socket closed is gone or about to be. */
+/* A server whose socket is closed has ended or is about to. */
 static void bury_server(struct sim_mps_daemon *daemon, struct sim_mps_peer *peer)
 {
 	int status = 0;
@@ -373,7 +273,7 @@ static void run_command(struct sim_mps_daemon *daemon, struct sim_mps_peer *peer
 		sim_mps_send(peer->fd, answer.buf);
 }
 
-/* A command that the scenario lets hang is run when its time has come; until then nobody else is held up. */
+/* If the scenario makes the command hang, it runs when that time is over. Other peers are served meanwhile. */
 static void take_command(struct sim_mps_daemon *daemon, struct sim_mps_peer *peer, const char *text)
 {
 	char function[80] = "mps/";
@@ -398,8 +298,8 @@ static void take_message(struct sim_mps_daemon *daemon, struct sim_mps_peer *pee
 	if (peer->kind == SIM_MPS_PEER_NEW && sscanf(text, "client %u", &peer->uid) == 1) {
 		peer->kind = SIM_MPS_PEER_WAITING;
 		sim_mps_log("Control", "NEW CLIENT %d from user %u: %s", (int)peer->pid, peer->uid,
-			    has_servers(daemon) ? "Server already exists"
-						: "Server is not ready, push client to pending list");
+			    sim_mps_daemon_has_servers(daemon) ? "Server already exists"
+							       : "Server is not ready, push client to pending list");
 		return;
 	}
 	if (peer->kind == SIM_MPS_PEER_NEW)
@@ -412,7 +312,7 @@ static void take_message(struct sim_mps_daemon *daemon, struct sim_mps_peer *pee
 static void lose_peer(struct sim_mps_daemon *daemon, struct sim_mps_peer *peer)
 {
 	char text[64];
-	struct sim_mps_peer *server = server_peer(daemon, peer->server);
+	struct sim_mps_peer *server = sim_mps_server_peer(daemon, peer->server);
 	if (peer->kind == SIM_MPS_PEER_SERVER)
 		bury_server(daemon, peer);
 	else if (peer->kind == SIM_MPS_PEER_USER)
@@ -421,10 +321,10 @@ static void lose_peer(struct sim_mps_daemon *daemon, struct sim_mps_peer *peer)
 		snprintf(text, sizeof text, "gone %d", (int)peer->pid);
 		sim_mps_send(server->fd, text);
 	}
-	drop_peer(peer);
+	sim_mps_peer_drop(peer);
 }
 
-static void hear(struct sim_mps_daemon *daemon, struct sim_mps_peer *peer)
+static void hear_peer(struct sim_mps_daemon *daemon, struct sim_mps_peer *peer)
 {
 	static char text[SIM_MPS_MESSAGE_BYTES];
 	if (sim_mps_receive(peer->fd, text, sizeof text))
@@ -442,7 +342,7 @@ static void accept_peer(struct sim_mps_daemon *daemon, int listener)
 	if (fd < 0)
 		return;
 	sim_mps_log("Control", "Accepting connection...");
-	struct sim_mps_peer *peer = add_peer(daemon, fd, SIM_MPS_PEER_NEW);
+	struct sim_mps_peer *peer = sim_mps_peer_add(daemon, fd, SIM_MPS_PEER_NEW);
 	if (!peer) {
 		close(fd);
 		return;
@@ -451,7 +351,7 @@ static void accept_peer(struct sim_mps_daemon *daemon, int listener)
 		peer->pid = credentials.pid;
 }
 
-/* How long nothing will happen that does not announce itself. */
+/* Returns how long to wait for messages alone, for poll(2). */
 static int patience_ms(const struct sim_mps_daemon *daemon, bool waits)
 {
 	uint64_t now_ns = ll_now_ns(), next_ns = waits ? now_ns + LOOK_AGAIN_MS * LL_NS_PER_MS : SIM_NEVER;
@@ -483,7 +383,7 @@ static void wait_and_hear(struct sim_mps_daemon *daemon, bool waits)
 	}
 	for (int i = 0; i < count; i++) {
 		if (polled[i].revents && daemon->peers[i].fd >= 0)
-			hear(daemon, &daemon->peers[i]);
+			hear_peer(daemon, &daemon->peers[i]);
 	}
 	for (int i = 0; i < 2; i++) {
 		if (polled[count + i].revents)
@@ -508,12 +408,12 @@ static void remove_pipes(void)
 
 void sim_mps_daemon_run(struct sim_mps_daemon *daemon)
 {
-	while (!daemon->is_quitting || has_servers(daemon)) {
+	while (!daemon->is_quitting || sim_mps_daemon_has_servers(daemon)) {
 		sim_lock(daemon->w);
 		sim_advance_to_now(daemon->w);
 		bool waits = settle_waiting(daemon);
 		sim_unlock(daemon->w);
-		if (daemon->is_quitting && !has_servers(daemon))
+		if (daemon->is_quitting && !sim_mps_daemon_has_servers(daemon))
 			break;
 		wait_and_hear(daemon, waits);
 	}

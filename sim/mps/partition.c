@@ -7,7 +7,7 @@
 #include "base/strbuf.h"
 #include "card/mps.h"
 #include "card/mps_pipe.h"
-#include "mps/daemon.h"
+#include "mps/servers.h"
 
 static bool is_own(const struct sim_mps_daemon *daemon, const struct sim_mps_partition *partition)
 {
@@ -57,7 +57,8 @@ void sim_mps_partition_list(const struct sim_mps_daemon *daemon, struct ll_strbu
 	}
 }
 
-static void add(const struct sim_mps_daemon *daemon, uint32_t card, const char *text, struct ll_strbuf *answer)
+static void add_partition(const struct sim_mps_daemon *daemon, uint32_t card, const char *text,
+			  struct ll_strbuf *answer)
 {
 	struct sim_world *w = daemon->w;
 	unsigned long chunks = strtoul(text, NULL, 10);
@@ -84,7 +85,8 @@ static void add(const struct sim_mps_daemon *daemon, uint32_t card, const char *
 	ll_strbuf_addf(answer, "Partition %s/%s created\n", w->cards[card].uuid, name);
 }
 
-static void drop(const struct sim_mps_daemon *daemon, uint32_t card, const char *text, struct ll_strbuf *answer)
+static void remove_partition(const struct sim_mps_daemon *daemon, uint32_t card, const char *text,
+			     struct ll_strbuf *answer)
 {
 	struct sim_world *w = daemon->w;
 	const char *slash = strchr(text, '/'), *wanted = slash ? slash + 1 : text;
@@ -120,9 +122,9 @@ void sim_mps_partition_command(const struct sim_mps_daemon *daemon, const char *
 	else if (card == SIM_NONE)
 		ll_strbuf_addf(answer, "Invalid device: %s\n", words[1]);
 	else if (strcmp(words[0], "add") == 0)
-		add(daemon, card, words[2], answer);
+		add_partition(daemon, card, words[2], answer);
 	else if (strcmp(words[0], "rm") == 0)
-		drop(daemon, card, words[2], answer);
+		remove_partition(daemon, card, words[2], answer);
 	else
 		ll_strbuf_addf(answer, "Unknown command: sm_partition %s\n", words[0]);
 }

@@ -12,7 +12,6 @@
 #include "base/err.h"
 #include "card/engine.h"
 #include "card/mps.h"
-#include "card/mps_log.h"
 #include "card/mps_pipe.h"
 #include "card/population.h"
 

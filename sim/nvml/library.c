@@ -11,7 +11,6 @@
 #include "base/err.h"
 #include "base/scope.h"
 #include "card/engine.h"
-#include "card/fault.h"
 #include "card/hide.h"
 #include "card/library.h"
 #include "card/status.h"

@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/parse.h"
-#include "simctl/simctl.h"
+#include "simctl/simctl_busy.h"
 
 static const char kernel_text[] = ".version 7.4\n"
 				  ".target sm_50\n"

@@ -15,10 +15,10 @@
 #include "cli/common/env_sim.h"
 #include "cli/doctor/limit_trial.h"
 #include "cli/options/command.h"
-#include "cli/options/globals.h"
 #include "cli/options/help_text.h"
 #include "cli/options/nearest.h"
-#include "hold/payload_auto.h"
+#include "cli/options/option.h"
+#include "hold/payload.h"
 #include "hold/worker.h"
 #include "probe/worker.h"
 

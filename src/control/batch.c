@@ -1,16 +1,16 @@
 #include "control/batch.h"
 
-/* How far a guess may be below what was seen before it is called wrong. */
+/* A guess is wrong if the seen time is over one and a half times the guess plus this. */
 #define SLACK_NS UINT64_C(20000)
-/* What the host took is little beside the launch if that is so many times as long: the sample is no further off. */
-enum { LITTLE = 32 };
+/* A launch that is this many times as long as the host's time is a sample, whatever the host did. */
+enum { LONG_TIMES = 32 };
 
 static uint64_t less(uint64_t ns, uint64_t by_ns)
 {
 	return ns > by_ns ? ns - by_ns : 0;
 }
 
-/* Until its end was recorded nobody saw the stream: it worked all that time, if each launch takes longer. */
+/* Whether each launch is longer than the time in which nobody looked at the stream. Then it worked in that time too. */
 static bool is_little_unseen(const struct ll_batch *batch, uint64_t seen_ns)
 {
 	return batch->launches && seen_ns / batch->launches >= batch->span_ns - seen_ns;
@@ -33,28 +33,28 @@ static struct ll_batch_verdict judge_guess(const struct ll_batch *batch)
 	return verdict;
 }
 
-/* Whether the last event came right behind the last launch. */
+/* Whether the last event was recorded right after the last launch. */
 static bool is_close(const struct ll_batch *batch)
 {
 	return batch->tail_ns <= LL_BATCH_TAIL_NS && batch->end_call_ns <= LL_BATCH_CALL_NS;
 }
 
-/* Whether the card was still at work when the last event came. */
+/* Whether the card still worked on the batch when the last event was recorded. */
 static bool ends_with_work(const struct ll_batch *batch)
 {
 	return is_close(batch) || batch->end_wait_ns > LL_BATCH_TAIL_NS;
 }
 
 /*
- * Whether the timing events of a single launch of that length are where they should be: no call was interrupted, or all
- * of them together are little beside it.
+ * Whether the timing events of a single launch of that length are usable: no call was interrupted, or the launch is
+ * much longer than all calls together.
  */
 static bool is_well_timed(const struct ll_batch *batch, uint64_t busy_ns)
 {
 	uint64_t end_ns = batch->tail_ns + batch->end_call_ns;
 	bool ends_well = end_ns <= LL_BATCH_CALL_NS || end_ns <= busy_ns / 2;
 	bool is_calm = batch->start_call_ns <= LL_BATCH_CALL_NS && batch->launch_ns <= LL_BATCH_LAUNCH_NS && ends_well;
-	return is_calm || busy_ns >= LITTLE * (batch->host_ns + end_ns);
+	return is_calm || busy_ns >= LONG_TIMES * (batch->host_ns + end_ns);
 }
 
 static enum ll_batch_lesson lesson_of_sample(const struct ll_batch *batch, uint64_t busy_ns)
@@ -63,7 +63,7 @@ static enum ll_batch_lesson lesson_of_sample(const struct ll_batch *batch, uint6
 	return has_waited || busy_ns >= LL_BATCH_LONG_NS ? LL_BATCH_SAMPLE : LL_BATCH_ROUGH;
 }
 
-/* From the first event to where the launch begins. */
+/* Returns the time from the first event to the start of the launch. */
 static uint64_t late_ns(const struct ll_batch *batch)
 {
 	uint64_t host_ns = batch->launch_ns + batch->start_call_ns * LL_BATCH_RECORD_PERCENT / 100;

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { JOINED = LL_BUSY_SPANS / 2 }; /* of the oldest, when there are too many */
+enum { JOINED = LL_BUSY_SPANS / 2 }; /* so many of the oldest spans are joined if there are too many */
 
 static uint64_t least(uint64_t a, uint64_t b)
 {
@@ -14,7 +14,7 @@ static uint64_t most(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* How much of start..end the span says was busy. */
+/* Returns how much of start..end was busy, by the span. */
 static uint64_t shared_ns(const struct ll_busy_span *span, uint64_t start_ns, uint64_t end_ns)
 {
 	uint64_t from_ns = most(span->start_ns, start_ns), until_ns = least(span->end_ns, end_ns);
@@ -32,8 +32,8 @@ static void join_oldest(struct ll_busy *busy)
 	memmove(&busy->spans[JOINED / 2], &busy->spans[JOINED], (busy->count - JOINED / 2) * sizeof busy->spans[0]);
 }
 
-/* In place of those from first to last, both excluded at the end. */
-static void put(struct ll_busy *busy, uint32_t first, uint32_t last, struct ll_busy_span span)
+/* Replaces the spans first..last-1 by one. */
+static void replace_spans(struct ll_busy *busy, uint32_t first, uint32_t last, struct ll_busy_span span)
 {
 	memmove(&busy->spans[first + 1], &busy->spans[last], (busy->count - last) * sizeof span);
 	busy->spans[first] = span;
@@ -61,6 +61,6 @@ uint64_t ll_busy_add(struct ll_busy *busy, uint64_t start_ns, uint64_t end_ns)
 	}
 	uint64_t fresh_ns = end_ns - start_ns > known_ns ? end_ns - start_ns - known_ns : 0;
 	span.busy_ns = least(span.busy_ns + fresh_ns, span.end_ns - span.start_ns);
-	put(busy, first, last, span);
+	replace_spans(busy, first, last, span);
 	return fresh_ns;
 }

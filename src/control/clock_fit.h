@@ -1,10 +1,12 @@
 /*
- * clock_fit.h - when would a kernel submitted now start on an idle card, on the card's own clock?
+ * clock_fit.h - maps the host's clock to the card's: when a kernel that is submitted now starts on an idle card.
  *
- * The card's clock and the host's run apart by a constant and a few parts per million. Every kernel gives a pair
- * (submitted at, on the host's clock; started at, on the card's). A start can only be later than the ideal, never
- * earlier, so the smallest difference is the truth: the fit follows the lower envelope of the differences and
- * lets it rise by LL_CLOCK_FIT_DRIFT_PPM, more than clocks drift and far less than anything we look for.
+ * The two clocks differ by a constant and drift by a few parts per million. Every kernel gives a pair: when it was
+ * submitted, on the host's clock, and when it started, on the card's. A start can be later than on an idle card, never
+ * earlier. So the smallest difference is right: the fit follows the lower envelope of the differences, and lets it rise
+ * by LL_CLOCK_FIT_DRIFT_PPM. That is more than clocks drift, and far less than the delays that matter here.
+ *
+ * Pure arithmetic. Times are ns.
  */
 #ifndef LOADLINE_CONTROL_CLOCK_FIT_H
 #define LOADLINE_CONTROL_CLOCK_FIT_H
@@ -16,26 +18,26 @@
 
 struct ll_clock_fit {
 	bool has_fit;
-	int64_t offset_ns; /* card minus host, launch latency included */
-	int64_t lowest_ns; /* the same, as the last pair told it that did not wait for anything */
+	int64_t offset_ns; /* card minus host, with the launch latency */
+	int64_t lowest_ns; /* the same, from the last pair whose kernel did not wait */
 	uint64_t at_ns;    /* host time of the last pair */
 };
 
-/* Takes one pair. Pairs come in order of submit_ns. */
+/* Adds one pair. Pairs must come in order of submit_ns. */
 void ll_clock_fit_add(struct ll_clock_fit *fit, uint64_t submit_ns, uint64_t start_ns);
 
-/* Card time at which a kernel submitted at host_ns starts when nothing is in its way. Needs has_fit. */
+/* Returns the card's time at which a kernel that is submitted at host_ns starts on an idle card. Needs has_fit. */
 uint64_t ll_clock_fit_to_card(const struct ll_clock_fit *fit, uint64_t host_ns);
 
-/* The same, if the clocks have not run apart since a pair was last seen that did not wait: where all of them wait, what
- * the fit allows for drift adds up to more than they drift. */
+/* The same without drift since the last pair whose kernel did not wait. If all kernels wait, the drift that the fit
+ * allows adds up to more than the clocks drift. */
 uint64_t ll_clock_fit_to_card_earliest(const struct ll_clock_fit *fit, uint64_t host_ns);
 
-/* The same, if the clocks have run apart since the last pair as fast as they may: in a pause of 37 s clocks that
- * drift by 8 ppm come to seem 0.3 ms late (doc/facts.md). */
+/* The same with the largest allowed drift since the last pair. Without it clocks that drift by 8 ppm make a kernel look
+ * 0.3 ms late after a pause of 37 s (doc/facts.md). */
 uint64_t ll_clock_fit_to_card_latest(const struct ll_clock_fit *fit, uint64_t host_ns);
 
-/* The reverse: the host time of a card time, early by the launch latency (some us). Needs has_fit. */
+/* Returns the host's time for a time of the card. It is early by the launch latency, some us. Needs has_fit. */
 uint64_t ll_clock_fit_to_host(const struct ll_clock_fit *fit, uint64_t card_ns);
 
 #endif

@@ -1,9 +1,11 @@
 /*
- * contention.h - was somebody else on the card while our kernel wanted it?
+ * contention.h - whether another program had the card while our kernel wanted it.
  *
- * Two signs, both on the card's clock. A hole inside a running kernel: the card was given to another context. A late
- * start: it was with another context when ours was due. A hole cannot come from the host; lateness can, so
- * it is counted from the moment the launch call returned, when the kernel was certainly handed over.
+ * Two signs, both on the card's clock. A gap inside a running kernel: the card ran another context in between. A late
+ * start: the card ran another context when our kernel was due. The host cannot cause a gap, but it can cause lateness.
+ * So lateness counts from the return of the launch call, because the driver has the kernel by then.
+ *
+ * Pure arithmetic. Times are ns.
  */
 #ifndef LOADLINE_CONTROL_CONTENTION_H
 #define LOADLINE_CONTROL_CONTENTION_H
@@ -16,27 +18,27 @@
 struct ll_contention_limits {
 	uint64_t gap_ns;
 	uint64_t late_ns;
-	uint64_t first_late_ns; /* instead of late_ns for the first kernel after a pause */
+	uint64_t first_late_ns; /* instead of late_ns, for the first kernel after a pause */
 };
 
 /* One finished kernel: host times around its launch, card times from its record. */
 struct ll_kernel_trace {
-	uint64_t submit_ns;    /* host, before the launch call */
-	uint64_t submitted_ns; /* host, after it */
+	uint64_t submit_ns;    /* host's clock, before the launch call */
+	uint64_t submitted_ns; /* host's clock, after it */
 	uint64_t start_ns;
 	uint64_t end_ns;
 	uint64_t gap_ns;
-	uint64_t previous_end_ns; /* card: end of the kernel queued before it, 0 for none */
-	bool is_first;            /* after a pause: another context may have been the last on the card */
+	uint64_t previous_end_ns; /* card's clock: end of the kernel queued before it; 0: none */
+	bool is_first;            /* after a pause: another context may have used the card last */
 };
 
 struct ll_contention {
-	uint64_t late_ns; /* what the start was late by, host excluded */
+	uint64_t late_ns; /* how late the kernel started, without the host's delay */
 	uint64_t gap_ns;
 	bool is_foreign;
 };
 
-/* Judges one kernel. Without a fit only holes count. */
+/* Judges one kernel. Without a fit only gaps count. */
 struct ll_contention ll_contention_judge(const struct ll_kernel_trace *trace, const struct ll_clock_fit *fit,
 					 const struct ll_contention_limits *limits);
 

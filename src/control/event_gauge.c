@@ -2,9 +2,9 @@
 
 #include "control/batch.h"
 
-/* When an event comes to the card scatters by so much. */
+/* The time at which an event reaches the card scatters by this much. */
 #define QUEUED_NS 300
-/* What takes longer was not an event alone: 3 us is the most that was seen (doc/facts.md). */
+/* A longer distance has other work in it. The longest event that was seen took 3 us (doc/facts.md). */
 #define EVENT_MOST_NS 5000
 enum { LEAST = 3 };
 
@@ -13,8 +13,8 @@ static bool was_waiting(const struct ll_event_row *row, unsigned i)
 	return row->card_ns[i - 1] - row->card_ns[0] >= row->host_ns[i] - row->host_ns[0] + QUEUED_NS;
 }
 
-/* Kept in order. */
-static void insert(struct ll_event_gauge *gauge, uint64_t ns)
+/* Keeps taken_ns in order. */
+static void insert_sorted(struct ll_event_gauge *gauge, uint64_t ns)
 {
 	uint32_t at = gauge->count++;
 	for (; at && gauge->taken_ns[at - 1] > ns; at--)
@@ -31,7 +31,7 @@ void ll_event_gauge_add(struct ll_event_gauge *gauge, const struct ll_event_row 
 		uint64_t ns = row->card_ns[i] - row->card_ns[i - 1];
 		gauge->is_short |= ns < LL_BATCH_EVENT_NS;
 		if (was_waiting(row, i) && ns <= EVENT_MOST_NS)
-			insert(gauge, ns);
+			insert_sorted(gauge, ns);
 	}
 }
 

@@ -1,15 +1,19 @@
 /*
- * event_gauge.h - what a timing event takes a card, from rows of events recorded one right after the other.
+ * event_gauge.h - how long a timing event keeps a card, from rows of events that were recorded one right after the
+ * other.
  *
- * It depends on the machine (doc/facts.md). Where the card was still at the event before when the next one came, the
- * two are apart by what an event takes; else by what the host took, which tells nothing. Whether it was is known from
- * when the host had recorded each of them, as if the card had reached the first at once: if it did not, all the more
- * were waiting. A row of a host that is slower than the card tells nothing, and the next one is asked for. Others'
- * work may have come between two of them, so the middle one counts.
+ * The time depends on the machine (doc/facts.md). If an event waited while the card was at the one before, their
+ * distance on the card's clock is that time. Otherwise the distance is the host's time, and says nothing. An event
+ * waited if the host recorded it before the card reached the one before. To compare the two clocks, the card is taken
+ * to have reached the first event at once; if it did not, even more events waited. A row from a host that is slower
+ * than the card says nothing, and another row is wanted. Other programs' work may lie between two events, so the median
+ * counts.
  *
- * One that waits may still have to be fetched from the host's memory: while several programs start, a card of 1.28 us
- * took 2 to 2.5 for many. But no event takes longer than any two of them were apart. So where two were closer than
- * LL_BATCH_EVENT_NS the card is no slow one, and until that is seen rows are wanted. Pure arithmetic.
+ * A waiting event may still have to be fetched from the host's memory. While several programs start, many events of a
+ * card that needs 1.28 us took 2 to 2.5 us. But an event never takes longer than the smallest distance. So if two
+ * events were closer than LL_BATCH_EVENT_NS, the card is not a slow one; until then further rows are wanted.
+ *
+ * Pure arithmetic. Times are ns.
  */
 #ifndef LOADLINE_CONTROL_EVENT_GAUGE_H
 #define LOADLINE_CONTROL_EVENT_GAUGE_H
@@ -19,7 +23,7 @@
 
 enum { LL_EVENT_ROW = 8, LL_EVENT_GAUGE_ROWS = 10 };
 
-/* Of each event, from an origin of each clock: when the host had recorded it, and when the card reached it. */
+/* When the host had recorded each event, and when the card reached it. Each clock has an origin of its own. */
 struct ll_event_row {
 	uint64_t host_ns[LL_EVENT_ROW];
 	uint64_t card_ns[LL_EVENT_ROW];
@@ -32,12 +36,13 @@ struct ll_event_gauge {
 	bool is_short; /* less than LL_BATCH_EVENT_NS */
 };
 
+/* Adds a row. Rows after LL_EVENT_GAUGE_ROWS are ignored. */
 void ll_event_gauge_add(struct ll_event_gauge *gauge, const struct ll_event_row *row);
 
-/* Whether another row is worth its time: an event may still be short, and there have not been many. */
+/* Whether another row is worth its time: no short distance was seen yet, and there were not many rows. */
 bool ll_event_gauge_wants_row(const struct ll_event_gauge *gauge);
 
-/* What an event takes; 0: not known yet, or less than LL_BATCH_EVENT_NS. */
+/* Returns how long an event keeps the card; 0: not known yet, or less than LL_BATCH_EVENT_NS. */
 uint64_t ll_event_gauge_ns(const struct ll_event_gauge *gauge);
 
 #endif

@@ -8,9 +8,9 @@
 
 #define DEFAULT_THRESHOLD 0.04
 #define DEFAULT_PLACEMENT_NS (10 * LL_NS_PER_MS)
-/* NVML's whole percent may be rounded or cut off. */
+/* NVML's whole percent may be rounded or truncated. */
 #define READING_ERROR 0.01
-/* A window must be this many times longer than its place is uncertain, else it says nothing. */
+/* A window must be this many times as long as its place is uncertain. Shorter ones are not judged. */
 #define SHORTEST_IN_PLACEMENTS 3
 
 void ll_foreign_init(struct ll_foreign *foreign, const struct ll_foreign_config *config, uint64_t start_ns)
@@ -31,7 +31,7 @@ static uint32_t *bin_at(struct ll_foreign *foreign, uint64_t number)
 	return &foreign->busy_ns[number % LL_FOREIGN_BINS];
 }
 
-/* Makes bins up to and including the number'th exist. */
+/* Makes the bins up to this number exist. */
 static void extend(struct ll_foreign *foreign, uint64_t number)
 {
 	if (number < foreign->next_bin)
@@ -52,7 +52,7 @@ static uint64_t bin_start(uint64_t number)
 	return number * LL_FOREIGN_BIN_NS;
 }
 
-/* How much of the bin lies in start..end. */
+/* Returns how much of the bin lies in start..end. */
 static uint64_t overlap(uint64_t number, uint64_t start_ns, uint64_t end_ns)
 {
 	uint64_t from = bin_start(number) > start_ns ? bin_start(number) : start_ns;
@@ -60,7 +60,7 @@ static uint64_t overlap(uint64_t number, uint64_t start_ns, uint64_t end_ns)
 	return to > from ? to - from : 0;
 }
 
-static void add(struct ll_foreign *foreign, uint64_t start_ns, uint64_t end_ns, bool is_unknown)
+static void add_to_bins(struct ll_foreign *foreign, uint64_t start_ns, uint64_t end_ns, bool is_unknown)
 {
 	if (end_ns <= start_ns)
 		return;
@@ -82,12 +82,12 @@ static void add(struct ll_foreign *foreign, uint64_t start_ns, uint64_t end_ns, 
 
 void ll_foreign_add_own(struct ll_foreign *foreign, uint64_t start_ns, uint64_t end_ns)
 {
-	add(foreign, start_ns, end_ns, false);
+	add_to_bins(foreign, start_ns, end_ns, false);
 }
 
 void ll_foreign_add_unknown(struct ll_foreign *foreign, uint64_t start_ns, uint64_t end_ns)
 {
-	add(foreign, start_ns, end_ns, true);
+	add_to_bins(foreign, start_ns, end_ns, true);
 }
 
 void ll_foreign_own_known_until(struct ll_foreign *foreign, uint64_t until_ns)

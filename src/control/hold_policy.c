@@ -64,7 +64,7 @@ static uint64_t max_ns(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* A duration may be "for ever": no overflow. */
+/* A duration may be "for ever", so the sum saturates. */
 static uint64_t after(uint64_t instant_ns, uint64_t duration_ns)
 {
 	return duration_ns > UINT64_MAX - instant_ns ? UINT64_MAX : instant_ns + duration_ns;
@@ -94,15 +94,14 @@ static void restart_timers(struct ll_hold_policy *policy, uint64_t now_ns)
 		policy->trouble_ns = now_ns;
 }
 
-/* Readings come later than what they tell of, and while stopped they are rare: what nobody has looked at is not quiet.
- */
+/* Readings come late, and rarely while stopped. So only time up to looked_until_ns counts as quiet. */
 static bool has_been_quiet(const struct ll_hold_input *input, uint64_t now_ns, uint64_t since_ns, uint64_t for_ns)
 {
 	uint64_t until_ns = input->looked_until_ns > 0 ? min_ns(input->looked_until_ns, now_ns) : now_ns;
 	return until_ns >= since_ns && until_ns - since_ns >= for_ns;
 }
 
-/* Returns whether foreign work has been seen since the last tick. */
+/* True: foreign work was seen since the last tick. */
 static bool take_foreign(struct ll_hold_policy *policy, const struct ll_hold_input *input, uint64_t now_ns)
 {
 	uint64_t seen_ns = min_ns(input->foreign_seen_ns, now_ns);
@@ -114,7 +113,7 @@ static bool take_foreign(struct ll_hold_policy *policy, const struct ll_hold_inp
 	return true;
 }
 
-/* What was read before a sleep proves nothing, what was read before the first tick does. */
+/* A reading from before a sleep does not count. One from before the first tick does. */
 static void take_readings(struct ll_hold_policy *policy, const struct ll_hold_input *input, bool is_first,
 			  uint64_t now_ns)
 {
@@ -151,11 +150,11 @@ static bool has_sight(const struct ll_hold_policy *policy, uint64_t now_ns)
 	if (config->mode == LL_HOLD_MODE_YIELD && config->has_kernel_sensor)
 		return true;
 	bool is_blind = now_ns - policy->readings_ns > config->blind_after_ns;
-	/* Holding is given the benefit of the doubt for a while; beginning to hold is not. */
+	/* A load that holds may go on without readings for a while. One that does not hold may not start. */
 	return !is_blind && (policy->has_readings || policy->state == LL_HOLD_HOLDING);
 }
 
-/* What forbids kernels now; LL_HOLD_REASON_QUIET: nothing. */
+/* Returns what forbids kernels now; LL_HOLD_REASON_QUIET: nothing. */
 static enum ll_hold_reason find_obstacle(const struct ll_hold_policy *policy, uint64_t now_ns)
 {
 	if (policy->has_trouble)
@@ -167,8 +166,8 @@ static enum ll_hold_reason find_obstacle(const struct ll_hold_policy *policy, ui
 	return LL_HOLD_REASON_QUIET;
 }
 
-static enum ll_hold_action move(struct ll_hold_policy *policy, enum ll_hold_state state, enum ll_hold_reason reason,
-				enum ll_hold_action action)
+static enum ll_hold_action move_to(struct ll_hold_policy *policy, enum ll_hold_state state, enum ll_hold_reason reason,
+				   enum ll_hold_action action)
 {
 	policy->state = state;
 	policy->reason = reason;
@@ -183,14 +182,14 @@ static enum ll_hold_action tick_ended(struct ll_hold_policy *policy, bool is_ope
 	return LL_HOLD_ACT_RELEASE;
 }
 
-static enum ll_hold_action end(struct ll_hold_policy *policy, bool is_open)
+static enum ll_hold_action end_hold(struct ll_hold_policy *policy, bool is_open)
 {
 	bool was_holding = policy->state == LL_HOLD_HOLDING;
-	move(policy, LL_HOLD_ENDED, LL_HOLD_REASON_REQUEST, LL_HOLD_ACT_NONE);
+	move_to(policy, LL_HOLD_ENDED, LL_HOLD_REASON_REQUEST, LL_HOLD_ACT_NONE);
 	return was_holding ? LL_HOLD_ACT_STOP : tick_ended(policy, is_open);
 }
 
-/* A bystander whose turn comes too often may be the cause after all. */
+/* A bystander is tried at once only one time in back_off: if it fails more often, it may be the cause. */
 static uint64_t next_try_ns(struct ll_hold_policy *policy, bool is_bystander, uint64_t now_ns)
 {
 	uint64_t back_off_ns = policy->config.back_off_ns;
@@ -203,13 +202,13 @@ static uint64_t next_try_ns(struct ll_hold_policy *policy, bool is_bystander, ui
 static enum ll_hold_action lose(struct ll_hold_policy *policy, bool is_bystander, uint64_t now_ns)
 {
 	policy->retry_ns = next_try_ns(policy, is_bystander, now_ns);
-	return move(policy, LL_HOLD_RELEASED, LL_HOLD_REASON_LOST, LL_HOLD_ACT_RELEASE);
+	return move_to(policy, LL_HOLD_RELEASED, LL_HOLD_REASON_LOST, LL_HOLD_ACT_RELEASE);
 }
 
 static enum ll_hold_action tick_released(struct ll_hold_policy *policy, enum ll_hold_reason obstacle, uint64_t now_ns)
 {
 	if (obstacle == LL_HOLD_REASON_QUIET && now_ns >= policy->retry_ns)
-		return move(policy, LL_HOLD_OPENING, LL_HOLD_REASON_QUIET, LL_HOLD_ACT_REOPEN);
+		return move_to(policy, LL_HOLD_OPENING, LL_HOLD_REASON_QUIET, LL_HOLD_ACT_REOPEN);
 	bool keeps_reason = policy->reason == LL_HOLD_REASON_LONG_YIELD || policy->reason == LL_HOLD_REASON_LOST ||
 			    policy->reason == LL_HOLD_REASON_OPEN_FAILED;
 	if (!keeps_reason)
@@ -222,14 +221,14 @@ static enum ll_hold_action tick_opening(struct ll_hold_policy *policy, const str
 {
 	if (input->has_open_failed) {
 		policy->retry_ns = next_try_ns(policy, input->is_bystander, now_ns);
-		return move(policy, LL_HOLD_RELEASED, LL_HOLD_REASON_OPEN_FAILED, LL_HOLD_ACT_NONE);
+		return move_to(policy, LL_HOLD_RELEASED, LL_HOLD_REASON_OPEN_FAILED, LL_HOLD_ACT_NONE);
 	}
 	if (!input->is_open)
 		return LL_HOLD_ACT_NONE;
 	if (obstacle == LL_HOLD_REASON_QUIET)
-		return move(policy, LL_HOLD_HOLDING, LL_HOLD_REASON_QUIET, LL_HOLD_ACT_START);
+		return move_to(policy, LL_HOLD_HOLDING, LL_HOLD_REASON_QUIET, LL_HOLD_ACT_START);
 	policy->stopped_ns = now_ns;
-	return move(policy, LL_HOLD_YIELDED, obstacle, LL_HOLD_ACT_NONE);
+	return move_to(policy, LL_HOLD_YIELDED, obstacle, LL_HOLD_ACT_NONE);
 }
 
 static enum ll_hold_action tick_yielded(struct ll_hold_policy *policy, const struct ll_hold_input *input,
@@ -238,11 +237,11 @@ static enum ll_hold_action tick_yielded(struct ll_hold_policy *policy, const str
 	if (!input->is_open)
 		return lose(policy, input->is_bystander, now_ns);
 	if (obstacle == LL_HOLD_REASON_QUIET)
-		return move(policy, LL_HOLD_HOLDING, LL_HOLD_REASON_QUIET, LL_HOLD_ACT_START);
+		return move_to(policy, LL_HOLD_HOLDING, LL_HOLD_REASON_QUIET, LL_HOLD_ACT_START);
 	policy->reason = obstacle;
 	uint64_t release_after_ns = policy->config.release_after_ns;
 	if (release_after_ns > 0 && now_ns - policy->stopped_ns >= release_after_ns)
-		return move(policy, LL_HOLD_RELEASED, LL_HOLD_REASON_LONG_YIELD, LL_HOLD_ACT_RELEASE);
+		return move_to(policy, LL_HOLD_RELEASED, LL_HOLD_REASON_LONG_YIELD, LL_HOLD_ACT_RELEASE);
 	return LL_HOLD_ACT_NONE;
 }
 
@@ -254,7 +253,7 @@ static enum ll_hold_action tick_holding(struct ll_hold_policy *policy, const str
 	if (obstacle == LL_HOLD_REASON_QUIET)
 		return LL_HOLD_ACT_NONE;
 	policy->stopped_ns = now_ns;
-	return move(policy, LL_HOLD_YIELDED, obstacle, LL_HOLD_ACT_STOP);
+	return move_to(policy, LL_HOLD_YIELDED, obstacle, LL_HOLD_ACT_STOP);
 }
 
 static enum ll_hold_action decide(struct ll_hold_policy *policy, const struct ll_hold_input *input, uint64_t now_ns)
@@ -262,7 +261,7 @@ static enum ll_hold_action decide(struct ll_hold_policy *policy, const struct ll
 	if (policy->state == LL_HOLD_ENDED)
 		return tick_ended(policy, input->is_open);
 	if (input->is_end_requested)
-		return end(policy, input->is_open);
+		return end_hold(policy, input->is_open);
 	enum ll_hold_reason obstacle = find_obstacle(policy, now_ns);
 	switch (policy->state) {
 	case LL_HOLD_RELEASED:
@@ -276,7 +275,7 @@ static enum ll_hold_action decide(struct ll_hold_policy *policy, const struct ll
 	}
 }
 
-/* When idling began: with the timers, or with the last foreign work. */
+/* Returns since when the card is idle: since the timers started, or since foreign work was last seen. */
 static uint64_t idle_since(const struct ll_hold_policy *policy)
 {
 	return max_ns(policy->begin_ns, policy->foreign_ns);

@@ -4,17 +4,17 @@
 
 #include "base/clock.h"
 
-/* How wrong the guessed gain may be either way. */
+/* The guessed gain may be wrong by this factor in both directions. */
 #define GAIN_FACTOR 2.0
 /*
- * Time constant of the closed loop, in intervals and in lags. A reading is late by about one interval and the loop may
- * not correct faster than it sees; the meter's true lag may be half or twice the one told.
+ * Time constant of the closed loop, in intervals and in lags. A reading is late by about one interval, so the loop may
+ * not correct faster. The meter's true lag may be half or twice the configured one.
  */
 #define LAMBDA_INTERVALS 4.0
 #define LAMBDA_LAGS 2.0
-/* Of a jump computed from one reading at rest this much is done; the rest is left to the loop. */
+/* The part of a computed jump that is made at once. The loop does the rest. */
 #define JUMP_PART 0.95
-/* Jumps before the loop takes over, after a start or a step. */
+/* The number of jumps after a start or a step. */
 #define JUMPS 2
 #define DEFAULT_SATURATE_AFTER_NS (5 * LL_NS_PER_S)
 
@@ -82,7 +82,7 @@ static void jump(struct ll_level_loop *loop, double level_change)
 	loop->duty = clamp(loop->duty + change, 0.0, loop->config.max_duty);
 }
 
-/* The level that the present duty belongs to: the target, unless that is out of the duty's reach. */
+/* Returns the level that the present duty leads to: the target, unless the duty cannot reach it. */
 static double present_level(const struct ll_level_loop *loop)
 {
 	const struct ll_level_loop_config *config = &loop->config;
@@ -104,7 +104,7 @@ double ll_level_loop_set_target(struct ll_level_loop *loop, double target)
 	return loop->duty;
 }
 
-/* From now on the meter may show the past for a while; after that it shows the present duty at rest. */
+/* Ignores readings for settle_s, because they still show the old duty. */
 static void wait_for_meter(struct ll_level_loop *loop, uint64_t now_ns)
 {
 	loop->blind_until_ns = now_ns + (uint64_t)(loop->config.settle_s * (double)LL_NS_PER_S);
@@ -150,7 +150,7 @@ static void watch_limits(struct ll_level_loop *loop, uint64_t now_ns)
 		loop->state = pressed;
 }
 
-/* A level at rest, and enough duty to divide by, say what the gain is. */
+/* Learns the gain from a level at rest, if the duty is large enough to divide by. */
 static void learn_gain(struct ll_level_loop *loop, double level)
 {
 	const struct ll_level_loop_config *config = &loop->config;
@@ -161,7 +161,7 @@ static void learn_gain(struct ll_level_loop *loop, double level)
 	loop->has_learned = true;
 }
 
-/* The first readings at rest: go most of the way at once. Returns whether the duty jumped. */
+/* Jumps most of the way at the first readings at rest. True: the duty jumped. */
 static bool jump_to_target(struct ll_level_loop *loop, uint64_t now_ns, double level)
 {
 	if (loop->jumps_left == 0 || loop->config.max_slew_per_s > 0.0)
@@ -187,7 +187,7 @@ static double limit_slew(const struct ll_level_loop *loop, double duty, double d
 	return clamp(duty, loop->duty - most, loop->duty + most);
 }
 
-/* The PI step. */
+/* One step of the PI controller. */
 static void correct(struct ll_level_loop *loop, double dt_s, double level)
 {
 	const struct ll_level_loop_config *config = &loop->config;

@@ -32,7 +32,7 @@ size_t ll_process_watch_count(const struct ll_process_watch *watch)
 	return watch->count + watch->unlisted_count;
 }
 
-static struct ll_card_process *find(struct ll_card_process *processes, size_t count, uint32_t pid)
+static struct ll_card_process *find_process(struct ll_card_process *processes, size_t count, uint32_t pid)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (processes[i].pid == pid)
@@ -41,7 +41,7 @@ static struct ll_card_process *find(struct ll_card_process *processes, size_t co
 	return NULL;
 }
 
-/* Everybody but ourselves, each pid once. */
+/* Copies all processes but our own, each pid once. */
 static void gather(const struct ll_process_watch *watch, const struct ll_card_process *processes, size_t count,
 		   struct crowd *crowd)
 {
@@ -50,7 +50,7 @@ static void gather(const struct ll_process_watch *watch, const struct ll_card_pr
 	for (size_t i = 0; i < count; i++) {
 		if (processes[i].pid == watch->own_pid)
 			continue;
-		struct ll_card_process *twin = find(crowd->members, crowd->count, processes[i].pid);
+		struct ll_card_process *twin = find_process(crowd->members, crowd->count, processes[i].pid);
 		if (twin && processes[i].memory_bytes > twin->memory_bytes)
 			twin->memory_bytes = processes[i].memory_bytes;
 		else if (!twin && crowd->count < LL_PROCESS_WATCH_MAX)
@@ -62,14 +62,14 @@ static void gather(const struct ll_process_watch *watch, const struct ll_card_pr
 
 static bool find_newcomer(struct ll_process_watch *watch, const struct crowd *crowd, struct ll_arrival *arrival)
 {
-	/* Who was beyond the known ones last time cannot be told from a newcomer: then numbers must do. */
+	/* If the last list had more processes than are remembered, a new one shows only by the number. */
 	if (watch->unlisted_count > 0 || crowd->unlisted_count > 0) {
 		*arrival = (struct ll_arrival){.kind = LL_ARRIVAL_PROCESS};
 		return crowd->count + crowd->unlisted_count > watch->count + watch->unlisted_count;
 	}
 	for (size_t i = 0; i < crowd->count; i++) {
 		const struct ll_card_process *process = &crowd->members[i];
-		if (find(watch->known, watch->count, process->pid))
+		if (find_process(watch->known, watch->count, process->pid))
 			continue;
 		*arrival = (struct ll_arrival){
 		    .kind = LL_ARRIVAL_PROCESS, .pid = process->pid, .bytes = process->memory_bytes};
@@ -82,7 +82,7 @@ static bool find_growth(struct ll_process_watch *watch, const struct crowd *crow
 {
 	for (size_t i = 0; i < crowd->count; i++) {
 		const struct ll_card_process *now = &crowd->members[i];
-		const struct ll_card_process *before = find(watch->known, watch->count, now->pid);
+		const struct ll_card_process *before = find_process(watch->known, watch->count, now->pid);
 		if (!before || before->memory_bytes == 0 || now->memory_bytes <= before->memory_bytes)
 			continue;
 		uint64_t bytes = now->memory_bytes - before->memory_bytes;

@@ -1,16 +1,16 @@
 /*
- * process_watch.h - who came to the card: from its process list and from its used memory.
+ * process_watch.h - new processes on a card, found in its process list and its used memory.
  *
- * A process that is merely there, with a context and no work, is not foreign work, and holding beside it costs it
- * nothing (doc/facts.md). But one that *arrives* is about to work: creating a context or taking memory is reported
- * once, as an arrival, and the policy counts the instant as foreign work seen (hold_policy.h): in yield mode the load
- * steps aside, and comes back after --resume-after if nothing more happens. Who was there at the first
- * look is not an arrival: whether it works, other sensors tell.
+ * A process that has a context and does not work is not foreign work; holding beside it costs it nothing
+ * (doc/facts.md). But a process that arrives is about to work. Making a context or taking memory is reported once, as
+ * an arrival, and the policy counts it as foreign work (hold_policy.h): in yield mode the load stops, and goes on after
+ * --resume-after if nothing else is seen. Processes on the first list are not arrivals; other sensors see whether they
+ * work.
  *
- * In a PID namespace the driver drops the processes outside from the list: a caller who knows that says is_blind. What
- * is on the list still counts, but an empty list proves nothing; memory is seen everywhere.
+ * In a PID namespace the driver leaves processes outside of it off the list. A caller that knows this says is_blind.
+ * Listed processes then still count, but a missing one proves nothing. The used memory is seen everywhere.
  *
- * Caller's memory, no pointers.
+ * The struct has no pointers and is in the caller's memory.
  */
 #ifndef LOADLINE_CONTROL_PROCESS_WATCH_H
 #define LOADLINE_CONTROL_PROCESS_WATCH_H
@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LL_PROCESS_WATCH_MAX = 128 }; /* processes remembered; more are counted, not told apart */
+enum { LL_PROCESS_WATCH_MAX = 128 }; /* processes remembered by pid; further ones are only counted */
 
 struct ll_card_process {
 	uint32_t pid;
@@ -41,8 +41,8 @@ struct ll_process_watch {
 enum ll_arrival_kind {
 	LL_ARRIVAL_NONE,
 	LL_ARRIVAL_PROCESS, /* a process that was not on the list */
-	LL_ARRIVAL_GROWTH,  /* a known process took more than the step at once */
-	LL_ARRIVAL_MEMORY,  /* memory not ours grew by more than the step at once, whoever took it */
+	LL_ARRIVAL_GROWTH,  /* a known process took more than step_bytes at once */
+	LL_ARRIVAL_MEMORY,  /* the memory of all others grew by more than step_bytes at once */
 };
 
 struct ll_arrival {
@@ -51,32 +51,32 @@ struct ll_arrival {
 	uint64_t bytes; /* by which memory grew; 0: unknown */
 };
 
-/* own_pid is never reported (its MPS server neither: pass that as a known process through the first list). step_bytes
- * 0: the default, 8 MiB. */
+/* own_pid is never reported. An MPS server of our own is not either if it is on the first list. step_bytes 0: the
+ * default, 8 MiB. */
 void ll_process_watch_init(struct ll_process_watch *watch, uint32_t own_pid, uint64_t step_bytes);
 
-/* From now on this is the own process: a payload's process is a new one for each context. */
+/* Changes the own process, because each context may have a new one. */
 void ll_process_watch_own(struct ll_process_watch *watch, uint32_t own_pid);
 
 /*
- * A fresh list of every process on the card. The first list is the baseline and reports nothing. A pid may be
- * listed twice (compute and graphics): its memory is then the larger. Of several arrivals one is reported, new
- * processes before growth. Returns true when there is one, and only then writes *ret_arrival.
+ * Takes a new list of the card's processes. True: there is an arrival, in *ret_arrival. The first list is the baseline
+ * and reports nothing. A pid may be listed twice (compute and graphics); the larger memory counts. Of several arrivals
+ * one is reported, a new process before growth.
  */
 bool ll_process_watch_list(struct ll_process_watch *watch, const struct ll_card_process *processes, size_t count,
 			   bool is_blind, struct ll_arrival *ret_arrival);
 
 /*
- * A fresh reading of the card's used memory, of which own_bytes are ours (known from the opening of our context).
- * is_own_steady false (a context is being opened or closed) makes this reading a new baseline.
+ * Takes a new reading of the card's used memory. own_bytes of it are ours. True: there is an arrival, in *ret_arrival.
+ * is_own_steady false, while our context is being made or closed, makes this reading a new baseline.
  */
 bool ll_process_watch_memory(struct ll_process_watch *watch, uint64_t used_bytes, uint64_t own_bytes,
 			     bool is_own_steady, struct ll_arrival *ret_arrival);
 
-/* Forgets everything seen: the next list and the next reading are baselines (after suspend, a lost card, a pause). */
+/* Makes the next list and the next reading baselines: after suspend, a lost card or a pause. */
 void ll_process_watch_reset(struct ll_process_watch *watch);
 
-/* Foreign processes on the last list; meaningless when it was blind. */
+/* Returns the number of foreign processes on the last list. It means nothing if that list was blind. */
 size_t ll_process_watch_count(const struct ll_process_watch *watch);
 
 #endif

@@ -1,11 +1,11 @@
 /*
- * slices.h - what part of the time in which somebody's work was on a card was really its own.
+ * slices.h - how much of the time in which a program had work on a card was its own.
  *
- * Where work of several contexts is on a card at once, the card runs them in slices by itself, and each of them sees
- * the whole time pass. Turns (turns.h) keep that rare: it is so after a newcomer met a long queue, and beside kernels
- * that are longer than anybody waits. Then each has an equal part, as far as is known, and that is what counts.
+ * If several contexts have work on a card, the card runs them in time slices, and each of them sees the whole time
+ * pass. Turns (turns.h) keep that rare: it happens after a new program met a long queue, and beside kernels that are
+ * longer than any program waits. Each program then counts an equal part.
  *
- * One object per observer, for the last LL_SLICE_BINS bins of time. Pure arithmetic.
+ * One object per observer, for the last LL_SLICE_BINS bins of time. Pure arithmetic. Times are ns of one clock.
  */
 #ifndef LOADLINE_CONTROL_SLICES_H
 #define LOADLINE_CONTROL_SLICES_H
@@ -17,17 +17,17 @@ enum { LL_SLICE_BINS = 64 };
 
 struct ll_slices {
 	struct {
-		uint64_t number;
-		uint64_t told_ns, ours_ns;
+		uint64_t number;           /* the bin is number * LL_SLICE_BIN_NS */
+		uint64_t told_ns, ours_ns; /* the part of it that was noted, and our part of that */
 	} bins[LL_SLICE_BINS];
-	uint64_t noted_ns;  /* up to when it is told; 0: never */
-	uint64_t others_ns; /* all that was told to be others' */
+	uint64_t noted_ns;  /* the last note; 0: none */
+	uint64_t others_ns; /* the others' part of all noted time */
 };
 
-/* Since the last note so many others had work on the card, besides ours. Time that nobody notes is taken to be ours. */
+/* Notes that since the last note this many other programs had work on the card. Time without a note counts as ours. */
 void ll_slices_note(struct ll_slices *slices, uint64_t now_ns, unsigned others);
 
-/* How much of start..end was ours. */
+/* Returns how much of start..end was ours. */
 uint64_t ll_slices_own_ns(const struct ll_slices *slices, uint64_t start_ns, uint64_t end_ns);
 
 #endif

@@ -54,7 +54,7 @@ void ll_spans_settle(struct ll_spans *spans)
 	qsort(spans->items, spans->count, sizeof *spans->items, by_start);
 	size_t count = spans->count;
 	spans->count = 0;
-	for (size_t i = 0; i < count; i++) /* never ahead of what is read */
+	for (size_t i = 0; i < count; i++) /* add never writes beyond item i, which is read first */
 		ll_spans_add(spans, spans->items[i].start_ns, spans->items[i].end_ns);
 	spans->is_unsettled = false;
 }
@@ -129,4 +129,41 @@ uint64_t ll_spans_shared_ns(const struct ll_spans *const *sets, size_t count, bo
 	ll_spans_fini(&once);
 	ll_spans_fini(&twice);
 	return shared_ns;
+}
+
+/* ---- why a card was idle ---- */
+
+/* Removes set from rest, and returns how much was removed. */
+static uint64_t remove_spans(struct ll_spans *rest, const struct ll_spans *set)
+{
+	struct ll_spans left = {0};
+	uint64_t before_ns = ll_spans_total_ns(rest);
+	ll_spans_without(rest, set, &left);
+	ll_spans_fini(rest);
+	*rest = left;
+	return before_ns - ll_spans_total_ns(rest);
+}
+
+bool ll_idle_make_split(const struct ll_idle_view *view, struct ll_idle_split *ret_split)
+{
+	struct ll_spans rest = {0}, communicating = {0};
+	ll_spans_add(&rest, view->start_ns, view->end_ns);
+	ll_spans_both(&rest, view->communication, &communicating);
+	remove_spans(&communicating, view->computation);
+	struct ll_idle_split split = {
+	    .window_ns = ll_spans_total_ns(&rest),
+	    .communication_ns = ll_spans_total_ns(&communicating),
+	};
+	split.busy_ns = remove_spans(&rest, view->kernels);
+	split.copies_ns = remove_spans(&rest, view->copies);
+	split.gate_ns = remove_spans(&rest, view->gate);
+	split.host_ns = remove_spans(&rest, view->host);
+	split.io_ns = remove_spans(&rest, view->io);
+	split.waiting_ns = ll_spans_total_ns(&rest);
+	bool is_whole = !rest.failed && !communicating.failed;
+	ll_spans_fini(&rest);
+	ll_spans_fini(&communicating);
+	if (is_whole)
+		*ret_split = split;
+	return is_whole;
 }

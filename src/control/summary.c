@@ -5,9 +5,9 @@
 
 #include "base/clock.h"
 
-/* How long every sample must stay in the band for settling to stand. */
+/* How long every sample must stay in the band before settling is final. */
 #define SETTLE_NS (60 * LL_NS_PER_S)
-/* Ratios made of whole percents: one point off is inside a band of one point, whatever the last bits say. */
+/* Ratios come from whole percents. A sample one point off must be inside a band of one point in spite of rounding. */
 #define SLACK 1e-9
 
 void ll_summary_init(struct ll_summary *summary, const struct ll_summary_config *config)

@@ -1,19 +1,19 @@
 /*
- * summary.h - the account that `hold` gives at its end, kept online in constant memory.
+ * summary.h - the summary that `hold` gives at its end, kept up to date in constant memory.
  *
- * Settled: settling is the first sample from which on every judged sample of the next 60 s (or of the
- * rest of the run, if it is shorter) stays within the band. While those 60 s last, a sample outside moves it on to the
- * next sample inside; after them it stands. settle_seconds runs from the first kernel to that sample's end. A run of up
- * to a minute thus has exactly "the first sample after which all stay inside".
+ * Judged samples: a sample is judged if the card was held for its whole window, if the window does not lie within
+ * guard_ns after the first kernel or after a yield, and if the target made no sudden step of more than step_limit in
+ * it. Its error is its value minus the mean target of its window (ll_curve_window). So yielded time never counts.
  *
- * Mean and largest error are over the judged samples from settling on, and over all judged samples; when the card never
- * settled, the former are the latter, so that a failure shows as a large error and not as an empty one.
+ * Settled: the level has settled at the first sample from which on every judged sample of the next 60 s, or of the rest
+ * of a shorter run, is within the band. During these 60 s a sample outside the band moves it to the next sample inside;
+ * after them it is final. settle_seconds is the time from the first kernel to the end of that sample's window.
  *
- * Judged is a sample whose window lies wholly in holding (not in a yield, nor within guard_ns after one or after the
- * first kernel) and whose target made no sudden step of more than step_limit in it. Its error is its value minus
- * the mean target of its own window (ll_curve_window). Yielded time thus never counts.
+ * Mean and largest error are given over the judged samples since the level settled, and over all judged samples. If the
+ * level never settled, the first are the same as the second, so that a failure shows as a large error.
  *
- * Values are in the metric's unit: ratio or watts. Times are one clock's ns. Caller's memory, no pointers.
+ * Values are in the metric's unit: ratio or watts. Times are ns of one clock. The struct has no pointers and is in the
+ * caller's memory.
  */
 #ifndef LOADLINE_CONTROL_SUMMARY_H
 #define LOADLINE_CONTROL_SUMMARY_H
@@ -24,7 +24,7 @@
 struct ll_summary_config {
 	double band;       /* 0.01 for the ratios; watts for power */
 	double step_limit; /* 0.01 for the ratios */
-	uint64_t guard_ns; /* what a reading still shows of the past: 0 for util and GPM, some seconds for power */
+	uint64_t guard_ns; /* how long a reading still shows the past: 0 for util and GPM, some seconds for power */
 };
 
 struct ll_summary_sample {
@@ -60,18 +60,18 @@ struct ll_summary {
 };
 
 struct ll_summary_level {
-	uint64_t sample_count; /* that the others are over; 0: those are NAN */
+	uint64_t sample_count; /* 0: the other values are NAN */
 	double mean_value;
 	double mean_error; /* signed: value minus target */
 	double max_abs_error;
 };
 
 struct ll_summary_result {
-	double seconds;                 /* from the first kernel to the end; 0 when none ran */
-	struct ll_summary_level level;  /* since it settled; of all samples when it never did */
-	struct ll_summary_level of_all; /* judged samples, also those before it settled */
+	double seconds;                 /* from the first kernel to the end; 0: no kernel ran */
+	struct ll_summary_level level;  /* since the level settled; if it never did, the same as of_all */
+	struct ll_summary_level of_all; /* of all judged samples */
 	bool has_settled;
-	double settle_seconds; /* NAN when never */
+	double settle_seconds; /* NAN: never */
 	uint64_t yield_count;
 	double yielded_seconds;
 	double synthetic_busy_seconds;
@@ -81,24 +81,24 @@ struct ll_summary_result {
 
 void ll_summary_init(struct ll_summary *summary, const struct ll_summary_config *config);
 
-/* Kernels run from now_ns on: the first kernel, or the end of a yield. Calling it again while holding changes nothing.
+/* Says that kernels run from now_ns on: the first kernel, or the end of a yield. Does nothing while they run already.
  */
 void ll_summary_hold(struct ll_summary *summary, uint64_t now_ns);
 
-/* Kernels stopped at now_ns. is_yield: for foreign work, so it counts as a yield (heat and errors do not, their time
- * does count as yielded). Nothing when not holding. */
+/* Says that kernels stopped at now_ns. is_yield: for foreign work, so yield_count grows; the time after any stop counts
+ * as yielded. Does nothing if kernels do not run. */
 void ll_summary_stop(struct ll_summary *summary, uint64_t now_ns, bool is_yield);
 
-/* One complete reading, in order of time. Returns whether it was judged. */
+/* Adds one reading, in order of time. True: it was judged. */
 bool ll_summary_add(struct ll_summary *summary, const struct ll_summary_sample *sample);
 
-/* Own kernels ran for this long more. */
+/* Adds time in which own kernels ran. */
 void ll_summary_add_busy(struct ll_summary *summary, uint64_t busy_ns);
 
-/* The card used this much more; is_synthetic: while holding, so it is charged to the load. */
+/* Adds energy that the card used. is_synthetic: it was used while holding, so it is charged to the load. */
 void ll_summary_add_energy(struct ll_summary *summary, double joules, bool is_synthetic);
 
-/* The account as of now_ns; the run may go on. */
+/* Gives the summary as of now_ns. The run may go on. */
 void ll_summary_result(const struct ll_summary *summary, uint64_t now_ns, struct ll_summary_result *ret_result);
 
 #endif

@@ -2,10 +2,10 @@
 
 enum { PERMILLE = 1000 };
 
-/* Longer than any pause that matters: keeps the product below within 64 bits. */
+/* Longer than any pause that matters. It keeps the product below within 64 bits. */
 #define LONGEST_NS UINT64_C(3600000000000)
 
-/* More than all of the time only a damaged page gives. */
+/* Only a damaged page has a cap of more than the whole time. */
 static unsigned least_permille(unsigned cap_permille)
 {
 	return cap_permille < PERMILLE ? cap_permille : PERMILLE;

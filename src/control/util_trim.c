@@ -5,17 +5,17 @@
 
 #include "base/clock.h"
 
-/* Final weights of one sample: at rest the trim's own noise is their square root over two of the samples' noise. */
+/* Final weights of one sample. At rest the noise of the trim is sqrt(weight / 2) times the noise of the samples. */
 #define BIAS_WEIGHT 0.03
 #define OFFSET_WEIGHT 0.015
-/* After a changed target the bias may differ a little, so its average is reopened to this many samples. */
+/* A new target may have a slightly different bias. So its average then counts as one of this many samples. */
 #define COUNT_AFTER_STEP 4
-/* A target that moves by more within a window and GUARD_NS around it mixes two levels in one reading. */
+/* If the target moves by more within a window and GUARD_NS around it, the reading mixes two levels. */
 #define MIXED_RATIO 0.01
-/* The kernels follow a new command within one period of the pacer, and NVML's window lies some ms off its stamp. */
+/* The kernels follow a new command within one period of the pacer, and NVML's window lies some ms from its stamp. */
 #define GUARD_NS (20 * LL_NS_PER_MS)
 #define DISTURBED_RATIO 0.06
-/* Changes below this are not worth a segment of the history. */
+/* Smaller changes get no segment of their own. */
 #define SAME_RATIO 0.0005
 
 static double clamp(double value, double min, double max)
@@ -85,7 +85,7 @@ struct past {
 	bool is_holding; /* throughout */
 };
 
-/* What was commanded in from..to; false when the history does not reach back to it. */
+/* Finds what was commanded in from..to. False: the history does not go back so far. */
 static bool look_back(struct ll_util_trim *trim, uint64_t from_ns, uint64_t to_ns, struct past *past)
 {
 	double area = 0.0;

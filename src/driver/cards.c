@@ -1,14 +1,19 @@
 #include "driver/cards.h"
 
+#include <ctype.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/scope.h"
-#include "driver/enumerate.h"
-#include "driver/select.h"
+#include "base/strbuf.h"
+#include "driver/internal.h"
+
+/* ---- cards ---- */
 
 struct ll_driver {
 	struct ll_nvml nvml;
@@ -105,4 +110,318 @@ const struct ll_card *ll_cards_find_uuid(const struct ll_driver *driver, const c
 const struct ll_card *ll_card_whole(const struct ll_card *card)
 {
 	return card->parent ? card->parent : card;
+}
+
+/* ---- their CUDA devices ---- */
+
+/* The newer call tells slices apart; the older one gives the whole card's UUID for a slice. */
+static ll_cu_result get_uuid(const struct ll_cuda *cuda, ll_cu_device device, struct ll_cu_uuid *ret_uuid)
+{
+	return cuda->cuDeviceGetUuid ? cuda->cuDeviceGetUuid(ret_uuid, device)
+				     : cuda->cuDeviceGetUuid_v1(ret_uuid, device);
+}
+
+static int fail_hidden(const struct ll_card *card, struct ll_err *err)
+{
+	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+	if (card->has_slices) {
+		ll_err_set(err, -ENODEV, "card %s: is in MIG mode: CUDA shows its slices only", card->label);
+		ll_err_hint(err, "choose a slice, like -i %s:0", card->label);
+	} else if (visible) {
+		ll_err_set(err, -ENODEV, "card %s (%s): hidden from CUDA by CUDA_VISIBLE_DEVICES=%.100s", card->label,
+			   card->uuid, visible);
+		/* Unset it shows the first slice alone. */
+		ll_err_hint(err,
+			    card->is_mig ? "set CUDA_VISIBLE_DEVICES to %s"
+					 : "unset CUDA_VISIBLE_DEVICES, or set it to %s",
+			    card->uuid);
+	} else {
+		ll_err_set(err, -ENODEV, "card %s (%s): not seen by CUDA", card->label, card->uuid);
+		ll_err_hint(err,
+			    card->is_mig ? "CUDA shows one slice to a process: set CUDA_VISIBLE_DEVICES to %s"
+					 : "see `loadline doctor`",
+			    card->uuid);
+	}
+	return -ENODEV;
+}
+
+static int find_device(const struct ll_card *card, const struct ll_cuda *cuda, ll_cu_device *ret_device,
+		       struct ll_err *err)
+{
+	int count = 0;
+	ll_cu_result status = cuda->cuDeviceGetCount(&count);
+	if (status != LL_CUDA_SUCCESS)
+		return ll_cuda_fail(cuda, status, err, "card %s: count CUDA's cards", card->label);
+	for (int ordinal = 0; ordinal < count; ordinal++) {
+		ll_cu_device device;
+		struct ll_cu_uuid uuid;
+		if (cuda->cuDeviceGet(&device, ordinal) || get_uuid(cuda, device, &uuid) ||
+		    memcmp(uuid.bytes, card->uuid_bytes, sizeof card->uuid_bytes) != 0)
+			continue;
+		*ret_device = device;
+		return 0;
+	}
+	return fail_hidden(card, err);
+}
+
+int ll_card_cuda_device(const struct ll_card *card, const struct ll_cuda **ret_cuda, ll_cu_device *ret_device,
+			struct ll_err *err)
+{
+	const struct ll_cuda *cuda;
+	int rc = ll_driver_cuda(card->driver, &cuda, err);
+	if (!rc)
+		rc = find_device(card, cuda, ret_device, err);
+	if (rc)
+		return rc;
+	if (ret_cuda)
+		*ret_cuda = cuda;
+	return 0;
+}
+
+/* ---- how users name them ---- */
+
+enum { INDEX_MAX = 65535 };
+
+struct selection {
+	const struct ll_card *cards;
+	size_t count;
+	bool *is_chosen; /* one per card */
+};
+
+static int fail_unknown(const struct selection *selection, const char *word, struct ll_err *err)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf list = LL_STRBUF_INIT;
+	for (size_t i = 0; i < selection->count; i++) {
+		const struct ll_card *card = &selection->cards[i];
+		ll_strbuf_addf(&list, "%s%s (%s, %s)", i ? ", " : "", card->label,
+			       card->name[0] ? card->name : "does not answer", card->uuid[0] ? card->uuid : "no UUID");
+	}
+	ll_err_set(err, -ENODEV, "no card '%s': there is %s", word, list.buf);
+	ll_err_hint(err, "`loadline status -i all` lists the cards");
+	return -ENODEV;
+}
+
+static int fail_word(const char *word, const char *why, struct ll_err *err)
+{
+	ll_err_set(err, -EINVAL, "cards: '%s': %s", word, why);
+	ll_err_hint(err, "an index, a range (2-3), a UUID, a PCI address, 'all', or several with commas");
+	return -EINVAL;
+}
+
+static int fail_fault(const struct ll_card *card, struct ll_err *err)
+{
+	ll_err_set(err, card->fault, "card %s: does not answer: %s", card->label, strerror(-card->fault));
+	if (card->driver && ll_driver_sim_folder(card->driver))
+		ll_err_hint(err, "loadline-simctl card %u gone off brings the simulated card back", card->index);
+	else
+		ll_err_hint(err, "see the kernel log (dmesg | grep -i xid) and `loadline doctor`");
+	return card->fault;
+}
+
+static int choose(struct selection *selection, size_t position, struct ll_err *err)
+{
+	if (selection->cards[position].fault)
+		return fail_fault(&selection->cards[position], err);
+	selection->is_chosen[position] = true;
+	return 0;
+}
+
+/* Decimal digits at *text, which is moved behind them; false when there are none, or too many. */
+static bool take_number(const char **text, unsigned *ret_number)
+{
+	unsigned number = 0;
+	if (!isdigit((unsigned char)**text))
+		return false;
+	for (; isdigit((unsigned char)**text); (*text)++) {
+		number = number * 10 + (unsigned)(**text - '0');
+		if (number > INDEX_MAX)
+			return false;
+	}
+	*ret_number = number;
+	return true;
+}
+
+static int choose_index(struct selection *selection, unsigned index, const char *word, struct ll_err *err)
+{
+	for (size_t i = 0; i < selection->count; i++) {
+		if (selection->cards[i].index == index && !selection->cards[i].is_mig)
+			return choose(selection, i, err);
+	}
+	return fail_unknown(selection, word, err);
+}
+
+static int choose_range(struct selection *selection, unsigned first, unsigned last, const char *word,
+			struct ll_err *err)
+{
+	if (last < first)
+		return fail_word(word, "the range runs backwards", err);
+	for (unsigned i = first; i <= last; i++) {
+		int rc = choose_index(selection, i, word, err);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static int choose_slice(struct selection *selection, unsigned index, unsigned slice, const char *word,
+			struct ll_err *err)
+{
+	for (size_t i = 0; i < selection->count; i++) {
+		const struct ll_card *card = &selection->cards[i];
+		if (card->is_mig && card->index == index && card->slice == slice)
+			return choose(selection, i, err);
+	}
+	return fail_unknown(selection, word, err);
+}
+
+static int choose_pci(struct selection *selection, unsigned domain, unsigned bus, unsigned device, const char *word,
+		      struct ll_err *err)
+{
+	for (size_t i = 0; i < selection->count; i++) {
+		const struct ll_card *card = &selection->cards[i];
+		if (!card->is_mig && card->pci[0] && card->pci_domain == domain && card->pci_bus == bus &&
+		    card->pci_device == device)
+			return choose(selection, i, err);
+	}
+	return fail_unknown(selection, word, err);
+}
+
+/* By exact UUID, else by the beginning of just one. */
+static int choose_uuid(struct selection *selection, const char *word, struct ll_err *err)
+{
+	size_t matches = 0;
+	size_t last = 0;
+	for (size_t i = 0; i < selection->count; i++) {
+		const char *uuid = selection->cards[i].uuid;
+		if (strcasecmp(uuid, word) == 0)
+			return choose(selection, i, err);
+		if (strncasecmp(uuid, word, strlen(word)) == 0) {
+			matches++;
+			last = i;
+		}
+	}
+	if (matches > 1)
+		return fail_word(word, "is the beginning of several UUIDs", err);
+	return matches ? choose(selection, last, err) : fail_unknown(selection, word, err);
+}
+
+static int choose_all(struct selection *selection, struct ll_err *err)
+{
+	size_t chosen = 0;
+	for (size_t i = 0; i < selection->count; i++) {
+		const struct ll_card *card = &selection->cards[i];
+		if (card->fault || card->has_slices)
+			continue;
+		selection->is_chosen[i] = true;
+		chosen++;
+	}
+	if (chosen)
+		return 0;
+	for (size_t i = 0; i < selection->count; i++) {
+		if (selection->cards[i].fault)
+			return fail_fault(&selection->cards[i], err);
+	}
+	ll_err_set(err, -ENODEV, "no usable card: MIG mode is on and there are no slices");
+	ll_err_hint(err, "make MIG slices with nvidia-smi mig, or turn MIG off");
+	return -ENODEV;
+}
+
+/* "2", "2-3", "0:1". */
+static int choose_number(struct selection *selection, const char *word, struct ll_err *err)
+{
+	const char *rest = word;
+	unsigned first;
+	unsigned second;
+	if (!take_number(&rest, &first))
+		return fail_unknown(selection, word, err);
+	if (!*rest)
+		return choose_index(selection, first, word, err);
+	char separator = *rest++;
+	if (separator == '-') {
+		if (!take_number(&rest, &second) || *rest)
+			return fail_word(word, "is not a range", err);
+		return choose_range(selection, first, second, word, err);
+	}
+	if (separator == ':' && take_number(&rest, &second) && !*rest)
+		return choose_slice(selection, first, second, word, err);
+	return fail_unknown(selection, word, err);
+}
+
+static int choose_word(struct selection *selection, const char *word, struct ll_err *err)
+{
+	unsigned domain = 0;
+	unsigned bus;
+	unsigned device;
+	int end = 0;
+	if (!*word)
+		return fail_word(word, "a card is missing", err);
+	if (*word == '-')
+		return fail_word(word, "is not a card", err);
+	if (strcmp(word, "all") == 0)
+		return choose_all(selection, err);
+	if (strncasecmp(word, "GPU-", 4) == 0 || strncasecmp(word, "MIG-", 4) == 0)
+		return choose_uuid(selection, word, err);
+	if (sscanf(word, "%8x:%2x:%2x.%*1[0-7]%n", &domain, &bus, &device, &end) == 3 && end && !word[end])
+		return choose_pci(selection, domain, bus, device, word, err);
+	if (sscanf(word, "%2x:%2x.%*1[0-7]%n", &bus, &device, &end) == 2 && end && !word[end])
+		return choose_pci(selection, 0, bus, device, word, err);
+	return choose_number(selection, word, err);
+}
+
+/* Cuts the list at its commas, blanks around the words are left out. */
+static int choose_list(struct selection *selection, const char *text, struct ll_err *err)
+{
+	LL_SCOPE_FREE char *copy = strdup(text);
+	if (!copy)
+		return ll_err_set(err, -ENOMEM, "cards: %s", strerror(ENOMEM));
+	for (char *rest = copy; rest;) {
+		char *word = strsep(&rest, ",");
+		word += strspn(word, " \t");
+		for (size_t n = strlen(word); n && (word[n - 1] == ' ' || word[n - 1] == '\t'); n--)
+			word[n - 1] = '\0';
+		int rc = choose_word(selection, word, err);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+int ll_select(const struct ll_card *cards, size_t count, const char *text, const struct ll_card ***ret_cards,
+	      size_t *ret_count, struct ll_err *err)
+{
+	LL_SCOPE_FREE bool *is_chosen = calloc(count + 1, sizeof *is_chosen);
+	LL_SCOPE_FREE const struct ll_card **list = calloc(count + 1, sizeof *list);
+	if (!is_chosen || !list)
+		return ll_err_set(err, -ENOMEM, "cards: %s", strerror(ENOMEM));
+	struct selection selection = {.cards = cards, .count = count, .is_chosen = is_chosen};
+	int rc = choose_list(&selection, text ? text : "all", err);
+	if (rc)
+		return rc;
+	size_t chosen = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (is_chosen[i])
+			list[chosen++] = &cards[i];
+	}
+	*ret_count = chosen;
+	*ret_cards = list;
+	list = NULL;
+	return 0;
+}
+
+/* ---- the errors of readings ---- */
+
+int ll_card_check(const struct ll_card *card, ll_nvml_result status, struct ll_err *err, const char *what)
+{
+	if (status == LL_NVML_SUCCESS)
+		return 0;
+	const char *gone = ll_nvml_errno(status) == -ENODEV ? "card gone: " : "";
+	char why[LL_STATUS_TEXT_SIZE];
+	ll_nvml_status_text(ll_card_nvml(card), status, why);
+	return ll_err_set(err, ll_nvml_errno(status), "card %s: %s: %s%s", card->label, what, gone, why);
+}
+
+int ll_card_lacks(const struct ll_card *card, struct ll_err *err, const char *what)
+{
+	return ll_err_set(err, -ENOSYS, "card %s: %s: driver %s cannot tell", card->label, what,
+			  ll_card_nvml(card)->driver_version);
 }

@@ -1,4 +1,4 @@
-#include "driver/enumerate.h"
+#include "driver/internal.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "driver/fail.h"
+#include "driver/internal.h"
 
 static const char what[] = "GPM";
 

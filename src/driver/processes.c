@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "driver/fail.h"
+#include "driver/internal.h"
 #include "driver/readings.h"
 
 static const char what[] = "processes";

@@ -1,13 +1,13 @@
 /*
- * readings.h - what NVML says about a card, one function per question.
+ * readings.h - what NVML says about a card, one function per reading.
  *
- * Every function returns 0 or -errno with err set: -ENODEV "card gone" (fell off the bus, driver unloaded), -ENOSYS
- * this card or driver cannot tell, -EPERM, -EIO anything else; so a caller can tell "never" (-ENOSYS) from "try
- * again" (-EIO) from "the end" (-ENODEV). None of them blocks for long: the figures beside them are from an H200
- * (doc/facts.md). A card's readings are used by one thread at a time; different cards by different threads.
+ * Every function returns 0, or -errno with err set. -ENODEV "card gone": the card fell off the bus, or the driver was
+ * unloaded; no later call succeeds. -ENOSYS: this card or driver does not have the reading and never will. -EPERM.
+ * -EIO: anything else; a later call may succeed. No function blocks for long; the durations given here are from an H200
+ * (doc/facts.md). One thread at a time may read a card; different cards may be read by different threads.
  *
- * A MIG slice answers memory and processes; the rest is read from its whole card, and utilisation is
- * -ENOSYS there (NVML has none for MIG: use gpm.h).
+ * A MIG slice has readings of memory and processes. Other readings come from the whole card. Utilisation is -ENOSYS for
+ * a slice, because NVML has none; use gpm.h.
  */
 #ifndef LOADLINE_DRIVER_READINGS_H
 #define LOADLINE_DRIVER_READINGS_H
@@ -27,26 +27,26 @@ struct ll_util_sample {
 	double percent;       /* mean over the window; NVML gives whole points */
 };
 
-/* Gives every sample of the card once, in order. The caller's memory, nothing to free. */
+/* Gives every sample of the card once, in order. It is in the caller's memory and needs no fini. */
 struct ll_util_reader {
 	const struct ll_card *card;
 	uint64_t last_us; /* end of the newest sample given; NVML counts microseconds of CLOCK_REALTIME */
-	bool has_last;    /* last_us is a sample's end, not the time of the start or of a jump */
+	bool has_last;    /* last_us is the end of a sample, not the time of init or of a jump of the clock */
 	int64_t wall_minus_boot_ns;
 };
 
-/* The first read gives only samples that end after this call. */
+/* Starts a reader. The first read gives only samples that end after this call. */
 void ll_util_reader_init(struct ll_util_reader *reader, const struct ll_card *card);
 
 /*
- * Copies the new samples, oldest first, at most capacity (the oldest that do not fit are dropped); *ret_count may be 0.
- * 1.5 ms of CPU; NVML keeps some 70 samples (14 s), older ones are lost. When the wall clock was set, samples are taken
- * from the new time on, and some may be missing.
+ * Copies the new samples, oldest first. If there are more than capacity, the oldest are dropped. *ret_count may be 0.
+ * Takes 1.5 ms of CPU. NVML keeps about 70 samples (14 s); older ones are lost. If the wall clock was set, samples are
+ * read from the new time on, and some may be missing.
  */
 int ll_util_reader_next(struct ll_util_reader *reader, struct ll_util_sample *samples, size_t capacity,
 			size_t *ret_count, struct ll_err *err);
 
-/* The newest whole-percent figure, without its time. 2 µs. */
+/* Reads the newest figure in whole percent, without its time. Takes 2 us. */
 int ll_read_util(const struct ll_card *card, double *ret_percent, struct ll_err *err);
 
 /* ---- memory ---- */
@@ -58,6 +58,7 @@ struct ll_memory {
 	uint64_t free_bytes;
 };
 
+/* Reads the card's memory. */
 int ll_read_memory(const struct ll_card *card, struct ll_memory *ret_memory, struct ll_err *err);
 
 /* ---- processes ---- */
@@ -73,11 +74,11 @@ enum ll_process_kind {
 
 struct ll_process {
 	pid_t pid;
-	unsigned kinds;        /* LL_PROCESS_* or-ed: one process may be in several of NVML's lists */
+	unsigned kinds;        /* LL_PROCESS_* or-ed: a process may be in several of NVML's lists */
 	uint64_t memory_bytes; /* LL_MEMORY_UNKNOWN where the driver does not say */
 };
 
-/* Zeroed before first use; grows as needed and is reused, so a sensor loop allocates nothing. */
+/* Zeroed before first use. It grows as needed and is reused, so a loop of readings allocates nothing. */
 struct ll_process_list {
 	struct ll_process *items;
 	size_t count;
@@ -89,25 +90,27 @@ struct ll_process_list {
 void ll_process_list_fini(struct ll_process_list *list);
 
 /*
- * The processes on the card, each pid once. kinds says which of NVML's lists to ask: each costs 18 µs, 300 at worst. In
- * a PID namespace the driver leaves out processes outside it: an empty list does not prove an idle card.
+ * Reads the processes on the card, each pid once. kinds says which of NVML's lists to read: each takes 18 us, 300 at
+ * worst. In a PID namespace the driver leaves out the processes outside of it, so an empty list does not prove an idle
+ * card.
  */
 int ll_read_processes(const struct ll_card *card, unsigned kinds, struct ll_process_list *list, struct ll_err *err);
 
 /* ---- power and energy ---- */
 
 struct ll_power {
-	double watts;         /* instant where the driver tells it, else the average */
+	double watts;         /* the instant value if the driver has it, else the average */
 	double average_watts; /* over NVML's own window (1 s on data-centre cards) */
 	bool is_instant;      /* watts is the instant value */
 };
 
+/* Reads the power. */
 int ll_read_power(const struct ll_card *card, struct ll_power *ret_power, struct ll_err *err);
 
-/* The limit in force. */
+/* Reads the power limit in force. */
 int ll_read_power_limit(const struct ll_card *card, double *ret_watts, struct ll_err *err);
 
-/* Since the driver was loaded, in millijoules. */
+/* Reads the energy used since the driver was loaded, in millijoules. */
 int ll_read_energy(const struct ll_card *card, uint64_t *ret_energy_mj, struct ll_err *err);
 
 /* ---- heat, clocks, slowdown ---- */
@@ -118,10 +121,10 @@ struct ll_temperature {
 	double shutdown_celsius; /* NaN when unknown */
 };
 
-/* The temperature and its two thresholds: three calls. */
+/* Reads the temperature and its two thresholds, by three calls. */
 int ll_read_temperature(const struct ll_card *card, struct ll_temperature *ret_temperature, struct ll_err *err);
 
-/* The temperature alone: 0.55 ms. */
+/* Reads the temperature alone. Takes 0.55 ms. */
 int ll_read_celsius(const struct ll_card *card, double *ret_celsius, struct ll_err *err);
 
 struct ll_clocks {
@@ -129,9 +132,10 @@ struct ll_clocks {
 	unsigned max_sm_mhz; /* 0 when unknown */
 };
 
+/* Reads the clocks. */
 int ll_read_clocks(const struct ll_card *card, struct ll_clocks *ret_clocks, struct ll_err *err);
 
-/* Why the clocks are below what was asked for. The three that a synthetic load must back off from are LL_SLOWDOWN_HARM.
+/* Why the clocks are lower than asked for. LL_SLOWDOWN_HARM has the three reasons for which a synthetic load must stop.
  */
 enum ll_slowdown {
 	LL_SLOWDOWN_THERMAL = 1,     /* software or hardware, for heat */
@@ -141,10 +145,10 @@ enum ll_slowdown {
 	LL_SLOWDOWN_HARM = 7,
 };
 
-/* *ret_slowdown: LL_SLOWDOWN_* or-ed. */
+/* Reads why the clocks are low. *ret_slowdown: LL_SLOWDOWN_* or-ed. */
 int ll_read_slowdown(const struct ll_card *card, unsigned *ret_slowdown, struct ll_err *err);
 
-/* "thermal, power brake"; "none". Writes to text, which it returns. */
+/* Writes "thermal, power brake" or "none" to text, and returns text. */
 const char *ll_slowdown_text(unsigned slowdown, char *text, size_t size);
 
 /* ---- modes ---- */
@@ -153,15 +157,18 @@ enum ll_compute_mode {
 	LL_MODE_DEFAULT,
 	LL_MODE_EXCLUSIVE_THREAD, /* obsolete; like EXCLUSIVE_PROCESS */
 	LL_MODE_PROHIBITED,
-	LL_MODE_EXCLUSIVE_PROCESS, /* one context only: a second process, or we, are locked out */
+	LL_MODE_EXCLUSIVE_PROCESS, /* one process only has contexts; all others are locked out */
 };
 
+/* Reads the compute mode. */
 int ll_read_compute_mode(const struct ll_card *card, enum ll_compute_mode *ret_mode, struct ll_err *err);
 const char *ll_compute_mode_text(enum ll_compute_mode mode); /* "default", "exclusive-process", … */
 
-/* Of the whole card, for all its users, until it is changed again or the driver is unloaded. -EPERM without root. */
+/* Sets the compute mode of the whole card, for all its users, until it is changed again or the driver is unloaded.
+ * -EPERM: the caller is not root. */
 int ll_set_compute_mode(const struct ll_card *card, enum ll_compute_mode mode, struct ll_err *err);
 
+/* Reads whether persistence mode is on. */
 int ll_read_persistence(const struct ll_card *card, bool *ret_is_on, struct ll_err *err);
 
 #endif

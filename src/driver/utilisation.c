@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "driver/fail.h"
+#include "driver/internal.h"
 #include "driver/readings.h"
 
 enum {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "driver/fail.h"
+#include "driver/internal.h"
 
 static const char what[] = "fault events";
 

@@ -21,8 +21,8 @@ static bool has_loop(const struct ll_drive *drive)
 }
 
 /*
- * At a few percent of duty a card drops its clocks between two kernels, and draws less than with an idle context; so a
- * low power is made by few SMs most of the time rather than by all of them seldom (doc/facts.md).
+ * At a few percent of duty a card lowers its clocks between two kernels and draws less than with an idle context. So a
+ * low power comes from few SMs that run most of the time, not from all SMs that run seldom (doc/facts.md).
  */
 static struct ll_level_loop_config plan_power(struct ll_drive *drive, double target_watts)
 {
@@ -35,7 +35,7 @@ static struct ll_level_loop_config plan_power(struct ll_drive *drive, double tar
 					  READING_INTERVAL_S);
 }
 
-/* A few SMs draw more than their part of what all of them do, so that the plan's duty comes out too small. */
+/* Each of a few SMs draws more than each of all SMs, so the planned number of SMs gives too small a duty. */
 static void replan_power(struct ll_drive *drive, uint64_t now_ns)
 {
 	struct ll_level_loop *loop = &drive->loop;
@@ -48,7 +48,7 @@ static void replan_power(struct ll_drive *drive, uint64_t now_ns)
 	drive->blocks = blocks;
 }
 
-static void aim(struct ll_drive *drive, double target)
+static void set_loop_target(struct ll_drive *drive, double target)
 {
 	bool is_first = isnan(drive->target);
 	drive->target = target;
@@ -60,10 +60,10 @@ static void aim(struct ll_drive *drive, double target)
 						 ? plan_power(drive, target)
 						 : ll_level_loop_gpm_config(1.0, READING_INTERVAL_S);
 	ll_level_loop_init(&drive->loop, &config, target);
-	drive->is_running = false; /* the loop begins anew */
+	drive->is_running = false; /* so that the next command resumes the loop */
 }
 
-/* How much of the card a kernel takes: the duty does the rest. */
+/* Sets which kernel runs, and on how much of the card. */
 static void choose_kernel(struct ll_drive *drive)
 {
 	drive->kernel = LL_KERNEL_SPIN;
@@ -108,7 +108,7 @@ void ll_drive_init(struct ll_drive *drive, const struct ll_hold_config *config, 
 static double loop_command(struct ll_drive *drive, uint64_t now_ns, double target)
 {
 	if (!(target == drive->target))
-		aim(drive, target);
+		set_loop_target(drive, target);
 	if (!drive->is_running)
 		ll_level_loop_resume(&drive->loop, now_ns);
 	return drive->loop.duty;

@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "base/scope.h"
 
-/* Kept free of samples, so that a state change always finds room. */
+/* Samples may not use these, so that a state change finds room. */
 enum { RESERVED_SLOTS = LL_EVENT_SLOTS / 4 };
 
 int ll_event_queue_init(struct ll_event_queue *queue, struct ll_err *err)
@@ -38,17 +38,17 @@ void ll_event_add(struct ll_event_queue *queue, const struct ll_event *event)
 	queue->slots[queue->head++ % LL_EVENT_SLOTS] = *event;
 }
 
-void ll_event_ring(struct ll_event_queue *queue)
+void ll_event_wake(struct ll_event_queue *queue)
 {
 	uint64_t one = 1;
-	ssize_t n = write(queue->fd, &one, sizeof one); /* cannot fill up: the slots end first */
+	ssize_t n = write(queue->fd, &one, sizeof one); /* the counter cannot overflow: the queue is full long before */
 	(void)n;
 }
 
 void ll_event_put(struct ll_event_queue *queue, const struct ll_event *event)
 {
 	ll_event_add(queue, event);
-	ll_event_ring(queue);
+	ll_event_wake(queue);
 }
 
 bool ll_event_take(struct ll_event_queue *queue, struct ll_event *ret_event)

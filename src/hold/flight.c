@@ -47,7 +47,7 @@ bool ll_flight_collect(struct ll_flight *flight, const struct ll_contention_limi
 	if (flight->oldest == flight->next)
 		return false;
 	const volatile struct ll_record *record = &flight->records[flight->oldest % LL_RECORD_SLOTS];
-	/* Written last by the card: what is read after it is whole. */
+	/* The card writes sequence last, so the fields that are read after it are complete. */
 	if (__atomic_load_n(&record->sequence, __ATOMIC_ACQUIRE) != flight->oldest)
 		return false;
 
@@ -61,7 +61,7 @@ bool ll_flight_collect(struct ll_flight *flight, const struct ll_contention_limi
 	    .previous_end_ns = flight->last_end_ns,
 	    .is_first = slot->is_first,
 	};
-	/* Judged by what earlier kernels taught, then taught from: a late start must not excuse itself. */
+	/* The fit learns from this kernel only after it has judged it. Otherwise a late start would count as normal. */
 	struct ll_contention contention = ll_contention_judge(&trace, &flight->fit, limits);
 	bool was_queued = trace.previous_end_ns > 0 && flight->fit.has_fit &&
 			  trace.previous_end_ns > ll_clock_fit_to_card(&flight->fit, trace.submit_ns);

@@ -10,53 +10,21 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "hold/limits.h"
-#include "hold/payload_auto.h"
+#include "hold/pacer.h"
+#include "hold/payload.h"
 #include "ledger/claim.h"
 
-#define TICK_MS 50 /* the pacer wakes us when it matters */
+#define TICK_MS 50 /* the pacer wakes the governor earlier where it matters */
 #define TICK_STOPPED_MS 200
-#define TICK_CURVE_MS 500                /* resting: the target in the claim follows its curve */
-#define LOOK_EVERY_NS (10 * LL_NS_PER_S) /* stopped, on a card without fault events: only its worker can tell */
-#define ORDER_VALID_NS (2 * LL_NS_PER_S) /* the pacer stops by itself when we hang for this long */
-#define BEAT_EVERY_NS LL_NS_PER_S
-#define SWEEP_EVERY_NS                                                                                                 \
-	(250 * LL_NS_PER_MS)             /* a governed program that was killed at work must not look at work for ever */
+#define TICK_CURVE_MS 500 /* resting: how often the target in the claim is renewed from the curve */
+#define LOOK_EVERY_NS                                                                                                  \
+	(10 * LL_NS_PER_S) /* stopped, on a card without fault events: how often the worker checks its context */
+#define ORDER_VALID_NS (2 * LL_NS_PER_S) /* the pacer stops by itself when the governor hangs for this long */
 #define GONE_AFTER_NS (10 * LL_NS_PER_S) /* a card that does not answer for this long does not come back by itself */
 #define MISSING_AFTER_NS (5 * LL_NS_PER_S)
 #define UNREAD_AFTER_NS (15 * LL_NS_PER_S) /* longer than a card may be gone and come back */
 #define SLEPT_NS (1 * LL_NS_PER_S)
 #define CLOSE_WITHIN_NS (700 * LL_NS_PER_MS)
-
-/* ---- the account ---- */
-
-void ll_governor_account(struct ll_governor *gov, uint64_t now_ns)
-{
-	uint64_t busy_ns = gov->report.busy_ns - gov->busy_told_ns;
-	gov->busy_told_ns = gov->report.busy_ns;
-	ll_summary_add_busy(&gov->summary, busy_ns);
-	double joules = 0;
-	double counter = gov->sense.values.energy_joules;
-	if (!isnan(counter)) {
-		if (!isnan(gov->energy_told_joules) && counter > gov->energy_told_joules)
-			joules = counter - gov->energy_told_joules;
-		gov->energy_told_joules = counter;
-		ll_summary_add_energy(&gov->summary, joules, gov->held_since_ns != 0);
-	}
-	struct ll_claim *claim = gov->config.claim;
-	ll_claim_add_synthetic(claim, busy_ns, gov->held_since_ns ? (uint64_t)(joules * 1000) : 0);
-	ll_claim_add_gpu_time(claim, busy_ns);
-	ll_claim_set_memory(claim, gov->sense.values.own_memory_bytes);
-	if (now_ns - gov->sweep_ns >= SWEEP_EVERY_NS) {
-		gov->sweep_ns = now_ns;
-		ll_ledger_sweep(gov->config.ledger);
-	}
-	if (now_ns - gov->beat_ns < BEAT_EVERY_NS)
-		return;
-	gov->beat_ns = now_ns;
-	/* A claim that somebody cleared is no reason to end: it only stops being shown. */
-	ll_claim_beat(claim, now_ns, NULL);
-}
 
 static void claim_target(struct ll_governor *gov)
 {
@@ -70,7 +38,7 @@ static void claim_target(struct ll_governor *gov)
 
 /* ---- deciding ---- */
 
-/* CLOCK_BOOTTIME runs on in suspend, CLOCK_MONOTONIC does not. The two reads are some ns apart, either way. */
+/* CLOCK_BOOTTIME goes on in suspend, CLOCK_MONOTONIC does not. */
 static bool has_slept(struct ll_governor *gov)
 {
 	int64_t asleep_ns = (int64_t)(ll_boot_ns() - ll_now_ns());
@@ -81,7 +49,7 @@ static bool has_slept(struct ll_governor *gov)
 	return slept;
 }
 
-static void decide(struct ll_governor *gov, uint64_t now_ns)
+static void decide_action(struct ll_governor *gov, uint64_t now_ns)
 {
 	struct ll_sense *sense = &gov->sense;
 	struct ll_hold_input input = {
@@ -93,7 +61,7 @@ static void decide(struct ll_governor *gov, uint64_t now_ns)
 	    .temperature_c = sense->values.temperature_c,
 	    .is_slowdown = sense->values.is_slowdown,
 	    .is_open = gov->report.state == LL_PACER_OPEN,
-	    /* Lost between two ticks it was never seen open. */
+	    /* A context that is lost between two ticks was never seen open. */
 	    .has_open_failed = gov->report.state == LL_PACER_FAILED || gov->report.state == LL_PACER_LOST,
 	    .is_bystander = gov->report.is_bystander,
 	    .has_slept = has_slept(gov),
@@ -117,7 +85,7 @@ static void find_target(struct ll_governor *gov, uint64_t now_ns)
 		claim_target(gov);
 }
 
-static void drive(struct ll_governor *gov, uint64_t now_ns)
+static void drive_load(struct ll_governor *gov, uint64_t now_ns)
 {
 	find_target(gov, now_ns);
 	if (gov->verdict.state != LL_HOLD_HOLDING || gov->report.state != LL_PACER_OPEN)
@@ -144,7 +112,8 @@ static void drive(struct ll_governor *gov, uint64_t now_ns)
 				gov->held_since_ns > gov->first_kernel_ns ? gov->held_since_ns : gov->first_kernel_ns);
 }
 
-/* A stopped worker sleeps until it is called: what befell its context is told by the card's events. */
+/* A stopped worker sleeps until it is called. It is called after a fault event of the card, and on a card without such
+ * events once in LOOK_EVERY_NS. */
 static void call_worker(struct ll_governor *gov, uint64_t now_ns)
 {
 	bool is_blind = !gov->sense.xid && now_ns - gov->called_ns >= LOOK_EVERY_NS;
@@ -168,7 +137,7 @@ static bool is_since(uint64_t since_ns, uint64_t after_ns, uint64_t now_ns)
 	return since_ns && now_ns >= since_ns + after_ns;
 }
 
-/* Without its reading the level would be whatever the last duty makes of it. */
+/* Ends the hold if the reading that its loop needs is gone: the level would be arbitrary. */
 static void watch_level(struct ll_governor *gov, uint64_t now_ns)
 {
 	struct ll_err err = {0};
@@ -184,7 +153,7 @@ static void watch_level(struct ll_governor *gov, uint64_t now_ns)
 	end_with(gov, &err);
 }
 
-/* NVML that fails, a card that is gone, Xids: told once, and again when it is over. */
+/* Failing readings are reported once, and again when they are back. A card that is gone ends the hold. */
 static void watch_faults(struct ll_governor *gov, uint64_t now_ns)
 {
 	struct ll_sense *sense = &gov->sense;
@@ -200,7 +169,7 @@ static void watch_faults(struct ll_governor *gov, uint64_t now_ns)
 	if (!is_blind && gov->has_said_blind)
 		ll_governor_tell(gov, LL_EVENT_STATE, "readings are back");
 	gov->has_said_blind = is_blind;
-	/* The reading that found the card gone is younger than now_ns, the beginning of the tick. */
+	/* gone_since_ns can be later than now_ns, which was taken at the beginning of the tick. */
 	if (sense->gone_since_ns && now_ns > sense->gone_since_ns + GONE_AFTER_NS) {
 		struct ll_err err = {0};
 		ll_err_set(&err, -EIO, "card %s: gone: %s", gov->config.card->label, sense->last_err.text);
@@ -211,21 +180,21 @@ static void watch_faults(struct ll_governor *gov, uint64_t now_ns)
 
 /* ---- the loop ---- */
 
-static void tick(struct ll_governor *gov)
+static void tick_governor(struct ll_governor *gov)
 {
 	uint64_t now_ns = ll_now_ns();
 	ll_pacer_report(gov->pacer, &gov->report);
 	ll_governor_watch_context(gov, now_ns);
 	ll_sense_tick(&gov->sense, gov->pacer, &gov->report, gov->held_since_ns);
 	watch_faults(gov, now_ns);
-	decide(gov, now_ns);
-	drive(gov, now_ns);
+	decide_action(gov, now_ns);
+	drive_load(gov, now_ns);
 	ll_governor_tell_samples(gov);
 	ll_governor_tell_reach(gov);
 	ll_governor_account(gov, now_ns);
 }
 
-/* Nothing happens by itself but what has its time: contexts neither come nor go, and the card answers. */
+/* Nothing changes but at known times: no context is being made or closed, and the card answers. */
 static bool is_resting(const struct ll_governor *gov, uint64_t now_ns)
 {
 	enum ll_pacer_state state = gov->report.state;
@@ -261,7 +230,7 @@ static void wait_tick(const struct ll_governor *gov)
 	}
 }
 
-static void finish(struct ll_governor *gov)
+static void finish_governor(struct ll_governor *gov)
 {
 	ll_pacer_report(gov->pacer, &gov->report);
 	ll_sense_read_energy(&gov->sense);
@@ -287,11 +256,11 @@ static void *governor_main(void *arg)
 	struct ll_governor *gov = arg;
 	pthread_setname_np(pthread_self(), "ll-governor");
 	while (gov->verdict.state != LL_HOLD_ENDED) {
-		tick(gov);
+		tick_governor(gov);
 		if (gov->verdict.state != LL_HOLD_ENDED)
 			wait_tick(gov);
 	}
-	finish(gov);
+	finish_governor(gov);
 	return NULL;
 }
 
@@ -341,7 +310,7 @@ static int start_pacer(struct ll_governor *gov, struct ll_err *err)
 	return ll_pacer_new(&config, &gov->pacer, err);
 }
 
-static void destroy(struct ll_governor *gov)
+static void destroy_governor(struct ll_governor *gov)
 {
 	ll_sense_fini(&gov->sense);
 	if (gov->wake_fd >= 0)
@@ -387,13 +356,13 @@ int ll_governor_new(const struct ll_governor_config *config, struct ll_governor 
 	int rc = gov->wake_fd < 0 ? ll_err_set(err, -errno, "make an eventfd: %s", strerror(errno))
 				  : ll_sense_init(&gov->sense, &sense, err);
 	if (rc < 0) {
-		destroy(gov);
+		destroy_governor(gov);
 		return rc;
 	}
 	init_parts(gov);
 	rc = start_pacer(gov, err);
 	if (rc < 0) {
-		destroy(gov);
+		destroy_governor(gov);
 		return rc;
 	}
 	*ret_governor = gov;
@@ -429,6 +398,6 @@ bool ll_governor_free(struct ll_governor *governor, uint64_t deadline_ns)
 			return false;
 		ll_sleep_until_ns(ll_now_ns() + LL_NS_PER_MS);
 	}
-	destroy(governor);
+	destroy_governor(governor);
 	return true;
 }

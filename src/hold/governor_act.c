@@ -1,9 +1,45 @@
 #include "hold/governor_state.h"
 
 #include <errno.h>
+#include <math.h>
 
 #include "base/clock.h"
 #include "ledger/claim.h"
+
+#define BEAT_EVERY_NS LL_NS_PER_S
+#define SWEEP_EVERY_NS (250 * LL_NS_PER_MS) /* so long a governed program that was killed at work can seem to work */
+
+/* ---- the account ---- */
+
+void ll_governor_account(struct ll_governor *gov, uint64_t now_ns)
+{
+	uint64_t busy_ns = gov->report.busy_ns - gov->busy_told_ns;
+	gov->busy_told_ns = gov->report.busy_ns;
+	ll_summary_add_busy(&gov->summary, busy_ns);
+	double joules = 0;
+	double counter = gov->sense.values.energy_joules;
+	if (!isnan(counter)) {
+		if (!isnan(gov->energy_told_joules) && counter > gov->energy_told_joules)
+			joules = counter - gov->energy_told_joules;
+		gov->energy_told_joules = counter;
+		ll_summary_add_energy(&gov->summary, joules, gov->held_since_ns != 0);
+	}
+	struct ll_claim *claim = gov->config.claim;
+	ll_claim_add_synthetic(claim, busy_ns, gov->held_since_ns ? (uint64_t)(joules * 1000) : 0);
+	ll_claim_add_gpu_time(claim, busy_ns);
+	ll_claim_set_memory(claim, gov->sense.values.own_memory_bytes);
+	if (now_ns - gov->sweep_ns >= SWEEP_EVERY_NS) {
+		gov->sweep_ns = now_ns;
+		ll_ledger_sweep(gov->config.ledger);
+	}
+	if (now_ns - gov->beat_ns < BEAT_EVERY_NS)
+		return;
+	gov->beat_ns = now_ns;
+	/* A cleared claim is no reason to end: the hold is then only missing in status. */
+	ll_claim_beat(claim, now_ns, NULL);
+}
+
+/* ---- what the policy says ---- */
 
 static void claim_state(struct ll_governor *gov)
 {
@@ -17,7 +53,7 @@ static void claim_state(struct ll_governor *gov)
 	ll_claim_set_note(gov->config.claim, is_why ? ll_hold_reason_text(gov->verdict.reason) : "");
 }
 
-/* What was used until now belongs to the state until now. */
+/* Books energy and time before a change of state, because both belong to the old state. */
 static void book_energy(struct ll_governor *gov, uint64_t now_ns)
 {
 	ll_sense_read_energy(&gov->sense);
@@ -72,6 +108,8 @@ void ll_governor_act(struct ll_governor *gov, uint64_t now_ns)
 	claim_state(gov);
 }
 
+/* ---- the context ---- */
+
 static void context_opened(struct ll_governor *gov)
 {
 	ll_sense_context_changed(&gov->sense, true);
@@ -83,8 +121,9 @@ static void context_opened(struct ll_governor *gov)
 }
 
 /*
- * A context that cannot be made at all ends the hold; one for which there is no memory is waited for, if asked, and one
- * that fell with another card's is made again.
+ * A context that cannot be made ends the hold, with three exceptions. If the card has no memory for it, the hold waits
+ * as long as --wait allows. If the card was held before, or if another card's fault ended the worker, the context is
+ * made again.
  */
 static void context_failed(struct ll_governor *gov, uint64_t now_ns)
 {

@@ -1,6 +1,6 @@
 /*
- * governor_state.h - what a governor knows, shared by its own files alone: governor.c is the loop, governor_act.c does
- * what the policy says, governor_tell.c puts the events.
+ * governor_state.h - a governor's state, for its own files: governor.c is the loop. It calls governor_act.c, which does
+ * what the policy says and books what was used. Both call governor_tell.c, which puts the events.
  */
 #ifndef LOADLINE_HOLD_GOVERNOR_STATE_H
 #define LOADLINE_HOLD_GOVERNOR_STATE_H
@@ -29,17 +29,17 @@ struct ll_governor {
 	struct ll_pacer_report report;
 	struct ll_hold_verdict verdict;
 
-	uint32_t generation;
-	uint64_t held_since_ns;   /* 0: kernels are not running */
-	uint64_t first_kernel_ns; /* 0: none yet; zero of the curve */
-	uint64_t wait_until_ns;   /* --wait: no memory for a context counts as failure only after this */
-	int64_t asleep_ns;        /* grows when the machine sleeps */
-	uint64_t beat_ns, sweep_ns;
-	uint64_t called_ns;        /* the worker, to look at its context */
-	uint64_t busy_told_ns;     /* of report.busy_ns, already in summary and claim */
-	double energy_told_joules; /* of the card's counter; NAN before the first reading */
-	double target;             /* of now */
-	double command;
+	uint32_t generation;        /* of the pacer's orders */
+	uint64_t held_since_ns;     /* 0: kernels are not running */
+	uint64_t first_kernel_ns;   /* 0: none yet. The curve starts here. */
+	uint64_t wait_until_ns;     /* --wait: no memory for a context is a failure only after this */
+	int64_t asleep_ns;          /* grows when the machine sleeps */
+	uint64_t beat_ns, sweep_ns; /* of the claim and the ledger: the last time */
+	uint64_t called_ns;         /* when the worker was last called to check its context */
+	uint64_t busy_told_ns;      /* the part of report.busy_ns that is already in summary and claim */
+	double energy_told_joules;  /* the same of the card's counter; NAN before the first reading */
+	double target;              /* of now: ratio or watts */
+	double command;             /* the duty ordered last */
 	enum ll_pacer_state seen_state;
 	uint32_t seen_kills;
 	bool has_settled;
@@ -49,38 +49,37 @@ struct ll_governor {
 	struct ll_err end_err;
 };
 
-/* ---- governor.c ---- */
-
-/* Books what has been used since the last call: busy time, energy; keeps the claim up to date. */
-void ll_governor_account(struct ll_governor *gov, uint64_t now_ns);
-
 /* ---- governor_tell.c ---- */
 
-/* Seconds from start to now, 0 when now is before. */
+/* Returns the seconds from start to now; 0 if now is before start. */
 double ll_governor_seconds(uint64_t start_ns, uint64_t now_ns);
 
-/* An event of this kind with the status of now; the caller adds the rest and puts it. */
+/* Returns an event of this kind with the status of now. The caller fills in the rest and puts it. */
 struct ll_event ll_governor_event(const struct ll_governor *gov, enum ll_event_kind kind);
 
+/* Put an event of this kind with the status of now, and this text or this error. */
 void ll_governor_tell(struct ll_governor *gov, enum ll_event_kind kind, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void ll_governor_tell_err(struct ll_governor *gov, enum ll_event_kind kind, const struct ll_err *err);
 
-/* This tick's readings of the metric, and settling. */
+/* Puts this tick's readings of the metric, and whether the level has settled. */
 void ll_governor_tell_samples(struct ll_governor *gov);
 
-/* A target out of the payload's reach, once. */
+/* Says once if the target is out of the payload's reach. */
 void ll_governor_tell_reach(struct ll_governor *gov);
 
-/* Why it stopped holding. */
+/* Says why it stopped holding. */
 void ll_governor_tell_stop(struct ll_governor *gov);
 
 /* ---- governor_act.c ---- */
 
-/* Follows the payload's context as it is made, fails or is lost. */
+/* Books the busy time and energy since the last call in summary and claim, and keeps the claim alive. */
+void ll_governor_account(struct ll_governor *gov, uint64_t now_ns);
+
+/* Reacts to a change of the payload's context: made, failed, lost or closed. */
 void ll_governor_watch_context(struct ll_governor *gov, uint64_t now_ns);
 
-/* Does the action of gov->verdict. */
+/* Does the action that gov->verdict names. */
 void ll_governor_act(struct ll_governor *gov, uint64_t now_ns);
 
 #endif

@@ -125,7 +125,7 @@ void ll_governor_tell_samples(struct ll_governor *gov)
 	}
 	if (gov->sense.sample_count == 0)
 		return;
-	ll_event_ring(gov->config.events);
+	ll_event_wake(gov->config.events);
 	tell_settled(gov);
 }
 

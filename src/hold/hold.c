@@ -8,7 +8,7 @@
 #include "driver/gpm.h"
 #include "driver/readings.h"
 #include "hold/governor.h"
-#include "hold/payload_auto.h"
+#include "hold/payload.h"
 #include "hold/worker.h"
 #include "ledger/claim.h"
 #include "ledger/file.h"
@@ -23,7 +23,7 @@ struct held_card {
 
 struct ll_hold {
 	struct ll_event_queue events;
-	struct ll_worker *worker; /* of the cards that share one; NULL: none do */
+	struct ll_worker *worker; /* of the cards that share one; NULL: none is shared */
 	size_t count;
 	struct held_card cards[];
 };
@@ -44,7 +44,7 @@ static int check_mode(const struct ll_hold_config *config, const struct ll_card 
 		     : "run MPS and hold as its client with --mps, or set the default mode: nvidia-smi -c DEFAULT");
 }
 
-/* Where the limit cannot be read, what is held will show it. */
+/* If the limit cannot be read, the held level will show whether it is enough. */
 static int check_power(const struct ll_hold_config *config, const struct ll_card *card, struct ll_err *err)
 {
 	double limit_watts;
@@ -97,7 +97,8 @@ static bool may_share(const struct ll_hold_config *config, const struct held_car
 	return ll_payload_may_be_vulkan(config->payload, config->as_mps_client, held->card);
 }
 
-/* One card alone, and CUDA, whose memory goes only with its process, have nothing to share. */
+/* A shared worker serves the cards that may run Vulkan, if there are two or more. A CUDA payload needs its own process,
+ * because its memory is freed only when the process ends. */
 static int make_worker(struct ll_hold *hold, const struct ll_hold_config *config, struct ll_err *err)
 {
 	size_t count = 0;

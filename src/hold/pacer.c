@@ -39,8 +39,8 @@ static void set_state(struct ll_pacer *pacer, enum ll_pacer_state state, const s
 	ll_pacer_shared_state(pacer->shared, state, why);
 }
 
-/* There is something for the lane to look at. */
-static void call(struct ll_pacer *pacer)
+/* Wakes the lane: its page has something new. */
+static void call_lane(struct ll_pacer *pacer)
 {
 	ll_parking_call(&pacer->shared->parking);
 	if (pacer->worker)
@@ -54,7 +54,7 @@ static enum ll_pacer_state get_state(struct ll_pacer *pacer)
 	return pacer->shared->report.state;
 }
 
-/* Whether something of it may be on the card. */
+/* Whether something of the lane may be on the card. */
 static bool is_busy(struct ll_pacer *pacer)
 {
 	LL_SCOPE_SHARED_LOCK(pacer->shared);
@@ -93,7 +93,7 @@ static int make_worker(struct ll_pacer *pacer, struct ll_err *err)
 	return 0;
 }
 
-/* What another payload leaves in a process, and its faults, are not for the other cards. */
+/* Another payload gets a worker of its own: its faults and its leftovers must not reach the other cards. */
 static void go_alone(struct ll_pacer *pacer)
 {
 	struct ll_pacer_work *work = &pacer->shared->work;
@@ -106,7 +106,7 @@ static void go_alone(struct ll_pacer *pacer)
 
 /* ---- one context's life ---- */
 
-static void start(struct ll_pacer *pacer)
+static void ask_for_context(struct ll_pacer *pacer)
 {
 	struct ll_err err = {0};
 	if (!pacer->worker && make_worker(pacer, &err) < 0) {
@@ -125,7 +125,7 @@ static void start(struct ll_pacer *pacer)
 	ll_worker_ask(pacer->worker, pacer->lane);
 }
 
-/* False: it has none. */
+/* False: the lane has no context. */
 static bool tell_to_end(struct ll_pacer *pacer)
 {
 	LL_SCOPE_SHARED_LOCK(pacer->shared);
@@ -135,8 +135,8 @@ static bool tell_to_end(struct ll_pacer *pacer)
 	return true;
 }
 
-/* Ends the context by this time at the latest. A free lane has none, whatever the last one ended with. */
-static void retire(struct ll_pacer *pacer, uint64_t kill_at_ns)
+/* Ends the context, by kill_at_ns at the latest. A free lane has none. */
+static void end_context(struct ll_pacer *pacer, uint64_t kill_at_ns)
 {
 	if (!tell_to_end(pacer)) {
 		if (must_go_alone(pacer))
@@ -146,11 +146,11 @@ static void retire(struct ll_pacer *pacer, uint64_t kill_at_ns)
 	}
 	if (pacer->kill_at_ns == 0 || kill_at_ns < pacer->kill_at_ns)
 		pacer->kill_at_ns = kill_at_ns;
-	call(pacer);
+	call_lane(pacer);
 }
 
-/* Moves on as far as it goes without waiting. */
-static void advance(struct ll_pacer *pacer)
+/* Takes the next steps of an open or close, as far as they need no waiting. */
+static void advance_context(struct ll_pacer *pacer)
 {
 	if (is_busy(pacer)) {
 		if (pacer->kill_at_ns && !pacer->has_killed && ll_now_ns() >= pacer->kill_at_ns)
@@ -160,7 +160,7 @@ static void advance(struct ll_pacer *pacer)
 	if (must_go_alone(pacer))
 		go_alone(pacer);
 	if (pacer->wants_context && get_state(pacer) == LL_PACER_CLOSED)
-		start(pacer);
+		ask_for_context(pacer);
 }
 
 /* ---- for the governor ---- */
@@ -199,7 +199,7 @@ static int init_thread(struct ll_pacer *pacer, const struct ll_pacer_config *con
 	return rc;
 }
 
-static int init(struct ll_pacer *pacer, const struct ll_pacer_config *config, struct ll_err *err)
+static int init_pacer(struct ll_pacer *pacer, const struct ll_pacer_config *config, struct ll_err *err)
 {
 	pacer->call_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (pacer->call_fd < 0)
@@ -221,7 +221,7 @@ static int init(struct ll_pacer *pacer, const struct ll_pacer_config *config, st
 	return 0;
 }
 
-static void destroy(struct ll_pacer *pacer)
+static void destroy_pacer(struct ll_pacer *pacer)
 {
 	ll_ledger_close(pacer->ledger);
 	ll_pacer_shared_unmap(pacer->shared);
@@ -239,9 +239,9 @@ int ll_pacer_new(const struct ll_pacer_config *config, struct ll_pacer **ret_pac
 		return ll_err_set(err, -ENOMEM, "start the pacer: out of memory");
 	pacer->page_fd = -1;
 	pacer->governor_fd = config->wake_fd;
-	int rc = init(pacer, config, err);
+	int rc = init_pacer(pacer, config, err);
 	if (rc < 0) {
-		destroy(pacer);
+		destroy_pacer(pacer);
 		return rc;
 	}
 	*ret_pacer = pacer;
@@ -253,15 +253,15 @@ void ll_pacer_open(struct ll_pacer *pacer)
 	enum ll_pacer_state state = get_state(pacer);
 	pacer->wants_context = true;
 	if (state == LL_PACER_FAILED || state == LL_PACER_LOST)
-		retire(pacer, ll_now_ns() + CLOSE_WITHIN_NS);
-	advance(pacer);
+		end_context(pacer, ll_now_ns() + CLOSE_WITHIN_NS);
+	advance_context(pacer);
 }
 
 void ll_pacer_close(struct ll_pacer *pacer)
 {
 	pacer->wants_context = false;
-	retire(pacer, ll_now_ns() + CLOSE_WITHIN_NS);
-	advance(pacer);
+	end_context(pacer, ll_now_ns() + CLOSE_WITHIN_NS);
+	advance_context(pacer);
 }
 
 void ll_pacer_order(struct ll_pacer *pacer, const struct ll_pacer_order *order)
@@ -277,12 +277,12 @@ void ll_pacer_order(struct ll_pacer *pacer, const struct ll_pacer_order *order)
 			shared->report.is_halted = order->generation == shared->halted_generation;
 	}
 	if (is_start)
-		call(pacer);
+		call_lane(pacer);
 }
 
 void ll_pacer_look(struct ll_pacer *pacer)
 {
-	call(pacer);
+	call_lane(pacer);
 }
 
 void ll_pacer_rest(struct ll_pacer *pacer)
@@ -293,7 +293,7 @@ void ll_pacer_rest(struct ll_pacer *pacer)
 
 void ll_pacer_report(struct ll_pacer *pacer, struct ll_pacer_report *ret_report)
 {
-	advance(pacer);
+	advance_context(pacer);
 	{
 		LL_SCOPE_SHARED_LOCK(pacer->shared);
 		*ret_report = pacer->shared->report;
@@ -303,7 +303,7 @@ void ll_pacer_report(struct ll_pacer *pacer, struct ll_pacer_report *ret_report)
 			ret_report->state = LL_PACER_OPENING;
 	}
 	ret_report->taken_ns = ll_now_ns();
-	/* After the state: a context that is lost with its process is never reported beside that process. */
+	/* Read after the state, so that a report never names the process of a context that was lost with it. */
 	ret_report->pid = pacer->worker ? ll_worker_pid(pacer->worker) : 0;
 }
 
@@ -323,14 +323,14 @@ bool ll_pacer_free(struct ll_pacer *pacer, uint64_t timeout_ns)
 		return true;
 	uint64_t until_ns = ll_now_ns() + timeout_ns;
 	pacer->wants_context = false;
-	retire(pacer, until_ns);
-	for (advance(pacer); is_busy(pacer) && ll_now_ns() < until_ns + REAP_WITHIN_NS; advance(pacer))
+	end_context(pacer, until_ns);
+	for (advance_context(pacer); is_busy(pacer) && ll_now_ns() < until_ns + REAP_WITHIN_NS; advance_context(pacer))
 		ll_sleep_until_ns(ll_now_ns() + LOOK_EVERY_NS);
 	bool ended_by_itself = !is_busy(pacer) && !pacer->has_killed;
 	if (pacer->worker)
 		ll_worker_remove(pacer->worker, pacer->lane);
 	bool is_joined = !pacer->owns_worker || ll_worker_free(pacer->worker);
 	if (is_joined || !pacer->runs_in_thread)
-		destroy(pacer);
+		destroy_pacer(pacer);
 	return ended_by_itself;
 }

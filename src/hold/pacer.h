@@ -1,13 +1,13 @@
 /*
- * pacer.h - keeps one card busy for the ordered share of time, in another process.
+ * pacer.h - keeps one card busy for the ordered share of time, from another process.
  *
- * Each context lives in a worker process (worker.h), of its own or shared with other cards, which owns the payload: it
- * opens it, launches a kernel per period, reads the records back, and closes it (pacer_loop.h). This side, in the
- * governor's process, gives orders and takes reports through a shared page (pacer_shared.h); neither waits for the
- * other. When the worker is gone so is all that it had on the card. An order expires (valid_until_ns): when the
- * governor hangs in a driver call, the load ends rather than run unseen.
+ * The context lives in a worker process (worker.h): the card's own, or one that several cards share. The worker opens
+ * the payload, launches a kernel per period, reads the records, and closes the payload (pacer_loop.h). The pacer is the
+ * governor's side: it gives orders and takes reports through a shared page (pacer_shared.h). Neither side waits for the
+ * other. When the worker ends, the driver frees everything that it had on the card. An order expires at valid_until_ns:
+ * if the governor hangs in a driver call, the load stops, because nobody would watch it.
  *
- * A pacer is used by one thread at a time.
+ * A pacer is used by one thread at a time. Host clock: ll_now_ns().
  */
 #ifndef LOADLINE_HOLD_PACER_H
 #define LOADLINE_HOLD_PACER_H
@@ -25,72 +25,96 @@
 struct ll_pacer;
 struct ll_worker;
 
-/* What the pacer does when a stranger is on the card. */
+/* ---- when a delay is foreign work: thresholds from an H200, alone and beside foreign work (doc/facts.md, "Sensing
+ * foreign work") ---- */
+
+/* A preempted kernel loses the card for a time slice of 2 ms (a Vulkan one is not preempted). The largest gap of a load
+ * that was alone was 12 us. */
+#define LL_LIMIT_GAP_NS 100000
+
+/*
+ * After any foreign kernel ours starts 130 us late (a context switch), even if the card is idle by then. The largest
+ * lateness of a load that was alone was 9 us, without the time of the launch call.
+ */
+#define LL_LIMIT_LATE_NS 60000
+
+/* For the limit that the kernel itself applies. It includes the launch call, which took 0.3 ms at worst. */
+#define LL_LIMIT_LATE_ON_CARD_NS 100000
+
+/* For the first kernel after a pause: it may pay the switch from the program that used the card last. */
+#define LL_LIMIT_FIRST_LATE_NS 300000
+
+/* fill: how long to stay off the card after foreign work was met, about a time slice (2.1 ms). */
+#define LL_STEP_BACK_NS 2200000
+
+/* ---- the pacer ---- */
+
+/* What the pacer does when it sees foreign work on the card. */
 enum ll_pacer_manners {
-	LL_PACER_YIELDS,     /* stops until a new order */
-	LL_PACER_STEPS_BACK, /* ends the kernel, waits step_back_ns, goes on (fill) */
-	LL_PACER_STAYS,      /* does not look (ignore) */
+	LL_PACER_YIELDS,     /* stops until an order of a new generation */
+	LL_PACER_STEPS_BACK, /* launches nothing for step_back_ns, then goes on (fill) */
+	LL_PACER_STAYS,      /* does not look for foreign work (ignore) */
 };
 
 struct ll_pacer_config {
 	const struct ll_card *card;               /* NULL: the payload needs none */
-	const struct ll_payload_ops *payload_ops; /* one that the worker knows by name */
-	struct ll_worker *worker;                 /* shared with other cards, and the caller's; NULL: one of its own */
+	const struct ll_payload_ops *payload_ops; /* one of ll_payloads: the worker finds it by name */
+	struct ll_worker *worker;                 /* the caller's, shared with other cards; NULL: the pacer makes one */
 	/*
-	 * With a shared worker: what to open instead, and from then on in a worker of its own, where payload_ops cannot
-	 * work at all (-ENODEV, -ENOSYS). NULL: nothing.
+	 * With a shared worker: the payload to open instead if payload_ops cannot work on the card (-ENODEV, -ENOSYS).
+	 * The pacer then makes a worker for this card alone. NULL: none.
 	 */
 	const struct ll_payload_ops *alone_ops;
 	struct ll_payload_config payload;
 	struct ll_contention_limits limits;
 	enum ll_pacer_manners manners;
 	uint64_t step_back_ns;
-	const char *ledger_folder; /* governed programs' activity there counts as foreign work; NULL: none */
-	const char *ledger_uuid;   /* of the card, as the ledger's file is named */
-	int wake_fd;               /* an eventfd, written when foreign work was seen or the context is made, refused or
-				      lost; -1 for none; the caller's */
-	bool runs_in_thread;       /* for tests: a thread instead of a process, which nothing can kill */
+	const char *ledger_folder; /* activity of governed programs in this ledger is foreign work; NULL: no ledger */
+	const char *ledger_uuid;   /* the card's, which names the ledger's file */
+	int wake_fd;               /* the caller's eventfd, or -1: written when foreign work was seen, and when the
+				      context is made, refused or lost */
+	bool runs_in_thread;       /* for tests: a thread instead of a process. It cannot be killed. */
 };
 
 struct ll_pacer_order {
 	bool is_running;
-	uint32_t generation; /* a pacer that stopped by itself starts again only for a new generation */
+	uint32_t generation; /* a load that stopped for foreign work starts again only with a new generation */
 	double ratio;        /* busy share of time, 0..1 */
 	enum ll_kernel kernel;
 	uint32_t blocks;
 	uint32_t threads;        /* 32 or 1024 */
-	uint64_t valid_until_ns; /* ll_now_ns clock */
+	uint64_t valid_until_ns; /* host clock */
 };
 
 enum ll_pacer_state {
-	LL_PACER_CLOSED, /* no context on the card; a worker only for other cards */
+	LL_PACER_CLOSED, /* no context, and no worker but one that other cards use */
 	LL_PACER_OPENING,
 	LL_PACER_OPEN,
-	LL_PACER_FAILED,  /* opening failed: report.err says why; close, or open again */
+	LL_PACER_FAILED,  /* the context could not be made: report.err says why; close, or open again */
 	LL_PACER_LOST,    /* the context or its process is lost: report.err says why; close, or open again */
-	LL_PACER_CLOSING, /* told to end; when it is CLOSED, memory and a process of its own are gone */
+	LL_PACER_CLOSING, /* told to close. At CLOSED the memory and the card's own worker are gone. */
 };
 
 struct ll_pacer_report {
 	enum ll_pacer_state state;
 	struct ll_err err;
-	bool is_bystander; /* FAILED or LOST with a worker that ended for another card's sake; try again at once */
-	bool is_halted;    /* stopped by itself for foreign work */
+	bool is_bystander; /* FAILED or LOST because of another card of the same worker; try again at once */
+	bool is_halted;    /* the load has stopped itself for foreign work */
 	uint32_t sm_count;
 	bool has_card_clock;
 	uint64_t launches;
-	uint64_t busy_ns;         /* on the card, since new */
-	uint64_t first_start_ns;  /* host clock; 0 before the first kernel */
-	uint64_t last_end_ns;     /* host clock, of the last finished kernel */
-	uint64_t foreign_seen_ns; /* host clock, when foreign work was last sensed; 0 never */
-	uint64_t foreign_count;
-	enum ll_hold_sensor foreign_sensor; /* late, gap or ledger */
-	struct ll_contention foreign;       /* what was seen then */
-	uint64_t outstanding;               /* launched, not yet finished */
+	uint64_t busy_ns;                   /* on the card, since new */
+	uint64_t first_start_ns;            /* host clock; 0 before the first kernel */
+	uint64_t last_end_ns;               /* host clock, of the last finished kernel */
+	uint64_t foreign_seen_ns;           /* host clock, when foreign work was last seen; 0: never */
+	uint64_t foreign_count;             /* how often it was seen */
+	enum ll_hold_sensor foreign_sensor; /* by what it was last seen: late, gap or ledger */
+	struct ll_contention foreign;       /* what was last seen */
+	uint64_t outstanding;               /* kernels launched and not yet read back */
 	uint64_t taken_ns;                  /* host clock, when this report was made */
-	char payload_name[16];              /* of the back end in use; empty before the first context */
-	uint32_t kills;                     /* workers that hung in this card's driver calls and were killed for it */
-	pid_t pid;                          /* of the worker, which the card's process list may show; 0: none */
+	char payload_name[16];              /* the back end in use; empty before the first context */
+	uint32_t kills;                     /* workers that were killed because this card's driver call hung */
+	pid_t pid;                          /* the worker, which the card's process list may show; 0: none */
 };
 
 /* One finished kernel. */
@@ -102,37 +126,39 @@ struct ll_interval {
 	uint32_t flags; /* enum ll_record_flags */
 };
 
-/* Makes ready, without worker or context. config is copied; card must outlive the pacer. */
+/* Makes a pacer, without worker and context. config is copied; card, worker and wake_fd must outlive the pacer. */
 int ll_pacer_new(const struct ll_pacer_config *config, struct ll_pacer **ret_pacer, struct ll_err *err);
 
 /*
- * Asks for a context, or for its release. Returns at once; report.state tells how far it is, as far as reports are
- * taken. A worker that has not closed the context 2 s after it was told to is killed.
+ * Ask for a context, and for its release. Both return at once. report.state tells how far it is; it moves on only while
+ * the caller takes reports. A worker that has not closed the context 2 s after close is killed.
  */
 void ll_pacer_open(struct ll_pacer *pacer);
 void ll_pacer_close(struct ll_pacer *pacer);
 
+/* Replaces the last order. It is copied. */
 void ll_pacer_order(struct ll_pacer *pacer, const struct ll_pacer_order *order);
 
-/* A worker whose kernels are stopped sleeps; this makes it look whether its context is still sound. Does not wait. */
+/* Wakes a worker that sleeps because its kernels are stopped, so that it checks its context. Does not wait for that. */
 void ll_pacer_look(struct ll_pacer *pacer);
 
 /*
- * Stops (SIGSTOP) a worker that sleeps in all its lanes and whose driver does not, until one of them is called: then no
- * thread of it costs anything. Nothing happens where that is not so; say it again.
+ * Stops (SIGSTOP) the worker if all its lanes sleep and its driver's threads do not, so that no thread of it costs
+ * anything. It goes on when one of its lanes is called. Does nothing otherwise; call it again later.
  */
 void ll_pacer_rest(struct ll_pacer *pacer);
 
+/* Takes the state of now, and moves on an open or close that is under way. */
 void ll_pacer_report(struct ll_pacer *pacer, struct ll_pacer_report *ret_report);
 
-/* Takes finished kernels' times, oldest first, at most max; returns how many. What is not taken within some seconds is
- * dropped. */
+/* Takes the times of at most max finished kernels, oldest first, and returns their number. Those that are not taken
+ * within 8 s are dropped. */
 size_t ll_pacer_take_intervals(struct ll_pacer *pacer, struct ll_interval *ret_intervals, size_t max);
 
 /*
- * Ends the load, the context and the worker that is not shared, and frees. True: it ended by itself. False: it had to
- * be killed after timeout_ns, for it hung in the driver. Comes back within timeout_ns and 0.1 s in any case. (A thread
- * that hangs cannot be killed: it and its memory are left to the end of the process.)
+ * Ends the load, the context and the card's own worker, and frees. True: they ended by themselves. False: the worker
+ * hung in the driver and was killed after timeout_ns. Returns within timeout_ns + 0.1 s. A thread that hangs
+ * (runs_in_thread) cannot be killed: it and its memory stay until the process ends.
  */
 bool ll_pacer_free(struct ll_pacer *pacer, uint64_t timeout_ns);
 

@@ -9,22 +9,22 @@
 #include "base/clock.h"
 #include "control/duty.h"
 #include "hold/flight.h"
-#include "hold/limits.h"
+#include "hold/pacer.h"
 #include "hold/pacer_shared.h"
 #include "ledger/ledger.h"
 
 enum {
 	MAX_IN_FLIGHT_FILL = 2,
 	MAX_IN_FLIGHT = 4,      /* more would only lengthen the way out */
-	EXPIRED_TICK_MS = 1000, /* how often a loop whose order has run out looks for a new one */
+	EXPIRED_TICK_MS = 1000, /* how often a loop whose order has expired looks for a new one */
 };
 
 #define CHECK_EVERY_NS (250 * LL_NS_PER_MS)
-#define STALL_NS                                                                                                       \
-	(250 * LL_NS_PER_MS) /* a kernel this late has not got the card at all; it will end at once when it does */
+#define STALL_NS (250 * LL_NS_PER_MS) /* a kernel this late has not started; other work has the card */
 #define BESIDE_NS                                                                                                      \
-	(5 * LL_NS_PER_MS) /* fill: a kernel that is late sooner than this after another finds others at work */
-#define PAUSE_NS (50 * LL_NS_PER_MS) /* longer than any period: the next kernel is a first one */
+	(5 * LL_NS_PER_MS)           /* fill: two late kernels within this time mean that others work without a pause  \
+				      */
+#define PAUSE_NS (50 * LL_NS_PER_MS) /* longer than any period: the next kernel counts as the first after a pause */
 #define HANG_NS (2 * LL_NS_PER_S)    /* a kernel this late means a dead context */
 
 struct loop {
@@ -59,7 +59,7 @@ static bool open_context(struct loop *loop)
 		set_state(loop, LL_PACER_FAILED, &err);
 		return false;
 	}
-	malloc_trim(0); /* compiling the kernels took more than keeping them does */
+	malloc_trim(0); /* compiling the kernels has used memory that is free now */
 	ll_flight_init(&loop->flight, loop->payload->records);
 	{
 		LL_SCOPE_SHARED_LOCK(loop->shared);
@@ -118,42 +118,42 @@ static void note_foreign(struct loop *loop, enum ll_hold_sensor sensor, struct l
 	ll_pacer_wake(loop->config.governor_fd);
 }
 
-/* A governed program has said in the shared page that it has work: known before its first kernel starts. */
+/* A governed program says in the ledger that it has work, before its first kernel starts. */
 static bool ledger_is_active(const struct loop *loop)
 {
 	return loop->config.ledger && loop->work->manners == LL_PACER_YIELDS &&
 	       ll_ledger_activity_ns(loop->config.ledger) > loop->running_since_ns;
 }
 
-static bool looks_for_strangers(const struct loop *loop)
+static bool looks_for_foreign_work(const struct loop *loop)
 {
 	return loop->work->manners != LL_PACER_STAYS && loop->payload->has_card_clock &&
 	       !loop->work->payload.as_mps_client;
 }
 
-/* Others work without a long pause: a kernel has come late a moment ago. */
+/* Whether others work without a long pause: a kernel of ours was late less than BESIDE_NS ago. */
 static bool is_beside_others(const struct loop *loop)
 {
 	return loop->work->manners == LL_PACER_STEPS_BACK && ll_now_ns() < loop->beside_until_ns;
 }
 
 /*
- * Fill steps back from the first kernel that comes late. If the next ones do too, it goes on among the others, and
- * leaves only where it loses the card while it runs: beside a program of many small kernels each of ours comes late by
- * the switch between the two contexts, and the level would never be reached.
+ * Whether the loop must react to this run. Fill steps back when a first kernel is late. If the next ones are late too,
+ * fill goes on, and steps back only when it loses the card while a kernel runs. Beside a program of many small kernels
+ * each of ours is late by the context switch, and the level would otherwise never be reached.
  */
-static bool is_met(struct loop *loop, const struct ll_flight_run *run)
+static bool must_react(struct loop *loop, const struct ll_flight_run *run)
 {
 	const struct ll_contention *seen = &run->contention;
 	bool went_on = run->interval.flags == 0 && seen->gap_ns <= loop->work->limits.gap_ns;
-	bool is_met = seen->is_foreign && !(went_on && is_beside_others(loop));
+	bool reacts = seen->is_foreign && !(went_on && is_beside_others(loop));
 	if (seen->is_foreign)
 		loop->beside_until_ns = ll_now_ns() + BESIDE_NS;
-	return is_met;
+	return reacts;
 }
 
-/* Reads back what has finished; says whether a stranger was met. */
-static bool collect(struct loop *loop, struct ll_contention *ret_seen)
+/* Reads the finished kernels. True: foreign work was met. */
+static bool collect_runs(struct loop *loop, struct ll_contention *ret_seen)
 {
 	bool is_foreign = false;
 	struct ll_flight_run run;
@@ -161,8 +161,8 @@ static bool collect(struct loop *loop, struct ll_contention *ret_seen)
 		note_run(loop, &run);
 		ll_duty_refund(&loop->duty, run.unused_ns);
 		if (run.interval.flags != 0)
-			loop->epoch++; /* that epoch is stopped on the card, rightly or not */
-		if (is_met(loop, &run) && !is_foreign) {
+			loop->epoch++; /* the kernel has stopped its epoch on the card */
+		if (must_react(loop, &run) && !is_foreign) {
 			is_foreign = true;
 			*ret_seen = run.contention;
 		}
@@ -172,18 +172,18 @@ static bool collect(struct loop *loop, struct ll_contention *ret_seen)
 		is_foreign = true;
 		*ret_seen = (struct ll_contention){.late_ns = overdue_ns, .is_foreign = true};
 	}
-	return is_foreign && looks_for_strangers(loop);
+	return is_foreign && looks_for_foreign_work(loop);
 }
 
-/* Whether so long ago something of ours ran that a switch to our context would not be remarkable. */
+/* Whether the last launch is so long ago that a context switch before this one is normal. */
 static bool submit_after_pause(const struct loop *loop)
 {
 	return ll_now_ns() - loop->launched_ns > PAUSE_NS;
 }
 
-static bool launch(struct loop *loop, const struct ll_pacer_order *order, uint64_t length_ns)
+static bool launch_kernel(struct loop *loop, const struct ll_pacer_order *order, uint64_t length_ns)
 {
-	bool is_alert = looks_for_strangers(loop);
+	bool is_alert = looks_for_foreign_work(loop);
 	bool is_first = submit_after_pause(loop);
 	struct ll_launch launch = {
 	    .kernel = order->kernel,
@@ -216,8 +216,8 @@ static bool launch(struct loop *loop, const struct ll_pacer_order *order, uint64
 }
 
 /*
- * One kernel as a rule, more when the host has come late: a kernel is never longer than a period. In fill nothing is
- * queued up: what is owed waits, so that others need not.
+ * Launches one kernel as a rule, and more if the host is late, because a kernel is never longer than a period. In fill
+ * only one is launched, so that others need not wait for it.
  */
 static void launch_owed(struct loop *loop, const struct ll_pacer_order *order, uint64_t now_ns)
 {
@@ -226,7 +226,7 @@ static void launch_owed(struct loop *loop, const struct ll_pacer_order *order, u
 	uint32_t most_in_flight = is_fill ? MAX_IN_FLIGHT_FILL : MAX_IN_FLIGHT;
 	while (ll_flight_outstanding(&loop->flight) < most_in_flight) {
 		uint64_t length_ns = ll_duty_next_ns(&loop->duty, now_ns, order->ratio, longest_ns);
-		if (length_ns == 0 || !launch(loop, order, length_ns) || length_ns < longest_ns || is_fill)
+		if (length_ns == 0 || !launch_kernel(loop, order, length_ns) || length_ns < longest_ns || is_fill)
 			return;
 	}
 }
@@ -236,7 +236,7 @@ static uint64_t period_ns(const struct loop *loop)
 	return loop->work->manners == LL_PACER_STEPS_BACK ? LL_DUTY_FILL_PERIOD_NS : LL_DUTY_PERIOD_NS;
 }
 
-/* A context that answers no more is lost, whatever the driver says. */
+/* Asks the driver, and also takes a context for lost whose kernel does not come back. */
 static void check_context(struct loop *loop, uint64_t now_ns)
 {
 	if (now_ns - loop->checked_ns < CHECK_EVERY_NS)
@@ -253,7 +253,7 @@ static void check_context(struct loop *loop, uint64_t now_ns)
 	}
 }
 
-/* One period: read back, decide, launch. */
+/* One period: reads finished kernels, decides, launches. */
 static void run_tick(struct loop *loop, const struct ll_pacer_order *order)
 {
 	uint64_t now_ns = ll_now_ns();
@@ -265,9 +265,9 @@ static void run_tick(struct loop *loop, const struct ll_pacer_order *order)
 		loop->tick_ns = now_ns;
 		loop->step_back_until_ns = 0;
 	}
-	/* First read back, then check: after a stop (SIGSTOP, a debugger) what is overdue has long finished. */
+	/* Finished kernels are read before the check: after SIGSTOP or a debugger an overdue kernel has finished. */
 	struct ll_contention seen;
-	if (collect(loop, &seen)) {
+	if (collect_runs(loop, &seen)) {
 		note_foreign(loop, seen.gap_ns > loop->work->limits.gap_ns ? LL_SENSOR_GAP : LL_SENSOR_LATE, seen);
 		if (loop->work->manners == LL_PACER_YIELDS)
 			return;
@@ -290,12 +290,12 @@ static void idle_tick(struct loop *loop)
 {
 	struct ll_contention seen;
 	loop->was_running = false;
-	collect(loop, &seen);
+	collect_runs(loop, &seen);
 	check_context(loop, ll_now_ns());
 }
 
-/* Waits for a call; nothing to run and nothing on its way, for as long as it takes. An order that is only renewed comes
- * without one. */
+/* Waits for a call: without a limit if nothing is in flight and the order has not expired. A renewed order comes
+ * without a call, so a loop with an expired order looks for it. */
 static void wait_call(struct loop *loop, bool is_expired, uint32_t heard)
 {
 	bool is_draining = ll_flight_outstanding(&loop->flight) > 0;
@@ -305,8 +305,8 @@ static void wait_call(struct loop *loop, bool is_expired, uint32_t heard)
 	ll_parking_leave(&loop->shared->parking);
 }
 
-/* One pass; false when told to end. */
-static bool tick(struct loop *loop)
+/* One pass. False: the loop is to end. */
+static bool tick_loop(struct loop *loop)
 {
 	struct ll_pacer_order order;
 	bool is_halted, is_ending;
@@ -340,7 +340,7 @@ void ll_pacer_loop(const struct ll_pacer_loop_config *config)
 	prctl(PR_SET_TIMERSLACK, 1UL); /* the default of 50 us would blur every period */
 	if (!open_context(&loop))
 		return;
-	while (!loop.is_lost && tick(&loop))
+	while (!loop.is_lost && tick_loop(&loop))
 		;
 	loop.payload->ops->close(loop.payload);
 }

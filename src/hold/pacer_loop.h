@@ -1,9 +1,9 @@
 /*
- * pacer_loop.h - the loop that launches: one payload context from its making to its end.
+ * pacer_loop.h - the loop that launches: one payload context from open to close.
  *
- * The only place where foreign work is seen within milliseconds, so in yield mode it stops by itself and tells the
- * governor afterwards. Runs in a worker process (worker.h), there with a
- * thread for each card, and in a thread of the governor's process for tests.
+ * Only this loop sees foreign work within milliseconds. So in yield mode it stops by itself first, and then tells the
+ * governor. It runs in a worker process (worker.h), in a thread for each card; in tests in a thread of the governor's
+ * process.
  */
 #ifndef LOADLINE_HOLD_PACER_LOOP_H
 #define LOADLINE_HOLD_PACER_LOOP_H
@@ -18,13 +18,13 @@ struct ll_pacer_loop_config {
 	const struct ll_card *card;
 	const struct ll_payload_ops *payload_ops;
 	const struct ll_ledger *ledger; /* NULL: none */
-	int governor_fd;                /* an eventfd, written when the state changes or foreign work is seen; -1 */
-	int call_fd;                    /* a non-blocking eventfd: the page has something new for the loop */
+	int governor_fd; /* an eventfd, written when the state changes or foreign work is seen; -1: none */
+	int call_fd;     /* a non-blocking eventfd, written when the page has something new */
 };
 
 /*
- * Makes the context, runs it as the page orders, and closes it when told to end or when it is lost; then returns. The
- * page's state is OPEN in between, FAILED or LOST with the error where that is why it returned.
+ * Makes the context, runs it as the page orders, and closes it when the page says so or when it is lost; then returns.
+ * The page's state is OPEN in between. On an error the state is FAILED or LOST, and report.err has the error.
  */
 void ll_pacer_loop(const struct ll_pacer_loop_config *config);
 

@@ -19,7 +19,7 @@ static void init_lock(pthread_mutex_t *lock)
 }
 
 /* NULL: it failed. */
-static struct ll_pacer_shared *map(int fd, struct ll_err *err)
+static struct ll_pacer_shared *map_page(int fd, struct ll_err *err)
 {
 	void *page = mmap(NULL, sizeof(struct ll_pacer_shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (page != MAP_FAILED)
@@ -33,7 +33,7 @@ int ll_pacer_shared_new(struct ll_pacer_shared **ret_shared, int *ret_fd, struct
 	LL_SCOPE_CLOSE int fd = memfd_create("loadline-hold", MFD_CLOEXEC);
 	if (fd < 0 || ftruncate(fd, sizeof **ret_shared) < 0)
 		return ll_err_set(err, -errno, "make the pacer's page: %s", strerror(errno));
-	struct ll_pacer_shared *shared = map(fd, err);
+	struct ll_pacer_shared *shared = map_page(fd, err);
 	if (!shared)
 		return -ENOMEM;
 	shared->magic = MAGIC;
@@ -49,7 +49,7 @@ int ll_pacer_shared_map(int fd, struct ll_pacer_shared **ret_shared, struct ll_e
 	struct stat st;
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size != (off_t)sizeof **ret_shared)
 		return ll_err_set(err, -EINVAL, "not a pacer's page");
-	struct ll_pacer_shared *shared = map(fd, err);
+	struct ll_pacer_shared *shared = map_page(fd, err);
 	if (!shared)
 		return -ENOMEM;
 	if (shared->magic != MAGIC) {

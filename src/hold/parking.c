@@ -15,7 +15,7 @@ void ll_parking_park(struct ll_parking *parking, uint32_t heard)
 	atomic_store(&parking->state, PARKED);
 }
 
-/* Kept, it is about to be stopped, or to be let go for another lane's sake: in both cases soon. */
+/* A kept thread waits. The other side soon stops the process or lets the thread go. */
 void ll_parking_leave(struct ll_parking *parking)
 {
 	uint32_t state = PARKED;

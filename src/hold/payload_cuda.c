@@ -1,4 +1,4 @@
-#include "hold/payload_cuda.h"
+#include "hold/payload.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,7 +10,6 @@
 #include "driver/cards.h"
 #include "driver/library.h"
 #include "driver/readings.h"
-#include "hold/payload.h"
 
 extern const unsigned char ll_spin_ptx[];
 extern const unsigned char ll_spin_wide_ptx[];

@@ -1,10 +1,10 @@
 /*
- * The Vulkan back end. On an H200 its kernels are not preempted: one of 8 ms ran through beside a CUDA program, whose
- * kernel saw the gap instead. So launches must be kept short (2 ms), and LATE, not GAP, tells of others there.
+ * The Vulkan back end. On an H200 a CUDA program does not preempt its kernels: one of 8 ms ran to its end, and the CUDA
+ * kernel saw the gap instead. So launches must be short (2 ms), and others show by LATE, not by GAP.
  *
- * Soundness: now and then a launch carries a fence, and check() asks for its status. An empty
- * submit would ask too, but it puts the context on the card, which a load that has made way must not do; a device
- * lost while nothing is launched shows at the next launch.
+ * Soundness: once in FENCE_INTERVAL_NS a launch carries a fence, and check() asks for its status. An empty submit would
+ * ask too, but it puts the context on the card, which a load that has made way must not do. A device that is lost while
+ * nothing is launched shows at the next launch.
  */
 #include <errno.h>
 #include <malloc.h>
@@ -16,7 +16,146 @@
 #include "driver/cards.h"
 #include "driver/readings.h"
 #include "hold/payload.h"
-#include "hold/payload_vulkan_calibrate.h"
+#include "hold/payload_vulkan_kernels.h"
+
+/*
+ * ---- the first runs ----
+ *
+ * Every pipeline runs once at opening, so that what the driver does at a first launch is done. A device whose clock is
+ * missing, or counts something unknown, gets loops of a counted length instead of a time. They are timed here with one
+ * block: an estimate, which is wrong when the card's own clock rate changes later or blocks crowd.
+ */
+
+struct loop_rates {
+	double loops_per_ns[LL_VK_VARIANTS]; /* 0 with the clock */
+};
+
+#define RUN_TIMEOUT_NS (5 * LL_NS_PER_S)
+#define LOOP_RUN_NS (3 * LL_NS_PER_MS)
+enum {
+	TRIES = 5,
+	MAX_LOOPS = 1 << 28,
+};
+
+struct probe {
+	struct ll_vk_kernels *kernels;
+	enum ll_vk_variant variant;
+	uint32_t sequence;
+};
+
+/* *ret_ns: from before the submit to after the wait. */
+static int run_once(struct probe *probe, uint32_t loops, uint64_t *ret_ns, struct ll_err *err)
+{
+	volatile struct ll_vk_shared *shared = probe->kernels->memory.shared;
+	volatile struct ll_vk_slot *slot = &shared->slots[0];
+	uint64_t before_ns = ll_now_ns();
+	int r;
+
+	slot->blocks[0] = slot->blocks[1] = slot->blocks[2] = 1;
+	slot->epoch = 1;
+	slot->length_ns = 0;
+	slot->late_after_ns = UINT64_MAX;
+	slot->queued_ns = before_ns;
+	slot->gap_limit_ns = UINT32_MAX;
+	slot->loops = loops;
+	slot->sequence = ++probe->sequence;
+	r = ll_vk_kernels_submit(probe->kernels, probe->variant, 0, VK_NULL_HANDLE, err);
+	if (r == 0)
+		r = ll_vk_kernels_wait(probe->kernels, RUN_TIMEOUT_NS, err);
+	if (r < 0)
+		return r;
+	if (shared->records[0].sequence != probe->sequence)
+		return ll_err_set(err, -EIO, "Vulkan: a kernel ended without writing its record");
+	*ret_ns = ll_now_ns() - before_ns;
+	return 0;
+}
+
+/* Takes the quickest of several runs: it was disturbed least. */
+static int run_best(struct probe *probe, uint32_t loops, uint64_t *ret_ns, struct ll_err *err)
+{
+	uint64_t best_ns = UINT64_MAX;
+
+	for (int i = 0; i < TRIES; i++) {
+		uint64_t ns = 0;
+		int r = run_once(probe, loops, &ns, err);
+
+		if (r < 0)
+			return r;
+		if (ns < best_ns)
+			best_ns = ns;
+	}
+	*ret_ns = best_ns;
+	return 0;
+}
+
+/* Times two lengths. The cost of the launch itself is in both, so their difference is without it. */
+static int measure_loop(struct probe *probe, double *ret_loops_per_ns, struct ll_err *err)
+{
+	uint64_t short_ns = 0, long_ns = 0;
+	uint32_t loops = 1024;
+	int r;
+
+	do {
+		loops *= 2;
+		r = run_once(probe, loops, &short_ns, err);
+		if (r < 0)
+			return r;
+	} while (short_ns < LOOP_RUN_NS && loops < MAX_LOOPS);
+	r = run_best(probe, loops, &short_ns, err);
+	if (r == 0)
+		r = run_best(probe, 2 * loops, &long_ns, err);
+	if (r < 0)
+		return r;
+	*ret_loops_per_ns = (double)loops / (double)(long_ns > short_ns ? long_ns - short_ns : long_ns);
+	return 0;
+}
+
+static int calibrate_variant(struct probe *probe, struct loop_rates *rates, struct ll_err *err)
+{
+	uint64_t ns;
+
+	if (!probe->kernels->device->has_clock)
+		return measure_loop(probe, &rates->loops_per_ns[probe->variant], err);
+	return run_once(probe, 0, &ns, err);
+}
+
+static void forget_record(volatile struct ll_record *record)
+{
+	record->start_ns = record->end_ns = record->gap_ns = 0;
+	record->flags = record->sequence = 0;
+}
+
+/* Takes some ms, without a clock some 50 a pipeline. Leaves records and card buffer zeroed. -EIO: a kernel does not
+ * answer. */
+static int calibrate(struct ll_vk_kernels *kernels, struct loop_rates *ret_rates, struct ll_err *err)
+{
+	struct probe probe = {.kernels = kernels};
+	struct loop_rates rates = {0};
+	int r = 0;
+
+	for (unsigned i = 0; i < LL_VK_VARIANTS && r == 0; i++) {
+		probe.variant = (enum ll_vk_variant)i;
+		if (kernels->pipelines[i])
+			r = calibrate_variant(&probe, &rates, err);
+	}
+	if (r == 0)
+		r = ll_vk_kernels_reset(kernels, err);
+	if (r < 0)
+		return r;
+	forget_record(&kernels->memory.shared->records[0]);
+	*ret_rates = rates;
+	return 0;
+}
+
+/* Returns how many loops last that long. */
+static uint32_t count_loops(const struct loop_rates *rates, enum ll_vk_variant variant, uint64_t length_ns)
+{
+	double loops = (double)length_ns * rates->loops_per_ns[variant];
+
+	return loops < (double)UINT32_MAX ? (uint32_t)loops : UINT32_MAX;
+}
+
+/* ---- the payload ---- */
 
 #define FENCE_INTERVAL_NS (100 * LL_NS_PER_MS)
 #define CLOSE_TIMEOUT_NS (500 * LL_NS_PER_MS)
@@ -25,7 +164,7 @@ struct vulkan_payload {
 	struct ll_payload base;
 	struct ll_vk_device device;
 	struct ll_vk_kernels kernels;
-	struct ll_vk_rates rates;
+	struct loop_rates rates;
 	uint32_t pending[LL_RECORD_SLOTS]; /* the sequence each slot was last launched with; 0: never */
 	VkFence fence;
 	bool fence_is_queued;
@@ -59,7 +198,7 @@ static uint64_t used_bytes(const struct ll_card *card)
 	return card && ll_read_memory(card, &memory, NULL) == 0 ? memory.used_bytes : 0;
 }
 
-/* What the card has gained meanwhile, by whomever: the same reading its user looks at. */
+/* Compares with what the card has gained since before_bytes, whoever took it: a user looks at the same reading. */
 static int check_memory(const struct ll_card *card, uint64_t before_bytes, uint64_t max_bytes, struct ll_err *err)
 {
 	uint64_t after_bytes = max_bytes > 0 ? used_bytes(card) : 0;
@@ -81,7 +220,7 @@ static int open_parts(struct vulkan_payload *vulkan, const struct ll_vk_wish *wi
 	if (r == 0)
 		r = ll_vk_kernels_init(&vulkan->kernels, &vulkan->device, needs_fma, err);
 	if (r == 0)
-		r = ll_vk_calibrate(&vulkan->kernels, &vulkan->rates, err);
+		r = calibrate(&vulkan->kernels, &vulkan->rates, err);
 	if (r < 0)
 		return r;
 	result = vulkan->device.api.vkCreateFence(vulkan->device.device, &fence, NULL, &vulkan->fence);
@@ -96,7 +235,7 @@ static void vulkan_close(struct ll_payload *payload)
 		return;
 	if (vulkan->kernels.device) {
 		vulkan->kernels.memory.shared->is_closing = 1;
-		/* After a time-out there is nothing better than to go on: destroying the device ends its kernels. */
+		/* After a time-out the close goes on: destroying the device ends its kernels. */
 		(void)ll_vk_kernels_wait(&vulkan->kernels, CLOSE_TIMEOUT_NS, NULL);
 		if (vulkan->fence)
 			vulkan->device.api.vkDestroyFence(vulkan->device.device, vulkan->fence, NULL);
@@ -128,7 +267,7 @@ static int vulkan_open(const struct ll_card *card, const struct ll_payload_confi
 	vulkan->base.records = vulkan->kernels.memory.shared->records;
 	vulkan->base.sm_count = vulkan->device.sm_count;
 	vulkan->base.has_card_clock = vulkan->device.has_clock;
-	/* The shader compiler's leavings: tens of MiB that are never needed again. */
+	/* The shader compiler leaves tens of MiB that are never needed again. */
 	malloc_trim(0);
 	*ret_payload = &vulkan->base;
 	return 0;
@@ -162,7 +301,7 @@ static void fill_slot(struct vulkan_payload *vulkan, const struct ll_launch *lau
 	slot->late_after_ns = launch->late_after_ns > 0 ? launch->late_after_ns : UINT64_MAX;
 	slot->queued_ns = now_ns;
 	slot->gap_limit_ns = has_gap_limit ? (uint32_t)launch->gap_limit_ns : UINT32_MAX;
-	slot->loops = ll_vk_loops(&vulkan->rates, variant, launch->length_ns);
+	slot->loops = count_loops(&vulkan->rates, variant, launch->length_ns);
 	slot->sequence = launch->sequence;
 }
 
@@ -216,7 +355,7 @@ static int vulkan_check(struct ll_payload *payload, struct ll_err *err)
 
 const struct ll_payload_ops ll_payload_vulkan = {
     .name = "vulkan",
-    .is_restless = true, /* 113 times a second, 0.4 % of a core (doc/facts.md) */
+    .is_restless = true, /* its driver's threads wake 113 times a second: 0.4 % of a core (doc/facts.md) */
     .open = vulkan_open,
     .launch = vulkan_launch,
     .check = vulkan_check,

@@ -1,11 +1,211 @@
 #include "hold/payload_vulkan_device.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <vulkan/vk_icd.h>
 
 #include "base/err.h"
 #include "base/scope.h"
+
+/* ---- the library ---- */
+
+/* The newest version of the interface between loader and driver that we need nothing beyond. */
+enum { ICD_INTERFACE_VERSION = 5 };
+
+#define FIND_SYMBOL(library, name, field)                                                                              \
+	do {                                                                                                           \
+		union {                                                                                                \
+			void *pointer;                                                                                 \
+			__typeof__(field) function;                                                                    \
+		} symbol_ = {.pointer = dlsym((library), (name))};                                                     \
+		(field) = symbol_.function;                                                                            \
+	} while (0)
+
+static int find_entry(struct ll_vk_api *api)
+{
+	PFN_vkNegotiateLoaderICDInterfaceVersion negotiate = NULL;
+	uint32_t version = ICD_INTERFACE_VERSION;
+
+	FIND_SYMBOL(api->library, "vk_icdGetInstanceProcAddr", api->vkGetInstanceProcAddr);
+	if (!api->vkGetInstanceProcAddr) {
+		FIND_SYMBOL(api->library, "vkGetInstanceProcAddr", api->vkGetInstanceProcAddr);
+		return api->vkGetInstanceProcAddr ? 0 : -ENODEV;
+	}
+	FIND_SYMBOL(api->library, "vk_icdNegotiateLoaderICDInterfaceVersion", negotiate);
+	return negotiate && negotiate(&version) == VK_SUCCESS ? 0 : -ENODEV;
+}
+
+int ll_vk_api_open(struct ll_vk_api *api, const char *library, struct ll_err *err)
+{
+	*api = (struct ll_vk_api){.library = dlopen(library, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)};
+	if (!api->library)
+		return ll_err_set(err, -ENODEV, "Vulkan: %s", dlerror());
+	if (find_entry(api) == 0)
+		api->vkCreateInstance =
+		    (PFN_vkCreateInstance)api->vkGetInstanceProcAddr(VK_NULL_HANDLE, "vkCreateInstance");
+	if (!api->vkCreateInstance) {
+		ll_vk_api_close(api);
+		return ll_err_set(err, -ENODEV, "Vulkan: %s is not a Vulkan library", library);
+	}
+	return 0;
+}
+
+void ll_vk_api_close(struct ll_vk_api *api)
+{
+	if (api->library)
+		dlclose(api->library);
+	*api = (struct ll_vk_api){0};
+}
+
+int ll_vk_api_load_instance(struct ll_vk_api *api, VkInstance instance, struct ll_err *err)
+{
+#define LOAD(name)                                                                                                     \
+	api->name = (PFN_##name)api->vkGetInstanceProcAddr(instance, #name);                                           \
+	if (!api->name)                                                                                                \
+		return ll_err_set(err, -ENODEV, "Vulkan: the driver lacks %s", #name);
+	LL_VK_INSTANCE_FUNCTIONS(LOAD)
+#undef LOAD
+	return 0;
+}
+
+int ll_vk_api_load_device(struct ll_vk_api *api, VkDevice device, struct ll_err *err)
+{
+#define LOAD(name)                                                                                                     \
+	api->name = (PFN_##name)api->vkGetDeviceProcAddr(device, #name);                                               \
+	if (!api->name)                                                                                                \
+		return ll_err_set(err, -ENODEV, "Vulkan: the driver lacks %s", #name);
+	LL_VK_DEVICE_FUNCTIONS(LOAD)
+#undef LOAD
+	return 0;
+}
+
+struct result_row {
+	VkResult result;
+	int code;
+	const char *name;
+};
+
+#define ROW(result, code)                                                                                              \
+	{                                                                                                              \
+		result, code, #result                                                                                  \
+	}
+static const struct result_row results[] = {
+    ROW(VK_TIMEOUT, -EIO),
+    ROW(VK_ERROR_DEVICE_LOST, -EIO),
+    ROW(VK_ERROR_OUT_OF_DEVICE_MEMORY, -ENOMEM),
+    ROW(VK_ERROR_OUT_OF_HOST_MEMORY, -ENOMEM),
+    ROW(VK_ERROR_OUT_OF_POOL_MEMORY, -ENOMEM),
+    ROW(VK_ERROR_TOO_MANY_OBJECTS, -ENOMEM),
+    ROW(VK_ERROR_INITIALIZATION_FAILED, -ENODEV),
+    ROW(VK_ERROR_INCOMPATIBLE_DRIVER, -ENODEV),
+    ROW(VK_ERROR_EXTENSION_NOT_PRESENT, -ENODEV),
+    ROW(VK_ERROR_FEATURE_NOT_PRESENT, -ENODEV),
+    ROW(VK_ERROR_LAYER_NOT_PRESENT, -ENODEV),
+};
+#undef ROW
+
+int ll_vk_fail(VkResult result, struct ll_err *err, const char *what)
+{
+	for (size_t i = 0; i < sizeof(results) / sizeof(results[0]); i++)
+		if (results[i].result == result)
+			return ll_err_set(err, results[i].code, "Vulkan: %s: %s (%d)", what, results[i].name, result);
+	return ll_err_set(err, -EIO, "Vulkan: %s: VkResult %d", what, result);
+}
+
+/* ---- the instance ---- */
+
+/* Held while an instance is made or destroyed, so that no second one is made at the same time. */
+static pthread_mutex_t instances_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct ll_vk_instance *instances;
+
+static int create_instance(struct ll_vk_instance *instance, struct ll_err *err)
+{
+	const VkApplicationInfo application = {
+	    .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
+	    .pApplicationName = "loadline",
+	    .apiVersion = VK_API_VERSION_1_1,
+	};
+	const VkInstanceCreateInfo info = {
+	    .sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
+	    .pApplicationInfo = &application,
+	};
+	VkResult result = instance->api.vkCreateInstance(&info, NULL, &instance->handle);
+
+	if (result != VK_SUCCESS) {
+		instance->handle = VK_NULL_HANDLE;
+		return ll_vk_fail(result, err, "create instance");
+	}
+	return ll_vk_api_load_instance(&instance->api, instance->handle, err);
+}
+
+static void destroy_instance(struct ll_vk_instance *instance)
+{
+	if (instance->handle && instance->api.vkDestroyInstance)
+		instance->api.vkDestroyInstance(instance->handle, NULL);
+	ll_vk_api_close(&instance->api);
+	free(instance->library);
+	free(instance);
+}
+
+static int make_instance(const char *library, struct ll_vk_instance **ret_instance, struct ll_err *err)
+{
+	struct ll_vk_instance *instance = calloc(1, sizeof(*instance));
+	int r;
+
+	if (!instance || !(instance->library = strdup(library))) {
+		free(instance);
+		ll_err_set(err, -ENOMEM, "Vulkan: no host memory");
+		return -ENOMEM;
+	}
+	r = ll_vk_api_open(&instance->api, library, err);
+	if (r == 0)
+		r = create_instance(instance, err);
+	if (r < 0)
+		destroy_instance(instance);
+	else
+		*ret_instance = instance;
+	return r;
+}
+
+/* Returns the instance of the library of this name. -ENODEV: the library cannot be opened, or makes no instance. */
+static int get_instance(const char *library, struct ll_vk_instance **ret_instance, struct ll_err *err)
+{
+	struct ll_vk_instance *instance;
+	int r;
+	LL_SCOPE_LOCK(&instances_lock);
+
+	for (instance = instances; instance && strcmp(instance->library, library) != 0;)
+		instance = instance->next;
+	if (!instance) {
+		r = make_instance(library, &instance, err);
+		if (r < 0)
+			return r;
+		instance->next = instances;
+		instances = instance;
+	}
+	instance->users++;
+	*ret_instance = instance;
+	return 0;
+}
+
+/* NULL is fine. */
+static void put_instance(struct ll_vk_instance *instance)
+{
+	struct ll_vk_instance **link = &instances;
+	LL_SCOPE_LOCK(&instances_lock);
+
+	if (!instance || --instance->users > 0)
+		return;
+	while (*link != instance)
+		link = &(*link)->next;
+	*link = instance->next;
+	destroy_instance(instance);
+}
+
+/* ---- the device ---- */
 
 enum {
 	MAX_DEVICES = 64,
@@ -166,7 +366,7 @@ static int create_device(struct ll_vk_device *device, struct ll_err *err)
 /* From a library's name to a physical device. */
 static int find_device(struct ll_vk_device *device, const char *library, const uint8_t *uuid, struct ll_err *err)
 {
-	int r = ll_vk_instance_get(library, &device->instance, err);
+	int r = get_instance(library, &device->instance, err);
 
 	if (r < 0)
 		return r;
@@ -215,7 +415,7 @@ void ll_vk_device_close(struct ll_vk_device *device)
 {
 	if (device->device && device->api.vkDestroyDevice)
 		device->api.vkDestroyDevice(device->device, NULL);
-	ll_vk_instance_put(device->instance);
+	put_instance(device->instance);
 	*device = (struct ll_vk_device){0};
 }
 

@@ -1,6 +1,104 @@
 #include "hold/payload_vulkan_kernels.h"
 
+#include <stddef.h>
+#include <string.h>
+
+#include "base/clock.h"
 #include "base/err.h"
+
+/* ---- buffers ---- */
+
+struct buffer_purpose {
+	const char *what;
+	VkDeviceSize size;
+	VkBufferUsageFlags usage;
+	VkMemoryPropertyFlags need, like, avoid;
+};
+
+static const struct buffer_purpose for_host = {
+    .what = "host buffer",
+    .size = sizeof(struct ll_vk_shared),
+    .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT,
+    .need = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT,
+    .like = VK_MEMORY_PROPERTY_HOST_CACHED_BIT,
+    .avoid = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT,
+};
+
+static const struct buffer_purpose for_card = {
+    .what = "card buffer",
+    .size = LL_VK_CARD_BYTES,
+    .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT,
+    .like = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT,
+    .avoid = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT,
+};
+
+static int make_buffer(const struct ll_vk_device *device, const struct buffer_purpose *purpose, VkBuffer *ret_buffer,
+		       VkDeviceMemory *ret_memory, struct ll_err *err)
+{
+	const struct ll_vk_api *vk = &device->api;
+	const VkBufferCreateInfo info = {
+	    .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
+	    .size = purpose->size,
+	    .usage = purpose->usage,
+	};
+	VkMemoryAllocateInfo allocation = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO};
+	VkMemoryRequirements requirements;
+	VkResult result = vk->vkCreateBuffer(device->device, &info, NULL, ret_buffer);
+
+	if (result != VK_SUCCESS) {
+		*ret_buffer = VK_NULL_HANDLE;
+		return ll_vk_fail(result, err, purpose->what);
+	}
+	vk->vkGetBufferMemoryRequirements(device->device, *ret_buffer, &requirements);
+	allocation.allocationSize = requirements.size;
+	allocation.memoryTypeIndex =
+	    ll_vk_memory_type(device, requirements.memoryTypeBits, purpose->need, purpose->like, purpose->avoid);
+	if (allocation.memoryTypeIndex == UINT32_MAX)
+		return ll_vk_fail(VK_ERROR_FEATURE_NOT_PRESENT, err, purpose->what);
+	result = vk->vkAllocateMemory(device->device, &allocation, NULL, ret_memory);
+	if (result != VK_SUCCESS) {
+		*ret_memory = VK_NULL_HANDLE;
+		return ll_vk_fail(result, err, purpose->what);
+	}
+	result = vk->vkBindBufferMemory(device->device, *ret_buffer, *ret_memory, 0);
+	return result == VK_SUCCESS ? 0 : ll_vk_fail(result, err, purpose->what);
+}
+
+static int init_memory(struct ll_vk_memory *memory, const struct ll_vk_device *device, struct ll_err *err)
+{
+	void *mapped = NULL;
+	VkResult result;
+	int r;
+
+	*memory = (struct ll_vk_memory){0};
+	r = make_buffer(device, &for_host, &memory->host_buffer, &memory->host_memory, err);
+	if (r == 0)
+		r = make_buffer(device, &for_card, &memory->card_buffer, &memory->card_memory, err);
+	if (r < 0)
+		return r;
+	result = device->api.vkMapMemory(device->device, memory->host_memory, 0, VK_WHOLE_SIZE, 0, &mapped);
+	if (result != VK_SUCCESS)
+		return ll_vk_fail(result, err, "map the host buffer");
+	memset(mapped, 0, sizeof(struct ll_vk_shared));
+	memory->shared = mapped;
+	return 0;
+}
+
+/* A zeroed or half-made one is fine. */
+static void fini_memory(struct ll_vk_memory *memory, const struct ll_vk_device *device)
+{
+	const struct ll_vk_api *vk = &device->api;
+
+	if (!device->device)
+		return;
+	vk->vkDestroyBuffer(device->device, memory->host_buffer, NULL);
+	vk->vkDestroyBuffer(device->device, memory->card_buffer, NULL);
+	vk->vkFreeMemory(device->device, memory->host_memory, NULL); /* unmaps */
+	vk->vkFreeMemory(device->device, memory->card_memory, NULL);
+	*memory = (struct ll_vk_memory){0};
+}
+
+/* ---- pipelines ---- */
 
 static const uint32_t code_spin[] = {
 #include "hold/spin.spv.inc"
@@ -200,7 +298,7 @@ int ll_vk_kernels_init(struct ll_vk_kernels *kernels, const struct ll_vk_device 
 	int r;
 
 	*kernels = (struct ll_vk_kernels){.device = device};
-	r = ll_vk_memory_init(&kernels->memory, device, err);
+	r = init_memory(&kernels->memory, device, err);
 	if (r == 0) {
 		result = create_all(kernels, needs_fma);
 		r = result == VK_SUCCESS ? 0 : ll_vk_fail(result, err, "make the kernels");
@@ -225,6 +323,118 @@ void ll_vk_kernels_fini(struct ll_vk_kernels *kernels)
 	device->api.vkDestroyPipelineLayout(device->device, kernels->layout, NULL);
 	device->api.vkDestroyDescriptorPool(device->device, kernels->set_pool, NULL);
 	device->api.vkDestroyDescriptorSetLayout(device->device, kernels->set_layout, NULL);
-	ll_vk_memory_fini(&kernels->memory, device);
+	fini_memory(&kernels->memory, device);
 	*kernels = (struct ll_vk_kernels){0};
+}
+
+/* ---- command buffers and the queue ---- */
+
+#define RESET_TIMEOUT_NS (5 * LL_NS_PER_S)
+
+static VkResult begin_commands(struct ll_vk_kernels *kernels, VkCommandBuffer *ret_commands)
+{
+	const struct ll_vk_api *vk = &kernels->device->api;
+	const VkCommandBufferAllocateInfo allocation = {
+	    .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
+	    .commandPool = kernels->command_pool,
+	    .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
+	    .commandBufferCount = 1,
+	};
+	/* A slot is free as soon as its record is written, which is a moment before its commands have ended. */
+	const VkCommandBufferBeginInfo begin = {
+	    .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
+	    .flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT,
+	};
+	VkResult result = vk->vkAllocateCommandBuffers(kernels->device->device, &allocation, ret_commands);
+
+	return result == VK_SUCCESS ? vk->vkBeginCommandBuffer(*ret_commands, &begin) : result;
+}
+
+static VkResult end_commands(struct ll_vk_kernels *kernels, VkCommandBuffer commands)
+{
+	const struct ll_vk_api *vk = &kernels->device->api;
+	const VkPipelineStageFlags writers = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
+	const VkPipelineStageFlags readers = writers | VK_PIPELINE_STAGE_HOST_BIT;
+	const VkMemoryBarrier barrier = {
+	    .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
+	    .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
+	    .dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT |
+			     VK_ACCESS_HOST_READ_BIT,
+	};
+
+	vk->vkCmdPipelineBarrier(commands, writers, readers, 0, 1, &barrier, 0, NULL, 0, NULL);
+	return vk->vkEndCommandBuffer(commands);
+}
+
+static VkResult record_launch(struct ll_vk_kernels *kernels, enum ll_vk_variant variant, uint32_t slot)
+{
+	const struct ll_vk_api *vk = &kernels->device->api;
+	const VkDeviceSize arguments = offsetof(struct ll_vk_shared, slots) + slot * sizeof(struct ll_vk_slot) +
+				       offsetof(struct ll_vk_slot, blocks);
+	VkCommandBuffer commands = VK_NULL_HANDLE;
+	VkResult result = begin_commands(kernels, &commands);
+
+	if (result != VK_SUCCESS)
+		return result;
+	vk->vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernels->pipelines[variant]);
+	vk->vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernels->layout, 0, 1, &kernels->set, 0,
+				    NULL);
+	vk->vkCmdPushConstants(commands, kernels->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(slot), &slot);
+	vk->vkCmdDispatchIndirect(commands, kernels->memory.host_buffer, arguments);
+	result = end_commands(kernels, commands);
+	if (result == VK_SUCCESS)
+		kernels->commands[variant][slot] = commands;
+	return result;
+}
+
+static VkResult submit_commands(struct ll_vk_kernels *kernels, VkCommandBuffer commands, VkFence fence)
+{
+	const VkSubmitInfo info = {
+	    .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
+	    .commandBufferCount = 1,
+	    .pCommandBuffers = &commands,
+	};
+
+	return kernels->device->api.vkQueueSubmit(kernels->device->queue, 1, &info, fence);
+}
+
+int ll_vk_kernels_submit(struct ll_vk_kernels *kernels, enum ll_vk_variant variant, uint32_t slot, VkFence fence,
+			 struct ll_err *err)
+{
+	VkResult result = VK_SUCCESS;
+
+	if (!kernels->commands[variant][slot])
+		result = record_launch(kernels, variant, slot);
+	if (result == VK_SUCCESS)
+		result = submit_commands(kernels, kernels->commands[variant][slot], fence);
+	return result == VK_SUCCESS ? 0 : ll_vk_fail(result, err, "launch");
+}
+
+int ll_vk_kernels_wait(struct ll_vk_kernels *kernels, uint64_t timeout_ns, struct ll_err *err)
+{
+	const struct ll_vk_device *device = kernels->device;
+	VkResult result = device->api.vkResetFences(device->device, 1, &kernels->fence);
+
+	if (result == VK_SUCCESS)
+		result = device->api.vkQueueSubmit(device->queue, 0, NULL, kernels->fence);
+	if (result == VK_SUCCESS)
+		result = device->api.vkWaitForFences(device->device, 1, &kernels->fence, VK_TRUE, timeout_ns);
+	return result == VK_SUCCESS ? 0 : ll_vk_fail(result, err, "wait for the kernels");
+}
+
+int ll_vk_kernels_reset(struct ll_vk_kernels *kernels, struct ll_err *err)
+{
+	const struct ll_vk_api *vk = &kernels->device->api;
+	VkCommandBuffer commands = VK_NULL_HANDLE;
+	VkResult result = begin_commands(kernels, &commands);
+
+	if (result == VK_SUCCESS) {
+		vk->vkCmdFillBuffer(commands, kernels->memory.card_buffer, 0, VK_WHOLE_SIZE, 0);
+		result = end_commands(kernels, commands);
+	}
+	if (result == VK_SUCCESS)
+		result = submit_commands(kernels, commands, VK_NULL_HANDLE);
+	if (result != VK_SUCCESS)
+		return ll_vk_fail(result, err, "clear the card's buffer");
+	return ll_vk_kernels_wait(kernels, RESET_TIMEOUT_NS, err);
 }

@@ -9,29 +9,29 @@
 #include "base/clock.h"
 
 /*
- * Each call for samples costs 1.5 ms, 2.8 on a card with its clocks down (doc/facts.md), and brings all samples since
- * the last. So it is made once a second, but once a window where readings are what foreign work is seen by or what a
- * stop ends by, and once in two where they close the loop; resting, when it can make a difference.
+ * Each call for samples takes 1.5 ms, 2.8 ms on a card with lowered clocks (doc/facts.md), and brings all samples since
+ * the last call. So it is made once a second. It is made once a window (200 ms) if the readings show foreign work or
+ * end a stop, once in two windows if they close the loop, and while resting only when it can change something.
  */
 #define UTIL_EVERY_NS (1000 * LL_NS_PER_MS)
 #define UTIL_EVERY_WINDOW_NS (200 * LL_NS_PER_MS)
-#define SHOWN_WITHIN_NS (60 * LL_NS_PER_MS) /* a window's sample is there 50 ms after its end */
+#define SHOWN_WITHIN_NS (60 * LL_NS_PER_MS) /* a window's sample is available 50 ms after the window's end */
 #define UTIL_EVERY_FILL_NS (400 * LL_NS_PER_MS)
-#define PROCESS_EVERY_NS (200 * LL_NS_PER_MS) /* 0.1 ms a look, 55 at worst */
+#define PROCESS_EVERY_NS (200 * LL_NS_PER_MS) /* 0.1 ms a reading, 55 ms at worst */
 #define POWER_EVERY_NS (200 * LL_NS_PER_MS)
 #define SLOW_EVERY_NS (1000 * LL_NS_PER_MS)   /* temperature, slowdown, Xid */
 #define ENERGY_EVERY_NS (5000 * LL_NS_PER_MS) /* 4 ms a call */
 #define GPM_WINDOW_NS (200 * LL_NS_PER_MS)
 #define CONTEXT_SETTLE_NS (600 * LL_NS_PER_MS) /* NVML shows a new context's memory and process within this */
 
-/* Resting. A load that does nothing shall cost the host next to nothing: few wake-ups, and all that is due in one. */
+/* Resting. A load that does nothing must cost the host nearly nothing: few wake-ups, and all due readings in one. */
 #define REST_AFTER_NS (2000 * LL_NS_PER_MS)
 #define REST_NS (2000 * LL_NS_PER_MS)
-#define REST_UTIL_NS (4000 * LL_NS_PER_MS)  /* what is shown is never older; NVML keeps 14 s */
-#define REST_BRIEF_NS (2000 * LL_NS_PER_MS) /* quiet of less is waited for by the plain figure */
+#define REST_UTIL_NS (4000 * LL_NS_PER_MS)  /* the age limit of displayed values; NVML keeps 14 s */
+#define REST_BRIEF_NS (2000 * LL_NS_PER_MS) /* a shorter resume_after_ns is waited for with the plain figure */
 #define REST_ENERGY_NS (30000 * LL_NS_PER_MS)
-#define REST_RETRY_NS (1000 * LL_NS_PER_MS) /* readings that fail, samples that do not come */
-#define REST_SLACK_NS (500 * LL_NS_PER_MS)  /* what is due so soon is read in this wake-up */
+#define REST_RETRY_NS (1000 * LL_NS_PER_MS) /* after failed readings and missing samples */
+#define REST_SLACK_NS (500 * LL_NS_PER_MS)  /* readings that are due within this time are made in this wake-up */
 
 int ll_sense_init(struct ll_sense *sense, const struct ll_sense_config *config, struct ll_err *err)
 {
@@ -58,7 +58,7 @@ int ll_sense_init(struct ll_sense *sense, const struct ll_sense_config *config, 
 			return rc;
 		sense->gpm_start_ns = now_ns;
 	}
-	/* Faults also show as a lost context; a card or container without events is no reason not to hold. */
+	/* A card or container without fault events can be held: faults also show as a lost context. */
 	if (ll_xid_open(ll_card_whole(config->card), &sense->xid, NULL) < 0)
 		sense->xid = NULL;
 	return 0;
@@ -73,7 +73,8 @@ void ll_sense_fini(struct ll_sense *sense)
 	sense->xid = NULL;
 }
 
-/* A due time of a slower pace than today's is brought forward. */
+/* Whether a reading is due, within slack_ns; then sets its next time. If the interval was longer before, the due time
+ * moves forward. */
 static bool is_due(uint64_t *due_ns, uint64_t now_ns, uint64_t every_ns, uint64_t slack_ns)
 {
 	if (*due_ns > now_ns + every_ns)
@@ -92,7 +93,7 @@ static void see_foreign(struct ll_sense *sense, uint64_t when_ns, enum ll_hold_s
 	sense->foreign_sensor = sensor;
 }
 
-/* Keeps the account of which readings work. -ENOSYS is no failure: there is nothing to wait for. */
+/* Notes whether a reading worked. -ENOSYS is no failure, because it does not change. */
 static bool note_reading(struct ll_sense *sense, int rc, const struct ll_err *err, uint64_t now_ns)
 {
 	if (rc == -ENODEV) {
@@ -131,13 +132,13 @@ static void take_intervals(struct ll_sense *sense, struct ll_pacer *pacer, const
 			log_kernel(sense, &batch[i]);
 		}
 	}
-	/* With kernels on their way, own work is told only up to the last one that has come back. */
+	/* With kernels in flight, own work is known only up to the end of the last kernel that was read back. */
 	ll_foreign_own_known_until(&sense->foreign, report->outstanding ? report->last_end_ns : report->taken_ns);
 }
 
 static void merge_pacer(struct ll_sense *sense, const struct ll_pacer_report *report)
 {
-	if (report->pid) /* a worker that has ended stays on the list for a while */
+	if (report->pid) /* the driver lists a worker for a while after its end */
 		ll_process_watch_own(&sense->watch, (uint32_t)report->pid);
 	if (report->foreign_seen_ns <= sense->pacer_seen_ns)
 		return;
@@ -190,8 +191,8 @@ static void read_util(struct ll_sense *sense, uint64_t now_ns, uint64_t held_sin
 }
 
 /*
- * Without kernels of ours any utilisation is foreign, and the plain figure costs a two hundredth of the samples. It may
- * be of a window that ended 0.2 s ago: too little to matter to a stop that lasts. False: it does not show any.
+ * While no own kernel runs, all utilisation is foreign. Then the plain figure is enough, which costs a two hundredth of
+ * the samples. Its window may have ended 0.2 s ago, which does not matter for a stop that lasts. False: it shows none.
  */
 static bool is_plainly_foreign(struct ll_sense *sense, uint64_t now_ns)
 {
@@ -278,7 +279,7 @@ static void read_processes(struct ll_sense *sense, uint64_t now_ns)
 		list[n++] = (struct ll_card_process){.pid = (uint32_t)sense->processes.items[i].pid,
 						     .memory_bytes = bytes == LL_MEMORY_UNKNOWN ? 0 : bytes};
 	}
-	if (is_ours) /* an MPS server that our own context started is no stranger */
+	if (is_ours) /* our context may have started an MPS server, which is not foreign */
 		ll_process_watch_reset(&sense->watch);
 	if (ll_process_watch_list(&sense->watch, list, n, false, &arrival) && sense->config.watches_arrivals)
 		see_foreign(sense, now_ns, LL_SENSOR_PROCESS);
@@ -335,7 +336,7 @@ void ll_sense_read_energy(struct ll_sense *sense)
 		sense->values.energy_joules = (double)energy_mj / 1000;
 }
 
-/* What the card gained between just before our context and now that it has settled. */
+/* Own memory is what the used memory has grown by since just before our context was made. */
 static void measure_own_memory(struct ll_sense *sense, uint64_t now_ns)
 {
 	if (sense->memory_settle_ns == 0 || now_ns < sense->memory_settle_ns)
@@ -374,7 +375,7 @@ bool ll_sense_is_resting(const struct ll_sense *sense, uint64_t now_ns)
 	return now_ns - sense->stopped_since_ns > REST_AFTER_NS;
 }
 
-/* The newest window had foreign work: nothing that is read meanwhile can change what is done. */
+/* Whether the newest window had foreign work. Other readings then change nothing. */
 static bool is_beside_work(const struct ll_sense *sense)
 {
 	return sense->known_until_ns != 0 && sense->foreign_seen_ns >= sense->known_until_ns;
@@ -387,8 +388,8 @@ uint64_t ll_sense_looked_until_ns(const struct ll_sense *sense, uint64_t now_ns,
 }
 
 /*
- * A resume waits for quiet windows, and until the last of them is there a look changes nothing but what is shown. So
- * the next one is when it has just come: whatever runs meanwhile is in the samples, too.
+ * A resume waits for quiet windows. Before the last of them is available a reading only changes what is displayed. So
+ * the next reading is made when that window has just become available; its samples cover the time in between.
  */
 static uint64_t next_look_ns(const struct ll_sense *sense, uint64_t now_ns)
 {
@@ -402,7 +403,7 @@ static uint64_t next_look_ns(const struct ll_sense *sense, uint64_t now_ns)
 	if (quiet_ns > now_ns)
 		return quiet_ns < latest_ns ? quiet_ns : latest_ns;
 	if (sense->known_until_ns >= sense->foreign_seen_ns + sense->config.resume_after_ns)
-		return latest_ns; /* something else keeps it stopped */
+		return latest_ns; /* the hold is stopped for another reason */
 	bool is_fresh = now_ns - sense->known_until_ns < 2 * UTIL_EVERY_WINDOW_NS;
 	return now_ns + (is_fresh ? UTIL_EVERY_WINDOW_NS : REST_RETRY_NS);
 }
@@ -422,7 +423,7 @@ static uint64_t util_every_ns(const struct ll_sense *sense, uint64_t held_since_
 	return UTIL_EVERY_NS;
 }
 
-/* Where short quiet is waited for, the end of the work is looked for often, and cheaply. */
+/* If the resume waits for a short quiet time only, the plain figure is read often, because it is cheap. */
 static void look_resting(struct ll_sense *sense, uint64_t now_ns)
 {
 	uint64_t brief_ns = sense->config.resume_after_ns;

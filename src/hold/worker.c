@@ -42,7 +42,7 @@ struct end {
 	char text[64]; /* "exit status 1", "signal 9 (Killed)" */
 };
 
-/* ---- the end, told to the lanes; all with the lock held ---- */
+/* ---- a process's end, written to the lanes' pages; all with the lock held ---- */
 
 static size_t count_served(const struct ll_worker *worker)
 {
@@ -66,13 +66,14 @@ static bool was_killed(const struct ll_worker *worker)
 	return false;
 }
 
-/* Where nobody was told, a lane that was making its context is the likely cause, and one that was alone is it. */
+/* If no governor killed the process, a lane that was making its context is the likely cause, and a lane that was alone
+ * is the cause. */
 static bool is_bystander(const struct ll_pacer_shared *shared, bool has_others)
 {
 	return has_others && (shared->lane == LL_LANE_ASKED || shared->report.state == LL_PACER_OPEN);
 }
 
-/* Its process is gone, and so is everything that it had on the card. True: it is still to be served. */
+/* The lane's process is gone, and with it everything that it had on the card. True: the lane still needs a process. */
 static bool end_lane(const struct lane *lane, const struct end *end, size_t served, bool killed)
 {
 	struct ll_pacer_shared *shared = lane->is.shared;
@@ -125,9 +126,9 @@ static void fail_asked(struct ll_worker *worker, const struct ll_err *why)
 	}
 }
 
-/* ---- stopped; all with the lock held ---- */
+/* ---- stopping the process; all with the lock held ---- */
 
-static void let_go(const struct ll_worker *worker)
+static void let_go_all(const struct ll_worker *worker)
 {
 	for (size_t i = 0; i < worker->count; i++) {
 		if (worker->lanes[i].is.shared)
@@ -144,20 +145,20 @@ static bool keep_all(const struct ll_worker *worker)
 	return true;
 }
 
-static void rest(struct ll_worker *worker)
+static void stop_if_parked(struct ll_worker *worker)
 {
 	if (worker->pid && !worker->is_stopped)
 		worker->is_stopped = keep_all(worker) && kill(worker->pid, SIGSTOP) == 0;
 	if (!worker->is_stopped)
-		let_go(worker);
+		let_go_all(worker);
 }
 
-static void rouse(struct ll_worker *worker)
+static void continue_process(struct ll_worker *worker)
 {
 	if (worker->is_stopped)
 		kill(worker->pid, SIGCONT);
 	worker->is_stopped = false;
-	let_go(worker);
+	let_go_all(worker);
 }
 
 static void forget_parked(struct ll_worker *worker)
@@ -171,7 +172,7 @@ static void forget_parked(struct ll_worker *worker)
 
 /* ---- one process ---- */
 
-/* All that one start needs, so that nothing is locked while it happens. */
+/* Copies of what one start needs, so that the lock is free while it happens. */
 struct launch {
 	char *title;
 	struct ll_worker_fds *fds;
@@ -219,7 +220,7 @@ static void describe_end(const siginfo_t *info, struct end *end)
 		snprintf(end->text, sizeof end->text, "signal %d (%.30s)", info->si_status, strsignal(info->si_status));
 }
 
-/* Leaves a zombie behind, so that its number is nobody else's while it may still be killed. */
+/* Leaves a zombie (WNOWAIT), so that no other process gets the number while ll_worker_kill may use it. */
 static void wait_process(pid_t pid, struct end *end)
 {
 	siginfo_t info = {0};
@@ -229,7 +230,7 @@ static void wait_process(pid_t pid, struct end *end)
 	while (rc < 0 && errno == EINTR);
 	if (rc == 0)
 		describe_end(&info, end);
-	else /* whoever started us has set SIGCHLD to be ignored; the kernel reaped it */
+	else /* our parent made us ignore SIGCHLD, so the kernel has reaped the process */
 		snprintf(end->text, sizeof end->text, "unknown status");
 }
 
@@ -265,7 +266,7 @@ static void run_process(struct ll_worker *worker)
 	note_end(worker, &end);
 }
 
-/* The same in this thread. */
+/* For tests: runs the loop in this thread. */
 static void run_loop(struct ll_worker *worker)
 {
 	struct ll_worker_lane lane = worker->lanes[0].is;
@@ -331,20 +332,20 @@ void ll_worker_remove(struct ll_worker *worker, size_t lane)
 void ll_worker_rest(struct ll_worker *worker)
 {
 	LL_SCOPE_LOCK(&worker->lock);
-	rest(worker);
+	stop_if_parked(worker);
 }
 
 void ll_worker_rouse(struct ll_worker *worker)
 {
 	LL_SCOPE_LOCK(&worker->lock);
-	rouse(worker);
+	continue_process(worker);
 }
 
 void ll_worker_ask(struct ll_worker *worker, size_t lane)
 {
 	LL_SCOPE_LOCK(&worker->lock);
 	ll_parking_call(&worker->lanes[lane].is.shared->parking);
-	rouse(worker);
+	continue_process(worker);
 	ll_pacer_wake(worker->lanes[lane].is.call_fd);
 	if (!worker->is_running) {
 		worker->is_wanted = true;

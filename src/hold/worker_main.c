@@ -10,9 +10,9 @@
 
 #include "base/err.h"
 #include "hold/pacer_shared.h"
-#include "hold/payload_cuda.h"
+#include "hold/payload.h"
 #include "hold/worker.h"
-#include "hold/worker_fds.h"
+#include "hold/worker_spawn.h"
 #include "ledger/ledger.h"
 
 /* All lanes of this process. */
@@ -29,7 +29,7 @@ struct lane {
 	int call_fd;
 };
 
-/* The signal comes only to who asked before the parent's end. */
+/* A parent that ended before the prctl sends no signal, so this process ends itself. */
 static void end_with_governor(const struct ll_pacer_shared *shared)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -56,8 +56,8 @@ static int find_card(const char *uuid, struct ll_driver **ret_driver, const stru
 	return *ret_card ? 0 : ll_err_set(err, -ENODEV, "card %s: not there", uuid);
 }
 
-/* Runs the loop on what the page names. An error: it could not begin. */
-static int run(const struct lane *lane, struct ll_err *err)
+/* Runs the loop with the card, payload and ledger that the page names. An error: the loop could not start. */
+static int run_lane(const struct lane *lane, struct ll_err *err)
 {
 	const struct ll_pacer_work *work = &lane->shared->work;
 	struct ll_driver *driver = NULL;
@@ -86,7 +86,7 @@ static int run(const struct lane *lane, struct ll_err *err)
 
 /* ---- a lane between its contexts ---- */
 
-static bool begin(const struct lane *lane)
+static bool begin_serving(const struct lane *lane)
 {
 	LL_SCOPE_LOCK(&lane->crew->lock);
 	bool is_mine = ll_pacer_shared_take_lane(lane->shared);
@@ -94,7 +94,7 @@ static bool begin(const struct lane *lane)
 	return is_mine;
 }
 
-/* False: it goes elsewhere, and its page is not this process's any more. */
+/* False: the lane goes to another worker, and this process may not touch its page any more. */
 static bool free_lane(const struct lane *lane)
 {
 	LL_SCOPE_SHARED_LOCK(lane->shared);
@@ -103,10 +103,10 @@ static bool free_lane(const struct lane *lane)
 }
 
 /*
- * The last one ends the process, whose end frees its lane: what the process itself has on the card is gone by then. All
- * is closed; what a driver's library has registered for exit could only keep us here.
+ * The last lane ends the process. The keeper frees that lane after the end, when the process's own memory on the card
+ * is gone too. _exit skips the exit handlers of the driver's libraries: all is closed, and they could hang.
  */
-static bool end(const struct lane *lane)
+static bool end_serving(const struct lane *lane)
 {
 	LL_SCOPE_LOCK(&lane->crew->lock);
 	if (--lane->crew->busy == 0)
@@ -123,33 +123,33 @@ static void wait_call(const struct lane *lane, uint32_t heard)
 	ll_parking_leave(&lane->shared->parking);
 }
 
-static void serve(const struct lane *lane)
+static void serve_lane(const struct lane *lane)
 {
 	bool stays = true;
 	while (stays) {
 		uint32_t heard = ll_parking_listen(&lane->shared->parking);
-		while (!begin(lane)) {
+		while (!begin_serving(lane)) {
 			wait_call(lane, heard);
 			heard = ll_parking_listen(&lane->shared->parking);
 		}
 		struct ll_err why = {0};
-		if (run(lane, &why) < 0) {
+		if (run_lane(lane, &why) < 0) {
 			ll_pacer_shared_state(lane->shared, LL_PACER_FAILED, &why);
 			ll_pacer_wake(lane->governor_fd);
 		}
-		stays = end(lane);
+		stays = end_serving(lane);
 	}
 }
 
 static void *lane_main(void *arg)
 {
-	serve(arg);
+	serve_lane(arg);
 	return NULL;
 }
 
 /* ---- the process ---- */
 
-/* As many as were handed over: behind them nothing is open. */
+/* Takes as many lanes as there are: the descriptor behind the last one is not open. */
 static struct lane *take_lanes(struct crew *crew, size_t *ret_count, struct ll_err *err)
 {
 	struct lane *lanes = NULL;
@@ -168,7 +168,7 @@ static struct lane *take_lanes(struct crew *crew, size_t *ret_count, struct ll_e
 					     .shared = shared,
 					     .governor_fd = ll_worker_fd(count, LL_WORKER_FD_GOVERNOR),
 					     .call_fd = ll_worker_fd(count, LL_WORKER_FD_CALL)};
-		/* No helper that a driver starts shall keep them open. */
+		/* A helper process that a driver starts must not inherit them. */
 		fcntl(lanes[count].governor_fd, F_SETFD, FD_CLOEXEC);
 		fcntl(lanes[count].call_fd, F_SETFD, FD_CLOEXEC);
 		count++;
@@ -181,10 +181,10 @@ static struct lane *take_lanes(struct crew *crew, size_t *ret_count, struct ll_e
 	return lanes;
 }
 
-/* The first lane is this thread's, which stays: what the kernel does at the parent's end was asked for by it. */
+/* This thread serves the first lane and never ends, because PR_SET_PDEATHSIG belongs to it. */
 static int serve_all(struct lane *lanes, size_t count, struct ll_err *err)
 {
-	/* The first call of all is not safe for threads where a sanitizer's malloc has taken the place of libc's. */
+	/* A sanitizer's malloc_trim is not safe for threads at its first call. So that call is made here. */
 	malloc_trim(0);
 	for (size_t i = 1; i < count; i++) {
 		pthread_t thread;
@@ -193,7 +193,7 @@ static int serve_all(struct lane *lanes, size_t count, struct ll_err *err)
 			return ll_err_set(err, -rc, LL_WORKER_WORD ": start a thread: %s", strerror(rc));
 		pthread_detach(thread);
 	}
-	serve(&lanes[0]);
+	serve_lane(&lanes[0]);
 	for (;;)
 		pause();
 }

@@ -8,8 +8,6 @@
 
 #include "base/child.h"
 #include "base/err.h"
-#include "hold/worker.h"
-#include "hold/worker_fds.h"
 
 static int move_up(int fd, size_t lanes)
 {

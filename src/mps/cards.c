@@ -14,7 +14,7 @@
 enum { VISIBLE_SIZE = 4096 };
 
 /* As the driver reads it: a number, or the beginning of a UUID. */
-static const struct ll_card *find(const struct ll_driver *driver, const char *word)
+static const struct ll_card *find_card(const struct ll_driver *driver, const char *word)
 {
 	const struct ll_card *all;
 	size_t count = ll_driver_cards(driver, &all);
@@ -36,7 +36,7 @@ static size_t add_visible(const struct ll_driver *driver, char *text, const stru
 	size_t count = 0;
 	char *rest = NULL;
 	for (char *word = strtok_r(text, ",", &rest); word && count < capacity; word = strtok_r(NULL, ",", &rest)) {
-		const struct ll_card *card = find(driver, word + strspn(word, " "));
+		const struct ll_card *card = find_card(driver, word + strspn(word, " "));
 		if (!card)
 			break;
 		cards[count++] = card;

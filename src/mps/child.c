@@ -140,7 +140,7 @@ static void kill_and_reap(pid_t pid, int pidfd)
 		poll(&end, 1, wait_ms(until_ns, pidfd >= 0));
 }
 
-static int start(const struct ll_mps_child *child, int in, int out, pid_t *ret_pid, struct ll_err *err)
+static int start_child(const struct ll_mps_child *child, int in, int out, pid_t *ret_pid, struct ll_err *err)
 {
 	sigset_t all;
 	sigset_t before;
@@ -195,7 +195,7 @@ int ll_mps_child_run(const struct ll_mps_child *child, struct ll_strbuf *output,
 		return rc;
 	LL_SCOPE_CLOSE int out = ends[0];
 	pid_t pid = -1;
-	rc = start(child, in, ends[1], &pid, err);
+	rc = start_child(child, in, ends[1], &pid, err);
 	close(ends[1]);
 	if (rc)
 		return rc;

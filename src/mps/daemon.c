@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +13,13 @@
 #include "base/scope.h"
 #include "base/strbuf.h"
 #include "mps/child.h"
+#include "mps/environment.h"
 #include "mps/exchange.h"
 #include "mps/limits.h"
 #include "mps/process.h"
-#include "mps/search.h"
-#include "mps/variables.h"
+#include "mps/servers.h"
+
+/* ---- start ---- */
 
 enum { POLL_MS = 10, QUOTE = 160, CARDS_MAX = 64, FOUND_MAX = 64, UNDO_S = 5 };
 
@@ -213,5 +216,212 @@ int ll_mps_daemon_start(const struct ll_mps_place *place, const struct ll_mps_st
 		ll_mps_daemon_stop(place, true, UNDO_S * LL_NS_PER_S, NULL, NULL);
 	if (!rc && ret_daemon)
 		*ret_daemon = daemon;
+	return rc;
+}
+
+/* ---- stop ---- */
+
+enum { STOP_POLL_MS = 5, AGAIN_MS = 3, PARTY_MAX = 80, NAMED = 8 };
+
+/* The daemon and its servers, by number and start time. */
+struct party {
+	struct ll_mps_found items[PARTY_MAX];
+	size_t count;
+};
+
+static void join(struct party *party, pid_t pid, uint64_t start_ticks, bool is_server)
+{
+	for (size_t i = 0; i < party->count; i++) {
+		if (party->items[i].pid == pid && party->items[i].start_ticks == start_ticks)
+			return;
+	}
+	if (start_ticks && party->count < PARTY_MAX)
+		party->items[party->count++] =
+		    (struct ll_mps_found){.pid = pid, .start_ticks = start_ticks, .is_server = is_server};
+}
+
+/* A number of another PID namespace may be anybody's here. */
+static void join_server(struct party *party, pid_t pid)
+{
+	char name[64];
+	ll_mps_process_name(pid, name, sizeof name);
+	if (strcmp(name, "nvidia-cuda-mps-server") == 0)
+		join(party, pid, ll_mps_process_start(pid), true);
+}
+
+static void search_once(struct party *party, const struct ll_mps_place *place)
+{
+	struct ll_mps_found found[PARTY_MAX];
+	size_t count = ll_mps_search(found, PARTY_MAX);
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(found[i].pipe, place->pipe) == 0)
+			join(party, found[i].pid, found[i].start_ticks, found[i].is_server);
+	}
+}
+
+/*
+ * Servers that the daemon does not tell: it hangs, or is dead and they are not. And a daemon of which nobody knows,
+ * because who started it was killed: while it becomes one, from process to process, a single look may miss it.
+ */
+static void join_found(struct party *party, const struct ll_mps_place *place)
+{
+	size_t before;
+	search_once(party, place);
+	do {
+		before = party->count;
+		ll_sleep_until_ns(ll_now_ns() + AGAIN_MS * LL_NS_PER_MS);
+		search_once(party, place);
+	} while (party->count > before);
+}
+
+static const struct ll_mps_found *first_alive(const struct party *party)
+{
+	for (size_t i = 0; i < party->count; i++) {
+		if (ll_mps_process_is(party->items[i].pid, party->items[i].start_ticks))
+			return &party->items[i];
+	}
+	return NULL;
+}
+
+static bool await_end(const struct party *party, uint64_t deadline_ns)
+{
+	while (first_alive(party)) {
+		if (ll_now_ns() >= deadline_ns)
+			return false;
+		ll_sleep_until_ns(ll_now_ns() + STOP_POLL_MS * LL_NS_PER_MS);
+	}
+	return true;
+}
+
+static void signal_all(const struct party *party, int number)
+{
+	for (size_t i = 0; i < party->count; i++)
+		ll_mps_process_signal(party->items[i].pid, party->items[i].start_ticks, number);
+}
+
+/* A client has a line for each card. */
+static bool is_told(const struct ll_mps_list *list, size_t index)
+{
+	for (size_t i = 0; i < index; i++) {
+		if (list->clients[i].pid == list->clients[index].pid)
+			return true;
+	}
+	return false;
+}
+
+static int refuse_clients(const struct ll_mps_list *list, struct ll_err *err)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf names = LL_STRBUF_INIT;
+	size_t told = 0;
+	for (size_t i = 0; i < list->client_count; i++) {
+		const struct ll_mps_client *client = &list->clients[i];
+		if (is_told(list, i) || told++ >= NAMED)
+			continue;
+		ll_strbuf_addf(&names, "%s%d%s%s%s", names.length ? ", " : "", (int)client->pid,
+			       *client->command ? " (" : "", client->command, *client->command ? ")" : "");
+	}
+	ll_err_set(err, -EBUSY, "MPS has clients: %s%s", names.buf, told > NAMED ? ", ..." : "");
+	return ll_err_hint(err, "end them first, or use --force, which makes their next CUDA call fail");
+}
+
+/* Without a daemon: servers that it left, and its files. */
+static void remove_files(const struct ll_mps_place *place)
+{
+	static const char *const names[] = {"nvidia-cuda-mps-control.pid", "control", "control_privileged",
+					    "control_lock", "log"};
+	char path[LL_MPS_PATH_SIZE + 40];
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		snprintf(path, sizeof path, "%s/%s", place->pipe, names[i]);
+		unlink(path);
+	}
+}
+
+static void ask_to_end(const struct ll_mps_place *place, uint64_t deadline_ns, const struct ll_mps_list *list)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf answer = LL_STRBUF_INIT;
+	for (size_t i = 0; i < list->server_count && list->client_count; i++)
+		ll_mps_ask(place, deadline_ns, &answer, NULL, "shutdown_server %d -f", (int)list->servers[i].pid);
+	ll_mps_ask(place, deadline_ns, &answer, NULL, "quit");
+}
+
+static int say_left(const struct party *party, bool force, struct ll_err *err)
+{
+	const struct ll_mps_found *left = first_alive(party);
+	if (!left)
+		return 0;
+	ll_err_set(err, -ETIMEDOUT, "MPS: the %s (process %d) is still there", left->is_server ? "server" : "daemon",
+		   (int)left->pid);
+	return ll_err_hint(err, force ? "it may be stuck in the driver: look at the kernel's log"
+				      : "a longer --within may help; --force ends it by a signal");
+}
+
+/* It is there, but in a namespace of its own: nothing can be signalled or watched but that nobody answers any more. */
+static int stop_unseen(const struct ll_mps_place *place, uint64_t deadline_ns, struct ll_err *err)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf answer = LL_STRBUF_INIT;
+	ll_mps_ask(place, deadline_ns, &answer, NULL, "quit");
+	while (ll_mps_daemon_answers(place, deadline_ns, NULL) != -ECONNREFUSED) {
+		if (ll_now_ns() >= deadline_ns)
+			return ll_err_set(err, -ETIMEDOUT, "MPS: the daemon at %s is still there", place->pipe);
+		ll_sleep_until_ns(ll_now_ns() + STOP_POLL_MS * LL_NS_PER_MS);
+	}
+	return 0;
+}
+
+static int end_party(const struct ll_mps_place *place, const struct party *party, const struct ll_mps_list *list,
+		     bool force, uint64_t from_ns, uint64_t deadline_ns, bool *was_signalled, struct ll_err *err)
+{
+	uint64_t half_ns = force ? from_ns + (deadline_ns - from_ns) / 2 : deadline_ns;
+	ask_to_end(place, half_ns, list);
+	if (await_end(party, half_ns) || !force)
+		return say_left(party, force, err);
+	*was_signalled = true;
+	signal_all(party, SIGTERM);
+	if (!await_end(party, half_ns + (deadline_ns - half_ns) / 2)) {
+		signal_all(party, SIGKILL);
+		await_end(party, deadline_ns);
+	}
+	return say_left(party, force, err);
+}
+
+int ll_mps_daemon_stop(const struct ll_mps_place *place, bool force, uint64_t within_ns, bool *ret_was_signalled,
+		       struct ll_err *err)
+{
+	uint64_t from_ns = ll_now_ns();
+	uint64_t deadline_ns = from_ns + within_ns;
+	struct ll_mps_daemon daemon = {0};
+	struct ll_mps_list list = {0};
+	struct party party = {.count = 0};
+	bool was_signalled = false;
+	struct ll_err why = {0};
+	int rc = ll_mps_list_read(place, from_ns + within_ns / 4, &list, &why);
+	bool is_seen = ll_mps_daemon_find(place, &daemon, NULL) == 0;
+	if (rc == -ETIMEDOUT && !ll_mps_daemon_has_pipe(place))
+		rc = -ECONNREFUSED;
+	if (is_seen)
+		join(&party, daemon.pid, daemon.start_ticks, false);
+	for (size_t i = 0; i < list.server_count; i++)
+		join_server(&party, list.servers[i].pid);
+	join_found(&party, place);
+	if (rc == -ECONNREFUSED && !is_seen)
+		rc = first_alive(&party) && force ? 0 : -ESRCH;
+	else if (rc && force)
+		rc = 0; /* whatever it says: it shall end */
+	if (rc) {
+		if (err)
+			*err = why;
+	} else if (list.client_count && !force)
+		rc = refuse_clients(&list, err);
+	else if (!is_seen && !first_alive(&party))
+		rc = stop_unseen(place, deadline_ns, err);
+	else
+		rc = end_party(place, &party, &list, force, from_ns, deadline_ns, &was_signalled, err);
+	ll_mps_list_fini(&list);
+	if (rc == -ESRCH)
+		ll_err_set(err, rc, "no MPS daemon at %s", place->pipe);
+	if (!rc || rc == -ESRCH)
+		remove_files(place);
+	if (!rc && ret_was_signalled)
+		*ret_was_signalled = was_signalled;
 	return rc;
 }

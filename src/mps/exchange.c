@@ -13,8 +13,7 @@
 #include "mps/answers.h"
 #include "mps/child.h"
 #include "mps/environment.h"
-#include "mps/lock.h"
-#include "mps/variables.h"
+#include "mps/place.h"
 
 enum { COMMAND_SIZE = 256, QUOTE = 160 };
 
@@ -90,8 +89,8 @@ static int ask_once(const struct ll_mps_place *place, uint64_t deadline_ns, stru
 	return judge(place, command, answer, status, err);
 }
 
-static int ask(const struct ll_mps_place *place, uint64_t deadline_ns, struct ll_strbuf *answer, const char *command,
-	       struct ll_err *err)
+static int ask_in_turn(const struct ll_mps_place *place, uint64_t deadline_ns, struct ll_strbuf *answer,
+		       const char *command, struct ll_err *err)
 {
 	struct ll_err why = {0};
 	LL_SCOPE_CLOSE int turn =
@@ -125,7 +124,7 @@ int ll_mps_ask(const struct ll_mps_place *place, uint64_t deadline_ns, struct ll
 	va_start(ap, fmt);
 	int rc = format(command, fmt, ap, err);
 	va_end(ap);
-	return rc ? rc : ask(place, deadline_ns, ret_answer, command, err);
+	return rc ? rc : ask_in_turn(place, deadline_ns, ret_answer, command, err);
 }
 
 static bool is_agreed(const char *answer, double wanted)
@@ -150,7 +149,7 @@ int ll_mps_order(const struct ll_mps_place *place, uint64_t deadline_ns, double 
 	int rc = format(command, fmt, ap, err);
 	va_end(ap);
 	if (!rc)
-		rc = ask(place, deadline_ns, &answer, command, err);
+		rc = ask_in_turn(place, deadline_ns, &answer, command, err);
 	if (!rc && !is_agreed(answer.buf, wanted))
 		rc = ll_err_set(err, -EIO, "MPS: %s: answered '%.*s'", command, first_line(answer.buf), answer.buf);
 	return rc;

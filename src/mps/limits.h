@@ -1,11 +1,12 @@
 /*
  * limits.h - what every client of a daemon may have, set and read back.
  *
- * The driver gives these limits to a client when that starts: one that runs keeps what it began with.
+ * The driver gives these limits to a client when the client starts. A running client keeps its limits.
  */
 #ifndef LOADLINE_MPS_LIMITS_H
 #define LOADLINE_MPS_LIMITS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,5 +34,23 @@ int ll_mps_limits_set(const struct ll_mps_place *place, uint64_t deadline_ns, co
 /* What holds for servers to come. A figure that the daemon does not tell is 0. Errors of ll_mps_ask. */
 int ll_mps_limits_read(const struct ll_mps_place *place, uint64_t deadline_ns, size_t card, double *ret_percent,
 		       uint64_t *ret_bytes, struct ll_err *err);
+
+struct ll_strbuf;
+
+/*
+ * How many SMs a percentage of active threads gives a client. Measured on an H200 with driver 580 (doc/facts.md,
+ * "MPS"): a percentage is rounded down to whole pairs of SMs, which are the card's TPCs, and no client gets fewer than
+ * eight. Another generation may have another minimum.
+ */
+enum { LL_MPS_LEAST_SMS = 8 };
+
+/* Returns the number. sm_count: of the card. */
+unsigned ll_mps_share_sms(unsigned sm_count, double percent);
+
+/* Whether a client gets more than the percentage says. */
+bool ll_mps_share_is_floor(unsigned sm_count, double percent);
+
+/* Adds "25 % of card 0's 132 SMs: 32 for each client, for MPS rounds down to pairs of SMs". */
+void ll_mps_share_add(struct ll_strbuf *out, const char *label, unsigned sm_count, double percent);
 
 #endif

@@ -1,13 +1,17 @@
 #include "mps/place.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
+#include "base/scope.h"
 #include "mps/environment.h"
 
 #define NVIDIA_PIPE "/tmp/nvidia-mps"
@@ -18,7 +22,7 @@ static const char program_name[] = "nvidia-cuda-mps-control";
 static const char usual_folders[] =
     "/usr/bin:/usr/sbin:/usr/local/bin:/usr/local/nvidia/bin:/run/current-system/sw/bin";
 
-static int put(char ret_path[LL_MPS_PATH_SIZE], const char *parent, const char *name, struct ll_err *err)
+static int put_path(char ret_path[LL_MPS_PATH_SIZE], const char *parent, const char *name, struct ll_err *err)
 {
 	int n = snprintf(ret_path, LL_MPS_PATH_SIZE, "%s%s", parent, name);
 	if (n < 0 || n >= LL_MPS_PATH_SIZE)
@@ -67,20 +71,20 @@ int ll_mps_state_folder(const char *sim_folder, char ret_folder[LL_MPS_PATH_SIZE
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
 	char own[40];
 	if (sim_folder && *sim_folder)
-		return put(ret_folder, sim_folder, "/mps", err);
+		return put_path(ret_folder, sim_folder, "/mps", err);
 	if (geteuid() == 0 && (access("/run/loadline", W_OK) == 0 || access("/run", W_OK) == 0))
-		return put(ret_folder, "/run/loadline/mps", "", err);
+		return put_path(ret_folder, "/run/loadline/mps", "", err);
 	if (runtime && *runtime == '/')
-		return put(ret_folder, runtime, "/loadline/mps", err);
+		return put_path(ret_folder, runtime, "/loadline/mps", err);
 	snprintf(own, sizeof own, "/tmp/loadline-%lu", (unsigned long)geteuid());
-	return put(ret_folder, own, "/mps", err);
+	return put_path(ret_folder, own, "/mps", err);
 }
 
 /* FOLDER/pipe and FOLDER/log. */
 static int put_both(struct ll_mps_place *place, const char *folder, struct ll_err *err)
 {
-	int rc = put(place->pipe, folder, "/pipe", err);
-	return rc ? rc : put(place->log, folder, "/log", err);
+	int rc = put_path(place->pipe, folder, "/pipe", err);
+	return rc ? rc : put_path(place->log, folder, "/log", err);
 }
 
 static int choose(const char *sim_folder, struct ll_mps_place *place, struct ll_err *err)
@@ -89,8 +93,8 @@ static int choose(const char *sim_folder, struct ll_mps_place *place, struct ll_
 	bool is_simulated = sim_folder && *sim_folder;
 	int rc;
 	if (geteuid() == 0 && !is_simulated) {
-		rc = put(place->pipe, NVIDIA_PIPE, "", err);
-		return rc ? rc : put(place->log, NVIDIA_LOG, "", err);
+		rc = put_path(place->pipe, NVIDIA_PIPE, "", err);
+		return rc ? rc : put_path(place->log, NVIDIA_LOG, "", err);
 	}
 	rc = ll_mps_state_folder(sim_folder, folder, err);
 	return rc ? rc : put_both(place, folder, err);
@@ -103,12 +107,12 @@ int ll_mps_place_find(const char *sim_folder, struct ll_mps_place *ret_place, st
 	struct ll_mps_place place = {.is_named = pipe && *pipe};
 	int rc = choose(sim_folder, &place, err);
 	if (!rc && place.is_named)
-		rc = put(place.pipe, pipe, "", err);
+		rc = put_path(place.pipe, pipe, "", err);
 	if (!rc && log && *log)
-		rc = put(place.log, log, "", err);
+		rc = put_path(place.log, log, "", err);
 	/* Not NVIDIA's log folder for a pipe folder of one's own: two daemons' logs must not meet. */
 	else if (!rc && place.is_named && strcmp(place.pipe, NVIDIA_PIPE) != 0)
-		rc = put(place.log, pipe, "/log", err);
+		rc = put_path(place.log, pipe, "/log", err);
 	if (!rc)
 		rc = check_pipe(place.pipe, err);
 	if (rc)
@@ -184,4 +188,27 @@ int ll_mps_place_need_program(const struct ll_mps_place *place, struct ll_err *e
 	ll_err_set(err, -ENOENT, "MPS: no %s on this machine", program_name);
 	return ll_err_hint(err, "install the driver's compute utilities (nvidia-compute-utils, "
 				"nvidia-driver-cuda); in a container, ask for the driver capability 'compute'");
+}
+
+/* ---- the lock of a folder ---- */
+
+enum { POLL_MS = 5 };
+
+int ll_mps_lock(const char *folder, uint64_t deadline_ns, int *ret_fd, struct ll_err *err)
+{
+	LL_SCOPE_CLOSE int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return ll_err_set(err, -errno, "MPS: %.200s: %s", folder, strerror(errno));
+	while (flock(fd, LOCK_EX | LOCK_NB)) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return ll_err_set(err, -errno, "MPS: lock %.200s: %s", folder, strerror(errno));
+		if (ll_now_ns() >= deadline_ns) {
+			ll_err_set(err, -EAGAIN, "MPS: another loadline is at work at %.200s", folder);
+			return ll_err_hint(err, "try again when it is done");
+		}
+		ll_sleep_until_ns(ll_now_ns() + POLL_MS * LL_NS_PER_MS);
+	}
+	*ret_fd = fd;
+	fd = -1;
+	return 0;
 }

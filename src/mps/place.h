@@ -12,6 +12,7 @@
 #define LOADLINE_MPS_PLACE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct ll_err;
 
@@ -50,5 +51,9 @@ int ll_mps_folder_make(const char *path, unsigned mode, struct ll_err *err);
 
 /* -ENOENT with a hint where the machine has no nvidia-cuda-mps-control. */
 int ll_mps_place_need_program(const struct ll_mps_place *place, struct ll_err *err);
+
+/* Takes an exclusive lock on the folder itself, so that no file is left behind. It is free when *ret_fd is closed or
+ * its holder has ended. -EAGAIN: another process held it until deadline_ns (ll_now_ns). */
+int ll_mps_lock(const char *folder, uint64_t deadline_ns, int *ret_fd, struct ll_err *err);
 
 #endif

@@ -1,9 +1,10 @@
 /*
- * process.h - what /proc says of a process: daemons, servers and clients are known to us by number alone.
+ * process.h - what /proc says of processes: of one that is known by its number, and which MPS processes there are.
  */
 #ifndef LOADLINE_MPS_PROCESS_H
 #define LOADLINE_MPS_PROCESS_H
 
+#include "mps/place.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -35,5 +36,16 @@ bool ll_mps_process_variable(pid_t pid, const char *name, char *ret_value, size_
 
 /* Sends the signal if it still is that process. */
 void ll_mps_process_signal(pid_t pid, uint64_t start_ticks, int number);
+
+struct ll_mps_found {
+	pid_t pid;
+	uint64_t start_ticks;
+	uid_t owner;
+	bool is_server;              /* nvidia-cuda-mps-server; else the control daemon */
+	char pipe[LL_MPS_PATH_SIZE]; /* "" where its environment is not shown to us */
+};
+
+/* Control daemons and servers, at most capacity; returns how many were stored. Milliseconds. */
+size_t ll_mps_search(struct ll_mps_found *found, size_t capacity);
 
 #endif

@@ -53,4 +53,12 @@ int ll_mps_record_list(const char *folder, struct ll_mps_record **ret_records, s
 int ll_mps_record_format(const struct ll_mps_record *record, char *ret_text, size_t size);
 int ll_mps_record_parse(const char *text, struct ll_mps_record *ret_record);
 
+enum { LL_MPS_RECORD_PATH = LL_MPS_PATH_SIZE + 40 };
+
+/* Gives the file of a record: FOLDER/<sixteen digits made from the pipe folder's path>.record. */
+void ll_mps_record_path(const char *folder, const char *pipe, char ret_path[LL_MPS_RECORD_PATH]);
+
+/* Reads the record in this file. -ENOENT: there is none. */
+int ll_mps_record_read_file(const char *path, struct ll_mps_record *ret_record, struct ll_err *err);
+
 #endif

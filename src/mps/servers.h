@@ -1,5 +1,5 @@
 /*
- * servers.h - the servers of a daemon and their clients, as the daemon tells them.
+ * servers.h - the servers of a daemon and their clients: listing them, and taking a client off its server.
  */
 #ifndef LOADLINE_MPS_SERVERS_H
 #define LOADLINE_MPS_SERVERS_H
@@ -51,5 +51,16 @@ int ll_mps_list_read(const struct ll_mps_place *place, uint64_t deadline_ns, str
 
 /* "active", "fault", "initializing", "unknown". */
 const char *ll_mps_status_text(enum ll_mps_status status);
+
+/*
+ * Sends terminate_client for the server of this client. The client's contexts are destroyed. Its process goes on, and
+ * gets an error from its next CUDA call. The command was seen to hang, and refuses callers that come at the same time,
+ * so callers take a lock on the pipe folder. There are at most three tries; a try that the daemon refuses because it
+ * takes off another client does not count. The call ends within within_ns. Nothing stronger is done instead.
+ *
+ * -ESRCH: there is no such client; err names those that there are. -ETIMEDOUT: no try was answered. -EIO: the daemon
+ * refused; err has its last answer. -EAGAIN: other callers held the lock all the time.
+ */
+int ll_mps_client_end(const struct ll_mps_place *place, pid_t client, uint64_t within_ns, struct ll_err *err);
 
 #endif

@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "base/scope.h"
 #include "mps/exclusive.h"
-#include "mps/lock.h"
+#include "mps/place.h"
 
 enum { UNDO_S = 5 };
 

@@ -1,19 +1,144 @@
 #include "probe/crew.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "probe/crew_spawn.h"
+#include "base/scope.h"
+#include "probe/worker.h"
+
+/* ---- starting a process: this program once more, with its descriptors (worker.h) and nothing else ---- */
+
+struct spawn_wish {
+	unsigned seat;
+	const char *const *environment; /* as in crew.h */
+	int page_fd, call_fd, answer_fd;
+};
+
+static bool has_name(const char *variable, const char *wish)
+{
+	size_t length = strcspn(wish, "=");
+	return strncmp(variable, wish, length) == 0 && variable[length] == '=';
+}
+
+static bool is_changed(const char *variable, const char *const *wishes)
+{
+	for (; wishes && *wishes; wishes++) {
+		if (has_name(variable, *wishes))
+			return true;
+	}
+	return false;
+}
+
+/* Ours with the wishes; the strings stay where they are. */
+static const char **make_environment(const char *const *wishes)
+{
+	size_t count = 0, kept = 0;
+	for (char **at = environ; *at; at++)
+		count++;
+	for (const char *const *at = wishes; at && *at; at++)
+		count++;
+	const char **environment = calloc(count + 1, sizeof *environment);
+	if (!environment)
+		return NULL;
+	for (char **at = environ; *at; at++) {
+		if (!is_changed(*at, wishes))
+			environment[kept++] = *at;
+	}
+	for (const char *const *at = wishes; at && *at; at++) {
+		if (strchr(*at, '='))
+			environment[kept++] = *at;
+	}
+	return environment;
+}
+
+/* Out of the way of the numbers that the process expects. */
+static int set_fds(posix_spawn_file_actions_t *actions, const int fds[3])
+{
+	int rc = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDWR, 0);
+	if (rc == 0)
+		rc = posix_spawn_file_actions_adddup2(actions, STDIN_FILENO, STDOUT_FILENO);
+	for (int i = 0; i < 3 && rc == 0; i++)
+		rc = posix_spawn_file_actions_adddup2(actions, fds[i], LL_PROBE_FD_PAGE + i);
+	if (rc == 0)
+		rc = posix_spawn_file_actions_addclosefrom_np(actions, LL_PROBE_FDS_END);
+	return rc;
+}
+
+static int start_process(const struct spawn_wish *spawn, const int fds[3], const char **environment, pid_t *ret_pid)
+{
+	char title[48], seat[16], word[] = LL_PROBE_WORKER_WORD;
+	char *argv[] = {title, word, seat, NULL};
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attr;
+	snprintf(title, sizeof title, "loadline-probe: party %u", spawn->seat);
+	snprintf(seat, sizeof seat, "%u", spawn->seat);
+	int rc = posix_spawn_file_actions_init(&actions);
+	if (rc != 0)
+		return rc;
+	rc = posix_spawnattr_init(&attr);
+	if (rc == 0) {
+		rc = set_fds(&actions, fds);
+		if (rc == 0)
+			rc = ll_child_block_signals(&attr);
+		if (rc == 0)
+			rc = posix_spawn(ret_pid, "/proc/self/exe", &actions, &attr, argv, (char **)environment);
+		posix_spawnattr_destroy(&attr);
+	}
+	posix_spawn_file_actions_destroy(&actions);
+	return rc;
+}
+
+static int watch_process(pid_t pid, int *ret_pid_fd, struct ll_err *err)
+{
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (fd >= 0) {
+		*ret_pid_fd = fd;
+		return 0;
+	}
+	int code = -errno;
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	return ll_err_set(err, code, "watch the probe's process: %s", strerror(-code));
+}
+
+/* Starts the process. *ret_pid_fd is readable when it has ended. The kernel sends it SIGKILL when the calling thread
+ * ends. */
+static int spawn_worker(const struct spawn_wish *spawn, pid_t *ret_pid, int *ret_pid_fd, struct ll_err *err)
+{
+	const int given[3] = {spawn->page_fd, spawn->call_fd, spawn->answer_fd};
+	int fds[3] = {-1, -1, -1};
+	LL_SCOPE_FREE const char **environment = make_environment(spawn->environment);
+	int rc = environment ? 0 : ENOMEM;
+	for (int i = 0; i < 3 && rc == 0; i++) {
+		fds[i] = fcntl(given[i], F_DUPFD_CLOEXEC, LL_PROBE_FDS_END);
+		rc = fds[i] < 0 ? errno : 0;
+	}
+	if (rc == 0)
+		rc = start_process(spawn, fds, environment, ret_pid);
+	for (int i = 0; i < 3; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+	}
+	if (rc != 0)
+		return ll_err_set(err, -rc, "start the probe's process: %s", strerror(rc));
+	return watch_process(*ret_pid, ret_pid_fd, err);
+}
+
+/* ---- the crew ---- */
 
 /* A context takes 0.3 s on an H200; a machine may be loaded, and a driver may load its firmware first. */
 #define START_WITHIN_NS (60 * LL_NS_PER_S)
@@ -136,7 +261,7 @@ static int wait_settled(struct ll_probe_crew *crew, uint32_t members, uint64_t w
 	return 0;
 }
 
-static void call(struct ll_probe_crew *crew, size_t member, enum ll_probe_call what)
+static void call_member(struct ll_probe_crew *crew, size_t member, enum ll_probe_call what)
 {
 	uint64_t one = 1;
 	atomic_store(&crew->page->seats[member].call, what);
@@ -152,7 +277,7 @@ int ll_probe_crew_add(struct ll_probe_crew *crew, struct ll_err *err)
 	if (seat == LL_PROBE_PARTIES)
 		return ll_err_set(err, -EINVAL, "more than %d processes", LL_PROBE_PARTIES);
 	struct member *member = &crew->members[seat];
-	struct ll_probe_spawn spawn = {
+	struct spawn_wish spawn = {
 	    .seat = (unsigned)seat,
 	    .environment = crew->config.environment,
 	    .page_fd = crew->page_fd,
@@ -162,7 +287,7 @@ int ll_probe_crew_add(struct ll_probe_crew *crew, struct ll_err *err)
 	spawn.call_fd = eventfd(0, EFD_CLOEXEC);
 	if (spawn.call_fd < 0)
 		return fail(err, "start the probe's process");
-	int rc = ll_probe_spawn(&spawn, &member->pid, &member->pid_fd, err);
+	int rc = spawn_worker(&spawn, &member->pid, &member->pid_fd, err);
 	if (rc < 0) {
 		close(spawn.call_fd);
 		return rc;
@@ -199,7 +324,7 @@ void ll_probe_crew_close(struct ll_probe_crew *crew)
 	uint64_t deadline_ns = ll_now_ns() + within(crew, END_WITHIN_NS);
 	for (size_t i = 0; i < crew->count; i++) {
 		if (crew->members[i].pid)
-			call(crew, i, LL_PROBE_CALL_END);
+			call_member(crew, i, LL_PROBE_CALL_END);
 	}
 	for (size_t i = 0; i < crew->count; i++) {
 		struct member *member = &crew->members[i];
@@ -263,7 +388,7 @@ int ll_probe_crew_run(struct ll_probe_crew *crew, const struct ll_probe_order *o
 	}
 	for (size_t i = 0; i < crew->count; i++) {
 		if (members >> i & 1)
-			call(crew, i, LL_PROBE_CALL_RUN);
+			call_member(crew, i, LL_PROBE_CALL_RUN);
 	}
 	rc = wait_settled(crew, members, within(crew, RUN_WITHIN_NS + 20 * time_of(order)), err);
 	for (size_t i = 0; rc == 0 && i < crew->count; i++) {

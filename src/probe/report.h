@@ -1,10 +1,11 @@
 /*
- * report.h - all that was measured on a card: what the table, the JSON lines, the statements and the picture are made
- * of.
+ * report.h - everything that was measured on a card, and the statements that follow from it. The table, the JSON lines
+ * and the picture are made from it.
  */
 #ifndef LOADLINE_PROBE_REPORT_H
 #define LOADLINE_PROBE_REPORT_H
 
+#include "base/strbuf.h"
 #include "probe/experiments.h"
 #include "probe/measure.h"
 
@@ -33,15 +34,34 @@ struct ll_probe_report {
 	struct ll_probe_idling idling;
 };
 
-/* The first cell that was measured and is like this one in all but the number of connections, which counts when it is
- * not 0. NULL: none. */
+/* Returns the first measured cell like this one; NULL: none. The number of connections counts only if it is not 0. */
 const struct ll_probe_result *ll_probe_report_find(const struct ll_probe_report *report,
 						   const struct ll_probe_cell *like);
 
-/* Of that under; NULL: unknown. */
+/* Returns the memory under that manner; NULL: unknown. */
 const struct ll_probe_memory *ll_probe_report_memory(const struct ll_probe_report *report, struct ll_probe_under under);
 
-/* The smallest step of the card's clock that any kernel saw; 0: none ran. */
+/* Returns the smallest step of the card's clock that any kernel saw; 0: no kernel ran. */
 uint64_t ll_probe_report_step_ns(const struct ll_probe_report *report);
+
+/* ---- what is true on this card and driver: sentences, each made from measured cells. Pure. A sentence says what was
+ * seen, also if that is unusual. If its cells were not measured there is none. ---- */
+
+enum { LL_PROBE_FINDINGS = 12 };
+
+struct ll_probe_finding {
+	const char *name;    /* "contexts": what it is about, one word */
+	const char *command; /* what measures it again: "loadline probe --parallel processes --under default" */
+	struct ll_strbuf text;
+};
+
+struct ll_probe_findings {
+	struct ll_probe_finding items[LL_PROBE_FINDINGS];
+	size_t count;
+};
+
+/* Makes the statements. Free with ll_probe_findings_fini. -ENOMEM. */
+int ll_probe_findings_make(const struct ll_probe_report *report, struct ll_probe_findings *ret_findings);
+void ll_probe_findings_fini(struct ll_probe_findings *findings);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * svg.h - a picture of who was on the card when: for each cell a panel, in it a row for each party, on the card's own
- * clock. Pure.
+ * svg.h - a picture of which party was on the card at which time: a panel for each cell, a row for each party, on the
+ * card's own clock. Pure.
  *
- * The picture explains itself (title, legend, axis, a caption for each panel) and has its own colours for light and
- * dark surroundings. Of a whole matrix the panels are the cells with equal priorities and the middle number of
- * connections; of few cells all.
+ * The picture has a title, a legend, an axis and a caption for each panel, and colours for light and for dark
+ * backgrounds. Of few cells it has all. Of a whole matrix it has the cells with equal priorities and the middle number
+ * of connections.
  */
 #ifndef LOADLINE_PROBE_SVG_H
 #define LOADLINE_PROBE_SVG_H
@@ -14,9 +14,10 @@
 
 enum { LL_PROBE_SVG_PANELS = 16 }; /* more cells than that are a whole matrix, and chosen from */
 
+/* Appends the picture. */
 void ll_probe_svg(const struct ll_probe_report *report, struct ll_strbuf *out);
 
-/* Appends text with what XML needs escaped; control characters, which it has not, become blanks. */
+/* Appends text, escaped for XML. Control characters, which XML does not have, become blanks. */
 void ll_probe_svg_text(struct ll_strbuf *out, const char *text);
 
 #endif

@@ -1,13 +1,14 @@
 /*
- * verdict.h - one word for how parties shared the card, from their kernels' accounts alone.
+ * verdict.h - one word for how parties shared the card, from their kernels' times alone. Pure.
  *
  *   concurrent   at least half of what could run at once did
- *   time-sliced  not at once, and the card changed over between them at a price: kernels were interrupted while another
- *                party ran, or a hand-over left the card empty for longer than a switch at its fastest
- *   serialised   not at once, and one followed the other without such a hole: a kernel waited for another's end
+ *   time-sliced  not at once, and the card switched contexts between them: kernels were interrupted while another party
+ *                ran, or the card was empty between two parties for longer than the fastest switch takes
+ *   serialised   not at once, and one followed the other without such a gap: a kernel waited for the end of another
  *   refused      the driver did not let all of them start; its error says why
  *
- * An H200 hands over within a context in 1.4 us and between contexts in 130 us (doc/facts.md): the line is drawn at 30.
+ * An H200 goes from one kernel to the next in 1.4 us within a context, and in 130 us between contexts (doc/facts.md).
+ * The limit is 30 us.
  */
 #ifndef LOADLINE_PROBE_VERDICT_H
 #define LOADLINE_PROBE_VERDICT_H
@@ -31,24 +32,24 @@ enum ll_probe_word {
 /* "serialised", "time-sliced", "concurrent", "refused". */
 const char *ll_probe_word_text(enum ll_probe_word word);
 
-/* Of one run. Times in ns, parts from 0 to 1. */
+/* The verdict on one run. Times are ns, shares 0 to 1. */
 struct ll_verdict {
 	enum ll_probe_word word;
 	double overlap;
 	uint64_t window_ns; /* from the first start to the last end */
-	uint64_t busy_ns;   /* of it with a kernel on the card */
-	uint64_t idle_ns;   /* the longest hole in it */
-	double share;       /* of the first party while all wanted the card */
+	uint64_t busy_ns;   /* the part of it with a kernel on the card */
+	uint64_t idle_ns;   /* the longest gap in it */
+	double share;       /* of the first party while all parties wanted the card */
 	size_t cuts, handovers;
 	struct ll_spread slice_ns, switch_ns; /* of this run; count 0 where there was none */
 };
 
-/* -ENOMEM. Two parties or more; with one everything but the word is right. */
+/* Makes the verdict. With one party everything but the word is right. -ENOMEM. */
 int ll_verdict_make(const struct ll_probe_kernel *kernels, size_t count, size_t parties,
 		    struct ll_verdict *ret_verdict);
 
-/* The word that most of the verdicts say, and in *ret_agreeing how many do. Of two as frequent the first in the enum's
- * order. */
+/* Returns the most frequent word of the verdicts, and in *ret_agreeing how many have it. Of two that are equally
+ * frequent the first in the enum is returned. */
 enum ll_probe_word ll_verdicts_word(const struct ll_verdict *verdicts, size_t count, size_t *ret_agreeing);
 
 #endif

@@ -6,10 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/run/elf_kind.h"
 #include "cli/run/environment.h"
-#include "cli/run/find.h"
 #include "cli/run/preload.h"
+#include "cli/run/program.h"
 #include "test.h"
 
 static char folder[32];

@@ -3,9 +3,9 @@
 
 #include "base/strbuf.h"
 #include "cli/options/command.h"
-#include "cli/options/globals.h"
 #include "cli/options/help_text.h"
 #include "cli/options/man.h"
+#include "cli/options/option.h"
 #include "cli/options/wrap.h"
 #include "test.h"
 

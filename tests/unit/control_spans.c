@@ -1,6 +1,5 @@
 #include "test.h"
 
-#include "control/idle.h"
 #include "control/spans.h"
 
 /* Sets over so many moments, each of which can be looked at. */

@@ -4,7 +4,7 @@
 
 #include "base/scope.h"
 #include "base/strbuf.h"
-#include "driver/select.h"
+#include "driver/internal.h"
 
 static struct ll_card cards[] = {
     {.index = 0,

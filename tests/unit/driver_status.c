@@ -2,8 +2,8 @@
 
 #include "test.h"
 
-#include "driver/enumerate.h"
 #include "driver/gpm.h"
+#include "driver/internal.h"
 #include "driver/readings.h"
 #include "driver/xid.h"
 

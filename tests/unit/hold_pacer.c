@@ -14,6 +14,7 @@
 #include "fake_payload.h"
 #include "hold/pacer.h"
 #include "hold/worker.h"
+#include "hold/worker_spawn.h"
 #include "ledger/claim.h"
 #include "process_state.h"
 #include "wait_for.h"

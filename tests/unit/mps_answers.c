@@ -4,7 +4,7 @@
 #include "base/scope.h"
 #include "base/strbuf.h"
 #include "mps/answers.h"
-#include "mps/share.h"
+#include "mps/limits.h"
 
 static void test_kinds_of_answers(void **state)
 {

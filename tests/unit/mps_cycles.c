@@ -19,9 +19,9 @@
 
 #include "base/clock.h"
 #include "mps/exchange.h"
-#include "mps/search.h"
+#include "mps/process.h"
+#include "mps/servers.h"
 #include "mps/session.h"
-#include "mps/terminate.h"
 
 enum { WORLDS = 4, CYCLES = 1000, DAY_ROUNDS = 1000, FOUND_MAX = 64 };
 

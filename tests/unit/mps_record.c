@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "mps/record.h"
-#include "mps/record_files.h"
 
 static const struct ll_mps_record sample = {
     .pipe = "/tmp/a pipe",

@@ -1,8 +1,8 @@
 /* Statements and picture from made-up measurements: nothing is said that was not measured. */
 #include "test.h"
 
-#include "probe/findings.h"
 #include "probe/first.h"
+#include "probe/report.h"
 #include "probe/svg.h"
 #include "probe_world.h"
 

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "cli/doctor/doctor.h"
-#include "cli/doctor/vulkan.h"
 #include "driver/gpm.h"
 #include "driver/readings.h"
 

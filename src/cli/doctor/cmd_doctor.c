@@ -13,7 +13,7 @@ struct doctor_args {
 	bool no_trial;
 };
 
-static const struct ll_option options[] = {
+static const struct ll_option doctor_options[] = {
     LL_OPTION_CARDS(struct doctor_args, cards),
     LL_OPTION_JSON(struct doctor_args, json),
     {.name = "no-trial",
@@ -98,7 +98,7 @@ static int check_without_driver(struct ll_doctor *doctor, const struct ll_err *d
 	return rc < 0 ? rc : ll_err_exit_code(driver_err->code);
 }
 
-static int run(void *words, const struct ll_operands *operands, struct ll_err *err)
+static int run_doctor(void *words, const struct ll_operands *operands, struct ll_err *err)
 {
 	const struct doctor_args *args = words;
 	struct ll_doctor doctor = {
@@ -117,7 +117,7 @@ static int run(void *words, const struct ll_operands *operands, struct ll_err *e
 	return rc ? rc : finish(&doctor, err);
 }
 
-static const struct ll_example examples[] = {
+static const struct ll_example doctor_examples[] = {
     {"loadline doctor", "Look at everything."},
     {"loadline doctor --json | jq 'select(.finding == \"fail\")'", "What prevents a hold, for a script."},
     {NULL, NULL},
@@ -136,8 +136,8 @@ const struct ll_command ll_command_doctor = {
 	"--no-trial leaves it out.\n\n"
 	"The exit status is 0 when every card looked at can be held and limits hold, 1 when something prevents that, 3 "
 	"when there is no driver or no such card.",
-    .examples = examples,
-    .options = options,
+    .examples = doctor_examples,
+    .options = doctor_options,
     .args_size = sizeof(struct doctor_args),
-    .run = run,
+    .run = run_doctor,
 };

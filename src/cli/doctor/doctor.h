@@ -65,6 +65,12 @@ void ll_doctor_check_mps(struct ll_doctor *doctor, const struct ll_driver *drive
 /* The driver's CUDA library and the Vulkan loader, without making a context. */
 void ll_doctor_check_libraries(struct ll_doctor *doctor, struct ll_driver *driver);
 
+/*
+ * Whether Vulkan reaches a card, without making a device on it: an instance takes no GPU memory. 0: the loader, or
+ * NVIDIA's own library in its place, shows a device of this UUID. -ENODEV, with a hint.
+ */
+int ll_doctor_find_vulkan(const uint8_t uuid[16], struct ll_err *err);
+
 /* One card: modes, GPM, MIG, heat, what could hold it, and its ledger. */
 void ll_doctor_check_card(struct ll_doctor *doctor, const struct ll_card *card);
 

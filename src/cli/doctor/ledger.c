@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/scope.h"
 #include "cli/doctor/doctor.h"
-#include "cli/run/join.h"
+#include "cli/run/start.h"
 #include "ledger/file.h"
 #include "ledger/ledger.h"
 #include "ledger/proc.h"

@@ -1,8 +1,92 @@
-#include <stdio.h>
 
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
 #include "cli/doctor/doctor.h"
-#include "hold/payload_cuda.h"
-#include "hold/payload_vulkan_api.h"
+#include "hold/payload.h"
+#include "hold/payload_vulkan_device.h"
+
+/* ---- Vulkan ---- */
+
+enum { DEVICES_MAX = 64 };
+
+static int open_instance(struct ll_vk_api *api, VkInstance *ret_instance, struct ll_err *err)
+{
+	const VkApplicationInfo application = {
+	    .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
+	    .apiVersion = VK_API_VERSION_1_1,
+	};
+	const VkInstanceCreateInfo info = {
+	    .sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
+	    .pApplicationInfo = &application,
+	};
+	VkResult result = api->vkCreateInstance(&info, NULL, ret_instance);
+	if (result != VK_SUCCESS)
+		return ll_vk_fail(result, err, "Vulkan: create instance");
+	return ll_vk_api_load_instance(api, *ret_instance, err);
+}
+
+static bool is_card(const struct ll_vk_api *api, VkPhysicalDevice device, const uint8_t uuid[VK_UUID_SIZE])
+{
+	VkPhysicalDeviceIDProperties id = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES};
+	VkPhysicalDeviceProperties2 properties = {
+	    .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
+	    .pNext = &id,
+	};
+	api->vkGetPhysicalDeviceProperties(device, &properties.properties);
+	if (properties.properties.apiVersion < VK_API_VERSION_1_1)
+		return false;
+	api->vkGetPhysicalDeviceProperties2(device, &properties);
+	return memcmp(id.deviceUUID, uuid, VK_UUID_SIZE) == 0;
+}
+
+static int find_card(const struct ll_vk_api *api, VkInstance instance, const uint8_t uuid[VK_UUID_SIZE],
+		     struct ll_err *err)
+{
+	VkPhysicalDevice devices[DEVICES_MAX];
+	uint32_t count = DEVICES_MAX;
+	VkResult result = api->vkEnumeratePhysicalDevices(instance, &count, devices);
+	if (result != VK_SUCCESS && result != VK_INCOMPLETE)
+		return ll_vk_fail(result, err, "Vulkan: list devices");
+	for (uint32_t i = 0; i < count; i++) {
+		if (is_card(api, devices[i], uuid))
+			return 0;
+	}
+	ll_err_set(err, -ENODEV, "Vulkan: none of the %u devices is this card", count);
+	ll_err_hint(err, "install the driver's Vulkan part; in a container NVIDIA_DRIVER_CAPABILITIES needs graphics");
+	return -ENODEV;
+}
+
+static int find_in_library(const char *library, const uint8_t uuid[VK_UUID_SIZE], struct ll_err *err)
+{
+	struct ll_vk_api api = {0};
+	VkInstance instance = VK_NULL_HANDLE;
+	int rc = ll_vk_api_open(&api, library, err);
+	if (rc)
+		return rc;
+	rc = open_instance(&api, &instance, err);
+	if (!rc)
+		rc = find_card(&api, instance, uuid, err);
+	if (instance && api.vkDestroyInstance)
+		api.vkDestroyInstance(instance, NULL);
+	ll_vk_api_close(&api);
+	return rc;
+}
+
+/* In the order of the payload; the loader's error is the one that a user can do something about. */
+int ll_doctor_find_vulkan(const uint8_t uuid[16], struct ll_err *err)
+{
+	int rc = find_in_library("libvulkan.so.1", uuid, err);
+	if (!rc || !find_in_library("libEGL_nvidia.so.0", uuid, NULL) ||
+	    !find_in_library("libGLX_nvidia.so.0", uuid, NULL))
+		return 0;
+	return rc;
+}
+
+/* ---- the libraries ---- */
 
 static void check_cuda(struct ll_doctor *doctor, struct ll_driver *driver)
 {

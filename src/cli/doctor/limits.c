@@ -17,7 +17,7 @@
 #include "cli/doctor/doctor.h"
 #include "cli/doctor/limit_trial.h"
 #include "cli/run/environment.h"
-#include "cli/run/join.h"
+#include "cli/run/start.h"
 #include "driver/readings.h"
 
 /* Half a second is a short time for a share: a tenth of the card is left for what a busy host makes of it. */

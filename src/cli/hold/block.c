@@ -40,7 +40,7 @@ static bool is_continuation(char c)
 }
 
 /* Text of ours: each code point takes one column. */
-static void put(struct line *line, const char *text)
+static void put_text(struct line *line, const char *text)
 {
 	while (*text && line->columns < line->style->columns) {
 		size_t length = 1;
@@ -57,7 +57,7 @@ static void put_foreign(struct line *line, const char *text)
 {
 	for (; *text; text++) {
 		char c[2] = {*text >= ' ' && *text <= '~' ? *text : '?', '\0'};
-		put(line, c);
+		put_text(line, c);
 	}
 }
 
@@ -83,7 +83,7 @@ static void put_bar(struct line *line, unsigned filled)
 {
 	static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 	static const char *const letters[] = {" ", ".", ".", ":", ":", "|", "|", "#", "#"};
-	put(line, line->style->is_utf8 ? blocks[filled] : letters[filled]);
+	put_text(line, line->style->is_utf8 ? blocks[filled] : letters[filled]);
 }
 
 /* ---- samples ---- */
@@ -141,12 +141,12 @@ static void put_chart_row(struct line *line, enum ll_metric metric, const struct
 		bool is_line = is_target_row && filled == 0;
 		color(line, is_line ? MAGENTA : CYAN);
 		if (is_line)
-			put(line, line->style->is_utf8 ? "┄" : "-");
+			put_text(line, line->style->is_utf8 ? "┄" : "-");
 		else
 			put_bar(line, filled < EIGHTHS ? filled : EIGHTHS);
 	}
 	color(line, is_target_row ? MAGENTA : PLAIN);
-	put(line, !is_target_row ? "  " : line->style->is_utf8 ? "◂ " : "< ");
+	put_text(line, !is_target_row ? "  " : line->style->is_utf8 ? "◂ " : "< ");
 	color(line, PLAIN);
 }
 
@@ -167,7 +167,7 @@ static void put_state(struct line *line, const struct ll_hold_block_card *card)
 	else
 		ll_strbuf_adds(&text, "starting");
 	color(line, state_color(card));
-	put(line, text.buf);
+	put_text(line, text.buf);
 	color(line, PLAIN);
 }
 
@@ -195,18 +195,18 @@ static void put_label(struct line *line, enum ll_metric metric, const struct ll_
 			ll_strbuf_addf(&text, ", %.0f C", status->temperature_c);
 		break;
 	}
-	put(line, text.buf);
+	put_text(line, text.buf);
 	end_line(line);
 }
 
 static void put_name(struct line *line, const struct ll_hold_block_card *card)
 {
 	color(line, BOLD);
-	put(line, "card ");
+	put_text(line, "card ");
 	put_foreign(line, card->card->label);
-	put(line, " ");
+	put_text(line, " ");
 	put_foreign(line, card->card->name);
-	put(line, card->is_simulated ? " (simulated)" : "");
+	put_text(line, card->is_simulated ? " (simulated)" : "");
 	color(line, PLAIN);
 }
 
@@ -228,7 +228,7 @@ static void put_counts(struct line *line, const struct ll_hold_block_card *card)
 		ll_strbuf_addf(&text, ", payload %s, ", status->payload);
 		ll_hold_add_bytes(&text, status->memory_bytes);
 	}
-	put(line, text.buf);
+	put_text(line, text.buf);
 }
 
 static void put_tall(struct line *line, enum ll_metric metric, const struct ll_hold_block_card *card)
@@ -237,12 +237,12 @@ static void put_tall(struct line *line, enum ll_metric metric, const struct ll_h
 	end_line(line);
 	unsigned width = chart_width(line->style);
 	for (unsigned row = CHART_ROWS; row-- > 0;) {
-		put(line, "  ");
+		put_text(line, "  ");
 		if (width > 0)
 			put_chart_row(line, metric, card, width, row);
 		put_label(line, metric, card, row);
 	}
-	put(line, "  ");
+	put_text(line, "  ");
 	put_state(line, card);
 	put_counts(line, card);
 	end_line(line);
@@ -257,13 +257,13 @@ static void put_compact(struct line *line, enum ll_metric metric, const struct l
 	ll_hold_add_level(&text, metric, card->status.target);
 	ll_strbuf_adds(&text, ") ");
 	color(line, BOLD);
-	put(line, "card ");
+	put_text(line, "card ");
 	put_foreign(line, card->card->label);
-	put(line, card->is_simulated ? " (simulated)" : "");
+	put_text(line, card->is_simulated ? " (simulated)" : "");
 	color(line, PLAIN);
-	put(line, " ");
+	put_text(line, " ");
 	put_sparkline(line, metric, card, COMPACT_SAMPLES);
-	put(line, text.buf);
+	put_text(line, text.buf);
 	put_state(line, card);
 	put_counts(line, card);
 	end_line(line);
@@ -279,7 +279,7 @@ static void put_header(struct line *line, const struct ll_hold_config *hold, dou
 	ll_hold_add_goal(&text, hold);
 	ll_strbuf_addf(&text, ", %lu:%02lu:%02lu (Ctrl-C ends it)", seconds / 3600, seconds / 60 % 60, seconds % 60);
 	color(line, BOLD);
-	put(line, text.buf);
+	put_text(line, text.buf);
 	end_line(line);
 }
 
@@ -297,7 +297,7 @@ static void put_cards(struct line *line, enum ll_metric metric, const struct ll_
 	if (shown < count && room > 0) {
 		LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
 		ll_strbuf_addf(&text, "and %zu more", count - shown);
-		put(line, text.buf);
+		put_text(line, text.buf);
 		end_line(line);
 	}
 }

@@ -18,7 +18,7 @@ struct set_args {
 	uint64_t memory_bytes;
 };
 
-static const struct ll_option options[] = {
+static const struct ll_option set_options[] = {
     {.name = "compute",
      .letter = 'c',
      .placeholder = "SHARE",
@@ -111,7 +111,7 @@ static void say_shares(const struct ll_mps_desk *desk, double percent)
 		ll_mps_print_shares(shown, count, percent);
 }
 
-static int run(void *data, const struct ll_operands *operands, struct ll_err *err)
+static int run_set(void *data, const struct ll_operands *operands, struct ll_err *err)
 {
 	const struct set_args *args = data;
 	struct ll_mps_desk desk = {.own = NULL};
@@ -138,7 +138,7 @@ static int run(void *data, const struct ll_operands *operands, struct ll_err *er
 	return rc;
 }
 
-static const struct ll_example examples[] = {
+static const struct ll_example set_examples[] = {
     {"loadline mps set --compute 25% --mem 4G", "What every client may have that starts from now on."},
     {"loadline mps set --mem 8G -i 1", "Card 1 alone."},
     {NULL, NULL},
@@ -152,8 +152,8 @@ const struct ll_command ll_mps_set = {
 	"Sets the limits of the daemon and of its servers, and reads each back. They reach new clients only: one that "
 	"runs keeps what it began with, and is named, so that it can be restarted.\n\n"
 	"A client still sees the whole card as its total memory; `loadline run --by space --mem SIZE` corrects that.",
-    .examples = examples,
-    .options = options,
+    .examples = set_examples,
+    .options = set_options,
     .args_size = sizeof(struct set_args),
-    .run = run,
+    .run = run_set,
 };

@@ -23,7 +23,7 @@ struct start_args {
 	uint64_t within_ns;
 };
 
-static const struct ll_option options[] = {
+static const struct ll_option start_options[] = {
     LL_OPTION_CARDS(struct start_args, cards),
     {.name = "exclusive",
      LL_OPTION_FLAG(struct start_args, exclusive),
@@ -134,7 +134,7 @@ static int take_back(struct ll_mps_desk *desk, int rc, int number, struct ll_err
 	return -EINTR;
 }
 
-static int start(const struct start_args *args, struct ll_mps_desk *desk, struct ll_err *err)
+static int start_daemon(const struct start_args *args, struct ll_mps_desk *desk, struct ll_err *err)
 {
 	LL_SCOPE_FREE const struct ll_card **cards = NULL;
 	struct ll_mps_daemon daemon = {0};
@@ -158,19 +158,19 @@ static int start(const struct start_args *args, struct ll_mps_desk *desk, struct
 	return rc;
 }
 
-static int run(void *data, const struct ll_operands *operands, struct ll_err *err)
+static int run_start(void *data, const struct ll_operands *operands, struct ll_err *err)
 {
 	struct ll_mps_desk desk;
 	(void)operands;
 	hold_back_signals(); /* before the driver's threads, which would take them */
 	int rc = ll_mps_desk_init(&desk, err);
 	if (!rc)
-		rc = start(data, &desk, err);
+		rc = start_daemon(data, &desk, err);
 	ll_mps_desk_fini(&desk);
 	return rc;
 }
 
-static const struct ll_example examples[] = {
+static const struct ll_example start_examples[] = {
     {"loadline mps start -i 0,1 --compute 50% --mem 8G", "Two cards; each client may have half of the SMs and 8 GiB."},
     {"sudo loadline mps start --exclusive", "All cards, and no program past MPS."},
     {NULL, NULL},
@@ -186,8 +186,8 @@ const struct ll_command ll_mps_start = {
 	"the limits that every client begins with, reading each back. Its server starts with the first client.\n\n"
 	"Works without root and without exclusive mode. A card's compute mode is changed with --exclusive alone, and "
 	"what it was is written down first: `loadline mps stop` puts it back, also after a crash.",
-    .examples = examples,
-    .options = options,
+    .examples = start_examples,
+    .options = start_options,
     .args_size = sizeof(struct start_args),
-    .run = run,
+    .run = run_start,
 };

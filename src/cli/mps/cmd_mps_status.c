@@ -4,11 +4,13 @@
 #include "base/scope.h"
 #include "cli/mps/report.h"
 
+/* ---- status ---- */
+
 struct status_args {
 	bool json;
 };
 
-static const struct ll_option options[] = {
+static const struct ll_option status_options[] = {
     LL_OPTION_JSON(struct status_args, json),
     LL_OPTION_END,
 };
@@ -24,7 +26,7 @@ static int add_leftovers(const struct ll_mps_desk *desk, int rc, struct ll_err *
 	return rc;
 }
 
-static int run(void *data, const struct ll_operands *operands, struct ll_err *err)
+static int run_status(void *data, const struct ll_operands *operands, struct ll_err *err)
 {
 	const struct status_args *args = data;
 	uint64_t deadline_ns = ll_now_ns() + LL_MPS_ASK_NS;
@@ -55,7 +57,49 @@ const struct ll_command ll_mps_status = {
 	"server in FAULT, of a server of another user, and of cards left in exclusive mode.\n\n"
 	"With --json there is one line for the daemon, one for each server, client and warning. Without a daemon it "
 	"fails, and says where one was looked for.",
-    .options = options,
+    .options = status_options,
     .args_size = sizeof(struct status_args),
-    .run = run,
+    .run = run_status,
+};
+
+/* ---- clients ---- */
+
+struct clients_args {
+	bool json;
+};
+
+static const struct ll_option clients_options[] = {
+    LL_OPTION_JSON(struct clients_args, json),
+    LL_OPTION_END,
+};
+
+static int run_clients(void *data, const struct ll_operands *operands, struct ll_err *err)
+{
+	const struct clients_args *args = data;
+	uint64_t deadline_ns = ll_now_ns() + LL_MPS_ASK_NS;
+	struct ll_mps_desk desk;
+	struct ll_mps_list list = {0};
+	(void)operands;
+	int rc = ll_mps_desk_init(&desk, err);
+	if (!rc)
+		rc = ll_mps_desk_need_daemon(&desk, deadline_ns, err);
+	if (!rc)
+		rc = ll_mps_list_read(&desk.place, deadline_ns, &list, err);
+	if (!rc && args->json)
+		rc = ll_mps_clients_print_json(&list, err);
+	else if (!rc)
+		ll_mps_clients_print(&list);
+	ll_mps_list_fini(&list);
+	ll_mps_desk_fini(&desk);
+	return rc;
+}
+
+const struct ll_command ll_mps_clients = {
+    .name = "clients",
+    .group = &ll_command_mps,
+    .summary = "list the clients",
+    .description = "Lists the processes that are clients now, a line for each card that one uses.",
+    .options = clients_options,
+    .args_size = sizeof(struct clients_args),
+    .run = run_clients,
 };

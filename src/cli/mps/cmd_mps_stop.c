@@ -1,13 +1,20 @@
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 
+#include "base/clock.h"
+#include "base/parse.h"
 #include "cli/mps/words.h"
+#include "mps/servers.h"
+
+/* ---- stop ---- */
 
 struct stop_args {
 	bool force;
 	uint64_t within_ns;
 };
 
-static const struct ll_option options[] = {
+static const struct ll_option stop_options[] = {
     {.name = "force",
      .letter = 'f',
      LL_OPTION_FLAG(struct stop_args, force),
@@ -18,7 +25,7 @@ static const struct ll_option options[] = {
     LL_OPTION_END,
 };
 
-static int run(void *data, const struct ll_operands *operands, struct ll_err *err)
+static int run_stop(void *data, const struct ll_operands *operands, struct ll_err *err)
 {
 	const struct stop_args *args = data;
 	struct ll_mps_desk desk;
@@ -40,7 +47,7 @@ static int run(void *data, const struct ll_operands *operands, struct ll_err *er
 	return 0;
 }
 
-static const struct ll_example examples[] = {
+static const struct ll_example stop_examples[] = {
     {"loadline mps stop", "End it if it has no clients."},
     {"loadline mps stop --force --within 5s", "End it whatever there is, within five seconds."},
     {NULL, NULL},
@@ -56,8 +63,59 @@ const struct ll_command ll_mps_stop = {
 	"them.\n\n"
 	"Where an earlier daemon of loadline's was killed, or loadline itself was, and cards were left in exclusive "
 	"mode, they are put back too.",
-    .examples = examples,
-    .options = options,
+    .examples = stop_examples,
+    .options = stop_options,
     .args_size = sizeof(struct stop_args),
-    .run = run,
+    .run = run_stop,
+};
+
+/* ---- kill ---- */
+
+struct kill_args {
+	uint64_t within_ns;
+};
+
+static const struct ll_option kill_options[] = {
+    LL_OPTION_WITHIN(struct kill_args, within_ns, "Give up when the daemon has not done it by then."),
+    LL_OPTION_END,
+};
+
+static int run_kill(void *data, const struct ll_operands *operands, struct ll_err *err)
+{
+	const struct kill_args *args = data;
+	struct ll_mps_desk desk;
+	uint64_t pid;
+	if (operands->count != 1)
+		return ll_err_set(err, -EINVAL, "mps kill: %s",
+				  operands->count ? "one client at a time" : "no client named");
+	if (ll_parse_uint(operands->words[0], 1, INT_MAX, &pid, NULL) < 0)
+		return ll_err_set(err, -EINVAL, "mps kill: '%.60s': not a process id", operands->words[0]);
+	uint64_t from_ns = ll_now_ns();
+	int rc = ll_mps_desk_init(&desk, err);
+	if (!rc)
+		rc = ll_mps_desk_need_daemon(&desk, from_ns + args->within_ns, err);
+	uint64_t used_ns = ll_now_ns() - from_ns;
+	if (!rc)
+		rc = ll_mps_client_end(&desk.place, (pid_t)pid,
+				       used_ns < args->within_ns ? args->within_ns - used_ns : 0, err);
+	ll_mps_desk_fini(&desk);
+	if (!rc)
+		printf("client %d is off MPS: its contexts are gone, its process goes on\n", (int)pid);
+	return rc;
+}
+
+const struct ll_command ll_mps_kill = {
+    .name = "kill",
+    .group = &ll_command_mps,
+    .summary = "take one client off its server",
+    .operands = "PID",
+    .description =
+	"Asks the daemon to destroy the contexts of one client (terminate_client); its process gets an error from its "
+	"next CUDA call. Other clients go on.\n\n"
+	"That command has been seen to hang, and refuses callers that come at once. So it is tried up to three times, "
+	"one caller after the other, within the time given, and then reported. Nothing stronger is done instead: the "
+	"process itself is never killed.",
+    .options = kill_options,
+    .args_size = sizeof(struct kill_args),
+    .run = run_kill,
 };

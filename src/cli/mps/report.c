@@ -1,9 +1,13 @@
 #include "cli/mps/report.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/scope.h"
+#include "cli/common/json_line.h"
 #include "mps/cards.h"
 #include "mps/limits.h"
 
@@ -78,4 +82,145 @@ int ll_mps_report_read(const struct ll_mps_desk *desk, uint64_t deadline_ns, str
 	warn_of_servers(status);
 	warn_of_leftovers(desk, status);
 	return 0;
+}
+
+/* ---- print ---- */
+
+enum { MIB_SHIFT = 20 };
+
+void ll_mps_clients_print(const struct ll_mps_list *list)
+{
+	if (!list->client_count) {
+		puts("no clients");
+		return;
+	}
+	printf("%10s %10s  %-24s %s\n", "CLIENT", "SERVER", "CARD", "COMMAND");
+	for (size_t i = 0; i < list->client_count; i++) {
+		const struct ll_mps_client *client = &list->clients[i];
+		printf("%10d %10d  %-24s %s\n", (int)client->pid, (int)client->server,
+		       *client->card ? client->card : "-", *client->command ? client->command : "-");
+	}
+}
+
+int ll_mps_clients_print_json(const struct ll_mps_list *list, struct ll_err *err)
+{
+	int rc = 0;
+	for (size_t i = 0; !rc && i < list->client_count; i++) {
+		const struct ll_mps_client *client = &list->clients[i];
+		rc = ll_json_line(json_pack("{s:i, s:i, s:s*, s:s*}", "client", (int)client->pid, "server",
+					    (int)client->server, "card_uuid", *client->card ? client->card : NULL,
+					    "command", *client->command ? client->command : NULL),
+				  err);
+	}
+	return rc;
+}
+
+static void print_cards(const struct ll_mps_report *status)
+{
+	printf("cards:          ");
+	for (size_t i = 0; i < status->card_count; i++)
+		printf("%s%s", i ? ", " : "", status->cards[i]->label);
+	printf("%s\n", status->is_exclusive ? " (in exclusive mode until `loadline mps stop`)" : "");
+}
+
+static void print_limits(const struct ll_mps_report *status)
+{
+	printf("new clients:    ");
+	if (status->compute_percent > 0)
+		printf("%g %% of the SMs, ", status->compute_percent);
+	if (status->memory_bytes)
+		printf("%" PRIu64 " MiB of device memory\n", status->memory_bytes >> MIB_SHIFT);
+	else
+		puts("no limit of device memory");
+}
+
+static void print_servers(const struct ll_mps_list *list)
+{
+	for (size_t i = 0; i < list->server_count; i++) {
+		const struct ll_mps_server *server = &list->servers[i];
+		printf("server:         %d, %s", (int)server->pid, ll_mps_status_text(server->status));
+		if (server->user != (uid_t)-1)
+			printf(", of user %lu", (unsigned long)server->user);
+		if (server->compute_percent > 0)
+			printf(", %g %% of the SMs for each new client", server->compute_percent);
+		putchar('\n');
+	}
+	if (!list->server_count)
+		puts("server:         none; it starts with the first client");
+}
+
+static void print_lines(const char *text, const char *before)
+{
+	while (*text) {
+		int length = (int)strcspn(text, "\n");
+		printf("%s%.*s\n", before, length, text);
+		text += length + (text[length] == '\n');
+	}
+}
+
+void ll_mps_report_print(const struct ll_mps_desk *desk, const struct ll_mps_report *status)
+{
+	printf("daemon:         ");
+	if (status->daemon.pid)
+		printf("process %d, of user %lu", (int)status->daemon.pid, (unsigned long)status->daemon.owner);
+	else
+		printf("not to be seen from here (another PID namespace)");
+	printf(", MPS v%u%s\n", status->version.protocol,
+	       status->version.has_static_partitions ? ", knows static partitions" : "");
+	printf("pipe directory: %s\nlog directory:  %s\n", desk->place.pipe, desk->place.log);
+	print_cards(status);
+	print_limits(status);
+	print_servers(&status->list);
+	if (status->partitions.length) {
+		puts("static partitions:");
+		print_lines(status->partitions.buf, "  ");
+	}
+	ll_mps_clients_print(&status->list);
+	print_lines(status->warnings.buf, "warning: ");
+}
+
+static json_t *pack_cards(const struct ll_mps_report *status)
+{
+	json_t *uuids = json_array();
+	for (size_t i = 0; i < status->card_count; i++)
+		json_array_append_new(uuids, json_string(status->cards[i]->uuid));
+	return uuids;
+}
+
+static int print_daemon(const struct ll_mps_desk *desk, const struct ll_mps_report *status, struct ll_err *err)
+{
+	json_t *pid = status->daemon.pid ? json_integer(status->daemon.pid) : json_null();
+	json_t *percent = status->compute_percent > 0 ? ll_json_real(status->compute_percent, 1) : json_null();
+	json_t *bytes = status->memory_bytes ? json_integer((json_int_t)status->memory_bytes) : json_null();
+	return ll_json_line(
+	    json_pack("{s:o, s:s, s:s, s:o, s:b, s:o, s:o, s:i, s:b, s:s}", "daemon", pid, "pipe_directory",
+		      desk->place.pipe, "log_directory", desk->place.log, "card_uuids", pack_cards(status), "exclusive",
+		      status->is_exclusive, "compute_percent", percent, "memory_limit_bytes", bytes, "protocol",
+		      (int)status->version.protocol, "has_static_partitions", status->version.has_static_partitions,
+		      "static_partitions", status->partitions.buf),
+	    err);
+}
+
+static int print_server(const struct ll_mps_server *server, struct ll_err *err)
+{
+	json_t *user = server->user != (uid_t)-1 ? json_integer(server->user) : json_null();
+	json_t *percent = server->compute_percent > 0 ? ll_json_real(server->compute_percent, 1) : json_null();
+	return ll_json_line(json_pack("{s:i, s:s, s:o, s:o}", "server", (int)server->pid, "status",
+				      ll_mps_status_text(server->status), "user_id", user, "compute_percent", percent),
+			    err);
+}
+
+int ll_mps_report_print_json(const struct ll_mps_desk *desk, const struct ll_mps_report *status, struct ll_err *err)
+{
+	int rc = print_daemon(desk, status, err);
+	for (size_t i = 0; !rc && i < status->list.server_count; i++)
+		rc = print_server(&status->list.servers[i], err);
+	if (!rc)
+		rc = ll_mps_clients_print_json(&status->list, err);
+	for (const char *line = status->warnings.buf; !rc && *line;) {
+		size_t length = strcspn(line, "\n");
+		rc = ll_json_line(json_pack("{s:s%}", "warning", line, length), err);
+		line += length + (line[length] == '\n');
+	}
+	return rc;
 }

@@ -8,9 +8,8 @@
 
 #include "base/strbuf.h"
 #include "mps/environment.h"
+#include "mps/limits.h"
 #include "mps/process.h"
-#include "mps/search.h"
-#include "mps/share.h"
 
 enum { FOUND_MAX = 64 };
 

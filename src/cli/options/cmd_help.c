@@ -15,7 +15,7 @@ struct help_args {
 
 static const char *const shells[] = {"none", "bash", "zsh", "fish", NULL};
 
-static const struct ll_option options[] = {
+static const struct ll_option help_options[] = {
     {.name = "man", LL_OPTION_FLAG(struct help_args, as_man), .help = "Print the manual page, in roff."},
     {.name = "completion",
      .placeholder = "SHELL",
@@ -26,7 +26,7 @@ static const struct ll_option options[] = {
     LL_OPTION_END,
 };
 
-static const struct ll_example examples[] = {
+static const struct ll_example help_examples[] = {
     {"loadline help hold", "What loadline hold does and its options."},
     {"loadline help --man hold | man -l -", "Its manual page, where it is not installed."},
     {"source <(loadline help --completion bash)", "Completion in this shell only."},
@@ -72,7 +72,7 @@ static int find_command(const struct ll_operands *operands, const struct ll_comm
 	return 0;
 }
 
-static int run(void *data, const struct ll_operands *operands, struct ll_err *err)
+static int run_help(void *data, const struct ll_operands *operands, struct ll_err *err)
 {
 	static void (*const completions[])(struct ll_strbuf *) = {NULL, ll_completion_bash, ll_completion_zsh,
 								  ll_completion_fish};
@@ -98,9 +98,9 @@ const struct ll_command ll_command_help = {
     .operands = "[COMMAND]",
     .description = "Prints what loadline COMMAND --help prints, or the manual page, or a shell completion script. All "
 		   "of them come from the same table as the parser, so they say what it does.",
-    .examples = examples,
-    .options = options,
+    .examples = help_examples,
+    .options = help_options,
     .args_size = sizeof(struct help_args),
     .complete = LL_COMPLETE_COMMAND,
-    .run = run,
+    .run = run_help,
 };

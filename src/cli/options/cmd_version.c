@@ -2,9 +2,9 @@
 
 #include "cli/options/command.h"
 
-static const struct ll_option options[] = {LL_OPTION_END};
+static const struct ll_option version_options[] = {LL_OPTION_END};
 
-static int run(void *args, const struct ll_operands *operands, struct ll_err *err)
+static int run_version(void *args, const struct ll_operands *operands, struct ll_err *err)
 {
 	(void)args, (void)operands, (void)err;
 	puts("loadline " LOADLINE_VERSION);
@@ -15,6 +15,6 @@ const struct ll_command ll_command_version = {
     .name = "version",
     .summary = "print the version",
     .description = "Prints the program's name and version.",
-    .options = options,
-    .run = run,
+    .options = version_options,
+    .run = run_version,
 };

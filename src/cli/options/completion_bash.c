@@ -1,7 +1,7 @@
 #include "base/strbuf.h"
 #include "cli/options/command.h"
 #include "cli/options/completion.h"
-#include "cli/options/globals.h"
+#include "cli/options/option.h"
 
 static const char head[] =
     "# bash completion for loadline, made from its option table\n"

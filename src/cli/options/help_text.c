@@ -3,7 +3,7 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "cli/options/command.h"
-#include "cli/options/globals.h"
+#include "cli/options/option.h"
 #include "cli/options/wrap.h"
 
 enum { HELP_COLUMN = 26 };

@@ -4,8 +4,8 @@
 
 #include "base/strbuf.h"
 #include "cli/options/command.h"
-#include "cli/options/globals.h"
 #include "cli/options/help_text.h"
+#include "cli/options/option.h"
 #include "cli/options/wrap.h"
 
 /* Text that roff prints as it is: no requests, no escapes, real hyphens. */

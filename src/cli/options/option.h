@@ -127,4 +127,13 @@ int ll_options_parse(const struct ll_option *options, void *args, int argc, char
 /* Frees the lists and zeroes their fields. */
 void ll_options_fini(const struct ll_option *options, void *args);
 
+/* The options that stand before COMMAND. */
+struct ll_globals {
+	const char *sim; /* NULL: the real driver; "": the simulator's default scenario; else a scenario */
+	int log_level;   /* enum ll_log_level */
+	bool wants_version;
+};
+
+extern const struct ll_option ll_global_options[];
+
 #endif

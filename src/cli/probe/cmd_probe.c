@@ -325,7 +325,7 @@ static int open_and_probe(struct probe_run *run, struct ll_err *err)
 	return rc;
 }
 
-static int run(void *words, const struct ll_operands *operands, struct ll_err *err)
+static int run_probe(void *words, const struct ll_operands *operands, struct ll_err *err)
 {
 	struct probe_run run = {.args = words};
 	(void)operands;
@@ -344,7 +344,7 @@ static int run(void *words, const struct ll_operands *operands, struct ll_err *e
 	return rc;
 }
 
-static const struct ll_example examples[] = {
+static const struct ll_example probe_examples[] = {
     {"loadline probe", "Everything that changes no setting of the card."},
     {"loadline probe --parallel processes --under default,mps --svg shared.svg",
      "How two processes share the card, without MPS and with it, as a table and a picture."},
@@ -386,9 +386,9 @@ const struct ll_command ll_command_probe = {
 	"over the "
 	"runs; statement; first.\n\n"
 	"The card should be idle otherwise.",
-    .examples = examples,
+    .examples = probe_examples,
     .options = ll_probe_options,
     .args_size = sizeof(struct ll_probe_args),
     .statuses = statuses,
-    .run = run,
+    .run = run_probe,
 };

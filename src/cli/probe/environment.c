@@ -7,13 +7,13 @@
 
 #include "base/err.h"
 #include "cli/probe/keeper.h"
-#include "cli/probe/mps.h"
 #include "driver/readings.h"
 
 /* A pipe folder without a daemon keeps a process out of MPS (doc/facts.md). */
 static const char no_mps[] = "CUDA_MPS_PIPE_DIRECTORY=/nonexistent/loadline-keeps-out-of-mps";
 
-__attribute__((format(printf, 2, 3))) static void add(struct ll_probe_environment *environment, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static void add_variable(struct ll_probe_environment *environment,
+							       const char *fmt, ...)
 {
 	size_t count = 0;
 	va_list list;
@@ -26,13 +26,13 @@ __attribute__((format(printf, 2, 3))) static void add(struct ll_probe_environmen
 }
 
 /* What a user's own environment may have that changes how kernels are queued or who may use what. */
-static void begin(struct ll_probe_environment *environment, unsigned connections)
+static void begin_variables(struct ll_probe_environment *environment, unsigned connections)
 {
 	memset(environment->variables, 0, sizeof environment->variables);
-	add(environment, "CUDA_DEVICE_MAX_CONNECTIONS=%u", connections);
-	add(environment, "CUDA_LAUNCH_BLOCKING");
-	add(environment, "CUDA_MPS_CLIENT_PRIORITY");
-	add(environment, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
+	add_variable(environment, "CUDA_DEVICE_MAX_CONNECTIONS=%u", connections);
+	add_variable(environment, "CUDA_LAUNCH_BLOCKING");
+	add_variable(environment, "CUDA_MPS_CLIENT_PRIORITY");
+	add_variable(environment, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
 }
 
 /* ---- the card's mode ---- */
@@ -127,13 +127,13 @@ static int join_mps(struct ll_probe_environment *environment, unsigned percent, 
 		rc = start_mps(environment, err);
 	if (rc < 0)
 		return rc;
-	add(environment, "CUDA_MPS_PIPE_DIRECTORY=%.200s", ll_probe_mps_pipe(environment->mps));
+	add_variable(environment, "CUDA_MPS_PIPE_DIRECTORY=%.200s", ll_probe_mps_pipe(environment->mps));
 	/* The daemon shows its one card as the first, whatever number it has elsewhere. */
-	add(environment, "CUDA_VISIBLE_DEVICES");
+	add_variable(environment, "CUDA_VISIBLE_DEVICES");
 	if (percent)
-		add(environment, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=%u", percent);
+		add_variable(environment, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=%u", percent);
 	else
-		add(environment, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+		add_variable(environment, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
 	return 0;
 }
 
@@ -142,15 +142,15 @@ int ll_probe_environment_arrange(void *user, struct ll_probe_under under, unsign
 {
 	struct ll_probe_environment *environment = user;
 	int rc;
-	begin(environment, connections);
+	begin_variables(environment, connections);
 	if (under.manner == LL_PROBE_MPS) {
 		rc = join_mps(environment, under.percent, err);
 	} else {
-		add(environment, "%s", no_mps);
-		add(environment, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+		add_variable(environment, "%s", no_mps);
+		add_variable(environment, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
 		/* CUDA shows a process one slice, and without being told that is the first. */
 		if (environment->card->is_mig)
-			add(environment, "CUDA_VISIBLE_DEVICES=%.96s", environment->card->uuid);
+			add_variable(environment, "CUDA_VISIBLE_DEVICES=%.96s", environment->card->uuid);
 		rc = under.manner == LL_PROBE_EXCLUSIVE ? need_exclusive(environment, err)
 							: need_default(environment, err);
 	}

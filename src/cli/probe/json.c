@@ -4,7 +4,7 @@
 #include "base/err.h"
 #include "cli/common/json_line.h"
 #include "cli/probe/output.h"
-#include "probe/findings.h"
+#include "probe/report.h"
 
 enum { DECIMALS = 3 };
 

@@ -1,40 +1,58 @@
 /*
- * keeper.h - what the probe owes to the machine is paid when it is killed, too.
+ * keeper.h - what the probe changes on the machine, and the process that puts it back if the probe is killed.
  *
- * A private MPS daemon with its folder, and a compute mode, outlive a probe that dies by SIGKILL. So a process of its
- * own, the keeper, waits for the end of the probe, which it sees at the end of a pipe, and then does what the probe has
- * not done any more. It knows by what the probe writes into that pipe before each change.
+ * The probe starts a private MPS daemon in a temporary folder, for one card. No other program's clients find it, and it
+ * needs neither root nor another compute mode. The probe may also change a card's compute mode. Daemon, folder and mode
+ * would outlive a probe that dies by SIGKILL. So a process of its own, the keeper, waits for the end of the probe,
+ * which it sees at the end of a pipe, and then undoes what the probe has not undone. Before each change the probe
+ * writes into that pipe what is to be undone.
  */
 #ifndef LOADLINE_CLI_PROBE_KEEPER_H
 #define LOADLINE_CLI_PROBE_KEEPER_H
 
 #include <sys/types.h>
 
-#include "cli/probe/mps.h"
 #include "driver/cards.h"
 
 struct ll_err;
+struct ll_probe_mps;
 
-/* What has to be undone: empty texts are nothing. */
+/* Short, because the driver's sockets are in it (mps/place.h). */
+enum { LL_PROBE_MPS_FOLDER_SIZE = 80 };
+
+/* What is to be undone; an empty text: nothing. */
 struct ll_probe_debt {
-	char folder[LL_PROBE_MPS_FOLDER_SIZE]; /* of a private MPS daemon: to be ended, and the folder removed */
-	char exclusive_uuid[LL_UUID_SIZE];     /* of a card: to be put back into the default mode */
+	char folder[LL_PROBE_MPS_FOLDER_SIZE]; /* of a private MPS daemon: end the daemon, remove the folder */
+	char exclusive_uuid[LL_UUID_SIZE];     /* of a card: put it back into the default mode */
 };
 
 struct ll_probe_keeper {
-	pid_t pid; /* 0: there is none, and the other calls do nothing */
+	pid_t pid; /* 0: there is no keeper, and the other calls do nothing */
 	int fd;
 	struct ll_probe_debt debt;
 };
 
-/* Forks: before the driver is opened, which has threads. Signals that the caller blocks are blocked in it, too. */
+/* Starts the keeper by fork. Call it before the driver is opened, because the driver has threads. Signals that the
+ * caller blocks are blocked in the keeper too. */
 int ll_probe_keeper_start(struct ll_probe_keeper *keeper, struct ll_err *err);
 
-/* Before the change; NULL: after it is undone. */
-void ll_probe_keeper_owe_folder(struct ll_probe_keeper *keeper, const char *folder);
+/* Call before the card's mode is changed. uuid NULL: the mode is put back. */
 void ll_probe_keeper_owe_mode(struct ll_probe_keeper *keeper, const char *uuid);
 
-/* Lets it go, and waits for its end where nothing is owed. What is owed still it tries once more by itself. */
+/* Ends the keeper. Waits for its end if nothing is to be undone; otherwise the keeper tries once more by itself. */
 void ll_probe_keeper_end(struct ll_probe_keeper *keeper);
+
+/*
+ * Starts the private daemon, and tells the keeper, which must outlive it. The caller ends it with ll_probe_mps_stop.
+ * -EOPNOTSUPP: the machine has no MPS, or it does not start; err says why.
+ */
+int ll_probe_mps_start(const struct ll_driver *driver, const struct ll_card *card, struct ll_probe_keeper *keeper,
+		       struct ll_probe_mps **ret_mps, struct ll_err *err);
+
+/* Returns its pipe folder: CUDA_MPS_PIPE_DIRECTORY for its clients. */
+const char *ll_probe_mps_pipe(const struct ll_probe_mps *mps);
+
+/* Ends the daemon, by force if it must, removes its folder and frees. NULL is fine. */
+int ll_probe_mps_stop(struct ll_probe_mps *mps, struct ll_err *err);
 
 #endif

@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "cli/options/wrap.h"
 #include "cli/probe/output.h"
-#include "probe/findings.h"
+#include "probe/report.h"
 
 #define ROW "%-11s%-10s%-6s%-10s%-5s%-12s%9s%10s%10s%8s%5s%6s\n"
 

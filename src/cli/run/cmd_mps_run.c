@@ -6,7 +6,7 @@
 #define ARGS struct ll_run_args
 
 /* The rows of `run` that mean the same, or something else, by space. */
-static const struct ll_option options[] = {
+static const struct ll_option mps_run_options[] = {
     LL_OPTION_CARDS(ARGS, cards),
     {.name = "mem", .letter = 'm', .placeholder = "SIZE", LL_OPTION_TEXT(ARGS, mem), .help = LL_LIMIT_MEMORY_HELP},
     {.name = "compute",
@@ -29,14 +29,14 @@ static const struct ll_option options[] = {
     LL_OPTION_END,
 };
 
-static int run(void *data, const struct ll_operands *operands, struct ll_err *err)
+static int run_mps_run(void *data, const struct ll_operands *operands, struct ll_err *err)
 {
 	struct ll_run_args *args = data;
 	args->by = LL_RUN_BY_SPACE;
 	return ll_run_start(args, operands, err);
 }
 
-static const struct ll_example examples[] = {
+static const struct ll_example mps_run_examples[] = {
     {"loadline mps run -- python train.py", "A client of the daemon that runs."},
     {"loadline mps run --compute 25% --mem 8G -- ./solve", "The same as loadline run --by space with these limits."},
     {NULL, NULL},
@@ -55,11 +55,11 @@ const struct ll_command ll_mps_run = {
 		   "none of this, and "
 		   "run the program without MPS.\n\n"
 		   "`loadline status` shows the program like every other, with its share of the SMs.",
-    .examples = examples,
-    .options = options,
+    .examples = mps_run_examples,
+    .options = mps_run_options,
     .args_size = sizeof(ARGS),
     .takes_command = true,
     .failure_status = LL_RUN_OWN_FAILURE,
     .statuses = ll_run_statuses,
-    .run = run,
+    .run = run_mps_run,
 };

@@ -1,10 +1,10 @@
 #include "cli/options/command.h"
 #include "cli/options/help_text.h"
 #include "cli/run/args.h"
-#include "cli/run/find.h"
+#include "cli/run/program.h"
 #include "cli/run/start.h"
 
-static int run(void *data, const struct ll_operands *operands, struct ll_err *err)
+static int run_run(void *data, const struct ll_operands *operands, struct ll_err *err)
 {
 	return ll_run_start(data, operands, err);
 }
@@ -16,7 +16,7 @@ const struct ll_help_status ll_run_statuses[] = {
     {0, NULL},
 };
 
-static const struct ll_example examples[] = {
+static const struct ll_example run_examples[] = {
     {"loadline run --mem 20G --compute 25% -- python train.py", "A quarter of the card's time, 20 GiB of its memory."},
     {"loadline run -i 1 --priority low --tenant night -- ./render", "Card 1, whenever nobody else wants it."},
     {"loadline run --by space --compute 25% --mem 20G -- python train.py",
@@ -47,11 +47,11 @@ const struct ll_command ll_command_run = {
 	"auto it shares the time then.\n\n"
 	"A program that nothing can be preloaded into is refused. One that drops the library later on is not "
 	"held back; status shows it as ungoverned.",
-    .examples = examples,
+    .examples = run_examples,
     .options = ll_run_options,
     .args_size = sizeof(struct ll_run_args),
     .takes_command = true,
     .failure_status = LL_RUN_OWN_FAILURE,
     .statuses = ll_run_statuses,
-    .run = run,
+    .run = run_run,
 };

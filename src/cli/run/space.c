@@ -16,7 +16,6 @@
 #include "mps/cards.h"
 #include "mps/environment.h"
 #include "mps/limits.h"
-#include "mps/share.h"
 
 enum { MIB_SHIFT = 20, PERMILLE = 1000, CARDS_MAX = 128 };
 

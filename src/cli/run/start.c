@@ -1,6 +1,7 @@
 #include "cli/run/start.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +11,11 @@
 #include "base/scope.h"
 #include "cli/run/cards.h"
 #include "cli/run/environment.h"
-#include "cli/run/find.h"
-#include "cli/run/join.h"
+#include "cli/run/program.h"
 #include "cli/run/space.h"
+#include "ledger/claim.h"
+#include "ledger/ledger.h"
+#include "ledger/proc.h"
 
 /* Inside a governed program its settings are the command's too. */
 static int make_settings(const struct ll_run_args *args, const char *command, struct ll_run_settings *ret_settings,
@@ -55,6 +58,24 @@ static int find_program(const struct ll_run_args *args, const char *command, cha
 	else if (rc && err)
 		*err = why;
 	return args->allow_ungoverned ? 0 : rc;
+}
+
+int ll_run_join(const struct ll_run_settings *settings, const struct ll_card *card, int *ret_fd, struct ll_err *err)
+{
+	struct ll_ledger *ledger;
+	struct ll_claim *claim = NULL;
+	unsigned row = 0;
+	int rc = ll_ledger_open(settings->folder, card->uuid, true, &ledger, err);
+	if (rc)
+		return rc;
+	ll_ledger_sweep_below(ledger);
+	/* Checks that there is room for the claim that the command will take. Without a claim it is not governed. */
+	rc = ll_run_settings_claim(settings, ledger, card->label, &row, &claim, err);
+	ll_claim_release(claim);
+	if (!rc)
+		rc = ll_tenant_keep(ledger, row, ret_fd, err);
+	ll_ledger_close(ledger);
+	return rc;
 }
 
 /* The descriptor stays open. */

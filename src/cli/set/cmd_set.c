@@ -17,7 +17,7 @@ struct set_args {
 	const char *mem, *compute, *weight, *priority; /* NULL: not given */
 };
 
-static const struct ll_option options[] = {
+static const struct ll_option set_options[] = {
     {.name = "mem",
      .letter = 'm',
      .placeholder = "SIZE",
@@ -172,7 +172,7 @@ static int change(const struct set_args *args, const struct limits *limits, cons
 	return 0;
 }
 
-static int run(void *data, const struct ll_operands *operands, struct ll_err *err)
+static int run_set(void *data, const struct ll_operands *operands, struct ll_err *err)
 {
 	const struct set_args *args = data;
 	struct limits limits = {0};
@@ -196,7 +196,7 @@ static int run(void *data, const struct ll_operands *operands, struct ll_err *er
 	return rc;
 }
 
-static const struct ll_example examples[] = {
+static const struct ll_example set_examples[] = {
     {"loadline set 0/17 --mem 10G", "At most 10 GiB from now on for the tenant of that claim, on that card."},
     {"loadline set night --compute 50% --weight 2", "Tenant night, on every card that it uses."},
     {"loadline set night --compute none", "No cap any more."},
@@ -213,9 +213,9 @@ const struct ll_command ll_command_set = {
 	"status` shows it (0/17), which means its tenant on that card, or a tenant's name, which means all cards that "
 	"it uses. What is not named stays as it is. One line for each card says what it was and what it is now.\n\n"
 	"A synthetic load has no limits to set: end it and start another.",
-    .examples = examples,
-    .options = options,
+    .examples = set_examples,
+    .options = set_options,
     .complete = LL_COMPLETE_CLAIM,
     .args_size = sizeof(struct set_args),
-    .run = run,
+    .run = run_set,
 };

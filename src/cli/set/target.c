@@ -27,8 +27,8 @@ static int open_ledger(const struct ll_card *card, struct ll_ledger **ret_ledger
 }
 
 /* Takes the ledger over. */
-static int add(struct ll_set_targets *targets, const struct ll_card *card, struct ll_ledger *ledger, unsigned row,
-	       struct ll_err *err)
+static int add_target(struct ll_set_targets *targets, const struct ll_card *card, struct ll_ledger *ledger,
+		      unsigned row, struct ll_err *err)
 {
 	struct ll_set_target *items = realloc(targets->items, (targets->count + 1) * sizeof *items);
 	if (!items) {
@@ -78,7 +78,7 @@ static int find_claim(struct ll_set_targets *targets, const struct ll_driver *dr
 		return rc == -ENOENT ? fail_unknown(word, err) : rc;
 	rc = find_row(ledger, index, word, &row, err);
 	if (!rc)
-		return add(targets, cards[0], ledger, row, err);
+		return add_target(targets, cards[0], ledger, row, err);
 	ll_ledger_close(ledger);
 	return rc;
 }
@@ -115,7 +115,7 @@ static int find_on_card(struct ll_set_targets *targets, const struct ll_card *ca
 	if (!rc)
 		rc = find_in_ledger(ledger, name, id, &row, &why);
 	if (!rc)
-		return add(targets, card, ledger, row, err);
+		return add_target(targets, card, ledger, row, err);
 	ll_ledger_close(ledger);
 	if (rc != -ENOENT && err)
 		*err = why;

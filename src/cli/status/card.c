@@ -1,8 +1,17 @@
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
+#include "base/err.h"
 #include "cli/status/status.h"
+#include "ledger/file.h"
+#include "ledger/ledger.h"
+#include "ledger/proc.h"
+#include "ledger/turn.h"
+
+/* ---- readings ---- */
 
 static void read_card(struct ll_status_card *status)
 {
@@ -60,4 +69,129 @@ void ll_status_card_fini(struct ll_status_card *status)
 	status->tenants = NULL;
 	status->strangers = NULL;
 	status->claim_count = status->tenant_count = status->stranger_count = 0;
+}
+
+/* ---- the ledger ---- */
+
+enum { CLAIMS_MAX = 256, TENANTS_MAX = 128 };
+
+const struct ll_tenant_info *ll_status_tenant(const struct ll_status_card *status, const struct ll_claim_info *claim)
+{
+	for (size_t i = 0; claim->tenant_row && i < status->tenant_count; i++) {
+		if (status->tenants[i].row + 1 == claim->tenant_row)
+			return &status->tenants[i];
+	}
+	return NULL;
+}
+
+/* The word may name a claim that has ended, or rests. */
+bool ll_status_waits(const struct ll_status_card *status, const struct ll_claim_info *claim, unsigned *ret_holder)
+{
+	const struct ll_tenant_info *tenant = ll_status_tenant(status, claim);
+	if (!claim->want_since_ns || !status->has_holder || status->holder == claim->index || !tenant ||
+	    !tenant->is_held)
+		return false;
+	for (size_t i = 0; i < status->claim_count; i++) {
+		const struct ll_claim_info *holder = &status->claims[i];
+		if (holder->index == status->holder && holder->want_since_ns) {
+			*ret_holder = holder->index;
+			return true;
+		}
+	}
+	return false;
+}
+
+bool ll_status_is_over_cap(const struct ll_status_card *status, const struct ll_claim_info *claim)
+{
+	const struct ll_tenant_info *tenant = ll_status_tenant(status, claim);
+	return tenant && tenant->compute_cap_permille && tenant->tokens_ns < 0;
+}
+
+bool ll_status_lost(const struct ll_status_card *status, const struct ll_tenant_info *tenant, double *ret_seconds)
+{
+	uint64_t since_ns = tenant->lost_since_ns;
+	*ret_seconds = status->now_ns > since_ns ? (double)(status->now_ns - since_ns) / (double)LL_NS_PER_S : 0;
+	return since_ns;
+}
+
+static void fill_recent(const struct ll_status_card *status, uint64_t before_ns, uint64_t now_ns,
+			struct ll_status_recent *ret_recent)
+{
+	uint64_t passed_ns = status->now_ns - status->earlier->now_ns;
+	uint64_t had_ns = now_ns > before_ns ? now_ns - before_ns : 0;
+	ret_recent->seconds = (double)passed_ns / (double)LL_NS_PER_S;
+	ret_recent->percent = 100 * (double)had_ns / (double)passed_ns;
+}
+
+bool ll_status_recent_tenant(const struct ll_status_card *status, const struct ll_tenant_info *tenant,
+			     struct ll_status_recent *ret_recent)
+{
+	const struct ll_status_card *earlier = status->earlier;
+	for (size_t i = 0; earlier && status->now_ns > earlier->now_ns && i < earlier->tenant_count; i++) {
+		if (earlier->tenants[i].id != tenant->id)
+			continue;
+		fill_recent(status, earlier->tenants[i].gpu_time_ns, tenant->gpu_time_ns, ret_recent);
+		return true;
+	}
+	return false;
+}
+
+bool ll_status_recent_hold(const struct ll_status_card *status, const struct ll_claim_info *hold,
+			   struct ll_status_recent *ret_recent)
+{
+	const struct ll_status_card *earlier = status->earlier;
+	for (size_t i = 0; earlier && status->now_ns > earlier->now_ns && i < earlier->claim_count; i++) {
+		const struct ll_claim_info *before = &earlier->claims[i];
+		if (before->index != hold->index || before->taken_ns != hold->taken_ns)
+			continue;
+		fill_recent(status, before->synthetic_busy_ns, hold->synthetic_busy_ns, ret_recent);
+		return true;
+	}
+	return false;
+}
+
+/* What holds is in the tenant's row: the claim's own words are what it began with. */
+static void apply_tenant(struct ll_claim_info *claim, const struct ll_tenant_info *tenant)
+{
+	claim->priority = tenant->priority;
+	claim->memory_limit_bytes = tenant->memory_limit_bytes;
+	claim->compute_cap_permille = tenant->compute_cap_permille;
+	claim->weight_permille = tenant->weight_permille;
+}
+
+static int copy_ledger(struct ll_status_card *status, struct ll_ledger *ledger, struct ll_err *err)
+{
+	status->claims = calloc(CLAIMS_MAX, sizeof *status->claims);
+	status->tenants = calloc(TENANTS_MAX, sizeof *status->tenants);
+	if (!status->claims || !status->tenants)
+		return ll_err_set(err, -ENOMEM, "claims: %s", strerror(ENOMEM));
+	ll_ledger_sweep_below(ledger);
+	status->claim_count = ll_ledger_list(ledger, status->claims, CLAIMS_MAX);
+	status->tenant_count = ll_tenant_list(ledger, status->tenants, TENANTS_MAX);
+	status->has_holder = ll_turn_holder(ledger, &status->holder);
+	for (size_t i = 0; i < status->claim_count; i++) {
+		const struct ll_tenant_info *tenant = ll_status_tenant(status, &status->claims[i]);
+		if (tenant)
+			apply_tenant(&status->claims[i], tenant);
+	}
+	return 0;
+}
+
+/* A card that nobody ever claimed has no ledger. */
+int ll_status_read_ledger(struct ll_status_card *status, struct ll_err *err)
+{
+	char folder[LL_FOLDER_SIZE];
+	struct ll_ledger *ledger = NULL;
+	struct ll_err own = {0};
+	int rc = ll_ledger_folder(ll_driver_sim_folder(status->card->driver), folder, &own);
+	if (!rc)
+		rc = ll_ledger_open(folder, status->card->uuid, false, &ledger, &own);
+	if (rc == -ENOENT)
+		return 0;
+	if (!rc)
+		rc = copy_ledger(status, ledger, &own);
+	ll_ledger_close(ledger);
+	if (rc && err)
+		*err = own;
+	return rc;
 }

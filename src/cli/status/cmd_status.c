@@ -18,7 +18,7 @@ struct status_args {
 	const char *watch; /* NULL: once */
 };
 
-static const struct ll_option options[] = {
+static const struct ll_option status_options[] = {
     LL_OPTION_CARDS(struct status_args, cards),
     LL_OPTION_JSON(struct status_args, json),
     {.name = "watch",
@@ -95,7 +95,7 @@ static int read_every(const char *text, uint64_t *ret_every_ns, struct ll_err *e
 	return 0;
 }
 
-static int run(void *words, const struct ll_operands *operands, struct ll_err *err)
+static int run_status(void *words, const struct ll_operands *operands, struct ll_err *err)
 {
 	const struct status_args *args = words;
 	struct ll_driver *driver = NULL;
@@ -116,7 +116,7 @@ static int run(void *words, const struct ll_operands *operands, struct ll_err *e
 	return rc;
 }
 
-static const struct ll_example examples[] = {
+static const struct ll_example status_examples[] = {
     {"loadline status", "Show every card and what is claimed on it."},
     {"loadline status --watch=5", "The same every 5 seconds, with each tenant's share of them."},
     {"loadline status --json | jq 'select(.synthetic)'", "The synthetic loads, for a script."},
@@ -138,8 +138,8 @@ const struct ll_command ll_command_status = {
 	"process "
 	"without one ({\"process\":\"0/4711\",…}). What a card does not tell is null.\n\n"
 	"Only claims that this user may see are shown: without a daemon a ledger belongs to one user.",
-    .examples = examples,
-    .options = options,
+    .examples = status_examples,
+    .options = status_options,
     .args_size = sizeof(struct status_args),
-    .run = run,
+    .run = run_status,
 };

@@ -53,7 +53,7 @@ static void forget(struct ll_status_card *cards, size_t count)
 		ll_status_card_fini(&cards[i]);
 }
 
-static void keep(struct watch *watch)
+static void keep_earlier(struct watch *watch)
 {
 	struct ll_status_card *old = watch->earlier;
 	if (watch->has_earlier)
@@ -121,14 +121,14 @@ static bool wait_for_signal(const sigset_t *signals, uint64_t until_ns)
 	}
 }
 
-static int run(struct watch *watch, const sigset_t *signals, uint64_t every_ns, bool is_json, struct ll_err *err)
+static int run_watch(struct watch *watch, const sigset_t *signals, uint64_t every_ns, bool is_json, struct ll_err *err)
 {
 	uint64_t next_ns = ll_now_ns();
 	do {
 		int rc = read_cards(watch, err);
 		if (!rc)
 			rc = is_json ? print_json(watch, err) : print_text(watch, err);
-		keep(watch);
+		keep_earlier(watch);
 		if (rc)
 			return rc;
 		next_ns += every_ns;
@@ -151,7 +151,7 @@ int ll_status_watch(const struct ll_card *const *cards, size_t count, uint64_t e
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
-	int rc = run(&watch, &signals, every_ns, is_json, err);
+	int rc = run_watch(&watch, &signals, every_ns, is_json, err);
 	if (watch.has_earlier)
 		forget(watch.earlier, count);
 	return rc;

@@ -66,7 +66,7 @@ static struct seen *find_seen(struct watched *watched, pid_t pid)
 }
 
 /* What NVML does not answer in one look it may in the next. */
-static void look(struct watched *watched)
+static void look_at_process(struct watched *watched)
 {
 	struct ll_util_sample samples[SAMPLES];
 	size_t count = 0;
@@ -142,7 +142,7 @@ static void look_for(struct watched *cards, size_t count, uint64_t for_ns)
 	sigprocmask(SIG_BLOCK, &signals, &before);
 	for (int signal = -1; signal < 0;) {
 		for (size_t i = 0; i < count; i++)
-			look(&cards[i]);
+			look_at_process(&cards[i]);
 		uint64_t now_ns = ll_now_ns();
 		if (now_ns >= end_ns)
 			break;

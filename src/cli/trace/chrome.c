@@ -54,7 +54,7 @@ static void put_string(FILE *file, const char *text)
 	putc('"', file);
 }
 
-static void begin(struct output *out)
+static void begin_event(struct output *out)
 {
 	fputs(out->has_any ? ",\n" : "\n", out->file);
 	out->has_any = true;
@@ -73,7 +73,7 @@ static uint64_t since_start_ns(const struct output *out, uint64_t ns)
 
 static void put_meta(struct output *out, pid_t pid, uint32_t thread, const char *what, const char *name)
 {
-	begin(out);
+	begin_event(out);
 	fprintf(out->file, "{\"ph\":\"M\",\"pid\":%d,\"tid\":%u,\"name\":\"%s\",\"args\":{\"name\":", (int)pid, thread,
 		what);
 	put_string(out->file, name);
@@ -122,7 +122,7 @@ static void put_arguments(FILE *file, const struct ll_trace_record *record)
 static void put_span(struct output *out, pid_t pid, uint32_t lane, const struct ll_trace_event *event)
 {
 	const struct ll_trace_record *record = event->record;
-	begin(out);
+	begin_event(out);
 	fprintf(out->file, "{\"ph\":\"X\",\"pid\":%d,\"tid\":%u,\"cat\":\"%s\",\"name\":", (int)pid, lane,
 		ll_trace_event_kind(event));
 	put_string(out->file, ll_trace_event_name(event));
@@ -140,7 +140,7 @@ static void put_memory(struct output *out, pid_t pid, const struct ll_trace_reco
 		*held_bytes += record->bytes;
 	else
 		*held_bytes -= record->bytes < *held_bytes ? record->bytes : *held_bytes;
-	begin(out);
+	begin_event(out);
 	fprintf(out->file, "{\"ph\":\"C\",\"pid\":%d,\"tid\":0,\"name\":\"device memory\"", (int)pid);
 	put_us(out->file, "ts", since_start_ns(out, record->start_ns));
 	fprintf(out->file, ",\"args\":{\"bytes\":%" PRIu64 "}}", *held_bytes);

@@ -11,7 +11,7 @@
 #include "cli/options/command.h"
 #include "cli/options/help_text.h"
 #include "cli/run/environment.h"
-#include "cli/run/find.h"
+#include "cli/run/program.h"
 #include "cli/trace/card.h"
 #include "cli/trace/cupti.h"
 #include "cli/trace/folder.h"
@@ -33,7 +33,7 @@ struct trace_args {
 
 static const char *const ways[] = {"auto", "cupti", "events", NULL};
 
-static const struct ll_option options[] = {
+static const struct ll_option trace_options[] = {
     {.name = "output",
      .letter = 'o',
      .placeholder = "FILE",
@@ -256,7 +256,7 @@ static int trace(const struct trace_args *args, const struct ll_trace_filter *fi
 	return rc ? rc : status;
 }
 
-static int run(void *data, const struct ll_operands *operands, struct ll_err *err)
+static int run_trace(void *data, const struct ll_operands *operands, struct ll_err *err)
 {
 	const struct trace_args *args = data;
 	struct ll_trace_filter filter = {0};
@@ -287,7 +287,7 @@ static const struct ll_help_status statuses[] = {
     {0, NULL},
 };
 
-static const struct ll_example examples[] = {
+static const struct ll_example trace_examples[] = {
     {"loadline trace -- python train.py", "Why is the card not busy? The summary says it."},
     {"loadline trace -o output_%p.csv -o all.json -- torchrun train.py",
      "A table for each process, and one timeline of all for Perfetto."},
@@ -312,11 +312,11 @@ const struct ll_command ll_command_trace = {
 	"The exit status is COMMAND's, as a shell gives it. Ctrl-C goes to COMMAND, and the summary still comes.\n\n"
 	"Without a command, -i shows the processes on these cards and their utilisation for a while, as NVML tells it: "
 	"a timeline is there only for what was started under trace.",
-    .examples = examples,
-    .options = options,
+    .examples = trace_examples,
+    .options = trace_options,
     .args_size = sizeof(struct trace_args),
     .takes_command = true,
     .failure_status = OWN_FAILURE,
     .statuses = statuses,
-    .run = run,
+    .run = run_trace,
 };

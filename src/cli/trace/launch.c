@@ -14,8 +14,8 @@
 
 #include "base/err.h"
 #include "base/scope.h"
-#include "cli/run/find.h"
 #include "cli/run/preload.h"
+#include "cli/run/program.h"
 #include "cli/trace/sample.h"
 #include "trace/record.h"
 
@@ -62,8 +62,8 @@ static void become(const struct ll_trace_how *how, const char *path, char **word
 	_exit(LL_RUN_NOT_EXECUTABLE);
 }
 
-static int start(const struct ll_trace_how *how, const char *path, char **words, const sigset_t *mask, pid_t *ret_pid,
-		 struct ll_err *err)
+static int start_command(const struct ll_trace_how *how, const char *path, char **words, const sigset_t *mask,
+			 pid_t *ret_pid, struct ll_err *err)
 {
 	int ends[2], code = 0;
 	if (pipe2(ends, O_CLOEXEC) < 0)
@@ -111,7 +111,7 @@ static bool reap(pid_t pid, int *ret_status)
 	return has_ended;
 }
 
-static void watch(pid_t pid, const sigset_t *signals, struct ll_sampler *sampler, int *ret_status)
+static void watch_command(pid_t pid, const sigset_t *signals, struct ll_sampler *sampler, int *ret_status)
 {
 	for (;;) {
 		siginfo_t info;
@@ -140,10 +140,10 @@ int ll_trace_launch(const struct ll_trace_how *how, const char *path, char **wor
 		sigaddset(&signals, passed[i]);
 	sigprocmask(SIG_BLOCK, &signals, &before);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	int rc = start(how, path, words, &before, &pid, err);
+	int rc = start_command(how, path, words, &before, &pid, err);
 	if (!rc) {
 		ll_sampler_init(sampler, pid);
-		watch(pid, &signals, sampler, ret_status);
+		watch_command(pid, &signals, sampler, ret_status);
 	}
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return rc;

@@ -6,7 +6,7 @@
 #define LOADLINE_CLI_TRACE_SUMMARY_H
 
 #include "cli/trace/run.h"
-#include "control/idle.h"
+#include "control/spans.h"
 
 struct ll_trace_kernel_sum {
 	const char *name;

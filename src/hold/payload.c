@@ -1,4 +1,4 @@
-#include "hold/payload_auto.h"
+#include "hold/payload.h"
 
 #include <errno.h>
 
@@ -28,7 +28,7 @@ static int auto_open(const struct ll_card *card, const struct ll_payload_config 
 	return ll_payload_cuda.open(card, config, ret_payload, err);
 }
 
-/* Only a way to open: what it returns is launched and closed by its own ops. */
+/* Has only open: the payload that it returns has the ops of its own back end. */
 static const struct ll_payload_ops payload_auto = {.name = "auto", .open = auto_open};
 
 const struct ll_payload_ops *const ll_payloads[] = {&payload_auto, &ll_payload_vulkan, &ll_payload_cuda, NULL};

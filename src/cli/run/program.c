@@ -1,7 +1,13 @@
+#include "cli/run/program.h"
+
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
@@ -9,8 +15,126 @@
 
 #include "base/err.h"
 #include "base/scope.h"
-#include "cli/run/elf_kind.h"
-#include "cli/run/find.h"
+
+/* ---- what kind of program a file is ---- */
+
+enum { HEADERS_MAX = 512 };
+
+static bool read_at(int fd, void *data, size_t size, uint64_t offset)
+{
+	return pread(fd, data, size, (off_t)offset) == (ssize_t)size;
+}
+
+static uint16_t machine_of(const unsigned char *header)
+{
+	/* At the same place for both word sizes, in the file's byte order. */
+	const unsigned char *at = header + offsetof(Elf64_Ehdr, e_machine);
+	return header[EI_DATA] == ELFDATA2MSB ? (uint16_t)(at[0] << 8 | at[1]) : (uint16_t)(at[1] << 8 | at[0]);
+}
+
+/* The kernel runs nothing whose program headers, or loader's name, it cannot read. */
+static bool find_loader(int fd, const ElfW(Ehdr) * header, struct ll_elf_kind *kind)
+{
+	if (header->e_phentsize != sizeof(ElfW(Phdr)) || !header->e_phnum)
+		return false;
+	for (unsigned i = 0; i < header->e_phnum && i < HEADERS_MAX; i++) {
+		ElfW(Phdr) segment;
+		if (!read_at(fd, &segment, sizeof segment, header->e_phoff + (uint64_t)i * sizeof segment))
+			return false;
+		if (segment.p_type != PT_INTERP)
+			continue;
+		size_t size = segment.p_filesz < sizeof kind->loader ? segment.p_filesz : sizeof kind->loader - 1;
+		kind->has_loader = size > 1 && read_at(fd, kind->loader, size, segment.p_offset);
+		return kind->has_loader;
+	}
+	return true;
+}
+
+int ll_elf_kind_read(const char *path, struct ll_elf_kind *ret_kind)
+{
+	struct ll_elf_kind kind = {0};
+	unsigned char bytes[sizeof(ElfW(Ehdr))] = {0};
+	ElfW(Ehdr) header;
+	LL_SCOPE_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	ssize_t length = pread(fd, bytes, sizeof bytes, 0);
+	if (length < 0)
+		return -errno;
+	if (length >= SELFMAG && memcmp(bytes, ELFMAG, SELFMAG) == 0) {
+		kind.is_elf = true;
+		kind.word_bits = bytes[EI_CLASS] == ELFCLASS64 ? 64 : 32;
+		kind.byte_order = bytes[EI_DATA];
+		kind.machine = machine_of(bytes);
+		kind.is_readable_here =
+		    kind.word_bits == 8 * sizeof(ElfW(Addr)) &&
+		    kind.byte_order == (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB);
+		size_t whole = bytes[EI_CLASS] == ELFCLASS32 ? sizeof(Elf32_Ehdr) : sizeof(Elf64_Ehdr);
+		kind.is_damaged = (size_t)length < (whole < sizeof bytes ? whole : sizeof bytes);
+	}
+	if (kind.is_readable_here && !kind.is_damaged) {
+		memcpy(&header, bytes, sizeof header);
+		kind.is_damaged = !find_loader(fd, &header, &kind);
+	}
+	*ret_kind = kind;
+	return 0;
+}
+
+/* ---- the file of a command ---- */
+
+static int fail_lookup(const char *command, int code, struct ll_err *err)
+{
+	ll_err_set(err, -code, "%.200s: %s", command, code == ENOENT ? "command not found" : strerror(code));
+	if (err)
+		err->status = code == ENOENT || code == ENOTDIR ? LL_RUN_NOT_FOUND : LL_RUN_NOT_EXECUTABLE;
+	return -code;
+}
+
+/* 0 or the errno. */
+static int try_file(const char *path)
+{
+	struct stat st;
+	if (stat(path, &st))
+		return errno;
+	if (S_ISDIR(st.st_mode))
+		return EISDIR;
+	return access(path, X_OK) ? errno : 0;
+}
+
+/* An empty folder is the current one. A file that is there and cannot be run is told only if no later one can. */
+static int search_path(const char *command, const char *folders, char ret_path[PATH_MAX])
+{
+	int worst = ENOENT;
+	for (const char *folder = folders;; folder++) {
+		size_t length = strcspn(folder, ":");
+		int n = snprintf(ret_path, PATH_MAX, "%.*s%s%s", (int)length, folder, length ? "/" : "./", command);
+		int code = n > 0 && n < PATH_MAX ? try_file(ret_path) : ENAMETOOLONG;
+		if (code == 0)
+			return 0;
+		if (code == EACCES)
+			worst = EACCES;
+		folder += length;
+		if (!*folder)
+			return worst;
+	}
+}
+
+int ll_run_find(const char *command, char ret_path[PATH_MAX], struct ll_err *err)
+{
+	const char *folders = getenv("PATH");
+	int code;
+	if (!*command || strlen(command) >= PATH_MAX)
+		return fail_lookup(command, *command ? ENAMETOOLONG : ENOENT, err);
+	if (strchr(command, '/')) {
+		code = try_file(command);
+		snprintf(ret_path, PATH_MAX, "%s", command);
+	} else {
+		code = search_path(command, folders ? folders : "/bin:/usr/bin", ret_path);
+	}
+	return code ? fail_lookup(command, code, err) : 0;
+}
+
+/* ---- whether it can be governed ---- */
 
 /* The kernel follows as many. */
 enum { SCRIPTS_MAX = 5, LINE_SIZE = 512 };

@@ -1,0 +1,46 @@
+/*
+ * program.h - the file of the command of `loadline run`: where it is, what kind of program it is, and whether it can be
+ * governed.
+ */
+#ifndef LOADLINE_CLI_RUN_PROGRAM_H
+#define LOADLINE_CLI_RUN_PROGRAM_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ll_err;
+
+enum { LL_RUN_NOT_EXECUTABLE = 126, LL_RUN_NOT_FOUND = 127 };
+
+/*
+ * Finds the file like execvp: a word with a slash is a path, any other is searched for in the folders of PATH. -ENOENT,
+ * -EACCES; err's status is one of the two above.
+ */
+int ll_run_find(const char *command, char ret_path[PATH_MAX], struct ll_err *err);
+
+/*
+ * Whether a library can be preloaded into the program, or for a script into its interpreter. shim: the path of that
+ * library. -EPERM, and err says why not: the program is static, has more rights than its user, is for another machine
+ * or word size, or cannot be read. -ELIBBAD: it has another C library. The loader of musl ends such a program if a
+ * preloaded library needs glibc, so the library must not be in its LD_PRELOAD. The caller tells the user what that
+ * means. If err has one of the statuses above, the program would not run at all, like a script without its interpreter,
+ * or half an ELF file.
+ */
+int ll_run_check_program(const char *path, const char *shim, struct ll_err *err);
+
+/* What a preloaded library needs to know of a file. */
+struct ll_elf_kind {
+	bool is_elf; /* false: all other fields are zero */
+	uint8_t word_bits, byte_order;
+	uint16_t machine;
+	bool is_damaged;            /* cut short, or not a whole program: the kernel would not run it */
+	bool is_readable_here;      /* it has this program's word size and byte order, so the rest is known */
+	bool has_loader;            /* it names a dynamic loader; without one nothing can be preloaded */
+	char loader[PATH_MAX / 16]; /* the loader's path, cut */
+};
+
+/* Reads the kind. Damage behind the program headers is not looked for. -errno: the file cannot be read. */
+int ll_elf_kind_read(const char *path, struct ll_elf_kind *ret_kind);
+
+#endif

@@ -1,0 +1,283 @@
+#include "driver/readings.h"
+
+#include "driver/internal.h"
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- memory ---- */
+
+int ll_read_memory(const struct ll_card *card, struct ll_memory *ret_memory, struct ll_err *err)
+{
+	const struct ll_nvml *nvml = ll_card_nvml(card);
+	struct ll_nvml_memory_v2 newer = {.version = LL_NVML_MEMORY_V2};
+	if (nvml->nvmlDeviceGetMemoryInfo_v2 &&
+	    nvml->nvmlDeviceGetMemoryInfo_v2(card->nvml, &newer) == LL_NVML_SUCCESS) {
+		*ret_memory = (struct ll_memory){newer.total_bytes, newer.used_bytes, newer.free_bytes};
+		return 0;
+	}
+	struct ll_nvml_memory older;
+	int rc = ll_card_check(card, nvml->nvmlDeviceGetMemoryInfo(card->nvml, &older), err, "memory");
+	if (rc)
+		return rc;
+	*ret_memory = (struct ll_memory){older.total_bytes, older.used_bytes, older.free_bytes};
+	return 0;
+}
+
+/* ---- power and energy ---- */
+
+static const double milli = 1e-3;
+
+static double field_watts(const struct ll_nvml_field_value *field)
+{
+	return field->status == LL_NVML_SUCCESS ? field->value.as_uint * milli : (double)NAN;
+}
+
+/* One call for both; NaN for what the driver does not have. */
+static void read_fields(const struct ll_card *card, double *ret_instant, double *ret_average)
+{
+	const struct ll_nvml *nvml = ll_card_nvml(card);
+	struct ll_nvml_field_value fields[] = {
+	    {.field = LL_NVML_FI_POWER_INSTANT, .status = LL_NVML_ERROR_NOT_SUPPORTED},
+	    {.field = LL_NVML_FI_POWER_AVERAGE, .status = LL_NVML_ERROR_NOT_SUPPORTED},
+	};
+	*ret_instant = *ret_average = (double)NAN;
+	if (!nvml->nvmlDeviceGetFieldValues || nvml->nvmlDeviceGetFieldValues(card->nvml, 2, fields))
+		return;
+	*ret_instant = field_watts(&fields[0]);
+	*ret_average = field_watts(&fields[1]);
+}
+
+static int read_usage(const struct ll_card *card, double *ret_watts, struct ll_err *err)
+{
+	const struct ll_nvml *nvml = ll_card_nvml(card);
+	unsigned milliwatts;
+	if (!nvml->nvmlDeviceGetPowerUsage)
+		return ll_card_lacks(card, err, "power");
+	int rc = ll_card_check(card, nvml->nvmlDeviceGetPowerUsage(card->nvml, &milliwatts), err, "power");
+	if (!rc)
+		*ret_watts = milliwatts * milli;
+	return rc;
+}
+
+int ll_read_power(const struct ll_card *card, struct ll_power *ret_power, struct ll_err *err)
+{
+	const struct ll_card *whole = ll_card_whole(card);
+	double instant;
+	double average;
+	read_fields(whole, &instant, &average);
+	if (isnan(average)) {
+		int rc = read_usage(whole, &average, err);
+		if (rc && isnan(instant))
+			return rc;
+		average = rc ? instant : average;
+	}
+	*ret_power = (struct ll_power){
+	    .watts = isnan(instant) ? average : instant,
+	    .average_watts = average,
+	    .is_instant = !isnan(instant),
+	};
+	return 0;
+}
+
+int ll_read_power_limit(const struct ll_card *card, double *ret_watts, struct ll_err *err)
+{
+	const struct ll_card *whole = ll_card_whole(card);
+	const struct ll_nvml *nvml = ll_card_nvml(whole);
+	unsigned milliwatts;
+	if (!nvml->nvmlDeviceGetEnforcedPowerLimit)
+		return ll_card_lacks(whole, err, "power limit");
+	int rc =
+	    ll_card_check(whole, nvml->nvmlDeviceGetEnforcedPowerLimit(whole->nvml, &milliwatts), err, "power limit");
+	if (!rc)
+		*ret_watts = milliwatts * milli;
+	return rc;
+}
+
+int ll_read_energy(const struct ll_card *card, uint64_t *ret_energy_mj, struct ll_err *err)
+{
+	const struct ll_card *whole = ll_card_whole(card);
+	const struct ll_nvml *nvml = ll_card_nvml(whole);
+	unsigned long long energy_mj;
+	if (!nvml->nvmlDeviceGetTotalEnergyConsumption)
+		return ll_card_lacks(whole, err, "energy");
+	int rc =
+	    ll_card_check(whole, nvml->nvmlDeviceGetTotalEnergyConsumption(whole->nvml, &energy_mj), err, "energy");
+	if (!rc)
+		*ret_energy_mj = energy_mj;
+	return rc;
+}
+
+/* ---- heat, clocks, slowdown ---- */
+
+static double read_threshold(const struct ll_card *card, enum ll_nvml_temperature_threshold threshold)
+{
+	const struct ll_nvml *nvml = ll_card_nvml(card);
+	unsigned celsius;
+	if (!nvml->nvmlDeviceGetTemperatureThreshold ||
+	    nvml->nvmlDeviceGetTemperatureThreshold(card->nvml, threshold, &celsius))
+		return (double)NAN;
+	return celsius;
+}
+
+int ll_read_celsius(const struct ll_card *card, double *ret_celsius, struct ll_err *err)
+{
+	const struct ll_card *whole = ll_card_whole(card);
+	const struct ll_nvml *nvml = ll_card_nvml(whole);
+	unsigned celsius;
+	if (!nvml->nvmlDeviceGetTemperature)
+		return ll_card_lacks(whole, err, "temperature");
+	int rc = ll_card_check(whole, nvml->nvmlDeviceGetTemperature(whole->nvml, LL_NVML_TEMPERATURE_GPU, &celsius),
+			       err, "temperature");
+	if (!rc)
+		*ret_celsius = celsius;
+	return rc;
+}
+
+int ll_read_temperature(const struct ll_card *card, struct ll_temperature *ret_temperature, struct ll_err *err)
+{
+	const struct ll_card *whole = ll_card_whole(card);
+	double celsius;
+	int rc = ll_read_celsius(whole, &celsius, err);
+	if (rc)
+		return rc;
+	*ret_temperature = (struct ll_temperature){
+	    .celsius = celsius,
+	    .slowdown_celsius = read_threshold(whole, LL_NVML_TEMPERATURE_THRESHOLD_SLOWDOWN),
+	    .shutdown_celsius = read_threshold(whole, LL_NVML_TEMPERATURE_THRESHOLD_SHUTDOWN),
+	};
+	return 0;
+}
+
+int ll_read_clocks(const struct ll_card *card, struct ll_clocks *ret_clocks, struct ll_err *err)
+{
+	const struct ll_card *whole = ll_card_whole(card);
+	const struct ll_nvml *nvml = ll_card_nvml(whole);
+	struct ll_clocks clocks = {0};
+	if (!nvml->nvmlDeviceGetClockInfo)
+		return ll_card_lacks(whole, err, "clocks");
+	ll_nvml_result status = nvml->nvmlDeviceGetClockInfo(whole->nvml, LL_NVML_CLOCK_SM, &clocks.sm_mhz);
+	if (status == LL_NVML_SUCCESS)
+		status = nvml->nvmlDeviceGetClockInfo(whole->nvml, LL_NVML_CLOCK_MEM, &clocks.memory_mhz);
+	int rc = ll_card_check(whole, status, err, "clocks");
+	if (rc)
+		return rc;
+	if (!nvml->nvmlDeviceGetMaxClockInfo ||
+	    nvml->nvmlDeviceGetMaxClockInfo(whole->nvml, LL_NVML_CLOCK_SM, &clocks.max_sm_mhz))
+		clocks.max_sm_mhz = 0;
+	*ret_clocks = clocks;
+	return 0;
+}
+
+static const struct {
+	unsigned long long reason;
+	unsigned slowdown;
+} reasons[] = {
+    {LL_NVML_CLOCKS_SW_THERMAL_SLOWDOWN, LL_SLOWDOWN_THERMAL},
+    {LL_NVML_CLOCKS_HW_THERMAL_SLOWDOWN, LL_SLOWDOWN_THERMAL | LL_SLOWDOWN_HARDWARE},
+    {LL_NVML_CLOCKS_HW_POWER_BRAKE, LL_SLOWDOWN_POWER_BRAKE | LL_SLOWDOWN_HARDWARE},
+    {LL_NVML_CLOCKS_HW_SLOWDOWN, LL_SLOWDOWN_HARDWARE},
+    {LL_NVML_CLOCKS_SW_POWER_CAP, LL_SLOWDOWN_POWER_CAP},
+};
+
+static const struct {
+	unsigned slowdown;
+	const char *name;
+} names[] = {
+    {LL_SLOWDOWN_THERMAL, "thermal"},
+    {LL_SLOWDOWN_POWER_BRAKE, "power brake"},
+    {LL_SLOWDOWN_HARDWARE, "hardware"},
+    {LL_SLOWDOWN_POWER_CAP, "power cap"},
+};
+
+int ll_read_slowdown(const struct ll_card *card, unsigned *ret_slowdown, struct ll_err *err)
+{
+	const struct ll_card *whole = ll_card_whole(card);
+	const struct ll_nvml *nvml = ll_card_nvml(whole);
+	__typeof__(nvml->nvmlDeviceGetCurrentClocksEventReasons) query =
+	    nvml->nvmlDeviceGetCurrentClocksEventReasons ? nvml->nvmlDeviceGetCurrentClocksEventReasons
+							 : nvml->nvmlDeviceGetCurrentClocksThrottleReasons;
+	unsigned long long bits = 0;
+	if (!query)
+		return ll_card_lacks(whole, err, "slowdown");
+	int rc = ll_card_check(whole, query(whole->nvml, &bits), err, "slowdown");
+	if (rc)
+		return rc;
+	unsigned slowdown = 0;
+	for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
+		slowdown |= bits & reasons[i].reason ? reasons[i].slowdown : 0;
+	*ret_slowdown = slowdown;
+	return 0;
+}
+
+const char *ll_slowdown_text(unsigned slowdown, char *text, size_t size)
+{
+	size_t used = 0;
+	snprintf(text, size, "none");
+	for (size_t i = 0; i < sizeof names / sizeof *names && used < size; i++) {
+		if (slowdown & names[i].slowdown)
+			used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", names[i].name);
+	}
+	return text;
+}
+
+/* ---- modes ---- */
+
+_Static_assert((int)LL_MODE_PROHIBITED == (int)LL_NVML_COMPUTEMODE_PROHIBITED &&
+		   (int)LL_MODE_EXCLUSIVE_PROCESS == (int)LL_NVML_COMPUTEMODE_EXCLUSIVE_PROCESS,
+	       "our modes are NVML's");
+
+int ll_read_compute_mode(const struct ll_card *card, enum ll_compute_mode *ret_mode, struct ll_err *err)
+{
+	const struct ll_card *whole = ll_card_whole(card);
+	const struct ll_nvml *nvml = ll_card_nvml(whole);
+	enum ll_nvml_compute_mode mode;
+	if (!nvml->nvmlDeviceGetComputeMode)
+		return ll_card_lacks(whole, err, "compute mode");
+	int rc = ll_card_check(whole, nvml->nvmlDeviceGetComputeMode(whole->nvml, &mode), err, "compute mode");
+	if (!rc)
+		*ret_mode = (enum ll_compute_mode)mode;
+	return rc;
+}
+
+int ll_set_compute_mode(const struct ll_card *card, enum ll_compute_mode mode, struct ll_err *err)
+{
+	const struct ll_card *whole = ll_card_whole(card);
+	const struct ll_nvml *nvml = ll_card_nvml(whole);
+	if (!nvml->nvmlDeviceSetComputeMode)
+		return ll_card_lacks(whole, err, "set compute mode");
+	int rc = ll_card_check(whole, nvml->nvmlDeviceSetComputeMode(whole->nvml, (enum ll_nvml_compute_mode)mode), err,
+			       "set compute mode");
+	if (rc == -EPERM)
+		ll_err_hint(err, "only root may change a card's compute mode");
+	return rc;
+}
+
+const char *ll_compute_mode_text(enum ll_compute_mode mode)
+{
+	switch (mode) {
+	case LL_MODE_DEFAULT:
+		return "default";
+	case LL_MODE_EXCLUSIVE_THREAD:
+		return "exclusive-thread";
+	case LL_MODE_PROHIBITED:
+		return "prohibited";
+	case LL_MODE_EXCLUSIVE_PROCESS:
+		return "exclusive-process";
+	}
+	return "unknown";
+}
+
+int ll_read_persistence(const struct ll_card *card, bool *ret_is_on, struct ll_err *err)
+{
+	const struct ll_card *whole = ll_card_whole(card);
+	const struct ll_nvml *nvml = ll_card_nvml(whole);
+	enum ll_nvml_enable_state state;
+	if (!nvml->nvmlDeviceGetPersistenceMode)
+		return ll_card_lacks(whole, err, "persistence mode");
+	int rc = ll_card_check(whole, nvml->nvmlDeviceGetPersistenceMode(whole->nvml, &state), err, "persistence mode");
+	if (!rc)
+		*ret_is_on = state == LL_NVML_FEATURE_ENABLED;
+	return rc;
+}
