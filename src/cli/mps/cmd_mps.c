@@ -10,8 +10,8 @@ static const struct ll_option options[] = {LL_OPTION_END};
 
 static const struct ll_example examples[] = {
     {"loadline mps start -i 0 --compute 50%", "Each client may use half of card 0's SMs."},
-    {"loadline mps run -- python train.py", "A client of it."},
-    {"loadline mps stop", "End it, and put everything back."},
+    {"loadline mps run -- python train.py", "Run a client."},
+    {"loadline mps stop", "End the daemon, and restore the compute modes."},
     {NULL, NULL},
 };
 
@@ -20,13 +20,13 @@ const struct ll_command ll_command_mps = {
     .subcommands = subcommands,
     .summary = "share cards in space with NVIDIA MPS",
     .description =
-	"Starts and ends NVIDIA's Multi-Process Service, sets what its clients may use, and shows them. Under MPS "
-	"kernels of several processes run on a card at the same time, each on its share of the SMs; without it the "
-	"card takes processes in turn.\n\n"
-	"A daemon is known by its pipe directory: CUDA_MPS_PIPE_DIRECTORY where that is set; else for root NVIDIA's "
-	"own, /tmp/nvidia-mps, which every program on the machine looks at; else one of the user's own "
-	"($XDG_RUNTIME_DIR/loadline/mps/pipe), which only programs see that were told (`loadline mps run`, `loadline "
-	"mps env`).",
+	"Starts and ends NVIDIA's Multi-Process Service, sets what its clients may use, and shows them. "
+	"Under MPS, kernels of several processes run on a card at the same time, each on its share of the "
+	"SMs. Without MPS the card serves one process after the other.\n\n"
+	"Its pipe directory identifies a daemon. This is CUDA_MPS_PIPE_DIRECTORY if that is set. Otherwise, "
+	"for root it is NVIDIA's default, /tmp/nvidia-mps, which every program on the machine looks at. For "
+	"other users it is $XDG_RUNTIME_DIR/loadline/mps/pipe, which only programs of `loadline mps run` and "
+	"`loadline mps env` look at.",
     .examples = examples,
     .options = options,
 };

@@ -43,9 +43,9 @@ const struct ll_command ll_mps_env = {
     .name = "env",
     .group = &ll_command_mps,
     .summary = "print the exports that make a shell's programs clients",
-    .description =
-	"Prints export lines for the daemon that runs, for eval. Prints nothing, and fails, where none "
-	"answers: variables that point at no daemon mean no MPS and no limits, and the driver does not say so.",
+    .description = "Prints export lines of the running daemon, for eval. If no daemon answers, it prints "
+		   "nothing and fails. With variables that point at no daemon, programs run without MPS and "
+		   "without limits, and the driver does not say so.",
     .examples = examples,
     .options = options,
     .run = run,

@@ -12,7 +12,7 @@ struct kill_args {
 };
 
 static const struct ll_option options[] = {
-    LL_OPTION_WITHIN(struct kill_args, within_ns, "Give up when the daemon has not done it by then."),
+    LL_OPTION_WITHIN(struct kill_args, within_ns, "Give up if the daemon has not ended the client within this time."),
     LL_OPTION_END,
 };
 
@@ -46,11 +46,11 @@ const struct ll_command ll_mps_kill = {
     .summary = "take one client off its server",
     .operands = "PID",
     .description =
-	"Asks the daemon to destroy the contexts of one client (terminate_client); its process gets an error from its "
-	"next CUDA call. Other clients go on.\n\n"
-	"That command has been seen to hang, and refuses callers that come at once. So it is tried up to three times, "
-	"one caller after the other, within the time given, and then reported. Nothing stronger is done instead: the "
-	"process itself is never killed.",
+	"Asks the daemon to destroy the contexts of one client (terminate_client). The client's process gets "
+	"an error from its next CUDA call. Other clients go on.\n\n"
+	"terminate_client has been seen to hang, and it refuses concurrent callers. So it is tried up to "
+	"three times, one caller after the other, within the given time. If it fails, loadline reports that "
+	"and does nothing stronger: it never kills the process itself.",
     .options = options,
     .args_size = sizeof(struct kill_args),
     .run = run,

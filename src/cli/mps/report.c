@@ -23,8 +23,8 @@ static void warn_of_servers(struct ll_mps_report *status)
 		if (server->status == LL_MPS_FAULT)
 			ll_strbuf_addf(
 			    &status->warnings,
-			    "server %d is in FAULT: a client's fault took all that share a card with it, and new "
-			    "clients wait until those have ended\n",
+			    "server %d is in FAULT: a client's fault hit all clients on its cards, and new clients "
+			    "wait until those have ended\n",
 			    (int)server->pid);
 		if (server->user != (uid_t)-1 && server->user != geteuid())
 			ll_strbuf_addf(

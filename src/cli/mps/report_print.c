@@ -83,7 +83,7 @@ void ll_mps_report_print(const struct ll_mps_desk *desk, const struct ll_mps_rep
 	if (status->daemon.pid)
 		printf("process %d, of user %lu", (int)status->daemon.pid, (unsigned long)status->daemon.owner);
 	else
-		printf("not to be seen from here (another PID namespace)");
+		printf("not visible from here (another PID namespace)");
 	printf(", MPS v%u%s\n", status->version.protocol,
 	       status->version.has_static_partitions ? ", knows static partitions" : "");
 	printf("pipe directory: %s\nlog directory:  %s\n", desk->place.pipe, desk->place.log);
