@@ -83,13 +83,13 @@ static int run_group(const struct ll_command *group, int argc, char **argv, stru
 	ll_command_add_names(group->subcommands, ", ", &names);
 	if (!operands.count) {
 		ll_err_set(err, -EINVAL, "%s: no command", group->name);
-		return ll_err_hint(err, "say one of: %s", names.buf);
+		return ll_err_hint(err, "use one of: %s", names.buf);
 	}
 	struct ll_nearest nearest = {.word = operands.words[0]};
 	ll_nearest_offer_commands(&nearest, group->subcommands);
 	ll_err_set(err, -EINVAL, "%s %.60s: unknown command", group->name, operands.words[0]);
 	return nearest.name ? ll_err_hint(err, "did you mean 'loadline %s %s'?", group->name, nearest.name)
-			    : ll_err_hint(err, "say one of: %s", names.buf);
+			    : ll_err_hint(err, "use one of: %s", names.buf);
 }
 
 /* argv[0] is the command's name. */

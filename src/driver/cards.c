@@ -321,7 +321,7 @@ static int choose_all(struct selection *selection, struct ll_err *err)
 		if (selection->cards[i].fault)
 			return fail_fault(&selection->cards[i], err);
 	}
-	ll_err_set(err, -ENODEV, "no usable card: MIG mode is on and there are no slices");
+	ll_err_set(err, -ENODEV, "no usable card: MIG mode is on and the card has no slices");
 	ll_err_hint(err, "make MIG slices with nvidia-smi mig, or turn MIG off");
 	return -ENODEV;
 }

@@ -192,7 +192,7 @@ int ll_cards_enumerate(struct ll_driver *driver, const struct ll_nvml *nvml, str
 		ll_err_set(err, -ENODEV, "no card: driver %s finds none", nvml->driver_version);
 		ll_err_hint(err,
 			    ll_library_is_simulated(nvml->library)
-				? "the simulated machine has none by its scenario: use another"
+				? "the scenario gives the simulated machine none: use another scenario"
 				: "in a container, pass the cards to it; else see `loadline doctor`, or try --sim");
 		return -ENODEV;
 	}

@@ -37,8 +37,8 @@ const char *ll_gpm_metric_name(enum ll_gpm_metric metric)
 static int fail_unsupported(const struct ll_card *card, struct ll_err *err)
 {
 	ll_err_set(err, -ENOSYS,
-		   "card %s: no GPM (it needs Hopper or newer and driver 520 or newer): metrics sm, occupancy, tensor "
-		   "and dram are not to be had",
+		   "card %s: no GPM (it needs Hopper or newer and driver 520 or newer): metrics sm, "
+		   "occupancy, tensor and dram are not available",
 		   card->label);
 	ll_err_hint(err, card->is_mig ? "no other metric works on a MIG slice" : "the metrics util and power remain");
 	return -ENOSYS;

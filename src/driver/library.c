@@ -54,8 +54,9 @@ bool ll_library_is_simulated(void *library)
 static int fail_missing(struct ll_err *err, void *library, const char *name, const char *symbol, const char *version)
 {
 	ll_err_set(err, -ENOSYS, "%s of driver %s lacks %s", name, version, symbol);
-	ll_err_hint(err, ll_library_is_simulated(library) ? "the simulated driver is so by its scenario: use another"
-							  : "install driver 470 or newer");
+	ll_err_hint(err, ll_library_is_simulated(library)
+			     ? "the scenario makes the simulated driver so: use another scenario"
+			     : "install driver 470 or newer");
 	return -ENOSYS;
 }
 
@@ -87,7 +88,7 @@ static void read_driver_version(struct ll_nvml *nvml)
 static int hint_nvml_start(const struct ll_nvml *nvml, ll_nvml_result status, struct ll_err *err, int code)
 {
 	if (ll_library_is_simulated(nvml->library)) {
-		ll_err_hint(err, "the simulator says why, or its scenario has it so");
+		ll_err_hint(err, "see the simulator's message, or its scenario");
 		return code;
 	}
 	switch (status) {

@@ -85,7 +85,7 @@ static const struct {
     {74, false, "NVLink error"},
     {79, false, "GPU has fallen off the bus"},
     {92, false, "high rate of single-bit memory errors"},
-    {94, true, "contained memory error: the programs it met must restart"},
+    {94, true, "contained memory error: the affected programs must restart"},
     {95, false, "uncontained memory error: the card must be reset"},
     {109, true, "context switch timeout of a program"},
     {119, false, "GSP firmware does not answer"},

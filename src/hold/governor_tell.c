@@ -163,7 +163,7 @@ static const char *foreign_text(const struct ll_governor *gov, char *text, size_
 		snprintf(text, size, "a process came to the card");
 		break;
 	case LL_SENSOR_MEMORY:
-		snprintf(text, size, "somebody took memory on the card");
+		snprintf(text, size, "another program took memory on the card");
 		break;
 	case LL_SENSOR_UTIL:
 		snprintf(text, size, "%.0f %% utilisation beside our own %.0f %%",

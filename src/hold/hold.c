@@ -37,7 +37,7 @@ static int check_mode(const struct ll_hold_config *config, const struct ll_card 
 		return 0;
 	ll_err_set(err, -EBUSY, "card %s: compute mode is %s: %s", card->label, ll_compute_mode_text(mode),
 		   mode == LL_MODE_PROHIBITED ? "no context may be made"
-					      : "a context of ours would lock every other program out");
+					      : "a context of the hold would lock every other program out");
 	return ll_err_hint(
 	    err, mode == LL_MODE_PROHIBITED
 		     ? "set the default mode: nvidia-smi -c DEFAULT"
@@ -74,7 +74,7 @@ static int check_metric(const struct ll_hold_config *config, const struct ll_car
 int ll_hold_check(const struct ll_hold_config *config, const struct ll_card *card, struct ll_err *err)
 {
 	if (card->has_slices) {
-		ll_err_set(err, -ENODEV, "card %s: in MIG mode it runs nothing itself", card->label);
+		ll_err_set(err, -ENODEV, "card %s: is in MIG mode: only its slices run programs", card->label);
 		return ll_err_hint(err, "name its slices: -i %s:0, or -i all", card->label);
 	}
 	int rc = check_mode(config, card, err);

@@ -349,7 +349,7 @@ static int say_left(const struct party *party, bool force, struct ll_err *err)
 	const struct ll_mps_found *left = first_alive(party);
 	if (!left)
 		return 0;
-	ll_err_set(err, -ETIMEDOUT, "MPS: the %s (process %d) is still there", left->is_server ? "server" : "daemon",
+	ll_err_set(err, -ETIMEDOUT, "MPS: the %s (process %d) still runs", left->is_server ? "server" : "daemon",
 		   (int)left->pid);
 	return ll_err_hint(err, force ? "it may be stuck in the driver: look at the kernel's log"
 				      : "a longer --within may help; --force ends it by a signal");
@@ -362,7 +362,7 @@ static int stop_unseen(const struct ll_mps_place *place, uint64_t deadline_ns, s
 	ll_mps_ask(place, deadline_ns, &answer, NULL, "quit");
 	while (ll_mps_daemon_answers(place, deadline_ns, NULL) != -ECONNREFUSED) {
 		if (ll_now_ns() >= deadline_ns)
-			return ll_err_set(err, -ETIMEDOUT, "MPS: the daemon at %s is still there", place->pipe);
+			return ll_err_set(err, -ETIMEDOUT, "MPS: the daemon at %s still runs", place->pipe);
 		ll_sleep_until_ns(ll_now_ns() + STOP_POLL_MS * LL_NS_PER_MS);
 	}
 	return 0;

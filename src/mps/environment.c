@@ -33,13 +33,13 @@ static int check_entry(const char *entry, const char *const *uuids, size_t count
 	size_t length = strcspn(entry, "=");
 	if (entry[length] != '=' || !ll_mps_answer_bytes(entry + length + 1, &bytes) || !bytes) {
 		ll_err_set(err, -EINVAL, LL_MPS_MEMORY_VARIABLE ": '%.60s' is not CARD=SIZE", entry);
-		return ll_err_hint(err, "such as 0=8G: the driver would drop every memory limit, and say nothing");
+		return ll_err_hint(err, "write it like 0=8G: otherwise the driver silently drops every memory limit");
 	}
 	if (names_card(entry, length, uuids, count))
 		return 0;
 	ll_err_set(err, -EINVAL, LL_MPS_MEMORY_VARIABLE ": card '%.*s' is not visible to clients", (int)length, entry);
-	return ll_err_hint(err, "the driver would drop every memory limit for it, and say nothing: name only cards "
-				"that are visible, numbered from 0");
+	return ll_err_hint(err, "name only visible cards, numbered from 0: otherwise the driver silently drops every "
+				"memory limit");
 }
 
 int ll_mps_memory_text_check(const char *text, const char *const *uuids, size_t count, struct ll_err *err)
@@ -62,7 +62,7 @@ static int check_percent(const char *text, struct ll_err *err)
 	if (ll_mps_answer_percent(text, &percent) && percent > 0)
 		return 0;
 	ll_err_set(err, -EINVAL, LL_MPS_PERCENT_VARIABLE ": '%.60s': not above 0 and at most 100", text);
-	return ll_err_hint(err, "the driver would take it for 100: correct or unset it");
+	return ll_err_hint(err, "correct or unset it: the driver would take it for 100");
 }
 
 int ll_mps_environment_check(const char *const *uuids, size_t count, struct ll_err *err)

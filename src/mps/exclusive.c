@@ -14,7 +14,7 @@ static int check_empty(const struct ll_card *card, struct ll_err *err)
 	ll_process_list_fini(&list);
 	if (!first)
 		return 0; /* a driver that does not tell is no reason to refuse */
-	ll_err_set(err, -EBUSY, "card %s: process %d is on it: MPS could not start beside it in exclusive mode",
+	ll_err_set(err, -EBUSY, "card %s: process %d uses it: MPS cannot start beside it in exclusive mode",
 		   card->label, (int)first);
 	return ll_err_hint(err, "end it first, or start without --exclusive");
 }
@@ -66,7 +66,7 @@ static int restore_card(const struct ll_driver *driver, const struct ll_mps_reco
 	const struct ll_card *card = ll_cards_find_uuid(driver, recorded->uuid);
 	enum ll_compute_mode mode;
 	if (!card)
-		return ll_err_set(err, -ENODEV, "card %s is not there: its compute mode is not put back",
+		return ll_err_set(err, -ENODEV, "card %s is not there: its compute mode is not restored",
 				  recorded->uuid);
 	int rc = ll_read_compute_mode(card, &mode, err);
 	if (rc || mode != LL_MODE_EXCLUSIVE_PROCESS)

@@ -140,7 +140,7 @@ void ll_mps_share_add(struct ll_strbuf *out, const char *label, unsigned sm_coun
 	unsigned sms = ll_mps_share_sms(sm_count, percent);
 	ll_strbuf_addf(out, "%g %% of card %s's %u SMs: %u for each client", percent, label, sm_count, sms);
 	if (ll_mps_share_is_floor(sm_count, percent))
-		ll_strbuf_addf(out, ", which is %.1f %%: MPS gives none fewer", 100.0 * sms / sm_count);
+		ll_strbuf_addf(out, ", which is %.1f %%: MPS gives no client fewer", 100.0 * sms / sm_count);
 	else if (sms + ROUNDING < sm_count * percent / 100)
-		ll_strbuf_adds(out, ", for MPS rounds down to pairs of SMs");
+		ll_strbuf_adds(out, ", because MPS rounds down to pairs of SMs");
 }

@@ -182,7 +182,7 @@ static int find_server(const struct ll_mps_list *list, pid_t client, pid_t *ret_
 			ll_strbuf_addf(&others, "%s%d", i ? ", " : "", (int)list->clients[i].pid);
 	}
 	ll_err_set(err, -ESRCH, "MPS: process %d is no client", (int)client);
-	return ll_err_hint(err, list->client_count ? "clients are %s" : "there are none%s", others.buf);
+	return ll_err_hint(err, list->client_count ? "clients are %s" : "there are no clients%s", others.buf);
 }
 
 /* One try. 0, or what was wrong with it, worded. */
@@ -192,7 +192,7 @@ static int try_once(const struct ll_mps_place *place, pid_t server, pid_t client
 	LL_SCOPE_STRBUF struct ll_strbuf answer = LL_STRBUF_INIT;
 	int rc = ll_mps_ask(place, deadline_ns, &answer, err, "terminate_client %d %d", (int)server, (int)client);
 	if (ll_mps_answer_is_gone(answer.buf))
-		return ll_err_set(err, -ESRCH, "MPS: process %d is no client any more", (int)client);
+		return ll_err_set(err, -ESRCH, "MPS: process %d is no longer a client", (int)client);
 	if (!rc && !ll_mps_answer_is_done(answer.buf))
 		rc = ll_err_set(err, ll_mps_answer_is_busy(answer.buf) ? -EBUSY : -EIO,
 				"MPS: terminate_client: answered '%.*s'", QUOTE, answer.buf);
@@ -222,7 +222,7 @@ static int try_all(const struct ll_mps_place *place, pid_t server, pid_t client,
 		*err = why;
 	if (rc == -ESRCH)
 		return rc;
-	ll_err_wrap(err, "client %d is not ended", (int)client);
+	ll_err_wrap(err, "client %d was not ended", (int)client);
 	return ll_err_hint(err,
 			   "nothing else was done: `kill %d` ends its process, `loadline mps stop --force` everything",
 			   (int)client);

@@ -126,7 +126,7 @@ static int undo(const struct ll_mps_session *session, const struct ll_mps_record
 	struct ll_err why = {0};
 	if (put_back(session, record, &restored, &why) && err) {
 		ll_err_wrap(err, "%.120s; and before that", why.text);
-		ll_err_hint(err, "`loadline mps stop` tries again to put the compute mode back");
+		ll_err_hint(err, "`loadline mps stop` tries again to restore the compute mode");
 	}
 	return rc;
 }

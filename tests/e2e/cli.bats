@@ -48,7 +48,7 @@ commands() {
 	fails_with 2 "--sin: unknown option; did you mean --sim?" --sin status
 	fails_with 2 "stauts: unknown command; did you mean 'loadline status'?" stauts
 	fails_with 2 "mps stat: unknown command; did you mean 'loadline mps start'?" mps stat
-	fails_with 2 "mps frobnicate: unknown command; say one of: start, " mps frobnicate
+	fails_with 2 "mps frobnicate: unknown command; use one of: start, " mps frobnicate
 	fails_with 2 "hodl: unknown command; did you mean 'hold'?" help hodl
 }
 

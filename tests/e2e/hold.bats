@@ -337,7 +337,7 @@ fetch() {
 	stop hold HUP
 	[ "$status" -eq 0 ]
 	has hold '.event == "summary"'
-	loadline hold --help | tr -s ' \n' ' ' | grep -q "SIGHUP, which the end of its terminal sends, end it at once"
+	loadline hold --help | tr -s ' \n' ' ' | grep -q "SIGHUP end it at once, with a summary. A terminal that closes sends SIGHUP"
 }
 
 @test "under nohup it goes on when its terminal ends" {

@@ -95,7 +95,7 @@ need_launcher() {
 
 @test "a percentage is said in SMs when a daemon is started" {
 	run -0 mps start --compute 3%
-	[[ $output == *"3 % of card 0's 132 SMs: 8 for each client, which is 6.1 %: MPS gives none fewer"* ]]
+	[[ $output == *"3 % of card 0's 132 SMs: 8 for each client, which is 6.1 %: MPS gives no client fewer"* ]]
 }
 
 @test "limits reach new clients only, and set says who has to be restarted" {
@@ -103,7 +103,7 @@ need_launcher() {
 	client old
 	run -0 mps set --compute 25% --mem 4G
 	[[ $output == *"until they are restarted: $(pid_of old)"* ]]
-	[[ $output == *"25 % of card 0's 132 SMs: 32 for each client, for MPS rounds down to pairs of SMs"* ]]
+	[[ $output == *"25 % of card 0's 132 SMs: 32 for each client, because MPS rounds down to pairs of SMs"* ]]
 	report '.server and .compute_percent == 25'
 	report '.daemon and .compute_percent == 25 and .memory_limit_bytes == 4294967296'
 }
@@ -164,7 +164,7 @@ need_launcher() {
 	mps start
 	client victim
 	"$SIMCTL" mps hang terminate_client 1h
-	mps_fails 1 "client $(pid_of victim) is not ended: MPS: terminate_client: no answer in time" \
+	mps_fails 1 "client $(pid_of victim) was not ended: MPS: terminate_client: no answer in time" \
 		kill "$(pid_of victim)" --within 1s
 	# shellcheck disable=SC2154
 	[[ $stderr == *"nothing else was done"* ]]
@@ -173,7 +173,7 @@ need_launcher() {
 	# The command that hung may be carried out before this one.
 	run mps kill "$(pid_of victim)"
 	echo "$output"
-	[[ $status -eq 0 || $output == *"is no client any more"* ]]
+	[[ $status -eq 0 || $output == *"is no longer a client"* ]]
 	wait_for 20 eval '[ -z "$(mps clients --json)" ]'
 }
 
@@ -201,7 +201,7 @@ need_launcher() {
 	mps_fails 1 "no answer in time" stop --within 1s
 	[[ $stderr == *--force* ]]
 	run -0 mps stop --force --within 4s
-	[[ $output == *"ended by signals"* ]]
+	[[ $output == *"signals ended it"* ]]
 }
 
 @test "where no daemon runs none hangs, however short the time" {
@@ -233,7 +233,7 @@ need_launcher() {
 	[ "$(mode_of 1)" = exclusive-process ]
 	report '.daemon and .exclusive'
 	run -0 mps stop
-	[[ $output == *"put back on 1 card"* ]]
+	[[ $output == *"restored on 1 card"* ]]
 	[ "$(mode_of 1)" = default ]
 }
 
@@ -249,7 +249,7 @@ need_launcher() {
 	need_root
 	start_program other env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$SIMCTL" busy 0
 	wait_for 30 grep -q pid "$T/other.out"
-	mps_fails 4 "process $(pid_of other) is on it" start --exclusive
+	mps_fails 4 "process $(pid_of other) uses it" start --exclusive
 	[ "$(mode_of 0)" = default ]
 	mps_fails 1 "no MPS daemon" status
 }
@@ -260,9 +260,9 @@ need_launcher() {
 	"$SIMCTL" mps die daemon
 	run loadline --sim doctor --no-trial
 	[[ $output == *"in exclusive mode"*"loadline --sim mps stop"* ]]
-	mps_fails 1 "in exclusive mode for one that is gone: \`loadline --sim mps stop\` puts them back" status
+	mps_fails 1 "in exclusive mode for a daemon that is gone: \`loadline --sim mps stop\` restores their mode" status
 	run -0 mps stop
-	[[ $output == *"put back on 1 card"* ]]
+	[[ $output == *"restored on 1 card"* ]]
 	[ "$(mode_of 0)" = default ]
 	run loadline --sim doctor --no-trial
 	[[ $output != *"loadline mps stop"* ]]
@@ -361,7 +361,7 @@ get_server_status*) echo ACTIVE ;;
 get_*) ;;
 quit|shutdown_server*) ;;"
 	run -1 faked mps stop --force --within 500ms
-	[[ $output == *"is still there"* ]]
+	[[ $output == *"still runs"* ]]
 	is_running bystander
 }
 
@@ -374,7 +374,7 @@ terminate_client*) echo asked >>$T/asked; echo 201 ;;"
 	mkdir -p "$T/world/mps/pipe"
 	run faked mps kill 4711
 	[ "$status" -ne 0 ]
-	[[ $output == *"process 4711 is no client any more"* ]]
+	[[ $output == *"process 4711 is no longer a client"* ]]
 	[ "$(wc -l <"$T/asked")" -eq 1 ]
 }
 
@@ -495,7 +495,7 @@ get_*) ;;'
 	[[ $output == *20480*20480* ]]
 	[[ $output == *"INFO 25 % of card 0's 132 SMs: 32 for each client, "* ]]
 	run -0 loadline --sim run --by space --compute 3% -- true
-	[[ $output == *"WARN 3 % of card 0's 132 SMs: 8 for each client, which is 6.1 %: MPS gives none fewer"* ]]
+	[[ $output == *"WARN 3 % of card 0's 132 SMs: 8 for each client, which is 6.1 %: MPS gives no client fewer"* ]]
 	run -0 loadline --sim run --by space -- env
 	[[ $output != *SMs* ]]
 	[[ $output == *"CUDA_MPS_PIPE_DIRECTORY=$T/world/mps/pipe"* ]]
@@ -626,6 +626,6 @@ way_of() {
 		[ "$(loadline help mps "$name")" = "$(loadline mps "$name" --help)" ]
 	done
 	[[ $(loadline help --man mps) == *".SS loadline mps start"* ]]
-	fails_with 2 "say one of: start, stop" mps
+	fails_with 2 "use one of: start, stop" mps
 	fails_with 2 "mps nothing: unknown command" mps nothing
 }

@@ -225,7 +225,7 @@ nothing_is_left() {
 	fails_with 2 "--kernel: 1us to 500ms" --sim probe --kernel 1s
 	fails_with 2 "no such cell" --sim probe --parallel per-thread --priority different
 	fails_with 2 "--experiment: 'all'" --sim probe --experiment all
-	fails_with 2 "leaves the matrix out" --sim probe --experiment slice --grid tiny
+	fails_with 2 "leaves out the matrix" --sim probe --experiment slice --grid tiny
 	fails_with 2 "is for loadline itself" probe-worker
 	fails_with 3 "no card '7'" --sim probe -i 7
 	scenario "cards 2"

@@ -201,7 +201,7 @@ for device in range(count.value):
 	[ "$(run_sim -i 0,2 -- "$LOADLINE" --sim run -i 2 -- sh -c 'echo $CUDA_VISIBLE_DEVICES')" = "$(uuid_of 2)" ]
 	fails_with 125 "hidden from CUDA" --sim run -i 0,2 -- "$LOADLINE" --sim run -i 1 -- true
 	for option in --mem=9G --mem=1G --compute=10% --weight=2 --priority=high --tenant=inner --count-context=no --max-kernel=1s; do
-		fails_with 125 "governed already, as tenant outer: its limits hold for all that it starts; leave the limits out" \
+		fails_with 125 "already governed, as tenant outer: its limits hold for all programs that it starts; leave the limits out" \
 			--sim run --tenant outer -- "$LOADLINE" --sim run "$option" -- true
 	done
 }

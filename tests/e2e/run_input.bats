@@ -57,7 +57,7 @@ compiles() {
 }
 
 @test "a limit below what a context takes says the smallest that works" {
-	refuses "say at least --mem 528M, or --count-context=no" --mem 100M -- true
+	refuses "give at least --mem 528M, or --count-context=no" --mem 100M -- true
 	refuses "--mem: a program's context alone takes" --mem 527M -- true
 	loadline --sim run --mem 528M -- true
 	loadline --sim run --mem 1M --count-context=no -- true
@@ -104,7 +104,7 @@ compiles() {
 	done
 	fails_with 127 "$T/script: its interpreter: /no/such/interpreter: command not found" --sim run -- "$T/script-of-a-script"
 	fails_with 127 "$T/by-path: its interpreter: ./sh: command not found" --sim run -- "$T/by-path"
-	fails_with 127 "its first line ends with a carriage return" --sim run -- "$T/dos"
+	fails_with 127 "remove the carriage return at the end of its first line" --sim run -- "$T/dos"
 	fails_with 126 "$T/by-plain: its interpreter: $T/plain: Permission denied" --sim run -- "$T/by-plain"
 	fails_with 126 "$T/by-folder: its interpreter: $T: Is a directory" --sim run -- "$T/by-folder"
 	fails_with 127 "$T/script: its interpreter: /no/such/interpreter: command not found" --sim trace -o "$T/trace.json" -- "$T/script"
@@ -208,7 +208,7 @@ with open(sys.argv[1], "r+b") as ledger:
 		head -c "$size" "$T/plain" >"$T/half"
 		chmod +x "$T/half"
 		for option in '' --allow-ungoverned; do
-			fails_with 126 "$T/half: Exec format error: it is cut short, or no whole program" --sim run $option -- "$T/half"
+			fails_with 126 "$T/half: Exec format error: the file is incomplete, or not a program" --sim run $option -- "$T/half"
 		done
 	done
 	printf '#!%s\n' "$T/half" >"$T/script"
@@ -243,7 +243,7 @@ with open(sys.argv[1], "r+b") as ledger:
 	PATH=$T:$PATH refuses "/static: it is linked statically" -- "$T/by-env"
 	printf '#!%s\n' "$T/loop" >"$T/loop"
 	chmod +x "$T/loop"
-	refuses "interpreters are scripts in turn" -- "$T/loop"
+	refuses "interpreters are scripts themselves" -- "$T/loop"
 }
 
 @test "a program for another machine or C library is refused" {

@@ -17,7 +17,7 @@ program() {
 	# shellcheck disable=SC2046
 	run -0 "$LOADLINE" --sim run -i 1:2 --mem 2G --tenant sliced -- $(program) context alloc 1000 info alloc 1000
 	[ "${lines[*]}" = "context ok alloc ok info $((2048 - 64 - 1000)) 2048 alloc 2" ]
-	fails_with 125 "say at least --mem 64M" --sim run -i 1:2 --mem 60M -- true
+	fails_with 125 "give at least --mem 64M" --sim run -i 1:2 --mem 60M -- true
 }
 
 @test "the whole card is shown to a program on a slice as its slice" {

@@ -115,7 +115,7 @@ two_cards() {
 	start one --sim run --tenant twin -- sleep 60
 	start two --sim run --tenant twin -- sleep 60
 	wait_for 20 status_has 'map(select(.tenant == "twin")) | length == 2'
-	fails_with 1 "twin: several tenants have this name; say which by one of its claims" --sim set twin --mem 1G
+	fails_with 1 "twin: several tenants have this name; choose one by the number of a claim" --sim set twin --mem 1G
 }
 
 @test "a synthetic load is refused" {

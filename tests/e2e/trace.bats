@@ -294,7 +294,7 @@ rows() {
 	use_cupti
 	trace -- "$program" --version
 	[ "$status" -eq 0 ]
-	grep -q "WARN by CUPTI alone, or not at all: $program: it is a set-uid program" "$T/trace.err"
+	grep -q "WARN tracing by CUPTI only: $program: it is a set-uid program" "$T/trace.err"
 }
 
 @test "the command's status is trace's own" {

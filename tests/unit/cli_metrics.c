@@ -157,7 +157,7 @@ static void health_ends_5_s_after_the_last_event(void **state)
 	assert_string_equal(text.buf, "ok\n");
 	ll_strbuf_reset(&text);
 	assert_false(ll_metrics_health(&text, cards, 2, 16 * LL_NS_PER_S));
-	assert_string_equal(text.buf, "card 0: nothing heard for 6 s\n");
+	assert_string_equal(text.buf, "card 0: no report for 6 s\n");
 }
 
 static void other_urls_and_methods_are_refused(void **state)

@@ -158,7 +158,7 @@ static void by_space_the_share_is_of_space(void **state)
 	/* Who shares by time may not leave that for MPS inside. */
 	struct ll_run_settings outer = {.tenant = "t"};
 	struct ll_run_args inner = {.by = LL_RUN_BY_SPACE};
-	assert_fails(ll_run_args_check_nested(&inner, &outer, &err), -EPERM, "governed already");
+	assert_fails(ll_run_args_check_nested(&inner, &outer, &err), -EPERM, "already governed");
 	assert_int_equal(ll_run_args_check_nested(&inner, &copy, &err), 0);
 	/* Weights and classes hold there too. */
 	args.weight = "2", args.priority = "low";

@@ -181,8 +181,8 @@ static void test_a_share_is_said_in_sms(void **state)
 {
 	(void)state;
 	assert_said(50, "50 % of card 0's 132 SMs: 66 for each client");
-	assert_said(25, "25 % of card 0's 132 SMs: 32 for each client, for MPS rounds down to pairs of SMs");
-	assert_said(3, "3 % of card 0's 132 SMs: 8 for each client, which is 6.1 %: MPS gives none fewer");
+	assert_said(25, "25 % of card 0's 132 SMs: 32 for each client, because MPS rounds down to pairs of SMs");
+	assert_said(3, "3 % of card 0's 132 SMs: 8 for each client, which is 6.1 %: MPS gives no client fewer");
 }
 
 static void test_only_zero_is_done(void **state)

@@ -30,7 +30,7 @@ static void say_exclusive(struct ll_doctor *doctor, const struct ll_card *card, 
 		break;
 	case LL_DOCTOR_MPS_LEFT:
 		ll_doctor_say(
-		    doctor, LL_FINDING_FAIL, card, check, "`loadline mps stop` puts it back to what it was",
+		    doctor, LL_FINDING_FAIL, card, check, "`loadline mps stop` restores its mode",
 		    "%s, for an MPS daemon that is gone: a hold would lock all other programs out, so it refuses",
 		    mode);
 		break;
@@ -69,7 +69,7 @@ static void check_persistence(struct ll_doctor *doctor, const struct ll_card *ca
 	else
 		ll_doctor_say(doctor, LL_FINDING_WARN, card, check,
 			      ll_doctor_advice(card, "start nvidia-persistenced, or as root: nvidia-smi -pm 1", NULL),
-			      "off: the driver lets go of an unused card, and the next program waits for it");
+			      "off: the driver shuts an unused card down, and the next program waits for its start");
 }
 
 static void check_gpm(struct ll_doctor *doctor, const struct ll_card *card)
@@ -137,7 +137,7 @@ static void check_payload(struct ll_doctor *doctor, const struct ll_card *card)
 		/* A hold of one slice takes away nothing from the others, so no slice is the wrong one. */
 		ll_doctor_say(doctor, LL_FINDING_WARN, card, check,
 			      "to hold this one, set CUDA_VISIBLE_DEVICES to its UUID for that command",
-			      "CUDA shows one slice to a process, and here not this one");
+			      "CUDA shows one slice to a process, and here it shows another one");
 	else
 		ll_doctor_say_err(doctor, LL_FINDING_FAIL, card, check, &cuda_err);
 }

@@ -18,7 +18,7 @@ static const struct ll_option doctor_options[] = {
     LL_OPTION_JSON(struct doctor_args, json),
     {.name = "no-trial",
      LL_OPTION_FLAG(struct doctor_args, no_trial),
-     .help = "Do not try whether limits hold: then no context is made on any card."},
+     .help = "Leave out the trial of limits; no context is made on any card."},
     LL_OPTION_END,
 };
 
@@ -118,7 +118,7 @@ static int run_doctor(void *words, const struct ll_operands *operands, struct ll
 }
 
 static const struct ll_example doctor_examples[] = {
-    {"loadline doctor", "Look at everything."},
+    {"loadline doctor", "Check everything."},
     {"loadline doctor --json | jq 'select(.finding == \"fail\")'", "What prevents a hold, for a script."},
     {NULL, NULL},
 };
@@ -128,14 +128,13 @@ const struct ll_command ll_command_doctor = {
     .summary = "check that holds and limits work here, and what to do if not",
     .description =
 	"Checks the driver, its libraries, device nodes, runtime folder, MPS and each card, without changing "
-	"anything but clearing what dead processes have left in ledgers. Each finding is one line: ok, warn or fail, "
-	"what was looked "
-	"at, what was found, and what to do about it.\n\n"
+	"anything, except that it clears claims of dead processes from ledgers. Each finding is one line: "
+	"ok, warn or fail, the thing checked, the result, and what to do about it.\n\n"
 	"Then it shows that the limits of `loadline run` hold: on each card it starts a program under small "
-	"ones that tries to exceed them for half a second. That makes a context on the card, which a hold yields to; "
-	"--no-trial leaves it out.\n\n"
-	"The exit status is 0 when every card looked at can be held and limits hold, 1 when something prevents that, 3 "
-	"when there is no driver or no such card.",
+	"limits, and the program tries to exceed them for half a second. The trial makes a context on the "
+	"card, and a hold on that card yields to it; --no-trial leaves the trial out.\n\n"
+	"The exit status is 0 if every checked card can be held and limits hold, 1 if something prevents "
+	"that, 3 if there is no driver or no such card.",
     .examples = doctor_examples,
     .options = doctor_options,
     .args_size = sizeof(struct doctor_args),

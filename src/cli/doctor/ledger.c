@@ -21,9 +21,10 @@ static void say_silent(struct ll_doctor *doctor, const struct ll_card *card, con
 {
 	uint64_t silent_s = now_ns > claim->heartbeat_ns ? (now_ns - claim->heartbeat_ns) / LL_NS_PER_S : 0;
 	if (claim->priority == LL_PRIORITY_HOLD && silent_s >= SILENT_S)
-		ll_doctor_say(
-		    doctor, LL_FINDING_WARN, card, check, "if it is stopped or hangs, end it (kill -9 is safe)",
-		    "the hold of pid %d has not stirred for %llu s", (int)claim->pid, (unsigned long long)silent_s);
+		ll_doctor_say(doctor, LL_FINDING_WARN, card, check,
+			      "if it is stopped or hangs, end it (kill -9 is safe)",
+			      "the hold of pid %d has not renewed its claim for %llu s", (int)claim->pid,
+			      (unsigned long long)silent_s);
 }
 
 static size_t check_claims(struct ll_doctor *doctor, const struct ll_card *card, struct ll_ledger *ledger)
@@ -37,7 +38,7 @@ static size_t check_claims(struct ll_doctor *doctor, const struct ll_card *card,
 		say_silent(doctor, card, &claims[i], ll_now_ns());
 	}
 	ll_doctor_say(doctor, LL_FINDING_OK, card, check, NULL,
-		      "%zu live (%zu synthetic), %zu of dead processes cleared", count, holds, dead);
+		      "%zu live (%zu synthetic), cleared %zu of dead processes", count, holds, dead);
 	return count;
 }
 
@@ -53,8 +54,8 @@ static void check_tenants(struct ll_doctor *doctor, const struct ll_card *card, 
 			continue;
 		doctor->limit_fails++;
 		ll_doctor_say(doctor, LL_FINDING_FAIL, card, check,
-			      "its standard error says why; if the card's claims are all taken, end a program that has "
-			      "one (`loadline status` shows them); else start it anew",
+			      "its standard error says why; if all claims of the card are taken, end a program that "
+			      "has one (`loadline status` lists them); otherwise restart the program",
 			      "tenant %s has not been held to its limits for %llu s: a process has lost its claim",
 			      tenants[i].name,
 			      (unsigned long long)(now_ns > since_ns ? (now_ns - since_ns) / LL_NS_PER_S : 0));

@@ -26,7 +26,7 @@ enum { DEADLINE_S = 30, OUTPUT_SIZE = 1024, PERMILLE_SLACK = 100, TENANTS_MAX = 
 static const char limits_check[] = "limits";
 static const char memory_check[] = "memory limit";
 static const char compute_check[] = "compute limit";
-static const char advice[] = "programs under `loadline run` are not held back here: do not rely on it";
+static const char advice[] = "do not rely on `loadline run` here: it does not hold programs to their limits";
 
 struct outcome {
 	char text[OUTPUT_SIZE]; /* what it printed, errors too */
@@ -306,7 +306,7 @@ static const char *reason_to_skip(const struct ll_doctor *doctor, const struct l
 	enum ll_compute_mode mode;
 	ll_cu_device device;
 	if (doctor->has_no_folder || doctor->refusing == card)
-		return "no program is started where `loadline run` refuses";
+		return "`loadline run` refuses, so no program was started";
 	if (ll_read_compute_mode(card, &mode, NULL) == 0 && mode != LL_MODE_DEFAULT)
 		return "the card's compute mode allows one program at most";
 	/* The trial sees its slice alone, whichever one CUDA shows here. */

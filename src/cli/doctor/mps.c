@@ -23,7 +23,7 @@ static void check_program(struct ll_doctor *doctor, const struct ll_mps_place *p
 		ll_doctor_say(doctor, LL_FINDING_OK, NULL, own, NULL, "%s", place->program);
 	else
 		ll_doctor_say(doctor, LL_FINDING_OK, NULL, own, NULL,
-			      "no nvidia-cuda-mps-control: sharing by space is not to be had");
+			      "no nvidia-cuda-mps-control: programs cannot share by space");
 }
 
 static void check_servers(struct ll_doctor *doctor, const struct ll_mps_list *list)
@@ -36,10 +36,11 @@ static void check_servers(struct ll_doctor *doctor, const struct ll_mps_list *li
 			    "end the clients that `loadline mps clients` lists, or `loadline mps stop --force`",
 			    "server %d is in FAULT: new clients wait", (int)server->pid);
 		else if (server->user != (uid_t)-1 && server->user != geteuid())
-			ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check,
-				      "start a daemon of your own: CUDA_MPS_PIPE_DIRECTORY=... loadline mps start",
-				      "server %d serves user %lu: your clients wait until its last one has ended",
-				      (int)server->pid, (unsigned long)server->user);
+			ll_doctor_say(
+			    doctor, LL_FINDING_WARN, NULL, check,
+			    "start a daemon of your own: CUDA_MPS_PIPE_DIRECTORY=... loadline mps start",
+			    "server %d serves user %lu: your clients wait until that user's last client has ended",
+			    (int)server->pid, (unsigned long)server->user);
 	}
 }
 
@@ -57,7 +58,8 @@ static void say_none(struct ll_doctor *doctor, const struct ll_mps_desk *desk, s
 {
 	if (desk->place.is_named)
 		ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check,
-			      "a wrong folder means no MPS and no limits, silently: start the daemon or unset it",
+			      "start the daemon or unset the variable: with a wrong folder programs silently run "
+			      "without MPS and limits",
 			      LL_MPS_PIPE_VARIABLE "=%s, but no control daemon is there", desk->place.pipe);
 	else
 		ll_doctor_say(doctor, LL_FINDING_OK, NULL, check, NULL, "%s", why->text);
@@ -102,10 +104,9 @@ static void check_leftovers(struct ll_doctor *doctor, const struct ll_mps_desk *
 		for (size_t j = 0; j < records[i].card_count; j++) {
 			const struct ll_card *card = ll_cards_find_uuid(desk->driver, records[i].cards[j].uuid);
 			if (card && records[i].cards[j].is_changed)
-				ll_doctor_say(doctor, LL_FINDING_WARN, card, check,
-					      "`loadline mps stop` puts it back to what it was",
-					      "left in exclusive mode for an MPS daemon at %s that is gone",
-					      records[i].pipe);
+				ll_doctor_say(
+				    doctor, LL_FINDING_WARN, card, check, "`loadline mps stop` restores its mode",
+				    "left in exclusive mode for an MPS daemon at %s that is gone", records[i].pipe);
 		}
 	}
 }

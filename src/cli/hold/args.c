@@ -24,7 +24,8 @@ const struct ll_option ll_hold_options[] = {
     LL_OPTION_CARDS(ARGS, cards),
     {.name = "skip-unusable",
      LL_OPTION_FLAG(ARGS, skip_unusable),
-     .help = "Leave out cards that cannot be held, with a warning for each, instead of failing. The service does so."},
+     .help = "Leave out cards that cannot be held, with a warning for each, instead of failing. The "
+	     "systemd service does so."},
     {.name = "target",
      .letter = 't',
      .placeholder = "LEVEL",
@@ -36,9 +37,8 @@ const struct ll_option ll_hold_options[] = {
      LL_OPTION_CHOICE(ARGS, metric),
      .choices = metric_words,
      .fallback = "util",
-     .help =
-	 "What the level is measured in: util (NVML, share of time), sm, occupancy, tensor or dram (GPM, newer cards), "
-	 "power. dram also takes GPU memory: four times the card's L2 cache."},
+     .help = "The measure of the level: util (NVML, share of time), sm, occupancy, tensor or dram "
+	     "(GPM, newer cards), power. dram also takes GPU memory: four times the card's L2 cache."},
     {.name = "curve",
      .placeholder = "CURVE",
      LL_OPTION_TEXT(ARGS, curve),
@@ -48,25 +48,25 @@ const struct ll_option ll_hold_options[] = {
     {.name = "idle-target",
      .placeholder = "LEVEL",
      LL_OPTION_TEXT(ARGS, idle_target),
-     .help =
-	 "Level to hold after --idle-after without any foreign work; 'off' keeps --target. The default is 60% where "
-	 "neither --target nor --curve is given."},
+     .help = "Level to hold after --idle-after without work of other programs; 'off' keeps --target. "
+	     "The default is 60% if neither --target nor --curve is given."},
     {.name = "idle-after",
      .placeholder = "TIME",
      LL_OPTION_DURATION(ARGS, idle_after_ns),
-     .help = "How long without foreign work until --idle-target is held. The default is 10m."},
+     .help = "Time without work of other programs after which --idle-target is held. The default is "
+	     "10m."},
     {.name = "mode",
      .placeholder = "MODE",
      LL_OPTION_CHOICE(ARGS, mode),
      .choices = mode_words,
      .fallback = "yield",
-     .help = "What to do when other programs work on the card: yield (stop within milliseconds), fill (top the card up "
-	     "to the target), ignore (keep holding)."},
+     .help = "What to do while other programs work on the card: yield (stop within milliseconds), "
+	     "fill (add load up to the target), ignore (keep holding)."},
     {.name = "resume-after",
      .placeholder = "TIME",
      LL_OPTION_DURATION(ARGS, resume_after_ns),
      .fallback = "5s",
-     .help = "Hold again when the card was quiet for this long."},
+     .help = "Hold again when no other program has worked on the card for this long."},
     {.name = "release-after",
      .placeholder = "TIME",
      LL_OPTION_DURATION(ARGS, release_after_ns),
@@ -75,8 +75,8 @@ const struct ll_option ll_hold_options[] = {
     {.name = "max-memory",
      .placeholder = "SIZE",
      LL_OPTION_BYTES(ARGS, max_memory_bytes),
-     .help =
-	 "Refuse to hold when the context takes more GPU memory than this, also for the moment in which it is made."},
+     .help = "Refuse to hold if the context takes more GPU memory than this, even only while it is "
+	     "made."},
     {.name = "max-temperature",
      .placeholder = "CELSIUS",
      LL_OPTION_CELSIUS(ARGS, max_temperature_c),
@@ -89,13 +89,13 @@ const struct ll_option ll_hold_options[] = {
      LL_OPTION_CHOICE(ARGS, payload),
      .choices = payload_words,
      .fallback = "auto",
-     .help = "What runs on the card: vulkan takes the least GPU memory, cuda works everywhere, auto tries them in this "
-	     "order."},
+     .help = "The load on the card: vulkan takes the least GPU memory, cuda works everywhere, auto "
+	     "tries them in this order."},
     {.name = "mps",
      LL_OPTION_FLAG(ARGS, mps),
-     .help = "Join the MPS daemon that runs as a client with 1 % of the SMs (payload cuda); without one it is refused. "
-	     "Least memory, but one fault "
-	     "domain with real work, and foreign work is seen by readings only."},
+     .help = "Join the running MPS daemon, as a client with 1 % of the SMs (payload cuda). Without a "
+	     "daemon the hold is refused. This takes the least memory. But a fault of any client can "
+	     "end all, and only readings show the work of other programs."},
     {.name = "wait",
      .placeholder = "TIME",
      LL_OPTION_DURATION(ARGS, wait_ns),
@@ -107,7 +107,9 @@ const struct ll_option ll_hold_options[] = {
      .fallback = "0s",
      .help = "End after this time; 0 goes on until a signal."},
     LL_OPTION_JSON(ARGS, json),
-    {.name = "dry-run", LL_OPTION_FLAG(ARGS, dry_run), .help = "Check everything, say what would be done, do nothing."},
+    {.name = "dry-run",
+     LL_OPTION_FLAG(ARGS, dry_run),
+     .help = "Check everything and print what the hold would do, without doing it."},
     {.name = "record",
      .placeholder = "FILE",
      LL_OPTION_TEXT(ARGS, record),
@@ -121,12 +123,14 @@ const struct ll_option ll_hold_options[] = {
      .placeholder = "TIME",
      LL_OPTION_DURATION(ARGS, log_every_ns),
      .fallback = "10s",
-     .help = "A log line per card this often, besides one for every change of state; 0 for changes only."},
+     .help = "Time between two log lines of a card. Every change of state has a line too; 0 logs "
+	     "changes only."},
     {.name = "kernel-log",
      .placeholder = "FILE",
      LL_OPTION_TEXT(ARGS, kernel_log),
      .complete = LL_COMPLETE_FILE,
-     .help = "For measurements: a line per own kernel with its start and end in ns of the card's clock."},
+     .help = "For measurements: write a line for each kernel of the hold, with its start and end in "
+	     "ns of the card's clock."},
     LL_OPTION_END,
 };
 
@@ -141,7 +145,7 @@ static int parse_level(const struct ll_hold_args *args, const char *option, cons
 			return ll_err_hint(err, "the power metric takes watts, like --target 200W");
 		}
 		if (level < 1 || level > 100000)
-			return ll_err_set(err, -EINVAL, "--%s: '%s': not a power a card could take", option, text);
+			return ll_err_set(err, -EINVAL, "--%s: '%s': no card takes this power", option, text);
 		*ret_level = level;
 		return 0;
 	}
@@ -194,7 +198,7 @@ static int find_target(const struct ll_hold_args *args, struct ll_hold_config *c
 	bool is_power = args->metric == LL_METRIC_POWER;
 	if (args->curve) {
 		if (args->target)
-			return ll_err_set(err, -EINVAL, "--target and --curve: only one of them can be the target");
+			return ll_err_set(err, -EINVAL, "--target and --curve: only one of them can set the level");
 		if (is_power)
 			return ll_err_set(err, -EINVAL,
 					  "--curve: curves are in percent and do not go with --metric power");
@@ -202,7 +206,7 @@ static int find_target(const struct ll_hold_args *args, struct ll_hold_config *c
 	}
 	if (is_power && !args->target) {
 		ll_err_set(err, -EINVAL, "--metric power: no target");
-		return ll_err_hint(err, "say how many watts, like --target 200W");
+		return ll_err_hint(err, "give the power in watts, like --target 200W");
 	}
 	double level = 0;
 	int rc = parse_level(args, "target", args->target ? args->target : "50%", &level, err);

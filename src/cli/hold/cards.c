@@ -34,7 +34,7 @@ static int refuse(const struct choice *choice, struct ll_err *err)
 	ll_err_set(err, choice->why[0].code, "%zu of %zu cards cannot be held: %s", choice->unusable, choice->named,
 		   text.failed ? "out of memory" : text.buf);
 	if (choice->unusable < choice->named)
-		ll_err_hint(err, "name the others with -i, or leave these out with --skip-unusable");
+		ll_err_hint(err, "choose other cards with -i, or leave these out with --skip-unusable");
 	return err->code;
 }
 

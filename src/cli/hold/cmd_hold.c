@@ -307,14 +307,14 @@ const struct ll_command ll_command_hold = {
     .name = "hold",
     .summary = "keep a card at a chosen utilisation with a synthetic load",
     .description =
-	"Keeps the chosen cards at a level with a synthetic load that takes almost no GPU memory (but for --metric "
-	"dram) and stops within milliseconds when other programs begin to work on the card.\n\n"
-	"The load is labelled as synthetic wherever it shows: log, metrics, status, process name. It is for burn-in, "
-	"for keeping clocks and cooling steady and for testing schedulers and monitoring; it is not for "
-	"pretending to a policy that an idle card is in use.\n\n"
-	"SIGINT, SIGTERM and SIGHUP, which the end of its terminal sends, end it at once, with a summary. Where the "
-	"driver hangs, it ends 3 s later. To outlive its terminal it needs nohup, a terminal of its own (tmux) or "
-	"none (setsid, a service).",
+	"Keeps the chosen cards at a level with a synthetic load that takes almost no GPU memory (except "
+	"with --metric dram) and stops within milliseconds when other programs begin to work on the card.\n\n"
+	"The load is labelled as synthetic wherever it appears: log, metrics, status, process name. It is "
+	"for burn-in, for steady clocks and cooling, and for tests of schedulers and monitoring. It is not "
+	"for pretending to a policy that an idle card is in use.\n\n"
+	"SIGINT, SIGTERM and SIGHUP end it at once, with a summary. A terminal that closes sends SIGHUP. If "
+	"the driver hangs, the hold ends 3 s later. To outlive its terminal, start it with nohup, in a "
+	"terminal of its own (tmux) or without one (setsid, a service).",
     .examples = examples,
     .options = ll_hold_options,
     .args_size = sizeof(struct ll_hold_args),

@@ -54,8 +54,8 @@ FIELD(yields, (double)card->status.yields)
 static const struct family families[] = {
     {"loadline_util_ratio", "gauge", "NVML utilisation: share of time in which any kernel ran.", util},
     {"loadline_own_util_ratio", "gauge", "Share of the same time in which the synthetic load ran.", own_util},
-    {"loadline_target_ratio", "gauge", "Level aimed at, of the metric that is held.", target_ratio},
-    {"loadline_target_watts", "gauge", "Power aimed at.", target_watts},
+    {"loadline_target_ratio", "gauge", "Target level of the held metric.", target_ratio},
+    {"loadline_target_watts", "gauge", "Target power.", target_watts},
     {"loadline_sm_ratio", "gauge", "GPM: share of SMs with work, over time.", sm},
     {"loadline_occupancy_ratio", "gauge", "GPM: share of warp slots in use, over SMs and time.", occupancy},
     {"loadline_tensor_ratio", "gauge", "GPM: share of time in which the tensor pipes were active.", tensor},
@@ -63,13 +63,13 @@ static const struct family families[] = {
     {"loadline_power_watts", "gauge", "Power draw of the card.", power},
     {"loadline_temperature_celsius", "gauge", "Temperature of the card.", temperature},
     {"loadline_memory_bytes", "gauge", "GPU memory of the synthetic load.", memory},
-    {"loadline_holding", "gauge", "1 while the synthetic load runs, 0 while it is out of the way.", holding},
+    {"loadline_holding", "gauge", "1 while the synthetic load runs, 0 while it does not.", holding},
     {"loadline_synthetic_busy_seconds_total", "counter", "Time in which kernels of the synthetic load ran.", busy},
     {"loadline_synthetic_joules_total", "counter", "Energy of the card while the synthetic load held it.",
      synthetic_joules},
     {"loadline_energy_joules_total", "counter", "Energy of the card since the start of the hold.", energy},
-    {"loadline_yielded_seconds_total", "counter", "Time out of the way after having held.", yielded},
-    {"loadline_yields_total", "counter", "Times the synthetic load made way for other work.", yields},
+    {"loadline_yielded_seconds_total", "counter", "Time without load after the first load.", yielded},
+    {"loadline_yields_total", "counter", "Number of times that the synthetic load yielded to other work.", yields},
 };
 
 /* Inside a label's quotes: backslash, quote and newline are escaped, nothing else may be. */
@@ -121,7 +121,7 @@ static void add_family(struct ll_strbuf *text, const struct family *family, enum
 
 static void add_states(struct ll_strbuf *text, const struct ll_metrics_card *cards, size_t count)
 {
-	add_head(text, "loadline_state", "gauge", "1 for the state the hold is in, 0 for the others.");
+	add_head(text, "loadline_state", "gauge", "1 for the present state of the hold, 0 for the others.");
 	for (size_t i = 0; i < count; i++) {
 		for (int state = LL_HOLD_RELEASED; state <= LL_HOLD_ENDED; state++) {
 			bool is_it =
@@ -136,7 +136,7 @@ static void add_states(struct ll_strbuf *text, const struct ll_metrics_card *car
 
 void ll_metrics_text(struct ll_strbuf *text, enum ll_metric metric, const struct ll_metrics_card *cards, size_t count)
 {
-	add_head(text, "loadline_build_info", "gauge", "1; the labels tell what runs.");
+	add_head(text, "loadline_build_info", "gauge", "1; the labels name the running build.");
 	ll_strbuf_adds(text, "loadline_build_info{version=\"" LOADLINE_VERSION "\"} 1\n");
 	for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
 		add_family(text, &families[i], metric, cards, count);
@@ -153,7 +153,7 @@ bool ll_metrics_health(struct ll_strbuf *text, const struct ll_metrics_card *car
 		if (card->code < 0)
 			ll_strbuf_addf(text, "card %s: ended: %s\n", label, strerror(-card->code));
 		else if (age_ns >= STALE_AFTER_NS)
-			ll_strbuf_addf(text, "card %s: nothing heard for %.0f s\n", label, (double)age_ns / 1e9);
+			ll_strbuf_addf(text, "card %s: no report for %.0f s\n", label, (double)age_ns / 1e9);
 		is_ok = is_ok && card->code >= 0 && age_ns < STALE_AFTER_NS;
 	}
 	if (is_ok)

@@ -46,9 +46,9 @@ const struct ll_command ll_mps_env = {
     .name = "env",
     .group = &ll_command_mps,
     .summary = "print the exports that make a shell's programs clients",
-    .description =
-	"Prints export lines for the daemon that runs, for eval. Prints nothing, and fails, where none "
-	"answers: variables that point at no daemon mean no MPS and no limits, and the driver does not say so.",
+    .description = "Prints export lines of the running daemon, for eval. If no daemon answers, it prints "
+		   "nothing and fails. With variables that point at no daemon, programs run without MPS and "
+		   "without limits, and the driver does not say so.",
     .examples = env_examples,
     .options = env_options,
     .run = run_env,
@@ -65,8 +65,8 @@ static const struct ll_option group_options[] = {LL_OPTION_END};
 
 static const struct ll_example group_examples[] = {
     {"loadline mps start -i 0 --compute 50%", "Each client may use half of card 0's SMs."},
-    {"loadline mps run -- python train.py", "A client of it."},
-    {"loadline mps stop", "End it, and put everything back."},
+    {"loadline mps run -- python train.py", "Run a client."},
+    {"loadline mps stop", "End the daemon, and restore the compute modes."},
     {NULL, NULL},
 };
 
@@ -75,13 +75,13 @@ const struct ll_command ll_command_mps = {
     .subcommands = subcommands,
     .summary = "share cards in space with NVIDIA MPS",
     .description =
-	"Starts and ends NVIDIA's Multi-Process Service, sets what its clients may use, and shows them. Under MPS "
-	"kernels of several processes run on a card at the same time, each on its share of the SMs; without it the "
-	"card takes processes in turn.\n\n"
-	"A daemon is known by its pipe directory: CUDA_MPS_PIPE_DIRECTORY where that is set; else for root NVIDIA's "
-	"own, /tmp/nvidia-mps, which every program on the machine looks at; else one of the user's own "
-	"($XDG_RUNTIME_DIR/loadline/mps/pipe), which only programs see that were told (`loadline mps run`, `loadline "
-	"mps env`).",
+	"Starts and ends NVIDIA's Multi-Process Service, sets what its clients may use, and shows them. "
+	"Under MPS, kernels of several processes run on a card at the same time, each on its share of the "
+	"SMs. Without MPS the card serves one process after the other.\n\n"
+	"Its pipe directory identifies a daemon. This is CUDA_MPS_PIPE_DIRECTORY if that is set. Otherwise, "
+	"for root it is NVIDIA's default, /tmp/nvidia-mps, which every program on the machine looks at. For "
+	"other users it is $XDG_RUNTIME_DIR/loadline/mps/pipe, which only programs of `loadline mps run` and "
+	"`loadline mps env` look at.",
     .examples = group_examples,
     .options = group_options,
 };

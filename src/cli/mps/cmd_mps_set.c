@@ -25,9 +25,8 @@ static const struct ll_option set_options[] = {
      LL_OPTION_PERCENT(struct set_args, compute_percent),
      .min = 0.1,
      .max = 100,
-     .help =
-	 "Share of each card's SMs that every new client may use, such as 25%; MPS rounds down to pairs of SMs, and "
-	 "gives no client fewer than 8."},
+     .help = "Share of each card's SMs that every new client may use, such as 25%. MPS rounds down to "
+	     "pairs of SMs and gives a client at least 8."},
     {.name = "mem",
      .letter = 'm',
      .placeholder = "SIZE",
@@ -38,7 +37,7 @@ static const struct ll_option set_options[] = {
      .placeholder = "CARDS",
      LL_OPTION_LIST(struct set_args, cards),
      .complete = LL_COMPLETE_CARD,
-     .help = "Cards for --mem, of those that the daemon shows; all of them unless told."},
+     .help = "Cards for --mem, of those that the daemon shows. The default is all of them."},
     LL_OPTION_END,
 };
 
@@ -49,7 +48,7 @@ static int check(const struct set_args *args, struct ll_err *err)
 		return ll_err_hint(err, "give --compute or --mem");
 	}
 	if (args->cards && !args->memory_bytes)
-		return ll_err_set(err, -EINVAL, "--cards: is for --mem; --compute holds for all cards");
+		return ll_err_set(err, -EINVAL, "--cards: goes with --mem only; --compute applies to all cards");
 	if (args->memory_bytes && args->memory_bytes < (UINT64_C(1) << MIB_SHIFT))
 		return ll_err_set(err, -EINVAL, "--mem: less than 1 MiB");
 	return 0;
@@ -76,7 +75,7 @@ static int choose(const struct set_args *args, const struct ll_mps_desk *desk, s
 		if (number < 0) {
 			ll_err_set(err, -EINVAL, "--cards: card %s is not visible to clients of this daemon",
 				   cards[i]->label);
-			return ll_err_hint(err, "the driver would drop every memory limit for it, and say nothing");
+			return ll_err_hint(err, "with such a card the driver silently drops every memory limit");
 		}
 		if (cards[i]->memory_bytes && args->memory_bytes > cards[i]->memory_bytes)
 			return ll_err_set(err, -EINVAL, "--mem: card %s has only %llu MiB", cards[i]->label,
@@ -127,7 +126,7 @@ static int run_set(void *data, const struct ll_operands *operands, struct ll_err
 		puts("in force for clients that start from now on");
 		ll_mps_add_clients(&names, &list);
 		if (list.client_count)
-			printf("these keep what they started with until they are restarted: %s\n", names.buf);
+			printf("running clients keep their limits until they are restarted: %s\n", names.buf);
 		if (args->compute_percent > 0)
 			say_shares(&desk, args->compute_percent);
 		if (args->memory_bytes)
@@ -139,7 +138,7 @@ static int run_set(void *data, const struct ll_operands *operands, struct ll_err
 }
 
 static const struct ll_example set_examples[] = {
-    {"loadline mps set --compute 25% --mem 4G", "What every client may have that starts from now on."},
+    {"loadline mps set --compute 25% --mem 4G", "Limits for every client that starts from now on."},
     {"loadline mps set --mem 8G -i 1", "Card 1 alone."},
     {NULL, NULL},
 };
@@ -149,9 +148,10 @@ const struct ll_command ll_mps_set = {
     .group = &ll_command_mps,
     .summary = "change what new clients may use",
     .description =
-	"Sets the limits of the daemon and of its servers, and reads each back. They reach new clients only: one that "
-	"runs keeps what it began with, and is named, so that it can be restarted.\n\n"
-	"A client still sees the whole card as its total memory; `loadline run --by space --mem SIZE` corrects that.",
+	"Sets the limits of the daemon and of its servers, and reads each back. Only new clients get them. A "
+	"running client keeps its old limits; it is named, so that you can restart it.\n\n"
+	"A client still sees the whole card as its total memory; `loadline run --by space --mem SIZE` "
+	"corrects that.",
     .examples = set_examples,
     .options = set_options,
     .args_size = sizeof(struct set_args),

@@ -27,16 +27,16 @@ static const struct ll_option start_options[] = {
     LL_OPTION_CARDS(struct start_args, cards),
     {.name = "exclusive",
      LL_OPTION_FLAG(struct start_args, exclusive),
-     .help = "Put the cards into exclusive-process mode, so that no program can use them past MPS, until `loadline mps "
-	     "stop` puts them back. Needs root, and cards that nobody uses."},
+     .help = "Put the cards into exclusive-process mode, so that no program can bypass MPS, until "
+	     "`loadline mps stop` restores their mode. Needs root, and cards that no program uses."},
     {.name = "compute",
      .letter = 'c',
      .placeholder = "SHARE",
      LL_OPTION_PERCENT(struct start_args, compute_percent),
      .min = 0.1,
      .max = 100,
-     .help = "Share of each card's SMs that every client may use, such as 50%; MPS rounds down to pairs of SMs, and "
-	     "gives no client fewer than 8. All of them unless given."},
+     .help = "Share of each card's SMs that every client may use, such as 50%. MPS rounds down to "
+	     "pairs of SMs and gives a client at least 8. The default is all SMs."},
     {.name = "mem",
      .letter = 'm',
      .placeholder = "SIZE",
@@ -46,9 +46,9 @@ static const struct ll_option start_options[] = {
      .letter = 'u',
      .placeholder = "USER",
      LL_OPTION_TEXT(struct start_args, user),
-     .help = "Start the server for this user at once, by name or number. A daemon serves one user at a time; without "
-	     "this it is the first who comes."},
-    LL_OPTION_WITHIN(struct start_args, within_ns, "Give up when the daemon does not answer by then."),
+     .help = "Start the server for this user at once, by name or number. A daemon serves one user at "
+	     "a time. The default is the user of the first client."},
+    LL_OPTION_WITHIN(struct start_args, within_ns, "Give up if the daemon does not answer within this time."),
     LL_OPTION_END,
 };
 
@@ -127,9 +127,9 @@ static int take_back(struct ll_mps_desk *desk, int rc, int number, struct ll_err
 	if (rc)
 		ll_err_wrap(err, "interrupted");
 	else if (ll_mps_session_stop(&desk->session, true, UNDO_S * LL_NS_PER_S, &stopped, err))
-		ll_err_wrap(err, "interrupted, and not undone");
+		ll_err_wrap(err, "interrupted, and the changes are not undone");
 	else
-		ll_err_set(err, -EINTR, "interrupted; all is as it was");
+		ll_err_set(err, -EINTR, "interrupted; all changes are undone");
 	err->status = 128 + number;
 	return -EINTR;
 }
@@ -171,8 +171,8 @@ static int run_start(void *data, const struct ll_operands *operands, struct ll_e
 }
 
 static const struct ll_example start_examples[] = {
-    {"loadline mps start -i 0,1 --compute 50% --mem 8G", "Two cards; each client may have half of the SMs and 8 GiB."},
-    {"sudo loadline mps start --exclusive", "All cards, and no program past MPS."},
+    {"loadline mps start -i 0,1 --compute 50% --mem 8G", "Two cards; each client may use half of the SMs and 8 GiB."},
+    {"sudo loadline mps start --exclusive", "All cards, and no program can bypass MPS."},
     {NULL, NULL},
 };
 
@@ -180,12 +180,11 @@ const struct ll_command ll_mps_start = {
     .name = "start",
     .group = &ll_command_mps,
     .summary = "start the daemon, with limits for every client",
-    .description =
-	"Starts NVIDIA's control daemon for the chosen cards, all of them unless told, waits until it answers, and "
-	"sets "
-	"the limits that every client begins with, reading each back. Its server starts with the first client.\n\n"
-	"Works without root and without exclusive mode. A card's compute mode is changed with --exclusive alone, and "
-	"what it was is written down first: `loadline mps stop` puts it back, also after a crash.",
+    .description = "Starts NVIDIA's control daemon for the chosen cards (default: all), waits until it answers, sets "
+		   "the limits that every client starts with, and reads each of them back. The daemon's server starts "
+		   "with the first client.\n\n"
+		   "It works without root and without exclusive mode. Only --exclusive changes a card's compute mode. "
+		   "The old mode is saved first, and `loadline mps stop` restores it, also after a crash.",
     .examples = start_examples,
     .options = start_options,
     .args_size = sizeof(struct start_args),

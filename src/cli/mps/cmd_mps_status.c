@@ -21,8 +21,8 @@ static int add_leftovers(const struct ll_mps_desk *desk, int rc, struct ll_err *
 	LL_SCOPE_FREE struct ll_mps_record *records = NULL;
 	size_t count = 0;
 	if (rc == -ECONNREFUSED && ll_mps_session_leftovers(&desk->session, &records, &count, NULL) == 0 && count)
-		ll_err_hint(err,
-			    "cards are in exclusive mode for one that is gone: `loadline mps stop` puts them back");
+		ll_err_hint(err, "cards are in exclusive mode for a daemon that is gone: `loadline mps stop` restores "
+				 "their mode");
 	return rc;
 }
 
@@ -52,11 +52,12 @@ const struct ll_command ll_mps_status = {
     .group = &ll_command_mps,
     .summary = "show the daemon, its servers and clients",
     .description =
-	"Shows the daemon that programs of this environment would join: its directories and cards, what new clients "
-	"get, its servers and their states, their clients, and static partitions where the driver has them. Warns of a "
-	"server in FAULT, of a server of another user, and of cards left in exclusive mode.\n\n"
-	"With --json there is one line for the daemon, one for each server, client and warning. Without a daemon it "
-	"fails, and says where one was looked for.",
+	"Shows the daemon that programs of this environment would join: its directories and cards, the "
+	"limits of new clients, its servers and their states, their clients, and static partitions if the "
+	"driver has them. It warns of a server in FAULT, of a server of another user, and of cards that were "
+	"left in exclusive mode.\n\n"
+	"With --json there is one line for the daemon and one for each server, client and warning. Without a "
+	"daemon the command fails, and says where it looked for one.",
     .options = status_options,
     .args_size = sizeof(struct status_args),
     .run = run_status,
@@ -98,7 +99,7 @@ const struct ll_command ll_mps_clients = {
     .name = "clients",
     .group = &ll_command_mps,
     .summary = "list the clients",
-    .description = "Lists the processes that are clients now, a line for each card that one uses.",
+    .description = "Lists the present clients: one line for each process and card.",
     .options = clients_options,
     .args_size = sizeof(struct clients_args),
     .run = run_clients,

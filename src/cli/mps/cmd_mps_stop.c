@@ -18,10 +18,11 @@ static const struct ll_option stop_options[] = {
     {.name = "force",
      .letter = 'f',
      LL_OPTION_FLAG(struct stop_args, force),
-     .help =
-	 "Also with clients at work, whose CUDA calls fail from then on, and also a daemon that does not answer: what "
-	 "has not ended after half of the time is ended by signals."},
-    LL_OPTION_WITHIN(struct stop_args, within_ns, "Give up when daemon and servers have not ended by then."),
+     .help = "End the daemon even if clients are at work or it does not answer. The clients' CUDA "
+	     "calls fail from then on. Processes that have not ended after half of the time get "
+	     "signals."},
+    LL_OPTION_WITHIN(struct stop_args, within_ns,
+		     "Give up if the daemon and its servers have not ended within this time."),
     LL_OPTION_END,
 };
 
@@ -41,28 +42,28 @@ static int run_stop(void *data, const struct ll_operands *operands, struct ll_er
 		puts("no MPS daemon ran here");
 	else
 		printf("MPS has ended%s\n",
-		       stopped.was_signalled ? "; it did not when asked, and was ended by signals" : "");
+		       stopped.was_signalled ? "; it did not end when asked, so signals ended it" : "");
 	if (stopped.restored)
-		printf("compute mode put back on %zu card%s\n", stopped.restored, stopped.restored == 1 ? "" : "s");
+		printf("compute mode restored on %zu card%s\n", stopped.restored, stopped.restored == 1 ? "" : "s");
 	return 0;
 }
 
 static const struct ll_example stop_examples[] = {
     {"loadline mps stop", "End it if it has no clients."},
-    {"loadline mps stop --force --within 5s", "End it whatever there is, within five seconds."},
+    {"loadline mps stop --force --within 5s", "End it within five seconds, with its clients at work or not."},
     {NULL, NULL},
 };
 
 const struct ll_command ll_mps_stop = {
     .name = "stop",
     .group = &ll_command_mps,
-    .summary = "end the daemon and put compute modes back",
+    .summary = "end the daemon and restore compute modes",
     .description =
-	"Ends the daemon and its servers, waits until their processes are gone, and gives the cards the compute mode "
-	"back that they had before `loadline mps start --exclusive`. With clients at work it refuses and names "
-	"them.\n\n"
-	"Where an earlier daemon of loadline's was killed, or loadline itself was, and cards were left in exclusive "
-	"mode, they are put back too.",
+	"Ends the daemon and its servers, waits until their processes are gone, and restores the compute "
+	"mode that the cards had before `loadline mps start --exclusive`. If clients are at work, it refuses "
+	"and names them.\n\n"
+	"If an earlier daemon of loadline, or loadline itself, was killed and left cards in exclusive mode, "
+	"their mode is restored too.",
     .examples = stop_examples,
     .options = stop_options,
     .args_size = sizeof(struct stop_args),
@@ -76,7 +77,7 @@ struct kill_args {
 };
 
 static const struct ll_option kill_options[] = {
-    LL_OPTION_WITHIN(struct kill_args, within_ns, "Give up when the daemon has not done it by then."),
+    LL_OPTION_WITHIN(struct kill_args, within_ns, "Give up if the daemon has not ended the client within this time."),
     LL_OPTION_END,
 };
 
@@ -110,11 +111,11 @@ const struct ll_command ll_mps_kill = {
     .summary = "take one client off its server",
     .operands = "PID",
     .description =
-	"Asks the daemon to destroy the contexts of one client (terminate_client); its process gets an error from its "
-	"next CUDA call. Other clients go on.\n\n"
-	"That command has been seen to hang, and refuses callers that come at once. So it is tried up to three times, "
-	"one caller after the other, within the time given, and then reported. Nothing stronger is done instead: the "
-	"process itself is never killed.",
+	"Asks the daemon to destroy the contexts of one client (terminate_client). The client's process gets "
+	"an error from its next CUDA call. Other clients go on.\n\n"
+	"terminate_client has been seen to hang, and it refuses concurrent callers. So it is tried up to "
+	"three times, one caller after the other, within the given time. If it fails, loadline reports that "
+	"and does nothing stronger: it never kills the process itself.",
     .options = kill_options,
     .args_size = sizeof(struct kill_args),
     .run = run_kill,

@@ -27,8 +27,8 @@ static void warn_of_servers(struct ll_mps_report *status)
 		if (server->status == LL_MPS_FAULT)
 			ll_strbuf_addf(
 			    &status->warnings,
-			    "server %d is in FAULT: a client's fault took all that share a card with it, and new "
-			    "clients wait until those have ended\n",
+			    "server %d is in FAULT: a client's fault hit all clients on its cards, and new clients "
+			    "wait until those have ended\n",
 			    (int)server->pid);
 		if (server->user != (uid_t)-1 && server->user != geteuid())
 			ll_strbuf_addf(
@@ -164,7 +164,7 @@ void ll_mps_report_print(const struct ll_mps_desk *desk, const struct ll_mps_rep
 	if (status->daemon.pid)
 		printf("process %d, of user %lu", (int)status->daemon.pid, (unsigned long)status->daemon.owner);
 	else
-		printf("not to be seen from here (another PID namespace)");
+		printf("not visible from here (another PID namespace)");
 	printf(", MPS v%u%s\n", status->version.protocol,
 	       status->version.has_static_partitions ? ", knows static partitions" : "");
 	printf("pipe directory: %s\nlog directory:  %s\n", desk->place.pipe, desk->place.log);

@@ -85,7 +85,7 @@ int ll_mps_desk_need_daemon(const struct ll_mps_desk *desk, uint64_t deadline_ns
 	if (rc == -EOPNOTSUPP) {
 		ll_err_set(err, rc, "the MPS daemon at %s speaks another protocol than version 2 (MPS v3)",
 			   desk->place.pipe);
-		ll_err_hint(err, "end it, and let `loadline mps start` start one");
+		ll_err_hint(err, "end it, and start another with `loadline mps start`");
 	}
 	return rc;
 }

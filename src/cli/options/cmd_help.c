@@ -28,7 +28,7 @@ static const struct ll_option help_options[] = {
 
 static const struct ll_example help_examples[] = {
     {"loadline help hold", "What loadline hold does and its options."},
-    {"loadline help --man hold | man -l -", "Its manual page, where it is not installed."},
+    {"loadline help --man hold | man -l -", "The manual page, if it is not installed."},
     {"source <(loadline help --completion bash)", "Completion in this shell only."},
     {NULL, NULL},
 };
@@ -96,8 +96,8 @@ const struct ll_command ll_command_help = {
     .name = "help",
     .summary = "explain loadline or one of its commands",
     .operands = "[COMMAND]",
-    .description = "Prints what loadline COMMAND --help prints, or the manual page, or a shell completion script. All "
-		   "of them come from the same table as the parser, so they say what it does.",
+    .description = "Prints the help of COMMAND, its manual page, or a shell completion script. All of them "
+		   "come from the parser's own table, so they agree with it.",
     .examples = help_examples,
     .options = help_options,
     .args_size = sizeof(struct help_args),

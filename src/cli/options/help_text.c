@@ -10,7 +10,7 @@ enum { HELP_COLUMN = 26 };
 
 const char ll_help_about[] = "loadline keeps a GPU at its load line: never idle when it should be busy, never "
 			     "overloaded. Its load is synthetic, and "
-			     "says so wherever it is seen.";
+			     "is labelled so wherever it is seen.";
 
 const struct ll_help_status ll_help_statuses[] = {
     {LL_EXIT_OK, "Done."},

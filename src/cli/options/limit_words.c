@@ -23,7 +23,7 @@ int ll_limit_read_memory(const char *text, uint64_t *ret_bytes, struct ll_err *e
 		return ll_err_wrap(err, "--mem");
 	if (!bytes && !is_none(text)) {
 		ll_err_set(err, -EINVAL, "--mem: '%.60s': no program can run without memory", text);
-		return ll_err_hint(err, "say a size such as 20G, or 'none' for no limit");
+		return ll_err_hint(err, "give a size such as 20G, or 'none' for no limit");
 	}
 	*ret_bytes = bytes;
 	return 0;
@@ -37,7 +37,7 @@ int ll_limit_read_compute(const char *text, unsigned *ret_permille, struct ll_er
 		return ll_err_wrap(err, "--compute");
 	if (!is_none(text) && !(percent >= 0.1 && percent <= 100)) {
 		ll_err_set(err, -EINVAL, "--compute: '%.60s': not between 0.1 and 100 %%", text);
-		return ll_err_hint(err, "say a share such as 25%%, or 'none' for no limit");
+		return ll_err_hint(err, "give a share such as 25%%, or 'none' for no limit");
 	}
 	*ret_permille = (unsigned)lround(percent * 10);
 	return 0;

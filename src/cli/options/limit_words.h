@@ -28,13 +28,14 @@ int ll_limit_read_priority(const char *text, enum ll_priority *ret_priority, str
 
 /* Texts that both commands' options share. */
 #define LL_LIMIT_MEMORY_HELP                                                                                           \
-	"Device memory that all its processes together may have on each card, such as 20G, or 'none'."
+	"Device memory that all processes of the tenant together may have on each card, such as 20G, or "              \
+	"'none'."
 #define LL_LIMIT_COMPUTE_HELP                                                                                          \
-	"Share of each card's time that its kernels may take at most, such as 25%, also when nobody else wants the "   \
-	"card, or 'none'."
+	"Largest share of each card's time that the tenant's kernels may take, such as 25%, even "                     \
+	"if no other program wants the card, or 'none'."
 #define LL_LIMIT_WEIGHT_HELP                                                                                           \
-	"Its part of the card's time where others of the same class want the card too, from 0.01 to 100: one with "    \
-	"weight 2 gets twice the time of one with weight 1."
-#define LL_LIMIT_PRIORITY_HELP "Its class: high gets the card before normal, normal before low."
+	"The tenant's part of the card's time while others of its class want the card too, from "                      \
+	"0.01 to 100. A tenant of weight 2 gets twice the time of a tenant of weight 1."
+#define LL_LIMIT_PRIORITY_HELP "The tenant's class: high gets the card before normal, normal before low."
 
 #endif

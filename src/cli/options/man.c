@@ -140,14 +140,18 @@ static void add_see_also(struct ll_strbuf *out, const struct ll_command *self)
 }
 
 static const struct ll_example environment[] = {
-    {"LD_LIBRARY_PATH", "Where the driver's libraries are looked for; --sim puts the simulator's folder in front."},
+    {"LD_LIBRARY_PATH", "Folders in which the driver's libraries are looked for. --sim puts the simulator's "
+			"folder in front."},
     {"LOADLINE_SIM_DIR",
      "The folder of the simulated world. Default: $XDG_RUNTIME_DIR/loadline-sim, or /tmp/loadline-sim-UID."},
     {"LOADLINE_SIM_SCENARIO", "The file that describes the simulated world; --sim=SCENARIO sets it."},
-    {"LOADLINE_RUN", "The limits of `loadline run`, for the programs that it starts; it sets this itself."},
-    {"LOADLINE_SHIM", "The library that `loadline run` preloads, where it is not beside the program."},
-    {"CUDA_MPS_PIPE_DIRECTORY", "Where loadline mps, and run --by space, look for the MPS daemon, and start one."},
-    {"XDG_RUNTIME_DIR", "A user's ledgers are in its folder loadline; without it in /tmp/loadline-UID."},
+    {"LOADLINE_RUN", "The limits of `loadline run`, for the programs that it starts. `loadline run` sets this "
+		     "variable itself."},
+    {"LOADLINE_SHIM", "The library that `loadline run` preloads, if it is not beside the program."},
+    {"CUDA_MPS_PIPE_DIRECTORY",
+     "The folder where `loadline mps` and `loadline run --by space` look for the MPS daemon, "
+     "and where `loadline mps start` starts one."},
+    {"XDG_RUNTIME_DIR", "A user's ledgers are in its subfolder loadline; if it is unset, in /tmp/loadline-UID."},
     {NULL, NULL},
 };
 

@@ -271,8 +271,8 @@ const struct ll_option ll_global_options[] = {
      .placeholder = "SCENARIO",
      LL_OPTION_OPTIONAL(struct ll_globals, sim),
      .complete = LL_COMPLETE_FILE,
-     .help = "Run on the simulated driver instead of the real one, child processes included. SCENARIO is a file that "
-	     "describes its cards, or the name of one that came with loadline."},
+     .help = "Run on the simulated driver instead of the real one, child processes included. SCENARIO "
+	     "is a file that describes its cards, or the name of a scenario that loadline brings."},
     {.name = "log-level",
      .placeholder = "LEVEL",
      LL_OPTION_CHOICE(struct ll_globals, log_level),

@@ -101,7 +101,7 @@ struct ll_option {
 #define LL_OPTION_JSON(type, field)                                                                                    \
 	{                                                                                                              \
 		.name = "json", LL_OPTION_FLAG(type, field),                                                           \
-		.help = "Print one JSON object per line, numbers as numbers with the unit in the key."                 \
+		.help = "Print one JSON object per line. Numbers are JSON numbers, with their unit in the key."        \
 	}
 #define LL_OPTION_END                                                                                                  \
 	{                                                                                                              \

@@ -26,41 +26,37 @@ const struct ll_option ll_probe_options[] = {
      .placeholder = "LIST",
      LL_OPTION_LIST(ARGS, experiments),
      .choices = experiment_words,
-     .help =
-	 "What to measure: matrix (who runs beside whom), slice (time slice and switch between processes), preemption "
-	 "(what a stream's priority is worth when a kernel arrives), idle (the cost of an idle context), first (the "
-	 "classic first kernel: 512 numbers, 2 blocks of 128 threads). Without this: all but first, or the matrix "
-	 "alone "
-	 "where cells are chosen."},
+     .help = "What to measure: matrix (which kernels run together), slice (time slice and switch "
+	     "between processes), preemption (the effect of a stream's priority when a kernel "
+	     "arrives), idle (the cost of an idle context), first (the classic first kernel: 512 "
+	     "numbers, 2 blocks of 128 threads). The default is all except first, or the matrix alone "
+	     "if cells are chosen."},
     {.name = "parallel",
      .placeholder = "LIST",
      LL_OPTION_LIST(ARGS, parallel),
      .choices = parallel_words,
-     .help =
-	 "Who launches kernels: streams of one thread, threads with a stream each, threads in their own default "
-	 "streams (per-thread), threads that all use the one legacy default stream, processes. Without this: all but "
-	 "legacy."},
+     .help = "What launches kernels: streams of one thread, threads with a stream each, threads in "
+	     "their own default streams (per-thread), threads that all use the one legacy default "
+	     "stream, processes. The default is all except legacy."},
     {.name = "under",
      .placeholder = "LIST",
      LL_OPTION_LIST(ARGS, under),
      .choices = under_words,
-     .help =
-	 "Under what: default (no MPS), mps (clients of a private MPS daemon), mps:N% (with N percent of the card's "
-	 "threads each), exclusive (a card in exclusive-process mode, no MPS). Without this: default, mps, mps:50%, "
-	 "and "
-	 "exclusive where the card is in that mode."},
+     .help = "The environment: default (no MPS), mps (clients of a private MPS daemon), mps:N% (with "
+	     "N percent of the card's threads each), exclusive (a card in exclusive-process mode, no "
+	     "MPS). The default is default, mps, mps:50%, and exclusive if the card is in that mode."},
     {.name = "priority",
      .placeholder = "LIST",
      LL_OPTION_LIST(ARGS, priority),
      .choices = priority_words,
-     .help = "Stream priorities: equal, or different (the first party's is the highest, the others' the lowest). "
-	     "Without this: both."},
+     .help = "Stream priorities: equal, or different (the first stream, thread or process has the "
+	     "highest, the others the lowest). The default is both."},
     {.name = "grid",
      .placeholder = "LIST",
      LL_OPTION_LIST(ARGS, grid),
      .choices = grid_words,
-     .help = "Size of the kernels: tiny (one warp on one SM) or full (blocks that fill the card, four rounds of them). "
-	     "Without this: both."},
+     .help = "Size of the kernels: tiny (one warp on one SM) or full (blocks that fill the card, four "
+	     "rounds of them). The default is both."},
     {.name = "connections",
      .placeholder = "LIST",
      LL_OPTION_LIST(ARGS, connections),
@@ -85,24 +81,24 @@ const struct ll_option ll_probe_options[] = {
      .min = 1,
      .max = MAX_EACH,
      .fallback = "8",
-     .help = "Kernels that each of them launches, one right after the other."},
+     .help = "Number of kernels that each stream, thread or process launches, without a pause."},
     {.name = "runs",
      .placeholder = "N",
      LL_OPTION_UINT(ARGS, runs),
      .min = 1,
      .max = MAX_RUNS,
      .fallback = "100",
-     .help = "Runs from which slice, switch and preemption are stated. A cell of the matrix has 5, or this where it is "
-	     "less."},
+     .help = "Number of runs for slice, switch and preemption. A cell of the matrix has 5 runs, or "
+	     "this number if it is less."},
     {.name = "set-exclusive",
      LL_OPTION_FLAG(ARGS, set_exclusive),
-     .help = "Put the card into exclusive-process mode for the cells that need it, and back afterwards. Needs root. "
-	     "Without this no setting of the card is changed."},
+     .help = "Put the card into exclusive-process mode for the cells that need it, and restore its "
+	     "mode afterwards. Needs root. Without this option no setting of the card is changed."},
     {.name = "svg",
      .placeholder = "FILE",
      LL_OPTION_TEXT(ARGS, svg),
      .complete = LL_COMPLETE_FILE,
-     .help = "Write a picture: who was on the card when, a row for each party."},
+     .help = "Write a picture of the times on the card, a row for each stream, thread or process."},
     {.name = "list", LL_OPTION_FLAG(ARGS, list), .help = "Print the chosen cells and measure nothing."},
     LL_OPTION_JSON(ARGS, json),
     LL_OPTION_END,
@@ -274,7 +270,7 @@ int ll_probe_args_read(const struct ll_probe_args *args, struct ll_probe_wish *r
 	if (rc == 0)
 		rc = check_load(args, err);
 	if (rc == 0 && chooses && !(wish.experiments & LL_PROBE_MATRIX))
-		rc = ll_err_set(err, -EINVAL, "cells are chosen, but --experiment leaves the matrix out");
+		rc = ll_err_set(err, -EINVAL, "cells are chosen, but --experiment leaves out the matrix");
 	if (rc == 0 && (wish.experiments & LL_PROBE_MATRIX) && ll_probe_cells(&wish.choice, NULL, 0) == 0)
 		rc = ll_err_set(err, -EINVAL, "no such cell: a default stream has no priority to choose");
 	if (rc == 0 && args->svg && !(wish.experiments & LL_PROBE_MATRIX))

@@ -106,8 +106,8 @@ static void warn_of_company(const struct ll_card *card)
 {
 	struct ll_process_list list = {0};
 	if (ll_read_processes(card, LL_PROCESS_ALL, &list, NULL) == 0 && list.count)
-		ll_warn("card %s: %zu other process%s on it: what is done there is in these figures", card->label,
-			list.count, list.count == 1 ? " is" : "es are");
+		ll_warn("card %s: %zu other process%s on it: their work is in these figures", card->label, list.count,
+			list.count == 1 ? " is" : "es are");
 	ll_process_list_fini(&list);
 	if (getenv(LL_RUN_VARIABLE))
 		ll_warn("under `loadline run`: its limits are in these figures");
@@ -345,21 +345,21 @@ static int run_probe(void *words, const struct ll_operands *operands, struct ll_
 }
 
 static const struct ll_example probe_examples[] = {
-    {"loadline probe", "Everything that changes no setting of the card."},
+    {"loadline probe", "Measure everything that changes no setting of the card."},
     {"loadline probe --parallel processes --under default,mps --svg shared.svg",
      "How two processes share the card, without MPS and with it, as a table and a picture."},
     {"loadline probe --experiment slice,preemption --json",
-     "The time slice and what a priority is worth, for a script."},
+     "Print the time slice and the effect of a priority, for a script."},
     {"loadline probe --experiment first", "Which of 512 numbers do 2 blocks of 128 threads write?"},
     {NULL, NULL},
 };
 
 static const struct ll_help_status statuses[] = {
-    {0, "All that could be measured was; a cell that the driver refuses is a result."},
+    {0, "Everything possible was measured. A cell that the driver refuses is a result."},
     {1, "A driver call failed, or one of the probe's processes died or hung."},
     {2, "Bad usage."},
     {3, "No usable card or driver."},
-    {130, "Interrupted (128 and the signal's number); nothing is left behind."},
+    {130, "Interrupted (128 and the signal's number); the probe has cleaned up."},
     {0, NULL},
 };
 
@@ -367,25 +367,23 @@ const struct ll_command ll_command_probe = {
     .name = "probe",
     .summary = "show how processes, threads and streams share a card",
     .description =
-	"Lets streams, threads or processes launch kernels at the same moment and tells from the kernels' own records, "
-	"taken on the card's clock, how they shared it, in one word: serialised (one waited for the other's end), "
-	"time-sliced (the card changed between them, at a price), concurrent (they ran together), or refused (the "
-	"driver did not let one start).\n\n"
-	"Without options it measures a whole matrix: who launches, under what (its own private MPS daemon included), "
-	"stream priorities, small kernels and kernels that fill the card, hardware queues. Then it measures the time "
-	"slice, preemption and the cost of an idle context, and says what is true on this card and driver, each "
-	"sentence with the command that shows it again. No setting of the card is changed without "
-	"--set-exclusive.\n\n"
-	"The columns of the table: overlap is how much of what could run at once did; slice is the time on the card "
-	"between two changes, switch the time in which the card is empty at a change; empty is the part of the time in "
-	"which no kernel was on the card; SMs is the most that one kernel was on; runs says how many runs agree on the "
-	"word.\n\n"
-	"With --json each line is an object with an \"event\": card; cell, with the kernels of its last run, times in "
-	"ns from "
-	"the first start; memory; slice, preemption and idle, with median, 5th and 95th percentile, least and most "
-	"over the "
-	"runs; statement; first.\n\n"
-	"The card should be idle otherwise.",
+	"Lets streams, threads or processes launch kernels at the same moment. The kernels record their "
+	"times on the card's clock. From these records the probe says in one word how they shared the card: "
+	"serialised (one waited for the end of the other), time-sliced (the card switched between them, at a "
+	"cost), concurrent (they ran together), or refused (the driver did not let one start).\n\n"
+	"Without options it measures a whole matrix: the launching streams, threads or processes; their "
+	"environment (a private MPS daemon included); stream priorities; small kernels and kernels that fill "
+	"the card; hardware queues. Then it measures the time slice, preemption and the cost of an idle "
+	"context. It prints statements about this card and driver, each with the command that shows it "
+	"again. Only --set-exclusive changes a setting of the card.\n\n"
+	"The columns of the table: overlap is the part of the possible overlap that took place; slice is the "
+	"time on the card between two switches; switch is the time in which the card is empty at a switch; "
+	"empty is the part of the time in which no kernel was on the card; SMs is the largest number of SMs "
+	"that one kernel used; runs is the number of runs that agree on the word.\n\n"
+	"With --json each line is an object with an \"event\": card; cell, with the kernels of its last run, "
+	"times in ns from the first start; memory; slice, preemption and idle, with median, 5th and 95th "
+	"percentile, least and most over the runs; statement; first.\n\n"
+	"No other program should use the card meanwhile.",
     .examples = probe_examples,
     .options = ll_probe_options,
     .args_size = sizeof(struct ll_probe_args),

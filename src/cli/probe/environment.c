@@ -52,7 +52,7 @@ static int put_back_mode(struct ll_probe_environment *environment, struct ll_err
 {
 	if (!environment->has_set_exclusive)
 		return 0;
-	int rc = set_mode(environment, LL_NVML_COMPUTEMODE_DEFAULT, "put the default compute mode back", err);
+	int rc = set_mode(environment, LL_NVML_COMPUTEMODE_DEFAULT, "restore the default compute mode", err);
 	if (rc < 0)
 		return ll_err_hint(err,
 				   ll_driver_sim_folder(environment->driver) ? "loadline-simctl card %s mode default"
@@ -72,11 +72,12 @@ static int need_exclusive(struct ll_probe_environment *environment, struct ll_er
 	if (mode == LL_MODE_EXCLUSIVE_PROCESS)
 		return 0;
 	if (!environment->may_set_exclusive)
-		return ll_err_set(err, -EOPNOTSUPP,
-				  "the card is in %s mode; --set-exclusive changes it for these cells and back",
-				  ll_compute_mode_text(mode));
+		return ll_err_set(
+		    err, -EOPNOTSUPP,
+		    "the card is in %s mode; --set-exclusive changes the mode for these cells and restores it",
+		    ll_compute_mode_text(mode));
 	if (mode != LL_MODE_DEFAULT)
-		return ll_err_set(err, -EOPNOTSUPP, "the card is in %s mode, which is left alone",
+		return ll_err_set(err, -EOPNOTSUPP, "the card is in %s mode, and probe does not change it",
 				  ll_compute_mode_text(mode));
 	ll_probe_keeper_owe_mode(environment->keeper, ll_card_whole(environment->card)->uuid);
 	rc = set_mode(environment, LL_NVML_COMPUTEMODE_EXCLUSIVE_PROCESS, "set exclusive-process mode", err);

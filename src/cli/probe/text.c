@@ -66,7 +66,8 @@ int ll_probe_text_cell(const struct ll_probe_result *result, struct ll_err *err)
 	if (result->why[0])
 		printf("    %s: %s\n", result->is_skipped ? "not measured" : "refused", result->why);
 	if (!result->is_skipped && result->idle_ns > LONG_EMPTY_NS)
-		printf("    the card was empty for %.1f ms at a stretch: somebody else had it, or the host was slow\n",
+		printf("    the card was empty for %.1f ms at a stretch: another program had it, or the host "
+		       "was slow\n",
 		       (double)result->idle_ns / 1e6);
 	return fflush(stdout) == 0 ? 0 : ll_err_set(err, -EIO, "standard output: %s", strerror(errno));
 }
@@ -145,15 +146,14 @@ void ll_probe_text_first(const struct ll_probe_first *first)
 	       "A '#' is four numbers that were written, a '.' four that were not:\n\n",
 	       LL_FIRST_NUMBERS, LL_FIRST_UNTOUCHED, first->blocks, first->threads);
 	print_numbers(first->numbers);
-	ll_strbuf_addf(
-	    &out,
-	    "%zu of %d were written%s. A kernel does as much as its grid says, not as much as its data has: "
-	    "thread t of block b computes the index b * %u + t, so %u blocks of %u threads are %u threads and "
-	    "reach the indexes 0 to %u. Nobody writes the other %zu, and CUDA reports no error, for nothing "
-	    "went wrong.",
-	    written, LL_FIRST_NUMBERS, ll_probe_first_is_in_order(first->numbers) ? ", the first ones" : "",
-	    first->threads, first->blocks, first->threads, first->blocks * first->threads,
-	    first->blocks * first->threads - 1, LL_FIRST_NUMBERS - written);
+	ll_strbuf_addf(&out,
+		       "%zu of %d were written%s. The grid says how much a kernel does, the size of its data "
+		       "does not: thread t of block b computes the index b * %u + t, so %u blocks of %u threads "
+		       "are %u threads and reach the indexes 0 to %u. No thread writes the other %zu, and CUDA "
+		       "reports no error, for nothing went wrong.",
+		       written, LL_FIRST_NUMBERS, ll_probe_first_is_in_order(first->numbers) ? ", the first ones" : "",
+		       first->threads, first->blocks, first->threads, first->blocks * first->threads,
+		       first->blocks * first->threads - 1, LL_FIRST_NUMBERS - written);
 	ll_strbuf_addf(&out, "\n\nWith %u blocks, %d / %u, all %zu are written:", first->enough_blocks,
 		       LL_FIRST_NUMBERS, first->threads, ll_probe_first_written(first->enough));
 	LL_SCOPE_STRBUF struct ll_strbuf wrapped = LL_STRBUF_INIT;

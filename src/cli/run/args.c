@@ -36,37 +36,37 @@ const struct ll_option ll_run_options[] = {
      LL_OPTION_CHOICE(ARGS, by),
      .choices = ways,
      .fallback = "time",
-     .help =
-	 "What programs share: time, the card's time; space, its SMs at the same time, as clients of the MPS daemon "
-	 "that runs (`loadline mps start`): then --compute is a share of the SMs; auto, space where such a daemon "
-	 "takes "
-	 "the program as it is asked for, else time: then --compute is a share of the time."},
+     .help = "What programs share: time, the card's time; space, the card's SMs at the same time, as "
+	     "clients of the running MPS daemon (`loadline mps start`), and --compute is a share of "
+	     "the SMs; auto, space if such a daemon takes the program with these options, otherwise "
+	     "time, and --compute is a share of the time."},
     LL_RUN_OPTION_WEIGHT,
     LL_RUN_OPTION_PRIORITY,
     {.name = "tenant",
      .placeholder = "NAME",
      LL_OPTION_TEXT(ARGS, tenant),
-     .help = "What status calls it and set takes: letters, digits and ._-+@: only. Unless given it is made from the "
-	     "command's name and process id."},
+     .help = "Name of the tenant, for status and set: letters, digits and ._-+@: only. The default is "
+	     "the command's name and process id."},
     {.name = "count-context",
      .placeholder = "ANSWER",
      LL_OPTION_CHOICE(ARGS, count_context),
      .choices = yes_no,
      .fallback = "yes",
-     .help = "Whether what the driver takes for the program's contexts counts against --mem."},
+     .help = "Whether the driver's memory for the program's contexts counts against --mem."},
     {.name = "max-kernel",
      .placeholder = "TIME[:kill]",
      LL_OPTION_TEXT(ARGS, max_kernel),
-     .help = "Report a kernel that runs for longer than this, such as 10s; with :kill end its program."},
+     .help = "Report a kernel that runs for longer than this time, such as 10s. With :kill, end its "
+	     "program."},
     {.name = "strict",
      LL_OPTION_FLAG(ARGS, strict),
-     .help =
-	 "Refuse work that cannot be held to the limits: where the program has lost its claim and gets no other, its "
-	 "launches end with CUDA's error 800 (not permitted). Without it they go on, and a line says so."},
+     .help = "Refuse work that cannot be held to the limits: if the program has lost its claim and "
+	     "gets no other, its launches end with CUDA's error 800 (not permitted). Without this "
+	     "option they go on, and one line says so."},
     {.name = "allow-ungoverned",
      LL_OPTION_FLAG(ARGS, allow_ungoverned),
-     .help = "Run the command also where its limits cannot be put in force: a static program, one with more rights "
-	     "than its user, one of another machine."},
+     .help = "Run the command even if its limits cannot be put in force: a static program, a program "
+	     "with more rights than its user, a program for another machine."},
     LL_OPTION_END,
 };
 
@@ -118,7 +118,7 @@ static int read_max_kernel(const char *text, struct ll_run_settings *settings, s
 	if (rc < 0)
 		return ll_err_wrap(err, "--max-kernel");
 	if (!settings->max_kernel_ns)
-		return ll_err_set(err, -EINVAL, "--max-kernel: '%.60s': every kernel takes longer", text);
+		return ll_err_set(err, -EINVAL, "--max-kernel: '%.60s': no kernel is as short", text);
 	settings->kills_at_max_kernel = text[length];
 	return 0;
 }
@@ -176,7 +176,8 @@ int ll_run_args_check_nested(const struct ll_run_args *args, const struct ll_run
 	    !args->count_context && !args->strict && (args->by != LL_RUN_BY_SPACE || outer->space_permille))
 		return 0;
 	ll_err_set(err, -EPERM,
-		   "this program is governed already, as tenant %s: its limits hold for all that it starts",
+		   "this program is already governed, as tenant %s: its limits hold for all programs that "
+		   "it starts",
 		   outer->tenant);
 	return ll_err_hint(err, "leave the limits out, or change them from outside with `loadline set %s`",
 			   outer->tenant);
@@ -188,7 +189,7 @@ int ll_run_args_check_card(const struct ll_run_settings *settings, const struct 
 	if (limit && card->memory_bytes && limit > card->memory_bytes) {
 		ll_err_set(err, -EINVAL, "--mem: card %s has only %" PRIu64 " MiB", card->label,
 			   card->memory_bytes >> MIB_SHIFT);
-		return ll_err_hint(err, "say at most that, or leave the limit out");
+		return ll_err_hint(err, "give at most that, or leave the limit out");
 	}
 	/* By space a context has its part of the SMs. */
 	unsigned sms =
@@ -197,9 +198,9 @@ int ll_run_args_check_card(const struct ll_run_settings *settings, const struct 
 	if (limit && settings->counts_context && limit < least) {
 		ll_err_set(err, -EINVAL, "--mem: a program's context alone takes some %" PRIu64 " MiB of card %s",
 			   least >> MIB_SHIFT, card->label);
-		return ll_err_hint(err,
-				   "say at least --mem %" PRIu64 "M, or --count-context=no to leave contexts out of it",
-				   least >> MIB_SHIFT);
+		return ll_err_hint(
+		    err, "give at least --mem %" PRIu64 "M, or --count-context=no to leave contexts out of it",
+		    least >> MIB_SHIFT);
 	}
 	return 0;
 }

@@ -33,13 +33,13 @@ extern const struct ll_option ll_run_options[];
 #define LL_RUN_OPTION_WEIGHT                                                                                           \
 	{                                                                                                              \
 		.name = "weight", .letter = 'w', .placeholder = "NUMBER", LL_OPTION_TEXT(struct ll_run_args, weight),  \
-		.help = LL_LIMIT_WEIGHT_HELP " It is 1 unless given."                                                  \
+		.help = LL_LIMIT_WEIGHT_HELP " The default is 1."                                                      \
 	}
 #define LL_RUN_OPTION_PRIORITY                                                                                         \
 	{                                                                                                              \
 		.name = "priority", .letter = 'p', .placeholder = "CLASS",                                             \
 		LL_OPTION_TEXT(struct ll_run_args, priority), .choices = ll_limit_priorities,                          \
-		.help = LL_LIMIT_PRIORITY_HELP " It is normal unless given."                                           \
+		.help = LL_LIMIT_PRIORITY_HELP " The default is normal."                                               \
 	}
 
 /*

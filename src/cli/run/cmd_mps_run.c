@@ -13,19 +13,18 @@ static const struct ll_option mps_run_options[] = {
      .letter = 'c',
      .placeholder = "SHARE",
      LL_OPTION_TEXT(ARGS, compute),
-     .help =
-	 "Share of each card's SMs that it may use, such as 25%; unless given, what the daemon gives every client."},
+     .help = "Share of each card's SMs that the program may use, such as 25%. The default is the "
+	     "share that the daemon gives every client."},
     LL_RUN_OPTION_WEIGHT,
     LL_RUN_OPTION_PRIORITY,
     {.name = "tenant",
      .placeholder = "NAME",
      LL_OPTION_TEXT(ARGS, tenant),
-     .help = "What status calls it and set takes: letters, digits and ._-+@: only."},
+     .help = "Name of the tenant, for status and set: letters, digits and ._-+@: only."},
     {.name = "allow-ungoverned",
      LL_OPTION_FLAG(ARGS, allow_ungoverned),
-     .help =
-	 "Run the command also where nothing can be preloaded into it: it is a client then, with the daemon's limits "
-	 "alone."},
+     .help = "Run the command even if nothing can be preloaded into it. It is a client then, with the "
+	     "daemon's limits alone."},
     LL_OPTION_END,
 };
 
@@ -37,7 +36,7 @@ static int run_mps_run(void *data, const struct ll_operands *operands, struct ll
 }
 
 static const struct ll_example mps_run_examples[] = {
-    {"loadline mps run -- python train.py", "A client of the daemon that runs."},
+    {"loadline mps run -- python train.py", "Run a client of the running daemon."},
     {"loadline mps run --compute 25% --mem 8G -- ./solve", "The same as loadline run --by space with these limits."},
     {NULL, NULL},
 };
@@ -47,14 +46,11 @@ const struct ll_command ll_mps_run = {
     .group = &ll_command_mps,
     .summary = "run a program as a client",
     .operands = "[--] COMMAND [ARG]...",
-    .description = "Becomes COMMAND as a client of the daemon that runs: `loadline run --by space`. Before that it is "
-		   "made sure that "
-		   "a daemon answers at the pipe directory, that it shows the cards, that its server takes clients of "
-		   "this user, and "
-		   "that the variables of MPS in the environment mean what they say. The driver itself would check "
-		   "none of this, and "
-		   "run the program without MPS.\n\n"
-		   "`loadline status` shows the program like every other, with its share of the SMs.",
+    .description = "Becomes COMMAND as a client of the running daemon, as `loadline run --by space` does. Before that "
+		   "it checks that a daemon answers at the pipe directory, that the daemon shows the cards, that its "
+		   "server takes clients of this user, and that the MPS variables in the environment have the effect "
+		   "that they name. The driver itself checks none of this, and would run the program without MPS.\n\n"
+		   "`loadline status` shows the program like any other, with its share of the SMs.",
     .examples = mps_run_examples,
     .options = mps_run_options,
     .args_size = sizeof(ARGS),

@@ -18,7 +18,7 @@ const struct ll_help_status ll_run_statuses[] = {
 
 static const struct ll_example run_examples[] = {
     {"loadline run --mem 20G --compute 25% -- python train.py", "A quarter of the card's time, 20 GiB of its memory."},
-    {"loadline run -i 1 --priority low --tenant night -- ./render", "Card 1, whenever nobody else wants it."},
+    {"loadline run -i 1 --priority low --tenant night -- ./render", "Card 1, while no other program wants it."},
     {"loadline run --by space --compute 25% --mem 20G -- python train.py",
      "A quarter of the card's SMs, all the time, beside other clients of MPS."},
     {"loadline run --weight 2 -- sh -c './a & ./b; wait'", "Twice the time of others, shared by the two programs."},
@@ -30,23 +30,23 @@ const struct ll_command ll_command_run = {
     .summary = "run a CUDA program under limits",
     .operands = "[--] COMMAND [ARG]...",
     .description =
-	"Becomes COMMAND, so its exit status and signals are the command's, and puts a library in front of the CUDA "
-	"driver in it and in all that it starts. These together are a tenant: they share the limits, on each card "
-	"anew. Limits may be changed while it runs (`loadline set`); `loadline status` shows them beside what is "
-	"used.\n\n"
-	"An allocation that would pass the memory limit fails with CUDA's own error for that, and the program "
-	"goes on. Launches wait for their turn, on the card where they can and else in the program's own threads, and "
-	"for their share of time.\n\n"
-	"The command sees the chosen cards only (CUDA_VISIBLE_DEVICES), in PCI order; without -i all that it would "
-	"have seen otherwise, in the same order. What that variable hides already stays hidden. Inside a governed "
-	"program run may choose cards but no limits: what it starts belongs to the "
-	"same tenant.\n\n"
-	"With --by space the program is a client of the MPS daemon that runs: its kernels run at the same time as "
-	"those of other clients, on its share of the SMs (--compute). Clients of equal weight and class wait for "
-	"nobody; weights, classes and memory limits hold as ever. Without a daemon the command is not run. With --by "
-	"auto it shares the time then.\n\n"
-	"A program that nothing can be preloaded into is refused. One that drops the library later on is not "
-	"held back; status shows it as ungoverned.",
+	"Becomes COMMAND, so the exit status and signals are the command's. It puts a library in front of "
+	"the CUDA driver in COMMAND and in all processes that COMMAND starts. These processes together are a "
+	"tenant: they share the limits. The limits hold on each card separately. `loadline set` changes them "
+	"while the tenant runs; `loadline status` shows them beside the use.\n\n"
+	"An allocation that would pass the memory limit fails with CUDA's out-of-memory error, and the "
+	"program goes on. Launches wait for their turn and for their share of time: on the card if they can, "
+	"otherwise in the program's own threads.\n\n"
+	"The command sees the chosen cards only (CUDA_VISIBLE_DEVICES), in PCI order. Without -i it sees the "
+	"same cards as without loadline, in the same order. Cards that the variable already hides stay "
+	"hidden. Inside a governed program, run may choose cards but no limits: the new program belongs to "
+	"the same tenant.\n\n"
+	"With --by space the program is a client of the running MPS daemon: its kernels run at the same time "
+	"as those of other clients, on its share of the SMs (--compute). Clients of equal weight and class "
+	"do not wait for each other. Weights, classes and memory limits hold as they do without MPS. Without "
+	"a daemon, --by space does not run the command, and --by auto shares the time.\n\n"
+	"A program is refused if no library can be preloaded into it. A program that drops the library later "
+	"on is not held to its limits; status shows it as ungoverned.",
     .examples = run_examples,
     .options = ll_run_options,
     .args_size = sizeof(struct ll_run_args),

@@ -37,7 +37,7 @@ static int check_preload(const char *shim, struct ll_err *err)
 		bool is_named_so = length > tail && strncmp(word + length - tail, library.name, tail) == 0;
 		if (is_named_so && (strncmp(word, shim, length) != 0 || shim[length])) {
 			ll_err_set(err, -EINVAL, "LD_PRELOAD has another %s: %.*s", library.name, (int)length, word);
-			return ll_err_hint(err, "take it out, or no limit may be in force");
+			return ll_err_hint(err, "take it out: with it limits may not be in force");
 		}
 	}
 	return 0;

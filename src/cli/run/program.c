@@ -151,11 +151,12 @@ static int check_rights(const char *path, struct ll_err *err)
 	if (stat(path, &st))
 		return ll_err_set(err, -errno, "%.200s: %s", path, strerror(errno));
 	if (st.st_mode & S_ISUID)
-		return refuse(path, "it is a set-uid program, and nothing is preloaded into those", err);
+		return refuse(path, "it is a set-uid program, and the loader preloads nothing into such programs", err);
 	if ((st.st_mode & S_ISGID) && (st.st_mode & S_IXGRP))
-		return refuse(path, "it is a set-gid program, and nothing is preloaded into those", err);
+		return refuse(path, "it is a set-gid program, and the loader preloads nothing into such programs", err);
 	if (getxattr(path, "security.capability", NULL, 0) > 0)
-		return refuse(path, "its file has capabilities, and nothing is preloaded into such programs", err);
+		return refuse(path, "its file has capabilities, and the loader preloads nothing into such programs",
+			      err);
 	return 0;
 }
 
@@ -168,7 +169,7 @@ static const char *base_of(const char *path)
 /* execvp would give such a file to the shell. */
 static int fail_damaged(const char *path, struct ll_err *err)
 {
-	ll_err_set(err, -ENOEXEC, "%.200s: %s: it is cut short, or no whole program", path, strerror(ENOEXEC));
+	ll_err_set(err, -ENOEXEC, "%.200s: %s: the file is incomplete, or not a program", path, strerror(ENOEXEC));
 	if (err)
 		err->status = LL_RUN_NOT_EXECUTABLE;
 	return -ENOEXEC;
@@ -226,7 +227,7 @@ static int check_interpreter(const char *path, const char *interpreter, struct l
 		return 0;
 	ll_err_wrap(err, "%.200s: its interpreter", path);
 	if (interpreter[strlen(interpreter) - 1] == '\r')
-		ll_err_hint(err, "its first line ends with a carriage return: take that out");
+		ll_err_hint(err, "remove the carriage return at the end of its first line");
 	return rc;
 }
 
@@ -272,5 +273,5 @@ int ll_run_check_program(const char *path, const char *shim, struct ll_err *err)
 			return check_elf(program, &kind, shim, err);
 		memcpy(program, next, sizeof program);
 	}
-	return refuse(path, "its interpreters are scripts in turn, too many of them", err);
+	return refuse(path, "too many of its interpreters are scripts themselves", err);
 }

@@ -59,14 +59,18 @@ static int check_servers(const struct ll_mps_desk *desk, uint64_t deadline_ns, s
 		const struct ll_mps_server *server = &list.servers[i];
 		bool is_used = has_clients(&list, server->pid);
 		if (server->status == LL_MPS_FAULT) {
-			rc = ll_err_set(err, -EBUSY,
-					"MPS server %d is in FAULT: new clients wait until those hit have ended",
-					(int)server->pid);
+			rc = ll_err_set(
+			    err, -EBUSY,
+			    "MPS server %d is in FAULT: new clients wait until the clients that the fault hit have "
+			    "ended",
+			    (int)server->pid);
 			ll_err_hint(err, "`loadline mps clients` lists them, `loadline mps stop --force` ends all");
 		} else if (is_used && server->user != (uid_t)-1 && server->user != geteuid()) {
-			rc = ll_err_set(err, -EBUSY,
-					"MPS server %d serves user %lu: a client of yours would wait for its last one",
-					(int)server->pid, (unsigned long)server->user);
+			rc = ll_err_set(
+			    err, -EBUSY,
+			    "MPS server %d serves user %lu: a client of yours would wait until that user's last "
+			    "client has ended",
+			    (int)server->pid, (unsigned long)server->user);
 			ll_err_hint(err, "start a daemon of your own, in a folder of your own "
 					 "(" LL_MPS_PIPE_VARIABLE ")");
 		}

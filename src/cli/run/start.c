@@ -50,7 +50,7 @@ static int find_program(const struct ll_run_args *args, const char *command, cha
 	if (rc)
 		ll_err_wrap(&why, "limits cannot be put in force");
 	if (rc == -EPERM || rc == -ELIBBAD)
-		ll_err_hint(&why, "--allow-ungoverned runs it all the same, without limits");
+		ll_err_hint(&why, "--allow-ungoverned runs it nevertheless, without limits");
 	if (rc == -ELIBBAD)
 		shim[0] = '\0';
 	if (rc && args->allow_ungoverned)

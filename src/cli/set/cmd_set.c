@@ -22,7 +22,7 @@ static const struct ll_option set_options[] = {
      .letter = 'm',
      .placeholder = "SIZE",
      LL_OPTION_TEXT(struct set_args, mem),
-     .help = LL_LIMIT_MEMORY_HELP " Below what it has already, nothing is taken from it: it gets no more."},
+     .help = LL_LIMIT_MEMORY_HELP " If the tenant already has more, it keeps that and gets no more."},
     {.name = "compute",
      .letter = 'c',
      .placeholder = "SHARE",
@@ -199,8 +199,8 @@ static int run_set(void *data, const struct ll_operands *operands, struct ll_err
 static const struct ll_example set_examples[] = {
     {"loadline set 0/17 --mem 10G", "At most 10 GiB from now on for the tenant of that claim, on that card."},
     {"loadline set night --compute 50% --weight 2", "Tenant night, on every card that it uses."},
-    {"loadline set night --compute none", "No cap any more."},
-    {"loadline set night --priority low", "From now on only when nobody else wants the card."},
+    {"loadline set night --compute none", "Remove the cap."},
+    {"loadline set night --priority low", "From now on, use the card only while no other program wants it."},
     {NULL, NULL},
 };
 
@@ -208,11 +208,11 @@ const struct ll_command ll_command_set = {
     .name = "set",
     .summary = "change the limits of a running program",
     .operands = "CLAIM",
-    .description =
-	"Changes what `loadline run` has given a program, while it runs. CLAIM is a claim's number as `loadline "
-	"status` shows it (0/17), which means its tenant on that card, or a tenant's name, which means all cards that "
-	"it uses. What is not named stays as it is. One line for each card says what it was and what it is now.\n\n"
-	"A synthetic load has no limits to set: end it and start another.",
+    .description = "Changes the limits that `loadline run` gave a program, while the program runs. CLAIM is the number "
+		   "of a claim in `loadline status` (0/17), for its tenant on that card, or the name of a tenant, for "
+		   "all cards that it uses. Limits without an option stay as they are. One line for each card has the "
+		   "old values and the new ones.\n\n"
+		   "A synthetic load has no limits: to change it, end it and start another.",
     .examples = set_examples,
     .options = set_options,
     .complete = LL_COMPLETE_CLAIM,

@@ -53,7 +53,7 @@ static int find_row(struct ll_ledger *ledger, uint64_t index, const char *word, 
 			return 0;
 		}
 		ll_err_set(err, -EBUSY, "%.80s: is a synthetic load, which has no limits", word);
-		ll_err_hint(err, "end it and start `loadline hold` anew");
+		ll_err_hint(err, "end it and start `loadline hold` again");
 		return -EBUSY;
 	}
 	return fail_unknown(word, err);
@@ -95,7 +95,7 @@ static int find_in_ledger(struct ll_ledger *ledger, const char *name, uint64_t *
 			continue;
 		if (*id && *id != tenants[i].id) {
 			ll_err_set(err, -EEXIST, "%.80s: several tenants have this name", name);
-			ll_err_hint(err, "say which by one of its claims, as `loadline status` shows them");
+			ll_err_hint(err, "choose one by the number of a claim (see `loadline status`)");
 			return -EEXIST;
 		}
 		*id = tenants[i].id;

@@ -25,9 +25,8 @@ static const struct ll_option status_options[] = {
      .letter = 'w',
      .placeholder = "SECONDS",
      LL_OPTION_OPTIONAL(struct status_args, watch),
-     .help =
-	 "Read again and again, every 2 seconds unless told, until Ctrl-C; what each tenant has had of the card since "
-	 "the reading before stands beside its sum."},
+     .help = "Read again every SECONDS seconds (default: 2) until Ctrl-C. Each tenant's share of the "
+	     "card since the last reading stands beside its total."},
     LL_OPTION_END,
 };
 
@@ -118,7 +117,7 @@ static int run_status(void *words, const struct ll_operands *operands, struct ll
 
 static const struct ll_example status_examples[] = {
     {"loadline status", "Show every card and what is claimed on it."},
-    {"loadline status --watch=5", "The same every 5 seconds, with each tenant's share of them."},
+    {"loadline status --watch=5", "The same every 5 seconds, with each tenant's share of that time."},
     {"loadline status --json | jq 'select(.synthetic)'", "The synthetic loads, for a script."},
     {NULL, NULL},
 };
@@ -127,16 +126,17 @@ const struct ll_command ll_command_status = {
     .name = "status",
     .summary = "show the cards and who claims what on them",
     .description =
-	"Prints one line for each card, with its utilisation, memory, power, temperature and compute mode, and below "
-	"it one for each claim: a program under limits, or a synthetic load of `loadline hold`, which is always called "
-	"that and whose busy seconds and joules are counted apart from real work. A program's line has what it "
-	"has reserved and what the card counts for it, its limits, its GPU time, and whose turn it waits for. "
-	"Below them stand tenants that have nothing on the card, and processes that are there without a claim: "
-	"they are ungoverned. The server of MPS is named as such.\n\n"
+	"Prints one line for each card, with its utilisation, memory, power, temperature and compute mode. "
+	"Below it is one line for each claim: a program under limits, or a synthetic load of `loadline "
+	"hold`. A synthetic load is always labelled, and its busy seconds and joules are counted apart from "
+	"real work. A program's line has the memory that it has reserved, the memory that the card counts "
+	"for it, its limits, its GPU time, and the claim whose turn it waits for. After the claims come "
+	"tenants that have nothing on the card, and processes without a claim, which are ungoverned. The MPS "
+	"server is named as such.\n\n"
 	"With --json there is one object for each card ({\"card\":0,\"uuid\":…}), each claim "
-	"({\"claim\":\"0/17\",\"pid\":…}), each tenant without claims ({\"tenant_row\":3,\"tenant\":…}) and each "
-	"process "
-	"without one ({\"process\":\"0/4711\",…}). What a card does not tell is null.\n\n"
+	"({\"claim\":\"0/17\",\"pid\":…}), each tenant without claims ({\"tenant_row\":3,\"tenant\":…}) and "
+	"each process without one ({\"process\":\"0/4711\",…}). A value that a card does not tell is "
+	"null.\n\n"
 	"Only claims that this user may see are shown: without a daemon a ledger belongs to one user.",
     .examples = status_examples,
     .options = status_options,

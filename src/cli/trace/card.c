@@ -116,10 +116,11 @@ static void print_text(const struct watched *watched)
 {
 	printf("card %s  %s\n", watched->card->label, watched->card->uuid);
 	if (watched->told_ns)
-		printf("  busy      %5.1f %%   by NVML; whose work it was, and why it was idle, NVML does not tell\n",
+		printf("  busy      %5.1f %%   by NVML, which does not tell whose work it was, nor why the card "
+		       "was idle\n",
 		       watched->percent_ns / (double)watched->told_ns);
 	else
-		printf("  busy      not told by NVML\n");
+		printf("  busy      NVML does not tell\n");
 	for (size_t i = 0; i < watched->count; i++) {
 		const struct seen *seen = &watched->seen[i];
 		printf("  process %d %s", (int)seen->pid, seen->name);

@@ -39,41 +39,40 @@ static const struct ll_option trace_options[] = {
      .placeholder = "FILE",
      LL_OPTION_LIST(struct trace_args, outputs),
      .complete = LL_COMPLETE_FILE,
-     .help = "Write what was traced: a .csv has one process (%p in its name is the process id), a .json has all, for "
-	     "Perfetto and chrome://tracing. May be repeated."},
+     .help = "Write the trace to this file: a .csv has one process (%p in its name is the process "
+	     "id), a .json has all processes, for Perfetto and chrome://tracing. May be repeated."},
     {.name = "by",
      .placeholder = "WAY",
      LL_OPTION_CHOICE(struct trace_args, by),
      .choices = ways,
      .fallback = "auto",
-     .help =
-	 "Where device times come from: cupti, NVIDIA's own records; events, timing events around each launch, where "
-	 "there is no CUPTI; auto, the first that works, for each process."},
+     .help = "Source of device times: cupti, NVIDIA's own records; events, timing events around each "
+	     "launch; auto, the first of them that works, for each process."},
     {.name = "cards",
      .letter = 'i',
      .placeholder = "CARDS",
      LL_OPTION_LIST(struct trace_args, cards),
      .complete = LL_COMPLETE_CARD,
-     .help =
-	 "Only what happens on these cards, in PCI order: an index, a range (2-3), a UUID, a PCI address, 'all', or "
-	 "several of these with commas. May be repeated."},
+     .help = "Record these cards only, in PCI order: an index, a range (2-3), a UUID, a PCI address, "
+	     "'all', or several of these with commas. May be repeated."},
     {.name = "for",
      .placeholder = "TIME",
      LL_OPTION_DURATION(struct trace_args, for_ns),
-     .help = "Without a command: how long to look at the cards."},
+     .help = "Without a command: how long to watch the cards."},
     {.name = "top",
      .placeholder = "NUMBER",
      LL_OPTION_UINT(struct trace_args, top),
      .fallback = "10",
      .max = 1000000,
-     .help = "How many kernels the summary names."},
+     .help = "Number of kernels that the summary names."},
     {.name = "max-events",
      .placeholder = "NUMBER",
      LL_OPTION_UINT(struct trace_args, most_events),
      .fallback = "4000000",
      .min = 1,
      .max = 1e12,
-     .help = "Events kept of each process, 96 bytes each in TMPDIR; the rest is counted."},
+     .help = "Most events to keep of each process, 96 bytes each in TMPDIR. Further events are only "
+	     "counted."},
     LL_OPTION_JSON(struct trace_args, json),
     LL_OPTION_END,
 };
@@ -96,13 +95,13 @@ static int choose_way(const struct trace_args *args, const char *path, struct ll
 			return ll_err_hint(err, "name libcupti's file in LOADLINE_CUPTI, or use --by events");
 		}
 		if (fault) {
-			ll_warn("%s: tracing by events, which costs more and knows less", fault);
+			ll_warn("%s: tracing by events, which costs more and records less", fault);
 			how->by = LL_TRACE_BY_EVENTS;
 		}
 	}
 	const char *other = getenv(LL_TRACE_INJECTION);
 	if (how->by != LL_TRACE_BY_EVENTS && other && *other)
-		ll_warn("%s=%s is left out: the driver loads one library", LL_TRACE_INJECTION, other);
+		ll_warn("%s=%s is not used: the driver loads one library only", LL_TRACE_INJECTION, other);
 	if (how->by == LL_TRACE_BY_CUPTI)
 		return 0;
 	return ll_run_find_shim(how->shim, err);
@@ -118,13 +117,13 @@ static int check_program(const char *path, struct ll_trace_how *how, struct ll_e
 	if (how->by == LL_TRACE_BY_EVENTS || why.status) {
 		if (!why.status) {
 			ll_err_wrap(&why, "cannot be traced by events");
-			ll_err_hint(&why, "by CUPTI it may be: LOADLINE_CUPTI names libcupti's file");
+			ll_err_hint(&why, "CUPTI may be able to trace it: set LOADLINE_CUPTI to libcupti's file");
 		}
 		if (err)
 			*err = why;
 		return why.code;
 	}
-	ll_warn("by CUPTI alone, or not at all: %s", why.text);
+	ll_warn("tracing by CUPTI only: %s", why.text);
 	return 0;
 }
 
@@ -288,30 +287,32 @@ static const struct ll_help_status statuses[] = {
 };
 
 static const struct ll_example trace_examples[] = {
-    {"loadline trace -- python train.py", "Why is the card not busy? The summary says it."},
+    {"loadline trace -- python train.py", "Why is the card not busy? The summary says why."},
     {"loadline trace -o output_%p.csv -o all.json -- torchrun train.py",
      "A table for each process, and one timeline of all for Perfetto."},
     {"loadline trace -- loadline run --compute 25% -- ./render", "With the waits of a governed program."},
-    {"loadline trace -i 0 --for 10s", "Who is on card 0, and what NVML knows of them."},
+    {"loadline trace -i 0 --for 10s", "The processes on card 0, and NVML's readings of them."},
     {NULL, NULL},
 };
 
 const struct ll_command ll_command_trace = {
     .name = "trace",
-    .summary = "show what a command does on the cards, and why they idle",
+    .summary = "show what a command does on the cards, and why the cards idle",
     .operands = "[--] [COMMAND [ARG]...]",
     .description =
-	"Runs COMMAND and records, in it and in all processes that it starts, each kernel, copy, memset, allocation "
-	"and "
-	"free, and each wait of a governed program for its turn. All processes share one time axis. At the end a "
-	"summary goes to standard error (with --json, lines to standard output): for each card how much of the time it "
-	"was busy and what the idle rest went to (host compute, I/O wait, copies, gate wait, waiting), communication "
-	"kernels apart; the processes and how they overlapped; the kernels that took most.\n\n"
-	"Device times are NVIDIA's own records where libcupti is found (LOADLINE_CUPTI, LD_LIBRARY_PATH, the toolkit, "
-	"the packages of the command's Python), else timing events around each launch.\n\n"
-	"The exit status is COMMAND's, as a shell gives it. Ctrl-C goes to COMMAND, and the summary still comes.\n\n"
-	"Without a command, -i shows the processes on these cards and their utilisation for a while, as NVML tells it: "
-	"a timeline is there only for what was started under trace.",
+	"Runs COMMAND. In it and in all processes that it starts, it records each kernel, copy, memset, "
+	"allocation and free, and each wait of a governed program for its turn. All processes share one time "
+	"axis. At the end a summary goes to standard error (with --json, lines to standard output). For each "
+	"card the summary has the busy time and the causes of the idle time (host compute, I/O wait, copies, "
+	"gate wait, waiting), with communication kernels apart. It also has the processes and how they "
+	"overlapped, and the kernels that took most time.\n\n"
+	"Device times are NVIDIA's own records if libcupti is found (LOADLINE_CUPTI, LD_LIBRARY_PATH, the "
+	"toolkit, the packages of the command's Python). Otherwise they come from timing events around each "
+	"launch.\n\n"
+	"The exit status is COMMAND's, as a shell gives it. Ctrl-C goes to COMMAND; trace still prints the "
+	"summary.\n\n"
+	"Without a command, -i shows for a while the processes on these cards and their utilisation, as NVML "
+	"reports them. Only programs that were started under trace have a timeline.",
     .examples = trace_examples,
     .options = trace_options,
     .args_size = sizeof(struct trace_args),

@@ -29,10 +29,12 @@ static int check_pattern(const char *name, struct ll_err *err)
 		return 0;
 	if (!ends_with(name, ".json")) {
 		ll_err_set(err, -EINVAL, "-o: '%.200s': neither .csv nor .json", name);
-		return ll_err_hint(err, "name a table of one process .csv, the timeline of all .json");
+		return ll_err_hint(err,
+				   "use a .csv name for a table of one process, a .json name for the timeline of all");
 	}
 	if (strstr(name, "%p"))
-		return ll_err_set(err, -EINVAL, "-o: '%.200s': a .json has all processes, so no %%p", name);
+		return ll_err_set(err, -EINVAL, "-o: '%.200s': a .json has all processes, so its name has no %%p",
+				  name);
 	return 0;
 }
 
