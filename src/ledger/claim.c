@@ -7,10 +7,13 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/fork.h"
 #include "base/scope.h"
 #include "ledger/handle.h"
 #include "ledger/liveness.h"
 #include "ledger/rows.h"
+#include "ledger/run_settings.h"
+#include "ledger/tenant.h"
 
 enum { RETAKE_WAIT_MS = 20 };
 
@@ -348,4 +351,27 @@ int ll_claim_beat(struct ll_claim *claim, uint64_t now_ns, struct ll_err *err)
 	}
 	atomic_store_explicit(&claim->slot->heartbeat_ns, now_ns, memory_order_relaxed);
 	return 0;
+}
+
+int ll_run_settings_claim(const struct ll_run_settings *settings, struct ll_ledger *ledger, const char *card,
+			  unsigned *ret_row, struct ll_claim **ret_claim, struct ll_err *err)
+{
+	struct ll_tenant_wish tenant = {
+	    .id = settings->id,
+	    .name = settings->tenant,
+	    .priority = settings->priority,
+	    .memory_limit_bytes = settings->memory_limit_bytes,
+	    .compute_cap_permille = settings->compute_cap_permille,
+	    .weight_permille = settings->weight_permille,
+	    .space_permille = settings->space_permille,
+	};
+	unsigned row;
+	int rc = ll_tenant_join(ledger, &tenant, &row, err);
+	if (rc < 0)
+		return rc;
+	struct ll_claim_wish claim = {.priority = tenant.priority, .tenant = tenant.name, .tenant_row = row + 1};
+	rc = ll_claim_take(ledger, &claim, card, ret_claim, err);
+	if (rc == 0)
+		*ret_row = row;
+	return rc;
 }

@@ -16,6 +16,7 @@
 #include "ledger/ledger.h"
 
 struct ll_claim;
+struct ll_run_settings;
 
 struct ll_claim_wish {
 	enum ll_priority priority;
@@ -80,5 +81,12 @@ void ll_claim_set_idle(struct ll_claim *claim, uint64_t now_ns);
  * another. -ECHILD in a forked child.
  */
 int ll_claim_beat(struct ll_claim *claim, uint64_t now_ns, struct ll_err *err);
+
+/*
+ * Takes a claim of the settings' tenant, whose row is made where there is none. card is for messages. Errors as
+ * ll_tenant_join and ll_claim_take; the row stays joined, also then, until the ledger is closed.
+ */
+int ll_run_settings_claim(const struct ll_run_settings *settings, struct ll_ledger *ledger, const char *card,
+			  unsigned *ret_row, struct ll_claim **ret_claim, struct ll_err *err);
 
 #endif

@@ -364,3 +364,21 @@ void ll_virtual_time_mend(struct ll_ledger_tenant *tenant, const struct ll_conte
 	if (!is_sound(virtual_ns, now_ns) && least_of_class(scan, ll_contender_rank(tenant), now_ns, &least_ns))
 		atomic_compare_exchange_strong(&tenant->virtual_time_ns, &virtual_ns, least_ns);
 }
+
+bool ll_gang_is_fresh(uint64_t at_ns, uint64_t now_ns)
+{
+	return at_ns && ll_contender_elapsed_ns(at_ns, now_ns) <= LL_GANG_FRESH_NS;
+}
+
+struct ll_gang_work ll_gang_work_elsewhere(const struct ll_ledger_tenant *tenant)
+{
+	return (struct ll_gang_work){
+	    .seen_ns = atomic_load_explicit(&tenant->others_busy_ns, memory_order_relaxed),
+	    .launches = (uint32_t)atomic_load_explicit(&tenant->others_launches, memory_order_relaxed),
+	};
+}
+
+void ll_gang_note_ending(struct ll_ledger_tenant *tenant, uint64_t now_ns)
+{
+	atomic_store_explicit(&tenant->ending_ns, now_ns, memory_order_relaxed);
+}

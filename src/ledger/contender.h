@@ -14,6 +14,7 @@
 
 #include "control/turns.h"
 #include "ledger/layout.h"
+#include "ledger/records.h"
 #include "ledger/words.h"
 
 struct ll_claim;
@@ -149,5 +150,11 @@ void ll_virtual_time_enter_class(struct ll_ledger_file *file, uint32_t row, uint
 /* A damaged virtual time would keep its tenant from the card until the others had as much: the tenant begins where they
  * are. */
 void ll_virtual_time_mend(struct ll_ledger_tenant *tenant, const struct ll_contender_scan *scan, uint64_t now_ns);
+
+/* On the first card of a tenant (gang.h): what its other cards have; whether they may have it still; and that the
+ * tenant is about to give its turn away. */
+struct ll_gang_work ll_gang_work_elsewhere(const struct ll_ledger_tenant *tenant);
+bool ll_gang_is_fresh(uint64_t at_ns, uint64_t now_ns);
+void ll_gang_note_ending(struct ll_ledger_tenant *tenant, uint64_t now_ns);
 
 #endif

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "ledger/words.h"
+
 struct ll_err;
 
 /*
@@ -31,33 +33,11 @@ int ll_ledger_file_open(int folder_fd, const char *path, const char *uuid, bool 
  * else may write it. What we make ourselves is 0700.
  */
 
-enum { LL_FOLDER_SIZE = 256 };
-
 /* sim_folder: from ll_driver_sim_folder, NULL on a real driver. The path only; nothing is made or checked. */
 int ll_ledger_folder(const char *sim_folder, char ret_path[LL_FOLDER_SIZE], struct ll_err *err);
 
 /* Makes it if it is not there, checks it, opens it (O_DIRECTORY). -EPERM when it cannot be trusted. *ret_fd is the
  * caller's to close. */
 int ll_ledger_folder_open(const char *path, int *ret_fd, struct ll_err *err);
-
-/*
- * What a forked child must do at once: close the lock descriptors that it shares with its parent.
- *
- * A lock belongs to the open file description, which a child shares; it would keep the parent's claims alive after the
- * parent was killed. Items are embedded in what they stand for.
- */
-
-struct ll_fork_item {
-	void (*in_child)(struct ll_fork_item *item); /* runs in the child before fork returns: one thread, no locks */
-	struct ll_fork_item *previous, *next;
-};
-
-/* Between the two no thread can fork: for opening a descriptor and putting it where in_child finds it. Keep it short.
- */
-void ll_fork_block(void);
-void ll_fork_unblock(void);
-
-void ll_fork_add(struct ll_fork_item *item);
-void ll_fork_remove(struct ll_fork_item *item);
 
 #endif

@@ -6,11 +6,6 @@
 #include "ledger/rows.h"
 #include "ledger/turn.h"
 
-bool ll_gang_is_fresh(uint64_t at_ns, uint64_t now_ns)
-{
-	return at_ns && ll_contender_elapsed_ns(at_ns, now_ns) <= LL_GANG_FRESH_NS;
-}
-
 static struct ll_gang_work later(struct ll_gang_work a, struct ll_gang_work b)
 {
 	return a.seen_ns > b.seen_ns ? a : b;
@@ -158,17 +153,4 @@ void ll_gang_look(struct ll_claim *claim, const struct ll_ledger *first, uint64_
 		exchange(claim, first, row, launches, now_ns, has_turn, gang);
 	if (has_turn)
 		ll_turn_call(claim, now_ns);
-}
-
-struct ll_gang_work ll_gang_work_elsewhere(const struct ll_ledger_tenant *tenant)
-{
-	return (struct ll_gang_work){
-	    .seen_ns = atomic_load_explicit(&tenant->others_busy_ns, memory_order_relaxed),
-	    .launches = (uint32_t)atomic_load_explicit(&tenant->others_launches, memory_order_relaxed),
-	};
-}
-
-void ll_gang_note_ending(struct ll_ledger_tenant *tenant, uint64_t now_ns)
-{
-	atomic_store_explicit(&tenant->ending_ns, now_ns, memory_order_relaxed);
 }

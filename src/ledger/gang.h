@@ -23,36 +23,7 @@
 #include <stdint.h>
 
 #include "ledger/claim.h"
-
-/* Who waits looks each 0.1 ms; the first is for one that is late. */
-#define LL_GANG_FRESH_NS UINT64_C(300000)
-#define LL_GANG_LOOK_NS UINT64_C(150000)
-
-/* A tenant that has the turn on its first card and is idle for no longer than this on another will go on there. */
-#define LL_GANG_PAUSE_NS UINT64_C(2000000)
-
-struct ll_ledger_tenant;
-
-/* What cards other than the caller's have of the tenant, as far as they said. */
-struct ll_gang_work {
-	uint64_t seen_ns;  /* CLOCK_MONOTONIC, when there last was any; 0: never */
-	uint32_t launches; /* 0 while the tenant goes on launching there */
-};
-
-/* What a claim on another card is told of the tenant's first one: all 0 where the tenant is not at work there, or
- * nobody else here follows it. And what it told that one. */
-struct ll_gang {
-	bool is_led;    /* another tenant has the turn there, and works on the caller's card too: it is its turn here */
-	bool is_ending; /* the tenant has the turn there, and is about to give it away */
-	struct ll_gang_work work; /* of the tenant on that card, or on another */
-	uint64_t said_ns; /* when the claim last told of work on its card, and may have to take that back; 0: never */
-};
-
-/* Whether nothing may be launched on the caller's card but what another waits for. */
-static inline bool ll_gang_closes(const struct ll_gang *gang)
-{
-	return gang->is_ending || gang->is_led;
-}
+#include "ledger/records.h"
 
 /*
  * Looks at the first card's ledger for the tenant of that id, tells it how many launches the caller's own card has of
@@ -62,11 +33,5 @@ static inline bool ll_gang_closes(const struct ll_gang *gang)
  */
 void ll_gang_look(struct ll_claim *claim, const struct ll_ledger *first, uint64_t tenant_id, uint32_t launches,
 		  uint64_t now_ns, struct ll_gang *gang);
-
-/* On the first card: what others have; whether they may have it still; and that the tenant is about to give its turn
- * away. */
-struct ll_gang_work ll_gang_work_elsewhere(const struct ll_ledger_tenant *tenant);
-bool ll_gang_is_fresh(uint64_t at_ns, uint64_t now_ns);
-void ll_gang_note_ending(struct ll_ledger_tenant *tenant, uint64_t now_ns);
 
 #endif

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "ledger/file.h"
+#include "base/fork.h"
 #include "ledger/layout.h"
 
 /*
@@ -76,7 +76,7 @@ bool ll_own_fd_is_ours(const struct ll_ledger *ledger, const struct ll_own_fd *o
 /* Closes it if it is still ours, and forgets it. */
 void ll_own_fd_close(const struct ll_ledger *ledger, struct ll_own_fd *own);
 
-/* A new description of this ledger's file. -errno; own untouched then. No fork may come in between, see file.h. */
+/* A new description of this ledger's file. -errno; own untouched then. No fork may come in between, see base/fork.h. */
 int ll_own_fd_open(const struct ll_ledger *ledger, struct ll_own_fd *own);
 
 /* Marks a description that was just opened. */

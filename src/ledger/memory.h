@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "ledger/claim.h"
+#include "ledger/records.h"
 
 /*
  * Reserves bytes. 0, or -ENOMEM when the tenant's total would pass its limit (after dead claims were swept), or
@@ -33,12 +34,6 @@ void ll_memory_charge(struct ll_claim *claim, uint64_t bytes);
 
 /* Gives bytes back; more than the claim has is cut to what it has. */
 void ll_memory_release(struct ll_claim *claim, uint64_t bytes);
-
-struct ll_memory_view {
-	uint64_t limit_bytes; /* of the tenant; 0: none */
-	uint64_t used_bytes;  /* of the tenant */
-	uint64_t own_bytes;   /* of this claim */
-};
 
 /* Relaxed reads, a few ns. */
 void ll_memory_look(const struct ll_claim *claim, struct ll_memory_view *ret_view);

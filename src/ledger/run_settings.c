@@ -121,26 +121,3 @@ bool ll_run_settings_ask_limits(const struct ll_run_settings *settings)
 	return settings->memory_limit_bytes || settings->compute_cap_permille || settings->max_kernel_ns ||
 	       settings->is_strict || has_weight || settings->priority != LL_PRIORITY_NORMAL;
 }
-
-int ll_run_settings_claim(const struct ll_run_settings *settings, struct ll_ledger *ledger, const char *card,
-			  unsigned *ret_row, struct ll_claim **ret_claim, struct ll_err *err)
-{
-	struct ll_tenant_wish tenant = {
-	    .id = settings->id,
-	    .name = settings->tenant,
-	    .priority = settings->priority,
-	    .memory_limit_bytes = settings->memory_limit_bytes,
-	    .compute_cap_permille = settings->compute_cap_permille,
-	    .weight_permille = settings->weight_permille,
-	    .space_permille = settings->space_permille,
-	};
-	unsigned row;
-	int rc = ll_tenant_join(ledger, &tenant, &row, err);
-	if (rc < 0)
-		return rc;
-	struct ll_claim_wish claim = {.priority = tenant.priority, .tenant = tenant.name, .tenant_row = row + 1};
-	rc = ll_claim_take(ledger, &claim, card, ret_claim, err);
-	if (rc == 0)
-		*ret_row = row;
-	return rc;
-}

@@ -12,9 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ledger/claim.h"
-#include "ledger/file.h"
-#include "ledger/tenant.h"
+#include "ledger/words.h"
 
 #define LL_RUN_VARIABLE "LOADLINE_RUN"
 
@@ -46,12 +44,5 @@ bool ll_tenant_name_is_valid(const char *name);
 
 /* Whether they hold anything that a program could break: a limit, a class or a weight that is not everybody's. */
 bool ll_run_settings_ask_limits(const struct ll_run_settings *settings);
-
-/*
- * Takes a claim of the settings' tenant, whose row is made where there is none. card is for messages. Errors as
- * ll_tenant_join and ll_claim_take; the row stays joined, also then, until the ledger is closed.
- */
-int ll_run_settings_claim(const struct ll_run_settings *settings, struct ll_ledger *ledger, const char *card,
-			  unsigned *ret_row, struct ll_claim **ret_claim, struct ll_err *err);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/fork.h"
 #include "base/scope.h"
 #include "ledger/contender.h"
 #include "ledger/handle.h"

@@ -33,42 +33,12 @@
 #include <stdint.h>
 
 #include "ledger/claim.h"
-#include "ledger/gang.h"
+#include "ledger/records.h"
 
-#define LL_TURN_DRAIN_NS UINT64_C(20000000)
 /* Work that its process does not know of, or could not count, waits no longer than this. */
 #define LL_TURN_PAUSE_NS UINT64_C(5000000)
 /* A queue that ends within this time is taken for drained: the next holder's launches take that long to arrive. */
 #define LL_TURN_DRAINED_NS UINT64_C(300000)
-
-struct ll_turn {
-	uint32_t queued_launches; /* the caller's: what the card has of ours */
-	uint64_t running_ns;      /* the same: how long the card has been at work of ours that is not charged yet */
-	uint64_t dry_since_ns;    /* the same: nothing of ours waits on the card since then; 0: something does */
-	/* We gave the turn to a lower class for want of work then. The caller sets it to 0 with its next launch; until
-	 * then we do not ask for the turn, for LL_TURN_PAUSE_NS. 0: we did not. */
-	uint64_t paused_since_ns;
-	bool is_lingering; /* the same: a launch that our visit let through goes on, if we have the turn no more */
-	bool is_led;       /* the same: it is another's turn, by what another card says (gang.h); a holder gives way */
-	uint64_t ending_since_ns; /* the holder shall give way, and is draining; 0: it is not */
-};
-
-struct ll_turn_look {
-	bool may_launch;         /* the turn is ours, no debt, not giving way */
-	bool is_alone;           /* may_launch, and no cap and nobody who must be kept out: the gate may be open */
-	bool is_sliced;          /* others work too, and nobody needs turns: the hardware's time slices serve all */
-	bool is_holder;          /* the turn is ours, even when we may not launch */
-	bool is_by_visits;       /* others want the card, or a higher class may, and what we launch out of turn waits
-				    on it (contender.h) */
-	uint64_t turn_since_ns;  /* when the turn came to who has it now */
-	unsigned priority;       /* enum ll_priority of the tenant */
-	int64_t tokens_ns;       /* of the tenant's account; INT64_MAX without a cap */
-	int64_t tokens_most_ns;  /* what that account can hold; INT64_MAX without a cap */
-	uint64_t tokens_at_ns;   /* when the account will be above zero; 0: it is, or there is no cap */
-	unsigned waiting_claims; /* others that want the card */
-	struct ll_gang_work awaited; /* what other cards have, which may need launches here to end */
-	unsigned sharing; /* other tenants whose work is on the card now: the card runs it in slices with ours */
-};
 
 /*
  * The claim has launches to make, or has ended them (and gives the turn away if it has it). A tenant that comes back

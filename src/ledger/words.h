@@ -50,4 +50,7 @@ enum ll_visit_flag {
 	LL_VISIT_RAN_DRY = 2, /* the last visit ended because its queue ran dry, and it launches ahead */
 };
 
+/* Of the path of the folder of the ledgers. */
+enum { LL_FOLDER_SIZE = 256 };
+
 #endif

@@ -4,8 +4,7 @@
 #include <pthread.h>
 
 #include "base/clock.h"
-#include "ledger/memory.h"
-#include "ledger/tenant.h"
+#include "ledger/port.h"
 
 #define PAUSE_NS (20 * LL_NS_PER_US)
 #define LONGEST_NS (200 * LL_NS_PER_MS)
@@ -63,7 +62,7 @@ void ll_charge_counter_thaw(struct ll_device_state *dev)
 static int reserve(struct ll_device_state *dev, uint64_t bytes)
 {
 	struct ll_charge_counter_part *part = own_part(dev);
-	int rc = ll_memory_reserve(enter(dev, part), bytes);
+	int rc = ll_port_reserve(enter(dev, part), bytes);
 	if (rc == 0)
 		atomic_fetch_add(&part->charged_bytes, bytes);
 	leave(part);
@@ -77,7 +76,7 @@ static bool has_memory_limit(const struct ll_device_state *dev)
 	uint64_t limit_bytes;
 	if (!settings)
 		return false;
-	if (!ll_tenant_memory_limit(dev->ledger, settings->id, &limit_bytes))
+	if (!ll_port_read_limit(dev->ledger, settings->id, &limit_bytes))
 		limit_bytes = settings->memory_limit_bytes;
 	return limit_bytes;
 }
@@ -94,7 +93,7 @@ int ll_charge_counter_reserve(struct ll_device_state *dev, uint64_t bytes)
 void ll_charge_counter_charge(struct ll_device_state *dev, uint64_t bytes)
 {
 	struct ll_charge_counter_part *part = own_part(dev);
-	ll_memory_charge(enter(dev, part), bytes);
+	ll_port_charge_memory(enter(dev, part), bytes);
 	atomic_fetch_add(&part->charged_bytes, bytes);
 	leave(part);
 }
@@ -102,7 +101,7 @@ void ll_charge_counter_charge(struct ll_device_state *dev, uint64_t bytes)
 void ll_charge_counter_release(struct ll_device_state *dev, uint64_t bytes)
 {
 	struct ll_charge_counter_part *part = own_part(dev);
-	ll_memory_release(enter(dev, part), bytes);
+	ll_port_release(enter(dev, part), bytes);
 	atomic_fetch_sub(&part->charged_bytes, bytes);
 	leave(part);
 }

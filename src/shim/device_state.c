@@ -8,9 +8,8 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/fork.h"
 #include "base/scope.h"
-#include "ledger/file.h"
-#include "ledger/memory.h"
 #include "shim/charge_counter.h"
 #include "shim/interpose/device_uuid.h"
 #include "shim/interpose/real.h"
@@ -119,8 +118,7 @@ const struct ll_run_settings *ll_device_state_settings(void)
 
 static int take_claim(struct ll_device_state *dev, struct ll_claim **ret_claim, struct ll_err *err)
 {
-	unsigned row;
-	return ll_run_settings_claim(&program.settings, dev->ledger, dev->uuid, &row, ret_claim, err);
+	return ll_port_claim(&program.settings, dev->ledger, dev->uuid, ret_claim, err);
 }
 
 /* The ledger is made where the tenant's process on that card has not come to it yet. While the first card is used by
@@ -129,7 +127,7 @@ static void follow_first_card(struct ll_device_state *dev)
 {
 	const char *first = program.settings.first_card;
 	if (dev->flow && *first && strcmp(first, dev->uuid) != 0 &&
-	    ll_ledger_open(program.settings.folder, first, true, &dev->first, NULL) == 0)
+	    ll_port_open(&program.settings, first, true, &dev->first, NULL) == 0)
 		ll_flow_follow(dev->flow, dev->first, program.settings.id);
 }
 
@@ -137,7 +135,7 @@ static int open_ledger(struct ll_device_state *dev, struct ll_err *err)
 {
 	if (program.is_garbled)
 		return ll_err_set(err, -EINVAL, LL_RUN_VARIABLE ": garbled; only `loadline run` sets it");
-	return ll_ledger_open(program.settings.folder, dev->uuid, true, &dev->ledger, err);
+	return ll_port_open(&program.settings, dev->uuid, true, &dev->ledger, err);
 }
 
 /* NULL: none yet. */
@@ -179,12 +177,11 @@ static struct ll_device_state *make_dev(ll_cu_device device, const char *uuid, s
 	}
 	struct ll_claim *claim;
 	if (take_claim(dev, &claim, err) < 0) {
-		ll_ledger_close(dev->ledger);
+		ll_port_close(dev->ledger);
 		free(dev);
 		return NULL;
 	}
 	atomic_store(&dev->claim, claim);
-	ll_claim_set_state(claim, LL_CLAIM_RUNNING);
 	if (ll_flow_new(claim, program.count ? &dev->count : &ll_gate_line.count, &flow_owner, &dev->flow) < 0)
 		dev->flow = NULL;
 	else
@@ -207,7 +204,7 @@ static void publish(struct ll_device_state *dev, ll_cu_device device)
 /* Others have cleared the claim, and there is no other: what goes on is not held to anything meanwhile. */
 static void say_lost(struct ll_device_state *dev)
 {
-	ll_tenant_note_lost(dev->ledger, program.settings.id, ll_now_ns());
+	ll_port_note_lost(dev->ledger, program.settings.id, ll_now_ns());
 	if (dev->lost_ns)
 		return;
 	dev->lost_ns = ll_now_ns();
@@ -223,7 +220,7 @@ static void say_had_again(struct ll_device_state *dev)
 		return;
 	ll_say("the limits of `loadline run` are in force again on card %d, after %.1f s", dev->device,
 	       (double)(ll_now_ns() - dev->lost_ns) / (double)LL_NS_PER_S);
-	ll_tenant_note_had(dev->ledger, program.settings.id);
+	ll_port_note_had(dev->ledger, program.settings.id);
 	dev->lost_ns = 0;
 }
 
@@ -232,9 +229,8 @@ static void succeed(struct ll_device_state *dev, struct ll_claim *claim)
 {
 	struct ll_claim *lost = atomic_load(&dev->claim);
 	uint64_t bytes = ll_charge_counter_freeze(dev);
-	ll_memory_charge(claim, bytes);
-	ll_claim_set_state(claim, LL_CLAIM_RUNNING);
-	ll_claim_succeed(claim, lost);
+	ll_port_charge_memory(claim, bytes);
+	ll_port_succeed(claim, lost);
 	atomic_store(&dev->claim, claim);
 	ll_charge_counter_thaw(dev);
 	if (dev->flow)
@@ -249,7 +245,7 @@ static bool retake(struct ll_device_state *dev)
 	uint64_t now_ns = ll_now_ns();
 	if (ll_device_state_of(dev->device) != dev) /* a parent's */
 		return false;
-	if (!ll_claim_is_lost(dev->claim)) /* another thread was faster */
+	if (!ll_port_is_lost(dev->claim)) /* another thread was faster */
 		return true;
 	if (now_ns < dev->retry_ns || dev->is_given_back)
 		return false;
@@ -270,9 +266,9 @@ void ll_device_state_give_back(struct ll_device_state *dev)
 	pthread_mutex_lock(&program.lock);
 	bool has_nothing =
 	    ll_charge_counter_freeze(dev) == 0 && program.settings.counts_context; /* so no context either */
-	if (has_nothing && !ll_claim_is_lost(dev->claim)) {
+	if (has_nothing && !ll_port_is_lost(dev->claim)) {
 		dev->is_given_back = true;
-		ll_claim_leave(dev->claim);
+		ll_port_leave(dev->claim);
 	}
 	ll_charge_counter_thaw(dev);
 	pthread_mutex_unlock(&program.lock);
@@ -335,7 +331,7 @@ struct ll_device_state *ll_device_state_take(ll_cu_device device)
 static bool has_good_claim(ll_cu_device device)
 {
 	struct ll_device_state *dev = ll_device_state_of(device);
-	return dev && (!ll_claim_is_lost(dev->claim) || retake(dev));
+	return dev && (!ll_port_is_lost(dev->claim) || retake(dev));
 }
 
 static void say_refusal(ll_cu_device device)

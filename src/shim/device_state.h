@@ -18,8 +18,7 @@
 #include <stddef.h>
 
 #include "abi/cuda.h"
-#include "ledger/claim.h"
-#include "ledger/run_settings.h"
+#include "ledger/port.h"
 #include "shim/time/flow.h"
 
 /* A part of what the claim is charged. Threads change different parts, so that they do not share a cache line. */

@@ -1,7 +1,7 @@
 #include "shim/pool_reserve.h"
 
 #include "base/clock.h"
-#include "ledger/memory.h"
+#include "ledger/port.h"
 #include "shim/device_state.h"
 
 #define PAUSE_NS (200 * LL_NS_PER_US)
@@ -10,9 +10,9 @@
 bool ll_pool_reserve_of_siblings(struct ll_device_state *dev)
 {
 	uint64_t now_ns = ll_now_ns(), give_up_ns = now_ns + PATIENCE_NS;
-	if (!ll_siblings_ask(dev->claim, now_ns))
+	if (!ll_port_ask_reserves(dev->claim, now_ns))
 		return false;
-	while (ll_siblings_unanswered(dev->claim) && now_ns < give_up_ns) {
+	while (ll_port_unanswered(dev->claim) && now_ns < give_up_ns) {
 		ll_sleep_until_ns(now_ns + PAUSE_NS);
 		now_ns = ll_now_ns();
 	}

@@ -10,8 +10,11 @@
 
 #include "../sim/process.h"
 #include "base/clock.h"
+#include "ledger/claim.h"
 #include "ledger/handle.h"
+#include "ledger/ledger.h"
 #include "ledger/run_settings.h"
+#include "ledger/tenant.h"
 
 /* Before the first call of the driver in this process. The tenant's id is settings.id. */
 void govern_by(struct ll_run_settings settings);

@@ -267,7 +267,7 @@ bool ll_device_uuid(ll_cu_device device, char *text, size_t size)
 	return false;
 }
 
-bool ll_claim_is_lost(const struct ll_claim *claim)
+bool ll_port_is_lost(const struct ll_claim *claim)
 {
 	(void)claim;
 	return false;

@@ -19,6 +19,8 @@
 #include "cli/run/environment.h"
 #include "cli/run/start.h"
 #include "driver/readings.h"
+#include "ledger/ledger.h"
+#include "ledger/tenant.h"
 
 /* Half a second is a short time for a share: a tenth of the card is left for what a busy host makes of it. */
 enum { DEADLINE_S = 30, OUTPUT_SIZE = 1024, PERMILLE_SLACK = 100, TENANTS_MAX = 128 };

@@ -14,8 +14,10 @@
 #include "cli/run/program.h"
 #include "cli/run/space.h"
 #include "ledger/claim.h"
+#include "ledger/file.h"
 #include "ledger/ledger.h"
 #include "ledger/proc.h"
+#include "ledger/tenant.h"
 
 /* Inside a governed program its settings are the command's too. */
 static int make_settings(const struct ll_run_args *args, const char *command, struct ll_run_settings *ret_settings,

@@ -76,7 +76,7 @@ LL_HOOK_EXPORT ll_nvml_result nvmlDeviceGetMemoryInfo_v2(struct ll_nvml_device *
 }
 
 /* Charged bytes of that process; false: it is not the tenant's. */
-static bool find_process(const struct ll_report_process *own, size_t count, unsigned pid, uint64_t *ret_bytes)
+static bool find_process(const struct ll_port_process *own, size_t count, unsigned pid, uint64_t *ret_bytes)
 {
 	uint64_t bytes = 0;
 	bool is_own = false;
@@ -98,7 +98,7 @@ static bool find_process(const struct ll_report_process *own, size_t count, unsi
 	static ll_nvml_result symbol##_own(struct ll_nvml_device *device, const char *uuid, unsigned *count,           \
 					   entry *ret_processes)                                                       \
 	{                                                                                                              \
-		struct ll_report_process own[CLAIMS];                                                                  \
+		struct ll_port_process own[CLAIMS];                                                                    \
 		size_t own_count = ll_report_processes(uuid, own, CLAIMS);                                             \
 		unsigned all = MOST_PROCESSES, kept = 0;                                                               \
 		entry *list = calloc(MOST_PROCESSES, sizeof *list);                                                    \
@@ -160,7 +160,7 @@ static ll_nvml_result read_details(struct ll_nvml_device *device, unsigned mode,
 static ll_nvml_result own_details(struct ll_nvml_device *device, const char *uuid,
 				  struct ll_nvml_process_detail_list *list)
 {
-	struct ll_report_process own[CLAIMS];
+	struct ll_port_process own[CLAIMS];
 	struct ll_nvml_process_detail_list all;
 	size_t own_count = ll_report_processes(uuid, own, CLAIMS);
 	unsigned kept = 0;

@@ -43,7 +43,7 @@ static bool is_default(const struct ll_cu_stream *stream)
 static bool passes_open_gate(struct ll_cu_context *context)
 {
 	const struct ll_device_state *dev = ll_device_state_known(context);
-	return dev && dev->flow && !ll_claim_is_lost(dev->claim) && ll_flow_passes_open_gate(dev->flow);
+	return dev && dev->flow && !ll_port_is_lost(dev->claim) && ll_flow_passes_open_gate(dev->flow);
 }
 
 static void enter_place(struct place *place, struct ll_cu_stream *stream, bool may_pass)
@@ -85,7 +85,7 @@ static void leave_place(const struct place *place)
 static bool is_counted(const struct ll_launch *launch, const struct place *place, bool is_traced)
 {
 	struct ll_flow *flow = place->dev ? place->dev->flow : NULL;
-	if (flow && ll_claim_is_lost(place->dev->claim))
+	if (flow && ll_port_is_lost(place->dev->claim))
 		ll_device_state_retake(place->dev);
 	if (flow && !is_traced && ll_flow_passes_open_gate(flow))
 		return true;
@@ -94,7 +94,7 @@ static bool is_counted(const struct ll_launch *launch, const struct place *place
 
 static bool is_refused(const struct place *place)
 {
-	return place->dev && ll_device_state_settings()->is_strict && ll_claim_is_lost(place->dev->claim) &&
+	return place->dev && ll_device_state_settings()->is_strict && ll_port_is_lost(place->dev->claim) &&
 	       !ll_device_state_retake(place->dev);
 }
 

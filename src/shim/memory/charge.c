@@ -47,8 +47,7 @@ bool ll_charge_waits(struct ll_device_state *dev, uint64_t *since_ns)
 	*since_ns = *since_ns ? *since_ns : now_ns;
 	if (!dev || now_ns - *since_ns >= LL_NS_PER_S)
 		return false;
-	ll_ledger_sweep(dev->ledger);
-	uint64_t death_ns = ll_ledger_death_ns(dev->ledger);
+	uint64_t death_ns = ll_port_sweep(dev->ledger);
 	if (!death_ns || ll_now_ns() - death_ns >= LL_NS_PER_S)
 		return false;
 	ll_sleep_until_ns(now_ns + PAUSE_NS);

@@ -2,7 +2,7 @@
 
 #include <pthread.h>
 
-#include "ledger/file.h"
+#include "base/fork.h"
 #include "shim/charge_counter.h"
 #include "shim/interpose/real.h"
 

@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "ledger/file.h"
+#include "base/fork.h"
 #include "shim/charge_counter.h"
 
 struct physical {

@@ -4,8 +4,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "ledger/file.h"
-#include "ledger/memory.h"
+#include "base/fork.h"
+#include "ledger/port.h"
 #include "shim/charge_counter.h"
 #include "shim/interpose/real.h"
 #include "shim/memory/footprint.h"
@@ -197,7 +197,7 @@ void ll_pool_expect_graphs(uint64_t bytes)
 static bool has_room(const struct ll_device_state *dev, uint64_t bytes)
 {
 	struct ll_memory_view view;
-	ll_memory_look(dev->claim, &view);
+	ll_port_read_memory(dev->claim, &view);
 	return !view.limit_bytes ||
 	       (view.used_bytes <= view.limit_bytes && bytes <= view.limit_bytes - view.used_bytes);
 }

@@ -5,13 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ledger/file.h"
-#include "ledger/memory.h"
-#include "ledger/tenant.h"
+#include "base/fork.h"
 #include "shim/device_state.h"
 #include "shim/interpose/device_uuid.h"
 
-enum { CARDS = 64, TENANTS = 128, CLAIMS = 256 };
+enum { CARDS = 64 };
 
 /* Ledgers of cards that this process has no device state on; they stay open. */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -43,8 +41,7 @@ static struct ll_ledger *open_ledger(const char *uuid)
 		i++;
 	if (i == CARDS)
 		return NULL;
-	if (!opened[i].ledger &&
-	    ll_ledger_open(ll_device_state_settings()->folder, uuid, false, &opened[i].ledger, NULL) < 0)
+	if (!opened[i].ledger && ll_port_open(ll_device_state_settings(), uuid, false, &opened[i].ledger, NULL) < 0)
 		return NULL;
 	snprintf(opened[i].uuid, sizeof opened[i].uuid, "%s", uuid);
 	return opened[i].ledger;
@@ -72,25 +69,10 @@ static struct ll_ledger *ledger_of(const char *uuid)
 	return ledger;
 }
 
-/* The tenant's row; false: it has none there. */
-static bool find_tenant(struct ll_ledger *ledger, struct ll_tenant_info *ret_tenant)
-{
-	struct ll_tenant_info *tenants = calloc(TENANTS, sizeof *tenants);
-	size_t count = tenants ? ll_tenant_list(ledger, tenants, TENANTS) : 0;
-	bool is_found = false;
-	for (size_t i = 0; i < count && i < TENANTS && !is_found; i++) {
-		is_found = tenants[i].id == ll_device_state_settings()->id;
-		if (is_found)
-			*ret_tenant = tenants[i];
-	}
-	free(tenants);
-	return is_found;
-}
-
 static bool report_dev(const struct ll_device_state *dev, struct ll_report *ret_report)
 {
 	struct ll_memory_view view;
-	ll_memory_look(dev->claim, &view);
+	ll_port_read_memory(dev->claim, &view);
 	*ret_report = (struct ll_report){.limit_bytes = view.limit_bytes, .used_bytes = view.used_bytes};
 	return view.limit_bytes != 0;
 }
@@ -109,13 +91,12 @@ bool ll_report_card(const char *uuid, struct ll_report *ret_report)
 	const struct ll_device_state *dev = dev_on(uuid);
 	if (dev)
 		return report_dev(dev, ret_report);
-	struct ll_tenant_info tenant = {.memory_limit_bytes = ll_device_state_settings()->memory_limit_bytes};
+	struct ll_memory_view view = {.limit_bytes = ll_device_state_settings()->memory_limit_bytes};
 	struct ll_ledger *ledger = ledger_of(uuid);
 	if (ledger)
-		find_tenant(ledger, &tenant);
-	*ret_report =
-	    (struct ll_report){.limit_bytes = tenant.memory_limit_bytes, .used_bytes = tenant.memory_used_bytes};
-	return tenant.memory_limit_bytes != 0;
+		ll_port_read_tenant(ledger, ll_device_state_settings()->id, &view);
+	*ret_report = (struct ll_report){.limit_bytes = view.limit_bytes, .used_bytes = view.used_bytes};
+	return view.limit_bytes != 0;
 }
 
 uint64_t ll_report_left(const struct ll_report *report)
@@ -123,22 +104,8 @@ uint64_t ll_report_left(const struct ll_report *report)
 	return report->used_bytes < report->limit_bytes ? report->limit_bytes - report->used_bytes : 0;
 }
 
-size_t ll_report_processes(const char *uuid, struct ll_report_process *processes, size_t capacity)
+size_t ll_report_processes(const char *uuid, struct ll_port_process *processes, size_t capacity)
 {
-	struct ll_tenant_info tenant;
 	struct ll_ledger *ledger = ledger_of(uuid);
-	if (!ledger || !find_tenant(ledger, &tenant))
-		return 0;
-	struct ll_claim_info *claims = calloc(CLAIMS, sizeof *claims);
-	size_t listed = claims ? ll_ledger_list(ledger, claims, CLAIMS) : 0, count = 0;
-	for (size_t i = 0; i < listed && i < CLAIMS; i++) {
-		if (claims[i].tenant_row != tenant.row + 1 || !claims[i].is_pid_ours)
-			continue;
-		if (count < capacity)
-			processes[count] = (struct ll_report_process){.pid = (unsigned)claims[i].pid,
-								      .used_bytes = claims[i].memory_used_bytes};
-		count++;
-	}
-	free(claims);
-	return count;
+	return ledger ? ll_port_list_processes(ledger, ll_device_state_settings()->id, processes, capacity) : 0;
 }

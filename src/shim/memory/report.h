@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "abi/cuda.h"
+#include "ledger/port.h"
 
 struct ll_report {
 	uint64_t limit_bytes;
@@ -27,12 +28,7 @@ bool ll_report_card(const char *uuid, struct ll_report *ret_report);
 /* What there is left of the limit. */
 uint64_t ll_report_left(const struct ll_report *report);
 
-struct ll_report_process {
-	unsigned pid;
-	uint64_t used_bytes; /* charged */
-};
-
 /* The tenant's living programs on that card, at most capacity; returns how many there are. */
-size_t ll_report_processes(const char *uuid, struct ll_report_process *processes, size_t capacity);
+size_t ll_report_processes(const char *uuid, struct ll_port_process *processes, size_t capacity);
 
 #endif

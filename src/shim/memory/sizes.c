@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "ledger/file.h"
+#include "base/fork.h"
 
 enum { PARTS = 64, FIRST_ROWS = 64 };
 

@@ -6,7 +6,7 @@
 #include <sys/prctl.h>
 
 #include "base/clock.h"
-#include "ledger/memory.h"
+#include "ledger/port.h"
 #include "shim/interpose/real.h"
 #include "shim/interpose/reentry.h"
 #include "shim/time/flow_state.h"
@@ -21,7 +21,7 @@ static uint64_t tick(struct ll_flow *flow, uint32_t *ret_wake_count, uint64_t *r
 {
 	pthread_mutex_lock(&flow->lock.mutex);
 	uint64_t now_ns = *ret_now_ns = ll_now_ns();
-	*ret_wake_count = ll_turn_wake_count(flow->claim);
+	*ret_wake_count = ll_port_wake_count(flow->claim);
 	uint64_t next_ns = 0;
 	if (!flow->is_ending) {
 		ll_flow_close_tails(flow);
@@ -47,7 +47,7 @@ static void replace_claim(struct ll_flow *flow)
 void ll_agent_move(struct ll_flow *flow, struct ll_claim *claim)
 {
 	pthread_mutex_lock(&flow->lock.mutex);
-	ll_turn_wake(flow->claim); /* the agent may sleep for that; to whoever has the slot it is one look too many */
+	ll_port_wake(flow->claim); /* the agent may sleep for that; to whoever has the slot it is one look too many */
 	ll_flow_leave_gates(flow);
 	flow->claim = claim;
 	flow->turn = (struct ll_turn){0};
@@ -62,7 +62,7 @@ void ll_agent_move(struct ll_flow *flow, struct ll_claim *claim)
 static void answer_siblings(struct ll_flow *flow)
 {
 	flow->owner->give_up_reserve(flow);
-	ll_siblings_answer(flow->claim);
+	ll_port_answer(flow->claim);
 }
 
 static void *agent_main(void *arg)
@@ -83,13 +83,13 @@ static void *agent_main(void *arg)
 			return NULL;
 		}
 		if (now_ns - beaten_ns >= BEAT_NS) {
-			if (ll_claim_beat(flow->claim, now_ns, NULL) == -ESTALE)
+			if (ll_port_beat(flow->claim, now_ns) == -ESTALE)
 				replace_claim(flow);
 			beaten_ns = now_ns;
 		}
-		if (ll_siblings_do_ask(flow->claim))
+		if (ll_port_is_asked(flow->claim))
 			answer_siblings(flow);
-		ll_turn_sleep(flow->claim, wake_count, next_ns);
+		ll_port_sleep(flow->claim, wake_count, next_ns);
 	}
 }
 
@@ -116,7 +116,7 @@ void ll_agent_stop(struct ll_flow *flow)
 		return;
 	uint64_t now_ns = ll_now_ns(), deadline_ns = now_ns + STOP_NS;
 	atomic_store(&flow->is_ending, true);
-	ll_turn_wake(flow->claim);
+	ll_port_wake(flow->claim);
 	while (!atomic_load(&flow->has_agent_ended) && now_ns < deadline_ns) {
 		ll_sleep_until_ns(now_ns + STOP_PAUSE_NS);
 		now_ns = ll_now_ns();

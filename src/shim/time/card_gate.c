@@ -3,7 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "ledger/contender.h"
+#include "ledger/port.h"
 #include "shim/interpose/real.h"
 
 /* The pages are shared with the file, and the old mapping stays: a length of 0 says so. */

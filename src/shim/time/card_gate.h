@@ -1,5 +1,5 @@
 /*
- * card_gate.h - lets the streams of one context wait for the tenant's gate on the card (ledger/contender.h).
+ * card_gate.h - lets the streams of one context wait for the tenant's gate on the card (ledger/port.h).
  *
  * A stream waits for the gate's word, which is in host memory. Each context maps the word's page anew and registers
  * that mapping with the driver. So the end of another context of the program does not take the page from it. The page

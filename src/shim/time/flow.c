@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/scope.h"
 #include "control/tokens.h"
-#include "ledger/account.h"
+#include "ledger/port.h"
 #include "shim/interpose/real.h"
 #include "shim/time/agent.h"
 #include "shim/time/flow_state.h"
@@ -70,12 +70,12 @@ void ll_flow_end(struct ll_flow *flow)
 {
 	ll_agent_stop(flow);
 	if (!flow->is_lost)
-		ll_turn_rest(flow->claim, ll_now_ns());
+		ll_port_rest(flow->claim, ll_now_ns());
 }
 
 _Atomic uint32_t *ll_flow_gate(struct ll_flow *flow)
 {
-	return ll_turn_gate(flow->claim);
+	return ll_port_gate(flow->claim);
 }
 
 bool ll_flow_passes_open_gate(struct ll_flow *flow)
@@ -189,7 +189,7 @@ void ll_flow_close_tails(struct ll_flow *flow)
 	take_back(flow);
 	if (ll_flow_is_held_back(flow))
 		return;
-	bool is_open = atomic_load_explicit(ll_turn_gate(flow->claim), memory_order_relaxed) == LL_GATE_OPEN;
+	bool is_open = atomic_load_explicit(ll_port_gate(flow->claim), memory_order_relaxed) == LL_GATE_OPEN;
 	if (!is_open)
 		ll_flow_note_untimed(flow);
 	bool may_record = !is_open && !ll_captures_go_on(&flow->captures);
@@ -223,7 +223,7 @@ static uint64_t grace_ns(const struct ll_flow *flow, uint64_t now_ns)
 {
 	if (!flow->look.waiting_claims)
 		return CALM_NS;
-	return ll_gang_is_fresh(flow->look.awaited.seen_ns, now_ns) ? LL_GANG_PAUSE_NS : GRACE_NS;
+	return ll_port_is_fresh(flow->look.awaited.seen_ns, now_ns) ? LL_GANG_PAUSE_NS : GRACE_NS;
 }
 
 /* Whether the claim shall stop wanting the card. */
@@ -242,20 +242,20 @@ static bool shall_rest(const struct ll_flow *flow, uint64_t now_ns)
 /* An open gate that was not passed since it last asked for a timing event: the program has stopped launching. */
 static void tend_open_gate(struct ll_flow *flow, uint64_t now_ns)
 {
-	uint32_t gate = atomic_load(ll_turn_gate(flow->claim));
+	uint32_t gate = atomic_load(ll_port_gate(flow->claim));
 	if (gate != LL_GATE_SHUT && !flow->look.is_alone) { /* a cap is new, for instance */
-		ll_turn_shut_gate(flow->claim);
+		ll_port_shut_gate(flow->claim);
 		ll_flow_note_untimed(flow);
 	} else if (gate == LL_GATE_OPEN && now_ns - flow->recorded_ns >= EVENT_EACH_NS) {
 		flow->recorded_ns = now_ns;
-		ll_turn_open_gate(flow->claim, LL_GATE_TIMED, now_ns);
+		ll_port_open_gate(flow->claim, LL_GATE_TIMED, now_ns);
 	} else if (gate == LL_GATE_TIMED && now_ns - flow->recorded_ns >= EVENT_EACH_NS && flow->idle_since_ns) {
-		ll_turn_rest(flow->claim, now_ns);
+		ll_port_rest(flow->claim, now_ns);
 		flow->is_wanting = false;
 	} else if (gate == LL_GATE_SHUT && flow->look.is_alone && flow->is_wanting && !flow->is_blind &&
 		   !flow->max_kernel_ns) { /* what passes an open gate has no timing event behind it */
 		flow->recorded_ns = now_ns;
-		ll_turn_open_gate(flow->claim, LL_GATE_OPEN, now_ns);
+		ll_port_open_gate(flow->claim, LL_GATE_OPEN, now_ns);
 	}
 }
 
@@ -284,7 +284,7 @@ static uint64_t next_tick_ns(const struct ll_flow *flow, uint64_t now_ns)
 		return now_ns + watch_ns(flow);
 	if (flow->look.waiting_claims || flow->waiting)
 		return now_ns + LL_FLOW_POLL_NS;
-	bool is_open = atomic_load_explicit(ll_turn_gate(flow->claim), memory_order_relaxed) != LL_GATE_SHUT;
+	bool is_open = atomic_load_explicit(ll_port_gate(flow->claim), memory_order_relaxed) != LL_GATE_SHUT;
 	return now_ns + (is_open ? OPEN_NS : calm_ns(flow));
 }
 
@@ -339,7 +339,7 @@ uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns)
 {
 	take_back(flow);
 	struct progress progress = ll_flow_is_held_back(flow) ? progress_of_held(flow) : harvest(flow, now_ns);
-	bool is_open = atomic_load_explicit(ll_turn_gate(flow->claim), memory_order_relaxed) != LL_GATE_SHUT;
+	bool is_open = atomic_load_explicit(ll_port_gate(flow->claim), memory_order_relaxed) != LL_GATE_SHUT;
 	flow->ticked_ns = now_ns;
 	flow->queued = progress.queued;
 	if (may_queue(flow))
@@ -354,14 +354,14 @@ uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns)
 	note_dry(flow, &progress, now_ns);
 	flow->turn.is_lingering = progress.is_free;
 	if (flow->is_wanting) /* in a damaged ledger it may be gone */
-		ll_turn_want(flow->claim, now_ns);
+		ll_port_want(flow->claim, now_ns);
 	ll_flow_look(flow, now_ns, progress.is_idle);
 	ll_flow_tell_others(flow, now_ns);
 	ll_flow_charge_visit(flow, now_ns);
 	ll_slices_note(&flow->slices, now_ns, flow->look.sharing);
 	note_debt(flow);
 	if (flow->is_wanting && !is_open && shall_rest(flow, now_ns)) {
-		ll_turn_rest(flow->claim, now_ns);
+		ll_port_rest(flow->claim, now_ns);
 		flow->is_wanting = false;
 	}
 	tend_open_gate(flow, now_ns);
@@ -387,9 +387,9 @@ void ll_flow_want(struct ll_flow *flow, uint64_t now_ns)
 {
 	if (flow->is_in_debt)
 		return;
-	ll_turn_want(flow->claim, now_ns);
+	ll_port_want(flow->claim, now_ns);
 	if (!flow->is_wanting)
-		ll_turn_wake(flow->claim);
+		ll_port_wake(flow->claim);
 	flow->is_wanting = true;
 }
 
@@ -404,7 +404,8 @@ static uint64_t sleep_until_ns(const struct ll_flow *flow, uint64_t now_ns)
 static bool is_in_turn(const struct ll_flow *flow, uint64_t now_ns)
 {
 	uint64_t fresh_ns = flow->look.waiting_claims ? FRESH_NS : calm_ns(flow) + LATE_NS;
-	return flow->is_wanting && now_ns - flow->ticked_ns < fresh_ns && may_go(flow) && ll_turn_is_mine(flow->claim);
+	return flow->is_wanting && now_ns - flow->ticked_ns < fresh_ns && may_go(flow) &&
+	       ll_port_is_in_turn(flow->claim);
 }
 
 static void wait_for_turn(struct ll_flow *flow)
@@ -417,14 +418,14 @@ static void wait_for_turn(struct ll_flow *flow)
 	flow->waiting++;
 	for (;;) {
 		ll_flow_want(flow, now_ns);
-		uint32_t wake_count = ll_turn_wake_count(flow->claim);
+		uint32_t wake_count = ll_port_wake_count(flow->claim);
 		ll_flow_tick(flow, now_ns);
 		if (may_go(flow) || now_ns >= give_up_ns || flow->is_ending ||
 		    ll_flow_passes_stalled_queue(flow, now_ns) || ll_flow_passes_awaited(flow))
 			break;
 		uint64_t until_ns = sleep_until_ns(flow, now_ns);
 		pthread_mutex_unlock(&flow->lock.mutex);
-		ll_turn_sleep(flow->claim, wake_count, until_ns);
+		ll_port_sleep(flow->claim, wake_count, until_ns);
 		pthread_mutex_lock(&flow->lock.mutex);
 		now_ns = ll_now_ns();
 		if (flow->is_in_debt) /* that ends by itself: it is not given up */
@@ -468,7 +469,7 @@ bool ll_flow_count(struct ll_flow *flow, struct ll_cu_context *context, struct l
 	LL_SCOPE_NO_CANCEL;
 	ll_flow_lock(flow);
 	uint64_t now_ns = ll_now_ns();
-	bool is_shut = atomic_load(ll_turn_gate(flow->claim)) == LL_GATE_SHUT;
+	bool is_shut = atomic_load(ll_port_gate(flow->claim)) == LL_GATE_SHUT;
 	bool may_count = flow->look.is_by_visits ? flow->is_wanting : is_in_turn(flow, now_ns);
 	bool is_counted = may_count && is_shut && count_ahead(flow, &what, now_ns);
 	ll_flow_note_launches(flow, is_counted);
@@ -490,13 +491,13 @@ void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct l
 		return;
 	LL_SCOPE_NO_CANCEL;
 	ll_flow_lock(flow);
-	uint32_t gate = atomic_load(ll_turn_gate(flow->claim));
+	uint32_t gate = atomic_load(ll_port_gate(flow->claim));
 	struct ll_flow_context *known = ll_flow_get_context(flow, context);
 	ll_flow_use(known);
 	if (gate == LL_GATE_SHUT && !ll_flow_waits_on_card(flow, known, stream))
 		wait_for_turn(flow);
 	else if (gate == LL_GATE_TIMED) /* lost against whoever shuts it meanwhile */
-		atomic_compare_exchange_strong(ll_turn_gate(flow->claim), &gate, LL_GATE_OPEN);
+		atomic_compare_exchange_strong(ll_port_gate(flow->claim), &gate, LL_GATE_OPEN);
 	look_for_the_deaf(flow);
 	flow->launching++;
 	ll_flow_note_launches(flow, 1);

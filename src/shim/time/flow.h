@@ -4,7 +4,7 @@
  * While the gate is open (gate.h) a launch is only counted. Otherwise, and when the count asks for a timing event, a
  * launch goes through ll_flow_enter and ll_flow_leave. ll_flow_enter waits for the turn, for tokens of the cap and for
  * room in the queue. ll_flow_leave records a timing event behind the launch (timing.h). The caller's thread waits,
- * before the driver's call, and every wait ends: the turn protocol (ledger/turn.h) gives each contender a turn, and
+ * before the driver's call, and every wait ends: the turn protocol (ledger/port.h) gives each contender a turn, and
  * after LL_FLOW_LONGEST_WAIT_NS a launch goes through in any case.
  *
  * Queued work is bounded, so that a turn can end: to LL_FLOW_QUEUE_NS, for a low class to LL_FLOW_QUEUE_LOW_NS, or to
@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ledger/turn.h"
+#include "ledger/port.h"
 #include "shim/time/gate.h"
 #include "shim/time/timing.h"
 
@@ -53,7 +53,7 @@ void ll_flow_limit_kernels(struct ll_flow *flow, uint64_t max_kernel_ns, bool ki
 
 /*
  * The tenant works on several cards, and this is not the first one. While the tenant has the turn on the first card, it
- * is called to this one (ledger/turn.h). `first` is that card's ledger: it stays the caller's and must outlive the
+ * is called to this one (ledger/port.h). `first` is that card's ledger: it stays the caller's and must outlive the
  * flow.
  */
 void ll_flow_follow(struct ll_flow *flow, const struct ll_ledger *first, uint64_t tenant_id);

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/scope.h"
-#include "ledger/account.h"
+#include "ledger/port.h"
 #include "shim/time/flow_state.h"
 
 void ll_flow_charge(void *of, const struct ll_timing_stretch *stretch)
@@ -19,7 +19,7 @@ void ll_flow_charge(void *of, const struct ll_timing_stretch *stretch)
 	flow->charged_ns = end_ns;
 	uint64_t own_ns = stretch->is_ours ? end_ns - start_ns : ll_slices_own_ns(&flow->slices, start_ns, end_ns);
 	double own_part = (double)own_ns / (double)(end_ns - start_ns);
-	ll_account_charge(flow->claim, end_ns - own_ns, end_ns, (uint64_t)(own_part * (double)fresh_ns));
+	ll_port_charge(flow->claim, end_ns - own_ns, end_ns, (uint64_t)(own_part * (double)fresh_ns));
 }
 
 struct ll_flow_context *ll_flow_find_context(struct ll_flow *flow, const struct ll_cu_context *handle)

@@ -1,5 +1,5 @@
 #include "base/clock.h"
-#include "ledger/gang.h"
+#include "ledger/port.h"
 #include "shim/time/flow_state.h"
 
 /* Work of another card that goes on for so long after ours was seen to have ended waits for ours: else they end
@@ -29,7 +29,7 @@ static void follow(struct ll_flow *flow)
 static void note_awaited(struct ll_flow *flow, bool is_idle, uint64_t now_ns)
 {
 	const struct ll_gang_work *work = &flow->look.awaited;
-	if (flow->look.may_launch || !ll_gang_is_fresh(work->seen_ns, now_ns))
+	if (flow->look.may_launch || !ll_port_is_fresh(work->seen_ns, now_ns))
 		flow->awaited = 0;
 	else if (is_idle && work->seen_ns > flow->idle_since_ns + AWAITED_NS)
 		flow->awaited = work->launches;
@@ -38,12 +38,12 @@ static void note_awaited(struct ll_flow *flow, bool is_idle, uint64_t now_ns)
 void ll_flow_look(struct ll_flow *flow, uint64_t now_ns, bool is_idle)
 {
 	if (flow->is_wanting && flow->first)
-		ll_gang_look(flow->claim, flow->first, flow->tenant_id, flow->turn.queued_launches, now_ns,
-			     &flow->gang);
+		ll_port_look_first(flow->claim, flow->first, flow->tenant_id, flow->turn.queued_launches, now_ns,
+				   &flow->gang);
 	else
 		flow->gang = (struct ll_gang){0};
 	flow->turn.is_led = flow->gang.is_led;
-	ll_turn_look(flow->claim, &flow->turn, now_ns, flow->queued.ns, &flow->look);
+	ll_port_look(flow->claim, &flow->turn, now_ns, flow->queued.ns, &flow->look);
 	follow(flow);
 	note_awaited(flow, is_idle, now_ns);
 }

@@ -1,7 +1,6 @@
 /* Launches that wait for their turn on the card, behind the tenant's gate there, while their host goes on. */
 #include "base/clock.h"
-#include "ledger/account.h"
-#include "ledger/contender.h"
+#include "ledger/port.h"
 #include "shim/time/flow_state.h"
 
 /* Work that is let through between two waits: what of it is left when the gate shuts runs beside the next tenant's. */
@@ -12,7 +11,7 @@ enum { QUEUE_LAUNCHES = 512 };
 
 static uint32_t word_of(const struct ll_flow *flow)
 {
-	const _Atomic uint32_t *word = ll_visit_word(flow->claim);
+	const _Atomic uint32_t *word = ll_port_card_word(flow->claim);
 	return word ? atomic_load_explicit(word, memory_order_relaxed) : LL_VISIT_WORD_OPEN;
 }
 
@@ -26,8 +25,8 @@ static bool can_hold(const struct ll_flow *flow)
 
 static bool prepare(struct ll_flow *flow, struct ll_flow_context *context)
 {
-	bool holds = context && can_hold(flow) && ll_card_gate_prepare(&context->gate, ll_visit_word(flow->claim));
-	ll_visit_set(flow->claim, LL_VISIT_ON_CARD, holds);
+	bool holds = context && can_hold(flow) && ll_card_gate_prepare(&context->gate, ll_port_card_word(flow->claim));
+	ll_port_set_waits_on_card(flow->claim, holds);
 	return holds;
 }
 
@@ -91,13 +90,13 @@ static void wait_for_room(struct ll_flow *flow)
 	uint64_t give_up_ns = ll_now_ns() + LL_FLOW_LONGEST_WAIT_NS, now_ns;
 	flow->waiting++;
 	while (flow->look.is_by_visits && !has_room(flow) && !flow->is_ending && (now_ns = ll_now_ns()) < give_up_ns) {
-		uint32_t wake_count = ll_turn_wake_count(flow->claim);
+		uint32_t wake_count = ll_port_wake_count(flow->claim);
 		ll_flow_tick(flow, now_ns);
 		if (has_room(flow) || (!is_held(flow) && ll_flow_passes_stalled_queue(flow, now_ns)))
 			break;
 		uint64_t until_ns = now_ns + (is_held(flow) ? LL_FLOW_HELD_NS : LL_FLOW_POLL_NS);
 		pthread_mutex_unlock(&flow->lock.mutex);
-		ll_turn_sleep(flow->claim, wake_count, until_ns);
+		ll_port_sleep(flow->claim, wake_count, until_ns);
 		pthread_mutex_lock(&flow->lock.mutex);
 	}
 	flow->waiting--;
@@ -137,7 +136,7 @@ void ll_flow_charge_visit(struct ll_flow *flow, uint64_t now_ns)
 		to_ns = look->turn_since_ns;
 	if (from_ns && to_ns > from_ns) {
 		uint64_t own_ns = (to_ns - from_ns) / (1 + look->sharing);
-		ll_account_charge(flow->claim, to_ns - own_ns, to_ns, own_ns);
+		ll_port_charge(flow->claim, to_ns - own_ns, to_ns, own_ns);
 	}
 	if (!is_visited)
 		flow->visit_ns = 0;

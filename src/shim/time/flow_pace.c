@@ -71,7 +71,7 @@ void ll_flow_tell_pace(struct ll_flow *flow, uint64_t now_ns)
 				      .launch_ns = pace->launch_ns,
 				      .shortest_round_ns = waits.shortest_ns};
 	enum ll_pace told = pace_of(flow, &facts, now_ns);
-	ll_turn_set_pace(flow->claim, told);
+	ll_port_set_pace(flow->claim, told);
 	pace->is_ahead = told == LL_PACE_AHEAD;
 	atomic_store_explicit(&pace->launches, 0, memory_order_relaxed);
 	pace->waits_before = waits.count;

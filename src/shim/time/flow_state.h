@@ -141,7 +141,7 @@ bool ll_flow_passes_awaited(struct ll_flow *flow);
 void ll_flow_want(struct ll_flow *flow, uint64_t now_ns);
 
 /*
- * Before a launch: has the stream wait for its tenant's gate on the card (ledger/contender.h), where it must. The
+ * Before a launch: has the stream wait for its tenant's gate on the card (ledger/port.h), where it must. The
  * context is current. False: it cannot, or takes no part: the launch waits for its turn here. The lock is let go
  * meanwhile, and the host may wait for room in the queue.
  */

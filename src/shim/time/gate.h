@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ledger/turn.h"
+#include "ledger/port.h"
 
 /* launches: passed since the last timing event. limit: the launch that reaches it records the next timing event. */
 struct ll_gate_count {

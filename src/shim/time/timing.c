@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "ledger/turn.h"
+#include "ledger/port.h"
 #include "shim/interpose/real.h"
 #include "shim/time/capturing.h"
 

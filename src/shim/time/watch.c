@@ -38,7 +38,7 @@ static void note(struct ll_flow *flow, const char *text)
 	if (strcmp(flow->note, text) == 0)
 		return;
 	snprintf(flow->note, sizeof flow->note, "%s", text);
-	ll_claim_set_note(flow->claim, text);
+	ll_port_set_note(flow->claim, text);
 }
 
 static void tell(struct ll_flow *flow, const struct ll_timing_running *running)

@@ -8,8 +8,8 @@
 
 #include "abi/cupti.h"
 #include "base/clock.h"
+#include "base/fork.h"
 #include "base/scope.h"
-#include "ledger/file.h"
 #include "shim/interpose/real.h"
 #include "shim/interpose/reentry.h"
 #include "shim/trace/trace_events.h"

@@ -1,0 +1,23 @@
+/*
+ * fork.h - what a forked child must do at once, such as to close the lock descriptors that it shares with its parent.
+ *
+ * A lock belongs to the open file description, which a child shares; it would keep the parent's claims alive after the
+ * parent was killed. Items are embedded in what they stand for.
+ */
+#ifndef LOADLINE_BASE_FORK_H
+#define LOADLINE_BASE_FORK_H
+
+struct ll_fork_item {
+	void (*in_child)(struct ll_fork_item *item); /* runs in the child before fork returns: one thread, no locks */
+	struct ll_fork_item *previous, *next;
+};
+
+/* Between the two no thread can fork: for opening a descriptor and putting it where in_child finds it. Keep it short.
+ */
+void ll_fork_block(void);
+void ll_fork_unblock(void);
+
+void ll_fork_add(struct ll_fork_item *item);
+void ll_fork_remove(struct ll_fork_item *item);
+
+#endif

@@ -1,0 +1,80 @@
+/*
+ * records.h - what a governed process says when it looks at a card, and what it is told. Plain numbers: nothing here
+ * points into the page. Times are CLOCK_MONOTONIC.
+ */
+#ifndef LOADLINE_LEDGER_RECORDS_H
+#define LOADLINE_LEDGER_RECORDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A holder that gives way lets the card finish what it has queued, for so long at most. */
+#define LL_TURN_DRAIN_NS UINT64_C(20000000)
+
+/* Who waits looks each 0.1 ms; the first is for one that is late. */
+#define LL_GANG_FRESH_NS UINT64_C(300000)
+#define LL_GANG_LOOK_NS UINT64_C(150000)
+
+/* A tenant that has the turn on its first card and is idle for no longer than this on another will go on there. */
+#define LL_GANG_PAUSE_NS UINT64_C(2000000)
+
+/* Memory, as it is charged. */
+struct ll_memory_view {
+	uint64_t limit_bytes; /* of the tenant; 0: none */
+	uint64_t used_bytes;  /* of the tenant */
+	uint64_t own_bytes;   /* of this claim */
+};
+
+/* What cards other than the caller's have of the tenant, as far as they said. */
+struct ll_gang_work {
+	uint64_t seen_ns;  /* CLOCK_MONOTONIC, when there last was any; 0: never */
+	uint32_t launches; /* 0 while the tenant goes on launching there */
+};
+
+/* What a claim on another card is told of the tenant's first one: all 0 where the tenant is not at work there, or
+ * nobody else here follows it. And what it told that one. */
+struct ll_gang {
+	bool is_led;    /* another tenant has the turn there, and works on the caller's card too: it is its turn here */
+	bool is_ending; /* the tenant has the turn there, and is about to give it away */
+	struct ll_gang_work work; /* of the tenant on that card, or on another */
+	uint64_t said_ns; /* when the claim last told of work on its card, and may have to take that back; 0: never */
+};
+
+/* Whether nothing may be launched on the caller's card but what another waits for. */
+static inline bool ll_gang_closes(const struct ll_gang *gang)
+{
+	return gang->is_ending || gang->is_led;
+}
+
+/* What a claim says of its launches at each look, and what it remembers from one look to the next. */
+struct ll_turn {
+	uint32_t queued_launches; /* the caller's: what the card has of ours */
+	uint64_t running_ns;      /* the same: how long the card has been at work of ours that is not charged yet */
+	uint64_t dry_since_ns;    /* the same: nothing of ours waits on the card since then; 0: something does */
+	/* We gave the turn to a lower class for want of work then. The caller sets it to 0 with its next launch; until
+	 * then we do not ask for the turn, for LL_TURN_PAUSE_NS. 0: we did not. */
+	uint64_t paused_since_ns;
+	bool is_lingering; /* the same: a launch that our visit let through goes on, if we have the turn no more */
+	bool is_led;       /* the same: it is another's turn, by what another card says (gang.h); a holder gives way */
+	uint64_t ending_since_ns; /* the holder shall give way, and is draining; 0: it is not */
+};
+
+/* What it is told. */
+struct ll_turn_look {
+	bool may_launch;         /* the turn is ours, no debt, not giving way */
+	bool is_alone;           /* may_launch, and no cap and nobody who must be kept out: the gate may be open */
+	bool is_sliced;          /* others work too, and nobody needs turns: the hardware's time slices serve all */
+	bool is_holder;          /* the turn is ours, even when we may not launch */
+	bool is_by_visits;       /* others want the card, or a higher class may, and what we launch out of turn waits
+				    on it (contender.h) */
+	uint64_t turn_since_ns;  /* when the turn came to who has it now */
+	unsigned priority;       /* enum ll_priority of the tenant */
+	int64_t tokens_ns;       /* of the tenant's account; INT64_MAX without a cap */
+	int64_t tokens_most_ns;  /* what that account can hold; INT64_MAX without a cap */
+	uint64_t tokens_at_ns;   /* when the account will be above zero; 0: it is, or there is no cap */
+	unsigned waiting_claims; /* others that want the card */
+	struct ll_gang_work awaited; /* what other cards have, which may need launches here to end */
+	unsigned sharing; /* other tenants whose work is on the card now: the card runs it in slices with ours */
+};
+
+#endif
