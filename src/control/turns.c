@@ -28,12 +28,24 @@ static bool is_led_by(const struct ll_turn_contender *contender, const struct ll
 	       !contender->is_called;
 }
 
-static bool is_led_by_any(const struct ll_turn_contender *contenders, size_t count,
-			  const struct ll_turn_contender *contender)
+/* Contenders that are compared with each other: the others, and before them self, if it is one of them. */
+struct set {
+	const struct ll_turn_contender *self, *others;
+	size_t count;
+};
+
+static const struct ll_turn_contender *nth(const struct set *set, size_t i)
 {
-	for (size_t i = 0; contender->first_card && i < count; i++) {
-		if (is_led_by(contender, &contenders[i]) && contenders[i].has_tokens &&
-		    contenders[i].rank <= contender->rank)
+	if (!set->self)
+		return &set->others[i];
+	return i == 0 ? set->self : &set->others[i - 1];
+}
+
+static bool is_led_by_any(const struct set *set, const struct ll_turn_contender *contender)
+{
+	for (size_t i = 0; contender->first_card && i < set->count; i++) {
+		const struct ll_turn_contender *other = nth(set, i);
+		if (is_led_by(contender, other) && other->has_tokens && other->rank <= contender->rank)
 			return true;
 	}
 	return false;
@@ -44,20 +56,22 @@ static bool may_go(const struct ll_turn_contender *contender)
 	return contender->has_tokens && !contender->is_paused;
 }
 
-/* The highest class that has a contender which may go: the smallest rank. */
-static unsigned highest_rank(const struct ll_turn_contender *contenders, size_t count)
-{
-	unsigned rank = UINT_MAX;
-	for (size_t i = 0; i < count; i++) {
-		if (may_go(&contenders[i]) && contenders[i].rank < rank)
-			rank = contenders[i].rank;
-	}
-	return rank;
-}
-
 struct order {
-	unsigned lightest_permille, highest_rank;
+	unsigned lightest_permille;
+	unsigned highest_rank; /* of those that may go: the smallest */
 };
+
+static struct order order_of(const struct set *set)
+{
+	struct order order = {.lightest_permille = UINT_MAX, .highest_rank = UINT_MAX};
+	for (size_t i = 0; i < set->count; i++) {
+		const struct ll_turn_contender *contender = nth(set, i);
+		order.lightest_permille = lighter(order.lightest_permille, contender->weight_permille);
+		if (may_go(contender) && contender->rank < order.highest_rank)
+			order.highest_rank = contender->rank;
+	}
+	return order;
+}
 
 /* Whether it has waited for too long. That depends on all contenders and not on the one it is compared with: else the
  * order would not be one, and a contender that has not waited could go before a higher class. */
@@ -77,20 +91,24 @@ static bool goes_before(const struct ll_turn_contender *a, const struct ll_turn_
 	return a_ns != b_ns ? a_ns < b_ns : a->waited_ns > b->waited_ns;
 }
 
-size_t ll_turns_best(const struct ll_turn_contender *contenders, size_t count)
+/* The first of equals: else each of two that are equal would leave a free turn to the other. */
+static size_t best_of(const struct set *set)
 {
-	size_t best = count;
-	struct order order = {.lightest_permille = UINT_MAX, .highest_rank = highest_rank(contenders, count)};
-	for (size_t i = 0; i < count; i++)
-		order.lightest_permille = lighter(order.lightest_permille, contenders[i].weight_permille);
-	for (size_t i = 0; i < count; i++) {
-		if (may_go(&contenders[i]) &&
-		    (!is_led_by_any(contenders, count, &contenders[i]) ||
-		     contenders[i].waited_ns >= LL_TURN_PATIENCE_NS) &&
-		    (best == count || goes_before(&contenders[i], &contenders[best], &order)))
+	size_t best = set->count;
+	struct order order = order_of(set);
+	for (size_t i = 0; i < set->count; i++) {
+		const struct ll_turn_contender *contender = nth(set, i);
+		bool is_led = is_led_by_any(set, contender) && contender->waited_ns < LL_TURN_PATIENCE_NS;
+		if (may_go(contender) && !is_led &&
+		    (best == set->count || goes_before(contender, nth(set, best), &order)))
 			best = i;
 	}
 	return best;
+}
+
+size_t ll_turns_best(const struct ll_turn_contender *contenders, size_t count)
+{
+	return best_of(&(struct set){.others = contenders, .count = count});
 }
 
 bool ll_turns_preempts(const struct ll_turn_contender *contender, const struct ll_turn_contender *holder,
@@ -148,4 +166,24 @@ bool ll_turns_waits_for_each(const struct ll_turns_pace *pace)
 		return false;
 	return pace->launches * pace->launch_ns < pace->waits * LL_TURN_LITTLE_WORK_NS ||
 	       pace->shortest_round_ns < LL_TURN_LITTLE_WORK_NS;
+}
+
+bool ll_turns_has_higher(const struct ll_turn_contender *contenders, size_t count,
+			 const struct ll_turn_contender *contender)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct ll_turn_contender *other = &contenders[i];
+		if (other->rank < contender->rank && other->has_tokens && !other->is_paused)
+			return true;
+	}
+	return false;
+}
+
+bool ll_turns_takes(const struct ll_turns_taking *taking, const struct ll_turn_contender *self,
+		    const struct ll_turn_contender *others, size_t count)
+{
+	bool may_take = !taking->holder || taking->is_deaf ||
+			ll_turns_preempts(self, taking->holder, taking->held_ns, taking->is_promoted);
+	/* Else the turn is a better one's to take, or the holder's to give to it. */
+	return may_take && best_of(&(struct set){.self = self, .others = others, .count = count + 1}) == 0;
 }

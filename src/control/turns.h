@@ -73,6 +73,24 @@ bool ll_turns_gives_way(const struct ll_turn_contender *holder, const struct ll_
 bool ll_turns_preempts(const struct ll_turn_contender *contender, const struct ll_turn_contender *holder,
 		       uint64_t held_ns, bool is_promoted);
 
+/* The turn, as a contender finds it that has not got it. */
+struct ll_turns_taking {
+	const struct ll_turn_contender *holder; /* NULL: nobody has it, or who has it does not want the card */
+	uint64_t held_ns;                       /* how long the holder has had it */
+	bool is_promoted;                       /* as for ll_turns_gives_way */
+	bool is_deaf;                           /* the holder has had it for long, and has not looked for as long */
+};
+
+/* Whether the contender takes the turn without being given it. others: all that want the card, without its own tenant.
+ * It leaves the turn to a better one of them: that one takes it, or the holder gives it. */
+bool ll_turns_takes(const struct ll_turns_taking *taking, const struct ll_turn_contender *self,
+		    const struct ll_turn_contender *others, size_t count);
+
+/* Whether one of the contenders is of a higher class, and could use the card now. Then the contender has the turn for
+ * its minimum service. */
+bool ll_turns_has_higher(const struct ll_turn_contender *contenders, size_t count,
+			 const struct ll_turn_contender *contender);
+
 /* Whether the contender has waited so long that it goes before the other. */
 bool ll_turns_is_impatient(const struct ll_turn_contender *contender, const struct ll_turn_contender *other);
 

@@ -253,18 +253,6 @@ bool ll_visit_has_busy_sibling(const struct ll_claim *claim, uint64_t now_ns)
 	return false;
 }
 
-void ll_visit_let_deaf_go(struct ll_ledger_file *file, uint64_t now_ns)
-{
-	LL_CONTENDER_EACH(file, index)
-	{
-		const struct ll_ledger_slot *slot = &file->slots[index];
-		if (atomic_load(&slot->want_since_ns) &&
-		    atomic_load_explicit(&slot->visit, memory_order_relaxed) & LL_VISIT_ON_CARD &&
-		    ll_contender_is_deaf(file, index, now_ns))
-			ll_visit_open(file, ll_contender_row(file, index));
-	}
-}
-
 /* Virtual time of a second of GPU time, at the least weight that there is (0.01). */
 enum { VIRTUAL_MOST = 100 };
 

@@ -106,10 +106,6 @@ void ll_visit_shut(struct ll_ledger_file *file, uint32_t row);
 /* Opens it, where no process of the tenant wants the card. */
 void ll_visit_open_at_rest(struct ll_ledger_file *file, uint32_t row);
 
-/* Opens those of processes that want the card and have not looked of late: each may hang in the driver behind its own
- * streams, which wait. */
-void ll_visit_let_deaf_go(struct ll_ledger_file *file, uint64_t now_ns);
-
 /* Whether another process of the tenant has work queued. */
 bool ll_visit_has_busy_sibling(const struct ll_claim *claim, uint64_t now_ns);
 

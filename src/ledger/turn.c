@@ -15,12 +15,7 @@
 #include "ledger/handle.h"
 #include "ledger/liveness.h"
 #include "ledger/rows.h"
-
-/* The turn word: (1 + slot) << 48, a flag for a turn that a higher class waits for, and a count that makes each change
- * unique. */
-enum { HOLDER_SHIFT = 48 };
-#define PROMOTED (UINT64_C(1) << 47)
-#define COUNT_MASK (PROMOTED - 1)
+#include "ledger/turn_act.h"
 
 /* NULL: it is not ours, or not any more, and another's may be there. */
 static struct ll_ledger_slot *own_slot(const struct ll_claim *claim)
@@ -28,42 +23,14 @@ static struct ll_ledger_slot *own_slot(const struct ll_claim *claim)
 	return ll_claim_is_ours(claim) ? claim->slot : NULL;
 }
 
-static unsigned holder_of(uint64_t turn)
-{
-	return (unsigned)(turn >> HOLDER_SHIFT);
-}
-
-static uint64_t next_turn(uint64_t turn, unsigned holder, bool is_promoted)
-{
-	return (uint64_t)holder << HOLDER_SHIFT | (is_promoted ? PROMOTED : 0) | ((turn + 1) & COUNT_MASK);
-}
-
 /* Whether the turn is this claim's: its tenant's, through whichever claim the word names. */
 static bool has_turn(struct ll_ledger_file *file, uint64_t turn, unsigned index)
 {
-	unsigned holder = holder_of(turn);
+	unsigned holder = ll_turn_word_holder(turn);
 	if (holder < 1 || holder > LL_LEDGER_CLAIMS)
 		return false;
 	uint32_t row = ll_contender_row(file, index);
 	return holder == index + 1 || (row && ll_contender_row(file, holder - 1) == row);
-}
-
-static void shut_and_wake(struct ll_ledger_slot *slot)
-{
-	atomic_store(&slot->gate, LL_GATE_SHUT);
-	ll_slot_wake(slot);
-}
-
-/* The turn comes to the tenant of this claim, or goes from it. */
-static void shut_and_wake_tenant(struct ll_ledger_file *file, unsigned index)
-{
-	uint32_t row = ll_contender_row(file, index);
-	shut_and_wake(&file->slots[index]);
-	LL_CONTENDER_EACH_OF(file, row, i)
-	{
-		if (i != index && atomic_load(&file->slots[i].want_since_ns))
-			shut_and_wake(&file->slots[i]);
-	}
 }
 
 /* Patience is about the time without the turn: while a claim has it, its waiting has just begun. */
@@ -74,59 +41,14 @@ static void restart_waiting(struct ll_ledger_slot *slot, uint64_t now_ns)
 		atomic_compare_exchange_strong(&slot->want_since_ns, &since_ns, now_ns);
 }
 
-static bool pass_turn(struct ll_ledger_file *file, uint64_t turn, unsigned to, bool is_promoted, uint64_t now_ns)
-{
-	if (!atomic_compare_exchange_strong(&file->turn, &turn, next_turn(turn, to + 1, is_promoted)))
-		return false;
-	atomic_store(&file->turn_since_ns, now_ns);
-	return true;
-}
-
-static void free_turn(struct ll_ledger_file *file, uint64_t turn, uint64_t now_ns)
-{
-	if (atomic_compare_exchange_strong(&file->turn, &turn, next_turn(turn, 0, false)))
-		atomic_store(&file->turn_since_ns, now_ns);
-}
-
-/* Whether a higher class could use the card too: then the contender has the turn for its minimum service. */
-static bool has_higher(const struct ll_contender_scan *scan, const struct ll_turn_contender *contender)
-{
-	for (size_t i = 0; i < scan->count; i++) {
-		const struct ll_turn_contender *other = &scan->contenders[i];
-		if (other->rank < contender->rank && other->has_tokens && !other->is_paused)
-			return true;
-	}
-	return false;
-}
-
 /* giver: NULL where it has no work now. */
 static void give_turn(struct ll_claim *claim, const struct ll_turn_contender *giver,
 		      const struct ll_contender_scan *scan, size_t best, uint64_t turn, uint64_t now_ns)
 {
-	struct ll_ledger_file *file = claim->ledger->file;
 	const struct ll_turn_contender *next = &scan->contenders[best];
-	bool is_service = has_higher(scan, next) || (giver && giver->has_tokens && giver->rank < next->rank);
-	if (!pass_turn(file, turn, scan->slots[best], is_service, now_ns))
-		return;
-	ll_visit_shut(file, ll_contender_row(file, claim->index));
-	ll_visit_open(file, ll_contender_row(file, scan->slots[best]));
-	shut_and_wake_tenant(file, scan->slots[best]);
-}
-
-/* Another process of the tenant goes on with its turn, which does not begin anew by that. */
-static bool leave_to_sibling(struct ll_claim *claim, uint64_t turn, uint64_t now_ns)
-{
-	struct ll_ledger_file *file = claim->ledger->file;
-	uint32_t row = ll_contender_row(file, claim->index);
-	LL_CONTENDER_EACH_OF(file, row, i)
-	{
-		if (i == claim->index || !atomic_load(&file->slots[i].want_since_ns) ||
-		    ll_contender_is_deaf(file, i, now_ns))
-			continue;
-		uint64_t word = turn;
-		return atomic_compare_exchange_strong(&file->turn, &word, next_turn(turn, i + 1, turn & PROMOTED));
-	}
-	return false;
+	bool is_service = ll_turns_has_higher(scan->contenders, scan->count, next) ||
+			  (giver && giver->has_tokens && giver->rank < next->rank);
+	ll_turn_act_give(claim->ledger->file, claim->index, scan->slots[best], turn, is_service, now_ns);
 }
 
 void ll_turn_set_pace(struct ll_claim *claim, enum ll_pace pace)
@@ -153,11 +75,8 @@ void ll_turn_want(struct ll_claim *claim, uint64_t now_ns)
 	bool needs_turns = !ll_sharing_is_sliced(file, now_ns);
 	if (needs_turns && scan.count && !ll_turn_is_mine(claim))
 		ll_visit_shut(file, claim->tenant_row);
-	for (size_t i = 0; needs_turns && i < scan.count; i++) {
-		struct ll_ledger_slot *other = &file->slots[scan.slots[i]];
-		if (atomic_load(&other->gate) != LL_GATE_SHUT)
-			shut_and_wake(other);
-	}
+	if (needs_turns)
+		ll_turn_act_shut_others(file, &scan);
 }
 
 static void give_away(struct ll_claim *claim, uint64_t turn, uint64_t now_ns)
@@ -169,7 +88,7 @@ static void give_away(struct ll_claim *claim, uint64_t turn, uint64_t now_ns)
 	if (best < scan.count)
 		give_turn(claim, NULL, &scan, best, turn, now_ns);
 	else
-		free_turn(file, turn, now_ns);
+		ll_turn_act_free(file, turn, now_ns);
 }
 
 void ll_turn_rest(struct ll_claim *claim, uint64_t now_ns)
@@ -185,33 +104,10 @@ void ll_turn_rest(struct ll_claim *claim, uint64_t now_ns)
 	atomic_store(&slot->running_ns, 0);
 	ll_claim_set_idle(claim, now_ns);
 	uint64_t turn = atomic_load(&file->turn);
-	if (holder_of(turn) == claim->index + 1 && !leave_to_sibling(claim, turn, now_ns))
+	if (ll_turn_word_holder(turn) == claim->index + 1 &&
+	    !ll_turn_act_leave_to_sibling(file, claim->index, turn, now_ns))
 		give_away(claim, turn, now_ns);
 	ll_visit_open_at_rest(file, claim->tenant_row);
-}
-
-/* Whether the turn may be taken from whoever the word names. */
-static bool may_take(struct ll_ledger_file *file, const struct ll_turn_contender *self, uint64_t turn, uint64_t now_ns)
-{
-	struct ll_turn_contender holder;
-	unsigned index = holder_of(turn);
-	if (index == 0 || index > LL_LEDGER_CLAIMS || !ll_contender_read(file, index - 1, now_ns, &holder))
-		return true;
-	uint64_t held_ns = ll_contender_elapsed_ns(atomic_load(&file->turn_since_ns), now_ns);
-	if (ll_turns_preempts(self, &holder, held_ns, turn & PROMOTED))
-		return true;
-	return held_ns > LL_TURN_DEAF_NS && ll_contender_is_deaf(file, index - 1, now_ns);
-}
-
-/* There is a better one than us among all contenders: then the turn is its to take, or the holder's to give to it. */
-static bool is_for_another(struct ll_contender_scan *scan, const struct ll_turn_contender *self)
-{
-	struct ll_turn_contender first = scan->contenders[0];
-	scan->contenders[scan->count] = first; /* there is room, as the scan left us out */
-	scan->contenders[0] = *self;           /* first of equals: else each would leave a free turn to the other */
-	bool is_best = ll_turns_best(scan->contenders, scan->count + 1) == 0;
-	scan->contenders[0] = first;
-	return !is_best;
 }
 
 /*
@@ -229,34 +125,33 @@ static bool has_superior(struct ll_ledger_file *file, unsigned self, unsigned ra
 	return false;
 }
 
-/* A holder whose gate is open does not know yet that it is not alone. */
-static void shut_out(struct ll_ledger_file *file, uint64_t turn)
+/* What the word names now. *ret_holder: whoever is named, where that one wants the card. */
+static struct ll_turns_taking read_taking(struct ll_ledger_file *file, uint64_t turn, uint64_t now_ns,
+					  struct ll_turn_contender *ret_holder)
 {
-	unsigned holder = holder_of(turn);
-	uint32_t row = holder >= 1 && holder <= LL_LEDGER_CLAIMS ? ll_contender_row(file, holder - 1) : 0;
-	LL_CONTENDER_EACH_OF(file, row, i)
-	{
-		if (atomic_load(&file->slots[i].gate) != LL_GATE_SHUT)
-			shut_and_wake(&file->slots[i]);
-	}
+	unsigned index = ll_turn_word_holder(turn);
+	if (index == 0 || index > LL_LEDGER_CLAIMS || !ll_contender_read(file, index - 1, now_ns, ret_holder))
+		return (struct ll_turns_taking){.holder = NULL};
+	uint64_t held_ns = ll_contender_elapsed_ns(atomic_load(&file->turn_since_ns), now_ns);
+	return (struct ll_turns_taking){
+	    .holder = ret_holder,
+	    .held_ns = held_ns,
+	    .is_promoted = turn & LL_TURN_WORD_PROMOTED,
+	    .is_deaf = held_ns > LL_TURN_DEAF_NS && ll_contender_is_deaf(file, index - 1, now_ns),
+	};
 }
 
-static void try_take(struct ll_claim *claim, const struct ll_turn_contender *self, struct ll_contender_scan *scan,
+/* Reads the page, has it decided, and acts. */
+static void try_take(struct ll_claim *claim, const struct ll_turn_contender *self, const struct ll_contender_scan *scan,
 		     uint64_t turn, uint64_t now_ns)
 {
 	struct ll_ledger_file *file = claim->ledger->file;
-	shut_out(file, turn);
-	if (!self->has_tokens || !may_take(file, self, turn, now_ns) || is_for_another(scan, self))
-		return;
-	unsigned former = holder_of(turn);
-	if (!pass_turn(file, turn, claim->index, has_higher(scan, self), now_ns))
-		return;
-	bool has_former = former >= 1 && former <= LL_LEDGER_CLAIMS;
-	if (has_former && ll_contender_row(file, former - 1) != claim->tenant_row)
-		ll_visit_shut(file, ll_contender_row(file, former - 1));
-	ll_visit_open(file, claim->tenant_row);
-	if (has_former)
-		shut_and_wake_tenant(file, former - 1);
+	struct ll_turn_contender holder;
+	ll_turn_act_shut_out(file, turn);
+	struct ll_turns_taking taking = read_taking(file, turn, now_ns, &holder);
+	if (ll_turns_takes(&taking, self, scan->contenders, scan->count))
+		ll_turn_act_take(file, claim->index, claim->tenant_row, turn,
+				 ll_turns_has_higher(scan->contenders, scan->count, self), now_ns);
 }
 
 /* What the card still has of all the tenant's processes, as they said last: one that is stopped said so long ago. */
@@ -329,7 +224,7 @@ static bool keep_visit(struct ll_claim *claim, struct ll_turn *turn, const struc
 	struct ll_ledger_file *file = claim->ledger->file;
 	uint64_t held_ns = ll_contender_elapsed_ns(atomic_load(&file->turn_since_ns), now_ns);
 	bool is_dry = turn->dry_since_ns && now_ns - turn->dry_since_ns >= LL_VISIT_GRACE_WAITS_NS;
-	bool is_service = word & PROMOTED && held_ns < LL_TURN_SERVICE_NS && !is_dry;
+	bool is_service = word & LL_TURN_WORD_PROMOTED && held_ns < LL_TURN_SERVICE_NS && !is_dry;
 	if (is_service || !is_over(claim, turn, self, &scan->contenders[best], held_ns, now_ns)) {
 		turn->ending_since_ns = 0;
 		return self->has_tokens;
@@ -356,8 +251,8 @@ static bool keep_turn(struct ll_claim *claim, struct ll_turn *turn, const struct
 	if (best < scan->count && self->waits_on_card)
 		return keep_visit(claim, turn, self, scan, best, word, now_ns);
 	uint64_t held_ns = ll_contender_elapsed_ns(atomic_load(&file->turn_since_ns), now_ns);
-	if (best == scan->count ||
-	    (!turn->is_led && !ll_turns_gives_way(self, &scan->contenders[best], held_ns, word & PROMOTED))) {
+	if (best == scan->count || (!turn->is_led && !ll_turns_gives_way(self, &scan->contenders[best], held_ns,
+									 word & LL_TURN_WORD_PROMOTED))) {
 		turn->ending_since_ns = 0;
 		return self->has_tokens;
 	}
@@ -476,7 +371,7 @@ bool ll_turn_is_of(const struct ll_ledger *ledger, uint64_t tenant_id)
 
 bool ll_turn_holder(const struct ll_ledger *ledger, unsigned *ret_index)
 {
-	unsigned holder = holder_of(atomic_load(&ledger->file->turn));
+	unsigned holder = ll_turn_word_holder(atomic_load(&ledger->file->turn));
 	if (holder < 1 || holder > LL_LEDGER_CLAIMS)
 		return false;
 	*ret_index = holder - 1;

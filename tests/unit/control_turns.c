@@ -243,6 +243,59 @@ static void test_who_waits_for_each_kernel_is_known_by_launches_and_waits(void *
 	assert_false(waits_for_each(100, 25, 600, 2400)); /* graphs, a wait each four */
 }
 
+/* The turn of a holder of this class that has had it for so long: does a contender of NORMAL take it, beside another
+ * contender of that class and virtual time? */
+static const struct {
+	const char *what;
+	unsigned holder_rank; /* 0: nobody has the turn */
+	uint64_t held_ns;
+	bool is_promoted, is_deaf, has_tokens;
+	unsigned other_rank; /* 0: there is no other */
+	uint64_t other_ms;
+	bool takes;
+} takings[] = {
+    {"nobody has it", 0, 0, false, false, true, 0, 0, true},
+    {"nobody has it, and our cap is used up", 0, 0, false, false, false, 0, 0, false},
+    {"nobody has it, and a higher class waits", 0, 0, false, false, true, HIGH, 500, false},
+    {"nobody has it, and one with less time waits", 0, 0, false, false, true, NORMAL, 50, false},
+    {"nobody has it, and one with more time waits", 0, 0, false, false, true, NORMAL, 500, true},
+    {"an equal has it", NORMAL, 1, false, false, true, 0, 0, false},
+    {"a higher class has it", HIGH, 1, false, false, true, 0, 0, false},
+    {"a lower class has it", LOW, 1, false, false, true, 0, 0, true},
+    {"a lower class is served", LOW, LL_TURN_SERVICE_NS - 1, true, false, true, 0, 0, false},
+    {"a lower class was served", LOW, LL_TURN_SERVICE_NS, true, false, true, 0, 0, true},
+    {"an equal has it that does not look", NORMAL, LL_NS_PER_S, false, true, true, 0, 0, true},
+    {"the same, and a higher class waits", NORMAL, LL_NS_PER_S, false, true, true, HIGH, 500, false},
+};
+
+static void test_a_turn_is_taken_where_nobody_better_has_or_wants_it(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof takings / sizeof *takings; i++) {
+		struct ll_turn_contender self = contender(NORMAL, 100), holder = contender(takings[i].holder_rank, 90);
+		struct ll_turn_contender other = contender(takings[i].other_rank, takings[i].other_ms);
+		struct ll_turns_taking taking = {.holder = takings[i].holder_rank ? &holder : NULL,
+						 .held_ns = takings[i].held_ns,
+						 .is_promoted = takings[i].is_promoted,
+						 .is_deaf = takings[i].is_deaf};
+		self.has_tokens = takings[i].has_tokens;
+		if (ll_turns_takes(&taking, &self, &other, takings[i].other_rank != 0) != takings[i].takes)
+			fail_msg("%s", takings[i].what);
+	}
+}
+
+static void test_a_higher_class_counts_while_it_can_use_the_card(void **state)
+{
+	(void)state;
+	struct ll_turn_contender low = contender(LOW, 0), others[] = {contender(LOW, 0), contender(NORMAL, 1000)};
+	assert_false(ll_turns_has_higher(others, 1, &low));
+	assert_true(ll_turns_has_higher(others, 2, &low));
+	others[1].is_paused = true;
+	assert_false(ll_turns_has_higher(others, 2, &low));
+	others[1].is_paused = others[1].has_tokens = false;
+	assert_false(ll_turns_has_higher(others, 2, &low));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -261,6 +314,8 @@ int main(void)
 	    cmocka_unit_test(test_programs_that_launch_ahead_and_are_equal_need_no_turns),
 	    cmocka_unit_test(test_clients_of_mps_that_are_equal_need_no_turns),
 	    cmocka_unit_test(test_who_waits_for_each_kernel_is_known_by_launches_and_waits),
+	    cmocka_unit_test(test_a_turn_is_taken_where_nobody_better_has_or_wants_it),
+	    cmocka_unit_test(test_a_higher_class_counts_while_it_can_use_the_card),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
