@@ -15,8 +15,14 @@
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;                                                                    \
 	LL_CHARGED_CALL(status, charge.place.dev, call);                                                               \
 	if (status == LL_CUDA_SUCCESS)                                                                                 \
-		ll_charge_keep(&charge, LL_SIZE_ADDRESS, *ret_address);                                                \
+		ll_charge_keep(&charge, LL_EXTENT_PLAIN, *ret_address, bytes);                                         \
 	return status
+
+/* What the program surely has of rows that it asked for: the driver need not pad the last one. */
+static uint64_t rows_bytes(uint64_t width_bytes, uint64_t height, uint64_t pitch_bytes)
+{
+	return height ? pitch_bytes * (height - 1) + width_bytes : 0;
+}
 
 /* The driver chooses the pitch: rows may be longer than was foretold. */
 #define ALLOCATE_ROWS(call)                                                                                            \
@@ -27,21 +33,21 @@
 	LL_CHARGED_CALL(status, charge.place.dev, call);                                                               \
 	if (status == LL_CUDA_SUCCESS) {                                                                               \
 		ll_charge_correct(&charge, ll_footprint_pitched(*ret_pitch_bytes, height));                            \
-		ll_charge_keep(&charge, LL_SIZE_ADDRESS, *ret_address);                                                \
+		ll_charge_keep(&charge, LL_EXTENT_PLAIN, *ret_address,                                                 \
+			       rows_bytes(width_bytes, height, *ret_pitch_bytes));                                     \
 	}                                                                                                              \
 	return status
 
 #define FREE(call)                                                                                                     \
 	LL_REENTRY_SCOPE();                                                                                            \
-	struct ll_size size;                                                                                           \
-	struct ll_pool_block block;                                                                                    \
-	bool is_plain = ll_charge_take(LL_SIZE_ADDRESS, address, &size);                                               \
-	bool is_block = !is_plain && ll_pool_take(address, &block);                                                    \
+	struct ll_extent extent;                                                                                       \
+	bool is_plain = ll_extents_take(LL_EXTENT_PLAIN, address, &extent);                                            \
+	bool is_block = !is_plain && ll_pool_take(address, &extent);                                                   \
 	ll_cu_result status = call;                                                                                    \
 	if (is_plain)                                                                                                  \
-		ll_charge_freed(LL_SIZE_ADDRESS, address, &size, status);                                              \
+		ll_charge_freed(&extent, status);                                                                      \
 	if (is_block)                                                                                                  \
-		ll_pool_freed(address, &block, status);                                                                \
+		ll_pool_freed(&extent, status);                                                                        \
 	return status
 
 LL_HOOK_EXPORT ll_cu_result cuMemAlloc(ll_cu_deviceptr_v1 *ret_address, unsigned int bytes)
@@ -132,7 +138,7 @@ static struct ll_cu_array3d_descriptor from_3d_v1(const struct ll_cu_array3d_des
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;                                                                    \
 	LL_CHARGED_CALL(status, charge.place.dev, call);                                                               \
 	if (status == LL_CUDA_SUCCESS)                                                                                 \
-		ll_charge_keep(&charge, kind, ll_charge_name(*(ret_handle)));                                          \
+		ll_charge_keep(&charge, kind, ll_extent_handle(*(ret_handle)), 0);                                     \
 	return status
 
 LL_HOOK_EXPORT ll_cu_result cuArrayCreate(struct ll_cu_array **ret_array,
@@ -140,7 +146,7 @@ LL_HOOK_EXPORT ll_cu_result cuArrayCreate(struct ll_cu_array **ret_array,
 {
 	if (ll_charge_passes() || !descriptor)
 		return ll_real()->cuArrayCreate(ret_array, descriptor);
-	CREATE(LL_SIZE_ARRAY, ll_real()->cuArrayCreate(ret_array, descriptor), ret_array, from_v1(descriptor), 1);
+	CREATE(LL_EXTENT_ARRAY, ll_real()->cuArrayCreate(ret_array, descriptor), ret_array, from_v1(descriptor), 1);
 }
 
 LL_HOOK_EXPORT ll_cu_result cuArrayCreate_v2(struct ll_cu_array **ret_array,
@@ -148,7 +154,7 @@ LL_HOOK_EXPORT ll_cu_result cuArrayCreate_v2(struct ll_cu_array **ret_array,
 {
 	if (ll_charge_passes() || !descriptor)
 		return ll_real()->cuArrayCreate_v2(ret_array, descriptor);
-	CREATE(LL_SIZE_ARRAY, ll_real()->cuArrayCreate_v2(ret_array, descriptor), ret_array, as_3d(descriptor), 1);
+	CREATE(LL_EXTENT_ARRAY, ll_real()->cuArrayCreate_v2(ret_array, descriptor), ret_array, as_3d(descriptor), 1);
 }
 
 LL_HOOK_EXPORT ll_cu_result cuArray3DCreate(struct ll_cu_array **ret_array,
@@ -156,7 +162,8 @@ LL_HOOK_EXPORT ll_cu_result cuArray3DCreate(struct ll_cu_array **ret_array,
 {
 	if (ll_charge_passes() || !descriptor)
 		return ll_real()->cuArray3DCreate(ret_array, descriptor);
-	CREATE(LL_SIZE_ARRAY, ll_real()->cuArray3DCreate(ret_array, descriptor), ret_array, from_3d_v1(descriptor), 1);
+	CREATE(LL_EXTENT_ARRAY, ll_real()->cuArray3DCreate(ret_array, descriptor), ret_array, from_3d_v1(descriptor),
+	       1);
 }
 
 LL_HOOK_EXPORT ll_cu_result cuArray3DCreate_v2(struct ll_cu_array **ret_array,
@@ -164,7 +171,7 @@ LL_HOOK_EXPORT ll_cu_result cuArray3DCreate_v2(struct ll_cu_array **ret_array,
 {
 	if (ll_charge_passes() || !descriptor)
 		return ll_real()->cuArray3DCreate_v2(ret_array, descriptor);
-	CREATE(LL_SIZE_ARRAY, ll_real()->cuArray3DCreate_v2(ret_array, descriptor), ret_array, *descriptor, 1);
+	CREATE(LL_EXTENT_ARRAY, ll_real()->cuArray3DCreate_v2(ret_array, descriptor), ret_array, *descriptor, 1);
 }
 
 LL_HOOK_EXPORT ll_cu_result cuMipmappedArrayCreate(struct ll_cu_mipmapped_array **ret_mipmap,
@@ -173,29 +180,29 @@ LL_HOOK_EXPORT ll_cu_result cuMipmappedArrayCreate(struct ll_cu_mipmapped_array 
 {
 	if (ll_charge_passes() || !descriptor)
 		return ll_real()->cuMipmappedArrayCreate(ret_mipmap, descriptor, levels);
-	CREATE(LL_SIZE_MIPMAP, ll_real()->cuMipmappedArrayCreate(ret_mipmap, descriptor, levels), ret_mipmap,
+	CREATE(LL_EXTENT_MIPMAP, ll_real()->cuMipmappedArrayCreate(ret_mipmap, descriptor, levels), ret_mipmap,
 	       *descriptor, levels);
 }
 
 #define DESTROY(kind, symbol, handle)                                                                                  \
-	struct ll_size size;                                                                                           \
+	struct ll_extent extent;                                                                                       \
 	if (ll_charge_passes())                                                                                        \
 		return ll_real()->symbol(handle);                                                                      \
 	LL_REENTRY_SCOPE();                                                                                            \
-	bool is_known = ll_charge_take(kind, ll_charge_name(handle), &size);                                           \
+	bool is_known = ll_extents_take(kind, ll_extent_handle(handle), &extent);                                      \
 	ll_cu_result status = ll_real()->symbol(handle);                                                               \
 	if (is_known)                                                                                                  \
-		ll_charge_freed(kind, ll_charge_name(handle), &size, status);                                          \
+		ll_charge_freed(&extent, status);                                                                      \
 	return status
 
 LL_HOOK_EXPORT ll_cu_result cuArrayDestroy(struct ll_cu_array *array)
 {
-	DESTROY(LL_SIZE_ARRAY, cuArrayDestroy, array);
+	DESTROY(LL_EXTENT_ARRAY, cuArrayDestroy, array);
 }
 
 LL_HOOK_EXPORT ll_cu_result cuMipmappedArrayDestroy(struct ll_cu_mipmapped_array *mipmap)
 {
-	DESTROY(LL_SIZE_MIPMAP, cuMipmappedArrayDestroy, mipmap);
+	DESTROY(LL_EXTENT_MIPMAP, cuMipmappedArrayDestroy, mipmap);
 }
 
 /* ---- memory that another API or process made ---- */
@@ -216,19 +223,19 @@ LL_HOOK_EXPORT ll_cu_result cuImportExternalMemory(struct ll_cu_external_memory 
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;
 	ll_cu_result status = ll_real()->cuImportExternalMemory(ret_memory, descriptor);
 	if (status == LL_CUDA_SUCCESS)
-		ll_charge_keep(&charge, LL_SIZE_EXTERNAL, ll_charge_name(*ret_memory));
+		ll_charge_keep(&charge, LL_EXTENT_EXTERNAL, ll_extent_handle(*ret_memory), 0);
 	return status;
 }
 
 LL_HOOK_EXPORT ll_cu_result cuDestroyExternalMemory(struct ll_cu_external_memory *memory)
 {
-	struct ll_size size;
+	struct ll_extent extent;
 	if (ll_charge_passes())
 		return ll_real()->cuDestroyExternalMemory(memory);
 	LL_REENTRY_SCOPE();
-	bool is_known = ll_charge_take(LL_SIZE_EXTERNAL, ll_charge_name(memory), &size);
+	bool is_known = ll_extents_take(LL_EXTENT_EXTERNAL, ll_extent_handle(memory), &extent);
 	ll_cu_result status = ll_real()->cuDestroyExternalMemory(memory);
 	if (is_known)
-		ll_charge_freed(LL_SIZE_EXTERNAL, ll_charge_name(memory), &size, status);
+		ll_charge_freed(&extent, status);
 	return status;
 }

@@ -18,13 +18,13 @@ static bool is_captured(struct ll_cu_stream *stream)
 static struct ll_device_state *dev_of(struct ll_cu_stream *stream)
 {
 	struct ll_cu_context *current, *context;
-	struct ll_size size;
+	struct ll_extent extent;
 	struct ll_device_state *dev = ll_device_state_current(&current);
 	bool is_default = !stream || stream == LL_CU_STREAM_LEGACY || stream == LL_CU_STREAM_PER_THREAD;
 	if (is_default || ll_real()->cuStreamGetCtx(stream, &context) != LL_CUDA_SUCCESS || context == current ||
-	    !ll_sizes_find(LL_SIZE_CONTEXT, ll_charge_name(context), &size))
+	    !ll_extents_find(LL_EXTENT_CONTEXT, ll_extent_handle(context), &extent))
 		return dev;
-	return size.dev;
+	return extent.dev;
 }
 
 /*
@@ -84,18 +84,17 @@ ALLOCATE_HOOK(_ptsz, ll_launch_per_thread(stream))
 #define FREE_HOOK(suffix, as_stream)                                                                                   \
 	LL_HOOK_EXPORT ll_cu_result cuMemFreeAsync##suffix(ll_cu_deviceptr address, struct ll_cu_stream *stream)       \
 	{                                                                                                              \
-		struct ll_pool_block block;                                                                            \
-		struct ll_size size;                                                                                   \
+		struct ll_extent extent;                                                                               \
 		if (ll_charge_passes())                                                                                \
 			return ll_trace_freed(ll_real()->cuMemFreeAsync##suffix(address, stream), address);            \
 		LL_REENTRY_SCOPE();                                                                                    \
-		bool is_block = !is_captured(as_stream) && ll_pool_take(address, &block);                              \
-		bool is_plain = !is_block && ll_charge_take(LL_SIZE_ADDRESS, address, &size);                          \
+		bool is_block = !is_captured(as_stream) && ll_pool_take(address, &extent);                             \
+		bool is_plain = !is_block && ll_extents_take(LL_EXTENT_PLAIN, address, &extent);                       \
 		ll_cu_result status = ll_trace_freed(ll_real()->cuMemFreeAsync##suffix(address, stream), address);     \
 		if (is_block)                                                                                          \
-			ll_pool_freed(address, &block, status);                                                        \
+			ll_pool_freed(&extent, status);                                                                \
 		if (is_plain)                                                                                          \
-			ll_charge_freed(LL_SIZE_ADDRESS, address, &size, status);                                      \
+			ll_charge_freed(&extent, status);                                                              \
 		return status;                                                                                         \
 	}
 
@@ -115,16 +114,16 @@ LL_HOOK_EXPORT ll_cu_result cuMemPoolCreate(struct ll_cu_mem_pool **ret_pool, co
 /* Its handle may be another pool's as soon as the driver has ended it. */
 LL_HOOK_EXPORT ll_cu_result cuMemPoolDestroy(struct ll_cu_mem_pool *pool)
 {
-	struct ll_size size;
+	struct ll_extent extent;
 	if (ll_charge_passes())
 		return ll_real()->cuMemPoolDestroy(pool);
 	LL_REENTRY_SCOPE();
-	bool is_known = ll_sizes_take(LL_SIZE_POOL, ll_charge_name(pool), &size);
+	bool is_known = ll_extents_take(LL_EXTENT_POOL, ll_extent_handle(pool), &extent);
 	ll_cu_result status = ll_real()->cuMemPoolDestroy(pool);
 	if (is_known && status == LL_CUDA_SUCCESS)
-		ll_pool_destroyed(size.thing);
+		ll_pool_destroyed(extent.pool);
 	else if (is_known)
-		ll_sizes_put(LL_SIZE_POOL, ll_charge_name(pool), &size, NULL);
+		ll_charge_put(&extent);
 	return status;
 }
 

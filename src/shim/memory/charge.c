@@ -71,33 +71,36 @@ void ll_charge_correct(struct ll_charge *charge, uint64_t bytes)
 	charge->bytes = bytes;
 }
 
-static void release(const struct ll_size *size)
+void ll_charge_release(const struct ll_extent *extent)
 {
-	if (size->dev && size->bytes)
-		ll_charge_counter_release(size->dev, size->bytes);
+	if (extent->dev && extent->charged_bytes)
+		ll_charge_counter_release(extent->dev, extent->charged_bytes);
 }
 
-void ll_charge_keep(struct ll_charge *charge, enum ll_size_kind kind, uint64_t name)
+bool ll_charge_put(const struct ll_extent *extent)
 {
-	struct ll_size stale;
-	struct ll_size size = {.bytes = charge->bytes, .dev = charge->place.dev, .owner = charge->place.owner};
-	if (!charge->place.dev)
-		return;
-	/* Without memory for the row it is not known how much to give back when it is freed: it goes uncharged. */
-	if (!ll_sizes_put(kind, name, &size, &stale))
-		return;
-	charge->bytes = 0;
-	release(&stale);
+	struct ll_extent stale;
+	int rc;
+	while ((rc = ll_extents_put(extent, &stale)) == -EEXIST)
+		ll_charge_release(&stale);
+	return rc == 0;
 }
 
-bool ll_charge_take(enum ll_size_kind kind, uint64_t name, struct ll_size *ret_size)
+void ll_charge_keep(struct ll_charge *charge, enum ll_extent_kind kind, uint64_t address, uint64_t bytes)
 {
-	return ll_sizes_take(kind, name, ret_size);
+	struct ll_extent extent = {.kind = kind,
+				   .address = address,
+				   .bytes = bytes,
+				   .charged_bytes = charge->bytes,
+				   .dev = charge->place.dev,
+				   .owner = charge->place.owner};
+	if (extent.dev && ll_charge_put(&extent))
+		charge->bytes = 0;
 }
 
-void ll_charge_freed(enum ll_size_kind kind, uint64_t name, const struct ll_size *size, ll_cu_result status)
+void ll_charge_freed(const struct ll_extent *extent, ll_cu_result status)
 {
-	/* Meanwhile nobody else can have got that name: the driver still has it. */
-	if (status == LL_CUDA_SUCCESS || !ll_sizes_put(kind, name, size, NULL))
-		release(size);
+	/* While the driver has the allocation, no other can get its address. */
+	if (status == LL_CUDA_SUCCESS || !ll_charge_put(extent))
+		ll_charge_release(extent);
 }

@@ -9,7 +9,7 @@
  *             return LL_CUDA_ERROR_OUT_OF_MEMORY;
  *     ll_cu_result status = ll_real()->cuMemAlloc_v2(ret_address, bytes);
  *     if (status == LL_CUDA_SUCCESS)
- *             ll_charge_keep(&charge, LL_SIZE_ADDRESS, *ret_address);
+ *             ll_charge_keep(&charge, LL_EXTENT_PLAIN, *ret_address, bytes);
  *     return status;
  *
  * The bytes are reserved in the ledger before the driver is asked. What is not kept by the end of the scope is given
@@ -33,8 +33,8 @@
 
 #include "shim/device_state.h"
 #include "shim/interpose/reentry.h"
+#include "shim/memory/extents.h"
 #include "shim/memory/footprint.h"
-#include "shim/memory/sizes.h"
 
 /* Who is to be charged: a device state, and the context that the memory goes with. */
 struct ll_place {
@@ -80,18 +80,21 @@ bool ll_charge_waits(struct ll_device_state *dev, uint64_t *since_ns);
 /* The card took another size than was reserved: more is charged without asking, for it is there already. */
 void ll_charge_correct(struct ll_charge *charge, uint64_t bytes);
 
-/* The driver has given it, under this name. */
-void ll_charge_keep(struct ll_charge *charge, enum ll_size_kind kind, uint64_t name);
-static inline uint64_t ll_charge_name(const void *handle)
-{
-	return (uint64_t)(uintptr_t)handle;
-}
-
 /*
- * Around the driver's freeing: what was charged under that name is taken out before, and given back after. False: not
- * known, and nothing to do after.
+ * The driver has made the allocation: bytes at that address, or 0 bytes where the address is a handle. Its extent is
+ * put into the map. Without memory for the extent nobody knows later how much to give back: the allocation goes
+ * uncharged.
  */
-bool ll_charge_take(enum ll_size_kind kind, uint64_t name, struct ll_size *ret_size);
-void ll_charge_freed(enum ll_size_kind kind, uint64_t name, const struct ll_size *size, ll_cu_result status);
+void ll_charge_keep(struct ll_charge *charge, enum ll_extent_kind kind, uint64_t address, uint64_t bytes);
+
+/* The driver was asked to free what ll_extents_take has taken out. The charge is given back, or, if the driver refused,
+ * the extent is put again. */
+void ll_charge_freed(const struct ll_extent *extent, ll_cu_result status);
+
+/* Puts the extent into the map, and gives back the charges of those in its way. False: there is no memory for it. */
+bool ll_charge_put(const struct ll_extent *extent);
+
+/* Gives back the charge of an extent that is out of the map. */
+void ll_charge_release(const struct ll_extent *extent);
 
 #endif

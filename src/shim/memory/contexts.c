@@ -55,9 +55,9 @@ static void unlock_card(const struct ll_device_state *dev)
 
 uint64_t ll_context_owner(const struct ll_device_state *dev, struct ll_cu_context *context)
 {
-	struct ll_size size;
-	if (ll_sizes_find(LL_SIZE_CONTEXT, ll_charge_name(context), &size))
-		return size.owner;
+	struct ll_extent extent;
+	if (ll_extents_find(LL_EXTENT_CONTEXT, ll_extent_handle(context), &extent))
+		return extent.owner;
 	return atomic_load(&primaries[dev->device].owner);
 }
 
@@ -148,58 +148,60 @@ void ll_context_made(struct ll_context_change *change, struct ll_cu_context *con
 		return;
 	correct(change);
 	change->charge.place = (struct ll_place){.dev = change->dev, .owner = ++last_owner};
-	ll_charge_keep(&change->charge, LL_SIZE_CONTEXT, ll_charge_name(context));
+	ll_charge_keep(&change->charge, LL_EXTENT_CONTEXT, ll_extent_handle(context), 0);
 }
 
 /* Its allocations, and itself where it was not taken out before. */
 static void release_owned(struct ll_device_state *dev, uint64_t owner)
 {
-	uint64_t bytes = ll_sizes_take_owned(owner);
+	uint64_t bytes = ll_extents_take_owned(owner);
 	if (bytes)
 		ll_charge_counter_release(dev, bytes);
 }
 
 /* A context that is not known is not on any device state that is. Another thread's capture must not be spoiled by a
  * query. */
-static void forget_launches(const struct ll_size *size, struct ll_cu_context *context)
+static void forget_launches(const struct ll_device_state *dev, struct ll_cu_context *context)
 {
 	enum ll_cu_capture_mode mode = LL_CU_STREAM_CAPTURE_MODE_RELAXED;
-	if (!size->dev || !size->dev->flow)
+	if (!dev || !dev->flow)
 		return;
 	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
-	ll_flow_forget_context(size->dev->flow, context);
+	ll_flow_forget_context(dev->flow, context);
 	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
 }
 
 ll_cu_result ll_context_destroy(struct ll_cu_context *context, ll_cu_result (*destroy)(struct ll_cu_context *))
 {
-	struct ll_size size;
-	if (!ll_sizes_find(LL_SIZE_CONTEXT, ll_charge_name(context), &size)) {
+	struct ll_extent extent;
+	if (!ll_extents_find(LL_EXTENT_CONTEXT, ll_extent_handle(context), &extent)) {
 		ll_cu_result status = destroy(context);
 		ll_device_state_forget_contexts();
 		return status;
 	}
-	struct ll_context_change change __attribute__((cleanup(ll_context_change_end))) = {.dev = size.dev};
+	struct ll_context_change change __attribute__((cleanup(ll_context_change_end))) = {.dev = extent.dev};
 	lock(&change);
-	if (primaries[size.dev->device].context == context ||
-	    !ll_charge_take(LL_SIZE_CONTEXT, ll_charge_name(context), &size))
+	if (primaries[extent.dev->device].context == context ||
+	    !ll_extents_take(LL_EXTENT_CONTEXT, ll_extent_handle(context), &extent))
 		return destroy(context);
-	forget_launches(&size, context);
+	forget_launches(extent.dev, context);
 	ll_cu_result status = destroy(context);
-	ll_charge_freed(LL_SIZE_CONTEXT, ll_charge_name(context), &size, status);
+	ll_charge_freed(&extent, status);
 	if (status == LL_CUDA_SUCCESS)
-		release_owned(size.dev, size.owner);
+		release_owned(extent.dev, extent.owner);
 	return status;
 }
 
-/* Uses beyond the first are kept with its size. */
-static void change_uses(struct ll_cu_context *context, intptr_t more)
+static bool change_count(struct ll_extent *context, uint64_t more)
 {
-	struct ll_size size, same;
-	if (!ll_sizes_find(LL_SIZE_CONTEXT, ll_charge_name(context), &size))
-		return;
-	size.thing = (void *)((intptr_t)size.thing + more);
-	ll_sizes_put(LL_SIZE_CONTEXT, ll_charge_name(context), &size, &same);
+	context->count += more;
+	return true;
+}
+
+/* Uses beyond the first are kept with the context's extent. */
+static void change_uses(struct ll_cu_context *context, int more)
+{
+	ll_extents_change(LL_EXTENT_CONTEXT, ll_extent_handle(context), change_count, (uint64_t)more, NULL);
 }
 
 ll_cu_result ll_context_attach(struct ll_cu_context **ret_context, unsigned flags)
@@ -212,9 +214,9 @@ ll_cu_result ll_context_attach(struct ll_cu_context **ret_context, unsigned flag
 
 ll_cu_result ll_context_detach(struct ll_cu_context *context)
 {
-	struct ll_size size;
-	bool is_known = ll_sizes_find(LL_SIZE_CONTEXT, ll_charge_name(context), &size);
-	if (!is_known || !size.thing)
+	struct ll_extent extent;
+	bool is_known = ll_extents_find(LL_EXTENT_CONTEXT, ll_extent_handle(context), &extent);
+	if (!is_known || !extent.count)
 		return ll_context_destroy(context, ll_real()->cuCtxDetach);
 	ll_cu_result status = ll_real()->cuCtxDetach(context);
 	if (status == LL_CUDA_SUCCESS)
@@ -273,9 +275,8 @@ ll_cu_result ll_context_release(ll_cu_device device, ll_cu_result (*release)(ll_
 		return release(device);
 	lock(&change);
 	struct primary *primary = &primaries[device];
-	struct ll_size size = {.dev = change.dev};
 	if (primary->context && primary->retains <= 1)
-		forget_launches(&size, primary->context);
+		forget_launches(change.dev, primary->context);
 	ll_cu_result status = release(device);
 	if (status != LL_CUDA_SUCCESS)
 		return status;
@@ -318,35 +319,35 @@ ll_cu_result ll_context_create_green(struct ll_cu_green_context **ret_green, str
 		return change.refusal = status;
 	find_primary(&change);
 	own.place.owner = atomic_load(&primaries[device].owner);
-	ll_charge_keep(&own, LL_SIZE_GREEN, ll_charge_name(*ret_green));
+	ll_charge_keep(&own, LL_EXTENT_GREEN, ll_extent_handle(*ret_green), 0);
 	return status;
 }
 
 /* What was launched in it is known by the handle that the driver has for it among contexts. */
-static void forget_green_launches(const struct ll_size *size, struct ll_cu_green_context *green)
+static void forget_green_launches(const struct ll_device_state *dev, struct ll_cu_green_context *green)
 {
 	struct ll_cu_context *context;
 	if (ll_real()->cuCtxFromGreenCtx(&context, green) == LL_CUDA_SUCCESS)
-		forget_launches(size, context);
+		forget_launches(dev, context);
 }
 
 ll_cu_result ll_context_destroy_green(struct ll_cu_green_context *green)
 {
-	struct ll_size size;
-	if (!ll_charge_take(LL_SIZE_GREEN, ll_charge_name(green), &size))
+	struct ll_extent extent;
+	if (!ll_extents_take(LL_EXTENT_GREEN, ll_extent_handle(green), &extent))
 		return ll_real()->cuGreenCtxDestroy(green);
-	struct ll_context_change change __attribute__((cleanup(ll_context_change_end))) = {.dev = size.dev};
+	struct ll_context_change change __attribute__((cleanup(ll_context_change_end))) = {.dev = extent.dev};
 	lock(&change);
-	struct primary *primary = &primaries[size.dev->device];
-	forget_green_launches(&size, green);
+	struct primary *primary = &primaries[extent.dev->device];
+	forget_green_launches(extent.dev, green);
 	if (primary->context && primary->retains <= 1)
-		forget_launches(&size, primary->context);
+		forget_launches(extent.dev, primary->context);
 	ll_cu_result status = ll_real()->cuGreenCtxDestroy(green);
-	ll_charge_freed(LL_SIZE_GREEN, ll_charge_name(green), &size, status);
+	ll_charge_freed(&extent, status);
 	if (status == LL_CUDA_SUCCESS && primary->retains)
 		primary->retains--;
-	if (status == LL_CUDA_SUCCESS && !is_primary_active(size.dev->device))
-		end_primary(size.dev, primary);
+	if (status == LL_CUDA_SUCCESS && !is_primary_active(extent.dev->device))
+		end_primary(extent.dev, primary);
 	return status;
 }
 
@@ -359,17 +360,18 @@ ll_cu_result ll_context_reset(ll_cu_device device, ll_cu_result (*reset)(ll_cu_d
 		return reset(device);
 	lock(&change);
 	struct primary *primary = &primaries[device];
-	struct ll_size size = {.dev = change.dev};
+	struct ll_extent extent;
 	if (primary->context)
-		forget_launches(&size, primary->context);
+		forget_launches(change.dev, primary->context);
 	ll_cu_result status = reset(device);
 	if (status != LL_CUDA_SUCCESS)
 		return status;
 	if (!is_primary_active(device)) {
 		end_primary(change.dev, primary);
-	} else if (primary->context && ll_sizes_take(LL_SIZE_CONTEXT, ll_charge_name(primary->context), &size)) {
-		release_owned(change.dev, size.owner);
-		ll_sizes_put(LL_SIZE_CONTEXT, ll_charge_name(primary->context), &size, NULL);
+	} else if (primary->context &&
+		   ll_extents_take(LL_EXTENT_CONTEXT, ll_extent_handle(primary->context), &extent)) {
+		release_owned(change.dev, extent.owner);
+		ll_charge_put(&extent);
 	}
 	return status;
 }
@@ -397,33 +399,41 @@ static uint64_t limit_bytes_now(const struct ll_device_state *dev, enum ll_cu_li
 	return ll_real()->cuCtxGetLimit(&value, limit) == LL_CUDA_SUCCESS ? limit_bytes(dev, limit, value) : 0;
 }
 
-/* The context is charged by so much more, or less. */
+static bool charge_more(struct ll_extent *context, uint64_t bytes)
+{
+	context->charged_bytes += bytes;
+	return true;
+}
+
+static bool charge_less(struct ll_extent *context, uint64_t bytes)
+{
+	context->charged_bytes -= bytes < context->charged_bytes ? bytes : context->charged_bytes;
+	return true;
+}
+
+/* A limit of the context stood for so many bytes before, and stands for so many after. */
 static void change_context(struct ll_context_change *change, struct ll_cu_context *context, uint64_t before,
 			   uint64_t after)
 {
-	struct ll_size size;
+	struct ll_extent extent;
+	uint64_t handle = ll_extent_handle(context), less = before > after ? before - after : 0;
 	ll_charge_correct(&change->charge, after > before ? after - before : 0);
-	if (!ll_sizes_take(LL_SIZE_CONTEXT, ll_charge_name(context), &size))
-		return;
-	uint64_t less = before > after ? before - after : 0;
-	less = less < size.bytes ? less : size.bytes;
-	ll_charge_counter_release(size.dev, less);
-	size.bytes = size.bytes - less + change->charge.bytes;
-	if (ll_sizes_put(LL_SIZE_CONTEXT, ll_charge_name(context), &size, NULL))
+	if (less && ll_extents_change(LL_EXTENT_CONTEXT, handle, charge_less, less, &extent))
+		ll_charge_counter_release(extent.dev, less < extent.charged_bytes ? less : extent.charged_bytes);
+	else if (!less && ll_extents_change(LL_EXTENT_CONTEXT, handle, charge_more, change->charge.bytes, NULL))
 		change->charge.bytes = 0;
 }
 
 ll_cu_result ll_context_set_limit(enum ll_cu_limit limit, size_t value)
 {
 	struct ll_cu_context *context;
-	struct ll_size size;
 	struct ll_device_state *dev = ll_device_state_current(&context);
 	if (!dev || !ll_device_state_settings()->counts_context)
 		return ll_real()->cuCtxSetLimit(limit, value);
 	struct ll_context_change change __attribute__((cleanup(ll_context_change_end))) = {.dev = dev};
 	lock(&change);
 	/* A green one's limits are the primary one's. */
-	if (!ll_sizes_find(LL_SIZE_CONTEXT, ll_charge_name(context), &size))
+	if (!ll_extents_find(LL_EXTENT_CONTEXT, ll_extent_handle(context), NULL))
 		context = primaries[dev->device].context;
 	if (!context)
 		return ll_real()->cuCtxSetLimit(limit, value);

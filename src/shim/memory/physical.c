@@ -1,153 +1,105 @@
 #include "shim/memory/physical.h"
 
-#include <pthread.h>
-#include <stdlib.h>
+#include <stdatomic.h>
 
-#include "base/fork.h"
-#include "shim/charge_counter.h"
-
-struct physical {
-	ll_cu_mem_handle handle;
-	struct ll_device_state *dev;
-	uint64_t bytes;
-	uint64_t handles, mappings;
-};
-
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_mutex_t lock; /* guards what every physical has, and its names in sizes.h; not held in driver calls */
-static struct ll_fork_item fork_item;
-
-static void forget_in_child(struct ll_fork_item *item)
-{
-	(void)item;
-	pthread_mutex_init(&lock, NULL);
-}
-
-static void begin(void)
-{
-	pthread_mutex_init(&lock, NULL);
-	fork_item.in_child = forget_in_child;
-	ll_fork_add(&fork_item);
-}
-
-static void enter(void)
-{
-	pthread_once(&once, begin);
-	pthread_mutex_lock(&lock);
-}
-
-static void leave(void)
-{
-	pthread_mutex_unlock(&lock);
-}
-
-static struct physical *find(ll_cu_mem_handle handle)
-{
-	struct ll_size size;
-	return ll_sizes_find(LL_SIZE_PHYSICAL, handle, &size) ? size.thing : NULL;
-}
-
-/* Nothing holds it any more: its number is the driver's to give again. The lock is held. */
-static bool is_over(struct physical *physical)
-{
-	struct ll_size size;
-	if (physical->handles || physical->mappings)
-		return false;
-	if (find(physical->handle) == physical)
-		ll_sizes_take(LL_SIZE_PHYSICAL, physical->handle, &size);
-	return true;
-}
-
-static void end(struct physical *physical)
-{
-	ll_charge_counter_release(physical->dev, physical->bytes);
-	free(physical);
-}
+static _Atomic uint32_t last_serial;
 
 void ll_physical_add(struct ll_charge *charge, ll_cu_mem_handle handle)
 {
-	struct ll_device_state *dev = charge->place.dev;
-	struct physical *physical = dev ? malloc(sizeof *physical) : NULL;
-	if (!physical)
-		return;
-	*physical = (struct physical){.handle = handle, .dev = dev, .bytes = charge->bytes, .handles = 1};
-	struct ll_size size = {.dev = dev, .thing = physical};
-	enter();
-	bool is_put = ll_sizes_put(LL_SIZE_PHYSICAL, handle, &size, NULL);
-	leave();
-	if (is_put)
+	struct ll_extent physical = {.kind = LL_EXTENT_PHYSICAL,
+				     .address = handle,
+				     .bytes = charge->bytes,
+				     .charged_bytes = charge->bytes,
+				     .dev = charge->place.dev,
+				     .handles = 1,
+				     .serial = ++last_serial};
+	if (physical.dev && ll_charge_put(&physical))
 		charge->bytes = 0;
-	else
-		free(physical);
+}
+
+/* What ll_extents_change does to physical memory: false when nothing holds it any more. */
+static bool add_handle(struct ll_extent *physical, uint64_t unused)
+{
+	(void)unused;
+	physical->handles++;
+	return true;
+}
+
+static bool drop_handle(struct ll_extent *physical, uint64_t unused)
+{
+	(void)unused;
+	physical->handles -= physical->handles > 0;
+	return physical->handles || physical->mappings;
+}
+
+static bool add_mapping(struct ll_extent *physical, uint64_t unused)
+{
+	(void)unused;
+	physical->mappings++;
+	return true;
+}
+
+static bool drop_mapping(struct ll_extent *physical, uint64_t serial)
+{
+	physical->mappings -= physical->serial == serial && physical->mappings > 0;
+	return physical->handles || physical->mappings;
 }
 
 void ll_physical_retain(ll_cu_mem_handle handle)
 {
-	enter();
-	struct physical *physical = find(handle);
-	if (physical)
-		physical->handles++;
-	leave();
+	ll_extents_change(LL_EXTENT_PHYSICAL, handle, add_handle, 0, NULL);
 }
 
-/* The count goes down before the driver is asked, and up again when it refuses: with the last one the number may be
- * another's as soon as the driver has let it go. */
+/* The count goes down before the driver is asked, and up again if the driver refuses: once the driver has released the
+ * last handle, other memory may get its number. */
 ll_cu_result ll_physical_release(ll_cu_mem_handle handle, ll_cu_result (*release)(ll_cu_mem_handle))
 {
-	enter();
-	struct physical *physical = find(handle);
-	if (physical && physical->handles)
-		physical->handles--;
-	else
-		physical = NULL;
-	bool ends = physical && is_over(physical);
-	leave();
+	struct ll_extent before;
+	bool is_counted = ll_extents_change(LL_EXTENT_PHYSICAL, handle, drop_handle, 0, &before) && before.handles;
+	bool is_last = is_counted && before.handles == 1 && !before.mappings;
 	ll_cu_result status = release(handle);
-	if (!physical || (status == LL_CUDA_SUCCESS && !ends))
-		return status;
-	if (status == LL_CUDA_SUCCESS) {
-		end(physical);
-		return status;
-	}
-	struct ll_size size = {.dev = physical->dev, .thing = physical};
-	enter();
-	physical->handles++;
-	if (ends)
-		ll_sizes_put(LL_SIZE_PHYSICAL, handle, &size, NULL);
-	leave();
+	if (is_last)
+		ll_charge_freed(&before, status);
+	else if (is_counted && status != LL_CUDA_SUCCESS)
+		ll_physical_retain(handle);
 	return status;
+}
+
+/* A mapping is gone. The charge is given back if it was the last that held the memory. */
+static void forget_mapping(const struct ll_extent *mapping)
+{
+	struct ll_extent before;
+	if (ll_extents_change(LL_EXTENT_PHYSICAL, mapping->handle, drop_mapping, mapping->serial, &before) &&
+	    before.serial == mapping->serial && !before.handles && before.mappings == 1)
+		ll_charge_release(&before);
 }
 
 void ll_physical_mapped(ll_cu_deviceptr address, size_t bytes, ll_cu_mem_handle handle)
 {
-	enter();
-	struct physical *physical = find(handle);
-	struct ll_size size = {.bytes = bytes, .thing = physical};
-	if (physical)
-		physical->mappings += ll_sizes_put(LL_SIZE_MAPPING, address, &size, NULL);
-	leave();
+	struct ll_extent physical;
+	if (!ll_extents_change(LL_EXTENT_PHYSICAL, handle, add_mapping, 0, &physical))
+		return;
+	struct ll_extent mapping = {.kind = LL_EXTENT_MAPPING,
+				    .address = address,
+				    .bytes = bytes,
+				    .dev = physical.dev,
+				    .handle = handle,
+				    .serial = physical.serial};
+	if (!ll_charge_put(&mapping))
+		forget_mapping(&mapping);
 }
 
 /* One call may undo several mappings that lie one after the other. Nobody maps there before the driver has undone them,
- * and the memory is not let go of before either; so all of it is done after. */
+ * and the driver keeps the memory until then; so the mappings are forgotten after the call. */
 ll_cu_result ll_physical_unmap(ll_cu_deviceptr address, size_t bytes, ll_cu_result (*unmap)(ll_cu_deviceptr, size_t))
 {
-	struct ll_size size;
-	ll_cu_deviceptr at = address, stop = address + bytes;
+	struct ll_extent mapping = {.address = address - 1};
 	ll_cu_result status = unmap(address, bytes);
 	if (status != LL_CUDA_SUCCESS)
 		return status;
-	while (at < stop) {
-		enter();
-		bool is_known = ll_sizes_take(LL_SIZE_MAPPING, at, &size);
-		struct physical *physical = is_known ? size.thing : NULL;
-		if (physical)
-			physical->mappings--;
-		bool ends = physical && is_over(physical);
-		leave();
-		if (ends)
-			end(physical);
-		at += is_known && size.bytes ? size.bytes : LL_FOOTPRINT_BLOCK_BYTES;
+	while (ll_extents_next(&mapping) && ll_extent_has_address(mapping.kind) && mapping.address - address < bytes) {
+		if (ll_extents_take(LL_EXTENT_MAPPING, mapping.address, &mapping))
+			forget_mapping(&mapping);
 	}
 	return status;
 }

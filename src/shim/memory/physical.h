@@ -3,7 +3,8 @@
  * released and its last mapping undone.
  *
  * The driver counts handles and mappings; so do we, by the numbers that it answers with. A handle keeps its number
- * while it is mapped, released or not. Memory on the host is not charged. What was imported from another process is
+ * while it is mapped, released or not. The map of extents has one extent for the memory, by its handle, and one for
+ * each mapping, by its address. Memory on the host is not charged. What was imported from another process is
  * charged there: its exporter's number is not known here, and passes. An exporter that has released and unmapped what
  * it exported is not charged any more, though the importer keeps it on the card; nor are mappings into sparse arrays
  * counted.

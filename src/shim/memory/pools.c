@@ -8,8 +8,8 @@
 #include "ledger/port.h"
 #include "shim/charge_counter.h"
 #include "shim/interpose/real.h"
+#include "shim/memory/charge.h"
 #include "shim/memory/footprint.h"
-#include "shim/memory/sizes.h"
 #include "shim/pool_reserve.h"
 
 enum { CARDS = 64 };
@@ -202,17 +202,13 @@ static bool has_room(const struct ll_device_state *dev, uint64_t bytes)
 	       (view.used_bytes <= view.limit_bytes && bytes <= view.limit_bytes - view.used_bytes);
 }
 
-static uint64_t name_of(const struct ll_cu_graph_exec *exec)
-{
-	return (uint64_t)(uintptr_t)exec;
-}
-
 /* What nodes may take is known only as the sum of all that there ever were: a graph that has its memory needs no room.
  */
 bool ll_pool_has_room_for_graph(struct ll_device_state *dev, const struct ll_cu_graph_exec *exec)
 {
-	struct ll_size known;
-	if (!has_graphs || (ll_sizes_find(LL_SIZE_GRAPH, name_of(exec), &known) && known.bytes == graph_losses))
+	struct ll_extent known;
+	if (!has_graphs ||
+	    (ll_extents_find(LL_EXTENT_GRAPH, ll_extent_handle(exec), &known) && known.count == graph_losses))
 		return true;
 	struct card *card = lock_card(dev);
 	uint64_t nodes = graph_node_bytes;
@@ -223,13 +219,13 @@ bool ll_pool_has_room_for_graph(struct ll_device_state *dev, const struct ll_cu_
 
 bool ll_pool_keep_graph(struct ll_device_state *dev, const struct ll_cu_graph_exec *exec)
 {
-	struct ll_size size = {.bytes = graph_losses};
+	struct ll_extent graph = {.kind = LL_EXTENT_GRAPH, .address = ll_extent_handle(exec), .count = graph_losses};
 	struct card *card = lock_card(dev);
 	bool is_kept = true_up_graphs(dev, card) || has_room(dev, 0);
 	unlock_card(card);
 	if (is_kept || (ll_pool_reserve_of_siblings(dev) && has_room(dev, 0))) {
 		if (has_graphs) /* else its end would not be looked for */
-			ll_sizes_put(LL_SIZE_GRAPH, name_of(exec), &size, NULL);
+			ll_charge_put(&graph);
 		return true;
 	}
 	ll_pool_reserve_give_up(dev);
@@ -238,27 +234,25 @@ bool ll_pool_keep_graph(struct ll_device_state *dev, const struct ll_cu_graph_ex
 
 void ll_pool_forget_graph(const struct ll_cu_graph_exec *exec)
 {
-	struct ll_size size;
 	if (has_graphs)
-		ll_sizes_take(LL_SIZE_GRAPH, name_of(exec), &size);
+		ll_extents_take(LL_EXTENT_GRAPH, ll_extent_handle(exec), NULL);
 }
 
 /* A new one; whoever makes one for the same pool at once loses nothing but its own. device state NULL: it takes
  * nothing. */
 static struct ll_pool *add(struct ll_cu_mem_pool *handle, struct ll_device_state *dev)
 {
-	struct ll_size size;
+	struct ll_extent found, extent = {.kind = LL_EXTENT_POOL, .address = ll_extent_handle(handle), .dev = dev};
 	struct ll_pool *pool = calloc(1, sizeof *pool);
 	if (!pool)
 		return NULL;
 	*pool = (struct ll_pool){.handle = handle, .dev = dev};
-	size = (struct ll_size){.dev = dev, .thing = pool};
+	extent.pool = pool;
 	struct card *card = dev ? lock_card(dev) : NULL;
-	struct ll_size found;
-	if (ll_sizes_find(LL_SIZE_POOL, (uint64_t)(uintptr_t)handle, &found) && found.dev == dev) {
+	if (ll_extents_find(LL_EXTENT_POOL, extent.address, &found) && found.dev == dev) {
 		free(pool);
-		pool = found.thing;
-	} else if (!ll_sizes_put(LL_SIZE_POOL, (uint64_t)(uintptr_t)handle, &size, NULL)) {
+		pool = found.pool;
+	} else if (!ll_charge_put(&extent)) {
 		free(pool);
 		pool = NULL;
 	} else if (card) {
@@ -292,8 +286,8 @@ void ll_pool_add(struct ll_cu_mem_pool *handle, const struct ll_cu_mem_pool_prop
 
 struct ll_pool *ll_pool_find(struct ll_cu_mem_pool *handle)
 {
-	struct ll_size size;
-	return ll_sizes_find(LL_SIZE_POOL, (uint64_t)(uintptr_t)handle, &size) ? size.thing : NULL;
+	struct ll_extent extent;
+	return ll_extents_find(LL_EXTENT_POOL, ll_extent_handle(handle), &extent) ? extent.pool : NULL;
 }
 
 static bool is_default_of(struct ll_cu_mem_pool *handle, ll_cu_device device)
@@ -384,19 +378,16 @@ bool ll_pool_end(struct ll_pool_growth *growth)
 
 void ll_pool_keep(struct ll_pool *pool, ll_cu_deviceptr address, uint64_t bytes)
 {
-	struct ll_size size = {.bytes = bytes, .dev = pool->dev, .thing = pool};
+	struct ll_extent block = {
+	    .kind = LL_EXTENT_BLOCK, .address = address, .bytes = bytes, .dev = pool->dev, .pool = pool};
 	struct card *card = lock_card(pool->dev);
-	pool->block_count += ll_sizes_put(LL_SIZE_BLOCK, address, &size, NULL);
+	pool->block_count += ll_charge_put(&block);
 	unlock_card(card);
 }
 
-bool ll_pool_take(ll_cu_deviceptr address, struct ll_pool_block *ret_block)
+bool ll_pool_take(ll_cu_deviceptr address, struct ll_extent *ret_block)
 {
-	struct ll_size size;
-	if (!ll_pools_are_used || !ll_sizes_take(LL_SIZE_BLOCK, address, &size))
-		return false;
-	*ret_block = (struct ll_pool_block){.pool = size.thing, .bytes = size.bytes};
-	return true;
+	return ll_pools_are_used && ll_extents_take(LL_EXTENT_BLOCK, address, ret_block);
 }
 
 /* The last block of a pool that was destroyed is gone. The card's lock is held. */
@@ -411,11 +402,10 @@ static void forget(struct card *card, struct ll_pool *pool)
 	free(pool);
 }
 
-void ll_pool_freed(ll_cu_deviceptr address, const struct ll_pool_block *block, ll_cu_result status)
+void ll_pool_freed(const struct ll_extent *block, ll_cu_result status)
 {
 	struct ll_pool *pool = block->pool;
-	struct ll_size size = {.bytes = block->bytes, .dev = pool->dev, .thing = pool};
-	if (status != LL_CUDA_SUCCESS && ll_sizes_put(LL_SIZE_BLOCK, address, &size, NULL))
+	if (status != LL_CUDA_SUCCESS && ll_charge_put(block))
 		return;
 	struct card *card = lock_card(pool->dev);
 	pool->block_count--;

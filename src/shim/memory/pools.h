@@ -30,6 +30,7 @@
 
 #include "abi/cuda_memory.h"
 #include "shim/device_state.h"
+#include "shim/memory/extents.h"
 
 struct ll_cu_graph_exec;
 struct ll_pool;
@@ -58,13 +59,11 @@ static inline void ll_pool_leave(struct ll_pool_growth *growth)
 /* The program has a block of it there. */
 void ll_pool_keep(struct ll_pool *pool, ll_cu_deviceptr address, uint64_t bytes);
 
-/* Around a free: take it before, put it back if the driver refuses, say so when it was freed. */
-struct ll_pool_block {
-	struct ll_pool *pool;
-	uint64_t bytes;
-};
-bool ll_pool_take(ll_cu_deviceptr address, struct ll_pool_block *ret_block);
-void ll_pool_freed(ll_cu_deviceptr address, const struct ll_pool_block *block, ll_cu_result status);
+/* Before the driver frees a block: its extent is taken out. False: no block begins there. */
+bool ll_pool_take(ll_cu_deviceptr address, struct ll_extent *ret_block);
+
+/* After it: if the driver refused, the extent is put again. */
+void ll_pool_freed(const struct ll_extent *block, ll_cu_result status);
 
 /* Around the end of a pool. */
 struct ll_pool *ll_pool_find(struct ll_cu_mem_pool *handle);

@@ -1,0 +1,370 @@
+#include "shim/memory/extents.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fork.h"
+
+enum { CHUNK_EXTENTS = 64, FIRST_ROWS = 16, SPACES = LL_EXTENT_KINDS - LL_EXTENT_MAPPING };
+
+/* Extents in their order. The addresses stand apart, so that a search reads few cache lines. */
+struct chunk {
+	size_t count; /* not 0, but for an only chunk */
+	uint64_t addresses[CHUNK_EXTENTS];
+	struct ll_extent extents[CHUNK_EXTENTS];
+};
+
+/* The extents of addresses, or of one kind of handle. */
+struct space {
+	uint64_t *from; /* for each chunk: what lies before the next one's `from` belongs into it; the first is 0 */
+	struct chunk **chunks; /* in their order */
+	size_t count, capacity;
+};
+
+/* Where an extent is, or where it belongs. */
+struct place {
+	struct space *space;
+	size_t row, index; /* the chunk, and the place in it */
+};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards spaces */
+static struct space spaces[SPACES];
+static struct ll_fork_item fork_item;
+
+/* A map that a thread of the parent was changing is left as it is. */
+static void forget_in_child(struct ll_fork_item *item)
+{
+	(void)item;
+	bool is_whole = pthread_mutex_trylock(&lock) == 0;
+	for (struct space *space = spaces; is_whole && space < spaces + SPACES; space++) {
+		for (size_t i = 0; i < space->count; i++)
+			free(space->chunks[i]);
+		free(space->chunks);
+		free(space->from);
+	}
+	memset(spaces, 0, sizeof spaces);
+	pthread_mutex_init(&lock, NULL);
+}
+
+static void register_fork(void)
+{
+	fork_item.in_child = forget_in_child;
+	ll_fork_add(&fork_item);
+}
+
+static void lock_map(void)
+{
+	pthread_once(&once, register_fork);
+	pthread_mutex_lock(&lock);
+}
+
+static void unlock_map(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+static struct space *space_of(enum ll_extent_kind kind)
+{
+	return &spaces[ll_extent_has_address(kind) ? 0 : kind - LL_EXTENT_MAPPING];
+}
+
+/* How many of these ascending numbers are at most this one. The compiler makes no branch of the choice in the loop,
+ * which a processor would predict wrongly every other time. */
+static size_t count_up_to(const uint64_t *numbers, size_t count, uint64_t number)
+{
+	const uint64_t *base = numbers;
+	if (!count)
+		return 0;
+	for (; count > 1; count -= count / 2)
+		base = base[count / 2 - 1] <= number ? base + count / 2 : base;
+	return (size_t)(base - numbers) + (*base <= number);
+}
+
+/* Where the first extent after the address is, or would be at the end of a chunk. */
+static struct place place_after(struct space *space, uint64_t address)
+{
+	struct place place = {.space = space};
+	if (!space->count)
+		return place;
+	place.row = count_up_to(space->from, space->count, address) - 1;
+	const struct chunk *chunk = space->chunks[place.row];
+	place.index = count_up_to(chunk->addresses, chunk->count, address);
+	return place;
+}
+
+static struct ll_extent *extent_before(struct place place)
+{
+	if (!place.index && !place.row)
+		return NULL;
+	struct chunk *chunk = place.space->chunks[place.index ? place.row : place.row - 1];
+	return &chunk->extents[(place.index ? place.index : chunk->count) - 1];
+}
+
+static struct ll_extent *extent_at(struct place place)
+{
+	const struct space *space = place.space;
+	if (place.row < space->count && place.index < space->chunks[place.row]->count)
+		return &space->chunks[place.row]->extents[place.index];
+	return place.row + 1 < space->count ? space->chunks[place.row + 1]->extents : NULL;
+}
+
+/* The extent of that kind at that address, and its place. */
+static struct ll_extent *find_exact(enum ll_extent_kind kind, uint64_t address, struct place *ret_place)
+{
+	struct place place = place_after(space_of(kind), address);
+	struct ll_extent *extent = extent_before(place);
+	if (!extent || extent->kind != kind || extent->address != address)
+		return NULL;
+	place.index--;
+	*ret_place = place;
+	return extent;
+}
+
+static void move_extents(struct chunk *to, size_t at, const struct chunk *from, size_t first, size_t count)
+{
+	memmove(to->addresses + at, from->addresses + first, count * sizeof *to->addresses);
+	memmove(to->extents + at, from->extents + first, count * sizeof *to->extents);
+}
+
+static void move_rows(struct space *space, size_t to, size_t from)
+{
+	memmove(space->from + to, space->from + from, (space->count - from) * sizeof *space->from);
+	memmove(space->chunks + to, space->chunks + from, (space->count - from) * sizeof *space->chunks);
+}
+
+/* Joins each chunk of these rows with the one before it, where one of them is empty or both come to half a chunk. */
+static void join_chunks(struct space *space, size_t first, size_t stop)
+{
+	size_t last = first;
+	for (size_t i = first + 1; i < stop; i++) {
+		struct chunk *into = space->chunks[last], *chunk = space->chunks[i];
+		if (into->count && chunk->count && into->count + chunk->count > CHUNK_EXTENTS / 2) {
+			last++;
+			space->from[last] = space->from[i];
+			space->chunks[last] = chunk;
+			continue;
+		}
+		move_extents(into, into->count, chunk, 0, chunk->count);
+		into->count += chunk->count;
+		free(chunk);
+	}
+	if (last + 1 < stop) {
+		move_rows(space, last + 1, stop);
+		space->count -= stop - last - 1;
+	}
+}
+
+static void remove_extent(struct place place)
+{
+	struct space *space = place.space;
+	struct chunk *chunk = space->chunks[place.row];
+	chunk->count--;
+	move_extents(chunk, place.index, chunk, place.index + 1, chunk->count - place.index);
+	if (chunk->count < CHUNK_EXTENTS / 4)
+		join_chunks(space, place.row ? place.row - 1 : 0,
+			    place.row + 1 < space->count ? place.row + 2 : space->count);
+}
+
+static bool has_room_for_row(struct space *space)
+{
+	if (space->count < space->capacity)
+		return true;
+	struct space larger = {.count = space->count, .capacity = space->capacity ? 2 * space->capacity : FIRST_ROWS};
+	larger.from = calloc(larger.capacity, sizeof *larger.from);
+	larger.chunks = calloc(larger.capacity, sizeof *larger.chunks);
+	bool is_larger = larger.from && larger.chunks;
+	if (is_larger && space->count) {
+		memcpy(larger.from, space->from, space->count * sizeof *larger.from);
+		memcpy(larger.chunks, space->chunks, space->count * sizeof *larger.chunks);
+	}
+	struct space unused = is_larger ? *space : larger;
+	free(unused.from);
+	free(unused.chunks);
+	*space = is_larger ? larger : *space;
+	return is_larger;
+}
+
+/* A new row with an empty chunk; NULL: there is no memory for it. */
+static struct chunk *add_row(struct space *space, size_t at, uint64_t from)
+{
+	int code = errno;
+	struct chunk *chunk = has_room_for_row(space) ? malloc(sizeof *chunk) : NULL;
+	errno = code;
+	if (!chunk)
+		return NULL;
+	move_rows(space, at + 1, at);
+	chunk->count = 0;
+	space->from[at] = from;
+	space->chunks[at] = chunk;
+	space->count++;
+	return chunk;
+}
+
+/* Moves the later half of a full chunk into a new one. Where addresses ascend, and the last chunk is full, it moves one
+ * extent alone: chunks stay full then. */
+static bool split_chunk(struct place full)
+{
+	bool is_growing = full.row + 1 == full.space->count && full.index == CHUNK_EXTENTS;
+	size_t kept = is_growing ? CHUNK_EXTENTS - 1 : CHUNK_EXTENTS / 2;
+	struct chunk *chunk = full.space->chunks[full.row];
+	struct chunk *added = add_row(full.space, full.row + 1, chunk->addresses[kept]);
+	if (!added)
+		return false;
+	added->count = CHUNK_EXTENTS - kept;
+	move_extents(added, 0, chunk, kept, added->count);
+	chunk->count = kept;
+	return true;
+}
+
+static bool insert_extent(struct place place, const struct ll_extent *extent)
+{
+	if (!place.space->count && !add_row(place.space, 0, 0))
+		return false;
+	if (place.space->chunks[place.row]->count == CHUNK_EXTENTS) {
+		if (!split_chunk(place))
+			return false;
+		place = place_after(place.space, extent->address);
+	}
+	struct chunk *chunk = place.space->chunks[place.row];
+	move_extents(chunk, place.index + 1, chunk, place.index, chunk->count - place.index);
+	chunk->addresses[place.index] = extent->address;
+	chunk->extents[place.index] = *extent;
+	chunk->count++;
+	return true;
+}
+
+static uint64_t length_of(const struct ll_extent *extent)
+{
+	return ll_extent_has_address(extent->kind) && extent->bytes ? extent->bytes : 1;
+}
+
+static bool overlaps(const struct ll_extent *a, const struct ll_extent *b)
+{
+	return a && (a->address - b->address < length_of(b) || b->address - a->address < length_of(a));
+}
+
+int ll_extents_put(const struct ll_extent *extent, struct ll_extent *ret_stale)
+{
+	int rc = -EEXIST;
+	lock_map();
+	struct place place = place_after(space_of(extent->kind), extent->address);
+	const struct ll_extent *before = extent_before(place), *after = extent_at(place);
+	const struct ll_extent *other = overlaps(before, extent) ? before : overlaps(after, extent) ? after : NULL;
+	if (other) {
+		*ret_stale = *other;
+		find_exact(ret_stale->kind, ret_stale->address, &place);
+		remove_extent(place);
+	} else {
+		rc = insert_extent(place, extent) ? 0 : -ENOMEM;
+	}
+	unlock_map();
+	return rc;
+}
+
+bool ll_extents_change(enum ll_extent_kind kind, uint64_t address,
+		       bool (*change)(struct ll_extent *extent, uint64_t argument), uint64_t argument,
+		       struct ll_extent *ret_before)
+{
+	struct place place;
+	lock_map();
+	struct ll_extent *extent = find_exact(kind, address, &place);
+	if (extent && ret_before)
+		*ret_before = *extent;
+	if (extent && !change(extent, argument))
+		remove_extent(place);
+	unlock_map();
+	return extent != NULL;
+}
+
+static bool remove_any(struct ll_extent *extent, uint64_t argument)
+{
+	(void)extent;
+	(void)argument;
+	return false;
+}
+
+static bool keep_any(struct ll_extent *extent, uint64_t argument)
+{
+	(void)extent;
+	(void)argument;
+	return true;
+}
+
+bool ll_extents_take(enum ll_extent_kind kind, uint64_t address, struct ll_extent *ret_extent)
+{
+	return ll_extents_change(kind, address, remove_any, 0, ret_extent);
+}
+
+bool ll_extents_find(enum ll_extent_kind kind, uint64_t address, struct ll_extent *ret_extent)
+{
+	return ll_extents_change(kind, address, keep_any, 0, ret_extent);
+}
+
+bool ll_extents_find_containing(uint64_t address, struct ll_extent *ret_extent)
+{
+	lock_map();
+	const struct ll_extent *extent = extent_before(place_after(space_of(LL_EXTENT_PLAIN), address));
+	bool is_found = extent && address - extent->address < extent->bytes;
+	if (is_found)
+		*ret_extent = *extent;
+	unlock_map();
+	return is_found;
+}
+
+bool ll_extents_next(struct ll_extent *extent)
+{
+	lock_map();
+	struct space *space = space_of(extent->kind);
+	const struct ll_extent *next = extent_at(place_after(space, extent->address));
+	while (!next && ++space < spaces + SPACES)
+		next = extent_at((struct place){.space = space});
+	if (next)
+		*extent = *next;
+	unlock_map();
+	return next != NULL;
+}
+
+static uint64_t take_owned_in(struct chunk *chunk, uint64_t owner)
+{
+	uint64_t bytes = 0;
+	size_t kept = 0;
+	for (size_t i = 0; i < chunk->count; i++) {
+		if (chunk->extents[i].owner == owner)
+			bytes += chunk->extents[i].charged_bytes;
+		else
+			move_extents(chunk, kept++, chunk, i, 1);
+	}
+	chunk->count = kept;
+	return bytes;
+}
+
+uint64_t ll_extents_take_owned(uint64_t owner)
+{
+	uint64_t bytes = 0;
+	lock_map();
+	for (struct space *space = spaces; owner && space < spaces + SPACES; space++) {
+		for (size_t i = 0; i < space->count; i++)
+			bytes += take_owned_in(space->chunks[i], owner);
+		join_chunks(space, 0, space->count);
+	}
+	unlock_map();
+	return bytes;
+}
+
+size_t ll_extents_count(size_t *ret_chunks)
+{
+	size_t count = 0;
+	*ret_chunks = 0;
+	lock_map();
+	for (const struct space *space = spaces; space < spaces + SPACES; space++) {
+		for (size_t i = 0; i < space->count; i++) {
+			count += space->chunks[i]->count;
+			*ret_chunks += space->chunks[i]->count != 0;
+		}
+	}
+	unlock_map();
+	return count;
+}
