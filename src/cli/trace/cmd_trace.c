@@ -10,7 +10,6 @@
 #include "base/strbuf.h"
 #include "cli/options/command.h"
 #include "cli/options/help_text.h"
-#include "cli/run/environment.h"
 #include "cli/run/find.h"
 #include "cli/trace/card.h"
 #include "cli/trace/cupti.h"
@@ -78,7 +77,7 @@ static const struct ll_option options[] = {
     LL_OPTION_END,
 };
 
-/* CUPTI, or why not; the shim where it may be needed. */
+/* CUPTI, or why not; the library for events where it may be needed. */
 static int choose_way(const struct trace_args *args, const char *path, struct ll_trace_how *how, struct ll_err *err)
 {
 	char text[PATH_MAX + 80];
@@ -105,7 +104,7 @@ static int choose_way(const struct trace_args *args, const char *path, struct ll
 		ll_warn("%s=%s is left out: the driver loads one library", LL_TRACE_INJECTION, other);
 	if (how->by == LL_TRACE_BY_CUPTI)
 		return 0;
-	return ll_run_find_shim(how->shim, err);
+	return ll_trace_find_events_library(how->events, err);
 }
 
 static int check_program(const char *path, struct ll_trace_how *how, struct ll_err *err)
