@@ -16,7 +16,6 @@
 #include "shim/pool_reserve.h"
 #include "shim/say.h"
 #include "shim/time/agent.h"
-#include "shim/trace/trace.h"
 
 enum { DEVICES = 64 };
 
@@ -30,7 +29,6 @@ static struct {
 	struct ll_run_settings settings;
 	bool is_governed;
 	bool is_garbled; /* it was started under settings that cannot be read */
-	bool is_held;    /* launches may have to be timed for a trace: the gate is not opened */
 	_Atomic(struct ll_device_state *) devs[DEVICES];
 	struct ll_device_state *parents[DEVICES]; /* a forked child's: of no use, and never freed */
 	struct ll_err why[DEVICES];               /* there is none */
@@ -47,22 +45,12 @@ static struct {
 static void set_gate(void)
 {
 	struct ll_device_state *only = atomic_load(&program.only);
-	if (program.is_held || (program.is_governed && (!only || only->lost_ns)))
+	if (program.is_governed && (!only || only->lost_ns))
 		ll_gate_set(NULL);
 	else if (program.is_governed && only->flow)
 		ll_gate_set(ll_flow_gate(only->flow));
 	else
 		ll_gate_set_open();
-}
-
-/* No launch needs to be timed for a trace: the gate is what it would be without one. */
-static void release_gate(void)
-{
-	ll_device_state_settings();
-	pthread_mutex_lock(&program.lock);
-	program.is_held = false;
-	set_gate();
-	pthread_mutex_unlock(&program.lock);
 }
 
 /* Claims are closed by the ledger's own fork handler. What a thread of the parent held is kept and not freed: it may be
@@ -81,7 +69,6 @@ static void forget_in_child(struct ll_fork_item *item)
 	atomic_store(&program.only, NULL);
 	program.count = 0;
 	ll_device_state_forget_contexts();
-	program.is_held = ll_trace_holds_gate(release_gate);
 	set_gate();
 }
 
@@ -99,7 +86,6 @@ static void begin(void)
 	const char *text = getenv(LL_RUN_VARIABLE);
 	program.is_garbled = text && ll_run_settings_read(text, &program.settings) < 0;
 	program.is_governed = text != NULL;
-	program.is_held = ll_trace_holds_gate(release_gate) && !ll_trace_is_without_events();
 	if (!program.is_governed) {
 		set_gate();
 		atomic_store(&ll_device_state_answer, -1);

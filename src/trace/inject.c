@@ -23,7 +23,7 @@ static struct {
 	struct ll_trace_writer *writer;
 	pid_t pid;                      /* of the process that began; a child's differs */
 	_Atomic bool is_on;             /* CUPTI's records are being written */
-	_Atomic(void (*)(void)) others; /* the shim's way to end, and whose it is */
+	_Atomic(void (*)(void)) others; /* the way to end of libloadline-events.so, and whose it is */
 	_Atomic pid_t others_pid;
 } state = {.once = PTHREAD_ONCE_INIT, .flushing = PTHREAD_MUTEX_INITIALIZER};
 

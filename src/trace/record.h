@@ -5,7 +5,8 @@
  * that is not complete. All times are CLOCK_MONOTONIC, so that the files of all processes of a machine share one axis.
  * Native byte order: a file is read where it was written, and lives as long as the command.
  *
- * A process has several files where several sources write in it: CUPTI's records, the shim's events, the shim's gate.
+ * A process has several files where several sources write in it: CUPTI's records, timing events, and
+ * waits at the gate.
  */
 #ifndef LOADLINE_TRACE_RECORD_H
 #define LOADLINE_TRACE_RECORD_H

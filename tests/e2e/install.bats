@@ -88,7 +88,7 @@ settings() {
 	[ -e "$LOADLINE_BUILD/sim/libcuda.so.1" ] || skip "no simulator in this build"
 	local words
 	words=$(LOADLINE_CUPTI=/none "$PREFIX/bin/loadline" --sim trace -- sh -c 'echo $LD_PRELOAD' 2>/dev/null)
-	[ "$words" = "$PREFIX/lib/loadline/libloadline-trace.so:$PREFIX/lib/loadline/libloadline-cuda.so" ]
+	[ "$words" = "$PREFIX/lib/loadline/libloadline-trace.so:$PREFIX/lib/loadline/libloadline-events.so" ]
 }
 
 @test "the installed program finds the installed simulator" {

@@ -258,6 +258,13 @@ rows() {
 	finish trace
 	[ "$status" -eq 0 ]
 	has trace 'select(.event == "process") | .kernels == 50 and .gate_waits > 20 and .by == "events"'
+	# A launch is timed behind the gate, so its wait is not in its kernel's time.
+	trace --json -- "$LOADLINE" run --compute 20% -- "$TRACED" kernels=50:2000000
+	[ "$status" -eq 0 ]
+	has trace 'select(.event == "process") | .kernels == 50 and .gate_waits > 20 and .busy_seconds < .gate_seconds and
+		.gate_seconds > 0.2 and .by == "events"'
+	trace -- "$LOADLINE" run -- sh -c 'echo $LD_PRELOAD'
+	[ "$(sed 's:[^\:]*/::g' "$T/trace.out")" = libloadline-trace.so:libloadline-cuda.so:libloadline-events.so ]
 }
 
 @test "the overlap of two processes is told" {
@@ -317,7 +324,7 @@ rows() {
 	# Of which these two are parts.
 	run ! sh -c "readelf -dW '$library' | grep NEEDED | grep -vE 'lib(c|pthread|dl)\.so'"
 	[ "$(nm -D --defined-only "$library" | awk '{ print $3 }' | sort | xargs)" = \
-		"InitializeInjection _Exit _exit loadline_trace_at_end loadline_trace_is_by_cupti quick_exit" ]
+		"InitializeInjection _Exit _exit loadline_launch_waited loadline_trace_at_end loadline_trace_is_by_cupti quick_exit" ]
 }
 
 @test "-i keeps what happens on other cards out" {

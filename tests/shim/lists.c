@@ -1,4 +1,4 @@
-/* The lists of the shim against each other: what a hook must not lack. */
+/* A list of hooks against the other lists: what a hook must not lack. LL_HOOKS_LIST is the list of one library. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -12,7 +12,7 @@
 static const char *const hooks[] = {
 #define LL_HOOK(symbol) #symbol,
 #define LL_HOOK_NVML(symbol) #symbol,
-#include "shim/interpose/hooks.def"
+#include LL_HOOKS_LIST
 };
 enum { HOOKS = sizeof hooks / sizeof hooks[0] };
 

@@ -1,6 +1,6 @@
 /*
- * What a launch takes of the driver, counted on a driver that is a table of functions: one that is traced by events, by
- * the thread that launches and by the one that harvests; and one that the gate counts.
+ * What a launch takes of the driver, counted on a driver that is a table of functions: in the tracing library, by the
+ * thread that launches and by the one that harvests; and in the governing library, where the gate counts it.
  */
 #include "../unit/test.h"
 
@@ -9,11 +9,13 @@
 
 #include "base/clock.h"
 #include "shim/hooks/launch.h"
+#include "shim/hooks/wait_listener.h"
 #include "shim/interpose/device_uuid.h"
 #include "shim/interpose/real.h"
 #include "shim/time/flow.h"
-#include "shim/trace/trace_events.h"
-#include "shim/trace/trace_names.h"
+#include "trace/preload/events.h"
+#include "trace/preload/launch.h"
+#include "trace/preload/names.h"
 
 enum { MANY = 500, MOST_EVENTS = 4096, WITHIN_S = 30 };
 
@@ -213,20 +215,9 @@ static bool is_governed;
 static struct ll_run_settings settings;
 static struct ll_device_state own_dev = {.flow = (struct ll_flow *)(void *)made}; /* nobody looks inside */
 
-_Atomic int ll_trace_answer = LL_TRACE_GATE_AND_EVENTS;
-_Thread_local struct ll_trace_what ll_trace_next;
-
-int ll_trace_decide(void)
+ll_wait_listener *ll_wait_listener_find(void)
 {
-	return LL_TRACE_GATE_AND_EVENTS;
-}
-
-void ll_trace_waited(ll_cu_device device, const char *uuid, uint64_t start_ns, uint64_t end_ns)
-{
-	(void)device;
-	(void)uuid;
-	(void)start_ns;
-	(void)end_ns;
+	return NULL;
 }
 
 _Atomic int ll_device_state_answer; /* asks each time */
@@ -368,9 +359,8 @@ void ll_trace_writer_flush(struct ll_trace_writer *writer)
 
 static void launch(struct ll_cu_function *function, struct ll_cu_stream *stream)
 {
-	ll_trace_next =
-	    (struct ll_trace_what){.symbol = "cuLaunchKernel", .kind = LL_TRACE_KERNEL, .function = function};
-	LL_LAUNCH_SCOPE(launch, stream, 0);
+	struct ll_work work = {.symbol = "cuLaunchKernel", .kind = LL_WORK_KERNEL, .function = function};
+	LL_TRACED_LAUNCH_SCOPE(launch, stream, work);
 	launch.status = LL_CUDA_SUCCESS;
 }
 
@@ -378,6 +368,14 @@ static void launch_many(struct ll_cu_stream *stream)
 {
 	for (int i = 0; i < MANY; i++)
 		launch(KERNEL(i % 8), stream);
+}
+
+static void launch_many_governed(struct ll_cu_stream *stream)
+{
+	for (int i = 0; i < MANY; i++) {
+		LL_LAUNCH_SCOPE(launch, stream, 0);
+		launch.status = LL_CUDA_SUCCESS;
+	}
 }
 
 #define WAIT_FOR(condition)                                                                                            \
@@ -503,7 +501,7 @@ static void more_kernels_than_places_keep_their_names(void **state)
 	enum { KERNELS = 20000 };
 	static uint32_t numbers[KERNELS];
 	for (unsigned i = 0; i < KERNELS; i++) {
-		struct ll_trace_what what = {.symbol = "x", .function = KERNEL(i)};
+		struct ll_work what = {.symbol = "x", .function = KERNEL(i)};
 		numbers[i] = ll_trace_names_find(NULL, &what);
 		assert_int_equal(ll_trace_names_find(NULL, &what), numbers[i]);
 		assert_true(i == 0 || numbers[i] != numbers[i - 1]);
@@ -515,7 +513,7 @@ static void more_kernels_than_places_keep_their_names(void **state)
 static void check_counted(struct ll_cu_stream *stream, unsigned stream_calls, unsigned capture_calls)
 {
 	forget_counts();
-	launch_many(stream);
+	launch_many_governed(stream);
 	assert_int_equal(calls[0][CAPTURING], capture_calls * MANY);
 	assert_int_equal(calls[0][CURRENT], MANY);
 	assert_int_equal(calls[0][STREAM_CONTEXT], stream_calls * MANY);
@@ -533,13 +531,11 @@ static void a_launch_that_the_gate_counts_asks_one_to_three_questions(void **sta
 {
 	(void)state;
 	is_governed = true;
-	ll_trace_answer = LL_TRACE_NOTHING;
 	check_counted(NULL, 0, 0);
 	check_counted(OWN_STREAM, 1, 0);
 	begin_capture();
 	check_counted(NULL, 0, 1);
 	check_counted(OWN_STREAM, 1, 1);
-	ll_trace_answer = LL_TRACE_GATE_AND_EVENTS;
 	is_governed = false;
 }
 
@@ -549,16 +545,19 @@ static void a_launch_that_is_not_counted_is_never_timed_in_a_capture(void **stat
 	(void)state;
 	is_governed = true;
 	is_counted = false;
-	ll_trace_answer = LL_TRACE_NOTHING;
-	launch_many(OWN_STREAM);
+	launch_many_governed(OWN_STREAM);
 	assert_int_equal(entered, MANY);
 	capture_status = LL_CU_STREAM_CAPTURE_STATUS_ACTIVE;
-	launch_many(OWN_STREAM);
+	launch_many_governed(OWN_STREAM);
 	assert_int_equal(entered, MANY);
 	capture_status = LL_CU_STREAM_CAPTURE_STATUS_NONE;
-	ll_trace_answer = LL_TRACE_GATE_AND_EVENTS;
 	is_counted = true;
 	is_governed = false;
+}
+
+static uint64_t kind_of_memset(const char *symbol, uint64_t bytes)
+{
+	return ll_launch_kind_of((struct ll_work){.symbol = symbol, .kind = LL_WORK_MEMSET, .bytes = bytes});
 }
 
 static void memsets_of_about_one_size_are_of_a_kind(void **state)
@@ -567,11 +566,10 @@ static void memsets_of_about_one_size_are_of_a_kind(void **state)
 	static const char symbol[] = "cuMemsetD8Async";
 	static const uint64_t classes[][2] = {{4, 4},       {5, 5},       {8, 9},
 					      {1000, 1023}, {1024, 1279}, {UINT64_MAX, UINT64_MAX - 1}};
-	uint64_t last = ll_launch_named(symbol, LL_TRACE_MEMSET, 0);
+	uint64_t last = kind_of_memset(symbol, 0);
 	for (unsigned i = 0; i < sizeof classes / sizeof *classes; i++) {
-		uint64_t kind = ll_launch_named(symbol, LL_TRACE_MEMSET, classes[i][0]);
-		assert_int_equal(kind, ll_launch_named(symbol, LL_TRACE_MEMSET, classes[i][1]));
-		assert_int_equal(ll_trace_next.bytes, classes[i][1]);
+		uint64_t kind = kind_of_memset(symbol, classes[i][0]);
+		assert_int_equal(kind, kind_of_memset(symbol, classes[i][1]));
 		assert_int_not_equal(kind, last);
 		last = kind;
 	}

@@ -49,10 +49,11 @@ static char *make_variable(const char *name, const char *value)
 	return asprintf(&text, "%s=%s", name, value) < 0 ? NULL : text;
 }
 
-/* Last: whoever else stands in front of the driver passes on to us, and we to the driver alone. */
+/* Last: whoever else stands in front of the driver passes on to us, and we to the driver alone. Only the library by
+ * which `loadline trace` times launches comes behind us: a launch is timed after it has waited for its turn. */
 static char *make_preload(const char *shim)
 {
-	LL_SCOPE_FREE char *list = ll_preload_append(getenv("LD_PRELOAD"), shim);
+	LL_SCOPE_FREE char *list = ll_preload_insert(getenv("LD_PRELOAD"), shim, "libloadline-events.so");
 	return list ? make_variable("LD_PRELOAD", list) : NULL;
 }
 

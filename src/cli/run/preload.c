@@ -48,17 +48,39 @@ const char *ll_preload_word(const char *list, size_t *ret_length)
 	return word;
 }
 
-char *ll_preload_append(const char *list, const char *path)
+static bool is_same(const char *word, size_t length, const char *text)
+{
+	return strlen(text) == length && strncmp(word, text, length) == 0;
+}
+
+static bool is_file_named(const char *word, size_t length, const char *name)
+{
+	const char *slash = memrchr(word, '/', length);
+	size_t folder = slash ? (size_t)(slash + 1 - word) : 0;
+	return is_same(word + folder, length - folder, name);
+}
+
+char *ll_preload_insert(const char *list, const char *path, const char *name)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+	bool is_in = false;
 	size_t length;
 	for (const char *word = ll_preload_word(list, &length); length;
 	     word = ll_preload_word(word + length, &length)) {
-		if (strlen(path) == length && strncmp(word, path, length) == 0)
+		if (is_same(word, length, path))
 			continue;
-		ll_strbuf_add(&text, word, length);
-		ll_strbuf_addc(&text, ':');
+		if (name && !is_in && is_file_named(word, length, name)) {
+			ll_strbuf_addf(&text, "%s%s", text.length ? ":" : "", path);
+			is_in = true;
+		}
+		ll_strbuf_addf(&text, "%s%.*s", text.length ? ":" : "", (int)length, word);
 	}
-	ll_strbuf_adds(&text, path);
+	if (!is_in)
+		ll_strbuf_addf(&text, "%s%s", text.length ? ":" : "", path);
 	return ll_strbuf_detach(&text);
+}
+
+char *ll_preload_append(const char *list, const char *path)
+{
+	return ll_preload_insert(list, path, NULL);
 }

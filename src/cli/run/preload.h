@@ -25,4 +25,7 @@ const char *ll_preload_word(const char *list, size_t *ret_length);
 /* The list with this library last, and nowhere else; for free(3). NULL: out of memory. */
 char *ll_preload_append(const char *list, const char *path);
 
+/* The same, but in front of the first library whose file name is `name`, if there is one. */
+char *ll_preload_insert(const char *list, const char *path, const char *name);
+
 #endif

@@ -10,7 +10,6 @@
 #include "base/strbuf.h"
 #include "cli/options/command.h"
 #include "cli/options/help_text.h"
-#include "cli/run/environment.h"
 #include "cli/run/program.h"
 #include "cli/trace/card.h"
 #include "cli/trace/cupti.h"
@@ -77,7 +76,7 @@ static const struct ll_option trace_options[] = {
     LL_OPTION_END,
 };
 
-/* CUPTI, or why not; the shim where it may be needed. */
+/* CUPTI, or why not; the library for events where it may be needed. */
 static int choose_way(const struct trace_args *args, const char *path, struct ll_trace_how *how, struct ll_err *err)
 {
 	char text[PATH_MAX + 80];
@@ -104,7 +103,7 @@ static int choose_way(const struct trace_args *args, const char *path, struct ll
 		ll_warn("%s=%s is not used: the driver loads one library only", LL_TRACE_INJECTION, other);
 	if (how->by == LL_TRACE_BY_CUPTI)
 		return 0;
-	return ll_run_find_shim(how->shim, err);
+	return ll_trace_find_events_library(how->events, err);
 }
 
 static int check_program(const char *path, struct ll_trace_how *how, struct ll_err *err)

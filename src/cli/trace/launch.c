@@ -22,19 +22,29 @@
 static const char *const places[] = {"src/trace", "../lib/loadline", NULL};
 static const struct ll_preload_library library = {"libloadline-trace.so", "LOADLINE_TRACE_LIBRARY", places};
 
+static const char *const events_places[] = {"src/trace/preload", "../lib/loadline", NULL};
+static const struct ll_preload_library events_library = {"libloadline-events.so", "LOADLINE_EVENTS_LIBRARY",
+							 events_places};
+
 int ll_trace_find_library(char ret_path[PATH_MAX], struct ll_err *err)
 {
 	return ll_preload_find(&library, ret_path, err);
 }
 
-/* Ours behind what is there, the shim last of all: whoever stands in front of the driver passes on to it. */
+int ll_trace_find_events_library(char ret_path[PATH_MAX], struct ll_err *err)
+{
+	return ll_preload_find(&events_library, ret_path, err);
+}
+
+/* Ours behind what is there, and the one for events last of all: whoever stands in front of the driver passes on to it.
+ */
 static int preload(const struct ll_trace_how *how)
 {
 	LL_SCOPE_FREE char *list = ll_preload_append(getenv("LD_PRELOAD"), how->library);
-	LL_SCOPE_FREE char *with_shim = list && *how->shim ? ll_preload_append(list, how->shim) : NULL;
-	if (!list || (*how->shim && !with_shim))
+	LL_SCOPE_FREE char *with_events = list && *how->events ? ll_preload_append(list, how->events) : NULL;
+	if (!list || (*how->events && !with_events))
 		return -1;
-	return setenv("LD_PRELOAD", with_shim ? with_shim : list, 1);
+	return setenv("LD_PRELOAD", with_events ? with_events : list, 1);
 }
 
 /* In the child. */

@@ -21,13 +21,16 @@ struct ll_trace_how {
 	char folder[PATH_MAX];  /* where the records go */
 	char cupti[PATH_MAX];   /* "": none was found */
 	char library[PATH_MAX]; /* libloadline-trace.so */
-	char shim[PATH_MAX];    /* libloadline-cuda.so; "": not put in front of the driver */
+	char events[PATH_MAX];  /* libloadline-events.so; "": not put in front of the driver */
 	uint64_t most_events;
-	bool is_preloaded; /* false: the driver alone loads the library, and the shim is left out */
+	bool is_preloaded; /* false: the driver alone loads the library, and the one for events is left out */
 };
 
 /* libloadline-trace.so: LOADLINE_TRACE_LIBRARY, or the one that came with loadline. -ENOENT, -EINVAL. */
 int ll_trace_find_library(char ret_path[PATH_MAX], struct ll_err *err);
+
+/* libloadline-events.so: LOADLINE_EVENTS_LIBRARY, or the one that came with loadline. -ENOENT, -EINVAL. */
+int ll_trace_find_events_library(char ret_path[PATH_MAX], struct ll_err *err);
 
 /*
  * Runs path with these words and looks at it with the sampler until it ends. *ret_status: as a shell gives it, 128 and

@@ -1,11 +1,8 @@
 /* Contexts take memory of the card, and all that is in them goes when they go. What the library remembers of streams
- * and of code goes with these. */
+ * goes with these. */
 #include "shim/hooks/launch.h"
 #include "shim/interpose/hook.h"
 #include "shim/memory/contexts.h"
-#include "shim/trace/trace.h"
-#include "shim/trace/trace_events.h"
-#include "shim/trace/trace_names.h"
 
 /* ---- contexts ---- */
 
@@ -51,15 +48,8 @@ MAKE_HOOKS(cuVDPAUCtxCreate,
 	    ll_vdp_get_proc_address *vdp_get_proc_address),
 	   (ret_context, flags, device, vdp_device, vdp_get_proc_address))
 
-static void forget_traced(struct ll_cu_context *context)
-{
-	if (ll_trace_is_by_events() && !ll_reentry_is_inside())
-		ll_trace_events_forget(context);
-}
-
 LL_HOOK_EXPORT ll_cu_result cuCtxDestroy(struct ll_cu_context *context)
 {
-	forget_traced(context);
 	if (ll_charge_passes())
 		return ll_real()->cuCtxDestroy(context);
 	LL_REENTRY_SCOPE();
@@ -74,10 +64,8 @@ LL_HOOK_EXPORT ll_cu_result cuCtxAttach(struct ll_cu_context **ret_context, unsi
 	return ll_context_attach(ret_context, flags);
 }
 
-/* Whether the context goes is not known before: what a trace has of it is given up either way. */
 LL_HOOK_EXPORT ll_cu_result cuCtxDetach(struct ll_cu_context *context)
 {
-	forget_traced(context);
 	if (ll_charge_passes())
 		return ll_real()->cuCtxDetach(context);
 	LL_REENTRY_SCOPE();
@@ -86,7 +74,6 @@ LL_HOOK_EXPORT ll_cu_result cuCtxDetach(struct ll_cu_context *context)
 
 LL_HOOK_EXPORT ll_cu_result cuCtxDestroy_v2(struct ll_cu_context *context)
 {
-	forget_traced(context);
 	if (ll_charge_passes())
 		return ll_real()->cuCtxDestroy_v2(context);
 	LL_REENTRY_SCOPE();
@@ -103,8 +90,6 @@ LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxRetain(struct ll_cu_context **ret_
 
 LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxRelease(ll_cu_device device)
 {
-	if (ll_trace_is_by_events() && !ll_reentry_is_inside())
-		ll_trace_events_forget_device(device);
 	if (ll_charge_passes())
 		return ll_real()->cuDevicePrimaryCtxRelease(device);
 	LL_REENTRY_SCOPE();
@@ -113,8 +98,6 @@ LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxRelease(ll_cu_device device)
 
 LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxRelease_v2(ll_cu_device device)
 {
-	if (ll_trace_is_by_events() && !ll_reentry_is_inside())
-		ll_trace_events_forget_device(device);
 	if (ll_charge_passes())
 		return ll_real()->cuDevicePrimaryCtxRelease_v2(device);
 	LL_REENTRY_SCOPE();
@@ -123,8 +106,6 @@ LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxRelease_v2(ll_cu_device device)
 
 LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxReset(ll_cu_device device)
 {
-	if (ll_trace_is_by_events() && !ll_reentry_is_inside())
-		ll_trace_events_forget_device(device);
 	if (ll_charge_passes())
 		return ll_real()->cuDevicePrimaryCtxReset(device);
 	LL_REENTRY_SCOPE();
@@ -133,8 +114,6 @@ LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxReset(ll_cu_device device)
 
 LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxReset_v2(ll_cu_device device)
 {
-	if (ll_trace_is_by_events() && !ll_reentry_is_inside())
-		ll_trace_events_forget_device(device);
 	if (ll_charge_passes())
 		return ll_real()->cuDevicePrimaryCtxReset_v2(device);
 	LL_REENTRY_SCOPE();
@@ -173,7 +152,7 @@ LL_HOOK_EXPORT ll_cu_result cuCtxSetLimit(enum ll_cu_limit limit, size_t value)
 #define DESTROY_HOOK(symbol)                                                                                           \
 	LL_HOOK_EXPORT ll_cu_result symbol(struct ll_cu_stream *stream)                                                \
 	{                                                                                                              \
-		if (ll_reentry_is_inside() || (!ll_device_state_settings() && !ll_trace_is_by_events()))               \
+		if (ll_reentry_is_inside() || !ll_device_state_settings())                                             \
 			return ll_real()->symbol(stream);                                                              \
 		LL_REENTRY_SCOPE();                                                                                    \
 		ll_launch_forget_stream(stream);                                                                       \
@@ -182,20 +161,3 @@ LL_HOOK_EXPORT ll_cu_result cuCtxSetLimit(enum ll_cu_limit limit, size_t value)
 
 DESTROY_HOOK(cuStreamDestroy)
 DESTROY_HOOK(cuStreamDestroy_v2)
-
-/* ---- code ---- */
-
-/* Code that goes: what a trace remembers of its kernels goes first. */
-LL_HOOK_EXPORT ll_cu_result cuModuleUnload(struct ll_cu_module *module)
-{
-	if (ll_trace_is_by_events())
-		ll_trace_names_forget();
-	return ll_real()->cuModuleUnload(module);
-}
-
-LL_HOOK_EXPORT ll_cu_result cuLibraryUnload(struct ll_cu_library *library)
-{
-	if (ll_trace_is_by_events())
-		ll_trace_names_forget();
-	return ll_real()->cuLibraryUnload(library);
-}

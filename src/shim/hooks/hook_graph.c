@@ -2,10 +2,10 @@
 #include "abi/cuda_graph.h"
 #include "shim/hooks/launch.h"
 #include "shim/interpose/hook.h"
+#include "shim/interpose/stream.h"
 #include "shim/memory/charge.h"
 #include "shim/memory/pools.h"
 #include "shim/pool_reserve.h"
-#include "shim/time/capturing.h"
 
 /* ---- replays ---- */
 
@@ -32,7 +32,6 @@ static ll_cu_result take_memory(struct ll_cu_graph_exec *exec, struct ll_cu_stre
 #define GRAPH_LAUNCH_HOOK(symbol, its_stream)                                                                          \
 	static ll_cu_result gate_##symbol(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)                  \
 	{                                                                                                              \
-		ll_launch_named(#symbol, LL_TRACE_GRAPH, 0);                                                           \
 		LL_LAUNCH_SCOPE(launch, its_stream, ll_launch_kind(exec, 0));                                          \
 		return LL_LAUNCH_CALL(launch, ll_real()->symbol(exec, stream));                                        \
 	}                                                                                                              \
@@ -68,7 +67,7 @@ GRAPH_UPLOAD_HOOK(cuGraphUpload)
 GRAPH_UPLOAD_HOOK(cuGraphUpload_ptsz)
 
 GRAPH_LAUNCH_HOOK(cuGraphLaunch, stream)
-GRAPH_LAUNCH_HOOK(cuGraphLaunch_ptsz, ll_launch_per_thread(stream))
+GRAPH_LAUNCH_HOOK(cuGraphLaunch_ptsz, ll_stream_per_thread(stream))
 
 /*
  * Work is timed from another thread too, which looks before whether the stream is being captured. A capture begins
@@ -91,7 +90,7 @@ GRAPH_LAUNCH_HOOK(cuGraphLaunch_ptsz, ll_launch_per_thread(stream))
 	}
 #define CAPTURE_HOOKS(symbol, params, args)                                                                            \
 	CAPTURE_HOOK(symbol, stream, params, args)                                                                     \
-	CAPTURE_HOOK(symbol##_ptsz, ll_launch_per_thread(stream), params, args)
+	CAPTURE_HOOK(symbol##_ptsz, ll_stream_per_thread(stream), params, args)
 
 CAPTURE_HOOKS(cuStreamBeginCapture, (struct ll_cu_stream * stream), (stream))
 CAPTURE_HOOKS(cuStreamBeginCapture_v2, (struct ll_cu_stream * stream, enum ll_cu_capture_mode mode), (stream, mode))

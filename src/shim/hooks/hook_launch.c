@@ -1,68 +1,50 @@
+/*
+ * What gives the card work, but for graphs: the rows of work.def, and kernels on several cards.
+ *
+ * Copies within and between cards use the SMs, or the memory as kernels do; copies between host and card run on the
+ * copy engines beside other programs' kernels, and pass. Where the function does not say which it is, it is asked of
+ * the addresses, and only while the gate is shut: through an open gate such a copy is not counted, and its time is in
+ * that of its stream.
+ */
 #include "abi/cuda_launch.h"
 #include "shim/hooks/launch.h"
 #include "shim/interpose/hook.h"
+#include "shim/time/waits.h"
 
-static uint64_t kernel_kind(const struct ll_cu_function *function, unsigned grid_x, unsigned grid_y, unsigned grid_z)
-{
-	return ll_launch_kind(function, (uint64_t)grid_x * grid_y * grid_z);
-}
+#define LL_WORK(symbol, stream, work, params, args)                                                                    \
+	LL_LAUNCH_HOOK(symbol, stream, ll_launch_kind_of(work), params, args)
 
-/* For a trace: the grid is as launched, the block the same. */
-static uint64_t note_kernel(const char *symbol, const struct ll_cu_function *function,
-			    const struct ll_cu_launch_config *config)
-{
-	ll_trace_note((struct ll_trace_what){
-	    .symbol = symbol,
-	    .kind = LL_TRACE_KERNEL,
-	    .function = function,
-	    .grid = {config->grid_x, config->grid_y, config->grid_z},
-	    .block = {config->block_x, config->block_y, config->block_z},
-	    .dynamic_shared_bytes = config->shared_bytes,
-	});
-	return kernel_kind(function, config->grid_x, config->grid_y, config->grid_z);
-}
+#define LL_WORK_PER_THREAD(symbol, suffix, stream, work, params, args)                                                 \
+	LL_WORK(symbol, stream, work, params, args)                                                                    \
+	LL_WORK(symbol##suffix, ll_stream_per_thread(stream), work, params, args)
 
-static uint64_t config_kind(const struct ll_cu_launch_config *config, const struct ll_cu_function *function)
-{
-	return config ? note_kernel("cuLaunchKernelEx", function, config) : 0;
-}
+/* The text is the function's own, not its variant's: both are of one kind. */
+#define COPY_HOOK(symbol, text, sides, bytes_of, stream, params, args)                                                 \
+	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
+	{                                                                                                              \
+		if (ll_gate_is_open() || ll_reentry_is_inside() || !ll_copy_is_within_cards(sides))                    \
+			return ll_real()->symbol args;                                                                 \
+		LL_LAUNCH_SCOPE(launch, stream, ll_launch_kind(text, ll_launch_size(bytes_of)));                       \
+		return LL_LAUNCH_CALL(launch, ll_real()->symbol args);                                                 \
+	}
 
-/* The parameters of the launches that have no struct for them. */
-#define KERNEL_KIND(symbol)                                                                                            \
-	note_kernel(#symbol, function,                                                                                 \
-		    &(struct ll_cu_launch_config){.grid_x = grid_x,                                                    \
-						  .grid_y = grid_y,                                                    \
-						  .grid_z = grid_z,                                                    \
-						  .block_x = block_x,                                                  \
-						  .block_y = block_y,                                                  \
-						  .block_z = block_z,                                                  \
-						  .shared_bytes = shared_bytes})
+#define LL_WORK_COPY(symbol, suffix, sides, bytes_of, stream, params, args)                                            \
+	COPY_HOOK(symbol, #symbol, sides, bytes_of, stream, params, args)                                              \
+	COPY_HOOK(symbol##suffix, #symbol, sides, bytes_of, ll_stream_per_thread(stream), params, args)
 
-LL_LAUNCH_HOOKS_OF_KIND(cuLaunchKernel, _ptsz, stream, KERNEL_KIND(cuLaunchKernel),
-			(struct ll_cu_function * function, unsigned int grid_x, unsigned int grid_y,
-			 unsigned int grid_z, unsigned int block_x, unsigned int block_y, unsigned int block_z,
-			 unsigned int shared_bytes, struct ll_cu_stream *stream, void **params, void **extra),
-			(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, params,
-			 extra))
+#include "shim/interpose/work.def"
 
-LL_LAUNCH_HOOKS_OF_KIND(cuLaunchKernelEx, _ptsz, config ? config->stream : NULL, config_kind(config, function),
-			(const struct ll_cu_launch_config *config, struct ll_cu_function *function, void **params,
-			 void **extra),
-			(config, function, params, extra))
+/* A copy to the host passes. It waits for all that was launched in its stream before, and so says how the program waits
+ * (waits.h). */
+#define WAITING_COPY_HOOK(symbol)                                                                                      \
+	LL_HOOK_EXPORT ll_cu_result symbol(void *to, ll_cu_deviceptr from, size_t bytes)                               \
+	{                                                                                                              \
+		ll_waits_count();                                                                                      \
+		return ll_real()->symbol(to, from, bytes);                                                             \
+	}
 
-LL_LAUNCH_HOOKS_OF_KIND(cuLaunchCooperativeKernel, _ptsz, stream, KERNEL_KIND(cuLaunchCooperativeKernel),
-			(struct ll_cu_function * function, unsigned int grid_x, unsigned int grid_y,
-			 unsigned int grid_z, unsigned int block_x, unsigned int block_y, unsigned int block_z,
-			 unsigned int shared_bytes, struct ll_cu_stream *stream, void **params),
-			(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, params))
-
-/* The oldest launches, which have no per-thread variants. */
-LL_LAUNCH_HOOK(cuLaunch, LL_LAUNCH_DEFAULT_STREAM, (struct ll_cu_function * function), (function))
-LL_LAUNCH_HOOK(cuLaunchGrid, LL_LAUNCH_DEFAULT_STREAM, (struct ll_cu_function * function, int grid_x, int grid_y),
-	       (function, grid_x, grid_y))
-LL_LAUNCH_HOOK(cuLaunchGridAsync, stream,
-	       (struct ll_cu_function * function, int grid_x, int grid_y, struct ll_cu_stream *stream),
-	       (function, grid_x, grid_y, stream))
+WAITING_COPY_HOOK(cuMemcpyDtoH_v2)
+WAITING_COPY_HOOK(cuMemcpyDtoH_v2_ptds)
 
 /*
  * One kernel on several cards: it passes the gate of each before it begins on any. Having passed one keeps nobody out
@@ -77,26 +59,13 @@ struct parts {
 	ll_cu_result status;
 };
 
-static uint64_t part_kind(const struct ll_cu_launch_params *part)
-{
-	struct ll_cu_launch_config config = {.grid_x = part->grid_x,
-					     .grid_y = part->grid_y,
-					     .grid_z = part->grid_z,
-					     .block_x = part->block_x,
-					     .block_y = part->block_y,
-					     .block_z = part->block_z,
-					     .shared_bytes = part->shared_bytes};
-	note_kernel("cuLaunchCooperativeKernelMultiDevice", part->function, &config);
-	return ll_launch_kind(part->function, 0);
-}
-
 static void begin_parts(struct parts *parts, const struct ll_cu_launch_params *launches, unsigned count)
 {
 	unsigned most = !launches ? 0 : count < MOST_CARDS ? count : MOST_CARDS;
 	parts->status = LL_LAUNCH_LOST;
 	parts->is_refused = false;
 	for (unsigned i = 0; i < most; i++) {
-		parts->launches[i] = ll_launch_begin(launches[i].stream, part_kind(&launches[i]));
+		parts->launches[i] = ll_launch_begin(launches[i].stream, ll_launch_kind(launches[i].function, 0));
 		parts->count = i + 1;
 		parts->is_refused |= parts->launches[i].is_refused;
 	}

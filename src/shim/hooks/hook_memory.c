@@ -3,7 +3,6 @@
 #include "shim/interpose/hook.h"
 #include "shim/memory/charge.h"
 #include "shim/memory/pools.h"
-#include "shim/trace/trace.h"
 
 /* ---- plain and managed ---- */
 
@@ -60,9 +59,8 @@ LL_HOOK_EXPORT ll_cu_result cuMemAlloc(ll_cu_deviceptr_v1 *ret_address, unsigned
 LL_HOOK_EXPORT ll_cu_result cuMemAlloc_v2(ll_cu_deviceptr *ret_address, size_t bytes)
 {
 	if (ll_charge_passes())
-		return ll_trace_allocated(ll_real()->cuMemAlloc_v2(ret_address, bytes), ret_address, bytes);
-	ALLOCATE(ll_trace_allocated(ll_real()->cuMemAlloc_v2(ret_address, bytes), ret_address, bytes),
-		 ll_footprint_plain(bytes));
+		return ll_real()->cuMemAlloc_v2(ret_address, bytes);
+	ALLOCATE(ll_real()->cuMemAlloc_v2(ret_address, bytes), ll_footprint_plain(bytes));
 }
 
 LL_HOOK_EXPORT ll_cu_result cuMemAllocPitch(ll_cu_deviceptr_v1 *ret_address, unsigned int *ret_pitch_bytes,
@@ -85,9 +83,8 @@ LL_HOOK_EXPORT ll_cu_result cuMemAllocPitch_v2(ll_cu_deviceptr *ret_address, siz
 LL_HOOK_EXPORT ll_cu_result cuMemAllocManaged(ll_cu_deviceptr *ret_address, size_t bytes, unsigned int flags)
 {
 	if (ll_charge_passes())
-		return ll_trace_allocated(ll_real()->cuMemAllocManaged(ret_address, bytes, flags), ret_address, bytes);
-	ALLOCATE(ll_trace_allocated(ll_real()->cuMemAllocManaged(ret_address, bytes, flags), ret_address, bytes),
-		 ll_footprint_plain(bytes));
+		return ll_real()->cuMemAllocManaged(ret_address, bytes, flags);
+	ALLOCATE(ll_real()->cuMemAllocManaged(ret_address, bytes, flags), ll_footprint_plain(bytes));
 }
 
 LL_HOOK_EXPORT ll_cu_result cuMemFree(ll_cu_deviceptr_v1 address)
@@ -100,8 +97,8 @@ LL_HOOK_EXPORT ll_cu_result cuMemFree(ll_cu_deviceptr_v1 address)
 LL_HOOK_EXPORT ll_cu_result cuMemFree_v2(ll_cu_deviceptr address)
 {
 	if (ll_charge_passes())
-		return ll_trace_freed(ll_real()->cuMemFree_v2(address), address);
-	FREE(ll_trace_freed(ll_real()->cuMemFree_v2(address), address));
+		return ll_real()->cuMemFree_v2(address);
+	FREE(ll_real()->cuMemFree_v2(address));
 }
 
 /* ---- arrays and mipmaps ---- */

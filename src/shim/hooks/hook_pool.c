@@ -5,7 +5,6 @@
 #include "shim/memory/charge.h"
 #include "shim/memory/pools.h"
 #include "shim/time/waits.h"
-#include "shim/trace/trace.h"
 
 static bool is_captured(struct ll_cu_stream *stream)
 {
@@ -20,9 +19,8 @@ static struct ll_device_state *dev_of(struct ll_cu_stream *stream)
 	struct ll_cu_context *current, *context;
 	struct ll_extent extent;
 	struct ll_device_state *dev = ll_device_state_current(&current);
-	bool is_default = !stream || stream == LL_CU_STREAM_LEGACY || stream == LL_CU_STREAM_PER_THREAD;
-	if (is_default || ll_real()->cuStreamGetCtx(stream, &context) != LL_CUDA_SUCCESS || context == current ||
-	    !ll_extents_find(LL_EXTENT_CONTEXT, ll_extent_handle(context), &extent))
+	if (ll_stream_is_default(stream) || ll_real()->cuStreamGetCtx(stream, &context) != LL_CUDA_SUCCESS ||
+	    context == current || !ll_extents_find(LL_EXTENT_CONTEXT, ll_extent_handle(context), &extent))
 		return dev;
 	return extent.dev;
 }
@@ -58,27 +56,21 @@ static struct ll_device_state *dev_of(struct ll_cu_stream *stream)
 							    struct ll_cu_stream *stream)                               \
 	{                                                                                                              \
 		if (ll_charge_passes() || !bytes)                                                                      \
-			return ll_trace_allocated(ll_real()->cuMemAllocAsync##suffix(ret_address, bytes, stream),      \
-						  ret_address, bytes);                                                 \
-		ALLOCATE(ll_trace_allocated(ll_real()->cuMemAllocAsync##suffix(ret_address, bytes, stream),            \
-					    ret_address, bytes),                                                       \
+			return ll_real()->cuMemAllocAsync##suffix(ret_address, bytes, stream);                         \
+		ALLOCATE(ll_real()->cuMemAllocAsync##suffix(ret_address, bytes, stream),                               \
 			 ll_real()->cuMemFreeAsync##suffix(*ret_address, stream), NULL, as_stream);                    \
 	}                                                                                                              \
 	LL_HOOK_EXPORT ll_cu_result cuMemAllocFromPoolAsync##suffix(                                                   \
 	    ll_cu_deviceptr *ret_address, size_t bytes, struct ll_cu_mem_pool *pool, struct ll_cu_stream *stream)      \
 	{                                                                                                              \
 		if (ll_charge_passes() || !pool || !bytes)                                                             \
-			return ll_trace_allocated(                                                                     \
-			    ll_real()->cuMemAllocFromPoolAsync##suffix(ret_address, bytes, pool, stream), ret_address, \
-			    bytes);                                                                                    \
-		ALLOCATE(                                                                                              \
-		    ll_trace_allocated(ll_real()->cuMemAllocFromPoolAsync##suffix(ret_address, bytes, pool, stream),   \
-				       ret_address, bytes),                                                            \
-		    ll_real()->cuMemFreeAsync##suffix(*ret_address, stream), pool, as_stream);                         \
+			return ll_real()->cuMemAllocFromPoolAsync##suffix(ret_address, bytes, pool, stream);           \
+		ALLOCATE(ll_real()->cuMemAllocFromPoolAsync##suffix(ret_address, bytes, pool, stream),                 \
+			 ll_real()->cuMemFreeAsync##suffix(*ret_address, stream), pool, as_stream);                    \
 	}
 
 ALLOCATE_HOOK(, stream)
-ALLOCATE_HOOK(_ptsz, ll_launch_per_thread(stream))
+ALLOCATE_HOOK(_ptsz, ll_stream_per_thread(stream))
 
 /* Also what cuMemAlloc made. In a captured stream nothing is freed yet: it becomes a node. */
 #define FREE_HOOK(suffix, as_stream)                                                                                   \
@@ -86,11 +78,11 @@ ALLOCATE_HOOK(_ptsz, ll_launch_per_thread(stream))
 	{                                                                                                              \
 		struct ll_extent extent;                                                                               \
 		if (ll_charge_passes())                                                                                \
-			return ll_trace_freed(ll_real()->cuMemFreeAsync##suffix(address, stream), address);            \
+			return ll_real()->cuMemFreeAsync##suffix(address, stream);                                     \
 		LL_REENTRY_SCOPE();                                                                                    \
 		bool is_block = !is_captured(as_stream) && ll_pool_take(address, &extent);                             \
 		bool is_plain = !is_block && ll_extents_take(LL_EXTENT_PLAIN, address, &extent);                       \
-		ll_cu_result status = ll_trace_freed(ll_real()->cuMemFreeAsync##suffix(address, stream), address);     \
+		ll_cu_result status = ll_real()->cuMemFreeAsync##suffix(address, stream);                              \
 		if (is_block)                                                                                          \
 			ll_pool_freed(&extent, status);                                                                \
 		if (is_plain)                                                                                          \
@@ -99,7 +91,7 @@ ALLOCATE_HOOK(_ptsz, ll_launch_per_thread(stream))
 	}
 
 FREE_HOOK(, stream)
-FREE_HOOK(_ptsz, ll_launch_per_thread(stream))
+FREE_HOOK(_ptsz, ll_stream_per_thread(stream))
 
 LL_HOOK_EXPORT ll_cu_result cuMemPoolCreate(struct ll_cu_mem_pool **ret_pool, const struct ll_cu_mem_pool_props *props)
 {

@@ -1,29 +1,14 @@
 #include "shim/hooks/launch.h"
 
-#include <pthread.h>
-
 #include "base/clock.h"
 #include "base/scope.h"
+#include "shim/hooks/wait_listener.h"
 #include "shim/interpose/real.h"
-#include "shim/time/capturing.h"
-#include "shim/trace/trace_events.h"
-
-static struct ll_timing_stream name_stream(struct ll_cu_stream *stream)
-{
-	bool is_own = stream == LL_CU_STREAM_PER_THREAD;
-	return (struct ll_timing_stream){.handle = stream, .thread = is_own ? (uint64_t)pthread_self() : 0};
-}
+#include "shim/interpose/stream.h"
 
 /* A capture of any stream was begun in this process: only then is it asked about the stream of each launch. What is not
  * just counted is always asked, for later drivers may have ways to begin one that are not known here. */
 static _Atomic bool captures_begun;
-
-/* Another thread's capture must not be spoiled by what we ask and allocate. */
-static enum ll_cu_capture_mode exchange_capture_mode(enum ll_cu_capture_mode mode)
-{
-	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
-	return mode;
-}
 
 /* Where a stream lives; its context is current from enter_place to leave_place. */
 struct place {
@@ -33,11 +18,6 @@ struct place {
 	bool is_elsewhere;
 	bool is_passed; /* the launch is counted, and nothing more is asked; nothing is current */
 };
-
-static bool is_default(const struct ll_cu_stream *stream)
-{
-	return !stream || stream == LL_CU_STREAM_LEGACY || stream == LL_CU_STREAM_PER_THREAD;
-}
 
 /* Of a process that has several device states: with one, the hook itself counts. */
 static bool passes_open_gate(struct ll_cu_context *context)
@@ -51,7 +31,8 @@ static void enter_place(struct place *place, struct ll_cu_stream *stream, bool m
 	struct ll_cu_context *current = NULL;
 	bool is_lost = false;
 	*place = (struct place){0};
-	bool has_owner = !is_default(stream) && ll_real()->cuStreamGetCtx(stream, &place->owner) == LL_CUDA_SUCCESS;
+	bool has_owner =
+	    !ll_stream_is_default(stream) && ll_real()->cuStreamGetCtx(stream, &place->owner) == LL_CUDA_SUCCESS;
 	place->is_passed = has_owner && may_pass && passes_open_gate(place->owner);
 	if (place->is_passed)
 		return;
@@ -82,12 +63,12 @@ static void leave_place(const struct place *place)
 }
 
 /* A launch that is not governed is counted by nobody. */
-static bool is_counted(const struct ll_launch *launch, const struct place *place, bool is_traced)
+static bool is_counted(const struct ll_launch *launch, const struct place *place)
 {
 	struct ll_flow *flow = place->dev ? place->dev->flow : NULL;
 	if (flow && ll_port_is_lost(place->dev->claim))
 		ll_device_state_retake(place->dev);
-	if (flow && !is_traced && ll_flow_passes_open_gate(flow))
+	if (flow && ll_flow_passes_open_gate(flow))
 		return true;
 	return !flow || ll_flow_count(flow, launch->context, launch->stream, launch->kind);
 }
@@ -98,77 +79,55 @@ static bool is_refused(const struct place *place)
 	       !ll_device_state_retake(place->dev);
 }
 
-/* What a wait at the gate takes is told to a trace. */
+/* Whoever listens is told how long the launch waited at the gate. */
 static void enter_flow(struct ll_launch *launch, const struct place *place)
 {
 	launch->flow = place->dev->flow;
-	enum ll_cu_capture_mode mode = exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
-	uint64_t start_ns = ll_trace_has_gate() ? ll_now_ns() : 0;
+	enum ll_cu_capture_mode mode = ll_stream_exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
+	ll_wait_listener *listener = ll_wait_listener_find();
+	uint64_t start_ns = listener ? ll_now_ns() : 0;
 	ll_flow_enter(launch->flow, launch->context, launch->stream, launch->kind);
-	if (start_ns)
-		ll_trace_waited(place->dev->device, place->dev->uuid, start_ns, ll_now_ns());
-	exchange_capture_mode(mode);
-}
-
-static void begin_trace(struct ll_launch *launch)
-{
-	enum ll_cu_capture_mode mode = exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
-	launch->traced = ll_trace_events_begin(launch->context, launch->stream);
-	exchange_capture_mode(mode);
+	if (listener)
+		listener(place->dev->device, place->dev->uuid, start_ns, ll_now_ns());
+	ll_stream_exchange_capture_mode(mode);
 }
 
 /* A thread that is cancelled in here would leave a launch behind that nobody ends: the caller's scope ends only what
  * was returned to it. */
-static void enter(struct ll_launch *launch, const struct place *place, bool is_gated, bool is_traced)
+static void enter(struct ll_launch *launch, const struct place *place, bool is_gated)
 {
 	LL_SCOPE_NO_CANCEL;
 	if (is_gated)
 		enter_flow(launch, place);
-	if (is_traced)
-		begin_trace(launch);
 	leave_place(place);
-}
-
-static struct ll_launch begin(struct ll_cu_stream *stream, uint64_t kind, bool is_gated)
-{
-	struct ll_launch launch = {.errno_before = ll_reentry_enter(), .status = LL_LAUNCH_LOST};
-	struct place place;
-	bool is_traced = ll_trace_is_by_events(), is_governed = is_gated && ll_device_state_is_governed();
-	bool is_asked = is_traced || atomic_load_explicit(&captures_begun, memory_order_relaxed);
-	if ((!is_governed && !is_traced) || (is_asked && ll_stream_is_captured(stream)))
-		return launch;
-	enter_place(&place, stream, is_governed && !is_traced);
-	if (place.is_passed)
-		return launch;
-	launch.context = place.context;
-	launch.stream = name_stream(stream);
-	launch.kind = kind;
-	launch.is_elsewhere = place.is_elsewhere;
-	launch.is_refused = is_governed && is_refused(&place);
-	bool enters = is_governed && !launch.is_refused && !is_counted(&launch, &place, is_traced) &&
-		      (is_asked || !ll_stream_is_captured(stream));
-	if (enters || is_traced || place.is_elsewhere)
-		enter(&launch, &place, enters, is_traced);
-	return launch;
 }
 
 struct ll_launch ll_launch_begin(struct ll_cu_stream *stream, uint64_t kind)
 {
-	return begin(stream, kind, true);
-}
-
-struct ll_launch ll_launch_begin_ungated(struct ll_cu_stream *stream)
-{
-	return begin(stream, 0, false);
+	struct ll_launch launch = {.errno_before = ll_reentry_enter(), .status = LL_LAUNCH_LOST};
+	struct place place;
+	bool is_asked = atomic_load_explicit(&captures_begun, memory_order_relaxed);
+	if (!ll_device_state_is_governed() || (is_asked && ll_stream_is_captured(stream)))
+		return launch;
+	enter_place(&place, stream, true);
+	if (place.is_passed)
+		return launch;
+	launch.context = place.context;
+	launch.stream = ll_timing_stream_of(stream);
+	launch.kind = kind;
+	launch.is_elsewhere = place.is_elsewhere;
+	launch.is_refused = is_refused(&place);
+	bool enters =
+	    !launch.is_refused && !is_counted(&launch, &place) && (is_asked || !ll_stream_is_captured(stream));
+	if (enters || place.is_elsewhere)
+		enter(&launch, &place, enters);
+	return launch;
 }
 
 /* launched_ns: 0 if it failed. */
 static void tell_end(const struct ll_launch *launch, uint64_t launched_ns)
 {
-	if (launch->traced)
-		ll_trace_events_end(launch->traced, launched_ns);
-	if (launch->flow)
-		ll_flow_leave(launch->flow, launch->context, launch->stream, launch->kind, launched_ns);
+	ll_flow_leave(launch->flow, launch->context, launch->stream, launch->kind, launched_ns);
 }
 
 /* After a lost call the driver may be in any state: then it is not called. */
@@ -181,18 +140,18 @@ static void leave(const struct ll_launch *launch)
 		tell_end(launch, 0);
 		return;
 	}
-	enum ll_cu_capture_mode mode = exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
+	enum ll_cu_capture_mode mode = ll_stream_exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
 	if (launch->is_elsewhere)
 		place.is_elsewhere = ll_real()->cuCtxPushCurrent_v2(launch->context) == LL_CUDA_SUCCESS;
 	bool is_there = place.is_elsewhere == launch->is_elsewhere;
 	tell_end(launch, launch->status == LL_CUDA_SUCCESS && is_there ? launched_ns : 0);
 	leave_place(&place);
-	exchange_capture_mode(mode);
+	ll_stream_exchange_capture_mode(mode);
 }
 
 void ll_launch_end(struct ll_launch *launch)
 {
-	if (launch->flow || launch->traced)
+	if (launch->flow)
 		leave(launch);
 	ll_reentry_leave(&launch->errno_before);
 }
@@ -204,7 +163,7 @@ struct ll_launch_hold ll_launch_hold_timing(struct ll_cu_stream *stream)
 	enter_place(&place, stream, false);
 	struct ll_launch_hold hold = {.flow = place.dev ? place.dev->flow : NULL,
 				      .context = place.context ? place.context : place.owner,
-				      .stream = name_stream(stream)};
+				      .stream = ll_timing_stream_of(stream)};
 	leave_place(&place);
 	if (hold.flow && !ll_flow_hold(hold.flow))
 		hold.flow = NULL;
@@ -226,13 +185,11 @@ void ll_launch_release_timing(const struct ll_launch_hold *hold)
 void ll_launch_forget_stream(struct ll_cu_stream *stream)
 {
 	struct place place;
-	enum ll_cu_capture_mode mode = exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
+	enum ll_cu_capture_mode mode = ll_stream_exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
 	enter_place(&place, stream, false);
 	struct ll_cu_context *context = place.context ? place.context : place.owner;
 	if (place.dev && place.dev->flow && context)
-		ll_flow_forget_stream(place.dev->flow, context, name_stream(stream), place.context);
-	if (ll_trace_is_by_events())
-		ll_trace_events_forget_stream(name_stream(stream));
+		ll_flow_forget_stream(place.dev->flow, context, ll_timing_stream_of(stream), place.context);
 	leave_place(&place);
-	exchange_capture_mode(mode);
+	ll_stream_exchange_capture_mode(mode);
 }

@@ -1,10 +1,9 @@
 /*
  * launch.h - what every hook that makes the card work does before and after the driver's call.
  *
- *     LL_LAUNCH_HOOKS(cuGraphLaunch, _ptsz, stream,
- *                     (struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream), (exec, stream))
+ *     LL_LAUNCH_HOOK(cuLaunch, NULL, ll_launch_kind(function, 0), (struct ll_cu_function * function), (function))
  *
- * defines the hooks of cuGraphLaunch and cuGraphLaunch_ptsz. A launch is free if nothing is governed, or if nobody else
+ * defines the hook of cuLaunch. A launch is free if nothing is governed, or if nobody else
  * wants the card (gate.h). Otherwise it waits for its turn in the caller's thread, before the driver's call, and is
  * timed. Launches into a stream that is being captured are not work yet, and pass.
  *
@@ -18,18 +17,15 @@
 
 #include "shim/device_state.h"
 #include "shim/interpose/reentry.h"
+#include "shim/interpose/work.h"
 #include "shim/time/gate.h"
-#include "shim/trace/trace.h"
-
-struct ll_trace_launch;
 
 struct ll_launch {
 	struct ll_flow *flow; /* NULL: passes */
 	struct ll_cu_context *context;
 	struct ll_timing_stream stream;
 	uint64_t kind;
-	struct ll_trace_launch *traced; /* NULL: not timed for a trace */
-	bool is_elsewhere;              /* the context is not the thread's current one */
+	bool is_elsewhere; /* the context is not the thread's current one */
 	int errno_before;
 	bool is_refused;     /* the driver is not to be called (LL_LAUNCH_CALL) */
 	ll_cu_result status; /* the driver's; LL_LAUNCH_LOST while it has not come back */
@@ -47,9 +43,6 @@ static inline bool ll_launch_is_free(void)
  */
 struct ll_launch ll_launch_begin(struct ll_cu_stream *stream, uint64_t kind);
 void ll_launch_end(struct ll_launch *launch);
-
-/* The same for what waits for no turn, and is timed for a trace all the same: copies between host and card. */
-struct ll_launch ll_launch_begin_ungated(struct ll_cu_stream *stream);
 
 /* What the driver answers, or why it is not called. */
 #define LL_LAUNCH_CALL(launch, call) ((launch).status = (launch).is_refused ? LL_CUDA_ERROR_NOT_PERMITTED : (call))
@@ -73,14 +66,6 @@ void ll_launch_note_capture(const struct ll_launch_hold *hold);
 /* The stream is about to be destroyed. */
 void ll_launch_forget_stream(struct ll_cu_stream *stream);
 
-static inline struct ll_cu_stream *ll_launch_per_thread(struct ll_cu_stream *stream)
-{
-	return stream ? stream : LL_CU_STREAM_PER_THREAD;
-}
-
-/* The stream of functions that name none. */
-#define LL_LAUNCH_DEFAULT_STREAM ((struct ll_cu_stream *)NULL)
-
 /* Kinds. The number is only compared: any that differs will do. */
 static inline uint64_t ll_launch_kind(const void *what, uint64_t size)
 {
@@ -94,11 +79,11 @@ static inline uint64_t ll_launch_size(uint64_t bytes)
 	return bytes >> shift << shift;
 }
 
-/* The same, and tells a trace what it is. Only a launch that is not free comes to it. */
-static inline uint64_t ll_launch_named(const char *symbol, enum ll_trace_kind kind, uint64_t bytes)
+static inline uint64_t ll_launch_kind_of(struct ll_work work)
 {
-	ll_trace_note((struct ll_trace_what){.symbol = symbol, .kind = kind, .bytes = bytes});
-	return ll_launch_kind(symbol, ll_launch_size(bytes));
+	if (work.function)
+		return ll_launch_kind(work.function, (uint64_t)work.grid[0] * work.grid[1] * work.grid[2]);
+	return work.symbol ? ll_launch_kind(work.symbol, ll_launch_size(work.bytes)) : 0;
 }
 
 /*
@@ -106,7 +91,7 @@ static inline uint64_t ll_launch_named(const char *symbol, enum ll_trace_kind ki
  * function of its own, binding the driver's functions too, so that what is free calls nothing of ours and hands on its
  * arguments where they lie, but that compilers carry those on the stack through registers.
  */
-#define LL_LAUNCH_HOOK_OF_KIND(symbol, stream, kind, params, args)                                                     \
+#define LL_LAUNCH_HOOK(symbol, stream, kind, params, args)                                                             \
 	static __attribute__((noinline)) ll_cu_result gate_##symbol params                                             \
 	{                                                                                                              \
 		if (ll_reentry_is_inside())                                                                            \
@@ -119,16 +104,5 @@ static inline uint64_t ll_launch_named(const char *symbol, enum ll_trace_kind ki
 		const struct ll_real *real = ll_real_if_bound();                                                       \
 		return real && ll_gate_passes() ? real->symbol args : gate_##symbol args;                              \
 	}
-
-#define LL_LAUNCH_HOOK(symbol, stream, params, args)                                                                   \
-	LL_LAUNCH_HOOK_OF_KIND(symbol, stream, ll_launch_named(#symbol, LL_TRACE_KERNEL, 0), params, args)
-
-/* The same, and of its variant in which no stream means the thread's own. */
-#define LL_LAUNCH_HOOKS_OF_KIND(symbol, suffix, stream, kind, params, args)                                            \
-	LL_LAUNCH_HOOK_OF_KIND(symbol, stream, kind, params, args)                                                     \
-	LL_LAUNCH_HOOK_OF_KIND(symbol##suffix, ll_launch_per_thread(stream), kind, params, args)
-
-#define LL_LAUNCH_HOOKS(symbol, suffix, stream, params, args)                                                          \
-	LL_LAUNCH_HOOKS_OF_KIND(symbol, suffix, stream, ll_launch_named(#symbol, LL_TRACE_KERNEL, 0), params, args)
 
 #endif

@@ -9,7 +9,7 @@ typedef void *(*dlsym_fn)(void *handle, const char *name);
 typedef void *(*dlvsym_fn)(void *handle, const char *name, const char *version);
 
 /* Found once and never changed; threads that look at the same time find the same. */
-static _Atomic(void *) libc_dlsym, libc_dlvsym;
+static _Atomic(void *) libc_dlsym, libc_dlvsym, next_dlsym, next_dlvsym;
 
 /* glibc had them in libdl before 2.34; musl's libc is the loader. */
 static const char *const libc_stems[][2] = {
@@ -26,11 +26,19 @@ static void *find_in_libc(const char *name)
 	return found;
 }
 
-static void *find_once(_Atomic(void *) *cell, const char *name)
+/* What we do not hook another library of ours may: it is asked first. */
+static void *find_next(const char *name)
+{
+	struct ll_elf_object behind;
+	bool is_there = ll_elf_find_behind(ll_real_ours, name, &behind);
+	return is_there ? ll_elf_function(&behind, name) : find_in_libc(name);
+}
+
+static void *find_once(_Atomic(void *) *cell, void *(*find)(const char *name), const char *name)
 {
 	void *found = atomic_load_explicit(cell, memory_order_relaxed);
 	if (!found) {
-		found = find_in_libc(name);
+		found = find(name);
 		atomic_store_explicit(cell, found, memory_order_relaxed);
 	}
 	return found;
@@ -54,17 +62,21 @@ static struct ll_dlsym_route answer(const struct ll_hook *hook, void *found)
 struct ll_dlsym_route ll_dlsym_route(void *handle, const char *name)
 {
 	const struct ll_hook *hook = hook_behind(handle, name);
-	void *libc = find_once(&libc_dlsym, "dlsym");
-	if (!hook || !libc)
-		return (struct ll_dlsym_route){libc, NULL};
+	if (!hook)
+		return (struct ll_dlsym_route){find_once(&next_dlsym, find_next, "dlsym"), NULL};
+	void *libc = find_once(&libc_dlsym, find_in_libc, "dlsym");
+	if (!libc)
+		return (struct ll_dlsym_route){NULL, NULL};
 	return answer(hook, ((dlsym_fn)(uintptr_t)libc)(handle, name));
 }
 
 struct ll_dlsym_route ll_dlvsym_route(void *handle, const char *name, const char *version)
 {
 	const struct ll_hook *hook = hook_behind(handle, name);
-	void *libc = find_once(&libc_dlvsym, "dlvsym");
-	if (!hook || !libc)
-		return (struct ll_dlsym_route){libc, NULL};
+	if (!hook)
+		return (struct ll_dlsym_route){find_once(&next_dlvsym, find_next, "dlvsym"), NULL};
+	void *libc = find_once(&libc_dlvsym, find_in_libc, "dlvsym");
+	if (!libc)
+		return (struct ll_dlsym_route){NULL, NULL};
 	return answer(hook, ((dlvsym_fn)(uintptr_t)libc)(handle, name, version));
 }

@@ -8,6 +8,9 @@
  * A handle of the program's own: libc is asked, and only where it answers with the driver's own function of a name that
  * we hook the answer is our hook. An answer of NULL, with dlerror's text, and whatever another library defines under
  * such a name, stay as they are.
+ *
+ * A name that we do not hook is left to the library of ours behind us, if there is one (real.h): its dlsym is jumped to
+ * in the place of libc's.
  */
 #ifndef LOADLINE_SHIM_INTERPOSE_DLSYM_H
 #define LOADLINE_SHIM_INTERPOSE_DLSYM_H

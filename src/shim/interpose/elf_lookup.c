@@ -89,6 +89,7 @@ static bool read_object(const struct dl_phdr_info *info, struct ll_elf_object *o
 
 struct search {
 	const char *const *stems;
+	const char *function; /* that it exports; NULL: any */
 	struct ll_elf_object found;
 };
 
@@ -96,17 +97,26 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *user)
 {
 	struct search *search = user;
 	(void)size;
-	return read_object(info, &search->found) && is_named(&search->found, search->stems);
+	return read_object(info, &search->found) && is_named(&search->found, search->stems) &&
+	       (!search->function || ll_elf_function(&search->found, search->function));
 }
 
 bool ll_elf_find(const char *const stems[], struct ll_elf_object *ret_object)
 {
-	struct search search = {.stems = stems};
+	return ll_elf_find_exporting(stems, NULL, ret_object);
+}
+
+bool ll_elf_find_exporting(const char *const stems[], const char *function, struct ll_elf_object *ret_object)
+{
+	struct search search = {.stems = stems, .function = function};
 	if (!dl_iterate_phdr(look_at, &search))
 		return false;
 	*ret_object = search.found;
 	return true;
 }
+
+/* Of the library that this is linked into. */
+extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden")));
 
 /* The loader's list, as debuggers read it: what is unloaded later stands behind what was there at the start. */
 static const struct link_map *first_started(void)
@@ -119,11 +129,39 @@ static const struct link_map *first_started(void)
 #endif
 }
 
+static bool read_started(const struct link_map *map, struct ll_elf_object *ret_object)
+{
+	*ret_object = (struct ll_elf_object){.path = map->l_name, .base = map->l_addr};
+	return map->l_ld && map->l_name && read_dynamic(map->l_ld, ret_object);
+}
+
 bool ll_elf_find_started(const char *const stems[], struct ll_elf_object *ret_object)
 {
 	for (const struct link_map *map = first_started(); map; map = map->l_next) {
-		struct ll_elf_object object = {.path = map->l_name, .base = map->l_addr};
-		if (!map->l_ld || !object.path || !read_dynamic(map->l_ld, &object) || !is_named(&object, stems))
+		struct ll_elf_object object;
+		if (!read_started(map, &object) || !is_named(&object, stems))
+			continue;
+		*ret_object = object;
+		return true;
+	}
+	return false;
+}
+
+/* Preloaded libraries stand before libc. What stands behind it may be unloaded by another thread, and is not read. */
+bool ll_elf_find_behind(const char *const stems[], const char *function, struct ll_elf_object *ret_object)
+{
+	static const char *const libc[] = {"libc.so", "libc.musl", "ld-musl", NULL};
+	bool is_behind = false;
+	for (const struct link_map *map = first_started(); map; map = map->l_next) {
+		struct ll_elf_object object;
+		bool is_own = map->l_ld == _DYNAMIC;
+		if (is_own || !read_started(map, &object)) {
+			is_behind |= is_own;
+			continue;
+		}
+		if (is_named(&object, libc))
+			return false;
+		if (!is_behind || !is_named(&object, stems) || !ll_elf_function(&object, function))
 			continue;
 		*ret_object = object;
 		return true;

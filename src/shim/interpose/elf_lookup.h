@@ -32,11 +32,20 @@ struct ll_elf_object {
  */
 bool ll_elf_find(const char *const stems[], struct ll_elf_object *ret_object);
 
+/* The same, of those that export the function. */
+bool ll_elf_find_exporting(const char *const stems[], const char *function, struct ll_elf_object *ret_object);
+
 /*
  * The same, among what the program was started with, to which libc belongs: it calls nothing and takes no lock, for it
  * may be needed before the program's libraries are ready (text.h). The object's start and end are not known.
  */
 bool ll_elf_find_started(const char *const stems[], struct ll_elf_object *ret_object);
+
+/*
+ * The same, among what the program was started with behind the library that this is linked into: the first object with
+ * one of the stems that exports the function. False: there is none. The object's start and end are not known.
+ */
+bool ll_elf_find_behind(const char *const stems[], const char *function, struct ll_elf_object *ret_object);
 
 bool ll_elf_holds(const struct ll_elf_object *object, const void *address);
 

@@ -1,5 +1,8 @@
 /*
  * hooks.h - the hooks as data, for those who hand out functions: dlsym.c and proc_address.c.
+ *
+ * Two libraries of ours stand in front of the driver: libloadline-cuda.so, which governs, and libloadline-events.so,
+ * which traces. Both link this folder; each brings a table of hooks of its own (hook_table.c).
  */
 #ifndef LOADLINE_SHIM_INTERPOSE_HOOKS_H
 #define LOADLINE_SHIM_INTERPOSE_HOOKS_H
@@ -16,6 +19,7 @@ struct ll_hook {
 	enum ll_real_library library;
 };
 
+/* Of the library that this is linked into. */
 extern const struct ll_hook ll_hooks[];
 extern const size_t ll_hook_count;
 

@@ -9,19 +9,20 @@
 struct slot {
 	const char *symbol;
 	size_t offset;
+	bool is_hook; /* of one of our libraries */
 };
 
 static const struct slot cuda_slots[] = {
-#define LL_HOOK(symbol) {#symbol, offsetof(struct ll_real, symbol)},
+#define LL_HOOK(symbol) {#symbol, offsetof(struct ll_real, symbol), true},
 #include "shim/interpose/hooks.def"
-#define LL_CALL(symbol) {#symbol, offsetof(struct ll_real, symbol)},
+#define LL_CALL(symbol) {#symbol, offsetof(struct ll_real, symbol), false},
 #include "shim/interpose/calls.def"
 };
 
 static const struct slot nvml_slots[] = {
-#define LL_HOOK_NVML(symbol) {#symbol, offsetof(struct ll_real_nvml, symbol)},
+#define LL_HOOK_NVML(symbol) {#symbol, offsetof(struct ll_real_nvml, symbol), true},
 #include "shim/interpose/hooks.def"
-#define LL_CALL_NVML(symbol) {#symbol, offsetof(struct ll_real_nvml, symbol)},
+#define LL_CALL_NVML(symbol) {#symbol, offsetof(struct ll_real_nvml, symbol), false},
 #include "shim/interpose/calls.def"
 };
 
@@ -73,6 +74,8 @@ struct bound {
 
 _Atomic(const void *) ll_real_bound[2];
 
+const char *const ll_real_ours[] = {"libloadline", NULL};
+
 bool ll_real_is_missing(void (*function)(void))
 {
 	return function == (void (*)(void))no_cuda || function == (void (*)(void))no_nvml;
@@ -115,10 +118,15 @@ static void *hold(const struct library *library, struct ll_elf_object *ret_objec
 static void fill(const struct library *library, const struct ll_elf_object *object, void *table)
 {
 	memcpy(table, library->nothing, library->table_bytes);
+	struct ll_elf_object behind;
+	bool has_behind = ll_elf_find_behind(ll_real_ours, "dlsym", &behind);
 	for (size_t i = 0; i < library->slot_count; i++) {
-		void *address = ll_elf_function(object, library->slots[i].symbol);
+		const struct slot *slot = &library->slots[i];
+		void *address = ll_elf_function(object, slot->symbol);
+		void *hook = address && has_behind && slot->is_hook ? ll_elf_function(&behind, slot->symbol) : NULL;
+		address = hook ? hook : address;
 		if (address)
-			memcpy((char *)table + library->slots[i].offset, &address, sizeof address);
+			memcpy((char *)table + slot->offset, &address, sizeof address);
 	}
 }
 

@@ -6,6 +6,10 @@
  * The members are the rows of hooks.def and calls.def. None is ever NULL: where the driver lacks a function, or there
  * is no driver, its member answers CUDA_ERROR_NOT_SUPPORTED or NVML_ERROR_FUNCTION_NOT_FOUND; LL_REAL_HAS tells.
  *
+ * Where another library of ours was preloaded behind this one, a hooked function's member is that library's hook, which
+ * passes on to the driver: so each of them sees every call, and none is called twice. Functions of calls.def are always
+ * the driver's own.
+ *
  * Bound is the library that the program itself has loaded, the first one where it has several; only a call into a hook
  * with none there loads one. Once bound it stays: it is kept from being unloaded, and the table never changes. Binding
  * takes no lock (a program's thread may come here out of a constructor, with the loader's lock held) and survives a
@@ -61,6 +65,9 @@ static inline const struct ll_real_nvml *ll_real_nvml(void)
 /* Whether the driver has it: LL_REAL_HAS(cuMemAlloc_v2). */
 #define LL_REAL_HAS(symbol) (!ll_real_is_missing((void (*)(void))ll_real()->symbol))
 bool ll_real_is_missing(void (*function)(void));
+
+/* What the names of our libraries begin with (ll_elf_find_behind). */
+extern const char *const ll_real_ours[];
 
 /* The library that is bound, or that binding now would take; false where none is loaded. Never loads one. */
 bool ll_real_object(enum ll_real_library which, struct ll_elf_object *ret_object);

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "ledger/port.h"
 #include "shim/interpose/real.h"
-#include "shim/time/capturing.h"
+#include "shim/interpose/stream.h"
 
 /* Batches in flight below which every launch ends one, where only its thread can time it. */
 enum { EVENTED_AHEAD = 2 };

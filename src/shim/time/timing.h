@@ -26,6 +26,7 @@
 
 #include "abi/cuda.h"
 #include "control/busy.h"
+#include "shim/interpose/stream.h"
 
 /* The work in a batch, if ll_timing_set_every was not called. */
 #define LL_TIMING_EVERY_NS UINT64_C(200000)
@@ -41,17 +42,6 @@ enum { LL_TIMING_EVENTS_BEHIND = 4 };
 
 struct ll_timing;
 struct ll_timing_lock;
-
-/* A stream as launches name it: the handle, and for the per-thread default stream the thread too. */
-struct ll_timing_stream {
-	struct ll_cu_stream *handle;
-	uint64_t thread; /* 0 but for LL_CU_STREAM_PER_THREAD */
-};
-
-static inline bool ll_timing_stream_is(struct ll_timing_stream one, struct ll_timing_stream other)
-{
-	return one.handle == other.handle && one.thread == other.thread;
-}
 
 /* A number of launches, and their estimated work. */
 struct ll_timing_queue {

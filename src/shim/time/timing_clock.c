@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "control/batch.h"
 #include "shim/interpose/real.h"
-#include "shim/time/capturing.h"
+#include "shim/interpose/stream.h"
 
 /* A single-precision count of ms is exact to 8 ns this far from its base. */
 #define REBASE_NS (100 * LL_NS_PER_MS)

@@ -1,5 +1,5 @@
 /*
- * trace_events.h - when the card did what a program launched, told by a timing event before each launch and one after.
+ * events.h - when the card did what a program launched, told by a timing event before each launch and one after.
  *
  * The events say how long after an anchor something was: an event that a thread of ours records now and then in a
  * stream of its own, and waits for, so that its time is known on CLOCK_MONOTONIC too, to within what it waited. A
@@ -10,11 +10,13 @@
  * costs two more, of the thread that harvests what has ended and writes it, every 2 to 20 ms. Events are used again.
  * One lock, which is not held while the driver is called, but for new events and contexts.
  */
-#ifndef LOADLINE_SHIM_TRACE_TRACE_EVENTS_H
-#define LOADLINE_SHIM_TRACE_TRACE_EVENTS_H
+#ifndef LOADLINE_TRACE_PRELOAD_EVENTS_H
+#define LOADLINE_TRACE_PRELOAD_EVENTS_H
 
-#include "shim/time/timing.h"
-#include "shim/trace/trace.h"
+#include <stdbool.h>
+
+#include "shim/interpose/stream.h"
+#include "shim/interpose/work.h"
 #include "trace/writer.h"
 
 struct ll_trace_launch;
@@ -22,8 +24,9 @@ struct ll_trace_launch;
 /* The thread runs from here on. -errno. */
 int ll_trace_events_start(struct ll_trace_writer *writer);
 
-/* Around a launch; what it is was noted in ll_trace_next, which is empty then. NULL: it is not timed. */
-struct ll_trace_launch *ll_trace_events_begin(struct ll_cu_context *context, struct ll_timing_stream stream);
+/* Around a launch. NULL: it is not timed, for there is no context, or no room. */
+struct ll_trace_launch *ll_trace_events_begin(struct ll_cu_context *context, struct ll_timing_stream stream,
+					      const struct ll_work *work);
 void ll_trace_events_end(struct ll_trace_launch *launch, bool is_launched);
 
 /* Before a context is destroyed, or a device's primary context may be: waits for what runs in it, 1 s at most. */

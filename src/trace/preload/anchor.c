@@ -1,4 +1,4 @@
-#include "shim/trace/trace_anchor.h"
+#include "trace/preload/anchor.h"
 
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-#include "shim/trace/trace_names.h"
+#include "trace/preload/names.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -18,17 +18,17 @@ static struct {
 } names;
 
 /* A library's kernel may stand for its function. */
-static const char *ask(const struct ll_trace_what *what)
+static const char *ask(const struct ll_work *work)
 {
 	const char *name = NULL;
-	struct ll_cu_function *function = (void *)(uintptr_t)what->function;
+	struct ll_cu_function *function = (void *)(uintptr_t)work->function;
 	if (!function)
-		return what->symbol;
+		return work->symbol;
 	if (ll_real()->cuFuncGetName(&name, function) == LL_CUDA_SUCCESS && name)
 		return name;
 	if (ll_real()->cuKernelGetName(&name, (void *)function) == LL_CUDA_SUCCESS && name)
 		return name;
-	return what->symbol;
+	return work->symbol;
 }
 
 static void carry_out_requests(void)
@@ -45,9 +45,9 @@ static size_t first_place(const void *what)
 	return (size_t)((uint64_t)(uintptr_t)what * UINT64_C(0x9e3779b97f4a7c15) >> 32);
 }
 
-uint32_t ll_trace_names_find(struct ll_trace_writer *writer, const struct ll_trace_what *what)
+uint32_t ll_trace_names_find(struct ll_trace_writer *writer, const struct ll_work *work)
 {
-	const void *key = what->function ? (const void *)what->function : what->symbol;
+	const void *key = work->function ? (const void *)work->function : work->symbol;
 	size_t first = first_place(key);
 	struct place *free = NULL;
 	carry_out_requests();
@@ -60,7 +60,7 @@ uint32_t ll_trace_names_find(struct ll_trace_writer *writer, const struct ll_tra
 	}
 	if (!free)
 		free = &names.places[(first + names.next_out++ % TRIES) % PLACES];
-	*free = (struct place){.what = key, .number = ll_trace_writer_name(writer, ask(what))};
+	*free = (struct place){.what = key, .number = ll_trace_writer_name(writer, ask(work))};
 	return free->number;
 }
 

@@ -1,4 +1,4 @@
-#include "shim/trace/trace_events.h"
+#include "trace/preload/events.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -15,8 +15,8 @@
 #include "shim/interpose/device_uuid.h"
 #include "shim/interpose/real.h"
 #include "shim/interpose/reentry.h"
-#include "shim/trace/trace_anchor.h"
-#include "shim/trace/trace_names.h"
+#include "trace/preload/anchor.h"
+#include "trace/preload/names.h"
 
 /* AIM: launches between two harvests, so that events are used again while they are still in the caches. */
 enum { MOST_IN_FLIGHT = 262144, AT_ONCE = 128, AIM = 256, STACK_BYTES = 256 * 1024 };
@@ -154,27 +154,32 @@ static void put_spare(struct ll_trace_launch *launch)
 	context->spare = launch;
 }
 
-static void describe(struct ll_trace_launch *launch, const struct ll_trace_what *what)
+static void describe(struct ll_trace_launch *launch, const struct ll_work *work)
 {
-	bool has_name = what->kind == LL_TRACE_KERNEL || what->kind == LL_TRACE_GRAPH;
+	static const enum ll_trace_kind kinds[] = {[LL_WORK_KERNEL] = LL_TRACE_KERNEL,
+						   [LL_WORK_GRAPH] = LL_TRACE_GRAPH,
+						   [LL_WORK_MEMSET] = LL_TRACE_MEMSET,
+						   [LL_WORK_COPY] = LL_TRACE_COPY};
+	bool has_name = work->kind == LL_WORK_KERNEL || work->kind == LL_WORK_GRAPH;
 	launch->record = (struct ll_trace_record){
-	    .head = {.kind = (uint16_t)what->kind, .name = has_name ? ll_trace_names_find(events.writer, what) : 0},
+	    .head = {.kind = (uint16_t)kinds[work->kind],
+		     .name = has_name ? ll_trace_names_find(events.writer, work) : 0},
 	    .device = (uint32_t)launch->context->device,
 	    .context = launch->context->number,
 	    .stream = launch->stream->number,
 	    .correlation = ++events.correlation,
-	    .bytes = what->bytes,
-	    .grid = {what->grid[0], what->grid[1], what->grid[2]},
-	    .block = {what->block[0], what->block[1], what->block[2]},
-	    .dynamic_shared_bytes = what->dynamic_shared_bytes,
-	    .from = what->from,
-	    .to = what->kind == LL_TRACE_MEMSET ? LL_CUPTI_MEMORY_DEVICE : what->to,
+	    .bytes = work->bytes,
+	    .grid = {work->grid[0], work->grid[1], work->grid[2]},
+	    .block = {work->block[0], work->block[1], work->block[2]},
+	    .dynamic_shared_bytes = work->dynamic_shared_bytes,
+	    .from = work->is_from_card ? LL_CUPTI_MEMORY_DEVICE : LL_CUPTI_MEMORY_UNKNOWN,
+	    .to = work->is_to_card ? LL_CUPTI_MEMORY_DEVICE : LL_CUPTI_MEMORY_UNKNOWN,
 	};
 }
 
 /* A launch that is nobody else's until it is put in flight. */
 static struct ll_trace_launch *prepare(struct ll_cu_context *handle, struct ll_timing_stream name,
-				       const struct ll_trace_what *what)
+				       const struct ll_work *work)
 {
 	LL_SCOPE_LOCK(&events.lock);
 	if (events.has_ended)
@@ -188,7 +193,7 @@ static struct ll_trace_launch *prepare(struct ll_cu_context *handle, struct ll_t
 	}
 	launch->context = context;
 	launch->stream = stream;
-	describe(launch, what);
+	describe(launch, work);
 	launch->anchor = ll_trace_anchor_join(&context->anchors);
 	return launch;
 }
@@ -217,14 +222,13 @@ static void put_in_flight(struct ll_trace_launch *launch)
 /* Recording may wait, for room in a full queue: without the lock, for it may be another thread's launch that makes
  * room.
  */
-struct ll_trace_launch *ll_trace_events_begin(struct ll_cu_context *context, struct ll_timing_stream stream)
+struct ll_trace_launch *ll_trace_events_begin(struct ll_cu_context *context, struct ll_timing_stream stream,
+					      const struct ll_work *work)
 {
-	struct ll_trace_what what = ll_trace_next;
-	ll_trace_next = (struct ll_trace_what){.symbol = NULL};
-	if (!what.symbol || !context)
+	if (!context)
 		return NULL;
 	LL_SCOPE_NO_CANCEL;
-	struct ll_trace_launch *launch = prepare(context, stream, &what);
+	struct ll_trace_launch *launch = prepare(context, stream, work);
 	if (!launch || ll_real()->cuEventRecord(launch->start, stream.handle) == LL_CUDA_SUCCESS)
 		return launch;
 	give_up(launch, true);

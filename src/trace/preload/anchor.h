@@ -1,5 +1,5 @@
 /*
- * trace_anchor.h - where a context's timing events lie on CLOCK_MONOTONIC.
+ * anchor.h - where a context's timing events lie on CLOCK_MONOTONIC.
  *
  * An anchor is an event whose time is known: it is recorded in a stream of its own and waited for, and was reached
  * between the two looks at the clock. What the events say of the time since the anchor before is taken, moved into that
@@ -7,8 +7,8 @@
  * followed, and a look that took long does no harm. An event's time is that of the anchor that was the newest when it
  * was recorded, plus what the driver says lies between: a single-precision number of ms, exact to 8 ns up to 100 ms.
  */
-#ifndef LOADLINE_SHIM_TRACE_TRACE_ANCHOR_H
-#define LOADLINE_SHIM_TRACE_TRACE_ANCHOR_H
+#ifndef LOADLINE_TRACE_PRELOAD_ANCHOR_H
+#define LOADLINE_TRACE_PRELOAD_ANCHOR_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /*
- * trace_names.h - what the file of a trace calls what is launched: asked of the driver once for each kernel.
+ * names.h - what the file of a trace calls what is launched: asked of the driver once for each kernel.
  *
  * A handle may be another kernel's once its module, its library or its context is gone: then all is forgotten. A kernel
  * is looked for at a few places of a table of fixed size; one that finds no place drives another out, which is asked
@@ -7,16 +7,16 @@
  *
  * find and reset are called under the caller's lock; forget from anywhere.
  */
-#ifndef LOADLINE_SHIM_TRACE_TRACE_NAMES_H
-#define LOADLINE_SHIM_TRACE_TRACE_NAMES_H
+#ifndef LOADLINE_TRACE_PRELOAD_NAMES_H
+#define LOADLINE_TRACE_PRELOAD_NAMES_H
 
 #include <stdint.h>
 
-#include "shim/trace/trace.h"
+#include "shim/interpose/work.h"
 #include "trace/writer.h"
 
 /* The number of its name in the writer's file: that of the kernel, or of the driver's function. */
-uint32_t ll_trace_names_find(struct ll_trace_writer *writer, const struct ll_trace_what *what);
+uint32_t ll_trace_names_find(struct ll_trace_writer *writer, const struct ll_work *work);
 
 /* Before handles become invalid. */
 void ll_trace_names_forget(void);

@@ -1,0 +1,15 @@
+/* The table of hooks of one library: it is compiled for each, with LL_HOOKS_LIST naming the library's list. */
+#include "shim/interpose/hooks.h"
+
+/* A missing function is answered by one that returns a status (real.c), whatever the arguments. */
+#define LL_HOOK(symbol) _Static_assert(__builtin_types_compatible_p(symbol##_answer, ll_cu_result), #symbol);
+#define LL_HOOK_NVML(symbol) _Static_assert(__builtin_types_compatible_p(symbol##_answer, ll_nvml_result), #symbol);
+#include LL_HOOKS_LIST
+
+const struct ll_hook ll_hooks[] = {
+#define LL_HOOK(symbol) {#symbol, (void (*)(void))symbol, offsetof(struct ll_real, symbol), LL_REAL_CUDA},
+#define LL_HOOK_NVML(symbol) {#symbol, (void (*)(void))symbol, offsetof(struct ll_real_nvml, symbol), LL_REAL_NVML},
+#include LL_HOOKS_LIST
+};
+
+const size_t ll_hook_count = sizeof ll_hooks / sizeof ll_hooks[0];

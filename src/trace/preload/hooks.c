@@ -1,0 +1,160 @@
+/* The hooks of libloadline-events.so. In a process that is not traced by events they pass. */
+#include "abi/cuda_graph.h"
+#include "shim/interpose/hook.h"
+#include "trace/preload/events.h"
+#include "trace/preload/launch.h"
+#include "trace/preload/names.h"
+#include "trace/preload/tracing.h"
+
+/* What the driver calls on behalf of a call that is traced is no row of its own. */
+static bool is_traced(void)
+{
+	return !ll_reentry_is_inside() && ll_trace_is_by_events();
+}
+
+/* ---- work ---- */
+
+#define LL_WORK(symbol, stream, work, params, args)                                                                    \
+	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
+	{                                                                                                              \
+		if (!is_traced())                                                                                      \
+			return ll_real()->symbol args;                                                                 \
+		LL_TRACED_LAUNCH_SCOPE(launch, stream, work);                                                          \
+		return launch.status = ll_real()->symbol args;                                                         \
+	}
+
+#define LL_WORK_PER_THREAD(symbol, suffix, stream, work, params, args)                                                 \
+	LL_WORK(symbol, stream, work, params, args)                                                                    \
+	LL_WORK(symbol##suffix, ll_stream_per_thread(stream), work, params, args)
+
+#define LL_WORK_COPY(symbol, suffix, sides, bytes_of, stream, params, args)                                            \
+	LL_WORK_PER_THREAD(symbol, suffix, stream, ll_work_of_copy(#symbol, sides, bytes_of), params, args)
+
+/* The rows of work.def, and graphs: a replay is one row. */
+#define GRAPH(its_symbol) ((struct ll_work){.symbol = its_symbol, .kind = LL_WORK_GRAPH})
+LL_WORK(cuGraphLaunch, stream, GRAPH("cuGraphLaunch"), (struct ll_cu_graph_exec * exec, struct ll_cu_stream *stream),
+	(exec, stream))
+LL_WORK(cuGraphLaunch_ptsz, ll_stream_per_thread(stream), GRAPH("cuGraphLaunch_ptsz"),
+	(struct ll_cu_graph_exec * exec, struct ll_cu_stream *stream), (exec, stream))
+
+/* Copies whose names say that one side is the host's. */
+#define TO_CARD(symbol) ll_work_of_copy(symbol, (struct ll_copy_sides){.is_to_card = true}, bytes)
+#define FROM_CARD(symbol) ll_work_of_copy(symbol, (struct ll_copy_sides){.is_from_card = true}, bytes)
+LL_WORK_PER_THREAD(cuMemcpyHtoD_v2, _ptds, NULL, TO_CARD("cuMemcpyHtoD_v2"),
+		   (ll_cu_deviceptr to, const void *from, size_t bytes), (to, from, bytes))
+LL_WORK_PER_THREAD(cuMemcpyDtoH_v2, _ptds, NULL, FROM_CARD("cuMemcpyDtoH_v2"),
+		   (void *to, ll_cu_deviceptr from, size_t bytes), (to, from, bytes))
+LL_WORK_PER_THREAD(cuMemcpyHtoDAsync_v2, _ptsz, stream, TO_CARD("cuMemcpyHtoDAsync_v2"),
+		   (ll_cu_deviceptr to, const void *from, size_t bytes, struct ll_cu_stream *stream),
+		   (to, from, bytes, stream))
+LL_WORK_PER_THREAD(cuMemcpyDtoHAsync_v2, _ptsz, stream, FROM_CARD("cuMemcpyDtoHAsync_v2"),
+		   (void *to, ll_cu_deviceptr from, size_t bytes, struct ll_cu_stream *stream),
+		   (to, from, bytes, stream))
+
+#include "shim/interpose/work.def"
+
+/* One kernel on several cards: a row for each. */
+enum { MOST_CARDS = 64 };
+
+struct parts {
+	struct ll_traced_launch launches[MOST_CARDS];
+	unsigned count;
+	ll_cu_result status;
+};
+
+static void begin_parts(struct parts *parts, const struct ll_cu_launch_params *launches, unsigned count)
+{
+	unsigned most = !launches ? 0 : count < MOST_CARDS ? count : MOST_CARDS;
+	for (unsigned i = 0; i < most; i++) {
+		const struct ll_cu_launch_params *part = &launches[i];
+		struct ll_cu_launch_config config = {.grid_x = part->grid_x,
+						     .grid_y = part->grid_y,
+						     .grid_z = part->grid_z,
+						     .block_x = part->block_x,
+						     .block_y = part->block_y,
+						     .block_z = part->block_z,
+						     .shared_bytes = part->shared_bytes};
+		parts->launches[i] = ll_traced_launch_begin(
+		    part->stream, ll_work_of_kernel("cuLaunchCooperativeKernelMultiDevice", part->function, &config));
+		parts->count = i + 1;
+	}
+}
+
+static void end_parts(struct parts *parts)
+{
+	for (unsigned i = parts->count; i-- > 0;) {
+		parts->launches[i].status = parts->status;
+		ll_traced_launch_end(&parts->launches[i]);
+	}
+}
+
+LL_HOOK_EXPORT ll_cu_result cuLaunchCooperativeKernelMultiDevice(struct ll_cu_launch_params *launches,
+								 unsigned int count, unsigned int flags)
+{
+	if (!is_traced())
+		return ll_real()->cuLaunchCooperativeKernelMultiDevice(launches, count, flags);
+	struct parts parts __attribute__((cleanup(end_parts)));
+	parts.count = 0; /* what has begun is ended, wherever the thread is cancelled */
+	parts.status = LL_TRACED_LAUNCH_LOST;
+	begin_parts(&parts, launches, count);
+	return parts.status = ll_real()->cuLaunchCooperativeKernelMultiDevice(launches, count, flags);
+}
+
+/* ---- memory ---- */
+
+#define MEMORY_HOOK(symbol, kind, its_address, its_bytes, params, args)                                                \
+	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
+	{                                                                                                              \
+		if (!is_traced())                                                                                      \
+			return ll_real()->symbol args;                                                                 \
+		LL_REENTRY_SCOPE();                                                                                    \
+		ll_cu_result status = ll_real()->symbol args;                                                          \
+		if (status == LL_CUDA_SUCCESS && (its_address))                                                        \
+			ll_trace_note_memory(kind, its_address, its_bytes);                                            \
+		return status;                                                                                         \
+	}
+
+#define MADE_HOOK(symbol, params, args) MEMORY_HOOK(symbol, LL_TRACE_ALLOCATE, *ret_address, bytes, params, args)
+#define FREED_HOOK(symbol, params, args) MEMORY_HOOK(symbol, LL_TRACE_FREE, address, 0, params, args)
+
+MADE_HOOK(cuMemAlloc_v2, (ll_cu_deviceptr * ret_address, size_t bytes), (ret_address, bytes))
+MADE_HOOK(cuMemAllocManaged, (ll_cu_deviceptr * ret_address, size_t bytes, unsigned int flags),
+	  (ret_address, bytes, flags))
+MADE_HOOK(cuMemAllocAsync, (ll_cu_deviceptr * ret_address, size_t bytes, struct ll_cu_stream *stream),
+	  (ret_address, bytes, stream))
+MADE_HOOK(cuMemAllocAsync_ptsz, (ll_cu_deviceptr * ret_address, size_t bytes, struct ll_cu_stream *stream),
+	  (ret_address, bytes, stream))
+MADE_HOOK(cuMemAllocFromPoolAsync,
+	  (ll_cu_deviceptr * ret_address, size_t bytes, struct ll_cu_mem_pool *pool, struct ll_cu_stream *stream),
+	  (ret_address, bytes, pool, stream))
+MADE_HOOK(cuMemAllocFromPoolAsync_ptsz,
+	  (ll_cu_deviceptr * ret_address, size_t bytes, struct ll_cu_mem_pool *pool, struct ll_cu_stream *stream),
+	  (ret_address, bytes, pool, stream))
+FREED_HOOK(cuMemFree_v2, (ll_cu_deviceptr address), (address))
+FREED_HOOK(cuMemFreeAsync, (ll_cu_deviceptr address, struct ll_cu_stream *stream), (address, stream))
+FREED_HOOK(cuMemFreeAsync_ptsz, (ll_cu_deviceptr address, struct ll_cu_stream *stream), (address, stream))
+
+/* ---- handles that become invalid ---- */
+
+/* What is remembered by a handle is forgotten before the driver is called: another thing may get the handle. */
+#define FORGET_HOOK(symbol, parameter, forget)                                                                         \
+	LL_HOOK_EXPORT ll_cu_result symbol(parameter)                                                                  \
+	{                                                                                                              \
+		if (is_traced())                                                                                       \
+			forget;                                                                                        \
+		return ll_real()->symbol(handle);                                                                      \
+	}
+
+/* Whether cuCtxDetach ends the context, or a release the primary one, is not known before: what the trace has of the
+ * context is given up either way. */
+FORGET_HOOK(cuCtxDestroy, struct ll_cu_context *handle, ll_trace_events_forget(handle))
+FORGET_HOOK(cuCtxDestroy_v2, struct ll_cu_context *handle, ll_trace_events_forget(handle))
+FORGET_HOOK(cuCtxDetach, struct ll_cu_context *handle, ll_trace_events_forget(handle))
+FORGET_HOOK(cuDevicePrimaryCtxRelease, ll_cu_device handle, ll_trace_events_forget_device(handle))
+FORGET_HOOK(cuDevicePrimaryCtxRelease_v2, ll_cu_device handle, ll_trace_events_forget_device(handle))
+FORGET_HOOK(cuDevicePrimaryCtxReset, ll_cu_device handle, ll_trace_events_forget_device(handle))
+FORGET_HOOK(cuDevicePrimaryCtxReset_v2, ll_cu_device handle, ll_trace_events_forget_device(handle))
+FORGET_HOOK(cuStreamDestroy, struct ll_cu_stream *handle, ll_trace_events_forget_stream(ll_timing_stream_of(handle)))
+FORGET_HOOK(cuStreamDestroy_v2, struct ll_cu_stream *handle, ll_trace_events_forget_stream(ll_timing_stream_of(handle)))
+FORGET_HOOK(cuModuleUnload, struct ll_cu_module *handle, ll_trace_names_forget())
+FORGET_HOOK(cuLibraryUnload, struct ll_cu_library *handle, ll_trace_names_forget())
