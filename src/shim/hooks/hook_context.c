@@ -13,6 +13,7 @@
 #define MAKE_HOOK(symbol, params, args)                                                                                \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \
+		LL_DRIVER_CALL(symbol);                                                                                \
 		if (ll_charge_passes())                                                                                \
 			return ll_real()->symbol args;                                                                 \
 		LL_REENTRY_SCOPE();                                                                                    \
@@ -59,6 +60,7 @@ static void forget_traced(struct ll_cu_context *context)
 
 LL_HOOK_EXPORT ll_cu_result cuCtxDestroy(struct ll_cu_context *context)
 {
+	LL_DRIVER_CALL(cuCtxDestroy);
 	forget_traced(context);
 	if (ll_charge_passes())
 		return ll_real()->cuCtxDestroy(context);
@@ -68,6 +70,7 @@ LL_HOOK_EXPORT ll_cu_result cuCtxDestroy(struct ll_cu_context *context)
 
 LL_HOOK_EXPORT ll_cu_result cuCtxAttach(struct ll_cu_context **ret_context, unsigned int flags)
 {
+	LL_DRIVER_CALL(cuCtxAttach);
 	if (ll_charge_passes())
 		return ll_real()->cuCtxAttach(ret_context, flags);
 	LL_REENTRY_SCOPE();
@@ -77,6 +80,7 @@ LL_HOOK_EXPORT ll_cu_result cuCtxAttach(struct ll_cu_context **ret_context, unsi
 /* Whether the context goes is not known before: what a trace has of it is given up either way. */
 LL_HOOK_EXPORT ll_cu_result cuCtxDetach(struct ll_cu_context *context)
 {
+	LL_DRIVER_CALL(cuCtxDetach);
 	forget_traced(context);
 	if (ll_charge_passes())
 		return ll_real()->cuCtxDetach(context);
@@ -86,6 +90,7 @@ LL_HOOK_EXPORT ll_cu_result cuCtxDetach(struct ll_cu_context *context)
 
 LL_HOOK_EXPORT ll_cu_result cuCtxDestroy_v2(struct ll_cu_context *context)
 {
+	LL_DRIVER_CALL(cuCtxDestroy_v2);
 	forget_traced(context);
 	if (ll_charge_passes())
 		return ll_real()->cuCtxDestroy_v2(context);
@@ -95,6 +100,7 @@ LL_HOOK_EXPORT ll_cu_result cuCtxDestroy_v2(struct ll_cu_context *context)
 
 LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxRetain(struct ll_cu_context **ret_context, ll_cu_device device)
 {
+	LL_DRIVER_CALL(cuDevicePrimaryCtxRetain);
 	if (ll_charge_passes())
 		return ll_real()->cuDevicePrimaryCtxRetain(ret_context, device);
 	LL_REENTRY_SCOPE();
@@ -103,6 +109,7 @@ LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxRetain(struct ll_cu_context **ret_
 
 LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxRelease(ll_cu_device device)
 {
+	LL_DRIVER_CALL(cuDevicePrimaryCtxRelease);
 	if (ll_trace_is_by_events() && !ll_reentry_is_inside())
 		ll_trace_events_forget_device(device);
 	if (ll_charge_passes())
@@ -113,6 +120,7 @@ LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxRelease(ll_cu_device device)
 
 LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxRelease_v2(ll_cu_device device)
 {
+	LL_DRIVER_CALL(cuDevicePrimaryCtxRelease_v2);
 	if (ll_trace_is_by_events() && !ll_reentry_is_inside())
 		ll_trace_events_forget_device(device);
 	if (ll_charge_passes())
@@ -123,6 +131,7 @@ LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxRelease_v2(ll_cu_device device)
 
 LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxReset(ll_cu_device device)
 {
+	LL_DRIVER_CALL(cuDevicePrimaryCtxReset);
 	if (ll_trace_is_by_events() && !ll_reentry_is_inside())
 		ll_trace_events_forget_device(device);
 	if (ll_charge_passes())
@@ -133,6 +142,7 @@ LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxReset(ll_cu_device device)
 
 LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxReset_v2(ll_cu_device device)
 {
+	LL_DRIVER_CALL(cuDevicePrimaryCtxReset_v2);
 	if (ll_trace_is_by_events() && !ll_reentry_is_inside())
 		ll_trace_events_forget_device(device);
 	if (ll_charge_passes())
@@ -145,6 +155,7 @@ LL_HOOK_EXPORT ll_cu_result cuGreenCtxCreate(struct ll_cu_green_context **ret_gr
 					     struct ll_cu_resource_desc *resources, ll_cu_device device,
 					     unsigned int flags)
 {
+	LL_DRIVER_CALL(cuGreenCtxCreate);
 	if (ll_charge_passes())
 		return ll_real()->cuGreenCtxCreate(ret_green, resources, device, flags);
 	LL_REENTRY_SCOPE();
@@ -153,6 +164,7 @@ LL_HOOK_EXPORT ll_cu_result cuGreenCtxCreate(struct ll_cu_green_context **ret_gr
 
 LL_HOOK_EXPORT ll_cu_result cuGreenCtxDestroy(struct ll_cu_green_context *green)
 {
+	LL_DRIVER_CALL(cuGreenCtxDestroy);
 	if (ll_charge_passes())
 		return ll_real()->cuGreenCtxDestroy(green);
 	LL_REENTRY_SCOPE();
@@ -161,6 +173,7 @@ LL_HOOK_EXPORT ll_cu_result cuGreenCtxDestroy(struct ll_cu_green_context *green)
 
 LL_HOOK_EXPORT ll_cu_result cuCtxSetLimit(enum ll_cu_limit limit, size_t value)
 {
+	LL_DRIVER_CALL(cuCtxSetLimit);
 	if (ll_charge_passes())
 		return ll_real()->cuCtxSetLimit(limit, value);
 	LL_REENTRY_SCOPE();
@@ -173,6 +186,7 @@ LL_HOOK_EXPORT ll_cu_result cuCtxSetLimit(enum ll_cu_limit limit, size_t value)
 #define DESTROY_HOOK(symbol)                                                                                           \
 	LL_HOOK_EXPORT ll_cu_result symbol(struct ll_cu_stream *stream)                                                \
 	{                                                                                                              \
+		LL_DRIVER_CALL(symbol);                                                                                \
 		if (ll_reentry_is_inside() || (!ll_device_state_settings() && !ll_trace_is_by_events()))               \
 			return ll_real()->symbol(stream);                                                              \
 		LL_REENTRY_SCOPE();                                                                                    \
@@ -188,6 +202,7 @@ DESTROY_HOOK(cuStreamDestroy_v2)
 /* Code that goes: what a trace remembers of its kernels goes first. */
 LL_HOOK_EXPORT ll_cu_result cuModuleUnload(struct ll_cu_module *module)
 {
+	LL_DRIVER_CALL(cuModuleUnload);
 	if (ll_trace_is_by_events())
 		ll_trace_names_forget();
 	return ll_real()->cuModuleUnload(module);
@@ -195,6 +210,7 @@ LL_HOOK_EXPORT ll_cu_result cuModuleUnload(struct ll_cu_module *module)
 
 LL_HOOK_EXPORT ll_cu_result cuLibraryUnload(struct ll_cu_library *library)
 {
+	LL_DRIVER_CALL(cuLibraryUnload);
 	if (ll_trace_is_by_events())
 		ll_trace_names_forget();
 	return ll_real()->cuLibraryUnload(library);

@@ -23,6 +23,7 @@ struct copy_sides {
 #define COPY_HOOK(symbol, sides_of, bytes_of, stream, params, args)                                                    \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \
+		LL_DRIVER_CALL(symbol);                                                                                \
 		if (ll_gate_is_open() || ll_reentry_is_inside())                                                       \
 			return ll_real()->symbol args;                                                                 \
 		struct copy_sides sides = sides_of;                                                                    \
@@ -134,6 +135,7 @@ COPY_HOOKS(cuMemcpy3DPeerAsync, _ptsz, SIDES_OF(copy), BOX_BYTES(copy), stream,
 #define TRANSFER_HOOK(symbol, is_to_card, stream, params, args, note)                                                  \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \
+		LL_DRIVER_CALL(symbol);                                                                                \
 		note;                                                                                                  \
 		if (ll_gate_is_open() || ll_reentry_is_inside() || !ll_trace_is_by_events())                           \
 			return ll_real()->symbol args;                                                                 \

@@ -113,6 +113,7 @@ static void end_parts(struct parts *parts)
 LL_HOOK_EXPORT ll_cu_result cuLaunchCooperativeKernelMultiDevice(struct ll_cu_launch_params *launches,
 								 unsigned int count, unsigned int flags)
 {
+	LL_DRIVER_CALL(cuLaunchCooperativeKernelMultiDevice);
 	if (ll_launch_is_free())
 		return ll_real()->cuLaunchCooperativeKernelMultiDevice(launches, count, flags);
 	struct parts parts __attribute__((cleanup(end_parts)));

@@ -3,6 +3,7 @@
 #include "shim/interpose/hook.h"
 #include "shim/memory/charge.h"
 #include "shim/memory/pools.h"
+#include "shim/time/driver_calls.h"
 #include "shim/trace/trace.h"
 
 /* ---- plain and managed ---- */
@@ -46,6 +47,7 @@
 
 LL_HOOK_EXPORT ll_cu_result cuMemAlloc(ll_cu_deviceptr_v1 *ret_address, unsigned int bytes)
 {
+	LL_DRIVER_CALL(cuMemAlloc);
 	if (ll_charge_passes())
 		return ll_real()->cuMemAlloc(ret_address, bytes);
 	ALLOCATE(ll_real()->cuMemAlloc(ret_address, bytes), ll_footprint_plain(bytes));
@@ -53,6 +55,7 @@ LL_HOOK_EXPORT ll_cu_result cuMemAlloc(ll_cu_deviceptr_v1 *ret_address, unsigned
 
 LL_HOOK_EXPORT ll_cu_result cuMemAlloc_v2(ll_cu_deviceptr *ret_address, size_t bytes)
 {
+	LL_DRIVER_CALL(cuMemAlloc_v2);
 	if (ll_charge_passes())
 		return ll_trace_allocated(ll_real()->cuMemAlloc_v2(ret_address, bytes), ret_address, bytes);
 	ALLOCATE(ll_trace_allocated(ll_real()->cuMemAlloc_v2(ret_address, bytes), ret_address, bytes),
@@ -62,6 +65,7 @@ LL_HOOK_EXPORT ll_cu_result cuMemAlloc_v2(ll_cu_deviceptr *ret_address, size_t b
 LL_HOOK_EXPORT ll_cu_result cuMemAllocPitch(ll_cu_deviceptr_v1 *ret_address, unsigned int *ret_pitch_bytes,
 					    unsigned int width_bytes, unsigned int height, unsigned int element_bytes)
 {
+	LL_DRIVER_CALL(cuMemAllocPitch);
 	if (ll_charge_passes())
 		return ll_real()->cuMemAllocPitch(ret_address, ret_pitch_bytes, width_bytes, height, element_bytes);
 	ALLOCATE_ROWS(ll_real()->cuMemAllocPitch(ret_address, ret_pitch_bytes, width_bytes, height, element_bytes));
@@ -70,6 +74,7 @@ LL_HOOK_EXPORT ll_cu_result cuMemAllocPitch(ll_cu_deviceptr_v1 *ret_address, uns
 LL_HOOK_EXPORT ll_cu_result cuMemAllocPitch_v2(ll_cu_deviceptr *ret_address, size_t *ret_pitch_bytes,
 					       size_t width_bytes, size_t height, unsigned int element_bytes)
 {
+	LL_DRIVER_CALL(cuMemAllocPitch_v2);
 	if (ll_charge_passes())
 		return ll_real()->cuMemAllocPitch_v2(ret_address, ret_pitch_bytes, width_bytes, height, element_bytes);
 	ALLOCATE_ROWS(ll_real()->cuMemAllocPitch_v2(ret_address, ret_pitch_bytes, width_bytes, height, element_bytes));
@@ -78,6 +83,7 @@ LL_HOOK_EXPORT ll_cu_result cuMemAllocPitch_v2(ll_cu_deviceptr *ret_address, siz
 /* In full from the start, wherever its pages are: they may all come to the card. */
 LL_HOOK_EXPORT ll_cu_result cuMemAllocManaged(ll_cu_deviceptr *ret_address, size_t bytes, unsigned int flags)
 {
+	LL_DRIVER_CALL(cuMemAllocManaged);
 	if (ll_charge_passes())
 		return ll_trace_allocated(ll_real()->cuMemAllocManaged(ret_address, bytes, flags), ret_address, bytes);
 	ALLOCATE(ll_trace_allocated(ll_real()->cuMemAllocManaged(ret_address, bytes, flags), ret_address, bytes),
@@ -86,6 +92,7 @@ LL_HOOK_EXPORT ll_cu_result cuMemAllocManaged(ll_cu_deviceptr *ret_address, size
 
 LL_HOOK_EXPORT ll_cu_result cuMemFree(ll_cu_deviceptr_v1 address)
 {
+	LL_DRIVER_CALL(cuMemFree);
 	if (ll_charge_passes())
 		return ll_real()->cuMemFree(address);
 	FREE(ll_real()->cuMemFree(address));
@@ -93,6 +100,7 @@ LL_HOOK_EXPORT ll_cu_result cuMemFree(ll_cu_deviceptr_v1 address)
 
 LL_HOOK_EXPORT ll_cu_result cuMemFree_v2(ll_cu_deviceptr address)
 {
+	LL_DRIVER_CALL(cuMemFree_v2);
 	if (ll_charge_passes())
 		return ll_trace_freed(ll_real()->cuMemFree_v2(address), address);
 	FREE(ll_trace_freed(ll_real()->cuMemFree_v2(address), address));
@@ -138,6 +146,7 @@ static struct ll_cu_array3d_descriptor from_3d_v1(const struct ll_cu_array3d_des
 LL_HOOK_EXPORT ll_cu_result cuArrayCreate(struct ll_cu_array **ret_array,
 					  const struct ll_cu_array_descriptor_v1 *descriptor)
 {
+	LL_DRIVER_CALL(cuArrayCreate);
 	if (ll_charge_passes() || !descriptor)
 		return ll_real()->cuArrayCreate(ret_array, descriptor);
 	CREATE(LL_SIZE_ARRAY, ll_real()->cuArrayCreate(ret_array, descriptor), ret_array, from_v1(descriptor), 1);
@@ -146,6 +155,7 @@ LL_HOOK_EXPORT ll_cu_result cuArrayCreate(struct ll_cu_array **ret_array,
 LL_HOOK_EXPORT ll_cu_result cuArrayCreate_v2(struct ll_cu_array **ret_array,
 					     const struct ll_cu_array_descriptor *descriptor)
 {
+	LL_DRIVER_CALL(cuArrayCreate_v2);
 	if (ll_charge_passes() || !descriptor)
 		return ll_real()->cuArrayCreate_v2(ret_array, descriptor);
 	CREATE(LL_SIZE_ARRAY, ll_real()->cuArrayCreate_v2(ret_array, descriptor), ret_array, as_3d(descriptor), 1);
@@ -154,6 +164,7 @@ LL_HOOK_EXPORT ll_cu_result cuArrayCreate_v2(struct ll_cu_array **ret_array,
 LL_HOOK_EXPORT ll_cu_result cuArray3DCreate(struct ll_cu_array **ret_array,
 					    const struct ll_cu_array3d_descriptor_v1 *descriptor)
 {
+	LL_DRIVER_CALL(cuArray3DCreate);
 	if (ll_charge_passes() || !descriptor)
 		return ll_real()->cuArray3DCreate(ret_array, descriptor);
 	CREATE(LL_SIZE_ARRAY, ll_real()->cuArray3DCreate(ret_array, descriptor), ret_array, from_3d_v1(descriptor), 1);
@@ -162,6 +173,7 @@ LL_HOOK_EXPORT ll_cu_result cuArray3DCreate(struct ll_cu_array **ret_array,
 LL_HOOK_EXPORT ll_cu_result cuArray3DCreate_v2(struct ll_cu_array **ret_array,
 					       const struct ll_cu_array3d_descriptor *descriptor)
 {
+	LL_DRIVER_CALL(cuArray3DCreate_v2);
 	if (ll_charge_passes() || !descriptor)
 		return ll_real()->cuArray3DCreate_v2(ret_array, descriptor);
 	CREATE(LL_SIZE_ARRAY, ll_real()->cuArray3DCreate_v2(ret_array, descriptor), ret_array, *descriptor, 1);
@@ -171,6 +183,7 @@ LL_HOOK_EXPORT ll_cu_result cuMipmappedArrayCreate(struct ll_cu_mipmapped_array 
 						   const struct ll_cu_array3d_descriptor *descriptor,
 						   unsigned int levels)
 {
+	LL_DRIVER_CALL(cuMipmappedArrayCreate);
 	if (ll_charge_passes() || !descriptor)
 		return ll_real()->cuMipmappedArrayCreate(ret_mipmap, descriptor, levels);
 	CREATE(LL_SIZE_MIPMAP, ll_real()->cuMipmappedArrayCreate(ret_mipmap, descriptor, levels), ret_mipmap,
@@ -190,11 +203,13 @@ LL_HOOK_EXPORT ll_cu_result cuMipmappedArrayCreate(struct ll_cu_mipmapped_array 
 
 LL_HOOK_EXPORT ll_cu_result cuArrayDestroy(struct ll_cu_array *array)
 {
+	LL_DRIVER_CALL(cuArrayDestroy);
 	DESTROY(LL_SIZE_ARRAY, cuArrayDestroy, array);
 }
 
 LL_HOOK_EXPORT ll_cu_result cuMipmappedArrayDestroy(struct ll_cu_mipmapped_array *mipmap)
 {
+	LL_DRIVER_CALL(cuMipmappedArrayDestroy);
 	DESTROY(LL_SIZE_MIPMAP, cuMipmappedArrayDestroy, mipmap);
 }
 
@@ -208,6 +223,7 @@ LL_HOOK_EXPORT ll_cu_result cuMipmappedArrayDestroy(struct ll_cu_mipmapped_array
 LL_HOOK_EXPORT ll_cu_result cuImportExternalMemory(struct ll_cu_external_memory **ret_memory,
 						   const struct ll_cu_external_memory_desc *descriptor)
 {
+	LL_DRIVER_CALL(cuImportExternalMemory);
 	if (ll_charge_passes() || !descriptor)
 		return ll_real()->cuImportExternalMemory(ret_memory, descriptor);
 	LL_REENTRY_SCOPE();
@@ -222,6 +238,7 @@ LL_HOOK_EXPORT ll_cu_result cuImportExternalMemory(struct ll_cu_external_memory 
 
 LL_HOOK_EXPORT ll_cu_result cuDestroyExternalMemory(struct ll_cu_external_memory *memory)
 {
+	LL_DRIVER_CALL(cuDestroyExternalMemory);
 	struct ll_size size;
 	if (ll_charge_passes())
 		return ll_real()->cuDestroyExternalMemory(memory);

@@ -104,7 +104,9 @@ static void enter_flow(struct ll_launch *launch, const struct place *place)
 	launch->flow = place->dev->flow;
 	enum ll_cu_capture_mode mode = exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
 	uint64_t start_ns = ll_trace_has_gate() ? ll_now_ns() : 0;
+	ll_driver_call_wait_for_turn(true);
 	ll_flow_enter(launch->flow, launch->context, launch->stream, launch->kind);
+	ll_driver_call_wait_for_turn(false);
 	if (start_ns)
 		ll_trace_waited(place->dev->device, place->dev->uuid, start_ns, ll_now_ns());
 	exchange_capture_mode(mode);
