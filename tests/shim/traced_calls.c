@@ -291,11 +291,6 @@ bool ll_flow_count(struct ll_flow *flow, struct ll_cu_context *context, struct l
 	return is_counted;
 }
 
-void ll_driver_call_wait_for_turn(bool waits)
-{
-	(void)waits;
-}
-
 void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream, uint64_t kind)
 {
 	ll_flow_count(flow, context, stream, kind);

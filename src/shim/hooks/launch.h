@@ -124,7 +124,7 @@ static inline uint64_t ll_launch_named(const char *symbol, enum ll_trace_kind ki
 		if (real && ll_driver_call_enter_fast(call, #symbol)) {                                                \
 			if (ll_gate_passes()) {                                                                        \
 				struct ll_driver_call *entered                                                         \
-				    __attribute__((cleanup(ll_driver_call_leave_entered))) = call;                     \
+				    __attribute__((cleanup(ll_driver_call_leave_entered), unused)) = call;             \
 				return real->symbol args;                                                              \
 			}                                                                                              \
 			ll_driver_call_leave(call);                                                                    \
