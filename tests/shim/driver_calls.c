@@ -6,6 +6,7 @@
 #include "../unit/skipped.h"
 
 #include <errno.h>
+#include <linux/membarrier.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,17 +26,21 @@
 #define LONG_NS (30 * LL_NS_PER_S)
 
 static int answer_to_allow, answer_to_barrier;
+static bool has_kernel_barrier; /* it is the kernel's, if the kernel grants one */
 static _Atomic int barriers;
 
 int ll_thread_barrier_allow(void)
 {
+	if (has_kernel_barrier)
+		return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0) == 0 ? 0 : -errno;
 	return answer_to_allow;
 }
 
-/* A fence of its own in the caller: the test's threads meet by stores that have one. */
 int ll_thread_barrier(void)
 {
 	barriers++;
+	if (has_kernel_barrier)
+		return syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0) == 0 ? 0 : -errno;
 	return answer_to_barrier;
 }
 
@@ -71,12 +76,13 @@ static struct ll_driver_calls_inside wait_for_ns(uint64_t ns)
 
 /* ---- a thread that is inside for as long as the test wants ---- */
 
-static _Atomic bool is_in, may_leave;
+static _Atomic bool is_in, may_leave, waits_for_turn;
 static _Atomic int its_number;
 
 static void *stay_inside(void *user)
 {
 	LL_DRIVER_CALL(cuStay);
+	ll_driver_call_wait_for_turn(waits_for_turn);
 	its_number = (int)syscall(SYS_gettid);
 	is_in = true;
 	while (!may_leave)
@@ -108,7 +114,7 @@ static void body_named(void)
 	CHECK(inside.count == 1);
 	CHECK(inside.named[0].thread == its_number);
 	CHECK(strcmp(inside.named[0].function, "cuStay") == 0);
-	CHECK(!inside.named[0].waits_for_turn);
+	CHECK(inside.named[0].waits_for_turn == waits_for_turn);
 	join_thread(thread);
 	CHECK(wait_for_ns(LONG_NS).count == 0);
 	ll_driver_calls_open();
@@ -118,6 +124,9 @@ static void a_thread_that_stays_inside_is_named_and_the_wait_ends(void **state)
 {
 	(void)state;
 	in_process(body_named);
+	waits_for_turn = true;
+	in_process(body_named);
+	waits_for_turn = false;
 }
 
 static void *leave_soon(void *user)
@@ -246,13 +255,15 @@ static void body_crowd(void)
 	CHECK(wait_for_ns(0).count == 0);
 }
 
-/* With fences: the test's barrier is none, and the threads' order is not to be left to chance. */
 static void a_thousand_threads_come_and_go_and_none_is_inside_while_the_calls_are_shut(void **state)
 {
 	(void)state;
 	answer_to_allow = -EPERM;
-	in_process(body_crowd);
+	in_process(body_crowd); /* with fences */
 	answer_to_allow = 0;
+	has_kernel_barrier = true;
+	in_process(body_crowd);
+	has_kernel_barrier = false;
 }
 
 static void *exit_inside(void *user)
