@@ -24,7 +24,6 @@
 #define MISSING_AFTER_NS (5 * LL_NS_PER_S)
 #define UNREAD_AFTER_NS (15 * LL_NS_PER_S) /* longer than a card may be gone and come back */
 #define SLEPT_NS (1 * LL_NS_PER_S)
-#define CLOSE_WITHIN_NS (700 * LL_NS_PER_MS)
 
 static void claim_target(struct ll_governor *gov)
 {
@@ -235,7 +234,7 @@ static void finish_governor(struct ll_governor *gov)
 	ll_pacer_report(gov->pacer, &gov->report);
 	ll_sense_read_energy(&gov->sense);
 	ll_governor_account(gov, ll_now_ns());
-	bool has_closed = ll_pacer_free(gov->pacer, CLOSE_WITHIN_NS);
+	bool has_closed = ll_pacer_free(gov->pacer, LL_PACER_CLOSE_WITHIN_NS);
 	ll_summary_stop(&gov->summary, ll_now_ns(), false);
 	if (!has_closed && gov->code == 0) {
 		gov->code = -EIO;

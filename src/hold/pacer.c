@@ -12,7 +12,6 @@
 #include "hold/worker.h"
 #include "ledger/ledger.h"
 
-#define CLOSE_WITHIN_NS (2 * LL_NS_PER_S)   /* closing a context takes 0.1 s; longer, and the driver hangs */
 #define REAP_WITHIN_NS (100 * LL_NS_PER_MS) /* from SIGKILL to the end of a process that a kernel lets end */
 #define LOOK_EVERY_NS LL_NS_PER_MS
 
@@ -253,14 +252,14 @@ void ll_pacer_open(struct ll_pacer *pacer)
 	enum ll_pacer_state state = get_state(pacer);
 	pacer->wants_context = true;
 	if (state == LL_PACER_FAILED || state == LL_PACER_LOST)
-		end_context(pacer, ll_now_ns() + CLOSE_WITHIN_NS);
+		end_context(pacer, ll_now_ns() + LL_PACER_CLOSE_WITHIN_NS);
 	advance_context(pacer);
 }
 
 void ll_pacer_close(struct ll_pacer *pacer)
 {
 	pacer->wants_context = false;
-	end_context(pacer, ll_now_ns() + CLOSE_WITHIN_NS);
+	end_context(pacer, ll_now_ns() + LL_PACER_CLOSE_WITHIN_NS);
 	advance_context(pacer);
 }
 

@@ -155,6 +155,9 @@ void ll_pacer_report(struct ll_pacer *pacer, struct ll_pacer_report *ret_report)
  * within 8 s are dropped. */
 size_t ll_pacer_take_intervals(struct ll_pacer *pacer, struct ll_interval *ret_intervals, size_t max);
 
+/* Closing a context takes 0.1 s, and more on a busy host. After this time the driver is taken to hang. */
+#define LL_PACER_CLOSE_WITHIN_NS (2 * LL_NS_PER_S)
+
 /*
  * Ends the load, the context and the card's own worker, and frees. True: they ended by themselves. False: the worker
  * hung in the driver and was killed after timeout_ns. Returns within timeout_ns + 0.1 s. A thread that hangs

@@ -311,7 +311,7 @@ tops_up() {
 	wait_for 20 samples 2
 	run -0 loadline --sim status
 	[[ $output == *synthetic* ]]
-	shows "has(\"claim\") and .pid == $(pid_of hold) and .state == \"holding\" and .payload == \"cuda\""
+	wait_for 20 shows "has(\"claim\") and .pid == $(pid_of hold) and .state == \"holding\" and .payload == \"cuda\""
 	stop hold
 }
 

@@ -129,9 +129,12 @@ class Steps(unittest.TestCase):
 
     def add_hook(self, copy):
         named = files_named("Hook a function of the driver")
-        self.assertLessEqual({"src/abi/cuda_functions.def", "src/shim/interpose/hooks_versions.def"}, named)
+        self.assertLessEqual({"src/abi/cuda_functions.def", "src/shim/interpose/hooks_versions.def",
+                              "src/shim/interpose/hooks_no_card.def"}, named)
         self.assertIn("cuDeviceGetCount", (copy.root / "src/abi/cuda_functions.def").read_text())
         copy.add("src/shim/interpose/hooks_context.def", "LL_HOOK(cuDeviceGetCount)\n")
+        copy.edit("src/shim/interpose/hooks_no_card.def", "LL_NO_CARD(cuMemGetInfo)\n",
+                  "LL_NO_CARD(cuDeviceGetCount)\nLL_NO_CARD(cuMemGetInfo)\n")
         copy.add("src/shim/hooks/hook_context.c", HOOK)
         self.assertFalse(copy.check("make_coverage", "--check"))
         copy.edit("tests/coverage/coverage_others.def", " cuDeviceGetCount ", " ")

@@ -10,6 +10,7 @@
 #define MAKE_HOOK(symbol, params, args)                                                                                \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \
+		LL_DRIVER_CALL(symbol);                                                                                \
 		if (ll_charge_passes())                                                                                \
 			return ll_real()->symbol args;                                                                 \
 		LL_REENTRY_SCOPE();                                                                                    \
@@ -50,6 +51,7 @@ MAKE_HOOKS(cuVDPAUCtxCreate,
 
 LL_HOOK_EXPORT ll_cu_result cuCtxDestroy(struct ll_cu_context *context)
 {
+	LL_DRIVER_CALL(cuCtxDestroy);
 	if (ll_charge_passes())
 		return ll_real()->cuCtxDestroy(context);
 	LL_REENTRY_SCOPE();
@@ -58,6 +60,7 @@ LL_HOOK_EXPORT ll_cu_result cuCtxDestroy(struct ll_cu_context *context)
 
 LL_HOOK_EXPORT ll_cu_result cuCtxAttach(struct ll_cu_context **ret_context, unsigned int flags)
 {
+	LL_DRIVER_CALL(cuCtxAttach);
 	if (ll_charge_passes())
 		return ll_real()->cuCtxAttach(ret_context, flags);
 	LL_REENTRY_SCOPE();
@@ -66,6 +69,7 @@ LL_HOOK_EXPORT ll_cu_result cuCtxAttach(struct ll_cu_context **ret_context, unsi
 
 LL_HOOK_EXPORT ll_cu_result cuCtxDetach(struct ll_cu_context *context)
 {
+	LL_DRIVER_CALL(cuCtxDetach);
 	if (ll_charge_passes())
 		return ll_real()->cuCtxDetach(context);
 	LL_REENTRY_SCOPE();
@@ -74,6 +78,7 @@ LL_HOOK_EXPORT ll_cu_result cuCtxDetach(struct ll_cu_context *context)
 
 LL_HOOK_EXPORT ll_cu_result cuCtxDestroy_v2(struct ll_cu_context *context)
 {
+	LL_DRIVER_CALL(cuCtxDestroy_v2);
 	if (ll_charge_passes())
 		return ll_real()->cuCtxDestroy_v2(context);
 	LL_REENTRY_SCOPE();
@@ -82,6 +87,7 @@ LL_HOOK_EXPORT ll_cu_result cuCtxDestroy_v2(struct ll_cu_context *context)
 
 LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxRetain(struct ll_cu_context **ret_context, ll_cu_device device)
 {
+	LL_DRIVER_CALL(cuDevicePrimaryCtxRetain);
 	if (ll_charge_passes())
 		return ll_real()->cuDevicePrimaryCtxRetain(ret_context, device);
 	LL_REENTRY_SCOPE();
@@ -90,6 +96,7 @@ LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxRetain(struct ll_cu_context **ret_
 
 LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxRelease(ll_cu_device device)
 {
+	LL_DRIVER_CALL(cuDevicePrimaryCtxRelease);
 	if (ll_charge_passes())
 		return ll_real()->cuDevicePrimaryCtxRelease(device);
 	LL_REENTRY_SCOPE();
@@ -98,6 +105,7 @@ LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxRelease(ll_cu_device device)
 
 LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxRelease_v2(ll_cu_device device)
 {
+	LL_DRIVER_CALL(cuDevicePrimaryCtxRelease_v2);
 	if (ll_charge_passes())
 		return ll_real()->cuDevicePrimaryCtxRelease_v2(device);
 	LL_REENTRY_SCOPE();
@@ -106,6 +114,7 @@ LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxRelease_v2(ll_cu_device device)
 
 LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxReset(ll_cu_device device)
 {
+	LL_DRIVER_CALL(cuDevicePrimaryCtxReset);
 	if (ll_charge_passes())
 		return ll_real()->cuDevicePrimaryCtxReset(device);
 	LL_REENTRY_SCOPE();
@@ -114,6 +123,7 @@ LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxReset(ll_cu_device device)
 
 LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxReset_v2(ll_cu_device device)
 {
+	LL_DRIVER_CALL(cuDevicePrimaryCtxReset_v2);
 	if (ll_charge_passes())
 		return ll_real()->cuDevicePrimaryCtxReset_v2(device);
 	LL_REENTRY_SCOPE();
@@ -124,6 +134,7 @@ LL_HOOK_EXPORT ll_cu_result cuGreenCtxCreate(struct ll_cu_green_context **ret_gr
 					     struct ll_cu_resource_desc *resources, ll_cu_device device,
 					     unsigned int flags)
 {
+	LL_DRIVER_CALL(cuGreenCtxCreate);
 	if (ll_charge_passes())
 		return ll_real()->cuGreenCtxCreate(ret_green, resources, device, flags);
 	LL_REENTRY_SCOPE();
@@ -132,6 +143,7 @@ LL_HOOK_EXPORT ll_cu_result cuGreenCtxCreate(struct ll_cu_green_context **ret_gr
 
 LL_HOOK_EXPORT ll_cu_result cuGreenCtxDestroy(struct ll_cu_green_context *green)
 {
+	LL_DRIVER_CALL(cuGreenCtxDestroy);
 	if (ll_charge_passes())
 		return ll_real()->cuGreenCtxDestroy(green);
 	LL_REENTRY_SCOPE();
@@ -140,6 +152,7 @@ LL_HOOK_EXPORT ll_cu_result cuGreenCtxDestroy(struct ll_cu_green_context *green)
 
 LL_HOOK_EXPORT ll_cu_result cuCtxSetLimit(enum ll_cu_limit limit, size_t value)
 {
+	LL_DRIVER_CALL(cuCtxSetLimit);
 	if (ll_charge_passes())
 		return ll_real()->cuCtxSetLimit(limit, value);
 	LL_REENTRY_SCOPE();
@@ -152,6 +165,7 @@ LL_HOOK_EXPORT ll_cu_result cuCtxSetLimit(enum ll_cu_limit limit, size_t value)
 #define DESTROY_HOOK(symbol)                                                                                           \
 	LL_HOOK_EXPORT ll_cu_result symbol(struct ll_cu_stream *stream)                                                \
 	{                                                                                                              \
+		LL_DRIVER_CALL(symbol);                                                                                \
 		if (ll_reentry_is_inside() || !ll_device_state_settings())                                             \
 			return ll_real()->symbol(stream);                                                              \
 		LL_REENTRY_SCOPE();                                                                                    \

@@ -37,6 +37,7 @@ static ll_cu_result take_memory(struct ll_cu_graph_exec *exec, struct ll_cu_stre
 	}                                                                                                              \
 	LL_HOOK_EXPORT ll_cu_result symbol(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)                 \
 	{                                                                                                              \
+		LL_DRIVER_CALL(symbol);                                                                                \
 		if (!ll_reentry_is_inside() && take_memory(exec, its_stream) != LL_CUDA_SUCCESS)                       \
 			return LL_CUDA_ERROR_OUT_OF_MEMORY;                                                            \
 		ll_cu_result status =                                                                                  \
@@ -55,6 +56,7 @@ static void true_up_graphs(void)
 #define GRAPH_UPLOAD_HOOK(symbol)                                                                                      \
 	LL_HOOK_EXPORT ll_cu_result symbol(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)                 \
 	{                                                                                                              \
+		LL_DRIVER_CALL(symbol);                                                                                \
 		ll_cu_result status = ll_real()->symbol(exec, stream);                                                 \
 		if (ll_reentry_is_inside() || status != LL_CUDA_SUCCESS)                                               \
 			return status;                                                                                 \
@@ -114,6 +116,7 @@ LL_HOOK_EXPORT ll_cu_result cuGraphAddMemAllocNode(struct ll_cu_graph_node **ret
 
 LL_HOOK_EXPORT ll_cu_result cuGraphExecDestroy(struct ll_cu_graph_exec *exec)
 {
+	LL_DRIVER_CALL(cuGraphExecDestroy);
 	if (!ll_charge_passes())
 		ll_pool_forget_graph(exec);
 	return ll_real()->cuGraphExecDestroy(exec);

@@ -22,6 +22,7 @@
 #define COPY_HOOK(symbol, text, sides, bytes_of, stream, params, args)                                                 \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \
+		LL_DRIVER_CALL(symbol);                                                                                \
 		if (ll_gate_is_open() || ll_reentry_is_inside() || !ll_copy_is_within_cards(sides))                    \
 			return ll_real()->symbol args;                                                                 \
 		LL_LAUNCH_SCOPE(launch, stream, ll_launch_kind(text, ll_launch_size(bytes_of)));                       \
@@ -39,6 +40,7 @@
 #define WAITING_COPY_HOOK(symbol)                                                                                      \
 	LL_HOOK_EXPORT ll_cu_result symbol(void *to, ll_cu_deviceptr from, size_t bytes)                               \
 	{                                                                                                              \
+		LL_DRIVER_CALL(symbol);                                                                                \
 		ll_waits_count();                                                                                      \
 		return ll_real()->symbol(to, from, bytes);                                                             \
 	}
@@ -82,6 +84,7 @@ static void end_parts(struct parts *parts)
 LL_HOOK_EXPORT ll_cu_result cuLaunchCooperativeKernelMultiDevice(struct ll_cu_launch_params *launches,
 								 unsigned int count, unsigned int flags)
 {
+	LL_DRIVER_CALL(cuLaunchCooperativeKernelMultiDevice);
 	if (ll_launch_is_free())
 		return ll_real()->cuLaunchCooperativeKernelMultiDevice(launches, count, flags);
 	struct parts parts __attribute__((cleanup(end_parts)));

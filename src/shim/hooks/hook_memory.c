@@ -3,6 +3,7 @@
 #include "shim/interpose/hook.h"
 #include "shim/memory/charge.h"
 #include "shim/memory/pools.h"
+#include "shim/time/driver_calls.h"
 
 /* ---- plain and managed ---- */
 
@@ -51,6 +52,7 @@ static uint64_t rows_bytes(uint64_t width_bytes, uint64_t height, uint64_t pitch
 
 LL_HOOK_EXPORT ll_cu_result cuMemAlloc(ll_cu_deviceptr_v1 *ret_address, unsigned int bytes)
 {
+	LL_DRIVER_CALL(cuMemAlloc);
 	if (ll_charge_passes())
 		return ll_real()->cuMemAlloc(ret_address, bytes);
 	ALLOCATE(ll_real()->cuMemAlloc(ret_address, bytes), ll_footprint_plain(bytes));
@@ -58,6 +60,7 @@ LL_HOOK_EXPORT ll_cu_result cuMemAlloc(ll_cu_deviceptr_v1 *ret_address, unsigned
 
 LL_HOOK_EXPORT ll_cu_result cuMemAlloc_v2(ll_cu_deviceptr *ret_address, size_t bytes)
 {
+	LL_DRIVER_CALL(cuMemAlloc_v2);
 	if (ll_charge_passes())
 		return ll_real()->cuMemAlloc_v2(ret_address, bytes);
 	ALLOCATE(ll_real()->cuMemAlloc_v2(ret_address, bytes), ll_footprint_plain(bytes));
@@ -66,6 +69,7 @@ LL_HOOK_EXPORT ll_cu_result cuMemAlloc_v2(ll_cu_deviceptr *ret_address, size_t b
 LL_HOOK_EXPORT ll_cu_result cuMemAllocPitch(ll_cu_deviceptr_v1 *ret_address, unsigned int *ret_pitch_bytes,
 					    unsigned int width_bytes, unsigned int height, unsigned int element_bytes)
 {
+	LL_DRIVER_CALL(cuMemAllocPitch);
 	if (ll_charge_passes())
 		return ll_real()->cuMemAllocPitch(ret_address, ret_pitch_bytes, width_bytes, height, element_bytes);
 	ALLOCATE_ROWS(ll_real()->cuMemAllocPitch(ret_address, ret_pitch_bytes, width_bytes, height, element_bytes));
@@ -74,6 +78,7 @@ LL_HOOK_EXPORT ll_cu_result cuMemAllocPitch(ll_cu_deviceptr_v1 *ret_address, uns
 LL_HOOK_EXPORT ll_cu_result cuMemAllocPitch_v2(ll_cu_deviceptr *ret_address, size_t *ret_pitch_bytes,
 					       size_t width_bytes, size_t height, unsigned int element_bytes)
 {
+	LL_DRIVER_CALL(cuMemAllocPitch_v2);
 	if (ll_charge_passes())
 		return ll_real()->cuMemAllocPitch_v2(ret_address, ret_pitch_bytes, width_bytes, height, element_bytes);
 	ALLOCATE_ROWS(ll_real()->cuMemAllocPitch_v2(ret_address, ret_pitch_bytes, width_bytes, height, element_bytes));
@@ -82,6 +87,7 @@ LL_HOOK_EXPORT ll_cu_result cuMemAllocPitch_v2(ll_cu_deviceptr *ret_address, siz
 /* In full from the start, wherever its pages are: they may all come to the card. */
 LL_HOOK_EXPORT ll_cu_result cuMemAllocManaged(ll_cu_deviceptr *ret_address, size_t bytes, unsigned int flags)
 {
+	LL_DRIVER_CALL(cuMemAllocManaged);
 	if (ll_charge_passes())
 		return ll_real()->cuMemAllocManaged(ret_address, bytes, flags);
 	ALLOCATE(ll_real()->cuMemAllocManaged(ret_address, bytes, flags), ll_footprint_plain(bytes));
@@ -89,6 +95,7 @@ LL_HOOK_EXPORT ll_cu_result cuMemAllocManaged(ll_cu_deviceptr *ret_address, size
 
 LL_HOOK_EXPORT ll_cu_result cuMemFree(ll_cu_deviceptr_v1 address)
 {
+	LL_DRIVER_CALL(cuMemFree);
 	if (ll_charge_passes())
 		return ll_real()->cuMemFree(address);
 	FREE(ll_real()->cuMemFree(address));
@@ -96,6 +103,7 @@ LL_HOOK_EXPORT ll_cu_result cuMemFree(ll_cu_deviceptr_v1 address)
 
 LL_HOOK_EXPORT ll_cu_result cuMemFree_v2(ll_cu_deviceptr address)
 {
+	LL_DRIVER_CALL(cuMemFree_v2);
 	if (ll_charge_passes())
 		return ll_real()->cuMemFree_v2(address);
 	FREE(ll_real()->cuMemFree_v2(address));
@@ -141,6 +149,7 @@ static struct ll_cu_array3d_descriptor from_3d_v1(const struct ll_cu_array3d_des
 LL_HOOK_EXPORT ll_cu_result cuArrayCreate(struct ll_cu_array **ret_array,
 					  const struct ll_cu_array_descriptor_v1 *descriptor)
 {
+	LL_DRIVER_CALL(cuArrayCreate);
 	if (ll_charge_passes() || !descriptor)
 		return ll_real()->cuArrayCreate(ret_array, descriptor);
 	CREATE(LL_EXTENT_ARRAY, ll_real()->cuArrayCreate(ret_array, descriptor), ret_array, from_v1(descriptor), 1);
@@ -149,6 +158,7 @@ LL_HOOK_EXPORT ll_cu_result cuArrayCreate(struct ll_cu_array **ret_array,
 LL_HOOK_EXPORT ll_cu_result cuArrayCreate_v2(struct ll_cu_array **ret_array,
 					     const struct ll_cu_array_descriptor *descriptor)
 {
+	LL_DRIVER_CALL(cuArrayCreate_v2);
 	if (ll_charge_passes() || !descriptor)
 		return ll_real()->cuArrayCreate_v2(ret_array, descriptor);
 	CREATE(LL_EXTENT_ARRAY, ll_real()->cuArrayCreate_v2(ret_array, descriptor), ret_array, as_3d(descriptor), 1);
@@ -157,6 +167,7 @@ LL_HOOK_EXPORT ll_cu_result cuArrayCreate_v2(struct ll_cu_array **ret_array,
 LL_HOOK_EXPORT ll_cu_result cuArray3DCreate(struct ll_cu_array **ret_array,
 					    const struct ll_cu_array3d_descriptor_v1 *descriptor)
 {
+	LL_DRIVER_CALL(cuArray3DCreate);
 	if (ll_charge_passes() || !descriptor)
 		return ll_real()->cuArray3DCreate(ret_array, descriptor);
 	CREATE(LL_EXTENT_ARRAY, ll_real()->cuArray3DCreate(ret_array, descriptor), ret_array, from_3d_v1(descriptor),
@@ -166,6 +177,7 @@ LL_HOOK_EXPORT ll_cu_result cuArray3DCreate(struct ll_cu_array **ret_array,
 LL_HOOK_EXPORT ll_cu_result cuArray3DCreate_v2(struct ll_cu_array **ret_array,
 					       const struct ll_cu_array3d_descriptor *descriptor)
 {
+	LL_DRIVER_CALL(cuArray3DCreate_v2);
 	if (ll_charge_passes() || !descriptor)
 		return ll_real()->cuArray3DCreate_v2(ret_array, descriptor);
 	CREATE(LL_EXTENT_ARRAY, ll_real()->cuArray3DCreate_v2(ret_array, descriptor), ret_array, *descriptor, 1);
@@ -175,6 +187,7 @@ LL_HOOK_EXPORT ll_cu_result cuMipmappedArrayCreate(struct ll_cu_mipmapped_array 
 						   const struct ll_cu_array3d_descriptor *descriptor,
 						   unsigned int levels)
 {
+	LL_DRIVER_CALL(cuMipmappedArrayCreate);
 	if (ll_charge_passes() || !descriptor)
 		return ll_real()->cuMipmappedArrayCreate(ret_mipmap, descriptor, levels);
 	CREATE(LL_EXTENT_MIPMAP, ll_real()->cuMipmappedArrayCreate(ret_mipmap, descriptor, levels), ret_mipmap,
@@ -194,11 +207,13 @@ LL_HOOK_EXPORT ll_cu_result cuMipmappedArrayCreate(struct ll_cu_mipmapped_array 
 
 LL_HOOK_EXPORT ll_cu_result cuArrayDestroy(struct ll_cu_array *array)
 {
+	LL_DRIVER_CALL(cuArrayDestroy);
 	DESTROY(LL_EXTENT_ARRAY, cuArrayDestroy, array);
 }
 
 LL_HOOK_EXPORT ll_cu_result cuMipmappedArrayDestroy(struct ll_cu_mipmapped_array *mipmap)
 {
+	LL_DRIVER_CALL(cuMipmappedArrayDestroy);
 	DESTROY(LL_EXTENT_MIPMAP, cuMipmappedArrayDestroy, mipmap);
 }
 
@@ -212,6 +227,7 @@ LL_HOOK_EXPORT ll_cu_result cuMipmappedArrayDestroy(struct ll_cu_mipmapped_array
 LL_HOOK_EXPORT ll_cu_result cuImportExternalMemory(struct ll_cu_external_memory **ret_memory,
 						   const struct ll_cu_external_memory_desc *descriptor)
 {
+	LL_DRIVER_CALL(cuImportExternalMemory);
 	if (ll_charge_passes() || !descriptor)
 		return ll_real()->cuImportExternalMemory(ret_memory, descriptor);
 	LL_REENTRY_SCOPE();
@@ -226,6 +242,7 @@ LL_HOOK_EXPORT ll_cu_result cuImportExternalMemory(struct ll_cu_external_memory 
 
 LL_HOOK_EXPORT ll_cu_result cuDestroyExternalMemory(struct ll_cu_external_memory *memory)
 {
+	LL_DRIVER_CALL(cuDestroyExternalMemory);
 	struct ll_extent extent;
 	if (ll_charge_passes())
 		return ll_real()->cuDestroyExternalMemory(memory);

@@ -1,10 +1,12 @@
 /* Physical memory and addresses apart (VMM). */
 #include "shim/interpose/hook.h"
 #include "shim/memory/physical.h"
+#include "shim/time/driver_calls.h"
 
 LL_HOOK_EXPORT ll_cu_result cuMemCreate(ll_cu_mem_handle *ret_handle, size_t bytes,
 					const struct ll_cu_mem_allocation_prop *prop, unsigned long long flags)
 {
+	LL_DRIVER_CALL(cuMemCreate);
 	if (ll_charge_passes() || !prop || prop->location.type != LL_CU_MEM_LOCATION_TYPE_DEVICE)
 		return ll_real()->cuMemCreate(ret_handle, bytes, prop, flags);
 	LL_REENTRY_SCOPE();
@@ -19,6 +21,7 @@ LL_HOOK_EXPORT ll_cu_result cuMemCreate(ll_cu_mem_handle *ret_handle, size_t byt
 
 LL_HOOK_EXPORT ll_cu_result cuMemRelease(ll_cu_mem_handle handle)
 {
+	LL_DRIVER_CALL(cuMemRelease);
 	if (ll_charge_passes())
 		return ll_real()->cuMemRelease(handle);
 	LL_REENTRY_SCOPE();
@@ -28,6 +31,7 @@ LL_HOOK_EXPORT ll_cu_result cuMemRelease(ll_cu_mem_handle handle)
 LL_HOOK_EXPORT ll_cu_result cuMemMap(ll_cu_deviceptr address, size_t bytes, size_t offset, ll_cu_mem_handle handle,
 				     unsigned long long flags)
 {
+	LL_DRIVER_CALL(cuMemMap);
 	ll_cu_result status = ll_real()->cuMemMap(address, bytes, offset, handle, flags);
 	if (status != LL_CUDA_SUCCESS || ll_charge_passes())
 		return status;
@@ -38,6 +42,7 @@ LL_HOOK_EXPORT ll_cu_result cuMemMap(ll_cu_deviceptr address, size_t bytes, size
 
 LL_HOOK_EXPORT ll_cu_result cuMemUnmap(ll_cu_deviceptr address, size_t bytes)
 {
+	LL_DRIVER_CALL(cuMemUnmap);
 	if (ll_charge_passes())
 		return ll_real()->cuMemUnmap(address, bytes);
 	LL_REENTRY_SCOPE();
@@ -46,6 +51,7 @@ LL_HOOK_EXPORT ll_cu_result cuMemUnmap(ll_cu_deviceptr address, size_t bytes)
 
 LL_HOOK_EXPORT ll_cu_result cuMemRetainAllocationHandle(ll_cu_mem_handle *ret_handle, void *address)
 {
+	LL_DRIVER_CALL(cuMemRetainAllocationHandle);
 	ll_cu_result status = ll_real()->cuMemRetainAllocationHandle(ret_handle, address);
 	if (status != LL_CUDA_SUCCESS || ll_charge_passes())
 		return status;
@@ -58,6 +64,7 @@ LL_HOOK_EXPORT ll_cu_result cuMemRetainAllocationHandle(ll_cu_mem_handle *ret_ha
 LL_HOOK_EXPORT ll_cu_result cuMemImportFromShareableHandle(ll_cu_mem_handle *ret_handle, void *os_handle,
 							   enum ll_cu_mem_handle_type type)
 {
+	LL_DRIVER_CALL(cuMemImportFromShareableHandle);
 	ll_cu_result status = ll_real()->cuMemImportFromShareableHandle(ret_handle, os_handle, type);
 	if (status != LL_CUDA_SUCCESS || ll_charge_passes())
 		return status;

@@ -55,6 +55,7 @@ static struct ll_device_state *dev_of(struct ll_cu_stream *stream)
 	LL_HOOK_EXPORT ll_cu_result cuMemAllocAsync##suffix(ll_cu_deviceptr *ret_address, size_t bytes,                \
 							    struct ll_cu_stream *stream)                               \
 	{                                                                                                              \
+		LL_DRIVER_CALL(cuMemAllocAsync##suffix);                                                               \
 		if (ll_charge_passes() || !bytes)                                                                      \
 			return ll_real()->cuMemAllocAsync##suffix(ret_address, bytes, stream);                         \
 		ALLOCATE(ll_real()->cuMemAllocAsync##suffix(ret_address, bytes, stream),                               \
@@ -63,6 +64,7 @@ static struct ll_device_state *dev_of(struct ll_cu_stream *stream)
 	LL_HOOK_EXPORT ll_cu_result cuMemAllocFromPoolAsync##suffix(                                                   \
 	    ll_cu_deviceptr *ret_address, size_t bytes, struct ll_cu_mem_pool *pool, struct ll_cu_stream *stream)      \
 	{                                                                                                              \
+		LL_DRIVER_CALL(cuMemAllocFromPoolAsync##suffix);                                                       \
 		if (ll_charge_passes() || !pool || !bytes)                                                             \
 			return ll_real()->cuMemAllocFromPoolAsync##suffix(ret_address, bytes, pool, stream);           \
 		ALLOCATE(ll_real()->cuMemAllocFromPoolAsync##suffix(ret_address, bytes, pool, stream),                 \
@@ -76,6 +78,7 @@ ALLOCATE_HOOK(_ptsz, ll_stream_per_thread(stream))
 #define FREE_HOOK(suffix, as_stream)                                                                                   \
 	LL_HOOK_EXPORT ll_cu_result cuMemFreeAsync##suffix(ll_cu_deviceptr address, struct ll_cu_stream *stream)       \
 	{                                                                                                              \
+		LL_DRIVER_CALL(cuMemFreeAsync##suffix);                                                                \
 		struct ll_extent extent;                                                                               \
 		if (ll_charge_passes())                                                                                \
 			return ll_real()->cuMemFreeAsync##suffix(address, stream);                                     \
@@ -95,6 +98,7 @@ FREE_HOOK(_ptsz, ll_stream_per_thread(stream))
 
 LL_HOOK_EXPORT ll_cu_result cuMemPoolCreate(struct ll_cu_mem_pool **ret_pool, const struct ll_cu_mem_pool_props *props)
 {
+	LL_DRIVER_CALL(cuMemPoolCreate);
 	ll_cu_result status = ll_real()->cuMemPoolCreate(ret_pool, props);
 	if (status != LL_CUDA_SUCCESS || ll_charge_passes())
 		return status;
@@ -106,6 +110,7 @@ LL_HOOK_EXPORT ll_cu_result cuMemPoolCreate(struct ll_cu_mem_pool **ret_pool, co
 /* Its handle may be another pool's as soon as the driver has ended it. */
 LL_HOOK_EXPORT ll_cu_result cuMemPoolDestroy(struct ll_cu_mem_pool *pool)
 {
+	LL_DRIVER_CALL(cuMemPoolDestroy);
 	struct ll_extent extent;
 	if (ll_charge_passes())
 		return ll_real()->cuMemPoolDestroy(pool);
@@ -119,7 +124,7 @@ LL_HOOK_EXPORT ll_cu_result cuMemPoolDestroy(struct ll_cu_mem_pool *pool)
 	return status;
 }
 
-/* What gives a pool's memory back, and so is followed by making its charge true. note: a call before. */
+/* What gives a pool's memory back, and so is followed by making its charge true. note: what is done before. */
 #define THEN_TRUE_UP(symbol, params, args, note)                                                                       \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \
@@ -132,8 +137,9 @@ LL_HOOK_EXPORT ll_cu_result cuMemPoolDestroy(struct ll_cu_mem_pool *pool)
 		return status;                                                                                         \
 	}
 
-THEN_TRUE_UP(cuMemPoolTrimTo, (struct ll_cu_mem_pool * pool, size_t keep_bytes), (pool, keep_bytes), )
-THEN_TRUE_UP(cuDeviceGraphMemTrim, (ll_cu_device device), (device), )
+THEN_TRUE_UP(cuMemPoolTrimTo, (struct ll_cu_mem_pool * pool, size_t keep_bytes), (pool, keep_bytes),
+	     LL_DRIVER_CALL(cuMemPoolTrimTo))
+THEN_TRUE_UP(cuDeviceGraphMemTrim, (ll_cu_device device), (device), LL_DRIVER_CALL(cuDeviceGraphMemTrim))
 THEN_TRUE_UP(cuStreamSynchronize, (struct ll_cu_stream * stream), (stream), ll_waits_count())
 THEN_TRUE_UP(cuStreamSynchronize_ptsz, (struct ll_cu_stream * stream), (stream), ll_waits_count())
 THEN_TRUE_UP(cuEventSynchronize, (struct ll_cu_event * event), (event), )

@@ -86,7 +86,9 @@ static void enter_flow(struct ll_launch *launch, const struct place *place)
 	enum ll_cu_capture_mode mode = ll_stream_exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
 	ll_wait_listener *listener = ll_wait_listener_find();
 	uint64_t start_ns = listener ? ll_now_ns() : 0;
+	ll_driver_call_wait_for_turn(true);
 	ll_flow_enter(launch->flow, launch->context, launch->stream, launch->kind);
+	ll_driver_call_wait_for_turn(false);
 	if (listener)
 		listener(place->dev->device, place->dev->uuid, start_ns, ll_now_ns());
 	ll_stream_exchange_capture_mode(mode);

@@ -18,6 +18,7 @@
 #include "shim/device_state.h"
 #include "shim/interpose/reentry.h"
 #include "shim/interpose/work.h"
+#include "shim/time/driver_calls.h"
 #include "shim/time/gate.h"
 
 struct ll_launch {
@@ -87,14 +88,16 @@ static inline uint64_t ll_launch_kind_of(struct ll_work work)
 }
 
 /*
- * Hook of symbol: a launch in `stream`, an expression of its parameters as `kind` is. What is not free is done in a
- * function of its own, binding the driver's functions too, so that what is free calls nothing of ours and hands on its
- * arguments where they lie, but that compilers carry those on the stack through registers.
+ * Hook of symbol: a launch in `stream`, an expression of its parameters as `kind` is. A thread that passes the open
+ * gate notes that it is inside, calls the driver and notes that it is back: it calls nothing of ours. The rest is done
+ * in a function of its own: a launch that is not free, one that is made inside another call, and the first one of a
+ * thread or of the process.
  */
 #define LL_LAUNCH_HOOK(symbol, stream, kind, params, args)                                                             \
 	static __attribute__((noinline)) ll_cu_result gate_##symbol params                                             \
 	{                                                                                                              \
-		if (ll_reentry_is_inside())                                                                            \
+		LL_DRIVER_CALL(symbol);                                                                                \
+		if (ll_launch_is_free())                                                                               \
 			return ll_real()->symbol args;                                                                 \
 		LL_LAUNCH_SCOPE(launch, stream, kind);                                                                 \
 		return LL_LAUNCH_CALL(launch, ll_real()->symbol args);                                                 \
@@ -102,7 +105,16 @@ static inline uint64_t ll_launch_kind_of(struct ll_work work)
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \
 		const struct ll_real *real = ll_real_if_bound();                                                       \
-		return real && ll_gate_passes() ? real->symbol args : gate_##symbol args;                              \
+		struct ll_driver_call *call = ll_driver_call_own;                                                      \
+		if (real && ll_driver_call_enter_fast(call, #symbol)) {                                                \
+			if (ll_gate_passes()) {                                                                        \
+				struct ll_driver_call *entered                                                         \
+				    __attribute__((cleanup(ll_driver_call_leave_entered), unused)) = call;             \
+				return real->symbol args;                                                              \
+			}                                                                                              \
+			ll_driver_call_leave(call);                                                                    \
+		}                                                                                                      \
+		return gate_##symbol args;                                                                             \
 	}
 
 #endif

@@ -5,6 +5,7 @@
  *
  *     LL_HOOK_EXPORT ll_cu_result cuMemFree_v2(ll_cu_deviceptr address)
  *     {
+ *             LL_DRIVER_CALL(cuMemFree_v2);
  *             if (ll_reentry_is_inside())
  *                     return ll_real()->cuMemFree_v2(address);
  *             LL_REENTRY_SCOPE();
@@ -13,6 +14,9 @@
  *             ...
  *             return status;
  *     }
+ *
+ * LL_DRIVER_CALL (shim/time/driver_calls.h) notes that the thread is inside; a hook of a function that uses no card has
+ * a row in hooks_no_card.def instead.
  *
  * To add one: a row in the hooks_*.def of its topic, the definition, and for each family with versions its rows in
  * hooks_versions.def. A signature that is not in src/abi yet goes there first, as a row.

@@ -31,7 +31,7 @@ struct ll_gate_line {
 
 extern struct ll_gate_line ll_gate_line;
 
-static inline bool ll_gate_is_open(void)
+static inline __attribute__((always_inline)) bool ll_gate_is_open(void)
 {
 	_Atomic uint32_t *word = atomic_load_explicit(&ll_gate_line.word, memory_order_relaxed);
 	return __builtin_expect(atomic_load_explicit(word, memory_order_relaxed) == LL_GATE_OPEN, 1);
@@ -39,7 +39,7 @@ static inline bool ll_gate_is_open(void)
 
 /* Counts one launch. False: the launch shall record a timing event, and is not counted. Threads that count at once may
  * lose a few counts; the next timing event makes up for them. */
-static inline bool ll_gate_count_one(struct ll_gate_count *count)
+static inline __attribute__((always_inline)) bool ll_gate_count_one(struct ll_gate_count *count)
 {
 	uint64_t launches = atomic_load_explicit(&count->launches, memory_order_relaxed) + 1;
 	if (__builtin_expect(launches >= atomic_load_explicit(&count->limit, memory_order_relaxed), 0))
@@ -50,7 +50,7 @@ static inline bool ll_gate_count_one(struct ll_gate_count *count)
 
 /* Whether a launch may pass with nothing else to do; then it is counted. False: the gate is shut, or the launch shall
  * record a timing event. */
-static inline bool ll_gate_passes(void)
+static inline __attribute__((always_inline)) bool ll_gate_passes(void)
 {
 	return ll_gate_is_open() && ll_gate_count_one(&ll_gate_line.count);
 }

@@ -1,0 +1,14 @@
+/*
+ * thread_barrier.h - a full memory fence in every thread of this process, from one of them (membarrier(2)).
+ */
+#ifndef LOADLINE_SHIM_TIME_THREAD_BARRIER_H
+#define LOADLINE_SHIM_TIME_THREAD_BARRIER_H
+
+/* Asks the kernel for leave, once before the first barrier. Returns 0, or a negative errno: the kernel has none (before
+ * Linux 4.14), or a sandbox refuses it. */
+int ll_thread_barrier_allow(void);
+
+/* Every thread that runs now has run a full fence when this returns 0. Otherwise a negative errno. */
+int ll_thread_barrier(void);
+
+#endif
