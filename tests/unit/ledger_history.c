@@ -36,7 +36,7 @@ static struct {
 static unsigned throw(unsigned sides)
 {
 	card.dice = card.dice * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return (unsigned)(card.dice >> 33) % sides;
+	return sides ? (unsigned)(card.dice >> 33) % sides : 0;
 }
 
 static void set_conduct(struct program *program, enum conduct conduct)

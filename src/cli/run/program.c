@@ -52,6 +52,7 @@ static bool find_loader(int fd, const ElfW(Ehdr) * header, struct ll_elf_kind *k
 
 int ll_elf_kind_read(const char *path, struct ll_elf_kind *ret_kind)
 {
+	*ret_kind = (struct ll_elf_kind){.is_elf = false};
 	struct ll_elf_kind kind = {0};
 	unsigned char bytes[sizeof(ElfW(Ehdr))] = {0};
 	ElfW(Ehdr) header;

@@ -30,7 +30,7 @@ static void *find_in_libc(const char *name)
 static void *find_next(const char *name)
 {
 	struct ll_elf_object behind;
-	bool is_there = ll_elf_find_behind(ll_real_ours, name, &behind);
+	bool is_there = ll_elf_find_behind(ll_hook_behind, name, &behind);
 	return is_there ? ll_elf_function(&behind, name) : find_in_libc(name);
 }
 

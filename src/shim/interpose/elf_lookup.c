@@ -115,8 +115,10 @@ bool ll_elf_find_exporting(const char *const stems[], const char *function, stru
 	return true;
 }
 
-/* Of the library that this is linked into. */
+/* Of the library that this is linked into. glibc's link.h declares it. */
+#ifndef __GLIBC__
 extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden")));
+#endif
 
 /* The loader's list, as debuggers read it: what is unloaded later stands behind what was there at the start. */
 static const struct link_map *first_started(void)

@@ -1,4 +1,5 @@
-/* The table of hooks of one library: it is compiled for each, with LL_HOOKS_LIST naming the library's list. */
+/* The table of hooks of one library: it is compiled for each. LL_HOOKS_LIST names the library's list, and
+ * LL_HOOKS_BEHIND the other library. */
 #include "shim/interpose/hooks.h"
 
 /* A missing function is answered by one that returns a status (real.c), whatever the arguments. */
@@ -13,3 +14,5 @@ const struct ll_hook ll_hooks[] = {
 };
 
 const size_t ll_hook_count = sizeof ll_hooks / sizeof ll_hooks[0];
+
+const char *const ll_hook_behind[] = {LL_HOOKS_BEHIND, NULL};

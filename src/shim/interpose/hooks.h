@@ -23,6 +23,10 @@ struct ll_hook {
 extern const struct ll_hook ll_hooks[];
 extern const size_t ll_hook_count;
 
+/* The library of ours that may stand behind this one, by the beginning of its name: the other of the two. A second copy
+ * of this library is left out, else both would charge, or time, the same call. */
+extern const char *const ll_hook_behind[];
+
 /* The hook of that exact symbol; NULL. */
 const struct ll_hook *ll_hook_find(const char *symbol);
 

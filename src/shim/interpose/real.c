@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/interpose/hooks.h"
+
 /* Where a table has the function of that name. */
 struct slot {
 	const char *symbol;
@@ -119,7 +121,7 @@ static void fill(const struct library *library, const struct ll_elf_object *obje
 {
 	memcpy(table, library->nothing, library->table_bytes);
 	struct ll_elf_object behind;
-	bool has_behind = ll_elf_find_behind(ll_real_ours, "dlsym", &behind);
+	bool has_behind = ll_elf_find_behind(ll_hook_behind, "dlsym", &behind);
 	for (size_t i = 0; i < library->slot_count; i++) {
 		const struct slot *slot = &library->slots[i];
 		void *address = ll_elf_function(object, slot->symbol);

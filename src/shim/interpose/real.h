@@ -6,9 +6,9 @@
  * The members are the rows of hooks.def and calls.def. None is ever NULL: where the driver lacks a function, or there
  * is no driver, its member answers CUDA_ERROR_NOT_SUPPORTED or NVML_ERROR_FUNCTION_NOT_FOUND; LL_REAL_HAS tells.
  *
- * Where another library of ours was preloaded behind this one, a hooked function's member is that library's hook, which
- * passes on to the driver: so each of them sees every call, and none is called twice. Functions of calls.def are always
- * the driver's own.
+ * Where the other library of ours (ll_hook_behind) was preloaded behind this one, a hooked function's member is that
+ * library's hook, which passes on to the driver: so each of them sees every call, and none is called twice. Functions
+ * of calls.def are always the driver's own.
  *
  * Bound is the library that the program itself has loaded, the first one where it has several; only a call into a hook
  * with none there loads one. Once bound it stays: it is kept from being unloaded, and the table never changes. Binding
@@ -66,7 +66,7 @@ static inline const struct ll_real_nvml *ll_real_nvml(void)
 #define LL_REAL_HAS(symbol) (!ll_real_is_missing((void (*)(void))ll_real()->symbol))
 bool ll_real_is_missing(void (*function)(void));
 
-/* What the names of our libraries begin with (ll_elf_find_behind). */
+/* What the names of our libraries begin with. */
 extern const char *const ll_real_ours[];
 
 /* The library that is bound, or that binding now would take; false where none is loaded. Never loads one. */
