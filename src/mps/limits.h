@@ -50,7 +50,7 @@ unsigned ll_mps_share_sms(unsigned sm_count, double percent);
 /* Whether a client gets more than the percentage says. */
 bool ll_mps_share_is_floor(unsigned sm_count, double percent);
 
-/* Adds "25 % of card 0's 132 SMs: 32 for each client, for MPS rounds down to pairs of SMs". */
+/* Adds "25 % of card 0's 132 SMs: 32 for each client, because MPS rounds down to pairs of SMs". */
 void ll_mps_share_add(struct ll_strbuf *out, const char *label, unsigned sm_count, double percent);
 
 #endif
