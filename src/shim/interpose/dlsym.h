@@ -1,16 +1,15 @@
 /*
- * dlsym.h - standing in front of dlsym and dlvsym, so that a program which opens the driver itself finds the hooks.
+ * dlsym.h - stands in front of dlsym and dlvsym, so that a program that opens the driver by itself finds the hooks.
  *
- * What RTLD_NEXT and RTLD_DEFAULT mean depends on who calls, which libc reads off the return address. So the exported
- * functions (dlsym_entry.S) ask here with the arguments put aside, and then either return our answer or jump into
- * libc's function as if it had been called directly.
+ * RTLD_NEXT and RTLD_DEFAULT depend on the caller, which libc finds by the return address. So the exported functions
+ * (dlsym_entry.S) put the arguments aside and ask here. Then they either return our answer, or jump into libc's
+ * function as if the program had called it directly.
  *
- * A handle of the program's own: libc is asked, and only where it answers with the driver's own function of a name that
- * we hook the answer is our hook. An answer of NULL, with dlerror's text, and whatever another library defines under
- * such a name, stay as they are.
+ * For a handle, libc is asked. If libc answers with the driver's own function of a hooked name, the program gets the
+ * hook. Other answers stay as they are: NULL with dlerror's text, and functions of other libraries with such a name.
  *
- * A name that we do not hook is left to the library of ours behind us, if there is one (real.h): its dlsym is jumped to
- * in the place of libc's.
+ * A name that this library does not hook is left to the other library of ours behind it, if there is one (hooks.h): the
+ * jump then goes to that library's dlsym in the place of libc's.
  */
 #ifndef LOADLINE_SHIM_INTERPOSE_DLSYM_H
 #define LOADLINE_SHIM_INTERPOSE_DLSYM_H

@@ -1,10 +1,10 @@
 /*
- * elf_lookup.h - finding loaded libraries, and symbols in them, without the loader's own dlsym.
+ * elf_lookup.h - finds loaded libraries, and symbols in them, without the loader's dlsym.
  *
- * We stand in front of dlsym, so its real address has to come from elsewhere; and a look-up here leaves dlerror alone
- * and takes no lock but, for a moment, the loader's over its list. Only the caller's namespace is seen (dlmopen has
- * others). Works with the GNU and the older hash tables, with glibc, which relocates the addresses in a dynamic
- * section, and with musl, which does not.
+ * Our library stands in front of dlsym, so it has to find the real dlsym in another way. A look-up here does not change
+ * dlerror, and takes no lock but the loader's lock over its list, for a moment. It sees only the caller's namespace
+ * (dlmopen makes others). It works with GNU hash tables and the older ones, with glibc, which relocates the addresses
+ * in a dynamic section, and with musl, which does not.
  */
 #ifndef LOADLINE_SHIM_INTERPOSE_ELF_LOOKUP_H
 #define LOADLINE_SHIM_INTERPOSE_ELF_LOOKUP_H
@@ -36,24 +36,24 @@ bool ll_elf_find(const char *const stems[], struct ll_elf_object *ret_object);
 bool ll_elf_find_exporting(const char *const stems[], const char *function, struct ll_elf_object *ret_object);
 
 /*
- * The same, among what the program was started with, to which libc belongs: it calls nothing and takes no lock, for it
- * may be needed before the program's libraries are ready (text.h). The object's start and end are not known.
+ * The same, among the objects that the program was started with, such as libc. Calls no function and takes no lock,
+ * because it may be needed before the program's libraries are ready (text.h). Does not fill start and end.
  */
 bool ll_elf_find_started(const char *const stems[], struct ll_elf_object *ret_object);
 
 /*
- * The same, among what the program was started with behind the library that this is linked into: the first object with
- * one of the stems that exports the function. False: there is none. The object's start and end are not known.
+ * The same, among the objects behind the library that this is linked into: the first one with one of the stems that
+ * exports the function. False: there is none. Does not fill start and end.
  */
 bool ll_elf_find_behind(const char *const stems[], const char *function, struct ll_elf_object *ret_object);
 
 bool ll_elf_holds(const struct ll_elf_object *object, const void *address);
 
-/* The address of a function that it exports under this name, of the default version where there are several; else
- * NULL. */
+/* The address of the function that the object exports under this name; NULL: none. Of several versions, the default
+ * one. */
 void *ll_elf_function(const struct ll_elf_object *object, const char *name);
 
-/* Whether a symbol that it exports has this address. Looks at all of them. */
+/* Whether a symbol that the object exports has this address. Looks at all symbols. */
 bool ll_elf_exports(const struct ll_elf_object *object, const void *address);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * proc_address.h - standing in front of cuGetProcAddress: the driver is asked first, and an answer that is a function
- * we hook is replaced by the hook. Its status, and whether it finds anything, are never changed.
+ * proc_address.h - stands in front of cuGetProcAddress. The driver is asked first. If its answer is a function that the
+ * library hooks, the program gets the hook. The driver's status, and whether it finds a function, are never changed.
  */
 #ifndef LOADLINE_SHIM_INTERPOSE_PROC_ADDRESS_H
 #define LOADLINE_SHIM_INTERPOSE_PROC_ADDRESS_H

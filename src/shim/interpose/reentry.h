@@ -1,9 +1,9 @@
 /*
- * reentry.h - telling the program's calls into the driver from those that are made on our behalf.
+ * reentry.h - tells the program's calls into the driver from calls that the driver makes itself.
  *
- * While a hook is at work, the driver may call exported functions of its own, which land in our hooks again, and so do
- * libraries that the driver calls. What is inside is passed on as it is: it was accounted for by the outermost call.
- * The depth is the thread's own; initial-exec, because reading it must not allocate.
+ * While a hook is at work, the driver may call its own exported functions, and so may libraries that the driver calls.
+ * Such calls arrive in the hooks again. A hook passes them on as they are, because the outermost call accounts for
+ * them. Each thread has its own depth; initial-exec, because reading it must not allocate.
  */
 #ifndef LOADLINE_SHIM_INTERPOSE_REENTRY_H
 #define LOADLINE_SHIM_INTERPOSE_REENTRY_H
@@ -18,8 +18,8 @@ static inline bool ll_reentry_is_inside(void)
 	return ll_reentry_depth > 0;
 }
 
-/* Until the end of the scope this thread is inside, and errno is put back at its end. A thread that is cancelled, or
- * thrown through, leaves it too. */
+/* The thread is inside until the end of the scope, which also restores errno. A thread that is cancelled, or thrown
+ * through, leaves too. */
 #define LL_REENTRY_SCOPE() int reentry_errno_ __attribute__((cleanup(ll_reentry_leave), unused)) = ll_reentry_enter()
 
 static inline int ll_reentry_enter(void)

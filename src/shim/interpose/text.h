@@ -1,9 +1,9 @@
 /*
- * text.h - comparing strings without libc.
+ * text.h - compares strings without libc.
  *
- * A sanitizer's runtime in the program looks up libc's functions by dlsym while it starts, and its own versions of
- * them, which the program and we would call, do not work until it has. So nothing on the way through dlsym may call
- * one.
+ * A sanitizer's runtime looks up libc's functions by dlsym while it starts. Its own versions of them, which the program
+ * and this library would call, do not work before the start is over. So no function on the way through dlsym may call
+ * libc.
  */
 #ifndef LOADLINE_SHIM_INTERPOSE_TEXT_H
 #define LOADLINE_SHIM_INTERPOSE_TEXT_H

@@ -12,18 +12,20 @@
  *             ll_charge_keep(&charge, LL_EXTENT_PLAIN, *ret_address, bytes);
  *     return status;
  *
- * The bytes are reserved in the ledger before the driver is asked. What is not kept by the end of the scope is given
- * back: the driver refused, or the thread was cancelled or thrown through.
+ * The hook reserves the bytes in the ledger before it asks the driver. If the hook does not keep the charge, the end of
+ * the scope gives the bytes back: the driver refused, or the thread was cancelled or thrown through.
  *
- * Where the driver is out of memory although the limit has room, and somebody on the card has died with memory within
- * the last second, it is asked again until the dead one's memory is free: LL_CHARGED_CALL instead of the bare call.
+ * If the limit refuses the bytes, this process gives up what its pools keep in reserve (pool_reserve.h), and the ledger
+ * is asked once more.
  *
- * When the limit refuses, what the process itself keeps in reserve is given up first (pool_reserve.h), and it is asked
- * once more.
+ * The driver may be out of memory although the limit has room, because a process has just died and its memory is not
+ * free yet. So if a process with memory on the card died within the last second, LL_CHARGED_CALL asks the driver again
+ * until that memory is free.
  *
- * With no place on a card (no ledger, no claim free) it is refused where limits were asked for, and else goes on
- * ungoverned. A claim that was cleared from outside is taken again by the next that needs it (charge_counter.h); while
- * none is to be had, the program goes on with the contexts that it has.
+ * A process may have no place on the card: there is no ledger, or no free claim. Then the allocation is refused if the
+ * user asked for limits; else it goes on ungoverned. If other processes have cleared the claim, the next call that
+ * needs it takes a claim again (charge_counter.h). While there is none, the program goes on with the contexts that it
+ * has.
  */
 #ifndef LOADLINE_SHIM_MEMORY_CHARGE_H
 #define LOADLINE_SHIM_MEMORY_CHARGE_H
@@ -36,9 +38,9 @@
 #include "shim/memory/extents.h"
 #include "shim/memory/footprint.h"
 
-/* Who is to be charged: a device state, and the context that the memory goes with. */
+/* Where a charge goes: the state of a card, and the context whose end frees the memory. */
 struct ll_place {
-	struct ll_device_state *dev; /* NULL: nobody */
+	struct ll_device_state *dev; /* NULL: nothing is charged */
 	uint64_t owner;              /* contexts.h; 0: the memory outlives contexts */
 	bool is_refused;             /* device state is NULL, and limits were asked for */
 };
@@ -49,16 +51,18 @@ struct ll_charge {
 	bool is_refused;
 };
 
-/* Nothing is governed, or the call is the driver's own: one load each. */
+/* True: the hook passes the call on, because the process is not governed, or because the driver made the call itself.
+ * Two loads. */
 static inline bool ll_charge_passes(void)
 {
 	return !ll_device_state_is_governed() || ll_reentry_is_inside();
 }
 
-/* That of the calling thread's current context. */
+/* The place of the calling thread's current context. */
 struct ll_place ll_place_current(void);
 
-/* On a card by its ordinal, of no context. The device state is taken if there is none. */
+/* The place on a card, by its ordinal, of memory that belongs to no context. Takes a claim on the card if the process
+ * has none. */
 struct ll_place ll_place_device(ll_cu_device device);
 
 #define LL_CHARGE(charge, place, bytes)                                                                                \
@@ -74,10 +78,12 @@ void ll_charge_end(struct ll_charge *charge);
 		status = call;                                                                                         \
 	} while (status == LL_CUDA_ERROR_OUT_OF_MEMORY && ll_charge_waits(dev, &status##_since_ns))
 
-/* Whether it is worth asking again; waits 2 ms before it says so, and for a second in all. device state may be NULL. */
+/* Whether the driver shall be asked again. Waits 2 ms before it returns true; false after a second in all. dev may be
+ * NULL. */
 bool ll_charge_waits(struct ll_device_state *dev, uint64_t *since_ns);
 
-/* The card took another size than was reserved: more is charged without asking, for it is there already. */
+/* The card took another size than was reserved. If it took more, the rest is charged whatever the limit says, because
+ * the memory is taken already. */
 void ll_charge_correct(struct ll_charge *charge, uint64_t bytes);
 
 /*
@@ -94,7 +100,7 @@ void ll_charge_freed(const struct ll_extent *extent, ll_cu_result status);
 /* Puts the extent into the map, and gives back the charges of those in its way. False: there is no memory for it. */
 bool ll_charge_put(const struct ll_extent *extent);
 
-/* Gives back the charge of an extent that is out of the map. */
+/* Gives back the charge of an extent that is not in the map any more. */
 void ll_charge_release(const struct ll_extent *extent);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * footprint.h - what the card takes for what a program asks for. Arithmetic alone; bytes everywhere.
+ * footprint.h - how much memory of the card an allocation takes. Pure arithmetic; all sizes are in bytes.
  *
- * Measured on an H200, driver 580 (doc/facts.md). Sizes that overflow are UINT64_MAX: no card has that, and no limit
- * lets it through.
+ * The numbers were measured on an H200, driver 580 (doc/facts.md). A size that overflows is UINT64_MAX: no card has so
+ * much, and no limit allows it.
  */
 #ifndef LOADLINE_SHIM_MEMORY_FOOTPRINT_H
 #define LOADLINE_SHIM_MEMORY_FOOTPRINT_H
@@ -16,13 +16,13 @@
 #define LL_FOOTPRINT_POOL_STEP_BYTES UINT64_C(0x2000000)    /* 32 MiB, a pool's step */
 #define LL_FOOTPRINT_GREEN_CONTEXT_BYTES UINT64_C(0xa00000) /* 10 MiB */
 
-/* Up to the next multiple of unit, a power of two; 0 stays 0. */
+/* The next multiple of unit, which is a power of two; 0 stays 0. */
 uint64_t ll_footprint_round(uint64_t bytes, uint64_t unit);
 
 /*
- * A plain allocation: up to 1 MiB what was asked, in steps of 512 bytes; more in blocks of 2 MiB. Small ones share
- * blocks of 2 MiB, so the card has up to one block more per context than they say, and what freeing leaves between
- * them.
+ * A plain allocation: up to 1 MiB it takes its own size in steps of 512 bytes; a larger one takes blocks of 2 MiB.
+ * Small allocations share blocks of 2 MiB. So for each context the card may have up to one block more than this
+ * function says, and the gaps that freed allocations leave.
  */
 uint64_t ll_footprint_plain(uint64_t bytes);
 
@@ -30,9 +30,9 @@ uint64_t ll_footprint_plain(uint64_t bytes);
 uint64_t ll_footprint_pitched(uint64_t width_bytes, uint64_t height);
 
 /*
- * An array or a mipmap of that many levels (an array has 1). The hardware keeps it in tiles: rows of 64 bytes; their
- * number is rounded to tiles of up to 128 rows, in three dimensions 8 rows by 16 planes. 0: it takes nothing when it is
- * made (sparse, mapped later), or is of a shape that no driver takes.
+ * An array or a mipmap of that many levels (an array has 1). The hardware keeps it in tiles with rows of 64 bytes. The
+ * number of rows is rounded up to a tile: up to 128 rows, or 8 rows by 16 planes in three dimensions. Returns 0 if the
+ * array takes nothing when it is made (a sparse one is mapped later), or if no driver accepts its shape.
  */
 uint64_t ll_footprint_array(const struct ll_cu_array3d_descriptor *shape, unsigned levels);
 
@@ -42,13 +42,13 @@ struct ll_footprint_card {
 };
 
 /*
- * A context while it is made: 2 MiB for each SM, and a stack for each thread that the card can hold. An H200 with the
- * default stack of 1024 bytes: 528 MiB, where 526.8 were measured; 264 with no stack, where 262.8 were. An A100 comes
- * to 432 MiB, a T4 to 120.
+ * A new context: 2 MiB for each SM, and a stack for each thread that the card can hold. For an H200 with the default
+ * stack of 1024 bytes this is 528 MiB (measured: 526.8); without stacks 264 MiB (measured: 262.8). For an A100 it is
+ * 432 MiB, for a T4 120 MiB.
  */
 uint64_t ll_footprint_context(const struct ll_footprint_card *card, uint64_t stack_bytes);
 
-/* The stacks alone. */
+/* The stacks of a context alone. */
 uint64_t ll_footprint_stacks(const struct ll_footprint_card *card, uint64_t stack_bytes);
 
 #endif

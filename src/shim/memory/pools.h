@@ -1,25 +1,25 @@
 /*
- * pools.h - memory pools: charged for what they have of the card, not for what the program has of them.
+ * pools.h - memory pools. A pool is charged what it has of the card, not what the program has of the pool.
  *
- * A pool grows in steps of 32 MiB and gives freed memory back when somebody waits for it, or keeps it (measured:
- * doc/run.md). So a pool's charge is what the driver says it has reserved (0.06 µs to ask), made true whenever we pass
- * by: around each allocation, at frees, trims and synchronisations, and before the program is told what is free. Before
- * an allocation that the pool has no room for, the growth that may come is reserved: the size, up to full steps. When
- * the limit refuses, what pools keep in reserve is given up first. Should a pool without a large enough gap grow all
- * the same, and over the limit, the allocation is taken back and refused; the pool's growth stays charged until it is
- * trimmed.
+ * A pool grows in steps of 32 MiB. Freed memory goes back to the card when the program waits for it, or stays in the
+ * pool (measured: doc/run.md). So the charge of a pool is the size that the driver says it has reserved, which takes
+ * 0.06 us to ask. The library corrects the charge around each allocation, at frees, trims and synchronisations, and
+ * before it tells the program how much memory is free. If a pool has no room for an allocation, the library reserves
+ * the growth that may come before it asks the driver: the size, rounded up to steps. If the limit refuses that, the
+ * pools give up their reserve first. A pool may still grow over the limit, because it has no gap that is large enough.
+ * Then the allocation is taken back and refused, and the pool's growth stays charged until the pool is trimmed.
  *
- * Pools belong to the process, not to a context. Those of the host and of other processes take nothing of ours. One of
- * managed memory is charged what it has reserved, wherever its pages are, as managed memory is: to the card that it
- * prefers, else to the one that was current when it was made. A destroyed pool is charged until its last block is
- * freed.
+ * Pools belong to the process, not to a context. Pools of the host, and of other processes, are not charged. A pool of
+ * managed memory is charged what it has reserved, wherever its pages are, to the card that it prefers, or else to the
+ * card that was current when it was made. A destroyed pool is charged until its last block is freed.
  *
- * Memory of graphs has no address of its own at the driver's but one sum per card, asked in the same way once the
- * program has graphs that allocate. A launch takes it, or an upload before. What one graph will take nobody says, only
- * that all together take no more than their nodes. So where that may be more than the limit has room for, a graph is
- * uploaded before it is launched, and refused if that went over the limit: its memory is given back then.
+ * The memory of graphs has one sum for each card in the driver. The library asks for it in the same way as soon as the
+ * program has graphs that allocate. A launch, or an upload before it, takes the memory. The driver does not tell how
+ * much one graph will take; all graphs together take no more than their nodes ask for. If that may be more than the
+ * limit has room for, the library uploads a graph before it launches it, and refuses the launch if the upload went over
+ * the limit. Then it gives the memory back.
  *
- * One lock per card, not held while the driver allocates or frees.
+ * Each card has one lock, which is not held while the driver allocates or frees.
  */
 #ifndef LOADLINE_SHIM_MEMORY_POOLS_H
 #define LOADLINE_SHIM_MEMORY_POOLS_H
@@ -35,13 +35,13 @@
 struct ll_cu_graph_exec;
 struct ll_pool;
 
-/* Whether there is anything to make true: one load. */
+/* Whether the process has pools or graphs whose charges must be corrected. One load. */
 extern _Atomic bool ll_pools_are_used;
 
-/* A pool that the program has made; one of the host is remembered as one that takes nothing. */
+/* The program has made a pool. A pool of the host is remembered too; it is charged nothing. */
 void ll_pool_add(struct ll_cu_mem_pool *handle, const struct ll_cu_mem_pool_props *props);
 
-/* An allocation from that pool, or from the one that a stream of that card takes from (NULL). */
+/* Around an allocation from that pool; NULL: from the pool that the card's streams use. */
 struct ll_pool_growth {
 	struct ll_pool *pool; /* NULL: not governed */
 	uint64_t bytes;
@@ -49,34 +49,35 @@ struct ll_pool_growth {
 };
 struct ll_pool_growth ll_pool_begin(struct ll_device_state *dev, struct ll_cu_mem_pool *handle, uint64_t bytes);
 
-/* After the driver's call; false: it has grown over the limit. Also by scope, for a call that did not come back. */
+/* After the driver's call. False: the pool has grown over the limit. ll_pool_leave is for the end of a scope, if the
+ * driver's call did not return. */
 bool ll_pool_end(struct ll_pool_growth *growth);
 static inline void ll_pool_leave(struct ll_pool_growth *growth)
 {
 	ll_pool_end(growth);
 }
 
-/* The program has a block of it there. */
+/* The program has a block of the pool at that address. */
 void ll_pool_keep(struct ll_pool *pool, ll_cu_deviceptr address, uint64_t bytes);
 
-/* Before the driver frees a block: its extent is taken out. False: no block begins there. */
+/* Before the driver frees a block: takes its extent out of the map. False: no block begins at that address. */
 bool ll_pool_take(ll_cu_deviceptr address, struct ll_extent *ret_block);
 
-/* After it: if the driver refused, the extent is put again. */
+/* After the driver's call. If the driver refused, the extent is put back. */
 void ll_pool_freed(const struct ll_extent *block, ll_cu_result status);
 
-/* Around the end of a pool. */
+/* Before and after the driver destroys a pool. */
 struct ll_pool *ll_pool_find(struct ll_cu_mem_pool *handle);
 void ll_pool_destroyed(struct ll_pool *pool);
 
 /*
- * Makes all charges of that card true, those of graphs too; or of it and of every other card that has pools, for a
- * stream of one card may take and free memory of another's.
+ * Corrects all charges of that card, those of graphs too. true_up_all also corrects those of every other card that has
+ * pools, because a stream of one card may allocate and free memory of another card.
  */
 void ll_pool_true_up(struct ll_device_state *dev);
 void ll_pool_true_up_all(struct ll_device_state *dev);
 
-/* Of the current context; NULL: there is nothing to make true. */
+/* The state of the current context's card; NULL: there is nothing to correct. */
 static inline struct ll_device_state *ll_pool_dev_if_used(void)
 {
 	struct ll_cu_context *context;
@@ -84,7 +85,7 @@ static inline struct ll_device_state *ll_pool_dev_if_used(void)
 									      : NULL;
 }
 
-/* After whatever waits for the card. */
+/* After a call that waits for the card. */
 static inline void ll_pool_true_up_if_used(void)
 {
 	struct ll_device_state *dev = ll_pool_dev_if_used();
@@ -92,7 +93,7 @@ static inline void ll_pool_true_up_if_used(void)
 		ll_pool_true_up_all(dev);
 }
 
-/* The program has a node of a graph that allocates so much. */
+/* The program has added a node that allocates so many bytes to a graph. */
 void ll_pool_expect_graphs(uint64_t bytes);
 
 /* Whether that graph has its memory, or the card has room for all that the program's graphs may still take. */
@@ -102,7 +103,7 @@ bool ll_pool_has_room_for_graph(struct ll_device_state *dev, const struct ll_cu_
  * back. */
 bool ll_pool_keep_graph(struct ll_device_state *dev, const struct ll_cu_graph_exec *exec);
 
-/* It is destroyed, and its name may be another's. */
+/* The graph is destroyed. A later graph may get its handle. */
 void ll_pool_forget_graph(const struct ll_cu_graph_exec *exec);
 
 #endif

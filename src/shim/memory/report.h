@@ -1,10 +1,10 @@
 /*
- * report.h - what a governed program is told of a card: its memory limit as the card's size, what its tenant is charged
- * as what is used.
+ * report.h - what a governed program is told about a card: the memory limit as the card's size, and what its tenant was
+ * charged as used memory.
  *
- * The figures are the ledger's. A program that has no device state on the card (nvidia-smi never makes a context) reads
- * them there too, and the limit from its environment where the ledger has no such tenant. Without a memory limit
- * nothing is changed.
+ * The figures come from the ledger. A program without a state of the card (nvidia-smi never makes a context) reads them
+ * there too; if the ledger has no such tenant, the limit comes from the program's environment. Without a memory limit
+ * the driver's answers stay as they are.
  */
 #ifndef LOADLINE_SHIM_MEMORY_REPORT_H
 #define LOADLINE_SHIM_MEMORY_REPORT_H
@@ -25,10 +25,10 @@ struct ll_report {
 bool ll_report_device(ll_cu_device device, struct ll_report *ret_report);
 bool ll_report_card(const char *uuid, struct ll_report *ret_report);
 
-/* What there is left of the limit. */
+/* The bytes of the limit that are not used yet. */
 uint64_t ll_report_left(const struct ll_report *report);
 
-/* The tenant's living programs on that card, at most capacity; returns how many there are. */
+/* Writes the tenant's living processes on the card, `capacity` at most. Returns their number, which may be larger. */
 size_t ll_report_processes(const char *uuid, struct ll_port_process *processes, size_t capacity);
 
 #endif
