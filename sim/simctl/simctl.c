@@ -48,15 +48,24 @@ static void show_server(const struct sim_world *w, uint32_t index)
 	       sim_mps_client_count(w, index), server->permille / 10.0);
 }
 
-/* Shows cards, contexts and processes as they are now. */
+/* Attaches to the world as it is now, and locks it: the caller unlocks it. */
+static int enter_world(struct sim_world **ret_world, struct ll_err *err)
+{
+	int rc = sim_world_attach(ret_world, err);
+	if (rc < 0)
+		return rc;
+	sim_lock(*ret_world);
+	sim_advance_to_now(*ret_world);
+	return 0;
+}
+
+/* Shows cards, contexts and processes. */
 static int show_world(struct ll_err *err)
 {
 	struct sim_world *w;
-	int rc = sim_world_attach(&w, err);
+	int rc = enter_world(&w, err);
 	if (rc < 0)
 		return rc;
-	sim_lock(w);
-	sim_advance_to_now(w);
 	printf("world %s: driver %s, CUDA %u.%u, %.1f s old\n", sim_world_folder(), w->driver_version,
 	       w->cuda_version / 1000, w->cuda_version % 1000 / 10, (double)(w->now_ns - w->born_ns) * 1e-9);
 	printf("nvml: %llu calls\n", (unsigned long long)__atomic_load_n(&w->nvml_calls, __ATOMIC_RELAXED));
@@ -95,11 +104,9 @@ static int run_line(int count, char **words, struct ll_err *err)
 		n += (size_t)added;
 	}
 	struct sim_world *w;
-	int rc = sim_world_attach(&w, err);
+	int rc = enter_world(&w, err);
 	if (rc < 0)
 		return rc;
-	sim_lock(w);
-	sim_advance_to_now(w);
 	rc = sim_command_run(w, line, SIM_COMMAND_LIVE, err);
 	sim_unlock(w);
 	return rc;

@@ -171,12 +171,7 @@ bool ll_turns_waits_for_each(const struct ll_turns_pace *pace)
 bool ll_turns_has_higher(const struct ll_turn_contender *contenders, size_t count,
 			 const struct ll_turn_contender *contender)
 {
-	for (size_t i = 0; i < count; i++) {
-		const struct ll_turn_contender *other = &contenders[i];
-		if (other->rank < contender->rank && other->has_tokens && !other->is_paused)
-			return true;
-	}
-	return false;
+	return order_of(&(struct set){.others = contenders, .count = count}).highest_rank < contender->rank;
 }
 
 bool ll_turns_takes(const struct ll_turns_taking *taking, const struct ll_turn_contender *self,

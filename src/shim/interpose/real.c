@@ -76,8 +76,6 @@ struct bound {
 
 _Atomic(const void *) ll_real_bound[2];
 
-const char *const ll_real_ours[] = {"libloadline", NULL};
-
 bool ll_real_is_missing(void (*function)(void))
 {
 	return function == (void (*)(void))no_cuda || function == (void (*)(void))no_nvml;

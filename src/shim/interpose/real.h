@@ -66,9 +66,6 @@ static inline const struct ll_real_nvml *ll_real_nvml(void)
 #define LL_REAL_HAS(symbol) (!ll_real_is_missing((void (*)(void))ll_real()->symbol))
 bool ll_real_is_missing(void (*function)(void));
 
-/* What the names of our libraries begin with. */
-extern const char *const ll_real_ours[];
-
 /* The library that is bound, or that binding now would take; false where none is loaded. Never loads one. */
 bool ll_real_object(enum ll_real_library which, struct ll_elf_object *ret_object);
 
