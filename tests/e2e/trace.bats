@@ -250,18 +250,20 @@ rows() {
 	trace --json -o "$T/gate.csv" -o "$T/gate.json" -- "$LOADLINE" run --compute 20% -- "$TRACED" kernels=100:2000000
 	[ "$status" -eq 0 ]
 	has trace 'select(.event == "card") | .main_idle_cause == "gate wait" and .gate_wait_percent > 40'
-	has trace 'select(.event == "process") | .kernels == 100 and .gate_waits > 50 and .gate_seconds > 0.3 and .by == "cupti"'
-	[ "$(rows "$T/gate.csv" gate)" -gt 50 ]
-	jq -e '[.traceEvents[] | select(.cat == "gate")] | length > 50' "$T/gate.json"
+	# How many launches wait depends on the host: a thread that wakes late finds tokens for several launches.
+	has trace 'select(.event == "process") | .kernels == 100 and .gate_waits > 20 and .gate_seconds > 0.3 and .by == "cupti"'
+	local waits=$(jq 'select(.event == "process") | .gate_waits' "$T/trace.out")
+	[ "$(rows "$T/gate.csv" gate)" -eq "$waits" ]
+	jq -e --argjson waits "$waits" '[.traceEvents[] | select(.cat == "gate")] | length == $waits' "$T/gate.json"
 	without_cupti
 	start trace --sim run --compute 20% -- "$LOADLINE" trace --json -- "$TRACED" kernels=50:2000000
 	finish trace
 	[ "$status" -eq 0 ]
-	has trace 'select(.event == "process") | .kernels == 50 and .gate_waits > 20 and .by == "events"'
+	has trace 'select(.event == "process") | .kernels == 50 and .gate_waits > 10 and .by == "events"'
 	# A launch is timed behind the gate, so its wait is not in its kernel's time.
 	trace --json -- "$LOADLINE" run --compute 20% -- "$TRACED" kernels=50:2000000
 	[ "$status" -eq 0 ]
-	has trace 'select(.event == "process") | .kernels == 50 and .gate_waits > 20 and .busy_seconds < .gate_seconds and
+	has trace 'select(.event == "process") | .kernels == 50 and .gate_waits > 10 and .busy_seconds < .gate_seconds and
 		.gate_seconds > 0.2 and .by == "events"'
 	trace -- "$LOADLINE" run -- sh -c 'echo $LD_PRELOAD'
 	[ "$(sed 's:[^\:]*/::g' "$T/trace.out")" = libloadline-trace.so:libloadline-cuda.so:libloadline-events.so ]
