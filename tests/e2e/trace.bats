@@ -252,7 +252,8 @@ rows() {
 	has trace 'select(.event == "card") | .main_idle_cause == "gate wait" and .gate_wait_percent > 40'
 	# How many launches wait depends on the host: a thread that wakes late finds tokens for several launches.
 	has trace 'select(.event == "process") | .kernels == 100 and .gate_waits > 20 and .gate_seconds > 0.3 and .by == "cupti"'
-	local waits=$(jq 'select(.event == "process") | .gate_waits' "$T/trace.out")
+	local waits
+	waits=$(jq 'select(.event == "process") | .gate_waits' "$T/trace.out")
 	[ "$(rows "$T/gate.csv" gate)" -eq "$waits" ]
 	jq -e --argjson waits "$waits" '[.traceEvents[] | select(.cat == "gate")] | length == $waits' "$T/gate.json"
 	without_cupti
