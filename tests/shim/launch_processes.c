@@ -115,8 +115,8 @@ static void two_programs_share_by_weight(void **state)
 	in_world(NULL, body_weights);
 }
 
-/* The higher one has two kernels of 100 ms on the card. It is out of work only if its thread comes more than 100 ms late,
- * which happened with 50 ms beside two busy loops. The lower one queues little while it is alone. */
+/* The higher one has two kernels of 100 ms on the card. It is out of work only if its thread comes more than 100 ms
+ * late, which happened with 50 ms beside two busy loops. The lower one queues little while it is alone. */
 static void body_classes(void)
 {
 	double high, low;
