@@ -6,7 +6,7 @@
 #include "card/fault.h"
 #include "card/kernel.h"
 #include "card/meter.h"
-#include "card/population.h"
+#include "card/process.h"
 #include "card/queue.h"
 
 static uint64_t later(uint64_t a, uint64_t b)

@@ -23,10 +23,6 @@ void sim_share_leave(struct sim_world *w, uint32_t index, uint32_t proc);
 /* Gives up all memory that a process holds, on every card. */
 void sim_holdings_drop(struct sim_world *w, uint32_t proc);
 
-/* Returns the bytes in use on a card and its slices, by one process or (SIM_NONE) by all. A share counts for its first
- * holder. */
-uint64_t sim_holding_bytes(const struct sim_world *w, uint32_t card, uint32_t proc);
-
 /* Makes a shared event that proc holds. SIM_NONE: there are too many. */
 uint32_t sim_shared_event_new(struct sim_world *w, uint32_t proc);
 /* Adds a holder. False: the event is gone, and its slot may be used by another one. */

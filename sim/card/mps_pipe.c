@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "base/scope.h"
-#include "card/population.h"
 
 static const char *folder(const char *variable, const char *fallback)
 {

@@ -2,8 +2,6 @@
 
 #include <errno.h>
 
-#include "card/engine.h"
-
 static uint64_t later(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;

@@ -405,25 +405,6 @@ struct sim_world {
 	struct sim_op ops[SIM_STREAMS][SIM_RING];
 };
 
-/*
- * Joins the world that the environment names, making it if need be: LOADLINE_SIM_DIR, else
- * $XDG_RUNTIME_DIR/loadline-sim, else /tmp/loadline-sim-UID; a folder of this user, mode 0700. LOADLINE_SIM_SCENARIO
- * names a scenario file. A world that nobody is in and whose scenario (or boot, or version) is another is made anew;
- * without a scenario the world is joined as it is. Done once a process; later calls return the same.
- *
- * -EBUSY: somebody is in a world of another scenario. -EINVAL: the scenario file is wrong.
- */
-int sim_world_attach(struct sim_world **ret_world, struct ll_err *err);
-
-/* Makes the world anew, also when it is in use: for tests and simctl. */
-int sim_world_reset(struct ll_err *err);
-
-/* The world's folder, absolute. Works before attaching. NULL when it cannot be had. */
-const char *sim_world_folder(void);
-
-/* Fills w (all zero) with the default machine: one H200, driver 580, as of now_ns. */
-void sim_world_init(struct sim_world *w, uint64_t now_ns, uint64_t wall_offset_ns);
-
 void sim_lock(struct sim_world *w);
 /* Gives up at a time of CLOCK_REALTIME: for a process that ends and may have interrupted itself. */
 bool sim_lock_until(struct sim_world *w, const struct timespec *deadline);
@@ -448,6 +429,9 @@ static inline struct sim_op *sim_op_at(struct sim_world *w, uint32_t stream, uin
 {
 	return &w->ops[stream][position % SIM_RING];
 }
+
+/* Returns whether a slot holds a context of this card, or of one of its MIG slices. */
+bool sim_context_is_on_card(const struct sim_world *w, const struct sim_context *context, uint32_t card);
 
 /* The card's own clock at a time of CLOCK_MONOTONIC. */
 uint64_t sim_card_clock_ns(const struct sim_world *w, uint32_t card, uint64_t now_ns);

@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "card/context.h"
 #include "card/defaults.h"
 #include "card/engine.h"
-#include "card/population.h"
+#include "card/memory.h"
+#include "card/queue.h"
 #include "cuda/capture.h"
 
 static _Thread_local struct ll_cu_context *stack[SIM_CONTEXT_STACK];

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "card/engine.h"
 #include "cuda/capture.h"
 
 enum { COPY_OVERHEAD_NS = 2000 };

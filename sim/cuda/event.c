@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "card/engine.h"
 #include "cuda/capture.h"
 
 static struct ll_cu_event *events;

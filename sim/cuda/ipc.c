@@ -10,6 +10,7 @@
 
 #include "card/engine.h"
 #include "card/holding.h"
+#include "card/queue.h"
 #include "cuda/arena.h"
 #include "cuda/event.h"
 #include "cuda/local.h"

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "card/engine.h"
-#include "card/population.h"
+#include "card/xid.h"
 #include "cuda/capture.h"
 #include "cuda/mps.h"
 #include "cuda/observed.h"

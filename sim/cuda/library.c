@@ -8,9 +8,9 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "card/attach.h"
 #include "card/engine.h"
-#include "card/mps.h"
-#include "card/population.h"
+#include "card/process.h"
 #include "card/status.h"
 #include "card/visible.h"
 #include "cuda/inject.h"

@@ -5,8 +5,7 @@
  */
 #include <sys/mman.h>
 
-#include "card/engine.h"
-#include "card/population.h"
+#include "card/memory.h"
 #include "cuda/arena.h"
 #include "cuda/capture.h"
 

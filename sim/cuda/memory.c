@@ -5,9 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "card/engine.h"
-#include "card/mps.h"
-#include "card/population.h"
+#include "card/memory.h"
 #include "cuda/graph.h"
 #include "cuda/pool.h"
 

@@ -8,8 +8,7 @@
 
 #include "base/err.h"
 #include "base/scope.h"
-#include "card/engine.h"
-#include "card/population.h"
+#include "card/process.h"
 #include "cuda/local.h"
 
 /* The newest PTX that a driver of this CUDA version takes. */

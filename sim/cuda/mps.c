@@ -7,6 +7,7 @@
 
 #include "card/engine.h"
 #include "card/mps.h"
+#include "card/mps_limits.h"
 #include "card/mps_pipe.h"
 
 ll_cu_result sim_mps_ask(struct sim_world *w, struct sim_mps_offer *ret_offer)

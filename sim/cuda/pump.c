@@ -11,8 +11,9 @@
 #include <sys/prctl.h>
 
 #include "base/clock.h"
+#include "card/context.h"
 #include "card/engine.h"
-#include "card/population.h"
+#include "card/queue.h"
 #include "cuda/event.h"
 #include "cuda/local.h"
 #include "cuda/observed.h"

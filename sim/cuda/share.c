@@ -7,6 +7,7 @@
 
 #include "card/engine.h"
 #include "card/holding.h"
+#include "cuda/arena.h"
 #include "cuda/ipc.h"
 #include "cuda/pool.h"
 #include "cuda/vmm.h"

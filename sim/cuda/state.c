@@ -7,10 +7,11 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "card/attach.h"
 #include "card/engine.h"
 #include "card/hide.h"
 #include "card/library.h"
-#include "card/population.h"
+#include "card/process.h"
 #include "cuda/capture.h"
 
 struct sim_cuda sim_cuda = {

@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "card/engine.h"
-#include "card/population.h"
+#include "card/context.h"
 #include "cuda/capture.h"
 #include "cuda/event.h"
 #include "cuda/local.h"

@@ -13,7 +13,6 @@
 #include "base/strbuf.h"
 #include "card/mps.h"
 #include "card/mps_pipe.h"
-#include "card/population.h"
 #include "mps/partition.h"
 
 enum { MAX_WORDS = 8 };

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "card/attach.h"
 #include "card/mps_pipe.h"
 #include "mps/daemon.h"
 

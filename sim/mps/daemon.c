@@ -20,11 +20,12 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "card/attach.h"
 #include "card/engine.h"
 #include "card/fault.h"
 #include "card/mps.h"
 #include "card/mps_pipe.h"
-#include "card/population.h"
+#include "card/process.h"
 #include "card/visible.h"
 #include "mps/answer.h"
 

@@ -10,10 +10,11 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "card/attach.h"
 #include "card/engine.h"
 #include "card/mps.h"
 #include "card/mps_pipe.h"
-#include "card/population.h"
+#include "card/process.h"
 
 static void log_start(const struct sim_world *w, const struct sim_mps_server *server)
 {

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "card/engine.h"
 #include "nvml/local.h"
 
 struct ll_nvml_gpm_sample {

@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "base/scope.h"
+#include "card/attach.h"
 #include "card/engine.h"
 #include "card/hide.h"
 #include "card/library.h"

@@ -3,7 +3,6 @@
  */
 #include <math.h>
 
-#include "card/engine.h"
 #include "card/meter.h"
 #include "nvml/local.h"
 

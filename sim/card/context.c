@@ -1,154 +1,19 @@
-#include "card/population.h"
+#include "card/context.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "abi/nvml.h"
-#include "base/clock.h"
-#include "base/scope.h"
 #include "card/defaults.h"
-#include "card/holding.h"
-#include "card/mps.h"
-
-#define BLOCK_BYTES (UINT64_C(2) << 20)
-
-/* Field 22 of /proc/PID/stat, and field 3. 0: no such process, or a zombie. */
-static uint64_t start_ticks_of(int32_t pid)
-{
-	char path[40], text[512];
-	snprintf(path, sizeof path, "/proc/%d/stat", pid);
-	LL_SCOPE_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
-	if (n <= 0)
-		return 0;
-	text[n] = '\0';
-	const char *at = strrchr(text, ')'); /* the name may hold anything */
-	char state = 0;
-	unsigned long long ticks = 0;
-	if (!at || sscanf(at + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-			  &state, &ticks) != 2)
-		return 0;
-	return state == 'Z' || state == 'X' ? 0 : ticks;
-}
-
-uint32_t sim_proc_join(struct sim_world *w)
-{
-	int32_t pid = getpid();
-	uint64_t ticks = start_ticks_of(pid);
-	uint32_t free_slot = SIM_NONE;
-	for (uint32_t i = 0; i < SIM_PROCS; i++) {
-		const struct sim_proc *proc = &w->procs[i];
-		if (proc->is_used && proc->pid == pid && proc->start_ticks == ticks)
-			return i;
-		if (!proc->is_used && free_slot == SIM_NONE)
-			free_slot = i;
-	}
-	if (free_slot != SIM_NONE)
-		*SIM_EDIT(w, &w->procs[free_slot]) = (struct sim_proc){.is_used = 1, .pid = pid, .start_ticks = ticks};
-	return free_slot;
-}
-
-bool sim_proc_is_alive(const struct sim_proc *proc)
-{
-	return proc->is_used && start_ticks_of(proc->pid) == proc->start_ticks;
-}
-
-void sim_proc_leave(struct sim_world *w, uint32_t proc)
-{
-	for (uint32_t i = 0; i < SIM_CONTEXTS; i++) {
-		if (w->contexts[i].is_used && w->contexts[i].proc == proc)
-			sim_context_free(w, i);
-	}
-	for (uint32_t i = 0; i < SIM_MODULES; i++) {
-		if (w->module_owner[i] == proc + 1)
-			*SIM_EDIT(w, &w->module_owner[i]) = 0;
-	}
-	sim_holdings_drop(w, proc);
-	sim_shared_events_drop(w, proc);
-	sim_mps_leave(w, proc);
-	*SIM_EDIT(w, &w->procs[proc].is_used) = 0;
-	sim_commit(w);
-}
-
-void sim_procs_reap(struct sim_world *w, uint64_t now_ns)
-{
-	if (now_ns - w->reaped_ns < 5 * LL_NS_PER_MS)
-		return;
-	*SIM_EDIT(w, &w->reaped_ns) = now_ns;
-	for (uint32_t i = 0; i < SIM_PROCS; i++) {
-		const struct sim_proc *proc = &w->procs[i];
-		if (proc->is_used && !sim_proc_is_alive(proc))
-			sim_proc_leave(w, i);
-	}
-}
-
-uint64_t sim_context_used_bytes(const struct sim_context *context)
-{
-	uint64_t small = (context->small_bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
-	return context->own_bytes + context->large_bytes + small;
-}
-
-static bool is_on_card(const struct sim_world *w, const struct sim_context *context, uint32_t card)
-{
-	return context->is_used && (context->card == card || w->cards[context->card].parent == card);
-}
-
-uint64_t sim_proc_used_bytes(struct sim_world *w, uint32_t card, uint32_t proc)
-{
-	uint64_t bytes = sim_holding_bytes(w, card, proc);
-	for (uint32_t i = 0; i < SIM_CONTEXTS; i++) {
-		const struct sim_context *context = &w->contexts[i];
-		if (is_on_card(w, context, card) && context->proc == proc)
-			bytes += sim_context_used_bytes(context);
-	}
-	return bytes ? bytes + SIM_PROCESS_BYTES : 0;
-}
-
-uint64_t sim_card_used_bytes(struct sim_world *w, uint32_t card)
-{
-	uint64_t bytes = w->cards[card].foreign_bytes + sim_holding_bytes(w, card, SIM_NONE);
-	for (uint32_t i = 0; i < SIM_CONTEXTS; i++) {
-		if (is_on_card(w, &w->contexts[i], card))
-			bytes += sim_context_used_bytes(&w->contexts[i]);
-	}
-	bool is_in_sight = false;
-	for (uint32_t i = 0; i < SIM_PROCS; i++)
-		is_in_sight |= w->procs[i].is_used && (w->procs[i].cards >> card & 1);
-	return is_in_sight ? bytes + SIM_PROCESS_BYTES : bytes;
-}
-
-bool sim_card_has_room(struct sim_world *w, uint32_t card, uint64_t bytes)
-{
-	uint64_t used = sim_card_used_bytes(w, card), total = w->cards[card].memory_bytes;
-	return used <= total && bytes <= total - used;
-}
-
-bool sim_proc_has_room(struct sim_world *w, uint32_t card, uint32_t proc, uint64_t bytes)
-{
-	return sim_card_has_room(w, card, bytes) && bytes <= sim_mps_room_bytes(w, card, proc);
-}
-
-unsigned sim_context_count(struct sim_world *w, uint32_t card, uint32_t proc)
-{
-	unsigned count = 0;
-	for (uint32_t i = 0; i < SIM_CONTEXTS; i++) {
-		const struct sim_context *context = &w->contexts[i];
-		if (is_on_card(w, context, card) && (proc == SIM_NONE || context->proc == proc))
-			count++;
-	}
-	return count;
-}
+#include "card/memory.h"
+#include "card/mps_limits.h"
 
 /* Contexts of other processes: an MPS server and its clients are one. */
 static bool has_strangers(struct sim_world *w, uint32_t card, uint32_t proc)
 {
 	for (uint32_t i = 0; i < SIM_CONTEXTS; i++) {
 		const struct sim_context *context = &w->contexts[i];
-		if (is_on_card(w, context, card) && sim_mps_owner(w, context->proc) != sim_mps_owner(w, proc))
+		if (sim_context_is_on_card(w, context, card) &&
+		    sim_mps_owner(w, context->proc) != sim_mps_owner(w, proc))
 			return true;
 	}
 	return false;
@@ -323,53 +188,13 @@ void sim_stream_close(struct sim_world *w, uint32_t index)
 	sim_stream_collect(w, index);
 }
 
-uint32_t sim_module_new(struct sim_world *w, uint32_t proc)
+unsigned sim_context_count(struct sim_world *w, uint32_t card, uint32_t proc)
 {
-	for (uint32_t i = 0; i < SIM_MODULES; i++) {
-		if (w->module_owner[i])
-			continue;
-		*SIM_EDIT(w, &w->module_owner[i]) = proc + 1;
-		*SIM_EDIT(w, &w->stopped_epoch[i]) = 0;
-		return i;
-	}
-	return SIM_NONE;
-}
-
-void sim_module_free(struct sim_world *w, uint32_t module)
-{
-	if (module != SIM_NONE)
-		*SIM_EDIT(w, &w->module_owner[module]) = 0;
-}
-
-static void report_xid(struct sim_world *w, uint32_t card, uint32_t xid)
-{
-	struct sim_xid *report = SIM_EDIT(w, &w->xids[w->next_xid % SIM_XIDS]);
-	*report = (struct sim_xid){.sequence = w->next_xid, .card = card, .xid = xid};
-	(*SIM_EDIT(w, &w->next_xid))++;
-}
-
-/* A fault in one client of an MPS server is one in all of its clients on that card. */
-static void lose_with_neighbours(struct sim_world *w, uint32_t index, uint32_t error)
-{
-	const struct sim_context *context = &w->contexts[index];
-	const struct sim_proc *proc = &w->procs[context->proc];
-	sim_context_lose(w, index, error);
-	if (proc->mps.server && !proc->mps.error)
-		sim_mps_fault(w, proc->mps.server - 1, context->card, error, 0);
-}
-
-void sim_card_xid(struct sim_world *w, uint32_t card, uint32_t xid, uint32_t error, int32_t pid)
-{
+	unsigned count = 0;
 	for (uint32_t i = 0; i < SIM_CONTEXTS; i++) {
 		const struct sim_context *context = &w->contexts[i];
-		if (is_on_card(w, context, card) && (pid == 0 || w->procs[context->proc].pid == pid))
-			lose_with_neighbours(w, i, error);
+		if (sim_context_is_on_card(w, context, card) && (proc == SIM_NONE || context->proc == proc))
+			count++;
 	}
-	report_xid(w, card, xid);
-}
-
-void sim_report_fault(struct sim_world *w, uint32_t context, uint32_t xid, uint32_t error)
-{
-	report_xid(w, w->contexts[context].card, xid);
-	lose_with_neighbours(w, context, error);
+	return count;
 }
