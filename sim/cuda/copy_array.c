@@ -1,7 +1,9 @@
 /*
  * Copies of one range of an array: bytes of its rows as they lie one after the other.
  */
-#include "cuda/copy.h"
+#include "cuda/copy_pitched.h"
+#include "cuda/enter.h"
+#include "cuda/local/copy.h"
 
 /* One end of such a copy. */
 struct side {

@@ -2,8 +2,10 @@
  * Copies in batches: each of a batch is queued in the stream as it would be alone, in the order given. Where one of
  * them cannot be made nothing of the batch is.
  */
-#include "cuda/array.h"
-#include "cuda/copy.h"
+#include "cuda/copy_pitched.h"
+#include "cuda/enter.h"
+#include "cuda/local/array.h"
+#include "cuda/local/copy.h"
 
 enum { OVERLAP = 1 };
 

@@ -9,8 +9,8 @@
 
 #include "abi/nvml.h"
 #include "card/engine.h"
-#include "cuda/local.h"
-#include "cuda/mps.h"
+#include "cuda/enter.h"
+#include "cuda/local/mps.h"
 
 static const struct sim_card *card_of(ll_cu_device device)
 {

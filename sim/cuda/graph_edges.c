@@ -3,7 +3,8 @@
  */
 #include <string.h>
 
-#include "cuda/graph.h"
+#include "cuda/enter.h"
+#include "cuda/local/graph.h"
 
 /*
  * Lists come in two calls: without an array the count is asked for; with one it says how much room there is, and what

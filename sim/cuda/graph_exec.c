@@ -4,11 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/capture.h"
-#include "cuda/copy.h"
-#include "cuda/event.h"
-#include "cuda/graph.h"
+#include "cuda/enter.h"
 #include "cuda/launch.h"
+#include "cuda/local/capture.h"
+#include "cuda/local/capture_work.h"
+#include "cuda/local/copy.h"
+#include "cuda/local/current.h"
+#include "cuda/local/event.h"
+#include "cuda/local/graph.h"
+#include "cuda/local/graph_memory.h"
+#include "cuda/local/graph_node.h"
+#include "cuda/local/kernel.h"
+#include "cuda/local/queue.h"
+#include "cuda/local/stream.h"
 
 static struct ll_cu_graph_exec *execs;
 

@@ -3,7 +3,9 @@
  */
 #include <string.h>
 
-#include "cuda/graph.h"
+#include "cuda/enter.h"
+#include "cuda/local/graph.h"
+#include "cuda/local/graph_node.h"
 
 typedef struct ll_cu_graph_node *const *node_list;
 

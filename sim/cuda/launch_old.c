@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cuda/enter.h"
 #include "cuda/launch.h"
 
 /* The function's account, made at its first use, and the local lock; NULL: neither, with the reason. */

@@ -13,9 +13,9 @@
 #include "card/process.h"
 #include "card/status.h"
 #include "card/visible.h"
+#include "cuda/enter.h"
 #include "cuda/inject.h"
-#include "cuda/local.h"
-#include "cuda/mps.h"
+#include "cuda/local/mps.h"
 
 static ll_cu_result attach(void)
 {

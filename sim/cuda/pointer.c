@@ -3,7 +3,9 @@
  */
 #include <string.h>
 
-#include "cuda/pool.h"
+#include "cuda/enter.h"
+#include "cuda/local/allocations.h"
+#include "cuda/local/pool.h"
 #include "cuda/vmm.h"
 
 static bool is_managed_memory(const struct sim_memory *memory)

@@ -7,9 +7,11 @@
 
 #include "card/engine.h"
 #include "card/holding.h"
-#include "cuda/arena.h"
+#include "cuda/enter.h"
 #include "cuda/ipc.h"
-#include "cuda/pool.h"
+#include "cuda/local/allocations.h"
+#include "cuda/local/arena.h"
+#include "cuda/local/pool.h"
 #include "cuda/vmm.h"
 
 static uint32_t last_pool_number;

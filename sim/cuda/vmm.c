@@ -11,7 +11,8 @@
 #include "card/defaults.h"
 #include "card/engine.h"
 #include "card/holding.h"
-#include "cuda/local.h"
+#include "cuda/enter.h"
+#include "cuda/local/allocations.h"
 
 struct reservation {
 	uint64_t address;
@@ -70,13 +71,6 @@ void sim_physical_settle(struct sim_physical *physical)
 	if (physical->share == SIM_NONE)
 		sim_arena_clear(physical->offset, physical->bytes);
 	sim_physical_drop(physical);
-}
-
-bool sim_location_is_device(const struct ll_cu_mem_location *location, ll_cu_device *ret_device)
-{
-	*ret_device = location->id;
-	return location->type == LL_CU_MEM_LOCATION_TYPE_DEVICE && location->id >= 0 &&
-	       location->id < sim_cuda.device_count;
 }
 
 static bool is_whole(uint64_t bytes)
