@@ -184,7 +184,7 @@ __attribute__((constructor)) static void on_load(void)
 	pthread_atfork(before_fork, after_fork, after_fork);
 }
 
-static int attach(bool anew, struct ll_err *err)
+static int attach_world(bool anew, struct ll_err *err)
 {
 	struct sim_scenario scenario;
 	int rc = sim_scenario_load(getenv("LOADLINE_SIM_SCENARIO"), &scenario, err);
@@ -220,7 +220,7 @@ int sim_world_attach(struct sim_world **ret_world, struct ll_err *err)
 	LL_SCOPE_LOCK(&attach_lock);
 	int rc = find_folder(err);
 	if (rc == 0 && !attached)
-		rc = attach(false, err);
+		rc = attach_world(false, err);
 	if (rc == 0)
 		*ret_world = attached;
 	return rc;
@@ -237,5 +237,5 @@ int sim_world_reset(struct ll_err *err)
 		close(attached_fd);
 		attached = NULL;
 	}
-	return attach(true, err);
+	return attach_world(true, err);
 }

@@ -11,7 +11,7 @@ struct undo_entry {
 	uint64_t size;
 };
 
-static void die(const char *what)
+static void die_with(const char *what)
 {
 	/* Nothing can be simulated on a world that cannot be locked; a caller has no way to go on either. */
 	fprintf(stderr, "loadline-sim: %s\n", what);
@@ -24,7 +24,7 @@ static void take_over(struct sim_world *w, int rc)
 	if (rc == 0)
 		return;
 	if (rc != EOWNERDEAD)
-		die("the world's lock is beyond repair");
+		die_with("the world's lock is beyond repair");
 	sim_rollback(w);
 	pthread_mutex_consistent(&w->lock);
 }
@@ -56,7 +56,7 @@ void sim_save(struct sim_world *w, const void *p, size_t size)
 	struct undo_entry entry = {.offset = (uint64_t)((const char *)p - (const char *)w), .size = size};
 	size_t room = sizeof entry + ((size + 7) & ~(size_t)7);
 	if (w->undo.used + room > sizeof w->undo.bytes)
-		die("one step changes more than the undo log holds");
+		die_with("one step changes more than the undo log holds");
 	uint8_t *at = w->undo.bytes + w->undo.used;
 	memcpy(at, p, size);
 	memcpy(at + room - sizeof entry, &entry, sizeof entry);

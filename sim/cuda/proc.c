@@ -24,7 +24,7 @@ static const struct proc procs[] = {
 #include "abi/cuda_per_thread.def"
 };
 
-static void (*find(const char *symbol, bool per_thread))(void)
+static void (*find_function(const char *symbol, bool per_thread))(void)
 {
 	void (*function)(void) = NULL;
 	for (size_t i = 0; i < sizeof procs / sizeof procs[0]; i++) {
@@ -48,7 +48,7 @@ static ll_cu_result look_up(const char *name, void **ret_function, int version, 
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	const char *symbol = sim_version_symbol(name, version, &status);
 	bool per_thread = flags == LL_CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
-	void (*function)(void) = symbol ? find(symbol, per_thread) : NULL;
+	void (*function)(void) = symbol ? find_function(symbol, per_thread) : NULL;
 	if (symbol && sim_cuda.world && sim_is_hidden(sim_cuda.world, symbol))
 		function = NULL;
 	if (!function && status == LL_CU_GET_PROC_ADDRESS_SUCCESS)

@@ -239,7 +239,7 @@ ll_cu_result cuMemAddressFree(ll_cu_deviceptr address, size_t bytes)
 	return can ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_VALUE;
 }
 
-static ll_cu_result map(const struct reservation *r, uint64_t address, struct sim_physical *physical)
+static ll_cu_result map_physical(const struct reservation *r, uint64_t address, struct sim_physical *physical)
 {
 	char *at = r->bytes_at + (address - r->address);
 	char *mapped = physical->is_imported ? sim_ticket_map(&physical->ticket, at)
@@ -280,13 +280,13 @@ ll_cu_result cuMemMap(ll_cu_deviceptr address, size_t bytes, size_t offset, ll_c
 	else if (bytes < physical->bytes)
 		status = LL_CUDA_ERROR_NOT_SUPPORTED; /* only whole, the real driver says so, too */
 	else
-		status = map(r, address, physical);
+		status = map_physical(r, address, physical);
 	sim_cuda_unlock();
 	return status;
 }
 
 /* Whole mappings only. Waits for the card, so that nothing writes to what is gone. */
-static ll_cu_result unmap(uint64_t address, uint64_t bytes)
+static ll_cu_result unmap_range(uint64_t address, uint64_t bytes)
 {
 	const struct reservation *r = find_reservation(address, bytes);
 	uint64_t end = address + bytes;
@@ -315,7 +315,7 @@ ll_cu_result cuMemUnmap(ll_cu_deviceptr address, size_t bytes)
 	if (!is_whole(bytes) || address % SIM_GRANULARITY_BYTES)
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	sim_cuda_lock();
-	ll_cu_result status = unmap(address, bytes);
+	ll_cu_result status = unmap_range(address, bytes);
 	sim_cuda_unlock();
 	return status;
 }

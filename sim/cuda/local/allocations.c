@@ -120,7 +120,7 @@ void sim_memory_refund(const struct sim_memory *memory)
 	sim_unlock(w);
 }
 
-static int map(struct sim_memory *memory)
+static int map_memory(struct sim_memory *memory)
 {
 	if (sim_arena_new(memory->bytes, &memory->offset) < 0)
 		return -ENOMEM;
@@ -137,7 +137,7 @@ static int map(struct sim_memory *memory)
 	return 0;
 }
 
-static void unmap(const struct sim_memory *memory)
+static void unmap_memory(const struct sim_memory *memory)
 {
 	/* What another process has lent may begin within a page. */
 	size_t skip = memory->address % sim_arena_round(1), length = sim_arena_round(memory->bytes + skip);
@@ -149,14 +149,14 @@ static void unmap(const struct sim_memory *memory)
 }
 
 /* Gives it addresses and bytes, and puts it in the table. */
-static int put(struct sim_memory *memory)
+static int place_memory(struct sim_memory *memory)
 {
-	if (map(memory) < 0)
+	if (map_memory(memory) < 0)
 		return -ENOMEM;
 	memory->whole_address = memory->address;
 	memory->whole_bytes = memory->bytes;
 	if (sim_memory_insert(memory) < 0) {
-		unmap(memory);
+		unmap_memory(memory);
 		return -ENOMEM;
 	}
 	return 0;
@@ -174,7 +174,7 @@ ll_cu_result sim_memory_new(struct ll_cu_context *context, size_t bytes, bool is
 	/* A module's variables are in what the context takes anyway. */
 	if (!is_global && sim_memory_charge(context, &memory) < 0)
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;
-	if (put(&memory) < 0) {
+	if (place_memory(&memory) < 0) {
 		sim_memory_refund(&memory);
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -187,7 +187,7 @@ ll_cu_result sim_memory_new_of_graph(uint32_t card, size_t bytes, struct sim_gra
 {
 	struct sim_memory memory = {
 	    .bytes = bytes, .kind = SIM_MEMORY_DEVICE, .origin = SIM_ORIGIN_GRAPH, .card = card, .graph = graph};
-	if (put(&memory) < 0)
+	if (place_memory(&memory) < 0)
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;
 	*ret_address = memory.address;
 	return LL_CUDA_SUCCESS;
@@ -200,7 +200,7 @@ void sim_memory_free(const struct sim_memory *memory)
 	sim_memory_remove(memory);
 	if (copy.kind == SIM_MEMORY_DEVICE) {
 		sim_memory_refund(&copy);
-		unmap(&copy);
+		unmap_memory(&copy);
 	} else if (copy.kind == SIM_MEMORY_HOST) {
 		munmap(copy.bytes_at, sim_arena_round(copy.bytes));
 	}

@@ -88,7 +88,7 @@ static uint64_t tiled_bytes(const struct ll_cu_array3d_descriptor *shape)
 	return row * round_up(height, 8) * round_to_tile(shape->depth, 1, 16);
 }
 
-static uint64_t halve(uint64_t value, unsigned times)
+static uint64_t halve_side(uint64_t value, unsigned times)
 {
 	return value == 0 ? 0 : value >> times ? value >> times : 1;
 }
@@ -98,9 +98,9 @@ static void fill_level(struct ll_cu_mipmapped_array *mipmap, const struct ll_cu_
 {
 	struct ll_cu_array *array = &mipmap->levels[level];
 	array->shape = *shape;
-	array->shape.width = halve(shape->width, level);
-	array->shape.height = halve(shape->height, level);
-	array->shape.depth = is_layered(shape) ? shape->depth : halve(shape->depth, level);
+	array->shape.width = halve_side(shape->width, level);
+	array->shape.height = halve_side(shape->height, level);
+	array->shape.depth = is_layered(shape) ? shape->depth : halve_side(shape->depth, level);
 	array->element_bytes = element_bytes(shape);
 	array->row_bytes = array->shape.width * array->element_bytes;
 	array->plane_bytes = array->row_bytes * (array->shape.height ? array->shape.height : 1);

@@ -41,7 +41,7 @@ static bool is_name_char(char c)
 }
 
 /* Returns false at the end. */
-static bool next(struct reader *r)
+static bool next_word(struct reader *r)
 {
 	skip_blanks(r);
 	size_t n = 0;
@@ -72,7 +72,7 @@ static bool is_word(const struct reader *r, const char *word)
 /* Past the closing brace or parenthesis of the one just read. */
 static void skip_nested(struct reader *r, const char *open, const char *close)
 {
-	for (int depth = 1; depth && next(r);)
+	for (int depth = 1; depth && next_word(r);)
 		depth += is_word(r, open) ? 1 : is_word(r, close) ? -1 : 0;
 }
 
@@ -94,9 +94,9 @@ static size_t type_size(const char *word)
 static int read_declaration(struct reader *r, char name[256], size_t *ret_bytes, size_t *ret_align, struct ll_err *err)
 {
 	size_t bytes = 0, align = 0, lanes = 1;
-	while (next(r) && r->word[0] == '.') {
+	while (next_word(r) && r->word[0] == '.') {
 		if (is_word(r, ".align")) {
-			next(r);
+			next_word(r);
 			align = strtoul(r->word, NULL, 10);
 		} else if (is_word(r, ".v2") || is_word(r, ".v4")) {
 			lanes = (size_t)(r->word[2] - '0');
@@ -109,28 +109,28 @@ static int read_declaration(struct reader *r, char name[256], size_t *ret_bytes,
 	memcpy(name, r->word, sizeof r->word);
 	bytes *= lanes;
 	size_t natural = bytes;
-	next(r);
+	next_word(r);
 	while (is_word(r, "[")) {
-		next(r);
+		next_word(r);
 		size_t count = is_word(r, "]") ? 0 : strtoul(r->word, NULL, 0);
-		while (!is_word(r, "]") && next(r))
+		while (!is_word(r, "]") && next_word(r))
 			;
 		bytes *= count;
-		next(r);
+		next_word(r);
 	}
 	*ret_bytes = bytes;
 	*ret_align = align ? align : natural;
 	return 0;
 }
 
-static void *grow(void *array, unsigned count, size_t size)
+static void *grow_list(void *array, unsigned count, size_t size)
 {
 	return realloc(array, (count + 1) * size);
 }
 
 static int read_params(struct reader *r, struct sim_ptx_entry *entry, struct ll_err *err)
 {
-	while (next(r) && !is_word(r, ")")) {
+	while (next_word(r) && !is_word(r, ")")) {
 		if (is_word(r, ","))
 			continue;
 		char name[256];
@@ -155,9 +155,9 @@ static int read_params(struct reader *r, struct sim_ptx_entry *entry, struct ll_
 
 static int read_entry(struct reader *r, struct sim_ptx *ptx, struct ll_err *err)
 {
-	if (!next(r) || !is_name_char(r->word[0]))
+	if (!next_word(r) || !is_name_char(r->word[0]))
 		return ll_err_set(err, -EINVAL, "line %d: .entry without a name", r->line);
-	struct sim_ptx_entry *grown = grow(ptx->entries, ptx->entry_count, sizeof *grown);
+	struct sim_ptx_entry *grown = grow_list(ptx->entries, ptx->entry_count, sizeof *grown);
 	if (!grown)
 		return ll_err_set(err, -ENOMEM, "no memory");
 	ptx->entries = grown;
@@ -166,14 +166,14 @@ static int read_entry(struct reader *r, struct sim_ptx *ptx, struct ll_err *err)
 	if (!entry->name)
 		return ll_err_set(err, -ENOMEM, "no memory");
 	ptx->entry_count++;
-	next(r);
+	next_word(r);
 	if (is_word(r, "(")) {
 		int rc = read_params(r, entry, err);
 		if (rc < 0)
 			return rc;
-		next(r);
+		next_word(r);
 	}
-	while (!is_word(r, "{") && !is_word(r, ";") && next(r))
+	while (!is_word(r, "{") && !is_word(r, ";") && next_word(r))
 		; /* .maxntid and other directives */
 	if (is_word(r, "{"))
 		skip_nested(r, "{", "}");
@@ -187,7 +187,7 @@ static int read_variable(struct reader *r, struct sim_ptx *ptx, struct ll_err *e
 	int rc = read_declaration(r, name, &bytes, &align, err);
 	if (rc < 0)
 		return rc;
-	struct sim_ptx_variable *grown = grow(ptx->variables, ptx->variable_count, sizeof *grown);
+	struct sim_ptx_variable *grown = grow_list(ptx->variables, ptx->variable_count, sizeof *grown);
 	if (!grown)
 		return ll_err_set(err, -ENOMEM, "no memory");
 	ptx->variables = grown;
@@ -195,7 +195,7 @@ static int read_variable(struct reader *r, struct sim_ptx *ptx, struct ll_err *e
 	if (!copy)
 		return ll_err_set(err, -ENOMEM, "no memory");
 	ptx->variables[ptx->variable_count++] = (struct sim_ptx_variable){.name = copy, .bytes = bytes ? bytes : 1};
-	while (!is_word(r, ";") && next(r))
+	while (!is_word(r, ";") && next_word(r))
 		;
 	return 0;
 }
@@ -204,12 +204,12 @@ static int read_header(struct reader *r, struct sim_ptx *ptx, struct ll_err *err
 {
 	unsigned major, minor;
 	if (is_word(r, ".version")) {
-		next(r);
+		next_word(r);
 		if (sscanf(r->word, "%u.%u", &major, &minor) != 2)
 			return ll_err_set(err, -EINVAL, "line %d: '%s': not a version", r->line, r->word);
 		ptx->version = major * 10 + minor;
 	} else {
-		next(r);
+		next_word(r);
 		if (sscanf(r->word, "sm_%u", &ptx->target) != 1)
 			return ll_err_set(err, -EINVAL, "line %d: '%s': not a target", r->line, r->word);
 	}
@@ -221,7 +221,7 @@ int sim_ptx_parse(const char *text, struct sim_ptx *ret_ptx, struct ll_err *err)
 	struct reader r = {.at = text, .line = 1};
 	struct sim_ptx ptx = {0};
 	int rc = 0;
-	while (rc == 0 && next(&r)) {
+	while (rc == 0 && next_word(&r)) {
 		if (is_word(&r, ".version") || is_word(&r, ".target"))
 			rc = read_header(&r, &ptx, err);
 		else if (!ptx.version)

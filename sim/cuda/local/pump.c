@@ -122,7 +122,7 @@ static void drop_action(struct sim_action *action)
 	free(action);
 }
 
-static void act(struct sim_action *action, const struct sim_op *op)
+static void finish_action(struct sim_action *action, const struct sim_op *op)
 {
 	bool has_happened = op->state == SIM_OP_DONE;
 	if (!action)
@@ -188,7 +188,7 @@ static uint32_t first_finished(struct sim_world *w)
 	return best;
 }
 
-static unsigned collect(struct sim_world *w, struct sim_op ops[REAP_BATCH])
+static unsigned collect_ops(struct sim_world *w, struct sim_op ops[REAP_BATCH])
 {
 	unsigned count = 0;
 	for (uint32_t slot; count < REAP_BATCH && (slot = first_finished(w)) != SIM_NONE;) {
@@ -266,7 +266,7 @@ uint64_t sim_cuda_pump(void)
 			look_at_own_heads(w);
 			sim_advance_to_now(w);
 		}
-		unsigned count = collect(w, ops);
+		unsigned count = collect_ops(w, ops);
 		if (has_pending(w)) {
 			uint64_t again_ns = w->now_ns + (sim_cuda.value_waiting ? POLL_VALUE_NS : LOOK_AGAIN_NS);
 			next_ns = sim_next_event_ns(w);
@@ -274,7 +274,7 @@ uint64_t sim_cuda_pump(void)
 		}
 		sim_unlock(w);
 		for (unsigned i = 0; i < count; i++)
-			act((void *)(uintptr_t)ops[i].cookie, &ops[i]);
+			finish_action((void *)(uintptr_t)ops[i].cookie, &ops[i]);
 		if (count)
 			pthread_cond_broadcast(&sim_cuda.reaped);
 		if (count < REAP_BATCH)
@@ -294,7 +294,7 @@ static void wait_until(pthread_cond_t *condition, uint64_t at_ns)
 		pthread_cond_timedwait(condition, &sim_cuda.lock, &ts);
 }
 
-static void *work(void *unused)
+static void *run_worker(void *unused)
 {
 	(void)unused;
 	prctl(PR_SET_NAME, "sim-cuda");
@@ -311,7 +311,7 @@ struct start {
 	sem_t has_begun;
 };
 
-static void *begin(void *arg)
+static void *begin_thread(void *arg)
 {
 	struct start *start = arg;
 	void *(*run)(void *) = start->run;
@@ -337,7 +337,7 @@ static void start_thread(void *(*run)(void *), bool *has_thread)
 	/* Signals are the program's business. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	*has_thread = pthread_create(&thread, &attr, begin, &start) == 0;
+	*has_thread = pthread_create(&thread, &attr, begin_thread, &start) == 0;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	while (*has_thread && sem_wait(&start.has_begun) != 0)
 		; /* interrupted by a signal */
@@ -347,7 +347,7 @@ static void start_thread(void *(*run)(void *), bool *has_thread)
 
 void sim_worker_start(void)
 {
-	start_thread(work, &sim_cuda.has_worker);
+	start_thread(run_worker, &sim_cuda.has_worker);
 }
 
 /* Finds a host function whose turn it is. Local lock held, world lock too. */
