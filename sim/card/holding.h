@@ -10,14 +10,19 @@
 
 #include "card/world.h"
 
-/* Takes memory of a card. -ENOMEM: the card is full. */
+/* Takes memory of a card. -ENOMEM: the card is full, or an MPS client has reached its limit. */
 int sim_holding_take(struct sim_world *w, uint32_t proc, uint32_t card, uint64_t bytes);
+
+/* Gives memory back that the process alone holds. */
 void sim_holding_give_back(struct sim_world *w, uint32_t proc, uint32_t card, uint64_t bytes);
 
-/* Makes a share of bytes that proc holds on card. SIM_NONE: there are too many shares. */
+/* Makes a share of bytes that proc holds on a card. SIM_NONE: there are too many shares. */
 uint32_t sim_share_new(struct sim_world *w, uint32_t proc, uint32_t card, uint64_t bytes);
-/* Adds a holder. False: the share is gone, and its slot may be used by another one. */
+
+/* Adds a holder to a share. False: the share is gone, and its slot may be used by another one. */
 bool sim_share_join(struct sim_world *w, uint32_t index, uint32_t generation, uint32_t proc);
+
+/* Removes a holder from a share. The last one frees the memory. */
 void sim_share_leave(struct sim_world *w, uint32_t index, uint32_t proc);
 
 /* Gives up all memory that a process holds, on every card. */

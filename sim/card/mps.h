@@ -4,7 +4,8 @@
  * A server is a process with a small context on each of its cards. Contexts of its clients take their turns on a card
  * together with it, as one tenant. So their kernels run at the same time, each within the SMs that the client may use.
  * What a client may use is settled when it starts, and kept while it lives; mps_limits.h reads it.
- * nvidia-cuda-mps-control (mps/daemon.h) starts servers. The clients are processes with libcuda.so.1 (cuda/local/mps.h).
+ * nvidia-cuda-mps-control (mps/daemon.h) starts servers. The clients are processes with libcuda.so.1
+ * (cuda/local/mps.h).
  *
  * All functions are called with the world locked and advanced. Statuses are CUDA's. A server is named by its slot in
  * the world, a client by the slot of its process.

@@ -30,7 +30,8 @@ struct sim_activity {
 
 typedef void (*sim_observer)(const struct sim_activity *activity);
 
-/* From now on; NULL: nobody any more. It is called with the library's lock held and must not call CUDA. */
+/* Sets the observer. NULL: nobody observes any more. The observer is called with the library's lock held, and must not
+ * call CUDA. */
 __attribute__((visibility("default"))) void loadline_sim_observe(sim_observer fn);
 
 #endif

@@ -33,30 +33,38 @@ struct sim_ticket {
 
 _Static_assert(sizeof(struct sim_ticket) == 64, "as large as the driver's handles");
 
-/* Whole pages. */
+/* Returns the size in whole pages that holds these bytes. */
 size_t sim_arena_round(size_t bytes);
 
-/* A new part of the arena; its bytes are zero until written. -ENOMEM. */
+/* Makes a part of the arena. Its bytes are zero until written. -ENOMEM. */
 int sim_arena_new(size_t bytes, uint64_t *ret_offset);
-/* Its bytes are forgotten: zero again, and no memory of this machine. */
+
+/* Forgets the bytes of a part: they are zero again, and take no memory of this machine. */
 void sim_arena_clear(uint64_t offset, size_t bytes);
 
-/* Maps a part, at `at` in place of what is there, or anywhere (NULL). NULL: it cannot be. */
+/* Maps a part at `at`, in place of what is there; NULL: anywhere. Returns NULL if it cannot. */
 char *sim_arena_map(uint64_t offset, size_t bytes, void *at);
-/* Addresses without access, with an alignment (a power of two). NULL: there are none. wish may be 0. */
+
+/* Reserves addresses without access, with an alignment (a power of two). wish: where; may be 0. NULL: there are none.
+ */
 char *sim_addresses_new(size_t bytes, size_t alignment, uint64_t wish);
-/* Makes what is mapped there addresses without access again. */
+
+/* Turns what is mapped there into addresses without access again. */
 void sim_addresses_clear(char *at, size_t bytes);
 
-/* Fills in who and where. */
+/* Fills in a ticket for a part of this process's arena. */
 void sim_ticket_init(struct sim_ticket *ticket, enum sim_ticket_kind kind, uint64_t offset, size_t bytes);
-/* Is it one of this kind? */
+
+/* Returns whether a ticket is one of this kind. */
 bool sim_ticket_is(const struct sim_ticket *ticket, enum sim_ticket_kind kind);
-/* Maps what it stands for; NULL: its process is gone. */
+
+/* Maps what a ticket stands for. NULL: its process is gone. */
 char *sim_ticket_map(const struct sim_ticket *ticket, void *at);
 
-/* A file descriptor that carries a ticket, and what a descriptor carries. */
+/* Makes a file descriptor that carries a ticket; the caller closes it. Negative: it cannot. */
 int sim_ticket_to_fd(const struct sim_ticket *ticket);
+
+/* Reads the ticket that a descriptor carries. False: it carries none. */
 bool sim_ticket_from_fd(int fd, struct sim_ticket *ret_ticket);
 
 #endif
