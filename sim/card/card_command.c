@@ -8,8 +8,9 @@
 #include "card/command.h"
 #include "card/defaults.h"
 #include "card/meter.h"
-#include "card/population.h"
 #include "card/status.h"
+#include "card/words.h"
+#include "card/xid.h"
 
 /* A run of one property on one card. words->word[3] is its first value. */
 struct call {

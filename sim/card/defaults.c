@@ -92,26 +92,3 @@ uint64_t sim_context_bytes(const struct sim_card *card, uint64_t stack_bytes)
 	const uint64_t without_stack = 272157901; /* 262.8 MiB together with SIM_PROCESS_BYTES */
 	return without_stack + stack_bytes * 2048 * card->sm_count;
 }
-
-uint64_t sim_card_clock_ns(const struct sim_world *w, uint32_t card, uint64_t now_ns)
-{
-	double drift = (double)(now_ns - w->born_ns) * w->cards[card].drift_ppm * 1e-6;
-	return now_ns + w->card_epoch_ns + (uint64_t)(int64_t)drift;
-}
-
-bool sim_name_matches(const char *pattern, const char *name)
-{
-	size_t n = strlen(pattern);
-	if (n && pattern[n - 1] == '*')
-		return strncmp(pattern, name, n - 1) == 0;
-	return strcmp(pattern, name) == 0;
-}
-
-uint64_t sim_kernel_length_ns(const struct sim_world *w, const char *name, uint64_t default_ns)
-{
-	for (unsigned i = 0; i < SIM_KERNEL_RULES && w->kernel_rules[i].name[0]; i++) {
-		if (sim_name_matches(w->kernel_rules[i].name, name))
-			return w->kernel_rules[i].length_ns;
-	}
-	return default_ns;
-}

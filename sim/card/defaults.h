@@ -6,6 +6,9 @@
 
 #include "card/world.h"
 
+/* Fills w (all zero) with the default machine: one H200, driver 580, as of now_ns. */
+void sim_world_init(struct sim_world *w, uint64_t now_ns, uint64_t wall_offset_ns);
+
 /* Makes physical card `index` an H200; the UUID and the PCI address differ from card to card, never from run to run. */
 void sim_card_init(struct sim_world *w, uint32_t index);
 

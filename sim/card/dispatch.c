@@ -6,7 +6,7 @@
 
 enum { SM_THREADS = 2048 };
 
-static uint64_t earlier(uint64_t a, uint64_t b)
+static uint64_t earlier_ns(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
@@ -22,7 +22,7 @@ static int compare_priority(const struct sim_world *w, uint32_t a, uint32_t b)
 	return (first->priority > second->priority) - (first->priority < second->priority);
 }
 
-static bool outranks(const struct sim_world *w, uint32_t a, uint32_t b)
+static bool has_higher_priority(const struct sim_world *w, uint32_t a, uint32_t b)
 {
 	return a != SIM_NONE && b != SIM_NONE && compare_priority(w, a, b) < 0;
 }
@@ -64,7 +64,7 @@ static uint64_t own_room(struct sim_world *w, const struct sim_card *card, uint3
 		const struct sim_context *peer = &w->contexts[w->streams[stream].context];
 		bool shares = peer == context || (context->partition && peer->partition == context->partition);
 		if (shares && sim_queue_has_kernel(w, stream))
-			room -= earlier(room, sim_kernel_threads(peer->sm_limit, sim_queue_head(w, stream)));
+			room -= earlier_ns(room, sim_kernel_threads(peer->sm_limit, sim_queue_head(w, stream)));
 	}
 	return room;
 }
@@ -89,7 +89,7 @@ static bool settle_running(struct sim_world *w, uint32_t card_index, uint64_t *r
 			changed = true;
 			continue;
 		}
-		*room -= earlier(*room, sim_kernel_threads(w->contexts[w->streams[stream].context].sm_limit, op));
+		*room -= earlier_ns(*room, sim_kernel_threads(w->contexts[w->streams[stream].context].sm_limit, op));
 	}
 	return changed;
 }
@@ -108,7 +108,7 @@ static bool start_waiting(struct sim_world *w, uint32_t card_index, uint64_t roo
 		struct sim_op *op = sim_queue_head(w, stream);
 		uint32_t context = w->streams[stream].context, sms = w->contexts[context].sm_limit;
 		uint64_t threads = sim_kernel_threads(sms, op);
-		if (outranks(w, *ret_held, stream))
+		if (has_higher_priority(w, *ret_held, stream))
 			break;
 		if (threads > room || threads > own_room(w, card, context)) {
 			held_up[context / 64] |= UINT64_C(1) << context % 64;
@@ -132,10 +132,10 @@ static bool is_in_the_way(struct sim_world *w, uint32_t stream, uint32_t held)
 	const struct sim_context *context = &w->contexts[w->streams[stream].context];
 	for (uint32_t i = 0; i < context->stream_count; i++) {
 		uint32_t other = context->streams[i];
-		if (is_waiting(w, other) && outranks(w, other, stream))
+		if (is_waiting(w, other) && has_higher_priority(w, other, stream))
 			return true;
 	}
-	return outranks(w, held, stream);
+	return has_higher_priority(w, held, stream);
 }
 
 /* Blocks that are on the SMs stay there; between two waves a kernel makes room for one of higher priority. */
@@ -179,12 +179,12 @@ uint64_t sim_dispatch_next_ns(struct sim_world *w, uint32_t card_index)
 	uint32_t stream, waiting = next_waiting(w, card, nobody);
 	SIM_EACH_STREAM(w, card, card->turn.tenant, stream)
 	{
-		if (waiting == SIM_NONE || !sim_queue_has_kernel(w, stream) || !outranks(w, waiting, stream))
+		if (waiting == SIM_NONE || !sim_queue_has_kernel(w, stream) || !has_higher_priority(w, waiting, stream))
 			continue;
 		const struct sim_op *op = sim_queue_head(w, stream);
 		uint64_t left_ns = sim_kernel_to_boundary_ns(w, op);
 		if (left_ns != SIM_NEVER)
-			next_ns = earlier(next_ns, w->now_ns + (left_ns ? left_ns : op->wave_ns));
+			next_ns = earlier_ns(next_ns, w->now_ns + (left_ns ? left_ns : op->wave_ns));
 	}
 	return next_ns;
 }

@@ -11,13 +11,13 @@
 #include "card/meter.h"
 #include "card/world.h"
 
-/* Ends, resumes and starts kernels. Returns whether anything changed. */
+/* Ends, resumes and starts the kernels of a card at the world's now. Returns whether anything changed. */
 bool sim_dispatch_settle(struct sim_world *w, uint32_t card_index);
 
-/* When a kernel that is in the way of another comes to the end of a wave; SIM_NEVER: none will. */
+/* Returns when a kernel that is in the way of another comes to the end of a wave. SIM_NEVER: none will. */
 uint64_t sim_dispatch_next_ns(struct sim_world *w, uint32_t card_index);
 
-/* What the card does until something changes. */
+/* Returns what the card does until something changes. */
 struct sim_load sim_dispatch_load(struct sim_world *w, uint32_t card_index);
 
 #endif

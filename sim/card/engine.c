@@ -6,15 +6,15 @@
 #include "card/fault.h"
 #include "card/kernel.h"
 #include "card/meter.h"
-#include "card/population.h"
+#include "card/process.h"
 #include "card/queue.h"
 
-static uint64_t later(uint64_t a, uint64_t b)
+static uint64_t later_ns(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
 }
 
-static uint64_t earlier(uint64_t a, uint64_t b)
+static uint64_t earlier_ns(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
@@ -172,9 +172,9 @@ static uint64_t next_card_event_ns(struct sim_world *w, uint32_t card_index)
 	if (turn->tenant != SIM_NONE && w->now_ns < turn->switch_until_ns)
 		next_ns = turn->switch_until_ns;
 	if (is_on && turn->slice_end_ns > w->now_ns && next_tenant(w, card, turn->tenant) != SIM_NONE)
-		next_ns = earlier(next_ns, turn->slice_end_ns);
+		next_ns = earlier_ns(next_ns, turn->slice_end_ns);
 	if (is_on)
-		next_ns = earlier(next_ns, sim_dispatch_next_ns(w, card_index));
+		next_ns = earlier_ns(next_ns, sim_dispatch_next_ns(w, card_index));
 	uint32_t stream;
 	SIM_EACH_STREAM(w, card, SIM_NONE, stream)
 	{
@@ -192,7 +192,7 @@ static uint64_t next_card_event_ns(struct sim_world *w, uint32_t card_index)
 			at_ns = op->end_ns;
 		}
 		if (at_ns > w->now_ns)
-			next_ns = earlier(next_ns, at_ns);
+			next_ns = earlier_ns(next_ns, at_ns);
 	}
 	return next_ns;
 }
@@ -201,13 +201,13 @@ uint64_t sim_next_event_ns(struct sim_world *w)
 {
 	uint64_t next_ns = SIM_NEVER;
 	for (uint32_t i = 0; i < w->slot_count; i++)
-		next_ns = earlier(next_ns, next_card_event_ns(w, i));
+		next_ns = earlier_ns(next_ns, next_card_event_ns(w, i));
 	for (unsigned i = 0; i < SIM_EVENTS; i++) {
 		if (w->events[i].at_ns)
-			next_ns = earlier(next_ns, w->events[i].at_ns);
+			next_ns = earlier_ns(next_ns, w->events[i].at_ns);
 	}
 	if (w->suspended_until_ns > w->now_ns)
-		next_ns = earlier(next_ns, w->suspended_until_ns);
+		next_ns = earlier_ns(next_ns, w->suspended_until_ns);
 	return next_ns;
 }
 
@@ -224,7 +224,7 @@ static void run_due_events(struct sim_world *w)
 	}
 }
 
-static void settle(struct sim_world *w)
+static void settle_cards(struct sim_world *w)
 {
 	run_due_events(w);
 	for (uint32_t i = 0; i < w->slot_count; i++)
@@ -251,10 +251,10 @@ static void charge_turn(struct sim_world *w, const struct sim_card *card, uint64
 /* One step: everything up to the next event, or to limit_ns. */
 static void step_world(struct sim_world *w, uint64_t limit_ns)
 {
-	uint64_t to_ns = earlier(limit_ns, sim_next_event_ns(w));
+	uint64_t to_ns = earlier_ns(limit_ns, sim_next_event_ns(w));
 	for (uint32_t i = 0; i < w->slot_count; i++)
-		to_ns = earlier(to_ns, sim_meter_edge_ns(&w->cards[i]));
-	to_ns = later(to_ns, w->now_ns);
+		to_ns = earlier_ns(to_ns, sim_meter_edge_ns(&w->cards[i]));
+	to_ns = later_ns(to_ns, w->now_ns);
 	uint64_t length_ns = to_ns - w->now_ns;
 	for (uint32_t i = 0; i < w->slot_count; i++) {
 		struct sim_load load = sim_dispatch_load(w, i);
@@ -288,11 +288,11 @@ void sim_advance(struct sim_world *w, uint64_t now_ns, uint64_t wall_offset_ns)
 	sim_procs_reap(w, now_ns);
 	*SIM_EDIT(w, &w->wall_offset_ns) = wall_offset_ns;
 	sim_commit(w);
-	settle(w);
+	settle_cards(w);
 	skip_idle_time(w, now_ns);
 	while (w->now_ns < now_ns) {
 		step_world(w, now_ns);
-		settle(w);
+		settle_cards(w);
 	}
 }
 

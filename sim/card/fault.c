@@ -12,7 +12,7 @@ void sim_faults_announce(struct sim_world *w)
 }
 
 /* Counts this call against one fault. True: the fault hits it. */
-static bool hits(struct sim_world *w, struct sim_fault *fault, const char *function)
+static bool fault_hits(struct sim_world *w, struct sim_fault *fault, const char *function)
 {
 	if (!sim_name_matches(fault->function, function))
 		return false;
@@ -41,7 +41,7 @@ uint32_t sim_fault_find(struct sim_world *w, const char *function, uint64_t *ret
 			continue;
 		}
 		any = true;
-		if (!hits(w, fault, function))
+		if (!fault_hits(w, fault, function))
 			continue;
 		hang_ns = fault->hang_ns > hang_ns ? fault->hang_ns : hang_ns;
 		status = fault->status ? fault->status : status;

@@ -11,7 +11,7 @@
  * on, if the function hangs or the machine is suspended. The world is brought up to now. */
 uint32_t sim_fault_find(struct sim_world *w, const char *function, uint64_t *ret_until_ns);
 
-/* Makes every call look for faults. To be called when a fault or a suspension begins. */
+/* Makes every call look for faults. Whoever begins a fault or a suspension calls it. */
 void sim_faults_announce(struct sim_world *w);
 
 /* Parses [for D] [after N] [count N] from word i on into a fault. */

@@ -15,7 +15,7 @@ bool sim_is_hidden(const struct sim_world *w, const char *symbol)
 	return false;
 }
 
-static void forget(ElfW(Sym) * symbol)
+static void forget_symbol(ElfW(Sym) * symbol)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
 	uintptr_t first = (uintptr_t)symbol / page * page;
@@ -46,6 +46,6 @@ void sim_hide_symbols(const struct sim_world *w, bool (*is_newer)(const struct s
 	for (uint32_t i = 1; i < hash[1]; i++) {
 		const char *name = names + symbols[i].st_name;
 		if (symbols[i].st_shndx != SHN_UNDEF && (sim_is_hidden(w, name) || is_newer(w, name)))
-			forget(&symbols[i]);
+			forget_symbol(&symbols[i]);
 	}
 }

@@ -6,11 +6,12 @@
 
 #include "card/world.h"
 
-/* Called from the library's constructor. It edits the library's own copy of its dynamic symbol table: a symbol of value
- * 0 is one that is not there. Programs that were linked with immediate binding have been resolved already. Hidden is
- * what the scenario says, and what is newer than its driver. */
+/* Hides what the scenario says, and what is newer than its driver. The library's constructor calls it. It edits the
+ * library's own copy of its dynamic symbol table: a symbol of value 0 is one that is not there. Programs that were
+ * linked with immediate binding have been resolved already. */
 void sim_hide_symbols(const struct sim_world *w, bool (*is_newer)(const struct sim_world *w, const char *symbol));
 
+/* Returns whether the scenario hides a symbol. */
 bool sim_is_hidden(const struct sim_world *w, const char *symbol);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-#include "card/population.h"
+#include "card/memory.h"
 
 int sim_holding_take(struct sim_world *w, uint32_t proc, uint32_t card, uint64_t bytes)
 {
@@ -61,34 +61,6 @@ void sim_holdings_drop(struct sim_world *w, uint32_t proc)
 		if (w->shares[i].is_used && w->shares[i].holders[proc / 64] >> proc % 64 & 1)
 			sim_share_leave(w, i, proc);
 	}
-}
-
-static uint32_t first_holder(const struct sim_share *share)
-{
-	for (uint32_t i = 0; i < SIM_PROCS / 64; i++) {
-		if (share->holders[i])
-			return i * 64 + (uint32_t)__builtin_ctzll(share->holders[i]);
-	}
-	return SIM_NONE;
-}
-
-uint64_t sim_holding_bytes(const struct sim_world *w, uint32_t card, uint32_t proc)
-{
-	uint64_t bytes = 0;
-	for (uint32_t c = 0; c < w->slot_count; c++) {
-		if (c != card && w->cards[c].parent != card)
-			continue;
-		for (uint32_t i = 0; i < SIM_PROCS; i++) {
-			if (w->procs[i].is_used && (proc == SIM_NONE || proc == i))
-				bytes += w->procs[i].held_bytes[c];
-		}
-		for (uint32_t i = 0; i < SIM_SHARES; i++) {
-			const struct sim_share *share = &w->shares[i];
-			if (share->is_used && share->card == c && (proc == SIM_NONE || first_holder(share) == proc))
-				bytes += share->bytes;
-		}
-	}
-	return bytes;
 }
 
 /* ---- events ---- */

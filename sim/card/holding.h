@@ -10,22 +10,23 @@
 
 #include "card/world.h"
 
-/* Takes memory of a card. -ENOMEM: the card is full. */
+/* Takes memory of a card. -ENOMEM: the card is full, or an MPS client has reached its limit. */
 int sim_holding_take(struct sim_world *w, uint32_t proc, uint32_t card, uint64_t bytes);
+
+/* Gives memory back that the process alone holds. */
 void sim_holding_give_back(struct sim_world *w, uint32_t proc, uint32_t card, uint64_t bytes);
 
-/* Makes a share of bytes that proc holds on card. SIM_NONE: there are too many shares. */
+/* Makes a share of bytes that proc holds on a card. SIM_NONE: there are too many shares. */
 uint32_t sim_share_new(struct sim_world *w, uint32_t proc, uint32_t card, uint64_t bytes);
-/* Adds a holder. False: the share is gone, and its slot may be used by another one. */
+
+/* Adds a holder to a share. False: the share is gone, and its slot may be used by another one. */
 bool sim_share_join(struct sim_world *w, uint32_t index, uint32_t generation, uint32_t proc);
+
+/* Removes a holder from a share. The last one frees the memory. */
 void sim_share_leave(struct sim_world *w, uint32_t index, uint32_t proc);
 
 /* Gives up all memory that a process holds, on every card. */
 void sim_holdings_drop(struct sim_world *w, uint32_t proc);
-
-/* Returns the bytes in use on a card and its slices, by one process or (SIM_NONE) by all. A share counts for its first
- * holder. */
-uint64_t sim_holding_bytes(const struct sim_world *w, uint32_t card, uint32_t proc);
 
 /* Makes a shared event that proc holds. SIM_NONE: there are too many. */
 uint32_t sim_shared_event_new(struct sim_world *w, uint32_t proc);

@@ -45,7 +45,7 @@ static uint64_t work_length_ns(const struct sim_card *card, uint32_t sms, const 
 }
 
 /* How many times its blocks fill the SMs. */
-static uint64_t waves(uint32_t sms, const struct sim_op *op)
+static uint64_t count_waves(uint32_t sms, const struct sim_op *op)
 {
 	uint32_t warps = (op->threads + 31) / 32, per_sm = SM_THREADS / 32 / (warps ? warps : 1);
 	uint64_t at_once = (uint64_t)sms * (per_sm < SM_BLOCKS ? per_sm ? per_sm : 1 : SM_BLOCKS);
@@ -55,7 +55,7 @@ static uint64_t waves(uint32_t sms, const struct sim_op *op)
 /* What takes part in stopping is one wave, as its makers see to it. */
 static void cut_into_waves(const struct sim_card *card, uint32_t sms, struct sim_op *op)
 {
-	uint64_t count = op->epoch || op->meeting ? 1 : waves(sms, op);
+	uint64_t count = op->epoch || op->meeting ? 1 : count_waves(sms, op);
 	if (count < 2)
 		return;
 	op->wave_ns = op->is_timed ? host_length_ns(card, op->length_ns) : work_length_ns(card, sms, op) / count;
@@ -103,7 +103,7 @@ static struct sim_op *find_partner(struct sim_world *w, const struct sim_op *op)
 }
 
 /* Both get on, or it spins alone. */
-static void meet(struct sim_world *w, struct sim_op *op)
+static void meet_partner(struct sim_world *w, struct sim_op *op)
 {
 	struct sim_op *partner = find_partner(w, op);
 	op->end_ns = SIM_NEVER;
@@ -116,7 +116,7 @@ static void meet(struct sim_world *w, struct sim_op *op)
 	op->end_ns = partner->end_ns = w->now_ns + op->left_ns;
 }
 
-static void part(struct sim_world *w, struct sim_op *op)
+static void part_from_partner(struct sim_world *w, struct sim_op *op)
 {
 	struct sim_op *partner = find_partner(w, op);
 	if (!partner)
@@ -137,7 +137,7 @@ void sim_kernel_start(struct sim_world *w, uint32_t card_index, uint32_t sms, st
 	op->end_ns = w->now_ns + (op->is_timed ? host_length_ns(card, op->length_ns) : op->left_ns);
 	cut_into_waves(card, sms, op);
 	if (op->meeting)
-		meet(w, op);
+		meet_partner(w, op);
 	if (!op->epoch)
 		return;
 	if (op->module != SIM_NONE && w->stopped_epoch[op->module] == op->epoch) {
@@ -156,7 +156,7 @@ void sim_kernel_pause(struct sim_world *w, struct sim_op *op)
 	op->left_ns -= ran_ns < op->left_ns ? ran_ns : op->left_ns;
 	op->paused_ns = w->now_ns;
 	if (op->meeting)
-		part(w, op);
+		part_from_partner(w, op);
 }
 
 void sim_kernel_resume(struct sim_world *w, uint32_t card_index, struct sim_op *op)
@@ -171,7 +171,7 @@ void sim_kernel_resume(struct sim_world *w, uint32_t card_index, struct sim_op *
 	if (op->flags) {
 		op->end_ns = w->now_ns;
 	} else if (op->meeting) {
-		meet(w, op);
+		meet_partner(w, op);
 	} else if (op->epoch && op->gap_limit_ns && gap_ns > op->gap_limit_ns) {
 		op->flags = SIM_RECORD_GAP;
 		stop_epoch(w, card_index, op);

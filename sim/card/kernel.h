@@ -12,21 +12,25 @@
 #include "card/world.h"
 
 /*
- * At the world's now; op belongs to a context on that card which may use `sms` of its SMs. What needs time on the card
- * and has blocks for more SMs than that takes longer in proportion. A grid of more blocks than fit at once goes over
- * the SMs in waves; if each of its blocks ends by the clock, each wave takes the kernel's length.
+ * Starts a kernel at the world's now. op belongs to a context on that card which may use `sms` of its SMs. What needs
+ * time on the card and has blocks for more SMs than that takes longer in proportion. A grid of more blocks than fit at
+ * once goes over the SMs in waves; if each of its blocks ends by the clock, each wave takes the kernel's length.
  */
 void sim_kernel_start(struct sim_world *w, uint32_t card_index, uint32_t sms, struct sim_op *op);
+
+/* Pauses a kernel at the world's now, and resumes it: another context has its turn in between. */
 void sim_kernel_pause(struct sim_world *w, struct sim_op *op);
 void sim_kernel_resume(struct sim_world *w, uint32_t card_index, struct sim_op *op);
 
-/* Between two waves a kernel may make room for others: how long until then (0: now). SIM_NEVER: it has but one. */
+/* Returns how long it takes until a kernel is between two waves and may make room for others. 0: it is. SIM_NEVER: it
+ * has one wave only. */
 uint64_t sim_kernel_to_boundary_ns(const struct sim_world *w, const struct sim_op *op);
-/* Makes room, and goes on with its next wave. None of its blocks sees a pause. */
+
+/* Make a kernel leave the SMs between two waves, and go on with its next wave. None of its blocks sees a pause. */
 void sim_kernel_yield(struct sim_world *w, struct sim_op *op);
 void sim_kernel_go_on(struct sim_world *w, struct sim_op *op);
 
-/* Threads it keeps on the card, and SMs it keeps busy, of a context that may use `sms`. */
+/* Return how many threads a kernel keeps on the card, and how many SMs it keeps busy. Its context may use `sms`. */
 uint64_t sim_kernel_threads(uint32_t sms, const struct sim_op *op);
 uint32_t sim_kernel_sms(uint32_t sms, const struct sim_op *op);
 

@@ -20,15 +20,19 @@ struct sim_load {
 	bool is_copying[2]; /* to the card, from it */
 };
 
+/* Adds a stretch of time, in which the card did `load`, to its meters. */
 void sim_meter_add(struct sim_world *w, uint32_t index, uint64_t length_ns, const struct sim_load *load);
 
-/* When the next window or power bucket ends, and closing those that end at the world's now. */
+/* Returns when the next window or power bucket ends. */
 uint64_t sim_meter_edge_ns(const struct sim_card *card);
+
+/* Closes the windows and buckets that end at the world's now. */
 void sim_meter_close(struct sim_world *w, uint32_t index);
 
-/* Skips a long time in which nothing ran, leaving the last seconds to be walked through. */
+/* Skips a long time in which nothing ran. The caller walks through the last seconds of it. */
 void sim_meter_skip(struct sim_world *w, uint32_t index, uint64_t length_ns);
 
+/* Return the card's power, temperature, SM clock, and reasons of a low clock (NVML's bits), as its instruments say. */
 double sim_card_watts(const struct sim_card *card);         /* mean of the last second */
 double sim_card_instant_watts(const struct sim_card *card); /* mean of the last 100 ms */
 double sim_card_celsius(const struct sim_world *w, const struct sim_card *card);

@@ -11,8 +11,9 @@
 #include "card/command.h"
 #include "card/fault.h"
 #include "card/mps.h"
-#include "card/population.h"
+#include "card/process.h"
 #include "card/status.h"
+#include "card/words.h"
 
 /* mps hang COMMAND D …, mps refuse [STATUS] …: faults of functions that only MPS has. */
 static int run_fault(struct sim_world *w, const struct sim_words *words, enum sim_command_phase phase,

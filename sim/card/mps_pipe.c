@@ -16,9 +16,8 @@
 #include <unistd.h>
 
 #include "base/scope.h"
-#include "card/population.h"
 
-static const char *folder(const char *variable, const char *fallback)
+static const char *folder_from_env(const char *variable, const char *fallback)
 {
 	const char *named = getenv(variable);
 	return named && *named ? named : fallback;
@@ -26,12 +25,12 @@ static const char *folder(const char *variable, const char *fallback)
 
 const char *sim_mps_pipe_folder(void)
 {
-	return folder("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps");
+	return folder_from_env("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps");
 }
 
 const char *sim_mps_log_folder(void)
 {
-	return folder("CUDA_MPS_LOG_DIRECTORY", "/var/log/nvidia-mps");
+	return folder_from_env("CUDA_MPS_LOG_DIRECTORY", "/var/log/nvidia-mps");
 }
 
 static int32_t daemon_pid(void)

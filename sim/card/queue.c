@@ -2,9 +2,7 @@
 
 #include <errno.h>
 
-#include "card/engine.h"
-
-static uint64_t later(uint64_t a, uint64_t b)
+static uint64_t later_ns(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
 }
@@ -73,12 +71,12 @@ uint64_t sim_queue_ready_ns(struct sim_world *w, const struct sim_card *card, ui
 	const struct sim_op *op = sim_queue_head(w, index);
 	const struct sim_context *context = &w->contexts[stream->context];
 	uint64_t gap_ns = with_gap && op->kind == SIM_OP_KERNEL && stream->last_end_ns ? card->kernel_gap_ns : 0;
-	uint64_t at_ns = later(op->submit_ns + card->launch_ns, stream->last_end_ns + gap_ns);
+	uint64_t at_ns = later_ns(op->submit_ns + card->launch_ns, stream->last_end_ns + gap_ns);
 	if (op->kind == SIM_OP_WAIT) {
 		uint64_t done_ns = sim_done_ns(w, op->on_stream, op->on_generation, op->on_position);
 		if (done_ns == SIM_NEVER)
 			return SIM_NEVER;
-		at_ns = later(at_ns, done_ns);
+		at_ns = later_ns(at_ns, done_ns);
 	}
 	if (is_behind_peer(w, context, index))
 		return SIM_NEVER;
@@ -91,7 +89,7 @@ uint64_t sim_queue_ready_ns(struct sim_world *w, const struct sim_card *card, ui
 			continue;
 		if (sim_queue_is_pending(peer) && sim_queue_head(w, other)->id < op->id)
 			return SIM_NEVER;
-		at_ns = later(at_ns, peer->last_end_ns);
+		at_ns = later_ns(at_ns, peer->last_end_ns);
 	}
 	return at_ns;
 }
@@ -109,7 +107,7 @@ void sim_queue_complete(struct sim_world *w, uint32_t index)
 }
 
 /* Begins the head if its time has come. Returns whether anything changed. */
-static bool begin(struct sim_world *w, struct sim_card *card, uint32_t index)
+static bool begin_head(struct sim_world *w, struct sim_card *card, uint32_t index)
 {
 	struct sim_op *op = sim_queue_head(w, index);
 	if (sim_queue_ready_ns(w, card, index, true) > w->now_ns)
@@ -141,7 +139,7 @@ bool sim_queue_settle(struct sim_world *w, struct sim_card *card, uint32_t index
 	bool changed = false;
 	while (sim_queue_is_pending(&w->streams[index])) {
 		const struct sim_op *op = sim_queue_head(w, index);
-		if (op->state == SIM_OP_QUEUED && begin(w, card, index)) {
+		if (op->state == SIM_OP_QUEUED && begin_head(w, card, index)) {
 			changed = true;
 		} else if (op->state == SIM_OP_RUNNING && op->kind == SIM_OP_COPY && op->end_ns <= w->now_ns) {
 			sim_queue_complete(w, index);

@@ -18,12 +18,14 @@ struct sim_scenario {
 	bool is_named; /* false: no file was asked for */
 };
 
-/* Reads the file; path NULL or empty gives the default machine. -EINVAL when it cannot be read. */
+/* Reads the file. path NULL or empty: the default machine. -EINVAL: the file cannot be read. The caller ends it with
+ * sim_scenario_fini. */
 int sim_scenario_load(const char *path, struct sim_scenario *ret_scenario, struct ll_err *err);
 
-/* Runs it on a world as sim_world_init left it. -EINVAL, with file and line. */
+/* Runs a scenario on a world as sim_world_init left it. -EINVAL: err names file and line. */
 int sim_scenario_apply(const struct sim_scenario *scenario, struct sim_world *w, struct ll_err *err);
 
+/* Frees what a scenario holds. */
 void sim_scenario_fini(struct sim_scenario *scenario);
 
 #endif

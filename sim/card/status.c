@@ -139,7 +139,7 @@ static const struct status_row nvml_rows[] = {
     {LL_NVML_ERROR_UNKNOWN, "NVML_ERROR_UNKNOWN", "Unknown Error"},
 };
 
-static const struct status_row *find(const struct status_row *rows, size_t count, uint32_t status)
+static const struct status_row *find_status(const struct status_row *rows, size_t count, uint32_t status)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (rows[i].status == status)
@@ -152,19 +152,19 @@ static const struct status_row *find(const struct status_row *rows, size_t count
 
 const char *sim_cuda_status_name(ll_cu_result status)
 {
-	const struct status_row *row = find(cuda_rows, COUNT(cuda_rows), (uint32_t)status);
+	const struct status_row *row = find_status(cuda_rows, COUNT(cuda_rows), (uint32_t)status);
 	return row ? row->name : NULL;
 }
 
 const char *sim_cuda_status_text(ll_cu_result status)
 {
-	const struct status_row *row = find(cuda_rows, COUNT(cuda_rows), (uint32_t)status);
+	const struct status_row *row = find_status(cuda_rows, COUNT(cuda_rows), (uint32_t)status);
 	return row ? row->text : NULL;
 }
 
 const char *sim_nvml_status_text(ll_nvml_result status)
 {
-	const struct status_row *row = find(nvml_rows, COUNT(nvml_rows), (uint32_t)status);
+	const struct status_row *row = find_status(nvml_rows, COUNT(nvml_rows), (uint32_t)status);
 	return row ? row->text : "Unknown Error";
 }
 

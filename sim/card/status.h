@@ -11,14 +11,14 @@
 
 struct ll_err;
 
-/* "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"; NULL for a number that is none. */
+/* Return a status's name ("CUDA_ERROR_OUT_OF_MEMORY") and its text ("out of memory"). NULL: there is no such status. */
 const char *sim_cuda_status_name(ll_cu_result status);
 const char *sim_cuda_status_text(ll_cu_result status);
 
-/* "GPU is lost"; never NULL. */
+/* Returns the text of a status of NVML ("GPU is lost"). Never NULL. */
 const char *sim_nvml_status_text(ll_nvml_result status);
 
-/* A number or a name of either library. -EINVAL. */
+/* Parses a status: a number, or a name of either library. -EINVAL: it is none. */
 int sim_status_parse(const char *text, uint32_t *ret_status, struct ll_err *err);
 
 #endif

@@ -9,10 +9,10 @@
 
 #include "card/world.h"
 
-/* op is resumed now, at the world's time; it still says since when it was paused. */
+/* Lists an interruption that ends at the world's now. op still says since when it was paused. */
 void sim_timeline_note(struct sim_world *w, const struct sim_op *op);
 
-/* The interruptions of the operation with that id in that stream, oldest first, at most capacity. Returns how many. */
+/* Copies the interruptions of an operation, oldest first, at most `capacity`. Returns how many it has copied. */
 unsigned sim_timeline_gaps(const struct sim_world *w, uint32_t stream, uint64_t op_id, struct sim_gap *gaps,
 			   unsigned capacity);
 

@@ -7,7 +7,7 @@
 #include "base/scope.h"
 
 /* A card in MIG mode shows its first slice. */
-static uint32_t shown(const struct sim_world *w, uint32_t card)
+static uint32_t visible_slot_of(const struct sim_world *w, uint32_t card)
 {
 	if (!w->cards[card].slice_count)
 		return card;
@@ -26,7 +26,7 @@ static int all_cards(const struct sim_world *w, uint32_t cards[SIM_CARDS])
 	for (uint32_t i = 0; i < w->card_count; i++) {
 		uint32_t card = by_pci ? i : w->cuda_order[i];
 		if (!w->cards[card].is_gone)
-			cards[count++] = shown(w, card);
+			cards[count++] = visible_slot_of(w, card);
 	}
 	return count;
 }
@@ -53,7 +53,7 @@ static int find_card(const struct sim_world *w, const char *word, const uint32_t
 	size_t n = strlen(word);
 	for (uint32_t i = 0; i < w->slot_count && n > 4; i++) {
 		if (strncmp(w->cards[i].uuid, word, n) == 0 && !w->cards[i].is_gone)
-			return is_among(w, shown(w, i), all, all_count) ? (int)shown(w, i) : -1;
+			return is_among(w, visible_slot_of(w, i), all, all_count) ? (int)visible_slot_of(w, i) : -1;
 	}
 	return -1;
 }

@@ -14,7 +14,8 @@
  */
 int sim_visible_cards(const struct sim_world *w, const char *list, uint32_t ret_cards[SIM_CARDS]);
 
-/* The same where only these cards are there: for a client of an MPS server, whose ordinals count the server's cards. */
+/* Does the same if only these cards are there. It serves a client of an MPS server, whose ordinals count the server's
+ * cards. */
 int sim_visible_among(const struct sim_world *w, const uint32_t *all, int all_count, const char *list,
 		      uint32_t ret_cards[SIM_CARDS]);
 

@@ -1,240 +1,114 @@
 #include "card/world.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/clock.h"
-#include "base/err.h"
-#include "base/scope.h"
-#include "card/engine.h"
-#include "card/scenario.h"
+struct undo_entry {
+	uint64_t offset;
+	uint64_t size;
+};
 
-static const char world_magic[8] = "LLSIM\0\0";
-
-static pthread_mutex_t attach_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct sim_world *attached;
-static int attached_fd = -1;
-static char folder[PATH_MAX];
-
-/* Settles where the world is, once. Called with attach_lock held. */
-static int find_folder(struct ll_err *err)
+static void die_with(const char *what)
 {
-	if (folder[0])
-		return 0;
-	char text[sizeof folder];
-	const char *dir = getenv("LOADLINE_SIM_DIR");
-	const char *runtime = getenv("XDG_RUNTIME_DIR");
-	int n;
-	if (dir && dir[0])
-		n = snprintf(text, sizeof text, "%s", dir);
-	else if (runtime && runtime[0] == '/')
-		n = snprintf(text, sizeof text, "%s/loadline-sim", runtime);
-	else
-		n = snprintf(text, sizeof text, "/tmp/loadline-sim-%u", (unsigned)getuid());
-	if (n < 0 || (size_t)n >= sizeof text)
-		return ll_err_set(err, -ENAMETOOLONG, "simulated world: its folder's name is too long");
-	if (mkdir(text, 0700) < 0 && errno != EEXIST)
-		return ll_err_set(err, -errno, "simulated world: mkdir %s: %s", text, strerror(errno));
-	struct stat st;
-	if (lstat(text, &st) < 0)
-		return ll_err_set(err, -errno, "simulated world: %s: %s", text, strerror(errno));
-	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 022))
-		return ll_err_set(err, -EPERM, "simulated world: %s: not a folder that only this user may write", text);
-	if (!realpath(text, folder)) {
-		folder[0] = '\0';
-		return ll_err_set(err, -errno, "simulated world: %s: %s", text, strerror(errno));
-	}
-	return 0;
+	/* Nothing can be simulated on a world that cannot be locked; a caller has no way to go on either. */
+	fprintf(stderr, "loadline-sim: %s\n", what);
+	abort();
 }
 
-const char *sim_world_folder(void)
+/* What a lock function returned: takes over from a dead owner. */
+static void take_over(struct sim_world *w, int rc)
 {
-	LL_SCOPE_LOCK(&attach_lock);
-	return find_folder(NULL) < 0 ? NULL : folder;
-}
-
-static void read_boot_id(char *text, size_t size)
-{
-	LL_SCOPE_CLOSE int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? 0 : read(fd, text, size - 1);
-	text[n > 0 ? n : 0] = '\0';
-	text[strcspn(text, "\n")] = '\0';
-}
-
-static int path_in_folder(char *path, size_t size, const char *name)
-{
-	int n = snprintf(path, size, "%s/%s", folder, name);
-	return n > 0 && (size_t)n < size ? 0 : -ENAMETOOLONG;
-}
-
-static struct sim_world *map_world(int fd)
-{
-	void *p = mmap(NULL, sizeof(struct sim_world), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	return p == MAP_FAILED ? NULL : p;
-}
-
-/* A world that this version made, since this boot. Its content is not looked at further than that. */
-static bool is_valid(int fd, const char *boot_id, uint64_t *ret_hash)
-{
-	struct stat st;
-	if (fstat(fd, &st) < 0 || (uint64_t)st.st_size != sizeof(struct sim_world))
-		return false;
-	struct sim_world *w = map_world(fd);
-	if (!w)
-		return false;
-	bool is_ours = memcmp(w->magic, world_magic, sizeof world_magic) == 0 && w->layout == sizeof *w &&
-		       strcmp(w->boot_id, boot_id) == 0;
-	*ret_hash = w->scenario_hash;
-	munmap(w, sizeof *w);
-	return is_ours;
-}
-
-static int init_lock(struct sim_world *w)
-{
-	pthread_mutexattr_t attr;
-	pthread_mutexattr_init(&attr);
-	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
-	int rc = pthread_mutex_init(&w->lock, &attr);
-	pthread_mutexattr_destroy(&attr);
-	return -rc;
-}
-
-/* Writes a new world beside the old one and puts it in its place, so that no one ever sees half of it. */
-static int make_world(const char *path, const struct sim_scenario *scenario, const char *boot_id, int *ret_fd,
-		      struct ll_err *err)
-{
-	char temporary[PATH_MAX];
-	if (path_in_folder(temporary, sizeof temporary, "world.new") < 0)
-		return ll_err_set(err, -ENAMETOOLONG, "simulated world: name too long");
-	LL_SCOPE_CLOSE int fd = open(temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (fd < 0 || ftruncate(fd, (off_t)sizeof(struct sim_world)) < 0)
-		return ll_err_set(err, -errno, "simulated world: %s: %s", temporary, strerror(errno));
-	struct sim_world *w = map_world(fd);
-	if (!w)
-		return ll_err_set(err, -errno, "simulated world: mmap: %s", strerror(errno));
-	sim_world_init(w, ll_now_ns(), sim_wall_offset_ns());
-	int rc = init_lock(w);
 	if (rc == 0)
-		rc = sim_scenario_apply(scenario, w, err);
+		return;
+	if (rc != EOWNERDEAD)
+		die_with("the world's lock is beyond repair");
+	sim_rollback(w);
+	pthread_mutex_consistent(&w->lock);
+}
+
+void sim_lock(struct sim_world *w)
+{
+	take_over(w, pthread_mutex_lock(&w->lock));
+}
+
+bool sim_lock_until(struct sim_world *w, const struct timespec *deadline)
+{
+	int rc = pthread_mutex_timedlock(&w->lock, deadline);
+	if (rc == ETIMEDOUT)
+		return false;
+	take_over(w, rc);
+	return true;
+}
+
+void sim_unlock(struct sim_world *w)
+{
 	sim_commit(w);
-	snprintf(w->boot_id, sizeof w->boot_id, "%s", boot_id);
-	w->scenario_hash = scenario->hash;
-	w->layout = sizeof *w;
-	memcpy(w->magic, world_magic, sizeof world_magic);
-	munmap(w, sizeof *w);
-	if (rc < 0)
-		return rc;
-	if (rename(temporary, path) < 0)
-		return ll_err_set(err, -errno, "simulated world: %s: %s", path, strerror(errno));
-	*ret_fd = fd;
-	fd = -1;
-	return 0;
+	pthread_mutex_unlock(&w->lock);
 }
 
-/* Opens or makes the world file. Everybody in a world holds a shared flock on it, so an exclusive one means nobody is.
+/* A killed process's stores are all there up to the instruction it died at, so the compiler's order is all that counts.
  */
-static int open_world(const struct sim_scenario *scenario, bool anew, int *ret_fd, struct ll_err *err)
+void sim_save(struct sim_world *w, const void *p, size_t size)
 {
-	char path[PATH_MAX], boot_id[40];
-	if (path_in_folder(path, sizeof path, "world") < 0)
-		return ll_err_set(err, -ENAMETOOLONG, "simulated world: name too long");
-	read_boot_id(boot_id, sizeof boot_id);
-	int fd = open(path, O_RDWR | O_CLOEXEC);
-	if (fd >= 0 && !anew) {
-		uint64_t hash = 0;
-		bool fits = is_valid(fd, boot_id, &hash);
-		if (fits && (!scenario->is_named || hash == scenario->hash)) {
-			*ret_fd = fd;
-			return 0;
-		}
-		if (fits && flock(fd, LOCK_EX | LOCK_NB) < 0) {
-			close(fd);
-			ll_err_set(err, -EBUSY, "simulated world %s: in use with another scenario", folder);
-			ll_err_hint(err, "end its programs, or choose another world with LOADLINE_SIM_DIR");
-			return -EBUSY;
-		}
+	struct undo_entry entry = {.offset = (uint64_t)((const char *)p - (const char *)w), .size = size};
+	size_t room = sizeof entry + ((size + 7) & ~(size_t)7);
+	if (w->undo.used + room > sizeof w->undo.bytes)
+		die_with("one step changes more than the undo log holds");
+	uint8_t *at = w->undo.bytes + w->undo.used;
+	memcpy(at, p, size);
+	memcpy(at + room - sizeof entry, &entry, sizeof entry);
+	atomic_signal_fence(memory_order_seq_cst);
+	w->undo.used += (uint32_t)room;
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+void sim_commit(struct sim_world *w)
+{
+	atomic_signal_fence(memory_order_seq_cst);
+	w->undo.used = 0;
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+void sim_rollback(struct sim_world *w)
+{
+	while (w->undo.used) {
+		struct undo_entry entry;
+		memcpy(&entry, w->undo.bytes + w->undo.used - sizeof entry, sizeof entry);
+		size_t room = sizeof entry + ((entry.size + 7) & ~(size_t)7);
+		memcpy((char *)w + entry.offset, w->undo.bytes + w->undo.used - room, entry.size);
+		atomic_signal_fence(memory_order_seq_cst);
+		w->undo.used -= (uint32_t)room;
+		atomic_signal_fence(memory_order_seq_cst);
 	}
-	if (fd >= 0)
-		close(fd);
-	return make_world(path, scenario, boot_id, ret_fd, err);
 }
 
-static void before_fork(void)
+uint64_t sim_card_clock_ns(const struct sim_world *w, uint32_t card, uint64_t now_ns)
 {
-	pthread_mutex_lock(&attach_lock);
+	double drift = (double)(now_ns - w->born_ns) * w->cards[card].drift_ppm * 1e-6;
+	return now_ns + w->card_epoch_ns + (uint64_t)(int64_t)drift;
 }
 
-static void after_fork(void)
+bool sim_name_matches(const char *pattern, const char *name)
 {
-	pthread_mutex_unlock(&attach_lock);
+	size_t n = strlen(pattern);
+	if (n && pattern[n - 1] == '*')
+		return strncmp(pattern, name, n - 1) == 0;
+	return strcmp(pattern, name) == 0;
 }
 
-__attribute__((constructor)) static void on_load(void)
+uint64_t sim_kernel_length_ns(const struct sim_world *w, const char *name, uint64_t default_ns)
 {
-	pthread_atfork(before_fork, after_fork, after_fork);
-}
-
-static int attach(bool anew, struct ll_err *err)
-{
-	struct sim_scenario scenario;
-	int rc = sim_scenario_load(getenv("LOADLINE_SIM_SCENARIO"), &scenario, err);
-	if (rc < 0)
-		return rc;
-	char path[PATH_MAX];
-	LL_SCOPE_CLOSE int setup = -1;
-	int fd = -1;
-	rc = path_in_folder(path, sizeof path, "setup.lock");
-	if (rc == 0) {
-		setup = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-		if (setup < 0 || flock(setup, LOCK_EX) < 0)
-			rc = ll_err_set(err, -errno, "simulated world: %s: %s", path, strerror(errno));
+	for (unsigned i = 0; i < SIM_KERNEL_RULES && w->kernel_rules[i].name[0]; i++) {
+		if (sim_name_matches(w->kernel_rules[i].name, name))
+			return w->kernel_rules[i].length_ns;
 	}
-	if (rc == 0)
-		rc = open_world(&scenario, anew, &fd, err);
-	sim_scenario_fini(&scenario);
-	if (rc < 0)
-		return rc;
-	struct sim_world *w = map_world(fd);
-	if (!w || flock(fd, LOCK_SH) < 0) {
-		rc = ll_err_set(err, -errno, "simulated world: %s", strerror(errno));
-		close(fd);
-		return rc;
-	}
-	attached = w;
-	attached_fd = fd;
-	return 0;
+	return default_ns;
 }
 
-int sim_world_attach(struct sim_world **ret_world, struct ll_err *err)
+bool sim_context_is_on_card(const struct sim_world *w, const struct sim_context *context, uint32_t card)
 {
-	LL_SCOPE_LOCK(&attach_lock);
-	int rc = find_folder(err);
-	if (rc == 0 && !attached)
-		rc = attach(false, err);
-	if (rc == 0)
-		*ret_world = attached;
-	return rc;
-}
-
-int sim_world_reset(struct ll_err *err)
-{
-	LL_SCOPE_LOCK(&attach_lock);
-	int rc = find_folder(err);
-	if (rc < 0)
-		return rc;
-	if (attached) {
-		munmap(attached, sizeof *attached);
-		close(attached_fd);
-		attached = NULL;
-	}
-	return attach(true, err);
+	return context->is_used && (context->card == card || w->cards[context->card].parent == card);
 }

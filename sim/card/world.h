@@ -405,38 +405,26 @@ struct sim_world {
 	struct sim_op ops[SIM_STREAMS][SIM_RING];
 };
 
-/*
- * Joins the world that the environment names, making it if need be: LOADLINE_SIM_DIR, else
- * $XDG_RUNTIME_DIR/loadline-sim, else /tmp/loadline-sim-UID; a folder of this user, mode 0700. LOADLINE_SIM_SCENARIO
- * names a scenario file. A world that nobody is in and whose scenario (or boot, or version) is another is made anew;
- * without a scenario the world is joined as it is. Done once a process; later calls return the same.
- *
- * -EBUSY: somebody is in a world of another scenario. -EINVAL: the scenario file is wrong.
- */
-int sim_world_attach(struct sim_world **ret_world, struct ll_err *err);
-
-/* Makes the world anew, also when it is in use: for tests and simctl. */
-int sim_world_reset(struct ll_err *err);
-
-/* The world's folder, absolute. Works before attaching. NULL when it cannot be had. */
-const char *sim_world_folder(void);
-
-/* Fills w (all zero) with the default machine: one H200, driver 580, as of now_ns. */
-void sim_world_init(struct sim_world *w, uint64_t now_ns, uint64_t wall_offset_ns);
-
+/* Takes the world's lock. If the owner is dead, it puts back what the owner had not committed. */
 void sim_lock(struct sim_world *w);
-/* Gives up at a time of CLOCK_REALTIME: for a process that ends and may have interrupted itself. */
-bool sim_lock_until(struct sim_world *w, const struct timespec *deadline);
-void sim_unlock(struct sim_world *w); /* commits */
 
-/* Announces that size bytes at p are about to change. */
+/* Does the same, and gives up at a time of CLOCK_REALTIME; false: it has given up. A process that ends uses it, for it
+ * may have interrupted itself. */
+bool sim_lock_until(struct sim_world *w, const struct timespec *deadline);
+
+/* Commits, and lets the lock go. */
+void sim_unlock(struct sim_world *w);
+
+/* Saves size bytes at p, which are about to change, in the undo log. It aborts if the log is full. */
 void sim_save(struct sim_world *w, const void *p, size_t size);
-/* The world is consistent here. */
+
+/* Empties the undo log: the world is consistent here. */
 void sim_commit(struct sim_world *w);
-/* Puts everything since the last commit back. */
+
+/* Puts back everything that has changed since the last commit. */
 void sim_rollback(struct sim_world *w);
 
-/* SIM_EDIT(w, &w->streams[i])->priority = 3; */
+/* Saves an object of the world, and gives it back to be changed: SIM_EDIT(w, &w->streams[i])->priority = 3; */
 #define SIM_EDIT(w, p) ((__typeof__(p))sim_edit((w), (p), sizeof *(p)))
 static inline void *sim_edit(struct sim_world *w, void *p, size_t size)
 {
@@ -444,18 +432,22 @@ static inline void *sim_edit(struct sim_world *w, void *p, size_t size)
 	return p;
 }
 
+/* Returns operation `position` of a stream. */
 static inline struct sim_op *sim_op_at(struct sim_world *w, uint32_t stream, uint64_t position)
 {
 	return &w->ops[stream][position % SIM_RING];
 }
 
-/* The card's own clock at a time of CLOCK_MONOTONIC. */
+/* Returns whether a slot holds a context of this card, or of one of its MIG slices. */
+bool sim_context_is_on_card(const struct sim_world *w, const struct sim_context *context, uint32_t card);
+
+/* Returns what the card's own clock says at a time of CLOCK_MONOTONIC, in ns. */
 uint64_t sim_card_clock_ns(const struct sim_world *w, uint32_t card, uint64_t now_ns);
 
-/* Length of a kernel by the scenario's rules; default_ns where none fits. */
+/* Returns the length of a kernel by the scenario's rules. If no rule fits, it returns default_ns. */
 uint64_t sim_kernel_length_ns(const struct sim_world *w, const char *name, uint64_t default_ns);
 
-/* name equals pattern, or begins with it up to its final '*'. */
+/* Returns whether a name equals a pattern, or begins with what the pattern has before its final '*'. */
 bool sim_name_matches(const char *pattern, const char *name);
 
 #endif

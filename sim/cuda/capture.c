@@ -1,228 +1,15 @@
 /*
- * Stream capture: begun, joined, asked about, ended.
+ * Stream capture: begun, asked about, ended.
  */
-#include "cuda/capture.h"
-
-#include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "cuda/event.h"
-#include "cuda/graph.h"
+#include "cuda/enter.h"
+#include "cuda/local/capture.h"
+#include "cuda/local/graph.h"
+#include "cuda/local/stream.h"
 
-static struct sim_capture *captures;
-static uint64_t last_id;
-static _Atomic unsigned capture_count; /* looked at without the lock */
-static _Thread_local enum ll_cu_capture_mode thread_mode = LL_CU_STREAM_CAPTURE_MODE_GLOBAL;
-
-static const struct unsafe {
-	const char *symbol;
-	bool uses_legacy;
-} unsafe[] = {
-#define SIM_UNSAFE(symbol, uses_legacy) {#symbol, uses_legacy},
-#include "cuda/capture_unsafe.def"
-};
-
-static bool is_own(const struct sim_capture *capture)
-{
-	return pthread_equal(capture->thread, pthread_self());
-}
-
-static bool prohibits(const struct sim_capture *capture)
-{
-	if (thread_mode == LL_CU_STREAM_CAPTURE_MODE_RELAXED || capture->mode == LL_CU_STREAM_CAPTURE_MODE_RELAXED)
-		return false;
-	return is_own(capture) ||
-	       (thread_mode == LL_CU_STREAM_CAPTURE_MODE_GLOBAL && capture->mode == LL_CU_STREAM_CAPTURE_MODE_GLOBAL);
-}
-
-/* Invalidates the captures that the legacy stream would have to wait for. Returns whether there are any. */
-static bool has_implicit(const struct ll_cu_context *context, bool invalidate)
-{
-	bool any = false;
-	for (const struct ll_cu_stream *stream = context->streams; stream; stream = stream->next) {
-		if (!stream->capture || stream->flags & LL_CU_STREAM_NON_BLOCKING)
-			continue;
-		any = true;
-		stream->capture->is_invalid |= invalidate;
-	}
-	return any;
-}
-
-static ll_cu_result check_unsafe(bool uses_legacy)
-{
-	struct ll_cu_context *context;
-	ll_cu_result status = LL_CUDA_SUCCESS;
-	if (uses_legacy && !sim_null_is_per_thread && sim_current(&context) == LL_CUDA_SUCCESS &&
-	    has_implicit(context, true))
-		return LL_CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-	for (struct sim_capture *capture = captures; capture; capture = capture->next) {
-		if (!prohibits(capture))
-			continue;
-		capture->is_invalid = true;
-		status = LL_CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-	}
-	return status;
-}
-
-ll_cu_result sim_capture_check_call(const char *function)
-{
-	ll_cu_result status = LL_CUDA_SUCCESS;
-	if (!atomic_load_explicit(&capture_count, memory_order_relaxed))
-		return status;
-	for (size_t i = 0; i < sizeof unsafe / sizeof unsafe[0]; i++) {
-		if (strcmp(unsafe[i].symbol, function) != 0)
-			continue;
-		sim_cuda_lock();
-		status = check_unsafe(unsafe[i].uses_legacy);
-		sim_cuda_unlock();
-	}
-	return status;
-}
-
-ll_cu_result sim_capture_admit(const struct ll_cu_stream *stream)
-{
-	if (stream == &stream->context->legacy && has_implicit(stream->context, true))
-		return LL_CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-	return stream->capture && stream->capture->is_invalid ? LL_CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
-							      : LL_CUDA_SUCCESS;
-}
-
-ll_cu_result sim_capture_refuse(const struct ll_cu_stream *stream)
-{
-	stream->capture->is_invalid = true;
-	return LL_CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-}
-
-static struct sim_capture *find(uint64_t id)
-{
-	struct sim_capture *capture = captures;
-	while (capture && capture->id != id)
-		capture = capture->next;
-	return capture;
-}
-
-ll_cu_result sim_capture_refuse_event(const struct ll_cu_event *event)
-{
-	struct sim_capture *capture = find(event->capture_id);
-	if (capture)
-		capture->is_invalid = true;
-	return LL_CUDA_ERROR_CAPTURED_EVENT;
-}
-
-ll_cu_result sim_capture_refuse_context(const struct ll_cu_context *context)
-{
-	ll_cu_result status = LL_CUDA_SUCCESS;
-	for (const struct ll_cu_stream *stream = context->streams; stream; stream = stream->next) {
-		if (stream->capture)
-			status = sim_capture_refuse(stream);
-	}
-	return status;
-}
-
-ll_cu_result sim_capture_work(struct ll_cu_stream *stream, const struct ll_cu_graph_node_params *params)
-{
-	struct ll_cu_graph_node *node;
-	ll_cu_result status = sim_node_new(params, &node);
-	if (status)
-		return status;
-	status = sim_graph_append(stream->capture->graph, node, stream->tail.at, stream->tail.count);
-	if (status)
-		return status;
-	stream->tail.count = 0;
-	return sim_nodes_add(&stream->tail, node) ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-ll_cu_result sim_capture_record(struct ll_cu_stream *stream, struct ll_cu_event *event, unsigned flags)
-{
-	if (event->flags & LL_CU_EVENT_INTERPROCESS)
-		return LL_CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED; /* the capture goes on */
-	if (flags & LL_CU_EVENT_RECORD_EXTERNAL) {
-		struct ll_cu_graph_node_params params = {.type = LL_CU_GRAPH_NODE_TYPE_EVENT_RECORD, .event = {event}};
-		return sim_capture_work(stream, &params);
-	}
-	event->captured.count = 0;
-	if (!sim_nodes_add_all(&event->captured, &stream->tail))
-		return LL_CUDA_ERROR_OUT_OF_MEMORY;
-	event->capture_id = stream->capture->id;
-	event->is_recorded = false;
-	return LL_CUDA_SUCCESS;
-}
-
-static ll_cu_result join(struct ll_cu_stream *stream, const struct ll_cu_event *event)
-{
-	struct sim_capture *capture = find(event->capture_id);
-	if (!capture)
-		return LL_CUDA_ERROR_CAPTURED_EVENT;
-	if (capture->is_invalid)
-		return LL_CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-	if (stream == &stream->context->legacy) {
-		capture->is_invalid = true;
-		return LL_CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-	}
-	if (stream->capture && stream->capture != capture) {
-		stream->capture->is_invalid = capture->is_invalid = true;
-		return LL_CUDA_ERROR_STREAM_CAPTURE_MERGE;
-	}
-	if (!sim_nodes_add_all(&stream->tail, &event->captured))
-		return LL_CUDA_ERROR_OUT_OF_MEMORY;
-	stream->capture = capture;
-	return LL_CUDA_SUCCESS;
-}
-
-ll_cu_result sim_capture_wait(struct ll_cu_stream *stream, struct ll_cu_event *event, unsigned flags,
-			      bool *ret_is_captured)
-{
-	if (stream->capture && event->flags & LL_CU_EVENT_INTERPROCESS)
-		return sim_capture_refuse(stream);
-	*ret_is_captured = stream->capture || event->capture_id;
-	if (stream->capture && flags & LL_CU_EVENT_WAIT_EXTERNAL) {
-		struct ll_cu_graph_node_params params = {.type = LL_CU_GRAPH_NODE_TYPE_WAIT_EVENT, .event = {event}};
-		return sim_capture_work(stream, &params);
-	}
-	if (event->capture_id)
-		return join(stream, event);
-	if (stream->capture && event->is_recorded) {
-		stream->capture->is_invalid = true;
-		return LL_CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
-	}
-	return LL_CUDA_SUCCESS;
-}
-
-/* Lets go of all streams, and of the graph unless it is to be kept. */
-static void end(struct sim_capture *capture, bool keep_graph)
-{
-	for (struct ll_cu_context *context = sim_cuda.contexts; context; context = context->next) {
-		for (struct ll_cu_stream *stream = context->streams; stream; stream = stream->next) {
-			if (stream->capture != capture)
-				continue;
-			stream->capture = NULL;
-			stream->tail.count = 0;
-		}
-	}
-	struct sim_capture **link = &captures;
-	while (*link != capture)
-		link = &(*link)->next;
-	*link = capture->next;
-	atomic_fetch_sub(&capture_count, 1);
-	if (!keep_graph && capture->owns_graph)
-		sim_graph_free(capture->graph);
-	free(capture);
-}
-
-void sim_capture_forget_stream(struct ll_cu_stream *stream)
-{
-	struct sim_capture *capture = stream->capture;
-	if (!capture)
-		return;
-	stream->capture = NULL;
-	capture->is_invalid = true;
-	if (capture->origin == stream)
-		end(capture, false);
-}
-
-static ll_cu_result begin(struct ll_cu_stream *handle, struct ll_cu_graph *graph, enum ll_cu_capture_mode mode,
-			  struct ll_cu_stream **ret_stream)
+static ll_cu_result begin_in(struct ll_cu_stream *handle, struct ll_cu_graph *graph, enum ll_cu_capture_mode mode,
+			     struct ll_cu_stream **ret_stream)
 {
 	struct ll_cu_stream *stream;
 	if (mode > LL_CU_STREAM_CAPTURE_MODE_RELAXED)
@@ -234,27 +21,9 @@ static ll_cu_result begin(struct ll_cu_stream *handle, struct ll_cu_graph *graph
 		return LL_CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	if (stream->capture)
 		return LL_CUDA_ERROR_ILLEGAL_STATE;
-	struct sim_capture *capture = calloc(1, sizeof *capture);
-	bool owns_graph = !graph;
-	if (capture && !graph)
-		graph = sim_graph_new();
-	if (!capture || !graph) {
-		free(capture);
-		return LL_CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	*capture = (struct sim_capture){
-	    .next = captures,
-	    .id = ++last_id,
-	    .mode = mode,
-	    .owns_graph = owns_graph,
-	    .thread = pthread_self(),
-	    .origin = stream,
-	    .graph = graph,
-	};
-	captures = capture;
-	atomic_fetch_add(&capture_count, 1);
-	stream->capture = capture;
-	stream->tail.count = 0;
+	status = sim_capture_begin(stream, graph, mode);
+	if (status)
+		return status;
 	*ret_stream = stream;
 	return LL_CUDA_SUCCESS;
 }
@@ -264,7 +33,7 @@ ll_cu_result cuStreamBeginCapture_v2(struct ll_cu_stream *handle, enum ll_cu_cap
 	SIM_ENTER();
 	struct ll_cu_stream *stream;
 	sim_cuda_lock();
-	ll_cu_result status = begin(handle, NULL, mode, &stream);
+	ll_cu_result status = begin_in(handle, NULL, mode, &stream);
 	sim_cuda_unlock();
 	return status;
 }
@@ -286,7 +55,7 @@ ll_cu_result cuStreamBeginCaptureToGraph(struct ll_cu_stream *handle, struct ll_
 	if (!sim_is_graph(graph) || !sim_are_nodes_of(graph, dependencies, count))
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	sim_cuda_lock();
-	ll_cu_result status = begin(handle, graph, mode, &stream);
+	ll_cu_result status = begin_in(handle, graph, mode, &stream);
 	for (size_t i = 0; !status && i < count; i++) {
 		if (!sim_nodes_add(&stream->tail, dependencies[i]))
 			status = LL_CUDA_ERROR_OUT_OF_MEMORY;
@@ -322,7 +91,7 @@ static ll_cu_result end_in(struct ll_cu_stream *handle, struct ll_cu_graph **ret
 		capture->is_invalid = true;
 		return LL_CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
 	}
-	if (capture->mode != LL_CU_STREAM_CAPTURE_MODE_RELAXED && !is_own(capture))
+	if (capture->mode != LL_CU_STREAM_CAPTURE_MODE_RELAXED && !sim_capture_is_own(capture))
 		return LL_CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
 	if (capture->is_invalid)
 		status = LL_CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
@@ -330,7 +99,7 @@ static ll_cu_result end_in(struct ll_cu_stream *handle, struct ll_cu_graph **ret
 		status = LL_CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
 	if (!status)
 		*ret_graph = capture->graph;
-	end(capture, !status);
+	sim_capture_end(capture, !status);
 	return status;
 }
 
@@ -354,7 +123,7 @@ static ll_cu_result get_status(struct ll_cu_stream *handle, struct ll_cu_stream 
 	if (status)
 		return status;
 	struct ll_cu_stream *stream = *ret_stream;
-	if (stream == &stream->context->legacy && has_implicit(stream->context, false))
+	if (stream == &stream->context->legacy && sim_capture_is_implicit(stream->context, false))
 		return LL_CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 	*ret_status = !stream->capture              ? LL_CU_STREAM_CAPTURE_STATUS_NONE
 		      : stream->capture->is_invalid ? LL_CU_STREAM_CAPTURE_STATUS_INVALIDATED
@@ -432,8 +201,8 @@ ll_cu_result cuStreamGetCaptureInfo_v3(struct ll_cu_stream *stream, enum ll_cu_c
 	return get_info(stream, ret_status, ret_id, ret_graph, ret_dependencies, ret_edges, ret_count);
 }
 
-static ll_cu_result update(struct ll_cu_stream *handle, struct ll_cu_graph_node *const *dependencies, size_t count,
-			   unsigned flags)
+static ll_cu_result update_tail(struct ll_cu_stream *handle, struct ll_cu_graph_node *const *dependencies, size_t count,
+				unsigned flags)
 {
 	struct ll_cu_stream *stream;
 	ll_cu_result status = sim_stream_of(handle, &stream);
@@ -463,7 +232,7 @@ ll_cu_result cuStreamUpdateCaptureDependencies_v2(struct ll_cu_stream *stream, s
 	SIM_ENTER();
 	(void)edges;
 	sim_cuda_lock();
-	ll_cu_result status = update(stream, dependencies, count, flags);
+	ll_cu_result status = update_tail(stream, dependencies, count, flags);
 	sim_cuda_unlock();
 	return status;
 }
@@ -480,8 +249,6 @@ ll_cu_result cuThreadExchangeStreamCaptureMode(enum ll_cu_capture_mode *mode)
 	SIM_ENTER();
 	if (!mode || *mode > LL_CU_STREAM_CAPTURE_MODE_RELAXED)
 		return LL_CUDA_ERROR_INVALID_VALUE;
-	enum ll_cu_capture_mode before = thread_mode;
-	thread_mode = *mode;
-	*mode = before;
+	*mode = sim_capture_exchange_mode(*mode);
 	return LL_CUDA_SUCCESS;
 }

@@ -1,66 +1,24 @@
 /*
- * Copies of one range. Bytes move when the model says that the copy is done; from host memory the card cannot reach by
- * itself they are staged when the call is made, and to such memory the call waits, as the real driver does.
+ * Copies of one range. From host memory the card cannot reach by itself bytes are staged when the call is made, and to
+ * such memory the call waits, as the real driver does.
  */
-#include "cuda/copy.h"
-
 #include <stdlib.h>
 #include <string.h>
 
-#include "card/engine.h"
-#include "cuda/capture.h"
-
-enum { COPY_OVERHEAD_NS = 2000 };
-
-void sim_copy_describe(struct sim_op *op, const struct ll_cu_context *context, enum sim_direction direction,
-		       size_t bytes)
-{
-	const struct sim_card *card = &sim_cuda.world->cards[context->card];
-	double rate = direction == SIM_ON_CARD ? card->memory_bytes_per_ns : card->copy_bytes_per_ns;
-	*op = (struct sim_op){
-	    .kind = direction == SIM_ON_CARD ? SIM_OP_KERNEL : SIM_OP_COPY,
-	    .direction = direction == SIM_FROM_CARD,
-	    .length_ns = COPY_OVERHEAD_NS + (uint64_t)((double)bytes / rate),
-	    .module = SIM_NONE,
-	};
-	if (direction != SIM_ON_CARD)
-		return;
-	/* Copies and memsets on the card are kernels of the driver: a block for each 64 KiB. */
-	size_t blocks = (bytes + 65535) / 65536;
-	op->blocks = blocks < card->sm_count ? (uint32_t)blocks : card->sm_count;
-	op->threads = 512;
-}
-
-ll_cu_result sim_place_device(uint64_t address, size_t bytes, struct sim_place *ret_place)
-{
-	const struct sim_memory *memory = sim_memory_find(address);
-	char *at = sim_memory_at(address, bytes);
-	if (!at)
-		return LL_CUDA_ERROR_INVALID_VALUE;
-	*ret_place = (struct sim_place){
-	    .address = address, .at = at, .is_device = memory->kind == SIM_MEMORY_DEVICE, .is_reachable = true};
-	return LL_CUDA_SUCCESS;
-}
-
-struct sim_place sim_place_any(uint64_t address, size_t bytes)
-{
-	struct sim_place place;
-	if (sim_place_device(address, bytes, &place) != LL_CUDA_SUCCESS)
-		place = (struct sim_place){.address = address, .at = (char *)(uintptr_t)address};
-	return place;
-}
+#include "cuda/enter.h"
+#include "cuda/local/capture.h"
+#include "cuda/local/capture_work.h"
+#include "cuda/local/copy.h"
+#include "cuda/local/current.h"
+#include "cuda/local/managed.h"
+#include "cuda/local/stream.h"
 
 static struct sim_place find_host(const void *pointer, size_t bytes)
 {
 	return sim_place_any((uintptr_t)pointer, bytes);
 }
 
-enum sim_direction sim_direction_of(struct sim_place to, struct sim_place from)
-{
-	return !to.is_device ? SIM_FROM_CARD : from.is_device ? SIM_ON_CARD : SIM_TO_CARD;
-}
-
-static ll_cu_result capture(struct ll_cu_stream *stream, struct sim_place to, struct sim_place from, size_t bytes)
+static ll_cu_result capture_copy(struct ll_cu_stream *stream, struct sim_place to, struct sim_place from, size_t bytes)
 {
 	struct ll_cu_graph_node_params params = {
 	    .type = LL_CU_GRAPH_NODE_TYPE_MEMCPY,
@@ -78,8 +36,8 @@ static ll_cu_result capture(struct ll_cu_stream *stream, struct sim_place to, st
 	return sim_capture_work(stream, &params);
 }
 
-static ll_cu_result copy(struct sim_place to, struct sim_place from, size_t bytes, struct ll_cu_stream *handle,
-			 bool is_async)
+static ll_cu_result copy_range(struct sim_place to, struct sim_place from, size_t bytes, struct ll_cu_stream *handle,
+			       bool is_async)
 {
 	struct ll_cu_stream *stream;
 	struct sim_op op;
@@ -88,7 +46,7 @@ static ll_cu_result copy(struct sim_place to, struct sim_place from, size_t byte
 	if (status || !bytes)
 		return status;
 	if (stream->capture)
-		return is_async ? capture(stream, to, from, bytes) : sim_capture_refuse(stream);
+		return is_async ? capture_copy(stream, to, from, bytes) : sim_capture_refuse(stream);
 	struct sim_action action = {.kind = SIM_ACTION_COPY, .to = to.at, .from = from.at, .bytes = bytes};
 	if (is_async && !from.is_reachable) {
 		action.staged = malloc(bytes);
@@ -115,7 +73,7 @@ static ll_cu_result copy_to_card(ll_cu_deviceptr to, const void *from, size_t by
 	if (!status && bytes)
 		status = sim_place_device(to, bytes, &target);
 	if (!status)
-		status = copy(target, find_host(from, bytes), bytes, stream, is_async);
+		status = copy_range(target, find_host(from, bytes), bytes, stream, is_async);
 	sim_cuda_unlock();
 	return status;
 }
@@ -130,7 +88,7 @@ static ll_cu_result copy_from_card(void *to, ll_cu_deviceptr from, size_t bytes,
 	if (!status && bytes)
 		status = sim_place_device(from, bytes, &source);
 	if (!status)
-		status = copy(find_host(to, bytes), source, bytes, stream, is_async);
+		status = copy_range(find_host(to, bytes), source, bytes, stream, is_async);
 	sim_cuda_unlock();
 	return status;
 }
@@ -147,7 +105,7 @@ static ll_cu_result copy_any(ll_cu_deviceptr to, ll_cu_deviceptr from, size_t by
 	if (!status && must_be_known && bytes && (!target.is_reachable || !source.is_reachable))
 		status = LL_CUDA_ERROR_INVALID_VALUE;
 	if (!status)
-		status = copy(target, source, bytes, stream, is_async);
+		status = copy_range(target, source, bytes, stream, is_async);
 	sim_cuda_unlock();
 	return status;
 }

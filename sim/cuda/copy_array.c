@@ -1,7 +1,9 @@
 /*
  * Copies of one range of an array: bytes of its rows as they lie one after the other.
  */
-#include "cuda/copy.h"
+#include "cuda/copy_pitched.h"
+#include "cuda/enter.h"
+#include "cuda/local/copy.h"
 
 /* One end of such a copy. */
 struct side {
@@ -27,7 +29,8 @@ static struct side of_host(void *address)
 	return (struct side){.type = LL_CU_MEMORYTYPE_HOST, .host = address};
 }
 
-static ll_cu_result copy(struct side to, struct side from, size_t bytes, struct ll_cu_stream *stream, bool is_async)
+static ll_cu_result copy_array_range(struct side to, struct side from, size_t bytes, struct ll_cu_stream *stream,
+				     bool is_async)
 {
 	struct ll_cu_memcpy3d block = {
 	    .from_type = from.type,
@@ -51,44 +54,44 @@ ll_cu_result cuMemcpyAtoA_v2(struct ll_cu_array *to, size_t to_offset, struct ll
 			     size_t bytes)
 {
 	SIM_ENTER();
-	return copy(of_array(to, to_offset), of_array(from, from_offset), bytes, NULL, false);
+	return copy_array_range(of_array(to, to_offset), of_array(from, from_offset), bytes, NULL, false);
 }
 
 ll_cu_result cuMemcpyAtoD_v2(ll_cu_deviceptr to, struct ll_cu_array *from, size_t from_offset, size_t bytes)
 {
 	SIM_ENTER();
-	return copy(of_device(to), of_array(from, from_offset), bytes, NULL, false);
+	return copy_array_range(of_device(to), of_array(from, from_offset), bytes, NULL, false);
 }
 
 ll_cu_result cuMemcpyDtoA_v2(struct ll_cu_array *to, size_t to_offset, ll_cu_deviceptr from, size_t bytes)
 {
 	SIM_ENTER();
-	return copy(of_array(to, to_offset), of_device(from), bytes, NULL, false);
+	return copy_array_range(of_array(to, to_offset), of_device(from), bytes, NULL, false);
 }
 
 ll_cu_result cuMemcpyAtoH_v2(void *to, struct ll_cu_array *from, size_t from_offset, size_t bytes)
 {
 	SIM_ENTER();
-	return copy(of_host(to), of_array(from, from_offset), bytes, NULL, false);
+	return copy_array_range(of_host(to), of_array(from, from_offset), bytes, NULL, false);
 }
 
 ll_cu_result cuMemcpyAtoHAsync_v2(void *to, struct ll_cu_array *from, size_t from_offset, size_t bytes,
 				  struct ll_cu_stream *stream)
 {
 	SIM_ENTER();
-	return copy(of_host(to), of_array(from, from_offset), bytes, stream, true);
+	return copy_array_range(of_host(to), of_array(from, from_offset), bytes, stream, true);
 }
 
 /* A source is only read. */
 ll_cu_result cuMemcpyHtoA_v2(struct ll_cu_array *to, size_t to_offset, const void *from, size_t bytes)
 {
 	SIM_ENTER();
-	return copy(of_array(to, to_offset), of_host((void *)(uintptr_t)from), bytes, NULL, false);
+	return copy_array_range(of_array(to, to_offset), of_host((void *)(uintptr_t)from), bytes, NULL, false);
 }
 
 ll_cu_result cuMemcpyHtoAAsync_v2(struct ll_cu_array *to, size_t to_offset, const void *from, size_t bytes,
 				  struct ll_cu_stream *stream)
 {
 	SIM_ENTER();
-	return copy(of_array(to, to_offset), of_host((void *)(uintptr_t)from), bytes, stream, true);
+	return copy_array_range(of_array(to, to_offset), of_host((void *)(uintptr_t)from), bytes, stream, true);
 }

@@ -2,8 +2,10 @@
  * Copies in batches: each of a batch is queued in the stream as it would be alone, in the order given. Where one of
  * them cannot be made nothing of the batch is.
  */
-#include "cuda/array.h"
-#include "cuda/copy.h"
+#include "cuda/copy_pitched.h"
+#include "cuda/enter.h"
+#include "cuda/local/array.h"
+#include "cuda/local/copy.h"
 
 enum { OVERLAP = 1 };
 
@@ -33,7 +35,7 @@ static bool are_attributes(const struct ll_cu_copy_attributes *attributes, const
 	return true;
 }
 
-static struct ll_cu_memcpy3d line(ll_cu_deviceptr to, ll_cu_deviceptr from, size_t bytes)
+static struct ll_cu_memcpy3d describe_range(ll_cu_deviceptr to, ll_cu_deviceptr from, size_t bytes)
 {
 	return (struct ll_cu_memcpy3d){
 	    .from_type = LL_CU_MEMORYTYPE_UNIFIED,
@@ -46,7 +48,7 @@ static struct ll_cu_memcpy3d line(ll_cu_deviceptr to, ll_cu_deviceptr from, size
 	};
 }
 
-static ll_cu_result check(const struct ll_cu_memcpy3d *copy)
+static ll_cu_result check_copy(const struct ll_cu_memcpy3d *copy)
 {
 	sim_cuda_lock();
 	ll_cu_result status = sim_copy_check(copy);
@@ -60,8 +62,8 @@ static ll_cu_result copy_lines(const ll_cu_deviceptr *to, const ll_cu_deviceptr 
 	ll_cu_result status = LL_CUDA_SUCCESS;
 	for (int pass = 0; pass < 2; pass++) {
 		for (size_t i = 0; i < count && !status; i++) {
-			struct ll_cu_memcpy3d copy = line(to[i], from[i], bytes[i]);
-			status = pass ? sim_copy_block(&copy, stream, true) : check(&copy);
+			struct ll_cu_memcpy3d copy = describe_range(to[i], from[i], bytes[i]);
+			status = pass ? sim_copy_block(&copy, stream, true) : check_copy(&copy);
 			if (!status && !bytes[i])
 				status = LL_CUDA_ERROR_INVALID_VALUE;
 			if (status)
@@ -115,7 +117,7 @@ static size_t element_bytes(const struct ll_cu_copy3d_op *op)
 	return bytes;
 }
 
-static struct ll_cu_memcpy3d block(const struct ll_cu_copy3d_op *op)
+static struct ll_cu_memcpy3d describe_block(const struct ll_cu_copy3d_op *op)
 {
 	size_t element = element_bytes(op);
 	struct ll_cu_memcpy3d copy = {
@@ -170,8 +172,8 @@ static ll_cu_result copy_blocks(size_t count, const struct ll_cu_copy3d_op *ops,
 			struct ll_cu_memcpy3d copy;
 			status = is_op(&ops[i]) ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_VALUE;
 			if (!status) {
-				copy = block(&ops[i]);
-				status = pass ? sim_copy_block(&copy, stream, true) : check(&copy);
+				copy = describe_block(&ops[i]);
+				status = pass ? sim_copy_block(&copy, stream, true) : check_copy(&copy);
 			}
 			if (status)
 				*ret_failed = i;

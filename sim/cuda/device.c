@@ -9,8 +9,8 @@
 
 #include "abi/nvml.h"
 #include "card/engine.h"
-#include "cuda/local.h"
-#include "cuda/mps.h"
+#include "cuda/enter.h"
+#include "cuda/local/mps.h"
 
 static const struct sim_card *card_of(ll_cu_device device)
 {
@@ -19,7 +19,7 @@ static const struct sim_card *card_of(ll_cu_device device)
 	return &sim_cuda.world->cards[sim_cuda.devices[device]];
 }
 
-static const struct sim_card *physical(const struct sim_card *card)
+static const struct sim_card *physical_card_of(const struct sim_card *card)
 {
 	return card->parent == SIM_NONE ? card : &sim_cuda.world->cards[card->parent];
 }
@@ -79,7 +79,7 @@ ll_cu_result cuDeviceGetUuid(struct ll_cu_uuid *ret_uuid, ll_cu_device device)
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	if (!card)
 		return LL_CUDA_ERROR_INVALID_DEVICE;
-	uuid_bytes(physical(card)->uuid, ret_uuid);
+	uuid_bytes(physical_card_of(card)->uuid, ret_uuid);
 	return LL_CUDA_SUCCESS;
 }
 
@@ -97,7 +97,7 @@ ll_cu_result cuDeviceGetUuid_v2(struct ll_cu_uuid *ret_uuid, ll_cu_device device
 
 static void bus_id(const struct sim_card *card, char text[32])
 {
-	card = physical(card);
+	card = physical_card_of(card);
 	snprintf(text, 32, "%04X:%02X:%02X.0", card->pci_domain, card->pci_bus, card->pci_device);
 }
 
@@ -216,7 +216,7 @@ static int compute_mode(const struct sim_card *card)
 {
 	sim_lock(sim_cuda.world);
 	sim_advance_to_now(sim_cuda.world);
-	int mode = (int)physical(card)->compute_mode;
+	int mode = (int)physical_card_of(card)->compute_mode;
 	sim_unlock(sim_cuda.world);
 	return mode;
 }
@@ -249,13 +249,13 @@ ll_cu_result cuDeviceGetAttribute(int *ret_value, enum ll_cu_device_attribute at
 		*ret_value = compute_mode(card);
 		break;
 	case LL_CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
-		*ret_value = (int)physical(card)->pci_bus;
+		*ret_value = (int)physical_card_of(card)->pci_bus;
 		break;
 	case LL_CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID:
-		*ret_value = (int)physical(card)->pci_device;
+		*ret_value = (int)physical_card_of(card)->pci_device;
 		break;
 	case LL_CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID:
-		*ret_value = (int)physical(card)->pci_domain;
+		*ret_value = (int)physical_card_of(card)->pci_domain;
 		break;
 	case LL_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
 		*ret_value = (int)card->capability_major;

@@ -7,8 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cuda/arena.h"
-#include "cuda/array.h"
+#include "cuda/enter.h"
+#include "cuda/local/allocations.h"
+#include "cuda/local/arena.h"
+#include "cuda/local/array.h"
+#include "cuda/local/current.h"
 
 struct ll_cu_external_memory {
 	uint64_t bytes;

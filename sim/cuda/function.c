@@ -1,9 +1,14 @@
 /*
  * Functions of modules: their attributes, their parameters.
  */
-#include "cuda/local.h"
+#include "cuda/function.h"
 
-#include "cuda/mps.h"
+#include "cuda/enter.h"
+
+#include "cuda/local/current.h"
+#include "cuda/local/kernel.h"
+#include "cuda/local/module.h"
+#include "cuda/local/mps.h"
 
 static bool is_function(const struct ll_cu_function *function)
 {
@@ -148,18 +153,7 @@ ll_cu_result cuFuncLoad(struct ll_cu_function *function)
  * Occupancy, by threads, blocks and shared memory; registers are taken to be few.
  */
 
-enum { SM_THREADS = 2048, SM_BLOCKS = 32, BLOCK_RESERVED_BYTES = 1024 };
-
-int sim_blocks_per_sm(int block_threads, size_t shared_bytes)
-{
-	int warps = (block_threads + 31) / 32;
-	int blocks = SM_THREADS / 32 / warps;
-	if (shared_bytes && (size_t)blocks > SIM_SM_SHARED_BYTES / shared_bytes)
-		blocks = (int)(SIM_SM_SHARED_BYTES / shared_bytes);
-	if (block_threads > SIM_BLOCK_THREADS)
-		blocks = 0;
-	return blocks < SM_BLOCKS ? blocks : SM_BLOCKS;
-}
+enum { BLOCK_RESERVED_BYTES = 1024 };
 
 ll_cu_result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *ret_blocks, struct ll_cu_function *function,
 							 int block_size, size_t shared_bytes)

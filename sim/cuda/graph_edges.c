@@ -3,7 +3,8 @@
  */
 #include <string.h>
 
-#include "cuda/graph.h"
+#include "cuda/enter.h"
+#include "cuda/local/graph.h"
 
 /*
  * Lists come in two calls: without an array the count is asked for; with one it says how much room there is, and what
@@ -21,7 +22,7 @@ static struct list list_to(struct ll_cu_graph_node **first, struct ll_cu_graph_n
 	return (struct list){.first = first, .second = second, .edges = edges, .room = first ? *count : 0};
 }
 
-static void put(struct list *list, struct ll_cu_graph_node *first, struct ll_cu_graph_node *second)
+static void put_edge(struct list *list, struct ll_cu_graph_node *first, struct ll_cu_graph_node *second)
 {
 	size_t i = list->count++;
 	if (i >= list->room)
@@ -51,7 +52,7 @@ ll_cu_result cuGraphGetNodes(struct ll_cu_graph *graph, struct ll_cu_graph_node 
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	struct list list = list_to(ret_nodes, NULL, NULL, count);
 	for (struct ll_cu_graph_node *node = graph->first; node; node = node->next)
-		put(&list, node, NULL);
+		put_edge(&list, node, NULL);
 	return close_list(&list, count);
 }
 
@@ -63,7 +64,7 @@ ll_cu_result cuGraphGetRootNodes(struct ll_cu_graph *graph, struct ll_cu_graph_n
 	struct list list = list_to(ret_nodes, NULL, NULL, count);
 	for (struct ll_cu_graph_node *node = graph->first; node; node = node->next) {
 		if (!node->from.count)
-			put(&list, node, NULL);
+			put_edge(&list, node, NULL);
 	}
 	return close_list(&list, count);
 }
@@ -78,7 +79,7 @@ ll_cu_result cuGraphGetEdges_v2(struct ll_cu_graph *graph, struct ll_cu_graph_no
 	struct list list = list_to(ret_from, ret_to, ret_edges, count);
 	for (struct ll_cu_graph_node *node = graph->first; node; node = node->next) {
 		for (size_t i = 0; i < node->from.count; i++)
-			put(&list, node->from.at[i], node);
+			put_edge(&list, node->from.at[i], node);
 	}
 	return close_list(&list, count);
 }
@@ -98,7 +99,7 @@ ll_cu_result cuGraphNodeGetDependencies_v2(struct ll_cu_graph_node *node, struct
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	struct list list = list_to(ret_nodes, NULL, ret_edges, count);
 	for (size_t i = 0; i < node->from.count; i++)
-		put(&list, node->from.at[i], NULL);
+		put_edge(&list, node->from.at[i], NULL);
 	return close_list(&list, count);
 }
 
@@ -118,7 +119,7 @@ ll_cu_result cuGraphNodeGetDependentNodes_v2(struct ll_cu_graph_node *node, stru
 	struct list list = list_to(ret_nodes, NULL, ret_edges, count);
 	for (struct ll_cu_graph_node *other = node->graph->first; other; other = other->next) {
 		if (sim_nodes_have(&other->from, node))
-			put(&list, other, NULL);
+			put_edge(&list, other, NULL);
 	}
 	return close_list(&list, count);
 }

@@ -4,11 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/capture.h"
-#include "cuda/copy.h"
-#include "cuda/event.h"
-#include "cuda/graph.h"
+#include "cuda/enter.h"
 #include "cuda/launch.h"
+#include "cuda/local/capture.h"
+#include "cuda/local/capture_work.h"
+#include "cuda/local/copy.h"
+#include "cuda/local/current.h"
+#include "cuda/local/event.h"
+#include "cuda/local/graph.h"
+#include "cuda/local/graph_memory.h"
+#include "cuda/local/graph_node.h"
+#include "cuda/local/kernel.h"
+#include "cuda/local/queue.h"
+#include "cuda/local/stream.h"
 
 static struct ll_cu_graph_exec *execs;
 
@@ -38,8 +46,8 @@ static void set_exec(const struct ll_cu_graph *graph, bool has_exec)
 	}
 }
 
-static ll_cu_result instantiate(struct ll_cu_graph *graph, uint64_t flags, struct ll_cu_graph_exec **ret_exec,
-				struct ll_cu_graph_node **ret_culprit)
+static ll_cu_result instantiate_graph(struct ll_cu_graph *graph, uint64_t flags, struct ll_cu_graph_exec **ret_exec,
+				      struct ll_cu_graph_node **ret_culprit)
 {
 	*ret_culprit = NULL;
 	if (flags & LL_CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH || have_exec(graph))
@@ -74,7 +82,7 @@ static ll_cu_result check_and_instantiate(struct ll_cu_graph_exec **ret_exec, st
 	if (!ret_exec || !sim_is_graph(graph) || flags & ~known)
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	sim_cuda_lock();
-	ll_cu_result status = instantiate(graph, flags, ret_exec, ret_culprit);
+	ll_cu_result status = instantiate_graph(graph, flags, ret_exec, ret_culprit);
 	sim_cuda_unlock();
 	return status;
 }
@@ -152,8 +160,8 @@ ll_cu_result cuGraphExecDestroy(struct ll_cu_graph_exec *exec)
 }
 
 /* Before anything is queued: can all of it be? Takes the memory, of `taken` nodes more. */
-static ll_cu_result prepare(const struct ll_cu_graph *graph, const struct ll_cu_stream *stream, bool frees_itself,
-			    size_t *taken)
+static ll_cu_result prepare_launch(const struct ll_cu_graph *graph, const struct ll_cu_stream *stream,
+				   bool frees_itself, size_t *taken)
 {
 	ll_cu_result status = LL_CUDA_SUCCESS;
 	for (const struct ll_cu_graph_node *node = graph->first; node && !status; node = node->next) {
@@ -163,7 +171,7 @@ static ll_cu_result prepare(const struct ll_cu_graph *graph, const struct ll_cu_
 				status = LL_CUDA_ERROR_INVALID_HANDLE;
 			break;
 		case LL_CU_GRAPH_NODE_TYPE_GRAPH:
-			status = prepare(node->params.child.graph, stream, frees_itself, taken);
+			status = prepare_launch(node->params.child.graph, stream, frees_itself, taken);
 			break;
 		case LL_CU_GRAPH_NODE_TYPE_MEM_ALLOC:
 			status = sim_graph_memory_take(node->memory, frees_itself);
@@ -177,11 +185,11 @@ static ll_cu_result prepare(const struct ll_cu_graph *graph, const struct ll_cu_
 }
 
 /* Frees what the first nodes have taken. */
-static void undo(const struct ll_cu_graph *graph, size_t *taken)
+static void undo_launch(const struct ll_cu_graph *graph, size_t *taken)
 {
 	for (const struct ll_cu_graph_node *node = graph->first; node && *taken; node = node->next) {
 		if (node->params.type == LL_CU_GRAPH_NODE_TYPE_GRAPH) {
-			undo(node->params.child.graph, taken);
+			undo_launch(node->params.child.graph, taken);
 		} else if (node->params.type == LL_CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
 			sim_graph_memory_free(node->memory);
 			--*taken;
@@ -244,16 +252,16 @@ static ll_cu_result wait_for_last_launch(const struct ll_cu_graph_exec *exec, st
 	return exec->was_launched && is_elsewhere ? sim_queue(stream, &op, NULL, NULL) : LL_CUDA_SUCCESS;
 }
 
-static ll_cu_result launch(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)
+static ll_cu_result launch_exec(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)
 {
 	struct sim_world *w = sim_cuda.world;
 	bool frees_itself = exec->flags & LL_CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
 	ll_cu_result status = sim_context_status(stream->context);
 	size_t taken = 0;
 	if (!status)
-		status = prepare(exec->graph, stream, frees_itself, &taken);
+		status = prepare_launch(exec->graph, stream, frees_itself, &taken);
 	if (status) {
-		undo(exec->graph, &taken);
+		undo_launch(exec->graph, &taken);
 		return status;
 	}
 	status = wait_for_last_launch(exec, stream);
@@ -270,7 +278,7 @@ static ll_cu_result launch(struct ll_cu_graph_exec *exec, struct ll_cu_stream *s
 }
 
 /* In a captured stream a launch is a node: the graph as it is now. */
-static ll_cu_result capture(const struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)
+static ll_cu_result capture_exec(const struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)
 {
 	struct ll_cu_graph_node_params params = {.type = LL_CU_GRAPH_NODE_TYPE_GRAPH, .child = {.graph = exec->graph}};
 	return sim_graph_has_memory(exec->graph) ? LL_CUDA_ERROR_NOT_SUPPORTED : sim_capture_work(stream, &params);
@@ -285,7 +293,7 @@ ll_cu_result cuGraphLaunch(struct ll_cu_graph_exec *exec, struct ll_cu_stream *h
 	sim_cuda_lock();
 	ll_cu_result status = sim_stream_for_work(handle, &stream);
 	if (status == LL_CUDA_SUCCESS)
-		status = stream->capture ? capture(exec, stream) : launch(exec, stream);
+		status = stream->capture ? capture_exec(exec, stream) : launch_exec(exec, stream);
 	sim_cuda_unlock();
 	return status;
 }

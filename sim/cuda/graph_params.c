@@ -3,12 +3,14 @@
  */
 #include <string.h>
 
-#include "cuda/graph.h"
+#include "cuda/enter.h"
+#include "cuda/local/graph.h"
+#include "cuda/local/graph_node.h"
 
 typedef struct ll_cu_graph_node *const *node_list;
 
-static ll_cu_result add(struct ll_cu_graph_node **ret_node, struct ll_cu_graph *graph, node_list from, size_t count,
-			const struct ll_cu_graph_node_params *params)
+static ll_cu_result add_node(struct ll_cu_graph_node **ret_node, struct ll_cu_graph *graph, node_list from,
+			     size_t count, const struct ll_cu_graph_node_params *params)
 {
 	struct ll_cu_graph_node *node;
 	if (!ret_node || !sim_is_graph(graph) || !sim_are_nodes_of(graph, from, count))
@@ -36,7 +38,7 @@ ll_cu_result cuGraphAddNode_v2(struct ll_cu_graph_node **ret_node, struct ll_cu_
 	(void)edges;
 	if (!params)
 		return LL_CUDA_ERROR_INVALID_VALUE;
-	ll_cu_result status = add(ret_node, graph, dependencies, count, params);
+	ll_cu_result status = add_node(ret_node, graph, dependencies, count, params);
 	if (!status && params->type == LL_CU_GRAPH_NODE_TYPE_MEM_ALLOC)
 		params->alloc.address = (*ret_node)->params.alloc.address;
 	return status;
@@ -108,7 +110,8 @@ ll_cu_result cuGraphAddKernelNode_v2(struct ll_cu_graph_node **ret_node, struct 
 {
 	SIM_ENTER();
 	struct ll_cu_graph_node_params say;
-	return say_kernel(&say, params) ? add(ret_node, graph, dependencies, count, &say) : LL_CUDA_ERROR_INVALID_VALUE;
+	return say_kernel(&say, params) ? add_node(ret_node, graph, dependencies, count, &say)
+					: LL_CUDA_ERROR_INVALID_VALUE;
 }
 
 ll_cu_result cuGraphAddKernelNode(struct ll_cu_graph_node **ret_node, struct ll_cu_graph *graph, node_list dependencies,
@@ -116,7 +119,7 @@ ll_cu_result cuGraphAddKernelNode(struct ll_cu_graph_node **ret_node, struct ll_
 {
 	SIM_ENTER();
 	struct ll_cu_graph_node_params say;
-	return say_kernel_v1(&say, params) ? add(ret_node, graph, dependencies, count, &say)
+	return say_kernel_v1(&say, params) ? add_node(ret_node, graph, dependencies, count, &say)
 					   : LL_CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -125,7 +128,7 @@ ll_cu_result cuGraphAddMemcpyNode(struct ll_cu_graph_node **ret_node, struct ll_
 {
 	SIM_ENTER();
 	struct ll_cu_graph_node_params say;
-	return say_copy(&say, params, context) ? add(ret_node, graph, dependencies, count, &say)
+	return say_copy(&say, params, context) ? add_node(ret_node, graph, dependencies, count, &say)
 					       : LL_CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -134,7 +137,7 @@ ll_cu_result cuGraphAddMemsetNode(struct ll_cu_graph_node **ret_node, struct ll_
 {
 	SIM_ENTER();
 	struct ll_cu_graph_node_params say;
-	return say_fill(&say, params, context) ? add(ret_node, graph, dependencies, count, &say)
+	return say_fill(&say, params, context) ? add_node(ret_node, graph, dependencies, count, &say)
 					       : LL_CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -143,7 +146,8 @@ ll_cu_result cuGraphAddHostNode(struct ll_cu_graph_node **ret_node, struct ll_cu
 {
 	SIM_ENTER();
 	struct ll_cu_graph_node_params say;
-	return say_host(&say, params) ? add(ret_node, graph, dependencies, count, &say) : LL_CUDA_ERROR_INVALID_VALUE;
+	return say_host(&say, params) ? add_node(ret_node, graph, dependencies, count, &say)
+				      : LL_CUDA_ERROR_INVALID_VALUE;
 }
 
 ll_cu_result cuGraphAddChildGraphNode(struct ll_cu_graph_node **ret_node, struct ll_cu_graph *graph,
@@ -154,7 +158,7 @@ ll_cu_result cuGraphAddChildGraphNode(struct ll_cu_graph_node **ret_node, struct
 	if (!sim_is_graph(child))
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	return sim_graph_has_memory(child) ? LL_CUDA_ERROR_NOT_SUPPORTED
-					   : add(ret_node, graph, dependencies, count, &say);
+					   : add_node(ret_node, graph, dependencies, count, &say);
 }
 
 ll_cu_result cuGraphAddEmptyNode(struct ll_cu_graph_node **ret_node, struct ll_cu_graph *graph, node_list dependencies,
@@ -162,7 +166,7 @@ ll_cu_result cuGraphAddEmptyNode(struct ll_cu_graph_node **ret_node, struct ll_c
 {
 	SIM_ENTER();
 	struct ll_cu_graph_node_params say = {.type = LL_CU_GRAPH_NODE_TYPE_EMPTY};
-	return add(ret_node, graph, dependencies, count, &say);
+	return add_node(ret_node, graph, dependencies, count, &say);
 }
 
 ll_cu_result cuGraphAddEventRecordNode(struct ll_cu_graph_node **ret_node, struct ll_cu_graph *graph,
@@ -170,7 +174,7 @@ ll_cu_result cuGraphAddEventRecordNode(struct ll_cu_graph_node **ret_node, struc
 {
 	SIM_ENTER();
 	struct ll_cu_graph_node_params say = {.type = LL_CU_GRAPH_NODE_TYPE_EVENT_RECORD, .event = {event}};
-	return add(ret_node, graph, dependencies, count, &say);
+	return add_node(ret_node, graph, dependencies, count, &say);
 }
 
 ll_cu_result cuGraphAddEventWaitNode(struct ll_cu_graph_node **ret_node, struct ll_cu_graph *graph,
@@ -178,7 +182,7 @@ ll_cu_result cuGraphAddEventWaitNode(struct ll_cu_graph_node **ret_node, struct 
 {
 	SIM_ENTER();
 	struct ll_cu_graph_node_params say = {.type = LL_CU_GRAPH_NODE_TYPE_WAIT_EVENT, .event = {event}};
-	return add(ret_node, graph, dependencies, count, &say);
+	return add_node(ret_node, graph, dependencies, count, &say);
 }
 
 ll_cu_result cuGraphAddMemAllocNode(struct ll_cu_graph_node **ret_node, struct ll_cu_graph *graph,
@@ -189,7 +193,7 @@ ll_cu_result cuGraphAddMemAllocNode(struct ll_cu_graph_node **ret_node, struct l
 	if (!params)
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	say.alloc = *params;
-	ll_cu_result status = add(ret_node, graph, dependencies, count, &say);
+	ll_cu_result status = add_node(ret_node, graph, dependencies, count, &say);
 	if (!status)
 		params->address = (*ret_node)->params.alloc.address;
 	return status;
@@ -200,7 +204,7 @@ ll_cu_result cuGraphAddMemFreeNode(struct ll_cu_graph_node **ret_node, struct ll
 {
 	SIM_ENTER();
 	struct ll_cu_graph_node_params say = {.type = LL_CU_GRAPH_NODE_TYPE_MEM_FREE, .free = {address}};
-	return add(ret_node, graph, dependencies, count, &say);
+	return add_node(ret_node, graph, dependencies, count, &say);
 }
 
 ll_cu_result cuGraphAddBatchMemOpNode(struct ll_cu_graph_node **ret_node, struct ll_cu_graph *graph,
@@ -211,7 +215,7 @@ ll_cu_result cuGraphAddBatchMemOpNode(struct ll_cu_graph_node **ret_node, struct
 	if (!params)
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	say.mem_op = *params;
-	return add(ret_node, graph, dependencies, count, &say);
+	return add_node(ret_node, graph, dependencies, count, &say);
 }
 
 ll_cu_result cuGraphNodeGetType(struct ll_cu_graph_node *node, enum ll_cu_graph_node_type *ret_type)
@@ -229,8 +233,8 @@ static bool is_a(const struct ll_cu_graph_node *node, enum ll_cu_graph_node_type
 }
 
 /* Copies size bytes of the node's own parameters out. */
-static ll_cu_result get(const struct ll_cu_graph_node *node, enum ll_cu_graph_node_type type, const void *from,
-			void *ret, size_t size)
+static ll_cu_result get_params(const struct ll_cu_graph_node *node, enum ll_cu_graph_node_type type, const void *from,
+			       void *ret, size_t size)
 {
 	if (!is_a(node, type) || !ret)
 		return LL_CUDA_ERROR_INVALID_VALUE;
@@ -238,7 +242,7 @@ static ll_cu_result get(const struct ll_cu_graph_node *node, enum ll_cu_graph_no
 	return LL_CUDA_SUCCESS;
 }
 
-static ll_cu_result set(struct ll_cu_graph_node *node, bool is_given, const struct ll_cu_graph_node_params *say)
+static ll_cu_result set_params(struct ll_cu_graph_node *node, bool is_given, const struct ll_cu_graph_node_params *say)
 {
 	if (!is_given || !sim_is_node(node))
 		return LL_CUDA_ERROR_INVALID_VALUE;
@@ -251,7 +255,7 @@ static ll_cu_result set(struct ll_cu_graph_node *node, bool is_given, const stru
 ll_cu_result cuGraphKernelNodeGetParams_v2(struct ll_cu_graph_node *node, struct ll_cu_kernel_params *ret_params)
 {
 	SIM_ENTER();
-	return get(node, LL_CU_GRAPH_NODE_TYPE_KERNEL, &node->params.kernel, ret_params, sizeof *ret_params);
+	return get_params(node, LL_CU_GRAPH_NODE_TYPE_KERNEL, &node->params.kernel, ret_params, sizeof *ret_params);
 }
 
 ll_cu_result cuGraphKernelNodeSetParams_v2(struct ll_cu_graph_node *node, const struct ll_cu_kernel_params *params)
@@ -259,13 +263,13 @@ ll_cu_result cuGraphKernelNodeSetParams_v2(struct ll_cu_graph_node *node, const 
 	SIM_ENTER();
 	struct ll_cu_graph_node_params say;
 	bool is_given = say_kernel(&say, params);
-	return set(node, is_given, &say);
+	return set_params(node, is_given, &say);
 }
 
 ll_cu_result cuGraphKernelNodeGetParams(struct ll_cu_graph_node *node, struct ll_cu_kernel_params_v1 *ret_params)
 {
 	SIM_ENTER();
-	return get(node, LL_CU_GRAPH_NODE_TYPE_KERNEL, &node->params.kernel, ret_params, sizeof *ret_params);
+	return get_params(node, LL_CU_GRAPH_NODE_TYPE_KERNEL, &node->params.kernel, ret_params, sizeof *ret_params);
 }
 
 ll_cu_result cuGraphKernelNodeSetParams(struct ll_cu_graph_node *node, const struct ll_cu_kernel_params_v1 *params)
@@ -273,13 +277,13 @@ ll_cu_result cuGraphKernelNodeSetParams(struct ll_cu_graph_node *node, const str
 	SIM_ENTER();
 	struct ll_cu_graph_node_params say;
 	bool is_given = say_kernel_v1(&say, params);
-	return set(node, is_given, &say);
+	return set_params(node, is_given, &say);
 }
 
 ll_cu_result cuGraphMemcpyNodeGetParams(struct ll_cu_graph_node *node, struct ll_cu_memcpy3d *ret_params)
 {
 	SIM_ENTER();
-	return get(node, LL_CU_GRAPH_NODE_TYPE_MEMCPY, &node->params.copy.copy, ret_params, sizeof *ret_params);
+	return get_params(node, LL_CU_GRAPH_NODE_TYPE_MEMCPY, &node->params.copy.copy, ret_params, sizeof *ret_params);
 }
 
 ll_cu_result cuGraphMemcpyNodeSetParams(struct ll_cu_graph_node *node, const struct ll_cu_memcpy3d *params)
@@ -287,13 +291,13 @@ ll_cu_result cuGraphMemcpyNodeSetParams(struct ll_cu_graph_node *node, const str
 	SIM_ENTER();
 	struct ll_cu_graph_node_params say;
 	bool is_given = say_copy(&say, params, sim_is_node(node) ? node->params.copy.context : NULL);
-	return set(node, is_given, &say);
+	return set_params(node, is_given, &say);
 }
 
 ll_cu_result cuGraphMemsetNodeGetParams(struct ll_cu_graph_node *node, struct ll_cu_memset_params *ret_params)
 {
 	SIM_ENTER();
-	return get(node, LL_CU_GRAPH_NODE_TYPE_MEMSET, &node->params.fill, ret_params, sizeof *ret_params);
+	return get_params(node, LL_CU_GRAPH_NODE_TYPE_MEMSET, &node->params.fill, ret_params, sizeof *ret_params);
 }
 
 ll_cu_result cuGraphMemsetNodeSetParams(struct ll_cu_graph_node *node, const struct ll_cu_memset_params *params)
@@ -301,13 +305,13 @@ ll_cu_result cuGraphMemsetNodeSetParams(struct ll_cu_graph_node *node, const str
 	SIM_ENTER();
 	struct ll_cu_graph_node_params say;
 	bool is_given = say_fill(&say, params, sim_is_node(node) ? node->params.fill.context : NULL);
-	return set(node, is_given, &say);
+	return set_params(node, is_given, &say);
 }
 
 ll_cu_result cuGraphHostNodeGetParams(struct ll_cu_graph_node *node, struct ll_cu_host_params *ret_params)
 {
 	SIM_ENTER();
-	return get(node, LL_CU_GRAPH_NODE_TYPE_HOST, &node->params.host, ret_params, sizeof *ret_params);
+	return get_params(node, LL_CU_GRAPH_NODE_TYPE_HOST, &node->params.host, ret_params, sizeof *ret_params);
 }
 
 ll_cu_result cuGraphHostNodeSetParams(struct ll_cu_graph_node *node, const struct ll_cu_host_params *params)
@@ -315,35 +319,38 @@ ll_cu_result cuGraphHostNodeSetParams(struct ll_cu_graph_node *node, const struc
 	SIM_ENTER();
 	struct ll_cu_graph_node_params say;
 	bool is_given = say_host(&say, params);
-	return set(node, is_given, &say);
+	return set_params(node, is_given, &say);
 }
 
 ll_cu_result cuGraphChildGraphNodeGetGraph(struct ll_cu_graph_node *node, struct ll_cu_graph **ret_graph)
 {
 	SIM_ENTER();
-	return get(node, LL_CU_GRAPH_NODE_TYPE_GRAPH, &node->params.child.graph, ret_graph, sizeof *ret_graph);
+	return get_params(node, LL_CU_GRAPH_NODE_TYPE_GRAPH, &node->params.child.graph, ret_graph, sizeof *ret_graph);
 }
 
 ll_cu_result cuGraphEventRecordNodeGetEvent(struct ll_cu_graph_node *node, struct ll_cu_event **ret_event)
 {
 	SIM_ENTER();
-	return get(node, LL_CU_GRAPH_NODE_TYPE_EVENT_RECORD, &node->params.event.event, ret_event, sizeof *ret_event);
+	return get_params(node, LL_CU_GRAPH_NODE_TYPE_EVENT_RECORD, &node->params.event.event, ret_event,
+			  sizeof *ret_event);
 }
 
 ll_cu_result cuGraphEventWaitNodeGetEvent(struct ll_cu_graph_node *node, struct ll_cu_event **ret_event)
 {
 	SIM_ENTER();
-	return get(node, LL_CU_GRAPH_NODE_TYPE_WAIT_EVENT, &node->params.event.event, ret_event, sizeof *ret_event);
+	return get_params(node, LL_CU_GRAPH_NODE_TYPE_WAIT_EVENT, &node->params.event.event, ret_event,
+			  sizeof *ret_event);
 }
 
 ll_cu_result cuGraphMemAllocNodeGetParams(struct ll_cu_graph_node *node, struct ll_cu_mem_alloc_params *ret_params)
 {
 	SIM_ENTER();
-	return get(node, LL_CU_GRAPH_NODE_TYPE_MEM_ALLOC, &node->params.alloc, ret_params, sizeof *ret_params);
+	return get_params(node, LL_CU_GRAPH_NODE_TYPE_MEM_ALLOC, &node->params.alloc, ret_params, sizeof *ret_params);
 }
 
 ll_cu_result cuGraphMemFreeNodeGetParams(struct ll_cu_graph_node *node, ll_cu_deviceptr *ret_address)
 {
 	SIM_ENTER();
-	return get(node, LL_CU_GRAPH_NODE_TYPE_MEM_FREE, &node->params.free.address, ret_address, sizeof *ret_address);
+	return get_params(node, LL_CU_GRAPH_NODE_TYPE_MEM_FREE, &node->params.free.address, ret_address,
+			  sizeof *ret_address);
 }

@@ -3,14 +3,16 @@
  */
 #include <string.h>
 
-#include "cuda/graph.h"
+#include "cuda/enter.h"
+#include "cuda/local/graph.h"
+#include "cuda/local/graph_node.h"
 
 static bool is_exec(const struct ll_cu_graph_exec *exec)
 {
 	return exec && exec->magic == SIM_MAGIC_EXEC;
 }
 
-static void number(struct ll_cu_graph *graph)
+static void number_nodes(struct ll_cu_graph *graph)
 {
 	size_t place = 0;
 	for (struct ll_cu_graph_node *node = graph->first; node; node = node->next)
@@ -29,11 +31,11 @@ static bool same_edges(const struct ll_cu_graph_node *a, const struct ll_cu_grap
 	return true;
 }
 
-static enum ll_cu_graph_update_result compare(struct ll_cu_graph *now, struct ll_cu_graph *then,
-					      const struct ll_cu_graph_node **ret_culprit)
+static enum ll_cu_graph_update_result compare_graphs(struct ll_cu_graph *now, struct ll_cu_graph *then,
+						     const struct ll_cu_graph_node **ret_culprit)
 {
-	number(now);
-	number(then);
+	number_nodes(now);
+	number_nodes(then);
 	struct ll_cu_graph_node *b = then->first;
 	*ret_culprit = NULL;
 	for (struct ll_cu_graph_node *a = now->first; a && b; a = a->next, b = b->next) {
@@ -50,7 +52,8 @@ static enum ll_cu_graph_update_result compare(struct ll_cu_graph *now, struct ll
 		if (a->params.type != LL_CU_GRAPH_NODE_TYPE_GRAPH)
 			continue;
 		const struct ll_cu_graph_node *inside;
-		enum ll_cu_graph_update_result result = compare(a->params.child.graph, b->params.child.graph, &inside);
+		enum ll_cu_graph_update_result result =
+		    compare_graphs(a->params.child.graph, b->params.child.graph, &inside);
 		if (result)
 			return result;
 	}
@@ -71,8 +74,8 @@ static void take_names(const struct ll_cu_graph *from, struct ll_cu_graph *to)
 	}
 }
 
-static ll_cu_result update(struct ll_cu_graph_exec *exec, struct ll_cu_graph *graph,
-			   struct ll_cu_graph_update_info *info)
+static ll_cu_result update_exec(struct ll_cu_graph_exec *exec, struct ll_cu_graph *graph,
+				struct ll_cu_graph_update_info *info)
 {
 	const struct ll_cu_graph_node *culprit = NULL;
 	struct ll_cu_graph *clone = sim_graph_clone(graph);
@@ -80,7 +83,7 @@ static ll_cu_result update(struct ll_cu_graph_exec *exec, struct ll_cu_graph *gr
 	if (!clone)
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;
 	info->result =
-	    sim_graph_sort_all(clone) ? LL_CU_GRAPH_EXEC_UPDATE_ERROR : compare(exec->graph, clone, &culprit);
+	    sim_graph_sort_all(clone) ? LL_CU_GRAPH_EXEC_UPDATE_ERROR : compare_graphs(exec->graph, clone, &culprit);
 	info->error_node = culprit ? culprit->original : NULL;
 	if (info->result) {
 		sim_graph_free(clone);
@@ -100,7 +103,7 @@ ll_cu_result cuGraphExecUpdate_v2(struct ll_cu_graph_exec *exec, struct ll_cu_gr
 	if (!is_exec(exec) || !sim_is_graph(graph) || graph->is_child)
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	sim_cuda_lock();
-	ll_cu_result status = update(exec, graph, &info);
+	ll_cu_result status = update_exec(exec, graph, &info);
 	sim_cuda_unlock();
 	if (ret_info)
 		*ret_info = info;
@@ -120,26 +123,27 @@ ll_cu_result cuGraphExecUpdate(struct ll_cu_graph_exec *exec, struct ll_cu_graph
 	return status;
 }
 
-static struct ll_cu_graph_node *find(const struct ll_cu_graph *graph, const struct ll_cu_graph_node *original)
+static struct ll_cu_graph_node *find_clone_of(const struct ll_cu_graph *graph, const struct ll_cu_graph_node *original)
 {
 	for (struct ll_cu_graph_node *node = graph->first; node; node = node->next) {
 		if (node->original == original)
 			return node;
-		struct ll_cu_graph_node *inside =
-		    node->params.type == LL_CU_GRAPH_NODE_TYPE_GRAPH ? find(node->params.child.graph, original) : NULL;
+		struct ll_cu_graph_node *inside = node->params.type == LL_CU_GRAPH_NODE_TYPE_GRAPH
+						      ? find_clone_of(node->params.child.graph, original)
+						      : NULL;
 		if (inside)
 			return inside;
 	}
 	return NULL;
 }
 
-static ll_cu_result set(struct ll_cu_graph_exec *exec, const struct ll_cu_graph_node *original,
-			const struct ll_cu_graph_node_params *params)
+static ll_cu_result set_exec_node(struct ll_cu_graph_exec *exec, const struct ll_cu_graph_node *original,
+				  const struct ll_cu_graph_node_params *params)
 {
 	if (!is_exec(exec) || !original)
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	sim_cuda_lock();
-	struct ll_cu_graph_node *node = find(exec->graph, original);
+	struct ll_cu_graph_node *node = find_clone_of(exec->graph, original);
 	ll_cu_result status = node ? sim_node_set(node, params) : LL_CUDA_ERROR_INVALID_VALUE;
 	sim_cuda_unlock();
 	return status;
@@ -153,7 +157,7 @@ ll_cu_result cuGraphExecKernelNodeSetParams_v2(struct ll_cu_graph_exec *exec, st
 	if (!params)
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	say.kernel = *params;
-	return set(exec, node, &say);
+	return set_exec_node(exec, node, &say);
 }
 
 ll_cu_result cuGraphExecKernelNodeSetParams(struct ll_cu_graph_exec *exec, struct ll_cu_graph_node *node,
@@ -164,7 +168,7 @@ ll_cu_result cuGraphExecKernelNodeSetParams(struct ll_cu_graph_exec *exec, struc
 	if (!params)
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	memcpy(&say.kernel, params, sizeof *params);
-	return set(exec, node, &say);
+	return set_exec_node(exec, node, &say);
 }
 
 ll_cu_result cuGraphExecMemcpyNodeSetParams(struct ll_cu_graph_exec *exec, struct ll_cu_graph_node *node,
@@ -175,7 +179,7 @@ ll_cu_result cuGraphExecMemcpyNodeSetParams(struct ll_cu_graph_exec *exec, struc
 	if (!params)
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	say.copy.copy = *params;
-	return set(exec, node, &say);
+	return set_exec_node(exec, node, &say);
 }
 
 ll_cu_result cuGraphExecMemsetNodeSetParams(struct ll_cu_graph_exec *exec, struct ll_cu_graph_node *node,
@@ -187,7 +191,7 @@ ll_cu_result cuGraphExecMemsetNodeSetParams(struct ll_cu_graph_exec *exec, struc
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	memcpy(&say.fill, params, sizeof *params);
 	say.fill.context = context;
-	return set(exec, node, &say);
+	return set_exec_node(exec, node, &say);
 }
 
 ll_cu_result cuGraphExecHostNodeSetParams(struct ll_cu_graph_exec *exec, struct ll_cu_graph_node *node,
@@ -198,14 +202,14 @@ ll_cu_result cuGraphExecHostNodeSetParams(struct ll_cu_graph_exec *exec, struct 
 	if (!params)
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	say.host = *params;
-	return set(exec, node, &say);
+	return set_exec_node(exec, node, &say);
 }
 
 /* Kernels, copies and memsets can be left out. */
 static struct ll_cu_graph_node *find_switch(const struct ll_cu_graph_exec *exec,
 					    const struct ll_cu_graph_node *original)
 {
-	struct ll_cu_graph_node *node = is_exec(exec) && original ? find(exec->graph, original) : NULL;
+	struct ll_cu_graph_node *node = is_exec(exec) && original ? find_clone_of(exec->graph, original) : NULL;
 	return node && node->params.type <= LL_CU_GRAPH_NODE_TYPE_MEMSET ? node : NULL;
 }
 

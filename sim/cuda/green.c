@@ -5,7 +5,9 @@
  */
 #include <stdlib.h>
 
-#include "cuda/local.h"
+#include "cuda/enter.h"
+#include "cuda/local/context.h"
+#include "cuda/local/stream.h"
 
 enum { PARTITION_SMS = 8 }; /* of a card of capability 9.0 */
 
@@ -15,41 +17,20 @@ struct ll_cu_resource_desc {
 	struct ll_cu_resource_desc *next;
 };
 
-struct ll_cu_green_context {
-	struct ll_cu_context view;
-	unsigned sm_count;
-	struct ll_cu_green_context *next;
-};
-
-static struct ll_cu_green_context *greens;
 static struct ll_cu_resource_desc *descs;
 
-static struct ll_cu_resource sms(unsigned count)
+static struct ll_cu_resource sm_resource(unsigned count)
 {
 	return (struct ll_cu_resource){.type = LL_CU_DEV_RESOURCE_TYPE_SM, .sm = {count, PARTITION_SMS, PARTITION_SMS}};
 }
 
 static bool is_green(const struct ll_cu_green_context *green)
 {
-	for (const struct ll_cu_green_context *g = greens; g; g = g->next) {
+	for (const struct ll_cu_green_context *g = sim_cuda.greens; g; g = g->next) {
 		if (g == green)
 			return true;
 	}
 	return false;
-}
-
-bool sim_green_is_view(const struct ll_cu_context *context)
-{
-	for (const struct ll_cu_green_context *g = greens; g; g = g->next) {
-		if (&g->view == context)
-			return true;
-	}
-	return false;
-}
-
-struct ll_cu_context *sim_green_view(struct ll_cu_green_context *green)
-{
-	return &green->view;
 }
 
 ll_cu_result cuDeviceGetDevResource(ll_cu_device device, struct ll_cu_resource *ret_resource, unsigned int type)
@@ -59,7 +40,7 @@ ll_cu_result cuDeviceGetDevResource(ll_cu_device device, struct ll_cu_resource *
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	if (device < 0 || device >= sim_cuda.device_count)
 		return LL_CUDA_ERROR_INVALID_DEVICE;
-	*ret_resource = sms(sim_cuda.world->cards[sim_cuda.devices[device]].sm_count);
+	*ret_resource = sm_resource(sim_cuda.world->cards[sim_cuda.devices[device]].sm_count);
 	return LL_CUDA_SUCCESS;
 }
 
@@ -78,9 +59,9 @@ ll_cu_result cuDevSmResourceSplitByCount(struct ll_cu_resource *ret_groups, unsi
 	if (ret_groups && *group_count < count)
 		count = *group_count;
 	for (unsigned i = 0; ret_groups && i < count; i++)
-		ret_groups[i] = sms(size);
+		ret_groups[i] = sm_resource(size);
 	if (ret_rest)
-		*ret_rest = sms(input->sm.sm_count - count * size);
+		*ret_rest = sm_resource(input->sm.sm_count - count * size);
 	*group_count = count;
 	return LL_CUDA_SUCCESS;
 }
@@ -108,7 +89,7 @@ ll_cu_result cuDevResourceGenerateDesc(struct ll_cu_resource_desc **ret_desc, st
 	return LL_CUDA_SUCCESS;
 }
 
-static struct ll_cu_green_context *make(struct ll_cu_context *primary, unsigned sm_count)
+static struct ll_cu_green_context *make_green(struct ll_cu_context *primary, unsigned sm_count)
 {
 	struct ll_cu_green_context *green = calloc(1, sizeof *green);
 	if (!green)
@@ -125,8 +106,8 @@ static struct ll_cu_green_context *make(struct ll_cu_context *primary, unsigned 
 	    .id = ++sim_cuda.last_context_id,
 	    .whole = primary,
 	};
-	green->next = greens;
-	greens = green;
+	green->next = sim_cuda.greens;
+	sim_cuda.greens = green;
 	sim_cuda_unlock();
 	return green;
 }
@@ -141,7 +122,7 @@ ll_cu_result cuGreenCtxCreate(struct ll_cu_green_context **ret_green, struct ll_
 	ll_cu_result status = sim_primary_retain(&primary, device);
 	if (status)
 		return status;
-	*ret_green = make(primary, resources->sm_count);
+	*ret_green = make_green(primary, resources->sm_count);
 	if (*ret_green)
 		return LL_CUDA_SUCCESS;
 	sim_primary_drop(device, false);
@@ -149,9 +130,9 @@ ll_cu_result cuGreenCtxCreate(struct ll_cu_green_context **ret_green, struct ll_
 }
 
 /* Streams that were made in it stay, and are the primary context's. */
-static bool forget(struct ll_cu_green_context *green, ll_cu_device *ret_device)
+static bool forget_green(struct ll_cu_green_context *green, ll_cu_device *ret_device)
 {
-	struct ll_cu_green_context **link = &greens;
+	struct ll_cu_green_context **link = &sim_cuda.greens;
 	while (*link && *link != green)
 		link = &(*link)->next;
 	if (!*link)
@@ -174,7 +155,7 @@ ll_cu_result cuGreenCtxDestroy(struct ll_cu_green_context *green)
 	ll_cu_result status = LL_CUDA_ERROR_INVALID_CONTEXT;
 	if (is_green(green))
 		status = sim_wait_context(green->view.whole);
-	if (status != LL_CUDA_ERROR_INVALID_CONTEXT && !forget(green, &device))
+	if (status != LL_CUDA_ERROR_INVALID_CONTEXT && !forget_green(green, &device))
 		status = LL_CUDA_ERROR_INVALID_CONTEXT; /* another thread was faster */
 	sim_cuda_unlock();
 	return status == LL_CUDA_ERROR_INVALID_CONTEXT ? status : sim_primary_drop(device, false);
@@ -218,7 +199,7 @@ ll_cu_result cuGreenCtxGetDevResource(struct ll_cu_green_context *green, struct 
 	sim_cuda_lock();
 	bool is_known = is_green(green);
 	if (is_known)
-		*ret_resource = sms(green->sm_count);
+		*ret_resource = sm_resource(green->sm_count);
 	sim_cuda_unlock();
 	return is_known ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_CONTEXT;
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void inject(void)
+static void load_injection(void)
 {
 	const char *path = getenv("CUDA_INJECTION64_PATH");
 	void *library = path && *path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
@@ -19,5 +19,5 @@ static void inject(void)
 void sim_inject(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	pthread_once(&once, inject);
+	pthread_once(&once, load_injection);
 }

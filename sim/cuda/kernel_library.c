@@ -8,7 +8,10 @@
 
 #include "base/err.h"
 #include "base/scope.h"
-#include "cuda/local.h"
+#include "cuda/enter.h"
+#include "cuda/function.h"
+#include "cuda/local/current.h"
+#include "cuda/local/module.h"
 
 static struct ll_cu_library *libraries;
 
@@ -20,39 +23,6 @@ static bool is_library(const struct ll_cu_library *library)
 static bool is_kernel(const struct ll_cu_kernel *kernel)
 {
 	return kernel && kernel->magic == SIM_MAGIC_KERNEL;
-}
-
-/* Both kinds of handle begin with their magic number. */
-bool sim_is_function(const struct ll_cu_function *handle)
-{
-	return handle && (handle->magic == SIM_MAGIC_FUNCTION || handle->magic == SIM_MAGIC_KERNEL);
-}
-
-static ll_cu_result module_in(struct ll_cu_context *context, struct ll_cu_library *library,
-			      struct ll_cu_module **ret_module)
-{
-	for (struct ll_cu_module *module = context->modules; module; module = module->next) {
-		if (module->library == library) {
-			*ret_module = module;
-			return LL_CUDA_SUCCESS;
-		}
-	}
-	return sim_module_load(context, library->text, library, ret_module, NULL);
-}
-
-ll_cu_result sim_function_in(struct ll_cu_context *context, struct ll_cu_function *handle,
-			     struct ll_cu_function **ret_function)
-{
-	if (!sim_is_function(handle))
-		return LL_CUDA_ERROR_INVALID_HANDLE;
-	if (handle->magic == SIM_MAGIC_FUNCTION) {
-		*ret_function = handle;
-		return LL_CUDA_SUCCESS;
-	}
-	const struct ll_cu_kernel *kernel = (const void *)handle;
-	struct ll_cu_module *module;
-	ll_cu_result status = module_in(context, kernel->library, &module);
-	return status ? status : sim_module_function(module, kernel->entry->name, ret_function);
 }
 
 static void free_library(struct ll_cu_library *library)
@@ -69,7 +39,7 @@ static void free_library(struct ll_cu_library *library)
 	free(library);
 }
 
-static ll_cu_result load(const char *text, struct ll_cu_library **ret_library, struct ll_err *err)
+static ll_cu_result load_library(const char *text, struct ll_cu_library **ret_library, struct ll_err *err)
 {
 	ll_cu_result status = sim_module_check_image(text);
 	if (status)
@@ -114,7 +84,7 @@ ll_cu_result cuLibraryLoadData(struct ll_cu_library **ret_library, const void *i
 	(void)values;
 	struct ll_err err = {0};
 	sim_cuda_lock();
-	ll_cu_result status = load(image, ret_library, &err);
+	ll_cu_result status = load_library(image, ret_library, &err);
 	sim_cuda_unlock();
 	char *log = NULL;
 	size_t log_size = 0;
@@ -217,7 +187,7 @@ static ll_cu_result current_module(struct ll_cu_library *library, struct ll_cu_m
 	sim_cuda_lock();
 	ll_cu_result status = sim_current(&context);
 	if (status == LL_CUDA_SUCCESS)
-		status = module_in(context, library, ret_module);
+		status = sim_module_in(context, library, ret_module);
 	sim_cuda_unlock();
 	return status;
 }
@@ -266,7 +236,7 @@ ll_cu_result cuKernelGetLibrary(struct ll_cu_library **ret_library, struct ll_cu
 	return LL_CUDA_SUCCESS;
 }
 
-static ll_cu_result check(const struct ll_cu_kernel *kernel, ll_cu_device device)
+static ll_cu_result check_kernel(const struct ll_cu_kernel *kernel, ll_cu_device device)
 {
 	if (!is_kernel(kernel))
 		return LL_CUDA_ERROR_INVALID_HANDLE;
@@ -277,7 +247,7 @@ ll_cu_result cuKernelGetAttribute(int *ret_value, enum ll_cu_function_attribute 
 				  ll_cu_device device)
 {
 	SIM_ENTER();
-	ll_cu_result status = check(kernel, device);
+	ll_cu_result status = check_kernel(kernel, device);
 	if (status)
 		return status;
 	if (!ret_value)
@@ -290,7 +260,7 @@ ll_cu_result cuKernelSetAttribute(enum ll_cu_function_attribute attribute, int v
 				  ll_cu_device device)
 {
 	SIM_ENTER();
-	ll_cu_result status = check(kernel, device);
+	ll_cu_result status = check_kernel(kernel, device);
 	return status ? status : sim_function_set_attribute(attribute, value, &kernel->max_dynamic_shared_bytes);
 }
 
@@ -298,7 +268,7 @@ ll_cu_result cuKernelSetCacheConfig(struct ll_cu_kernel *kernel, enum ll_cu_func
 {
 	SIM_ENTER();
 	(void)config;
-	return check(kernel, device);
+	return check_kernel(kernel, device);
 }
 
 ll_cu_result cuKernelGetName(const char **ret_name, struct ll_cu_kernel *kernel)

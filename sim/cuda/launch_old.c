@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cuda/enter.h"
 #include "cuda/launch.h"
 
 /* The function's account, made at its first use, and the local lock; NULL: neither, with the reason. */
-static struct sim_old_arguments *lock(struct ll_cu_function *function, ll_cu_result *ret_status)
+static struct sim_old_arguments *lock_function(struct ll_cu_function *function, ll_cu_result *ret_status)
 {
 	if (!function || function->magic != SIM_MAGIC_FUNCTION) {
 		*ret_status = LL_CUDA_ERROR_INVALID_HANDLE;
@@ -34,7 +35,7 @@ ll_cu_result cuFuncSetBlockShape(struct ll_cu_function *function, int x, int y, 
 	ll_cu_result status;
 	if (x <= 0 || y <= 0 || z <= 0)
 		return LL_CUDA_ERROR_INVALID_VALUE;
-	struct sim_old_arguments *old = lock(function, &status);
+	struct sim_old_arguments *old = lock_function(function, &status);
 	if (!old)
 		return status;
 	old->block_x = (unsigned)x;
@@ -48,7 +49,7 @@ ll_cu_result cuFuncSetSharedSize(struct ll_cu_function *function, unsigned int b
 {
 	SIM_ENTER();
 	ll_cu_result status;
-	struct sim_old_arguments *old = lock(function, &status);
+	struct sim_old_arguments *old = lock_function(function, &status);
 	if (!old)
 		return status;
 	old->shared_bytes = bytes;
@@ -62,7 +63,7 @@ ll_cu_result cuParamSetSize(struct ll_cu_function *function, unsigned int bytes)
 	ll_cu_result status;
 	if (bytes > sizeof function->old_arguments->bytes)
 		return LL_CUDA_ERROR_INVALID_VALUE;
-	struct sim_old_arguments *old = lock(function, &status);
+	struct sim_old_arguments *old = lock_function(function, &status);
 	if (!old)
 		return status;
 	old->size = bytes;
@@ -76,7 +77,7 @@ static ll_cu_result set_param(struct ll_cu_function *function, int offset, const
 	size_t room = sizeof function->old_arguments->bytes;
 	if (!bytes || offset < 0 || count > room || (size_t)offset > room - count)
 		return LL_CUDA_ERROR_INVALID_VALUE;
-	struct sim_old_arguments *old = lock(function, &status);
+	struct sim_old_arguments *old = lock_function(function, &status);
 	if (!old)
 		return status;
 	memcpy(old->bytes + offset, bytes, count);
@@ -102,12 +103,12 @@ ll_cu_result cuParamSetv(struct ll_cu_function *function, int offset, void *byte
 	return set_param(function, offset, bytes, count);
 }
 
-static ll_cu_result launch(struct ll_cu_function *function, int grid_x, int grid_y, struct ll_cu_stream *stream)
+static ll_cu_result launch_old(struct ll_cu_function *function, int grid_x, int grid_y, struct ll_cu_stream *stream)
 {
 	ll_cu_result status;
 	if (grid_x <= 0 || grid_y <= 0)
 		return LL_CUDA_ERROR_INVALID_VALUE;
-	struct sim_old_arguments *old = lock(function, &status);
+	struct sim_old_arguments *old = lock_function(function, &status);
 	if (!old)
 		return status;
 	struct sim_old_arguments now = *old;
@@ -131,17 +132,17 @@ static ll_cu_result launch(struct ll_cu_function *function, int grid_x, int grid
 ll_cu_result cuLaunch(struct ll_cu_function *function)
 {
 	SIM_ENTER();
-	return launch(function, 1, 1, NULL);
+	return launch_old(function, 1, 1, NULL);
 }
 
 ll_cu_result cuLaunchGrid(struct ll_cu_function *function, int grid_x, int grid_y)
 {
 	SIM_ENTER();
-	return launch(function, grid_x, grid_y, NULL);
+	return launch_old(function, grid_x, grid_y, NULL);
 }
 
 ll_cu_result cuLaunchGridAsync(struct ll_cu_function *function, int grid_x, int grid_y, struct ll_cu_stream *stream)
 {
 	SIM_ENTER();
-	return launch(function, grid_x, grid_y, stream);
+	return launch_old(function, grid_x, grid_y, stream);
 }

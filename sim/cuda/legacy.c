@@ -3,7 +3,7 @@
  * no context in which they work, and what they answer is as measured on an H200 (driver 580). Those for OpenGL and
  * VDPAU were not tried there, and answer as cuCtxCreate does.
  */
-#include "cuda/local.h"
+#include "cuda/enter.h"
 
 ll_cu_result cuDeviceTotalMem(unsigned int *ret_bytes, ll_cu_device device)
 {

@@ -8,16 +8,16 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "card/attach.h"
 #include "card/engine.h"
-#include "card/mps.h"
-#include "card/population.h"
+#include "card/process.h"
 #include "card/status.h"
 #include "card/visible.h"
+#include "cuda/enter.h"
 #include "cuda/inject.h"
-#include "cuda/local.h"
-#include "cuda/mps.h"
+#include "cuda/local/mps.h"
 
-static ll_cu_result attach(void)
+static ll_cu_result attach_world(void)
 {
 	struct ll_err err = {0};
 	struct sim_world *world = NULL;
@@ -75,7 +75,7 @@ static ll_cu_result join_with(struct sim_world *w, struct sim_mps_offer *offer, 
 	return LL_CUDA_SUCCESS;
 }
 
-static ll_cu_result join(struct sim_world *w)
+static ll_cu_result join_world(struct sim_world *w)
 {
 	enum { TRIES = 3 };
 	struct sim_mps_offer offer;
@@ -100,11 +100,11 @@ ll_cu_result cuInit(unsigned int flags)
 	pthread_mutex_lock(&sim_cuda.lock);
 	ll_cu_result status = sim_cuda.is_dead ? LL_CUDA_ERROR_NOT_INITIALIZED : LL_CUDA_SUCCESS;
 	if (status == LL_CUDA_SUCCESS && !sim_cuda.is_initialised) {
-		status = sim_cuda.world ? LL_CUDA_SUCCESS : attach();
+		status = sim_cuda.world ? LL_CUDA_SUCCESS : attach_world();
 		if (status == LL_CUDA_SUCCESS)
 			status = (ll_cu_result)sim_fault_check(sim_cuda.world, __func__);
 		if (status == LL_CUDA_SUCCESS)
-			status = join(sim_cuda.world);
+			status = join_world(sim_cuda.world);
 		if (status == LL_CUDA_SUCCESS)
 			__atomic_store_n(&sim_cuda.is_initialised, true, __ATOMIC_RELEASE);
 	}
@@ -119,7 +119,7 @@ ll_cu_result cuDriverGetVersion(int *ret_version)
 	if (!ret_version)
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&sim_cuda.lock);
-	ll_cu_result status = sim_cuda.world ? LL_CUDA_SUCCESS : attach();
+	ll_cu_result status = sim_cuda.world ? LL_CUDA_SUCCESS : attach_world();
 	if (status == LL_CUDA_SUCCESS)
 		*ret_version = (int)sim_cuda.world->cuda_version;
 	pthread_mutex_unlock(&sim_cuda.lock);

@@ -1,46 +1,13 @@
 /*
- * Managed memory: the host's until the card uses it. A memset, a copy, a prefetch or a kernel that is given an address
- * in it (as a parameter of eight bytes) brings the whole allocation to the card, as far as there is room: what does not
- * fit stays with the host, and nothing fails. Prefetching to the host takes it off again.
+ * Managed memory: allocated, prefetched, advised about.
  */
-#include <sys/mman.h>
-
-#include "card/engine.h"
-#include "card/population.h"
-#include "cuda/arena.h"
-#include "cuda/capture.h"
-
-static struct sim_memory *find_managed(uint64_t address, uint64_t bytes)
-{
-	struct sim_memory *memory = sim_memory_find(address);
-	bool is_managed = memory && memory->kind == SIM_MEMORY_DEVICE && memory->origin == SIM_ORIGIN_MANAGED;
-	return is_managed && bytes <= memory->bytes - (address - memory->address) ? memory : NULL;
-}
-
-void sim_managed_touch(uint64_t address)
-{
-	struct sim_world *w = sim_cuda.world;
-	struct sim_memory *memory = find_managed(address, 1);
-	if (!memory || memory->charged_bytes)
-		return;
-	if (sim_memory_charge(memory->context, memory) == 0)
-		return;
-	/* charge has said how much it would have been. */
-	sim_lock(w);
-	uint64_t used = sim_card_used_bytes(w, memory->card), total = w->cards[memory->card].memory_bytes;
-	uint64_t room = used < total ? (total - used) >> 21 << 21 : 0;
-	if (room < memory->charged_bytes)
-		memory->charged_bytes = room;
-	SIM_EDIT(w, &w->contexts[memory->context->slot])->large_bytes += memory->charged_bytes;
-	sim_unlock(w);
-	memory->is_small = false;
-}
-
-static void leave_card(struct sim_memory *memory)
-{
-	sim_memory_refund(memory);
-	memory->charged_bytes = 0;
-}
+#include "cuda/local/managed.h"
+#include "cuda/enter.h"
+#include "cuda/local/allocations.h"
+#include "cuda/local/arena.h"
+#include "cuda/local/capture.h"
+#include "cuda/local/current.h"
+#include "cuda/local/stream.h"
 
 ll_cu_result cuMemAllocManaged(ll_cu_deviceptr *ret_address, size_t bytes, unsigned int flags)
 {
@@ -73,12 +40,12 @@ ll_cu_result cuMemAllocManaged(ll_cu_deviceptr *ret_address, size_t bytes, unsig
 }
 
 /* Acts at once, not when the stream gets there. */
-static ll_cu_result prefetch(uint64_t address, size_t bytes, bool to_card, struct ll_cu_stream *handle)
+static ll_cu_result prefetch_memory(uint64_t address, size_t bytes, bool to_card, struct ll_cu_stream *handle)
 {
 	struct ll_cu_stream *stream;
 	sim_cuda_lock();
 	ll_cu_result status = sim_stream_for_work(handle, &stream);
-	struct sim_memory *memory = bytes ? find_managed(address, bytes) : NULL;
+	struct sim_memory *memory = bytes ? sim_managed_find(address, bytes) : NULL;
 	if (!status && !memory)
 		status = LL_CUDA_ERROR_INVALID_VALUE;
 	if (!status && stream->capture)
@@ -86,7 +53,7 @@ static ll_cu_result prefetch(uint64_t address, size_t bytes, bool to_card, struc
 	else if (!status && to_card)
 		sim_managed_touch(address);
 	else if (!status)
-		leave_card(memory);
+		sim_managed_leave_card(memory);
 	sim_cuda_unlock();
 	return status;
 }
@@ -96,7 +63,7 @@ ll_cu_result cuMemPrefetchAsync(ll_cu_deviceptr address, size_t bytes, ll_cu_dev
 	SIM_ENTER();
 	if (device != LL_CU_DEVICE_CPU && (device < 0 || device >= sim_cuda.device_count))
 		return LL_CUDA_ERROR_INVALID_DEVICE;
-	return prefetch(address, bytes, device != LL_CU_DEVICE_CPU, stream);
+	return prefetch_memory(address, bytes, device != LL_CU_DEVICE_CPU, stream);
 }
 
 static ll_cu_result check_location(struct ll_cu_mem_location location)
@@ -114,16 +81,17 @@ ll_cu_result cuMemPrefetchAsync_v2(ll_cu_deviceptr address, size_t bytes, struct
 {
 	SIM_ENTER();
 	ll_cu_result status = flags ? LL_CUDA_ERROR_INVALID_VALUE : check_location(location);
-	return status ? status : prefetch(address, bytes, location.type == LL_CU_MEM_LOCATION_TYPE_DEVICE, stream);
+	return status ? status
+		      : prefetch_memory(address, bytes, location.type == LL_CU_MEM_LOCATION_TYPE_DEVICE, stream);
 }
 
 /* Advice is taken and changes nothing. */
-static ll_cu_result advise(uint64_t address, size_t bytes, enum ll_cu_mem_advise advice)
+static ll_cu_result advise_memory(uint64_t address, size_t bytes, enum ll_cu_mem_advise advice)
 {
 	if (advice < LL_CU_MEM_ADVISE_SET_READ_MOSTLY || advice > LL_CU_MEM_ADVISE_UNSET_ACCESSED_BY)
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	sim_cuda_lock();
-	bool is_managed = bytes && find_managed(address, bytes);
+	bool is_managed = bytes && sim_managed_find(address, bytes);
 	sim_cuda_unlock();
 	return is_managed ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_VALUE;
 }
@@ -133,7 +101,7 @@ ll_cu_result cuMemAdvise(ll_cu_deviceptr address, size_t bytes, enum ll_cu_mem_a
 	SIM_ENTER();
 	if (device != LL_CU_DEVICE_CPU && (device < 0 || device >= sim_cuda.device_count))
 		return LL_CUDA_ERROR_INVALID_DEVICE;
-	return advise(address, bytes, advice);
+	return advise_memory(address, bytes, advice);
 }
 
 ll_cu_result cuMemAdvise_v2(ll_cu_deviceptr address, size_t bytes, enum ll_cu_mem_advise advice,
@@ -141,5 +109,5 @@ ll_cu_result cuMemAdvise_v2(ll_cu_deviceptr address, size_t bytes, enum ll_cu_me
 {
 	SIM_ENTER();
 	ll_cu_result status = check_location(location);
-	return status ? status : advise(address, bytes, advice);
+	return status ? status : advise_memory(address, bytes, advice);
 }

@@ -5,11 +5,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "card/engine.h"
-#include "card/mps.h"
-#include "card/population.h"
-#include "cuda/graph.h"
-#include "cuda/pool.h"
+#include "card/memory.h"
+#include "cuda/enter.h"
+#include "cuda/local/allocations.h"
+#include "cuda/local/current.h"
+#include "cuda/local/graph.h"
+#include "cuda/local/graph_memory.h"
+#include "cuda/local/pool.h"
 
 ll_cu_result cuMemGetInfo_v2(size_t *ret_free_bytes, size_t *ret_total_bytes)
 {

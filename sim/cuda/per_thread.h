@@ -4,7 +4,7 @@
 #ifndef LOADLINE_SIM_CUDA_PER_THREAD_H
 #define LOADLINE_SIM_CUDA_PER_THREAD_H
 
-#include "cuda/local.h"
+#include "cuda/enter.h"
 
 #define LL_CUDA_PER_THREAD(symbol, suffix) SIM_EXPORT __typeof__(symbol) symbol##suffix;
 #include "abi/cuda_per_thread.def"

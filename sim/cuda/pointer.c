@@ -3,7 +3,9 @@
  */
 #include <string.h>
 
-#include "cuda/pool.h"
+#include "cuda/enter.h"
+#include "cuda/local/allocations.h"
+#include "cuda/local/pool.h"
 #include "cuda/vmm.h"
 
 static bool is_managed_memory(const struct sim_memory *memory)
@@ -94,7 +96,7 @@ static ll_cu_result get_attribute(void *ret_value, enum ll_cu_pointer_attribute 
 }
 
 /* Arrays have no addresses; the model's table has them so that they go with their context. */
-static const struct sim_memory *find(uint64_t address)
+static const struct sim_memory *find_addressed(uint64_t address)
 {
 	const struct sim_memory *memory = sim_memory_find(address);
 	return memory && memory->origin != SIM_ORIGIN_ARRAY ? memory : NULL;
@@ -106,7 +108,7 @@ ll_cu_result cuPointerGetAttribute(void *ret_value, enum ll_cu_pointer_attribute
 	if (!ret_value)
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	sim_cuda_lock();
-	const struct sim_memory *memory = find(address);
+	const struct sim_memory *memory = find_addressed(address);
 	ll_cu_result status =
 	    memory ? get_attribute(ret_value, attribute, memory, address) : LL_CUDA_ERROR_INVALID_VALUE;
 	sim_cuda_unlock();
@@ -139,7 +141,7 @@ ll_cu_result cuPointerGetAttributes(unsigned int count, enum ll_cu_pointer_attri
 	if (!count || !attributes || !ret_values)
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	sim_cuda_lock();
-	const struct sim_memory *memory = find(address);
+	const struct sim_memory *memory = find_addressed(address);
 	for (unsigned i = 0; i < count; i++) {
 		/* An address that is no memory of the card is no error here. */
 		if (memory && get_attribute(ret_values[i], attributes[i], memory, address) == LL_CUDA_SUCCESS)

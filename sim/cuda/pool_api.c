@@ -1,7 +1,8 @@
 /*
  * Pools as the program sees them: made, asked, set, trimmed; which one a card's cuMemAllocAsync takes from.
  */
-#include "cuda/pool.h"
+#include "cuda/enter.h"
+#include "cuda/local/pool.h"
 #include "cuda/vmm.h"
 
 /* Those of managed memory came with CUDA 13.0. */

@@ -7,8 +7,11 @@
 
 #include "card/engine.h"
 #include "card/holding.h"
+#include "cuda/enter.h"
 #include "cuda/ipc.h"
-#include "cuda/pool.h"
+#include "cuda/local/allocations.h"
+#include "cuda/local/arena.h"
+#include "cuda/local/pool.h"
 #include "cuda/vmm.h"
 
 static uint32_t last_pool_number;
@@ -65,7 +68,7 @@ static ll_cu_device device_of(uint32_t card)
 	return device;
 }
 
-static ll_cu_result import(const struct sim_ticket *ticket, ll_cu_mem_handle *ret_handle)
+static ll_cu_result import_physical(const struct sim_ticket *ticket, ll_cu_mem_handle *ret_handle)
 {
 	struct sim_world *w = sim_cuda.world;
 	ll_cu_device device = device_of(ticket->card);
@@ -105,7 +108,7 @@ ll_cu_result cuMemImportFromShareableHandle(ll_cu_mem_handle *ret_handle, void *
 	    !sim_ticket_from_fd((int)(intptr_t)os_handle, &ticket) || !sim_ticket_is(&ticket, SIM_TICKET_PHYSICAL))
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	sim_cuda_lock();
-	ll_cu_result status = import(&ticket, ret_handle);
+	ll_cu_result status = import_physical(&ticket, ret_handle);
 	sim_cuda_unlock();
 	return status;
 }

@@ -1,91 +1,15 @@
 /*
- * Streams: made, destroyed, asked, waited for; waits for events in them; host functions.
+ * Streams: made, destroyed, asked, waited for; waits for events in them; host functions; attributes.
  */
-#include <stdlib.h>
-#include <string.h>
-
-#include "card/engine.h"
-#include "card/population.h"
-#include "cuda/capture.h"
-#include "cuda/event.h"
-#include "cuda/local.h"
-
-_Thread_local bool sim_null_is_per_thread;
-
-ll_cu_result sim_stream_make(struct ll_cu_context *context, unsigned flags, int priority,
-			     struct ll_cu_stream **ret_stream)
-{
-	struct sim_world *w = sim_cuda.world;
-	struct ll_cu_stream *stream = calloc(1, sizeof *stream);
-	if (!stream)
-		return LL_CUDA_ERROR_OUT_OF_MEMORY;
-	*stream =
-	    (struct ll_cu_stream){.magic = SIM_MAGIC_STREAM, .flags = flags, .priority = priority, .context = context};
-	sim_lock(w);
-	int rc = sim_stream_new(w, context->slot, priority, !(flags & LL_CU_STREAM_NON_BLOCKING), &stream->slot);
-	if (rc == 0)
-		stream->generation = w->streams[stream->slot].generation;
-	sim_unlock(w);
-	if (rc < 0) {
-		free(stream);
-		return LL_CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	stream->next = context->streams;
-	context->streams = stream;
-	*ret_stream = stream;
-	return LL_CUDA_SUCCESS;
-}
-
-ll_cu_result sim_stream_per_thread(struct ll_cu_context *context, struct ll_cu_stream **ret_stream)
-{
-	for (struct ll_cu_stream *stream = context->streams; stream; stream = stream->next) {
-		if (stream->is_per_thread && pthread_equal(stream->thread, pthread_self())) {
-			*ret_stream = stream;
-			return LL_CUDA_SUCCESS;
-		}
-	}
-	ll_cu_result status = sim_stream_make(context, LL_CU_STREAM_DEFAULT, 0, ret_stream);
-	if (status == LL_CUDA_SUCCESS) {
-		(*ret_stream)->is_per_thread = true;
-		(*ret_stream)->thread = pthread_self();
-	}
-	return status;
-}
-
-ll_cu_result sim_stream_of(struct ll_cu_stream *handle, struct ll_cu_stream **ret_stream)
-{
-	struct ll_cu_context *context;
-	if (!handle || handle == LL_CU_STREAM_LEGACY || handle == LL_CU_STREAM_PER_THREAD) {
-		ll_cu_result status = sim_current(&context);
-		if (status)
-			return status;
-		if (handle == LL_CU_STREAM_PER_THREAD || (!handle && sim_null_is_per_thread))
-			return sim_stream_per_thread(context, ret_stream);
-		*ret_stream = &context->legacy;
-		return LL_CUDA_SUCCESS;
-	}
-	if (handle->magic != SIM_MAGIC_STREAM)
-		return LL_CUDA_ERROR_INVALID_HANDLE;
-	ll_cu_result status = sim_context_status(handle->context);
-	if (status == LL_CUDA_SUCCESS)
-		*ret_stream = handle;
-	return status;
-}
-
-ll_cu_result sim_stream_for_work(struct ll_cu_stream *handle, struct ll_cu_stream **ret_stream)
-{
-	ll_cu_result status = sim_stream_of(handle, ret_stream);
-	return status ? status : sim_capture_admit(*ret_stream);
-}
-
-void sim_stream_forget(struct ll_cu_stream *stream)
-{
-	sim_capture_forget_stream(stream);
-	free(stream->tail.at);
-	free(stream->edges);
-	stream->magic = 0;
-	free(stream);
-}
+#include "cuda/local/stream.h"
+#include "card/context.h"
+#include "cuda/enter.h"
+#include "cuda/local/allocations.h"
+#include "cuda/local/capture.h"
+#include "cuda/local/capture_work.h"
+#include "cuda/local/current.h"
+#include "cuda/local/pool.h"
+#include "cuda/local/queue.h"
 
 ll_cu_result cuStreamCreateWithPriority(struct ll_cu_stream **ret_stream, unsigned int flags, int priority)
 {
@@ -160,7 +84,7 @@ ll_cu_result cuStreamGetCtx(struct ll_cu_stream *handle, struct ll_cu_context **
 	sim_cuda_lock();
 	ll_cu_result status = ret_context ? sim_stream_of(handle, &stream) : LL_CUDA_ERROR_INVALID_VALUE;
 	if (status == LL_CUDA_SUCCESS)
-		*ret_context = stream->green ? sim_green_view(stream->green) : stream->context;
+		*ret_context = stream->green ? &stream->green->view : stream->context;
 	sim_cuda_unlock();
 	return status;
 }
@@ -223,17 +147,6 @@ ll_cu_result cuStreamWaitEvent(struct ll_cu_stream *handle, struct ll_cu_event *
 	return status;
 }
 
-ll_cu_result sim_host_queue(struct ll_cu_stream *stream, const struct sim_action *action)
-{
-	struct sim_op op = {.kind = SIM_OP_HOST, .module = SIM_NONE};
-	sim_host_thread_start();
-	sim_cuda.host_waiting++;
-	ll_cu_result status = sim_queue(stream, &op, action, NULL);
-	if (status)
-		sim_cuda.host_waiting--;
-	return status;
-}
-
 ll_cu_result cuLaunchHostFunc(struct ll_cu_stream *handle, ll_cu_host_fn function, void *user)
 {
 	SIM_ENTER();
@@ -266,13 +179,8 @@ ll_cu_result cuStreamAddCallback(struct ll_cu_stream *handle, ll_cu_stream_callb
 	return status;
 }
 
-/* ---- attributes ---- */
-
-/*
- * What streams carry: attributes, their number, their card, memory attached to them.
- */
-
-static union ll_cu_launch_attribute_value *kept(struct ll_cu_stream *stream, enum ll_cu_launch_attribute_id attribute)
+static union ll_cu_launch_attribute_value *find_attribute(struct ll_cu_stream *stream,
+							  enum ll_cu_launch_attribute_id attribute)
 {
 	switch (attribute) {
 	case LL_CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
@@ -297,10 +205,10 @@ ll_cu_result cuStreamGetAttribute(struct ll_cu_stream *handle, enum ll_cu_launch
 	ll_cu_result status = ret_value ? sim_stream_of(handle, &stream) : LL_CUDA_ERROR_INVALID_VALUE;
 	if (status == LL_CUDA_SUCCESS && attribute == LL_CU_LAUNCH_ATTRIBUTE_PRIORITY)
 		ret_value->priority = stream->priority;
-	else if (status == LL_CUDA_SUCCESS && !kept(stream, attribute))
+	else if (status == LL_CUDA_SUCCESS && !find_attribute(stream, attribute))
 		status = LL_CUDA_ERROR_INVALID_VALUE;
 	else if (status == LL_CUDA_SUCCESS)
-		*ret_value = *kept(stream, attribute);
+		*ret_value = *find_attribute(stream, attribute);
 	sim_cuda_unlock();
 	return status;
 }
@@ -323,10 +231,10 @@ ll_cu_result cuStreamSetAttribute(struct ll_cu_stream *handle, enum ll_cu_launch
 	ll_cu_result status = value ? sim_stream_of(handle, &stream) : LL_CUDA_ERROR_INVALID_VALUE;
 	if (status == LL_CUDA_SUCCESS && attribute == LL_CU_LAUNCH_ATTRIBUTE_PRIORITY)
 		set_priority(stream, value->priority);
-	else if (status == LL_CUDA_SUCCESS && !kept(stream, attribute))
+	else if (status == LL_CUDA_SUCCESS && !find_attribute(stream, attribute))
 		status = LL_CUDA_ERROR_INVALID_VALUE;
 	else if (status == LL_CUDA_SUCCESS)
-		*kept(stream, attribute) = *value;
+		*find_attribute(stream, attribute) = *value;
 	sim_cuda_unlock();
 	return status;
 }

@@ -11,7 +11,8 @@
 #include "card/defaults.h"
 #include "card/engine.h"
 #include "card/holding.h"
-#include "cuda/local.h"
+#include "cuda/enter.h"
+#include "cuda/local/allocations.h"
 
 struct reservation {
 	uint64_t address;
@@ -70,13 +71,6 @@ void sim_physical_settle(struct sim_physical *physical)
 	if (physical->share == SIM_NONE)
 		sim_arena_clear(physical->offset, physical->bytes);
 	sim_physical_drop(physical);
-}
-
-bool sim_location_is_device(const struct ll_cu_mem_location *location, ll_cu_device *ret_device)
-{
-	*ret_device = location->id;
-	return location->type == LL_CU_MEM_LOCATION_TYPE_DEVICE && location->id >= 0 &&
-	       location->id < sim_cuda.device_count;
 }
 
 static bool is_whole(uint64_t bytes)
@@ -245,7 +239,7 @@ ll_cu_result cuMemAddressFree(ll_cu_deviceptr address, size_t bytes)
 	return can ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_VALUE;
 }
 
-static ll_cu_result map(const struct reservation *r, uint64_t address, struct sim_physical *physical)
+static ll_cu_result map_physical(const struct reservation *r, uint64_t address, struct sim_physical *physical)
 {
 	char *at = r->bytes_at + (address - r->address);
 	char *mapped = physical->is_imported ? sim_ticket_map(&physical->ticket, at)
@@ -286,13 +280,13 @@ ll_cu_result cuMemMap(ll_cu_deviceptr address, size_t bytes, size_t offset, ll_c
 	else if (bytes < physical->bytes)
 		status = LL_CUDA_ERROR_NOT_SUPPORTED; /* only whole, the real driver says so, too */
 	else
-		status = map(r, address, physical);
+		status = map_physical(r, address, physical);
 	sim_cuda_unlock();
 	return status;
 }
 
 /* Whole mappings only. Waits for the card, so that nothing writes to what is gone. */
-static ll_cu_result unmap(uint64_t address, uint64_t bytes)
+static ll_cu_result unmap_range(uint64_t address, uint64_t bytes)
 {
 	const struct reservation *r = find_reservation(address, bytes);
 	uint64_t end = address + bytes;
@@ -321,7 +315,7 @@ ll_cu_result cuMemUnmap(ll_cu_deviceptr address, size_t bytes)
 	if (!is_whole(bytes) || address % SIM_GRANULARITY_BYTES)
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	sim_cuda_lock();
-	ll_cu_result status = unmap(address, bytes);
+	ll_cu_result status = unmap_range(address, bytes);
 	sim_cuda_unlock();
 	return status;
 }

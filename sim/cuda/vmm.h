@@ -1,13 +1,15 @@
 /*
- * vmm.h - addresses and physical memory apart: reservations, physical memory with its references, and what is
- * mapped where. Physical memory is the process's; it goes back to the card with its last reference: handles that the
- * program holds, and mappings. All within the local lock.
+ * vmm.h - addresses and physical memory apart: reservations, physical memory with its references, and what is mapped
+ * where.
+ *
+ * Physical memory is the process's. It goes back to the card with its last reference: handles that the program holds,
+ * and mappings. The local lock must be held.
  */
 #ifndef LOADLINE_SIM_CUDA_VMM_H
 #define LOADLINE_SIM_CUDA_VMM_H
 
-#include "cuda/arena.h"
-#include "cuda/local.h"
+#include "cuda/local/arena.h"
+#include "cuda/local/state.h"
 
 struct sim_physical {
 	struct ll_cu_mem_allocation_prop prop;
@@ -22,15 +24,16 @@ struct sim_physical {
 	struct sim_physical *next;
 };
 
-/* NULL: the handle is none. */
+/* Returns the physical memory that a handle means. NULL: none. */
 struct sim_physical *sim_physical_of(ll_cu_mem_handle handle);
-/* A copy of `model` in the list, with one handle. NULL: no memory. */
+
+/* Puts a copy of `model` into the list, with one handle. NULL: out of memory. */
 struct sim_physical *sim_physical_add(const struct sim_physical *model);
-/* Frees it when nothing refers to it any more. */
+
+/* Frees physical memory if nothing refers to it any more. */
 void sim_physical_settle(struct sim_physical *physical);
-/* Takes it out of the list and frees it: nothing was ever held for it. */
+
+/* Takes physical memory out of the list and frees it. Nothing was ever charged for it. */
 void sim_physical_drop(struct sim_physical *physical);
-/* Is it a location that physical memory can be at? Then its device. */
-bool sim_location_is_device(const struct ll_cu_mem_location *location, ll_cu_device *ret_device);
 
 #endif

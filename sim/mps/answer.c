@@ -13,7 +13,6 @@
 #include "base/strbuf.h"
 #include "card/mps.h"
 #include "card/mps_pipe.h"
-#include "card/population.h"
 #include "mps/partition.h"
 
 enum { MAX_WORDS = 8 };
@@ -333,7 +332,7 @@ static void get_default_client_priority(const struct call *call)
 	ll_strbuf_addf(call->answer, "%d\n", call->daemon->defaults.priority);
 }
 
-static void lspart(const struct call *call)
+static void answer_lspart(const struct call *call)
 {
 	sim_mps_partition_list(call->daemon, call->answer);
 }
@@ -376,7 +375,7 @@ static const struct {
     {"get_device_pinned_mem_limit", get_device_pinned_mem_limit, 0},
     {"set_default_client_priority", set_default_client_priority, 0},
     {"get_default_client_priority", get_default_client_priority, 0},
-    {"lspart", lspart, SIM_MPS_PARTITIONS_SINCE},
+    {"lspart", answer_lspart, SIM_MPS_PARTITIONS_SINCE},
     {"sm_partition", sm_partition, SIM_MPS_PARTITIONS_SINCE},
     {"quit", quit_daemon, 0},
 };

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "card/attach.h"
 #include "card/mps_pipe.h"
 #include "mps/daemon.h"
 
@@ -69,7 +70,7 @@ static int start_daemon(bool is_partitioned)
 }
 
 /* Blanks at both ends go. */
-static char *trim(char *line)
+static char *trim_line(char *line)
 {
 	size_t n = strlen(line);
 	while (n && strchr(" \t\r\n", line[n - 1]))
@@ -78,12 +79,12 @@ static char *trim(char *line)
 }
 
 /* Sends each line and prints what is answered. The daemon's end is the answer to `quit` alone. */
-static int talk(int fd)
+static int talk_to_daemon(int fd)
 {
 	static char answer[SIM_MPS_MESSAGE_BYTES];
 	char line[1024];
 	while (fgets(line, sizeof line, stdin)) {
-		char *command = trim(line);
+		char *command = trim_line(line);
 		if (!*command)
 			continue;
 		bool is_quit = strncmp(command, "quit", 4) == 0;
@@ -127,7 +128,7 @@ static int run_client(struct sim_world *w)
 		fprintf(stderr, "Cannot send command to MPS control daemon process\n");
 		return EXIT_FAILURE;
 	}
-	return talk(fd);
+	return talk_to_daemon(fd);
 }
 
 int main(int argc, char **argv)

@@ -20,11 +20,12 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "card/attach.h"
 #include "card/engine.h"
 #include "card/fault.h"
 #include "card/mps.h"
 #include "card/mps_pipe.h"
-#include "card/population.h"
+#include "card/process.h"
 #include "card/visible.h"
 #include "mps/answer.h"
 
@@ -151,7 +152,7 @@ int sim_mps_daemon_init(struct sim_mps_daemon *daemon, bool is_partitioned, stru
 	return 0;
 }
 
-static void refuse(struct sim_mps_peer *peer, uint32_t status)
+static void refuse_client(struct sim_mps_peer *peer, uint32_t status)
 {
 	char text[32];
 	snprintf(text, sizeof text, "refused %u", status);
@@ -179,7 +180,7 @@ static void settle_client(struct sim_mps_daemon *daemon, struct sim_mps_peer *pe
 {
 	struct sim_world *w = daemon->w;
 	if (daemon->is_quitting) {
-		refuse(peer, LL_CUDA_ERROR_MPS_SERVER_NOT_READY);
+		refuse_client(peer, LL_CUDA_ERROR_MPS_SERVER_NOT_READY);
 		return;
 	}
 	for (uint32_t i = 0; i < SIM_MPS_SERVERS; i++) {
@@ -192,13 +193,13 @@ static void settle_client(struct sim_mps_daemon *daemon, struct sim_mps_peer *pe
 		if (server->uid != peer->uid || server->is_closing || server->state == SIM_MPS_INITIALIZING)
 			continue;
 		if (server->state == SIM_MPS_FAULT)
-			refuse(peer, LL_CUDA_ERROR_MPS_SERVER_NOT_READY);
+			refuse_client(peer, LL_CUDA_ERROR_MPS_SERVER_NOT_READY);
 		else
 			accept_client(daemon, peer, i);
 		return;
 	}
 	if (!sim_mps_daemon_has_servers(daemon) && sim_mps_daemon_start_server(daemon, peer->uid) == SIM_NONE)
-		refuse(peer, LL_CUDA_ERROR_MPS_CONNECTION_FAILED);
+		refuse_client(peer, LL_CUDA_ERROR_MPS_CONNECTION_FAILED);
 }
 
 /* Serves clients that wait for a server, and ends servers that wait for their last client. True: some still wait. */
@@ -246,7 +247,7 @@ static void bury_server(struct sim_mps_daemon *daemon, struct sim_mps_peer *peer
 	bool has_failed = was_starting || (WIFEXITED(status) && WEXITSTATUS(status) != 0);
 	for (int i = 0; has_failed && i < daemon->peer_count; i++) {
 		if (daemon->peers[i].fd >= 0 && daemon->peers[i].kind == SIM_MPS_PEER_WAITING)
-			refuse(&daemon->peers[i], LL_CUDA_ERROR_MPS_CONNECTION_FAILED);
+			refuse_client(&daemon->peers[i], LL_CUDA_ERROR_MPS_CONNECTION_FAILED);
 	}
 	sim_unlock(w);
 }

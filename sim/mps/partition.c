@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/strbuf.h"
-#include "card/mps.h"
+#include "card/mps_limits.h"
 #include "card/mps_pipe.h"
 #include "mps/servers.h"
 

@@ -10,10 +10,11 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "card/attach.h"
 #include "card/engine.h"
 #include "card/mps.h"
 #include "card/mps_pipe.h"
-#include "card/population.h"
+#include "card/process.h"
 
 static void log_start(const struct sim_world *w, const struct sim_mps_server *server)
 {
@@ -61,7 +62,7 @@ static uint32_t open_server(struct sim_world *w)
 	return slot;
 }
 
-static void serve(void)
+static void serve_daemon(void)
 {
 	char text[128];
 	int pid;
@@ -97,7 +98,7 @@ int main(void)
 	sim_unlock(w);
 	sim_mps_log("Server", "Server has started");
 	if (sim_mps_send(SIM_MPS_SERVER_FD, "ready"))
-		serve();
+		serve_daemon();
 	sim_mps_log("Server", "Exit");
 	sim_lock(w);
 	sim_advance_to_now(w);

@@ -6,7 +6,6 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "card/engine.h"
 #include "nvml/local.h"
 
 static ll_nvml_result answer_text(char *ret_text, unsigned size, const char *text)

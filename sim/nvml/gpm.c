@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "card/engine.h"
 #include "nvml/local.h"
 
 struct ll_nvml_gpm_sample {
@@ -52,7 +51,7 @@ ll_nvml_result nvmlGpmSampleFree(struct ll_nvml_gpm_sample *sample)
 	return LL_NVML_SUCCESS;
 }
 
-static void take(const struct sim_nvml_view *view, uint32_t card, struct ll_nvml_gpm_sample *sample)
+static void take_sample(const struct sim_nvml_view *view, uint32_t card, struct ll_nvml_gpm_sample *sample)
 {
 	const struct sim_card *physical = &view->w->cards[view->physical];
 	*sample = (struct ll_nvml_gpm_sample){
@@ -73,7 +72,7 @@ ll_nvml_result nvmlGpmSampleGet(struct ll_nvml_device *device, struct ll_nvml_gp
 		return LL_NVML_ERROR_INVALID_ARGUMENT;
 	if (!has_gpm(view.w, &view) || view.card->slice_count || view.is_slice)
 		return LL_NVML_ERROR_NOT_SUPPORTED;
-	take(&view, view.index, sample);
+	take_sample(&view, view.index, sample);
 	return LL_NVML_SUCCESS;
 }
 
@@ -87,7 +86,7 @@ ll_nvml_result nvmlGpmMigSampleGet(struct ll_nvml_device *device, unsigned int g
 		return LL_NVML_ERROR_NOT_SUPPORTED;
 	for (uint32_t i = view.w->card_count; i < view.w->slot_count; i++) {
 		if (view.w->cards[i].parent == view.index && view.w->cards[i].gpu_instance_id == gpu_instance_id) {
-			take(&view, i, sample);
+			take_sample(&view, i, sample);
 			return LL_NVML_SUCCESS;
 		}
 	}
@@ -101,7 +100,8 @@ static bool is_given(unsigned id, const struct ll_nvml_gpm_sample *sample)
 }
 
 /* The metric's value over the time between the samples. Returns false for one that is not modelled. */
-static bool compute(unsigned id, const struct sim_meter *a, const struct sim_meter *b, double s, double *ret_value)
+static bool compute_metric(unsigned id, const struct sim_meter *a, const struct sim_meter *b, double s,
+			   double *ret_value)
 {
 	const double mib = 1 << 20;
 	switch (id) {
@@ -170,7 +170,7 @@ ll_nvml_result nvmlGpmMetricsGet(struct ll_nvml_gpm_metrics *metrics)
 		metric->info.short_name = (char *)(uintptr_t)short_name(metric->id);
 		metric->info.long_name = metric->info.short_name;
 		metric->info.unit = (char *)(uintptr_t) "%";
-		if (!is_given(metric->id, b) || !compute(metric->id, &a->meter, &b->meter, s, &value)) {
+		if (!is_given(metric->id, b) || !compute_metric(metric->id, &a->meter, &b->meter, s, &value)) {
 			metric->status = LL_NVML_ERROR_NOT_SUPPORTED;
 			continue;
 		}

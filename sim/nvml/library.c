@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "base/scope.h"
+#include "card/attach.h"
 #include "card/engine.h"
 #include "card/hide.h"
 #include "card/library.h"
@@ -69,7 +70,7 @@ struct ll_nvml_device *sim_nvml_handle(uint32_t card)
 	return &handles[card];
 }
 
-static ll_nvml_result attach(void)
+static ll_nvml_result attach_world(void)
 {
 	struct ll_err err = {0};
 	if (!world && sim_world_attach(&world, &err) < 0) {
@@ -110,7 +111,7 @@ ll_nvml_result nvmlInit_v2(void)
 	pthread_once(&once, start_idle_thread);
 
 	LL_SCOPE_LOCK(&lock);
-	ll_nvml_result status = attach();
+	ll_nvml_result status = attach_world();
 	if (status == LL_NVML_SUCCESS)
 		status = (ll_nvml_result)sim_fault_check(world, __func__);
 	if (status == LL_NVML_SUCCESS)

@@ -3,11 +3,10 @@
  */
 #include <math.h>
 
-#include "card/engine.h"
 #include "card/meter.h"
 #include "nvml/local.h"
 
-static const struct sim_card *physical(const struct sim_nvml_view *view)
+static const struct sim_card *physical_card_of(const struct sim_nvml_view *view)
 {
 	return &view->w->cards[view->physical];
 }
@@ -52,7 +51,7 @@ ll_nvml_result nvmlDeviceGetTemperature(struct ll_nvml_device *device, enum ll_n
 	SIM_NVML_OPEN(view, device);
 	if (!ret_celsius || sensor != LL_NVML_TEMPERATURE_GPU)
 		return LL_NVML_ERROR_INVALID_ARGUMENT;
-	*ret_celsius = (unsigned)lround(sim_card_celsius(view.w, physical(&view)));
+	*ret_celsius = (unsigned)lround(sim_card_celsius(view.w, physical_card_of(&view)));
 	return LL_NVML_SUCCESS;
 }
 
@@ -65,13 +64,13 @@ ll_nvml_result nvmlDeviceGetTemperatureThreshold(struct ll_nvml_device *device,
 		return LL_NVML_ERROR_INVALID_ARGUMENT;
 	switch (threshold) {
 	case LL_NVML_TEMPERATURE_THRESHOLD_SHUTDOWN:
-		*ret_celsius = physical(&view)->shutdown_celsius;
+		*ret_celsius = physical_card_of(&view)->shutdown_celsius;
 		return LL_NVML_SUCCESS;
 	case LL_NVML_TEMPERATURE_THRESHOLD_SLOWDOWN:
-		*ret_celsius = physical(&view)->slowdown_celsius;
+		*ret_celsius = physical_card_of(&view)->slowdown_celsius;
 		return LL_NVML_SUCCESS;
 	case LL_NVML_TEMPERATURE_THRESHOLD_GPU_MAX:
-		*ret_celsius = physical(&view)->max_celsius;
+		*ret_celsius = physical_card_of(&view)->max_celsius;
 		return LL_NVML_SUCCESS;
 	case LL_NVML_TEMPERATURE_THRESHOLD_MEM_MAX:
 		*ret_celsius = 95;
@@ -87,8 +86,8 @@ ll_nvml_result nvmlDeviceGetClockInfo(struct ll_nvml_device *device, enum ll_nvm
 	SIM_NVML_OPEN(view, device);
 	if (!ret_mhz || (unsigned)type > LL_NVML_CLOCK_VIDEO)
 		return LL_NVML_ERROR_INVALID_ARGUMENT;
-	uint32_t sm_mhz = sim_card_sm_mhz(view.w, physical(&view));
-	*ret_mhz = type == LL_NVML_CLOCK_MEM ? physical(&view)->memory_mhz : sm_mhz;
+	uint32_t sm_mhz = sim_card_sm_mhz(view.w, physical_card_of(&view));
+	*ret_mhz = type == LL_NVML_CLOCK_MEM ? physical_card_of(&view)->memory_mhz : sm_mhz;
 	return LL_NVML_SUCCESS;
 }
 
@@ -98,7 +97,7 @@ ll_nvml_result nvmlDeviceGetMaxClockInfo(struct ll_nvml_device *device, enum ll_
 	SIM_NVML_OPEN(view, device);
 	if (!ret_mhz || (unsigned)type > LL_NVML_CLOCK_VIDEO)
 		return LL_NVML_ERROR_INVALID_ARGUMENT;
-	*ret_mhz = type == LL_NVML_CLOCK_MEM ? physical(&view)->memory_mhz : physical(&view)->open_mhz;
+	*ret_mhz = type == LL_NVML_CLOCK_MEM ? physical_card_of(&view)->memory_mhz : physical_card_of(&view)->open_mhz;
 	return LL_NVML_SUCCESS;
 }
 

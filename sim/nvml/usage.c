@@ -3,9 +3,9 @@
  */
 #include <string.h>
 
+#include "card/context.h"
 #include "card/defaults.h"
-#include "card/engine.h"
-#include "card/population.h"
+#include "card/memory.h"
 #include "nvml/local.h"
 
 /* The real library wants room for its whole buffer (facts-h200.md). */

@@ -7,11 +7,12 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "card/attach.h"
 #include "card/command.h"
 #include "card/engine.h"
+#include "card/memory.h"
 #include "card/meter.h"
 #include "card/mps.h"
-#include "card/population.h"
 #include "simctl/simctl_busy.h"
 
 /* ---- show ---- */

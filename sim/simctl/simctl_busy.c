@@ -52,13 +52,13 @@ static const struct {
 
 static volatile sig_atomic_t is_stopped;
 
-static void stop(int signal_number)
+static void stop_loop(int signal_number)
 {
 	(void)signal_number;
 	is_stopped = 1;
 }
 
-static int parse(int count, char **words, struct options *options, struct ll_err *err)
+static int parse_options(int count, char **words, struct options *options, struct ll_err *err)
 {
 	if (count < 1)
 		return ll_err_set(err, -EINVAL, "busy: no card named");
@@ -118,7 +118,7 @@ static int load_functions(struct functions *cu, struct ll_err *err)
 	return 0;
 }
 
-static int fail(const struct functions *cu, const char *what, ll_cu_result status, struct ll_err *err)
+static int call_failed(const struct functions *cu, const char *what, ll_cu_result status, struct ll_err *err)
 {
 	const char *name = "?";
 	if (cu->cuGetErrorName)
@@ -130,11 +130,11 @@ static int fail(const struct functions *cu, const char *what, ll_cu_result statu
 	do {                                                                                                           \
 		ll_cu_result status_ = cu->call;                                                                       \
 		if (status_)                                                                                           \
-			return fail(cu, #call, status_, err);                                                          \
+			return call_failed(cu, #call, status_, err);                                                   \
 	} while (0)
 
-static int loop(const struct functions *cu, const struct options *options, struct ll_cu_function *function,
-		struct ll_cu_stream *stream, volatile struct record *record, struct ll_err *err)
+static int run_loop(const struct functions *cu, const struct options *options, struct ll_cu_function *function,
+		    struct ll_cu_stream *stream, volatile struct record *record, struct ll_err *err)
 {
 	uint64_t begun_ns = ll_now_ns(), launches = 0, first_start_ns = 0, late = 0, limit = 0;
 	uint64_t length_ns = options->kernel_ns, address = (uintptr_t)record;
@@ -172,13 +172,13 @@ int simctl_busy(int count, char **words, struct ll_err *err)
 	struct ll_cu_stream *stream;
 	ll_cu_deviceptr memory;
 	void *record;
-	int rc = parse(count, words, &options, err);
+	int rc = parse_options(count, words, &options, err);
 	if (rc == 0)
 		rc = load_functions(&functions, err);
 	if (rc < 0)
 		return rc;
-	signal(SIGTERM, stop);
-	signal(SIGINT, stop);
+	signal(SIGTERM, stop_loop);
+	signal(SIGINT, stop_loop);
 	TRY(cuInit(0));
 	TRY(cuCtxCreate(&context, 0, (ll_cu_device)options.card));
 	TRY(cuModuleLoadData(&module, kernel_text));
@@ -190,7 +190,7 @@ int simctl_busy(int count, char **words, struct ll_err *err)
 	/* Whoever started us may go on from here. */
 	printf("busy: pid %d on card %d\n", (int)getpid(), (int)options.card);
 	fflush(stdout);
-	rc = loop(cu, &options, function, stream, record, err);
+	rc = run_loop(cu, &options, function, stream, record, err);
 	cu->cuCtxDestroy(context);
 	return rc;
 }

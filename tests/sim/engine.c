@@ -1,5 +1,7 @@
 /* The card model alone, on a clock of the test's own: every number is exact. */
 #include "card/engine.h"
+#include "card/context.h"
+#include "card/defaults.h"
 
 #include <errno.h>
 #include <math.h>
@@ -9,8 +11,10 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "card/command.h"
+#include "card/memory.h"
 #include "card/meter.h"
-#include "card/population.h"
+#include "card/process.h"
+#include "card/queue.h"
 #include "card/world.h"
 
 #define US LL_NS_PER_US

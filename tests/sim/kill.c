@@ -9,8 +9,12 @@
 #include <unistd.h>
 
 #include "../unit/skipped.h"
+#include "card/attach.h"
+#include "card/context.h"
 #include "card/engine.h"
-#include "card/population.h"
+#include "card/memory.h"
+#include "card/process.h"
+#include "card/queue.h"
 #include "card/world.h"
 #include "process.h"
 

@@ -5,9 +5,13 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "card/command.h"
+#include "card/context.h"
+#include "card/defaults.h"
 #include "card/engine.h"
 #include "card/mps.h"
-#include "card/population.h"
+#include "card/mps_limits.h"
+#include "card/process.h"
+#include "card/queue.h"
 #include "card/world.h"
 
 #define US LL_NS_PER_US

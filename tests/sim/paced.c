@@ -1,10 +1,13 @@
 #include "paced.h"
+#include "card/context.h"
+#include "card/defaults.h"
+#include "card/process.h"
+#include "card/queue.h"
 
 #include <sys/mman.h>
 
 #include "../unit/test.h"
 #include "card/engine.h"
-#include "card/population.h"
 
 #define WARM_UP_NS (50 * MS)
 #define WINDOW_NS (500 * MS)

@@ -1,5 +1,5 @@
 /* What the model reads from PTX text. */
-#include "cuda/ptx.h"
+#include "cuda/local/ptx.h"
 
 #include <errno.h>
 

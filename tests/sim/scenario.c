@@ -6,8 +6,8 @@
 
 #include "../unit/test.h"
 #include "card/command.h"
+#include "card/defaults.h"
 #include "card/meter.h"
-#include "card/population.h"
 #include "card/scenario.h"
 #include "card/world.h"
 

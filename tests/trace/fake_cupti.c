@@ -1,6 +1,6 @@
 /*
- * libcupti as far as loadline calls it, over what the simulated driver ran (sim/cuda/activity.h). It delivers records
- * when a buffer is full and when it is asked to flush, as the real one does.
+ * libcupti as far as loadline calls it, over what the simulated driver ran (sim/cuda/local/activity.h). It
+ * delivers records when a buffer is full and when it is asked to flush, as the real one does.
  *
  *     FAKE_CUPTI_VERSION=19    its API version, and with it how long its records are; 130001 unless told
  *     FAKE_CUPTI_REFUSE=39     cuptiActivityEnable answers this
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../sim/cuda/activity.h"
+#include "../../sim/cuda/local/activity.h"
 #include "abi/cupti.h"
 #include "base/clock.h"
 

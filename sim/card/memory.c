@@ -1,0 +1,85 @@
+#include "card/memory.h"
+
+#include "card/defaults.h"
+#include "card/mps_limits.h"
+
+#define BLOCK_BYTES (UINT64_C(2) << 20)
+
+static uint32_t first_holder(const struct sim_share *share)
+{
+	for (uint32_t i = 0; i < SIM_PROCS / 64; i++) {
+		if (share->holders[i])
+			return i * 64 + (uint32_t)__builtin_ctzll(share->holders[i]);
+	}
+	return SIM_NONE;
+}
+
+uint64_t sim_holding_bytes(const struct sim_world *w, uint32_t card, uint32_t proc)
+{
+	uint64_t bytes = 0;
+	for (uint32_t c = 0; c < w->slot_count; c++) {
+		if (c != card && w->cards[c].parent != card)
+			continue;
+		for (uint32_t i = 0; i < SIM_PROCS; i++) {
+			if (w->procs[i].is_used && (proc == SIM_NONE || proc == i))
+				bytes += w->procs[i].held_bytes[c];
+		}
+		for (uint32_t i = 0; i < SIM_SHARES; i++) {
+			const struct sim_share *share = &w->shares[i];
+			if (share->is_used && share->card == c && (proc == SIM_NONE || first_holder(share) == proc))
+				bytes += share->bytes;
+		}
+	}
+	return bytes;
+}
+
+uint64_t sim_context_used_bytes(const struct sim_context *context)
+{
+	uint64_t small = (context->small_bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
+	return context->own_bytes + context->large_bytes + small;
+}
+
+uint64_t sim_proc_used_bytes(struct sim_world *w, uint32_t card, uint32_t proc)
+{
+	uint64_t bytes = sim_holding_bytes(w, card, proc);
+	for (uint32_t i = 0; i < SIM_CONTEXTS; i++) {
+		const struct sim_context *context = &w->contexts[i];
+		if (sim_context_is_on_card(w, context, card) && context->proc == proc)
+			bytes += sim_context_used_bytes(context);
+	}
+	return bytes ? bytes + SIM_PROCESS_BYTES : 0;
+}
+
+uint64_t sim_card_used_bytes(struct sim_world *w, uint32_t card)
+{
+	uint64_t bytes = w->cards[card].foreign_bytes + sim_holding_bytes(w, card, SIM_NONE);
+	for (uint32_t i = 0; i < SIM_CONTEXTS; i++) {
+		if (sim_context_is_on_card(w, &w->contexts[i], card))
+			bytes += sim_context_used_bytes(&w->contexts[i]);
+	}
+	bool is_in_sight = false;
+	for (uint32_t i = 0; i < SIM_PROCS; i++)
+		is_in_sight |= w->procs[i].is_used && (w->procs[i].cards >> card & 1);
+	return is_in_sight ? bytes + SIM_PROCESS_BYTES : bytes;
+}
+
+bool sim_card_has_room(struct sim_world *w, uint32_t card, uint64_t bytes)
+{
+	uint64_t used = sim_card_used_bytes(w, card), total = w->cards[card].memory_bytes;
+	return used <= total && bytes <= total - used;
+}
+
+uint64_t sim_mps_room_bytes(struct sim_world *w, uint32_t card, uint32_t proc)
+{
+	uint64_t limit = w->procs[proc].mps.limit_bytes[card];
+	if (!limit)
+		return UINT64_MAX;
+	uint64_t used = sim_proc_used_bytes(w, card, proc);
+	used = used > SIM_MPS_UNCOUNTED_BYTES ? used - SIM_MPS_UNCOUNTED_BYTES : 0;
+	return limit > used ? limit - used : 0;
+}
+
+bool sim_proc_has_room(struct sim_world *w, uint32_t card, uint32_t proc, uint64_t bytes)
+{
+	return sim_card_has_room(w, card, bytes) && bytes <= sim_mps_room_bytes(w, card, proc);
+}

@@ -1,0 +1,30 @@
+/*
+ * process.h - the processes in the world: how they join it, leave it, and are cleared away when they are dead.
+ *
+ * All functions are called with the world locked and advanced.
+ */
+#ifndef LOADLINE_SIM_CARD_PROCESS_H
+#define LOADLINE_SIM_CARD_PROCESS_H
+
+#include "card/world.h"
+
+/* Returns the slot of this process. It takes one if the process has none. SIM_NONE: there are too many processes. */
+uint32_t sim_proc_join(struct sim_world *w);
+
+/* Frees a process's slot and all that the process has: contexts, modules, memory, shared events, its part in MPS. */
+void sim_proc_leave(struct sim_world *w, uint32_t proc);
+
+/* Returns whether the process of a slot still exists. A zombie does not. */
+bool sim_proc_is_alive(const struct sim_proc *proc);
+
+/* Frees the slots of processes that no longer exist. It looks at most every 5 ms; now_ns is CLOCK_MONOTONIC. */
+void sim_procs_reap(struct sim_world *w, uint64_t now_ns);
+
+/* Returns a slot for the stop word of a module that proc has loaded. SIM_NONE: none is left; the module's kernels then
+ * share no stop word. */
+uint32_t sim_module_new(struct sim_world *w, uint32_t proc);
+
+/* Frees the slot of a module's stop word. SIM_NONE is allowed. */
+void sim_module_free(struct sim_world *w, uint32_t module);
+
+#endif

@@ -1,0 +1,70 @@
+/*
+ * arena.h - where the bytes of device memory are: one file in memory per process, of which each piece of memory
+ * has a part. So any of them can be mapped by another process that is told where it is (a ticket), and again here
+ * elsewhere.
+ *
+ * Within the local lock.
+ */
+#ifndef LOADLINE_SIM_CUDA_ARENA_H
+#define LOADLINE_SIM_CUDA_ARENA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum sim_ticket_kind { SIM_TICKET_IPC = 1, SIM_TICKET_PHYSICAL, SIM_TICKET_POOL, SIM_TICKET_POINTER, SIM_TICKET_EVENT };
+
+/* What one process tells another about its memory, in the 64 bytes that the driver's handles have. Its bytes can be
+ * mapped while the process that gave it out lives. */
+struct sim_ticket {
+	uint32_t magic;
+	uint32_t kind;
+	int32_t pid;
+	int32_t fd;
+	uint64_t file; /* its inode: a number may be given to another file */
+	uint64_t offset;
+	uint64_t bytes;
+	uint32_t card;
+	uint32_t slot; /* in a table of the world */
+	uint32_t generation;
+	uint32_t skip; /* bytes at the beginning that are somebody else's: parts are mapped in whole pages */
+	uint32_t unused[2];
+};
+
+_Static_assert(sizeof(struct sim_ticket) == 64, "as large as the driver's handles");
+
+/* Returns the size in whole pages that holds these bytes. */
+size_t sim_arena_round(size_t bytes);
+
+/* Makes a part of the arena. Its bytes are zero until written. -ENOMEM. */
+int sim_arena_new(size_t bytes, uint64_t *ret_offset);
+
+/* Forgets the bytes of a part: they are zero again, and take no memory of this machine. */
+void sim_arena_clear(uint64_t offset, size_t bytes);
+
+/* Maps a part at `at`, in place of what is there; NULL: anywhere. Returns NULL if it cannot. */
+char *sim_arena_map(uint64_t offset, size_t bytes, void *at);
+
+/* Reserves addresses without access, with an alignment (a power of two). wish: where; may be 0. NULL: there are none.
+ */
+char *sim_addresses_new(size_t bytes, size_t alignment, uint64_t wish);
+
+/* Turns what is mapped there into addresses without access again. */
+void sim_addresses_clear(char *at, size_t bytes);
+
+/* Fills in a ticket for a part of this process's arena. */
+void sim_ticket_init(struct sim_ticket *ticket, enum sim_ticket_kind kind, uint64_t offset, size_t bytes);
+
+/* Returns whether a ticket is one of this kind. */
+bool sim_ticket_is(const struct sim_ticket *ticket, enum sim_ticket_kind kind);
+
+/* Maps what a ticket stands for. NULL: its process is gone. */
+char *sim_ticket_map(const struct sim_ticket *ticket, void *at);
+
+/* Makes a file descriptor that carries a ticket; the caller closes it. Negative: it cannot. */
+int sim_ticket_to_fd(const struct sim_ticket *ticket);
+
+/* Reads the ticket that a descriptor carries. False: it carries none. */
+bool sim_ticket_from_fd(int fd, struct sim_ticket *ret_ticket);
+
+#endif

@@ -1,0 +1,27 @@
+/*
+ * mps.h - this process as a client of MPS. cuInit settles it, once.
+ */
+#ifndef LOADLINE_SIM_CUDA_LOCAL_MPS_H
+#define LOADLINE_SIM_CUDA_LOCAL_MPS_H
+
+#include "cuda/local/state.h"
+
+/* What a daemon has said. server SIM_NONE: there is none, and the process goes without MPS. */
+struct sim_mps_offer {
+	uint32_t server;
+	uint32_t generation;
+	int fd; /* kept open while the process lives: its end tells the daemon */
+};
+
+/* Asks the daemon of the pipe folder for a server. It may take long: the daemon starts a server, or waits until another
+ * user's is gone. The world must not be locked. Returns the status of a daemon that refuses. */
+ll_cu_result sim_mps_ask(struct sim_world *w, struct sim_mps_offer *ret_offer);
+
+/* Takes the offer for a process that has joined the world with these cards in sight. The world must be locked. Returns
+ * the status of a server that refuses. */
+ll_cu_result sim_mps_accept(struct sim_world *w, const struct sim_mps_offer *offer, uint32_t proc);
+
+/* Returns the SMs of a card that this process may use. */
+uint32_t sim_cuda_sms(uint32_t card);
+
+#endif

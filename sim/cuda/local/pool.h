@@ -1,0 +1,90 @@
+/*
+ * pool.h - pools of device memory, as cuMemAllocAsync uses them: one range of addresses, backed by physical memory
+ * in chunks of SIM_POOL_CHUNK_BYTES, and blocks in it, first fit.
+ *
+ * A block that is freed in a stream's order is a gap for everybody when the stream gets there, and at once for
+ * allocations in that same stream. A chunk without blocks is given back when the program has waited for a stream in
+ * which something was freed, or for a context, down to the release threshold. A pool belongs to the process, not to a
+ * context.
+ *
+ * Measured on an H200 (driver 580): chunks, `used` in bytes as asked for, blocks of 512, first fit across chunks.
+ */
+#ifndef LOADLINE_SIM_CUDA_LOCAL_POOL_H
+#define LOADLINE_SIM_CUDA_LOCAL_POOL_H
+
+#include "cuda/local/state.h"
+
+/* offset and room are multiples of SIM_POOL_BLOCK_BYTES; bytes is what was asked for. */
+struct sim_block {
+	uint64_t offset, room, bytes;
+	uint64_t token; /* of the queued free, or 0: in use */
+	uint32_t stream_slot, stream_generation;
+	struct sim_block *next;
+};
+
+struct ll_cu_mem_pool {
+	uint32_t card;
+	ll_cu_device device;
+	enum ll_cu_mem_handle_type handle_types;
+	bool is_default;
+	bool is_managed;   /* the host reaches it at the same addresses, and it takes nothing of the card */
+	bool is_imported;  /* another process's: nothing can be allocated from it here */
+	bool is_destroyed; /* by the program; gone when its last block is */
+	uint64_t address;  /* of its range, or 0 before the first allocation */
+	char *bytes_at;    /* in the same order */
+	uint64_t arena_offset;
+	uint64_t max_bytes;
+	uint32_t chunk_count;     /* of its range */
+	bool *is_backed;          /* each chunk */
+	struct sim_block *blocks; /* by offset */
+	uint64_t reserved_bytes, reserved_high_bytes, used_bytes, used_high_bytes;
+	uint64_t threshold_bytes;
+	int reuse[3];                          /* the three attributes that are kept and change nothing */
+	uint32_t freed_slot, freed_generation; /* the stream in which something was freed last */
+	uint32_t ticket_number;                /* of an exported or imported one */
+	int32_t ticket_pid;
+	struct ll_cu_mem_pool *next;
+};
+
+/* Returns whether a handle is a pool that the program may use. */
+bool sim_pool_is_known(const struct ll_cu_mem_pool *pool);
+
+/* Makes a pool of a device. NULL: out of memory. */
+struct ll_cu_mem_pool *sim_pool_new(ll_cu_device device);
+
+/* Destroys a pool for the program. It is gone when its last block is. */
+void sim_pool_destroy(struct ll_cu_mem_pool *pool);
+
+/* Return a device's own pools, which are made when first asked for. NULL: out of memory. */
+struct ll_cu_mem_pool *sim_pool_default(ll_cu_device device);
+struct ll_cu_mem_pool *sim_pool_default_managed(ll_cu_device device);
+
+/* Returns the pool that cuMemAllocAsync takes from. NULL: out of memory. */
+struct ll_cu_mem_pool *sim_pool_current(ll_cu_device device);
+
+/* Sets the pool that cuMemAllocAsync takes from. NULL: the default one. */
+void sim_pool_set_current(ll_cu_device device, struct ll_cu_mem_pool *pool);
+
+/* Allocates a block for a stream. From now on it is known by its address. OUT_OF_MEMORY. */
+ll_cu_result sim_pool_allocate(struct ll_cu_mem_pool *pool, size_t bytes, const struct ll_cu_stream *stream,
+			       uint64_t *ret_address);
+
+/* Begins the free of a block in a stream's order: its address is known no more. Returns the block's token, which the
+ * action of the queued free carries. */
+uint64_t sim_pool_begin_free(const struct sim_memory *memory, const struct ll_cu_stream *stream);
+
+/* Ends a free in a stream's order (action: of the kind SIM_ACTION_FREE): the stream has got there. It frees memory of
+ * any kind. */
+void sim_freed_in_order(const struct sim_action *action);
+
+/* Frees a block at once: the program has waited. */
+void sim_pool_free_now(const struct sim_memory *memory);
+
+/* Gives chunks without blocks back, from the end, while more than keep_bytes are reserved. */
+void sim_pool_trim(struct ll_cu_mem_pool *pool, uint64_t keep_bytes);
+
+/* Trims pools to their thresholds after the program has waited for a stream. NULL: for a context; all pools are
+ * trimmed. */
+void sim_pools_synchronised(const struct ll_cu_stream *stream);
+
+#endif
