@@ -291,6 +291,7 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 	atomic_store_explicit(&slot->queued_ns, queued_ns, memory_order_relaxed);
 	atomic_store_explicit(&slot->queued_launches, turn->queued_launches, memory_order_relaxed);
 	atomic_store_explicit(&slot->running_ns, turn->running_ns, memory_order_relaxed);
+	ll_visit_set(claim, LL_VISIT_IS_DRY, turn->dry_since_ns);
 	end_pause(claim, turn, now_ns);
 	unsigned cap = atomic_load_explicit(&tenant->compute_cap_permille, memory_order_relaxed);
 	ret_look->tokens_ns = ll_account_earn(tenant, now_ns);
@@ -338,7 +339,6 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 	}
 	ret_look->is_holder = ll_turn_is_mine(claim);
 	ret_look->is_by_visits = self.waits_on_card && (scan.count || has_superior(file, claim->index, self.rank));
-	ll_visit_set(claim, LL_VISIT_IS_DRY, turn->dry_since_ns);
 	bool is_beyond_visit = turn->is_lingering && !ret_look->is_holder;
 	ll_visit_set(claim, LL_VISIT_LINGERS, is_beyond_visit);
 	if (ret_look->is_by_visits) /* who does not linger is held */
