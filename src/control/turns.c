@@ -174,6 +174,13 @@ bool ll_turns_has_higher(const struct ll_turn_contender *contenders, size_t coun
 	return order_of(&(struct set){.others = contenders, .count = count}).highest_rank < contender->rank;
 }
 
+bool ll_turns_is_service(const struct ll_turn_contender *giver, const struct ll_turn_contender *contenders,
+			 size_t count, size_t next)
+{
+	return ll_turns_has_higher(contenders, count, &contenders[next]) ||
+	       (giver && giver->has_tokens && giver->rank < contenders[next].rank);
+}
+
 bool ll_turns_takes(const struct ll_turns_taking *taking, const struct ll_turn_contender *self,
 		    const struct ll_turn_contender *others, size_t count)
 {

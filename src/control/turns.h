@@ -91,6 +91,14 @@ bool ll_turns_takes(const struct ll_turns_taking *taking, const struct ll_turn_c
 bool ll_turns_has_higher(const struct ll_turn_contender *contenders, size_t count,
 			 const struct ll_turn_contender *contender);
 
+/*
+ * Whether the next holder gets the turn for its minimum service. It does if a higher class waits meanwhile: another of
+ * the contenders, or the giver itself. next: the index of the next holder. giver: who gives the turn away; NULL: it has
+ * no work now.
+ */
+bool ll_turns_is_service(const struct ll_turn_contender *giver, const struct ll_turn_contender *contenders,
+			 size_t count, size_t next);
+
 /* Whether the contender has waited so long that it goes before the other. */
 bool ll_turns_is_impatient(const struct ll_turn_contender *contender, const struct ll_turn_contender *other);
 

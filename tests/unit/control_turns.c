@@ -296,6 +296,23 @@ static void test_a_higher_class_counts_while_it_can_use_the_card(void **state)
 	assert_false(ll_turns_has_higher(others, 2, &low));
 }
 
+/* Of three, the last gets the turn. */
+static void test_a_turn_is_a_service_if_a_higher_class_waits_or_gives_it(void **state)
+{
+	(void)state;
+	struct ll_turn_contender giver = contender(NORMAL, 0),
+				 others[] = {contender(LOW, 0), contender(NORMAL, 0), contender(LOW, 0)};
+	assert_true(ll_turns_is_service(NULL, others, 3, 2)); /* the second waits */
+	assert_false(ll_turns_is_service(NULL, others, 3, 1));
+	others[1].rank = LOW;
+	assert_false(ll_turns_is_service(NULL, others, 3, 2));
+	assert_true(ll_turns_is_service(&giver, others, 3, 2));
+	giver.has_tokens = false;
+	assert_false(ll_turns_is_service(&giver, others, 3, 2));
+	giver.has_tokens = true, giver.rank = LOW;
+	assert_false(ll_turns_is_service(&giver, others, 3, 2));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -316,6 +333,7 @@ int main(void)
 	    cmocka_unit_test(test_who_waits_for_each_kernel_is_known_by_launches_and_waits),
 	    cmocka_unit_test(test_a_turn_is_taken_where_nobody_better_has_or_wants_it),
 	    cmocka_unit_test(test_a_higher_class_counts_while_it_can_use_the_card),
+	    cmocka_unit_test(test_a_turn_is_a_service_if_a_higher_class_waits_or_gives_it),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
