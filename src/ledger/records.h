@@ -65,7 +65,7 @@ struct ll_turn_look {
 	bool is_sliced;          /* others work too, and nobody needs turns: the hardware's time slices serve all */
 	bool is_holder;          /* the turn is ours, even when we may not launch */
 	bool is_by_visits;       /* others want the card, or a higher class may, and what we launch out of turn waits
-				    on it (contender.h) */
+				    on it (act.h) */
 	uint64_t turn_since_ns;  /* when the turn came to who has it now */
 	unsigned priority;       /* enum ll_priority of the tenant */
 	int64_t tokens_ns;       /* of the tenant's account; INT64_MAX without a cap */
