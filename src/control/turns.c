@@ -160,6 +160,27 @@ bool ll_turns_may_slice(const struct ll_turn_contender *one, const struct ll_tur
 	return are_equal && !one->has_cap && !other->has_cap && (are_by_space || launch_ahead);
 }
 
+bool ll_turns_join_slices(struct ll_turn_contender *all, const struct ll_turn_contender *contender)
+{
+	if (!ll_turns_may_slice(all, contender))
+		return false;
+	all->launches_ahead &= contender->launches_ahead;
+	all->is_by_space &= contender->is_by_space;
+	return true;
+}
+
+bool ll_turns_are_as_many(const uint8_t *processes, size_t count)
+{
+	unsigned number = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (processes[i] && number && processes[i] != number)
+			return false;
+		if (processes[i])
+			number = processes[i];
+	}
+	return true;
+}
+
 bool ll_turns_waits_for_each(const struct ll_turns_pace *pace)
 {
 	if (pace->launches >= pace->waits * LL_TURN_FEW_LAUNCHES)

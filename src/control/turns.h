@@ -110,6 +110,14 @@ bool ll_turns_is_impatient(const struct ll_turn_contender *contender, const stru
  */
 bool ll_turns_may_slice(const struct ll_turn_contender *one, const struct ll_turn_contender *other);
 
+/* The same for a contender and those that were joined before. all: the first of them, changed by each call that joins
+ * another. False: somebody needs a turn, and nothing is joined. */
+bool ll_turns_join_slices(struct ll_turn_contender *all, const struct ll_turn_contender *contender);
+
+/* Whether the tenants that want the card do so with equal numbers of processes: the card gives a slice to each process.
+ * processes: the number of each tenant's processes that want the card; 0: the tenant does not want it. */
+bool ll_turns_are_as_many(const uint8_t *processes, size_t count);
+
 /* What a program did in a stretch of time. */
 struct ll_turns_pace {
 	uint64_t launches, waits;   /* waits: until all launches before were done */

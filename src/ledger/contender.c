@@ -153,19 +153,6 @@ unsigned ll_contender_next_of(const struct ll_ledger_file *file, uint32_t row, u
 	return index;
 }
 
-/* Of each tenant's row; those that want the card. The card gives a slice to each process. */
-static bool are_as_many(const uint8_t processes[LL_LEDGER_TENANTS + 1])
-{
-	unsigned number = 0;
-	for (unsigned row = 1; row <= LL_LEDGER_TENANTS; row++) {
-		if (processes[row] && number && processes[row] != number)
-			return false;
-		if (processes[row])
-			number = processes[row];
-	}
-	return true;
-}
-
 bool ll_sharing_is_sliced(const struct ll_ledger_file *file, uint64_t now_ns)
 {
 	uint8_t processes[LL_LEDGER_TENANTS + 1] = {0};
@@ -178,14 +165,12 @@ bool ll_sharing_is_sliced(const struct ll_ledger_file *file, uint64_t now_ns)
 		if (!has_any)
 			all = contender;
 		has_any = true;
-		if (!ll_turns_may_slice(&all, &contender))
+		if (!ll_turns_join_slices(&all, &contender))
 			return false;
-		all.launches_ahead &= contender.launches_ahead;
-		all.is_by_space &= contender.is_by_space;
 		uint32_t row = ll_contender_row(file, index);
 		processes[row <= LL_LEDGER_TENANTS ? row : 0]++; /* another process may have damaged it since */
 	}
-	return are_as_many(processes);
+	return ll_turns_are_as_many(processes + 1, LL_LEDGER_TENANTS);
 }
 
 /* To the card all clients of MPS are one program, and get the slices of one: they have row 0 here. */
