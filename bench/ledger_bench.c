@@ -1,7 +1,8 @@
 /*
  * What a reservation costs: the median of one reserve and its release, of one thread alone, and of many that contend
- * for one tenant's total; and the median of one that is refused. No card is needed. The mean of more threads than there
- * are processors is mostly waiting for one of those.
+ * for one tenant's total; and the median of one that is refused. What a look costs whose turn it is, beside no other
+ * tenant and beside many. No card is needed. The mean of more threads than there are processors is mostly waiting for
+ * one of those.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -15,9 +16,11 @@
 #include "base/err.h"
 #include "ledger/claim.h"
 #include "ledger/memory.h"
+#include "ledger/port.h"
 #include "ledger/tenant.h"
 
 enum { THREADS = 64, PAIRS_ALONE = 1000000, PAIRS_TOGETHER = 20000, REFUSALS = 2000, LIMIT_BYTES = 1 << 30 };
+enum { MOST_TENANTS = 64, LOOKS = 400000 };
 
 struct run {
 	struct ll_claim *claim;
@@ -94,26 +97,65 @@ static void measure_refusals(struct ll_claim *claim)
 	print("a refusal:", times_ns, REFUSALS, ll_now_ns() - first_ns);
 }
 
+static int measure_reservations(struct ll_claim *claim)
+{
+	int rc = measure(claim, 1, PAIRS_ALONE);
+	for (unsigned threads = 2; threads <= THREADS && !rc; threads *= 2)
+		rc = measure(claim, threads, PAIRS_TOGETHER);
+	measure_refusals(claim);
+	return rc;
+}
+
+/* All of them want the card, take turns, and look one after the other. */
+static void measure_looks(struct ll_claim **claims, size_t count, bool waits_on_card)
+{
+	static uint32_t times_ns[LOOKS];
+	struct ll_turn turns[MOST_TENANTS] = {0};
+	struct ll_turn_look look;
+	char what[40];
+	for (size_t i = 0; i < count; i++) {
+		ll_port_set_waits_on_card(claims[i], waits_on_card);
+		ll_port_want(claims[i], ll_now_ns());
+	}
+	uint64_t first_ns = ll_now_ns();
+	for (unsigned i = 0; i < LOOKS; i++) {
+		uint64_t start_ns = ll_now_ns();
+		ll_port_look(claims[i % count], &turns[i % count], start_ns, 0, &look);
+		times_ns[i] = (uint32_t)(ll_now_ns() - start_ns);
+	}
+	snprintf(what, sizeof what, "look, %zu tenant%s%s:", count, count > 1 ? "s" : "",
+		 waits_on_card ? ", visits" : "");
+	print(what, times_ns, LOOKS, ll_now_ns() - first_ns);
+	for (size_t i = 0; i < count; i++)
+		ll_port_rest(claims[i], ll_now_ns());
+}
+
+static int take_claim(struct ll_ledger *ledger, uint64_t id, struct ll_claim **ret_claim, struct ll_err *err)
+{
+	struct ll_tenant_wish wish = {.id = id, .name = "bench", .memory_limit_bytes = LIMIT_BYTES};
+	unsigned row;
+	int rc = ll_tenant_join(ledger, &wish, &row, err);
+	if (rc)
+		return rc;
+	struct ll_claim_wish claim_wish = {.priority = LL_PRIORITY_NORMAL, .tenant_row = row + 1};
+	return ll_claim_take(ledger, &claim_wish, "0", ret_claim, err);
+}
+
 static int measure_all(const char *folder, struct ll_err *err)
 {
+	static const size_t counts[] = {1, 2, 16, MOST_TENANTS};
 	struct ll_ledger *ledger = NULL;
-	struct ll_claim *claim = NULL;
-	unsigned row;
-	struct ll_tenant_wish wish = {.id = 1, .name = "bench", .memory_limit_bytes = LIMIT_BYTES};
+	struct ll_claim *claims[MOST_TENANTS] = {NULL};
 	int rc = ll_ledger_open(folder, "bench", true, &ledger, err);
+	for (size_t i = 0; i < MOST_TENANTS && !rc; i++)
+		rc = take_claim(ledger, i + 1, &claims[i], err);
+	for (size_t i = 0; i < 2 * sizeof counts / sizeof *counts && !rc; i++)
+		measure_looks(claims, counts[i / 2], i % 2);
+	for (size_t i = 1; i < MOST_TENANTS; i++)
+		ll_claim_release(claims[i]);
 	if (!rc)
-		rc = ll_tenant_join(ledger, &wish, &row, err);
-	if (!rc) {
-		struct ll_claim_wish claim_wish = {.priority = LL_PRIORITY_NORMAL, .tenant_row = row + 1};
-		rc = ll_claim_take(ledger, &claim_wish, "0", &claim, err);
-	}
-	if (!rc) {
-		rc = measure(claim, 1, PAIRS_ALONE);
-		for (unsigned threads = 2; threads <= THREADS && !rc; threads *= 2)
-			rc = measure(claim, threads, PAIRS_TOGETHER);
-		measure_refusals(claim);
-	}
-	ll_claim_release(claim);
+		rc = measure_reservations(claims[0]);
+	ll_claim_release(claims[0]);
 	ll_ledger_close(ledger);
 	return rc;
 }

@@ -160,6 +160,27 @@ bool ll_turns_may_slice(const struct ll_turn_contender *one, const struct ll_tur
 	return are_equal && !one->has_cap && !other->has_cap && (are_by_space || launch_ahead);
 }
 
+bool ll_turns_join_slices(struct ll_turn_contender *all, const struct ll_turn_contender *contender)
+{
+	if (!ll_turns_may_slice(all, contender))
+		return false;
+	all->launches_ahead &= contender->launches_ahead;
+	all->is_by_space &= contender->is_by_space;
+	return true;
+}
+
+bool ll_turns_are_as_many(const uint8_t *processes, size_t count)
+{
+	unsigned number = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (processes[i] && number && processes[i] != number)
+			return false;
+		if (processes[i])
+			number = processes[i];
+	}
+	return true;
+}
+
 bool ll_turns_waits_for_each(const struct ll_turns_pace *pace)
 {
 	if (pace->launches >= pace->waits * LL_TURN_FEW_LAUNCHES)
@@ -172,6 +193,13 @@ bool ll_turns_has_higher(const struct ll_turn_contender *contenders, size_t coun
 			 const struct ll_turn_contender *contender)
 {
 	return order_of(&(struct set){.others = contenders, .count = count}).highest_rank < contender->rank;
+}
+
+bool ll_turns_is_service(const struct ll_turn_contender *giver, const struct ll_turn_contender *contenders,
+			 size_t count, size_t next)
+{
+	return ll_turns_has_higher(contenders, count, &contenders[next]) ||
+	       (giver && giver->has_tokens && giver->rank < contenders[next].rank);
 }
 
 bool ll_turns_takes(const struct ll_turns_taking *taking, const struct ll_turn_contender *self,

@@ -91,6 +91,14 @@ bool ll_turns_takes(const struct ll_turns_taking *taking, const struct ll_turn_c
 bool ll_turns_has_higher(const struct ll_turn_contender *contenders, size_t count,
 			 const struct ll_turn_contender *contender);
 
+/*
+ * Whether the next holder gets the turn for its minimum service. It does if a higher class waits meanwhile: another of
+ * the contenders, or the giver itself. next: the index of the next holder. giver: who gives the turn away; NULL: it has
+ * no work now.
+ */
+bool ll_turns_is_service(const struct ll_turn_contender *giver, const struct ll_turn_contender *contenders,
+			 size_t count, size_t next);
+
 /* Whether the contender has waited so long that it goes before the other. */
 bool ll_turns_is_impatient(const struct ll_turn_contender *contender, const struct ll_turn_contender *other);
 
@@ -101,6 +109,14 @@ bool ll_turns_is_impatient(const struct ll_turn_contender *contender, const stru
  * of what the card gives them at best, and by turns a quarter of it.
  */
 bool ll_turns_may_slice(const struct ll_turn_contender *one, const struct ll_turn_contender *other);
+
+/* The same for a contender and those that were joined before. all: the first of them, changed by each call that joins
+ * another. False: somebody needs a turn, and nothing is joined. */
+bool ll_turns_join_slices(struct ll_turn_contender *all, const struct ll_turn_contender *contender);
+
+/* Whether the tenants that want the card do so with equal numbers of processes: the card gives a slice to each process.
+ * processes: the number of each tenant's processes that want the card; 0: the tenant does not want it. */
+bool ll_turns_are_as_many(const uint8_t *processes, size_t count);
 
 /* What a program did in a stretch of time. */
 struct ll_turns_pace {

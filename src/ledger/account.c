@@ -12,7 +12,7 @@ static int64_t sound_tokens(int64_t balance_ns, uint64_t now_ns)
 	return balance_ns < -(int64_t)(now_ns + LL_CONTENDER_MARGIN_NS) ? 0 : balance_ns;
 }
 
-int64_t ll_account_tokens_ns(struct ll_ledger_tenant *tenant, uint64_t now_ns)
+int64_t ll_account_tokens_ns(const struct ll_ledger_tenant *tenant, uint64_t now_ns)
 {
 	unsigned cap = atomic_load_explicit(&tenant->compute_cap_permille, memory_order_relaxed);
 	if (!cap)

@@ -22,7 +22,7 @@ struct ll_claim;
 void ll_account_charge(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns, uint64_t fresh_ns);
 
 /* What the cap's account holds now; negative: debt; INT64_MAX: there is no cap. Nothing is written. */
-int64_t ll_account_tokens_ns(struct ll_ledger_tenant *tenant, uint64_t now_ns);
+int64_t ll_account_tokens_ns(const struct ll_ledger_tenant *tenant, uint64_t now_ns);
 
 /* The same after booking what was earned since anybody did. */
 int64_t ll_account_earn(struct ll_ledger_tenant *tenant, uint64_t now_ns);

@@ -1,5 +1,6 @@
 #include "ledger/gang.h"
 
+#include "ledger/act.h"
 #include "ledger/contender.h"
 #include "ledger/handle.h"
 #include "ledger/liveness.h"
@@ -12,7 +13,7 @@ static struct ll_gang_work later(struct ll_gang_work a, struct ll_gang_work b)
 }
 
 /* What the card last had of the tenant, as its processes there said. */
-static struct ll_gang_work work_on(struct ll_ledger_file *file, uint32_t row)
+static struct ll_gang_work work_on(const struct ll_ledger_file *file, uint32_t row)
 {
 	struct ll_gang_work work = {0};
 	LL_CONTENDER_EACH_OF(file, row, i)
@@ -31,10 +32,9 @@ static struct ll_gang_work work_on(struct ll_ledger_file *file, uint32_t row)
 /* On the caller's own card. */
 static void name_first_card(const struct ll_claim *claim, uint64_t number)
 {
-	struct ll_ledger_slot *slot = ll_claim_is_ours(claim) ? claim->slot : NULL;
-	struct ll_ledger_tenant *tenant = slot ? ll_contender_tenant(claim->ledger->file, slot) : NULL;
-	if (tenant)
-		atomic_store_explicit(&tenant->first_card, number, memory_order_relaxed);
+	struct ll_ledger_file *file = claim->ledger->file;
+	if (ll_claim_is_ours(claim))
+		ll_act_follow(file, ll_contender_row(file, claim->index), number);
 }
 
 /* Works, or has paused for so short a time that it will go on. */
@@ -44,7 +44,7 @@ static bool is_active_claim(const struct ll_ledger_slot *slot, uint64_t now_ns)
 	return atomic_load(&slot->want_since_ns) || idle_ns < LL_GANG_PAUSE_NS;
 }
 
-static bool is_active(struct ll_ledger_file *file, uint32_t row, uint64_t now_ns)
+static bool is_active(const struct ll_ledger_file *file, uint32_t row, uint64_t now_ns)
 {
 	LL_CONTENDER_EACH_OF(file, row, i)
 	{
@@ -62,7 +62,7 @@ static bool is_led(const struct ll_claim *claim, const struct ll_ledger *first, 
 		return false;
 	const struct ll_ledger_tenant *holder = ll_contender_tenant(first->file, &first->file->slots[index]);
 	uint64_t id = holder ? atomic_load_explicit(&holder->id, memory_order_relaxed) : 0;
-	struct ll_ledger_file *file = claim->ledger->file;
+	const struct ll_ledger_file *file = claim->ledger->file;
 	unsigned row = id ? ll_tenant_rows_find(file, id) : LL_LEDGER_TENANTS;
 	const struct ll_ledger_tenant *here = row < LL_LEDGER_TENANTS ? &file->tenants[row] : NULL;
 	const struct ll_ledger_tenant *own = ll_contender_tenant(file, &file->slots[claim->index]);
@@ -70,23 +70,22 @@ static bool is_led(const struct ll_claim *claim, const struct ll_ledger *first, 
 	       ll_contender_rank(here) <= ll_contender_rank(own) && is_active(file, row + 1, now_ns);
 }
 
-/* The tenant of that slot of the caller's card, if it is another than the caller's and follows the same first card. */
-static struct ll_ledger_tenant *mate_at(const struct ll_claim *claim, unsigned index, uint64_t first_card)
+/* Whether the claim in that slot of the caller's card is another tenant's, which follows the same first card. */
+static bool is_mate(const struct ll_claim *claim, unsigned index, uint64_t first_card)
 {
-	struct ll_ledger_file *file = claim->ledger->file;
-	struct ll_ledger_tenant *tenant = ll_contender_tenant(file, &file->slots[index]);
-	bool is_mate = tenant && ll_contender_row(file, index) != ll_contender_row(file, claim->index) &&
-		       atomic_load_explicit(&tenant->first_card, memory_order_relaxed) == first_card;
-	return is_mate ? tenant : NULL;
+	const struct ll_ledger_file *file = claim->ledger->file;
+	const struct ll_ledger_tenant *tenant = ll_contender_tenant(file, &file->slots[index]);
+	return tenant && ll_contender_row(file, index) != ll_contender_row(file, claim->index) &&
+	       atomic_load_explicit(&tenant->first_card, memory_order_relaxed) == first_card;
 }
 
 /* Whether one of them works: else no turn here is decided there. */
 static bool has_mate(const struct ll_claim *claim, uint64_t first_card, uint64_t now_ns)
 {
-	struct ll_ledger_file *file = claim->ledger->file;
+	const struct ll_ledger_file *file = claim->ledger->file;
 	LL_CONTENDER_EACH(file, index)
 	{
-		if (mate_at(claim, index, first_card) && is_active_claim(&file->slots[index], now_ns))
+		if (is_mate(claim, index, first_card) && is_active_claim(&file->slots[index], now_ns))
 			return true;
 	}
 	return false;
@@ -98,42 +97,25 @@ static void uncall_mates(const struct ll_claim *claim, uint64_t first_card)
 	struct ll_ledger_file *file = claim->ledger->file;
 	LL_CONTENDER_EACH(file, index)
 	{
-		struct ll_ledger_tenant *mate = mate_at(claim, index, first_card);
-		if (mate)
-			atomic_store_explicit(&mate->called_until_ns, 0, memory_order_relaxed);
+		if (is_mate(claim, index, first_card))
+			ll_act_call(file, ll_contender_row(file, index), 0);
 	}
-}
-
-static void tell(struct ll_ledger_tenant *tenant, uint32_t launches, uint64_t now_ns, struct ll_gang *gang)
-{
-	atomic_store_explicit(&tenant->others_launches, ll_gang_closes(gang) ? launches : 0, memory_order_relaxed);
-	atomic_store_explicit(&tenant->others_busy_ns, now_ns, memory_order_relaxed);
-	gang->said_ns = now_ns;
-}
-
-/* Unless another has told something since. */
-static void take_back(struct ll_ledger_tenant *tenant, struct ll_gang *gang)
-{
-	uint64_t said_ns = gang->said_ns;
-	if (said_ns)
-		atomic_compare_exchange_strong(&tenant->others_busy_ns, &said_ns,
-					       said_ns - (LL_GANG_FRESH_NS - LL_GANG_LOOK_NS));
-	gang->said_ns = 0;
 }
 
 /* Tells the first card what this one has, and is told of that one. */
 static void exchange(const struct ll_claim *claim, const struct ll_ledger *first, unsigned row, uint32_t launches,
 		     uint64_t now_ns, bool has_turn, struct ll_gang *gang)
 {
-	struct ll_ledger_tenant *tenant = &first->file->tenants[row];
+	const struct ll_ledger_tenant *tenant = &first->file->tenants[row];
 	uint64_t ending_ns = atomic_load_explicit(&tenant->ending_ns, memory_order_relaxed);
 	gang->is_ending = has_turn && ll_gang_is_fresh(ending_ns, now_ns);
 	gang->is_led = !has_turn && is_led(claim, first, now_ns);
 	gang->work = later(work_on(first->file, row + 1), ll_gang_work_elsewhere(tenant));
 	if (launches)
-		tell(tenant, launches, now_ns, gang);
-	else
-		take_back(tenant, gang);
+		ll_act_tell_work(first->file, row + 1, ll_gang_closes(gang) ? launches : 0, now_ns);
+	else if (gang->said_ns)
+		ll_act_take_back_work(first->file, row + 1, gang->said_ns);
+	gang->said_ns = launches ? now_ns : 0;
 	if (has_turn)
 		uncall_mates(claim, first->inode);
 }

@@ -6,9 +6,10 @@
  * read at any time and sees each word whole; nothing in the file is a pointer or depends on the program that wrote it.
  * A change of any offset or meaning is a new LL_LEDGER_VERSION.
  *
- * Who may write a slot: whoever holds its lock (see ledger.h): its owner, or a sweeper that found the lock free. One
- * exception: where the owner is gone but a stray copy of its description keeps the lock, a sweeper withdraws the token,
- * by compare-and-swap and nothing else; the slot is cleaned when its lock comes free.
+ * Who may write a slot: whoever holds its lock (see ledger.h): its owner, or a sweeper that found the lock free. There
+ * are two exceptions. If the owner is gone but a stray copy of its description keeps the lock, a sweeper withdraws the
+ * token, by compare-and-swap and nothing else; the slot is cleaned when its lock comes free. And other processes write
+ * the words by which they tell the owner something, through act.h alone. doc/internals.md lists the words.
  *
  * The life of a slot: the bit in `used` is set first and cleared last, the token is published after everything else
  * and withdrawn before anything else. So a clear bit means a clean slot, and a slot whose bit is set with token 0
@@ -194,7 +195,7 @@ struct ll_ledger_file {
 	_Atomic uint64_t death_ns;      /* when a claim with memory was last cleared from outside; 0: never */
 	char reserved_header[LL_LEDGER_HEADER_BYTES - 200];
 
-	_Atomic uint32_t card_words[LL_LEDGER_WORDS_BYTES / 4]; /* of each tenant, for its streams: see contender.h */
+	_Atomic uint32_t card_words[LL_LEDGER_WORDS_BYTES / 4]; /* of each tenant, for its streams: see act.h */
 
 	struct ll_ledger_tenant tenants[LL_LEDGER_TENANTS];
 

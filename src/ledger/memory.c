@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "base/scope.h"
+#include "ledger/act.h"
 #include "ledger/handle.h"
 #include "ledger/rows.h"
 #include "ledger/total.h"
@@ -112,10 +113,10 @@ void ll_memory_look(const struct ll_claim *claim, struct ll_memory_view *ret_vie
 }
 
 /* Another process of the claim's tenant that has memory; NULL: the slot is none. */
-static struct ll_ledger_slot *sibling(const struct ll_claim *claim, unsigned index)
+static const struct ll_ledger_slot *sibling(const struct ll_claim *claim, unsigned index)
 {
-	struct ll_ledger_file *file = claim->ledger->file;
-	struct ll_ledger_slot *slot = &file->slots[index];
+	const struct ll_ledger_file *file = claim->ledger->file;
+	const struct ll_ledger_slot *slot = &file->slots[index];
 	bool is_one = index != claim->index && ll_slot_is_used(file, index) && slot->token &&
 		      slot->tenant_row == claim->tenant_row && slot->memory_used_bytes;
 	return is_one ? slot : NULL;
@@ -127,11 +128,9 @@ unsigned ll_siblings_ask(struct ll_claim *claim, uint64_t now_ns)
 	if (!ll_claim_is_ours(claim) || !claim->tenant_row)
 		return 0;
 	for (unsigned i = 0; i < LL_LEDGER_CLAIMS; i++) {
-		struct ll_ledger_slot *slot = sibling(claim, i);
-		if (!slot)
+		if (!sibling(claim, i))
 			continue;
-		atomic_store(&slot->asked_ns, now_ns);
-		ll_slot_wake(slot);
+		ll_act_ask(claim->ledger->file, i, now_ns);
 		count++;
 	}
 	return count;

@@ -181,7 +181,7 @@ void ll_port_set_pace(struct ll_claim *claim, enum ll_pace pace)
 
 void ll_port_set_waits_on_card(struct ll_claim *claim, bool waits)
 {
-	ll_visit_set(claim, LL_VISIT_ON_CARD, waits);
+	ll_turn_set_waits_on_card(claim, waits);
 }
 
 void ll_port_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns, uint64_t queued_ns,
@@ -223,7 +223,7 @@ void ll_port_shut_gate(struct ll_claim *claim)
 
 _Atomic uint32_t *ll_port_card_word(const struct ll_claim *claim)
 {
-	return ll_visit_word(claim);
+	return ll_turn_card_word(claim);
 }
 
 uint32_t ll_port_wake_count(const struct ll_claim *claim)

@@ -8,9 +8,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A holder that gives way lets the card finish what it has queued, for so long at most. */
-#define LL_TURN_DRAIN_NS UINT64_C(20000000)
-
 /* Who waits looks each 0.1 ms; the first is for one that is late. */
 #define LL_GANG_FRESH_NS UINT64_C(300000)
 #define LL_GANG_LOOK_NS UINT64_C(150000)
@@ -46,16 +43,18 @@ static inline bool ll_gang_closes(const struct ll_gang *gang)
 	return gang->is_ending || gang->is_led;
 }
 
-/* What a claim says of its launches at each look, and what it remembers from one look to the next. */
+/* What a claim says of its launches at each look, and what the decider remembers for it from one look to the next. */
 struct ll_turn {
-	uint32_t queued_launches; /* the caller's: what the card has of ours */
-	uint64_t running_ns;      /* the same: how long the card has been at work of ours that is not charged yet */
-	uint64_t dry_since_ns;    /* the same: nothing of ours waits on the card since then; 0: something does */
-	/* We gave the turn to a lower class for want of work then. The caller sets it to 0 with its next launch; until
-	 * then we do not ask for the turn, for LL_TURN_PAUSE_NS. 0: we did not. */
+	/* The caller says: */
+	uint32_t queued_launches; /* launches of ours that the card has */
+	uint64_t running_ns;      /* how long the card has been at work of ours that is not charged yet */
+	uint64_t dry_since_ns;    /* nothing of ours waits on the card since then; 0: something does */
+	bool is_lingering;        /* a launch that our visit let through goes on, if we have the turn no more */
+	bool is_led; /* it is another tenant's turn, by what another card says (gang.h); a holder gives way */
+	/* The decider remembers: */
+	/* when we gave the turn to a lower class for want of work; 0: we did not. Until the caller sets it to 0 with
+	 * its next launch, we do not ask for the turn, for LL_TURN_PAUSE_NS at most. */
 	uint64_t paused_since_ns;
-	bool is_lingering; /* the same: a launch that our visit let through goes on, if we have the turn no more */
-	bool is_led;       /* the same: it is another's turn, by what another card says (gang.h); a holder gives way */
 	uint64_t ending_since_ns; /* the holder shall give way, and is draining; 0: it is not */
 };
 
@@ -66,7 +65,7 @@ struct ll_turn_look {
 	bool is_sliced;          /* others work too, and nobody needs turns: the hardware's time slices serve all */
 	bool is_holder;          /* the turn is ours, even when we may not launch */
 	bool is_by_visits;       /* others want the card, or a higher class may, and what we launch out of turn waits
-				    on it (contender.h) */
+				    on it (act.h) */
 	uint64_t turn_since_ns;  /* when the turn came to who has it now */
 	unsigned priority;       /* enum ll_priority of the tenant */
 	int64_t tokens_ns;       /* of the tenant's account; INT64_MAX without a cap */

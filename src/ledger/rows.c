@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "ledger/contender.h"
 #include "ledger/handle.h"
 #include "ledger/liveness.h"
 
@@ -82,6 +81,25 @@ void ll_slot_clean(struct ll_ledger_file *file, unsigned index)
 	ZERO_TEXT(slot, metric);
 	ZERO_TEXT(slot, reserved_texts);
 	atomic_fetch_and(&file->used[index / 64], ~(UINT64_C(1) << (index % 64)));
+}
+
+void ll_slot_set_flag(struct ll_ledger_slot *slot, enum ll_visit_flag flag, bool is_set)
+{
+	bool was_set = atomic_load_explicit(&slot->visit, memory_order_relaxed) & flag;
+	if (is_set && !was_set)
+		atomic_fetch_or(&slot->visit, flag);
+	else if (!is_set && was_set)
+		atomic_fetch_and(&slot->visit, ~(uint32_t)flag);
+}
+
+struct ll_ledger_tenant *ll_tenant_rows_at(struct ll_ledger_file *file, uint32_t row)
+{
+	return row >= 1 && row <= LL_LEDGER_TENANTS ? &file->tenants[row - 1] : NULL;
+}
+
+_Atomic uint32_t *ll_tenant_rows_card_word(struct ll_ledger_file *file, uint32_t row)
+{
+	return row >= 1 && row <= LL_LEDGER_TENANTS ? &file->card_words[row - 1] : NULL;
 }
 
 unsigned ll_tenant_rows_claims(const struct ll_ledger_file *file, unsigned row, bool is_claim_only)

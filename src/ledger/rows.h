@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "ledger/layout.h"
+#include "ledger/words.h"
 
 struct ll_ledger;
 struct ll_ledger_file;
@@ -31,9 +32,16 @@ void ll_slot_clean(struct ll_ledger_file *file, unsigned index);
 /* Wakes all threads that sleep for the claim (ll_turn_sleep). */
 void ll_slot_wake(struct ll_ledger_slot *slot);
 
+/* Sets or clears a flag of the claim's visits. Any thread of any process. */
+void ll_slot_set_flag(struct ll_ledger_slot *slot, enum ll_visit_flag flag, bool is_set);
+
 /*
  * Finding, making and clearing tenants' rows. Private to src/ledger; who may when is in layout.h.
  */
+
+/* The tenant of row `row - 1`, and its word on the card (act.h); NULL for 0 and what is beyond the table. */
+struct ll_ledger_tenant *ll_tenant_rows_at(struct ll_ledger_file *file, uint32_t row);
+_Atomic uint32_t *ll_tenant_rows_card_word(struct ll_ledger_file *file, uint32_t row);
 
 /* How many slots name the row. With is_claim_only those whose claims are published, not those being taken or cleared.
  */

@@ -9,10 +9,11 @@
 #include "base/err.h"
 #include "base/fork.h"
 #include "base/scope.h"
-#include "ledger/contender.h"
+#include "ledger/act.h"
 #include "ledger/handle.h"
 #include "ledger/liveness.h"
 #include "ledger/rows.h"
+#include "ledger/virtual_time.h"
 
 /* Above what shells and scripts use, below what our own descriptors do. */
 enum { KEEP_FD = 100, JOIN_WAIT_MS = 5000 };
@@ -38,7 +39,7 @@ static void make_row(struct ll_ledger_file *file, unsigned row, const struct ll_
 {
 	struct ll_ledger_tenant *tenant = &file->tenants[row];
 	ll_tenant_rows_zero(tenant);
-	ll_visit_open(file, row + 1);
+	ll_act_open_card(file, row + 1);
 	tenant->priority = wish->priority;
 	tenant->memory_limit_bytes = wish->memory_limit_bytes;
 	tenant->compute_cap_permille = wish->compute_cap_permille;

@@ -83,7 +83,7 @@ void ll_tenant_note_lost(struct ll_ledger *ledger, uint64_t id, uint64_t now_ns)
 void ll_tenant_note_had(struct ll_ledger *ledger, uint64_t id);
 
 /* Single values of a row, for `loadline set`. 0 takes a limit away. now_ns: CLOCK_MONOTONIC. What the tenant had or
- * lacked in its old class does not count in the new one (contender.h). */
+ * lacked in its old class does not count in the new one (virtual_time.h). */
 void ll_tenant_set_memory_limit(struct ll_ledger *ledger, unsigned row, uint64_t bytes);
 void ll_tenant_set_compute_cap(struct ll_ledger *ledger, unsigned row, unsigned permille);
 void ll_tenant_set_weight(struct ll_ledger *ledger, unsigned row, unsigned permille);

@@ -2,10 +2,10 @@
  * turn.h - the claims of a card agree through the ledger on who may launch now.
  *
  * One word of the ledger names the claim that has the turn, the holder. A claim that has launches to make wants the
- * card. The holder looks several times a millisecond whether it should give way (control/turns.h decides to whom). It
- * hands the word over by compare-and-swap and wakes the next holder. Nobody depends on another's good will: a higher
- * class takes the turn itself. Anybody takes it if the holder is gone, or has not looked for LL_TURN_DEAF_NS (it is
- * stopped, or hangs).
+ * card. The holder looks several times a millisecond whether it should give way (control/holder.h decides that, and
+ * control/turns.h to whom). It hands the word over by compare-and-swap and wakes the next holder. Nobody depends on
+ * another's good will: a higher class takes the turn itself. Anybody takes it if the holder is gone, or has not looked
+ * for LL_TURN_DEAF_NS (it is stopped, or hangs).
  *
  * A holder that gives way first lets the card finish what it has queued, for LL_TURN_DRAIN_NS at most. After that the
  * next holder is let in, the card runs both in time slices, and the overrun is charged.
@@ -37,8 +37,6 @@
 
 /* Work that its process does not know of, or could not count, waits no longer than this. */
 #define LL_TURN_PAUSE_NS UINT64_C(5000000)
-/* A queue that ends within this time is taken for drained: the next holder's launches take that long to arrive. */
-#define LL_TURN_DRAINED_NS UINT64_C(300000)
 
 /*
  * The claim has launches to make, or has ended them (and gives the turn away if it has it). A tenant that comes back
@@ -49,15 +47,26 @@ void ll_turn_want(struct ll_claim *claim, uint64_t now_ns);
 void ll_turn_rest(struct ll_claim *claim, uint64_t now_ns);
 
 /*
- * Looks at the card's contenders, and takes, keeps or gives the turn. queued_ns: estimated work of ours that the card
- * still has. The holder shall look at least every ms while others wait, the others at least every 10 ms. A look takes
- * some hundred ns.
+ * Posts what the claim wants: writes into the claim's own row how much work the card has of it, and that its process
+ * looks now. queued_ns: estimated work of ours that the card still has. turn: the fields that records.h calls the
+ * caller's; a pause that has lasted for LL_TURN_PAUSE_NS ends. Decides nothing, and writes nothing for others. True:
+ * the process has not posted for LL_TURN_DEAF_NS. False too if the claim has no tenant or is not the caller's: then
+ * nothing is posted.
+ */
+bool ll_turn_post(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns, uint64_t queued_ns);
+
+/*
+ * Posts, and then decides for the claim: takes, keeps or gives the turn (decide.h). The holder shall look at least
+ * every ms while others wait, the others at least every 10 ms. A look takes some hundred ns.
  */
 void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns, uint64_t queued_ns,
 		  struct ll_turn_look *ret_look);
 
 /* Tells the others how the program launches. */
 void ll_turn_set_pace(struct ll_claim *claim, enum ll_pace pace);
+
+/* Tells the others whether the program's launches wait for their turn on the card, and not in its host. */
+void ll_turn_set_waits_on_card(struct ll_claim *claim, bool waits);
 
 /*
  * The claim's tenant has the turn on the first of its cards: so it goes before its equals here, for LL_TURN_CALLED_NS
@@ -74,6 +83,10 @@ bool ll_turn_holder(const struct ll_ledger *ledger, unsigned *ret_index);
 
 /* Whether the turn is the tenant's, or it needs none. A few relaxed loads. */
 bool ll_turn_is_mine(const struct ll_claim *claim);
+
+/* The word of the claim's tenant on the card (act.h), in the ledger's mapping. NULL: the claim has no tenant, or is not
+ * ours any more. */
+_Atomic uint32_t *ll_turn_card_word(const struct ll_claim *claim);
 
 /* The claim's gate; valid until the claim is released. */
 _Atomic uint32_t *ll_turn_gate(struct ll_claim *claim);

@@ -38,10 +38,10 @@ enum ll_pace {
 	LL_PACE_WAITS,   /* for each kernel: the card must be kept for it */
 };
 
-/* The lowest bit of a tenant's word on the card (contender.h): the tenant may use the card. */
+/* The lowest bit of a tenant's word on the card (act.h): the tenant may use the card. */
 #define LL_VISIT_WORD_OPEN UINT32_C(1)
 
-/* What a claim says of its visits (contender.h). */
+/* What is said of a claim's visits; doc/internals.md lists by whom. */
 enum ll_visit_flag {
 	LL_VISIT_ON_CARD = 1, /* the claim's launches wait on the card, not in its host */
 	LL_VISIT_IS_DRY = 8,  /* it wants the card, and has nothing queued now */

@@ -1,4 +1,4 @@
-/* Programs that wait for their turn on the card (ledger/contender.h): what is held, what is not, and that all of it
+/* Programs that wait for their turn on the card (ledger/act.h): what is held, what is not, and that all of it
  * ends.
  */
 #include "launching.h"

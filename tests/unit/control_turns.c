@@ -222,6 +222,35 @@ static void test_clients_of_mps_that_are_equal_need_no_turns(void **state)
 	assert_false(ll_turns_may_slice(&one, &other));
 }
 
+/* A client of MPS that waits for each kernel, one that launches ahead, and one that launches ahead by time. */
+static void test_slices_serve_all_if_one_reason_holds_for_all(void **state)
+{
+	(void)state;
+	struct ll_turn_contender waits = contender(NORMAL, 0), ahead = contender(NORMAL, 0),
+				 by_time = contender(NORMAL, 0);
+	waits.is_by_space = ahead.is_by_space = true;
+	ahead.launches_ahead = by_time.launches_ahead = true;
+	struct ll_turn_contender all = ahead;
+	assert_true(ll_turns_join_slices(&all, &waits));
+	assert_false(ll_turns_join_slices(&all, &by_time)); /* though it may share with the first */
+	all = ahead;
+	assert_true(ll_turns_join_slices(&all, &by_time));
+	assert_false(ll_turns_join_slices(&all, &waits));
+	assert_true(ll_turns_join_slices(&all, &ahead)); /* who was refused changes nothing */
+}
+
+static void test_tenants_are_as_many_if_all_that_want_the_card_have_as_many_processes(void **state)
+{
+	(void)state;
+	assert_true(ll_turns_are_as_many(NULL, 0));
+	assert_true(ll_turns_are_as_many((const uint8_t[]){0, 0}, 2));
+	assert_true(ll_turns_are_as_many((const uint8_t[]){0, 3, 0}, 3));
+	assert_true(ll_turns_are_as_many((const uint8_t[]){2, 0, 2}, 3));
+	assert_false(ll_turns_are_as_many((const uint8_t[]){2, 0, 1}, 3));
+	assert_false(ll_turns_are_as_many((const uint8_t[]){1, 1, 2}, 3));
+	assert_true(ll_turns_are_as_many((const uint8_t[]){1, 1, 2}, 2));
+}
+
 static bool waits_for_each(uint64_t launches, uint64_t waits, uint64_t launch_us, uint64_t round_us)
 {
 	const struct ll_turns_pace pace = {launches, waits, launch_us * LL_NS_PER_US, round_us * LL_NS_PER_US};
@@ -296,6 +325,23 @@ static void test_a_higher_class_counts_while_it_can_use_the_card(void **state)
 	assert_false(ll_turns_has_higher(others, 2, &low));
 }
 
+/* Of three, the last gets the turn. */
+static void test_a_turn_is_a_service_if_a_higher_class_waits_or_gives_it(void **state)
+{
+	(void)state;
+	struct ll_turn_contender giver = contender(NORMAL, 0),
+				 others[] = {contender(LOW, 0), contender(NORMAL, 0), contender(LOW, 0)};
+	assert_true(ll_turns_is_service(NULL, others, 3, 2)); /* the second waits */
+	assert_false(ll_turns_is_service(NULL, others, 3, 1));
+	others[1].rank = LOW;
+	assert_false(ll_turns_is_service(NULL, others, 3, 2));
+	assert_true(ll_turns_is_service(&giver, others, 3, 2));
+	giver.has_tokens = false;
+	assert_false(ll_turns_is_service(&giver, others, 3, 2));
+	giver.has_tokens = true, giver.rank = LOW;
+	assert_false(ll_turns_is_service(&giver, others, 3, 2));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -316,6 +362,9 @@ int main(void)
 	    cmocka_unit_test(test_who_waits_for_each_kernel_is_known_by_launches_and_waits),
 	    cmocka_unit_test(test_a_turn_is_taken_where_nobody_better_has_or_wants_it),
 	    cmocka_unit_test(test_a_higher_class_counts_while_it_can_use_the_card),
+	    cmocka_unit_test(test_a_turn_is_a_service_if_a_higher_class_waits_or_gives_it),
+	    cmocka_unit_test(test_slices_serve_all_if_one_reason_holds_for_all),
+	    cmocka_unit_test(test_tenants_are_as_many_if_all_that_want_the_card_have_as_many_processes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include "base/clock.h"
+#include "control/holder.h"
 #include "control/turns.h"
 #include "ledger/account.h"
 #include "ledger/gang.h"

@@ -56,7 +56,7 @@ static struct ll_ledger_tenant *tenant_of(const struct program *program)
 /* Its visit, or its turn. Without tokens its host launches nothing. */
 static bool has_card(const struct program *program)
 {
-	bool is_open = *ll_visit_word(program->claim) & LL_VISIT_WORD_OPEN;
+	bool is_open = *ll_turn_card_word(program->claim) & LL_VISIT_WORD_OPEN;
 	return program->conduct >= LIGHT && ll_turn_is_mine(program->claim) && program->look.tokens_ns > 0 &&
 	       (program->waits_on_card ? is_open : program->look.may_launch);
 }
@@ -133,7 +133,7 @@ static void add_program(void)
 				      .priority = LL_PRIORITY_NORMAL,
 				      .weight_permille = program->weight_permille};
 	program->claim = take_claim_of_new(card.fixture->ledger, &wish);
-	ll_visit_set(program->claim, LL_VISIT_ON_CARD, program->waits_on_card);
+	ll_turn_set_waits_on_card(program->claim, program->waits_on_card);
 	ll_turn_want(program->claim, card.now_ns);
 }
 

@@ -5,6 +5,9 @@
 #include <sys/wait.h>
 
 #include "control/turns.h"
+#include "ledger/contender.h"
+#include "ledger/decide.h"
+#include "ledger/rows.h"
 #include "turn_card.h"
 
 static void test_two_share_by_weight(void **state)
@@ -426,6 +429,86 @@ static void test_a_gate_opens_only_for_who_is_alone_and_has_no_cap(void **state)
 	release_all(card);
 }
 
+/* Three programs that have taken turns for a while, and a copy of the page. */
+static struct card *card_of_three(void **state, struct ll_ledger_file *ret_before)
+{
+	struct card *card = new_card(state, STEP_NS);
+	add(card, LL_PRIORITY_NORMAL, 300, 0);
+	add(card, LL_PRIORITY_NORMAL, 700, 0);
+	add(card, LL_PRIORITY_HIGH, 1000, 0);
+	run_for(card, 10 * LL_NS_PER_MS);
+	memcpy(ret_before, card->fixture->ledger->file, sizeof *ret_before);
+	return card;
+}
+
+static void test_what_a_claim_posts_changes_its_own_row_alone(void **state)
+{
+	static struct ll_ledger_file before;
+	struct card *card = card_of_three(state, &before);
+	struct program *program = &card->programs[1];
+	struct ll_ledger_file *file = card->fixture->ledger->file;
+	unsigned index = program->claim->index;
+	program->turn = (struct ll_turn){.queued_launches = 7, .running_ns = 8, .dry_since_ns = 9};
+	card->now_ns += LL_NS_PER_MS;
+	assert_false(ll_turn_post(program->claim, &program->turn, card->now_ns, 6));
+	const struct ll_ledger_slot *slot = &file->slots[index];
+	assert_int_equal(slot->heartbeat_ns, card->now_ns);
+	assert_int_equal(slot->queued_ns, 6);
+	assert_int_equal(slot->queued_launches, 7);
+	assert_int_equal(slot->running_ns, 8);
+	assert_true(slot->visit & LL_VISIT_IS_DRY);
+	memcpy(&before.slots[index], slot, sizeof *slot);
+	assert_memory_equal(&before, file, sizeof before);
+	/* it is not heard for long */
+	card->now_ns += LL_TURN_DEAF_NS + 1;
+	assert_true(ll_turn_post(program->claim, &program->turn, card->now_ns, 6));
+	assert_false(ll_turn_post(program->claim, &program->turn, card->now_ns, 6));
+	release_all(card);
+}
+
+static void test_a_pause_that_is_over_is_posted(void **state)
+{
+	static struct ll_ledger_file before;
+	struct card *card = card_of_three(state, &before);
+	struct program *program = &card->programs[1];
+	const struct ll_ledger_slot *slot = program->claim->slot;
+	program->turn.paused_since_ns = card->now_ns;
+	ll_slot_set_flag(program->claim->slot, LL_VISIT_PAUSES, true);
+	ll_turn_post(program->claim, &program->turn, card->now_ns + LL_TURN_PAUSE_NS - 1, 0);
+	assert_true(slot->visit & LL_VISIT_PAUSES && program->turn.paused_since_ns);
+	ll_turn_post(program->claim, &program->turn, card->now_ns + LL_TURN_PAUSE_NS, 0);
+	assert_false(slot->visit & LL_VISIT_PAUSES || program->turn.paused_since_ns);
+	release_all(card);
+}
+
+/* The programs say what they want and no more. Somebody who has no claim looks for all of them. */
+static void test_one_party_may_decide_for_all(void **state)
+{
+	struct card *card = new_card(state, STEP_NS);
+	struct program *a = add(card, LL_PRIORITY_NORMAL, 300, 0), *b = add(card, LL_PRIORITY_NORMAL, 700, 0);
+	struct ll_ledger_file *file = card->fixture->ledger->file;
+	for (uint64_t until_ns = card->now_ns + TEN_S; card->now_ns < until_ns;) {
+		card->now_ns += card->step_ns;
+		for (size_t i = 0; i < card->count; i++)
+			ll_turn_post(card->programs[i].claim, &card->programs[i].turn, card->now_ns, 0);
+		for (size_t i = 0; i < card->count; i++) {
+			struct program *program = &card->programs[i];
+			const struct ll_contender_id id = {
+			    .file = file, .index = program->claim->index, .row = program->claim->tenant_row};
+			ll_decide_look(&id, &program->turn, card->now_ns, &program->look);
+		}
+		struct program *user = a->look.may_launch ? a : b;
+		assert_false(a->look.may_launch && b->look.may_launch);
+		if (!user->look.may_launch) /* it has given the turn to one that was looked for before */
+			continue;
+		user->used_ns += card->step_ns;
+		ll_account_charge(user->claim, card->now_ns - card->step_ns, card->now_ns, card->step_ns);
+	}
+	assert_near(percent_of(a, TEN_S), 30, 1);
+	assert_near(percent_of(b, TEN_S), 70, 1);
+	release_all(card);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -452,6 +535,9 @@ int main(void)
 	    TURN_TEST(a_program_that_was_stopped_is_not_made_up_for_it),
 	    TURN_TEST(a_hundred_claims_share_evenly),
 	    TURN_TEST(a_gate_opens_only_for_who_is_alone_and_has_no_cap),
+	    TURN_TEST(what_a_claim_posts_changes_its_own_row_alone),
+	    TURN_TEST(a_pause_that_is_over_is_posted),
+	    TURN_TEST(one_party_may_decide_for_all),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include "base/clock.h"
+#include "control/holder.h"
 #include "control/turns.h"
 #include "control/visits.h"
 #include "ledger/account.h"
@@ -24,7 +25,7 @@ static uint64_t now_ns;
 static struct process begin(struct ll_claim *claim)
 {
 	struct process process = {.claim = claim};
-	ll_visit_set(claim, LL_VISIT_ON_CARD, true);
+	ll_turn_set_waits_on_card(claim, true);
 	ll_turn_want(claim, now_ns);
 	return process;
 }
@@ -45,7 +46,7 @@ static struct process new_sibling(struct fixture *f, const struct process *of)
 
 static bool is_open(const struct process *process)
 {
-	return *ll_visit_word(process->claim) & LL_VISIT_WORD_OPEN;
+	return *ll_turn_card_word(process->claim) & LL_VISIT_WORD_OPEN;
 }
 
 static void look(struct process *process)
@@ -86,10 +87,10 @@ static void one_gate_is_open_at_a_time_and_a_visit_lasts_a_quantum(void **state)
 	struct process *both[] = {&one, &other};
 	pass(both, 2, LL_VISIT_QUANTUM_NS - MS);
 	assert_true(is_open(&one) && !is_open(&other));
-	uint32_t before = *ll_visit_word(one.claim);
+	uint32_t before = *ll_turn_card_word(one.claim);
 	pass(both, 2, 2 * MS);
 	assert_true(!is_open(&one) && is_open(&other));
-	assert_int_not_equal(*ll_visit_word(one.claim), before);
+	assert_int_not_equal(*ll_turn_card_word(one.claim), before);
 	assert_true(one.look.is_by_visits && other.look.is_by_visits);
 	release(both, 2);
 }
@@ -153,12 +154,12 @@ static void a_pause_is_not_interrupted_by_looks_but_ends(void **state)
 	high.turn.dry_since_ns = now_ns;
 	pass(both, 2, MS);
 	assert_true(high.turn.paused_since_ns);
-	uint32_t before = *ll_visit_word(low.claim);
+	uint32_t before = *ll_turn_card_word(low.claim);
 	pass(both, 2, LL_TURN_PAUSE_NS - MS);
 	assert_true(is_open(&low));
-	assert_int_equal(*ll_visit_word(low.claim), before);
+	assert_int_equal(*ll_turn_card_word(low.claim), before);
 	pass(both, 2, MS); /* what it did not know of goes on */
-	assert_int_not_equal(*ll_visit_word(low.claim), before);
+	assert_int_not_equal(*ll_turn_card_word(low.claim), before);
 	release(both, 2);
 }
 
@@ -292,7 +293,7 @@ static void damaged_words_and_bits_are_mended(void **state)
 	struct process *both[] = {&one, &other};
 	static const uint32_t values[] = {0, 1, 2, UINT32_MAX, UINT32_MAX - 1};
 	for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
-		*ll_visit_word(one.claim) = *ll_visit_word(other.claim) = values[i];
+		*ll_turn_card_word(one.claim) = *ll_turn_card_word(other.claim) = values[i];
 		f->ledger->file->used[0] = 0;
 		pass(both, 2, MS / 5);
 		assert_true(is_open(&one) != is_open(&other));

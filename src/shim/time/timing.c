@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "control/holder.h"
 #include "ledger/port.h"
 #include "shim/interpose/real.h"
 #include "shim/interpose/stream.h"
