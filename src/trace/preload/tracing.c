@@ -26,11 +26,12 @@ static struct {
 		ll_cu_deviceptr address;
 		uint64_t bytes;
 	} sizes[ADDRESSES];
-	bool has_fork_handler;
+	bool has_fork_item;
 } trace = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void in_child(void)
+static void reset_in_child(struct ll_fork_item *item)
 {
+	(void)item;
 	pthread_mutex_init(&trace.lock, NULL);
 	if (trace.writer)
 		ll_trace_writer_forget(trace.writer);
@@ -38,6 +39,8 @@ static void in_child(void)
 	ll_trace_events_reset();
 	atomic_store(&ll_trace_answer, LL_TRACE_UNDECIDED);
 }
+
+static struct ll_fork_item fork_item = {.in_child = reset_in_child};
 
 /* libloadline-trace.so, when it is in the process: preloaded, or loaded by the driver. */
 static bool find_library(struct ll_elf_object *ret_object)
@@ -102,9 +105,9 @@ int ll_trace_decide(void)
 	int answer = atomic_load(&ll_trace_answer);
 	if (answer != LL_TRACE_UNDECIDED)
 		return answer;
-	if (!trace.has_fork_handler) {
-		trace.has_fork_handler = true;
-		pthread_atfork(NULL, NULL, in_child);
+	if (!trace.has_fork_item) {
+		trace.has_fork_item = true;
+		ll_fork_add(&fork_item);
 	}
 	answer = find_answer();
 	atomic_store(&ll_trace_answer, answer);
