@@ -22,7 +22,7 @@ static struct {
 } waits = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* The open file is the parent's. The child opens one of its own at its next wait. */
-static void in_child(void)
+static void reset_waits_in_child(void)
 {
 	pthread_mutex_init(&waits.lock, NULL);
 	if (waits.writer)
@@ -36,7 +36,7 @@ static bool open_file(void)
 {
 	if (!waits.has_fork_handler) {
 		waits.has_fork_handler = true;
-		pthread_atfork(NULL, NULL, in_child);
+		pthread_atfork(NULL, NULL, reset_waits_in_child);
 	}
 	if (!waits.writer && !waits.is_refused)
 		waits.is_refused = ll_trace_writer_open(LL_TRACE_SOURCE_GATE, &waits.writer) < 0;

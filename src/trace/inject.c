@@ -86,7 +86,7 @@ static void start_thread(void)
 }
 
 /* A child cannot use the driver that its parent has initialised, so it is not traced. The open file is the parent's. */
-static void in_child(void)
+static void reset_trace_in_child(void)
 {
 	atomic_store(&state.is_on, false);
 	pthread_mutex_init(&state.flushing, NULL);
@@ -102,7 +102,7 @@ static void begin_trace(void)
 	uint32_t version = 0;
 	if ((by && strcmp(by, "events") == 0) || ll_trace_writer_open(LL_TRACE_SOURCE_CUPTI, &state.writer) < 0)
 		return;
-	pthread_atfork(NULL, NULL, in_child);
+	pthread_atfork(NULL, NULL, reset_trace_in_child);
 	state.pid = getpid();
 	if (!path || !*path || !ll_activity_begin(path, state.writer, &version, reason, sizeof reason)) {
 		ll_trace_writer_refuse(state.writer, version, reason);

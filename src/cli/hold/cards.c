@@ -14,7 +14,7 @@ struct choice {
 	struct ll_err *why; /* why each unusable card cannot be held */
 };
 
-static void note_deaf(struct choice *choice, const struct ll_card *card)
+static void note_silent(struct choice *choice, const struct ll_card *card)
 {
 	struct ll_err *why = &choice->why[choice->unusable++];
 	ll_err_set(why, card->fault, "card %s: does not answer: %s", card->label, strerror(-card->fault));
@@ -39,8 +39,8 @@ static int refuse_cards(const struct choice *choice, struct ll_err *err)
 }
 
 /* Leaves in cards those that can be held. */
-static int sort_out(struct choice *choice, const struct ll_hold_config *config, bool skips_unusable,
-		    const struct ll_card **cards, size_t *count, struct ll_err *err)
+static int keep_usable(struct choice *choice, const struct ll_hold_config *config, bool skips_unusable,
+		       const struct ll_card **cards, size_t *count, struct ll_err *err)
 {
 	size_t usable = 0;
 	for (size_t i = 0; i < *count; i++) {
@@ -75,9 +75,9 @@ int ll_hold_cards_choose(const struct ll_driver *driver, const char *text, const
 	/* ll_cards_select leaves cards that do not answer out of "all". */
 	for (size_t i = 0; strstr(text, "all") && i < all_count; i++) {
 		if (all[i].fault)
-			note_deaf(&choice, &all[i]);
+			note_silent(&choice, &all[i]);
 	}
-	rc = sort_out(&choice, config, skips_unusable, cards, &count, err);
+	rc = keep_usable(&choice, config, skips_unusable, cards, &count, err);
 	free(choice.why);
 	if (rc < 0) {
 		free(cards);

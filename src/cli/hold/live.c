@@ -199,7 +199,7 @@ static void draw_frame(struct live_sink *self, uint64_t now_ns)
 }
 
 /* Removes the block from the screen. The log lines stay. */
-static void take_away(struct live_sink *self)
+static void remove_block(struct live_sink *self)
 {
 	if (self->is_gone)
 		return;
@@ -247,7 +247,7 @@ static void release_log(struct live_sink *self)
 	if (self->log_fds[0] < 0)
 		return;
 	ll_log_set_fd(STDERR_FILENO);
-	take_away(self);
+	remove_block(self);
 	close(self->log_fds[0]);
 	close(self->log_fds[1]);
 	self->log_fds[0] = self->log_fds[1] = -1;
@@ -258,7 +258,7 @@ static int live_finish(struct ll_hold_sink *sink, struct ll_err *err)
 	struct live_sink *self = (struct live_sink *)sink;
 	(void)err;
 	release_log(self);
-	take_away(self);
+	remove_block(self);
 	return 0;
 }
 

@@ -39,7 +39,7 @@ static pid_t parent_of(pid_t pid)
 }
 
 /* Whether the process belongs to the claim. A hold's contexts are in a child of the claim's owner. */
-static bool is_of(const struct ll_claim_info *claim, pid_t pid)
+static bool is_process_of(const struct ll_claim_info *claim, pid_t pid)
 {
 	return claim->pid == pid || (claim->priority == LL_PRIORITY_HOLD && parent_of(pid) == claim->pid);
 }
@@ -47,7 +47,7 @@ static bool is_of(const struct ll_claim_info *claim, pid_t pid)
 static bool has_claim(const struct ll_status_card *status, pid_t pid)
 {
 	for (size_t i = 0; i < status->claim_count; i++) {
-		if (is_of(&status->claims[i], pid))
+		if (is_process_of(&status->claims[i], pid))
 			return true;
 	}
 	return false;
@@ -107,7 +107,7 @@ uint64_t ll_status_card_bytes(const struct ll_status_card *status, const struct 
 	uint64_t bytes = LL_MEMORY_UNKNOWN;
 	for (size_t i = 0; claim->is_pid_ours && i < status->processes.count; i++) {
 		const struct ll_process *process = &status->processes.items[i];
-		if (process->memory_bytes != LL_MEMORY_UNKNOWN && is_of(claim, process->pid))
+		if (process->memory_bytes != LL_MEMORY_UNKNOWN && is_process_of(claim, process->pid))
 			bytes = (bytes == LL_MEMORY_UNKNOWN ? 0 : bytes) + process->memory_bytes;
 	}
 	return bytes;
