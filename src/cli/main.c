@@ -1,5 +1,5 @@
 /*
- * main.c - the program: global options, then one command. The one place that prints an error and chooses the exit
+ * main.c - the program: parses the global options and runs one command. Only main prints errors and chooses the exit
  * status.
  */
 #include <errno.h>
@@ -61,7 +61,7 @@ static int parse_and_run(const struct ll_command *command, void *args, int argc,
 
 static int run_found(const struct ll_command *command, int argc, char **argv, struct ll_err *err);
 
-/* A group's options are --help alone; its first operand is the subcommand. */
+/* A group has only the option --help. Its first operand is the subcommand. */
 static int run_group(const struct ll_command *group, int argc, char **argv, struct ll_err *err)
 {
 	static const struct ll_option none[] = {LL_OPTION_END};
@@ -132,7 +132,7 @@ static int run_program(int argc, char **argv, struct ll_err *err)
 	char **words = calloc((size_t)argc + 1, sizeof *words);
 	if (!words)
 		return ll_err_set(err, -ENOMEM, "out of memory");
-	/* Parsing moves words; --sim needs them as they came. */
+	/* The parser reorders its words; --sim needs argv unchanged. */
 	memcpy(words, argv, (size_t)argc * sizeof *words);
 	int rc = ll_options_parse(ll_global_options, &globals, argc - 1, words + 1, true, &rest, &wants_help, err);
 	if (rc == 0 && wants_help) {
@@ -152,7 +152,7 @@ static int run_program(int argc, char **argv, struct ll_err *err)
 	return rc;
 }
 
-static int report(const struct ll_err *err)
+static int print_error(const struct ll_err *err)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf advice = LL_STRBUF_INIT;
 	ll_sim_add_advice(&advice, err->hint);
@@ -160,7 +160,8 @@ static int report(const struct ll_err *err)
 	return err->status ? err->status : ll_err_exit_code(err->code);
 }
 
-/* What is opened next would be taken for a closed one of these three: by us, and by the daemons that we start. */
+/* If descriptor 0, 1 or 2 is closed, a file opened later would get its number, and this program or a daemon that it
+ * starts would use that file as its standard stream. */
 static void open_standard_descriptors(void)
 {
 	int fd;
@@ -176,7 +177,7 @@ int main(int argc, char **argv)
 	struct ll_err err = {0};
 	int rc;
 	open_standard_descriptors();
-	/* Not commands: nobody types them. */
+	/* These are not commands for users: loadline starts them itself. */
 	if (ll_worker_is_asked(argc, argv))
 		rc = ll_worker_main(ll_payloads, &err);
 	else if (ll_trial_is_asked(argc, argv))
@@ -185,12 +186,12 @@ int main(int argc, char **argv)
 		rc = ll_probe_worker_main(argc, argv, &err);
 	else
 		rc = run_program(argc, argv, &err);
-	/* What was too long for the buffer has failed before. */
+	/* An earlier write may have failed when stdout's buffer was full. */
 	int code = ferror(stdout) ? EIO : 0;
 	code = fflush(stdout) != 0 ? errno : code;
 	if (code && rc == 0)
 		rc = ll_err_set(&err, -EIO, "standard output: %s", strerror(code));
 	if (rc == -EINVAL && !err.hint[0])
 		ll_err_hint(&err, "try 'loadline --help'");
-	return rc < 0 ? report(&err) : rc;
+	return rc < 0 ? print_error(&err) : rc;
 }

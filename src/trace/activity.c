@@ -20,16 +20,16 @@ struct functions {
 static struct {
 	struct functions cupti;
 	struct ll_trace_writer *writer;
-	int64_t offset_ns;        /* to CLOCK_MONOTONIC, where CUPTI does not take our clock */
-	_Atomic uint64_t devices; /* seen, a bit each */
-	uint64_t told_devices;    /* whose UUIDs were written */
+	int64_t offset_ns;        /* from CUPTI's clock to CLOCK_MONOTONIC; 0 if CUPTI uses our clock */
+	_Atomic uint64_t devices; /* devices that have records, one bit for each */
+	uint64_t written_devices; /* devices whose UUIDs are in the file */
 } activity;
 
-static void request(uint8_t **ret_buffer, size_t *ret_bytes, size_t *ret_most_records)
+static void request_buffer(uint8_t **ret_buffer, size_t *ret_bytes, size_t *ret_most_records)
 {
 	void *buffer = NULL;
 	if (posix_memalign(&buffer, BUFFER_ALIGNMENT, BUFFER_BYTES))
-		buffer = NULL; /* CUPTI drops records, and counts them */
+		buffer = NULL; /* without a buffer CUPTI drops records, and counts them */
 	*ret_buffer = buffer;
 	*ret_bytes = buffer ? BUFFER_BYTES : 0;
 	*ret_most_records = 0;
@@ -40,8 +40,9 @@ static uint64_t to_monotonic(uint64_t ns)
 	return ns + (uint64_t)activity.offset_ns;
 }
 
-/* A time of 0 is one that CUPTI does not know: it was there, and has no place on the axis. */
-static void add(struct ll_trace_record *record)
+/* Adds a record. If CUPTI does not know its time, the time is 0, and the record counts as dropped, because it has no
+ * place on the time axis. */
+static void add_record(struct ll_trace_record *record)
 {
 	if (!record->start_ns) {
 		ll_trace_writer_add_dropped(activity.writer, 1);
@@ -51,7 +52,7 @@ static void add(struct ll_trace_record *record)
 		atomic_fetch_or_explicit(&activity.devices, UINT64_C(1) << record->device, memory_order_relaxed);
 	record->start_ns = to_monotonic(record->start_ns);
 	record->end_ns = record->end_ns ? to_monotonic(record->end_ns) : 0;
-	if (record->end_ns < record->start_ns) /* in a forced flush: it had begun and not ended */
+	if (record->end_ns < record->start_ns) /* a forced flush gives records of work that has begun and not ended */
 		record->end_ns = record->start_ns;
 	ll_trace_writer_add(activity.writer, record);
 }
@@ -72,7 +73,7 @@ static void add_kernel(const struct ll_cupti_kernel *kernel)
 	    .static_shared_bytes = (uint32_t)kernel->static_shared_bytes,
 	    .dynamic_shared_bytes = (uint32_t)kernel->dynamic_shared_bytes,
 	};
-	add(&record);
+	add_record(&record);
 }
 
 static void add_copy(const struct ll_cupti_memcpy *copy, uint32_t correlation)
@@ -89,7 +90,7 @@ static void add_copy(const struct ll_cupti_memcpy *copy, uint32_t correlation)
 	    .from = copy->from_kind,
 	    .to = copy->to_kind,
 	};
-	add(&record);
+	add_record(&record);
 }
 
 static void add_memset(const struct ll_cupti_memset *set)
@@ -105,7 +106,7 @@ static void add_memset(const struct ll_cupti_memset *set)
 	    .bytes = set->bytes,
 	    .to = (uint8_t)set->memory_kind,
 	};
-	add(&record);
+	add_record(&record);
 }
 
 static void add_memory(const struct ll_cupti_memory *memory)
@@ -125,10 +126,10 @@ static void add_memory(const struct ll_cupti_memory *memory)
 	    .address = memory->address,
 	    .to = (uint8_t)memory->memory_kind,
 	};
-	add(&record);
+	add_record(&record);
 }
 
-static void take(const struct ll_cupti_activity *record)
+static void read_record(const struct ll_cupti_activity *record)
 {
 	switch (record->kind) {
 	case LL_CUPTI_ACTIVITY_CONCURRENT_KERNEL:
@@ -153,7 +154,7 @@ static void take(const struct ll_cupti_activity *record)
 	}
 }
 
-/* Since it was asked last. */
+/* Adds the records that CUPTI has dropped since the last question. */
 static void count_dropped(struct ll_cu_context *context, uint32_t stream)
 {
 	size_t dropped = 0;
@@ -162,22 +163,24 @@ static void count_dropped(struct ll_cu_context *context, uint32_t stream)
 		ll_trace_writer_add_dropped(activity.writer, dropped);
 }
 
-static void complete(struct ll_cu_context *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid_bytes)
+static void complete_buffer(struct ll_cu_context *context, uint32_t stream, uint8_t *buffer, size_t bytes,
+			    size_t valid_bytes)
 {
 	struct ll_cupti_activity *record = NULL;
 	(void)bytes;
 	while (valid_bytes &&
 	       activity.cupti.cuptiActivityGetNextRecord(buffer, valid_bytes, &record) == LL_CUPTI_SUCCESS)
-		take(record);
+		read_record(record);
 	free(buffer);
 	count_dropped(context, stream);
 }
 
-/* Asked of the driver, and not in CUPTI's callback, in which no call of CUDA may be made. */
-static void tell_devices(void)
+/* Writes the UUIDs of new devices, which it asks of the driver. It is not called in CUPTI's callback, because a
+ * callback must not call CUDA. */
+static void write_devices(void)
 {
 	static ll_cu_result (*get_uuid)(struct ll_cu_uuid * uuid, ll_cu_device device);
-	uint64_t fresh = atomic_load_explicit(&activity.devices, memory_order_relaxed) & ~activity.told_devices;
+	uint64_t fresh = atomic_load_explicit(&activity.devices, memory_order_relaxed) & ~activity.written_devices;
 	if (!fresh)
 		return;
 	void *cuda = get_uuid ? NULL : dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
@@ -197,7 +200,7 @@ static void tell_devices(void)
 			 b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14],
 			 b[15]);
 		ll_trace_writer_add_card(activity.writer, device, text);
-		activity.told_devices |= UINT64_C(1) << device;
+		activity.written_devices |= UINT64_C(1) << device;
 	}
 }
 
@@ -210,7 +213,7 @@ static const char *text_of(ll_cupti_result status, char text[SHORT])
 	return text;
 }
 
-static bool load(const char *path, char *reason, size_t size)
+static bool load_cupti(const char *path, char *reason, size_t size)
 {
 	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!library) {
@@ -231,7 +234,8 @@ static bool load(const char *path, char *reason, size_t size)
 	return true;
 }
 
-/* Before any kind is enabled. Where CUPTI does not take a clock its own is CLOCK_REALTIME, or what it says. */
+/* Gives CUPTI the clock CLOCK_MONOTONIC, before any kind of record is enabled. If this CUPTI takes no clock, it finds
+ * the offset from CUPTI's clock, which cuptiGetTimestamp tells, or otherwise from CLOCK_REALTIME. */
 static void set_clock(void)
 {
 	uint64_t theirs_ns = 0;
@@ -244,16 +248,16 @@ static void set_clock(void)
 	activity.offset_ns = (int64_t)(before_ns / 2 + ll_now_ns() / 2 - theirs_ns);
 }
 
-static ll_cupti_result enable(uint32_t version)
+static ll_cupti_result enable_kinds(uint32_t version)
 {
 	static const uint32_t kinds[] = {LL_CUPTI_ACTIVITY_CONCURRENT_KERNEL, LL_CUPTI_ACTIVITY_MEMCPY,
 					 LL_CUPTI_ACTIVITY_MEMSET};
-	ll_cupti_result status = activity.cupti.cuptiActivityRegisterCallbacks(request, complete);
+	ll_cupti_result status = activity.cupti.cuptiActivityRegisterCallbacks(request_buffer, complete_buffer);
 	for (size_t i = 0; !status && i < sizeof kinds / sizeof *kinds; i++)
 		status = activity.cupti.cuptiActivityEnable(kinds[i]);
 	if (status)
 		return status;
-	/* Without these a trace is still one. */
+	/* The kinds below are optional. */
 	activity.cupti.cuptiActivityEnable(LL_CUPTI_ACTIVITY_MEMCPY2);
 	if (version >= LL_CUPTI_API_MEMORY2)
 		activity.cupti.cuptiActivityEnable(LL_CUPTI_ACTIVITY_MEMORY2);
@@ -266,7 +270,7 @@ bool ll_activity_begin(const char *path, struct ll_trace_writer *writer, uint32_
 	char text[SHORT];
 	uint32_t version = 0;
 	*ret_version = 0;
-	if (!load(path, reason, size))
+	if (!load_cupti(path, reason, size))
 		return false;
 	ll_cupti_result status = activity.cupti.cuptiGetVersion(&version);
 	if (status) {
@@ -280,7 +284,7 @@ bool ll_activity_begin(const char *path, struct ll_trace_writer *writer, uint32_
 	}
 	activity.writer = writer;
 	set_clock();
-	status = enable(version);
+	status = enable_kinds(version);
 	if (status)
 		snprintf(reason, size, "CUPTI refuses: %s", text_of(status, text));
 	return !status;
@@ -289,7 +293,8 @@ bool ll_activity_begin(const char *path, struct ll_trace_writer *writer, uint32_
 void ll_activity_flush(bool is_last)
 {
 	activity.cupti.cuptiActivityFlushAll(is_last ? LL_CUPTI_FLUSH_FORCED : 0);
-	count_dropped(NULL, 0); /* where no buffer was to be had, none comes back that would have it counted */
-	tell_devices();
+	count_dropped(NULL,
+		      0); /* if there was no buffer, CUPTI's callback, which counts dropped records, does not come */
+	write_devices();
 	ll_trace_writer_flush(activity.writer);
 }

@@ -1,4 +1,5 @@
-/* The waits of a governed program's launches: a file of their own, whichever way the launches themselves are traced. */
+/* Writes how long launches of a governed program waited, into a file of their own. It does so for both ways to trace
+ * launches. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <sys/syscall.h>
@@ -8,26 +9,26 @@
 #include "base/wait_listener.h"
 #include "trace/writer.h"
 
-/* Shorter waits are what asking for a turn costs. */
+/* A shorter wait is only the cost of asking for a turn. */
 #define LEAST_WAIT_NS UINT64_C(20000)
 
 enum { CARDS = 64 };
 
 static struct {
-	pthread_mutex_t lock; /* guards all of it */
+	pthread_mutex_t lock; /* guards all fields */
 	struct ll_trace_writer *writer;
 	bool is_refused, has_fork_handler;
-	uint64_t told_cards; /* in the file, a bit each */
+	uint64_t written_cards; /* cards that are in the file, one bit for each */
 } waits = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* The file is the parent's. */
-static void in_child(void)
+/* The open file is the parent's. The child opens one of its own at its next wait. */
+static void reset_waits_in_child(void)
 {
 	pthread_mutex_init(&waits.lock, NULL);
 	if (waits.writer)
 		ll_trace_writer_forget(waits.writer);
 	waits.writer = NULL;
-	waits.told_cards = 0;
+	waits.written_cards = 0;
 	waits.is_refused = false;
 }
 
@@ -35,7 +36,7 @@ static bool open_file(void)
 {
 	if (!waits.has_fork_handler) {
 		waits.has_fork_handler = true;
-		pthread_atfork(NULL, NULL, in_child);
+		pthread_atfork(NULL, NULL, reset_waits_in_child);
 	}
 	if (!waits.writer && !waits.is_refused)
 		waits.is_refused = ll_trace_writer_open(LL_TRACE_SOURCE_GATE, &waits.writer) < 0;
@@ -45,7 +46,7 @@ static bool open_file(void)
 __attribute__((visibility("default"))) void loadline_launch_waited(int device, const char *uuid, uint64_t start_ns,
 								   uint64_t end_ns);
 
-/* It has waited for 20 us at least: a write of 1 us more is nothing to it. */
+/* Writing takes 1 us, which is little compared with a wait of 20 us or more. */
 void loadline_launch_waited(int device, const char *uuid, uint64_t start_ns, uint64_t end_ns)
 {
 	if (end_ns - start_ns < LEAST_WAIT_NS)
@@ -54,9 +55,9 @@ void loadline_launch_waited(int device, const char *uuid, uint64_t start_ns, uin
 	LL_SCOPE_LOCK(&waits.lock);
 	if (!open_file())
 		return;
-	if (device >= 0 && device < CARDS && !(waits.told_cards >> device & 1)) {
+	if (device >= 0 && device < CARDS && !(waits.written_cards >> device & 1)) {
 		ll_trace_writer_add_card(waits.writer, (uint32_t)device, uuid);
-		waits.told_cards |= UINT64_C(1) << device;
+		waits.written_cards |= UINT64_C(1) << device;
 	}
 	struct ll_trace_record record = {
 	    .head = {.kind = LL_TRACE_GATE},

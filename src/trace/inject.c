@@ -21,9 +21,9 @@ static struct {
 	pthread_once_t once;
 	pthread_mutex_t flushing;
 	struct ll_trace_writer *writer;
-	pid_t pid;                      /* of the process that began; a child's differs */
+	pid_t pid;                      /* the process that called begin_trace; a child has another id */
 	_Atomic bool is_on;             /* CUPTI's records are being written */
-	_Atomic(void (*)(void)) others; /* the way to end of libloadline-events.so, and whose it is */
+	_Atomic(void (*)(void)) others; /* the function that ends libloadline-events.so, and the process that set it */
 	_Atomic pid_t others_pid;
 } state = {.once = PTHREAD_ONCE_INIT, .flushing = PTHREAD_MUTEX_INITIALIZER};
 
@@ -32,8 +32,8 @@ static bool is_ours(void)
 	return atomic_load(&state.is_on) && getpid() == state.pid;
 }
 
-/* The last flush waits for one that is under way, but not for ever: it may be this thread's own, interrupted by a
- * signal whose handler ends the program. */
+/* The last flush waits for a flush that is under way, but only LAST_FLUSH_S: the other may be this thread's own,
+ * interrupted by a signal whose handler ends the program. */
 static bool wait_for_flush(void)
 {
 	struct timespec deadline;
@@ -42,13 +42,13 @@ static bool wait_for_flush(void)
 	return pthread_mutex_timedlock(&state.flushing, &deadline) == 0;
 }
 
-static void flush(bool is_last)
+static void flush_records(bool is_last)
 {
 	if (is_last ? !wait_for_flush() : pthread_mutex_trylock(&state.flushing) != 0)
 		return;
 	if (is_ours())
 		ll_activity_flush(is_last);
-	if (is_last) /* nothing is flushed after that: the driver may be gone */
+	if (is_last) /* no flush comes after the last one, because the driver may be gone */
 		atomic_store(&state.is_on, false);
 	pthread_mutex_unlock(&state.flushing);
 }
@@ -56,7 +56,7 @@ static void flush(bool is_last)
 static void at_end(void)
 {
 	if (is_ours())
-		flush(true);
+		flush_records(true);
 }
 
 static void *flush_now_and_then(void *unused)
@@ -65,12 +65,12 @@ static void *flush_now_and_then(void *unused)
 	prctl(PR_SET_NAME, "ll-trace");
 	while (is_ours()) {
 		ll_sleep_until_ns(ll_now_ns() + LL_INJECT_FLUSH_NS);
-		flush(false);
+		flush_records(false);
 	}
 	return NULL;
 }
 
-/* Signals are the program's. */
+/* Starts the thread with all signals blocked, so that the program's threads receive them. */
 static void start_thread(void)
 {
 	pthread_attr_t attr;
@@ -85,8 +85,8 @@ static void start_thread(void)
 	pthread_attr_destroy(&attr);
 }
 
-/* The child cannot use the driver that its parent has initialised; its file is the parent's. */
-static void in_child(void)
+/* A child cannot use the driver that its parent has initialised, so it is not traced. The open file is the parent's. */
+static void reset_trace_in_child(void)
 {
 	atomic_store(&state.is_on, false);
 	pthread_mutex_init(&state.flushing, NULL);
@@ -95,14 +95,14 @@ static void in_child(void)
 	state.writer = NULL;
 }
 
-static void begin(void)
+static void begin_trace(void)
 {
 	const char *by = getenv(LL_TRACE_BY), *path = getenv(LL_TRACE_CUPTI);
 	char reason[160] = "no libcupti was found";
 	uint32_t version = 0;
 	if ((by && strcmp(by, "events") == 0) || ll_trace_writer_open(LL_TRACE_SOURCE_CUPTI, &state.writer) < 0)
 		return;
-	pthread_atfork(NULL, NULL, in_child);
+	pthread_atfork(NULL, NULL, reset_trace_in_child);
 	state.pid = getpid();
 	if (!path || !*path || !ll_activity_begin(path, state.writer, &version, reason, sizeof reason)) {
 		ll_trace_writer_refuse(state.writer, version, reason);
@@ -116,7 +116,7 @@ static void begin(void)
 
 int InitializeInjection(void)
 {
-	pthread_once(&state.once, begin);
+	pthread_once(&state.once, begin_trace);
 	return 1;
 }
 
@@ -136,8 +136,8 @@ __attribute__((destructor)) static void on_unload(void)
 	at_end();
 }
 
-/* What stands in front of libc's ways out, and what comes behind it: looked up when the library is loaded, for the
- * child of a vfork, which borrows its parent's memory, may call nothing of the loader. */
+/* libc's functions behind _exit, _Exit and quick_exit below. They are looked up when the library is loaded, because the
+ * child of a vfork, which uses its parent's memory, must not call the loader. */
 static void (*next_exit)(int), (*next_exit_iso)(int), (*next_quick_exit)(int);
 
 static void find_next(const char *name, void (**ret_next)(int))
@@ -153,9 +153,9 @@ __attribute__((constructor)) static void on_load(void)
 	find_next("quick_exit", &next_quick_exit);
 }
 
-static void leave(void (*next)(int), int status) __attribute__((noreturn));
+static void end_process(void (*next)(int), int status) __attribute__((noreturn));
 
-static void leave(void (*next)(int), int status)
+static void end_process(void (*next)(int), int status)
 {
 	void (*others)(void) = atomic_load(&state.others);
 	at_end();
@@ -169,15 +169,15 @@ static void leave(void (*next)(int), int status)
 
 __attribute__((visibility("default"))) void _exit(int status)
 {
-	leave(next_exit, status);
+	end_process(next_exit, status);
 }
 
 __attribute__((visibility("default"))) void _Exit(int status)
 {
-	leave(next_exit_iso, status);
+	end_process(next_exit_iso, status);
 }
 
 __attribute__((visibility("default"))) void quick_exit(int status)
 {
-	leave(next_quick_exit, status);
+	end_process(next_quick_exit, status);
 }

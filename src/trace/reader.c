@@ -28,7 +28,7 @@ static int map_file(const char *path, struct ll_trace_file *file, struct ll_err 
 	return ll_err_set(err, -errno, "%.200s: %s", path, strerror(errno));
 }
 
-static bool grow(const void *items, size_t count, size_t *room, size_t item_bytes, void **ret_items)
+static bool grow_array(const void *items, size_t count, size_t *room, size_t item_bytes, void **ret_items)
 {
 	enum { FIRST = 1024 };
 	if (count < *room) {
@@ -55,7 +55,7 @@ static int add_name(struct ll_trace_file *file, struct rooms *rooms, const struc
 	if (head->bytes <= sizeof(struct ll_trace_name) || ((const char *)head)[head->bytes - 1] != '\0' ||
 	    head->name != file->name_count)
 		return -EBADMSG;
-	if (!grow(file->names, file->name_count, &rooms->names, sizeof *file->names, &names))
+	if (!grow_array(file->names, file->name_count, &rooms->names, sizeof *file->names, &names))
 		return -ENOMEM;
 	file->names = names;
 	file->names[file->name_count++] = text;
@@ -70,14 +70,14 @@ static int add_record(struct ll_trace_file *file, struct rooms *rooms, const str
 			file->cards[record->device] = ll_trace_file_name(file, record);
 		return 0;
 	}
-	if (!grow(file->records, file->record_count, &rooms->records, sizeof *file->records, &records))
+	if (!grow_array(file->records, file->record_count, &rooms->records, sizeof *file->records, &records))
 		return -ENOMEM;
 	file->records = records;
 	file->records[file->record_count++] = record;
 	return 0;
 }
 
-/* What is in the file up to the first thing that cannot be. */
+/* Reads the records up to the first invalid one. */
 static int read_records(struct ll_trace_file *file, struct rooms *rooms)
 {
 	size_t offset = sizeof file->header;
@@ -111,7 +111,7 @@ int ll_trace_file_open(const char *path, struct ll_trace_file *ret_file, struct 
 	if (memcmp(file.header.magic, LL_TRACE_MAGIC, sizeof file.header.magic) != 0 ||
 	    file.header.header_bytes != sizeof file.header)
 		rc = ll_err_set(err, -EBADMSG, "%.200s: not a file of records", path);
-	else if (!grow(NULL, 0, &rooms.names, sizeof *file.names, &names))
+	else if (!grow_array(NULL, 0, &rooms.names, sizeof *file.names, &names))
 		rc = -ENOMEM;
 	if (!rc && names) {
 		file.names = names;

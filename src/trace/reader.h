@@ -1,8 +1,8 @@
 /*
- * reader.h - a traced process's file of records, read while or after it is written.
+ * reader.h - reads the records' file of a traced process, during or after its writing.
  *
- * What is torn (a process was killed in the middle of a write) ends the reading there; a file that has no header yet is
- * -ENODATA, one that is none of ours -EBADMSG.
+ * Reading ends at the first incomplete record, which a process leaves that was killed during a write. -ENODATA: the
+ * file has no header yet. -EBADMSG: it is not a file of records.
  */
 #ifndef LOADLINE_TRACE_READER_H
 #define LOADLINE_TRACE_READER_H
@@ -16,12 +16,12 @@ struct ll_err;
 enum { LL_TRACE_DEVICES = 64 };
 
 struct ll_trace_file {
-	struct ll_trace_header header;          /* its texts end with a NUL */
-	const struct ll_trace_record **records; /* of kinds that are events, as they were written; 8-byte aligned */
+	struct ll_trace_header header;          /* its texts are NUL-terminated */
+	const struct ll_trace_record **records; /* the events, in the order of the file; 8-byte aligned */
 	size_t record_count;
-	const char **names; /* by number; [0] is "" */
+	const char **names; /* indexed by a name's number; [0] is "" */
 	size_t name_count;
-	const char *cards[LL_TRACE_DEVICES]; /* UUIDs by device; NULL: not told */
+	const char *cards[LL_TRACE_DEVICES]; /* UUIDs, indexed by device; NULL: not known */
 	void *map;
 	size_t map_bytes;
 };
@@ -29,7 +29,7 @@ struct ll_trace_file {
 int ll_trace_file_open(const char *path, struct ll_trace_file *ret_file, struct ll_err *err);
 void ll_trace_file_fini(struct ll_trace_file *file);
 
-/* The record's name; "" where it has none. */
+/* Returns the record's name, "" if it has none. */
 const char *ll_trace_file_name(const struct ll_trace_file *file, const struct ll_trace_record *record);
 
 #endif

@@ -23,16 +23,16 @@ struct name {
 struct ll_trace_writer {
 	pthread_mutex_t lock;
 	int fd;
-	uint64_t offset; /* in the file, of what is buffered */
+	uint64_t offset; /* position in the file of the block */
 	uint64_t records, most;
 	struct ll_trace_header header;
-	struct name *names; /* open addressing, never more than half full */
+	struct name *names; /* a hash table with open addressing, at most half full */
 	uint32_t name_count, name_room;
 	size_t used;
 	_Alignas(8) char block[BLOCK_BYTES];
 };
 
-/* The command's words, blanks between them. */
+/* Reads the command's words, with blanks between. */
 static void read_command(char *text, size_t size)
 {
 	LL_SCOPE_CLOSE int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
@@ -44,7 +44,7 @@ static void read_command(char *text, size_t size)
 	}
 }
 
-/* Above the numbers that programs expect of their own descriptors. */
+/* Moves the descriptor to FIRST_FD or above, because programs may rely on low numbers of their own descriptors. */
 static int open_file(const char *folder, uint64_t now_ns)
 {
 	enum { FIRST_FD = 200 };
@@ -123,8 +123,9 @@ int ll_trace_writer_open(enum ll_trace_source source, struct ll_trace_writer **r
 	return 0;
 }
 
-/* Under the lock. What the disk does not take is lost, names too: the reader shows such records without one. */
-static void flush(struct ll_trace_writer *writer)
+/* Writes the block, with the lock held. If the write fails, the block is lost. Names may be lost with it; the reader
+ * shows records without them. */
+static void flush_block(struct ll_trace_writer *writer)
 {
 	if (!writer->used)
 		return;
@@ -136,10 +137,10 @@ static void flush(struct ll_trace_writer *writer)
 	write_header(writer);
 }
 
-static void put(struct ll_trace_writer *writer, const void *data, size_t bytes)
+static void put_bytes(struct ll_trace_writer *writer, const void *data, size_t bytes)
 {
 	if (writer->used + bytes > BLOCK_BYTES)
-		flush(writer);
+		flush_block(writer);
 	memcpy(writer->block + writer->used, data, bytes);
 	writer->used += bytes;
 }
@@ -186,7 +187,7 @@ static void put_name(struct ll_trace_writer *writer, uint32_t number, const char
 	struct ll_trace_name name = {.head = {.kind = LL_TRACE_NAME, .bytes = (uint16_t)bytes, .name = number}};
 	memcpy(record, &name, sizeof name);
 	memcpy(record + sizeof name, text, length);
-	put(writer, record, bytes);
+	put_bytes(writer, record, bytes);
 }
 
 static uint32_t number_of(struct ll_trace_writer *writer, const char *text)
@@ -217,7 +218,7 @@ void ll_trace_writer_add(struct ll_trace_writer *writer, const struct ll_trace_r
 	}
 	struct ll_trace_record copy = *record;
 	copy.head.bytes = sizeof copy;
-	put(writer, &copy, sizeof copy);
+	put_bytes(writer, &copy, sizeof copy);
 }
 
 void ll_trace_writer_add_card(struct ll_trace_writer *writer, uint32_t device, const char *uuid)
@@ -225,7 +226,7 @@ void ll_trace_writer_add_card(struct ll_trace_writer *writer, uint32_t device, c
 	struct ll_trace_record card = {.head = {.kind = LL_TRACE_CARD, .bytes = sizeof card}, .device = device};
 	LL_SCOPE_LOCK(&writer->lock);
 	card.head.name = number_of(writer, uuid);
-	put(writer, &card, sizeof card);
+	put_bytes(writer, &card, sizeof card);
 }
 
 void ll_trace_writer_add_dropped(struct ll_trace_writer *writer, uint64_t count)
@@ -255,7 +256,7 @@ void ll_trace_writer_flush(struct ll_trace_writer *writer)
 {
 	LL_SCOPE_LOCK(&writer->lock);
 	bool had_drops = writer->header.dropped_limit > 0;
-	flush(writer);
+	flush_block(writer);
 	if (had_drops)
 		write_header(writer);
 }

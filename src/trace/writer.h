@@ -1,11 +1,11 @@
 /*
- * writer.h - a traced process's file of records: names are written once, records in blocks.
+ * writer.h - writes a traced process's file of records. Each name is written once, and records are written in blocks.
  *
- * It is used inside other people's programs: it prints nothing, takes no signals, and where something fails it counts
- * what is lost and goes on. What was flushed survives the process, however that ends. One lock, taken by those who
- * write: CUPTI's own thread, or a launching thread that is traced by events; held during the write of a block.
+ * The writer runs inside the user's program: it prints nothing and handles no signals. After a failure it counts the
+ * lost records and goes on. Flushed records survive any end of the process. The writing threads share one lock: CUPTI's
+ * own thread, or a thread whose launches are timed by events. It is held during the write of a block.
  *
- * After a fork the child has no writer: ll_trace_writer_forget lets go of the parent's.
+ * After a fork the child has no writer: it closes the parent's by ll_trace_writer_forget.
  */
 #ifndef LOADLINE_TRACE_WRITER_H
 #define LOADLINE_TRACE_WRITER_H
@@ -16,34 +16,36 @@
 
 struct ll_trace_writer;
 
-/* Makes a file in the folder that LOADLINE_TRACE names. -ENOENT: not traced; -errno. */
+/* Makes a file in the folder that LOADLINE_TRACE names. -ENOENT: the process is not traced. Other -errno: the file
+ * cannot be made. */
 int ll_trace_writer_open(enum ll_trace_source source, struct ll_trace_writer **ret_writer);
 
-/* The number of this name in the file, written when it is new; 0 for NULL and where memory runs out. */
+/* Returns the number of this name in the file, and writes a new name. 0: name is NULL, or memory ran out. */
 uint32_t ll_trace_writer_name(struct ll_trace_writer *writer, const char *name);
 
-/* kind and the rest are the caller's; head.bytes is filled in. */
+/* Writes a record. The caller fills in all fields but head.bytes. */
 void ll_trace_writer_add(struct ll_trace_writer *writer, const struct ll_trace_record *record);
 
-/* Which card a device is: its UUID, once for each device. */
+/* Writes the UUID of a device. Call it once for each device. */
 void ll_trace_writer_add_card(struct ll_trace_writer *writer, uint32_t device, const char *uuid);
 
-/* Records that CUPTI says it has lost. */
+/* Counts records that CUPTI has dropped. */
 void ll_trace_writer_add_dropped(struct ll_trace_writer *writer, uint64_t count);
 
-/* Why there will be none. */
+/* Notes in the header why CUPTI writes no records. */
 void ll_trace_writer_refuse(struct ll_trace_writer *writer, uint32_t cupti_version, const char *reason);
 
-/* Which CUPTI writes it. */
+/* Notes CUPTI's version in the header. */
 void ll_trace_writer_note_version(struct ll_trace_writer *writer, uint32_t cupti_version);
 
-/* Writes what is buffered. */
+/* Writes the buffered records. */
 void ll_trace_writer_flush(struct ll_trace_writer *writer);
 
-/* Flushes, and frees it. Nobody writes any more. */
+/* Flushes, closes and frees the writer. No other thread may use it then. */
 void ll_trace_writer_close(struct ll_trace_writer *writer);
 
-/* In a forked child: closes the descriptor, and nothing else, for the parent's threads may have held the lock. */
+/* Closes the parent's descriptor in a forked child. It frees nothing, because a thread of the parent may have held the
+ * lock. */
 void ll_trace_writer_forget(struct ll_trace_writer *writer);
 
 #endif

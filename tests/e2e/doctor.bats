@@ -292,7 +292,7 @@ refusing() {
 	has doctor '.check == "memory limit" and (.detail | endswith("CUDA_ERROR_OUT_OF_MEMORY (2)")) and (.advice | startswith("free memory"))'
 	run loadline --sim doctor
 	[[ $output != *"does not hold programs"* ]]
-	[[ $output == *"whether limits hold here is not known"* ]]
+	[[ $output == *"it is not known whether limits hold here"* ]]
 }
 
 @test "no slice of MIG is the wrong one, and each has its own trial" {

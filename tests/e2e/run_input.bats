@@ -128,7 +128,7 @@ compiles() {
 	cp "$LOADLINE" "$T/a folder/loadline"
 	run --separate-stderr env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$T/a folder/loadline" run -- true
 	[ "$status" -eq 125 ]
-	[[ $stderr == "loadline: libloadline-cuda.so is not beside this program"*"; install loadline whole"* ]]
+	[[ $stderr == "loadline: libloadline-cuda.so is not beside this program"*"; install all of loadline"* ]]
 	cp "$(loadline --sim run -- sh -c 'echo $LD_PRELOAD')" "$T/a folder/x.so"
 	LOADLINE_SHIM="$T/a folder/x.so" refuses "no blank or colon" -- true
 	mkdir "$T/older"

@@ -317,7 +317,7 @@ rows() {
 	touch "$T/plain"
 	fails_with 126 "" --sim trace -- "$T/plain"
 	fails_with 125 "no command to run" --sim trace
-	fails_with 125 "a command is traced to its end" --sim trace --for 1s -- true
+	fails_with 125 "a command is traced until it ends" --sim trace --for 1s -- true
 	fails_with 125 "no card" --sim trace -i 9 -- true
 }
 

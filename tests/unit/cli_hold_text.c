@@ -50,7 +50,7 @@ static void start_says_curve_and_mode(void **state)
 	hold.curve = (struct ll_curve){.kind = LL_CURVE_SINE, .low = 0.2, .high = 0.8, .period_s = 60};
 	run_one(&hold, test_event(LL_EVENT_STATE, 1, "holding"));
 	assert_contains(log_capture.text, "holding util along a sine of 20 to 80 % every 60 s with a synthetic load, "
-					  "topping up beside other work (payload");
+					  "adding to the load of other programs (payload");
 	hold.curve = (struct ll_curve){.kind = LL_CURVE_REPLAY, .low = 0.055, .high = 0.95};
 	run_one(&hold, test_event(LL_EVENT_STATE, 1, "holding"));
 	assert_contains(log_capture.text, "holding util as recorded, 5.5 to 95 % with");

@@ -12,7 +12,8 @@
 #include "base/strbuf.h"
 #include "cli/common/beside.h"
 
-/* From the program's folder: in a build folder, installed, and installed under a merged bin. */
+/* Relative to the program's folder: in a build folder, installed, and installed where /bin and /usr/bin are one folder.
+ */
 static const char *const places[] = {"sim", "../lib/loadline/sim", "../../sim", NULL};
 static const char library[] = "libcuda.so.1";
 
@@ -35,10 +36,10 @@ static int find_simulator(char ret_folder[PATH_MAX], struct ll_err *err)
 		return 0;
 	}
 	ll_err_set(err, -ENODEV, "--sim: no simulated driver beside %s, nor in %s/%s", own, own, places[1]);
-	return ll_err_hint(err, "build it (meson setup build && ninja -C build) or install loadline whole");
+	return ll_err_hint(err, "build it (meson setup build && ninja -C build) or install all of loadline");
 }
 
-/* A name without a slash that is no file here is one of the simulator's own. */
+/* If scenario has no slash and is not a file, it names a scenario of the simulator. */
 static int find_scenario(const char *folder, const char *scenario, char *ret_path, struct ll_err *err)
 {
 	if (realpath(scenario, ret_path) && access(ret_path, R_OK) == 0)
@@ -53,8 +54,9 @@ static int find_scenario(const char *folder, const char *scenario, char *ret_pat
 	return ll_err_set(err, -EINVAL, "--sim: scenario '%.200s': %s", scenario, strerror(why));
 }
 
-/* Puts folder in front of a list of folders in the environment. *ret_changed: it was not there before. */
-static int prepend(const char *variable, const char *folder, bool *ret_changed, struct ll_err *err)
+/* Puts folder in front of the list of folders in this variable of the environment. *ret_changed: folder was not the
+ * first one before. */
+static int prepend_folder(const char *variable, const char *folder, bool *ret_changed, struct ll_err *err)
 {
 	const char *old = getenv(variable);
 	size_t length = strlen(folder);
@@ -78,7 +80,8 @@ static const struct {
     {"nvidia-smi -c DEFAULT", "loadline-simctl card all mode default"},
 };
 
-/* The command that the text begins with, unless it has --sim already; NULL: none. */
+/* Returns the simulator's form of the command that text begins with, and the length of the original. NULL: text begins
+ * with none of these commands, or the command has --sim already. */
 static const char *simulated_command(const char *text, size_t *ret_length)
 {
 	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
@@ -115,11 +118,11 @@ int ll_sim_enter(const char *scenario, char **argv, struct ll_err *err)
 		if (rc == 0 && setenv("LOADLINE_SIM_SCENARIO", file, 1) < 0)
 			rc = ll_err_set(err, -errno, "--sim: LOADLINE_SIM_SCENARIO: %s", strerror(errno));
 	}
-	/* MPS's programs are found there; only the libraries ask for a new start. */
+	/* PATH is for MPS's programs, and has effect at once. LD_LIBRARY_PATH has effect in a new process only. */
 	if (rc == 0)
-		rc = prepend("PATH", folder, &changed, err);
+		rc = prepend_folder("PATH", folder, &changed, err);
 	if (rc == 0)
-		rc = prepend("LD_LIBRARY_PATH", folder, &changed, err);
+		rc = prepend_folder("LD_LIBRARY_PATH", folder, &changed, err);
 	is_entered = rc == 0;
 	if (rc < 0 || !changed)
 		return rc;

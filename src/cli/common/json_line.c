@@ -6,7 +6,7 @@
 
 #include "base/err.h"
 
-/* More digits than a double holds would show 0.1 as 0.10000000000000001. */
+/* With 17 digits 0.1 would print as 0.10000000000000001. */
 enum { DIGITS = 15 };
 
 int ll_json_line(json_t *object, struct ll_err *err)

@@ -6,7 +6,7 @@
 #include "driver/gpm.h"
 #include "driver/readings.h"
 
-/* What a reading that failed is worth: a card that cannot tell is none the worse for it. */
+/* A card that does not have the reading (-ENOSYS) is no reason for a warning. */
 static void say_unread(struct ll_doctor *doctor, const struct ll_card *card, const char *check,
 		       const struct ll_err *err)
 {
@@ -18,7 +18,8 @@ static const char *default_mode(const struct ll_card *card)
 	return ll_doctor_advice(card, "as root: nvidia-smi -c DEFAULT", "loadline-simctl card all mode default");
 }
 
-/* Where the mode is MPS's, it is MPS's command that ends it: any other way would be in that one's. */
+/* If `loadline mps start --exclusive` set the mode, the advice is MPS's command, which also restores the mode. A mode
+ * set back by hand would conflict with it. */
 static void say_exclusive(struct ll_doctor *doctor, const struct ll_card *card, const char *mode)
 {
 	static const char check[] = "compute mode";
@@ -26,17 +27,17 @@ static void say_exclusive(struct ll_doctor *doctor, const struct ll_card *card, 
 	case LL_DOCTOR_MPS_LIVE:
 		ll_doctor_say(doctor, LL_FINDING_WARN, card, check,
 			      "work as its client: loadline hold --mps, loadline mps run",
-			      "%s, for the MPS daemon that runs: a plain hold refuses", mode);
+			      "%s, set for a running MPS daemon: a hold without --mps is refused", mode);
 		break;
 	case LL_DOCTOR_MPS_LEFT:
-		ll_doctor_say(
-		    doctor, LL_FINDING_FAIL, card, check, "`loadline mps stop` restores its mode",
-		    "%s, for an MPS daemon that is gone: a hold would lock all other programs out, so it refuses",
-		    mode);
+		ll_doctor_say(doctor, LL_FINDING_FAIL, card, check, "`loadline mps stop` restores its mode",
+			      "%s, set for an MPS daemon that is gone: a hold would lock all other programs out, so it "
+			      "is refused",
+			      mode);
 		break;
 	case LL_DOCTOR_MPS_NONE:
 		ll_doctor_say(doctor, LL_FINDING_FAIL, card, check, default_mode(card),
-			      "%s: a hold would lock all other programs out, so it refuses", mode);
+			      "%s: a hold would lock all other programs out, so it is refused", mode);
 		break;
 	}
 }
@@ -134,10 +135,11 @@ static void check_payload(struct ll_doctor *doctor, const struct ll_card *card)
 		ll_doctor_say(doctor, LL_FINDING_FAIL, card, check, NULL,
 			      "none: CUDA cannot be used, see the finding cuda");
 	else if (card->is_mig)
-		/* A hold of one slice takes away nothing from the others, so no slice is the wrong one. */
+		/* CUDA shows the first slice unless it is told otherwise. The others can be held too, so this is a
+		 * warning only. */
 		ll_doctor_say(doctor, LL_FINDING_WARN, card, check,
-			      "to hold this one, set CUDA_VISIBLE_DEVICES to its UUID for that command",
-			      "CUDA shows one slice to a process, and here it shows another one");
+			      "to hold this slice, set CUDA_VISIBLE_DEVICES to its UUID for that command",
+			      "CUDA shows one slice to a process, and it shows another one to this process");
 	else
 		ll_doctor_say_err(doctor, LL_FINDING_FAIL, card, check, &cuda_err);
 }

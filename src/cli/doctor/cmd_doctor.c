@@ -43,7 +43,7 @@ static void check_card(struct ll_doctor *doctor, const struct ll_card *card)
 		ll_doctor_check_limits(doctor, card);
 }
 
-/* Unless some are asked for, all are looked at, those that do not answer too. */
+/* Without a list from the user it checks all cards, also those that do not answer. */
 static int check_cards(struct ll_doctor *doctor, const struct ll_driver *driver, const char *text, struct ll_err *err)
 {
 	if (!text) {
@@ -61,7 +61,7 @@ static int check_cards(struct ll_doctor *doctor, const struct ll_driver *driver,
 	return rc;
 }
 
-static int finish(const struct ll_doctor *doctor, struct ll_err *err)
+static int print_summary(const struct ll_doctor *doctor, struct ll_err *err)
 {
 	unsigned fails = doctor->counts[LL_FINDING_FAIL];
 	unsigned hold_fails = fails - doctor->limit_fails;
@@ -82,19 +82,19 @@ static int finish(const struct ll_doctor *doctor, struct ll_err *err)
 		printf("holds can run here%s\n", warns ? ", with the warnings above" : "");
 	bool is_unknown = doctor->limit_fails == doctor->untried && !doctor->has_no_folder && !doctor->refusing;
 	if (!can_limit)
-		puts(is_unknown ? "whether limits hold here is not known" : "limits do not hold here");
+		puts(is_unknown ? "it is not known whether limits hold here" : "limits do not hold here");
 	return fails ? LL_EXIT_FAILED : 0;
 }
 
-/* Without a driver there is still something to find out: why. */
+/* Without a driver it still checks the system, which may show why there is none. */
 static int check_without_driver(struct ll_doctor *doctor, const struct ll_err *driver_err, struct ll_err *err)
 {
 	ll_doctor_say_err(doctor, LL_FINDING_FAIL, NULL, "driver", driver_err);
 	ll_doctor_check_system(doctor, NULL);
 	if (doctor->tries_limits)
 		ll_doctor_say(doctor, LL_FINDING_OK, NULL, "limits", NULL, "skipped: no driver");
-	int rc = finish(doctor, err);
-	/* The finding has said what main would say again. */
+	int rc = print_summary(doctor, err);
+	/* The finding has the driver's error already, so main must not print it again. */
 	return rc < 0 ? rc : ll_err_exit_code(driver_err->code);
 }
 
@@ -114,7 +114,7 @@ static int run_doctor(void *words, const struct ll_operands *operands, struct ll
 	ll_doctor_check_libraries(&doctor, driver);
 	int rc = check_cards(&doctor, driver, args->cards, err);
 	ll_driver_close(driver);
-	return rc ? rc : finish(&doctor, err);
+	return rc ? rc : print_summary(&doctor, err);
 }
 
 static const struct ll_example doctor_examples[] = {

@@ -64,7 +64,8 @@ void ll_doctor_say_err(struct ll_doctor *doctor, enum ll_finding finding, const 
 		snprintf(label, sizeof label, "card %s: ", card->label);
 	size_t length = strlen(label);
 	const char *text = strncmp(err->text, label, length) == 0 ? err->text + length : err->text;
-	/* The finding names the card. And whoever reads this has asked doctor. */
+	/* The finding names the card, so the text need not. The reader runs doctor already, so the advice to run it is
+	 * dropped. */
 	bool has_advice = err->hint[0] && strcmp(err->hint, "see `loadline doctor`") != 0;
 	ll_doctor_say(doctor, finding, card, check, has_advice ? err->hint : NULL, "%s", text);
 }

@@ -1,11 +1,11 @@
 /*
- * doctor.h - the findings of `loadline doctor`: one line each, as they are made.
+ * doctor.h - the checks of `loadline doctor`. Each finding is printed as one line, as soon as it is made.
  *
  *     ok: card 0: compute mode: default
  *     warn: vulkan: no loader: ...; install libvulkan1
  *
- * A check is a function of doctor_*.c that says one finding or several; what each says is stable, for scripts: the
- * `check` key of the JSON lines.
+ * A check is a function in this folder that prints one or more findings. The name of a check is the `check` key of its
+ * JSON lines. Scripts use these names, so they do not change.
  */
 #ifndef LOADLINE_CLI_DOCTOR_DOCTOR_H
 #define LOADLINE_CLI_DOCTOR_DOCTOR_H
@@ -25,60 +25,62 @@ enum ll_finding {
 struct ll_doctor {
 	bool is_json;
 	unsigned counts[3];   /* by enum ll_finding */
-	unsigned limit_fails; /* those of them that are about limits, and prevent no hold */
+	unsigned limit_fails; /* of these fails those about limits; they do not prevent a hold */
 	bool tries_limits;
-	bool has_no_cuda;               /* the finding "cuda" says why */
-	bool has_no_folder;             /* for ledgers: `run` is refused on every card */
-	const struct ll_card *refusing; /* the last one in whose ledger `run` would take no place */
-	int rc;                         /* the first output error */
-	bool is_simulated;              /* also where the driver could not be opened */
-	unsigned untried;               /* of limit_fails those where the trial could not show whether limits hold */
+	bool has_no_cuda;               /* CUDA cannot be used; the finding "cuda" says why */
+	bool has_no_folder;             /* there is no folder for ledgers: `run` is refused on every card */
+	const struct ll_card *refusing; /* the last card on which `run` would be refused because of its ledger */
+	int rc;                         /* the first error of the output */
+	bool is_simulated;              /* known also if the driver could not be opened */
+	unsigned untried;               /* of limit_fails those in which the trial could not show whether limits hold */
 	struct ll_err *err;
 };
 
-/* Why a card may be in exclusive mode. */
+/* Why a card is in exclusive mode. */
 enum ll_doctor_mps {
-	LL_DOCTOR_MPS_NONE, /* MPS has nothing to do with it */
-	LL_DOCTOR_MPS_LIVE, /* for a daemon that runs */
-	LL_DOCTOR_MPS_LEFT, /* for one that is gone */
+	LL_DOCTOR_MPS_NONE, /* not because of MPS */
+	LL_DOCTOR_MPS_LIVE, /* for an MPS daemon that runs */
+	LL_DOCTOR_MPS_LEFT, /* for an MPS daemon that is gone */
 };
 enum ll_doctor_mps ll_doctor_mps_of_card(const struct ll_card *card);
 
-/* card may be NULL; todo is what to do about it, or NULL. */
+/* Prints a finding. card: the card that it is about, or NULL. todo: the advice, or NULL. fmt: the detail. */
 void ll_doctor_say(struct ll_doctor *doctor, enum ll_finding finding, const struct ll_card *card, const char *check,
 		   const char *todo, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
 
-/* A finding from an error: its text is the detail, its hint what to do. */
+/* Prints a finding made from an error: the detail is the error's text, the advice its hint. */
 void ll_doctor_say_err(struct ll_doctor *doctor, enum ll_finding finding, const struct ll_card *card, const char *check,
 		       const struct ll_err *err);
 
-/* What to do about a card's state: where it is simulated, the simulator's own way. NULL: nothing else is to be done. */
+/* Returns the advice for a real card or, if the card is simulated, the one for the simulator. Either may be NULL: no
+ * advice. */
 const char *ll_doctor_advice(const struct ll_card *card, const char *real, const char *simulated);
 
-/* Device nodes, runtime folder, PID namespace, MPS. driver is NULL where there is none. */
+/* Checks the device nodes, the runtime folder, the PID namespace and MPS. driver: NULL if there is none. */
 void ll_doctor_check_system(struct ll_doctor *doctor, const struct ll_driver *driver);
 
-/* MPS: its program, the daemon that this environment means, its servers, cards left in exclusive mode. Part of system.
+/* Checks MPS: its program, the daemon that this environment leads to, the daemon's servers, cards left in exclusive
+ * mode. ll_doctor_check_system calls it.
  */
 void ll_doctor_check_mps(struct ll_doctor *doctor, const struct ll_driver *driver);
 
-/* The driver's CUDA library and the Vulkan loader, without making a context. */
+/* Checks the driver's CUDA library and the Vulkan loader. It makes no context. */
 void ll_doctor_check_libraries(struct ll_doctor *doctor, struct ll_driver *driver);
 
 /*
- * Whether Vulkan reaches a card, without making a device on it: an instance takes no GPU memory. 0: the loader, or
- * NVIDIA's own library in its place, shows a device of this UUID. -ENODEV, with a hint.
+ * Looks whether Vulkan shows the card with this UUID, by the Vulkan loader or by NVIDIA's own library. It makes a
+ * Vulkan instance only, which takes no GPU memory. 0: a device has this UUID. -ENODEV, with a hint: none has.
  */
 int ll_doctor_find_vulkan(const uint8_t uuid[16], struct ll_err *err);
 
-/* One card: modes, GPM, MIG, heat, what could hold it, and its ledger. */
+/* Checks one card: its modes, GPM, MIG, heat, the payloads that can hold it, and its ledger. */
 void ll_doctor_check_card(struct ll_doctor *doctor, const struct ll_card *card);
 
-/* Whether limits hold there: starts a program that tries to exceed them (limit_trial.h). */
+/* Checks whether limits hold on the card: starts a program that tries to exceed them (limit_trial.h). */
 void ll_doctor_check_limits(struct ll_doctor *doctor, const struct ll_card *card);
 
-/* Its ledger alone: dead claims, owners that do not answer, tenants that are not held to their limits, what `run` would
- * say of it. Makes none. Part of card. */
+/* Checks the card's ledger: dead claims, owners that do not answer, tenants that are not held to their limits, errors
+ * that `run` would meet. It makes no ledger. ll_doctor_check_card calls it. */
 void ll_doctor_check_ledger(struct ll_doctor *doctor, const struct ll_card *card);
 
 #endif

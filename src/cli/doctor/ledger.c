@@ -42,7 +42,7 @@ static size_t check_claims(struct ll_doctor *doctor, const struct ll_card *card,
 	return count;
 }
 
-/* A process of the tenant has lost its claim, and gets no other. */
+/* Reports tenants of which a process has lost its claim and gets no other. */
 static void check_tenants(struct ll_doctor *doctor, const struct ll_card *card, struct ll_ledger *ledger)
 {
 	LL_SCOPE_FREE struct ll_tenant_info *tenants = calloc(TENANTS_MAX, sizeof *tenants);
@@ -62,7 +62,7 @@ static void check_tenants(struct ll_doctor *doctor, const struct ll_card *card, 
 	}
 }
 
-/* As `run` does: a ledger of another version that nobody uses is made anew. */
+/* Opens the ledger as `run` does, which replaces a ledger of another version that no process uses. */
 static int open_ledger(const struct ll_card *card, const char *folder, struct ll_ledger **ret_ledger,
 		       struct ll_err *err)
 {
@@ -70,7 +70,7 @@ static int open_ledger(const struct ll_card *card, const char *folder, struct ll
 	return rc == -EPROTO ? ll_ledger_open(folder, card->uuid, true, ret_ledger, err) : rc;
 }
 
-/* Whether there is room for one more tenant, and one more claim: without claims a hold has no place either. */
+/* Checks whether the ledger has room for one more tenant and one more claim. A hold needs a claim too. */
 static void check_room(struct ll_doctor *doctor, const struct ll_card *card, const char *folder, size_t claim_count)
 {
 	struct ll_run_settings settings = {

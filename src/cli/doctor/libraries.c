@@ -76,7 +76,8 @@ static int find_in_library(const char *library, const uint8_t uuid[VK_UUID_SIZE]
 	return rc;
 }
 
-/* In the order of the payload; the loader's error is the one that a user can do something about. */
+/* It tries the libraries in the payload's order. Of two errors it reports the loader's, because the user can repair
+ * that one. */
 int ll_doctor_find_vulkan(const uint8_t uuid[16], struct ll_err *err)
 {
 	int rc = find_in_library("libvulkan.so.1", uuid, err);
@@ -92,7 +93,7 @@ static void check_cuda(struct ll_doctor *doctor, struct ll_driver *driver)
 {
 	const struct ll_cuda *cuda;
 	struct ll_err err = {0};
-	/* As a hold does it: a server would otherwise answer in the driver's place. */
+	/* A hold does the same. Otherwise an MPS server would answer in place of the driver. */
 	ll_payload_cuda_prepare(false);
 	doctor->has_no_cuda = ll_driver_cuda(driver, &cuda, &err) != 0;
 	if (doctor->has_no_cuda)

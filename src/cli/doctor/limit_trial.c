@@ -15,7 +15,7 @@
 
 #define KERNEL_NS (1 * LL_NS_PER_MS)
 
-enum { PAGE_BYTES = 4096 }; /* what the kernel rounds its record's address down to, to find the stop word */
+enum { PAGE_BYTES = 4096 }; /* the kernel rounds the address of its record down to this, to find the stop word */
 
 extern const unsigned char ll_spin_ptx[];
 
@@ -83,8 +83,8 @@ static int launch_one(struct trial *trial, struct ll_err *err)
 	return status == LL_CUDA_SUCCESS ? 0 : ll_cuda_fail(&trial->cuda, status, err, "run a kernel");
 }
 
-/* Launches ahead: on a busy host a program that waits for each kernel seems to be held back by a limit. What has to
- * wait at the end counts with its wait. */
+/* It launches ahead and does not wait for each kernel: on a busy host such waits look like a limit. The kernels that
+ * are still queued at the end are waited for, and their wait counts. */
 static int try_compute(struct trial *trial, struct ll_err *err)
 {
 	const uint64_t run_ns = LL_TRIAL_RUN_MS * LL_NS_PER_MS;

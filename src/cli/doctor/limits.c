@@ -22,7 +22,8 @@
 #include "ledger/ledger.h"
 #include "ledger/tenant.h"
 
-/* Half a second is a short time for a share: a tenth of the card is left for what a busy host makes of it. */
+/* PERMILLE_SLACK: the trial lasts half a second, and on a busy host the share measured in so short a time may exceed
+ * the cap by up to a tenth of the card. */
 enum { DEADLINE_S = 30, OUTPUT_SIZE = 1024, PERMILLE_SLACK = 100, TENANTS_MAX = 128 };
 
 static const char limits_check[] = "limits";
@@ -31,16 +32,16 @@ static const char compute_check[] = "compute limit";
 static const char advice[] = "do not rely on `loadline run` here: it does not hold programs to their limits";
 
 struct outcome {
-	char text[OUTPUT_SIZE]; /* what it printed, errors too */
-	bool is_whole;          /* it ended by itself, with 0 */
+	char text[OUTPUT_SIZE]; /* all that the trial printed, errors included */
+	bool is_whole;          /* the trial exited with status 0 */
 	bool is_late;
-	bool is_stopped; /* a signal wants to end this program */
-	bool has_joined; /* the library took its part in the ledger that was made for it */
+	bool is_stopped; /* a signal asks this program to end */
+	bool has_joined; /* the library took a claim in the ledger that was made for the trial */
 };
 
 struct endings {
-	sigset_t before; /* the mask that the trial gets, and this thread again */
-	int fd;          /* readable once one of them has come; -1: none to be had */
+	sigset_t before; /* the signal mask before; the trial gets it, and this thread gets it back */
+	int fd;          /* a signalfd, readable when one of the signals has come; -1: it could not be made */
 };
 
 static void __attribute__((format(printf, 4, 5)))
@@ -56,8 +57,8 @@ fail_limit(struct ll_doctor *doctor, const struct ll_card *card, const char *che
 }
 
 /*
- * Signals that end this program wait until what the trial has made is removed. One that is ignored, as under nohup,
- * stays so.
+ * Blocks the signals that end this program until the trial's folder is removed. An ignored signal, such as SIGHUP under
+ * nohup, stays ignored.
  */
 static void block_endings(struct endings *ret_endings)
 {
@@ -96,7 +97,7 @@ static int spawn_trial(char **environment, const sigset_t *mask, int output_fd, 
 	return rc;
 }
 
-/* Until it closes its output, a signal comes or the time is over. */
+/* Reads until the trial closes its output, a signal comes or the time is over. */
 static void read_outcome(int fd, int signal_fd, struct outcome *outcome)
 {
 	uint64_t deadline_ns = ll_now_ns() + DEADLINE_S * LL_NS_PER_S;
@@ -146,7 +147,7 @@ static int run_trial(char **environment, const struct endings *endings, struct o
 	return -rc;
 }
 
-/* A ledger of its own: what the trial does is nobody's business, and leaves nothing behind. */
+/* The trial has a ledger of its own, so that it does not appear in the real one and leaves nothing behind. */
 static void remove_folder(const char *path)
 {
 	DIR *folder = opendir(path);
@@ -158,7 +159,7 @@ static void remove_folder(const char *path)
 	rmdir(path);
 }
 
-/* Only kernels that were governed are charged to the tenant. */
+/* The tenant has GPU time only if the library governed the trial's kernels. */
 static bool has_joined(const struct ll_run_settings *settings, const struct ll_card *card)
 {
 	struct ll_ledger *ledger;
@@ -173,7 +174,7 @@ static bool has_joined(const struct ll_run_settings *settings, const struct ll_c
 	return is_charged;
 }
 
-/* The tenant is made here, as `run` makes it: a library that does not know this version of the ledger finds none. */
+/* Makes the tenant as `run` does. A library of another version cannot use this ledger, so it takes no claim. */
 static int try_in_folder(const struct ll_run_settings *settings, const struct ll_card *card, const char *shim,
 			 const struct endings *endings, struct outcome *outcome, struct ll_err *err)
 {
@@ -223,12 +224,12 @@ static int try_limits(const struct ll_card *card, const char *shim, struct outco
 	}
 	if (endings.fd >= 0)
 		close(endings.fd);
-	/* One that has come takes effect here. */
+	/* A blocked signal that has come takes effect here. */
 	pthread_sigmask(SIG_SETMASK, &endings.before, NULL);
 	return rc;
 }
 
-/* The number after a word at the beginning of a line; -1: it is not there. */
+/* Finds the line that begins with word, and returns the number after it. -1: there is no such line. */
 static long find_number(const char *text, const char *word)
 {
 	size_t length = strlen(word);
@@ -244,10 +245,10 @@ static void say_memory(struct ll_doctor *doctor, const struct ll_card *card, lon
 	const int mib = 1 << 20;
 	if (refused_bytes > 0)
 		ll_doctor_say(doctor, LL_FINDING_OK, card, memory_check, NULL,
-			      "in force: a program with a limit of %d MiB was refused %ld more than its %d",
+			      "in force: a program with a limit of %d MiB was refused %ld MiB after it had %d MiB",
 			      LL_TRIAL_MEMORY_BYTES / mib, refused_bytes / mib, LL_TRIAL_FIRST_BYTES / mib);
 	else
-		fail_limit(doctor, card, memory_check, "not in force: a program with a limit of %d MiB got %d",
+		fail_limit(doctor, card, memory_check, "not in force: a program with a limit of %d MiB got %d MiB",
 			   LL_TRIAL_MEMORY_BYTES / mib, (LL_TRIAL_FIRST_BYTES + LL_TRIAL_SECOND_BYTES) / mib);
 }
 
@@ -267,12 +268,12 @@ static void say_compute(struct ll_doctor *doctor, const struct ll_card *card, lo
 static void say_library(struct ll_doctor *doctor, const struct ll_card *card, const char *shim)
 {
 	doctor->limit_fails++;
-	ll_doctor_say(doctor, LL_FINDING_FAIL, card, limits_check, "install loadline whole, and unset LOADLINE_SHIM",
-		      "%.300s took no claim in the ledger made for it: it is of another version than this program",
-		      shim);
+	ll_doctor_say(
+	    doctor, LL_FINDING_FAIL, card, limits_check, "install all of loadline, and unset LOADLINE_SHIM",
+	    "%.300s took no claim in the trial's ledger: the library and this program have different versions", shim);
 }
 
-/* It ended before it could show anything. What its error says to do is what there is to do. */
+/* The trial ended before it tried the limit. The advice is the one in its error. */
 static void say_failed(struct ll_doctor *doctor, const struct ll_card *card, const char *check, struct outcome *outcome)
 {
 	char *why = strstr(outcome->text, "loadline: ");
@@ -302,7 +303,7 @@ static void say_outcome(struct ll_doctor *doctor, const struct ll_card *card, co
 	say_failed(doctor, card, refused_bytes < 0 ? memory_check : compute_check, outcome);
 }
 
-/* Where a context would be refused, or would keep others out, nothing is tried. */
+/* The trial is skipped if its context would be refused, or would lock other programs out. */
 static const char *reason_to_skip(const struct ll_doctor *doctor, const struct ll_card *card)
 {
 	enum ll_compute_mode mode;
@@ -311,7 +312,8 @@ static const char *reason_to_skip(const struct ll_doctor *doctor, const struct l
 		return "`loadline run` refuses, so no program was started";
 	if (ll_read_compute_mode(card, &mode, NULL) == 0 && mode != LL_MODE_DEFAULT)
 		return "the card's compute mode allows one program at most";
-	/* The trial sees its slice alone, whichever one CUDA shows here. */
+	/* The trial's CUDA_VISIBLE_DEVICES names its slice alone. If the variable is not set here, it does not matter
+	 * which slice CUDA shows to this process. */
 	bool is_hidden = card->is_mig ? getenv("CUDA_VISIBLE_DEVICES") != NULL : true;
 	if (is_hidden && ll_card_cuda_device(card, NULL, &device, NULL) < 0)
 		return "CUDA does not show the card";

@@ -11,7 +11,7 @@
 #include "mps/environment.h"
 #include "mps/version.h"
 
-/* A daemon that does not answer by then hangs, as far as a check-up is concerned. */
+/* doctor reports a daemon that does not answer in this time as hanging. */
 #define ANSWER_NS (3 * LL_NS_PER_S)
 
 static const char check[] = "mps";
@@ -53,7 +53,7 @@ static void say_daemon(struct ll_doctor *doctor, const struct ll_mps_desk *desk,
 		      list->client_count == 1 ? "" : "s");
 }
 
-/* No daemon is fine, unless the environment says that there should be one. */
+/* A missing daemon is a warning only if the environment names one. */
 static void say_none(struct ll_doctor *doctor, const struct ll_mps_desk *desk, struct ll_err *why)
 {
 	if (desk->place.is_named)
@@ -90,7 +90,7 @@ static void check_daemon(struct ll_doctor *doctor, const struct ll_mps_desk *des
 	ll_mps_list_fini(&list);
 }
 
-/* What a killed daemon, or a killed loadline, has left. */
+/* Reports cards that a killed daemon, or a killed loadline, left in exclusive mode. */
 static void check_leftovers(struct ll_doctor *doctor, const struct ll_mps_desk *desk)
 {
 	LL_SCOPE_FREE struct ll_mps_record *records = NULL;

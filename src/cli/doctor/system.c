@@ -50,7 +50,7 @@ static void check_nodes(struct ll_doctor *doctor, const struct ll_driver *driver
 		check_card_nodes(doctor, driver);
 }
 
-/* Before the first use there is nothing but the place to make it in; looking does not make it. */
+/* If the folder does not exist yet, it checks whether the parent folder allows to make it. It does not make it. */
 static int try_folder(const char *path, struct ll_err *err)
 {
 	char parent[LL_FOLDER_SIZE];
@@ -90,9 +90,10 @@ static void check_pid_namespace(struct ll_doctor *doctor)
 	else if (st.st_ino == FIRST_PID_NAMESPACE)
 		ll_doctor_say(doctor, LL_FINDING_OK, NULL, check, NULL, "the machine's own");
 	else
-		ll_doctor_say(doctor, LL_FINDING_OK, NULL, check, NULL,
-			      "a container's: NVML lists no processes outside it; a hold still feels them by its own "
-			      "kernels' timing");
+		ll_doctor_say(
+		    doctor, LL_FINDING_OK, NULL, check, NULL,
+		    "a container's: NVML does not list processes outside it; a hold detects their work by the "
+		    "timing of its own kernels");
 }
 
 void ll_doctor_check_system(struct ll_doctor *doctor, const struct ll_driver *driver)

@@ -75,8 +75,8 @@ const struct ll_option ll_hold_options[] = {
     {.name = "max-memory",
      .placeholder = "SIZE",
      LL_OPTION_BYTES(ARGS, max_memory_bytes),
-     .help = "Refuse to hold if the context takes more GPU memory than this, even only while it is "
-	     "made."},
+     .help = "Refuse to hold if the context takes more GPU memory than this, also if it does so only while "
+	     "it is made."},
     {.name = "max-temperature",
      .placeholder = "CELSIUS",
      LL_OPTION_CELSIUS(ARGS, max_temperature_c),
@@ -217,7 +217,8 @@ static int find_target(const struct ll_hold_args *args, struct ll_hold_config *c
 	return 0;
 }
 
-/* On by default, as the 2018 original promised, but a user who names a level means that level. */
+/* The idle target is on by default, as in the original of 2018. A user who names a level gets that level at all times.
+ */
 static int find_idle_target(const struct ll_hold_args *args, struct ll_hold_config *config, struct ll_err *err)
 {
 	const char *text = args->idle_target;

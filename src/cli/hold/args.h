@@ -1,5 +1,5 @@
 /*
- * args.h - the options of `loadline hold`, and what they mean as a struct ll_hold_config.
+ * args.h - the options of `loadline hold`, and their translation into a struct ll_hold_config.
  */
 #ifndef LOADLINE_CLI_HOLD_ARGS_H
 #define LOADLINE_CLI_HOLD_ARGS_H
@@ -38,8 +38,8 @@ struct ll_hold_args {
 extern const struct ll_option ll_hold_options[];
 
 /*
- * Reads the target, the curve and its file, the idle target. -EINVAL for anything out of range or that does not go
- * together. On success config->curve may own memory: ll_curve_fini.
+ * Reads the target, the curve with its file, and the idle target. -EINVAL: a value is out of range, or two options
+ * exclude each other. On success the caller frees config->curve by ll_curve_fini.
  */
 int ll_hold_args_config(const struct ll_hold_args *args, struct ll_hold_config *ret_config, struct ll_err *err);
 

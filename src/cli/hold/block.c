@@ -13,7 +13,7 @@ enum {
 	COMPACT_SAMPLES = 16,
 };
 
-/* Each begins by taking back what was in force. */
+/* Each sequence begins with 0, which resets the attributes before it. */
 static const char PLAIN[] = "0";
 static const char BOLD[] = "0;1";
 static const char RED[] = "0;31";
@@ -22,7 +22,8 @@ static const char YELLOW[] = "0;33";
 static const char MAGENTA[] = "0;35";
 static const char CYAN[] = "0;36";
 
-/* A line that is cut at the edge. Escape sequences take no room and are never cut, so colours always end. */
+/* A line of the display. Its text is cut at the edge of the terminal. Escape sequences take no columns and are never
+ * cut, so a colour always ends. */
 struct line {
 	struct ll_strbuf *text;
 	const struct ll_hold_block_style *style;
@@ -39,7 +40,7 @@ static bool is_continuation(char c)
 	return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-/* Text of ours: each code point takes one column. */
+/* Adds loadline's own text, in which each code point takes one column. */
 static void put_text(struct line *line, const char *text)
 {
 	while (*text && line->columns < line->style->columns) {
@@ -52,7 +53,8 @@ static void put_text(struct line *line, const char *text)
 	}
 }
 
-/* Text of others (names, which come from the driver): nothing but what surely takes one column. */
+/* Adds a name that comes from the driver. Characters other than printable ASCII become '?', because their width is not
+ * known. */
 static void put_foreign(struct line *line, const char *text)
 {
 	for (; *text; text++) {
@@ -61,7 +63,7 @@ static void put_foreign(struct line *line, const char *text)
 	}
 }
 
-static void color(struct line *line, const char *sgr)
+static void set_color(struct line *line, const char *sgr)
 {
 	if (line->style->has_color && line->sgr != sgr)
 		ll_strbuf_addf(line->text, "\033[%sm", sgr);
@@ -70,7 +72,7 @@ static void color(struct line *line, const char *sgr)
 
 static void end_line(struct line *line)
 {
-	color(line, PLAIN);
+	set_color(line, PLAIN);
 	ll_strbuf_addc(line->text, '\n');
 	if (line->columns > line->widest)
 		line->widest = line->columns;
@@ -88,7 +90,7 @@ static void put_bar(struct line *line, unsigned filled)
 
 /* ---- samples ---- */
 
-/* The sample `age` samples ago, NAN before the first. */
+/* Returns the sample that is `age` samples old. NAN: there is none so old. */
 static double level_ago(const struct ll_hold_block_card *card, size_t age)
 {
 	if (age >= card->sample_count || age >= LL_HOLD_BLOCK_SAMPLES)
@@ -96,7 +98,8 @@ static double level_ago(const struct ll_hold_block_card *card, size_t age)
 	return card->levels[(card->sample_count - 1 - age) % LL_HOLD_BLOCK_SAMPLES];
 }
 
-/* The level at the chart's upper edge: all of it for ratios, for power a bit over what there is to show. */
+/* Returns the level at the chart's upper edge: 1 for ratios, and for power a quarter more than the highest value shown.
+ */
 static double chart_top(enum ll_metric metric, const struct ll_hold_block_card *card)
 {
 	if (metric != LL_METRIC_POWER)
@@ -107,7 +110,8 @@ static double chart_top(enum ll_metric metric, const struct ll_hold_block_card *
 	return top * 1.25;
 }
 
-/* Eighths of a cell over a height of `rows` cells; whatever is over 0 shows. */
+/* Returns the bar's height in eighths of a cell, for a chart of `rows` cells. A level above 0 is at least one eighth.
+ */
 static unsigned bar_height(double level, double top, unsigned rows)
 {
 	if (!(level > 0) || !(top > 0))
@@ -120,13 +124,13 @@ static void put_sparkline(struct line *line, enum ll_metric metric, const struct
 			  unsigned width)
 {
 	double top = chart_top(metric, card);
-	color(line, CYAN);
+	set_color(line, CYAN);
 	for (unsigned age = width; age-- > 0;)
 		put_bar(line, bar_height(level_ago(card, age), top, 1));
-	color(line, PLAIN);
+	set_color(line, PLAIN);
 }
 
-/* One row of the chart, 0 at the bottom; the target is a dashed line where no bar covers it. */
+/* Adds one row of the chart, row 0 at the bottom. The target is a dashed line in cells that no bar covers. */
 static void put_chart_row(struct line *line, enum ll_metric metric, const struct ll_hold_block_card *card,
 			  unsigned width, unsigned row)
 {
@@ -139,15 +143,15 @@ static void put_chart_row(struct line *line, enum ll_metric metric, const struct
 		unsigned below = row * EIGHTHS;
 		unsigned filled = height > below ? height - below : 0;
 		bool is_line = is_target_row && filled == 0;
-		color(line, is_line ? MAGENTA : CYAN);
+		set_color(line, is_line ? MAGENTA : CYAN);
 		if (is_line)
 			put_text(line, line->style->is_utf8 ? "┄" : "-");
 		else
 			put_bar(line, filled < EIGHTHS ? filled : EIGHTHS);
 	}
-	color(line, is_target_row ? MAGENTA : PLAIN);
+	set_color(line, is_target_row ? MAGENTA : PLAIN);
 	put_text(line, !is_target_row ? "  " : line->style->is_utf8 ? "◂ " : "< ");
-	color(line, PLAIN);
+	set_color(line, PLAIN);
 }
 
 /* ---- a card ---- */
@@ -166,9 +170,9 @@ static void put_state(struct line *line, const struct ll_hold_block_card *card)
 		ll_hold_add_state(&text, &card->status);
 	else
 		ll_strbuf_adds(&text, "starting");
-	color(line, state_color(card));
+	set_color(line, state_color(card));
 	put_text(line, text.buf);
-	color(line, PLAIN);
+	set_color(line, PLAIN);
 }
 
 static void put_label(struct line *line, enum ll_metric metric, const struct ll_hold_block_card *card, unsigned row)
@@ -179,7 +183,7 @@ static void put_label(struct line *line, enum ll_metric metric, const struct ll_
 	case 3:
 		ll_strbuf_addf(&text, "%s ", ll_metric_name(metric));
 		ll_hold_add_level(&text, metric, level_ago(card, 0));
-		color(line, BOLD);
+		set_color(line, BOLD);
 		break;
 	case 2:
 		ll_strbuf_adds(&text, "target ");
@@ -201,13 +205,13 @@ static void put_label(struct line *line, enum ll_metric metric, const struct ll_
 
 static void put_name(struct line *line, const struct ll_hold_block_card *card)
 {
-	color(line, BOLD);
+	set_color(line, BOLD);
 	put_text(line, "card ");
 	put_foreign(line, card->card->label);
 	put_text(line, " ");
 	put_foreign(line, card->card->name);
 	put_text(line, card->is_simulated ? " (simulated)" : "");
-	color(line, PLAIN);
+	set_color(line, PLAIN);
 }
 
 static unsigned chart_width(const struct ll_hold_block_style *style)
@@ -256,11 +260,11 @@ static void put_compact(struct line *line, enum ll_metric metric, const struct l
 	ll_strbuf_adds(&text, " (");
 	ll_hold_add_level(&text, metric, card->status.target);
 	ll_strbuf_adds(&text, ") ");
-	color(line, BOLD);
+	set_color(line, BOLD);
 	put_text(line, "card ");
 	put_foreign(line, card->card->label);
 	put_text(line, card->is_simulated ? " (simulated)" : "");
-	color(line, PLAIN);
+	set_color(line, PLAIN);
 	put_text(line, " ");
 	put_sparkline(line, metric, card, COMPACT_SAMPLES);
 	put_text(line, text.buf);
@@ -278,7 +282,7 @@ static void put_header(struct line *line, const struct ll_hold_config *hold, dou
 	ll_strbuf_adds(&text, "synthetic load: ");
 	ll_hold_add_goal(&text, hold);
 	ll_strbuf_addf(&text, ", %lu:%02lu:%02lu (Ctrl-C ends it)", seconds / 3600, seconds / 60 % 60, seconds % 60);
-	color(line, BOLD);
+	set_color(line, BOLD);
 	put_text(line, text.buf);
 	end_line(line);
 }

@@ -11,18 +11,18 @@
 
 struct choice {
 	size_t named, unusable;
-	struct ll_err *why; /* each of those cannot be held */
+	struct ll_err *why; /* why each unusable card cannot be held */
 };
 
-static void note_deaf(struct choice *choice, const struct ll_card *card)
+static void note_silent(struct choice *choice, const struct ll_card *card)
 {
 	struct ll_err *why = &choice->why[choice->unusable++];
 	ll_err_set(why, card->fault, "card %s: does not answer: %s", card->label, strerror(-card->fault));
 	choice->named++;
 }
 
-/* All in one line: whoever starts it by a script sees the last. */
-static int refuse(const struct choice *choice, struct ll_err *err)
+/* Puts the reasons of all cards into one line, because scripts often show the last line only. */
+static int refuse_cards(const struct choice *choice, struct ll_err *err)
 {
 	if (choice->named == 1) {
 		*err = choice->why[0];
@@ -38,9 +38,9 @@ static int refuse(const struct choice *choice, struct ll_err *err)
 	return err->code;
 }
 
-/* Keeps those that can be held in *cards. */
-static int sort_out(struct choice *choice, const struct ll_hold_config *config, bool skips_unusable,
-		    const struct ll_card **cards, size_t *count, struct ll_err *err)
+/* Leaves in cards those that can be held. */
+static int keep_usable(struct choice *choice, const struct ll_hold_config *config, bool skips_unusable,
+		       const struct ll_card **cards, size_t *count, struct ll_err *err)
 {
 	size_t usable = 0;
 	for (size_t i = 0; i < *count; i++) {
@@ -52,7 +52,7 @@ static int sort_out(struct choice *choice, const struct ll_hold_config *config, 
 	choice->named += *count;
 	*count = usable;
 	if (choice->unusable && (!skips_unusable || !usable))
-		return refuse(choice, err);
+		return refuse_cards(choice, err);
 	for (size_t i = 0; i < choice->unusable; i++)
 		ll_warn("%s: not held", choice->why[i].text);
 	return 0;
@@ -72,12 +72,12 @@ int ll_hold_cards_choose(const struct ll_driver *driver, const char *text, const
 		free(cards);
 		return ll_err_set(err, -ENOMEM, "choose the cards: %s", strerror(ENOMEM));
 	}
-	/* Cards that do not answer are not among those that "all" stands for. */
+	/* ll_cards_select leaves cards that do not answer out of "all". */
 	for (size_t i = 0; strstr(text, "all") && i < all_count; i++) {
 		if (all[i].fault)
-			note_deaf(&choice, &all[i]);
+			note_silent(&choice, &all[i]);
 	}
-	rc = sort_out(&choice, config, skips_unusable, cards, &count, err);
+	rc = keep_usable(&choice, config, skips_unusable, cards, &count, err);
 	free(choice.why);
 	if (rc < 0) {
 		free(cards);

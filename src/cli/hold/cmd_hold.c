@@ -22,12 +22,12 @@
 #include "hold/hold.h"
 #include "mps/environment.h"
 
-/* From the signal to the summary, whatever the driver does. A card ends in 0.1 s, or gives up its payload after 2 s
- * (hold/pacer.c); the host may be busy. */
+/* The longest time from the signal to the summary, also if the driver hangs. A card ends in 0.1 s, or gives up its
+ * payload after 2 s (hold/pacer.c). The rest is for a busy host. */
 #define END_WITHIN_NS (3 * LL_NS_PER_S)
-#define JOIN_HANGING_NS (50 * LL_NS_PER_MS) /* threads of other cards, where one is known to hang */
+#define JOIN_HANGING_NS (50 * LL_NS_PER_MS) /* for the threads of the other cards, if one thread hangs */
 
-/* Everything that lives as long as the command. */
+/* The state of the command. */
 struct hold_run {
 	const struct ll_hold_args *args;
 	struct ll_hold_config config;
@@ -37,8 +37,8 @@ struct hold_run {
 	struct ll_hold_output *output;
 	struct ll_hold *hold;
 	int signal_fd;
-	size_t ended;      /* cards that have given their summary */
-	struct ll_err err; /* of the first card that ended with one */
+	size_t ended;      /* cards whose summary event has come */
+	struct ll_err err; /* the error of the first card that ended with one */
 };
 
 /* ---- dry run ---- */
@@ -91,7 +91,7 @@ static int block_signals(struct hold_run *run, struct ll_err *err)
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
-	if (sigaction(SIGHUP, NULL, &hangup) < 0 || hangup.sa_handler != SIG_IGN) /* as nohup has it */
+	if (sigaction(SIGHUP, NULL, &hangup) < 0 || hangup.sa_handler != SIG_IGN) /* nohup ignores SIGHUP */
 		sigaddset(&set, SIGHUP);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	run->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -111,7 +111,7 @@ static void take_events(struct hold_run *run)
 		if (event.kind == LL_EVENT_SUMMARY) {
 			run->ended++;
 			if (event.code && !run->err.code) {
-				/* Of several cards the log has said it. */
+				/* With several cards the log has the error's text. */
 				ll_err_set(&run->err, event.code,
 					   run->count > 1 ? "card %s: ended with an error" : "%s",
 					   run->count > 1 ? event.card->label : event.text);
@@ -122,7 +122,7 @@ static void take_events(struct hold_run *run)
 	}
 }
 
-/* -1: for ever. Rounded up, so that what is due then is due. */
+/* Returns poll's timeout in ms, -1 for no limit. It is rounded up, so that poll does not return before until_ns. */
 static int until_ms(uint64_t until_ns)
 {
 	uint64_t now_ns = ll_now_ns();
@@ -132,7 +132,7 @@ static int until_ms(uint64_t until_ns)
 	return until_ns == UINT64_MAX ? -1 : ms < INT_MAX ? (int)ms : INT_MAX;
 }
 
-/* Waits for an event, a signal, what the output has to do or this time; says whether a signal came. */
+/* Waits for an event, a signal, the output's next task or until_ns. Returns whether a signal came. */
 static bool wait_and_take(struct hold_run *run, uint64_t until_ns)
 {
 	struct pollfd fds[] = {
@@ -161,7 +161,7 @@ static void run_until_ended(struct hold_run *run)
 		ll_err_set(&run->err, -EIO, "the driver hangs: not every card could be released cleanly");
 }
 
-/* A thread that hangs in the driver cannot be joined; the kernel takes everything back when the process ends. */
+/* A thread that hangs in the driver cannot be joined. The operating system frees everything when the process ends. */
 static void leave_at_once(const struct hold_run *run)
 {
 	fprintf(stderr, "loadline: %s\n", run->err.text);
@@ -169,7 +169,7 @@ static void leave_at_once(const struct hold_run *run)
 	_exit(LL_EXIT_FAILED);
 }
 
-static int hold(struct hold_run *run, struct ll_err *err)
+static int hold_cards(struct hold_run *run, struct ll_err *err)
 {
 	struct ll_hold_output_config output = {
 	    .is_json = run->args->json,
@@ -213,8 +213,9 @@ static int open_cards(struct hold_run *run, struct ll_err *err)
 	return rc;
 }
 
-/* Without a daemon, or in its wrong place, the driver would make a plain context and say nothing: 262 MiB, and on a
- * card in exclusive mode nobody else could work. The payload's process inherits the place. */
+/* Finds the daemon before the driver does. Without a daemon at the pipe directory, the driver silently makes a plain
+ * context of 262 MiB, which locks all other programs out of a card in exclusive mode. The payload's process inherits
+ * the two variables. */
 static int join_mps(struct hold_run *run, struct ll_err *err)
 {
 	struct ll_run_args wish = {.cards = run->args->cards};
@@ -244,7 +245,8 @@ static int open_kernel_log(struct hold_run *run, struct ll_err *err)
 	return ll_err_exit_with(err, LL_EXIT_FAILED);
 }
 
-/* Rows are written by the threads of the cards. The reason for which one could not be is gone: another has it too. */
+/* The cards' threads write the rows, and the errno of a failed write is lost. Another write fails for the same reason,
+ * and gives its errno. */
 static int write_error(FILE *file)
 {
 	if (!ferror(file))
@@ -269,12 +271,13 @@ static int run_hold(void *args, const struct ll_operands *operands, struct ll_er
 {
 	(void)operands;
 	struct hold_run run = {.args = args, .signal_fd = -1};
-	/* What ps, top and nvidia-smi show beside the pid. */
+	/* ps, top and nvidia-smi show this name beside the pid. */
 	prctl(PR_SET_NAME, "loadline-hold");
 	int rc = ll_hold_args_config(args, &run.config, err);
 	if (rc < 0)
 		return rc;
-	/* Before the driver is opened: its libraries start threads, and one that does not block a signal would take it.
+	/* Signals are blocked before the driver is opened, because the driver's libraries start threads, and a thread
+	 * that does not block a signal would receive it.
 	 */
 	if (!run.args->dry_run)
 		rc = block_signals(&run, err);
@@ -285,7 +288,7 @@ static int run_hold(void *args, const struct ll_operands *operands, struct ll_er
 	if (rc == 0)
 		rc = open_kernel_log(&run, err);
 	if (rc == 0)
-		rc = run.args->dry_run ? dry_run(&run, err) : hold(&run, err);
+		rc = run.args->dry_run ? dry_run(&run, err) : hold_cards(&run, err);
 	if (run.signal_fd >= 0)
 		close(run.signal_fd);
 	int closed = close_kernel_log(&run, rc ? NULL : err);

@@ -12,18 +12,18 @@
 #include "cli/common/json_line.h"
 #include "cli/hold/words.h"
 
-/* How long a line waits for a reader that does not read; samples do not wait. The end must come within a second. */
+/* A line waits this long for a reader that does not read. Samples do not wait. The hold must end within a second. */
 enum { PATIENCE_MS = 200 };
 
 struct json_sink {
 	struct ll_hold_sink sink;
-	struct ll_err err;         /* the first failure of stdout; nothing is printed after it */
-	bool has_said_slow;        /* one warning for dropped lines */
-	double *first_kernel_time; /* a card each, NAN before it */
+	struct ll_err err;         /* stdout's first error; no line is printed after it */
+	bool has_said_slow;        /* dropped lines have been warned of once */
+	double *first_kernel_time; /* for each card; NAN before its first kernel */
 };
 
-/* Percents print as "50" where they are whole, as NVML gives them. */
-static json_t *rounded(double value, int decimals)
+/* Whole percentages print without decimals ("50"), as NVML gives them. */
+static json_t *make_rounded(double value, int decimals)
 {
 	if (isfinite(value) && value == rint(value) && fabs(value) < 1e15)
 		return json_integer((json_int_t)value);
@@ -40,7 +40,7 @@ static void set_level(json_t *object, const char *prefix, enum ll_metric metric,
 {
 	char key[64];
 	snprintf(key, sizeof key, "%s%s%s", prefix, name, ll_hold_unit_word(metric));
-	json_object_set_new(object, key, rounded(round(value * ll_hold_scale(metric) * 100) / 100, 2));
+	json_object_set_new(object, key, make_rounded(round(value * ll_hold_scale(metric) * 100) / 100, 2));
 }
 
 static void set_metric(json_t *object, const char *prefix, enum ll_metric metric, double value)
@@ -84,9 +84,9 @@ static json_t *sample_line(const struct ll_hold_config *hold, const struct ll_ev
 	json_object_set_new(object, "foreign", json_boolean(status->is_foreign));
 	json_object_set_new(object, "state", json_string(ll_hold_state_name(status->state)));
 	json_object_set_new(object, "synthetic", json_true());
-	json_object_set_new(object, "own_util_percent", rounded(round(status->own_util * 10000) / 100, 2));
+	json_object_set_new(object, "own_util_percent", make_rounded(round(status->own_util * 10000) / 100, 2));
 	set_other_metrics(object, hold->metric, status);
-	json_object_set_new(object, "temperature_celsius", rounded(status->temperature_c, 1));
+	json_object_set_new(object, "temperature_celsius", make_rounded(status->temperature_c, 1));
 	json_object_set_new(object, "duty_percent", ll_json_real(status->command * 100, 2));
 	json_object_set_new(object, "idle_target", json_boolean(status->is_idle_target));
 	json_object_set_new(object, "payload", text_or_null(status->payload));
@@ -131,7 +131,7 @@ static void set_goal(json_t *object, const struct ll_hold_config *hold)
 	set_level(object, "target_", hold->metric, "", is_constant ? target : NAN);
 }
 
-/* Floating point keeps more digits in a mean than NVML has in a reading: four are plenty. */
+/* Means are rounded to four digits, which is more than NVML's readings have. */
 static void set_account(json_t *object, const struct ll_hold_config *hold, const struct ll_event *event)
 {
 	const struct ll_summary_result *result = &event->summary;
@@ -179,15 +179,15 @@ static json_t *summary_line(const struct ll_hold_config *hold, const struct ll_e
 	return object;
 }
 
-/* A line is shorter than what a pipe that poll calls writable takes at once, so it never blocks: a reader that stopped
- * reading must not keep a hold from ending. */
+/* Looks whether stdout takes a line now. A pipe that poll reports as writable takes a whole line without blocking. So a
+ * reader that has stopped reading cannot keep the hold from ending. */
 static bool is_stdout_ready(enum ll_event_kind kind)
 {
 	struct pollfd pfd = {.fd = STDOUT_FILENO, .events = POLLOUT};
 	return poll(&pfd, 1, kind == LL_EVENT_SAMPLE ? 0 : PATIENCE_MS) != 0;
 }
 
-static void print(struct json_sink *self, enum ll_event_kind kind, json_t *object)
+static void print_line(struct json_sink *self, enum ll_event_kind kind, json_t *object)
 {
 	if (self->err.code < 0) {
 		json_decref(object);
@@ -210,18 +210,18 @@ static void json_event(struct ll_hold_sink *sink, const struct ll_event *event, 
 	const struct ll_hold_config *hold = sink->config->hold;
 	double *first_kernel_time = &self->first_kernel_time[slot];
 	switch (event->kind) {
-	case LL_EVENT_STATE: /* not in the contract; what it tells is in the log */
+	case LL_EVENT_STATE: /* state changes are in the log, not in the JSON lines */
 		if (isnan(*first_kernel_time) && event->status.state == LL_HOLD_HOLDING)
 			*first_kernel_time = event->time_s;
 		break;
 	case LL_EVENT_SAMPLE:
-		print(self, event->kind, sample_line(hold, event));
+		print_line(self, event->kind, sample_line(hold, event));
 		break;
 	case LL_EVENT_SUMMARY:
-		print(self, event->kind, summary_line(hold, event, *first_kernel_time));
+		print_line(self, event->kind, summary_line(hold, event, *first_kernel_time));
 		break;
 	default:
-		print(self, event->kind, change_line(event));
+		print_line(self, event->kind, change_line(event));
 		break;
 	}
 }

@@ -21,7 +21,7 @@ struct endpoint {
 	char port[8];
 };
 
-/* The host: text up to its end, in brackets when it is an IPv6 address. */
+/* Reads the host, which is the text up to end. An IPv6 address is in brackets. */
 static int parse_host(const char *address, const char *end, struct endpoint *endpoint, struct ll_err *err)
 {
 	const char *host = address;
@@ -40,7 +40,7 @@ static int parse_host(const char *address, const char *end, struct endpoint *end
 	return 0;
 }
 
-static int parse(const char *address, struct endpoint *endpoint, struct ll_err *err)
+static int parse_endpoint(const char *address, struct endpoint *endpoint, struct ll_err *err)
 {
 	const char *colon = strrchr(address, ':');
 	const char *port = colon ? colon + 1 : address;
@@ -54,7 +54,7 @@ static int parse(const char *address, struct endpoint *endpoint, struct ll_err *
 	return 0;
 }
 
-/* The fd, or -errno. */
+/* Returns a listening socket, or -errno. */
 static int listen_on(const struct addrinfo *info)
 {
 	int fd = socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -62,7 +62,8 @@ static int listen_on(const struct addrinfo *info)
 		return -errno;
 	int on = 1;
 	int off = 0;
-	/* A restart must not wait for the old connections' TIME_WAIT; on Linux this lets no second listener in. */
+	/* With SO_REUSEADDR a restart need not wait for old connections in TIME_WAIT. On Linux it does not allow a
+	 * second listener. */
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
 	if (info->ai_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
@@ -74,8 +75,9 @@ static int listen_on(const struct addrinfo *info)
 }
 
 /*
- * The first address that exists here. A port in use ends the search: "localhost" must not become ::1 because another
- * program has 127.0.0.1. Every address is IPv6's any, which takes IPv4 too; without IPv6, IPv4's.
+ * Listens on the first address that this machine has. A port in use ends the search: "localhost" must not become ::1
+ * because another program has 127.0.0.1. For "every address" it takes the any-address of IPv6, which accepts IPv4 too,
+ * or that of IPv4 on a machine without IPv6.
  */
 static int listen_first(const struct addrinfo *infos, bool wants_ipv6_first)
 {
@@ -95,7 +97,7 @@ static int listen_first(const struct addrinfo *infos, bool wants_ipv6_first)
 int ll_listen(const char *address, int *ret_fd, struct ll_err *err)
 {
 	struct endpoint endpoint = {0};
-	int rc = parse(address, &endpoint, err);
+	int rc = parse_endpoint(address, &endpoint, err);
 	if (rc < 0)
 		return rc;
 	bool is_any = !endpoint.host[0];

@@ -1,5 +1,5 @@
 /*
- * listen.h - a listening TCP socket from what a user writes.
+ * listen.h - makes a listening TCP socket from an address that a user writes.
  *
  *   127.0.0.1:9400, localhost:9400, [::1]:9400   that address
  *   :9400                                        every address of the machine, IPv4 and IPv6
@@ -13,12 +13,13 @@
 struct ll_err;
 
 /*
- * Resolves, binds and listens; *ret_fd is the caller's to close. -EINVAL: malformed, or a host nobody knows. Otherwise
- * the errno of bind(2), such as -EADDRINUSE, -EACCES. The text is "ADDR:PORT: why".
+ * Resolves the address, binds and listens. The caller closes *ret_fd. -EINVAL: the address is malformed, or its host is
+ * unknown. Otherwise the negative errno of bind(2), such as -EADDRINUSE or -EACCES. The error's text is "ADDR:PORT:
+ * why".
  */
 int ll_listen(const char *address, int *ret_fd, struct ll_err *err);
 
-/* The port a socket is bound to, 0 when it has none. */
+/* Returns the port that the socket is bound to, 0 if it has none. */
 unsigned ll_listen_port(int fd);
 
 #endif

@@ -1,18 +1,19 @@
 /*
- * The live display: a block at the bottom of the terminal, redrawn in place; log lines scroll above it.
+ * The live display: a block of lines at the bottom of the terminal, redrawn in place. Log lines scroll above it.
  *
- * Plain escape sequences, not ncurses: curses takes the whole screen, or clears it when it starts, and takes what was
- * printed with it when it ends. Here the log, and what the shell showed before, stay in the scrollback. The eight
- * sequences used are the same on every terminal since the VT100 (colours: ECMA-48); TERM=dumb gets plain lines.
+ * It uses plain escape sequences instead of ncurses. ncurses takes the whole screen or clears it at the start, and
+ * removes its output at the end. Here the log and the shell's earlier output stay in the scrollback. The eight
+ * sequences are the same on every terminal since the VT100 (colours: ECMA-48). TERM=dumb gets plain lines.
  *
- * A frame is one write(2): cursor up to the block's first line, log lines, the block, erase what is below. The cursor
- * is hidden within a frame only and waits below the block, so that being killed leaves a usable terminal.
+ * A frame is one write(2): move the cursor up to the block's first line, write new log lines and the block, erase the
+ * lines below. The cursor is hidden within a frame only, and stays below the block between frames. So a killed hold
+ * leaves a usable terminal.
  *
- * A stopped program (Ctrl-Z) goes on below what the shell has printed meanwhile: the old block stays above as it was.
- * In the background nothing is drawn: the terminal is somebody else's.
+ * After Ctrl-Z and fg the display goes on below the shell's output; the old block stays above. In the background
+ * nothing is drawn, because another program uses the terminal.
  *
- * Where stderr is a terminal too, ll_log writes into a pipe while the display lives, and each frame empties it: so
- * lines of every thread scroll above the block instead of through it.
+ * If stderr is a terminal too, ll_log writes into a pipe while the display lives, and each frame empties the pipe. So
+ * log lines of all threads scroll above the block and do not break it.
  */
 #include "cli/hold/sink.h"
 
@@ -43,13 +44,13 @@
 
 struct live_sink {
 	struct ll_hold_sink sink;
-	int log_fds[2]; /* -1: the log goes elsewhere */
+	int log_fds[2]; /* the pipe of the log; -1: the log does not go through the display */
 	struct ll_hold_block_style style;
 	uint64_t start_ns;
 	uint64_t due_ns;
-	struct sigaction before; /* what SIGCONT did */
-	bool is_gone;            /* finished, or the terminal hung up */
-	unsigned lines;          /* drawn, above the cursor */
+	struct sigaction before; /* the handler of SIGCONT before */
+	bool is_gone;            /* the display has ended, or the terminal has hung up */
+	unsigned lines;          /* of the block on the screen, above the cursor */
 	unsigned widest;
 	struct ll_strbuf frame;
 	struct ll_strbuf block;
@@ -72,7 +73,8 @@ bool ll_hold_live_is_possible(void)
 
 /* ---- the terminal ---- */
 
-/* Of the environment alone: the program's own locale stays "C", or JSON and CSV would get decimal commas. */
+/* Reads the locale from the environment. The program's own locale stays "C", so that JSON and CSV have decimal points.
+ */
 static bool is_utf8_locale(void)
 {
 	locale_t locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
@@ -83,14 +85,15 @@ static bool is_utf8_locale(void)
 	return is_utf8;
 }
 
-/* https://no-color.org: set and not empty. */
+/* https://no-color.org: NO_COLOR counts if it is set and not empty. */
 static bool is_color_wanted(void)
 {
 	const char *no_color = getenv("NO_COLOR");
 	return !no_color || !no_color[0];
 }
 
-/* One column less than there are: in the last one terminals disagree about wrapping. One row less: the cursor's. */
+/* The display leaves the last column free, because terminals differ in how they wrap there. It leaves one row free for
+ * the cursor. */
 static void ask_size(struct ll_hold_block_style *style)
 {
 	struct winsize size = {0};
@@ -100,13 +103,14 @@ static void ask_size(struct ll_hold_block_style *style)
 	style->rows = size.ws_row - 1U;
 }
 
-/* False: hung up, or whatever else makes further frames useless. */
+/* Returns false if the terminal has hung up, or if further frames would fail too. */
 static bool write_all(const char *data, size_t length)
 {
 	while (length > 0) {
 		ssize_t n = write(STDOUT_FILENO, data, length);
 		if (n < 0 && errno == EAGAIN)
-			return true; /* somebody made the terminal non-blocking: the next frame repairs this one */
+			return true; /* the terminal is non-blocking; the next frame redraws the rest
+				      */
 		if (n < 0 && errno != EINTR)
 			return false;
 		if (n > 0) {
@@ -117,14 +121,14 @@ static bool write_all(const char *data, size_t length)
 	return true;
 }
 
-/* A terminal stopped with Ctrl-S must not stop us. */
+/* A terminal that is stopped by Ctrl-S must not block the hold. */
 static bool is_writable(void)
 {
 	struct pollfd pfd = {.fd = STDOUT_FILENO, .events = POLLOUT};
 	return poll(&pfd, 1, 0) != 0;
 }
 
-/* Where this is not its job's terminal there are no jobs, and it is ours. */
+/* If stdout is not the controlling terminal, tcgetpgrp fails. Then there is no job control, and the display draws. */
 static bool is_in_background(void)
 {
 	pid_t foreground = tcgetpgrp(STDOUT_FILENO);
@@ -133,7 +137,7 @@ static bool is_in_background(void)
 
 /* ---- frames ---- */
 
-/* Lines in the terminal's way: each wipes what the old frame had right of it, and raw mode needs the CR. */
+/* Adds lines to the frame. Each line erases the rest of the old line. The CR is for a terminal in raw mode. */
 static void add_lines(struct ll_strbuf *frame, const char *text, size_t length)
 {
 	while (length > 0) {
@@ -159,8 +163,8 @@ static void add_log(struct live_sink *self)
 }
 
 /*
- * Back to the first line of the block. Where the terminal has become too small for what stands there it has
- * wrapped or scrolled it, each kind of terminal in its own way: then the screen begins anew.
+ * Moves the cursor to the first line of the old block. If the terminal has become too small for that block, it has
+ * wrapped or scrolled it in a way that differs between terminals. Then the frame clears the screen.
  */
 static void begin_frame(struct live_sink *self)
 {
@@ -181,7 +185,7 @@ static void end_frame(struct live_sink *self)
 		self->is_gone = true;
 }
 
-static void draw(struct live_sink *self, uint64_t now_ns)
+static void draw_frame(struct live_sink *self, uint64_t now_ns)
 {
 	const struct ll_hold_output_config *config = self->sink.config;
 	ask_size(&self->style);
@@ -194,8 +198,8 @@ static void draw(struct live_sink *self, uint64_t now_ns)
 	end_frame(self);
 }
 
-/* The block goes, what was logged stays. */
-static void take_away(struct live_sink *self)
+/* Removes the block from the screen. The log lines stay. */
+static void remove_block(struct live_sink *self)
 {
 	if (self->is_gone)
 		return;
@@ -229,11 +233,12 @@ static uint64_t live_tick(struct ll_hold_sink *sink, uint64_t now_ns)
 		return self->due_ns;
 	if (is_in_background() || !is_writable())
 		return now_ns + FRAME_EVERY_NS;
-	/* From the due time on, so that late ticks do not make the display slower; but no burst after a pause. */
+	/* The next frame is due one period after this one was due, so that late ticks do not slow the display. After a
+	 * pause there is no burst of frames. */
 	self->due_ns += FRAME_EVERY_NS;
 	if (self->due_ns + FRAME_EVERY_NS < now_ns)
 		self->due_ns = now_ns + FRAME_EVERY_NS;
-	draw(self, now_ns);
+	draw_frame(self, now_ns);
 	return self->due_ns;
 }
 
@@ -242,7 +247,7 @@ static void release_log(struct live_sink *self)
 	if (self->log_fds[0] < 0)
 		return;
 	ll_log_set_fd(STDERR_FILENO);
-	take_away(self);
+	remove_block(self);
 	close(self->log_fds[0]);
 	close(self->log_fds[1]);
 	self->log_fds[0] = self->log_fds[1] = -1;
@@ -253,7 +258,7 @@ static int live_finish(struct ll_hold_sink *sink, struct ll_err *err)
 	struct live_sink *self = (struct live_sink *)sink;
 	(void)err;
 	release_log(self);
-	take_away(self);
+	remove_block(self);
 	return 0;
 }
 
@@ -273,7 +278,7 @@ static int capture_log(struct live_sink *self, struct ll_err *err)
 	self->log_fds[0] = self->log_fds[1] = -1;
 	if (!isatty(STDERR_FILENO))
 		return 0;
-	/* Non-blocking at both ends: a log nobody reads for long loses lines, not time. */
+	/* Both ends are non-blocking: if the pipe is full, a log line is lost, and no thread waits. */
 	if (pipe2(self->log_fds, O_CLOEXEC | O_NONBLOCK) != 0)
 		return ll_err_set(err, -errno, "display: pipe: %s", strerror(errno));
 	ll_log_set_fd(self->log_fds[1]);

@@ -17,7 +17,7 @@ enum { MAX_CONNECTIONS = 32, CONNECTION_TIMEOUT_S = 10 };
 
 struct card_state {
 	struct ll_metrics_card shown;
-	double time_s; /* of the last event */
+	double time_s; /* time of the last event */
 	bool has_held;
 };
 
@@ -27,7 +27,7 @@ struct ll_metrics {
 	enum ll_metric metric;
 	size_t count;
 	pthread_mutex_t lock;
-	struct card_state *cards; /* under the lock */
+	struct card_state *cards; /* guarded by the lock */
 };
 
 /* ---- what is known ---- */
@@ -37,7 +37,7 @@ void ll_metrics_event(struct ll_metrics *metrics, const struct ll_event *event, 
 	LL_SCOPE_LOCK(&metrics->lock);
 	struct card_state *card = &metrics->cards[slot];
 	enum ll_hold_state before = card->shown.status.state;
-	/* A sample carries its window's end, which may lie before the last state change. */
+	/* A sample's time is the end of its window, which may be before the last state change. */
 	if (event->time_s > card->time_s) {
 		if (card->has_held && before != LL_HOLD_HOLDING)
 			card->shown.yielded_s += event->time_s - card->time_s;
@@ -53,7 +53,7 @@ void ll_metrics_event(struct ll_metrics *metrics, const struct ll_event *event, 
 
 /* ---- answers; in the server's thread ---- */
 
-/* A copy, so that no reader of the text holds up events; NULL: no memory. */
+/* Copies the cards, so that events need not wait while the text is made. NULL: out of memory. */
 static struct ll_metrics_card *copy_cards(struct ll_metrics *metrics)
 {
 	struct ll_metrics_card *cards = calloc(metrics->count ? metrics->count : 1, sizeof *cards);
@@ -65,9 +65,9 @@ static struct ll_metrics_card *copy_cards(struct ll_metrics *metrics)
 	return cards;
 }
 
-/* Hands text over to the connection. */
-static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status, const char *type,
-			      struct ll_strbuf *text)
+/* Sends text, and frees it. */
+static enum MHD_Result send_answer(struct MHD_Connection *connection, unsigned status, const char *type,
+				   struct ll_strbuf *text)
 {
 	size_t length = text->length;
 	char *body = ll_strbuf_detach(text);
@@ -86,35 +86,37 @@ static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status
 	return result;
 }
 
-static enum MHD_Result handle(void *cls, struct MHD_Connection *connection, const char *url, const char *method,
-			      const char *version, const char *upload_data, size_t *upload_data_size, void **req_cls)
+static enum MHD_Result handle_request(void *cls, struct MHD_Connection *connection, const char *url, const char *method,
+				      const char *version, const char *upload_data, size_t *upload_data_size,
+				      void **req_cls)
 {
 	struct ll_metrics *metrics = cls;
 	(void)version, (void)upload_data, (void)upload_data_size, (void)req_cls;
 	static const char plain[] = "text/plain; charset=utf-8";
-	struct ll_strbuf text = LL_STRBUF_INIT; /* answer() takes it */
+	struct ll_strbuf text = LL_STRBUF_INIT; /* send_send_answer() frees it */
 	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0) {
 		ll_strbuf_adds(&text, "only GET and HEAD\n");
-		return answer(connection, MHD_HTTP_METHOD_NOT_ALLOWED, plain, &text);
+		return send_answer(connection, MHD_HTTP_METHOD_NOT_ALLOWED, plain, &text);
 	}
 	LL_SCOPE_FREE struct ll_metrics_card *cards = copy_cards(metrics);
 	if (!cards)
 		return MHD_NO; /* closes the connection */
 	if (strcmp(url, "/metrics") == 0) {
 		ll_metrics_text(&text, metrics->metric, cards, metrics->count);
-		return answer(connection, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8", &text);
+		return send_answer(connection, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8", &text);
 	}
 	if (strcmp(url, "/healthz") == 0) {
 		bool is_ok = ll_metrics_health(&text, cards, metrics->count, ll_now_ns());
-		return answer(connection, is_ok ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, plain, &text);
+		return send_answer(connection, is_ok ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, plain, &text);
 	}
 	ll_strbuf_adds(&text, "there are /metrics and /healthz\n");
-	return answer(connection, MHD_HTTP_NOT_FOUND, plain, &text);
+	return send_answer(connection, MHD_HTTP_NOT_FOUND, plain, &text);
 }
 
 /* ---- coming and going ---- */
 
-/* Signals are for the main thread: a new thread inherits the mask. */
+/* All signals are blocked while the server's thread starts, so that the main thread receives them: a new thread
+ * inherits the mask. */
 static struct MHD_Daemon *start_daemon(struct ll_metrics *metrics, int fd)
 {
 	sigset_t all;
@@ -122,14 +124,14 @@ static struct MHD_Daemon *start_daemon(struct ll_metrics *metrics, int fd)
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	struct MHD_Daemon *daemon =
-	    MHD_start_daemon(MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_ITC, 0, NULL, NULL, handle, metrics,
+	    MHD_start_daemon(MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_ITC, 0, NULL, NULL, handle_request, metrics,
 			     MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)MAX_CONNECTIONS,
 			     MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)CONNECTION_TIMEOUT_S, MHD_OPTION_END);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return daemon;
 }
 
-static int serve(struct ll_metrics *metrics, const char *address, struct ll_err *err)
+static int serve_metrics(struct ll_metrics *metrics, const char *address, struct ll_err *err)
 {
 	int fd;
 	int rc = ll_listen(address, &fd, err);
@@ -139,7 +141,7 @@ static int serve(struct ll_metrics *metrics, const char *address, struct ll_err 
 	}
 	metrics->port = ll_listen_port(fd);
 	errno = 0;
-	metrics->daemon = start_daemon(metrics, fd); /* owns fd from here on, also when it fails */
+	metrics->daemon = start_daemon(metrics, fd); /* takes over fd, also when it fails */
 	if (!metrics->daemon)
 		return ll_err_set(err, errno ? -errno : -EIO, "metrics: %s: the server does not start", address);
 	return 0;
@@ -161,7 +163,7 @@ int ll_metrics_new(const char *address, enum ll_metric metric, const struct ll_c
 	metrics->cards = states;
 	metrics->count = count;
 	pthread_mutex_init(&metrics->lock, NULL);
-	int rc = serve(metrics, address, err);
+	int rc = serve_metrics(metrics, address, err);
 	if (rc < 0) {
 		ll_metrics_free(metrics);
 		return rc;

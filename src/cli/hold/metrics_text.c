@@ -15,7 +15,8 @@ struct family {
 	const char *name;
 	const char *type;
 	const char *help;
-	double (*value)(enum ll_metric metric, const struct ll_metrics_card *card); /* NAN: not known */
+	double (*value)(enum ll_metric metric,
+			const struct ll_metrics_card *card); /* returns NAN if the value is not known */
 };
 
 static double target_ratio(enum ll_metric metric, const struct ll_metrics_card *card)
@@ -72,7 +73,7 @@ static const struct family families[] = {
     {"loadline_yields_total", "counter", "Number of times that the synthetic load yielded to other work.", yields},
 };
 
-/* Inside a label's quotes: backslash, quote and newline are escaped, nothing else may be. */
+/* Adds a label's value. The format allows to escape backslash, quote and newline only. */
 static void add_escaped(struct ll_strbuf *text, const char *value)
 {
 	for (; *value; value++) {

@@ -11,7 +11,7 @@
 
 enum { MAX_SINKS = 4 };
 
-/* What the card's last event, after the context has gone, no longer tells. */
+/* Values that a card's last event lacks, because the context is gone by then. */
 struct seen {
 	uint64_t memory_bytes;
 	char payload[16];
@@ -22,10 +22,10 @@ struct ll_hold_output {
 	struct ll_hold_sink *sinks[MAX_SINKS];
 	size_t sink_count;
 	struct ll_metrics *metrics;
-	struct seen *seen; /* a card each */
+	struct seen *seen; /* one for each card */
 };
 
-/* rc: of the function that made it. */
+/* Adds the sink if rc, the result of the function that made it, is 0. */
 static int add_sink(struct ll_hold_output *output, int rc, struct ll_hold_sink *const *sink)
 {
 	if (rc == 0)
@@ -33,7 +33,8 @@ static int add_sink(struct ll_hold_output *output, int rc, struct ll_hold_sink *
 	return rc;
 }
 
-/* The log comes before the display: a line about an event is written before the display shows its effect. */
+/* The log is before the display in the list: the log line about an event is written before the display shows the
+ * effect. */
 static int add_sinks(struct ll_hold_output *output, struct ll_err *err)
 {
 	const struct ll_hold_output_config *config = &output->config;
@@ -122,7 +123,7 @@ uint64_t ll_hold_output_tick(struct ll_hold_output *output, uint64_t now_ns)
 	return next_ns;
 }
 
-/* Last to first: the display goes before the summaries are printed where it was. */
+/* Ends the sinks from last to first, so that the display is gone before the summaries are printed in its place. */
 int ll_hold_output_finish(struct ll_hold_output *output, struct ll_err *err)
 {
 	int rc = 0;

@@ -1,8 +1,12 @@
 /*
- * The record: one CSV row per sample. level and target are in percent (or watts with --metric power), so one line of
- * awk makes a file for --curve replay:FILE of it. What was aimed at on card 0: awk -F, 'NR > 1 && $3 == "0" { print $1
- * "," $8 }' hold.csv >replay.csv What its utilisation was, real work included (a replay takes 1 to 99): awk -F, 'NR > 1
- * && $3 == "0" && $10 != "" { u = $10 < 1 ? 1 : $10 > 99 ? 99 : $10; print $1 "," u }' hold.csv
+ * The record: one CSV row for each sample. level and target are in percent, or in watts with --metric power. One line
+ * of awk makes a file for --curve replay:FILE of a record. The targets of card 0:
+ *
+ *     awk -F, 'NR > 1 && $3 == "0" { print $1 "," $8 }' hold.csv >replay.csv
+ *
+ * The utilisation of card 0, real work included, cut to the range of a replay (1 to 99):
+ *
+ *     awk -F, 'NR > 1 && $3 == "0" && $10 != "" { u = $10 < 1 ? 1 : $10 > 99 ? 99 : $10; print $1 "," u }' hold.csv
  */
 #include "cli/hold/sink.h"
 
@@ -26,8 +30,8 @@ static const char header[] = "time_s,wall_time,card,uuid,metric,unit,level,targe
 
 struct record_sink {
 	struct ll_hold_sink sink;
-	FILE *file;  /* NULL once it has failed */
-	int failure; /* its errno */
+	FILE *file;  /* NULL after a failed write */
+	int failure; /* errno of the failed write */
 	uint64_t next_flush_ns;
 	bool has_unflushed;
 	struct ll_strbuf row;
@@ -44,7 +48,7 @@ static void add_wall_time(struct ll_strbuf *row, uint64_t wall_ns)
 	ll_strbuf_addf(row, "%s.%03uZ", text, (unsigned)(wall_ns % LL_NS_PER_S / LL_NS_PER_MS));
 }
 
-/* Not known: an empty field. */
+/* Adds an empty field if the value is not known (NAN). */
 static void add_number(struct ll_strbuf *row, double value)
 {
 	ll_strbuf_addc(row, ',');
@@ -52,7 +56,7 @@ static void add_number(struct ll_strbuf *row, double value)
 		ll_strbuf_addf(row, "%.10g", round(value * 1000) / 1000);
 }
 
-static void fail(struct record_sink *self, int code)
+static void end_record(struct record_sink *self, int code)
 {
 	ll_warn("record %s: %s; the recording ends, the hold goes on", self->sink.config->record_path, strerror(code));
 	fclose(self->file);
@@ -60,10 +64,10 @@ static void fail(struct record_sink *self, int code)
 	self->failure = code;
 }
 
-static void flush(struct record_sink *self)
+static void flush_record(struct record_sink *self)
 {
 	if (self->file && fflush(self->file) != 0)
-		fail(self, errno);
+		end_record(self, errno);
 }
 
 static void record_event(struct ll_hold_sink *sink, const struct ll_event *event, size_t slot)
@@ -89,9 +93,9 @@ static void record_event(struct ll_hold_sink *sink, const struct ll_event *event
 	add_number(row, status->temperature_c);
 	ll_strbuf_addf(row, ",%s\n", ll_hold_state_name(status->state));
 	if (row->failed)
-		fail(self, ENOMEM);
+		end_record(self, ENOMEM);
 	else if (fputs(row->buf, self->file) < 0)
-		fail(self, errno);
+		end_record(self, errno);
 	self->has_unflushed = true;
 }
 
@@ -104,7 +108,7 @@ static uint64_t record_tick(struct ll_hold_sink *sink, uint64_t now_ns)
 		return self->next_flush_ns;
 	self->next_flush_ns = now_ns + FLUSH_EVERY_NS;
 	self->has_unflushed = false;
-	flush(self);
+	flush_record(self);
 	return UINT64_MAX;
 }
 
@@ -114,18 +118,18 @@ static int fail_record(const char *path, int code, struct ll_err *err)
 	return ll_err_exit_with(err, LL_EXIT_FAILED);
 }
 
-/* Whoever waits for the end learns of it by the exit status. */
+/* A failed record makes the exit status of the command a failure. */
 static int record_finish(struct ll_hold_sink *sink, struct ll_err *err)
 {
 	struct record_sink *self = (struct record_sink *)sink;
-	flush(self);
+	flush_record(self);
 	return self->failure ? fail_record(sink->config->record_path, self->failure, err) : 0;
 }
 
 static void record_free(struct ll_hold_sink *sink)
 {
 	struct record_sink *self = (struct record_sink *)sink;
-	flush(self);
+	flush_record(self);
 	if (self->file)
 		fclose(self->file);
 	ll_strbuf_fini(&self->row);

@@ -14,22 +14,22 @@ struct text_card {
 	bool has_event;
 	bool has_started;
 	bool has_ended;
-	bool has_fault; /* since the last reading */
+	bool has_fault; /* a fault has come since the last reading */
 	struct ll_hold_status status;
-	struct ll_event end; /* its summary, when has_ended */
+	struct ll_event end; /* the card's summary, valid if has_ended */
 };
 
 struct text_sink {
 	struct ll_hold_sink sink;
 	bool has_periodic;
-	uint64_t next_ns; /* of the periodic lines; 0: no tick yet */
+	uint64_t next_ns; /* when the next periodic lines are due; 0: no tick yet */
 	struct text_card *cards;
 };
 
 /* ---- the log ---- */
 
-/* Errors from the driver's side name their card already. */
-static void say(enum ll_log_level level, const struct ll_card *card, const char *text, const char *hint)
+/* Errors from src/driver name their card already. */
+static void log_card(enum ll_log_level level, const struct ll_card *card, const char *text, const char *hint)
 {
 	char prefix[32];
 	int length = snprintf(prefix, sizeof prefix, "card %s: ", card->label);
@@ -41,8 +41,8 @@ static const char *mode_words(enum ll_hold_mode mode)
 {
 	static const char *const words[] = {
 	    [LL_HOLD_MODE_YIELD] = "",
-	    [LL_HOLD_MODE_FILL] = ", topping up beside other work",
-	    [LL_HOLD_MODE_IGNORE] = ", whatever else runs",
+	    [LL_HOLD_MODE_FILL] = ", adding to the load of other programs",
+	    [LL_HOLD_MODE_IGNORE] = ", also while other programs work",
 	};
 	return words[mode];
 }
@@ -81,10 +81,11 @@ static void say_periodic(const struct text_sink *self, const struct ll_card *car
 	ll_strbuf_adds(&text, ", ");
 	ll_hold_add_state(&text, status);
 	ll_strbuf_addf(&text, ", %llu yield%s", (unsigned long long)status->yields, status->yields == 1 ? "" : "s");
-	say(LL_LOG_INFO, card, text.buf, "");
+	log_card(LL_LOG_INFO, card, text.buf, "");
 }
 
-/* A state change carries no reading (status.level is NAN): the last one stays. After a fault none does, until the next.
+/* A state change has no reading (status.level is NAN), so the last reading stays. After a fault no reading is valid
+ * until the next sample.
  */
 static void keep_status(struct text_card *card, const struct ll_event *event)
 {
@@ -115,23 +116,24 @@ static void text_event(struct ll_hold_sink *sink, const struct ll_event *event, 
 			say_started(self, event);
 			break;
 		}
-		say(LL_LOG_INFO, event->card, text, event->hint);
+		log_card(LL_LOG_INFO, event->card, text, event->hint);
 		break;
 	case LL_EVENT_SETTLE:
 	case LL_EVENT_YIELD:
 	case LL_EVENT_RESUME:
 	case LL_EVENT_RELEASE:
-		say(LL_LOG_INFO, event->card, text, event->hint);
+		log_card(LL_LOG_INFO, event->card, text, event->hint);
 		break;
 	case LL_EVENT_FAULT:
-		say(LL_LOG_WARN, event->card, text, event->hint);
+		log_card(LL_LOG_WARN, event->card, text, event->hint);
 		break;
 	case LL_EVENT_SUMMARY:
 		card->has_ended = true;
 		card->end = *event;
-		/* The error of a single card is the command's: main prints it. Of several cards the others go on. */
+		/* With a single card its error is the command's, and main prints it. With several cards the other cards
+		 * go on, so the log has the error. */
 		if (event->code < 0 && sink->config->count > 1)
-			say(LL_LOG_ERROR, event->card, text, event->hint);
+			log_card(LL_LOG_ERROR, event->card, text, event->hint);
 		break;
 	}
 }
@@ -147,7 +149,7 @@ static uint64_t text_tick(struct ll_hold_sink *sink, uint64_t now_ns)
 	if (now_ns < self->next_ns)
 		return self->next_ns;
 	self->next_ns += every_ns;
-	if (self->next_ns <= now_ns) /* ticks are rarer than lines, or the machine was suspended */
+	if (self->next_ns <= now_ns) /* ticks come less often than lines are due, or the machine was suspended */
 		self->next_ns = now_ns + every_ns;
 	for (size_t i = 0; i < sink->config->count; i++) {
 		const struct text_card *card = &self->cards[i];
@@ -169,7 +171,8 @@ static void add_level(struct ll_strbuf *text, enum ll_metric metric, const char 
 		       (unsigned long long)level->sample_count, level->sample_count == 1 ? "" : "s");
 }
 
-/* Of all readings too, where some were before it settled: else nobody would see that it was far off then. */
+/* If there were readings before the hold settled, the summary has two lines: all readings, and the readings since then.
+ * The first shows how far off the level was. */
 static void add_readings(struct ll_strbuf *text, enum ll_metric metric, const struct ll_summary_result *result)
 {
 	if (result->of_all.sample_count == 0) {

@@ -1,5 +1,5 @@
 /*
- * words.h - the phrases that the log, the summary and the display of `hold` have in common.
+ * words.h - phrases that the log, the summary and the display of `hold` share.
  */
 #ifndef LOADLINE_CLI_HOLD_WORDS_H
 #define LOADLINE_CLI_HOLD_WORDS_H
@@ -11,7 +11,8 @@
 #include "hold/config.h"
 #include "hold/event.h"
 
-/* 100 for the ratios, which people read as percent; 1 for power. */
+/* Returns the factor from a level to its printed number: 100 for ratios, which are printed as percentages, 1 for power.
+ */
 double ll_hold_scale(enum ll_metric metric);
 
 /* "%" or "W". */
@@ -20,16 +21,17 @@ const char *ll_hold_unit(enum ll_metric metric);
 /* "percent" or "watts", as in keys and columns. */
 const char *ll_hold_unit_word(enum ll_metric metric);
 
-/* "50 %", "49.5 %", "200 W", "unknown"; decimals only where they are not zero, one at most. */
+/* Adds "50 %", "49.5 %", "200 W" or "unknown": one decimal at most, and none if it is zero. */
 void ll_hold_add_level(struct ll_strbuf *text, enum ll_metric metric, double value);
 
-/* "util at 50 %", "util along a sine of 20 to 80 % every 60 s", "util as recorded, 5 to 95 %", "power at 200 W". */
+/* Adds "util at 50 %", "util along a sine of 20 to 80 % every 60 s", "util as recorded, 5 to 95 %", "power at 200 W".
+ */
 void ll_hold_add_goal(struct ll_strbuf *text, const struct ll_hold_config *hold);
 
-/* "holding", "yielded (foreign work)": the state, and why when it does not hold. */
+/* Adds the state, and the reason if the card is not held: "holding", "yielded (foreign work)". */
 void ll_hold_add_state(struct ll_strbuf *text, const struct ll_hold_status *status);
 
-/* "50 MiB", "1.5 GiB"; below 1 MiB "12 KiB", "1 B", but "0 MiB". */
+/* Adds "50 MiB", "1.5 GiB"; below 1 MiB "12 KiB", "1 B", but "0 MiB". */
 void ll_hold_add_bytes(struct ll_strbuf *text, uint64_t bytes);
 
 #endif

@@ -9,7 +9,7 @@
 
 static const struct ll_option env_options[] = {LL_OPTION_END};
 
-/* For any shell of the Bourne kind. */
+/* Prints one export line, quoted for the Bourne shell and shells like it. */
 static void print_export(const char *name, const char *value)
 {
 	printf("export %s='", name);

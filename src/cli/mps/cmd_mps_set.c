@@ -41,7 +41,7 @@ static const struct ll_option set_options[] = {
     LL_OPTION_END,
 };
 
-static int check(const struct set_args *args, struct ll_err *err)
+static int check_options(const struct set_args *args, struct ll_err *err)
 {
 	if (args->compute_percent <= 0 && !args->memory_bytes) {
 		ll_err_set(err, -EINVAL, "mps set: nothing to set");
@@ -54,9 +54,9 @@ static int check(const struct set_args *args, struct ll_err *err)
 	return 0;
 }
 
-/* numbers: of the chosen cards, as the daemon counts; as many as it shows fit. */
-static int choose(const struct set_args *args, const struct ll_mps_desk *desk, size_t *numbers, size_t capacity,
-		  size_t *ret_count, struct ll_err *err)
+/* Writes the chosen cards' numbers in the daemon's own count. numbers has room for all cards that the daemon shows. */
+static int choose_cards(const struct set_args *args, const struct ll_mps_desk *desk, size_t *numbers, size_t capacity,
+			size_t *ret_count, struct ll_err *err)
 {
 	LL_SCOPE_FREE const struct ll_card **shown = NULL;
 	LL_SCOPE_FREE const struct ll_card **chosen = NULL;
@@ -85,8 +85,8 @@ static int choose(const struct set_args *args, const struct ll_mps_desk *desk, s
 	return 0;
 }
 
-static int set(const struct set_args *args, const struct ll_mps_desk *desk, struct ll_mps_list *list,
-	       struct ll_err *err)
+static int set_limits(const struct set_args *args, const struct ll_mps_desk *desk, struct ll_mps_list *list,
+		      struct ll_err *err)
 {
 	uint64_t deadline_ns = ll_now_ns() + LL_MPS_ASK_NS;
 	size_t numbers[LL_MPS_RECORD_CARDS];
@@ -94,7 +94,7 @@ static int set(const struct set_args *args, const struct ll_mps_desk *desk, stru
 	    .compute_percent = args->compute_percent, .memory_bytes = args->memory_bytes, .cards = numbers};
 	int rc = ll_mps_desk_need_daemon(desk, deadline_ns, err);
 	if (!rc && args->memory_bytes)
-		rc = choose(args, desk, numbers, LL_MPS_RECORD_CARDS, &limits.card_count, err);
+		rc = choose_cards(args, desk, numbers, LL_MPS_RECORD_CARDS, &limits.card_count, err);
 	if (!rc)
 		rc = ll_mps_list_read(&desk->place, deadline_ns, list, err);
 	if (!rc)
@@ -117,11 +117,11 @@ static int run_set(void *data, const struct ll_operands *operands, struct ll_err
 	struct ll_mps_list list = {0};
 	LL_SCOPE_STRBUF struct ll_strbuf names = LL_STRBUF_INIT;
 	(void)operands;
-	int rc = check(args, err);
+	int rc = check_options(args, err);
 	if (!rc)
 		rc = ll_mps_desk_init(&desk, err);
 	if (!rc)
-		rc = set(args, &desk, &list, err);
+		rc = set_limits(args, &desk, &list, err);
 	if (!rc) {
 		puts("in force for clients that start from now on");
 		ll_mps_add_clients(&names, &list);

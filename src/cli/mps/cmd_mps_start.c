@@ -82,7 +82,8 @@ static int check_memory(const struct ll_card *const *cards, size_t count, uint64
 	return 0;
 }
 
-static void report(const struct ll_mps_desk *desk, const struct ll_mps_wish *wish, const struct ll_mps_daemon *daemon)
+static void print_daemon(const struct ll_mps_desk *desk, const struct ll_mps_wish *wish,
+			 const struct ll_mps_daemon *daemon)
 {
 	printf("MPS runs on card%s ", wish->count == 1 ? "" : "s");
 	for (size_t i = 0; i < wish->count; i++)
@@ -96,7 +97,8 @@ static void report(const struct ll_mps_desk *desk, const struct ll_mps_wish *wis
 		puts(LL_MPS_TOTAL_NOTE);
 }
 
-/* They wait until the start is whole: a daemon without its limits is worse than a late answer to Ctrl-C. */
+/* Blocks the signals until the start is complete. A daemon without its limits is worse than a late reaction to Ctrl-C.
+ */
 static void hold_back_signals(void)
 {
 	sigset_t set;
@@ -107,7 +109,7 @@ static void hold_back_signals(void)
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 
-/* 0: none came. */
+/* Returns the number of the signal that came, 0 if none did. */
 static int signal_that_came(void)
 {
 	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
@@ -120,7 +122,8 @@ static int signal_that_came(void)
 	return 0;
 }
 
-/* rc: how the start ended. One that failed has undone itself, and its text says so where it could not. */
+/* Undoes the start after a signal. rc: the result of the start. A failed start has undone its changes itself, and its
+ * text says if it could not. */
 static int take_back(struct ll_mps_desk *desk, int rc, int number, struct ll_err *err)
 {
 	struct ll_mps_stopped stopped;
@@ -154,7 +157,7 @@ static int start_daemon(const struct start_args *args, struct ll_mps_desk *desk,
 	if (number)
 		return take_back(desk, rc, number, err);
 	if (!rc)
-		report(desk, &wish, &daemon);
+		print_daemon(desk, &wish, &daemon);
 	return rc;
 }
 
@@ -162,7 +165,7 @@ static int run_start(void *data, const struct ll_operands *operands, struct ll_e
 {
 	struct ll_mps_desk desk;
 	(void)operands;
-	hold_back_signals(); /* before the driver's threads, which would take them */
+	hold_back_signals(); /* before the driver starts threads, which would receive the signals */
 	int rc = ll_mps_desk_init(&desk, err);
 	if (!rc)
 		rc = start_daemon(data, &desk, err);

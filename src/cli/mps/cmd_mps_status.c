@@ -15,7 +15,7 @@ static const struct ll_option status_options[] = {
     LL_OPTION_END,
 };
 
-/* Without a daemon cards may still be as a dead one left them. */
+/* Adds a warning to the error of a missing daemon if a dead daemon left cards in exclusive mode. */
 static int add_leftovers(const struct ll_mps_desk *desk, int rc, struct ll_err *err)
 {
 	LL_SCOPE_FREE struct ll_mps_record *records = NULL;

@@ -1,5 +1,5 @@
 /*
- * report.h - what `loadline mps status` says, gathered first and printed after, as text or as JSON lines.
+ * report.h - the report of `loadline mps status`: read first, then printed as text or as JSON lines.
  */
 #ifndef LOADLINE_CLI_MPS_REPORT_H
 #define LOADLINE_CLI_MPS_REPORT_H
@@ -9,19 +9,19 @@
 #include "mps/version.h"
 
 struct ll_mps_report {
-	struct ll_mps_daemon daemon; /* pid 0: it answers, but its process is not to be seen from here */
+	struct ll_mps_daemon daemon; /* pid 0: the daemon answers, but its process is not visible from here */
 	struct ll_mps_version version;
-	struct ll_strbuf partitions; /* lspart's own lines */
+	struct ll_strbuf partitions; /* the lines of MPS's command lspart */
 	struct ll_mps_list list;
-	const struct ll_card **cards; /* that it shows */
+	const struct ll_card **cards; /* the cards that the daemon shows to its clients */
 	size_t card_count;
-	bool is_exclusive; /* we put the cards into exclusive mode for it */
+	bool is_exclusive; /* loadline put the cards into exclusive mode for this daemon */
 	double compute_percent;
 	uint64_t memory_bytes;
-	struct ll_strbuf warnings; /* a line each */
+	struct ll_strbuf warnings; /* one warning a line */
 };
 
-/* A daemon answers. fini is safe on what a failed read leaves. */
+/* Reads the state of a daemon that answers. After a failure too, the caller calls fini. */
 int ll_mps_report_read(const struct ll_mps_desk *desk, uint64_t deadline_ns, struct ll_mps_report *status,
 		       struct ll_err *err);
 void ll_mps_report_fini(struct ll_mps_report *status);
@@ -29,7 +29,7 @@ void ll_mps_report_fini(struct ll_mps_report *status);
 void ll_mps_report_print(const struct ll_mps_desk *desk, const struct ll_mps_report *status);
 int ll_mps_report_print_json(const struct ll_mps_desk *desk, const struct ll_mps_report *status, struct ll_err *err);
 
-/* A line for each client of the list: `mps clients`. */
+/* Prints one line for each client of the list, for `mps clients`. */
 void ll_mps_clients_print(const struct ll_mps_list *list);
 int ll_mps_clients_print_json(const struct ll_mps_list *list, struct ll_err *err);
 

@@ -37,7 +37,8 @@ void ll_mps_desk_fini(struct ll_mps_desk *desk)
 	*desk = (struct ll_mps_desk){.own = NULL};
 }
 
-/* Of the same driver: simulated ones are of no use to who runs on a card, nor those of another world. */
+/* Whether the found daemon is of this program's driver. Daemons of the simulator, or of another simulated world, are of
+ * no use on a real card. */
 static bool is_of_our_world(const struct ll_mps_place *place, const struct ll_mps_found *found)
 {
 	char path[LL_MPS_PATH_SIZE];
@@ -49,7 +50,7 @@ static bool is_of_our_world(const struct ll_mps_place *place, const struct ll_mp
 	       strcmp(path, real) == 0 && strcmp(ours ? ours : "", theirs) == 0;
 }
 
-/* The pipe folder of another daemon; NULL: there is none. */
+/* Returns the pipe folder of another daemon. NULL: there is none. */
 static const char *find_other(const struct ll_mps_place *place, struct ll_mps_found *found)
 {
 	size_t count = ll_mps_search(found, FOUND_MAX);

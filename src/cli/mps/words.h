@@ -1,5 +1,5 @@
 /*
- * words.h - what the subcommands of `loadline mps` have in common.
+ * words.h - parts that the subcommands of `loadline mps` share.
  */
 #ifndef LOADLINE_CLI_MPS_WORDS_H
 #define LOADLINE_CLI_MPS_WORDS_H
@@ -13,45 +13,46 @@
 extern const struct ll_command ll_command_mps, ll_mps_start, ll_mps_stop, ll_mps_status, ll_mps_set, ll_mps_clients,
     ll_mps_kill, ll_mps_env, ll_mps_run;
 
+/* The inputs of a subcommand: the driver, the daemon's folders, loadline's records about daemons. */
 struct ll_mps_desk {
-	struct ll_driver *own; /* closed by fini; NULL: the driver is the caller's */
+	struct ll_driver *own; /* the driver that fini closes; NULL: the caller owns the driver */
 	const struct ll_driver *driver;
 	struct ll_mps_place place;
-	char folder[LL_MPS_PATH_SIZE]; /* of the records */
-	struct ll_mps_session session; /* the three above */
+	char folder[LL_MPS_PATH_SIZE]; /* the folder of loadline's records about daemons */
+	struct ll_mps_session session; /* made of the three fields above */
 };
 
-/* Opens the driver, finds the place. fini takes a zeroed one. */
+/* Opens the driver and finds the daemon's folders. fini accepts a zeroed desk. */
 int ll_mps_desk_init(struct ll_mps_desk *desk, struct ll_err *err);
 void ll_mps_desk_fini(struct ll_mps_desk *desk);
 
-/* The same with a driver that is open already and stays the caller's. */
+/* The same with an open driver, which the caller keeps and closes. */
 int ll_mps_desk_use(struct ll_mps_desk *desk, const struct ll_driver *driver, struct ll_err *err);
 
 /*
- * A daemon answers at the place. Where none does, the error says in one sentence where one was looked for, why there,
- * and where another one runs; where it speaks another protocol, that.
+ * Checks that a daemon answers at the place. If none does, the error says in one sentence which pipe folder was tried,
+ * why that one, and where another daemon runs. If the daemon speaks another protocol, the error says that.
  */
 int ll_mps_desk_need_daemon(const struct ll_mps_desk *desk, uint64_t deadline_ns, struct ll_err *err);
 
-/* For what is only asked, and has no --within: far more than a daemon takes that is alive. */
+/* The time for a question in a command without --within. A daemon that is alive needs far less. */
 #define LL_MPS_ASK_NS UINT64_C(10000000000)
 
-/* The row that stop, kill and start share. */
+/* The option row that stop, kill and start share. */
 #define LL_OPTION_WITHIN(type, field, what)                                                                            \
 	{                                                                                                              \
 		.name = "within", .placeholder = "TIME", LL_OPTION_DURATION(type, field), .fallback = "10s",           \
 		.help = what                                                                                           \
 	}
 
-/* Said wherever the driver is given a limit of memory. */
+/* The note of every command that gives the driver a memory limit. */
 #define LL_MPS_TOTAL_NOTE                                                                                              \
 	"a client still sees the whole card as its total memory; `loadline run --by space --mem SIZE` corrects that"
 
-/* A line for each card whose SMs are known: how many a percentage gives a client. */
+/* Prints one line for each card whose number of SMs is known: the number of SMs that this percentage gives a client. */
 void ll_mps_print_shares(const struct ll_card *const *cards, size_t count, double percent);
 
-/* "8 (train), 9": clients, each once; "none". */
+/* Adds the clients, each once: "8 (train), 9". Without clients it adds "none". */
 void ll_mps_add_clients(struct ll_strbuf *out, const struct ll_mps_list *list);
 
 #endif

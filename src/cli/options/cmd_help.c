@@ -55,7 +55,7 @@ static int fail_unknown(const char *word, const struct ll_command *const *list, 
 	return -EINVAL;
 }
 
-/* "run", "mps start"; a group's manual page has its subcommands too. */
+/* Finds the command that the operands name, such as "run" or "mps start". */
 static int find_command(const struct ll_operands *operands, const struct ll_command **ret_command, struct ll_err *err)
 {
 	const struct ll_command *command = NULL;

@@ -1,12 +1,11 @@
 /*
- * command.h - one struct per subcommand, one file per struct (cmd_hold.c has ll_command_hold). The list in
- * `loadline --help`, the man pages and the completions are made from these.
+ * command.h - the description of a command: one struct for each command, in a file of its own (cmd_hold.c has
+ * ll_command_hold). The list in `loadline --help`, the manual pages and the completions are made from these structs.
  *
- * A command may be a group of commands (`loadline mps start`): then it has rows of its own kind in subcommands, and its
- * first operand names one. The manual has one page for all of a group.
+ * A command may be a group of commands, as in `loadline mps start`. Then the field subcommands lists its commands, and
+ * the first operand names one of them. A group and its commands have one manual page.
  *
- * To add a command: write cmd_<name>.c with `const struct ll_command ll_command_<name>` and add its row to
- * commands.def; the build reads that too.
+ * CONTRIBUTING.md says how to add a command.
  */
 #ifndef LOADLINE_CLI_OPTIONS_COMMAND_H
 #define LOADLINE_CLI_OPTIONS_COMMAND_H
@@ -27,22 +26,23 @@ struct ll_example {
 
 struct ll_command {
 	const char *name;
-	const struct ll_command *group;              /* whose subcommand it is; NULL: a command of its own */
-	const struct ll_command *const *subcommands; /* NULL-ended; then run is NULL, and there are no options */
-	const char *summary;                   /* "keep a card at a chosen utilisation"; lower case, no full stop */
-	const char *operands;                  /* shown in the usage line: "COMMAND [ARG]..."; NULL: it takes none */
-	const char *description;               /* see wrap.h; for --help and the man page */
+	const struct ll_command *group; /* the group of a subcommand; NULL: not a subcommand */
+	const struct ll_command *const
+	    *subcommands;        /* the commands of a group, NULL-ended; then run is NULL, and there are no options */
+	const char *summary;     /* "keep a card at a chosen utilisation"; lower case, no full stop */
+	const char *operands;    /* shown in the usage line: "COMMAND [ARG]..."; NULL: the command takes no operands */
+	const char *description; /* for --help and the manual page; its format is in wrap.h */
 	const struct ll_example *examples;     /* ended by a NULL line; may be NULL */
 	const struct ll_option *options;       /* ended by LL_OPTION_END */
-	size_t args_size;                      /* of the struct that the options fill; zeroed before */
+	size_t args_size;                      /* size of the struct that the options fill; main zeroes it before */
 	bool takes_command;                    /* the first operand ends the options */
-	enum ll_option_complete complete;      /* what the shell offers for operands */
-	int failure_status;                    /* of every error that names none itself; 0: as err.h says */
+	enum ll_option_complete complete;      /* what the shell completes operands with */
+	int failure_status;                    /* exit status of errors that name none themselves; 0: as err.h says */
 	const struct ll_help_status *statuses; /* ended by a NULL meaning; NULL: ll_help_statuses (help_text.h) */
 
 	/*
-	 * Does it. Returns 0, or a negative errno with err set, which main prints and turns into the exit status
-	 * (err.h), or a positive exit status to end with as it is, nothing printed. args is the filled struct.
+	 * Runs the command. args: the filled struct. Returns 0; or a negative errno with err set, which main prints and
+	 * turns into the exit status (err.h); or a positive exit status, for which main prints nothing.
 	 */
 	int (*run)(void *args, const struct ll_operands *operands, struct ll_err *err);
 };
@@ -54,17 +54,18 @@ struct ll_command {
 /* All commands, NULL-ended, in the order of the help. */
 extern const struct ll_command *const ll_commands[];
 
-/* The command of that name, or NULL. */
+/* Returns the command of that name, or NULL. */
 const struct ll_command *ll_command_find(const char *name);
 
 /* The same in a NULL-ended list. */
 const struct ll_command *ll_command_find_in(const struct ll_command *const *list, const char *name);
 
-/* How users write it: "run", "mps start". between: what stands between the two words. Writes to text, returns it. */
+/* Writes the command's name as users write it ("run", "mps start") to text, and returns text. between: the character
+ * between the two words. */
 enum { LL_COMMAND_NAME_SIZE = 64 };
 const char *ll_command_name(const struct ll_command *command, char between, char text[LL_COMMAND_NAME_SIZE]);
 
-/* The names of a list: "start, stop or env". */
+/* Adds the names of a list, with the separator between: "start, stop, env". */
 void ll_command_add_names(const struct ll_command *const *list, const char *separator, struct ll_strbuf *out);
 
 #endif

@@ -30,7 +30,7 @@ static const char tail[] = "\tesac\n"
 			   "}\n"
 			   "complete -F _loadline loadline\n";
 
-/* compgen's arguments that offer an option's values. */
+/* Adds the arguments of compgen that complete an option's value. */
 static void add_source(struct ll_strbuf *out, const struct ll_option *option)
 {
 	if (option->choices) {
@@ -68,7 +68,7 @@ static void add_names(struct ll_strbuf *out, const struct ll_option *option)
 	ll_strbuf_adds(out, "--help");
 }
 
-/* A group's subcommand makes the command "mps-start". */
+/* Adds the lines that turn a group and its subcommand into the command "mps-start". */
 static void add_group(struct ll_strbuf *out, const struct ll_command *group)
 {
 	ll_strbuf_addf(out,
@@ -102,7 +102,8 @@ static void add_words(struct ll_strbuf *out, const struct ll_command *command)
 	ll_strbuf_adds(out, "\t\t;;\n");
 }
 
-/* Behind "--" stands a program with its words: the program is a command or a file, and each other word a file. */
+/* Adds the commands that take a program after "--". The first word after it is completed as a command or a file, the
+ * others as files. */
 static void add_takers(struct ll_strbuf *out, const struct ll_command *const *command)
 {
 	for (; *command; command++) {

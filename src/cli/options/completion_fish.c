@@ -4,7 +4,7 @@
 #include "cli/options/option.h"
 #include "cli/options/wrap.h"
 
-/* The first sentence, in single quotes. */
+/* Adds the first sentence of text, in single quotes. */
 static void add_text(struct ll_strbuf *out, const char *text)
 {
 	size_t length = ll_wrap_first_sentence(text);
@@ -56,7 +56,8 @@ static void add_commands(struct ll_strbuf *out, const char *condition, const str
 	}
 }
 
-/* "status" is a command and one of a group's: where the group's name stands before, the latter is meant. */
+/* "status" is a command, and also a subcommand of mps. If the group's name stands before it, the subcommand is meant,
+ * so the command's line excludes the group's name. */
 static void add_other_groups(struct ll_strbuf *out, const char *name)
 {
 	for (const struct ll_command *const *command = ll_commands; *command; command++) {
@@ -78,7 +79,7 @@ static void add_subcommand(struct ll_strbuf *out, const struct ll_command *comma
 	add_options(out, condition.buf, command->options);
 	if (command->complete == LL_COMPLETE_CLAIM)
 		ll_strbuf_addf(out, "complete -c loadline -n '%s' -a '(__loadline_claims)'\n", condition.buf);
-	/* Behind "--" stands a program with its words. */
+	/* After "--" come a program and its words, which are completed as files. */
 	if (command->takes_command)
 		ll_strbuf_addf(out, "complete -c loadline -n '%s; and contains -- -- (commandline -opc)' -F\n",
 			       condition.buf);

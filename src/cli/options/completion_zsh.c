@@ -6,7 +6,7 @@
 #include "cli/options/option.h"
 #include "cli/options/wrap.h"
 
-/* The first sentence, safe inside single quotes and an _arguments specification. */
+/* Adds the first sentence of text, escaped for single quotes and for a specification of _arguments. */
 static void add_text(struct ll_strbuf *out, const char *text)
 {
 	size_t length = ll_wrap_first_sentence(text);

@@ -60,7 +60,7 @@ void ll_help_option(const struct ll_option *option, struct ll_strbuf *out)
 		ll_strbuf_addf(out, " (default: %s)", option->fallback);
 }
 
-/* One entry of a two-column list: left is at most a line, right is wrapped. */
+/* Adds one entry of a two-column list. left is at most one line, right is wrapped. */
 static void add_entry(struct ll_strbuf *out, const struct ll_strbuf *left, const char *right)
 {
 	size_t used = left->length + 2;

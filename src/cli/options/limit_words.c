@@ -46,7 +46,7 @@ int ll_limit_read_compute(const char *text, unsigned *ret_permille, struct ll_er
 int ll_limit_read_weight(const char *text, unsigned *ret_permille, struct ll_err *err)
 {
 	double weight;
-	/* A share's grammar is a plain number's, but for the sign at its end. */
+	/* ll_parse_percent reads a plain number as well as a percentage; a weight has no percent sign. */
 	if (strchr(text, '%') || ll_parse_percent(text, &weight, NULL) < 0)
 		return ll_err_set(err, -EINVAL, "--weight: '%.60s': not a number such as 2 or 0.5", text);
 	if (!(weight >= 0.01 && weight <= 100))

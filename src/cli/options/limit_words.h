@@ -1,8 +1,8 @@
 /*
- * limit_words.h - limits as users write them, the same in `run` and `set`.
+ * limit_words.h - reads limits as users write them, for `run` and `set`.
  *
- * Each writes its result only on success; -EINVAL otherwise, the text beginning with the option's name. "none" is 0: no
- * limit.
+ * Each function writes its result on success only. Otherwise it returns -EINVAL, and the error's text begins with the
+ * option's name. "none" is read as 0, which is no limit.
  */
 #ifndef LOADLINE_CLI_OPTIONS_LIMIT_WORDS_H
 #define LOADLINE_CLI_OPTIONS_LIMIT_WORDS_H
@@ -13,20 +13,20 @@
 
 struct ll_err;
 
-/* --mem: "20G", not 0. */
+/* Reads --mem, such as "20G". A size of 0 is an error. */
 int ll_limit_read_memory(const char *text, uint64_t *ret_bytes, struct ll_err *err);
 
-/* --compute: "25%", 0.1 to 100. */
+/* Reads --compute, such as "25%", from 0.1 to 100 %. */
 int ll_limit_read_compute(const char *text, unsigned *ret_permille, struct ll_err *err);
 
-/* --weight: "2" or "0.5", 0.01 to 100; there is no "none". */
+/* Reads --weight, such as "2" or "0.5", from 0.01 to 100. "none" is an error. */
 int ll_limit_read_weight(const char *text, unsigned *ret_permille, struct ll_err *err);
 
-/* --priority: one of ll_limit_priorities, which is NULL-ended. */
+/* Reads --priority, one of the words in ll_limit_priorities, which is NULL-ended. */
 extern const char *const ll_limit_priorities[];
 int ll_limit_read_priority(const char *text, enum ll_priority *ret_priority, struct ll_err *err);
 
-/* Texts that both commands' options share. */
+/* Help texts that options of both commands share. */
 #define LL_LIMIT_MEMORY_HELP                                                                                           \
 	"Device memory that all processes of the tenant together may have on each card, such as 20G, or "              \
 	"'none'."

@@ -8,7 +8,7 @@
 #include "cli/options/option.h"
 #include "cli/options/wrap.h"
 
-/* Text that roff prints as it is: no requests, no escapes, real hyphens. */
+/* Adds text escaped, so that roff prints it literally: no requests, no escapes, real hyphens. */
 static void add_escaped(struct ll_strbuf *out, const char *text, size_t length)
 {
 	bool at_line_start = !out->length || out->buf[out->length - 1] == '\n';
@@ -107,7 +107,7 @@ static void add_statuses(struct ll_strbuf *out, const struct ll_help_status *row
 	}
 }
 
-/* The subcommands of a group, one after the other. */
+/* Adds the subcommands of a group, one after the other. */
 static void add_subcommands(struct ll_strbuf *out, const struct ll_command *const *command)
 {
 	add_section(out, "COMMANDS");

@@ -1,5 +1,5 @@
 /*
- * man.h - the manual pages, in roff, made from the same tables as --help.
+ * man.h - manual pages in roff, made from the same tables as --help.
  */
 #ifndef LOADLINE_CLI_OPTIONS_MAN_H
 #define LOADLINE_CLI_OPTIONS_MAN_H
@@ -7,10 +7,10 @@
 struct ll_command;
 struct ll_strbuf;
 
-/* loadline(1). */
+/* Adds the page loadline(1). */
 void ll_man_program(struct ll_strbuf *out);
 
-/* loadline-COMMAND(1). */
+/* Adds the page loadline-COMMAND(1). */
 void ll_man_command(const struct ll_command *command, struct ll_strbuf *out);
 
 #endif

@@ -9,7 +9,7 @@
 #include "base/parse.h"
 #include "cli/options/nearest.h"
 
-/* The words as they are taken, one by one. */
+/* The state of the parser, which takes the words one by one. */
 struct parser {
 	const struct ll_option *options;
 	char *args;
@@ -116,7 +116,7 @@ static int set_value(struct parser *p, const struct ll_option *option, const cha
 	return 0;
 }
 
-/* The option's value is the next word. */
+/* Takes the next word as the option's value. */
 static int take_value(struct parser *p, const struct ll_option *option)
 {
 	const char *word = p->next < p->count ? p->words[p->next] : NULL;
@@ -272,13 +272,13 @@ const struct ll_option ll_global_options[] = {
      LL_OPTION_OPTIONAL(struct ll_globals, sim),
      .complete = LL_COMPLETE_FILE,
      .help = "Run on the simulated driver instead of the real one, child processes included. SCENARIO "
-	     "is a file that describes its cards, or the name of a scenario that loadline brings."},
+	     "is a file that describes its cards, or the name of one of loadline's scenarios."},
     {.name = "log-level",
      .placeholder = "LEVEL",
      LL_OPTION_CHOICE(struct ll_globals, log_level),
      .choices = levels,
      .fallback = "info",
-     .help = "Least important lines to log."},
+     .help = "The least important log lines to print."},
     {.name = "version", LL_OPTION_FLAG(struct ll_globals, wants_version), .help = "Print the version and exit."},
     LL_OPTION_END,
 };

@@ -1,8 +1,8 @@
 /*
- * option.h - one table row per option: how it is parsed, its --help line, its paragraph in the man page and
- * its shell completion all come from here.
+ * option.h - the option table of a command, one row for each option. The parser, --help, the manual page and the shell
+ * completions use the same row.
  *
- * A command keeps what its options say in a struct of its own and describes each field by a row:
+ * A command has a struct for the values of its options, and describes each field by a row:
  *
  *     struct hold_args {
  *             char *cards;
@@ -20,14 +20,14 @@
  *         LL_OPTION_END,
  *     };
  *
- * The kind macros check at compile time that the field has the type the parser writes. A fallback is parsed
- * like what a user writes; without one the field stays zero. Every command has --help without a row.
+ * The kind macros check at compile time that the field has the type that the parser writes. A fallback is parsed like a
+ * user's value. An option that is not given and has no fallback leaves its field zero. Every command has --help without
+ * a row.
  *
- * Accepted are --name=value, --name value, -n value, -nvalue and several flags in one word (-ab). Names are not
- * abbreviated. Options and operands may be mixed; "--" ends the options. Of an option given twice the last counts,
- * but a list joins its values with commas. A table has at most 64 rows.
- * A value in a word of its own must not begin with "--", and a text must not be
- * empty: both are nearly always a slip.
+ * The parser accepts --name=value, --name value, -n value, -nvalue and several flags in one word (-ab). It does not
+ * accept abbreviated names. Options and operands may be mixed; "--" ends the options. If an option is given twice, the
+ * last value counts; a list joins its values with commas. A value in a word of its own must not begin with "--", and a
+ * text must not be empty: both are usually mistakes. A table has at most 64 rows.
  */
 #ifndef LOADLINE_CLI_OPTIONS_OPTION_H
 #define LOADLINE_CLI_OPTIONS_OPTION_H
@@ -56,7 +56,7 @@ enum ll_option_complete {
 	LL_COMPLETE_FILE,    /* the shell offers file names */
 	LL_COMPLETE_CARD,    /* card indices and "all" */
 	LL_COMPLETE_COMMAND, /* subcommands */
-	LL_COMPLETE_CLAIM,   /* claims and tenants, as `loadline status` has them at the moment */
+	LL_COMPLETE_CLAIM,   /* claims and tenants that `loadline status` shows now */
 };
 
 struct ll_option {
@@ -68,7 +68,7 @@ struct ll_option {
 	const char *fallback;       /* shown as the default and parsed; NULL: none */
 	const char *const *choices; /* CHOICE: words, NULL-ended; TEXT: only offered by completion */
 	double min;
-	double max; /* numbers: the range taken; max 0 means no limit */
+	double max; /* numbers: the allowed range; max 0 means no limit */
 	enum ll_option_complete complete;
 	const char *help; /* one or more whole sentences */
 };
@@ -90,7 +90,7 @@ struct ll_option {
 #define LL_OPTION_OPTIONAL(type, field)                                                                                \
 	.kind = LL_OPTION_KIND_OPTIONAL, .offset = LL_OPTION_FIELD_(type, field, const char *)
 
-/* Rows that mean the same in every command. */
+/* Rows that have the same meaning in every command. */
 #define LL_OPTION_CARDS(type, field)                                                                                   \
 	{                                                                                                              \
 		.name = "cards", .letter = 'i', .placeholder = "CARDS", LL_OPTION_LIST(type, field),                   \
@@ -108,23 +108,23 @@ struct ll_option {
 		.name = NULL                                                                                           \
 	}
 
-/* What is left when the options are taken out. */
+/* The words that are not options. */
 struct ll_operands {
 	int count;
 	char **words; /* NULL-ended, so that exec can take it */
 };
 
 /*
- * Fills args, which the caller has zeroed, from argv[0..argc), which holds no program or command name and is followed
- * by a NULL. The operands are moved to the front of argv. stops_at_operand: the first operand ends the options.
- * *ret_wants_help is set where --help or -h is met, and then nothing else counts.
- * -EINVAL for anything not in the table and for a missing, unwanted or bad value; the text names the option. args may
- * be partly filled then: ll_options_fini is safe on it, and on zeroes.
+ * Parses argv[0..argc), and fills args, which the caller has zeroed. argv has no program or command name, and a NULL
+ * after its end. The operands are moved to the front of argv. stops_at_operand: the first operand ends the options.
+ * *ret_wants_help: --help or -h was given, and the rest was not parsed. -EINVAL: an option is not in the table, or its
+ * value is missing, bad or not allowed; the error's text names the option. Then args may be partly filled.
+ * ll_options_fini accepts such args, and zeroed ones.
  */
 int ll_options_parse(const struct ll_option *options, void *args, int argc, char **argv, bool stops_at_operand,
 		     struct ll_operands *ret_operands, bool *ret_wants_help, struct ll_err *err);
 
-/* Frees the lists and zeroes their fields. */
+/* Frees the lists in args and zeroes their fields. */
 void ll_options_fini(const struct ll_option *options, void *args);
 
 /* The options that stand before COMMAND. */

@@ -1,8 +1,8 @@
 /*
- * wrap.h - running text for people.
+ * wrap.h - breaks running text into lines.
  *
- * Text is paragraphs separated by one blank line ("\n\n"). A paragraph that begins with a blank is kept line by line,
- * for tables and command lines; any other is one long line that is broken where it fits.
+ * A text consists of paragraphs with an empty line between ("\n\n"). A paragraph that begins with a blank keeps its
+ * lines, for tables and command lines. Any other paragraph is filled up to the width.
  */
 #ifndef LOADLINE_CLI_OPTIONS_WRAP_H
 #define LOADLINE_CLI_OPTIONS_WRAP_H
@@ -14,15 +14,15 @@ struct ll_strbuf;
 enum { LL_WRAP_WIDTH = 79 };
 
 /*
- * Appends text, broken at LL_WRAP_WIDTH. The cursor is at column; every further line, and each line of a kept
- * paragraph, begins with indent blanks. A newline ends the text.
+ * Appends text, broken at LL_WRAP_WIDTH, and a newline. The first line starts at column. Every further line, and each
+ * line of a kept paragraph, begins with indent blanks.
  */
 void ll_wrap(struct ll_strbuf *out, const char *text, size_t column, size_t indent);
 
-/* Length of the paragraph at text, and in *ret_next where the next one begins (at the NUL after the last one). */
+/* Returns the length of the paragraph at text. *ret_next: the start of the next paragraph, or the NUL at the end. */
 size_t ll_wrap_paragraph(const char *text, const char **ret_next);
 
-/* Length of the first sentence of text, without its full stop: what fits a completion menu. */
+/* Returns the length of the first sentence without its full stop. Completion menus show that sentence. */
 size_t ll_wrap_first_sentence(const char *text);
 
 #endif

@@ -106,7 +106,7 @@ const struct ll_option ll_probe_options[] = {
 
 /* ---- words in lists ---- */
 
-/* Calls take for each word of a list with commas. */
+/* Calls take for each word of a comma-separated list. */
 static int each_word(const char *option, const char *list, int (*take)(const char *word, void *to, struct ll_err *err),
 		     void *to, struct ll_err *err)
 {
@@ -225,8 +225,8 @@ static int take_under(const char *word, void *to, struct ll_err *err)
 
 /* ---- all of them ---- */
 
-/* What an option that was not given stands for. Exclusive cells are left out where the card is not in that mode; that
- * the matrix does by itself (cli/probe/environment.h). */
+/* Fills in the choice, with the defaults of options that were not given. The default includes exclusive cells;
+ * cmd_probe.c leaves them out if the card is not in that mode. */
 static int read_choice(const struct ll_probe_args *args, struct ll_probe_choice *choice, struct ll_err *err)
 {
 	int rc = each_word("parallel", args->parallel ? args->parallel : "streams,threads,per-thread,processes",

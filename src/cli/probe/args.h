@@ -19,16 +19,16 @@ struct ll_probe_args {
 
 extern const struct ll_option ll_probe_options[];
 
-/* What is to be done. */
+/* What the user asks for. */
 struct ll_probe_wish {
 	unsigned experiments; /* enum ll_probe_experiment */
 	struct ll_probe_choice choice;
 	struct ll_probe_load load;
-	size_t runs;      /* of the slices, the preemption, the idle context */
-	size_t cell_runs; /* of each cell */
+	size_t runs;      /* runs of the slice, preemption and idle measurements */
+	size_t cell_runs; /* runs of each cell */
 };
 
-/* -EINVAL naming the option and the word in it. */
+/* Reads the options. -EINVAL: the error names the option and the bad word. */
 int ll_probe_args_read(const struct ll_probe_args *args, struct ll_probe_wish *ret_wish, struct ll_err *err);
 
 #endif

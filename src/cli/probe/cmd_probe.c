@@ -21,7 +21,7 @@
 
 enum { MAX_CELLS = LL_PROBE_PARALLELS * LL_PROBE_CHOICES * LL_PROBE_CHOICES * 4 };
 
-/* Everything that lives as long as the command. */
+/* The state of the command. */
 struct probe_run {
 	const struct ll_probe_args *args;
 	struct ll_probe_wish wish;
@@ -32,7 +32,7 @@ struct probe_run {
 	struct ll_probe_report report;
 	struct ll_probe_cell *cells;
 	struct ll_probe_result *results;
-	int signal_status; /* what to end with after -EINTR */
+	int signal_status; /* the exit status after -EINTR */
 	FILE *svg;         /* --svg, open */
 	bool has_made_svg;
 	sigset_t old_signals;
@@ -56,7 +56,7 @@ static int choose_card(const struct ll_driver *driver, const char *text, const s
 	return 0;
 }
 
-/* Unless they are asked for, cells of a mode that the card is not in are left out, and not told of. */
+/* Silently leaves out cells that need another compute mode, unless the user asked for them. */
 static void leave_out_exclusive(struct ll_probe_choice *choice)
 {
 	size_t kept = 0;
@@ -101,7 +101,7 @@ static void describe_card(struct probe_run *run, const struct ll_driver *driver)
 	report->measured = run->wish.experiments;
 }
 
-/* What others do on the card at the same time is in the figures, too. */
+/* Warns of other processes on the card, because their work changes the figures. */
 static void warn_of_company(const struct ll_card *card)
 {
 	struct ll_process_list list = {0};
@@ -121,14 +121,14 @@ static int tell_cell(void *user, const struct ll_probe_result *result, struct ll
 	return run->args->json ? ll_probe_json_cell(result, err) : ll_probe_text_cell(result, err);
 }
 
-static int arrange(void *user, struct ll_probe_under under, unsigned connections, const char *const **ret_environment,
-		   struct ll_err *err)
+static int arrange_environment(void *user, struct ll_probe_under under, unsigned connections,
+			       const char *const **ret_environment, struct ll_err *err)
 {
 	struct probe_run *run = user;
 	return ll_probe_environment_arrange(&run->environment, under, connections, ret_environment, err);
 }
 
-/* Before the driver is opened: its threads would take the signal, and the process with it. */
+/* Called before the driver is opened: a signal in one of the driver's threads would end the process. */
 static int block_signals(struct probe_run *run, struct ll_err *err)
 {
 	sigset_t set;
@@ -136,7 +136,7 @@ static int block_signals(struct probe_run *run, struct ll_err *err)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGHUP);
-	signal(SIGPIPE, SIG_IGN); /* a reader that goes away ends the measuring in order */
+	signal(SIGPIPE, SIG_IGN); /* a write to a closed pipe then fails, and the probe ends after it has cleaned up */
 	pthread_sigmask(SIG_BLOCK, &set, &run->old_signals);
 	run->host.signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return run->host.signal_fd < 0 ? ll_err_set(err, -errno, "wait for signals: %s", strerror(errno)) : 0;
@@ -168,7 +168,8 @@ static int measure_all(struct probe_run *run, struct ll_err *err)
 	return rc;
 }
 
-/* The signal that came, as a shell tells it: 130 for Ctrl-C. Taken off: it has done its work. */
+/* Returns 128 and the number of the signal that came, as a shell does: 130 for Ctrl-C. It takes the signal off the
+ * queue. */
 static int signal_status(const struct probe_run *run)
 {
 	struct signalfd_siginfo info;
@@ -177,8 +178,8 @@ static int signal_status(const struct probe_run *run)
 	return 128 + (int)info.ssi_signo;
 }
 
-/* Whatever happens while measuring, what was arranged outside is put back. */
-static int measure(struct probe_run *run, struct ll_err *err)
+/* Measures, and afterwards restores the environment, also after a failure. */
+static int measure_card(struct probe_run *run, struct ll_err *err)
 {
 	struct ll_err fini_err = {0};
 	int rc = measure_all(run, err);
@@ -197,7 +198,8 @@ static int measure(struct probe_run *run, struct ll_err *err)
 
 /* ---- after ---- */
 
-/* Before anything is measured: a name that cannot be written must not cost two minutes. What is in it stays until then.
+/* Opens the file before the measurement, so that a bad name does not cost two minutes. The old content stays until the
+ * picture is written.
  */
 static int open_svg(struct probe_run *run, struct ll_err *err)
 {
@@ -221,12 +223,12 @@ static int write_svg(struct probe_run *run, struct ll_err *err)
 	ll_probe_svg(&run->report, &svg);
 	if (svg.failed)
 		return ll_err_set(err, -ENOMEM, "--svg: %s", strerror(ENOMEM));
-	/* A pipe or a terminal has nothing to cut off. */
+	/* A pipe or a terminal cannot be truncated (EINVAL). */
 	bool is_cut = ftruncate(fileno(run->svg), 0) == 0 || errno == EINVAL;
 	bool is_whole = is_cut && fwrite(svg.buf, 1, svg.length, run->svg) == svg.length && fflush(run->svg) == 0;
 	if (!is_whole)
 		return ll_err_set(err, -EIO, "--svg: %.200s: %s", run->args->svg, strerror(errno));
-	run->has_made_svg = false; /* it stays */
+	run->has_made_svg = false; /* the file is complete, and is kept */
 	return 0;
 }
 
@@ -266,7 +268,7 @@ static int probe_card(struct probe_run *run, struct ll_err *err)
 		ll_probe_text_begin(&run->report);
 	warn_of_company(run->card);
 	if (rc == 0 && run->wish.experiments & ~(unsigned)LL_PROBE_FIRST) {
-		rc = measure(run, err);
+		rc = measure_card(run, err);
 		if (rc == 0)
 			rc = show_end(run, err);
 		pthread_sigmask(SIG_SETMASK, &run->old_signals, NULL);
@@ -284,7 +286,7 @@ static int list_cells(struct probe_run *run, struct ll_err *err)
 	return 0;
 }
 
-static void fini(struct probe_run *run)
+static void fini_run(struct probe_run *run)
 {
 	for (size_t i = 0; run->results && i < run->report.count; i++)
 		ll_probe_result_fini(&run->results[i]);
@@ -329,7 +331,8 @@ static int run_probe(void *words, const struct ll_operands *operands, struct ll_
 {
 	struct probe_run run = {.args = words};
 	(void)operands;
-	run.host = (struct ll_probe_host){.user = &run, .signal_fd = -1, .arrange = arrange, .tell = tell_cell};
+	run.host =
+	    (struct ll_probe_host){.user = &run, .signal_fd = -1, .arrange = arrange_environment, .tell = tell_cell};
 	int rc = ll_probe_args_read(run.args, &run.wish, err);
 	if (rc == 0 && run.args->list) {
 		rc = make_cells(&run, err);
@@ -340,7 +343,7 @@ static int run_probe(void *words, const struct ll_operands *operands, struct ll_
 	}
 	if (rc == -EINTR)
 		rc = run.signal_status;
-	fini(&run);
+	fini_run(&run);
 	return rc;
 }
 

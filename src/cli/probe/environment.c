@@ -9,7 +9,7 @@
 #include "cli/probe/keeper.h"
 #include "driver/readings.h"
 
-/* A pipe folder without a daemon keeps a process out of MPS (doc/facts.md). */
+/* A process whose pipe directory has no daemon does not use MPS (doc/facts.md). */
 static const char no_mps[] = "CUDA_MPS_PIPE_DIRECTORY=/nonexistent/loadline-keeps-out-of-mps";
 
 __attribute__((format(printf, 2, 3))) static void add_variable(struct ll_probe_environment *environment,
@@ -25,7 +25,7 @@ __attribute__((format(printf, 2, 3))) static void add_variable(struct ll_probe_e
 	environment->variables[count] = environment->texts[count];
 }
 
-/* What a user's own environment may have that changes how kernels are queued or who may use what. */
+/* Replaces the user's variables that change how kernels are queued, or which cards and SMs a process may use. */
 static void begin_variables(struct ll_probe_environment *environment, unsigned connections)
 {
 	memset(environment->variables, 0, sizeof environment->variables);
@@ -85,7 +85,7 @@ static int need_exclusive(struct ll_probe_environment *environment, struct ll_er
 	if (rc < 0)
 		ll_probe_keeper_owe_mode(environment->keeper, NULL);
 	if (rc < 0)
-		rc = -EOPNOTSUPP; /* these cells say it; the others are measured all the same */
+		rc = -EOPNOTSUPP; /* these cells report the error; the other cells are measured */
 	return rc;
 }
 
@@ -97,7 +97,7 @@ static int need_default(struct ll_probe_environment *environment, struct ll_err 
 		rc = ll_read_compute_mode(environment->card, &mode, err);
 	if (rc == 0 && mode != LL_MODE_DEFAULT)
 		return ll_err_set(err, -EOPNOTSUPP, "the card is in %s mode", ll_compute_mode_text(mode));
-	return rc == -ENOSYS ? 0 : rc; /* a card without modes is in the default one */
+	return rc == -ENOSYS ? 0 : rc; /* a card without compute modes counts as in the default mode */
 }
 
 /* ---- MPS ---- */
@@ -129,7 +129,7 @@ static int join_mps(struct ll_probe_environment *environment, unsigned percent, 
 	if (rc < 0)
 		return rc;
 	add_variable(environment, "CUDA_MPS_PIPE_DIRECTORY=%.200s", ll_probe_mps_pipe(environment->mps));
-	/* The daemon shows its one card as the first, whatever number it has elsewhere. */
+	/* The daemon shows its only card as card 0. */
 	add_variable(environment, "CUDA_VISIBLE_DEVICES");
 	if (percent)
 		add_variable(environment, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=%u", percent);
@@ -149,7 +149,7 @@ int ll_probe_environment_arrange(void *user, struct ll_probe_under under, unsign
 	} else {
 		add_variable(environment, "%s", no_mps);
 		add_variable(environment, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
-		/* CUDA shows a process one slice, and without being told that is the first. */
+		/* CUDA shows a process one slice, the first one unless CUDA_VISIBLE_DEVICES names another. */
 		if (environment->card->is_mig)
 			add_variable(environment, "CUDA_VISIBLE_DEVICES=%.96s", environment->card->uuid);
 		rc = under.manner == LL_PROBE_EXCLUSIVE ? need_exclusive(environment, err)

@@ -18,8 +18,8 @@ static json_t *number_percent(double part)
 	return ll_json_real(100 * part, DECIMALS);
 }
 
-/* null where nothing was measured. make turns a value into what is printed. */
-static json_t *spread(const struct ll_spread *spread, json_t *(*make)(double value))
+/* Makes the object of a spread, null if nothing was measured. make: turns a value into JSON. */
+static json_t *make_spread(const struct ll_spread *spread, json_t *(*make)(double value))
 {
 	if (!spread->count)
 		return json_null();
@@ -52,7 +52,7 @@ static json_t *cell_object(const char *event, const struct ll_probe_cell *cell)
 			 cell->is_full ? "full" : "tiny", "connections", (json_int_t)cell->connections);
 }
 
-/* Times from the first start of the run. */
+/* Times count from the first start of the run. */
 static json_t *kernels_array(const struct ll_probe_result *result)
 {
 	json_t *array = json_array();
@@ -91,11 +91,12 @@ int ll_probe_json_cell(const struct ll_probe_result *result, struct ll_err *err)
 		    "word", ll_probe_word_text(result->word), "runs", (json_int_t)result->runs, "agreeing",
 		    (json_int_t)result->agreeing, "refusal", text_or_null(result->why), "count",
 		    (json_int_t)result->load.parties, "each", (json_int_t)result->load.kernels, "kernel_us",
-		    (double)result->load.length_ns / 1e3, "overlap_percent", spread(&result->overlap, number_percent),
-		    "slice_us", spread(&result->slice_ns, number_us), "switch_us",
-		    spread(&result->switch_ns, number_us), "window_us", spread(&result->window_ns, number_us),
-		    "empty_percent", spread(&result->lost, number_percent), "first_share_percent",
-		    spread(&result->share, number_percent), "clock_step_ns", (json_int_t)result->step_ns, "sms",
+		    (double)result->load.length_ns / 1e3, "overlap_percent",
+		    make_spread(&result->overlap, number_percent), "slice_us",
+		    make_spread(&result->slice_ns, number_us), "switch_us", make_spread(&result->switch_ns, number_us),
+		    "window_us", make_spread(&result->window_ns, number_us), "empty_percent",
+		    make_spread(&result->lost, number_percent), "first_share_percent",
+		    make_spread(&result->share, number_percent), "clock_step_ns", (json_int_t)result->step_ns, "sms",
 		    (json_int_t)result->sm_count, "sms_together", (json_int_t)result->sms_together, "longest_empty_us",
 		    (double)result->idle_ns / 1e3, "kernels", kernels_array(result));
 	if (!rest || json_object_update_new(object, rest) < 0) {
@@ -109,20 +110,21 @@ int ll_probe_json_cell(const struct ll_probe_result *result, struct ll_err *err)
 
 static int print_slicing(const struct ll_probe_slicing *slicing, struct ll_err *err)
 {
-	return ll_json_line(
-	    json_pack("{s:s, s:o, s:I, s:o, s:o, s:o}", "event", "slice", "not_measured", text_or_null(slicing->why),
-		      "runs", (json_int_t)slicing->runs, "slice_us", spread(&slicing->slice_ns, number_us), "switch_us",
-		      spread(&slicing->switch_ns, number_us), "empty_percent", spread(&slicing->lost, number_percent)),
-	    err);
+	return ll_json_line(json_pack("{s:s, s:o, s:I, s:o, s:o, s:o}", "event", "slice", "not_measured",
+				      text_or_null(slicing->why), "runs", (json_int_t)slicing->runs, "slice_us",
+				      make_spread(&slicing->slice_ns, number_us), "switch_us",
+				      make_spread(&slicing->switch_ns, number_us), "empty_percent",
+				      make_spread(&slicing->lost, number_percent)),
+			    err);
 }
 
 static int print_arrival(const struct ll_probe_arrival *arrival, struct ll_err *err)
 {
 	return ll_json_line(json_pack("{s:s, s:o, s:I, s:o, s:o, s:o}", "event", "preemption", "not_measured",
 				      text_or_null(arrival->why), "runs", (json_int_t)arrival->runs, "high_wait_us",
-				      spread(&arrival->high_wait_ns, number_us), "equal_wait_us",
-				      spread(&arrival->equal_wait_ns, number_us), "blocks_left_us",
-				      spread(&arrival->round_ns, number_us)),
+				      make_spread(&arrival->high_wait_ns, number_us), "equal_wait_us",
+				      make_spread(&arrival->equal_wait_ns, number_us), "blocks_left_us",
+				      make_spread(&arrival->round_ns, number_us)),
 			    err);
 }
 
@@ -130,8 +132,8 @@ static int print_idling(const struct ll_probe_idling *idling, struct ll_err *err
 {
 	return ll_json_line(
 	    json_pack("{s:s, s:o, s:I, s:o, s:o, s:o}", "event", "idle", "not_measured", text_or_null(idling->why),
-		      "runs", (json_int_t)idling->runs, "alone_us", spread(&idling->alone_ns, number_us), "beside_us",
-		      spread(&idling->beside_ns, number_us), "memory_bytes",
+		      "runs", (json_int_t)idling->runs, "alone_us", make_spread(&idling->alone_ns, number_us),
+		      "beside_us", make_spread(&idling->beside_ns, number_us), "memory_bytes",
 		      idling->memory_bytes ? json_integer((json_int_t)idling->memory_bytes) : json_null()),
 	    err);
 }

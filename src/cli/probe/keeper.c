@@ -132,7 +132,7 @@ static void clear_folder(const struct ll_driver *driver, const char *folder)
 
 /* ---- the keeper ---- */
 
-/* If another program has changed the mode since, it stays. */
+/* If another program has changed the mode since, the keeper leaves it. */
 static void put_back_mode(const struct ll_driver *driver, const char *uuid)
 {
 	const struct ll_card *card = ll_cards_find_uuid(driver, uuid);
@@ -155,7 +155,7 @@ static void pay_debt(const struct ll_probe_debt *debt)
 	ll_driver_close(driver);
 }
 
-/* Closes the outputs, so that a reader of a pipe need not wait for the keeper. */
+/* Closes the standard streams, so that a reader of a pipe need not wait for the keeper. */
 static void let_go_of_outputs(void)
 {
 	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);

@@ -3,9 +3,9 @@
  *
  * The probe starts a private MPS daemon in a temporary folder, for one card. No other program's clients find it, and it
  * needs neither root nor another compute mode. The probe may also change a card's compute mode. Daemon, folder and mode
- * would outlive a probe that dies by SIGKILL. So a process of its own, the keeper, waits for the end of the probe,
- * which it sees at the end of a pipe, and then undoes what the probe has not undone. Before each change the probe
- * writes into that pipe what is to be undone.
+ * would outlive a probe that dies by SIGKILL. So a separate process, the keeper, waits for the end of the probe, and
+ * then undoes what the probe has not undone. A pipe connects the two: before each change the probe writes into it what
+ * must be undone, and the pipe closes when the probe ends.
  */
 #ifndef LOADLINE_CLI_PROBE_KEEPER_H
 #define LOADLINE_CLI_PROBE_KEEPER_H
@@ -17,13 +17,13 @@
 struct ll_err;
 struct ll_probe_mps;
 
-/* Short, because the driver's sockets are in it (mps/place.h). */
+/* Short, because the folder has the driver's sockets (mps/place.h). */
 enum { LL_PROBE_MPS_FOLDER_SIZE = 80 };
 
-/* What is to be undone; an empty text: nothing. */
+/* What must be undone. An empty text: nothing. */
 struct ll_probe_debt {
-	char folder[LL_PROBE_MPS_FOLDER_SIZE]; /* of a private MPS daemon: end the daemon, remove the folder */
-	char exclusive_uuid[LL_UUID_SIZE];     /* of a card: put it back into the default mode */
+	char folder[LL_PROBE_MPS_FOLDER_SIZE]; /* of the private MPS daemon: end the daemon and remove the folder */
+	char exclusive_uuid[LL_UUID_SIZE];     /* of a card: restore its default mode */
 };
 
 struct ll_probe_keeper {

@@ -1,5 +1,5 @@
 /*
- * output.h - what `loadline probe` prints: a table with statements below it, or JSON lines.
+ * output.h - the output of `loadline probe`: a table with statements below it, or JSON lines.
  */
 #ifndef LOADLINE_CLI_PROBE_OUTPUT_H
 #define LOADLINE_CLI_PROBE_OUTPUT_H
@@ -14,12 +14,12 @@ struct ll_err;
 
 void ll_probe_text_begin(const struct ll_probe_report *report);
 void ll_probe_text_heading(void);
-/* A row for a cell, as soon as it is measured. */
+/* Prints the row of a cell, as soon as it is measured. */
 int ll_probe_text_cell(const struct ll_probe_result *result, struct ll_err *err);
-/* What was measured besides the matrix, and the statements. */
+/* Prints the measurements other than the matrix, and the statements. */
 void ll_probe_text_end(const struct ll_probe_report *report);
 void ll_probe_text_first(const struct ll_probe_first *first);
-/* --list */
+/* Prints the cells for --list. */
 void ll_probe_text_list(const struct ll_probe_cell *cells, size_t count);
 
 /* ---- JSON: {"event":"card"|"cell"|"slice"|"preemption"|"idle"|"memory"|"statement"|"first"|"list", …} ---- */

@@ -10,7 +10,7 @@
 
 #define ROW "%-11s%-10s%-6s%-10s%-5s%-12s%9s%10s%10s%8s%5s%6s\n"
 
-/* A switch is a tenth of it (doc/facts.md). */
+/* A switch between processes takes a tenth of this time (doc/facts.md). */
 #define LONG_EMPTY_NS 1500000
 
 enum { FIELD = 24, NAME_COLUMN = 14 };
@@ -123,7 +123,7 @@ void ll_probe_text_list(const struct ll_probe_cell *cells, size_t count)
 	printf("%zu cells\n", count);
 }
 
-/* A sign for each group of numbers: 512 of them fit on four lines. */
+/* Prints one sign for each group of numbers, so that 512 numbers fit on four lines. */
 static void print_numbers(const int32_t numbers[LL_FIRST_NUMBERS])
 {
 	enum { PER_SIGN = 4, PER_LINE = 64 };
@@ -147,10 +147,10 @@ void ll_probe_text_first(const struct ll_probe_first *first)
 	       LL_FIRST_NUMBERS, LL_FIRST_UNTOUCHED, first->blocks, first->threads);
 	print_numbers(first->numbers);
 	ll_strbuf_addf(&out,
-		       "%zu of %d were written%s. The grid says how much a kernel does, the size of its data "
-		       "does not: thread t of block b computes the index b * %u + t, so %u blocks of %u threads "
-		       "are %u threads and reach the indexes 0 to %u. No thread writes the other %zu, and CUDA "
-		       "reports no error, for nothing went wrong.",
+		       "%zu of %d were written%s. The grid decides how much a kernel does, not the size of its data: "
+		       "thread t of block b computes the index b * %u + t, so %u blocks of %u threads are %u threads "
+		       "and reach the indexes 0 to %u. No thread writes the other %zu. CUDA reports no error, because "
+		       "nothing went wrong.",
 		       written, LL_FIRST_NUMBERS, ll_probe_first_is_in_order(first->numbers) ? ", the first ones" : "",
 		       first->threads, first->blocks, first->threads, first->blocks * first->threads,
 		       first->blocks * first->threads - 1, LL_FIRST_NUMBERS - written);

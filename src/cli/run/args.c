@@ -15,8 +15,8 @@
 
 enum { MIB_SHIFT = 20, NAME_TAIL = 16 };
 
-/* What a context is charged by the shim (footprint.h): 2 MiB for each SM, and the default stack of every thread that
- * fits on it (doc/facts.md, "Memory of a context"). */
+/* The library charges a context this (footprint.h): 2 MiB for each SM, and the default stack of each thread that the
+ * card holds (doc/facts.md, "Memory of a context"). */
 #define CONTEXT_BYTES_PER_SM (UINT64_C(2) << MIB_SHIFT)
 #define STACK_BYTES_PER_SM UINT64_C(1024 * 2048)
 
@@ -80,7 +80,7 @@ static uint64_t make_id(void)
 	return id;
 }
 
-/* "train.py-4711": what the name may not have becomes an underscore. */
+/* Makes a name such as "train.py-4711". Characters that a name may not have become underscores. */
 static void make_name(const char *command, char name[LL_TENANT_NAME_SIZE])
 {
 	const char *slash = strrchr(command, '/');
@@ -106,7 +106,7 @@ static int read_name(const char *text, char name[LL_TENANT_NAME_SIZE], struct ll
 	return 0;
 }
 
-/* "10s" or "10s:kill". */
+/* Reads "10s" or "10s:kill". */
 static int read_max_kernel(const char *text, struct ll_run_settings *settings, struct ll_err *err)
 {
 	char copy[64];
@@ -118,7 +118,7 @@ static int read_max_kernel(const char *text, struct ll_run_settings *settings, s
 	if (rc < 0)
 		return ll_err_wrap(err, "--max-kernel");
 	if (!settings->max_kernel_ns)
-		return ll_err_set(err, -EINVAL, "--max-kernel: '%.60s': no kernel is as short", text);
+		return ll_err_set(err, -EINVAL, "--max-kernel: '%.60s': shorter than any kernel", text);
 	settings->kills_at_max_kernel = text[length];
 	return 0;
 }
@@ -191,7 +191,7 @@ int ll_run_args_check_card(const struct ll_run_settings *settings, const struct 
 			   card->memory_bytes >> MIB_SHIFT);
 		return ll_err_hint(err, "give at most that, or leave the limit out");
 	}
-	/* By space a context has its part of the SMs. */
+	/* By space a context has a part of the SMs only. */
 	unsigned sms =
 	    settings->space_permille ? (card->sm_count * settings->space_permille + 999) / 1000 : card->sm_count;
 	uint64_t least = (CONTEXT_BYTES_PER_SM + STACK_BYTES_PER_SM) * sms;

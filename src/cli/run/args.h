@@ -1,5 +1,5 @@
 /*
- * args.h - the options of `loadline run`, and what they mean for the programs it starts.
+ * args.h - the options of `loadline run`, and their translation into the settings of a tenant.
  */
 #ifndef LOADLINE_CLI_RUN_ARGS_H
 #define LOADLINE_CLI_RUN_ARGS_H
@@ -11,11 +11,11 @@
 #include "driver/cards.h"
 #include "ledger/run_settings.h"
 
-/* What the programs of a card share. */
+/* What the programs on a card share. */
 enum ll_run_by {
-	LL_RUN_BY_TIME,  /* its time */
-	LL_RUN_BY_SPACE, /* its SMs, at the same time, as clients of MPS */
-	LL_RUN_BY_AUTO,  /* by space where an MPS daemon takes the program as it is asked for, else by time */
+	LL_RUN_BY_TIME,  /* the card's time */
+	LL_RUN_BY_SPACE, /* the card's SMs at the same time, as clients of MPS */
+	LL_RUN_BY_AUTO,  /* by space if an MPS daemon takes the program with these options, otherwise by time */
 };
 
 struct ll_run_args {
@@ -29,7 +29,7 @@ struct ll_run_args {
 
 extern const struct ll_option ll_run_options[];
 
-/* The rows that `run` and `mps run` have alike, over struct ll_run_args. */
+/* Option rows that `run` and `mps run` share. They fill struct ll_run_args. */
 #define LL_RUN_OPTION_WEIGHT                                                                                           \
 	{                                                                                                              \
 		.name = "weight", .letter = 'w', .placeholder = "NUMBER", LL_OPTION_TEXT(struct ll_run_args, weight),  \
@@ -43,19 +43,21 @@ extern const struct ll_option ll_run_options[];
 	}
 
 /*
- * The settings of a new tenant: a random id, a name made from the command and this process's id where none was
- * given. The folder is left empty, and so is the share of space where no --compute says it. -EINVAL names the option.
+ * Makes the settings of a new tenant, with a random id. Without --tenant the name is made of the command and this
+ * process's id. The folder stays empty, and without --compute the share of space does too. -EINVAL: the error names the
+ * option.
  */
 int ll_run_args_settings(const struct ll_run_args *args, const char *command, struct ll_run_settings *ret_settings,
 			 struct ll_err *err);
 
 /*
- * Inside a tenant (outer) a program stays in it: its limits hold for the whole tree, so one may not be left for
- * another. -EPERM when the options ask for that.
+ * Checks the options of a `run` inside a tenant (outer). All programs that a tenant starts stay in it, so limits and a
+ * new name are not allowed: -EPERM.
  */
 int ll_run_args_check_nested(const struct ll_run_args *args, const struct ll_run_settings *outer, struct ll_err *err);
 
-/* Whether the limits make sense on this card: not above its memory, above what a context takes. -EINVAL. */
+/* Checks the memory limit for this card. -EINVAL: the limit is larger than the card's memory, or smaller than a
+ * context. */
 int ll_run_args_check_card(const struct ll_run_settings *settings, const struct ll_card *card, struct ll_err *err);
 
 #endif

@@ -19,7 +19,7 @@ static int by_ordinal(const void *a, const void *b)
 	return first->ordinal - second->ordinal;
 }
 
-/* Where in the list the UUID is; -1: not there. */
+/* Returns the position of the UUID in the list, -1 if it is not there. */
 static int position_in(const char *list, const char *uuid)
 {
 	int position = 0;
@@ -33,7 +33,7 @@ static int position_in(const char *list, const char *uuid)
 	return -1;
 }
 
-/* As `run` itself writes the variable: then nobody needs to be asked what it means. */
+/* Whether the variable is a list of whole UUIDs, as `run` writes it. Then its meaning is known without CUDA. */
 static bool has_whole_uuids_only(const struct ll_driver *driver, const char *list)
 {
 	char uuid[LL_UUID_SIZE];
@@ -58,9 +58,10 @@ static int fail_hidden(const struct ll_card *card, const char *visible, struct l
 	return -ENODEV;
 }
 
-/* 0: the card is visible, and *ret_ordinal is its place. CUDA alone knows what numbers in the variable mean. */
-static int find_place(const struct ll_card *card, const char *visible, bool is_plain, ll_cu_device *ret_ordinal,
-		      struct ll_err *err)
+/* Returns 0 if the card is visible. *ret_ordinal: its CUDA ordinal. CUDA is asked unless the list is plain, because
+ * only CUDA knows the meaning of numbers in the variable. */
+static int find_ordinal(const struct ll_card *card, const char *visible, bool is_plain, ll_cu_device *ret_ordinal,
+			struct ll_err *err)
 {
 	if (!is_plain)
 		return ll_card_cuda_device(card, NULL, ret_ordinal, err);
@@ -78,7 +79,7 @@ static int keep_visible(const struct ll_driver *driver, const char *visible, boo
 		return ll_err_set(err, -ENOMEM, "cards: %s", strerror(ENOMEM));
 	for (size_t i = 0; i < *count; i++) {
 		struct ll_err why = {0};
-		int rc = find_place(cards[i], visible, is_plain, &seen[kept].ordinal, &why);
+		int rc = find_ordinal(cards[i], visible, is_plain, &seen[kept].ordinal, &why);
 		if (rc == 0) {
 			seen[kept++].card = cards[i];
 		} else if (is_named) {

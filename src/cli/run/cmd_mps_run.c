@@ -5,7 +5,7 @@
 
 #define ARGS struct ll_run_args
 
-/* The rows of `run` that mean the same, or something else, by space. */
+/* The options of `run` that apply by space. Some have another meaning there. */
 static const struct ll_option mps_run_options[] = {
     LL_OPTION_CARDS(ARGS, cards),
     {.name = "mem", .letter = 'm', .placeholder = "SIZE", LL_OPTION_TEXT(ARGS, mem), .help = LL_LIMIT_MEMORY_HELP},

@@ -15,7 +15,7 @@
 
 enum { OWN_VARIABLES = 6, PRELOAD = 1 };
 
-/* The first one is always ours, the others only where the wish has them. */
+/* LOADLINE_RUN is always replaced, the others only if the wish has a value for them. */
 static const char *const names[OWN_VARIABLES] = {LL_RUN_VARIABLE,      "LD_PRELOAD",        "CUDA_VISIBLE_DEVICES",
 						 LL_MPS_PIPE_VARIABLE, LL_MPS_LOG_VARIABLE, LL_MPS_PERCENT_VARIABLE};
 
@@ -27,7 +27,8 @@ int ll_run_find_shim(char ret_path[PATH_MAX], struct ll_err *err)
 	return ll_preload_find(&library, ret_path, err);
 }
 
-/* Of two of them the first stands in front, and may be of a version that does not know these limits. */
+/* Refuses a second library of loadline in LD_PRELOAD. The first of two gets the calls, and may be of a version that
+ * does not know these limits. */
 static int check_preload(const char *shim, struct ll_err *err)
 {
 	size_t tail = strlen(library.name);
@@ -49,8 +50,9 @@ static char *make_variable(const char *name, const char *value)
 	return asprintf(&text, "%s=%s", name, value) < 0 ? NULL : text;
 }
 
-/* Last: whoever else stands in front of the driver passes on to us, and we to the driver alone. Only the library by
- * which `loadline trace` times launches comes behind us: a launch is timed after it has waited for its turn. */
+/* Makes the value of LD_PRELOAD. The library is last, because other libraries in front of the driver pass calls on to
+ * the next one, and this library passes them to the driver. Only the library by which `loadline trace` times launches
+ * comes after it, so that a launch is timed after it has waited for its turn. */
 static char *make_preload(const char *shim)
 {
 	LL_SCOPE_FREE char *list = ll_preload_insert(getenv("LD_PRELOAD"), shim, "libloadline-events.so");
@@ -67,7 +69,7 @@ static bool is_own(const char *variable, char *const *own)
 	return false;
 }
 
-/* false: out of memory. */
+/* Returns false if memory ran out. */
 static bool make_own(const struct ll_run_environment *wish, const char *settings, char *own[OWN_VARIABLES])
 {
 	const char *values[OWN_VARIABLES] = {settings,       wish->shim,    wish->visible,
@@ -87,7 +89,8 @@ static void free_own(char *own[OWN_VARIABLES])
 		free(own[i]);
 }
 
-/* Our own variables stand before the list that exec gets, so that they are known when it is freed. */
+/* The texts that loadline allocates are stored before the list that exec gets, so that ll_run_environment_free finds
+ * them. */
 struct environment {
 	char *own[OWN_VARIABLES];
 	char *list[];

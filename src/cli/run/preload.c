@@ -31,7 +31,7 @@ int ll_preload_find(const struct ll_preload_library *library, char ret_path[PATH
 			return rc;
 	} else if (ll_beside_find(library->places, library->name, ret_path) < 0) {
 		ll_err_set(err, -ENOENT, "%s is not beside this program, nor in %s", library->name, library->places[1]);
-		return ll_err_hint(err, "install loadline whole, or set %s to the library's file", library->variable);
+		return ll_err_hint(err, "install all of loadline, or set %s to the library's file", library->variable);
 	}
 	if (!strpbrk(ret_path, separators))
 		return 0;

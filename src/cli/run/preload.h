@@ -1,5 +1,5 @@
 /*
- * preload.h - libraries of ours that the dynamic loader puts into programs: where they are, and LD_PRELOAD.
+ * preload.h - finds loadline's preloaded libraries, and edits the list LD_PRELOAD.
  */
 #ifndef LOADLINE_CLI_RUN_PRELOAD_H
 #define LOADLINE_CLI_RUN_PRELOAD_H
@@ -11,21 +11,23 @@ struct ll_err;
 
 struct ll_preload_library {
 	const char *name;
-	const char *variable; /* of the environment: names another file in its place */
+	const char *variable; /* name of the variable that may name another file */
 	const char *const
-	    *places; /* from the program's folder; NULL-ended: where it is in a build folder, and installed */
+	    *places; /* folders to search, relative to the program's: in a build folder, and installed; NULL-ended */
 };
 
-/* Its real path. -ENOENT; -EINVAL: a path with a blank or a colon, which the loader would cut. */
+/* Finds the library, and writes its real path. -ENOENT: not found. -EINVAL: the path has a blank or a colon, at which
+ * the loader would cut it. */
 int ll_preload_find(const struct ll_preload_library *library, char ret_path[PATH_MAX], struct ll_err *err);
 
-/* The first word of the list (as LD_PRELOAD has it; NULL is fine), and its length; 0 at the list's end. */
+/* Returns the first word of a list in the format of LD_PRELOAD, and its length, 0 at the list's end. list may be NULL.
+ */
 const char *ll_preload_word(const char *list, size_t *ret_length);
 
-/* The list with this library last, and nowhere else; for free(3). NULL: out of memory. */
+/* Returns the list with this library at the end, and at no other place; for free(3). NULL: out of memory. */
 char *ll_preload_append(const char *list, const char *path);
 
-/* The same, but in front of the first library whose file name is `name`, if there is one. */
+/* The same, but the library comes before the first library whose file name is `name`, if the list has one. */
 char *ll_preload_insert(const char *list, const char *path, const char *name);
 
 #endif

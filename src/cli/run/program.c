@@ -27,12 +27,12 @@ static bool read_at(int fd, void *data, size_t size, uint64_t offset)
 
 static uint16_t machine_of(const unsigned char *header)
 {
-	/* At the same place for both word sizes, in the file's byte order. */
+	/* e_machine is at the same offset for both word sizes, in the file's byte order. */
 	const unsigned char *at = header + offsetof(Elf64_Ehdr, e_machine);
 	return header[EI_DATA] == ELFDATA2MSB ? (uint16_t)(at[0] << 8 | at[1]) : (uint16_t)(at[1] << 8 | at[0]);
 }
 
-/* The kernel runs nothing whose program headers, or loader's name, it cannot read. */
+/* Finds the loader's path. The kernel does not run a file whose program headers or loader's path it cannot read. */
 static bool find_loader(int fd, const ElfW(Ehdr) * header, struct ll_elf_kind *kind)
 {
 	if (header->e_phentsize != sizeof(ElfW(Phdr)) || !header->e_phnum)
@@ -91,7 +91,7 @@ static int fail_lookup(const char *command, int code, struct ll_err *err)
 	return -code;
 }
 
-/* 0 or the errno. */
+/* Returns 0, or the errno, which is positive. */
 static int try_file(const char *path)
 {
 	struct stat st;
@@ -102,7 +102,8 @@ static int try_file(const char *path)
 	return access(path, X_OK) ? errno : 0;
 }
 
-/* An empty folder is the current one. A file that is there and cannot be run is told only if no later one can. */
+/* Searches the folders. An empty name is the current folder. A file that cannot be run is an error only if no later
+ * folder has one that can. */
 static int search_path(const char *command, const char *folders, char ret_path[PATH_MAX])
 {
 	int worst = ENOENT;
@@ -137,27 +138,29 @@ int ll_run_find(const char *command, char ret_path[PATH_MAX], struct ll_err *err
 
 /* ---- whether it can be governed ---- */
 
-/* The kernel follows as many. */
+/* SCRIPTS_MAX: the kernel's own limit for scripts whose interpreter is a script. */
 enum { SCRIPTS_MAX = 5, LINE_SIZE = 512 };
 
-static int refuse(const char *path, const char *why, struct ll_err *err)
+static int refuse_program(const char *path, const char *why, struct ll_err *err)
 {
 	return ll_err_set(err, -EPERM, "%.200s: %s", path, why);
 }
 
-/* The loader ignores what is to be preloaded where a program has rights that its user has not. */
+/* Refuses a program that has more rights than its user, because the loader preloads nothing into such programs. */
 static int check_rights(const char *path, struct ll_err *err)
 {
 	struct stat st;
 	if (stat(path, &st))
 		return ll_err_set(err, -errno, "%.200s: %s", path, strerror(errno));
 	if (st.st_mode & S_ISUID)
-		return refuse(path, "it is a set-uid program, and the loader preloads nothing into such programs", err);
+		return refuse_program(
+		    path, "it is a set-uid program, and the loader preloads nothing into such programs", err);
 	if ((st.st_mode & S_ISGID) && (st.st_mode & S_IXGRP))
-		return refuse(path, "it is a set-gid program, and the loader preloads nothing into such programs", err);
+		return refuse_program(
+		    path, "it is a set-gid program, and the loader preloads nothing into such programs", err);
 	if (getxattr(path, "security.capability", NULL, 0) > 0)
-		return refuse(path, "its file has capabilities, and the loader preloads nothing into such programs",
-			      err);
+		return refuse_program(
+		    path, "its file has capabilities, and the loader preloads nothing into such programs", err);
 	return 0;
 }
 
@@ -167,7 +170,7 @@ static const char *base_of(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* execvp would give such a file to the shell. */
+/* Reports a damaged file. execvp would run it by the shell. */
 static int fail_damaged(const char *path, struct ll_err *err)
 {
 	ll_err_set(err, -ENOEXEC, "%.200s: %s: the file is incomplete, or not a program", path, strerror(ENOEXEC));
@@ -185,13 +188,14 @@ static int check_elf(const char *path, const struct ll_elf_kind *kind, const cha
 	if (kind->is_damaged)
 		return fail_damaged(path, err);
 	if (kind->word_bits != library.word_bits)
-		return refuse(
+		return refuse_program(
 		    path, kind->word_bits == 32 ? "it is a 32-bit program" : "it is a 64-bit program, loadline is not",
 		    err);
 	if (kind->machine != library.machine || kind->byte_order != library.byte_order)
-		return refuse(path, "it is a program for another machine", err);
+		return refuse_program(path, "it is a program for another machine", err);
 	if (!kind->has_loader)
-		return refuse(path, "it is linked statically, and calls nothing that could be intercepted", err);
+		return refuse_program(path, "it is linked statically, and calls nothing that could be intercepted",
+				      err);
 	bool is_known = ll_elf_kind_read("/proc/self/exe", &own) == 0 && own.has_loader;
 	if (is_known && strcmp(base_of(kind->loader), base_of(own.loader)) != 0)
 		return ll_err_set(err, -ELIBBAD, "%.200s: it uses another C library than loadline", path);
@@ -208,7 +212,7 @@ static char *cut_word(char **rest)
 	return word;
 }
 
-/* "#!/usr/bin/env NAME" becomes the program of that name: it is found, or the script would not run either. */
+/* For "#!/usr/bin/env NAME" it finds the program of that name. If there is none, the script would not run either. */
 static void follow_env(const char *interpreter, char *rest, char ret_path[PATH_MAX])
 {
 	const char *word = cut_word(&rest);
@@ -219,7 +223,7 @@ static void follow_env(const char *interpreter, char *rest, char ret_path[PATH_M
 	snprintf(ret_path, PATH_MAX, "%s", found);
 }
 
-/* The kernel's own error would name the script, which is there. */
+/* Reports a missing interpreter by its name. The kernel's own error would name the script, which exists. */
 static int check_interpreter(const char *path, const char *interpreter, struct ll_err *err)
 {
 	char found[PATH_MAX];
@@ -232,14 +236,15 @@ static int check_interpreter(const char *path, const char *interpreter, struct l
 	return rc;
 }
 
-/* Puts the program that runs the file into ret_path: of a file that names none that is the shell, as execvp has it. */
+/* Writes the path of the program that runs the file. For a file without an interpreter line that is the shell, as with
+ * execvp. */
 static int find_interpreter(const char *path, char ret_path[PATH_MAX], struct ll_err *err)
 {
 	char line[LINE_SIZE];
 	LL_SCOPE_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t length = fd < 0 ? -1 : pread(fd, line, sizeof line - 1, 0);
 	if (length < 0)
-		return refuse(path, "it cannot be read, so what it is is not known", err);
+		return refuse_program(path, "it cannot be read, so its type is not known", err);
 	line[length] = '\0';
 	bool has_first_line = strncmp(line, "#!", 2) == 0;
 	char *rest = line + (has_first_line ? 2 : length);
@@ -249,7 +254,7 @@ static int find_interpreter(const char *path, char ret_path[PATH_MAX], struct ll
 		snprintf(ret_path, PATH_MAX, "/bin/sh");
 		return 0;
 	}
-	/* The kernel searches no PATH. */
+	/* The kernel does not search PATH. */
 	snprintf(ret_path, PATH_MAX, "%s%s", strchr(interpreter, '/') ? "" : "./", interpreter);
 	int rc = check_interpreter(path, ret_path, err);
 	if (rc == 0)
@@ -265,8 +270,8 @@ int ll_run_check_program(const char *path, const char *shim, struct ll_err *err)
 		struct ll_elf_kind kind;
 		char next[PATH_MAX];
 		if (ll_elf_kind_read(program, &kind) < 0)
-			return refuse(program, "it cannot be read, so what it is is not known", err);
-		/* A script's own set-uid bit means nothing to the kernel. */
+			return refuse_program(program, "it cannot be read, so its type is not known", err);
+		/* The kernel ignores the set-uid bit of a script. */
 		int rc = kind.is_elf ? check_rights(program, err) : find_interpreter(program, next, err);
 		if (rc < 0)
 			return rc;
@@ -274,5 +279,5 @@ int ll_run_check_program(const char *path, const char *shim, struct ll_err *err)
 			return check_elf(program, &kind, shim, err);
 		memcpy(program, next, sizeof program);
 	}
-	return refuse(path, "too many of its interpreters are scripts themselves", err);
+	return refuse_program(path, "too many of its interpreters are scripts themselves", err);
 }

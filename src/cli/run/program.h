@@ -1,6 +1,5 @@
 /*
- * program.h - the file of the command of `loadline run`: where it is, what kind of program it is, and whether it can be
- * governed.
+ * program.h - finds the program file of the command of `loadline run`, and checks whether it can be governed.
  */
 #ifndef LOADLINE_CLI_RUN_PROGRAM_H
 #define LOADLINE_CLI_RUN_PROGRAM_H
@@ -14,8 +13,8 @@ struct ll_err;
 enum { LL_RUN_NOT_EXECUTABLE = 126, LL_RUN_NOT_FOUND = 127 };
 
 /*
- * Finds the file like execvp: a word with a slash is a path, any other is searched for in the folders of PATH. -ENOENT,
- * -EACCES; err's status is one of the two above.
+ * Finds the file as execvp does: a word with a slash is a path, any other word is searched for in the folders of PATH.
+ * -ENOENT, -EACCES: err's exit status is one of the two above.
  */
 int ll_run_find(const char *command, char ret_path[PATH_MAX], struct ll_err *err);
 
@@ -29,18 +28,18 @@ int ll_run_find(const char *command, char ret_path[PATH_MAX], struct ll_err *err
  */
 int ll_run_check_program(const char *path, const char *shim, struct ll_err *err);
 
-/* What a preloaded library needs to know of a file. */
+/* What decides whether a library can be preloaded into an ELF file. */
 struct ll_elf_kind {
 	bool is_elf; /* false: all other fields are zero */
 	uint8_t word_bits, byte_order;
 	uint16_t machine;
-	bool is_damaged;            /* cut short, or not a whole program: the kernel would not run it */
-	bool is_readable_here;      /* it has this program's word size and byte order, so the rest is known */
-	bool has_loader;            /* it names a dynamic loader; without one nothing can be preloaded */
-	char loader[PATH_MAX / 16]; /* the loader's path, cut */
+	bool is_damaged;       /* the file is cut short or not a whole program; the kernel would not run it */
+	bool is_readable_here; /* the file has this program's word size and byte order, so the fields below are known */
+	bool has_loader;       /* the file names a dynamic loader; without one nothing can be preloaded */
+	char loader[PATH_MAX / 16]; /* the loader's path, perhaps cut */
 };
 
-/* Reads the kind. Damage behind the program headers is not looked for. -errno: the file cannot be read. */
+/* Reads the kind of a file. It does not look for damage behind the program headers. -errno: the file cannot be read. */
 int ll_elf_kind_read(const char *path, struct ll_elf_kind *ret_kind);
 
 #endif

@@ -19,7 +19,7 @@
 
 enum { MIB_SHIFT = 20, PERMILLE = 1000, CARDS_MAX = 128 };
 
-/* Cards that clients do not see are left out, unless they were named. */
+/* Leaves out cards that the daemon does not show to clients. A named card among them is an error. */
 static int keep_shown(const struct ll_mps_desk *desk, bool is_named, const struct ll_card **cards, size_t *count,
 		      struct ll_err *err)
 {
@@ -50,7 +50,7 @@ static bool has_clients(const struct ll_mps_list *list, pid_t server)
 	return false;
 }
 
-/* A client of ours would wait, for as long as others please, and nobody would say why. */
+/* Refuses if a client would wait without a message: for a server in FAULT, or for another user's clients. */
 static int check_servers(const struct ll_mps_desk *desk, uint64_t deadline_ns, struct ll_err *err)
 {
 	struct ll_mps_list list = {0};
@@ -79,7 +79,8 @@ static int check_servers(const struct ll_mps_desk *desk, uint64_t deadline_ns, s
 	return rc;
 }
 
-/* What the program will really have: its own wish, the caller's variable, or what everybody gets. */
+/* Finds the share that the program will really have: --compute, the caller's variable, or the daemon's share for each
+ * client. */
 static int settle_share(struct ll_run_settings *settings, double most_percent, struct ll_run_space *space,
 			struct ll_err *err)
 {
@@ -118,7 +119,7 @@ static int check_variables(const struct ll_card *const *cards, size_t count, str
 	return ll_mps_environment_check(uuids, count < CARDS_MAX ? count : CARDS_MAX, err);
 }
 
-/* What the share that the user asked for is in SMs; louder where it is more than was asked for. */
+/* Logs the number of SMs of the user's share. It is a warning if MPS gives more than the user asked for. */
 static void say_shares(const struct ll_run_space *space, const struct ll_card *const *cards, size_t count)
 {
 	double percent = strtod(space->percent, NULL);

@@ -1,5 +1,6 @@
 /*
- * space.h - what a program needs to share a card by space: a daemon, cards that it shows, a share of their SMs.
+ * space.h - prepares a program that shares a card by space: finds the daemon, the cards that it shows, and the share of
+ * their SMs.
  */
 #ifndef LOADLINE_CLI_RUN_SPACE_H
 #define LOADLINE_CLI_RUN_SPACE_H
@@ -13,16 +14,18 @@
 struct ll_run_space {
 	bool is_client;
 	char pipe[LL_MPS_PATH_SIZE], log[LL_MPS_PATH_SIZE];
-	char percent[16]; /* of active threads; empty: what the daemon gives everybody */
+	char percent[16]; /* percentage of active threads; empty: the daemon's share for each client */
 };
 
 /*
- * Looks at the daemon that the caller's environment means and at that environment, takes cards that the daemon does not
- * show out of the list (cards was one allocation of *count), completes settings->space_permille. Fails, with a
- * sentence, where the program would not get what was asked for: no daemon (-ECONNREFUSED), a card named that clients do
- * not see
- * (-ENODEV), a share or a memory limit above what the daemon gives (-EINVAL), a server in FAULT or one that serves
- * another user's clients (-EBUSY), variables that the driver would misunderstand (-EINVAL).
+ * Reads the state of the daemon that the caller's environment leads to. Removes cards that the daemon does not show
+ * from cards, and reduces *count. Completes settings->space_permille. Fails if the program would not get what the user
+ * asked for; the error's text says why:
+ *
+ *   -ECONNREFUSED   no daemon
+ *   -ENODEV         the user named a card that clients do not see
+ *   -EINVAL         a share or a memory limit is more than the daemon gives; the driver would misunderstand a variable
+ *   -EBUSY          the server is in FAULT, or serves another user's clients
  */
 int ll_run_space_choose(const struct ll_driver *driver, const struct ll_run_args *args,
 			struct ll_run_settings *settings, const struct ll_card **cards, size_t *count,

@@ -19,7 +19,7 @@
 #include "ledger/proc.h"
 #include "ledger/tenant.h"
 
-/* Inside a governed program its settings are the command's too. */
+/* Inside a governed program the command gets that program's settings. */
 static int make_settings(const struct ll_run_args *args, const char *command, struct ll_run_settings *ret_settings,
 			 struct ll_err *err)
 {
@@ -33,7 +33,7 @@ static int make_settings(const struct ll_run_args *args, const char *command, st
 	return ll_run_args_check_nested(args, ret_settings, err);
 }
 
-/* shim becomes empty for a program of another C library. */
+/* Finds the program and the library. shim becomes empty if the program has another C library. */
 static int find_program(const struct ll_run_args *args, const char *command, char path[PATH_MAX], char shim[PATH_MAX],
 			struct ll_err *err)
 {
@@ -80,14 +80,14 @@ int ll_run_join(const struct ll_run_settings *settings, const struct ll_card *ca
 	return rc;
 }
 
-/* The descriptor stays open. */
-static int join(const struct ll_run_settings *settings, const struct ll_card *card, struct ll_err *err)
+/* Joins the tenant on one card. The descriptor stays open, and the command inherits it. */
+static int join_card(const struct ll_run_settings *settings, const struct ll_card *card, struct ll_err *err)
 {
 	int fd;
 	return ll_run_join(settings, card, &fd, err);
 }
 
-/* Why `--by auto` shares by time, before any daemon is asked; NULL: it may share by space. */
+/* Returns why `--by auto` shares by time, as far as the options decide it. NULL: the daemon decides. */
 static const char *why_by_time(const struct ll_run_settings *settings)
 {
 	if (settings->compute_cap_permille)
@@ -97,7 +97,7 @@ static const char *why_by_time(const struct ll_run_settings *settings)
 	return NULL;
 }
 
-/* --by auto: by space where the daemon gives all that was asked for, on all these cards. */
+/* Decides for --by auto: by space if the daemon gives all that the user asked for, on all these cards. */
 static void choose_way(const struct ll_driver *driver, const struct ll_run_args *args, struct ll_run_settings *settings,
 		       const struct ll_card *const *cards, size_t count, struct ll_run_space *space)
 {
@@ -125,8 +125,8 @@ static void choose_way(const struct ll_driver *driver, const struct ll_run_args 
 }
 
 /*
- * Takes the tenant's place on every card; visible becomes their UUIDs, or stays empty: nothing is to be said of them.
- * What MPS has by card is checked by the order that is said, so to its clients it is.
+ * Joins the tenant on each card. visible becomes the cards' UUIDs, or stays empty if CUDA_VISIBLE_DEVICES can stay
+ * unset. A client of MPS always gets the UUIDs, because limits of MPS for single cards go by their order.
  */
 static int take_cards(const struct ll_run_args *args, const struct ll_driver *driver, struct ll_run_settings *settings,
 		      struct ll_run_space *space, struct ll_strbuf *visible, struct ll_err *err)
@@ -134,7 +134,7 @@ static int take_cards(const struct ll_run_args *args, const struct ll_driver *dr
 	LL_SCOPE_FREE const struct ll_card **cards = NULL;
 	size_t count = 0;
 	int rc = ll_run_cards_choose(driver, args->cards, &cards, &count, err);
-	/* Inside a governed program the variables are there already. */
+	/* Inside a governed program the variables of MPS are set already. */
 	if (!rc && args->by == LL_RUN_BY_SPACE && !getenv(LL_RUN_VARIABLE))
 		rc = ll_run_space_choose(driver, args, settings, cards, &count, space, err);
 	if (!rc && args->by == LL_RUN_BY_AUTO && !getenv(LL_RUN_VARIABLE))
@@ -146,13 +146,13 @@ static int take_cards(const struct ll_run_args *args, const struct ll_driver *dr
 	for (size_t i = 0; !rc && i < count; i++)
 		rc = ll_run_args_check_card(settings, cards[i], err);
 	for (size_t i = 0; !rc && i < count; i++)
-		rc = join(settings, cards[i], err);
+		rc = join_card(settings, cards[i], err);
 	if (!rc && (space->is_client || !ll_run_cards_are_as_found(driver, args->cards)))
 		ll_run_cards_add_uuids(visible, cards, count);
 	return rc;
 }
 
-static int become(const char *path, char **words, const struct ll_run_environment *wish, struct ll_err *err)
+static int exec_program(const char *path, char **words, const struct ll_run_environment *wish, struct ll_err *err)
 {
 	char **environment;
 	int rc = ll_run_environment_make(wish, &environment, err);
@@ -194,5 +194,5 @@ int ll_run_start(const struct ll_run_args *args, const struct ll_operands *opera
 		wish.mps_log = space.log;
 		wish.mps_percent = *space.percent ? space.percent : NULL;
 	}
-	return rc ? rc : become(path, operands->words, &wish, err);
+	return rc ? rc : exec_program(path, operands->words, &wish, err);
 }

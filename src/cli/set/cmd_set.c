@@ -77,7 +77,7 @@ static int check_memory(const struct ll_set_targets *targets, uint64_t bytes, st
 	return 0;
 }
 
-/* A share of space is given when a program starts, by the driver, and there it stays. */
+/* Refuses to change a share of space: the driver fixes it when a program starts. */
 static int check_space(const struct set_args *args, const struct ll_set_targets *targets, struct ll_err *err)
 {
 	for (size_t i = 0; i < targets->count; i++) {
@@ -91,7 +91,7 @@ static int check_space(const struct set_args *args, const struct ll_set_targets 
 	return 0;
 }
 
-static void apply(const struct set_args *args, const struct limits *limits, const struct ll_set_target *target)
+static void apply_limits(const struct set_args *args, const struct limits *limits, const struct ll_set_target *target)
 {
 	if (args->mem)
 		ll_tenant_set_memory_limit(target->ledger, target->row, limits->memory_bytes);
@@ -119,7 +119,7 @@ static void add_share(struct ll_strbuf *text, unsigned permille)
 		ll_strbuf_adds(text, "none");
 }
 
-/* "card 0, night: memory 20.0 GiB -> 10.0 GiB, weight 1 -> 2" */
+/* Adds a line such as "card 0, night: memory 20.0 GiB -> 10.0 GiB, weight 1 -> 2" */
 static void add_change(struct ll_strbuf *text, const struct set_args *args, const struct limits *limits,
 		       const struct ll_card *card, const struct ll_tenant_info *before)
 {
@@ -150,8 +150,8 @@ static void add_change(struct ll_strbuf *text, const struct set_args *args, cons
 	ll_strbuf_addc(text, '\n');
 }
 
-static int change(const struct set_args *args, const struct limits *limits, const struct ll_set_targets *targets,
-		  struct ll_err *err)
+static int change_targets(const struct set_args *args, const struct limits *limits,
+			  const struct ll_set_targets *targets, struct ll_err *err)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
 	size_t changed = 0;
@@ -160,7 +160,7 @@ static int change(const struct set_args *args, const struct limits *limits, cons
 		struct ll_tenant_info before;
 		if (!ll_tenant_read(target->ledger, target->row, &before))
 			continue;
-		apply(args, limits, target);
+		apply_limits(args, limits, target);
 		add_change(&text, args, limits, target->card, &before);
 		changed++;
 	}
@@ -190,7 +190,7 @@ static int run_set(void *data, const struct ll_operands *operands, struct ll_err
 	if (!rc)
 		rc = check_space(args, &targets, err);
 	if (!rc)
-		rc = change(args, &limits, &targets, err);
+		rc = change_targets(args, &limits, &targets, err);
 	ll_set_targets_fini(&targets);
 	ll_driver_close(driver);
 	return rc;

@@ -26,7 +26,7 @@ static int open_ledger(const struct ll_card *card, struct ll_ledger **ret_ledger
 	return rc ? rc : ll_ledger_open(folder, card->uuid, false, ret_ledger, err);
 }
 
-/* Takes the ledger over. */
+/* Adds a target, and takes over the ledger. */
 static int add_target(struct ll_set_targets *targets, const struct ll_card *card, struct ll_ledger *ledger,
 		      unsigned row, struct ll_err *err)
 {
@@ -40,7 +40,7 @@ static int add_target(struct ll_set_targets *targets, const struct ll_card *card
 	return 0;
 }
 
-/* The row of the claim's tenant. */
+/* Finds the row of the claim's tenant. */
 static int find_row(struct ll_ledger *ledger, uint64_t index, const char *word, unsigned *ret_row, struct ll_err *err)
 {
 	LL_SCOPE_FREE struct ll_claim_info *claims = calloc(CLAIMS_MAX, sizeof *claims);
@@ -83,7 +83,8 @@ static int find_claim(struct ll_set_targets *targets, const struct ll_driver *dr
 	return rc;
 }
 
-/* id: of the tenant of that name, 0 while none was met; another one of that name is one too many. */
+/* Finds the tenant of that name in one ledger. *id: the id of the tenant of that name in earlier ledgers, 0 if there
+ * was none. A tenant with the same name and another id is an error. */
 static int find_in_ledger(struct ll_ledger *ledger, const char *name, uint64_t *id, unsigned *ret_row,
 			  struct ll_err *err)
 {

@@ -1,5 +1,5 @@
 /*
- * target.h - which tenants, on which cards, a word of `loadline set` means.
+ * target.h - finds the tenants and cards that an operand of `loadline set` names.
  */
 #ifndef LOADLINE_CLI_SET_TARGET_H
 #define LOADLINE_CLI_SET_TARGET_H
@@ -19,9 +19,10 @@ struct ll_set_targets {
 };
 
 /*
- * "0/17": the tenant of that claim on that card. "train": the tenant of that name on each card that it uses. Into
- * zeroed targets; fini also after a failure. -ENOENT: there is none. -EBUSY: it is a hold. -EEXIST: several tenants
- * have that name. An unreadable ledger's own error.
+ * Finds the targets. "0/17": the tenant of that claim, on that card. "train": the tenant of that name, on each card
+ * that it uses. The caller zeroes targets before, and calls fini afterwards, also after a failure. -ENOENT: there is no
+ * such claim or tenant. -EBUSY: the claim is a hold. -EEXIST: several tenants have that name. If a ledger cannot be
+ * read, its own error.
  */
 int ll_set_targets_find(struct ll_set_targets *targets, const struct ll_driver *driver, const char *word,
 			struct ll_err *err);

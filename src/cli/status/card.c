@@ -84,7 +84,7 @@ const struct ll_tenant_info *ll_status_tenant(const struct ll_status_card *statu
 	return NULL;
 }
 
-/* The word may name a claim that has ended, or rests. */
+/* The ledger's word for the turn may name a claim that has ended or has no work. */
 bool ll_status_waits(const struct ll_status_card *status, const struct ll_claim_info *claim, unsigned *ret_holder)
 {
 	const struct ll_tenant_info *tenant = ll_status_tenant(status, claim);
@@ -150,7 +150,7 @@ bool ll_status_recent_hold(const struct ll_status_card *status, const struct ll_
 	return false;
 }
 
-/* What holds is in the tenant's row: the claim's own words are what it began with. */
+/* The limits in force are in the tenant's row. The claim has the limits with which it started. */
 static void apply_tenant(struct ll_claim_info *claim, const struct ll_tenant_info *tenant)
 {
 	claim->priority = tenant->priority;
@@ -177,7 +177,7 @@ static int copy_ledger(struct ll_status_card *status, struct ll_ledger *ledger, 
 	return 0;
 }
 
-/* A card that nobody ever claimed has no ledger. */
+/* A card without any claim so far has no ledger. */
 int ll_status_read_ledger(struct ll_status_card *status, struct ll_err *err)
 {
 	char folder[LL_FOLDER_SIZE];

@@ -54,7 +54,7 @@ static void add_limits(struct ll_strbuf *text, uint64_t limit_bytes, unsigned ca
 		ll_strbuf_addf(text, ", weight %g", weight_permille / 1000.0);
 }
 
-/* The limit is on what the tenant has, so that is what stands beside it. */
+/* The memory limit is the tenant's, so the tenant's memory stands beside it. */
 static void add_memory(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_claim_info *claim)
 {
 	const struct ll_tenant_info *tenant = ll_status_tenant(status, claim);
@@ -66,7 +66,7 @@ static void add_memory(struct ll_strbuf *text, const struct ll_status_card *stat
 		ll_strbuf_addc(text, ')');
 	}
 	if (tenant && tenant->claims > 1) {
-		ll_strbuf_adds(text, ", with its others ");
+		ll_strbuf_adds(text, ", with the tenant's other processes ");
 		ll_hold_add_bytes(text, tenant->memory_used_bytes);
 	}
 }
@@ -89,7 +89,7 @@ static void add_lost(struct ll_strbuf *text, const struct ll_status_card *status
 		ll_strbuf_addf(text, ", NOT HELD TO ITS LIMITS for %.0f s: a process has lost its claim", seconds);
 }
 
-/* Of the tenant: the time of its other claims is in it. */
+/* Adds the recent time of the tenant, with that of its other claims. */
 static void add_recent(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_tenant_info *tenant)
 {
 	struct ll_status_recent recent;

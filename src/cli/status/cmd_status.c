@@ -15,7 +15,7 @@
 struct status_args {
 	char *cards;
 	bool json;
-	const char *watch; /* NULL: once */
+	const char *watch; /* NULL: print once */
 };
 
 static const struct ll_option status_options[] = {
@@ -30,7 +30,7 @@ static const struct ll_option status_options[] = {
     LL_OPTION_END,
 };
 
-/* Unless some are asked for, every card is shown, those that do not answer too. */
+/* Without a list from the user it shows all cards, also those that do not answer. */
 static int choose_cards(const struct ll_driver *driver, const char *text, const struct ll_card ***ret_cards,
 			size_t *ret_count, struct ll_err *err)
 {
@@ -48,7 +48,7 @@ static int choose_cards(const struct ll_driver *driver, const char *text, const 
 	return 0;
 }
 
-static int print(const struct ll_status_card *cards, size_t count, bool is_json, struct ll_err *err)
+static int print_cards(const struct ll_status_card *cards, size_t count, bool is_json, struct ll_err *err)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
 	for (size_t i = 0; is_json && i < count; i++) {
@@ -67,8 +67,8 @@ static int print(const struct ll_status_card *cards, size_t count, bool is_json,
 	return 0;
 }
 
-/* A ledger that cannot be read does not keep the others from being shown: its error comes last. */
-static int show(const struct ll_card *const *chosen, size_t count, bool is_json, struct ll_err *err)
+/* Shows all cards, also if a ledger cannot be read, and then returns that ledger's error. */
+static int show_cards(const struct ll_card *const *chosen, size_t count, bool is_json, struct ll_err *err)
 {
 	struct ll_err ledger_err = {0};
 	LL_SCOPE_FREE struct ll_status_card *cards = calloc(count + 1, sizeof *cards);
@@ -76,7 +76,7 @@ static int show(const struct ll_card *const *chosen, size_t count, bool is_json,
 		return ll_err_set(err, -ENOMEM, "status: %s", strerror(ENOMEM));
 	for (size_t i = 0; i < count; i++)
 		ll_status_card_init(&cards[i], chosen[i], ledger_err.code ? NULL : &ledger_err);
-	int rc = print(cards, count, is_json, err);
+	int rc = print_cards(cards, count, is_json, err);
 	for (size_t i = 0; i < count; i++)
 		ll_status_card_fini(&cards[i]);
 	if (!rc && ledger_err.code && err)
@@ -84,7 +84,7 @@ static int show(const struct ll_card *const *chosen, size_t count, bool is_json,
 	return rc ? rc : ledger_err.code;
 }
 
-/* "5", or a time with its unit. */
+/* Reads "5", or a time with a unit. */
 static int read_every(const char *text, uint64_t *ret_every_ns, struct ll_err *err)
 {
 	uint64_t every_ns = 0;
@@ -110,7 +110,7 @@ static int run_status(void *words, const struct ll_operands *operands, struct ll
 	if (!rc && args->watch)
 		rc = ll_status_watch(chosen, count, every_ns, args->json, err);
 	else if (!rc)
-		rc = show(chosen, count, args->json, err);
+		rc = show_cards(chosen, count, args->json, err);
 	ll_driver_close(driver);
 	return rc;
 }
@@ -124,7 +124,7 @@ static const struct ll_example status_examples[] = {
 
 const struct ll_command ll_command_status = {
     .name = "status",
-    .summary = "show the cards and who claims what on them",
+    .summary = "show the cards and the claims on them",
     .description =
 	"Prints one line for each card, with its utilisation, memory, power, temperature and compute mode. "
 	"Below it is one line for each claim: a program under limits, or a synthetic load of `loadline "

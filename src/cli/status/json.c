@@ -15,13 +15,13 @@ static json_t *text_or_null(bool is_known, const char *text)
 	return is_known ? json_string(text) : json_null();
 }
 
-/* Zero stands for none. */
+/* Makes a number, or null for 0, which means none. */
 static json_t *permille_or_null(unsigned permille)
 {
 	return permille ? ll_json_real(permille / 10.0, 1) : json_null();
 }
 
-static double seconds(uint64_t ns)
+static double to_seconds(uint64_t ns)
 {
 	return (double)ns / (double)LL_NS_PER_S;
 }
@@ -83,22 +83,22 @@ static json_t *claim_wishes(const struct ll_claim_info *claim)
 
 static json_t *claim_accounts(const struct ll_status_card *status, const struct ll_claim_info *claim)
 {
-	double age_s = status->now_ns > claim->taken_ns ? seconds(status->now_ns - claim->taken_ns) : 0;
+	double age_s = status->now_ns > claim->taken_ns ? to_seconds(status->now_ns - claim->taken_ns) : 0;
 	return json_pack("{s:I, s:o, s:o, s:o, s:I, s:o}", "memory_bytes", (json_int_t)claim->memory_used_bytes,
-			 "gpu_seconds", ll_json_real(seconds(claim->gpu_time_ns), 6), "synthetic_busy_seconds",
-			 ll_json_real(seconds(claim->synthetic_busy_ns), 6), "energy_joules",
+			 "gpu_seconds", ll_json_real(to_seconds(claim->gpu_time_ns), 6), "synthetic_busy_seconds",
+			 ll_json_real(to_seconds(claim->synthetic_busy_ns), 6), "energy_joules",
 			 ll_json_real((double)claim->energy_mj / 1000, 3), "yields", (json_int_t)claim->yields,
 			 "age_seconds", ll_json_real(age_s, 3));
 }
 
-/* NULL: a claim without a tenant. */
+/* tenant: NULL for a claim without a tenant. */
 static json_t *lost_seconds(const struct ll_status_card *status, const struct ll_tenant_info *tenant)
 {
 	double seconds;
 	return tenant && ll_status_lost(status, tenant, &seconds) ? ll_json_real(seconds, 3) : json_null();
 }
 
-/* Whose turn it is, and for whom the claim waits. */
+/* Makes the members about the turn: whether the claim has it, and the claim that it waits for. */
 static json_t *claim_turn(const struct ll_status_card *status, const struct ll_claim_info *claim)
 {
 	const struct ll_tenant_info *tenant = ll_status_tenant(status, claim);
@@ -111,14 +111,14 @@ static json_t *claim_turn(const struct ll_status_card *status, const struct ll_c
 	return json_pack("{s:o, s:o, s:o, s:o, s:b, s:b, s:b, s:o, s:o}", "card_memory_bytes",
 			 bytes_or_null(card_bytes != LL_MEMORY_UNKNOWN, card_bytes), "tenant_memory_bytes",
 			 bytes_or_null(tenant, tenant ? tenant->memory_used_bytes : 0), "tenant_gpu_seconds",
-			 tenant ? ll_json_real(seconds(tenant->gpu_time_ns), 6) : json_null(), "mps_compute_percent",
+			 tenant ? ll_json_real(to_seconds(tenant->gpu_time_ns), 6) : json_null(), "mps_compute_percent",
 			 permille_or_null(tenant ? tenant->space_permille : 0), "has_work", claim->want_since_ns != 0,
 			 "has_turn", status->has_holder && status->holder == claim->index, "over_cap",
 			 ll_status_is_over_cap(status, claim), "waits_for", text_or_null(waits, number), "lost_seconds",
 			 lost_seconds(status, tenant));
 }
 
-/* Of the tenant, or of a synthetic load; over how many seconds. */
+/* Makes the members about the recent use by a tenant or a synthetic load, with the seconds that they cover. */
 static json_t *recent_share(bool is_known, const struct ll_status_recent *recent)
 {
 	return json_pack("{s:o, s:o}", "recent_percent", is_known ? ll_json_real(recent->percent, 1) : json_null(),
@@ -142,15 +142,16 @@ static json_t *tenant_recent(const struct ll_status_card *status, const struct l
 
 static json_t *tenant_object(const struct ll_status_card *status, const struct ll_tenant_info *tenant)
 {
-	/* Not "0/3": `set` takes that for claim 3. */
-	return json_pack(
-	    "{s:i, s:s, s:s, s:s, s:I, s:o, s:o, s:f, s:o, s:o, s:i, s:o}", "tenant_row", (int)tenant->row, "tenant",
-	    tenant->name, "uuid", status->card->uuid, "class", ll_priority_name(tenant->priority), "memory_bytes",
-	    (json_int_t)tenant->memory_used_bytes, "memory_limit_bytes",
-	    bytes_or_null(tenant->memory_limit_bytes, tenant->memory_limit_bytes), "compute_cap_percent",
-	    permille_or_null(tenant->compute_cap_permille), "weight", tenant->weight_permille / 1000.0,
-	    "mps_compute_percent", permille_or_null(tenant->space_permille), "gpu_seconds",
-	    ll_json_real(seconds(tenant->gpu_time_ns), 6), "claims", 0, "lost_seconds", lost_seconds(status, tenant));
+	/* The row is not written as "0/3", because `set` would read that as claim 3. */
+	return json_pack("{s:i, s:s, s:s, s:s, s:I, s:o, s:o, s:f, s:o, s:o, s:i, s:o}", "tenant_row", (int)tenant->row,
+			 "tenant", tenant->name, "uuid", status->card->uuid, "class",
+			 ll_priority_name(tenant->priority), "memory_bytes", (json_int_t)tenant->memory_used_bytes,
+			 "memory_limit_bytes", bytes_or_null(tenant->memory_limit_bytes, tenant->memory_limit_bytes),
+			 "compute_cap_percent", permille_or_null(tenant->compute_cap_permille), "weight",
+			 tenant->weight_permille / 1000.0, "mps_compute_percent",
+			 permille_or_null(tenant->space_permille), "gpu_seconds",
+			 ll_json_real(to_seconds(tenant->gpu_time_ns), 6), "claims", 0, "lost_seconds",
+			 lost_seconds(status, tenant));
 }
 
 static json_t *stranger_object(const struct ll_status_card *status, const struct ll_status_stranger *stranger)
@@ -164,9 +165,10 @@ static json_t *stranger_object(const struct ll_status_card *status, const struct
 			 bytes_or_null(stranger->memory_bytes != LL_MEMORY_UNKNOWN, stranger->memory_bytes));
 }
 
-/* Takes the members of the second, third into the first; all NULL-safe, so that one lack of memory is seen at the end.
+/* Moves the members of second and third into first. Any of them may be NULL; then the result is NULL, so that the
+ * caller checks for lack of memory once.
  */
-static json_t *join(json_t *first, json_t *second, json_t *third)
+static json_t *join_objects(json_t *first, json_t *second, json_t *third)
 {
 	int rc = json_object_update(first, second) | json_object_update(first, third);
 	json_decref(second);
@@ -179,19 +181,19 @@ static json_t *join(json_t *first, json_t *second, json_t *third)
 
 static json_t *claim_object(const struct ll_status_card *status, const struct ll_claim_info *claim)
 {
-	json_t *first = join(claim_identity(status, claim), claim_wishes(claim), claim_accounts(status, claim));
-	return join(first, claim_turn(status, claim), claim_recent(status, claim));
+	json_t *first = join_objects(claim_identity(status, claim), claim_wishes(claim), claim_accounts(status, claim));
+	return join_objects(first, claim_turn(status, claim), claim_recent(status, claim));
 }
 
 int ll_status_print_json(const struct ll_status_card *status, struct ll_err *err)
 {
-	int rc = ll_json_line(join(card_identity(status), card_readings(status), card_state(status)), err);
+	int rc = ll_json_line(join_objects(card_identity(status), card_readings(status), card_state(status)), err);
 	for (size_t i = 0; !rc && i < status->claim_count; i++)
 		rc = ll_json_line(claim_object(status, &status->claims[i]), err);
 	for (size_t i = 0; !rc && i < status->tenant_count; i++) {
 		if (!status->tenants[i].claims)
-			rc = ll_json_line(join(tenant_object(status, &status->tenants[i]),
-					       tenant_recent(status, &status->tenants[i]), json_object()),
+			rc = ll_json_line(join_objects(tenant_object(status, &status->tenants[i]),
+						       tenant_recent(status, &status->tenants[i]), json_object()),
 					  err);
 	}
 	for (size_t i = 0; !rc && i < status->stranger_count; i++)

@@ -1,5 +1,5 @@
 /*
- * status.h - what `loadline status` knows about one card at one moment, and its two ways of telling it.
+ * status.h - the state of one card at one moment, for `loadline status`, and its output as text and as JSON.
  */
 #ifndef LOADLINE_CLI_STATUS_STATUS_H
 #define LOADLINE_CLI_STATUS_STATUS_H
@@ -16,12 +16,12 @@
 struct ll_status_stranger {
 	pid_t pid;
 	uint64_t memory_bytes; /* LL_MEMORY_UNKNOWN */
-	char name[32];         /* as the kernel calls it; may be empty */
-	bool is_mps_server;    /* MPS's own process: its clients are what works on the card */
-	char tenant[64];       /* the tenant it was started in: it dropped what was preloaded; else empty */
+	char name[32];         /* the process's name in the kernel; may be empty */
+	bool is_mps_server;    /* MPS's server process, in which its clients' work runs */
+	char tenant[64]; /* the tenant in which it was started, if it dropped the preloaded library; otherwise empty */
 };
 
-/* NaN, LL_MEMORY_UNKNOWN or false in has_… where the card does not tell. */
+/* A value that the card does not tell is NaN, LL_MEMORY_UNKNOWN, or has a false has_… field. */
 struct ll_status_card {
 	const struct ll_card *card;
 	bool is_simulated;
@@ -39,39 +39,40 @@ struct ll_status_card {
 	enum ll_compute_mode mode;
 	struct ll_process_list processes;
 	bool has_processes;
-	struct ll_claim_info *claims; /* limits, weight and class are their tenants', where they have one */
+	struct ll_claim_info *claims; /* a claim with a tenant has the tenant's limits, weight and class */
 	size_t claim_count;
 	struct ll_tenant_info *tenants;
 	size_t tenant_count;
 	bool has_holder;
-	unsigned holder; /* the claim whose turn it is */
+	unsigned holder; /* number of the claim whose turn it is */
 	struct ll_status_stranger *strangers;
 	size_t stranger_count;
-	uint64_t now_ns;                      /* when it was read */
-	const struct ll_status_card *earlier; /* the same card's reading before this one; NULL: there is none */
+	uint64_t now_ns;                      /* time of this reading */
+	const struct ll_status_card *earlier; /* the reading of the same card before this one; NULL: none */
 };
 
 /*
- * Asks the card and its ledger. What the card does not tell stays unknown; an error is the ledger's (readings
- * are filled all the same, and there are no claims). fini frees what it has.
+ * Reads the card and its ledger. A value that the card does not tell stays unknown. An error is the ledger's: then the
+ * readings are filled in, and there are no claims. The caller calls fini in each case.
  */
 int ll_status_card_init(struct ll_status_card *status, const struct ll_card *card, struct ll_err *err);
 void ll_status_card_fini(struct ll_status_card *status);
 
-/* Reads what the ledger says into status: claims, tenants, the turn. Part of init. */
+/* Reads claims, tenants and the turn from the ledger. ll_status_card_init calls it. */
 int ll_status_read_ledger(struct ll_status_card *status, struct ll_err *err);
 
-/* Finds the strangers among the card's processes. Part of init, after the ledger. */
+/* Finds the card's processes without a claim. ll_status_card_init calls it after it has read the ledger. */
 void ll_status_find_strangers(struct ll_status_card *status);
 
-/* What the card itself counts for the claim's process (NVML); LL_MEMORY_UNKNOWN where it does not tell, or process ids
- * cannot be compared. */
+/* Returns the bytes that the card itself counts for the claim's process (NVML). LL_MEMORY_UNKNOWN: the card does not
+ * tell, or the process ids cannot be compared. */
 uint64_t ll_status_card_bytes(const struct ll_status_card *status, const struct ll_claim_info *claim);
 
-/* The claim's tenant; NULL for a hold, and where the row went away meanwhile. */
+/* Returns the claim's tenant. NULL: the claim is a hold, or the tenant has ended meanwhile. */
 const struct ll_tenant_info *ll_status_tenant(const struct ll_status_card *status, const struct ll_claim_info *claim);
 
-/* What somebody had of the card's time since the earlier reading. False: there is none, or he is newer than it. */
+/* The share of the card's time that a tenant or a synthetic load had since the earlier reading. The functions return
+ * false if there is no earlier reading, or the tenant or load is not in it. */
 struct ll_status_recent {
 	double percent, seconds;
 };
@@ -80,34 +81,35 @@ bool ll_status_recent_tenant(const struct ll_status_card *status, const struct l
 bool ll_status_recent_hold(const struct ll_status_card *status, const struct ll_claim_info *hold,
 			   struct ll_status_recent *ret_recent);
 
-/* For how long a process of the tenant has had no claim, and was not held to the limits (doc/run.md). False: none is
- * without. */
+/* *ret_seconds: for how long a process of the tenant has had no claim, and was not held to the limits (doc/run.md).
+ * Returns false if all of its processes have claims. */
 bool ll_status_lost(const struct ll_status_card *status, const struct ll_tenant_info *tenant, double *ret_seconds);
 
-/* The claim has work and it is another's turn: *ret_holder's. */
+/* Whether the claim has work and it is another claim's turn. *ret_holder: the number of that claim. */
 bool ll_status_waits(const struct ll_status_card *status, const struct ll_claim_info *claim, unsigned *ret_holder);
 
-/* It has used up its share of time. */
+/* Whether the claim's tenant has used up its share of time. */
 bool ll_status_is_over_cap(const struct ll_status_card *status, const struct ll_claim_info *claim);
 
-/* One object for the card, then one for each claim, each tenant without claims, each stranger. */
+/* Prints one object for the card, then one for each claim, each tenant without claims, and each process without a
+ * claim. */
 int ll_status_print_json(const struct ll_status_card *status, struct ll_err *err);
 
-/* What stands below a card: its claims, tenants without claims, strangers, a line each. */
+/* Adds the lines below a card: one for each claim, each tenant without claims, and each process without a claim. */
 void ll_status_add_claims(struct ll_strbuf *text, const struct ll_status_card *status);
 
 /*
- * A table with a line for each card, and its claims below it. columns: of the terminal; the table's names and modes are
- * cut to fit, its numbers never. 0: as wide as it comes.
+ * Adds a table with a line for each card, and the card's claims below the line. columns: width of the terminal. Names
+ * and modes are cut to fit it, numbers never. 0: nothing is cut.
  */
 void ll_status_add_text(struct ll_strbuf *text, const struct ll_status_card *cards, size_t count, unsigned columns);
 
-/* Columns and rows of the terminal that standard output is; false: it is none, and both are 0. */
+/* Returns whether standard output is a terminal, and writes its columns and rows, 0 if it is none. */
 bool ll_status_terminal(unsigned *ret_columns, unsigned *ret_rows);
 
 /*
- * A reading every every_ns until SIGINT or SIGTERM, which is a success. On a terminal each is drawn over the one
- * before; else they follow one another, an empty line between. The error of a ledger ends it.
+ * Prints a reading each every_ns until SIGINT or SIGTERM, and then returns 0. On a terminal each reading replaces the
+ * one before. Otherwise an empty line separates them. An error of a ledger ends it.
  */
 int ll_status_watch(const struct ll_card *const *cards, size_t count, uint64_t every_ns, bool is_json,
 		    struct ll_err *err);

@@ -28,7 +28,8 @@ static ssize_t read_file(pid_t pid, const char *name, char *text, size_t size)
 	return fd < 0 ? -1 : (ssize_t)used;
 }
 
-/* -1: not known. "pid (name) state ppid": the name may hold anything, ')' too. */
+/* Returns the parent's process id, -1 if it is not known. The file's format is "pid (name) state ppid", and the name
+ * may have any character, even ')'. */
 static pid_t parent_of(pid_t pid)
 {
 	char text[STAT_SIZE];
@@ -37,8 +38,8 @@ static pid_t parent_of(pid_t pid)
 	return end && strlen(end) > 4 ? (pid_t)strtol(end + 4, NULL, 10) : -1;
 }
 
-/* A hold's contexts are in a process of its own, a child of the claim's owner. */
-static bool is_of(const struct ll_claim_info *claim, pid_t pid)
+/* Whether the process belongs to the claim. A hold's contexts are in a child of the claim's owner. */
+static bool is_process_of(const struct ll_claim_info *claim, pid_t pid)
 {
 	return claim->pid == pid || (claim->priority == LL_PRIORITY_HOLD && parent_of(pid) == claim->pid);
 }
@@ -46,13 +47,13 @@ static bool is_of(const struct ll_claim_info *claim, pid_t pid)
 static bool has_claim(const struct ll_status_card *status, pid_t pid)
 {
 	for (size_t i = 0; i < status->claim_count; i++) {
-		if (is_of(&status->claims[i], pid))
+		if (is_process_of(&status->claims[i], pid))
 			return true;
 	}
 	return false;
 }
 
-/* Only this user's processes show their environment. */
+/* Reads the tenant from the process's environment, which only processes of this user show. */
 static void find_in_environment(pid_t pid, char tenant[64])
 {
 	static const char name[] = LL_RUN_VARIABLE "=";
@@ -68,7 +69,8 @@ static void find_in_environment(pid_t pid, char tenant[64])
 	}
 }
 
-/* `env -i` leaves nothing but the descriptor that keeps the tenant's row. */
+/* Finds the tenant of a process. After `env -i` only the inherited descriptor, which keeps the tenant's row, shows it.
+ */
 static void find_tenant(const struct ll_status_card *status, pid_t pid, char tenant[64])
 {
 	unsigned row;
@@ -81,8 +83,8 @@ static void find_tenant(const struct ll_status_card *status, pid_t pid, char ten
 	}
 }
 
-static void describe(const struct ll_status_card *status, const struct ll_process *process,
-		     struct ll_status_stranger *ret_stranger)
+static void describe_stranger(const struct ll_status_card *status, const struct ll_process *process,
+			      struct ll_status_stranger *ret_stranger)
 {
 	char program[64];
 	*ret_stranger = (struct ll_status_stranger){.pid = process->pid, .memory_bytes = process->memory_bytes};
@@ -93,7 +95,7 @@ static void describe(const struct ll_status_card *status, const struct ll_proces
 		else if (*c < ' ' || *c > '~')
 			*c = '?';
 	}
-	/* The kernel's name is cut at 15 letters, and then the same for daemon and server. */
+	/* The kernel cuts names at 15 characters, and MPS's daemon and server have the same first 15. */
 	ll_mps_process_name(process->pid, program, sizeof program);
 	ret_stranger->is_mps_server = strcmp(program, "nvidia-cuda-mps-server") == 0;
 	if (!ret_stranger->is_mps_server)
@@ -105,7 +107,7 @@ uint64_t ll_status_card_bytes(const struct ll_status_card *status, const struct 
 	uint64_t bytes = LL_MEMORY_UNKNOWN;
 	for (size_t i = 0; claim->is_pid_ours && i < status->processes.count; i++) {
 		const struct ll_process *process = &status->processes.items[i];
-		if (process->memory_bytes != LL_MEMORY_UNKNOWN && is_of(claim, process->pid))
+		if (process->memory_bytes != LL_MEMORY_UNKNOWN && is_process_of(claim, process->pid))
 			bytes = (bytes == LL_MEMORY_UNKNOWN ? 0 : bytes) + process->memory_bytes;
 	}
 	return bytes;
@@ -115,13 +117,14 @@ void ll_status_find_strangers(struct ll_status_card *status)
 {
 	const struct ll_process_list *processes = &status->processes;
 	for (size_t i = 0; i < status->claim_count; i++) {
-		/* NVML's numbers are those of the machine: which of them is that one is not known here. */
+		/* NVML's process ids are those of the machine's first PID namespace. This claim has a process id of
+		 * another namespace, so they cannot be compared. */
 		if (!status->claims[i].is_pid_ours)
 			return;
 	}
 	status->strangers = calloc(processes->count + 1, sizeof *status->strangers);
 	for (size_t i = 0; status->strangers && i < processes->count; i++) {
 		if (!has_claim(status, processes->items[i].pid))
-			describe(status, &processes->items[i], &status->strangers[status->stranger_count++]);
+			describe_stranger(status, &processes->items[i], &status->strangers[status->stranger_count++]);
 	}
 }

@@ -60,7 +60,7 @@ static void fill_row(struct row *row, const struct ll_status_card *status)
 	snprintf(row->cells[7], CELL_SIZE, "%zu", status->claim_count);
 }
 
-static void widen(size_t widths[COLUMNS], const struct row *row)
+static void widen_columns(size_t widths[COLUMNS], const struct row *row)
 {
 	for (size_t i = 0; i < COLUMNS; i++) {
 		size_t length = strlen(row->cells[i]);
@@ -75,7 +75,7 @@ static void add_row(struct ll_strbuf *text, const struct row *row, const size_t 
 	ll_strbuf_addf(text, "%s\n", row->cells[COLUMNS - 1]);
 }
 
-static void narrow(size_t *width, size_t *excess)
+static void narrow_column(size_t *width, size_t *excess)
 {
 	size_t spare = *width > LEAST_LETTERS ? *width - LEAST_LETTERS : 0;
 	size_t taken = spare < *excess ? spare : *excess;
@@ -83,27 +83,27 @@ static void narrow(size_t *width, size_t *excess)
 	*excess -= taken;
 }
 
-/* Names are known by their beginnings; a number cut off would be another number. */
-static void fit(size_t widths[COLUMNS], unsigned columns)
+/* Cuts names and modes to fit, because their beginnings identify them. A number that is cut would be another number. */
+static void fit_columns(size_t widths[COLUMNS], unsigned columns)
 {
 	size_t width = (COLUMNS - 1) * GAP;
 	for (size_t i = 0; i < COLUMNS; i++)
 		width += widths[i];
 	size_t excess = columns && width > columns ? width - columns : 0;
-	narrow(&widths[NAME], &excess);
-	narrow(&widths[MODE], &excess);
+	narrow_column(&widths[NAME], &excess);
+	narrow_column(&widths[MODE], &excess);
 }
 
 void ll_status_add_text(struct ll_strbuf *text, const struct ll_status_card *cards, size_t count, unsigned columns)
 {
 	struct row row = header;
 	size_t widths[COLUMNS] = {0};
-	widen(widths, &header);
+	widen_columns(widths, &header);
 	for (size_t i = 0; i < count; i++) {
 		fill_row(&row, &cards[i]);
-		widen(widths, &row);
+		widen_columns(widths, &row);
 	}
-	fit(widths, columns);
+	fit_columns(widths, columns);
 	add_row(text, &header, widths);
 	for (size_t i = 0; i < count; i++) {
 		fill_row(&row, &cards[i]);

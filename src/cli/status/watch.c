@@ -16,7 +16,7 @@
 #define ERASE_LINE_END "\033[K"
 #define ERASE_BELOW "\033[J"
 
-/* What is shown, and what was shown before it. */
+/* The present reading, and the one before. */
 struct watch {
 	const struct ll_card *const *chosen;
 	size_t count;
@@ -47,7 +47,7 @@ static int read_cards(struct watch *watch, struct ll_err *err)
 	return rc;
 }
 
-static void forget(struct ll_status_card *cards, size_t count)
+static void fini_cards(struct ll_status_card *cards, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		ll_status_card_fini(&cards[i]);
@@ -57,16 +57,16 @@ static void keep_earlier(struct watch *watch)
 {
 	struct ll_status_card *old = watch->earlier;
 	if (watch->has_earlier)
-		forget(old, watch->count);
+		fini_cards(old, watch->count);
 	watch->earlier = watch->now;
 	watch->now = old;
 	watch->has_earlier = true;
 }
 
-/* As many lines as the terminal has rows for: the rest would scroll the first ones away. */
+/* Adds at most as many lines as the terminal has rows, because more lines would scroll the first ones away. */
 static void add_frame(struct ll_strbuf *frame, const char *text, unsigned columns, unsigned rows)
 {
-	unsigned used = 1; /* the cursor's */
+	unsigned used = 1; /* the cursor's row */
 	ll_strbuf_adds(frame, HOME);
 	while (*text) {
 		size_t length = strcspn(text, "\n");
@@ -107,7 +107,7 @@ static int print_json(const struct watch *watch, struct ll_err *err)
 	return rc;
 }
 
-/* True: one of them came. */
+/* Returns true if a signal came. */
 static bool wait_for_signal(const sigset_t *signals, uint64_t until_ns)
 {
 	for (;;) {
@@ -132,7 +132,8 @@ static int run_watch(struct watch *watch, const sigset_t *signals, uint64_t ever
 		if (rc)
 			return rc;
 		next_ns += every_ns;
-		if (next_ns < ll_now_ns()) /* it was stopped, or the machine was suspended: no burst */
+		if (next_ns <
+		    ll_now_ns()) /* after a stop of the program or of the machine there is no burst of readings */
 			next_ns = ll_now_ns() + every_ns;
 	} while (!wait_for_signal(signals, next_ns));
 	return 0;
@@ -153,6 +154,6 @@ int ll_status_watch(const struct ll_card *const *cards, size_t count, uint64_t e
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	int rc = run_watch(&watch, &signals, every_ns, is_json, err);
 	if (watch.has_earlier)
-		forget(watch.earlier, count);
+		fini_cards(watch.earlier, count);
 	return rc;
 }

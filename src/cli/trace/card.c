@@ -23,7 +23,7 @@ static const char missing[] = "its kernels cannot be shown: it was not started u
 
 struct seen {
 	pid_t pid;
-	unsigned looks; /* in which it was there */
+	unsigned looks; /* number of looks in which the process was there */
 	uint64_t most_bytes;
 	bool has_bytes;
 	char name[32];
@@ -65,7 +65,7 @@ static struct seen *find_seen(struct watched *watched, pid_t pid)
 	return seen;
 }
 
-/* What NVML does not answer in one look it may in the next. */
+/* A failed call of NVML is ignored: it may succeed in the next look. */
 static void look_at_process(struct watched *watched)
 {
 	struct ll_util_sample samples[SAMPLES];
@@ -132,7 +132,7 @@ static void print_text(const struct watched *watched)
 		printf("  no process\n");
 }
 
-/* SIGINT and SIGTERM end the looking, not what is printed then. */
+/* Looks until the time is over, or until SIGINT or SIGTERM. The caller prints the result in each case. */
 static void look_for(struct watched *cards, size_t count, uint64_t for_ns)
 {
 	sigset_t signals, before;

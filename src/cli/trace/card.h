@@ -1,7 +1,7 @@
 /*
- * card.h - `loadline trace -i CARDS` without a command: what NVML tells about cards whose programs were not
- * started under trace. No tool can record the kernels of a program that runs already; this says who is there and what
- * is missing.
+ * card.h - `loadline trace -i CARDS` without a command: shows NVML's readings of cards whose programs were not started
+ * under trace. No tool can record the kernels of a running program. So the output lists the processes, and says what is
+ * missing.
  */
 #ifndef LOADLINE_CLI_TRACE_CARD_H
 #define LOADLINE_CLI_TRACE_CARD_H
@@ -11,7 +11,7 @@
 
 struct ll_err;
 
-/* Looks at the cards for that long (0: 10 s, or until SIGINT), then prints. */
+/* Looks at the cards for for_ns, 0 for 10 s, or until SIGINT. Then it prints the result. */
 int ll_trace_watch_cards(const char *names, uint64_t for_ns, bool is_json, struct ll_err *err);
 
 #endif

@@ -8,10 +8,10 @@
 
 enum { LANES = 1024 };
 
-/* In place of a context: the lane of a thread that waited. */
+/* GATE stands in place of a context in the lane of a thread that waited at the gate. */
 #define GATE UINT32_MAX
 
-/* A stream of a process is a thread of the picture, numbered as they come. */
+/* A stream of a process becomes a thread of the picture. Lanes are numbered in the order of their first events. */
 struct lane {
 	uint32_t device, context, stream;
 };
@@ -27,7 +27,7 @@ struct output {
 	bool has_any;
 };
 
-/* A command's words need not be UTF-8; a file of JSON must be. */
+/* JSON must be UTF-8, but a command's words need not be. */
 static bool is_utf8(const char *text)
 {
 	json_t *string = json_string(text);
@@ -60,7 +60,7 @@ static void begin_event(struct output *out)
 	out->has_any = true;
 }
 
-/* Microseconds, to the nanosecond. */
+/* Writes a time in microseconds with three decimals. */
 static void put_us(FILE *file, const char *key, uint64_t ns)
 {
 	fprintf(file, ",\"%s\":%" PRIu64 ".%03u", key, ns / LL_NS_PER_US, (unsigned)(ns % LL_NS_PER_US));
@@ -80,7 +80,7 @@ static void put_meta(struct output *out, pid_t pid, uint32_t thread, const char 
 	fputs("}}", out->file);
 }
 
-/* 0 once there is no room: those share a lane. */
+/* Returns the lane's number, or 0 if there is no room for another lane. Events beyond the last lane share lane 0. */
 static uint32_t lane_of(struct output *out, struct lanes *lanes, pid_t pid, const struct ll_trace_record *record)
 {
 	char name[80];
@@ -131,7 +131,7 @@ static void put_span(struct output *out, pid_t pid, uint32_t lane, const struct 
 	put_arguments(out->file, record);
 }
 
-/* What the process holds of the card, as far as the trace has seen it come and go. */
+/* Writes the counter of the process's device memory, counted from the allocations and frees in the trace. */
 static void put_memory(struct output *out, pid_t pid, const struct ll_trace_record *record, uint64_t *held_bytes)
 {
 	if (record->to != LL_CUPTI_MEMORY_DEVICE && record->to != LL_CUPTI_MEMORY_MANAGED)

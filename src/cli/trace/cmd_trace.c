@@ -76,7 +76,7 @@ static const struct ll_option trace_options[] = {
     LL_OPTION_END,
 };
 
-/* CUPTI, or why not; the library for events where it may be needed. */
+/* Finds CUPTI, or the reason why it cannot be used, and the library for events if it may be needed. */
 static int choose_way(const struct trace_args *args, const char *path, struct ll_trace_how *how, struct ll_err *err)
 {
 	char text[PATH_MAX + 80];
@@ -134,7 +134,7 @@ static size_t count_running(const struct ll_trace_run *run)
 	return count;
 }
 
-static int show(const struct trace_args *args, const struct ll_trace_run *run, int status, struct ll_err *err)
+static int print_trace(const struct trace_args *args, const struct ll_trace_run *run, int status, struct ll_err *err)
 {
 	struct ll_trace_summary summary;
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
@@ -156,7 +156,7 @@ static int show(const struct trace_args *args, const struct ll_trace_run *run, i
 	return rc;
 }
 
-/* The cards that -i names, by UUID. */
+/* Makes the filter for the cards that -i names, by their UUIDs. */
 static int make_filter(const char *text, struct ll_trace_filter *ret_filter, char (**ret_uuids)[LL_UUID_SIZE],
 		       struct ll_err *err)
 {
@@ -187,7 +187,7 @@ static int make_filter(const char *text, struct ll_trace_filter *ret_filter, cha
 	return 0;
 }
 
-/* Who asked for CUPTI and nothing else has got nothing of such a process. */
+/* With --by cupti, a process that CUPTI refused has no device times, which is an error. */
 static int check_refusals(const struct trace_args *args, const struct ll_trace_run *run, struct ll_err *err)
 {
 	size_t refused = 0;
@@ -205,8 +205,9 @@ struct times {
 	uint64_t start_ns, end_ns;
 };
 
-static int report(const struct trace_args *args, const struct ll_trace_how *how, const struct ll_trace_filter *filter,
-		  struct ll_sampler *sampler, const struct times *times, int status, struct ll_err *err)
+static int report_trace(const struct trace_args *args, const struct ll_trace_how *how,
+			const struct ll_trace_filter *filter, struct ll_sampler *sampler, const struct times *times,
+			int status, struct ll_err *err)
 {
 	struct ll_trace_run run;
 	int rc = ll_trace_run_read(how->folder, filter, &run, err);
@@ -218,14 +219,15 @@ static int report(const struct trace_args *args, const struct ll_trace_how *how,
 	run.io = sampler->io;
 	sampler->host = sampler->io = (struct ll_spans){0};
 	rc = ll_trace_outputs_write(args->outputs, &run, err);
-	int shown = show(args, &run, status, rc ? NULL : err);
+	int shown = print_trace(args, &run, status, rc ? NULL : err);
 	if (!rc)
 		rc = shown ? shown : check_refusals(args, &run, err);
 	ll_trace_run_fini(&run);
 	return rc;
 }
 
-static int trace(const struct trace_args *args, const struct ll_trace_filter *filter, char **words, struct ll_err *err)
+static int trace_command(const struct trace_args *args, const struct ll_trace_filter *filter, char **words,
+			 struct ll_err *err)
 {
 	struct ll_trace_how how = {0};
 	struct ll_sampler sampler = {0};
@@ -248,7 +250,7 @@ static int trace(const struct trace_args *args, const struct ll_trace_filter *fi
 	rc = ll_trace_launch(&how, path, words, &sampler, &status, err);
 	times.end_ns = ll_now_ns();
 	if (!rc)
-		rc = report(args, &how, filter, &sampler, &times, status, err);
+		rc = report_trace(args, &how, filter, &sampler, &times, status, err);
 	ll_sampler_fini(&sampler);
 	ll_trace_folder_remove(&folder);
 	return rc ? rc : status;
@@ -268,10 +270,10 @@ static int run_trace(void *data, const struct ll_operands *operands, struct ll_e
 	if (!operands->count)
 		return ll_trace_watch_cards(args->cards, args->for_ns, args->json, err);
 	if (args->for_ns)
-		return ll_err_set(err, -EINVAL, "--for: a command is traced to its end");
+		return ll_err_set(err, -EINVAL, "--for: goes without a command; a command is traced until it ends");
 	int rc = make_filter(args->cards, &filter, &uuids, err);
 	if (!rc)
-		rc = trace(args, &filter, operands->words, err);
+		rc = trace_command(args, &filter, operands->words, err);
 	free((void *)(uintptr_t)filter.uuids);
 	free(uuids);
 	return rc;

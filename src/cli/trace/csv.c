@@ -8,7 +8,7 @@ static const char header[] =
     "static_shared_bytes,dynamic_shared_bytes,size_bytes,throughput_gb_per_s,source_memory,destination_memory,"
     "device,context,stream,name,correlation_id,kind,address";
 
-/* RFC 4180: in quotes where there is a comma, quote or line break in it. */
+/* Writes a text as in RFC 4180: in quotes if it has a comma, a quote or a line break. */
 static void put_text(FILE *file, const char *text)
 {
 	if (!strpbrk(text, ",\"\r\n")) {
@@ -39,7 +39,7 @@ static void put_shape(FILE *file, const struct ll_trace_record *record)
 	}
 	fprintf(file, "%u,%u,%u,%u,%u,%u,", record->grid[0], record->grid[1], record->grid[2], record->block[0],
 		record->block[1], record->block[2]);
-	if (record->registers) /* 0: not known, as by events */
+	if (record->registers) /* 0: not known; events do not tell it */
 		fprintf(file, "%u,%u", record->registers, record->static_shared_bytes);
 	else
 		putc(',', file);
@@ -52,7 +52,7 @@ static void put_size(FILE *file, const struct ll_trace_record *record)
 	if (record->bytes)
 		fprintf(file, "%" PRIu64, record->bytes);
 	putc(',', file);
-	if (record->bytes && ns) /* bytes a nanosecond are GB/s */
+	if (record->bytes && ns) /* bytes per ns are GB/s */
 		fprintf(file, "%.3f", (double)record->bytes / (double)ns);
 	fprintf(file, ",%s,%s,", memory_word(record->from), memory_word(record->to));
 }

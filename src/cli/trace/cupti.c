@@ -17,7 +17,7 @@
 static const char *const files[] = {"libcupti.so.13",   "libcupti.so.12", "libcupti.so.11",
 				    "libcupti.so.11.*", "libcupti.so",    NULL};
 
-/* The last match of a pattern: of several versions the newest. */
+/* Takes the last match of a pattern, which is the newest of several versions. */
 static bool try_pattern(const char *pattern, char ret_path[PATH_MAX])
 {
 	glob_t found;
@@ -40,7 +40,7 @@ static bool try_folder(const char *folder, char ret_path[PATH_MAX])
 	return false;
 }
 
-/* Below a folder, which may be a pattern. */
+/* Searches folders below folder, which may be a pattern. */
 static bool try_below(const char *folder, const char *const *below, char ret_path[PATH_MAX])
 {
 	for (; *below; below++) {
@@ -75,8 +75,8 @@ static bool try_toolkits(char ret_path[PATH_MAX])
 	return false;
 }
 
-/* PREFIX/bin/python has its packages in PREFIX/lib/pythonX.Y/site-packages: in a virtual environment its own, where the
- * path is that of the link; else those of the system. */
+/* PREFIX/bin/python has its packages in PREFIX/lib/pythonX.Y/site-packages. In a virtual environment PREFIX is that of
+ * the link, otherwise that of the system. */
 static bool try_python(const char *interpreter, char ret_path[PATH_MAX])
 {
 	static const char *const below[] = {"../lib/python3*/site-packages/nvidia/cuda_cupti/lib",
@@ -111,7 +111,8 @@ int ll_trace_find_cupti(const char *interpreter, char ret_path[PATH_MAX])
 	return -ENOENT;
 }
 
-/* In the child: its API version, or 0. What it prints is nobody's. */
+/* Runs in the child. Returns CUPTI's API version, or 0. Output that the library leaves in stdio's buffers is lost with
+ * the child. */
 static uint32_t ask_version(const char *path)
 {
 	uint32_t version = 0;
@@ -127,7 +128,7 @@ const char *ll_trace_cupti_fault(const char *path, char *text, int size)
 	int ends[2];
 	uint32_t version = 0;
 	if (pipe(ends) < 0)
-		return NULL; /* the program will find out */
+		return NULL; /* the file could not be tried here; the traced program will try it */
 	fflush(NULL);
 	pid_t pid = fork();
 	if (pid == 0) {

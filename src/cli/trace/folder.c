@@ -16,10 +16,10 @@
 
 static const char beginning[] = "loadline-trace-";
 
-/* A younger one may be made this moment, and not be locked yet. */
+/* A younger folder may have been made just now, and not be locked yet. */
 enum { LEFT_AFTER_S = 60 };
 
-static void empty(int fd)
+static void empty_folder(int fd)
 {
 	DIR *dir = fdopendir(dup(fd));
 	struct dirent *entry;
@@ -31,7 +31,7 @@ static void empty(int fd)
 		closedir(dir);
 }
 
-/* Others may write TMPDIR: what is looked at is the same folder that is emptied. */
+/* Other users may write to TMPDIR, so the folder is opened once, checked and emptied by its descriptor. */
 static void remove_left(int parent_fd, const char *name)
 {
 	struct stat st;
@@ -40,7 +40,7 @@ static void remove_left(int parent_fd, const char *name)
 		return;
 	if (flock(fd, LOCK_EX | LOCK_NB) != 0)
 		return;
-	empty(fd);
+	empty_folder(fd);
 	unlinkat(parent_fd, name, AT_REMOVEDIR);
 }
 
@@ -76,7 +76,7 @@ void ll_trace_folder_remove(struct ll_trace_folder *folder)
 {
 	int fd = folder->lock_fd >= 0 ? folder->lock_fd : open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd >= 0) {
-		empty(fd);
+		empty_folder(fd);
 		close(fd);
 	}
 	rmdir(folder->path);

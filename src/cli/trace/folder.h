@@ -1,8 +1,8 @@
 /*
- * folder.h - the private folder in which a command's processes leave what they did, until it is read.
+ * folder.h - the private folder in which the processes of a traced command write their records.
  *
- * It is in TMPDIR and goes with what is in it. A trace that is killed leaves it; it holds a lock on its folder, so the
- * next trace finds those that nobody holds any more, and removes them.
+ * The folder is in TMPDIR, and is removed with its files. A killed trace leaves its folder. A trace holds a lock on its
+ * folder, so the next trace recognises folders without an owner, and removes them.
  */
 #ifndef LOADLINE_CLI_TRACE_FOLDER_H
 #define LOADLINE_CLI_TRACE_FOLDER_H
@@ -13,10 +13,10 @@ struct ll_err;
 
 struct ll_trace_folder {
 	char path[PATH_MAX];
-	int lock_fd; /* not inherited; -1 where the file system has no locks */
+	int lock_fd; /* not inherited; -1 if the file system has no locks */
 };
 
-/* Removes what killed traces of this user left, and makes one. */
+/* Removes the folders that killed traces of this user left, and makes a new one. */
 int ll_trace_folder_make(struct ll_trace_folder *folder, struct ll_err *err);
 
 void ll_trace_folder_remove(struct ll_trace_folder *folder);

@@ -10,18 +10,18 @@
 
 enum { PERCENT_DECIMALS = 3, SECONDS_DECIMALS = 9 };
 
-static json_t *seconds(uint64_t ns)
+static json_t *make_seconds(uint64_t ns)
 {
 	return ll_json_real((double)ns / (double)LL_NS_PER_S, SECONDS_DECIMALS);
 }
 
-static json_t *percent(uint64_t part_ns, uint64_t whole_ns)
+static json_t *make_percent(uint64_t part_ns, uint64_t whole_ns)
 {
 	return whole_ns ? ll_json_real(100 * (double)part_ns / (double)whole_ns, PERCENT_DECIMALS) : json_null();
 }
 
-/* What is not UTF-8 is shown as question marks. */
-static json_t *string(const char *text)
+/* Makes a string. Bytes that are not UTF-8 become question marks. */
+static json_t *make_string(const char *text)
 {
 	json_t *value = json_string(text);
 	if (value)
@@ -44,24 +44,24 @@ static int print_process(const struct ll_trace_process_sum *sum, struct ll_err *
 	uint64_t dropped = process->dropped_limit + process->dropped_cupti + process->dropped_disk;
 	return ll_json_line(
 	    json_pack("{s:s, s:i, s:o, s:s, s:s?, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I}", "event",
-		      "process", "pid", (int)process->pid, "command", string(process->command), "by",
+		      "process", "pid", (int)process->pid, "command", make_string(process->command), "by",
 		      source_word(process->device), "cupti_refusal", process->refusal, "kernels",
 		      (json_int_t)sum->kernels, "copies", (json_int_t)sum->copies, "memsets", (json_int_t)sum->memsets,
-		      "gate_waits", (json_int_t)sum->gate_waits, "busy_seconds", seconds(sum->busy_ns), "copy_seconds",
-		      seconds(sum->copy_ns), "gate_seconds", seconds(sum->gate_ns), "to_card_bytes",
-		      (json_int_t)sum->to_card_bytes, "from_card_bytes", (json_int_t)sum->from_card_bytes,
-		      "peak_memory_bytes", (json_int_t)sum->peak_bytes, "events", (json_int_t)process->count,
-		      "dropped_events", (json_int_t)dropped),
+		      "gate_waits", (json_int_t)sum->gate_waits, "busy_seconds", make_seconds(sum->busy_ns),
+		      "copy_seconds", make_seconds(sum->copy_ns), "gate_seconds", make_seconds(sum->gate_ns),
+		      "to_card_bytes", (json_int_t)sum->to_card_bytes, "from_card_bytes",
+		      (json_int_t)sum->from_card_bytes, "peak_memory_bytes", (json_int_t)sum->peak_bytes, "events",
+		      (json_int_t)process->count, "dropped_events", (json_int_t)dropped),
 	    err);
 }
 
 static int print_kernel(const struct ll_trace_kernel_sum *sum, struct ll_err *err)
 {
 	return ll_json_line(json_pack("{s:s, s:o, s:I, s:i, s:o, s:o, s:o, s:o}", "event", "kernel", "name",
-				      string(sum->name), "calls", (json_int_t)sum->calls, "processes",
-				      (int)sum->processes, "total_seconds", seconds(sum->total_ns), "mean_seconds",
-				      seconds(sum->total_ns / sum->calls), "min_seconds", seconds(sum->least_ns),
-				      "max_seconds", seconds(sum->most_ns)),
+				      make_string(sum->name), "calls", (json_int_t)sum->calls, "processes",
+				      (int)sum->processes, "total_seconds", make_seconds(sum->total_ns), "mean_seconds",
+				      make_seconds(sum->total_ns / sum->calls), "min_seconds",
+				      make_seconds(sum->least_ns), "max_seconds", make_seconds(sum->most_ns)),
 			    err);
 }
 
@@ -70,18 +70,19 @@ static int print_card(const struct ll_trace_card_sum *sum, struct ll_err *err)
 	const struct ll_idle_split *split = &sum->split;
 	uint64_t window_ns = split->window_ns;
 	const char *cause = ll_trace_main_cause(split);
-	return ll_json_line(
-	    json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s?, s:i, s:o, s:o}", "event", "card",
-		      "uuid", sum->uuid, "window_seconds", seconds(window_ns), "busy_percent",
-		      percent(split->busy_ns, window_ns), "communication_percent",
-		      percent(split->communication_ns, window_ns), "idle_percent",
-		      percent(window_ns - split->busy_ns, window_ns), "host_compute_percent",
-		      percent(split->host_ns, window_ns), "io_wait_percent", percent(split->io_ns, window_ns),
-		      "copies_percent", percent(split->copies_ns, window_ns), "gate_wait_percent",
-		      percent(split->gate_ns, window_ns), "waiting_percent", percent(split->waiting_ns, window_ns),
-		      "main_idle_cause", cause, "processes", (int)sum->processes, "overlap_seconds",
-		      seconds(sum->overlap_ns), "kernel_sum_seconds", seconds(sum->kernel_sum_ns)),
-	    err);
+	return ll_json_line(json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s?, s:i, s:o, s:o}",
+				      "event", "card", "uuid", sum->uuid, "window_seconds", make_seconds(window_ns),
+				      "busy_percent", make_percent(split->busy_ns, window_ns), "communication_percent",
+				      make_percent(split->communication_ns, window_ns), "idle_percent",
+				      make_percent(window_ns - split->busy_ns, window_ns), "host_compute_percent",
+				      make_percent(split->host_ns, window_ns), "io_wait_percent",
+				      make_percent(split->io_ns, window_ns), "copies_percent",
+				      make_percent(split->copies_ns, window_ns), "gate_wait_percent",
+				      make_percent(split->gate_ns, window_ns), "waiting_percent",
+				      make_percent(split->waiting_ns, window_ns), "main_idle_cause", cause, "processes",
+				      (int)sum->processes, "overlap_seconds", make_seconds(sum->overlap_ns),
+				      "kernel_sum_seconds", make_seconds(sum->kernel_sum_ns)),
+			    err);
 }
 
 int ll_trace_summary_print_json(const struct ll_trace_summary *summary, size_t top, struct ll_err *err)

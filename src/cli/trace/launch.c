@@ -36,9 +36,10 @@ int ll_trace_find_events_library(char ret_path[PATH_MAX], struct ll_err *err)
 	return ll_preload_find(&events_library, ret_path, err);
 }
 
-/* Ours behind what is there, and the one for events last of all: whoever stands in front of the driver passes on to it.
+/* Adds the libraries to LD_PRELOAD: libloadline-trace.so after those already there, and libloadline-events.so last,
+ * because libraries in front of the driver pass calls on to the next one.
  */
-static int preload(const struct ll_trace_how *how)
+static int set_preload(const struct ll_trace_how *how)
 {
 	LL_SCOPE_FREE char *list = ll_preload_append(getenv("LD_PRELOAD"), how->library);
 	LL_SCOPE_FREE char *with_events = list && *how->events ? ll_preload_append(list, how->events) : NULL;
@@ -47,7 +48,7 @@ static int preload(const struct ll_trace_how *how)
 	return setenv("LD_PRELOAD", with_events ? with_events : list, 1);
 }
 
-/* In the child. */
+/* Runs in the child. */
 static int set_environment(const struct ll_trace_how *how)
 {
 	static const char *const words[] = {"auto", "cupti", "events"};
@@ -55,13 +56,14 @@ static int set_environment(const struct ll_trace_how *how)
 	snprintf(most, sizeof most, "%" PRIu64, how->most_events);
 	if (setenv(LL_TRACE_FOLDER, how->folder, 1) || setenv(LL_TRACE_BY, words[how->by], 1) ||
 	    setenv(LL_TRACE_CUPTI, how->cupti, 1) || setenv(LL_TRACE_MOST, most, 1) ||
-	    (how->is_preloaded && preload(how)))
+	    (how->is_preloaded && set_preload(how)))
 		return -1;
 	return how->by == LL_TRACE_BY_EVENTS ? 0 : setenv(LL_TRACE_INJECTION, how->library, 1);
 }
 
-/* What exec says comes back through the pipe; it closes when exec succeeds. */
-static void become(const struct ll_trace_how *how, const char *path, char **words, const sigset_t *mask, int tell)
+/* Executes the command in the child. On failure the child writes exec's errno into the pipe, which closes when exec
+ * succeeds. */
+static void exec_command(const struct ll_trace_how *how, const char *path, char **words, const sigset_t *mask, int tell)
 {
 	sigprocmask(SIG_SETMASK, mask, NULL);
 	if (set_environment(how) == 0)
@@ -81,7 +83,7 @@ static int start_command(const struct ll_trace_how *how, const char *path, char 
 	fflush(NULL);
 	pid_t pid = fork();
 	if (pid == 0)
-		become(how, path, words, mask, ends[1]);
+		exec_command(how, path, words, mask, ends[1]);
 	int fork_code = errno;
 	close(ends[1]);
 	ssize_t n = pid > 0 ? read(ends[0], &code, sizeof code) : 0;
@@ -99,7 +101,8 @@ static int start_command(const struct ll_trace_how *how, const char *path, char 
 	return -code;
 }
 
-/* What a terminal sends goes to its whole foreground group: the command has it already. */
+/* Passes a signal on to the command. A signal from the terminal went to the whole foreground group, so the command has
+ * it already. */
 static void pass_on(const siginfo_t *info, pid_t pid)
 {
 	bool is_from_terminal = (info->si_signo == SIGINT || info->si_signo == SIGQUIT) && info->si_code == SI_KERNEL;
@@ -107,8 +110,8 @@ static void pass_on(const siginfo_t *info, pid_t pid)
 		kill(pid, info->si_signo);
 }
 
-/* Orphans of the command are ours, too. True: the command itself has ended. */
-static bool reap(pid_t pid, int *ret_status)
+/* Waits for ended children, which include orphans of the command. Returns true if the command itself has ended. */
+static bool reap_children(pid_t pid, int *ret_status)
 {
 	bool has_ended = false;
 	int status;
@@ -134,7 +137,7 @@ static void watch_command(pid_t pid, const sigset_t *signals, struct ll_sampler 
 		int signal = sigtimedwait(signals, &info, &rest);
 		if (signal > 0 && signal != SIGCHLD)
 			pass_on(&info, pid);
-		else if (reap(pid, ret_status)) /* whatever woke it */
+		else if (reap_children(pid, ret_status)) /* after each wake-up, whatever its cause */
 			return;
 	}
 }

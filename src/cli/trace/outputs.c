@@ -44,7 +44,7 @@ static int fail_output(const char *path, int code, struct ll_err *err)
 	return ll_err_exit_with(err, LL_EXIT_FAILED);
 }
 
-/* Found out before the command runs, not after its hours. */
+/* Checks the folder before the command runs, so that a bad name does not waste a long run. */
 static int check_place(const char *name, struct ll_err *err)
 {
 	char folder[PATH_MAX];
@@ -63,7 +63,7 @@ static int check_place(const char *name, struct ll_err *err)
 	return fail_output(name, errno, err);
 }
 
-/* Calls fn for each name in the list. */
+/* Calls fn for each name in the comma-separated list. */
 static int for_each(const char *list, const struct ll_trace_run *run,
 		    int (*fn)(const char *name, const struct ll_trace_run *run, struct ll_err *err), struct ll_err *err)
 {

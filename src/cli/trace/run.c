@@ -22,8 +22,8 @@ static void find_demangler(void)
 	memcpy(&demangle, &address, sizeof address);
 }
 
-/* Returns a C++ name as people write it: "_Z3addPfi" is "add(float*, int)"; for free(3). NULL: it is no such name, or
- * this machine has no C++ library. Takes 1 to 50 us. */
+/* Demangles a C++ name: "_Z3addPfi" becomes "add(float*, int)", for free(3). NULL: the name is not mangled, or this
+ * machine has no C++ library. It takes 1 to 50 us. */
 static char *plain_name(const char *name)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -57,7 +57,7 @@ static int add_file(struct ll_trace_run *run, const char *path, struct ll_err *e
 	return 0;
 }
 
-/* Once for each name, not for each event. */
+/* Demangles each name once, not for each event. */
 static int make_names_plain(struct ll_trace_run *run, struct ll_trace_file *file, struct ll_err *err)
 {
 	char **names = realloc(run->plain_names, (run->plain_count + file->name_count + 1) * sizeof *names);

@@ -25,7 +25,7 @@ void ll_sampler_fini(struct ll_sampler *sampler)
 	ll_spans_fini(&sampler->io);
 }
 
-/* "pid (name) state parent": the name may hold anything, ')' too. */
+/* The file's format is "pid (name) state parent", and the name may have any character, even ')'. */
 static bool read_stat(const char *path, char *ret_state, pid_t *ret_parent, bool *ret_is_ours)
 {
 	char text[STAT_SIZE];
@@ -66,8 +66,8 @@ static void add_to_tree(struct ll_sampler *sampler, pid_t pid)
 	sampler->tree[sampler->count++] = pid;
 }
 
-/* Children have mostly higher numbers than their parents, so /proc, which is in order, is gone through once. Orphans
- * become children of this process (cli/trace/launch.c). */
+/* Lists the command's processes. Children mostly have higher ids than their parents, and /proc is in the order of ids,
+ * so one pass is enough. Orphans become children of this process (cli/trace/launch.c). */
 static void list_tree(struct ll_sampler *sampler)
 {
 	DIR *proc = opendir("/proc");
@@ -89,7 +89,7 @@ static void list_tree(struct ll_sampler *sampler)
 		closedir(proc);
 }
 
-/* The most telling state of a process's threads: R, then D, then anything. */
+/* Returns the most important state of a process's threads: R, then D, then any other. */
 static char state_of(pid_t pid)
 {
 	char path[300], worst = 'S';

@@ -1,10 +1,10 @@
 /*
- * sample.h - what the host was doing while the command ran: looked at from outside, in /proc.
+ * sample.h - samples in /proc what the host does while the command runs.
  *
- * Of the command and all its descendants every thread's state is read: while one is running (or ready to) the host
- * computes; while none is and one is in state D, it waits for I/O; else all are asleep. A look costs some 5 us a thread
- * and ends at the first one that runs; looks come every LL_SAMPLE_EVERY_NS, and rarer where they would take more than
- * a fiftieth of one core.
+ * A look reads the state of the threads of the command and all its descendants. If a thread is running or ready to run,
+ * the host computes. If none is, and one is in state D, the host waits for I/O. Otherwise all threads are asleep. A
+ * look costs some 5 us for each thread, and ends at the first running thread. Looks come every LL_SAMPLE_EVERY_NS, or
+ * less often if they would take more than a fiftieth of one core.
  */
 #ifndef LOADLINE_CLI_TRACE_SAMPLE_H
 #define LOADLINE_CLI_TRACE_SAMPLE_H
@@ -22,7 +22,7 @@ struct ll_sampler {
 	pid_t *tree; /* the root and its descendants, as of listed_ns */
 	size_t count, room;
 	uint64_t listed_ns;
-	uint64_t looked_ns; /* 0: not yet */
+	uint64_t looked_ns; /* time of the last look; 0: none yet */
 	uint64_t next_ns;   /* when the next look is due */
 	struct ll_spans host, io;
 };
@@ -30,7 +30,7 @@ struct ll_sampler {
 void ll_sampler_init(struct ll_sampler *sampler, pid_t root);
 void ll_sampler_fini(struct ll_sampler *sampler);
 
-/* Looks once. What is seen stands for the time since the last look. */
+/* Looks once. The result counts for the time since the last look. */
 void ll_sampler_look(struct ll_sampler *sampler);
 
 /* Whether the process lives and is not a zombie. */

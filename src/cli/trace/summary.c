@@ -11,11 +11,11 @@
 
 enum { FIRST_PLACES = 1024 };
 
-/* Open addressing over the sums, never more than half full. */
+/* A hash table over the sums, with open addressing, at most half full. */
 struct table {
 	struct ll_trace_kernel_sum *items;
 	size_t count, room;
-	uint32_t *places; /* number of the item + 1; 0: free */
+	uint32_t *places; /* index of the sum + 1; 0: free */
 	size_t place_count;
 };
 
@@ -35,7 +35,7 @@ static uint32_t *find_place(const struct table *table, const char *name)
 	return &table->places[i];
 }
 
-static bool grow(struct table *table)
+static bool grow_table(struct table *table)
 {
 	if (2 * (table->count + 1) <= table->place_count)
 		return true;
@@ -58,7 +58,7 @@ static bool grow(struct table *table)
 
 static bool add_kernel(struct table *table, const char *name, uint64_t ns, size_t process)
 {
-	if (!grow(table))
+	if (!grow_table(table))
 		return false;
 	uint32_t *place = find_place(table, name);
 	if (!*place) {
@@ -84,7 +84,7 @@ static int by_total(const void *a, const void *b)
 	return strcmp(first->name, second->name);
 }
 
-/* False: memory ran out. *ret_kernels is one allocation for free(3). */
+/* Returns false if memory ran out. *ret_kernels is one allocation for free(3). */
 static bool sum_kernels(const struct ll_trace_run *run, struct ll_trace_kernel_sum **ret_kernels, size_t *ret_count)
 {
 	struct table table = {0};
@@ -112,7 +112,7 @@ static bool sum_kernels(const struct ll_trace_run *run, struct ll_trace_kernel_s
 
 /* ---- by card ---- */
 
-/* The sets of one card's events that its idle time is split by. */
+/* The spans of one card's events by which its idle time is split. */
 struct sets {
 	struct ll_spans kernels, communication, computation, copies, gate;
 };
@@ -143,7 +143,7 @@ static void for_all_sets(struct sets *sets, void (*fn)(struct ll_spans *spans))
 	fn(&sets->gate);
 }
 
-/* How long work of two processes at least was under way. */
+/* Finds for how long work of two or more processes was under way. */
 static bool find_overlap(const struct ll_trace_run *run, unsigned card, struct ll_trace_card_sum *sum)
 {
 	bool failed = true;
@@ -169,7 +169,7 @@ static bool find_overlap(const struct ll_trace_run *run, unsigned card, struct l
 	return !failed;
 }
 
-/* False: memory ran out. */
+/* Returns false if memory ran out. */
 static bool sum_card(const struct ll_trace_run *run, unsigned card, struct ll_trace_card_sum *ret_sum)
 {
 	struct ll_trace_card_sum sum = {.uuid = run->cards[card]};

@@ -1,6 +1,6 @@
 /*
- * summary.h - what a trace comes to: the kernels that took most, how the processes overlapped, and for each card
- * why it was idle (control/idle.h).
+ * summary.h - the summary of a trace: the kernels that took most time, the overlap of the processes, and for each card
+ * the causes of its idle time (control/spans.h).
  */
 #ifndef LOADLINE_CLI_TRACE_SUMMARY_H
 #define LOADLINE_CLI_TRACE_SUMMARY_H
@@ -12,28 +12,28 @@ struct ll_trace_kernel_sum {
 	const char *name;
 	uint64_t calls, total_ns, least_ns, most_ns;
 	unsigned processes;
-	size_t last_process; /* while counting */
+	size_t last_process; /* the last process counted; used while counting */
 };
 
 struct ll_trace_process_sum {
 	const struct ll_trace_process *process;
 	uint64_t kernels, copies, memsets, gate_waits;
-	uint64_t busy_ns; /* the union of what it ran */
+	uint64_t busy_ns; /* time in which work of the process made a card busy (ll_trace_is_busy) */
 	uint64_t copy_ns, gate_ns;
 	uint64_t to_card_bytes, from_card_bytes;
-	uint64_t peak_bytes; /* of the card's memory, allocated while traced */
+	uint64_t peak_bytes; /* peak of the card's memory that the process allocated while traced */
 };
 
 struct ll_trace_card_sum {
 	const char *uuid;
 	struct ll_idle_split split;
-	unsigned processes;     /* that ran kernels there */
-	uint64_t overlap_ns;    /* kernels of two processes at least were under way */
-	uint64_t kernel_sum_ns; /* of all kernels, one after another */
+	unsigned processes;     /* number of processes whose work made the card busy */
+	uint64_t overlap_ns;    /* time in which such work of two or more processes was under way */
+	uint64_t kernel_sum_ns; /* sum of the durations of all kernels */
 };
 
 struct ll_trace_summary {
-	struct ll_trace_kernel_sum *kernels; /* by total, longest first */
+	struct ll_trace_kernel_sum *kernels; /* sorted by total time, longest first */
 	size_t kernel_count;
 	struct ll_trace_process_sum *processes;
 	size_t process_count;
@@ -47,10 +47,10 @@ struct ll_trace_summary {
 int ll_trace_summary_make(const struct ll_trace_run *run, struct ll_trace_summary *ret_summary, struct ll_err *err);
 void ll_trace_summary_fini(struct ll_trace_summary *summary);
 
-/* The idle cause with the largest part: "host compute", …; NULL: the card was never idle. */
+/* Returns the idle cause with the largest part, such as "host compute". NULL: the card was never idle. */
 const char *ll_trace_main_cause(const struct ll_idle_split *split);
 
-/* Tables for people, the `top` longest kernels. JSON lines on standard output. */
+/* The first adds tables for people, with the `top` longest kernels. The second prints JSON lines on standard output. */
 struct ll_strbuf;
 void ll_trace_summary_add_text(struct ll_strbuf *text, const struct ll_trace_summary *summary, size_t top);
 int ll_trace_summary_print_json(const struct ll_trace_summary *summary, size_t top, struct ll_err *err);

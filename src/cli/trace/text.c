@@ -7,12 +7,12 @@
 
 enum { NAME_WIDTH = 60, COMMAND_WIDTH = 40 };
 
-static double seconds(uint64_t ns)
+static double to_seconds(uint64_t ns)
 {
 	return (double)ns / (double)LL_NS_PER_S;
 }
 
-static double percent(uint64_t part_ns, uint64_t whole_ns)
+static double to_percent(uint64_t part_ns, uint64_t whole_ns)
 {
 	return whole_ns ? 100 * (double)part_ns / (double)whole_ns : 0;
 }
@@ -38,12 +38,12 @@ static void add_card(struct ll_strbuf *text, const struct ll_trace_card_sum *car
 	const struct ll_idle_split *split = &card->split;
 	uint64_t window_ns = split->window_ns, idle_ns = window_ns - split->busy_ns;
 	ll_strbuf_addf(text, "\ncard %s, %.3f s from the first use of CUDA to the end\n",
-		       *card->uuid ? card->uuid : "(not told)", seconds(window_ns));
-	ll_strbuf_addf(text, "  busy           %5.1f %%", percent(split->busy_ns, window_ns));
+		       *card->uuid ? card->uuid : "(not told)", to_seconds(window_ns));
+	ll_strbuf_addf(text, "  busy           %5.1f %%", to_percent(split->busy_ns, window_ns));
 	if (split->communication_ns)
 		ll_strbuf_addf(text, "   of that %.1f %% nothing but communication kernels",
-			       percent(split->communication_ns, split->busy_ns));
-	ll_strbuf_addf(text, "\n  idle           %5.1f %%", percent(idle_ns, window_ns));
+			       to_percent(split->communication_ns, split->busy_ns));
+	ll_strbuf_addf(text, "\n  idle           %5.1f %%", to_percent(idle_ns, window_ns));
 	const char *cause = ll_trace_main_cause(split);
 	ll_strbuf_addf(text, "%s%s\n", cause ? "   mostly: " : "", cause ? cause : "");
 	const struct {
@@ -55,16 +55,17 @@ static void add_card(struct ll_strbuf *text, const struct ll_trace_card_sum *car
 		    {"gate wait", split->gate_ns},
 		    {"waiting", split->waiting_ns}};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		ll_strbuf_addf(text, "    %-12s %5.1f %%  %10.3f s\n", rows[i].word, percent(rows[i].ns, window_ns),
-			       seconds(rows[i].ns));
+		ll_strbuf_addf(text, "    %-12s %5.1f %%  %10.3f s\n", rows[i].word, to_percent(rows[i].ns, window_ns),
+			       to_seconds(rows[i].ns));
 	if (card->processes > 1)
 		ll_strbuf_addf(
 		    text,
 		    "  overlap        %5.1f %%   of the busy time work of two or more of %u processes was under way\n",
-		    percent(card->overlap_ns, split->busy_ns), card->processes);
+		    to_percent(card->overlap_ns, split->busy_ns), card->processes);
 }
 
-/* A path would fill the column before the program's name; what breaks lines stands in scripts given by -c. */
+/* Adds the command without the program's path, which would fill the column. Line breaks, which scripts given by -c
+ * have, become blanks. */
 static void add_command(struct ll_strbuf *text, const char *command)
 {
 	size_t first = strcspn(command, " ");
@@ -82,10 +83,10 @@ static void add_processes(struct ll_strbuf *text, const struct ll_trace_summary 
 		       "BUSY s", "COPIES s", "GATE s", "PEAK MiB", "COMMAND");
 	for (size_t i = 0; i < summary->process_count; i++) {
 		const struct ll_trace_process_sum *sum = &summary->processes[i];
-		ll_strbuf_addf(text,
-			       "%8d  %8" PRIu64 "  %7" PRIu64 "  %7" PRIu64 "  %10.3f  %10.3f  %10.3f  %9" PRIu64 "  ",
-			       (int)sum->process->pid, sum->kernels, sum->copies, sum->memsets, seconds(sum->busy_ns),
-			       seconds(sum->copy_ns), seconds(sum->gate_ns), sum->peak_bytes >> 20);
+		ll_strbuf_addf(
+		    text, "%8d  %8" PRIu64 "  %7" PRIu64 "  %7" PRIu64 "  %10.3f  %10.3f  %10.3f  %9" PRIu64 "  ",
+		    (int)sum->process->pid, sum->kernels, sum->copies, sum->memsets, to_seconds(sum->busy_ns),
+		    to_seconds(sum->copy_ns), to_seconds(sum->gate_ns), sum->peak_bytes >> 20);
 		add_command(text, sum->process->command);
 	}
 }
@@ -102,7 +103,7 @@ static void add_kernels(struct ll_strbuf *text, const struct ll_trace_summary *s
 	for (size_t i = 0; i < summary->kernel_count && i < top; i++) {
 		const struct ll_trace_kernel_sum *sum = &summary->kernels[i];
 		ll_strbuf_addf(text, "%5.1f %%  %10.3f  %8" PRIu64 "  %9.1f  %9.1f  %9.1f  %.*s\n",
-			       percent(sum->total_ns, all_ns), seconds(sum->total_ns), sum->calls,
+			       to_percent(sum->total_ns, all_ns), to_seconds(sum->total_ns), sum->calls,
 			       (double)sum->total_ns / (double)sum->calls / (double)LL_NS_PER_US,
 			       (double)sum->least_ns / (double)LL_NS_PER_US,
 			       (double)sum->most_ns / (double)LL_NS_PER_US, NAME_WIDTH, sum->name);

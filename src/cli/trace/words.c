@@ -1,4 +1,4 @@
-/* What the events of a trace are called. */
+/* The names of a trace's events. */
 #include <string.h>
 
 #include "abi/cupti.h"
@@ -40,7 +40,7 @@ bool ll_trace_is_busy(const struct ll_trace_record *record)
 	}
 }
 
-/* As profilers have written it since nvprof; P: pageable or pinned host memory. */
+/* The names are those of nvprof and later profilers. P: pageable or pinned host memory. */
 static const char *copy_name(const struct ll_trace_record *record)
 {
 	bool is_from_card = is_on_card(record->from), is_to_card = is_on_card(record->to);

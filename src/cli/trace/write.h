@@ -1,5 +1,5 @@
 /*
- * write.h - the two forms of a trace. Both write to a stream whose errors the caller looks at when it closes it.
+ * write.h - writes a trace in its two formats. The caller checks the stream's errors when it closes the stream.
  */
 #ifndef LOADLINE_CLI_TRACE_WRITE_H
 #define LOADLINE_CLI_TRACE_WRITE_H
@@ -9,14 +9,16 @@
 #include "cli/trace/run.h"
 
 /*
- * A row for each event of a process, by start. The columns are those of `nvprof --print-gpu-trace --csv`, their units
- * in their names; start_ns counts from the start of the command. What an event has not is empty.
+ * Writes a row for each event of a process, sorted by start. The columns are those of `nvprof --print-gpu-trace --csv`,
+ * with their units in their names. start_ns counts from the start of the command. A field that an event does not have
+ * is empty.
  */
 void ll_trace_write_csv(FILE *file, const struct ll_trace_run *run, const struct ll_trace_process *process);
 
 /*
- * The JSON that Perfetto and chrome://tracing load: a process for each process, a thread for each of its streams, one
- * for waits at the gate, and a counter of the card's memory that it holds.
+ * Writes the JSON that Perfetto and chrome://tracing load. A process of the command is a process there. Each of its
+ * streams is a thread, and so are the waits of each of its threads at the gate. A counter shows the device memory that
+ * the process holds.
  */
 void ll_trace_write_chrome(FILE *file, const struct ll_trace_run *run);
 

@@ -8,11 +8,11 @@
 enum { FIRST_TRIES = 5, DRIFT_PPM = 50, ROUNDING_NS = 1000 };
 
 #define RENEW_NS (100 * LL_NS_PER_MS)
-#define SPIN_NS (50 * LL_NS_PER_US) /* longer than an idle card takes */
+#define SPIN_NS (50 * LL_NS_PER_US) /* an idle card needs less time */
 #define POLL_NS (100 * LL_NS_PER_US)
 #define GIVE_UP_NS (1 * LL_NS_PER_S)
 
-/* Some time between the two. */
+/* An unknown time between these two. */
 struct bracket {
 	uint64_t from_ns, to_ns;
 };
@@ -24,8 +24,8 @@ struct ll_trace_anchor {
 	struct ll_trace_anchor *next;
 };
 
-/* Waits without holding up anybody: another context's kernels may come first. */
-static bool wait_for(struct ll_cu_event *event, uint64_t from_ns)
+/* Waits for the event. It spins first and then polls, because kernels of another context may come first. */
+static bool wait_for_event(struct ll_cu_event *event, uint64_t from_ns)
 {
 	for (;;) {
 		ll_cu_result status = ll_real()->cuEventQuery(event);
@@ -37,17 +37,18 @@ static bool wait_for(struct ll_cu_event *event, uint64_t from_ns)
 	}
 }
 
-static bool record(const struct ll_trace_anchors *anchors, struct ll_trace_anchor *anchor, struct bracket *ret_bracket)
+static bool record_anchor(const struct ll_trace_anchors *anchors, struct ll_trace_anchor *anchor,
+			  struct bracket *ret_bracket)
 {
 	ret_bracket->from_ns = ll_now_ns();
 	if (ll_real()->cuEventRecord(anchor->event, anchors->stream) != LL_CUDA_SUCCESS ||
-	    !wait_for(anchor->event, ret_bracket->from_ns))
+	    !wait_for_event(anchor->event, ret_bracket->from_ns))
 		return false;
 	ret_bracket->to_ns = ll_now_ns();
 	return true;
 }
 
-static struct ll_trace_anchor *make(void)
+static struct ll_trace_anchor *make_anchor(void)
 {
 	struct ll_trace_anchor *anchor = calloc(1, sizeof *anchor);
 	if (anchor && ll_real()->cuEventCreate(&anchor->event, LL_CU_EVENT_DEFAULT) == LL_CUDA_SUCCESS)
@@ -56,7 +57,7 @@ static struct ll_trace_anchor *make(void)
 	return NULL;
 }
 
-static void drop(struct ll_trace_anchor *anchor)
+static void destroy_anchors(struct ll_trace_anchor *anchor)
 {
 	while (anchor) {
 		struct ll_trace_anchor *next = anchor->next;
@@ -70,13 +71,13 @@ void ll_trace_anchors_fini(struct ll_trace_anchors *anchors)
 {
 	if (anchors->newest)
 		anchors->newest->next = NULL;
-	drop(anchors->newest);
-	drop(anchors->spare);
+	destroy_anchors(anchors->newest);
+	destroy_anchors(anchors->spare);
 	ll_real()->cuStreamDestroy_v2(anchors->stream);
 	*anchors = (struct ll_trace_anchors){.made_ns = 0};
 }
 
-/* What the driver says lies between two events; a negative time is one before. */
+/* Asks the driver for the time between two events. It is negative if `to` came first. */
 static ll_cu_result find_elapsed(struct ll_cu_event *from, struct ll_cu_event *to, int64_t *ret_ns)
 {
 	float ms = 0;
@@ -95,9 +96,9 @@ ll_cu_result ll_trace_anchor_time(const struct ll_trace_anchor *anchor, struct l
 	return status;
 }
 
-/* The part of what was seen in which it can be, by the anchor before and the clock's drift since; all of it, where the
- * two do not meet. */
-static struct bracket narrow(const struct bracket *seen, const struct bracket *before, uint64_t since_ns)
+/* Narrows the bracket of an anchor by the earlier anchor's bracket, the elapsed time between the two, and the largest
+ * drift of the card's clock in that time. If the two brackets do not overlap, it returns the measured one. */
+static struct bracket narrow_bracket(const struct bracket *seen, const struct bracket *before, uint64_t since_ns)
 {
 	uint64_t drift_ns = since_ns / 1000000 * DRIFT_PPM + ROUNDING_NS;
 	uint64_t from_ns = before->from_ns + since_ns - drift_ns, to_ns = before->to_ns + since_ns + drift_ns;
@@ -106,29 +107,29 @@ static struct bracket narrow(const struct bracket *seen, const struct bracket *b
 	return both.from_ns <= both.to_ns ? both : *seen;
 }
 
-/* Records anchor and says when that was, by what is known of `before`. */
-static bool follow(const struct ll_trace_anchors *anchors, struct ll_trace_anchor *anchor,
-		   const struct ll_trace_anchor *before)
+/* Records the anchor, and narrows its bracket by that of `before`. */
+static bool record_next(const struct ll_trace_anchors *anchors, struct ll_trace_anchor *anchor,
+			const struct ll_trace_anchor *before)
 {
 	struct bracket seen;
 	int64_t since_ns;
-	if (!record(anchors, anchor, &seen))
+	if (!record_anchor(anchors, anchor, &seen))
 		return false;
 	if (find_elapsed(before->event, anchor->event, &since_ns) == LL_CUDA_SUCCESS && since_ns >= 0)
-		anchor->at = narrow(&seen, &before->at, (uint64_t)since_ns);
+		anchor->at = narrow_bracket(&seen, &before->at, (uint64_t)since_ns);
 	else
 		anchor->at = seen;
 	return true;
 }
 
-/* Two, one after the other and some times, so that each narrows the next. */
+/* Records the two first anchors alternately some times, so that each narrows the next. */
 static bool record_first(struct ll_trace_anchors *anchors)
 {
-	if (!record(anchors, anchors->newest, &anchors->newest->at))
+	if (!record_anchor(anchors, anchors->newest, &anchors->newest->at))
 		return false;
 	for (int i = 0; i < FIRST_TRIES; i++) {
 		struct ll_trace_anchor *before = anchors->newest;
-		if (!follow(anchors, anchors->spare, before))
+		if (!record_next(anchors, anchors->spare, before))
 			return false;
 		anchors->newest = anchors->spare;
 		anchors->spare = before;
@@ -140,8 +141,8 @@ bool ll_trace_anchors_init(struct ll_trace_anchors *anchors)
 {
 	if (ll_real()->cuStreamCreate(&anchors->stream, LL_CU_STREAM_NON_BLOCKING) != LL_CUDA_SUCCESS)
 		return false;
-	anchors->newest = make();
-	anchors->spare = make();
+	anchors->newest = make_anchor();
+	anchors->spare = make_anchor();
 	anchors->made_ns = ll_now_ns();
 	return anchors->newest && anchors->spare && record_first(anchors);
 }
@@ -157,10 +158,10 @@ void ll_trace_anchors_renew(struct ll_trace_anchors *anchors, pthread_mutex_t *l
 		anchors->spare = anchor->next;
 	pthread_mutex_unlock(lock);
 	if (!anchor)
-		anchor = make();
+		anchor = make_anchor();
 	if (!anchor)
 		return;
-	bool is_good = follow(anchors, anchor, old);
+	bool is_good = record_next(anchors, anchor, old);
 	pthread_mutex_lock(lock);
 	if (is_good) {
 		anchor->users = 0;

@@ -1,11 +1,13 @@
 /*
- * anchor.h - where a context's timing events lie on CLOCK_MONOTONIC.
+ * anchor.h - converts the times of a context's timing events to CLOCK_MONOTONIC.
  *
- * An anchor is an event whose time is known: it is recorded in a stream of its own and waited for, and was reached
- * between the two looks at the clock. What the events say of the time since the anchor before is taken, moved into that
- * interval where it lies outside: so the clock of the card, which drifts by some us a second (doc/facts.md), is
- * followed, and a look that took long does no harm. An event's time is that of the anchor that was the newest when it
- * was recorded, plus what the driver says lies between: a single-precision number of ms, exact to 8 ns up to 100 ms.
+ * An anchor is an event whose time is known. A thread records it in a stream of its own and waits for it, so the card
+ * reached it between two readings of the host's clock. These two times are the anchor's bracket. The time that the
+ * driver gives between this anchor and the one before narrows the bracket. So a long wait does no harm, and the
+ * conversion follows the card's clock, which drifts by some us per second (doc/facts.md).
+ *
+ * An event's time is that of its anchor, plus the time that the driver gives between the two. The anchor is the newest
+ * one when the event is recorded. The driver gives a single-precision number of ms, exact to 8 ns up to 100 ms.
  */
 #ifndef LOADLINE_TRACE_PRELOAD_ANCHOR_H
 #define LOADLINE_TRACE_PRELOAD_ANCHOR_H
@@ -25,21 +27,25 @@ struct ll_trace_anchors {
 	uint64_t made_ns;
 };
 
-/* With the context current. False: an error of the driver. The first anchor is waited for. */
+/* Makes the stream and the first anchors, and waits for them. The context must be current. False: an error of the
+ * driver. */
 bool ll_trace_anchors_init(struct ll_trace_anchors *anchors);
 
-/* Its stream and events are destroyed; those that are still joined lose theirs. Under the lock. */
+/* Destroys the stream and the anchors' events. Call it with the lock held. Anchors that are still joined must not be
+ * used afterwards. */
 void ll_trace_anchors_fini(struct ll_trace_anchors *anchors);
 
-/* Makes a new one when the newest is old. The context is current; lock, which guards join and leave, is taken where it
- * is needed and not while waiting. */
+/* Makes a new anchor if the newest is 100 ms old. The context must be current. lock guards join and leave; the function
+ * takes it, but not while it waits. */
 void ll_trace_anchors_renew(struct ll_trace_anchors *anchors, pthread_mutex_t *lock);
 
-/* The newest one, for an event that is recorded now, until leave. Under the lock. */
+/* Returns the newest anchor for an event that is recorded now. The anchor stays valid until leave. Call both with the
+ * lock held. */
 struct ll_trace_anchor *ll_trace_anchor_join(struct ll_trace_anchors *anchors);
 void ll_trace_anchor_leave(struct ll_trace_anchors *anchors, struct ll_trace_anchor *anchor);
 
-/* When an event was reached. LL_CUDA_ERROR_NOT_READY: it has not been; else the driver's error. One call of it. */
+/* *ret_ns: when the card reached the event. LL_CUDA_ERROR_NOT_READY: not yet. Otherwise the driver's error. It calls
+ * the driver once. */
 ll_cu_result ll_trace_anchor_time(const struct ll_trace_anchor *anchor, struct ll_cu_event *event, uint64_t *ret_ns);
 
 #endif

@@ -18,7 +18,7 @@
 #include "trace/preload/anchor.h"
 #include "trace/preload/names.h"
 
-/* AIM: launches between two harvests, so that events are used again while they are still in the caches. */
+/* AIM: number of launches between two harvests. It is small, so that events are reused while they are in the caches. */
 enum { MOST_IN_FLIGHT = 262144, AT_ONCE = 128, AIM = 256, STACK_BYTES = 256 * 1024 };
 
 #define HARVEST_LEAST_NS (2 * LL_NS_PER_MS)
@@ -27,7 +27,7 @@ enum { MOST_IN_FLIGHT = 262144, AT_ONCE = 128, AIM = 256, STACK_BYTES = 256 * 10
 #define LAST_WAIT_NS (1 * LL_NS_PER_S)
 #define LAST_POLL_NS (200 * LL_NS_PER_US)
 
-/* Its two events stay with it when it is used again. */
+/* A launch keeps its two events when it is reused. */
 struct ll_trace_launch {
 	struct ll_trace_record record;
 	struct context *context;
@@ -42,17 +42,17 @@ struct queue {
 };
 
 struct stream {
-	struct ll_timing_stream name; /* handle and thread 0: the stream is gone */
+	struct ll_timing_stream name; /* the stream's handle, and its thread for a per-thread stream */
 	bool is_gone;
 	uint32_t number;
-	uint64_t ended_ns;  /* of who harvests: the last one that was told of */
-	struct queue fresh; /* in flight */
-	struct queue taken; /* the older part of it, of who harvests alone: it asks the driver without the lock */
+	uint64_t ended_ns;  /* end of the newest written launch; only the harvesting thread uses it */
+	struct queue fresh; /* launches in flight */
+	struct queue taken; /* older launches in flight; only the harvesting thread uses them, without the lock */
 	struct stream *next;
 };
 
 struct context {
-	struct ll_cu_context *handle; /* NULL: gone */
+	struct ll_cu_context *handle; /* NULL: the context is gone */
 	ll_cu_device device;
 	uint32_t number, stream_count;
 	struct stream *streams;
@@ -62,14 +62,15 @@ struct context {
 };
 
 static struct {
-	pthread_mutex_t lock;    /* guards all below */
-	pthread_mutex_t tending; /* of who harvests: taken before the lock, held while contexts are current to it */
+	pthread_mutex_t lock; /* guards all fields below */
+	pthread_mutex_t
+	    harvesting; /* held by the thread that harvests, while a context is current to it; taken before lock */
 	struct ll_trace_writer *writer;
 	struct context *contexts;
 	uint32_t context_count, in_flight, correlation;
-	uint64_t told_devices;
+	uint64_t written_devices;
 	_Atomic bool has_ended;
-} events = {.lock = PTHREAD_MUTEX_INITIALIZER, .tending = PTHREAD_MUTEX_INITIALIZER};
+} events = {.lock = PTHREAD_MUTEX_INITIALIZER, .harvesting = PTHREAD_MUTEX_INITIALIZER};
 
 static struct context *find_context(const struct ll_cu_context *handle)
 {
@@ -79,17 +80,17 @@ static struct context *find_context(const struct ll_cu_context *handle)
 	return context;
 }
 
-static void tell_device(ll_cu_device device)
+static void write_device(ll_cu_device device)
 {
 	char uuid[96];
-	if (device < 0 || device >= 64 || events.told_devices >> device & 1 ||
+	if (device < 0 || device >= 64 || events.written_devices >> device & 1 ||
 	    !ll_device_uuid(device, uuid, sizeof uuid))
 		return;
 	ll_trace_writer_add_card(events.writer, (uint32_t)device, uuid);
-	events.told_devices |= UINT64_C(1) << device;
+	events.written_devices |= UINT64_C(1) << device;
 }
 
-/* The context is current. */
+/* Finds the context, or adds it. The context must be current. */
 static struct context *get_context(struct ll_cu_context *handle)
 {
 	struct context *context = handle ? find_context(handle) : NULL;
@@ -103,7 +104,7 @@ static struct context *get_context(struct ll_cu_context *handle)
 		free(context);
 		return NULL;
 	}
-	tell_device(context->device);
+	write_device(context->device);
 	context->handle = handle;
 	context->number = ++events.context_count;
 	context->next = events.contexts;
@@ -154,7 +155,7 @@ static void put_spare(struct ll_trace_launch *launch)
 	context->spare = launch;
 }
 
-static void describe(struct ll_trace_launch *launch, const struct ll_work *work)
+static void fill_record(struct ll_trace_launch *launch, const struct ll_work *work)
 {
 	static const enum ll_trace_kind kinds[] = {[LL_WORK_KERNEL] = LL_TRACE_KERNEL,
 						   [LL_WORK_GRAPH] = LL_TRACE_GRAPH,
@@ -177,9 +178,9 @@ static void describe(struct ll_trace_launch *launch, const struct ll_work *work)
 	};
 }
 
-/* A launch that is nobody else's until it is put in flight. */
-static struct ll_trace_launch *prepare(struct ll_cu_context *handle, struct ll_timing_stream name,
-				       const struct ll_work *work)
+/* Takes a launch for the caller alone, until it is put in flight. */
+static struct ll_trace_launch *prepare_launch(struct ll_cu_context *handle, struct ll_timing_stream name,
+					      const struct ll_work *work)
 {
 	LL_SCOPE_LOCK(&events.lock);
 	if (events.has_ended)
@@ -193,12 +194,12 @@ static struct ll_trace_launch *prepare(struct ll_cu_context *handle, struct ll_t
 	}
 	launch->context = context;
 	launch->stream = stream;
-	describe(launch, work);
+	fill_record(launch, work);
 	launch->anchor = ll_trace_anchor_join(&context->anchors);
 	return launch;
 }
 
-static void give_up(struct ll_trace_launch *launch, bool is_lost)
+static void cancel_launch(struct ll_trace_launch *launch, bool is_lost)
 {
 	LL_SCOPE_LOCK(&events.lock);
 	if (is_lost && !events.has_ended)
@@ -219,8 +220,8 @@ static void put_in_flight(struct ll_trace_launch *launch)
 	events.in_flight++;
 }
 
-/* Recording may wait, for room in a full queue: without the lock, for it may be another thread's launch that makes
- * room.
+/* cuEventRecord may wait for room in a full queue. It is called without the lock, because a launch of another thread
+ * may make the room.
  */
 struct ll_trace_launch *ll_trace_events_begin(struct ll_cu_context *context, struct ll_timing_stream stream,
 					      const struct ll_work *work)
@@ -228,10 +229,10 @@ struct ll_trace_launch *ll_trace_events_begin(struct ll_cu_context *context, str
 	if (!context)
 		return NULL;
 	LL_SCOPE_NO_CANCEL;
-	struct ll_trace_launch *launch = prepare(context, stream, work);
+	struct ll_trace_launch *launch = prepare_launch(context, stream, work);
 	if (!launch || ll_real()->cuEventRecord(launch->start, stream.handle) == LL_CUDA_SUCCESS)
 		return launch;
-	give_up(launch, true);
+	cancel_launch(launch, true);
 	return NULL;
 }
 
@@ -239,16 +240,16 @@ void ll_trace_events_end(struct ll_trace_launch *launch, bool is_launched)
 {
 	LL_SCOPE_NO_CANCEL;
 	if (!is_launched)
-		give_up(launch, false);
+		cancel_launch(launch, false);
 	else if (ll_real()->cuEventRecord(launch->end, launch->stream->name.handle) != LL_CUDA_SUCCESS)
-		give_up(launch, true);
+		cancel_launch(launch, true);
 	else
 		put_in_flight(launch);
 }
 
-/* A stream's work is done in its order. Where the anchor that was the newest has changed in between the times may say
- * otherwise, by what it moved them. */
-static void put_in_order(struct ll_trace_launch *launch)
+/* Keeps the order of a stream's launches, which run one after the other. If the newest anchor changed between two
+ * launches, their times may overlap a little. */
+static void keep_order(struct ll_trace_launch *launch)
 {
 	struct ll_trace_record *record = &launch->record;
 	if (record->start_ns < launch->stream->ended_ns)
@@ -258,8 +259,9 @@ static void put_in_order(struct ll_trace_launch *launch)
 	launch->stream->ended_ns = record->end_ns;
 }
 
-/* False: it has not ended yet. One call for each event: whether it was reached, and when. */
-static bool settle(struct ll_trace_launch *launch)
+/* Writes the launch's record if the launch has ended, and returns true. False: it has not ended yet. It calls the
+ * driver once for each event. */
+static bool read_launch(struct ll_trace_launch *launch)
 {
 	struct ll_trace_record *record = &launch->record;
 	ll_cu_result status = ll_trace_anchor_time(launch->anchor, launch->end, &record->end_ns);
@@ -267,7 +269,7 @@ static bool settle(struct ll_trace_launch *launch)
 		return false;
 	if (status == LL_CUDA_SUCCESS &&
 	    ll_trace_anchor_time(launch->anchor, launch->start, &record->start_ns) == LL_CUDA_SUCCESS) {
-		put_in_order(launch);
+		keep_order(launch);
 		ll_trace_writer_add(events.writer, record);
 	} else {
 		ll_trace_writer_add_dropped(events.writer, 1);
@@ -275,8 +277,8 @@ static bool settle(struct ll_trace_launch *launch)
 	return true;
 }
 
-/* The first `count` of what is taken may be used again. */
-static void give_back(struct stream *stream, unsigned count)
+/* Makes the first `count` taken launches available for reuse. */
+static void reuse_launches(struct stream *stream, unsigned count)
 {
 	LL_SCOPE_LOCK(&events.lock);
 	events.in_flight -= count;
@@ -289,23 +291,24 @@ static void give_back(struct stream *stream, unsigned count)
 		stream->taken.tail = &stream->taken.first;
 }
 
-/* Returns how many have ended. */
+/* Returns the number of launches that have ended. */
 static unsigned harvest_stream(struct stream *stream)
 {
 	unsigned total = 0, count;
 	do {
 		struct ll_trace_launch *launch = stream->taken.first;
-		for (count = 0; launch && count < AT_ONCE && settle(launch); count++)
+		for (count = 0; launch && count < AT_ONCE && read_launch(launch); count++)
 			launch = launch->next;
 		if (count)
-			give_back(stream, count);
+			reuse_launches(stream, count);
 		total += count;
 	} while (count == AT_ONCE);
 	return total;
 }
 
-/* Of all streams; the first of them, from which the list is sound without the lock. */
-static struct stream *take_fresh(struct context *context)
+/* Moves the fresh launches of all streams to those taken. Returns the first stream; the list from there on does not
+ * change, so it can be read without the lock. */
+static struct stream *take_launches(struct context *context)
 {
 	LL_SCOPE_LOCK(&events.lock);
 	for (struct stream *stream = context->streams; stream; stream = stream->next) {
@@ -329,20 +332,21 @@ static bool has_work(const struct context *context)
 	return false;
 }
 
-static unsigned harvest(struct context *context)
+static unsigned harvest_context(struct context *context)
 {
 	struct ll_cu_context *popped;
 	unsigned count = 0;
 	if (ll_real()->cuCtxPushCurrent_v2(context->handle) != LL_CUDA_SUCCESS)
 		return 0;
 	ll_trace_anchors_renew(&context->anchors, &events.lock);
-	for (struct stream *stream = take_fresh(context); stream; stream = stream->next)
+	for (struct stream *stream = take_launches(context); stream; stream = stream->next)
 		count += harvest_stream(stream);
 	ll_real()->cuCtxPopCurrent_v2(&popped);
 	return count;
 }
 
-/* Contexts are taken off by who tends alone, so the list is sound without the lock but for its head. */
+/* Contexts are added at the list's head only and never removed, so the list behind the head can be read without the
+ * lock. */
 static unsigned harvest_all(void)
 {
 	unsigned count = 0;
@@ -351,7 +355,7 @@ static unsigned harvest_all(void)
 	pthread_mutex_unlock(&events.lock);
 	for (; context; context = context->next) {
 		if (context->handle)
-			count += harvest(context);
+			count += harvest_context(context);
 	}
 	return count;
 }
@@ -362,7 +366,7 @@ static uint64_t next_pause_ns(uint64_t pause_ns, unsigned count)
 	return aim_ns < HARVEST_LEAST_NS ? HARVEST_LEAST_NS : aim_ns > HARVEST_MOST_NS ? HARVEST_MOST_NS : aim_ns;
 }
 
-static void *tend(void *unused)
+static void *harvest_for_ever(void *unused)
 {
 	uint64_t flushed_ns = 0, pause_ns = HARVEST_MOST_NS;
 	(void)unused;
@@ -372,11 +376,11 @@ static void *tend(void *unused)
 	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
 	for (;;) {
 		ll_sleep_until_ns(ll_now_ns() + pause_ns);
-		pthread_mutex_lock(&events.tending);
+		pthread_mutex_lock(&events.harvesting);
 		bool has_ended = events.has_ended;
 		if (!has_ended)
 			pause_ns = next_pause_ns(pause_ns, harvest_all());
-		pthread_mutex_unlock(&events.tending);
+		pthread_mutex_unlock(&events.harvesting);
 		if (has_ended)
 			return NULL;
 		uint64_t now_ns = ll_now_ns();
@@ -398,7 +402,7 @@ int ll_trace_events_start(struct ll_trace_writer *writer)
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int rc = pthread_create(&thread, &attr, tend, NULL);
+	int rc = pthread_create(&thread, &attr, harvest_for_ever, NULL);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attr);
 	return -rc;
@@ -427,9 +431,10 @@ static void drop_launches(struct context *context, struct queue *queue)
 	queue->tail = &queue->first;
 }
 
-/* Under the lock. A launch whose driver's call is still under way comes back to the husk that is left of the context.
+/* Frees the context's launches and anchors, with the lock held. The struct stays, because a launch whose driver call is
+ * under way returns to it.
  */
-static void free_all(struct context *context)
+static void free_context_work(struct context *context)
 {
 	for (struct stream *stream = context->streams; stream; stream = stream->next) {
 		drop_launches(context, &stream->taken);
@@ -441,53 +446,53 @@ static void free_all(struct context *context)
 	context->handle = NULL;
 }
 
-/* Waits for what runs there, and takes what is ours out of it. */
-static void let_go(struct context *context)
+/* Waits for the work of the context, 1 s at most, and removes the library's events from it. */
+static void finish_context(struct context *context)
 {
-	ll_trace_names_forget(); /* kernels go with it */
+	ll_trace_names_forget(); /* a context's kernels go with it */
 	uint64_t give_up_ns = ll_now_ns() + LAST_WAIT_NS;
-	harvest(context);
+	harvest_context(context);
 	while (has_work(context) && ll_now_ns() < give_up_ns) {
 		ll_sleep_until_ns(ll_now_ns() + LAST_POLL_NS);
-		harvest(context);
+		harvest_context(context);
 	}
 	pthread_mutex_lock(&events.lock);
-	free_all(context);
+	free_context_work(context);
 	pthread_mutex_unlock(&events.lock);
 }
 
-static bool lock_tending(void)
+static bool lock_harvesting(void)
 {
 	struct timespec deadline;
 	clock_gettime(CLOCK_REALTIME, &deadline);
 	deadline.tv_sec += (time_t)(LAST_WAIT_NS / LL_NS_PER_S) + 1;
-	return pthread_mutex_timedlock(&events.tending, &deadline) == 0;
+	return pthread_mutex_timedlock(&events.harvesting, &deadline) == 0;
 }
 
-static void forget(bool (*is_meant)(const struct context *context, const void *what), const void *what)
+static void forget_contexts(bool (*is_meant)(const struct context *context, const void *what), const void *what)
 {
 	LL_REENTRY_SCOPE();
 	LL_SCOPE_NO_CANCEL;
-	if (!events.writer || !lock_tending())
+	if (!events.writer || !lock_harvesting())
 		return;
 	for (struct context *context = events.contexts; context; context = context->next) {
 		if (context->handle && is_meant(context, what))
-			let_go(context);
+			finish_context(context);
 	}
-	pthread_mutex_unlock(&events.tending);
+	pthread_mutex_unlock(&events.harvesting);
 }
 
-static bool is_that(const struct context *context, const void *what)
+static bool is_context(const struct context *context, const void *what)
 {
 	return context->handle == what;
 }
 
-static bool is_there(const struct context *context, const void *what)
+static bool is_on_device(const struct context *context, const void *what)
 {
 	return context->device == *(const ll_cu_device *)what;
 }
 
-static bool is_any(const struct context *context, const void *what)
+static bool is_any_context(const struct context *context, const void *what)
 {
 	(void)context;
 	(void)what;
@@ -496,12 +501,12 @@ static bool is_any(const struct context *context, const void *what)
 
 void ll_trace_events_forget(struct ll_cu_context *context)
 {
-	forget(is_that, context);
+	forget_contexts(is_context, context);
 }
 
 void ll_trace_events_forget_device(ll_cu_device device)
 {
-	forget(is_there, &device);
+	forget_contexts(is_on_device, &device);
 }
 
 void ll_trace_events_forget_stream(struct ll_timing_stream name)
@@ -522,7 +527,7 @@ void ll_trace_events_finish(void)
 	pthread_mutex_unlock(&events.lock);
 	if (has_ended)
 		return;
-	forget(is_any, NULL);
+	forget_contexts(is_any_context, NULL);
 	pthread_mutex_lock(&events.lock);
 	events.has_ended = true;
 	pthread_mutex_unlock(&events.lock);
@@ -534,7 +539,7 @@ void ll_trace_events_reset(void)
 	memset(&events, 0, sizeof events);
 	ll_trace_names_reset();
 	pthread_mutex_init(&events.lock, NULL);
-	pthread_mutex_init(&events.tending, NULL);
+	pthread_mutex_init(&events.harvesting, NULL);
 }
 
 bool ll_trace_events_place(struct ll_cu_context *handle, uint32_t *ret_number, uint32_t *ret_device)

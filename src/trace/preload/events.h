@@ -1,14 +1,13 @@
 /*
- * events.h - when the card did what a program launched, told by a timing event before each launch and one after.
+ * events.h - times a program's launches on the card, by a timing event before each launch and one after it.
  *
- * The events say how long after an anchor something was: an event that a thread of ours records now and then in a
- * stream of its own, and waits for, so that its time is known on CLOCK_MONOTONIC too, to within what it waited. A
- * launch looks longer than its kernel by what the events themselves take, some 5 us (doc/facts.md). A graph's launch is
- * one row. Nothing is recorded in a stream that is being captured: the caller looks.
+ * The times are relative to an anchor (anchor.h), whose time on CLOCK_MONOTONIC is known. A launch seems some 5 us
+ * longer than its kernel, because the events take time themselves (doc/facts.md). A graph's launch is one row. The
+ * caller must not time a launch into a stream that is being captured.
  *
- * The context is current in begin and end. Of the driver a launch takes two calls, to record its events; what those say
- * costs two more, of the thread that harvests what has ended and writes it, every 2 to 20 ms. Events are used again.
- * One lock, which is not held while the driver is called, but for new events and contexts.
+ * The context must be current in begin and end. A launch calls the driver twice, to record its events. A thread
+ * harvests the launches that have ended every 2 to 20 ms: it calls the driver twice for each, and writes a record.
+ * Events are reused. One lock guards the lists. It is held during calls of the driver only to make events and contexts.
  */
 #ifndef LOADLINE_TRACE_PRELOAD_EVENTS_H
 #define LOADLINE_TRACE_PRELOAD_EVENTS_H
@@ -21,28 +20,30 @@
 
 struct ll_trace_launch;
 
-/* The thread runs from here on. -errno. */
+/* Starts the thread. -errno: it cannot be started. */
 int ll_trace_events_start(struct ll_trace_writer *writer);
 
-/* Around a launch. NULL: it is not timed, for there is no context, or no room. */
+/* Call them before and after a launch. NULL: the launch is not timed, because there is no context or no room.
+ * is_launched: the driver accepted the launch. */
 struct ll_trace_launch *ll_trace_events_begin(struct ll_cu_context *context, struct ll_timing_stream stream,
 					      const struct ll_work *work);
 void ll_trace_events_end(struct ll_trace_launch *launch, bool is_launched);
 
-/* Before a context is destroyed, or a device's primary context may be: waits for what runs in it, 1 s at most. */
+/* Call them before a context is destroyed, or before the primary context of a device may be. They wait for the
+ * context's work, 1 s at most. */
 void ll_trace_events_forget(struct ll_cu_context *context);
 void ll_trace_events_forget_device(ll_cu_device device);
 
-/* Before a stream is destroyed: its handle may be another one's afterwards. */
+/* Call it before a stream is destroyed, because another stream may get its handle. */
 void ll_trace_events_forget_stream(struct ll_timing_stream name);
 
-/* At the end of the process: the same for all, and nothing is timed any more. */
+/* Ends the timing at the end of the process: waits for the work of all contexts. No launch is timed afterwards. */
 void ll_trace_events_finish(void);
 
-/* In a forked child: all is forgotten and nothing freed, for the parent's threads may have held the lock. */
+/* Forgets everything in a forked child. It frees nothing, because a thread of the parent may have held the lock. */
 void ll_trace_events_reset(void);
 
-/* The number that stands for a context, and its device. */
+/* Finds the number of a context in records, and its device. False: it cannot be timed. */
 bool ll_trace_events_place(struct ll_cu_context *context, uint32_t *ret_number, uint32_t *ret_device);
 
 #endif

@@ -1,4 +1,4 @@
-/* The hooks of libloadline-events.so. In a process that is not traced by events they pass. */
+/* The hooks of libloadline-events.so. In a process that is not traced by events they only call the driver. */
 #include "abi/cuda_graph.h"
 #include "shim/interpose/hook.h"
 #include "trace/preload/events.h"
@@ -6,7 +6,7 @@
 #include "trace/preload/names.h"
 #include "trace/preload/tracing.h"
 
-/* What the driver calls on behalf of a call that is traced is no row of its own. */
+/* A call that the driver makes inside a traced call is not a row of its own. */
 static bool is_traced(void)
 {
 	return !ll_reentry_is_inside() && ll_trace_is_by_events();
@@ -30,14 +30,14 @@ static bool is_traced(void)
 #define LL_WORK_COPY(symbol, suffix, sides, bytes_of, stream, params, args)                                            \
 	LL_WORK_PER_THREAD(symbol, suffix, stream, ll_work_of_copy(#symbol, sides, bytes_of), params, args)
 
-/* The rows of work.def, and graphs: a replay is one row. */
+/* The rows of work.def are at the end of this section. A launch of a graph is one row. */
 #define GRAPH(its_symbol) ((struct ll_work){.symbol = its_symbol, .kind = LL_WORK_GRAPH})
 LL_WORK(cuGraphLaunch, stream, GRAPH("cuGraphLaunch"), (struct ll_cu_graph_exec * exec, struct ll_cu_stream *stream),
 	(exec, stream))
 LL_WORK(cuGraphLaunch_ptsz, ll_stream_per_thread(stream), GRAPH("cuGraphLaunch_ptsz"),
 	(struct ll_cu_graph_exec * exec, struct ll_cu_stream *stream), (exec, stream))
 
-/* Copies whose names say that one side is the host's. */
+/* Copies whose names say which side is the host. */
 #define TO_CARD(symbol) ll_work_of_copy(symbol, (struct ll_copy_sides){.is_to_card = true}, bytes)
 #define FROM_CARD(symbol) ll_work_of_copy(symbol, (struct ll_copy_sides){.is_from_card = true}, bytes)
 LL_WORK_PER_THREAD(cuMemcpyHtoD_v2, _ptds, NULL, TO_CARD("cuMemcpyHtoD_v2"),
@@ -53,7 +53,7 @@ LL_WORK_PER_THREAD(cuMemcpyDtoHAsync_v2, _ptsz, stream, FROM_CARD("cuMemcpyDtoHA
 
 #include "shim/interpose/work.def"
 
-/* One kernel on several cards: a row for each. */
+/* One kernel on several cards is a row for each card. */
 enum { MOST_CARDS = 64 };
 
 struct parts {
@@ -94,7 +94,7 @@ LL_HOOK_EXPORT ll_cu_result cuLaunchCooperativeKernelMultiDevice(struct ll_cu_la
 	if (!is_traced())
 		return ll_real()->cuLaunchCooperativeKernelMultiDevice(launches, count, flags);
 	struct parts parts __attribute__((cleanup(end_parts)));
-	parts.count = 0; /* what has begun is ended, wherever the thread is cancelled */
+	parts.count = 0; /* end_parts ends the launches that have begun, also if the thread is cancelled */
 	parts.status = LL_TRACED_LAUNCH_LOST;
 	begin_parts(&parts, launches, count);
 	return parts.status = ll_real()->cuLaunchCooperativeKernelMultiDevice(launches, count, flags);
@@ -136,7 +136,7 @@ FREED_HOOK(cuMemFreeAsync_ptsz, (ll_cu_deviceptr address, struct ll_cu_stream *s
 
 /* ---- handles that become invalid ---- */
 
-/* What is remembered by a handle is forgotten before the driver is called: another thing may get the handle. */
+/* Forgets a handle before the driver is called, because the driver may give the handle to another object. */
 #define FORGET_HOOK(symbol, parameter, forget)                                                                         \
 	LL_HOOK_EXPORT ll_cu_result symbol(parameter)                                                                  \
 	{                                                                                                              \
@@ -145,8 +145,8 @@ FREED_HOOK(cuMemFreeAsync_ptsz, (ll_cu_deviceptr address, struct ll_cu_stream *s
 		return ll_real()->symbol(handle);                                                                      \
 	}
 
-/* Whether cuCtxDetach ends the context, or a release the primary one, is not known before: what the trace has of the
- * context is given up either way. */
+/* It is not known before the call whether cuCtxDetach ends the context, or a release ends the primary context. The
+ * trace forgets the context in each case. */
 FORGET_HOOK(cuCtxDestroy, struct ll_cu_context *handle, ll_trace_events_forget(handle))
 FORGET_HOOK(cuCtxDestroy_v2, struct ll_cu_context *handle, ll_trace_events_forget(handle))
 FORGET_HOOK(cuCtxDetach, struct ll_cu_context *handle, ll_trace_events_forget(handle))

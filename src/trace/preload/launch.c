@@ -3,7 +3,8 @@
 #include "base/scope.h"
 #include "trace/preload/events.h"
 
-/* The stream's context, which is current until leave_context. NULL: it cannot be made so, or there is none. */
+/* Makes the stream's context current until leave_context, and returns it. NULL: there is none, or it cannot be made
+ * current. */
 static struct ll_cu_context *enter_context(struct ll_cu_stream *stream, bool *ret_is_elsewhere)
 {
 	struct ll_cu_context *current = NULL, *owner = NULL;
@@ -23,9 +24,8 @@ static void leave_context(bool is_elsewhere)
 		ll_real()->cuCtxPopCurrent_v2(&pushed);
 }
 
-/* A thread that is cancelled in here would leave a launch behind that nobody ends: the caller's scope ends only what
- * was returned to it. */
-static void enter(struct ll_traced_launch *launch, struct ll_cu_stream *stream, const struct ll_work *work)
+/* Cancellation is disabled in here, because the caller's scope ends only a launch that was returned to it. */
+static void begin_timing(struct ll_traced_launch *launch, struct ll_cu_stream *stream, const struct ll_work *work)
 {
 	LL_SCOPE_NO_CANCEL;
 	launch->context = enter_context(stream, &launch->is_elsewhere);
@@ -39,14 +39,14 @@ struct ll_traced_launch ll_traced_launch_begin(struct ll_cu_stream *stream, stru
 {
 	struct ll_traced_launch launch = {.errno_before = ll_reentry_enter(), .status = LL_TRACED_LAUNCH_LOST};
 	if (work.symbol && !ll_stream_is_captured(stream))
-		enter(&launch, stream, &work);
+		begin_timing(&launch, stream, &work);
 	return launch;
 }
 
-/* After a lost call the driver may be in any state: then it is not called. */
-static void leave(const struct ll_traced_launch *launch)
+/* If the thread did not return from the driver's call, the driver may be in any state, so it is not called. */
+static void end_timing(const struct ll_traced_launch *launch)
 {
-	LL_SCOPE_NO_CANCEL; /* the launch would stay under way */
+	LL_SCOPE_NO_CANCEL; /* a cancelled thread would leave the launch unfinished */
 	if (launch->status == LL_TRACED_LAUNCH_LOST) {
 		ll_trace_events_end(launch->timed, false);
 		return;
@@ -61,6 +61,6 @@ static void leave(const struct ll_traced_launch *launch)
 void ll_traced_launch_end(struct ll_traced_launch *launch)
 {
 	if (launch->timed)
-		leave(launch);
+		end_timing(launch);
 	ll_reentry_leave(&launch->errno_before);
 }

@@ -5,20 +5,20 @@
 
 #include "shim/interpose/real.h"
 
-enum { PLACES = 4096, TRIES = 4 };
+enum { SLOTS = 4096, TRIES = 4 };
 
 static struct {
-	struct place {
-		const void *what; /* the kernel, or the text of the driver's function; NULL: free */
+	struct slot {
+		const void *what; /* the kernel, or the name of the driver's function; NULL: the slot is free */
 		uint32_t number;
-	} places[PLACES];
-	unsigned next_out;  /* of the places that a kernel may have, the one that is given up next */
-	unsigned forgotten; /* requests that were carried out */
+	} slots[SLOTS];
+	unsigned next_replaced; /* which of the slots that a kernel may have is replaced next */
+	unsigned forgotten;     /* value of requests at the last clearing */
 	_Atomic unsigned requests;
 } names;
 
-/* A library's kernel may stand for its function. */
-static const char *ask(const struct ll_work *work)
+/* A CUkernel of a library may stand in place of its function. */
+static const char *ask_name(const struct ll_work *work)
 {
 	const char *name = NULL;
 	struct ll_cu_function *function = (void *)(uintptr_t)work->function;
@@ -36,11 +36,11 @@ static void carry_out_requests(void)
 	unsigned requests = atomic_load_explicit(&names.requests, memory_order_acquire);
 	if (names.forgotten == requests)
 		return;
-	memset(names.places, 0, sizeof names.places);
+	memset(names.slots, 0, sizeof names.slots);
 	names.forgotten = requests;
 }
 
-static size_t first_place(const void *what)
+static size_t first_slot(const void *what)
 {
 	return (size_t)((uint64_t)(uintptr_t)what * UINT64_C(0x9e3779b97f4a7c15) >> 32);
 }
@@ -48,19 +48,19 @@ static size_t first_place(const void *what)
 uint32_t ll_trace_names_find(struct ll_trace_writer *writer, const struct ll_work *work)
 {
 	const void *key = work->function ? (const void *)work->function : work->symbol;
-	size_t first = first_place(key);
-	struct place *free = NULL;
+	size_t first = first_slot(key);
+	struct slot *free = NULL;
 	carry_out_requests();
 	for (size_t i = 0; i < TRIES; i++) {
-		struct place *place = &names.places[(first + i) % PLACES];
-		if (place->what == key)
-			return place->number;
-		if (!place->what && !free)
-			free = place;
+		struct slot *slot = &names.slots[(first + i) % SLOTS];
+		if (slot->what == key)
+			return slot->number;
+		if (!slot->what && !free)
+			free = slot;
 	}
 	if (!free)
-		free = &names.places[(first + names.next_out++ % TRIES) % PLACES];
-	*free = (struct place){.what = key, .number = ll_trace_writer_name(writer, ask(work))};
+		free = &names.slots[(first + names.next_replaced++ % TRIES) % SLOTS];
+	*free = (struct slot){.what = key, .number = ll_trace_writer_name(writer, ask_name(work))};
 	return free->number;
 }
 
@@ -71,5 +71,5 @@ void ll_trace_names_forget(void)
 
 void ll_trace_names_reset(void)
 {
-	memset(names.places, 0, sizeof names.places);
+	memset(names.slots, 0, sizeof names.slots);
 }

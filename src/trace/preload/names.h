@@ -1,11 +1,11 @@
 /*
- * names.h - what the file of a trace calls what is launched: asked of the driver once for each kernel.
+ * names.h - the names of launched kernels in a trace's file. The driver is asked once for each kernel.
  *
- * A handle may be another kernel's once its module, its library or its context is gone: then all is forgotten. A kernel
- * is looked for at a few places of a table of fixed size; one that finds no place drives another out, which is asked
- * for again when it comes next.
+ * Another kernel may get the handle of a kernel whose module, library or context is gone, so all names are forgotten
+ * then. The table has a fixed size, and a kernel has a few possible slots. If these are in use, one is replaced, and
+ * the driver is asked again when the replaced kernel is launched next.
  *
- * find and reset are called under the caller's lock; forget from anywhere.
+ * The caller holds a lock in find and reset. forget may be called from any thread.
  */
 #ifndef LOADLINE_TRACE_PRELOAD_NAMES_H
 #define LOADLINE_TRACE_PRELOAD_NAMES_H
@@ -15,13 +15,13 @@
 #include "shim/interpose/work.h"
 #include "trace/writer.h"
 
-/* The number of its name in the writer's file: that of the kernel, or of the driver's function. */
+/* Returns the number of the launch's name in the writer's file: the kernel's name, or that of the driver's function. */
 uint32_t ll_trace_names_find(struct ll_trace_writer *writer, const struct ll_work *work);
 
-/* Before handles become invalid. */
+/* Call it before handles become invalid. */
 void ll_trace_names_forget(void);
 
-/* Another writer follows. */
+/* Forgets all names, because another writer follows. */
 void ll_trace_names_reset(void);
 
 #endif

@@ -18,19 +18,21 @@ enum { ADDRESSES = 4096 };
 _Atomic int ll_trace_answer;
 
 static struct {
-	pthread_mutex_t lock; /* guards deciding, and what follows */
+	pthread_mutex_t lock; /* guards the decision, and the fields below */
 	struct ll_trace_writer *writer;
-	/* What was allocated where: the driver does not say how much it frees. Two at one place drive each other out.
+	/* Sizes of allocations, because the driver does not tell the size of a free. Of two addresses with the same
+	 * index the later one stays.
 	 */
 	struct {
 		ll_cu_deviceptr address;
 		uint64_t bytes;
 	} sizes[ADDRESSES];
-	bool has_fork_handler;
+	bool has_fork_item;
 } trace = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void in_child(void)
+static void reset_in_child(struct ll_fork_item *item)
 {
+	(void)item;
 	pthread_mutex_init(&trace.lock, NULL);
 	if (trace.writer)
 		ll_trace_writer_forget(trace.writer);
@@ -39,7 +41,9 @@ static void in_child(void)
 	atomic_store(&ll_trace_answer, LL_TRACE_UNDECIDED);
 }
 
-/* libloadline-trace.so, when it is in the process: preloaded, or loaded by the driver. */
+static struct ll_fork_item fork_item = {.in_child = reset_in_child};
+
+/* Finds libloadline-trace.so in the process, preloaded or loaded by the driver. */
 static bool find_library(struct ll_elf_object *ret_object)
 {
 	static const char *const stems[] = {"libloadline-trace.so", NULL};
@@ -55,7 +59,8 @@ static bool is_by_cupti(void)
 	return is_on && is_on();
 }
 
-/* A program may end without its handlers being run: that library stands before such ends. */
+/* Finishes the trace at exit, and in libloadline-trace.so at _exit, _Exit and quick_exit, which run no exit handlers.
+ */
 static void finish_at_end(void)
 {
 	struct ll_elf_object object;
@@ -79,7 +84,7 @@ static bool is_traced(void)
 	return folder && *folder;
 }
 
-static int find_answer(void)
+static int choose_answer(void)
 {
 	const char *by = getenv(LL_TRACE_BY);
 	if (!is_traced() || (by && strcmp(by, "cupti") == 0))
@@ -102,11 +107,11 @@ int ll_trace_decide(void)
 	int answer = atomic_load(&ll_trace_answer);
 	if (answer != LL_TRACE_UNDECIDED)
 		return answer;
-	if (!trace.has_fork_handler) {
-		trace.has_fork_handler = true;
-		pthread_atfork(NULL, NULL, in_child);
+	if (!trace.has_fork_item) {
+		trace.has_fork_item = true;
+		ll_fork_add(&fork_item);
 	}
-	answer = find_answer();
+	answer = choose_answer();
 	atomic_store(&ll_trace_answer, answer);
 	return answer;
 }
@@ -131,7 +136,7 @@ void ll_trace_note_memory(enum ll_trace_kind kind, ll_cu_deviceptr address, uint
 	uint64_t now_ns = ll_now_ns();
 	if (ll_real()->cuCtxGetCurrent(&context) != LL_CUDA_SUCCESS)
 		return;
-	/* Another thread's capture must not be spoiled by what a new context's anchors take. */
+	/* A new context's anchors make calls that would break another thread's capture. */
 	enum ll_cu_capture_mode mode = ll_stream_exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
 	bool is_known = ll_trace_events_place(context, &number, &device);
 	ll_stream_exchange_capture_mode(mode);

@@ -1,13 +1,13 @@
 /*
- * tracing.h - whether libloadline-events.so times what this process does, and the rows of a trace about memory.
+ * tracing.h - decides whether libloadline-events.so times the launches of this process, and records its allocations and
+ * frees.
  *
- * `loadline trace` preloads the library where CUPTI may not serve. What timing by events means is in events.h. Whether
- * it is needed is known only once the driver was initialised, for CUPTI begins in cuInit: so it is decided at the first
- * hooked call with a context, and until then every hook asks. In a process that is not traced by events every hook
- * passes straight on. In a forked child all of it begins anew.
+ * `loadline trace` preloads the library if CUPTI may not work. CUPTI starts in cuInit, so the decision is made after
+ * it: at the first hooked call that has a context. Until then each hook asks. In a process that is not traced by events
+ * each hook only calls the driver. A forked child decides again. events.h has the timing.
  *
- * A program under the limits of `loadline run` has the governing library too, which stands in front of this one
- * (real.h): a launch has waited for its turn when it comes here.
+ * A program under the limits of `loadline run` also has the governing library, which comes before this one (real.h). So
+ * a launch has waited for its turn when it comes here.
  */
 #ifndef LOADLINE_TRACE_PRELOAD_TRACING_H
 #define LOADLINE_TRACE_PRELOAD_TRACING_H
@@ -20,17 +20,17 @@
 #include "trace/record.h"
 
 enum ll_trace_answer {
-	LL_TRACE_UNDECIDED, /* not yet known */
+	LL_TRACE_UNDECIDED, /* not decided yet */
 	LL_TRACE_WITHOUT_EVENTS,
 	LL_TRACE_BY_EVENTS,
 };
 
 extern _Atomic int ll_trace_answer;
 
-/* Decides, if that can be done by now. */
+/* Decides, if the process has a context. Returns the answer, which may still be LL_TRACE_UNDECIDED. */
 int ll_trace_decide(void);
 
-/* Whether launches are timed. One load once it is decided. */
+/* Whether launches are timed. After the decision this is one load. */
 static inline bool ll_trace_is_by_events(void)
 {
 	int answer = atomic_load_explicit(&ll_trace_answer, memory_order_relaxed);
@@ -39,8 +39,8 @@ static inline bool ll_trace_is_by_events(void)
 	return answer == LL_TRACE_BY_EVENTS;
 }
 
-/* The device's memory came or went (LL_TRACE_ALLOCATE, LL_TRACE_FREE): a row of its own. bytes: of what came; what goes
- * is looked up. Within a LL_REENTRY_SCOPE. */
+/* Records an allocation or a free of device memory (LL_TRACE_ALLOCATE, LL_TRACE_FREE). bytes: size of the allocation;
+ * the size of a free is looked up. Call it inside a LL_REENTRY_SCOPE. */
 void ll_trace_note_memory(enum ll_trace_kind kind, ll_cu_deviceptr address, uint64_t bytes);
 
 #endif
