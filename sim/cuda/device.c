@@ -168,6 +168,45 @@ ll_cu_result cuDeviceCanAccessPeer(int *ret_can, ll_cu_device device, ll_cu_devi
 	return LL_CUDA_SUCCESS;
 }
 
+/* No card reaches another one's memory. */
+static ll_cu_result check_peer(const struct ll_cu_context *peer)
+{
+	struct ll_cu_context *context;
+	sim_cuda_lock();
+	ll_cu_result status = sim_current(&context);
+	if (!status && (!peer || peer->magic != SIM_MAGIC_CONTEXT))
+		status = LL_CUDA_ERROR_INVALID_CONTEXT;
+	else if (!status && peer == context)
+		status = LL_CUDA_ERROR_INVALID_DEVICE;
+	sim_cuda_unlock();
+	return status;
+}
+
+ll_cu_result cuCtxEnablePeerAccess(struct ll_cu_context *peer, unsigned int flags)
+{
+	SIM_ENTER();
+	ll_cu_result status = flags ? LL_CUDA_ERROR_INVALID_VALUE : check_peer(peer);
+	return status ? status : LL_CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+}
+
+ll_cu_result cuCtxDisablePeerAccess(struct ll_cu_context *peer)
+{
+	SIM_ENTER();
+	ll_cu_result status = check_peer(peer);
+	return status ? status : LL_CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+}
+
+/* No cache is modelled. */
+ll_cu_result cuCtxResetPersistingL2Cache(void)
+{
+	SIM_ENTER();
+	struct ll_cu_context *context;
+	sim_cuda_lock();
+	ll_cu_result status = sim_current(&context);
+	sim_cuda_unlock();
+	return status;
+}
+
 /* Attributes that do not depend on the scenario: an H200's. */
 static const struct {
 	enum ll_cu_device_attribute attribute;

@@ -209,6 +209,17 @@ ll_cu_result cuLibraryGetGlobal(ll_cu_deviceptr *ret_address, size_t *ret_bytes,
 	return status ? status : cuModuleGetGlobal_v2(ret_address, ret_bytes, module, name);
 }
 
+/* No library has managed variables. */
+ll_cu_result cuLibraryGetManaged(ll_cu_deviceptr *ret_address, size_t *ret_bytes, struct ll_cu_library *library,
+				 const char *name)
+{
+	SIM_ENTER();
+	(void)ret_address, (void)ret_bytes;
+	if (!name)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	return is_library(library) ? LL_CUDA_ERROR_NOT_FOUND : LL_CUDA_ERROR_INVALID_HANDLE;
+}
+
 ll_cu_result cuKernelGetFunction(struct ll_cu_function **ret_function, struct ll_cu_kernel *kernel)
 {
 	SIM_ENTER();

@@ -85,6 +85,98 @@ ll_cu_result cuMemPrefetchAsync_v2(ll_cu_deviceptr address, size_t bytes, struct
 		      : prefetch_memory(address, bytes, location.type == LL_CU_MEM_LOCATION_TYPE_DEVICE, stream);
 }
 
+/* ---- batches ---- */
+
+struct batch {
+	const ll_cu_deviceptr *addresses;
+	const size_t *bytes;
+	size_t count;
+	const struct ll_cu_mem_location *locations; /* locations[i] is for the ranges from first_of[i] on */
+	const size_t *first_of;
+	size_t location_count;
+};
+
+static bool are_locations(const struct batch *batch)
+{
+	if (!batch->locations || !batch->first_of || !batch->location_count || batch->location_count > batch->count ||
+	    batch->first_of[0] != 0)
+		return false;
+	for (size_t i = 1; i < batch->location_count; i++) {
+		if (batch->first_of[i] <= batch->first_of[i - 1] || batch->first_of[i] >= batch->count)
+			return false;
+	}
+	return true;
+}
+
+static ll_cu_result check_batch(const struct batch *batch, unsigned long long flags, const struct ll_cu_stream *stream)
+{
+	bool is_legacy = stream == LL_CU_STREAM_LEGACY || (!stream && !sim_null_is_per_thread);
+	ll_cu_result status = LL_CUDA_SUCCESS;
+	if (!batch->addresses || !batch->bytes || !batch->count || flags || is_legacy)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	sim_cuda_lock();
+	for (size_t i = 0; i < batch->count && !status; i++) {
+		if (!batch->bytes[i] || !find_managed(batch->addresses[i], batch->bytes[i]))
+			status = LL_CUDA_ERROR_INVALID_VALUE;
+	}
+	sim_cuda_unlock();
+	return status;
+}
+
+static ll_cu_result prefetch_batch(const struct batch *batch, unsigned long long flags, struct ll_cu_stream *stream)
+{
+	size_t location = 0;
+	ll_cu_result status = are_locations(batch) ? check_batch(batch, flags, stream) : LL_CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < batch->location_count && !status; i++)
+		status = check_location(batch->locations[i]);
+	for (size_t i = 0; i < batch->count && !status; i++) {
+		if (location + 1 < batch->location_count && batch->first_of[location + 1] == i)
+			location++;
+		bool to_card = batch->locations[location].type == LL_CU_MEM_LOCATION_TYPE_DEVICE;
+		status = prefetch(batch->addresses[i], batch->bytes[i], to_card, stream);
+	}
+	return status;
+}
+
+ll_cu_result cuMemPrefetchBatchAsync(ll_cu_deviceptr *addresses, size_t *bytes, size_t count,
+				     struct ll_cu_mem_location *locations, size_t *first_of, size_t location_count,
+				     unsigned long long flags, struct ll_cu_stream *stream)
+{
+	SIM_ENTER();
+	struct batch batch = {addresses, bytes, count, locations, first_of, location_count};
+	return prefetch_batch(&batch, flags, stream);
+}
+
+/* What is discarded keeps its bytes and its place: a program may not rely on either. */
+ll_cu_result cuMemDiscardBatchAsync(ll_cu_deviceptr *addresses, size_t *bytes, size_t count, unsigned long long flags,
+				    struct ll_cu_stream *stream)
+{
+	SIM_ENTER();
+	struct batch batch = {.addresses = addresses, .bytes = bytes, .count = count};
+	return check_batch(&batch, flags, stream);
+}
+
+ll_cu_result cuMemDiscardAndPrefetchBatchAsync(ll_cu_deviceptr *addresses, size_t *bytes, size_t count,
+					       struct ll_cu_mem_location *locations, size_t *first_of,
+					       size_t location_count, unsigned long long flags,
+					       struct ll_cu_stream *stream)
+{
+	SIM_ENTER();
+	struct batch batch = {addresses, bytes, count, locations, first_of, location_count};
+	return prefetch_batch(&batch, flags, stream);
+}
+
+/* This card has no engine for it. */
+ll_cu_result cuMemBatchDecompressAsync(struct ll_cu_mem_decompress_params *params, size_t count, unsigned int flags,
+				       size_t *ret_failed, struct ll_cu_stream *stream)
+{
+	SIM_ENTER();
+	(void)flags, (void)ret_failed, (void)stream;
+	return params && count ? LL_CUDA_ERROR_NOT_SUPPORTED : LL_CUDA_ERROR_INVALID_VALUE;
+}
+
+/* ---- advice ---- */
+
 /* Advice is taken and changes nothing. */
 static ll_cu_result advise_memory(uint64_t address, size_t bytes, enum ll_cu_mem_advise advice)
 {

@@ -50,6 +50,22 @@ PER_THREAD(cuMemPrefetchAsync_v2, _ptsz,
 	   (ll_cu_deviceptr address, size_t bytes, struct ll_cu_mem_location location, unsigned int flags,
 	    struct ll_cu_stream *stream),
 	   (address, bytes, location, flags, stream))
+PER_THREAD(cuMemPrefetchBatchAsync, _ptsz,
+	   (ll_cu_deviceptr * addresses, size_t *bytes, size_t count, struct ll_cu_mem_location *locations,
+	    size_t *first_of, size_t location_count, unsigned long long flags, struct ll_cu_stream *stream),
+	   (addresses, bytes, count, locations, first_of, location_count, flags, stream))
+PER_THREAD(cuMemDiscardBatchAsync, _ptsz,
+	   (ll_cu_deviceptr * addresses, size_t *bytes, size_t count, unsigned long long flags,
+	    struct ll_cu_stream *stream),
+	   (addresses, bytes, count, flags, stream))
+PER_THREAD(cuMemDiscardAndPrefetchBatchAsync, _ptsz,
+	   (ll_cu_deviceptr * addresses, size_t *bytes, size_t count, struct ll_cu_mem_location *locations,
+	    size_t *first_of, size_t location_count, unsigned long long flags, struct ll_cu_stream *stream),
+	   (addresses, bytes, count, locations, first_of, location_count, flags, stream))
+PER_THREAD(cuMemBatchDecompressAsync, _ptsz,
+	   (struct ll_cu_mem_decompress_params * params, size_t count, unsigned int flags, size_t *ret_failed,
+	    struct ll_cu_stream *stream),
+	   (params, count, flags, ret_failed, stream))
 PER_THREAD(cuMemMapArrayAsync, _ptsz,
 	   (struct ll_cu_array_map_info * infos, unsigned int count, struct ll_cu_stream *stream),
 	   (infos, count, stream))

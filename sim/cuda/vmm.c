@@ -422,6 +422,22 @@ ll_cu_result cuMulticastBindAddr(ll_cu_mem_handle handle, size_t offset, ll_cu_d
 	return LL_CUDA_ERROR_INVALID_VALUE;
 }
 
+ll_cu_result cuMulticastBindMem_v2(ll_cu_mem_handle handle, ll_cu_device device, size_t offset, ll_cu_mem_handle memory,
+				   size_t memory_offset, size_t bytes, unsigned long long flags)
+{
+	SIM_ENTER();
+	(void)handle, (void)device, (void)offset, (void)memory, (void)memory_offset, (void)bytes, (void)flags;
+	return LL_CUDA_ERROR_INVALID_VALUE;
+}
+
+ll_cu_result cuMulticastBindAddr_v2(ll_cu_mem_handle handle, ll_cu_device device, size_t offset,
+				    ll_cu_deviceptr address, size_t bytes, unsigned long long flags)
+{
+	SIM_ENTER();
+	(void)handle, (void)device, (void)offset, (void)address, (void)bytes, (void)flags;
+	return LL_CUDA_ERROR_INVALID_VALUE;
+}
+
 ll_cu_result cuMulticastUnbind(ll_cu_mem_handle handle, ll_cu_device device, size_t offset, size_t bytes)
 {
 	SIM_ENTER();
@@ -445,4 +461,14 @@ ll_cu_result cuMemMapArrayAsync(struct ll_cu_array_map_info *infos, unsigned int
 	SIM_ENTER();
 	(void)stream;
 	return infos && count ? LL_CUDA_ERROR_NOT_SUPPORTED : LL_CUDA_ERROR_INVALID_VALUE;
+}
+
+/* No other device of this machine takes a card's memory as a DMA buffer. */
+ll_cu_result cuMemGetHandleForAddressRange(void *ret_handle, ll_cu_deviceptr address, size_t bytes,
+					   enum ll_cu_mem_range_handle_type type, unsigned long long flags)
+{
+	SIM_ENTER();
+	(void)flags;
+	bool is_request = ret_handle && address && bytes && type == LL_CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD;
+	return is_request ? LL_CUDA_ERROR_NOT_SUPPORTED : LL_CUDA_ERROR_INVALID_VALUE;
 }

@@ -13,10 +13,11 @@ struct ll_cu_mem_pool;
 struct ll_cu_array;
 struct ll_cu_mipmapped_array;
 struct ll_cu_external_memory;
-struct ll_cu_array_map_info;      /* only passed on */
-struct ll_cu_exec_affinity_param; /* only passed on */
-struct ll_cu_green_context;       /* a context on some of the SMs */
-struct ll_cu_resource_desc;       /* only passed on */
+struct ll_cu_array_map_info;        /* only passed on */
+struct ll_cu_exec_affinity_param;   /* only passed on */
+struct ll_cu_mem_decompress_params; /* only passed on */
+struct ll_cu_green_context;         /* a context on some of the SMs */
+struct ll_cu_resource_desc;         /* only passed on */
 
 /* Functions from before CUDA 3.2 have addresses and sizes of 32 bits. */
 typedef unsigned int ll_cu_deviceptr_v1;
@@ -63,6 +64,12 @@ enum ll_cu_mem_access_flags {
 	LL_CU_MEM_ACCESS_FLAGS_PROT_READ = 1,
 	LL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3,
 	LL_CU_MEM_ACCESS_FLAGS_PROT_MAX = 0x7FFFFFFF,
+};
+
+/* What cuMemGetHandleForAddressRange makes. */
+enum ll_cu_mem_range_handle_type {
+	LL_CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD = 1,
+	LL_CU_MEM_RANGE_HANDLE_TYPE_MAX = 0x7FFFFFFF,
 };
 
 enum ll_cu_mem_granularity_flags {

@@ -65,6 +65,7 @@ SAME(CUDA_ERROR_NOT_READY);
 SAME(CUDA_ERROR_ILLEGAL_ADDRESS);
 SAME(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
 SAME(CUDA_ERROR_LAUNCH_TIMEOUT);
+SAME(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
 SAME(CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE);
 SAME(CUDA_ERROR_CONTEXT_IS_DESTROYED);
 SAME(CUDA_ERROR_ASSERT);
@@ -270,6 +271,13 @@ _Static_assert(sizeof(LL_CU_STREAM_LEGACY) == sizeof(CU_STREAM_LEGACY), "handle"
 #include "abi_compare_copy.h"
 
 /* What is newer than this header, as NVIDIA's documentation of the driver API has it. */
+#if CUDA_VERSION < 13010
+CUresult cuMulticastBindMem_v2(CUmemGenericAllocationHandle mcHandle, CUdevice dev, size_t mcOffset,
+			       CUmemGenericAllocationHandle memHandle, size_t memOffset, size_t size,
+			       unsigned long long flags);
+CUresult cuMulticastBindAddr_v2(CUmemGenericAllocationHandle mcHandle, CUdevice dev, size_t mcOffset,
+				CUdeviceptr memptr, size_t size, unsigned long long flags);
+#endif
 #if CUDA_VERSION < 13020
 CUresult cuMemcpyWithAttributesAsync(CUdeviceptr dst, CUdeviceptr src, size_t size, CUmemcpyAttributes *attr,
 				     CUstream stream);

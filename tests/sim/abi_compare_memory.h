@@ -27,6 +27,8 @@ SAME(CU_MEM_ACCESS_FLAGS_PROT_NONE);
 SAME(CU_MEM_ACCESS_FLAGS_PROT_READ);
 SAME(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 SAME(CU_MEM_ACCESS_FLAGS_PROT_MAX);
+SAME(CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD);
+SAME(CU_MEM_RANGE_HANDLE_TYPE_MAX);
 SAME(CU_MEM_ALLOC_GRANULARITY_MINIMUM);
 SAME(CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
 SAME(CU_MULTICAST_GRANULARITY_MINIMUM);
@@ -180,6 +182,8 @@ SAME_SIZE(ll_vdp_device, VdpDevice);
 #define ll_cu_external_memory CUextMemory_st
 #define ll_cu_array_map_info CUarrayMapInfo_st
 #define ll_cu_exec_affinity_param CUexecAffinityParam_st
+#define ll_cu_mem_decompress_params CUmemDecompressParams_st
+#define ll_cu_mem_range_handle_type CUmemRangeHandleType_enum
 #define ll_cu_mem_allocation_type CUmemAllocationType_enum
 #define ll_cu_mem_handle_type CUmemAllocationHandleType_enum
 #define ll_cu_mem_access_flags CUmemAccess_flags_enum

@@ -312,9 +312,32 @@ static void cards_come_in_cuda_s_order_and_as_the_environment_says(void **state)
 	in_world("cards 3\ncuda-order 2 1 0\n", body_order_in_environment);
 }
 
+static void body_peers(void)
+{
+	open_cuda();
+	CHECK_EQUAL(cu.cuCtxResetPersistingL2Cache(), LL_CUDA_ERROR_NOT_INITIALIZED);
+	struct ll_cu_context *first = open_context(0), *second = open_context(1);
+	int can = 1;
+	CHECK_EQUAL(cu.cuDeviceCanAccessPeer(&can, 0, 1), 0);
+	CHECK_EQUAL(can, 0);
+	CHECK_EQUAL(cu.cuCtxEnablePeerAccess(first, 0), LL_CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
+	CHECK_EQUAL(cu.cuCtxEnablePeerAccess(first, 1), LL_CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQUAL(cu.cuCtxEnablePeerAccess(second, 0), LL_CUDA_ERROR_INVALID_DEVICE);
+	CHECK_EQUAL(cu.cuCtxEnablePeerAccess(NULL, 0), LL_CUDA_ERROR_INVALID_CONTEXT);
+	CHECK_EQUAL(cu.cuCtxDisablePeerAccess(first), LL_CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
+	CHECK_EQUAL(cu.cuCtxResetPersistingL2Cache(), 0);
+}
+
+static void no_card_reaches_the_memory_of_another(void **state)
+{
+	(void)state;
+	in_world("cards 2\n", body_peers);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(no_card_reaches_the_memory_of_another),
 	    cmocka_unit_test(a_context_takes_what_it_takes_on_an_h200),
 	    cmocka_unit_test(one_connection_saves_a_mebibyte),
 	    cmocka_unit_test(allocations_are_charged_and_refused),

@@ -49,6 +49,44 @@ static void managed_memory_is_on_the_card_once_the_card_uses_it(void **state)
 	in_world(NULL, body_touch);
 }
 
+/* The calls that the batches of CUDA 13 make, in any stream but the legacy one. */
+static void body_batches(void)
+{
+	open_context(0);
+	uint64_t before = used_bytes();
+	struct ll_cu_stream *stream = new_stream();
+	ll_cu_deviceptr ranges[] = {allocate(64 * MIB), allocate(32 * MIB), allocate(16 * MIB)};
+	ll_cu_deviceptr plain[1];
+	size_t bytes[] = {64 * MIB, 32 * MIB, 16 * MIB}, first_of[] = {0, 2}, both_first[] = {0, 0};
+	struct ll_cu_mem_location card = {LL_CU_MEM_LOCATION_TYPE_DEVICE, 0}, host = {LL_CU_MEM_LOCATION_TYPE_HOST, 0};
+	struct ll_cu_mem_location to_card[] = {card}, mixed[] = {card, host}, nowhere[] = {{0}};
+	CHECK_EQUAL(cu.cuMemPrefetchBatchAsync(ranges, bytes, 3, to_card, first_of, 1, 0, stream), 0);
+	CHECK_EQUAL(used_bytes() - before, 112 * MIB);
+	CHECK_EQUAL(cu.cuMemDiscardBatchAsync(ranges, bytes, 3, 0, stream), 0);
+	CHECK_EQUAL(cu.cuMemDiscardAndPrefetchBatchAsync(ranges, bytes, 3, mixed, first_of, 2, 0, stream), 0);
+	CHECK_EQUAL(used_bytes() - before, 96 * MIB);
+	CHECK_EQUAL(cu.cuMemPrefetchBatchAsync(ranges, bytes, 3, mixed, both_first, 2, 0, stream),
+		    LL_CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQUAL(cu.cuMemPrefetchBatchAsync(ranges, bytes, 1, mixed, first_of, 2, 0, stream),
+		    LL_CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQUAL(cu.cuMemPrefetchBatchAsync(ranges, bytes, 3, nowhere, first_of, 1, 0, stream),
+		    LL_CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQUAL(cu.cuMemPrefetchBatchAsync(ranges, bytes, 3, to_card, first_of, 1, 1, stream),
+		    LL_CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQUAL(cu.cuMemPrefetchBatchAsync(ranges, bytes, 3, to_card, first_of, 1, 0, NULL),
+		    LL_CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQUAL(cu.cuMemDiscardBatchAsync(ranges, bytes, 0, 0, stream), LL_CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQUAL(cu.cuMemAlloc(plain, bytes[0]), 0);
+	CHECK_EQUAL(cu.cuMemDiscardBatchAsync(plain, bytes, 1, 0, stream), LL_CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQUAL(used_bytes() - before, 160 * MIB);
+}
+
+static void batches_prefetch_and_discard_managed_memory_alone(void **state)
+{
+	(void)state;
+	in_world(NULL, body_batches);
+}
+
 static void body_more_than_there_is(void)
 {
 	open_context(0);
@@ -155,6 +193,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(managed_memory_is_on_the_card_once_the_card_uses_it),
+	    cmocka_unit_test(batches_prefetch_and_discard_managed_memory_alone),
 	    cmocka_unit_test(there_may_be_more_managed_memory_than_the_card_has),
 	    cmocka_unit_test(what_is_not_managed_cannot_be_prefetched),
 	    cmocka_unit_test(an_address_says_what_it_is),

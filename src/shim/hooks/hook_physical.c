@@ -36,7 +36,7 @@ LL_HOOK_EXPORT ll_cu_result cuMemMap(ll_cu_deviceptr address, size_t bytes, size
 	if (status != LL_CUDA_SUCCESS || ll_charge_passes())
 		return status;
 	LL_REENTRY_SCOPE();
-	ll_physical_mapped(address, bytes, handle);
+	ll_physical_mapped(address, bytes, offset, handle);
 	return status;
 }
 
@@ -47,6 +47,18 @@ LL_HOOK_EXPORT ll_cu_result cuMemUnmap(ll_cu_deviceptr address, size_t bytes)
 		return ll_real()->cuMemUnmap(address, bytes);
 	LL_REENTRY_SCOPE();
 	return ll_physical_unmap(address, bytes, ll_real()->cuMemUnmap);
+}
+
+LL_HOOK_EXPORT ll_cu_result cuMemSetAccess(ll_cu_deviceptr address, size_t bytes,
+					   const struct ll_cu_mem_access_desc *accesses, size_t count)
+{
+	LL_DRIVER_CALL(cuMemSetAccess);
+	ll_cu_result status = ll_real()->cuMemSetAccess(address, bytes, accesses, count);
+	if (status != LL_CUDA_SUCCESS || ll_charge_passes())
+		return status;
+	LL_REENTRY_SCOPE();
+	ll_physical_accessed(address, bytes, accesses, count);
+	return status;
 }
 
 LL_HOOK_EXPORT ll_cu_result cuMemRetainAllocationHandle(ll_cu_mem_handle *ret_handle, void *address)

@@ -18,6 +18,8 @@
  * LL_DRIVER_CALL (shim/time/driver_calls.h) notes that the thread is inside; a hook of a function that uses no card has
  * a row in hooks_no_card.def instead.
  *
+ * A hook that only notes this and calls the driver is a row of hooks_passing.def.
+ *
  * To add one: a row in the hooks_*.def of its topic, the definition, and for each family with versions its rows in
  * hooks_versions.def. A signature that is not in src/abi yet goes there first, as a row.
  *

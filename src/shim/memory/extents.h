@@ -60,7 +60,11 @@ struct ll_extent {
 	uint64_t owner;              /* the context that the memory goes with (contexts.h); 0: it outlives contexts */
 	union {
 		struct ll_pool *pool; /* of a pool, and of a block in it */
-		uint64_t handle;      /* of a mapping: the physical memory's */
+		struct {
+			uint64_t handle; /* of a mapping: the physical memory's */
+			uint64_t offset; /* of its first byte in the physical memory, in bytes */
+			uint64_t access; /* which cards may use it (physical.h) */
+		};
 		struct {
 			uint32_t handles, mappings;
 		};              /* of physical memory: what holds it */

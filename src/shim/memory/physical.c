@@ -74,7 +74,7 @@ static void forget_mapping(const struct ll_extent *mapping)
 		ll_charge_release(&before);
 }
 
-void ll_physical_mapped(ll_cu_deviceptr address, size_t bytes, ll_cu_mem_handle handle)
+void ll_physical_mapped(ll_cu_deviceptr address, size_t bytes, size_t offset, ll_cu_mem_handle handle)
 {
 	struct ll_extent physical;
 	if (!ll_extents_change(LL_EXTENT_PHYSICAL, handle, add_mapping, 0, &physical))
@@ -84,9 +84,46 @@ void ll_physical_mapped(ll_cu_deviceptr address, size_t bytes, ll_cu_mem_handle 
 				    .bytes = bytes,
 				    .dev = physical.dev,
 				    .handle = handle,
+				    .offset = offset,
 				    .serial = physical.serial};
 	if (!ll_charge_put(&mapping))
 		forget_mapping(&mapping);
+}
+
+struct access_change {
+	uint64_t cleared, set;
+};
+
+static void add_access(struct access_change *change, const struct ll_cu_mem_access_desc *desc)
+{
+	bool is_card = desc->location.type == LL_CU_MEM_LOCATION_TYPE_DEVICE && desc->location.id >= 0 &&
+		       desc->location.id < LL_PHYSICAL_CARDS;
+	if (!is_card) {
+		change->set |= desc->flags == LL_CU_MEM_ACCESS_FLAGS_PROT_NONE ? 0 : LL_PHYSICAL_ACCESS_ELSEWHERE;
+		return;
+	}
+	unsigned shift = 2 * (unsigned)desc->location.id;
+	uint64_t mask = UINT64_C(3) << shift;
+	change->cleared |= mask;
+	change->set = (change->set & ~mask) | ((uint64_t)desc->flags << shift & mask);
+}
+
+static bool change_access(struct ll_extent *mapping, uint64_t argument)
+{
+	const struct access_change *change = (const void *)(uintptr_t)argument;
+	mapping->access = (mapping->access & ~change->cleared) | change->set;
+	return true;
+}
+
+void ll_physical_accessed(ll_cu_deviceptr address, size_t bytes, const struct ll_cu_mem_access_desc *accesses,
+			  size_t count)
+{
+	struct access_change change = {0};
+	struct ll_extent mapping = {.address = address - 1};
+	for (size_t i = 0; i < count; i++)
+		add_access(&change, &accesses[i]);
+	while (ll_extents_next(&mapping) && ll_extent_has_address(mapping.kind) && mapping.address - address < bytes)
+		ll_extents_change(LL_EXTENT_MAPPING, mapping.address, change_access, (uintptr_t)&change, NULL);
 }
 
 /* One call may undo several mappings that lie one after the other. Nobody maps there before the driver has undone them,

@@ -3,8 +3,9 @@
  *
  * Whoever takes the program's memory off the card must know that no thread is between its look at a gate and its return
  * from the driver. So every hook of a function that uses the card enters here before it looks at any gate, and leaves
- * when the driver has returned (LL_DRIVER_CALL). Hooks that do not are listed in interpose/hooks_no_card.def, with the
- * reason; tests/shim/driver_calls_hooks.c calls every hook and compares.
+ * when the driver has returned (LL_DRIVER_CALL). Functions that are not governed have hooks for this alone
+ * (interpose/hooks_passing.def). Hooks that do not enter are listed in interpose/hooks_no_card.def, with the reason;
+ * tests/shim/driver_calls_hooks.c calls every hook and compares.
  *
  * Each thread has a slot of its own: one cache line with the name of the function that the thread is inside. To enter
  * is to store the name and then to read the slot's is_shut; to leave is to store NULL. Neither has a fence. The slow
