@@ -50,7 +50,7 @@ static void close_others(void)
 		close(fd);
 }
 
-static void become(const struct ll_mps_child *child, pid_t parent, int in, int out)
+static void exec_child(const struct ll_mps_child *child, pid_t parent, int in, int out)
 {
 	sigset_t none;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -87,7 +87,7 @@ static int make_input(const char *text, int *ret_fd, struct ll_err *err)
 	return 0;
 }
 
-static void drain(int fd, struct ll_strbuf *output)
+static void drain_output(int fd, struct ll_strbuf *output)
 {
 	char buf[4096];
 	ssize_t n;
@@ -97,7 +97,7 @@ static void drain(int fd, struct ll_strbuf *output)
 	}
 }
 
-static bool reap(pid_t pid, int *status)
+static bool reap_child(pid_t pid, int *status)
 {
 	pid_t got = waitpid(pid, status, WNOHANG);
 	return got == pid || (got < 0 && errno == ECHILD);
@@ -112,16 +112,16 @@ static int wait_ms(uint64_t deadline_ns, bool has_pidfd)
 }
 
 /* Until it has ended or the deadline has passed. True: ended, and *status is set. */
-static bool follow(pid_t pid, int pidfd, int out, uint64_t deadline_ns, struct ll_strbuf *output, int *status)
+static bool follow_child(pid_t pid, int pidfd, int out, uint64_t deadline_ns, struct ll_strbuf *output, int *status)
 {
 	struct pollfd fds[2] = {{.fd = out, .events = POLLIN}, {.fd = pidfd, .events = POLLIN}};
 	for (;;) {
 		int n = poll(fds, 2, wait_ms(deadline_ns, pidfd >= 0));
-		drain(out, output);
+		drain_output(out, output);
 		if (fds[0].revents & (POLLHUP | POLLERR)) /* closed by all: only the end is waited for */
 			fds[0].fd = -1;
-		if (reap(pid, status)) {
-			drain(out, output);
+		if (reap_child(pid, status)) {
+			drain_output(out, output);
 			return true;
 		}
 		if ((n < 0 && errno != EINTR) || ll_now_ns() >= deadline_ns)
@@ -136,7 +136,7 @@ static void kill_and_reap(pid_t pid, int pidfd)
 	uint64_t until_ns = ll_now_ns() + REAP_MS * LL_NS_PER_MS;
 	struct pollfd end = {.fd = pidfd, .events = POLLIN};
 	kill(pid, SIGKILL);
-	while (!reap(pid, &status) && ll_now_ns() < until_ns)
+	while (!reap_child(pid, &status) && ll_now_ns() < until_ns)
 		poll(&end, 1, wait_ms(until_ns, pidfd >= 0));
 }
 
@@ -148,7 +148,7 @@ static int start_child(const struct ll_mps_child *child, int in, int out, pid_t 
 	pthread_sigmask(SIG_SETMASK, &all, &before); /* no handler of the caller's runs in the child */
 	pid_t parent = getpid(), pid = fork();
 	if (pid == 0)
-		become(child, parent, in, out);
+		exec_child(child, parent, in, out);
 	int code = pid < 0 ? errno : 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (code)
@@ -201,7 +201,7 @@ int ll_mps_child_run(const struct ll_mps_child *child, struct ll_strbuf *output,
 		return rc;
 	int status = 0;
 	LL_SCOPE_CLOSE int pidfd = open_pidfd(pid);
-	bool has_ended = follow(pid, pidfd, child->leaves_daemon ? -1 : out, child->deadline_ns, output, &status);
+	bool has_ended = follow_child(pid, pidfd, child->leaves_daemon ? -1 : out, child->deadline_ns, output, &status);
 	if (!has_ended)
 		kill_and_reap(pid, pidfd);
 	if (child->leaves_daemon)

@@ -97,8 +97,8 @@ int ll_mps_daemon_answers(const struct ll_mps_place *place, uint64_t deadline_ns
 }
 
 /* The program goes to the background by itself; what it prints before is why it does not. */
-static int launch(const struct ll_mps_place *place, const struct ll_mps_start *start, uint64_t deadline_ns,
-		  struct ll_err *err)
+static int launch_daemon(const struct ll_mps_place *place, const struct ll_mps_start *start, uint64_t deadline_ns,
+			 struct ll_err *err)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf visible = LL_STRBUF_INIT;
 	LL_SCOPE_STRBUF struct ll_strbuf output = LL_STRBUF_INIT;
@@ -182,7 +182,7 @@ static int set_up(const struct ll_mps_place *place, const struct ll_mps_start *s
 				       .card_count = start->count < CARDS_MAX ? start->count : CARDS_MAX};
 	for (size_t i = 0; i < limits.card_count; i++)
 		cards[i] = i;
-	int rc = launch(place, start, deadline_ns, err);
+	int rc = launch_daemon(place, start, deadline_ns, err);
 	*was_refused = rc == -EIO;
 	if (!rc)
 		rc = await_answer(place, deadline_ns, daemon, err);
@@ -229,7 +229,7 @@ struct party {
 	size_t count;
 };
 
-static void join(struct party *party, pid_t pid, uint64_t start_ticks, bool is_server)
+static void add_member(struct party *party, pid_t pid, uint64_t start_ticks, bool is_server)
 {
 	for (size_t i = 0; i < party->count; i++) {
 		if (party->items[i].pid == pid && party->items[i].start_ticks == start_ticks)
@@ -246,7 +246,7 @@ static void join_server(struct party *party, pid_t pid)
 	char name[64];
 	ll_mps_process_name(pid, name, sizeof name);
 	if (strcmp(name, "nvidia-cuda-mps-server") == 0)
-		join(party, pid, ll_mps_process_start(pid), true);
+		add_member(party, pid, ll_mps_process_start(pid), true);
 }
 
 static void search_once(struct party *party, const struct ll_mps_place *place)
@@ -255,7 +255,7 @@ static void search_once(struct party *party, const struct ll_mps_place *place)
 	size_t count = ll_mps_search(found, PARTY_MAX);
 	for (size_t i = 0; i < count; i++) {
 		if (strcmp(found[i].pipe, place->pipe) == 0)
-			join(party, found[i].pid, found[i].start_ticks, found[i].is_server);
+			add_member(party, found[i].pid, found[i].start_ticks, found[i].is_server);
 	}
 }
 
@@ -399,7 +399,7 @@ int ll_mps_daemon_stop(const struct ll_mps_place *place, bool force, uint64_t wi
 	if (rc == -ETIMEDOUT && !ll_mps_daemon_has_pipe(place))
 		rc = -ECONNREFUSED;
 	if (is_seen)
-		join(&party, daemon.pid, daemon.start_ticks, false);
+		add_member(&party, daemon.pid, daemon.start_ticks, false);
 	for (size_t i = 0; i < list.server_count; i++)
 		join_server(&party, list.servers[i].pid);
 	join_found(&party, place);

@@ -19,7 +19,7 @@ enum { COMMAND_SIZE = 256, QUOTE = 160 };
 
 #define BUSY_PAUSE_NS (20 * LL_NS_PER_MS)
 
-static void trim(struct ll_strbuf *text)
+static void trim_blank_lines(struct ll_strbuf *text)
 {
 	while (text->length && strchr(" \t\r\n", text->buf[text->length - 1]))
 		text->buf[--text->length] = '\0';
@@ -32,8 +32,8 @@ static int first_line(const char *text)
 	return length < QUOTE ? length : QUOTE;
 }
 
-static int judge(const struct ll_mps_place *place, const char *command, const struct ll_strbuf *answer, int status,
-		 struct ll_err *err)
+static int judge_answer(const struct ll_mps_place *place, const char *command, const struct ll_strbuf *answer,
+			int status, struct ll_err *err)
 {
 	int verb = (int)strcspn(command, " ");
 	switch (ll_mps_answer_kind(answer->buf)) {
@@ -85,8 +85,8 @@ static int ask_once(const struct ll_mps_place *place, uint64_t deadline_ns, stru
 		rc = ll_err_set(err, -ENOMEM, "MPS: %s", strerror(ENOMEM));
 	if (rc)
 		return rc;
-	trim(answer);
-	return judge(place, command, answer, status, err);
+	trim_blank_lines(answer);
+	return judge_answer(place, command, answer, status, err);
 }
 
 static int ask_in_turn(const struct ll_mps_place *place, uint64_t deadline_ns, struct ll_strbuf *answer,
@@ -108,7 +108,7 @@ static int ask_in_turn(const struct ll_mps_place *place, uint64_t deadline_ns, s
 	return rc;
 }
 
-static int format(char command[COMMAND_SIZE], const char *fmt, va_list ap, struct ll_err *err)
+static int format_command(char command[COMMAND_SIZE], const char *fmt, va_list ap, struct ll_err *err)
 {
 	int n = vsnprintf(command, COMMAND_SIZE, fmt, ap);
 	if (n < 0 || n >= COMMAND_SIZE || strchr(command, '\n'))
@@ -122,7 +122,7 @@ int ll_mps_ask(const struct ll_mps_place *place, uint64_t deadline_ns, struct ll
 	char command[COMMAND_SIZE];
 	va_list ap;
 	va_start(ap, fmt);
-	int rc = format(command, fmt, ap, err);
+	int rc = format_command(command, fmt, ap, err);
 	va_end(ap);
 	return rc ? rc : ask_in_turn(place, deadline_ns, ret_answer, command, err);
 }
@@ -146,7 +146,7 @@ int ll_mps_order(const struct ll_mps_place *place, uint64_t deadline_ns, double 
 	LL_SCOPE_STRBUF struct ll_strbuf answer = LL_STRBUF_INIT;
 	va_list ap;
 	va_start(ap, fmt);
-	int rc = format(command, fmt, ap, err);
+	int rc = format_command(command, fmt, ap, err);
 	va_end(ap);
 	if (!rc)
 		rc = ask_in_turn(place, deadline_ns, &answer, command, err);

@@ -87,7 +87,7 @@ static int put_both(struct ll_mps_place *place, const char *folder, struct ll_er
 	return rc ? rc : put_path(place->log, folder, "/log", err);
 }
 
-static int choose(const char *sim_folder, struct ll_mps_place *place, struct ll_err *err)
+static int choose_default(const char *sim_folder, struct ll_mps_place *place, struct ll_err *err)
 {
 	char folder[LL_MPS_PATH_SIZE];
 	bool is_simulated = sim_folder && *sim_folder;
@@ -105,7 +105,7 @@ int ll_mps_place_find(const char *sim_folder, struct ll_mps_place *ret_place, st
 	const char *pipe = getenv(LL_MPS_PIPE_VARIABLE);
 	const char *log = getenv(LL_MPS_LOG_VARIABLE);
 	struct ll_mps_place place = {.is_named = pipe && *pipe};
-	int rc = choose(sim_folder, &place, err);
+	int rc = choose_default(sim_folder, &place, err);
 	if (!rc && place.is_named)
 		rc = put_path(place.pipe, pipe, "", err);
 	if (!rc && log && *log)

@@ -31,7 +31,7 @@ static int put_back(const struct ll_mps_session *session, const struct ll_mps_re
 	return rc;
 }
 
-static int mend(const struct ll_mps_session *session, size_t *restored, struct ll_err *err)
+static int restore_leftovers(const struct ll_mps_session *session, size_t *restored, struct ll_err *err)
 {
 	LL_SCOPE_FREE struct ll_mps_record *records = NULL;
 	size_t count = 0;
@@ -78,8 +78,8 @@ static int check_modes(const struct ll_mps_wish *wish, struct ll_err *err)
 	return 0;
 }
 
-static int plan(const struct ll_mps_session *session, const struct ll_mps_wish *wish, struct ll_mps_record *record,
-		struct ll_err *err)
+static int plan_record(const struct ll_mps_session *session, const struct ll_mps_wish *wish,
+		       struct ll_mps_record *record, struct ll_err *err)
 {
 	*record = (struct ll_mps_record){.card_count = wish->count};
 	memcpy(record->pipe, session->place->pipe, sizeof record->pipe);
@@ -120,7 +120,8 @@ static int start_daemon(const struct ll_mps_session *session, const struct ll_mp
 }
 
 /* What went wrong is told; that it could not be undone either is more important. */
-static int undo(const struct ll_mps_session *session, const struct ll_mps_record *record, int rc, struct ll_err *err)
+static int undo_start(const struct ll_mps_session *session, const struct ll_mps_record *record, int rc,
+		      struct ll_err *err)
 {
 	size_t restored = 0;
 	struct ll_err why = {0};
@@ -142,9 +143,9 @@ static int start_locked(const struct ll_mps_session *session, const struct ll_mp
 			   session->place->pipe);
 		return ll_err_hint(err, "`loadline mps status` shows it, `loadline mps stop` ends it");
 	}
-	int rc = mend(session, &restored, err);
+	int rc = restore_leftovers(session, &restored, err);
 	if (!rc)
-		rc = plan(session, wish, &record, err);
+		rc = plan_record(session, wish, &record, err);
 	if (!rc)
 		rc = ll_mps_record_write(session->folder, &record, err);
 	if (rc)
@@ -153,7 +154,7 @@ static int start_locked(const struct ll_mps_session *session, const struct ll_mp
 	if (!rc)
 		rc = start_daemon(session, wish, deadline_ns, &record, &daemon, err);
 	if (rc)
-		return undo(session, &record, rc, err);
+		return undo_start(session, &record, rc, err);
 	if (ret_daemon)
 		*ret_daemon = daemon;
 	return 0;
@@ -191,7 +192,7 @@ int ll_mps_session_stop(const struct ll_mps_session *session, bool force, uint64
 	int ended = ll_mps_daemon_stop(session->place, force, deadline_ns > now_ns ? deadline_ns - now_ns : 0,
 				       &stopped.was_signalled, &why);
 	/* Also when this one does not end: what others left has nothing to do with it. */
-	rc = mend(session, &stopped.restored, err);
+	rc = restore_leftovers(session, &stopped.restored, err);
 	if (ended == -ESRCH && (stopped.restored || rc)) {
 		stopped.had_daemon = false;
 		ended = 0;

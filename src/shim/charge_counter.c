@@ -17,7 +17,7 @@ static struct ll_charge_counter_part *own_part(struct ll_device_state *dev)
 
 _Static_assert(LL_CHARGE_COUNTER_PARTS == 16, "four bits choose one");
 
-static struct ll_claim *enter(struct ll_device_state *dev, struct ll_charge_counter_part *part)
+static struct ll_claim *begin_change(struct ll_device_state *dev, struct ll_charge_counter_part *part)
 {
 	uint64_t give_up_ns = 0;
 	for (;;) {
@@ -34,7 +34,7 @@ static struct ll_claim *enter(struct ll_device_state *dev, struct ll_charge_coun
 	return atomic_load(&dev->claim);
 }
 
-static void leave(struct ll_charge_counter_part *part)
+static void end_change(struct ll_charge_counter_part *part)
 {
 	atomic_fetch_sub(&part->changing, 1);
 }
@@ -59,13 +59,13 @@ void ll_charge_counter_thaw(struct ll_device_state *dev)
 	atomic_store(&dev->is_frozen, false);
 }
 
-static int reserve(struct ll_device_state *dev, uint64_t bytes)
+static int reserve_once(struct ll_device_state *dev, uint64_t bytes)
 {
 	struct ll_charge_counter_part *part = own_part(dev);
-	int rc = ll_port_reserve(enter(dev, part), bytes);
+	int rc = ll_port_reserve(begin_change(dev, part), bytes);
 	if (rc == 0)
 		atomic_fetch_add(&part->charged_bytes, bytes);
-	leave(part);
+	end_change(part);
 	return rc;
 }
 
@@ -83,9 +83,9 @@ static bool has_memory_limit(const struct ll_device_state *dev)
 
 int ll_charge_counter_reserve(struct ll_device_state *dev, uint64_t bytes)
 {
-	int rc = reserve(dev, bytes);
+	int rc = reserve_once(dev, bytes);
 	if (rc == -ESTALE && ll_device_state_retake(dev))
-		rc = reserve(dev, bytes);
+		rc = reserve_once(dev, bytes);
 	return rc == -ESTALE && has_memory_limit(dev) ? -ENOMEM : rc; /* without a claim nobody holds it to its limit */
 }
 
@@ -93,15 +93,15 @@ int ll_charge_counter_reserve(struct ll_device_state *dev, uint64_t bytes)
 void ll_charge_counter_charge(struct ll_device_state *dev, uint64_t bytes)
 {
 	struct ll_charge_counter_part *part = own_part(dev);
-	ll_port_charge_memory(enter(dev, part), bytes);
+	ll_port_charge_memory(begin_change(dev, part), bytes);
 	atomic_fetch_add(&part->charged_bytes, bytes);
-	leave(part);
+	end_change(part);
 }
 
 void ll_charge_counter_release(struct ll_device_state *dev, uint64_t bytes)
 {
 	struct ll_charge_counter_part *part = own_part(dev);
-	ll_port_release(enter(dev, part), bytes);
+	ll_port_release(begin_change(dev, part), bytes);
 	atomic_fetch_sub(&part->charged_bytes, bytes);
-	leave(part);
+	end_change(part);
 }

@@ -81,7 +81,7 @@ static void at_exit(void)
 	}
 }
 
-static void begin(void)
+static void read_settings(void)
 {
 	const char *text = getenv(LL_RUN_VARIABLE);
 	program.is_garbled = text && ll_run_settings_read(text, &program.settings) < 0;
@@ -98,7 +98,7 @@ static void begin(void)
 
 const struct ll_run_settings *ll_device_state_settings(void)
 {
-	pthread_once(&program.once, begin);
+	pthread_once(&program.once, read_settings);
 	return program.is_governed ? &program.settings : NULL;
 }
 
@@ -176,7 +176,7 @@ static struct ll_device_state *make_dev(ll_cu_device device, const char *uuid, s
 	return dev;
 }
 
-static void publish(struct ll_device_state *dev, ll_cu_device device)
+static void publish_dev(struct ll_device_state *dev, ll_cu_device device)
 {
 	atomic_store(&program.devs[device], dev);
 	program.count++;
@@ -211,7 +211,7 @@ static void say_had_again(struct ll_device_state *dev)
 }
 
 /* Nothing of the lost one's slot is touched: it is nobody's or another's by now. */
-static void succeed(struct ll_device_state *dev, struct ll_claim *claim)
+static void move_to_claim(struct ll_device_state *dev, struct ll_claim *claim)
 {
 	struct ll_claim *lost = atomic_load(&dev->claim);
 	uint64_t bytes = ll_charge_counter_freeze(dev);
@@ -225,7 +225,7 @@ static void succeed(struct ll_device_state *dev, struct ll_claim *claim)
 }
 
 /* The lock is held. */
-static bool retake(struct ll_device_state *dev)
+static bool replace_lost_claim(struct ll_device_state *dev)
 {
 	struct ll_claim *claim;
 	uint64_t now_ns = ll_now_ns();
@@ -241,7 +241,7 @@ static bool retake(struct ll_device_state *dev)
 		return false;
 	}
 	say_had_again(dev);
-	succeed(dev, claim);
+	move_to_claim(dev, claim);
 	dev->retry_ns = 0;
 	return true;
 }
@@ -265,7 +265,7 @@ static void ask_again(struct ll_device_state *dev)
 {
 	dev->is_given_back = false;
 	dev->retry_ns = 0;
-	retake(dev);
+	replace_lost_claim(dev);
 }
 
 bool ll_device_state_retake(struct ll_device_state *dev)
@@ -273,7 +273,7 @@ bool ll_device_state_retake(struct ll_device_state *dev)
 	int code = errno;
 	LL_SCOPE_NO_CANCEL;
 	pthread_mutex_lock(&program.lock);
-	bool is_good = retake(dev);
+	bool is_good = replace_lost_claim(dev);
 	pthread_mutex_unlock(&program.lock);
 	errno = code;
 	return is_good;
@@ -285,7 +285,7 @@ struct ll_device_state *ll_device_state_of(ll_cu_device device)
 }
 
 /* The lock is held. */
-static struct ll_device_state *take(ll_cu_device device)
+static struct ll_device_state *find_or_make_dev(ll_cu_device device)
 {
 	struct ll_device_state *dev = ll_device_state_of(device);
 	char uuid[sizeof dev->uuid];
@@ -295,7 +295,7 @@ static struct ll_device_state *take(ll_cu_device device)
 		return dev;
 	dev = make_dev(device, uuid, &program.why[device]);
 	if (dev)
-		publish(dev, device);
+		publish_dev(dev, device);
 	else
 		program.retry_ns[device] = ll_now_ns() + RETRY_NS;
 	return dev;
@@ -308,7 +308,7 @@ struct ll_device_state *ll_device_state_take(ll_cu_device device)
 		return dev;
 	LL_SCOPE_NO_CANCEL;
 	pthread_mutex_lock(&program.lock);
-	dev = take(device);
+	dev = find_or_make_dev(device);
 	pthread_mutex_unlock(&program.lock);
 	return dev;
 }
@@ -317,7 +317,7 @@ struct ll_device_state *ll_device_state_take(ll_cu_device device)
 static bool has_good_claim(ll_cu_device device)
 {
 	struct ll_device_state *dev = ll_device_state_of(device);
-	return dev && (!ll_port_is_lost(dev->claim) || retake(dev));
+	return dev && (!ll_port_is_lost(dev->claim) || replace_lost_claim(dev));
 }
 
 static void say_refusal(ll_cu_device device)

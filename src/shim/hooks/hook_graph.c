@@ -10,7 +10,7 @@
 /* ---- replays ---- */
 
 /* False: there is no room for it, and what pools and other graphs keep in reserve was given up. */
-static bool upload(struct ll_device_state *dev, struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)
+static bool upload_graph(struct ll_device_state *dev, struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)
 {
 	if (ll_real()->cuGraphUpload(exec, stream) != LL_CUDA_ERROR_OUT_OF_MEMORY)
 		return ll_pool_keep_graph(dev, exec);
@@ -23,9 +23,10 @@ static ll_cu_result take_memory(struct ll_cu_graph_exec *exec, struct ll_cu_stre
 {
 	LL_REENTRY_SCOPE();
 	struct ll_device_state *dev = ll_pool_dev_if_used();
-	if (!dev || ll_pool_has_room_for_graph(dev, exec) || ll_stream_is_captured(stream) || upload(dev, exec, stream))
+	if (!dev || ll_pool_has_room_for_graph(dev, exec) || ll_stream_is_captured(stream) ||
+	    upload_graph(dev, exec, stream))
 		return LL_CUDA_SUCCESS;
-	return upload(dev, exec, stream) ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_OUT_OF_MEMORY;
+	return upload_graph(dev, exec, stream) ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* One replay is one unit of work, whatever is in it. */
@@ -122,7 +123,7 @@ LL_HOOK_EXPORT ll_cu_result cuGraphExecDestroy(struct ll_cu_graph_exec *exec)
 	return ll_real()->cuGraphExecDestroy(exec);
 }
 
-static void look_at(const struct ll_cu_graph_node_params *params)
+static void note_alloc_node(const struct ll_cu_graph_node_params *params)
 {
 	if (!ll_charge_passes() && params && params->type == LL_CU_GRAPH_NODE_TYPE_MEM_ALLOC)
 		ll_pool_expect_graphs(params->alloc.bytes);
@@ -132,7 +133,7 @@ LL_HOOK_EXPORT ll_cu_result cuGraphAddNode(struct ll_cu_graph_node **ret_node, s
 					   struct ll_cu_graph_node *const *dependencies, size_t count,
 					   struct ll_cu_graph_node_params *params)
 {
-	look_at(params);
+	note_alloc_node(params);
 	return ll_real()->cuGraphAddNode(ret_node, graph, dependencies, count, params);
 }
 
@@ -142,7 +143,7 @@ LL_HOOK_EXPORT ll_cu_result cuGraphAddNode(struct ll_cu_graph_node **ret_node, s
 					   const struct ll_cu_graph_edge_data *edges, size_t count,                    \
 					   struct ll_cu_graph_node_params *params)                                     \
 	{                                                                                                              \
-		look_at(params);                                                                                       \
+		note_alloc_node(params);                                                                               \
 		return ll_real()->symbol(ret_node, graph, dependencies, edges, count, params);                         \
 	}
 

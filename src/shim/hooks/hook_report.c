@@ -4,7 +4,7 @@
 #include "shim/memory/pools.h"
 #include "shim/memory/report.h"
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t least_of(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
@@ -19,8 +19,8 @@ static void tell_info(uint64_t *free_bytes, uint64_t *total_bytes)
 	ll_pool_true_up_if_used();
 	if (!ll_report_device(dev->device, &report))
 		return;
-	*total_bytes = least(*total_bytes, report.limit_bytes);
-	*free_bytes = least(*free_bytes, ll_report_left(&report));
+	*total_bytes = least_of(*total_bytes, report.limit_bytes);
+	*free_bytes = least_of(*free_bytes, ll_report_left(&report));
 }
 
 LL_HOOK_EXPORT ll_cu_result cuMemGetInfo(unsigned int *ret_free_bytes, unsigned int *ret_total_bytes)
@@ -57,7 +57,7 @@ LL_HOOK_EXPORT ll_cu_result cuDeviceTotalMem(unsigned int *ret_bytes, ll_cu_devi
 		return status;
 	LL_REENTRY_SCOPE();
 	if (ll_report_device(device, &report))
-		*ret_bytes = (unsigned)least(*ret_bytes, report.limit_bytes);
+		*ret_bytes = (unsigned)least_of(*ret_bytes, report.limit_bytes);
 	return status;
 }
 
@@ -69,6 +69,6 @@ LL_HOOK_EXPORT ll_cu_result cuDeviceTotalMem_v2(size_t *ret_bytes, ll_cu_device 
 		return status;
 	LL_REENTRY_SCOPE();
 	if (ll_report_device(device, &report))
-		*ret_bytes = least(*ret_bytes, report.limit_bytes);
+		*ret_bytes = least_of(*ret_bytes, report.limit_bytes);
 	return status;
 }

@@ -96,7 +96,7 @@ static void enter_flow(struct ll_launch *launch, const struct place *place)
 
 /* A thread that is cancelled in here would leave a launch behind that nobody ends: the caller's scope ends only what
  * was returned to it. */
-static void enter(struct ll_launch *launch, const struct place *place, bool is_gated)
+static void enter_gate(struct ll_launch *launch, const struct place *place, bool is_gated)
 {
 	LL_SCOPE_NO_CANCEL;
 	if (is_gated)
@@ -122,31 +122,31 @@ struct ll_launch ll_launch_begin(struct ll_cu_stream *stream, uint64_t kind)
 	bool enters =
 	    !launch.is_refused && !is_counted(&launch, &place) && (is_asked || !ll_stream_is_captured(stream));
 	if (enters || place.is_elsewhere)
-		enter(&launch, &place, enters);
+		enter_gate(&launch, &place, enters);
 	return launch;
 }
 
 /* launched_ns: 0 if it failed. */
-static void tell_end(const struct ll_launch *launch, uint64_t launched_ns)
+static void report_end(const struct ll_launch *launch, uint64_t launched_ns)
 {
 	ll_flow_leave(launch->flow, launch->context, launch->stream, launch->kind, launched_ns);
 }
 
 /* After a lost call the driver may be in any state: then it is not called. */
-static void leave(const struct ll_launch *launch)
+static void leave_gate(const struct ll_launch *launch)
 {
 	LL_SCOPE_NO_CANCEL; /* the launch would stay under way */
 	struct place place = {.is_elsewhere = false};
 	uint64_t launched_ns = ll_now_ns();
 	if (launch->status == LL_LAUNCH_LOST) {
-		tell_end(launch, 0);
+		report_end(launch, 0);
 		return;
 	}
 	enum ll_cu_capture_mode mode = ll_stream_exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
 	if (launch->is_elsewhere)
 		place.is_elsewhere = ll_real()->cuCtxPushCurrent_v2(launch->context) == LL_CUDA_SUCCESS;
 	bool is_there = place.is_elsewhere == launch->is_elsewhere;
-	tell_end(launch, launch->status == LL_CUDA_SUCCESS && is_there ? launched_ns : 0);
+	report_end(launch, launch->status == LL_CUDA_SUCCESS && is_there ? launched_ns : 0);
 	leave_place(&place);
 	ll_stream_exchange_capture_mode(mode);
 }
@@ -154,7 +154,7 @@ static void leave(const struct ll_launch *launch)
 void ll_launch_end(struct ll_launch *launch)
 {
 	if (launch->flow)
-		leave(launch);
+		leave_gate(launch);
 	ll_reentry_leave(&launch->errno_before);
 }
 

@@ -31,7 +31,7 @@ static bool is_named(const struct ll_elf_object *object, const char *const stems
 }
 
 /* glibc has added the base already, musl has not. */
-static uintptr_t relocated(uintptr_t base, uintptr_t address)
+static uintptr_t relocate_address(uintptr_t base, uintptr_t address)
 {
 	return address < base ? base + address : address;
 }
@@ -40,7 +40,7 @@ static bool read_dynamic(const ElfW(Dyn) * entry, struct ll_elf_object *object)
 {
 	uintptr_t soname = 0;
 	for (; entry->d_tag != DT_NULL; entry++) {
-		uintptr_t address = relocated(object->base, entry->d_un.d_ptr);
+		uintptr_t address = relocate_address(object->base, entry->d_un.d_ptr);
 		switch (entry->d_tag) {
 		case DT_SYMTAB:
 			object->symbols = (const ElfW(Sym) *)address;
@@ -187,7 +187,7 @@ static void *address_of(const struct ll_elf_object *object, uint32_t index)
 }
 
 /* One candidate of that hash: true ends the search. A version that is not the default is taken where no other is. */
-static bool consider(const struct ll_elf_object *object, uint32_t index, const char *name, void **found)
+static bool match_symbol(const struct ll_elf_object *object, uint32_t index, const char *name, void **found)
 {
 	const ElfW(Sym) *symbol = &object->symbols[index];
 	if (!is_defined(symbol) || !ll_text_is_same(object->strings + symbol->st_name, name))
@@ -221,7 +221,7 @@ static void *find_gnu(const struct ll_elf_object *object, const char *name)
 		return NULL;
 	for (;; i++) {
 		uint32_t entry = table.chain[i - table.first];
-		if ((entry | 1) == (hash | 1) && consider(object, i, name, &found))
+		if ((entry | 1) == (hash | 1) && match_symbol(object, i, name, &found))
 			break;
 		if (entry & 1)
 			break;
@@ -241,7 +241,7 @@ static void *find_sysv(const struct ll_elf_object *object, const char *name)
 	if (!words[0])
 		return NULL;
 	for (uint32_t i = words[2 + hash % words[0]]; i; i = words[2 + words[0] + i]) {
-		if (consider(object, i, name, &found))
+		if (match_symbol(object, i, name, &found))
 			break;
 	}
 	return found;

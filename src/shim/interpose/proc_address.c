@@ -108,7 +108,7 @@ void *ll_proc_address_replace(const char *name, void *found, int version, bool i
 	return hook && !ll_elf_exports(&driver, found) ? ll_hook_address(hook) : found;
 }
 
-static void replace(const char *name, void **function, int version, bool is_per_thread)
+static void replace_answer(const char *name, void **function, int version, bool is_per_thread)
 {
 	if (!ll_reentry_is_inside() && name && function && *function)
 		*function = ll_proc_address_replace(name, *function, version, is_per_thread);
@@ -118,7 +118,7 @@ LL_HOOK_EXPORT ll_cu_result cuGetProcAddress(const char *symbol, void **ret_func
 {
 	ll_cu_result status = ll_real()->cuGetProcAddress(symbol, ret_function, version, flags);
 	if (status == LL_CUDA_SUCCESS)
-		replace(symbol, ret_function, version, flags & LL_CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
+		replace_answer(symbol, ret_function, version, flags & LL_CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
 	return status;
 }
 
@@ -127,7 +127,7 @@ LL_HOOK_EXPORT ll_cu_result cuGetProcAddress_v2(const char *symbol, void **ret_f
 {
 	ll_cu_result status = ll_real()->cuGetProcAddress_v2(symbol, ret_function, version, flags, ret_status);
 	if (status == LL_CUDA_SUCCESS)
-		replace(symbol, ret_function, version, flags & LL_CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
+		replace_answer(symbol, ret_function, version, flags & LL_CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
 	return status;
 }
 
@@ -137,6 +137,6 @@ LL_HOOK_EXPORT ll_cu_result cuGetProcAddress_v2_ptsz(const char *symbol, void **
 {
 	ll_cu_result status = ll_real()->cuGetProcAddress_v2_ptsz(symbol, ret_function, version, flags, ret_status);
 	if (status == LL_CUDA_SUCCESS)
-		replace(symbol, ret_function, version, !(flags & LL_CU_GET_PROC_ADDRESS_LEGACY_STREAM));
+		replace_answer(symbol, ret_function, version, !(flags & LL_CU_GET_PROC_ADDRESS_LEGACY_STREAM));
 	return status;
 }

@@ -97,7 +97,7 @@ bool ll_real_object(enum ll_real_library which, struct ll_elf_object *ret_object
 
 /* Keeps the library loaded, loading it where the program has not. The second look: it may have been unloaded, and
  * another one loaded, before it was held. */
-static void *hold(const struct library *library, struct ll_elf_object *ret_object)
+static void *keep_loaded(const struct library *library, struct ll_elf_object *ret_object)
 {
 	void *handle = NULL;
 	if (ll_elf_find(library->stems, ret_object)) {
@@ -115,7 +115,7 @@ static void *hold(const struct library *library, struct ll_elf_object *ret_objec
 	return NULL;
 }
 
-static void fill(const struct library *library, const struct ll_elf_object *object, void *table)
+static void fill_table(const struct library *library, const struct ll_elf_object *object, void *table)
 {
 	memcpy(table, library->nothing, library->table_bytes);
 	struct ll_elf_object behind;
@@ -136,11 +136,11 @@ const void *ll_real_bind(enum ll_real_library which)
 	const struct library *library = &libraries[which];
 	const void *current = NULL;
 	struct ll_elf_object object;
-	void *handle = hold(library, &object);
+	void *handle = keep_loaded(library, &object);
 	struct bound *bound = handle ? malloc(sizeof *bound + library->table_bytes) : NULL;
 	if (bound) {
 		bound->object = object;
-		fill(library, &object, bound->table);
+		fill_table(library, &object, bound->table);
 		if (atomic_compare_exchange_strong_explicit(&ll_real_bound[which], &current, bound->table,
 							    memory_order_acq_rel, memory_order_acquire))
 			return bound->table;

@@ -17,7 +17,7 @@ enum { CONTINUE_UNWIND = 8 }; /* of the unwinder's ABI: nothing to do in this fr
 int __gcc_personality_v0(int version, int actions, uint64_t class, void *exception, void *context);
 _Noreturn void _Unwind_Resume(void *exception);
 
-static void *find(const char *symbol)
+static void *find_in_unwinder(const char *symbol)
 {
 	static const char *const stems[] = {"libgcc_s.so", NULL};
 	struct ll_elf_object unwinder;
@@ -33,7 +33,7 @@ static void *find(const char *symbol)
 int __gcc_personality_v0(int version, int actions, uint64_t class, void *exception, void *context)
 {
 	int (*personality)(int, int, uint64_t, void *, void *) = NULL;
-	void *address = find("__gcc_personality_v0");
+	void *address = find_in_unwinder("__gcc_personality_v0");
 	memcpy(&personality, &address, sizeof address);
 	return personality ? personality(version, actions, class, exception, context) : CONTINUE_UNWIND;
 }
@@ -42,7 +42,7 @@ int __gcc_personality_v0(int version, int actions, uint64_t class, void *excepti
 _Noreturn void _Unwind_Resume(void *exception)
 {
 	void (*resume)(void *) = NULL;
-	void *address = find("_Unwind_Resume");
+	void *address = find_in_unwinder("_Unwind_Resume");
 	memcpy(&resume, &address, sizeof address);
 	if (resume)
 		resume(exception);

@@ -35,7 +35,7 @@ static void forget_in_child(struct ll_fork_item *item)
 	}
 }
 
-static void begin(void)
+static void init_once(void)
 {
 	init_locks();
 	fork_item.in_child = forget_in_child;
@@ -44,7 +44,7 @@ static void begin(void)
 
 static void lock_card(const struct ll_device_state *dev)
 {
-	pthread_once(&once, begin);
+	pthread_once(&once, init_once);
 	pthread_mutex_lock(&locks[dev->device]);
 }
 
@@ -81,21 +81,21 @@ static uint64_t free_bytes_of(ll_cu_device device)
 }
 
 /* What a new context is charged before the driver is asked. */
-static uint64_t foretell(ll_cu_device device)
+static uint64_t estimate_context(ll_cu_device device)
 {
 	struct ll_footprint_card card = card_of(device);
 	return ll_device_state_settings()->counts_context ? ll_footprint_context(&card, DEFAULT_STACK_BYTES) : 0;
 }
 
 /* The lock is held. */
-static void reserve(struct ll_context_change *change)
+static void reserve_context(struct ll_context_change *change)
 {
 	change->free_bytes = free_bytes_of(change->dev->device);
-	change->charge = ll_charge_begin((struct ll_place){.dev = change->dev}, foretell(change->dev->device));
+	change->charge = ll_charge_begin((struct ll_place){.dev = change->dev}, estimate_context(change->dev->device));
 	change->refusal = change->charge.is_refused ? LL_CUDA_ERROR_OUT_OF_MEMORY : LL_CUDA_SUCCESS;
 }
 
-static void lock(struct ll_context_change *change)
+static void lock_change(struct ll_context_change *change)
 {
 	lock_card(change->dev);
 	change->is_locked = true;
@@ -114,8 +114,8 @@ struct ll_context_change ll_context_begin(ll_cu_device device)
 {
 	struct ll_context_change change = on_card(device, true);
 	if (change.dev) {
-		lock(&change);
-		reserve(&change);
+		lock_change(&change);
+		reserve_context(&change);
 	}
 	return change;
 }
@@ -132,7 +132,7 @@ void ll_context_change_end(struct ll_context_change *change)
 		unlock_card(change->dev);
 }
 
-static void correct(struct ll_context_change *change)
+static void correct_estimate(struct ll_context_change *change)
 {
 	uint64_t foretold = change->charge.bytes, free_bytes = free_bytes_of(change->dev->device);
 	if (!foretold || !change->free_bytes || !free_bytes || free_bytes >= change->free_bytes)
@@ -146,7 +146,7 @@ void ll_context_made(struct ll_context_change *change, struct ll_cu_context *con
 {
 	if (!change->dev)
 		return;
-	correct(change);
+	correct_estimate(change);
 	change->charge.place = (struct ll_place){.dev = change->dev, .owner = ++last_owner};
 	ll_charge_keep(&change->charge, LL_EXTENT_CONTEXT, ll_extent_handle(context), 0);
 }
@@ -180,7 +180,7 @@ ll_cu_result ll_context_destroy(struct ll_cu_context *context, ll_cu_result (*de
 		return status;
 	}
 	struct ll_context_change change __attribute__((cleanup(ll_context_change_end))) = {.dev = extent.dev};
-	lock(&change);
+	lock_change(&change);
 	if (primaries[extent.dev->device].context == context ||
 	    !ll_extents_take(LL_EXTENT_CONTEXT, ll_extent_handle(context), &extent))
 		return destroy(context);
@@ -248,9 +248,9 @@ ll_cu_result ll_context_retain(struct ll_cu_context **ret_context, ll_cu_device 
 	LL_CONTEXT_CHANGE(change, on_card(device, !is_primary_active(device)));
 	if (!change.dev)
 		return change.refusal ? change.refusal : ll_real()->cuDevicePrimaryCtxRetain(ret_context, device);
-	lock(&change);
+	lock_change(&change);
 	if (!is_primary_active(device))
-		reserve(&change);
+		reserve_context(&change);
 	if (change.refusal)
 		return change.refusal;
 	LL_CHARGED_CALL(status, change.dev, ll_real()->cuDevicePrimaryCtxRetain(ret_context, device));
@@ -273,7 +273,7 @@ ll_cu_result ll_context_release(ll_cu_device device, ll_cu_result (*release)(ll_
 	    __attribute__((cleanup(ll_context_change_end))) = {.dev = ll_device_state_of(device)};
 	if (!change.dev)
 		return release(device);
-	lock(&change);
+	lock_change(&change);
 	struct primary *primary = &primaries[device];
 	if (primary->context && primary->retains <= 1)
 		forget_launches(change.dev, primary->context);
@@ -305,9 +305,9 @@ ll_cu_result ll_context_create_green(struct ll_cu_green_context **ret_green, str
 	if (!change.dev)
 		return change.refusal ? change.refusal
 				      : ll_real()->cuGreenCtxCreate(ret_green, resources, device, flags);
-	lock(&change);
+	lock_change(&change);
 	if (!is_primary_active(device))
-		reserve(&change);
+		reserve_context(&change);
 	LL_CHARGE(own, (struct ll_place){.dev = change.dev},
 		  ll_device_state_settings()->counts_context ? LL_FOOTPRINT_GREEN_CONTEXT_BYTES : 0);
 	if (own.is_refused)
@@ -337,7 +337,7 @@ ll_cu_result ll_context_destroy_green(struct ll_cu_green_context *green)
 	if (!ll_extents_take(LL_EXTENT_GREEN, ll_extent_handle(green), &extent))
 		return ll_real()->cuGreenCtxDestroy(green);
 	struct ll_context_change change __attribute__((cleanup(ll_context_change_end))) = {.dev = extent.dev};
-	lock(&change);
+	lock_change(&change);
 	struct primary *primary = &primaries[extent.dev->device];
 	forget_green_launches(extent.dev, green);
 	if (primary->context && primary->retains <= 1)
@@ -358,7 +358,7 @@ ll_cu_result ll_context_reset(ll_cu_device device, ll_cu_result (*reset)(ll_cu_d
 	    __attribute__((cleanup(ll_context_change_end))) = {.dev = ll_device_state_of(device)};
 	if (!change.dev)
 		return reset(device);
-	lock(&change);
+	lock_change(&change);
 	struct primary *primary = &primaries[device];
 	struct ll_extent extent;
 	if (primary->context)
@@ -431,7 +431,7 @@ ll_cu_result ll_context_set_limit(enum ll_cu_limit limit, size_t value)
 	if (!dev || !ll_device_state_settings()->counts_context)
 		return ll_real()->cuCtxSetLimit(limit, value);
 	struct ll_context_change change __attribute__((cleanup(ll_context_change_end))) = {.dev = dev};
-	lock(&change);
+	lock_change(&change);
 	/* A green one's limits are the primary one's. */
 	if (!ll_extents_find(LL_EXTENT_CONTEXT, ll_extent_handle(context), NULL))
 		context = primaries[dev->device].context;

@@ -241,7 +241,7 @@ static uint64_t length_of(const struct ll_extent *extent)
 	return ll_extent_has_address(extent->kind) && extent->bytes ? extent->bytes : 1;
 }
 
-static bool overlaps(const struct ll_extent *a, const struct ll_extent *b)
+static bool do_overlap(const struct ll_extent *a, const struct ll_extent *b)
 {
 	return a && (a->address - b->address < length_of(b) || b->address - a->address < length_of(a));
 }
@@ -252,7 +252,7 @@ int ll_extents_put(const struct ll_extent *extent, struct ll_extent *ret_stale)
 	lock_map();
 	struct place place = place_after(space_of(extent->kind), extent->address);
 	const struct ll_extent *before = extent_before(place), *after = extent_at(place);
-	const struct ll_extent *other = overlaps(before, extent) ? before : overlaps(after, extent) ? after : NULL;
+	const struct ll_extent *other = do_overlap(before, extent) ? before : do_overlap(after, extent) ? after : NULL;
 	if (other) {
 		*ret_stale = *other;
 		find_exact(ret_stale->kind, ret_stale->address, &place);

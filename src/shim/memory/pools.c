@@ -59,7 +59,7 @@ static void forget_in_child(struct ll_fork_item *item)
 	pooled_cards = 0;
 }
 
-static void begin(void)
+static void init_once(void)
 {
 	init_cards();
 	fork_item.in_child = forget_in_child;
@@ -70,7 +70,7 @@ static void begin(void)
 static struct card *lock_card(const struct ll_device_state *dev)
 {
 	int cancel_state;
-	pthread_once(&once, begin);
+	pthread_once(&once, init_once);
 	struct card *card = &cards[dev->device];
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	pthread_mutex_lock(&card->lock);
@@ -85,7 +85,7 @@ static void unlock_card(struct card *card)
 	pthread_setcancelstate(cancel_state, NULL);
 }
 
-static uint64_t ask(const struct ll_pool *pool, enum ll_cu_mem_pool_attribute attribute)
+static uint64_t read_attribute(const struct ll_pool *pool, enum ll_cu_mem_pool_attribute attribute)
 {
 	uint64_t value = 0;
 	return ll_real()->cuMemPoolGetAttribute(pool->handle, attribute, &value) == LL_CUDA_SUCCESS ? value : 0;
@@ -112,7 +112,7 @@ static bool true_up(struct ll_pool *pool)
 	if (pool->is_destroyed)
 		return true;
 	return charge_as(pool->dev, &pool->charged_bytes,
-			 ask(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) + pool->pending_bytes);
+			 read_attribute(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) + pool->pending_bytes);
 }
 
 static bool true_up_graphs(struct ll_device_state *dev, struct card *card)
@@ -159,7 +159,7 @@ static uint64_t charged_on(const struct card *card)
 }
 
 /* The card's lock is held. A thread that captures may trim. */
-static bool trim(struct ll_device_state *dev, struct card *card)
+static bool trim_card(struct ll_device_state *dev, struct card *card)
 {
 	enum ll_cu_capture_mode mode = LL_CU_STREAM_CAPTURE_MODE_RELAXED;
 	true_up_card(dev, card);
@@ -182,7 +182,7 @@ bool ll_pool_reserve_give_up(struct ll_device_state *dev)
 		return false;
 	struct card *card = lock_card(dev);
 	uint64_t before = charged_on(card);
-	bool is_less = trim(dev, card) || charged_on(card) < before;
+	bool is_less = trim_card(dev, card) || charged_on(card) < before;
 	unlock_card(card);
 	return is_less;
 }
@@ -240,7 +240,7 @@ void ll_pool_forget_graph(const struct ll_cu_graph_exec *exec)
 
 /* A new one; whoever makes one for the same pool at once loses nothing but its own. device state NULL: it takes
  * nothing. */
-static struct ll_pool *add(struct ll_cu_mem_pool *handle, struct ll_device_state *dev)
+static struct ll_pool *add_pool(struct ll_cu_mem_pool *handle, struct ll_device_state *dev)
 {
 	struct ll_extent found, extent = {.kind = LL_EXTENT_POOL, .address = ll_extent_handle(handle), .dev = dev};
 	struct ll_pool *pool = calloc(1, sizeof *pool);
@@ -281,7 +281,7 @@ void ll_pool_add(struct ll_cu_mem_pool *handle, const struct ll_cu_mem_pool_prop
 		dev = ll_device_state_take(props->location.id);
 	else if (props->type == LL_CU_MEM_ALLOCATION_TYPE_MANAGED)
 		dev = dev_of_managed();
-	add(handle, dev);
+	add_pool(handle, dev);
 }
 
 struct ll_pool *ll_pool_find(struct ll_cu_mem_pool *handle)
@@ -316,21 +316,21 @@ static struct ll_pool *add_default(struct ll_cu_mem_pool *handle)
 {
 	for (ll_cu_device device = 0; device < CARDS; device++) {
 		if (ll_device_state_of(device) && is_default_of(handle, device))
-			return add(handle, ll_device_state_of(device));
+			return add_pool(handle, ll_device_state_of(device));
 	}
-	return add(handle, is_default_of_none(handle) ? dev_of_managed() : NULL);
+	return add_pool(handle, is_default_of_none(handle) ? dev_of_managed() : NULL);
 }
 
 /* The card's lock is held. False: refused. */
 static bool reserve_growth(struct ll_pool *pool, struct card *card, uint64_t bytes, uint64_t *ret_growth)
 {
-	uint64_t reserved = ask(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
-	uint64_t used = ask(pool, LL_CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+	uint64_t reserved = read_attribute(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+	uint64_t used = read_attribute(pool, LL_CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
 	bool has_room = reserved >= used && reserved - used >= bytes;
 	uint64_t growth = has_room ? 0 : ll_footprint_round(bytes, LL_FOOTPRINT_POOL_STEP_BYTES);
 	charge_as(pool->dev, &pool->charged_bytes, reserved + pool->pending_bytes);
 	int rc = ll_charge_counter_reserve(pool->dev, growth);
-	if (rc == -ENOMEM && trim(pool->dev, card))
+	if (rc == -ENOMEM && trim_card(pool->dev, card))
 		rc = ll_charge_counter_reserve(pool->dev, growth);
 	*ret_growth = rc == 0 ? growth : 0;
 	return rc != -ENOMEM;
@@ -391,7 +391,7 @@ bool ll_pool_take(ll_cu_deviceptr address, struct ll_extent *ret_block)
 }
 
 /* The last block of a pool that was destroyed is gone. The card's lock is held. */
-static void forget(struct card *card, struct ll_pool *pool)
+static void forget_pool(struct card *card, struct ll_pool *pool)
 {
 	struct ll_pool **link = &card->pools;
 	while (*link && *link != pool)
@@ -412,7 +412,7 @@ void ll_pool_freed(const struct ll_extent *block, ll_cu_result status)
 	if (!pool->is_destroyed)
 		true_up(pool);
 	else if (!pool->block_count)
-		forget(card, pool);
+		forget_pool(card, pool);
 	unlock_card(card);
 }
 
@@ -425,6 +425,6 @@ void ll_pool_destroyed(struct ll_pool *pool)
 	struct card *card = lock_card(pool->dev);
 	pool->is_destroyed = true;
 	if (!pool->block_count)
-		forget(card, pool);
+		forget_pool(card, pool);
 	unlock_card(card);
 }

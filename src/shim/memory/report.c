@@ -27,7 +27,7 @@ static void forget_in_child(struct ll_fork_item *item)
 	memset(opened, 0, sizeof opened);
 }
 
-static void begin(void)
+static void register_fork(void)
 {
 	fork_item.in_child = forget_in_child;
 	ll_fork_add(&fork_item);
@@ -62,7 +62,7 @@ static struct ll_ledger *ledger_of(const char *uuid)
 	const struct ll_device_state *dev = dev_on(uuid);
 	if (dev)
 		return dev->ledger;
-	pthread_once(&once, begin);
+	pthread_once(&once, register_fork);
 	pthread_mutex_lock(&lock);
 	struct ll_ledger *ledger = open_ledger(uuid);
 	pthread_mutex_unlock(&lock);

@@ -17,7 +17,7 @@ enum { STACK_BYTES = 256 * 1024, STOP_NS = 200000000, STOP_PAUSE_NS = 50000 };
 #define BEAT_NS (100 * LL_NS_PER_MS)
 
 /* The time is taken under the lock: no other thread has looked at a later one then. */
-static uint64_t tick(struct ll_flow *flow, uint32_t *ret_wake_count, uint64_t *ret_now_ns)
+static uint64_t look_at_flow(struct ll_flow *flow, uint32_t *ret_wake_count, uint64_t *ret_now_ns)
 {
 	pthread_mutex_lock(&flow->lock.mutex);
 	uint64_t now_ns = *ret_now_ns = ll_now_ns();
@@ -77,7 +77,7 @@ static void *agent_main(void *arg)
 	for (;;) {
 		uint32_t wake_count;
 		uint64_t now_ns;
-		uint64_t next_ns = tick(flow, &wake_count, &now_ns);
+		uint64_t next_ns = look_at_flow(flow, &wake_count, &now_ns);
 		if (!next_ns) {
 			atomic_store(&flow->has_agent_ended, true);
 			return NULL;

@@ -23,7 +23,7 @@ static bool register_page(char *page, size_t bytes)
 	       ll_real()->cuMemHostRegister_v2(page, bytes, flags) == LL_CUDA_SUCCESS;
 }
 
-static bool prepare(struct ll_card_gate *gate, _Atomic uint32_t *word)
+static bool register_word(struct ll_card_gate *gate, _Atomic uint32_t *word)
 {
 	size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
 	size_t offset = (uintptr_t)word % bytes;
@@ -48,7 +48,7 @@ static bool prepare(struct ll_card_gate *gate, _Atomic uint32_t *word)
 bool ll_card_gate_prepare(struct ll_card_gate *gate, _Atomic uint32_t *word)
 {
 	if (gate->state == LL_CARD_GATE_NEW)
-		gate->state = word && prepare(gate, word) ? LL_CARD_GATE_READY : LL_CARD_GATE_NONE;
+		gate->state = word && register_word(gate, word) ? LL_CARD_GATE_READY : LL_CARD_GATE_NONE;
 	return gate->state == LL_CARD_GATE_READY;
 }
 

@@ -130,7 +130,7 @@ static uint64_t batch_ns(const struct ll_flow *flow)
 	return flow->look.waiting_claims ? LL_FLOW_BATCH_TURNS_NS : calm_ns(flow);
 }
 
-static struct progress harvest(struct ll_flow *flow, uint64_t now_ns)
+static struct progress harvest_contexts(struct ll_flow *flow, uint64_t now_ns)
 {
 	struct progress progress = {.is_idle = flow->launching == 0};
 	flow->is_blind = false;
@@ -338,7 +338,7 @@ static void note_dry(struct ll_flow *flow, const struct progress *progress, uint
 uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns)
 {
 	take_back(flow);
-	struct progress progress = ll_flow_is_held_back(flow) ? progress_of_held(flow) : harvest(flow, now_ns);
+	struct progress progress = ll_flow_is_held_back(flow) ? progress_of_held(flow) : harvest_contexts(flow, now_ns);
 	bool is_open = atomic_load_explicit(ll_port_gate(flow->claim), memory_order_relaxed) != LL_GATE_SHUT;
 	flow->ticked_ns = now_ns;
 	flow->queued = progress.queued;

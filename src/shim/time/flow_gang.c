@@ -16,7 +16,7 @@ void ll_flow_follow(struct ll_flow *flow, const struct ll_ledger *first, uint64_
 
 /* While the tenant is about to give away its turn on its first card, and while it is the turn of another there that
  * works here too, nothing more is launched here, but what another card waits for. */
-static void follow(struct ll_flow *flow)
+static void obey_first_card(struct ll_flow *flow)
 {
 	if (!ll_gang_closes(&flow->gang))
 		return;
@@ -44,7 +44,7 @@ void ll_flow_look(struct ll_flow *flow, uint64_t now_ns, bool is_idle)
 		flow->gang = (struct ll_gang){0};
 	flow->turn.is_led = flow->gang.is_led;
 	ll_port_look(flow->claim, &flow->turn, now_ns, flow->queued.ns, &flow->look);
-	follow(flow);
+	obey_first_card(flow);
 	note_awaited(flow, is_idle, now_ns);
 }
 

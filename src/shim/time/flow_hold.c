@@ -23,7 +23,7 @@ static bool can_hold(const struct ll_flow *flow)
 	       !flow->is_blind && !flow->is_lost && !flow->is_in_debt;
 }
 
-static bool prepare(struct ll_flow *flow, struct ll_flow_context *context)
+static bool prepare_gate(struct ll_flow *flow, struct ll_flow_context *context)
 {
 	bool holds = context && can_hold(flow) && ll_card_gate_prepare(&context->gate, ll_port_card_word(flow->claim));
 	ll_port_set_waits_on_card(flow->claim, holds);
@@ -104,7 +104,7 @@ static void wait_for_room(struct ll_flow *flow)
 
 bool ll_flow_waits_on_card(struct ll_flow *flow, struct ll_flow_context *known, struct ll_timing_stream stream)
 {
-	if (!prepare(flow, known))
+	if (!prepare_gate(flow, known))
 		return false;
 	flow->idle_since_ns = flow->turn.paused_since_ns = 0;
 	uint64_t now_ns = ll_now_ns();

@@ -23,7 +23,7 @@ void ll_flow_tell_others(struct ll_flow *flow, uint64_t now_ns)
 
 /* A program launches the same over and over: after now more and now fewer launches each of them comes to be looked at.
  */
-static uint64_t jittered(struct ll_flow *flow, uint64_t launches)
+static uint64_t jitter_count(struct ll_flow *flow, uint64_t launches)
 {
 	flow->dice = flow->dice * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
 	return (launches + 1) / 2 + (flow->dice >> 32) % launches;
@@ -36,5 +36,5 @@ void ll_flow_set_open_limit(struct ll_flow *flow, const struct ll_timing *timing
 	uint64_t mean_ns = ll_timing_mean_ns(timing), unknown = is_sliced ? most : least;
 	uint64_t limit = mean_ns ? LL_FLOW_OPEN_NS / mean_ns : unknown;
 	limit = limit > most ? most : limit < least ? least : limit;
-	atomic_store_explicit(&flow->count->limit, is_sliced ? jittered(flow, limit) : limit, memory_order_relaxed);
+	atomic_store_explicit(&flow->count->limit, is_sliced ? jitter_count(flow, limit) : limit, memory_order_relaxed);
 }

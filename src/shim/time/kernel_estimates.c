@@ -19,7 +19,7 @@ static void count_one(uint16_t *count)
 }
 
 /* All bits of a number count, as in the end of MurmurHash3. */
-static uint64_t stir(uint64_t number)
+static uint64_t mix_bits(uint64_t number)
 {
 	number = (number ^ number >> 33) * UINT64_C(0xff51afd7ed558ccd);
 	number = (number ^ number >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
@@ -29,7 +29,7 @@ static uint64_t stir(uint64_t number)
 /* Names are products, or addresses. */
 static unsigned set_of(uint64_t name)
 {
-	return (unsigned)(stir(name) % LL_ESTIMATE_SETS);
+	return (unsigned)(mix_bits(name) % LL_ESTIMATE_SETS);
 }
 
 struct ll_kernel_estimate *ll_kernel_estimates_find(struct ll_kernel_estimates *kinds, uint64_t name)
@@ -70,7 +70,7 @@ void ll_kernel_estimate_note_sample(const struct ll_kernel_estimates *kinds, str
 	    kind->ns ? LL_ESTIMATE_SAMPLE_NS * 1000 / LL_ESTIMATE_SAMPLE_PERMILLE / kind->ns : MOST_BETWEEN;
 	if (between > MOST_BETWEEN)
 		between = MOST_BETWEEN;
-	uint64_t from = between / 2, any = stir(kind->name + kind->seen) % (between + 1);
+	uint64_t from = between / 2, any = mix_bits(kind->name + kind->seen) % (between + 1);
 	kind->next = kind->seen + (uint32_t)(from + any < 1 ? 1 : from + any);
 	kind->doubts = kinds->doubts;
 	count_one(&kind->timed);
@@ -102,7 +102,7 @@ static uint64_t mean_with(struct ll_kernel_estimate *kind, uint32_t count, uint6
 				     : mean_of(kind->ns, ns, parts_of(count, most_parts));
 }
 
-static void learn(struct ll_kernel_estimate *kind, uint64_t ns, uint64_t most_parts)
+static void learn_duration(struct ll_kernel_estimate *kind, uint64_t ns, uint64_t most_parts)
 {
 	if (kind->learned >= FIRST_SAMPLES && ns > FAR * kind->ns)
 		ns = FAR * kind->ns;
@@ -116,7 +116,7 @@ static void learn(struct ll_kernel_estimate *kind, uint64_t ns, uint64_t most_pa
 
 void ll_kernel_estimate_learn_sample(struct ll_kernel_estimate *kind, uint64_t ns)
 {
-	learn(kind, ns, SAMPLE_PARTS);
+	learn_duration(kind, ns, SAMPLE_PARTS);
 }
 
 void ll_kernel_estimate_learn_rough(struct ll_kernel_estimate *kind, uint64_t ns)
@@ -128,7 +128,7 @@ void ll_kernel_estimate_learn_rough(struct ll_kernel_estimate *kind, uint64_t ns
 
 void ll_kernel_estimate_learn_queued(struct ll_kernel_estimate *kind, uint64_t ns)
 {
-	learn(kind, ns, QUEUED_PARTS);
+	learn_duration(kind, ns, QUEUED_PARTS);
 }
 
 bool ll_kernel_estimate_is_sure(const struct ll_kernel_estimate *kind)

@@ -173,7 +173,7 @@ static bool may_record(struct ll_timing *timing, const struct ll_timing_track *t
 }
 
 /* Records a timing event behind the open batch, which is closing then. What others launch meanwhile is a new one's. */
-static bool record(struct ll_timing *timing, struct ll_timing_track *track, struct ll_timing_event *ret_event)
+static bool record_event(struct ll_timing *timing, struct ll_timing_track *track, struct ll_timing_event *ret_event)
 {
 	track->closing = track->open;
 	track->open = (struct ll_timing_batch){0};
@@ -190,7 +190,7 @@ static void time_start(struct ll_timing *timing, struct ll_timing_track *track)
 {
 	struct ll_timing_event start;
 	bool is_behind = track->count;
-	if (!may_record(timing, track) || !record(timing, track, &start))
+	if (!may_record(timing, track) || !record_event(timing, track, &start))
 		return;
 	if (track->closing.launches) {
 		track->closing.is_end_shared = true;
@@ -205,7 +205,7 @@ static void time_start(struct ll_timing *timing, struct ll_timing_track *track)
 static void close_open(struct ll_timing *timing, struct ll_timing_track *track, bool is_cut)
 {
 	struct ll_timing_event end;
-	if (!track->open.launches || !may_record(timing, track) || !record(timing, track, &end))
+	if (!track->open.launches || !may_record(timing, track) || !record_event(timing, track, &end))
 		return;
 	track->closing.is_cut = is_cut;
 	push_batch(timing, track, end);
@@ -217,7 +217,7 @@ static bool is_legacy(const struct ll_timing_track *track)
 	return !track->name.handle || track->name.handle == LL_CU_STREAM_LEGACY;
 }
 
-static bool works(const struct ll_timing_track *track)
+static bool is_working(const struct ll_timing_track *track)
 {
 	return track->is_used && (track->count || track->is_in_driver || (track->open.launches && !track->is_left));
 }
@@ -226,7 +226,7 @@ static bool works(const struct ll_timing_track *track)
 static bool can_close_tail(const struct ll_timing *timing, const struct ll_timing_track *track)
 {
 	for (const struct ll_timing_track *other = timing->tracks; is_legacy(track) && other; other = other->next) {
-		if (!is_legacy(other) && works(other))
+		if (!is_legacy(other) && is_working(other))
 			return false;
 	}
 	return !track->name.thread;
@@ -405,7 +405,7 @@ void ll_timing_end_unheld(struct ll_timing *timing, struct ll_timing_stream name
 	struct ll_timing_track *track = timing->clock.is_blind ? NULL : ll_timing_track_find(timing, name);
 	struct ll_timing_event end;
 	if (!track || !track->open.launches || track->open.is_held || track->is_left || track->is_in_driver ||
-	    !ll_timing_can_record(&timing->clock) || !record(timing, track, &end))
+	    !ll_timing_can_record(&timing->clock) || !record_event(timing, track, &end))
 		return;
 	track->closing.is_cut = track->launching_ns;
 	push_batch(timing, track, end);
@@ -461,7 +461,7 @@ bool ll_timing_has_tails(const struct ll_timing *timing, bool at_once)
 
 /* Who asks about a stream waits for whoever waits for room in it (doc/facts.md): without the lock, as a thread that
  * times it. */
-static ll_cu_result query(struct ll_timing *timing, struct ll_timing_track *track)
+static ll_cu_result query_stream(struct ll_timing *timing, struct ll_timing_track *track)
 {
 	track->is_in_driver = true;
 	ll_timing_lock_let_go(timing->clock.lock);
@@ -487,7 +487,7 @@ static void note_seen(struct ll_timing_batch *open, uint64_t now_ns)
 static void look_at_tail(struct ll_timing *timing, struct ll_timing_track *track)
 {
 	struct ll_timing_batch *open = &track->open;
-	if (ll_stream_is_captured(track->name.handle) || query(timing, track) != LL_CUDA_ERROR_NOT_READY)
+	if (ll_stream_is_captured(track->name.handle) || query_stream(timing, track) != LL_CUDA_ERROR_NOT_READY)
 		return;
 	if (!open->begun_ns)
 		open->begun_ns = open->launched_ns;
@@ -502,7 +502,7 @@ static bool has_room(struct ll_timing *timing, struct ll_timing_track *track)
 		open->begun_ns = ll_now_ns();
 	if (open->begun_ns && open->launches <= ROOM_LAUNCHES)
 		return true;
-	ll_cu_result status = query(timing, track);
+	ll_cu_result status = query_stream(timing, track);
 	if (status == LL_CUDA_ERROR_NOT_READY)
 		note_seen(open, ll_now_ns());
 	return status == LL_CUDA_SUCCESS;
@@ -555,7 +555,7 @@ bool ll_timing_has_work_unseen(struct ll_timing *timing)
 	for (struct ll_timing_track *track = timing->tracks; track && !has_work; track = track->next) {
 		bool may_ask = track->is_used && !track->is_gone && !track->name.thread && !track->is_in_driver &&
 			       !ll_stream_is_captured(track->name.handle);
-		has_work = may_ask && query(timing, track) == LL_CUDA_ERROR_NOT_READY;
+		has_work = may_ask && query_stream(timing, track) == LL_CUDA_ERROR_NOT_READY;
 	}
 	return has_work;
 }

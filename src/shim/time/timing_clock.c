@@ -40,7 +40,7 @@ void ll_timing_clock_fini(struct ll_timing_clock *clock, bool destroys_events)
 	ll_timing_clock_init(clock, clock->lock);
 }
 
-static struct ll_cu_event *take(struct ll_timing_clock *clock)
+static struct ll_cu_event *take_event(struct ll_timing_clock *clock)
 {
 	struct ll_cu_event *event = NULL;
 	if (clock->spare_count)
@@ -65,7 +65,7 @@ static bool wants_row(const struct ll_timing_clock *clock)
 static bool take_row(struct ll_timing_clock *clock)
 {
 	for (size_t i = 0; i < LL_EVENT_ROW && !clock->is_blind; i++)
-		clock->row.events[i] = take(clock);
+		clock->row.events[i] = take_event(clock);
 	return !clock->is_blind;
 }
 
@@ -88,8 +88,8 @@ static ll_cu_result record_row(struct ll_timing_row *row, struct ll_cu_stream *s
 
 /* In the driver the lock is not held. A stream that has work gets no row: its queue may be full but for what is to
  * come. */
-static bool record(struct ll_timing_clock *clock, struct ll_cu_stream *stream, struct ll_cu_event *base,
-		   struct ll_timing_row *row, struct ll_timing_event *event)
+static bool record_events(struct ll_timing_clock *clock, struct ll_cu_stream *stream, struct ll_cu_event *base,
+			  struct ll_timing_row *row, struct ll_timing_event *event)
 {
 	ll_cu_result status = LL_CUDA_SUCCESS;
 	ll_timing_lock_let_go(clock->lock);
@@ -111,13 +111,13 @@ static bool record(struct ll_timing_clock *clock, struct ll_cu_stream *stream, s
 bool ll_timing_record(struct ll_timing_clock *clock, struct ll_cu_stream *stream, struct ll_timing_event *ret_event)
 {
 	bool makes_base = !clock->base;
-	struct ll_cu_event *base = makes_base ? take(clock) : NULL;
+	struct ll_cu_event *base = makes_base ? take_event(clock) : NULL;
 	struct ll_timing_row *row = wants_row(clock) && take_row(clock) ? &clock->row : NULL;
-	struct ll_timing_event event = {.handle = take(clock)};
+	struct ll_timing_event event = {.handle = take_event(clock)};
 	if (clock->is_blind)
 		return false;
 	clock->is_basing = makes_base;
-	bool is_recorded = record(clock, stream, base, row, &event);
+	bool is_recorded = record_events(clock, stream, base, row, &event);
 	if (makes_base) {
 		clock->is_basing = false;
 		clock->base = base;

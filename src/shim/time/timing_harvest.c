@@ -43,8 +43,8 @@ static bool is_news_of(const struct ll_timing *timing, const struct ll_kernel_es
 	return kind && (timing->sliced_by ? !ll_kernel_estimate_is_sure(kind) : !kind->learned && !kind->rough);
 }
 
-static void learn(struct ll_timing *timing, struct ll_timing_track *track, const struct ll_timing_batch *batch,
-		  struct ll_batch_verdict verdict)
+static void learn_batch(struct ll_timing *timing, struct ll_timing_track *track, const struct ll_timing_batch *batch,
+			struct ll_batch_verdict verdict)
 {
 	struct ll_kernel_estimate *kind = batch->kind ? ll_kernel_estimates_find(&timing->kinds, batch->kind) : NULL;
 	if (verdict.lesson == LL_BATCH_UNTOLD || !batch->launches ||
@@ -100,7 +100,7 @@ static uint64_t over_ns(const struct ll_timing_batch *batch, uint64_t busy_ns)
 }
 
 /* What other streams have told already is told, and does not count. */
-static void charge(struct ll_timing *timing, uint64_t start_ns, uint64_t end_ns)
+static void charge_stretch(struct ll_timing *timing, uint64_t start_ns, uint64_t end_ns)
 {
 	uint64_t host_ns = ll_timing_host_ns(&timing->clock, end_ns);
 	struct ll_timing_stretch stretch = {
@@ -113,7 +113,7 @@ static void charge(struct ll_timing *timing, uint64_t start_ns, uint64_t end_ns)
 		timing->charge(timing->charge_of, &stretch);
 }
 
-static void settle(struct ll_timing *timing, struct ll_timing_track *track, const struct ll_timing_batch *batch)
+static void settle_batch(struct ll_timing *timing, struct ll_timing_track *track, const struct ll_timing_batch *batch)
 {
 	struct times times = read_times(timing, track, batch);
 	struct ll_timing_stamp begin = times.begin, end = times.end;
@@ -139,12 +139,13 @@ static void settle(struct ll_timing *timing, struct ll_timing_track *track, cons
 	bool is_sure =
 	    !batch->is_cut && !track->was_cut && !batch->is_held; /* how many launches it had, and in what time */
 	if (is_sure)
-		learn(timing, track, batch, verdict);
+		learn_batch(timing, track, batch, verdict);
 	if (timing->sliced_by)
 		verdict.busy_ns = ll_timing_batch_own_ns(timing, track, batch, facts.span_ns);
 	else if (is_sure && verdict.lesson == LL_BATCH_UNTOLD)
 		bound_mean(track, batch, facts.span_ns);
-	charge(timing, end.card_ns - verdict.busy_ns, end.card_ns); /* its last launches came right before its end */
+	charge_stretch(timing, end.card_ns - verdict.busy_ns,
+		       end.card_ns); /* its last launches came right before its end */
 	track->end = end;
 	track->end_host_ns = batch->end.host_ns;
 	track->was_cut = batch->is_cut;
@@ -163,7 +164,7 @@ void ll_timing_track_harvest(struct ll_timing *timing, struct ll_timing_track *t
 		track->first = (track->first + 1) % LL_TIMING_BATCHES;
 		track->count--;
 		track->free_batches -= track->free_batches > 0;
-		settle(timing, track, &batch);
+		settle_batch(timing, track, &batch);
 	}
 	if (track->is_gone && !track->count && !track->is_in_driver) {
 		ll_timing_drop(&timing->clock, track->open.start.handle);

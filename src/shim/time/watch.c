@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "shim/time/flow_state.h"
 
-static struct ll_timing_running longest(struct ll_flow *flow, uint64_t now_ns)
+static struct ll_timing_running find_longest(struct ll_flow *flow, uint64_t now_ns)
 {
 	struct ll_timing_running longest = {0};
 	for (struct ll_flow_context *context = flow->contexts; context; context = context->next) {
@@ -33,7 +33,7 @@ static uint64_t own_ns(struct ll_flow *flow, uint64_t ns, uint64_t now_ns)
 }
 
 /* Written when it changes: once a second. */
-static void note(struct ll_flow *flow, const char *text)
+static void set_note(struct ll_flow *flow, const char *text)
 {
 	if (strcmp(flow->note, text) == 0)
 		return;
@@ -41,7 +41,7 @@ static void note(struct ll_flow *flow, const char *text)
 	ll_port_set_note(flow->claim, text);
 }
 
-static void tell(struct ll_flow *flow, const struct ll_timing_running *running)
+static void note_long_kernel(struct ll_flow *flow, const struct ll_timing_running *running)
 {
 	char text[sizeof flow->note];
 	unsigned long long seconds = running->ns / LL_NS_PER_S;
@@ -49,7 +49,7 @@ static void tell(struct ll_flow *flow, const struct ll_timing_running *running)
 		snprintf(text, sizeof text, "%u launches run for %llu s", (unsigned)running->launches, seconds);
 	else
 		snprintf(text, sizeof text, "kernel runs for %llu s", seconds);
-	note(flow, text);
+	set_note(flow, text);
 }
 
 /* The first process of a PID namespace is not ended by a signal of its own, but by its exit. */
@@ -62,19 +62,19 @@ static void end_program(void)
 void ll_watch_kernels(struct ll_flow *flow, uint64_t now_ns)
 {
 	if (flow->is_blind) {
-		note(flow, "its work cannot be timed");
+		set_note(flow, "its work cannot be timed");
 		return;
 	}
 	struct ll_timing_running running = {0};
 	if (flow->max_kernel_ns)
-		running = longest(flow, now_ns);
+		running = find_longest(flow, now_ns);
 	if (running.ns)
 		running.ns = own_ns(flow, running.ns, now_ns);
 	if (running.ns <= flow->max_kernel_ns) {
-		note(flow, "");
+		set_note(flow, "");
 		return;
 	}
-	tell(flow, &running);
+	note_long_kernel(flow, &running);
 	/* Several launches are as long as they are many: then the longest is surely over the limit. */
 	if (flow->kills_at_max_kernel && running.ns / running.launches > flow->max_kernel_ns)
 		end_program();
