@@ -6,15 +6,15 @@
 #include "ledger/port.h"
 #include "shim/interpose/real.h"
 
-/* The pages are shared with the file, and the old mapping stays: a length of 0 says so. */
+/* Maps the page a second time, and keeps the old mapping: mremap does so for a length of 0 if the mapping is shared. */
 static char *map_again(char *page, size_t bytes)
 {
 	void *mapped = mremap(page, 0, bytes, MREMAP_MAYMOVE);
 	return mapped == MAP_FAILED ? NULL : mapped;
 }
 
-/* The card only reads it. For writing, the kernel lets no device have a page of a file on a disk (ext4); a driver
- * before 11.1 knows no other way. */
+/* The card only reads the page, so the page is registered for reading. For writing the kernel lets no device use a page
+ * of a file on a disk (ext4). A driver before 11.1 cannot register for reading only. */
 static bool register_page(char *page, size_t bytes)
 {
 	const unsigned flags = LL_CU_MEMHOSTREGISTER_DEVICEMAP;

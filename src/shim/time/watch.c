@@ -20,7 +20,7 @@ static struct ll_timing_running find_longest(struct ll_flow *flow, uint64_t now_
 	return longest;
 }
 
-/* What others' slices took of the card meanwhile was not theirs. */
+/* Leaves out the time that other programs' slices took meanwhile. */
 static uint64_t own_ns(struct ll_flow *flow, uint64_t ns, uint64_t now_ns)
 {
 	uint64_t since_ns = now_ns - ns;
@@ -32,7 +32,7 @@ static uint64_t own_ns(struct ll_flow *flow, uint64_t ns, uint64_t now_ns)
 	return ns > others_ns ? ns - others_ns : 0;
 }
 
-/* Written when it changes: once a second. */
+/* Writes the claim's note if it has changed. A long kernel's note changes once a second. */
 static void set_note(struct ll_flow *flow, const char *text)
 {
 	if (strcmp(flow->note, text) == 0)
@@ -52,7 +52,7 @@ static void note_long_kernel(struct ll_flow *flow, const struct ll_timing_runnin
 	set_note(flow, text);
 }
 
-/* The first process of a PID namespace is not ended by a signal of its own, but by its exit. */
+/* A signal of its own does not end the first process of a PID namespace, but its exit does. */
 static void end_program(void)
 {
 	kill(getpid(), SIGKILL);
@@ -75,7 +75,7 @@ void ll_watch_kernels(struct ll_flow *flow, uint64_t now_ns)
 		return;
 	}
 	note_long_kernel(flow, &running);
-	/* Several launches are as long as they are many: then the longest is surely over the limit. */
+	/* Of several launches the longest lasts at least their mean. So it is over the limit if the mean is. */
 	if (flow->kills_at_max_kernel && running.ns / running.launches > flow->max_kernel_ns)
 		end_program();
 }
