@@ -17,7 +17,7 @@ static ll_wait_listener *search_listener(void)
 	return listener;
 }
 
-/* Threads that search at the same time find the same. */
+/* Threads that search at the same time find the same function. */
 ll_wait_listener *ll_wait_listener_find(void)
 {
 	static _Atomic bool is_searched;

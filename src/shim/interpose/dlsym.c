@@ -8,7 +8,7 @@
 typedef void *(*dlsym_fn)(void *handle, const char *name);
 typedef void *(*dlvsym_fn)(void *handle, const char *name, const char *version);
 
-/* Found once and never changed; threads that look at the same time find the same. */
+/* Found once and never changed. Threads that look at the same time find the same. */
 static _Atomic(void *) libc_dlsym, libc_dlvsym, next_dlsym, next_dlvsym;
 
 /* glibc had them in libdl before 2.34; musl's libc is the loader. */
@@ -26,7 +26,7 @@ static void *find_in_libc(const char *name)
 	return found;
 }
 
-/* What we do not hook another library of ours may: it is asked first. */
+/* A name that this library does not hook may be a hook of the other library of ours. So that library is asked first. */
 static void *find_next(const char *name)
 {
 	struct ll_elf_object behind;

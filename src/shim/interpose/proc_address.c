@@ -24,14 +24,15 @@ static const struct ll_hook *hook_at(const char *name, const void *found)
 		const struct ll_hook *hook = &ll_hooks[i];
 		if (hook->library != LL_REAL_CUDA || (name && !ll_hook_is_variant(hook->symbol, name)))
 			continue;
-		/* A driver that refers to itself through the loader's table answers with our hook already. */
+		/* A driver that calls itself through the loader's table answers with a hook already. */
 		if (ll_hook_real(hook) == found || ll_hook_address(hook) == found)
 			return hook;
 	}
 	return NULL;
 }
 
-/* NULL: no such function in that version. ret_since is 0 for a name without rows. */
+/* Returns the symbol that the name means in that version; NULL: there is no such function. *ret_since is 0 for a name
+ * without rows. */
 static const char *symbol_of(const char *name, int version, int *ret_since)
 {
 	const char *symbol = name;
@@ -63,8 +64,8 @@ static unsigned version_in(const char *symbol, const char *name)
 	return strncmp(suffix, "_v", 2) == 0 ? (unsigned)strtoul(suffix + 2, NULL, 10) : 1;
 }
 
-/* A driver newer than our rows may mean a variant that we do not know, with another signature: the last row of a name
- * is not believed where there is a later variant. */
+/* Whether the driver has a later variant of the name than the last row. A newer driver may mean that variant, whose
+ * signature the library does not know. */
 static bool is_outdated(const struct ll_elf_object *driver, const char *name, const char *symbol, int since)
 {
 	char next[SYMBOL_SIZE];
@@ -131,7 +132,7 @@ LL_HOOK_EXPORT ll_cu_result cuGetProcAddress_v2(const char *symbol, void **ret_f
 	return status;
 }
 
-/* What programs built for per-thread default streams call: without a flag it means their variants. */
+/* Programs built for per-thread default streams call this. Without a flag it means the variants for these streams. */
 LL_HOOK_EXPORT ll_cu_result cuGetProcAddress_v2_ptsz(const char *symbol, void **ret_function, int version,
 						     uint64_t flags, enum ll_cu_proc_address_result *ret_status)
 {

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 
 /*
- * What to hand out instead of found, the driver's answer to that name, version and kind of default stream: a hook, or
- * found itself. An address says best which function it is (driver 580 answers with exported ones only,
+ * Returns what to hand out instead of `found`, the driver's answer to that name, version and kind of default stream: a
+ * hook, or `found` itself. The address says best which function it is (driver 580 answers with exported addresses only,
  * hooks_versions.def):
  *
  * 1. it is the exported address of a hooked variant of that name: its hook;
@@ -18,6 +18,7 @@
  * 3. it is nothing that the driver exports: by name, version and stream, as hooks_versions.def has them.
  *
  * Driver 580 gives the first kind of answer alone.
+ *
  */
 void *ll_proc_address_replace(const char *name, void *found, int version, bool is_per_thread);
 

@@ -6,19 +6,17 @@
 
 #include "base/fork.h"
 #include "ledger/port.h"
-#include "shim/charge_counter.h"
 #include "shim/interpose/real.h"
 #include "shim/memory/charge.h"
 #include "shim/memory/footprint.h"
-#include "shim/pool_reserve.h"
 
 enum { CARDS = 64 };
 
 struct ll_pool {
 	struct ll_cu_mem_pool *handle;
-	struct ll_device_state *dev; /* NULL: it takes nothing of a card */
-	uint64_t charged_bytes;      /* pending ones included */
-	uint64_t pending_bytes;      /* reserved for allocations that are under way */
+	struct ll_device_state *dev; /* NULL: the pool takes nothing of a card */
+	uint64_t charged_bytes;      /* pending_bytes included */
+	uint64_t pending_bytes;      /* reserved for allocations that the driver is making */
 	uint64_t block_count;
 	bool is_destroyed;
 	struct ll_pool *next;
@@ -28,15 +26,16 @@ static struct card {
 	pthread_mutex_t lock; /* guards its pools */
 	struct ll_pool *pools;
 	uint64_t graph_bytes; /* charged for graphs */
-	int cancel_state;     /* of the thread that has the lock, before */
+	int cancel_state;     /* the locking thread's cancel state before it locked */
 } cards[CARDS];
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct ll_fork_item fork_item;
 static _Atomic bool has_graphs;
-static _Atomic uint64_t graph_node_bytes; /* of all nodes that allocate, as they may take them */
-static _Atomic uint64_t graph_losses;     /* how often they were seen to have less: no graph is known to have its own */
-static _Atomic uint64_t pooled_cards;     /* a bit for each that has pools */
+static _Atomic uint64_t graph_node_bytes; /* the most that all allocating nodes may take */
+static _Atomic uint64_t
+    graph_losses; /* how often the graphs' memory got less; after that it is not known which graph has its memory */
+static _Atomic uint64_t pooled_cards; /* one bit for each card that has pools */
 
 _Atomic bool ll_pools_are_used;
 
@@ -66,7 +65,8 @@ static void init_once(void)
 	ll_fork_add(&fork_item);
 }
 
-/* The driver is asked under the lock, and its calls may be cancellation points. */
+/* Locks the card's pools. The thread cannot be cancelled meanwhile: it calls the driver under the lock, and these calls
+ * may be cancellation points. */
 static struct card *lock_card(const struct ll_device_state *dev)
 {
 	int cancel_state;
@@ -91,17 +91,17 @@ static uint64_t read_attribute(const struct ll_pool *pool, enum ll_cu_mem_pool_a
 	return ll_real()->cuMemPoolGetAttribute(pool->handle, attribute, &value) == LL_CUDA_SUCCESS ? value : 0;
 }
 
-/* False: there is more than the limit has room for; it is charged all the same. */
+/* Makes the charge `bytes`. False: that is more than the limit has room for; it is charged all the same. */
 static bool charge_as(struct ll_device_state *dev, uint64_t *charged_bytes, uint64_t bytes)
 {
 	uint64_t before = *charged_bytes;
 	bool is_within = true;
 	*charged_bytes = bytes;
 	if (bytes < before) {
-		ll_charge_counter_release(dev, before - bytes);
-	} else if (bytes > before && ll_charge_counter_reserve(dev, bytes - before) != 0) {
+		ll_device_state_release(dev, before - bytes);
+	} else if (bytes > before && ll_device_state_reserve(dev, bytes - before) != 0) {
 		is_within = false;
-		ll_charge_counter_charge(dev, bytes - before);
+		ll_device_state_charge(dev, bytes - before);
 	}
 	return is_within;
 }
@@ -158,7 +158,8 @@ static uint64_t charged_on(const struct card *card)
 	return bytes;
 }
 
-/* The card's lock is held. A thread that captures may trim. */
+/* Trims all pools of the card. A thread that captures a stream may do so in the relaxed mode. The card's lock is held.
+ * */
 static bool trim_card(struct ll_device_state *dev, struct card *card)
 {
 	enum ll_cu_capture_mode mode = LL_CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -176,7 +177,7 @@ static bool trim_card(struct ll_device_state *dev, struct card *card)
 	return charged_on(card) < before;
 }
 
-bool ll_pool_reserve_give_up(struct ll_device_state *dev)
+bool ll_pool_give_up_reserve(struct ll_device_state *dev)
 {
 	if (!ll_pools_are_used)
 		return false;
@@ -202,8 +203,8 @@ static bool has_room(const struct ll_device_state *dev, uint64_t bytes)
 	       (view.used_bytes <= view.limit_bytes && bytes <= view.limit_bytes - view.used_bytes);
 }
 
-/* What nodes may take is known only as the sum of all that there ever were: a graph that has its memory needs no room.
- */
+/* The need of a single graph is not known, only the sum of all nodes that were ever added. A graph that has its memory
+ * needs no room. */
 bool ll_pool_has_room_for_graph(struct ll_device_state *dev, const struct ll_cu_graph_exec *exec)
 {
 	struct ll_extent known;
@@ -223,12 +224,12 @@ bool ll_pool_keep_graph(struct ll_device_state *dev, const struct ll_cu_graph_ex
 	struct card *card = lock_card(dev);
 	bool is_kept = true_up_graphs(dev, card) || has_room(dev, 0);
 	unlock_card(card);
-	if (is_kept || (ll_pool_reserve_of_siblings(dev) && has_room(dev, 0))) {
-		if (has_graphs) /* else its end would not be looked for */
+	if (is_kept || (ll_device_state_ask_siblings(dev) && has_room(dev, 0))) {
+		if (has_graphs) /* without graphs that allocate, nobody would take the extent out */
 			ll_charge_put(&graph);
 		return true;
 	}
-	ll_pool_reserve_give_up(dev);
+	ll_pool_give_up_reserve(dev);
 	return false;
 }
 
@@ -238,8 +239,8 @@ void ll_pool_forget_graph(const struct ll_cu_graph_exec *exec)
 		ll_extents_take(LL_EXTENT_GRAPH, ll_extent_handle(exec), NULL);
 }
 
-/* A new one; whoever makes one for the same pool at once loses nothing but its own. device state NULL: it takes
- * nothing. */
+/* Adds a pool. If another thread adds the same pool at the same time, both get the same one. dev NULL: the pool takes
+ * nothing of a card. */
 static struct ll_pool *add_pool(struct ll_cu_mem_pool *handle, struct ll_device_state *dev)
 {
 	struct ll_extent found, extent = {.kind = LL_EXTENT_POOL, .address = ll_extent_handle(handle), .dev = dev};
@@ -266,7 +267,7 @@ static struct ll_pool *add_pool(struct ll_cu_mem_pool *handle, struct ll_device_
 	return pool;
 }
 
-/* Whose a pool of managed memory is that is on no card. */
+/* Returns the card that is charged for a pool of managed memory without a location. */
 static struct ll_device_state *dev_of_managed(void)
 {
 	struct ll_cu_context *context;
@@ -301,7 +302,7 @@ static bool is_default_of(struct ll_cu_mem_pool *handle, ll_cu_device device)
 	       pool == handle;
 }
 
-/* The one of managed memory that prefers no place. */
+/* Whether it is the default pool of managed memory without a location. */
 static bool is_default_of_none(struct ll_cu_mem_pool *handle)
 {
 	struct ll_cu_mem_location nowhere = {.type = LL_CU_MEM_LOCATION_TYPE_INVALID};
@@ -311,7 +312,7 @@ static bool is_default_of_none(struct ll_cu_mem_pool *handle)
 	       pool == handle;
 }
 
-/* A pool that the driver made: some card's default one, or one that takes nothing of a card. */
+/* Adds a pool that the driver made: a card's default pool, or a pool that takes nothing of a card. */
 static struct ll_pool *add_default(struct ll_cu_mem_pool *handle)
 {
 	for (ll_cu_device device = 0; device < CARDS; device++) {
@@ -321,7 +322,7 @@ static struct ll_pool *add_default(struct ll_cu_mem_pool *handle)
 	return add_pool(handle, is_default_of_none(handle) ? dev_of_managed() : NULL);
 }
 
-/* The card's lock is held. False: refused. */
+/* Reserves what the pool may grow by. False: the limit refuses it. The card's lock is held. */
 static bool reserve_growth(struct ll_pool *pool, struct card *card, uint64_t bytes, uint64_t *ret_growth)
 {
 	uint64_t reserved = read_attribute(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
@@ -329,9 +330,9 @@ static bool reserve_growth(struct ll_pool *pool, struct card *card, uint64_t byt
 	bool has_room = reserved >= used && reserved - used >= bytes;
 	uint64_t growth = has_room ? 0 : ll_footprint_round(bytes, LL_FOOTPRINT_POOL_STEP_BYTES);
 	charge_as(pool->dev, &pool->charged_bytes, reserved + pool->pending_bytes);
-	int rc = ll_charge_counter_reserve(pool->dev, growth);
+	int rc = ll_device_state_reserve(pool->dev, growth);
 	if (rc == -ENOMEM && trim_card(pool->dev, card))
-		rc = ll_charge_counter_reserve(pool->dev, growth);
+		rc = ll_device_state_reserve(pool->dev, growth);
 	*ret_growth = rc == 0 ? growth : 0;
 	return rc != -ENOMEM;
 }
@@ -358,7 +359,7 @@ struct ll_pool_growth ll_pool_begin(struct ll_device_state *dev, struct ll_cu_me
 	if (!pool || !pool->dev)
 		return growth;
 	begin_growth(pool, bytes, &growth);
-	if (growth.is_refused && ll_pool_reserve_of_siblings(pool->dev))
+	if (growth.is_refused && ll_device_state_ask_siblings(pool->dev))
 		begin_growth(pool, bytes, &growth);
 	return growth;
 }

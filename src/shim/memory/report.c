@@ -11,7 +11,7 @@
 
 enum { CARDS = 64 };
 
-/* Ledgers of cards that this process has no device state on; they stay open. */
+/* Ledgers of cards of which this process has no device state. They stay open. */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ll_fork_item fork_item;
@@ -33,7 +33,7 @@ static void register_fork(void)
 	ll_fork_add(&fork_item);
 }
 
-/* NULL: there is none yet. The lock is held. */
+/* Returns the card's ledger; NULL: there is none yet. The lock is held. */
 static struct ll_ledger *open_ledger(const char *uuid)
 {
 	size_t i = 0;
