@@ -9,7 +9,6 @@
  * A device state cannot be made if there is no ledger, if the ledger is another user's, if all claims are taken, or if
  * the settings are garbled. If the user asked for limits, the program then makes no context on that card
  * (ll_device_state_refuses). Without limits it runs ungoverned there, and `loadline doctor` reports it.
- *
  */
 #ifndef LOADLINE_SHIM_DEVICE_STATE_H
 #define LOADLINE_SHIM_DEVICE_STATE_H

@@ -3,8 +3,6 @@
  *
  * As a rule the library prints nothing, because it lives in other people's programs. It says why it refuses a card, and
  * when the limits are not in force (device_state.h).
- *
- *
  */
 #ifndef LOADLINE_SHIM_SAY_H
 #define LOADLINE_SHIM_SAY_H

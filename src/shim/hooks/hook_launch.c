@@ -5,8 +5,6 @@
  * copy engines beside other programs' kernels, and pass. If the function does not say which of the two it is, the
  * addresses are asked, and only while the gate is shut. Through an open gate such a copy is not counted, and its time
  * is in that of its stream.
- *
- *
  */
 #include "abi/cuda_launch.h"
 #include "shim/hooks/launch.h"

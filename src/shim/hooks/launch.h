@@ -12,8 +12,6 @@
  * library remembers how long launches of each kind take (kernel_estimates.h). If the stream's context cannot be made
  * current for the timing event (a green context is current to one thread at a time), the launch waits for its turn and
  * is not timed.
- *
- *
  */
 #ifndef LOADLINE_SHIM_HOOKS_LAUNCH_H
 #define LOADLINE_SHIM_HOOKS_LAUNCH_H

@@ -3,7 +3,6 @@
  *
  * Two libraries of ours stand in front of the driver: libloadline-cuda.so, which governs, and libloadline-events.so,
  * which traces. Both link this folder; each brings a table of hooks of its own (hook_table.c).
- *
  */
 #ifndef LOADLINE_SHIM_INTERPOSE_HOOKS_H
 #define LOADLINE_SHIM_INTERPOSE_HOOKS_H

@@ -18,7 +18,6 @@
  * 3. it is nothing that the driver exports: by name, version and stream, as hooks_versions.def has them.
  *
  * Driver 580 gives the first kind of answer alone.
- *
  */
 void *ll_proc_address_replace(const char *name, void *found, int version, bool is_per_thread);
 

@@ -15,9 +15,6 @@
  * never changes. Binding takes no lock, because a program's thread may come here out of a constructor, with the
  * loader's lock held. It survives a fork at any moment: threads that come at the same time each make a table, and the
  * first one counts.
- *
- *
- *
  */
 #ifndef LOADLINE_SHIM_INTERPOSE_REAL_H
 #define LOADLINE_SHIM_INTERPOSE_REAL_H

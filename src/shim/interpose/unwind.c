@@ -5,8 +5,6 @@
  * Both are in libgcc_s, beside the unwinder. We do not link that library, because a library that needs libc alone goes
  * into any container. A process that unwinds has libgcc_s loaded: C++ and Rust bring it, and the C library loads it to
  * cancel a thread.
- *
- *
  */
 #include <dlfcn.h>
 #include <stdint.h>

@@ -20,8 +20,6 @@
  * see.
  *
  * A forked child begins with an empty map: the parent's allocations are not its own. No function changes errno.
- *
- *
  */
 #ifndef LOADLINE_SHIM_MEMORY_EXTENTS_H
 #define LOADLINE_SHIM_MEMORY_EXTENTS_H

@@ -19,9 +19,6 @@
  *
  * A call that is made inside another one, by the driver or by a callback, counts as part of it, and never waits.
  * The library's own calls by ll_real() from its own threads do not count.
- *
- *
- *
  */
 #ifndef LOADLINE_SHIM_TIME_DRIVER_CALLS_H
 #define LOADLINE_SHIM_TIME_DRIVER_CALLS_H
@@ -107,8 +104,6 @@ void ll_driver_call_wait_for_turn(bool waits);
  *
  * Returns 0. Returns a negative errno if the kernel now refuses the membarrier that it granted before (the program has
  * put itself into a sandbox). The calls are shut then too, but a thread that is inside may not be seen yet.
- *
- *
  */
 int ll_driver_calls_shut(void);
 void ll_driver_calls_open(void);

@@ -13,7 +13,6 @@
  *
  * Each flow has a thread, the agent. While no launch comes it finds ended work, gives the turn back, and keeps the
  * claim's heartbeat. All signals are blocked in it. A forked child has no flow: it makes its own.
- *
  */
 #ifndef LOADLINE_SHIM_TIME_FLOW_H
 #define LOADLINE_SHIM_TIME_FLOW_H

@@ -5,8 +5,6 @@
  * is the cache lines and pages that it touches, more than its instructions. All that a launch reads and writes on this
  * way is together here. A hook asks ll_gate_passes before it does anything else, and calls no other function of the
  * library (tests/shim/launch_steps.c counts the instructions).
- *
- *
  */
 #ifndef LOADLINE_SHIM_TIME_GATE_H
 #define LOADLINE_SHIM_TIME_GATE_H

@@ -6,8 +6,6 @@
  * it, and the thread lets these pass as they come. One atomic word tells how many are left. The next thread that takes
  * the lock takes back those that did not come. The agent does so at each of its looks, so prepaid launches are no older
  * than its last look. A flow has prepaid launches of one kind at a time.
- *
- *
  */
 #ifndef LOADLINE_SHIM_TIME_PREPAID_H
 #define LOADLINE_SHIM_TIME_PREPAID_H

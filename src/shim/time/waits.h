@@ -6,7 +6,6 @@
  * cuEventSynchronize is not counted: a program that keeps ten kernels queued waits for the event of the oldest one.
  *
  * The counts are of the whole process. Threads that count at once may lose a few.
- *
  */
 #ifndef LOADLINE_SHIM_TIME_WAITS_H
 #define LOADLINE_SHIM_TIME_WAITS_H
