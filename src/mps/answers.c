@@ -16,7 +16,7 @@ static bool begins_with(const char *text, const char *words)
 	return strncasecmp(text, words, strlen(words)) == 0;
 }
 
-/* "Server 17 not found", which is the first line of an answer. */
+/* Whether the first line of the answer is "Server 17 not found", with any number. */
 static bool is_missing_server(const char *text)
 {
 	size_t length = strcspn(text, "\r\n");
@@ -26,7 +26,7 @@ static bool is_missing_server(const char *text)
 
 enum ll_mps_answer ll_mps_answer_kind(const char *text)
 {
-	/* What a sentence of refusal begins with. An answer begins with a number, a UUID or a word in capitals. */
+	/* Refusals begin with one of these. Other answers begin with a number, a UUID or a word in capitals. */
 	static const char *const refusals[] = {"error", "invalid", "failed",    "cannot",      "could not", "unable",
 					       "usage", "no such", "not found", "unsupported", "a user id"};
 	text += strspn(text, " \t\r\n");

@@ -20,7 +20,7 @@ enum { INPUT_MAX = 4096, OUTPUT_MAX = 1 << 20, FIRST_OTHER_FD = 3, EXEC_FAILED =
 
 #define CLOSE_IN_EXEC (1U << 2) /* CLOSE_RANGE_CLOEXEC, from Linux 5.11 on */
 
-/* Where the kernel has no pidfd (before 5.3, or filtered in a container) the end is looked for this often. */
+/* Time between two looks for the program's end, if the kernel has no pidfd (before 5.3, or filtered in a container). */
 enum { LOOK_MS = 5, REAP_MS = 500 };
 
 static int open_pidfd(pid_t pid)
@@ -35,8 +35,9 @@ static int open_pidfd(pid_t pid)
 }
 
 /*
- * Between fork and exec: nothing but system calls. They close in exec, where they can: a lock of the caller's then
- * holds until the program can be found by its name, even if the caller is killed meanwhile.
+ * Closes all other descriptors. Between fork and exec only system calls are allowed. If the kernel can, the descriptors
+ * are closed in exec: so a lock of the caller holds until the program can be found by its name, even if the caller is
+ * killed meanwhile.
  */
 static void close_others(void)
 {
@@ -59,7 +60,7 @@ static void exec_child(const struct ll_mps_child *child, pid_t parent, int in, i
 	if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(out, STDERR_FILENO) < 0)
 		_exit(EXEC_FAILED);
 	close_others();
-	/* What the caller holds back for itself must reach a daemon. */
+	/* A daemon must get signals that the caller blocks. */
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);
@@ -68,7 +69,7 @@ static void exec_child(const struct ll_mps_child *child, pid_t parent, int in, i
 	_exit(EXEC_FAILED);
 }
 
-/* The whole input fits into the pipe, so it is there before the program is: nobody meets a closed pipe. */
+/* Writes the input before the program starts: all of it fits into the pipe, so nobody writes to a closed pipe. */
 static int make_input(const char *text, int *ret_fd, struct ll_err *err)
 {
 	int ends[2];
@@ -111,14 +112,15 @@ static int wait_ms(uint64_t deadline_ns, bool has_pidfd)
 	return (int)(left_ms < most_ms ? left_ms : most_ms);
 }
 
-/* Until it has ended or the deadline has passed. True: ended, and *status is set. */
+/* Reads output until the program has ended or the deadline has passed. True: it has ended, and *status is set. */
 static bool follow_child(pid_t pid, int pidfd, int out, uint64_t deadline_ns, struct ll_strbuf *output, int *status)
 {
 	struct pollfd fds[2] = {{.fd = out, .events = POLLIN}, {.fd = pidfd, .events = POLLIN}};
 	for (;;) {
 		int n = poll(fds, 2, wait_ms(deadline_ns, pidfd >= 0));
 		drain_output(out, output);
-		if (fds[0].revents & (POLLHUP | POLLERR)) /* closed by all: only the end is waited for */
+		if (fds[0].revents &
+		    (POLLHUP | POLLERR)) /* all writers have closed it: only the program's end is waited for */
 			fds[0].fd = -1;
 		if (reap_child(pid, status)) {
 			drain_output(out, output);
@@ -129,7 +131,8 @@ static bool follow_child(pid_t pid, int pidfd, int out, uint64_t deadline_ns, st
 	}
 }
 
-/* One that does not even die (it is inside a driver call) is left to be reaped by whoever comes after us. */
+/* Kills the program. If it does not die (it is inside a driver call), it is left, and init reaps it after this process
+ * has ended. */
 static void kill_and_reap(pid_t pid, int pidfd)
 {
 	int status;
@@ -145,7 +148,7 @@ static int start_child(const struct ll_mps_child *child, int in, int out, pid_t 
 	sigset_t all;
 	sigset_t before;
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before); /* no handler of the caller's runs in the child */
+	pthread_sigmask(SIG_SETMASK, &all, &before); /* so that no signal handler of the caller runs in the child */
 	pid_t parent = getpid(), pid = fork();
 	if (pid == 0)
 		exec_child(child, parent, in, out);
@@ -157,11 +160,11 @@ static int start_child(const struct ll_mps_child *child, int in, int out, pid_t 
 	return 0;
 }
 
-/* Where the output is written, and where it is read: the ends of a pipe, or twice a file in memory. */
+/* Opens the output's two ends, for writing and for reading: a pipe, or a file in memory twice. */
 static int make_output(bool is_file, int ret_ends[2], struct ll_err *err)
 {
 	if (!is_file && pipe2(ret_ends, O_CLOEXEC | O_NONBLOCK) == 0) {
-		/* The program must not meet a full pipe as an error. */
+		/* The writing end blocks, so that a full pipe is no error for the program. */
 		fcntl(ret_ends[1], F_SETFL, 0);
 		return 0;
 	}
@@ -175,7 +178,7 @@ static int make_output(bool is_file, int ret_ends[2], struct ll_err *err)
 	return ll_err_set(err, -code, "MPS: output: %s", strerror(code));
 }
 
-/* One offset serves both sides of the file: it is read from the beginning. */
+/* Both ends of the file share one offset, so the output is read from the beginning. */
 static void read_file(int fd, struct ll_strbuf *output)
 {
 	char buf[4096];

@@ -25,7 +25,7 @@ static void trim_blank_lines(struct ll_strbuf *text)
 		text->buf[--text->length] = '\0';
 }
 
-/* The first line of an answer: what is quoted to people is one line. */
+/* Returns the first line of an answer: errors quote one line. */
 static int first_line(const char *text)
 {
 	int length = (int)strcspn(text, "\r\n");
@@ -93,8 +93,8 @@ static int ask_in_turn(const struct ll_mps_place *place, uint64_t deadline_ns, s
 		       const char *command, struct ll_err *err)
 {
 	struct ll_err why = {0};
-	LL_SCOPE_CLOSE int turn =
-	    -1; /* without one, as where the directory is another user's, others are in the way at worst */
+	LL_SCOPE_CLOSE int turn = -1; /* without a lock, for instance because the folder is another user's, the daemon
+					 may refuse the command while it listens to others */
 	int rc = ll_mps_lock(place->log, deadline_ns, &turn, &why) == -EAGAIN ? -EAGAIN : 0;
 	while (!rc) {
 		rc = ask_once(place, deadline_ns, answer, command, &why);

@@ -21,7 +21,7 @@ static bool is_leftover(const struct ll_mps_record *record)
 	return ll_mps_daemon_find(&place, &daemon, NULL) == -ESRCH;
 }
 
-/* The record goes only when all its modes are as they were. */
+/* Puts the modes back, and removes the record if all of them are as before. */
 static int put_back(const struct ll_mps_session *session, const struct ll_mps_record *record, size_t *restored,
 		    struct ll_err *err)
 {
@@ -43,7 +43,7 @@ static int restore_leftovers(const struct ll_mps_session *session, size_t *resto
 	return rc;
 }
 
-/* After mending, other records are those of living daemons. */
+/* Leftovers have been restored before, so all other records are of living daemons. */
 static int check_others(const struct ll_mps_session *session, const struct ll_mps_wish *wish, struct ll_err *err)
 {
 	LL_SCOPE_FREE struct ll_mps_record *records = NULL;
@@ -119,7 +119,8 @@ static int start_daemon(const struct ll_mps_session *session, const struct ll_mp
 	return rc;
 }
 
-/* What went wrong is told; that it could not be undone either is more important. */
+/* Undoes a start that failed with rc. err keeps the reason of the failure. If undoing fails too, that reason comes
+ * first, because it is more important. */
 static int undo_start(const struct ll_mps_session *session, const struct ll_mps_record *record, int rc,
 		      struct ll_err *err)
 {
@@ -191,7 +192,7 @@ int ll_mps_session_stop(const struct ll_mps_session *session, bool force, uint64
 	uint64_t now_ns = ll_now_ns();
 	int ended = ll_mps_daemon_stop(session->place, force, deadline_ns > now_ns ? deadline_ns - now_ns : 0,
 				       &stopped.was_signalled, &why);
-	/* Also when this one does not end: what others left has nothing to do with it. */
+	/* Leftovers of other daemons are restored even if this daemon does not end. */
 	rc = restore_leftovers(session, &stopped.restored, err);
 	if (ended == -ESRCH && (stopped.restored || rc)) {
 		stopped.had_daemon = false;
