@@ -130,7 +130,7 @@ static int fail_hidden(const struct ll_card *card, struct ll_err *err)
 	} else if (visible) {
 		ll_err_set(err, -ENODEV, "card %s (%s): hidden from CUDA by CUDA_VISIBLE_DEVICES=%.100s", card->label,
 			   card->uuid, visible);
-		/* Unset it shows the first slice alone. */
+		/* If the variable is unset, CUDA shows the first slice only. */
 		ll_err_hint(err,
 			    card->is_mig ? "set CUDA_VISIBLE_DEVICES to %s"
 					 : "unset CUDA_VISIBLE_DEVICES, or set it to %s",

@@ -145,8 +145,7 @@ int ll_gpm_check_metric(const struct ll_card *card, enum ll_gpm_metric metric, s
 	int rc = ll_gpm_open(card, &gpm, err);
 	if (rc)
 		return rc;
-	/* The values of so short a window mean nothing, and so do failures other than this one: reads will show them.
-	 */
+	/* So short a window gives no useful values. Failures other than this one are left to later reads. */
 	bool is_told =
 	    take_sample(gpm, gpm->later) == LL_NVML_SUCCESS && compute_metrics(gpm, &reading) == LL_NVML_SUCCESS;
 	bool is_lacking = is_told && ll_nvml_errno(gpm->query.metrics[metric].status) == -ENOSYS;
@@ -158,7 +157,7 @@ int ll_gpm_check_metric(const struct ll_card *card, enum ll_gpm_metric metric, s
 	return ll_err_hint(err, "hold another metric: util, sm, occupancy or power");
 }
 
-/* The window begins anew: what lies between a failed read and the next sample is nobody's. */
+/* Begins a new window at the later sample. The time between a failed read and the next sample is in no window. */
 static void swap_samples(struct ll_gpm *gpm, uint64_t later_ns)
 {
 	struct ll_nvml_gpm_sample *old = gpm->earlier;

@@ -38,7 +38,7 @@ static int grow_list(void **memory, size_t count, size_t size, struct ll_err *er
 	return 0;
 }
 
-/* Asks until the answer fits: processes come while we ask. */
+/* Asks until the answer fits, because processes may start meanwhile. */
 static int fetch_processes(const struct ll_card *card, query_fn query, struct ll_process_list *list,
 			   unsigned *ret_count, struct ll_err *err)
 {
@@ -118,7 +118,7 @@ int ll_read_processes(const struct ll_card *card, unsigned kinds, struct ll_proc
 		if (!(kinds & all[i]))
 			continue;
 		rc = read_kind(card, all[i], list, err);
-		/* A card without graphics, or a driver without the MPS list, has nothing to say there. */
+		/* A card without graphics has no such list, and a driver may lack the list of MPS clients. */
 		if (rc && rc != -ENOSYS)
 			return rc;
 		has_answer |= !rc;

@@ -43,7 +43,7 @@ static bool is_changed(const char *variable, const char *const *wishes)
 	return false;
 }
 
-/* Ours with the wishes; the strings stay where they are. */
+/* Makes this process's environment with the wanted changes. The strings are not copied. */
 static const char **make_environment(const char *const *wishes)
 {
 	size_t count = 0, kept = 0;
@@ -65,7 +65,7 @@ static const char **make_environment(const char *const *wishes)
 	return environment;
 }
 
-/* Out of the way of the numbers that the process expects. */
+/* Moves a descriptor to a number that the process does not expect for another one. */
 static int set_fds(posix_spawn_file_actions_t *actions, const int fds[3])
 {
 	int rc = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDWR, 0);
@@ -202,7 +202,7 @@ int ll_probe_crew_open(const struct ll_probe_crew_config *config, struct ll_prob
 
 /* ---- waiting ---- */
 
-/* All have answered; or one has failed, whom the others may be waiting for. */
+/* Whether all have answered, or one has failed: the others may be waiting for that one. */
 static bool is_settled(const struct ll_probe_crew *crew, uint32_t members)
 {
 	bool is_waiting = false;
@@ -231,7 +231,7 @@ static int look_at_dead(struct ll_probe_crew *crew, const struct pollfd *fds, st
 	return 0;
 }
 
-/* Until every one of these members has answered. */
+/* Waits until every one of these members has answered. */
 static int wait_settled(struct ll_probe_crew *crew, uint32_t members, uint64_t within_ns, struct ll_err *err)
 {
 	uint64_t deadline_ns = ll_now_ns() + within_ns;
@@ -316,7 +316,7 @@ uint32_t ll_probe_crew_sms(const struct ll_probe_crew *crew)
 	return crew->page->seats[0].sm_count;
 }
 
-/* Asked first: a client of MPS that is killed leaves its server work to do. */
+/* Processes are asked to end before they are killed: if a client of MPS is killed, its server has work to clean up. */
 void ll_probe_crew_close(struct ll_probe_crew *crew)
 {
 	if (!crew)

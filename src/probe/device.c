@@ -9,9 +9,9 @@
 
 extern const unsigned char ll_timeline_ptx[];
 
-/* Between the meeting and the start: for the slowest to wake up. */
+/* Time between the barrier and the start, in which the slowest thread wakes up. */
 #define GO_AFTER_NS (300 * LL_NS_PER_US)
-/* The last part of it is waited for awake: a sleeper is late by as much. */
+/* For the last part of that time threads spin, because a sleeping thread would wake up late by as much. */
 #define AWAKE_NS (80 * LL_NS_PER_US)
 #define WARM_UP_NS (1 * LL_NS_PER_US)
 
@@ -191,7 +191,7 @@ static void wait_for_start(struct ll_probe_page *page)
 {
 	uint64_t none = 0;
 	pthread_barrier_wait(&page->start);
-	/* The first to wake up says when. */
+	/* The first thread to wake up sets the time. */
 	atomic_compare_exchange_strong(&page->go_ns, &none, ll_now_ns() + GO_AFTER_NS);
 	uint64_t go_ns = atomic_load(&page->go_ns);
 	ll_sleep_until_ns(go_ns - AWAKE_NS);

@@ -149,7 +149,7 @@ static void note_memory(struct measuring *m)
 	m->used_last_bytes = now_bytes;
 }
 
-/* As many processes as the cell needs; a refused one is there, too. */
+/* Starts as many processes as the cell needs. A refused process counts too. */
 static int add_workers(struct measuring *m, uint32_t workers, struct ll_err *err)
 {
 	int rc = 0;
@@ -181,7 +181,7 @@ static void keep_memory(const struct measuring *m)
 	for (size_t i = 0; i < LL_PROBE_CHOICES; i++) {
 		struct ll_probe_memory *memory = &m->memories[i];
 		if (memory->is_known && ll_probe_under_same(memory->under, m->memory.under))
-			return; /* the first measured stands: connections make no difference to it */
+			return; /* the first figures count: connections make no difference to them */
 		if (!memory->is_known) {
 			*memory = m->memory;
 			return;
