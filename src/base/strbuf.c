@@ -8,7 +8,7 @@
 char ll_strbuf_empty[1];
 
 /* Room for extra more bytes and the NUL. */
-static bool reserve(struct ll_strbuf *sb, size_t extra)
+static bool make_room(struct ll_strbuf *sb, size_t extra)
 {
 	size_t needed;
 	if (sb->failed || __builtin_add_overflow(sb->length, extra, &needed) ||
@@ -33,7 +33,7 @@ failed:
 
 void ll_strbuf_add(struct ll_strbuf *sb, const char *data, size_t length)
 {
-	if (length == 0 || !reserve(sb, length))
+	if (length == 0 || !make_room(sb, length))
 		return;
 	memcpy(sb->buf + sb->length, data, length);
 	sb->length += length;
@@ -60,7 +60,7 @@ void ll_strbuf_addf(struct ll_strbuf *sb, const char *fmt, ...)
 		sb->failed = true;
 		return;
 	}
-	if (length == 0 || !reserve(sb, (size_t)length))
+	if (length == 0 || !make_room(sb, (size_t)length))
 		return;
 	va_start(ap, fmt);
 	vsnprintf(sb->buf + sb->length, (size_t)length + 1, fmt, ap);
@@ -79,7 +79,7 @@ void ll_strbuf_reset(struct ll_strbuf *sb)
 char *ll_strbuf_detach(struct ll_strbuf *sb)
 {
 	char *text = NULL;
-	if (!sb->failed && reserve(sb, 0)) {
+	if (!sb->failed && make_room(sb, 0)) {
 		text = sb->buf;
 		sb->buf = ll_strbuf_empty;
 		sb->capacity = 0;

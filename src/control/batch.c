@@ -5,7 +5,7 @@
 /* A launch that is this many times as long as the host's time is a sample, whatever the host did. */
 enum { LONG_TIMES = 32 };
 
-static uint64_t less(uint64_t ns, uint64_t by_ns)
+static uint64_t subtract_to_zero(uint64_t ns, uint64_t by_ns)
 {
 	return ns > by_ns ? ns - by_ns : 0;
 }
@@ -67,13 +67,13 @@ static enum ll_batch_lesson lesson_of_sample(const struct ll_batch *batch, uint6
 static uint64_t late_ns(const struct ll_batch *batch)
 {
 	uint64_t host_ns = batch->launch_ns + batch->start_call_ns * LL_BATCH_RECORD_PERCENT / 100;
-	uint64_t ns = less(host_ns, batch->start_wait_ns);
+	uint64_t ns = subtract_to_zero(host_ns, batch->start_wait_ns);
 	return ns < LL_BATCH_FOLLOW_NS ? LL_BATCH_FOLLOW_NS : ns;
 }
 
 static uint64_t busy_of_sample(const struct ll_batch *batch)
 {
-	return less(batch->span_ns + LL_BATCH_EVENT_BUSY_NS, batch->event_ns + late_ns(batch));
+	return subtract_to_zero(batch->span_ns + LL_BATCH_EVENT_BUSY_NS, batch->event_ns + late_ns(batch));
 }
 
 struct ll_batch_verdict ll_batch_judge(const struct ll_batch *batch)
@@ -81,7 +81,7 @@ struct ll_batch_verdict ll_batch_judge(const struct ll_batch *batch)
 	if (!ends_with_work(batch))
 		return judge_guess(batch);
 	if (batch->start_wait_ns >= batch->host_ns) {
-		uint64_t busy_ns = less(batch->span_ns, batch->event_ns);
+		uint64_t busy_ns = subtract_to_zero(batch->span_ns, batch->event_ns);
 		return (struct ll_batch_verdict){busy_ns, is_close(batch) ? LL_BATCH_QUEUED : LL_BATCH_ROUGH};
 	}
 	if (batch->launches == 1 && batch->has_start) {

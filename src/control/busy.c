@@ -4,12 +4,12 @@
 
 enum { JOINED = LL_BUSY_SPANS / 2 }; /* so many of the oldest spans are joined if there are too many */
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t least_of(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
-static uint64_t most(uint64_t a, uint64_t b)
+static uint64_t most_of(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
 }
@@ -17,7 +17,7 @@ static uint64_t most(uint64_t a, uint64_t b)
 /* Returns how much of start..end was busy, by the span. */
 static uint64_t shared_ns(const struct ll_busy_span *span, uint64_t start_ns, uint64_t end_ns)
 {
-	uint64_t from_ns = most(span->start_ns, start_ns), until_ns = least(span->end_ns, end_ns);
+	uint64_t from_ns = most_of(span->start_ns, start_ns), until_ns = least_of(span->end_ns, end_ns);
 	uint64_t length_ns = span->end_ns - span->start_ns, ns = until_ns > from_ns ? until_ns - from_ns : 0;
 	return ns == length_ns ? span->busy_ns : (uint64_t)((double)ns * ((double)span->busy_ns / (double)length_ns));
 }
@@ -55,12 +55,12 @@ uint64_t ll_busy_add(struct ll_busy *busy, uint64_t start_ns, uint64_t end_ns)
 	for (; first && busy->spans[first - 1].end_ns >= start_ns; first--) {
 		const struct ll_busy_span *before = &busy->spans[first - 1];
 		known_ns += shared_ns(before, start_ns, end_ns);
-		span.start_ns = least(span.start_ns, before->start_ns);
-		span.end_ns = most(span.end_ns, before->end_ns);
+		span.start_ns = least_of(span.start_ns, before->start_ns);
+		span.end_ns = most_of(span.end_ns, before->end_ns);
 		span.busy_ns += before->busy_ns;
 	}
 	uint64_t fresh_ns = end_ns - start_ns > known_ns ? end_ns - start_ns - known_ns : 0;
-	span.busy_ns = least(span.busy_ns + fresh_ns, span.end_ns - span.start_ns);
+	span.busy_ns = least_of(span.busy_ns + fresh_ns, span.end_ns - span.start_ns);
 	replace_spans(busy, first, last, span);
 	return fresh_ns;
 }

@@ -170,7 +170,7 @@ double ll_curve_at(const struct ll_curve *curve, double seconds)
 	}
 }
 
-static void widen(struct ll_curve_window *window, double value)
+static void widen_window(struct ll_curve_window *window, double value)
 {
 	window->min = fmin(window->min, value);
 	window->max = fmax(window->max, value);
@@ -187,7 +187,7 @@ static void window_of_wave(const struct ll_curve *curve, double from, double to,
 	double whole = floor(to);
 	double end = to - whole;
 	window->min = window->max = value_at_phase(curve, from);
-	widen(window, value_at_phase(curve, end));
+	widen_window(window, value_at_phase(curve, end));
 	double area =
 	    whole * integral_to_phase(curve, 1.0) + integral_to_phase(curve, end) - integral_to_phase(curve, from);
 	window->mean = to > from ? area / (to - from) : window->min;
@@ -219,7 +219,7 @@ static void window_of_replay(const struct ll_curve *curve, double from, double t
 		since = point->time_s;
 		window->largest_step = fmax(window->largest_step, fabs(point->ratio - value));
 		value = point->ratio;
-		widen(window, value);
+		widen_window(window, value);
 	}
 	area += value * (to - since);
 	window->mean = to > from ? area / (to - from) : value;

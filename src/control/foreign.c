@@ -32,7 +32,7 @@ static uint32_t *bin_at(struct ll_foreign *foreign, uint64_t number)
 }
 
 /* Makes the bins up to this number exist. */
-static void extend(struct ll_foreign *foreign, uint64_t number)
+static void add_bins_to(struct ll_foreign *foreign, uint64_t number)
 {
 	if (number < foreign->next_bin)
 		return;
@@ -53,7 +53,7 @@ static uint64_t bin_start(uint64_t number)
 }
 
 /* Returns how much of the bin lies in start..end. */
-static uint64_t overlap(uint64_t number, uint64_t start_ns, uint64_t end_ns)
+static uint64_t overlap_ns(uint64_t number, uint64_t start_ns, uint64_t end_ns)
 {
 	uint64_t from = bin_start(number) > start_ns ? bin_start(number) : start_ns;
 	uint64_t to = bin_start(number + 1) < end_ns ? bin_start(number + 1) : end_ns;
@@ -65,7 +65,7 @@ static void add_to_bins(struct ll_foreign *foreign, uint64_t start_ns, uint64_t 
 	if (end_ns <= start_ns)
 		return;
 	uint64_t last = (end_ns - 1) / LL_FOREIGN_BIN_NS;
-	extend(foreign, last);
+	add_bins_to(foreign, last);
 	uint64_t first = start_ns / LL_FOREIGN_BIN_NS;
 	if (first < foreign->first_bin)
 		first = foreign->first_bin;
@@ -73,7 +73,7 @@ static void add_to_bins(struct ll_foreign *foreign, uint64_t start_ns, uint64_t 
 		uint32_t *bin = bin_at(foreign, i);
 		if (*bin == UINT32_MAX)
 			continue;
-		uint64_t busy = *bin + overlap(i, start_ns, end_ns);
+		uint64_t busy = *bin + overlap_ns(i, start_ns, end_ns);
 		if (busy > LL_FOREIGN_BIN_NS)
 			busy = LL_FOREIGN_BIN_NS;
 		*bin = is_unknown ? UINT32_MAX : (uint32_t)busy;
@@ -95,7 +95,7 @@ void ll_foreign_own_known_until(struct ll_foreign *foreign, uint64_t until_ns)
 	if (until_ns <= foreign->known_until_ns)
 		return;
 	foreign->known_until_ns = until_ns;
-	extend(foreign, until_ns / LL_FOREIGN_BIN_NS);
+	add_bins_to(foreign, until_ns / LL_FOREIGN_BIN_NS);
 }
 
 double ll_foreign_own_ratio(const struct ll_foreign *foreign, uint64_t start_ns, uint64_t end_ns)
@@ -107,7 +107,7 @@ double ll_foreign_own_ratio(const struct ll_foreign *foreign, uint64_t start_ns,
 		uint32_t bin = foreign->busy_ns[i % LL_FOREIGN_BINS];
 		if (bin == UINT32_MAX)
 			return NAN;
-		busy += (double)bin * (double)overlap(i, start_ns, end_ns) / (double)LL_FOREIGN_BIN_NS;
+		busy += (double)bin * (double)overlap_ns(i, start_ns, end_ns) / (double)LL_FOREIGN_BIN_NS;
 	}
 	return busy / (double)(end_ns - start_ns);
 }

@@ -65,7 +65,7 @@ static uint64_t max_ns(uint64_t a, uint64_t b)
 }
 
 /* A duration may be "for ever", so the sum saturates. */
-static uint64_t after(uint64_t instant_ns, uint64_t duration_ns)
+static uint64_t add_duration(uint64_t instant_ns, uint64_t duration_ns)
 {
 	return duration_ns > UINT64_MAX - instant_ns ? UINT64_MAX : instant_ns + duration_ns;
 }
@@ -194,12 +194,12 @@ static uint64_t next_try_ns(struct ll_hold_policy *policy, bool is_bystander, ui
 {
 	uint64_t back_off_ns = policy->config.back_off_ns;
 	if (!is_bystander || (policy->at_once_ns != 0 && now_ns - policy->at_once_ns < back_off_ns))
-		return after(now_ns, back_off_ns);
+		return add_duration(now_ns, back_off_ns);
 	policy->at_once_ns = now_ns;
 	return now_ns;
 }
 
-static enum ll_hold_action lose(struct ll_hold_policy *policy, bool is_bystander, uint64_t now_ns)
+static enum ll_hold_action release_lost(struct ll_hold_policy *policy, bool is_bystander, uint64_t now_ns)
 {
 	policy->retry_ns = next_try_ns(policy, is_bystander, now_ns);
 	return move_to(policy, LL_HOLD_RELEASED, LL_HOLD_REASON_LOST, LL_HOLD_ACT_RELEASE);
@@ -235,7 +235,7 @@ static enum ll_hold_action tick_yielded(struct ll_hold_policy *policy, const str
 					enum ll_hold_reason obstacle, uint64_t now_ns)
 {
 	if (!input->is_open)
-		return lose(policy, input->is_bystander, now_ns);
+		return release_lost(policy, input->is_bystander, now_ns);
 	if (obstacle == LL_HOLD_REASON_QUIET)
 		return move_to(policy, LL_HOLD_HOLDING, LL_HOLD_REASON_QUIET, LL_HOLD_ACT_START);
 	policy->reason = obstacle;
@@ -249,14 +249,15 @@ static enum ll_hold_action tick_holding(struct ll_hold_policy *policy, const str
 					enum ll_hold_reason obstacle, uint64_t now_ns)
 {
 	if (!input->is_open)
-		return lose(policy, input->is_bystander, now_ns);
+		return release_lost(policy, input->is_bystander, now_ns);
 	if (obstacle == LL_HOLD_REASON_QUIET)
 		return LL_HOLD_ACT_NONE;
 	policy->stopped_ns = now_ns;
 	return move_to(policy, LL_HOLD_YIELDED, obstacle, LL_HOLD_ACT_STOP);
 }
 
-static enum ll_hold_action decide(struct ll_hold_policy *policy, const struct ll_hold_input *input, uint64_t now_ns)
+static enum ll_hold_action decide_action(struct ll_hold_policy *policy, const struct ll_hold_input *input,
+					 uint64_t now_ns)
 {
 	if (policy->state == LL_HOLD_ENDED)
 		return tick_ended(policy, input->is_open);
@@ -285,16 +286,16 @@ static uint64_t find_next(const struct ll_hold_policy *policy, uint64_t now_ns)
 {
 	const struct ll_hold_policy_config *config = &policy->config;
 	uint64_t timers[] = {
-	    policy->quiet_since_ns != 0 ? after(policy->quiet_since_ns, config->resume_after_ns) : 0,
-	    policy->has_trouble ? after(policy->trouble_ns, config->back_off_ns) : 0,
+	    policy->quiet_since_ns != 0 ? add_duration(policy->quiet_since_ns, config->resume_after_ns) : 0,
+	    policy->has_trouble ? add_duration(policy->trouble_ns, config->back_off_ns) : 0,
 	    policy->retry_ns,
-	    after(policy->readings_ns, config->blind_after_ns + 1),
-	    config->has_idle_target ? after(idle_since(policy), config->idle_after_ns) : 0,
+	    add_duration(policy->readings_ns, config->blind_after_ns + 1),
+	    config->has_idle_target ? add_duration(idle_since(policy), config->idle_after_ns) : 0,
 	    policy->state == LL_HOLD_YIELDED && config->release_after_ns > 0
-		? after(policy->stopped_ns, config->release_after_ns)
+		? add_duration(policy->stopped_ns, config->release_after_ns)
 		: 0,
 	};
-	uint64_t next_ns = after(now_ns, config->gap_ns / 2);
+	uint64_t next_ns = add_duration(now_ns, config->gap_ns / 2);
 	for (size_t i = 0; i < sizeof timers / sizeof *timers; i++) {
 		if (timers[i] > now_ns)
 			next_ns = min_ns(next_ns, timers[i]);
@@ -319,7 +320,7 @@ void ll_hold_policy_tick(struct ll_hold_policy *policy, const struct ll_hold_inp
 		policy->quiet_since_ns = 0;
 	take_readings(policy, input, is_first, now_ns);
 	take_trouble(policy, input, now_ns);
-	enum ll_hold_action action = decide(policy, input, now_ns);
+	enum ll_hold_action action = decide_action(policy, input, now_ns);
 	bool is_idle =
 	    config->has_idle_target && has_been_quiet(input, now_ns, idle_since(policy), config->idle_after_ns);
 	*ret_verdict = (struct ll_hold_verdict){

@@ -18,7 +18,7 @@
 #define JUMPS 2
 #define DEFAULT_SATURATE_AFTER_NS (5 * LL_NS_PER_S)
 
-static double clamp(double value, double min, double max)
+static double clamp_between(double value, double min, double max)
 {
 	return fmin(fmax(value, min), max);
 }
@@ -56,7 +56,7 @@ struct ll_level_loop_config ll_level_loop_power_config(double floor_w, double ce
 void ll_level_loop_init(struct ll_level_loop *loop, const struct ll_level_loop_config *config, double target)
 {
 	double gain = config->gain * GAIN_FACTOR;
-	double duty = clamp((target - config->floor) / gain, 0.0, config->max_duty);
+	double duty = clamp_between((target - config->floor) / gain, 0.0, config->max_duty);
 	if (config->max_slew_per_s > 0.0)
 		duty = 0.0;
 	*loop = (struct ll_level_loop){
@@ -73,13 +73,13 @@ void ll_level_loop_init(struct ll_level_loop *loop, const struct ll_level_loop_c
 		loop->config.saturate_after_ns = DEFAULT_SATURATE_AFTER_NS;
 }
 
-static void jump(struct ll_level_loop *loop, double level_change)
+static void jump_duty(struct ll_level_loop *loop, double level_change)
 {
 	if (loop->config.max_slew_per_s > 0.0)
 		return;
 	double change = level_change / loop->gain;
-	loop->integral = clamp(loop->integral + change, 0.0, loop->config.max_duty);
-	loop->duty = clamp(loop->duty + change, 0.0, loop->config.max_duty);
+	loop->integral = clamp_between(loop->integral + change, 0.0, loop->config.max_duty);
+	loop->duty = clamp_between(loop->duty + change, 0.0, loop->config.max_duty);
 }
 
 /* Returns the level that the present duty leads to: the target, unless the duty cannot reach it. */
@@ -100,7 +100,7 @@ double ll_level_loop_set_target(struct ll_level_loop *loop, double target)
 		loop->state = LL_LEVEL_TRACKING;
 	}
 	loop->target = target;
-	jump(loop, change);
+	jump_duty(loop, change);
 	return loop->duty;
 }
 
@@ -126,7 +126,7 @@ void ll_level_loop_rescale(struct ll_level_loop *loop, uint64_t now_ns, double f
 {
 	loop->config.gain *= factor;
 	loop->gain *= factor;
-	loop->duty = clamp(loop->duty / factor, 0.0, loop->config.max_duty);
+	loop->duty = clamp_between(loop->duty / factor, 0.0, loop->config.max_duty);
 	ll_level_loop_resume(loop, now_ns);
 }
 
@@ -157,7 +157,7 @@ static void learn_gain(struct ll_level_loop *loop, double level)
 	if (loop->duty < 0.05)
 		return;
 	loop->gain =
-	    clamp((level - config->floor) / loop->duty, config->gain / GAIN_FACTOR, config->gain * GAIN_FACTOR);
+	    clamp_between((level - config->floor) / loop->duty, config->gain / GAIN_FACTOR, config->gain * GAIN_FACTOR);
 	loop->has_learned = true;
 }
 
@@ -172,7 +172,7 @@ static bool jump_to_target(struct ll_level_loop *loop, uint64_t now_ns, double l
 	if (fabs(missing) <= loop->config.tolerance)
 		return false;
 	double before = loop->duty;
-	jump(loop, JUMP_PART * missing);
+	jump_duty(loop, JUMP_PART * missing);
 	if (fabs(loop->duty - before) < 1e-9)
 		return false;
 	wait_for_meter(loop, now_ns);
@@ -184,18 +184,18 @@ static double limit_slew(const struct ll_level_loop *loop, double duty, double d
 	if (loop->config.max_slew_per_s <= 0.0)
 		return duty;
 	double most = loop->config.max_slew_per_s * dt_s;
-	return clamp(duty, loop->duty - most, loop->duty + most);
+	return clamp_between(duty, loop->duty - most, loop->duty + most);
 }
 
 /* One step of the PI controller. */
-static void correct(struct ll_level_loop *loop, double dt_s, double level)
+static void step_controller(struct ll_level_loop *loop, double dt_s, double level)
 {
 	const struct ll_level_loop_config *config = &loop->config;
 	double follow = config->lag_s > 0.0 ? 1.0 - exp(-dt_s / config->lag_s) : 1.0;
 	loop->reference += follow * (loop->target - loop->reference);
 	double error = (loop->reference - level) / (loop->gain * lambda_s(config));
-	loop->integral = clamp(loop->integral + error * dt_s, 0.0, config->max_duty);
-	double wanted = clamp(loop->integral + error * config->lag_s, 0.0, config->max_duty);
+	loop->integral = clamp_between(loop->integral + error * dt_s, 0.0, config->max_duty);
+	double wanted = clamp_between(loop->integral + error * config->lag_s, 0.0, config->max_duty);
 	double duty = limit_slew(loop, wanted, dt_s);
 	loop->integral += duty - wanted;
 	loop->duty = duty;
@@ -217,7 +217,7 @@ double ll_level_loop_update(struct ll_level_loop *loop, uint64_t now_ns, double 
 	if (loop->last_ns != 0)
 		dt_s = fmin((double)(now_ns - loop->last_ns) / (double)LL_NS_PER_S, 5.0 * config->interval_s);
 	loop->last_ns = now_ns;
-	correct(loop, dt_s, level);
+	step_controller(loop, dt_s, level);
 	double weight = isnan(loop->mean_level) ? 1.0 : fmin(1.0, dt_s / lambda_s(config));
 	loop->mean_level = isnan(loop->mean_level) ? level : loop->mean_level + weight * (level - loop->mean_level);
 	watch_limits(loop, now_ns);

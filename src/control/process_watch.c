@@ -42,8 +42,8 @@ static struct ll_card_process *find_process(struct ll_card_process *processes, s
 }
 
 /* Copies all processes but our own, each pid once. */
-static void gather(const struct ll_process_watch *watch, const struct ll_card_process *processes, size_t count,
-		   struct crowd *crowd)
+static void gather_others(const struct ll_process_watch *watch, const struct ll_card_process *processes, size_t count,
+			  struct crowd *crowd)
 {
 	crowd->count = 0;
 	crowd->unlisted_count = 0;
@@ -99,7 +99,7 @@ bool ll_process_watch_list(struct ll_process_watch *watch, const struct ll_card_
 {
 	struct crowd crowd;
 	struct ll_arrival arrival;
-	gather(watch, processes, count, &crowd);
+	gather_others(watch, processes, count, &crowd);
 	bool has_arrival =
 	    watch->has_list && (find_newcomer(watch, &crowd, &arrival) || find_growth(watch, &crowd, &arrival));
 	watch->has_list = true;

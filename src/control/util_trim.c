@@ -18,7 +18,7 @@
 /* Smaller changes get no segment of their own. */
 #define SAME_RATIO 0.0005
 
-static double clamp(double value, double min, double max)
+static double clamp_between(double value, double min, double max)
 {
 	return fmin(fmax(value, min), max);
 }
@@ -30,7 +30,7 @@ void ll_util_trim_init(struct ll_util_trim *trim)
 
 double ll_util_trim_value(const struct ll_util_trim *trim)
 {
-	return clamp(trim->bias + trim->offset, -LL_UTIL_TRIM_MAX, LL_UTIL_TRIM_MAX);
+	return clamp_between(trim->bias + trim->offset, -LL_UTIL_TRIM_MAX, LL_UTIL_TRIM_MAX);
 }
 
 static struct ll_util_trim_segment *segment_at(struct ll_util_trim *trim, uint32_t number)
@@ -65,7 +65,7 @@ double ll_util_trim_command(struct ll_util_trim *trim, uint64_t now_ns, double t
 	struct ll_util_trim_segment segment = {
 	    .start_ns = now_ns,
 	    .target = target,
-	    .command = clamp(target + ll_util_trim_value(trim), 0.0, 1.0),
+	    .command = clamp_between(target + ll_util_trim_value(trim), 0.0, 1.0),
 	    .is_holding = true,
 	};
 	begin_segment(trim, &segment);
@@ -110,10 +110,10 @@ static bool look_back(struct ll_util_trim *trim, uint64_t from_ns, uint64_t to_n
 	return false;
 }
 
-static void average(double *mean, uint32_t *count, double value, double final_weight)
+static void add_to_mean(double *mean, uint32_t *count, double value, double final_weight)
 {
 	double weight = fmax(1.0 / (2.0 + *count), final_weight);
-	*mean = clamp(*mean + weight * (value - *mean), -LL_UTIL_TRIM_MAX, LL_UTIL_TRIM_MAX);
+	*mean = clamp_between(*mean + weight * (value - *mean), -LL_UTIL_TRIM_MAX, LL_UTIL_TRIM_MAX);
 	if (*count < UINT32_MAX)
 		(*count)++;
 }
@@ -133,7 +133,7 @@ enum ll_util_trim_use ll_util_trim_add(struct ll_util_trim *trim, const struct l
 	if (window->is_disturbed || fabs(reading - own) > DISTURBED_RATIO)
 		return LL_UTIL_TRIM_DISTURBED;
 	if (!isnan(window->own_busy_ratio))
-		average(&trim->bias, &trim->bias_count, held.command - own, BIAS_WEIGHT);
-	average(&trim->offset, &trim->offset_count, own - reading, OFFSET_WEIGHT);
+		add_to_mean(&trim->bias, &trim->bias_count, held.command - own, BIAS_WEIGHT);
+	add_to_mean(&trim->offset, &trim->offset_count, own - reading, OFFSET_WEIGHT);
 	return LL_UTIL_TRIM_USED;
 }

@@ -130,7 +130,7 @@ static int fail_hidden(const struct ll_card *card, struct ll_err *err)
 	} else if (visible) {
 		ll_err_set(err, -ENODEV, "card %s (%s): hidden from CUDA by CUDA_VISIBLE_DEVICES=%.100s", card->label,
 			   card->uuid, visible);
-		/* Unset it shows the first slice alone. */
+		/* If the variable is unset, CUDA shows the first slice only. */
 		ll_err_hint(err,
 			    card->is_mig ? "set CUDA_VISIBLE_DEVICES to %s"
 					 : "unset CUDA_VISIBLE_DEVICES, or set it to %s",
@@ -218,7 +218,7 @@ static int fail_fault(const struct ll_card *card, struct ll_err *err)
 	return card->fault;
 }
 
-static int choose(struct selection *selection, size_t position, struct ll_err *err)
+static int choose_card(struct selection *selection, size_t position, struct ll_err *err)
 {
 	if (selection->cards[position].fault)
 		return fail_fault(&selection->cards[position], err);
@@ -245,7 +245,7 @@ static int choose_index(struct selection *selection, unsigned index, const char 
 {
 	for (size_t i = 0; i < selection->count; i++) {
 		if (selection->cards[i].index == index && !selection->cards[i].is_mig)
-			return choose(selection, i, err);
+			return choose_card(selection, i, err);
 	}
 	return fail_unknown(selection, word, err);
 }
@@ -269,7 +269,7 @@ static int choose_slice(struct selection *selection, unsigned index, unsigned sl
 	for (size_t i = 0; i < selection->count; i++) {
 		const struct ll_card *card = &selection->cards[i];
 		if (card->is_mig && card->index == index && card->slice == slice)
-			return choose(selection, i, err);
+			return choose_card(selection, i, err);
 	}
 	return fail_unknown(selection, word, err);
 }
@@ -281,7 +281,7 @@ static int choose_pci(struct selection *selection, unsigned domain, unsigned bus
 		const struct ll_card *card = &selection->cards[i];
 		if (!card->is_mig && card->pci[0] && card->pci_domain == domain && card->pci_bus == bus &&
 		    card->pci_device == device)
-			return choose(selection, i, err);
+			return choose_card(selection, i, err);
 	}
 	return fail_unknown(selection, word, err);
 }
@@ -294,7 +294,7 @@ static int choose_uuid(struct selection *selection, const char *word, struct ll_
 	for (size_t i = 0; i < selection->count; i++) {
 		const char *uuid = selection->cards[i].uuid;
 		if (strcasecmp(uuid, word) == 0)
-			return choose(selection, i, err);
+			return choose_card(selection, i, err);
 		if (strncasecmp(uuid, word, strlen(word)) == 0) {
 			matches++;
 			last = i;
@@ -302,7 +302,7 @@ static int choose_uuid(struct selection *selection, const char *word, struct ll_
 	}
 	if (matches > 1)
 		return fail_word(word, "is the beginning of several UUIDs", err);
-	return matches ? choose(selection, last, err) : fail_unknown(selection, word, err);
+	return matches ? choose_card(selection, last, err) : fail_unknown(selection, word, err);
 }
 
 static int choose_all(struct selection *selection, struct ll_err *err)

@@ -79,7 +79,7 @@ static void describe_pci(const struct ll_nvml *nvml, struct ll_card *card)
 }
 
 /* What every kind of card has; the first refusal becomes its fault. */
-static void describe(const struct ll_nvml *nvml, struct ll_card *card)
+static void describe_card(const struct ll_nvml *nvml, struct ll_card *card)
 {
 	ll_nvml_result status = nvml->nvmlDeviceGetUUID(card->nvml, card->uuid, sizeof card->uuid);
 	card->uuid[sizeof card->uuid - 1] = '\0';
@@ -104,7 +104,7 @@ static void read_card(const struct ll_nvml *nvml, unsigned nvml_index, struct ll
 		card->fault = ll_nvml_errno(status);
 		return;
 	}
-	describe(nvml, card);
+	describe_card(nvml, card);
 	describe_pci(nvml, card);
 	if (nvml->nvmlDeviceGetMigMode && !nvml->nvmlDeviceGetMigMode(card->nvml, &mode, &pending))
 		card->has_slices = mode == LL_NVML_DEVICE_MIG_ENABLE;
@@ -122,7 +122,7 @@ static unsigned read_slices(const struct ll_nvml *nvml, const struct ll_card *pa
 		*slice = (struct ll_card){.is_mig = true, .slice = i};
 		if (nvml->nvmlDeviceGetMigDeviceHandleByIndex(parent->nvml, i, &slice->nvml) != LL_NVML_SUCCESS)
 			continue;
-		describe(nvml, slice);
+		describe_card(nvml, slice);
 		memcpy(slice->pci, parent->pci, sizeof slice->pci);
 		slice->pci_domain = parent->pci_domain;
 		slice->pci_bus = parent->pci_bus;

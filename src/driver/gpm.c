@@ -72,7 +72,7 @@ static ll_nvml_result take_sample(struct ll_gpm *gpm, struct ll_nvml_gpm_sample 
 				 : nvml->nvmlGpmSampleGet(gpm->card->nvml, sample);
 }
 
-static int start(struct ll_gpm *gpm, struct ll_err *err)
+static int start_sampling(struct ll_gpm *gpm, struct ll_err *err)
 {
 	const struct ll_nvml *nvml = ll_card_nvml(gpm->card);
 	ll_nvml_result status = LL_NVML_SUCCESS;
@@ -101,7 +101,7 @@ int ll_gpm_open(const struct ll_card *card, struct ll_gpm **ret_gpm, struct ll_e
 		return -ENOMEM;
 	}
 	gpm->card = card;
-	rc = start(gpm, err);
+	rc = start_sampling(gpm, err);
 	if (rc) {
 		ll_gpm_close(gpm);
 		return rc;
@@ -122,7 +122,7 @@ void ll_gpm_close(struct ll_gpm *gpm)
 	free(gpm);
 }
 
-static ll_nvml_result compute(struct ll_gpm *gpm, struct ll_gpm_reading *reading)
+static ll_nvml_result compute_metrics(struct ll_gpm *gpm, struct ll_gpm_reading *reading)
 {
 	gpm->query.version = LL_NVML_GPM_METRICS_VERSION;
 	gpm->query.count = LL_GPM_COUNT;
@@ -145,9 +145,9 @@ int ll_gpm_check_metric(const struct ll_card *card, enum ll_gpm_metric metric, s
 	int rc = ll_gpm_open(card, &gpm, err);
 	if (rc)
 		return rc;
-	/* The values of so short a window mean nothing, and so do failures other than this one: reads will show them.
-	 */
-	bool is_told = take_sample(gpm, gpm->later) == LL_NVML_SUCCESS && compute(gpm, &reading) == LL_NVML_SUCCESS;
+	/* So short a window gives no useful values. Failures other than this one are left to later reads. */
+	bool is_told =
+	    take_sample(gpm, gpm->later) == LL_NVML_SUCCESS && compute_metrics(gpm, &reading) == LL_NVML_SUCCESS;
 	bool is_lacking = is_told && ll_nvml_errno(gpm->query.metrics[metric].status) == -ENOSYS;
 	ll_gpm_close(gpm);
 	if (!is_lacking)
@@ -157,7 +157,7 @@ int ll_gpm_check_metric(const struct ll_card *card, enum ll_gpm_metric metric, s
 	return ll_err_hint(err, "hold another metric: util, sm, occupancy or power");
 }
 
-/* The window begins anew: what lies between a failed read and the next sample is nobody's. */
+/* Begins a new window at the later sample. The time between a failed read and the next sample is in no window. */
 static void swap_samples(struct ll_gpm *gpm, uint64_t later_ns)
 {
 	struct ll_nvml_gpm_sample *old = gpm->earlier;
@@ -176,7 +176,7 @@ int ll_gpm_read(struct ll_gpm *gpm, struct ll_gpm_reading *ret_reading, struct l
 	ll_nvml_result status = take_sample(gpm, gpm->later);
 	if (status != LL_NVML_SUCCESS)
 		return ll_card_check(gpm->card, status, err, what);
-	status = compute(gpm, &reading);
+	status = compute_metrics(gpm, &reading);
 	swap_samples(gpm, now_ns);
 	if (status != LL_NVML_SUCCESS)
 		return ll_card_check(gpm->card, status, err, what);

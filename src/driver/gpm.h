@@ -34,21 +34,22 @@ struct ll_gpm_reading {
 	uint64_t window_ns;           /* its length */
 };
 
-/* Takes the first sample. -ENOSYS where card or driver lack GPM: the text says which metrics remain. -EPERM. */
+/* Starts GPM and takes the first sample. -ENOSYS: the card or the driver lacks GPM; err says which metrics remain.
+ * -EPERM. */
 int ll_gpm_open(const struct ll_card *card, struct ll_gpm **ret_gpm, struct ll_err *err);
 void ll_gpm_close(struct ll_gpm *gpm); /* NULL is fine */
 
-/* Means since the last successful read (or open). -EAGAIN while that is less than LL_GPM_MIN_WINDOW_NS ago: nothing is
- * lost, read again later. Other errors as in readings.h; the window then starts anew. */
+/* Gives the means since the last successful read, or since open. -EAGAIN: that is less than LL_GPM_MIN_WINDOW_NS ago;
+ * nothing is lost, and a later read works. Other errors as in readings.h; the window then starts anew. */
 int ll_gpm_read(struct ll_gpm *gpm, struct ll_gpm_reading *ret_reading, struct ll_err *err);
 
 /* "graphics", "sm", "occupancy", "tensor", "dram". */
 const char *ll_gpm_metric_name(enum ll_gpm_metric metric);
 
-/* Whether the card has GPM, without opening it: 0, or as ll_gpm_open. */
+/* Checks whether the card has GPM, without opening it. Returns 0, or an error as ll_gpm_open. */
 int ll_gpm_check(const struct ll_card *card, struct ll_err *err);
 
-/* The same, and whether GPM gives this reading there: -ENOSYS with the metrics that remain. Takes two samples. */
+/* The same, and checks whether GPM gives this metric there: -ENOSYS with the metrics that remain. Takes two samples. */
 int ll_gpm_check_metric(const struct ll_card *card, enum ll_gpm_metric metric, struct ll_err *err);
 
 #endif

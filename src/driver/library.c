@@ -14,7 +14,7 @@ static const char cuda_name[] = "libcuda.so.1";
 enum need { required, optional };
 
 /* Puts the address into *slot, a function pointer; remembers the first required one that is missing. */
-static void find(void *library, const char *symbol, enum need need, void *slot, const char **missing)
+static void find_symbol(void *library, const char *symbol, enum need need, void *slot, const char **missing)
 {
 	void *address = dlsym(library, symbol);
 	memcpy(slot, &address, sizeof address);
@@ -63,7 +63,8 @@ static int fail_missing(struct ll_err *err, void *library, const char *name, con
 static const char *find_nvml(struct ll_nvml *nvml)
 {
 	const char *missing = NULL;
-#define LL_NVML_FUNCTION(ret, name, symbol, need, params) find(nvml->library, #symbol, need, &nvml->name, &missing);
+#define LL_NVML_FUNCTION(ret, name, symbol, need, params)                                                              \
+	find_symbol(nvml->library, #symbol, need, &nvml->name, &missing);
 #include "abi/nvml_functions.def"
 	return missing;
 }
@@ -71,7 +72,8 @@ static const char *find_nvml(struct ll_nvml *nvml)
 static const char *find_cuda(struct ll_cuda *cuda)
 {
 	const char *missing = NULL;
-#define LL_CUDA_FUNCTION(ret, name, symbol, need, params) find(cuda->library, #symbol, need, &cuda->name, &missing);
+#define LL_CUDA_FUNCTION(ret, name, symbol, need, params)                                                              \
+	find_symbol(cuda->library, #symbol, need, &cuda->name, &missing);
 #include "abi/cuda_functions.def"
 	return missing;
 }

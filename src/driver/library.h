@@ -5,8 +5,8 @@
  *
  *     cuda->cuLaunchKernel(...), nvml->nvmlDeviceGetUtilizationRates(...)
  *
- * A required function that the library lacks makes opening fail; an optional one is NULL in the table, and whoever
- * uses it looks first. The tables are read-only after opening, so any thread may use them.
+ * If the library lacks a required function, opening fails. An optional function that is missing is NULL in the table,
+ * and its users check for that. The tables are read-only after opening, so any thread may use them.
  *
  * The two are opened apart: NVML alone costs a few MiB of host memory, libcuda some 60 more (doc/facts.md).
  *
@@ -43,17 +43,17 @@ void ll_nvml_fini(struct ll_nvml *nvml);
 /* Whether a library from dlopen is the simulator's: advice about a real driver is of no use then. */
 bool ll_library_is_simulated(void *library);
 
-/* Opens libcuda.so.1, fills the table, calls cuInit: 0.1 s or more. fini forgets it: libcuda stays mapped, for it does
- * not survive being unloaded. No context is made. */
+/* Opens libcuda.so.1, fills the table and calls cuInit, which takes 0.1 s or more. Makes no context. fini zeroes the
+ * table; libcuda stays mapped, because it does not survive being unloaded. */
 int ll_cuda_init(struct ll_cuda *cuda, struct ll_err *err);
 void ll_cuda_fini(struct ll_cuda *cuda);
 
-/* -ENODEV: no card, no driver, card gone. -ENOSYS: this card or driver cannot. -EPERM. -EAGAIN: not ready or timed
- * out. -ENOMEM. Else -EIO. 0 for success. */
+/* Returns the errno of a status. 0: success. -ENODEV: no card, no driver, or the card is gone. -ENOSYS: this card or
+ * driver cannot. -EPERM. -EAGAIN: not ready, or timed out. -ENOMEM. Else -EIO. */
 int ll_nvml_errno(ll_nvml_result status);
 
-/* The same; also -EBUSY: the card's compute mode or another process refuses; -EIO for everything that means a lost
- * context. CUDA_ERROR_NOT_READY is -EAGAIN. */
+/* The same for CUDA. Also -EBUSY: the card's compute mode or another process refuses. -EIO for everything that means a
+ * lost context. CUDA_ERROR_NOT_READY is -EAGAIN. */
 int ll_cuda_errno(ll_cu_result status);
 
 /* "CUDA_ERROR_OUT_OF_MEMORY (2)", "GPU is lost (NVML error 15)". cuda, nvml may be NULL: then the number alone. They

@@ -29,7 +29,7 @@ static query_fn find_query(const struct ll_nvml *nvml, enum ll_process_kind kind
 	}
 }
 
-static int grow(void **memory, size_t count, size_t size, struct ll_err *err)
+static int grow_list(void **memory, size_t count, size_t size, struct ll_err *err)
 {
 	void *larger = reallocarray(*memory, count, size);
 	if (!larger)
@@ -38,15 +38,15 @@ static int grow(void **memory, size_t count, size_t size, struct ll_err *err)
 	return 0;
 }
 
-/* Asks until the answer fits: processes come while we ask. */
-static int fetch(const struct ll_card *card, query_fn query, struct ll_process_list *list, unsigned *ret_count,
-		 struct ll_err *err)
+/* Asks until the answer fits, because processes may start meanwhile. */
+static int fetch_processes(const struct ll_card *card, query_fn query, struct ll_process_list *list,
+			   unsigned *ret_count, struct ll_err *err)
 {
 	ll_nvml_result status = LL_NVML_ERROR_INSUFFICIENT_SIZE;
 	for (int i = 0; i < TRIES && status == LL_NVML_ERROR_INSUFFICIENT_SIZE; i++) {
 		size_t wanted = list->scratch_size ? list->scratch_size * 2 : FIRST_CAPACITY;
 		if (i || !list->scratch) {
-			int rc = grow(&list->scratch, wanted, sizeof(struct ll_nvml_process), err);
+			int rc = grow_list(&list->scratch, wanted, sizeof(struct ll_nvml_process), err);
 			if (rc)
 				return rc;
 			list->scratch_size = wanted;
@@ -69,8 +69,8 @@ static struct ll_process *find_pid(struct ll_process_list *list, pid_t pid)
 }
 
 /* The same process in two lists has the same memory in both: not a sum. */
-static int merge(struct ll_process_list *list, enum ll_process_kind kind, const struct ll_nvml_process *raw,
-		 struct ll_err *err)
+static int merge_process(struct ll_process_list *list, enum ll_process_kind kind, const struct ll_nvml_process *raw,
+			 struct ll_err *err)
 {
 	uint64_t bytes = raw->used_bytes == LL_NVML_VALUE_NOT_AVAILABLE ? LL_MEMORY_UNKNOWN : raw->used_bytes;
 	struct ll_process *process = find_pid(list, (pid_t)raw->pid);
@@ -84,7 +84,7 @@ static int merge(struct ll_process_list *list, enum ll_process_kind kind, const 
 	if (list->count == list->capacity) {
 		size_t wanted = list->capacity ? list->capacity * 2 : FIRST_CAPACITY;
 		void *items = list->items;
-		int rc = grow(&items, wanted, sizeof *list->items, err);
+		int rc = grow_list(&items, wanted, sizeof *list->items, err);
 		if (rc)
 			return rc;
 		list->items = items;
@@ -101,10 +101,10 @@ static int read_kind(const struct ll_card *card, enum ll_process_kind kind, stru
 	query_fn query = find_query(ll_card_nvml(card), kind);
 	if (!query)
 		return ll_card_lacks(card, err, what);
-	int rc = fetch(card, query, list, &count, err);
+	int rc = fetch_processes(card, query, list, &count, err);
 	const struct ll_nvml_process *raw = list->scratch;
 	for (unsigned i = 0; !rc && i < count; i++)
-		rc = merge(list, kind, &raw[i], err);
+		rc = merge_process(list, kind, &raw[i], err);
 	return rc;
 }
 
@@ -118,7 +118,7 @@ int ll_read_processes(const struct ll_card *card, unsigned kinds, struct ll_proc
 		if (!(kinds & all[i]))
 			continue;
 		rc = read_kind(card, all[i], list, err);
-		/* A card without graphics, or a driver without the MPS list, has nothing to say there. */
+		/* A card without graphics has no such list, and a driver may lack the list of MPS clients. */
 		if (rc && rc != -ENOSYS)
 			return rc;
 		has_answer |= !rc;

@@ -13,7 +13,7 @@ struct ll_xid_watch {
 	struct ll_nvml_event_set *set;
 };
 
-static int start(struct ll_xid_watch *watch, struct ll_err *err)
+static int start_watch(struct ll_xid_watch *watch, struct ll_err *err)
 {
 	const struct ll_nvml *nvml = ll_card_nvml(watch->card);
 	if (!nvml->nvmlEventSetCreate || !nvml->nvmlEventSetFree || !nvml->nvmlDeviceRegisterEvents ||
@@ -31,7 +31,7 @@ int ll_xid_open(const struct ll_card *card, struct ll_xid_watch **ret_watch, str
 	if (!watch)
 		return ll_err_set(err, -ENOMEM, "card %s: %s: %s", card->label, what, strerror(ENOMEM));
 	watch->card = ll_card_whole(card);
-	int rc = start(watch, err);
+	int rc = start_watch(watch, err);
 	if (rc) {
 		ll_xid_close(watch);
 		return rc;

@@ -1,8 +1,7 @@
 /*
  * xid.h - the driver's fault reports (Xid) of one card, without waiting for them.
  *
- * A watch sees faults from its opening on, everyone's: a crash of somebody else's program on the card shows too.
- * One thread at a time.
+ * A watch sees all faults from its opening on, also those of other users' programs on the card. One thread at a time.
  */
 #ifndef LOADLINE_DRIVER_XID_H
 #define LOADLINE_DRIVER_XID_H
@@ -14,14 +13,16 @@
 
 struct ll_xid_watch;
 
-/* -ENOSYS where the driver has no events (then there are none to see), -EPERM. */
+/* Opens a watch. -ENOSYS: the driver has no events, so no faults can be seen. -EPERM. */
 int ll_xid_open(const struct ll_card *card, struct ll_xid_watch **ret_watch, struct ll_err *err);
 void ll_xid_close(struct ll_xid_watch *watch); /* NULL is fine */
 
-/* The next fault: 1 with its number, 0 when there is none, -errno. Returns at once. -ENODEV: the card is gone. */
+/* Takes the next fault, and returns at once. Returns 1 and the fault's number, 0 if there is none, or -errno. -ENODEV:
+ * the card is gone. */
 int ll_xid_poll(struct ll_xid_watch *watch, uint64_t *ret_xid, struct ll_err *err);
 
-/* Faults that a program causes in itself (13 31 43 45 68 69 109 …): other contexts go on. The rest concern the card. */
+/* Whether a program causes the fault in itself (13 31 43 45 68 69 109 …), so that other contexts go on. Other faults
+ * concern the whole card. */
 bool ll_xid_is_application(uint64_t xid);
 
 /* "GPU has fallen off the bus" for 79; "see NVIDIA's Xid catalogue" for those not known here. */

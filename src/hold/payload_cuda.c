@@ -146,8 +146,8 @@ static int load_kernels(struct cuda_payload *payload, const struct ll_payload_co
 	return rc;
 }
 
-static int build(struct cuda_payload *payload, const struct ll_card *card, const struct ll_payload_config *config,
-		 struct ll_err *err)
+static int build_payload(struct cuda_payload *payload, const struct ll_card *card,
+			 const struct ll_payload_config *config, struct ll_err *err)
 {
 	ll_cu_device device;
 	int rc = ll_card_cuda_device(card, &payload->cuda, &device, err);
@@ -200,7 +200,7 @@ static int cuda_open(const struct ll_card *card, const struct ll_payload_config 
 		return ll_err_set(err, -ENOMEM, "open payload cuda: out of host memory");
 	payload->base.ops = &ll_payload_cuda;
 	payload->base.has_card_clock = true;
-	int rc = build(payload, card, config, err);
+	int rc = build_payload(payload, card, config, err);
 	if (rc < 0) {
 		cuda_close(&payload->base);
 		return rc;

@@ -127,7 +127,7 @@ static void forget_record(volatile struct ll_record *record)
 
 /* Takes some ms, without a clock some 50 a pipeline. Leaves records and card buffer zeroed. -EIO: a kernel does not
  * answer. */
-static int calibrate(struct ll_vk_kernels *kernels, struct loop_rates *ret_rates, struct ll_err *err)
+static int calibrate_kernels(struct ll_vk_kernels *kernels, struct loop_rates *ret_rates, struct ll_err *err)
 {
 	struct probe probe = {.kernels = kernels};
 	struct loop_rates rates = {0};
@@ -220,7 +220,7 @@ static int open_parts(struct vulkan_payload *vulkan, const struct ll_vk_wish *wi
 	if (r == 0)
 		r = ll_vk_kernels_init(&vulkan->kernels, &vulkan->device, needs_fma, err);
 	if (r == 0)
-		r = calibrate(&vulkan->kernels, &vulkan->rates, err);
+		r = calibrate_kernels(&vulkan->kernels, &vulkan->rates, err);
 	if (r < 0)
 		return r;
 	result = vulkan->device.api.vkCreateFence(vulkan->device.device, &fence, NULL, &vulkan->fence);

@@ -75,7 +75,7 @@ static int set_attributes(posix_spawnattr_t *attr)
 	return rc ? rc : posix_spawnattr_setflags(attr, (short)(flags | POSIX_SPAWN_SETPGROUP)); /* its own */
 }
 
-static int spawn(const char *title, const struct ll_worker_fds *fds, size_t lanes, pid_t *ret_pid)
+static int spawn_worker(const char *title, const struct ll_worker_fds *fds, size_t lanes, pid_t *ret_pid)
 {
 	char *argv[] = {(char *)title, LL_WORKER_WORD, NULL};
 	posix_spawn_file_actions_t actions;
@@ -99,6 +99,6 @@ static int spawn(const char *title, const struct ll_worker_fds *fds, size_t lane
 int ll_worker_spawn(const char *title, const struct ll_worker_fds *fds, size_t lanes, pid_t *ret_pid,
 		    struct ll_err *err)
 {
-	int rc = spawn(title, fds, lanes, ret_pid);
+	int rc = spawn_worker(title, fds, lanes, ret_pid);
 	return rc == 0 ? 0 : ll_err_set(err, -rc, "start the payload process: %s", strerror(rc));
 }

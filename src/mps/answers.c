@@ -6,40 +6,42 @@
 #include <string.h>
 #include <strings.h>
 
-static bool has(const char *text, const char *words)
+static bool contains_text(const char *text, const char *words)
 {
 	return strcasestr(text, words) != NULL;
 }
 
-static bool begins(const char *text, const char *words)
+static bool begins_with(const char *text, const char *words)
 {
 	return strncasecmp(text, words, strlen(words)) == 0;
 }
 
-/* "Server 17 not found", which is the first line of an answer. */
+/* Whether the first line of the answer is "Server 17 not found", with any number. */
 static bool is_missing_server(const char *text)
 {
 	size_t length = strcspn(text, "\r\n");
-	return begins(text, "server ") && length >= strlen("not found") &&
-	       begins(text + length - strlen("not found"), "not found");
+	return begins_with(text, "server ") && length >= strlen("not found") &&
+	       begins_with(text + length - strlen("not found"), "not found");
 }
 
 enum ll_mps_answer ll_mps_answer_kind(const char *text)
 {
-	/* What a sentence of refusal begins with. An answer begins with a number, a UUID or a word in capitals. */
+	/* Refusals begin with one of these. Other answers begin with a number, a UUID or a word in capitals. */
 	static const char *const refusals[] = {"error", "invalid", "failed",    "cannot",      "could not", "unable",
 					       "usage", "no such", "not found", "unsupported", "a user id"};
 	text += strspn(text, " \t\r\n");
-	if (has(text, "cannot find mps control daemon"))
+	if (contains_text(text, "cannot find mps control daemon"))
 		return LL_MPS_ANSWER_NO_DAEMON;
-	if (begins(text, "unknown command") || begins(text, "unrecognized command") || begins(text, "invalid command"))
+	if (begins_with(text, "unknown command") || begins_with(text, "unrecognized command") ||
+	    begins_with(text, "invalid command"))
 		return LL_MPS_ANSWER_UNKNOWN;
-	if (has(text, "cannot send command"))
+	if (contains_text(text, "cannot send command"))
 		return LL_MPS_ANSWER_BUSY;
-	if (has(text, "permission denied") || has(text, "not permitted") || has(text, "not authorized"))
+	if (contains_text(text, "permission denied") || contains_text(text, "not permitted") ||
+	    contains_text(text, "not authorized"))
 		return LL_MPS_ANSWER_DENIED;
 	for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
-		if (begins(text, refusals[i]))
+		if (begins_with(text, refusals[i]))
 			return LL_MPS_ANSWER_REFUSED;
 	}
 	return is_missing_server(text) ? LL_MPS_ANSWER_REFUSED : LL_MPS_ANSWER_PLAIN;
@@ -63,11 +65,11 @@ int ll_mps_answer_pids(const char *text, pid_t *pids, size_t capacity)
 
 enum ll_mps_status ll_mps_answer_status(const char *text)
 {
-	if (has(text, "fault"))
+	if (contains_text(text, "fault"))
 		return LL_MPS_FAULT;
-	if (has(text, "initializing"))
+	if (contains_text(text, "initializing"))
 		return LL_MPS_INITIALIZING;
-	return has(text, "active") && !has(text, "inactive") ? LL_MPS_ACTIVE : LL_MPS_UNKNOWN;
+	return contains_text(text, "active") && !contains_text(text, "inactive") ? LL_MPS_ACTIVE : LL_MPS_UNKNOWN;
 }
 
 bool ll_mps_answer_percent(const char *text, double *ret_percent)
@@ -142,7 +144,7 @@ bool ll_mps_answer_is_gone(const char *text)
 	while (length && strchr(" \t\r\n", text[length - 1]))
 		length--;
 	size_t start = strspn(text, " \t\r\n");
-	if (length == start + strlen(gone[0]) && begins(text + start, gone[0]))
+	if (length == start + strlen(gone[0]) && begins_with(text + start, gone[0]))
 		return true;
-	return length > strlen(gone[1]) && begins(text + length - strlen(gone[1]), gone[1]);
+	return length > strlen(gone[1]) && begins_with(text + length - strlen(gone[1]), gone[1]);
 }

@@ -1,8 +1,8 @@
 /*
  * answers.h - what the daemon's answers say. Pure: text in, values out. Private to src/mps, and tested by itself.
  *
- * The texts are those of driver 580 (doc/facts.md, "MPS"); where NVIDIA documents a command without its answer the
- * parser takes what can be read and leaves the rest out.
+ * The texts are those of driver 580 (doc/facts.md, "MPS"). NVIDIA documents some commands without their answers. For
+ * these the parser takes what it can read, and ignores the rest.
  */
 #ifndef LOADLINE_MPS_ANSWERS_H
 #define LOADLINE_MPS_ANSWERS_H
@@ -25,35 +25,38 @@ enum ll_mps_answer {
 
 enum ll_mps_answer ll_mps_answer_kind(const char *text);
 
-/* The process ids of a list, one a line. Returns how many there are, of which the first capacity are stored; -1 where a
- * line is no number. */
+/* Reads a list of process ids, one in each line. Returns their number, of which the first `capacity` are stored.
+ * Returns -1 if a line is no number. */
 int ll_mps_answer_pids(const char *text, pid_t *pids, size_t capacity);
 
-/* "ACTIVE", "INITIALIZING", "FAULT", in any case, alone or in a sentence. */
+/* Reads "ACTIVE", "INITIALIZING" or "FAULT", in upper or lower case, alone or in a sentence. */
 enum ll_mps_status ll_mps_answer_status(const char *text);
 
-/* "50.0", "50", "50%". False where the first word is no number. */
+/* Reads "50.0", "50" or "50%". False: the first word is no number. */
 bool ll_mps_answer_percent(const char *text, double *ret_percent);
 
-/* "8G", "8192M", "0": bytes. False otherwise. */
+/* Reads "8G", "8192M" or "0" as bytes. False: the text is something else. */
 bool ll_mps_answer_bytes(const char *text, uint64_t *ret_bytes);
 
-/* The card's limit is told in whole GiB, rounded down, where it is at least that much: whether told means wanted. */
+/* Whether the limit that the daemon reports is the one that was set. The daemon reports limits of 1 GiB and more in
+ * whole GiB, rounded down. */
 bool ll_mps_answer_same_bytes(uint64_t told_bytes, uint64_t wanted_bytes);
 
 /*
- * One row of `ps`: "PID ID SERVER DEVICE NAMESPACE COMMAND [ATTRIBUTES]". False for its heading and for anything else.
- * *rest is moved behind the line.
+ * Reads one row of `ps`: "PID ID SERVER DEVICE NAMESPACE COMMAND [ATTRIBUTES]". False: the line is the heading, or
+ * something else. *rest is moved behind the line.
  */
 bool ll_mps_answer_ps(const char **rest, struct ll_mps_client *ret_client);
 
-/* terminate_client: "0" alone is success. */
+/* Whether terminate_client has succeeded: its answer is "0" alone. */
 bool ll_mps_answer_is_done(const char *text);
 
-/* terminate_client: its last line is CUDA's status, and says that there is no such client (201) or server (1). */
+/* Whether terminate_client found no such client or server. The last line of its answer is then CUDA's status 201
+ * (client) or 1 (server). */
 bool ll_mps_answer_is_gone(const char *text);
 
-/* terminate_client: the daemon takes off another client just now, and will take this one when that is done. */
+/* Whether terminate_client was refused because the daemon is ending another client. It will accept the command when
+ * that is done. */
 bool ll_mps_answer_is_busy(const char *text);
 
 #endif

@@ -13,7 +13,7 @@
 
 enum { VISIBLE_SIZE = 4096 };
 
-/* As the driver reads it: a number, or the beginning of a UUID. */
+/* Reads a word as the driver does: as a number, or as the beginning of a UUID. */
 static const struct ll_card *find_card(const struct ll_driver *driver, const char *word)
 {
 	const struct ll_card *all;
@@ -30,7 +30,7 @@ static const struct ll_card *find_card(const struct ll_driver *driver, const cha
 	return NULL;
 }
 
-/* The first that is not there ends the list: so the driver has it. */
+/* The first word without a card ends the list, as in the driver. */
 static size_t add_visible(const struct ll_driver *driver, char *text, const struct ll_card **cards, size_t capacity)
 {
 	size_t count = 0;

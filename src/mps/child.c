@@ -20,7 +20,7 @@ enum { INPUT_MAX = 4096, OUTPUT_MAX = 1 << 20, FIRST_OTHER_FD = 3, EXEC_FAILED =
 
 #define CLOSE_IN_EXEC (1U << 2) /* CLOSE_RANGE_CLOEXEC, from Linux 5.11 on */
 
-/* Where the kernel has no pidfd (before 5.3, or filtered in a container) the end is looked for this often. */
+/* Time between two looks for the program's end, if the kernel has no pidfd (before 5.3, or filtered in a container). */
 enum { LOOK_MS = 5, REAP_MS = 500 };
 
 static int open_pidfd(pid_t pid)
@@ -35,8 +35,9 @@ static int open_pidfd(pid_t pid)
 }
 
 /*
- * Between fork and exec: nothing but system calls. They close in exec, where they can: a lock of the caller's then
- * holds until the program can be found by its name, even if the caller is killed meanwhile.
+ * Closes all other descriptors. Between fork and exec only system calls are allowed. If the kernel can, the descriptors
+ * are closed in exec: so a lock of the caller holds until the program can be found by its name, even if the caller is
+ * killed meanwhile.
  */
 static void close_others(void)
 {
@@ -50,7 +51,7 @@ static void close_others(void)
 		close(fd);
 }
 
-static void become(const struct ll_mps_child *child, pid_t parent, int in, int out)
+static void exec_child(const struct ll_mps_child *child, pid_t parent, int in, int out)
 {
 	sigset_t none;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -59,7 +60,7 @@ static void become(const struct ll_mps_child *child, pid_t parent, int in, int o
 	if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(out, STDERR_FILENO) < 0)
 		_exit(EXEC_FAILED);
 	close_others();
-	/* What the caller holds back for itself must reach a daemon. */
+	/* A daemon must get signals that the caller blocks. */
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);
@@ -68,7 +69,7 @@ static void become(const struct ll_mps_child *child, pid_t parent, int in, int o
 	_exit(EXEC_FAILED);
 }
 
-/* The whole input fits into the pipe, so it is there before the program is: nobody meets a closed pipe. */
+/* Writes the input before the program starts: all of it fits into the pipe, so nobody writes to a closed pipe. */
 static int make_input(const char *text, int *ret_fd, struct ll_err *err)
 {
 	int ends[2];
@@ -87,7 +88,7 @@ static int make_input(const char *text, int *ret_fd, struct ll_err *err)
 	return 0;
 }
 
-static void drain(int fd, struct ll_strbuf *output)
+static void drain_output(int fd, struct ll_strbuf *output)
 {
 	char buf[4096];
 	ssize_t n;
@@ -97,7 +98,7 @@ static void drain(int fd, struct ll_strbuf *output)
 	}
 }
 
-static bool reap(pid_t pid, int *status)
+static bool reap_child(pid_t pid, int *status)
 {
 	pid_t got = waitpid(pid, status, WNOHANG);
 	return got == pid || (got < 0 && errno == ECHILD);
@@ -111,17 +112,18 @@ static int wait_ms(uint64_t deadline_ns, bool has_pidfd)
 	return (int)(left_ms < most_ms ? left_ms : most_ms);
 }
 
-/* Until it has ended or the deadline has passed. True: ended, and *status is set. */
-static bool follow(pid_t pid, int pidfd, int out, uint64_t deadline_ns, struct ll_strbuf *output, int *status)
+/* Reads output until the program has ended or the deadline has passed. True: it has ended, and *status is set. */
+static bool follow_child(pid_t pid, int pidfd, int out, uint64_t deadline_ns, struct ll_strbuf *output, int *status)
 {
 	struct pollfd fds[2] = {{.fd = out, .events = POLLIN}, {.fd = pidfd, .events = POLLIN}};
 	for (;;) {
 		int n = poll(fds, 2, wait_ms(deadline_ns, pidfd >= 0));
-		drain(out, output);
-		if (fds[0].revents & (POLLHUP | POLLERR)) /* closed by all: only the end is waited for */
+		drain_output(out, output);
+		if (fds[0].revents &
+		    (POLLHUP | POLLERR)) /* all writers have closed it: only the program's end is waited for */
 			fds[0].fd = -1;
-		if (reap(pid, status)) {
-			drain(out, output);
+		if (reap_child(pid, status)) {
+			drain_output(out, output);
 			return true;
 		}
 		if ((n < 0 && errno != EINTR) || ll_now_ns() >= deadline_ns)
@@ -129,14 +131,15 @@ static bool follow(pid_t pid, int pidfd, int out, uint64_t deadline_ns, struct l
 	}
 }
 
-/* One that does not even die (it is inside a driver call) is left to be reaped by whoever comes after us. */
+/* Kills the program. If it does not die (it is inside a driver call), it is left, and init reaps it after this process
+ * has ended. */
 static void kill_and_reap(pid_t pid, int pidfd)
 {
 	int status;
 	uint64_t until_ns = ll_now_ns() + REAP_MS * LL_NS_PER_MS;
 	struct pollfd end = {.fd = pidfd, .events = POLLIN};
 	kill(pid, SIGKILL);
-	while (!reap(pid, &status) && ll_now_ns() < until_ns)
+	while (!reap_child(pid, &status) && ll_now_ns() < until_ns)
 		poll(&end, 1, wait_ms(until_ns, pidfd >= 0));
 }
 
@@ -145,10 +148,10 @@ static int start_child(const struct ll_mps_child *child, int in, int out, pid_t 
 	sigset_t all;
 	sigset_t before;
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before); /* no handler of the caller's runs in the child */
+	pthread_sigmask(SIG_SETMASK, &all, &before); /* so that no signal handler of the caller runs in the child */
 	pid_t parent = getpid(), pid = fork();
 	if (pid == 0)
-		become(child, parent, in, out);
+		exec_child(child, parent, in, out);
 	int code = pid < 0 ? errno : 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (code)
@@ -157,11 +160,11 @@ static int start_child(const struct ll_mps_child *child, int in, int out, pid_t 
 	return 0;
 }
 
-/* Where the output is written, and where it is read: the ends of a pipe, or twice a file in memory. */
+/* Opens the output's two ends, for writing and for reading: a pipe, or a file in memory twice. */
 static int make_output(bool is_file, int ret_ends[2], struct ll_err *err)
 {
 	if (!is_file && pipe2(ret_ends, O_CLOEXEC | O_NONBLOCK) == 0) {
-		/* The program must not meet a full pipe as an error. */
+		/* The writing end blocks, so that a full pipe is no error for the program. */
 		fcntl(ret_ends[1], F_SETFL, 0);
 		return 0;
 	}
@@ -175,7 +178,7 @@ static int make_output(bool is_file, int ret_ends[2], struct ll_err *err)
 	return ll_err_set(err, -code, "MPS: output: %s", strerror(code));
 }
 
-/* One offset serves both sides of the file: it is read from the beginning. */
+/* Both ends of the file share one offset, so the output is read from the beginning. */
 static void read_file(int fd, struct ll_strbuf *output)
 {
 	char buf[4096];
@@ -201,7 +204,7 @@ int ll_mps_child_run(const struct ll_mps_child *child, struct ll_strbuf *output,
 		return rc;
 	int status = 0;
 	LL_SCOPE_CLOSE int pidfd = open_pidfd(pid);
-	bool has_ended = follow(pid, pidfd, child->leaves_daemon ? -1 : out, child->deadline_ns, output, &status);
+	bool has_ended = follow_child(pid, pidfd, child->leaves_daemon ? -1 : out, child->deadline_ns, output, &status);
 	if (!has_ended)
 		kill_and_reap(pid, pidfd);
 	if (child->leaves_daemon)

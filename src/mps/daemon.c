@@ -23,7 +23,7 @@
 
 enum { POLL_MS = 10, QUOTE = 160, CARDS_MAX = 64, FOUND_MAX = 64, UNDO_S = 5 };
 
-/* -1: there is no such file. */
+/* Returns the process id in the file; -1: there is no such file. */
 static pid_t read_pid_file(const struct ll_mps_place *place)
 {
 	char path[LL_MPS_PATH_SIZE + 40];
@@ -54,7 +54,8 @@ bool ll_mps_daemon_has_pipe(const struct ll_mps_place *place)
 	return access(control, F_OK) == 0 || errno != ENOENT;
 }
 
-/* Drivers before 515 write no such file; going through /proc takes milliseconds, so not without a sign of a daemon. */
+/* Drivers before 515 write no file with the process id. A search in /proc takes milliseconds, so it is made only if
+ * there is some other sign of a daemon. */
 static pid_t search_pid(const struct ll_mps_place *place)
 {
 	struct ll_mps_found found[FOUND_MAX];
@@ -88,7 +89,7 @@ int ll_mps_daemon_answers(const struct ll_mps_place *place, uint64_t deadline_ns
 	LL_SCOPE_STRBUF struct ll_strbuf answer = LL_STRBUF_INIT;
 	struct ll_err why = {0};
 	int rc = ll_mps_ask(place, deadline_ns, &answer, &why, "get_server_list");
-	/* Where there is no pipe to answer through, a short time says nothing about a daemon. */
+	/* Without a pipe a daemon cannot answer, so a short wait tells nothing. */
 	if (rc == -ETIMEDOUT && !ll_mps_daemon_has_pipe(place))
 		rc = ll_err_set(&why, -ECONNREFUSED, "no MPS daemon at %s", place->pipe);
 	if (rc && err)
@@ -96,9 +97,10 @@ int ll_mps_daemon_answers(const struct ll_mps_place *place, uint64_t deadline_ns
 	return rc;
 }
 
-/* The program goes to the background by itself; what it prints before is why it does not. */
-static int launch(const struct ll_mps_place *place, const struct ll_mps_start *start, uint64_t deadline_ns,
-		  struct ll_err *err)
+/* Starts the control program, which goes to the background by itself. What it prints before that is the reason why it
+ * failed. */
+static int launch_daemon(const struct ll_mps_place *place, const struct ll_mps_start *start, uint64_t deadline_ns,
+			 struct ll_err *err)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf visible = LL_STRBUF_INIT;
 	LL_SCOPE_STRBUF struct ll_strbuf output = LL_STRBUF_INIT;
@@ -125,7 +127,7 @@ static int launch(const struct ll_mps_place *place, const struct ll_mps_start *s
 	return 0;
 }
 
-/* Until it answers. One that has ended meanwhile has said why in its log. */
+/* Waits until the daemon answers. If it has ended meanwhile, its log has the reason. */
 static int await_answer(const struct ll_mps_place *place, uint64_t deadline_ns, struct ll_mps_daemon *ret_daemon,
 			struct ll_err *err)
 {
@@ -155,7 +157,8 @@ static int await_answer(const struct ll_mps_place *place, uint64_t deadline_ns, 
 	}
 }
 
-/* What it answers is not written down: that a server is there counts. A fresh daemon has no other. */
+/* Waits until the server is there. The answer's text is not documented, so only the list of servers counts. A new
+ * daemon has no other server. */
 static int start_server(const struct ll_mps_place *place, uid_t user, uint64_t deadline_ns, struct ll_err *err)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf answer = LL_STRBUF_INIT;
@@ -182,7 +185,7 @@ static int set_up(const struct ll_mps_place *place, const struct ll_mps_start *s
 				       .card_count = start->count < CARDS_MAX ? start->count : CARDS_MAX};
 	for (size_t i = 0; i < limits.card_count; i++)
 		cards[i] = i;
-	int rc = launch(place, start, deadline_ns, err);
+	int rc = launch_daemon(place, start, deadline_ns, err);
 	*was_refused = rc == -EIO;
 	if (!rc)
 		rc = await_answer(place, deadline_ns, daemon, err);
@@ -211,7 +214,7 @@ int ll_mps_daemon_start(const struct ll_mps_place *place, const struct ll_mps_st
 	}
 	bool was_refused;
 	rc = set_up(place, start, deadline_ns, &daemon, &was_refused, err);
-	/* Where the program would not start a daemon, another caller's may be there by now. */
+	/* If the program refused to start a daemon, another caller may have started one. */
 	if (rc && !was_refused)
 		ll_mps_daemon_stop(place, true, UNDO_S * LL_NS_PER_S, NULL, NULL);
 	if (!rc && ret_daemon)
@@ -223,13 +226,13 @@ int ll_mps_daemon_start(const struct ll_mps_place *place, const struct ll_mps_st
 
 enum { STOP_POLL_MS = 5, AGAIN_MS = 3, PARTY_MAX = 80, NAMED = 8 };
 
-/* The daemon and its servers, by number and start time. */
+/* The daemon and its servers, identified by process id and start time. */
 struct party {
 	struct ll_mps_found items[PARTY_MAX];
 	size_t count;
 };
 
-static void join(struct party *party, pid_t pid, uint64_t start_ticks, bool is_server)
+static void add_member(struct party *party, pid_t pid, uint64_t start_ticks, bool is_server)
 {
 	for (size_t i = 0; i < party->count; i++) {
 		if (party->items[i].pid == pid && party->items[i].start_ticks == start_ticks)
@@ -240,13 +243,13 @@ static void join(struct party *party, pid_t pid, uint64_t start_ticks, bool is_s
 		    (struct ll_mps_found){.pid = pid, .start_ticks = start_ticks, .is_server = is_server};
 }
 
-/* A number of another PID namespace may be anybody's here. */
+/* Adds a server if it is one. A process id of another PID namespace may belong to any process here. */
 static void join_server(struct party *party, pid_t pid)
 {
 	char name[64];
 	ll_mps_process_name(pid, name, sizeof name);
 	if (strcmp(name, "nvidia-cuda-mps-server") == 0)
-		join(party, pid, ll_mps_process_start(pid), true);
+		add_member(party, pid, ll_mps_process_start(pid), true);
 }
 
 static void search_once(struct party *party, const struct ll_mps_place *place)
@@ -255,13 +258,13 @@ static void search_once(struct party *party, const struct ll_mps_place *place)
 	size_t count = ll_mps_search(found, PARTY_MAX);
 	for (size_t i = 0; i < count; i++) {
 		if (strcmp(found[i].pipe, place->pipe) == 0)
-			join(party, found[i].pid, found[i].start_ticks, found[i].is_server);
+			add_member(party, found[i].pid, found[i].start_ticks, found[i].is_server);
 	}
 }
 
 /*
- * Servers that the daemon does not tell: it hangs, or is dead and they are not. And a daemon of which nobody knows,
- * because who started it was killed: while it becomes one, from process to process, a single look may miss it.
+ * Adds servers that the daemon does not report, because it hangs or is dead. Adds also a daemon whose starter was
+ * killed, so that nothing else knows of it. It forks several times while it starts, and a single look may miss it.
  */
 static void join_found(struct party *party, const struct ll_mps_place *place)
 {
@@ -299,7 +302,7 @@ static void signal_all(const struct party *party, int number)
 		ll_mps_process_signal(party->items[i].pid, party->items[i].start_ticks, number);
 }
 
-/* A client has a line for each card. */
+/* Names each client once, although it has a row for each card. */
 static bool is_told(const struct ll_mps_list *list, size_t index)
 {
 	for (size_t i = 0; i < index; i++) {
@@ -324,7 +327,7 @@ static int refuse_clients(const struct ll_mps_list *list, struct ll_err *err)
 	return ll_err_hint(err, "end them first, or use --force, which makes their next CUDA call fail");
 }
 
-/* Without a daemon: servers that it left, and its files. */
+/* There is no daemon: ends the servers that it left, and removes its files. */
 static void remove_files(const struct ll_mps_place *place)
 {
 	static const char *const names[] = {"nvidia-cuda-mps-control.pid", "control", "control_privileged",
@@ -355,7 +358,8 @@ static int say_left(const struct party *party, bool force, struct ll_err *err)
 				      : "a longer --within may help; --force ends it by a signal");
 }
 
-/* It is there, but in a namespace of its own: nothing can be signalled or watched but that nobody answers any more. */
+/* The daemon is in another PID namespace. It cannot be signalled, and its end shows only in that nobody answers any
+ * more. */
 static int stop_unseen(const struct ll_mps_place *place, uint64_t deadline_ns, struct ll_err *err)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf answer = LL_STRBUF_INIT;
@@ -399,14 +403,14 @@ int ll_mps_daemon_stop(const struct ll_mps_place *place, bool force, uint64_t wi
 	if (rc == -ETIMEDOUT && !ll_mps_daemon_has_pipe(place))
 		rc = -ECONNREFUSED;
 	if (is_seen)
-		join(&party, daemon.pid, daemon.start_ticks, false);
+		add_member(&party, daemon.pid, daemon.start_ticks, false);
 	for (size_t i = 0; i < list.server_count; i++)
 		join_server(&party, list.servers[i].pid);
 	join_found(&party, place);
 	if (rc == -ECONNREFUSED && !is_seen)
 		rc = first_alive(&party) && force ? 0 : -ESRCH;
 	else if (rc && force)
-		rc = 0; /* whatever it says: it shall end */
+		rc = 0; /* force: its answer does not matter */
 	if (rc) {
 		if (err)
 			*err = why;

@@ -40,7 +40,7 @@ struct ll_mps_daemon {
 	uid_t owner;
 };
 
-/* Finds the daemon. -ESRCH: there is none: no file, or one that a dead daemon left. */
+/* Finds the daemon. -ESRCH: there is no daemon: there is no file, or a dead daemon left it. */
 int ll_mps_daemon_find(const struct ll_mps_place *place, struct ll_mps_daemon *ret_daemon, struct ll_err *err);
 
 /*

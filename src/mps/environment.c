@@ -111,7 +111,7 @@ int ll_mps_variables_make(const struct ll_mps_place *place, const char *visible,
 	while (environ && environ[others])
 		others++;
 	variables.list = calloc(others + LL_MPS_OWN_VARIABLES + 1, sizeof *variables.list);
-	/* Protocol 2 is what we speak; drivers that know a third follow this variable, older ones do not know it. */
+	/* loadline speaks protocol 2. Drivers that also know protocol 3 follow this variable; older ones ignore it. */
 	bool is_made = variables.list && add_variable(&variables, &count, LL_MPS_PIPE_VARIABLE, place->pipe) &&
 		       add_variable(&variables, &count, LL_MPS_LOG_VARIABLE, place->log) &&
 		       add_variable(&variables, &count, LL_MPS_PROTOCOL_VARIABLE, "2") &&

@@ -18,10 +18,10 @@ struct ll_err;
 #define LL_MPS_PROTOCOL_VARIABLE "CUDA_MPS_PROTOCOL_VERSION"
 
 /*
- * Whether the caller's own variables do what they seem to do. -EINVAL for a percentage that is not above 0 and at most
- * 100, because the driver takes it for 100. -EINVAL for a memory limit that cannot be read, or that names a card which
- * the client cannot see, because the driver then drops every memory limit and says nothing. uuids: the cards that the
- * client will see, in its order.
+ * Checks that the caller's own variables do what they seem to do. -EINVAL for a percentage that is not above 0 and at
+ * most 100, because the driver takes it for 100. -EINVAL for a memory limit that cannot be read, or that names a card
+ * which the client cannot see, because the driver then drops every memory limit and says nothing. uuids: the cards that
+ * the client will see, in its order.
  */
 int ll_mps_environment_check(const char *const *uuids, size_t count, struct ll_err *err);
 

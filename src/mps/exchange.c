@@ -19,21 +19,21 @@ enum { COMMAND_SIZE = 256, QUOTE = 160 };
 
 #define BUSY_PAUSE_NS (20 * LL_NS_PER_MS)
 
-static void trim(struct ll_strbuf *text)
+static void trim_blank_lines(struct ll_strbuf *text)
 {
 	while (text->length && strchr(" \t\r\n", text->buf[text->length - 1]))
 		text->buf[--text->length] = '\0';
 }
 
-/* The first line of an answer: what is quoted to people is one line. */
+/* Returns the first line of an answer: errors quote one line. */
 static int first_line(const char *text)
 {
 	int length = (int)strcspn(text, "\r\n");
 	return length < QUOTE ? length : QUOTE;
 }
 
-static int judge(const struct ll_mps_place *place, const char *command, const struct ll_strbuf *answer, int status,
-		 struct ll_err *err)
+static int judge_answer(const struct ll_mps_place *place, const char *command, const struct ll_strbuf *answer,
+			int status, struct ll_err *err)
 {
 	int verb = (int)strcspn(command, " ");
 	switch (ll_mps_answer_kind(answer->buf)) {
@@ -85,16 +85,16 @@ static int ask_once(const struct ll_mps_place *place, uint64_t deadline_ns, stru
 		rc = ll_err_set(err, -ENOMEM, "MPS: %s", strerror(ENOMEM));
 	if (rc)
 		return rc;
-	trim(answer);
-	return judge(place, command, answer, status, err);
+	trim_blank_lines(answer);
+	return judge_answer(place, command, answer, status, err);
 }
 
 static int ask_in_turn(const struct ll_mps_place *place, uint64_t deadline_ns, struct ll_strbuf *answer,
 		       const char *command, struct ll_err *err)
 {
 	struct ll_err why = {0};
-	LL_SCOPE_CLOSE int turn =
-	    -1; /* without one, as where the directory is another user's, others are in the way at worst */
+	LL_SCOPE_CLOSE int turn = -1; /* without a lock, for instance because the folder is another user's, the daemon
+					 may refuse the command while it listens to others */
 	int rc = ll_mps_lock(place->log, deadline_ns, &turn, &why) == -EAGAIN ? -EAGAIN : 0;
 	while (!rc) {
 		rc = ask_once(place, deadline_ns, answer, command, &why);
@@ -108,7 +108,7 @@ static int ask_in_turn(const struct ll_mps_place *place, uint64_t deadline_ns, s
 	return rc;
 }
 
-static int format(char command[COMMAND_SIZE], const char *fmt, va_list ap, struct ll_err *err)
+static int format_command(char command[COMMAND_SIZE], const char *fmt, va_list ap, struct ll_err *err)
 {
 	int n = vsnprintf(command, COMMAND_SIZE, fmt, ap);
 	if (n < 0 || n >= COMMAND_SIZE || strchr(command, '\n'))
@@ -122,7 +122,7 @@ int ll_mps_ask(const struct ll_mps_place *place, uint64_t deadline_ns, struct ll
 	char command[COMMAND_SIZE];
 	va_list ap;
 	va_start(ap, fmt);
-	int rc = format(command, fmt, ap, err);
+	int rc = format_command(command, fmt, ap, err);
 	va_end(ap);
 	return rc ? rc : ask_in_turn(place, deadline_ns, ret_answer, command, err);
 }
@@ -146,7 +146,7 @@ int ll_mps_order(const struct ll_mps_place *place, uint64_t deadline_ns, double 
 	LL_SCOPE_STRBUF struct ll_strbuf answer = LL_STRBUF_INIT;
 	va_list ap;
 	va_start(ap, fmt);
-	int rc = format(command, fmt, ap, err);
+	int rc = format_command(command, fmt, ap, err);
 	va_end(ap);
 	if (!rc)
 		rc = ask_in_turn(place, deadline_ns, &answer, command, err);

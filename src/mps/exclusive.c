@@ -13,7 +13,7 @@ static int check_empty(const struct ll_card *card, struct ll_err *err)
 	pid_t first = !rc && list.count ? list.items[0].pid : 0;
 	ll_process_list_fini(&list);
 	if (!first)
-		return 0; /* a driver that does not tell is no reason to refuse */
+		return 0; /* if the driver does not tell its processes, the start is not refused */
 	ll_err_set(err, -EBUSY, "card %s: process %d uses it: MPS cannot start beside it in exclusive mode",
 		   card->label, (int)first);
 	return ll_err_hint(err, "end it first, or start without --exclusive");

@@ -19,7 +19,7 @@ static int check_percent(const struct ll_mps_place *place, uint64_t deadline_ns,
 	int rc = ll_mps_ask(place, deadline_ns, &answer, err, "%s", question);
 	if (rc)
 		return rc;
-	/* The daemon may round to what the card can do, but not to something else. */
+	/* The daemon may round the value to one that the card can do, but may not set another value. */
 	if (!ll_mps_answer_percent(answer.buf, &told) || fabs(told - wanted) >= 1)
 		return ll_err_set(err, -EIO, "MPS: active thread percentage: asked for %g, the daemon holds '%.*s'",
 				  wanted, QUOTE, answer.buf);
@@ -118,7 +118,7 @@ int ll_mps_limits_read(const struct ll_mps_place *place, uint64_t deadline_ns, s
 
 /* ---- a client's share of the SMs ---- */
 
-/* Percentages come as tenths; what lies that far beneath a whole number is one. */
+/* Percentages have one decimal. A result that is less than that below a whole number counts as this number. */
 #define ROUNDING 1e-6
 
 unsigned ll_mps_share_sms(unsigned sm_count, double percent)

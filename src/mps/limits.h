@@ -16,22 +16,23 @@
 struct ll_err;
 
 struct ll_mps_limits {
-	double compute_percent; /* active threads of each client; 0: as it is */
-	uint64_t memory_bytes;  /* device memory of each client on each card; 0: as it is. Whole MiB count */
-	const size_t *cards;    /* of the limit of memory: numbers as the daemon shows its cards, from 0 */
+	double compute_percent; /* active threads of each client; 0: not changed */
+	uint64_t memory_bytes;  /* device memory of each client on each card, in whole MiB; 0: not changed */
+	const size_t *cards;    /* the cards that the memory limit is for, by the daemon's numbers, from 0 */
 	size_t card_count;
 };
 
 /*
- * For clients of servers to come, and of the servers in list (NULL: none): each order is followed by asking what
- * holds, for a daemon answers with status 0 in any case. -EIO: the daemon holds another value; errors of ll_mps_ask.
- * Some may be in force
- * then. That the daemon shows these cards is the caller's to know: for one it does not show, it drops every limit.
+ * Sets the limits for clients of later servers, and of the servers in list (NULL: none). The daemon answers with status
+ * 0 in any case, so each command is followed by a question for the value. -EIO: the daemon has another value. Other
+ * errors are those of ll_mps_ask. After an error some limits may be in force. The caller must know that the daemon
+ * shows these cards: for a card that it does not show, it drops every limit.
  */
 int ll_mps_limits_set(const struct ll_mps_place *place, uint64_t deadline_ns, const struct ll_mps_limits *limits,
 		      const struct ll_mps_list *list, struct ll_err *err);
 
-/* What holds for servers to come. A figure that the daemon does not tell is 0. Errors of ll_mps_ask. */
+/* Reads the limits for clients of later servers. A figure that the daemon does not report is 0. Errors of ll_mps_ask.
+ * */
 int ll_mps_limits_read(const struct ll_mps_place *place, uint64_t deadline_ns, size_t card, double *ret_percent,
 		       uint64_t *ret_bytes, struct ll_err *err);
 
@@ -44,10 +45,10 @@ struct ll_strbuf;
  */
 enum { LL_MPS_LEAST_SMS = 8 };
 
-/* Returns the number. sm_count: of the card. */
+/* Returns that number of SMs. sm_count: the card's. */
 unsigned ll_mps_share_sms(unsigned sm_count, double percent);
 
-/* Whether a client gets more than the percentage says. */
+/* Whether a client gets more SMs than the percentage says. */
 bool ll_mps_share_is_floor(unsigned sm_count, double percent);
 
 /* Adds "25 % of card 0's 132 SMs: 32 for each client, because MPS rounds down to pairs of SMs". */

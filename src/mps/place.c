@@ -18,7 +18,7 @@
 #define NVIDIA_LOG "/var/log/nvidia-mps"
 
 static const char program_name[] = "nvidia-cuda-mps-control";
-/* Where drivers put it, for those whose PATH has not all of them. */
+/* Folders in which drivers put the program, for users whose PATH lacks some of them. */
 static const char usual_folders[] =
     "/usr/bin:/usr/sbin:/usr/local/bin:/usr/local/nvidia/bin:/run/current-system/sw/bin";
 
@@ -57,7 +57,7 @@ static bool find_in(const char *folders, char ret_path[LL_MPS_PATH_SIZE])
 	return false;
 }
 
-/* Beside the simulated driver there is none but the simulated one: the real one would start a real daemon. */
+/* With the simulated driver only the simulated program is used: the real one would start a real daemon. */
 static void find_program(bool is_simulated, char ret_path[LL_MPS_PATH_SIZE])
 {
 	if (is_simulated)
@@ -87,7 +87,7 @@ static int put_both(struct ll_mps_place *place, const char *folder, struct ll_er
 	return rc ? rc : put_path(place->log, folder, "/log", err);
 }
 
-static int choose(const char *sim_folder, struct ll_mps_place *place, struct ll_err *err)
+static int choose_default(const char *sim_folder, struct ll_mps_place *place, struct ll_err *err)
 {
 	char folder[LL_MPS_PATH_SIZE];
 	bool is_simulated = sim_folder && *sim_folder;
@@ -105,12 +105,13 @@ int ll_mps_place_find(const char *sim_folder, struct ll_mps_place *ret_place, st
 	const char *pipe = getenv(LL_MPS_PIPE_VARIABLE);
 	const char *log = getenv(LL_MPS_LOG_VARIABLE);
 	struct ll_mps_place place = {.is_named = pipe && *pipe};
-	int rc = choose(sim_folder, &place, err);
+	int rc = choose_default(sim_folder, &place, err);
 	if (!rc && place.is_named)
 		rc = put_path(place.pipe, pipe, "", err);
 	if (!rc && log && *log)
 		rc = put_path(place.log, log, "", err);
-	/* Not NVIDIA's log folder for a pipe folder of one's own: two daemons' logs must not meet. */
+	/* A pipe folder of the user's own gets a log folder beside it, not NVIDIA's: two daemons must not share a log
+	 * folder. */
 	else if (!rc && place.is_named && strcmp(place.pipe, NVIDIA_PIPE) != 0)
 		rc = put_path(place.log, pipe, "/log", err);
 	if (!rc)
@@ -147,7 +148,7 @@ static int check_folder(const char *path, struct ll_err *err)
 			   (unsigned long)st.st_uid, (unsigned long)geteuid());
 		return ll_err_hint(err, "set CUDA_MPS_PIPE_DIRECTORY to a folder of your own");
 	}
-	/* Sticky folders too: whoever may make files here may stand in for the daemon. */
+	/* Sticky folders are refused too: a user who may make files here could pose as the daemon. */
 	if (st.st_mode & (S_IWGRP | S_IWOTH)) {
 		ll_err_set(err, -EPERM, "MPS: %.160s: others may write it (mode %04o)", path,
 			   (unsigned)(st.st_mode & 07777));
@@ -156,7 +157,7 @@ static int check_folder(const char *path, struct ll_err *err)
 	return 0;
 }
 
-/* With its parents; what is there stays as it is. */
+/* Existing folders are not changed. */
 int ll_mps_folder_make(const char *path, unsigned mode, struct ll_err *err)
 {
 	char copy[LL_MPS_PATH_SIZE];

@@ -34,7 +34,7 @@ uint64_t ll_mps_process_start(pid_t pid)
 	char buf[1024];
 	if (pid <= 0 || read_file(pid, "stat", buf, sizeof buf) <= 0)
 		return 0;
-	/* The name is in brackets and may hold anything, brackets too. */
+	/* The name is in brackets, and may contain any character, brackets too. */
 	const char *field = strrchr(buf, ')');
 	if (!field || field[1] != ' ' || field[2] == 'Z' || field[2] == 'X')
 		return 0;
@@ -121,7 +121,7 @@ static bool look_at(pid_t pid, struct ll_mps_found *found)
 	bool is_server = strcmp(name, server_name) == 0;
 	if (!is_server && strcmp(name, control_name) != 0)
 		return false;
-	/* Without -d or -f the control program is no daemon but somebody's command, gone at once. */
+	/* Without -d or -f the control program is no daemon: it runs one command and ends. */
 	*found = (struct ll_mps_found){.pid = pid,
 				       .start_ticks = ll_mps_process_start(pid),
 				       .owner = ll_mps_process_user(pid),

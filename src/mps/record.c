@@ -16,7 +16,7 @@
 
 /* ---- the files of records ---- */
 
-/* FNV-1a: a file name of a fixed length for any path. */
+/* FNV-1a: gives a file name of a fixed length for any path. */
 static uint64_t hash_path(const char *text)
 {
 	uint64_t h = UINT64_C(0xcbf29ce484222325);
@@ -95,7 +95,7 @@ int ll_mps_record_format(const struct ll_mps_record *record, char *ret_text, siz
 		n = snprintf(ret_text + used, size - used, "card %s %s %d\n", card->uuid,
 			     card->is_changed ? "changed" : "kept", (int)card->before);
 	}
-	/* The last line tells a whole file from one that was cut. */
+	/* The last line shows that the file is complete. */
 	if (used < size)
 		n = snprintf(ret_text + used, size - used, "end\n");
 	return n < 0 || used + (size_t)n >= size ? -ENOSPC : 0;

@@ -1,9 +1,9 @@
 /*
- * record.h - what a started daemon has changed, on disk, so that whoever comes later can put it back.
+ * record.h - files that say what the start of a daemon has changed, so that a later command can put it back.
  *
- * One small text file for each place, named after its pipe folder, in ll_mps_state_folder. It is written before
- * anything is changed and removed after everything is put back, each in one step, so a process may be killed at any
- * instruction: a card in a mode that we gave it always has a record that says which mode it had.
+ * There is one small text file for each place, named after its pipe folder, in ll_mps_state_folder. It is written
+ * before anything is changed, and removed after everything is put back, each in one step. So a process may be killed at
+ * any instruction: if loadline changed a card's mode, there is always a record with the former mode.
  */
 #ifndef LOADLINE_MPS_RECORD_H
 #define LOADLINE_MPS_RECORD_H
@@ -22,8 +22,8 @@ enum { LL_MPS_RECORD_CARDS = 64 };
 
 struct ll_mps_record_card {
 	char uuid[LL_UUID_SIZE];
-	bool is_changed;             /* its compute mode is ours to put back */
-	enum ll_compute_mode before; /* what it was */
+	bool is_changed;             /* loadline changed its compute mode and must put it back */
+	enum ll_compute_mode before; /* its compute mode before */
 };
 
 struct ll_mps_record {
@@ -34,22 +34,24 @@ struct ll_mps_record {
 	struct ll_mps_record_card cards[LL_MPS_RECORD_CARDS];
 };
 
-/* Writes it in place of the one that is there. The folder exists. */
+/* Writes the record, in place of an existing one. The folder must exist. */
 int ll_mps_record_write(const char *folder, const struct ll_mps_record *record, struct ll_err *err);
 
-/* The record of the place with this pipe folder. -ENOENT: there is none. -EBADMSG: it cannot be read; the text names
+/* Reads the record of the place with this pipe folder. -ENOENT: there is none. -EBADMSG: it cannot be read; err names
  * the file. */
 int ll_mps_record_read(const char *folder, const char *pipe, struct ll_mps_record *ret_record, struct ll_err *err);
 
 void ll_mps_record_remove(const char *folder, const char *pipe);
 
 /*
- * All records of the folder, for free(3); a folder that is not there has none. -EBADMSG: one of them cannot be read;
- * which mode its cards had is not known then, so it has to be seen to by a person, and nothing is started over it.
+ * Reads all records of the folder, for free(3). A folder that does not exist has none. -EBADMSG: a record cannot be
+ * read. Then the former modes of its cards are not known. A person must look at them, and nothing is started until
+ * then.
  */
 int ll_mps_record_list(const char *folder, struct ll_mps_record **ret_records, size_t *ret_count, struct ll_err *err);
 
-/* As text and back, without a file. text is size bytes; -ENOSPC. -EBADMSG. */
+/* Make text of a record, and read it back. -ENOSPC: the text does not fit into size bytes. -EBADMSG: the text is no
+ * record. */
 int ll_mps_record_format(const struct ll_mps_record *record, char *ret_text, size_t size);
 int ll_mps_record_parse(const char *text, struct ll_mps_record *ret_record);
 

@@ -38,13 +38,14 @@ const char *ll_mps_status_text(enum ll_mps_status status)
 	return "unknown";
 }
 
-/* A daemon that is gone or hangs ends the reading; a single question that it does not answer does not. */
+/* Whether the reading must end. It ends if the daemon is gone or hangs, but not if the daemon does not answer a single
+ * question. */
 static bool is_final(int rc)
 {
 	return rc == -ETIMEDOUT || rc == -ECONNREFUSED || rc == -ENOENT || rc == -ENOMEM;
 }
 
-/* pid 0: the command has none. What it does not answer is an empty answer. */
+/* Asks with a process id; 0: the command has none. A question that the daemon does not answer gives an empty answer. */
 static int ask_softly(const struct ll_mps_place *place, uint64_t deadline_ns, struct ll_strbuf *answer,
 		      const char *verb, pid_t pid, struct ll_err *err)
 {
@@ -95,7 +96,7 @@ static bool has_client(const struct ll_mps_list *list, pid_t server, pid_t pid)
 	return false;
 }
 
-/* What get_client_list has and `ps` had not: older drivers have no `ps`. */
+/* Adds clients of get_client_list that `ps` did not list: older drivers have no `ps`. */
 static int add_listed(const struct ll_mps_place *place, uint64_t deadline_ns, pid_t server, struct ll_mps_list *list,
 		      struct ll_err *err)
 {
@@ -114,7 +115,7 @@ static int add_listed(const struct ll_mps_place *place, uint64_t deadline_ns, pi
 	return rc;
 }
 
-/* `ps` knows the cards and the commands. */
+/* Adds the clients that `ps` lists, with their cards and commands. */
 static int add_shown(const char *text, pid_t server, struct ll_mps_list *list, struct ll_err *err)
 {
 	int rc = 0;
@@ -185,7 +186,7 @@ static int find_server(const struct ll_mps_list *list, pid_t client, pid_t *ret_
 	return ll_err_hint(err, list->client_count ? "clients are %s" : "there are no clients%s", others.buf);
 }
 
-/* One try. 0, or what was wrong with it, worded. */
+/* Tries once. Returns 0, or an error with its reason in err. */
 static int try_once(const struct ll_mps_place *place, pid_t server, pid_t client, uint64_t deadline_ns,
 		    struct ll_err *err)
 {

@@ -31,21 +31,22 @@ struct ll_mps_client {
 struct ll_mps_server {
 	pid_t pid;
 	enum ll_mps_status status;
-	uid_t user;             /* whose clients it serves; (uid_t)-1 where /proc does not tell */
-	double compute_percent; /* of clients to come; 0 unknown */
+	uid_t user;             /* whose clients it serves; (uid_t)-1: not known */
+	double compute_percent; /* limit of later clients; 0: not known */
 };
 
 /* Zeroed before first use; fini frees and zeroes. */
 struct ll_mps_list {
 	struct ll_mps_server *servers;
 	size_t server_count;
-	struct ll_mps_client *clients; /* ordered by server, then as told */
+	struct ll_mps_client *clients; /* ordered by server, then as the daemon lists them */
 	size_t client_count;
 };
 
 void ll_mps_list_fini(struct ll_mps_list *list);
 
-/* Asks for all of it; list is emptied first. Errors of ll_mps_ask; a server that ends meanwhile is left out. */
+/* Reads the daemon's servers and clients. The list is emptied first. Errors of ll_mps_ask. A server that ends meanwhile
+ * is left out. */
 int ll_mps_list_read(const struct ll_mps_place *place, uint64_t deadline_ns, struct ll_mps_list *list,
 		     struct ll_err *err);
 

@@ -21,7 +21,7 @@ static bool is_leftover(const struct ll_mps_record *record)
 	return ll_mps_daemon_find(&place, &daemon, NULL) == -ESRCH;
 }
 
-/* The record goes only when all its modes are as they were. */
+/* Puts the modes back, and removes the record if all of them are as before. */
 static int put_back(const struct ll_mps_session *session, const struct ll_mps_record *record, size_t *restored,
 		    struct ll_err *err)
 {
@@ -31,7 +31,7 @@ static int put_back(const struct ll_mps_session *session, const struct ll_mps_re
 	return rc;
 }
 
-static int mend(const struct ll_mps_session *session, size_t *restored, struct ll_err *err)
+static int restore_leftovers(const struct ll_mps_session *session, size_t *restored, struct ll_err *err)
 {
 	LL_SCOPE_FREE struct ll_mps_record *records = NULL;
 	size_t count = 0;
@@ -43,7 +43,7 @@ static int mend(const struct ll_mps_session *session, size_t *restored, struct l
 	return rc;
 }
 
-/* After mending, other records are those of living daemons. */
+/* Leftovers have been restored before, so all other records are of living daemons. */
 static int check_others(const struct ll_mps_session *session, const struct ll_mps_wish *wish, struct ll_err *err)
 {
 	LL_SCOPE_FREE struct ll_mps_record *records = NULL;
@@ -78,8 +78,8 @@ static int check_modes(const struct ll_mps_wish *wish, struct ll_err *err)
 	return 0;
 }
 
-static int plan(const struct ll_mps_session *session, const struct ll_mps_wish *wish, struct ll_mps_record *record,
-		struct ll_err *err)
+static int plan_record(const struct ll_mps_session *session, const struct ll_mps_wish *wish,
+		       struct ll_mps_record *record, struct ll_err *err)
 {
 	*record = (struct ll_mps_record){.card_count = wish->count};
 	memcpy(record->pipe, session->place->pipe, sizeof record->pipe);
@@ -119,8 +119,10 @@ static int start_daemon(const struct ll_mps_session *session, const struct ll_mp
 	return rc;
 }
 
-/* What went wrong is told; that it could not be undone either is more important. */
-static int undo(const struct ll_mps_session *session, const struct ll_mps_record *record, int rc, struct ll_err *err)
+/* Undoes a start that failed with rc. err keeps the reason of the failure. If undoing fails too, that reason comes
+ * first, because it is more important. */
+static int undo_start(const struct ll_mps_session *session, const struct ll_mps_record *record, int rc,
+		      struct ll_err *err)
 {
 	size_t restored = 0;
 	struct ll_err why = {0};
@@ -142,9 +144,9 @@ static int start_locked(const struct ll_mps_session *session, const struct ll_mp
 			   session->place->pipe);
 		return ll_err_hint(err, "`loadline mps status` shows it, `loadline mps stop` ends it");
 	}
-	int rc = mend(session, &restored, err);
+	int rc = restore_leftovers(session, &restored, err);
 	if (!rc)
-		rc = plan(session, wish, &record, err);
+		rc = plan_record(session, wish, &record, err);
 	if (!rc)
 		rc = ll_mps_record_write(session->folder, &record, err);
 	if (rc)
@@ -153,7 +155,7 @@ static int start_locked(const struct ll_mps_session *session, const struct ll_mp
 	if (!rc)
 		rc = start_daemon(session, wish, deadline_ns, &record, &daemon, err);
 	if (rc)
-		return undo(session, &record, rc, err);
+		return undo_start(session, &record, rc, err);
 	if (ret_daemon)
 		*ret_daemon = daemon;
 	return 0;
@@ -190,8 +192,8 @@ int ll_mps_session_stop(const struct ll_mps_session *session, bool force, uint64
 	uint64_t now_ns = ll_now_ns();
 	int ended = ll_mps_daemon_stop(session->place, force, deadline_ns > now_ns ? deadline_ns - now_ns : 0,
 				       &stopped.was_signalled, &why);
-	/* Also when this one does not end: what others left has nothing to do with it. */
-	rc = mend(session, &stopped.restored, err);
+	/* Leftovers of other daemons are restored even if this daemon does not end. */
+	rc = restore_leftovers(session, &stopped.restored, err);
 	if (ended == -ESRCH && (stopped.restored || rc)) {
 		stopped.had_daemon = false;
 		ended = 0;

@@ -1,12 +1,12 @@
 /*
- * session.h - `mps start` and `mps stop` as a whole: record, compute modes, daemon, in an order that can be broken off
- * anywhere.
+ * session.h - `mps start` and `mps stop` as a whole: the record, the compute modes and the daemon, in an order that may
+ * be interrupted at any step.
  *
  *     start:  write the record -> set the modes -> start the daemon -> write its number into the record
  *     stop:   end the daemon -> put the modes back -> remove the record
  *
- * A record whose daemon is gone is a leftover: whoever starts or stops next puts its modes back first. All of it is
- * done under a lock on the records' folder.
+ * A record whose daemon is gone is a leftover. The next start or stop puts its modes back first. All of this is done
+ * under a lock on the records' folder.
  */
 #ifndef LOADLINE_MPS_SESSION_H
 #define LOADLINE_MPS_SESSION_H
@@ -20,12 +20,12 @@
 
 struct ll_mps_session {
 	const struct ll_driver *driver;
-	const char *folder; /* of the records; made if it is not there */
+	const char *folder; /* of the records; it is made if it does not exist */
 	const struct ll_mps_place *place;
 };
 
 struct ll_mps_wish {
-	const struct ll_card *const *cards; /* which the daemon shows, in this order; at least one */
+	const struct ll_card *const *cards; /* the cards that the daemon shows, in this order; at least one */
 	size_t count;
 	bool is_exclusive; /* put them into exclusive-process mode */
 	double compute_percent;
@@ -35,27 +35,28 @@ struct ll_mps_wish {
 };
 
 struct ll_mps_stopped {
-	bool had_daemon;    /* there was one */
-	bool was_signalled; /* it did not end when asked, and was ended by signals: only with force */
+	bool had_daemon;    /* a daemon was running */
+	bool was_signalled; /* with force: the daemon did not end when asked, and was ended by signals */
 	size_t restored;    /* cards whose compute mode was put back */
 };
 
 /*
- * Errors of ll_mps_daemon_start, ll_mps_exclusive_plan and _set; -EBUSY also where another daemon has a card in
- * exclusive mode, or a card is in prohibited mode. When it fails everything is as it was, unless the text says
- * otherwise.
+ * Starts a daemon. Errors of ll_mps_daemon_start, ll_mps_exclusive_plan and ll_mps_exclusive_set. -EBUSY also if
+ * another daemon has a card in exclusive mode, or if a card is in prohibited mode. After an error everything is as
+ * before, unless err says otherwise.
  */
 int ll_mps_session_start(const struct ll_mps_session *session, const struct ll_mps_wish *wish, uint64_t within_ns,
 			 struct ll_mps_daemon *ret_daemon, struct ll_err *err);
 
 /*
- * Ends the daemon at the place and puts back what leftovers of this user say. Errors of ll_mps_daemon_stop, after which
- * the modes of its cards stay, for it may still be at work; -ESRCH only where there was nothing to put back either.
+ * Ends the daemon at the place, and puts back the modes of this user's leftovers. Errors of ll_mps_daemon_stop; after
+ * these the modes of its cards stay, because the daemon may still be at work. -ESRCH only if there was nothing to put
+ * back either.
  */
 int ll_mps_session_stop(const struct ll_mps_session *session, bool force, uint64_t within_ns,
 			struct ll_mps_stopped *ret_stopped, struct ll_err *err);
 
-/* The records whose daemon is gone and that have cards in exclusive mode still; for free(3). */
+/* Gives the records, for free(3), whose daemon is gone and which still have cards in exclusive mode. */
 int ll_mps_session_leftovers(const struct ll_mps_session *session, struct ll_mps_record **ret_records,
 			     size_t *ret_count, struct ll_err *err);
 

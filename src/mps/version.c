@@ -20,7 +20,8 @@ int ll_mps_version_read(const struct ll_mps_place *place, uint64_t deadline_ns, 
 		version.protocol = 3;
 	if (!is_final(rc) && version.protocol == 2) {
 		rc = ll_mps_ask(place, deadline_ns, partitions, &why, "lspart");
-		/* A refusal is known: it has them, but was not started with them. */
+		/* A refusal means that the daemon knows the command: it has static partitions, but was started without
+		 * them. */
 		version.has_static_partitions = rc != -EOPNOTSUPP;
 	}
 	if (is_final(rc)) {

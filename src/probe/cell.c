@@ -7,7 +7,7 @@ struct list {
 	size_t count, capacity;
 };
 
-static void add(struct list *list, struct ll_probe_cell cell)
+static void add_cell(struct list *list, struct ll_probe_cell cell)
 {
 	if (list->cells && list->count < list->capacity)
 		list->cells[list->count] = cell;
@@ -22,11 +22,11 @@ static void add_grids(struct list *list, const struct ll_probe_choice *choice, s
 		cell.is_full = is_full != 0;
 		cell.has_priorities = false;
 		if (choice->equal)
-			add(list, cell);
+			add_cell(list, cell);
 		cell.has_priorities = true;
 		bool has_own_streams = cell.parallel != LL_PROBE_PER_THREAD && cell.parallel != LL_PROBE_LEGACY;
 		if (choice->different && has_own_streams)
-			add(list, cell);
+			add_cell(list, cell);
 	}
 }
 

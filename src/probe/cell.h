@@ -1,5 +1,5 @@
 /*
- * cell.h - the matrix of experiments: which parties, under what, at what priority, how large, over how many hardware
+ * cell.h - the matrix of experiments: which parties, under what, at which priority, how large, over how many hardware
  * queues. Pure.
  */
 #ifndef LOADLINE_PROBE_CELL_H
@@ -50,9 +50,9 @@ struct ll_probe_choice {
 };
 
 /*
- * The chosen cells in the order in which they are measured: those that need the same environment stand together.
- * Default streams have no priority to choose, so these cells exist for equal ones only. Fills cells, which
- * may be NULL, up to capacity; returns how many there are.
+ * Gives the chosen cells in the order in which they are measured: cells that need the same environment are together.
+ * Default streams have no priorities, so their cells exist with equal priorities only. Fills cells, which may be NULL,
+ * up to capacity. Returns the number of cells.
  */
 size_t ll_probe_cells(const struct ll_probe_choice *choice, struct ll_probe_cell *cells, size_t capacity);
 

@@ -43,7 +43,7 @@ static bool is_changed(const char *variable, const char *const *wishes)
 	return false;
 }
 
-/* Ours with the wishes; the strings stay where they are. */
+/* Makes this process's environment with the wanted changes. The strings are not copied. */
 static const char **make_environment(const char *const *wishes)
 {
 	size_t count = 0, kept = 0;
@@ -65,7 +65,7 @@ static const char **make_environment(const char *const *wishes)
 	return environment;
 }
 
-/* Out of the way of the numbers that the process expects. */
+/* Moves a descriptor to a number that the process does not expect for another one. */
 static int set_fds(posix_spawn_file_actions_t *actions, const int fds[3])
 {
 	int rc = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDWR, 0);
@@ -160,12 +160,12 @@ struct ll_probe_crew {
 	size_t count;
 };
 
-static int fail(struct ll_err *err, const char *what)
+static int fail_with_errno(struct ll_err *err, const char *what)
 {
 	return ll_err_set(err, -errno, "%s: %s", what, strerror(errno));
 }
 
-static uint64_t within(const struct ll_probe_crew *crew, uint64_t usual_ns)
+static uint64_t time_limit_ns(const struct ll_probe_crew *crew, uint64_t usual_ns)
 {
 	return crew->config.order_within_ns ? crew->config.order_within_ns : usual_ns;
 }
@@ -176,10 +176,10 @@ static int make_page(struct ll_probe_crew *crew, struct ll_err *err)
 	crew->answer_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	crew->page_fd = memfd_create("loadline-probe", MFD_CLOEXEC);
 	if (crew->answer_fd < 0 || crew->page_fd < 0 || ftruncate(crew->page_fd, sizeof *crew->page) < 0)
-		return fail(err, what);
+		return fail_with_errno(err, what);
 	void *memory = mmap(NULL, sizeof *crew->page, PROT_READ | PROT_WRITE, MAP_SHARED, crew->page_fd, 0);
 	if (memory == MAP_FAILED)
-		return fail(err, what);
+		return fail_with_errno(err, what);
 	crew->page = memory;
 	crew->page->parent = getpid();
 	snprintf(crew->page->card_uuid, sizeof crew->page->card_uuid, "%s", crew->config.card->uuid);
@@ -190,7 +190,7 @@ int ll_probe_crew_open(const struct ll_probe_crew_config *config, struct ll_prob
 {
 	struct ll_probe_crew *crew = calloc(1, sizeof *crew);
 	if (!crew)
-		return fail(err, "the probe's processes");
+		return fail_with_errno(err, "the probe's processes");
 	crew->config = *config;
 	int rc = make_page(crew, err);
 	if (rc < 0)
@@ -202,7 +202,7 @@ int ll_probe_crew_open(const struct ll_probe_crew_config *config, struct ll_prob
 
 /* ---- waiting ---- */
 
-/* All have answered; or one has failed, whom the others may be waiting for. */
+/* Whether all have answered, or one has failed: the others may be waiting for that one. */
 static bool is_settled(const struct ll_probe_crew *crew, uint32_t members)
 {
 	bool is_waiting = false;
@@ -231,7 +231,7 @@ static int look_at_dead(struct ll_probe_crew *crew, const struct pollfd *fds, st
 	return 0;
 }
 
-/* Until every one of these members has answered. */
+/* Waits until every one of these members has answered. */
 static int wait_settled(struct ll_probe_crew *crew, uint32_t members, uint64_t within_ns, struct ll_err *err)
 {
 	uint64_t deadline_ns = ll_now_ns() + within_ns;
@@ -286,7 +286,7 @@ int ll_probe_crew_add(struct ll_probe_crew *crew, struct ll_err *err)
 	atomic_store(&crew->page->seats[seat].state, LL_PROBE_STARTING);
 	spawn.call_fd = eventfd(0, EFD_CLOEXEC);
 	if (spawn.call_fd < 0)
-		return fail(err, "start the probe's process");
+		return fail_with_errno(err, "start the probe's process");
 	int rc = spawn_worker(&spawn, &member->pid, &member->pid_fd, err);
 	if (rc < 0) {
 		close(spawn.call_fd);
@@ -316,12 +316,12 @@ uint32_t ll_probe_crew_sms(const struct ll_probe_crew *crew)
 	return crew->page->seats[0].sm_count;
 }
 
-/* Asked first: a client of MPS that is killed leaves its server work to do. */
+/* Processes are asked to end before they are killed: if a client of MPS is killed, its server has work to clean up. */
 void ll_probe_crew_close(struct ll_probe_crew *crew)
 {
 	if (!crew)
 		return;
-	uint64_t deadline_ns = ll_now_ns() + within(crew, END_WITHIN_NS);
+	uint64_t deadline_ns = ll_now_ns() + time_limit_ns(crew, END_WITHIN_NS);
 	for (size_t i = 0; i < crew->count; i++) {
 		if (crew->members[i].pid)
 			call_member(crew, i, LL_PROBE_CALL_END);
@@ -350,7 +350,7 @@ void ll_probe_crew_close(struct ll_probe_crew *crew)
 
 /* ---- orders ---- */
 
-static int prepare(struct ll_probe_crew *crew, const struct ll_probe_order *order, struct ll_err *err)
+static int prepare_order(struct ll_probe_crew *crew, const struct ll_probe_order *order, struct ll_err *err)
 {
 	pthread_barrierattr_t attr;
 	pthread_barrierattr_init(&attr);
@@ -377,7 +377,7 @@ int ll_probe_crew_run(struct ll_probe_crew *crew, const struct ll_probe_order *o
 		      const struct ll_probe_kernel **ret_kernels, struct ll_err *err)
 {
 	uint32_t members = 0;
-	int rc = prepare(crew, order, err);
+	int rc = prepare_order(crew, order, err);
 	if (rc < 0)
 		return rc;
 	for (uint32_t i = 0; i < order->party_count; i++)
@@ -390,7 +390,7 @@ int ll_probe_crew_run(struct ll_probe_crew *crew, const struct ll_probe_order *o
 		if (members >> i & 1)
 			call_member(crew, i, LL_PROBE_CALL_RUN);
 	}
-	rc = wait_settled(crew, members, within(crew, RUN_WITHIN_NS + 20 * time_of(order)), err);
+	rc = wait_settled(crew, members, time_limit_ns(crew, RUN_WITHIN_NS + 20 * time_of(order)), err);
 	for (size_t i = 0; rc == 0 && i < crew->count; i++) {
 		const struct ll_probe_seat *seat = &crew->page->seats[i];
 		if (members >> i & 1 && atomic_load(&seat->state) == LL_PROBE_FAILED)

@@ -9,9 +9,9 @@
 
 extern const unsigned char ll_timeline_ptx[];
 
-/* Between the meeting and the start: for the slowest to wake up. */
+/* Time between the barrier and the start, in which the slowest thread wakes up. */
 #define GO_AFTER_NS (300 * LL_NS_PER_US)
-/* The last part of it is waited for awake: a sleeper is late by as much. */
+/* For the last part of that time threads spin, because a sleeping thread would wake up late by as much. */
 #define AWAKE_NS (80 * LL_NS_PER_US)
 #define WARM_UP_NS (1 * LL_NS_PER_US)
 
@@ -66,8 +66,8 @@ static uint64_t records_bytes(const struct ll_probe_device *device, uint32_t blo
 	return rounds_of(device, blocks) * sizeof(struct ll_probe_trace) + blocks * sizeof(struct ll_probe_block);
 }
 
-static ll_cu_result launch(const struct ll_probe_device *device, uint32_t blocks, uint32_t threads, uint64_t length_ns,
-			   uint64_t offset, struct ll_cu_stream *stream)
+static ll_cu_result launch_kernel(const struct ll_probe_device *device, uint32_t blocks, uint32_t threads,
+				  uint64_t length_ns, uint64_t offset, struct ll_cu_stream *stream)
 {
 	ll_cu_deviceptr traces = device->memory + offset;
 	ll_cu_deviceptr block_list = traces + rounds_of(device, blocks) * sizeof(struct ll_probe_trace);
@@ -79,7 +79,7 @@ static ll_cu_result launch(const struct ll_probe_device *device, uint32_t blocks
 /* The first launch of a kernel, and the first into a stream, take milliseconds. */
 static ll_cu_result warm_up(const struct ll_probe_device *device, struct ll_cu_stream *stream)
 {
-	ll_cu_result status = launch(device, 1, TINY_THREADS, WARM_UP_NS, 0, stream);
+	ll_cu_result status = launch_kernel(device, 1, TINY_THREADS, WARM_UP_NS, 0, stream);
 	return status == LL_CUDA_SUCCESS ? device->cuda->cuStreamSynchronize(stream) : status;
 }
 
@@ -158,7 +158,7 @@ static int make_room(struct order_run *run, struct ll_err *err)
 	return status == LL_CUDA_SUCCESS ? 0 : ll_cuda_fail(cuda, status, err, "make room for records");
 }
 
-static void note(struct party_run *party, ll_cu_result status, const char *what)
+static void note_failure(struct party_run *party, ll_cu_result status, const char *what)
 {
 	if (status != LL_CUDA_SUCCESS && party->status == LL_CUDA_SUCCESS) {
 		party->status = status;
@@ -178,19 +178,20 @@ static void open_stream(struct party_run *party)
 	if (wish->stream != LL_PROBE_OWN_STREAM)
 		party->stream = wish->stream == LL_PROBE_LEGACY_STREAM ? LL_CU_STREAM_LEGACY : LL_CU_STREAM_PER_THREAD;
 	else
-		note(party,
-		     device->cuda->cuStreamCreateWithPriority(&party->stream, LL_CU_STREAM_NON_BLOCKING, priority),
-		     "make a stream");
+		note_failure(
+		    party,
+		    device->cuda->cuStreamCreateWithPriority(&party->stream, LL_CU_STREAM_NON_BLOCKING, priority),
+		    "make a stream");
 	if (party->status == LL_CUDA_SUCCESS)
-		note(party, warm_up(device, party->stream), "run a first kernel in a stream");
+		note_failure(party, warm_up(device, party->stream), "run a first kernel in a stream");
 }
 
 /* All of the order's threads, here and in other processes, leave at the same moment. */
-static void meet(struct ll_probe_page *page)
+static void wait_for_start(struct ll_probe_page *page)
 {
 	uint64_t none = 0;
 	pthread_barrier_wait(&page->start);
-	/* The first to wake up says when. */
+	/* The first thread to wake up sets the time. */
 	atomic_compare_exchange_strong(&page->go_ns, &none, ll_now_ns() + GO_AFTER_NS);
 	uint64_t go_ns = atomic_load(&page->go_ns);
 	ll_sleep_until_ns(go_ns - AWAKE_NS);
@@ -208,10 +209,10 @@ static void launch_script(struct order_run *run, const struct party_run *only)
 		if (!is_mine(run, i) || (only ? party != only : party->has_thread) || party->status != LL_CUDA_SUCCESS)
 			continue;
 		uint32_t threads = wish->size == LL_PROBE_SIZE_TINY ? TINY_THREADS : LL_PROBE_FULL_THREADS;
-		note(party,
-		     launch(run->device, blocks_of(run->device, wish), threads, wish->length_ns, run->offsets[i],
-			    party->stream),
-		     "launch a kernel");
+		note_failure(party,
+			     launch_kernel(run->device, blocks_of(run->device, wish), threads, wish->length_ns,
+					   run->offsets[i], party->stream),
+			     "launch a kernel");
 	}
 }
 
@@ -220,7 +221,7 @@ static void finish_stream(struct party_run *party)
 	const struct ll_cuda *cuda = party->run->device->cuda;
 	if (!party->stream)
 		return;
-	note(party, cuda->cuStreamSynchronize(party->stream), "wait for a kernel");
+	note_failure(party, cuda->cuStreamSynchronize(party->stream), "wait for a kernel");
 	if (party->stream != LL_CU_STREAM_PER_THREAD && party->stream != LL_CU_STREAM_LEGACY)
 		cuda->cuStreamDestroy(party->stream);
 }
@@ -229,10 +230,10 @@ static void *party_main(void *arg)
 {
 	struct party_run *party = arg;
 	const struct ll_probe_device *device = party->run->device;
-	note(party, device->cuda->cuCtxSetCurrent(device->context), "use the context in a thread");
+	note_failure(party, device->cuda->cuCtxSetCurrent(device->context), "use the context in a thread");
 	if (party->status == LL_CUDA_SUCCESS)
 		open_stream(party);
-	meet(party->run->page);
+	wait_for_start(party->run->page);
 	if (party->status == LL_CUDA_SUCCESS)
 		launch_script(party->run, party);
 	finish_stream(party);
@@ -271,7 +272,7 @@ static void run_without_threads(struct order_run *run)
 	}
 	if (!own)
 		return;
-	meet(run->page);
+	wait_for_start(run->page);
 	launch_script(run, NULL);
 	for (uint32_t i = 0; i < count; i++) {
 		if (is_own_party(run, i, false))

@@ -1,8 +1,9 @@
 /*
- * device.h - a worker's side of the card: a context, the kernel, and the carrying out of an order's script.
+ * device.h - a worker's side of the card: a context, the kernel, and the execution of an order.
  *
- * The context is one as most programs have it: nothing of it is made smaller, so that its memory is what theirs is.
- * Records are in the card's own memory and are copied when all is over, so that writing them disturbs nothing.
+ * The context is like that of most programs: nothing in it is made smaller, so it takes as much memory as theirs.
+ * Records are in the card's own memory, and are copied when all kernels have ended, so that writing them disturbs
+ * nothing.
  */
 #ifndef LOADLINE_PROBE_DEVICE_H
 #define LOADLINE_PROBE_DEVICE_H

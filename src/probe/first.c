@@ -13,7 +13,7 @@ struct first_run {
 	ll_cu_deviceptr numbers;
 };
 
-static ll_cu_result launch(const struct first_run *run, uint32_t blocks, int32_t numbers[LL_FIRST_NUMBERS])
+static ll_cu_result launch_blocks(const struct first_run *run, uint32_t blocks, int32_t numbers[LL_FIRST_NUMBERS])
 {
 	const struct ll_cuda *cuda = run->cuda;
 	ll_cu_deviceptr out = run->numbers;
@@ -27,7 +27,7 @@ static ll_cu_result launch(const struct first_run *run, uint32_t blocks, int32_t
 					 : status;
 }
 
-static int prepare(struct first_run *run, const struct ll_card *card, struct ll_err *err)
+static int prepare_run(struct first_run *run, const struct ll_card *card, struct ll_err *err)
 {
 	ll_cu_device device;
 	struct ll_cu_module *module;
@@ -55,11 +55,11 @@ int ll_probe_first_run(const struct ll_card *card, struct ll_probe_first *ret_fi
 	    .threads = LL_FIRST_THREADS,
 	    .enough_blocks = LL_FIRST_NUMBERS / LL_FIRST_THREADS,
 	};
-	int rc = prepare(&run, card, err);
+	int rc = prepare_run(&run, card, err);
 	if (rc == 0) {
-		ll_cu_result status = launch(&run, first.blocks, first.numbers);
+		ll_cu_result status = launch_blocks(&run, first.blocks, first.numbers);
 		if (status == LL_CUDA_SUCCESS)
-			status = launch(&run, first.enough_blocks, first.enough);
+			status = launch_blocks(&run, first.enough_blocks, first.enough);
 		if (status != LL_CUDA_SUCCESS)
 			rc = ll_cuda_fail(run.cuda, status, err, "card %s: the first kernel", card->label);
 	}

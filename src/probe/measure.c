@@ -121,7 +121,7 @@ static int run_cell(struct measuring *m, struct ll_probe_result *result, struct 
 	return 0;
 }
 
-static void refuse(struct ll_probe_result *result, const char *why)
+static void refuse_cell(struct ll_probe_result *result, const char *why)
 {
 	result->word = LL_PROBE_REFUSED;
 	result->runs = result->agreeing = 1;
@@ -149,8 +149,8 @@ static void note_memory(struct measuring *m)
 	m->used_last_bytes = now_bytes;
 }
 
-/* As many processes as the cell needs; a refused one is there, too. */
-static int man(struct measuring *m, uint32_t workers, struct ll_err *err)
+/* Starts as many processes as the cell needs. A refused process counts too. */
+static int add_workers(struct measuring *m, uint32_t workers, struct ll_err *err)
 {
 	int rc = 0;
 	while (rc == 0 && ll_probe_crew_count(m->crew) < workers && !ll_probe_crew_refusal(m->crew, workers)) {
@@ -164,13 +164,13 @@ static int man(struct measuring *m, uint32_t workers, struct ll_err *err)
 static int measure_cell(struct measuring *m, struct ll_probe_result *result, struct ll_err *err)
 {
 	uint32_t workers = ll_probe_order_workers(&result->cell, result->load.parties);
-	int rc = man(m, workers, err);
+	int rc = add_workers(m, workers, err);
 	if (rc < 0)
 		return rc;
 	const char *why = ll_probe_crew_refusal(m->crew, workers);
 	if (!why)
 		return run_cell(m, result, err);
-	refuse(result, why);
+	refuse_cell(result, why);
 	return 0;
 }
 
@@ -181,7 +181,7 @@ static void keep_memory(const struct measuring *m)
 	for (size_t i = 0; i < LL_PROBE_CHOICES; i++) {
 		struct ll_probe_memory *memory = &m->memories[i];
 		if (memory->is_known && ll_probe_under_same(memory->under, m->memory.under))
-			return; /* the first measured stands: connections make no difference to it */
+			return; /* the first figures count: connections make no difference to them */
 		if (!memory->is_known) {
 			*memory = m->memory;
 			return;
@@ -198,8 +198,8 @@ static size_t group_length(const struct ll_probe_plan *plan, size_t from)
 	return to - from;
 }
 
-static int skip(const struct measuring *m, struct ll_probe_result *results, size_t count, const char *why,
-		struct ll_err *err)
+static int skip_cells(const struct measuring *m, struct ll_probe_result *results, size_t count, const char *why,
+		      struct ll_err *err)
 {
 	int rc = 0;
 	for (size_t i = 0; rc == 0 && i < count; i++) {
@@ -218,7 +218,7 @@ static int measure_group(struct measuring *m, struct ll_probe_result *results, s
 	int rc = m->host->arrange(m->host->user, results[0].cell.under, results[0].cell.connections,
 				  &config.environment, &why);
 	if (rc == -EOPNOTSUPP) {
-		return skip(m, results, count, why.text, err);
+		return skip_cells(m, results, count, why.text, err);
 	}
 	if (rc < 0) {
 		if (err)

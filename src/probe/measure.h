@@ -1,8 +1,8 @@
 /*
  * measure.h - the matrix, measured: the chosen cells on one card, one after the other.
  *
- * Cells that need the same environment share their processes. What has to be arranged outside of a process - an MPS
- * daemon, the card's mode - is the caller's: it is asked for the environment of each group of cells.
+ * Cells that need the same environment share their processes. The caller arranges what is outside of a process, such as
+ * an MPS daemon or the card's mode: it is asked for the environment of each group of cells.
  */
 #ifndef LOADLINE_PROBE_MEASURE_H
 #define LOADLINE_PROBE_MEASURE_H

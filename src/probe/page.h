@@ -1,11 +1,11 @@
 /*
  * page.h - the memory that the probe and its processes share: an order in, accounts of kernels out.
  *
- * The probe starts each worker (worker.h) with the page and two eventfds: the worker's own, which calls it, and one
- * that they all have, on which it answers. An order is a script: which worker has which parties, and the launches in
+ * The probe starts each worker (worker.h) with the page and two eventfds. The probe calls a worker by the worker's own
+ * eventfd. All workers answer on the other one. An order says which worker has which parties, and has the launches in
  * the order in which each party makes them. All parties of all workers begin at the same moment.
  *
- * Times are CLOCK_MONOTONIC where they are not the card's.
+ * Times are CLOCK_MONOTONIC, except those of the card's own clock.
  */
 #ifndef LOADLINE_PROBE_PAGE_H
 #define LOADLINE_PROBE_PAGE_H
@@ -30,16 +30,16 @@ enum ll_probe_priority { LL_PROBE_PRIORITY_DEFAULT, LL_PROBE_PRIORITY_HIGH, LL_P
 
 struct ll_probe_party {
 	uint32_t worker;
-	uint32_t has_thread; /* launches from a thread of its own; else all of a worker's from its first */
+	uint32_t has_thread; /* the party has a thread of its own; else the worker's first thread launches for it */
 	uint32_t stream;     /* enum ll_probe_stream_kind */
 	uint32_t priority;   /* enum ll_probe_priority */
 };
 
 /* How many blocks a kernel has. */
 enum ll_probe_size {
-	LL_PROBE_SIZE_TINY,  /* one of one warp */
-	LL_PROBE_SIZE_BLOCK, /* one of LL_PROBE_FULL_THREADS */
-	LL_PROBE_SIZE_FULL,  /* as many of LL_PROBE_FULL_THREADS as fit on the card at once, `rounds` times as many */
+	LL_PROBE_SIZE_TINY,  /* one block of one warp */
+	LL_PROBE_SIZE_BLOCK, /* one block of LL_PROBE_FULL_THREADS */
+	LL_PROBE_SIZE_FULL,  /* `rounds` times as many blocks of LL_PROBE_FULL_THREADS as fit on the card at once */
 };
 
 enum { LL_PROBE_FULL_THREADS = 512 };
@@ -47,7 +47,7 @@ enum { LL_PROBE_FULL_THREADS = 512 };
 struct ll_probe_launch {
 	uint32_t party;
 	uint32_t size;   /* enum ll_probe_size */
-	uint32_t rounds; /* of a full one, at least 1 */
+	uint32_t rounds; /* of a full kernel, at least 1 */
 	uint32_t unused;
 	uint64_t length_ns; /* that each block needs on the card */
 };
@@ -63,9 +63,9 @@ enum ll_probe_call { LL_PROBE_CALL_NONE, LL_PROBE_CALL_RUN, LL_PROBE_CALL_END };
 enum ll_probe_state {
 	LL_PROBE_STARTING,
 	LL_PROBE_READY,      /* has a context and no order */
-	LL_PROBE_NO_CONTEXT, /* the driver gave it no context: text says why */
+	LL_PROBE_NO_CONTEXT, /* the driver gave the worker no context; text says why */
 	LL_PROBE_BUSY,
-	LL_PROBE_FAILED, /* the last order went wrong: text says why */
+	LL_PROBE_FAILED, /* the last order failed; text says why */
 };
 
 struct ll_probe_seat {
@@ -80,14 +80,14 @@ struct ll_probe_seat {
 struct ll_probe_page {
 	pid_t parent;
 	char card_uuid[96];
-	pthread_barrier_t start; /* made anew for each order: as many as there are threads that launch */
-	_Atomic uint64_t go_ns;  /* when they begin; 0 until one of them has said so */
+	pthread_barrier_t start; /* made anew for each order, for as many threads as launch */
+	_Atomic uint64_t go_ns;  /* when all threads begin; 0 until the first of them has set it */
 	struct ll_probe_order order;
 	struct ll_probe_seat seats[LL_PROBE_PARTIES];
 	struct ll_probe_kernel kernels[LL_PROBE_LAUNCHES]; /* of the order's launches, in its order */
 };
 
-/* The threads that launch: a worker without threads of its own for its parties has one. */
+/* Returns how many threads launch. All parties of a worker that have no thread of their own share one. */
 static inline unsigned ll_probe_order_threads(const struct ll_probe_order *order)
 {
 	uint64_t firsts = 0;

@@ -23,13 +23,13 @@ void ll_samples_fini(struct ll_samples *samples)
 	*samples = (struct ll_samples){0};
 }
 
-static int compare(const void *a, const void *b)
+static int compare_values(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 	return (x > y) - (x < y);
 }
 
-static double percentile(const struct ll_samples *samples, double share)
+static double percentile_of(const struct ll_samples *samples, double share)
 {
 	double at = share * (double)(samples->count - 1);
 	size_t below = (size_t)at;
@@ -44,10 +44,10 @@ struct ll_spread ll_spread_of(struct ll_samples *samples)
 	struct ll_spread spread = {.count = samples->count};
 	if (!samples->count)
 		return spread;
-	qsort(samples->values, samples->count, sizeof *samples->values, compare);
-	spread.median = percentile(samples, 0.5);
-	spread.low = percentile(samples, 0.05);
-	spread.high = percentile(samples, 0.95);
+	qsort(samples->values, samples->count, sizeof *samples->values, compare_values);
+	spread.median = percentile_of(samples, 0.5);
+	spread.low = percentile_of(samples, 0.05);
+	spread.high = percentile_of(samples, 0.95);
 	spread.min = samples->values[0];
 	spread.max = samples->values[samples->count - 1];
 	return spread;

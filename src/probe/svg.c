@@ -70,7 +70,7 @@ static struct scale make_scale(const struct ll_probe_result *result)
 	return (struct scale){.zero_ns = from_ns, .pixels_per_ns = (RIGHT - LEFT) / length_ns, .end_ns = length_ns};
 }
 
-static double place(const struct scale *scale, uint64_t at_ns)
+static double x_of(const struct scale *scale, uint64_t at_ns)
 {
 	return LEFT + (double)(at_ns - scale->zero_ns) * scale->pixels_per_ns;
 }
@@ -173,13 +173,13 @@ static void add_kernel(struct ll_strbuf *out, const struct ll_probe_kernel *kern
 		       kernel->hole_count == 1 ? "" : "s");
 	for (uint32_t i = 0; i < ll_probe_listed(kernel); i++) {
 		const struct ll_probe_hole *gap = &kernel->holes[i];
-		add_bar(out, class, place(scale, from_ns), place(scale, gap->at_ns), y);
+		add_bar(out, class, x_of(scale, from_ns), x_of(scale, gap->at_ns), y);
 		from_ns = gap->at_ns + gap->length_ns;
-		add_bar(out, "away", place(scale, gap->at_ns), place(scale, from_ns), y);
+		add_bar(out, "away", x_of(scale, gap->at_ns), x_of(scale, from_ns), y);
 	}
-	add_bar(out, class, place(scale, from_ns), place(scale, kernel->end_ns), y);
+	add_bar(out, class, x_of(scale, from_ns), x_of(scale, kernel->end_ns), y);
 	ll_strbuf_addf(out, "<line class=\"edge\" x1=\"%.2f\" x2=\"%.2f\" y1=\"%d\" y2=\"%d\"/></g>\n",
-		       place(scale, kernel->start_ns), place(scale, kernel->start_ns), y, y + BAR);
+		       x_of(scale, kernel->start_ns), x_of(scale, kernel->start_ns), y, y + BAR);
 }
 
 static void add_rows(struct ll_strbuf *out, const struct ll_probe_result *result, const struct scale *scale, int top)

@@ -12,7 +12,8 @@ static int compare_spans(const void *a, const void *b)
 	return (x->from_ns > y->from_ns) - (x->from_ns < y->from_ns);
 }
 
-/* A kernel's spans: what its holes leave of it. After the last listed of too many nothing is known. */
+/* Adds a kernel's spans, which are the times between its holes. If there are more holes than are listed, nothing is
+ * known after the last listed one. */
 static void cut_kernel(const struct ll_probe_kernel *kernel, struct ll_lane *lane)
 {
 	uint64_t from_ns = kernel->start_ns;

@@ -13,17 +13,17 @@ struct interval {
 	uint64_t from_ns, to_ns;
 };
 
-static int compare(const void *a, const void *b)
+static int compare_intervals(const void *a, const void *b)
 {
 	const struct interval *x = a, *y = b;
 	return (x->from_ns > y->from_ns) - (x->from_ns < y->from_ns);
 }
 
 /* Sorts, and joins what touches or overlaps. Returns how many are left. */
-static size_t join(struct interval *list, size_t count, uint64_t touching_ns)
+static size_t join_intervals(struct interval *list, size_t count, uint64_t touching_ns)
 {
 	size_t kept = 0;
-	qsort(list, count, sizeof *list, compare);
+	qsort(list, count, sizeof *list, compare_intervals);
 	for (size_t i = 1; i < count; i++) {
 		if (list[i].from_ns > list[kept].to_ns + touching_ns)
 			list[++kept] = list[i];
@@ -111,8 +111,8 @@ int ll_probe_kernel_read(const struct ll_probe_records *records, uint32_t party,
 		rc = read_gaps(records, gaps, &kernel, &gap_count, err);
 	if (rc < 0)
 		return rc;
-	size_t run_count = join(runs, records->block_count, AWAY_NS);
-	gap_count = join(gaps, gap_count, 0);
+	size_t run_count = join_intervals(runs, records->block_count, AWAY_NS);
+	gap_count = join_intervals(gaps, gap_count, 0);
 	add_holes(&kernel, runs, run_count, gaps, gap_count);
 	*ret_kernel = kernel;
 	return 0;

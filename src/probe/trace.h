@@ -72,7 +72,7 @@ struct ll_probe_kernel {
 	struct ll_probe_hole holes[LL_PROBE_GAPS];
 };
 
-/* Those of them that are listed. */
+/* Returns how many of the kernel's holes are listed. */
 static inline uint32_t ll_probe_listed(const struct ll_probe_kernel *kernel)
 {
 	return kernel->hole_count < LL_PROBE_GAPS ? kernel->hole_count : LL_PROBE_GAPS;
@@ -85,7 +85,7 @@ struct ll_probe_records {
 	uint32_t trace_count, block_count;
 };
 
-/* -EIO: a block has written nothing, or what it wrote cannot be. -ENOMEM. */
+/* Makes the account of a kernel from its records. -EIO: a block has written nothing, or impossible values. -ENOMEM. */
 int ll_probe_kernel_read(const struct ll_probe_records *records, uint32_t party, struct ll_probe_kernel *ret_kernel,
 			 struct ll_err *err);
 

@@ -8,7 +8,7 @@ const char *ll_probe_word_text(enum ll_probe_word word)
 	return words[word];
 }
 
-static enum ll_probe_word choose(const struct ll_verdict *verdict)
+static enum ll_probe_word choose_word(const struct ll_verdict *verdict)
 {
 	if (verdict->overlap >= LL_PROBE_CONCURRENT)
 		return LL_PROBE_CONCURRENT_WORD;
@@ -36,7 +36,7 @@ int ll_verdict_make(const struct ll_probe_kernel *kernels, size_t count, size_t 
 	    .switch_ns = ll_spread_of(&turns.switches_ns),
 	};
 	bool failed = turns.slices_ns.failed || turns.switches_ns.failed;
-	verdict.word = choose(&verdict);
+	verdict.word = choose_word(&verdict);
 	ll_turns_fini(&turns);
 	ll_timeline_fini(&timeline);
 	if (failed)

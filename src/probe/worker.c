@@ -22,7 +22,7 @@ bool ll_probe_worker_is_asked(int argc, char **argv)
 	return argc > 1 && strcmp(argv[1], LL_PROBE_WORKER_WORD) == 0;
 }
 
-static void answer(struct ll_probe_seat *seat, enum ll_probe_state state, const struct ll_err *why)
+static void send_answer(struct ll_probe_seat *seat, enum ll_probe_state state, const struct ll_err *why)
 {
 	uint64_t one = 1;
 	if (why) {
@@ -46,7 +46,7 @@ static enum ll_probe_call wait_call(struct ll_probe_seat *seat)
 	}
 }
 
-static void serve(struct ll_probe_device *device, struct ll_probe_page *page, uint32_t own)
+static void serve_calls(struct ll_probe_device *device, struct ll_probe_page *page, uint32_t own)
 {
 	struct ll_probe_seat *seat = &page->seats[own];
 	for (;;) {
@@ -57,9 +57,9 @@ static void serve(struct ll_probe_device *device, struct ll_probe_page *page, ui
 		if (call != LL_PROBE_CALL_RUN)
 			continue;
 		if (ll_probe_device_run(device, page, own, &why) < 0)
-			answer(seat, LL_PROBE_FAILED, &why);
+			send_answer(seat, LL_PROBE_FAILED, &why);
 		else
-			answer(seat, LL_PROBE_READY, NULL);
+			send_answer(seat, LL_PROBE_READY, NULL);
 	}
 }
 
@@ -111,12 +111,12 @@ int ll_probe_worker_main(int argc, char **argv, struct ll_err *err)
 	prctl(PR_SET_TIMERSLACK, 1UL);
 	struct ll_probe_seat *seat = &page->seats[own];
 	if (open_device(&device, page->card_uuid, &driver, &why) < 0) {
-		answer(seat, LL_PROBE_NO_CONTEXT, &why);
+		send_answer(seat, LL_PROBE_NO_CONTEXT, &why);
 	} else {
 		seat->sm_count = device.sm_count;
 		seat->full_blocks = device.full_blocks;
-		answer(seat, LL_PROBE_READY, NULL);
-		serve(&device, page, (uint32_t)own);
+		send_answer(seat, LL_PROBE_READY, NULL);
+		serve_calls(&device, page, (uint32_t)own);
 	}
 	ll_probe_device_fini(&device);
 	ll_driver_close(driver);

@@ -7,9 +7,9 @@
  *     argv[1] LL_PROBE_WORKER_WORD
  *     argv[2] its seat in the page
  *
- * with the page and two eventfds (page.h) at the descriptors below. It makes its context, says READY or why it has
- * none, and then does what it is called for. It dies with the probe, and what a terminal sends to everybody is blocked
- * in it: the probe ends it in order.
+ * with the page and two eventfds (page.h) at the descriptors below. It makes its context, reports READY or why it has
+ * none, and then does what it is called for. It dies with the probe. Signals that a terminal sends to all processes are
+ * blocked in it, because the probe ends it in order.
  */
 #ifndef LOADLINE_PROBE_WORKER_H
 #define LOADLINE_PROBE_WORKER_H
@@ -24,7 +24,7 @@ enum { LL_PROBE_FD_PAGE = 3, LL_PROBE_FD_CALL, LL_PROBE_FD_ANSWER, LL_PROBE_FDS_
 
 bool ll_probe_worker_is_asked(int argc, char **argv);
 
-/* Returns when it is told to end. -EINVAL for who types the word. */
+/* Returns when it is told to end. -EINVAL: a user has typed the word. */
 int ll_probe_worker_main(int argc, char **argv, struct ll_err *err);
 
 #endif

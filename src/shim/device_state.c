@@ -10,38 +10,41 @@
 #include "base/err.h"
 #include "base/fork.h"
 #include "base/scope.h"
-#include "shim/charge_counter.h"
 #include "shim/interpose/device_uuid.h"
 #include "shim/interpose/real.h"
-#include "shim/pool_reserve.h"
 #include "shim/say.h"
 #include "shim/time/agent.h"
 
 enum { DEVICES = 64 };
 
 #define RETRY_NS (1000 * LL_NS_PER_MS)
+#define FREEZE_PAUSE_NS (20 * LL_NS_PER_US)
+#define FREEZE_MOST_NS (200 * LL_NS_PER_MS)
+#define SIBLINGS_PAUSE_NS (200 * LL_NS_PER_US)
+#define SIBLINGS_MOST_NS (50 * LL_NS_PER_MS)
 
 _Atomic int ll_device_state_answer;
 
 static struct {
 	pthread_once_t once;
-	pthread_mutex_t lock; /* guards taking; reading a device state needs none */
+	pthread_mutex_t lock; /* guards making and changing device states; reading one needs no lock */
 	struct ll_run_settings settings;
 	bool is_governed;
-	bool is_garbled; /* it was started under settings that cannot be read */
+	bool is_garbled; /* the program was started under settings that cannot be read */
 	_Atomic(struct ll_device_state *) devs[DEVICES];
-	struct ll_device_state *parents[DEVICES]; /* a forked child's: of no use, and never freed */
-	struct ll_err why[DEVICES];               /* there is none */
+	struct ll_device_state
+	    *parents[DEVICES];      /* in a forked child: the parent's device states, which are never used nor freed */
+	struct ll_err why[DEVICES]; /* why a device state or claim could not be had */
 	bool is_said[DEVICES];
-	uint64_t
-	    retry_ns[DEVICES]; /* CLOCK_MONOTONIC: there was no device state to be had, and none is asked for before */
+	uint64_t retry_ns[DEVICES]; /* CLOCK_MONOTONIC: no device state could be made; before this time the library does
+				       not try again */
 	_Atomic unsigned contexts_ended;
-	_Atomic(struct ll_device_state *) only; /* the one device state, while there is one */
+	_Atomic(struct ll_device_state *) only; /* the device state, while there is exactly one; else NULL */
 	unsigned count;
 	struct ll_fork_item fork;
 } program = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* What stands for all launches, now. Under the lock, or while there is one thread. */
+/* Sets the gate of all launches. Under the lock, or while there is one thread. */
 static void set_gate(void)
 {
 	struct ll_device_state *only = atomic_load(&program.only);
@@ -53,8 +56,8 @@ static void set_gate(void)
 		ll_gate_set_open();
 }
 
-/* Claims are closed by the ledger's own fork handler. What a thread of the parent held is kept and not freed: it may be
- * half-way through a change. */
+/* The ledger's own fork handler closes the claims. The parent's device states are kept and not freed, because a thread
+ * of the parent may have been half-way through a change. */
 static void forget_in_child(struct ll_fork_item *item)
 {
 	(void)item;
@@ -81,7 +84,7 @@ static void at_exit(void)
 	}
 }
 
-static void begin(void)
+static void read_settings(void)
 {
 	const char *text = getenv(LL_RUN_VARIABLE);
 	program.is_garbled = text && ll_run_settings_read(text, &program.settings) < 0;
@@ -98,17 +101,97 @@ static void begin(void)
 
 const struct ll_run_settings *ll_device_state_settings(void)
 {
-	pthread_once(&program.once, begin);
+	pthread_once(&program.once, read_settings);
 	return program.is_governed ? &program.settings : NULL;
 }
+
+/* ---- what the process has of the card's memory ---- */
+
+static struct ll_charge_part *own_part(struct ll_device_state *dev)
+{
+	uint64_t self = (uint64_t)pthread_self();
+	return &dev->parts[(self * UINT64_C(0x9e3779b97f4a7c15)) >> 60];
+}
+
+_Static_assert(LL_CHARGE_PARTS == 16, "four bits choose one");
+
+/* Returns the claim to change; it stays the one until end_change, if the freeze does not take too long. */
+static struct ll_claim *begin_change(struct ll_device_state *dev, struct ll_charge_part *part)
+{
+	uint64_t give_up_ns = 0;
+	for (;;) {
+		atomic_fetch_add(&part->changing, 1);
+		if (!atomic_load(&dev->is_frozen))
+			break;
+		uint64_t now_ns = ll_now_ns();
+		give_up_ns = give_up_ns ? give_up_ns : now_ns + FREEZE_MOST_NS;
+		if (now_ns >= give_up_ns)
+			break;
+		atomic_fetch_sub(&part->changing, 1);
+		ll_sleep_until_ns(now_ns + FREEZE_PAUSE_NS);
+	}
+	return atomic_load(&dev->claim);
+}
+
+static void end_change(struct ll_charge_part *part)
+{
+	atomic_fetch_sub(&part->changing, 1);
+}
+
+/* Before and after a change of claims. In between no reservation or release is half-way, unless its thread is stopped.
+ * Returns what the process has. The lock is held. */
+static uint64_t freeze_charges(struct ll_device_state *dev)
+{
+	uint64_t now_ns = ll_now_ns(), give_up_ns = now_ns + FREEZE_MOST_NS, sum = 0;
+	atomic_store(&dev->is_frozen, true);
+	for (int i = 0; i < LL_CHARGE_PARTS; i++) {
+		while (atomic_load(&dev->parts[i].changing) && now_ns < give_up_ns) {
+			ll_sleep_until_ns(now_ns + FREEZE_PAUSE_NS);
+			now_ns = ll_now_ns();
+		}
+	}
+	for (int i = 0; i < LL_CHARGE_PARTS; i++)
+		sum += atomic_load(&dev->parts[i].charged_bytes);
+	return sum;
+}
+
+static void thaw_charges(struct ll_device_state *dev)
+{
+	atomic_store(&dev->is_frozen, false);
+}
+
+static int reserve_once(struct ll_device_state *dev, uint64_t bytes)
+{
+	struct ll_charge_part *part = own_part(dev);
+	int rc = ll_port_reserve(begin_change(dev, part), bytes);
+	if (rc == 0)
+		atomic_fetch_add(&part->charged_bytes, bytes);
+	end_change(part);
+	return rc;
+}
+
+/* Without a claim the tenant's limit is read from its row, which `loadline set` changes. If the row is gone, the limit
+ * is the one of the settings, from which the next row is made. */
+static bool has_memory_limit(const struct ll_device_state *dev)
+{
+	const struct ll_run_settings *settings = ll_device_state_settings();
+	uint64_t limit_bytes;
+	if (!settings)
+		return false;
+	if (!ll_port_read_limit(dev->ledger, settings->id, &limit_bytes))
+		limit_bytes = settings->memory_limit_bytes;
+	return limit_bytes;
+}
+
+/* ---- device states ---- */
 
 static int take_claim(struct ll_device_state *dev, struct ll_claim **ret_claim, struct ll_err *err)
 {
 	return ll_port_claim(&program.settings, dev->ledger, dev->uuid, ret_claim, err);
 }
 
-/* The ledger is made where the tenant's process on that card has not come to it yet. While the first card is used by
- * nobody of the tenant, turns are taken here alone. */
+/* Opens the ledger of the tenant's first card, and makes it if the tenant has not used that card yet. While the tenant
+ * does not use the first card, it takes its turns on this card alone. */
 static void follow_first_card(struct ll_device_state *dev)
 {
 	const char *first = program.settings.first_card;
@@ -124,7 +207,7 @@ static int open_ledger(struct ll_device_state *dev, struct ll_err *err)
 	return ll_port_open(&program.settings, dev->uuid, true, &dev->ledger, err);
 }
 
-/* NULL: none yet. */
+/* Returns the device state with that flow; NULL: it is not published yet. */
 static struct ll_device_state *dev_of_flow(const struct ll_flow *flow)
 {
 	for (unsigned i = 0; i < DEVICES; i++) {
@@ -145,7 +228,7 @@ static void give_up_reserve(const struct ll_flow *flow)
 {
 	struct ll_device_state *dev = dev_of_flow(flow);
 	if (dev)
-		ll_pool_reserve_give_up(dev);
+		ll_pool_give_up_reserve(dev);
 }
 
 static const struct ll_flow_owner flow_owner = {.retake_claim = retake_claim, .give_up_reserve = give_up_reserve};
@@ -176,25 +259,26 @@ static struct ll_device_state *make_dev(ll_cu_device device, const char *uuid, s
 	return dev;
 }
 
-static void publish(struct ll_device_state *dev, ll_cu_device device)
+static void publish_dev(struct ll_device_state *dev, ll_cu_device device)
 {
 	atomic_store(&program.devs[device], dev);
 	program.count++;
 	bool is_only = program.count == 1;
-	if (is_only) /* after cuInit: what is registered last runs first, while the driver still works */
+	if (is_only) /* after cuInit, because the function that is registered last runs first, while the driver still
+			works */
 		atexit(at_exit);
 	atomic_store(&program.only, is_only ? dev : NULL);
 	set_gate();
 }
 
-/* Others have cleared the claim, and there is no other: what goes on is not held to anything meanwhile. */
+/* Other processes have cleared the claim, and there is no other one. The program goes on without limits meanwhile. */
 static void say_lost(struct ll_device_state *dev)
 {
 	ll_port_note_lost(dev->ledger, program.settings.id, ll_now_ns());
 	if (dev->lost_ns)
 		return;
 	dev->lost_ns = ll_now_ns();
-	set_gate(); /* the word is another's by now */
+	set_gate(); /* the gate's word may belong to another tenant by now */
 	ll_say("the limits of `loadline run` are not in force on card %d: the program lost its claim, and gets no "
 	       "other: %s",
 	       dev->device, program.why[dev->device].text);
@@ -210,26 +294,28 @@ static void say_had_again(struct ll_device_state *dev)
 	dev->lost_ns = 0;
 }
 
-/* Nothing of the lost one's slot is touched: it is nobody's or another's by now. */
-static void succeed(struct ll_device_state *dev, struct ll_claim *claim)
+/* ---- the claim ---- */
+
+/* Does not touch the lost claim's slot, which is free or another process's by now. */
+static void move_to_claim(struct ll_device_state *dev, struct ll_claim *claim)
 {
 	struct ll_claim *lost = atomic_load(&dev->claim);
-	uint64_t bytes = ll_charge_counter_freeze(dev);
+	uint64_t bytes = freeze_charges(dev);
 	ll_port_charge_memory(claim, bytes);
 	ll_port_succeed(claim, lost);
 	atomic_store(&dev->claim, claim);
-	ll_charge_counter_thaw(dev);
+	thaw_charges(dev);
 	if (dev->flow)
 		ll_agent_move(dev->flow, claim);
 	set_gate();
 }
 
 /* The lock is held. */
-static bool retake(struct ll_device_state *dev)
+static bool replace_lost_claim(struct ll_device_state *dev)
 {
 	struct ll_claim *claim;
 	uint64_t now_ns = ll_now_ns();
-	if (ll_device_state_of(dev->device) != dev) /* a parent's */
+	if (ll_device_state_of(dev->device) != dev) /* the parent's, in a forked child */
 		return false;
 	if (!ll_port_is_lost(dev->claim)) /* another thread was faster */
 		return true;
@@ -241,7 +327,7 @@ static bool retake(struct ll_device_state *dev)
 		return false;
 	}
 	say_had_again(dev);
-	succeed(dev, claim);
+	move_to_claim(dev, claim);
 	dev->retry_ns = 0;
 	return true;
 }
@@ -251,12 +337,12 @@ void ll_device_state_give_back(struct ll_device_state *dev)
 	LL_SCOPE_NO_CANCEL;
 	pthread_mutex_lock(&program.lock);
 	bool has_nothing =
-	    ll_charge_counter_freeze(dev) == 0 && program.settings.counts_context; /* so no context either */
+	    freeze_charges(dev) == 0 && program.settings.counts_context; /* then it has no context either */
 	if (has_nothing && !ll_port_is_lost(dev->claim)) {
 		dev->is_given_back = true;
 		ll_port_leave(dev->claim);
 	}
-	ll_charge_counter_thaw(dev);
+	thaw_charges(dev);
 	pthread_mutex_unlock(&program.lock);
 }
 
@@ -265,7 +351,7 @@ static void ask_again(struct ll_device_state *dev)
 {
 	dev->is_given_back = false;
 	dev->retry_ns = 0;
-	retake(dev);
+	replace_lost_claim(dev);
 }
 
 bool ll_device_state_retake(struct ll_device_state *dev)
@@ -273,7 +359,7 @@ bool ll_device_state_retake(struct ll_device_state *dev)
 	int code = errno;
 	LL_SCOPE_NO_CANCEL;
 	pthread_mutex_lock(&program.lock);
-	bool is_good = retake(dev);
+	bool is_good = replace_lost_claim(dev);
 	pthread_mutex_unlock(&program.lock);
 	errno = code;
 	return is_good;
@@ -285,7 +371,7 @@ struct ll_device_state *ll_device_state_of(ll_cu_device device)
 }
 
 /* The lock is held. */
-static struct ll_device_state *take(ll_cu_device device)
+static struct ll_device_state *find_or_make_dev(ll_cu_device device)
 {
 	struct ll_device_state *dev = ll_device_state_of(device);
 	char uuid[sizeof dev->uuid];
@@ -295,7 +381,7 @@ static struct ll_device_state *take(ll_cu_device device)
 		return dev;
 	dev = make_dev(device, uuid, &program.why[device]);
 	if (dev)
-		publish(dev, device);
+		publish_dev(dev, device);
 	else
 		program.retry_ns[device] = ll_now_ns() + RETRY_NS;
 	return dev;
@@ -308,7 +394,7 @@ struct ll_device_state *ll_device_state_take(ll_cu_device device)
 		return dev;
 	LL_SCOPE_NO_CANCEL;
 	pthread_mutex_lock(&program.lock);
-	dev = take(device);
+	dev = find_or_make_dev(device);
 	pthread_mutex_unlock(&program.lock);
 	return dev;
 }
@@ -317,7 +403,7 @@ struct ll_device_state *ll_device_state_take(ll_cu_device device)
 static bool has_good_claim(ll_cu_device device)
 {
 	struct ll_device_state *dev = ll_device_state_of(device);
-	return dev && (!ll_port_is_lost(dev->claim) || retake(dev));
+	return dev && (!ll_port_is_lost(dev->claim) || replace_lost_claim(dev));
 }
 
 static void say_refusal(ll_cu_device device)
@@ -344,11 +430,53 @@ bool ll_device_state_refuses(ll_cu_device device)
 	return is_refused;
 }
 
-/* A thread launches in the same context most of the time: then which one that is, is all that it asks. */
+/* ---- memory ---- */
+
+int ll_device_state_reserve(struct ll_device_state *dev, uint64_t bytes)
+{
+	int rc = reserve_once(dev, bytes);
+	if (rc == -ESTALE && ll_device_state_retake(dev))
+		rc = reserve_once(dev, bytes);
+	return rc == -ESTALE && has_memory_limit(dev) ? -ENOMEM
+						      : rc; /* a process without a claim is held to no limit */
+}
+
+/* A lost claim takes no charge. The claim that succeeds it is charged the sum. */
+void ll_device_state_charge(struct ll_device_state *dev, uint64_t bytes)
+{
+	struct ll_charge_part *part = own_part(dev);
+	ll_port_charge_memory(begin_change(dev, part), bytes);
+	atomic_fetch_add(&part->charged_bytes, bytes);
+	end_change(part);
+}
+
+void ll_device_state_release(struct ll_device_state *dev, uint64_t bytes)
+{
+	struct ll_charge_part *part = own_part(dev);
+	ll_port_release(begin_change(dev, part), bytes);
+	atomic_fetch_sub(&part->charged_bytes, bytes);
+	end_change(part);
+}
+
+bool ll_device_state_ask_siblings(struct ll_device_state *dev)
+{
+	uint64_t now_ns = ll_now_ns(), give_up_ns = now_ns + SIBLINGS_MOST_NS;
+	if (!ll_port_ask_reserves(dev->claim, now_ns))
+		return false;
+	while (ll_port_unanswered(dev->claim) && now_ns < give_up_ns) {
+		ll_sleep_until_ns(now_ns + SIBLINGS_PAUSE_NS);
+		now_ns = ll_now_ns();
+	}
+	return true;
+}
+
+/* ---- contexts ---- */
+
+/* Most of the time a thread launches in the same context. Then it only asks which context that is. */
 static _Thread_local struct {
 	struct ll_cu_context *context;
 	struct ll_device_state *dev;
-	unsigned contexts_ended; /* of the program, then */
+	unsigned contexts_ended; /* program.contexts_ended at that time */
 } last __attribute__((tls_model("initial-exec")));
 
 void ll_device_state_forget_contexts(void)

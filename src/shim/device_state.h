@@ -3,12 +3,12 @@
  * of the card's memory, and the flow of its launches.
  *
  * The library makes a device state when the program first makes or retains a context on the card, and keeps it to the
- * end of the process. A forked child has none until it makes a context of its own. A program that was not started by
- * `loadline run` has none, and every hook passes straight through: ll_device_state_is_governed is one load.
+ * end of the process. A forked child has none until it makes a context of its own. A program that `loadline run` did
+ * not start has none, and every hook passes straight through: ll_device_state_is_governed is one load.
  *
- * A device state cannot be made where there is no ledger, where the ledger is another user's, where all claims are
- * taken, and where the settings are garbled. If limits were asked for, the program then makes no context on that card
- * (ll_device_state_refuses). Without limits it runs ungoverned there; `loadline doctor` tells.
+ * A device state cannot be made if there is no ledger, if the ledger is another user's, if all claims are taken, or if
+ * the settings are garbled. If the user asked for limits, the program then makes no context on that card
+ * (ll_device_state_refuses). Without limits it runs ungoverned there, and `loadline doctor` reports it.
  */
 #ifndef LOADLINE_SHIM_DEVICE_STATE_H
 #define LOADLINE_SHIM_DEVICE_STATE_H
@@ -21,10 +21,14 @@
 #include "ledger/port.h"
 #include "shim/time/flow.h"
 
-/* A part of what the claim is charged. Threads change different parts, so that they do not share a cache line. */
-enum { LL_CHARGE_COUNTER_PARTS = 16 };
-struct ll_charge_counter_part {
-	_Atomic uint64_t charged_bytes; /* may be below zero, by whoever frees what others have: the sum counts */
+/*
+ * What the process has of the card's memory is the sum of several parts. Threads change different parts, so that they
+ * do not share a cache line. If other processes have cleared the claim, another claim is charged the sum. Meanwhile
+ * every change waits: for some 10 µs, and for 0.2 s at most.
+ */
+enum { LL_CHARGE_PARTS = 16 };
+struct ll_charge_part {
+	_Atomic uint64_t charged_bytes; /* may be below zero, if a thread frees what others allocated: the sum counts */
 	_Atomic uint64_t changing;      /* threads that are about to change it */
 	char apart[48];
 };
@@ -33,21 +37,25 @@ struct ll_device_state {
 	ll_cu_device device; /* CUDA's ordinal */
 	char uuid[96];
 	struct ll_ledger *ledger;
-	struct ll_ledger *first; /* of the tenant's first card, where that is another and the claim has a flow; NULL */
-	_Atomic(struct ll_claim *) claim; /* changes where others have cleared it; the former one stays readable */
-	struct ll_flow *flow;             /* NULL: launches are not governed */
-	struct ll_charge_counter_part parts[LL_CHARGE_COUNTER_PARTS]; /* charge_counter.h */
-	_Atomic bool is_frozen;                                       /* nobody shall change the parts now */
-	struct ll_gate_count count;                                   /* of a flow that is not the program's only one */
-	uint64_t retry_ns; /* when to try again to take a claim in place of a lost one */
-	uint64_t lost_ns;  /* CLOCK_MONOTONIC when it was said that there is none; 0: there is, or nobody was told */
-	_Atomic bool is_given_back; /* the claim, until the program asks for the card again */
+	struct ll_ledger
+	    *first; /* ledger of the tenant's first card, if that is another card and this one has a flow; else NULL */
+	_Atomic(struct ll_claim *)
+	    claim;            /* changes if other processes have cleared it; the former one stays readable */
+	struct ll_flow *flow; /* NULL: launches are not governed */
+	struct ll_charge_part parts[LL_CHARGE_PARTS];
+	_Atomic bool is_frozen;     /* no thread may change the parts now */
+	struct ll_gate_count count; /* of the open gate's launches, if the program has several flows */
+	uint64_t retry_ns;          /* when to try again to take a claim in place of a lost one */
+	uint64_t lost_ns; /* CLOCK_MONOTONIC when the library said that there is no claim; 0: there is one, or nothing
+			     was said */
+	_Atomic bool is_given_back; /* the claim was given back, until the program asks for the card again */
 };
 
-/* What `loadline run` wants of this program; NULL: it did not start it. */
+/* Returns the settings that `loadline run` gave this program; NULL: it did not start it. */
 const struct ll_run_settings *ll_device_state_settings(void);
 
-/* Whether it did, at the cost of one load: 0 until the first look, then 1 or -1. */
+/* Whether `loadline run` started this program, at the cost of one load. ll_device_state_answer is 0 until the first
+ * look, then 1 or -1. */
 extern _Atomic int ll_device_state_answer;
 static inline bool ll_device_state_is_governed(void)
 {
@@ -60,13 +68,12 @@ static inline bool ll_device_state_is_governed(void)
 struct ll_device_state *ll_device_state_take(ll_cu_device device);
 
 /*
- * Whether the program shall make no context on this card: limits were asked for, and there is no claim to hold the
- * program to them. The first refusal of a card is said on the standard error stream, with its reason.
+ * Whether the program may make no context on this card, because limits were asked for and there is no claim to hold the
+ * program to them. The library says the first refusal of a card on the standard error stream, with its reason.
  */
 bool ll_device_state_refuses(ll_cu_device device);
 
-/* A context was refused. If the process has nothing on the card, its claim is given back until the process asks again.
- */
+/* A context was refused. If the process has nothing on the card, gives its claim back until the process asks again. */
 void ll_device_state_give_back(struct ll_device_state *dev);
 
 /*
@@ -76,7 +83,35 @@ void ll_device_state_give_back(struct ll_device_state *dev);
  */
 bool ll_device_state_retake(struct ll_device_state *dev);
 
-/* A context may have ended. A context of another card may get its handle. */
+/* ---- memory ---- */
+
+/*
+ * Reserves bytes in the ledger for this process. 0; -ENOMEM: they would pass the limit, or the claim is lost, there is
+ * no other, and the tenant has a memory limit; -ESTALE: the claim is lost and the tenant has no memory limit. Nothing
+ * is charged on an error.
+ */
+int ll_device_state_reserve(struct ll_device_state *dev, uint64_t bytes);
+
+/* Charges bytes that the process has already, whatever the limit says. */
+void ll_device_state_charge(struct ll_device_state *dev, uint64_t bytes);
+
+/* Gives bytes back that were reserved or charged. */
+void ll_device_state_release(struct ll_device_state *dev, uint64_t bytes);
+
+/*
+ * Asks the tenant's other processes to give up what their memory pools keep in reserve. Returns when all have answered,
+ * after 50 ms at most. False: there is no other process. The caller holds no lock of the library, because those
+ * processes may be asking this one.
+ */
+bool ll_device_state_ask_siblings(struct ll_device_state *dev);
+
+/* Gives up what the pools of this process keep in reserve, as the driver itself does when the card is full. True: the
+ * charge has become less. The flow's agent asks for it too; memory/pools.c defines it, because only pools know. */
+bool ll_pool_give_up_reserve(struct ll_device_state *dev);
+
+/* ---- contexts ---- */
+
+/* A context may have ended. Later a context of another card may get its handle. */
 void ll_device_state_forget_contexts(void);
 
 /* The state of the card of the calling thread's current context; NULL: no context is current, or it is not governed.

@@ -11,7 +11,7 @@
 
 #include "base/scope.h"
 
-enum { LINE_BYTES = 700 }; /* a pipe with room takes so much at once, or none */
+enum { LINE_BYTES = 700 }; /* a pipe takes so much as a whole, or not at all */
 
 static bool takes_a_line(void)
 {
@@ -19,7 +19,7 @@ static bool takes_a_line(void)
 	return poll(&pfd, 1, 0) == 1 && pfd.revents == POLLOUT;
 }
 
-/* The SIGPIPE of a reader that is gone comes to this thread, and is taken off it again unless it was there before. */
+/* If the reader is gone, this thread gets a SIGPIPE. It is removed again, unless one was pending before. */
 static void write_quietly(const char *line, size_t length)
 {
 	sigset_t pipe, before, pending;

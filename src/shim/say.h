@@ -1,15 +1,15 @@
 /*
- * say.h - a line on the program's standard error stream: for what its user must know and no call can return.
+ * say.h - writes a line on the program's standard error stream, for what the user must know and no function can return.
  *
- * The library lives in other people's programs and says nothing as a rule. It says why it refuses a card
- * (device_state.h).
+ * As a rule the library prints nothing, because it lives in other people's programs. It says why it refuses a card, and
+ * when the limits are not in force (device_state.h).
  */
 #ifndef LOADLINE_SHIM_SAY_H
 #define LOADLINE_SHIM_SAY_H
 
 /*
- * Writes "loadline: ...", cut at 700 bytes, to descriptor 2 where that takes it at once: a closed one, a full pipe and
- * one that nobody reads lose the line. Raises no SIGPIPE, keeps errno.
+ * Writes "loadline: ...", cut at 700 bytes, to descriptor 2, if that takes it at once. The line is lost if the
+ * descriptor is closed, if it is a full pipe, or if nobody reads it. Raises no SIGPIPE, keeps errno.
  */
 void ll_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -2,7 +2,7 @@
 
 #include <inttypes.h>
 
-#include "shim/time/advance.h"
+#include "shim/time/prepaid.h"
 
 #define HARVEST_NS (100 * US)
 #define AGENT_NS MS
@@ -13,7 +13,7 @@ uint64_t charged_ns, launches;
 bool are_events_slow, is_cap_far;
 
 static uint64_t harvested_ns, agent_ns;
-static struct ll_advance advance; /* launches that are counted and not made yet */
+static struct ll_prepaid prepaid; /* launches that are counted and not made yet */
 
 static void charge(void *of, const struct ll_timing_stretch *stretch)
 {
@@ -31,7 +31,7 @@ void begin_program_by(struct ll_timing_lock *lock, int drift_ppm)
 	assert_non_null(timing);
 	charged_ns = launches = harvested_ns = agent_ns = 0;
 	is_cap_far = false;
-	advance = (struct ll_advance){0};
+	prepaid = (struct ll_prepaid){0};
 }
 
 void begin_program(int drift_ppm)
@@ -48,21 +48,21 @@ void begin_program_far_from_its_cap(void)
 
 static void take_back(void)
 {
-	uint32_t left = ll_advance_take_back(&advance);
+	uint32_t left = ll_prepaid_take_back(&prepaid);
 	if (left)
-		ll_timing_uncount(timing, advance.what.stream, advance.what.kind, left);
+		ll_timing_uncount(timing, prepaid.what.stream, prepaid.what.kind, left);
 }
 
 static bool count(struct ll_timing_stream name, uint64_t kind)
 {
-	struct ll_advance_kind what = {.stream = name, .kind = kind};
-	if (ll_advance_use(&advance, &what))
+	struct ll_prepaid_kind what = {.stream = name, .kind = kind};
+	if (ll_prepaid_use(&prepaid, &what))
 		return true;
 	take_back();
-	uint32_t most = ll_advance_is_like_last(&advance, &what) ? 1 + LL_ADVANCE_MOST : 1;
+	uint32_t most = ll_prepaid_is_like_last(&prepaid, &what) ? 1 + LL_PREPAID_MOST : 1;
 	uint64_t counted = ll_timing_count(timing, name, kind, ll_now_ns(), most).launches;
 	if (counted > 1)
-		ll_advance_give(&advance, &what, (uint32_t)counted - 1);
+		ll_prepaid_give(&prepaid, &what, (uint32_t)counted - 1);
 	return counted;
 }
 

@@ -1,12 +1,12 @@
-/* Contexts take memory of the card, and all that is in them goes when they go. What the library remembers of streams
- * goes with these. */
+/* Contexts take memory of the card. When a context ends, all that is in it ends, and so does what the library remembers
+ * of its streams. */
 #include "shim/hooks/launch.h"
 #include "shim/interpose/hook.h"
 #include "shim/memory/contexts.h"
 
 /* ---- contexts ---- */
 
-/* Hook of a function that makes a context on `device`, a parameter of it as ret_context is. */
+/* Hook of a function that makes a context on `device`. device and ret_context are parameters of it. */
 #define MAKE_HOOK(symbol, params, args)                                                                                \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \
@@ -23,7 +23,7 @@
 		return change.refusal = status;                                                                        \
 	}
 
-/* The oldest, and the one after it. */
+/* Hooks of the oldest variant, and of the one after it. */
 #define MAKE_HOOKS(symbol, params, args)                                                                               \
 	MAKE_HOOK(symbol, params, args)                                                                                \
 	MAKE_HOOK(symbol##_v2, params, args)
@@ -49,119 +49,42 @@ MAKE_HOOKS(cuVDPAUCtxCreate,
 	    ll_vdp_get_proc_address *vdp_get_proc_address),
 	   (ret_context, flags, device, vdp_device, vdp_get_proc_address))
 
-LL_HOOK_EXPORT ll_cu_result cuCtxDestroy(struct ll_cu_context *context)
-{
-	LL_DRIVER_CALL(cuCtxDestroy);
-	if (ll_charge_passes())
-		return ll_real()->cuCtxDestroy(context);
-	LL_REENTRY_SCOPE();
-	return ll_context_destroy(context, ll_real()->cuCtxDestroy);
-}
+/* Hook of a function whose call is made by `governed`, if the process is governed. */
+#define GOVERNED_HOOK(symbol, params, args, governed)                                                                  \
+	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
+	{                                                                                                              \
+		LL_DRIVER_CALL(symbol);                                                                                \
+		if (ll_charge_passes())                                                                                \
+			return ll_real()->symbol args;                                                                 \
+		LL_REENTRY_SCOPE();                                                                                    \
+		return governed;                                                                                       \
+	}
 
-LL_HOOK_EXPORT ll_cu_result cuCtxAttach(struct ll_cu_context **ret_context, unsigned int flags)
-{
-	LL_DRIVER_CALL(cuCtxAttach);
-	if (ll_charge_passes())
-		return ll_real()->cuCtxAttach(ret_context, flags);
-	LL_REENTRY_SCOPE();
-	return ll_context_attach(ret_context, flags);
-}
+/* Hook of a function that ends a context, or a card's primary context. */
+#define END_HOOK(symbol, type, what, end) GOVERNED_HOOK(symbol, (type what), (what), end(what, ll_real()->symbol))
 
-LL_HOOK_EXPORT ll_cu_result cuCtxDetach(struct ll_cu_context *context)
-{
-	LL_DRIVER_CALL(cuCtxDetach);
-	if (ll_charge_passes())
-		return ll_real()->cuCtxDetach(context);
-	LL_REENTRY_SCOPE();
-	return ll_context_detach(context);
-}
+END_HOOK(cuCtxDestroy, struct ll_cu_context *, context, ll_context_destroy)
+END_HOOK(cuCtxDestroy_v2, struct ll_cu_context *, context, ll_context_destroy)
+END_HOOK(cuDevicePrimaryCtxRelease, ll_cu_device, device, ll_context_release)
+END_HOOK(cuDevicePrimaryCtxRelease_v2, ll_cu_device, device, ll_context_release)
+END_HOOK(cuDevicePrimaryCtxReset, ll_cu_device, device, ll_context_reset)
+END_HOOK(cuDevicePrimaryCtxReset_v2, ll_cu_device, device, ll_context_reset)
 
-LL_HOOK_EXPORT ll_cu_result cuCtxDestroy_v2(struct ll_cu_context *context)
-{
-	LL_DRIVER_CALL(cuCtxDestroy_v2);
-	if (ll_charge_passes())
-		return ll_real()->cuCtxDestroy_v2(context);
-	LL_REENTRY_SCOPE();
-	return ll_context_destroy(context, ll_real()->cuCtxDestroy_v2);
-}
-
-LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxRetain(struct ll_cu_context **ret_context, ll_cu_device device)
-{
-	LL_DRIVER_CALL(cuDevicePrimaryCtxRetain);
-	if (ll_charge_passes())
-		return ll_real()->cuDevicePrimaryCtxRetain(ret_context, device);
-	LL_REENTRY_SCOPE();
-	return ll_context_retain(ret_context, device);
-}
-
-LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxRelease(ll_cu_device device)
-{
-	LL_DRIVER_CALL(cuDevicePrimaryCtxRelease);
-	if (ll_charge_passes())
-		return ll_real()->cuDevicePrimaryCtxRelease(device);
-	LL_REENTRY_SCOPE();
-	return ll_context_release(device, ll_real()->cuDevicePrimaryCtxRelease);
-}
-
-LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxRelease_v2(ll_cu_device device)
-{
-	LL_DRIVER_CALL(cuDevicePrimaryCtxRelease_v2);
-	if (ll_charge_passes())
-		return ll_real()->cuDevicePrimaryCtxRelease_v2(device);
-	LL_REENTRY_SCOPE();
-	return ll_context_release(device, ll_real()->cuDevicePrimaryCtxRelease_v2);
-}
-
-LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxReset(ll_cu_device device)
-{
-	LL_DRIVER_CALL(cuDevicePrimaryCtxReset);
-	if (ll_charge_passes())
-		return ll_real()->cuDevicePrimaryCtxReset(device);
-	LL_REENTRY_SCOPE();
-	return ll_context_reset(device, ll_real()->cuDevicePrimaryCtxReset);
-}
-
-LL_HOOK_EXPORT ll_cu_result cuDevicePrimaryCtxReset_v2(ll_cu_device device)
-{
-	LL_DRIVER_CALL(cuDevicePrimaryCtxReset_v2);
-	if (ll_charge_passes())
-		return ll_real()->cuDevicePrimaryCtxReset_v2(device);
-	LL_REENTRY_SCOPE();
-	return ll_context_reset(device, ll_real()->cuDevicePrimaryCtxReset_v2);
-}
-
-LL_HOOK_EXPORT ll_cu_result cuGreenCtxCreate(struct ll_cu_green_context **ret_green,
-					     struct ll_cu_resource_desc *resources, ll_cu_device device,
-					     unsigned int flags)
-{
-	LL_DRIVER_CALL(cuGreenCtxCreate);
-	if (ll_charge_passes())
-		return ll_real()->cuGreenCtxCreate(ret_green, resources, device, flags);
-	LL_REENTRY_SCOPE();
-	return ll_context_create_green(ret_green, resources, device, flags);
-}
-
-LL_HOOK_EXPORT ll_cu_result cuGreenCtxDestroy(struct ll_cu_green_context *green)
-{
-	LL_DRIVER_CALL(cuGreenCtxDestroy);
-	if (ll_charge_passes())
-		return ll_real()->cuGreenCtxDestroy(green);
-	LL_REENTRY_SCOPE();
-	return ll_context_destroy_green(green);
-}
-
-LL_HOOK_EXPORT ll_cu_result cuCtxSetLimit(enum ll_cu_limit limit, size_t value)
-{
-	LL_DRIVER_CALL(cuCtxSetLimit);
-	if (ll_charge_passes())
-		return ll_real()->cuCtxSetLimit(limit, value);
-	LL_REENTRY_SCOPE();
-	return ll_context_set_limit(limit, value);
-}
+GOVERNED_HOOK(cuCtxAttach, (struct ll_cu_context * *ret_context, unsigned int flags), (ret_context, flags),
+	      ll_context_attach(ret_context, flags))
+GOVERNED_HOOK(cuCtxDetach, (struct ll_cu_context * context), (context), ll_context_detach(context))
+GOVERNED_HOOK(cuDevicePrimaryCtxRetain, (struct ll_cu_context * *ret_context, ll_cu_device device),
+	      (ret_context, device), ll_context_retain(ret_context, device))
+GOVERNED_HOOK(cuGreenCtxCreate,
+	      (struct ll_cu_green_context * *ret_green, struct ll_cu_resource_desc *resources, ll_cu_device device,
+	       unsigned int flags),
+	      (ret_green, resources, device, flags), ll_context_create_green(ret_green, resources, device, flags))
+GOVERNED_HOOK(cuGreenCtxDestroy, (struct ll_cu_green_context * green), (green), ll_context_destroy_green(green))
+GOVERNED_HOOK(cuCtxSetLimit, (enum ll_cu_limit limit, size_t value), (limit, value), ll_context_set_limit(limit, value))
 
 /* ---- streams ---- */
 
-/* Timing events in a stream that is gone would be calls with a dead handle. */
+/* A stream is about to end. After that no timing event may be recorded in it, because its handle is dead. */
 #define DESTROY_HOOK(symbol)                                                                                           \
 	LL_HOOK_EXPORT ll_cu_result symbol(struct ll_cu_stream *stream)                                                \
 	{                                                                                                              \

@@ -1,34 +1,35 @@
-/* Graphs: a replay is one launch, and graphs may allocate. */
+/* Graphs. The launch of a graph counts as one launch. Graphs may allocate memory. */
 #include "abi/cuda_graph.h"
 #include "shim/hooks/launch.h"
 #include "shim/interpose/hook.h"
 #include "shim/interpose/stream.h"
 #include "shim/memory/charge.h"
 #include "shim/memory/pools.h"
-#include "shim/pool_reserve.h"
 
 /* ---- replays ---- */
 
-/* False: there is no room for it, and what pools and other graphs keep in reserve was given up. */
-static bool upload(struct ll_device_state *dev, struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)
+/* False: there is no room for the graph's memory. Then pools and other graphs have given up their reserves. */
+static bool upload_graph(struct ll_device_state *dev, struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)
 {
 	if (ll_real()->cuGraphUpload(exec, stream) != LL_CUDA_ERROR_OUT_OF_MEMORY)
 		return ll_pool_keep_graph(dev, exec);
-	ll_pool_reserve_give_up(dev);
+	ll_pool_give_up_reserve(dev);
 	return false;
 }
 
-/* What a graph allocates is not known before it has it. */
+/* Lets the graph take its memory before the launch, because nothing tells before how much that is. Returns
+ * LL_CUDA_SUCCESS, or LL_CUDA_ERROR_OUT_OF_MEMORY if the limit refuses it. */
 static ll_cu_result take_memory(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)
 {
 	LL_REENTRY_SCOPE();
 	struct ll_device_state *dev = ll_pool_dev_if_used();
-	if (!dev || ll_pool_has_room_for_graph(dev, exec) || ll_stream_is_captured(stream) || upload(dev, exec, stream))
+	if (!dev || ll_pool_has_room_for_graph(dev, exec) || ll_stream_is_captured(stream) ||
+	    upload_graph(dev, exec, stream))
 		return LL_CUDA_SUCCESS;
-	return upload(dev, exec, stream) ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_OUT_OF_MEMORY;
+	return upload_graph(dev, exec, stream) ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* One replay is one unit of work, whatever is in it. */
+/* A graph's launch is one unit of work, whatever is in the graph. */
 #define GRAPH_LAUNCH_HOOK(symbol, its_stream)                                                                          \
 	static ll_cu_result gate_##symbol(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)                  \
 	{                                                                                                              \
@@ -72,10 +73,10 @@ GRAPH_LAUNCH_HOOK(cuGraphLaunch, stream)
 GRAPH_LAUNCH_HOOK(cuGraphLaunch_ptsz, ll_stream_per_thread(stream))
 
 /*
- * Work is timed from another thread too, which looks before whether the stream is being captured. A capture begins
- * before that look or after the timing event, never between: else the timing event would become part of the graph, or,
- * in the legacy stream, spoil the capture. Other streams come to a capture by waiting for it: while one goes on, no
- * other thread times any (captures.h).
+ * The agent's thread also records timing events. Before it records one, it looks whether the stream is being captured.
+ * So a capture must begin before that look or after the timing event, never between: else the event would become part
+ * of the graph or, in the legacy stream, spoil the capture. Other streams join a capture by waiting for it. So while a
+ * capture goes on, no other thread records an event in any stream (captures.h).
  */
 #define CAPTURE_HOOK(symbol, stream, params, args)                                                                     \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
@@ -103,8 +104,8 @@ CAPTURE_HOOKS(cuStreamBeginCaptureToGraph,
 
 /* ---- graphs that allocate ---- */
 
-/* Graphs that allocate: nothing is taken before they are uploaded or launched, but from here on it is looked for
- * (pools.h). */
+/* A graph takes its memory when it is uploaded or launched. From the first node that allocates on, the library looks
+ * for that memory (pools.h). */
 LL_HOOK_EXPORT ll_cu_result cuGraphAddMemAllocNode(struct ll_cu_graph_node **ret_node, struct ll_cu_graph *graph,
 						   struct ll_cu_graph_node *const *dependencies, size_t count,
 						   struct ll_cu_mem_alloc_params *params)
@@ -122,7 +123,7 @@ LL_HOOK_EXPORT ll_cu_result cuGraphExecDestroy(struct ll_cu_graph_exec *exec)
 	return ll_real()->cuGraphExecDestroy(exec);
 }
 
-static void look_at(const struct ll_cu_graph_node_params *params)
+static void note_alloc_node(const struct ll_cu_graph_node_params *params)
 {
 	if (!ll_charge_passes() && params && params->type == LL_CU_GRAPH_NODE_TYPE_MEM_ALLOC)
 		ll_pool_expect_graphs(params->alloc.bytes);
@@ -132,7 +133,7 @@ LL_HOOK_EXPORT ll_cu_result cuGraphAddNode(struct ll_cu_graph_node **ret_node, s
 					   struct ll_cu_graph_node *const *dependencies, size_t count,
 					   struct ll_cu_graph_node_params *params)
 {
-	look_at(params);
+	note_alloc_node(params);
 	return ll_real()->cuGraphAddNode(ret_node, graph, dependencies, count, params);
 }
 
@@ -142,7 +143,7 @@ LL_HOOK_EXPORT ll_cu_result cuGraphAddNode(struct ll_cu_graph_node **ret_node, s
 					   const struct ll_cu_graph_edge_data *edges, size_t count,                    \
 					   struct ll_cu_graph_node_params *params)                                     \
 	{                                                                                                              \
-		look_at(params);                                                                                       \
+		note_alloc_node(params);                                                                               \
 		return ll_real()->symbol(ret_node, graph, dependencies, edges, count, params);                         \
 	}
 

@@ -1,10 +1,10 @@
 /*
- * What gives the card work, but for graphs: the rows of work.def, and kernels on several cards.
+ * Functions that give the card work, except graphs: the rows of work.def, and kernels on several cards.
  *
- * Copies within and between cards use the SMs, or the memory as kernels do; copies between host and card run on the
- * copy engines beside other programs' kernels, and pass. Where the function does not say which it is, it is asked of
- * the addresses, and only while the gate is shut: through an open gate such a copy is not counted, and its time is in
- * that of its stream.
+ * Copies within and between cards use the SMs, or the memory as kernels do. Copies between host and card run on the
+ * copy engines beside other programs' kernels, and pass. If the function does not say which of the two it is, the
+ * addresses are asked, and only while the gate is shut. Through an open gate such a copy is not counted, and its time
+ * is in that of its stream.
  */
 #include "abi/cuda_launch.h"
 #include "shim/hooks/launch.h"
@@ -18,7 +18,7 @@
 	LL_WORK(symbol, stream, work, params, args)                                                                    \
 	LL_WORK(symbol##suffix, ll_stream_per_thread(stream), work, params, args)
 
-/* The text is the function's own, not its variant's: both are of one kind. */
+/* text is the name of the function, not of its variant, so that both are of one kind. */
 #define COPY_HOOK(symbol, text, sides, bytes_of, stream, params, args)                                                 \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \
@@ -35,8 +35,8 @@
 
 #include "shim/interpose/work.def"
 
-/* A copy to the host passes. It waits for all that was launched in its stream before, and so says how the program waits
- * (waits.h). */
+/* A copy to the host passes. It waits for all that was launched in its stream before, so it counts as a wait of the
+ * program (waits.h). */
 #define WAITING_COPY_HOOK(symbol)                                                                                      \
 	LL_HOOK_EXPORT ll_cu_result symbol(void *to, ll_cu_deviceptr from, size_t bytes)                               \
 	{                                                                                                              \
@@ -49,15 +49,15 @@ WAITING_COPY_HOOK(cuMemcpyDtoH_v2)
 WAITING_COPY_HOOK(cuMemcpyDtoH_v2_ptds)
 
 /*
- * One kernel on several cards: it passes the gate of each before it begins on any. Having passed one keeps nobody out
- * of that card, so that cards may come in any order.
+ * One kernel on several cards. It passes the gate of each card before it begins on any. A launch that has passed a
+ * card's gate keeps no other program off that card, so the cards may come in any order.
  */
 enum { MOST_CARDS = 64 };
 
 struct parts {
 	struct ll_launch launches[MOST_CARDS];
 	unsigned count;
-	bool is_refused; /* one of them is */
+	bool is_refused; /* one of the launches is refused */
 	ll_cu_result status;
 };
 
@@ -88,7 +88,7 @@ LL_HOOK_EXPORT ll_cu_result cuLaunchCooperativeKernelMultiDevice(struct ll_cu_la
 	if (ll_launch_is_free())
 		return ll_real()->cuLaunchCooperativeKernelMultiDevice(launches, count, flags);
 	struct parts parts __attribute__((cleanup(end_parts)));
-	parts.count = 0; /* what has begun is ended, wherever the thread is cancelled */
+	parts.count = 0; /* if the thread is cancelled, the launches that have begun are ended */
 	begin_parts(&parts, launches, count);
 	return LL_LAUNCH_CALL(parts, ll_real()->cuLaunchCooperativeKernelMultiDevice(launches, count, flags));
 }

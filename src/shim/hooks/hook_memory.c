@@ -2,227 +2,156 @@
  * cuMemFree frees blocks of pools too. */
 #include "shim/interpose/hook.h"
 #include "shim/memory/charge.h"
+#include "shim/memory/contexts.h"
 #include "shim/memory/pools.h"
 #include "shim/time/driver_calls.h"
 
 /* ---- plain and managed ---- */
 
-/* The body of an allocation whose size is known: reserve, call, keep. */
-#define ALLOCATE(call, bytes_taken)                                                                                    \
-	LL_REENTRY_SCOPE();                                                                                            \
-	LL_CHARGE(charge, ll_place_current(), bytes_taken);                                                            \
-	if (charge.is_refused)                                                                                         \
-		return LL_CUDA_ERROR_OUT_OF_MEMORY;                                                                    \
-	LL_CHARGED_CALL(status, charge.place.dev, call);                                                               \
-	if (status == LL_CUDA_SUCCESS)                                                                                 \
-		ll_charge_keep(&charge, LL_EXTENT_PLAIN, *ret_address, bytes);                                         \
-	return status
+/* Hook of a function that makes an allocation at *ret_address, of so many bytes: reserve, call, keep. */
+#define ALLOCATE_HOOK(symbol, params, args, bytes)                                                                     \
+	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
+	{                                                                                                              \
+		LL_DRIVER_CALL(symbol);                                                                                \
+		if (ll_charge_passes())                                                                                \
+			return ll_real()->symbol args;                                                                 \
+		LL_REENTRY_SCOPE();                                                                                    \
+		LL_CHARGE(charge, ll_place_current(), ll_footprint_plain(bytes));                                      \
+		if (charge.is_refused)                                                                                 \
+			return LL_CUDA_ERROR_OUT_OF_MEMORY;                                                            \
+		LL_CHARGED_CALL(status, charge.place.dev, ll_real()->symbol args);                                     \
+		if (status == LL_CUDA_SUCCESS)                                                                         \
+			ll_charge_keep(&charge, LL_EXTENT_PLAIN, *ret_address, bytes);                                 \
+		return status;                                                                                         \
+	}
 
-/* What the program surely has of rows that it asked for: the driver need not pad the last one. */
+ALLOCATE_HOOK(cuMemAlloc, (ll_cu_deviceptr_v1 * ret_address, unsigned int bytes), (ret_address, bytes), bytes)
+ALLOCATE_HOOK(cuMemAlloc_v2, (ll_cu_deviceptr * ret_address, size_t bytes), (ret_address, bytes), bytes)
+/* Managed memory is charged in full from the start, wherever its pages are: they may all come to the card. */
+ALLOCATE_HOOK(cuMemAllocManaged, (ll_cu_deviceptr * ret_address, size_t bytes, unsigned int flags),
+	      (ret_address, bytes, flags), bytes)
+
+/* The bytes of an allocation in rows that the program surely has: the driver need not pad the last row. */
 static uint64_t rows_bytes(uint64_t width_bytes, uint64_t height, uint64_t pitch_bytes)
 {
 	return height ? pitch_bytes * (height - 1) + width_bytes : 0;
 }
 
-/* The driver chooses the pitch: rows may be longer than was foretold. */
-#define ALLOCATE_ROWS(call)                                                                                            \
-	LL_REENTRY_SCOPE();                                                                                            \
-	LL_CHARGE(charge, ll_place_current(), ll_footprint_pitched(width_bytes, height));                              \
-	if (charge.is_refused)                                                                                         \
-		return LL_CUDA_ERROR_OUT_OF_MEMORY;                                                                    \
-	LL_CHARGED_CALL(status, charge.place.dev, call);                                                               \
-	if (status == LL_CUDA_SUCCESS) {                                                                               \
-		ll_charge_correct(&charge, ll_footprint_pitched(*ret_pitch_bytes, height));                            \
-		ll_charge_keep(&charge, LL_EXTENT_PLAIN, *ret_address,                                                 \
-			       rows_bytes(width_bytes, height, *ret_pitch_bytes));                                     \
-	}                                                                                                              \
-	return status
+/* The driver chooses the pitch, so the rows may be longer than was reserved. */
+#define ALLOCATE_ROWS_HOOK(symbol, address, number)                                                                    \
+	LL_HOOK_EXPORT ll_cu_result symbol(address *ret_address, number *ret_pitch_bytes, number width_bytes,          \
+					   number height, unsigned int element_bytes)                                  \
+	{                                                                                                              \
+		LL_DRIVER_CALL(symbol);                                                                                \
+		if (ll_charge_passes())                                                                                \
+			return ll_real()->symbol(ret_address, ret_pitch_bytes, width_bytes, height, element_bytes);    \
+		LL_REENTRY_SCOPE();                                                                                    \
+		LL_CHARGE(charge, ll_place_current(), ll_footprint_pitched(width_bytes, height));                      \
+		if (charge.is_refused)                                                                                 \
+			return LL_CUDA_ERROR_OUT_OF_MEMORY;                                                            \
+		LL_CHARGED_CALL(status, charge.place.dev,                                                              \
+				ll_real()->symbol(ret_address, ret_pitch_bytes, width_bytes, height, element_bytes));  \
+		if (status == LL_CUDA_SUCCESS) {                                                                       \
+			ll_charge_correct(&charge, ll_footprint_pitched(*ret_pitch_bytes, height));                    \
+			ll_charge_keep(&charge, LL_EXTENT_PLAIN, *ret_address,                                         \
+				       rows_bytes(width_bytes, height, *ret_pitch_bytes));                             \
+		}                                                                                                      \
+		return status;                                                                                         \
+	}
 
-#define FREE(call)                                                                                                     \
-	LL_REENTRY_SCOPE();                                                                                            \
-	struct ll_extent extent;                                                                                       \
-	bool is_plain = ll_extents_take(LL_EXTENT_PLAIN, address, &extent);                                            \
-	bool is_block = !is_plain && ll_pool_take(address, &extent);                                                   \
-	ll_cu_result status = call;                                                                                    \
-	if (is_plain)                                                                                                  \
-		ll_charge_freed(&extent, status);                                                                      \
-	if (is_block)                                                                                                  \
-		ll_pool_freed(&extent, status);                                                                        \
-	return status
+ALLOCATE_ROWS_HOOK(cuMemAllocPitch, ll_cu_deviceptr_v1, unsigned int)
+ALLOCATE_ROWS_HOOK(cuMemAllocPitch_v2, ll_cu_deviceptr, size_t)
 
-LL_HOOK_EXPORT ll_cu_result cuMemAlloc(ll_cu_deviceptr_v1 *ret_address, unsigned int bytes)
-{
-	LL_DRIVER_CALL(cuMemAlloc);
-	if (ll_charge_passes())
-		return ll_real()->cuMemAlloc(ret_address, bytes);
-	ALLOCATE(ll_real()->cuMemAlloc(ret_address, bytes), ll_footprint_plain(bytes));
-}
+#define FREE_HOOK(symbol, type)                                                                                        \
+	LL_HOOK_EXPORT ll_cu_result symbol(type address)                                                               \
+	{                                                                                                              \
+		LL_DRIVER_CALL(symbol);                                                                                \
+		if (ll_charge_passes())                                                                                \
+			return ll_real()->symbol(address);                                                             \
+		LL_REENTRY_SCOPE();                                                                                    \
+		struct ll_extent extent;                                                                               \
+		bool is_plain = ll_extents_take(LL_EXTENT_PLAIN, address, &extent);                                    \
+		bool is_block = !is_plain && ll_pool_take(address, &extent);                                           \
+		ll_cu_result status = ll_real()->symbol(address);                                                      \
+		if (is_plain)                                                                                          \
+			ll_charge_freed(&extent, status);                                                              \
+		if (is_block)                                                                                          \
+			ll_pool_freed(&extent, status);                                                                \
+		return status;                                                                                         \
+	}
 
-LL_HOOK_EXPORT ll_cu_result cuMemAlloc_v2(ll_cu_deviceptr *ret_address, size_t bytes)
-{
-	LL_DRIVER_CALL(cuMemAlloc_v2);
-	if (ll_charge_passes())
-		return ll_real()->cuMemAlloc_v2(ret_address, bytes);
-	ALLOCATE(ll_real()->cuMemAlloc_v2(ret_address, bytes), ll_footprint_plain(bytes));
-}
-
-LL_HOOK_EXPORT ll_cu_result cuMemAllocPitch(ll_cu_deviceptr_v1 *ret_address, unsigned int *ret_pitch_bytes,
-					    unsigned int width_bytes, unsigned int height, unsigned int element_bytes)
-{
-	LL_DRIVER_CALL(cuMemAllocPitch);
-	if (ll_charge_passes())
-		return ll_real()->cuMemAllocPitch(ret_address, ret_pitch_bytes, width_bytes, height, element_bytes);
-	ALLOCATE_ROWS(ll_real()->cuMemAllocPitch(ret_address, ret_pitch_bytes, width_bytes, height, element_bytes));
-}
-
-LL_HOOK_EXPORT ll_cu_result cuMemAllocPitch_v2(ll_cu_deviceptr *ret_address, size_t *ret_pitch_bytes,
-					       size_t width_bytes, size_t height, unsigned int element_bytes)
-{
-	LL_DRIVER_CALL(cuMemAllocPitch_v2);
-	if (ll_charge_passes())
-		return ll_real()->cuMemAllocPitch_v2(ret_address, ret_pitch_bytes, width_bytes, height, element_bytes);
-	ALLOCATE_ROWS(ll_real()->cuMemAllocPitch_v2(ret_address, ret_pitch_bytes, width_bytes, height, element_bytes));
-}
-
-/* In full from the start, wherever its pages are: they may all come to the card. */
-LL_HOOK_EXPORT ll_cu_result cuMemAllocManaged(ll_cu_deviceptr *ret_address, size_t bytes, unsigned int flags)
-{
-	LL_DRIVER_CALL(cuMemAllocManaged);
-	if (ll_charge_passes())
-		return ll_real()->cuMemAllocManaged(ret_address, bytes, flags);
-	ALLOCATE(ll_real()->cuMemAllocManaged(ret_address, bytes, flags), ll_footprint_plain(bytes));
-}
-
-LL_HOOK_EXPORT ll_cu_result cuMemFree(ll_cu_deviceptr_v1 address)
-{
-	LL_DRIVER_CALL(cuMemFree);
-	if (ll_charge_passes())
-		return ll_real()->cuMemFree(address);
-	FREE(ll_real()->cuMemFree(address));
-}
-
-LL_HOOK_EXPORT ll_cu_result cuMemFree_v2(ll_cu_deviceptr address)
-{
-	LL_DRIVER_CALL(cuMemFree_v2);
-	if (ll_charge_passes())
-		return ll_real()->cuMemFree_v2(address);
-	FREE(ll_real()->cuMemFree_v2(address));
-}
+FREE_HOOK(cuMemFree, ll_cu_deviceptr_v1)
+FREE_HOOK(cuMemFree_v2, ll_cu_deviceptr)
 
 /* ---- arrays and mipmaps ---- */
 
-/* Arrays and mipmaps. The driver says what one takes only of those that take nothing yet, so its tiles are counted
- * here. */
-static struct ll_cu_array3d_descriptor as_3d(const struct ll_cu_array_descriptor *d)
-{
-	return (struct ll_cu_array3d_descriptor){
-	    .width = d->width, .height = d->height, .format = d->format, .channels = d->channels};
-}
+/* A descriptor of any version as the newest one. */
+#define SHAPE_2D(d)                                                                                                    \
+	{                                                                                                              \
+		.width = (d)->width, .height = (d)->height, .format = (d)->format, .channels = (d)->channels           \
+	}
+#define SHAPE_3D(d)                                                                                                    \
+	{                                                                                                              \
+		.width = (d)->width, .height = (d)->height, .depth = (d)->depth, .format = (d)->format,                \
+		.channels = (d)->channels, .flags = (d)->flags                                                         \
+	}
 
-static struct ll_cu_array3d_descriptor from_v1(const struct ll_cu_array_descriptor_v1 *d)
-{
-	return (struct ll_cu_array3d_descriptor){
-	    .width = d->width, .height = d->height, .format = d->format, .channels = d->channels};
-}
+/* Hook of a function that makes an array of `descriptor`, a parameter. The driver tells what an array takes only if it
+ * takes nothing yet. So the library computes its tiles. */
+#define CREATE_HOOK(symbol, kind, ret_handle, shape_of, levels, params, args)                                          \
+	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
+	{                                                                                                              \
+		LL_DRIVER_CALL(symbol);                                                                                \
+		if (ll_charge_passes() || !descriptor)                                                                 \
+			return ll_real()->symbol args;                                                                 \
+		LL_REENTRY_SCOPE();                                                                                    \
+		struct ll_cu_array3d_descriptor shape = shape_of(descriptor);                                          \
+		LL_CHARGE(charge, ll_place_current(), ll_footprint_array(&shape, levels));                             \
+		if (charge.is_refused)                                                                                 \
+			return LL_CUDA_ERROR_OUT_OF_MEMORY;                                                            \
+		LL_CHARGED_CALL(status, charge.place.dev, ll_real()->symbol args);                                     \
+		if (status == LL_CUDA_SUCCESS)                                                                         \
+			ll_charge_keep(&charge, kind, ll_extent_handle(*(ret_handle)), 0);                             \
+		return status;                                                                                         \
+	}
 
-static struct ll_cu_array3d_descriptor from_3d_v1(const struct ll_cu_array3d_descriptor_v1 *d)
-{
-	return (struct ll_cu_array3d_descriptor){.width = d->width,
-						 .height = d->height,
-						 .depth = d->depth,
-						 .format = d->format,
-						 .channels = d->channels,
-						 .flags = d->flags};
-}
+#define CREATE_ARRAY_HOOK(symbol, shape_of, type)                                                                      \
+	CREATE_HOOK(symbol, LL_EXTENT_ARRAY, ret_array, shape_of, 1,                                                   \
+		    (struct ll_cu_array * *ret_array, const type *descriptor), (ret_array, descriptor))
 
-#define CREATE(kind, call, ret_handle, given, levels)                                                                  \
-	LL_REENTRY_SCOPE();                                                                                            \
-	struct ll_cu_array3d_descriptor shape = given;                                                                 \
-	LL_CHARGE(charge, ll_place_current(), ll_footprint_array(&shape, levels));                                     \
-	if (charge.is_refused)                                                                                         \
-		return LL_CUDA_ERROR_OUT_OF_MEMORY;                                                                    \
-	LL_CHARGED_CALL(status, charge.place.dev, call);                                                               \
-	if (status == LL_CUDA_SUCCESS)                                                                                 \
-		ll_charge_keep(&charge, kind, ll_extent_handle(*(ret_handle)), 0);                                     \
-	return status
+CREATE_ARRAY_HOOK(cuArrayCreate, SHAPE_2D, struct ll_cu_array_descriptor_v1)
+CREATE_ARRAY_HOOK(cuArrayCreate_v2, SHAPE_2D, struct ll_cu_array_descriptor)
+CREATE_ARRAY_HOOK(cuArray3DCreate, SHAPE_3D, struct ll_cu_array3d_descriptor_v1)
+CREATE_ARRAY_HOOK(cuArray3DCreate_v2, SHAPE_3D, struct ll_cu_array3d_descriptor)
+CREATE_HOOK(cuMipmappedArrayCreate, LL_EXTENT_MIPMAP, ret_mipmap, SHAPE_3D, levels,
+	    (struct ll_cu_mipmapped_array * *ret_mipmap, const struct ll_cu_array3d_descriptor *descriptor,
+	     unsigned int levels),
+	    (ret_mipmap, descriptor, levels))
 
-LL_HOOK_EXPORT ll_cu_result cuArrayCreate(struct ll_cu_array **ret_array,
-					  const struct ll_cu_array_descriptor_v1 *descriptor)
-{
-	LL_DRIVER_CALL(cuArrayCreate);
-	if (ll_charge_passes() || !descriptor)
-		return ll_real()->cuArrayCreate(ret_array, descriptor);
-	CREATE(LL_EXTENT_ARRAY, ll_real()->cuArrayCreate(ret_array, descriptor), ret_array, from_v1(descriptor), 1);
-}
+/* Hook of a function that frees what a handle stands for. */
+#define DESTROY_HOOK(symbol, kind, type)                                                                               \
+	LL_HOOK_EXPORT ll_cu_result symbol(type *handle)                                                               \
+	{                                                                                                              \
+		LL_DRIVER_CALL(symbol);                                                                                \
+		struct ll_extent extent;                                                                               \
+		if (ll_charge_passes())                                                                                \
+			return ll_real()->symbol(handle);                                                              \
+		LL_REENTRY_SCOPE();                                                                                    \
+		bool is_known = ll_extents_take(kind, ll_extent_handle(handle), &extent);                              \
+		ll_cu_result status = ll_real()->symbol(handle);                                                       \
+		if (is_known)                                                                                          \
+			ll_charge_freed(&extent, status);                                                              \
+		return status;                                                                                         \
+	}
 
-LL_HOOK_EXPORT ll_cu_result cuArrayCreate_v2(struct ll_cu_array **ret_array,
-					     const struct ll_cu_array_descriptor *descriptor)
-{
-	LL_DRIVER_CALL(cuArrayCreate_v2);
-	if (ll_charge_passes() || !descriptor)
-		return ll_real()->cuArrayCreate_v2(ret_array, descriptor);
-	CREATE(LL_EXTENT_ARRAY, ll_real()->cuArrayCreate_v2(ret_array, descriptor), ret_array, as_3d(descriptor), 1);
-}
-
-LL_HOOK_EXPORT ll_cu_result cuArray3DCreate(struct ll_cu_array **ret_array,
-					    const struct ll_cu_array3d_descriptor_v1 *descriptor)
-{
-	LL_DRIVER_CALL(cuArray3DCreate);
-	if (ll_charge_passes() || !descriptor)
-		return ll_real()->cuArray3DCreate(ret_array, descriptor);
-	CREATE(LL_EXTENT_ARRAY, ll_real()->cuArray3DCreate(ret_array, descriptor), ret_array, from_3d_v1(descriptor),
-	       1);
-}
-
-LL_HOOK_EXPORT ll_cu_result cuArray3DCreate_v2(struct ll_cu_array **ret_array,
-					       const struct ll_cu_array3d_descriptor *descriptor)
-{
-	LL_DRIVER_CALL(cuArray3DCreate_v2);
-	if (ll_charge_passes() || !descriptor)
-		return ll_real()->cuArray3DCreate_v2(ret_array, descriptor);
-	CREATE(LL_EXTENT_ARRAY, ll_real()->cuArray3DCreate_v2(ret_array, descriptor), ret_array, *descriptor, 1);
-}
-
-LL_HOOK_EXPORT ll_cu_result cuMipmappedArrayCreate(struct ll_cu_mipmapped_array **ret_mipmap,
-						   const struct ll_cu_array3d_descriptor *descriptor,
-						   unsigned int levels)
-{
-	LL_DRIVER_CALL(cuMipmappedArrayCreate);
-	if (ll_charge_passes() || !descriptor)
-		return ll_real()->cuMipmappedArrayCreate(ret_mipmap, descriptor, levels);
-	CREATE(LL_EXTENT_MIPMAP, ll_real()->cuMipmappedArrayCreate(ret_mipmap, descriptor, levels), ret_mipmap,
-	       *descriptor, levels);
-}
-
-#define DESTROY(kind, symbol, handle)                                                                                  \
-	struct ll_extent extent;                                                                                       \
-	if (ll_charge_passes())                                                                                        \
-		return ll_real()->symbol(handle);                                                                      \
-	LL_REENTRY_SCOPE();                                                                                            \
-	bool is_known = ll_extents_take(kind, ll_extent_handle(handle), &extent);                                      \
-	ll_cu_result status = ll_real()->symbol(handle);                                                               \
-	if (is_known)                                                                                                  \
-		ll_charge_freed(&extent, status);                                                                      \
-	return status
-
-LL_HOOK_EXPORT ll_cu_result cuArrayDestroy(struct ll_cu_array *array)
-{
-	LL_DRIVER_CALL(cuArrayDestroy);
-	DESTROY(LL_EXTENT_ARRAY, cuArrayDestroy, array);
-}
-
-LL_HOOK_EXPORT ll_cu_result cuMipmappedArrayDestroy(struct ll_cu_mipmapped_array *mipmap)
-{
-	LL_DRIVER_CALL(cuMipmappedArrayDestroy);
-	DESTROY(LL_EXTENT_MIPMAP, cuMipmappedArrayDestroy, mipmap);
-}
+DESTROY_HOOK(cuArrayDestroy, LL_EXTENT_ARRAY, struct ll_cu_array)
+DESTROY_HOOK(cuMipmappedArrayDestroy, LL_EXTENT_MIPMAP, struct ll_cu_mipmapped_array)
 
 /* ---- memory that another API or process made ---- */
 
 /*
- * Memory that another API or process made. What comes from another CUDA process (IPC handles, shareable handles, pools)
- * is charged to that process alone, and has no hooks. What comes from elsewhere (Vulkan, a file descriptor) nobody is
- * charged for yet: its size, to the importer.
+ * Memory of another CUDA process (IPC handles, shareable handles, pools) is charged to that process alone. Memory of
+ * another API (Vulkan, a file descriptor) is not charged to anybody yet, so the importer is charged its size.
  */
 LL_HOOK_EXPORT ll_cu_result cuImportExternalMemory(struct ll_cu_external_memory **ret_memory,
 						   const struct ll_cu_external_memory_desc *descriptor)
@@ -240,16 +169,4 @@ LL_HOOK_EXPORT ll_cu_result cuImportExternalMemory(struct ll_cu_external_memory 
 	return status;
 }
 
-LL_HOOK_EXPORT ll_cu_result cuDestroyExternalMemory(struct ll_cu_external_memory *memory)
-{
-	LL_DRIVER_CALL(cuDestroyExternalMemory);
-	struct ll_extent extent;
-	if (ll_charge_passes())
-		return ll_real()->cuDestroyExternalMemory(memory);
-	LL_REENTRY_SCOPE();
-	bool is_known = ll_extents_take(LL_EXTENT_EXTERNAL, ll_extent_handle(memory), &extent);
-	ll_cu_result status = ll_real()->cuDestroyExternalMemory(memory);
-	if (is_known)
-		ll_charge_freed(&extent, status);
-	return status;
-}
+DESTROY_HOOK(cuDestroyExternalMemory, LL_EXTENT_EXTERNAL, struct ll_cu_external_memory)

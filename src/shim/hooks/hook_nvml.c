@@ -1,6 +1,6 @@
 /*
- * NVML's readings that a program sizes itself by, or sees others in. With a memory limit the card shown is as large as
- * the limit, and its processes are those of the tenant; without one nothing is changed.
+ * NVML's readings of memory and processes. With a memory limit the card seems as large as the limit, and its processes
+ * are those of the tenant. Without a limit nothing is changed.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,8 @@
 
 enum { UUID_SIZE = 96, CLAIMS = 256, MOST_PROCESSES = 4096 };
 
-/* NVML shows a program on a MIG slice the whole card too: it is told what it is told of its slice. */
+/* To a program on a MIG slice NVML shows the whole card too. For the whole card the program gets the answers of its
+ * slice. */
 static void find_slice(struct ll_nvml_device *card, char uuid[UUID_SIZE])
 {
 	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
@@ -29,7 +30,13 @@ static void find_slice(struct ll_nvml_device *card, char uuid[UUID_SIZE])
 	}
 }
 
-/* The UUID that the card has in the ledger; false: it has no limit here. */
+static unsigned long long least_of(unsigned long long a, unsigned long long b)
+{
+	return a < b ? a : b;
+}
+
+/* Gives the UUID that the card has in the ledger, and what the program is told of it. False: the program has no limit
+ * there. */
 static bool find_report(struct ll_nvml_device *device, char uuid[UUID_SIZE], struct ll_report *ret_report)
 {
 	if (ll_real_nvml()->nvmlDeviceGetUUID(device, uuid, UUID_SIZE) != LL_NVML_SUCCESS)
@@ -38,44 +45,29 @@ static bool find_report(struct ll_nvml_device *device, char uuid[UUID_SIZE], str
 	return ll_report_card(uuid, ret_report);
 }
 
-LL_HOOK_EXPORT ll_nvml_result nvmlDeviceGetMemoryInfo(struct ll_nvml_device *device, struct ll_nvml_memory *ret_memory)
-{
-	char uuid[UUID_SIZE];
-	struct ll_report report;
-	ll_nvml_result status = ll_real_nvml()->nvmlDeviceGetMemoryInfo(device, ret_memory);
-	if (status != LL_NVML_SUCCESS || ll_charge_passes())
-		return status;
-	LL_REENTRY_SCOPE();
-	if (!find_report(device, uuid, &report))
-		return status;
-	if (report.limit_bytes < ret_memory->total_bytes)
-		ret_memory->total_bytes = report.limit_bytes;
-	ret_memory->used_bytes =
-	    report.used_bytes < ret_memory->total_bytes ? report.used_bytes : ret_memory->total_bytes;
-	ret_memory->free_bytes = ret_memory->total_bytes - ret_memory->used_bytes;
-	return status;
-}
+/* note: what is done besides, if there is a limit. */
+#define MEMORY_HOOK(symbol, type, note)                                                                                \
+	LL_HOOK_EXPORT ll_nvml_result symbol(struct ll_nvml_device *device, type *memory)                              \
+	{                                                                                                              \
+		char uuid[UUID_SIZE];                                                                                  \
+		struct ll_report report;                                                                               \
+		ll_nvml_result status = ll_real_nvml()->symbol(device, memory);                                        \
+		if (status != LL_NVML_SUCCESS || ll_charge_passes())                                                   \
+			return status;                                                                                 \
+		LL_REENTRY_SCOPE();                                                                                    \
+		if (!find_report(device, uuid, &report))                                                               \
+			return status;                                                                                 \
+		note;                                                                                                  \
+		memory->total_bytes = least_of(memory->total_bytes, report.limit_bytes);                               \
+		memory->used_bytes = least_of(memory->total_bytes, report.used_bytes);                                 \
+		memory->free_bytes = memory->total_bytes - memory->used_bytes;                                         \
+		return status;                                                                                         \
+	}
 
-LL_HOOK_EXPORT ll_nvml_result nvmlDeviceGetMemoryInfo_v2(struct ll_nvml_device *device,
-							 struct ll_nvml_memory_v2 *memory)
-{
-	char uuid[UUID_SIZE];
-	struct ll_report report;
-	ll_nvml_result status = ll_real_nvml()->nvmlDeviceGetMemoryInfo_v2(device, memory);
-	if (status != LL_NVML_SUCCESS || ll_charge_passes())
-		return status;
-	LL_REENTRY_SCOPE();
-	if (!find_report(device, uuid, &report))
-		return status;
-	if (report.limit_bytes < memory->total_bytes)
-		memory->total_bytes = report.limit_bytes;
-	memory->reserved_bytes = 0;
-	memory->used_bytes = report.used_bytes < memory->total_bytes ? report.used_bytes : memory->total_bytes;
-	memory->free_bytes = memory->total_bytes - memory->used_bytes;
-	return status;
-}
+MEMORY_HOOK(nvmlDeviceGetMemoryInfo, struct ll_nvml_memory, )
+MEMORY_HOOK(nvmlDeviceGetMemoryInfo_v2, struct ll_nvml_memory_v2, memory->reserved_bytes = 0)
 
-/* Charged bytes of that process; false: it is not the tenant's. */
+/* Gives the charged bytes of that process. False: the process is not the tenant's. */
 static bool find_process(const struct ll_port_process *own, size_t count, unsigned pid, uint64_t *ret_bytes)
 {
 	uint64_t bytes = 0;
@@ -91,8 +83,8 @@ static bool find_process(const struct ll_port_process *own, size_t count, unsign
 }
 
 /*
- * The lists differ in their names and entries alone. The whole list is read first, into a buffer of ours, so that its
- * length can be told as the library tells it: with INSUFFICIENT_SIZE when the program's buffer is too small.
+ * The lists differ only in their names and entries. The whole list is read first, into a buffer of the library. So its
+ * length is reported as NVML does: with INSUFFICIENT_SIZE if the program's buffer is too small.
  */
 #define LIST(symbol, entry)                                                                                            \
 	static ll_nvml_result symbol##_own(struct ll_nvml_device *device, const char *uuid, unsigned *count,           \
@@ -156,7 +148,7 @@ static ll_nvml_result read_details(struct ll_nvml_device *device, unsigned mode,
 			      : LL_NVML_ERROR_MEMORY;
 }
 
-/* The newest list, which says what it wants in itself. */
+/* The same for the newest list, whose parameters are in the list itself. */
 static ll_nvml_result own_details(struct ll_nvml_device *device, const char *uuid,
 				  struct ll_nvml_process_detail_list *list)
 {
@@ -182,7 +174,7 @@ static ll_nvml_result own_details(struct ll_nvml_device *device, const char *uui
 	return is_short ? LL_NVML_ERROR_INSUFFICIENT_SIZE : LL_NVML_SUCCESS;
 }
 
-/* A list of a version that is not known here is refused as a library of before it would. */
+/* A list of a version that the library does not know is refused, as an older NVML would refuse it. */
 LL_HOOK_EXPORT ll_nvml_result nvmlDeviceGetRunningProcessDetailList(struct ll_nvml_device *device,
 								    struct ll_nvml_process_detail_list *list)
 {

@@ -1,4 +1,4 @@
-/* Physical memory and addresses apart (VMM). */
+/* Physical memory, and its mappings at addresses (VMM). */
 #include "shim/interpose/hook.h"
 #include "shim/memory/physical.h"
 #include "shim/time/driver_calls.h"
@@ -72,7 +72,7 @@ LL_HOOK_EXPORT ll_cu_result cuMemRetainAllocationHandle(ll_cu_mem_handle *ret_ha
 	return status;
 }
 
-/* One's own export, imported again, may come back under its own number. */
+/* If a process imports its own export, the handle may come back with its old number. */
 LL_HOOK_EXPORT ll_cu_result cuMemImportFromShareableHandle(ll_cu_mem_handle *ret_handle, void *os_handle,
 							   enum ll_cu_mem_handle_type type)
 {

@@ -1,4 +1,4 @@
-/* Pools, and allocations in the order of a stream. */
+/* Memory pools, and allocations in the order of a stream. */
 #include "abi/cuda_graph.h"
 #include "shim/hooks/launch.h"
 #include "shim/interpose/hook.h"
@@ -13,7 +13,7 @@ static bool is_captured(struct ll_cu_stream *stream)
 	       capture != LL_CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-/* The card whose current pool a stream takes from: its context's. */
+/* Returns the card whose current pool the stream allocates from: the card of the stream's context. */
 static struct ll_device_state *dev_of(struct ll_cu_stream *stream)
 {
 	struct ll_cu_context *current, *context;
@@ -26,8 +26,8 @@ static struct ll_device_state *dev_of(struct ll_cu_stream *stream)
 }
 
 /*
- * The body of an allocation: growth reserved, call, growth made true. One that a capture takes up is a node of a graph,
- * which takes memory when it is launched.
+ * The body of an allocation: reserve the growth, call, correct the charge. In a stream that is being captured the
+ * allocation becomes a node of a graph, which takes memory when the graph is launched.
  */
 #define ALLOCATE(call, free_call, handle, as_stream)                                                                   \
 	LL_REENTRY_SCOPE();                                                                                            \
@@ -74,7 +74,8 @@ static struct ll_device_state *dev_of(struct ll_cu_stream *stream)
 ALLOCATE_HOOK(, stream)
 ALLOCATE_HOOK(_ptsz, ll_stream_per_thread(stream))
 
-/* Also what cuMemAlloc made. In a captured stream nothing is freed yet: it becomes a node. */
+/* cuMemFreeAsync also frees what cuMemAlloc made. In a captured stream nothing is freed yet: the call becomes a node.
+ * */
 #define FREE_HOOK(suffix, as_stream)                                                                                   \
 	LL_HOOK_EXPORT ll_cu_result cuMemFreeAsync##suffix(ll_cu_deviceptr address, struct ll_cu_stream *stream)       \
 	{                                                                                                              \
@@ -107,7 +108,8 @@ LL_HOOK_EXPORT ll_cu_result cuMemPoolCreate(struct ll_cu_mem_pool **ret_pool, co
 	return status;
 }
 
-/* Its handle may be another pool's as soon as the driver has ended it. */
+/* The extent is taken out before the call. As soon as the driver has ended the pool, another pool may get its handle.
+ * */
 LL_HOOK_EXPORT ll_cu_result cuMemPoolDestroy(struct ll_cu_mem_pool *pool)
 {
 	LL_DRIVER_CALL(cuMemPoolDestroy);
@@ -124,7 +126,8 @@ LL_HOOK_EXPORT ll_cu_result cuMemPoolDestroy(struct ll_cu_mem_pool *pool)
 	return status;
 }
 
-/* What gives a pool's memory back, and so is followed by making its charge true. note: what is done before. */
+/* Hook of a function after which a pool may have less memory: the charge is corrected after the call. note: what is
+ * done before the call. */
 #define THEN_TRUE_UP(symbol, params, args, note)                                                                       \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \

@@ -1,15 +1,15 @@
-/* What a program is told of the card's memory. */
+/* What the driver's functions tell a program of the card's memory. */
 #include "shim/interpose/hook.h"
 #include "shim/memory/charge.h"
 #include "shim/memory/pools.h"
 #include "shim/memory/report.h"
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t least_of(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
-static void tell_info(uint64_t *free_bytes, uint64_t *total_bytes)
+static void limit_info(uint64_t *free_bytes, uint64_t *total_bytes)
 {
 	struct ll_report report;
 	struct ll_cu_context *context;
@@ -19,56 +19,39 @@ static void tell_info(uint64_t *free_bytes, uint64_t *total_bytes)
 	ll_pool_true_up_if_used();
 	if (!ll_report_device(dev->device, &report))
 		return;
-	*total_bytes = least(*total_bytes, report.limit_bytes);
-	*free_bytes = least(*free_bytes, ll_report_left(&report));
+	*total_bytes = least_of(*total_bytes, report.limit_bytes);
+	*free_bytes = least_of(*free_bytes, ll_report_left(&report));
 }
 
-LL_HOOK_EXPORT ll_cu_result cuMemGetInfo(unsigned int *ret_free_bytes, unsigned int *ret_total_bytes)
-{
-	ll_cu_result status = ll_real()->cuMemGetInfo(ret_free_bytes, ret_total_bytes);
-	if (status != LL_CUDA_SUCCESS || ll_charge_passes())
-		return status;
-	LL_REENTRY_SCOPE();
-	uint64_t free_bytes = *ret_free_bytes, total_bytes = *ret_total_bytes;
-	tell_info(&free_bytes, &total_bytes);
-	*ret_free_bytes = (unsigned)free_bytes;
-	*ret_total_bytes = (unsigned)total_bytes;
-	return status;
-}
+#define INFO_HOOK(symbol, type)                                                                                        \
+	LL_HOOK_EXPORT ll_cu_result symbol(type *ret_free_bytes, type *ret_total_bytes)                                \
+	{                                                                                                              \
+		ll_cu_result status = ll_real()->symbol(ret_free_bytes, ret_total_bytes);                              \
+		if (status != LL_CUDA_SUCCESS || ll_charge_passes())                                                   \
+			return status;                                                                                 \
+		LL_REENTRY_SCOPE();                                                                                    \
+		uint64_t free_bytes = *ret_free_bytes, total_bytes = *ret_total_bytes;                                 \
+		limit_info(&free_bytes, &total_bytes);                                                                 \
+		*ret_free_bytes = (type)free_bytes;                                                                    \
+		*ret_total_bytes = (type)total_bytes;                                                                  \
+		return status;                                                                                         \
+	}
 
-LL_HOOK_EXPORT ll_cu_result cuMemGetInfo_v2(size_t *ret_free_bytes, size_t *ret_total_bytes)
-{
-	ll_cu_result status = ll_real()->cuMemGetInfo_v2(ret_free_bytes, ret_total_bytes);
-	if (status != LL_CUDA_SUCCESS || ll_charge_passes())
-		return status;
-	LL_REENTRY_SCOPE();
-	uint64_t free_bytes = *ret_free_bytes, total_bytes = *ret_total_bytes;
-	tell_info(&free_bytes, &total_bytes);
-	*ret_free_bytes = free_bytes;
-	*ret_total_bytes = total_bytes;
-	return status;
-}
+INFO_HOOK(cuMemGetInfo, unsigned int)
+INFO_HOOK(cuMemGetInfo_v2, size_t)
 
-LL_HOOK_EXPORT ll_cu_result cuDeviceTotalMem(unsigned int *ret_bytes, ll_cu_device device)
-{
-	struct ll_report report;
-	ll_cu_result status = ll_real()->cuDeviceTotalMem(ret_bytes, device);
-	if (status != LL_CUDA_SUCCESS || ll_charge_passes())
-		return status;
-	LL_REENTRY_SCOPE();
-	if (ll_report_device(device, &report))
-		*ret_bytes = (unsigned)least(*ret_bytes, report.limit_bytes);
-	return status;
-}
+#define TOTAL_HOOK(symbol, type)                                                                                       \
+	LL_HOOK_EXPORT ll_cu_result symbol(type *ret_bytes, ll_cu_device device)                                       \
+	{                                                                                                              \
+		struct ll_report report;                                                                               \
+		ll_cu_result status = ll_real()->symbol(ret_bytes, device);                                            \
+		if (status != LL_CUDA_SUCCESS || ll_charge_passes())                                                   \
+			return status;                                                                                 \
+		LL_REENTRY_SCOPE();                                                                                    \
+		if (ll_report_device(device, &report))                                                                 \
+			*ret_bytes = (type)least_of(*ret_bytes, report.limit_bytes);                                   \
+		return status;                                                                                         \
+	}
 
-LL_HOOK_EXPORT ll_cu_result cuDeviceTotalMem_v2(size_t *ret_bytes, ll_cu_device device)
-{
-	struct ll_report report;
-	ll_cu_result status = ll_real()->cuDeviceTotalMem_v2(ret_bytes, device);
-	if (status != LL_CUDA_SUCCESS || ll_charge_passes())
-		return status;
-	LL_REENTRY_SCOPE();
-	if (ll_report_device(device, &report))
-		*ret_bytes = least(*ret_bytes, report.limit_bytes);
-	return status;
-}
+TOTAL_HOOK(cuDeviceTotalMem, unsigned int)
+TOTAL_HOOK(cuDeviceTotalMem_v2, size_t)

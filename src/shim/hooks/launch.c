@@ -6,20 +6,22 @@
 #include "shim/interpose/real.h"
 #include "shim/interpose/stream.h"
 
-/* A capture of any stream was begun in this process: only then is it asked about the stream of each launch. What is not
- * just counted is always asked, for later drivers may have ways to begin one that are not known here. */
+/* Whether a capture of any stream was ever begun in this process. If not, the driver is not asked about the stream of
+ * each launch. It is still asked about launches that are not just counted, because later drivers may have ways to begin
+ * a capture that the library does not know. */
 static _Atomic bool captures_begun;
 
-/* Where a stream lives; its context is current from enter_place to leave_place. */
+/* The card and the context of a stream. The context is current from enter_place to leave_place. */
 struct place {
 	struct ll_device_state *dev;   /* NULL: not governed */
-	struct ll_cu_context *context; /* NULL: it could not be made current, or there is none */
-	struct ll_cu_context *owner;   /* of a stream that is no default one; NULL: not known */
+	struct ll_cu_context *context; /* NULL: there is none, or it could not be made current */
+	struct ll_cu_context *owner; /* the stream's context; NULL: it is a default stream, or the driver did not say */
 	bool is_elsewhere;
-	bool is_passed; /* the launch is counted, and nothing more is asked; nothing is current */
+	bool is_passed; /* the launch is counted and may go; no context was made current */
 };
 
-/* Of a process that has several device states: with one, the hook itself counts. */
+/* Whether the card's gate lets the launch pass. For a process with several device states; with one, the hook itself
+ * counts. */
 static bool passes_open_gate(struct ll_cu_context *context)
 {
 	const struct ll_device_state *dev = ll_device_state_known(context);
@@ -37,7 +39,7 @@ static void enter_place(struct place *place, struct ll_cu_stream *stream, bool m
 	if (place->is_passed)
 		return;
 	bool is_known = has_owner && ll_real()->cuCtxGetCurrent(&current) == LL_CUDA_SUCCESS;
-	if (is_known && current && current == place->owner) { /* as most are: nothing else is asked */
+	if (is_known && current && current == place->owner) { /* the usual case: nothing else is asked */
 		place->context = current;
 		place->dev = ll_device_state_in(current);
 		return;
@@ -62,7 +64,7 @@ static void leave_place(const struct place *place)
 		ll_real()->cuCtxPopCurrent_v2(&pushed);
 }
 
-/* A launch that is not governed is counted by nobody. */
+/* Whether the launch may go without waiting. It is counted then, if it is governed. */
 static bool is_counted(const struct ll_launch *launch, const struct place *place)
 {
 	struct ll_flow *flow = place->dev ? place->dev->flow : NULL;
@@ -79,7 +81,7 @@ static bool is_refused(const struct place *place)
 	       !ll_device_state_retake(place->dev);
 }
 
-/* Whoever listens is told how long the launch waited at the gate. */
+/* Waits for the turn. Tells the listener, if there is one, how long the launch waited. */
 static void enter_flow(struct ll_launch *launch, const struct place *place)
 {
 	launch->flow = place->dev->flow;
@@ -94,9 +96,9 @@ static void enter_flow(struct ll_launch *launch, const struct place *place)
 	ll_stream_exchange_capture_mode(mode);
 }
 
-/* A thread that is cancelled in here would leave a launch behind that nobody ends: the caller's scope ends only what
- * was returned to it. */
-static void enter(struct ll_launch *launch, const struct place *place, bool is_gated)
+/* If the thread were cancelled in here, the launch would never be ended: the caller's scope ends only a launch that was
+ * returned to it. */
+static void enter_gate(struct ll_launch *launch, const struct place *place, bool is_gated)
 {
 	LL_SCOPE_NO_CANCEL;
 	if (is_gated)
@@ -122,31 +124,31 @@ struct ll_launch ll_launch_begin(struct ll_cu_stream *stream, uint64_t kind)
 	bool enters =
 	    !launch.is_refused && !is_counted(&launch, &place) && (is_asked || !ll_stream_is_captured(stream));
 	if (enters || place.is_elsewhere)
-		enter(&launch, &place, enters);
+		enter_gate(&launch, &place, enters);
 	return launch;
 }
 
-/* launched_ns: 0 if it failed. */
-static void tell_end(const struct ll_launch *launch, uint64_t launched_ns)
+/* launched_ns: when the driver's call returned; 0 if it failed. */
+static void report_end(const struct ll_launch *launch, uint64_t launched_ns)
 {
 	ll_flow_leave(launch->flow, launch->context, launch->stream, launch->kind, launched_ns);
 }
 
-/* After a lost call the driver may be in any state: then it is not called. */
-static void leave(const struct ll_launch *launch)
+/* Ends a launch. After a call that did not return the driver may be in any state, so it is not called. */
+static void leave_gate(const struct ll_launch *launch)
 {
-	LL_SCOPE_NO_CANCEL; /* the launch would stay under way */
+	LL_SCOPE_NO_CANCEL; /* if the thread were cancelled here, the launch would never end */
 	struct place place = {.is_elsewhere = false};
 	uint64_t launched_ns = ll_now_ns();
 	if (launch->status == LL_LAUNCH_LOST) {
-		tell_end(launch, 0);
+		report_end(launch, 0);
 		return;
 	}
 	enum ll_cu_capture_mode mode = ll_stream_exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
 	if (launch->is_elsewhere)
 		place.is_elsewhere = ll_real()->cuCtxPushCurrent_v2(launch->context) == LL_CUDA_SUCCESS;
 	bool is_there = place.is_elsewhere == launch->is_elsewhere;
-	tell_end(launch, launch->status == LL_CUDA_SUCCESS && is_there ? launched_ns : 0);
+	report_end(launch, launch->status == LL_CUDA_SUCCESS && is_there ? launched_ns : 0);
 	leave_place(&place);
 	ll_stream_exchange_capture_mode(mode);
 }
@@ -154,7 +156,7 @@ static void leave(const struct ll_launch *launch)
 void ll_launch_end(struct ll_launch *launch)
 {
 	if (launch->flow)
-		leave(launch);
+		leave_gate(launch);
 	ll_reentry_leave(&launch->errno_before);
 }
 

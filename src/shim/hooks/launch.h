@@ -3,14 +3,15 @@
  *
  *     LL_LAUNCH_HOOK(cuLaunch, NULL, ll_launch_kind(function, 0), (struct ll_cu_function * function), (function))
  *
- * defines the hook of cuLaunch. A launch is free if nothing is governed, or if nobody else
- * wants the card (gate.h). Otherwise it waits for its turn in the caller's thread, before the driver's call, and is
- * timed. Launches into a stream that is being captured are not work yet, and pass.
+ * defines the hook of cuLaunch. A launch is free if nothing is governed, or if nobody else wants the card (gate.h).
+ * Otherwise it waits for its turn in the caller's thread, before the driver's call, and is timed. A launch into a
+ * stream that is being captured is not work yet, and passes.
  *
- * The card and the context are the stream's, which need not be the thread's current ones; for the default streams they
- * are the current ones. A launch has a kind: the kernel and its grid, or the graph, or the hook. How long launches take
- * is remembered by kind (kernel_estimates.h). If the stream's context cannot be made current for the timing event (a
- * green context is current to one thread at a time), the launch waits for its turn and is not timed.
+ * The card and the context are those of the stream, which need not be the thread's current ones. For the default
+ * streams they are the current ones. A launch has a kind: the kernel and its grid, or the graph, or the hook. The
+ * library remembers how long launches of each kind take (kernel_estimates.h). If the stream's context cannot be made
+ * current for the timing event (a green context is current to one thread at a time), the launch waits for its turn and
+ * is not timed.
  */
 #ifndef LOADLINE_SHIM_HOOKS_LAUNCH_H
 #define LOADLINE_SHIM_HOOKS_LAUNCH_H
@@ -22,17 +23,17 @@
 #include "shim/time/gate.h"
 
 struct ll_launch {
-	struct ll_flow *flow; /* NULL: passes */
+	struct ll_flow *flow; /* NULL: the launch passes */
 	struct ll_cu_context *context;
 	struct ll_timing_stream stream;
 	uint64_t kind;
 	bool is_elsewhere; /* the context is not the thread's current one */
 	int errno_before;
-	bool is_refused;     /* the driver is not to be called (LL_LAUNCH_CALL) */
-	ll_cu_result status; /* the driver's; LL_LAUNCH_LOST while it has not come back */
+	bool is_refused;     /* the driver must not be called (LL_LAUNCH_CALL) */
+	ll_cu_result status; /* the driver's answer; LL_LAUNCH_LOST while its call has not returned */
 };
 
-/* The thread was cancelled, or thrown through, in the driver's call. */
+/* The driver's call did not return: the thread was cancelled in it, or an exception passed through. */
 #define LL_LAUNCH_LOST ((ll_cu_result)-1)
 
 static inline bool ll_launch_is_free(void)
@@ -40,19 +41,19 @@ static inline bool ll_launch_is_free(void)
 	return ll_gate_passes() || ll_reentry_is_inside();
 }
 
-/* stream as the driver takes it; for a _ptsz variant of a function NULL is LL_CU_STREAM_PER_THREAD: the hook says so.
- */
+/* Before and after the driver's call. stream is as the driver takes it. For a _ptsz variant of a function NULL means
+ * LL_CU_STREAM_PER_THREAD, so its hook passes that. */
 struct ll_launch ll_launch_begin(struct ll_cu_stream *stream, uint64_t kind);
 void ll_launch_end(struct ll_launch *launch);
 
-/* What the driver answers, or why it is not called. */
+/* Calls the driver, and gives its answer. If the launch is refused, gives the reason instead. */
 #define LL_LAUNCH_CALL(launch, call) ((launch).status = (launch).is_refused ? LL_CUDA_ERROR_NOT_PERMITTED : (call))
 
-/* A launch that ends with its scope, whichever way that is left. */
+/* A launch that ends with its scope, in whichever way the scope is left. */
 #define LL_LAUNCH_SCOPE(launch, stream, kind)                                                                          \
 	struct ll_launch launch __attribute__((cleanup(ll_launch_end))) = ll_launch_begin(stream, kind)
 
-/* Holds back the timing events of the stream's card until released: nothing is recorded there meanwhile. */
+/* Holds back the timing events of the stream's card: until the release no thread records one there. */
 struct ll_launch_hold {
 	struct ll_flow *flow; /* NULL: there is nothing to hold back */
 	struct ll_cu_context *context;
@@ -61,19 +62,20 @@ struct ll_launch_hold {
 struct ll_launch_hold ll_launch_hold_timing(struct ll_cu_stream *stream);
 void ll_launch_release_timing(const struct ll_launch_hold *hold);
 
-/* A capture of the stream has begun, while held. */
+/* A capture of the stream has begun. To be called before the release. */
 void ll_launch_note_capture(const struct ll_launch_hold *hold);
 
 /* The stream is about to be destroyed. */
 void ll_launch_forget_stream(struct ll_cu_stream *stream);
 
-/* Kinds. The number is only compared: any that differs will do. */
+/* Computes a kind. The number is only compared: any number that differs from those of other kinds will do. */
 static inline uint64_t ll_launch_kind(const void *what, uint64_t size)
 {
 	return ((uint64_t)(uintptr_t)what * UINT64_C(0x9e3779b97f4a7c15)) ^ (size * UINT64_C(0xc2b2ae3d27d4eb4f));
 }
 
-/* Memsets and copies of about one size take about as long: its three highest bits. */
+/* Memsets and copies of about the same size take about the same time. So their kind has the three highest bits of the
+ * size. */
 static inline uint64_t ll_launch_size(uint64_t bytes)
 {
 	int shift = bytes < 8 ? 0 : 61 - __builtin_clzll(bytes);

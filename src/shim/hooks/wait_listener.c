@@ -5,7 +5,7 @@
 
 #include "shim/interpose/elf_lookup.h"
 
-static ll_wait_listener *search(void)
+static ll_wait_listener *search_listener(void)
 {
 	static const char *const ours[] = {"libloadline", NULL}; /* the beginning of our libraries' names */
 	struct ll_elf_object library;
@@ -17,13 +17,13 @@ static ll_wait_listener *search(void)
 	return listener;
 }
 
-/* Threads that search at the same time find the same. */
+/* Threads that search at the same time find the same function. */
 ll_wait_listener *ll_wait_listener_find(void)
 {
 	static _Atomic bool is_searched;
 	static _Atomic(ll_wait_listener *) found;
 	if (!atomic_load_explicit(&is_searched, memory_order_acquire)) {
-		atomic_store(&found, search());
+		atomic_store(&found, search_listener());
 		atomic_store_explicit(&is_searched, true, memory_order_release);
 	}
 	return atomic_load_explicit(&found, memory_order_relaxed);

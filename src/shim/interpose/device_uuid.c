@@ -6,8 +6,8 @@
 #include "shim/interpose/real.h"
 
 /*
- * CUDA tells a slice's UUID as it tells a card's; NVML, and with it the ledger's name, begin it with MIG. A slice says
- * so in its name, "NVIDIA H200 MIG 1g.18gb".
+ * CUDA gives a slice's UUID in the same form as a card's. NVML, and so the ledger's file name, begins it with MIG. A
+ * slice says that it is one in its name, "NVIDIA H200 MIG 1g.18gb".
  */
 static const char *prefix_of(ll_cu_device device)
 {

@@ -1,5 +1,5 @@
 /*
- * device_uuid.h - the name of a card that lasts: its UUID, as NVML and the ledger's file name write it.
+ * device_uuid.h - the UUID of a card, as NVML and the ledger's file name write it. It is the card's lasting name.
  */
 #ifndef LOADLINE_SHIM_INTERPOSE_DEVICE_UUID_H
 #define LOADLINE_SHIM_INTERPOSE_DEVICE_UUID_H

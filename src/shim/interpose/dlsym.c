@@ -8,7 +8,7 @@
 typedef void *(*dlsym_fn)(void *handle, const char *name);
 typedef void *(*dlvsym_fn)(void *handle, const char *name, const char *version);
 
-/* Found once and never changed; threads that look at the same time find the same. */
+/* Found once and never changed. Threads that look at the same time find the same. */
 static _Atomic(void *) libc_dlsym, libc_dlvsym, next_dlsym, next_dlvsym;
 
 /* glibc had them in libdl before 2.34; musl's libc is the loader. */
@@ -26,7 +26,7 @@ static void *find_in_libc(const char *name)
 	return found;
 }
 
-/* What we do not hook another library of ours may: it is asked first. */
+/* A name that this library does not hook may be a hook of the other library of ours. So that library is asked first. */
 static void *find_next(const char *name)
 {
 	struct ll_elf_object behind;
@@ -50,7 +50,7 @@ static const struct ll_hook *hook_behind(void *handle, const char *name)
 }
 
 /* found is libc's answer. */
-static struct ll_dlsym_route answer(const struct ll_hook *hook, void *found)
+static struct ll_dlsym_route route_of_answer(const struct ll_hook *hook, void *found)
 {
 	struct ll_elf_object driver;
 	struct ll_dlsym_route route = {NULL, found};
@@ -67,7 +67,7 @@ struct ll_dlsym_route ll_dlsym_route(void *handle, const char *name)
 	void *libc = find_once(&libc_dlsym, find_in_libc, "dlsym");
 	if (!libc)
 		return (struct ll_dlsym_route){NULL, NULL};
-	return answer(hook, ((dlsym_fn)(uintptr_t)libc)(handle, name));
+	return route_of_answer(hook, ((dlsym_fn)(uintptr_t)libc)(handle, name));
 }
 
 struct ll_dlsym_route ll_dlvsym_route(void *handle, const char *name, const char *version)
@@ -78,5 +78,5 @@ struct ll_dlsym_route ll_dlvsym_route(void *handle, const char *name, const char
 	void *libc = find_once(&libc_dlvsym, find_in_libc, "dlvsym");
 	if (!libc)
 		return (struct ll_dlsym_route){NULL, NULL};
-	return answer(hook, ((dlvsym_fn)(uintptr_t)libc)(handle, name, version));
+	return route_of_answer(hook, ((dlvsym_fn)(uintptr_t)libc)(handle, name, version));
 }

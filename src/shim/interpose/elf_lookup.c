@@ -30,8 +30,8 @@ static bool is_named(const struct ll_elf_object *object, const char *const stems
 	return has_stem(object->soname, stems) || has_stem(file_name(object->path), stems);
 }
 
-/* glibc has added the base already, musl has not. */
-static uintptr_t relocated(uintptr_t base, uintptr_t address)
+/* glibc has added the base to the address already, musl has not. */
+static uintptr_t relocate_address(uintptr_t base, uintptr_t address)
 {
 	return address < base ? base + address : address;
 }
@@ -40,7 +40,7 @@ static bool read_dynamic(const ElfW(Dyn) * entry, struct ll_elf_object *object)
 {
 	uintptr_t soname = 0;
 	for (; entry->d_tag != DT_NULL; entry++) {
-		uintptr_t address = relocated(object->base, entry->d_un.d_ptr);
+		uintptr_t address = relocate_address(object->base, entry->d_un.d_ptr);
 		switch (entry->d_tag) {
 		case DT_SYMTAB:
 			object->symbols = (const ElfW(Sym) *)address;
@@ -89,7 +89,7 @@ static bool read_object(const struct dl_phdr_info *info, struct ll_elf_object *o
 
 struct search {
 	const char *const *stems;
-	const char *function; /* that it exports; NULL: any */
+	const char *function; /* a function that the object must export; NULL: any object */
 	struct ll_elf_object found;
 };
 
@@ -115,12 +115,13 @@ bool ll_elf_find_exporting(const char *const stems[], const char *function, stru
 	return true;
 }
 
-/* Of the library that this is linked into. glibc's link.h declares it. */
+/* The dynamic section of the library that this is linked into. glibc's link.h declares it. */
 #ifndef __GLIBC__
 extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden")));
 #endif
 
-/* The loader's list, as debuggers read it: what is unloaded later stands behind what was there at the start. */
+/* The loader's list, as debuggers read it. Libraries that may be unloaded come after those that were there at the
+ * start. */
 static const struct link_map *first_started(void)
 {
 #ifdef __GLIBC__
@@ -149,7 +150,8 @@ bool ll_elf_find_started(const char *const stems[], struct ll_elf_object *ret_ob
 	return false;
 }
 
-/* Preloaded libraries stand before libc. What stands behind it may be unloaded by another thread, and is not read. */
+/* Preloaded libraries come before libc in the list. A library after libc is not read, because another thread may unload
+ * it. */
 bool ll_elf_find_behind(const char *const stems[], const char *function, struct ll_elf_object *ret_object)
 {
 	static const char *const libc[] = {"libc.so", "libc.musl", "ld-musl", NULL};
@@ -186,8 +188,9 @@ static void *address_of(const struct ll_elf_object *object, uint32_t index)
 	return (void *)(object->base + object->symbols[index].st_value);
 }
 
-/* One candidate of that hash: true ends the search. A version that is not the default is taken where no other is. */
-static bool consider(const struct ll_elf_object *object, uint32_t index, const char *name, void **found)
+/* Looks at one symbol with the right hash. True ends the search. A version that is not the default is taken only if
+ * there is no other. */
+static bool match_symbol(const struct ll_elf_object *object, uint32_t index, const char *name, void **found)
 {
 	const ElfW(Sym) *symbol = &object->symbols[index];
 	if (!is_defined(symbol) || !ll_text_is_same(object->strings + symbol->st_name, name))
@@ -221,7 +224,7 @@ static void *find_gnu(const struct ll_elf_object *object, const char *name)
 		return NULL;
 	for (;; i++) {
 		uint32_t entry = table.chain[i - table.first];
-		if ((entry | 1) == (hash | 1) && consider(object, i, name, &found))
+		if ((entry | 1) == (hash | 1) && match_symbol(object, i, name, &found))
 			break;
 		if (entry & 1)
 			break;
@@ -241,7 +244,7 @@ static void *find_sysv(const struct ll_elf_object *object, const char *name)
 	if (!words[0])
 		return NULL;
 	for (uint32_t i = words[2 + hash % words[0]]; i; i = words[2 + words[0] + i]) {
-		if (consider(object, i, name, &found))
+		if (match_symbol(object, i, name, &found))
 			break;
 	}
 	return found;
@@ -254,7 +257,8 @@ void *ll_elf_function(const struct ll_elf_object *object, const char *name)
 	return object->sysv_hash ? find_sysv(object, name) : NULL;
 }
 
-/* Nothing says how many symbols there are where only the GNU table is: its longest chain ends with the last one. */
+/* Without the older table nothing says how many symbols there are. The longest chain of the GNU table ends with the
+ * last one. */
 static uint32_t symbol_count(const struct ll_elf_object *object)
 {
 	if (object->sysv_hash)

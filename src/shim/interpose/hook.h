@@ -23,8 +23,8 @@
  * To add one: a row in the hooks_*.def of its topic, the definition, and for each family with versions its rows in
  * hooks_versions.def. A signature that is not in src/abi yet goes there first, as a row.
  *
- * Where the driver lacks the function ll_real()->it answers CUDA_ERROR_NOT_SUPPORTED, or for NVML
- * NVML_ERROR_FUNCTION_NOT_FOUND. A hook keeps errno (LL_REENTRY_SCOPE does), prints nothing, and never waits without
+ * If the driver lacks the function, ll_real()'s member answers CUDA_ERROR_NOT_SUPPORTED, or for NVML
+ * NVML_ERROR_FUNCTION_NOT_FOUND. A hook keeps errno (LL_REENTRY_SCOPE does), prints nothing, and never waits without a
  * bound.
  */
 #ifndef LOADLINE_SHIM_INTERPOSE_HOOK_H

@@ -2,7 +2,7 @@
  * LL_HOOKS_BEHIND the other library. */
 #include "shim/interpose/hooks.h"
 
-/* A missing function is answered by one that returns a status (real.c), whatever the arguments. */
+/* For a missing function one function answers that returns a status (real.c), whatever the arguments are. */
 #define LL_HOOK(symbol) _Static_assert(__builtin_types_compatible_p(symbol##_answer, ll_cu_result), #symbol);
 #define LL_HOOK_NVML(symbol) _Static_assert(__builtin_types_compatible_p(symbol##_answer, ll_nvml_result), #symbol);
 #include LL_HOOKS_LIST

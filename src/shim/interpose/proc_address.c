@@ -24,14 +24,15 @@ static const struct ll_hook *hook_at(const char *name, const void *found)
 		const struct ll_hook *hook = &ll_hooks[i];
 		if (hook->library != LL_REAL_CUDA || (name && !ll_hook_is_variant(hook->symbol, name)))
 			continue;
-		/* A driver that refers to itself through the loader's table answers with our hook already. */
+		/* A driver that calls itself through the loader's table answers with a hook already. */
 		if (ll_hook_real(hook) == found || ll_hook_address(hook) == found)
 			return hook;
 	}
 	return NULL;
 }
 
-/* NULL: no such function in that version. ret_since is 0 for a name without rows. */
+/* Returns the symbol that the name means in that version; NULL: there is no such function. *ret_since is 0 for a name
+ * without rows. */
 static const char *symbol_of(const char *name, int version, int *ret_since)
 {
 	const char *symbol = name;
@@ -63,8 +64,8 @@ static unsigned version_in(const char *symbol, const char *name)
 	return strncmp(suffix, "_v", 2) == 0 ? (unsigned)strtoul(suffix + 2, NULL, 10) : 1;
 }
 
-/* A driver newer than our rows may mean a variant that we do not know, with another signature: the last row of a name
- * is not believed where there is a later variant. */
+/* Whether the driver has a later variant of the name than the last row. A newer driver may mean that variant, whose
+ * signature the library does not know. */
 static bool is_outdated(const struct ll_elf_object *driver, const char *name, const char *symbol, int since)
 {
 	char next[SYMBOL_SIZE];
@@ -108,7 +109,7 @@ void *ll_proc_address_replace(const char *name, void *found, int version, bool i
 	return hook && !ll_elf_exports(&driver, found) ? ll_hook_address(hook) : found;
 }
 
-static void replace(const char *name, void **function, int version, bool is_per_thread)
+static void replace_answer(const char *name, void **function, int version, bool is_per_thread)
 {
 	if (!ll_reentry_is_inside() && name && function && *function)
 		*function = ll_proc_address_replace(name, *function, version, is_per_thread);
@@ -118,7 +119,7 @@ LL_HOOK_EXPORT ll_cu_result cuGetProcAddress(const char *symbol, void **ret_func
 {
 	ll_cu_result status = ll_real()->cuGetProcAddress(symbol, ret_function, version, flags);
 	if (status == LL_CUDA_SUCCESS)
-		replace(symbol, ret_function, version, flags & LL_CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
+		replace_answer(symbol, ret_function, version, flags & LL_CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
 	return status;
 }
 
@@ -127,16 +128,16 @@ LL_HOOK_EXPORT ll_cu_result cuGetProcAddress_v2(const char *symbol, void **ret_f
 {
 	ll_cu_result status = ll_real()->cuGetProcAddress_v2(symbol, ret_function, version, flags, ret_status);
 	if (status == LL_CUDA_SUCCESS)
-		replace(symbol, ret_function, version, flags & LL_CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
+		replace_answer(symbol, ret_function, version, flags & LL_CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
 	return status;
 }
 
-/* What programs built for per-thread default streams call: without a flag it means their variants. */
+/* Programs built for per-thread default streams call this. Without a flag it means the variants for these streams. */
 LL_HOOK_EXPORT ll_cu_result cuGetProcAddress_v2_ptsz(const char *symbol, void **ret_function, int version,
 						     uint64_t flags, enum ll_cu_proc_address_result *ret_status)
 {
 	ll_cu_result status = ll_real()->cuGetProcAddress_v2_ptsz(symbol, ret_function, version, flags, ret_status);
 	if (status == LL_CUDA_SUCCESS)
-		replace(symbol, ret_function, version, !(flags & LL_CU_GET_PROC_ADDRESS_LEGACY_STREAM));
+		replace_answer(symbol, ret_function, version, !(flags & LL_CU_GET_PROC_ADDRESS_LEGACY_STREAM));
 	return status;
 }

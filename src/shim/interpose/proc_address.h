@@ -8,8 +8,8 @@
 #include <stdbool.h>
 
 /*
- * What to hand out instead of found, the driver's answer to that name, version and kind of default stream: a hook, or
- * found itself. An address says best which function it is (driver 580 answers with exported ones only,
+ * Returns what to hand out instead of `found`, the driver's answer to that name, version and kind of default stream: a
+ * hook, or `found` itself. The address says best which function it is (driver 580 answers with exported addresses only,
  * hooks_versions.def):
  *
  * 1. it is the exported address of a hooked variant of that name: its hook;

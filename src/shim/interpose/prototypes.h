@@ -1,8 +1,8 @@
 /*
  * prototypes.h - the driver's prototypes as symbols that this library may export.
  *
- * Only hooks may be called by these names, and nobody here calls a hook: a call of ours to the driver is
- * ll_real()->name(). A function that is no hook does not link (-z defs).
+ * Only hooks have definitions under these names, and this library calls no hook. It calls the driver by
+ * ll_real()->name(). A call of a function that is no hook does not link (-z defs).
  */
 #ifndef LOADLINE_SHIM_INTERPOSE_PROTOTYPES_H
 #define LOADLINE_SHIM_INTERPOSE_PROTOTYPES_H

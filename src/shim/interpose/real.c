@@ -7,11 +7,11 @@
 
 #include "shim/interpose/hooks.h"
 
-/* Where a table has the function of that name. */
+/* The place of a function in its table. */
 struct slot {
 	const char *symbol;
 	size_t offset;
-	bool is_hook; /* of one of our libraries */
+	bool is_hook; /* it is a hook of one of our libraries */
 };
 
 static const struct slot cuda_slots[] = {
@@ -28,8 +28,8 @@ static const struct slot nvml_slots[] = {
 #include "shim/interpose/calls.def"
 };
 
-/* One function for all that are missing: every caller pops its own arguments, and every hooked function returns a
- * status (asserted in hooks.c). */
+/* One function for all functions that are missing. That works because every caller pops its own arguments, and every
+ * hooked function returns a status (hook_table.c asserts it). */
 static ll_cu_result no_cuda(void)
 {
 	return LL_CUDA_ERROR_NOT_SUPPORTED;
@@ -95,9 +95,9 @@ bool ll_real_object(enum ll_real_library which, struct ll_elf_object *ret_object
 	return true;
 }
 
-/* Keeps the library loaded, loading it where the program has not. The second look: it may have been unloaded, and
- * another one loaded, before it was held. */
-static void *hold(const struct library *library, struct ll_elf_object *ret_object)
+/* Finds the driver's library, or loads it if the program has not, and keeps it loaded. It is looked for twice, because
+ * before it was kept it may have been unloaded, and another one loaded. */
+static void *keep_loaded(const struct library *library, struct ll_elf_object *ret_object)
 {
 	void *handle = NULL;
 	if (ll_elf_find(library->stems, ret_object)) {
@@ -115,7 +115,7 @@ static void *hold(const struct library *library, struct ll_elf_object *ret_objec
 	return NULL;
 }
 
-static void fill(const struct library *library, const struct ll_elf_object *object, void *table)
+static void fill_table(const struct library *library, const struct ll_elf_object *object, void *table)
 {
 	memcpy(table, library->nothing, library->table_bytes);
 	struct ll_elf_object behind;
@@ -130,17 +130,17 @@ static void fill(const struct library *library, const struct ll_elf_object *obje
 	}
 }
 
-/* Without a library, or memory, the answer is not remembered: the next call looks again. */
+/* If there is no library or no memory, the answer is not remembered: the next call looks again. */
 const void *ll_real_bind(enum ll_real_library which)
 {
 	const struct library *library = &libraries[which];
 	const void *current = NULL;
 	struct ll_elf_object object;
-	void *handle = hold(library, &object);
+	void *handle = keep_loaded(library, &object);
 	struct bound *bound = handle ? malloc(sizeof *bound + library->table_bytes) : NULL;
 	if (bound) {
 		bound->object = object;
-		fill(library, &object, bound->table);
+		fill_table(library, &object, bound->table);
 		if (atomic_compare_exchange_strong_explicit(&ll_real_bound[which], &current, bound->table,
 							    memory_order_acq_rel, memory_order_acquire))
 			return bound->table;

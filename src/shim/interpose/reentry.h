@@ -18,8 +18,8 @@ static inline bool ll_reentry_is_inside(void)
 	return ll_reentry_depth > 0;
 }
 
-/* The thread is inside until the end of the scope, which also restores errno. A thread that is cancelled, or thrown
- * through, leaves too. */
+/* The thread is inside until the end of the scope, which also restores errno. A thread that is cancelled, or through
+ * which an exception passes, leaves too. */
 #define LL_REENTRY_SCOPE() int reentry_errno_ __attribute__((cleanup(ll_reentry_leave), unused)) = ll_reentry_enter()
 
 static inline int ll_reentry_enter(void)

@@ -1,6 +1,6 @@
 /*
- * stream.h - streams as hooks see them: which one a handle means, and whether it is being captured. Nothing may be
- * asked of a stream that is captured, recorded in it or charged for it.
+ * stream.h - streams as hooks see them: which stream a handle means, and whether it is being captured. While a stream
+ * is being captured, nothing may be asked of it, recorded in it or charged for it.
  */
 #ifndef LOADLINE_SHIM_INTERPOSE_STREAM_H
 #define LOADLINE_SHIM_INTERPOSE_STREAM_H
@@ -14,7 +14,7 @@
 /* A stream as launches name it: the handle, and for the per-thread default stream the thread too. */
 struct ll_timing_stream {
 	struct ll_cu_stream *handle;
-	uint64_t thread; /* 0 but for LL_CU_STREAM_PER_THREAD */
+	uint64_t thread; /* 0, except for LL_CU_STREAM_PER_THREAD */
 };
 
 static inline bool ll_timing_stream_is(struct ll_timing_stream one, struct ll_timing_stream other)
@@ -35,7 +35,7 @@ static inline bool ll_stream_is_default(const struct ll_cu_stream *stream)
 	return !stream || stream == LL_CU_STREAM_LEGACY || stream == LL_CU_STREAM_PER_THREAD;
 }
 
-/* What NULL means to a function that is a variant for per-thread default streams (_ptsz, _ptds). */
+/* Returns the stream that a variant for per-thread default streams (_ptsz, _ptds) means: for NULL the thread's own. */
 static inline struct ll_cu_stream *ll_stream_per_thread(struct ll_cu_stream *stream)
 {
 	return stream ? stream : LL_CU_STREAM_PER_THREAD;
@@ -49,7 +49,8 @@ static inline enum ll_cu_capture_mode ll_stream_exchange_capture_mode(enum ll_cu
 	return mode;
 }
 
-/* A query of the legacy stream fails while another stream is captured: nothing may be recorded there then either. */
+/* Whether the stream is being captured. The question fails for the legacy stream while another stream is captured.
+ * Nothing may be recorded in the legacy stream then either, so this counts as captured. */
 static inline bool ll_stream_is_captured(struct ll_cu_stream *stream)
 {
 	enum ll_cu_capture_status capture = LL_CU_STREAM_CAPTURE_STATUS_NONE;
@@ -58,7 +59,8 @@ static inline bool ll_stream_is_captured(struct ll_cu_stream *stream)
 	       (status == LL_CUDA_SUCCESS && capture != LL_CU_STREAM_CAPTURE_STATUS_NONE);
 }
 
-/* Whether it has no work. False where that cannot be asked: a capture would end, which a driver may not tell. */
+/* Whether the stream has no work. False also if that cannot be asked: the question would end a capture, and a driver
+ * may not tell of the capture. */
 static inline bool ll_stream_is_idle(struct ll_cu_stream *stream)
 {
 	enum ll_cu_capture_status capture = LL_CU_STREAM_CAPTURE_STATUS_NONE;

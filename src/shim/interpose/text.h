@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What follows in text after prefix; NULL when it does not begin so. */
+/* Returns what follows the prefix in text; NULL: text does not begin with the prefix. */
 static inline const char *ll_text_after(const char *text, const char *prefix)
 {
 	while (*prefix) {

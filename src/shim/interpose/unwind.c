@@ -1,9 +1,9 @@
 /*
- * unwind.c - what the compiler calls where an exception or a cancellation passes through a scope of ours: to ask what
- * is to be left there, and to go on afterwards.
+ * unwind.c - two functions that compiled code calls when an exception or a cancellation passes through a scope of ours:
+ * one finds what to leave there, the other goes on afterwards.
  *
- * Both live in libgcc_s, beside the unwinder. We do not link that library: libc alone goes into any container. A
- * process in which something is being unwound has it loaded: C++ and Rust bring it, and the C library loads it to
+ * Both are in libgcc_s, beside the unwinder. We do not link that library, because a library that needs libc alone goes
+ * into any container. A process that unwinds has libgcc_s loaded: C++ and Rust bring it, and the C library loads it to
  * cancel a thread.
  */
 #include <dlfcn.h>
@@ -17,12 +17,12 @@ enum { CONTINUE_UNWIND = 8 }; /* of the unwinder's ABI: nothing to do in this fr
 int __gcc_personality_v0(int version, int actions, uint64_t class, void *exception, void *context);
 _Noreturn void _Unwind_Resume(void *exception);
 
-static void *find(const char *symbol)
+static void *find_in_unwinder(const char *symbol)
 {
 	static const char *const stems[] = {"libgcc_s.so", NULL};
 	struct ll_elf_object unwinder;
-	/* A program with an unwinder of its own, linked in: one that is loaded now goes on from the same frames, and
-	 * stays. */
+	/* The program may have an unwinder of its own linked in. Then libgcc_s is loaded now, goes on from the same
+	 * frames, and stays. */
 	bool is_loaded = ll_elf_find(stems, &unwinder);
 	void *kept = is_loaded ? NULL : dlopen("libgcc_s.so.1", RTLD_LAZY | RTLD_LOCAL);
 	if (!is_loaded && (!kept || !ll_elf_find(stems, &unwinder)))
@@ -33,16 +33,16 @@ static void *find(const char *symbol)
 int __gcc_personality_v0(int version, int actions, uint64_t class, void *exception, void *context)
 {
 	int (*personality)(int, int, uint64_t, void *, void *) = NULL;
-	void *address = find("__gcc_personality_v0");
+	void *address = find_in_unwinder("__gcc_personality_v0");
 	memcpy(&personality, &address, sizeof address);
 	return personality ? personality(version, actions, class, exception, context) : CONTINUE_UNWIND;
 }
 
-/* Called only where the personality has sent us to. */
+/* Called only in frames to which the personality function has sent the unwinder. */
 _Noreturn void _Unwind_Resume(void *exception)
 {
 	void (*resume)(void *) = NULL;
-	void *address = find("_Unwind_Resume");
+	void *address = find_in_unwinder("_Unwind_Resume");
 	memcpy(&resume, &address, sizeof address);
 	if (resume)
 		resume(exception);

@@ -1,6 +1,6 @@
 /*
- * work.h - what a call gives the card to do, as the hook of that call sees it. The functions of the driver that give it
- * work, with their parameters, are the rows of work.def.
+ * work.h - the work that a call gives the card, as the hook of that call sees it. work.def has a row for each function
+ * of the driver that gives the card work, with its parameters.
  */
 #ifndef LOADLINE_SHIM_INTERPOSE_WORK_H
 #define LOADLINE_SHIM_INTERPOSE_WORK_H
@@ -14,7 +14,7 @@
 enum ll_work_kind { LL_WORK_KERNEL, LL_WORK_GRAPH, LL_WORK_MEMSET, LL_WORK_COPY };
 
 struct ll_work {
-	const char *symbol; /* the driver's function, a literal; NULL: the call names nothing to do */
+	const char *symbol; /* the driver's function, a literal; NULL: the call has no work for the card */
 	enum ll_work_kind kind;
 	const struct ll_cu_function *function; /* of a kernel; NULL: the call does not name it */
 	unsigned grid[3], block[3], dynamic_shared_bytes;
@@ -22,7 +22,7 @@ struct ll_work {
 	bool is_to_card, is_from_card;
 };
 
-/* A kernel. config: where the function takes none, its parameters put into one; NULL: the program gave none. */
+/* A kernel. If the function takes no config, its parameters are put into one. config NULL: the program gave none. */
 static inline struct ll_work ll_work_of_kernel(const char *symbol, const struct ll_cu_function *function,
 					       const struct ll_cu_launch_config *config)
 {
@@ -58,9 +58,9 @@ static inline bool ll_copy_is_within_cards(struct ll_copy_sides sides)
 }
 
 /*
- * Which sides of copies are on a card, for each kind of description; NULL is one without sides. They call the driver,
- * and count managed memory as the card's. A batch has both sides on a card if any copy of it has; if none has, the
- * first copy says which way the batch goes.
+ * Which sides of a copy are on a card, for each kind of description. NULL: neither side is. These functions call the
+ * driver, and count managed memory as the card's. A batch has both sides on a card if any copy of it has. If no copy
+ * has, the first copy says which way the batch goes.
  */
 struct ll_copy_sides ll_copy_sides_of_addresses(ll_cu_deviceptr to, ll_cu_deviceptr from);
 struct ll_copy_sides ll_copy_sides_of_rows(const struct ll_cu_memcpy2d *copy);

@@ -3,19 +3,9 @@
 #include <errno.h>
 
 #include "base/clock.h"
-#include "shim/charge_counter.h"
 #include "shim/interpose/real.h"
-#include "shim/memory/contexts.h"
-#include "shim/pool_reserve.h"
 
 #define PAUSE_NS (2 * LL_NS_PER_MS)
-
-struct ll_place ll_place_current(void)
-{
-	struct ll_cu_context *context;
-	struct ll_device_state *dev = ll_device_state_current(&context);
-	return (struct ll_place){.dev = dev, .owner = dev ? ll_context_owner(dev, context) : 0};
-}
 
 struct ll_place ll_place_device(ll_cu_device device)
 {
@@ -28,11 +18,11 @@ struct ll_charge ll_charge_begin(struct ll_place place, uint64_t bytes)
 	struct ll_charge charge = {.place = place, .is_refused = place.is_refused};
 	if (!place.dev)
 		return charge;
-	int rc = ll_charge_counter_reserve(place.dev, bytes);
-	if (rc == -ENOMEM && ll_pool_reserve_give_up(place.dev))
-		rc = ll_charge_counter_reserve(place.dev, bytes);
-	if (rc == -ENOMEM && ll_pool_reserve_of_siblings(place.dev))
-		rc = ll_charge_counter_reserve(place.dev, bytes);
+	int rc = ll_device_state_reserve(place.dev, bytes);
+	if (rc == -ENOMEM && ll_pool_give_up_reserve(place.dev))
+		rc = ll_device_state_reserve(place.dev, bytes);
+	if (rc == -ENOMEM && ll_device_state_ask_siblings(place.dev))
+		rc = ll_device_state_reserve(place.dev, bytes);
 	charge.is_refused = rc == -ENOMEM;
 	if (rc == 0)
 		charge.bytes = bytes;
@@ -57,7 +47,7 @@ bool ll_charge_waits(struct ll_device_state *dev, uint64_t *since_ns)
 void ll_charge_end(struct ll_charge *charge)
 {
 	if (charge->place.dev && charge->bytes)
-		ll_charge_counter_release(charge->place.dev, charge->bytes);
+		ll_device_state_release(charge->place.dev, charge->bytes);
 }
 
 void ll_charge_correct(struct ll_charge *charge, uint64_t bytes)
@@ -65,16 +55,16 @@ void ll_charge_correct(struct ll_charge *charge, uint64_t bytes)
 	if (!charge->place.dev)
 		return;
 	if (bytes > charge->bytes)
-		ll_charge_counter_charge(charge->place.dev, bytes - charge->bytes);
+		ll_device_state_charge(charge->place.dev, bytes - charge->bytes);
 	else
-		ll_charge_counter_release(charge->place.dev, charge->bytes - bytes);
+		ll_device_state_release(charge->place.dev, charge->bytes - bytes);
 	charge->bytes = bytes;
 }
 
 void ll_charge_release(const struct ll_extent *extent)
 {
 	if (extent->dev && extent->charged_bytes)
-		ll_charge_counter_release(extent->dev, extent->charged_bytes);
+		ll_device_state_release(extent->dev, extent->charged_bytes);
 }
 
 bool ll_charge_put(const struct ll_extent *extent)
@@ -100,7 +90,7 @@ void ll_charge_keep(struct ll_charge *charge, enum ll_extent_kind kind, uint64_t
 
 void ll_charge_freed(const struct ll_extent *extent, ll_cu_result status)
 {
-	/* While the driver has the allocation, no other can get its address. */
+	/* The driver still has the allocation, so no other one can have its address. */
 	if (status == LL_CUDA_SUCCESS || !ll_charge_put(extent))
 		ll_charge_release(extent);
 }

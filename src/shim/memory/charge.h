@@ -15,17 +15,17 @@
  * The hook reserves the bytes in the ledger before it asks the driver. If the hook does not keep the charge, the end of
  * the scope gives the bytes back: the driver refused, or the thread was cancelled or thrown through.
  *
- * If the limit refuses the bytes, this process gives up what its pools keep in reserve (pool_reserve.h), and the ledger
- * is asked once more.
+ * If the limit refuses the bytes, this process gives up what its pools keep in reserve (ll_pool_give_up_reserve), and
+ * the ledger is asked once more.
  *
  * The driver may be out of memory although the limit has room, because a process has just died and its memory is not
  * free yet. So if a process with memory on the card died within the last second, LL_CHARGED_CALL asks the driver again
  * until that memory is free.
  *
- * A process may have no place on the card: there is no ledger, or no free claim. Then the allocation is refused if the
- * user asked for limits; else it goes on ungoverned. If other processes have cleared the claim, the next call that
- * needs it takes a claim again (charge_counter.h). While there is none, the program goes on with the contexts that it
- * has.
+ * A process may have no device state of the card: there is no ledger, or no free claim. Then the allocation is refused
+ * if the user asked for limits; else it goes on ungoverned. If other processes have cleared the claim, the next call
+ * that needs it takes a claim again (ll_device_state_retake). While there is none, the program goes on with the
+ * contexts that it has.
  */
 #ifndef LOADLINE_SHIM_MEMORY_CHARGE_H
 #define LOADLINE_SHIM_MEMORY_CHARGE_H
@@ -41,8 +41,8 @@
 /* Where a charge goes: the state of a card, and the context whose end frees the memory. */
 struct ll_place {
 	struct ll_device_state *dev; /* NULL: nothing is charged */
-	uint64_t owner;              /* contexts.h; 0: the memory outlives contexts */
-	bool is_refused;             /* device state is NULL, and limits were asked for */
+	uint64_t owner;              /* the context's number (contexts.h); 0: the memory outlives contexts */
+	bool is_refused;             /* dev is NULL, and the user asked for limits */
 };
 
 struct ll_charge {
@@ -57,9 +57,6 @@ static inline bool ll_charge_passes(void)
 {
 	return !ll_device_state_is_governed() || ll_reentry_is_inside();
 }
-
-/* The place of the calling thread's current context. */
-struct ll_place ll_place_current(void);
 
 /* The place on a card, by its ordinal, of memory that belongs to no context. Takes a claim on the card if the process
  * has none. */
@@ -78,23 +75,23 @@ void ll_charge_end(struct ll_charge *charge);
 		status = call;                                                                                         \
 	} while (status == LL_CUDA_ERROR_OUT_OF_MEMORY && ll_charge_waits(dev, &status##_since_ns))
 
-/* Whether the driver shall be asked again. Waits 2 ms before it returns true; false after a second in all. dev may be
- * NULL. */
+/* Whether the driver shall be asked again. Waits 2 ms before it returns true. Returns false after a second in all.
+ * *since_ns is 0 before the first call. dev may be NULL. */
 bool ll_charge_waits(struct ll_device_state *dev, uint64_t *since_ns);
 
-/* The card took another size than was reserved. If it took more, the rest is charged whatever the limit says, because
- * the memory is taken already. */
+/* Corrects a charge if the card took another size than was reserved. If it took more, the rest is charged whatever the
+ * limit says, because the memory is taken already. */
 void ll_charge_correct(struct ll_charge *charge, uint64_t bytes);
 
 /*
- * The driver has made the allocation: bytes at that address, or 0 bytes where the address is a handle. Its extent is
- * put into the map. Without memory for the extent nobody knows later how much to give back: the allocation goes
- * uncharged.
+ * The driver has made the allocation: so many bytes at that address, or 0 bytes if the address is a handle. Puts its
+ * extent into the map. If there is no memory for the extent, the allocation goes uncharged, because nobody would know
+ * later how much to give back.
  */
 void ll_charge_keep(struct ll_charge *charge, enum ll_extent_kind kind, uint64_t address, uint64_t bytes);
 
-/* The driver was asked to free what ll_extents_take has taken out. The charge is given back, or, if the driver refused,
- * the extent is put again. */
+/* The driver was asked to free an allocation whose extent ll_extents_take has taken out. Gives its charge back, or puts
+ * the extent back if the driver refused. */
 void ll_charge_freed(const struct ll_extent *extent, ll_cu_result status);
 
 /* Puts the extent into the map, and gives back the charges of those in its way. False: there is no memory for it. */

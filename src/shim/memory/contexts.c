@@ -3,7 +3,6 @@
 #include <pthread.h>
 
 #include "base/fork.h"
-#include "shim/charge_counter.h"
 #include "shim/interpose/real.h"
 
 enum { CARDS = 64, DEFAULT_STACK_BYTES = 1024, DEFAULT_PRINTF_BYTES = 1 << 20, DEFAULT_HEAP_BYTES = 8 << 20 };
@@ -16,7 +15,7 @@ static struct primary {
 	struct ll_cu_context *context; /* NULL: there is none, or it is not known */
 	_Atomic uint64_t owner;
 	unsigned retains;
-} primaries[CARDS]; /* each under its card's lock, but for owner */
+} primaries[CARDS]; /* each under its card's lock, except owner */
 
 static void init_locks(void)
 {
@@ -35,7 +34,7 @@ static void forget_in_child(struct ll_fork_item *item)
 	}
 }
 
-static void begin(void)
+static void init_once(void)
 {
 	init_locks();
 	fork_item.in_child = forget_in_child;
@@ -44,7 +43,7 @@ static void begin(void)
 
 static void lock_card(const struct ll_device_state *dev)
 {
-	pthread_once(&once, begin);
+	pthread_once(&once, init_once);
 	pthread_mutex_lock(&locks[dev->device]);
 }
 
@@ -61,6 +60,13 @@ uint64_t ll_context_owner(const struct ll_device_state *dev, struct ll_cu_contex
 	return atomic_load(&primaries[dev->device].owner);
 }
 
+struct ll_place ll_place_current(void)
+{
+	struct ll_cu_context *context;
+	struct ll_device_state *dev = ll_device_state_current(&context);
+	return (struct ll_place){.dev = dev, .owner = dev ? ll_context_owner(dev, context) : 0};
+}
+
 static struct ll_footprint_card card_of(ll_cu_device device)
 {
 	int sms = 0, threads = 0;
@@ -69,7 +75,7 @@ static struct ll_footprint_card card_of(ll_cu_device device)
 	return (struct ll_footprint_card){.sm_count = (unsigned)sms, .threads_per_sm = (unsigned)threads};
 }
 
-/* 0: the current context is not on that card, or there is none. */
+/* Free memory of the card; 0: not known, because no context on that card is current. */
 static uint64_t free_bytes_of(ll_cu_device device)
 {
 	ll_cu_device current;
@@ -80,28 +86,28 @@ static uint64_t free_bytes_of(ll_cu_device device)
 	return free_bytes;
 }
 
-/* What a new context is charged before the driver is asked. */
-static uint64_t foretell(ll_cu_device device)
+/* Returns what a new context is charged before the driver is asked. */
+static uint64_t estimate_context(ll_cu_device device)
 {
 	struct ll_footprint_card card = card_of(device);
 	return ll_device_state_settings()->counts_context ? ll_footprint_context(&card, DEFAULT_STACK_BYTES) : 0;
 }
 
 /* The lock is held. */
-static void reserve(struct ll_context_change *change)
+static void reserve_context(struct ll_context_change *change)
 {
 	change->free_bytes = free_bytes_of(change->dev->device);
-	change->charge = ll_charge_begin((struct ll_place){.dev = change->dev}, foretell(change->dev->device));
+	change->charge = ll_charge_begin((struct ll_place){.dev = change->dev}, estimate_context(change->dev->device));
 	change->refusal = change->charge.is_refused ? LL_CUDA_ERROR_OUT_OF_MEMORY : LL_CUDA_SUCCESS;
 }
 
-static void lock(struct ll_context_change *change)
+static void lock_change(struct ll_context_change *change)
 {
 	lock_card(change->dev);
 	change->is_locked = true;
 }
 
-/* is_new: a context is made; a program goes on with one that it has. */
+/* is_new: a context will be made. With a context that it has, a program may go on in any case. */
 static struct ll_context_change on_card(ll_cu_device device, bool is_new)
 {
 	struct ll_context_change change = {.dev = ll_device_state_take(device)};
@@ -114,8 +120,8 @@ struct ll_context_change ll_context_begin(ll_cu_device device)
 {
 	struct ll_context_change change = on_card(device, true);
 	if (change.dev) {
-		lock(&change);
-		reserve(&change);
+		lock_change(&change);
+		reserve_context(&change);
 	}
 	return change;
 }
@@ -132,7 +138,7 @@ void ll_context_change_end(struct ll_context_change *change)
 		unlock_card(change->dev);
 }
 
-static void correct(struct ll_context_change *change)
+static void correct_estimate(struct ll_context_change *change)
 {
 	uint64_t foretold = change->charge.bytes, free_bytes = free_bytes_of(change->dev->device);
 	if (!foretold || !change->free_bytes || !free_bytes || free_bytes >= change->free_bytes)
@@ -146,21 +152,21 @@ void ll_context_made(struct ll_context_change *change, struct ll_cu_context *con
 {
 	if (!change->dev)
 		return;
-	correct(change);
+	correct_estimate(change);
 	change->charge.place = (struct ll_place){.dev = change->dev, .owner = ++last_owner};
 	ll_charge_keep(&change->charge, LL_EXTENT_CONTEXT, ll_extent_handle(context), 0);
 }
 
-/* Its allocations, and itself where it was not taken out before. */
+/* Releases the charges of a context's allocations, and of the context itself if its extent is still in the map. */
 static void release_owned(struct ll_device_state *dev, uint64_t owner)
 {
 	uint64_t bytes = ll_extents_take_owned(owner);
 	if (bytes)
-		ll_charge_counter_release(dev, bytes);
+		ll_device_state_release(dev, bytes);
 }
 
-/* A context that is not known is not on any device state that is. Another thread's capture must not be spoiled by a
- * query. */
+/* Forgets the launches in a context that ends. The driver is asked in the relaxed mode, because a question must not
+ * spoil another thread's capture. */
 static void forget_launches(const struct ll_device_state *dev, struct ll_cu_context *context)
 {
 	enum ll_cu_capture_mode mode = LL_CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -180,7 +186,7 @@ ll_cu_result ll_context_destroy(struct ll_cu_context *context, ll_cu_result (*de
 		return status;
 	}
 	struct ll_context_change change __attribute__((cleanup(ll_context_change_end))) = {.dev = extent.dev};
-	lock(&change);
+	lock_change(&change);
 	if (primaries[extent.dev->device].context == context ||
 	    !ll_extents_take(LL_EXTENT_CONTEXT, ll_extent_handle(context), &extent))
 		return destroy(context);
@@ -248,9 +254,9 @@ ll_cu_result ll_context_retain(struct ll_cu_context **ret_context, ll_cu_device 
 	LL_CONTEXT_CHANGE(change, on_card(device, !is_primary_active(device)));
 	if (!change.dev)
 		return change.refusal ? change.refusal : ll_real()->cuDevicePrimaryCtxRetain(ret_context, device);
-	lock(&change);
+	lock_change(&change);
 	if (!is_primary_active(device))
-		reserve(&change);
+		reserve_context(&change);
 	if (change.refusal)
 		return change.refusal;
 	LL_CHARGED_CALL(status, change.dev, ll_real()->cuDevicePrimaryCtxRetain(ret_context, device));
@@ -273,7 +279,7 @@ ll_cu_result ll_context_release(ll_cu_device device, ll_cu_result (*release)(ll_
 	    __attribute__((cleanup(ll_context_change_end))) = {.dev = ll_device_state_of(device)};
 	if (!change.dev)
 		return release(device);
-	lock(&change);
+	lock_change(&change);
 	struct primary *primary = &primaries[device];
 	if (primary->context && primary->retains <= 1)
 		forget_launches(change.dev, primary->context);
@@ -287,7 +293,8 @@ ll_cu_result ll_context_release(ll_cu_device device, ll_cu_result (*release)(ll_
 	return status;
 }
 
-/* Which one it is: the driver tells whoever retains it. The lock is held, and a green context keeps it. */
+/* Finds the handle of the primary context by retaining it for a moment. The lock is held, and a green context keeps the
+ * primary one. */
 static void find_primary(struct ll_context_change *change)
 {
 	struct ll_cu_context *context;
@@ -297,7 +304,7 @@ static void find_primary(struct ll_context_change *change)
 	ll_real()->cuDevicePrimaryCtxRelease_v2(change->dev->device);
 }
 
-/* A green context's own part, and with the first one the primary context, are reserved apart. */
+/* The green context's own part is reserved. If it is the card's first, the primary context is reserved too. */
 ll_cu_result ll_context_create_green(struct ll_cu_green_context **ret_green, struct ll_cu_resource_desc *resources,
 				     ll_cu_device device, unsigned flags)
 {
@@ -305,9 +312,9 @@ ll_cu_result ll_context_create_green(struct ll_cu_green_context **ret_green, str
 	if (!change.dev)
 		return change.refusal ? change.refusal
 				      : ll_real()->cuGreenCtxCreate(ret_green, resources, device, flags);
-	lock(&change);
+	lock_change(&change);
 	if (!is_primary_active(device))
-		reserve(&change);
+		reserve_context(&change);
 	LL_CHARGE(own, (struct ll_place){.dev = change.dev},
 		  ll_device_state_settings()->counts_context ? LL_FOOTPRINT_GREEN_CONTEXT_BYTES : 0);
 	if (own.is_refused)
@@ -323,7 +330,7 @@ ll_cu_result ll_context_create_green(struct ll_cu_green_context **ret_green, str
 	return status;
 }
 
-/* What was launched in it is known by the handle that the driver has for it among contexts. */
+/* The launches in a green context are known by the handle that cuCtxFromGreenCtx gives. */
 static void forget_green_launches(const struct ll_device_state *dev, struct ll_cu_green_context *green)
 {
 	struct ll_cu_context *context;
@@ -337,7 +344,7 @@ ll_cu_result ll_context_destroy_green(struct ll_cu_green_context *green)
 	if (!ll_extents_take(LL_EXTENT_GREEN, ll_extent_handle(green), &extent))
 		return ll_real()->cuGreenCtxDestroy(green);
 	struct ll_context_change change __attribute__((cleanup(ll_context_change_end))) = {.dev = extent.dev};
-	lock(&change);
+	lock_change(&change);
 	struct primary *primary = &primaries[extent.dev->device];
 	forget_green_launches(extent.dev, green);
 	if (primary->context && primary->retains <= 1)
@@ -351,14 +358,15 @@ ll_cu_result ll_context_destroy_green(struct ll_cu_green_context *green)
 	return status;
 }
 
-/* Everything in it goes; itself too, unless the driver makes it anew at once. */
+/* A reset ends all allocations of the primary context. It also ends the context, unless the driver makes it anew at
+ * once. */
 ll_cu_result ll_context_reset(ll_cu_device device, ll_cu_result (*reset)(ll_cu_device))
 {
 	struct ll_context_change change
 	    __attribute__((cleanup(ll_context_change_end))) = {.dev = ll_device_state_of(device)};
 	if (!change.dev)
 		return reset(device);
-	lock(&change);
+	lock_change(&change);
 	struct primary *primary = &primaries[device];
 	struct ll_extent extent;
 	if (primary->context)
@@ -376,7 +384,7 @@ ll_cu_result ll_context_reset(ll_cu_device device, ll_cu_result (*reset)(ll_cu_d
 	return status;
 }
 
-/* What of the card a limit stands for, beyond what every context has. */
+/* Returns the card's memory that a limit takes, beyond what every context has. */
 static uint64_t limit_bytes(const struct ll_device_state *dev, enum ll_cu_limit limit, uint64_t value)
 {
 	struct ll_footprint_card card;
@@ -411,7 +419,7 @@ static bool charge_less(struct ll_extent *context, uint64_t bytes)
 	return true;
 }
 
-/* A limit of the context stood for so many bytes before, and stands for so many after. */
+/* Changes the context's charge: one of its limits took so many bytes before, and takes so many after. */
 static void change_context(struct ll_context_change *change, struct ll_cu_context *context, uint64_t before,
 			   uint64_t after)
 {
@@ -419,7 +427,7 @@ static void change_context(struct ll_context_change *change, struct ll_cu_contex
 	uint64_t handle = ll_extent_handle(context), less = before > after ? before - after : 0;
 	ll_charge_correct(&change->charge, after > before ? after - before : 0);
 	if (less && ll_extents_change(LL_EXTENT_CONTEXT, handle, charge_less, less, &extent))
-		ll_charge_counter_release(extent.dev, less < extent.charged_bytes ? less : extent.charged_bytes);
+		ll_device_state_release(extent.dev, less < extent.charged_bytes ? less : extent.charged_bytes);
 	else if (!less && ll_extents_change(LL_EXTENT_CONTEXT, handle, charge_more, change->charge.bytes, NULL))
 		change->charge.bytes = 0;
 }
@@ -431,8 +439,8 @@ ll_cu_result ll_context_set_limit(enum ll_cu_limit limit, size_t value)
 	if (!dev || !ll_device_state_settings()->counts_context)
 		return ll_real()->cuCtxSetLimit(limit, value);
 	struct ll_context_change change __attribute__((cleanup(ll_context_change_end))) = {.dev = dev};
-	lock(&change);
-	/* A green one's limits are the primary one's. */
+	lock_change(&change);
+	/* A green context's limits are those of the primary context. */
 	if (!ll_extents_find(LL_EXTENT_CONTEXT, ll_extent_handle(context), NULL))
 		context = primaries[dev->device].context;
 	if (!context)

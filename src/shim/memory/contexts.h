@@ -19,14 +19,18 @@
 
 #include "shim/memory/charge.h"
 
-/* The context's number; 0: the library does not know the context. */
+/* Returns the place of charges in the calling thread's current context. */
+struct ll_place ll_place_current(void);
+
+/* Returns the context's number; 0: the library does not know the context. */
 uint64_t ll_context_owner(const struct ll_device_state *dev, struct ll_cu_context *context);
 
 struct ll_context_change {
 	struct ll_device_state *dev; /* NULL: not governed */
 	struct ll_charge charge;
-	ll_cu_result refusal; /* ours, or then the driver's; LL_CUDA_SUCCESS: none */
-	uint64_t free_bytes;  /* before; 0: not known */
+	ll_cu_result
+	    refusal; /* what the hook returns: the library's refusal, or then the driver's; LL_CUDA_SUCCESS: none */
+	uint64_t free_bytes; /* before; 0: not known */
 	bool is_locked;
 };
 
@@ -47,24 +51,26 @@ struct ll_context_change ll_context_begin(ll_cu_device device);
 void ll_context_made(struct ll_context_change *change, struct ll_cu_context *context);
 void ll_context_change_end(struct ll_context_change *change);
 
-/* cuCtxDestroy and its variants: `destroy` is the driver's function. */
+/* Does cuCtxDestroy and its variants. `destroy` is the driver's function. */
 ll_cu_result ll_context_destroy(struct ll_cu_context *context, ll_cu_result (*destroy)(struct ll_cu_context *));
 
-/* cuCtxAttach and cuCtxDetach. The context ends with its last use; the call that made it was the first. */
+/* Do cuCtxAttach and cuCtxDetach. The context ends with its last use; the call that made it was the first use. */
 ll_cu_result ll_context_attach(struct ll_cu_context **ret_context, unsigned flags);
 ll_cu_result ll_context_detach(struct ll_cu_context *context);
 
-/* The card's primary context: cuDevicePrimaryCtxRetain, and Release and Reset by the driver's function. */
+/* Do cuDevicePrimaryCtxRetain, -Release and -Reset for the card's primary context. release and reset are the driver's
+ * functions. */
 ll_cu_result ll_context_retain(struct ll_cu_context **ret_context, ll_cu_device device);
 ll_cu_result ll_context_release(ll_cu_device device, ll_cu_result (*release)(ll_cu_device));
 ll_cu_result ll_context_reset(ll_cu_device device, ll_cu_result (*reset)(ll_cu_device));
 
-/* Green contexts: the driver makes the card's primary context with the first green one, and ends it with the last. */
+/* Make and destroy a green context. The driver makes the card's primary context with the first green one, and ends it
+ * with the last. */
 ll_cu_result ll_context_create_green(struct ll_cu_green_context **ret_green, struct ll_cu_resource_desc *resources,
 				     ll_cu_device device, unsigned flags);
 ll_cu_result ll_context_destroy_green(struct ll_cu_green_context *green);
 
-/* cuCtxSetLimit. */
+/* Does cuCtxSetLimit for the current context, and charges what the limit takes. */
 ll_cu_result ll_context_set_limit(enum ll_cu_limit limit, size_t value);
 
 #endif

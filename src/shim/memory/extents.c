@@ -11,14 +11,15 @@ enum { CHUNK_EXTENTS = 64, FIRST_ROWS = 16, SPACES = LL_EXTENT_KINDS - LL_EXTENT
 
 /* Extents in their order. The addresses stand apart, so that a search reads few cache lines. */
 struct chunk {
-	size_t count; /* not 0, but for an only chunk */
+	size_t count; /* not 0, unless it is the only chunk */
 	uint64_t addresses[CHUNK_EXTENTS];
 	struct ll_extent extents[CHUNK_EXTENTS];
 };
 
 /* The extents of addresses, or of one kind of handle. */
 struct space {
-	uint64_t *from; /* for each chunk: what lies before the next one's `from` belongs into it; the first is 0 */
+	uint64_t *from; /* for each chunk: the extents from here up to the next chunk's `from` belong into it; the first
+			   is 0 */
 	struct chunk **chunks; /* in their order */
 	size_t count, capacity;
 };
@@ -34,7 +35,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards spaces */
 static struct space spaces[SPACES];
 static struct ll_fork_item fork_item;
 
-/* A map that a thread of the parent was changing is left as it is. */
+/* If a thread of the parent was changing the map, its memory is not freed. */
 static void forget_in_child(struct ll_fork_item *item)
 {
 	(void)item;
@@ -71,8 +72,8 @@ static struct space *space_of(enum ll_extent_kind kind)
 	return &spaces[ll_extent_has_address(kind) ? 0 : kind - LL_EXTENT_MAPPING];
 }
 
-/* How many of these ascending numbers are at most this one. The compiler makes no branch of the choice in the loop,
- * which a processor would predict wrongly every other time. */
+/* Returns how many of these ascending numbers are at most `number`. The compiler makes no branch of the choice in the
+ * loop; a processor would predict it wrongly every other time. */
 static size_t count_up_to(const uint64_t *numbers, size_t count, uint64_t number)
 {
 	const uint64_t *base = numbers;
@@ -83,7 +84,7 @@ static size_t count_up_to(const uint64_t *numbers, size_t count, uint64_t number
 	return (size_t)(base - numbers) + (*base <= number);
 }
 
-/* Where the first extent after the address is, or would be at the end of a chunk. */
+/* Returns the place of the first extent after the address. It may be the end of a chunk. */
 static struct place place_after(struct space *space, uint64_t address)
 {
 	struct place place = {.space = space};
@@ -135,7 +136,8 @@ static void move_rows(struct space *space, size_t to, size_t from)
 	memmove(space->chunks + to, space->chunks + from, (space->count - from) * sizeof *space->chunks);
 }
 
-/* Joins each chunk of these rows with the one before it, where one of them is empty or both come to half a chunk. */
+/* Joins each chunk of these rows with the one before it, if one of them is empty or both together fill at most half a
+ * chunk. */
 static void join_chunks(struct space *space, size_t first, size_t stop)
 {
 	size_t last = first;
@@ -187,7 +189,7 @@ static bool has_room_for_row(struct space *space)
 	return is_larger;
 }
 
-/* A new row with an empty chunk; NULL: there is no memory for it. */
+/* Adds a row with an empty chunk; NULL: there is no memory for it. */
 static struct chunk *add_row(struct space *space, size_t at, uint64_t from)
 {
 	int code = errno;
@@ -203,8 +205,8 @@ static struct chunk *add_row(struct space *space, size_t at, uint64_t from)
 	return chunk;
 }
 
-/* Moves the later half of a full chunk into a new one. Where addresses ascend, and the last chunk is full, it moves one
- * extent alone: chunks stay full then. */
+/* Moves the later half of a full chunk into a new one. If addresses ascend, and the full chunk is the last, it moves
+ * one extent only: so chunks stay full. */
 static bool split_chunk(struct place full)
 {
 	bool is_growing = full.row + 1 == full.space->count && full.index == CHUNK_EXTENTS;
@@ -241,7 +243,7 @@ static uint64_t length_of(const struct ll_extent *extent)
 	return ll_extent_has_address(extent->kind) && extent->bytes ? extent->bytes : 1;
 }
 
-static bool overlaps(const struct ll_extent *a, const struct ll_extent *b)
+static bool do_overlap(const struct ll_extent *a, const struct ll_extent *b)
 {
 	return a && (a->address - b->address < length_of(b) || b->address - a->address < length_of(a));
 }
@@ -252,7 +254,7 @@ int ll_extents_put(const struct ll_extent *extent, struct ll_extent *ret_stale)
 	lock_map();
 	struct place place = place_after(space_of(extent->kind), extent->address);
 	const struct ll_extent *before = extent_before(place), *after = extent_at(place);
-	const struct ll_extent *other = overlaps(before, extent) ? before : overlaps(after, extent) ? after : NULL;
+	const struct ll_extent *other = do_overlap(before, extent) ? before : do_overlap(after, extent) ? after : NULL;
 	if (other) {
 		*ret_stale = *other;
 		find_exact(ret_stale->kind, ret_stale->address, &place);

@@ -2,9 +2,9 @@
  * extents.h - the one map of what this process has of its cards: an extent for each allocation, in the order of
  * addresses.
  *
- * An extent says where the memory is, how large it is, of what kind, on which card, and what it was charged. Charges
- * are given back by it (charge.h). What has no address has a handle; each kind of handle has an order of its own, which
- * follows the one of addresses.
+ * An extent says where the memory is, how large it is, of what kind, on which card, and what it was charged. Its charge
+ * is given back when it is freed (charge.h). An allocation without an address has a handle. Each kind of handle has an
+ * order of its own. These orders follow the order of addresses.
  *
  * The map is an array of sorted chunks of 64 extents: a B+ tree of two levels. Finding takes two binary searches.
  * Inserting and removing move up to 64 extents; a chunk that is split or joined moves the array's later part too, 16
@@ -16,7 +16,8 @@
  *     put      after the driver has given the address
  *     take     before the driver is asked to free it; put again if the driver refuses
  *
- * No two extents overlap. Where one is put over others, these were freed in a way that the library does not see.
+ * No two extents overlap. If one is put over others, the program has freed those in a way that the library does not
+ * see.
  *
  * A forked child begins with an empty map: the parent's allocations are not its own. No function changes errno.
  */
@@ -30,12 +31,12 @@
 struct ll_device_state;
 struct ll_pool;
 
-/* The same number may be an address and a handle, and a handle of different kinds. */
+/* The same number may be an address and a handle, and a handle of several kinds. */
 enum ll_extent_kind {
 	LL_EXTENT_PLAIN,   /* addresses of cuMemAlloc and its like */
 	LL_EXTENT_BLOCK,   /* addresses in a pool; the pool is charged (pools.h) */
 	LL_EXTENT_MAPPING, /* addresses where physical memory is mapped; that is charged (physical.h) */
-	LL_EXTENT_ARRAY,   /* handles, as the following: of arrays */
+	LL_EXTENT_ARRAY,   /* handles of arrays; all following kinds are handles too */
 	LL_EXTENT_MIPMAP,
 	LL_EXTENT_EXTERNAL, /* imported memory */
 	LL_EXTENT_GREEN,    /* green contexts */

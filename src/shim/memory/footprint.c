@@ -11,13 +11,13 @@ uint64_t ll_footprint_round(uint64_t bytes, uint64_t unit)
 	return __builtin_add_overflow(bytes, unit - 1, &up) ? UINT64_MAX : up & ~(unit - 1);
 }
 
-static uint64_t multiply(uint64_t a, uint64_t b)
+static uint64_t multiply_capped(uint64_t a, uint64_t b)
 {
 	uint64_t product;
 	return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
-static uint64_t add(uint64_t a, uint64_t b)
+static uint64_t add_capped(uint64_t a, uint64_t b)
 {
 	uint64_t sum;
 	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
@@ -30,10 +30,10 @@ uint64_t ll_footprint_plain(uint64_t bytes)
 
 uint64_t ll_footprint_pitched(uint64_t width_bytes, uint64_t height)
 {
-	return ll_footprint_plain(multiply(ll_footprint_round(width_bytes, SMALL_STEP_BYTES), height));
+	return ll_footprint_plain(multiply_capped(ll_footprint_round(width_bytes, SMALL_STEP_BYTES), height));
 }
 
-/* Formats beyond the plain ones (planar video, compressed blocks) have at most four bytes a channel. */
+/* Other formats than the plain ones (planar video, compressed blocks) have at most four bytes a channel. */
 static uint64_t channel_bytes(enum ll_cu_array_format format)
 {
 	switch (format) {
@@ -49,7 +49,7 @@ static uint64_t channel_bytes(enum ll_cu_array_format format)
 	}
 }
 
-static uint64_t tile(uint64_t value, uint64_t least, uint64_t most)
+static uint64_t round_to_tile(uint64_t value, uint64_t least, uint64_t most)
 {
 	uint64_t size = least;
 	while (size < most && size < value)
@@ -65,15 +65,17 @@ static uint64_t at_level(uint64_t value, unsigned level)
 static uint64_t level_bytes(const struct ll_cu_array3d_descriptor *shape, unsigned level)
 {
 	bool is_layered = shape->flags & (LL_CUDA_ARRAY3D_LAYERED | LL_CUDA_ARRAY3D_CUBEMAP);
-	uint64_t element_bytes = multiply(channel_bytes(shape->format), shape->channels);
-	uint64_t row = ll_footprint_round(multiply(at_level(shape->width, level), element_bytes), TILE_ROW_BYTES);
+	uint64_t element_bytes = multiply_capped(channel_bytes(shape->format), shape->channels);
+	uint64_t row =
+	    ll_footprint_round(multiply_capped(at_level(shape->width, level), element_bytes), TILE_ROW_BYTES);
 	uint64_t height = at_level(shape->height, level);
 	if (!shape->depth)
-		return multiply(row, height ? tile(height, TILE_ROWS, TILE_MOST_ROWS) : 1);
+		return multiply_capped(row, height ? round_to_tile(height, TILE_ROWS, TILE_MOST_ROWS) : 1);
 	if (is_layered)
-		return multiply(multiply(row, tile(height ? height : 1, TILE_ROWS, TILE_MOST_ROWS)), shape->depth);
-	uint64_t planes = tile(at_level(shape->depth, level), 1, TILE_MOST_PLANES);
-	return multiply(multiply(row, ll_footprint_round(height ? height : 1, TILE_ROWS)), planes);
+		return multiply_capped(
+		    multiply_capped(row, round_to_tile(height ? height : 1, TILE_ROWS, TILE_MOST_ROWS)), shape->depth);
+	uint64_t planes = round_to_tile(at_level(shape->depth, level), 1, TILE_MOST_PLANES);
+	return multiply_capped(multiply_capped(row, ll_footprint_round(height ? height : 1, TILE_ROWS)), planes);
 }
 
 static unsigned most_levels(const struct ll_cu_array3d_descriptor *shape)
@@ -90,16 +92,16 @@ uint64_t ll_footprint_array(const struct ll_cu_array3d_descriptor *shape, unsign
 	if (levels > most_levels(shape))
 		levels = most_levels(shape);
 	for (unsigned i = 0; i < levels; i++)
-		bytes = add(bytes, level_bytes(shape, i));
+		bytes = add_capped(bytes, level_bytes(shape, i));
 	return ll_footprint_plain(bytes);
 }
 
 uint64_t ll_footprint_stacks(const struct ll_footprint_card *card, uint64_t stack_bytes)
 {
-	return multiply(multiply(stack_bytes, card->threads_per_sm), card->sm_count);
+	return multiply_capped(multiply_capped(stack_bytes, card->threads_per_sm), card->sm_count);
 }
 
 uint64_t ll_footprint_context(const struct ll_footprint_card *card, uint64_t stack_bytes)
 {
-	return add(card->sm_count * LL_FOOTPRINT_BLOCK_BYTES, ll_footprint_stacks(card, stack_bytes));
+	return add_capped(card->sm_count * LL_FOOTPRINT_BLOCK_BYTES, ll_footprint_stacks(card, stack_bytes));
 }

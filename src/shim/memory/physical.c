@@ -17,7 +17,7 @@ void ll_physical_add(struct ll_charge *charge, ll_cu_mem_handle handle)
 		charge->bytes = 0;
 }
 
-/* What ll_extents_change does to physical memory: false when nothing holds it any more. */
+/* Changes for ll_extents_change on physical memory. They return false when nothing holds the memory any more. */
 static bool add_handle(struct ll_extent *physical, uint64_t unused)
 {
 	(void)unused;
@@ -50,8 +50,8 @@ void ll_physical_retain(ll_cu_mem_handle handle)
 	ll_extents_change(LL_EXTENT_PHYSICAL, handle, add_handle, 0, NULL);
 }
 
-/* The count goes down before the driver is asked, and up again if the driver refuses: once the driver has released the
- * last handle, other memory may get its number. */
+/* The count is lowered before the driver is asked, and raised again if the driver refuses: as soon as the driver has
+ * released the last handle, other memory may get its number. */
 ll_cu_result ll_physical_release(ll_cu_mem_handle handle, ll_cu_result (*release)(ll_cu_mem_handle))
 {
 	struct ll_extent before;
@@ -65,7 +65,7 @@ ll_cu_result ll_physical_release(ll_cu_mem_handle handle, ll_cu_result (*release
 	return status;
 }
 
-/* A mapping is gone. The charge is given back if it was the last that held the memory. */
+/* A mapping has ended. If it was the last thing that held the memory, the charge is given back. */
 static void forget_mapping(const struct ll_extent *mapping)
 {
 	struct ll_extent before;

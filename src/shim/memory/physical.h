@@ -22,13 +22,13 @@
 #include "abi/cuda_memory.h"
 #include "shim/memory/charge.h"
 
-/* The driver has made the memory, which takes over the charge. */
+/* The driver has made the memory. Its extent takes over the charge. */
 void ll_physical_add(struct ll_charge *charge, ll_cu_mem_handle handle);
 
-/* The driver has given one more handle, with the same number. */
+/* The driver has given one more handle of the memory, with the same number. */
 void ll_physical_retain(ll_cu_mem_handle handle);
 
-/* Release and unmap by the driver's functions. */
+/* Do cuMemRelease and cuMemUnmap, with the driver's functions as their last parameters. */
 ll_cu_result ll_physical_release(ll_cu_mem_handle handle, ll_cu_result (*release)(ll_cu_mem_handle));
 ll_cu_result ll_physical_unmap(ll_cu_deviceptr address, size_t bytes, ll_cu_result (*unmap)(ll_cu_deviceptr, size_t));
 

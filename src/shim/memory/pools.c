@@ -6,19 +6,17 @@
 
 #include "base/fork.h"
 #include "ledger/port.h"
-#include "shim/charge_counter.h"
 #include "shim/interpose/real.h"
 #include "shim/memory/charge.h"
 #include "shim/memory/footprint.h"
-#include "shim/pool_reserve.h"
 
 enum { CARDS = 64 };
 
 struct ll_pool {
 	struct ll_cu_mem_pool *handle;
-	struct ll_device_state *dev; /* NULL: it takes nothing of a card */
-	uint64_t charged_bytes;      /* pending ones included */
-	uint64_t pending_bytes;      /* reserved for allocations that are under way */
+	struct ll_device_state *dev; /* NULL: the pool takes nothing of a card */
+	uint64_t charged_bytes;      /* pending_bytes included */
+	uint64_t pending_bytes;      /* reserved for allocations that the driver is making */
 	uint64_t block_count;
 	bool is_destroyed;
 	struct ll_pool *next;
@@ -28,15 +26,16 @@ static struct card {
 	pthread_mutex_t lock; /* guards its pools */
 	struct ll_pool *pools;
 	uint64_t graph_bytes; /* charged for graphs */
-	int cancel_state;     /* of the thread that has the lock, before */
+	int cancel_state;     /* the locking thread's cancel state before it locked */
 } cards[CARDS];
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct ll_fork_item fork_item;
 static _Atomic bool has_graphs;
-static _Atomic uint64_t graph_node_bytes; /* of all nodes that allocate, as they may take them */
-static _Atomic uint64_t graph_losses;     /* how often they were seen to have less: no graph is known to have its own */
-static _Atomic uint64_t pooled_cards;     /* a bit for each that has pools */
+static _Atomic uint64_t graph_node_bytes; /* the most that all allocating nodes may take */
+static _Atomic uint64_t
+    graph_losses; /* how often the graphs' memory got less; after that it is not known which graph has its memory */
+static _Atomic uint64_t pooled_cards; /* one bit for each card that has pools */
 
 _Atomic bool ll_pools_are_used;
 
@@ -59,18 +58,19 @@ static void forget_in_child(struct ll_fork_item *item)
 	pooled_cards = 0;
 }
 
-static void begin(void)
+static void init_once(void)
 {
 	init_cards();
 	fork_item.in_child = forget_in_child;
 	ll_fork_add(&fork_item);
 }
 
-/* The driver is asked under the lock, and its calls may be cancellation points. */
+/* Locks the card's pools. The thread cannot be cancelled meanwhile: it calls the driver under the lock, and these calls
+ * may be cancellation points. */
 static struct card *lock_card(const struct ll_device_state *dev)
 {
 	int cancel_state;
-	pthread_once(&once, begin);
+	pthread_once(&once, init_once);
 	struct card *card = &cards[dev->device];
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	pthread_mutex_lock(&card->lock);
@@ -85,23 +85,23 @@ static void unlock_card(struct card *card)
 	pthread_setcancelstate(cancel_state, NULL);
 }
 
-static uint64_t ask(const struct ll_pool *pool, enum ll_cu_mem_pool_attribute attribute)
+static uint64_t read_attribute(const struct ll_pool *pool, enum ll_cu_mem_pool_attribute attribute)
 {
 	uint64_t value = 0;
 	return ll_real()->cuMemPoolGetAttribute(pool->handle, attribute, &value) == LL_CUDA_SUCCESS ? value : 0;
 }
 
-/* False: there is more than the limit has room for; it is charged all the same. */
+/* Makes the charge `bytes`. False: that is more than the limit has room for; it is charged all the same. */
 static bool charge_as(struct ll_device_state *dev, uint64_t *charged_bytes, uint64_t bytes)
 {
 	uint64_t before = *charged_bytes;
 	bool is_within = true;
 	*charged_bytes = bytes;
 	if (bytes < before) {
-		ll_charge_counter_release(dev, before - bytes);
-	} else if (bytes > before && ll_charge_counter_reserve(dev, bytes - before) != 0) {
+		ll_device_state_release(dev, before - bytes);
+	} else if (bytes > before && ll_device_state_reserve(dev, bytes - before) != 0) {
 		is_within = false;
-		ll_charge_counter_charge(dev, bytes - before);
+		ll_device_state_charge(dev, bytes - before);
 	}
 	return is_within;
 }
@@ -112,7 +112,7 @@ static bool true_up(struct ll_pool *pool)
 	if (pool->is_destroyed)
 		return true;
 	return charge_as(pool->dev, &pool->charged_bytes,
-			 ask(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) + pool->pending_bytes);
+			 read_attribute(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) + pool->pending_bytes);
 }
 
 static bool true_up_graphs(struct ll_device_state *dev, struct card *card)
@@ -158,8 +158,9 @@ static uint64_t charged_on(const struct card *card)
 	return bytes;
 }
 
-/* The card's lock is held. A thread that captures may trim. */
-static bool trim(struct ll_device_state *dev, struct card *card)
+/* Trims all pools of the card. A thread that captures a stream may do so in the relaxed mode. The card's lock is held.
+ * */
+static bool trim_card(struct ll_device_state *dev, struct card *card)
 {
 	enum ll_cu_capture_mode mode = LL_CU_STREAM_CAPTURE_MODE_RELAXED;
 	true_up_card(dev, card);
@@ -176,13 +177,13 @@ static bool trim(struct ll_device_state *dev, struct card *card)
 	return charged_on(card) < before;
 }
 
-bool ll_pool_reserve_give_up(struct ll_device_state *dev)
+bool ll_pool_give_up_reserve(struct ll_device_state *dev)
 {
 	if (!ll_pools_are_used)
 		return false;
 	struct card *card = lock_card(dev);
 	uint64_t before = charged_on(card);
-	bool is_less = trim(dev, card) || charged_on(card) < before;
+	bool is_less = trim_card(dev, card) || charged_on(card) < before;
 	unlock_card(card);
 	return is_less;
 }
@@ -202,8 +203,8 @@ static bool has_room(const struct ll_device_state *dev, uint64_t bytes)
 	       (view.used_bytes <= view.limit_bytes && bytes <= view.limit_bytes - view.used_bytes);
 }
 
-/* What nodes may take is known only as the sum of all that there ever were: a graph that has its memory needs no room.
- */
+/* The need of a single graph is not known, only the sum of all nodes that were ever added. A graph that has its memory
+ * needs no room. */
 bool ll_pool_has_room_for_graph(struct ll_device_state *dev, const struct ll_cu_graph_exec *exec)
 {
 	struct ll_extent known;
@@ -223,12 +224,12 @@ bool ll_pool_keep_graph(struct ll_device_state *dev, const struct ll_cu_graph_ex
 	struct card *card = lock_card(dev);
 	bool is_kept = true_up_graphs(dev, card) || has_room(dev, 0);
 	unlock_card(card);
-	if (is_kept || (ll_pool_reserve_of_siblings(dev) && has_room(dev, 0))) {
-		if (has_graphs) /* else its end would not be looked for */
+	if (is_kept || (ll_device_state_ask_siblings(dev) && has_room(dev, 0))) {
+		if (has_graphs) /* without graphs that allocate, nobody would take the extent out */
 			ll_charge_put(&graph);
 		return true;
 	}
-	ll_pool_reserve_give_up(dev);
+	ll_pool_give_up_reserve(dev);
 	return false;
 }
 
@@ -238,9 +239,9 @@ void ll_pool_forget_graph(const struct ll_cu_graph_exec *exec)
 		ll_extents_take(LL_EXTENT_GRAPH, ll_extent_handle(exec), NULL);
 }
 
-/* A new one; whoever makes one for the same pool at once loses nothing but its own. device state NULL: it takes
- * nothing. */
-static struct ll_pool *add(struct ll_cu_mem_pool *handle, struct ll_device_state *dev)
+/* Adds a pool. If another thread adds the same pool at the same time, both get the same one. dev NULL: the pool takes
+ * nothing of a card. */
+static struct ll_pool *add_pool(struct ll_cu_mem_pool *handle, struct ll_device_state *dev)
 {
 	struct ll_extent found, extent = {.kind = LL_EXTENT_POOL, .address = ll_extent_handle(handle), .dev = dev};
 	struct ll_pool *pool = calloc(1, sizeof *pool);
@@ -266,7 +267,7 @@ static struct ll_pool *add(struct ll_cu_mem_pool *handle, struct ll_device_state
 	return pool;
 }
 
-/* Whose a pool of managed memory is that is on no card. */
+/* Returns the card that is charged for a pool of managed memory without a location. */
 static struct ll_device_state *dev_of_managed(void)
 {
 	struct ll_cu_context *context;
@@ -281,7 +282,7 @@ void ll_pool_add(struct ll_cu_mem_pool *handle, const struct ll_cu_mem_pool_prop
 		dev = ll_device_state_take(props->location.id);
 	else if (props->type == LL_CU_MEM_ALLOCATION_TYPE_MANAGED)
 		dev = dev_of_managed();
-	add(handle, dev);
+	add_pool(handle, dev);
 }
 
 struct ll_pool *ll_pool_find(struct ll_cu_mem_pool *handle)
@@ -301,7 +302,7 @@ static bool is_default_of(struct ll_cu_mem_pool *handle, ll_cu_device device)
 	       pool == handle;
 }
 
-/* The one of managed memory that prefers no place. */
+/* Whether it is the default pool of managed memory without a location. */
 static bool is_default_of_none(struct ll_cu_mem_pool *handle)
 {
 	struct ll_cu_mem_location nowhere = {.type = LL_CU_MEM_LOCATION_TYPE_INVALID};
@@ -311,27 +312,27 @@ static bool is_default_of_none(struct ll_cu_mem_pool *handle)
 	       pool == handle;
 }
 
-/* A pool that the driver made: some card's default one, or one that takes nothing of a card. */
+/* Adds a pool that the driver made: a card's default pool, or a pool that takes nothing of a card. */
 static struct ll_pool *add_default(struct ll_cu_mem_pool *handle)
 {
 	for (ll_cu_device device = 0; device < CARDS; device++) {
 		if (ll_device_state_of(device) && is_default_of(handle, device))
-			return add(handle, ll_device_state_of(device));
+			return add_pool(handle, ll_device_state_of(device));
 	}
-	return add(handle, is_default_of_none(handle) ? dev_of_managed() : NULL);
+	return add_pool(handle, is_default_of_none(handle) ? dev_of_managed() : NULL);
 }
 
-/* The card's lock is held. False: refused. */
+/* Reserves what the pool may grow by. False: the limit refuses it. The card's lock is held. */
 static bool reserve_growth(struct ll_pool *pool, struct card *card, uint64_t bytes, uint64_t *ret_growth)
 {
-	uint64_t reserved = ask(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
-	uint64_t used = ask(pool, LL_CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+	uint64_t reserved = read_attribute(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+	uint64_t used = read_attribute(pool, LL_CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
 	bool has_room = reserved >= used && reserved - used >= bytes;
 	uint64_t growth = has_room ? 0 : ll_footprint_round(bytes, LL_FOOTPRINT_POOL_STEP_BYTES);
 	charge_as(pool->dev, &pool->charged_bytes, reserved + pool->pending_bytes);
-	int rc = ll_charge_counter_reserve(pool->dev, growth);
-	if (rc == -ENOMEM && trim(pool->dev, card))
-		rc = ll_charge_counter_reserve(pool->dev, growth);
+	int rc = ll_device_state_reserve(pool->dev, growth);
+	if (rc == -ENOMEM && trim_card(pool->dev, card))
+		rc = ll_device_state_reserve(pool->dev, growth);
 	*ret_growth = rc == 0 ? growth : 0;
 	return rc != -ENOMEM;
 }
@@ -358,7 +359,7 @@ struct ll_pool_growth ll_pool_begin(struct ll_device_state *dev, struct ll_cu_me
 	if (!pool || !pool->dev)
 		return growth;
 	begin_growth(pool, bytes, &growth);
-	if (growth.is_refused && ll_pool_reserve_of_siblings(pool->dev))
+	if (growth.is_refused && ll_device_state_ask_siblings(pool->dev))
 		begin_growth(pool, bytes, &growth);
 	return growth;
 }
@@ -391,7 +392,7 @@ bool ll_pool_take(ll_cu_deviceptr address, struct ll_extent *ret_block)
 }
 
 /* The last block of a pool that was destroyed is gone. The card's lock is held. */
-static void forget(struct card *card, struct ll_pool *pool)
+static void forget_pool(struct card *card, struct ll_pool *pool)
 {
 	struct ll_pool **link = &card->pools;
 	while (*link && *link != pool)
@@ -412,7 +413,7 @@ void ll_pool_freed(const struct ll_extent *block, ll_cu_result status)
 	if (!pool->is_destroyed)
 		true_up(pool);
 	else if (!pool->block_count)
-		forget(card, pool);
+		forget_pool(card, pool);
 	unlock_card(card);
 }
 
@@ -425,6 +426,6 @@ void ll_pool_destroyed(struct ll_pool *pool)
 	struct card *card = lock_card(pool->dev);
 	pool->is_destroyed = true;
 	if (!pool->block_count)
-		forget(card, pool);
+		forget_pool(card, pool);
 	unlock_card(card);
 }

@@ -41,7 +41,7 @@ extern _Atomic bool ll_pools_are_used;
 /* The program has made a pool. A pool of the host is remembered too; it is charged nothing. */
 void ll_pool_add(struct ll_cu_mem_pool *handle, const struct ll_cu_mem_pool_props *props);
 
-/* Around an allocation from that pool; NULL: from the pool that the card's streams use. */
+/* For an allocation from that pool; handle NULL: from the pool that the card's streams use. */
 struct ll_pool_growth {
 	struct ll_pool *pool; /* NULL: not governed */
 	uint64_t bytes;
@@ -49,8 +49,8 @@ struct ll_pool_growth {
 };
 struct ll_pool_growth ll_pool_begin(struct ll_device_state *dev, struct ll_cu_mem_pool *handle, uint64_t bytes);
 
-/* After the driver's call. False: the pool has grown over the limit. ll_pool_leave is for the end of a scope, if the
- * driver's call did not return. */
+/* Ends an allocation after the driver's call. False: the pool has grown over the limit. ll_pool_leave does so at the
+ * end of a scope, if the driver's call did not return. */
 bool ll_pool_end(struct ll_pool_growth *growth);
 static inline void ll_pool_leave(struct ll_pool_growth *growth)
 {
@@ -77,7 +77,7 @@ void ll_pool_destroyed(struct ll_pool *pool);
 void ll_pool_true_up(struct ll_device_state *dev);
 void ll_pool_true_up_all(struct ll_device_state *dev);
 
-/* The state of the current context's card; NULL: there is nothing to correct. */
+/* Returns the state of the current context's card; NULL: there is nothing to correct. */
 static inline struct ll_device_state *ll_pool_dev_if_used(void)
 {
 	struct ll_cu_context *context;
@@ -85,7 +85,7 @@ static inline struct ll_device_state *ll_pool_dev_if_used(void)
 									      : NULL;
 }
 
-/* After a call that waits for the card. */
+/* Corrects the charges, if there are any. To be called after a call that waits for the card. */
 static inline void ll_pool_true_up_if_used(void)
 {
 	struct ll_device_state *dev = ll_pool_dev_if_used();

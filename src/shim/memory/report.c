@@ -11,7 +11,7 @@
 
 enum { CARDS = 64 };
 
-/* Ledgers of cards that this process has no device state on; they stay open. */
+/* Ledgers of cards of which this process has no device state. They stay open. */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ll_fork_item fork_item;
@@ -27,13 +27,13 @@ static void forget_in_child(struct ll_fork_item *item)
 	memset(opened, 0, sizeof opened);
 }
 
-static void begin(void)
+static void register_fork(void)
 {
 	fork_item.in_child = forget_in_child;
 	ll_fork_add(&fork_item);
 }
 
-/* NULL: there is none yet. The lock is held. */
+/* Returns the card's ledger; NULL: there is none yet. The lock is held. */
 static struct ll_ledger *open_ledger(const char *uuid)
 {
 	size_t i = 0;
@@ -62,7 +62,7 @@ static struct ll_ledger *ledger_of(const char *uuid)
 	const struct ll_device_state *dev = dev_on(uuid);
 	if (dev)
 		return dev->ledger;
-	pthread_once(&once, begin);
+	pthread_once(&once, register_fork);
 	pthread_mutex_lock(&lock);
 	struct ll_ledger *ledger = open_ledger(uuid);
 	pthread_mutex_unlock(&lock);

@@ -21,11 +21,11 @@ struct ll_report {
 	uint64_t used_bytes; /* charged to the tenant */
 };
 
-/* False: this program has no limit on that card. */
+/* Give the limit and the use of a card. False: this program has no limit on that card. */
 bool ll_report_device(ll_cu_device device, struct ll_report *ret_report);
 bool ll_report_card(const char *uuid, struct ll_report *ret_report);
 
-/* The bytes of the limit that are not used yet. */
+/* Returns the bytes of the limit that are not used yet. */
 uint64_t ll_report_left(const struct ll_report *report);
 
 /* Writes the tenant's living processes on the card, `capacity` at most. Returns their number, which may be larger. */

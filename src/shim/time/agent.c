@@ -13,11 +13,73 @@
 #include "shim/time/watch.h"
 
 enum { STACK_BYTES = 256 * 1024, STOP_NS = 200000000, STOP_PAUSE_NS = 50000 };
-/* A program that closes our descriptors loses its claim to whoever looks before the next beat. */
+/* If a program closes the library's descriptors, its claim looks abandoned until the next heartbeat. Another process
+ * that looks meanwhile clears it. */
 #define BEAT_NS (100 * LL_NS_PER_MS)
 
-/* The time is taken under the lock: no other thread has looked at a later one then. */
-static uint64_t tick(struct ll_flow *flow, uint32_t *ret_wake_count, uint64_t *ret_now_ns)
+/* ---- timing events that fail ---- */
+
+/*
+ * If the driver fails to record or to read an event, the events are made anew. Until then the agent charges the time in
+ * which it sees the streams at work, so that a limit holds meanwhile.
+ *
+ * The events are made anew when nothing is on the card, because nothing would tell when older work ends. This is done
+ * FIRST_RETRY_NS after they have failed at the earliest, and LAST_RETRY_NS after it at the latest. If they fail again
+ * soon, the first of these times doubles.
+ */
+#define FIRST_RETRY_NS (10 * LL_NS_PER_MS)
+#define LAST_RETRY_NS (1000 * LL_NS_PER_MS)
+/* Work that was done before the failure was noticed is charged for this time at most. */
+#define UNSEEN_NS (20 * LL_NS_PER_MS)
+
+/* Calls `look` for each context whose timing events fail, with that context current. Returns whether any was true. */
+static bool any_blind(struct ll_flow *flow, bool (*look)(struct ll_timing *timing))
+{
+	bool is_any = false;
+	LL_FLOW_EACH_USED (flow, context) {
+		struct ll_cu_context *before;
+		if (ll_timing_is_blind(context->timing) &&
+		    ll_real()->cuCtxPushCurrent_v2(context->handle) == LL_CUDA_SUCCESS) {
+			is_any |= look(context->timing);
+			ll_real()->cuCtxPopCurrent_v2(&before);
+		}
+	}
+	return is_any;
+}
+
+static void note_blindness(struct ll_flow *flow, uint64_t now_ns)
+{
+	bool fails_again = flow->blind_since_ns && now_ns - flow->blind_since_ns < 2 * LAST_RETRY_NS;
+	uint64_t wait_ns = fails_again ? 2 * flow->blind_wait_ns : FIRST_RETRY_NS;
+	flow->blind_wait_ns = wait_ns < LAST_RETRY_NS ? wait_ns : LAST_RETRY_NS;
+	flow->blind_since_ns = now_ns;
+	if (now_ns - flow->charged_ns > UNSEEN_NS)
+		flow->charged_ns = now_ns - UNSEEN_NS;
+}
+
+static void tend_blind(struct ll_flow *flow, uint64_t now_ns)
+{
+	bool is_new = flow->is_blind && !flow->was_blind;
+	if (is_new)
+		note_blindness(flow, now_ns);
+	flow->was_blind = flow->is_blind;
+	if (!flow->is_blind)
+		return;
+	bool has_work = any_blind(flow, ll_timing_has_work_unseen);
+	if ((has_work || is_new) && now_ns > flow->charged_ns)
+		ll_flow_charge(flow, &(struct ll_timing_stretch){.start_ns = flow->charged_ns,
+								 .end_ns = now_ns,
+								 .fresh_ns = now_ns - flow->charged_ns});
+	flow->charged_ns = now_ns;
+	uint64_t blind_ns = now_ns - flow->blind_since_ns;
+	if (blind_ns >= LAST_RETRY_NS || (!has_work && blind_ns >= flow->blind_wait_ns))
+		any_blind(flow, ll_timing_begin_anew);
+}
+
+/* ---- the thread ---- */
+
+/* The time is read under the lock: no other thread has used a later time then. */
+static uint64_t look_at_flow(struct ll_flow *flow, uint32_t *ret_wake_count, uint64_t *ret_now_ns)
 {
 	pthread_mutex_lock(&flow->lock.mutex);
 	uint64_t now_ns = *ret_now_ns = ll_now_ns();
@@ -25,7 +87,7 @@ static uint64_t tick(struct ll_flow *flow, uint32_t *ret_wake_count, uint64_t *r
 	uint64_t next_ns = 0;
 	if (!flow->is_ending) {
 		ll_flow_close_tails(flow);
-		ll_flow_tend_blind(flow, now_ns);
+		tend_blind(flow, now_ns);
 		next_ns = ll_flow_tick(flow, now_ns);
 		ll_watch_kernels(flow, now_ns);
 	}
@@ -33,7 +95,8 @@ static uint64_t tick(struct ll_flow *flow, uint32_t *ret_wake_count, uint64_t *r
 	return next_ns;
 }
 
-/* Others have cleared it. Until another is had the program goes on without: nobody waits for a lost claim's turn. */
+/* Other processes have cleared the claim. Until there is another one the program goes on without limits: no launch
+ * waits for the turn of a lost claim. */
 static void replace_claim(struct ll_flow *flow)
 {
 	bool is_lost = !flow->owner->retake_claim(flow);
@@ -47,7 +110,8 @@ static void replace_claim(struct ll_flow *flow)
 void ll_agent_move(struct ll_flow *flow, struct ll_claim *claim)
 {
 	pthread_mutex_lock(&flow->lock.mutex);
-	ll_port_wake(flow->claim); /* the agent may sleep for that; to whoever has the slot it is one look too many */
+	ll_port_wake(flow->claim); /* the agent may sleep on the old claim's wake count; another process that has the
+				      slot now looks once too often */
 	ll_flow_leave_gates(flow);
 	flow->claim = claim;
 	flow->turn = (struct ll_turn){0};
@@ -58,7 +122,7 @@ void ll_agent_move(struct ll_flow *flow, struct ll_claim *claim)
 	pthread_mutex_unlock(&flow->lock.mutex);
 }
 
-/* Another process of the tenant was refused memory: it can have what this one keeps in reserve. */
+/* Another process of the tenant was refused memory. It may use what this process keeps in reserve. */
 static void answer_siblings(struct ll_flow *flow)
 {
 	flow->owner->give_up_reserve(flow);
@@ -71,13 +135,13 @@ static void *agent_main(void *arg)
 	uint64_t beaten_ns = 0;
 	pthread_setname_np(pthread_self(), "ll-agent");
 	prctl(PR_SET_TIMERSLACK, 1);
-	ll_reentry_depth = 1; /* all that this thread calls is ours */
+	ll_reentry_depth = 1; /* all calls of this thread are the library's */
 	enum ll_cu_capture_mode mode = LL_CU_STREAM_CAPTURE_MODE_RELAXED;
 	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
 	for (;;) {
 		uint32_t wake_count;
 		uint64_t now_ns;
-		uint64_t next_ns = tick(flow, &wake_count, &now_ns);
+		uint64_t next_ns = look_at_flow(flow, &wake_count, &now_ns);
 		if (!next_ns) {
 			atomic_store(&flow->has_agent_ended, true);
 			return NULL;
@@ -109,7 +173,7 @@ int ll_agent_start(struct ll_flow *flow)
 	return -rc;
 }
 
-/* By our own clock, which nobody sets: a wait by the time of day would be as long as that is set back. */
+/* The deadline is in CLOCK_MONOTONIC. A wait by the time of day would take longer if that clock is set back. */
 void ll_agent_stop(struct ll_flow *flow)
 {
 	if (!flow->has_agent)
@@ -121,7 +185,7 @@ void ll_agent_stop(struct ll_flow *flow)
 		ll_sleep_until_ns(now_ns + STOP_PAUSE_NS);
 		now_ns = ll_now_ns();
 	}
-	if (atomic_load(&flow->has_agent_ended)) /* else it hangs in the driver, and is left */
+	if (atomic_load(&flow->has_agent_ended)) /* else it hangs in the driver, and the process ends without it */
 		pthread_join(flow->agent, NULL);
 	flow->has_agent = false;
 }

@@ -14,7 +14,7 @@ static bool goes_on(const struct ll_capture *capture)
 	       status != LL_CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-static void drop(struct ll_captures *captures, unsigned index)
+static void drop_capture(struct ll_captures *captures, unsigned index)
 {
 	captures->begun[index] = captures->begun[--captures->count];
 }
@@ -23,7 +23,7 @@ bool ll_captures_go_on(struct ll_captures *captures)
 {
 	for (unsigned i = captures->count; i-- > 0;) {
 		if (!goes_on(&captures->begun[i]))
-			drop(captures, i);
+			drop_capture(captures, i);
 	}
 	return captures->count;
 }
@@ -40,7 +40,7 @@ void ll_captures_forget_stream(struct ll_captures *captures, struct ll_timing_st
 {
 	for (unsigned i = captures->count; i-- > 0;) {
 		if (ll_timing_stream_is(captures->begun[i].stream, stream))
-			drop(captures, i);
+			drop_capture(captures, i);
 	}
 }
 
@@ -48,6 +48,6 @@ void ll_captures_forget_context(struct ll_captures *captures, struct ll_cu_conte
 {
 	for (unsigned i = captures->count; i-- > 0;) {
 		if (captures->begun[i].context == context)
-			drop(captures, i);
+			drop_capture(captures, i);
 	}
 }

@@ -1,10 +1,10 @@
 /*
  * captures.h - the streams of a card whose capture has begun, until their captures are seen to have ended.
  *
- * While a capture goes on, any other stream may join it at any moment, by waiting for it. So no thread records an event
- * in a stream that is not its own then. The end of a capture needs no hook: the driver tells whether a stream is being
- * captured (0.06 us). A per-thread default stream can be asked about by its own thread alone: it counts as captured for
- * a second. The caller locks.
+ * While a capture goes on, any other stream may join it at any moment by waiting for it. So no thread then records an
+ * event in a stream that is not its own. The end of a capture has no hook: the driver tells whether a stream is being
+ * captured (0.06 us). Only a thread itself can ask about its per-thread default stream, so that stream counts as
+ * captured for a second. The caller holds the flow's lock.
  */
 #ifndef LOADLINE_SHIM_TIME_CAPTURES_H
 #define LOADLINE_SHIM_TIME_CAPTURES_H
@@ -13,7 +13,7 @@
 
 #include "shim/time/timing.h"
 
-enum { LL_CAPTURES = 8 }; /* at a time; those beyond are not known of */
+enum { LL_CAPTURES = 8 }; /* captures at the same time; the library does not see further ones */
 
 struct ll_capture {
 	struct ll_cu_context *context;
@@ -27,13 +27,13 @@ struct ll_captures {
 	unsigned count;
 };
 
-/* The driver has begun it. */
+/* Adds a capture that the driver has begun. */
 void ll_captures_add(struct ll_captures *captures, struct ll_cu_context *context, struct ll_timing_stream stream);
 
-/* Whether any goes on; asks the driver if one was added. */
+/* Whether any capture goes on. Asks the driver about those that were added. */
 bool ll_captures_go_on(struct ll_captures *captures);
 
-/* The stream, or the context with all its streams, is about to be destroyed. */
+/* A stream, or a context with all its streams, is about to be destroyed. */
 void ll_captures_forget_stream(struct ll_captures *captures, struct ll_timing_stream stream);
 void ll_captures_forget_context(struct ll_captures *captures, struct ll_cu_context *context);
 

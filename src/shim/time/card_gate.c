@@ -6,15 +6,15 @@
 #include "ledger/port.h"
 #include "shim/interpose/real.h"
 
-/* The pages are shared with the file, and the old mapping stays: a length of 0 says so. */
+/* Maps the page a second time, and keeps the old mapping: mremap does so for a length of 0 if the mapping is shared. */
 static char *map_again(char *page, size_t bytes)
 {
 	void *mapped = mremap(page, 0, bytes, MREMAP_MAYMOVE);
 	return mapped == MAP_FAILED ? NULL : mapped;
 }
 
-/* The card only reads it. For writing, the kernel lets no device have a page of a file on a disk (ext4); a driver
- * before 11.1 knows no other way. */
+/* The card only reads the page, so the page is registered for reading. For writing the kernel lets no device use a page
+ * of a file on a disk (ext4). A driver before 11.1 cannot register for reading only. */
 static bool register_page(char *page, size_t bytes)
 {
 	const unsigned flags = LL_CU_MEMHOSTREGISTER_DEVICEMAP;
@@ -23,7 +23,7 @@ static bool register_page(char *page, size_t bytes)
 	       ll_real()->cuMemHostRegister_v2(page, bytes, flags) == LL_CUDA_SUCCESS;
 }
 
-static bool prepare(struct ll_card_gate *gate, _Atomic uint32_t *word)
+static bool register_word(struct ll_card_gate *gate, _Atomic uint32_t *word)
 {
 	size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
 	size_t offset = (uintptr_t)word % bytes;
@@ -48,7 +48,7 @@ static bool prepare(struct ll_card_gate *gate, _Atomic uint32_t *word)
 bool ll_card_gate_prepare(struct ll_card_gate *gate, _Atomic uint32_t *word)
 {
 	if (gate->state == LL_CARD_GATE_NEW)
-		gate->state = word && prepare(gate, word) ? LL_CARD_GATE_READY : LL_CARD_GATE_NONE;
+		gate->state = word && register_word(gate, word) ? LL_CARD_GATE_READY : LL_CARD_GATE_NONE;
 	return gate->state == LL_CARD_GATE_READY;
 }
 

@@ -21,16 +21,16 @@ struct ll_card_gate {
 };
 
 /*
- * Prepares the context, which is current, to wait for that word of the ledger's page. False: it cannot, now and later:
- * the driver has no such waits, or does not register the page.
+ * Prepares the current context to wait for that word of the ledger's page. False: this context cannot wait on the card,
+ * now or later, because the driver has no such waits or does not register the page.
  */
 bool ll_card_gate_prepare(struct ll_card_gate *gate, _Atomic uint32_t *word);
 
-/* All launches into the stream from here on wait until the gate is open. False: the driver refused. The stream is not
- * being captured. */
+/* From here on all launches into the stream wait until the gate is open. False: the driver refused. The stream must not
+ * be in a capture. */
 bool ll_card_gate_wait(const struct ll_card_gate *gate, struct ll_cu_stream *stream);
 
-/* The word is not the tenant's any more. Streams that wait for it go on, and the next launch prepares the gate anew. */
+/* The word is no longer the tenant's. Streams that wait for it go on. The next launch prepares the gate anew. */
 void ll_card_gate_leave(struct ll_card_gate *gate);
 
 #endif

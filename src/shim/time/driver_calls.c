@@ -29,7 +29,7 @@ _Thread_local struct ll_driver_call *ll_driver_call_own __attribute__((tls_model
 /* The same where entries need a fence too; NULL: the thread has none. */
 static _Thread_local struct ll_driver_call *own_slot __attribute__((tls_model("initial-exec")));
 
-/* Guards who has which slot, the list of chunks, and shutting. */
+/* Guards the owners of slots, the list of chunks, and shut_count. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool is_prepared, has_key, needs_fences;
 static pthread_key_t key;
@@ -65,7 +65,7 @@ static void set_shut(uint32_t value)
 
 /* ---- threads come and go ---- */
 
-/* The end of a thread. Later destructors of the program's may call the driver again: then it gets a slot again. */
+/* Runs at the end of a thread. If a later destructor of the program calls the driver, the thread gets a slot again. */
 static void give_slot_back(void *slot)
 {
 	ll_driver_call_own = &nobody;
@@ -100,7 +100,7 @@ static void prepare_slots(void)
 	ll_fork_add(&fork_item);
 }
 
-/* A free slot, or the one that a thread of the same number has left behind. The lock is held. */
+/* Returns a free slot, or the slot that an ended thread of the same number has left. The lock is held. */
 static struct ll_driver_call *find_slot(int32_t thread)
 {
 	struct ll_driver_call *found = NULL;
@@ -218,7 +218,8 @@ static bool is_thread_gone(int32_t thread)
 	return thread && syscall(SYS_tgkill, getpid(), thread, 0) != 0 && errno == ESRCH;
 }
 
-/* A thread that ended inside a call. Under the lock, for a new thread of the same number may take its slot over. */
+/* Clears the slot of a thread that ended inside a call. Looks again under the lock, because a new thread of the same
+ * number may have taken the slot over. */
 static bool clear_if_gone(struct ll_driver_call *slot)
 {
 	if (!is_thread_gone(atomic_load(&slot->thread)))

@@ -1,21 +1,21 @@
 /*
  * driver_calls.h - which threads of this process are inside a call of the driver that uses the card.
  *
- * Whoever takes the program's memory off the card must know that no thread is between its look at a gate and its return
- * from the driver. So every hook of a function that uses the card enters here before it looks at any gate, and leaves
- * when the driver has returned (LL_DRIVER_CALL). Functions that are not governed have hooks for this alone
- * (interpose/hooks_passing.def). Hooks that do not enter are listed in interpose/hooks_no_card.def, with the reason;
+ * Before another party may take the program's memory off the card, no thread may be between its look at a gate and its
+ * return from the driver. So every hook of a function that uses the card enters here before it looks at any gate, and
+ * leaves when the driver has returned (LL_DRIVER_CALL). Functions that are not governed have hooks for this alone
+ * (interpose/hooks_passing.def). Hooks that do not enter are listed in interpose/hooks_no_card.def, with the reason.
  * tests/shim/driver_calls_hooks.c calls every hook and compares.
  *
- * Each thread has a slot of its own: one cache line with the name of the function that the thread is inside. To enter
- * is to store the name and then to read the slot's is_shut; to leave is to store NULL. Neither has a fence. The slow
- * side writes is_shut in all slots and then calls membarrier, which makes each thread of the process run a full fence:
- * then either the thread sees that its slot is shut, or the slow side sees the name. If the kernel refuses membarrier,
+ * Each thread has a slot of its own: one cache line with the name of the function that the thread is inside. To enter,
+ * a thread stores the name and then reads the slot's is_shut. To leave, it stores NULL. Neither runs a fence. The slow
+ * side writes is_shut in all slots and then calls membarrier, which makes each thread of the process run a full fence.
+ * So either the thread sees that its slot is shut, or the slow side sees the name. If the kernel refuses membarrier,
  * every entry runs a fence instead.
  *
- * Slots lie in memory of the library, which is never unmapped, and not in the thread's own storage: a thread may end
- * without a word. At its end a thread gives its slot back. The slot of a thread that ended inside a call is cleared by
- * the next wait, which asks the kernel whether the thread lives. A forked child has the slot of its one thread; its
+ * Slots are in memory of the library that is never unmapped. They are not in the thread's own storage, because a thread
+ * may end without notice. A thread gives its slot back at its end. If a thread ended inside a call, the next wait
+ * clears its slot; it asks the kernel whether the thread lives. A forked child has the slot of its one thread, and its
  * calls are open.
  *
  * A call that is made inside another one, by the driver or by a callback, counts as part of it, and never waits.
@@ -31,14 +31,14 @@
 
 /* A thread's slot. */
 struct ll_driver_call {
-	_Atomic(const char *) function; /* that the thread is inside; NULL: none */
-	_Atomic uint32_t is_shut;       /* read by the thread after it wrote function */
+	_Atomic(const char *) function; /* the function that the thread is inside; NULL: none */
+	_Atomic uint32_t is_shut;       /* the thread reads it after it has written function */
 	_Atomic int32_t thread;         /* gettid's; 0: nobody has the slot */
 	_Atomic bool waits_for_turn;    /* the thread is inside, and waits for the program's turn */
 } __attribute__((aligned(64)));
 
-/* The calling thread's slot. Before the thread's first call, and where entries need a fence: a slot that is never free,
- * so that the thread takes the slow way. Never NULL. initial-exec, because reading it must not allocate. */
+/* The calling thread's slot. Before the thread's first call, and if entries need a fence, it is a slot that is never
+ * free, so that the thread takes the slow way. Never NULL. initial-exec, because reading it must not allocate. */
 extern _Thread_local struct ll_driver_call *ll_driver_call_own __attribute__((tls_model("initial-exec")));
 
 /* ---- what hooks do ---- */
@@ -59,17 +59,18 @@ static inline __attribute__((always_inline)) bool ll_driver_call_enter_fast(stru
 	return false;
 }
 
-/* The same for what the fast way refuses: gives the thread a slot, and waits while the calls are shut. NULL: nothing is
- * to be left, because the outer call is left later, or because there was no memory for a slot. Keeps errno. */
+/* The same for entries that the fast way refuses. Gives the thread a slot, and waits while the calls are shut. NULL:
+ * there is nothing to leave, because the thread leaves the outer call later, or because there was no memory for a slot.
+ * Keeps errno. */
 struct ll_driver_call *ll_driver_call_enter_slow(const char *function);
 
-/* What the driver wrote and read comes before it. */
+/* Leaves. All that the driver wrote and read comes before the store. */
 static inline __attribute__((always_inline)) void ll_driver_call_leave(struct ll_driver_call *call)
 {
 	atomic_store_explicit(&call->function, NULL, memory_order_release);
 }
 
-/* The same at the end of a scope, for a call that was entered. */
+/* Leaves at the end of a scope, for a call that was entered. */
 static inline void ll_driver_call_leave_entered(struct ll_driver_call **call)
 {
 	ll_driver_call_leave(*call);
@@ -87,23 +88,23 @@ static inline void ll_driver_call_leave_scope(struct ll_driver_call **call)
 		ll_driver_call_leave(*call);
 }
 
-/* The first line of a hook: until the end of the scope the thread is inside. A thread that is cancelled, or thrown
- * through, leaves it too. */
+/* The first line of a hook. The thread is inside until the end of the scope, also if it is cancelled or an exception
+ * passes through. */
 #define LL_DRIVER_CALL(symbol)                                                                                         \
 	struct ll_driver_call *driver_call_ __attribute__((cleanup(ll_driver_call_leave_scope), unused)) =             \
 	    ll_driver_call_enter(#symbol)
 
-/* The calling thread begins or ends to wait for the program's turn. */
+/* The calling thread begins (true) or ends to wait for the program's turn. */
 void ll_driver_call_wait_for_turn(bool waits);
 
 /* ---- the slow side ---- */
 
 /*
  * Shuts the calls: a thread that would enter one waits until they are open again. Threads that are inside stay there.
- * Each shut needs its ll_driver_calls_open. Does not wait for threads.
+ * Each shut needs one ll_driver_calls_open. Does not wait for threads.
  *
- * Returns 0, or a negative errno if the kernel refuses now the membarrier that it granted before (a sandbox that the
- * program has put itself into). The calls are shut then too, but a thread that is inside may not be seen yet.
+ * Returns 0. Returns a negative errno if the kernel now refuses the membarrier that it granted before (the program has
+ * put itself into a sandbox). The calls are shut then too, but a thread that is inside may not be seen yet.
  */
 int ll_driver_calls_shut(void);
 void ll_driver_calls_open(void);

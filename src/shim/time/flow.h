@@ -1,11 +1,11 @@
 /*
  * flow.h - the launches of a program on one card: they wait for the program's turn and its cap, and are timed.
  *
- * While the gate is open (gate.h) a launch is only counted. Otherwise, and when the count asks for a timing event, a
- * launch goes through ll_flow_enter and ll_flow_leave. ll_flow_enter waits for the turn, for tokens of the cap and for
- * room in the queue. ll_flow_leave records a timing event behind the launch (timing.h). The caller's thread waits,
- * before the driver's call, and every wait ends: the turn protocol (ledger/port.h) gives each contender a turn, and
- * after LL_FLOW_LONGEST_WAIT_NS a launch goes through in any case.
+ * While the gate is open (gate.h) a launch is only counted. If the gate is shut, or if the launch shall record a timing
+ * event, it goes through ll_flow_enter and ll_flow_leave. ll_flow_enter waits for the turn, for tokens of the cap and
+ * for room in the queue. ll_flow_leave records a timing event behind the launch (timing.h). The caller's thread waits
+ * before the driver's call. Every wait ends: the turn protocol (ledger/port.h) gives each contender a turn, and after
+ * LL_FLOW_LONGEST_WAIT_NS a launch goes through in any case.
  *
  * Queued work is bounded, so that a turn can end: to LL_FLOW_QUEUE_NS, for a low class to LL_FLOW_QUEUE_LOW_NS, or to
  * one kernel and the one behind it. While nobody else wants the card and the cap is far, the bound is four times as
@@ -30,8 +30,8 @@
 /* Work between two timing events while others want the card. For a low class it is LL_TIMING_EVERY_NS. While nobody
  * else wants the card it is half of what may be queued. */
 #define LL_FLOW_BATCH_TURNS_NS UINT64_C(500000)
-/* Work that may pass an open gate without a timing event. When a newcomer shuts the gate, so much of the queue is not
- * known. */
+/* Work that may pass an open gate without a timing event. When a newcomer shuts the gate, this much of the queue is
+ * unknown. */
 #define LL_FLOW_OPEN_NS UINT64_C(4000000)
 #define LL_FLOW_LONGEST_WAIT_NS UINT64_C(60000000000)
 
@@ -48,21 +48,22 @@ struct ll_flow_owner {
 int ll_flow_new(struct ll_claim *claim, struct ll_gate_count *count, const struct ll_flow_owner *owner,
 		struct ll_flow **ret_flow);
 
-/* A kernel that runs for longer is reported, and with kills it ends the process (watch.h). 0: no limit. */
+/* Sets a limit for kernels: the library reports one that runs for longer (watch.h), and with kills it ends the process.
+ * 0: no limit. */
 void ll_flow_limit_kernels(struct ll_flow *flow, uint64_t max_kernel_ns, bool kills);
 
 /*
  * The tenant works on several cards, and this is not the first one. While the tenant has the turn on the first card, it
- * is called to this one (ledger/port.h). `first` is that card's ledger: it stays the caller's and must outlive the
+ * gets the turn here too (ledger/gang.h). `first` is that card's ledger: it stays the caller's and must outlive the
  * flow.
  */
 void ll_flow_follow(struct ll_flow *flow, const struct ll_ledger *first, uint64_t tenant_id);
 
-/* At the end of the process, before the driver ends: launches do not wait any more, and the agent makes no more calls.
- */
+/* To be called at the end of the process, before the driver ends. Launches do not wait any more, and the agent makes no
+ * more calls. */
 void ll_flow_end(struct ll_flow *flow);
 
-/* The word to read before each launch. */
+/* Returns the word to read before each launch. */
 _Atomic uint32_t *ll_flow_gate(struct ll_flow *flow);
 
 /* For a process with several cards, which has no gate for all of its launches (gate.h): whether this card's gate lets a
@@ -70,8 +71,9 @@ _Atomic uint32_t *ll_flow_gate(struct ll_flow *flow);
 bool ll_flow_passes_open_gate(struct ll_flow *flow);
 
 /*
- * A launch that the gate did not let through. True: it may go at once, and is counted, because it is this program's
- * turn, no cap is used up, and the launch needs no timing event. False: it needs ll_flow_enter and ll_flow_leave.
+ * For a launch that the gate did not let through. True: the launch may go at once, and is counted, because it is this
+ * program's turn, no cap is used up, and the launch needs no timing event. False: it needs ll_flow_enter and
+ * ll_flow_leave.
  */
 bool ll_flow_count(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream, uint64_t kind);
 
@@ -81,12 +83,12 @@ void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct l
 void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream, uint64_t kind,
 		   uint64_t launched_ns);
 
-/* Between hold and release no thread records a timing event. One that waits for room in a full queue may still come,
- * and nobody waits for that (timing_lock.h). Keep it short: threads that launch wait. False: the process ends; nothing
- * is held, and no timing event is recorded any more. */
+/* Between hold and release no thread records a timing event. An event that waits for room in a full queue may still be
+ * recorded, and nobody waits for it (timing_lock.h). Keep the time short, because threads that launch wait. False: the
+ * process ends; nothing is held, and no timing event is recorded any more. */
 bool ll_flow_hold(struct ll_flow *flow);
 
-/* While held: a capture of that stream has begun. */
+/* A capture of that stream has begun. To be called between hold and release. */
 void ll_flow_note_capture(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream);
 void ll_flow_release(struct ll_flow *flow);
 

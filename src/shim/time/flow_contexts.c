@@ -1,8 +1,7 @@
-/* The contexts and streams in which a flow's launches are timed. */
+/* The contexts in which a flow's launches are timed, and what the tenant is charged. */
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/scope.h"
 #include "ledger/port.h"
 #include "shim/time/flow_state.h"
 
@@ -12,7 +11,7 @@ void ll_flow_charge(void *of, const struct ll_timing_stretch *stretch)
 	uint64_t start_ns = stretch->start_ns, end_ns = stretch->end_ns;
 	flow->progress_ns = ll_now_ns();
 	bool is_by_visits = flow->look.is_by_visits && flow->look.waiting_claims;
-	if (is_by_visits || end_ns <= flow->visits_to_ns) /* its visits are charged */
+	if (is_by_visits || end_ns <= flow->visits_to_ns) /* the tenant is charged its visits instead */
 		return;
 	start_ns = start_ns > flow->visits_to_ns ? start_ns : flow->visits_to_ns;
 	uint64_t fresh_ns = stretch->fresh_ns < end_ns - start_ns ? stretch->fresh_ns : end_ns - start_ns;
@@ -20,6 +19,30 @@ void ll_flow_charge(void *of, const struct ll_timing_stretch *stretch)
 	uint64_t own_ns = stretch->is_ours ? end_ns - start_ns : ll_slices_own_ns(&flow->slices, start_ns, end_ns);
 	double own_part = (double)own_ns / (double)(end_ns - start_ns);
 	ll_port_charge(flow->claim, end_ns - own_ns, end_ns, (uint64_t)(own_part * (double)fresh_ns));
+}
+
+/* A tenant is charged its whole visit, whether its work fills it or not. While a launch of another tenant goes on
+ * beyond that tenant's visit, both are charged equal parts. */
+void ll_flow_charge_visit(struct ll_flow *flow, uint64_t now_ns)
+{
+	const struct ll_turn_look *look = &flow->look;
+	uint64_t from_ns = flow->visit_ns, to_ns = now_ns;
+	bool is_by_visits = look->is_by_visits && look->waiting_claims;
+	bool is_visited = is_by_visits && (look->is_holder || flow->turn.is_lingering);
+	if (from_ns && !is_visited && look->turn_since_ns > from_ns && look->turn_since_ns < now_ns)
+		to_ns = look->turn_since_ns;
+	if (from_ns && to_ns > from_ns) {
+		uint64_t own_ns = (to_ns - from_ns) / (1 + look->sharing);
+		ll_port_charge(flow->claim, to_ns - own_ns, to_ns, own_ns);
+	}
+	if (!is_visited)
+		flow->visit_ns = 0;
+	else if (from_ns)
+		flow->visit_ns = now_ns;
+	else
+		flow->visit_ns = look->turn_since_ns > flow->charged_ns ? look->turn_since_ns : now_ns;
+	if (is_by_visits)
+		flow->visits_to_ns = flow->charged_ns = now_ns;
 }
 
 struct ll_flow_context *ll_flow_find_context(struct ll_flow *flow, const struct ll_cu_context *handle)
@@ -53,7 +76,7 @@ void ll_flow_use(struct ll_flow_context *context)
 		context->users++;
 }
 
-void ll_flow_free_unused(struct ll_flow_context *context)
+static void free_unused(struct ll_flow_context *context)
 {
 	if (context->users || !context->is_gone)
 		return;
@@ -66,7 +89,7 @@ void ll_flow_leave_unused(struct ll_flow_context *context)
 	if (!context)
 		return;
 	context->users--;
-	ll_flow_free_unused(context);
+	free_unused(context);
 }
 
 struct ll_flow_context *ll_flow_first_used(struct ll_flow *flow)
@@ -83,62 +106,17 @@ struct ll_flow_context *ll_flow_next_used(struct ll_flow_context *context)
 	return next;
 }
 
-bool ll_flow_hold(struct ll_flow *flow)
+void ll_flow_drop_context(struct ll_flow *flow, const struct ll_cu_context *handle)
 {
-	if (atomic_load(&flow->is_ending))
-		return false;
-	pthread_mutex_lock(&flow->lock.mutex);
-	ll_timing_lock_settle(&flow->lock);
-	return true;
-}
-
-void ll_flow_note_capture(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream)
-{
-	ll_captures_add(&flow->captures, context, stream);
-}
-
-void ll_flow_release(struct ll_flow *flow)
-{
-	pthread_mutex_unlock(&flow->lock.mutex);
-}
-
-/* Destructors may come after the end, when the agent may hang with the lock. */
-void ll_flow_forget_stream(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream,
-			   bool is_current)
-{
-	if (atomic_load(&flow->is_ending))
+	struct ll_flow_context **link = &flow->contexts;
+	while (*link && (*link)->handle != handle)
+		link = &(*link)->next;
+	struct ll_flow_context *dropped = *link;
+	if (!dropped)
 		return;
-	LL_SCOPE_NO_CANCEL;
-	ll_flow_lock(flow);
-	ll_timing_lock_settle(&flow->lock);
-	ll_captures_forget_stream(&flow->captures, stream);
-	struct ll_flow_context *known = ll_flow_find_context(flow, context);
-	ll_flow_use(known);
-	if (known)
-		ll_timing_forget_stream(known->timing, stream, is_current);
-	ll_flow_leave_unused(known);
-	pthread_mutex_unlock(&flow->lock.mutex);
-}
-
-void ll_flow_forget_context(struct ll_flow *flow, struct ll_cu_context *context)
-{
-	if (atomic_load(&flow->is_ending))
-		return;
-	LL_SCOPE_NO_CANCEL;
-	ll_flow_lock(flow);
-	ll_timing_lock_settle(&flow->lock);
-	ll_flow_tick(flow, ll_now_ns());
-	ll_captures_forget_context(&flow->captures, context);
-	for (struct ll_flow_context **link = &flow->contexts; *link; link = &(*link)->next) {
-		struct ll_flow_context *item = *link;
-		if (item->handle != context)
-			continue;
-		*link = item->next;
-		if (flow->last_context == context)
-			flow->last_context = NULL;
-		item->is_gone = true;
-		ll_flow_free_unused(item);
-		break;
-	}
-	pthread_mutex_unlock(&flow->lock.mutex);
+	*link = dropped->next;
+	if (flow->last_context == handle)
+		flow->last_context = NULL;
+	dropped->is_gone = true;
+	free_unused(dropped);
 }

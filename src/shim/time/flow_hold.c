@@ -1,11 +1,12 @@
-/* Launches that wait for their turn on the card, behind the tenant's gate there, while their host goes on. */
+/* Launches that wait for their turn on the card, behind the tenant's gate there. The program's threads go on. */
 #include "base/clock.h"
 #include "ledger/port.h"
 #include "shim/time/flow_state.h"
 
-/* Work that is let through between two waits: what of it is left when the gate shuts runs beside the next tenant's. */
+/* Work that may be launched between two waits of a stream. When the gate shuts, what is left of this work runs beside
+ * the next tenant's work. */
 #define LET_THROUGH_NS (300 * LL_NS_PER_US)
-/* What may be queued, held or not: a stream has room for some thousand operations (doc/facts.md). */
+/* Work that may be queued, whether it is held or not. A stream has room for some thousand operations (doc/facts.md). */
 #define QUEUE_NS (20 * LL_NS_PER_MS)
 enum { QUEUE_LAUNCHES = 512 };
 
@@ -15,31 +16,28 @@ static uint32_t word_of(const struct ll_flow *flow)
 	return word ? atomic_load_explicit(word, memory_order_relaxed) : LL_VISIT_WORD_OPEN;
 }
 
-/* A tenant on several cards needs its turns on all of them together; a kernel that waits would seem to run too long;
- * and timing events that fail tell nothing of what is queued. */
+/* Whether launches may wait on the card. Not if the tenant works on several cards: it needs its turns on all of them
+ * together. Not if kernels have a time limit: one that waits would seem to run too long. Not if timing events fail:
+ * then nothing tells what is queued. */
 static bool can_hold(const struct ll_flow *flow)
 {
 	return !flow->first && !flow->gang.is_led && !flow->look.awaited.seen_ns && !flow->max_kernel_ns &&
 	       !flow->is_blind && !flow->is_lost && !flow->is_in_debt;
 }
 
-static bool prepare(struct ll_flow *flow, struct ll_flow_context *context)
+static bool prepare_gate(struct ll_flow *flow, struct ll_flow_context *context)
 {
 	bool holds = context && can_hold(flow) && ll_card_gate_prepare(&context->gate, ll_port_card_word(flow->claim));
 	ll_port_set_waits_on_card(flow->claim, holds);
 	return holds;
 }
 
-static bool is_held(const struct ll_flow *flow)
-{
-	return !(word_of(flow) & LL_VISIT_WORD_OPEN);
-}
-
 static bool has_room(const struct ll_flow *flow)
 {
 	bool is_short = flow->queued.ns < QUEUE_NS && flow->queued.launches < QUEUE_LAUNCHES;
 	return is_short ||
-	       flow->queued.launches < 2; /* behind a long one the next, or the card would wait for the host */
+	       flow->queued.launches <
+		   2; /* a second launch may be queued behind a long one, so that the card need not wait for the host */
 }
 
 static bool wants_wait(const struct ll_flow *flow, const struct ll_flow_context *context,
@@ -66,7 +64,8 @@ static bool hold_stream(struct ll_flow *flow, struct ll_flow_context *context, s
 		ll_flow_note_untimed(flow);
 		ll_timing_end_unheld(context->timing, stream);
 	}
-	if (is_held(flow)) /* whoever goes before the visited takes the card at once */
+	if (ll_flow_is_card_gate_shut(
+		flow)) /* if this program goes before the visiting one, it takes the card at once */
 		ll_flow_tick(flow, ll_now_ns());
 	uint32_t word = word_of(flow);
 	ll_timing_lock_let_go(&flow->lock);
@@ -79,12 +78,7 @@ static bool hold_stream(struct ll_flow *flow, struct ll_flow_context *context, s
 	return waits;
 }
 
-bool ll_flow_is_held_back(const struct ll_flow *flow)
-{
-	return flow->look.is_by_visits && !flow->turn.is_lingering && is_held(flow);
-}
-
-/* The gate on the card holds the launch: the host waits for nothing but room. */
+/* The thread waits for room in the queue only. The gate on the card holds the launch. */
 static void wait_for_room(struct ll_flow *flow)
 {
 	uint64_t give_up_ns = ll_now_ns() + LL_FLOW_LONGEST_WAIT_NS, now_ns;
@@ -92,9 +86,9 @@ static void wait_for_room(struct ll_flow *flow)
 	while (flow->look.is_by_visits && !has_room(flow) && !flow->is_ending && (now_ns = ll_now_ns()) < give_up_ns) {
 		uint32_t wake_count = ll_port_wake_count(flow->claim);
 		ll_flow_tick(flow, now_ns);
-		if (has_room(flow) || (!is_held(flow) && ll_flow_passes_stalled_queue(flow, now_ns)))
+		if (has_room(flow) || (!ll_flow_is_card_gate_shut(flow) && ll_flow_passes_stalled_queue(flow, now_ns)))
 			break;
-		uint64_t until_ns = now_ns + (is_held(flow) ? LL_FLOW_HELD_NS : LL_FLOW_POLL_NS);
+		uint64_t until_ns = now_ns + (ll_flow_is_card_gate_shut(flow) ? LL_FLOW_HELD_NS : LL_FLOW_POLL_NS);
 		pthread_mutex_unlock(&flow->lock.mutex);
 		ll_port_sleep(flow->claim, wake_count, until_ns);
 		pthread_mutex_lock(&flow->lock.mutex);
@@ -104,7 +98,7 @@ static void wait_for_room(struct ll_flow *flow)
 
 bool ll_flow_waits_on_card(struct ll_flow *flow, struct ll_flow_context *known, struct ll_timing_stream stream)
 {
-	if (!prepare(flow, known))
+	if (!prepare_gate(flow, known))
 		return false;
 	flow->idle_since_ns = flow->turn.paused_since_ns = 0;
 	uint64_t now_ns = ll_now_ns();
@@ -122,28 +116,4 @@ void ll_flow_leave_gates(struct ll_flow *flow)
 {
 	for (struct ll_flow_context *context = flow->contexts; context; context = context->next)
 		ll_card_gate_leave(&context->gate);
-}
-
-/* The card is its visitor's, whatever it does with it; but in equal parts where somebody's launch goes on beyond its
- * visit. */
-void ll_flow_charge_visit(struct ll_flow *flow, uint64_t now_ns)
-{
-	const struct ll_turn_look *look = &flow->look;
-	uint64_t from_ns = flow->visit_ns, to_ns = now_ns;
-	bool is_by_visits = look->is_by_visits && look->waiting_claims;
-	bool is_visited = is_by_visits && (look->is_holder || flow->turn.is_lingering);
-	if (from_ns && !is_visited && look->turn_since_ns > from_ns && look->turn_since_ns < now_ns)
-		to_ns = look->turn_since_ns;
-	if (from_ns && to_ns > from_ns) {
-		uint64_t own_ns = (to_ns - from_ns) / (1 + look->sharing);
-		ll_port_charge(flow->claim, to_ns - own_ns, to_ns, own_ns);
-	}
-	if (!is_visited)
-		flow->visit_ns = 0;
-	else if (from_ns)
-		flow->visit_ns = now_ns;
-	else
-		flow->visit_ns = look->turn_since_ns > flow->charged_ns ? look->turn_since_ns : now_ns;
-	if (is_by_visits)
-		flow->visits_to_ns = flow->charged_ns = now_ns;
 }

@@ -1,5 +1,15 @@
 /*
- * flow_state.h - the inside of a flow, for flow.c and its agent.
+ * flow_state.h - the inside of a flow, for the files flow*.c, agent.c and watch.c.
+ *
+ *     flow_contexts.c   the contexts in which launches are timed; charging
+ *     flow_others.c     what the flow learns of other tenants and other cards, and what it tells them
+ *     flow_tick.c       one look at the card: what has ended, whose turn it is
+ *     flow_hold.c       launches that wait on the card
+ *     agent.c           the thread that looks while no launch comes
+ *     flow.c            what hooks call (flow.h)
+ *
+ * Each of them calls only files above it in this list, and flow.c also the agent. Every function here needs the flow's
+ * lock, unless it says that it does not.
  */
 #ifndef LOADLINE_SHIM_TIME_FLOW_STATE_H
 #define LOADLINE_SHIM_TIME_FLOW_STATE_H
@@ -7,107 +17,104 @@
 #include <pthread.h>
 
 #include "control/slices.h"
-#include "shim/time/advance.h"
 #include "shim/time/captures.h"
 #include "shim/time/card_gate.h"
 #include "shim/time/flow.h"
+#include "shim/time/prepaid.h"
 #include "shim/time/timing_lock.h"
 
 struct ll_flow_context {
 	struct ll_cu_context *handle;
 	struct ll_timing *timing;
 	struct ll_card_gate gate;
-	unsigned users; /* threads that go on with it where timing events let the lock go */
+	unsigned users; /* threads that use it while the lock is let go */
 	bool is_gone;   /* no longer in the list; the last user frees it */
 	struct ll_flow_context *next;
 };
 
-/* What the pace is told from: since the last time. */
+/* What the pace is computed from: facts since it was computed last. */
 struct ll_flow_pace {
 	_Atomic uint64_t launches; /* counted without the lock too; a few may be lost */
 	uint64_t waits_before, since_ns;
-	uint64_t work_ns, shared_ns; /* how long it had work on the card, and others too */
-	uint64_t seen_ns;            /* up to when that is known */
-	uint64_t launch_ns;          /* GPU time of a launch, from when others mostly had none; 0: not known */
-	bool is_ahead;               /* as was told last */
+	uint64_t work_ns, shared_ns; /* how long the program had work on the card, and how long others had too */
+	uint64_t seen_ns;            /* up to when these two are known */
+	uint64_t launch_ns;          /* GPU time of a launch, measured while others mostly had no work; 0: not known */
+	bool is_ahead;               /* the last pace was LL_PACE_AHEAD */
 };
 
 struct ll_flow {
 	const struct ll_flow_owner *owner;
 	_Atomic(struct ll_claim *)
-	    claim;                     /* changed under the lock (agent.h); read without, for wake counts and gates */
-	const struct ll_ledger *first; /* of the tenant's first card, where that is another; NULL: it is not */
-	uint64_t tenant_id;            /* in it */
-	struct ll_timing_lock
-	    lock; /* guards all below; never held while waiting, nor while a timing event is recorded */
+	    claim;                     /* changed under the lock (agent.h); read without it for wake counts and gates */
+	const struct ll_ledger *first; /* ledger of the tenant's first card, if that is another card; else NULL */
+	uint64_t tenant_id;            /* in that ledger */
+	struct ll_timing_lock lock; /* guards all below; not held while waiting, nor while a timing event is recorded */
 	struct ll_flow_context *contexts;
 	struct ll_captures captures;
 	struct ll_turn turn;
 	struct ll_turn_look look; /* of the last tick */
 	struct ll_slices slices;
-	uint64_t progress_ns; /* CLOCK_MONOTONIC when something of the queue was last known to have ended, or it was
-				 short, or a launch passed */
-	uint64_t charged_ns;  /* up to when the card's work for us is charged */
-	uint64_t ticked_ns;
-	uint64_t visit_ns;             /* up to when the visit that goes on is charged; 0: it is not our visit */
-	uint64_t visits_to_ns;         /* up to when time is charged by visits, and not by timing events */
+	uint64_t progress_ns;  /* CLOCK_MONOTONIC when the queue was last known to get shorter or to be short, or when a
+				  launch passed a stalled queue */
+	uint64_t charged_ns;   /* up to when the card's work for this program is charged */
+	uint64_t ticked_ns;    /* of the last tick */
+	uint64_t visit_ns;     /* up to when the present visit is charged; 0: this program has no visit */
+	uint64_t visits_to_ns; /* up to when time was charged by visits, and not by timing events */
 	struct ll_timing_queue queued; /* at most: what was counted since the last look may have ended */
-	struct ll_advance advance;
+	struct ll_prepaid prepaid;
 	struct ll_flow_pace pace;
-	uint64_t idle_since_ns;      /* the card has nothing of ours since then; 0: it has */
+	uint64_t idle_since_ns;      /* since when the card has no work of this program; 0: it has some */
 	uint64_t recorded_ns;        /* when an open gate last asked for a timing event */
 	unsigned waiting;            /* threads in ll_flow_enter that wait */
-	unsigned launching;          /* threads between enter and leave */
-	bool is_wanting;             /* said so in the ledger */
-	struct ll_gang gang;         /* what another card says, where first is not NULL */
+	unsigned launching;          /* threads between ll_flow_enter and ll_flow_leave */
+	bool is_wanting;             /* the ledger says that the tenant wants the card */
+	struct ll_gang gang;         /* what the first card's ledger says, if first is not NULL */
 	uint32_t awaited;            /* launches here for which another card of the tenant may wait */
-	bool is_in_debt;             /* the cap's account must fill first */
-	bool is_blind;               /* timing events do not work: nothing is timed, the gate stays shut */
-	bool was_blind;              /* at the last look of ll_flow_tend_blind */
-	uint64_t blind_since_ns;     /* when it was found out last */
-	uint64_t blind_wait_ns;      /* from then on, before the events are made anew */
-	bool is_lost;                /* the claim was cleared by others, and no other was to be had yet */
-	_Atomic bool is_ending;      /* nobody waits any more, and no more timing events are made */
+	bool is_in_debt;             /* launches wait until the cap's account has filled */
+	bool is_blind;               /* timing events fail: nothing is timed, the gate stays shut */
+	bool was_blind;              /* is_blind at the agent's last look */
+	uint64_t blind_since_ns;     /* when the events failed last */
+	uint64_t blind_wait_ns;      /* how long after that the events are made anew */
+	bool is_lost;                /* other processes cleared the claim, and there is no other one yet */
+	_Atomic bool is_ending;      /* no launch waits any more, and no timing event is recorded */
 	struct ll_gate_count *count; /* of launches through the open gate */
-	unsigned sliced_by;          /* others, when the card was last shared by slices: at sliced_ns */
+	unsigned sliced_by;          /* programs that shared the card by slices, as seen at sliced_ns */
 	uint64_t sliced_ns;
-	uint64_t dice;                      /* for how many the gate stays open in slices */
+	uint64_t dice;                      /* state of the random numbers that vary the open gate's limit */
 	struct ll_cu_context *last_context; /* of the last timing event; NULL: none yet */
 	struct ll_timing_stream last_stream;
 
 	uint64_t max_kernel_ns; /* 0: none */
 	bool kills_at_max_kernel;
-	uint64_t watched_since_ns;  /* CLOCK_MONOTONIC, of the launches that were the longest at the last look */
-	uint64_t watched_others_ns; /* of slices, when they were first seen */
-	char note[64];              /* the claim's, as we wrote it */
+	uint64_t watched_since_ns;  /* CLOCK_MONOTONIC, when the longest launches of the last look began */
+	uint64_t watched_others_ns; /* slices.others_ns when these launches were first seen */
+	char note[64];              /* the claim's note, as the library wrote it last */
 
 	pthread_t agent;
 	bool has_agent;
-	_Atomic bool has_agent_ended; /* it comes back from where it is made to end */
+	_Atomic bool has_agent_ended; /* the agent has left its loop */
 };
+
+/* ---- flow_contexts.c ---- */
 
 /* Charges the tenant for what the card did for this program in that stretch. of: the flow. */
 void ll_flow_charge(void *of, const struct ll_timing_stretch *stretch);
 
-/* Where events fail: charges, and has them made anew. For the agent, before each tick. */
-void ll_flow_tend_blind(struct ll_flow *flow, uint64_t now_ns);
+/* Charges the time of the present visit up to now_ns. To be called after each look at the turn. */
+void ll_flow_charge_visit(struct ll_flow *flow, uint64_t now_ns);
 
-/* Launches through the open gate are known by number alone; they are taken to be where the last timing event was made.
- */
-void ll_flow_note_untimed(struct ll_flow *flow);
-
-/* The context's timing events; find: NULL where there are none; get: made where there are none, NULL: no memory, or
- * handle is NULL.
- */
+/* Finds the timing of a context. find returns NULL if there is none. get makes one if there is none, and returns NULL
+ * if there is no memory or handle is NULL. */
 struct ll_flow_context *ll_flow_find_context(struct ll_flow *flow, const struct ll_cu_context *handle);
 struct ll_flow_context *ll_flow_get_context(struct ll_flow *flow, struct ll_cu_context *handle);
 
-/* Around what lets the lock go: the context may end meanwhile, and is freed by its last user. NULL is fine. */
+/* Before and after calls that let the lock go. The context may end meanwhile; its last user frees it. context may be
+ * NULL. */
 void ll_flow_use(struct ll_flow_context *context);
 void ll_flow_leave_unused(struct ll_flow_context *context);
 
-/* Visits each context for something that lets the lock go: it is in use meanwhile. Where one ends meanwhile those
- * behind it may have ended too, and are left to the next tick. Not to be left by break. */
+/* Loops over the contexts for calls that let the lock go: each context is in use in its round. If a context ends
+ * meanwhile, those behind it may have ended too, and are left to the next tick. Do not leave the loop by break. */
 struct ll_flow_context *ll_flow_first_used(struct ll_flow *flow);
 struct ll_flow_context *ll_flow_next_used(struct ll_flow_context *context);
 
@@ -115,73 +122,85 @@ struct ll_flow_context *ll_flow_next_used(struct ll_flow_context *context);
 	for (struct ll_flow_context *context = ll_flow_first_used(flow); (context);                                    \
 	     context = ll_flow_next_used(context))
 
-void ll_flow_free_unused(struct ll_flow_context *context);
+/* Takes the context out of the list, and frees it when its last user leaves it. Nothing happens if it is not there. */
+void ll_flow_drop_context(struct ll_flow *flow, const struct ll_cu_context *handle);
 
-/* Looks whose turn it is, here and on the tenant's other cards: flow_gang.c. queued and turn.queued_launches are as
- * they are now. Under the lock, as all below. */
+/* ---- flow_others.c ---- */
+
+/* Looks whose turn it is, here and on the tenant's first card. queued and turn.queued_launches must be up to date. */
 void ll_flow_look(struct ll_flow *flow, uint64_t now_ns, bool is_idle);
 
-/* After that: tells the timing events whether others share the card, and whether by slices. */
+/* After that: tells the timing whether others share the card, and whether by slices. */
 void ll_flow_tell_others(struct ll_flow *flow, uint64_t now_ns);
 
-/* As many launches as are good for LL_FLOW_OPEN_NS of work may pass an open gate untimed; in slices fewer, as what
- * they take is told by those that are timed. */
+/* Sets how many launches may pass an open gate without a timing event: LL_FLOW_OPEN_NS of work; fewer while programs
+ * share by slices, because the timed launches then stand for the others. */
 void ll_flow_set_open_limit(struct ll_flow *flow, const struct ll_timing *timing);
 
-/* Whether a launch may go though it is not our turn: what another card has begun may wait for it. Then it is counted.
- */
+/* Whether a launch may go out of turn, because another card of the tenant may wait for it. Then it is counted. */
 bool ll_flow_passes_awaited(struct ll_flow *flow);
 
-/* Between two looks of the agent: while somebody waits for what the card does; while what we launched waits on the
- * card, and whoever gives us the turn wakes us. */
+/* Notes that so many launches were made. Needs no lock. */
+void ll_flow_note_launches(struct ll_flow *flow, uint64_t launches);
+
+/* Tells the other tenants how the program launches, if enough launches were made since the last time. */
+void ll_flow_tell_pace(struct ll_flow *flow, uint64_t now_ns);
+
+/* ---- flow_tick.c ---- */
+
+/* Time between two looks of the agent while a launch waits for what the card does; and while all that was launched
+ * waits on the card: whoever gives the turn then wakes this program. */
 #define LL_FLOW_POLL_NS (100 * LL_NS_PER_US)
 #define LL_FLOW_HELD_NS (5 * LL_NS_PER_MS)
 
-/* Says that we have launches to make, and wakes the agent, which sleeps while nothing is wanted. */
+/* Takes the flow's lock, and takes back prepaid launches that did not come (prepaid.h). */
+void ll_flow_lock(struct ll_flow *flow);
+
+/* One look at what has ended and whose turn it is. Returns when the next look is due (CLOCK_MONOTONIC). */
+uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns);
+
+/* Records timing events behind work that has none, in the agent's thread. */
+void ll_flow_close_tails(struct ll_flow *flow);
+
+/* Adds the launches that passed the open gate to the timing. Only their number is known. They are taken to be in the
+ * stream of the last timing event. */
+void ll_flow_note_untimed(struct ll_flow *flow);
+
+/* Tells the ledger that the program has launches to make, and wakes the agent, which sleeps while nothing is wanted. */
 void ll_flow_want(struct ll_flow *flow, uint64_t now_ns);
 
+/* By the last tick: whether a launch may go now; whether one may go without another look; and until when a launch that
+ * may not go shall sleep. */
+bool ll_flow_may_go(const struct ll_flow *flow);
+bool ll_flow_is_in_turn(const struct ll_flow *flow, uint64_t now_ns);
+uint64_t ll_flow_sleep_until_ns(const struct ll_flow *flow, uint64_t now_ns);
+
+/* Whether a launch may go although the queue is full, because nothing in it has ended for far longer than it should
+ * take. The queue may wait for what this launch brings (a value, a host function). One more launch does no harm. */
+bool ll_flow_passes_stalled_queue(struct ll_flow *flow, uint64_t now_ns);
+
+/* Whether the tenant's gate on the card is shut. */
+bool ll_flow_is_card_gate_shut(const struct ll_flow *flow);
+
+/* Whether all that the program has launched waits on the card. Then nothing is to be found there, and the driver must
+ * not be called: a thread of the program that frees memory waits in the driver until its streams go on, and a thread
+ * that asks for an event waits behind that thread. */
+bool ll_flow_is_held_back(const struct ll_flow *flow);
+
+/* ---- flow_hold.c ---- */
+
 /*
- * Before a launch: has the stream wait for its tenant's gate on the card (ledger/port.h), where it must. The
- * context is current. False: it cannot, or takes no part: the launch waits for its turn here. The lock is let go
- * meanwhile, and the host may wait for room in the queue.
+ * Before a launch, with its context current: lets the stream wait for the tenant's gate on the card if it must. True:
+ * the launch may be made. False: it must wait for its turn in the host, because it cannot wait on the card, or because
+ * the card is not shared by visits. The lock is let go meanwhile, and the thread may wait for room in the queue.
  */
 bool ll_flow_waits_on_card(struct ll_flow *flow, struct ll_flow_context *context, struct ll_timing_stream stream);
 
-/* Whether all that we have launched waits on the card: then nothing is to be found there. Nor is the driver called: a
- * thread of the program that frees memory waits in it until its streams go on, and whoever asks for an event waits
- * behind that thread. */
-bool ll_flow_is_held_back(const struct ll_flow *flow);
-
-/*
- * A full queue of which nothing ends for far longer than it should take: it may wait for what this very launch would
- * bring (a value, a host function). One more does not hurt.
- */
-bool ll_flow_passes_stalled_queue(struct ll_flow *flow, uint64_t now_ns);
-
-/* Whether a launch needs no new wait before it. context: NULL is fine. */
+/* Whether a launch needs no further wait on the card before it. context may be NULL. */
 bool ll_flow_may_pass_unheld(const struct ll_flow *flow, const struct ll_flow_context *context,
 			     struct ll_timing_stream stream);
 
-/* The claim is not ours any more: nothing is left waiting on the card. */
+/* The claim is no longer this program's: opens its gates on the card, so that nothing stays waiting there. */
 void ll_flow_leave_gates(struct ll_flow *flow);
-
-/* After a look: charges what went by of our visit. */
-void ll_flow_charge_visit(struct ll_flow *flow, uint64_t now_ns);
-
-/* So many launches were made. Any thread. */
-void ll_flow_note_launches(struct ll_flow *flow, uint64_t launches);
-
-/* Tells the other tenants how the program launches, where enough launches were made since the last time: flow_pace.c.
- */
-void ll_flow_tell_pace(struct ll_flow *flow, uint64_t now_ns);
-
-/* Timing events what was left untimed, in the agent's thread. Under the lock. */
-void ll_flow_close_tails(struct ll_flow *flow);
-
-/* Takes the flow's lock, and takes back prepaid launches that did not come (advance.h). */
-void ll_flow_lock(struct ll_flow *flow);
-
-/* One pass over what has ended and whose turn it is; returns when the next one is due. Under the lock. */
-uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * gate.h - what a launch reads while nothing holds it back: one cache line, and the gate's own word in the ledger.
+ * gate.h - what a launch reads while its gate is open: one cache line, and the gate's own word in the ledger.
  *
- * The driver's launch pushes everything of ours out of the caches near the processor. So the cost of an open gate is
- * the cache lines and pages that it touches, more than its instructions. All that a launch reads and writes on this way
- * stands together here. A hook asks ll_gate_passes before it does anything else, and calls no other function of the
+ * The driver's launch pushes all data of the library out of the caches near the processor. So the cost of an open gate
+ * is the cache lines and pages that it touches, more than its instructions. All that a launch reads and writes on this
+ * way is together here. A hook asks ll_gate_passes before it does anything else, and calls no other function of the
  * library (tests/shim/launch_steps.c counts the instructions).
  */
 #ifndef LOADLINE_SHIM_TIME_GATE_H

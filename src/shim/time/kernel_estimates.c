@@ -2,14 +2,17 @@
 
 enum { FIRST_SAMPLES = 8, FIRST_TRIES = 32, MOST_BETWEEN = 1024 };
 
-/* Tries in slices of which the shortest counts: a slice of others in all of them is rare. */
+/* Samples in slices that are needed for an estimate: it is rare that all of them contain a slice of another program. */
 enum { LEAST_TRIES = 4 };
 
-/* The first few count alike, later ones for so little: a sample scatters by a tenth. */
+/* The weight of a sample: the first few have equal weights, later ones one part of so many. A sample scatters by a
+ * tenth. */
 enum { SAMPLE_PARTS = 32, QUEUED_PARTS = 4 };
-/* How many times as long a launch can seem as what is known; and of the first few, as the others. */
+/* A sample that is more than FAR times the estimate is taken for interference by other work. The first samples of a
+ * kind are compared with each other instead, by FIRST_FAR. */
 enum { FAR = 4, FIRST_FAR = 2 };
-/* A kind is steady if its launches scatter by less than one in so many parts, and what samples of short ones do. */
+/* A kind is steady if its launches scatter by less than one part in STEADY_PARTS, plus STEADY_NS, by which samples of
+ * short launches scatter. */
 enum { STEADY_PARTS = 8, STEADY_NS = 1000 };
 
 static void count_one(uint16_t *count)
@@ -18,18 +21,18 @@ static void count_one(uint16_t *count)
 		(*count)++;
 }
 
-/* All bits of a number count, as in the end of MurmurHash3. */
-static uint64_t stir(uint64_t number)
+/* Makes every bit of the number affect every bit of the result, as the end of MurmurHash3 does. */
+static uint64_t mix_bits(uint64_t number)
 {
 	number = (number ^ number >> 33) * UINT64_C(0xff51afd7ed558ccd);
 	number = (number ^ number >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
 	return number ^ number >> 33;
 }
 
-/* Names are products, or addresses. */
+/* Names are products or addresses, so their low bits are not spread evenly. */
 static unsigned set_of(uint64_t name)
 {
-	return (unsigned)(stir(name) % LL_ESTIMATE_SETS);
+	return (unsigned)(mix_bits(name) % LL_ESTIMATE_SETS);
 }
 
 struct ll_kernel_estimate *ll_kernel_estimates_find(struct ll_kernel_estimates *kinds, uint64_t name)
@@ -63,20 +66,21 @@ bool ll_kernel_estimate_is_steady(const struct ll_kernel_estimate *kind)
 	return kind->scatter_ns <= kind->ns / STEADY_PARTS + STEADY_NS;
 }
 
-/* Now sooner and now later: a program that does the same over and over would else have the same ones of them timed. */
+/* The next sample comes after a varying number of launches. Otherwise a program that repeats the same sequence would
+ * always have the same launches timed. */
 void ll_kernel_estimate_note_sample(const struct ll_kernel_estimates *kinds, struct ll_kernel_estimate *kind)
 {
 	uint64_t between =
 	    kind->ns ? LL_ESTIMATE_SAMPLE_NS * 1000 / LL_ESTIMATE_SAMPLE_PERMILLE / kind->ns : MOST_BETWEEN;
 	if (between > MOST_BETWEEN)
 		between = MOST_BETWEEN;
-	uint64_t from = between / 2, any = stir(kind->name + kind->seen) % (between + 1);
+	uint64_t from = between / 2, any = mix_bits(kind->name + kind->seen) % (between + 1);
 	kind->next = kind->seen + (uint32_t)(from + any < 1 ? 1 : from + any);
 	kind->doubts = kinds->doubts;
 	count_one(&kind->timed);
 }
 
-/* The next one of `count` counts for one of so many parts, at most most_parts. */
+/* The weight of the next sample after `count` samples is one part in so many, at most most_parts. */
 static uint64_t parts_of(uint32_t count, uint64_t most_parts)
 {
 	return count < most_parts ? count + UINT64_C(1) : most_parts;
@@ -87,7 +91,7 @@ static uint64_t mean_of(uint64_t before_ns, uint64_t ns, uint64_t parts)
 	return ((parts - 1) * before_ns + ns) / parts;
 }
 
-/* Of the first few, this being one more behind `count`. */
+/* The mean of the first few samples. This one comes after `count` others. */
 static uint64_t mean_of_first(struct ll_kernel_estimate *kind, uint32_t count, uint64_t ns)
 {
 	kind->first_ns = ns + (count ? kind->first_ns : 0);
@@ -102,7 +106,7 @@ static uint64_t mean_with(struct ll_kernel_estimate *kind, uint32_t count, uint6
 				     : mean_of(kind->ns, ns, parts_of(count, most_parts));
 }
 
-static void learn(struct ll_kernel_estimate *kind, uint64_t ns, uint64_t most_parts)
+static void learn_duration(struct ll_kernel_estimate *kind, uint64_t ns, uint64_t most_parts)
 {
 	if (kind->learned >= FIRST_SAMPLES && ns > FAR * kind->ns)
 		ns = FAR * kind->ns;
@@ -116,7 +120,7 @@ static void learn(struct ll_kernel_estimate *kind, uint64_t ns, uint64_t most_pa
 
 void ll_kernel_estimate_learn_sample(struct ll_kernel_estimate *kind, uint64_t ns)
 {
-	learn(kind, ns, SAMPLE_PARTS);
+	learn_duration(kind, ns, SAMPLE_PARTS);
 }
 
 void ll_kernel_estimate_learn_rough(struct ll_kernel_estimate *kind, uint64_t ns)
@@ -128,7 +132,7 @@ void ll_kernel_estimate_learn_rough(struct ll_kernel_estimate *kind, uint64_t ns
 
 void ll_kernel_estimate_learn_queued(struct ll_kernel_estimate *kind, uint64_t ns)
 {
-	learn(kind, ns, QUEUED_PARTS);
+	learn_duration(kind, ns, QUEUED_PARTS);
 }
 
 bool ll_kernel_estimate_is_sure(const struct ll_kernel_estimate *kind)

@@ -29,22 +29,22 @@ enum { LL_ESTIMATE_SETS = 512, LL_ESTIMATE_WAYS = 4 };
 #define LL_ESTIMATE_SAMPLE_NS UINT64_C(6000) /* what timing a launch by itself costs */
 #define LL_ESTIMATE_SAMPLE_PERMILLE 3
 
-/* One line of the cache each: the program may do much else between two launches of a kind, and then each line is
- * fetched anew. */
+/* One cache line each: the program may do much between two launches of a kind, and then each line must be fetched anew.
+ * */
 struct ll_kernel_estimate {
 	alignas(64) uint64_t name;
 	uint64_t ns;         /* of a launch; 0: not known */
-	uint64_t scatter_ns; /* by which samples differ from that, in the mean */
-	uint64_t first_ns;   /* of the first few of them, the sum */
-	uint64_t longest_ns; /* and the longest */
-	uint16_t learned;    /* how often, but by rough samples */
-	uint16_t rough;      /* how often by these: what they say counts while there are no others */
-	uint16_t timed;      /* how often by itself, whether that told anything or not */
-	uint16_t tried;      /* how often in slices; then first_ns is the shortest, ns the next */
-	uint32_t seen;       /* launches; the caller counts */
-	uint32_t next;       /* seen, at which the next one shall be timed */
-	uint32_t doubts;     /* of the table, when it was timed last */
-	uint32_t found;      /* of the table, when it was asked for last */
+	uint64_t scatter_ns; /* mean difference of samples from ns */
+	uint64_t first_ns;   /* sum of the first few samples */
+	uint64_t longest_ns; /* the longest of them */
+	uint16_t learned;    /* good samples */
+	uint16_t rough;      /* rough samples; they count while there are no good ones */
+	uint16_t timed;      /* launches timed by themselves, whether that gave a sample or not */
+	uint16_t tried;  /* samples in slices; while there are only these, first_ns is the shortest and ns the next */
+	uint32_t seen;   /* launches of the kind; the caller counts them */
+	uint32_t next;   /* the value of seen at which the next launch shall be timed */
+	uint32_t doubts; /* the table's doubts, when the kind was timed last */
+	uint32_t found;  /* the table's found, when the kind was looked for last */
 };
 
 _Static_assert(sizeof(struct ll_kernel_estimate) == 64, "a line of the cache");
@@ -52,7 +52,7 @@ _Static_assert(sizeof(struct ll_kernel_estimate) == 64, "a line of the cache");
 struct ll_kernel_estimates {
 	struct ll_kernel_estimate table[LL_ESTIMATE_SETS][LL_ESTIMATE_WAYS];
 	uint32_t doubts;
-	uint32_t found; /* a count of all askings */
+	uint32_t found; /* a count of all look-ups */
 };
 
 /* The estimate for the kind of that name: empty at first, and valid until the next call. A name is any number that no
@@ -66,7 +66,7 @@ bool ll_kernel_estimate_wants_sample(const struct ll_kernel_estimates *kinds, co
 /* Whether launches of this kind take about the same time each, so that many can be counted without a look at each. */
 bool ll_kernel_estimate_is_steady(const struct ll_kernel_estimate *kind);
 
-/* A launch is being timed by itself. What it took is learned when the card has ended it. */
+/* A launch of the kind is being timed by itself. Call a learn function when the card has ended it. */
 void ll_kernel_estimate_note_sample(const struct ll_kernel_estimates *kinds, struct ll_kernel_estimate *kind);
 
 void ll_kernel_estimate_learn_sample(struct ll_kernel_estimate *kind, uint64_t ns);
@@ -78,7 +78,7 @@ void ll_kernel_estimate_learn_queued(struct ll_kernel_estimate *kind, uint64_t n
  */
 void ll_kernel_estimate_learn_least(struct ll_kernel_estimate *kind, uint64_t ns);
 
-/* Whether it has as many samples without other programs as the first few are. */
+/* Whether the kind has enough samples without other programs. */
 bool ll_kernel_estimate_is_sure(const struct ll_kernel_estimate *kind);
 
 /* Whether there is an estimate: by samples without other programs, or by several tries beside them. */

@@ -4,11 +4,11 @@
 #ifndef LOADLINE_SHIM_TIME_THREAD_BARRIER_H
 #define LOADLINE_SHIM_TIME_THREAD_BARRIER_H
 
-/* Asks the kernel for leave, once before the first barrier. Returns 0, or a negative errno: the kernel has none (before
- * Linux 4.14), or a sandbox refuses it. */
+/* Asks the kernel for permission, once before the first barrier. Returns 0, or a negative errno: the kernel has no such
+ * barrier (before Linux 4.14), or a sandbox refuses it. */
 int ll_thread_barrier_allow(void);
 
-/* Every thread that runs now has run a full fence when this returns 0. Otherwise a negative errno. */
+/* When this returns 0, every thread of the process has run a full fence. Otherwise returns a negative errno. */
 int ll_thread_barrier(void);
 
 #endif

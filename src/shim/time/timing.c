@@ -9,17 +9,18 @@
 #include "shim/interpose/real.h"
 #include "shim/interpose/stream.h"
 
-/* Batches in flight below which every launch ends one, where only its thread can time it. */
+/* A thread's own default stream can be timed by that thread alone. While fewer batches than this are in flight there,
+ * every launch ends one. */
 enum { EVENTED_AHEAD = 2 };
 
-/* Launches of a tail behind which there is room for its timing event, whatever else the program has queued between
- * them: some thousand operations fit (doc/facts.md). */
+/* A stream has room for some thousand operations (doc/facts.md). Behind a tail of at most so many launches there is
+ * room for a timing event, whatever else the program has queued between them. */
 enum { ROOM_LAUNCHES = 128 };
 
-/* A launch of a large graph takes the host so long. */
+/* The launch of a large graph takes the host so long at most. */
 #define LAUNCH_MOST_NS (2 * LL_NS_PER_MS)
 
-/* How small a part of a batch may be unsteady. */
+/* At most one part in so many of a batch may be unsteady. */
 enum { UNSTEADY_PARTS = 5 };
 
 struct ll_timing *ll_timing_new(struct ll_timing_lock *lock, ll_timing_charge_fn *charge, void *of)
@@ -27,7 +28,8 @@ struct ll_timing *ll_timing_new(struct ll_timing_lock *lock, ll_timing_charge_fn
 	struct ll_timing *timing = aligned_alloc(alignof(struct ll_timing), sizeof *timing);
 	if (!timing)
 		return NULL;
-	memset(timing, 0, sizeof *timing); /* no literal: it would go over the stack of whoever launches */
+	memset(timing, 0, sizeof *timing); /* no compound literal, because that would be built on the stack of the
+					      thread that launches */
 	ll_timing_clock_init(&timing->clock, lock);
 	timing->every_ns = LL_TIMING_EVERY_NS;
 	timing->charge = charge;
@@ -124,7 +126,7 @@ static void add_launches(struct ll_timing_track *track, const struct ll_kernel_e
 	track->is_left = false;
 }
 
-/* Ends the closing batch with this event. A full ring: the last one in it grows, and is no longer of one kind. */
+/* Ends the closing batch with this event. If the ring is full, its last batch grows, and is no longer of one kind. */
 static void push_batch(struct ll_timing *timing, struct ll_timing_track *track, struct ll_timing_event end)
 {
 	struct ll_timing_batch *closing = &track->closing;
@@ -132,7 +134,7 @@ static void push_batch(struct ll_timing *timing, struct ll_timing_track *track, 
 	if (track->count == LL_TIMING_BATCHES) {
 		struct ll_timing_batch *last =
 		    &track->batches[(track->first + LL_TIMING_BATCHES - 1) % LL_TIMING_BATCHES];
-		ll_timing_drop(&timing->clock, last->end.handle); /* the start of the next one, where that has any */
+		ll_timing_drop(&timing->clock, last->end.handle); /* the start of the next batch, if it has one */
 		last->end = end;
 		last->is_end_shared = closing->is_end_shared;
 		last->launched_ns = closing->launched_ns;
@@ -157,8 +159,8 @@ static uint64_t launches_in_flight(const struct ll_timing_track *track)
 	return launches;
 }
 
-/* Few are in flight, or as many launches have come since as are; or all of them have ended, and the clock alone does
- * not run yet. */
+/* Whether few enough events are in flight for one more: few in all, or few for the launches that have come since. Or
+ * all batches have ended, and only the clock does not run yet. */
 static bool has_few_events(struct ll_timing *timing, const struct ll_timing_track *track)
 {
 	if (track->count < LL_TIMING_EVENTS_FREE || track->open.launches >= launches_in_flight(track))
@@ -167,14 +169,15 @@ static bool has_few_events(struct ll_timing *timing, const struct ll_timing_trac
 	return ll_timing_has_ended(&timing->clock, track->batches[last].end.handle);
 }
 
-/* What is not timed now is timed with what comes next, or by the agent. */
+/* Whether an event may be recorded now. If not, the launches are timed with later ones, or by the agent. */
 static bool may_record(struct ll_timing *timing, const struct ll_timing_track *track)
 {
 	return ll_timing_can_record(&timing->clock) && !track->is_in_driver && has_few_events(timing, track);
 }
 
-/* Records a timing event behind the open batch, which is closing then. What others launch meanwhile is a new one's. */
-static bool record(struct ll_timing *timing, struct ll_timing_track *track, struct ll_timing_event *ret_event)
+/* Records a timing event behind the open batch, which becomes the closing one. What other threads launch meanwhile
+ * belongs to a new batch. */
+static bool record_event(struct ll_timing *timing, struct ll_timing_track *track, struct ll_timing_event *ret_event)
 {
 	track->closing = track->open;
 	track->open = (struct ll_timing_batch){0};
@@ -186,12 +189,12 @@ static bool record(struct ll_timing *timing, struct ll_timing_track *track, stru
 	return is_recorded;
 }
 
-/* The launch to come is timed from here; what was launched before ends here. */
+/* Begins the batch of the next launch with an event, which also ends the batch before it. */
 static void time_start(struct ll_timing *timing, struct ll_timing_track *track)
 {
 	struct ll_timing_event start;
 	bool is_behind = track->count;
-	if (!may_record(timing, track) || !record(timing, track, &start))
+	if (!may_record(timing, track) || !record_event(timing, track, &start))
 		return;
 	if (track->closing.launches) {
 		track->closing.is_end_shared = true;
@@ -202,45 +205,47 @@ static void time_start(struct ll_timing *timing, struct ll_timing_track *track)
 	track->open.is_behind = is_behind;
 }
 
-/* is_cut: struct ll_timing_batch. */
+/* Ends the open batch with an event. is_cut: see struct ll_timing_batch. */
 static void close_open(struct ll_timing *timing, struct ll_timing_track *track, bool is_cut)
 {
 	struct ll_timing_event end;
-	if (!track->open.launches || !may_record(timing, track) || !record(timing, track, &end))
+	if (!track->open.launches || !may_record(timing, track) || !record_event(timing, track, &end))
 		return;
 	track->closing.is_cut = is_cut;
 	push_batch(timing, track, end);
 }
 
-/* By either of its names. */
+/* Whether it is the legacy stream, under either of its names. */
 static bool is_legacy(const struct ll_timing_track *track)
 {
 	return !track->name.handle || track->name.handle == LL_CU_STREAM_LEGACY;
 }
 
-static bool works(const struct ll_timing_track *track)
+static bool is_working(const struct ll_timing_track *track)
 {
 	return track->is_used && (track->count || track->is_in_driver || (track->open.launches && !track->is_left));
 }
 
-/* A timing event in the legacy stream holds back what other streams do: only where no other stream works. */
+/* Whether a tail may be timed. An event in the legacy stream would hold back other streams, so it is recorded only if
+ * no other stream works. */
 static bool can_close_tail(const struct ll_timing *timing, const struct ll_timing_track *track)
 {
 	for (const struct ll_timing_track *other = timing->tracks; is_legacy(track) && other; other = other->next) {
-		if (!is_legacy(other) && works(other))
+		if (!is_legacy(other) && is_working(other))
 			return false;
 	}
 	return !track->name.thread;
 }
 
-/* Of launches that take now so long and now so long a batch of many would be guesswork. */
+/* If a kernel's duration varies, a batch of many launches cannot be split into single durations. So a batch has only so
+ * much work of such kernels. */
 static uint64_t most_unsteady_ns(const struct ll_timing *timing)
 {
 	uint64_t part_ns = timing->every_ns / UNSTEADY_PARTS;
 	return part_ns > LL_TIMING_EVERY_NS ? part_ns : LL_TIMING_EVERY_NS;
 }
 
-/* Work that the open batch has room for, if it is of that kind; 0: it is full. */
+/* Returns how much work of that kind the open batch has room for; 0: it is full. */
 static uint64_t room_ns(const struct ll_timing *timing, const struct ll_timing_track *track,
 			const struct ll_kernel_estimate *kind)
 {
@@ -252,7 +257,8 @@ static uint64_t room_ns(const struct ll_timing *timing, const struct ll_timing_t
 	return room_ns < unsteady_ns ? room_ns : unsteady_ns;
 }
 
-/* So many of the kind go into the open batch before one of them fills it, or shall be timed by itself. */
+/* Returns how many launches of the kind may be added to the open batch, before one fills it or shall be timed by
+ * itself. */
 static uint32_t count_room(const struct ll_timing *timing, const struct ll_timing_track *track,
 			   const struct ll_kernel_estimate *kind)
 {
@@ -263,21 +269,21 @@ static uint32_t count_room(const struct ll_timing *timing, const struct ll_timin
 	return (uint32_t)(room < to_sample ? room : to_sample);
 }
 
-/* A start that waits for its launch: another thread's, or of one that failed. */
+/* Whether the open batch has a start and no launch: the launch is another thread's, or has failed. */
 static bool has_bare_start(const struct ll_timing_track *track)
 {
 	return track->open.start.handle && !track->open.launches;
 }
 
-/* A launch that no timing event follows would not be seen if it never ended: where nobody can time it later, as soon as
- * another stream works. */
+/* With a time limit for kernels, a launch that never ends must be seen. So a timing event follows each launch that no
+ * other thread can time later: in a thread's own stream, and in the legacy stream if there are others. */
 static bool shall_time_each(const struct ll_timing *timing, const struct ll_timing_track *track)
 {
 	bool is_only = timing->tracks == track && !track->next;
 	return timing->is_watched && (track->name.thread || (is_legacy(track) && !is_only));
 }
 
-/* Of a batch that no timing event begins nobody knows whether it runs, or waits for another stream. */
+/* A batch without a start may run, or may wait for another stream. With a time limit for kernels that must be known. */
 static bool shall_time_start(const struct ll_timing *timing, const struct ll_timing_track *track)
 {
 	return timing->is_watched && (!track->open.launches || shall_time_each(timing, track));
@@ -285,7 +291,7 @@ static bool shall_time_start(const struct ll_timing *timing, const struct ll_tim
 
 static void note_first(struct ll_timing_track *track, uint64_t now_ns)
 {
-	if (!track->open.launches && !track->open.first_ns) /* or another thread's is under way */
+	if (!track->open.launches && !track->open.first_ns) /* or another thread is launching */
 		track->open.first_ns = now_ns;
 }
 
@@ -321,8 +327,9 @@ void ll_timing_uncount(struct ll_timing *timing, struct ll_timing_stream name, u
 	kind->seen -= count < kind->seen ? count : kind->seen;
 }
 
-/* A timing event stands before or behind a launch, or nobody could tell whose work lies between two of them. Where it
- * waits for room a launch into the same stream has to, too. */
+/* Finds the stream's track, and waits while another thread records an event there. An event must come before or behind
+ * a launch. Otherwise nothing would tell whose work lies between two events. If the event waits for room in the stream,
+ * the launch would have to wait too. */
 static struct ll_timing_track *find_calm_track(struct ll_timing *timing, struct ll_timing_stream name)
 {
 	struct ll_timing_track *track = ll_timing_track_find(timing, name);
@@ -347,7 +354,7 @@ void ll_timing_begin(struct ll_timing *timing, struct ll_timing_stream name, uin
 	}
 	ll_timing_track_harvest(timing, track);
 	track->launching_ns = ll_now_ns();
-	if (timing->clock.is_blind || has_bare_start(track)) /* which is as good as one of its own */
+	if (timing->clock.is_blind || has_bare_start(track)) /* which serves this launch too */
 		return;
 	struct ll_kernel_estimate *kind = ll_kernel_estimates_find(&timing->kinds, kind_name);
 	bool is_long = track->open.is_held && guess_ns(track, kind) >= LL_TIMING_LONG_NS;
@@ -358,7 +365,8 @@ void ll_timing_begin(struct ll_timing *timing, struct ll_timing_stream name, uin
 		note_first(track, track->launching_ns);
 }
 
-/* Only a thread itself can time its own default stream: no agent ends what it leaves open. */
+/* Whether the batch shall end after this launch. A thread's own default stream can be timed by that thread alone, so
+ * the agent cannot end its batches later. */
 static bool is_full(const struct ll_timing *timing, const struct ll_timing_track *track,
 		    const struct ll_kernel_estimate *kind)
 {
@@ -406,7 +414,7 @@ void ll_timing_end_unheld(struct ll_timing *timing, struct ll_timing_stream name
 	struct ll_timing_track *track = timing->clock.is_blind ? NULL : ll_timing_track_find(timing, name);
 	struct ll_timing_event end;
 	if (!track || !track->open.launches || track->open.is_held || track->is_left || track->is_in_driver ||
-	    !ll_timing_can_record(&timing->clock) || !record(timing, track, &end))
+	    !ll_timing_can_record(&timing->clock) || !record_event(timing, track, &end))
 		return;
 	track->closing.is_cut = track->launching_ns;
 	push_batch(timing, track, end);
@@ -426,9 +434,8 @@ void ll_timing_note_wait(struct ll_timing *timing, struct ll_timing_stream name,
 	track->open.is_held = true;
 }
 
-/* A timing event costs the card, and holds up who waits for the stream: whoever does that launches again before this is
- * over.
- */
+/* Whether a tail has been left alone for long enough. A timing event costs the card, and holds up a program that waits
+ * for the stream. Such a program launches again within this time. */
 static bool is_due(const struct ll_timing *timing, const struct ll_timing_track *track, uint64_t now_ns)
 {
 	const struct ll_timing_batch *open = &track->open;
@@ -436,8 +443,9 @@ static bool is_due(const struct ll_timing *timing, const struct ll_timing_track 
 	return now_ns >= open->launched_ns + takes_ns + timing->patience_ns;
 }
 
-/* A launch that is in the driver now comes before a timing event or behind it, and counts behind. So nobody records an
- * event while it is there, but for one that takes long: it may wait for room, or never come back. */
+/* Whether a thread is launching in this stream. Its launch may come before an event that is recorded now, or behind it,
+ * and counts as behind. So no event is recorded meanwhile, unless the launch takes long: it may be waiting for room, or
+ * never return. */
 static bool is_launching(const struct ll_timing_track *track, uint64_t now_ns)
 {
 	return track->launching_ns && now_ns < track->launching_ns + LAUNCH_MOST_NS;
@@ -460,9 +468,9 @@ bool ll_timing_has_tails(const struct ll_timing *timing, bool at_once)
 	return false;
 }
 
-/* Who asks about a stream waits for whoever waits for room in it (doc/facts.md): without the lock, as a thread that
- * times it. */
-static ll_cu_result query(struct ll_timing *timing, struct ll_timing_track *track)
+/* Asks the driver about the stream, without the lock: if another thread waits in the driver for room in this stream,
+ * the question waits behind that thread (doc/facts.md). */
+static ll_cu_result query_stream(struct ll_timing *timing, struct ll_timing_track *track)
 {
 	track->is_in_driver = true;
 	ll_timing_lock_let_go(timing->clock.lock);
@@ -472,8 +480,8 @@ static ll_cu_result query(struct ll_timing *timing, struct ll_timing_track *trac
 	return status;
 }
 
-/* It worked all the time since it was last seen to; if it was launched later, and may have been done in between, since
- * then. */
+/* The tail is at work now, so it worked all the time since it was last seen at work. A short tail may have ended in
+ * between, and been launched again: then only the time since its last launch counts. */
 static void note_seen(struct ll_timing_batch *open, uint64_t now_ns)
 {
 	uint64_t since_ns = open->seen_ns > open->begun_ns ? open->seen_ns : open->begun_ns;
@@ -484,18 +492,19 @@ static void note_seen(struct ll_timing_batch *open, uint64_t now_ns)
 	open->seen_ns = now_ns;
 }
 
-/* What must not be timed. */
+/* Notes whether a tail that must not be timed is still at work. */
 static void look_at_tail(struct ll_timing *timing, struct ll_timing_track *track)
 {
 	struct ll_timing_batch *open = &track->open;
-	if (ll_stream_is_captured(track->name.handle) || query(timing, track) != LL_CUDA_ERROR_NOT_READY)
+	if (ll_stream_is_captured(track->name.handle) || query_stream(timing, track) != LL_CUDA_ERROR_NOT_READY)
 		return;
 	if (!open->begun_ns)
 		open->begun_ns = open->launched_ns;
 	note_seen(open, ll_now_ns());
 }
 
-/* Whether a timing event behind the open batch does not wait for room. The context is current. */
+/* Whether there is room for a timing event behind the open batch, so that recording it does not wait. The context is
+ * current. */
 static bool has_room(struct ll_timing *timing, struct ll_timing_track *track)
 {
 	struct ll_timing_batch *open = &track->open;
@@ -503,13 +512,13 @@ static bool has_room(struct ll_timing *timing, struct ll_timing_track *track)
 		open->begun_ns = ll_now_ns();
 	if (open->begun_ns && open->launches <= ROOM_LAUNCHES)
 		return true;
-	ll_cu_result status = query(timing, track);
+	ll_cu_result status = query_stream(timing, track);
 	if (status == LL_CUDA_ERROR_NOT_READY)
 		note_seen(open, ll_now_ns());
 	return status == LL_CUDA_SUCCESS;
 }
 
-/* Asked again after the lock was let go: a capture may have begun. */
+/* has_room lets the lock go, and a capture may begin meanwhile. So the question is asked twice. */
 static bool can_record_now(struct ll_timing *timing, struct ll_timing_track *track)
 {
 	return !track->is_in_driver && !ll_stream_is_captured(track->name.handle) && has_room(timing, track) &&
@@ -535,7 +544,7 @@ void ll_timing_leave_tails(struct ll_timing *timing)
 		const struct ll_timing_batch *open = &track->open;
 		uint64_t since_ns = open->seen_ns > open->launched_ns ? open->seen_ns : open->launched_ns;
 		if (track->is_used && !track->count && open->launches && now_ns >= since_ns &&
-		    now_ns - since_ns >= LL_TURN_DRAIN_NS) /* as long as a turn waits */
+		    now_ns - since_ns >= LL_TURN_DRAIN_NS) /* a turn waits as long for its rest */
 			track->is_left = true;
 	}
 }
@@ -556,7 +565,7 @@ bool ll_timing_has_work_unseen(struct ll_timing *timing)
 	for (struct ll_timing_track *track = timing->tracks; track && !has_work; track = track->next) {
 		bool may_ask = track->is_used && !track->is_gone && !track->name.thread && !track->is_in_driver &&
 			       !ll_stream_is_captured(track->name.handle);
-		has_work = may_ask && query(timing, track) == LL_CUDA_ERROR_NOT_READY;
+		has_work = may_ask && query_stream(timing, track) == LL_CUDA_ERROR_NOT_READY;
 	}
 	return has_work;
 }
@@ -577,6 +586,6 @@ bool ll_timing_begin_anew(struct ll_timing *timing)
 	if (is_in_driver)
 		return false;
 	ll_timing_clock_fini(&timing->clock, true);
-	timing->busy = (struct ll_busy){0}; /* it is in the old clock's time */
+	timing->busy = (struct ll_busy){0}; /* its spans are in the old clock's time */
 	return true;
 }

@@ -8,10 +8,10 @@
  * (doc/facts.md). So most launches are only counted: that takes some 30 ns and no call of the driver.
  *
  * A timing event takes a place in the stream's queue in the driver. If the queue is full, the call that records one
- * waits until the card has worked something off. So the lock is let go while an event is recorded (timing_lock.h), and
- * few events are in flight at once. Behind LL_TIMING_EVENTS_FREE of them each further batch gathers as many launches as
- * all before it together. A stream that waits for something still takes about as many launches as it would without
- * timing events.
+ * waits until the card has done some of the queued work. So the lock is let go while an event is recorded
+ * (timing_lock.h), and few events are in flight at once. Behind LL_TIMING_EVENTS_FREE of them each further batch
+ * gathers as many launches as all before it together. So a stream that waits for something still takes about as many
+ * launches as it would without timing events.
  *
  * Busy time is the union over the context's streams. Nothing else here waits. The caller holds the lock during every
  * call. It has the context current in begin, end and close_tails, which record events, and keeps the object until they
@@ -58,7 +58,8 @@ struct ll_timing_stretch {
 /* Called for each stretch, from within begin and harvest. */
 typedef void ll_timing_charge_fn(void *of, const struct ll_timing_stretch *stretch);
 
-/* NULL: no memory. The lock stays the caller's. It is NULL if there is only one thread. */
+/* Makes the timing of one context; NULL: no memory. The lock stays the caller's. It is NULL if there is only one
+ * thread. */
 struct ll_timing *ll_timing_new(struct ll_timing_lock *lock, ll_timing_charge_fn *charge, void *of);
 
 /* Frees the object; with destroys_events also its events, which needs the context to be alive. NULL is fine. */
@@ -79,8 +80,8 @@ void ll_timing_set_patience(struct ll_timing *timing, uint64_t patience_ns);
 void ll_timing_set_shared(struct ll_timing *timing, bool is_shared, unsigned sliced_by);
 
 /*
- * For time slices. Called before a launch that comes after a number of launches through an open gate, whose kinds
- * nobody saw. Launches noted so are a sample: the mean of their estimates is charged for each unseen launch.
+ * For time slices. Called before a launch that comes after a number of launches through an open gate, whose kinds are
+ * not known. Launches noted so are a sample: the mean of their estimates is charged for each of the others.
  */
 void ll_timing_note_typical(struct ll_timing *timing, struct ll_timing_stream name, uint64_t kind_name);
 
@@ -96,7 +97,7 @@ void ll_timing_set_watched(struct ll_timing *timing, bool is_watched);
 struct ll_timing_queue ll_timing_count(struct ll_timing *timing, struct ll_timing_stream name, uint64_t kind_name,
 				       uint64_t now_ns, uint32_t most);
 
-/* The last `count` of them were not made. They are taken back, as far as their batch is still open. */
+/* Takes back the last `count` launches, which were not made, as far as their batch is still open. */
 void ll_timing_uncount(struct ll_timing *timing, struct ll_timing_stream name, uint64_t kind_name, uint32_t count);
 
 /*
@@ -120,9 +121,9 @@ struct ll_timing_wait ll_timing_last_wait(struct ll_timing *timing, struct ll_ti
  * current. */
 void ll_timing_end_unheld(struct ll_timing *timing, struct ll_timing_stream name);
 void ll_timing_note_wait(struct ll_timing *timing, struct ll_timing_stream name, uint32_t word);
-void ll_timing_forget_waits(struct ll_timing *timing); /* nobody has to wait any more */
+void ll_timing_forget_waits(struct ll_timing *timing); /* the gate has opened for good */
 
-/* So many launches were made in the stream since the last call about it, without a timing event. */
+/* Adds so many launches that were made in the stream since the last call about it, without a timing event. */
 void ll_timing_add_untimed(struct ll_timing *timing, struct ll_timing_stream name, uint32_t launches);
 
 /*
@@ -135,7 +136,8 @@ void ll_timing_add_untimed(struct ll_timing *timing, struct ll_timing_stream nam
  * and a program that launches and waits in turn launches again before that.
  *
  * The calling thread did not launch, and must not wait for room. A stream that has not come to its tail yet, or that
- * has many launches of it left, may be full. It is timed when it has got on; until then it counts as working.
+ * has many launches of the tail left, may be full. It is timed later, when the card has done more of it. Until then it
+ * counts as working.
  */
 bool ll_timing_has_tails(const struct ll_timing *timing, bool at_once);
 void ll_timing_close_tails(struct ll_timing *timing, bool at_once);
@@ -154,7 +156,7 @@ void ll_timing_forget_stream(struct ll_timing *timing, struct ll_timing_stream n
 /* Finds batches that have ended, and charges them. */
 void ll_timing_harvest(struct ll_timing *timing);
 
-/* What the card still has. Both 0: all launches that are known of have ended. */
+/* Returns what the card still has. Both 0: all known launches have ended. */
 struct ll_timing_queue ll_timing_queued(const struct ll_timing *timing);
 
 /* Whether the card has work, as far as is known at now_ns (CLOCK_MONOTONIC): a batch that has a timing event behind it
@@ -165,13 +167,13 @@ bool ll_timing_has_work(const struct ll_timing *timing, uint64_t now_ns);
  * LL_TIMING_LONG_NS or more that has begun. */
 bool ll_timing_is_let_through(struct ll_timing *timing);
 
-/* The mean duration of a launch, of the stream with the longest ones; 0: not known. */
+/* Returns the mean duration of a launch, of the stream with the longest ones; 0: not known. */
 uint64_t ll_timing_mean_ns(const struct ll_timing *timing);
 
 /*
- * The batch that the card has worked on for the longest time. It has begun and not ended, so its longest kernel lasts
- * ns / launches at least. Both 0: nothing runs. A stream that waits for something else is left out, as far as that can
- * be seen. now_ns: CLOCK_MONOTONIC; the times are as fine as the calls are frequent.
+ * Gives the batch that the card has worked on for the longest time. It has begun and not ended, so its longest kernel
+ * lasts ns / launches at least. Both 0: nothing runs. A stream that waits for something else is left out, as far as
+ * that can be seen. now_ns: CLOCK_MONOTONIC. The times are as fine as the calls are frequent.
  */
 struct ll_timing_running {
 	uint64_t ns;

@@ -8,11 +8,11 @@
 /* A single-precision count of ms is exact to 8 ns this far from its base. */
 #define REBASE_NS (100 * LL_NS_PER_MS)
 
-/* From one row to the next: a host that was slow may be so no more. */
+/* Time between two rows. A host that was slow may have become fast meanwhile. */
 #define ROW_EVERY_NS (20 * LL_NS_PER_MS)
 
-/* Any will do that leaves room below it: other streams may be done long before the first timing event of all is
- * reached. */
+/* Any number with room below it will do. Work of other streams may have ended long before the card reaches the first
+ * timing event. */
 #define ORIGIN_NS (1000000 * LL_NS_PER_S)
 
 void ll_timing_clock_init(struct ll_timing_clock *clock, struct ll_timing_lock *lock)
@@ -40,7 +40,7 @@ void ll_timing_clock_fini(struct ll_timing_clock *clock, bool destroys_events)
 	ll_timing_clock_init(clock, clock->lock);
 }
 
-static struct ll_cu_event *take(struct ll_timing_clock *clock)
+static struct ll_cu_event *take_event(struct ll_timing_clock *clock)
 {
 	struct ll_cu_event *event = NULL;
 	if (clock->spare_count)
@@ -65,7 +65,7 @@ static bool wants_row(const struct ll_timing_clock *clock)
 static bool take_row(struct ll_timing_clock *clock)
 {
 	for (size_t i = 0; i < LL_EVENT_ROW && !clock->is_blind; i++)
-		clock->row.events[i] = take(clock);
+		clock->row.events[i] = take_event(clock);
 	return !clock->is_blind;
 }
 
@@ -86,10 +86,10 @@ static ll_cu_result record_row(struct ll_timing_row *row, struct ll_cu_stream *s
 	return status;
 }
 
-/* In the driver the lock is not held. A stream that has work gets no row: its queue may be full but for what is to
- * come. */
-static bool record(struct ll_timing_clock *clock, struct ll_cu_stream *stream, struct ll_cu_event *base,
-		   struct ll_timing_row *row, struct ll_timing_event *event)
+/* Records events, and lets the lock go meanwhile. A stream that has work gets no row, because its queue may have room
+ * for the next launch only. */
+static bool record_events(struct ll_timing_clock *clock, struct ll_cu_stream *stream, struct ll_cu_event *base,
+			  struct ll_timing_row *row, struct ll_timing_event *event)
 {
 	ll_cu_result status = LL_CUDA_SUCCESS;
 	ll_timing_lock_let_go(clock->lock);
@@ -111,13 +111,13 @@ static bool record(struct ll_timing_clock *clock, struct ll_cu_stream *stream, s
 bool ll_timing_record(struct ll_timing_clock *clock, struct ll_cu_stream *stream, struct ll_timing_event *ret_event)
 {
 	bool makes_base = !clock->base;
-	struct ll_cu_event *base = makes_base ? take(clock) : NULL;
+	struct ll_cu_event *base = makes_base ? take_event(clock) : NULL;
 	struct ll_timing_row *row = wants_row(clock) && take_row(clock) ? &clock->row : NULL;
-	struct ll_timing_event event = {.handle = take(clock)};
+	struct ll_timing_event event = {.handle = take_event(clock)};
 	if (clock->is_blind)
 		return false;
 	clock->is_basing = makes_base;
-	bool is_recorded = record(clock, stream, base, row, &event);
+	bool is_recorded = record_events(clock, stream, base, row, &event);
 	if (makes_base) {
 		clock->is_basing = false;
 		clock->base = base;
@@ -139,7 +139,7 @@ bool ll_timing_has_ended(struct ll_timing_clock *clock, struct ll_cu_event *even
 	return status == LL_CUDA_SUCCESS;
 }
 
-/* Of two events that have ended; below 0: the other way round. */
+/* Returns the time between two events that have ended. It is negative if `end` was reached first. */
 static double between_ns(struct ll_timing_clock *clock, struct ll_cu_event *start, struct ll_cu_event *end)
 {
 	float ms = 0;
@@ -188,7 +188,7 @@ static uint64_t wait_ns(struct ll_timing_clock *clock, uint64_t host_ns, uint64_
 	return event_ns - ll_clock_fit_to_card(&clock->fit, host_ns);
 }
 
-/* Nothing has waited for longer than since it was recorded: where it seems so, one of the clocks has jumped. */
+/* An event cannot have waited for longer than since it was recorded. If it seems so, one of the clocks has jumped. */
 struct ll_timing_stamp ll_timing_read(struct ll_timing_clock *clock, const struct ll_timing_event *event)
 {
 	uint64_t event_ns = card_ns(clock, event->handle);

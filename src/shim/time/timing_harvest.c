@@ -3,8 +3,57 @@
 #include "base/clock.h"
 #include "control/batch.h"
 
-/* A queue of less tells little: where others' work came in between, that is most of it. */
+/* A queue with less work tells little: if other programs' work came in between, that is most of its time. */
 #define QUEUED_LEAST_NS (50 * LL_NS_PER_US)
+
+/* ---- work among time slices ---- */
+
+enum { TYPICAL_MOST = sizeof((struct ll_timing_typical *)NULL)->kinds / sizeof(uint64_t) };
+
+void ll_timing_set_shared(struct ll_timing *timing, bool is_shared, unsigned sliced_by)
+{
+	timing->is_shared = is_shared;
+	timing->sliced_by = sliced_by;
+}
+
+/* Computes the mean from the present estimates. Kinds without a good estimate are left out, because their first samples
+ * are too long. */
+static void find_mean(struct ll_timing *timing, struct ll_timing_typical *typical)
+{
+	uint64_t sum_ns = 0, known = 0;
+	for (uint32_t i = 0; i < TYPICAL_MOST && i < typical->count; i++) {
+		const struct ll_kernel_estimate *kind = ll_kernel_estimates_find(&timing->kinds, typical->kinds[i]);
+		if (!ll_kernel_estimate_is_known(kind))
+			continue;
+		sum_ns += kind->ns;
+		known++;
+	}
+	typical->mean_ns = known ? sum_ns / known : 0;
+}
+
+void ll_timing_note_typical(struct ll_timing *timing, struct ll_timing_stream name, uint64_t kind_name)
+{
+	struct ll_timing_track *track = timing->clock.is_blind ? NULL : ll_timing_track_find(timing, name);
+	if (!track)
+		return;
+	struct ll_timing_typical *typical = &track->typical;
+	typical->kinds[typical->count++ % TYPICAL_MOST] = kind_name;
+	find_mean(timing, typical);
+}
+
+uint64_t ll_timing_batch_own_ns(struct ll_timing *timing, const struct ll_timing_track *track,
+				const struct ll_timing_batch *batch, uint64_t span_ns)
+{
+	const struct ll_kernel_estimate *kind =
+	    batch->kind ? ll_kernel_estimates_find(&timing->kinds, batch->kind) : NULL;
+	uint64_t kind_ns = kind ? kind->ns : 0;
+	if (!kind_ns && !track->typical.mean_ns && !track->mean_ns)
+		return span_ns / (1 + timing->sliced_by);
+	uint64_t ns = kind_ns ? batch->launches * kind_ns : batch->guess_ns;
+	return ns < span_ns ? ns : span_ns;
+}
+
+/* ---- what ended batches tell ---- */
 
 static void learn_mean(struct ll_timing_track *track, uint64_t each_ns)
 {
@@ -14,8 +63,9 @@ static void learn_mean(struct ll_timing_track *track, uint64_t each_ns)
 		track->mean_ns = (7 * track->mean_ns + each_ns) / 8;
 }
 
-/* What nobody can tell takes a launch no longer than the time that they all had. Without this a first guess that was
- * too long would stand for as long as the host is slower than the card, and have every few launches timed. */
+/* A batch that tells no durations still gives a bound: no launch took longer than the whole batch, on average. Without
+ * this a first guess that was too long would stand for as long as the host is slower than the card, and every few
+ * launches would be timed. */
 static void bound_mean(struct ll_timing_track *track, const struct ll_timing_batch *batch, uint64_t span_ns)
 {
 	uint64_t mean_ns = track->mean_ns ? track->mean_ns : LL_TIMING_FIRST_GUESS_NS;
@@ -23,7 +73,7 @@ static void bound_mean(struct ll_timing_track *track, const struct ll_timing_bat
 		learn_mean(track, span_ns / batch->launches);
 }
 
-/* Of samples that were taken for what an event had been thought to take, all are too long or too short. */
+/* If the measured cost of an event changes, all earlier samples are too long or too short. */
 static void note_event_time(struct ll_timing *timing)
 {
 	if (timing->event_ns && timing->event_ns != timing->clock.event_ns)
@@ -36,15 +86,16 @@ static bool is_disturbed(const struct ll_timing *timing)
 	return timing->is_shared || timing->sliced_by;
 }
 
-/* Whether what is seen beside others says anything of a kind. In slices, where it is most of what there is to see, also
- * of one of which little is known: that may have been seen when others had just come. */
+/* Whether a sample taken beside other programs' work is of use: only for a kind without samples. While programs share
+ * by slices, most samples are such. Then it is of use for a kind with few samples too, because those may have been
+ * taken when the others had just come. */
 static bool is_news_of(const struct ll_timing *timing, const struct ll_kernel_estimate *kind)
 {
 	return kind && (timing->sliced_by ? !ll_kernel_estimate_is_sure(kind) : !kind->learned && !kind->rough);
 }
 
-static void learn(struct ll_timing *timing, struct ll_timing_track *track, const struct ll_timing_batch *batch,
-		  struct ll_batch_verdict verdict)
+static void learn_batch(struct ll_timing *timing, struct ll_timing_track *track, const struct ll_timing_batch *batch,
+			struct ll_batch_verdict verdict)
 {
 	struct ll_kernel_estimate *kind = batch->kind ? ll_kernel_estimates_find(&timing->kinds, batch->kind) : NULL;
 	if (verdict.lesson == LL_BATCH_UNTOLD || !batch->launches ||
@@ -56,7 +107,8 @@ static void learn(struct ll_timing *timing, struct ll_timing_track *track, const
 		return;
 	}
 	learn_mean(track, each_ns);
-	bool is_alone = verdict.lesson == LL_BATCH_QUEUED && batch->launches == 1; /* an event on either side of it */
+	bool is_alone =
+	    verdict.lesson == LL_BATCH_QUEUED && batch->launches == 1; /* an event is on either side of it */
 	if ((verdict.lesson == LL_BATCH_SAMPLE || is_alone) && kind)
 		ll_kernel_estimate_learn_sample(kind, each_ns);
 	else if (verdict.lesson == LL_BATCH_ROUGH && kind)
@@ -67,13 +119,14 @@ static void learn(struct ll_timing *timing, struct ll_timing_track *track, const
 		ll_kernel_estimates_doubt(&timing->kinds, kind, each_ns);
 }
 
-/* Of a batch that has ended. */
+/* When a batch began and ended. */
 struct times {
 	struct ll_timing_stamp begin, end;
-	uint64_t begin_host_ns; /* CLOCK_MONOTONIC, when the begin was recorded, or launched */
+	uint64_t begin_host_ns; /* CLOCK_MONOTONIC, when the start was recorded, or the first launch made */
 };
 
-/* What came to an idle stream, without an event, was there no earlier than one that would have been recorded then. */
+/* Launches that came to an idle stream without an event began no earlier than an event would have ended that was
+ * recorded then. */
 static struct times read_times(struct ll_timing *timing, const struct ll_timing_track *track,
 			       const struct ll_timing_batch *batch)
 {
@@ -91,7 +144,8 @@ static struct times read_times(struct ll_timing *timing, const struct ll_timing_
 	return times;
 }
 
-/* Between this batch and the next a launch was cut off (is_cut). If it was done in this one, it is charged here. */
+/* One launch may belong to this batch or to the next (is_cut). If it was done in this batch, it is charged here.
+ * Returns its time, which the next batch must leave out. */
 static uint64_t over_ns(const struct ll_timing_batch *batch, uint64_t busy_ns)
 {
 	uint64_t each_ns = batch->launches ? batch->guess_ns / batch->launches : 0;
@@ -99,8 +153,8 @@ static uint64_t over_ns(const struct ll_timing_batch *batch, uint64_t busy_ns)
 	return has_one_more ? each_ns : 0;
 }
 
-/* What other streams have told already is told, and does not count. */
-static void charge(struct ll_timing *timing, uint64_t start_ns, uint64_t end_ns)
+/* Charges a stretch of card time. The part that other streams have already reported does not count. */
+static void charge_stretch(struct ll_timing *timing, uint64_t start_ns, uint64_t end_ns)
 {
 	uint64_t host_ns = ll_timing_host_ns(&timing->clock, end_ns);
 	struct ll_timing_stretch stretch = {
@@ -113,7 +167,7 @@ static void charge(struct ll_timing *timing, uint64_t start_ns, uint64_t end_ns)
 		timing->charge(timing->charge_of, &stretch);
 }
 
-static void settle(struct ll_timing *timing, struct ll_timing_track *track, const struct ll_timing_batch *batch)
+static void settle_batch(struct ll_timing *timing, struct ll_timing_track *track, const struct ll_timing_batch *batch)
 {
 	struct times times = read_times(timing, track, batch);
 	struct ll_timing_stamp begin = times.begin, end = times.end;
@@ -136,15 +190,15 @@ static void settle(struct ll_timing *timing, struct ll_timing_track *track, cons
 	};
 	struct ll_batch_verdict verdict = ll_batch_judge(&facts);
 	note_event_time(timing);
-	bool is_sure =
-	    !batch->is_cut && !track->was_cut && !batch->is_held; /* how many launches it had, and in what time */
+	bool is_sure = !batch->is_cut && !track->was_cut &&
+		       !batch->is_held; /* it is known how many launches it had, and in what time */
 	if (is_sure)
-		learn(timing, track, batch, verdict);
+		learn_batch(timing, track, batch, verdict);
 	if (timing->sliced_by)
 		verdict.busy_ns = ll_timing_batch_own_ns(timing, track, batch, facts.span_ns);
 	else if (is_sure && verdict.lesson == LL_BATCH_UNTOLD)
 		bound_mean(track, batch, facts.span_ns);
-	charge(timing, end.card_ns - verdict.busy_ns, end.card_ns); /* its last launches came right before its end */
+	charge_stretch(timing, end.card_ns - verdict.busy_ns, end.card_ns); /* its work came right before its end */
 	track->end = end;
 	track->end_host_ns = batch->end.host_ns;
 	track->was_cut = batch->is_cut;
@@ -163,7 +217,7 @@ void ll_timing_track_harvest(struct ll_timing *timing, struct ll_timing_track *t
 		track->first = (track->first + 1) % LL_TIMING_BATCHES;
 		track->count--;
 		track->free_batches -= track->free_batches > 0;
-		settle(timing, track, &batch);
+		settle_batch(timing, track, &batch);
 	}
 	if (track->is_gone && !track->count && !track->is_in_driver) {
 		ll_timing_drop(&timing->clock, track->open.start.handle);

@@ -5,7 +5,8 @@
 #include "base/clock.h"
 #include "base/scope.h"
 
-/* The agent holds it for some us each ms: who launches meanwhile spins for that, which is sooner over than a sleep. */
+/* The agent holds the mutex for some us each ms. A thread that launches meanwhile spins, because that is shorter than a
+ * sleep. */
 static void init_mutex(pthread_mutex_t *mutex)
 {
 	pthread_mutexattr_t attr;

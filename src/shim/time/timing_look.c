@@ -37,7 +37,8 @@ uint64_t ll_timing_mean_ns(const struct ll_timing *timing)
 	return mean_ns;
 }
 
-/* Whether the oldest batch has begun, as far as can be told: one that follows on another has. */
+/* Whether the oldest batch has begun, as far as is known. A batch without a start follows another one, so it has begun.
+ * */
 static bool has_begun(struct ll_timing *timing, struct ll_timing_track *track, uint64_t now_ns)
 {
 	struct ll_cu_event *start = track->batches[track->first].start.handle;
@@ -75,7 +76,8 @@ void ll_timing_longest(struct ll_timing *timing, uint64_t now_ns, struct ll_timi
 		}
 		if (!has_begun(timing, track, now_ns))
 			continue;
-		/* Without a start it may be waiting for another stream: as long as others get on it is not blamed. */
+		/* A batch without a start may be waiting for another stream. As long as other streams make progress its
+		 * time does not count. */
 		bool is_waiting = !track->has_begun && timing->progress_ns > track->since_ns;
 		uint64_t ns = now_ns - (is_waiting ? timing->progress_ns : track->since_ns);
 		take_longer(ret_running, ns, track->batches[track->first].launches);
@@ -91,7 +93,7 @@ bool ll_timing_is_idle(const struct ll_timing *timing)
 	return true;
 }
 
-/* What was launched last has begun when the batch before it ended, or when it was launched. */
+/* The open batch has begun when the batch before it ended, or when it was launched. */
 static bool has_work(const struct ll_timing *timing, const struct ll_timing_track *track, uint64_t now_ns)
 {
 	const struct ll_timing_batch *open = &track->open;
@@ -114,7 +116,7 @@ bool ll_timing_has_work(const struct ll_timing *timing, uint64_t now_ns)
 	return false;
 }
 
-/* A batch with a wait in it may not have come to its end for that. */
+/* Whether a long launch has begun. A batch that contains a wait is left out: it may be at the wait. */
 static bool has_begun_long(struct ll_timing *timing, const struct ll_timing_track *track)
 {
 	const struct ll_timing_batch *head = &track->batches[track->first];
@@ -122,8 +124,8 @@ static bool has_begun_long(struct ll_timing *timing, const struct ll_timing_trac
 	       ll_timing_has_ended(&timing->clock, head->start.handle);
 }
 
-/* Nothing holds what comes next. A wait that was made before all waits were forgotten holds all the same, once the gate
- * is shut again: it is in that batch, or before its start. */
+/* Whether no gate holds the stream's next work. Waits may have been forgotten while the gate was open. Such a wait
+ * holds the work again once the gate is shut: it is in the next batch, or before its start. */
 static bool is_free(struct ll_timing *timing, const struct ll_timing_track *track)
 {
 	const struct ll_timing_batch *next = track->count ? &track->batches[track->first] : &track->open;

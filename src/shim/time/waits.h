@@ -1,7 +1,7 @@
 /*
  * waits.h - how often the program waited until all that it had launched was done.
  *
- * A program that waits for each kernel needs the card to be kept for it; one that launches ahead does not
+ * A program that waits for each kernel needs the card to be kept for it. A program that launches ahead does not
  * (control/turns.h). The hooks of functions that wait for a whole stream or context count here, before they wait.
  * cuEventSynchronize is not counted: a program that keeps ten kernels queued waits for the event of the oldest one.
  *
@@ -14,12 +14,14 @@
 
 struct ll_waits {
 	uint64_t count;
-	uint64_t shortest_ns; /* time between two waits of one thread, since it was last asked for; UINT64_MAX: none */
+	uint64_t shortest_ns; /* shortest time between two waits of one thread, since the last ll_waits_take;
+				 UINT64_MAX: none */
 };
 
 void ll_waits_count(void);
 
-/* The waits since the process began, and the shortest time between two since the last call of this. */
+/* Returns the waits since the process began, and the shortest time between two waits since the last call of this
+ * function. */
 struct ll_waits ll_waits_take(void);
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "shim/time/flow_state.h"
 
-static struct ll_timing_running longest(struct ll_flow *flow, uint64_t now_ns)
+static struct ll_timing_running find_longest(struct ll_flow *flow, uint64_t now_ns)
 {
 	struct ll_timing_running longest = {0};
 	for (struct ll_flow_context *context = flow->contexts; context; context = context->next) {
@@ -20,7 +20,7 @@ static struct ll_timing_running longest(struct ll_flow *flow, uint64_t now_ns)
 	return longest;
 }
 
-/* What others' slices took of the card meanwhile was not theirs. */
+/* Leaves out the time that other programs' slices took meanwhile. */
 static uint64_t own_ns(struct ll_flow *flow, uint64_t ns, uint64_t now_ns)
 {
 	uint64_t since_ns = now_ns - ns;
@@ -32,8 +32,8 @@ static uint64_t own_ns(struct ll_flow *flow, uint64_t ns, uint64_t now_ns)
 	return ns > others_ns ? ns - others_ns : 0;
 }
 
-/* Written when it changes: once a second. */
-static void note(struct ll_flow *flow, const char *text)
+/* Writes the claim's note if it has changed. A long kernel's note changes once a second. */
+static void set_note(struct ll_flow *flow, const char *text)
 {
 	if (strcmp(flow->note, text) == 0)
 		return;
@@ -41,7 +41,7 @@ static void note(struct ll_flow *flow, const char *text)
 	ll_port_set_note(flow->claim, text);
 }
 
-static void tell(struct ll_flow *flow, const struct ll_timing_running *running)
+static void note_long_kernel(struct ll_flow *flow, const struct ll_timing_running *running)
 {
 	char text[sizeof flow->note];
 	unsigned long long seconds = running->ns / LL_NS_PER_S;
@@ -49,10 +49,10 @@ static void tell(struct ll_flow *flow, const struct ll_timing_running *running)
 		snprintf(text, sizeof text, "%u launches run for %llu s", (unsigned)running->launches, seconds);
 	else
 		snprintf(text, sizeof text, "kernel runs for %llu s", seconds);
-	note(flow, text);
+	set_note(flow, text);
 }
 
-/* The first process of a PID namespace is not ended by a signal of its own, but by its exit. */
+/* A signal of its own does not end the first process of a PID namespace, but its exit does. */
 static void end_program(void)
 {
 	kill(getpid(), SIGKILL);
@@ -62,20 +62,20 @@ static void end_program(void)
 void ll_watch_kernels(struct ll_flow *flow, uint64_t now_ns)
 {
 	if (flow->is_blind) {
-		note(flow, "its work cannot be timed");
+		set_note(flow, "its work cannot be timed");
 		return;
 	}
 	struct ll_timing_running running = {0};
 	if (flow->max_kernel_ns)
-		running = longest(flow, now_ns);
+		running = find_longest(flow, now_ns);
 	if (running.ns)
 		running.ns = own_ns(flow, running.ns, now_ns);
 	if (running.ns <= flow->max_kernel_ns) {
-		note(flow, "");
+		set_note(flow, "");
 		return;
 	}
-	tell(flow, &running);
-	/* Several launches are as long as they are many: then the longest is surely over the limit. */
+	note_long_kernel(flow, &running);
+	/* Of several launches the longest lasts at least their mean. So it is over the limit if the mean is. */
 	if (flow->kills_at_max_kernel && running.ns / running.launches > flow->max_kernel_ns)
 		end_program();
 }

@@ -4,94 +4,94 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "shim/time/advance.h"
+#include "shim/time/prepaid.h"
 
 #define STREAM(number) ((struct ll_cu_stream *)(uintptr_t)(0x1000 * (number)))
 #define CONTEXT(number) ((const struct ll_cu_context *)(uintptr_t)(0x100 * (number)))
 
-static const struct ll_advance_kind what = {CONTEXT(1), {.handle = STREAM(1)}, 7};
+static const struct ll_prepaid_kind what = {CONTEXT(1), {.handle = STREAM(1)}, 7};
 
 static void test_only_as_many_as_were_given(void **state)
 {
 	(void)state;
-	struct ll_advance advance = {0};
-	assert_false(ll_advance_use(&advance, &what));
-	ll_advance_give(&advance, &what, 3);
+	struct ll_prepaid prepaid = {0};
+	assert_false(ll_prepaid_use(&prepaid, &what));
+	ll_prepaid_give(&prepaid, &what, 3);
 	for (int i = 0; i < 3; i++)
-		assert_true(ll_advance_use(&advance, &what));
-	assert_false(ll_advance_use(&advance, &what));
-	assert_int_equal(ll_advance_take_back(&advance), 0);
+		assert_true(ll_prepaid_use(&prepaid, &what));
+	assert_false(ll_prepaid_use(&prepaid, &what));
+	assert_int_equal(ll_prepaid_take_back(&prepaid), 0);
 }
 
 static void test_what_is_taken_back_is_gone(void **state)
 {
 	(void)state;
-	struct ll_advance advance = {0};
-	ll_advance_give(&advance, &what, LL_ADVANCE_MOST);
-	assert_true(ll_advance_use(&advance, &what));
-	assert_int_equal(ll_advance_take_back(&advance), LL_ADVANCE_MOST - 1);
-	assert_false(ll_advance_use(&advance, &what));
-	assert_int_equal(ll_advance_take_back(&advance), 0);
-	ll_advance_give(&advance, &what, 1);
-	assert_true(ll_advance_use(&advance, &what));
-	assert_false(ll_advance_use(&advance, &what));
+	struct ll_prepaid prepaid = {0};
+	ll_prepaid_give(&prepaid, &what, LL_PREPAID_MOST);
+	assert_true(ll_prepaid_use(&prepaid, &what));
+	assert_int_equal(ll_prepaid_take_back(&prepaid), LL_PREPAID_MOST - 1);
+	assert_false(ll_prepaid_use(&prepaid, &what));
+	assert_int_equal(ll_prepaid_take_back(&prepaid), 0);
+	ll_prepaid_give(&prepaid, &what, 1);
+	assert_true(ll_prepaid_use(&prepaid, &what));
+	assert_false(ll_prepaid_use(&prepaid, &what));
 }
 
 static void test_only_launches_of_that_kind(void **state)
 {
 	(void)state;
-	struct ll_advance advance = {0}, other_flow = {0};
-	struct ll_advance_kind other[4] = {what, what, what, what};
+	struct ll_prepaid prepaid = {0}, other_flow = {0};
+	struct ll_prepaid_kind other[4] = {what, what, what, what};
 	other[0].kind = 8;
 	other[1].context = CONTEXT(2);
 	other[2].stream.handle = STREAM(2);
 	other[3].stream.thread = 1;
-	ll_advance_give(&advance, &what, 1);
+	ll_prepaid_give(&prepaid, &what, 1);
 	for (int i = 0; i < 4; i++)
-		assert_false(ll_advance_use(&advance, &other[i]));
-	assert_false(ll_advance_use(&other_flow, &what));
-	assert_true(ll_advance_use(&advance, &what));
+		assert_false(ll_prepaid_use(&prepaid, &other[i]));
+	assert_false(ll_prepaid_use(&other_flow, &what));
+	assert_true(ll_prepaid_use(&prepaid, &what));
 }
 
-static void *use_of_another_thread(void *advance)
+static void *use_of_another_thread(void *prepaid)
 {
-	return ll_advance_use(advance, &what) ? advance : NULL;
+	return ll_prepaid_use(prepaid, &what) ? prepaid : NULL;
 }
 
 static void test_only_by_the_thread_that_asked(void **state)
 {
 	(void)state;
-	struct ll_advance advance = {0};
+	struct ll_prepaid prepaid = {0};
 	pthread_t thread;
 	void *used;
-	ll_advance_give(&advance, &what, 1);
-	assert_int_equal(pthread_create(&thread, NULL, use_of_another_thread, &advance), 0);
+	ll_prepaid_give(&prepaid, &what, 1);
+	assert_int_equal(pthread_create(&thread, NULL, use_of_another_thread, &prepaid), 0);
 	assert_int_equal(pthread_join(thread, &used), 0);
 	assert_null(used);
-	assert_true(ll_advance_use(&advance, &what));
+	assert_true(ll_prepaid_use(&prepaid, &what));
 }
 
 static void test_a_launch_is_like_the_last_one_if_all_of_it_is(void **state)
 {
 	(void)state;
-	struct ll_advance advance = {0};
-	struct ll_advance_kind other = what;
-	assert_false(ll_advance_is_like_last(&advance, &what));
-	assert_true(ll_advance_is_like_last(&advance, &what));
+	struct ll_prepaid prepaid = {0};
+	struct ll_prepaid_kind other = what;
+	assert_false(ll_prepaid_is_like_last(&prepaid, &what));
+	assert_true(ll_prepaid_is_like_last(&prepaid, &what));
 	other.kind++;
-	assert_false(ll_advance_is_like_last(&advance, &other));
-	assert_false(ll_advance_is_like_last(&advance, &what));
-	assert_true(ll_advance_is_like_last(&advance, &what));
+	assert_false(ll_prepaid_is_like_last(&prepaid, &other));
+	assert_false(ll_prepaid_is_like_last(&prepaid, &what));
+	assert_true(ll_prepaid_is_like_last(&prepaid, &what));
 	other = what;
 	other.stream.thread++;
-	assert_false(ll_advance_is_like_last(&advance, &other));
+	assert_false(ll_prepaid_is_like_last(&prepaid, &other));
 }
 
 /* As a flow does: whoever has the lock takes back what is left first, and adds to what it counts. */
 enum { ROUNDS = 20000, THREADS = 3 };
 
 static struct {
-	struct ll_advance advance;
+	struct ll_prepaid prepaid;
 	pthread_mutex_t lock;
 	uint64_t counted;
 	_Atomic uint64_t launched;
@@ -99,19 +99,19 @@ static struct {
 
 static void take_back(void)
 {
-	flow.counted -= ll_advance_take_back(&flow.advance);
+	flow.counted -= ll_prepaid_take_back(&flow.prepaid);
 }
 
 static void *launch_many(void *kind)
 {
-	struct ll_advance_kind own = what;
+	struct ll_prepaid_kind own = what;
 	own.kind = (uintptr_t)kind;
 	for (int i = 0; i < ROUNDS; i++) {
-		if (!ll_advance_use(&flow.advance, &own)) {
+		if (!ll_prepaid_use(&flow.prepaid, &own)) {
 			pthread_mutex_lock(&flow.lock);
 			take_back();
-			ll_advance_give(&flow.advance, &own, LL_ADVANCE_MOST);
-			flow.counted += 1 + LL_ADVANCE_MOST;
+			ll_prepaid_give(&flow.prepaid, &own, LL_PREPAID_MOST);
+			flow.counted += 1 + LL_PREPAID_MOST;
 			pthread_mutex_unlock(&flow.lock);
 		}
 		atomic_fetch_add(&flow.launched, 1);

@@ -1,0 +1,180 @@
+/* What a flow learns of other tenants and of its tenant's other cards, and what it tells them. */
+#include "base/clock.h"
+#include "control/turns.h"
+#include "ledger/port.h"
+#include "shim/time/flow_state.h"
+#include "shim/time/waits.h"
+
+/* ---- the tenant's other cards ---- */
+
+/* Work on another card may wait for a launch here, as the kernels of one collective operation do. It is taken to wait
+ * if it goes on for so long after the work here was seen to have ended. */
+#define AWAITED_NS (50 * LL_NS_PER_US)
+
+void ll_flow_follow(struct ll_flow *flow, const struct ll_ledger *first, uint64_t tenant_id)
+{
+	pthread_mutex_lock(&flow->lock.mutex);
+	flow->tenant_id = tenant_id;
+	flow->first = first;
+	pthread_mutex_unlock(&flow->lock.mutex);
+}
+
+/* On its first card the tenant may be about to give its turn away, or another tenant that works here too may have the
+ * turn. Then no launch goes here, except those that another card waits for. */
+static void obey_first_card(struct ll_flow *flow)
+{
+	if (!ll_gang_closes(&flow->gang))
+		return;
+	flow->look.may_launch = flow->look.is_alone = false;
+	flow->look.awaited = flow->gang.work;
+}
+
+/* Each time the card has no launches of this program left, as many may go as another card waits for. They may go out of
+ * turn: the kernel that waits for them on the other card spins until they come. */
+static void note_awaited(struct ll_flow *flow, bool is_idle, uint64_t now_ns)
+{
+	const struct ll_gang_work *work = &flow->look.awaited;
+	if (flow->look.may_launch || !ll_port_is_fresh(work->seen_ns, now_ns))
+		flow->awaited = 0;
+	else if (is_idle && work->seen_ns > flow->idle_since_ns + AWAITED_NS)
+		flow->awaited = work->launches;
+}
+
+void ll_flow_look(struct ll_flow *flow, uint64_t now_ns, bool is_idle)
+{
+	if (flow->is_wanting && flow->first)
+		ll_port_look_first(flow->claim, flow->first, flow->tenant_id, flow->turn.queued_launches, now_ns,
+				   &flow->gang);
+	else
+		flow->gang = (struct ll_gang){0};
+	flow->turn.is_led = flow->gang.is_led;
+	ll_port_look(flow->claim, &flow->turn, now_ns, flow->queued.ns, &flow->look);
+	obey_first_card(flow);
+	note_awaited(flow, is_idle, now_ns);
+}
+
+bool ll_flow_passes_awaited(struct ll_flow *flow)
+{
+	if (!flow->awaited || flow->is_in_debt)
+		return false;
+	flow->awaited--;
+	return true;
+}
+
+/* ---- tenants that share this card by time slices ---- */
+
+/* Launches that may pass an open gate without a timing event. While programs share by slices the bounds are smaller:
+ * few enough for a sample, and enough because a timing event costs a program with many small kernels some percent. */
+enum { OPEN_MOST = 1000, SLICED_LEAST = 8, SLICED_MOST = 512 };
+
+/* A program that pauses now and then is not seen for a moment. Until this time has passed it still counts as sharing.
+ */
+#define SLICED_NS (100 * LL_NS_PER_MS)
+
+void ll_flow_tell_others(struct ll_flow *flow, uint64_t now_ns)
+{
+	if (flow->look.is_sliced) {
+		flow->sliced_by = flow->look.sharing;
+		flow->sliced_ns = now_ns;
+	}
+	unsigned sliced_by = now_ns - flow->sliced_ns < SLICED_NS ? flow->sliced_by : 0;
+	for (struct ll_flow_context *context = flow->contexts; context; context = context->next)
+		ll_timing_set_shared(context->timing, flow->look.sharing > 0, sliced_by);
+}
+
+/* A program may repeat the same sequence of launches. With a limit that varies, each launch of the sequence is timed at
+ * some time. */
+static uint64_t jitter_count(struct ll_flow *flow, uint64_t launches)
+{
+	flow->dice = flow->dice * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (launches + 1) / 2 + (flow->dice >> 32) % launches;
+}
+
+void ll_flow_set_open_limit(struct ll_flow *flow, const struct ll_timing *timing)
+{
+	bool is_sliced = flow->look.is_sliced;
+	uint64_t least = is_sliced ? SLICED_LEAST : 1, most = is_sliced ? SLICED_MOST : OPEN_MOST;
+	uint64_t mean_ns = ll_timing_mean_ns(timing), unknown = is_sliced ? most : least;
+	uint64_t limit = mean_ns ? LL_FLOW_OPEN_NS / mean_ns : unknown;
+	limit = limit > most ? most : limit < least ? least : limit;
+	atomic_store_explicit(&flow->count->limit, is_sliced ? jitter_count(flow, limit) : limit, memory_order_relaxed);
+}
+
+/* ---- the pace: whether the program launches ahead of the card, or waits for each kernel ---- */
+
+/* A pace is computed from at least so many launches, in at least so long a time. */
+enum { ENOUGH_LAUNCHES = 32 };
+#define WINDOW_NS (10 * LL_NS_PER_MS)
+
+/* If a tenant's cards worked at the same time within this window, it needs its turns on all cards together
+ * (ledger/gang.h). */
+#define TOGETHER_NS (1 * LL_NS_PER_S)
+
+void ll_flow_note_launches(struct ll_flow *flow, uint64_t launches)
+{
+	uint64_t before = atomic_load_explicit(&flow->pace.launches, memory_order_relaxed);
+	atomic_store_explicit(&flow->pace.launches, before + launches, memory_order_relaxed);
+}
+
+static bool is_recent(uint64_t at_ns, uint64_t now_ns)
+{
+	return at_ns && now_ns < at_ns + TOGETHER_NS;
+}
+
+/* Kernels of the tenant on another card may wait for kernels here. */
+static bool works_on_other_cards(const struct ll_flow *flow, uint64_t now_ns)
+{
+	return is_recent(flow->look.awaited.seen_ns, now_ns) || is_recent(flow->gang.work.seen_ns, now_ns) ||
+	       flow->gang.is_led;
+}
+
+/* Returns the mean GPU time of a launch, of the context with the longest ones; 0: not known. */
+static uint64_t mean_ns(const struct ll_flow *flow)
+{
+	uint64_t most_ns = 0;
+	for (const struct ll_flow_context *context = flow->contexts; context; context = context->next) {
+		uint64_t context_ns = ll_timing_mean_ns(context->timing);
+		most_ns = context_ns > most_ns ? context_ns : most_ns;
+	}
+	return most_ns;
+}
+
+static enum ll_pace pace_of(const struct ll_flow *flow, const struct ll_turns_pace *facts, uint64_t now_ns)
+{
+	if (works_on_other_cards(flow, now_ns))
+		return LL_PACE_UNKNOWN;
+	return ll_turns_waits_for_each(facts) ? LL_PACE_WAITS : LL_PACE_AHEAD;
+}
+
+static void note_work(struct ll_flow *flow, uint64_t now_ns)
+{
+	struct ll_flow_pace *pace = &flow->pace;
+	uint64_t ns = flow->queued.launches && pace->seen_ns ? now_ns - pace->seen_ns : 0;
+	pace->work_ns += ns;
+	pace->shared_ns += flow->look.sharing ? ns : 0;
+	pace->seen_ns = now_ns;
+}
+
+void ll_flow_tell_pace(struct ll_flow *flow, uint64_t now_ns)
+{
+	struct ll_flow_pace *pace = &flow->pace;
+	note_work(flow, now_ns);
+	uint64_t launches = atomic_load_explicit(&pace->launches, memory_order_relaxed);
+	if (launches < ENOUGH_LAUNCHES || now_ns - pace->since_ns < WINDOW_NS)
+		return;
+	struct ll_waits waits = ll_waits_take();
+	/* While others share the card, a launch's time contains their slices. */
+	if (pace->shared_ns < pace->work_ns / 2)
+		pace->launch_ns = mean_ns(flow);
+	struct ll_turns_pace facts = {.launches = launches,
+				      .waits = waits.count - pace->waits_before,
+				      .launch_ns = pace->launch_ns,
+				      .shortest_round_ns = waits.shortest_ns};
+	enum ll_pace told = pace_of(flow, &facts, now_ns);
+	ll_port_set_pace(flow->claim, told);
+	pace->is_ahead = told == LL_PACE_AHEAD;
+	atomic_store_explicit(&pace->launches, 0, memory_order_relaxed);
+	pace->waits_before = waits.count;
+	pace->since_ns = now_ns;
+	pace->work_ns = pace->shared_ns = 0;
+}

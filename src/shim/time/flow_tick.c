@@ -1,0 +1,369 @@
+/* One look of a flow at its card: what has ended, whose turn it is, and when the next look is due. */
+#include "base/clock.h"
+#include "ledger/port.h"
+#include "shim/interpose/real.h"
+#include "shim/time/flow_state.h"
+
+/* A tick's findings serve the launches that follow for FRESH_NS while another tenant waits for the card. While none
+ * does, they serve until the agent is LATE_NS late with its next look. */
+#define FRESH_NS (100 * LL_NS_PER_US)
+#define LATE_NS (1 * LL_NS_PER_MS)
+#define STALL_NS (50 * LL_NS_PER_MS)
+#define CALM_NS (LL_FLOW_QUEUE_NS / 2)    /* while nobody else wants the card */
+#define OPEN_NS (5 * LL_NS_PER_MS)        /* behind an open gate: a newcomer wakes this program */
+#define FAR_NS (4 * LL_NS_PER_MS)         /* at most, if the cap's account is full enough */
+#define EVENT_EACH_NS (10 * LL_NS_PER_MS) /* an open gate asks for at least one timing event in each */
+/* After a kernel no timing event is recorded for so long. A program that waits for each kernel launches again
+ * meanwhile, and is not held up. */
+#define PATIENCE_NS (150 * LL_NS_PER_US)
+#define ASLEEP_NS (1000 * LL_NS_PER_MS)
+/* Each look costs some 11 us of a processor. All tenants together must not take more than 5 % of one. */
+#define WATCH_WAITS_NS (300 * LL_NS_PER_US)
+#define WATCH_LEAST_NS (200 * LL_NS_PER_US)
+#define WATCH_MOST_NS (400 * LL_NS_PER_US)
+/* A program that synchronises after each kernel is idle for some tens of µs. It keeps the card through such a pause. */
+#define GRACE_NS (200 * LL_NS_PER_US)
+/* After a debt launches wait until the account holds this much. With less, single kernels would run between two waits,
+ * and each would cost a timing event. */
+#define IN_HAND_NS ((int64_t)LL_NS_PER_MS)
+
+/* Takes back prepaid launches that did not come. To be called before anything else is done with the timing. */
+static void take_back_prepaid(struct ll_flow *flow)
+{
+	const struct ll_prepaid_kind *what = &flow->prepaid.what;
+	uint32_t left = ll_prepaid_take_back(&flow->prepaid);
+	struct ll_flow_context *known = left ? ll_flow_find_context(flow, what->context) : NULL;
+	if (!known)
+		return;
+	ll_timing_uncount(known->timing, what->stream, what->kind, left);
+	flow->queued = ll_timing_queued(known->timing);
+}
+
+void ll_flow_lock(struct ll_flow *flow)
+{
+	pthread_mutex_lock(&flow->lock.mutex);
+	take_back_prepaid(flow);
+}
+
+struct progress {
+	struct ll_timing_queue queued;
+	bool is_idle;
+	bool has_work; /* the card has work, as far as is known at once */
+	bool is_free;  /* some of the work is not held back by a gate on the card */
+};
+
+/* Time between two looks, and between two timing events, while nobody else wants the card. What a cap's account holds
+ * lasts at least as long. */
+static uint64_t calm_ns(const struct ll_flow *flow)
+{
+	int64_t half_ns = flow->look.tokens_ns / 2;
+	bool is_capped = flow->look.tokens_most_ns != INT64_MAX;
+	if (!is_capped || flow->look.priority == LL_PRIORITY_LOW || half_ns < (int64_t)CALM_NS)
+		return CALM_NS;
+	return half_ns < (int64_t)FAR_NS ? (uint64_t)half_ns : FAR_NS;
+}
+
+/* Work per timing event. While nobody waits for the queue to empty, work may be charged later, with fewer timing
+ * events. */
+static uint64_t batch_ns(const struct ll_flow *flow)
+{
+	if (flow->look.priority == LL_PRIORITY_LOW)
+		return LL_TIMING_EVERY_NS;
+	if (flow->look.is_by_visits)
+		return LL_TIMING_EVERY_NS;
+	return flow->look.waiting_claims ? LL_FLOW_BATCH_TURNS_NS : calm_ns(flow);
+}
+
+static struct progress harvest_contexts(struct ll_flow *flow, uint64_t now_ns)
+{
+	struct progress progress = {.is_idle = flow->launching == 0};
+	flow->is_blind = false;
+	for (struct ll_flow_context *context = flow->contexts; context; context = context->next) {
+		ll_timing_harvest(context->timing);
+		if (!flow->look.is_by_visits)
+			ll_timing_forget_waits(context->timing);
+		ll_timing_set_every(context->timing, batch_ns(flow));
+		ll_timing_set_patience(context->timing, flow->look.is_by_visits ? PATIENCE_NS : 0);
+		ll_timing_set_watched(context->timing, flow->max_kernel_ns);
+		flow->is_blind |= ll_timing_is_blind(context->timing);
+		if (!ll_timing_is_idle(context->timing)) {
+			progress.is_idle = false;
+			progress.has_work |= ll_timing_has_work(context->timing, now_ns);
+			progress.is_free |= flow->look.is_by_visits && ll_timing_is_let_through(context->timing);
+			struct ll_timing_queue queued = ll_timing_queued(context->timing);
+			progress.queued.ns += queued.ns;
+			progress.queued.launches += queued.launches;
+		}
+	}
+	return progress;
+}
+
+/* All work waits on the card, so nothing has changed. A program that was idle when its visit ended is idle until it
+ * launches. */
+static struct progress progress_of_held(const struct ll_flow *flow)
+{
+	bool is_idle = flow->turn.paused_since_ns && flow->idle_since_ns && !flow->launching;
+	return (struct progress){.queued = flow->queued, .is_idle = is_idle, .has_work = !is_idle};
+}
+
+void ll_flow_note_untimed(struct ll_flow *flow)
+{
+	uint64_t launches = atomic_exchange_explicit(&flow->count->launches, 0, memory_order_relaxed);
+	struct ll_flow_context *context = launches ? ll_flow_get_context(flow, flow->last_context) : NULL;
+	ll_flow_note_launches(flow, launches);
+	if (context)
+		ll_timing_add_untimed(context->timing, flow->last_stream, (uint32_t)launches);
+}
+
+bool ll_flow_is_card_gate_shut(const struct ll_flow *flow)
+{
+	const _Atomic uint32_t *word = ll_port_card_word(flow->claim);
+	return word && !(atomic_load_explicit(word, memory_order_relaxed) & LL_VISIT_WORD_OPEN);
+}
+
+bool ll_flow_is_held_back(const struct ll_flow *flow)
+{
+	return flow->look.is_by_visits && !flow->turn.is_lingering && ll_flow_is_card_gate_shut(flow);
+}
+
+static void close_tails_of(const struct ll_flow_context *context, bool at_once)
+{
+	struct ll_cu_context *before;
+	if (ll_real()->cuCtxPushCurrent_v2(context->handle) != LL_CUDA_SUCCESS)
+		return;
+	ll_timing_close_tails(context->timing, at_once);
+	ll_real()->cuCtxPopCurrent_v2(&before);
+}
+
+/*
+ * The work before a tail may have just ended. A timing event that is recorded while the tail runs tells how long the
+ * tail is. Behind an open gate nobody needs to know this, and a timing event would hold up the thread that launches. So
+ * none is recorded there until the gate asks for one.
+ */
+void ll_flow_close_tails(struct ll_flow *flow)
+{
+	take_back_prepaid(flow);
+	if (ll_flow_is_held_back(flow))
+		return;
+	bool is_open = atomic_load_explicit(ll_port_gate(flow->claim), memory_order_relaxed) == LL_GATE_OPEN;
+	if (!is_open)
+		ll_flow_note_untimed(flow);
+	bool may_record = !is_open && !ll_captures_go_on(&flow->captures);
+	bool at_once =
+	    flow->turn.ending_since_ns || ll_gang_closes(&flow->gang); /* other tenants wait for the end of this work */
+	LL_FLOW_EACH_USED (flow, context) {
+		if (may_record)
+			ll_timing_harvest(context->timing);
+		if (may_record && ll_timing_has_tails(context->timing, at_once))
+			close_tails_of(context, at_once);
+		ll_timing_leave_tails(context->timing);
+	}
+}
+
+/* If the account of a small cap never holds IN_HAND_NS, half of what it holds at most is enough. */
+static int64_t in_hand_ns(const struct ll_flow *flow)
+{
+	int64_t half_ns = flow->look.tokens_most_ns / 2;
+	return half_ns < IN_HAND_NS ? half_ns : IN_HAND_NS;
+}
+
+static void note_debt(struct ll_flow *flow)
+{
+	if (flow->look.tokens_ns <= 0)
+		flow->is_in_debt = true;
+	else if (flow->look.tokens_ns >= in_hand_ns(flow))
+		flow->is_in_debt = false;
+}
+
+/* How long the claim goes on wanting an idle card. Work on another card of the tenant may wait for the next launch
+ * here. If this card was given away, that work would spin alone. */
+static uint64_t grace_ns(const struct ll_flow *flow, uint64_t now_ns)
+{
+	if (!flow->look.waiting_claims)
+		return CALM_NS;
+	return ll_port_is_fresh(flow->look.awaited.seen_ns, now_ns) ? LL_GANG_PAUSE_NS : GRACE_NS;
+}
+
+/* Whether the claim shall stop wanting the card. */
+static bool shall_rest(const struct ll_flow *flow, uint64_t now_ns)
+{
+	if (!flow->idle_since_ns)
+		return false;
+	if (flow->is_in_debt)
+		return true;
+	if (flow->waiting)
+		return false;
+	uint64_t idle_ns = now_ns - flow->idle_since_ns;
+	return idle_ns >= grace_ns(flow, now_ns);
+}
+
+/* Opens, shuts and checks the gate. If an open gate was not passed since it last asked for a timing event, the program
+ * has stopped launching. */
+static void tend_open_gate(struct ll_flow *flow, uint64_t now_ns)
+{
+	uint32_t gate = atomic_load(ll_port_gate(flow->claim));
+	if (gate != LL_GATE_SHUT && !flow->look.is_alone) { /* for instance because a cap was set */
+		ll_port_shut_gate(flow->claim);
+		ll_flow_note_untimed(flow);
+	} else if (gate == LL_GATE_OPEN && now_ns - flow->recorded_ns >= EVENT_EACH_NS) {
+		flow->recorded_ns = now_ns;
+		ll_port_open_gate(flow->claim, LL_GATE_TIMED, now_ns);
+	} else if (gate == LL_GATE_TIMED && now_ns - flow->recorded_ns >= EVENT_EACH_NS && flow->idle_since_ns) {
+		ll_port_rest(flow->claim, now_ns);
+		flow->is_wanting = false;
+	} else if (gate == LL_GATE_SHUT && flow->look.is_alone && flow->is_wanting && !flow->is_blind &&
+		   !flow->max_kernel_ns) { /* no timing event follows a launch that passes an open gate */
+		flow->recorded_ns = now_ns;
+		ll_port_open_gate(flow->claim, LL_GATE_OPEN, now_ns);
+	}
+}
+
+/* Time until the agent looks again for the end of its visit. A program that launches ahead has work at least until half
+ * of its queue is done. A program that waits for each kernel keeps its visit until it has had no work for the grace of
+ * control/visits.h. From the end of the work until this look the card stands idle. */
+static uint64_t watch_ns(const struct ll_flow *flow)
+{
+	uint64_t half_ns = flow->queued.ns / 2;
+	if (flow->waiting || flow->turn.ending_since_ns)
+		return LL_FLOW_POLL_NS;
+	if (!flow->pace.is_ahead)
+		return WATCH_WAITS_NS;
+	return half_ns < WATCH_LEAST_NS ? WATCH_LEAST_NS : half_ns > WATCH_MOST_NS ? WATCH_MOST_NS : half_ns;
+}
+
+static uint64_t next_tick_ns(const struct ll_flow *flow, uint64_t now_ns)
+{
+	if (flow->is_blind)
+		return now_ns + LATE_NS;
+	if (!flow->is_wanting)
+		return now_ns + ASLEEP_NS;
+	if (flow->look.is_by_visits && !flow->look.is_holder)
+		return now_ns + (flow->turn.is_lingering ? LATE_NS : LL_FLOW_HELD_NS);
+	if (flow->look.waiting_claims && flow->look.is_by_visits)
+		return now_ns + watch_ns(flow);
+	if (flow->look.waiting_claims || flow->waiting)
+		return now_ns + LL_FLOW_POLL_NS;
+	bool is_open = atomic_load_explicit(ll_port_gate(flow->claim), memory_order_relaxed) != LL_GATE_SHUT;
+	return now_ns + (is_open ? OPEN_NS : calm_ns(flow));
+}
+
+/* The bound on queued work. It is at least two batches, because all of the open batch counts as queued. */
+static uint64_t most_queued_ns(const struct ll_flow *flow)
+{
+	return flow->look.waiting_claims ? LL_FLOW_QUEUE_NS : 2 * calm_ns(flow);
+}
+
+/*
+ * Behind a long kernel one more may be queued, as far as the account can pay for the first. Otherwise the card would
+ * wait for the host after each kernel.
+ */
+static bool may_queue(const struct ll_flow *flow)
+{
+	if (flow->look.priority == LL_PRIORITY_LOW)
+		return flow->queued.ns < LL_FLOW_QUEUE_LOW_NS;
+	bool may_follow = flow->queued.launches < 2 && flow->look.tokens_ns > (int64_t)flow->queued.ns;
+	return flow->queued.ns < most_queued_ns(flow) || may_follow;
+}
+
+/* How long the uncharged work has run. Work that came to an idle card has not run for longer than since then. */
+static uint64_t running_ns(struct ll_flow *flow, bool is_idle, uint64_t now_ns)
+{
+	if (flow->is_blind) /* the agent charges (tend_blind) */
+		return 0;
+	if (is_idle || flow->idle_since_ns) {
+		flow->charged_ns = now_ns;
+		return 0;
+	}
+	return ll_slices_own_ns(&flow->slices, flow->charged_ns, now_ns);
+}
+
+/* Launches on the card, for the ledger: at least one while there is any work. */
+static uint32_t launches_of(const struct progress *progress)
+{
+	uint64_t launches = progress->queued.launches < UINT32_MAX ? progress->queued.launches : UINT32_MAX;
+	return launches || progress->is_idle ? (uint32_t)launches : 1;
+}
+
+/* Notes since when the program has had no work on the card. The last launches of a program that launches ahead are not
+ * timed at once: more would come before the timing event. */
+static void note_dry(struct ll_flow *flow, const struct progress *progress, uint64_t now_ns)
+{
+	bool is_dry = flow->pace.is_ahead ? !progress->has_work && !flow->waiting : progress->is_idle;
+	if (!is_dry)
+		flow->turn.dry_since_ns = 0;
+	else if (!flow->turn.dry_since_ns) /* the last work was launched so long ago, or is known to have ended */
+		flow->turn.dry_since_ns = now_ns - (flow->pace.is_ahead ? 0 : PATIENCE_NS);
+}
+
+uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns)
+{
+	take_back_prepaid(flow);
+	struct progress progress = ll_flow_is_held_back(flow) ? progress_of_held(flow) : harvest_contexts(flow, now_ns);
+	bool is_open = atomic_load_explicit(ll_port_gate(flow->claim), memory_order_relaxed) != LL_GATE_SHUT;
+	flow->ticked_ns = now_ns;
+	flow->queued = progress.queued;
+	if (may_queue(flow))
+		flow->progress_ns = now_ns;
+	flow->turn.running_ns = running_ns(flow, progress.is_idle, now_ns);
+	if (!progress.is_idle)
+		flow->idle_since_ns = 0;
+	else if (!flow->idle_since_ns)
+		flow->idle_since_ns = now_ns;
+	flow->turn.queued_launches = launches_of(&progress);
+	ll_flow_tell_pace(flow, now_ns);
+	note_dry(flow, &progress, now_ns);
+	flow->turn.is_lingering = progress.is_free;
+	if (flow->is_wanting) /* said again, because a damaged ledger may have lost it */
+		ll_port_want(flow->claim, now_ns);
+	ll_flow_look(flow, now_ns, progress.is_idle);
+	ll_flow_tell_others(flow, now_ns);
+	ll_flow_charge_visit(flow, now_ns);
+	ll_slices_note(&flow->slices, now_ns, flow->look.sharing);
+	note_debt(flow);
+	if (flow->is_wanting && !is_open && shall_rest(flow, now_ns)) {
+		ll_port_rest(flow->claim, now_ns);
+		flow->is_wanting = false;
+	}
+	tend_open_gate(flow, now_ns);
+	return next_tick_ns(flow, now_ns);
+}
+
+bool ll_flow_may_go(const struct ll_flow *flow)
+{
+	return flow->look.may_launch && !flow->is_in_debt && may_queue(flow);
+}
+
+bool ll_flow_passes_stalled_queue(struct ll_flow *flow, uint64_t now_ns)
+{
+	uint64_t stalled_ns = STALL_NS + 2 * flow->queued.ns;
+	if (!flow->look.may_launch || flow->is_in_debt || now_ns < flow->progress_ns + stalled_ns)
+		return false;
+	flow->progress_ns = now_ns;
+	return true;
+}
+
+/* Says it each time, because a damaged ledger may have lost it. */
+void ll_flow_want(struct ll_flow *flow, uint64_t now_ns)
+{
+	if (flow->is_in_debt)
+		return;
+	ll_port_want(flow->claim, now_ns);
+	if (!flow->is_wanting)
+		ll_port_wake(flow->claim);
+	flow->is_wanting = true;
+}
+
+uint64_t ll_flow_sleep_until_ns(const struct ll_flow *flow, uint64_t now_ns)
+{
+	if (!flow->is_in_debt)
+		return now_ns + LL_FLOW_POLL_NS;
+	uint64_t wait_ns = (uint64_t)in_hand_ns(flow) - (uint64_t)flow->look.tokens_ns; /* at a cap of 100 % */
+	return now_ns + (wait_ns < CALM_NS ? wait_ns : CALM_NS);
+}
+
+bool ll_flow_is_in_turn(const struct ll_flow *flow, uint64_t now_ns)
+{
+	uint64_t fresh_ns = flow->look.waiting_claims ? FRESH_NS : calm_ns(flow) + LATE_NS;
+	return flow->is_wanting && now_ns - flow->ticked_ns < fresh_ns && ll_flow_may_go(flow) &&
+	       ll_port_is_in_turn(flow->claim);
+}
