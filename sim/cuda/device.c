@@ -10,6 +10,8 @@
 #include "abi/nvml.h"
 #include "card/engine.h"
 #include "cuda/enter.h"
+#include "cuda/local/context.h"
+#include "cuda/local/current.h"
 #include "cuda/local/mps.h"
 
 static const struct sim_card *card_of(ll_cu_device device)

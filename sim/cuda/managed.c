@@ -116,7 +116,7 @@ static ll_cu_result check_batch(const struct batch *batch, unsigned long long fl
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	sim_cuda_lock();
 	for (size_t i = 0; i < batch->count && !status; i++) {
-		if (!batch->bytes[i] || !find_managed(batch->addresses[i], batch->bytes[i]))
+		if (!batch->bytes[i] || !sim_managed_find(batch->addresses[i], batch->bytes[i]))
 			status = LL_CUDA_ERROR_INVALID_VALUE;
 	}
 	sim_cuda_unlock();
@@ -133,7 +133,7 @@ static ll_cu_result prefetch_batch(const struct batch *batch, unsigned long long
 		if (location + 1 < batch->location_count && batch->first_of[location + 1] == i)
 			location++;
 		bool to_card = batch->locations[location].type == LL_CU_MEM_LOCATION_TYPE_DEVICE;
-		status = prefetch(batch->addresses[i], batch->bytes[i], to_card, stream);
+		status = prefetch_memory(batch->addresses[i], batch->bytes[i], to_card, stream);
 	}
 	return status;
 }
