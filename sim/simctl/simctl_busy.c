@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "abi/cuda.h"
+#include "abi/cuda_memory.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/parse.h"

@@ -19,6 +19,7 @@
 #include <stdbool.h>
 
 #include "abi/cuda.h"
+#include "abi/cuda_memory.h"
 #include "abi/nvml.h"
 #include "base/err.h"
 

@@ -60,6 +60,9 @@ void ll_port_succeed(struct ll_claim *claim, struct ll_claim *lost);
 /* Says "still here", about once a second. -ESTALE: the claim was cleared; take another. -ECHILD in a forked child. */
 int ll_port_beat(struct ll_claim *claim, uint64_t now_ns);
 
+/* The number in "0/17". */
+unsigned ll_port_index(const struct ll_claim *claim);
+
 /* One phrase for people, cut at 63 bytes. */
 void ll_port_set_note(struct ll_claim *claim, const char *note);
 

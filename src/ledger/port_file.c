@@ -53,6 +53,11 @@ int ll_port_beat(struct ll_claim *claim, uint64_t now_ns)
 	return ll_claim_beat(claim, now_ns, NULL);
 }
 
+unsigned ll_port_index(const struct ll_claim *claim)
+{
+	return ll_claim_index(claim);
+}
+
 void ll_port_set_note(struct ll_claim *claim, const char *note)
 {
 	ll_claim_set_note(claim, note);

@@ -22,11 +22,11 @@ int ll_run_settings_write(const struct ll_run_settings *settings, char ret_text[
 	    snprintf(ret_text, LL_RUN_TEXT_SIZE,
 		     "id=%" PRIx64 ";tenant=%s;mem=%" PRIu64
 		     ";compute=%u;weight=%u;space=%u;priority=%u;context=%d;max-kernel=%" PRIu64
-		     ";kill=%d;strict=%d;first=%s;folder=%s",
+		     ";kill=%d;strict=%d;evictable=%d;first=%s;folder=%s",
 		     settings->id, settings->tenant, settings->memory_limit_bytes, settings->compute_cap_permille,
 		     settings->weight_permille, settings->space_permille, (unsigned)settings->priority,
 		     settings->counts_context, settings->max_kernel_ns, settings->kills_at_max_kernel,
-		     settings->is_strict, settings->first_card, settings->folder);
+		     settings->is_strict, settings->is_evictable, settings->first_card, settings->folder);
 	return length < LL_RUN_TEXT_SIZE ? 0 : -ENAMETOOLONG;
 }
 
@@ -78,6 +78,8 @@ static bool read_pair(const char *key, const char *value, struct ll_run_settings
 		settings->kills_at_max_kernel = number != 0;
 	else if (strcmp(key, "strict") == 0)
 		settings->is_strict = number != 0;
+	else if (strcmp(key, "evictable") == 0)
+		settings->is_evictable = number != 0;
 	else
 		return true;
 	return is_good;

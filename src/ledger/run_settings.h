@@ -29,6 +29,7 @@ struct ll_run_settings {
 	bool counts_context;           /* what contexts take counts against the memory limit */
 	uint64_t max_kernel_ns;        /* 0: none */
 	bool kills_at_max_kernel;
+	bool is_evictable;                  /* its memory can be taken off the card (mover/protocol.h) */
 	bool is_strict;                     /* a launch without a claim is refused, and does not go on ungoverned */
 	char first_card[LL_CARD_NAME_SIZE]; /* UUID of the first of several cards; empty: there is one */
 	char folder[LL_FOLDER_SIZE];        /* of the ledgers */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "abi/cuda.h"
+#include "abi/cuda_memory.h"
 
 static struct {
 #define LL_CUDA_FUNCTION(ret, name, symbol, need, params) ret(*name) params;

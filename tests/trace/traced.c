@@ -30,6 +30,7 @@
 #include "abi/cuda.h"
 #include "abi/cuda_graph.h"
 #include "abi/cuda_launch.h"
+#include "abi/cuda_memory.h"
 #include "base/clock.h"
 
 enum { STREAMS = 16 };

@@ -58,6 +58,11 @@ const struct ll_option ll_run_options[] = {
      LL_OPTION_TEXT(ARGS, max_kernel),
      .help = "Report a kernel that runs for longer than this time, such as 10s. With :kill, end its "
 	     "program."},
+    {.name = "evictable",
+     LL_OPTION_FLAG(ARGS, evictable),
+     .help = "Make the program's memory so that it can be taken off the card and put back: by hand "
+	     "(`loadline evict`), or when another evictable program needs the room. Starts a mover for the "
+	     "card if there is none (`loadline mover --help`)."},
     {.name = "strict",
      LL_OPTION_FLAG(ARGS, strict),
      .help = "Refuse work that cannot be held to the limits: if the program has lost its claim and "
@@ -143,6 +148,7 @@ int ll_run_args_settings(const struct ll_run_args *args, const char *command, st
 	    .weight_permille = 1000,
 	    .counts_context = args->count_context == 0,
 	    .is_strict = args->strict,
+	    .is_evictable = args->evictable,
 	};
 	int rc = 0;
 	if (args->mem)
@@ -173,7 +179,8 @@ int ll_run_args_settings(const struct ll_run_args *args, const char *command, st
 int ll_run_args_check_nested(const struct ll_run_args *args, const struct ll_run_settings *outer, struct ll_err *err)
 {
 	if (!args->mem && !args->compute && !args->weight && !args->tenant && !args->max_kernel && !args->priority &&
-	    !args->count_context && !args->strict && (args->by != LL_RUN_BY_SPACE || outer->space_permille))
+	    !args->count_context && !args->strict && !args->evictable &&
+	    (args->by != LL_RUN_BY_SPACE || outer->space_permille))
 		return 0;
 	ll_err_set(err, -EPERM,
 		   "this program is already governed, as tenant %s: its limits hold for all programs that "

@@ -25,6 +25,7 @@ struct ll_run_args {
 	int by;                                                              /* enum ll_run_by */
 	bool allow_ungoverned;
 	bool strict;
+	bool evictable;
 };
 
 extern const struct ll_option ll_run_options[];

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/scope.h"
+#include "cli/mover/start.h"
 #include "cli/run/cards.h"
 #include "cli/run/environment.h"
 #include "cli/run/program.h"
@@ -147,6 +148,8 @@ static int take_cards(const struct ll_run_args *args, const struct ll_driver *dr
 		rc = ll_run_args_check_card(settings, cards[i], err);
 	for (size_t i = 0; !rc && i < count; i++)
 		rc = join_card(settings, cards[i], err);
+	for (size_t i = 0; !rc && settings->is_evictable && i < count; i++)
+		rc = ll_mover_start(cards[i], settings->folder, err);
 	if (!rc && (space->is_client || !ll_run_cards_are_as_found(driver, args->cards)))
 		ll_run_cards_add_uuids(visible, cards, count);
 	return rc;

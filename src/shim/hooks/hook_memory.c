@@ -4,6 +4,7 @@
 #include "shim/memory/charge.h"
 #include "shim/memory/contexts.h"
 #include "shim/memory/pools.h"
+#include "shim/residency/plain.h"
 #include "shim/time/driver_calls.h"
 
 /* ---- plain and managed ---- */
@@ -26,7 +27,15 @@
 	}
 
 ALLOCATE_HOOK(cuMemAlloc, (ll_cu_deviceptr_v1 * ret_address, unsigned int bytes), (ret_address, bytes), bytes)
-ALLOCATE_HOOK(cuMemAlloc_v2, (ll_cu_deviceptr * ret_address, size_t bytes), (ret_address, bytes), bytes)
+
+LL_HOOK_EXPORT ll_cu_result cuMemAlloc_v2(ll_cu_deviceptr *ret_address, size_t bytes)
+{
+	LL_DRIVER_CALL(cuMemAlloc_v2);
+	if (ll_charge_passes())
+		return ll_real()->cuMemAlloc_v2(ret_address, bytes);
+	return ll_plain_allocate(ret_address, bytes);
+}
+
 /* Managed memory is charged in full from the start, wherever its pages are: they may all come to the card. */
 ALLOCATE_HOOK(cuMemAllocManaged, (ll_cu_deviceptr * ret_address, size_t bytes, unsigned int flags),
 	      (ret_address, bytes, flags), bytes)
@@ -72,7 +81,8 @@ ALLOCATE_ROWS_HOOK(cuMemAllocPitch_v2, ll_cu_deviceptr, size_t)
 		struct ll_extent extent;                                                                               \
 		bool is_plain = ll_extents_take(LL_EXTENT_PLAIN, address, &extent);                                    \
 		bool is_block = !is_plain && ll_pool_take(address, &extent);                                           \
-		ll_cu_result status = ll_real()->symbol(address);                                                      \
+		ll_cu_result status =                                                                                  \
+		    is_plain && extent.is_backed ? ll_plain_free(&extent) : ll_real()->symbol(address);                \
 		if (is_plain)                                                                                          \
 			ll_charge_freed(&extent, status);                                                              \
 		if (is_block)                                                                                          \

@@ -76,9 +76,11 @@ bool ll_charge_put(const struct ll_extent *extent)
 	return rc == 0;
 }
 
-void ll_charge_keep(struct ll_charge *charge, enum ll_extent_kind kind, uint64_t address, uint64_t bytes)
+static void keep_charge(struct ll_charge *charge, enum ll_extent_kind kind, uint64_t address, uint64_t bytes,
+			bool is_backed)
 {
 	struct ll_extent extent = {.kind = kind,
+				   .is_backed = is_backed,
 				   .address = address,
 				   .bytes = bytes,
 				   .charged_bytes = charge->bytes,
@@ -86,6 +88,16 @@ void ll_charge_keep(struct ll_charge *charge, enum ll_extent_kind kind, uint64_t
 				   .owner = charge->place.owner};
 	if (extent.dev && ll_charge_put(&extent))
 		charge->bytes = 0;
+}
+
+void ll_charge_keep(struct ll_charge *charge, enum ll_extent_kind kind, uint64_t address, uint64_t bytes)
+{
+	keep_charge(charge, kind, address, bytes, false);
+}
+
+void ll_charge_keep_plain(struct ll_charge *charge, uint64_t address, uint64_t bytes, bool is_backed)
+{
+	keep_charge(charge, LL_EXTENT_PLAIN, address, bytes, is_backed);
 }
 
 void ll_charge_freed(const struct ll_extent *extent, ll_cu_result status)

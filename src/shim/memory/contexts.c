@@ -1,4 +1,5 @@
 #include "shim/memory/contexts.h"
+#include "shim/memory/backing.h"
 
 #include <pthread.h>
 
@@ -160,6 +161,7 @@ void ll_context_made(struct ll_context_change *change, struct ll_cu_context *con
 /* Releases the charges of a context's allocations, and of the context itself if its extent is still in the map. */
 static void release_owned(struct ll_device_state *dev, uint64_t owner)
 {
+	ll_backing_free_owned(owner);
 	uint64_t bytes = ll_extents_take_owned(owner);
 	if (bytes)
 		ll_device_state_release(dev, bytes);

@@ -44,6 +44,7 @@ enum ll_extent_kind {
 	LL_EXTENT_POOL,     /* memory pools, charged by pools.h */
 	LL_EXTENT_PHYSICAL, /* physical memory of cuMemCreate, mapped or not */
 	LL_EXTENT_GRAPH,    /* executable graphs that have their memory, charged by pools.h */
+	LL_EXTENT_BACKING,  /* physical memory under plain addresses, by the address where it is mapped (backing.h) */
 	LL_EXTENT_KINDS,
 };
 
@@ -62,7 +63,7 @@ struct ll_extent {
 	union {
 		struct ll_pool *pool; /* of a pool, and of a block in it */
 		struct {
-			uint64_t handle; /* of a mapping: the physical memory's */
+			uint64_t handle; /* of a mapping, and of a backing: the physical memory's */
 			uint64_t offset; /* of its first byte in the physical memory, in bytes */
 			uint64_t access; /* which cards may use it (physical.h) */
 		};
@@ -72,6 +73,7 @@ struct ll_extent {
 		uint64_t count; /* of a context: uses beyond the first; of a graph: see pools.c */
 	};
 	enum ll_extent_kind kind;
+	bool is_backed;  /* of a plain one: its memory is in backings, and not the driver's cuMemAlloc's */
 	uint32_t serial; /* of physical memory and its mappings: tells it from later memory of the same handle */
 };
 

@@ -37,6 +37,8 @@ static struct ll_fork_item fork_item;
 static unsigned shut_count;
 static _Atomic uint32_t is_shut;     /* a futex: shut_count is not 0 */
 static _Atomic bool has_lost_thread; /* one got no slot */
+static _Atomic unsigned waiting;     /* threads, because the calls are shut */
+static void (*_Atomic tell_waiting)(void);
 
 static int32_t own_thread(void)
 {
@@ -170,15 +172,54 @@ static bool enter_with_fence(struct ll_driver_call *slot, const char *function)
 	return false;
 }
 
+static void wait_until_open(void)
+{
+	void (*tell)(void) = atomic_load(&tell_waiting);
+	atomic_fetch_add(&waiting, 1);
+	if (tell)
+		tell();
+	syscall(SYS_futex, &is_shut, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
+	atomic_fetch_sub(&waiting, 1);
+}
+
 struct ll_driver_call *ll_driver_call_enter_slow(const char *function)
 {
 	int errno_before = errno;
 	struct ll_driver_call *slot = own_slot ? own_slot : give_slot_to_thread();
 	bool is_outermost = slot && !atomic_load_explicit(&slot->function, memory_order_relaxed);
 	while (is_outermost && !enter_with_fence(slot, function))
-		syscall(SYS_futex, &is_shut, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
+		wait_until_open();
 	errno = errno_before;
 	return is_outermost ? slot : NULL;
+}
+
+/* The name that the thread goes on with when it steps in. */
+static _Thread_local const char *stepped_out __attribute__((tls_model("initial-exec")));
+
+void ll_driver_call_step_out(void)
+{
+	if (!own_slot)
+		return;
+	stepped_out = atomic_load_explicit(&own_slot->function, memory_order_relaxed);
+	if (stepped_out)
+		ll_driver_call_leave(own_slot);
+}
+
+void ll_driver_call_step_in(void)
+{
+	if (stepped_out)
+		ll_driver_call_enter_slow(stepped_out);
+	stepped_out = NULL;
+}
+
+unsigned ll_driver_calls_count_waiting(void)
+{
+	return atomic_load(&waiting);
+}
+
+void ll_driver_calls_tell_waiting(void (*tell)(void))
+{
+	atomic_store(&tell_waiting, tell);
 }
 
 void ll_driver_call_wait_for_turn(bool waits)

@@ -97,6 +97,13 @@ static inline void ll_driver_call_leave_scope(struct ll_driver_call **call)
 /* The calling thread begins (true) or ends to wait for the program's turn. */
 void ll_driver_call_wait_for_turn(bool waits);
 
+/*
+ * A thread that is inside, but waits in the library before it has called the driver, steps out, and in again before it
+ * goes on. Stepping in waits while the calls are shut. Nothing happens if the thread is not inside.
+ */
+void ll_driver_call_step_out(void);
+void ll_driver_call_step_in(void);
+
 /* ---- the slow side ---- */
 
 /*
@@ -108,6 +115,10 @@ void ll_driver_call_wait_for_turn(bool waits);
  */
 int ll_driver_calls_shut(void);
 void ll_driver_calls_open(void);
+
+/* How many threads wait because the calls are shut. And: has `tell` called by each thread that begins to wait. */
+unsigned ll_driver_calls_count_waiting(void);
+void ll_driver_calls_tell_waiting(void (*tell)(void));
 
 enum { LL_DRIVER_CALLS_NAMED = 8 };
 

@@ -1,0 +1,35 @@
+/*
+ * packet.h - packets with file descriptors over Unix sockets (SOCK_SEQPACKET).
+ */
+#ifndef LOADLINE_BASE_PACKET_H
+#define LOADLINE_BASE_PACKET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { LL_PACKET_FDS = 64 }; /* descriptors in a packet, at most */
+
+/*
+ * Connects to the socket at `name` in the folder. The path may be longer than a socket's address takes. *ret_fd is the
+ * caller's, closed on exec. -ENOENT or -ECONNREFUSED if nobody listens; else -errno.
+ */
+int ll_packet_connect(const char *folder, const char *name, int *ret_fd);
+
+/* Makes the socket alone, and the address to bind or connect it to, which is good while *ret_folder_fd is open. Returns
+ * the socket, or -errno. */
+struct sockaddr_un;
+int ll_packet_socket(const char *folder, const char *name, int *ret_folder_fd, struct sockaddr_un *ret_address);
+
+/* Sends one packet with copies of the descriptors, which stay the caller's. Waits while the socket is full, unless it
+ * is non-blocking: then -EAGAIN. -EPIPE or -ECONNRESET: the other side is gone; no signal comes. */
+int ll_packet_send(int fd, const void *bytes, size_t length, const int *fds, size_t fd_count);
+
+/*
+ * Receives one packet of exactly that length. Descriptors that came with it are the caller's, closed on exec. Waits
+ * unless waits is false: then -EAGAIN. -EPIPE: the other side is gone. -EMFILE: there were descriptors that this
+ * process has no room for; those that came are closed. -EPROTO: a packet of another length, or with more descriptors.
+ */
+int ll_packet_receive(int fd, bool waits, void *ret_bytes, size_t length, int *ret_fds, size_t capacity,
+		      size_t *ret_fd_count);
+
+#endif

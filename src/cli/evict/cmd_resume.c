@@ -1,0 +1,25 @@
+#include "cli/evict/request.h"
+
+static int run_resume(void *data, const struct ll_operands *operands, struct ll_err *err)
+{
+	return ll_evict_request(data, operands, LL_MOVER_RESUME, "resumed", err);
+}
+
+static const struct ll_example resume_examples[] = {
+    {"loadline resume 0/17", "Let that program go on."},
+    {NULL, NULL},
+};
+
+const struct ll_command ll_command_resume = {
+    .name = "resume",
+    .summary = "let an evicted or suspended program go on",
+    .operands = "CLAIM",
+    .description = "Brings the memory of an evicted program back to the card, as soon as the card has room for it, and "
+		   "lets it go on. A suspended program goes on at once. CLAIM is the number of a claim in `loadline "
+		   "status` (0/17), or the name of a tenant, for all of its programs.",
+    .examples = resume_examples,
+    .options = ll_evict_options,
+    .complete = LL_COMPLETE_CLAIM,
+    .args_size = sizeof(struct ll_evict_args),
+    .run = run_resume,
+};

@@ -1,0 +1,87 @@
+/*
+ * residency.h - which programs' memory is on the card, and which is to leave or to return next.
+ *
+ * Pure. The mover (mover/server.h) describes all evictable programs of the card, asks, does one step, and asks again.
+ *
+ * A person decides first: a program that was evicted or stopped by hand stays so until it is resumed. Else memory is
+ * moved only when somebody lacks room: a program that is away and wants to launch, or whose allocation failed. Then
+ *
+ *   1. programs are served by class, and within a class by how long they have waited;
+ *   2. if the card has room for one, it gets it, and nothing else moves;
+ *   3. else others leave until there is room. A program of a higher class never leaves for one of a lower class. A
+ *      program that has been idle for LL_RESIDENCY_IDLE_NS leaves at once, the longest idle first. A program that works
+ *      leaves when it has been on the card for a turn, the longest there first.
+ *
+ * A turn is at least LL_RESIDENCY_TURN_NS, and LL_RESIDENCY_TURN_MOVES times as long as the moves that it costs: so
+ * moving takes under a tenth of the time.
+ */
+#ifndef LOADLINE_CONTROL_RESIDENCY_H
+#define LOADLINE_CONTROL_RESIDENCY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define LL_RESIDENCY_IDLE_NS UINT64_C(500000000)
+#define LL_RESIDENCY_TURN_NS UINT64_C(1000000000)
+#define LL_RESIDENCY_TURN_MOVES 10
+
+/* Left free on the card when a program returns: contexts and modules of programs grow a little. */
+#define LL_RESIDENCY_MARGIN_BYTES UINT64_C(0x10000000)
+
+/* What one byte takes on the bus, of an H200: 55 GB/s (doc/facts.md). Divided by 1000: ns for 1000 bytes. */
+#define LL_RESIDENCY_NS_PER_KB UINT64_C(18)
+
+enum ll_residency {
+	LL_RESIDENCY_HERE,      /* the memory is on the card, and the program runs */
+	LL_RESIDENCY_PREPARING, /* the same; room in the pool is being made for it */
+	LL_RESIDENCY_STOPPING,  /* the program is becoming quiet */
+	LL_RESIDENCY_STOPPED,   /* quiet; its memory is on the card */
+	LL_RESIDENCY_LEAVING,   /* its memory is being copied to the pool */
+	LL_RESIDENCY_AWAY,
+	LL_RESIDENCY_RETURNING,
+};
+
+/* What a person has asked for. */
+enum ll_residency_wish {
+	LL_RESIDENCY_FREE,  /* nothing: by the rules above */
+	LL_RESIDENCY_STOP,  /* stopped, its memory on the card */
+	LL_RESIDENCY_EVICT, /* away */
+};
+
+struct ll_residency_program {
+	enum ll_residency state;
+	enum ll_residency_wish wish;
+	unsigned priority;      /* enum ll_priority: a smaller number goes first */
+	uint64_t bytes;         /* that can be moved */
+	bool wants;             /* it is away, and a thread waits to use the card */
+	uint64_t short_bytes;   /* it is here, and an allocation of so much waits for room; 0: none does */
+	uint64_t want_since_ns; /* of either */
+	uint64_t here_since_ns; /* when its memory last came to the card */
+	uint64_t idle_since_ns; /* 0: it works */
+	uint64_t retry_ns;      /* it could not leave: not to be asked again before */
+};
+
+enum ll_residency_step {
+	LL_RESIDENCY_WAIT,   /* nothing to do before again_ns */
+	LL_RESIDENCY_LEAVE,  /* program `who` shall leave */
+	LL_RESIDENCY_HALT,   /* program `who` shall stop, and stay on the card */
+	LL_RESIDENCY_RETURN, /* program `who` shall come back, or go on where it was stopped */
+	LL_RESIDENCY_GRANT,  /* the allocation of program `who` shall be tried again */
+	LL_RESIDENCY_REFUSE, /* the allocation of program `who` cannot get room */
+};
+
+struct ll_residency_decision {
+	enum ll_residency_step step;
+	size_t who;
+	uint64_t again_ns; /* UINT64_MAX: only when something changes */
+};
+
+/* free_bytes: memory of the card that nobody has. now_ns: the clock of all times. */
+struct ll_residency_decision ll_residency_decide(const struct ll_residency_program *programs, size_t count,
+						 uint64_t free_bytes, uint64_t now_ns);
+
+/* How long a working program stays before it leaves for one that waits: see above. Both in bytes; the answer in ns. */
+uint64_t ll_residency_turn_ns(uint64_t leaving_bytes, uint64_t coming_bytes);
+
+#endif

@@ -1,0 +1,104 @@
+/*
+ * protocol.h - what a governed program, the mover of its card, and a command say to each other.
+ *
+ * The mover (mover/server.h) is a process for each card and user. It listens on a socket beside the card's ledger.
+ * Evictable programs connect to it, and so do commands such as `loadline evict`. A packet is one struct
+ * ll_mover_message, and may carry file descriptors.
+ *
+ * A program's memory on the card is a list of physical allocations (handles). For a move the program cuts the list into
+ * batches. A batch is either on the card or in the pool, which is pinned memory of the host that the mover owns:
+ *
+ *     mover    LEAVE                  stop, and hand over your batches
+ *     program  QUIET                  no work of the program is on the card, and none can come
+ *     mover    SEND                   there is room in the pool
+ *     program  OUT batch, handles     the batch's physical memory, as descriptors
+ *     mover    TAKEN batch, places    the bytes are in the pool there: free the memory
+ *     program  AWAY                   all batches are in the pool, and their memory is free
+ *     ...
+ *     mover    RETURN                 make memory again, and hand it over
+ *     program  IN batch, handles      new memory at the old addresses
+ *     mover    FILLED batch           it has its bytes again; the places in the pool are free
+ *     program  BACK                   all batches are on the card, and the program goes on
+ *
+ * A batch's bytes are at any moment on the card, where the program holds the handle, or in the pool, whose file the
+ * program holds too. So a program whose mover is killed brings its memory back by itself; a mover whose program is
+ * killed frees the program's places in the pool.
+ */
+#ifndef LOADLINE_MOVER_PROTOCOL_H
+#define LOADLINE_MOVER_PROTOCOL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ledger/words.h"
+
+enum {
+	LL_MOVER_VERSION = 1,
+	LL_MOVER_BATCH_HANDLES = 64, /* at most in a batch; a packet can carry 253 descriptors */
+	LL_MOVER_PLACES = 32,        /* at most that a batch lies in */
+	LL_MOVER_TEXT_SIZE = 160,
+	LL_MOVER_AHEAD = 4, /* batches that are under way at once: while one is copied others are made ready */
+};
+
+/* A batch ends with the handle that reaches so many bytes. 512 MiB take 10 ms on the bus of an H200, and a handle's
+ * calls take 0.1 ms (doc/facts.md). */
+#define LL_MOVER_BATCH_BYTES UINT64_C(0x20000000)
+
+enum ll_mover_kind {
+	LL_MOVER_NOTHING,
+
+	/* from a program */
+	LL_MOVER_HELLO,   /* first: number is the claim's token, value the LL_MOVER_VERSION, text the tenant's name */
+	LL_MOVER_SIZES,   /* bytes: evictable memory that the program has; value: memory that cannot be moved */
+	LL_MOVER_QUIET,   /* bytes in so many batches (value) are to go */
+	LL_MOVER_BUSY,    /* the program cannot leave now: text says why. It goes on */
+	LL_MOVER_OUT,     /* batch, with a descriptor for each of its handles */
+	LL_MOVER_AWAY,    /* all batches are in the pool, and the card's memory is free */
+	LL_MOVER_IN,      /* batch, with descriptors */
+	LL_MOVER_NO_ROOM, /* the card has no memory for the batch */
+	LL_MOVER_BACK,    /* all batches are on the card, and the program goes on */
+	LL_MOVER_WANT,    /* a thread of the program waits to use the card */
+	LL_MOVER_SHORT,   /* an allocation of so many bytes failed for want of memory on the card, and waits */
+
+	/* from the mover to a program */
+	LL_MOVER_LEAVE,     /* value: ns that the program may take to become quiet; one descriptor: the pool's file */
+	LL_MOVER_STOP,      /* the same, but memory stays on the card */
+	LL_MOVER_SEND,      /* answers QUIET: hand over the batches */
+	LL_MOVER_TAKEN,     /* batch; places */
+	LL_MOVER_RETURN,    /* bring back what is away, and go on */
+	LL_MOVER_FILLED,    /* batch */
+	LL_MOVER_ROOM_MADE, /* answers SHORT. value 1: try the allocation again; 0: there will be no room */
+
+	/* from a command, which names a program by its claim's token (number), and the mover's one answer */
+	LL_MOVER_EVICT,
+	LL_MOVER_RESUME,
+	LL_MOVER_SUSPEND,
+	LL_MOVER_ASK,    /* about the mover: bytes is the pool's budget, value what of it is pinned */
+	LL_MOVER_ANSWER, /* value: 0 or an errno; bytes moved; number: ns that it took; text: what is wrong */
+};
+
+/* A part of the pool's file. */
+struct ll_mover_place {
+	uint64_t offset;
+	uint64_t bytes;
+};
+
+struct ll_mover_message {
+	uint32_t kind;  /* enum ll_mover_kind */
+	uint32_t batch; /* the batch's number in this move, from 0 */
+	uint32_t count; /* of handles or places below */
+	uint32_t reserved;
+	uint64_t number;
+	uint64_t bytes;
+	uint64_t value;
+	union {
+		uint64_t handle_bytes[LL_MOVER_BATCH_HANDLES];
+		struct ll_mover_place places[LL_MOVER_PLACES];
+		char text[LL_MOVER_TEXT_SIZE];
+	};
+};
+
+/* The socket's name in the folder of the ledgers is the card's UUID with this. */
+#define LL_MOVER_SOCKET_SUFFIX ".mover"
+
+#endif

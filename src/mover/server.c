@@ -1,0 +1,522 @@
+#include "mover/server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/packet.h"
+#include "base/scope.h"
+#include "ledger/ledger.h"
+#include "mover/program.h"
+
+/* While copies run. A copy of 512 MiB takes 10 ms. */
+#define COPY_LOOK_NS (100 * LL_NS_PER_US)
+/* Else: what the ledger says of programs changes without a word to the mover. */
+#define CALM_LOOK_NS (100 * LL_NS_PER_MS)
+/* At its end, for programs whose memory is away to get it back. */
+#define END_NS (30 * LL_NS_PER_S)
+
+enum { BACKLOG = 64, CONNECTIONS = 256, CLAIMS = 256 };
+
+/* A command that waits for its answer. */
+struct asker {
+	int fd;
+	struct ll_mover_program *program; /* whose move it waits for; NULL: it has not asked yet */
+	struct asker *next;
+};
+
+struct server {
+	const struct ll_mover_config *config;
+	struct ll_transfer_engine engine;
+	struct ll_mover_pool *pool;
+	struct ll_ledger *ledger;
+	int listen_fd, lock_fd;
+	struct ll_mover_program *programs;
+	struct asker *askers;
+	uint64_t total_bytes; /* of the card */
+	uint64_t empty_ns;    /* since when there is no program */
+	uint64_t listed_ns;   /* when the ledger was last read */
+	uint64_t ending_ns;   /* since when it is to end; 0: it is not */
+	uint64_t again_ns;    /* the next decision is due */
+	bool is_copying;
+};
+
+/* ---- the socket ---- */
+
+static int listen_at(const char *folder, const char *name, int *ret_fd)
+{
+	struct sockaddr_un address;
+	int folder_fd;
+	int fd = ll_packet_socket(folder, name, &folder_fd, &address);
+	if (fd < 0)
+		return fd;
+	bool listens = bind(fd, (const struct sockaddr *)&address, sizeof address) == 0 && listen(fd, BACKLOG) == 0;
+	int rc = listens ? 0 : -errno;
+	close(folder_fd);
+	if (rc)
+		close(fd);
+	else
+		*ret_fd = fd;
+	return rc;
+}
+
+/* One mover at a time has the lock, for as long as it lives; so a socket that is there and not served may be removed.
+ */
+static int open_socket(struct server *server, struct ll_err *err)
+{
+	char name[LL_UUID_SIZE + sizeof LL_MOVER_SOCKET_SUFFIX], path[PATH_MAX];
+	const struct ll_mover_config *config = server->config;
+	snprintf(name, sizeof name, "%s" LL_MOVER_SOCKET_SUFFIX, config->card->uuid);
+	snprintf(path, sizeof path, "%s/%s-lock", config->folder, name);
+	server->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (server->lock_fd < 0)
+		return ll_err_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (flock(server->lock_fd, LOCK_EX | LOCK_NB) < 0)
+		return ll_err_set(err, -EBUSY, "card %s: another mover serves it", config->card->label);
+	snprintf(path, sizeof path, "%s/%s", config->folder, name);
+	unlink(path);
+	int rc = listen_at(config->folder, name, &server->listen_fd);
+	return rc ? ll_err_set(err, rc, "%s: %s", path, strerror(-rc)) : 0;
+}
+
+static void close_socket(struct server *server)
+{
+	char path[PATH_MAX];
+	if (server->listen_fd >= 0) {
+		snprintf(path, sizeof path, "%s/%s" LL_MOVER_SOCKET_SUFFIX, server->config->folder,
+			 server->config->card->uuid);
+		unlink(path);
+		close(server->listen_fd);
+	}
+	if (server->lock_fd >= 0)
+		close(server->lock_fd);
+}
+
+/* ---- answers to commands ---- */
+
+static void answer(struct asker *asker, int code, const struct ll_mover_program *program, const char *text)
+{
+	struct ll_mover_message message = {.kind = LL_MOVER_ANSWER, .value = (uint64_t)code};
+	if (program) {
+		message.bytes = program->rule.bytes;
+		message.number = ll_now_ns() - program->begun_ns;
+	}
+	snprintf(message.text, sizeof message.text, "%s", text);
+	ll_packet_send(asker->fd, &message, sizeof message, NULL, 0);
+	asker->program = NULL;
+}
+
+static void answer_askers(struct server *server, struct ll_mover_program *program, int code, const char *text)
+{
+	for (struct asker *asker = server->askers; asker; asker = asker->next) {
+		if (asker->program == program)
+			answer(asker, code, program, text);
+	}
+}
+
+/* Whether what a person asked for holds already. */
+static bool is_as_wished(const struct ll_mover_program *program)
+{
+	switch (program->rule.wish) {
+	case LL_RESIDENCY_EVICT:
+		return program->rule.state == LL_RESIDENCY_AWAY;
+	case LL_RESIDENCY_STOP:
+		return program->rule.state == LL_RESIDENCY_STOPPED || program->rule.state == LL_RESIDENCY_AWAY;
+	default:
+		return program->rule.state == LL_RESIDENCY_HERE;
+	}
+}
+
+static struct ll_mover_program *find_program(const struct server *server, uint64_t claim)
+{
+	struct ll_mover_program *program = server->programs;
+	while (program && !(program->is_known && program->claim == claim))
+		program = program->next;
+	return program;
+}
+
+static void handle_command(struct server *server, struct asker *asker, const struct ll_mover_message *message)
+{
+	if (message->kind == LL_MOVER_ASK) {
+		struct ll_mover_message told = {.kind = LL_MOVER_ANSWER,
+						.bytes = ll_mover_pool_budget(server->pool),
+						.number = ll_mover_pool_pinned(server->pool)};
+		ll_packet_send(asker->fd, &told, sizeof told, NULL, 0);
+		return;
+	}
+	struct ll_mover_program *program = find_program(server, message->number);
+	if (!program) {
+		answer(asker, ENOENT, NULL, "is not evictable");
+		return;
+	}
+	program->rule.wish = message->kind == LL_MOVER_EVICT     ? LL_RESIDENCY_EVICT
+			     : message->kind == LL_MOVER_SUSPEND ? LL_RESIDENCY_STOP
+								 : LL_RESIDENCY_FREE;
+	program->rule.retry_ns = 0;
+	program->begun_ns = ll_now_ns();
+	if (program->rule.wish == LL_RESIDENCY_FREE && program->rule.state == LL_RESIDENCY_AWAY) {
+		program->rule.wants = true;
+		program->rule.want_since_ns = program->begun_ns;
+	}
+	if (is_as_wished(program))
+		answer(asker, 0, program, "");
+	else
+		asker->program = program;
+	server->again_ns = 0;
+}
+
+/* ---- connections ---- */
+
+static void drop_program(struct server *server, struct ll_mover_program *program)
+{
+	struct ll_mover_program **link = &server->programs;
+	while (*link != program)
+		link = &(*link)->next;
+	*link = program->next;
+	answer_askers(server, program, ESRCH, "the program has ended");
+	ll_mover_program_free(program, server->pool);
+	server->empty_ns = ll_now_ns();
+	server->again_ns = 0;
+}
+
+static void drop_asker(struct server *server, struct asker *asker)
+{
+	struct asker **link = &server->askers;
+	while (*link != asker)
+		link = &(*link)->next;
+	*link = asker->next;
+	close(asker->fd);
+	free(asker);
+}
+
+/* Whoever connects is a command until it says HELLO. */
+static void accept_one(struct server *server)
+{
+	int fd = accept4(server->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+	struct asker *asker = fd < 0 ? NULL : calloc(1, sizeof *asker);
+	if (!asker) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	*asker = (struct asker){.fd = fd, .next = server->askers};
+	server->askers = asker;
+}
+
+static void become_program(struct server *server, struct asker *asker, const struct ll_mover_message *message)
+{
+	enum ll_mover_event event;
+	struct ll_err err = {0};
+	struct ll_mover_program *program = ll_mover_program_new(asker->fd);
+	if (!program)
+		return;
+	asker->fd = -1;
+	program->next = server->programs;
+	server->programs = program;
+	if (ll_mover_program_handle(program, &server->engine, message, NULL, 0, ll_now_ns(), &event, &err)) {
+		ll_warn("%s", err.text);
+		drop_program(server, program);
+	} else {
+		ll_debug("claim %u, tenant %s: is evictable", program->claim, program->tenant);
+	}
+}
+
+static void read_asker(struct server *server, struct asker *asker)
+{
+	struct ll_mover_message message;
+	size_t fd_count;
+	int fds[1];
+	int rc = ll_packet_receive(asker->fd, false, &message, sizeof message, fds, 0, &fd_count);
+	if (rc == -EAGAIN)
+		return;
+	if (!rc && message.kind == LL_MOVER_HELLO)
+		become_program(server, asker, &message);
+	else if (!rc && message.kind >= LL_MOVER_EVICT && message.kind <= LL_MOVER_ASK)
+		handle_command(server, asker, &message);
+	else
+		rc = -EPROTO;
+	if (rc || asker->fd < 0)
+		drop_asker(server, asker);
+}
+
+/* What the program's move has come to. */
+static void note_event(struct server *server, struct ll_mover_program *program, enum ll_mover_event event)
+{
+	server->again_ns = 0;
+	if (event == LL_MOVER_EVENT_FAILED) {
+		ll_info("claim %u, tenant %s: cannot leave the card: %s", program->claim, program->tenant,
+			program->why);
+		answer_askers(server, program, EBUSY, program->why);
+		program->rule.wish = LL_RESIDENCY_FREE;
+		return;
+	}
+	if (event != LL_MOVER_EVENT_DONE)
+		return;
+	static const char *const names[] = {"back on the card", "", "", "stopped", "", "away", ""};
+	ll_info("claim %u, tenant %s: %s: %" PRIu64 " MiB in %.3f s", program->claim, program->tenant,
+		names[program->rule.state], program->rule.bytes >> 20,
+		(double)(ll_now_ns() - program->begun_ns) / (double)LL_NS_PER_S);
+	if (is_as_wished(program))
+		answer_askers(server, program, 0, "");
+}
+
+/* All packets that are there. Returns an error of the driver: the mover cannot go on. */
+static int read_program(struct server *server, struct ll_mover_program *program, struct ll_err *err)
+{
+	struct ll_mover_message message;
+	enum ll_mover_event event;
+	size_t fd_count;
+	int fds[LL_MOVER_BATCH_HANDLES];
+	for (;;) {
+		int rc = ll_packet_receive(program->fd, false, &message, sizeof message, fds, LL_MOVER_BATCH_HANDLES,
+					   &fd_count);
+		if (rc == -EAGAIN)
+			return 0;
+		if (rc) {
+			drop_program(server, program);
+			return 0;
+		}
+		rc = ll_mover_program_handle(program, &server->engine, &message, fds, fd_count, ll_now_ns(), &event,
+					     err);
+		for (size_t i = 0; i < fd_count; i++)
+			close(fds[i]);
+		if (rc == -EPROTO) {
+			ll_warn("%s", err->text);
+			drop_program(server, program);
+			return 0;
+		}
+		if (rc)
+			return rc;
+		note_event(server, program, event);
+	}
+}
+
+/* ---- decisions ---- */
+
+static void read_claim(struct ll_mover_program *program, const struct ll_claim_info *claims, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (claims[i].index != program->claim)
+			continue;
+		program->rule.priority = claims[i].priority;
+		if (claims[i].want_since_ns)
+			program->rule.idle_since_ns = 0;
+		else if (!program->rule.idle_since_ns)
+			program->rule.idle_since_ns = ll_now_ns();
+	}
+}
+
+static void read_ledger(struct server *server, uint64_t now_ns)
+{
+	if (now_ns - server->listed_ns < CALM_LOOK_NS / 2)
+		return;
+	server->listed_ns = now_ns;
+	LL_SCOPE_FREE struct ll_claim_info *claims = calloc(CLAIMS, sizeof *claims);
+	size_t count = claims ? ll_ledger_list(server->ledger, claims, CLAIMS) : 0;
+	for (struct ll_mover_program *program = server->programs; program; program = program->next)
+		read_claim(program, claims, count < CLAIMS ? count : CLAIMS);
+}
+
+static void do_step(struct server *server, struct ll_mover_program *program, enum ll_residency_step step,
+		    uint64_t now_ns)
+{
+	switch (step) {
+	case LL_RESIDENCY_LEAVE:
+		ll_mover_program_leave(program, server->pool, now_ns);
+		if (program->rule.state == LL_RESIDENCY_HERE)
+			note_event(server, program, LL_MOVER_EVENT_FAILED);
+		break;
+	case LL_RESIDENCY_HALT:
+		ll_mover_program_stop(program, now_ns);
+		break;
+	case LL_RESIDENCY_RETURN:
+		ll_mover_program_return(program, now_ns);
+		break;
+	case LL_RESIDENCY_GRANT:
+	case LL_RESIDENCY_REFUSE:
+		ll_mover_program_answer_short(program, step == LL_RESIDENCY_GRANT);
+		break;
+	case LL_RESIDENCY_WAIT:
+		break;
+	}
+}
+
+static void decide(struct server *server)
+{
+	struct ll_residency_program rules[CONNECTIONS];
+	struct ll_mover_program *who[CONNECTIONS];
+	for (;;) {
+		uint64_t now_ns = ll_now_ns();
+		size_t count = 0;
+		if (now_ns < server->again_ns)
+			return;
+		read_ledger(server, now_ns);
+		for (struct ll_mover_program *program = server->programs; program && count < CONNECTIONS;
+		     program = program->next) {
+			if (!program->is_known)
+				continue;
+			who[count] = program;
+			rules[count++] = program->rule;
+		}
+		struct ll_residency_decision decision =
+		    ll_residency_decide(rules, count, ll_transfer_free_bytes(&server->engine), now_ns);
+		if (decision.step == LL_RESIDENCY_WAIT) {
+			uint64_t look_ns = now_ns + CALM_LOOK_NS;
+			server->again_ns = decision.again_ns < look_ns ? decision.again_ns : look_ns;
+			return;
+		}
+		do_step(server, who[decision.who], decision.step, now_ns);
+	}
+}
+
+/* Pinned ahead: the largest program's memory, or what all programs have beyond the card. */
+static void pin_ahead(struct server *server)
+{
+	uint64_t largest = 0, all = 0;
+	for (const struct ll_mover_program *program = server->programs; program; program = program->next) {
+		largest = program->rule.bytes > largest ? program->rule.bytes : largest;
+		all += program->rule.bytes;
+	}
+	uint64_t beyond = all > server->total_bytes ? all - server->total_bytes : 0;
+	ll_mover_pool_want(server->pool, beyond > largest ? beyond : largest);
+}
+
+/* ---- the loop ---- */
+
+static int look_after(struct server *server, struct ll_err *err)
+{
+	uint64_t now_ns = ll_now_ns();
+	server->is_copying = false;
+	for (struct ll_mover_program *program = server->programs, *next; program; program = next) {
+		next = program->next;
+		ll_mover_program_tick(program, server->pool, now_ns);
+		int rc = ll_mover_program_poll(program, server->pool, &server->is_copying, err);
+		if (rc)
+			return rc;
+	}
+	pin_ahead(server);
+	decide(server);
+	return 0;
+}
+
+static bool has_to_end(struct server *server)
+{
+	const struct ll_mover_config *config = server->config;
+	struct pollfd stop = {.fd = config->stop_fd, .events = POLLIN};
+	uint64_t now_ns = ll_now_ns();
+	if (!server->programs && config->linger_ns && now_ns - server->empty_ns >= config->linger_ns)
+		return true;
+	if (!server->ending_ns && config->stop_fd >= 0 && poll(&stop, 1, 0) > 0)
+		server->ending_ns = now_ns;
+	if (!server->ending_ns)
+		return false;
+	bool is_any_away = false;
+	for (struct ll_mover_program *program = server->programs; program; program = program->next) {
+		program->rule.wish = LL_RESIDENCY_FREE;
+		program->rule.wants = true;
+		is_any_away |= program->rule.state != LL_RESIDENCY_HERE;
+	}
+	server->again_ns = 0;
+	return !is_any_away || now_ns - server->ending_ns >= END_NS;
+}
+
+static size_t fill_poll(const struct server *server, struct pollfd polls[CONNECTIONS])
+{
+	size_t count = 0;
+	polls[count++] = (struct pollfd){.fd = server->listen_fd, .events = POLLIN};
+	if (server->config->stop_fd >= 0)
+		polls[count++] =
+		    (struct pollfd){.fd = server->config->stop_fd, .events = server->ending_ns ? 0 : POLLIN};
+	for (const struct ll_mover_program *p = server->programs; p && count < CONNECTIONS; p = p->next)
+		polls[count++] = (struct pollfd){.fd = p->fd, .events = POLLIN};
+	for (const struct asker *a = server->askers; a && count < CONNECTIONS; a = a->next)
+		polls[count++] = (struct pollfd){.fd = a->fd, .events = POLLIN};
+	return count;
+}
+
+static int wait_for_news(struct server *server)
+{
+	struct pollfd polls[CONNECTIONS];
+	size_t count = fill_poll(server, polls);
+	uint64_t now_ns = ll_now_ns(), wait_ns = server->is_copying ? COPY_LOOK_NS : CALM_LOOK_NS;
+	if (server->again_ns <= now_ns)
+		wait_ns = 0;
+	else if (server->again_ns - now_ns < wait_ns)
+		wait_ns = server->again_ns - now_ns;
+	struct timespec wait = {.tv_nsec = (long)wait_ns};
+	int ready = ppoll(polls, count, &wait, NULL);
+	return ready > 0 ? polls[0].revents : 0;
+}
+
+static int serve(struct server *server, struct ll_err *err)
+{
+	server->empty_ns = ll_now_ns();
+	while (!has_to_end(server)) {
+		if (wait_for_news(server))
+			accept_one(server);
+		for (struct asker *asker = server->askers, *next; asker; asker = next) {
+			next = asker->next;
+			read_asker(server, asker);
+		}
+		for (struct ll_mover_program *program = server->programs, *next; program; program = next) {
+			next = program->next;
+			int rc = read_program(server, program, err);
+			if (rc)
+				return rc;
+		}
+		int rc = look_after(server, err);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static int open_all(struct server *server, struct ll_err *err)
+{
+	const struct ll_mover_config *config = server->config;
+	int rc = ll_ledger_open(config->folder, config->card->uuid, true, &server->ledger, err);
+	if (!rc)
+		rc = open_socket(server, err);
+	if (!rc)
+		rc = ll_transfer_engine_init(&server->engine, config->card, err);
+	size_t total_bytes = 0;
+	if (!rc)
+		server->engine.cuda->cuDeviceTotalMem(&total_bytes, server->engine.device);
+	server->total_bytes = total_bytes;
+	uint64_t pool_bytes = config->pool_bytes ? config->pool_bytes : ll_mover_pool_default_budget();
+	if (!rc)
+		rc = ll_mover_pool_new(server->engine.cuda, server->engine.context, pool_bytes, &server->pool, err);
+	server->engine.pool = server->pool;
+	return rc;
+}
+
+int ll_mover_serve(const struct ll_mover_config *config, struct ll_err *err)
+{
+	struct server server = {.config = config, .listen_fd = -1, .lock_fd = -1};
+	int rc = open_all(&server, err);
+	if (!rc && config->is_ready)
+		config->is_ready(config->data);
+	if (!rc)
+		rc = serve(&server, err);
+	while (server.askers)
+		drop_asker(&server, server.askers);
+	while (server.programs)
+		drop_program(&server, server.programs);
+	close_socket(&server);
+	ll_mover_pool_free(server.pool);
+	ll_transfer_engine_fini(&server.engine);
+	ll_ledger_close(server.ledger);
+	return rc;
+}

@@ -1,0 +1,184 @@
+#include "mover/transfer.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct ll_transfer {
+	const struct ll_transfer_engine *engine;
+	struct ll_cu_event *done;
+	bool is_begun; /* something may run */
+	ll_cu_deviceptr address;
+	uint64_t bytes; /* reserved at the address */
+	uint64_t mapped_bytes;
+	uint32_t handle_count;
+	ll_cu_mem_handle handles[LL_MOVER_BATCH_HANDLES];
+};
+
+/* ---- the engine ---- */
+
+/* Kernels never run here: no stacks, no heap. */
+static void shrink_context(const struct ll_cuda *cuda)
+{
+	cuda->cuCtxSetLimit(LL_CU_LIMIT_STACK_SIZE, 0);
+	cuda->cuCtxSetLimit(LL_CU_LIMIT_PRINTF_FIFO_SIZE, 0);
+	cuda->cuCtxSetLimit(LL_CU_LIMIT_MALLOC_HEAP_SIZE, 0);
+}
+
+int ll_transfer_engine_init(struct ll_transfer_engine *engine, const struct ll_card *card, struct ll_err *err)
+{
+	*engine = (struct ll_transfer_engine){0};
+	int rc = ll_card_cuda_device(card, &engine->cuda, &engine->device, err);
+	if (rc)
+		return rc;
+	const struct ll_cuda *cuda = engine->cuda;
+	ll_cu_result status = cuda->cuCtxCreate(&engine->context, LL_CU_CTX_SCHED_BLOCKING_SYNC, engine->device);
+	if (status != LL_CUDA_SUCCESS)
+		return ll_cuda_fail(cuda, status, err, "card %s: make a CUDA context", card->label);
+	shrink_context(cuda);
+	status = cuda->cuStreamCreate(&engine->out, LL_CU_STREAM_NON_BLOCKING);
+	if (status == LL_CUDA_SUCCESS)
+		status = cuda->cuStreamCreate(&engine->in, LL_CU_STREAM_NON_BLOCKING);
+	if (status == LL_CUDA_SUCCESS)
+		return 0;
+	ll_transfer_engine_fini(engine);
+	return ll_cuda_fail(cuda, status, err, "card %s: make a stream", card->label);
+}
+
+void ll_transfer_engine_fini(struct ll_transfer_engine *engine)
+{
+	if (engine->context)
+		engine->cuda->cuCtxDestroy(engine->context);
+	engine->context = NULL;
+}
+
+uint64_t ll_transfer_free_bytes(const struct ll_transfer_engine *engine)
+{
+	size_t free_bytes, total_bytes;
+	ll_cu_result status = engine->cuda->cuMemGetInfo(&free_bytes, &total_bytes);
+	return status == LL_CUDA_SUCCESS ? free_bytes : 0;
+}
+
+/* ---- transfers ---- */
+
+static ll_cu_result import_handles(struct ll_transfer *transfer, const int *fds, const uint64_t *handle_bytes,
+				   uint32_t count)
+{
+	const struct ll_cuda *cuda = transfer->engine->cuda;
+	ll_cu_result status = LL_CUDA_SUCCESS;
+	for (uint32_t i = 0; i < count && status == LL_CUDA_SUCCESS; i++) {
+		status = cuda->cuMemImportFromShareableHandle(&transfer->handles[i], (void *)(intptr_t)fds[i],
+							      LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+		transfer->handle_count += status == LL_CUDA_SUCCESS;
+		if (status == LL_CUDA_SUCCESS)
+			status = cuda->cuMemMap(transfer->address + transfer->mapped_bytes, handle_bytes[i], 0,
+						transfer->handles[i], 0);
+		if (status == LL_CUDA_SUCCESS)
+			transfer->mapped_bytes += handle_bytes[i];
+	}
+	return status;
+}
+
+static ll_cu_result allow_access(const struct ll_transfer *transfer)
+{
+	struct ll_cu_mem_access_desc access = {
+	    .location = {LL_CU_MEM_LOCATION_TYPE_DEVICE, transfer->engine->device},
+	    .flags = LL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+	};
+	return transfer->engine->cuda->cuMemSetAccess(transfer->address, transfer->mapped_bytes, &access, 1);
+}
+
+/* One place, cut where pinned pieces end. */
+static ll_cu_result copy_place(const struct ll_transfer *transfer, enum ll_transfer_direction direction,
+			       ll_cu_deviceptr at, struct ll_mover_place place)
+{
+	const struct ll_transfer_engine *engine = transfer->engine;
+	ll_cu_result status = LL_CUDA_SUCCESS;
+	while (place.bytes && status == LL_CUDA_SUCCESS) {
+		uint64_t to_end = LL_MOVER_POOL_STEP_BYTES - place.offset % LL_MOVER_POOL_STEP_BYTES;
+		uint64_t part = place.bytes < to_end ? place.bytes : to_end;
+		char *host = ll_mover_pool_at(engine->pool, place.offset);
+		status = direction == LL_TRANSFER_OUT ? engine->cuda->cuMemcpyDtoHAsync(host, at, part, engine->out)
+						      : engine->cuda->cuMemcpyHtoDAsync(at, host, part, engine->in);
+		at += part;
+		place.offset += part;
+		place.bytes -= part;
+	}
+	return status;
+}
+
+static ll_cu_result begin_copies(struct ll_transfer *transfer, enum ll_transfer_direction direction,
+				 const struct ll_mover_place *places, uint32_t place_count)
+{
+	const struct ll_transfer_engine *engine = transfer->engine;
+	ll_cu_deviceptr at = transfer->address;
+	ll_cu_result status = engine->cuda->cuEventCreate(&transfer->done, LL_CU_EVENT_DISABLE_TIMING);
+	for (uint32_t i = 0; i < place_count && status == LL_CUDA_SUCCESS; i++) {
+		transfer->is_begun = true;
+		status = copy_place(transfer, direction, at, places[i]);
+		at += places[i].bytes;
+	}
+	if (status == LL_CUDA_SUCCESS)
+		status = engine->cuda->cuEventRecord(transfer->done,
+						     direction == LL_TRANSFER_OUT ? engine->out : engine->in);
+	return status;
+}
+
+int ll_transfer_new(const struct ll_transfer_engine *engine, enum ll_transfer_direction direction, const int *fds,
+		    const uint64_t *handle_bytes, uint32_t count, const struct ll_mover_place *places,
+		    uint32_t place_count, struct ll_transfer **ret_transfer, struct ll_err *err)
+{
+	struct ll_transfer *transfer = calloc(1, sizeof *transfer);
+	if (!transfer)
+		return ll_err_set(err, -ENOMEM, "a transfer: %s", strerror(ENOMEM));
+	transfer->engine = engine;
+	uint64_t bytes = 0;
+	for (uint32_t i = 0; i < count; i++)
+		bytes += handle_bytes[i];
+	ll_cu_result status = engine->cuda->cuMemAddressReserve(&transfer->address, bytes, 0, 0, 0);
+	if (status == LL_CUDA_SUCCESS) {
+		transfer->bytes = bytes;
+		status = import_handles(transfer, fds, handle_bytes, count);
+	}
+	if (status == LL_CUDA_SUCCESS)
+		status = allow_access(transfer);
+	if (status == LL_CUDA_SUCCESS)
+		status = begin_copies(transfer, direction, places, place_count);
+	if (status == LL_CUDA_SUCCESS) {
+		*ret_transfer = transfer;
+		return 0;
+	}
+	ll_transfer_free(transfer);
+	return ll_cuda_fail(engine->cuda, status, err, "copy memory %s", direction == LL_TRANSFER_OUT ? "out" : "in");
+}
+
+int ll_transfer_is_done(struct ll_transfer *transfer, struct ll_err *err)
+{
+	ll_cu_result status = transfer->engine->cuda->cuEventQuery(transfer->done);
+	if (status == LL_CUDA_SUCCESS) {
+		transfer->is_begun = false;
+		return 0;
+	}
+	if (status == LL_CUDA_ERROR_NOT_READY)
+		return -EAGAIN;
+	return ll_cuda_fail(transfer->engine->cuda, status, err, "copy memory");
+}
+
+void ll_transfer_free(struct ll_transfer *transfer)
+{
+	if (!transfer)
+		return;
+	const struct ll_cuda *cuda = transfer->engine->cuda;
+	if (transfer->is_begun)
+		cuda->cuCtxSynchronize();
+	if (transfer->done)
+		cuda->cuEventDestroy(transfer->done);
+	if (transfer->mapped_bytes)
+		cuda->cuMemUnmap(transfer->address, transfer->mapped_bytes);
+	for (uint32_t i = 0; i < transfer->handle_count; i++)
+		cuda->cuMemRelease(transfer->handles[i]);
+	if (transfer->bytes)
+		cuda->cuMemAddressFree(transfer->address, transfer->bytes);
+	free(transfer);
+}

@@ -1,0 +1,289 @@
+#include "shim/memory/backing.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fork.h"
+#include "base/scope.h"
+#include "shim/device_state.h"
+#include "shim/interpose/real.h"
+#include "shim/memory/footprint.h"
+
+/* Allocations of up to so much share blocks. */
+#define SHARED_BYTES (LL_FOOTPRINT_BLOCK_BYTES / 2)
+
+enum { STEP_BYTES = 512, BLOCK_STEPS = (int)(LL_FOOTPRINT_BLOCK_BYTES / STEP_BYTES), WORD_STEPS = 64 };
+
+/* A block of 2 MiB that small allocations share. Each bit is a step of 512 bytes that is in use. */
+struct block {
+	ll_cu_deviceptr address;
+	struct ll_device_state *dev;
+	unsigned used_steps;
+	uint64_t used[BLOCK_STEPS / WORD_STEPS];
+	struct block *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct block *blocks;
+static struct ll_fork_item fork_item;
+static bool has_fork_item;
+
+/* The child has none of the parent's memory on the card. */
+static void forget_in_child(struct ll_fork_item *item)
+{
+	(void)item;
+	pthread_mutex_init(&lock, NULL);
+	blocks = NULL;
+}
+
+/* ---- pieces ---- */
+
+static int attribute_of(ll_cu_device device, enum ll_cu_device_attribute attribute)
+{
+	int value = 0;
+	ll_cu_result status = ll_real()->cuDeviceGetAttribute(&value, attribute, device);
+	return status == LL_CUDA_SUCCESS ? value : 0;
+}
+
+bool ll_backing_is_possible(ll_cu_device device)
+{
+	return LL_REAL_HAS(cuMemCreate) && LL_REAL_HAS(cuMemExportToShareableHandle) &&
+	       attribute_of(device, LL_CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED);
+}
+
+ll_cu_result ll_backing_make(ll_cu_device device, uint64_t address, uint64_t bytes, uint64_t *ret_handle)
+{
+	ll_cu_mem_handle handle;
+	struct ll_cu_mem_allocation_prop prop = {
+	    .type = LL_CU_MEM_ALLOCATION_TYPE_PINNED,
+	    .handle_types = LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+	    .location = {LL_CU_MEM_LOCATION_TYPE_DEVICE, device},
+	    .is_rdma_capable =
+		(unsigned char)attribute_of(device, LL_CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED),
+	};
+	struct ll_cu_mem_access_desc access = {.location = prop.location,
+					       .flags = LL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	ll_cu_result status = ll_real()->cuMemCreate(&handle, bytes, &prop, 0);
+	if (status != LL_CUDA_SUCCESS)
+		return status;
+	status = ll_real()->cuMemMap(address, bytes, 0, handle, 0);
+	if (status == LL_CUDA_SUCCESS) {
+		status = ll_real()->cuMemSetAccess(address, bytes, &access, 1);
+		if (status != LL_CUDA_SUCCESS)
+			ll_real()->cuMemUnmap(address, bytes);
+	}
+	if (status == LL_CUDA_SUCCESS)
+		*ret_handle = handle;
+	else
+		ll_real()->cuMemRelease(handle);
+	return status;
+}
+
+void ll_backing_unmake(uint64_t address, uint64_t bytes, uint64_t handle)
+{
+	ll_real()->cuMemUnmap(address, bytes);
+	ll_real()->cuMemRelease(handle);
+}
+
+static bool set_handle(struct ll_extent *piece, uint64_t handle)
+{
+	piece->handle = handle;
+	return true;
+}
+
+void ll_backing_note(uint64_t address, uint64_t handle)
+{
+	ll_extents_change(LL_EXTENT_BACKING, address, set_handle, handle, NULL);
+}
+
+static ll_cu_result add_piece(struct ll_device_state *dev, uint64_t address, uint64_t bytes)
+{
+	struct ll_extent stale, piece = {.kind = LL_EXTENT_BACKING, .address = address, .bytes = bytes, .dev = dev};
+	ll_cu_result status = ll_backing_make(dev->device, address, bytes, &piece.handle);
+	if (status != LL_CUDA_SUCCESS)
+		return status;
+	int rc;
+	while ((rc = ll_extents_put(&piece, &stale)) == -EEXIST)
+		;
+	if (rc == 0)
+		return LL_CUDA_SUCCESS;
+	ll_backing_unmake(address, bytes, piece.handle);
+	return LL_CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static void drop_pieces(uint64_t address, uint64_t bytes)
+{
+	struct ll_extent piece;
+	for (uint64_t at = address; at < address + bytes; at += LL_BACKING_PIECE_BYTES) {
+		if (ll_extents_take(LL_EXTENT_BACKING, at, &piece))
+			ll_backing_unmake(at, piece.bytes, piece.handle);
+	}
+}
+
+/* Whole blocks of 2 MiB. */
+static ll_cu_result make_range(struct ll_device_state *dev, uint64_t bytes, ll_cu_deviceptr *ret_address)
+{
+	ll_cu_deviceptr address;
+	ll_cu_result status = ll_real()->cuMemAddressReserve(&address, bytes, 0, 0, 0);
+	if (status != LL_CUDA_SUCCESS)
+		return status;
+	for (uint64_t done = 0; done < bytes && status == LL_CUDA_SUCCESS; done += LL_BACKING_PIECE_BYTES) {
+		uint64_t left = bytes - done;
+		status = add_piece(dev, address + done, left < LL_BACKING_PIECE_BYTES ? left : LL_BACKING_PIECE_BYTES);
+	}
+	if (status == LL_CUDA_SUCCESS) {
+		*ret_address = address;
+	} else {
+		drop_pieces(address, bytes);
+		ll_real()->cuMemAddressFree(address, bytes);
+	}
+	return status;
+}
+
+static void drop_range(uint64_t address, uint64_t bytes)
+{
+	drop_pieces(address, bytes);
+	ll_real()->cuMemAddressFree(address, bytes);
+}
+
+/* ---- blocks that are shared ---- */
+
+static bool is_used(const struct block *block, unsigned step)
+{
+	return block->used[step / WORD_STEPS] >> (step % WORD_STEPS) & 1;
+}
+
+static void mark_steps(struct block *block, unsigned first, unsigned count, bool used)
+{
+	for (unsigned step = first; step < first + count; step++) {
+		uint64_t bit = UINT64_C(1) << (step % WORD_STEPS);
+		if (used)
+			block->used[step / WORD_STEPS] |= bit;
+		else
+			block->used[step / WORD_STEPS] &= ~bit;
+	}
+	block->used_steps += used ? count : -count;
+}
+
+/* The first gap of so many steps; BLOCK_STEPS: there is none. */
+static unsigned find_gap(const struct block *block, unsigned count)
+{
+	unsigned gap = 0;
+	for (unsigned step = 0; step < BLOCK_STEPS; step++) {
+		if (is_used(block, step))
+			gap = 0;
+		else if (++gap == count)
+			return step + 1 - count;
+	}
+	return BLOCK_STEPS;
+}
+
+static ll_cu_result add_block(struct ll_device_state *dev, struct block **ret_block)
+{
+	struct block *block = calloc(1, sizeof *block);
+	if (!block)
+		return LL_CUDA_ERROR_OUT_OF_MEMORY;
+	block->dev = dev;
+	ll_cu_result status = make_range(dev, LL_FOOTPRINT_BLOCK_BYTES, &block->address);
+	if (status != LL_CUDA_SUCCESS) {
+		free(block);
+		return status;
+	}
+	block->next = blocks;
+	blocks = block;
+	*ret_block = block;
+	return LL_CUDA_SUCCESS;
+}
+
+/* The lock is held. */
+static ll_cu_result allocate_shared(struct ll_device_state *dev, unsigned steps, ll_cu_deviceptr *ret_address)
+{
+	unsigned first = BLOCK_STEPS;
+	struct block *block = blocks;
+	for (; block; block = block->next) {
+		if (block->dev != dev || block->used_steps + steps > BLOCK_STEPS)
+			continue;
+		first = find_gap(block, steps);
+		if (first < BLOCK_STEPS)
+			break;
+	}
+	if (!block) {
+		ll_cu_result status = add_block(dev, &block);
+		if (status != LL_CUDA_SUCCESS)
+			return status;
+		first = 0;
+	}
+	mark_steps(block, first, steps, true);
+	*ret_address = block->address + (uint64_t)first * STEP_BYTES;
+	return LL_CUDA_SUCCESS;
+}
+
+/* An empty block is let go. The lock is held. */
+static void free_shared(uint64_t address, unsigned steps)
+{
+	struct block **link = &blocks, *block;
+	while ((block = *link) && address - block->address >= LL_FOOTPRINT_BLOCK_BYTES)
+		link = &block->next;
+	if (!block)
+		return;
+	mark_steps(block, (unsigned)((address - block->address) / STEP_BYTES), steps, false);
+	if (block->used_steps)
+		return;
+	*link = block->next;
+	drop_range(block->address, LL_FOOTPRINT_BLOCK_BYTES);
+	free(block);
+}
+
+/* ---- allocations ---- */
+
+static unsigned steps_of(uint64_t bytes)
+{
+	return (unsigned)((bytes + STEP_BYTES - 1) / STEP_BYTES);
+}
+
+ll_cu_result ll_backing_allocate(struct ll_device_state *dev, uint64_t bytes, ll_cu_deviceptr *ret_address)
+{
+	if (bytes > SHARED_BYTES)
+		return make_range(dev, ll_footprint_round(bytes, LL_FOOTPRINT_BLOCK_BYTES), ret_address);
+	LL_SCOPE_NO_CANCEL;
+	LL_SCOPE_LOCK(&lock);
+	if (!has_fork_item) {
+		has_fork_item = true;
+		fork_item.in_child = forget_in_child;
+		ll_fork_add(&fork_item);
+	}
+	return allocate_shared(dev, steps_of(bytes), ret_address);
+}
+
+void ll_backing_free(const struct ll_extent *plain)
+{
+	if (plain->bytes > SHARED_BYTES) {
+		drop_range(plain->address, ll_footprint_round(plain->bytes, LL_FOOTPRINT_BLOCK_BYTES));
+		return;
+	}
+	LL_SCOPE_NO_CANCEL;
+	LL_SCOPE_LOCK(&lock);
+	free_shared(plain->address, steps_of(plain->bytes));
+}
+
+void ll_backing_free_owned(uint64_t owner)
+{
+	struct ll_extent plain = {.kind = LL_EXTENT_PLAIN};
+	while (ll_extents_next(&plain) && ll_extent_has_address(plain.kind)) {
+		if (plain.kind == LL_EXTENT_PLAIN && plain.is_backed && plain.owner == owner)
+			ll_backing_free(&plain);
+	}
+}
+
+uint64_t ll_backing_bytes(const struct ll_device_state *dev)
+{
+	uint64_t bytes = 0;
+	struct ll_extent piece = {.kind = LL_EXTENT_BACKING};
+	while (ll_extents_next(&piece) && piece.kind == LL_EXTENT_BACKING) {
+		if (piece.dev == dev)
+			bytes += piece.bytes;
+	}
+	return bytes;
+}

@@ -1,0 +1,47 @@
+/*
+ * backing.h - plain allocations whose memory can be taken off the card and put back at the same addresses.
+ *
+ * The driver's cuMemAlloc ties memory to its address. For an evictable program the library makes plain allocations by
+ * itself instead: it reserves addresses, makes physical memory, maps it, and allows access. An allocation of more than
+ * 1 MiB has physical memory of its own, cut into pieces of at most LL_BACKING_PIECE_BYTES. Smaller ones share blocks of
+ * 2 MiB, as the driver's own do.
+ *
+ * Each piece is an extent of kind LL_EXTENT_BACKING. What the program sees and what is charged is an extent of kind
+ * LL_EXTENT_PLAIN with is_backed. All functions may be called by any thread.
+ */
+#ifndef LOADLINE_SHIM_MEMORY_BACKING_H
+#define LOADLINE_SHIM_MEMORY_BACKING_H
+
+#include "abi/cuda_memory.h"
+#include "shim/memory/extents.h"
+
+/* A piece's calls take 0.05 ms, its copy 5 ms (doc/facts.md). */
+#define LL_BACKING_PIECE_BYTES UINT64_C(0x10000000)
+
+/* Whether the driver and the card can do this. Asks the driver. */
+bool ll_backing_is_possible(ll_cu_device device);
+
+/* As cuMemAlloc: the address is a multiple of 512. The caller keeps the extent. LL_CUDA_ERROR_OUT_OF_MEMORY: the card
+ * or the host has no memory. */
+ll_cu_result ll_backing_allocate(struct ll_device_state *dev, uint64_t bytes, ll_cu_deviceptr *ret_address);
+
+/* Frees an allocation whose extent the caller has taken out of the map. */
+void ll_backing_free(const struct ll_extent *plain);
+
+/* The context ends: frees all allocations that belong to it. Their extents stay. */
+void ll_backing_free_owned(uint64_t owner);
+
+/* The card's part of the program's allocations that can be moved, in bytes. */
+uint64_t ll_backing_bytes(const struct ll_device_state *dev);
+
+/*
+ * Makes physical memory for a piece, maps it at the piece's address, and allows access; or unmaps it and lets the
+ * memory go. For whoever moves pieces while the program's calls are shut (time/driver_calls.h).
+ */
+ll_cu_result ll_backing_make(ll_cu_device device, uint64_t address, uint64_t bytes, uint64_t *ret_handle);
+void ll_backing_unmake(uint64_t address, uint64_t bytes, uint64_t handle);
+
+/* Notes the handle of a piece that was made again. */
+void ll_backing_note(uint64_t address, uint64_t handle);
+
+#endif

@@ -1,0 +1,361 @@
+#include "shim/residency/link.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fork.h"
+#include "base/packet.h"
+#include "base/scope.h"
+#include "shim/interpose/real.h"
+#include "shim/interpose/reentry.h"
+#include "shim/memory/backing.h"
+#include "shim/residency/move.h"
+#include "shim/say.h"
+#include "shim/time/driver_calls.h"
+
+#define LOOK_MS 100
+#define CONNECT_NS (500 * LL_NS_PER_MS)
+#define ROOM_LOOK_NS (1 * LL_NS_PER_MS)
+
+enum { CARDS = 64, HIGH_FD = 512, STACK_BYTES = 256 * 1024 };
+
+enum answer { ANSWER_NONE, ANSWER_ROOM, ANSWER_NO_ROOM };
+
+struct link {
+	struct ll_device_state *dev;
+	struct ll_move *move;
+	_Atomic int fd; /* -1: no mover */
+	pthread_t thread;
+	uint64_t told_bytes; /* evictable, as the mover knows it */
+	bool is_returning;   /* the mover wants the memory back on the card */
+	_Atomic bool is_away;
+	_Atomic bool has_said_want; /* since the memory left */
+	_Atomic int room;           /* enum answer */
+	pthread_mutex_t room_lock;  /* one thread asks for room at a time */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic(struct link *) links[CARDS];
+static bool is_tried[CARDS];
+static struct ll_fork_item fork_item;
+
+/* ---- what is said ---- */
+
+static int say(const struct link *link, enum ll_mover_kind kind, uint64_t bytes, uint64_t value)
+{
+	struct ll_mover_message message = {.kind = kind, .bytes = bytes, .value = value};
+	return ll_packet_send(atomic_load(&link->fd), &message, sizeof message, NULL, 0);
+}
+
+static int say_busy(const struct link *link, const char *why)
+{
+	struct ll_mover_message message = {.kind = LL_MOVER_BUSY};
+	snprintf(message.text, sizeof message.text, "%s", why);
+	return ll_packet_send(atomic_load(&link->fd), &message, sizeof message, NULL, 0);
+}
+
+static int say_hello(const struct link *link, int fd)
+{
+	struct ll_mover_message message = {
+	    .kind = LL_MOVER_HELLO, .number = ll_port_index(atomic_load(&link->dev->claim)), .value = LL_MOVER_VERSION};
+	snprintf(message.text, sizeof message.text, "%s", ll_device_state_settings()->tenant);
+	return ll_packet_send(fd, &message, sizeof message, NULL, 0);
+}
+
+static int tell_sizes(struct link *link)
+{
+	uint64_t bytes = ll_backing_bytes(link->dev);
+	if (bytes == link->told_bytes)
+		return 0;
+	struct ll_memory_view view;
+	ll_port_read_memory(atomic_load(&link->dev->claim), &view);
+	int rc = say(link, LL_MOVER_SIZES, bytes, view.own_bytes > bytes ? view.own_bytes - bytes : 0);
+	if (!rc)
+		link->told_bytes = bytes;
+	return rc;
+}
+
+/* A thread of the program is about to wait, because the calls are shut. Any thread. */
+static void note_waiting(void)
+{
+	for (unsigned i = 0; i < CARDS; i++) {
+		struct link *link = atomic_load(&links[i]);
+		if (link && atomic_load(&link->is_away) && !atomic_exchange(&link->has_said_want, true))
+			say(link, LL_MOVER_WANT, 0, 0);
+	}
+}
+
+/* ---- what the mover says ---- */
+
+static int stop(struct link *link, const struct ll_mover_message *message, int pool_fd)
+{
+	char why[LL_MOVER_TEXT_SIZE] = "";
+	uint64_t bytes;
+	uint32_t batches;
+	if (ll_move_stop(link->move, message->value, pool_fd, &bytes, &batches, why) < 0)
+		return say_busy(link, why);
+	atomic_store(&link->is_away, true);
+	int rc = say(link, LL_MOVER_QUIET, bytes, batches);
+	if (!rc && ll_driver_calls_count_waiting() && !atomic_exchange(&link->has_said_want, true))
+		rc = say(link, LL_MOVER_WANT, 0, 0);
+	return rc;
+}
+
+static int go_on(struct link *link)
+{
+	atomic_store(&link->is_away, false);
+	atomic_store(&link->has_said_want, false);
+	link->is_returning = false;
+	ll_move_go_on(link->move);
+	return say(link, LL_MOVER_BACK, 0, 0);
+}
+
+static int send_in(struct link *link)
+{
+	if (ll_move_is_all_in(link->move))
+		return go_on(link);
+	int rc = ll_move_send_in(link->move, atomic_load(&link->fd));
+	return rc == -ENOMEM ? say(link, LL_MOVER_NO_ROOM, 0, 0) : rc;
+}
+
+static int note_taken(struct link *link, const struct ll_mover_message *message)
+{
+	int rc = ll_move_note_taken(link->move, message);
+	if (rc)
+		return rc;
+	if (ll_move_is_all_out(link->move))
+		return say(link, LL_MOVER_AWAY, 0, 0);
+	return ll_move_send_out(link->move, atomic_load(&link->fd));
+}
+
+static int note_filled(struct link *link, const struct ll_mover_message *message)
+{
+	int rc = ll_move_note_filled(link->move, message->batch);
+	return rc ? rc : send_in(link);
+}
+
+static int handle(struct link *link, const struct ll_mover_message *message, int pool_fd)
+{
+	switch (message->kind) {
+	case LL_MOVER_LEAVE:
+		return pool_fd < 0 ? -EPROTO : stop(link, message, pool_fd);
+	case LL_MOVER_STOP:
+		return stop(link, message, -1);
+	case LL_MOVER_SEND:
+		return ll_move_send_out(link->move, atomic_load(&link->fd));
+	case LL_MOVER_TAKEN:
+		return note_taken(link, message);
+	case LL_MOVER_RETURN:
+		return send_in(link);
+	case LL_MOVER_FILLED:
+		return note_filled(link, message);
+	case LL_MOVER_ROOM_MADE:
+		atomic_store(&link->room, message->value ? ANSWER_ROOM : ANSWER_NO_ROOM);
+		return 0;
+	default:
+		return -EPROTO;
+	}
+}
+
+/* ---- the thread ---- */
+
+/* Out of the way of programs that close or reuse low descriptors. */
+static int move_up(int fd)
+{
+	int high = fcntl(fd, F_DUPFD_CLOEXEC, HIGH_FD);
+	if (high < 0)
+		return fd;
+	close(fd);
+	return high;
+}
+
+static int connect_to_mover(struct link *link)
+{
+	char name[sizeof link->dev->uuid + sizeof LL_MOVER_SOCKET_SUFFIX];
+	int fd = -1;
+	snprintf(name, sizeof name, "%s" LL_MOVER_SOCKET_SUFFIX, link->dev->uuid);
+	ll_fork_block();
+	int rc = ll_packet_connect(ll_device_state_settings()->folder, name, &fd);
+	if (!rc)
+		atomic_store(&link->fd, move_up(fd));
+	ll_fork_unblock();
+	if (!rc)
+		rc = say_hello(link, atomic_load(&link->fd));
+	link->told_bytes = 0;
+	return rc;
+}
+
+/* The mover is gone. What it had of ours is brought back without it. */
+static void lose_mover(struct link *link)
+{
+	int fd = atomic_exchange(&link->fd, -1);
+	if (fd >= 0)
+		close(fd);
+	if (ll_move_is_stopped(link->move)) {
+		ll_move_bring_back_alone(link->move);
+		atomic_store(&link->is_away, false);
+		atomic_store(&link->has_said_want, false);
+		ll_move_go_on(link->move);
+	}
+	atomic_store(&link->room, ANSWER_NO_ROOM);
+}
+
+static int serve(struct link *link)
+{
+	struct pollfd ready = {.fd = atomic_load(&link->fd), .events = POLLIN};
+	struct ll_mover_message message;
+	int pool_fd = -1;
+	size_t fd_count;
+	if (poll(&ready, 1, LOOK_MS) < 0 && errno != EINTR)
+		return -errno;
+	if (ready.revents & POLLNVAL) /* the program has closed it */
+		return -EBADF;
+	if (ready.revents) {
+		int rc = ll_packet_receive(ready.fd, false, &message, sizeof message, &pool_fd, 1, &fd_count);
+		if (rc)
+			return rc == -EAGAIN ? 0 : rc;
+		rc = handle(link, &message, fd_count ? pool_fd : -1);
+		if (fd_count)
+			close(pool_fd);
+		if (rc)
+			return rc;
+	}
+	return ll_move_is_stopped(link->move) ? 0 : tell_sizes(link);
+}
+
+static void *link_main(void *arg)
+{
+	struct link *link = arg;
+	enum ll_cu_capture_mode mode = LL_CU_STREAM_CAPTURE_MODE_RELAXED;
+	pthread_setname_np(pthread_self(), "ll-mover");
+	prctl(PR_SET_TIMERSLACK, 1);
+	ll_reentry_depth = 1; /* all that this thread calls is ours */
+	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
+	for (;;) {
+		if (atomic_load(&link->fd) >= 0 && serve(link) < 0)
+			lose_mover(link);
+		if (atomic_load(&link->fd) < 0 && connect_to_mover(link) < 0) {
+			lose_mover(link);
+			ll_sleep_until_ns(ll_now_ns() + CONNECT_NS);
+		}
+	}
+	return NULL;
+}
+
+static void close_in_child(struct ll_fork_item *item)
+{
+	(void)item;
+	pthread_mutex_init(&lock, NULL);
+	for (unsigned i = 0; i < CARDS; i++) {
+		struct link *link = atomic_exchange(&links[i], NULL);
+		if (link && atomic_load(&link->fd) >= 0)
+			close(atomic_load(&link->fd));
+		is_tried[i] = false;
+	}
+}
+
+static int start_thread(struct link *link)
+{
+	pthread_attr_t attr;
+	sigset_t all, before;
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK_BYTES);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int rc = pthread_create(&link->thread, &attr, link_main, link);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	return -rc;
+}
+
+/* The lock is held. NULL: ret_why says why. */
+static struct link *open_link(struct ll_device_state *dev, const char **ret_why)
+{
+	if (!ll_backing_is_possible(dev->device)) {
+		*ret_why = "the driver or the card cannot share memory between processes";
+		return NULL;
+	}
+	struct link *link = calloc(1, sizeof *link);
+	struct ll_move *move = ll_move_new(dev);
+	int rc = link && move ? 0 : -ENOMEM;
+	if (!rc) {
+		*link = (struct link){.dev = dev, .move = move};
+		pthread_mutex_init(&link->room_lock, NULL);
+		atomic_store(&link->fd, -1);
+		rc = connect_to_mover(link);
+	}
+	if (!rc)
+		rc = start_thread(link);
+	if (!rc)
+		return link;
+	*ret_why = rc == -ENOMEM ? "the program has no memory" : "no mover answers";
+	if (link && atomic_load(&link->fd) >= 0)
+		close(atomic_load(&link->fd));
+	free(link);
+	free(move);
+	return NULL;
+}
+
+static struct link *link_of(struct ll_device_state *dev)
+{
+	struct link *link = atomic_load(&links[dev->device]);
+	const char *why = NULL;
+	if (link || is_tried[dev->device])
+		return link;
+	LL_SCOPE_NO_CANCEL;
+	LL_SCOPE_LOCK(&lock);
+	link = atomic_load(&links[dev->device]);
+	if (link || is_tried[dev->device])
+		return link;
+	if (!fork_item.in_child) {
+		fork_item.in_child = close_in_child;
+		ll_fork_add(&fork_item);
+	}
+	link = open_link(dev, &why);
+	is_tried[dev->device] = true;
+	atomic_store(&links[dev->device], link);
+	ll_driver_calls_tell_waiting(note_waiting);
+	if (!link)
+		ll_say("this program's memory stays on card %d, and cannot be evicted: %s", dev->device, why);
+	return link;
+}
+
+bool ll_residency_backs(struct ll_device_state *dev)
+{
+	if (!dev || !ll_device_state_settings()->is_evictable || dev->device < 0 || dev->device >= CARDS)
+		return false;
+	return link_of(dev) != NULL;
+}
+
+bool ll_residency_make_room(struct ll_device_state *dev, uint64_t bytes)
+{
+	if (!ll_residency_backs(dev))
+		return false;
+	struct link *link = link_of(dev);
+	uint64_t now_ns = ll_now_ns(), deadline_ns = now_ns + LL_RESIDENCY_ROOM_NS;
+	int answer = ANSWER_NONE;
+	LL_SCOPE_NO_CANCEL;
+	/* The program may have to leave itself meanwhile. */
+	ll_driver_call_step_out();
+	pthread_mutex_lock(&link->room_lock);
+	atomic_store(&link->room, ANSWER_NONE);
+	if (say(link, LL_MOVER_SHORT, bytes, 0) == 0) {
+		while (!(answer = atomic_load(&link->room)) && now_ns < deadline_ns) {
+			ll_sleep_until_ns(now_ns + ROOM_LOOK_NS);
+			now_ns = ll_now_ns();
+		}
+	}
+	pthread_mutex_unlock(&link->room_lock);
+	ll_driver_call_step_in();
+	return answer == ANSWER_ROOM;
+}

@@ -1,0 +1,449 @@
+#include "shim/residency/move.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/packet.h"
+#include "shim/interpose/real.h"
+#include "shim/interpose/reentry.h"
+#include "shim/memory/backing.h"
+#include "shim/time/driver_calls.h"
+
+#define ROOM_PAUSE_NS (20 * LL_NS_PER_MS)
+#define QUIET_LOOK_NS (200 * LL_NS_PER_US)
+
+enum where {
+	ON_CARD,
+	GOING,   /* its handles were sent, and its bytes are being copied out */
+	IN_POOL, /* its memory on the card is free */
+	COMING,  /* its new memory was sent, and is being filled */
+};
+
+struct batch {
+	enum where where;
+	uint32_t first, count; /* of the pieces */
+	struct ll_mover_place places[LL_MOVER_PLACES];
+	uint32_t place_count;
+};
+
+struct piece {
+	uint64_t address, bytes, handle;
+};
+
+/* A thread that waits for the card: the driver's call cannot be given up. */
+struct quiet {
+	struct ll_device_state *dev;
+	_Atomic int state;    /* 0: it waits; 1: the card is quiet; below: the error */
+	_Atomic bool is_left; /* nobody looks any more: the thread frees this */
+};
+
+struct ll_move {
+	struct ll_device_state *dev;
+	bool is_stopped;
+	struct piece *pieces;
+	uint32_t piece_count;
+	struct batch *batches;
+	uint32_t batch_count;
+	uint32_t under_way; /* batches that are GOING or COMING */
+	char *pool;         /* the pool's file; NULL: not mapped */
+	size_t pool_bytes;
+};
+
+struct ll_move *ll_move_new(struct ll_device_state *dev)
+{
+	struct ll_move *move = calloc(1, sizeof *move);
+	if (move)
+		move->dev = dev;
+	return move;
+}
+
+bool ll_move_is_stopped(const struct ll_move *move)
+{
+	return move->is_stopped;
+}
+
+/* ---- becoming quiet ---- */
+
+static int synchronize_contexts(const struct ll_device_state *dev)
+{
+	struct ll_extent context = {.kind = LL_EXTENT_CONTEXT};
+	while (ll_extents_next(&context) && context.kind == LL_EXTENT_CONTEXT) {
+		struct ll_cu_context *popped;
+		if (context.dev != dev ||
+		    ll_real()->cuCtxPushCurrent_v2((struct ll_cu_context *)(uintptr_t)context.address))
+			continue;
+		ll_cu_result status = ll_real()->cuCtxSynchronize();
+		ll_real()->cuCtxPopCurrent_v2(&popped);
+		if (status != LL_CUDA_SUCCESS)
+			return -(int)status;
+	}
+	return 1;
+}
+
+static void *quiet_main(void *arg)
+{
+	struct quiet *quiet = arg;
+	enum ll_cu_capture_mode mode = LL_CU_STREAM_CAPTURE_MODE_RELAXED;
+	ll_reentry_depth = 1;
+	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
+	atomic_store(&quiet->state, synchronize_contexts(quiet->dev));
+	if (atomic_exchange(&quiet->is_left, true))
+		free(quiet);
+	return NULL;
+}
+
+/* Waits until the card has no work of the program. -EBUSY: it has still some at the deadline; -EIO: the card is lost.
+ */
+static int wait_for_card(struct ll_move *move, uint64_t deadline_ns, char why[LL_MOVER_TEXT_SIZE])
+{
+	pthread_t thread;
+	struct quiet *quiet = calloc(1, sizeof *quiet);
+	if (!quiet)
+		return -ENOMEM;
+	quiet->dev = move->dev;
+	pthread_attr_t attr;
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	int rc = pthread_create(&thread, &attr, quiet_main, quiet); /* signals are blocked here, so in it too */
+	pthread_attr_destroy(&attr);
+	if (rc) {
+		free(quiet);
+		snprintf(why, LL_MOVER_TEXT_SIZE, "the program can start no thread");
+		return -EBUSY;
+	}
+	int state;
+	uint64_t now_ns;
+	while (!(state = atomic_load(&quiet->state)) && (now_ns = ll_now_ns()) < deadline_ns)
+		ll_sleep_until_ns(now_ns + QUIET_LOOK_NS);
+	if (atomic_exchange(&quiet->is_left, true))
+		free(quiet);
+	if (!state)
+		snprintf(why, LL_MOVER_TEXT_SIZE, "its work on the card does not end: it cannot leave until that ends");
+	else if (state < 0)
+		snprintf(why, LL_MOVER_TEXT_SIZE, "the driver cannot wait for its work (CUDA error %d)", -state);
+	return state > 0 ? 0 : -EBUSY;
+}
+
+static int wait_for_threads(uint64_t deadline_ns, char why[LL_MOVER_TEXT_SIZE])
+{
+	struct ll_driver_calls_inside inside;
+	if (ll_driver_calls_wait(deadline_ns, &inside) < 0) {
+		snprintf(why, LL_MOVER_TEXT_SIZE, "it is not known which of its threads use the card");
+		return -EBUSY;
+	}
+	if (!inside.count)
+		return 0;
+	snprintf(why, LL_MOVER_TEXT_SIZE, "its thread %d is inside %s", inside.named[0].thread,
+		 inside.named[0].function);
+	return -EBUSY;
+}
+
+/* ---- pieces and batches ---- */
+
+static int list_pieces(struct ll_move *move, uint64_t *ret_bytes)
+{
+	uint32_t count = 0, capacity = 0;
+	uint64_t bytes = 0;
+	struct ll_extent extent = {.kind = LL_EXTENT_BACKING};
+	while (ll_extents_next(&extent) && extent.kind == LL_EXTENT_BACKING) {
+		if (extent.dev != move->dev)
+			continue;
+		if (count == capacity) {
+			capacity = capacity ? 2 * capacity : 64;
+			struct piece *pieces = calloc(capacity, sizeof *pieces);
+			if (!pieces)
+				return -ENOMEM;
+			if (count)
+				memcpy(pieces, move->pieces, count * sizeof *pieces);
+			free(move->pieces);
+			move->pieces = pieces;
+		}
+		move->pieces[count++] = (struct piece){extent.address, extent.bytes, extent.handle};
+		bytes += extent.bytes;
+	}
+	move->piece_count = count;
+	*ret_bytes = bytes;
+	return 0;
+}
+
+static int cut_batches(struct ll_move *move)
+{
+	move->batches = calloc(move->piece_count ? move->piece_count : 1, sizeof *move->batches);
+	if (!move->batches)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < move->piece_count;) {
+		struct batch *batch = &move->batches[move->batch_count++];
+		uint64_t bytes = 0;
+		batch->first = i;
+		while (i < move->piece_count && batch->count < LL_MOVER_BATCH_HANDLES && bytes < LL_MOVER_BATCH_BYTES) {
+			bytes += move->pieces[i++].bytes;
+			batch->count++;
+		}
+	}
+	return 0;
+}
+
+static int map_pool(struct ll_move *move, int pool_fd)
+{
+	struct stat st;
+	if (fstat(pool_fd, &st) < 0)
+		return -errno;
+	void *pool = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED | MAP_NORESERVE, pool_fd, 0);
+	if (pool == MAP_FAILED)
+		return -errno;
+	madvise(pool, (size_t)st.st_size, MADV_DONTDUMP); /* a core file needs none of it */
+	move->pool = pool;
+	move->pool_bytes = (size_t)st.st_size;
+	return 0;
+}
+
+static void forget_move(struct ll_move *move)
+{
+	if (move->pool)
+		munmap(move->pool, move->pool_bytes);
+	free(move->pieces);
+	free(move->batches);
+	*move = (struct ll_move){.dev = move->dev};
+}
+
+static int prepare(struct ll_move *move, int pool_fd, uint64_t *ret_bytes, char why[LL_MOVER_TEXT_SIZE])
+{
+	int rc = list_pieces(move, ret_bytes);
+	if (!rc)
+		rc = cut_batches(move);
+	if (!rc && move->batch_count)
+		rc = map_pool(move, pool_fd);
+	if (rc)
+		snprintf(why, LL_MOVER_TEXT_SIZE, "the program has no memory for the move: %s", strerror(-rc));
+	return rc;
+}
+
+int ll_move_stop(struct ll_move *move, uint64_t wait_ns, int pool_fd, uint64_t *ret_bytes, uint32_t *ret_batches,
+		 char why[LL_MOVER_TEXT_SIZE])
+{
+	uint64_t deadline_ns = ll_now_ns() + wait_ns;
+	int rc = 0;
+	*ret_bytes = 0;
+	if (!move->is_stopped) {
+		rc = ll_driver_calls_shut();
+		move->is_stopped = true;
+		if (rc)
+			snprintf(why, LL_MOVER_TEXT_SIZE, "the kernel refuses to tell which threads use the card");
+		if (!rc)
+			rc = wait_for_threads(deadline_ns, why);
+		if (!rc)
+			rc = wait_for_card(move, deadline_ns, why);
+	}
+	if (!rc && pool_fd >= 0)
+		rc = prepare(move, pool_fd, ret_bytes, why);
+	*ret_batches = move->batch_count;
+	if (!rc)
+		return 0;
+	ll_move_go_on(move);
+	return -EBUSY;
+}
+
+void ll_move_go_on(struct ll_move *move)
+{
+	bool was_stopped = move->is_stopped;
+	forget_move(move);
+	if (was_stopped)
+		ll_driver_calls_open();
+}
+
+/* ---- out and in ---- */
+
+static void close_fds(const int *fds, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		close(fds[i]);
+}
+
+/* Exports the batch's handles and sends them. */
+static int send_batch(struct ll_move *move, uint32_t number, enum ll_mover_kind kind, int fd)
+{
+	struct batch *batch = &move->batches[number];
+	struct ll_mover_message message = {.kind = kind, .batch = number, .count = batch->count};
+	int fds[LL_MOVER_BATCH_HANDLES];
+	for (uint32_t i = 0; i < batch->count; i++) {
+		const struct piece *piece = &move->pieces[batch->first + i];
+		ll_cu_result status = ll_real()->cuMemExportToShareableHandle(
+		    &fds[i], piece->handle, LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+		if (status != LL_CUDA_SUCCESS) {
+			close_fds(fds, i);
+			return -EMFILE;
+		}
+		message.handle_bytes[i] = piece->bytes;
+	}
+	int rc = ll_packet_send(fd, &message, sizeof message, fds, batch->count);
+	close_fds(fds, batch->count);
+	return rc;
+}
+
+int ll_move_send_out(struct ll_move *move, int fd)
+{
+	for (uint32_t i = 0; i < move->batch_count && move->under_way < LL_MOVER_AHEAD; i++) {
+		if (move->batches[i].where != ON_CARD)
+			continue;
+		int rc = send_batch(move, i, LL_MOVER_OUT, fd);
+		if (rc)
+			return rc;
+		move->batches[i].where = GOING;
+		move->under_way++;
+	}
+	return 0;
+}
+
+static void free_batch(struct ll_move *move, struct batch *batch, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct piece *piece = &move->pieces[batch->first + i];
+		ll_backing_unmake(piece->address, piece->bytes, piece->handle);
+		piece->handle = 0;
+	}
+}
+
+int ll_move_note_taken(struct ll_move *move, const struct ll_mover_message *message)
+{
+	if (message->batch >= move->batch_count || message->count > LL_MOVER_PLACES ||
+	    move->batches[message->batch].where != GOING)
+		return -EPROTO;
+	struct batch *batch = &move->batches[message->batch];
+	memcpy(batch->places, message->places, message->count * sizeof *batch->places);
+	batch->place_count = message->count;
+	free_batch(move, batch, batch->count);
+	batch->where = IN_POOL;
+	move->under_way--;
+	return 0;
+}
+
+/* New memory at the old addresses. -ENOMEM: the card has none; nothing is made. */
+static int make_batch(struct ll_move *move, struct batch *batch)
+{
+	for (uint32_t i = 0; i < batch->count; i++) {
+		struct piece *piece = &move->pieces[batch->first + i];
+		ll_cu_result status = ll_backing_make(move->dev->device, piece->address, piece->bytes, &piece->handle);
+		if (status != LL_CUDA_SUCCESS) {
+			free_batch(move, batch, i);
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+int ll_move_send_in(struct ll_move *move, int fd)
+{
+	for (uint32_t i = 0; i < move->batch_count && move->under_way < LL_MOVER_AHEAD; i++) {
+		if (move->batches[i].where != IN_POOL)
+			continue;
+		int rc = make_batch(move, &move->batches[i]);
+		if (rc)
+			return rc;
+		rc = send_batch(move, i, LL_MOVER_IN, fd);
+		if (rc) {
+			free_batch(move, &move->batches[i], move->batches[i].count);
+			return rc;
+		}
+		move->batches[i].where = COMING;
+		move->under_way++;
+	}
+	return 0;
+}
+
+static void note_on_card(struct ll_move *move, struct batch *batch)
+{
+	for (uint32_t i = 0; i < batch->count; i++) {
+		const struct piece *piece = &move->pieces[batch->first + i];
+		ll_backing_note(piece->address, piece->handle);
+	}
+	batch->where = ON_CARD;
+	batch->place_count = 0;
+}
+
+int ll_move_note_filled(struct ll_move *move, uint32_t number)
+{
+	if (number >= move->batch_count || move->batches[number].where != COMING)
+		return -EPROTO;
+	note_on_card(move, &move->batches[number]);
+	move->under_way--;
+	return 0;
+}
+
+static bool are_all(const struct ll_move *move, enum where where)
+{
+	for (uint32_t i = 0; i < move->batch_count; i++) {
+		if (move->batches[i].where != where)
+			return false;
+	}
+	return true;
+}
+
+bool ll_move_is_all_out(const struct ll_move *move)
+{
+	return are_all(move, IN_POOL);
+}
+
+bool ll_move_is_all_in(const struct ll_move *move)
+{
+	return are_all(move, ON_CARD);
+}
+
+/* ---- without a mover ---- */
+
+static struct ll_cu_context *any_context(const struct ll_device_state *dev)
+{
+	struct ll_extent context = {.kind = LL_EXTENT_CONTEXT};
+	while (ll_extents_next(&context) && context.kind == LL_EXTENT_CONTEXT) {
+		if (context.dev == dev)
+			return (struct ll_cu_context *)(uintptr_t)context.address;
+	}
+	return NULL;
+}
+
+/* The places, one after the other, fill the pieces, one after the other. */
+static void fill_batch(const struct ll_move *move, const struct batch *batch)
+{
+	uint32_t place = 0;
+	uint64_t used = 0; /* of the place */
+	for (uint32_t i = 0; i < batch->count; i++) {
+		const struct piece *piece = &move->pieces[batch->first + i];
+		for (uint64_t done = 0; done < piece->bytes && place < batch->place_count;) {
+			uint64_t left = batch->places[place].bytes - used, wanted = piece->bytes - done;
+			uint64_t part = left < wanted ? left : wanted;
+			ll_real()->cuMemcpyHtoD_v2(piece->address + done,
+						   move->pool + batch->places[place].offset + used, part);
+			done += part;
+			used += part;
+			if (used == batch->places[place].bytes) {
+				place++;
+				used = 0;
+			}
+		}
+	}
+}
+
+void ll_move_bring_back_alone(struct ll_move *move)
+{
+	struct ll_cu_context *popped;
+	bool has_context = ll_real()->cuCtxPushCurrent_v2(any_context(move->dev)) == LL_CUDA_SUCCESS;
+	for (uint32_t i = 0; i < move->batch_count; i++) {
+		struct batch *batch = &move->batches[i];
+		if (batch->where == ON_CARD)
+			continue;
+		while (batch->where == IN_POOL && make_batch(move, batch))
+			ll_sleep_until_ns(ll_now_ns() + ROOM_PAUSE_NS);
+		if (batch->where != GOING) /* the bytes of one that was going are on the card still */
+			fill_batch(move, batch);
+		note_on_card(move, batch);
+	}
+	move->under_way = 0;
+	if (has_context)
+		ll_real()->cuCtxPopCurrent_v2(&popped);
+}

@@ -1,0 +1,20 @@
+/*
+ * plain.h - plain allocations of a governed program: by the driver's cuMemAlloc, or, if the program is evictable, of
+ * memory that can be moved (memory/backing.h).
+ */
+#ifndef LOADLINE_SHIM_RESIDENCY_PLAIN_H
+#define LOADLINE_SHIM_RESIDENCY_PLAIN_H
+
+#include "shim/memory/charge.h"
+
+/*
+ * cuMemAlloc of a governed program: charged, and put into the map of extents. If the card has no room for an evictable
+ * program, the mover is asked for some, and the thread waits.
+ */
+ll_cu_result ll_plain_allocate(ll_cu_deviceptr *ret_address, size_t bytes);
+
+/* cuMemFree of an allocation with is_backed, whose extent was taken out of the map. Waits for the card's work, as the
+ * driver's own function does. */
+ll_cu_result ll_plain_free(const struct ll_extent *plain);
+
+#endif
