@@ -32,7 +32,7 @@ int ll_packet_socket(const char *folder, const char *name, int *ret_folder_fd, s
 int ll_packet_connect(const char *folder, const char *name, int *ret_fd)
 {
 	struct sockaddr_un address;
-	int folder_fd;
+	int folder_fd = -1;
 	int fd = ll_packet_socket(folder, name, &folder_fd, &address);
 	if (fd < 0)
 		return fd;

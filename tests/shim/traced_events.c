@@ -15,10 +15,18 @@
 #define MS UINT64_C(1000000)
 enum { BYTES = 256 * 1024, MOST_ROWS = 512 };
 
-static struct {
+static struct own_functions {
 #define LL_CUDA_PER_THREAD(symbol, suffix) __typeof__(&symbol##suffix) symbol##suffix;
 #include "abi/cuda_per_thread.def"
 } own;
+
+static const struct {
+	const char *name;
+	size_t offset; /* in struct own_functions */
+} own_names[] = {
+#define LL_CUDA_PER_THREAD(symbol, suffix) {#symbol #suffix, offsetof(struct own_functions, symbol##suffix)},
+#include "abi/cuda_per_thread.def"
+};
 
 static char folder[64];
 static struct ll_cu_function *work;
@@ -33,10 +41,10 @@ static void open_traced(void)
 	open_cuda();
 	open_context(0);
 	work = get_kernel("work_ns");
-#define LL_CUDA_PER_THREAD(symbol, suffix)                                                                             \
-	found = dlsym(cu.library, #symbol #suffix);                                                                    \
-	memcpy(&own.symbol##suffix, &found, sizeof found);
-#include "abi/cuda_per_thread.def"
+	for (size_t i = 0; i < sizeof own_names / sizeof *own_names; i++) {
+		found = dlsym(cu.library, own_names[i].name);
+		memcpy((char *)&own + own_names[i].offset, &found, sizeof found);
+	}
 }
 
 struct rows {

@@ -195,7 +195,7 @@ static bool copy_edges(const struct ll_cu_graph *graph, const struct ll_cu_graph
 	for (struct ll_cu_graph_node *node = graph->first; node; node = node->next)
 		node->place = place++;
 	const struct ll_cu_graph_node *from = graph->first;
-	for (struct ll_cu_graph_node *node = clone->first; node; node = node->next, from = from->next) {
+	for (struct ll_cu_graph_node *node = clone->first; node && from; node = node->next, from = from->next) {
 		for (size_t i = 0; i < from->from.count; i++) {
 			if (!sim_nodes_append(&node->from, clones[from->from.at[i]->place]))
 				return false;

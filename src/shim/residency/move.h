@@ -37,7 +37,7 @@ int ll_move_send_in(struct ll_move *move, int fd);
 
 /* The mover's answers. 0, or -EPROTO. */
 int ll_move_note_taken(struct ll_move *move, const struct ll_mover_message *message);
-int ll_move_note_filled(struct ll_move *move, uint32_t batch);
+int ll_move_note_filled(struct ll_move *move, uint32_t number);
 
 bool ll_move_is_all_out(const struct ll_move *move);
 bool ll_move_is_all_in(const struct ll_move *move);

@@ -25,7 +25,7 @@ ll_cu_result ll_plain_allocate(ll_cu_deviceptr *ret_address, size_t bytes)
 	LL_CHARGED_CALL(status, dev,
 			is_backed ? allocate_backed(dev, ret_address, bytes)
 				  : ll_real()->cuMemAlloc_v2(ret_address, bytes));
-	if (status == LL_CUDA_SUCCESS)
+	if (status == LL_CUDA_SUCCESS && ret_address)
 		ll_charge_keep_plain(&charge, *ret_address, bytes, is_backed);
 	return status;
 }
