@@ -10,7 +10,7 @@ enum { TENANTS = 128 };
 
 static uint64_t tenant_id;
 
-static void set_environment(uint64_t limit_bytes, bool counts_context)
+static void set_environment(uint64_t limit_bytes, bool counts_context, bool is_evictable)
 {
 	char text[LL_RUN_TEXT_SIZE];
 	tenant_id = 0x10000 + (uint64_t)getpid();
@@ -20,6 +20,7 @@ static void set_environment(uint64_t limit_bytes, bool counts_context)
 	    .priority = LL_PRIORITY_NORMAL,
 	    .memory_limit_bytes = limit_bytes,
 	    .counts_context = counts_context,
+	    .is_evictable = is_evictable,
 	};
 	snprintf(settings.folder, sizeof settings.folder, "%s", getenv("LOADLINE_SIM_DIR"));
 	CHECK_EQUAL(ll_run_settings_write(&settings, text), 0);
@@ -30,12 +31,17 @@ static void set_environment(uint64_t limit_bytes, bool counts_context)
 
 void govern(uint64_t limit_bytes)
 {
-	set_environment(limit_bytes, true);
+	set_environment(limit_bytes, true, false);
 }
 
 void govern_without_context(uint64_t limit_bytes)
 {
-	set_environment(limit_bytes, false);
+	set_environment(limit_bytes, false, false);
+}
+
+void govern_evictable(void)
+{
+	set_environment(0, true, true);
 }
 
 uint64_t governed_id(void)

@@ -276,14 +276,3 @@ void ll_backing_free_owned(uint64_t owner)
 			ll_backing_free(&plain);
 	}
 }
-
-uint64_t ll_backing_bytes(const struct ll_device_state *dev)
-{
-	uint64_t bytes = 0;
-	struct ll_extent piece = {.kind = LL_EXTENT_BACKING};
-	while (ll_extents_next(&piece) && piece.kind == LL_EXTENT_BACKING) {
-		if (piece.dev == dev)
-			bytes += piece.bytes;
-	}
-	return bytes;
-}

@@ -31,9 +31,6 @@ void ll_backing_free(const struct ll_extent *plain);
 /* The context ends: frees all allocations that belong to it. Their extents stay. */
 void ll_backing_free_owned(uint64_t owner);
 
-/* The card's part of the program's allocations that can be moved, in bytes. */
-uint64_t ll_backing_bytes(const struct ll_device_state *dev);
-
 /*
  * Makes physical memory for a piece, maps it at the piece's address, and allows access; or unmaps it and lets the
  * memory go. For whoever moves pieces while the program's calls are shut (time/driver_calls.h).

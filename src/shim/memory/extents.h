@@ -68,12 +68,16 @@ struct ll_extent {
 			uint64_t access; /* which cards may use it (physical.h) */
 		};
 		struct {
-			uint32_t handles, mappings;
-		};              /* of physical memory: what holds it */
+			uint32_t handles, mappings; /* of physical memory: what holds it */
+			uint64_t real;              /* the driver's handle, if the number is a stand-in (physical.h) */
+			uint64_t mapped_at;         /* where it was mapped last */
+		};
 		uint64_t count; /* of a context: uses beyond the first; of a graph: see pools.c */
 	};
 	enum ll_extent_kind kind;
-	bool is_backed;  /* of a plain one: its memory is in backings, and not the driver's cuMemAlloc's */
+	bool is_backed; /* of a plain one: its memory is in backings, and not the driver's cuMemAlloc's */
+	bool is_stand_in, is_pinned, is_rdma_capable; /* of physical memory: see physical.h */
+	uint8_t handle_types;                         /* of physical memory: what the program may export it as */
 	uint32_t serial; /* of physical memory and its mappings: tells it from later memory of the same handle */
 };
 

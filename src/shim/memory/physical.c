@@ -2,9 +2,34 @@
 
 #include <stdatomic.h>
 
+#include "shim/interpose/real.h"
+
+/* Stand-ins are above all addresses of a program, and handles of the driver are addresses or small numbers. */
+#define STAND_IN_FIRST (UINT64_C(0x4c4c) << 48)
+
 static _Atomic uint32_t last_serial;
 
-void ll_physical_add(struct ll_charge *charge, ll_cu_mem_handle handle)
+static bool is_stand_in(ll_cu_mem_handle number)
+{
+	return number >> 48 == STAND_IN_FIRST >> 48;
+}
+
+bool ll_physical_can_move(const struct ll_cu_mem_allocation_prop *prop, unsigned long long flags)
+{
+	return !flags && prop->type == LL_CU_MEM_ALLOCATION_TYPE_PINNED &&
+	       prop->location.type == LL_CU_MEM_LOCATION_TYPE_DEVICE && !prop->win32 && !prop->compression &&
+	       !prop->usage && !((unsigned)prop->handle_types & ~(unsigned)LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+}
+
+struct ll_cu_mem_allocation_prop ll_physical_movable(const struct ll_cu_mem_allocation_prop *prop)
+{
+	struct ll_cu_mem_allocation_prop movable = *prop;
+	movable.handle_types = LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+	return movable;
+}
+
+ll_cu_mem_handle ll_physical_add(struct ll_charge *charge, ll_cu_mem_handle handle,
+				 const struct ll_cu_mem_allocation_prop *asked)
 {
 	struct ll_extent physical = {.kind = LL_EXTENT_PHYSICAL,
 				     .address = handle,
@@ -13,8 +38,71 @@ void ll_physical_add(struct ll_charge *charge, ll_cu_mem_handle handle)
 				     .dev = charge->place.dev,
 				     .handles = 1,
 				     .serial = ++last_serial};
-	if (physical.dev && ll_charge_put(&physical))
-		charge->bytes = 0;
+	if (asked) {
+		physical.address = STAND_IN_FIRST + physical.serial;
+		physical.real = handle;
+		physical.is_stand_in = true;
+		physical.is_rdma_capable = asked->is_rdma_capable;
+		physical.handle_types = (uint8_t)asked->handle_types;
+	}
+	if (!physical.dev || !ll_charge_put(&physical))
+		return handle;
+	charge->bytes = 0;
+	return physical.address;
+}
+
+bool ll_physical_find(ll_cu_mem_handle number, ll_cu_mem_handle *ret_handle)
+{
+	struct ll_extent physical;
+	*ret_handle = number;
+	if (!is_stand_in(number))
+		return true;
+	if (!ll_extents_find(LL_EXTENT_PHYSICAL, number, &physical) || !physical.handles)
+		return false;
+	*ret_handle = physical.real;
+	return true;
+}
+
+static bool set_pinned(struct ll_extent *physical, uint64_t unused)
+{
+	(void)unused;
+	physical->is_pinned = true;
+	return true;
+}
+
+void ll_physical_pin(ll_cu_mem_handle number)
+{
+	if (is_stand_in(number))
+		ll_extents_change(LL_EXTENT_PHYSICAL, number, set_pinned, 0, NULL);
+}
+
+void ll_physical_pin_range(ll_cu_deviceptr address, size_t bytes)
+{
+	struct ll_extent mapping;
+	if (ll_extents_find_containing(address, &mapping) && mapping.kind == LL_EXTENT_MAPPING)
+		ll_physical_pin(mapping.handle);
+	mapping = (struct ll_extent){.address = address};
+	while (ll_extents_next(&mapping) && ll_extent_has_address(mapping.kind) && mapping.address - address < bytes) {
+		if (mapping.kind == LL_EXTENT_MAPPING)
+			ll_physical_pin(mapping.handle);
+	}
+}
+
+bool ll_physical_may_export(ll_cu_mem_handle number, enum ll_cu_mem_handle_type type)
+{
+	struct ll_extent physical;
+	if (!is_stand_in(number) || !ll_extents_find(LL_EXTENT_PHYSICAL, number, &physical))
+		return true;
+	return physical.handle_types & (unsigned)type;
+}
+
+void ll_physical_describe(ll_cu_mem_handle number, struct ll_cu_mem_allocation_prop *prop)
+{
+	struct ll_extent physical;
+	if (!is_stand_in(number) || !ll_extents_find(LL_EXTENT_PHYSICAL, number, &physical))
+		return;
+	prop->handle_types = (enum ll_cu_mem_handle_type)physical.handle_types;
+	prop->is_rdma_capable = physical.is_rdma_capable;
 }
 
 /* Changes for ll_extents_change on physical memory. They return false when nothing holds the memory any more. */
@@ -32,10 +120,10 @@ static bool drop_handle(struct ll_extent *physical, uint64_t unused)
 	return physical->handles || physical->mappings;
 }
 
-static bool add_mapping(struct ll_extent *physical, uint64_t unused)
+static bool add_mapping(struct ll_extent *physical, uint64_t address)
 {
-	(void)unused;
 	physical->mappings++;
+	physical->mapped_at = address;
 	return true;
 }
 
@@ -50,11 +138,51 @@ void ll_physical_retain(ll_cu_mem_handle handle)
 	ll_extents_change(LL_EXTENT_PHYSICAL, handle, add_handle, 0, NULL);
 }
 
+/* Adds a handle if the program has one, or a mapping, of this very memory. */
+static bool add_handle_of(struct ll_extent *physical, uint64_t serial)
+{
+	physical->handles += physical->serial == serial;
+	return true;
+}
+
+bool ll_physical_retain_at(uint64_t address, ll_cu_mem_handle *ret_number)
+{
+	struct ll_extent mapping, physical;
+	if (!ll_extents_find_containing(address, &mapping) || mapping.kind != LL_EXTENT_MAPPING ||
+	    !is_stand_in(mapping.handle))
+		return false;
+	bool is_found =
+	    ll_extents_change(LL_EXTENT_PHYSICAL, mapping.handle, add_handle_of, mapping.serial, &physical) &&
+	    physical.serial == mapping.serial;
+	if (is_found)
+		*ret_number = mapping.handle;
+	return is_found;
+}
+
+/* The program holds a stand-in's memory no more. */
+static ll_cu_result let_go(const struct ll_extent *physical, ll_cu_result (*release)(ll_cu_mem_handle))
+{
+	ll_cu_result status = release(physical->real);
+	ll_charge_freed(physical, status);
+	return status;
+}
+
+static ll_cu_result release_stand_in(ll_cu_mem_handle number, ll_cu_result (*release)(ll_cu_mem_handle))
+{
+	struct ll_extent before;
+	if (!ll_extents_change(LL_EXTENT_PHYSICAL, number, drop_handle, 0, &before) || !before.handles)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	bool is_last = before.handles == 1 && !before.mappings;
+	return is_last ? let_go(&before, release) : LL_CUDA_SUCCESS;
+}
+
 /* The count is lowered before the driver is asked, and raised again if the driver refuses: as soon as the driver has
  * released the last handle, other memory may get its number. */
 ll_cu_result ll_physical_release(ll_cu_mem_handle handle, ll_cu_result (*release)(ll_cu_mem_handle))
 {
 	struct ll_extent before;
+	if (is_stand_in(handle))
+		return release_stand_in(handle, release);
 	bool is_counted = ll_extents_change(LL_EXTENT_PHYSICAL, handle, drop_handle, 0, &before) && before.handles;
 	bool is_last = is_counted && before.handles == 1 && !before.mappings;
 	ll_cu_result status = release(handle);
@@ -69,15 +197,19 @@ ll_cu_result ll_physical_release(ll_cu_mem_handle handle, ll_cu_result (*release
 static void forget_mapping(const struct ll_extent *mapping)
 {
 	struct ll_extent before;
-	if (ll_extents_change(LL_EXTENT_PHYSICAL, mapping->handle, drop_mapping, mapping->serial, &before) &&
-	    before.serial == mapping->serial && !before.handles && before.mappings == 1)
+	if (!ll_extents_change(LL_EXTENT_PHYSICAL, mapping->handle, drop_mapping, mapping->serial, &before) ||
+	    before.serial != mapping->serial || before.handles || before.mappings != 1)
+		return;
+	if (before.is_stand_in)
+		let_go(&before, ll_real()->cuMemRelease);
+	else
 		ll_charge_release(&before);
 }
 
 void ll_physical_mapped(ll_cu_deviceptr address, size_t bytes, size_t offset, ll_cu_mem_handle handle)
 {
 	struct ll_extent physical;
-	if (!ll_extents_change(LL_EXTENT_PHYSICAL, handle, add_mapping, 0, &physical))
+	if (!ll_extents_change(LL_EXTENT_PHYSICAL, handle, add_mapping, address, &physical))
 		return;
 	struct ll_extent mapping = {.kind = LL_EXTENT_MAPPING,
 				    .address = address,
@@ -138,5 +270,108 @@ ll_cu_result ll_physical_unmap(ll_cu_deviceptr address, size_t bytes, ll_cu_resu
 		if (ll_extents_take(LL_EXTENT_MAPPING, mapping.address, &mapping))
 			forget_mapping(&mapping);
 	}
+	return status;
+}
+
+/* ---- moves ---- */
+
+/* Calls visit() for each mapping of the memory, until it returns an error. */
+static ll_cu_result visit_mappings(const struct ll_extent *physical,
+				   ll_cu_result (*visit)(const struct ll_extent *mapping,
+							 const struct ll_extent *physical))
+{
+	struct ll_extent mapping = {0};
+	uint32_t left = physical->mappings;
+	ll_cu_result status = LL_CUDA_SUCCESS;
+	/* Nearly all memory is mapped once: then the map need not be searched. */
+	if (left == 1 && ll_extents_find(LL_EXTENT_MAPPING, physical->mapped_at, &mapping) &&
+	    mapping.handle == physical->address && mapping.serial == physical->serial)
+		return visit(&mapping, physical);
+	mapping = (struct ll_extent){0};
+	while (left && status == LL_CUDA_SUCCESS && ll_extents_next(&mapping) && ll_extent_has_address(mapping.kind)) {
+		if (mapping.kind != LL_EXTENT_MAPPING || mapping.handle != physical->address ||
+		    mapping.serial != physical->serial)
+			continue;
+		left--;
+		status = visit(&mapping, physical);
+	}
+	return status;
+}
+
+static ll_cu_result check_host_cannot_see(const struct ll_extent *mapping, const struct ll_extent *physical)
+{
+	(void)physical;
+	return mapping->access & LL_PHYSICAL_ACCESS_ELSEWHERE ? LL_CUDA_ERROR_NOT_SUPPORTED : LL_CUDA_SUCCESS;
+}
+
+bool ll_physical_is_movable(const struct ll_extent *physical)
+{
+	return physical->is_stand_in && !physical->is_pinned &&
+	       visit_mappings(physical, check_host_cannot_see) == LL_CUDA_SUCCESS;
+}
+
+static ll_cu_result undo_mapping(const struct ll_extent *mapping, const struct ll_extent *physical)
+{
+	(void)physical;
+	ll_real()->cuMemUnmap(mapping->address, mapping->bytes);
+	return LL_CUDA_SUCCESS;
+}
+
+void ll_physical_unmake(ll_cu_mem_handle number)
+{
+	struct ll_extent physical;
+	if (!ll_extents_find(LL_EXTENT_PHYSICAL, number, &physical))
+		return;
+	visit_mappings(&physical, undo_mapping);
+	ll_real()->cuMemRelease(physical.real);
+}
+
+static ll_cu_result allow_access_again(const struct ll_extent *mapping)
+{
+	struct ll_cu_mem_access_desc accesses[LL_PHYSICAL_CARDS];
+	size_t count = 0;
+	for (int card = 0; card < LL_PHYSICAL_CARDS; card++) {
+		enum ll_cu_mem_access_flags flags = ll_physical_access(mapping, card);
+		if (flags != LL_CU_MEM_ACCESS_FLAGS_PROT_NONE)
+			accesses[count++] = (struct ll_cu_mem_access_desc){
+			    .location = {LL_CU_MEM_LOCATION_TYPE_DEVICE, card}, .flags = flags};
+	}
+	return count ? ll_real()->cuMemSetAccess(mapping->address, mapping->bytes, accesses, count) : LL_CUDA_SUCCESS;
+}
+
+static ll_cu_result map_again(const struct ll_extent *mapping, const struct ll_extent *physical)
+{
+	ll_cu_result status = ll_real()->cuMemMap(mapping->address, mapping->bytes, mapping->offset, physical->real, 0);
+	return status == LL_CUDA_SUCCESS ? allow_access_again(mapping) : status;
+}
+
+static bool set_real(struct ll_extent *physical, uint64_t real)
+{
+	physical->real = real;
+	return true;
+}
+
+ll_cu_result ll_physical_make(ll_cu_mem_handle number, ll_cu_mem_handle *ret_handle)
+{
+	struct ll_extent physical;
+	if (!ll_extents_find(LL_EXTENT_PHYSICAL, number, &physical))
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	struct ll_cu_mem_allocation_prop prop = {
+	    .type = LL_CU_MEM_ALLOCATION_TYPE_PINNED,
+	    .handle_types = LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+	    .location = {LL_CU_MEM_LOCATION_TYPE_DEVICE, physical.dev->device},
+	    .is_rdma_capable = physical.is_rdma_capable,
+	};
+	ll_cu_mem_handle handle;
+	ll_cu_result status = ll_real()->cuMemCreate(&handle, physical.bytes, &prop, 0);
+	if (status != LL_CUDA_SUCCESS)
+		return status;
+	physical.real = handle;
+	ll_extents_change(LL_EXTENT_PHYSICAL, number, set_real, handle, NULL);
+	status = visit_mappings(&physical, map_again);
+	if (status == LL_CUDA_SUCCESS)
+		*ret_handle = handle;
+	else
+		ll_physical_unmake(number);
 	return status;
 }

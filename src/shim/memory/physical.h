@@ -9,6 +9,14 @@
  * A mapping's extent has all that is needed to undo the mapping and to map the same memory there again with the same
  * rights: handle, offset, size, and what cuMemSetAccess allowed.
  *
+ * Stand-ins. When memory leaves the card and returns, it is other memory for the driver and has another handle. So an
+ * evictable program gets a number of the library's for each handle, a stand-in, and the library puts the driver's
+ * handle in its place in every call (ll_physical_find). No handle of the driver has such a number. The library holds
+ * one handle of the driver's as long as the program holds the memory by a handle or by a mapping. Memory that others
+ * can see, or that the library could not make again, is pinned: it stays on the card. That is memory which was
+ * exported or bound to a multicast object, or which the host can access. Memory with compression, memory for sparse
+ * arrays, and memory for other kinds of export gets no stand-in, and stays on the card too.
+ *
  * Memory on the host is not charged. Memory that was imported from another process is charged in that process: the
  * library does not know its number here, and passes the calls on. If the exporter has released and unmapped the memory,
  * nobody is charged for it, although the importer keeps it on the card. Mappings into sparse arrays are not counted.
@@ -22,11 +30,38 @@
 #include "abi/cuda_memory.h"
 #include "shim/memory/charge.h"
 
-/* The driver has made the memory. Its extent takes over the charge. */
-void ll_physical_add(struct ll_charge *charge, ll_cu_mem_handle handle);
+/* Whether memory that the program asks for in this way can be moved. */
+bool ll_physical_can_move(const struct ll_cu_mem_allocation_prop *prop, unsigned long long flags);
+
+/* What to ask the driver for in its place: the same, which the mover can import. */
+struct ll_cu_mem_allocation_prop ll_physical_movable(const struct ll_cu_mem_allocation_prop *prop);
+
+/* The driver has made the memory. Its extent takes over the charge. asked: what the program asked for, if the memory is
+ * one that can be moved; else NULL. Returns the number that the program gets. */
+ll_cu_mem_handle ll_physical_add(struct ll_charge *charge, ll_cu_mem_handle handle,
+				 const struct ll_cu_mem_allocation_prop *asked);
+
+/* The driver's handle for a number that the program uses as a handle. False: it is a stand-in of memory that is gone,
+ * or of which the program holds no handle: CUDA_ERROR_INVALID_VALUE. */
+bool ll_physical_find(ll_cu_mem_handle number, ll_cu_mem_handle *ret_handle);
+
+/* The memory with this stand-in is pinned from now on, or all memory with stand-ins that is mapped in the range. Other
+ * memory is not moved in any case. */
+void ll_physical_pin(ll_cu_mem_handle number);
+void ll_physical_pin_range(ll_cu_deviceptr address, size_t bytes);
+
+/* Whether the program asked for memory that can be exported so. True for what has no stand-in: the driver knows. */
+bool ll_physical_may_export(ll_cu_mem_handle number, enum ll_cu_mem_handle_type type);
 
 /* The driver has given one more handle of the memory, with the same number. */
 void ll_physical_retain(ll_cu_mem_handle handle);
+
+/* If memory with a stand-in is mapped at the address, gives one more handle of it. False: there is none, and the driver
+ * is to be asked. */
+bool ll_physical_retain_at(uint64_t address, ll_cu_mem_handle *ret_number);
+
+/* Puts what the program asked for into the driver's answer about the memory. */
+void ll_physical_describe(ll_cu_mem_handle number, struct ll_cu_mem_allocation_prop *prop);
 
 /* Do cuMemRelease and cuMemUnmap, with the driver's functions as their last parameters. */
 ll_cu_result ll_physical_release(ll_cu_mem_handle handle, ll_cu_result (*release)(ll_cu_mem_handle));
@@ -52,5 +87,15 @@ static inline enum ll_cu_mem_access_flags ll_physical_access(const struct ll_ext
 /* The driver has set these rights for all mappings in the range. Locations that are not named keep theirs. */
 void ll_physical_accessed(ll_cu_deviceptr address, size_t bytes, const struct ll_cu_mem_access_desc *accesses,
 			  size_t count);
+
+/* ---- for whoever moves memory while the program's calls are shut (pieces.h) ---- */
+
+/* Whether the memory of this extent, of kind LL_EXTENT_PHYSICAL, can leave the card now. */
+bool ll_physical_is_movable(const struct ll_extent *physical);
+
+/* Undoes all mappings of the memory and lets it go; or makes memory again, and maps it where it was mapped, with the
+ * same rights. The number is the stand-in. */
+void ll_physical_unmake(ll_cu_mem_handle number);
+ll_cu_result ll_physical_make(ll_cu_mem_handle number, ll_cu_mem_handle *ret_handle);
 
 #endif

@@ -18,6 +18,7 @@
 #include "shim/interpose/real.h"
 #include "shim/interpose/reentry.h"
 #include "shim/memory/backing.h"
+#include "shim/memory/pieces.h"
 #include "shim/residency/move.h"
 #include "shim/say.h"
 #include "shim/time/driver_calls.h"
@@ -73,7 +74,7 @@ static int say_hello(const struct link *link, int fd)
 
 static int tell_sizes(struct link *link)
 {
-	uint64_t bytes = ll_backing_bytes(link->dev);
+	uint64_t bytes = ll_pieces_bytes(link->dev);
 	if (bytes == link->told_bytes)
 		return 0;
 	struct ll_memory_view view;

@@ -13,7 +13,7 @@
 #include "base/packet.h"
 #include "shim/interpose/real.h"
 #include "shim/interpose/reentry.h"
-#include "shim/memory/backing.h"
+#include "shim/memory/pieces.h"
 #include "shim/time/driver_calls.h"
 
 #define ROOM_PAUSE_NS (20 * LL_NS_PER_MS)
@@ -33,10 +33,6 @@ struct batch {
 	uint32_t place_count;
 };
 
-struct piece {
-	uint64_t address, bytes, handle;
-};
-
 /* A thread that waits for the card: the driver's call cannot be given up. */
 struct quiet {
 	struct ll_device_state *dev;
@@ -47,7 +43,7 @@ struct quiet {
 struct ll_move {
 	struct ll_device_state *dev;
 	bool is_stopped;
-	struct piece *pieces;
+	struct ll_piece *pieces;
 	uint32_t piece_count;
 	struct batch *batches;
 	uint32_t batch_count;
@@ -151,13 +147,12 @@ static int list_pieces(struct ll_move *move, uint64_t *ret_bytes)
 {
 	uint32_t count = 0, capacity = 0;
 	uint64_t bytes = 0;
-	struct ll_extent extent = {.kind = LL_EXTENT_BACKING};
-	while (ll_extents_next(&extent) && extent.kind == LL_EXTENT_BACKING) {
-		if (extent.dev != move->dev)
-			continue;
+	struct ll_piece piece;
+	struct ll_extent at = {.kind = LL_PIECES_FIRST};
+	while (ll_pieces_next(move->dev, &at, &piece)) {
 		if (count == capacity) {
 			capacity = capacity ? 2 * capacity : 64;
-			struct piece *pieces = calloc(capacity, sizeof *pieces);
+			struct ll_piece *pieces = calloc(capacity, sizeof *pieces);
 			if (!pieces)
 				return -ENOMEM;
 			if (count)
@@ -165,8 +160,8 @@ static int list_pieces(struct ll_move *move, uint64_t *ret_bytes)
 			free(move->pieces);
 			move->pieces = pieces;
 		}
-		move->pieces[count++] = (struct piece){extent.address, extent.bytes, extent.handle};
-		bytes += extent.bytes;
+		move->pieces[count++] = piece;
+		bytes += piece.bytes;
 	}
 	move->piece_count = count;
 	*ret_bytes = bytes;
@@ -273,7 +268,7 @@ static int send_batch(struct ll_move *move, uint32_t number, enum ll_mover_kind 
 	struct ll_mover_message message = {.kind = kind, .batch = number, .count = batch->count};
 	int fds[LL_MOVER_BATCH_HANDLES];
 	for (uint32_t i = 0; i < batch->count; i++) {
-		const struct piece *piece = &move->pieces[batch->first + i];
+		const struct ll_piece *piece = &move->pieces[batch->first + i];
 		ll_cu_result status = ll_real()->cuMemExportToShareableHandle(
 		    &fds[i], piece->handle, LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
 		if (status != LL_CUDA_SUCCESS) {
@@ -304,8 +299,8 @@ int ll_move_send_out(struct ll_move *move, int fd)
 static void free_batch(struct ll_move *move, struct batch *batch, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
-		struct piece *piece = &move->pieces[batch->first + i];
-		ll_backing_unmake(piece->address, piece->bytes, piece->handle);
+		struct ll_piece *piece = &move->pieces[batch->first + i];
+		ll_piece_unmake(piece);
 		piece->handle = 0;
 	}
 }
@@ -328,8 +323,8 @@ int ll_move_note_taken(struct ll_move *move, const struct ll_mover_message *mess
 static int make_batch(struct ll_move *move, struct batch *batch)
 {
 	for (uint32_t i = 0; i < batch->count; i++) {
-		struct piece *piece = &move->pieces[batch->first + i];
-		ll_cu_result status = ll_backing_make(move->dev->device, piece->address, piece->bytes, &piece->handle);
+		struct ll_piece *piece = &move->pieces[batch->first + i];
+		ll_cu_result status = ll_piece_make(move->dev, piece);
 		if (status != LL_CUDA_SUCCESS) {
 			free_batch(move, batch, i);
 			return -ENOMEM;
@@ -359,10 +354,8 @@ int ll_move_send_in(struct ll_move *move, int fd)
 
 static void note_on_card(struct ll_move *move, struct batch *batch)
 {
-	for (uint32_t i = 0; i < batch->count; i++) {
-		const struct piece *piece = &move->pieces[batch->first + i];
-		ll_backing_note(piece->address, piece->handle);
-	}
+	for (uint32_t i = 0; i < batch->count; i++)
+		ll_piece_note(&move->pieces[batch->first + i]);
 	batch->where = ON_CARD;
 	batch->place_count = 0;
 }
@@ -413,12 +406,11 @@ static void fill_batch(const struct ll_move *move, const struct batch *batch)
 	uint32_t place = 0;
 	uint64_t used = 0; /* of the place */
 	for (uint32_t i = 0; i < batch->count; i++) {
-		const struct piece *piece = &move->pieces[batch->first + i];
+		const struct ll_piece *piece = &move->pieces[batch->first + i];
 		for (uint64_t done = 0; done < piece->bytes && place < batch->place_count;) {
 			uint64_t left = batch->places[place].bytes - used, wanted = piece->bytes - done;
 			uint64_t part = left < wanted ? left : wanted;
-			ll_real()->cuMemcpyHtoD_v2(piece->address + done,
-						   move->pool + batch->places[place].offset + used, part);
+			ll_piece_fill(move->dev, piece, done, move->pool + batch->places[place].offset + used, part);
 			done += part;
 			used += part;
 			if (used == batch->places[place].bytes) {

@@ -1,0 +1,82 @@
+#include "shim/memory/pieces.h"
+
+#include "shim/device_state.h"
+#include "shim/interpose/real.h"
+#include "shim/memory/backing.h"
+#include "shim/memory/physical.h"
+
+bool ll_pieces_next(const struct ll_device_state *dev, struct ll_extent *at, struct ll_piece *ret_piece)
+{
+	while (ll_extents_next(at)) {
+		bool is_physical = at->kind == LL_EXTENT_PHYSICAL;
+		if (at->dev != dev || !(is_physical ? ll_physical_is_movable(at) : at->kind == LL_EXTENT_BACKING))
+			continue;
+		*ret_piece = (struct ll_piece){at->kind, at->address, at->bytes, is_physical ? at->real : at->handle};
+		return true;
+	}
+	return false;
+}
+
+uint64_t ll_pieces_bytes(const struct ll_device_state *dev)
+{
+	uint64_t bytes = 0;
+	struct ll_piece piece;
+	struct ll_extent at = {.kind = LL_PIECES_FIRST};
+	while (ll_pieces_next(dev, &at, &piece))
+		bytes += piece.bytes;
+	return bytes;
+}
+
+void ll_piece_unmake(const struct ll_piece *piece)
+{
+	if (piece->kind == LL_EXTENT_PHYSICAL)
+		ll_physical_unmake(piece->address);
+	else
+		ll_backing_unmake(piece->address, piece->bytes, piece->handle);
+}
+
+ll_cu_result ll_piece_make(const struct ll_device_state *dev, struct ll_piece *piece)
+{
+	if (piece->kind == LL_EXTENT_PHYSICAL)
+		return ll_physical_make(piece->address, &piece->handle);
+	uint64_t handle;
+	ll_cu_result status = ll_backing_make(dev->device, piece->address, piece->bytes, &handle);
+	if (status == LL_CUDA_SUCCESS)
+		piece->handle = handle;
+	return status;
+}
+
+void ll_piece_note(const struct ll_piece *piece)
+{
+	if (piece->kind == LL_EXTENT_BACKING)
+		ll_backing_note(piece->address, piece->handle);
+}
+
+/* The program's own memory may be mapped nowhere, or read-only. */
+static ll_cu_result fill_by_own_mapping(const struct ll_device_state *dev, const struct ll_piece *piece,
+					uint64_t offset, const void *from, uint64_t bytes)
+{
+	struct ll_cu_mem_access_desc access = {.location = {LL_CU_MEM_LOCATION_TYPE_DEVICE, dev->device},
+					       .flags = LL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	ll_cu_deviceptr address;
+	ll_cu_result status = ll_real()->cuMemAddressReserve(&address, piece->bytes, 0, 0, 0);
+	if (status != LL_CUDA_SUCCESS)
+		return status;
+	status = ll_real()->cuMemMap(address, piece->bytes, 0, piece->handle, 0);
+	if (status == LL_CUDA_SUCCESS) {
+		status = ll_real()->cuMemSetAccess(address, piece->bytes, &access, 1);
+		if (status == LL_CUDA_SUCCESS)
+			status = ll_real()->cuMemcpyHtoD_v2(address + offset, from, bytes);
+		ll_real()->cuMemUnmap(address, piece->bytes);
+	}
+	ll_real()->cuMemAddressFree(address, piece->bytes);
+	return status;
+}
+
+ll_cu_result ll_piece_fill(const struct ll_device_state *dev, const struct ll_piece *piece, uint64_t offset,
+			   const void *from, uint64_t bytes)
+{
+	if (piece->kind == LL_EXTENT_PHYSICAL)
+		return fill_by_own_mapping(dev, piece, offset, from, bytes);
+	return ll_real()->cuMemcpyHtoD_v2(piece->address + offset, from, bytes);
+}
