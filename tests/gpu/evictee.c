@@ -7,7 +7,7 @@
  * Allocates blocks of very different sizes that make up --bytes, and gives each word of a block the block's value.
  * Then, until the time is over: gives a random block a new value, copies one part of a block within it, replaces a
  * block now and then, and compares words at random. At the end it compares every word. With --idle it pauses so long
- * between two rounds. JSON lines:
+ * between two rounds. With --until-eof it works until its standard input ends. JSON lines:
  *
  *     {"event":"ready","bytes":17179869184,"blocks":412,"first_address":"7f12a0000000"}
  *     {"event":"end","rounds":51234,"wrong":0,"longest_round_seconds":0.71}
@@ -15,7 +15,11 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +31,7 @@
 #include "base/parse.h"
 #include "driver/library.h"
 
-enum { BLOCKS = 4096, LOOKS = 4, REPLACE_EACH = 16, COMPARE_BYTES = 1 << 24 };
+enum { BLOCKS = 4096, LOOKS = 4, REPLACE_EACH = 16, COMPARE_BYTES = 1 << 24, COMPARERS = 4 };
 
 struct block {
 	ll_cu_deviceptr address;
@@ -37,10 +41,17 @@ struct block {
 
 struct evictee {
 	uint64_t bytes, run_ns, idle_ns;
+	bool until_eof;
 	struct ll_cuda cuda;
+	struct ll_cu_context *context;
 	struct block blocks[BLOCKS];
 	size_t count;
-	uint64_t rounds, wrong, longest_ns;
+	uint64_t rounds, longest_ns;
+	_Atomic uint64_t wrong;
+
+	pthread_mutex_t lock; /* guards the next part to compare */
+	size_t next_block;
+	uint64_t next_at;
 };
 
 static int check(struct evictee *self, ll_cu_result status, const char *what)
@@ -91,15 +102,65 @@ static void compare_word(struct evictee *self, const struct block *block)
 	self->wrong += word != block->value;
 }
 
-static void compare_block(struct evictee *self, const struct block *block, uint32_t *words)
+/* ---- every word, by several threads: one of them would take longer than the copies ---- */
+
+struct part {
+	ll_cu_deviceptr address;
+	uint64_t bytes;
+	uint32_t value;
+};
+
+static bool next_part(struct evictee *self, struct part *ret_part)
 {
-	for (uint64_t at = 0; at < block->bytes; at += COMPARE_BYTES) {
-		uint64_t part = block->bytes - at < COMPARE_BYTES ? block->bytes - at : COMPARE_BYTES;
-		check(self, self->cuda.cuMemcpyDtoH(words, block->address + at, part), "read a block");
-		for (uint64_t i = 0; i < part / 4; i++)
-			self->wrong += words[i] != block->value;
+	pthread_mutex_lock(&self->lock);
+	bool has_part = self->next_block < self->count;
+	if (has_part) {
+		const struct block *block = &self->blocks[self->next_block];
+		uint64_t left = block->bytes - self->next_at;
+		uint64_t bytes = left < COMPARE_BYTES ? left : COMPARE_BYTES;
+		*ret_part = (struct part){block->address + self->next_at, bytes, block->value};
+		self->next_at += bytes;
+		if (self->next_at == block->bytes) {
+			self->next_block++;
+			self->next_at = 0;
+		}
 	}
+	pthread_mutex_unlock(&self->lock);
+	return has_part;
 }
+
+static void *compare_parts(void *arg)
+{
+	struct evictee *self = arg;
+	struct part part;
+	void *copy;
+	check(self, self->cuda.cuCtxSetCurrent(self->context), "use the context");
+	check(self, self->cuda.cuMemHostAlloc(&copy, COMPARE_BYTES, 0), "allocate memory for copies");
+	const uint32_t *words = copy;
+	while (next_part(self, &part)) {
+		uint64_t wrong = 0;
+		check(self, self->cuda.cuMemcpyDtoH(copy, part.address, part.bytes), "read a block");
+		for (uint64_t i = 0; i < part.bytes / 4; i++)
+			wrong += words[i] != part.value;
+		self->wrong += wrong;
+	}
+	check(self, self->cuda.cuMemFreeHost(copy), "free the copies");
+	return NULL;
+}
+
+static void compare_all(struct evictee *self)
+{
+	pthread_t threads[COMPARERS];
+	size_t started = 0;
+	while (started < COMPARERS && !pthread_create(&threads[started], NULL, compare_parts, self))
+		started++;
+	if (!started)
+		compare_parts(self);
+	while (started)
+		pthread_join(threads[--started], NULL);
+}
+
+/* ---- work ---- */
 
 static void do_round(struct evictee *self)
 {
@@ -119,10 +180,16 @@ static void do_round(struct evictee *self)
 		compare_word(self, &self->blocks[random_below(self->count)]);
 }
 
+static bool is_over(const struct evictee *self, uint64_t now_ns, uint64_t end_ns)
+{
+	struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+	return self->until_eof ? poll(&input, 1, 0) > 0 : now_ns >= end_ns;
+}
+
 static void run(struct evictee *self)
 {
 	uint64_t end_ns = ll_now_ns() + self->run_ns;
-	for (uint64_t now_ns = ll_now_ns(); now_ns < end_ns; self->rounds++) {
+	for (uint64_t now_ns = ll_now_ns(); !is_over(self, now_ns, end_ns); self->rounds++) {
 		do_round(self);
 		uint64_t then_ns = ll_now_ns();
 		self->longest_ns = then_ns - now_ns > self->longest_ns ? then_ns - now_ns : self->longest_ns;
@@ -136,14 +203,13 @@ static void open_card(struct evictee *self)
 {
 	struct ll_err err = {0};
 	ll_cu_device device = 0;
-	struct ll_cu_context *context;
 	if (ll_cuda_init(&self->cuda, &err) < 0) {
 		fprintf(stderr, "evictee: %s\n", err.text);
 		exit(LL_EXIT_FAILED);
 	}
 	check(self, self->cuda.cuDeviceGet(&device, 0), "find the card");
-	check(self, self->cuda.cuDevicePrimaryCtxRetain(&context, device), "make a context");
-	check(self, self->cuda.cuCtxSetCurrent(context), "use the context");
+	check(self, self->cuda.cuDevicePrimaryCtxRetain(&self->context, device), "make a context");
+	check(self, self->cuda.cuCtxSetCurrent(self->context), "use the context");
 }
 
 static void read_options(struct evictee *self, int argc, char **argv)
@@ -151,6 +217,7 @@ static void read_options(struct evictee *self, int argc, char **argv)
 	static const struct option names[] = {{"bytes", required_argument, NULL, 'b'},
 					      {"seconds", required_argument, NULL, 's'},
 					      {"idle", required_argument, NULL, 'i'},
+					      {"until-eof", no_argument, NULL, 'u'},
 					      {NULL, 0, NULL, 0}};
 	struct ll_err err = {0};
 	int rc = 0, letter;
@@ -161,6 +228,8 @@ static void read_options(struct evictee *self, int argc, char **argv)
 			rc = ll_parse_bytes(optarg, &self->bytes, &err);
 		else if (letter == 's' || letter == 'i')
 			rc = ll_parse_duration(optarg, letter == 's' ? &self->run_ns : &self->idle_ns, &err);
+		else if (letter == 'u')
+			self->until_eof = true;
 		else
 			rc = -EINVAL;
 	}
@@ -172,7 +241,7 @@ static void read_options(struct evictee *self, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	static struct evictee self;
+	static struct evictee self = {.lock = PTHREAD_MUTEX_INITIALIZER};
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	read_options(&self, argc, argv);
 	open_card(&self);
@@ -185,10 +254,8 @@ int main(int argc, char **argv)
 	       self.count, self.blocks[0].address);
 	fflush(stdout);
 	run(&self);
-	uint32_t *words = malloc(COMPARE_BYTES);
-	for (size_t i = 0; words && i < self.count; i++)
-		compare_block(&self, &self.blocks[i], words);
+	compare_all(&self);
 	printf("{\"event\":\"end\",\"rounds\":%" PRIu64 ",\"wrong\":%" PRIu64 ",\"longest_round_seconds\":%.4f}\n",
 	       self.rounds, self.wrong, (double)self.longest_ns / (double)LL_NS_PER_S);
-	return words && !self.wrong ? LL_EXIT_OK : LL_EXIT_FAILED;
+	return self.wrong ? LL_EXIT_FAILED : LL_EXIT_OK;
 }

@@ -33,6 +33,8 @@ class Lab:
         self.report = report
         self.quick = quick  # durations and counts are divided by this
         self.children = []
+        self.kept = []  # children that outlive a part
+        self.shared = {}  # what parts of a run have in common
         self.payload_faults = {}
         self.pythons = {}  # framework: interpreter, or None
         self.random = random.Random(20181101)
@@ -98,17 +100,29 @@ class Lab:
     def tail(self, name, lines=3):
         return " / ".join(self.read(name).strip().splitlines()[-lines:])
 
+    def keep(self, child):
+        """It ends when the run ends, not with its part."""
+        self.children.remove(child)
+        self.kept.append(child)
+
     def end_children(self):
-        for child in self.children:
+        self.end_all(self.children)
+
+    def end_kept(self):
+        self.end_all(self.kept)
+
+    @staticmethod
+    def end_all(children):
+        for child in children:
             if child.poll() is None:
                 child.send_signal(signal.SIGTERM)
-        for child in self.children:
+        for child in children:
             try:
                 child.wait(3)
             except subprocess.TimeoutExpired:
                 child.kill()
                 child.wait()
-        self.children.clear()
+        children.clear()
 
     def loadline(self, *words):
         return [self.program("loadline"), *words]

@@ -1,0 +1,163 @@
+"""evict-speed, evict-exchange, evict-fit: how fast a program's memory leaves the card and returns, how fast two programs change
+places, and that programs which fit together are left alone."""
+import time
+
+from . import evicting, figures
+from .evicting import GIB, Evictee, Holder, move
+from .governed import need_run
+
+# GiB: (rounds, seconds out, seconds back)
+SPEEDS = {16: (5, 0.36, 0.42), 45: (3, 1.0, 1.1)}
+FIRST_TIMES = 1.2
+BUSY_S = (0.1, 0.4)  # between two rounds the program works so long
+EXCHANGE_GIB, EXCHANGE_ROUNDS, EXCHANGE_PART = 40, 3, 0.65
+FIT_GIB, FIT_ROUNDS, FIT_S, FIT_PART = 16, 3, 2.0, 0.99
+
+
+# ---- evict-speed ----
+
+
+def there_and_back(lab, program, rounds):
+    """[(out, back)], and MiB of the card that are in use while the program is away."""
+    found, used_mib = [], 0
+    for at in range(rounds):
+        time.sleep(lab.random.uniform(*BUSY_S))
+        out = move(lab, "evict", program.name)
+        if at == rounds - 1:
+            used_mib = lab.card.used_mib()
+        found.append((out, move(lab, "resume", program.name)))
+    return found, used_mib
+
+
+def report_way(lab, figure, gib, moves, limit_s):
+    """moves: the first one apart."""
+    first, later = moves[0], [each.seconds for each in moves[1:]]
+    middle = figures.percentile(later, 50)
+    lab.report.keep(figure, [each._asdict() for each in moves])
+    lab.report.at_most(figure, middle, limit_s, "s", 3, f" ({min(later):.3f} to {max(later):.3f} in {len(later)} rounds; "
+                       f"{moves[-1].bytes / middle / 1e9:.1f} GB/s)")
+    if gib == min(SPEEDS):
+        lab.report.at_most(f"{figure}: the first time, with a pinned pool", first.seconds / middle, FIRST_TIMES, "times the median", 2,
+                           f" ({first.seconds:.3f} s)")
+
+
+def report_words(lab, figure, programs):
+    """Ends them; each compares all its words."""
+    told = [program.finish() for program in programs]
+    lab.report.check(figure, "0", f"{sum(line['wrong'] for line in told)} in {len(told)} programs; {sum(line['rounds'] for line in told)} rounds",
+                     all(line["wrong"] == 0 for line in told))
+
+
+def measure_speed(lab, gib, empty_mib):
+    rounds, out_s, back_s = SPEEDS[gib]
+    figure, count = f"evict {gib} GiB of a program that works", evicting.sized(lab, gib)
+    program = Evictee(lab, f"evict-speed-{gib}", count).wait_ready()
+    pinned = evicting.mover(lab).wait_pinned(count)
+    lab.report.note(f"evict {gib} GiB: pinned ahead", f"{pinned / GIB:.2f} GiB")
+    moves, used_mib = there_and_back(lab, program, 1 + lab.times(rounds, 2))
+    report_way(lab, f"{figure}: out", gib, [out for out, _ in moves], out_s)
+    report_way(lab, f"{figure}: back", gib, [back for _, back in moves], back_s)
+    lab.report.info(f"evict {gib} GiB: card memory that the program keeps while it is away", f"{used_mib - empty_mib:.0f} MiB")
+    report_words(lab, f"evict {gib} GiB: wrong words", [program])
+
+
+def measure_cold(lab):
+    """The first time while the pool is still being pinned."""
+    gib = min(SPEEDS)
+    count = evicting.sized(lab, gib)
+    mover = evicting.mover(lab, is_fresh=True)
+    program = Evictee(lab, "evict-speed-cold", count).wait_ready()
+    pinned = mover.pinned()
+    begin = time.time()
+    out = move(lab, "evict", program.name)
+    back = move(lab, "resume", program.name)
+    lab.report.info(f"evict {gib} GiB: the first time with a cold pool: out",
+                    f"{out.ended_s - begin:.2f} s; {pinned / GIB:.2f} GiB were pinned when it began; back {back.seconds:.3f} s")
+    report_words(lab, f"evict {gib} GiB: wrong words, cold pool", [program])
+
+
+@evicting.limited(110)
+def run_speed(lab):
+    need_run(lab)
+    evicting.mover(lab, is_fresh=True)
+    for at, gib in enumerate(SPEEDS):
+        if at == 1:
+            measure_cold(lab)
+        measure_speed(lab, gib, lab.card.settled_mib())
+
+
+# ---- evict-exchange ----
+
+
+def in_turn(lab, leaver, comer):
+    """Seconds of one after the other, by the mover's clock: no command's start is in them."""
+    return move(lab, "evict", leaver).seconds + move(lab, "resume", comer).seconds
+
+
+def at_once(lab, leaver, comer):
+    moves = [evicting.Move(lab, "evict", leaver), evicting.Move(lab, "resume", comer)]
+    return evicting.together_s([each.wait() for each in moves])
+
+
+def measure_exchange(lab, figure, here, away, rounds, more):
+    """[(one after the other, at once)]; the first exchange, which pins more of the pool, is left out."""
+    at_once(lab, here, away)
+    here, away, pairs = away, here, []
+    for _ in range(rounds):
+        pairs.append((in_turn(lab, here, away), at_once(lab, away, here)))
+        time.sleep(lab.random.uniform(*BUSY_S))
+    ratio = figures.percentile([second / first for first, second in pairs], 50)
+    lab.report.keep(figure, pairs)
+    lab.report.at_most(figure, ratio, EXCHANGE_PART, "of one after the other", 2, " (" + ", ".join(
+        f"{second:.2f} of {first:.2f} s" for first, second in pairs) + f"){more}")
+    return here, away
+
+
+@evicting.limited(120)
+def run_exchange(lab):
+    need_run(lab)
+    gib = evicting.fitting_gib(lab, EXCHANGE_GIB, 2)
+    count, more = evicting.sized(lab, gib), evicting.scaled_note(gib, EXCHANGE_GIB)
+    first = Evictee(lab, "evict-exchange-1", count).wait_ready()
+    move(lab, "evict", first.name)
+    second = Evictee(lab, "evict-exchange-2", count).wait_ready()
+    rounds, names = lab.times(EXCHANGE_ROUNDS, 1), (second.name, first.name)
+    with evicting.ballast(lab, "evict-exchange-ballast", evicting.sized(lab, evicting.ROOM_GIB)):
+        names = measure_exchange(lab, f"evict: exchange of two of {EXCHANGE_GIB} GiB, the card full", *names, rounds, more)
+    here, away = measure_exchange(lab, f"evict: exchange of two of {EXCHANGE_GIB} GiB, the card with room for both", *names, rounds, more)
+    move(lab, "resume", away)
+    report_words(lab, "evict: exchange: wrong words", [first, second])
+
+
+# ---- evict-fit ----
+
+
+def pair_rates(pair, seconds):
+    marks = [program.go(seconds) for program in pair]
+    return sum(program.wait_done(mark, 60)["rate_per_s"] for program, mark in zip(pair, marks))
+
+
+@evicting.limited(90)
+def run_fit(lab):
+    need_run(lab)
+    mover = evicting.mover(lab)
+    count, before = evicting.sized(lab, FIT_GIB), len(mover.moves())
+    modes = {"native": None, "run": (), "evictable": evicting.EVICTABLE}
+    pairs = {mode: [Holder(lab, f"evict-fit-{mode}-{at}", count, limits) for at in range(2)] for mode, limits in modes.items()}
+    for program in (each for pair in pairs.values() for each in pair):
+        program.wait_ready()
+    rates = {mode: [] for mode in modes}
+    for at in range(lab.times(FIT_ROUNDS, 2)):
+        for mode in list(modes)[::1 if at % 2 else -1]:
+            rates[mode].append(pair_rates(pairs[mode], lab.seconds(FIT_S, 0.5)))
+    middle = {mode: figures.percentile(each, 50) for mode, each in rates.items()}
+    lab.report.keep("evict: two that fit together", rates)
+    lab.report.at_least("evict: two that fit together: sum of their speeds", middle["evictable"] / middle["run"], FIT_PART,
+                        "of plain run", 3, f" (native {middle['run'] / middle['native']:.3f} under plain run; "
+                        f"{min(rates['evictable']):.0f} to {max(rates['evictable']):.0f}/s)")
+    wrong = sum(program.check() for program in pairs["evictable"])
+    for program in (each for pair in pairs.values() for each in pair):
+        program.end()
+    moves = mover.moves()[before:]
+    lab.report.check("evict: two that fit together: moves", "0", f"{len(moves)}", not moves)
+    lab.report.check("evict: two that fit together: wrong parts of their memory", "0", f"{wrong}", wrong == 0)
