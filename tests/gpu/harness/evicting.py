@@ -27,7 +27,7 @@ SPARE_GIB = 12        # of the host, for the programs beside the pool
 SIMULATED_PART = 64   # a size on the simulated driver is so much smaller
 LINGER = "120s"
 START_WITHIN_S, MOVE_WITHIN_S, CHECK_WITHIN_S = 30, 60, 90
-ROOM_GIB = 1.0        # of the card, that a ballast leaves
+ROOM_GIB, ROOM_LEAST = 1.0, 320 * MIB  # of the card, that a ballast leaves: more than the mover leaves free beside a program that returns
 LOG_LINE = re.compile(r"claim \d+, tenant ([^:]+): (away|back on the card|stopped): (\d+) MiB in ([\d.]+) s")
 
 Moved = namedtuple("Moved", "bytes seconds begun_s ended_s")  # seconds: the mover's; begun_s, ended_s: the wall clock
@@ -66,6 +66,10 @@ def sized(lab, gib):
     """Bytes, whole blocks of 2 MiB."""
     count = int(gib * GIB) // (SIMULATED_PART if is_simulated(lab) else 1)
     return count // (2 * MIB) * (2 * MIB)
+
+
+def room_bytes(lab):
+    return max(sized(lab, ROOM_GIB), ROOM_LEAST)
 
 
 def gib_of(lab, count):
@@ -196,14 +200,15 @@ class Move(Talker):
 
     def wait(self, within_s=MOVE_WITHIN_S):
         found = self.wait_for(lambda line: "seconds" in line, within_s)
+        has_ended = self.is_over
         try:
-            self.process.wait(5 if found or self.is_over else 0)
+            self.process.wait(5 if found or has_ended else 0)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
         self.reader.join(5)
         if not found:
-            raise Refused(f"{self.word} {self.tenant}: {reason(self.complaint()) if self.is_over else 'no answer'}")
+            raise Refused(f"{self.word} {self.tenant}: {reason(self.complaint()) if has_ended else f'no answer in {within_s} s'}")
         return Moved(found[1]["bytes"], found[1]["seconds"], found[0] - found[1]["seconds"], found[0])
 
 
@@ -247,7 +252,7 @@ class Holder(Program):
         words = [sys.executable, "-B", os.path.join(PROGRAMS, "holder.py"), "--bytes", str(count), *map(str, options)]
         super().__init__(lab, name, words, limits)
 
-    def take(self, count, within_s=MOVE_WITHIN_S):
+    def take_memory(self, count, within_s=MOVE_WITHIN_S):
         return self.ask(f"take {count}", "taken", within_s)
 
     def check(self, within_s=CHECK_WITHIN_S):

@@ -122,7 +122,7 @@ def run_exchange(lab):
     move(lab, "evict", first.name)
     second = Evictee(lab, "evict-exchange-2", count).wait_ready()
     rounds, names = lab.times(EXCHANGE_ROUNDS, 1), (second.name, first.name)
-    with evicting.ballast(lab, "evict-exchange-ballast", evicting.sized(lab, evicting.ROOM_GIB)):
+    with evicting.ballast(lab, "evict-exchange-ballast", evicting.room_bytes(lab)):
         names = measure_exchange(lab, f"evict: exchange of two of {EXCHANGE_GIB} GiB, the card full", *names, rounds, more)
     here, away = measure_exchange(lab, f"evict: exchange of two of {EXCHANGE_GIB} GiB, the card with room for both", *names, rounds, more)
     move(lab, "resume", away)

@@ -21,7 +21,7 @@ def one_return(lab, borrower, owner, count):
     mark = borrower.go(SETTLE_S + lab.seconds(BORROWER_S, 2.0))
     time.sleep(SETTLE_S)
     begin_s = time.time()
-    taken = owner.take(count)
+    taken = owner.take_memory(count)
     rate = owner.rate_for(lab.seconds(OWNER_S, 0.3))
     owner.ask("free", "freed", 10)
     freed_s = time.time()
@@ -35,7 +35,8 @@ def report_takes(lab, borrower, owner, gib, alone, more):
     rounds, limit_s = TAKES[gib]
     size = min(gib, evicting.gib_of(lab, borrower.count) - 1)
     more += evicting.scaled_note(size, gib)
-    found = [one_return(lab, borrower, owner, evicting.sized(lab, size)) for _ in range(lab.times(rounds, 1))]
+    count = max(evicting.sized(lab, size), 2 * evicting.room_bytes(lab))
+    found = [one_return(lab, borrower, owner, count) for _ in range(lab.times(rounds, 1))]
     seconds, rates, after, meanwhile = zip(*found)
     figure = f"evict: a borrower with {BORROWED_GIB} GiB works; the owner takes {gib} GiB"
     lab.report.keep(figure, {"seconds": seconds, "rates": rates, "alone_per_s": alone})
@@ -56,7 +57,7 @@ def run_borrower(lab):
     owner = Holder(lab, "evict-owner", evicting.sized(lab, 0.25), ("--priority", "high", *EVICTABLE)).wait_ready()
     evicting.mover(lab).wait_pinned(borrower.count)
     alone = figures.percentile([owner.rate_for(lab.seconds(OWNER_S, 0.3)) for _ in range(3)], 50)
-    with evicting.ballast(lab, "evict-borrower-ballast", evicting.sized(lab, evicting.ROOM_GIB)):
+    with evicting.ballast(lab, "evict-borrower-ballast", evicting.room_bytes(lab)):
         for take in TAKES:
             report_takes(lab, borrower, owner, take, alone, more)
     wrong = borrower.check()
@@ -117,7 +118,7 @@ def run_notebooks(lab):
         programs.append(Holder(lab, f"evict-notebook-{at}", count))
     for program in programs:
         program.wait_ready()
-    room = count // 2 + evicting.sized(lab, evicting.ROOM_GIB)
+    room = count // 2 + 3 * evicting.room_bytes(lab)  # with a context
     with evicting.ballast(lab, "evict-notebooks-ballast", room):
         programs.append(Holder(lab, f"evict-notebook-{NOTEBOOKS - 1}", count).wait_ready())
         alone = figures.percentile([programs[-1].rate_for(lab.seconds(0.5, 0.3)) for _ in range(3)], 50)
@@ -158,7 +159,7 @@ def run_two_trainings(lab):
     used = [pair[0].ask(f"make {gib}", "made", 60)["card_bytes"]]
     move(lab, "evict", pair[0].name)
     used.append(pair[1].ask(f"make {gib}", "made", 60)["card_bytes"])
-    with evicting.ballast(lab, "evict-training-ballast", evicting.sized(lab, 2 * evicting.ROOM_GIB)):
+    with evicting.ballast(lab, "evict-training-ballast", 2 * evicting.room_bytes(lab)):
         before = len(evicting.mover(lab).moves())
         move(lab, "resume", pair[0].name)  # the other one is idle, and leaves
         marks = [program.mark() for program in pair]
