@@ -37,15 +37,15 @@ def report_way(lab, figure, gib, moves, limit_s):
     lab.report.at_most(figure, middle, limit_s, "s", 3, f" ({min(later):.3f} to {max(later):.3f} in {len(later)} rounds; "
                        f"{moves[-1].bytes / middle / 1e9:.1f} GB/s)")
     if gib == min(SPEEDS):
-        lab.report.at_most(f"{figure}: the first time, with a pinned pool", first.seconds / middle, FIRST_TIMES, "times the median", 2,
-                           f" ({first.seconds:.3f} s)")
+        lab.report.at_most(f"{figure}: the first time, with a pinned pool", first.seconds / middle, FIRST_TIMES,
+                           "times the median", 2, f" ({first.seconds:.3f} s)")
 
 
 def report_words(lab, figure, programs):
     """Ends them; each compares all its words."""
     told = [program.finish() for program in programs]
-    lab.report.check(figure, "0", f"{sum(line['wrong'] for line in told)} in {len(told)} programs; {sum(line['rounds'] for line in told)} rounds",
-                     all(line["wrong"] == 0 for line in told))
+    wrong, rounds = (sum(line[key] for line in told) for key in ("wrong", "rounds"))
+    lab.report.check(figure, "0", f"{wrong} in {len(told)} programs; {rounds} rounds", wrong == 0)
 
 
 def measure_speed(lab, gib, empty_mib):

@@ -48,8 +48,8 @@ def run_cost(lab):
     seconds = lab.seconds(WINDOW_S, 0.1)
     for name, pairs in started.items():
         runs = [in_turn.measure(plain, ours, lab.times(ROUNDS, 2), lambda program: program.rate_for(seconds)) for plain, ours in pairs]
-        in_turn.report_between(lab, f"evictable, nobody evicts: {name}, speed", runs, paired.percent, SPEED_PERCENT, 100 - SPEED_PERCENT, "%",
-                               False, f" of {in_turn.native_middle(runs):.0f}/s under plain run")
+        in_turn.report_between(lab, f"evictable, nobody evicts: {name}, speed", runs, paired.percent, SPEED_PERCENT,
+                               100 - SPEED_PERCENT, "%", False, f" of {in_turn.native_middle(runs):.0f}/s under plain run")
     report_allocations(lab)
 
 

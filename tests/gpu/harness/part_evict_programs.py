@@ -38,8 +38,8 @@ def report_training_way(lab, figure, moves, limit_s):
     """Of the size that is wanted: a training's is what its allocator makes of it."""
     seconds = [each.seconds * MEASURED_GIB * GIB / each.bytes for each in moves]
     lab.report.keep(figure, [each._asdict() for each in moves])
-    lab.report.at_most(figure, figures.percentile(seconds, 50), limit_s, "s", 3, f" ({', '.join(f'{each:.3f}' for each in seconds)}; it has "
-                       f"{moves[-1].bytes / GIB:.1f} GiB)")
+    lab.report.at_most(figure, figures.percentile(seconds, 50), limit_s, "s", 3,
+                       f" ({', '.join(f'{each:.3f}' for each in seconds)}; it has {moves[-1].bytes / GIB:.1f} GiB)")
 
 
 def report_same(lab, figure, natives, evicted, more=""):
@@ -47,7 +47,8 @@ def report_same(lab, figure, natives, evicted, more=""):
     if len(set(natives)) > 1:
         lab.report.info(figure, f"the program alone has another sum in each run{more}")
     else:
-        lab.report.check(figure, "that of the run alone", f"{'the same' if evicted == natives[0] else 'another'}{more}", evicted == natives[0])
+        is_same = evicted == natives[0]
+        lab.report.check(figure, "that of the run alone", f"{'the same' if is_same else 'another'}{more}", is_same)
 
 
 @evicting.limited(120)
@@ -72,8 +73,10 @@ def run_training(lab):
     program.end()
     figure = "evict: a PyTorch training that works"
     moved_s = sum(out.seconds + back.seconds for out, back in moves)
-    report_same(lab, f"{figure}: sum of all parameters after {len(EVICT_AT)} evictions", [one["sum"] for one in told], ours["sum"],
-                f"; {ours['seconds']:.2f} s, {moved_s:.2f} of them moves; {told[-1]['seconds']:.2f} s alone; {pinned / GIB:.1f} GiB pinned ahead")
+    more = (f"; {ours['seconds']:.2f} s, {moved_s:.2f} of them moves; {told[-1]['seconds']:.2f} s alone; "
+            f"{pinned / GIB:.1f} GiB pinned ahead")
+    report_same(lab, f"{figure}: sum of all parameters after {len(EVICT_AT)} evictions", [one["sum"] for one in told],
+                ours["sum"], more)
     report_training_way(lab, f"{figure}: out, for {MEASURED_GIB} GiB", [out for out, _ in moves], OUT_S)
     report_training_way(lab, f"{figure}: back, for {MEASURED_GIB} GiB", [back for _, back in moves], BACK_S)
 
@@ -141,7 +144,8 @@ def run_rounding(lab):
         except Missing as why:
             lab.report.skip(figure, str(why))
             continue
-        programs[figure] = [Program(lab, f"evict-arrays-{framework}-{mode}", words, limits, ON_DEMAND) for mode, limits in modes.items()]
+        programs[figure] = [Program(lab, f"evict-arrays-{framework}-{mode}", words, limits, ON_DEMAND)
+                            for mode, limits in modes.items()]
     for figure, pair in programs.items():
         (native, arrays), (ours, _) = (used_by(lab, program.wait_ready()) for program in pair)
         lab.report.at_most(figure, 100 * ours / native - 100, ROUNDING_PERCENT, "% more", 2,
@@ -160,7 +164,8 @@ class Soak:
     def __init__(self, lab, names, evictions, seconds):
         self.lab, self.left, self.end_s = lab, evictions, time.monotonic() + seconds
         self.lock, self.moves, self.refused = threading.Lock(), [], []
-        self.threads = [threading.Thread(target=self.move_often, args=(name, random.Random(at)), daemon=True) for at, name in enumerate(names)]
+        self.threads = [threading.Thread(target=self.move_often, args=(name, random.Random(at)), daemon=True)
+                        for at, name in enumerate(names)]
 
     def run(self):
         for thread in self.threads:
@@ -211,7 +216,8 @@ def run_soak(lab):
     soak = Soak(lab, [program.name for program in programs], lab.times(EVICTIONS, 4), SOAK_S).run()
     told = {program.name: evicting.close(program, "end", evicting.CHECK_WITHIN_S) for program in programs}
     outs = [out.seconds for out, _ in soak.moves]
-    lab.report.keep("evict: soak", {"moves": [[each._asdict() for each in pair] for pair in soak.moves], "refused": soak.refused, "told": told})
+    lab.report.keep("evict: soak", {"moves": [[each._asdict() for each in pair] for pair in soak.moves],
+                                    "refused": soak.refused, "told": told})
     text = f"{len(soak.moves)}; {len(soak.refused)} refused" + (f": {soak.refused[0]}" if soak.refused else "")
     if outs:
         text += f"; out {figures.percentile(outs, 50):.3f} s, {max(outs):.3f} at most"
