@@ -24,6 +24,7 @@ GIB, MIB = 1 << 30, 1 << 20
 EVICTABLE = ("--evictable",)
 POOL_GIB, POOL_STEP = 104, 1 << 29
 SPARE_GIB = 12        # of the host, for the programs beside the pool
+FEW_GIB = 40          # pinned at most where a part starts many programs of frameworks
 SIMULATED_PART = 64   # a size on the simulated driver is so much smaller
 LINGER = "120s"
 START_WITHIN_S, MOVE_WITHIN_S, CHECK_WITHIN_S = 30, 60, 90
@@ -163,11 +164,12 @@ class Mover(Talker):
             self.process.wait()
 
 
-def mover(lab, is_fresh=False):
-    """That of this run. is_fresh: a new one, with nothing pinned."""
+def mover(lab, is_fresh=False, most_gib=POOL_GIB):
+    """That of this run. is_fresh: a new one, with nothing pinned; also if more is pinned than most_gib: a part that starts many
+    programs needs the host's memory for them."""
     known = lab.shared.get("mover")
     is_running = known is not None and known.process.poll() is None
-    if is_running and not is_fresh:
+    if is_running and not is_fresh and known.pinned() <= sized(lab, most_gib):
         return known
     if is_running:
         known.end()

@@ -41,7 +41,7 @@ def report_allocations(lab):
 @evicting.limited(150)
 def run_cost(lab):
     need_run(lab)
-    evicting.mover(lab)
+    evicting.mover(lab, most_gib=evicting.FEW_GIB)
     started = {name: start_pairs(lab, name, command(lab, "torch", *words)) for name, words in workloads().items()}
     for program in (each for pairs in started.values() for pair in pairs for each in pair):
         program.wait_ready()
@@ -64,7 +64,7 @@ def start_seconds(lab, name, words):
 @evicting.limited(100)
 def run_start(lab):
     need_run(lab)
-    evicting.mover(lab)
+    evicting.mover(lab, most_gib=evicting.FEW_GIB)
     words = [find_torch(lab), "-c", START]
     start_seconds(lab, "evict-start-first", words)
     pairs = paired.measure(lab.times(STARTS, 1), lambda: start_seconds(lab, "evict-start-run", wrapped(lab, words, ())),

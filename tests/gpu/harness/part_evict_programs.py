@@ -16,7 +16,7 @@ ON_DEMAND = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 
 # ---- evict-training ----
 
-TRAINING_GIB, STEPS, EVICT_AT = 16, 60, (10, 25, 40)
+TRAINING_GIB, STEPS, EVICT_AT = 16, 80, (10, 30, 50)
 OUT_S, BACK_S, MEASURED_GIB = 0.36, 0.42, 16
 
 
@@ -135,7 +135,7 @@ def used_by(lab, program):
 @evicting.limited(100)
 def run_rounding(lab):
     need_run(lab)
-    evicting.mover(lab)
+    evicting.mover(lab, most_gib=evicting.FEW_GIB)
     modes, programs = {"native": None, "evictable": EVICTABLE}, {}
     for framework in FRAMEWORKS:
         figure = f"evict: card memory of a {framework} program that is evictable"
