@@ -64,9 +64,9 @@ def is_simulated(lab):
 
 
 def sized(lab, gib):
-    """Bytes, whole blocks of 2 MiB."""
+    """Bytes, whole blocks of 2 MiB, at least one."""
     count = int(gib * GIB) // (SIMULATED_PART if is_simulated(lab) else 1)
-    return count // (2 * MIB) * (2 * MIB)
+    return max(1, count // (2 * MIB)) * 2 * MIB
 
 
 def room_bytes(lab):

@@ -118,7 +118,7 @@ def run_notebooks(lab):
         programs.append(Holder(lab, f"evict-notebook-{at}", count))
     for program in programs:
         program.wait_ready()
-    room = count // 2 + 3 * evicting.room_bytes(lab)  # with a context
+    room = count // 2 + 5 * evicting.room_bytes(lab) // 2  # with a context
     with evicting.ballast(lab, "evict-notebooks-ballast", room):
         programs.append(Holder(lab, f"evict-notebook-{NOTEBOOKS - 1}", count).wait_ready())
         alone = figures.percentile([programs[-1].rate_for(lab.seconds(0.5, 0.3)) for _ in range(3)], 50)
