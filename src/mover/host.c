@@ -37,28 +37,51 @@ static uint64_t read_number(const char *folder, const char *name)
 	return is_number && number < LARGEST_LIMIT ? number : UNLIMITED;
 }
 
-struct group_memory {
-	uint64_t limit_bytes, left_bytes;
+/* How a version of control groups names things. */
+static const struct ll_host_group_names {
+	const char *root, *limit, *usage, *inactive;
+} versions[] = {
+    [LL_HOST_GROUP_V1] = {"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+			  "total_inactive_file "},
+    [LL_HOST_GROUP_V2] = {"/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file "},
 };
 
-static void add_group(const char *folder, const char *limit_name, const char *usage_name, struct group_memory *memory)
+/* Pages of files that the kernel takes back as soon as somebody needs memory, as free(1) and container runtimes count
+ * them. */
+static uint64_t read_inactive(const char *folder, const char *key)
 {
-	uint64_t limit = read_number(folder, limit_name), used = read_number(folder, usage_name);
+	char path[PATH_MAX], line[128];
+	uint64_t bytes;
+	size_t length = strlen(key);
+	snprintf(path, sizeof path, "%s/memory.stat", folder);
+	LL_SCOPE_FCLOSE FILE *file = fopen(path, "re");
+	while (file && fgets(line, sizeof line, file)) {
+		if (strncmp(line, key, length) == 0 && sscanf(line + length, "%" SCNu64, &bytes) == 1)
+			return bytes;
+	}
+	return 0;
+}
+
+void ll_host_add_group(const char *folder, enum ll_host_group_version version, struct ll_host_group_memory *memory)
+{
+	const struct ll_host_group_names *names = &versions[version];
+	uint64_t limit = read_number(folder, names->limit), used = read_number(folder, names->usage);
 	if (limit == UNLIMITED)
 		return;
-	uint64_t left = used == UNLIMITED || used > limit ? 0 : limit - used;
+	uint64_t inactive = used == UNLIMITED ? 0 : read_inactive(folder, names->inactive);
+	used -= inactive < used ? inactive : used;
+	uint64_t left = used > limit ? 0 : limit - used;
 	memory->limit_bytes = limit < memory->limit_bytes ? limit : memory->limit_bytes;
 	memory->left_bytes = left < memory->left_bytes ? left : memory->left_bytes;
 }
 
 /* The group and all groups above it. */
-static void add_groups(const char *root, char *path, const char *limit_name, const char *usage_name,
-		       struct group_memory *memory)
+static void add_groups(char *path, enum ll_host_group_version version, struct ll_host_group_memory *memory)
 {
 	char folder[PATH_MAX];
 	for (;;) {
-		snprintf(folder, sizeof folder, "%s%s", root, path);
-		add_group(folder, limit_name, usage_name, memory);
+		snprintf(folder, sizeof folder, "%s%s", versions[version].root, path);
+		ll_host_add_group(folder, version, memory);
 		char *slash = strrchr(path, '/');
 		if (!slash)
 			return;
@@ -66,10 +89,10 @@ static void add_groups(const char *root, char *path, const char *limit_name, con
 	}
 }
 
-static struct group_memory read_groups(void)
+static struct ll_host_group_memory read_groups(void)
 {
 	char line[PATH_MAX];
-	struct group_memory memory = {UNLIMITED, UNLIMITED};
+	struct ll_host_group_memory memory = {UNLIMITED, UNLIMITED};
 	LL_SCOPE_FCLOSE FILE *file = fopen("/proc/self/cgroup", "re");
 	while (file && fgets(line, sizeof line, file)) {
 		line[strcspn(line, "\n")] = '\0';
@@ -79,10 +102,9 @@ static struct group_memory read_groups(void)
 			continue;
 		*path++ = '\0';
 		if (controllers[1] == '\0')
-			add_groups("/sys/fs/cgroup", path, "memory.max", "memory.current", &memory);
+			add_groups(path, LL_HOST_GROUP_V2, &memory);
 		else if (strcmp(controllers + 1, "memory") == 0)
-			add_groups("/sys/fs/cgroup/memory", path, "memory.limit_in_bytes", "memory.usage_in_bytes",
-				   &memory);
+			add_groups(path, LL_HOST_GROUP_V1, &memory);
 	}
 	return memory;
 }
