@@ -97,6 +97,11 @@ class Speeds(unittest.TestCase):
     def test_the_first_time_is_judged_for_one_size(self):
         self.assertEqual(self.report(5.0, 0.32, 0.31, gib=45), [OK])
 
+    def test_a_move_that_is_refused_is_tried_again(self):
+        answers = [evicting.Refused("full"), evicting.Refused("full"), "moved"]
+        with mock.patch.object(part_evict, "move", mock.Mock(side_effect=answers)), mock.patch.object(part_evict.time, "sleep"):
+            self.assertEqual(part_evict.move_at_last(FakeLab(), "evict", "a"), ("moved", ["full", "full"]))
+
     def test_a_wrong_word_fails(self):
         for wrong, result in ((0, OK), (1, FAILED)):
             lab = FakeLab()

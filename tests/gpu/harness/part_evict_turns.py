@@ -10,7 +10,7 @@ from .governed import Program, need_run
 # ---- a borrower, and the owner who comes back ----
 
 BORROWED_GIB, BORROWER_S = 135, 6.0
-TAKES = {10: (3, 0.4), 80: (2, 1.8)}  # GiB: (rounds, seconds until the first kernel has ended)
+TAKES = {10: (2, 0.4), 80: (2, 1.8)}  # GiB: (rounds, seconds until the first kernel has ended)
 OWNER_S, OWNER_PART = 1.0, 0.98
 SETTLE_S = 0.5
 
@@ -85,7 +85,7 @@ def full_speed_after(ends, alone_per_s, window_s=WINDOW_S):
 
 def wake_all(lab, programs, alone, cycles):
     """[(name, seconds until it had its full speed or None)], one after the other works while the others are idle."""
-    each_s, work_s = lab.seconds(NOTEBOOK_EACH_S, 4.0) / len(programs), lab.seconds(NOTEBOOK_WORK_S, 0.5)
+    each_s, work_s = lab.seconds(NOTEBOOK_EACH_S, 4.0) / NOTEBOOKS, lab.seconds(NOTEBOOK_WORK_S, 0.5)
     found = []
     for _ in range(cycles):
         for program in programs:
