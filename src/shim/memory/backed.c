@@ -3,22 +3,27 @@
 #include "shim/device_state.h"
 #include "shim/interpose/real.h"
 #include "shim/memory/contexts.h"
+#include "shim/memory/physical.h"
 
 enum ll_backed ll_backed_find(ll_cu_deviceptr address, struct ll_extent *ret_plain)
 {
 	struct ll_extent backing;
 	if (!ll_device_state_is_governed() || !ll_device_state_settings()->is_evictable)
 		return LL_BACKED_NOT;
-	if (ll_extents_find_containing(address, ret_plain))
+	if (ll_extents_find_containing(address, ret_plain)) {
+		if (ret_plain->kind == LL_EXTENT_MAPPING)
+			return LL_BACKED_MAPPING;
 		return ret_plain->kind == LL_EXTENT_PLAIN && ret_plain->is_backed ? LL_BACKED_ALLOCATION
 										  : LL_BACKED_NOT;
+	}
 	return ll_extents_find_backing(address, &backing) ? LL_BACKED_GAP : LL_BACKED_NOT;
 }
 
 ll_cu_deviceptr ll_backed_hide(ll_cu_deviceptr address)
 {
 	struct ll_extent plain;
-	return ll_backed_find(address, &plain) == LL_BACKED_NOT ? address : LL_BACKED_NOWHERE;
+	enum ll_backed what = ll_backed_find(address, &plain);
+	return what == LL_BACKED_ALLOCATION || what == LL_BACKED_GAP ? LL_BACKED_NOWHERE : address;
 }
 
 /* Of the physical memory under the allocation; of several pieces the first one's. */
@@ -29,8 +34,22 @@ static uint64_t block_id(const struct ll_extent *plain)
 	return LL_BACKED_FIRST_ID + backing.serial;
 }
 
+/* False: the memory has no stand-in, and is as the program asked for it. */
+static bool find_types(ll_cu_mem_handle number, uint64_t *ret_types)
+{
+	struct ll_cu_mem_allocation_prop prop = {.handle_types = LL_CU_MEM_HANDLE_TYPE_MAX};
+	ll_physical_describe(number, &prop);
+	if (prop.handle_types == LL_CU_MEM_HANDLE_TYPE_MAX)
+		return false;
+	*ret_types = prop.handle_types;
+	return true;
+}
+
 bool ll_backed_attribute(const struct ll_extent *plain, enum ll_cu_pointer_attribute attribute, void *ret_value)
 {
+	if (plain->kind == LL_EXTENT_MAPPING)
+		return attribute == LL_CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES &&
+		       find_types(plain->handle, ret_value);
 	switch (attribute) {
 	case LL_CU_POINTER_ATTRIBUTE_CONTEXT:
 		*(struct ll_cu_context **)ret_value = ll_context_of_owner(plain->owner);

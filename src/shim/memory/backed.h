@@ -8,8 +8,8 @@
  * For addresses that are not the program's it asks the driver about LL_BACKED_NOWHERE instead, which is no address of
  * the card: so the error is the driver's own.
  *
- * One answer stays the driver's: CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE is 0, and cuIpcGetMemHandle is
- * refused, because the driver shares no mapped memory by legacy IPC.
+ * One answer on an allocation stays the driver's: CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE is 0, and
+ * cuIpcGetMemHandle is refused, because the driver shares no mapped memory by legacy IPC.
  *
  * The driver's ids of a range would change when the memory leaves and returns, and small allocations would share them.
  * The library gives ids of its own. They begin at LL_BACKED_FIRST_ID, beyond the driver's.
@@ -27,9 +27,11 @@ enum ll_backed {
 	LL_BACKED_NOT,        /* not ours: the driver answers */
 	LL_BACKED_ALLOCATION, /* in an allocation of the program */
 	LL_BACKED_GAP,        /* in our memory, and in no allocation */
+	LL_BACKED_MAPPING,    /* in memory that the program has mapped by itself (physical.h) */
 };
 
-/* What the address is. ret_plain: the allocation's extent, if it is in one. Two loads if the program is not evictable.
+/* What the address is. ret_plain: the allocation's extent, or the mapping's, if it is in one. Two loads if the program
+ * is not evictable.
  */
 enum ll_backed ll_backed_find(ll_cu_deviceptr address, struct ll_extent *ret_plain);
 
@@ -38,8 +40,9 @@ enum ll_backed ll_backed_find(ll_cu_deviceptr address, struct ll_extent *ret_pla
 ll_cu_deviceptr ll_backed_hide(ll_cu_deviceptr address);
 
 /*
- * Writes the value of an attribute. False: the driver's own answer holds. ret_value has room for a value of that
- * attribute.
+ * Writes the value of an attribute of an allocation. Of a mapping it does so too: memory that can be moved may be
+ * exported as a descriptor for the mover's sake, which the program did not ask for. False: the driver's own answer
+ * holds. ret_value has room for a value of that attribute.
  */
 bool ll_backed_attribute(const struct ll_extent *plain, enum ll_cu_pointer_attribute attribute, void *ret_value);
 

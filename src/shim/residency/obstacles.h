@@ -2,11 +2,11 @@
  * obstacles.h - what keeps a program's memory on the card.
  *
  * Some memory never moves. It is pinned, and `loadline status` counts it: contexts, pools, arrays, managed memory,
- * memory of graphs, a program's own mapped memory, allocations with a pitch, and what another API made. The rest of the
- * program moves all the same. Here are the cases in which nothing of the program may move, because another device or
- * process would go on using the memory by the card's own addresses:
+ * memory of graphs, allocations with a pitch, what another API made, and memory by cuMemCreate that others can see
+ * (memory/physical.h). The rest of the program moves all the same. Here are the cases in which nothing of the program
+ * may move, because another device or process would go on using the memory by the card's own addresses:
  *
- *     DMA buffers       the program has exported an allocation by cuMemGetHandleForAddressRange, and not freed it
+ *     DMA buffers       the program has exported a plain allocation by cuMemGetHandleForAddressRange, and not freed it
  *     devices for RDMA  the program has a device open by which it may have registered memory of the card
  *
  * Sharing by legacy IPC and by handles is no obstacle: the driver refuses both for memory that can be moved
