@@ -62,6 +62,8 @@ static const struct field fields[] = {
     FIELD("gpm", has_gpm, FIELD_SWITCH, false),
     FIELD("gpm-tensor", has_gpm_tensor, FIELD_SWITCH, false),
     FIELD("gpm-dram", has_gpm_dram, FIELD_SWITCH, false),
+    FIELD("dma-buffers", has_dma_buffers, FIELD_SWITCH, false),
+    FIELD("peers", has_peers, FIELD_SWITCH, true),
     FIELD("tensor-reach", tensor_reach_percent, FIELD_DOUBLE, false),
     FIELD("dram-reach", dram_reach_percent, FIELD_DOUBLE, false),
     FIELD("slowdown", is_slowed, FIELD_SWITCH, false),

@@ -158,6 +158,19 @@ ll_cu_result cuCtxGetFlags(unsigned int *ret_flags)
 	return status;
 }
 
+ll_cu_result cuCtxSetFlags(unsigned int flags)
+{
+	SIM_ENTER();
+	sim_cuda_lock();
+	struct ll_cu_context *context;
+	ll_cu_result status =
+	    flags & ~(unsigned)LL_CU_CTX_FLAGS_MASK ? LL_CUDA_ERROR_INVALID_VALUE : sim_current(&context);
+	if (status == LL_CUDA_SUCCESS)
+		context->flags = flags;
+	sim_cuda_unlock();
+	return status;
+}
+
 ll_cu_result cuCtxGetApiVersion(struct ll_cu_context *context, unsigned int *ret_version)
 {
 	SIM_ENTER();

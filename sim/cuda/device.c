@@ -166,36 +166,67 @@ ll_cu_result cuDeviceCanAccessPeer(int *ret_can, ll_cu_device device, ll_cu_devi
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	if (!card_of(device) || !card_of(peer))
 		return LL_CUDA_ERROR_INVALID_DEVICE;
-	*ret_can = 0;
+	*ret_can = device != peer && card_of(device)->has_peers && card_of(peer)->has_peers;
 	return LL_CUDA_SUCCESS;
 }
 
-/* No card reaches another one's memory. */
-static ll_cu_result check_peer(const struct ll_cu_context *peer)
+/* Both contexts, and where in the current one's list the peer is; peer_count: nowhere. */
+static ll_cu_result find_peer(const struct ll_cu_context *peer, struct ll_cu_context **ret_context, unsigned *ret_at)
 {
-	struct ll_cu_context *context;
-	sim_cuda_lock();
-	ll_cu_result status = sim_current(&context);
-	if (!status && (!peer || peer->magic != SIM_MAGIC_CONTEXT))
-		status = LL_CUDA_ERROR_INVALID_CONTEXT;
-	else if (!status && peer == context)
-		status = LL_CUDA_ERROR_INVALID_DEVICE;
-	sim_cuda_unlock();
-	return status;
+	ll_cu_result status = sim_current(ret_context);
+	if (status)
+		return status;
+	if (!peer || peer->magic != SIM_MAGIC_CONTEXT)
+		return LL_CUDA_ERROR_INVALID_CONTEXT;
+	if (peer == *ret_context)
+		return LL_CUDA_ERROR_INVALID_DEVICE;
+	*ret_at = 0;
+	while (*ret_at < (*ret_context)->peer_count && (*ret_context)->peers[*ret_at] != peer->id)
+		++*ret_at;
+	return LL_CUDA_SUCCESS;
+}
+
+static ll_cu_result enable_peer(struct ll_cu_context *context, const struct ll_cu_context *peer, unsigned at)
+{
+	const struct sim_card *own = card_of(context->device), *other = card_of(peer->device);
+	if (own == other || !own->has_peers || !other->has_peers)
+		return LL_CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+	if (at < context->peer_count)
+		return LL_CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+	if (at == SIM_CONTEXT_PEERS)
+		return LL_CUDA_ERROR_OUT_OF_MEMORY;
+	context->peers[context->peer_count++] = peer->id;
+	return LL_CUDA_SUCCESS;
 }
 
 ll_cu_result cuCtxEnablePeerAccess(struct ll_cu_context *peer, unsigned int flags)
 {
 	SIM_ENTER();
-	ll_cu_result status = flags ? LL_CUDA_ERROR_INVALID_VALUE : check_peer(peer);
-	return status ? status : LL_CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+	struct ll_cu_context *context;
+	unsigned at;
+	if (flags)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	sim_cuda_lock();
+	ll_cu_result status = find_peer(peer, &context, &at);
+	if (!status)
+		status = enable_peer(context, peer, at);
+	sim_cuda_unlock();
+	return status;
 }
 
 ll_cu_result cuCtxDisablePeerAccess(struct ll_cu_context *peer)
 {
 	SIM_ENTER();
-	ll_cu_result status = check_peer(peer);
-	return status ? status : LL_CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+	struct ll_cu_context *context;
+	unsigned at;
+	sim_cuda_lock();
+	ll_cu_result status = find_peer(peer, &context, &at);
+	if (!status && at == context->peer_count)
+		status = LL_CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+	if (!status)
+		context->peers[at] = context->peers[--context->peer_count];
+	sim_cuda_unlock();
+	return status;
 }
 
 /* No cache is modelled. */
@@ -249,6 +280,8 @@ static const struct {
     {LL_CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1},
     {LL_CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 1},
     {LL_CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, 32},
+    {LL_CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, 1},
+    {LL_CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED, 1},
     {LL_CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1},
     {LL_CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES, LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR},
 };

@@ -78,6 +78,15 @@ ll_cu_result cuMemAllocPitch(ll_cu_deviceptr_v1 *ret_address, unsigned int *ret_
 	return LL_CUDA_ERROR_INVALID_CONTEXT;
 }
 
+ll_cu_result cuMemGetAddressRange(ll_cu_deviceptr_v1 *ret_base, unsigned int *ret_bytes, ll_cu_deviceptr_v1 address)
+{
+	SIM_ENTER();
+	(void)ret_base;
+	(void)ret_bytes;
+	(void)address;
+	return LL_CUDA_ERROR_INVALID_CONTEXT;
+}
+
 ll_cu_result cuMemFree(ll_cu_deviceptr_v1 address)
 {
 	SIM_ENTER();

@@ -1,16 +1,35 @@
 /*
- * What an address is: cuPointerGetAttribute and its plural. Answers as measured on an H200 (driver 580).
+ * What an address is: cuPointerGetAttribute, its plural, and cuPointerSetAttribute. Answers as measured on an H200
+ * (driver 580), but for ids and SYNC_MEMOPS, which are as documented: mapped physical memory has no SYNC_MEMOPS.
  */
 #include <string.h>
 
 #include "cuda/enter.h"
 #include "cuda/local/allocations.h"
+#include "cuda/local/current.h"
 #include "cuda/local/pool.h"
 #include "cuda/vmm.h"
 
 static bool is_managed_memory(const struct sim_memory *memory)
 {
 	return memory->origin == SIM_ORIGIN_MANAGED || (memory->pool && memory->pool->is_managed);
+}
+
+/* Whether the current context's card may use the memory. Of pools, managed memory and their like it may. */
+static bool has_access(const struct sim_memory *memory)
+{
+	struct ll_cu_context *context;
+	if (sim_current(&context) || context->card == memory->card)
+		return !memory->is_blocked;
+	if (memory->origin == SIM_ORIGIN_MAPPED)
+		return memory->peers >> context->card & 1;
+	if (memory->kind != SIM_MEMORY_DEVICE || memory->origin != SIM_ORIGIN_PLAIN || !memory->context)
+		return !memory->is_blocked;
+	for (unsigned i = 0; i < context->peer_count; i++) {
+		if (context->peers[i] == memory->context->id)
+			return true;
+	}
+	return false;
 }
 
 /* What has one answer for every address, or one for each kind of memory. Whether there is one. */
@@ -35,8 +54,15 @@ static bool get_flag(void *ret_value, enum ll_cu_pointer_attribute attribute, co
 					 : memory->physical ? (uint64_t)memory->physical->prop.handle_types
 							    : 0;
 		return true;
+	case LL_CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+		*(unsigned char *)ret_value =
+		    is_device && (!memory->physical || memory->physical->prop.is_rdma_capable);
+		return true;
+	case LL_CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
+		*(unsigned char *)ret_value = 0;
+		return true;
 	case LL_CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-		*(unsigned *)ret_value = memory->is_blocked ? 0 : LL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+		*(unsigned *)ret_value = has_access(memory) ? LL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE : 0;
 		return true;
 	default:
 		return false;
@@ -71,6 +97,15 @@ static ll_cu_result get_attribute(void *ret_value, enum ll_cu_pointer_attribute 
 		if (memory->kind == SIM_MEMORY_DEVICE && !is_managed_memory(memory))
 			return LL_CUDA_ERROR_INVALID_VALUE;
 		*(void **)ret_value = (void *)(uintptr_t)address;
+		return LL_CUDA_SUCCESS;
+	case LL_CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+		if (is_mapped)
+			return LL_CUDA_ERROR_INVALID_VALUE;
+		*(unsigned char *)ret_value = memory->is_synced;
+		return LL_CUDA_SUCCESS;
+	case LL_CU_POINTER_ATTRIBUTE_BUFFER_ID:
+	case LL_CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+		*(uint64_t *)ret_value = memory->id;
 		return LL_CUDA_SUCCESS;
 	case LL_CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
 		*(int *)ret_value = device_of(memory);
@@ -128,6 +163,7 @@ static size_t value_bytes(enum ll_cu_pointer_attribute attribute)
 	case LL_CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
 	case LL_CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
 	case LL_CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+	case LL_CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
 		return 1;
 	default:
 		return 8;
@@ -151,4 +187,19 @@ ll_cu_result cuPointerGetAttributes(unsigned int count, enum ll_cu_pointer_attri
 	}
 	sim_cuda_unlock();
 	return LL_CUDA_SUCCESS;
+}
+
+ll_cu_result cuPointerSetAttribute(const void *value, enum ll_cu_pointer_attribute attribute, ll_cu_deviceptr address)
+{
+	SIM_ENTER();
+	if (!value || attribute != LL_CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	sim_cuda_lock();
+	struct sim_memory *memory = sim_memory_find(address);
+	bool can = memory && memory->kind == SIM_MEMORY_DEVICE && memory->origin != SIM_ORIGIN_MAPPED &&
+		   memory->origin != SIM_ORIGIN_ARRAY;
+	if (can)
+		memory->is_synced = *(const unsigned *)value != 0;
+	sim_cuda_unlock();
+	return can ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_VALUE;
 }

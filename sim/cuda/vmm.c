@@ -320,7 +320,23 @@ ll_cu_result cuMemUnmap(ll_cu_deviceptr address, size_t bytes)
 	return status;
 }
 
-/* Access of the card that the memory is on; there are no peers. */
+static bool are_peers(uint32_t a, uint32_t b)
+{
+	const struct sim_card *cards = sim_cuda.world->cards;
+	return a != b && cards[a].has_peers && cards[b].has_peers;
+}
+
+static void allow(struct sim_memory *memory, uint32_t card, enum ll_cu_mem_access_flags flags)
+{
+	uint64_t bit = UINT64_C(1) << card;
+	if (card != memory->card) {
+		memory->peers = flags == LL_CU_MEM_ACCESS_FLAGS_PROT_NONE ? memory->peers & ~bit : memory->peers | bit;
+		return;
+	}
+	memory->is_blocked = flags == LL_CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	memory->flags = flags;
+}
+
 static ll_cu_result set_access(uint64_t address, uint64_t bytes, const struct ll_cu_mem_access_desc *desc)
 {
 	ll_cu_device device;
@@ -333,15 +349,14 @@ static ll_cu_result set_access(uint64_t address, uint64_t bytes, const struct ll
 			       m->address == reached && m->address + m->bytes <= end;
 		if (!follows)
 			return LL_CUDA_ERROR_INVALID_VALUE;
-		if (sim_cuda.devices[device] != m->card)
+		if (sim_cuda.devices[device] != m->card && !are_peers(sim_cuda.devices[device], m->card))
 			return LL_CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
 		reached += m->bytes;
 	}
 	if (reached < end)
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	for (struct sim_memory *m = first; m->address < end; m++) {
-		m->is_blocked = desc->flags == LL_CU_MEM_ACCESS_FLAGS_PROT_NONE;
-		m->flags = desc->flags;
+		allow(m, sim_cuda.devices[device], desc->flags);
 		if (m->address + m->bytes == end)
 			break;
 	}
@@ -371,8 +386,10 @@ ll_cu_result cuMemGetAccess(unsigned long long *ret_flags, const struct ll_cu_me
 		return LL_CUDA_ERROR_INVALID_DEVICE;
 	sim_cuda_lock();
 	const struct sim_memory *memory = find_mapping(address);
-	if (memory)
-		*ret_flags = sim_cuda.devices[device] == memory->card ? memory->flags : 0;
+	if (memory && sim_cuda.devices[device] == memory->card)
+		*ret_flags = memory->flags;
+	else if (memory)
+		*ret_flags = memory->peers >> sim_cuda.devices[device] & 1 ? LL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE : 0;
 	sim_cuda_unlock();
 	return memory ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_VALUE;
 }
@@ -463,12 +480,24 @@ ll_cu_result cuMemMapArrayAsync(struct ll_cu_array_map_info *infos, unsigned int
 	return infos && count ? LL_CUDA_ERROR_NOT_SUPPORTED : LL_CUDA_ERROR_INVALID_VALUE;
 }
 
-/* No other device of this machine takes a card's memory as a DMA buffer. */
+/* Other devices of this machine take no DMA buffer, so a descriptor of one is good for nothing. */
 ll_cu_result cuMemGetHandleForAddressRange(void *ret_handle, ll_cu_deviceptr address, size_t bytes,
 					   enum ll_cu_mem_range_handle_type type, unsigned long long flags)
 {
 	SIM_ENTER();
 	(void)flags;
-	bool is_request = ret_handle && address && bytes && type == LL_CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD;
-	return is_request ? LL_CUDA_ERROR_NOT_SUPPORTED : LL_CUDA_ERROR_INVALID_VALUE;
+	if (!ret_handle || !address || !bytes || type != LL_CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	sim_cuda_lock();
+	const struct sim_memory *memory = sim_memory_find(address);
+	bool is_memory = memory && memory->kind == SIM_MEMORY_DEVICE;
+	bool can = is_memory && sim_cuda.world->cards[memory->card].has_dma_buffers;
+	sim_cuda_unlock();
+	if (!can)
+		return LL_CUDA_ERROR_NOT_SUPPORTED;
+	int fd = memfd_create("dma-buffer", MFD_CLOEXEC);
+	if (fd < 0)
+		return LL_CUDA_ERROR_OPERATING_SYSTEM;
+	*(int *)ret_handle = fd;
+	return LL_CUDA_SUCCESS;
 }

@@ -33,7 +33,7 @@ struct ll_busy_bins {
 };
 
 enum {
-	LL_LEDGER_VERSION = 7,
+	LL_LEDGER_VERSION = 8,
 	LL_LEDGER_CLAIMS = 256,
 	LL_LEDGER_CLAIMS_OF_TENANT = 128, /* at most: a half is left to all others */
 	LL_LEDGER_TENANTS = 128,
@@ -88,16 +88,16 @@ struct ll_ledger_slot {
 	/* limits */
 	_Atomic uint64_t memory_limit_bytes; /* 0: none */
 	_Atomic uint64_t memory_used_bytes;
-	_Atomic uint64_t reserved_memory;
+	_Atomic uint64_t evictable_bytes;      /* of those used: what can be moved, see memory.h */
 	_Atomic uint32_t compute_cap_permille; /* 0: none */
 	_Atomic uint32_t weight_permille;      /* 1000 is weight 1 */
 	_Atomic uint32_t tenant_row;           /* 1 + row of the tenants' table; 0: none (a hold) */
 	_Atomic uint32_t target_permille;      /* a hold's; 0 where it is in watts */
 	_Atomic uint32_t target_watts;
-	_Atomic uint32_t pace;  /* enum ll_pace, see words.h */
-	_Atomic uint32_t visit; /* enum ll_visit_flag, see words.h */
-	_Atomic uint32_t reserved_visit;
-	_Atomic uint64_t reserved_limits[1];
+	_Atomic uint32_t pace;       /* enum ll_pace, see words.h */
+	_Atomic uint32_t visit;      /* enum ll_visit_flag, see words.h */
+	_Atomic uint32_t residency;  /* enum ll_claim_residency, see words.h */
+	_Atomic uint64_t away_bytes; /* of those evictable: what is not on the card now */
 
 	/* accounts */
 	_Atomic uint64_t gpu_time_ns;
@@ -121,8 +121,10 @@ struct ll_ledger_slot {
 _Static_assert(offsetof(struct ll_ledger_slot, activity_ns) == 64, "the hot line begins on a cache line");
 _Static_assert(offsetof(struct ll_ledger_slot, state) == 84, LL_LEDGER_LAYOUT);
 _Static_assert(offsetof(struct ll_ledger_slot, memory_limit_bytes) == 128, LL_LEDGER_LAYOUT);
+_Static_assert(offsetof(struct ll_ledger_slot, evictable_bytes) == 144, LL_LEDGER_LAYOUT);
 _Static_assert(offsetof(struct ll_ledger_slot, compute_cap_permille) == 152, LL_LEDGER_LAYOUT);
 _Static_assert(offsetof(struct ll_ledger_slot, target_permille) == 164, LL_LEDGER_LAYOUT);
+_Static_assert(offsetof(struct ll_ledger_slot, away_bytes) == 184, LL_LEDGER_LAYOUT);
 _Static_assert(offsetof(struct ll_ledger_slot, gpu_time_ns) == 192, LL_LEDGER_LAYOUT);
 _Static_assert(offsetof(struct ll_ledger_slot, synthetic_busy_ns) == 216, LL_LEDGER_LAYOUT);
 _Static_assert(offsetof(struct ll_ledger_slot, text_sequence) == 256, LL_LEDGER_LAYOUT);

@@ -185,6 +185,9 @@ static void copy_numbers(const struct ll_ledger_slot *slot, struct ll_claim_info
 	info->activity_ns = slot->activity_ns;
 	info->memory_limit_bytes = slot->memory_limit_bytes;
 	info->memory_used_bytes = slot->memory_used_bytes;
+	info->residency = (enum ll_claim_residency)slot->residency;
+	info->evictable_bytes = slot->evictable_bytes;
+	info->away_bytes = slot->away_bytes;
 	info->want_since_ns = slot->want_since_ns;
 	info->compute_cap_permille = slot->compute_cap_permille;
 	info->weight_permille = slot->weight_permille;

@@ -38,7 +38,9 @@ struct ll_claim_info {
 	char note[64];                                /* one phrase on the state, for people; may be empty */
 	uint64_t taken_ns, heartbeat_ns, activity_ns; /* CLOCK_MONOTONIC */
 	uint64_t memory_limit_bytes, memory_used_bytes;
-	uint64_t want_since_ns; /* CLOCK_MONOTONIC since when it has launches that wait or run; 0: none */
+	enum ll_claim_residency residency;
+	uint64_t evictable_bytes, away_bytes; /* see memory.h */
+	uint64_t want_since_ns;               /* CLOCK_MONOTONIC since when it has launches that wait or run; 0: none */
 	unsigned compute_cap_permille, weight_permille;
 	unsigned target_permille, target_watts; /* a hold's: one of them is 0 */
 	uint64_t gpu_time_ns, synthetic_busy_ns, energy_mj, yields;

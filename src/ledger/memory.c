@@ -112,6 +112,16 @@ void ll_memory_look(const struct ll_claim *claim, struct ll_memory_view *ret_vie
 	ret_view->used_bytes = atomic_load_explicit(&tenant->memory_used_bytes, memory_order_relaxed);
 }
 
+void ll_memory_set_residency(struct ll_claim *claim, const struct ll_memory_residency *residency)
+{
+	struct ll_ledger_slot *slot = claim->slot;
+	if (!ll_claim_is_ours(claim))
+		return;
+	atomic_store_explicit(&slot->evictable_bytes, residency->evictable_bytes, memory_order_relaxed);
+	atomic_store_explicit(&slot->away_bytes, residency->away_bytes, memory_order_relaxed);
+	atomic_store_explicit(&slot->residency, residency->state, memory_order_release);
+}
+
 /* Another process of the claim's tenant that has memory; NULL: the slot is none. */
 static const struct ll_ledger_slot *sibling(const struct ll_claim *claim, unsigned index)
 {

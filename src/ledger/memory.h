@@ -7,6 +7,10 @@
  * finds its holder dead takes it over and makes the total anew from the claims. So a killed process leaves its bytes
  * charged until the next sweep or the next refused reservation, which sweeps by itself, and not a byte longer.
  *
+ * Memory of an evictable program that has left the card stays charged: the limit holds for what the program has,
+ * wherever that is, so that it can return at any time. The claim says beside it how much can be moved, and how much is
+ * away. What is on the card is what is used less what is away. What is pinned is what is used less what can be moved.
+ *
  * A claim without a tenant is counted for itself and has no limit.
  *
  * Any thread of the claim's owner. No system call, unless the guard is contended for longer than some µs or a
@@ -37,6 +41,9 @@ void ll_memory_release(struct ll_claim *claim, uint64_t bytes);
 
 /* Relaxed reads, a few ns. */
 void ll_memory_look(const struct ll_claim *claim, struct ll_memory_view *ret_view);
+
+/* Says where the program's memory is. Two relaxed stores and one with release. */
+void ll_memory_set_residency(struct ll_claim *claim, const struct ll_memory_residency *residency);
 
 /*
  * What the processes of a tenant ask of each other.

@@ -82,6 +82,9 @@ void ll_port_read_memory(const struct ll_claim *claim, struct ll_memory_view *re
 bool ll_port_read_tenant(struct ll_ledger *ledger, uint64_t tenant_id, struct ll_memory_view *ret_view);
 bool ll_port_read_limit(struct ll_ledger *ledger, uint64_t tenant_id, uint64_t *ret_bytes);
 
+/* Where the memory of an evictable program is (memory.h). A claim that succeeds a lost one is to be told again. */
+void ll_port_set_residency(struct ll_claim *claim, const struct ll_memory_residency *residency);
+
 /* The tenant's processes on the card that the caller's process numbers can name: copies at most capacity, returns how
  * many there are. */
 struct ll_port_process {

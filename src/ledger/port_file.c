@@ -93,6 +93,11 @@ void ll_port_read_memory(const struct ll_claim *claim, struct ll_memory_view *re
 	ll_memory_look(claim, ret_view);
 }
 
+void ll_port_set_residency(struct ll_claim *claim, const struct ll_memory_residency *residency)
+{
+	ll_memory_set_residency(claim, residency);
+}
+
 /* The tenant's row; false: it has none there. */
 static bool find_tenant(struct ll_ledger *ledger, uint64_t tenant_id, struct ll_tenant_info *ret_tenant)
 {

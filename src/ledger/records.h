@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ledger/words.h"
+
 /* Who waits looks each 0.1 ms; the first is for one that is late. */
 #define LL_GANG_FRESH_NS UINT64_C(300000)
 #define LL_GANG_LOOK_NS UINT64_C(150000)
@@ -20,6 +22,13 @@ struct ll_memory_view {
 	uint64_t limit_bytes; /* of the tenant; 0: none */
 	uint64_t used_bytes;  /* of the tenant */
 	uint64_t own_bytes;   /* of this claim */
+};
+
+/* Where the memory of an evictable program is, as the program says it (memory.h). */
+struct ll_memory_residency {
+	enum ll_claim_residency state;
+	uint64_t evictable_bytes; /* what of its memory can be moved, wherever that is now */
+	uint64_t away_bytes;      /* what of that is not on the card */
 };
 
 /* What cards other than the caller's have of the tenant, as far as they said. */

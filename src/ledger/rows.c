@@ -47,7 +47,7 @@ static void zero_numbers(struct ll_ledger_slot *slot)
 	zero_words(&slot->running_ns, 1);
 	zero_words(&slot->memory_limit_bytes, 1);
 	zero_words(&slot->memory_used_bytes, 1);
-	zero_words(&slot->reserved_memory, 1);
+	zero_words(&slot->evictable_bytes, 1);
 	atomic_store_explicit(&slot->compute_cap_permille, 0, memory_order_relaxed);
 	atomic_store_explicit(&slot->weight_permille, 0, memory_order_relaxed);
 	atomic_store_explicit(&slot->tenant_row, 0, memory_order_relaxed);
@@ -55,8 +55,8 @@ static void zero_numbers(struct ll_ledger_slot *slot)
 	atomic_store_explicit(&slot->target_watts, 0, memory_order_relaxed);
 	atomic_store_explicit(&slot->pace, 0, memory_order_relaxed);
 	atomic_store_explicit(&slot->visit, 0, memory_order_relaxed);
-	atomic_store_explicit(&slot->reserved_visit, 0, memory_order_relaxed);
-	zero_words(slot->reserved_limits, 1);
+	atomic_store_explicit(&slot->residency, 0, memory_order_relaxed);
+	zero_words(&slot->away_bytes, 1);
 	zero_words(&slot->gpu_time_ns, 1);
 	zero_words(&slot->virtual_time_ns, 1);
 	zero_words(&slot->token_debt_ns, 1);

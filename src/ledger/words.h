@@ -21,6 +21,14 @@ enum ll_claim_state {
 	LL_CLAIM_ENDING,
 };
 
+/* Where the memory of a claim is, if its program is evictable. */
+enum ll_claim_residency {
+	LL_CLAIM_FIXED,   /* on the card, and it cannot be moved: the state of a fresh claim */
+	LL_CLAIM_ON_CARD, /* on the card; the program runs */
+	LL_CLAIM_STOPPED, /* the program is stopped, and not all of its memory has left */
+	LL_CLAIM_EVICTED, /* the program is stopped, and all that can be moved has left */
+};
+
 /* ll_ledger_activity_ns: there is work now. */
 #define LL_ACTIVITY_NOW UINT64_MAX
 

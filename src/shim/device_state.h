@@ -43,9 +43,13 @@ struct ll_device_state {
 	    claim;            /* changes if other processes have cleared it; the former one stays readable */
 	struct ll_flow *flow; /* NULL: launches are not governed */
 	struct ll_charge_part parts[LL_CHARGE_PARTS];
-	_Atomic bool is_frozen;     /* no thread may change the parts now */
-	struct ll_gate_count count; /* of the open gate's launches, if the program has several flows */
-	uint64_t retry_ns;          /* when to try again to take a claim in place of a lost one */
+	/* of allocations that can be moved (memory/backing.h, peers.h) */
+	_Atomic uint64_t evictable_bytes; /* charged for them */
+	_Atomic uint32_t exported_count;  /* those of which the program has a DMA buffer */
+	_Atomic uint64_t peers;           /* cards that may use them too: a bit for each ordinal */
+	_Atomic bool is_frozen;           /* no thread may change the parts now */
+	struct ll_gate_count count;       /* of the open gate's launches, if the program has several flows */
+	uint64_t retry_ns;                /* when to try again to take a claim in place of a lost one */
 	uint64_t lost_ns; /* CLOCK_MONOTONIC when the library said that there is no claim; 0: there is one, or nothing
 			     was said */
 	_Atomic bool is_given_back; /* the claim was given back, until the program asks for the card again */

@@ -32,6 +32,10 @@ static struct ll_cu_stream *stream, *made_stream;
 static char host[BYTES];
 static ll_cu_deviceptr card, managed, block, spare_range, range, made_address;
 static size_t bytes = BYTES, first_of, made_bytes;
+static unsigned long long access_flags;
+static ll_cu_deviceptr_v1 old_base;
+static unsigned int old_bytes;
+static struct ll_cu_context *context_of;
 static struct ll_cu_array *array;
 static struct ll_cu_mem_location here = {.type = LL_CU_MEM_LOCATION_TYPE_DEVICE};
 static union ll_cu_stream_mem_op operation;
@@ -172,6 +176,12 @@ static void prepare(void)
 	CALL(cuMemExportToShareableHandle, SUCCESS, (&made_fd, physical, SHAREABLE, 0))                                \
 	CALL(cuMemGetHandleForAddressRange, ERROR_NOT_SUPPORTED,                                                       \
 	     (&made_fd, card, MIB, LL_CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0))                                         \
+	CALL(cuMemGetAccess, SUCCESS, (&access_flags, &here, range))                                                   \
+	CALL(cuMemGetAddressRange, ERROR_INVALID_CONTEXT, (&old_base, &old_bytes, 0))                                  \
+	CALL(cuPointerGetAttribute, SUCCESS, (&context_of, LL_CU_POINTER_ATTRIBUTE_CONTEXT, card))                     \
+	CALL(cuPointerGetAttributes, ERROR_INVALID_VALUE, (0, NULL, NULL, card))                                       \
+	CALL(cuPointerSetAttribute, ERROR_INVALID_VALUE, (NULL, LL_CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, card))            \
+	CALL(cuMemGetAddressRange_v2, SUCCESS, (&made_address, &made_bytes, card))                                     \
 	CALL(cuExternalMemoryGetMappedBuffer, SUCCESS, (&made_address, external, &buffer_of_it))                       \
 	CALL(cuExternalMemoryGetMappedMipmappedArray, SUCCESS, (&made_mipmap, external, &mipmap_of_it))                \
 	CALL(cuMemPoolSetAttribute, SUCCESS, (pool, LL_CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold))                 \

@@ -314,6 +314,16 @@ static void an_address_lies_in_one_extent(void **state)
 	assert_false(ll_extents_find_containing(0x20000, &found)); /* a handle is no address */
 	assert_true(ll_extents_find_containing(0x30001, &found));
 	assert_int_equal(found.kind, LL_EXTENT_BLOCK);
+	/* Backings have an order of their own, and lie under what the program sees. */
+	assert_false(ll_extents_find_backing(0x10000, &found));
+	put((struct ll_extent){.kind = LL_EXTENT_BACKING, .address = 0x10000, .bytes = 0x2000});
+	assert_true(ll_extents_find_backing(0x11fff, &found));
+	assert_int_equal(found.address, 0x10000);
+	assert_false(ll_extents_find_backing(0xffff, &found));
+	assert_false(ll_extents_find_backing(0x12000, &found));
+	assert_true(ll_extents_find_containing(0x10fff, &found));
+	assert_int_equal(found.kind, LL_EXTENT_PLAIN);
+	assert_true(ll_extents_take(LL_EXTENT_BACKING, 0x10000, &found));
 	assert_false(ll_extents_find_containing(UINT64_MAX, &found));
 	empty_map();
 }

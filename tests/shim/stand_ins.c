@@ -188,6 +188,18 @@ static void memory_that_is_mapped_nowhere_leaves_and_returns(void **state)
 	in_world(NULL, body_unmapped);
 }
 
+/* As which kinds of handle the driver says that the memory at the address can be exported. */
+static uint64_t types_at(ll_cu_deviceptr address)
+{
+	uint64_t one = 77, of_many = 77;
+	enum ll_cu_pointer_attribute attribute = LL_CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES;
+	void *place = &of_many;
+	CHECK_EQUAL(cu.cuPointerGetAttribute(&one, attribute, address), 0);
+	CHECK_EQUAL(cu.cuPointerGetAttributes(1, &attribute, &place, address), 0);
+	CHECK_EQUAL(of_many, one);
+	return one;
+}
+
 static void body_looks(void)
 {
 	int fd;
@@ -202,7 +214,14 @@ static void body_looks(void)
 	/* It was not made to be exported. */
 	CHECK_EQUAL(cu.cuMemExportToShareableHandle(&fd, handle, SHAREABLE, 0), LL_CUDA_ERROR_INVALID_VALUE);
 	map(range, handle, AREA, READ_WRITE);
+	CHECK_EQUAL(types_at(range + 1), LL_CU_MEM_HANDLE_TYPE_NONE);
 	move_all();
+	CHECK_EQUAL(types_at(range + 1), LL_CU_MEM_HANDLE_TYPE_NONE);
+	ll_cu_mem_handle shareable = create(AREA, SHAREABLE);
+	map(range + AREA, shareable, AREA, READ_WRITE);
+	CHECK_EQUAL(types_at(range + AREA), SHAREABLE);
+	CHECK_EQUAL(cu.cuMemUnmap(range + AREA, AREA), 0);
+	CHECK_EQUAL(cu.cuMemRelease(shareable), 0);
 	CHECK_EQUAL(cu.cuMemRetainAllocationHandle(&again, (void *)(uintptr_t)(range + AREA / 2)), 0);
 	CHECK_EQUAL(again, handle);
 	CHECK_EQUAL(cu.cuMemRelease(handle), 0);
@@ -296,6 +315,12 @@ static void body_seen(void)
 	CHECK_EQUAL(pieces[0].address, handles[5]);
 	CHECK_EQUAL(cu.cuMulticastBindMem(1, 0, handles[5] + 1, 0, AREA, 0), LL_CUDA_ERROR_INVALID_VALUE);
 	CHECK_EQUAL(cu.cuMulticastBindMem_v2(1, 0, 0, handles[5] + 1, 0, AREA, 0), LL_CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQUAL(simctl("card 0 dma-buffers on"), 0);
+	CHECK_EQUAL(
+	    cu.cuMemGetHandleForAddressRange(&fd, range + 5 * AREA, AREA, LL_CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0),
+	    0);
+	CHECK_EQUAL(list_pieces(pieces), 0);
+	close(fd);
 }
 
 static void what_others_see_stays(void **state)

@@ -104,6 +104,40 @@ static void server_of_mps_is_not_called_ungoverned(void **state)
 	assert_string_equal(text.buf, "  pid 17  MPS server, 30 MiB\n  pid 18  python3: ungoverned\n");
 }
 
+/* A program of the text's second line, on a card of one claim. */
+static void check_program(const struct ll_claim_info *program, const char *expected)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+	struct ll_claim_info claim = *program;
+	struct ll_status_card status = reading(0);
+	status.claims = &claim;
+	status.claim_count = 1;
+	ll_status_add_claims(&text, &status);
+	assert_string_equal(text.buf, expected);
+}
+
+static void memory_that_is_away_can_be_moved_or_is_pinned_is_told_of_evictable_programs_alone(void **state)
+{
+	(void)state;
+	struct ll_claim_info claim = {.pid = 5,
+				      .is_pid_ours = true,
+				      .state = LL_CLAIM_RUNNING,
+				      .priority = LL_PRIORITY_NORMAL,
+				      .tenant = "job",
+				      .memory_used_bytes = 700 << 20};
+	check_program(&claim, "  12/0  pid 5  job: running, normal priority, 700 MiB, GPU time 0.0 s\n");
+	claim.residency = LL_CLAIM_EVICTED;
+	claim.evictable_bytes = 600 << 20;
+	claim.away_bytes = 500 << 20;
+	check_program(&claim, "  12/0  pid 5  job: evicted, normal priority, 700 MiB, 200 MiB on the card "
+			      "(evictable: 600 MiB, pinned: 100 MiB), GPU time 0.0 s\n");
+	claim.residency = LL_CLAIM_STOPPED;
+	/* The words are not of one moment. */
+	claim.memory_used_bytes = 300 << 20;
+	check_program(&claim, "  12/0  pid 5  job: stopped, normal priority, 300 MiB, 0 MiB on the card "
+			      "(evictable: 600 MiB, pinned: 0 MiB), GPU time 0.0 s\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -112,6 +146,7 @@ int main(void)
 	    cmocka_unit_test(table_is_whole_where_there_is_room),
 	    cmocka_unit_test(tenant_has_its_share_of_the_time_between_two_readings),
 	    cmocka_unit_test(server_of_mps_is_not_called_ungoverned),
+	    cmocka_unit_test(memory_that_is_away_can_be_moved_or_is_pinned_is_told_of_evictable_programs_alone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

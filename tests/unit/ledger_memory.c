@@ -422,6 +422,37 @@ static void damaged_rows_and_guards_stop_nobody(void **state)
 	unmap_file(file);
 }
 
+static void where_memory_is_is_told_beside_what_is_charged_and_ends_with_the_claim(void **state)
+{
+	struct fixture *f = *state;
+	struct ll_ledger *ledger = open_ledger(f);
+	struct ll_claim_info info;
+	struct ll_memory_residency residency = {.state = LL_CLAIM_EVICTED, .evictable_bytes = 600, .away_bytes = 500};
+	struct ll_claim *claim = take_claim_of(ledger, join_tenant(ledger, 1, 1000));
+	assert_int_equal(ll_memory_reserve(claim, 700), 0);
+	assert_int_equal(ll_ledger_list(ledger, &info, 1), 1);
+	assert_int_equal(info.residency, LL_CLAIM_FIXED);
+	ll_memory_set_residency(claim, &residency);
+	assert_int_equal(ll_ledger_list(ledger, &info, 1), 1);
+	assert_int_equal(info.residency, LL_CLAIM_EVICTED);
+	assert_int_equal(info.evictable_bytes, 600);
+	assert_int_equal(info.away_bytes, 500);
+	assert_int_equal(info.memory_used_bytes, 700);
+	/* What is away stays charged. */
+	assert_int_equal(ll_memory_reserve(claim, 301), -ENOMEM);
+	ll_memory_release(claim, 700);
+	ll_claim_leave(claim);
+	ll_memory_set_residency(claim, &residency); /* a lost claim says nothing */
+	struct ll_claim *next = take_claim_of(ledger, join_tenant(ledger, 1, 1000));
+	assert_int_equal(ll_claim_index(next), ll_claim_index(claim));
+	assert_int_equal(ll_ledger_list(ledger, &info, 1), 1);
+	assert_int_equal(info.residency, LL_CLAIM_FIXED);
+	assert_int_equal(info.evictable_bytes, 0);
+	assert_int_equal(info.away_bytes, 0);
+	ll_claim_release(next);
+	ll_claim_release(claim);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -442,6 +473,7 @@ int main(void)
 	    TEST(cancelled_threads_take_no_guard_and_no_lock_with_them),
 	    TEST(damaged_numbers_are_lived_with_and_made_good),
 	    TEST(damaged_rows_and_guards_stop_nobody),
+	    TEST(where_memory_is_is_told_beside_what_is_charged_and_ends_with_the_claim),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,6 +18,8 @@
 #define SMALL_BYTES (UINT64_C(1) << 20)
 #define BLOCK_BYTES (UINT64_C(2) << 20)
 
+static uint64_t last_id;
+
 /* Index of the first range that ends after address. */
 static size_t lower_bound(uint64_t address)
 {
@@ -75,6 +77,7 @@ int sim_memory_insert(const struct sim_memory *memory)
 	size_t i = lower_bound(memory->address);
 	memmove(&sim_cuda.memory[i + 1], &sim_cuda.memory[i], (sim_cuda.memory_count - i) * sizeof *memory);
 	sim_cuda.memory[i] = *memory;
+	sim_cuda.memory[i].id = ++last_id;
 	sim_cuda.memory_count++;
 	return 0;
 }

@@ -62,6 +62,8 @@ struct ll_cu_stream {
 	union ll_cu_launch_attribute_value sync_policy, access_window, memory_domain, memory_domain_map;
 };
 
+enum { SIM_CONTEXT_PEERS = 16 };
+
 struct ll_cu_context {
 	uint32_t magic;
 	uint32_t slot;
@@ -77,6 +79,8 @@ struct ll_cu_context {
 	unsigned uses;
 	unsigned attaches; /* uses by cuCtxAttach */
 	size_t printf_bytes, heap_bytes;
+	unsigned long long peers[SIM_CONTEXT_PEERS]; /* ids of contexts whose memory it may use */
+	unsigned peer_count;
 	struct ll_cu_stream legacy;
 	struct ll_cu_stream *streams;
 	struct ll_cu_module *modules;
@@ -182,7 +186,10 @@ struct sim_memory {
 	struct sim_physical *physical; /* MAPPED */
 	uint64_t whole_address;        /* of what it is a part of: a pool's chunks, a reservation */
 	uint64_t whole_bytes;
-	bool is_blocked;                /* MAPPED: nobody has been given access */
+	bool is_blocked;                /* MAPPED: its own card has been given no access */
+	uint64_t peers;                 /* MAPPED: other cards that have been given access, a bit for each */
+	bool is_synced;                 /* the program wants synchronous operations on it to wait */
+	uint64_t id;                    /* no other range of this process has or had it */
 	struct sim_graph_memory *graph; /* GRAPH */
 };
 

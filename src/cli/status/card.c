@@ -114,6 +114,28 @@ bool ll_status_lost(const struct ll_status_card *status, const struct ll_tenant_
 	return since_ns;
 }
 
+bool ll_status_residency(const struct ll_claim_info *claim, struct ll_status_residency *ret_residency)
+{
+	uint64_t used_bytes = claim->memory_used_bytes;
+	if (claim->residency == LL_CLAIM_FIXED)
+		return false;
+	*ret_residency = (struct ll_status_residency){
+	    .resident_bytes = used_bytes > claim->away_bytes ? used_bytes - claim->away_bytes : 0,
+	    .evictable_bytes = claim->evictable_bytes,
+	    .pinned_bytes = used_bytes > claim->evictable_bytes ? used_bytes - claim->evictable_bytes : 0,
+	};
+	return true;
+}
+
+const char *ll_status_state(const struct ll_claim_info *claim)
+{
+	if (claim->residency == LL_CLAIM_EVICTED)
+		return "evicted";
+	if (claim->residency == LL_CLAIM_STOPPED)
+		return "stopped";
+	return ll_claim_state_name(claim->priority, claim->state);
+}
+
 static void fill_recent(const struct ll_status_card *status, uint64_t before_ns, uint64_t now_ns,
 			struct ll_status_recent *ret_recent)
 {

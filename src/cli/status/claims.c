@@ -71,6 +71,20 @@ static void add_memory(struct ll_strbuf *text, const struct ll_status_card *stat
 	}
 }
 
+static void add_residency(struct ll_strbuf *text, const struct ll_claim_info *claim)
+{
+	struct ll_status_residency residency;
+	if (!ll_status_residency(claim, &residency))
+		return;
+	ll_strbuf_adds(text, ", ");
+	ll_hold_add_bytes(text, residency.resident_bytes);
+	ll_strbuf_adds(text, " on the card (evictable: ");
+	ll_hold_add_bytes(text, residency.evictable_bytes);
+	ll_strbuf_adds(text, ", pinned: ");
+	ll_hold_add_bytes(text, residency.pinned_bytes);
+	ll_strbuf_addc(text, ')');
+}
+
 static void add_wait(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_claim_info *claim)
 {
 	unsigned holder;
@@ -99,8 +113,7 @@ static void add_recent(struct ll_strbuf *text, const struct ll_status_card *stat
 
 static void add_program(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_claim_info *claim)
 {
-	ll_strbuf_addf(text, "%s: %s", claim->tenant[0] ? claim->tenant : "program",
-		       ll_claim_state_name(claim->priority, claim->state));
+	ll_strbuf_addf(text, "%s: %s", claim->tenant[0] ? claim->tenant : "program", ll_status_state(claim));
 	if (claim->note[0])
 		ll_strbuf_addf(text, " (%s)", claim->note);
 	ll_strbuf_addf(text, ", %s priority, ", ll_priority_name(claim->priority));
@@ -108,6 +121,7 @@ static void add_program(struct ll_strbuf *text, const struct ll_status_card *sta
 	add_memory(text, status, claim);
 	add_limits(text, claim->memory_limit_bytes, claim->compute_cap_permille, claim->weight_permille,
 		   tenant ? tenant->space_permille : 0);
+	add_residency(text, claim);
 	ll_strbuf_addf(text, ", GPU time %.1f s", (double)claim->gpu_time_ns / (double)LL_NS_PER_S);
 	if (tenant)
 		add_recent(text, status, tenant);

@@ -66,7 +66,7 @@ static json_t *claim_identity(const struct ll_status_card *status, const struct 
 	return json_pack("{s:s, s:i, s:b, s:s, s:s, s:s, s:b, s:s}", "claim", number, "pid", (int)claim->pid,
 			 "pid_is_local", claim->is_pid_ours, "uuid", status->card->uuid, "tenant", claim->tenant,
 			 "class", ll_priority_name(claim->priority), "synthetic", claim->priority == LL_PRIORITY_HOLD,
-			 "state", ll_claim_state_name(claim->priority, claim->state));
+			 "state", ll_status_state(claim));
 }
 
 static json_t *claim_wishes(const struct ll_claim_info *claim)
@@ -89,6 +89,16 @@ static json_t *claim_accounts(const struct ll_status_card *status, const struct 
 			 ll_json_real(to_seconds(claim->synthetic_busy_ns), 6), "energy_joules",
 			 ll_json_real((double)claim->energy_mj / 1000, 3), "yields", (json_int_t)claim->yields,
 			 "age_seconds", ll_json_real(age_s, 3));
+}
+
+/* Makes the members about an evictable program's memory; null if the program is not evictable. */
+static json_t *claim_residency(const struct ll_claim_info *claim)
+{
+	struct ll_status_residency residency = {0};
+	bool is_evictable = ll_status_residency(claim, &residency);
+	return json_pack("{s:o, s:o, s:o}", "resident_bytes", bytes_or_null(is_evictable, residency.resident_bytes),
+			 "evictable_bytes", bytes_or_null(is_evictable, residency.evictable_bytes), "pinned_bytes",
+			 bytes_or_null(is_evictable, residency.pinned_bytes));
 }
 
 /* tenant: NULL for a claim without a tenant. */
@@ -182,7 +192,8 @@ static json_t *join_objects(json_t *first, json_t *second, json_t *third)
 static json_t *claim_object(const struct ll_status_card *status, const struct ll_claim_info *claim)
 {
 	json_t *first = join_objects(claim_identity(status, claim), claim_wishes(claim), claim_accounts(status, claim));
-	return join_objects(first, claim_turn(status, claim), claim_recent(status, claim));
+	json_t *second = join_objects(claim_turn(status, claim), claim_residency(claim), claim_recent(status, claim));
+	return join_objects(first, second, json_object());
 }
 
 int ll_status_print_json(const struct ll_status_card *status, struct ll_err *err)

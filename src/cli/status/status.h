@@ -68,6 +68,19 @@ void ll_status_find_strangers(struct ll_status_card *status);
  * tell, or the process ids cannot be compared. */
 uint64_t ll_status_card_bytes(const struct ll_status_card *status, const struct ll_claim_info *claim);
 
+/* Where the memory of an evictable program is. Memory that is away stays charged (ledger/memory.h). */
+struct ll_status_residency {
+	uint64_t resident_bytes;  /* on the card */
+	uint64_t evictable_bytes; /* what can be moved, wherever it is */
+	uint64_t pinned_bytes;    /* what cannot be moved: contexts, pools, arrays, managed memory and their like */
+};
+
+/* Returns false if the program is not evictable. */
+bool ll_status_residency(const struct ll_claim_info *claim, struct ll_status_residency *ret_residency);
+
+/* Returns the claim's state in a word: "running", "stopped", "evicted"... */
+const char *ll_status_state(const struct ll_claim_info *claim);
+
 /* Returns the claim's tenant. NULL: the claim is a hold, or the tenant has ended meanwhile. */
 const struct ll_tenant_info *ll_status_tenant(const struct ll_status_card *status, const struct ll_claim_info *claim);
 

@@ -1,12 +1,21 @@
 /* What uses the card or its memory and is not governed: the rows of hooks_passing.def. */
 #include "abi/cuda_graph.h"
 #include "shim/interpose/hook.h"
+#include "shim/memory/backed.h"
+#include "shim/residency/obstacles.h"
 #include "shim/time/driver_calls.h"
 
 #define LL_PASSING(symbol, params, args)                                                                               \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \
 		LL_DRIVER_CALL(symbol);                                                                                \
+		return ll_real()->symbol args;                                                                         \
+	}
+#define LL_PASSING_NOTED(symbol, params, args, note)                                                                   \
+	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
+	{                                                                                                              \
+		LL_DRIVER_CALL(symbol);                                                                                \
+		note;                                                                                                  \
 		return ll_real()->symbol args;                                                                         \
 	}
 #include "shim/interpose/hooks_passing.def"

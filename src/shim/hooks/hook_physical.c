@@ -1,5 +1,6 @@
 /* Physical memory, and its mappings at addresses (VMM). */
 #include "shim/interpose/hook.h"
+#include "shim/memory/backed.h"
 #include "shim/memory/physical.h"
 #include "shim/residency/link.h"
 #include "shim/time/driver_calls.h"
@@ -65,6 +66,7 @@ LL_HOOK_EXPORT ll_cu_result cuMemUnmap(ll_cu_deviceptr address, size_t bytes)
 	if (ll_charge_passes())
 		return ll_real()->cuMemUnmap(address, bytes);
 	LL_REENTRY_SCOPE();
+	address = ll_backed_hide(address);
 	return ll_physical_unmap(address, bytes, ll_real()->cuMemUnmap);
 }
 
@@ -72,12 +74,20 @@ LL_HOOK_EXPORT ll_cu_result cuMemSetAccess(ll_cu_deviceptr address, size_t bytes
 					   const struct ll_cu_mem_access_desc *accesses, size_t count)
 {
 	LL_DRIVER_CALL(cuMemSetAccess);
+	if (!ll_reentry_is_inside())
+		address = ll_backed_hide(address);
 	ll_cu_result status = ll_real()->cuMemSetAccess(address, bytes, accesses, count);
 	if (status != LL_CUDA_SUCCESS || ll_charge_passes())
 		return status;
 	LL_REENTRY_SCOPE();
 	ll_physical_accessed(address, bytes, accesses, count);
 	return status;
+}
+
+static void *hide_pointer(void *address)
+{
+	ll_cu_deviceptr at = (ll_cu_deviceptr)(uintptr_t)address, hidden = ll_backed_hide(at);
+	return hidden == at ? address : (void *)(uintptr_t)hidden; /* NOLINT(performance-no-int-to-ptr) */
 }
 
 LL_HOOK_EXPORT ll_cu_result cuMemRetainAllocationHandle(ll_cu_mem_handle *ret_handle, void *address)
@@ -88,6 +98,8 @@ LL_HOOK_EXPORT ll_cu_result cuMemRetainAllocationHandle(ll_cu_mem_handle *ret_ha
 		if (ll_physical_retain_at((uintptr_t)address, ret_handle))
 			return LL_CUDA_SUCCESS;
 	}
+	if (!ll_reentry_is_inside())
+		address = hide_pointer(address);
 	ll_cu_result status = ll_real()->cuMemRetainAllocationHandle(ret_handle, address);
 	if (status != LL_CUDA_SUCCESS || ll_charge_passes())
 		return status;
@@ -184,6 +196,7 @@ LL_HOOK_EXPORT ll_cu_result cuMulticastBindAddr(ll_cu_mem_handle handle, size_t 
 						size_t bytes, unsigned long long flags)
 {
 	LL_DRIVER_CALL(cuMulticastBindAddr);
+	address = ll_backed_hide(address);
 	return pin_range_if_done(ll_real()->cuMulticastBindAddr(handle, offset, address, bytes, flags), address, bytes);
 }
 
@@ -191,6 +204,7 @@ LL_HOOK_EXPORT ll_cu_result cuMulticastBindAddr_v2(ll_cu_mem_handle handle, ll_c
 						   ll_cu_deviceptr address, size_t bytes, unsigned long long flags)
 {
 	LL_DRIVER_CALL(cuMulticastBindAddr_v2);
+	address = ll_backed_hide(address);
 	return pin_range_if_done(ll_real()->cuMulticastBindAddr_v2(handle, device, offset, address, bytes, flags),
 				 address, bytes);
 }

@@ -14,6 +14,7 @@
 /* Allocations of up to so much share blocks. */
 #define SHARED_BYTES (LL_FOOTPRINT_BLOCK_BYTES / 2)
 
+enum { CARDS = 64 }; /* bits of a mask */
 enum { STEP_BYTES = 512, BLOCK_STEPS = (int)(LL_FOOTPRINT_BLOCK_BYTES / STEP_BYTES), WORD_STEPS = 64 };
 
 /* A block of 2 MiB that small allocations share. Each bit is a step of 512 bytes that is in use. */
@@ -27,6 +28,7 @@ struct block {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct block *blocks;
+static _Atomic uint32_t last_serial;
 static struct ll_fork_item fork_item;
 static bool has_fork_item;
 
@@ -53,6 +55,52 @@ bool ll_backing_is_possible(ll_cu_device device)
 	       attribute_of(device, LL_CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED);
 }
 
+static uint64_t bit_of(ll_cu_device device)
+{
+	return UINT64_C(1) << device;
+}
+
+static uint64_t peers_of(ll_cu_device device)
+{
+	const struct ll_device_state *dev = ll_device_state_of(device);
+	return dev ? atomic_load(&dev->peers) : 0;
+}
+
+/* A card that is in neither mask keeps its rights. */
+static ll_cu_result set_access(uint64_t address, uint64_t bytes, uint64_t allowed, uint64_t forbidden)
+{
+	struct ll_cu_mem_access_desc accesses[CARDS];
+	size_t count = 0;
+	for (ll_cu_device device = 0; device < CARDS; device++) {
+		bool is_allowed = allowed & bit_of(device);
+		if (!is_allowed && !(forbidden & bit_of(device)))
+			continue;
+		accesses[count++] = (struct ll_cu_mem_access_desc){
+		    .location = {LL_CU_MEM_LOCATION_TYPE_DEVICE, device},
+		    .flags = is_allowed ? LL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE : LL_CU_MEM_ACCESS_FLAGS_PROT_NONE};
+	}
+	return count ? ll_real()->cuMemSetAccess(address, bytes, accesses, count) : LL_CUDA_SUCCESS;
+}
+
+ll_cu_result ll_backing_set_peer(struct ll_device_state *dev, ll_cu_device peer, bool is_allowed)
+{
+	ll_cu_result status = LL_CUDA_SUCCESS;
+	struct ll_extent piece = {.kind = LL_EXTENT_BACKING};
+	uint64_t bit = bit_of(peer);
+	if (is_allowed)
+		atomic_fetch_or(&dev->peers, bit);
+	else
+		atomic_fetch_and(&dev->peers, ~bit);
+	while (ll_extents_next(&piece) && piece.kind == LL_EXTENT_BACKING) {
+		if (piece.dev != dev)
+			continue;
+		ll_cu_result of_piece =
+		    set_access(piece.address, piece.bytes, is_allowed ? bit : 0, is_allowed ? 0 : bit);
+		status = status ? status : of_piece;
+	}
+	return status;
+}
+
 ll_cu_result ll_backing_make(ll_cu_device device, uint64_t address, uint64_t bytes, uint64_t *ret_handle)
 {
 	ll_cu_mem_handle handle;
@@ -63,14 +111,12 @@ ll_cu_result ll_backing_make(ll_cu_device device, uint64_t address, uint64_t byt
 	    .is_rdma_capable =
 		(unsigned char)attribute_of(device, LL_CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED),
 	};
-	struct ll_cu_mem_access_desc access = {.location = prop.location,
-					       .flags = LL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 	ll_cu_result status = ll_real()->cuMemCreate(&handle, bytes, &prop, 0);
 	if (status != LL_CUDA_SUCCESS)
 		return status;
 	status = ll_real()->cuMemMap(address, bytes, 0, handle, 0);
 	if (status == LL_CUDA_SUCCESS) {
-		status = ll_real()->cuMemSetAccess(address, bytes, &access, 1);
+		status = set_access(address, bytes, bit_of(device) | peers_of(device), 0);
 		if (status != LL_CUDA_SUCCESS)
 			ll_real()->cuMemUnmap(address, bytes);
 	}
@@ -98,17 +144,32 @@ void ll_backing_note(uint64_t address, uint64_t handle)
 	ll_extents_change(LL_EXTENT_BACKING, address, set_handle, handle, NULL);
 }
 
+/* 0 tells allocations that are not backed. */
+static uint32_t new_serial(void)
+{
+	uint32_t serial;
+	while (!(serial = atomic_fetch_add(&last_serial, 1) + 1))
+		;
+	return serial;
+}
+
 static ll_cu_result add_piece(struct ll_device_state *dev, uint64_t address, uint64_t bytes)
 {
-	struct ll_extent stale, piece = {.kind = LL_EXTENT_BACKING, .address = address, .bytes = bytes, .dev = dev};
+	struct ll_extent stale,
+	    piece = {.kind = LL_EXTENT_BACKING, .address = address, .bytes = bytes, .dev = dev, .serial = new_serial()};
+	uint64_t peers = atomic_load(&dev->peers);
 	ll_cu_result status = ll_backing_make(dev->device, address, bytes, &piece.handle);
 	if (status != LL_CUDA_SUCCESS)
 		return status;
 	int rc;
 	while ((rc = ll_extents_put(&piece, &stale)) == -EEXIST)
 		;
-	if (rc == 0)
+	if (rc == 0) {
+		/* Another thread may have changed the peers before it could see the piece. */
+		uint64_t now = atomic_load(&dev->peers);
+		set_access(address, bytes, now & ~peers, peers & ~now);
 		return LL_CUDA_SUCCESS;
+	}
 	ll_backing_unmake(address, bytes, piece.handle);
 	return LL_CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -243,10 +304,8 @@ static unsigned steps_of(uint64_t bytes)
 	return (unsigned)((bytes + STEP_BYTES - 1) / STEP_BYTES);
 }
 
-ll_cu_result ll_backing_allocate(struct ll_device_state *dev, uint64_t bytes, ll_cu_deviceptr *ret_address)
+static ll_cu_result allocate_small(struct ll_device_state *dev, uint64_t bytes, ll_cu_deviceptr *ret_address)
 {
-	if (bytes > SHARED_BYTES)
-		return make_range(dev, ll_footprint_round(bytes, LL_FOOTPRINT_BLOCK_BYTES), ret_address);
 	LL_SCOPE_NO_CANCEL;
 	LL_SCOPE_LOCK(&lock);
 	if (!has_fork_item) {
@@ -257,8 +316,24 @@ ll_cu_result ll_backing_allocate(struct ll_device_state *dev, uint64_t bytes, ll
 	return allocate_shared(dev, steps_of(bytes), ret_address);
 }
 
+ll_cu_result ll_backing_allocate(struct ll_device_state *dev, uint64_t bytes, ll_cu_deviceptr *ret_address,
+				 uint32_t *ret_serial)
+{
+	ll_cu_result status = bytes > SHARED_BYTES
+				  ? make_range(dev, ll_footprint_round(bytes, LL_FOOTPRINT_BLOCK_BYTES), ret_address)
+				  : allocate_small(dev, bytes, ret_address);
+	if (status != LL_CUDA_SUCCESS)
+		return status;
+	*ret_serial = new_serial();
+	atomic_fetch_add(&dev->evictable_bytes, ll_footprint_plain(bytes));
+	return LL_CUDA_SUCCESS;
+}
+
 void ll_backing_free(const struct ll_extent *plain)
 {
+	atomic_fetch_sub(&plain->dev->evictable_bytes, ll_footprint_plain(plain->bytes));
+	if (plain->is_exported)
+		atomic_fetch_sub(&plain->dev->exported_count, 1);
 	if (plain->bytes > SHARED_BYTES) {
 		drop_range(plain->address, ll_footprint_round(plain->bytes, LL_FOOTPRINT_BLOCK_BYTES));
 		return;

@@ -6,6 +6,10 @@
  * 1 MiB has physical memory of its own, cut into pieces of at most LL_BACKING_PIECE_BYTES. Smaller ones share blocks of
  * 2 MiB, as the driver's own do.
  *
+ * The driver lets a card use cuMemAlloc's memory of another card as soon as a context of the one has enabled access to
+ * a context of the other (cuCtxEnablePeerAccess), whether the memory was allocated before or after. Mapped memory has
+ * rights of its own, so the library gives each piece the rights that peers.h knows.
+ *
  * Each piece is an extent of kind LL_EXTENT_BACKING. What the program sees and what is charged is an extent of kind
  * LL_EXTENT_PLAIN with is_backed. All functions may be called by any thread.
  */
@@ -21,9 +25,10 @@
 /* Whether the driver and the card can do this. Asks the driver. */
 bool ll_backing_is_possible(ll_cu_device device);
 
-/* As cuMemAlloc: the address is a multiple of 512. The caller keeps the extent. LL_CUDA_ERROR_OUT_OF_MEMORY: the card
- * or the host has no memory. */
-ll_cu_result ll_backing_allocate(struct ll_device_state *dev, uint64_t bytes, ll_cu_deviceptr *ret_address);
+/* As cuMemAlloc: the address is a multiple of 512. The caller keeps the extent, with the serial, which is never 0.
+ * LL_CUDA_ERROR_OUT_OF_MEMORY: the card or the host has no memory. */
+ll_cu_result ll_backing_allocate(struct ll_device_state *dev, uint64_t bytes, ll_cu_deviceptr *ret_address,
+				 uint32_t *ret_serial);
 
 /* Frees an allocation whose extent the caller has taken out of the map. */
 void ll_backing_free(const struct ll_extent *plain);
@@ -31,9 +36,13 @@ void ll_backing_free(const struct ll_extent *plain);
 /* The context ends: frees all allocations that belong to it. Their extents stay. */
 void ll_backing_free_owned(uint64_t owner);
 
+/* Lets another card use all pieces of this card, those made later too; or not any more. The first error of a piece; the
+ * others are done all the same. */
+ll_cu_result ll_backing_set_peer(struct ll_device_state *dev, ll_cu_device peer, bool is_allowed);
+
 /*
- * Makes physical memory for a piece, maps it at the piece's address, and allows access; or unmaps it and lets the
- * memory go. For whoever moves pieces while the program's calls are shut (time/driver_calls.h).
+ * Makes physical memory for a piece, maps it at the piece's address, and allows access to its card and its peers; or
+ * unmaps it and lets the memory go. For whoever moves pieces while the program's calls are shut (time/driver_calls.h).
  */
 ll_cu_result ll_backing_make(ll_cu_device device, uint64_t address, uint64_t bytes, uint64_t *ret_handle);
 void ll_backing_unmake(uint64_t address, uint64_t bytes, uint64_t handle);

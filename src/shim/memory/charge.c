@@ -77,10 +77,11 @@ bool ll_charge_put(const struct ll_extent *extent)
 }
 
 static void keep_charge(struct ll_charge *charge, enum ll_extent_kind kind, uint64_t address, uint64_t bytes,
-			bool is_backed)
+			uint32_t backed_serial)
 {
 	struct ll_extent extent = {.kind = kind,
-				   .is_backed = is_backed,
+				   .is_backed = backed_serial != 0,
+				   .serial = backed_serial,
 				   .address = address,
 				   .bytes = bytes,
 				   .charged_bytes = charge->bytes,
@@ -92,12 +93,12 @@ static void keep_charge(struct ll_charge *charge, enum ll_extent_kind kind, uint
 
 void ll_charge_keep(struct ll_charge *charge, enum ll_extent_kind kind, uint64_t address, uint64_t bytes)
 {
-	keep_charge(charge, kind, address, bytes, false);
+	keep_charge(charge, kind, address, bytes, 0);
 }
 
-void ll_charge_keep_plain(struct ll_charge *charge, uint64_t address, uint64_t bytes, bool is_backed)
+void ll_charge_keep_backed(struct ll_charge *charge, uint64_t address, uint64_t bytes, uint32_t serial)
 {
-	keep_charge(charge, LL_EXTENT_PLAIN, address, bytes, is_backed);
+	keep_charge(charge, LL_EXTENT_PLAIN, address, bytes, serial);
 }
 
 void ll_charge_freed(const struct ll_extent *extent, ll_cu_result status)

@@ -90,8 +90,8 @@ void ll_charge_correct(struct ll_charge *charge, uint64_t bytes);
  */
 void ll_charge_keep(struct ll_charge *charge, enum ll_extent_kind kind, uint64_t address, uint64_t bytes);
 
-/* The same for a plain allocation, which may be made of memory that can be moved (backing.h). */
-void ll_charge_keep_plain(struct ll_charge *charge, uint64_t address, uint64_t bytes, bool is_backed);
+/* The same for a plain allocation of memory that can be moved (backing.h). */
+void ll_charge_keep_backed(struct ll_charge *charge, uint64_t address, uint64_t bytes, uint32_t serial);
 
 /* The driver was asked to free an allocation whose extent ll_extents_take has taken out. Gives its charge back, or puts
  * the extent back if the driver refused. */

@@ -61,6 +61,16 @@ uint64_t ll_context_owner(const struct ll_device_state *dev, struct ll_cu_contex
 	return atomic_load(&primaries[dev->device].owner);
 }
 
+struct ll_cu_context *ll_context_of_owner(uint64_t owner)
+{
+	struct ll_extent context = {.kind = LL_EXTENT_CONTEXT};
+	while (ll_extents_next(&context) && context.kind == LL_EXTENT_CONTEXT) {
+		if (context.owner == owner)
+			return (struct ll_cu_context *)(uintptr_t)context.address;
+	}
+	return NULL;
+}
+
 struct ll_place ll_place_current(void)
 {
 	struct ll_cu_context *context;

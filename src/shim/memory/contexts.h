@@ -25,6 +25,9 @@ struct ll_place ll_place_current(void);
 /* Returns the context's number; 0: the library does not know the context. */
 uint64_t ll_context_owner(const struct ll_device_state *dev, struct ll_cu_context *context);
 
+/* Returns the context with that number; NULL: it has ended. Looks at every context. */
+struct ll_cu_context *ll_context_of_owner(uint64_t owner);
+
 struct ll_context_change {
 	struct ll_device_state *dev; /* NULL: not governed */
 	struct ll_charge charge;

@@ -305,15 +305,25 @@ bool ll_extents_find(enum ll_extent_kind kind, uint64_t address, struct ll_exten
 	return ll_extents_change(kind, address, keep_any, 0, ret_extent);
 }
 
-bool ll_extents_find_containing(uint64_t address, struct ll_extent *ret_extent)
+static bool find_containing(enum ll_extent_kind kind, uint64_t address, struct ll_extent *ret_extent)
 {
 	lock_map();
-	const struct ll_extent *extent = extent_before(place_after(space_of(LL_EXTENT_PLAIN), address));
+	const struct ll_extent *extent = extent_before(place_after(space_of(kind), address));
 	bool is_found = extent && address - extent->address < extent->bytes;
 	if (is_found)
 		*ret_extent = *extent;
 	unlock_map();
 	return is_found;
+}
+
+bool ll_extents_find_containing(uint64_t address, struct ll_extent *ret_extent)
+{
+	return find_containing(LL_EXTENT_PLAIN, address, ret_extent);
+}
+
+bool ll_extents_find_backing(uint64_t address, struct ll_extent *ret_backing)
+{
+	return find_containing(LL_EXTENT_BACKING, address, ret_backing);
 }
 
 bool ll_extents_next(struct ll_extent *extent)

@@ -75,10 +75,14 @@ struct ll_extent {
 		uint64_t count; /* of a context: uses beyond the first; of a graph: see pools.c */
 	};
 	enum ll_extent_kind kind;
-	bool is_backed; /* of a plain one: its memory is in backings, and not the driver's cuMemAlloc's */
+	bool is_backed;   /* of a plain one: its memory is in backings, and not the driver's cuMemAlloc's */
+	bool is_synced;   /* of a backed one: CU_POINTER_ATTRIBUTE_SYNC_MEMOPS is set */
+	bool is_exported; /* of a backed one: the program has a DMA buffer of it */
 	bool is_stand_in, is_pinned, is_rdma_capable; /* of physical memory: see physical.h */
 	uint8_t handle_types;                         /* of physical memory: what the program may export it as */
-	uint32_t serial; /* of physical memory and its mappings: tells it from later memory of the same handle */
+	/* of physical memory and its mappings: tells it from later memory of the same handle; of a backed one and of
+	 * backings: their number (backed.h) */
+	uint32_t serial;
 };
 
 /* A handle as the address of an extent. */
@@ -101,6 +105,9 @@ bool ll_extents_find(enum ll_extent_kind kind, uint64_t address, struct ll_exten
 
 /* Finds the extent, of whatever kind, that the address lies in. False: there is none. */
 bool ll_extents_find_containing(uint64_t address, struct ll_extent *ret_extent);
+
+/* Finds the backing that the address lies in. False: there is none. */
+bool ll_extents_find_backing(uint64_t address, struct ll_extent *ret_backing);
 
 /*
  * Finds the first extent after *extent in the order of the map: all with addresses, then all with handles, kind by

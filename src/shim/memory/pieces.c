@@ -27,6 +27,15 @@ uint64_t ll_pieces_bytes(const struct ll_device_state *dev)
 	return bytes;
 }
 
+uint64_t ll_pieces_charged_bytes(const struct ll_device_state *dev)
+{
+	uint64_t bytes = atomic_load(&dev->evictable_bytes);
+	struct ll_extent physical = {.kind = LL_EXTENT_PHYSICAL};
+	while (ll_extents_next(&physical) && physical.kind == LL_EXTENT_PHYSICAL)
+		bytes += physical.dev == dev && ll_physical_is_movable(&physical) ? physical.charged_bytes : 0;
+	return bytes;
+}
+
 void ll_piece_unmake(const struct ll_piece *piece)
 {
 	if (piece->kind == LL_EXTENT_PHYSICAL)

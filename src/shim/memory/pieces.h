@@ -27,6 +27,9 @@ bool ll_pieces_next(const struct ll_device_state *dev, struct ll_extent *at, str
 /* All pieces of the card, in bytes. */
 uint64_t ll_pieces_bytes(const struct ll_device_state *dev);
 
+/* What is charged for the memory in all pieces of the card. Less than the pieces where small allocations share them. */
+uint64_t ll_pieces_charged_bytes(const struct ll_device_state *dev);
+
 /* Unmaps the piece and lets its memory go; or makes memory for it and maps it with the same rights. make writes the
  * piece's handle. Its bytes are not set. */
 void ll_piece_unmake(const struct ll_piece *piece);

@@ -36,8 +36,9 @@ struct link {
 	struct ll_move *move;
 	_Atomic int fd; /* -1: no mover */
 	pthread_t thread;
-	uint64_t told_bytes; /* evictable, as the mover knows it */
-	bool is_returning;   /* the mover wants the memory back on the card */
+	uint64_t told_bytes;      /* evictable, as the mover knows it */
+	uint64_t evictable_bytes; /* as it is charged, when the program last ran */
+	bool is_returning;        /* the mover wants the memory back on the card */
 	_Atomic bool is_away;
 	_Atomic bool has_said_want; /* since the memory left */
 	_Atomic int room;           /* enum answer */
@@ -85,6 +86,20 @@ static int tell_sizes(struct link *link)
 	return rc;
 }
 
+/* Says in the program's claim where its memory is. */
+static void tell_ledger(struct link *link)
+{
+	uint64_t away_bytes = ll_move_away_bytes(link->move);
+	if (!ll_move_is_stopped(link->move))
+		link->evictable_bytes = ll_pieces_charged_bytes(link->dev);
+	struct ll_memory_residency residency = {.state = LL_CLAIM_ON_CARD, .evictable_bytes = link->evictable_bytes};
+	if (ll_move_is_stopped(link->move))
+		residency.state = away_bytes && ll_move_is_all_out(link->move) ? LL_CLAIM_EVICTED : LL_CLAIM_STOPPED;
+	/* Blocks that small allocations share are larger than these are charged. */
+	residency.away_bytes = away_bytes < residency.evictable_bytes ? away_bytes : residency.evictable_bytes;
+	ll_port_set_residency(atomic_load(&link->dev->claim), &residency);
+}
+
 /* A thread of the program is about to wait, because the calls are shut. Any thread. */
 static void note_waiting(void)
 {
@@ -105,6 +120,7 @@ static int stop(struct link *link, const struct ll_mover_message *message, int p
 	if (ll_move_stop(link->move, message->value, pool_fd, &bytes, &batches, why) < 0)
 		return say_busy(link, why);
 	atomic_store(&link->is_away, true);
+	tell_ledger(link);
 	int rc = say(link, LL_MOVER_QUIET, bytes, batches);
 	if (!rc && ll_driver_calls_count_waiting() && !atomic_exchange(&link->has_said_want, true))
 		rc = say(link, LL_MOVER_WANT, 0, 0);
@@ -117,6 +133,7 @@ static int go_on(struct link *link)
 	atomic_store(&link->has_said_want, false);
 	link->is_returning = false;
 	ll_move_go_on(link->move);
+	tell_ledger(link);
 	return say(link, LL_MOVER_BACK, 0, 0);
 }
 
@@ -133,6 +150,7 @@ static int note_taken(struct link *link, const struct ll_mover_message *message)
 	int rc = ll_move_note_taken(link->move, message);
 	if (rc)
 		return rc;
+	tell_ledger(link);
 	if (ll_move_is_all_out(link->move))
 		return say(link, LL_MOVER_AWAY, 0, 0);
 	return ll_move_send_out(link->move, atomic_load(&link->fd));
@@ -242,6 +260,7 @@ static void *link_main(void *arg)
 	ll_reentry_depth = 1; /* all that this thread calls is ours */
 	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
 	for (;;) {
+		tell_ledger(link); /* of what was allocated meanwhile, and to a claim that was taken anew */
 		if (atomic_load(&link->fd) >= 0 && serve(link) < 0)
 			lose_mover(link);
 		if (atomic_load(&link->fd) < 0 && connect_to_mover(link) < 0) {

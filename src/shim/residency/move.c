@@ -14,6 +14,7 @@
 #include "shim/interpose/real.h"
 #include "shim/interpose/reentry.h"
 #include "shim/memory/pieces.h"
+#include "shim/residency/obstacles.h"
 #include "shim/time/driver_calls.h"
 
 #define ROOM_PAUSE_NS (20 * LL_NS_PER_MS)
@@ -121,7 +122,7 @@ static int wait_for_card(struct ll_move *move, uint64_t deadline_ns, char why[LL
 	if (atomic_exchange(&quiet->is_left, true))
 		free(quiet);
 	if (!state)
-		snprintf(why, LL_MOVER_TEXT_SIZE, "its work on the card does not end: it cannot leave until that ends");
+		snprintf(why, LL_MOVER_TEXT_SIZE, "%s", ll_obstacles_of_work());
 	else if (state < 0)
 		snprintf(why, LL_MOVER_TEXT_SIZE, "the driver cannot wait for its work (CUDA error %d)", -state);
 	return state > 0 ? 0 : -EBUSY;
@@ -225,7 +226,9 @@ int ll_move_stop(struct ll_move *move, uint64_t wait_ns, int pool_fd, uint64_t *
 {
 	uint64_t deadline_ns = ll_now_ns() + wait_ns;
 	int rc = 0;
-	*ret_bytes = 0;
+	*ret_bytes = *ret_batches = 0;
+	if (pool_fd >= 0 && ll_obstacles_find(move->dev, why, LL_MOVER_TEXT_SIZE))
+		return -EBUSY;
 	if (!move->is_stopped) {
 		rc = ll_driver_calls_shut();
 		move->is_stopped = true;
@@ -386,6 +389,14 @@ bool ll_move_is_all_out(const struct ll_move *move)
 bool ll_move_is_all_in(const struct ll_move *move)
 {
 	return are_all(move, ON_CARD);
+}
+
+uint64_t ll_move_away_bytes(const struct ll_move *move)
+{
+	uint64_t bytes = 0;
+	for (uint32_t i = 0; i < move->piece_count; i++)
+		bytes += move->pieces[i].handle ? 0 : move->pieces[i].bytes;
+	return bytes;
 }
 
 /* ---- without a mover ---- */

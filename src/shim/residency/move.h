@@ -42,6 +42,9 @@ int ll_move_note_filled(struct ll_move *move, uint32_t number);
 bool ll_move_is_all_out(const struct ll_move *move);
 bool ll_move_is_all_in(const struct ll_move *move);
 
+/* What of the program's memory is not on the card, in bytes. */
+uint64_t ll_move_away_bytes(const struct ll_move *move);
+
 /*
  * The mover is gone: brings back what is in the pool, by the program's own mapping of the pool's file. Waits for room
  * on the card as long as it takes. Then all batches are on the card.

@@ -5,11 +5,12 @@
 #include "shim/memory/contexts.h"
 #include "shim/residency/link.h"
 
-static ll_cu_result allocate_backed(struct ll_device_state *dev, ll_cu_deviceptr *ret_address, size_t bytes)
+static ll_cu_result allocate_backed(struct ll_device_state *dev, ll_cu_deviceptr *ret_address, size_t bytes,
+				    uint32_t *ret_serial)
 {
 	ll_cu_result status;
 	do
-		status = ll_backing_allocate(dev, bytes, ret_address);
+		status = ll_backing_allocate(dev, bytes, ret_address, ret_serial);
 	while (status == LL_CUDA_ERROR_OUT_OF_MEMORY && ll_residency_make_room(dev, bytes));
 	return status;
 }
@@ -21,18 +22,38 @@ ll_cu_result ll_plain_allocate(ll_cu_deviceptr *ret_address, size_t bytes)
 	if (charge.is_refused)
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;
 	struct ll_device_state *dev = charge.place.dev;
+	uint32_t serial = 0;
 	bool is_backed = ret_address && bytes && ll_residency_backs(dev);
 	LL_CHARGED_CALL(status, dev,
-			is_backed ? allocate_backed(dev, ret_address, bytes)
+			is_backed ? allocate_backed(dev, ret_address, bytes, &serial)
 				  : ll_real()->cuMemAlloc_v2(ret_address, bytes));
-	if (status == LL_CUDA_SUCCESS && ret_address)
-		ll_charge_keep_plain(&charge, *ret_address, bytes, is_backed);
+	if (status != LL_CUDA_SUCCESS || !ret_address)
+		return status;
+	if (is_backed)
+		ll_charge_keep_backed(&charge, *ret_address, bytes, serial);
+	else
+		ll_charge_keep(&charge, LL_EXTENT_PLAIN, *ret_address, bytes);
+	return LL_CUDA_SUCCESS;
+}
+
+/* Waits for the work of the context that the memory belongs to, which need not be the current one. */
+static ll_cu_result synchronize_owner(uint64_t owner)
+{
+	struct ll_cu_context *current = NULL, *popped, *context = ll_context_of_owner(owner);
+	ll_cu_result status = ll_real()->cuCtxGetCurrent(&current);
+	if (status != LL_CUDA_SUCCESS || !current || !context || context == current)
+		return ll_real()->cuCtxSynchronize();
+	status = ll_real()->cuCtxPushCurrent_v2(context);
+	if (status != LL_CUDA_SUCCESS)
+		return status;
+	status = ll_real()->cuCtxSynchronize();
+	ll_real()->cuCtxPopCurrent_v2(&popped);
 	return status;
 }
 
 ll_cu_result ll_plain_free(const struct ll_extent *plain)
 {
-	ll_cu_result status = ll_real()->cuCtxSynchronize();
+	ll_cu_result status = synchronize_owner(plain->owner);
 	if (status == LL_CUDA_SUCCESS)
 		ll_backing_free(plain);
 	return status;

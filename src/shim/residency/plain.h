@@ -13,8 +13,8 @@
  */
 ll_cu_result ll_plain_allocate(ll_cu_deviceptr *ret_address, size_t bytes);
 
-/* cuMemFree of an allocation with is_backed, whose extent was taken out of the map. Waits for the card's work, as the
- * driver's own function does. */
+/* cuMemFree of an allocation with is_backed, whose extent was taken out of the map. Waits for the work of the context
+ * that it belongs to, as the driver's own function does. */
 ll_cu_result ll_plain_free(const struct ll_extent *plain);
 
 #endif

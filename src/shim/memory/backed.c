@@ -1,0 +1,113 @@
+#include "shim/memory/backed.h"
+
+#include "shim/device_state.h"
+#include "shim/interpose/real.h"
+#include "shim/memory/contexts.h"
+#include "shim/memory/physical.h"
+
+enum ll_backed ll_backed_find(ll_cu_deviceptr address, struct ll_extent *ret_plain)
+{
+	struct ll_extent backing;
+	if (!ll_device_state_is_governed() || !ll_device_state_settings()->is_evictable)
+		return LL_BACKED_NOT;
+	if (ll_extents_find_containing(address, ret_plain)) {
+		if (ret_plain->kind == LL_EXTENT_MAPPING)
+			return LL_BACKED_MAPPING;
+		return ret_plain->kind == LL_EXTENT_PLAIN && ret_plain->is_backed ? LL_BACKED_ALLOCATION
+										  : LL_BACKED_NOT;
+	}
+	return ll_extents_find_backing(address, &backing) ? LL_BACKED_GAP : LL_BACKED_NOT;
+}
+
+ll_cu_deviceptr ll_backed_hide(ll_cu_deviceptr address)
+{
+	struct ll_extent plain;
+	enum ll_backed what = ll_backed_find(address, &plain);
+	return what == LL_BACKED_ALLOCATION || what == LL_BACKED_GAP ? LL_BACKED_NOWHERE : address;
+}
+
+/* Of the physical memory under the allocation; of several pieces the first one's. */
+static uint64_t block_id(const struct ll_extent *plain)
+{
+	struct ll_extent backing = {0};
+	ll_extents_find_backing(plain->address, &backing);
+	return LL_BACKED_FIRST_ID + backing.serial;
+}
+
+/* False: the memory has no stand-in, and is as the program asked for it. */
+static bool find_types(ll_cu_mem_handle number, uint64_t *ret_types)
+{
+	struct ll_cu_mem_allocation_prop prop = {.handle_types = LL_CU_MEM_HANDLE_TYPE_MAX};
+	ll_physical_describe(number, &prop);
+	if (prop.handle_types == LL_CU_MEM_HANDLE_TYPE_MAX)
+		return false;
+	*ret_types = prop.handle_types;
+	return true;
+}
+
+bool ll_backed_attribute(const struct ll_extent *plain, enum ll_cu_pointer_attribute attribute, void *ret_value)
+{
+	if (plain->kind == LL_EXTENT_MAPPING)
+		return attribute == LL_CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES &&
+		       find_types(plain->handle, ret_value);
+	switch (attribute) {
+	case LL_CU_POINTER_ATTRIBUTE_CONTEXT:
+		*(struct ll_cu_context **)ret_value = ll_context_of_owner(plain->owner);
+		return true;
+	case LL_CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+		*(unsigned char *)ret_value = plain->is_synced;
+		return true;
+	case LL_CU_POINTER_ATTRIBUTE_BUFFER_ID:
+		*(uint64_t *)ret_value = LL_BACKED_FIRST_ID + plain->serial;
+		return true;
+	case LL_CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+		*(uint64_t *)ret_value = block_id(plain);
+		return true;
+	case LL_CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+	case LL_CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+		*(ll_cu_deviceptr *)ret_value = plain->address;
+		return true;
+	case LL_CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+	case LL_CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+		*(size_t *)ret_value = plain->bytes;
+		return true;
+	case LL_CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+		*(uint64_t *)ret_value = LL_CU_MEM_HANDLE_TYPE_NONE;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool set_is_synced(struct ll_extent *plain, uint64_t is_synced)
+{
+	plain->is_synced = is_synced != 0;
+	return true;
+}
+
+ll_cu_result ll_backed_set_synced(const struct ll_extent *plain, bool is_synced)
+{
+	unsigned int flags;
+	ll_cu_result status = LL_CUDA_SUCCESS;
+	if (is_synced)
+		status = ll_real()->cuCtxGetFlags(&flags);
+	if (is_synced && status == LL_CUDA_SUCCESS && !(flags & LL_CU_CTX_SYNC_MEMOPS))
+		status = ll_real()->cuCtxSetFlags(flags | LL_CU_CTX_SYNC_MEMOPS);
+	if (status == LL_CUDA_SUCCESS)
+		ll_extents_change(LL_EXTENT_PLAIN, plain->address, set_is_synced, is_synced, NULL);
+	return status;
+}
+
+static bool set_is_exported(struct ll_extent *plain, uint64_t unused)
+{
+	(void)unused;
+	plain->is_exported = true;
+	return true;
+}
+
+void ll_backed_note_exported(const struct ll_extent *plain)
+{
+	struct ll_extent before;
+	if (ll_extents_change(LL_EXTENT_PLAIN, plain->address, set_is_exported, 0, &before) && !before.is_exported)
+		atomic_fetch_add(&before.dev->exported_count, 1);
+}

@@ -1,0 +1,70 @@
+#include "shim/memory/peers.h"
+
+#include <pthread.h>
+
+#include "base/scope.h"
+#include "shim/device_state.h"
+#include "shim/interpose/real.h"
+#include "shim/memory/backing.h"
+
+enum { CARDS = 64 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t pairs[CARDS][CARDS]; /* of the card whose memory it is, and of the card that uses it */
+
+static bool is_card(ll_cu_device device)
+{
+	return device >= 0 && device < CARDS;
+}
+
+/* The cards of context `peer` and of the current one. False: no allocation of that card is backed, or they are one
+ * card. */
+static bool find_pair(struct ll_cu_context *peer, struct ll_device_state **ret_of, ll_cu_device *ret_user)
+{
+	struct ll_cu_context *popped;
+	ll_cu_device of;
+	const struct ll_run_settings *settings = ll_device_state_settings();
+	if (!settings || !settings->is_evictable || ll_real()->cuCtxGetDevice(ret_user) ||
+	    ll_real()->cuCtxPushCurrent_v2(peer))
+		return false;
+	ll_cu_result status = ll_real()->cuCtxGetDevice(&of);
+	ll_real()->cuCtxPopCurrent_v2(&popped);
+	if (status != LL_CUDA_SUCCESS || of == *ret_user || !is_card(of) || !is_card(*ret_user))
+		return false;
+	*ret_of = ll_device_state_of(of);
+	return *ret_of != NULL;
+}
+
+ll_cu_result ll_peers_enabled(struct ll_cu_context *peer)
+{
+	struct ll_device_state *of;
+	ll_cu_device user;
+	if (!find_pair(peer, &of, &user))
+		return LL_CUDA_SUCCESS;
+	LL_SCOPE_NO_CANCEL;
+	LL_SCOPE_LOCK(&lock);
+	if (pairs[of->device][user]) {
+		pairs[of->device][user]++;
+		return LL_CUDA_SUCCESS;
+	}
+	ll_cu_result status = ll_backing_set_peer(of, user, true);
+	if (status == LL_CUDA_SUCCESS) {
+		pairs[of->device][user]++;
+		return LL_CUDA_SUCCESS;
+	}
+	ll_backing_set_peer(of, user, false);
+	ll_real()->cuCtxDisablePeerAccess(peer);
+	return status;
+}
+
+void ll_peers_disabled(struct ll_cu_context *peer)
+{
+	struct ll_device_state *of;
+	ll_cu_device user;
+	if (!find_pair(peer, &of, &user))
+		return;
+	LL_SCOPE_NO_CANCEL;
+	LL_SCOPE_LOCK(&lock);
+	if (pairs[of->device][user] && --pairs[of->device][user] == 0)
+		ll_backing_set_peer(of, user, false);
+}
