@@ -224,14 +224,27 @@ static bool retake_claim(const struct ll_flow *flow)
 	return dev && ll_device_state_retake(dev);
 }
 
-static void give_up_reserve(const struct ll_flow *flow)
+static bool (*_Atomic give_up_of_pools)(struct ll_device_state *dev);
+
+void ll_device_state_set_reserve(bool (*give_up)(struct ll_device_state *dev))
+{
+	atomic_store(&give_up_of_pools, give_up);
+}
+
+bool ll_device_state_give_up_reserve(struct ll_device_state *dev)
+{
+	bool (*give_up)(struct ll_device_state *) = atomic_load(&give_up_of_pools);
+	return give_up && give_up(dev);
+}
+
+static void give_up_reserve_of(const struct ll_flow *flow)
 {
 	struct ll_device_state *dev = dev_of_flow(flow);
 	if (dev)
-		ll_pool_give_up_reserve(dev);
+		ll_device_state_give_up_reserve(dev);
 }
 
-static const struct ll_flow_owner flow_owner = {.retake_claim = retake_claim, .give_up_reserve = give_up_reserve};
+static const struct ll_flow_owner flow_owner = {.retake_claim = retake_claim, .give_up_reserve = give_up_reserve_of};
 
 static struct ll_device_state *make_dev(ll_cu_device device, const char *uuid, struct ll_err *err)
 {

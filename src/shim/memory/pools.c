@@ -177,7 +177,7 @@ static bool trim_card(struct ll_device_state *dev, struct card *card)
 	return charged_on(card) < before;
 }
 
-bool ll_pool_give_up_reserve(struct ll_device_state *dev)
+static bool give_up_pools(struct ll_device_state *dev)
 {
 	if (!ll_pools_are_used)
 		return false;
@@ -188,11 +188,17 @@ bool ll_pool_give_up_reserve(struct ll_device_state *dev)
 	return is_less;
 }
 
+static void note_use(void)
+{
+	ll_pools_are_used = true;
+	ll_device_state_set_reserve(give_up_pools);
+}
+
 void ll_pool_expect_graphs(uint64_t bytes)
 {
 	atomic_fetch_add(&graph_node_bytes, ll_footprint_round(bytes, LL_FOOTPRINT_POOL_STEP_BYTES));
 	has_graphs = true;
-	ll_pools_are_used = true;
+	note_use();
 }
 
 static bool has_room(const struct ll_device_state *dev, uint64_t bytes)
@@ -229,7 +235,7 @@ bool ll_pool_keep_graph(struct ll_device_state *dev, const struct ll_cu_graph_ex
 			ll_charge_put(&graph);
 		return true;
 	}
-	ll_pool_give_up_reserve(dev);
+	give_up_pools(dev);
 	return false;
 }
 
@@ -260,7 +266,7 @@ static struct ll_pool *add_pool(struct ll_cu_mem_pool *handle, struct ll_device_
 		pool->next = card->pools;
 		card->pools = pool;
 		pooled_cards |= UINT64_C(1) << dev->device;
-		ll_pools_are_used = true;
+		note_use();
 	}
 	if (card)
 		unlock_card(card);
