@@ -65,7 +65,8 @@ static bool is_drained(const struct ll_holder *holder)
 static struct ll_holder_verdict decide_turn(const struct ll_holder *holder, const struct ll_turn_contender *others,
 					    size_t count, size_t best)
 {
-	if (!holder->is_led && !ll_turns_gives_way(holder->self, &others[best], holder->held_ns, holder->is_promoted))
+	if (!holder->yields_to_gang &&
+	    !ll_turns_gives_way(holder->self, &others[best], holder->held_ns, holder->is_promoted))
 		return keep(holder);
 	if (!is_drained(holder) && holder->draining_ns < LL_TURN_DRAIN_NS)
 		return (struct ll_holder_verdict){.act = LL_HOLDER_DRAINS, .tells_cards = true};

@@ -21,11 +21,11 @@ bool ll_contender_is_by_space(const struct ll_ledger_tenant *tenant)
 	return atomic_load_explicit(&tenant->space_permille, memory_order_relaxed) != 0;
 }
 
-/* Who called took the time a little later, at most; else it is damaged, and would be called for years. */
-static bool is_called(const struct ll_ledger_tenant *tenant, uint64_t now_ns)
+/* The time lies a little ahead, at most. Otherwise the word is damaged, and would count for years. */
+static bool has_gang_turn(const struct ll_ledger_tenant *tenant, uint64_t now_ns)
 {
-	uint64_t until_ns = atomic_load_explicit(&tenant->called_until_ns, memory_order_relaxed);
-	return until_ns > now_ns && until_ns - now_ns <= LL_TURN_CALLED_NS + LL_CONTENDER_AHEAD_NS;
+	uint64_t until_ns = atomic_load_explicit(&tenant->gang_turn_until_ns, memory_order_relaxed);
+	return until_ns > now_ns && until_ns - now_ns <= LL_GANG_TURN_NS + LL_CONTENDER_AHEAD_NS;
 }
 
 bool ll_contender_read(const struct ll_ledger_file *file, unsigned index, uint64_t now_ns,
@@ -46,7 +46,7 @@ bool ll_contender_read(const struct ll_ledger_file *file, unsigned index, uint64
 			  ll_turns_virtual_ns(running_ns, weight),
 	    .waited_ns = ll_contender_elapsed_ns(since_ns, now_ns),
 	    .has_tokens = ll_account_tokens_ns(tenant, now_ns) > 0,
-	    .is_called = is_called(tenant, now_ns),
+	    .has_gang_turn = has_gang_turn(tenant, now_ns),
 	    .first_card = atomic_load_explicit(&tenant->first_card, memory_order_relaxed),
 	    .has_cap = atomic_load_explicit(&tenant->compute_cap_permille, memory_order_relaxed) != 0,
 	    .is_by_space = ll_contender_is_by_space(tenant),

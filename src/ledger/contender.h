@@ -21,8 +21,8 @@
 /* A claim that has not looked for so long is deaf: its process is stopped, hangs, or is dead. */
 #define LL_TURN_DEAF_NS UINT64_C(20000000)
 
-/* A call lasts for a few looks of its process, which looks each 0.1 ms while it waits. */
-#define LL_TURN_CALLED_NS UINT64_C(500000)
+/* A gang's turn lasts for a few looks of its process, which looks each 0.1 ms while it waits. */
+#define LL_GANG_TURN_NS UINT64_C(500000)
 
 /* The turn word: (1 + slot) << 48, a flag for a turn that a higher class waits for, and a count that makes each change
  * unique. */

@@ -156,8 +156,8 @@ struct ll_ledger_tenant {
 	_Atomic int64_t tokens_ns;        /* of the cap; negative: in debt */
 	_Atomic uint64_t tokens_at_ns;    /* CLOCK_MONOTONIC up to which tokens were earned */
 	/* with several cards, see gang.h; times are CLOCK_MONOTONIC */
-	_Atomic uint64_t called_until_ns; /* it has the turn on its first card, and this is another */
-	_Atomic uint64_t first_card;      /* a number for that card, on the others; 0: it has one card, or this is it */
+	_Atomic uint64_t gang_turn_until_ns; /* it has the turn on its first card, and this is another */
+	_Atomic uint64_t first_card;     /* a number for that card, on the others; 0: it has one card, or this is it */
 	_Atomic uint64_t others_busy_ns; /* on its first card: when another last had work of it; launches of it below */
 	_Atomic uint64_t ending_ns;      /* on its first card: when it was last about to give the turn away */
 

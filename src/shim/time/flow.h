@@ -57,7 +57,7 @@ void ll_flow_limit_kernels(struct ll_flow *flow, uint64_t max_kernel_ns, bool ki
  * gets the turn here too (ledger/gang.h). `first` is that card's ledger: it stays the caller's and must outlive the
  * flow.
  */
-void ll_flow_follow(struct ll_flow *flow, const struct ll_ledger *first, uint64_t tenant_id);
+void ll_flow_set_first_card(struct ll_flow *flow, const struct ll_ledger *first, uint64_t tenant_id);
 
 /* To be called at the end of the process, before the driver ends. Launches do not wait any more, and the agent makes no
  * more calls. */
