@@ -104,27 +104,27 @@ void ll_contender_scan_others(const struct ll_ledger_file *file, uint32_t row, u
 			      struct ll_contender_scan *ret_scan);
 
 /*
- * What the card does by itself where several tenants have work on it: its time slices. Private to
- * src/ledger.
+ * The card's own time slices, in which it serves several tenants that have work on it. Private to src/ledger.
  */
 
-/* Whether nobody who wants the card needs turns. The same whoever asks; true where nobody wants it. */
+/* Whether no contender needs turns. True if nobody wants the card. Every caller gets the same answer. */
 bool ll_sharing_is_sliced(const struct ll_ledger_file *file, uint64_t now_ns);
 
 /*
- * Tenants among the contenders, but for that of the slot `self`, that have at least so much queued. Of two with more
- * than is left of a turn when it is given away the card makes slices.
+ * Counts the tenants among the contenders that have at least least_ns of work queued, except that of the slot `self`.
+ * The card serves them in time slices if they have more than is left of a turn when it is given away
+ * (LL_TURN_DRAINED_NS).
  */
 unsigned ll_sharing_count(const struct ll_ledger_file *file, unsigned self, const struct ll_contender_scan *scan,
 			  uint64_t least_ns);
 
-/* Claims whose launch goes on beyond their visit: as a rule of as many tenants. */
+/* Counts the claims whose launch goes on beyond their visit. As a rule each is of another tenant. */
 unsigned ll_sharing_lingering(const struct ll_contender_scan *scan);
 
 /* On the first card of a tenant (gang.h): what the tenant's other cards have of it. */
 struct ll_gang_work ll_gang_work_elsewhere(const struct ll_ledger_tenant *tenant);
 
-/* Whether what was said at that time still counts. */
+/* Whether what was posted at that time still counts. */
 bool ll_gang_is_fresh(uint64_t at_ns, uint64_t now_ns);
 
 #endif
