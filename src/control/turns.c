@@ -9,7 +9,7 @@ bool ll_turns_is_impatient(const struct ll_turn_contender *contender, const stru
 	return contender->waited_ns >= (other->rank < contender->rank ? LL_TURN_STARVED_NS : LL_TURN_PATIENCE_NS);
 }
 
-static unsigned lighter(unsigned a_permille, unsigned b_permille)
+static unsigned lighter_permille(unsigned a_permille, unsigned b_permille)
 {
 	return a_permille < b_permille ? a_permille : b_permille;
 }
@@ -34,7 +34,7 @@ struct set {
 	size_t count;
 };
 
-static const struct ll_turn_contender *nth(const struct set *set, size_t i)
+static const struct ll_turn_contender *nth_contender(const struct set *set, size_t i)
 {
 	if (!set->self)
 		return &set->others[i];
@@ -44,7 +44,7 @@ static const struct ll_turn_contender *nth(const struct set *set, size_t i)
 static bool yields_to_any_gang(const struct set *set, const struct ll_turn_contender *contender)
 {
 	for (size_t i = 0; contender->first_card && i < set->count; i++) {
-		const struct ll_turn_contender *other = nth(set, i);
+		const struct ll_turn_contender *other = nth_contender(set, i);
 		if (yields_to_gang_of(contender, other) && other->has_tokens && other->rank <= contender->rank)
 			return true;
 	}
@@ -65,8 +65,8 @@ static struct order order_of(const struct set *set)
 {
 	struct order order = {.lightest_permille = UINT_MAX, .highest_rank = UINT_MAX};
 	for (size_t i = 0; i < set->count; i++) {
-		const struct ll_turn_contender *contender = nth(set, i);
-		order.lightest_permille = lighter(order.lightest_permille, contender->weight_permille);
+		const struct ll_turn_contender *contender = nth_contender(set, i);
+		order.lightest_permille = lighter_permille(order.lightest_permille, contender->weight_permille);
 		if (may_go(contender) && contender->rank < order.highest_rank)
 			order.highest_rank = contender->rank;
 	}
@@ -97,10 +97,10 @@ static size_t best_of(const struct set *set)
 	size_t best = set->count;
 	struct order order = order_of(set);
 	for (size_t i = 0; i < set->count; i++) {
-		const struct ll_turn_contender *contender = nth(set, i);
+		const struct ll_turn_contender *contender = nth_contender(set, i);
 		bool yields = yields_to_any_gang(set, contender) && contender->waited_ns < LL_TURN_PATIENCE_NS;
 		if (may_go(contender) && !yields &&
-		    (best == set->count || goes_before(contender, nth(set, best), &order)))
+		    (best == set->count || goes_before(contender, nth_contender(set, best), &order)))
 			best = i;
 	}
 	return best;
@@ -134,7 +134,7 @@ bool ll_turns_gives_way(const struct ll_turn_contender *holder, const struct ll_
 		return false;
 	if (yields_to_gang_of(holder, best))
 		return best->rank <= holder->rank;
-	unsigned lightest_permille = lighter(holder->weight_permille, best->weight_permille);
+	unsigned lightest_permille = lighter_permille(holder->weight_permille, best->weight_permille);
 	uint64_t ahead_ns = ll_turns_virtual_ns(LL_TURN_QUANTUM_NS, holder->weight_permille);
 	return best->rank == holder->rank &&
 	       standing_ns(holder, lightest_permille) >= standing_ns(best, lightest_permille) + ahead_ns;
