@@ -64,9 +64,6 @@ const struct ll_ledger_tenant *ll_contender_tenant(const struct ll_ledger_file *
 /* Its class: smaller goes first. */
 unsigned ll_contender_rank(const struct ll_ledger_tenant *tenant);
 
-/* It is a client of MPS: its kernels run at the same time as those of other clients. */
-bool ll_contender_is_by_space(const struct ll_ledger_tenant *tenant);
-
 /* 1 + the tenant's row of slot index; 0: none. */
 uint32_t ll_contender_row(const struct ll_ledger_file *file, unsigned index);
 

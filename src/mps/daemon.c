@@ -47,7 +47,8 @@ static bool is_daemon(pid_t pid)
 	return strcmp(name, "nvidia-cuda-mps-control") == 0;
 }
 
-bool ll_mps_daemon_has_pipe(const struct ll_mps_place *place)
+/* Whether the control pipe exists. A dead daemon may have left it; without it no daemon runs here. */
+static bool has_pipe(const struct ll_mps_place *place)
 {
 	char control[LL_MPS_PATH_SIZE + 40];
 	snprintf(control, sizeof control, "%s/control", place->pipe);
@@ -59,7 +60,7 @@ bool ll_mps_daemon_has_pipe(const struct ll_mps_place *place)
 static pid_t search_pid(const struct ll_mps_place *place)
 {
 	struct ll_mps_found found[FOUND_MAX];
-	if (!ll_mps_daemon_has_pipe(place))
+	if (!has_pipe(place))
 		return 0;
 	size_t count = ll_mps_search(found, FOUND_MAX);
 	for (size_t i = 0; i < count; i++) {
@@ -90,7 +91,7 @@ int ll_mps_daemon_answers(const struct ll_mps_place *place, uint64_t deadline_ns
 	struct ll_err why = {0};
 	int rc = ll_mps_ask(place, deadline_ns, &answer, &why, "get_server_list");
 	/* Without a pipe a daemon cannot answer, so a short wait tells nothing. */
-	if (rc == -ETIMEDOUT && !ll_mps_daemon_has_pipe(place))
+	if (rc == -ETIMEDOUT && !has_pipe(place))
 		rc = ll_err_set(&why, -ECONNREFUSED, "no MPS daemon at %s", place->pipe);
 	if (rc && err)
 		*err = why;
@@ -400,7 +401,7 @@ int ll_mps_daemon_stop(const struct ll_mps_place *place, bool force, uint64_t wi
 	struct ll_err why = {0};
 	int rc = ll_mps_list_read(place, from_ns + within_ns / 4, &list, &why);
 	bool is_seen = ll_mps_daemon_find(place, &daemon, NULL) == 0;
-	if (rc == -ETIMEDOUT && !ll_mps_daemon_has_pipe(place))
+	if (rc == -ETIMEDOUT && !has_pipe(place))
 		rc = -ECONNREFUSED;
 	if (is_seen)
 		add_member(&members, daemon.pid, daemon.start_ticks, false);

@@ -133,7 +133,8 @@ static void true_up_card(struct ll_device_state *dev, struct card *card)
 	true_up_graphs(dev, card);
 }
 
-void ll_pool_true_up(struct ll_device_state *dev)
+/* Corrects all charges of the card, those of graphs too. */
+static void true_up_of(struct ll_device_state *dev)
 {
 	struct card *card = lock_card(dev);
 	true_up_card(dev, card);
@@ -142,11 +143,11 @@ void ll_pool_true_up(struct ll_device_state *dev)
 
 void ll_pool_true_up_all(struct ll_device_state *dev)
 {
-	ll_pool_true_up(dev);
+	true_up_of(dev);
 	for (uint64_t left = pooled_cards & ~(UINT64_C(1) << dev->device); left; left &= left - 1) {
 		struct ll_device_state *other = ll_device_state_of(__builtin_ctzll(left));
 		if (other)
-			ll_pool_true_up(other);
+			true_up_of(other);
 	}
 }
 
@@ -291,7 +292,8 @@ void ll_pool_add(struct ll_cu_mem_pool *handle, const struct ll_cu_mem_pool_prop
 	add_pool(handle, dev);
 }
 
-struct ll_pool *ll_pool_find(struct ll_cu_mem_pool *handle)
+/* Returns the pool; NULL: the program did not make it, or it is a default one that was not used yet. */
+static struct ll_pool *find_pool(struct ll_cu_mem_pool *handle)
 {
 	struct ll_extent extent;
 	return ll_extents_find(LL_EXTENT_POOL, ll_extent_handle(handle), &extent) ? extent.pool : NULL;
@@ -360,7 +362,7 @@ struct ll_pool_growth ll_pool_begin(struct ll_device_state *dev, struct ll_cu_me
 	struct ll_pool_growth growth = {.pool = NULL};
 	if (!handle && ll_real()->cuDeviceGetMemPool(&handle, dev->device) != LL_CUDA_SUCCESS)
 		return growth;
-	struct ll_pool *pool = ll_pool_find(handle);
+	struct ll_pool *pool = find_pool(handle);
 	pool = pool ? pool : add_default(handle);
 	if (!pool || !pool->dev)
 		return growth;

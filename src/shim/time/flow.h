@@ -48,7 +48,7 @@ struct ll_flow_owner {
 int ll_flow_new(struct ll_claim *claim, struct ll_gate_count *count, const struct ll_flow_owner *owner,
 		struct ll_flow **ret_flow);
 
-/* Sets a limit for kernels: the library reports one that runs for longer (watch.h), and with kills it ends the process.
+/* Sets a limit for kernels: the library reports one that runs for longer (watch.c), and with kills it ends the process.
  * 0: no limit. */
 void ll_flow_limit_kernels(struct ll_flow *flow, uint64_t max_kernel_ns, bool kills);
 
