@@ -14,7 +14,9 @@ static uint32_t first_holder(const struct sim_share *share)
 	return SIM_NONE;
 }
 
-uint64_t sim_holding_bytes(const struct sim_world *w, uint32_t card, uint32_t proc)
+/* Returns what processes hold outside of contexts on a card and its slices, in bytes. proc: the one process that
+ * counts, or SIM_NONE for all. A share counts for its first holder. */
+static uint64_t held_bytes(const struct sim_world *w, uint32_t card, uint32_t proc)
 {
 	uint64_t bytes = 0;
 	for (uint32_t c = 0; c < w->slot_count; c++) {
@@ -41,7 +43,7 @@ uint64_t sim_context_used_bytes(const struct sim_context *context)
 
 uint64_t sim_proc_used_bytes(struct sim_world *w, uint32_t card, uint32_t proc)
 {
-	uint64_t bytes = sim_holding_bytes(w, card, proc);
+	uint64_t bytes = held_bytes(w, card, proc);
 	for (uint32_t i = 0; i < SIM_CONTEXTS; i++) {
 		const struct sim_context *context = &w->contexts[i];
 		if (sim_context_is_on_card(w, context, card) && context->proc == proc)
@@ -52,7 +54,7 @@ uint64_t sim_proc_used_bytes(struct sim_world *w, uint32_t card, uint32_t proc)
 
 uint64_t sim_card_used_bytes(struct sim_world *w, uint32_t card)
 {
-	uint64_t bytes = w->cards[card].foreign_bytes + sim_holding_bytes(w, card, SIM_NONE);
+	uint64_t bytes = w->cards[card].foreign_bytes + held_bytes(w, card, SIM_NONE);
 	for (uint32_t i = 0; i < SIM_CONTEXTS; i++) {
 		if (sim_context_is_on_card(w, &w->contexts[i], card))
 			bytes += sim_context_used_bytes(&w->contexts[i]);
@@ -63,7 +65,7 @@ uint64_t sim_card_used_bytes(struct sim_world *w, uint32_t card)
 	return is_in_sight ? bytes + SIM_PROCESS_BYTES : bytes;
 }
 
-bool sim_card_has_room(struct sim_world *w, uint32_t card, uint64_t bytes)
+static bool card_has_room(struct sim_world *w, uint32_t card, uint64_t bytes)
 {
 	uint64_t used = sim_card_used_bytes(w, card), total = w->cards[card].memory_bytes;
 	return used <= total && bytes <= total - used;
@@ -81,5 +83,5 @@ uint64_t sim_mps_room_bytes(struct sim_world *w, uint32_t card, uint32_t proc)
 
 bool sim_proc_has_room(struct sim_world *w, uint32_t card, uint32_t proc, uint64_t bytes)
 {
-	return sim_card_has_room(w, card, bytes) && bytes <= sim_mps_room_bytes(w, card, proc);
+	return card_has_room(w, card, bytes) && bytes <= sim_mps_room_bytes(w, card, proc);
 }

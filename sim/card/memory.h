@@ -20,13 +20,6 @@ uint64_t sim_proc_used_bytes(struct sim_world *w, uint32_t card, uint32_t proc);
  * 2 MiB. */
 uint64_t sim_context_used_bytes(const struct sim_context *context);
 
-/* Returns what processes hold outside of contexts on a card and its slices, in bytes. proc: the one process that
- * counts, or SIM_NONE for all. A share counts for its first holder. */
-uint64_t sim_holding_bytes(const struct sim_world *w, uint32_t card, uint32_t proc);
-
-/* Returns whether the card has room for `bytes` more. */
-bool sim_card_has_room(struct sim_world *w, uint32_t card, uint64_t bytes);
-
 /* Returns whether the process may take `bytes` more: the card has room, and the process stays within its memory limit
  * if it is a client of MPS. */
 bool sim_proc_has_room(struct sim_world *w, uint32_t card, uint32_t proc, uint64_t bytes);

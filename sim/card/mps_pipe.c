@@ -28,7 +28,7 @@ const char *sim_mps_pipe_folder(void)
 	return folder_from_env("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps");
 }
 
-const char *sim_mps_log_folder(void)
+static const char *log_folder(void)
 {
 	return folder_from_env("CUDA_MPS_LOG_DIRECTORY", "/var/log/nvidia-mps");
 }
@@ -158,7 +158,7 @@ static bool is_echoed;
 void sim_mps_log_open(const char *name, bool echo)
 {
 	char path[PATH_MAX];
-	const char *folder = sim_mps_log_folder();
+	const char *folder = log_folder();
 	is_echoed = echo;
 	if (mkdir(folder, 0755) < 0 && errno != EEXIST)
 		return;

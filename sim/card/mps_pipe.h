@@ -1,6 +1,6 @@
 /*
- * mps_pipe.h - the folders of an MPS daemon: the pipe where it is met, the messages there, and its logs. Also the texts
- * by which MPS is configured.
+ * mps_pipe.h - the folders of an MPS daemon: the folder of its pipe with the messages that pass there, and the folder
+ * of its logs (CUDA_MPS_LOG_DIRECTORY, else /var/log/nvidia-mps). Also the texts by which MPS is configured.
  *
  * The files have the names of NVIDIA's. What passes through `control` is the model's own: one text a message. A user's
  * command is one message and its answer another, which may be empty. The other messages are:
@@ -22,9 +22,8 @@
 
 enum { SIM_MPS_MESSAGE_BYTES = 1 << 16, SIM_MPS_SERVER_FD = 3 };
 
-/* Return CUDA_MPS_PIPE_DIRECTORY, else /tmp/nvidia-mps; and CUDA_MPS_LOG_DIRECTORY, else /var/log/nvidia-mps. */
+/* Returns CUDA_MPS_PIPE_DIRECTORY, else /tmp/nvidia-mps. */
 const char *sim_mps_pipe_folder(void);
-const char *sim_mps_log_folder(void);
 
 /* Connects to the daemon of the pipe folder if it is of this world. Returns a descriptor, or -ENOENT. */
 int sim_mps_connect(struct sim_world *w);

@@ -4,17 +4,13 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "base/err.h"
 
 static atomic_int max_level = LL_LOG_INFO;
 static atomic_int log_fd = STDERR_FILENO;
 
 static const char *const level_names[] = {"ERROR", "WARN", "INFO", "DEBUG"};
-static const char *const level_words[] = {"error", "warn", "info", "debug"};
 
 void ll_log_set_level(enum ll_log_level level)
 {
@@ -24,17 +20,6 @@ void ll_log_set_level(enum ll_log_level level)
 void ll_log_set_fd(int fd)
 {
 	log_fd = fd;
-}
-
-int ll_log_parse_level(const char *text, enum ll_log_level *ret_level, struct ll_err *err)
-{
-	for (int i = LL_LOG_ERROR; i <= LL_LOG_DEBUG; i++) {
-		if (strcmp(text, level_words[i]) == 0) {
-			*ret_level = (enum ll_log_level)i;
-			return 0;
-		}
-	}
-	return ll_err_set(err, -EINVAL, "log level '%s': not one of error, warn, info, debug", text);
 }
 
 void ll_log(enum ll_log_level level, const char *fmt, ...)

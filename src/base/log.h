@@ -7,17 +7,12 @@
 #ifndef LOADLINE_BASE_LOG_H
 #define LOADLINE_BASE_LOG_H
 
-struct ll_err;
-
 enum ll_log_level { LL_LOG_ERROR, LL_LOG_WARN, LL_LOG_INFO, LL_LOG_DEBUG };
 
-/* Lines above this level are dropped; LL_LOG_INFO until called. */
+/* Sets the level; LL_LOG_INFO at first. Lines above it are dropped. */
 void ll_log_set_level(enum ll_log_level level);
 
-/* "error", "warn", "info", "debug" -> *ret_level; -EINVAL otherwise. */
-int ll_log_parse_level(const char *text, enum ll_log_level *ret_level, struct ll_err *err);
-
-/* Where lines go; stderr until called. The descriptor stays the caller's. */
+/* Sets where lines go; stderr at first. The descriptor stays the caller's. */
 void ll_log_set_fd(int fd);
 
 void ll_log(enum ll_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -2,7 +2,7 @@
 
 #include "control/visits.h"
 
-static struct ll_holder_verdict keep(const struct ll_holder *holder)
+static struct ll_holder_verdict keep_turn(const struct ll_holder *holder)
 {
 	return (struct ll_holder_verdict){.act = LL_HOLDER_KEEPS, .may_launch = holder->self->has_tokens};
 }
@@ -41,7 +41,7 @@ static struct ll_holder_verdict decide_visit(const struct ll_holder *holder, con
 {
 	bool is_served = holder->is_promoted && holder->held_ns < LL_TURN_SERVICE_NS && !is_out_of_work(holder);
 	if (is_served || !is_visit_over(holder, &others[best]))
-		return keep(holder);
+		return keep_turn(holder);
 	if (holder->is_lingering && holder->draining_ns < LL_TURN_DRAIN_NS)
 		return (struct ll_holder_verdict){.act = LL_HOLDER_DRAINS};
 	return (struct ll_holder_verdict){
@@ -65,8 +65,9 @@ static bool is_drained(const struct ll_holder *holder)
 static struct ll_holder_verdict decide_turn(const struct ll_holder *holder, const struct ll_turn_contender *others,
 					    size_t count, size_t best)
 {
-	if (!holder->is_led && !ll_turns_gives_way(holder->self, &others[best], holder->held_ns, holder->is_promoted))
-		return keep(holder);
+	if (!holder->yields_to_gang &&
+	    !ll_turns_gives_way(holder->self, &others[best], holder->held_ns, holder->is_promoted))
+		return keep_turn(holder);
 	if (!is_drained(holder) && holder->draining_ns < LL_TURN_DRAIN_NS)
 		return (struct ll_holder_verdict){.act = LL_HOLDER_DRAINS, .tells_cards = true};
 	return (struct ll_holder_verdict){
@@ -81,7 +82,7 @@ struct ll_holder_verdict ll_holder_decide(const struct ll_holder *holder, const 
 {
 	size_t best = ll_turns_best(others, count);
 	if (best == count)
-		return keep(holder);
+		return keep_turn(holder);
 	return holder->self->waits_on_card ? decide_visit(holder, others, count, best)
 					   : decide_turn(holder, others, count, best);
 }

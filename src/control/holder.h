@@ -34,8 +34,8 @@ struct ll_holder {
 	bool is_dry;                          /* nothing of it is queued */
 	bool has_busy_sibling;                /* another process of its tenant has work queued */
 	bool is_lingering;                    /* a launch that its visit let through goes on */
-	bool is_led;                          /* another card has given the turn on both cards to another tenant */
-	bool had_work_elsewhere;              /* another card of its tenant said that it had work of the tenant */
+	bool yields_to_gang;     /* another tenant has the turn on the first card of both, and works here */
+	bool had_work_elsewhere; /* another card of its tenant said that it had work of the tenant */
 	bool has_work_elsewhere; /* and said so of late: that work may need launches here in order to end */
 };
 

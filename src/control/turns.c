@@ -9,23 +9,23 @@ bool ll_turns_is_impatient(const struct ll_turn_contender *contender, const stru
 	return contender->waited_ns >= (other->rank < contender->rank ? LL_TURN_STARVED_NS : LL_TURN_PATIENCE_NS);
 }
 
-static unsigned lighter(unsigned a_permille, unsigned b_permille)
+static unsigned lighter_permille(unsigned a_permille, unsigned b_permille)
 {
 	return a_permille < b_permille ? a_permille : b_permille;
 }
 
-/* Virtual time that a call is worth is added to whoever is not called, so that nothing is below zero. */
+/* The head start of a gang is added to whoever has no gang turn, so that no virtual time is below zero. */
 static uint64_t standing_ns(const struct ll_turn_contender *contender, unsigned lightest_permille)
 {
 	return contender->virtual_ns +
-	       (contender->is_called ? 0 : ll_turns_virtual_ns(LL_TURN_CALL_NS, lightest_permille));
+	       (contender->has_gang_turn ? 0 : ll_turns_virtual_ns(LL_TURN_GANG_NS, lightest_permille));
 }
 
-/* Of two that follow the same card, that card says whose turn it is. */
-static bool is_led_by(const struct ll_turn_contender *contender, const struct ll_turn_contender *other)
+/* If two tenants have the same first card, the turn there decides which of them goes first here. */
+static bool yields_to_gang_of(const struct ll_turn_contender *contender, const struct ll_turn_contender *other)
 {
-	return contender->first_card && contender->first_card == other->first_card && other->is_called &&
-	       !contender->is_called;
+	return contender->first_card && contender->first_card == other->first_card && other->has_gang_turn &&
+	       !contender->has_gang_turn;
 }
 
 /* Contenders that are compared with each other: the others, and before them self, if it is one of them. */
@@ -34,18 +34,18 @@ struct set {
 	size_t count;
 };
 
-static const struct ll_turn_contender *nth(const struct set *set, size_t i)
+static const struct ll_turn_contender *nth_contender(const struct set *set, size_t i)
 {
 	if (!set->self)
 		return &set->others[i];
 	return i == 0 ? set->self : &set->others[i - 1];
 }
 
-static bool is_led_by_any(const struct set *set, const struct ll_turn_contender *contender)
+static bool yields_to_any_gang(const struct set *set, const struct ll_turn_contender *contender)
 {
 	for (size_t i = 0; contender->first_card && i < set->count; i++) {
-		const struct ll_turn_contender *other = nth(set, i);
-		if (is_led_by(contender, other) && other->has_tokens && other->rank <= contender->rank)
+		const struct ll_turn_contender *other = nth_contender(set, i);
+		if (yields_to_gang_of(contender, other) && other->has_tokens && other->rank <= contender->rank)
 			return true;
 	}
 	return false;
@@ -65,8 +65,8 @@ static struct order order_of(const struct set *set)
 {
 	struct order order = {.lightest_permille = UINT_MAX, .highest_rank = UINT_MAX};
 	for (size_t i = 0; i < set->count; i++) {
-		const struct ll_turn_contender *contender = nth(set, i);
-		order.lightest_permille = lighter(order.lightest_permille, contender->weight_permille);
+		const struct ll_turn_contender *contender = nth_contender(set, i);
+		order.lightest_permille = lighter_permille(order.lightest_permille, contender->weight_permille);
 		if (may_go(contender) && contender->rank < order.highest_rank)
 			order.highest_rank = contender->rank;
 	}
@@ -97,10 +97,10 @@ static size_t best_of(const struct set *set)
 	size_t best = set->count;
 	struct order order = order_of(set);
 	for (size_t i = 0; i < set->count; i++) {
-		const struct ll_turn_contender *contender = nth(set, i);
-		bool is_led = is_led_by_any(set, contender) && contender->waited_ns < LL_TURN_PATIENCE_NS;
-		if (may_go(contender) && !is_led &&
-		    (best == set->count || goes_before(contender, nth(set, best), &order)))
+		const struct ll_turn_contender *contender = nth_contender(set, i);
+		bool yields = yields_to_any_gang(set, contender) && contender->waited_ns < LL_TURN_PATIENCE_NS;
+		if (may_go(contender) && !yields &&
+		    (best == set->count || goes_before(contender, nth_contender(set, best), &order)))
 			best = i;
 	}
 	return best;
@@ -130,11 +130,11 @@ bool ll_turns_gives_way(const struct ll_turn_contender *holder, const struct ll_
 		return true;
 	if (ll_turns_is_impatient(best, holder))
 		return true;
-	if (is_led_by(best, holder))
+	if (yields_to_gang_of(best, holder))
 		return false;
-	if (is_led_by(holder, best))
+	if (yields_to_gang_of(holder, best))
 		return best->rank <= holder->rank;
-	unsigned lightest_permille = lighter(holder->weight_permille, best->weight_permille);
+	unsigned lightest_permille = lighter_permille(holder->weight_permille, best->weight_permille);
 	uint64_t ahead_ns = ll_turns_virtual_ns(LL_TURN_QUANTUM_NS, holder->weight_permille);
 	return best->rank == holder->rank &&
 	       standing_ns(holder, lightest_permille) >= standing_ns(best, lightest_permille) + ahead_ns;

@@ -6,10 +6,10 @@
  * as in Linux's CFS: only the ratio of weights counts. A turn is long (LL_TURN_QUANTUM_NS), because a switch of
  * contexts costs the card 0.14 ms. A lower class gives way to a higher one at once.
  *
- * Kernels of a tenant on several cards may wait for each other across the cards. So the tenant gets its turns on all
- * cards together: while it has the turn on the first of its cards, it is called to the others. On those its virtual
- * time counts as less by LL_TURN_CALL_NS, which is more than virtual times differ by turns. Its share stays the same,
- * because the call is no more than a head start.
+ * Kernels of a tenant on several cards may wait for each other across the cards. So the tenant is scheduled as a gang:
+ * it gets its turns on all cards together. While it has the turn on the first of its cards, it has the gang's turn, and
+ * goes first on the others. On those its virtual time counts as less by LL_TURN_GANG_NS, which is more than virtual
+ * times differ by turns. Its share stays the same, because that is no more than a head start.
  *
  * Nobody waits for ever. A contender that has waited for LL_TURN_PATIENCE_NS goes before others of its class. A
  * contender beneath a higher class that has waited for LL_TURN_STARVED_NS goes before that class, for
@@ -28,9 +28,9 @@
 /* A contender that comes back after a pause may be behind the others by this GPU time of its own. It does not make up
  * for more idleness. */
 #define LL_TURN_LAG_NS (2 * LL_TURN_QUANTUM_NS)
-/* The head start of a called tenant, as GPU time of the contender with the least weight. A holder is ahead by one
- * quantum. */
-#define LL_TURN_CALL_NS (4 * LL_TURN_QUANTUM_NS)
+/* The head start of a tenant that has its gang's turn, as GPU time of the contender with the least weight. A holder is
+ * ahead by one quantum. */
+#define LL_TURN_GANG_NS (4 * LL_TURN_QUANTUM_NS)
 #define LL_TURN_PATIENCE_NS UINT64_C(1000000000)
 /* The minimum service comes in pieces of 1 ms, one each tenth of a second. A request of the higher class waits for one
  * piece at most. One piece of 10 ms each second would be the p99 of such requests. */
@@ -47,7 +47,7 @@ struct ll_turn_contender {
 	uint64_t virtual_ns;      /* its tenant's */
 	uint64_t waited_ns;       /* since it wants the card without having the turn; 0 for the holder */
 	bool has_tokens;          /* its cap lets it run now */
-	bool is_called;           /* it has the turn on the first of its cards, and this is another card */
+	bool has_gang_turn;       /* its tenant has the turn on the first of its cards, and this is another card */
 	uint64_t first_card;      /* the number of that first card; 0: it has one card, or this is the first */
 	bool has_cap;             /* its tenant has a compute cap, in force or not */
 	bool is_by_space;         /* a client of MPS, whose kernels run beside those of other clients */

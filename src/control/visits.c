@@ -2,12 +2,12 @@
 
 #include "control/turns.h"
 
-static uint64_t earlier(uint64_t a, uint64_t b)
+static uint64_t earlier_ns(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
-static uint64_t later(uint64_t a, uint64_t b)
+static uint64_t later_ns(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
 }
@@ -42,5 +42,5 @@ uint64_t ll_visits_end_ns(const struct ll_visit_contender *visited, const struct
 	if (best->rank > visited->rank)
 		return end_ns;
 	uint64_t quantum_ns = best->runs_dry ? LL_VISIT_SHORT_NS : LL_VISIT_QUANTUM_NS;
-	return earlier(end_ns, later(quantum_ns, visited_ns + until_even_ns(visited, best)));
+	return earlier_ns(end_ns, later_ns(quantum_ns, visited_ns + until_even_ns(visited, best)));
 }

@@ -66,40 +66,30 @@ int ll_xid_poll(struct ll_xid_watch *watch, uint64_t *ret_xid, struct ll_err *er
 /* From NVIDIA's Xid catalogue. */
 static const struct {
 	unsigned xid;
-	bool is_application;
 	const char *text;
 } catalogue[] = {
-    {13, true, "graphics engine exception of a program"},
-    {31, true, "memory page fault of a program"},
-    {32, false, "invalid or corrupted push buffer"},
-    {38, false, "driver firmware error"},
-    {43, true, "a program's kernel stopped"},
-    {45, true, "a program's channels were removed, mostly after another error or its end"},
-    {48, false, "double-bit memory error"},
-    {61, false, "internal micro-controller breakpoint"},
-    {62, false, "internal micro-controller halt"},
-    {63, false, "memory page retired or row remapped"},
-    {64, false, "memory page retirement or row remapping failed"},
-    {68, true, "video processor exception of a program"},
-    {69, true, "graphics engine class error of a program"},
-    {74, false, "NVLink error"},
-    {79, false, "GPU has fallen off the bus"},
-    {92, false, "high rate of single-bit memory errors"},
-    {94, true, "contained memory error: the affected programs must restart"},
-    {95, false, "uncontained memory error: the card must be reset"},
-    {109, true, "context switch timeout of a program"},
-    {119, false, "GSP firmware does not answer"},
-    {120, false, "GSP firmware error"},
+    {13, "graphics engine exception of a program"},
+    {31, "memory page fault of a program"},
+    {32, "invalid or corrupted push buffer"},
+    {38, "driver firmware error"},
+    {43, "a program's kernel stopped"},
+    {45, "a program's channels were removed, mostly after another error or its end"},
+    {48, "double-bit memory error"},
+    {61, "internal micro-controller breakpoint"},
+    {62, "internal micro-controller halt"},
+    {63, "memory page retired or row remapped"},
+    {64, "memory page retirement or row remapping failed"},
+    {68, "video processor exception of a program"},
+    {69, "graphics engine class error of a program"},
+    {74, "NVLink error"},
+    {79, "GPU has fallen off the bus"},
+    {92, "high rate of single-bit memory errors"},
+    {94, "contained memory error: the affected programs must restart"},
+    {95, "uncontained memory error: the card must be reset"},
+    {109, "context switch timeout of a program"},
+    {119, "GSP firmware does not answer"},
+    {120, "GSP firmware error"},
 };
-
-bool ll_xid_is_application(uint64_t xid)
-{
-	for (size_t i = 0; i < sizeof catalogue / sizeof *catalogue; i++) {
-		if (catalogue[i].xid == xid)
-			return catalogue[i].is_application;
-	}
-	return false;
-}
 
 const char *ll_xid_text(uint64_t xid)
 {

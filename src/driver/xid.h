@@ -21,10 +21,6 @@ void ll_xid_close(struct ll_xid_watch *watch); /* NULL is fine */
  * the card is gone. */
 int ll_xid_poll(struct ll_xid_watch *watch, uint64_t *ret_xid, struct ll_err *err);
 
-/* Whether a program causes the fault in itself (13 31 43 45 68 69 109 …), so that other contexts go on. Other faults
- * concern the whole card. */
-bool ll_xid_is_application(uint64_t xid);
-
 /* "GPU has fallen off the bus" for 79; "see NVIDIA's Xid catalogue" for those not known here. */
 const char *ll_xid_text(uint64_t xid);
 

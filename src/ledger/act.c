@@ -158,21 +158,21 @@ void ll_act_open_card_of_deaf(struct ll_ledger_file *file, uint64_t now_ns)
 	}
 }
 
-void ll_act_follow(struct ll_ledger_file *file, uint32_t row, uint64_t number)
+void ll_act_set_first_card(struct ll_ledger_file *file, uint32_t row, uint64_t number)
 {
 	struct ll_ledger_tenant *tenant = ll_tenant_rows_at(file, row);
 	if (tenant)
 		atomic_store_explicit(&tenant->first_card, number, memory_order_relaxed);
 }
 
-void ll_act_call(struct ll_ledger_file *file, uint32_t row, uint64_t until_ns)
+void ll_act_set_gang_turn(struct ll_ledger_file *file, uint32_t row, uint64_t until_ns)
 {
 	struct ll_ledger_tenant *tenant = ll_tenant_rows_at(file, row);
 	if (tenant)
-		atomic_store_explicit(&tenant->called_until_ns, until_ns, memory_order_relaxed);
+		atomic_store_explicit(&tenant->gang_turn_until_ns, until_ns, memory_order_relaxed);
 }
 
-void ll_act_tell_work(struct ll_ledger_file *file, uint32_t row, uint32_t launches, uint64_t now_ns)
+void ll_act_post_gang_work(struct ll_ledger_file *file, uint32_t row, uint32_t launches, uint64_t now_ns)
 {
 	struct ll_ledger_tenant *tenant = ll_tenant_rows_at(file, row);
 	if (!tenant)
@@ -181,12 +181,12 @@ void ll_act_tell_work(struct ll_ledger_file *file, uint32_t row, uint32_t launch
 	atomic_store_explicit(&tenant->others_busy_ns, now_ns, memory_order_relaxed);
 }
 
-void ll_act_take_back_work(struct ll_ledger_file *file, uint32_t row, uint64_t said_ns)
+void ll_act_withdraw_gang_work(struct ll_ledger_file *file, uint32_t row, uint64_t posted_ns)
 {
 	struct ll_ledger_tenant *tenant = ll_tenant_rows_at(file, row);
 	if (tenant)
-		atomic_compare_exchange_strong(&tenant->others_busy_ns, &said_ns,
-					       said_ns - (LL_GANG_FRESH_NS - LL_GANG_LOOK_NS));
+		atomic_compare_exchange_strong(&tenant->others_busy_ns, &posted_ns,
+					       posted_ns - (LL_GANG_FRESH_NS - LL_GANG_LOOK_NS));
 }
 
 void ll_act_note_ending(struct ll_ledger_file *file, uint32_t row, uint64_t now_ns)

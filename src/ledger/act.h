@@ -3,7 +3,7 @@
  *
  * decide.c, gang.c and memory.c read the page. The rules of src/control decide. The functions here write: the turn's
  * word, and words in the rows of claims and tenants that need not be the caller's. Each function is one act on the
- * page, so that one party could do it for all. doc/internals.md lists who writes which word.
+ * page, so that one process could do it for all. doc/internals.md lists who writes which word.
  *
  * index: of a claim's slot. row: 1 + a tenant's row; for 0 and what is beyond the table nothing is done. turn: the word
  * that the decision was made by. If the word is another one by now, somebody else has decided: then nothing is done.
@@ -77,17 +77,17 @@ void ll_act_open_card_of_deaf(struct ll_ledger_file *file, uint64_t now_ns);
  * A tenant on several cards (gang.h).
  */
 
-/* The tenant follows the first card of that number; 0: it follows none. */
-void ll_act_follow(struct ll_ledger_file *file, uint32_t row, uint64_t number);
+/* Sets the number of the tenant's first card; 0: its turns here do not depend on another card. */
+void ll_act_set_first_card(struct ll_ledger_file *file, uint32_t row, uint64_t number);
 
-/* The tenant is called to this card until that time: it has the turn on its first card. 0: it is called no more. */
-void ll_act_call(struct ll_ledger_file *file, uint32_t row, uint64_t until_ns);
+/* The tenant has the turn on its first card, so it goes first on this card until that time. 0: it does so no more. */
+void ll_act_set_gang_turn(struct ll_ledger_file *file, uint32_t row, uint64_t until_ns);
 
 /* On the first card: another card has work of the tenant at now_ns, and so many launches of it; 0: it goes on
- * launching. The second function makes what was said at said_ns count only until all others have spoken again, unless
- * another has spoken since. */
-void ll_act_tell_work(struct ll_ledger_file *file, uint32_t row, uint32_t launches, uint64_t now_ns);
-void ll_act_take_back_work(struct ll_ledger_file *file, uint32_t row, uint64_t said_ns);
+ * launching. The second function withdraws what was posted at posted_ns, unless another process has posted since. It
+ * counts for LL_GANG_LOOK_NS more, until all others have posted again. */
+void ll_act_post_gang_work(struct ll_ledger_file *file, uint32_t row, uint32_t launches, uint64_t now_ns);
+void ll_act_withdraw_gang_work(struct ll_ledger_file *file, uint32_t row, uint64_t posted_ns);
 
 /* On the first card: the tenant is about to give its turn away. */
 void ll_act_note_ending(struct ll_ledger_file *file, uint32_t row, uint64_t now_ns);

@@ -16,16 +16,17 @@ unsigned ll_contender_rank(const struct ll_ledger_tenant *tenant)
 	return priority ? priority : LL_PRIORITY_NORMAL;
 }
 
-bool ll_contender_is_by_space(const struct ll_ledger_tenant *tenant)
+/* It is a client of MPS: its kernels run at the same time as those of other clients. */
+static bool is_by_space(const struct ll_ledger_tenant *tenant)
 {
 	return atomic_load_explicit(&tenant->space_permille, memory_order_relaxed) != 0;
 }
 
-/* Who called took the time a little later, at most; else it is damaged, and would be called for years. */
-static bool is_called(const struct ll_ledger_tenant *tenant, uint64_t now_ns)
+/* The time lies a little ahead, at most. Otherwise the word is damaged, and would count for years. */
+static bool has_gang_turn(const struct ll_ledger_tenant *tenant, uint64_t now_ns)
 {
-	uint64_t until_ns = atomic_load_explicit(&tenant->called_until_ns, memory_order_relaxed);
-	return until_ns > now_ns && until_ns - now_ns <= LL_TURN_CALLED_NS + LL_CONTENDER_AHEAD_NS;
+	uint64_t until_ns = atomic_load_explicit(&tenant->gang_turn_until_ns, memory_order_relaxed);
+	return until_ns > now_ns && until_ns - now_ns <= LL_GANG_TURN_NS + LL_CONTENDER_AHEAD_NS;
 }
 
 bool ll_contender_read(const struct ll_ledger_file *file, unsigned index, uint64_t now_ns,
@@ -46,10 +47,10 @@ bool ll_contender_read(const struct ll_ledger_file *file, unsigned index, uint64
 			  ll_turns_virtual_ns(running_ns, weight),
 	    .waited_ns = ll_contender_elapsed_ns(since_ns, now_ns),
 	    .has_tokens = ll_account_tokens_ns(tenant, now_ns) > 0,
-	    .is_called = is_called(tenant, now_ns),
+	    .has_gang_turn = has_gang_turn(tenant, now_ns),
 	    .first_card = atomic_load_explicit(&tenant->first_card, memory_order_relaxed),
 	    .has_cap = atomic_load_explicit(&tenant->compute_cap_permille, memory_order_relaxed) != 0,
-	    .is_by_space = ll_contender_is_by_space(tenant),
+	    .is_by_space = is_by_space(tenant),
 	    .launches_ahead = atomic_load_explicit(&slot->pace, memory_order_relaxed) == LL_PACE_AHEAD,
 	    .waits_on_card = visit & LL_VISIT_ON_CARD,
 	    .is_paused = visit & LL_VISIT_PAUSES,
@@ -177,7 +178,7 @@ bool ll_sharing_is_sliced(const struct ll_ledger_file *file, uint64_t now_ns)
 static uint32_t sliced_row(const struct ll_ledger_file *file, unsigned index)
 {
 	const struct ll_ledger_tenant *tenant = ll_contender_tenant(file, &file->slots[index]);
-	return tenant && ll_contender_is_by_space(tenant) ? 0 : ll_contender_row(file, index);
+	return tenant && is_by_space(tenant) ? 0 : ll_contender_row(file, index);
 }
 
 unsigned ll_sharing_count(const struct ll_ledger_file *file, unsigned self, const struct ll_contender_scan *scan,

@@ -21,8 +21,8 @@
 /* A claim that has not looked for so long is deaf: its process is stopped, hangs, or is dead. */
 #define LL_TURN_DEAF_NS UINT64_C(20000000)
 
-/* A call lasts for a few looks of its process, which looks each 0.1 ms while it waits. */
-#define LL_TURN_CALLED_NS UINT64_C(500000)
+/* A gang's turn lasts for a few looks of its process, which looks each 0.1 ms while it waits. */
+#define LL_GANG_TURN_NS UINT64_C(500000)
 
 /* The turn word: (1 + slot) << 48, a flag for a turn that a higher class waits for, and a count that makes each change
  * unique. */
@@ -64,9 +64,6 @@ const struct ll_ledger_tenant *ll_contender_tenant(const struct ll_ledger_file *
 /* Its class: smaller goes first. */
 unsigned ll_contender_rank(const struct ll_ledger_tenant *tenant);
 
-/* It is a client of MPS: its kernels run at the same time as those of other clients. */
-bool ll_contender_is_by_space(const struct ll_ledger_tenant *tenant);
-
 /* 1 + the tenant's row of slot index; 0: none. */
 uint32_t ll_contender_row(const struct ll_ledger_file *file, unsigned index);
 
@@ -104,27 +101,27 @@ void ll_contender_scan_others(const struct ll_ledger_file *file, uint32_t row, u
 			      struct ll_contender_scan *ret_scan);
 
 /*
- * What the card does by itself where several tenants have work on it: its time slices. Private to
- * src/ledger.
+ * The card's own time slices, in which it serves several tenants that have work on it. Private to src/ledger.
  */
 
-/* Whether nobody who wants the card needs turns. The same whoever asks; true where nobody wants it. */
+/* Whether no contender needs turns. True if nobody wants the card. Every caller gets the same answer. */
 bool ll_sharing_is_sliced(const struct ll_ledger_file *file, uint64_t now_ns);
 
 /*
- * Tenants among the contenders, but for that of the slot `self`, that have at least so much queued. Of two with more
- * than is left of a turn when it is given away the card makes slices.
+ * Counts the tenants among the contenders that have at least least_ns of work queued, except that of the slot `self`.
+ * The card serves them in time slices if they have more than is left of a turn when it is given away
+ * (LL_TURN_DRAINED_NS).
  */
 unsigned ll_sharing_count(const struct ll_ledger_file *file, unsigned self, const struct ll_contender_scan *scan,
 			  uint64_t least_ns);
 
-/* Claims whose launch goes on beyond their visit: as a rule of as many tenants. */
+/* Counts the claims whose launch goes on beyond their visit. As a rule each is of another tenant. */
 unsigned ll_sharing_lingering(const struct ll_contender_scan *scan);
 
 /* On the first card of a tenant (gang.h): what the tenant's other cards have of it. */
 struct ll_gang_work ll_gang_work_elsewhere(const struct ll_ledger_tenant *tenant);
 
-/* Whether what was said at that time still counts. */
+/* Whether what was posted at that time still counts. */
 bool ll_gang_is_fresh(uint64_t at_ns, uint64_t now_ns);
 
 #endif

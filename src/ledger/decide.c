@@ -20,7 +20,7 @@ static struct ll_ledger_tenant *tenant_of(const struct ll_contender_id *id)
 	return ll_tenant_rows_at(id->file, ll_contender_row(id->file, id->index));
 }
 
-void ll_decide_comer(const struct ll_contender_id *id, uint64_t now_ns)
+void ll_decide_want(const struct ll_contender_id *id, uint64_t now_ns)
 {
 	struct ll_ledger_tenant *tenant = tenant_of(id);
 	struct ll_contender_scan scan;
@@ -57,7 +57,7 @@ static void give_away(const struct ll_contender_id *id, uint64_t word, uint64_t 
 		ll_act_free(id->file, word, now_ns);
 }
 
-void ll_decide_leaver(const struct ll_contender_id *id, uint64_t now_ns)
+void ll_decide_rest(const struct ll_contender_id *id, uint64_t now_ns)
 {
 	uint64_t word = atomic_load(&id->file->turn);
 	if (ll_turn_word_holder(word) == id->index + 1 && !ll_act_leave_to_sibling(id->file, id->index, word, now_ns))
@@ -106,7 +106,7 @@ static struct ll_holder read_holder(const struct ll_contender_id *id, const stru
 	    .is_dry = turn->dry_since_ns,
 	    .has_busy_sibling = scan->has_busy_sibling,
 	    .is_lingering = turn->is_lingering,
-	    .is_led = turn->is_led,
+	    .yields_to_gang = turn->yields_to_gang,
 	    .had_work_elsewhere = awaited->seen_ns,
 	    .has_work_elsewhere = ll_gang_is_fresh(awaited->seen_ns, now_ns),
 	};

@@ -3,7 +3,7 @@
  *
  * Each function reads the page (contender.h), lets the rules of src/control decide, and has act.h and virtual_time.h
  * write. It decides for one claim, which need not be the caller's: a process calls it for its own claims today, and one
- * party could call it for the claims of all processes. What the claim's owner wants is in the page by then, and in
+ * process could call it for the claims of all processes. What the claim's owner wants is in the page by then, and in
  * `turn` (turn.h posts it). The caller sees that the claim is still its owner's. One call at a time for each claim.
  * Times are CLOCK_MONOTONIC. No function fails or waits.
  */
@@ -18,11 +18,11 @@
 
 /* The claim comes to want the card. Its tenant comes back from a pause (virtual_time.h), and the gates of the others
  * are shut if turns are needed now. */
-void ll_decide_comer(const struct ll_contender_id *id, uint64_t now_ns);
+void ll_decide_want(const struct ll_contender_id *id, uint64_t now_ns);
 
-/* The claim wants the card no more: the page says so by now. If it has the turn, another process of its tenant goes on
- * with the turn, or the best of the others gets it, or nobody has it. */
-void ll_decide_leaver(const struct ll_contender_id *id, uint64_t now_ns);
+/* The claim wants the card no more, and the page says so already. If it has the turn, another process of its tenant
+ * goes on with the turn, or the best of the others gets it, or nobody has it. */
+void ll_decide_rest(const struct ll_contender_id *id, uint64_t now_ns);
 
 /* The claim's process has not looked for LL_TURN_DEAF_NS, and looks now. It could not use the card, and its tenant
  * gathers no credit by that. */

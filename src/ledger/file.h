@@ -16,28 +16,28 @@ struct ll_err;
  */
 
 /*
- * Opens `UUID.ledger` in folder_fd for reading and writing, making it where it is missing and is_created says so, and
- * checks all that never changes. path is for messages. Any number of processes may do this at once, and be killed doing
- * it. Errors as ll_ledger_open.
+ * Opens `UUID.ledger` in folder_fd for reading and writing, and checks everything that never changes. With is_created,
+ * a missing file is made. path is for messages. Any number of processes may call this at once, and may be killed in it.
+ * Errors are those of ll_ledger_open.
  */
 int ll_ledger_file_open(int folder_fd, const char *path, const char *uuid, bool is_created, int *ret_fd,
 			struct ll_err *err);
 
 /*
- * Where the ledgers are.
+ * The folder of the ledgers.
  *
- * In this order: the folder of the simulated world when the driver is simulated; for root /run/loadline, unless /run
- * cannot be written; $XDG_RUNTIME_DIR/loadline; /tmp/loadline-UID.
+ * It is the first of these that there is: the folder of the simulated world, if the driver is simulated; /run/loadline
+ * for root, unless /run cannot be written; $XDG_RUNTIME_DIR/loadline; /tmp/loadline-UID.
  *
- * A ledger is trusted because its folder is: it must be a real directory (no symlink), belong to this user, and nobody
- * else may write it. What we make ourselves is 0700.
+ * A ledger is trusted because its folder is trusted. The folder is a directory and no symlink, it belongs to this user,
+ * and no other user may write it. A folder that we make has mode 0700.
  */
 
-/* sim_folder: from ll_driver_sim_folder, NULL on a real driver. The path only; nothing is made or checked. */
+/* Gives the path; makes and checks nothing. sim_folder: from ll_driver_sim_folder; NULL: a real driver. */
 int ll_ledger_folder(const char *sim_folder, char ret_path[LL_FOLDER_SIZE], struct ll_err *err);
 
-/* Makes it if it is not there, checks it, opens it (O_DIRECTORY). -EPERM when it cannot be trusted. *ret_fd is the
- * caller's to close. */
+/* Makes the folder if it is missing, checks it, and opens it (O_DIRECTORY). The caller closes *ret_fd. -EPERM: the
+ * folder cannot be trusted. */
 int ll_ledger_folder_open(const char *path, int *ret_fd, struct ll_err *err);
 
 #endif

@@ -7,13 +7,13 @@
 #include "ledger/rows.h"
 #include "ledger/turn.h"
 
-static struct ll_gang_work later(struct ll_gang_work a, struct ll_gang_work b)
+static struct ll_gang_work later_work(struct ll_gang_work a, struct ll_gang_work b)
 {
 	return a.seen_ns > b.seen_ns ? a : b;
 }
 
-/* What the card last had of the tenant, as its processes there said. */
-static struct ll_gang_work work_on(const struct ll_ledger_file *file, uint32_t row)
+/* What the card last had of the tenant, as its processes there posted. */
+static struct ll_gang_work read_work_of(const struct ll_ledger_file *file, uint32_t row)
 {
 	struct ll_gang_work work = {0};
 	LL_CONTENDER_EACH_OF(file, row, i)
@@ -24,7 +24,7 @@ static struct ll_gang_work work_on(const struct ll_ledger_file *file, uint32_t r
 		    .launches = atomic_load_explicit(&slot->queued_launches, memory_order_relaxed),
 		};
 		if (own.launches)
-			work = later(work, own);
+			work = later_work(work, own);
 	}
 	return work;
 }
@@ -34,17 +34,17 @@ static void name_first_card(const struct ll_claim *claim, uint64_t number)
 {
 	struct ll_ledger_file *file = claim->ledger->file;
 	if (ll_claim_is_ours(claim))
-		ll_act_follow(file, ll_contender_row(file, claim->index), number);
+		ll_act_set_first_card(file, ll_contender_row(file, claim->index), number);
 }
 
-/* Works, or has paused for so short a time that it will go on. */
+/* Whether the claim works, or has paused for so short a time that it will go on. */
 static bool is_active_claim(const struct ll_ledger_slot *slot, uint64_t now_ns)
 {
 	uint64_t idle_ns = ll_contender_elapsed_ns(atomic_load(&slot->activity_ns), now_ns);
 	return atomic_load(&slot->want_since_ns) || idle_ns < LL_GANG_PAUSE_NS;
 }
 
-static bool is_active(const struct ll_ledger_file *file, uint32_t row, uint64_t now_ns)
+static bool has_active_claim(const struct ll_ledger_file *file, uint32_t row, uint64_t now_ns)
 {
 	LL_CONTENDER_EACH_OF(file, row, i)
 	{
@@ -54,8 +54,9 @@ static bool is_active(const struct ll_ledger_file *file, uint32_t row, uint64_t 
 	return false;
 }
 
-/* Whether the tenant that has the turn on the first card is active and follows it here, and is of no lower class. */
-static bool is_led(const struct ll_claim *claim, const struct ll_ledger *first, uint64_t now_ns)
+/* Whether the tenant that has the turn on the first card is another gang of that card which works here, and of no lower
+ * class than the caller's. */
+static bool yields_to_holder_of(const struct ll_claim *claim, const struct ll_ledger *first, uint64_t now_ns)
 {
 	unsigned index;
 	if (!ll_turn_holder(first, &index))
@@ -67,11 +68,11 @@ static bool is_led(const struct ll_claim *claim, const struct ll_ledger *first, 
 	const struct ll_ledger_tenant *here = row < LL_LEDGER_TENANTS ? &file->tenants[row] : NULL;
 	const struct ll_ledger_tenant *own = ll_contender_tenant(file, &file->slots[claim->index]);
 	return here && own && atomic_load_explicit(&here->first_card, memory_order_relaxed) == first->inode &&
-	       ll_contender_rank(here) <= ll_contender_rank(own) && is_active(file, row + 1, now_ns);
+	       ll_contender_rank(here) <= ll_contender_rank(own) && has_active_claim(file, row + 1, now_ns);
 }
 
-/* Whether the claim in that slot of the caller's card is another tenant's, which follows the same first card. */
-static bool is_mate(const struct ll_claim *claim, unsigned index, uint64_t first_card)
+/* Whether the claim in that slot of the caller's card is of another gang with the same first card. */
+static bool is_of_other_gang(const struct ll_claim *claim, unsigned index, uint64_t first_card)
 {
 	const struct ll_ledger_file *file = claim->ledger->file;
 	const struct ll_ledger_tenant *tenant = ll_contender_tenant(file, &file->slots[index]);
@@ -79,45 +80,45 @@ static bool is_mate(const struct ll_claim *claim, unsigned index, uint64_t first
 	       atomic_load_explicit(&tenant->first_card, memory_order_relaxed) == first_card;
 }
 
-/* Whether one of them works: else no turn here is decided there. */
-static bool has_mate(const struct ll_claim *claim, uint64_t first_card, uint64_t now_ns)
+/* Whether such a claim is active. Otherwise the first card decides no turn here. */
+static bool has_other_gang(const struct ll_claim *claim, uint64_t first_card, uint64_t now_ns)
 {
 	const struct ll_ledger_file *file = claim->ledger->file;
 	LL_CONTENDER_EACH(file, index)
 	{
-		if (is_mate(claim, index, first_card) && is_active_claim(&file->slots[index], now_ns))
+		if (is_of_other_gang(claim, index, first_card) && is_active_claim(&file->slots[index], now_ns))
 			return true;
 	}
 	return false;
 }
 
-/* A turn is one tenant's: who was called before is so no more, and else both would think so until that call is old. */
-static void uncall_mates(const struct ll_claim *claim, uint64_t first_card)
+/* One gang has the turn at a time. Otherwise two would go first here until the word of the earlier one is too old. */
+static void end_other_gang_turns(const struct ll_claim *claim, uint64_t first_card)
 {
 	struct ll_ledger_file *file = claim->ledger->file;
 	LL_CONTENDER_EACH(file, index)
 	{
-		if (is_mate(claim, index, first_card))
-			ll_act_call(file, ll_contender_row(file, index), 0);
+		if (is_of_other_gang(claim, index, first_card))
+			ll_act_set_gang_turn(file, ll_contender_row(file, index), 0);
 	}
 }
 
-/* Tells the first card what this one has, and is told of that one. */
-static void exchange(const struct ll_claim *claim, const struct ll_ledger *first, unsigned row, uint32_t launches,
-		     uint64_t now_ns, bool has_turn, struct ll_gang *gang)
+/* Reads what the first card has, and posts there what the caller's card has. */
+static void exchange_work(const struct ll_claim *claim, const struct ll_ledger *first, unsigned row, uint32_t launches,
+			  uint64_t now_ns, bool has_turn, struct ll_gang *gang)
 {
 	const struct ll_ledger_tenant *tenant = &first->file->tenants[row];
 	uint64_t ending_ns = atomic_load_explicit(&tenant->ending_ns, memory_order_relaxed);
 	gang->is_ending = has_turn && ll_gang_is_fresh(ending_ns, now_ns);
-	gang->is_led = !has_turn && is_led(claim, first, now_ns);
-	gang->work = later(work_on(first->file, row + 1), ll_gang_work_elsewhere(tenant));
+	gang->yields_to_gang = !has_turn && yields_to_holder_of(claim, first, now_ns);
+	gang->work = later_work(read_work_of(first->file, row + 1), ll_gang_work_elsewhere(tenant));
 	if (launches)
-		ll_act_tell_work(first->file, row + 1, ll_gang_closes(gang) ? launches : 0, now_ns);
-	else if (gang->said_ns)
-		ll_act_take_back_work(first->file, row + 1, gang->said_ns);
-	gang->said_ns = launches ? now_ns : 0;
+		ll_act_post_gang_work(first->file, row + 1, ll_gang_closes(gang) ? launches : 0, now_ns);
+	else if (gang->posted_ns)
+		ll_act_withdraw_gang_work(first->file, row + 1, gang->posted_ns);
+	gang->posted_ns = launches ? now_ns : 0;
 	if (has_turn)
-		uncall_mates(claim, first->inode);
+		end_other_gang_turns(claim, first->inode);
 }
 
 void ll_gang_look(struct ll_claim *claim, const struct ll_ledger *first, uint64_t tenant_id, uint32_t launches,
@@ -125,14 +126,14 @@ void ll_gang_look(struct ll_claim *claim, const struct ll_ledger *first, uint64_
 {
 	struct ll_ledger_file *file = first->file;
 	unsigned row = ll_tenant_rows_find(file, tenant_id);
-	*gang = (struct ll_gang){.said_ns = gang->said_ns};
-	bool follows = row < LL_LEDGER_TENANTS && is_active(file, row + 1, now_ns);
-	name_first_card(claim, follows ? first->inode : 0); /* any number that it alone has */
-	if (!follows)
+	*gang = (struct ll_gang){.posted_ns = gang->posted_ns};
+	bool works_there = row < LL_LEDGER_TENANTS && has_active_claim(file, row + 1, now_ns);
+	name_first_card(claim, works_there ? first->inode : 0); /* any number that the first card alone has */
+	if (!works_there)
 		return;
 	bool has_turn = ll_turn_is_of(first, tenant_id);
-	if (has_mate(claim, first->inode, now_ns))
-		exchange(claim, first, row, launches, now_ns, has_turn, gang);
+	if (has_other_gang(claim, first->inode, now_ns))
+		exchange_work(claim, first, row, launches, now_ns, has_turn, gang);
 	if (has_turn)
-		ll_turn_call(claim, now_ns);
+		ll_turn_note_gang(claim, now_ns);
 }

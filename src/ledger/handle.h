@@ -47,7 +47,7 @@ struct ll_claim {
 	unsigned tenant_row; /* as in the slot, but nobody else writes it: 1 + row, 0 none */
 	uint64_t token;
 	bool is_hold;
-	struct ll_claim *former;   /* lost, and succeeded by this one; NULL */
+	struct ll_claim *former;   /* the lost claim that this one succeeds; NULL */
 	pthread_mutex_t own_mutex; /* guards own: whoever beats may take the lock again while another succeeds it */
 	struct ll_own_fd
 	    own; /* a description of its own, which holds the lock of the slot, and a hold's the card's hold lock */
@@ -55,28 +55,31 @@ struct ll_claim {
 	struct ll_fork_item fork;
 };
 
-/* Whether the claim is still the caller's: not in a forked child, and not once it was cleared. */
+/* Whether the claim is still the caller's: it was not cleared, and this is no forked child. */
 static inline bool ll_claim_is_ours(const struct ll_claim *claim)
 {
 	return claim->slot && claim->slot->token == claim->token;
 }
 
-/* Sees that ledger->scan is open; mutex is held. A lock on somebody else's file would make every claim look dead. */
+/* Opens ledger->scan anew if it is not ours any more; the mutex is held. With a descriptor of another file every claim
+ * would look dead. */
 bool ll_ledger_has_scan(struct ll_ledger *ledger);
 
 /*
- * Ends the claim in a slot whose lock the caller has, by description lock_fd: the token withdrawn, its memory out of
- * its tenant's total, the slot cleaned. Killed in between, the next one to look begins again.
+ * Ends the claim in a slot whose lock the caller has, by description lock_fd. It withdraws the token, takes the memory
+ * out of the tenant's total, and cleans the slot. If the caller is killed in between, the next process that looks
+ * begins again.
  */
 void ll_ledger_clear_slot(struct ll_ledger *ledger, unsigned index, int lock_fd);
 
-/* Whether it is still open, and still what it was. */
+/* Whether the descriptor is still open, and is still what it was. */
 bool ll_own_fd_is_ours(const struct ll_ledger *ledger, const struct ll_own_fd *own);
 
-/* Closes it if it is still ours, and forgets it. */
+/* Closes the descriptor if it is still ours, and forgets it. */
 void ll_own_fd_close(const struct ll_ledger *ledger, struct ll_own_fd *own);
 
-/* A new description of this ledger's file. -errno; own untouched then. No fork may come in between, see base/fork.h. */
+/* Opens a new description of this ledger's file. -errno: own is untouched. No fork may come in between (base/fork.h).
+ */
 int ll_own_fd_open(const struct ll_ledger *ledger, struct ll_own_fd *own);
 
 /* Marks a description that was just opened. */

@@ -1,19 +1,19 @@
 /*
- * layout.h - the bytes of a ledger file. Private to src/ledger and, later, to the shim's launch path.
+ * layout.h - the bytes of a ledger file. Private to src/ledger.
  *
  * A file is a header page, a page of the tenants' card words, one 256-byte row per tenant, one 512-byte slot per claim,
- * and 64 bins of time per tenant. Every field that changes is one naturally aligned atomic word, so any process may
- * read at any time and sees each word whole; nothing in the file is a pointer or depends on the program that wrote it.
- * A change of any offset or meaning is a new LL_LEDGER_VERSION.
+ * and the bins of time of each tenant. Every field that changes is one naturally aligned atomic word. So any process
+ * may read at any time, and sees each word whole. Nothing in the file is a pointer, or depends on the program that
+ * wrote it. A change of any offset or meaning is a new LL_LEDGER_VERSION.
  *
- * Who may write a slot: whoever holds its lock (see ledger.h): its owner, or a sweeper that found the lock free. There
- * are two exceptions. If the owner is gone but a stray copy of its description keeps the lock, a sweeper withdraws the
+ * Whoever holds the lock of a slot may write it (ledger.h): its owner, or a sweeper that found the lock free. There are
+ * two exceptions. If the owner is gone but a stray copy of its description keeps the lock, a sweeper withdraws the
  * token, by compare-and-swap and nothing else; the slot is cleaned when its lock comes free. And other processes write
  * the words by which they tell the owner something, through act.h alone. doc/internals.md lists the words.
  *
- * The life of a slot: the bit in `used` is set first and cleared last, the token is published after everything else
- * and withdrawn before anything else. So a clear bit means a clean slot, and a slot whose bit is set with token 0
- * is being taken or given up, or its owner was killed while doing so.
+ * The life of a slot: its bit in `used` is set first and cleared last. Its token is published after everything else,
+ * and withdrawn before anything else. So a slot with a clear bit is clean. A slot with a set bit and token 0 is being
+ * taken or given up, or its owner was killed meanwhile.
  */
 #ifndef LOADLINE_LEDGER_LAYOUT_H
 #define LOADLINE_LEDGER_LAYOUT_H
@@ -134,10 +134,10 @@ _Static_assert(offsetof(struct ll_ledger_slot, metric) == 408, LL_LEDGER_LAYOUT)
 _Static_assert(sizeof(struct ll_ledger_slot) == LL_LEDGER_SLOT_BYTES, LL_LEDGER_LAYOUT);
 
 /*
- * A tenant: what one `loadline run` and all its descendants share. Row 0 to 127; a row is in use while its id is not
- * 0, and live while its lock is held (by a description that the process tree inherits, or by those who joined) or a
- * claim names it. Rows are made and cleared under LL_LOCK_JOIN; to be cleared a row must be locked alone.
- * The id is written last, and zeroed first.
+ * A tenant: what one `loadline run` and all its descendants share. There are rows 0 to 127. A row is in use while its
+ * id is not 0. It is live while a claim names it, or while its lock is held: by a description that the process tree
+ * inherits, or by a process that has joined. Rows are made and cleared under LL_LOCK_JOIN. Who clears a row has its
+ * lock alone. The id is written last, and zeroed first.
  */
 struct ll_ledger_tenant {
 	_Atomic uint64_t id;                   /* unique, made by who starts the tenant; 0: free row */
@@ -158,8 +158,8 @@ struct ll_ledger_tenant {
 	_Atomic int64_t tokens_ns;        /* of the cap; negative: in debt */
 	_Atomic uint64_t tokens_at_ns;    /* CLOCK_MONOTONIC up to which tokens were earned */
 	/* with several cards, see gang.h; times are CLOCK_MONOTONIC */
-	_Atomic uint64_t called_until_ns; /* it has the turn on its first card, and this is another */
-	_Atomic uint64_t first_card;      /* a number for that card, on the others; 0: it has one card, or this is it */
+	_Atomic uint64_t gang_turn_until_ns; /* it has the turn on its first card, and this is another */
+	_Atomic uint64_t first_card;     /* a number for that card, on the others; 0: it has one card, or this is it */
 	_Atomic uint64_t others_busy_ns; /* on its first card: when another last had work of it; launches of it below */
 	_Atomic uint64_t ending_ns;      /* on its first card: when it was last about to give the turn away */
 

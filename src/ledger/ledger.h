@@ -1,16 +1,17 @@
 /*
- * ledger.h - the shared page of one card: who claims what, told by everybody to everybody.
+ * ledger.h - the shared page of one card. Each process on the card writes there what it claims, and reads what others
+ * claim.
  *
- * A ledger is a file of fixed size, `UUID.ledger`, mapped by every party on the card. It is made complete before it
- * gets its name, so whoever finds it finds it whole; it is never removed. Claims are in claim.h, the bytes in layout.h.
+ * A ledger is a file of fixed size, `UUID.ledger`, that every process on the card maps. The file is complete before it
+ * gets its name. It is never removed. Claims are in claim.h, the bytes in layout.h.
  *
  * Liveness. The owner of a claim holds an open-file-description lock on the claim's byte, on a description that it
- * opened itself. The kernel frees it when the owner ends, however it ends, across PID namespaces. A
- * claim is dead when its lock is free, or when its process (pid and start time) is gone from a scanner in the same PID
- * namespace: a child that inherited the description by a bare clone() keeps the lock. Whoever lists or sweeps clears
+ * opened itself. The kernel frees the lock when the owner ends, however it ends, in every PID namespace. But a child
+ * that inherited the description by a bare clone() keeps the lock. So a claim is dead if its lock is free, or if a
+ * scanner in the owner's PID namespace sees that the owner (pid and start time) is gone. Whoever lists or sweeps clears
  * dead claims. Commands also look into the PID namespaces below theirs (proc.h).
  *
- * Functions of one ledger may be called from several threads, but for close.
+ * Any thread may call the functions of a ledger, but for close.
  */
 #ifndef LOADLINE_LEDGER_LEDGER_H
 #define LOADLINE_LEDGER_LEDGER_H
@@ -25,11 +26,11 @@
 struct ll_err;
 struct ll_ledger;
 
-/* A copy of one claim; the words are each whole, though not all of one instant. */
+/* A copy of one claim. Each word is whole; the words are not all of one instant. */
 struct ll_claim_info {
 	unsigned index;   /* "0/17" in status is card 0, index 17 */
 	pid_t pid;        /* in its own PID namespace */
-	bool is_pid_ours; /* that is the caller's namespace too */
+	bool is_pid_ours; /* the caller is in that namespace too */
 	enum ll_priority priority;
 	enum ll_claim_state state;
 	char tenant[64];
@@ -49,10 +50,12 @@ struct ll_claim_info {
 };
 
 /*
- * Maps the ledger of this card. With is_created it is made if it is not there (and its folder, see file.h); without,
- * -ENOENT then. -EPERM: folder or file is not this user's alone. -EBADMSG: truncated or corrupt. -EPROTO: of another
- * version, and in use: with is_created one that nobody uses is made anew. Each text names the file, and the hint says
- * what to do.
+ * Maps the ledger of this card. With is_created, a missing ledger is made, and its folder too (file.h). A ledger of
+ * another version that nobody uses is then made anew.
+ *
+ * -ENOENT: there is no ledger, and is_created is false. -EPERM: the folder or the file is not this user's alone.
+ * -EBADMSG: the file is truncated or corrupt. -EPROTO: the file is of another version, and in use. Each text names the
+ * file, and the hint says what to do.
  */
 int ll_ledger_open(const char *folder, const char *uuid, bool is_created, struct ll_ledger **ret_ledger,
 		   struct ll_err *err);
@@ -63,27 +66,28 @@ void ll_ledger_close(struct ll_ledger *ledger);
 /* Copies the live claims in index order, at most capacity; returns how many there are. Dead ones are cleared first. */
 size_t ll_ledger_list(struct ll_ledger *ledger, struct ll_claim_info *claims, size_t capacity);
 
-/* Clears dead claims, then dead tenants; returns how many claims. Some µs, plus 15 µs for each live claim. */
+/* Clears dead claims, then dead tenants. Returns how many claims it has cleared. Some µs, plus 15 µs for each live
+ * claim. */
 size_t ll_ledger_sweep(struct ll_ledger *ledger);
 
 /*
- * When real work was last known on the card from governed programs, that is, from live claims that are not holds:
- * LL_ACTIVITY_NOW while one has work queued or running, else the latest moment one had (CLOCK_MONOTONIC), 0 for never.
- * No system call, well under a µs: made for a pacer's loop. A program killed at work counts until the next sweep.
+ * Returns when a governed program last had work on the card: a live claim that is not a hold. LL_ACTIVITY_NOW: one has
+ * work queued or running. Else the latest moment at which one had (CLOCK_MONOTONIC); 0: never. It is made for a pacer's
+ * loop: no system call, well under a µs. A program that was killed at work counts until the next sweep.
  */
 uint64_t ll_ledger_activity_ns(const struct ll_ledger *ledger);
 
 /*
- * When the claim of a program that had memory was last cleared (CLOCK_MONOTONIC); 0: never. A killed program's claim is
- * free as soon as its descriptors are closed; the driver may take a while longer to give its memory to others.
+ * Returns when the claim of a program that had memory was last cleared (CLOCK_MONOTONIC); 0: never. A killed program's
+ * claim is free as soon as its descriptors are closed. The driver may take longer to give its memory to others.
  */
 uint64_t ll_ledger_death_ns(const struct ll_ledger *ledger);
 
-/* "hold", "high", … and "starting", "running", …; a running hold is "holding". */
+/* Return "hold", "high", … and "starting", "running", …. The state of a running hold is "holding". */
 const char *ll_priority_name(enum ll_priority priority);
 const char *ll_claim_state_name(enum ll_priority priority, enum ll_claim_state state);
 
-/* Path of the file, for messages. */
+/* Returns the path of the file, for messages. */
 const char *ll_ledger_path(const struct ll_ledger *ledger);
 
 #endif

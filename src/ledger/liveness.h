@@ -1,6 +1,6 @@
 /*
- * liveness.h - whether the owner of something in the ledger still lives: by a lock, by its process, by how old its
- * words are. Private to src/ledger.
+ * liveness.h - whether the owner of something in the ledger still lives. A lock tells, the owner's process, or the age
+ * of what it wrote. Private to src/ledger.
  */
 #ifndef LOADLINE_LEDGER_LIVENESS_H
 #define LOADLINE_LEDGER_LIVENESS_H
@@ -10,41 +10,42 @@
 #include <sys/types.h>
 
 /*
- * Locks on one byte of a file, held by an open file description.
+ * Locks on one byte of a file. An open file description holds such a lock.
  *
- * They are freed by the kernel when the last descriptor of the description is closed, so at the latest when its process
- * has ended. Two descriptions exclude each other, within a process too; two threads on one do not.
+ * The kernel frees the lock when the last descriptor of the description is closed, so when the process has ended at the
+ * latest. Two descriptions exclude each other, within one process too. Two threads that use one description do not.
  */
 
 enum { LL_LOCK_HIGH_FD = 512 };
 
-/* A new description of a file, by path; /proc/self/fd/N for one that is open. Its number is moved up to 512 and above
- * where the limit allows, out of the way of programs that close or reuse low ones. -errno on failure. */
+/* Opens a new description of a file by its path: /proc/self/fd/N for a file that is open. The descriptor is 512 or
+ * higher if the limit allows it, because programs close or reuse low ones. -errno. */
 int ll_lock_open(const char *path);
 
-/* 0, -EAGAIN when somebody has it, -errno. */
+/* Takes the lock. 0; -EAGAIN: another description has it; another -errno. */
 int ll_lock_try(int fd, off_t byte);
 
-/* The same for a lock that others may share: any number of descriptions, but none that has it alone. */
+/* Takes the lock so that other descriptions may share it, but none has it alone. */
 int ll_lock_try_shared(int fd, off_t byte);
 
-/* Whether nobody else has it, shared or not. False when that cannot be told. */
+/* Whether no other description has the lock, shared or alone. False if that cannot be told. */
 bool ll_lock_is_free(int fd, off_t byte);
 
 /* Tries for as long as wait_ms. -ETIMEDOUT. */
 int ll_lock_wait(int fd, off_t byte, unsigned wait_ms);
 
-/* All bytes from `byte` on, for this description alone: 0, or -EAGAIN when somebody has one of them, -errno. */
+/* Takes all bytes from `byte` on, for this description alone. 0; -EAGAIN: another description has one of them; another
+ * -errno. */
 int ll_lock_try_all(int fd, off_t byte);
 
 void ll_lock_free(int fd, off_t byte);
 
 /*
- * Which process is it, and is it still there.
+ * The identity of a process, and whether the process is still there.
  *
- * A pid alone may have been given to somebody else: pid and start time together are unique. Both mean something only
- * within one PID namespace and one time namespace, so a number made from the two goes with them. Where /proc is missing
- * the namespaces are 0 and nothing is ever known to be gone.
+ * A pid is given to another process later: pid and start time together are unique. Both have a meaning only within one
+ * PID namespace and one time namespace, so a number made from the two namespaces goes with them. If /proc is missing,
+ * that number is 0, and no process is known to be gone.
  */
 
 struct ll_process_id {
@@ -64,15 +65,15 @@ int ll_process_stat(const char *name, struct ll_process_stat *ret_stat);
 /* This process. */
 struct ll_process_id ll_process_self(void);
 
-/* What identifies the caller's namespaces; 0 when unknown. */
+/* Returns the number of the caller's namespaces; 0: it is not known. */
 uint64_t ll_process_namespaces(void);
 
-/* Whether /proc has the numbers of the caller's PID namespace: after `unshare --pid --fork` without --mount-proc it has
+/* Whether /proc has the numbers of the caller's PID namespace. After `unshare --pid --fork` without --mount-proc it has
  * those of the namespace above. */
 bool ll_process_has_own_proc(void);
 
-/* True only when it is certain: same namespaces, a /proc of them, and no such process, or a zombie, or one with another
- * start time. */
+/* Whether the process is gone for certain: the namespaces are the caller's, /proc is theirs, and it has no such
+ * process, or a zombie, or one with another start time. */
 bool ll_process_is_gone(const struct ll_process_id *process, uint64_t own_namespaces);
 
 /*

@@ -122,8 +122,8 @@ void ll_memory_set_residency(struct ll_claim *claim, const struct ll_memory_resi
 	atomic_store_explicit(&slot->residency, residency->state, memory_order_release);
 }
 
-/* Another process of the claim's tenant that has memory; NULL: the slot is none. */
-static const struct ll_ledger_slot *sibling(const struct ll_claim *claim, unsigned index)
+/* Returns the slot if it is of another process of the claim's tenant that has memory; NULL: it is not. */
+static const struct ll_ledger_slot *sibling_at(const struct ll_claim *claim, unsigned index)
 {
 	const struct ll_ledger_file *file = claim->ledger->file;
 	const struct ll_ledger_slot *slot = &file->slots[index];
@@ -138,7 +138,7 @@ unsigned ll_siblings_ask(struct ll_claim *claim, uint64_t now_ns)
 	if (!ll_claim_is_ours(claim) || !claim->tenant_row)
 		return 0;
 	for (unsigned i = 0; i < LL_LEDGER_CLAIMS; i++) {
-		if (!sibling(claim, i))
+		if (!sibling_at(claim, i))
 			continue;
 		ll_act_ask(claim->ledger->file, i, now_ns);
 		count++;
@@ -150,7 +150,7 @@ unsigned ll_siblings_unanswered(const struct ll_claim *claim)
 {
 	unsigned count = 0;
 	for (unsigned i = 0; i < LL_LEDGER_CLAIMS; i++) {
-		const struct ll_ledger_slot *slot = sibling(claim, i);
+		const struct ll_ledger_slot *slot = sibling_at(claim, i);
 		count += slot && slot->asked_ns;
 	}
 	return count;

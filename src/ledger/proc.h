@@ -1,15 +1,15 @@
 /*
- * proc.h - what commands find in /proc about other processes. The preloaded library uses none of it: it does not walk
- * over the processes of the machine.
+ * proc.h - what commands find in /proc about other processes. The preloaded library uses none of it, because it does
+ * not search the processes of the machine.
  *
  * Claims of dead processes in PID namespaces below the caller's, such as those of containers.
  *
  * A child made by a bare clone() shares its parent's lock descriptions, and no fork handler closes them. If the parent
  * dies first, its claim's lock stays held. A sweep (ledger.h) then judges by the owner's process number, which means
  * nothing in another PID namespace. But a process in a namespace above sees all processes of those below, and /proc
- * tells their numbers there too: this finds the owner, or finds that it is gone.
+ * tells their numbers there too. So such a process finds the owner, or finds that it is gone.
  *
- * A process in the owner's namespace needs none of this. One in a namespace beside it cannot know.
+ * A process in the owner's namespace needs none of this. A process in a namespace beside it cannot know.
  */
 #ifndef LOADLINE_LEDGER_PROC_H
 #define LOADLINE_LEDGER_PROC_H
@@ -28,8 +28,9 @@ struct ll_ledger;
 size_t ll_ledger_sweep_below(struct ll_ledger *ledger);
 
 /*
- * The row of that card's ledger whose lock that process keeps, as what `run` starts does whatever it has made of its
- * environment. False: none, or the process is another user's. Some µs for each of its descriptors.
+ * Gives the row of that card's ledger whose lock the process keeps. Programs that `run` starts keep one, even if they
+ * change their environment. False: there is none, or the process is another user's. Some µs for each descriptor of the
+ * process.
  */
 bool ll_tenant_of_process(pid_t pid, const char *uuid, unsigned *ret_row);
 

@@ -10,7 +10,8 @@
 
 #include "ledger/words.h"
 
-/* Who waits looks each 0.1 ms; the first is for one that is late. */
+/* How long a word of another card counts, and how often a process posts it. A process that waits looks each 0.1 ms. The
+ * first leaves room for one that is late. */
 #define LL_GANG_FRESH_NS UINT64_C(300000)
 #define LL_GANG_LOOK_NS UINT64_C(150000)
 
@@ -37,19 +38,21 @@ struct ll_gang_work {
 	uint32_t launches; /* 0 while the tenant goes on launching there */
 };
 
-/* What a claim on another card is told of the tenant's first one: all 0 where the tenant is not at work there, or
- * nobody else here follows it. And what it told that one. */
+/* What a claim on another card learns of its tenant's first card, and when it posted there. All 0 if the tenant does
+ * not work on its first card, or if no other tenant here has the same first card. */
 struct ll_gang {
-	bool is_led;    /* another tenant has the turn there, and works on the caller's card too: it is its turn here */
-	bool is_ending; /* the tenant has the turn there, and is about to give it away */
+	bool
+	    yields_to_gang; /* another tenant has the turn there and works on the caller's card too, so it goes first */
+	bool is_ending;     /* the tenant has the turn there, and is about to give it away */
 	struct ll_gang_work work; /* of the tenant on that card, or on another */
-	uint64_t said_ns; /* when the claim last told of work on its card, and may have to take that back; 0: never */
+	uint64_t
+	    posted_ns; /* when the claim last posted work of its card there; 0: it has withdrawn that, or never did */
 };
 
 /* Whether nothing may be launched on the caller's card but what another waits for. */
 static inline bool ll_gang_closes(const struct ll_gang *gang)
 {
-	return gang->is_ending || gang->is_led;
+	return gang->is_ending || gang->yields_to_gang;
 }
 
 /* What a claim says of its launches at each look, and what the decider remembers for it from one look to the next. */
@@ -59,7 +62,7 @@ struct ll_turn {
 	uint64_t running_ns;      /* how long the card has been at work of ours that is not charged yet */
 	uint64_t dry_since_ns;    /* nothing of ours waits on the card since then; 0: something does */
 	bool is_lingering;        /* a launch that our visit let through goes on, if we have the turn no more */
-	bool is_led; /* it is another tenant's turn, by what another card says (gang.h); a holder gives way */
+	bool yields_to_gang;      /* as in struct ll_gang: a holder gives way */
 	/* The decider remembers: */
 	/* when we gave the turn to a lower class for want of work; 0: we did not. Until the caller sets it to 0 with
 	 * its next launch, we do not ask for the turn, for LL_TURN_PAUSE_NS at most. */

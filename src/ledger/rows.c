@@ -131,7 +131,7 @@ void ll_tenant_rows_zero(struct ll_ledger_tenant *tenant)
 	tenant->virtual_time_ns = 0;
 	tenant->tokens_ns = 0;
 	tenant->tokens_at_ns = 0;
-	tenant->called_until_ns = 0;
+	tenant->gang_turn_until_ns = 0;
 	tenant->first_card = 0;
 	tenant->others_busy_ns = 0;
 	tenant->ending_ns = 0;

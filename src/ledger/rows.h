@@ -1,5 +1,6 @@
 /*
- * rows.h - the claims' slots, the tenants' rows and the texts in both: made, copied and cleaned. Private to src/ledger.
+ * rows.h - makes, copies and cleans the slots of claims, the rows of tenants, and the texts in both. Private to
+ * src/ledger.
  */
 #ifndef LOADLINE_LEDGER_ROWS_H
 #define LOADLINE_LEDGER_ROWS_H
@@ -17,7 +18,7 @@ struct ll_ledger_file;
 struct ll_tenant_wish;
 
 /*
- * Reading and writing one claim's slot. Private to src/ledger; who may write is in layout.h.
+ * Reading and writing the slot of a claim. Private to src/ledger; layout.h says who may write.
  */
 
 /* Whether the slot may hold anything. */
@@ -26,7 +27,7 @@ bool ll_slot_is_used(const struct ll_ledger_file *file, unsigned index);
 /* Says that the slot may hold something, before anything is written to it. */
 void ll_slot_mark_used(struct ll_ledger_file *file, unsigned index);
 
-/* Withdraws the token, zeroes the rest, marks it unused. */
+/* Withdraws the token, zeroes the rest, and marks the slot as unused. */
 void ll_slot_clean(struct ll_ledger_file *file, unsigned index);
 
 /* Wakes all threads that sleep for the claim (ll_turn_sleep). */
@@ -36,35 +37,34 @@ void ll_slot_wake(struct ll_ledger_slot *slot);
 void ll_slot_set_flag(struct ll_ledger_slot *slot, enum ll_visit_flag flag, bool is_set);
 
 /*
- * Finding, making and clearing tenants' rows. Private to src/ledger; who may when is in layout.h.
+ * Finding, making and clearing the rows of tenants. Private to src/ledger; layout.h says who may do so, and when.
  */
 
-/* The tenant of row `row - 1`, and its word on the card (act.h); NULL for 0 and what is beyond the table. */
+/* Return the tenant of row `row - 1`, and its word on the card (act.h). NULL: row is 0, or beyond the table. */
 struct ll_ledger_tenant *ll_tenant_rows_at(struct ll_ledger_file *file, uint32_t row);
 _Atomic uint32_t *ll_tenant_rows_card_word(struct ll_ledger_file *file, uint32_t row);
 
-/* How many slots name the row. With is_claim_only those whose claims are published, not those being taken or cleared.
- */
+/* Returns how many slots name the row. is_claim_only: slots that are being taken or cleared do not count. */
 unsigned ll_tenant_rows_claims(const struct ll_ledger_file *file, unsigned row, bool is_claim_only);
 
-/* The row with this id; LL_LEDGER_TENANTS when there is none, and the first free row for id 0. */
+/* Returns the row with this id; for id 0 the first free row. LL_LEDGER_TENANTS: there is none. */
 unsigned ll_tenant_rows_find(const struct ll_ledger_file *file, uint64_t id);
 
 /* Zeroes all of a row but the tenant's name and limits. */
 void ll_tenant_rows_zero(struct ll_ledger_tenant *tenant);
 
-/* Clears the dead rows, unless somebody else is making or clearing some now. The caller has the ledger's mutex, and its
- * scan description is open. */
+/* Clears the dead rows, unless another process is making or clearing rows now. The caller has the ledger's mutex, and
+ * its scan description is open. */
 void ll_tenant_rows_sweep(struct ll_ledger *ledger);
 
 /*
- * Texts in the shared page, written and read while others do the same. Private to src/ledger.
+ * Texts in the shared page. Several processes may write and read them at the same time. Private to src/ledger.
  *
- * A text is an array of words; the sequence beside it is odd while any text of its slot or row is being written.
+ * A text is an array of words. The sequence beside it is odd while a text of its slot or row is being written.
  */
 
-/* NUL-ended and cut on the way in; printable ASCII on the way out, '?' for the rest, and empty where a writer keeps at
- * it. */
+/* put cuts the text, and ends it with NUL. get gives printable ASCII, and '?' for other characters. It gives an empty
+ * text if a writer does not finish. */
 void ll_text_put(_Atomic uint32_t *text_sequence, _Atomic uint64_t *words, size_t word_count, const char *text);
 void ll_text_get(const _Atomic uint32_t *text_sequence, const _Atomic uint64_t *words, size_t word_count, char *text);
 

@@ -1,15 +1,15 @@
 /*
  * tenant.h - what one `loadline run` and all its descendants share on a card: limits, and the accounts against them.
  *
- * A tenant is a row of the ledger. `run` takes it before it becomes the command, and keeps the row's lock on a
- * description that every descendant inherits: the tenant lives as long as its process tree. A program that closes all
- * descriptors, or one without this descriptor, keeps the tenant alive by its claim instead; and whoever has joined
- * keeps it while it has the ledger open, so nothing ends between joining and taking a claim. The lock is shared: nobody
- * owns a row. When all are gone the next one to look clears it. Whoever comes later with the same id makes the row anew
- * from its wish, so limits outlive the row in the environment of the process tree.
+ * A tenant is a row of the ledger. `run` takes the row before it becomes the command. It keeps the row's lock on a
+ * description that every descendant inherits, so the tenant lives as long as its process tree. A program without that
+ * descriptor keeps the tenant alive by its claim. A process that has joined the row keeps it alive while it has the
+ * ledger open, so the row does not end before the process has taken a claim. The lock is shared: nobody owns a row.
+ * When all are gone, the next process that looks clears the row. A process that comes later with the same id makes the
+ * row anew from its wish, because the environment of the process tree still has the limits.
  *
- * Limits may be changed at any time by anyone who may write the file (`loadline set`): single atomic words, in force
- * at the next reservation and at the next look at the gate.
+ * Any process that may write the file may change limits at any time (`loadline set`). A limit is a single atomic word.
+ * It is in force at the next reservation, and at the next look at the gate.
  */
 #ifndef LOADLINE_LEDGER_TENANT_H
 #define LOADLINE_LEDGER_TENANT_H
@@ -42,21 +42,21 @@ struct ll_tenant_info {
 	int64_t tokens_ns;
 	uint64_t lost_since_ns; /* CLOCK_MONOTONIC since when a process of it has no claim, and is not held to the
 				   limits; 0: none is without */
-	bool is_held;           /* it waits for the card, which another tenant has */
+	bool is_held;           /* it waits for the card, because another tenant has the turn */
 	bool is_lock_held;      /* its process tree holds the row's lock */
 	unsigned claims;        /* live ones */
 };
 
 /*
- * The row with this id, made from the wish if there is none; an existing row keeps its own limits. It stays until the
- * ledger is closed; a forked child has to join for itself. -ENOSPC: all 128 rows are live. -ETIMEDOUT: a process was
- * stopped while it made or cleared a row. Some 10 µs.
+ * Joins the row with this id. If there is none, it is made from the wish. An existing row keeps its own limits. The row
+ * stays until the ledger is closed. A forked child joins for itself. -ENOSPC: all 128 rows are live. -ETIMEDOUT: a
+ * process was stopped while it made or cleared a row. Some 10 µs.
  */
 int ll_tenant_join(struct ll_ledger *ledger, const struct ll_tenant_wish *wish, unsigned *ret_row, struct ll_err *err);
 
 /*
- * Takes the row's lock on a new description that stays open over exec (no O_CLOEXEC), at a descriptor >= 100 where
- * the limit of descriptors allows. The descriptor is the caller's. -EINVAL: there is no such row.
+ * Takes the row's lock on a new description that stays open over exec (no O_CLOEXEC). Its descriptor is 100 or higher,
+ * if the limit of descriptors allows it, and is the caller's. -EINVAL: there is no such row.
  */
 int ll_tenant_keep(struct ll_ledger *ledger, unsigned row, int *ret_fd, struct ll_err *err);
 
@@ -67,8 +67,8 @@ size_t ll_tenant_list(struct ll_ledger *ledger, struct ll_tenant_info *tenants, 
 bool ll_tenant_read(struct ll_ledger *ledger, unsigned row, struct ll_tenant_info *ret_info);
 
 /*
- * The memory limit in the row with this id, for a process that has no claim. 0: none. False: there is no such row. A
- * look at each row, no lock and no system call.
+ * Gives the memory limit in the row with this id, for a process that has no claim. 0: there is none. False: there is no
+ * such row. It looks at each row, and needs no lock and no system call.
  */
 bool ll_tenant_memory_limit(struct ll_ledger *ledger, uint64_t id, uint64_t *ret_bytes);
 
@@ -76,8 +76,9 @@ bool ll_tenant_memory_limit(struct ll_ledger *ledger, uint64_t id, uint64_t *ret
 bool ll_tenant_shares_by_space(const struct ll_ledger *ledger, unsigned row);
 
 /*
- * A process of the tenant has no claim, and is not held to its limits: said again at least each second while that is
- * so. And: it has one again. Nothing where the tenant has no row any more.
+ * note_lost: a process of the tenant has no claim, and nothing holds it to the limits. The process repeats the call at
+ * least each second while that is so. note_had: it has a claim again. Both do nothing if the tenant has no row any
+ * more.
  */
 void ll_tenant_note_lost(struct ll_ledger *ledger, uint64_t id, uint64_t now_ns);
 void ll_tenant_note_had(struct ll_ledger *ledger, uint64_t id);

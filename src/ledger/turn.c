@@ -45,7 +45,7 @@ void ll_turn_want(struct ll_claim *claim, uint64_t now_ns)
 		return;
 	ll_claim_set_active(claim);
 	atomic_store(&slot->heartbeat_ns, now_ns);
-	ll_decide_comer(&id, now_ns);
+	ll_decide_want(&id, now_ns);
 }
 
 void ll_turn_rest(struct ll_claim *claim, uint64_t now_ns)
@@ -60,7 +60,7 @@ void ll_turn_rest(struct ll_claim *claim, uint64_t now_ns)
 	atomic_store(&slot->queued_launches, 0);
 	atomic_store(&slot->running_ns, 0);
 	ll_claim_set_idle(claim, now_ns);
-	ll_decide_leaver(&id, now_ns);
+	ll_decide_rest(&id, now_ns);
 }
 
 bool ll_turn_post(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns, uint64_t queued_ns)
@@ -97,12 +97,12 @@ void ll_turn_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 		    (struct ll_turn_look){.may_launch = true, .tokens_ns = INT64_MAX, .tokens_most_ns = INT64_MAX};
 }
 
-void ll_turn_call(struct ll_claim *claim, uint64_t now_ns)
+void ll_turn_note_gang(struct ll_claim *claim, uint64_t now_ns)
 {
 	const struct ll_ledger_slot *slot = own_slot(claim);
 	if (slot)
-		ll_act_call(claim->ledger->file, ll_contender_row(claim->ledger->file, claim->index),
-			    now_ns + LL_TURN_CALLED_NS);
+		ll_act_set_gang_turn(claim->ledger->file, ll_contender_row(claim->ledger->file, claim->index),
+				     now_ns + LL_GANG_TURN_NS);
 }
 
 bool ll_turn_is_of(const struct ll_ledger *ledger, uint64_t tenant_id)

@@ -69,10 +69,10 @@ void ll_turn_set_pace(struct ll_claim *claim, enum ll_pace pace);
 void ll_turn_set_waits_on_card(struct ll_claim *claim, bool waits);
 
 /*
- * The claim's tenant has the turn on the first of its cards: so it goes before its equals here, for LL_TURN_CALLED_NS
- * (control/turns.h). Said again and again while that is so.
+ * The claim's tenant has the turn on the first of its cards. So it goes before its equals here for LL_GANG_TURN_NS
+ * (control/turns.h). The caller repeats the call while that is so.
  */
-void ll_turn_call(struct ll_claim *claim, uint64_t now_ns);
+void ll_turn_note_gang(struct ll_claim *claim, uint64_t now_ns);
 
 /* Whether the tenant of that id has the turn on this card, on which the caller need have no claim. */
 bool ll_turn_is_of(const struct ll_ledger *ledger, uint64_t tenant_id);

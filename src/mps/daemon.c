@@ -47,7 +47,8 @@ static bool is_daemon(pid_t pid)
 	return strcmp(name, "nvidia-cuda-mps-control") == 0;
 }
 
-bool ll_mps_daemon_has_pipe(const struct ll_mps_place *place)
+/* Whether the control pipe exists. A dead daemon may have left it; without it no daemon runs here. */
+static bool has_pipe(const struct ll_mps_place *place)
 {
 	char control[LL_MPS_PATH_SIZE + 40];
 	snprintf(control, sizeof control, "%s/control", place->pipe);
@@ -59,7 +60,7 @@ bool ll_mps_daemon_has_pipe(const struct ll_mps_place *place)
 static pid_t search_pid(const struct ll_mps_place *place)
 {
 	struct ll_mps_found found[FOUND_MAX];
-	if (!ll_mps_daemon_has_pipe(place))
+	if (!has_pipe(place))
 		return 0;
 	size_t count = ll_mps_search(found, FOUND_MAX);
 	for (size_t i = 0; i < count; i++) {
@@ -90,7 +91,7 @@ int ll_mps_daemon_answers(const struct ll_mps_place *place, uint64_t deadline_ns
 	struct ll_err why = {0};
 	int rc = ll_mps_ask(place, deadline_ns, &answer, &why, "get_server_list");
 	/* Without a pipe a daemon cannot answer, so a short wait tells nothing. */
-	if (rc == -ETIMEDOUT && !ll_mps_daemon_has_pipe(place))
+	if (rc == -ETIMEDOUT && !has_pipe(place))
 		rc = ll_err_set(&why, -ECONNREFUSED, "no MPS daemon at %s", place->pipe);
 	if (rc && err)
 		*err = why;
@@ -224,41 +225,41 @@ int ll_mps_daemon_start(const struct ll_mps_place *place, const struct ll_mps_st
 
 /* ---- stop ---- */
 
-enum { STOP_POLL_MS = 5, AGAIN_MS = 3, PARTY_MAX = 80, NAMED = 8 };
+enum { STOP_POLL_MS = 5, AGAIN_MS = 3, MEMBERS_MAX = 80, NAMED = 8 };
 
 /* The daemon and its servers, identified by process id and start time. */
-struct party {
-	struct ll_mps_found items[PARTY_MAX];
+struct members {
+	struct ll_mps_found items[MEMBERS_MAX];
 	size_t count;
 };
 
-static void add_member(struct party *party, pid_t pid, uint64_t start_ticks, bool is_server)
+static void add_member(struct members *members, pid_t pid, uint64_t start_ticks, bool is_server)
 {
-	for (size_t i = 0; i < party->count; i++) {
-		if (party->items[i].pid == pid && party->items[i].start_ticks == start_ticks)
+	for (size_t i = 0; i < members->count; i++) {
+		if (members->items[i].pid == pid && members->items[i].start_ticks == start_ticks)
 			return;
 	}
-	if (start_ticks && party->count < PARTY_MAX)
-		party->items[party->count++] =
+	if (start_ticks && members->count < MEMBERS_MAX)
+		members->items[members->count++] =
 		    (struct ll_mps_found){.pid = pid, .start_ticks = start_ticks, .is_server = is_server};
 }
 
 /* Adds a server if it is one. A process id of another PID namespace may belong to any process here. */
-static void join_server(struct party *party, pid_t pid)
+static void join_server(struct members *members, pid_t pid)
 {
 	char name[64];
 	ll_mps_process_name(pid, name, sizeof name);
 	if (strcmp(name, "nvidia-cuda-mps-server") == 0)
-		add_member(party, pid, ll_mps_process_start(pid), true);
+		add_member(members, pid, ll_mps_process_start(pid), true);
 }
 
-static void search_once(struct party *party, const struct ll_mps_place *place)
+static void search_once(struct members *members, const struct ll_mps_place *place)
 {
-	struct ll_mps_found found[PARTY_MAX];
-	size_t count = ll_mps_search(found, PARTY_MAX);
+	struct ll_mps_found found[MEMBERS_MAX];
+	size_t count = ll_mps_search(found, MEMBERS_MAX);
 	for (size_t i = 0; i < count; i++) {
 		if (strcmp(found[i].pipe, place->pipe) == 0)
-			add_member(party, found[i].pid, found[i].start_ticks, found[i].is_server);
+			add_member(members, found[i].pid, found[i].start_ticks, found[i].is_server);
 	}
 }
 
@@ -266,29 +267,29 @@ static void search_once(struct party *party, const struct ll_mps_place *place)
  * Adds servers that the daemon does not report, because it hangs or is dead. Adds also a daemon whose starter was
  * killed, so that nothing else knows of it. It forks several times while it starts, and a single look may miss it.
  */
-static void join_found(struct party *party, const struct ll_mps_place *place)
+static void join_found(struct members *members, const struct ll_mps_place *place)
 {
 	size_t before;
-	search_once(party, place);
+	search_once(members, place);
 	do {
-		before = party->count;
+		before = members->count;
 		ll_sleep_until_ns(ll_now_ns() + AGAIN_MS * LL_NS_PER_MS);
-		search_once(party, place);
-	} while (party->count > before);
+		search_once(members, place);
+	} while (members->count > before);
 }
 
-static const struct ll_mps_found *first_alive(const struct party *party)
+static const struct ll_mps_found *first_alive(const struct members *members)
 {
-	for (size_t i = 0; i < party->count; i++) {
-		if (ll_mps_process_is(party->items[i].pid, party->items[i].start_ticks))
-			return &party->items[i];
+	for (size_t i = 0; i < members->count; i++) {
+		if (ll_mps_process_is(members->items[i].pid, members->items[i].start_ticks))
+			return &members->items[i];
 	}
 	return NULL;
 }
 
-static bool await_end(const struct party *party, uint64_t deadline_ns)
+static bool await_end(const struct members *members, uint64_t deadline_ns)
 {
-	while (first_alive(party)) {
+	while (first_alive(members)) {
 		if (ll_now_ns() >= deadline_ns)
 			return false;
 		ll_sleep_until_ns(ll_now_ns() + STOP_POLL_MS * LL_NS_PER_MS);
@@ -296,10 +297,10 @@ static bool await_end(const struct party *party, uint64_t deadline_ns)
 	return true;
 }
 
-static void signal_all(const struct party *party, int number)
+static void signal_all(const struct members *members, int number)
 {
-	for (size_t i = 0; i < party->count; i++)
-		ll_mps_process_signal(party->items[i].pid, party->items[i].start_ticks, number);
+	for (size_t i = 0; i < members->count; i++)
+		ll_mps_process_signal(members->items[i].pid, members->items[i].start_ticks, number);
 }
 
 /* Names each client once, although it has a row for each card. */
@@ -347,9 +348,9 @@ static void ask_to_end(const struct ll_mps_place *place, uint64_t deadline_ns, c
 	ll_mps_ask(place, deadline_ns, &answer, NULL, "quit");
 }
 
-static int say_left(const struct party *party, bool force, struct ll_err *err)
+static int say_left(const struct members *members, bool force, struct ll_err *err)
 {
-	const struct ll_mps_found *left = first_alive(party);
+	const struct ll_mps_found *left = first_alive(members);
 	if (!left)
 		return 0;
 	ll_err_set(err, -ETIMEDOUT, "MPS: the %s (process %d) still runs", left->is_server ? "server" : "daemon",
@@ -372,20 +373,20 @@ static int stop_unseen(const struct ll_mps_place *place, uint64_t deadline_ns, s
 	return 0;
 }
 
-static int end_party(const struct ll_mps_place *place, const struct party *party, const struct ll_mps_list *list,
-		     bool force, uint64_t from_ns, uint64_t deadline_ns, bool *was_signalled, struct ll_err *err)
+static int end_members(const struct ll_mps_place *place, const struct members *members, const struct ll_mps_list *list,
+		       bool force, uint64_t from_ns, uint64_t deadline_ns, bool *was_signalled, struct ll_err *err)
 {
 	uint64_t half_ns = force ? from_ns + (deadline_ns - from_ns) / 2 : deadline_ns;
 	ask_to_end(place, half_ns, list);
-	if (await_end(party, half_ns) || !force)
-		return say_left(party, force, err);
+	if (await_end(members, half_ns) || !force)
+		return say_left(members, force, err);
 	*was_signalled = true;
-	signal_all(party, SIGTERM);
-	if (!await_end(party, half_ns + (deadline_ns - half_ns) / 2)) {
-		signal_all(party, SIGKILL);
-		await_end(party, deadline_ns);
+	signal_all(members, SIGTERM);
+	if (!await_end(members, half_ns + (deadline_ns - half_ns) / 2)) {
+		signal_all(members, SIGKILL);
+		await_end(members, deadline_ns);
 	}
-	return say_left(party, force, err);
+	return say_left(members, force, err);
 }
 
 int ll_mps_daemon_stop(const struct ll_mps_place *place, bool force, uint64_t within_ns, bool *ret_was_signalled,
@@ -395,20 +396,20 @@ int ll_mps_daemon_stop(const struct ll_mps_place *place, bool force, uint64_t wi
 	uint64_t deadline_ns = from_ns + within_ns;
 	struct ll_mps_daemon daemon = {0};
 	struct ll_mps_list list = {0};
-	struct party party = {.count = 0};
+	struct members members = {.count = 0};
 	bool was_signalled = false;
 	struct ll_err why = {0};
 	int rc = ll_mps_list_read(place, from_ns + within_ns / 4, &list, &why);
 	bool is_seen = ll_mps_daemon_find(place, &daemon, NULL) == 0;
-	if (rc == -ETIMEDOUT && !ll_mps_daemon_has_pipe(place))
+	if (rc == -ETIMEDOUT && !has_pipe(place))
 		rc = -ECONNREFUSED;
 	if (is_seen)
-		add_member(&party, daemon.pid, daemon.start_ticks, false);
+		add_member(&members, daemon.pid, daemon.start_ticks, false);
 	for (size_t i = 0; i < list.server_count; i++)
-		join_server(&party, list.servers[i].pid);
-	join_found(&party, place);
+		join_server(&members, list.servers[i].pid);
+	join_found(&members, place);
 	if (rc == -ECONNREFUSED && !is_seen)
-		rc = first_alive(&party) && force ? 0 : -ESRCH;
+		rc = first_alive(&members) && force ? 0 : -ESRCH;
 	else if (rc && force)
 		rc = 0; /* force: its answer does not matter */
 	if (rc) {
@@ -416,10 +417,10 @@ int ll_mps_daemon_stop(const struct ll_mps_place *place, bool force, uint64_t wi
 			*err = why;
 	} else if (list.client_count && !force)
 		rc = refuse_clients(&list, err);
-	else if (!is_seen && !first_alive(&party))
+	else if (!is_seen && !first_alive(&members))
 		rc = stop_unseen(place, deadline_ns, err);
 	else
-		rc = end_party(place, &party, &list, force, from_ns, deadline_ns, &was_signalled, err);
+		rc = end_members(place, &members, &list, force, from_ns, deadline_ns, &was_signalled, err);
 	ll_mps_list_fini(&list);
 	if (rc == -ESRCH)
 		ll_err_set(err, rc, "no MPS daemon at %s", place->pipe);

@@ -62,9 +62,6 @@ int ll_mps_daemon_start(const struct ll_mps_place *place, const struct ll_mps_st
 int ll_mps_daemon_stop(const struct ll_mps_place *place, bool force, uint64_t within_ns, bool *ret_was_signalled,
 		       struct ll_err *err);
 
-/* Whether the control pipe exists. A dead daemon may have left it; without it no daemon runs here. */
-bool ll_mps_daemon_has_pipe(const struct ll_mps_place *place);
-
 /*
  * Asks the daemon, whatever /proc shows of it. Returns 0 if it answers, else the error of ll_mps_ask. Without a control
  * pipe the error is -ECONNREFUSED, even if there was no time to ask.

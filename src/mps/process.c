@@ -77,7 +77,8 @@ bool ll_mps_process_program(pid_t pid, char *ret_path, size_t size)
 	return true;
 }
 
-bool ll_mps_process_has_flag(pid_t pid, const char *letters)
+/* Whether its command line has a short option with one of these letters: "-d", "-dS". */
+static bool has_flag(pid_t pid, const char *letters)
 {
 	char buf[512];
 	ssize_t length = read_file(pid, "cmdline", buf, sizeof buf);
@@ -126,7 +127,7 @@ static bool look_at(pid_t pid, struct ll_mps_found *found)
 				       .start_ticks = ll_mps_process_start(pid),
 				       .owner = ll_mps_process_user(pid),
 				       .is_server = is_server};
-	if (!found->start_ticks || (!is_server && !ll_mps_process_has_flag(pid, "df")))
+	if (!found->start_ticks || (!is_server && !has_flag(pid, "df")))
 		return false;
 	if (!ll_mps_process_variable(pid, LL_MPS_PIPE_VARIABLE, found->pipe, sizeof found->pipe))
 		found->pipe[0] = '\0';

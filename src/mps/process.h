@@ -29,9 +29,6 @@ void ll_mps_process_name(pid_t pid, char *ret_name, size_t size);
 /* Gives the file of its program. False: /proc does not show it to this user. */
 bool ll_mps_process_program(pid_t pid, char *ret_path, size_t size);
 
-/* Whether its command line has a short option with one of these letters: "-d", "-dS". */
-bool ll_mps_process_has_flag(pid_t pid, const char *letters);
-
 /* Gives the value of a variable in the environment with which it was started. False: the variable is not set, or this
  * user may not read it. */
 bool ll_mps_process_variable(pid_t pid, const char *name, char *ret_value, size_t size);

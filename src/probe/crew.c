@@ -23,7 +23,7 @@
 /* ---- starting a process: this program once more, with its descriptors (worker.h) and nothing else ---- */
 
 struct spawn_wish {
-	unsigned seat;
+	unsigned slot;
 	const char *const *environment; /* as in crew.h */
 	int page_fd, call_fd, answer_fd;
 };
@@ -80,12 +80,12 @@ static int set_fds(posix_spawn_file_actions_t *actions, const int fds[3])
 
 static int start_process(const struct spawn_wish *spawn, const int fds[3], const char **environment, pid_t *ret_pid)
 {
-	char title[48], seat[16], word[] = LL_PROBE_WORKER_WORD;
-	char *argv[] = {title, word, seat, NULL};
+	char title[48], slot[16], word[] = LL_PROBE_WORKER_WORD;
+	char *argv[] = {title, word, slot, NULL};
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attr;
-	snprintf(title, sizeof title, "loadline-probe: party %u", spawn->seat);
-	snprintf(seat, sizeof seat, "%u", spawn->seat);
+	snprintf(title, sizeof title, "loadline-probe: party %u", spawn->slot);
+	snprintf(slot, sizeof slot, "%u", spawn->slot);
 	int rc = posix_spawn_file_actions_init(&actions);
 	if (rc != 0)
 		return rc;
@@ -207,7 +207,7 @@ static bool is_settled(const struct ll_probe_crew *crew, uint32_t members)
 {
 	bool is_waiting = false;
 	for (size_t i = 0; i < crew->count; i++) {
-		uint32_t state = atomic_load(&crew->page->seats[i].state);
+		uint32_t state = atomic_load(&crew->page->slots[i].state);
 		if (members >> i & 1 && state == LL_PROBE_FAILED)
 			return true;
 		is_waiting |= members >> i & 1 && (state == LL_PROBE_STARTING || state == LL_PROBE_BUSY);
@@ -264,7 +264,7 @@ static int wait_settled(struct ll_probe_crew *crew, uint32_t members, uint64_t w
 static void call_member(struct ll_probe_crew *crew, size_t member, enum ll_probe_call what)
 {
 	uint64_t one = 1;
-	atomic_store(&crew->page->seats[member].call, what);
+	atomic_store(&crew->page->slots[member].call, what);
 	ssize_t n = write(crew->members[member].call_fd, &one, sizeof one);
 	(void)n;
 }
@@ -273,17 +273,17 @@ static void call_member(struct ll_probe_crew *crew, size_t member, enum ll_probe
 
 int ll_probe_crew_add(struct ll_probe_crew *crew, struct ll_err *err)
 {
-	size_t seat = crew->count;
-	if (seat == LL_PROBE_PARTIES)
+	size_t slot = crew->count;
+	if (slot == LL_PROBE_PARTIES)
 		return ll_err_set(err, -EINVAL, "more than %d processes", LL_PROBE_PARTIES);
-	struct member *member = &crew->members[seat];
+	struct member *member = &crew->members[slot];
 	struct spawn_wish spawn = {
-	    .seat = (unsigned)seat,
+	    .slot = (unsigned)slot,
 	    .environment = crew->config.environment,
 	    .page_fd = crew->page_fd,
 	    .answer_fd = crew->answer_fd,
 	};
-	atomic_store(&crew->page->seats[seat].state, LL_PROBE_STARTING);
+	atomic_store(&crew->page->slots[slot].state, LL_PROBE_STARTING);
 	spawn.call_fd = eventfd(0, EFD_CLOEXEC);
 	if (spawn.call_fd < 0)
 		return fail_with_errno(err, "start the probe's process");
@@ -294,7 +294,7 @@ int ll_probe_crew_add(struct ll_probe_crew *crew, struct ll_err *err)
 	}
 	member->call_fd = spawn.call_fd;
 	crew->count++;
-	return wait_settled(crew, UINT32_C(1) << seat, START_WITHIN_NS, err);
+	return wait_settled(crew, UINT32_C(1) << slot, START_WITHIN_NS, err);
 }
 
 size_t ll_probe_crew_count(const struct ll_probe_crew *crew)
@@ -305,15 +305,15 @@ size_t ll_probe_crew_count(const struct ll_probe_crew *crew)
 const char *ll_probe_crew_refusal(const struct ll_probe_crew *crew, size_t count)
 {
 	for (size_t i = 0; i < count && i < crew->count; i++) {
-		if (atomic_load(&crew->page->seats[i].state) == LL_PROBE_NO_CONTEXT)
-			return crew->page->seats[i].text;
+		if (atomic_load(&crew->page->slots[i].state) == LL_PROBE_NO_CONTEXT)
+			return crew->page->slots[i].text;
 	}
 	return NULL;
 }
 
 uint32_t ll_probe_crew_sms(const struct ll_probe_crew *crew)
 {
-	return crew->page->seats[0].sm_count;
+	return crew->page->slots[0].sm_count;
 }
 
 /* Processes are asked to end before they are killed: if a client of MPS is killed, its server has work to clean up. */
@@ -384,7 +384,7 @@ int ll_probe_crew_run(struct ll_probe_crew *crew, const struct ll_probe_order *o
 		members |= UINT32_C(1) << order->parties[i].worker;
 	for (size_t i = 0; i < crew->count; i++) {
 		if (members >> i & 1)
-			atomic_store(&crew->page->seats[i].state, LL_PROBE_BUSY);
+			atomic_store(&crew->page->slots[i].state, LL_PROBE_BUSY);
 	}
 	for (size_t i = 0; i < crew->count; i++) {
 		if (members >> i & 1)
@@ -392,9 +392,9 @@ int ll_probe_crew_run(struct ll_probe_crew *crew, const struct ll_probe_order *o
 	}
 	rc = wait_settled(crew, members, time_limit_ns(crew, RUN_WITHIN_NS + 20 * time_of(order)), err);
 	for (size_t i = 0; rc == 0 && i < crew->count; i++) {
-		const struct ll_probe_seat *seat = &crew->page->seats[i];
-		if (members >> i & 1 && atomic_load(&seat->state) == LL_PROBE_FAILED)
-			rc = ll_err_set(err, -EIO, "the probe's process %zu: %.300s", i, seat->text);
+		const struct ll_probe_slot *slot = &crew->page->slots[i];
+		if (members >> i & 1 && atomic_load(&slot->state) == LL_PROBE_FAILED)
+			rc = ll_err_set(err, -EIO, "the probe's process %zu: %.300s", i, slot->text);
 	}
 	if (rc == 0)
 		*ret_kernels = crew->page->kernels;

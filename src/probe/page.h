@@ -68,7 +68,8 @@ enum ll_probe_state {
 	LL_PROBE_FAILED, /* the last order failed; text says why */
 };
 
-struct ll_probe_seat {
+/* What a worker answers, and what the probe calls it to do. */
+struct ll_probe_slot {
 	_Atomic uint32_t state; /* enum ll_probe_state */
 	_Atomic uint32_t call;  /* enum ll_probe_call */
 	int32_t code;           /* -errno of a failure */
@@ -83,7 +84,7 @@ struct ll_probe_page {
 	pthread_barrier_t start; /* made anew for each order, for as many threads as launch */
 	_Atomic uint64_t go_ns;  /* when all threads begin; 0 until the first of them has set it */
 	struct ll_probe_order order;
-	struct ll_probe_seat seats[LL_PROBE_PARTIES];
+	struct ll_probe_slot slots[LL_PROBE_PARTIES];
 	struct ll_probe_kernel kernels[LL_PROBE_LAUNCHES]; /* of the order's launches, in its order */
 };
 

@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-const struct ll_probe_result *ll_probe_report_find(const struct ll_probe_report *report,
-						   const struct ll_probe_cell *like)
+/* Returns the first measured cell like this one; NULL: none. The number of connections counts only if it is not 0. */
+static const struct ll_probe_result *find_cell(const struct ll_probe_report *report, const struct ll_probe_cell *like)
 {
 	for (size_t i = 0; i < report->count; i++) {
 		const struct ll_probe_result *result = &report->results[i];
@@ -18,7 +18,8 @@ const struct ll_probe_result *ll_probe_report_find(const struct ll_probe_report 
 	return NULL;
 }
 
-const struct ll_probe_memory *ll_probe_report_memory(const struct ll_probe_report *report, struct ll_probe_under under)
+/* Returns the memory under that manner; NULL: unknown. */
+static const struct ll_probe_memory *find_memory(const struct ll_probe_report *report, struct ll_probe_under under)
 {
 	for (size_t i = 0; i < LL_PROBE_CHOICES; i++) {
 		if (report->memories[i].is_known && ll_probe_under_same(report->memories[i].under, under))
@@ -68,7 +69,7 @@ static const struct ll_probe_result *find_result(const struct making *m, enum ll
 					   .is_full = is_full,
 					   .has_priorities = has_priorities,
 					   .connections = connections};
-	return ll_probe_report_find(m->report, &cell);
+	return find_cell(m->report, &cell);
 }
 
 /* "time-sliced, overlap 0.0 %, slice 2.09 ms, 140 us lost at each switch" */
@@ -302,8 +303,8 @@ static void find_price(const struct making *m)
 {
 	const struct ll_probe_result *without = find_result(m, LL_PROBE_PROCESSES, plain, false, false, 8);
 	const struct ll_probe_result *with = find_result(m, LL_PROBE_PROCESSES, mps, false, false, 8);
-	const struct ll_probe_memory *memory_without = ll_probe_report_memory(m->report, plain);
-	const struct ll_probe_memory *memory_with = ll_probe_report_memory(m->report, mps);
+	const struct ll_probe_memory *memory_without = find_memory(m->report, plain);
+	const struct ll_probe_memory *memory_with = find_memory(m->report, mps);
 	if (!without || !with || !without->runs || !with->runs || with->word == LL_PROBE_REFUSED)
 		return;
 	struct ll_strbuf *text =

@@ -34,13 +34,6 @@ struct ll_probe_report {
 	struct ll_probe_idling idling;
 };
 
-/* Returns the first measured cell like this one; NULL: none. The number of connections counts only if it is not 0. */
-const struct ll_probe_result *ll_probe_report_find(const struct ll_probe_report *report,
-						   const struct ll_probe_cell *like);
-
-/* Returns the memory under that manner; NULL: unknown. */
-const struct ll_probe_memory *ll_probe_report_memory(const struct ll_probe_report *report, struct ll_probe_under under);
-
 /* Returns the smallest step of the card's clock that any kernel saw; 0: no kernel ran. */
 uint64_t ll_probe_report_step_ns(const struct ll_probe_report *report);
 

@@ -17,7 +17,4 @@ enum { LL_PROBE_SVG_PANELS = 16 }; /* more cells than that are a whole matrix, a
 /* Appends the picture. */
 void ll_probe_svg(const struct ll_probe_report *report, struct ll_strbuf *out);
 
-/* Appends text, escaped for XML. Control characters, which XML does not have, become blanks. */
-void ll_probe_svg_text(struct ll_strbuf *out, const char *text);
-
 #endif

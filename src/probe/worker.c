@@ -15,32 +15,32 @@
 #include "probe/device.h"
 #include "probe/page.h"
 
-_Static_assert(sizeof((struct ll_err *)0)->text == LL_PROBE_TEXT_SIZE, "an error fits its seat");
+_Static_assert(sizeof((struct ll_err *)0)->text == LL_PROBE_TEXT_SIZE, "an error fits its slot");
 
 bool ll_probe_worker_is_asked(int argc, char **argv)
 {
 	return argc > 1 && strcmp(argv[1], LL_PROBE_WORKER_WORD) == 0;
 }
 
-static void send_answer(struct ll_probe_seat *seat, enum ll_probe_state state, const struct ll_err *why)
+static void send_answer(struct ll_probe_slot *slot, enum ll_probe_state state, const struct ll_err *why)
 {
 	uint64_t one = 1;
 	if (why) {
-		seat->code = why->code;
-		memcpy(seat->text, why->text, sizeof seat->text);
+		slot->code = why->code;
+		memcpy(slot->text, why->text, sizeof slot->text);
 	}
-	atomic_store(&seat->state, state);
+	atomic_store(&slot->state, state);
 	ssize_t n = write(LL_PROBE_FD_ANSWER, &one, sizeof one);
 	(void)n; /* nobody waits when the probe is gone, and then this process is, too */
 }
 
-static enum ll_probe_call wait_call(struct ll_probe_seat *seat)
+static enum ll_probe_call wait_call(struct ll_probe_slot *slot)
 {
 	uint64_t count;
 	for (;;) {
 		ssize_t n = read(LL_PROBE_FD_CALL, &count, sizeof count);
 		if (n == (ssize_t)sizeof count)
-			return (enum ll_probe_call)atomic_exchange(&seat->call, LL_PROBE_CALL_NONE);
+			return (enum ll_probe_call)atomic_exchange(&slot->call, LL_PROBE_CALL_NONE);
 		if (errno != EINTR)
 			return LL_PROBE_CALL_END;
 	}
@@ -48,18 +48,18 @@ static enum ll_probe_call wait_call(struct ll_probe_seat *seat)
 
 static void serve_calls(struct ll_probe_device *device, struct ll_probe_page *page, uint32_t own)
 {
-	struct ll_probe_seat *seat = &page->seats[own];
+	struct ll_probe_slot *slot = &page->slots[own];
 	for (;;) {
 		struct ll_err why = {0};
-		enum ll_probe_call call = wait_call(seat);
+		enum ll_probe_call call = wait_call(slot);
 		if (call == LL_PROBE_CALL_END)
 			return;
 		if (call != LL_PROBE_CALL_RUN)
 			continue;
 		if (ll_probe_device_run(device, page, own, &why) < 0)
-			send_answer(seat, LL_PROBE_FAILED, &why);
+			send_answer(slot, LL_PROBE_FAILED, &why);
 		else
-			send_answer(seat, LL_PROBE_READY, NULL);
+			send_answer(slot, LL_PROBE_READY, NULL);
 	}
 }
 
@@ -109,13 +109,13 @@ int ll_probe_worker_main(int argc, char **argv, struct ll_err *err)
 		return ll_err_set(err, -ESRCH, LL_PROBE_WORKER_WORD ": the probe has ended");
 	prctl(PR_SET_NAME, "loadline-probe");
 	prctl(PR_SET_TIMERSLACK, 1UL);
-	struct ll_probe_seat *seat = &page->seats[own];
+	struct ll_probe_slot *slot = &page->slots[own];
 	if (open_device(&device, page->card_uuid, &driver, &why) < 0) {
-		send_answer(seat, LL_PROBE_NO_CONTEXT, &why);
+		send_answer(slot, LL_PROBE_NO_CONTEXT, &why);
 	} else {
-		seat->sm_count = device.sm_count;
-		seat->full_blocks = device.full_blocks;
-		send_answer(seat, LL_PROBE_READY, NULL);
+		slot->sm_count = device.sm_count;
+		slot->full_blocks = device.full_blocks;
+		send_answer(slot, LL_PROBE_READY, NULL);
 		serve_calls(&device, page, (uint32_t)own);
 	}
 	ll_probe_device_fini(&device);

@@ -5,7 +5,7 @@
  *
  *     argv[0] "loadline-probe: party 0"   what ps and nvidia-smi show
  *     argv[1] LL_PROBE_WORKER_WORD
- *     argv[2] its seat in the page
+ *     argv[2] its slot in the page
  *
  * with the page and two eventfds (page.h) at the descriptors below. It makes its context, reports READY or why it has
  * none, and then does what it is called for. It dies with the probe. Signals that a terminal sends to all processes are

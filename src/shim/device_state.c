@@ -192,12 +192,12 @@ static int take_claim(struct ll_device_state *dev, struct ll_claim **ret_claim, 
 
 /* Opens the ledger of the tenant's first card, and makes it if the tenant has not used that card yet. While the tenant
  * does not use the first card, it takes its turns on this card alone. */
-static void follow_first_card(struct ll_device_state *dev)
+static void set_first_card(struct ll_device_state *dev)
 {
 	const char *first = program.settings.first_card;
 	if (dev->flow && *first && strcmp(first, dev->uuid) != 0 &&
 	    ll_port_open(&program.settings, first, true, &dev->first, NULL) == 0)
-		ll_flow_follow(dev->flow, dev->first, program.settings.id);
+		ll_flow_set_first_card(dev->flow, dev->first, program.settings.id);
 }
 
 static int open_ledger(struct ll_device_state *dev, struct ll_err *err)
@@ -224,14 +224,27 @@ static bool retake_claim(const struct ll_flow *flow)
 	return dev && ll_device_state_retake(dev);
 }
 
-static void give_up_reserve(const struct ll_flow *flow)
+static bool (*_Atomic give_up_of_pools)(struct ll_device_state *dev);
+
+void ll_device_state_set_reserve(bool (*give_up)(struct ll_device_state *dev))
+{
+	atomic_store(&give_up_of_pools, give_up);
+}
+
+bool ll_device_state_give_up_reserve(struct ll_device_state *dev)
+{
+	bool (*give_up)(struct ll_device_state *) = atomic_load(&give_up_of_pools);
+	return give_up && give_up(dev);
+}
+
+static void give_up_reserve_of(const struct ll_flow *flow)
 {
 	struct ll_device_state *dev = dev_of_flow(flow);
 	if (dev)
-		ll_pool_give_up_reserve(dev);
+		ll_device_state_give_up_reserve(dev);
 }
 
-static const struct ll_flow_owner flow_owner = {.retake_claim = retake_claim, .give_up_reserve = give_up_reserve};
+static const struct ll_flow_owner flow_owner = {.retake_claim = retake_claim, .give_up_reserve = give_up_reserve_of};
 
 static struct ll_device_state *make_dev(ll_cu_device device, const char *uuid, struct ll_err *err)
 {
@@ -255,7 +268,7 @@ static struct ll_device_state *make_dev(ll_cu_device device, const char *uuid, s
 		dev->flow = NULL;
 	else
 		ll_flow_limit_kernels(dev->flow, program.settings.max_kernel_ns, program.settings.kills_at_max_kernel);
-	follow_first_card(dev);
+	set_first_card(dev);
 	return dev;
 }
 

@@ -109,9 +109,13 @@ void ll_device_state_release(struct ll_device_state *dev, uint64_t bytes);
  */
 bool ll_device_state_ask_siblings(struct ll_device_state *dev);
 
-/* Gives up what the pools of this process keep in reserve, as the driver itself does when the card is full. True: the
- * charge has become less. The flow's agent asks for it too; memory/pools.c defines it, because only pools know. */
-bool ll_pool_give_up_reserve(struct ll_device_state *dev);
+/*
+ * Gives up what this process keeps in reserve, as the driver itself does when the card is full. True: the charge has
+ * become less. The flow's agent asks for it too. give_up does it, if one was set: memory/pools.c sets its own when the
+ * program first uses a pool. give_up may be called on any thread. A forked child keeps it.
+ */
+bool ll_device_state_give_up_reserve(struct ll_device_state *dev);
+void ll_device_state_set_reserve(bool (*give_up)(struct ll_device_state *dev));
 
 /* ---- contexts ---- */
 

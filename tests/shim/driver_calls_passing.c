@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "shim/interpose/prototypes.h"
 #include "shim/interpose/real.h"
 #include "shim/time/driver_calls.h"
 

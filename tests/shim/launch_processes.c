@@ -160,11 +160,11 @@ static void body_two_cards(void)
 	CHECK_EQUAL(open_cuda() > 1000, 0);
 	CHECK_EQUAL(cu.cuInit(0), 0);
 	WAIT_FOR(gpu_ns(1) > 20 * MS);
-	WAIT_FOR(tenant(1)->called_until_ns > 0);
+	WAIT_FOR(tenant(1)->gang_turn_until_ns > 0);
 	stop(pid);
 }
 
-static void a_tenant_on_two_cards_is_called_from_its_first_to_the_other(void **state)
+static void a_tenant_on_two_cards_goes_first_on_the_second_while_it_has_the_first(void **state)
 {
 	(void)state;
 	in_world("cards 2\n", body_two_cards);
@@ -456,7 +456,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(two_programs_share_by_weight),
 	    cmocka_unit_test(a_high_program_goes_before_a_low_one_that_is_not_starved),
-	    cmocka_unit_test(a_tenant_on_two_cards_is_called_from_its_first_to_the_other),
+	    cmocka_unit_test(a_tenant_on_two_cards_goes_first_on_the_second_while_it_has_the_first),
 	    cmocka_unit_test(collectives_of_two_tenants_across_two_cards_all_end),
 	    cmocka_unit_test(collectives_of_two_tenants_keep_their_speed),
 	    cmocka_unit_test(a_turn_outlasts_a_pause_while_another_card_works),

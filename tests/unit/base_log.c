@@ -83,17 +83,6 @@ static void errno_survives_logging(void **state)
 	assert_int_equal(errno, ENOSPC);
 }
 
-static void levels_parse_by_their_words(void **state)
-{
-	(void)state;
-	struct ll_err err;
-	enum ll_log_level level = LL_LOG_ERROR;
-	assert_int_equal(ll_log_parse_level("debug", &level, NULL), 0);
-	assert_int_equal(level, LL_LOG_DEBUG);
-	assert_fails(ll_log_parse_level("loud", &level, &err), -EINVAL, "'loud'");
-	assert_int_equal(level, LL_LOG_DEBUG);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -101,7 +90,6 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(lines_above_the_level_are_dropped, redirect_to_pipe, close_pipe),
 	    cmocka_unit_test_setup_teardown(long_line_is_cut_and_ends_its_line, redirect_to_pipe, close_pipe),
 	    cmocka_unit_test_setup_teardown(errno_survives_logging, redirect_to_pipe, close_pipe),
-	    cmocka_unit_test(levels_parse_by_their_words),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,7 +59,7 @@ static void test_a_turn_that_nobody_else_can_use_is_kept(void **state)
 {
 	(void)state;
 	struct ll_turn_contender self = contender(LOW, 500), other = contender(HIGH, 0);
-	struct ll_holder holder = {.self = &self, .held_ns = LL_NS_PER_S, .is_led = true};
+	struct ll_holder holder = {.self = &self, .held_ns = LL_NS_PER_S, .yields_to_gang = true};
 	assert_keeps(&holder, NULL, true);
 	other.has_tokens = false;
 	assert_keeps(&holder, &other, true);
@@ -88,7 +88,7 @@ static void test_a_holder_keeps_its_quantum_unless_it_is_led(void **state)
 	const struct ll_turn_contender self = contender(NORMAL, 109), other = contender(NORMAL, 100);
 	struct ll_holder holder = {.self = &self, .held_ns = 30 * MS};
 	assert_keeps(&holder, &other, true);
-	holder.is_led = true;
+	holder.yields_to_gang = true;
 	assert_gives(&holder, &other);
 }
 

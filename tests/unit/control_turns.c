@@ -128,17 +128,17 @@ static void test_a_lower_class_gives_way_at_once_and_a_higher_does_not(void **st
 	assert_true(ll_turns_gives_way(&high, &low, 0, false));
 }
 
-/* Two tenants on two cards: whoever has the turn on the first is called to the second. */
-static void test_a_called_one_follows_its_turn_elsewhere_and_gets_no_more_for_it(void **state)
+/* Two tenants on two cards: whoever has the turn on the first goes first on the second. */
+static void test_a_gang_goes_first_while_it_has_its_turn_and_gets_no_more_for_it(void **state)
 {
 	(void)state;
 	struct ll_turn_contender a = contender(NORMAL, 100), b = contender(NORMAL, 120);
-	b.is_called = true;
+	b.has_gang_turn = true;
 	assert_true(ll_turns_gives_way(&a, &b, 0, false)); /* though b has had more */
 	assert_false(ll_turns_gives_way(&b, &a, 0, false));
 	struct ll_turn_contender both[2] = {a, b};
 	assert_int_equal(ll_turns_best(both, 2), 1);
-	both[1].virtual_ns = 100 * LL_NS_PER_MS + LL_TURN_CALL_NS + 1; /* too far ahead */
+	both[1].virtual_ns = 100 * LL_NS_PER_MS + LL_TURN_GANG_NS + 1; /* too far ahead */
 	assert_int_equal(ll_turns_best(both, 2), 0);
 	both[1].virtual_ns = 0, both[1].rank = LOW; /* a class is a class */
 	assert_int_equal(ll_turns_best(both, 2), 0);
@@ -159,19 +159,19 @@ static void test_weights_divide_and_a_pause_is_not_saved_up(void **state)
 	assert_int_equal(ll_turns_come_back_ns(3, 7, 1000), 3);
 }
 
-/* Of two that follow the same card, the one that has its turn goes first there, whatever it had. */
-static void test_who_follows_a_card_goes_when_that_says(void **state)
+/* Of two tenants with the same first card, the one that has the turn there goes first here, whatever it had. */
+static void test_tenants_with_one_first_card_go_in_its_order(void **state)
 {
 	(void)state;
 	struct ll_turn_contender contenders[] = {contender(NORMAL, 0), contender(NORMAL, 100000),
 						 contender(NORMAL, 50)};
 	contenders[0].first_card = contenders[1].first_card = 7;
 	assert_int_equal(ll_turns_best(contenders, 2), 0);
-	contenders[1].is_called = true;
+	contenders[1].has_gang_turn = true;
 	assert_int_equal(ll_turns_best(contenders, 2), 1);
 	assert_true(ll_turns_gives_way(&contenders[0], &contenders[1], LL_NS_PER_MS, false));
 	assert_false(ll_turns_gives_way(&contenders[1], &contenders[0], LL_NS_PER_MS, false));
-	/* who follows none is before them or behind by what it had */
+	/* a tenant without a first card is before them or behind by what it had */
 	assert_int_equal(ll_turns_best(contenders, 3), 2);
 	contenders[1].virtual_ns = 0;
 	assert_int_equal(ll_turns_best(contenders, 3), 1);
@@ -354,9 +354,9 @@ int main(void)
 	    cmocka_unit_test(test_a_holder_keeps_its_quantum),
 	    cmocka_unit_test(test_only_the_ratio_of_weights_counts),
 	    cmocka_unit_test(test_a_lower_class_gives_way_at_once_and_a_higher_does_not),
-	    cmocka_unit_test(test_a_called_one_follows_its_turn_elsewhere_and_gets_no_more_for_it),
+	    cmocka_unit_test(test_a_gang_goes_first_while_it_has_its_turn_and_gets_no_more_for_it),
 	    cmocka_unit_test(test_weights_divide_and_a_pause_is_not_saved_up),
-	    cmocka_unit_test(test_who_follows_a_card_goes_when_that_says),
+	    cmocka_unit_test(test_tenants_with_one_first_card_go_in_its_order),
 	    cmocka_unit_test(test_programs_that_launch_ahead_and_are_equal_need_no_turns),
 	    cmocka_unit_test(test_clients_of_mps_that_are_equal_need_no_turns),
 	    cmocka_unit_test(test_who_waits_for_each_kernel_is_known_by_launches_and_waits),

@@ -38,7 +38,7 @@ static void join(unsigned card, unsigned tenant, unsigned weight_permille)
 }
 
 /* Kernels of a step that begin when they may; on the second card each process says when its tenant has the first. */
-static void step(bool calls)
+static void step(bool is_gang)
 {
 	now_ns += STEP_NS;
 	for (unsigned card = 0; card < CARDS; card++) {
@@ -46,8 +46,8 @@ static void step(bool calls)
 			struct member *member = &members[card][tenant];
 			if (!member->claim)
 				continue;
-			if (calls && card > 0 && ll_turn_is_of(ledgers[0], 1 + tenant))
-				ll_turn_call(member->claim, now_ns);
+			if (is_gang && card > 0 && ll_turn_is_of(ledgers[0], 1 + tenant))
+				ll_turn_note_gang(member->claim, now_ns);
 			ll_turn_look(member->claim, &member->turn, now_ns, 0, &member->look);
 			if (!member->look.may_launch)
 				continue;
@@ -58,11 +58,11 @@ static void step(bool calls)
 }
 
 /* The part of ten seconds in which both cards were the same tenant's, in percent. */
-static double together(bool calls)
+static double together(bool is_gang)
 {
 	unsigned same = 0, steps = 100000;
 	for (unsigned i = 0; i < steps; i++) {
-		step(calls);
+		step(is_gang);
 		same += ll_turn_is_mine(members[0][0].claim) == ll_turn_is_mine(members[1][0].claim);
 	}
 	return 100.0 * same / steps;
@@ -207,13 +207,13 @@ static void test_while_another_has_the_first_card_nothing_goes_where_it_works_to
 {
 	begin(*state, 1000);
 	unsigned holder = ll_turn_is_mine(members[0][1].claim);
-	assert_false(look_from_the_second(holder, 1).is_led);
-	assert_true(look_from_the_second(1 - holder, 1).is_led);
+	assert_false(look_from_the_second(holder, 1).yields_to_gang);
+	assert_true(look_from_the_second(1 - holder, 1).yields_to_gang);
 	/* it is on that card no more, but for a moment */
 	ll_turn_rest(members[1][holder].claim, now_ns);
-	assert_true(look_from_the_second(1 - holder, 1).is_led);
+	assert_true(look_from_the_second(1 - holder, 1).yields_to_gang);
 	now_ns += LL_GANG_PAUSE_NS;
-	assert_false(look_from_the_second(1 - holder, 1).is_led);
+	assert_false(look_from_the_second(1 - holder, 1).yields_to_gang);
 	end();
 }
 
@@ -221,9 +221,9 @@ static void test_while_another_has_the_first_card_nothing_goes_where_it_works_to
 static void step_as_a_flow(struct member *member, unsigned tenant)
 {
 	struct ll_gang gang = look_from_the_second(tenant, 0);
-	member->turn.is_led = gang.is_led;
+	member->turn.yields_to_gang = gang.yields_to_gang;
 	ll_turn_look(member->claim, &member->turn, now_ns, 0, &member->look);
-	if (!member->look.may_launch || gang.is_led || gang.is_ending)
+	if (!member->look.may_launch || gang.yields_to_gang || gang.is_ending)
 		return;
 	member->used_ns += STEP_NS;
 	ll_account_charge(member->claim, now_ns, now_ns + STEP_NS, STEP_NS);
@@ -250,7 +250,7 @@ static void test_who_rests_on_its_first_card_has_its_share_of_another(void **sta
 static void test_a_call_that_is_damaged_is_none(void **state)
 {
 	begin(*state, 1000);
-	ledgers[1]->file->tenants[members[1][1].claim->tenant_row - 1].called_until_ns = UINT64_MAX;
+	ledgers[1]->file->tenants[members[1][1].claim->tenant_row - 1].gang_turn_until_ns = UINT64_MAX;
 	for (unsigned tenant = 0; tenant < TENANTS; tenant++)
 		ledgers[1]->file->tenants[members[1][tenant].claim->tenant_row - 1].first_card = 7;
 	for (unsigned i = 0; i < 50000; i++)
@@ -332,10 +332,10 @@ static void test_a_lower_class_leads_nobody(void **state)
 	begin(*state, 1000);
 	unsigned holder = ll_turn_is_mine(members[0][1].claim);
 	look_from_the_second(holder, 0);
-	assert_true(look_from_the_second(1 - holder, 0).is_led);
+	assert_true(look_from_the_second(1 - holder, 0).yields_to_gang);
 	for (unsigned card = 0; card < CARDS; card++)
 		ledgers[card]->file->tenants[members[card][holder].claim->tenant_row - 1].priority = LL_PRIORITY_LOW;
-	assert_false(look_from_the_second(1 - holder, 0).is_led);
+	assert_false(look_from_the_second(1 - holder, 0).yields_to_gang);
 	end();
 }
 
@@ -347,19 +347,19 @@ static void test_who_is_led_gives_its_turn_to_whoever_waits(void **state)
 	struct member *member = &members[1][holder];
 	ll_turn_look(member->claim, &member->turn, now_ns, 0, &member->look);
 	assert_true(member->look.may_launch);
-	member->turn.is_led = true;
+	member->turn.yields_to_gang = true;
 	ll_turn_look(member->claim, &member->turn, now_ns, 0, &member->look);
 	assert_false(member->look.may_launch);
 	assert_true(ll_turn_is_mine(members[1][1 - holder].claim));
 	end();
 }
 
-static void test_a_tenant_that_is_not_on_its_first_card_follows_none(void **state)
+static void test_a_tenant_that_is_not_on_its_first_card_is_no_gang(void **state)
 {
 	begin(*state, 1000);
 	struct ll_gang gang = {0};
 	ll_gang_look(members[1][0].claim, ledgers[0], 77, 5, now_ns, &gang);
-	assert_false(gang.is_led || gang.is_ending || gang.work.seen_ns);
+	assert_false(gang.yields_to_gang || gang.is_ending || gang.work.seen_ns);
 	end();
 }
 
@@ -382,7 +382,7 @@ int main(void)
 	    GANG_TEST(a_lower_class_leads_nobody),
 	    GANG_TEST(a_call_that_is_damaged_is_none),
 	    GANG_TEST(who_is_led_gives_its_turn_to_whoever_waits),
-	    GANG_TEST(a_tenant_that_is_not_on_its_first_card_follows_none),
+	    GANG_TEST(a_tenant_that_is_not_on_its_first_card_is_no_gang),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,7 +44,7 @@ static void a_row_is_made_from_the_wish_alone(void **state)
 	assert_int_equal(tenant->weight_permille, 1000);
 	assert_int_equal(tenant->memory_used_bytes, 0);
 	assert_int_equal(tenant->first_card, 0);
-	assert_int_equal(tenant->called_until_ns, 0);
+	assert_int_equal(tenant->gang_turn_until_ns, 0);
 	assert_int_equal(tenant->others_busy_ns, 0);
 	assert_int_equal(tenant->others_launches, 0);
 	assert_int_equal(tenant->ending_ns, 0);

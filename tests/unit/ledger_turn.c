@@ -150,9 +150,9 @@ static void test_a_lost_claim_does_nothing_to_whoever_has_its_slot(void **state)
 	uint64_t token = one->claim->slot->token;
 	one->claim->slot->token = token + 1000;
 	one->claim->slot->tenant_row = other->claim->tenant_row;
-	ll_turn_call(one->claim, card->now_ns);
+	ll_turn_note_gang(one->claim, card->now_ns);
 	ll_account_charge(one->claim, card->now_ns, card->now_ns + LL_NS_PER_MS, LL_NS_PER_MS);
-	assert_int_equal(its->called_until_ns, 0);
+	assert_int_equal(its->gang_turn_until_ns, 0);
 	assert_int_equal(its->gpu_time_ns, 0);
 	one->claim->slot->token = token;
 	one->claim->slot->tenant_row = one->claim->tenant_row;

@@ -27,6 +27,8 @@ struct card {
 	struct program programs[MOST];
 	size_t count;
 	uint64_t now_ns, step_ns, busy_until_ns;
+	void (*work)(
+	    struct card *card); /* what the programs do in a step, after now_ns has moved; NULL: work_in_steps */
 };
 
 static inline struct card *new_card(void **state, uint64_t step_ns)
@@ -57,25 +59,45 @@ static inline void release_all(struct card *card)
 		ll_claim_release(card->programs[i].claim);
 }
 
-/* One step of the card's time: everybody looks, and who may launch first has the card. */
-static inline void step(struct card *card)
+/* The program asks whether it may launch. The card has none of its work queued. */
+static inline void look(const struct card *card, struct program *program)
 {
-	card->now_ns += card->step_ns;
+	uint64_t queued_ns = 0;
+	ll_turn_look(program->claim, &program->turn, card->now_ns, queued_ns, &program->look);
+}
+
+/* The card worked for the program from start_ns to end_ns. */
+static inline void use(struct program *program, uint64_t start_ns, uint64_t end_ns)
+{
+	program->used_ns += end_ns - start_ns;
+	ll_account_charge(program->claim, start_ns, end_ns, end_ns - start_ns);
+}
+
+/* All programs look, and the first one that may launch has the card. */
+static inline void work_in_steps(struct card *card)
+{
 	for (size_t i = 0; i < card->count; i++) {
 		struct program *program = &card->programs[i];
-		uint64_t queued_ns = 0;
 		if (program->is_deaf || program->is_resting)
 			continue;
-		ll_turn_look(program->claim, &program->turn, card->now_ns, queued_ns, &program->look);
+		look(card, program);
 		if (!program->look.may_launch || card->now_ns < card->busy_until_ns)
 			continue;
 		uint64_t ns = program->kernel_ns ? program->kernel_ns : card->step_ns;
 		if (!program->first_ns)
 			program->first_ns = card->now_ns;
 		card->busy_until_ns = card->now_ns + ns;
-		program->used_ns += ns;
-		ll_account_charge(program->claim, card->now_ns, card->now_ns + ns, ns);
+		use(program, card->now_ns, card->busy_until_ns);
 	}
+}
+
+static inline void step(struct card *card)
+{
+	card->now_ns += card->step_ns;
+	if (card->work)
+		card->work(card);
+	else
+		work_in_steps(card);
 }
 
 static inline void run_for(struct card *card, uint64_t ns)

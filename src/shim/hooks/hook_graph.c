@@ -13,7 +13,7 @@ static bool upload_graph(struct ll_device_state *dev, struct ll_cu_graph_exec *e
 {
 	if (ll_real()->cuGraphUpload(exec, stream) != LL_CUDA_ERROR_OUT_OF_MEMORY)
 		return ll_pool_keep_graph(dev, exec);
-	ll_pool_give_up_reserve(dev);
+	ll_device_state_give_up_reserve(dev);
 	return false;
 }
 

@@ -1,5 +1,5 @@
 /*
- * dlsym_entry.S - the exported dlsym and dlvsym (dlsym.h): the arguments are put aside while we are asked, and libc's
+ * dlsym_entry.S - the exported dlsym and dlvsym (dlsym.c): the arguments are put aside while we are asked, and libc's
  * function is jumped to, not called, so that it sees its caller's return address.
  */
 #ifdef __CET__

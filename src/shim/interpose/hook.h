@@ -30,7 +30,6 @@
 #ifndef LOADLINE_SHIM_INTERPOSE_HOOK_H
 #define LOADLINE_SHIM_INTERPOSE_HOOK_H
 
-#include "shim/interpose/prototypes.h"
 #include "shim/interpose/real.h"
 #include "shim/interpose/reentry.h"
 

@@ -1,5 +1,7 @@
-#include "shim/interpose/proc_address.h"
-
+/*
+ * proc_address.c - stands in front of cuGetProcAddress. The driver is asked first. If its answer is a function that the
+ * library hooks, the program gets the hook. The driver's status, and whether it finds a function, are never changed.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,7 +96,19 @@ static const struct ll_hook *hook_meant(const struct ll_elf_object *driver, cons
 	return hook ? hook : hook_named(symbol, "");
 }
 
-void *ll_proc_address_replace(const char *name, void *found, int version, bool is_per_thread)
+/*
+ * Returns what to hand out instead of `found`, the driver's answer to that name, version and kind of default stream: a
+ * hook, or `found` itself. The address says best which function it is (driver 580 answers with exported addresses only,
+ * hooks_versions.def):
+ *
+ * 1. it is the exported address of a hooked variant of that name: its hook;
+ * 2. it is another hooked function's, which that name has come to mean, and the driver does not export the name itself
+ *    at that address (functions that do the same may be folded into one): that one's hook;
+ * 3. it is nothing that the driver exports: by name, version and stream, as hooks_versions.def has them.
+ *
+ * Driver 580 gives the first kind of answer alone.
+ */
+static void *hook_or_found(const char *name, void *found, int version, bool is_per_thread)
 {
 	struct ll_elf_object driver;
 	const struct ll_hook *hook = hook_at(name, found);
@@ -112,7 +126,7 @@ void *ll_proc_address_replace(const char *name, void *found, int version, bool i
 static void replace_answer(const char *name, void **function, int version, bool is_per_thread)
 {
 	if (!ll_reentry_is_inside() && name && function && *function)
-		*function = ll_proc_address_replace(name, *function, version, is_per_thread);
+		*function = hook_or_found(name, *function, version, is_per_thread);
 }
 
 LL_HOOK_EXPORT ll_cu_result cuGetProcAddress(const char *symbol, void **ret_function, int version, uint64_t flags)

@@ -24,7 +24,16 @@
 #include <stddef.h>
 
 #include "shim/interpose/elf_lookup.h"
-#include "shim/interpose/prototypes.h"
+
+/*
+ * The driver's prototypes, as symbols that this library may export. Only hooks have definitions under these names, and
+ * this library calls no hook. It calls the driver by ll_real()->name(). A call of a function that is no hook does not
+ * link (-z defs).
+ */
+#pragma GCC visibility push(default)
+#include "abi/cuda_prototypes.h"
+#include "abi/nvml_prototypes.h"
+#pragma GCC visibility pop
 
 struct ll_real {
 #define LL_HOOK(symbol) __typeof__(&symbol) symbol;

@@ -19,7 +19,7 @@ struct ll_charge ll_charge_begin(struct ll_place place, uint64_t bytes)
 	if (!place.dev)
 		return charge;
 	int rc = ll_device_state_reserve(place.dev, bytes);
-	if (rc == -ENOMEM && ll_pool_give_up_reserve(place.dev))
+	if (rc == -ENOMEM && ll_device_state_give_up_reserve(place.dev))
 		rc = ll_device_state_reserve(place.dev, bytes);
 	if (rc == -ENOMEM && ll_device_state_ask_siblings(place.dev))
 		rc = ll_device_state_reserve(place.dev, bytes);

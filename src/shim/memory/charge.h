@@ -15,8 +15,8 @@
  * The hook reserves the bytes in the ledger before it asks the driver. If the hook does not keep the charge, the end of
  * the scope gives the bytes back: the driver refused, or the thread was cancelled or thrown through.
  *
- * If the limit refuses the bytes, this process gives up what its pools keep in reserve (ll_pool_give_up_reserve), and
- * the ledger is asked once more.
+ * If the limit refuses the bytes, this process gives up what its pools keep in reserve
+ * (ll_device_state_give_up_reserve), and the ledger is asked once more.
  *
  * The driver may be out of memory although the limit has room, because a process has just died and its memory is not
  * free yet. So if a process with memory on the card died within the last second, LL_CHARGED_CALL asks the driver again

@@ -133,7 +133,8 @@ static void true_up_card(struct ll_device_state *dev, struct card *card)
 	true_up_graphs(dev, card);
 }
 
-void ll_pool_true_up(struct ll_device_state *dev)
+/* Corrects all charges of the card, those of graphs too. */
+static void true_up_of(struct ll_device_state *dev)
 {
 	struct card *card = lock_card(dev);
 	true_up_card(dev, card);
@@ -142,11 +143,11 @@ void ll_pool_true_up(struct ll_device_state *dev)
 
 void ll_pool_true_up_all(struct ll_device_state *dev)
 {
-	ll_pool_true_up(dev);
+	true_up_of(dev);
 	for (uint64_t left = pooled_cards & ~(UINT64_C(1) << dev->device); left; left &= left - 1) {
 		struct ll_device_state *other = ll_device_state_of(__builtin_ctzll(left));
 		if (other)
-			ll_pool_true_up(other);
+			true_up_of(other);
 	}
 }
 
@@ -177,7 +178,7 @@ static bool trim_card(struct ll_device_state *dev, struct card *card)
 	return charged_on(card) < before;
 }
 
-bool ll_pool_give_up_reserve(struct ll_device_state *dev)
+static bool give_up_pools(struct ll_device_state *dev)
 {
 	if (!ll_pools_are_used)
 		return false;
@@ -188,11 +189,17 @@ bool ll_pool_give_up_reserve(struct ll_device_state *dev)
 	return is_less;
 }
 
+static void note_use(void)
+{
+	ll_pools_are_used = true;
+	ll_device_state_set_reserve(give_up_pools);
+}
+
 void ll_pool_expect_graphs(uint64_t bytes)
 {
 	atomic_fetch_add(&graph_node_bytes, ll_footprint_round(bytes, LL_FOOTPRINT_POOL_STEP_BYTES));
 	has_graphs = true;
-	ll_pools_are_used = true;
+	note_use();
 }
 
 static bool has_room(const struct ll_device_state *dev, uint64_t bytes)
@@ -229,7 +236,7 @@ bool ll_pool_keep_graph(struct ll_device_state *dev, const struct ll_cu_graph_ex
 			ll_charge_put(&graph);
 		return true;
 	}
-	ll_pool_give_up_reserve(dev);
+	give_up_pools(dev);
 	return false;
 }
 
@@ -260,7 +267,7 @@ static struct ll_pool *add_pool(struct ll_cu_mem_pool *handle, struct ll_device_
 		pool->next = card->pools;
 		card->pools = pool;
 		pooled_cards |= UINT64_C(1) << dev->device;
-		ll_pools_are_used = true;
+		note_use();
 	}
 	if (card)
 		unlock_card(card);
@@ -285,7 +292,8 @@ void ll_pool_add(struct ll_cu_mem_pool *handle, const struct ll_cu_mem_pool_prop
 	add_pool(handle, dev);
 }
 
-struct ll_pool *ll_pool_find(struct ll_cu_mem_pool *handle)
+/* Returns the pool; NULL: the program did not make it, or it is a default one that was not used yet. */
+static struct ll_pool *find_pool(struct ll_cu_mem_pool *handle)
 {
 	struct ll_extent extent;
 	return ll_extents_find(LL_EXTENT_POOL, ll_extent_handle(handle), &extent) ? extent.pool : NULL;
@@ -354,7 +362,7 @@ struct ll_pool_growth ll_pool_begin(struct ll_device_state *dev, struct ll_cu_me
 	struct ll_pool_growth growth = {.pool = NULL};
 	if (!handle && ll_real()->cuDeviceGetMemPool(&handle, dev->device) != LL_CUDA_SUCCESS)
 		return growth;
-	struct ll_pool *pool = ll_pool_find(handle);
+	struct ll_pool *pool = find_pool(handle);
 	pool = pool ? pool : add_default(handle);
 	if (!pool || !pool->dev)
 		return growth;

@@ -66,15 +66,11 @@ bool ll_pool_take(ll_cu_deviceptr address, struct ll_extent *ret_block);
 /* After the driver's call. If the driver refused, the extent is put back. */
 void ll_pool_freed(const struct ll_extent *block, ll_cu_result status);
 
-/* Before and after the driver destroys a pool. */
-struct ll_pool *ll_pool_find(struct ll_cu_mem_pool *handle);
+/* The driver has destroyed a pool, whose extent was taken out of the map before. */
 void ll_pool_destroyed(struct ll_pool *pool);
 
-/*
- * Corrects all charges of that card, those of graphs too. true_up_all also corrects those of every other card that has
- * pools, because a stream of one card may allocate and free memory of another card.
- */
-void ll_pool_true_up(struct ll_device_state *dev);
+/* Corrects all charges of that card, those of graphs too. Then it corrects those of every other card that has pools,
+ * because a stream of one card may allocate and free memory of another card. */
 void ll_pool_true_up_all(struct ll_device_state *dev);
 
 /* Returns the state of the current context's card; NULL: there is nothing to correct. */

@@ -10,7 +10,6 @@
 #include "shim/interpose/real.h"
 #include "shim/interpose/reentry.h"
 #include "shim/time/flow_state.h"
-#include "shim/time/watch.h"
 
 enum { STACK_BYTES = 256 * 1024, STOP_NS = 200000000, STOP_PAUSE_NS = 50000 };
 /* If a program closes the library's descriptors, its claim looks abandoned until the next heartbeat. Another process

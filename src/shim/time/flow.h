@@ -48,7 +48,7 @@ struct ll_flow_owner {
 int ll_flow_new(struct ll_claim *claim, struct ll_gate_count *count, const struct ll_flow_owner *owner,
 		struct ll_flow **ret_flow);
 
-/* Sets a limit for kernels: the library reports one that runs for longer (watch.h), and with kills it ends the process.
+/* Sets a limit for kernels: the library reports one that runs for longer (watch.c), and with kills it ends the process.
  * 0: no limit. */
 void ll_flow_limit_kernels(struct ll_flow *flow, uint64_t max_kernel_ns, bool kills);
 
@@ -57,7 +57,7 @@ void ll_flow_limit_kernels(struct ll_flow *flow, uint64_t max_kernel_ns, bool ki
  * gets the turn here too (ledger/gang.h). `first` is that card's ledger: it stays the caller's and must outlive the
  * flow.
  */
-void ll_flow_follow(struct ll_flow *flow, const struct ll_ledger *first, uint64_t tenant_id);
+void ll_flow_set_first_card(struct ll_flow *flow, const struct ll_ledger *first, uint64_t tenant_id);
 
 /* To be called at the end of the process, before the driver ends. Launches do not wait any more, and the agent makes no
  * more calls. */

@@ -21,7 +21,7 @@ static uint32_t word_of(const struct ll_flow *flow)
  * then nothing tells what is queued. */
 static bool can_hold(const struct ll_flow *flow)
 {
-	return !flow->first && !flow->gang.is_led && !flow->look.awaited.seen_ns && !flow->max_kernel_ns &&
+	return !flow->first && !flow->gang.yields_to_gang && !flow->look.awaited.seen_ns && !flow->max_kernel_ns &&
 	       !flow->is_blind && !flow->is_lost && !flow->is_in_debt;
 }
 

@@ -11,7 +11,7 @@
  * if it goes on for so long after the work here was seen to have ended. */
 #define AWAITED_NS (50 * LL_NS_PER_US)
 
-void ll_flow_follow(struct ll_flow *flow, const struct ll_ledger *first, uint64_t tenant_id)
+void ll_flow_set_first_card(struct ll_flow *flow, const struct ll_ledger *first, uint64_t tenant_id)
 {
 	pthread_mutex_lock(&flow->lock.mutex);
 	flow->tenant_id = tenant_id;
@@ -47,7 +47,7 @@ void ll_flow_look(struct ll_flow *flow, uint64_t now_ns, bool is_idle)
 				   &flow->gang);
 	else
 		flow->gang = (struct ll_gang){0};
-	flow->turn.is_led = flow->gang.is_led;
+	flow->turn.yields_to_gang = flow->gang.yields_to_gang;
 	ll_port_look(flow->claim, &flow->turn, now_ns, flow->queued.ns, &flow->look);
 	obey_first_card(flow);
 	note_awaited(flow, is_idle, now_ns);
@@ -125,7 +125,7 @@ static bool is_recent(uint64_t at_ns, uint64_t now_ns)
 static bool works_on_other_cards(const struct ll_flow *flow, uint64_t now_ns)
 {
 	return is_recent(flow->look.awaited.seen_ns, now_ns) || is_recent(flow->gang.work.seen_ns, now_ns) ||
-	       flow->gang.is_led;
+	       flow->gang.yields_to_gang;
 }
 
 /* Returns the mean GPU time of a launch, of the context with the longest ones; 0: not known. */

@@ -5,6 +5,7 @@
  *     flow_others.c     what the flow learns of other tenants and other cards, and what it tells them
  *     flow_tick.c       one look at the card: what has ended, whose turn it is
  *     flow_hold.c       launches that wait on the card
+ *     watch.c           kernels that never end
  *     agent.c           the thread that looks while no launch comes
  *     flow.c            what hooks call (flow.h)
  *
@@ -182,11 +183,6 @@ bool ll_flow_passes_stalled_queue(struct ll_flow *flow, uint64_t now_ns);
 /* Whether the tenant's gate on the card is shut. */
 bool ll_flow_is_card_gate_shut(const struct ll_flow *flow);
 
-/* Whether all that the program has launched waits on the card. Then nothing is to be found there, and the driver must
- * not be called: a thread of the program that frees memory waits in the driver until its streams go on, and a thread
- * that asks for an event waits behind that thread. */
-bool ll_flow_is_held_back(const struct ll_flow *flow);
-
 /* ---- flow_hold.c ---- */
 
 /*
@@ -202,5 +198,16 @@ bool ll_flow_may_pass_unheld(const struct ll_flow *flow, const struct ll_flow_co
 
 /* The claim is no longer this program's: opens its gates on the card, so that nothing stays waiting there. */
 void ll_flow_leave_gates(struct ll_flow *flow);
+
+/* ---- watch.c: kernels that never end, `loadline run --max-kernel TIME[:kill]` ---- */
+
+/*
+ * Looks at what runs, and reports it or ends the program. The agent calls it.
+ *
+ * A kernel cannot be stopped. So the library reports it: the claim's note says for how long the kernel runs, and
+ * `loadline status` shows the note. With :kill the library ends the program by SIGKILL, because a program that waits
+ * for its card ends by nothing less. This is the only place where the library ends its host: the user asked for it.
+ */
+void ll_watch_kernels(struct ll_flow *flow, uint64_t now_ns);
 
 #endif

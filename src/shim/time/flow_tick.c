@@ -121,7 +121,10 @@ bool ll_flow_is_card_gate_shut(const struct ll_flow *flow)
 	return word && !(atomic_load_explicit(word, memory_order_relaxed) & LL_VISIT_WORD_OPEN);
 }
 
-bool ll_flow_is_held_back(const struct ll_flow *flow)
+/* Whether all that the program has launched waits on the card. Then nothing is to be found there, and the driver must
+ * not be called: a thread of the program that frees memory waits in the driver until its streams go on, and a thread
+ * that asks for an event waits behind that thread. */
+static bool is_held_back(const struct ll_flow *flow)
 {
 	return flow->look.is_by_visits && !flow->turn.is_lingering && ll_flow_is_card_gate_shut(flow);
 }
@@ -143,7 +146,7 @@ static void close_tails_of(const struct ll_flow_context *context, bool at_once)
 void ll_flow_close_tails(struct ll_flow *flow)
 {
 	take_back_prepaid(flow);
-	if (ll_flow_is_held_back(flow))
+	if (is_held_back(flow))
 		return;
 	bool is_open = atomic_load_explicit(ll_port_gate(flow->claim), memory_order_relaxed) == LL_GATE_OPEN;
 	if (!is_open)
@@ -298,7 +301,7 @@ static void note_dry(struct ll_flow *flow, const struct progress *progress, uint
 uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns)
 {
 	take_back_prepaid(flow);
-	struct progress progress = ll_flow_is_held_back(flow) ? progress_of_held(flow) : harvest_contexts(flow, now_ns);
+	struct progress progress = is_held_back(flow) ? progress_of_held(flow) : harvest_contexts(flow, now_ns);
 	bool is_open = atomic_load_explicit(ll_port_gate(flow->claim), memory_order_relaxed) != LL_GATE_SHUT;
 	flow->ticked_ns = now_ns;
 	flow->queued = progress.queued;

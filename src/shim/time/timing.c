@@ -82,15 +82,6 @@ void ll_timing_set_watched(struct ll_timing *timing, bool is_watched)
 	timing->is_watched = is_watched;
 }
 
-struct ll_timing_track *ll_timing_track_find(struct ll_timing *timing, struct ll_timing_stream name)
-{
-	for (struct ll_timing_track *track = timing->tracks; track; track = track->next) {
-		if (track->is_used && !track->is_gone && ll_timing_stream_is(track->name, name))
-			return track;
-	}
-	return NULL;
-}
-
 static struct ll_timing_track *add_track(struct ll_timing *timing, struct ll_timing_stream name)
 {
 	struct ll_timing_track *track = timing->tracks;

@@ -41,8 +41,13 @@ void ll_timing_note_typical(struct ll_timing *timing, struct ll_timing_stream na
 	find_mean(timing, typical);
 }
 
-uint64_t ll_timing_batch_own_ns(struct ll_timing *timing, const struct ll_timing_track *track,
-				const struct ll_timing_batch *batch, uint64_t span_ns)
+/*
+ * How long the card worked on a batch that lasted span_ns, if other tenants shared it by slices (timing->sliced_by).
+ * The events tell only how long that was at most. So the batch counts as long as its launches are known to take. If
+ * nothing is known of them, it counts an equal part of its span.
+ */
+static uint64_t batch_own_ns(struct ll_timing *timing, const struct ll_timing_track *track,
+			     const struct ll_timing_batch *batch, uint64_t span_ns)
 {
 	const struct ll_kernel_estimate *kind =
 	    batch->kind ? ll_kernel_estimates_find(&timing->kinds, batch->kind) : NULL;
@@ -195,7 +200,7 @@ static void settle_batch(struct ll_timing *timing, struct ll_timing_track *track
 	if (is_sure)
 		learn_batch(timing, track, batch, verdict);
 	if (timing->sliced_by)
-		verdict.busy_ns = ll_timing_batch_own_ns(timing, track, batch, facts.span_ns);
+		verdict.busy_ns = batch_own_ns(timing, track, batch, facts.span_ns);
 	else if (is_sure && verdict.lesson == LL_BATCH_UNTOLD)
 		bound_mean(track, batch, facts.span_ns);
 	charge_stretch(timing, end.card_ns - verdict.busy_ns, end.card_ns); /* its work came right before its end */

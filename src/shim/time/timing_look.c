@@ -1,5 +1,14 @@
 #include "shim/time/timing_state.h"
 
+struct ll_timing_track *ll_timing_track_find(struct ll_timing *timing, struct ll_timing_stream name)
+{
+	for (struct ll_timing_track *track = timing->tracks; track; track = track->next) {
+		if (track->is_used && !track->is_gone && ll_timing_stream_is(track->name, name))
+			return track;
+	}
+	return NULL;
+}
+
 bool ll_timing_track_has_tail(const struct ll_timing_track *track)
 {
 	return track->is_used && !track->is_gone && !track->count && !track->is_in_driver && track->open.launches &&

@@ -90,21 +90,13 @@ struct ll_timing {
 	uint64_t settled, watched, progress_ns; /* batches of all streams, as for one */
 };
 
-/* The stream's; NULL: nothing of it is known. */
+/* Returns the track of the stream; NULL: nothing of it is known. */
 struct ll_timing_track *ll_timing_track_find(struct ll_timing *timing, struct ll_timing_stream name);
 
-/*
- * How long the card worked on a batch that lasted span_ns, where others shared it by slices (timing->sliced_by): what
- * its launches are known to take, for the events tell only how long it was at most. An equal part of that, where
- * nothing is known of launches.
- */
-uint64_t ll_timing_batch_own_ns(struct ll_timing *timing, const struct ll_timing_track *track,
-				const struct ll_timing_batch *batch, uint64_t span_ns);
-
-/* Of a track that is used: finds what has ended, and charges it. */
+/* Finds the batches of a track in use that have ended, and charges them. */
 void ll_timing_track_harvest(struct ll_timing *timing, struct ll_timing_track *track);
 
-/* Launches that no event follows yet, with nothing in flight before them. */
+/* Whether the track has launches that no event follows yet, with nothing in flight before them. */
 bool ll_timing_track_has_tail(const struct ll_timing_track *track);
 
 #endif

@@ -1,4 +1,4 @@
-#include "shim/time/watch.h"
+#include "shim/time/flow_state.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "shim/time/flow_state.h"
 
 static struct ll_timing_running find_longest(struct ll_flow *flow, uint64_t now_ns)
 {
