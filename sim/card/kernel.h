@@ -1,10 +1,12 @@
 /*
- * kernel.h - one kernel's life on the SMs: started, paused when another context has its turn, resumed, ended.
+ * kernel.h - one kernel's life on the SMs. It starts, is paused while another context has its turn, is resumed, and
+ * ends.
  *
- * A timed kernel (spin_ns) ends by the clock: time in which it was paused counts. Any other needs its length on the
- * card. One that meets another (meet_ns) spins, and gets on only while both are on their cards, as a collective does. A
- * kernel that takes part in stopping (epoch not 0) looks at the clock all the time, as the real one does: it ends at
- * once when it starts late, when it finds a pause over its limit, or when another of its module has stopped its epoch.
+ * A timed kernel (spin_ns) ends by the clock: time in which it was paused counts. Any other kernel needs its length on
+ * the card. A kernel that meets another one (meet_ns) spins, and gets on only while both are on their cards, as a
+ * collective does. A kernel that takes part in stopping (epoch not 0) looks at the clock all the time, as the real one
+ * does. It ends at once if it starts late, if it finds a pause over its limit, or if another kernel of its module has
+ * stopped its epoch.
  */
 #ifndef LOADLINE_SIM_CARD_KERNEL_H
 #define LOADLINE_SIM_CARD_KERNEL_H

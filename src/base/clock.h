@@ -1,10 +1,9 @@
 /*
  * clock.h - time, in nanoseconds, as unsigned 64-bit counts.
  *
- * ll_now_ns is CLOCK_MONOTONIC: it stands still during suspend and never
- * jumps, so intervals and pacing use it. ll_boot_ns is CLOCK_BOOTTIME: it goes on
- * during suspend, so a difference between the two tells that the machine slept.
- * ll_wall_ns is CLOCK_REALTIME: only for what people read and for NVML sample times.
+ * ll_now_ns is CLOCK_MONOTONIC. It stands still during suspend and never jumps, so intervals and pacing use it.
+ * ll_boot_ns is CLOCK_BOOTTIME. It goes on during suspend, so the difference between the two tells that the machine
+ * slept. ll_wall_ns is CLOCK_REALTIME. It serves only what people read, and the sample times of NVML.
  */
 #ifndef LOADLINE_BASE_CLOCK_H
 #define LOADLINE_BASE_CLOCK_H
@@ -19,7 +18,7 @@ uint64_t ll_now_ns(void);
 uint64_t ll_boot_ns(void);
 uint64_t ll_wall_ns(void);
 
-/* CPU time this thread has used. */
+/* Returns the CPU time that this thread has used. */
 uint64_t ll_thread_cpu_ns(void);
 
 /* Sleeps until ll_now_ns() reaches deadline_ns; a signal does not cut it short. Returns at once for the past. */

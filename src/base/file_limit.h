@@ -1,8 +1,8 @@
 /*
  * file_limit.h - how large a file this process may make.
  *
- * Whoever writes past the limit (ulimit -f, RLIMIT_FSIZE) gets SIGXFSZ, which ends the process where it is not handled:
- * in somebody else's program that is ours to prevent, not to handle.
+ * A process that writes past the limit (ulimit -f, RLIMIT_FSIZE) gets SIGXFSZ, which ends it unless it handles the
+ * signal. Our libraries set no handler in another program, so they do not write past the limit.
  */
 #ifndef LOADLINE_BASE_FILE_LIMIT_H
 #define LOADLINE_BASE_FILE_LIMIT_H

@@ -1,11 +1,11 @@
 /*
- * old_glibc.h - what goes into other people's programs needs no symbol that is newer than GLIBC_2.17, so that it loads
- * into containers of older systems: where one symbol is missing no program starts at all, /bin/true included.
+ * old_glibc.h - keeps the symbols of our preloaded libraries at GLIBC_2.17, so that they load into containers of older
+ * systems. If one symbol of a preloaded library is missing, no program starts at all, not even /bin/true.
  *
- * The build puts it before every file of those libraries (-include), where the C library is glibc. Newer versions of
- * glibc gave these functions a new name for their place (libpthread and libdl are libc since 2.34), or made them
- * functions at all (fstat was inline before 2.33); what they do is the same. In older ones they are in libraries of
- * their own, which the link names.
+ * If the C library is glibc, the build includes this header before every file of those libraries (-include). Newer
+ * versions of glibc gave some functions a new symbol version because they moved (libpthread and libdl are parts of libc
+ * since 2.34), or because they had been inline (fstat before 2.33). The functions do the same. In older versions they
+ * are in libraries of their own, which the link names.
  */
 #ifndef LOADLINE_BASE_OLD_GLIBC_H
 #define LOADLINE_BASE_OLD_GLIBC_H
@@ -51,7 +51,7 @@ LL_OLD(pthread_setname_np, pthread_setname_np, LL_OLD_GLIBC_12)
 LL_OLD(pthread_sigmask, pthread_sigmask, LL_OLD_GLIBC)
 LL_OLD(pthread_join, pthread_join, LL_OLD_GLIBC)
 
-/* glibc's own names for them, of all its versions. struct stat is struct stat64 on these machines. */
+/* These names of the functions are in all versions of glibc. struct stat is struct stat64 on these machines. */
 int __fxstat64(int version, int fd, struct stat64 *ret_stat);
 int __xstat64(int version, const char *path, struct stat64 *ret_stat);
 int __fxstatat64(int version, int folder, const char *path, struct stat64 *ret_stat, int flags);

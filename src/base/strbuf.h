@@ -6,8 +6,8 @@
  *     puts(text.buf);
  *     ll_strbuf_fini(&text);
  *
- * buf is always a valid NUL-ended string, also when nothing was ever added; length does not count the NUL. When memory
- * runs out, failed is set, what did not fit is dropped and so is everything later: check it once, at the end.
+ * buf is always a valid NUL-ended string, even before anything was added. length does not count the NUL. If memory runs
+ * out, failed is set, and this text and all later ones are dropped. Check failed once, at the end.
  */
 #ifndef LOADLINE_BASE_STRBUF_H
 #define LOADLINE_BASE_STRBUF_H
@@ -37,10 +37,10 @@ void ll_strbuf_adds(struct ll_strbuf *sb, const char *text);
 void ll_strbuf_addc(struct ll_strbuf *sb, char c);
 void ll_strbuf_addf(struct ll_strbuf *sb, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Empties it, keeps the memory, clears failed. */
+/* Empties the string, keeps its memory, and clears failed. */
 void ll_strbuf_reset(struct ll_strbuf *sb);
 
-/* Hands the string to the caller, who frees it, and empties sb; NULL when it had failed. */
+/* Returns the string, which the caller frees, and empties sb. NULL: it had failed. */
 char *ll_strbuf_detach(struct ll_strbuf *sb);
 
 void ll_strbuf_fini(struct ll_strbuf *sb);

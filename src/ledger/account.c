@@ -6,7 +6,7 @@
 #include "ledger/handle.h"
 #include "ledger/liveness.h"
 
-/* Nobody owes more than the time since the machine started: such a debt is damaged, and would not be paid in years. */
+/* No debt is larger than the time since the machine started. A larger one is damaged, and would last for years. */
 static int64_t sound_tokens(int64_t balance_ns, uint64_t now_ns)
 {
 	return balance_ns < -(int64_t)(now_ns + LL_CONTENDER_MARGIN_NS) ? 0 : balance_ns;
@@ -22,7 +22,7 @@ int64_t ll_account_tokens_ns(const struct ll_ledger_tenant *tenant, uint64_t now
 	return at_ns && now_ns > at_ns ? ll_tokens_earn(balance_ns, now_ns - at_ns, cap) : balance_ns;
 }
 
-/* Whoever moves the stamp forward books the earnings: once for any number of processes of the tenant. */
+/* The process that moves the stamp forward books the earnings. So they count once for all processes of the tenant. */
 int64_t ll_account_earn(struct ll_ledger_tenant *tenant, uint64_t now_ns)
 {
 	unsigned cap = atomic_load_explicit(&tenant->compute_cap_permille, memory_order_relaxed);
@@ -34,7 +34,7 @@ int64_t ll_account_earn(struct ll_ledger_tenant *tenant, uint64_t now_ns)
 	if (at_ns > now_ns + LL_CONTENDER_AHEAD_NS) /* nothing would be earned until then */
 		atomic_compare_exchange_strong(&tenant->tokens_at_ns, &at_ns, now_ns);
 	else if (now_ns > at_ns && atomic_compare_exchange_strong(&tenant->tokens_at_ns, &at_ns, now_ns)) {
-		if (!at_ns) /* a cap that is new: the account begins empty */
+		if (!at_ns) /* the cap is new: the account begins empty */
 			atomic_store(&tenant->tokens_ns, 0);
 		else {
 			int64_t balance_ns = atomic_load(&tenant->tokens_ns);
@@ -49,7 +49,8 @@ int64_t ll_account_earn(struct ll_ledger_tenant *tenant, uint64_t now_ns)
 
 void ll_account_charge(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns, uint64_t fresh_ns)
 {
-	struct ll_ledger_slot *slot = ll_claim_is_ours(claim) ? claim->slot : NULL; /* another's may be there by now */
+	struct ll_ledger_slot *slot =
+	    ll_claim_is_ours(claim) ? claim->slot : NULL; /* another claim may be there by now */
 	if (!slot || end_ns <= start_ns)
 		return;
 	struct ll_ledger_file *file = claim->ledger->file;
@@ -78,7 +79,7 @@ static uint64_t add_to_bin(_Atomic uint64_t *words, unsigned count, uint64_t bin
 	_Atomic uint64_t *word = &words[number % count];
 	uint64_t before = atomic_load(word);
 	for (;;) {
-		if (before >> NUMBER_SHIFT > number) /* it is a later one's by now */
+		if (before >> NUMBER_SHIFT > number) /* the word is of a later bin by now */
 			return ns;
 		uint64_t had_ns = before >> NUMBER_SHIFT == number ? before & NS_MASK : 0;
 		uint64_t room_ns = bin_ns - had_ns;
@@ -89,7 +90,7 @@ static uint64_t add_to_bin(_Atomic uint64_t *words, unsigned count, uint64_t bin
 	}
 }
 
-/* Both of a part of one bin. What counts in a bin is written in the longer one that it lies in, too. */
+/* start_ns and end_ns lie in one bin. What counts there is written into the longer bin around it, too. */
 static uint64_t add_long(struct ll_busy_bins *bins, uint64_t at_ns, uint64_t ns)
 {
 	return add_to_bin(bins->long_words, LL_BUSY_LONG_BINS, LL_BUSY_LONG_BIN_NS, at_ns, ns);
@@ -116,7 +117,7 @@ static uint64_t add_stretch(struct ll_busy_bins *bins, uint64_t start_ns, uint64
 	return added_ns;
 }
 
-/* Where the last part of a stretch begins, of at most so long. */
+/* Returns where the last part of a stretch begins, if that part has at most this length. */
 static uint64_t last_part(uint64_t start_ns, uint64_t end_ns, uint64_t most_ns)
 {
 	return end_ns - start_ns > most_ns ? end_ns - most_ns : start_ns;
@@ -127,7 +128,7 @@ uint64_t ll_busy_bins_add(struct ll_busy_bins *bins, uint64_t start_ns, uint64_t
 	if (end_ns <= start_ns)
 		return 0;
 	uint64_t recent_ns = last_part(start_ns, end_ns, REACH_NS);
-	uint64_t older_ns = last_part(start_ns, recent_ns, LONG_REACH_NS); /* what is older still counts as told */
+	uint64_t older_ns = last_part(start_ns, recent_ns, LONG_REACH_NS); /* what is still older counts as reported */
 	return older_ns - start_ns + add_stretch(bins, older_ns, recent_ns, LL_BUSY_LONG_BIN_NS, add_long) +
 	       add_stretch(bins, recent_ns, end_ns, LL_BUSY_BIN_NS, add_recent);
 }

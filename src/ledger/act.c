@@ -16,7 +16,7 @@ static void shut_and_wake(struct ll_ledger_slot *slot)
 	ll_slot_wake(slot);
 }
 
-/* The turn comes to the tenant of this claim, or goes from it. */
+/* The tenant of this claim gets or loses the turn. */
 static void shut_and_wake_tenant(struct ll_ledger_file *file, unsigned index)
 {
 	uint32_t row = ll_contender_row(file, index);

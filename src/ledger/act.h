@@ -6,7 +6,7 @@
  * page, so that one process could do it for all. doc/internals.md lists who writes which word.
  *
  * index: of a claim's slot. row: 1 + a tenant's row; for 0 and what is beyond the table nothing is done. turn: the word
- * that the decision was made by. If the word is another one by now, somebody else has decided: then nothing is done.
+ * that the decision was made by. If the word is another one by now, another process has decided, and nothing is done.
  * Times are CLOCK_MONOTONIC. No function fails or waits. errno is kept.
  */
 #ifndef LOADLINE_LEDGER_ACT_H
@@ -27,7 +27,8 @@
 void ll_act_give(struct ll_ledger_file *file, unsigned from, unsigned to, uint64_t turn, bool is_service,
 		 uint64_t now_ns);
 
-/* The claim takes the turn from whoever the word names, whose gates are shut and who is woken. */
+/* The claim takes the turn from the claim that the word names. The gates of that claim's tenant are shut, and its
+ * processes are woken. */
 void ll_act_take(const struct ll_contender_id *id, uint64_t turn, bool is_service, uint64_t now_ns);
 
 /* Nobody has the turn from here on. */
@@ -41,7 +42,7 @@ bool ll_act_leave_to_sibling(struct ll_ledger_file *file, unsigned index, uint64
 void ll_act_begin_waiting(struct ll_ledger_file *file, unsigned index, uint64_t now_ns);
 void ll_act_restart_waiting(struct ll_ledger_file *file, unsigned index, uint64_t now_ns);
 
-/* Sets or clears a flag by which a decision is told: LL_VISIT_PAUSES, LL_VISIT_RAN_DRY or LL_VISIT_LINGERS. */
+/* Sets or clears a flag that a decision has found: LL_VISIT_PAUSES, LL_VISIT_RAN_DRY or LL_VISIT_LINGERS. */
 void ll_act_set_flag(struct ll_ledger_file *file, unsigned index, enum ll_visit_flag flag, bool is_set);
 
 /*

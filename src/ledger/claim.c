@@ -17,7 +17,7 @@
 
 enum { RETAKE_WAIT_MS = 20 };
 
-/* A fork in between would give the child a descriptor that nobody there closes. */
+/* Between the two a forked child would get a descriptor that nothing in the child closes. */
 static int open_own_fd(struct ll_claim *claim)
 {
 	ll_fork_block();
@@ -57,7 +57,7 @@ static int lock_hold(struct ll_claim *claim, const char *card, struct ll_err *er
 	return 0;
 }
 
-/* Whoever has a slot's lock has the slot; what a dead owner left there is cleaned away. */
+/* A process that has the lock of a slot has the slot. It cleans away what a dead owner has left there. */
 static bool lock_slot(struct ll_claim *claim, unsigned index, bool is_used_taken)
 {
 	struct ll_ledger_file *file = claim->ledger->file;
@@ -72,7 +72,8 @@ static bool lock_slot(struct ll_claim *claim, unsigned index, bool is_used_taken
 	return true;
 }
 
-/* A tenant of very many processes leaves room for others. Two that come at once may both be the last. */
+/* A tenant with very many processes leaves room for others. Two processes that come at once may both get the last slot.
+ */
 static int check_quota(const struct ll_claim *claim, const char *card, struct ll_err *err)
 {
 	unsigned row = claim->tenant_row;
@@ -83,7 +84,7 @@ static int check_quota(const struct ll_claim *claim, const char *card, struct ll
 	return ll_err_hint(err, "`loadline status` shows them");
 }
 
-/* Slots in use come second: a sweeper may have one of them locked for a moment. */
+/* Slots in use are tried second, because a sweeper may have one of them locked for a moment. */
 static int find_slot(struct ll_claim *claim, const char *card, struct ll_err *err)
 {
 	ll_ledger_sweep(claim->ledger);
@@ -123,11 +124,11 @@ static void write_slot(struct ll_claim *claim, const struct ll_claim_wish *wish)
 	LL_TEXT_PUT(slot, payload, wish->payload);
 	do {
 		claim->token = atomic_fetch_add(&claim->ledger->file->next_token, 1) + 1;
-	} while (!claim->token); /* a damaged count: 0 would be nobody's */
+	} while (!claim->token); /* a damaged count may give 0, which means no claim */
 	atomic_store(&slot->token, claim->token);
 }
 
-/* The row is kept by our join; it is another's only where the program has closed the descriptor that says so. */
+/* The join keeps the row. It is another tenant's only if the program has closed the descriptor of the join. */
 static int check_tenant(const struct ll_ledger *ledger, unsigned tenant_row, struct ll_err *err)
 {
 	if (tenant_row > LL_LEDGER_TENANTS)
@@ -197,7 +198,7 @@ static void clear_claim(struct ll_claim *claim)
 	if (ll_own_fd_is_ours(claim->ledger, &claim->own))
 		ll_ledger_clear_slot(claim->ledger, claim->index, claim->own.fd);
 	else
-		atomic_store(&claim->slot->token, 0); /* the lock is lost: whoever looks next has the slot */
+		atomic_store(&claim->slot->token, 0); /* the lock is lost: the next process that looks takes the slot */
 }
 
 void ll_claim_release(struct ll_claim *claim)
@@ -222,7 +223,7 @@ bool ll_claim_is_lost(const struct ll_claim *claim)
 	return claim->slot && !ll_claim_is_ours(claim);
 }
 
-/* The lock that the lost one may have taken again would keep an empty slot from others. */
+/* The lost claim may have taken its lock again, and would keep an empty slot from others. */
 void ll_claim_succeed(struct ll_claim *claim, struct ll_claim *lost)
 {
 	ll_fork_remove(&lost->fork);
@@ -317,8 +318,8 @@ void ll_claim_set_idle(struct ll_claim *claim, uint64_t now_ns)
 		atomic_store_explicit(&claim->slot->activity_ns, now_ns, memory_order_release);
 }
 
-/* The program has closed our descriptor, which freed the locks. The number may be somebody else's by now: not closed.
- */
+/* The program has closed our descriptor, which freed the locks. The descriptor is not closed again, because its number
+ * may be another file's by now. */
 static int retake_locks(struct ll_claim *claim)
 {
 	int rc = open_own_fd(claim);
@@ -333,7 +334,7 @@ static int retake_locks(struct ll_claim *claim)
 int ll_claim_beat(struct ll_claim *claim, uint64_t now_ns, struct ll_err *err)
 {
 	LL_SCOPE_NO_CANCEL;
-	if (!claim->slot) /* a thread of the parent may have the lock for ever */
+	if (!claim->slot) /* a thread of the parent may have held the lock at the fork */
 		return ll_err_set(err, -ECHILD, "claim %u: belongs to the parent process", claim->index);
 	LL_SCOPE_LOCK(&claim->own_mutex);
 	if (ll_claim_is_lost(claim))
@@ -341,12 +342,14 @@ int ll_claim_beat(struct ll_claim *claim, uint64_t now_ns, struct ll_err *err)
 	if (!ll_own_fd_is_ours(claim->ledger, &claim->own)) {
 		int rc = retake_locks(claim);
 		if (rc) {
-			ll_own_fd_close(claim->ledger, &claim->own); /* without the lock it would look well */
+			ll_own_fd_close(claim->ledger,
+					&claim->own); /* without the lock the descriptor would seem to be in order */
 			return ll_err_set(err, -ESTALE, "claim %u: its lock was lost: %s", claim->index, strerror(-rc));
 		}
 	}
 	if (!ll_claim_is_ours(claim)) {
-		ll_own_fd_close(claim->ledger, &claim->own); /* it may have the lock of a slot that is not ours */
+		ll_own_fd_close(claim->ledger,
+				&claim->own); /* the descriptor may have the lock of a slot that is not ours */
 		return ll_err_set(err, -ESTALE, "claim %u: was cleared by another process", claim->index);
 	}
 	atomic_store_explicit(&claim->slot->heartbeat_ns, now_ns, memory_order_relaxed);

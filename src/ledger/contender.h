@@ -29,7 +29,7 @@
 enum { LL_TURN_WORD_SHIFT = 48 };
 #define LL_TURN_WORD_PROMOTED (UINT64_C(1) << 47)
 
-/* A claim, as whoever decides for it names it. */
+/* How the decider names a claim. */
 struct ll_contender_id {
 	struct ll_ledger_file *file;
 	unsigned index; /* of the claim's slot */

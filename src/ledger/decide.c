@@ -14,7 +14,7 @@ bool ll_decide_has_turn(const struct ll_ledger_file *file, unsigned index)
 	return ll_contender_has_turn(file, atomic_load_explicit(&file->turn, memory_order_relaxed), index);
 }
 
-/* NULL: the claim has no tenant. */
+/* Returns the claim's tenant; NULL: it has none. */
 static struct ll_ledger_tenant *tenant_of(const struct ll_contender_id *id)
 {
 	return ll_tenant_rows_at(id->file, ll_contender_row(id->file, id->index));
@@ -65,7 +65,7 @@ void ll_decide_rest(const struct ll_contender_id *id, uint64_t now_ns)
 	ll_act_open_card_at_rest(id->file, id->row);
 }
 
-/* What the word names now. *ret_holder: whoever is named, where that one wants the card. */
+/* Reads who has the turn by the word. *ret_holder: the claim that the word names, if it wants the card. */
 static struct ll_turns_taking read_taking(const struct ll_ledger_file *file, uint64_t word, uint64_t now_ns,
 					  struct ll_turn_contender *ret_holder)
 {
@@ -112,7 +112,8 @@ static struct ll_holder read_holder(const struct ll_contender_id *id, const stru
 	};
 }
 
-/* Without the pause the claim's own looks would take the turn back from the lower class, for work that is not there. */
+/* Without the pause the claim would take the turn back from the lower class at its next look, although it has no work.
+ */
 static void give_turn(const struct ll_contender_id *id, struct ll_turn *turn, const struct ll_contender_scan *scan,
 		      const struct ll_holder_verdict *verdict, uint64_t word, uint64_t now_ns)
 {

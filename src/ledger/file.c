@@ -87,7 +87,7 @@ static int check_file(int fd, const char *path, const char *uuid, struct ll_err 
 	return check_header(&header, &st, path, uuid, err);
 }
 
-/* Writes everything; the file has no name that anybody opens, so it need not be atomic. */
+/* Writes everything. It need not be atomic, because no process opens a file by this name. */
 static int fill_file(int fd, const char *path, const char *uuid, struct ll_err *err)
 {
 	struct fixed_header header = {
@@ -102,7 +102,7 @@ static int fill_file(int fd, const char *path, const char *uuid, struct ll_err *
 		return fail_file(err, -EFBIG, path, strerror(EFBIG));
 	if (ftruncate(fd, 0) || fchmod(fd, 0600))
 		return fail_file(err, -errno, path, strerror(errno));
-	/* Real blocks: a full file system is an error here, not a SIGBUS at the first store. */
+	/* With real blocks a full file system is an error here, and no SIGBUS at the first store. */
 	int rc = posix_fallocate(fd, 0, LL_LEDGER_FILE_BYTES);
 	if (rc)
 		return fail_file(err, -rc, path, strerror(rc));
@@ -120,9 +120,9 @@ static bool is_named(int folder_fd, const char *name, int fd)
 }
 
 /*
- * The file gets its name when it is complete. There is one temporary name, and who holds the lock on the file of that
- * name works on it: a maker that is killed leaves a file that the next one uses. -EAGAIN: it was renamed while we
- * waited.
+ * The file gets its name when it is complete. There is one temporary name. The process that holds the lock on the file
+ * of that name works on it. If that process is killed, the next one uses the file that it left. -EAGAIN: the file was
+ * renamed while we waited.
  */
 static int make_file(int folder_fd, const char *name, const char *path, const char *uuid, struct ll_err *err)
 {
@@ -148,7 +148,7 @@ static int make_file(int folder_fd, const char *name, const char *path, const ch
 	return rc;
 }
 
-/* Makes it, or sees that somebody else has. */
+/* Makes the file, unless another process has made it. */
 static int ensure_file(int folder_fd, const char *name, const char *path, const char *uuid, struct ll_err *err)
 {
 	for (int i = 0; i < MAKE_TRIES; i++) {
@@ -162,9 +162,9 @@ static int ensure_file(int folder_fd, const char *name, const char *path, const 
 }
 
 /*
- * A file of another version in which nobody has a claim, a tenant or a hold is of no use to anybody: it goes. All its
- * locks are held meanwhile, which lie beyond the data and begin at the same place in every version, so that nobody
- * begins with it.
+ * Removes a file of another version in which no process has a claim, a tenant or a hold. Meanwhile all its locks are
+ * held, so that no process begins to use it. The locks lie beyond the data, and begin at the same place in every
+ * version.
  */
 static bool remove_disused(int folder_fd, const char *name)
 {
@@ -172,7 +172,7 @@ static bool remove_disused(int folder_fd, const char *name)
 	LL_SCOPE_CLOSE int fd = openat(folder_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || ll_lock_try_all(fd, LL_LOCK_SLOTS) || !is_named(folder_fd, name, fd))
 		return false;
-	/* Another program may have made it anew by now. */
+	/* Another process may have made the file anew by now. */
 	bool is_other = pread(fd, &header, sizeof header, 0) == (ssize_t)sizeof header &&
 			header.magic == LL_LEDGER_MAGIC && header.version != LL_LEDGER_VERSION;
 	return is_other && unlinkat(folder_fd, name, 0) == 0;
@@ -315,7 +315,8 @@ static bool is_same_file(const struct ll_ledger *ledger, int fd)
 	return !fstat(fd, &st) && st.st_dev == ledger->device && st.st_ino == ledger->inode;
 }
 
-/* By a descriptor, because the file may have lost its name; by the name, because the descriptor may be closed. */
+/* Opens the file by a descriptor, because it may have lost its name, or by its name, because the descriptor may be
+ * closed. */
 int ll_own_fd_open(const struct ll_ledger *ledger, struct ll_own_fd *own)
 {
 	char by_fd[40];

@@ -47,8 +47,9 @@ struct ll_claim {
 	unsigned tenant_row; /* as in the slot, but nobody else writes it: 1 + row, 0 none */
 	uint64_t token;
 	bool is_hold;
-	struct ll_claim *former;   /* the lost claim that this one succeeds; NULL */
-	pthread_mutex_t own_mutex; /* guards own: whoever beats may take the lock again while another succeeds it */
+	struct ll_claim *former; /* the lost claim that this one succeeds; NULL */
+	pthread_mutex_t
+	    own_mutex; /* guards own: a beat may take the lock again while another claim succeeds this one */
 	struct ll_own_fd
 	    own; /* a description of its own, which holds the lock of the slot, and a hold's the card's hold lock */
 	pthread_mutex_t text_mutex;

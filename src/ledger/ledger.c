@@ -20,7 +20,7 @@
 #include "ledger/rows.h"
 #include "ledger/total.h"
 
-/* The child's scans need a description of their own, or parent and child would not exclude each other. */
+/* A child scans with a description of its own. Otherwise parent and child would not exclude each other. */
 static void reopen_in_child(struct ll_fork_item *item)
 {
 	struct ll_ledger *ledger = (struct ll_ledger *)((char *)item - offsetof(struct ll_ledger, fork));
@@ -121,7 +121,7 @@ const char *ll_ledger_path(const struct ll_ledger *ledger)
 	return ledger->path;
 }
 
-/* The lock is taken, so there is an owner, or a stray child of one: withdraws the claim of an owner that is gone. */
+/* The lock is taken by an owner, or by a stray child of an owner. Withdraws the claim if its owner is gone. */
 static bool withdraw_if_gone(struct ll_ledger *ledger, unsigned index)
 {
 	const struct ll_ledger_slot *slot = &ledger->file->slots[index];
@@ -154,7 +154,7 @@ static bool sweep_slot(struct ll_ledger *ledger, unsigned index)
 	off_t byte = LL_LOCK_SLOTS + (off_t)index;
 	if (ll_lock_try(ledger->scan.fd, byte))
 		return withdraw_if_gone(ledger, index);
-	/* Its owner may have released it while we came. */
+	/* The owner may have released the claim meanwhile. */
 	bool is_dead = ll_slot_is_used(ledger->file, index);
 	if (is_dead)
 		ll_ledger_clear_slot(ledger, index, ledger->scan.fd);
@@ -201,8 +201,7 @@ static void copy_numbers(const struct ll_ledger_slot *slot, struct ll_claim_info
 	info->tenant_row = slot->tenant_row <= LL_LEDGER_TENANTS ? slot->tenant_row : 0;
 }
 
-/* A copy of the claim in a slot; false when there is none, or it went away meanwhile. own_namespaces: see liveness.h.
- */
+/* Copies the claim in a slot. False: there is none, or it ended meanwhile. own_namespaces: see liveness.h. */
 static bool copy_slot(const struct ll_ledger_file *file, unsigned index, uint64_t own_namespaces,
 		      struct ll_claim_info *ret_info)
 {

@@ -23,7 +23,7 @@ int ll_lock_open(const char *path)
 	return high;
 }
 
-/* bytes: 0 means without end. */
+/* bytes 0: to the end of all files. */
 static int set_lock(int fd, off_t byte, off_t bytes, short type)
 {
 	struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = bytes};
@@ -59,7 +59,7 @@ bool ll_lock_is_free(int fd, off_t byte)
 
 int ll_lock_wait(int fd, off_t byte, unsigned wait_ms)
 {
-	/* Not F_OFD_SETLKW: its holder may be stopped, and nobody may hang for that. */
+	/* Not F_OFD_SETLKW, which would hang while the holder is stopped. */
 	uint64_t deadline_ns = ll_now_ns() + wait_ms * LL_NS_PER_MS;
 	for (;;) {
 		int rc = ll_lock_try(fd, byte);
@@ -102,12 +102,12 @@ int ll_process_stat(const char *name, struct ll_process_stat *ret_stat)
 	if (n <= 0)
 		return n ? -errno : -EIO;
 	buf[n] = '\0';
-	/* "pid (name) " comes before field 3; the name may hold anything, ')' too. */
+	/* "pid (name) " comes before field 3. The name may have any letter, ')' too. */
 	const char *end = strrchr(buf, ')');
 	if (!end || end[1] != ' ')
 		return -EIO;
 	const char *fields = end + 2;
-	/* The first thread may end before the others: only the last one makes the process a zombie. */
+	/* The first thread may end before the others. Only the end of the last thread makes the process a zombie. */
 	bool is_dead = (*fields == 'Z' || *fields == 'X') && stat_field(fields, FIELD_THREADS) <= 1;
 	*ret_stat = (struct ll_process_stat){
 	    .pid = (pid_t)strtoul(buf, NULL, 10), .start_ticks = stat_field(fields, FIELD_START), .is_dead = is_dead};

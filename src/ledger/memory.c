@@ -27,7 +27,9 @@ static int add_inside(struct ll_claim *claim, struct ll_ledger_tenant *tenant, u
 	return 0;
 }
 
-/* Whoever was robbed of the guard takes its bytes back and begins again: the total is not known to have them. */
+/* If this thread was robbed of the guard, it takes its bytes back and begins again, because the total may not have
+ * them.
+ */
 static int add_bytes(struct ll_claim *claim, uint64_t bytes, bool is_limited, bool is_remade)
 {
 	struct ll_ledger_tenant *tenant = tenant_of(claim);

@@ -76,8 +76,8 @@ int ll_port_reserve(struct ll_claim *claim, uint64_t bytes);
 void ll_port_charge_memory(struct ll_claim *claim, uint64_t bytes);
 void ll_port_release(struct ll_claim *claim, uint64_t bytes);
 
-/* What is charged now, and the limit. The second: of the tenant with that id, for a process without a claim on the
- * card; false: the tenant is not there. The third: its limit alone, without a system call. */
+/* What is charged now, and the limit. read_tenant serves a process without a claim on the card: it reads the tenant
+ * with that id; false: the tenant is not there. read_limit gives that tenant's limit alone, without a system call. */
 void ll_port_read_memory(const struct ll_claim *claim, struct ll_memory_view *ret_view);
 bool ll_port_read_tenant(struct ll_ledger *ledger, uint64_t tenant_id, struct ll_memory_view *ret_view);
 bool ll_port_read_limit(struct ll_ledger *ledger, uint64_t tenant_id, uint64_t *ret_bytes);
@@ -132,7 +132,8 @@ bool ll_port_is_in_turn(const struct ll_claim *claim);
 /* The claim's gate (enum ll_gate), valid to the end of the process. NULL in a forked child. */
 _Atomic uint32_t *ll_port_gate(struct ll_claim *claim);
 
-/* Opens it, fully or so that the next launch says that it happened. False: somebody came, and it is shut again. */
+/* Opens the gate, fully or so that the next launch says that it happened. False: another claim came, and the gate is
+ * shut again. */
 bool ll_port_open_gate(struct ll_claim *claim, enum ll_gate how, uint64_t now_ns);
 void ll_port_shut_gate(struct ll_claim *claim);
 

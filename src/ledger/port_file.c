@@ -98,7 +98,7 @@ void ll_port_set_residency(struct ll_claim *claim, const struct ll_memory_reside
 	ll_memory_set_residency(claim, residency);
 }
 
-/* The tenant's row; false: it has none there. */
+/* Gives the tenant's row. False: it has none there. */
 static bool find_tenant(struct ll_ledger *ledger, uint64_t tenant_id, struct ll_tenant_info *ret_tenant)
 {
 	struct ll_tenant_info *tenants = calloc(LL_LEDGER_TENANTS, sizeof *tenants);

@@ -22,12 +22,12 @@
 
 enum { PATH_SIZE = 320, STATUS_SIZE = 4096, TIME_NAMESPACE_SHIFT = 32 };
 
-/* The owner of a claim, and what a walk over all processes has found of it. */
+/* The owner of a claim, and what the search of all processes has found of it. */
 struct suspect {
 	unsigned index;
 	uint64_t token;
 	struct ll_process_id owner;
-	bool is_visible; /* a process of its PID namespace is seen here, so all of them are */
+	bool is_visible; /* a process of its PID namespace is seen here, so all processes of it are */
 	bool is_there;
 };
 
@@ -47,7 +47,7 @@ static bool is_suspect(const struct ll_ledger *ledger, unsigned index, uint64_t 
 	return true;
 }
 
-/* The process's number in its own PID namespace; 0: it is not told. */
+/* Returns the process's number in its own PID namespace; 0: /proc does not tell it. */
 static pid_t innermost_pid(const char *name)
 {
 	char path[PATH_SIZE], text[STATUS_SIZE];
@@ -72,7 +72,7 @@ static bool is_of_namespace(const char *name, uint64_t namespaces)
 	return !stat(path, &st) && (uint32_t)st.st_ino == (uint32_t)namespaces;
 }
 
-/* False: nothing can be told of a process, which may be an owner. */
+/* False: /proc tells nothing of a process that may be an owner. */
 static bool compare_owners(struct suspect *suspects, size_t count, const char *name)
 {
 	struct ll_process_stat stat = {0};
@@ -136,7 +136,8 @@ static bool is_ledger(int folder_fd, const char *name, const char *uuid)
 	return strcmp(target + length - n, file) == 0;
 }
 
-/* "lock: 1: OFDLCK ADVISORY READ -1 fe:00:1234 FIRST LAST": the first byte that is locked; 0: another line. */
+/* Returns FIRST, the first locked byte, of "lock: 1: OFDLCK ADVISORY READ -1 fe:00:1234 FIRST LAST"; 0: the line is
+ * another one. */
 static unsigned long long first_locked(char *line)
 {
 	char *rest = NULL, *word = strtok_r(line, " \t", &rest);

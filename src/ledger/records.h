@@ -1,5 +1,5 @@
 /*
- * records.h - what a governed process says when it looks at a card, and what it is told. Plain numbers: nothing here
+ * records.h - what a governed process says when it looks at a card, and what it learns. Plain numbers: nothing here
  * points into the page. Times are CLOCK_MONOTONIC.
  */
 #ifndef LOADLINE_LEDGER_RECORDS_H
@@ -70,7 +70,7 @@ struct ll_turn {
 	uint64_t ending_since_ns; /* the holder shall give way, and is draining; 0: it is not */
 };
 
-/* What it is told. */
+/* What the claim learns. */
 struct ll_turn_look {
 	bool may_launch;         /* the turn is ours, no debt, not giving way */
 	bool is_alone;           /* may_launch, and no cap and nobody who must be kept out: the gate may be open */

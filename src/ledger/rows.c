@@ -121,7 +121,7 @@ unsigned ll_tenant_rows_find(const struct ll_ledger_file *file, uint64_t id)
 	return row;
 }
 
-/* All that is not the tenant's name and limits: the row may have been another's, on other cards. */
+/* The row may have been another tenant's, which had other cards. */
 void ll_tenant_rows_zero(struct ll_ledger_tenant *tenant)
 {
 	tenant->guard = 0;
@@ -162,7 +162,7 @@ static bool may_be_dead(const struct ll_ledger_file *file, unsigned row)
 	return file->tenants[row].id && !ll_tenant_rows_claims(file, row, false);
 }
 
-/* Claims are looked for again under the lock: whoever had it may have taken one before it let go. */
+/* Looks for claims again under the lock, because its last holder may have taken one before it let go. */
 static void clear_if_dead(struct ll_ledger *ledger, unsigned row)
 {
 	off_t byte = LL_LOCK_TENANTS + (off_t)row;
@@ -223,7 +223,8 @@ static bool try_text(const _Atomic uint32_t *text_sequence, const _Atomic uint64
 	return !(sequence & 1) && atomic_load(text_sequence) == sequence;
 }
 
-/* Bounded: a writer may have been stopped half-way, or never pause. Nothing is better than half of two texts then. */
+/* Gives up after some tries, because a writer may have been stopped half-way, or may never pause. An empty text is
+ * better than halves of two texts. */
 void ll_text_get(const _Atomic uint32_t *text_sequence, const _Atomic uint64_t *words, size_t word_count, char *text)
 {
 	bool is_whole = false;

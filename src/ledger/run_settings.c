@@ -98,7 +98,7 @@ int ll_run_settings_read(const char *text, struct ll_run_settings *ret_settings)
 	struct ll_run_settings settings = {.priority = LL_PRIORITY_NORMAL, .counts_context = true};
 	if (!read_text(text, copy, sizeof copy))
 		return -EINVAL;
-	char *folder = strstr(copy, ";folder="); /* the last: a path may have any letter */
+	char *folder = strstr(copy, ";folder="); /* the last key, because a path may have any letter */
 	if (!folder || !read_text(folder + strlen(";folder="), settings.folder, sizeof settings.folder))
 		return -EINVAL;
 	*folder = '\0';

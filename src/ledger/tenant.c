@@ -15,7 +15,7 @@
 #include "ledger/rows.h"
 #include "ledger/virtual_time.h"
 
-/* Above what shells and scripts use, below what our own descriptors do. */
+/* Higher than the descriptors of shells and scripts, lower than our own ones. */
 enum { KEEP_FD = 100, JOIN_WAIT_MS = 5000 };
 
 static int fail_tenant(const struct ll_ledger *ledger, int rc, struct ll_err *err)
@@ -23,7 +23,8 @@ static int fail_tenant(const struct ll_ledger *ledger, int rc, struct ll_err *er
 	return ll_err_set(err, rc, "ledger %s: tenant: %s", ll_ledger_path(ledger), strerror(-rc));
 }
 
-/* Who joins keeps the row by a description of its own, so that it has time to take a claim or to keep it for longer. */
+/* A process that joins keeps the row by a description of its own. So it has time to take a claim, or to keep the row
+ * for longer. */
 static int open_joined(struct ll_ledger *ledger)
 {
 	if (ll_own_fd_is_ours(ledger, &ledger->joined))
@@ -101,7 +102,7 @@ int ll_tenant_join(struct ll_ledger *ledger, const struct ll_tenant_wish *wish, 
 	return rc ? fail_tenant(ledger, rc, err) : 0;
 }
 
-/* A copy of the descriptor that exec leaves open. */
+/* Copies the descriptor. exec leaves the copy open. */
 static int open_for_exec(struct ll_ledger *ledger)
 {
 	struct ll_own_fd own = LL_OWN_FD_NONE;
@@ -132,7 +133,7 @@ int ll_tenant_keep(struct ll_ledger *ledger, unsigned row, int *ret_fd, struct l
 	return 0;
 }
 
-/* What was not said again is over: the process has ended. */
+/* If the process did not say it again, the process has ended. */
 #define LOST_FRESH_NS (3 * LL_NS_PER_S)
 
 static bool is_lost(const struct ll_ledger_tenant *tenant, uint64_t now_ns)

@@ -33,7 +33,7 @@ uint64_t ll_total_take(_Atomic uint64_t *sum, uint64_t bytes)
 	return taken;
 }
 
-/* Claims that were withdrawn have none, though their slots may not be clean yet. */
+/* Claims that were withdrawn have no memory, although their slots may not be clean yet. */
 static uint64_t claim_bytes(const struct ll_ledger_file *file, unsigned index, unsigned row)
 {
 	const struct ll_ledger_slot *slot = &file->slots[index];
@@ -71,8 +71,9 @@ void ll_total_leave(struct ll_ledger *ledger, unsigned index, int lock_fd)
 		remake_with_guard(ledger, tenant_row - 1, index, lock_fd);
 }
 
-/* The guard's holder is known by the lock of a slot (total.h). The withdrawn claim's is kept by others: a free slot's
- * is taken instead. If all slots are in use, the total is made anew at the next refused reservation. */
+/* The lock of a slot tells whether the guard's holder lives (total.h). Others keep the lock of the withdrawn claim, so
+ * the lock of a free slot is taken instead. If all slots are in use, the next refused reservation makes the total anew.
+ */
 static void remake_with_free_slot(struct ll_ledger *ledger, unsigned row)
 {
 	for (unsigned i = 0; i < LL_LEDGER_CLAIMS; i++) {
@@ -97,10 +98,11 @@ bool ll_total_withdraw(struct ll_ledger *ledger, unsigned index, uint64_t token)
 }
 
 /*
- * How often a waiter looks before it sleeps, and how many pauses of 10 to 50 ns are between: 32 after the first look,
- * twice as many after each, 256 at most. In all 20 to 70 us, less than sleeping and being woken takes when many wait.
- * A holder is inside for some 50 ns, and comes back soon where many allocate: looks as close as that make it lose the
- * cache line at each step, so that 16 who wait take seven times as long as one after the other (doc/benchmarks.md).
+ * How often a waiter looks before it sleeps, and how many pauses of 10 to 50 ns are between two looks: 32 after the
+ * first look, twice as many after each further one, 256 at most. That is 20 to 70 us in all. To sleep and to be woken
+ * takes longer if many wait. A holder is inside for some 50 ns, and comes back soon if the program allocates much. If
+ * waiters look as often as that, the holder loses the cache line at each step. Then 16 waiters take seven times as long
+ * as one after the other (doc/benchmarks.md).
  */
 enum { LOOKS = 8, FIRST_SHIFT = 5, LAST_SHIFT = 8, SLOT_SHIFT = 32, COUNT_SHIFT = 48 };
 
@@ -110,7 +112,7 @@ enum { LOOKS = 8, FIRST_SHIFT = 5, LAST_SHIFT = 8, SLOT_SHIFT = 32, COUNT_SHIFT 
 #define CLEARS (UINT64_C(1) << 47)
 #define WHO_MASK ((UINT64_C(1) << COUNT_SHIFT) - 1)
 
-/* In the first block of thread-local storage: no allocation on a thread's first reservation. */
+/* initial-exec, because a thread's first reservation must not allocate. */
 static __thread uint32_t own_tid __attribute__((tls_model("initial-exec")));
 static __thread uint64_t own_count __attribute__((tls_model("initial-exec")));
 
@@ -133,7 +135,7 @@ static bool is_slot_lock_free(const struct ll_guard *guard, unsigned index)
 	off_t byte = LL_LOCK_SLOTS + (off_t)index;
 	if (guard->lock_fd >= 0)
 		return ll_lock_is_free(guard->lock_fd, byte);
-	/* Who sweeps in this process has the mutex: it looks for itself, or is the holder. */
+	/* Another thread of this process that has the mutex sweeps. It looks for itself, or is the holder. */
 	if (pthread_mutex_trylock(&ledger->mutex))
 		return false;
 	bool is_free = ll_ledger_has_scan(ledger) && ll_lock_is_free(ledger->scan.fd, byte);
@@ -158,7 +160,7 @@ static bool is_owner_gone(const struct ll_ledger *ledger, const struct ll_ledger
 	return ll_process_is_gone(&owner, ledger->namespaces) || is_thread_gone(owner.pid, word);
 }
 
-/* Words that nobody writes are dead too: a damaged page must not stop anybody. */
+/* A word that no holder writes counts as dead too, because a damaged page must stop nobody. */
 static bool is_holder_dead(const struct ll_guard *guard, uint64_t word)
 {
 	uint64_t number = word >> SLOT_SHIFT & SLOT_MASK;
@@ -168,7 +170,7 @@ static bool is_holder_dead(const struct ll_guard *guard, uint64_t word)
 	unsigned index = (unsigned)number - 1;
 	const struct ll_ledger_slot *slot = &guard->ledger->file->slots[index];
 	if (index == guard->index && guard->lock_fd >= 0)
-		return true; /* it had the lock that is ours now */
+		return true; /* the holder had the lock that is ours now */
 	if (index == guard->index && !is_clearing)
 		return is_thread_gone(getpid(), word);
 	if (is_clearing ? slot->token != 0 : slot->tenant_row != guard->row + 1)
@@ -188,7 +190,8 @@ static bool swap_guard(struct ll_ledger_tenant *tenant, uint64_t from, uint64_t 
 	return atomic_compare_exchange_strong(&tenant->guard, &from, to);
 }
 
-/* The word that is in our way, and since when. Times, not sleeps, are counted: signals may cut each of them short. */
+/* The word that is in our way, and since when. The time counts, and not the number of sleeps: a signal may cut a sleep
+ * short. */
 struct patience {
 	uint64_t word, since_ns, looked_ns;
 };
@@ -207,8 +210,8 @@ static bool may_rob(const struct ll_guard *guard, struct patience *patience, uin
 }
 
 /*
- * The futex word is set before each look at the guard, so the holder that is seen there sees it when it leaves; and
- * whoever was woken sets it again, because others may still be asleep.
+ * The futex word is set before each look at the guard. So a holder that is seen there sees the word when it leaves. A
+ * waiter that was woken sets the word again, because others may still be asleep.
  */
 static bool wait_for(const struct ll_guard *guard, struct ll_ledger_tenant *tenant)
 {
@@ -220,7 +223,7 @@ static bool wait_for(const struct ll_guard *guard, struct ll_ledger_tenant *tena
 			return false;
 		if (!word)
 			continue;
-		/* Our own thread's, below a signal handler: it cannot go on before we do. */
+		/* This is a signal handler above our own thread's hold. The thread cannot go on before the handler. */
 		bool is_below_us = (word & WHO_MASK) == (guard->word & WHO_MASK);
 		if ((is_below_us || may_rob(guard, &patience, word)) && swap_guard(tenant, word, guard->word))
 			return true;

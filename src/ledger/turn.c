@@ -12,7 +12,7 @@
 #include "ledger/handle.h"
 #include "ledger/rows.h"
 
-/* NULL: it is not ours, or not any more, and another's may be there. */
+/* Returns the claim's slot; NULL: the claim is not ours any more, and another claim may be there. */
 static struct ll_ledger_slot *own_slot(const struct ll_claim *claim)
 {
 	return ll_claim_is_ours(claim) ? claim->slot : NULL;
@@ -139,7 +139,7 @@ _Atomic uint32_t *ll_turn_gate(struct ll_claim *claim)
 	return slot ? &slot->gate : NULL;
 }
 
-/* Opened first and looked after: who comes after the look finds it open and shuts it. */
+/* The gate is opened before the look. So a claim that comes after the look finds the gate open, and shuts it. */
 bool ll_turn_open_gate(struct ll_claim *claim, enum ll_gate how, uint64_t now_ns)
 {
 	struct ll_ledger_slot *slot = own_slot(claim);

@@ -4,8 +4,8 @@
  * One word of the ledger names the claim that has the turn, the holder. A claim that has launches to make wants the
  * card. The holder looks several times a millisecond whether it should give way (control/holder.h decides that, and
  * control/turns.h to whom). It hands the word over by compare-and-swap and wakes the next holder. Nobody depends on
- * another's good will: a higher class takes the turn itself. Anybody takes it if the holder is gone, or has not looked
- * for LL_TURN_DEAF_NS (it is stopped, or hangs).
+ * another's good will: a higher class takes the turn itself. Any claim takes it if the holder is gone, or has not
+ * looked for LL_TURN_DEAF_NS (it is stopped, or hangs).
  *
  * A holder that gives way first lets the card finish what it has queued, for LL_TURN_DRAIN_NS at most. After that the
  * next holder is let in, the card runs both in time slices, and the overrun is charged.
@@ -41,7 +41,7 @@
 /*
  * The claim has launches to make, or has ended them (and gives the turn away if it has it). A tenant that comes back
  * while others want the card has at most LL_TURN_LAG_NS of its pause made up for. A tenant that comes back while nobody
- * wants the card begins at most that much behind all others of the card: what anybody had before counts no more.
+ * wants the card begins at most that much behind all others of the card: what tenants had before counts no more.
  */
 void ll_turn_want(struct ll_claim *claim, uint64_t now_ns);
 void ll_turn_rest(struct ll_claim *claim, uint64_t now_ns);

@@ -3,18 +3,18 @@
 #include "control/turns.h"
 #include "ledger/liveness.h"
 
-/* Virtual time of a second of GPU time, at the least weight that there is (0.01). */
+/* The virtual time of a second of GPU time, at the least weight (0.01). */
 enum { VIRTUAL_MOST = 100 };
 
-/* Nobody had more than the time since the machine started, at the least weight: more is damaged. */
+/* No tenant had more than the time since the machine started, at the least weight. A larger value is damaged. */
 static bool is_sound(uint64_t virtual_ns, uint64_t now_ns)
 {
 	uint64_t most_ns = now_ns + LL_CONTENDER_MARGIN_NS;
 	return virtual_ns / VIRTUAL_MOST <= most_ns;
 }
 
-/* Of the contenders of a class that may use the card now: not of those whose caps hold them back. False: there is none.
- */
+/* Gives the least and the most virtual time of a class's contenders that may use the card now. Those that their caps
+ * hold back do not count. False: there is none. */
 static bool least_of_class(const struct ll_contender_scan *scan, unsigned rank, uint64_t now_ns, uint64_t *ret_ns)
 {
 	uint64_t least_ns = UINT64_MAX;
@@ -28,7 +28,7 @@ static bool least_of_class(const struct ll_contender_scan *scan, unsigned rank, 
 	return least_ns != UINT64_MAX;
 }
 
-/* Of the tenants of a class, whether they want the card or not. 0: there is none. */
+/* Returns the most virtual time of a class's tenants, whether they want the card or not. 0: there is none. */
 static uint64_t most_of_class(const struct ll_ledger_file *file, unsigned rank, uint64_t now_ns)
 {
 	uint64_t most_ns = 0;
@@ -49,7 +49,7 @@ static void limit_behind(struct ll_ledger_tenant *tenant, uint64_t least_ns)
 	uint64_t virtual_ns = atomic_load(&tenant->virtual_time_ns);
 	unsigned weight = atomic_load_explicit(&tenant->weight_permille, memory_order_relaxed);
 	uint64_t back_ns = ll_turns_come_back_ns(virtual_ns, least_ns, weight);
-	if (back_ns > virtual_ns) /* a sibling that charged meanwhile is right: then it is no pause */
+	if (back_ns > virtual_ns) /* if a sibling has charged meanwhile, there was no pause, and its value stays */
 		atomic_compare_exchange_strong(&tenant->virtual_time_ns, &virtual_ns, back_ns);
 }
 
@@ -58,7 +58,7 @@ static void limit_ahead(struct ll_ledger_tenant *tenant, uint64_t least_ns)
 	uint64_t virtual_ns = atomic_load(&tenant->virtual_time_ns);
 	unsigned weight = atomic_load_explicit(&tenant->weight_permille, memory_order_relaxed);
 	uint64_t most_ns = least_ns + ll_turns_virtual_ns(LL_TURN_LAG_NS, weight);
-	if (virtual_ns > most_ns) /* one that is charged meanwhile is forgiven at the next look */
+	if (virtual_ns > most_ns) /* if the tenant is charged meanwhile, the next look forgives it */
 		atomic_compare_exchange_strong(&tenant->virtual_time_ns, &virtual_ns, most_ns);
 }
 

@@ -11,8 +11,8 @@
  * a capture that the library does not know. */
 static _Atomic bool captures_begun;
 
-/* The card and the context of a stream. The context is current from enter_place to leave_place. */
-struct place {
+/* The card and the context of a stream. The context is current from enter_target to leave_target. */
+struct target {
 	struct ll_device_state *dev;   /* NULL: not governed */
 	struct ll_cu_context *context; /* NULL: there is none, or it could not be made current */
 	struct ll_cu_context *owner; /* the stream's context; NULL: it is a default stream, or the driver did not say */
@@ -28,63 +28,63 @@ static bool passes_open_gate(struct ll_cu_context *context)
 	return dev && dev->flow && !ll_port_is_lost(dev->claim) && ll_flow_passes_open_gate(dev->flow);
 }
 
-static void enter_place(struct place *place, struct ll_cu_stream *stream, bool may_pass)
+static void enter_target(struct target *target, struct ll_cu_stream *stream, bool may_pass)
 {
 	struct ll_cu_context *current = NULL;
 	bool is_lost = false;
-	*place = (struct place){0};
+	*target = (struct target){0};
 	bool has_owner =
-	    !ll_stream_is_default(stream) && ll_real()->cuStreamGetCtx(stream, &place->owner) == LL_CUDA_SUCCESS;
-	place->is_passed = has_owner && may_pass && passes_open_gate(place->owner);
-	if (place->is_passed)
+	    !ll_stream_is_default(stream) && ll_real()->cuStreamGetCtx(stream, &target->owner) == LL_CUDA_SUCCESS;
+	target->is_passed = has_owner && may_pass && passes_open_gate(target->owner);
+	if (target->is_passed)
 		return;
 	bool is_known = has_owner && ll_real()->cuCtxGetCurrent(&current) == LL_CUDA_SUCCESS;
-	if (is_known && current && current == place->owner) { /* the usual case: nothing else is asked */
-		place->context = current;
-		place->dev = ll_device_state_in(current);
+	if (is_known && current && current == target->owner) { /* the usual case: nothing else is asked */
+		target->context = current;
+		target->dev = ll_device_state_in(current);
 		return;
 	}
-	if (is_known && place->owner != current) {
-		place->is_elsewhere = ll_real()->cuCtxPushCurrent_v2(place->owner) == LL_CUDA_SUCCESS;
-		is_lost = !place->is_elsewhere;
+	if (is_known && target->owner != current) {
+		target->is_elsewhere = ll_real()->cuCtxPushCurrent_v2(target->owner) == LL_CUDA_SUCCESS;
+		is_lost = !target->is_elsewhere;
 	}
-	place->dev = ll_device_state_current(&place->context);
-	if (!place->dev && current && !place->is_elsewhere)
-		place->context = current;
-	else if (!place->dev && ll_real()->cuCtxGetCurrent(&place->context) != LL_CUDA_SUCCESS)
-		place->context = NULL;
+	target->dev = ll_device_state_current(&target->context);
+	if (!target->dev && current && !target->is_elsewhere)
+		target->context = current;
+	else if (!target->dev && ll_real()->cuCtxGetCurrent(&target->context) != LL_CUDA_SUCCESS)
+		target->context = NULL;
 	if (is_lost)
-		place->context = NULL;
+		target->context = NULL;
 }
 
-static void leave_place(const struct place *place)
+static void leave_target(const struct target *target)
 {
 	struct ll_cu_context *pushed;
-	if (place->is_elsewhere)
+	if (target->is_elsewhere)
 		ll_real()->cuCtxPopCurrent_v2(&pushed);
 }
 
 /* Whether the launch may go without waiting. It is counted then, if it is governed. */
-static bool is_counted(const struct ll_launch *launch, const struct place *place)
+static bool is_counted(const struct ll_launch *launch, const struct target *target)
 {
-	struct ll_flow *flow = place->dev ? place->dev->flow : NULL;
-	if (flow && ll_port_is_lost(place->dev->claim))
-		ll_device_state_retake(place->dev);
+	struct ll_flow *flow = target->dev ? target->dev->flow : NULL;
+	if (flow && ll_port_is_lost(target->dev->claim))
+		ll_device_state_retake(target->dev);
 	if (flow && ll_flow_passes_open_gate(flow))
 		return true;
 	return !flow || ll_flow_count(flow, launch->context, launch->stream, launch->kind);
 }
 
-static bool is_refused(const struct place *place)
+static bool is_refused(const struct target *target)
 {
-	return place->dev && ll_device_state_settings()->is_strict && ll_port_is_lost(place->dev->claim) &&
-	       !ll_device_state_retake(place->dev);
+	return target->dev && ll_device_state_settings()->is_strict && ll_port_is_lost(target->dev->claim) &&
+	       !ll_device_state_retake(target->dev);
 }
 
 /* Waits for the turn. Tells the listener, if there is one, how long the launch waited. */
-static void enter_flow(struct ll_launch *launch, const struct place *place)
+static void enter_flow(struct ll_launch *launch, const struct target *target)
 {
-	launch->flow = place->dev->flow;
+	launch->flow = target->dev->flow;
 	enum ll_cu_capture_mode mode = ll_stream_exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
 	ll_wait_listener *listener = ll_wait_listener_find();
 	uint64_t start_ns = listener ? ll_now_ns() : 0;
@@ -92,39 +92,39 @@ static void enter_flow(struct ll_launch *launch, const struct place *place)
 	ll_flow_enter(launch->flow, launch->context, launch->stream, launch->kind);
 	ll_driver_call_wait_for_turn(false);
 	if (listener)
-		listener(place->dev->device, place->dev->uuid, start_ns, ll_now_ns());
+		listener(target->dev->device, target->dev->uuid, start_ns, ll_now_ns());
 	ll_stream_exchange_capture_mode(mode);
 }
 
 /* If the thread were cancelled in here, the launch would never be ended: the caller's scope ends only a launch that was
  * returned to it. */
-static void enter_gate(struct ll_launch *launch, const struct place *place, bool is_gated)
+static void enter_gate(struct ll_launch *launch, const struct target *target, bool is_gated)
 {
 	LL_SCOPE_NO_CANCEL;
 	if (is_gated)
-		enter_flow(launch, place);
-	leave_place(place);
+		enter_flow(launch, target);
+	leave_target(target);
 }
 
 struct ll_launch ll_launch_begin(struct ll_cu_stream *stream, uint64_t kind)
 {
 	struct ll_launch launch = {.errno_before = ll_reentry_enter(), .status = LL_LAUNCH_LOST};
-	struct place place;
+	struct target target;
 	bool is_asked = atomic_load_explicit(&captures_begun, memory_order_relaxed);
 	if (!ll_device_state_is_governed() || (is_asked && ll_stream_is_captured(stream)))
 		return launch;
-	enter_place(&place, stream, true);
-	if (place.is_passed)
+	enter_target(&target, stream, true);
+	if (target.is_passed)
 		return launch;
-	launch.context = place.context;
+	launch.context = target.context;
 	launch.stream = ll_timing_stream_of(stream);
 	launch.kind = kind;
-	launch.is_elsewhere = place.is_elsewhere;
-	launch.is_refused = is_refused(&place);
+	launch.is_elsewhere = target.is_elsewhere;
+	launch.is_refused = is_refused(&target);
 	bool enters =
-	    !launch.is_refused && !is_counted(&launch, &place) && (is_asked || !ll_stream_is_captured(stream));
-	if (enters || place.is_elsewhere)
-		enter_gate(&launch, &place, enters);
+	    !launch.is_refused && !is_counted(&launch, &target) && (is_asked || !ll_stream_is_captured(stream));
+	if (enters || target.is_elsewhere)
+		enter_gate(&launch, &target, enters);
 	return launch;
 }
 
@@ -138,7 +138,7 @@ static void report_end(const struct ll_launch *launch, uint64_t launched_ns)
 static void leave_gate(const struct ll_launch *launch)
 {
 	LL_SCOPE_NO_CANCEL; /* if the thread were cancelled here, the launch would never end */
-	struct place place = {.is_elsewhere = false};
+	struct target target = {.is_elsewhere = false};
 	uint64_t launched_ns = ll_now_ns();
 	if (launch->status == LL_LAUNCH_LOST) {
 		report_end(launch, 0);
@@ -146,10 +146,10 @@ static void leave_gate(const struct ll_launch *launch)
 	}
 	enum ll_cu_capture_mode mode = ll_stream_exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
 	if (launch->is_elsewhere)
-		place.is_elsewhere = ll_real()->cuCtxPushCurrent_v2(launch->context) == LL_CUDA_SUCCESS;
-	bool is_there = place.is_elsewhere == launch->is_elsewhere;
+		target.is_elsewhere = ll_real()->cuCtxPushCurrent_v2(launch->context) == LL_CUDA_SUCCESS;
+	bool is_there = target.is_elsewhere == launch->is_elsewhere;
 	report_end(launch, launch->status == LL_CUDA_SUCCESS && is_there ? launched_ns : 0);
-	leave_place(&place);
+	leave_target(&target);
 	ll_stream_exchange_capture_mode(mode);
 }
 
@@ -162,13 +162,13 @@ void ll_launch_end(struct ll_launch *launch)
 
 struct ll_launch_hold ll_launch_hold_timing(struct ll_cu_stream *stream)
 {
-	struct place place;
+	struct target target;
 	atomic_store(&captures_begun, true);
-	enter_place(&place, stream, false);
-	struct ll_launch_hold hold = {.flow = place.dev ? place.dev->flow : NULL,
-				      .context = place.context ? place.context : place.owner,
+	enter_target(&target, stream, false);
+	struct ll_launch_hold hold = {.flow = target.dev ? target.dev->flow : NULL,
+				      .context = target.context ? target.context : target.owner,
 				      .stream = ll_timing_stream_of(stream)};
-	leave_place(&place);
+	leave_target(&target);
 	if (hold.flow && !ll_flow_hold(hold.flow))
 		hold.flow = NULL;
 	return hold;
@@ -188,12 +188,12 @@ void ll_launch_release_timing(const struct ll_launch_hold *hold)
 
 void ll_launch_forget_stream(struct ll_cu_stream *stream)
 {
-	struct place place;
+	struct target target;
 	enum ll_cu_capture_mode mode = ll_stream_exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
-	enter_place(&place, stream, false);
-	struct ll_cu_context *context = place.context ? place.context : place.owner;
-	if (place.dev && place.dev->flow && context)
-		ll_flow_forget_stream(place.dev->flow, context, ll_timing_stream_of(stream), place.context);
-	leave_place(&place);
+	enter_target(&target, stream, false);
+	struct ll_cu_context *context = target.context ? target.context : target.owner;
+	if (target.dev && target.dev->flow && context)
+		ll_flow_forget_stream(target.dev->flow, context, ll_timing_stream_of(stream), target.context);
+	leave_target(&target);
 	ll_stream_exchange_capture_mode(mode);
 }

@@ -1,9 +1,9 @@
 /*
  * driver_calls.h - which threads of this process are inside a call of the driver that uses the card.
  *
- * Before another party may take the program's memory off the card, no thread may be between its look at a gate and its
- * return from the driver. So every hook of a function that uses the card enters here before it looks at any gate, and
- * leaves when the driver has returned (LL_DRIVER_CALL). Functions that are not governed have hooks for this alone
+ * Before another process may take the program's memory off the card, no thread may be between its look at a gate and
+ * its return from the driver. So every hook of a function that uses the card enters here before it looks at any gate,
+ * and leaves when the driver has returned (LL_DRIVER_CALL). Functions that are not governed have hooks for this alone
  * (interpose/hooks_passing.def). Hooks that do not enter are listed in interpose/hooks_no_card.def, with the reason.
  * tests/shim/driver_calls_hooks.c calls every hook and compares.
  *

@@ -35,49 +35,50 @@ static unsigned set_of(uint64_t name)
 	return (unsigned)(mix_bits(name) % LL_ESTIMATE_SETS);
 }
 
-struct ll_kernel_estimate *ll_kernel_estimates_find(struct ll_kernel_estimates *kinds, uint64_t name)
+struct ll_kernel_estimate *ll_kernel_estimates_find(struct ll_kernel_estimates *estimates, uint64_t name)
 {
-	struct ll_kernel_estimate *set = kinds->table[set_of(name)], *oldest = set;
-	uint32_t now = ++kinds->found;
-	for (struct ll_kernel_estimate *kind = set; kind < set + LL_ESTIMATE_WAYS; kind++) {
-		if (kind->name == name) {
-			kind->found = now;
-			return kind;
+	struct ll_kernel_estimate *set = estimates->table[set_of(name)], *oldest = set;
+	uint32_t now = ++estimates->found;
+	for (struct ll_kernel_estimate *estimate = set; estimate < set + LL_ESTIMATE_WAYS; estimate++) {
+		if (estimate->name == name) {
+			estimate->found = now;
+			return estimate;
 		}
-		if (now - kind->found > now - oldest->found)
-			oldest = kind;
+		if (now - estimate->found > now - oldest->found)
+			oldest = estimate;
 	}
-	*oldest = (struct ll_kernel_estimate){.name = name, .doubts = kinds->doubts, .found = now};
+	*oldest = (struct ll_kernel_estimate){.name = name, .doubts = estimates->doubts, .found = now};
 	return oldest;
 }
 
-static bool is_new(const struct ll_kernel_estimate *kind)
+static bool is_new(const struct ll_kernel_estimate *estimate)
 {
-	return kind->learned + kind->rough < FIRST_SAMPLES && kind->timed < FIRST_TRIES;
+	return estimate->learned + estimate->rough < FIRST_SAMPLES && estimate->timed < FIRST_TRIES;
 }
 
-bool ll_kernel_estimate_wants_sample(const struct ll_kernel_estimates *kinds, const struct ll_kernel_estimate *kind)
+bool ll_kernel_estimate_wants_sample(const struct ll_kernel_estimates *estimates,
+				     const struct ll_kernel_estimate *estimate)
 {
-	return is_new(kind) || kind->seen >= kind->next || kind->doubts != kinds->doubts;
+	return is_new(estimate) || estimate->seen >= estimate->next || estimate->doubts != estimates->doubts;
 }
 
-bool ll_kernel_estimate_is_steady(const struct ll_kernel_estimate *kind)
+bool ll_kernel_estimate_is_steady(const struct ll_kernel_estimate *estimate)
 {
-	return kind->scatter_ns <= kind->ns / STEADY_PARTS + STEADY_NS;
+	return estimate->scatter_ns <= estimate->ns / STEADY_PARTS + STEADY_NS;
 }
 
 /* The next sample comes after a varying number of launches. Otherwise a program that repeats the same sequence would
  * always have the same launches timed. */
-void ll_kernel_estimate_note_sample(const struct ll_kernel_estimates *kinds, struct ll_kernel_estimate *kind)
+void ll_kernel_estimate_note_sample(const struct ll_kernel_estimates *estimates, struct ll_kernel_estimate *estimate)
 {
 	uint64_t between =
-	    kind->ns ? LL_ESTIMATE_SAMPLE_NS * 1000 / LL_ESTIMATE_SAMPLE_PERMILLE / kind->ns : MOST_BETWEEN;
+	    estimate->ns ? LL_ESTIMATE_SAMPLE_NS * 1000 / LL_ESTIMATE_SAMPLE_PERMILLE / estimate->ns : MOST_BETWEEN;
 	if (between > MOST_BETWEEN)
 		between = MOST_BETWEEN;
-	uint64_t from = between / 2, any = mix_bits(kind->name + kind->seen) % (between + 1);
-	kind->next = kind->seen + (uint32_t)(from + any < 1 ? 1 : from + any);
-	kind->doubts = kinds->doubts;
-	count_one(&kind->timed);
+	uint64_t from = between / 2, any = mix_bits(estimate->name + estimate->seen) % (between + 1);
+	estimate->next = estimate->seen + (uint32_t)(from + any < 1 ? 1 : from + any);
+	estimate->doubts = estimates->doubts;
+	count_one(&estimate->timed);
 }
 
 /* The weight of the next sample after `count` samples is one part in so many, at most most_parts. */
@@ -92,90 +93,90 @@ static uint64_t mean_of(uint64_t before_ns, uint64_t ns, uint64_t parts)
 }
 
 /* The mean of the first few samples. This one comes after `count` others. */
-static uint64_t mean_of_first(struct ll_kernel_estimate *kind, uint32_t count, uint64_t ns)
+static uint64_t mean_of_first(struct ll_kernel_estimate *estimate, uint32_t count, uint64_t ns)
 {
-	kind->first_ns = ns + (count ? kind->first_ns : 0);
-	kind->longest_ns = count && kind->longest_ns > ns ? kind->longest_ns : ns;
-	uint64_t others_ns = count ? (kind->first_ns - kind->longest_ns) / count : ns;
-	return kind->longest_ns > FIRST_FAR * others_ns ? others_ns : kind->first_ns / (count + 1);
+	estimate->first_ns = ns + (count ? estimate->first_ns : 0);
+	estimate->longest_ns = count && estimate->longest_ns > ns ? estimate->longest_ns : ns;
+	uint64_t others_ns = count ? (estimate->first_ns - estimate->longest_ns) / count : ns;
+	return estimate->longest_ns > FIRST_FAR * others_ns ? others_ns : estimate->first_ns / (count + 1);
 }
 
-static uint64_t mean_with(struct ll_kernel_estimate *kind, uint32_t count, uint64_t ns, uint64_t most_parts)
+static uint64_t mean_with(struct ll_kernel_estimate *estimate, uint32_t count, uint64_t ns, uint64_t most_parts)
 {
-	return count < FIRST_SAMPLES ? mean_of_first(kind, count, ns)
-				     : mean_of(kind->ns, ns, parts_of(count, most_parts));
+	return count < FIRST_SAMPLES ? mean_of_first(estimate, count, ns)
+				     : mean_of(estimate->ns, ns, parts_of(count, most_parts));
 }
 
-static void learn_duration(struct ll_kernel_estimate *kind, uint64_t ns, uint64_t most_parts)
+static void learn_duration(struct ll_kernel_estimate *estimate, uint64_t ns, uint64_t most_parts)
 {
-	if (kind->learned >= FIRST_SAMPLES && ns > FAR * kind->ns)
-		ns = FAR * kind->ns;
-	kind->ns = mean_with(kind, kind->learned, ns, most_parts);
-	uint64_t off_ns = ns > kind->ns ? ns - kind->ns : kind->ns - ns;
-	if (off_ns > FAR * kind->ns)
-		off_ns = FAR * kind->ns;
-	kind->scatter_ns = mean_of(kind->scatter_ns, off_ns, parts_of(kind->learned, most_parts));
-	count_one(&kind->learned);
+	if (estimate->learned >= FIRST_SAMPLES && ns > FAR * estimate->ns)
+		ns = FAR * estimate->ns;
+	estimate->ns = mean_with(estimate, estimate->learned, ns, most_parts);
+	uint64_t off_ns = ns > estimate->ns ? ns - estimate->ns : estimate->ns - ns;
+	if (off_ns > FAR * estimate->ns)
+		off_ns = FAR * estimate->ns;
+	estimate->scatter_ns = mean_of(estimate->scatter_ns, off_ns, parts_of(estimate->learned, most_parts));
+	count_one(&estimate->learned);
 }
 
-void ll_kernel_estimate_learn_sample(struct ll_kernel_estimate *kind, uint64_t ns)
+void ll_kernel_estimate_learn_sample(struct ll_kernel_estimate *estimate, uint64_t ns)
 {
-	learn_duration(kind, ns, SAMPLE_PARTS);
+	learn_duration(estimate, ns, SAMPLE_PARTS);
 }
 
-void ll_kernel_estimate_learn_rough(struct ll_kernel_estimate *kind, uint64_t ns)
+void ll_kernel_estimate_learn_rough(struct ll_kernel_estimate *estimate, uint64_t ns)
 {
-	if (!kind->learned)
-		kind->ns = mean_with(kind, kind->rough, ns, SAMPLE_PARTS);
-	count_one(&kind->rough);
+	if (!estimate->learned)
+		estimate->ns = mean_with(estimate, estimate->rough, ns, SAMPLE_PARTS);
+	count_one(&estimate->rough);
 }
 
-void ll_kernel_estimate_learn_queued(struct ll_kernel_estimate *kind, uint64_t ns)
+void ll_kernel_estimate_learn_queued(struct ll_kernel_estimate *estimate, uint64_t ns)
 {
-	learn_duration(kind, ns, QUEUED_PARTS);
+	learn_duration(estimate, ns, QUEUED_PARTS);
 }
 
-bool ll_kernel_estimate_is_sure(const struct ll_kernel_estimate *kind)
+bool ll_kernel_estimate_is_sure(const struct ll_kernel_estimate *estimate)
 {
-	return kind->learned + kind->rough >= FIRST_SAMPLES;
+	return estimate->learned + estimate->rough >= FIRST_SAMPLES;
 }
 
-void ll_kernel_estimate_learn_least(struct ll_kernel_estimate *kind, uint64_t ns)
+void ll_kernel_estimate_learn_least(struct ll_kernel_estimate *estimate, uint64_t ns)
 {
-	if (kind->learned || kind->rough) {
-		kind->first_ns = kind->ns;
-		kind->tried = 1;
-		kind->learned = kind->rough = 0;
+	if (estimate->learned || estimate->rough) {
+		estimate->first_ns = estimate->ns;
+		estimate->tried = 1;
+		estimate->learned = estimate->rough = 0;
 	}
-	if (kind->tried == FIRST_TRIES)
+	if (estimate->tried == FIRST_TRIES)
 		return;
-	uint64_t least_ns = kind->tried ? kind->first_ns : UINT64_MAX,
-		 next_ns = kind->tried > 1 ? kind->ns : UINT64_MAX;
-	kind->tried++;
-	kind->first_ns = ns < least_ns ? ns : least_ns;
+	uint64_t least_ns = estimate->tried ? estimate->first_ns : UINT64_MAX,
+		 next_ns = estimate->tried > 1 ? estimate->ns : UINT64_MAX;
+	estimate->tried++;
+	estimate->first_ns = ns < least_ns ? ns : least_ns;
 	uint64_t other_ns = ns < least_ns ? least_ns : ns;
-	kind->ns = kind->tried == 1 ? ns : other_ns < next_ns ? other_ns : next_ns;
+	estimate->ns = estimate->tried == 1 ? ns : other_ns < next_ns ? other_ns : next_ns;
 }
 
-bool ll_kernel_estimate_is_known(const struct ll_kernel_estimate *kind)
+bool ll_kernel_estimate_is_known(const struct ll_kernel_estimate *estimate)
 {
-	return kind->learned || kind->rough || kind->tried >= LEAST_TRIES;
+	return estimate->learned || estimate->rough || estimate->tried >= LEAST_TRIES;
 }
 
-void ll_kernel_estimates_forget(struct ll_kernel_estimates *kinds)
+void ll_kernel_estimates_forget(struct ll_kernel_estimates *estimates)
 {
 	for (unsigned i = 0; i < LL_ESTIMATE_SETS * LL_ESTIMATE_WAYS; i++) {
-		struct ll_kernel_estimate *kind = &kinds->table[i / LL_ESTIMATE_WAYS][i % LL_ESTIMATE_WAYS];
-		kind->learned = kind->rough = kind->timed = kind->tried = 0;
+		struct ll_kernel_estimate *estimate = &estimates->table[i / LL_ESTIMATE_WAYS][i % LL_ESTIMATE_WAYS];
+		estimate->learned = estimate->rough = estimate->timed = estimate->tried = 0;
 	}
 }
 
-void ll_kernel_estimates_doubt(struct ll_kernel_estimates *kinds, struct ll_kernel_estimate *kind, uint64_t ns)
+void ll_kernel_estimates_doubt(struct ll_kernel_estimates *estimates, struct ll_kernel_estimate *estimate, uint64_t ns)
 {
-	kinds->doubts++;
-	if (!kind)
+	estimates->doubts++;
+	if (!estimate)
 		return;
-	if (kind->ns < ns)
-		kind->ns = ns;
-	kind->learned = kind->rough = kind->timed = kind->tried = 0;
+	if (estimate->ns < ns)
+		estimate->ns = ns;
+	estimate->learned = estimate->rough = estimate->timed = estimate->tried = 0;
 }

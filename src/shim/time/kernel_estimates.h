@@ -57,40 +57,41 @@ struct ll_kernel_estimates {
 
 /* The estimate for the kind of that name: empty at first, and valid until the next call. A name is any number that no
  * other kind has. */
-struct ll_kernel_estimate *ll_kernel_estimates_find(struct ll_kernel_estimates *kinds, uint64_t name);
+struct ll_kernel_estimate *ll_kernel_estimates_find(struct ll_kernel_estimates *estimates, uint64_t name);
 
 /* Whether the next launch of this kind shall be timed by itself: the first few are, then one in so many, and one after
  * a doubt. */
-bool ll_kernel_estimate_wants_sample(const struct ll_kernel_estimates *kinds, const struct ll_kernel_estimate *kind);
+bool ll_kernel_estimate_wants_sample(const struct ll_kernel_estimates *estimates,
+				     const struct ll_kernel_estimate *estimate);
 
 /* Whether launches of this kind take about the same time each, so that many can be counted without a look at each. */
-bool ll_kernel_estimate_is_steady(const struct ll_kernel_estimate *kind);
+bool ll_kernel_estimate_is_steady(const struct ll_kernel_estimate *estimate);
 
 /* A launch of the kind is being timed by itself. Call a learn function when the card has ended it. */
-void ll_kernel_estimate_note_sample(const struct ll_kernel_estimates *kinds, struct ll_kernel_estimate *kind);
+void ll_kernel_estimate_note_sample(const struct ll_kernel_estimates *estimates, struct ll_kernel_estimate *estimate);
 
-void ll_kernel_estimate_learn_sample(struct ll_kernel_estimate *kind, uint64_t ns);
-void ll_kernel_estimate_learn_rough(struct ll_kernel_estimate *kind, uint64_t ns);
-void ll_kernel_estimate_learn_queued(struct ll_kernel_estimate *kind, uint64_t ns);
+void ll_kernel_estimate_learn_sample(struct ll_kernel_estimate *estimate, uint64_t ns);
+void ll_kernel_estimate_learn_rough(struct ll_kernel_estimate *estimate, uint64_t ns);
+void ll_kernel_estimate_learn_queued(struct ll_kernel_estimate *estimate, uint64_t ns);
 
 /* The same for a launch whose time may contain time slices of other programs, of a kind that has no other sample. The
  * second shortest of the first tries counts, because a single one may be too short. An earlier estimate is one of them.
  */
-void ll_kernel_estimate_learn_least(struct ll_kernel_estimate *kind, uint64_t ns);
+void ll_kernel_estimate_learn_least(struct ll_kernel_estimate *estimate, uint64_t ns);
 
 /* Whether the kind has enough samples without other programs. */
-bool ll_kernel_estimate_is_sure(const struct ll_kernel_estimate *kind);
+bool ll_kernel_estimate_is_sure(const struct ll_kernel_estimate *estimate);
 
 /* Whether there is an estimate: by samples without other programs, or by several tries beside them. */
-bool ll_kernel_estimate_is_known(const struct ll_kernel_estimate *kind);
+bool ll_kernel_estimate_is_known(const struct ll_kernel_estimate *estimate);
 
 /* All estimates are wrong in the same way. Each remains as a guess until the kind is timed anew. */
-void ll_kernel_estimates_forget(struct ll_kernel_estimates *kinds);
+void ll_kernel_estimates_forget(struct ll_kernel_estimates *estimates);
 
 /*
  * Some launches took far longer than their estimates: ns each at least. They were of this kind or, with NULL, of
  * several. The cause may be other programs' work, so the next sample of that kind counts alone.
  */
-void ll_kernel_estimates_doubt(struct ll_kernel_estimates *kinds, struct ll_kernel_estimate *kind, uint64_t ns);
+void ll_kernel_estimates_doubt(struct ll_kernel_estimates *estimates, struct ll_kernel_estimate *estimate, uint64_t ns);
 
 #endif

@@ -98,22 +98,22 @@ static struct ll_timing_track *add_track(struct ll_timing *timing, struct ll_tim
 	return track;
 }
 
-static uint64_t guess_ns(const struct ll_timing_track *track, const struct ll_kernel_estimate *kind)
+static uint64_t guess_ns(const struct ll_timing_track *track, const struct ll_kernel_estimate *estimate)
 {
-	if (kind && kind->ns)
-		return kind->ns;
+	if (estimate && estimate->ns)
+		return estimate->ns;
 	return track->mean_ns ? track->mean_ns : LL_TIMING_FIRST_GUESS_NS;
 }
 
-static void add_launches(struct ll_timing_track *track, const struct ll_kernel_estimate *kind, uint32_t count)
+static void add_launches(struct ll_timing_track *track, const struct ll_kernel_estimate *estimate, uint32_t count)
 {
 	struct ll_timing_batch *open = &track->open;
-	open->kind = !open->launches || open->kind == kind->name ? kind->name : 0;
+	open->kind = !open->launches || open->kind == estimate->name ? estimate->name : 0;
 	open->launches += count;
 	open->ahead = count - 1;
-	open->guess_ns += count * guess_ns(track, kind);
-	track->unheld_ns += count * guess_ns(track, kind);
-	open->unsteady_ns += ll_kernel_estimate_is_steady(kind) ? 0 : count * guess_ns(track, kind);
+	open->guess_ns += count * guess_ns(track, estimate);
+	track->unheld_ns += count * guess_ns(track, estimate);
+	open->unsteady_ns += ll_kernel_estimate_is_steady(estimate) ? 0 : count * guess_ns(track, estimate);
 	track->is_left = false;
 }
 
@@ -238,12 +238,12 @@ static uint64_t most_unsteady_ns(const struct ll_timing *timing)
 
 /* Returns how much work of that kind the open batch has room for; 0: it is full. */
 static uint64_t room_ns(const struct ll_timing *timing, const struct ll_timing_track *track,
-			const struct ll_kernel_estimate *kind)
+			const struct ll_kernel_estimate *estimate)
 {
 	const struct ll_timing_batch *open = &track->open;
 	uint64_t has_ns = open->guess_ns > open->seen_for_ns ? open->guess_ns : open->seen_for_ns;
 	uint64_t room_ns = timing->every_ns > has_ns ? timing->every_ns - has_ns : 0;
-	uint64_t most_ns = ll_kernel_estimate_is_steady(kind) ? UINT64_MAX : most_unsteady_ns(timing);
+	uint64_t most_ns = ll_kernel_estimate_is_steady(estimate) ? UINT64_MAX : most_unsteady_ns(timing);
 	uint64_t unsteady_ns = most_ns > open->unsteady_ns ? most_ns - open->unsteady_ns : 0;
 	return room_ns < unsteady_ns ? room_ns : unsteady_ns;
 }
@@ -251,12 +251,12 @@ static uint64_t room_ns(const struct ll_timing *timing, const struct ll_timing_t
 /* Returns how many launches of the kind may be added to the open batch, before one fills it or shall be timed by
  * itself. */
 static uint32_t count_room(const struct ll_timing *timing, const struct ll_timing_track *track,
-			   const struct ll_kernel_estimate *kind)
+			   const struct ll_kernel_estimate *estimate)
 {
-	uint64_t ns = room_ns(timing, track, kind);
-	if (!kind->ns || ll_kernel_estimate_wants_sample(&timing->kinds, kind) || kind->ns >= ns)
+	uint64_t ns = room_ns(timing, track, estimate);
+	if (!estimate->ns || ll_kernel_estimate_wants_sample(&timing->estimates, estimate) || estimate->ns >= ns)
 		return 0;
-	uint64_t room = (ns - 1) / kind->ns, to_sample = kind->next - kind->seen;
+	uint64_t room = (ns - 1) / estimate->ns, to_sample = estimate->next - estimate->seen;
 	return (uint32_t)(room < to_sample ? room : to_sample);
 }
 
@@ -293,15 +293,15 @@ struct ll_timing_queue ll_timing_count(struct ll_timing *timing, struct ll_timin
 	    timing->clock.is_blind || name.thread ? NULL : ll_timing_track_find(timing, name);
 	if (!track || has_bare_start(track) || track->is_left || track->is_in_driver || shall_time_start(timing, track))
 		return (struct ll_timing_queue){0};
-	struct ll_kernel_estimate *kind = ll_kernel_estimates_find(&timing->kinds, kind_name);
-	uint32_t room = count_room(timing, track, kind), count = room < most ? room : most;
+	struct ll_kernel_estimate *estimate = ll_kernel_estimates_find(&timing->estimates, kind_name);
+	uint32_t room = count_room(timing, track, estimate), count = room < most ? room : most;
 	if (!count)
 		return (struct ll_timing_queue){0};
 	note_first(track, now_ns);
-	add_launches(track, kind, count);
+	add_launches(track, estimate, count);
 	track->open.launched_ns = now_ns;
-	kind->seen += count;
-	return (struct ll_timing_queue){.ns = count * kind->ns, .launches = count};
+	estimate->seen += count;
+	return (struct ll_timing_queue){.ns = count * estimate->ns, .launches = count};
 }
 
 void ll_timing_uncount(struct ll_timing *timing, struct ll_timing_stream name, uint64_t kind_name, uint32_t count)
@@ -309,13 +309,13 @@ void ll_timing_uncount(struct ll_timing *timing, struct ll_timing_stream name, u
 	struct ll_timing_track *track = ll_timing_track_find(timing, name);
 	if (!track || track->open.launches <= count)
 		return;
-	struct ll_kernel_estimate *kind = ll_kernel_estimates_find(&timing->kinds, kind_name);
-	uint64_t ns = count * guess_ns(track, kind);
+	struct ll_kernel_estimate *estimate = ll_kernel_estimates_find(&timing->estimates, kind_name);
+	uint64_t ns = count * guess_ns(track, estimate);
 	track->open.launches -= count;
 	track->open.ahead -= count < track->open.ahead ? count : track->open.ahead;
 	track->open.guess_ns -= ns < track->open.guess_ns ? ns : track->open.guess_ns;
 	track->open.unsteady_ns -= ns < track->open.unsteady_ns ? ns : track->open.unsteady_ns;
-	kind->seen -= count < kind->seen ? count : kind->seen;
+	estimate->seen -= count < estimate->seen ? count : estimate->seen;
 }
 
 /* Finds the stream's track, and waits while another thread records an event there. An event must come before or behind
@@ -347,10 +347,10 @@ void ll_timing_begin(struct ll_timing *timing, struct ll_timing_stream name, uin
 	track->launching_ns = ll_now_ns();
 	if (timing->clock.is_blind || has_bare_start(track)) /* which serves this launch too */
 		return;
-	struct ll_kernel_estimate *kind = ll_kernel_estimates_find(&timing->kinds, kind_name);
-	bool is_long = track->open.is_held && guess_ns(track, kind) >= LL_TIMING_LONG_NS;
+	struct ll_kernel_estimate *estimate = ll_kernel_estimates_find(&timing->estimates, kind_name);
+	bool is_long = track->open.is_held && guess_ns(track, estimate) >= LL_TIMING_LONG_NS;
 	if (track->is_left || is_long || shall_time_start(timing, track) ||
-	    (track->count < LL_TIMING_EVENTS_BEHIND && ll_kernel_estimate_wants_sample(&timing->kinds, kind)))
+	    (track->count < LL_TIMING_EVENTS_BEHIND && ll_kernel_estimate_wants_sample(&timing->estimates, estimate)))
 		time_start(timing, track);
 	else
 		note_first(track, track->launching_ns);
@@ -359,10 +359,10 @@ void ll_timing_begin(struct ll_timing *timing, struct ll_timing_stream name, uin
 /* Whether the batch shall end after this launch. A thread's own default stream can be timed by that thread alone, so
  * the agent cannot end its batches later. */
 static bool is_full(const struct ll_timing *timing, const struct ll_timing_track *track,
-		    const struct ll_kernel_estimate *kind)
+		    const struct ll_kernel_estimate *estimate)
 {
 	bool is_own = track->name.thread && track->count < EVENTED_AHEAD;
-	return is_own || shall_time_each(timing, track) || !room_ns(timing, track, kind);
+	return is_own || shall_time_each(timing, track) || !room_ns(timing, track, estimate);
 }
 
 void ll_timing_end(struct ll_timing *timing, struct ll_timing_stream name, uint64_t kind_name, uint64_t launched_ns)
@@ -373,15 +373,15 @@ void ll_timing_end(struct ll_timing *timing, struct ll_timing_stream name, uint6
 	track->launching_ns = 0;
 	if (!launched_ns)
 		return;
-	struct ll_kernel_estimate *kind = ll_kernel_estimates_find(&timing->kinds, kind_name);
-	add_launches(track, kind, 1);
+	struct ll_kernel_estimate *estimate = ll_kernel_estimates_find(&timing->estimates, kind_name);
+	add_launches(track, estimate, 1);
 	track->open.launched_ns = launched_ns > track->recorded_ns ? launched_ns : ll_now_ns();
 	bool is_sample = track->open.launches == 1 && track->open.start.handle &&
-			 ll_kernel_estimate_wants_sample(&timing->kinds, kind);
+			 ll_kernel_estimate_wants_sample(&timing->estimates, estimate);
 	if (is_sample)
-		ll_kernel_estimate_note_sample(&timing->kinds, kind);
-	kind->seen++;
-	if (is_sample || is_full(timing, track, kind))
+		ll_kernel_estimate_note_sample(&timing->estimates, estimate);
+	estimate->seen++;
+	if (is_sample || is_full(timing, track, estimate))
 		close_open(timing, track, false);
 }
 

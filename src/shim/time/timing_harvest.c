@@ -22,10 +22,11 @@ static void find_mean(struct ll_timing *timing, struct ll_timing_typical *typica
 {
 	uint64_t sum_ns = 0, known = 0;
 	for (uint32_t i = 0; i < TYPICAL_MOST && i < typical->count; i++) {
-		const struct ll_kernel_estimate *kind = ll_kernel_estimates_find(&timing->kinds, typical->kinds[i]);
-		if (!ll_kernel_estimate_is_known(kind))
+		const struct ll_kernel_estimate *estimate =
+		    ll_kernel_estimates_find(&timing->estimates, typical->kinds[i]);
+		if (!ll_kernel_estimate_is_known(estimate))
 			continue;
-		sum_ns += kind->ns;
+		sum_ns += estimate->ns;
 		known++;
 	}
 	typical->mean_ns = known ? sum_ns / known : 0;
@@ -49,9 +50,9 @@ void ll_timing_note_typical(struct ll_timing *timing, struct ll_timing_stream na
 static uint64_t batch_own_ns(struct ll_timing *timing, const struct ll_timing_track *track,
 			     const struct ll_timing_batch *batch, uint64_t span_ns)
 {
-	const struct ll_kernel_estimate *kind =
-	    batch->kind ? ll_kernel_estimates_find(&timing->kinds, batch->kind) : NULL;
-	uint64_t kind_ns = kind ? kind->ns : 0;
+	const struct ll_kernel_estimate *estimate =
+	    batch->kind ? ll_kernel_estimates_find(&timing->estimates, batch->kind) : NULL;
+	uint64_t kind_ns = estimate ? estimate->ns : 0;
 	if (!kind_ns && !track->typical.mean_ns && !track->mean_ns)
 		return span_ns / (1 + timing->sliced_by);
 	uint64_t ns = kind_ns ? batch->launches * kind_ns : batch->guess_ns;
@@ -82,7 +83,7 @@ static void bound_mean(struct ll_timing_track *track, const struct ll_timing_bat
 static void note_event_time(struct ll_timing *timing)
 {
 	if (timing->event_ns && timing->event_ns != timing->clock.event_ns)
-		ll_kernel_estimates_forget(&timing->kinds);
+		ll_kernel_estimates_forget(&timing->estimates);
 	timing->event_ns = timing->clock.event_ns;
 }
 
@@ -94,34 +95,37 @@ static bool is_disturbed(const struct ll_timing *timing)
 /* Whether a sample taken beside other programs' work is of use: only for a kind without samples. While programs share
  * by slices, most samples are such. Then it is of use for a kind with few samples too, because those may have been
  * taken when the others had just come. */
-static bool is_news_of(const struct ll_timing *timing, const struct ll_kernel_estimate *kind)
+static bool is_news_of(const struct ll_timing *timing, const struct ll_kernel_estimate *estimate)
 {
-	return kind && (timing->sliced_by ? !ll_kernel_estimate_is_sure(kind) : !kind->learned && !kind->rough);
+	return estimate &&
+	       (timing->sliced_by ? !ll_kernel_estimate_is_sure(estimate) : !estimate->learned && !estimate->rough);
 }
 
 static void learn_batch(struct ll_timing *timing, struct ll_timing_track *track, const struct ll_timing_batch *batch,
 			struct ll_batch_verdict verdict)
 {
-	struct ll_kernel_estimate *kind = batch->kind ? ll_kernel_estimates_find(&timing->kinds, batch->kind) : NULL;
+	struct ll_kernel_estimate *estimate =
+	    batch->kind ? ll_kernel_estimates_find(&timing->estimates, batch->kind) : NULL;
 	if (verdict.lesson == LL_BATCH_UNTOLD || !batch->launches ||
-	    (is_disturbed(timing) && !is_news_of(timing, kind)))
+	    (is_disturbed(timing) && !is_news_of(timing, estimate)))
 		return;
 	uint64_t each_ns = ll_batch_each_ns(verdict, batch->launches);
 	if (timing->sliced_by) {
-		ll_kernel_estimate_learn_least(kind, each_ns);
+		ll_kernel_estimate_learn_least(estimate, each_ns);
 		return;
 	}
 	learn_mean(track, each_ns);
 	bool is_alone =
 	    verdict.lesson == LL_BATCH_QUEUED && batch->launches == 1; /* an event is on either side of it */
-	if ((verdict.lesson == LL_BATCH_SAMPLE || is_alone) && kind)
-		ll_kernel_estimate_learn_sample(kind, each_ns);
-	else if (verdict.lesson == LL_BATCH_ROUGH && kind)
-		ll_kernel_estimate_learn_rough(kind, each_ns);
-	else if (verdict.lesson == LL_BATCH_QUEUED && kind && (!kind->learned || batch->guess_ns >= QUEUED_LEAST_NS))
-		ll_kernel_estimate_learn_queued(kind, each_ns);
+	if ((verdict.lesson == LL_BATCH_SAMPLE || is_alone) && estimate)
+		ll_kernel_estimate_learn_sample(estimate, each_ns);
+	else if (verdict.lesson == LL_BATCH_ROUGH && estimate)
+		ll_kernel_estimate_learn_rough(estimate, each_ns);
+	else if (verdict.lesson == LL_BATCH_QUEUED && estimate &&
+		 (!estimate->learned || batch->guess_ns >= QUEUED_LEAST_NS))
+		ll_kernel_estimate_learn_queued(estimate, each_ns);
 	else if (verdict.lesson == LL_BATCH_LONGER)
-		ll_kernel_estimates_doubt(&timing->kinds, kind, each_ns);
+		ll_kernel_estimates_doubt(&timing->estimates, estimate, each_ns);
 }
 
 /* When a batch began and ended. */

@@ -78,7 +78,7 @@ struct ll_timing_track {
 
 struct ll_timing {
 	struct ll_timing_track *tracks;
-	struct ll_kernel_estimates kinds;
+	struct ll_kernel_estimates estimates;
 	struct ll_timing_clock clock;
 	uint64_t event_ns; /* of the clock, when kinds were learned; 0: none was */
 	struct ll_busy busy;
