@@ -33,8 +33,11 @@ static void body_full_card(void)
 	struct ll_cu_context *context;
 	open_cuda();
 	CHECK_EQUAL(cu.cuInit(0), 0);
-	CHECK_EQUAL(cu.cuCtxCreate(&context, 0, 0), LL_CUDA_ERROR_OUT_OF_MEMORY);
-	CHECK_EQUAL(simctl("card 0 used all for 100ms"), 0);
+	uint64_t end_ns = deadline_in_s(1);
+	CHECK_EQUAL(simctl("card 0 used all for 1s"), 0);
+	ll_cu_result status = cu.cuCtxCreate(&context, 0, 0);
+	CHECK(status == LL_CUDA_ERROR_OUT_OF_MEMORY || is_past(end_ns)); /* this process may have been late */
+	/* After a while there is room again. */
 	WAIT_FOR(cu.cuCtxCreate(&context, 0, 0) == LL_CUDA_SUCCESS);
 	CHECK_EQUAL(simctl("card 0 used 142G"), 0);
 	ll_cu_deviceptr address;
@@ -46,7 +49,7 @@ static void body_full_card(void)
 static void others_may_have_all_the_memory_for_a_while(void **state)
 {
 	(void)state;
-	in_world("card 0 used all", body_full_card);
+	in_world(NULL, body_full_card);
 }
 
 static void body_xid(void)
