@@ -264,10 +264,12 @@ static void note_event(struct server *server, struct ll_mover_program *program, 
 	}
 	if (event != LL_MOVER_EVENT_DONE)
 		return;
+	uint64_t took_ns = ll_now_ns() - program->begun_ns;
+	if (program->rule.state != LL_RESIDENCY_STOPPED)
+		program->rule.moved_ns = took_ns;
 	static const char *const names[] = {"back on the card", "", "", "stopped", "", "away", ""};
 	ll_info("claim %u, tenant %s: %s: %" PRIu64 " MiB in %.3f s", program->claim, program->tenant,
-		names[program->rule.state], program->rule.bytes >> 20,
-		(double)(ll_now_ns() - program->begun_ns) / (double)LL_NS_PER_S);
+		names[program->rule.state], program->rule.bytes >> 20, (double)took_ns / (double)LL_NS_PER_S);
 	if (is_as_wished(program))
 		answer_askers(server, program, 0, "");
 }
@@ -344,9 +346,13 @@ static void do_step(struct server *server, struct ll_mover_program *program, enu
 	case LL_RESIDENCY_RETURN:
 		ll_mover_program_return(program, now_ns);
 		break;
-	case LL_RESIDENCY_GRANT:
 	case LL_RESIDENCY_REFUSE:
-		ll_mover_program_answer_short(program, step == LL_RESIDENCY_GRANT);
+		ll_info("claim %u, tenant %s: no room for %" PRIu64 " MiB more, whoever leaves", program->claim,
+			program->tenant, (program->rule.short_bytes + (1 << 20) - 1) >> 20);
+		ll_mover_program_answer_short(program, false);
+		break;
+	case LL_RESIDENCY_GRANT:
+		ll_mover_program_answer_short(program, true);
 		break;
 	case LL_RESIDENCY_WAIT:
 		break;
