@@ -225,6 +225,7 @@ static void become_program(struct server *server, struct asker *asker, const str
 	asker->fd = -1;
 	program->next = server->programs;
 	server->programs = program;
+	server->listed_ns = 0; /* its class and its request are to be known before the next decision */
 	if (ll_mover_program_handle(program, &server->engine, message, NULL, 0, ll_now_ns(), &event, &err)) {
 		ll_warn("%s", err.text);
 		drop_program(server, program);
@@ -312,7 +313,9 @@ static void read_claim(struct ll_mover_program *program, const struct ll_claim_i
 	for (size_t i = 0; i < count; i++) {
 		if (claims[i].index != program->claim)
 			continue;
-		program->rule.priority = claims[i].priority;
+		program->rule.priority = claims[i].tenant_priority;
+		program->rule.is_within =
+		    claims[i].tenant_request_bytes && claims[i].tenant_used_bytes <= claims[i].tenant_request_bytes;
 		if (claims[i].want_since_ns)
 			program->rule.idle_since_ns = 0;
 		else if (!program->rule.idle_since_ns)
