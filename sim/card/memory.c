@@ -23,7 +23,8 @@ static uint64_t held_bytes(const struct sim_world *w, uint32_t card, uint32_t pr
 		if (c != card && w->cards[c].parent != card)
 			continue;
 		for (uint32_t i = 0; i < SIM_PROCS; i++) {
-			if (w->procs[i].is_used && (proc == SIM_NONE || proc == i))
+			bool is_here = w->procs[i].is_used && w->procs[i].stop != SIM_STOP_CHECKPOINTED;
+			if (is_here && (proc == SIM_NONE || proc == i))
 				bytes += w->procs[i].held_bytes[c];
 		}
 		for (uint32_t i = 0; i < SIM_SHARES; i++) {
@@ -41,12 +42,17 @@ uint64_t sim_context_used_bytes(const struct sim_context *context)
 	return context->own_bytes + context->large_bytes + small;
 }
 
+static bool has_memory(const struct sim_world *w, const struct sim_context *context, uint32_t card)
+{
+	return sim_context_is_on_card(w, context, card) && w->procs[context->proc].stop != SIM_STOP_CHECKPOINTED;
+}
+
 uint64_t sim_proc_used_bytes(struct sim_world *w, uint32_t card, uint32_t proc)
 {
 	uint64_t bytes = held_bytes(w, card, proc);
 	for (uint32_t i = 0; i < SIM_CONTEXTS; i++) {
 		const struct sim_context *context = &w->contexts[i];
-		if (sim_context_is_on_card(w, context, card) && context->proc == proc)
+		if (has_memory(w, context, card) && context->proc == proc)
 			bytes += sim_context_used_bytes(context);
 	}
 	return bytes ? bytes + SIM_PROCESS_BYTES : 0;
@@ -56,7 +62,7 @@ uint64_t sim_card_used_bytes(struct sim_world *w, uint32_t card)
 {
 	uint64_t bytes = w->cards[card].foreign_bytes + held_bytes(w, card, SIM_NONE);
 	for (uint32_t i = 0; i < SIM_CONTEXTS; i++) {
-		if (sim_context_is_on_card(w, &w->contexts[i], card))
+		if (has_memory(w, &w->contexts[i], card))
 			bytes += sim_context_used_bytes(&w->contexts[i]);
 	}
 	bool is_in_sight = false;

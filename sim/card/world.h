@@ -177,12 +177,19 @@ struct sim_mps_client {
 	uint64_t limit_bytes[SIM_CARDS]; /* of device memory; 0: none */
 };
 
+/* What another process has done to it (checkpoint.h), in the driver's order. */
+enum sim_stop {
+	SIM_STOP_NONE,
+	SIM_STOP_LOCKED,       /* its calls wait */
+	SIM_STOP_CHECKPOINTED, /* the same, and it has no memory on any card */
+};
+
 struct sim_proc {
 	uint32_t is_used;
 	int32_t pid;
 	uint64_t start_ticks; /* of /proc/PID/stat: with the pid it names one process */
 	uint32_t role;        /* enum sim_role */
-	uint32_t unused;
+	uint32_t stop;        /* enum sim_stop; atomic: its calls look at it first */
 	struct sim_mps_client mps;
 	uint64_t cards; /* bit i: it has initialised CUDA with card i in sight, which takes memory there */
 	uint64_t held_bytes[SIM_CARDS]; /* outside of contexts: holding.h */

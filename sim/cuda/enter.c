@@ -3,14 +3,26 @@
  */
 #include "cuda/enter.h"
 
+#include "base/clock.h"
 #include "card/attach.h"
 #include "card/engine.h"
 #include "card/library.h"
 #include "cuda/local/capture.h"
 
+#define STOPPED_LOOK_NS (1 * LL_NS_PER_MS)
+
 const char *loadline_sim_world(void)
 {
 	return sim_world_folder();
+}
+
+/* Another process has stopped this one (checkpoint.c). */
+static void wait_while_stopped(const struct sim_world *world)
+{
+	if (sim_cuda.proc == SIM_NONE)
+		return;
+	while (__atomic_load_n(&world->procs[sim_cuda.proc].stop, __ATOMIC_ACQUIRE))
+		ll_sleep_until_ns(ll_now_ns() + STOPPED_LOOK_NS);
 }
 
 ll_cu_result sim_cuda_enter(const char *function)
@@ -25,5 +37,6 @@ ll_cu_result sim_cuda_enter(const char *function)
 		return LL_CUDA_ERROR_NOT_INITIALIZED;
 	if (!__atomic_load_n(&sim_cuda.is_initialised, __ATOMIC_ACQUIRE))
 		return LL_CUDA_ERROR_NOT_INITIALIZED;
+	wait_while_stopped(world);
 	return sim_capture_check_call(function);
 }

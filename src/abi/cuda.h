@@ -308,6 +308,24 @@ struct ll_cu_uuid {
 	char bytes[16];
 };
 
+/* cuCheckpointProcess... The arguments whose fields are all reserved may be NULL, so their layout is not declared. */
+enum ll_cu_process_state {
+	LL_CU_PROCESS_STATE_RUNNING = 0,
+	LL_CU_PROCESS_STATE_LOCKED = 1,
+	LL_CU_PROCESS_STATE_CHECKPOINTED = 2,
+	LL_CU_PROCESS_STATE_FAILED = 3,
+};
+
+struct ll_cu_checkpoint_lock_args {
+	unsigned int timeout_ms; /* 0: none */
+	unsigned int reserved;
+	uint64_t reserved_words[7];
+};
+
+struct ll_cu_checkpoint_args;
+struct ll_cu_restore_args;
+struct ll_cu_unlock_args;
+
 /* cuLaunchKernelEx. The attributes are passed through untouched, so their layout is not declared. */
 struct ll_cu_launch_config {
 	unsigned int grid_x;

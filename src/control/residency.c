@@ -6,10 +6,17 @@ struct scene {
 	uint64_t free_bytes, now_ns;
 };
 
-uint64_t ll_residency_turn_ns(uint64_t leaving_bytes, uint64_t coming_bytes)
+uint64_t ll_residency_move_ns(uint64_t bytes)
 {
-	uint64_t move_ns = (leaving_bytes + coming_bytes) / 1000 * LL_RESIDENCY_NS_PER_KB;
-	uint64_t turn_ns = LL_RESIDENCY_TURN_MOVES * move_ns;
+	return bytes / 1000 * LL_RESIDENCY_NS_PER_KB;
+}
+
+uint64_t ll_residency_turn_ns(uint64_t leave_ns, uint64_t return_ns)
+{
+	uint64_t moves_ns = leave_ns + return_ns;
+	if (moves_ns >= LL_RESIDENCY_TURN_MAX_NS / LL_RESIDENCY_TURN_MOVES)
+		return LL_RESIDENCY_TURN_MAX_NS;
+	uint64_t turn_ns = LL_RESIDENCY_TURN_MOVES * moves_ns;
 	return turn_ns > LL_RESIDENCY_TURN_NS ? turn_ns : LL_RESIDENCY_TURN_NS;
 }
 
@@ -41,7 +48,8 @@ static enum ll_residency_step step_by_hand(const struct ll_residency_program *pr
 
 static bool is_returner(const struct ll_residency_program *program)
 {
-	return program->state == LL_RESIDENCY_AWAY && program->wish == LL_RESIDENCY_FREE && program->wants;
+	return program->state == LL_RESIDENCY_AWAY && program->wish == LL_RESIDENCY_FREE &&
+	       (program->wants || program->short_bytes);
 }
 
 static bool is_short(const struct ll_residency_program *program)
@@ -49,14 +57,29 @@ static bool is_short(const struct ll_residency_program *program)
 	return program->state == LL_RESIDENCY_HERE && program->short_bytes > 0;
 }
 
+/* One that left while an allocation of it waited comes back for both. */
 static uint64_t needed_bytes(const struct ll_residency_program *program)
 {
-	return (is_short(program) ? program->short_bytes : program->bytes) + LL_RESIDENCY_MARGIN_BYTES;
+	uint64_t bytes = is_short(program) ? 0 : program->bytes;
+	return bytes + program->short_bytes + LL_RESIDENCY_MARGIN_BYTES;
+}
+
+static uint64_t move_ns(const struct ll_residency_program *program)
+{
+	return program->moved_ns ? program->moved_ns : ll_residency_move_ns(program->bytes);
+}
+
+/* How long the program stays before it leaves for the one that waits. */
+static uint64_t turn_between(const struct ll_residency_program *program, const struct ll_residency_program *waiting)
+{
+	return ll_residency_turn_ns(move_ns(program), is_short(waiting) ? 0 : move_ns(waiting));
 }
 
 static bool goes_before(const struct ll_residency_program *a, const struct ll_residency_program *b)
 {
-	return a->priority != b->priority ? a->priority < b->priority : a->want_since_ns < b->want_since_ns;
+	if (a->priority != b->priority)
+		return a->priority < b->priority;
+	return a->is_within != b->is_within ? a->is_within : a->want_since_ns < b->want_since_ns;
 }
 
 /* The first in the order of service that comes after `after`; count: there is none. after count: the first of all. */
@@ -91,7 +114,7 @@ static uint64_t leaving_bytes(const struct scene *scene)
 	return bytes;
 }
 
-/* Memory that returning programs still need. */
+/* What returning programs need: what of it they have already is not known, and so is counted twice. */
 static uint64_t promised_bytes(const struct scene *scene)
 {
 	uint64_t bytes = 0;
@@ -102,34 +125,46 @@ static uint64_t promised_bytes(const struct scene *scene)
 	return bytes;
 }
 
+/* Now, or when it is back on the card. */
 static bool may_leave_for(const struct ll_residency_program *program, const struct ll_residency_program *waiting)
 {
-	bool is_here = program->state == LL_RESIDENCY_HERE || program->state == LL_RESIDENCY_STOPPED;
-	return program != waiting && is_here && program->bytes > 0 && program->priority >= waiting->priority;
+	bool is_here = program->state == LL_RESIDENCY_HERE || program->state == LL_RESIDENCY_STOPPED ||
+		       program->state == LL_RESIDENCY_RETURNING;
+	return program != waiting && is_here && program->bytes > 0 && !program->is_within &&
+	       program->priority >= waiting->priority;
 }
 
-/* When the program may leave for the one that waits. */
-static uint64_t leave_ns(const struct ll_residency_program *program, const struct ll_residency_program *waiting)
+/* When the program may leave for the one that waits. The turn of one that returns begins later than now. */
+static uint64_t leave_ns(const struct scene *scene, const struct ll_residency_program *program,
+			 const struct ll_residency_program *waiting)
 {
-	uint64_t turn_ns = ll_residency_turn_ns(program->bytes, needed_bytes(waiting));
+	uint64_t turn_ns = turn_between(program, waiting);
+	if (program->state == LL_RESIDENCY_RETURNING)
+		return scene->now_ns + turn_ns;
 	uint64_t at_ns = program->here_since_ns + turn_ns;
-	bool is_idle = program->idle_since_ns || program->state == LL_RESIDENCY_STOPPED;
-	if (is_idle && program->idle_since_ns + LL_RESIDENCY_IDLE_NS < at_ns)
-		at_ns = program->idle_since_ns + LL_RESIDENCY_IDLE_NS;
-	if (program->priority > waiting->priority)
+	uint64_t idle_ns = program->idle_since_ns;
+	if (program->state == LL_RESIDENCY_STOPPED)
+		at_ns = 0;
+	else if (idle_ns && idle_ns < program->here_since_ns) /* it came back to work */
+		idle_ns = program->here_since_ns;
+	if (idle_ns && idle_ns + LL_RESIDENCY_IDLE_NS < at_ns)
+		at_ns = idle_ns + LL_RESIDENCY_IDLE_NS;
+	if (program->priority > waiting->priority || waiting->is_within)
 		at_ns = 0;
 	return at_ns > program->retry_ns ? at_ns : program->retry_ns;
 }
 
-/* The program that leaves first: that may soonest. count: nobody may ever. */
+/* The program that leaves first: that may soonest. One that waits for room itself does not leave for one behind it:
+ * they would take the card from each other, and neither would ever get its room. count: nobody may now. */
 static size_t find_leaver(const struct scene *scene, const struct ll_residency_program *waiting, uint64_t *ret_at_ns)
 {
 	size_t found = scene->count;
 	for (size_t i = 0; i < scene->count; i++) {
 		const struct ll_residency_program *program = &scene->programs[i];
-		if (!may_leave_for(program, waiting))
+		bool is_in_front = is_short(program) && goes_before(program, waiting);
+		if (!may_leave_for(program, waiting) || program->state == LL_RESIDENCY_RETURNING || is_in_front)
 			continue;
-		uint64_t at_ns = leave_ns(program, waiting);
+		uint64_t at_ns = leave_ns(scene, program, waiting);
 		if (found < scene->count && at_ns >= *ret_at_ns)
 			continue;
 		found = i;
@@ -162,6 +197,74 @@ static struct room find_room(const struct scene *scene)
 	return room;
 }
 
+/* ---- the order ---- */
+
+/* When programs of so many bytes may have left for the one that waits. UINT64_MAX: it is not known, for it takes a
+ * program that could not leave when it was asked. */
+static uint64_t have_left_ns(const struct scene *scene, const struct ll_residency_program *waiting, uint64_t bytes)
+{
+	uint64_t last_ns = 0, left_bytes = 0;
+	for (bool is_first = true; left_bytes < bytes; is_first = false) {
+		uint64_t next_ns = UINT64_MAX, next_bytes = 0;
+		for (size_t i = 0; i < scene->count; i++) {
+			const struct ll_residency_program *program = &scene->programs[i];
+			if (!may_leave_for(program, waiting) || program->retry_ns > scene->now_ns)
+				continue;
+			uint64_t at_ns = leave_ns(scene, program, waiting);
+			if (at_ns > next_ns || (!is_first && at_ns <= last_ns))
+				continue;
+			next_bytes = at_ns < next_ns ? program->bytes : next_bytes + program->bytes;
+			next_ns = at_ns;
+		}
+		last_ns = next_ns;
+		left_bytes += next_bytes;
+		if (!next_bytes)
+			return UINT64_MAX;
+	}
+	return last_ns;
+}
+
+static uint64_t have_room_ns(const struct scene *scene, const struct ll_residency_program *waiting, uint64_t need_bytes,
+			     const struct room *room)
+{
+	uint64_t bytes = need_bytes > room->soon_bytes ? need_bytes - room->soon_bytes : 0;
+	return have_left_ns(scene, waiting, bytes);
+}
+
+/* Whether the one in front would wait longer if the one behind got room now. */
+static bool delays(const struct scene *scene, const struct ll_residency_program *front,
+		   const struct ll_residency_program *behind, const struct room *room)
+{
+	uint64_t need_bytes = needed_bytes(front);
+	uint64_t served_ns = have_room_ns(scene, front, need_bytes, room);
+	if (have_room_ns(scene, front, need_bytes + needed_bytes(behind), room) <= served_ns)
+		return false;
+	if (behind->is_within || behind->priority < front->priority)
+		return true;
+	if (is_short(behind))
+		return leave_ns(scene, behind, front) > served_ns;
+	return scene->now_ns + move_ns(behind) + turn_between(behind, front) > served_ns;
+}
+
+/* Whether it is sure that the allocation gets no room, whoever leaves. It is not while a program returns: what that
+ * still needs is not known. */
+static bool is_hopeless(const struct scene *scene, const struct ll_residency_program *waiting)
+{
+	if (!is_short(waiting) || waiting->is_within)
+		return false;
+	for (size_t i = 0; i < scene->count; i++) {
+		if (scene->programs[i].state == LL_RESIDENCY_RETURNING)
+			return false;
+	}
+	return true;
+}
+
+static bool can_be_served(const struct scene *scene, const struct ll_residency_program *waiting,
+			  const struct room *room)
+{
+	return needed_bytes(waiting) <= room->soon_bytes + movable_bytes(scene, waiting);
+}
+
 static struct ll_residency_decision serve(const struct scene *scene, size_t who, const struct room *room)
 {
 	const struct ll_residency_program *waiting = &scene->programs[who];
@@ -170,8 +273,8 @@ static struct ll_residency_decision serve(const struct scene *scene, size_t who,
 		return decide_step(is_short(waiting) ? LL_RESIDENCY_GRANT : LL_RESIDENCY_RETURN, who);
 	if (need <= room->soon_bytes)
 		return wait_until(UINT64_MAX);
-	if (need > room->soon_bytes + movable_bytes(scene, waiting))
-		return is_short(waiting) ? decide_step(LL_RESIDENCY_REFUSE, who) : wait_until(UINT64_MAX);
+	if (!can_be_served(scene, waiting, room))
+		return is_hopeless(scene, waiting) ? decide_step(LL_RESIDENCY_REFUSE, who) : wait_until(UINT64_MAX);
 	size_t leaver = find_leaver(scene, waiting, &at_ns);
 	if (leaver < scene->count && at_ns <= scene->now_ns)
 		return decide_step(LL_RESIDENCY_LEAVE, leaver);
@@ -191,8 +294,14 @@ struct ll_residency_decision ll_residency_decide(const struct ll_residency_progr
 			again_ns = programs[i].retry_ns;
 	}
 	const struct room room = find_room(&scene);
+	size_t front = count; /* the first that waits for others to leave */
 	for (size_t who = next_waiting(&scene, count); who < count; who = next_waiting(&scene, who)) {
+		bool can_be = can_be_served(&scene, &programs[who], &room);
+		if (can_be && front < count && delays(&scene, &programs[front], &programs[who], &room))
+			continue;
 		struct ll_residency_decision decision = serve(&scene, who, &room);
+		if (can_be && front == count)
+			front = who;
 		if (decision.step != LL_RESIDENCY_WAIT)
 			return decision;
 		again_ns = decision.again_ns < again_ns ? decision.again_ns : again_ns;

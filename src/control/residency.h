@@ -6,14 +6,26 @@
  * A person decides first: a program that was evicted or stopped by hand stays so until it is resumed. Else memory is
  * moved only when somebody lacks room: a program that is away and wants to launch, or whose allocation failed. Then
  *
- *   1. programs are served by class, and within a class by how long they have waited;
+ *   1. programs are served by class, in a class those within their tenants' requests first (see below), and else by
+ *      how long they have waited;
  *   2. if the card has room for one, it gets it, and nothing else moves;
  *   3. else others leave until there is room. A program of a higher class never leaves for one of a lower class. A
- *      program that has been idle for LL_RESIDENCY_IDLE_NS leaves at once, the longest idle first. A program that works
- *      leaves when it has been on the card for a turn, the longest there first.
+ *      program that has been idle on the card for LL_RESIDENCY_IDLE_NS leaves at once, the longest idle first. So does
+ *      one that was stopped by hand. A program that works leaves when it has been on the card for a turn, the longest
+ *      there first;
+ *   4. one that is served later gets no room by which an earlier one would have to wait longer. An earlier one that can
+ *      get no room, whoever leaves, delays nobody.
  *
- * A turn is at least LL_RESIDENCY_TURN_NS, and LL_RESIDENCY_TURN_MOVES times as long as the moves that it costs: so
- * moving takes under a tenth of the time.
+ * A tenant's request (`run --mem-request`) is memory of the card that it is promised. While all that it is charged,
+ * together with an allocation that waits, is no more than its request, its programs are within it: none of them leaves
+ * for another program, of whatever class. If one of them needs room, programs that are not within their requests leave
+ * at once, and not at the end of their turns; an allocation of it waits, and is never refused. Classes go before
+ * requests: a program of a higher class does not leave for one of a lower class that is within its request. A program
+ * moves as a whole, so a tenant beyond its request is promised nothing.
+ *
+ * A turn is LL_RESIDENCY_TURN_MOVES times as long as the moves that it costs, so that moving takes under a tenth of the
+ * time; but at least LL_RESIDENCY_TURN_NS and at most LL_RESIDENCY_TURN_MAX_NS. How long a move takes is known from the
+ * program's last one; before the first it is estimated from its bytes.
  */
 #ifndef LOADLINE_CONTROL_RESIDENCY_H
 #define LOADLINE_CONTROL_RESIDENCY_H
@@ -24,6 +36,7 @@
 
 #define LL_RESIDENCY_IDLE_NS UINT64_C(500000000)
 #define LL_RESIDENCY_TURN_NS UINT64_C(1000000000)
+#define LL_RESIDENCY_TURN_MAX_NS UINT64_C(60000000000)
 #define LL_RESIDENCY_TURN_MOVES 10
 
 /* Left free on the card when a program returns: contexts and modules of programs grow a little. */
@@ -54,11 +67,13 @@ struct ll_residency_program {
 	enum ll_residency_wish wish;
 	unsigned priority;      /* enum ll_priority: a smaller number goes first */
 	uint64_t bytes;         /* that can be moved */
+	bool is_within;         /* its tenant has a request, and is charged no more */
 	bool wants;             /* it is away, and a thread waits to use the card */
-	uint64_t short_bytes;   /* it is here, and an allocation of so much waits for room; 0: none does */
+	uint64_t short_bytes;   /* an allocation of so much waits for room; 0: none does. It may have left since */
 	uint64_t want_since_ns; /* of either */
 	uint64_t here_since_ns; /* when its memory last came to the card */
 	uint64_t idle_since_ns; /* 0: it works */
+	uint64_t moved_ns;      /* how long its last move took, out or in; 0: none yet */
 	uint64_t retry_ns;      /* it could not leave: not to be asked again before */
 };
 
@@ -81,7 +96,11 @@ struct ll_residency_decision {
 struct ll_residency_decision ll_residency_decide(const struct ll_residency_program *programs, size_t count,
 						 uint64_t free_bytes, uint64_t now_ns);
 
-/* How long a working program stays before it leaves for one that waits: see above. Both in bytes; the answer in ns. */
-uint64_t ll_residency_turn_ns(uint64_t leaving_bytes, uint64_t coming_bytes);
+/* How long so many bytes take, out or in, on an H200. */
+uint64_t ll_residency_move_ns(uint64_t bytes);
+
+/* How long a working program stays before it leaves for one that waits: see above. From how long the one takes to leave
+ * and the other to return. */
+uint64_t ll_residency_turn_ns(uint64_t leave_ns, uint64_t return_ns);
 
 #endif

@@ -36,6 +36,7 @@ struct ll_card {
 	unsigned pci_domain, pci_bus, pci_device; /* the same in numbers, for VK_EXT_pci_bus_info */
 	unsigned sm_count;                        /* 0 when unknown: ask CUDA */
 	uint64_t memory_bytes;                    /* 0 when unknown */
+	uint64_t usable_bytes;                    /* the same without what the driver keeps for itself */
 	struct ll_nvml_device *nvml;              /* a slice's own handle; not every query takes it */
 	bool is_mig;                              /* a slice */
 	bool has_slices;                          /* a card in MIG mode: it runs nothing itself */

@@ -67,6 +67,16 @@ static uint64_t total_bytes(const struct ll_nvml *nvml, struct ll_nvml_device *d
 	return nvml->nvmlDeviceGetMemoryInfo(device, &memory) == LL_NVML_SUCCESS ? memory.total_bytes : 0;
 }
 
+/* A driver before 510 does not tell what it keeps. */
+static uint64_t usable_bytes(const struct ll_nvml *nvml, const struct ll_card *card)
+{
+	struct ll_nvml_memory_v2 memory = {.version = LL_NVML_MEMORY_V2};
+	bool is_known = nvml->nvmlDeviceGetMemoryInfo_v2 &&
+			nvml->nvmlDeviceGetMemoryInfo_v2(card->nvml, &memory) == LL_NVML_SUCCESS &&
+			memory.reserved_bytes <= memory.total_bytes;
+	return is_known ? memory.total_bytes - memory.reserved_bytes : card->memory_bytes;
+}
+
 static void describe_pci(const struct ll_nvml *nvml, struct ll_card *card)
 {
 	struct ll_nvml_pci_info pci;
@@ -93,6 +103,7 @@ static void describe_card(const struct ll_nvml *nvml, struct ll_card *card)
 	card->name[sizeof card->name - 1] = '\0';
 	card->sm_count = count_sms(nvml, card->nvml);
 	card->memory_bytes = total_bytes(nvml, card->nvml);
+	card->usable_bytes = usable_bytes(nvml, card);
 }
 
 static void read_card(const struct ll_nvml *nvml, unsigned nvml_index, struct ll_card *card)

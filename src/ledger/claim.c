@@ -356,18 +356,24 @@ int ll_claim_beat(struct ll_claim *claim, uint64_t now_ns, struct ll_err *err)
 	return 0;
 }
 
-int ll_run_settings_claim(const struct ll_run_settings *settings, struct ll_ledger *ledger, const char *card,
-			  unsigned *ret_row, struct ll_claim **ret_claim, struct ll_err *err)
+struct ll_tenant_wish ll_run_settings_wish(const struct ll_run_settings *settings)
 {
-	struct ll_tenant_wish tenant = {
+	return (struct ll_tenant_wish){
 	    .id = settings->id,
 	    .name = settings->tenant,
 	    .priority = settings->priority,
 	    .memory_limit_bytes = settings->memory_limit_bytes,
+	    .memory_request_bytes = settings->memory_request_bytes,
 	    .compute_cap_permille = settings->compute_cap_permille,
 	    .weight_permille = settings->weight_permille,
 	    .space_permille = settings->space_permille,
 	};
+}
+
+int ll_run_settings_claim(const struct ll_run_settings *settings, struct ll_ledger *ledger, const char *card,
+			  unsigned *ret_row, struct ll_claim **ret_claim, struct ll_err *err)
+{
+	const struct ll_tenant_wish tenant = ll_run_settings_wish(settings);
 	unsigned row;
 	int rc = ll_tenant_join(ledger, &tenant, &row, err);
 	if (rc < 0)

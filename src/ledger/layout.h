@@ -33,7 +33,7 @@ struct ll_busy_bins {
 };
 
 enum {
-	LL_LEDGER_VERSION = 8,
+	LL_LEDGER_VERSION = 9,
 	LL_LEDGER_CLAIMS = 256,
 	LL_LEDGER_CLAIMS_OF_TENANT = 128, /* at most: a half is left to all others */
 	LL_LEDGER_TENANTS = 128,
@@ -171,7 +171,8 @@ struct ll_ledger_tenant {
 	 * last said; 0: never */
 	_Atomic uint64_t lost_since_ns;
 	_Atomic uint64_t lost_seen_ns;
-	_Atomic uint64_t reserved[4];
+	_Atomic uint64_t memory_request_bytes; /* promised to it on the card; 0: nothing */
+	_Atomic uint64_t reserved[3];
 };
 
 _Static_assert(offsetof(struct ll_ledger_tenant, space_permille) == 56, LL_LEDGER_LAYOUT);

@@ -201,6 +201,17 @@ static void copy_numbers(const struct ll_ledger_slot *slot, struct ll_claim_info
 	info->tenant_row = slot->tenant_row <= LL_LEDGER_TENANTS ? slot->tenant_row : 0;
 }
 
+static void copy_tenant(const struct ll_ledger_file *file, struct ll_claim_info *info)
+{
+	info->tenant_priority = info->priority;
+	if (!info->tenant_row)
+		return;
+	const struct ll_ledger_tenant *tenant = &file->tenants[info->tenant_row - 1];
+	info->tenant_priority = (enum ll_priority)tenant->priority;
+	info->tenant_request_bytes = tenant->memory_request_bytes;
+	info->tenant_used_bytes = tenant->memory_used_bytes;
+}
+
 /* Copies the claim in a slot. False: there is none, or it ended meanwhile. own_namespaces: see liveness.h. */
 static bool copy_slot(const struct ll_ledger_file *file, unsigned index, uint64_t own_namespaces,
 		      struct ll_claim_info *ret_info)
@@ -211,6 +222,7 @@ static bool copy_slot(const struct ll_ledger_file *file, unsigned index, uint64_
 		return false;
 	struct ll_claim_info info = {.index = index};
 	copy_numbers(slot, &info);
+	copy_tenant(file, &info);
 	info.is_pid_ours = own_namespaces && slot->namespaces == own_namespaces;
 	LL_TEXT_GET(slot, tenant, info.tenant);
 	LL_TEXT_GET(slot, payload, info.payload);

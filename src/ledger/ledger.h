@@ -47,6 +47,9 @@ struct ll_claim_info {
 	uint64_t gpu_time_ns, synthetic_busy_ns, energy_mj, yields;
 	unsigned gate;
 	unsigned tenant_row; /* 1 + row of its tenant; 0: none */
+	/* of that row, as `loadline set` left it; of a claim without a tenant its own class, and 0 */
+	enum ll_priority tenant_priority;
+	uint64_t tenant_request_bytes, tenant_used_bytes;
 };
 
 /*

@@ -150,6 +150,7 @@ static void clear_row(struct ll_ledger_tenant *tenant)
 	ll_tenant_rows_zero(tenant);
 	tenant->priority = 0;
 	tenant->memory_limit_bytes = 0;
+	tenant->memory_request_bytes = 0;
 	tenant->compute_cap_permille = 0;
 	tenant->weight_permille = 0;
 	tenant->space_permille = 0;

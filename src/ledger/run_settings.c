@@ -18,15 +18,15 @@ int ll_run_settings_write(const struct ll_run_settings *settings, char ret_text[
 {
 	if (!ll_tenant_name_is_valid(settings->tenant))
 		return -EINVAL;
-	int length =
-	    snprintf(ret_text, LL_RUN_TEXT_SIZE,
-		     "id=%" PRIx64 ";tenant=%s;mem=%" PRIu64
-		     ";compute=%u;weight=%u;space=%u;priority=%u;context=%d;max-kernel=%" PRIu64
-		     ";kill=%d;strict=%d;evictable=%d;first=%s;folder=%s",
-		     settings->id, settings->tenant, settings->memory_limit_bytes, settings->compute_cap_permille,
-		     settings->weight_permille, settings->space_permille, (unsigned)settings->priority,
-		     settings->counts_context, settings->max_kernel_ns, settings->kills_at_max_kernel,
-		     settings->is_strict, settings->is_evictable, settings->first_card, settings->folder);
+	int length = snprintf(ret_text, LL_RUN_TEXT_SIZE,
+			      "id=%" PRIx64 ";tenant=%s;mem=%" PRIu64 ";request=%" PRIu64
+			      ";compute=%u;weight=%u;space=%u;priority=%u;context=%d;max-kernel=%" PRIu64
+			      ";kill=%d;strict=%d;evictable=%d;first=%s;folder=%s",
+			      settings->id, settings->tenant, settings->memory_limit_bytes,
+			      settings->memory_request_bytes, settings->compute_cap_permille, settings->weight_permille,
+			      settings->space_permille, (unsigned)settings->priority, settings->counts_context,
+			      settings->max_kernel_ns, settings->kills_at_max_kernel, settings->is_strict,
+			      settings->is_evictable, settings->first_card, settings->folder);
 	return length < LL_RUN_TEXT_SIZE ? 0 : -ENAMETOOLONG;
 }
 
@@ -61,6 +61,8 @@ static bool read_pair(const char *key, const char *value, struct ll_run_settings
 		return read_number(value, 16, UINT64_MAX, &settings->id);
 	if (strcmp(key, "mem") == 0)
 		return read_number(value, 10, UINT64_MAX, &settings->memory_limit_bytes);
+	if (strcmp(key, "request") == 0)
+		return read_number(value, 10, UINT64_MAX, &settings->memory_request_bytes);
 	if (strcmp(key, "max-kernel") == 0)
 		return read_number(value, 10, UINT64_MAX, &settings->max_kernel_ns);
 	bool is_good = read_number(value, 10, 1000000000, &number);

@@ -23,6 +23,7 @@ struct ll_run_settings {
 	char tenant[LL_TENANT_NAME_SIZE]; /* letters, digits and ._-+@: only */
 	enum ll_priority priority;
 	uint64_t memory_limit_bytes;   /* 0: none */
+	uint64_t memory_request_bytes; /* promised to it on the card (control/residency.h); 0: nothing */
 	unsigned compute_cap_permille; /* 0: none */
 	unsigned weight_permille;      /* 0: 1000 */
 	unsigned space_permille;       /* its part of the SMs as a client of MPS; 0: it shares by time */

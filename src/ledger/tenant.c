@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -43,12 +44,41 @@ static void make_row(struct ll_ledger_file *file, unsigned row, const struct ll_
 	ll_act_open_card(file, row + 1);
 	tenant->priority = wish->priority;
 	tenant->memory_limit_bytes = wish->memory_limit_bytes;
+	tenant->memory_request_bytes = wish->memory_request_bytes;
 	tenant->compute_cap_permille = wish->compute_cap_permille;
 	tenant->weight_permille = wish->weight_permille ? wish->weight_permille : LL_DEFAULT_WEIGHT_PERMILLE;
 	tenant->space_permille = wish->space_permille;
 	tenant->taken_ns = ll_now_ns();
 	LL_TEXT_PUT(tenant, name, wish->name);
 	atomic_store(&tenant->id, wish->id);
+}
+
+/* What all other tenants of the card are promised. */
+static uint64_t sum_requests(const struct ll_ledger_file *file, unsigned but_row)
+{
+	uint64_t sum = 0;
+	for (unsigned i = 0; i < LL_LEDGER_TENANTS; i++) {
+		uint64_t bytes = i != but_row && file->tenants[i].id ? file->tenants[i].memory_request_bytes : 0;
+		sum = bytes <= UINT64_MAX - sum ? sum + bytes : UINT64_MAX;
+	}
+	return sum;
+}
+
+static bool may_promise(const struct ll_ledger_file *file, unsigned row, uint64_t bytes, uint64_t promisable_bytes)
+{
+	uint64_t others = sum_requests(file, row);
+	return !bytes || !promisable_bytes || (bytes <= promisable_bytes && others <= promisable_bytes - bytes);
+}
+
+static int fail_promise(const struct ll_ledger *ledger, unsigned row, uint64_t bytes, uint64_t promisable_bytes,
+			struct ll_err *err)
+{
+	uint64_t others = sum_requests(ledger->file, row);
+	uint64_t left = others < promisable_bytes ? promisable_bytes - others : 0;
+	return ll_err_set(err, -EDQUOT,
+			  "%" PRIu64 " MiB cannot be promised: of the card's %" PRIu64
+			  " MiB other tenants are promised %" PRIu64 ", and %" PRIu64 " are left",
+			  bytes >> MIB_SHIFT, promisable_bytes >> MIB_SHIFT, others >> MIB_SHIFT, left >> MIB_SHIFT);
 }
 
 static int find_or_make(struct ll_ledger *ledger, const struct ll_tenant_wish *wish, unsigned *ret_row)
@@ -59,6 +89,8 @@ static int find_or_make(struct ll_ledger *ledger, const struct ll_tenant_wish *w
 		row = ll_tenant_rows_find(ledger->file, 0);
 	if (row == LL_LEDGER_TENANTS)
 		return -ENOSPC;
+	if (is_new && !may_promise(ledger->file, row, wish->memory_request_bytes, wish->promisable_bytes))
+		return -EDQUOT;
 	int rc = ll_lock_try_shared(ledger->joined.fd, LL_LOCK_TENANTS + (off_t)row);
 	if (rc)
 		return rc;
@@ -89,10 +121,12 @@ int ll_tenant_join(struct ll_ledger *ledger, const struct ll_tenant_wish *wish, 
 	if (!wish->id)
 		return ll_err_set(err, -EINVAL, "ledger %s: a tenant needs an id", ll_ledger_path(ledger));
 	int rc = join_row(ledger, wish, ret_row);
-	if (rc == -ENOSPC) {
+	if (rc == -ENOSPC || rc == -EDQUOT) {
 		ll_ledger_sweep(ledger);
 		rc = join_row(ledger, wish, ret_row);
 	}
+	if (rc == -EDQUOT)
+		return fail_promise(ledger, LL_LEDGER_TENANTS, wish->memory_request_bytes, wish->promisable_bytes, err);
 	if (rc == -ENOSPC) {
 		ll_err_set(err, rc, "ledger %s: is full: %d tenants share this card", ll_ledger_path(ledger),
 			   LL_LEDGER_TENANTS);
@@ -190,6 +224,7 @@ static bool copy_row(struct ll_ledger *ledger, unsigned row, struct ll_tenant_in
 	    .priority = (enum ll_priority)tenant->priority,
 	    .memory_limit_bytes = tenant->memory_limit_bytes,
 	    .memory_used_bytes = tenant->memory_used_bytes,
+	    .memory_request_bytes = tenant->memory_request_bytes,
 	    .compute_cap_permille = tenant->compute_cap_permille,
 	    .weight_permille = tenant->weight_permille,
 	    .space_permille = tenant->space_permille,
@@ -241,6 +276,35 @@ void ll_tenant_set_memory_limit(struct ll_ledger *ledger, unsigned row, uint64_t
 {
 	if (row < LL_LEDGER_TENANTS)
 		ledger->file->tenants[row].memory_limit_bytes = bytes;
+}
+
+static int set_request(struct ll_ledger *ledger, unsigned row, uint64_t bytes, uint64_t promisable_bytes)
+{
+	LL_SCOPE_NO_CANCEL;
+	LL_SCOPE_LOCK(&ledger->mutex);
+	if (!ll_ledger_has_scan(ledger))
+		return -EMFILE;
+	int rc = ll_lock_wait(ledger->scan.fd, LL_LOCK_JOIN, JOIN_WAIT_MS);
+	if (rc)
+		return rc;
+	if (may_promise(ledger->file, row, bytes, promisable_bytes))
+		ledger->file->tenants[row].memory_request_bytes = bytes;
+	else
+		rc = -EDQUOT;
+	ll_lock_free(ledger->scan.fd, LL_LOCK_JOIN);
+	return rc;
+}
+
+int ll_tenant_set_memory_request(struct ll_ledger *ledger, unsigned row, uint64_t bytes, uint64_t promisable_bytes,
+				 struct ll_err *err)
+{
+	if (row >= LL_LEDGER_TENANTS)
+		return ll_err_set(err, -EINVAL, "ledger %s: there is no tenant %u", ll_ledger_path(ledger), row);
+	ll_ledger_sweep(ledger);
+	int rc = set_request(ledger, row, bytes, promisable_bytes);
+	if (rc == -EDQUOT)
+		return fail_promise(ledger, row, bytes, promisable_bytes, err);
+	return rc ? fail_tenant(ledger, rc, err) : 0;
 }
 
 void ll_tenant_set_compute_cap(struct ll_ledger *ledger, unsigned row, unsigned permille)

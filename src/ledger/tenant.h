@@ -20,11 +20,15 @@
 
 #include "ledger/ledger.h"
 
+struct ll_run_settings;
+
 struct ll_tenant_wish {
 	uint64_t id;      /* not 0; unique on this machine, made by whoever starts the tenant */
 	const char *name; /* cut at 63 bytes */
 	enum ll_priority priority;
 	uint64_t memory_limit_bytes;   /* 0: none */
+	uint64_t memory_request_bytes; /* promised to it on the card; 0: nothing */
+	uint64_t promisable_bytes;     /* a new row is refused if all requests together are more; 0: it never is */
 	unsigned compute_cap_permille; /* of GPU time; 0: none */
 	unsigned weight_permille;      /* 0 is taken as 1000 */
 	unsigned space_permille;       /* of the SMs, as a client of MPS; 0: it shares the card by time */
@@ -36,7 +40,7 @@ struct ll_tenant_info {
 	uint64_t id;
 	char name[64];
 	enum ll_priority priority;
-	uint64_t memory_limit_bytes, memory_used_bytes;
+	uint64_t memory_limit_bytes, memory_used_bytes, memory_request_bytes;
 	unsigned compute_cap_permille, weight_permille, space_permille;
 	uint64_t gpu_time_ns, virtual_time_ns;
 	int64_t tokens_ns;
@@ -49,10 +53,14 @@ struct ll_tenant_info {
 
 /*
  * Joins the row with this id. If there is none, it is made from the wish. An existing row keeps its own limits. The row
- * stays until the ledger is closed. A forked child joins for itself. -ENOSPC: all 128 rows are live. -ETIMEDOUT: a
- * process was stopped while it made or cleared a row. Some 10 µs.
+ * stays until the ledger is closed. A forked child joins for itself. -ENOSPC: all 128 rows are live. -EDQUOT: the
+ * requests of all tenants would be more than promisable_bytes; the text says how much is left. -ETIMEDOUT: a process was
+ * stopped while it made or cleared a row. Some 10 µs.
  */
 int ll_tenant_join(struct ll_ledger *ledger, const struct ll_tenant_wish *wish, unsigned *ret_row, struct ll_err *err);
+
+/* What a tenant of these settings wishes. Its name is the settings'. promisable_bytes is 0. */
+struct ll_tenant_wish ll_run_settings_wish(const struct ll_run_settings *settings);
 
 /*
  * Takes the row's lock on a new description that stays open over exec (no O_CLOEXEC). Its descriptor is 100 or higher,
@@ -86,6 +94,12 @@ void ll_tenant_note_had(struct ll_ledger *ledger, uint64_t id);
 /* Single values of a row, for `loadline set`. 0 takes a limit away. now_ns: CLOCK_MONOTONIC. What the tenant had or
  * lacked in its old class does not count in the new one (virtual_time.h). */
 void ll_tenant_set_memory_limit(struct ll_ledger *ledger, unsigned row, uint64_t bytes);
+/*
+ * The same for the memory that the tenant is promised. -EDQUOT: with the requests of the card's other tenants it would
+ * be more than promisable_bytes (0: any sum is allowed), and nothing changes. -ETIMEDOUT, -EMFILE: as ll_tenant_join.
+ */
+int ll_tenant_set_memory_request(struct ll_ledger *ledger, unsigned row, uint64_t bytes, uint64_t promisable_bytes,
+				 struct ll_err *err);
 void ll_tenant_set_compute_cap(struct ll_ledger *ledger, unsigned row, unsigned permille);
 void ll_tenant_set_weight(struct ll_ledger *ledger, unsigned row, unsigned permille);
 void ll_tenant_set_priority(struct ll_ledger *ledger, unsigned row, enum ll_priority priority, uint64_t now_ns);

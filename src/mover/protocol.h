@@ -73,7 +73,7 @@ enum ll_mover_kind {
 	LL_MOVER_EVICT,
 	LL_MOVER_RESUME,
 	LL_MOVER_SUSPEND,
-	LL_MOVER_ASK,    /* about the mover: bytes is the pool's budget, value what of it is pinned */
+	LL_MOVER_ASK,    /* about the mover. In the answer bytes is the pool's budget, number what of it is pinned */
 	LL_MOVER_ANSWER, /* value: 0 or an errno; bytes moved; number: ns that it took; text: what is wrong */
 };
 

@@ -225,6 +225,7 @@ static void become_program(struct server *server, struct asker *asker, const str
 	asker->fd = -1;
 	program->next = server->programs;
 	server->programs = program;
+	server->listed_ns = 0; /* its class and its request are to be known before the next decision */
 	if (ll_mover_program_handle(program, &server->engine, message, NULL, 0, ll_now_ns(), &event, &err)) {
 		ll_warn("%s", err.text);
 		drop_program(server, program);
@@ -264,10 +265,12 @@ static void note_event(struct server *server, struct ll_mover_program *program, 
 	}
 	if (event != LL_MOVER_EVENT_DONE)
 		return;
+	uint64_t took_ns = ll_now_ns() - program->begun_ns;
+	if (program->rule.state != LL_RESIDENCY_STOPPED)
+		program->rule.moved_ns = took_ns;
 	static const char *const names[] = {"back on the card", "", "", "stopped", "", "away", ""};
 	ll_info("claim %u, tenant %s: %s: %" PRIu64 " MiB in %.3f s", program->claim, program->tenant,
-		names[program->rule.state], program->rule.bytes >> 20,
-		(double)(ll_now_ns() - program->begun_ns) / (double)LL_NS_PER_S);
+		names[program->rule.state], program->rule.bytes >> 20, (double)took_ns / (double)LL_NS_PER_S);
 	if (is_as_wished(program))
 		answer_askers(server, program, 0, "");
 }
@@ -310,7 +313,9 @@ static void read_claim(struct ll_mover_program *program, const struct ll_claim_i
 	for (size_t i = 0; i < count; i++) {
 		if (claims[i].index != program->claim)
 			continue;
-		program->rule.priority = claims[i].priority;
+		program->rule.priority = claims[i].tenant_priority;
+		program->rule.is_within =
+		    claims[i].tenant_request_bytes && claims[i].tenant_used_bytes <= claims[i].tenant_request_bytes;
 		if (claims[i].want_since_ns)
 			program->rule.idle_since_ns = 0;
 		else if (!program->rule.idle_since_ns)
@@ -344,9 +349,13 @@ static void do_step(struct server *server, struct ll_mover_program *program, enu
 	case LL_RESIDENCY_RETURN:
 		ll_mover_program_return(program, now_ns);
 		break;
-	case LL_RESIDENCY_GRANT:
 	case LL_RESIDENCY_REFUSE:
-		ll_mover_program_answer_short(program, step == LL_RESIDENCY_GRANT);
+		ll_info("claim %u, tenant %s: no room for %" PRIu64 " MiB more, whoever leaves", program->claim,
+			program->tenant, (program->rule.short_bytes + (1 << 20) - 1) >> 20);
+		ll_mover_program_answer_short(program, false);
+		break;
+	case LL_RESIDENCY_GRANT:
+		ll_mover_program_answer_short(program, true);
 		break;
 	case LL_RESIDENCY_WAIT:
 		break;

@@ -241,6 +241,10 @@ SAME(CU_STREAM_WAIT_VALUE_GEQ);
 SAME(CU_STREAM_WAIT_VALUE_EQ);
 SAME(CU_STREAM_WAIT_VALUE_AND);
 SAME(CU_STREAM_WAIT_VALUE_NOR);
+SAME(CU_PROCESS_STATE_RUNNING);
+SAME(CU_PROCESS_STATE_LOCKED);
+SAME(CU_PROCESS_STATE_CHECKPOINTED);
+SAME(CU_PROCESS_STATE_FAILED);
 SAME(CU_GET_PROC_ADDRESS_SUCCESS);
 SAME(CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
 SAME(CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
@@ -260,6 +264,8 @@ SAME_SIZE(ll_cu_device, CUdevice);
 SAME_SIZE(ll_cu_deviceptr, CUdeviceptr);
 SAME_SIZE(struct ll_cu_uuid, CUuuid);
 SAME_FIELD(struct ll_cu_uuid, bytes, CUuuid, bytes);
+SAME_SIZE(struct ll_cu_checkpoint_lock_args, CUcheckpointLockArgs);
+SAME_FIELD(struct ll_cu_checkpoint_lock_args, timeout_ms, CUcheckpointLockArgs, timeoutMs);
 SAME_SIZE(struct ll_cu_launch_config, CUlaunchConfig);
 SAME_FIELD(struct ll_cu_launch_config, grid_x, CUlaunchConfig, gridDimX);
 SAME_FIELD(struct ll_cu_launch_config, grid_y, CUlaunchConfig, gridDimY);
@@ -312,6 +318,11 @@ CUresult cuGraphAddNode_v3(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgra
 #define ll_cu_event CUevent_st
 #define ll_cu_uuid CUuuid_st
 #define ll_cu_ctx_create_params CUctxCreateParams_st
+#define ll_cu_process_state CUprocessState_enum
+#define ll_cu_checkpoint_lock_args CUcheckpointLockArgs_st
+#define ll_cu_checkpoint_args CUcheckpointCheckpointArgs_st
+#define ll_cu_restore_args CUcheckpointRestoreArgs_st
+#define ll_cu_unlock_args CUcheckpointUnlockArgs_st
 #define ll_cu_launch_config CUlaunchConfig_st
 #define ll_cu_device_attribute CUdevice_attribute_enum
 #define ll_cu_limit CUlimit_enum

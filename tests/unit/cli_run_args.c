@@ -57,6 +57,28 @@ static void a_name_is_made_from_any_command(void **state)
 		  "x123456789x123456789x123456789x123456789x123456");
 }
 
+static void a_request_makes_the_program_evictable(void **state)
+{
+	(void)state;
+	struct ll_run_args args = {.mem = "2G", .mem_request = "1G"};
+	struct ll_run_settings settings;
+	struct ll_err err = {0};
+	assert_int_equal(ll_run_args_settings(&args, "x", &settings, &err), 0);
+	assert_int_equal(settings.memory_limit_bytes, 2048 * MIB);
+	assert_int_equal(settings.memory_request_bytes, 1024 * MIB);
+	assert_true(settings.is_evictable);
+	args.mem = "none";
+	assert_int_equal(ll_run_args_settings(&args, "x", &settings, &err), 0);
+	args.mem_request = "none";
+	assert_int_equal(ll_run_args_settings(&args, "x", &settings, &err), 0);
+	assert_int_equal(settings.memory_request_bytes, 0);
+	assert_false(settings.is_evictable);
+	args = (struct ll_run_args){.mem = "1G", .mem_request = "2G"};
+	assert_fails(ll_run_args_settings(&args, "x", &settings, &err), -EINVAL, "more than the limit");
+	args.mem_request = "much";
+	assert_fails(ll_run_args_settings(&args, "x", &settings, &err), -EINVAL, "--mem-request");
+}
+
 static void options_become_settings(void **state)
 {
 	(void)state;
@@ -184,6 +206,7 @@ int main(void)
 	    cmocka_unit_test(without_options_nothing_is_limited),
 	    cmocka_unit_test(each_tenant_has_an_id_of_its_own),
 	    cmocka_unit_test(a_name_is_made_from_any_command),
+	    cmocka_unit_test(a_request_makes_the_program_evictable),
 	    cmocka_unit_test(options_become_settings),
 	    cmocka_unit_test(bad_values_name_their_option),
 	    cmocka_unit_test(inside_a_tenant_only_cards_may_be_chosen),

@@ -80,8 +80,8 @@ static void other_version_in_use_is_refused_with_both_numbers(void **state)
 	make_other_version(f);
 	LL_SCOPE_CLOSE int user = open(f->path, O_RDWR);
 	assert_int_equal(ll_lock_try_shared(user, LL_LOCK_TENANTS + 3), 0);
-	assert_fails(ll_ledger_open(f->folder, UUID, true, &f->ledger, &err), -EPROTO, "version 9");
-	assert_non_null(strstr(err.text, "version 8"));
+	assert_fails(ll_ledger_open(f->folder, UUID, true, &f->ledger, &err), -EPROTO, "version 10");
+	assert_non_null(strstr(err.text, "version 9"));
 }
 
 static void other_version_that_nobody_uses_is_made_anew(void **state)
@@ -90,7 +90,7 @@ static void other_version_that_nobody_uses_is_made_anew(void **state)
 	struct ll_err err;
 	uint32_t version = 0;
 	make_other_version(f);
-	assert_fails(ll_ledger_open(f->folder, UUID, false, &f->ledger, &err), -EPROTO, "version 8");
+	assert_fails(ll_ledger_open(f->folder, UUID, false, &f->ledger, &err), -EPROTO, "version 9");
 	assert_int_equal(ll_ledger_open(f->folder, UUID, true, &f->ledger, NULL), 0);
 	LL_SCOPE_CLOSE int fd = open(f->path, O_RDONLY);
 	assert_true(fd >= 0);
@@ -134,7 +134,7 @@ static void file_of_the_first_version_is_refused_by_its_number(void **state)
 	LL_SCOPE_CLOSE int user = open(f->path, O_RDWR);
 	assert_int_equal(ll_lock_try(user, LL_LOCK_HOLD), 0);
 	assert_fails(ll_ledger_open(f->folder, UUID, true, &f->ledger, &err), -EPROTO, "is of version 1");
-	assert_non_null(strstr(err.text, "knows version 8"));
+	assert_non_null(strstr(err.text, "knows version 9"));
 	assert_non_null(strstr(err.hint, "other version"));
 }
 

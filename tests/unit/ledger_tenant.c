@@ -69,6 +69,59 @@ static void same_id_is_the_same_row_with_its_first_limits(void **state)
 	assert_int_equal(info.memory_limit_bytes, 1000);
 }
 
+static void requests_beyond_the_card_are_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct ll_ledger *ledger = open_ledger(f), *again = open_again(f);
+	struct ll_tenant_info info;
+	struct ll_err err;
+	unsigned row, other;
+	struct ll_tenant_wish wish = {
+	    .id = 1, .name = "one", .memory_request_bytes = UINT64_C(6) << 30, .promisable_bytes = UINT64_C(10) << 30};
+	assert_int_equal(ll_tenant_join(ledger, &wish, &row, NULL), 0);
+	assert_true(ll_tenant_read(ledger, row, &info));
+	assert_int_equal(info.memory_request_bytes, wish.memory_request_bytes);
+	wish.id = 2;
+	assert_fails(ll_tenant_join(again, &wish, &other, &err), -EDQUOT, "4096 are left");
+	wish.promisable_bytes = 0; /* any sum is allowed */
+	assert_int_equal(ll_tenant_join(again, &wish, &other, NULL), 0);
+	ll_ledger_close(again);
+	again = open_again(f);
+	wish.promisable_bytes = UINT64_C(12) << 30; /* that one has gone meanwhile, and no longer counts */
+	wish.id = 3;
+	assert_int_equal(ll_tenant_join(again, &wish, &other, NULL), 0);
+	ll_ledger_close(again);
+}
+
+static void a_request_can_be_changed_within_what_is_left(void **state)
+{
+	struct fixture *f = *state;
+	struct ll_ledger *ledger = open_ledger(f);
+	struct ll_tenant_info info;
+	struct ll_claim_info claim_info;
+	struct ll_err err;
+	unsigned row, other;
+	struct ll_tenant_wish wish = {.id = 1, .name = "one", .memory_request_bytes = 600};
+	assert_int_equal(ll_tenant_join(ledger, &wish, &row, NULL), 0);
+	wish.id = 2;
+	wish.memory_request_bytes = 0;
+	assert_int_equal(ll_tenant_join(ledger, &wish, &other, NULL), 0);
+	assert_fails(ll_tenant_set_memory_request(ledger, other, 401, 1000, &err), -EDQUOT, "cannot be promised");
+	assert_int_equal(ll_tenant_set_memory_request(ledger, other, 400, 1000, NULL), 0);
+	assert_int_equal(ll_tenant_set_memory_request(ledger, row, 600, 1000, NULL), 0);
+	assert_int_equal(ll_tenant_set_memory_request(ledger, row, UINT64_MAX, 0, NULL), 0);
+	assert_true(ll_tenant_read(ledger, other, &info));
+	assert_int_equal(info.memory_request_bytes, 400);
+	struct ll_claim *claim = take_claim_of(ledger, other);
+	assert_int_equal(ll_memory_reserve(claim, 123), 0);
+	ll_tenant_set_priority(ledger, other, LL_PRIORITY_LOW, ll_now_ns());
+	assert_int_equal(ll_ledger_list(ledger, &claim_info, 1), 1);
+	assert_int_equal(claim_info.tenant_request_bytes, 400);
+	assert_int_equal(claim_info.tenant_used_bytes, 123);
+	assert_int_equal(claim_info.tenant_priority, LL_PRIORITY_LOW);
+	ll_claim_release(claim);
+}
+
 static void tenant_without_id_is_refused(void **state)
 {
 	struct fixture *f = *state;
@@ -412,6 +465,8 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 	    TEST(row_tells_what_was_wished),
 	    TEST(same_id_is_the_same_row_with_its_first_limits),
+	    TEST(requests_beyond_the_card_are_refused),
+	    TEST(a_request_can_be_changed_within_what_is_left),
 	    TEST(tenant_without_id_is_refused),
 	    TEST(claim_of_no_tenant_is_refused),
 	    TEST(row_lives_while_who_joined_has_the_ledger_open),

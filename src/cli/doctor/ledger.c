@@ -78,7 +78,7 @@ static void check_room(struct ll_doctor *doctor, const struct ll_card *card, con
 	struct ll_err err = {0};
 	LL_SCOPE_CLOSE int fd = -1;
 	snprintf(settings.folder, sizeof settings.folder, "%s", folder);
-	if (ll_run_join(&settings, card, &fd, &err) == 0)
+	if (ll_run_join(&settings, card, 0, &fd, &err) == 0)
 		return;
 	doctor->refusing = card;
 	doctor->limit_fails += claim_count < CLAIMS_MAX;

@@ -180,7 +180,7 @@ static int try_in_folder(const struct ll_run_settings *settings, const struct ll
 {
 	LL_SCOPE_CLOSE int fd = -1;
 	char **environment = NULL;
-	int rc = ll_run_join(settings, card, &fd, err);
+	int rc = ll_run_join(settings, card, 0, &fd, err);
 	if (!rc)
 		rc = ll_run_environment_make(
 		    &(struct ll_run_environment){.settings = settings, .shim = shim, .visible = card->uuid},

@@ -103,4 +103,5 @@ void ll_doctor_check_system(struct ll_doctor *doctor, const struct ll_driver *dr
 	check_folder(doctor, driver);
 	check_pid_namespace(doctor);
 	ll_doctor_check_mps(doctor, driver);
+	ll_doctor_check_pool(doctor);
 }

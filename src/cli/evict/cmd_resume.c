@@ -2,7 +2,7 @@
 
 static int run_resume(void *data, const struct ll_operands *operands, struct ll_err *err)
 {
-	return ll_evict_request(data, operands, LL_MOVER_RESUME, "resumed", err);
+	return ll_evict_request(data, operands, LL_RESUME, err);
 }
 
 static const struct ll_example resume_examples[] = {
@@ -13,7 +13,7 @@ static const struct ll_example resume_examples[] = {
 const struct ll_command ll_command_resume = {
     .name = "resume",
     .summary = "let an evicted or suspended program go on",
-    .operands = "CLAIM",
+    .operands = "[CLAIM]",
     .description = "Brings the memory of an evicted program back to the card, as soon as the card has room for it, and "
 		   "lets it go on. A suspended program goes on at once. CLAIM is the number of a claim in `loadline "
 		   "status` (0/17), or the name of a tenant, for all of its programs.",

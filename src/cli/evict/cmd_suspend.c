@@ -2,7 +2,7 @@
 
 static int run_suspend(void *data, const struct ll_operands *operands, struct ll_err *err)
 {
-	return ll_evict_request(data, operands, LL_MOVER_SUSPEND, "suspended", err);
+	return ll_evict_request(data, operands, LL_SUSPEND, err);
 }
 
 static const struct ll_example suspend_examples[] = {
@@ -13,10 +13,10 @@ static const struct ll_example suspend_examples[] = {
 const struct ll_command ll_command_suspend = {
     .name = "suspend",
     .summary = "stop a program's use of the card",
-    .operands = "CLAIM",
+    .operands = "[CLAIM]",
     .description = "Stops a program before its next call that uses the card, and waits until its work on the card has "
-		   "ended. Its memory stays on the card. The program goes on after `loadline resume`. The program was "
-		   "started with `loadline run --evictable`. CLAIM is the number of a claim in `loadline status` "
+		   "ended. Its memory stays on the card. The program goes on after `loadline resume`. CLAIM is the "
+		   "number of a claim in `loadline status` "
 		   "(0/17), or the name of a tenant, for all of its programs.",
     .examples = suspend_examples,
     .options = ll_evict_options,

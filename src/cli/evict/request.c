@@ -1,81 +1,90 @@
 #include "cli/evict/request.h"
 
 #include <errno.h>
-#include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/packet.h"
 #include "base/parse.h"
 #include "base/scope.h"
 #include "cli/common/json_line.h"
+#include "cli/evict/evictor.h"
 #include "cli/set/target.h"
-#include "ledger/file.h"
 #include "ledger/ledger.h"
 
-enum { CLAIMS = 256 };
+enum { CLAIMS = 256, NAME_SIZE = 128 };
+
+static const char *const done_words[] = {"evicted", "suspended", "resumed"};
 
 const struct ll_option ll_evict_options[] = {
     LL_OPTION_JSON(struct ll_evict_args, json),
+    {.name = "pid",
+     .placeholder = "PID",
+     LL_OPTION_UINT(struct ll_evict_args, pid),
+     .help = "Any CUDA process of this user, instead of CLAIM: by the driver's checkpoint (driver 570 or newer), which "
+	     "takes all of its memory off all its cards. Slower than a program under `loadline run --evictable`."},
     LL_OPTION_END,
 };
 
-static int connect_to(const struct ll_card *card, int *ret_fd, struct ll_err *err)
-{
-	char folder[LL_FOLDER_SIZE], name[LL_UUID_SIZE + sizeof LL_MOVER_SOCKET_SUFFIX];
-	int rc = ll_ledger_folder(ll_driver_sim_folder(card->driver), folder, err);
-	if (rc)
-		return rc;
-	snprintf(name, sizeof name, "%s" LL_MOVER_SOCKET_SUFFIX, card->uuid);
-	rc = ll_packet_connect(folder, name, ret_fd);
-	if (!rc)
-		return 0;
-	ll_err_set(err, -ESRCH, "card %s: has no evictable program: no mover serves it", card->label);
-	return ll_err_hint(err, "start the program with `loadline run --evictable`");
-}
+/* Who is meant. claim: NULL with --pid. */
+struct subject {
+	struct ll_evictor_target target;
+	const struct ll_claim_info *claim;
+	char name[NAME_SIZE];
+};
 
-static int exchange(int fd, enum ll_mover_kind kind, unsigned claim, struct ll_mover_message *ret_answer)
+static int print_done(const struct ll_evict_args *args, const struct subject *subject, const char *done, const char *by,
+		      const struct ll_evictor_moved *moved, struct ll_err *err)
 {
-	struct ll_mover_message message = {.kind = kind, .number = claim};
-	size_t fd_count;
-	int rc = ll_packet_send(fd, &message, sizeof message, NULL, 0);
-	return rc ? rc : ll_packet_receive(fd, true, ret_answer, sizeof *ret_answer, NULL, 0, &fd_count);
-}
-
-static int print_done(const struct ll_evict_args *args, const struct ll_card *card, const struct ll_claim_info *claim,
-		      const struct ll_mover_message *answer, const char *done, struct ll_err *err)
-{
-	double seconds = (double)answer->number / (double)LL_NS_PER_S;
-	char id[64];
-	snprintf(id, sizeof id, "%s/%u", card->label, claim->index);
+	double seconds = (double)moved->took_ns / (double)LL_NS_PER_S;
 	if (!args->json) {
-		int printed = printf("%s %s, tenant %s: %.1f GiB in %.3f s\n", done, id, claim->tenant,
-				     (double)answer->bytes / (1 << 30), seconds);
+		int printed =
+		    printf("%s %s: %.1f GiB in %.3f s%s\n", done, subject->name, (double)moved->bytes / (1 << 30),
+			   seconds, strcmp(by, "mover") == 0 ? "" : ", by the driver's checkpoint");
 		return printed < 0 ? ll_err_set(err, -EIO, "standard output: %s", strerror(EIO)) : 0;
 	}
-	json_t *line = json_pack("{s:s, s:s, s:s, s:I, s:f}", "event", done, "claim", id, "tenant", claim->tenant,
-				 "bytes", (json_int_t)answer->bytes, "seconds", seconds);
-	return ll_json_line(line, err);
+	char id[64];
+	if (!subject->claim)
+		return ll_json_line(json_pack("{s:s, s:I, s:s, s:I, s:f}", "event", done, "pid",
+					      (json_int_t)subject->target.pid, "by", by, "bytes",
+					      (json_int_t)moved->bytes, "seconds", seconds),
+				    err);
+	snprintf(id, sizeof id, "%s/%u", subject->target.card->label, subject->claim->index);
+	return ll_json_line(json_pack("{s:s, s:s, s:s, s:s, s:I, s:f}", "event", done, "claim", id, "tenant",
+				      subject->claim->tenant, "by", by, "bytes", (json_int_t)moved->bytes, "seconds",
+				      seconds),
+			    err);
 }
 
-static int request_one(const struct ll_evict_args *args, const struct ll_card *card, const struct ll_claim_info *claim,
-		       enum ll_mover_kind kind, const char *done, struct ll_err *err)
+static int call_evictor(const struct ll_evictor *evictor, enum ll_evict_kind kind,
+			const struct ll_evictor_target *target, struct ll_evictor_moved *ret_moved, struct ll_err *err)
 {
-	struct ll_mover_message answer;
-	LL_SCOPE_CLOSE int fd = -1;
-	int rc = connect_to(card, &fd, err);
-	if (rc)
-		return rc;
-	rc = exchange(fd, kind, claim->index, &answer);
-	if (rc)
-		return ll_err_set(err, rc, "%s/%u: the mover has ended", card->label, claim->index);
-	if (answer.value)
-		return ll_err_set(err, answer.value == EBUSY ? -EBUSY : -(int)answer.value, "%s/%u, tenant %s: %.*s",
-				  card->label, claim->index, claim->tenant, (int)sizeof answer.text, answer.text);
-	return print_done(args, card, claim, &answer, done, err);
+	const ll_evictor_fn functions[] = {evictor->evict, evictor->suspend, evictor->resume};
+	return functions[kind](target, ret_moved, err);
+}
+
+static int request_one(const struct ll_evict_args *args, const struct subject *subject, enum ll_evict_kind kind,
+		       struct ll_err *err)
+{
+	const struct ll_evictor *evictor = &ll_evictor_mover;
+	struct ll_evictor_moved moved;
+	struct ll_err why = {0};
+	int rc = call_evictor(evictor, kind, &subject->target, &moved, &why);
+	if (rc == -EOPNOTSUPP) {
+		struct ll_err mover_why = why;
+		evictor = &ll_evictor_checkpoint;
+		rc = call_evictor(evictor, kind, &subject->target, &moved, &why);
+		if (rc == -EOPNOTSUPP && subject->claim)
+			ll_err_wrap(&why, "%s", mover_why.text);
+	}
+	if (!rc)
+		return print_done(args, subject, done_words[kind], evictor->name, &moved, err);
+	ll_err_wrap(&why, "%s", subject->name);
+	if (err)
+		*err = why;
+	return rc;
 }
 
 /* The claim that the word names, or all of the tenant's. */
@@ -88,33 +97,55 @@ static bool is_meant(const struct ll_claim_info *claim, const struct ll_set_targ
 	return claim->tenant_row == target->row + 1;
 }
 
-static int request_of(const struct ll_evict_args *args, const struct ll_set_target *target, const char *word,
-		      enum ll_mover_kind kind, const char *done, struct ll_err *err)
+static int request_of(const struct ll_evict_args *args, struct ll_driver *driver, const struct ll_set_target *target,
+		      const char *word, enum ll_evict_kind kind, struct ll_err *err)
 {
 	int rc = 0;
 	LL_SCOPE_FREE struct ll_claim_info *claims = calloc(CLAIMS, sizeof *claims);
 	size_t count = claims ? ll_ledger_list(target->ledger, claims, CLAIMS) : 0;
 	for (size_t i = 0; i < count && i < CLAIMS && !rc; i++) {
+		struct subject subject = {.target = {.driver = driver,
+						     .card = target->card,
+						     .claim = claims[i].index,
+						     .pid = claims[i].is_pid_ours ? claims[i].pid : 0},
+					  .claim = &claims[i]};
+		snprintf(subject.name, sizeof subject.name, "%s/%u, tenant %s", target->card->label, claims[i].index,
+			 claims[i].tenant);
 		if (is_meant(&claims[i], target, word))
-			rc = request_one(args, target->card, &claims[i], kind, done, err);
+			rc = request_one(args, &subject, kind, err);
 	}
 	return rc;
 }
 
-int ll_evict_request(const struct ll_evict_args *args, const struct ll_operands *operands, enum ll_mover_kind kind,
-		     const char *done, struct ll_err *err)
+static int request_pid(const struct ll_evict_args *args, struct ll_driver *driver, enum ll_evict_kind kind,
+		       struct ll_err *err)
+{
+	struct subject subject = {.target = {.driver = driver, .pid = (pid_t)args->pid}};
+	snprintf(subject.name, sizeof subject.name, "pid %d", (int)subject.target.pid);
+	return request_one(args, &subject, kind, err);
+}
+
+static int request_word(const struct ll_evict_args *args, struct ll_driver *driver, const char *word,
+			enum ll_evict_kind kind, struct ll_err *err)
+{
+	struct ll_set_targets targets = {0};
+	int rc = ll_set_targets_find(&targets, driver, word, err);
+	for (size_t i = 0; i < targets.count && !rc; i++)
+		rc = request_of(args, driver, &targets.items[i], word, kind, err);
+	ll_set_targets_fini(&targets);
+	return rc;
+}
+
+int ll_evict_request(const struct ll_evict_args *args, const struct ll_operands *operands, enum ll_evict_kind kind,
+		     struct ll_err *err)
 {
 	struct ll_driver *driver = NULL;
-	struct ll_set_targets targets = {0};
-	if (operands->count != 1)
-		return ll_err_set(err, -EINVAL, "name one claim, such as 0/17, or one tenant");
-	const char *word = operands->words[0];
+	if (operands->count != (args->pid ? 0 : 1) || args->pid > INT_MAX)
+		return ll_err_set(err, -EINVAL, "name one claim, such as 0/17, or one tenant, or give --pid");
 	int rc = ll_driver_open(&driver, err);
 	if (!rc)
-		rc = ll_set_targets_find(&targets, driver, word, err);
-	for (size_t i = 0; i < targets.count && !rc; i++)
-		rc = request_of(args, &targets.items[i], word, kind, done, err);
-	ll_set_targets_fini(&targets);
+		rc = args->pid ? request_pid(args, driver, kind, err)
+			       : request_word(args, driver, operands->words[0], kind, err);
 	ll_driver_close(driver);
 	return rc;
 }

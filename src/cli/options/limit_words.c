@@ -15,6 +15,24 @@ static bool is_none(const char *text)
 	return strcmp(text, "none") == 0;
 }
 
+int ll_limit_read_request(const char *text, uint64_t *ret_bytes, struct ll_err *err)
+{
+	uint64_t bytes = 0;
+	int rc = is_none(text) ? 0 : ll_parse_bytes(text, &bytes, err);
+	if (rc < 0)
+		return ll_err_wrap(err, "--mem-request");
+	*ret_bytes = bytes;
+	return 0;
+}
+
+int ll_limit_check_request(uint64_t request_bytes, uint64_t limit_bytes, struct ll_err *err)
+{
+	if (!limit_bytes || request_bytes <= limit_bytes)
+		return 0;
+	ll_err_set(err, -EINVAL, "--mem-request: is more than the limit, --mem");
+	return ll_err_hint(err, "--mem-request is what the tenant is promised, --mem the most that it may have");
+}
+
 int ll_limit_read_memory(const char *text, uint64_t *ret_bytes, struct ll_err *err)
 {
 	uint64_t bytes = 0;

@@ -16,6 +16,12 @@ struct ll_err;
 /* Reads --mem, such as "20G". A size of 0 is an error. */
 int ll_limit_read_memory(const char *text, uint64_t *ret_bytes, struct ll_err *err);
 
+/* Reads --mem-request, such as "10G". */
+int ll_limit_read_request(const char *text, uint64_t *ret_bytes, struct ll_err *err);
+
+/* Checks that a request is no more than the limit. limit_bytes 0: there is no limit. */
+int ll_limit_check_request(uint64_t request_bytes, uint64_t limit_bytes, struct ll_err *err);
+
 /* Reads --compute, such as "25%", from 0.1 to 100 %. */
 int ll_limit_read_compute(const char *text, unsigned *ret_permille, struct ll_err *err);
 
@@ -30,6 +36,9 @@ int ll_limit_read_priority(const char *text, enum ll_priority *ret_priority, str
 #define LL_LIMIT_MEMORY_HELP                                                                                           \
 	"Device memory that all processes of the tenant together may have on each card, such as 20G, or "              \
 	"'none'."
+#define LL_LIMIT_REQUEST_HELP                                                                                          \
+	"Device memory that the tenant is promised on each card, such as 10G, or 'none'. While all its processes "     \
+	"together have no more, their memory is not moved for the sake of others."
 #define LL_LIMIT_COMPUTE_HELP                                                                                          \
 	"Largest share of each card's time that the tenant's kernels may take, such as 25%, even "                     \
 	"if no other program wants the card, or 'none'."

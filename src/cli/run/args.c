@@ -26,6 +26,14 @@ static const char *const yes_no[] = {"yes", "no", NULL};
 const struct ll_option ll_run_options[] = {
     LL_OPTION_CARDS(ARGS, cards),
     {.name = "mem", .letter = 'm', .placeholder = "SIZE", LL_OPTION_TEXT(ARGS, mem), .help = LL_LIMIT_MEMORY_HELP},
+    {.name = "mem-request",
+     .placeholder = "SIZE",
+     LL_OPTION_TEXT(ARGS, mem_request),
+     .help = LL_LIMIT_REQUEST_HELP " Implies --evictable. --mem stays the most that the tenant may have."},
+    {.name = "overcommit",
+     LL_OPTION_FLAG(ARGS, overcommit),
+     .help = "Start the command even if the requests of the card's tenants together are more than the card has. "
+	     "Then none of them is certain."},
     {.name = "compute",
      .letter = 'c',
      .placeholder = "SHARE",
@@ -139,6 +147,19 @@ static int check_space(const struct ll_run_args *args, const struct ll_run_setti
 	return ll_err_hint(err, "leave :kill out, and end it with `loadline mps kill`");
 }
 
+static int read_memory(const struct ll_run_args *args, struct ll_run_settings *settings, struct ll_err *err)
+{
+	int rc = 0;
+	if (args->mem)
+		rc = ll_limit_read_memory(args->mem, &settings->memory_limit_bytes, err);
+	if (!rc && args->mem_request)
+		rc = ll_limit_read_request(args->mem_request, &settings->memory_request_bytes, err);
+	if (!rc)
+		rc = ll_limit_check_request(settings->memory_request_bytes, settings->memory_limit_bytes, err);
+	settings->is_evictable |= !rc && settings->memory_request_bytes;
+	return rc;
+}
+
 int ll_run_args_settings(const struct ll_run_args *args, const char *command, struct ll_run_settings *ret_settings,
 			 struct ll_err *err)
 {
@@ -150,9 +171,7 @@ int ll_run_args_settings(const struct ll_run_args *args, const char *command, st
 	    .is_strict = args->strict,
 	    .is_evictable = args->evictable,
 	};
-	int rc = 0;
-	if (args->mem)
-		rc = ll_limit_read_memory(args->mem, &settings.memory_limit_bytes, err);
+	int rc = read_memory(args, &settings, err);
 	if (!rc && args->compute)
 		rc = ll_limit_read_compute(args->compute, &settings.compute_cap_permille, err);
 	if (!rc && args->by == LL_RUN_BY_SPACE) {
@@ -178,8 +197,8 @@ int ll_run_args_settings(const struct ll_run_args *args, const char *command, st
 
 int ll_run_args_check_nested(const struct ll_run_args *args, const struct ll_run_settings *outer, struct ll_err *err)
 {
-	if (!args->mem && !args->compute && !args->weight && !args->tenant && !args->max_kernel && !args->priority &&
-	    !args->count_context && !args->strict && !args->evictable &&
+	if (!args->mem && !args->mem_request && !args->compute && !args->weight && !args->tenant && !args->max_kernel &&
+	    !args->priority && !args->count_context && !args->strict && !args->evictable &&
 	    (args->by != LL_RUN_BY_SPACE || outer->space_permille))
 		return 0;
 	ll_err_set(err, -EPERM,
@@ -198,6 +217,10 @@ int ll_run_args_check_card(const struct ll_run_settings *settings, const struct 
 			   card->memory_bytes >> MIB_SHIFT);
 		return ll_err_hint(err, "give at most that, or leave the limit out");
 	}
+	uint64_t request = settings->memory_request_bytes;
+	if (request && card->usable_bytes && request > card->usable_bytes)
+		return ll_err_set(err, -EINVAL, "--mem-request: card %s has only %" PRIu64 " MiB", card->label,
+				  card->usable_bytes >> MIB_SHIFT);
 	/* By space a context has a part of the SMs only. */
 	unsigned sms =
 	    settings->space_permille ? (card->sm_count * settings->space_permille + 999) / 1000 : card->sm_count;

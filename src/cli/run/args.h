@@ -20,12 +20,13 @@ enum ll_run_by {
 
 struct ll_run_args {
 	char *cards;
-	const char *mem, *compute, *weight, *priority, *tenant, *max_kernel; /* NULL: not given */
-	int count_context;                                                   /* 0: yes, 1: no */
-	int by;                                                              /* enum ll_run_by */
+	const char *mem, *mem_request, *compute, *weight, *priority, *tenant, *max_kernel; /* NULL: not given */
+	int count_context;                                                                 /* 0: yes, 1: no */
+	int by;                                                                            /* enum ll_run_by */
 	bool allow_ungoverned;
 	bool strict;
 	bool evictable;
+	bool overcommit; /* requests beyond the card's memory are allowed */
 };
 
 extern const struct ll_option ll_run_options[];
@@ -57,8 +58,8 @@ int ll_run_args_settings(const struct ll_run_args *args, const char *command, st
  */
 int ll_run_args_check_nested(const struct ll_run_args *args, const struct ll_run_settings *outer, struct ll_err *err);
 
-/* Checks the memory limit for this card. -EINVAL: the limit is larger than the card's memory, or smaller than a
- * context. */
+/* Checks the memory limit and the request for this card. -EINVAL: one is larger than the card's memory, or the limit is
+ * smaller than a context. */
 int ll_run_args_check_card(const struct ll_run_settings *settings, const struct ll_card *card, struct ll_err *err);
 
 #endif

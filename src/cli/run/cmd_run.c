@@ -9,10 +9,22 @@ static int run_run(void *data, const struct ll_operands *operands, struct ll_err
 	return ll_run_start(data, operands, err);
 }
 
+#define OWN_FAILURE_HELP "loadline itself failed: bad usage, no card, no driver, limits that cannot be put in force."
+#define NOT_EXECUTABLE_HELP "COMMAND, or the interpreter that it names, was found but could not be run."
+#define NOT_FOUND_HELP "COMMAND, or the interpreter that it names, was not found."
+
 const struct ll_help_status ll_run_statuses[] = {
-    {LL_RUN_OWN_FAILURE, "loadline itself failed: bad usage, no card, no driver, limits that cannot be put in force."},
-    {LL_RUN_NOT_EXECUTABLE, "COMMAND, or the interpreter that it names, was found but could not be run."},
-    {LL_RUN_NOT_FOUND, "COMMAND, or the interpreter that it names, was not found."},
+    {LL_RUN_OWN_FAILURE, OWN_FAILURE_HELP},
+    {LL_RUN_NOT_EXECUTABLE, NOT_EXECUTABLE_HELP},
+    {LL_RUN_NOT_FOUND, NOT_FOUND_HELP},
+    {0, NULL},
+};
+
+static const struct ll_help_status run_statuses[] = {
+    {LL_EXIT_REFUSED, "The card's memory requests would be more than it has (--mem-request). COMMAND was not started."},
+    {LL_RUN_OWN_FAILURE, OWN_FAILURE_HELP},
+    {LL_RUN_NOT_EXECUTABLE, NOT_EXECUTABLE_HELP},
+    {LL_RUN_NOT_FOUND, NOT_FOUND_HELP},
     {0, NULL},
 };
 
@@ -21,6 +33,8 @@ static const struct ll_example run_examples[] = {
     {"loadline run -i 1 --priority low --tenant night -- ./render", "Card 1, while no other program wants it."},
     {"loadline run --by space --compute 25% --mem 20G -- python train.py",
      "A quarter of the card's SMs, all the time, beside other clients of MPS."},
+    {"loadline run --mem-request 10G --mem 100G -- python train.py",
+     "10 GiB are always its own, and up to 100 GiB in turn with other evictable programs."},
     {"loadline run --weight 2 -- sh -c './a & ./b; wait'", "Twice the time of others, shared by the two programs."},
     {NULL, NULL},
 };
@@ -45,6 +59,10 @@ const struct ll_command ll_command_run = {
 	"as those of other clients, on its share of the SMs (--compute). Clients of equal weight and class "
 	"do not wait for each other. Weights, classes and memory limits hold as they do without MPS. Without "
 	"a daemon, --by space does not run the command, and --by auto shares the time.\n\n"
+	"With --mem-request or --evictable, tenants whose memory together is more than the card has take turns of "
+	"seconds: the mover takes the memory of one to the host and brings it back later (`loadline mover`). A "
+	"tenant that has no more than its request stays on the card. With --mem, the program is told that all up to "
+	"the limit is free for it, whatever others have.\n\n"
 	"A program is refused if no library can be preloaded into it. A program that drops the library later "
 	"on is not held to its limits; status shows it as ungoverned.",
     .examples = run_examples,
@@ -52,6 +70,6 @@ const struct ll_command ll_command_run = {
     .args_size = sizeof(struct ll_run_args),
     .takes_command = true,
     .failure_status = LL_RUN_OWN_FAILURE,
-    .statuses = ll_run_statuses,
+    .statuses = run_statuses,
     .run = run_run,
 };

@@ -63,17 +63,22 @@ static int find_program(const struct ll_run_args *args, const char *command, cha
 	return args->allow_ungoverned ? 0 : rc;
 }
 
-int ll_run_join(const struct ll_run_settings *settings, const struct ll_card *card, int *ret_fd, struct ll_err *err)
+int ll_run_join(const struct ll_run_settings *settings, const struct ll_card *card, uint64_t promisable_bytes,
+		int *ret_fd, struct ll_err *err)
 {
 	struct ll_ledger *ledger;
 	struct ll_claim *claim = NULL;
+	struct ll_tenant_wish wish = ll_run_settings_wish(settings);
 	unsigned row = 0;
+	wish.promisable_bytes = promisable_bytes;
 	int rc = ll_ledger_open(settings->folder, card->uuid, true, &ledger, err);
 	if (rc)
 		return rc;
 	ll_ledger_sweep_below(ledger);
+	rc = ll_tenant_join(ledger, &wish, &row, err);
 	/* Checks that there is room for the claim that the command will take. Without a claim it is not governed. */
-	rc = ll_run_settings_claim(settings, ledger, card->label, &row, &claim, err);
+	if (!rc)
+		rc = ll_run_settings_claim(settings, ledger, card->label, &row, &claim, err);
 	ll_claim_release(claim);
 	if (!rc)
 		rc = ll_tenant_keep(ledger, row, ret_fd, err);
@@ -82,10 +87,20 @@ int ll_run_join(const struct ll_run_settings *settings, const struct ll_card *ca
 }
 
 /* Joins the tenant on one card. The descriptor stays open, and the command inherits it. */
-static int join_card(const struct ll_run_settings *settings, const struct ll_card *card, struct ll_err *err)
+static int join_card(const struct ll_run_args *args, const struct ll_run_settings *settings, const struct ll_card *card,
+		     struct ll_err *err)
 {
+	struct ll_err why = {0};
 	int fd;
-	return ll_run_join(settings, card, &fd, err);
+	int rc = ll_run_join(settings, card, args->overcommit ? 0 : card->usable_bytes, &fd, &why);
+	if (rc == -EDQUOT) {
+		ll_err_wrap(&why, "--mem-request: card %s", card->label);
+		ll_err_hint(&why, "--overcommit starts it nevertheless, and then no request on the card is certain");
+		ll_err_exit_with(&why, LL_EXIT_REFUSED);
+	}
+	if (rc && err)
+		*err = why;
+	return rc;
 }
 
 /* Returns why `--by auto` shares by time, as far as the options decide it. NULL: the daemon decides. */
@@ -147,7 +162,7 @@ static int take_cards(const struct ll_run_args *args, const struct ll_driver *dr
 	for (size_t i = 0; !rc && i < count; i++)
 		rc = ll_run_args_check_card(settings, cards[i], err);
 	for (size_t i = 0; !rc && i < count; i++)
-		rc = join_card(settings, cards[i], err);
+		rc = join_card(args, settings, cards[i], err);
 	for (size_t i = 0; !rc && settings->is_evictable && i < count; i++)
 		rc = ll_mover_start(cards[i], settings->folder, err);
 	if (!rc && (space->is_client || !ll_run_cards_are_as_found(driver, args->cards)))

@@ -21,9 +21,11 @@ int ll_run_start(const struct ll_run_args *args, const struct ll_operands *opera
 
 /*
  * Takes or joins the tenant's row in the ledger of the card, and makes the ledger if there is none. Checks that the
- * ledger has room for the program's claim. *ret_fd keeps the tenant: the tenant exists while a process that has
+ * ledger has room for the program's claim, and, for a new tenant, that the requests of all are no more than
+ * promisable_bytes (0: they may be): else -EDQUOT. *ret_fd keeps the tenant: the tenant exists while a process that has
  * inherited the descriptor lives, also after exec. Errors are those of ll_ledger_open and ll_run_settings_claim.
  */
-int ll_run_join(const struct ll_run_settings *settings, const struct ll_card *card, int *ret_fd, struct ll_err *err);
+int ll_run_join(const struct ll_run_settings *settings, const struct ll_card *card, uint64_t promisable_bytes,
+		int *ret_fd, struct ll_err *err);
 
 #endif

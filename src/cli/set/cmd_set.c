@@ -14,7 +14,8 @@
 enum { MIB_SHIFT = 20 };
 
 struct set_args {
-	const char *mem, *compute, *weight, *priority; /* NULL: not given */
+	const char *mem, *mem_request, *compute, *weight, *priority; /* NULL: not given */
+	bool overcommit;
 };
 
 static const struct ll_option set_options[] = {
@@ -23,6 +24,14 @@ static const struct ll_option set_options[] = {
      .placeholder = "SIZE",
      LL_OPTION_TEXT(struct set_args, mem),
      .help = LL_LIMIT_MEMORY_HELP " If the tenant already has more, it keeps that and gets no more."},
+    {.name = "mem-request",
+     .placeholder = "SIZE",
+     LL_OPTION_TEXT(struct set_args, mem_request),
+     .help = LL_LIMIT_REQUEST_HELP},
+    {.name = "overcommit",
+     LL_OPTION_FLAG(struct set_args, overcommit),
+     .help = "Allow a request with which all requests on the card together are more than the card has. Then none "
+	     "of them is certain."},
     {.name = "compute",
      .letter = 'c',
      .placeholder = "SHARE",
@@ -43,7 +52,7 @@ static const struct ll_option set_options[] = {
 };
 
 struct limits {
-	uint64_t memory_bytes;
+	uint64_t memory_bytes, request_bytes;
 	unsigned compute_permille, weight_permille;
 	enum ll_priority priority;
 };
@@ -51,12 +60,14 @@ struct limits {
 static int read_limits(const struct set_args *args, struct limits *limits, struct ll_err *err)
 {
 	int rc = 0;
-	if (!args->mem && !args->compute && !args->weight && !args->priority) {
+	if (!args->mem && !args->mem_request && !args->compute && !args->weight && !args->priority) {
 		ll_err_set(err, -EINVAL, "set: nothing to set");
-		return ll_err_hint(err, "give --mem, --compute, --weight or --priority");
+		return ll_err_hint(err, "give --mem, --mem-request, --compute, --weight or --priority");
 	}
 	if (args->mem)
 		rc = ll_limit_read_memory(args->mem, &limits->memory_bytes, err);
+	if (!rc && args->mem_request)
+		rc = ll_limit_read_request(args->mem_request, &limits->request_bytes, err);
 	if (!rc && args->compute)
 		rc = ll_limit_read_compute(args->compute, &limits->compute_permille, err);
 	if (!rc && args->weight)
@@ -77,6 +88,21 @@ static int check_memory(const struct ll_set_targets *targets, uint64_t bytes, st
 	return 0;
 }
 
+/* Checks the request against the limit, where one of them is not set now. */
+static int check_request(const struct set_args *args, const struct limits *limits, const struct ll_set_targets *targets,
+			 struct ll_err *err)
+{
+	int rc = 0;
+	for (size_t i = 0; i < targets->count && !rc && (args->mem || args->mem_request); i++) {
+		struct ll_tenant_info now;
+		if (!ll_tenant_read(targets->items[i].ledger, targets->items[i].row, &now))
+			continue;
+		rc = ll_limit_check_request(args->mem_request ? limits->request_bytes : now.memory_request_bytes,
+					    args->mem ? limits->memory_bytes : now.memory_limit_bytes, err);
+	}
+	return rc;
+}
+
 /* Refuses to change a share of space: the driver fixes it when a program starts. */
 static int check_space(const struct set_args *args, const struct ll_set_targets *targets, struct ll_err *err)
 {
@@ -91,8 +117,22 @@ static int check_space(const struct set_args *args, const struct ll_set_targets 
 	return 0;
 }
 
-static void apply_limits(const struct set_args *args, const struct limits *limits, const struct ll_set_target *target)
+/* Only a request can be refused, so it comes first. */
+static int apply_limits(const struct set_args *args, const struct limits *limits, const struct ll_set_target *target,
+			struct ll_err *err)
 {
+	struct ll_err why = {0};
+	int rc = args->mem_request
+		     ? ll_tenant_set_memory_request(target->ledger, target->row, limits->request_bytes,
+						    args->overcommit ? 0 : target->card->usable_bytes, &why)
+		     : 0;
+	if (rc) {
+		ll_err_wrap(&why, "--mem-request: card %s", target->card->label);
+		ll_err_hint(&why, "--overcommit allows it");
+		if (err)
+			*err = why;
+		return rc;
+	}
 	if (args->mem)
 		ll_tenant_set_memory_limit(target->ledger, target->row, limits->memory_bytes);
 	if (args->compute)
@@ -101,6 +141,7 @@ static void apply_limits(const struct set_args *args, const struct limits *limit
 		ll_tenant_set_weight(target->ledger, target->row, limits->weight_permille);
 	if (args->priority)
 		ll_tenant_set_priority(target->ledger, target->row, limits->priority, ll_now_ns());
+	return 0;
 }
 
 static void add_memory(struct ll_strbuf *text, uint64_t bytes)
@@ -132,6 +173,13 @@ static void add_change(struct ll_strbuf *text, const struct set_args *args, cons
 		add_memory(text, limits->memory_bytes);
 		comma = ",";
 	}
+	if (args->mem_request) {
+		ll_strbuf_addf(text, "%s memory request ", comma);
+		add_memory(text, before->memory_request_bytes);
+		ll_strbuf_adds(text, " -> ");
+		add_memory(text, limits->request_bytes);
+		comma = ",";
+	}
 	if (args->compute) {
 		ll_strbuf_addf(text, "%s compute ", comma);
 		add_share(text, before->compute_cap_permille);
@@ -155,21 +203,25 @@ static int change_targets(const struct set_args *args, const struct limits *limi
 {
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
 	size_t changed = 0;
+	int rc = 0;
 	for (size_t i = 0; i < targets->count; i++) {
 		const struct ll_set_target *target = &targets->items[i];
 		struct ll_tenant_info before;
 		if (!ll_tenant_read(target->ledger, target->row, &before))
 			continue;
-		apply_limits(args, limits, target);
+		rc = apply_limits(args, limits, target, err);
+		if (rc)
+			break;
 		add_change(&text, args, limits, target->card, &before);
 		changed++;
 	}
-	if (!changed)
+	if (!changed && !rc)
 		return ll_err_set(err, -ESRCH, "set: the program ended meanwhile");
 	if (text.failed)
 		return ll_err_set(err, -ENOMEM, "set: %s", strerror(ENOMEM));
-	fwrite(text.buf, 1, text.length, stdout);
-	return 0;
+	if (changed)
+		fwrite(text.buf, 1, text.length, stdout);
+	return rc;
 }
 
 static int run_set(void *data, const struct ll_operands *operands, struct ll_err *err)
@@ -188,6 +240,8 @@ static int run_set(void *data, const struct ll_operands *operands, struct ll_err
 	if (!rc)
 		rc = check_memory(&targets, limits.memory_bytes, err);
 	if (!rc)
+		rc = check_request(args, &limits, &targets, err);
+	if (!rc)
 		rc = check_space(args, &targets, err);
 	if (!rc)
 		rc = change_targets(args, &limits, &targets, err);
@@ -199,6 +253,7 @@ static int run_set(void *data, const struct ll_operands *operands, struct ll_err
 static const struct ll_example set_examples[] = {
     {"loadline set 0/17 --mem 10G", "At most 10 GiB from now on for the tenant of that claim, on that card."},
     {"loadline set night --compute 50% --weight 2", "Tenant night, on every card that it uses."},
+    {"loadline set night --mem-request 10G", "Promise 10 GiB of the card to it from now on."},
     {"loadline set night --compute none", "Remove the cap."},
     {"loadline set night --priority low", "From now on, use the card only while no other program wants it."},
     {NULL, NULL},

@@ -39,12 +39,16 @@ static void add_hold(struct ll_strbuf *text, const struct ll_status_card *status
 	ll_strbuf_addf(text, ", yields %llu", (unsigned long long)claim->yields);
 }
 
-static void add_limits(struct ll_strbuf *text, uint64_t limit_bytes, unsigned cap_permille, unsigned weight_permille,
-		       unsigned space_permille)
+static void add_limits(struct ll_strbuf *text, uint64_t limit_bytes, uint64_t request_bytes, unsigned cap_permille,
+		       unsigned weight_permille, unsigned space_permille)
 {
 	if (limit_bytes) {
 		ll_strbuf_adds(text, " of ");
 		ll_hold_add_bytes(text, limit_bytes);
+	}
+	if (request_bytes) {
+		ll_strbuf_adds(text, ", promised ");
+		ll_hold_add_bytes(text, request_bytes);
 	}
 	if (cap_permille)
 		ll_strbuf_addf(text, ", compute %g %%", cap_permille / 10.0);
@@ -119,8 +123,8 @@ static void add_program(struct ll_strbuf *text, const struct ll_status_card *sta
 	ll_strbuf_addf(text, ", %s priority, ", ll_priority_name(claim->priority));
 	const struct ll_tenant_info *tenant = ll_status_tenant(status, claim);
 	add_memory(text, status, claim);
-	add_limits(text, claim->memory_limit_bytes, claim->compute_cap_permille, claim->weight_permille,
-		   tenant ? tenant->space_permille : 0);
+	add_limits(text, claim->memory_limit_bytes, claim->tenant_request_bytes, claim->compute_cap_permille,
+		   claim->weight_permille, tenant ? tenant->space_permille : 0);
 	add_residency(text, claim);
 	ll_strbuf_addf(text, ", GPU time %.1f s", (double)claim->gpu_time_ns / (double)LL_NS_PER_S);
 	if (tenant)
@@ -146,8 +150,8 @@ static void add_tenant(struct ll_strbuf *text, const struct ll_status_card *stat
 	ll_strbuf_addf(text, "  tenant %s: nothing on the card, %s priority, ", tenant->name,
 		       ll_priority_name(tenant->priority));
 	ll_hold_add_bytes(text, tenant->memory_used_bytes);
-	add_limits(text, tenant->memory_limit_bytes, tenant->compute_cap_permille, tenant->weight_permille,
-		   tenant->space_permille);
+	add_limits(text, tenant->memory_limit_bytes, tenant->memory_request_bytes, tenant->compute_cap_permille,
+		   tenant->weight_permille, tenant->space_permille);
 	ll_strbuf_addf(text, ", GPU time %.1f s", (double)tenant->gpu_time_ns / (double)LL_NS_PER_S);
 	add_recent(text, status, tenant);
 	add_lost(text, status, tenant);

@@ -118,9 +118,10 @@ static json_t *claim_turn(const struct ll_status_card *status, const struct ll_c
 	uint64_t card_bytes = ll_status_card_bytes(status, claim);
 	if (waits)
 		snprintf(number, sizeof number, "%s/%u", status->card->label, holder);
-	return json_pack("{s:o, s:o, s:o, s:o, s:b, s:b, s:b, s:o, s:o}", "card_memory_bytes",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:b, s:o, s:o}", "card_memory_bytes",
 			 bytes_or_null(card_bytes != LL_MEMORY_UNKNOWN, card_bytes), "tenant_memory_bytes",
-			 bytes_or_null(tenant, tenant ? tenant->memory_used_bytes : 0), "tenant_gpu_seconds",
+			 bytes_or_null(tenant, tenant ? tenant->memory_used_bytes : 0), "memory_request_bytes",
+			 bytes_or_null(claim->tenant_request_bytes, claim->tenant_request_bytes), "tenant_gpu_seconds",
 			 tenant ? ll_json_real(to_seconds(tenant->gpu_time_ns), 6) : json_null(), "mps_compute_percent",
 			 permille_or_null(tenant ? tenant->space_permille : 0), "has_work", claim->want_since_ns != 0,
 			 "has_turn", status->has_holder && status->holder == claim->index, "over_cap",
@@ -153,15 +154,16 @@ static json_t *tenant_recent(const struct ll_status_card *status, const struct l
 static json_t *tenant_object(const struct ll_status_card *status, const struct ll_tenant_info *tenant)
 {
 	/* The row is not written as "0/3", because `set` would read that as claim 3. */
-	return json_pack("{s:i, s:s, s:s, s:s, s:I, s:o, s:o, s:f, s:o, s:o, s:i, s:o}", "tenant_row", (int)tenant->row,
-			 "tenant", tenant->name, "uuid", status->card->uuid, "class",
-			 ll_priority_name(tenant->priority), "memory_bytes", (json_int_t)tenant->memory_used_bytes,
-			 "memory_limit_bytes", bytes_or_null(tenant->memory_limit_bytes, tenant->memory_limit_bytes),
-			 "compute_cap_percent", permille_or_null(tenant->compute_cap_permille), "weight",
-			 tenant->weight_permille / 1000.0, "mps_compute_percent",
-			 permille_or_null(tenant->space_permille), "gpu_seconds",
-			 ll_json_real(to_seconds(tenant->gpu_time_ns), 6), "claims", 0, "lost_seconds",
-			 lost_seconds(status, tenant));
+	return json_pack(
+	    "{s:i, s:s, s:s, s:s, s:I, s:o, s:o, s:o, s:f, s:o, s:o, s:i, s:o}", "tenant_row", (int)tenant->row,
+	    "tenant", tenant->name, "uuid", status->card->uuid, "class", ll_priority_name(tenant->priority),
+	    "memory_bytes", (json_int_t)tenant->memory_used_bytes, "memory_limit_bytes",
+	    bytes_or_null(tenant->memory_limit_bytes, tenant->memory_limit_bytes), "memory_request_bytes",
+	    bytes_or_null(tenant->memory_request_bytes, tenant->memory_request_bytes), "compute_cap_percent",
+	    permille_or_null(tenant->compute_cap_permille), "weight", tenant->weight_permille / 1000.0,
+	    "mps_compute_percent", permille_or_null(tenant->space_permille), "gpu_seconds",
+	    ll_json_real(to_seconds(tenant->gpu_time_ns), 6), "claims", 0, "lost_seconds",
+	    lost_seconds(status, tenant));
 }
 
 static json_t *stranger_object(const struct ll_status_card *status, const struct ll_status_stranger *stranger)

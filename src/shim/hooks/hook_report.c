@@ -3,6 +3,7 @@
 #include "shim/memory/charge.h"
 #include "shim/memory/pools.h"
 #include "shim/memory/report.h"
+#include "shim/residency/link.h"
 
 static uint64_t least_of(uint64_t a, uint64_t b)
 {
@@ -13,14 +14,19 @@ static void limit_info(uint64_t *free_bytes, uint64_t *total_bytes)
 {
 	struct ll_report report;
 	struct ll_cu_context *context;
-	const struct ll_device_state *dev = ll_device_state_current(&context);
+	struct ll_device_state *dev = ll_device_state_current(&context);
 	if (!dev)
 		return;
 	ll_pool_true_up_if_used();
 	if (!ll_report_device(dev->device, &report))
 		return;
 	*total_bytes = least_of(*total_bytes, report.limit_bytes);
-	*free_bytes = least_of(*free_bytes, ll_report_left(&report));
+	report.limit_bytes = *total_bytes;
+	/* What others have on the card leaves when this program needs the room. */
+	if (ll_residency_backs(dev))
+		*free_bytes = ll_report_left(&report);
+	else
+		*free_bytes = least_of(*free_bytes, ll_report_left(&report));
 }
 
 #define INFO_HOOK(symbol, type)                                                                                        \

@@ -5,6 +5,10 @@
  * The figures come from the ledger. A program without a state of the card (nvidia-smi never makes a context) reads them
  * there too; if the ledger has no such tenant, the limit comes from the program's environment. Without a memory limit
  * the driver's answers stay as they are.
+ *
+ * cuMemGetInfo's free memory is what is left of the limit, and no more than the driver has free. For an evictable
+ * program it is what is left of the limit or of the card's memory, if that is less, whatever others have of the card:
+ * their memory leaves when this program needs the room (residency/link.h). So frameworks size themselves by --mem.
  */
 #ifndef LOADLINE_SHIM_MEMORY_REPORT_H
 #define LOADLINE_SHIM_MEMORY_REPORT_H

@@ -21,9 +21,9 @@ bool ll_residency_backs(struct ll_device_state *dev);
 
 /*
  * An allocation of so many bytes failed for want of memory on the card. Asks the mover for room and waits for the
- * answer, at most LL_RESIDENCY_ROOM_NS. True: try again.
+ * answer, which comes when others have had their turns: so LL_RESIDENCY_ROOM_NS is long. True: try again.
  */
-#define LL_RESIDENCY_ROOM_NS UINT64_C(120000000000)
+#define LL_RESIDENCY_ROOM_NS UINT64_C(3600000000000)
 bool ll_residency_make_room(struct ll_device_state *dev, uint64_t bytes);
 
 #endif

@@ -1,0 +1,48 @@
+/*
+ * evictor.h - who takes a program's memory off its card: one table of functions for each way.
+ *
+ *     mover        the program is evictable (`run --evictable`): the mover of its card does it (mover/protocol.h)
+ *     checkpoint   any process of this user: the driver's checkpoint, from driver 570 on. It takes all of the process's
+ *                  memory off all its cards, contexts too, into the process's own host memory; slower, and no other
+ *                  program's need brings it about
+ *
+ * Each function waits for the end of what it does. On an error the program goes on as before, unless the text says
+ * otherwise.
+ */
+#ifndef LOADLINE_CLI_EVICT_EVICTOR_H
+#define LOADLINE_CLI_EVICT_EVICTOR_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "driver/cards.h"
+
+struct ll_evictor_target {
+	struct ll_driver *driver;
+	const struct ll_card *card; /* the mover's; NULL: by the checkpoint alone */
+	unsigned claim;             /* its index on that card; for the mover */
+	pid_t pid;                  /* in this PID namespace; for the checkpoint. 0: unknown */
+};
+
+struct ll_evictor_moved {
+	uint64_t bytes; /* 0 may mean that it is not known */
+	uint64_t took_ns;
+};
+
+typedef int (*ll_evictor_fn)(const struct ll_evictor_target *target, struct ll_evictor_moved *ret_moved,
+			     struct ll_err *err);
+
+struct ll_evictor {
+	const char *name;
+	ll_evictor_fn evict;   /* its memory leaves, and it waits until resume */
+	ll_evictor_fn suspend; /* it waits until resume, and its memory stays on the card */
+	ll_evictor_fn resume;
+};
+
+/* -EOPNOTSUPP: the program is not evictable in this way. -EBUSY: it cannot be moved now; err says why. */
+extern const struct ll_evictor ll_evictor_mover;
+
+/* -EOPNOTSUPP: the driver has no checkpoint. -EBUSY: the driver refuses; err says why. */
+extern const struct ll_evictor ll_evictor_checkpoint;
+
+#endif

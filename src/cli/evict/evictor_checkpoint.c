@@ -1,0 +1,132 @@
+#include "cli/evict/evictor.h"
+
+#include <errno.h>
+
+#include "base/clock.h"
+#include "driver/readings.h"
+
+/* How long the process's work on the cards may take to end, as for the mover. */
+enum { LOCK_MS = 10000 };
+
+static int open_checkpoint(const struct ll_evictor_target *target, const struct ll_cuda **ret_cuda,
+			   enum ll_cu_process_state *ret_state, struct ll_err *err)
+{
+	const struct ll_cuda *cuda;
+	if (!target->pid)
+		return ll_err_set(err, -EOPNOTSUPP, "its process is in another PID namespace");
+	int rc = ll_driver_cuda(target->driver, &cuda, err);
+	if (rc)
+		return rc;
+	if (!cuda->cuCheckpointProcessLock || !cuda->cuCheckpointProcessCheckpoint ||
+	    !cuda->cuCheckpointProcessRestore || !cuda->cuCheckpointProcessUnlock ||
+	    !cuda->cuCheckpointProcessGetState) {
+		ll_err_set(err, -EOPNOTSUPP, "this driver has no checkpoint: it is older than 570");
+		return ll_err_hint(err, "start the program with `loadline run --evictable`");
+	}
+	ll_cu_result status = cuda->cuCheckpointProcessGetState(target->pid, ret_state);
+	if (status)
+		return ll_cuda_fail(cuda, status, err, "the driver's checkpoint does not know the process");
+	if (*ret_state == LL_CU_PROCESS_STATE_FAILED)
+		return ll_err_set(err, -EIO, "the driver's checkpoint has failed before: the process is lost");
+	*ret_cuda = cuda;
+	return 0;
+}
+
+static int fail_step(const struct ll_cuda *cuda, ll_cu_result status, const char *what, struct ll_err *err)
+{
+	char text[LL_STATUS_TEXT_SIZE];
+	return ll_err_set(err, -EBUSY, "%s: %s", what, ll_cuda_status_text(cuda, status, text));
+}
+
+/* On all cards, as NVML tells. */
+static uint64_t process_bytes(const struct ll_evictor_target *target)
+{
+	const struct ll_card *cards;
+	size_t count = ll_driver_cards(target->driver, &cards);
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < count; i++) {
+		struct ll_process_list list = {0};
+		if (!cards[i].fault && ll_read_processes(&cards[i], LL_PROCESS_COMPUTE, &list, NULL) == 0) {
+			for (size_t k = 0; k < list.count; k++) {
+				const struct ll_process *process = &list.items[k];
+				if (process->pid == target->pid && process->memory_bytes != LL_MEMORY_UNKNOWN)
+					bytes += process->memory_bytes;
+			}
+		}
+		ll_process_list_fini(&list);
+	}
+	return bytes;
+}
+
+static int lock(const struct ll_cuda *cuda, pid_t pid, struct ll_err *err)
+{
+	struct ll_cu_checkpoint_lock_args args = {.timeout_ms = LOCK_MS};
+	ll_cu_result status = cuda->cuCheckpointProcessLock(pid, &args);
+	if (status == LL_CUDA_ERROR_NOT_READY)
+		return ll_err_set(err, -EBUSY, "its work on the card does not end: it cannot leave until that ends");
+	return status ? fail_step(cuda, status, "the driver cannot stop it", err) : 0;
+}
+
+static int evict(const struct ll_evictor_target *target, struct ll_evictor_moved *ret_moved, struct ll_err *err)
+{
+	const struct ll_cuda *cuda;
+	enum ll_cu_process_state state;
+	uint64_t begun_ns = ll_now_ns();
+	int rc = open_checkpoint(target, &cuda, &state, err);
+	uint64_t bytes = rc ? 0 : process_bytes(target);
+	if (!rc && state == LL_CU_PROCESS_STATE_RUNNING)
+		rc = lock(cuda, target->pid, err);
+	if (!rc && state != LL_CU_PROCESS_STATE_CHECKPOINTED) {
+		ll_cu_result status = cuda->cuCheckpointProcessCheckpoint(target->pid, NULL);
+		if (status)
+			rc = fail_step(cuda, status, "the driver cannot take its memory off the card", err);
+		if (status && state == LL_CU_PROCESS_STATE_RUNNING)
+			cuda->cuCheckpointProcessUnlock(target->pid, NULL);
+	}
+	if (!rc)
+		*ret_moved = (struct ll_evictor_moved){.bytes = bytes, .took_ns = ll_now_ns() - begun_ns};
+	return rc;
+}
+
+static int suspend(const struct ll_evictor_target *target, struct ll_evictor_moved *ret_moved, struct ll_err *err)
+{
+	const struct ll_cuda *cuda;
+	enum ll_cu_process_state state;
+	uint64_t begun_ns = ll_now_ns();
+	int rc = open_checkpoint(target, &cuda, &state, err);
+	if (!rc && state == LL_CU_PROCESS_STATE_RUNNING)
+		rc = lock(cuda, target->pid, err);
+	if (!rc)
+		*ret_moved = (struct ll_evictor_moved){.took_ns = ll_now_ns() - begun_ns};
+	return rc;
+}
+
+static int restore(const struct ll_cuda *cuda, pid_t pid, struct ll_err *err)
+{
+	ll_cu_result status = cuda->cuCheckpointProcessRestore(pid, NULL);
+	if (status != LL_CUDA_ERROR_OUT_OF_MEMORY)
+		return status ? fail_step(cuda, status, "the driver cannot bring its memory back: it waits", err) : 0;
+	ll_err_set(err, -EBUSY, "the card has no room for its memory: it waits");
+	return ll_err_hint(err, "end or evict another program, and try again");
+}
+
+static int resume(const struct ll_evictor_target *target, struct ll_evictor_moved *ret_moved, struct ll_err *err)
+{
+	const struct ll_cuda *cuda;
+	enum ll_cu_process_state state;
+	uint64_t begun_ns = ll_now_ns();
+	int rc = open_checkpoint(target, &cuda, &state, err);
+	if (!rc && state == LL_CU_PROCESS_STATE_CHECKPOINTED)
+		rc = restore(cuda, target->pid, err);
+	if (!rc && state != LL_CU_PROCESS_STATE_RUNNING) {
+		ll_cu_result status = cuda->cuCheckpointProcessUnlock(target->pid, NULL);
+		rc = status ? fail_step(cuda, status, "the driver cannot let it go on", err) : 0;
+	}
+	if (!rc)
+		*ret_moved =
+		    (struct ll_evictor_moved){.bytes = process_bytes(target), .took_ns = ll_now_ns() - begun_ns};
+	return rc;
+}
+
+const struct ll_evictor ll_evictor_checkpoint = {
+    .name = "checkpoint", .evict = evict, .suspend = suspend, .resume = resume};

@@ -1,0 +1,65 @@
+#include "cli/evict/evictor.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/packet.h"
+#include "base/scope.h"
+#include "ledger/file.h"
+#include "mover/protocol.h"
+
+static int connect_to_mover(const struct ll_card *card, int *ret_fd, struct ll_err *err)
+{
+	char folder[LL_FOLDER_SIZE], name[LL_UUID_SIZE + sizeof LL_MOVER_SOCKET_SUFFIX];
+	int rc = ll_ledger_folder(ll_driver_sim_folder(card->driver), folder, err);
+	if (rc)
+		return rc;
+	snprintf(name, sizeof name, "%s" LL_MOVER_SOCKET_SUFFIX, card->uuid);
+	rc = ll_packet_connect(folder, name, ret_fd);
+	return rc ? ll_err_set(err, -EOPNOTSUPP, "no mover serves the card") : 0;
+}
+
+static int exchange(int fd, enum ll_mover_kind kind, unsigned claim, struct ll_mover_message *ret_answer)
+{
+	struct ll_mover_message message = {.kind = kind, .number = claim};
+	size_t fd_count;
+	int rc = ll_packet_send(fd, &message, sizeof message, NULL, 0);
+	return rc ? rc : ll_packet_receive(fd, true, ret_answer, sizeof *ret_answer, NULL, 0, &fd_count);
+}
+
+static int ask_mover(const struct ll_evictor_target *target, enum ll_mover_kind kind,
+		     struct ll_evictor_moved *ret_moved, struct ll_err *err)
+{
+	struct ll_mover_message answer;
+	LL_SCOPE_CLOSE int fd = -1;
+	if (!target->card)
+		return ll_err_set(err, -EOPNOTSUPP, "it has no claim");
+	int rc = connect_to_mover(target->card, &fd, err);
+	if (rc)
+		return rc;
+	rc = exchange(fd, kind, target->claim, &answer);
+	if (rc)
+		return ll_err_set(err, rc, "the mover has ended");
+	if (answer.value)
+		return ll_err_set(err, answer.value == ENOENT ? -EOPNOTSUPP : -(int)answer.value, "%.*s",
+				  (int)sizeof answer.text, answer.text);
+	*ret_moved = (struct ll_evictor_moved){.bytes = answer.bytes, .took_ns = answer.number};
+	return 0;
+}
+
+static int evict(const struct ll_evictor_target *target, struct ll_evictor_moved *ret_moved, struct ll_err *err)
+{
+	return ask_mover(target, LL_MOVER_EVICT, ret_moved, err);
+}
+
+static int suspend(const struct ll_evictor_target *target, struct ll_evictor_moved *ret_moved, struct ll_err *err)
+{
+	return ask_mover(target, LL_MOVER_SUSPEND, ret_moved, err);
+}
+
+static int resume(const struct ll_evictor_target *target, struct ll_evictor_moved *ret_moved, struct ll_err *err)
+{
+	return ask_mover(target, LL_MOVER_RESUME, ret_moved, err);
+}
+
+const struct ll_evictor ll_evictor_mover = {.name = "mover", .evict = evict, .suspend = suspend, .resume = resume};

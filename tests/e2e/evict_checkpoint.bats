@@ -1,0 +1,103 @@
+# evict, suspend and resume of programs that are not evictable: by the driver's checkpoint.
+load helper
+
+export NEEDS=tests/gpu/evictee
+
+# world LINE...: one card of 1600 MiB, and these lines of a scenario.
+world() {
+	printf '%s\n' "cards 1" "card 0 memory 1600M" "card 0 sm 8" "$@" >"$T/scenario"
+	export LOADLINE_SIM_SCENARIO=$T/scenario
+}
+
+# plain NAME SECONDS: a program without the library.
+plain() {
+	start_program "$1" env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/tests/gpu/evictee" --bytes 300M --seconds "$2"
+	wait_for 60 has "$1" 'select(.event == "ready")'
+}
+
+ends_right() {
+	wait_for 180 has "$1" 'select(.event == "end")'
+	finish "$1"
+	[ "$status" -eq 0 ]
+	has "$1" 'select(.event == "end" and .wrong == 0)'
+}
+
+# used_mib: of the card.
+used_mib() {
+	loadline --sim status -i 0 --json | jq 'select(has("memory_total_bytes")) | .memory_bytes / 1048576 | floor'
+}
+
+@test "a program without the library leaves the card, and goes on after resume" {
+	world
+	plain job 12s
+	before=$(used_mib)
+	loadline --sim evict --pid "$(pid_of job)" --json >"$T/evict.out"
+	has evict '.event == "evicted" and .by == "checkpoint" and .bytes > 300 * 1048576'
+	[ "$(used_mib)" -lt $((before - 300)) ]
+	run -0 "$LOADLINE" --sim evict --pid "$(pid_of job)"
+	[ -z "$(json job 'select(.event == "end")')" ]
+	run -0 "$LOADLINE" --sim resume --pid "$(pid_of job)"
+	[[ $output == "resumed pid $(pid_of job): "*"by the driver's checkpoint" ]]
+	ends_right job
+}
+
+@test "suspend leaves the memory on the card" {
+	world
+	plain job 12s
+	before=$(used_mib)
+	loadline --sim suspend --pid "$(pid_of job)"
+	[ "$(used_mib)" -ge "$before" ]
+	loadline --sim resume --pid "$(pid_of job)"
+	loadline --sim resume --pid "$(pid_of job)"
+	ends_right job
+}
+
+@test "a claim that is not evictable leaves by the checkpoint" {
+	world
+	start job --sim run --tenant job -- "$LOADLINE_BUILD/tests/gpu/evictee" --bytes 300M --seconds 12s
+	wait_for 60 has job 'select(.event == "ready")'
+	loadline --sim evict job --json >"$T/evict.out"
+	has evict '.tenant == "job" and .by == "checkpoint"'
+	loadline --sim resume job
+	ends_right job
+}
+
+@test "a driver without the checkpoint: refused, and the program goes on" {
+	world "driver 550.54.14 cuda 12.4"
+	plain job 2s
+	fails_with 1 "this driver has no checkpoint: it is older than 570" --sim evict --pid "$(pid_of job)"
+	ends_right job
+	start job --sim run --tenant job -- "$LOADLINE_BUILD/tests/gpu/evictee" --bytes 300M --seconds 2s
+	wait_for 60 has job 'select(.event == "ready")'
+	fails_with 1 "no mover serves the card: this driver has no checkpoint" --sim evict job
+	ends_right job
+}
+
+@test "a checkpoint that the driver refuses: said, and the program goes on" {
+	world "fail cuCheckpointProcessCheckpoint CUDA_ERROR_NOT_SUPPORTED"
+	plain job 12s
+	fails_with 4 "the driver cannot take its memory off the card: CUDA_ERROR_NOT_SUPPORTED" --sim evict --pid "$(pid_of job)"
+	ends_right job
+	plain job 12s
+	"$LOADLINE_BUILD/sim/loadline-simctl" fail cuCheckpointProcessLock CUDA_ERROR_NOT_READY count 1
+	fails_with 4 "its work on the card does not end" --sim suspend --pid "$(pid_of job)"
+	ends_right job
+}
+
+@test "no room to return: said, and it waits until there is" {
+	world
+	plain job 12s
+	loadline --sim evict --pid "$(pid_of job)"
+	"$LOADLINE_BUILD/sim/loadline-simctl" card 0 used all
+	fails_with 4 "the card has no room for its memory: it waits" --sim resume --pid "$(pid_of job)"
+	"$LOADLINE_BUILD/sim/loadline-simctl" card 0 used 0
+	loadline --sim resume --pid "$(pid_of job)"
+	ends_right job
+}
+
+@test "a process that does not use CUDA, and bad usage" {
+	world
+	fails_with 1 "the driver's checkpoint does not know the process" --sim evict --pid $$
+	fails_with 2 "or give --pid" --sim evict
+	fails_with 2 "or give --pid" --sim evict job --pid $$
+}

@@ -1,0 +1,176 @@
+# Programs whose memory together is more than the card has, and what a request (--mem-request) promises.
+load helper
+
+export NEEDS="tests/gpu/evictee python3"
+
+# One card of 1600 MiB. The contexts of two programs and of the mover leave some 780 MiB of it.
+small_card() {
+	printf 'cards 1\ncard 0 memory %s\ncard 0 sm 8\n' "${1-1600M}" >"$T/scenario"
+	export LOADLINE_SIM_SCENARIO=$T/scenario
+	start mover --log-level info --sim mover -i 0 --pool 4G
+	wait_for 60 compgen -G "$T/*/*.mover"
+}
+
+# evictee NAME BYTES SECONDS [OPTION OF run]... [-- OPTION OF evictee...]
+evictee() {
+	local name=$1 bytes=$2 seconds=$3 options=()
+	shift 3
+	while [ $# -gt 0 ] && [ "$1" != -- ]; do
+		options+=("$1")
+		shift
+	done
+	[ $# -eq 0 ] || shift
+	start "$name" --sim run --evictable --tenant "$name" "${options[@]}" -- "$LOADLINE_BUILD/tests/gpu/evictee" \
+		--bytes "$bytes" --seconds "$seconds" "$@"
+}
+
+is_ready() {
+	has "$1" 'select(.event == "ready")'
+}
+
+# ends_right NAME: it ends by itself, and every word of its memory is what it must be.
+ends_right() {
+	wait_for 180 has "$1" 'select(.event == "end")'
+	finish "$1"
+	if [ "$status" -ne 0 ] || ! has "$1" 'select(.event == "end" and .wrong == 0)'; then
+		echo "$1 ended with $status"
+		show
+		return 1
+	fi
+}
+
+# moved NAME DIRECTION: "away" or "back on the card".
+moved() {
+	grep -q "tenant $1: $2" "$T/mover.err"
+}
+
+never_moved() {
+	! grep "tenant $1: \(away\|back\)" "$T/mover.err"
+}
+
+# longest_move: in seconds, of all moves.
+longest_move() {
+	sed -n 's/.* MiB in \([0-9.]*\) s$/\1/p' "$T/mover.err" | sort -n | tail -n 1
+}
+
+@test "two programs of 60 % of the card each take turns, and both end with the right bytes" {
+	small_card
+	evictee one 470M 8s
+	wait_for 60 is_ready one
+	evictee two 470M 8s
+	ends_right one
+	ends_right two
+	moved one away
+	moved one "back on the card"
+	# A turn is ten times as long as the moves that it costs, and at least 1 s. Each program waits for the other's turn
+	# and for the moves around it.
+	for name in one two; do
+		expect '$wait <= 2 * ([1, 20 * $move] | max) + 6 * $move + 5' --argjson move "$(longest_move)" \
+			--argjson wait "$(json "$name" 'select(.event == "end") | .longest_round_seconds')"
+	done
+}
+
+@test "of four notebooks of 45 % that work now and then, the idle ones make room for those that work" {
+	small_card 2200M
+	for name in a b c d; do
+		evictee "$name" 350M 12s -- --idle 2s
+	done
+	for name in a b c d; do
+		ends_right "$name"
+	done
+	[ "$(grep -o 'tenant [a-d]: away' "$T/mover.err" | sort -u | wc -l)" -ge 2 ]
+}
+
+@test "two that fit are there together: nothing moves" {
+	small_card
+	evictee one 300M 4s
+	evictee two 300M 4s -- --idle 1s
+	ends_right one
+	ends_right two
+	never_moved '[a-z]*'
+}
+
+@test "a program does not leave for one of a class below; one of a class below leaves at once" {
+	small_card
+	evictee high 470M 6s --priority high -- --idle 1s
+	wait_for 60 is_ready high
+	evictee low 470M 1s --priority low
+	wait_for 120 grep -q OUT_OF_MEMORY "$T/low.err"
+	finish low
+	[ "$status" -eq 1 ]
+	ends_right high
+	evictee low 470M 6s --priority low
+	wait_for 60 is_ready low
+	evictee high 470M 2s --priority high
+	ends_right high
+	ends_right low
+	moved low away
+	never_moved high
+}
+
+@test "a program within its request is not moved for others; for it others leave" {
+	small_card
+	evictee promised 300M 6s --mem-request 700M -- --idle 1s
+	wait_for 60 is_ready promised
+	evictee greedy 700M 1s --priority high
+	wait_for 120 grep -q OUT_OF_MEMORY "$T/greedy.err"
+	finish greedy
+	[ "$status" -eq 1 ]
+	ends_right promised
+	evictee greedy 600M 6s
+	wait_for 60 is_ready greedy
+	evictee promised 300M 3s --mem-request 700M
+	ends_right promised
+	ends_right greedy
+	moved greedy away
+	never_moved promised
+}
+
+@test "a program whose room is taken waits in order, and goes on" {
+	small_card
+	evictee waits 470M 6s
+	wait_for 60 is_ready waits
+	loadline --sim evict waits
+	evictee promised 470M 6s --mem-request 900M
+	wait_for 60 is_ready promised
+	start resume --sim resume waits
+	ends_right promised
+	finish resume
+	[ "$status" -eq 0 ]
+	ends_right waits
+	never_moved promised
+}
+
+@test "requests beyond the card are refused, unless it is said that they may be" {
+	small_card
+	start first --sim run --mem-request 1G --mem 1500M --tenant first -- sleep 60
+	wait_for 20 shows 'select(.tenant == "first") | .memory_request_bytes == 1073741824'
+	fails_with 4 "--mem-request: card 0: 1024 MiB cannot be promised" --sim run --mem-request 1G -- true
+	fails_with 125 "--mem-request: card 0 has only 1600 MiB" --sim run --mem-request 2G -- true
+	loadline --sim run --mem-request 1G --overcommit -- true
+	loadline --sim run --mem-request 500M -- true
+	start second --sim run --evictable --tenant second -- sleep 60
+	wait_for 20 shows 'select(.tenant == "second")'
+	fails_with 4 "--mem-request: card 0: 1024 MiB cannot be promised" --sim set second --mem-request 1G
+	shows 'select(.tenant == "second") | .memory_request_bytes == null'
+	[ "$(loadline --sim set second --mem-request 500M)" = "card 0, second: memory request none -> 500 MiB" ]
+	fails_with 2 "more than the limit" --sim set second --mem 400M
+	loadline --sim status | grep "tenant second" | grep -q "promised 500 MiB"
+	stop first
+	wait_for 20 loadline --sim run --mem-request 1G -- true
+}
+
+@test "a program that can be evicted is told that all up to its limit is free" {
+	small_card
+	info() {
+		loadline --sim run --mem 1400M "$@" -- python3 "$BATS_TEST_DIRNAME/card_memory.py" context info | tail -n 1
+	}
+	local alone
+	alone=$(info --evictable)
+	evictee other 400M 60s
+	wait_for 60 is_ready other
+	[ "$(info --evictable)" = "$alone" ]
+	read -r _ free total <<<"$(info)"
+	[ "$total" -eq 1400 ]
+	[ "$free" -lt "$(cut -d' ' -f2 <<<"$alone")" ]
+}
