@@ -17,7 +17,7 @@
 #include "ledger/virtual_time.h"
 
 /* Higher than the descriptors of shells and scripts, lower than our own ones. */
-enum { KEEP_FD = 100, JOIN_WAIT_MS = 5000 };
+enum { KEEP_FD = 100, JOIN_WAIT_MS = 5000, MIB_SHIFT = 20 };
 
 static int fail_tenant(const struct ll_ledger *ledger, int rc, struct ll_err *err)
 {
