@@ -73,7 +73,6 @@ NEEDS = {
     "mlockall": "mlockall(MCL_FUTURE);",
     "nice": "if (nice(1)) return;",
     "on_exit": "on_exit(NULL, NULL);",
-    "opendir": 'opendir("/");',
     "pause": "pause();",
     "pthread_cancel": "pthread_cancel(pthread_self());",
     "pthread_exit": "pthread_exit(NULL);",
@@ -109,6 +108,7 @@ PLACES = {
     "fchmod": ("fchmod(3, 0600);", "ledger/file.c"),
     "kill": ("kill(getpid(), SIGKILL);", "shim/time/watch.c"),
     "lseek": ("lseek(0, 0, SEEK_SET);", "ledger/file.c"),
+    "opendir": ('opendir("/");', "shim/residency/obstacles.c"),
     "pthread_atfork": ("pthread_atfork(ll_fork_block, ll_fork_unblock, run_items_in_child);", "base/fork.c"),
     "pwrite": ('int where = 1; if (pwrite(where, "text", 4, 0)) return;', "ledger/file.c and trace/writer.c"),
     "syscall": ("syscall(SYS_gettid);", "ledger/rows.c and ledger/total.c and ledger/turn.c and shim/time/driver_calls.c and "
