@@ -54,8 +54,8 @@ struct ll_tenant_info {
 /*
  * Joins the row with this id. If there is none, it is made from the wish. An existing row keeps its own limits. The row
  * stays until the ledger is closed. A forked child joins for itself. -ENOSPC: all 128 rows are live. -EDQUOT: the
- * requests of all tenants would be more than promisable_bytes; the text says how much is left. -ETIMEDOUT: a process was
- * stopped while it made or cleared a row. Some 10 µs.
+ * requests of all tenants would be more than promisable_bytes; the text says how much is left. -ETIMEDOUT: a process
+ * was stopped while it made or cleared a row. Some 10 µs.
  */
 int ll_tenant_join(struct ll_ledger *ledger, const struct ll_tenant_wish *wish, unsigned *ret_row, struct ll_err *err);
 
