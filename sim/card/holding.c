@@ -41,7 +41,7 @@ bool sim_share_join(struct sim_world *w, uint32_t index, uint32_t generation, ui
 	return true;
 }
 
-void sim_share_leave(struct sim_world *w, uint32_t index, uint32_t proc)
+bool sim_share_leave(struct sim_world *w, uint32_t index, uint32_t proc)
 {
 	struct sim_share *share = SIM_EDIT(w, &w->shares[index]);
 	uint64_t left = 0;
@@ -49,6 +49,7 @@ void sim_share_leave(struct sim_world *w, uint32_t index, uint32_t proc)
 	for (int i = 0; i < SIM_PROCS / 64; i++)
 		left |= share->holders[i];
 	share->is_used = left != 0;
+	return !left;
 }
 
 void sim_holdings_drop(struct sim_world *w, uint32_t proc)

@@ -22,8 +22,8 @@ uint32_t sim_share_new(struct sim_world *w, uint32_t proc, uint32_t card, uint64
 /* Adds a holder to a share. False: the share is gone, and its slot may be used by another one. */
 bool sim_share_join(struct sim_world *w, uint32_t index, uint32_t generation, uint32_t proc);
 
-/* Removes a holder from a share. The last one frees the memory. */
-void sim_share_leave(struct sim_world *w, uint32_t index, uint32_t proc);
+/* Removes a holder from a share. The last one frees the memory: true. */
+bool sim_share_leave(struct sim_world *w, uint32_t index, uint32_t proc);
 
 /* Gives up all memory that a process holds, on every card. */
 void sim_holdings_drop(struct sim_world *w, uint32_t proc);

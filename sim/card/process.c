@@ -1,6 +1,8 @@
 #include "card/process.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,12 +13,15 @@
 #include "card/holding.h"
 #include "card/mps.h"
 
-/* Field 22 of /proc/PID/stat, and field 3. 0: no such process, or a zombie. */
+/* Field 22 of /proc/PID/stat, and field 3. 0: no such process, or a zombie. UINT64_MAX: this process can open no file.
+ */
 static uint64_t start_ticks_of(int32_t pid)
 {
 	char path[40], text[512];
 	snprintf(path, sizeof path, "/proc/%d/stat", pid);
 	LL_SCOPE_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+		return UINT64_MAX;
 	ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
 	if (n <= 0)
 		return 0;
@@ -49,7 +54,8 @@ uint32_t sim_proc_join(struct sim_world *w)
 
 bool sim_proc_is_alive(const struct sim_proc *proc)
 {
-	return proc->is_used && start_ticks_of(proc->pid) == proc->start_ticks;
+	uint64_t ticks = proc->is_used ? start_ticks_of(proc->pid) : 0;
+	return proc->is_used && (ticks == proc->start_ticks || (ticks == UINT64_MAX && kill(proc->pid, 0) == 0));
 }
 
 void sim_proc_leave(struct sim_world *w, uint32_t proc)

@@ -61,14 +61,16 @@ void sim_physical_settle(struct sim_physical *physical)
 	bool is_held_twice = false; /* imported where it came from, or imported again */
 	for (const struct sim_physical *p = physicals; p; p = p->next)
 		is_held_twice |= p != physical && physical->share != SIM_NONE && p->share == physical->share;
+	bool is_last = physical->share == SIM_NONE;
 	sim_lock(w);
-	if (physical->share == SIM_NONE)
+	if (is_last)
 		sim_holding_give_back(w, sim_cuda.proc, physical->card, physical->bytes);
 	else if (!is_held_twice)
-		sim_share_leave(w, physical->share, sim_cuda.proc);
+		is_last = sim_share_leave(w, physical->share, sim_cuda.proc);
 	sim_unlock(w);
-	/* What has been exported may be in use elsewhere. */
-	if (physical->share == SIM_NONE)
+	if (is_last && physical->is_imported)
+		sim_ticket_clear(&physical->ticket);
+	else if (is_last)
 		sim_arena_clear(physical->offset, physical->bytes);
 	sim_physical_drop(physical);
 }

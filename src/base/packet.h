@@ -27,7 +27,8 @@ int ll_packet_send(int fd, const void *bytes, size_t length, const int *fds, siz
 /*
  * Receives one packet of exactly that length. Descriptors that came with it are the caller's, closed on exec. Waits
  * unless waits is false: then -EAGAIN. -EPIPE: the other side is gone. -EMFILE: there were descriptors that this
- * process has no room for; those that came are closed. -EPROTO: a packet of another length, or with more descriptors.
+ * process has no room for; those that came are closed, and the bytes are there. -EPROTO: a packet of another length, or
+ * with more descriptors.
  */
 int ll_packet_receive(int fd, bool waits, void *ret_bytes, size_t length, int *ret_fds, size_t capacity,
 		      size_t *ret_fd_count);

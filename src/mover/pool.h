@@ -18,7 +18,7 @@
 #include "mover/protocol.h"
 
 /* Pinned in one piece: a copy must not cross the end of one. */
-#define LL_MOVER_POOL_STEP_BYTES UINT64_C(0x20000000)
+#define LL_MOVER_POOL_STEP_BYTES UINT64_C(0x4000000)
 
 struct ll_mover_pool;
 

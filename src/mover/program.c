@@ -5,15 +5,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/packet.h"
 
-/* How long a program may take to become quiet: its threads return from the driver, and its kernels end. */
+/* How long a program may take to become quiet: its threads return from the driver, and its kernels end. A program that
+ * does not say so, because it is stopped or in a debugger, is given up a while later. */
 #define QUIET_NS (10 * LL_NS_PER_S)
-/* After a refusal by the program, and when the card had no room. */
+#define LATE_NS (5 * LL_NS_PER_S)
+/* A program that refused was stopped for nothing. So it is asked again after REFUSED_TIMES as long: that costs it under
+ * a tenth of its time. And when the card had no room. */
 #define REFUSED_NS (1 * LL_NS_PER_S)
+#define REFUSED_TIMES 10
 #define NO_ROOM_NS (5 * LL_NS_PER_MS)
 
 struct ll_mover_program *ll_mover_program_new(int fd)
@@ -41,6 +47,19 @@ static void forget_reserved(struct ll_mover_program *program, struct ll_mover_po
 	program->reserved_bytes = 0;
 }
 
+void ll_mover_program_disown(struct ll_mover_program *program, struct ll_mover_pool *pool)
+{
+	for (uint32_t i = 0; i < program->batch_count; i++) {
+		ll_transfer_free(program->batches[i].transfer);
+		program->batches[i].transfer = NULL;
+	}
+	forget_reserved(program, pool);
+	program->rule = (struct ll_residency_program){.state = LL_RESIDENCY_HERE};
+	program->is_known = false;
+	program->is_disowned = true;
+	shutdown(program->fd, SHUT_WR);
+}
+
 void ll_mover_program_free(struct ll_mover_program *program, struct ll_mover_pool *pool)
 {
 	forget_batches(program, pool);
@@ -50,10 +69,11 @@ void ll_mover_program_free(struct ll_mover_program *program, struct ll_mover_poo
 	free(program);
 }
 
-/* A program that does not read its socket is as good as gone: its end is seen by poll. */
+/* The end of a program is seen by poll. */
 static void say(struct ll_mover_program *program, const struct ll_mover_message *message, const int *fd)
 {
-	ll_packet_send(program->fd, message, sizeof *message, fd, fd ? 1 : 0);
+	if (ll_packet_send(program->fd, message, sizeof *message, fd, fd ? 1 : 0) == -EAGAIN)
+		program->is_deaf = true;
 }
 
 static void say_kind(struct ll_mover_program *program, enum ll_mover_kind kind, uint64_t value)
@@ -64,23 +84,49 @@ static void say_kind(struct ll_mover_program *program, enum ll_mover_kind kind, 
 
 static void enter_state(struct ll_mover_program *program, enum ll_residency state)
 {
+	static const char *const names[] = {"here", "preparing", "stopping", "stopped", "leaving", "away", "returning"};
+	ll_debug("claim %u, tenant %s: is %s", program->claim, program->tenant, names[state]);
 	program->rule.state = state;
 }
 
 /* ---- steps ---- */
 
+static void put_off(struct ll_mover_program *program, uint64_t now_ns)
+{
+	uint64_t pause_ns = REFUSED_TIMES * (now_ns - program->begun_ns);
+	program->rule.retry_ns = now_ns + (pause_ns > REFUSED_NS ? pause_ns : REFUSED_NS);
+}
+
 static void fail_leave(struct ll_mover_program *program, uint64_t now_ns)
 {
-	program->rule.retry_ns = now_ns + REFUSED_NS;
+	put_off(program, now_ns);
 	enter_state(program, LL_RESIDENCY_HERE);
+}
+
+/* Gives up a move that has begun: what has left returns. */
+static void turn_back(struct ll_mover_program *program, struct ll_mover_pool *pool, const char *why, uint64_t now_ns)
+{
+	if (why != program->why)
+		snprintf(program->why, sizeof program->why, "%s", why);
+	forget_reserved(program, pool);
+	put_off(program, now_ns);
+	ll_mover_program_return(program, now_ns);
+}
+
+static void ask_to_stop(struct ll_mover_program *program, enum ll_mover_kind kind, const int *fd)
+{
+	struct ll_mover_message message = {.kind = kind, .value = program->quiet_ns ? program->quiet_ns : QUIET_NS};
+	program->asked_ns = ll_now_ns();
+	program->is_late = false;
+	program->is_halting = kind == LL_MOVER_STOP;
+	enter_state(program, LL_RESIDENCY_STOPPING);
+	say(program, &message, fd);
 }
 
 static void send_leave(struct ll_mover_program *program, const struct ll_mover_pool *pool)
 {
 	int fd = ll_mover_pool_fd(pool);
-	struct ll_mover_message message = {.kind = LL_MOVER_LEAVE, .value = QUIET_NS};
-	enter_state(program, LL_RESIDENCY_STOPPING);
-	say(program, &message, &fd);
+	ask_to_stop(program, LL_MOVER_LEAVE, &fd);
 }
 
 void ll_mover_program_leave(struct ll_mover_program *program, struct ll_mover_pool *pool, uint64_t now_ns)
@@ -104,8 +150,7 @@ void ll_mover_program_leave(struct ll_mover_program *program, struct ll_mover_po
 void ll_mover_program_stop(struct ll_mover_program *program, uint64_t now_ns)
 {
 	program->begun_ns = now_ns;
-	enter_state(program, LL_RESIDENCY_STOPPING);
-	say_kind(program, LL_MOVER_STOP, QUIET_NS);
+	ask_to_stop(program, LL_MOVER_STOP, NULL);
 }
 
 void ll_mover_program_return(struct ll_mover_program *program, uint64_t now_ns)
@@ -121,25 +166,51 @@ void ll_mover_program_answer_short(struct ll_mover_program *program, bool has_ro
 	say_kind(program, LL_MOVER_ROOM_MADE, has_room);
 }
 
-void ll_mover_program_tick(struct ll_mover_program *program, struct ll_mover_pool *pool, uint64_t now_ns)
+bool ll_mover_program_cancel(struct ll_mover_program *program, struct ll_mover_pool *pool)
 {
-	if (program->rule.state == LL_RESIDENCY_PREPARING) {
-		int rc = ll_mover_pool_is_ready(pool);
-		if (rc == 0) {
-			send_leave(program, pool);
-		} else if (rc == -ENOSPC) {
-			snprintf(program->why, sizeof program->why,
-				 "the host has no memory for a pool of more than %" PRIu64 " MiB",
-				 ll_mover_pool_pinned(pool) >> 20);
-			forget_reserved(program, pool);
-			fail_leave(program, now_ns);
-		}
+	if (program->rule.state != LL_RESIDENCY_PREPARING)
+		return false;
+	forget_reserved(program, pool);
+	enter_state(program, LL_RESIDENCY_HERE);
+	return true;
+}
+
+static enum ll_mover_event prepare(struct ll_mover_program *program, struct ll_mover_pool *pool, uint64_t now_ns)
+{
+	int rc = ll_mover_pool_is_ready(pool);
+	if (rc == 0)
+		send_leave(program, pool);
+	if (rc != -ENOSPC)
+		return LL_MOVER_EVENT_NONE;
+	snprintf(program->why, sizeof program->why, "the host has no memory for a pool of more than %" PRIu64 " MiB",
+		 ll_mover_pool_pinned(pool) >> 20);
+	forget_reserved(program, pool);
+	fail_leave(program, now_ns);
+	return LL_MOVER_EVENT_FAILED;
+}
+
+static bool is_overdue(const struct ll_mover_program *program, uint64_t now_ns)
+{
+	uint64_t quiet_ns = program->quiet_ns ? program->quiet_ns : QUIET_NS;
+	return program->rule.state == LL_RESIDENCY_STOPPING && !program->is_late &&
+	       now_ns > program->asked_ns + quiet_ns + LATE_NS;
+}
+
+enum ll_mover_event ll_mover_program_tick(struct ll_mover_program *program, struct ll_mover_pool *pool, uint64_t now_ns)
+{
+	if (program->rule.state == LL_RESIDENCY_PREPARING)
+		return prepare(program, pool, now_ns);
+	if (is_overdue(program, now_ns)) {
+		snprintf(program->why, sizeof program->why, "the program does not answer: is it stopped?");
+		program->is_late = true;
+		return LL_MOVER_EVENT_FAILED;
 	}
 	if (program->again_ns && now_ns >= program->again_ns) {
 		program->again_ns = 0;
 		if (program->rule.state == LL_RESIDENCY_RETURNING)
 			say_kind(program, LL_MOVER_RETURN, 0);
 	}
+	return LL_MOVER_EVENT_NONE;
 }
 
 /* ---- packets ---- */
@@ -162,68 +233,127 @@ static int handle_hello(struct ll_mover_program *program, const struct ll_mover_
 	return 0;
 }
 
+/* Nothing is to go: STOP was asked, or the program has no memory that can be moved. */
+static void note_quiet(struct ll_mover_program *program, struct ll_mover_pool *pool)
+{
+	forget_reserved(program, pool);
+	if (!program->is_halting)
+		program->rule.bytes = 0;
+	enter_state(program, program->is_halting ? LL_RESIDENCY_STOPPED : LL_RESIDENCY_AWAY);
+}
+
+/* The program may have grown since its room was reserved. As ll_mover_pool_reserve. */
+static int reserve_rest(struct ll_mover_program *program, struct ll_mover_pool *pool, uint64_t bytes)
+{
+	if (bytes <= program->reserved_bytes)
+		return 0;
+	int rc = ll_mover_pool_reserve(pool, bytes - program->reserved_bytes);
+	if (rc == 0 || rc == -EAGAIN)
+		program->reserved_bytes = bytes;
+	return rc;
+}
+
 static int handle_quiet(struct ll_mover_program *program, struct ll_mover_pool *pool,
 			const struct ll_mover_message *message, uint64_t now_ns, enum ll_mover_event *ret_event,
 			struct ll_err *err)
 {
+	char why[LL_MOVER_TEXT_SIZE];
 	if (program->rule.state != LL_RESIDENCY_STOPPING)
 		return fail_protocol(err, program, "was not asked to be quiet");
-	if (!message->value) { /* STOP was asked, or nothing is to go */
-		bool is_halt = program->rule.wish == LL_RESIDENCY_STOP;
-		enter_state(program, is_halt ? LL_RESIDENCY_STOPPED : LL_RESIDENCY_AWAY);
-		if (!is_halt)
-			program->rule.bytes = 0;
-		forget_reserved(program, pool);
+	if (program->is_late) {
+		turn_back(program, pool, program->why, now_ns);
+		return 0;
+	}
+	if (!message->value) {
+		note_quiet(program, pool);
 		*ret_event = LL_MOVER_EVENT_DONE;
 		return 0;
 	}
+	program->rule.bytes = message->bytes;
 	program->batches = calloc(message->value, sizeof *program->batches);
-	int rc = program->batches ? 0 : -ENOSPC;
-	if (!rc && message->bytes > program->reserved_bytes)
-		rc = ll_mover_pool_reserve(pool, message->bytes - program->reserved_bytes);
-	if (rc == 0 || rc == -EAGAIN)
-		program->reserved_bytes =
-		    message->bytes > program->reserved_bytes ? message->bytes : program->reserved_bytes;
+	int rc = program->batches ? reserve_rest(program, pool, message->bytes) : -ENOSPC;
 	if (rc == 0) {
 		program->batch_count = (uint32_t)message->value;
-		program->rule.bytes = message->bytes;
 		enter_state(program, LL_RESIDENCY_LEAVING);
 		say_kind(program, LL_MOVER_SEND, 0);
 		return 0;
 	}
-	/* It has grown since the room was reserved. */
 	free(program->batches);
 	program->batches = NULL;
-	forget_reserved(program, pool);
-	program->rule.bytes = message->bytes;
-	snprintf(program->why, sizeof program->why, "the pool has no room for %" PRIu64 " MiB", message->bytes >> 20);
-	program->rule.retry_ns = now_ns + REFUSED_NS;
-	ll_mover_program_return(program, now_ns);
-	*ret_event = LL_MOVER_EVENT_FAILED;
+	snprintf(why, sizeof why, "the pool has no room for %" PRIu64 " MiB", message->bytes >> 20);
+	turn_back(program, pool, why, now_ns);
+	if (rc == -EAGAIN) /* the program shall work while its room is being pinned */
+		program->rule.retry_ns = 0;
+	else
+		*ret_event = LL_MOVER_EVENT_FAILED;
 	return 0;
 }
 
-static int handle_out(struct ll_mover_program *program, const struct ll_transfer_engine *engine,
-		      const struct ll_mover_message *message, const int *fds, struct ll_err *err)
+static void say_not_taken(struct ll_mover_program *program, uint32_t number)
+{
+	struct ll_mover_message message = {.kind = LL_MOVER_TAKEN, .batch = number};
+	say(program, &message, NULL);
+}
+
+static void say_not_filled(struct ll_mover_program *program, uint32_t number)
+{
+	struct ll_mover_message message = {.kind = LL_MOVER_FILLED, .batch = number, .value = 1};
+	say(program, &message, NULL);
+}
+
+static int begin_transfer(struct ll_mover_batch *batch, const struct ll_transfer_engine *engine,
+			  const struct ll_mover_message *message, const int *fds, size_t fd_count, struct ll_err *err)
+{
+	if (!fd_count)
+		return ll_err_set(err, -EMFILE, "the mover has no free descriptor");
+	return ll_transfer_new(engine, batch->direction, fds, message->handle_bytes, message->count, batch->places,
+			       batch->place_count, &batch->transfer, err);
+}
+
+static int take_out(struct ll_mover_program *program, const struct ll_transfer_engine *engine,
+		    const struct ll_mover_message *message, const int *fds, size_t fd_count, struct ll_err *err)
 {
 	struct ll_mover_batch *batch = &program->batches[message->batch];
-	batch->bytes = 0;
-	for (uint32_t i = 0; i < message->count; i++)
-		batch->bytes += message->handle_bytes[i];
-	if (program->rule.state != LL_RESIDENCY_LEAVING || batch->place_count || batch->bytes > program->reserved_bytes)
-		return fail_protocol(err, program, "sent memory that was not asked for");
 	int rc = ll_mover_pool_take(engine->pool, batch->bytes, batch->places, &batch->place_count);
 	if (rc)
 		return ll_err_set(err, rc, "the pool: %s", strerror(-rc));
 	program->reserved_bytes -= batch->bytes;
 	batch->direction = LL_TRANSFER_OUT;
-	return ll_transfer_new(engine, LL_TRANSFER_OUT, fds, message->handle_bytes, message->count, batch->places,
-			       batch->place_count, &batch->transfer, err);
+	rc = begin_transfer(batch, engine, message, fds, fd_count, err);
+	if (rc) {
+		ll_mover_pool_give(engine->pool, batch->places, batch->place_count);
+		batch->place_count = 0;
+	}
+	return rc;
+}
+
+static int handle_out(struct ll_mover_program *program, const struct ll_transfer_engine *engine,
+		      const struct ll_mover_message *message, const int *fds, size_t fd_count, uint64_t now_ns,
+		      enum ll_mover_event *ret_event, struct ll_err *err)
+{
+	struct ll_err why = {0};
+	struct ll_mover_batch *batch = &program->batches[message->batch];
+	bool is_leaving = program->rule.state == LL_RESIDENCY_LEAVING;
+	batch->bytes = 0;
+	for (uint32_t i = 0; i < message->count; i++)
+		batch->bytes += message->handle_bytes[i];
+	if (batch->place_count || (!is_leaving && program->rule.state != LL_RESIDENCY_RETURNING) ||
+	    (is_leaving && batch->bytes > program->reserved_bytes))
+		return fail_protocol(err, program, "sent memory that was not asked for");
+	if (!is_leaving) { /* it was sent before the program heard that the move is given up */
+		say_not_taken(program, message->batch);
+	} else if (take_out(program, engine, message, fds, fd_count, &why)) {
+		say_not_taken(program, message->batch);
+		turn_back(program, engine->pool, why.text, now_ns);
+		*ret_event = LL_MOVER_EVENT_FAILED;
+	}
+	return 0;
 }
 
 static int handle_in(struct ll_mover_program *program, const struct ll_transfer_engine *engine,
-		     const struct ll_mover_message *message, const int *fds, struct ll_err *err)
+		     const struct ll_mover_message *message, const int *fds, size_t fd_count, struct ll_err *err)
 {
+	struct ll_err why = {0};
 	struct ll_mover_batch *batch = &program->batches[message->batch];
 	uint64_t bytes = 0;
 	for (uint32_t i = 0; i < message->count; i++)
@@ -232,25 +362,55 @@ static int handle_in(struct ll_mover_program *program, const struct ll_transfer_
 	    bytes != batch->bytes)
 		return fail_protocol(err, program, "asks for memory that is not in the pool");
 	batch->direction = LL_TRANSFER_IN;
-	return ll_transfer_new(engine, LL_TRANSFER_IN, fds, message->handle_bytes, message->count, batch->places,
-			       batch->place_count, &batch->transfer, err);
+	if (begin_transfer(batch, engine, message, fds, fd_count, &why)) {
+		ll_warn("claim %u, tenant %s: brings its memory back by itself: %s", program->claim, program->tenant,
+			why.text);
+		say_not_filled(program, message->batch);
+	}
+	return 0;
 }
 
 static int handle_batch(struct ll_mover_program *program, const struct ll_transfer_engine *engine,
-			const struct ll_mover_message *message, const int *fds, size_t fd_count, struct ll_err *err)
+			const struct ll_mover_message *message, const int *fds, size_t fd_count, uint64_t now_ns,
+			enum ll_mover_event *ret_event, struct ll_err *err)
 {
-	if (message->batch >= program->batch_count || message->count != fd_count || !fd_count)
+	if (message->batch >= program->batch_count || !message->count || message->count > LL_MOVER_BATCH_HANDLES ||
+	    (fd_count && message->count != fd_count))
 		return fail_protocol(err, program, "sent no such batch");
-	return message->kind == LL_MOVER_OUT ? handle_out(program, engine, message, fds, err)
-					     : handle_in(program, engine, message, fds, err);
+	return message->kind == LL_MOVER_OUT
+		   ? handle_out(program, engine, message, fds, fd_count, now_ns, ret_event, err)
+		   : handle_in(program, engine, message, fds, fd_count, err);
 }
 
-static void handle_busy(struct ll_mover_program *program, struct ll_mover_pool *pool,
-			const struct ll_mover_message *message, uint64_t now_ns)
+static enum ll_mover_event handle_busy(struct ll_mover_program *program, struct ll_mover_pool *pool,
+				       const struct ll_mover_message *message, uint64_t now_ns)
 {
-	snprintf(program->why, sizeof program->why, "%.*s", (int)sizeof message->text - 1, message->text);
+	char why[LL_MOVER_TEXT_SIZE];
+	snprintf(why, sizeof why, "%.*s", (int)sizeof message->text - 1, message->text);
+	if (program->rule.state == LL_RESIDENCY_LEAVING) {
+		turn_back(program, pool, why, now_ns);
+		return LL_MOVER_EVENT_FAILED;
+	}
+	if (program->rule.state != LL_RESIDENCY_STOPPING)
+		return LL_MOVER_EVENT_NONE;
+	snprintf(program->why, sizeof program->why, "%s", why);
 	forget_reserved(program, pool);
 	fail_leave(program, now_ns);
+	return program->is_late ? LL_MOVER_EVENT_NONE : LL_MOVER_EVENT_FAILED;
+}
+
+static enum ll_mover_event handle_back(struct ll_mover_program *program, struct ll_mover_pool *pool, uint64_t error,
+				       uint64_t now_ns)
+{
+	forget_batches(program, pool);
+	program->rule.wants = false;
+	program->rule.here_since_ns = now_ns;
+	enter_state(program, LL_RESIDENCY_HERE);
+	if (!error)
+		return LL_MOVER_EVENT_DONE;
+	snprintf(program->why, sizeof program->why,
+		 "the card is lost to it (CUDA error %" PRIu64 "): it goes on without its memory", error);
+	return LL_MOVER_EVENT_FAILED;
 }
 
 static void note_want(struct ll_mover_program *program, uint64_t short_bytes, uint64_t now_ns)
@@ -274,19 +434,18 @@ int ll_mover_program_handle(struct ll_mover_program *program, const struct ll_tr
 	case LL_MOVER_HELLO:
 		return handle_hello(program, message, now_ns, err);
 	case LL_MOVER_SIZES:
-		if (program->rule.state == LL_RESIDENCY_HERE)
+		if (program->rule.state == LL_RESIDENCY_HERE || program->rule.state == LL_RESIDENCY_STOPPING)
 			program->rule.bytes = message->bytes;
 		program->pinned_bytes = message->value;
 		return 0;
 	case LL_MOVER_QUIET:
 		return handle_quiet(program, pool, message, now_ns, ret_event, err);
 	case LL_MOVER_BUSY:
-		handle_busy(program, pool, message, now_ns);
-		*ret_event = LL_MOVER_EVENT_FAILED;
+		*ret_event = handle_busy(program, pool, message, now_ns);
 		return 0;
 	case LL_MOVER_OUT:
 	case LL_MOVER_IN:
-		return handle_batch(program, engine, message, fds, fd_count, err);
+		return handle_batch(program, engine, message, fds, fd_count, now_ns, ret_event, err);
 	case LL_MOVER_AWAY:
 		forget_reserved(program, pool);
 		enter_state(program, LL_RESIDENCY_AWAY);
@@ -296,11 +455,7 @@ int ll_mover_program_handle(struct ll_mover_program *program, const struct ll_tr
 		program->again_ns = now_ns + NO_ROOM_NS;
 		return 0;
 	case LL_MOVER_BACK:
-		forget_batches(program, pool);
-		program->rule.wants = false;
-		program->rule.here_since_ns = now_ns;
-		enter_state(program, LL_RESIDENCY_HERE);
-		*ret_event = LL_MOVER_EVENT_DONE;
+		*ret_event = handle_back(program, pool, message->value, now_ns);
 		return 0;
 	case LL_MOVER_WANT:
 		note_want(program, 0, now_ns);

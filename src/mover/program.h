@@ -23,17 +23,24 @@ struct ll_mover_batch {
 struct ll_mover_program {
 	int fd;         /* -1: the program is gone, and the structure is to be freed */
 	unsigned claim; /* its claim's index in the ledger */
-	bool is_known;  /* it has said HELLO */
+	bool is_known;  /* it has said HELLO, and is not disowned */
+	bool is_disowned;
+	bool is_deaf;    /* its socket is full: it is to be disowned */
+	bool is_halting; /* it was asked to stop, and not to leave */
+	bool is_late;    /* it was given up, because it did not become quiet in time */
 	char tenant[64];
 	struct ll_residency_program rule; /* what the decision needs */
 	uint64_t pinned_bytes;            /* memory on the card that cannot be moved */
 	uint64_t reserved_bytes;          /* in the pool, and not yet taken */
 	struct ll_mover_batch *batches;
 	uint32_t batch_count;
-	uint64_t again_ns;            /* it had no room: RETURN is to be said again then; 0: no */
-	uint64_t begun_ns;            /* of the move that goes on */
-	uint64_t grown_ns;            /* when an allocation was refused for want of room last */
-	char why[LL_MOVER_TEXT_SIZE]; /* it could not leave */
+	uint64_t again_ns;                  /* it had no room: RETURN is to be said again then; 0: no */
+	uint64_t begun_ns;                  /* of the move that goes on */
+	uint64_t asked_ns;                  /* when it was asked to become quiet */
+	uint64_t quiet_ns;                  /* how long it may take to do so; 0: 10 s */
+	enum ll_residency_wish wish_before; /* what holds again if it cannot leave */
+	uint64_t grown_ns;                  /* when an allocation was refused for want of room last */
+	char why[LL_MOVER_TEXT_SIZE];       /* it could not leave */
 	struct ll_mover_program *next;
 };
 
@@ -47,12 +54,18 @@ enum ll_mover_event {
 /* Takes over the connection. NULL: no memory. */
 struct ll_mover_program *ll_mover_program_new(int fd);
 
+/*
+ * The mover cannot go on with the program. Waits for its copies, and shuts the connection down. The program's places in
+ * the pool stay its own until it closes its end, because it takes its memory from there by itself.
+ */
+void ll_mover_program_disown(struct ll_mover_program *program, struct ll_mover_pool *pool);
+
 /* Gives the program's room in the pool back. */
 void ll_mover_program_free(struct ll_mover_program *program, struct ll_mover_pool *pool);
 
 /*
- * Handles one packet. Returns 0, or -EPROTO if the program does not keep to the protocol: it is to be dropped. Else the
- * driver's error: the mover cannot go on.
+ * Handles one packet. fd_count 0 though the packet has handles: the mover had no room for their descriptors. Returns 0,
+ * or -EPROTO if the program does not keep to the protocol: it is to be disowned.
  */
 int ll_mover_program_handle(struct ll_mover_program *program, const struct ll_transfer_engine *engine,
 			    const struct ll_mover_message *message, const int *fds, size_t fd_count, uint64_t now_ns,
@@ -69,7 +82,11 @@ void ll_mover_program_stop(struct ll_mover_program *program, uint64_t now_ns);
 void ll_mover_program_return(struct ll_mover_program *program, uint64_t now_ns);
 void ll_mover_program_answer_short(struct ll_mover_program *program, bool has_room);
 
-/* After a while: room in the pool may be ready, or the card may have room again. */
-void ll_mover_program_tick(struct ll_mover_program *program, struct ll_mover_pool *pool, uint64_t now_ns);
+/* It shall not leave after all. Returns false if it is on its way out already: then it has to leave, and return. */
+bool ll_mover_program_cancel(struct ll_mover_program *program, struct ll_mover_pool *pool);
+
+/* After a while: room in the pool may be ready, the card may have room again, or the program does not answer. */
+enum ll_mover_event ll_mover_program_tick(struct ll_mover_program *program, struct ll_mover_pool *pool,
+					  uint64_t now_ns);
 
 #endif

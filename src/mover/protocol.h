@@ -22,7 +22,12 @@
  *
  * A batch's bytes are at any moment on the card, where the program holds the handle, or in the pool, whose file the
  * program holds too. So a program whose mover is killed brings its memory back by itself; a mover whose program is
- * killed frees the program's places in the pool.
+ * killed frees the program's places in the pool. A mover that cannot go on with a program shuts its side of the
+ * connection down. The program takes its memory back by itself and then closes its end. Until then its places in the
+ * pool stay its own.
+ *
+ * A batch that the mover cannot take stays on the card, and the move is given up: what has left returns. A batch that
+ * the mover cannot fill the program fills by itself from the pool's file.
  */
 #ifndef LOADLINE_MOVER_PROTOCOL_H
 #define LOADLINE_MOVER_PROTOCOL_H
@@ -48,15 +53,16 @@ enum ll_mover_kind {
 	LL_MOVER_NOTHING,
 
 	/* from a program */
-	LL_MOVER_HELLO,   /* first: number is the claim's token, value the LL_MOVER_VERSION, text the tenant's name */
-	LL_MOVER_SIZES,   /* bytes: evictable memory that the program has; value: memory that cannot be moved */
-	LL_MOVER_QUIET,   /* bytes in so many batches (value) are to go */
-	LL_MOVER_BUSY,    /* the program cannot leave now: text says why. It goes on */
-	LL_MOVER_OUT,     /* batch, with a descriptor for each of its handles */
-	LL_MOVER_AWAY,    /* all batches are in the pool, and the card's memory is free */
-	LL_MOVER_IN,      /* batch, with descriptors */
+	LL_MOVER_HELLO, /* first: number is the claim's index, value the LL_MOVER_VERSION, text the tenant's name */
+	LL_MOVER_SIZES, /* bytes: evictable memory that the program has; value: memory that cannot be moved */
+	LL_MOVER_QUIET, /* bytes in so many batches (value) are to go */
+	LL_MOVER_BUSY,  /* the program cannot leave now: text says why. It goes on; or, after SEND, waits for RETURN */
+	LL_MOVER_OUT,   /* batch, with a descriptor for each of its handles */
+	LL_MOVER_AWAY,  /* all batches are in the pool, and the card's memory is free */
+	LL_MOVER_IN,    /* batch, with descriptors */
 	LL_MOVER_NO_ROOM, /* the card has no memory for the batch */
-	LL_MOVER_BACK,    /* all batches are on the card, and the program goes on */
+	LL_MOVER_BACK,    /* all batches are on the card, and the program goes on. value: the driver's error, if the
+			     card is lost to the program: then it goes on without its memory */
 	LL_MOVER_WANT,    /* a thread of the program waits to use the card */
 	LL_MOVER_SHORT,   /* an allocation of so many bytes failed for want of memory on the card, and waits */
 
@@ -64,12 +70,13 @@ enum ll_mover_kind {
 	LL_MOVER_LEAVE,     /* value: ns that the program may take to become quiet; one descriptor: the pool's file */
 	LL_MOVER_STOP,      /* the same, but memory stays on the card */
 	LL_MOVER_SEND,      /* answers QUIET: hand over the batches */
-	LL_MOVER_TAKEN,     /* batch; places */
+	LL_MOVER_TAKEN,     /* batch; places. Without any: it is not taken, and stays on the card */
 	LL_MOVER_RETURN,    /* bring back what is away, and go on */
-	LL_MOVER_FILLED,    /* batch */
+	LL_MOVER_FILLED,    /* batch. value 1: it is not filled, and the program does it */
 	LL_MOVER_ROOM_MADE, /* answers SHORT. value 1: try the allocation again; 0: there will be no room */
 
-	/* from a command, which names a program by its claim's token (number), and the mover's one answer */
+	/* from a command, which names a program by its claim's index (number), and the mover's one answer. value of
+	 * EVICT and SUSPEND: ns that the program may take to become quiet; 0: 10 s */
 	LL_MOVER_EVICT,
 	LL_MOVER_RESUME,
 	LL_MOVER_SUSPEND,

@@ -1,16 +1,11 @@
 #include "mover/server.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -19,6 +14,7 @@
 #include "base/packet.h"
 #include "base/scope.h"
 #include "ledger/ledger.h"
+#include "mover/listener.h"
 #include "mover/program.h"
 
 /* While copies run. A copy of 512 MiB takes 10 ms. */
@@ -28,12 +24,17 @@
 /* At its end, for programs whose memory is away to get it back. */
 #define END_NS (30 * LL_NS_PER_S)
 
-enum { BACKLOG = 64, CONNECTIONS = 256, CLAIMS = 256 };
+/* Programs whose mover was killed connect to the next one within 0.5 s. Commands about others wait so long. */
+#define CONNECT_NS (2 * LL_NS_PER_S)
+
+enum { CONNECTIONS = 256, CLAIMS = 256 };
 
 /* A command that waits for its answer. */
 struct asker {
 	int fd;
 	struct ll_mover_program *program; /* whose move it waits for; NULL: it has not asked yet */
+	bool is_early;                    /* its message is about a program that may still connect */
+	struct ll_mover_message message;
 	struct asker *next;
 };
 
@@ -42,67 +43,17 @@ struct server {
 	struct ll_transfer_engine engine;
 	struct ll_mover_pool *pool;
 	struct ll_ledger *ledger;
-	int listen_fd, lock_fd;
+	struct ll_mover_listener listener;
 	struct ll_mover_program *programs;
 	struct asker *askers;
 	uint64_t total_bytes; /* of the card */
+	uint64_t begun_ns;    /* when it began to serve */
 	uint64_t empty_ns;    /* since when there is no program */
 	uint64_t listed_ns;   /* when the ledger was last read */
 	uint64_t ending_ns;   /* since when it is to end; 0: it is not */
 	uint64_t again_ns;    /* the next decision is due */
 	bool is_copying;
 };
-
-/* ---- the socket ---- */
-
-static int listen_at(const char *folder, const char *name, int *ret_fd)
-{
-	struct sockaddr_un address;
-	int folder_fd;
-	int fd = ll_packet_socket(folder, name, &folder_fd, &address);
-	if (fd < 0)
-		return fd;
-	bool listens = bind(fd, (const struct sockaddr *)&address, sizeof address) == 0 && listen(fd, BACKLOG) == 0;
-	int rc = listens ? 0 : -errno;
-	close(folder_fd);
-	if (rc)
-		close(fd);
-	else
-		*ret_fd = fd;
-	return rc;
-}
-
-/* One mover at a time has the lock, for as long as it lives; so a socket that is there and not served may be removed.
- */
-static int open_socket(struct server *server, struct ll_err *err)
-{
-	char name[LL_UUID_SIZE + sizeof LL_MOVER_SOCKET_SUFFIX], path[PATH_MAX];
-	const struct ll_mover_config *config = server->config;
-	snprintf(name, sizeof name, "%s" LL_MOVER_SOCKET_SUFFIX, config->card->uuid);
-	snprintf(path, sizeof path, "%s/%s-lock", config->folder, name);
-	server->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (server->lock_fd < 0)
-		return ll_err_set(err, -errno, "%s: %s", path, strerror(errno));
-	if (flock(server->lock_fd, LOCK_EX | LOCK_NB) < 0)
-		return ll_err_set(err, -EBUSY, "card %s: another mover serves it", config->card->label);
-	snprintf(path, sizeof path, "%s/%s", config->folder, name);
-	unlink(path);
-	int rc = listen_at(config->folder, name, &server->listen_fd);
-	return rc ? ll_err_set(err, rc, "%s: %s", path, strerror(-rc)) : 0;
-}
-
-static void close_socket(struct server *server)
-{
-	char path[PATH_MAX];
-	if (server->listen_fd >= 0) {
-		snprintf(path, sizeof path, "%s/%s" LL_MOVER_SOCKET_SUFFIX, server->config->folder,
-			 server->config->card->uuid);
-		unlink(path);
-		close(server->listen_fd);
-	}
-	if (server->lock_fd >= 0)
-		close(server->lock_fd);
-}
 
 /* ---- answers to commands ---- */
 
@@ -147,29 +98,63 @@ static struct ll_mover_program *find_program(const struct server *server, uint64
 	return program;
 }
 
+static void answer_about_mover(const struct server *server, const struct asker *asker)
+{
+	struct ll_mover_message told = {.kind = LL_MOVER_ANSWER,
+					.bytes = ll_mover_pool_budget(server->pool),
+					.number = ll_mover_pool_pinned(server->pool)};
+	ll_packet_send(asker->fd, &told, sizeof told, NULL, 0);
+}
+
+/* One that is resumed comes after those who wait already. */
+static void queue_for_return(struct server *server, struct ll_mover_program *program, bool was_held)
+{
+	if (ll_mover_program_cancel(program, server->pool) || program->rule.state == LL_RESIDENCY_HERE)
+		return;
+	if (was_held || !program->rule.wants)
+		program->rule.want_since_ns = ll_now_ns();
+	program->rule.wants = true;
+}
+
+static void wish_for(struct server *server, struct ll_mover_program *program, enum ll_residency_wish wish,
+		     uint64_t quiet_ns)
+{
+	static const char *const verbs[] = {"resumed", "suspended", "evicted"};
+	enum ll_residency_wish before = program->rule.wish;
+	ll_debug("claim %u, tenant %s: is to be %s", program->claim, program->tenant, verbs[wish]);
+	if (wish != before)
+		answer_askers(server, program, ECANCELED, "another command has asked for something else meanwhile");
+	program->wish_before = before == LL_RESIDENCY_STOP ? LL_RESIDENCY_STOP : LL_RESIDENCY_FREE;
+	program->rule.wish = wish;
+	program->rule.retry_ns = 0;
+	program->quiet_ns = quiet_ns;
+	program->begun_ns = ll_now_ns();
+	if (wish == LL_RESIDENCY_FREE)
+		queue_for_return(server, program, before != LL_RESIDENCY_FREE);
+}
+
 static void handle_command(struct server *server, struct asker *asker, const struct ll_mover_message *message)
 {
+	struct ll_mover_program *program = find_program(server, message->number);
+	asker->is_early = false;
 	if (message->kind == LL_MOVER_ASK) {
-		struct ll_mover_message told = {.kind = LL_MOVER_ANSWER,
-						.bytes = ll_mover_pool_budget(server->pool),
-						.number = ll_mover_pool_pinned(server->pool)};
-		ll_packet_send(asker->fd, &told, sizeof told, NULL, 0);
+		answer_about_mover(server, asker);
 		return;
 	}
-	struct ll_mover_program *program = find_program(server, message->number);
+	if (!program && ll_now_ns() - server->begun_ns < CONNECT_NS) {
+		asker->is_early = true;
+		asker->message = *message;
+		return;
+	}
 	if (!program) {
 		answer(asker, ENOENT, NULL, "is not evictable");
 		return;
 	}
-	program->rule.wish = message->kind == LL_MOVER_EVICT     ? LL_RESIDENCY_EVICT
-			     : message->kind == LL_MOVER_SUSPEND ? LL_RESIDENCY_STOP
-								 : LL_RESIDENCY_FREE;
-	program->rule.retry_ns = 0;
-	program->begun_ns = ll_now_ns();
-	if (program->rule.wish == LL_RESIDENCY_FREE && program->rule.state == LL_RESIDENCY_AWAY) {
-		program->rule.wants = true;
-		program->rule.want_since_ns = program->begun_ns;
-	}
+	wish_for(server, program,
+		 message->kind == LL_MOVER_EVICT     ? LL_RESIDENCY_EVICT
+		 : message->kind == LL_MOVER_SUSPEND ? LL_RESIDENCY_STOP
+						     : LL_RESIDENCY_FREE,
+		 message->value);
 	if (is_as_wished(program))
 		answer(asker, 0, program, "");
 	else
@@ -191,6 +176,14 @@ static void drop_program(struct server *server, struct ll_mover_program *program
 	server->again_ns = 0;
 }
 
+static void disown_program(struct server *server, struct ll_mover_program *program, const char *why)
+{
+	ll_warn("claim %u, tenant %s: takes its memory back by itself: %s", program->claim, program->tenant, why);
+	answer_askers(server, program, EPROTO, why);
+	ll_mover_program_disown(program, server->pool);
+	server->again_ns = 0;
+}
+
 static void drop_asker(struct server *server, struct asker *asker)
 {
 	struct asker **link = &server->askers;
@@ -204,15 +197,17 @@ static void drop_asker(struct server *server, struct asker *asker)
 /* Whoever connects is a command until it says HELLO. */
 static void accept_one(struct server *server)
 {
-	int fd = accept4(server->listen_fd, NULL, NULL, SOCK_CLOEXEC);
-	struct asker *asker = fd < 0 ? NULL : calloc(1, sizeof *asker);
-	if (!asker) {
-		if (fd >= 0)
-			close(fd);
-		return;
+	bool has_room;
+	int fd = ll_mover_listener_accept(&server->listener, &has_room);
+	struct asker *asker = fd >= 0 && has_room ? calloc(1, sizeof *asker) : NULL;
+	if (asker) {
+		*asker = (struct asker){.fd = fd, .next = server->askers};
+		server->askers = asker;
+	} else if (fd >= 0) {
+		struct asker refused = {.fd = fd};
+		answer(&refused, EMFILE, NULL, "the mover has no free descriptor, or no memory");
+		ll_mover_listener_refuse(&server->listener, fd);
 	}
-	*asker = (struct asker){.fd = fd, .next = server->askers};
-	server->askers = asker;
 }
 
 static void become_program(struct server *server, struct asker *asker, const struct ll_mover_message *message)
@@ -227,8 +222,7 @@ static void become_program(struct server *server, struct asker *asker, const str
 	server->programs = program;
 	server->listed_ns = 0; /* its class and its request are to be known before the next decision */
 	if (ll_mover_program_handle(program, &server->engine, message, NULL, 0, ll_now_ns(), &event, &err)) {
-		ll_warn("%s", err.text);
-		drop_program(server, program);
+		disown_program(server, program, err.text);
 	} else {
 		ll_debug("claim %u, tenant %s: is evictable", program->claim, program->tenant);
 	}
@@ -240,6 +234,8 @@ static void read_asker(struct server *server, struct asker *asker)
 	size_t fd_count;
 	int fds[1];
 	int rc = ll_packet_receive(asker->fd, false, &message, sizeof message, fds, 0, &fd_count);
+	if (rc == -EAGAIN && asker->is_early)
+		handle_command(server, asker, &asker->message);
 	if (rc == -EAGAIN)
 		return;
 	if (!rc && message.kind == LL_MOVER_HELLO)
@@ -260,7 +256,10 @@ static void note_event(struct server *server, struct ll_mover_program *program, 
 		ll_info("claim %u, tenant %s: cannot leave the card: %s", program->claim, program->tenant,
 			program->why);
 		answer_askers(server, program, EBUSY, program->why);
-		program->rule.wish = LL_RESIDENCY_FREE;
+		program->rule.wish = program->wish_before;
+		if (program->rule.wish == LL_RESIDENCY_STOP)
+			program->rule.retry_ns = 0; /* it was stopped, and stays so */
+		program->wish_before = LL_RESIDENCY_FREE;
 		return;
 	}
 	if (event != LL_MOVER_EVENT_DONE)
@@ -275,35 +274,59 @@ static void note_event(struct server *server, struct ll_mover_program *program, 
 		answer_askers(server, program, 0, "");
 }
 
-/* All packets that are there. Returns an error of the driver: the mover cannot go on. */
-static int read_program(struct server *server, struct ll_mover_program *program, struct ll_err *err)
+/* Waits for the end of a program that takes its memory back by itself. */
+static void read_disowned(struct server *server, struct ll_mover_program *program)
 {
 	struct ll_mover_message message;
-	enum ll_mover_event event;
 	size_t fd_count;
-	int fds[LL_MOVER_BATCH_HANDLES];
-	for (;;) {
-		int rc = ll_packet_receive(program->fd, false, &message, sizeof message, fds, LL_MOVER_BATCH_HANDLES,
-					   &fd_count);
-		if (rc == -EAGAIN)
-			return 0;
-		if (rc) {
-			drop_program(server, program);
-			return 0;
-		}
-		rc = ll_mover_program_handle(program, &server->engine, &message, fds, fd_count, ll_now_ns(), &event,
-					     err);
-		for (size_t i = 0; i < fd_count; i++)
+	int fds[LL_MOVER_BATCH_HANDLES], rc;
+	do {
+		rc = ll_packet_receive(program->fd, false, &message, sizeof message, fds, LL_MOVER_BATCH_HANDLES,
+				       &fd_count);
+		for (size_t i = 0; !rc && i < fd_count; i++)
 			close(fds[i]);
-		if (rc == -EPROTO) {
-			ll_warn("%s", err->text);
-			drop_program(server, program);
-			return 0;
-		}
-		if (rc)
-			return rc;
-		note_event(server, program, event);
+	} while (!rc || rc == -EMFILE || rc == -EPROTO);
+	if (rc != -EAGAIN)
+		drop_program(server, program);
+}
+
+/* One packet. False: there is no other. */
+static bool read_packet(struct server *server, struct ll_mover_program *program)
+{
+	struct ll_mover_message message = {0};
+	enum ll_mover_event event;
+	struct ll_err err = {0};
+	size_t fd_count = 0;
+	int fds[LL_MOVER_BATCH_HANDLES];
+	int rc =
+	    ll_packet_receive(program->fd, false, &message, sizeof message, fds, LL_MOVER_BATCH_HANDLES, &fd_count);
+	if (rc == -EAGAIN)
+		return false;
+	if (rc && rc != -EMFILE && rc != -EPROTO) {
+		drop_program(server, program);
+		return false;
 	}
+	if (rc != -EPROTO)
+		rc = ll_mover_program_handle(program, &server->engine, &message, fds, fd_count, ll_now_ns(), &event,
+					     &err);
+	for (size_t i = 0; i < fd_count; i++)
+		close(fds[i]);
+	if (!rc)
+		note_event(server, program, event);
+	else
+		disown_program(server, program, *err.text ? err.text : "it sent what is no packet");
+	return !rc;
+}
+
+static void read_program(struct server *server, struct ll_mover_program *program)
+{
+	if (program->is_deaf && !program->is_disowned)
+		disown_program(server, program, "it does not read what the mover says");
+	if (program->is_disowned)
+		read_disowned(server, program);
+	else
+		while (read_packet(server, program))
+			;
 }
 
 /* ---- decisions ---- */
@@ -410,14 +433,16 @@ static int look_after(struct server *server, struct ll_err *err)
 	server->is_copying = false;
 	for (struct ll_mover_program *program = server->programs, *next; program; program = next) {
 		next = program->next;
-		ll_mover_program_tick(program, server->pool, now_ns);
+		enum ll_mover_event event = ll_mover_program_tick(program, server->pool, now_ns);
+		if (event != LL_MOVER_EVENT_NONE)
+			note_event(server, program, event);
 		int rc = ll_mover_program_poll(program, server->pool, &server->is_copying, err);
 		if (rc)
 			return rc;
 	}
 	pin_ahead(server);
 	decide(server);
-	return 0;
+	return ll_transfer_engine_check(&server->engine, err);
 }
 
 static bool has_to_end(struct server *server)
@@ -444,7 +469,7 @@ static bool has_to_end(struct server *server)
 static size_t fill_poll(const struct server *server, struct pollfd polls[CONNECTIONS])
 {
 	size_t count = 0;
-	polls[count++] = (struct pollfd){.fd = server->listen_fd, .events = POLLIN};
+	polls[count++] = (struct pollfd){.fd = server->listener.fd, .events = POLLIN};
 	if (server->config->stop_fd >= 0)
 		polls[count++] =
 		    (struct pollfd){.fd = server->config->stop_fd, .events = server->ending_ns ? 0 : POLLIN};
@@ -471,7 +496,7 @@ static int wait_for_news(struct server *server)
 
 static int serve(struct server *server, struct ll_err *err)
 {
-	server->empty_ns = ll_now_ns();
+	server->begun_ns = server->empty_ns = ll_now_ns();
 	while (!has_to_end(server)) {
 		if (wait_for_news(server))
 			accept_one(server);
@@ -481,9 +506,7 @@ static int serve(struct server *server, struct ll_err *err)
 		}
 		for (struct ll_mover_program *program = server->programs, *next; program; program = next) {
 			next = program->next;
-			int rc = read_program(server, program, err);
-			if (rc)
-				return rc;
+			read_program(server, program);
 		}
 		int rc = look_after(server, err);
 		if (rc)
@@ -497,7 +520,7 @@ static int open_all(struct server *server, struct ll_err *err)
 	const struct ll_mover_config *config = server->config;
 	int rc = ll_ledger_open(config->folder, config->card->uuid, true, &server->ledger, err);
 	if (!rc)
-		rc = open_socket(server, err);
+		rc = ll_mover_listener_open(&server->listener, config->card, config->folder, err);
 	if (!rc)
 		rc = ll_transfer_engine_init(&server->engine, config->card, err);
 	size_t total_bytes = 0;
@@ -513,7 +536,7 @@ static int open_all(struct server *server, struct ll_err *err)
 
 int ll_mover_serve(const struct ll_mover_config *config, struct ll_err *err)
 {
-	struct server server = {.config = config, .listen_fd = -1, .lock_fd = -1};
+	struct server server = {.config = config, .listener = {.fd = -1, .lock_fd = -1, .spare_fd = -1}};
 	int rc = open_all(&server, err);
 	if (!rc && config->is_ready)
 		config->is_ready(config->data);
@@ -523,7 +546,7 @@ int ll_mover_serve(const struct ll_mover_config *config, struct ll_err *err)
 		drop_asker(&server, server.askers);
 	while (server.programs)
 		drop_program(&server, server.programs);
-	close_socket(&server);
+	ll_mover_listener_close(&server.listener, config->card, config->folder);
 	ll_mover_pool_free(server.pool);
 	ll_transfer_engine_fini(&server.engine);
 	ll_ledger_close(server.ledger);

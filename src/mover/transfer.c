@@ -53,6 +53,14 @@ void ll_transfer_engine_fini(struct ll_transfer_engine *engine)
 	engine->context = NULL;
 }
 
+int ll_transfer_engine_check(const struct ll_transfer_engine *engine, struct ll_err *err)
+{
+	ll_cu_result status = engine->cuda->cuStreamQuery(engine->out);
+	if (status == LL_CUDA_SUCCESS || status == LL_CUDA_ERROR_NOT_READY)
+		return 0;
+	return ll_cuda_fail(engine->cuda, status, err, "the mover's context");
+}
+
 uint64_t ll_transfer_free_bytes(const struct ll_transfer_engine *engine)
 {
 	size_t free_bytes, total_bytes;

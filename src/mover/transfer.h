@@ -27,6 +27,9 @@ struct ll_transfer_engine {
 int ll_transfer_engine_init(struct ll_transfer_engine *engine, const struct ll_card *card, struct ll_err *err);
 void ll_transfer_engine_fini(struct ll_transfer_engine *engine);
 
+/* 0: the context works. Else what is wrong with it: it does not come back. */
+int ll_transfer_engine_check(const struct ll_transfer_engine *engine, struct ll_err *err);
+
 /* Memory of the card that nobody has, in bytes; 0: it cannot be told. */
 uint64_t ll_transfer_free_bytes(const struct ll_transfer_engine *engine);
 

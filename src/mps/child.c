@@ -13,12 +13,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/close_from.h"
 #include "base/err.h"
 #include "base/scope.h"
 
 enum { INPUT_MAX = 4096, OUTPUT_MAX = 1 << 20, FIRST_OTHER_FD = 3, EXEC_FAILED = 127 };
-
-#define CLOSE_IN_EXEC (1U << 2) /* CLOSE_RANGE_CLOEXEC, from Linux 5.11 on */
 
 /* Time between two looks for the program's end, if the kernel has no pidfd (before 5.3, or filtered in a container). */
 enum { LOOK_MS = 5, REAP_MS = 500 };
@@ -34,23 +33,6 @@ static int open_pidfd(pid_t pid)
 #endif
 }
 
-/*
- * Closes all other descriptors. Between fork and exec only system calls are allowed. If the kernel can, the descriptors
- * are closed in exec: so a lock of the caller holds until the program can be found by its name, even if the caller is
- * killed meanwhile.
- */
-static void close_others(void)
-{
-#ifdef SYS_close_range
-	if (syscall(SYS_close_range, FIRST_OTHER_FD, ~0U, CLOSE_IN_EXEC) == 0 ||
-	    syscall(SYS_close_range, FIRST_OTHER_FD, ~0U, 0) == 0)
-		return;
-#endif
-	long most = sysconf(_SC_OPEN_MAX);
-	for (int fd = FIRST_OTHER_FD; fd < (most > 0 && most < 65536 ? (int)most : 65536); fd++)
-		close(fd);
-}
-
 static void exec_child(const struct ll_mps_child *child, pid_t parent, int in, int out)
 {
 	sigset_t none;
@@ -59,7 +41,7 @@ static void exec_child(const struct ll_mps_child *child, pid_t parent, int in, i
 		_exit(EXEC_FAILED);
 	if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(out, STDERR_FILENO) < 0)
 		_exit(EXEC_FAILED);
-	close_others();
+	ll_close_from(FIRST_OTHER_FD);
 	/* A daemon must get signals that the caller blocks. */
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);

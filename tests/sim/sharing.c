@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -176,6 +177,75 @@ static void exported_physical_memory_stays_until_its_last_holder_lets_go(void **
 {
 	(void)state;
 	in_world(NULL, body_physical);
+}
+
+/* How much of this machine's memory another process's memory on the card takes. */
+static uint64_t bytes_of_this_machine(pid_t pid)
+{
+	char path[64], target[64];
+	struct stat st;
+	for (int fd = 3; fd < 256; fd++) {
+		snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, fd);
+		ssize_t length = readlink(path, target, sizeof target - 1);
+		target[length > 0 ? length : 0] = '\0';
+		if (strncmp(target, "/memfd:sim-cuda ", 16) == 0 && stat(path, &st) == 0)
+			return (uint64_t)st.st_blocks * 512;
+	}
+	return UINT64_MAX;
+}
+
+static void make_send_and_free(void)
+{
+	struct ll_cu_mem_allocation_prop prop = on_card_0();
+	ll_cu_mem_handle handle;
+	ll_cu_deviceptr a;
+	int fd;
+	open_context(0);
+	CHECK_EQUAL(cu.cuMemCreate(&handle, 10 * MIB, &prop, 0), 0);
+	CHECK_EQUAL(cu.cuMemAddressReserve(&a, 10 * MIB, 0, 0, 0), 0);
+	map_at(a, 10 * MIB, handle);
+	CHECK_EQUAL(cu.cuMemsetD8(a, 42, 10 * MIB), 0);
+	CHECK_EQUAL(cu.cuMemExportToShareableHandle(&fd, handle, LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), 0);
+	send_fd(fd);
+	ready();
+	WAIT_FOR(letter->is_done);
+	CHECK_EQUAL(cu.cuMemUnmap(a, 10 * MIB), 0);
+	CHECK_EQUAL(cu.cuMemRelease(handle), 0);
+	letter->is_done = 2;
+	WAIT_FOR(letter->is_done == 3);
+}
+
+static void body_bytes_go(void)
+{
+	unsigned char seen = 0;
+	ll_cu_mem_handle handle;
+	ll_cu_deviceptr a;
+	open_post();
+	pid_t maker = spawn_ready(make_send_and_free);
+	open_context(0);
+	int fd = receive_fd();
+	CHECK_EQUAL(cu.cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)fd,
+						      LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+		    0);
+	close(fd);
+	CHECK_EQUAL(cu.cuMemAddressReserve(&a, 10 * MIB, 0, 0, 0), 0);
+	map_at(a, 10 * MIB, handle);
+	letter->is_done = 1;
+	WAIT_FOR(letter->is_done == 2);
+	CHECK_EQUAL(cu.cuMemcpyDtoH(&seen, a + 10 * MIB - 1, 1), 0);
+	CHECK_EQUAL(seen, 42);
+	CHECK(bytes_of_this_machine(maker) >= 10 * MIB);
+	CHECK_EQUAL(cu.cuMemUnmap(a, 10 * MIB), 0);
+	CHECK_EQUAL(cu.cuMemRelease(handle), 0);
+	CHECK(bytes_of_this_machine(maker) < MIB);
+	letter->is_done = 3;
+	join(maker);
+}
+
+static void the_bytes_of_exported_memory_go_with_its_last_holder(void **state)
+{
+	(void)state;
+	in_world(NULL, body_bytes_go);
 }
 
 static void body_all_killed(void)
@@ -392,6 +462,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(an_allocation_can_be_used_by_another_process_and_is_charged_once),
 	    cmocka_unit_test(exported_physical_memory_stays_until_its_last_holder_lets_go),
+	    cmocka_unit_test(the_bytes_of_exported_memory_go_with_its_last_holder),
 	    cmocka_unit_test(sigkill_frees_what_nobody_else_imported),
 	    cmocka_unit_test(only_what_asked_for_it_can_be_exported),
 	    cmocka_unit_test(a_pool_can_be_used_by_another_process),

@@ -53,11 +53,15 @@ int sim_arena_new(size_t bytes, uint64_t *ret_offset)
 	return 0;
 }
 
+static void clear_part(int fd, uint64_t offset, size_t bytes)
+{
+	fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)sim_arena_round(bytes));
+}
+
 void sim_arena_clear(uint64_t offset, size_t bytes)
 {
 	if (is_open())
-		fallocate(arena.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
-			  (off_t)sim_arena_round(bytes));
+		clear_part(arena.fd, offset, bytes);
 }
 
 char *sim_arena_map(uint64_t offset, size_t bytes, void *at)
@@ -118,12 +122,29 @@ bool sim_ticket_is(const struct sim_ticket *ticket, enum sim_ticket_kind kind)
 	return ticket->magic == TICKET_MAGIC && ticket->kind == (uint32_t)kind;
 }
 
-char *sim_ticket_map(const struct sim_ticket *ticket, void *at)
+/* The arena's file that the ticket names. -1: its process is gone, or this one can open no more files. */
+static int open_ticket(const struct sim_ticket *ticket)
 {
 	char path[64];
 	snprintf(path, sizeof path, "/proc/%d/fd/%d", ticket->pid, ticket->fd);
-	LL_SCOPE_CLOSE int fd = open(path, O_RDWR | O_CLOEXEC);
-	if (fd < 0 || file_of(fd) != ticket->file)
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0 || file_of(fd) == ticket->file)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+void sim_ticket_clear(const struct sim_ticket *ticket)
+{
+	LL_SCOPE_CLOSE int fd = open_ticket(ticket);
+	if (fd >= 0)
+		clear_part(fd, ticket->offset, ticket->bytes);
+}
+
+char *sim_ticket_map(const struct sim_ticket *ticket, void *at)
+{
+	LL_SCOPE_CLOSE int fd = open_ticket(ticket);
+	if (fd < 0)
 		return NULL;
 	void *p = mmap(at, sim_arena_round(ticket->bytes), PROT_READ | PROT_WRITE,
 		       MAP_SHARED | MAP_NORESERVE | (at ? MAP_FIXED : 0), fd, (off_t)ticket->offset);

@@ -61,6 +61,9 @@ bool sim_ticket_is(const struct sim_ticket *ticket, enum sim_ticket_kind kind);
 /* Maps what a ticket stands for. NULL: its process is gone. */
 char *sim_ticket_map(const struct sim_ticket *ticket, void *at);
 
+/* Forgets the bytes of what a ticket stands for, as sim_arena_clear does. */
+void sim_ticket_clear(const struct sim_ticket *ticket);
+
 /* Makes a file descriptor that carries a ticket; the caller closes it. Negative: it cannot. */
 int sim_ticket_to_fd(const struct sim_ticket *ticket);
 

@@ -18,7 +18,7 @@ const struct ll_command ll_command_resume = {
 		   "lets it go on. A suspended program goes on at once. CLAIM is the number of a claim in `loadline "
 		   "status` (0/17), or the name of a tenant, for all of its programs.",
     .examples = resume_examples,
-    .options = ll_evict_options,
+    .options = ll_resume_options,
     .complete = LL_COMPLETE_CLAIM,
     .args_size = sizeof(struct ll_evict_args),
     .run = run_resume,

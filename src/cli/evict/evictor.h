@@ -12,6 +12,7 @@
 #ifndef LOADLINE_CLI_EVICT_EVICTOR_H
 #define LOADLINE_CLI_EVICT_EVICTOR_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -21,7 +22,9 @@ struct ll_evictor_target {
 	struct ll_driver *driver;
 	const struct ll_card *card; /* the mover's; NULL: by the checkpoint alone */
 	unsigned claim;             /* its index on that card; for the mover */
+	bool is_evictable;          /* it is a program of a mover, whether that lives or not */
 	pid_t pid;                  /* in this PID namespace; for the checkpoint. 0: unknown */
+	uint64_t wait_ns;           /* how long it may take to become quiet; 0: 10 s */
 };
 
 struct ll_evictor_moved {
@@ -39,7 +42,8 @@ struct ll_evictor {
 	ll_evictor_fn resume;
 };
 
-/* -EOPNOTSUPP: the program is not evictable in this way. -EBUSY: it cannot be moved now; err says why. */
+/* Starts a mover if the card of an evictable program has none. -EOPNOTSUPP: the program is not evictable in this way.
+ * -EBUSY: it cannot be moved now; err says why. */
 extern const struct ll_evictor ll_evictor_mover;
 
 /* -EOPNOTSUPP: the driver has no checkpoint. -EBUSY: the driver refuses; err says why. */

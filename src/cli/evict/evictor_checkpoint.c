@@ -58,10 +58,11 @@ static uint64_t process_bytes(const struct ll_evictor_target *target)
 	return bytes;
 }
 
-static int lock(const struct ll_cuda *cuda, pid_t pid, struct ll_err *err)
+static int lock(const struct ll_cuda *cuda, const struct ll_evictor_target *target, struct ll_err *err)
 {
-	struct ll_cu_checkpoint_lock_args args = {.timeout_ms = LOCK_MS};
-	ll_cu_result status = cuda->cuCheckpointProcessLock(pid, &args);
+	uint64_t wait_ms = target->wait_ns ? target->wait_ns / LL_NS_PER_MS : LOCK_MS;
+	struct ll_cu_checkpoint_lock_args args = {.timeout_ms = wait_ms < UINT32_MAX ? (unsigned)wait_ms : UINT32_MAX};
+	ll_cu_result status = cuda->cuCheckpointProcessLock(target->pid, &args);
 	if (status == LL_CUDA_ERROR_NOT_READY)
 		return ll_err_set(err, -EBUSY, "its work on the card does not end: it cannot leave until that ends");
 	return status ? fail_step(cuda, status, "the driver cannot stop it", err) : 0;
@@ -75,7 +76,7 @@ static int evict(const struct ll_evictor_target *target, struct ll_evictor_moved
 	int rc = open_checkpoint(target, &cuda, &state, err);
 	uint64_t bytes = rc ? 0 : process_bytes(target);
 	if (!rc && state == LL_CU_PROCESS_STATE_RUNNING)
-		rc = lock(cuda, target->pid, err);
+		rc = lock(cuda, target, err);
 	if (!rc && state != LL_CU_PROCESS_STATE_CHECKPOINTED) {
 		ll_cu_result status = cuda->cuCheckpointProcessCheckpoint(target->pid, NULL);
 		if (status)
@@ -95,7 +96,7 @@ static int suspend(const struct ll_evictor_target *target, struct ll_evictor_mov
 	uint64_t begun_ns = ll_now_ns();
 	int rc = open_checkpoint(target, &cuda, &state, err);
 	if (!rc && state == LL_CU_PROCESS_STATE_RUNNING)
-		rc = lock(cuda, target->pid, err);
+		rc = lock(cuda, target, err);
 	if (!rc)
 		*ret_moved = (struct ll_evictor_moved){.took_ns = ll_now_ns() - begun_ns};
 	return rc;

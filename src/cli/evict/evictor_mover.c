@@ -5,13 +5,18 @@
 
 #include "base/packet.h"
 #include "base/scope.h"
+#include "cli/mover/start.h"
 #include "ledger/file.h"
 #include "mover/protocol.h"
 
-static int connect_to_mover(const struct ll_card *card, int *ret_fd, struct ll_err *err)
+/* A mover that was killed left its programs on the card: they connect to the one that is started here. */
+static int connect_to_mover(const struct ll_evictor_target *target, int *ret_fd, struct ll_err *err)
 {
+	const struct ll_card *card = target->card;
 	char folder[LL_FOLDER_SIZE], name[LL_UUID_SIZE + sizeof LL_MOVER_SOCKET_SUFFIX];
 	int rc = ll_ledger_folder(ll_driver_sim_folder(card->driver), folder, err);
+	if (!rc && target->is_evictable)
+		rc = ll_mover_start(card, folder, err);
 	if (rc)
 		return rc;
 	snprintf(name, sizeof name, "%s" LL_MOVER_SOCKET_SUFFIX, card->uuid);
@@ -19,25 +24,27 @@ static int connect_to_mover(const struct ll_card *card, int *ret_fd, struct ll_e
 	return rc ? ll_err_set(err, -EOPNOTSUPP, "no mover serves the card") : 0;
 }
 
-static int exchange(int fd, enum ll_mover_kind kind, unsigned claim, struct ll_mover_message *ret_answer)
+static int exchange(int fd, const struct ll_mover_message *message, struct ll_mover_message *ret_answer)
 {
-	struct ll_mover_message message = {.kind = kind, .number = claim};
 	size_t fd_count;
-	int rc = ll_packet_send(fd, &message, sizeof message, NULL, 0);
-	return rc ? rc : ll_packet_receive(fd, true, ret_answer, sizeof *ret_answer, NULL, 0, &fd_count);
+	/* A mover that has no descriptor for this connection answers before it is asked, and closes. */
+	ll_packet_send(fd, message, sizeof *message, NULL, 0);
+	int rc = ll_packet_receive(fd, true, ret_answer, sizeof *ret_answer, NULL, 0, &fd_count);
+	return rc == -ECONNRESET ? ll_packet_receive(fd, true, ret_answer, sizeof *ret_answer, NULL, 0, &fd_count) : rc;
 }
 
 static int ask_mover(const struct ll_evictor_target *target, enum ll_mover_kind kind,
 		     struct ll_evictor_moved *ret_moved, struct ll_err *err)
 {
 	struct ll_mover_message answer;
+	struct ll_mover_message message = {.kind = kind, .number = target->claim, .value = target->wait_ns};
 	LL_SCOPE_CLOSE int fd = -1;
 	if (!target->card)
 		return ll_err_set(err, -EOPNOTSUPP, "it has no claim");
-	int rc = connect_to_mover(target->card, &fd, err);
+	int rc = connect_to_mover(target, &fd, err);
 	if (rc)
 		return rc;
-	rc = exchange(fd, kind, target->claim, &answer);
+	rc = exchange(fd, &message, &answer);
 	if (rc)
 		return ll_err_set(err, rc, "the mover has ended");
 	if (answer.value)

@@ -18,13 +18,28 @@ enum { CLAIMS = 256, NAME_SIZE = 128 };
 
 static const char *const done_words[] = {"evicted", "suspended", "resumed"};
 
+#define OPTION_PID                                                                                                     \
+	{                                                                                                              \
+		.name = "pid", .placeholder = "PID", LL_OPTION_UINT(struct ll_evict_args, pid),                        \
+		.help = "Any CUDA process of this user, instead of CLAIM: by the driver's checkpoint (driver 570 or "  \
+			"newer), which takes all of its memory off all its cards. Slower than a program under "        \
+			"`loadline run --evictable`."                                                                  \
+	}
+
 const struct ll_option ll_evict_options[] = {
+    {.name = "wait",
+     .placeholder = "TIME",
+     LL_OPTION_DURATION(struct ll_evict_args, wait_ns),
+     .help = "How long the program may take to become quiet: its threads return from the driver, and its kernels end. "
+	     "The default is 10s. After that it goes on, and the command fails."},
     LL_OPTION_JSON(struct ll_evict_args, json),
-    {.name = "pid",
-     .placeholder = "PID",
-     LL_OPTION_UINT(struct ll_evict_args, pid),
-     .help = "Any CUDA process of this user, instead of CLAIM: by the driver's checkpoint (driver 570 or newer), which "
-	     "takes all of its memory off all its cards. Slower than a program under `loadline run --evictable`."},
+    OPTION_PID,
+    LL_OPTION_END,
+};
+
+const struct ll_option ll_resume_options[] = {
+    LL_OPTION_JSON(struct ll_evict_args, json),
+    OPTION_PID,
     LL_OPTION_END,
 };
 
@@ -40,9 +55,10 @@ static int print_done(const struct ll_evict_args *args, const struct subject *su
 {
 	double seconds = (double)moved->took_ns / (double)LL_NS_PER_S;
 	if (!args->json) {
-		int printed =
-		    printf("%s %s: %.1f GiB in %.3f s%s\n", done, subject->name, (double)moved->bytes / (1 << 30),
-			   seconds, strcmp(by, "mover") == 0 ? "" : ", by the driver's checkpoint");
+		bool is_large = moved->bytes >> 30;
+		int printed = printf("%s %s: %.*f %s in %.3f s%s\n", done, subject->name, is_large ? 1 : 0,
+				     (double)moved->bytes / (is_large ? 1 << 30 : 1 << 20), is_large ? "GiB" : "MiB",
+				     seconds, strcmp(by, "mover") == 0 ? "" : ", by the driver's checkpoint");
 		return printed < 0 ? ll_err_set(err, -EIO, "standard output: %s", strerror(EIO)) : 0;
 	}
 	char id[64];
@@ -97,30 +113,37 @@ static bool is_meant(const struct ll_claim_info *claim, const struct ll_set_targ
 	return claim->tenant_row == target->row + 1;
 }
 
+/* Asks for all that are meant, also after a failure. Returns the first failure. */
 static int request_of(const struct ll_evict_args *args, struct ll_driver *driver, const struct ll_set_target *target,
 		      const char *word, enum ll_evict_kind kind, struct ll_err *err)
 {
 	int rc = 0;
+	bool is_any = false;
 	LL_SCOPE_FREE struct ll_claim_info *claims = calloc(CLAIMS, sizeof *claims);
 	size_t count = claims ? ll_ledger_list(target->ledger, claims, CLAIMS) : 0;
-	for (size_t i = 0; i < count && i < CLAIMS && !rc; i++) {
+	for (size_t i = 0; i < count && i < CLAIMS; i++) {
+		if (!is_meant(&claims[i], target, word))
+			continue;
+		is_any = true;
 		struct subject subject = {.target = {.driver = driver,
 						     .card = target->card,
 						     .claim = claims[i].index,
-						     .pid = claims[i].is_pid_ours ? claims[i].pid : 0},
+						     .is_evictable = claims[i].residency != LL_CLAIM_FIXED,
+						     .pid = claims[i].is_pid_ours ? claims[i].pid : 0,
+						     .wait_ns = args->wait_ns},
 					  .claim = &claims[i]};
 		snprintf(subject.name, sizeof subject.name, "%s/%u, tenant %s", target->card->label, claims[i].index,
 			 claims[i].tenant);
-		if (is_meant(&claims[i], target, word))
-			rc = request_one(args, &subject, kind, err);
+		int code = request_one(args, &subject, kind, rc ? NULL : err);
+		rc = rc ? rc : code;
 	}
-	return rc;
+	return is_any ? rc : ll_err_set(err, -ENOENT, "%.80s: has no process on card %s", word, target->card->label);
 }
 
 static int request_pid(const struct ll_evict_args *args, struct ll_driver *driver, enum ll_evict_kind kind,
 		       struct ll_err *err)
 {
-	struct subject subject = {.target = {.driver = driver, .pid = (pid_t)args->pid}};
+	struct subject subject = {.target = {.driver = driver, .pid = (pid_t)args->pid, .wait_ns = args->wait_ns}};
 	snprintf(subject.name, sizeof subject.name, "pid %d", (int)subject.target.pid);
 	return request_one(args, &subject, kind, err);
 }
@@ -130,8 +153,10 @@ static int request_word(const struct ll_evict_args *args, struct ll_driver *driv
 {
 	struct ll_set_targets targets = {0};
 	int rc = ll_set_targets_find(&targets, driver, word, err);
-	for (size_t i = 0; i < targets.count && !rc; i++)
-		rc = request_of(args, driver, &targets.items[i], word, kind, err);
+	for (size_t i = 0, count = rc ? 0 : targets.count; i < count; i++) {
+		int code = request_of(args, driver, &targets.items[i], word, kind, rc ? NULL : err);
+		rc = rc ? rc : code;
+	}
 	ll_set_targets_fini(&targets);
 	return rc;
 }

@@ -87,6 +87,7 @@ static int run_mover(void *data, const struct ll_operands *operands, struct ll_e
 	if (operands->count)
 		return ll_err_set(err, -EINVAL, "mover: takes no operands");
 	prctl(PR_SET_TIMERSLACK, 1);
+	prctl(PR_SET_NAME, "loadline-mover"); /* `loadline status` shows it */
 	int rc = ll_driver_open(&driver, err);
 	if (!rc)
 		rc = find_card(driver, args->cards, &card, err);

@@ -10,11 +10,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/close_from.h"
 #include "base/err.h"
 #include "base/packet.h"
 #include "mover/protocol.h"
 
-enum { READY_MS = 30000, LINGER_S = 60 };
+enum { READY_MS = 30000, LINGER_S = 60, READY_FD = STDERR_FILENO + 1 };
 
 static bool is_served(const struct ll_card *card, const char *folder)
 {
@@ -32,7 +33,7 @@ static _Noreturn void become_mover(const struct ll_card *card, int ready_fd)
 {
 	char ready[16], linger[16];
 	sigset_t none;
-	snprintf(ready, sizeof ready, "%d", ready_fd);
+	snprintf(ready, sizeof ready, "%d", READY_FD);
 	snprintf(linger, sizeof linger, "%ds", LINGER_S);
 	setsid();
 	sigemptyset(&none);
@@ -42,7 +43,11 @@ static _Noreturn void become_mover(const struct ll_card *card, int ready_fd)
 		dup2(null_fd, STDIN_FILENO);
 		dup2(null_fd, STDOUT_FILENO);
 	}
-	fcntl(ready_fd, F_SETFD, 0);
+	/* Not the descriptor that keeps the tenant of `loadline run`. */
+	if (dup2(ready_fd, READY_FD) < 0)
+		_exit(LL_EXIT_FAILED);
+	fcntl(READY_FD, F_SETFD, 0);
+	ll_close_from(READY_FD + 1);
 	execl("/proc/self/exe", "loadline", "--log-level", "warn", "mover", "-i", card->uuid, "--linger", linger,
 	      "--ready-fd", ready, (char *)NULL);
 	_exit(LL_EXIT_FAILED);

@@ -3,8 +3,17 @@
 #include "shim/hooks/launch.h"
 #include "shim/interpose/hook.h"
 #include "shim/memory/contexts.h"
+#include "shim/residency/link.h"
 
 /* ---- contexts ---- */
+
+/* A program with a context can be stopped before it has any memory to evict. */
+static ll_cu_result note_context(ll_cu_result status, ll_cu_device device)
+{
+	if (status == LL_CUDA_SUCCESS)
+		ll_residency_join(device);
+	return status;
+}
 
 /* Hook of a function that makes a context on `device`. device and ret_context are parameters of it. */
 #define MAKE_HOOK(symbol, params, args)                                                                                \
@@ -20,7 +29,7 @@
 		LL_CHARGED_CALL(status, change.dev, ll_real()->symbol args);                                           \
 		if (status == LL_CUDA_SUCCESS)                                                                         \
 			ll_context_made(&change, *ret_context);                                                        \
-		return change.refusal = status;                                                                        \
+		return change.refusal = note_context(status, device);                                                  \
 	}
 
 /* Hooks of the oldest variant, and of the one after it. */
@@ -74,7 +83,7 @@ GOVERNED_HOOK(cuCtxAttach, (struct ll_cu_context * *ret_context, unsigned int fl
 	      ll_context_attach(ret_context, flags))
 GOVERNED_HOOK(cuCtxDetach, (struct ll_cu_context * context), (context), ll_context_detach(context))
 GOVERNED_HOOK(cuDevicePrimaryCtxRetain, (struct ll_cu_context * *ret_context, ll_cu_device device),
-	      (ret_context, device), ll_context_retain(ret_context, device))
+	      (ret_context, device), note_context(ll_context_retain(ret_context, device), device))
 GOVERNED_HOOK(cuGreenCtxCreate,
 	      (struct ll_cu_green_context * *ret_green, struct ll_cu_resource_desc *resources, ll_cu_device device,
 	       unsigned int flags),

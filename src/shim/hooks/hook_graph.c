@@ -77,10 +77,14 @@ GRAPH_LAUNCH_HOOK(cuGraphLaunch_ptsz, ll_stream_per_thread(stream))
  * So a capture must begin before that look or after the timing event, never between: else the event would become part
  * of the graph or, in the legacy stream, spoil the capture. Other streams join a capture by waiting for it. So while a
  * capture goes on, no other thread records an event in any stream (captures.h).
+ *
+ * Whoever shuts the calls may wait for contexts then, which would spoil a capture. So a capture begins as a call that
+ * uses the card, and none begins while the calls are shut.
  */
 #define CAPTURE_HOOK(symbol, stream, params, args)                                                                     \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \
+		LL_DRIVER_CALL(symbol);                                                                                \
 		if (ll_reentry_is_inside() || !ll_device_state_settings())                                             \
 			return ll_real()->symbol args;                                                                 \
 		LL_REENTRY_SCOPE();                                                                                    \

@@ -169,7 +169,7 @@ struct ll_launch_hold ll_launch_hold_timing(struct ll_cu_stream *stream)
 				      .context = target.context ? target.context : target.owner,
 				      .stream = ll_timing_stream_of(stream)};
 	leave_target(&target);
-	if (hold.flow && !ll_flow_hold(hold.flow))
+	if (hold.flow && !ll_flow_hold_for_capture(hold.flow))
 		hold.flow = NULL;
 	return hold;
 }

@@ -28,6 +28,7 @@ struct block {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct block *blocks;
+static _Atomic uint64_t sums[CARDS]; /* of all pieces on a card */
 static _Atomic uint32_t last_serial;
 static struct ll_fork_item fork_item;
 static bool has_fork_item;
@@ -38,6 +39,8 @@ static void forget_in_child(struct ll_fork_item *item)
 	(void)item;
 	pthread_mutex_init(&lock, NULL);
 	blocks = NULL;
+	for (int i = 0; i < CARDS; i++)
+		atomic_store(&sums[i], 0);
 }
 
 /* ---- pieces ---- */
@@ -153,6 +156,17 @@ static uint32_t new_serial(void)
 	return serial;
 }
 
+static void count_piece(const struct ll_extent *piece, bool is_more)
+{
+	if (piece->kind == LL_EXTENT_BACKING)
+		atomic_fetch_add(&sums[piece->dev->device % CARDS], is_more ? piece->bytes : -piece->bytes);
+}
+
+uint64_t ll_backing_bytes(const struct ll_device_state *dev)
+{
+	return atomic_load(&sums[dev->device % CARDS]);
+}
+
 static ll_cu_result add_piece(struct ll_device_state *dev, uint64_t address, uint64_t bytes)
 {
 	struct ll_extent stale,
@@ -163,8 +177,9 @@ static ll_cu_result add_piece(struct ll_device_state *dev, uint64_t address, uin
 		return status;
 	int rc;
 	while ((rc = ll_extents_put(&piece, &stale)) == -EEXIST)
-		;
+		count_piece(&stale, false);
 	if (rc == 0) {
+		count_piece(&piece, true);
 		/* Another thread may have changed the peers before it could see the piece. */
 		uint64_t now = atomic_load(&dev->peers);
 		set_access(address, bytes, now & ~peers, peers & ~now);
@@ -178,8 +193,10 @@ static void drop_pieces(uint64_t address, uint64_t bytes)
 {
 	struct ll_extent piece;
 	for (uint64_t at = address; at < address + bytes; at += LL_BACKING_PIECE_BYTES) {
-		if (ll_extents_take(LL_EXTENT_BACKING, at, &piece))
-			ll_backing_unmake(at, piece.bytes, piece.handle);
+		if (!ll_extents_take(LL_EXTENT_BACKING, at, &piece))
+			continue;
+		count_piece(&piece, false);
+		ll_backing_unmake(at, piece.bytes, piece.handle);
 	}
 }
 

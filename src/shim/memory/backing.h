@@ -36,6 +36,9 @@ void ll_backing_free(const struct ll_extent *plain);
 /* The context ends: frees all allocations that belong to it. Their extents stay. */
 void ll_backing_free_owned(uint64_t owner);
 
+/* All pieces of the card, in bytes. One load. */
+uint64_t ll_backing_bytes(const struct ll_device_state *dev);
+
 /* Lets another card use all pieces of this card, those made later too; or not any more. The first error of a piece; the
  * others are done all the same. */
 ll_cu_result ll_backing_set_peer(struct ll_device_state *dev, ll_cu_device peer, bool is_allowed);

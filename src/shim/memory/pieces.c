@@ -19,11 +19,10 @@ bool ll_pieces_next(const struct ll_device_state *dev, struct ll_extent *at, str
 
 uint64_t ll_pieces_bytes(const struct ll_device_state *dev)
 {
-	uint64_t bytes = 0;
-	struct ll_piece piece;
-	struct ll_extent at = {.kind = LL_PIECES_FIRST};
-	while (ll_pieces_next(dev, &at, &piece))
-		bytes += piece.bytes;
+	uint64_t bytes = ll_backing_bytes(dev);
+	struct ll_extent physical = {.kind = LL_EXTENT_PHYSICAL};
+	while (ll_extents_next(&physical) && physical.kind == LL_EXTENT_PHYSICAL)
+		bytes += physical.dev == dev && ll_physical_is_movable(&physical) ? physical.bytes : 0;
 	return bytes;
 }
 

@@ -24,7 +24,7 @@ struct ll_piece {
 #define LL_PIECES_FIRST LL_EXTENT_PHYSICAL
 bool ll_pieces_next(const struct ll_device_state *dev, struct ll_extent *at, struct ll_piece *ret_piece);
 
-/* All pieces of the card, in bytes. */
+/* All pieces of the card, in bytes. Looks at those of the program's own memory. */
 uint64_t ll_pieces_bytes(const struct ll_device_state *dev);
 
 /* What is charged for the memory in all pieces of the card. Less than the pieces where small allocations share them. */

@@ -29,12 +29,19 @@
 
 enum { CARDS = 64, HIGH_FD = 512, STACK_BYTES = 256 * 1024 };
 
+static const char no_descriptor[] = "the program has no free descriptor";
+
 enum answer { ANSWER_NONE, ANSWER_ROOM, ANSWER_NO_ROOM };
 
 struct link {
 	struct ll_device_state *dev;
 	struct ll_move *move;
-	_Atomic int fd; /* -1: no mover */
+	_Atomic int fd;          /* -1: no mover. Only the link's thread changes it */
+	pthread_mutex_t fd_lock; /* held by other threads while they send, and while fd changes */
+	_Atomic int old_fd;      /* of a mover that has gone, until the memory is back; -1: none */
+	_Atomic int pool_fd;     /* came with a packet that is being handled; -1: none */
+	unsigned told_claim;     /* by HELLO */
+	bool has_said_alone;     /* on the standard error stream, that there is no mover */
 	pthread_t thread;
 	uint64_t told_bytes;      /* evictable, as the mover knows it */
 	uint64_t evictable_bytes; /* as it is charged, when the program last ran */
@@ -58,6 +65,15 @@ static int say(const struct link *link, enum ll_mover_kind kind, uint64_t bytes,
 	return ll_packet_send(atomic_load(&link->fd), &message, sizeof message, NULL, 0);
 }
 
+/* From any thread. The descriptor's number may be somebody else's a moment after the mover has gone. */
+static int say_from_thread(struct link *link, enum ll_mover_kind kind, uint64_t bytes)
+{
+	pthread_mutex_lock(&link->fd_lock);
+	int rc = atomic_load(&link->fd) < 0 ? -ENOTCONN : say(link, kind, bytes, 0);
+	pthread_mutex_unlock(&link->fd_lock);
+	return rc;
+}
+
 static int say_busy(const struct link *link, const char *why)
 {
 	struct ll_mover_message message = {.kind = LL_MOVER_BUSY};
@@ -65,10 +81,11 @@ static int say_busy(const struct link *link, const char *why)
 	return ll_packet_send(atomic_load(&link->fd), &message, sizeof message, NULL, 0);
 }
 
-static int say_hello(const struct link *link, int fd)
+static int say_hello(struct link *link, int fd)
 {
+	link->told_claim = ll_port_index(atomic_load(&link->dev->claim));
 	struct ll_mover_message message = {
-	    .kind = LL_MOVER_HELLO, .number = ll_port_index(atomic_load(&link->dev->claim)), .value = LL_MOVER_VERSION};
+	    .kind = LL_MOVER_HELLO, .number = link->told_claim, .value = LL_MOVER_VERSION};
 	snprintf(message.text, sizeof message.text, "%s", ll_device_state_settings()->tenant);
 	return ll_packet_send(fd, &message, sizeof message, NULL, 0);
 }
@@ -106,7 +123,7 @@ static void note_waiting(void)
 	for (unsigned i = 0; i < CARDS; i++) {
 		struct link *link = atomic_load(&links[i]);
 		if (link && atomic_load(&link->is_away) && !atomic_exchange(&link->has_said_want, true))
-			say(link, LL_MOVER_WANT, 0, 0);
+			say_from_thread(link, LL_MOVER_WANT, 0);
 	}
 }
 
@@ -117,32 +134,51 @@ static int stop(struct link *link, const struct ll_mover_message *message, int p
 	char why[LL_MOVER_TEXT_SIZE] = "";
 	uint64_t bytes;
 	uint32_t batches;
+	int rc = ll_move_is_stopped(link->move) ? 0 : tell_sizes(link);
+	if (rc)
+		return rc;
 	if (ll_move_stop(link->move, message->value, pool_fd, &bytes, &batches, why) < 0)
 		return say_busy(link, why);
 	atomic_store(&link->is_away, true);
 	tell_ledger(link);
-	int rc = say(link, LL_MOVER_QUIET, bytes, batches);
+	rc = say(link, LL_MOVER_QUIET, bytes, batches);
 	if (!rc && ll_driver_calls_count_waiting() && !atomic_exchange(&link->has_said_want, true))
 		rc = say(link, LL_MOVER_WANT, 0, 0);
 	return rc;
 }
 
-static int go_on(struct link *link)
+/* error: the driver's, if the memory is not back because the card is lost. */
+static int go_on(struct link *link, uint64_t error)
 {
 	atomic_store(&link->is_away, false);
 	atomic_store(&link->has_said_want, false);
 	link->is_returning = false;
 	ll_move_go_on(link->move);
 	tell_ledger(link);
-	return say(link, LL_MOVER_BACK, 0, 0);
+	return say(link, LL_MOVER_BACK, 0, error);
+}
+
+/* What came of an attempt to bring memory in. */
+static int note_in(struct link *link, int rc)
+{
+	if (rc == -ENOMEM)
+		return say(link, LL_MOVER_NO_ROOM, 0, 0);
+	if (rc == -EIO) {
+		ll_move_give_up(link->move);
+		return go_on(link, LL_CUDA_ERROR_DEVICE_UNAVAILABLE);
+	}
+	return !rc && ll_move_is_all_in(link->move) ? go_on(link, 0) : rc;
 }
 
 static int send_in(struct link *link)
 {
-	if (ll_move_is_all_in(link->move))
-		return go_on(link);
-	int rc = ll_move_send_in(link->move, atomic_load(&link->fd));
-	return rc == -ENOMEM ? say(link, LL_MOVER_NO_ROOM, 0, 0) : rc;
+	return note_in(link, ll_move_send_in(link->move, atomic_load(&link->fd)));
+}
+
+static int send_out(struct link *link)
+{
+	int rc = ll_move_send_out(link->move, atomic_load(&link->fd));
+	return rc == -EMFILE ? say_busy(link, no_descriptor) : rc;
 }
 
 static int note_taken(struct link *link, const struct ll_mover_message *message)
@@ -151,15 +187,17 @@ static int note_taken(struct link *link, const struct ll_mover_message *message)
 	if (rc)
 		return rc;
 	tell_ledger(link);
-	if (ll_move_is_all_out(link->move))
-		return say(link, LL_MOVER_AWAY, 0, 0);
-	return ll_move_send_out(link->move, atomic_load(&link->fd));
+	if (link->is_returning)
+		return send_in(link);
+	if (!message->count) /* RETURN follows */
+		return 0;
+	return ll_move_is_all_out(link->move) ? say(link, LL_MOVER_AWAY, 0, 0) : send_out(link);
 }
 
 static int note_filled(struct link *link, const struct ll_mover_message *message)
 {
-	int rc = ll_move_note_filled(link->move, message->batch);
-	return rc ? rc : send_in(link);
+	int rc = ll_move_note_filled(link->move, message->batch, !message->value);
+	return rc ? note_in(link, rc) : send_in(link);
 }
 
 static int handle(struct link *link, const struct ll_mover_message *message, int pool_fd)
@@ -170,10 +208,11 @@ static int handle(struct link *link, const struct ll_mover_message *message, int
 	case LL_MOVER_STOP:
 		return stop(link, message, -1);
 	case LL_MOVER_SEND:
-		return ll_move_send_out(link->move, atomic_load(&link->fd));
+		return send_out(link);
 	case LL_MOVER_TAKEN:
 		return note_taken(link, message);
 	case LL_MOVER_RETURN:
+		link->is_returning = true;
 		return send_in(link);
 	case LL_MOVER_FILLED:
 		return note_filled(link, message);
@@ -191,10 +230,17 @@ static int handle(struct link *link, const struct ll_mover_message *message, int
 static int move_up(int fd)
 {
 	int high = fcntl(fd, F_DUPFD_CLOEXEC, HIGH_FD);
-	if (high < 0)
-		return fd;
-	close(fd);
-	return high;
+	if (high >= 0)
+		close(fd);
+	return high >= 0 ? high : fd;
+}
+
+/* A mover that does not read must not hold the program's threads up. */
+static void stop_blocking(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+	if (flags >= 0)
+		fcntl(fd, F_SETFL, flags | O_NONBLOCK);
 }
 
 static int connect_to_mover(struct link *link)
@@ -202,53 +248,97 @@ static int connect_to_mover(struct link *link)
 	char name[sizeof link->dev->uuid + sizeof LL_MOVER_SOCKET_SUFFIX];
 	int fd = -1;
 	snprintf(name, sizeof name, "%s" LL_MOVER_SOCKET_SUFFIX, link->dev->uuid);
+	link->told_bytes = 0;
 	ll_fork_block();
 	int rc = ll_packet_connect(ll_device_state_settings()->folder, name, &fd);
-	if (!rc)
-		atomic_store(&link->fd, move_up(fd));
+	if (!rc) {
+		fd = move_up(fd);
+		stop_blocking(fd);
+		/* First, so that no other thread's word comes before it. */
+		rc = say_hello(link, fd);
+		atomic_store(rc ? &link->old_fd : &link->fd, fd);
+	}
 	ll_fork_unblock();
-	if (!rc)
-		rc = say_hello(link, atomic_load(&link->fd));
-	link->told_bytes = 0;
 	return rc;
 }
 
-/* The mover is gone. What it had of ours is brought back without it. */
-static void lose_mover(struct link *link)
+/* Closes what is left of a connection. Not while another thread forks: the child would close the number too. */
+static void close_old(struct link *link)
 {
-	int fd = atomic_exchange(&link->fd, -1);
+	ll_fork_block();
+	int fd = atomic_exchange(&link->old_fd, -1);
 	if (fd >= 0)
 		close(fd);
+	ll_fork_unblock();
+}
+
+/* The mover is gone. What it had of ours is brought back without it. A mover that lives keeps our places in the pool
+ * until the connection is closed. */
+static void lose_mover(struct link *link)
+{
+	pthread_mutex_lock(&link->fd_lock);
+	atomic_store(&link->old_fd, atomic_load(&link->fd));
+	atomic_store(&link->fd, -1);
+	pthread_mutex_unlock(&link->fd_lock);
 	if (ll_move_is_stopped(link->move)) {
 		ll_move_bring_back_alone(link->move);
 		atomic_store(&link->is_away, false);
 		atomic_store(&link->has_said_want, false);
+		link->is_returning = false;
 		ll_move_go_on(link->move);
 	}
+	close_old(link);
 	atomic_store(&link->room, ANSWER_NO_ROOM);
+}
+
+static int handle_packet(struct link *link)
+{
+	struct ll_mover_message message = {0};
+	int pool_fd = -1;
+	size_t fd_count = 0;
+	ll_fork_block();
+	int rc = ll_packet_receive(atomic_load(&link->fd), false, &message, sizeof message, &pool_fd, 1, &fd_count);
+	if (!rc && fd_count)
+		atomic_store(&link->pool_fd, pool_fd);
+	ll_fork_unblock();
+	if (rc == -EAGAIN)
+		return 0;
+	if (rc == -EMFILE) /* only LEAVE comes with one */
+		return say_busy(link, no_descriptor);
+	if (!rc)
+		rc = handle(link, &message, fd_count ? pool_fd : -1);
+	if (fd_count) {
+		ll_fork_block();
+		atomic_store(&link->pool_fd, -1);
+		close(pool_fd);
+		ll_fork_unblock();
+	}
+	return rc;
 }
 
 static int serve(struct link *link)
 {
 	struct pollfd ready = {.fd = atomic_load(&link->fd), .events = POLLIN};
-	struct ll_mover_message message;
-	int pool_fd = -1;
-	size_t fd_count;
 	if (poll(&ready, 1, LOOK_MS) < 0 && errno != EINTR)
 		return -errno;
 	if (ready.revents & POLLNVAL) /* the program has closed it */
 		return -EBADF;
-	if (ready.revents) {
-		int rc = ll_packet_receive(ready.fd, false, &message, sizeof message, &pool_fd, 1, &fd_count);
-		if (rc)
-			return rc == -EAGAIN ? 0 : rc;
-		rc = handle(link, &message, fd_count ? pool_fd : -1);
-		if (fd_count)
-			close(pool_fd);
-		if (rc)
-			return rc;
-	}
-	return ll_move_is_stopped(link->move) ? 0 : tell_sizes(link);
+	int rc = ready.revents ? handle_packet(link) : 0;
+	if (rc || ll_move_is_stopped(link->move))
+		return rc;
+	if (ll_port_index(atomic_load(&link->dev->claim)) != link->told_claim)
+		return -ESTALE; /* the program has another claim now, and says so */
+	return tell_sizes(link);
+}
+
+static void say_alone(struct link *link)
+{
+	if (link->has_said_alone)
+		return;
+	link->has_said_alone = true;
+	ll_say(
+	    "no mover serves card %d: this program's memory stays there until one does (`loadline evict` starts one)",
+	    link->dev->device);
 }
 
 static void *link_main(void *arg)
@@ -263,12 +353,24 @@ static void *link_main(void *arg)
 		tell_ledger(link); /* of what was allocated meanwhile, and to a claim that was taken anew */
 		if (atomic_load(&link->fd) >= 0 && serve(link) < 0)
 			lose_mover(link);
-		if (atomic_load(&link->fd) < 0 && connect_to_mover(link) < 0) {
-			lose_mover(link);
-			ll_sleep_until_ns(ll_now_ns() + CONNECT_NS);
+		if (atomic_load(&link->fd) >= 0)
+			continue;
+		if (connect_to_mover(link) == 0) {
+			link->has_said_alone = false;
+			continue;
 		}
+		close_old(link);
+		atomic_store(&link->room, ANSWER_NO_ROOM);
+		say_alone(link);
+		ll_sleep_until_ns(ll_now_ns() + CONNECT_NS);
 	}
 	return NULL;
+}
+
+static void close_if_open(int fd)
+{
+	if (fd >= 0)
+		close(fd);
 }
 
 static void close_in_child(struct ll_fork_item *item)
@@ -277,9 +379,13 @@ static void close_in_child(struct ll_fork_item *item)
 	pthread_mutex_init(&lock, NULL);
 	for (unsigned i = 0; i < CARDS; i++) {
 		struct link *link = atomic_exchange(&links[i], NULL);
-		if (link && atomic_load(&link->fd) >= 0)
-			close(atomic_load(&link->fd));
 		is_tried[i] = false;
+		if (!link)
+			continue;
+		close_if_open(atomic_load(&link->fd));
+		close_if_open(atomic_load(&link->old_fd));
+		close_if_open(atomic_load(&link->pool_fd));
+		ll_move_close_in_child(link->move);
 	}
 }
 
@@ -298,31 +404,43 @@ static int start_thread(struct link *link)
 	return -rc;
 }
 
-/* The lock is held. NULL: ret_why says why. */
+static struct link *new_link(struct ll_device_state *dev)
+{
+	struct link *link = calloc(1, sizeof *link);
+	struct ll_move *move = ll_move_new(dev);
+	if (!link || !move) {
+		free(link);
+		free(move);
+		return NULL;
+	}
+	*link = (struct link){.dev = dev, .move = move};
+	pthread_mutex_init(&link->room_lock, NULL);
+	pthread_mutex_init(&link->fd_lock, NULL);
+	atomic_store(&link->fd, -1);
+	atomic_store(&link->old_fd, -1);
+	atomic_store(&link->pool_fd, -1);
+	return link;
+}
+
+/* The lock is held. If there is no mover yet the thread says so, and looks for one. NULL: ret_why says why. */
 static struct link *open_link(struct ll_device_state *dev, const char **ret_why)
 {
 	if (!ll_backing_is_possible(dev->device)) {
 		*ret_why = "the driver or the card cannot share memory between processes";
 		return NULL;
 	}
-	struct link *link = calloc(1, sizeof *link);
-	struct ll_move *move = ll_move_new(dev);
-	int rc = link && move ? 0 : -ENOMEM;
-	if (!rc) {
-		*link = (struct link){.dev = dev, .move = move};
-		pthread_mutex_init(&link->room_lock, NULL);
-		atomic_store(&link->fd, -1);
-		rc = connect_to_mover(link);
-	}
-	if (!rc)
-		rc = start_thread(link);
-	if (!rc)
+	struct link *link = new_link(dev);
+	*ret_why = "the program has no memory";
+	if (!link)
+		return NULL;
+	connect_to_mover(link);
+	if (start_thread(link) == 0)
 		return link;
-	*ret_why = rc == -ENOMEM ? "the program has no memory" : "no mover answers";
-	if (link && atomic_load(&link->fd) >= 0)
-		close(atomic_load(&link->fd));
+	*ret_why = "the program can start no thread";
+	close_if_open(atomic_load(&link->fd));
+	close_if_open(atomic_load(&link->old_fd));
+	free(link->move);
 	free(link);
-	free(move);
 	return NULL;
 }
 
@@ -357,6 +475,13 @@ bool ll_residency_backs(struct ll_device_state *dev)
 	return link_of(dev) != NULL;
 }
 
+void ll_residency_join(ll_cu_device device)
+{
+	const struct ll_run_settings *settings = ll_device_state_settings();
+	if (settings && settings->is_evictable)
+		ll_residency_backs(ll_device_state_take(device));
+}
+
 bool ll_residency_make_room(struct ll_device_state *dev, uint64_t bytes)
 {
 	if (!ll_residency_backs(dev))
@@ -369,7 +494,7 @@ bool ll_residency_make_room(struct ll_device_state *dev, uint64_t bytes)
 	ll_driver_call_step_out();
 	pthread_mutex_lock(&link->room_lock);
 	atomic_store(&link->room, ANSWER_NONE);
-	if (say(link, LL_MOVER_SHORT, bytes, 0) == 0) {
+	if (say_from_thread(link, LL_MOVER_SHORT, bytes) == 0) {
 		while (!(answer = atomic_load(&link->room)) && now_ns < deadline_ns) {
 			ll_sleep_until_ns(now_ns + ROOM_LOOK_NS);
 			now_ns = ll_now_ns();

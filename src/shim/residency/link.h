@@ -2,20 +2,26 @@
  * link.h - an evictable program's connection to the mover of a card (mover/protocol.h), and the thread that serves it.
  *
  * The program's memory on that card leaves and returns as the mover says (move.h). A process has one link for each card
- * on which it is evictable. While the mover is away the program's memory stays on the card, or returns there by itself;
- * the thread connects again as soon as there is a mover.
+ * on which it is evictable. While there is no mover the program's memory stays on the card, or returns there by itself.
+ * One line on the standard error stream says so, and the thread connects as soon as there is a mover: `loadline evict`,
+ * `suspend` and `resume` start one, and so does the next `loadline run --evictable`.
  *
- * A forked child has no link: its copies of the descriptors are closed.
+ * A forked child begins without a link: its copies of the descriptors are closed. It gets one of its own with its first
+ * context.
  */
 #ifndef LOADLINE_SHIM_RESIDENCY_LINK_H
 #define LOADLINE_SHIM_RESIDENCY_LINK_H
 
 #include "shim/device_state.h"
 
+/* The program has a context on this card: connects to its mover, if the program is evictable. */
+void ll_residency_join(ll_cu_device device);
+
 /*
  * Whether plain allocations on this card shall be made so that they can be moved (memory/backing.h). The first call for
- * a card connects to its mover; if that is impossible, one line on the standard error stream says why, and the
- * program's memory stays on the card. dev may be NULL. Later calls are two loads.
+ * a card connects to its mover. If the driver or the card cannot share memory between processes, one line on the
+ * standard error stream says so, and the program's memory stays on the card. dev may be NULL. Later calls are two
+ * loads.
  */
 bool ll_residency_backs(struct ll_device_state *dev);
 

@@ -10,15 +10,18 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fork.h"
 #include "base/packet.h"
 #include "shim/interpose/real.h"
 #include "shim/interpose/reentry.h"
 #include "shim/memory/pieces.h"
 #include "shim/residency/obstacles.h"
 #include "shim/time/driver_calls.h"
+#include "shim/time/flow.h"
 
 #define ROOM_PAUSE_NS (20 * LL_NS_PER_MS)
 #define QUIET_LOOK_NS (200 * LL_NS_PER_US)
+#define CAPTURE_LOOK_NS (1 * LL_NS_PER_MS)
 
 enum where {
 	ON_CARD,
@@ -37,13 +40,13 @@ struct batch {
 /* A thread that waits for the card: the driver's call cannot be given up. */
 struct quiet {
 	struct ll_device_state *dev;
-	_Atomic int state;    /* 0: it waits; 1: the card is quiet; below: the error */
-	_Atomic bool is_left; /* nobody looks any more: the thread frees this */
+	_Atomic int state; /* 0: it waits; 1: the card is quiet; below: the error. The thread's last touch */
 };
 
 struct ll_move {
 	struct ll_device_state *dev;
 	bool is_stopped;
+	struct quiet *quiet; /* its thread waits still, or nobody has looked since; NULL: none */
 	struct ll_piece *pieces;
 	uint32_t piece_count;
 	struct batch *batches;
@@ -51,6 +54,9 @@ struct ll_move {
 	uint32_t under_way; /* batches that are GOING or COMING */
 	char *pool;         /* the pool's file; NULL: not mapped */
 	size_t pool_bytes;
+	/* Exported handles that are being sent. A forked child closes its copies, which would hold the memory. */
+	int exported[LL_MOVER_BATCH_HANDLES];
+	_Atomic uint32_t exported_count;
 };
 
 struct ll_move *ll_move_new(struct ll_device_state *dev)
@@ -91,36 +97,57 @@ static void *quiet_main(void *arg)
 	ll_reentry_depth = 1;
 	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
 	atomic_store(&quiet->state, synchronize_contexts(quiet->dev));
-	if (atomic_exchange(&quiet->is_left, true))
-		free(quiet);
 	return NULL;
 }
 
-/* Waits until the card has no work of the program. -EBUSY: it has still some at the deadline; -EIO: the card is lost.
+static int start_quiet(struct ll_move *move, char why[LL_MOVER_TEXT_SIZE])
+{
+	pthread_t thread;
+	pthread_attr_t attr;
+	struct quiet *quiet = calloc(1, sizeof *quiet);
+	int rc = quiet ? 0 : ENOMEM;
+	if (!rc) {
+		quiet->dev = move->dev;
+		pthread_attr_init(&attr);
+		pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+		rc = pthread_create(&thread, &attr, quiet_main, quiet); /* signals are blocked here, so in it too */
+		pthread_attr_destroy(&attr);
+	}
+	if (!rc) {
+		move->quiet = quiet;
+		return 0;
+	}
+	free(quiet);
+	snprintf(why, LL_MOVER_TEXT_SIZE, "the program can start no thread");
+	return -EBUSY;
+}
+
+/* What the thread has found; 0: it waits still at the deadline, and is left to itself. */
+static int await_quiet(struct ll_move *move, uint64_t deadline_ns)
+{
+	int state;
+	uint64_t now_ns;
+	while (!(state = atomic_load(&move->quiet->state)) && (now_ns = ll_now_ns()) < deadline_ns)
+		ll_sleep_until_ns(now_ns + QUIET_LOOK_NS);
+	if (state) {
+		free(move->quiet);
+		move->quiet = NULL;
+	}
+	return state;
+}
+
+/*
+ * Waits until the card has no work of the program. -EBUSY: it has still some at the deadline, or the card is lost. A
+ * thread that an earlier attempt has left waits for older work alone. So there is one such thread at most.
  */
 static int wait_for_card(struct ll_move *move, uint64_t deadline_ns, char why[LL_MOVER_TEXT_SIZE])
 {
-	pthread_t thread;
-	struct quiet *quiet = calloc(1, sizeof *quiet);
-	if (!quiet)
-		return -ENOMEM;
-	quiet->dev = move->dev;
-	pthread_attr_t attr;
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	int rc = pthread_create(&thread, &attr, quiet_main, quiet); /* signals are blocked here, so in it too */
-	pthread_attr_destroy(&attr);
-	if (rc) {
-		free(quiet);
-		snprintf(why, LL_MOVER_TEXT_SIZE, "the program can start no thread");
-		return -EBUSY;
+	int state = move->quiet ? await_quiet(move, deadline_ns) : 1;
+	if (state) {
+		if (start_quiet(move, why))
+			return -EBUSY;
+		state = await_quiet(move, deadline_ns);
 	}
-	int state;
-	uint64_t now_ns;
-	while (!(state = atomic_load(&quiet->state)) && (now_ns = ll_now_ns()) < deadline_ns)
-		ll_sleep_until_ns(now_ns + QUIET_LOOK_NS);
-	if (atomic_exchange(&quiet->is_left, true))
-		free(quiet);
 	if (!state)
 		snprintf(why, LL_MOVER_TEXT_SIZE, "%s", ll_obstacles_of_work());
 	else if (state < 0)
@@ -195,6 +222,7 @@ static int map_pool(struct ll_move *move, int pool_fd)
 	if (pool == MAP_FAILED)
 		return -errno;
 	madvise(pool, (size_t)st.st_size, MADV_DONTDUMP); /* a core file needs none of it */
+	madvise(pool, (size_t)st.st_size, MADV_DONTFORK); /* a child that lives long would keep it */
 	move->pool = pool;
 	move->pool_bytes = (size_t)st.st_size;
 	return 0;
@@ -206,7 +234,7 @@ static void forget_move(struct ll_move *move)
 		munmap(move->pool, move->pool_bytes);
 	free(move->pieces);
 	free(move->batches);
-	*move = (struct ll_move){.dev = move->dev};
+	*move = (struct ll_move){.dev = move->dev, .quiet = move->quiet};
 }
 
 static int prepare(struct ll_move *move, int pool_fd, uint64_t *ret_bytes, char why[LL_MOVER_TEXT_SIZE])
@@ -221,6 +249,33 @@ static int prepare(struct ll_move *move, int pool_fd, uint64_t *ret_bytes, char 
 	return rc;
 }
 
+/*
+ * No thread is inside the driver, none can enter, and no stream is being captured: waiting for the card would spoil the
+ * capture. A capture ends in the program's calls. So they are opened again and again until there is none.
+ */
+static int shut_calls(struct ll_move *move, uint64_t deadline_ns, char why[LL_MOVER_TEXT_SIZE])
+{
+	for (;;) {
+		int rc = ll_driver_calls_shut();
+		move->is_stopped = true;
+		if (rc) {
+			snprintf(why, LL_MOVER_TEXT_SIZE, "the kernel refuses to tell which threads use the card");
+			return rc;
+		}
+		rc = wait_for_threads(deadline_ns, why);
+		if (rc || !move->dev->flow || !ll_flow_is_capturing(move->dev->flow))
+			return rc;
+		ll_driver_calls_open();
+		move->is_stopped = false;
+		uint64_t now_ns = ll_now_ns();
+		if (now_ns >= deadline_ns) {
+			snprintf(why, LL_MOVER_TEXT_SIZE, "it is capturing a stream");
+			return -EBUSY;
+		}
+		ll_sleep_until_ns(now_ns + CAPTURE_LOOK_NS);
+	}
+}
+
 int ll_move_stop(struct ll_move *move, uint64_t wait_ns, int pool_fd, uint64_t *ret_bytes, uint32_t *ret_batches,
 		 char why[LL_MOVER_TEXT_SIZE])
 {
@@ -230,12 +285,7 @@ int ll_move_stop(struct ll_move *move, uint64_t wait_ns, int pool_fd, uint64_t *
 	if (pool_fd >= 0 && ll_obstacles_find(move->dev, why, LL_MOVER_TEXT_SIZE))
 		return -EBUSY;
 	if (!move->is_stopped) {
-		rc = ll_driver_calls_shut();
-		move->is_stopped = true;
-		if (rc)
-			snprintf(why, LL_MOVER_TEXT_SIZE, "the kernel refuses to tell which threads use the card");
-		if (!rc)
-			rc = wait_for_threads(deadline_ns, why);
+		rc = shut_calls(move, deadline_ns, why);
 		if (!rc)
 			rc = wait_for_card(move, deadline_ns, why);
 	}
@@ -258,31 +308,39 @@ void ll_move_go_on(struct ll_move *move)
 
 /* ---- out and in ---- */
 
-static void close_fds(const int *fds, uint32_t count)
+void ll_move_close_in_child(struct ll_move *move)
 {
-	for (uint32_t i = 0; i < count; i++)
-		close(fds[i]);
+	for (uint32_t i = 0; i < atomic_load(&move->exported_count); i++)
+		close(move->exported[i]);
+	atomic_store(&move->exported_count, 0);
 }
 
-/* Exports the batch's handles and sends them. */
+/* Not while another thread forks: the child would close numbers that are somebody else's by then. */
+static void close_exported(struct ll_move *move)
+{
+	ll_fork_block();
+	ll_move_close_in_child(move);
+	ll_fork_unblock();
+}
+
+/* Exports the batch's handles and sends them. -EMFILE: they cannot be exported or sent; the socket works. */
 static int send_batch(struct ll_move *move, uint32_t number, enum ll_mover_kind kind, int fd)
 {
 	struct batch *batch = &move->batches[number];
 	struct ll_mover_message message = {.kind = kind, .batch = number, .count = batch->count};
-	int fds[LL_MOVER_BATCH_HANDLES];
-	for (uint32_t i = 0; i < batch->count; i++) {
+	ll_cu_result status = LL_CUDA_SUCCESS;
+	for (uint32_t i = 0; i < batch->count && status == LL_CUDA_SUCCESS; i++) {
 		const struct ll_piece *piece = &move->pieces[batch->first + i];
-		ll_cu_result status = ll_real()->cuMemExportToShareableHandle(
-		    &fds[i], piece->handle, LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
-		if (status != LL_CUDA_SUCCESS) {
-			close_fds(fds, i);
-			return -EMFILE;
-		}
+		status = ll_real()->cuMemExportToShareableHandle(&move->exported[i], piece->handle,
+								 LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+		if (status == LL_CUDA_SUCCESS)
+			atomic_store(&move->exported_count, i + 1);
 		message.handle_bytes[i] = piece->bytes;
 	}
-	int rc = ll_packet_send(fd, &message, sizeof message, fds, batch->count);
-	close_fds(fds, batch->count);
-	return rc;
+	int rc = status == LL_CUDA_SUCCESS ? ll_packet_send(fd, &message, sizeof message, move->exported, batch->count)
+					   : -EMFILE;
+	close_exported(move);
+	return rc == -ETOOMANYREFS ? -EMFILE : rc;
 }
 
 int ll_move_send_out(struct ll_move *move, int fd)
@@ -314,15 +372,41 @@ int ll_move_note_taken(struct ll_move *move, const struct ll_mover_message *mess
 	    move->batches[message->batch].where != GOING)
 		return -EPROTO;
 	struct batch *batch = &move->batches[message->batch];
+	move->under_way--;
+	if (!message->count) {
+		batch->where = ON_CARD;
+		return 0;
+	}
 	memcpy(batch->places, message->places, message->count * sizeof *batch->places);
 	batch->place_count = message->count;
 	free_batch(move, batch, batch->count);
 	batch->where = IN_POOL;
-	move->under_way--;
 	return 0;
 }
 
-/* New memory at the old addresses. -ENOMEM: the card has none; nothing is made. */
+static struct ll_cu_context *any_context(const struct ll_device_state *dev)
+{
+	struct ll_extent context = {.kind = LL_EXTENT_CONTEXT};
+	while (ll_extents_next(&context) && context.kind == LL_EXTENT_CONTEXT) {
+		if (context.dev == dev)
+			return (struct ll_cu_context *)(uintptr_t)context.address;
+	}
+	return NULL;
+}
+
+/* The card has no work of the program, so this waits for nothing. */
+static bool is_card_lost(const struct ll_move *move)
+{
+	struct ll_cu_context *popped;
+	if (ll_real()->cuCtxPushCurrent_v2(any_context(move->dev)) != LL_CUDA_SUCCESS)
+		return false;
+	ll_cu_result status = ll_real()->cuCtxSynchronize();
+	ll_real()->cuCtxPopCurrent_v2(&popped);
+	return status != LL_CUDA_SUCCESS;
+}
+
+/* New memory at the old addresses. Nothing is made if it fails. -ENOMEM: the card has none; -EIO: the program's
+ * contexts are lost. */
 static int make_batch(struct ll_move *move, struct batch *batch)
 {
 	for (uint32_t i = 0; i < batch->count; i++) {
@@ -330,27 +414,8 @@ static int make_batch(struct ll_move *move, struct batch *batch)
 		ll_cu_result status = ll_piece_make(move->dev, piece);
 		if (status != LL_CUDA_SUCCESS) {
 			free_batch(move, batch, i);
-			return -ENOMEM;
+			return status != LL_CUDA_ERROR_OUT_OF_MEMORY && is_card_lost(move) ? -EIO : -ENOMEM;
 		}
-	}
-	return 0;
-}
-
-int ll_move_send_in(struct ll_move *move, int fd)
-{
-	for (uint32_t i = 0; i < move->batch_count && move->under_way < LL_MOVER_AHEAD; i++) {
-		if (move->batches[i].where != IN_POOL)
-			continue;
-		int rc = make_batch(move, &move->batches[i]);
-		if (rc)
-			return rc;
-		rc = send_batch(move, i, LL_MOVER_IN, fd);
-		if (rc) {
-			free_batch(move, &move->batches[i], move->batches[i].count);
-			return rc;
-		}
-		move->batches[i].where = COMING;
-		move->under_way++;
 	}
 	return 0;
 }
@@ -363,12 +428,78 @@ static void note_on_card(struct ll_move *move, struct batch *batch)
 	batch->place_count = 0;
 }
 
-int ll_move_note_filled(struct ll_move *move, uint32_t number)
+/* The places, one after the other, fill the pieces, one after the other. -EIO: the driver cannot copy. */
+static int fill_batch(const struct ll_move *move, const struct batch *batch)
+{
+	struct ll_cu_context *popped;
+	ll_cu_result status = ll_real()->cuCtxPushCurrent_v2(any_context(move->dev));
+	bool has_context = status == LL_CUDA_SUCCESS;
+	uint32_t place = 0;
+	uint64_t used = 0; /* of the place */
+	for (uint32_t i = 0; i < batch->count && status == LL_CUDA_SUCCESS; i++) {
+		const struct ll_piece *piece = &move->pieces[batch->first + i];
+		for (uint64_t done = 0; done < piece->bytes && place < batch->place_count && !status;) {
+			uint64_t left = batch->places[place].bytes - used, wanted = piece->bytes - done;
+			uint64_t part = left < wanted ? left : wanted;
+			status = ll_piece_fill(move->dev, piece, done, move->pool + batch->places[place].offset + used,
+					       part);
+			done += part;
+			used += part;
+			if (used == batch->places[place].bytes) {
+				place++;
+				used = 0;
+			}
+		}
+	}
+	if (has_context)
+		ll_real()->cuCtxPopCurrent_v2(&popped);
+	return status == LL_CUDA_SUCCESS ? 0 : -EIO;
+}
+
+static int fill_by_hand(struct ll_move *move, struct batch *batch)
+{
+	int rc = fill_batch(move, batch);
+	note_on_card(move, batch);
+	return rc;
+}
+
+/* One batch is made again and sent. */
+static int send_one_in(struct ll_move *move, uint32_t number, int fd)
+{
+	struct batch *batch = &move->batches[number];
+	int rc = make_batch(move, batch);
+	if (rc)
+		return rc;
+	rc = send_batch(move, number, LL_MOVER_IN, fd);
+	if (rc == -EMFILE)
+		return fill_by_hand(move, batch);
+	if (rc) {
+		free_batch(move, batch, batch->count);
+		return rc;
+	}
+	batch->where = COMING;
+	move->under_way++;
+	return 0;
+}
+
+int ll_move_send_in(struct ll_move *move, int fd)
+{
+	for (uint32_t i = 0; i < move->batch_count && move->under_way < LL_MOVER_AHEAD; i++) {
+		int rc = move->batches[i].where == IN_POOL ? send_one_in(move, i, fd) : 0;
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+int ll_move_note_filled(struct ll_move *move, uint32_t number, bool is_filled)
 {
 	if (number >= move->batch_count || move->batches[number].where != COMING)
 		return -EPROTO;
-	note_on_card(move, &move->batches[number]);
 	move->under_way--;
+	if (!is_filled)
+		return fill_by_hand(move, &move->batches[number]);
+	note_on_card(move, &move->batches[number]);
 	return 0;
 }
 
@@ -399,54 +530,40 @@ uint64_t ll_move_away_bytes(const struct ll_move *move)
 	return bytes;
 }
 
-/* ---- without a mover ---- */
-
-static struct ll_cu_context *any_context(const struct ll_device_state *dev)
+void ll_move_give_up(struct ll_move *move)
 {
-	struct ll_extent context = {.kind = LL_EXTENT_CONTEXT};
-	while (ll_extents_next(&context) && context.kind == LL_EXTENT_CONTEXT) {
-		if (context.dev == dev)
-			return (struct ll_cu_context *)(uintptr_t)context.address;
+	for (uint32_t i = 0; i < move->batch_count; i++) {
+		struct batch *batch = &move->batches[i];
+		for (uint32_t j = batch->first; batch->where == IN_POOL && j < batch->first + batch->count; j++)
+			ll_piece_note(&move->pieces[j]); /* it has no handle now */
 	}
-	return NULL;
 }
 
-/* The places, one after the other, fill the pieces, one after the other. */
-static void fill_batch(const struct ll_move *move, const struct batch *batch)
+/* ---- without a mover ---- */
+
+/* The mover may still copy into the memory that it was sent: that memory is let go. -EIO: the card is lost. */
+static int bring_batch_back(struct ll_move *move, struct batch *batch)
 {
-	uint32_t place = 0;
-	uint64_t used = 0; /* of the place */
-	for (uint32_t i = 0; i < batch->count; i++) {
-		const struct ll_piece *piece = &move->pieces[batch->first + i];
-		for (uint64_t done = 0; done < piece->bytes && place < batch->place_count;) {
-			uint64_t left = batch->places[place].bytes - used, wanted = piece->bytes - done;
-			uint64_t part = left < wanted ? left : wanted;
-			ll_piece_fill(move->dev, piece, done, move->pool + batch->places[place].offset + used, part);
-			done += part;
-			used += part;
-			if (used == batch->places[place].bytes) {
-				place++;
-				used = 0;
-			}
-		}
-	}
+	int rc;
+	if (batch->where == COMING)
+		free_batch(move, batch, batch->count);
+	batch->where = IN_POOL;
+	while ((rc = make_batch(move, batch)) == -ENOMEM)
+		ll_sleep_until_ns(ll_now_ns() + ROOM_PAUSE_NS);
+	return rc ? rc : fill_by_hand(move, batch);
 }
 
 void ll_move_bring_back_alone(struct ll_move *move)
 {
-	struct ll_cu_context *popped;
-	bool has_context = ll_real()->cuCtxPushCurrent_v2(any_context(move->dev)) == LL_CUDA_SUCCESS;
-	for (uint32_t i = 0; i < move->batch_count; i++) {
+	int rc = 0;
+	for (uint32_t i = 0; i < move->batch_count && !rc; i++) {
 		struct batch *batch = &move->batches[i];
-		if (batch->where == ON_CARD)
-			continue;
-		while (batch->where == IN_POOL && make_batch(move, batch))
-			ll_sleep_until_ns(ll_now_ns() + ROOM_PAUSE_NS);
-		if (batch->where != GOING) /* the bytes of one that was going are on the card still */
-			fill_batch(move, batch);
-		note_on_card(move, batch);
+		if (batch->where == GOING) /* its bytes are on the card still */
+			batch->where = ON_CARD;
+		else if (batch->where != ON_CARD)
+			rc = bring_batch_back(move, batch);
 	}
 	move->under_way = 0;
-	if (has_context)
-		ll_real()->cuCtxPopCurrent_v2(&popped);
+	if (rc)
+		ll_move_give_up(move);
 }

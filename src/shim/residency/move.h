@@ -30,14 +30,18 @@ void ll_move_go_on(struct ll_move *move);
 /* Whether its calls are shut. */
 bool ll_move_is_stopped(const struct ll_move *move);
 
-/* Sends what can be sent now: batches that are on the card (OUT), or new memory for those that are in the pool (IN).
- * Returns 0; or -errno: the socket is broken; or -ENOMEM: the card has no room for the next batch. */
+/*
+ * Sends what can be sent now: batches that are on the card (OUT), or new memory for those that are in the pool (IN).
+ * Returns 0; or -errno: the socket is broken. Also -EMFILE of out: the program has no free descriptors for the handles.
+ * Of in: -ENOMEM: the card has no room for the next batch; -EIO: the card is lost. A batch that cannot be sent in is
+ * filled from the pool's file by the program itself.
+ */
 int ll_move_send_out(struct ll_move *move, int fd);
 int ll_move_send_in(struct ll_move *move, int fd);
 
-/* The mover's answers. 0, or -EPROTO. */
+/* The mover's answers. 0, or -EPROTO. Of filled: if the mover has not filled the batch, this does; -EIO: it cannot. */
 int ll_move_note_taken(struct ll_move *move, const struct ll_mover_message *message);
-int ll_move_note_filled(struct ll_move *move, uint32_t number);
+int ll_move_note_filled(struct ll_move *move, uint32_t number, bool is_filled);
 
 bool ll_move_is_all_out(const struct ll_move *move);
 bool ll_move_is_all_in(const struct ll_move *move);
@@ -47,8 +51,14 @@ uint64_t ll_move_away_bytes(const struct ll_move *move);
 
 /*
  * The mover is gone: brings back what is in the pool, by the program's own mapping of the pool's file. Waits for room
- * on the card as long as it takes. Then all batches are on the card.
+ * on the card as long as it takes. Then all batches are on the card, or the card is lost.
  */
 void ll_move_bring_back_alone(struct ll_move *move);
+
+/* The card is lost: what is in the pool is not brought back. The program will hear of it from the driver. */
+void ll_move_give_up(struct ll_move *move);
+
+/* In a forked child: lets go of the parent's handles. */
+void ll_move_close_in_child(struct ll_move *move);
 
 #endif

@@ -4,6 +4,7 @@
 #include "shim/memory/backing.h"
 #include "shim/memory/contexts.h"
 #include "shim/residency/link.h"
+#include "shim/time/flow.h"
 
 static ll_cu_result allocate_backed(struct ll_device_state *dev, ll_cu_deviceptr *ret_address, size_t bytes,
 				    uint32_t *ret_serial)
@@ -36,24 +37,46 @@ ll_cu_result ll_plain_allocate(ll_cu_deviceptr *ret_address, size_t bytes)
 	return LL_CUDA_SUCCESS;
 }
 
-/* Waits for the work of the context that the memory belongs to, which need not be the current one. */
-static ll_cu_result synchronize_owner(uint64_t owner)
+static void leave_wait(struct ll_flow **flow)
 {
-	struct ll_cu_context *current = NULL, *popped, *context = ll_context_of_owner(owner);
+	ll_flow_leave_wait(*flow);
+}
+
+/*
+ * Waits for the current context's work as the driver's cuMemFree does. While a stream is being captured the wait for a
+ * context would spoil the capture, and cuMemFree does not, unless the capture's mode forbids it. So the driver then
+ * frees a few bytes of its own.
+ */
+static ll_cu_result wait_as_free_does(struct ll_flow *flow)
+{
+	ll_cu_deviceptr own;
+	if (ll_flow_enter_wait(flow)) {
+		/* Also if the thread is cancelled meanwhile. */
+		struct ll_flow *entered __attribute__((cleanup(leave_wait), unused)) = flow;
+		return ll_real()->cuCtxSynchronize();
+	}
+	ll_cu_result status = ll_real()->cuMemAlloc_v2(&own, 1);
+	return status == LL_CUDA_SUCCESS ? ll_real()->cuMemFree_v2(own) : status;
+}
+
+/* Waits for the work of the context that the memory belongs to, which need not be the current one. */
+static ll_cu_result wait_for_owner(const struct ll_extent *plain)
+{
+	struct ll_cu_context *current = NULL, *popped, *context = ll_context_of_owner(plain->owner);
 	ll_cu_result status = ll_real()->cuCtxGetCurrent(&current);
 	if (status != LL_CUDA_SUCCESS || !current || !context || context == current)
-		return ll_real()->cuCtxSynchronize();
+		return wait_as_free_does(plain->dev->flow);
 	status = ll_real()->cuCtxPushCurrent_v2(context);
 	if (status != LL_CUDA_SUCCESS)
 		return status;
-	status = ll_real()->cuCtxSynchronize();
+	status = wait_as_free_does(plain->dev->flow);
 	ll_real()->cuCtxPopCurrent_v2(&popped);
 	return status;
 }
 
 ll_cu_result ll_plain_free(const struct ll_extent *plain)
 {
-	ll_cu_result status = synchronize_owner(plain->owner);
+	ll_cu_result status = wait_for_owner(plain);
 	if (status == LL_CUDA_SUCCESS)
 		ll_backing_free(plain);
 	return status;

@@ -12,6 +12,7 @@
 
 /* The agent looks at least each second. If the last look is older than this, the agent hangs in the driver. */
 #define AGENT_HANGS_NS (1500 * LL_NS_PER_MS)
+#define CAPTURE_LOOK_NS (100 * LL_NS_PER_US)
 
 int ll_flow_new(struct ll_claim *claim, struct ll_gate_count *count, const struct ll_flow_owner *owner,
 		struct ll_flow **ret_flow)
@@ -208,6 +209,46 @@ void ll_flow_note_capture(struct ll_flow *flow, struct ll_cu_context *context, s
 void ll_flow_release(struct ll_flow *flow)
 {
 	pthread_mutex_unlock(&flow->lock.mutex);
+}
+
+bool ll_flow_is_capturing(struct ll_flow *flow)
+{
+	LL_SCOPE_NO_CANCEL;
+	if (!ll_flow_hold(flow))
+		return false;
+	bool is_capturing = ll_captures_go_on(&flow->captures);
+	ll_flow_release(flow);
+	return is_capturing;
+}
+
+bool ll_flow_enter_wait(struct ll_flow *flow)
+{
+	LL_SCOPE_NO_CANCEL;
+	if (!flow)
+		return false;
+	bool is_held = ll_flow_hold(flow);
+	bool may_wait = !is_held || !ll_captures_go_on(&flow->captures);
+	if (may_wait)
+		atomic_fetch_add(&flow->context_waits, 1);
+	if (is_held)
+		ll_flow_release(flow);
+	return may_wait;
+}
+
+void ll_flow_leave_wait(struct ll_flow *flow)
+{
+	atomic_fetch_sub(&flow->context_waits, 1);
+}
+
+bool ll_flow_hold_for_capture(struct ll_flow *flow)
+{
+	while (ll_flow_hold(flow)) {
+		if (!atomic_load(&flow->context_waits))
+			return true;
+		ll_flow_release(flow);
+		ll_sleep_until_ns(ll_now_ns() + CAPTURE_LOOK_NS);
+	}
+	return false;
 }
 
 /* A destructor of the program may call this after ll_flow_end. Then the agent may hang and hold the lock. */

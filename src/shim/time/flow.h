@@ -92,6 +92,19 @@ bool ll_flow_hold(struct ll_flow *flow);
 void ll_flow_note_capture(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream);
 void ll_flow_release(struct ll_flow *flow);
 
+/* Whether a capture goes on in any stream of the card (captures.h). */
+bool ll_flow_is_capturing(struct ll_flow *flow);
+
+/*
+ * Around a wait for a whole context, which would spoil a capture. False: one goes on, or it is not known, because flow
+ * is NULL; then there is nothing to leave. Until ll_flow_leave_wait no capture begins.
+ */
+bool ll_flow_enter_wait(struct ll_flow *flow);
+void ll_flow_leave_wait(struct ll_flow *flow);
+
+/* As ll_flow_hold, before a capture begins: waits until no thread waits for a whole context. */
+bool ll_flow_hold_for_capture(struct ll_flow *flow);
+
 /* Before a stream or context is destroyed. If the stream's context is current, its last launches are timed. */
 void ll_flow_forget_stream(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream,
 			   bool is_current);

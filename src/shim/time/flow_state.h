@@ -52,6 +52,7 @@ struct ll_flow {
 	struct ll_timing_lock lock; /* guards all below; not held while waiting, nor while a timing event is recorded */
 	struct ll_flow_context *contexts;
 	struct ll_captures captures;
+	_Atomic unsigned context_waits; /* threads that wait for a whole context: no capture begins */
 	struct ll_turn turn;
 	struct ll_turn_look look; /* of the last tick */
 	struct ll_slices slices;

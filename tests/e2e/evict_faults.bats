@@ -1,0 +1,536 @@
+# What goes wrong while memory leaves the card, is away, or returns. A program keeps every byte, or hears of it.
+load evict_helper
+
+export NEEDS="tests/e2e/evict_worker python3 sim/loadline-simctl"
+
+# fault WORD...: of the simulator.
+fault() {
+	"$LOADLINE_BUILD/sim/loadline-simctl" "$@"
+}
+
+@test "a pool that is too small refuses, and the program goes on" {
+	needs_preload
+	start_mover --pool 64M
+	start_worker one --bytes 70M
+	fails_with 4 "tenant one: the pool of 64 MiB has no room for 7" --sim evict one
+	start_worker two --bytes 30M
+	loadline --sim evict two
+	loadline --sim resume two
+	ends_well one
+	ends_well two
+}
+
+@test "a pool that is full of others refuses, and has room when they are back" {
+	needs_preload
+	start_mover --pool 64M
+	start_worker one --bytes 35M
+	start_worker two --bytes 35M
+	loadline --sim evict one
+	fails_with 4 "tenant two: the pool of 64 MiB has no room" --sim evict two
+	loadline --sim resume one
+	loadline --sim evict two
+	loadline --sim resume two
+	ends_well one
+	ends_well two
+}
+
+# ---- kills ----
+
+# dies: tenant one is killed; the mover, which has room for one of its size, goes on.
+dies() {
+	kill -KILL "$(pid_of one)" || true
+	finish one
+	fault heal
+	wait_for 20 shows_none 'select(.tenant == "one")'
+	start_worker two --bytes 35M
+	loadline --sim evict two
+	loadline --sim resume two
+	ends_well two
+}
+
+@test "a program that is killed amid its way out leaves the mover whole" {
+	needs_preload
+	start_mover --pool 64M
+	start_worker one --bytes 35M
+	fault hang cuMemExportToShareableHandle 1000s count 1
+	start evict --sim evict one
+	wait_for 20 said one leaving
+	kill -KILL "$(pid_of one)"
+	finish evict
+	[ "$status" -eq 1 ]
+	grep -q "tenant one: the program has ended" "$T/evict.err"
+	dies
+}
+
+@test "a program that is killed while it is away gives its room in the pool back" {
+	needs_preload
+	start_mover --pool 64M
+	start_worker one --bytes 35M
+	loadline --sim evict one
+	dies
+}
+
+@test "a program that is killed amid its way back gives its room in the pool back" {
+	needs_preload
+	start_mover --pool 64M
+	start_worker one --bytes 35M
+	loadline --sim evict one
+	fault hang cuMemCreate 1000s count 1
+	start resume --sim resume one
+	wait_for 20 is_now one returning
+	dies
+	finish resume
+	[ "$status" -eq 1 ]
+}
+
+@test "a program whose mover is killed before a move is evicted by the next mover, which evict starts" {
+	needs_preload
+	start_mover
+	start_worker one --bytes 4M
+	stop mover KILL
+	wait_for 20 grep -q "^loadline: no mover serves card 0: this program's memory stays there" "$T/one.err"
+	loadline --sim evict one
+	loadline --sim resume one
+	ends_well one
+}
+
+@test "a program whose mover ended before it came can be evicted all the same" {
+	needs_preload
+	start_steps one
+	wait_for 20 is_served
+	for pid in $(pgrep -f "^loadline.* mover -i .* --ready-fd"); do
+		! grep -qz "^LOADLINE_SIM_DIR=$LOADLINE_SIM_DIR$" "/proc/$pid/environ" || break
+	done
+	kill -TERM "$pid"
+	wait_for 20 is_gone "$pid"
+	does one context "alloc 3"
+	loadline --sim evict one
+	loadline --sim resume one
+	does one check
+}
+
+is_gone() {
+	! kill -0 "$1" 2>/dev/null
+}
+
+@test "a program whose mover is killed amid its way out keeps its memory" {
+	needs_preload
+	start_mover
+	start_worker one --bytes 4M
+	fault hang cuMemImportFromShareableHandle 1000s count 1
+	start evict --sim evict one
+	wait_for 20 said one leaving
+	stop mover KILL
+	finish evict
+	[ "$status" -eq 1 ]
+	grep -q "tenant one: the mover has ended" "$T/evict.err"
+	fault heal
+	ends_well one
+}
+
+@test "a program whose mover is killed when a part of it has left brings that part back" {
+	needs_preload
+	start_mover
+	start_steps one
+	does one context
+	for _ in {1..70}; do
+		tell one "alloc 2"
+	done
+	does one sync
+	full=$(used_mib)
+	# The mover's first call is about the first batch. The second one is about the next batch, or the program's own.
+	fault hang cuMemUnmap 3s after 1 count 1
+	start evict --sim evict one
+	wait_for 60 uses_below $((full - 100))
+	stop mover KILL
+	does one check
+}
+
+@test "a batch that cannot be taken brings the others back" {
+	needs_preload
+	start_mover
+	start_steps one
+	does one context
+	for _ in {1..70}; do
+		tell one "alloc 2"
+	done
+	does one sync
+	fault fail cuMemImportFromShareableHandle CUDA_ERROR_OPERATING_SYSTEM after 64 count 1
+	fails_with 4 "tenant one: copy memory out: CUDA_ERROR_OPERATING_SYSTEM" --sim evict one
+	wait_for 20 is_now one here
+	does one check
+	loadline --sim evict one
+	# One that cannot be filled is filled by the program.
+	fault fail cuMemImportFromShareableHandle CUDA_ERROR_OPERATING_SYSTEM after 64 count 1
+	loadline --sim resume one
+	does one check
+}
+
+@test "a program whose mover is killed while it is away brings its memory back by itself" {
+	needs_preload
+	start_mover
+	start_worker one --bytes 4M
+	loadline --sim evict one
+	stop mover KILL
+	wait_for 20 grep -q "^loadline: no mover serves card 0" "$T/one.err"
+	loadline --sim evict one
+	loadline --sim resume one
+	ends_well one
+}
+
+@test "a program whose mover is killed amid its way back brings its memory back by itself" {
+	needs_preload
+	start_mover
+	start_worker one --bytes 4M
+	loadline --sim evict one
+	fault hang cuMemImportFromShareableHandle 1000s count 1
+	start resume --sim resume one
+	wait_for 20 is_now one returning
+	stop mover KILL
+	finish resume
+	[ "$status" -eq 1 ]
+	fault heal
+	ends_well one
+}
+
+@test "a move goes on when the command that asked for it is killed" {
+	needs_preload
+	start_mover
+	start_worker one --bytes 4M
+	freeze one
+	start evict --sim evict one
+	wait_for 20 said one stopping
+	stop evict KILL
+	kill -CONT "$(pid_of one)"
+	wait_for 20 said one away
+	freeze one
+	start resume --sim resume one
+	wait_for 20 is_now one returning
+	stop resume KILL
+	kill -CONT "$(pid_of one)"
+	wait_for 20 is_now one here
+	ends_well one
+}
+
+# ---- no room ----
+
+@test "a program that finds no room waits for it, and is never out of memory" {
+	needs_preload
+	start_mover
+	start_worker one --bytes 30M
+	loadline --sim evict one
+	fault card 0 used all
+	start resume --sim resume one
+	kill -TERM "$(pid_of one)"
+	wait_for 10 uses_from 140000
+	is_running resume
+	is_running one
+	fault card 0 used 0
+	finish resume
+	[ "$status" -eq 0 ]
+	finish one
+	[ "$status" -eq 0 ]
+}
+
+@test "room that goes while a program returns is waited for" {
+	needs_preload
+	start_mover
+	start_worker one --bytes 30M
+	loadline --sim evict one
+	fault fail cuMemCreate CUDA_ERROR_OUT_OF_MEMORY count 20
+	loadline --sim resume one
+	ends_well one
+}
+
+@test "programs that wait for room return in the order in which they were resumed" {
+	needs_preload
+	start_mover
+	for name in one two three; do
+		start_worker "$name" --bytes 30M
+		loadline --sim evict "$name"
+	done
+	free=$((143155 - $(used_mib))) # the driver keeps a part
+	fault card 0 used all
+	for name in two three one; do
+		start "resume_$name" --sim resume "$name"
+		wait_for 20 asked "$name"
+	done
+	# 256 MiB are left to others. There is room for one program more. They take turns then.
+	fault card 0 used $((free - 256 - 50))M
+	for name in one two three; do
+		finish "resume_$name"
+		[ "$status" -eq 0 ]
+	done
+	[ "$(sed -n '/one: is to be resumed/,$ s/.*tenant \(.*\): is returning/\1/p' "$T/mover.err" | head -n 3 | tr '\n' ' ')" = "two three one " ]
+	fault card 0 used 0
+	for name in one two three; do
+		ends_well "$name"
+	done
+}
+
+asked() {
+	grep -q "tenant $1: is to be resumed" "$T/mover.err"
+}
+
+# ---- the card is lost ----
+
+@test "a program whose card is lost on its way out hears of it, and so does the command" {
+	needs_preload
+	start_mover
+	start_worker one --bytes 4M
+	freeze one
+	start evict --sim evict one
+	wait_for 20 said one stopping
+	fault card 0 xid 31 pid "$(pid_of one)"
+	kill -CONT "$(pid_of one)"
+	finish evict
+	[ "$status" -ne 0 ]
+	finish one
+	[ "$status" -eq 1 ]
+}
+
+@test "a program whose card is lost while it is away hears of it, and so does the command" {
+	needs_preload
+	start_mover
+	start_worker one --bytes 4M
+	loadline --sim evict one
+	fault card 0 xid 31 pid "$(pid_of one)"
+	fault fail cuMemCreate CUDA_ERROR_LAUNCH_FAILED count 1
+	fails_with 4 "tenant one: the card is lost to it" --sim resume one
+	finish one
+	[ "$status" -eq 1 ]
+	is_running mover
+}
+
+@test "a mover whose card is lost ends, and its programs hear of it from the driver" {
+	needs_preload
+	start_mover
+	start_worker one --bytes 4M
+	loadline --sim evict one
+	fault card 0 gone on
+	finish mover
+	[ "$status" -ne 0 ]
+	grep -q "^loadline: the mover's context: " "$T/mover.err"
+	finish one
+	[ "$status" -eq 1 ]
+}
+
+# ---- forks, threads, kernels ----
+
+@test "a child that is forked amid a move does not hold the memory" {
+	needs_preload
+	start_mover
+	start_steps one
+	does one context
+	empty=$(used_mib)
+	does one "alloc 10" "alloc 20"
+	fault hang cuMemExportToShareableHandle 1s after 1 count 1
+	start evict --sim evict one
+	wait_for 20 said one leaving
+	does one fork
+	finish evict
+	[ "$status" -eq 0 ]
+	wait_for 20 uses_below $((empty + 1))
+	loadline --sim resume one
+	does one check
+}
+
+@test "a thread that stays in the driver is named, and the program goes on until it is out" {
+	needs_preload
+	start_mover
+	start_steps one
+	does one context "alloc 3"
+	fault hang cuMemcpyDtoH_v2 4s count 1
+	tell one check
+	# Before the thread is in there nothing is in the way.
+	while loadline --sim evict one --wait 100ms >"$T/evict.out" 2>"$T/evict.err"; do
+		loadline --sim resume one >"$T/resume.out"
+	done
+	grep -q "tenant one: its thread $(pid_of one) is inside cuMemcpyDtoH_v2" "$T/evict.err"
+	run -0 loadline --sim evict one --wait 60s
+	loadline --sim resume one
+	does one check
+}
+
+@test "a kernel that does not end is said, and the program is evicted when it has ended" {
+	needs_preload
+	start_mover
+	start_steps one
+	does one context "alloc 3" "kernel 4"
+	fails_with 4 "tenant one: its work on the card does not end" --sim evict one --wait 200ms
+	threads=$(find "/proc/$(pid_of one)/task" -mindepth 1 -maxdepth 1 | wc -l)
+	fails_with 4 "its work on the card does not end" --sim suspend one --wait 200ms
+	# No thread is left for each attempt.
+	[ "$(find "/proc/$(pid_of one)/task" -mindepth 1 -maxdepth 1 | wc -l)" -le "$threads" ]
+	loadline --sim evict one --wait 60s
+	loadline --sim resume one
+	does one check
+}
+
+@test "a program that is stopped does not hold the command, nor others" {
+	needs_preload
+	start_mover
+	start_worker one --bytes 4M
+	start_worker two --bytes 4M
+	freeze one
+	start evict --sim evict one --wait 100ms
+	loadline --sim evict two
+	loadline --sim resume two
+	finish evict
+	[ "$status" -eq 4 ]
+	grep -q "tenant one: the program does not answer" "$T/evict.err"
+	kill -CONT "$(pid_of one)"
+	wait_for 20 is_now one here
+	loadline --sim evict one
+	loadline --sim resume one
+	ends_well one
+	ends_well two
+}
+
+@test "an evict that cannot be leaves a suspended program suspended" {
+	needs_preload
+	start_mover --pool 64M
+	start_worker one --bytes 70M
+	loadline --sim suspend one
+	fails_with 4 "has no room" --sim evict one
+	kill -TERM "$(pid_of one)"
+	wait_for 20 is_now one stopped
+	is_running one
+	loadline --sim resume one
+	finish one
+	[ "$status" -eq 0 ]
+}
+
+# ---- calls while it is away ----
+
+@test "calls wait while the memory is away, and then work" {
+	needs_preload
+	start_mover
+	for name in alloc free export peer sync fork; do
+		start_steps "$name"
+		does "$name" context "alloc 3" "alloc 1"
+	done
+	for name in alloc free export peer sync fork; do
+		loadline --sim evict "$name"
+		before=$(wc -l <"$T/$name.out")
+		case $name in
+		alloc) tell alloc "alloc 2" ;;
+		fork) does fork fork && tell fork check ;;
+		*) tell "$name" "$name" ;;
+		esac
+		wait_for 20 waits "$name"
+		[ "$(wc -l <"$T/$name.out")" -le $((before + 1)) ]
+	done
+	for name in alloc free export peer sync fork; do
+		loadline --sim resume "$name"
+		wait_for 60 has_lines "$name" "$(wc -l <"$T/$name.told")"
+		[[ $name == peer ]] || does "$name" check
+	done
+}
+
+# waits NAME: it has read what it was told, and does not go on.
+waits() {
+	[ "$(cut -d ' ' -f 3 "/proc/$(pid_of "$1")/stat")" = S ]
+}
+
+# ---- two at once ----
+
+@test "two evictions at once are one, and a resume ends an evict that waits" {
+	needs_preload
+	start_mover
+	start_worker one --bytes 4M
+	start_worker two --bytes 4M
+	freeze one
+	start first --sim evict one
+	start second --sim evict one
+	wait_for 20 said one stopping
+	loadline --sim evict two
+	kill -CONT "$(pid_of one)"
+	finish first
+	[ "$status" -eq 0 ]
+	finish second
+	[ "$status" -eq 0 ]
+	loadline --sim resume one
+	loadline --sim resume two
+	freeze one
+	start third --sim evict one
+	wait_for 20 is_now one stopping
+	start resume --sim resume one
+	finish third
+	[ "$status" -eq 1 ]
+	grep -q "another command has asked for something else meanwhile" "$T/third.err"
+	kill -CONT "$(pid_of one)"
+	finish resume
+	[ "$status" -eq 0 ]
+	ends_well one
+	ends_well two
+}
+
+@test "a program that is suspended and resumed at once keeps its memory" {
+	needs_preload
+	start_mover
+	start_worker one --bytes 4M
+	freeze one
+	start suspend --sim suspend one
+	wait_for 20 said one stopping
+	start resume --sim resume one
+	finish suspend
+	[ "$status" -eq 1 ]
+	kill -CONT "$(pid_of one)"
+	finish resume
+	[ "$status" -eq 0 ]
+	ends_well one
+}
+
+# ---- descriptors ----
+
+@test "a program without free descriptors is not evicted, or returns without them" {
+	needs_preload
+	start_mover
+	start_steps one
+	does one context "alloc 3" "alloc 5" "alloc 3" "alloc 3" "alloc 3" "descriptors 0"
+	fails_with 4 "tenant one: the program has no free descriptor" --sim evict one
+	does one check "descriptors 1"
+	fails_with 4 "tenant one: the program has no free descriptor" --sim evict one
+	wait_for 20 is_now one here
+	does one "descriptors -1" check
+	loadline --sim evict one
+	# The limit of another process.
+	prlimit --pid "$(pid_of one)" --nofile=1:
+	loadline --sim resume one
+	prlimit --pid "$(pid_of one)" --nofile=1024:
+	does one check
+}
+
+@test "a mover without free descriptors refuses, or lets the program return by itself" {
+	needs_preload
+	start_mover
+	start_steps one
+	does one context
+	for _ in {1..20}; do
+		tell one "alloc 2"
+	done
+	does one sync
+	# Room for a command, and not for the handles.
+	limit=$(($(find "/proc/$(pid_of mover)/fd" -mindepth 1 | wc -l) + 10))
+	all=$(ulimit -H -n)
+	prlimit --pid "$(pid_of mover)" --nofile="$limit:"
+	fails_with 4 "the mover has no free descriptor" --sim evict one
+	wait_for 20 is_now one here
+	does one check
+	prlimit --pid "$(pid_of mover)" --nofile="$all:"
+	loadline --sim evict one
+	prlimit --pid "$(pid_of mover)" --nofile="$limit:"
+	loadline --sim resume one
+	does one check
+	# Commands that wait have all there are.
+	wait_for 20 is_now one here
+	freeze one
+	for i in {1..14}; do
+		start "evict$i" --sim evict one
+	done
+	wait_for 20 grep -q "tenant one: the mover has no free descriptor" "$T"/evict*.err
+	kill -CONT "$(pid_of one)"
+	loadline --sim resume one
+	does one check
+}

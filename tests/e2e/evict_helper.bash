@@ -1,0 +1,107 @@
+# evict_helper.bash - what the tests of eviction share, beside helper.bash.
+load helper
+
+# needs_preload: skips where a sanitizer must be the first library of a program.
+needs_preload() {
+	loadline --sim run -- true 2>/dev/null || skip "nothing can be preloaded in this build"
+}
+
+# start_mover ARG...: the card's mover. Its log has each program's states: said.
+start_mover() {
+	start mover --sim --log-level debug mover "$@"
+	wait_for 30 is_served
+}
+
+is_served() {
+	[ -n "$(find "$T" -name '*.mover' -type s)" ]
+}
+
+# start_worker NAME ARG...: tenant NAME, which works with its memory until `ends_well NAME`.
+start_worker() {
+	local name=$1
+	shift
+	start "$name" --sim run --tenant "$name" --evictable -- "$LOADLINE_BUILD/tests/e2e/evict_worker" --seconds 1000s "$@"
+	wait_for 60 has "$name" 'select(.event == "ready")'
+}
+
+# ends_well NAME: it ends by itself, and every word of its memory is right.
+ends_well() {
+	stop "$1" TERM
+	# shellcheck disable=SC2154
+	[ "$status" -eq 0 ] || {
+		show
+		return 1
+	}
+	has "$1" 'select(.event == "end" and .wrong == 0)'
+}
+
+# said NAME STATE [TIMES]: the mover's log says so of the program, so often: here, preparing, stopping, stopped, leaving,
+# away, returning.
+said() {
+	[ "$(grep -c "tenant $1: is $2\$" "$T/mover.err")" -ge "${3-1}" ]
+}
+
+# is_now NAME STATE: the last that it said.
+is_now() {
+	[[ $(grep "tenant $1: is " "$T/mover.err" | tail -n 1) == *": is $2" ]]
+}
+
+# start_steps NAME [ARG...]: tenant NAME, which does what it is told.
+start_steps() {
+	local name=$1
+	shift
+	mkfifo "$T/$name.in"
+	# Open for writing too, so that the program does not see an end.
+	# shellcheck disable=SC2034
+	exec {steps_fd}<>"$T/$name.in"
+	# A program in the background has no standard input unless it opens one.
+	start_program "$name" sh -c 'exec <"$0"; exec "$@"' "$T/$name.in" "$LOADLINE" --sim run --tenant "$name" --evictable "$@" -- \
+		python3 "$BATS_TEST_DIRNAME/evict_steps.py"
+}
+
+# tell NAME STEP: and waits for nothing.
+tell() {
+	echo "$2" >>"$T/$1.told"
+	echo "$2" >"$T/$1.in"
+}
+
+# does NAME STEP...: tells it, and waits until it has done all that it was ever told.
+does() {
+	local name=$1 step
+	shift
+	for step; do
+		tell "$name" "$step"
+	done
+	wait_for 60 has_lines "$name" "$(wc -l <"$T/$name.told")"
+	if grep -v ' ok$' "$T/$name.out"; then
+		show
+		return 1
+	fi
+}
+
+has_lines() {
+	[ "$(wc -l <"$T/$1.out")" -ge "$2" ]
+}
+
+# freeze NAME: SIGSTOP, but not while the program holds the simulator's lock, which would stop everybody.
+freeze() {
+	kill -STOP "$(pid_of "$1")"
+	until timeout 5 "$LOADLINE_BUILD/sim/loadline-simctl" show >/dev/null; do
+		kill -CONT "$(pid_of "$1")"
+		kill -STOP "$(pid_of "$1")"
+	done
+}
+
+# used_mib: the card's memory in use.
+used_mib() {
+	loadline --sim status --json | jq -s 'map(select(.memory_bytes)) | .[0].memory_bytes / 1048576 | floor'
+}
+
+# uses_below MIB, uses_from MIB: of the card's memory.
+uses_below() {
+	[ "$(used_mib)" -lt "$1" ]
+}
+
+uses_from() {
+	[ "$(used_mib)" -ge "$1" ]
+}

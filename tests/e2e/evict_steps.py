@@ -1,0 +1,140 @@
+"""A CUDA program that does what it is told, for tests of eviction: it reads steps from its standard input, a line each.
+
+    context          makes a context
+    alloc MIB        allocates, and gives each byte the allocation's number, from 1
+    small BYTES      the same of so many bytes
+    check            compares every byte of all allocations
+    free             frees the last one
+    sync             waits for the card
+    kernel SECONDS   launches a kernel of this length
+    export           makes physical memory and exports it
+    peer             enables the access of a peer
+    fork             forks a child that lives until it is killed
+    descend          forks a child that does the rest
+    descriptors N    has so many free descriptors, and all again with N = -1
+
+It answers each with the step's first word, and "ok" or what is wrong.
+"""
+import ctypes
+import os
+import resource
+import sys
+import time
+
+MIB = 1 << 20
+PTX = b""".version 6.0
+.target sm_50
+.address_size 64
+.visible .entry spin_ns(.param .u64 length)
+{
+	ret;
+}
+"""
+cu = ctypes.CDLL("libcuda.so.1")
+allocations = []
+taken = []
+full = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+
+def make_context():
+    made = ctypes.c_void_p()
+    return cu.cuInit(0) or cu.cuDevicePrimaryCtxRetain(ctypes.byref(made), 0) or cu.cuCtxSetCurrent(made)
+
+
+def allocate(size):
+    address = ctypes.c_uint64()
+    status = cu.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(size))
+    if status:
+        return status
+    allocations.append((address, size))
+    return cu.cuMemsetD8_v2(address, ctypes.c_ubyte(len(allocations)), ctypes.c_size_t(size))
+
+
+def check():
+    for number, (address, size) in enumerate(allocations, 1):
+        seen = ctypes.create_string_buffer(size)
+        status = cu.cuMemcpyDtoH_v2(seen, address, ctypes.c_size_t(size))
+        if status or seen.raw != bytes([number]) * size:
+            return status or f"wrong bytes in allocation {number}"
+    return 0
+
+
+def launch(seconds):
+    module, function, length = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_uint64(int(seconds * 1e9))
+    parameters = (ctypes.c_void_p * 1)(ctypes.addressof(length))
+    return (cu.cuModuleLoadData(ctypes.byref(module), PTX)
+            or cu.cuModuleGetFunction(ctypes.byref(function), module, b"spin_ns")
+            or cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, None, parameters, None))
+
+
+class Prop(ctypes.Structure):
+    _fields_ = [("type", ctypes.c_int), ("handle_types", ctypes.c_int), ("location_type", ctypes.c_int),
+                ("device", ctypes.c_int), ("metadata", ctypes.c_void_p), ("flags", ctypes.c_ubyte * 8)]
+
+
+def export():
+    prop, handle, fd = Prop(1, 1, 1, 0, None), ctypes.c_uint64(), ctypes.c_int()
+    return (cu.cuMemCreate(ctypes.byref(handle), ctypes.c_size_t(2 * MIB), ctypes.byref(prop), ctypes.c_uint64(0))
+            or cu.cuMemExportToShareableHandle(ctypes.byref(fd), handle, 1, ctypes.c_uint64(0))
+            or os.close(fd.value) or cu.cuMemRelease(handle))
+
+
+def fork():
+    if os.fork() == 0:
+        while True:
+            time.sleep(1000)
+    return 0
+
+
+def descend():
+    pid = os.fork()
+    if pid:
+        os._exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+    return 0
+
+
+def limit_descriptors(more):
+    while taken:
+        os.close(taken.pop())
+    if more < 0:
+        resource.setrlimit(resource.RLIMIT_NOFILE, full)
+        return 0
+    resource.setrlimit(resource.RLIMIT_NOFILE, (200, full[1]))
+    try:
+        while True:
+            taken.append(os.open("/dev/null", os.O_RDONLY))
+    except OSError:
+        for _ in range(more):
+            os.close(taken.pop())
+    return 0
+
+
+def do(words):
+    name, rest = words[0], words[1:]
+    if name == "context":
+        return make_context()
+    if name == "alloc":
+        return allocate(int(rest[0]) * MIB)
+    if name == "small":
+        return allocate(int(rest[0]))
+    if name == "check":
+        return check()
+    if name == "free":
+        return cu.cuMemFree_v2(allocations.pop()[0])
+    if name == "sync":
+        return cu.cuCtxSynchronize()
+    if name == "kernel":
+        return launch(float(rest[0]))
+    if name == "export":
+        return export()
+    if name == "peer":
+        return cu.cuCtxEnablePeerAccess(None, 0)
+    if name == "fork":
+        return fork()
+    if name == "descend":
+        return descend()
+    return limit_descriptors(int(rest[0]))
+
+
+for line in iter(sys.stdin.readline, ""):
+    print(line.split()[0], do(line.split()) or "ok", flush=True)
