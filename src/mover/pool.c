@@ -10,7 +10,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "mover/host.h"
+
+/* When a host that was short of memory is asked again. */
+#define SHORT_NS (1 * LL_NS_PER_S)
 
 enum { FILLERS = 4 }; /* more threads do not fill pages faster (doc/facts.md) */
 
@@ -35,6 +39,7 @@ struct ll_mover_pool {
 	pthread_cond_t changed;
 	uint64_t wanted_bytes, pinned_bytes;
 	bool is_short; /* the host has no memory for the next step */
+	uint64_t short_ns;
 	bool is_ending;
 };
 
@@ -100,6 +105,12 @@ static bool pin_step(struct ll_mover_pool *pool, uint64_t offset)
 	return false;
 }
 
+static void note_short(struct ll_mover_pool *pool)
+{
+	pool->is_short = true;
+	pool->short_ns = ll_now_ns();
+}
+
 static void *pinner_main(void *arg)
 {
 	struct ll_mover_pool *pool = arg;
@@ -117,22 +128,28 @@ static void *pinner_main(void *arg)
 		if (is_pinned)
 			pool->pinned_bytes += LL_MOVER_POOL_STEP_BYTES;
 		else
-			pool->is_short = true;
+			note_short(pool);
 	}
 	pthread_mutex_unlock(&pool->lock);
 	return NULL;
 }
 
-void ll_mover_pool_want(struct ll_mover_pool *pool, uint64_t bytes)
+static void want_pinned(struct ll_mover_pool *pool, uint64_t bytes, uint64_t pause_ns)
 {
-	uint64_t steps = (bytes + LL_MOVER_POOL_STEP_BYTES - 1) / LL_MOVER_POOL_STEP_BYTES;
-	uint64_t wanted = steps * LL_MOVER_POOL_STEP_BYTES;
-	wanted = wanted < pool->budget_bytes ? wanted : pool->budget_bytes;
+	uint64_t steps = bytes / LL_MOVER_POOL_STEP_BYTES + (bytes % LL_MOVER_POOL_STEP_BYTES ? 1 : 0);
+	uint64_t most = pool->budget_bytes / LL_MOVER_POOL_STEP_BYTES;
+	uint64_t wanted = (steps < most ? steps : most) * LL_MOVER_POOL_STEP_BYTES;
 	pthread_mutex_lock(&pool->lock);
 	pool->wanted_bytes = wanted > pool->wanted_bytes ? wanted : pool->wanted_bytes;
-	pool->is_short = false; /* the host may have memory again */
+	if (pool->is_short && ll_now_ns() - pool->short_ns >= pause_ns)
+		pool->is_short = false; /* the host may have memory again */
 	pthread_cond_signal(&pool->changed);
 	pthread_mutex_unlock(&pool->lock);
+}
+
+void ll_mover_pool_want(struct ll_mover_pool *pool, uint64_t bytes)
+{
+	want_pinned(pool, bytes, SHORT_NS);
 }
 
 uint64_t ll_mover_pool_pinned(const struct ll_mover_pool *pool)
@@ -236,7 +253,7 @@ int ll_mover_pool_reserve(struct ll_mover_pool *pool, uint64_t bytes)
 	if (bytes > pool->budget_bytes - pool->reserved_bytes)
 		return -ENOSPC;
 	pool->reserved_bytes += bytes;
-	ll_mover_pool_want(pool, pool->reserved_bytes);
+	want_pinned(pool, pool->reserved_bytes, 0);
 	int rc = ll_mover_pool_is_ready(pool);
 	if (rc == -ENOSPC)
 		pool->reserved_bytes -= bytes;
@@ -298,34 +315,63 @@ static void learn_pinned(struct ll_mover_pool *pool)
 		pool->known_bytes = pinned;
 }
 
-static void take_first(struct ll_mover_pool *pool, uint64_t bytes)
+/* The beginning of the range at the offset. */
+static void take_part(struct ll_mover_pool *pool, const struct ll_mover_place *place)
 {
-	struct range *first = pool->free;
-	first->offset += bytes;
-	first->bytes -= bytes;
-	if (!first->bytes) {
-		pool->free = first->next;
-		free(first);
+	struct range **link = &pool->free;
+	while ((*link)->offset != place->offset)
+		link = &(*link)->next;
+	struct range *range = *link;
+	range->offset += place->bytes;
+	range->bytes -= place->bytes;
+	if (!range->bytes) {
+		*link = range->next;
+		free(range);
 	}
+}
+
+/* The largest range that comes after `after` in the order from large to small; NULL: the largest of all. */
+static const struct range *next_smaller(const struct ll_mover_pool *pool, const struct range *after)
+{
+	const struct range *found = NULL;
+	for (const struct range *range = pool->free; range; range = range->next) {
+		bool is_smaller = !after || range->bytes < after->bytes ||
+				  (range->bytes == after->bytes && range->offset > after->offset);
+		if (is_smaller && (!found || range->bytes > found->bytes))
+			found = range;
+	}
+	return found;
+}
+
+/* Returns how many bytes were found, in LL_MOVER_PLACES at most. */
+static uint64_t choose_places(const struct ll_mover_pool *pool, uint64_t bytes, bool is_by_size,
+			      struct ll_mover_place ret_places[LL_MOVER_PLACES], uint32_t *ret_count)
+{
+	uint64_t found = 0;
+	uint32_t count = 0;
+	const struct range *range = is_by_size ? next_smaller(pool, NULL) : pool->free;
+	while (range && found < bytes && count < LL_MOVER_PLACES) {
+		uint64_t part = range->bytes < bytes - found ? range->bytes : bytes - found;
+		ret_places[count++] = (struct ll_mover_place){range->offset, part};
+		found += part;
+		range = is_by_size ? next_smaller(pool, range) : range->next;
+	}
+	*ret_count = count;
+	return found;
 }
 
 int ll_mover_pool_take(struct ll_mover_pool *pool, uint64_t bytes, struct ll_mover_place ret_places[LL_MOVER_PLACES],
 		       uint32_t *ret_count)
 {
-	uint64_t found = 0;
-	uint32_t count = 0;
+	uint32_t count;
 	learn_pinned(pool);
-	for (const struct range *range = pool->free; range && found < bytes; range = range->next) {
-		if (count == LL_MOVER_PLACES)
-			return -ENOBUFS;
-		uint64_t part = range->bytes < bytes - found ? range->bytes : bytes - found;
-		ret_places[count++] = (struct ll_mover_place){range->offset, part};
-		found += part;
-	}
+	uint64_t found = choose_places(pool, bytes, false, ret_places, &count);
 	if (found < bytes)
-		return -ENOSPC;
+		found = choose_places(pool, bytes, true, ret_places, &count);
+	if (found < bytes)
+		return count == LL_MOVER_PLACES ? -ENOBUFS : -ENOSPC;
 	for (uint32_t i = 0; i < count; i++)
-		take_first(pool, ret_places[i].bytes);
+		take_part(pool, &ret_places[i]);
 	*ret_count = count;
 	return 0;
 }

@@ -38,7 +38,8 @@ uint64_t ll_mover_pool_pinned(const struct ll_mover_pool *pool);
 /* The address where the place's bytes are in this process. */
 char *ll_mover_pool_at(const struct ll_mover_pool *pool, uint64_t offset);
 
-/* Has so many bytes pinned, as far as budget and host allow. Returns at once. */
+/* Has so many bytes pinned, as far as budget and host allow. Returns at once. A host that was short of memory is asked
+ * again after a second. */
 void ll_mover_pool_want(struct ll_mover_pool *pool, uint64_t bytes);
 
 /*
@@ -51,8 +52,9 @@ void ll_mover_pool_unreserve(struct ll_mover_pool *pool, uint64_t bytes);
 /* 0: what is reserved is pinned. -EAGAIN: not yet. -ENOSPC: the host is short of memory. */
 int ll_mover_pool_is_ready(const struct ll_mover_pool *pool);
 
-/* Takes places for so many reserved bytes, in the order of the file. -ENOBUFS: they would be more than
- * LL_MOVER_PLACES. */
+/* Takes places for so many reserved bytes, in the order of the file, or the largest first if they would be more than
+ * LL_MOVER_PLACES. -ENOBUFS: they are too many even so. -ENOSPC: so much is not free. Nothing is taken then. give: they
+ * are free again, and not reserved. */
 int ll_mover_pool_take(struct ll_mover_pool *pool, uint64_t bytes, struct ll_mover_place ret_places[LL_MOVER_PLACES],
 		       uint32_t *ret_count);
 void ll_mover_pool_give(struct ll_mover_pool *pool, const struct ll_mover_place *places, uint32_t count);
