@@ -295,7 +295,7 @@ void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct l
 	ll_flow_count(flow, context, stream, kind);
 }
 
-bool ll_flow_hold(struct ll_flow *flow)
+bool ll_flow_hold_for_capture(struct ll_flow *flow)
 {
 	(void)flow;
 	return false;
