@@ -235,7 +235,8 @@ static ll_cu_result find_host(void *pointer, struct sim_memory *ret_memory)
 	if (status)
 		return status;
 	const struct sim_memory *memory = sim_memory_find((uintptr_t)pointer);
-	if (!memory || memory->kind == SIM_MEMORY_DEVICE)
+	/* The driver answers for mapped memory of the card too, and refuses cuMemAlloc's (an H100, driver 580). */
+	if (!memory || (memory->kind == SIM_MEMORY_DEVICE && memory->origin != SIM_ORIGIN_MAPPED))
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	*ret_memory = *memory;
 	return LL_CUDA_SUCCESS;

@@ -1,9 +1,11 @@
 /*
- * What an address is: cuPointerGetAttribute, its plural, and cuPointerSetAttribute. Answers as measured on an H200
- * (driver 580), but for ids and SYNC_MEMOPS, which are as documented: mapped physical memory has no SYNC_MEMOPS.
+ * What an address is: cuPointerGetAttribute, its plural, and cuPointerSetAttribute. Answers as measured on an H200 and
+ * an H100 (driver 580), but for ids and SYNC_MEMOPS, which are as documented: mapped physical memory has no
+ * SYNC_MEMOPS.
  */
 #include <string.h>
 
+#include "card/defaults.h"
 #include "cuda/enter.h"
 #include "cuda/local/allocations.h"
 #include "cuda/local/current.h"
@@ -44,10 +46,10 @@ static bool get_flag(void *ret_value, enum ll_cu_pointer_attribute attribute, co
 		*(unsigned *)ret_value = is_device && is_managed;
 		return true;
 	case LL_CU_POINTER_ATTRIBUTE_MAPPED:
-		*(unsigned char *)ret_value = 1;
+		*(unsigned *)ret_value = 1;
 		return true;
 	case LL_CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-		*(unsigned char *)ret_value = is_device && memory->origin == SIM_ORIGIN_PLAIN;
+		*(unsigned *)ret_value = is_device && memory->origin == SIM_ORIGIN_PLAIN;
 		return true;
 	case LL_CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
 		*(uint64_t *)ret_value = memory->pool       ? (uint64_t)memory->pool->handle_types
@@ -55,11 +57,10 @@ static bool get_flag(void *ret_value, enum ll_cu_pointer_attribute attribute, co
 							    : 0;
 		return true;
 	case LL_CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
-		*(unsigned char *)ret_value =
-		    is_device && (!memory->physical || memory->physical->prop.is_rdma_capable);
+		*(unsigned *)ret_value = is_device && (!memory->physical || memory->physical->prop.is_rdma_capable);
 		return true;
 	case LL_CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
-		*(unsigned char *)ret_value = 0;
+		*(unsigned *)ret_value = is_device && !memory->physical;
 		return true;
 	case LL_CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
 		*(unsigned *)ret_value = has_access(memory) ? LL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE : 0;
@@ -77,6 +78,12 @@ static ll_cu_device device_of(const struct sim_memory *memory)
 	while (device + 1 < sim_cuda.device_count && sim_cuda.devices[device] != memory->card)
 		device++;
 	return device;
+}
+
+/* Memory of the card is mapped in blocks of 2 MiB. The model gives each allocation blocks of its own. */
+static uint64_t whole_blocks(uint64_t bytes)
+{
+	return (bytes + SIM_GRANULARITY_BYTES - 1) / SIM_GRANULARITY_BYTES * SIM_GRANULARITY_BYTES;
 }
 
 static ll_cu_result get_attribute(void *ret_value, enum ll_cu_pointer_attribute attribute,
@@ -101,7 +108,7 @@ static ll_cu_result get_attribute(void *ret_value, enum ll_cu_pointer_attribute 
 	case LL_CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
 		if (is_mapped)
 			return LL_CUDA_ERROR_INVALID_VALUE;
-		*(unsigned char *)ret_value = memory->is_synced;
+		*(unsigned *)ret_value = memory->is_synced;
 		return LL_CUDA_SUCCESS;
 	case LL_CU_POINTER_ATTRIBUTE_BUFFER_ID:
 	case LL_CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
@@ -123,7 +130,7 @@ static ll_cu_result get_attribute(void *ret_value, enum ll_cu_pointer_attribute 
 		*(ll_cu_deviceptr *)ret_value = is_pooled ? memory->whole_address : memory->address;
 		return LL_CUDA_SUCCESS;
 	case LL_CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
-		*(size_t *)ret_value = is_pooled ? memory->whole_bytes : memory->bytes;
+		*(size_t *)ret_value = is_pooled ? memory->whole_bytes : whole_blocks(memory->bytes);
 		return LL_CUDA_SUCCESS;
 	default:
 		return LL_CUDA_ERROR_NOT_SUPPORTED;
@@ -158,13 +165,12 @@ static size_t value_bytes(enum ll_cu_pointer_attribute attribute)
 	case LL_CU_POINTER_ATTRIBUTE_IS_MANAGED:
 	case LL_CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
 	case LL_CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-		return 4;
 	case LL_CU_POINTER_ATTRIBUTE_MAPPED:
 	case LL_CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
 	case LL_CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
 	case LL_CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
 	case LL_CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
-		return 1;
+		return 4;
 	default:
 		return 8;
 	}
@@ -192,10 +198,15 @@ ll_cu_result cuPointerGetAttributes(unsigned int count, enum ll_cu_pointer_attri
 ll_cu_result cuPointerSetAttribute(const void *value, enum ll_cu_pointer_attribute attribute, ll_cu_deviceptr address)
 {
 	SIM_ENTER();
-	if (!value || attribute != LL_CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
+	if (!value)
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	sim_cuda_lock();
 	struct sim_memory *memory = sim_memory_find(address);
+	if (attribute != LL_CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) {
+		bool is_mapped = memory && memory->origin == SIM_ORIGIN_MAPPED;
+		sim_cuda_unlock();
+		return is_mapped ? LL_CUDA_ERROR_NOT_SUPPORTED : LL_CUDA_ERROR_INVALID_VALUE;
+	}
 	bool can = memory && memory->kind == SIM_MEMORY_DEVICE && memory->origin != SIM_ORIGIN_MAPPED &&
 		   memory->origin != SIM_ORIGIN_ARRAY;
 	if (can)

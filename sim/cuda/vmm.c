@@ -387,9 +387,13 @@ ll_cu_result cuMemGetAccess(unsigned long long *ret_flags, const struct ll_cu_me
 	if (!sim_location_is_device(location, &device))
 		return LL_CUDA_ERROR_INVALID_DEVICE;
 	sim_cuda_lock();
-	const struct sim_memory *memory = find_mapping(address);
+	/* Of cuMemAlloc's memory the driver tells it too. */
+	const struct sim_memory *memory = sim_memory_find(address);
+	if (memory && (memory->kind != SIM_MEMORY_DEVICE || memory->origin == SIM_ORIGIN_ARRAY))
+		memory = NULL;
 	if (memory && sim_cuda.devices[device] == memory->card)
-		*ret_flags = memory->flags;
+		*ret_flags =
+		    memory->origin == SIM_ORIGIN_MAPPED ? memory->flags : LL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 	else if (memory)
 		*ret_flags = memory->peers >> sim_cuda.devices[device] & 1 ? LL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE : 0;
 	sim_cuda_unlock();

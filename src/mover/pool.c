@@ -319,9 +319,11 @@ static void learn_pinned(struct ll_mover_pool *pool)
 static void take_part(struct ll_mover_pool *pool, const struct ll_mover_place *place)
 {
 	struct range **link = &pool->free;
-	while ((*link)->offset != place->offset)
-		link = &(*link)->next;
-	struct range *range = *link;
+	struct range *range;
+	while ((range = *link) && range->offset != place->offset)
+		link = &range->next;
+	if (!range)
+		return;
 	range->offset += place->bytes;
 	range->bytes -= place->bytes;
 	if (!range->bytes) {

@@ -70,7 +70,7 @@ static const struct ll_cuda cuda = {
 
 static struct ll_mover_pool *make_pool(uint64_t steps)
 {
-	struct ll_mover_pool *pool;
+	struct ll_mover_pool *pool = NULL;
 	available_bytes = UINT64_MAX;
 	refuses = false;
 	registered = tried = 0;
@@ -141,7 +141,7 @@ static void test_a_pool_has_whole_steps_and_at_least_one(void **state)
 {
 	(void)state;
 	struct ll_err err = {0};
-	struct ll_mover_pool *pool;
+	struct ll_mover_pool *pool = NULL;
 	assert_fails(ll_mover_pool_new(&cuda, NULL, STEP - 1, &pool, &err), -EINVAL, "at least");
 	assert_int_equal(ll_mover_pool_new(&cuda, NULL, 3 * STEP - 1, &pool, &err), 0);
 	assert_true(ll_mover_pool_budget(pool) == 2 * STEP);

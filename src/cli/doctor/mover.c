@@ -64,7 +64,7 @@ static int ask_mover(const struct ll_card *card, struct ll_mover_message *ret_an
 void ll_doctor_check_mover(struct ll_doctor *doctor, const struct ll_card *card)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
-	struct ll_mover_message answer;
+	struct ll_mover_message answer = {0};
 	struct ll_err err = {0};
 	int rc = ask_mover(card, &answer, &err);
 	if (rc == -ENOENT) {

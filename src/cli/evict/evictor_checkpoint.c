@@ -70,14 +70,14 @@ static int lock(const struct ll_cuda *cuda, const struct ll_evictor_target *targ
 
 static int evict(const struct ll_evictor_target *target, struct ll_evictor_moved *ret_moved, struct ll_err *err)
 {
-	const struct ll_cuda *cuda;
-	enum ll_cu_process_state state;
+	const struct ll_cuda *cuda = NULL;
+	enum ll_cu_process_state state = LL_CU_PROCESS_STATE_RUNNING;
 	uint64_t begun_ns = ll_now_ns();
 	int rc = open_checkpoint(target, &cuda, &state, err);
 	uint64_t bytes = rc ? 0 : process_bytes(target);
 	if (!rc && state == LL_CU_PROCESS_STATE_RUNNING)
 		rc = lock(cuda, target, err);
-	if (!rc && state != LL_CU_PROCESS_STATE_CHECKPOINTED) {
+	if (!rc && cuda && state != LL_CU_PROCESS_STATE_CHECKPOINTED) {
 		ll_cu_result status = cuda->cuCheckpointProcessCheckpoint(target->pid, NULL);
 		if (status)
 			rc = fail_step(cuda, status, "the driver cannot take its memory off the card", err);
@@ -91,8 +91,8 @@ static int evict(const struct ll_evictor_target *target, struct ll_evictor_moved
 
 static int suspend(const struct ll_evictor_target *target, struct ll_evictor_moved *ret_moved, struct ll_err *err)
 {
-	const struct ll_cuda *cuda;
-	enum ll_cu_process_state state;
+	const struct ll_cuda *cuda = NULL;
+	enum ll_cu_process_state state = LL_CU_PROCESS_STATE_RUNNING;
 	uint64_t begun_ns = ll_now_ns();
 	int rc = open_checkpoint(target, &cuda, &state, err);
 	if (!rc && state == LL_CU_PROCESS_STATE_RUNNING)
@@ -113,13 +113,13 @@ static int restore(const struct ll_cuda *cuda, pid_t pid, struct ll_err *err)
 
 static int resume(const struct ll_evictor_target *target, struct ll_evictor_moved *ret_moved, struct ll_err *err)
 {
-	const struct ll_cuda *cuda;
-	enum ll_cu_process_state state;
+	const struct ll_cuda *cuda = NULL;
+	enum ll_cu_process_state state = LL_CU_PROCESS_STATE_RUNNING;
 	uint64_t begun_ns = ll_now_ns();
 	int rc = open_checkpoint(target, &cuda, &state, err);
 	if (!rc && state == LL_CU_PROCESS_STATE_CHECKPOINTED)
 		rc = restore(cuda, target->pid, err);
-	if (!rc && state != LL_CU_PROCESS_STATE_RUNNING) {
+	if (!rc && cuda && state != LL_CU_PROCESS_STATE_RUNNING) {
 		ll_cu_result status = cuda->cuCheckpointProcessUnlock(target->pid, NULL);
 		rc = status ? fail_step(cuda, status, "the driver cannot let it go on", err) : 0;
 	}

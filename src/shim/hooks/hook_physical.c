@@ -30,7 +30,7 @@ LL_HOOK_EXPORT ll_cu_result cuMemCreate(ll_cu_mem_handle *ret_handle, size_t byt
 	bool can_move = ret_handle && ll_physical_can_move(prop, flags) && ll_residency_backs(dev);
 	struct ll_cu_mem_allocation_prop wanted = can_move ? ll_physical_movable(prop) : *prop;
 	LL_CHARGED_CALL(status, dev, create_memory(dev, ret_handle, bytes, &wanted, flags));
-	if (status == LL_CUDA_SUCCESS)
+	if (status == LL_CUDA_SUCCESS && ret_handle)
 		*ret_handle = ll_physical_add(&charge, *ret_handle, can_move ? prop : NULL);
 	return status;
 }
@@ -101,7 +101,7 @@ LL_HOOK_EXPORT ll_cu_result cuMemRetainAllocationHandle(ll_cu_mem_handle *ret_ha
 	if (!ll_reentry_is_inside())
 		address = hide_pointer(address);
 	ll_cu_result status = ll_real()->cuMemRetainAllocationHandle(ret_handle, address);
-	if (status != LL_CUDA_SUCCESS || ll_charge_passes())
+	if (status != LL_CUDA_SUCCESS || !ret_handle || ll_charge_passes())
 		return status;
 	LL_REENTRY_SCOPE();
 	ll_physical_retain(*ret_handle);

@@ -43,6 +43,19 @@ LL_HOOK_EXPORT ll_cu_result cuPointerGetAttribute(void *ret_value, enum ll_cu_po
 		   : ll_real()->cuPointerGetAttribute(ret_value, attribute, address);
 }
 
+/* The driver tells of an address that is nobody's that it is that address. */
+static ll_cu_result get_of_gap(unsigned int count, enum ll_cu_pointer_attribute *attributes, void **ret_values,
+			       ll_cu_deviceptr address)
+{
+	ll_cu_result status = ll_real()->cuPointerGetAttributes(count, attributes, ret_values, LL_BACKED_NOWHERE);
+	for (unsigned int i = 0; status == LL_CUDA_SUCCESS && i < count; i++) {
+		ll_cu_deviceptr *told = ret_values[i];
+		if (attributes[i] == LL_CU_POINTER_ATTRIBUTE_DEVICE_POINTER && *told == LL_BACKED_NOWHERE)
+			*told = address;
+	}
+	return status;
+}
+
 LL_HOOK_EXPORT ll_cu_result cuPointerGetAttributes(unsigned int count, enum ll_cu_pointer_attribute *attributes,
 						   void **ret_values, ll_cu_deviceptr address)
 {
@@ -53,7 +66,7 @@ LL_HOOK_EXPORT ll_cu_result cuPointerGetAttributes(unsigned int count, enum ll_c
 		return ll_real()->cuPointerGetAttributes(count, attributes, ret_values, address);
 	LL_REENTRY_SCOPE();
 	if (what == LL_BACKED_GAP)
-		return ll_real()->cuPointerGetAttributes(count, attributes, ret_values, LL_BACKED_NOWHERE);
+		return get_of_gap(count, attributes, ret_values, address);
 	ll_cu_result status = ll_real()->cuPointerGetAttributes(count, attributes, ret_values, address);
 	for (unsigned int i = 0; status == LL_CUDA_SUCCESS && i < count; i++)
 		ll_backed_attribute(&plain, attributes[i], ret_values[i]);
@@ -66,12 +79,30 @@ LL_HOOK_EXPORT ll_cu_result cuPointerSetAttribute(const void *value, enum ll_cu_
 	LL_DRIVER_CALL(cuPointerSetAttribute);
 	struct ll_extent plain;
 	enum ll_backed what = ll_reentry_is_inside() ? LL_BACKED_NOT : ll_backed_find(address, &plain);
+	bool is_hidden = what == LL_BACKED_ALLOCATION || what == LL_BACKED_GAP;
 	bool is_ours = what == LL_BACKED_ALLOCATION && value && attribute == LL_CU_POINTER_ATTRIBUTE_SYNC_MEMOPS;
 	if (!is_ours)
-		return ll_real()->cuPointerSetAttribute(value, attribute,
-							what == LL_BACKED_GAP ? LL_BACKED_NOWHERE : address);
+		return ll_real()->cuPointerSetAttribute(value, attribute, is_hidden ? LL_BACKED_NOWHERE : address);
 	LL_REENTRY_SCOPE();
 	return ll_backed_set_synced(&plain, *(const unsigned int *)value != 0);
+}
+
+/* The driver takes mapped memory for the host's. */
+static void *hide_pointer(void *pointer)
+{
+	ll_cu_deviceptr address = (ll_cu_deviceptr)(uintptr_t)pointer;
+	return ll_reentry_is_inside() ? pointer : (void *)(uintptr_t)ll_backed_hide(address);
+}
+
+LL_HOOK_EXPORT ll_cu_result cuMemHostGetDevicePointer_v2(ll_cu_deviceptr *ret_address, void *pointer,
+							 unsigned int flags)
+{
+	return ll_real()->cuMemHostGetDevicePointer_v2(ret_address, hide_pointer(pointer), flags);
+}
+
+LL_HOOK_EXPORT ll_cu_result cuMemHostGetFlags(unsigned int *ret_flags, void *pointer)
+{
+	return ll_real()->cuMemHostGetFlags(ret_flags, hide_pointer(pointer));
 }
 
 /* ---- memory for others ---- */

@@ -3,6 +3,7 @@
 #include "shim/device_state.h"
 #include "shim/interpose/real.h"
 #include "shim/memory/contexts.h"
+#include "shim/memory/footprint.h"
 #include "shim/memory/physical.h"
 
 enum ll_backed ll_backed_find(ll_cu_deviceptr address, struct ll_extent *ret_plain)
@@ -26,12 +27,42 @@ ll_cu_deviceptr ll_backed_hide(ll_cu_deviceptr address)
 	return what == LL_BACKED_ALLOCATION || what == LL_BACKED_GAP ? LL_BACKED_NOWHERE : address;
 }
 
+ll_cu_deviceptr ll_backed_hide_gap(ll_cu_deviceptr address)
+{
+	struct ll_extent plain;
+	return ll_backed_find(address, &plain) == LL_BACKED_GAP ? LL_BACKED_NOWHERE : address;
+}
+
 /* Of the physical memory under the allocation; of several pieces the first one's. */
 static uint64_t block_id(const struct ll_extent *plain)
 {
 	struct ll_extent backing = {0};
 	ll_extents_find_backing(plain->address, &backing);
 	return LL_BACKED_FIRST_ID + backing.serial;
+}
+
+/* The blocks of 2 MiB that the allocation lies in; small ones share one. */
+static struct blocks {
+	uint64_t address, bytes;
+} blocks_of(const struct ll_extent *plain)
+{
+	struct ll_extent backing;
+	if (plain->bytes <= LL_FOOTPRINT_BLOCK_BYTES / 2 && ll_extents_find_backing(plain->address, &backing))
+		return (struct blocks){backing.address, backing.bytes};
+	return (struct blocks){plain->address, ll_footprint_round(plain->bytes, LL_FOOTPRINT_BLOCK_BYTES)};
+}
+
+/* On a card without the engine, cuMemAlloc's memory counts as capable and mapped memory does not (an H100, driver 580).
+ * On a card that has the engine the driver's answer holds: it cannot decompress into this memory. */
+static bool tell_decompress(const struct ll_extent *plain, void *ret_value)
+{
+	int algorithms;
+	if (ll_real()->cuDeviceGetAttribute(&algorithms, LL_CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK,
+					    plain->dev->device) != LL_CUDA_SUCCESS ||
+	    algorithms)
+		return false;
+	*(unsigned *)ret_value = 1;
+	return true;
 }
 
 /* False: the memory has no stand-in, and is as the program asked for it. */
@@ -55,7 +86,7 @@ bool ll_backed_attribute(const struct ll_extent *plain, enum ll_cu_pointer_attri
 		*(struct ll_cu_context **)ret_value = ll_context_of_owner(plain->owner);
 		return true;
 	case LL_CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-		*(unsigned char *)ret_value = plain->is_synced;
+		*(unsigned *)ret_value = plain->is_synced;
 		return true;
 	case LL_CU_POINTER_ATTRIBUTE_BUFFER_ID:
 		*(uint64_t *)ret_value = LL_BACKED_FIRST_ID + plain->serial;
@@ -64,13 +95,19 @@ bool ll_backed_attribute(const struct ll_extent *plain, enum ll_cu_pointer_attri
 		*(uint64_t *)ret_value = block_id(plain);
 		return true;
 	case LL_CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-	case LL_CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
 		*(ll_cu_deviceptr *)ret_value = plain->address;
 		return true;
+	case LL_CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+		*(ll_cu_deviceptr *)ret_value = blocks_of(plain).address;
+		return true;
 	case LL_CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-	case LL_CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
 		*(size_t *)ret_value = plain->bytes;
 		return true;
+	case LL_CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+		*(size_t *)ret_value = blocks_of(plain).bytes;
+		return true;
+	case LL_CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
+		return tell_decompress(plain, ret_value);
 	case LL_CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
 		*(uint64_t *)ret_value = LL_CU_MEM_HANDLE_TYPE_NONE;
 		return true;

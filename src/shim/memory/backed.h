@@ -39,6 +39,9 @@ enum ll_backed ll_backed_find(ll_cu_deviceptr address, struct ll_extent *ret_pla
  * LL_BACKED_NOWHERE for one of ours. */
 ll_cu_deviceptr ll_backed_hide(ll_cu_deviceptr address);
 
+/* The same, of addresses around allocations alone: where the driver tells the same of both. */
+ll_cu_deviceptr ll_backed_hide_gap(ll_cu_deviceptr address);
+
 /*
  * Writes the value of an attribute of an allocation. Of a mapping it does so too: memory that can be moved may be
  * exported as a descriptor for the mover's sake, which the program did not ask for. False: the driver's own answer
