@@ -57,11 +57,23 @@ static bool is_short(const struct ll_residency_program *program)
 	return program->state == LL_RESIDENCY_HERE && program->short_bytes > 0;
 }
 
+/* It goes on by itself as soon as there is room. */
+static bool is_stuck(const struct ll_residency_program *program)
+{
+	return program->state == LL_RESIDENCY_RETURNING && program->lacks_room && !program->is_silent;
+}
+
 /* One that left while an allocation of it waited comes back for both. */
+static uint64_t least_bytes(const struct ll_residency_program *program)
+{
+	if (is_stuck(program))
+		return program->left_bytes;
+	return (is_short(program) ? 0 : program->bytes) + program->short_bytes;
+}
+
 static uint64_t needed_bytes(const struct ll_residency_program *program)
 {
-	uint64_t bytes = is_short(program) ? 0 : program->bytes;
-	return bytes + program->short_bytes + LL_RESIDENCY_MARGIN_BYTES;
+	return least_bytes(program) + (is_stuck(program) ? 0 : LL_RESIDENCY_MARGIN_BYTES);
 }
 
 static uint64_t move_ns(const struct ll_residency_program *program)
@@ -88,7 +100,7 @@ static size_t next_waiting(const struct scene *scene, size_t after)
 	size_t found = scene->count;
 	for (size_t i = 0; i < scene->count; i++) {
 		const struct ll_residency_program *program = &scene->programs[i];
-		if (!is_returner(program) && !is_short(program))
+		if (!is_returner(program) && !is_short(program) && !is_stuck(program))
 			continue;
 		bool is_later = after == scene->count || goes_before(&scene->programs[after], program) ||
 				(!goes_before(program, &scene->programs[after]) && i > after);
@@ -105,22 +117,26 @@ static uint64_t leaving_bytes(const struct scene *scene)
 {
 	uint64_t bytes = 0;
 	for (size_t i = 0; i < scene->count; i++) {
-		enum ll_residency state = scene->programs[i].state;
-		bool leaves_by_rule = scene->programs[i].wish != LL_RESIDENCY_STOP;
-		if (state == LL_RESIDENCY_PREPARING || state == LL_RESIDENCY_LEAVING ||
-		    (state == LL_RESIDENCY_STOPPING && leaves_by_rule))
-			bytes += scene->programs[i].bytes;
+		const struct ll_residency_program *program = &scene->programs[i];
+		if (program->is_silent)
+			continue;
+		if (program->state == LL_RESIDENCY_PREPARING || program->state == LL_RESIDENCY_STOPPING)
+			bytes += program->bytes;
+		else if (program->state == LL_RESIDENCY_LEAVING)
+			bytes += program->left_bytes;
 	}
 	return bytes;
 }
 
-/* What returning programs need: what of it they have already is not known, and so is counted twice. */
+/* What returning programs do not have yet, and what was granted. One that lacks room waits for it as others do. */
 static uint64_t promised_bytes(const struct scene *scene)
 {
 	uint64_t bytes = 0;
 	for (size_t i = 0; i < scene->count; i++) {
-		if (scene->programs[i].state == LL_RESIDENCY_RETURNING)
-			bytes += scene->programs[i].bytes;
+		const struct ll_residency_program *program = &scene->programs[i];
+		bytes += program->granted_bytes;
+		if (program->state == LL_RESIDENCY_RETURNING && !program->is_silent && !program->lacks_room)
+			bytes += program->left_bytes;
 	}
 	return bytes;
 }
@@ -129,7 +145,7 @@ static uint64_t promised_bytes(const struct scene *scene)
 static bool may_leave_for(const struct ll_residency_program *program, const struct ll_residency_program *waiting)
 {
 	bool is_here = program->state == LL_RESIDENCY_HERE || program->state == LL_RESIDENCY_STOPPED ||
-		       program->state == LL_RESIDENCY_RETURNING;
+		       (program->state == LL_RESIDENCY_RETURNING && !program->is_silent);
 	return program != waiting && is_here && program->bytes > 0 && !program->is_within &&
 	       program->priority >= waiting->priority;
 }
@@ -250,7 +266,7 @@ static bool delays(const struct scene *scene, const struct ll_residency_program 
  * still needs is not known. */
 static bool is_hopeless(const struct scene *scene, const struct ll_residency_program *waiting)
 {
-	if (!is_short(waiting) || waiting->is_within)
+	if (!waiting->short_bytes || waiting->is_within)
 		return false;
 	for (size_t i = 0; i < scene->count; i++) {
 		if (scene->programs[i].state == LL_RESIDENCY_RETURNING)
@@ -265,16 +281,29 @@ static bool can_be_served(const struct scene *scene, const struct ll_residency_p
 	return needed_bytes(waiting) <= room->soon_bytes + movable_bytes(scene, waiting);
 }
 
+static struct ll_residency_decision give_room(const struct scene *scene, size_t who)
+{
+	const struct ll_residency_program *waiting = &scene->programs[who];
+	if (is_stuck(waiting))
+		return wait_until(UINT64_MAX);
+	return decide_step(is_short(waiting) ? LL_RESIDENCY_GRANT : LL_RESIDENCY_RETURN, who);
+}
+
 static struct ll_residency_decision serve(const struct scene *scene, size_t who, const struct room *room)
 {
 	const struct ll_residency_program *waiting = &scene->programs[who];
 	uint64_t need = needed_bytes(waiting), at_ns = UINT64_MAX;
 	if (need <= room->now_bytes)
-		return decide_step(is_short(waiting) ? LL_RESIDENCY_GRANT : LL_RESIDENCY_RETURN, who);
+		return give_room(scene, who);
 	if (need <= room->soon_bytes)
 		return wait_until(UINT64_MAX);
+	if (!can_be_served(scene, waiting, room) && least_bytes(waiting) <= room->now_bytes)
+		return give_room(scene, who);
 	if (!can_be_served(scene, waiting, room))
 		return is_hopeless(scene, waiting) ? decide_step(LL_RESIDENCY_REFUSE, who) : wait_until(UINT64_MAX);
+	uint64_t enough_ns = have_room_ns(scene, waiting, need, room);
+	if (enough_ns > scene->now_ns)
+		return wait_until(enough_ns);
 	size_t leaver = find_leaver(scene, waiting, &at_ns);
 	if (leaver < scene->count && at_ns <= scene->now_ns)
 		return decide_step(LL_RESIDENCY_LEAVE, leaver);
@@ -300,8 +329,11 @@ struct ll_residency_decision ll_residency_decide(const struct ll_residency_progr
 		if (can_be && front < count && delays(&scene, &programs[front], &programs[who], &room))
 			continue;
 		struct ll_residency_decision decision = serve(&scene, who, &room);
+		bool is_behind = front < count && needed_bytes(&programs[front]) > room.soon_bytes;
 		if (can_be && front == count)
 			front = who;
+		if (decision.step == LL_RESIDENCY_LEAVE && is_behind)
+			continue; /* else turns would begin anew, and never end together for the one in front */
 		if (decision.step != LL_RESIDENCY_WAIT)
 			return decision;
 		again_ns = decision.again_ns < again_ns ? decision.again_ns : again_ns;

@@ -13,7 +13,8 @@
  *      program that has been idle on the card for LL_RESIDENCY_IDLE_NS leaves at once, the longest idle first. So does
  *      one that was stopped by hand. A program that works leaves when it has been on the card for a turn, the longest
  *      there first;
- *   4. one that is served later gets no room by which an earlier one would have to wait longer. An earlier one that can
+ *   4. a program that returns and finds no room, because others have taken it, waits in the same order;
+ *   5. one that is served later gets no room by which an earlier one would have to wait longer. An earlier one that can
  *      get no room, whoever leaves, delays nobody.
  *
  * A tenant's request (`run --mem-request`) is memory of the card that it is promised. While all that it is charged,
@@ -39,7 +40,8 @@
 #define LL_RESIDENCY_TURN_MAX_NS UINT64_C(60000000000)
 #define LL_RESIDENCY_TURN_MOVES 10
 
-/* Left free on the card when a program returns: contexts and modules of programs grow a little. */
+/* Left free on the card when a program returns, unless nobody can make so much room: contexts and modules of programs
+ * grow a little. */
 #define LL_RESIDENCY_MARGIN_BYTES UINT64_C(0x10000000)
 
 /* What one byte takes on the bus, of an H200: 55 GB/s (doc/facts.md). Divided by 1000: ns for 1000 bytes. */
@@ -48,7 +50,8 @@
 enum ll_residency {
 	LL_RESIDENCY_HERE,      /* the memory is on the card, and the program runs */
 	LL_RESIDENCY_PREPARING, /* the same; room in the pool is being made for it */
-	LL_RESIDENCY_STOPPING,  /* the program is becoming quiet */
+	LL_RESIDENCY_STOPPING,  /* the program is becoming quiet, to leave */
+	LL_RESIDENCY_HALTING,   /* the same, but its memory stays on the card */
 	LL_RESIDENCY_STOPPED,   /* quiet; its memory is on the card */
 	LL_RESIDENCY_LEAVING,   /* its memory is being copied to the pool */
 	LL_RESIDENCY_AWAY,
@@ -67,9 +70,13 @@ struct ll_residency_program {
 	enum ll_residency_wish wish;
 	unsigned priority;      /* enum ll_priority: a smaller number goes first */
 	uint64_t bytes;         /* that can be moved */
-	bool is_within;         /* its tenant has a request, and is charged no more */
-	bool wants;             /* it is away, and a thread waits to use the card */
-	uint64_t short_bytes;   /* an allocation of so much waits for room; 0: none does. It may have left since */
+	uint64_t left_bytes;    /* it is leaving: what is on the card still; it is returning: what is not there yet */
+	bool lacks_room;        /* it is returning, and the card had no room for it. It goes on as soon as there is */
+	uint64_t granted_bytes; /* room for an allocation that it was granted, and has not taken yet */
+	bool is_silent;       /* it does not do what it was asked to: nobody waits for it, and no room is kept for it */
+	bool is_within;       /* its tenant has a request, and is charged no more */
+	bool wants;           /* it is away, and a thread waits to use the card */
+	uint64_t short_bytes; /* an allocation of so much waits for room; 0: none does. It may have left since */
 	uint64_t want_since_ns; /* of either */
 	uint64_t here_since_ns; /* when its memory last came to the card */
 	uint64_t idle_since_ns; /* 0: it works */

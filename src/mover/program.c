@@ -21,6 +21,10 @@
 #define REFUSED_NS (1 * LL_NS_PER_S)
 #define REFUSED_TIMES 10
 #define NO_ROOM_NS (5 * LL_NS_PER_MS)
+/* A program that owes a batch for longer does not run. */
+#define SILENT_NS (5 * LL_NS_PER_S)
+/* In this time a program takes the room that it was granted. */
+#define GRANT_NS (500 * LL_NS_PER_MS)
 
 struct ll_mover_program *ll_mover_program_new(int fd)
 {
@@ -84,9 +88,28 @@ static void say_kind(struct ll_mover_program *program, enum ll_mover_kind kind, 
 
 static void enter_state(struct ll_mover_program *program, enum ll_residency state)
 {
-	static const char *const names[] = {"here", "preparing", "stopping", "stopped", "leaving", "away", "returning"};
+	static const char *const names[] = {"here",    "preparing", "stopping", "stopping",
+					    "stopped", "leaving",   "away",     "returning"};
 	ll_debug("claim %u, tenant %s: is %s", program->claim, program->tenant, names[state]);
 	program->rule.state = state;
+	program->rule.lacks_room = false;
+	program->rule.left_bytes = 0;
+}
+
+/* Of a program that returns: what is in the pool alone. */
+static void count_left(struct ll_mover_program *program)
+{
+	program->rule.left_bytes = 0;
+	for (uint32_t i = 0; i < program->batch_count; i++) {
+		const struct ll_mover_batch *batch = &program->batches[i];
+		if (batch->is_told && batch->direction == LL_TRANSFER_OUT)
+			program->rule.left_bytes += batch->bytes;
+	}
+}
+
+static bool is_becoming_quiet(const struct ll_mover_program *program)
+{
+	return program->rule.state == LL_RESIDENCY_STOPPING || program->rule.state == LL_RESIDENCY_HALTING;
 }
 
 /* ---- steps ---- */
@@ -97,10 +120,11 @@ static void put_off(struct ll_mover_program *program, uint64_t now_ns)
 	program->rule.retry_ns = now_ns + (pause_ns > REFUSED_NS ? pause_ns : REFUSED_NS);
 }
 
+/* Nothing was said to the program yet. */
 static void fail_leave(struct ll_mover_program *program, uint64_t now_ns)
 {
 	put_off(program, now_ns);
-	enter_state(program, LL_RESIDENCY_HERE);
+	enter_state(program, program->was_stopped ? LL_RESIDENCY_STOPPED : LL_RESIDENCY_HERE);
 }
 
 /* Gives up a move that has begun: what has left returns. */
@@ -118,8 +142,7 @@ static void ask_to_stop(struct ll_mover_program *program, enum ll_mover_kind kin
 	struct ll_mover_message message = {.kind = kind, .value = program->quiet_ns ? program->quiet_ns : QUIET_NS};
 	program->asked_ns = ll_now_ns();
 	program->is_late = false;
-	program->is_halting = kind == LL_MOVER_STOP;
-	enter_state(program, LL_RESIDENCY_STOPPING);
+	enter_state(program, kind == LL_MOVER_STOP ? LL_RESIDENCY_HALTING : LL_RESIDENCY_STOPPING);
 	say(program, &message, fd);
 }
 
@@ -133,6 +156,7 @@ void ll_mover_program_leave(struct ll_mover_program *program, struct ll_mover_po
 {
 	int rc = ll_mover_pool_reserve(pool, program->rule.bytes);
 	program->begun_ns = now_ns;
+	program->was_stopped = program->rule.state == LL_RESIDENCY_STOPPED;
 	if (rc == -ENOSPC) {
 		snprintf(program->why, sizeof program->why,
 			 "the pool of %" PRIu64 " MiB has no room for %" PRIu64 " MiB more",
@@ -150,18 +174,22 @@ void ll_mover_program_leave(struct ll_mover_program *program, struct ll_mover_po
 void ll_mover_program_stop(struct ll_mover_program *program, uint64_t now_ns)
 {
 	program->begun_ns = now_ns;
+	program->was_stopped = false;
 	ask_to_stop(program, LL_MOVER_STOP, NULL);
 }
 
 void ll_mover_program_return(struct ll_mover_program *program, uint64_t now_ns)
 {
-	program->begun_ns = now_ns;
+	program->begun_ns = program->heard_ns = now_ns;
 	enter_state(program, LL_RESIDENCY_RETURNING);
+	count_left(program);
 	say_kind(program, LL_MOVER_RETURN, 0);
 }
 
-void ll_mover_program_answer_short(struct ll_mover_program *program, bool has_room)
+void ll_mover_program_answer_short(struct ll_mover_program *program, bool has_room, uint64_t now_ns)
 {
+	program->rule.granted_bytes = has_room ? program->rule.short_bytes : 0;
+	program->granted_ns = now_ns;
 	program->rule.short_bytes = 0;
 	say_kind(program, LL_MOVER_ROOM_MADE, has_room);
 }
@@ -171,7 +199,7 @@ bool ll_mover_program_cancel(struct ll_mover_program *program, struct ll_mover_p
 	if (program->rule.state != LL_RESIDENCY_PREPARING)
 		return false;
 	forget_reserved(program, pool);
-	enter_state(program, LL_RESIDENCY_HERE);
+	enter_state(program, program->was_stopped ? LL_RESIDENCY_STOPPED : LL_RESIDENCY_HERE);
 	return true;
 }
 
@@ -192,8 +220,20 @@ static enum ll_mover_event prepare(struct ll_mover_program *program, struct ll_m
 static bool is_overdue(const struct ll_mover_program *program, uint64_t now_ns)
 {
 	uint64_t quiet_ns = program->quiet_ns ? program->quiet_ns : QUIET_NS;
-	return program->rule.state == LL_RESIDENCY_STOPPING && !program->is_late &&
-	       now_ns > program->asked_ns + quiet_ns + LATE_NS;
+	return is_becoming_quiet(program) && !program->is_late && now_ns > program->asked_ns + quiet_ns + LATE_NS;
+}
+
+static bool is_silent(const struct ll_mover_program *program, uint64_t now_ns)
+{
+	if (is_becoming_quiet(program))
+		return program->is_late;
+	if (program->rule.state != LL_RESIDENCY_LEAVING && program->rule.state != LL_RESIDENCY_RETURNING)
+		return false;
+	for (uint32_t i = 0; i < program->batch_count; i++) {
+		if (program->batches[i].transfer)
+			return false;
+	}
+	return now_ns > program->heard_ns + SILENT_NS;
 }
 
 enum ll_mover_event ll_mover_program_tick(struct ll_mover_program *program, struct ll_mover_pool *pool, uint64_t now_ns)
@@ -202,9 +242,12 @@ enum ll_mover_event ll_mover_program_tick(struct ll_mover_program *program, stru
 		return prepare(program, pool, now_ns);
 	if (is_overdue(program, now_ns)) {
 		snprintf(program->why, sizeof program->why, "the program does not answer: is it stopped?");
-		program->is_late = true;
+		program->is_late = program->rule.is_silent = true;
 		return LL_MOVER_EVENT_FAILED;
 	}
+	program->rule.is_silent = is_silent(program, now_ns);
+	if (now_ns > program->granted_ns + GRANT_NS)
+		program->rule.granted_bytes = 0;
 	if (program->again_ns && now_ns >= program->again_ns) {
 		program->again_ns = 0;
 		if (program->rule.state == LL_RESIDENCY_RETURNING)
@@ -236,10 +279,11 @@ static int handle_hello(struct ll_mover_program *program, const struct ll_mover_
 /* Nothing is to go: STOP was asked, or the program has no memory that can be moved. */
 static void note_quiet(struct ll_mover_program *program, struct ll_mover_pool *pool)
 {
+	bool is_halting = program->rule.state == LL_RESIDENCY_HALTING;
 	forget_reserved(program, pool);
-	if (!program->is_halting)
+	if (!is_halting)
 		program->rule.bytes = 0;
-	enter_state(program, program->is_halting ? LL_RESIDENCY_STOPPED : LL_RESIDENCY_AWAY);
+	enter_state(program, is_halting ? LL_RESIDENCY_STOPPED : LL_RESIDENCY_AWAY);
 }
 
 /* The program may have grown since its room was reserved. As ll_mover_pool_reserve. */
@@ -258,7 +302,7 @@ static int handle_quiet(struct ll_mover_program *program, struct ll_mover_pool *
 			struct ll_err *err)
 {
 	char why[LL_MOVER_TEXT_SIZE];
-	if (program->rule.state != LL_RESIDENCY_STOPPING)
+	if (!is_becoming_quiet(program))
 		return fail_protocol(err, program, "was not asked to be quiet");
 	if (program->is_late) {
 		turn_back(program, pool, program->why, now_ns);
@@ -275,6 +319,7 @@ static int handle_quiet(struct ll_mover_program *program, struct ll_mover_pool *
 	if (rc == 0) {
 		program->batch_count = (uint32_t)message->value;
 		enter_state(program, LL_RESIDENCY_LEAVING);
+		program->rule.left_bytes = message->bytes;
 		say_kind(program, LL_MOVER_SEND, 0);
 		return 0;
 	}
@@ -310,6 +355,13 @@ static int begin_transfer(struct ll_mover_batch *batch, const struct ll_transfer
 			       batch->place_count, &batch->transfer, err);
 }
 
+/* The program has freed so many batches before it sent this one. */
+static void note_freed(struct ll_mover_program *program, uint32_t sent)
+{
+	uint64_t bytes = sent < LL_MOVER_AHEAD ? 0 : program->batches[sent - LL_MOVER_AHEAD].bytes;
+	program->rule.left_bytes -= bytes < program->rule.left_bytes ? bytes : program->rule.left_bytes;
+}
+
 static int take_out(struct ll_mover_program *program, const struct ll_transfer_engine *engine,
 		    const struct ll_mover_message *message, const int *fds, size_t fd_count, struct ll_err *err)
 {
@@ -342,7 +394,10 @@ static int handle_out(struct ll_mover_program *program, const struct ll_transfer
 		return fail_protocol(err, program, "sent memory that was not asked for");
 	if (!is_leaving) { /* it was sent before the program heard that the move is given up */
 		say_not_taken(program, message->batch);
-	} else if (take_out(program, engine, message, fds, fd_count, &why)) {
+		return 0;
+	}
+	note_freed(program, message->batch);
+	if (take_out(program, engine, message, fds, fd_count, &why)) {
 		say_not_taken(program, message->batch);
 		turn_back(program, engine->pool, why.text, now_ns);
 		*ret_event = LL_MOVER_EVENT_FAILED;
@@ -362,6 +417,8 @@ static int handle_in(struct ll_mover_program *program, const struct ll_transfer_
 	    bytes != batch->bytes)
 		return fail_protocol(err, program, "asks for memory that is not in the pool");
 	batch->direction = LL_TRANSFER_IN;
+	program->rule.lacks_room = false;
+	count_left(program);
 	if (begin_transfer(batch, engine, message, fds, fd_count, &why)) {
 		ll_warn("claim %u, tenant %s: brings its memory back by itself: %s", program->claim, program->tenant,
 			why.text);
@@ -391,11 +448,12 @@ static enum ll_mover_event handle_busy(struct ll_mover_program *program, struct 
 		turn_back(program, pool, why, now_ns);
 		return LL_MOVER_EVENT_FAILED;
 	}
-	if (program->rule.state != LL_RESIDENCY_STOPPING)
+	if (!is_becoming_quiet(program))
 		return LL_MOVER_EVENT_NONE;
 	snprintf(program->why, sizeof program->why, "%s", why);
 	forget_reserved(program, pool);
-	fail_leave(program, now_ns);
+	put_off(program, now_ns);
+	enter_state(program, LL_RESIDENCY_HERE); /* also if it was stopped: it goes on */
 	return program->is_late ? LL_MOVER_EVENT_NONE : LL_MOVER_EVENT_FAILED;
 }
 
@@ -413,9 +471,24 @@ static enum ll_mover_event handle_back(struct ll_mover_program *program, struct 
 	return LL_MOVER_EVENT_FAILED;
 }
 
+static void note_sizes(struct ll_mover_program *program, const struct ll_mover_message *message)
+{
+	enum ll_residency state = program->rule.state;
+	if (state == LL_RESIDENCY_HERE || state == LL_RESIDENCY_PREPARING || is_becoming_quiet(program))
+		program->rule.bytes = message->bytes;
+	program->pinned_bytes = message->value;
+	program->rule.granted_bytes = 0;
+}
+
+/* A want that was said before the program came back arrives late. */
 static void note_want(struct ll_mover_program *program, uint64_t short_bytes, uint64_t now_ns)
 {
-	program->rule.want_since_ns = now_ns;
+	bool is_here = program->rule.state == LL_RESIDENCY_HERE || program->rule.state == LL_RESIDENCY_PREPARING;
+	if (!short_bytes && is_here)
+		return;
+	if (!program->rule.wants && !program->rule.short_bytes)
+		program->rule.want_since_ns = now_ns;
+	program->rule.granted_bytes = 0;
 	if (short_bytes)
 		program->rule.short_bytes = short_bytes;
 	else
@@ -430,13 +503,12 @@ int ll_mover_program_handle(struct ll_mover_program *program, const struct ll_tr
 	*ret_event = LL_MOVER_EVENT_NONE;
 	if (message->kind != LL_MOVER_HELLO && !program->is_known)
 		return fail_protocol(err, program, "did not say who it is");
+	program->heard_ns = now_ns;
 	switch (message->kind) {
 	case LL_MOVER_HELLO:
 		return handle_hello(program, message, now_ns, err);
 	case LL_MOVER_SIZES:
-		if (program->rule.state == LL_RESIDENCY_HERE || program->rule.state == LL_RESIDENCY_STOPPING)
-			program->rule.bytes = message->bytes;
-		program->pinned_bytes = message->value;
+		note_sizes(program, message);
 		return 0;
 	case LL_MOVER_QUIET:
 		return handle_quiet(program, pool, message, now_ns, ret_event, err);
@@ -453,6 +525,7 @@ int ll_mover_program_handle(struct ll_mover_program *program, const struct ll_tr
 		return 0;
 	case LL_MOVER_NO_ROOM:
 		program->again_ns = now_ns + NO_ROOM_NS;
+		program->rule.lacks_room = program->rule.state == LL_RESIDENCY_RETURNING;
 		return 0;
 	case LL_MOVER_BACK:
 		*ret_event = handle_back(program, pool, message->value, now_ns);
@@ -478,6 +551,9 @@ static void tell_done(struct ll_mover_program *program, struct ll_mover_pool *po
 		message.kind = LL_MOVER_TAKEN;
 		message.count = batch->place_count;
 		memcpy(message.places, batch->places, batch->place_count * sizeof *batch->places);
+		batch->is_told = true;
+		if (program->rule.state == LL_RESIDENCY_RETURNING)
+			count_left(program);
 	} else {
 		ll_mover_pool_give(pool, batch->places, batch->place_count);
 		batch->place_count = 0;
@@ -501,6 +577,7 @@ int ll_mover_program_poll(struct ll_mover_program *program, struct ll_mover_pool
 			return rc;
 		ll_transfer_free(batch->transfer);
 		batch->transfer = NULL;
+		program->heard_ns = ll_now_ns();
 		tell_done(program, pool, i);
 	}
 	return 0;

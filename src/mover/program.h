@@ -18,6 +18,7 @@ struct ll_mover_batch {
 	enum ll_transfer_direction direction;
 	struct ll_mover_place places[LL_MOVER_PLACES];
 	uint32_t place_count; /* 0: the bytes are not in the pool */
+	bool is_told;         /* TAKEN was said: the program may have no other copy of the bytes than the pool's */
 };
 
 struct ll_mover_program {
@@ -25,9 +26,9 @@ struct ll_mover_program {
 	unsigned claim; /* its claim's index in the ledger */
 	bool is_known;  /* it has said HELLO, and is not disowned */
 	bool is_disowned;
-	bool is_deaf;    /* its socket is full: it is to be disowned */
-	bool is_halting; /* it was asked to stop, and not to leave */
-	bool is_late;    /* it was given up, because it did not become quiet in time */
+	bool is_deaf;     /* its socket is full: it is to be disowned */
+	bool was_stopped; /* it was stopped by hand when it was asked to leave */
+	bool is_late;     /* it was given up, because it did not become quiet in time */
 	char tenant[64];
 	struct ll_residency_program rule; /* what the decision needs */
 	uint64_t pinned_bytes;            /* memory on the card that cannot be moved */
@@ -39,6 +40,8 @@ struct ll_mover_program {
 	uint64_t asked_ns;                  /* when it was asked to become quiet */
 	uint64_t quiet_ns;                  /* how long it may take to do so; 0: 10 s */
 	enum ll_residency_wish wish_before; /* what holds again if it cannot leave */
+	uint64_t heard_ns;                  /* when it last did something, or was asked to return */
+	uint64_t granted_ns;                /* when it was granted rule.granted_bytes */
 	uint64_t grown_ns;                  /* when an allocation was refused for want of room last */
 	char why[LL_MOVER_TEXT_SIZE];       /* it could not leave */
 	struct ll_mover_program *next;
@@ -80,7 +83,7 @@ int ll_mover_program_poll(struct ll_mover_program *program, struct ll_mover_pool
 void ll_mover_program_leave(struct ll_mover_program *program, struct ll_mover_pool *pool, uint64_t now_ns);
 void ll_mover_program_stop(struct ll_mover_program *program, uint64_t now_ns);
 void ll_mover_program_return(struct ll_mover_program *program, uint64_t now_ns);
-void ll_mover_program_answer_short(struct ll_mover_program *program, bool has_room);
+void ll_mover_program_answer_short(struct ll_mover_program *program, bool has_room, uint64_t now_ns);
 
 /* It shall not leave after all. Returns false if it is on its way out already: then it has to leave, and return. */
 bool ll_mover_program_cancel(struct ll_mover_program *program, struct ll_mover_pool *pool);

@@ -256,7 +256,8 @@ static void note_event(struct server *server, struct ll_mover_program *program, 
 		ll_info("claim %u, tenant %s: cannot leave the card: %s", program->claim, program->tenant,
 			program->why);
 		answer_askers(server, program, EBUSY, program->why);
-		program->rule.wish = program->wish_before;
+		if (program->rule.wish != LL_RESIDENCY_FREE)
+			program->rule.wish = program->was_stopped ? LL_RESIDENCY_STOP : program->wish_before;
 		if (program->rule.wish == LL_RESIDENCY_STOP)
 			program->rule.retry_ns = 0; /* it was stopped, and stays so */
 		program->wish_before = LL_RESIDENCY_FREE;
@@ -267,7 +268,10 @@ static void note_event(struct server *server, struct ll_mover_program *program, 
 	uint64_t took_ns = ll_now_ns() - program->begun_ns;
 	if (program->rule.state != LL_RESIDENCY_STOPPED)
 		program->rule.moved_ns = took_ns;
-	static const char *const names[] = {"back on the card", "", "", "stopped", "", "away", ""};
+	static const char *const names[] = {[LL_RESIDENCY_HERE] = "back on the card",
+					    [LL_RESIDENCY_STOPPED] = "stopped",
+					    [LL_RESIDENCY_AWAY] = "away",
+					    [LL_RESIDENCY_RETURNING] = ""};
 	ll_info("claim %u, tenant %s: %s: %" PRIu64 " MiB in %.3f s", program->claim, program->tenant,
 		names[program->rule.state], program->rule.bytes >> 20, (double)took_ns / (double)LL_NS_PER_S);
 	if (is_as_wished(program))
@@ -363,7 +367,7 @@ static void do_step(struct server *server, struct ll_mover_program *program, enu
 	switch (step) {
 	case LL_RESIDENCY_LEAVE:
 		ll_mover_program_leave(program, server->pool, now_ns);
-		if (program->rule.state == LL_RESIDENCY_HERE)
+		if (program->rule.state == LL_RESIDENCY_HERE || program->rule.state == LL_RESIDENCY_STOPPED)
 			note_event(server, program, LL_MOVER_EVENT_FAILED);
 		break;
 	case LL_RESIDENCY_HALT:
@@ -375,10 +379,10 @@ static void do_step(struct server *server, struct ll_mover_program *program, enu
 	case LL_RESIDENCY_REFUSE:
 		ll_info("claim %u, tenant %s: no room for %" PRIu64 " MiB more, whoever leaves", program->claim,
 			program->tenant, (program->rule.short_bytes + (1 << 20) - 1) >> 20);
-		ll_mover_program_answer_short(program, false);
+		ll_mover_program_answer_short(program, false, now_ns);
 		break;
 	case LL_RESIDENCY_GRANT:
-		ll_mover_program_answer_short(program, true);
+		ll_mover_program_answer_short(program, true, now_ns);
 		break;
 	case LL_RESIDENCY_WAIT:
 		break;

@@ -130,8 +130,10 @@ static void an_allocation_is_not_refused_while_another_returns(void **state)
 	(void)state;
 	struct ll_residency_program returning = here(60);
 	returning.state = LL_RESIDENCY_RETURNING;
-	const struct ll_residency_program programs[] = {returning, lacks(30, 20)};
+	struct ll_residency_program programs[] = {returning, lacks(30, 20)};
+	programs[0].left_bytes = 60 * GIB;
 	assert_waits(DECIDE(50, programs)); /* as it begins */
+	programs[0].left_bytes = 20 * GIB;
 	assert_waits(DECIDE(10, programs)); /* after 40 GiB */
 }
 
@@ -151,7 +153,8 @@ static void one_that_left_while_its_allocation_waited_comes_back_for_both(void *
 	struct ll_residency_program programs[] = {away(20)};
 	programs[0].wants = false;
 	programs[0].short_bytes = 20 * GIB;
-	assert_waits(DECIDE(30, programs));
+	assert_step(DECIDE(30, programs), LL_RESIDENCY_REFUSE,
+		    0); /* nobody can make room for both: it returns without */
 	assert_step(DECIDE(50, programs), LL_RESIDENCY_RETURN, 0);
 	programs[0].state = LL_RESIDENCY_HERE;
 	assert_step(DECIDE(30, programs), LL_RESIDENCY_GRANT, 0);
@@ -163,6 +166,7 @@ static void room_that_comes_free_is_the_first_ones(void **state)
 	(void)state;
 	struct ll_residency_program leaving = here(40);
 	leaving.state = LL_RESIDENCY_LEAVING;
+	leaving.left_bytes = leaving.bytes;
 	struct ll_residency_program behind = away(10);
 	behind.want_since_ns = NOW - SECOND / 2;
 	const struct ll_residency_program programs[] = {leaving, away(50), behind};

@@ -1,0 +1,437 @@
+/* Which programs' memory is on the card: each rule of residency.h. control_residency_walk.c has scenes that go on in
+ * time. */
+#include "test.h"
+
+#include "base/clock.h"
+#include "control/residency.h"
+
+#define MS LL_NS_PER_MS
+#define S LL_NS_PER_S
+#define GIB (UINT64_C(1) << 30)
+#define NOW (1000 * S)
+
+enum { HIGH = 1, NORMAL, LOW };
+
+/* On the card, at work, for long. */
+static struct ll_residency_program here(uint64_t gib)
+{
+	return (struct ll_residency_program){
+	    .state = LL_RESIDENCY_HERE, .priority = NORMAL, .bytes = gib * GIB, .here_since_ns = 1};
+}
+
+/* Away, and wants to return since so long. */
+static struct ll_residency_program waiting(uint64_t gib, uint64_t since_ns)
+{
+	return (struct ll_residency_program){.state = LL_RESIDENCY_AWAY,
+					     .priority = NORMAL,
+					     .bytes = gib * GIB,
+					     .wants = true,
+					     .want_since_ns = NOW - since_ns};
+}
+
+static struct ll_residency_program in_state(enum ll_residency state, uint64_t gib)
+{
+	struct ll_residency_program program = here(gib);
+	program.state = state;
+	program.left_bytes = state == LL_RESIDENCY_RETURNING || state == LL_RESIDENCY_LEAVING ? program.bytes : 0;
+	return program;
+}
+
+static uint64_t turn_of(uint64_t leaving_gib, uint64_t coming_gib)
+{
+	return ll_residency_turn_ns(ll_residency_move_ns(leaving_gib * GIB), ll_residency_move_ns(coming_gib * GIB));
+}
+
+#define decide(programs, free_gib)                                                                                     \
+	ll_residency_decide(programs, sizeof(programs) / sizeof *(programs), (free_gib)*GIB, NOW)
+
+#define assert_step(programs, free_gib, wanted_step, wanted_who)                                                       \
+	do {                                                                                                           \
+		struct ll_residency_decision decision_ = decide(programs, free_gib);                                   \
+		assert_int_equal(decision_.step, wanted_step);                                                         \
+		assert_int_equal(decision_.who, wanted_who);                                                           \
+	} while (0)
+
+#define assert_waits(programs, free_gib, until_ns)                                                                     \
+	do {                                                                                                           \
+		struct ll_residency_decision decision_ = decide(programs, free_gib);                                   \
+		assert_int_equal(decision_.step, LL_RESIDENCY_WAIT);                                                   \
+		assert_true(decision_.again_ns == (until_ns));                                                         \
+	} while (0)
+
+/* ---- who is served ---- */
+
+static void test_nothing_moves_while_nobody_lacks_room(void **state)
+{
+	(void)state;
+	struct ll_residency_program programs[] = {here(30), here(30), in_state(LL_RESIDENCY_AWAY, 10)};
+	programs[1].idle_since_ns = 1;
+	assert_waits(programs, 0, UINT64_MAX);
+	assert_waits(programs, 80, UINT64_MAX);
+}
+
+static void test_if_there_is_room_one_returns_and_nobody_leaves(void **state)
+{
+	(void)state;
+	struct ll_residency_program programs[] = {here(30), waiting(30, 0)};
+	programs[0].idle_since_ns = 1;
+	assert_step(programs, 31, LL_RESIDENCY_RETURN, 1);
+}
+
+static void test_the_higher_class_is_served_first_and_then_who_has_waited_longer(void **state)
+{
+	(void)state;
+	struct ll_residency_program programs[] = {waiting(10, 3 * S), waiting(10, 2 * S), waiting(10, 5 * S)};
+	assert_step(programs, 50, LL_RESIDENCY_RETURN, 2);
+	programs[1].priority = HIGH;
+	assert_step(programs, 50, LL_RESIDENCY_RETURN, 1);
+	programs[1].wants = false;
+	programs[2].priority = LOW;
+	assert_step(programs, 50, LL_RESIDENCY_RETURN, 0);
+}
+
+static void test_of_two_that_wait_equally_long_both_are_served(void **state)
+{
+	(void)state;
+	struct ll_residency_program programs[] = {waiting(10, S), waiting(10, S)};
+	assert_step(programs, 30, LL_RESIDENCY_RETURN, 0);
+	programs[0] = in_state(LL_RESIDENCY_RETURNING, 10);
+	assert_step(programs, 30, LL_RESIDENCY_RETURN, 1);
+	assert_int_equal(decide(programs, 19).step, LL_RESIDENCY_WAIT); /* the room of the first is kept for it */
+}
+
+static void test_a_margin_is_left_free_unless_nobody_can_make_it(void **state)
+{
+	(void)state;
+	struct ll_residency_program programs[] = {waiting(10, S), here(10)};
+	assert_step(programs, 10, LL_RESIDENCY_LEAVE, 1);
+	programs[1].priority = HIGH;
+	assert_step(programs, 10, LL_RESIDENCY_RETURN, 0);
+	assert_waits(programs, 9, UINT64_MAX);
+}
+
+static void test_memory_that_is_on_its_way_out_is_waited_for(void **state)
+{
+	(void)state;
+	const enum ll_residency ways[] = {LL_RESIDENCY_PREPARING, LL_RESIDENCY_STOPPING, LL_RESIDENCY_LEAVING};
+	for (size_t i = 0; i < 3; i++) {
+		struct ll_residency_program programs[] = {in_state(ways[i], 20), here(20), waiting(15, S)};
+		assert_waits(programs, 1, UINT64_MAX);
+		programs[0].is_silent = true; /* it does not do what it was asked to */
+		assert_step(programs, 1, LL_RESIDENCY_LEAVE, 1);
+	}
+	struct ll_residency_program leaving[] = {in_state(LL_RESIDENCY_LEAVING, 20), here(20), waiting(15, S)};
+	leaving[0].left_bytes = 10 * GIB; /* the rest is free already */
+	assert_waits(leaving, 6, UINT64_MAX);
+	assert_step(leaving, 5, LL_RESIDENCY_LEAVE, 1);
+	struct ll_residency_program halting[] = {in_state(LL_RESIDENCY_HALTING, 20), here(20), waiting(15, S)};
+	assert_step(halting, 1, LL_RESIDENCY_LEAVE, 1);
+}
+
+static void test_only_what_a_returning_program_does_not_have_yet_is_kept_for_it(void **state)
+{
+	(void)state;
+	struct ll_residency_program programs[] = {in_state(LL_RESIDENCY_RETURNING, 40), waiting(15, S), here(60)};
+	assert_step(programs, 40, LL_RESIDENCY_LEAVE, 2);
+	programs[0].left_bytes = 10 * GIB;
+	assert_step(programs, 40, LL_RESIDENCY_RETURN, 1);
+	programs[0].left_bytes = 40 * GIB;
+	programs[0].is_silent = true;
+	assert_step(programs, 40, LL_RESIDENCY_RETURN, 1);
+}
+
+static void test_room_that_was_granted_is_not_given_twice(void **state)
+{
+	(void)state;
+	struct ll_residency_program programs[] = {here(60), waiting(15, S)};
+	programs[0].retry_ns = NOW + S;
+	programs[0].granted_bytes = 10 * GIB;
+	assert_waits(programs, 20, NOW + S);
+	programs[0].granted_bytes = 0;
+	assert_step(programs, 20, LL_RESIDENCY_RETURN, 1);
+}
+
+static void test_a_program_that_returns_and_finds_no_room_has_others_leave(void **state)
+{
+	(void)state;
+	struct ll_residency_program programs[] = {in_state(LL_RESIDENCY_RETURNING, 40), here(20), here(20)};
+	programs[0].lacks_room = true;
+	programs[0].left_bytes = 10 * GIB;
+	assert_step(programs, 5, LL_RESIDENCY_LEAVE, 1);
+	programs[1] = in_state(LL_RESIDENCY_LEAVING, 20);
+	assert_waits(programs, 5, UINT64_MAX);
+	assert_waits(programs, 10, UINT64_MAX); /* it goes on by itself */
+	programs[1] = programs[2] = here(20);
+	programs[1].priority = programs[2].priority = HIGH;
+	assert_waits(programs, 5, UINT64_MAX);
+}
+
+/* ---- who leaves ---- */
+
+static void test_an_idle_program_leaves_at_once_the_longest_idle_first(void **state)
+{
+	(void)state;
+	struct ll_residency_program programs[] = {here(20), here(20), here(20), waiting(10, S)};
+	for (size_t i = 0; i < 3; i++)
+		programs[i].here_since_ns = NOW - 4 * S;
+	programs[0].idle_since_ns = NOW - 2 * S;
+	programs[1].idle_since_ns = NOW - 3 * S;
+	assert_step(programs, 0, LL_RESIDENCY_LEAVE, 1);
+}
+
+static void test_one_that_was_idle_for_a_moment_is_not_idle_yet(void **state)
+{
+	(void)state;
+	struct ll_residency_program programs[] = {here(2), waiting(1, S)};
+	programs[0].here_since_ns = NOW - 800 * MS;
+	programs[0].idle_since_ns = NOW - LL_RESIDENCY_IDLE_NS + MS;
+	assert_waits(programs, 0, NOW + MS);
+}
+
+static void test_a_working_program_stays_for_a_turn_the_longest_there_leaves_first(void **state)
+{
+	(void)state;
+	struct ll_residency_program programs[] = {here(20), here(20), waiting(10, S)};
+	uint64_t turn_ns = turn_of(20, 10);
+	programs[0].here_since_ns = NOW - turn_ns + 5 * MS;
+	programs[1].here_since_ns = NOW - turn_ns + 2 * MS;
+	assert_waits(programs, 0, NOW + 2 * MS);
+	programs[1].here_since_ns = NOW - turn_ns - MS;
+	programs[0].here_since_ns = NOW - turn_ns;
+	assert_step(programs, 0, LL_RESIDENCY_LEAVE, 1);
+}
+
+static void test_a_turn_is_ten_times_the_moves_and_a_second_at_least(void **state)
+{
+	(void)state;
+	assert_true(ll_residency_turn_ns(0, 0) == LL_RESIDENCY_TURN_NS);
+	assert_true(turn_of(1, 1) == LL_RESIDENCY_TURN_NS);
+	double moves_ns = 2 * 40e9 / 55e9 * (double)S;
+	uint64_t move_ns = ll_residency_move_ns(UINT64_C(40000000000));
+	double turn_ns = (double)ll_residency_turn_ns(move_ns, move_ns);
+	assert_true(turn_ns > 9.8 * moves_ns && turn_ns < 10.2 * moves_ns);
+	assert_true(turn_of(40, 0) == turn_of(0, 40));
+}
+
+static void test_a_higher_class_never_leaves_for_a_lower(void **state)
+{
+	(void)state;
+	struct ll_residency_program programs[] = {here(20), waiting(10, 100 * S)};
+	programs[0].priority = HIGH;
+	programs[0].idle_since_ns = 1;
+	assert_waits(programs, 0, UINT64_MAX);
+	programs[0].state = LL_RESIDENCY_STOPPED;
+	programs[0].wish = LL_RESIDENCY_STOP;
+	assert_waits(programs, 0, UINT64_MAX);
+}
+
+static void test_a_lower_class_leaves_at_once_and_before_an_equal_one(void **state)
+{
+	(void)state;
+	struct ll_residency_program programs[] = {here(20), here(20), here(20), waiting(10, 0)};
+	programs[0].idle_since_ns = 1;
+	programs[1].priority = NORMAL;
+	programs[2].priority = LOW;
+	programs[2].here_since_ns = NOW;
+	assert_step(programs, 0, LL_RESIDENCY_LEAVE, 2);
+	programs[2].retry_ns = NOW + S; /* it could not leave just now */
+	assert_step(programs, 0, LL_RESIDENCY_LEAVE, 0);
+}
+
+static void test_nobody_leaves_before_enough_may(void **state)
+{
+	(void)state;
+	struct ll_residency_program programs[] = {here(20), here(20), waiting(35, S)};
+	uint64_t turn_ns = turn_of(20, 35);
+	programs[0].idle_since_ns = 1;
+	programs[1].here_since_ns = NOW + 7 * MS - turn_ns;
+	assert_waits(programs, 0, NOW + 7 * MS);
+	programs[1].here_since_ns = NOW - turn_ns;
+	assert_step(programs, 0, LL_RESIDENCY_LEAVE, 0);
+	programs[0].state = LL_RESIDENCY_STOPPING;
+	assert_step(programs, 0, LL_RESIDENCY_LEAVE, 1);
+	programs[1].state = LL_RESIDENCY_PREPARING;
+	assert_waits(programs, 0, UINT64_MAX);
+}
+
+static void test_one_that_waits_for_turns_to_end_keeps_others_from_beginning_new_ones(void **state)
+{
+	(void)state;
+	struct ll_residency_program programs[] = {here(20), here(20), waiting(35, 2 * S), waiting(10, S)};
+	programs[0].idle_since_ns = 1; /* would leave for the small one at once */
+	programs[1].here_since_ns = NOW;
+	assert_waits(programs, 0, NOW + turn_of(20, 35));
+	assert_step(programs, 11, LL_RESIDENCY_RETURN, 3); /* but what is free serves it */
+	programs[2].bytes = 70 * GIB;                      /* it can never have room */
+	assert_step(programs, 0, LL_RESIDENCY_LEAVE, 0);
+}
+
+static void test_room_that_is_being_made_for_one_is_not_given_to_another(void **state)
+{
+	(void)state;
+	struct ll_residency_program programs[] = {in_state(LL_RESIDENCY_LEAVING, 20), waiting(30, 2 * S),
+						  waiting(10, S)};
+	assert_waits(programs, 15, UINT64_MAX);
+	programs[1].wants = false;
+	assert_step(programs, 15, LL_RESIDENCY_RETURN, 2);
+}
+
+static void test_one_that_could_not_leave_is_not_asked_again_too_soon(void **state)
+{
+	(void)state;
+	struct ll_residency_program programs[] = {here(20), waiting(10, S)};
+	programs[0].retry_ns = NOW + 9 * MS;
+	assert_waits(programs, 0, NOW + 9 * MS);
+	programs[0].retry_ns = NOW;
+	assert_step(programs, 0, LL_RESIDENCY_LEAVE, 0);
+}
+
+static void test_one_without_memory_does_not_leave(void **state)
+{
+	(void)state;
+	struct ll_residency_program programs[] = {here(0), waiting(10, S)};
+	assert_waits(programs, 0, UINT64_MAX);
+}
+
+/* ---- by hand ---- */
+
+static void test_what_a_person_asks_for_is_done_at_once(void **state)
+{
+	(void)state;
+	struct ll_residency_program programs[] = {here(20)};
+	programs[0].wish = LL_RESIDENCY_EVICT;
+	assert_step(programs, 80, LL_RESIDENCY_LEAVE, 0);
+	programs[0].wish = LL_RESIDENCY_STOP;
+	assert_step(programs, 80, LL_RESIDENCY_HALT, 0);
+	programs[0].retry_ns = NOW + MS;
+	assert_waits(programs, 80, NOW + MS);
+	programs[0] = in_state(LL_RESIDENCY_STOPPED, 20);
+	programs[0].wish = LL_RESIDENCY_EVICT;
+	assert_step(programs, 80, LL_RESIDENCY_LEAVE, 0);
+	programs[0].wish = LL_RESIDENCY_FREE;
+	assert_step(programs, 0, LL_RESIDENCY_RETURN, 0);
+	programs[0].wish = LL_RESIDENCY_STOP;
+	assert_waits(programs, 80, UINT64_MAX);
+}
+
+static void test_what_was_evicted_or_stopped_by_hand_stays_away(void **state)
+{
+	(void)state;
+	struct ll_residency_program programs[] = {waiting(10, S)};
+	programs[0].wish = LL_RESIDENCY_EVICT;
+	assert_waits(programs, 80, UINT64_MAX);
+	programs[0].wish = LL_RESIDENCY_STOP;
+	assert_waits(programs, 80, UINT64_MAX);
+}
+
+static void test_one_on_its_way_is_not_asked_twice(void **state)
+{
+	(void)state;
+	const enum ll_residency ways[] = {LL_RESIDENCY_PREPARING, LL_RESIDENCY_STOPPING, LL_RESIDENCY_HALTING,
+					  LL_RESIDENCY_LEAVING, LL_RESIDENCY_RETURNING};
+	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+		struct ll_residency_program programs[] = {in_state(ways[i], 10)};
+		for (int wish = LL_RESIDENCY_FREE; wish <= LL_RESIDENCY_EVICT; wish++) {
+			programs[0].wish = (enum ll_residency_wish)wish;
+			assert_waits(programs, 80, UINT64_MAX);
+		}
+	}
+}
+
+static void test_a_stopped_program_leaves_as_an_idle_one_does(void **state)
+{
+	(void)state;
+	struct ll_residency_program programs[] = {in_state(LL_RESIDENCY_STOPPED, 20), waiting(10, S)};
+	programs[0].wish = LL_RESIDENCY_STOP;
+	programs[0].here_since_ns = NOW;
+	assert_step(programs, 0, LL_RESIDENCY_LEAVE, 0);
+}
+
+/* ---- allocations ---- */
+
+static struct ll_residency_program lacking(uint64_t has_gib, uint64_t short_gib)
+{
+	struct ll_residency_program program = here(has_gib);
+	program.short_bytes = short_gib * GIB;
+	program.want_since_ns = NOW - S;
+	return program;
+}
+
+static void test_an_allocation_is_granted_refused_or_waits(void **state)
+{
+	(void)state;
+	struct ll_residency_program programs[] = {lacking(10, 20), here(15)};
+	assert_step(programs, 21, LL_RESIDENCY_GRANT, 0);
+	assert_step(programs, 10, LL_RESIDENCY_LEAVE, 1);
+	assert_step(programs, 4, LL_RESIDENCY_REFUSE, 0);
+	programs[1] = in_state(LL_RESIDENCY_LEAVING, 20);
+	assert_waits(programs, 10, UINT64_MAX);
+	programs[1] = here(15);
+	programs[1].here_since_ns = NOW;
+	assert_waits(programs, 10, NOW + turn_of(15, 0));
+	programs[1].priority = HIGH;
+	assert_step(programs, 10, LL_RESIDENCY_REFUSE, 0);
+}
+
+static void test_an_allocation_that_fits_without_the_margin_is_granted(void **state)
+{
+	(void)state;
+	struct ll_residency_program programs[] = {lacking(10, 20)};
+	assert_step(programs, 20, LL_RESIDENCY_GRANT, 0);
+	assert_step(programs, 19, LL_RESIDENCY_REFUSE, 0);
+}
+
+static void test_an_allocation_waits_for_one_that_will_be_there_and_may_leave_then(void **state)
+{
+	(void)state;
+	struct ll_residency_program programs[] = {lacking(10, 20), in_state(LL_RESIDENCY_RETURNING, 15)};
+	assert_waits(programs, 20, UINT64_MAX);
+	assert_waits(programs, 19, UINT64_MAX);
+	programs[1].state = LL_RESIDENCY_AWAY;
+	assert_step(programs, 19, LL_RESIDENCY_REFUSE, 0);
+}
+
+static void test_one_that_left_amid_an_allocation_returns_with_room_for_it(void **state)
+{
+	(void)state;
+	struct ll_residency_program programs[] = {in_state(LL_RESIDENCY_AWAY, 10), here(15)};
+	programs[0].short_bytes = 20 * GIB;
+	assert_step(programs, 31, LL_RESIDENCY_RETURN, 0);
+	assert_step(programs, 25, LL_RESIDENCY_LEAVE, 1);
+	assert_step(programs, 10, LL_RESIDENCY_REFUSE, 0); /* then it returns without */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_nothing_moves_while_nobody_lacks_room),
+	    cmocka_unit_test(test_if_there_is_room_one_returns_and_nobody_leaves),
+	    cmocka_unit_test(test_the_higher_class_is_served_first_and_then_who_has_waited_longer),
+	    cmocka_unit_test(test_of_two_that_wait_equally_long_both_are_served),
+	    cmocka_unit_test(test_a_margin_is_left_free_unless_nobody_can_make_it),
+	    cmocka_unit_test(test_memory_that_is_on_its_way_out_is_waited_for),
+	    cmocka_unit_test(test_only_what_a_returning_program_does_not_have_yet_is_kept_for_it),
+	    cmocka_unit_test(test_room_that_was_granted_is_not_given_twice),
+	    cmocka_unit_test(test_a_program_that_returns_and_finds_no_room_has_others_leave),
+	    cmocka_unit_test(test_an_idle_program_leaves_at_once_the_longest_idle_first),
+	    cmocka_unit_test(test_one_that_was_idle_for_a_moment_is_not_idle_yet),
+	    cmocka_unit_test(test_a_working_program_stays_for_a_turn_the_longest_there_leaves_first),
+	    cmocka_unit_test(test_a_turn_is_ten_times_the_moves_and_a_second_at_least),
+	    cmocka_unit_test(test_a_higher_class_never_leaves_for_a_lower),
+	    cmocka_unit_test(test_a_lower_class_leaves_at_once_and_before_an_equal_one),
+	    cmocka_unit_test(test_nobody_leaves_before_enough_may),
+	    cmocka_unit_test(test_one_that_waits_for_turns_to_end_keeps_others_from_beginning_new_ones),
+	    cmocka_unit_test(test_room_that_is_being_made_for_one_is_not_given_to_another),
+	    cmocka_unit_test(test_one_that_could_not_leave_is_not_asked_again_too_soon),
+	    cmocka_unit_test(test_one_without_memory_does_not_leave),
+	    cmocka_unit_test(test_what_a_person_asks_for_is_done_at_once),
+	    cmocka_unit_test(test_what_was_evicted_or_stopped_by_hand_stays_away),
+	    cmocka_unit_test(test_one_on_its_way_is_not_asked_twice),
+	    cmocka_unit_test(test_a_stopped_program_leaves_as_an_idle_one_does),
+	    cmocka_unit_test(test_an_allocation_is_granted_refused_or_waits),
+	    cmocka_unit_test(test_an_allocation_that_fits_without_the_margin_is_granted),
+	    cmocka_unit_test(test_an_allocation_waits_for_one_that_will_be_there_and_may_leave_then),
+	    cmocka_unit_test(test_one_that_left_amid_an_allocation_returns_with_room_for_it),
+	};
+	return cmocka_run_group_tests_name("control_residency", tests, NULL, NULL);
+}
