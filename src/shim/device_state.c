@@ -301,9 +301,10 @@ static void say_had_again(struct ll_device_state *dev)
 {
 	if (!dev->lost_ns)
 		return;
+	/* Before it is said: who reads the line and looks with `status` shall find the same there. */
+	ll_port_note_had(dev->ledger, program.settings.id);
 	ll_say("the limits of `loadline run` are in force again on card %d, after %.1f s", dev->device,
 	       (double)(ll_now_ns() - dev->lost_ns) / (double)LL_NS_PER_S);
-	ll_port_note_had(dev->ledger, program.settings.id);
 	dev->lost_ns = 0;
 }
 
