@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/packet.h"
+#include "mover/batches.h"
 
 /* How long a program may take to become quiet: its threads return from the driver, and its kernels end. A program that
  * does not say so, because it is stopped or in a debugger, is given up a while later. */
@@ -23,6 +24,8 @@
 #define NO_ROOM_NS (5 * LL_NS_PER_MS)
 /* A program that owes a batch for longer does not run. */
 #define SILENT_NS (5 * LL_NS_PER_S)
+/* One that brings its memory back by itself copies some GB/s. */
+#define ALONE_NS (60 * LL_NS_PER_S)
 /* In this time a program takes the room that it was granted. */
 #define GRANT_NS (500 * LL_NS_PER_MS)
 
@@ -36,11 +39,7 @@ struct ll_mover_program *ll_mover_program_new(int fd)
 
 static void forget_batches(struct ll_mover_program *program, struct ll_mover_pool *pool)
 {
-	for (uint32_t i = 0; i < program->batch_count; i++) {
-		ll_transfer_free(program->batches[i].transfer);
-		ll_mover_pool_give(pool, program->batches[i].places, program->batches[i].place_count);
-	}
-	free(program->batches);
+	ll_mover_batches_free(program->batches, program->batch_count, pool);
 	program->batches = NULL;
 	program->batch_count = 0;
 }
@@ -51,17 +50,36 @@ static void forget_reserved(struct ll_mover_program *program, struct ll_mover_po
 	program->reserved_bytes = 0;
 }
 
-void ll_mover_program_disown(struct ll_mover_program *program, struct ll_mover_pool *pool)
+/* Room on the card is kept for what a program brings back by itself. */
+static void leave_alone(struct ll_mover_program *program, struct ll_mover_pool *pool, uint64_t now_ns)
 {
-	for (uint32_t i = 0; i < program->batch_count; i++) {
-		ll_transfer_free(program->batches[i].transfer);
-		program->batches[i].transfer = NULL;
-	}
 	forget_reserved(program, pool);
+	ll_mover_batches_stop(program->batches, program->batch_count);
+	uint64_t left_bytes = ll_mover_batches_left(program->batches, program->batch_count);
 	program->rule = (struct ll_residency_program){.state = LL_RESIDENCY_HERE};
+	if (left_bytes) {
+		program->rule.state = LL_RESIDENCY_RETURNING;
+		program->rule.left_bytes = left_bytes;
+	}
+	program->again_ns = 0;
+	program->heard_ns = now_ns;
 	program->is_known = false;
 	program->is_disowned = true;
+}
+
+void ll_mover_program_disown(struct ll_mover_program *program, struct ll_mover_pool *pool, uint64_t now_ns)
+{
+	leave_alone(program, pool, now_ns);
 	shutdown(program->fd, SHUT_WR);
+}
+
+bool ll_mover_program_lose(struct ll_mover_program *program, struct ll_mover_pool *pool, uint64_t now_ns)
+{
+	if (!program->is_disowned)
+		leave_alone(program, pool, now_ns);
+	close(program->fd);
+	program->fd = -1;
+	return !ll_mover_batches_are_told(program->batches, program->batch_count);
 }
 
 void ll_mover_program_free(struct ll_mover_program *program, struct ll_mover_pool *pool)
@@ -76,6 +94,8 @@ void ll_mover_program_free(struct ll_mover_program *program, struct ll_mover_poo
 /* The end of a program is seen by poll. */
 static void say(struct ll_mover_program *program, const struct ll_mover_message *message, const int *fd)
 {
+	if (program->is_disowned)
+		return;
 	if (ll_packet_send(program->fd, message, sizeof *message, fd, fd ? 1 : 0) == -EAGAIN)
 		program->is_deaf = true;
 }
@@ -94,17 +114,7 @@ static void enter_state(struct ll_mover_program *program, enum ll_residency stat
 	program->rule.state = state;
 	program->rule.lacks_room = false;
 	program->rule.left_bytes = 0;
-}
-
-/* Of a program that returns: what is in the pool alone. */
-static void count_left(struct ll_mover_program *program)
-{
-	program->rule.left_bytes = 0;
-	for (uint32_t i = 0; i < program->batch_count; i++) {
-		const struct ll_mover_batch *batch = &program->batches[i];
-		if (batch->is_told && batch->direction == LL_TRANSFER_OUT)
-			program->rule.left_bytes += batch->bytes;
-	}
+	program->again_ns = 0;
 }
 
 static bool is_becoming_quiet(const struct ll_mover_program *program)
@@ -182,7 +192,7 @@ void ll_mover_program_return(struct ll_mover_program *program, uint64_t now_ns)
 {
 	program->begun_ns = program->heard_ns = now_ns;
 	enter_state(program, LL_RESIDENCY_RETURNING);
-	count_left(program);
+	program->rule.left_bytes = ll_mover_batches_left(program->batches, program->batch_count);
 	say_kind(program, LL_MOVER_RETURN, 0);
 }
 
@@ -229,11 +239,8 @@ static bool is_silent(const struct ll_mover_program *program, uint64_t now_ns)
 		return program->is_late;
 	if (program->rule.state != LL_RESIDENCY_LEAVING && program->rule.state != LL_RESIDENCY_RETURNING)
 		return false;
-	for (uint32_t i = 0; i < program->batch_count; i++) {
-		if (program->batches[i].transfer)
-			return false;
-	}
-	return now_ns > program->heard_ns + SILENT_NS;
+	return !ll_mover_batches_are_copied(program->batches, program->batch_count) &&
+	       now_ns > program->heard_ns + (program->is_disowned ? ALONE_NS : SILENT_NS);
 }
 
 enum ll_mover_event ll_mover_program_tick(struct ll_mover_program *program, struct ll_mover_pool *pool, uint64_t now_ns)
@@ -250,8 +257,7 @@ enum ll_mover_event ll_mover_program_tick(struct ll_mover_program *program, stru
 		program->rule.granted_bytes = 0;
 	if (program->again_ns && now_ns >= program->again_ns) {
 		program->again_ns = 0;
-		if (program->rule.state == LL_RESIDENCY_RETURNING)
-			say_kind(program, LL_MOVER_RETURN, 0);
+		say_kind(program, LL_MOVER_RETURN, 0);
 	}
 	return LL_MOVER_EVENT_NONE;
 }
@@ -304,6 +310,10 @@ static int handle_quiet(struct ll_mover_program *program, struct ll_mover_pool *
 	char why[LL_MOVER_TEXT_SIZE];
 	if (!is_becoming_quiet(program))
 		return fail_protocol(err, program, "was not asked to be quiet");
+	bool has_any = message->value > 0;
+	if (has_any != (message->bytes > 0) || message->value > LL_MOVER_BATCHES ||
+	    (has_any && program->rule.state == LL_RESIDENCY_HALTING))
+		return fail_protocol(err, program, "names memory that it cannot have");
 	if (program->is_late) {
 		turn_back(program, pool, program->why, now_ns);
 		return 0;
@@ -346,15 +356,6 @@ static void say_not_filled(struct ll_mover_program *program, uint32_t number)
 	say(program, &message, NULL);
 }
 
-static int begin_transfer(struct ll_mover_batch *batch, const struct ll_transfer_engine *engine,
-			  const struct ll_mover_message *message, const int *fds, size_t fd_count, struct ll_err *err)
-{
-	if (!fd_count)
-		return ll_err_set(err, -EMFILE, "the mover has no free descriptor");
-	return ll_transfer_new(engine, batch->direction, fds, message->handle_bytes, message->count, batch->places,
-			       batch->place_count, &batch->transfer, err);
-}
-
 /* The program has freed so many batches before it sent this one. */
 static void note_freed(struct ll_mover_program *program, uint32_t sent)
 {
@@ -370,8 +371,7 @@ static int take_out(struct ll_mover_program *program, const struct ll_transfer_e
 	if (rc)
 		return ll_err_set(err, rc, "the pool: %s", strerror(-rc));
 	program->reserved_bytes -= batch->bytes;
-	batch->direction = LL_TRANSFER_OUT;
-	rc = begin_transfer(batch, engine, message, fds, fd_count, err);
+	rc = ll_mover_batch_begin(batch, LL_TRANSFER_OUT, engine, message, fds, fd_count, err);
 	if (rc) {
 		ll_mover_pool_give(engine->pool, batch->places, batch->place_count);
 		batch->place_count = 0;
@@ -386,12 +386,10 @@ static int handle_out(struct ll_mover_program *program, const struct ll_transfer
 	struct ll_err why = {0};
 	struct ll_mover_batch *batch = &program->batches[message->batch];
 	bool is_leaving = program->rule.state == LL_RESIDENCY_LEAVING;
-	batch->bytes = 0;
-	for (uint32_t i = 0; i < message->count; i++)
-		batch->bytes += message->handle_bytes[i];
-	if (batch->place_count || (!is_leaving && program->rule.state != LL_RESIDENCY_RETURNING) ||
-	    (is_leaving && batch->bytes > program->reserved_bytes))
+	uint64_t bytes = ll_mover_batch_bytes(message, is_leaving ? program->reserved_bytes : UINT64_MAX);
+	if (!bytes || batch->place_count || (!is_leaving && program->rule.state != LL_RESIDENCY_RETURNING))
 		return fail_protocol(err, program, "sent memory that was not asked for");
+	batch->bytes = bytes;
 	if (!is_leaving) { /* it was sent before the program heard that the move is given up */
 		say_not_taken(program, message->batch);
 		return 0;
@@ -410,16 +408,13 @@ static int handle_in(struct ll_mover_program *program, const struct ll_transfer_
 {
 	struct ll_err why = {0};
 	struct ll_mover_batch *batch = &program->batches[message->batch];
-	uint64_t bytes = 0;
-	for (uint32_t i = 0; i < message->count; i++)
-		bytes += message->handle_bytes[i];
-	if (program->rule.state != LL_RESIDENCY_RETURNING || !batch->place_count || batch->transfer ||
-	    bytes != batch->bytes)
+	if (program->rule.state != LL_RESIDENCY_RETURNING || !batch->is_told || batch->direction != LL_TRANSFER_OUT ||
+	    ll_mover_batch_bytes(message, batch->bytes) != batch->bytes)
 		return fail_protocol(err, program, "asks for memory that is not in the pool");
-	batch->direction = LL_TRANSFER_IN;
+	int rc = ll_mover_batch_begin(batch, LL_TRANSFER_IN, engine, message, fds, fd_count, &why);
 	program->rule.lacks_room = false;
-	count_left(program);
-	if (begin_transfer(batch, engine, message, fds, fd_count, &why)) {
+	program->rule.left_bytes = ll_mover_batches_left(program->batches, program->batch_count);
+	if (rc) {
 		ll_warn("claim %u, tenant %s: brings its memory back by itself: %s", program->claim, program->tenant,
 			why.text);
 		say_not_filled(program, message->batch);
@@ -439,36 +434,67 @@ static int handle_batch(struct ll_mover_program *program, const struct ll_transf
 		   : handle_in(program, engine, message, fds, fd_count, err);
 }
 
-static enum ll_mover_event handle_busy(struct ll_mover_program *program, struct ll_mover_pool *pool,
-				       const struct ll_mover_message *message, uint64_t now_ns)
+static int handle_busy(struct ll_mover_program *program, struct ll_mover_pool *pool,
+		       const struct ll_mover_message *message, uint64_t now_ns, enum ll_mover_event *ret_event,
+		       struct ll_err *err)
 {
 	char why[LL_MOVER_TEXT_SIZE];
 	snprintf(why, sizeof why, "%.*s", (int)sizeof message->text - 1, message->text);
+	if (program->rule.state == LL_RESIDENCY_RETURNING) /* it was said before the program heard RETURN */
+		return 0;
 	if (program->rule.state == LL_RESIDENCY_LEAVING) {
 		turn_back(program, pool, why, now_ns);
-		return LL_MOVER_EVENT_FAILED;
+		*ret_event = LL_MOVER_EVENT_FAILED;
+		return 0;
 	}
 	if (!is_becoming_quiet(program))
-		return LL_MOVER_EVENT_NONE;
+		return fail_protocol(err, program, "was not asked to leave");
 	snprintf(program->why, sizeof program->why, "%s", why);
 	forget_reserved(program, pool);
 	put_off(program, now_ns);
 	enter_state(program, LL_RESIDENCY_HERE); /* also if it was stopped: it goes on */
-	return program->is_late ? LL_MOVER_EVENT_NONE : LL_MOVER_EVENT_FAILED;
+	*ret_event = program->is_late ? LL_MOVER_EVENT_NONE : LL_MOVER_EVENT_FAILED;
+	return 0;
 }
 
-static enum ll_mover_event handle_back(struct ll_mover_program *program, struct ll_mover_pool *pool, uint64_t error,
-				       uint64_t now_ns)
+static int handle_away(struct ll_mover_program *program, struct ll_mover_pool *pool, enum ll_mover_event *ret_event,
+		       struct ll_err *err)
 {
+	bool is_out = program->rule.state == LL_RESIDENCY_LEAVING;
+	for (uint32_t i = 0; i < program->batch_count && is_out; i++)
+		is_out = program->batches[i].is_told;
+	if (!is_out)
+		return fail_protocol(err, program, "is not away");
+	forget_reserved(program, pool);
+	enter_state(program, LL_RESIDENCY_AWAY);
+	*ret_event = LL_MOVER_EVENT_DONE;
+	return 0;
+}
+
+/* Batches that the program has filled by itself were not sent in. */
+static int handle_back(struct ll_mover_program *program, struct ll_mover_pool *pool, uint64_t error, uint64_t now_ns,
+		       enum ll_mover_event *ret_event, struct ll_err *err)
+{
+	if (program->rule.state != LL_RESIDENCY_RETURNING)
+		return fail_protocol(err, program, "was not asked to return");
 	forget_batches(program, pool);
 	program->rule.wants = false;
 	program->rule.here_since_ns = now_ns;
 	enter_state(program, LL_RESIDENCY_HERE);
-	if (!error)
-		return LL_MOVER_EVENT_DONE;
-	snprintf(program->why, sizeof program->why,
-		 "the card is lost to it (CUDA error %" PRIu64 "): it goes on without its memory", error);
-	return LL_MOVER_EVENT_FAILED;
+	*ret_event = error ? LL_MOVER_EVENT_FAILED : LL_MOVER_EVENT_DONE;
+	if (error)
+		snprintf(program->why, sizeof program->why,
+			 "the card is lost to it (CUDA error %" PRIu64 "): it goes on without its memory", error);
+	return 0;
+}
+
+static int handle_no_room(struct ll_mover_program *program, uint64_t now_ns, struct ll_err *err)
+{
+	if (program->rule.state != LL_RESIDENCY_RETURNING)
+		return fail_protocol(err, program, "was not asked to return");
+	program->again_ns = now_ns + NO_ROOM_NS;
+	program->rule.lacks_room = true;
+	return 0;
 }
 
 static void note_sizes(struct ll_mover_program *program, const struct ll_mover_message *message)
@@ -513,23 +539,16 @@ int ll_mover_program_handle(struct ll_mover_program *program, const struct ll_tr
 	case LL_MOVER_QUIET:
 		return handle_quiet(program, pool, message, now_ns, ret_event, err);
 	case LL_MOVER_BUSY:
-		*ret_event = handle_busy(program, pool, message, now_ns);
-		return 0;
+		return handle_busy(program, pool, message, now_ns, ret_event, err);
 	case LL_MOVER_OUT:
 	case LL_MOVER_IN:
 		return handle_batch(program, engine, message, fds, fd_count, now_ns, ret_event, err);
 	case LL_MOVER_AWAY:
-		forget_reserved(program, pool);
-		enter_state(program, LL_RESIDENCY_AWAY);
-		*ret_event = LL_MOVER_EVENT_DONE;
-		return 0;
+		return handle_away(program, pool, ret_event, err);
 	case LL_MOVER_NO_ROOM:
-		program->again_ns = now_ns + NO_ROOM_NS;
-		program->rule.lacks_room = program->rule.state == LL_RESIDENCY_RETURNING;
-		return 0;
+		return handle_no_room(program, now_ns, err);
 	case LL_MOVER_BACK:
-		*ret_event = handle_back(program, pool, message->value, now_ns);
-		return 0;
+		return handle_back(program, pool, message->value, now_ns, ret_event, err);
 	case LL_MOVER_WANT:
 		note_want(program, 0, now_ns);
 		return 0;
@@ -543,7 +562,7 @@ int ll_mover_program_handle(struct ll_mover_program *program, const struct ll_tr
 
 /* ---- transfers ---- */
 
-static void tell_done(struct ll_mover_program *program, struct ll_mover_pool *pool, uint32_t number)
+static void tell_done(struct ll_mover_program *program, uint32_t number)
 {
 	struct ll_mover_batch *batch = &program->batches[number];
 	struct ll_mover_message message = {.kind = LL_MOVER_FILLED, .batch = number};
@@ -553,16 +572,12 @@ static void tell_done(struct ll_mover_program *program, struct ll_mover_pool *po
 		memcpy(message.places, batch->places, batch->place_count * sizeof *batch->places);
 		batch->is_told = true;
 		if (program->rule.state == LL_RESIDENCY_RETURNING)
-			count_left(program);
-	} else {
-		ll_mover_pool_give(pool, batch->places, batch->place_count);
-		batch->place_count = 0;
+			program->rule.left_bytes = ll_mover_batches_left(program->batches, program->batch_count);
 	}
 	say(program, &message, NULL);
 }
 
-int ll_mover_program_poll(struct ll_mover_program *program, struct ll_mover_pool *pool, bool *ret_running,
-			  struct ll_err *err)
+int ll_mover_program_poll(struct ll_mover_program *program, bool *ret_running, struct ll_err *err)
 {
 	for (uint32_t i = 0; i < program->batch_count; i++) {
 		struct ll_mover_batch *batch = &program->batches[i];
@@ -578,7 +593,7 @@ int ll_mover_program_poll(struct ll_mover_program *program, struct ll_mover_pool
 		ll_transfer_free(batch->transfer);
 		batch->transfer = NULL;
 		program->heard_ns = ll_now_ns();
-		tell_done(program, pool, i);
+		tell_done(program, i);
 	}
 	return 0;
 }

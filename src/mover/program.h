@@ -9,20 +9,10 @@
 #include <sys/types.h>
 
 #include "control/residency.h"
-#include "mover/protocol.h"
-#include "mover/transfer.h"
-
-struct ll_mover_batch {
-	uint64_t bytes;
-	struct ll_transfer *transfer; /* NULL: none is under way */
-	enum ll_transfer_direction direction;
-	struct ll_mover_place places[LL_MOVER_PLACES];
-	uint32_t place_count; /* 0: the bytes are not in the pool */
-	bool is_told;         /* TAKEN was said: the program may have no other copy of the bytes than the pool's */
-};
+#include "mover/batches.h"
 
 struct ll_mover_program {
-	int fd;         /* -1: the program is gone, and the structure is to be freed */
+	int fd;         /* does not wait; -1: the connection has ended (ll_mover_program_lose) */
 	unsigned claim; /* its claim's index in the ledger */
 	bool is_known;  /* it has said HELLO, and is not disowned */
 	bool is_disowned;
@@ -41,6 +31,7 @@ struct ll_mover_program {
 	uint64_t quiet_ns;                  /* how long it may take to do so; 0: 10 s */
 	enum ll_residency_wish wish_before; /* what holds again if it cannot leave */
 	uint64_t heard_ns;                  /* when it last did something, or was asked to return */
+	uint64_t taken_ns;                  /* of its claim: not that of a later one of the same index; 0: not known */
 	uint64_t granted_ns;                /* when it was granted rule.granted_bytes */
 	uint64_t grown_ns;                  /* when an allocation was refused for want of room last */
 	char why[LL_MOVER_TEXT_SIZE];       /* it could not leave */
@@ -61,7 +52,14 @@ struct ll_mover_program *ll_mover_program_new(int fd);
  * The mover cannot go on with the program. Waits for its copies, and shuts the connection down. The program's places in
  * the pool stay its own until it closes its end, because it takes its memory from there by itself.
  */
-void ll_mover_program_disown(struct ll_mover_program *program, struct ll_mover_pool *pool);
+void ll_mover_program_disown(struct ll_mover_program *program, struct ll_mover_pool *pool, uint64_t now_ns);
+
+/*
+ * The connection has ended. Waits for the program's copies. True: the program has nothing in the pool; free it. False:
+ * the program, if it lives, reads its bytes out of the pool now, so its places stay its own. Free it when its process
+ * has ended, or when it has connected again: it does so when it has all its memory.
+ */
+bool ll_mover_program_lose(struct ll_mover_program *program, struct ll_mover_pool *pool, uint64_t now_ns);
 
 /* Gives the program's room in the pool back. */
 void ll_mover_program_free(struct ll_mover_program *program, struct ll_mover_pool *pool);
@@ -75,8 +73,7 @@ int ll_mover_program_handle(struct ll_mover_program *program, const struct ll_tr
 			    enum ll_mover_event *ret_event, struct ll_err *err);
 
 /* Looks after its transfers: tells the program of those that are done. *ret_running: some are under way. */
-int ll_mover_program_poll(struct ll_mover_program *program, struct ll_mover_pool *pool, bool *ret_running,
-			  struct ll_err *err);
+int ll_mover_program_poll(struct ll_mover_program *program, bool *ret_running, struct ll_err *err);
 
 /* Steps of a decision. leave: the room in the pool is reserved first. Each returns the program's new state by
  * program->rule.state; a refused one sets `why`, and the program stays. */

@@ -17,14 +17,15 @@
  *     ...
  *     mover    RETURN                 make memory again, and hand it over
  *     program  IN batch, handles      new memory at the old addresses
- *     mover    FILLED batch           it has its bytes again; the places in the pool are free
- *     program  BACK                   all batches are on the card, and the program goes on
+ *     mover    FILLED batch           it has its bytes again
+ *     program  BACK                   all batches are on the card, and the program goes on; the places in the pool are
+ *                                     free
  *
  * A batch's bytes are at any moment on the card, where the program holds the handle, or in the pool, whose file the
- * program holds too. So a program whose mover is killed brings its memory back by itself; a mover whose program is
- * killed frees the program's places in the pool. A mover that cannot go on with a program shuts its side of the
- * connection down. The program takes its memory back by itself and then closes its end. Until then its places in the
- * pool stay its own.
+ * program holds too. So a program whose mover is killed brings its memory back by itself. It does the same if only the
+ * connection has ended: so the mover keeps its places in the pool until the program connects again, or its process has
+ * ended. A mover that cannot go on with a program shuts its side of the connection down. The program takes its memory
+ * back by itself and then closes its end.
  *
  * A batch that the mover cannot take stays on the card, and the move is given up: what has left returns. A batch that
  * the mover cannot fill the program fills by itself from the pool's file.
@@ -41,6 +42,7 @@ enum {
 	LL_MOVER_VERSION = 1,
 	LL_MOVER_BATCH_HANDLES = 64, /* at most in a batch; a packet can carry 253 descriptors */
 	LL_MOVER_PLACES = 32,        /* at most that a batch lies in */
+	LL_MOVER_BATCHES = 65536,    /* at most in a move */
 	LL_MOVER_TEXT_SIZE = 160,
 	LL_MOVER_AHEAD = 4, /* batches that are under way at once: while one is copied others are made ready */
 };

@@ -27,7 +27,7 @@
 /* Programs whose mover was killed connect to the next one within 0.5 s. Commands about others wait so long. */
 #define CONNECT_NS (2 * LL_NS_PER_S)
 
-enum { CONNECTIONS = 256, CLAIMS = 256 };
+enum { CONNECTIONS = 256, POLLS = CONNECTIONS + 2 /* the listener, and what ends the mover */, CLAIMS = 256 };
 
 /* A command that waits for its answer. */
 struct asker {
@@ -164,7 +164,7 @@ static void handle_command(struct server *server, struct asker *asker, const str
 
 /* ---- connections ---- */
 
-static void drop_program(struct server *server, struct ll_mover_program *program)
+static void free_program(struct server *server, struct ll_mover_program *program)
 {
 	struct ll_mover_program **link = &server->programs;
 	while (*link != program)
@@ -176,11 +176,40 @@ static void drop_program(struct server *server, struct ll_mover_program *program
 	server->again_ns = 0;
 }
 
+/* Its connection has ended. */
+static void lose_program(struct server *server, struct ll_mover_program *program)
+{
+	if (ll_mover_program_lose(program, server->pool, ll_now_ns()))
+		free_program(server, program);
+}
+
+/* A process connects again when it has all its memory: what is left of its earlier connection is of no use then. */
+static void free_earlier(struct server *server, const struct ll_mover_program *newer)
+{
+	for (struct ll_mover_program *program = server->programs, *next; program; program = next) {
+		next = program->next;
+		if (program == newer || program->claim != newer->claim)
+			continue;
+		answer_askers(server, program, EPROTO, "it has brought its memory back by itself");
+		free_program(server, program);
+	}
+}
+
+static size_t count_connections(const struct server *server)
+{
+	size_t count = 0;
+	for (const struct ll_mover_program *program = server->programs; program; program = program->next)
+		count++;
+	for (const struct asker *asker = server->askers; asker; asker = asker->next)
+		count++;
+	return count;
+}
+
 static void disown_program(struct server *server, struct ll_mover_program *program, const char *why)
 {
 	ll_warn("claim %u, tenant %s: takes its memory back by itself: %s", program->claim, program->tenant, why);
 	answer_askers(server, program, EPROTO, why);
-	ll_mover_program_disown(program, server->pool);
+	ll_mover_program_disown(program, server->pool, ll_now_ns());
 	server->again_ns = 0;
 }
 
@@ -199,13 +228,14 @@ static void accept_one(struct server *server)
 {
 	bool has_room;
 	int fd = ll_mover_listener_accept(&server->listener, &has_room);
-	struct asker *asker = fd >= 0 && has_room ? calloc(1, sizeof *asker) : NULL;
+	bool has_place = has_room && count_connections(server) < CONNECTIONS;
+	struct asker *asker = fd >= 0 && has_place ? calloc(1, sizeof *asker) : NULL;
 	if (asker) {
 		*asker = (struct asker){.fd = fd, .next = server->askers};
 		server->askers = asker;
 	} else if (fd >= 0) {
 		struct asker refused = {.fd = fd};
-		answer(&refused, EMFILE, NULL, "the mover has no free descriptor, or no memory");
+		answer(&refused, EMFILE, NULL, "the mover has no free descriptor, or serves too many");
 		ll_mover_listener_refuse(&server->listener, fd);
 	}
 }
@@ -224,6 +254,7 @@ static void become_program(struct server *server, struct asker *asker, const str
 	if (ll_mover_program_handle(program, &server->engine, message, NULL, 0, ll_now_ns(), &event, &err)) {
 		disown_program(server, program, err.text);
 	} else {
+		free_earlier(server, program);
 		ll_debug("claim %u, tenant %s: is evictable", program->claim, program->tenant);
 	}
 }
@@ -291,7 +322,7 @@ static void read_disowned(struct server *server, struct ll_mover_program *progra
 			close(fds[i]);
 	} while (!rc || rc == -EMFILE || rc == -EPROTO);
 	if (rc != -EAGAIN)
-		drop_program(server, program);
+		lose_program(server, program);
 }
 
 /* One packet. False: there is no other. */
@@ -307,7 +338,7 @@ static bool read_packet(struct server *server, struct ll_mover_program *program)
 	if (rc == -EAGAIN)
 		return false;
 	if (rc && rc != -EMFILE && rc != -EPROTO) {
-		drop_program(server, program);
+		lose_program(server, program);
 		return false;
 	}
 	if (rc != -EPROTO)
@@ -324,6 +355,8 @@ static bool read_packet(struct server *server, struct ll_mover_program *program)
 
 static void read_program(struct server *server, struct ll_mover_program *program)
 {
+	if (program->fd < 0)
+		return;
 	if (program->is_deaf && !program->is_disowned)
 		disown_program(server, program, "it does not read what the mover says");
 	if (program->is_disowned)
@@ -335,19 +368,23 @@ static void read_program(struct server *server, struct ll_mover_program *program
 
 /* ---- decisions ---- */
 
-static void read_claim(struct ll_mover_program *program, const struct ll_claim_info *claims, size_t count)
+/* False: the claim's process has ended. */
+static bool read_claim(struct ll_mover_program *program, const struct ll_claim_info *claims, size_t count)
 {
-	for (size_t i = 0; i < count; i++) {
-		if (claims[i].index != program->claim)
-			continue;
-		program->rule.priority = claims[i].tenant_priority;
-		program->rule.is_within =
-		    claims[i].tenant_request_bytes && claims[i].tenant_used_bytes <= claims[i].tenant_request_bytes;
-		if (claims[i].want_since_ns)
-			program->rule.idle_since_ns = 0;
-		else if (!program->rule.idle_since_ns)
-			program->rule.idle_since_ns = ll_now_ns();
-	}
+	size_t i = 0;
+	while (i < count && claims[i].index != program->claim)
+		i++;
+	if (i == count || (program->taken_ns && program->taken_ns != claims[i].taken_ns))
+		return false;
+	program->taken_ns = claims[i].taken_ns;
+	program->rule.priority = claims[i].tenant_priority;
+	program->rule.is_within =
+	    claims[i].tenant_request_bytes && claims[i].tenant_used_bytes <= claims[i].tenant_request_bytes;
+	if (claims[i].want_since_ns)
+		program->rule.idle_since_ns = 0;
+	else if (!program->rule.idle_since_ns)
+		program->rule.idle_since_ns = ll_now_ns();
+	return true;
 }
 
 static void read_ledger(struct server *server, uint64_t now_ns)
@@ -356,9 +393,14 @@ static void read_ledger(struct server *server, uint64_t now_ns)
 		return;
 	server->listed_ns = now_ns;
 	LL_SCOPE_FREE struct ll_claim_info *claims = calloc(CLAIMS, sizeof *claims);
-	size_t count = claims ? ll_ledger_list(server->ledger, claims, CLAIMS) : 0;
-	for (struct ll_mover_program *program = server->programs; program; program = program->next)
-		read_claim(program, claims, count < CLAIMS ? count : CLAIMS);
+	if (!claims)
+		return;
+	size_t count = ll_ledger_list(server->ledger, claims, CLAIMS);
+	for (struct ll_mover_program *program = server->programs, *next; program; program = next) {
+		next = program->next;
+		if (!read_claim(program, claims, count < CLAIMS ? count : CLAIMS) && program->fd < 0)
+			free_program(server, program);
+	}
 }
 
 static void do_step(struct server *server, struct ll_mover_program *program, enum ll_residency_step step,
@@ -401,7 +443,7 @@ static void decide(struct server *server)
 		read_ledger(server, now_ns);
 		for (struct ll_mover_program *program = server->programs; program && count < CONNECTIONS;
 		     program = program->next) {
-			if (!program->is_known)
+			if (!program->is_known && !program->is_disowned)
 				continue;
 			who[count] = program;
 			rules[count++] = program->rule;
@@ -440,7 +482,7 @@ static int look_after(struct server *server, struct ll_err *err)
 		enum ll_mover_event event = ll_mover_program_tick(program, server->pool, now_ns);
 		if (event != LL_MOVER_EVENT_NONE)
 			note_event(server, program, event);
-		int rc = ll_mover_program_poll(program, server->pool, &server->is_copying, err);
+		int rc = ll_mover_program_poll(program, &server->is_copying, err);
 		if (rc)
 			return rc;
 	}
@@ -470,23 +512,23 @@ static bool has_to_end(struct server *server)
 	return !is_any_away || now_ns - server->ending_ns >= END_NS;
 }
 
-static size_t fill_poll(const struct server *server, struct pollfd polls[CONNECTIONS])
+static size_t fill_poll(const struct server *server, struct pollfd polls[POLLS])
 {
 	size_t count = 0;
 	polls[count++] = (struct pollfd){.fd = server->listener.fd, .events = POLLIN};
 	if (server->config->stop_fd >= 0)
 		polls[count++] =
 		    (struct pollfd){.fd = server->config->stop_fd, .events = server->ending_ns ? 0 : POLLIN};
-	for (const struct ll_mover_program *p = server->programs; p && count < CONNECTIONS; p = p->next)
+	for (const struct ll_mover_program *p = server->programs; p && count < POLLS; p = p->next)
 		polls[count++] = (struct pollfd){.fd = p->fd, .events = POLLIN};
-	for (const struct asker *a = server->askers; a && count < CONNECTIONS; a = a->next)
+	for (const struct asker *a = server->askers; a && count < POLLS; a = a->next)
 		polls[count++] = (struct pollfd){.fd = a->fd, .events = POLLIN};
 	return count;
 }
 
 static int wait_for_news(struct server *server)
 {
-	struct pollfd polls[CONNECTIONS];
+	struct pollfd polls[POLLS];
 	size_t count = fill_poll(server, polls);
 	uint64_t now_ns = ll_now_ns(), wait_ns = server->is_copying ? COPY_LOOK_NS : CALM_LOOK_NS;
 	if (server->again_ns <= now_ns)
@@ -549,7 +591,7 @@ int ll_mover_serve(const struct ll_mover_config *config, struct ll_err *err)
 	while (server.askers)
 		drop_asker(&server, server.askers);
 	while (server.programs)
-		drop_program(&server, server.programs);
+		free_program(&server, server.programs);
 	ll_mover_listener_close(&server.listener, config->card, config->folder);
 	ll_mover_pool_free(server.pool);
 	ll_transfer_engine_fini(&server.engine);

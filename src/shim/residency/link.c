@@ -139,6 +139,8 @@ static int stop(struct link *link, const struct ll_mover_message *message, int p
 		return rc;
 	if (ll_move_stop(link->move, message->value, pool_fd, &bytes, &batches, why) < 0)
 		return say_busy(link, why);
+	/* A thread that was late in the move before may have said it just now. */
+	atomic_store(&link->has_said_want, false);
 	atomic_store(&link->is_away, true);
 	tell_ledger(link);
 	rc = say(link, LL_MOVER_QUIET, bytes, batches);
@@ -212,6 +214,8 @@ static int handle(struct link *link, const struct ll_mover_message *message, int
 	case LL_MOVER_TAKEN:
 		return note_taken(link, message);
 	case LL_MOVER_RETURN:
+		if (!ll_move_is_stopped(link->move)) /* it was said again while BACK was on its way */
+			return 0;
 		link->is_returning = true;
 		return send_in(link);
 	case LL_MOVER_FILLED:

@@ -1,0 +1,73 @@
+#include "mover/batches.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "mover/pool.h"
+
+void ll_mover_batches_stop(struct ll_mover_batch *batches, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		ll_transfer_free(batches[i].transfer);
+		batches[i].transfer = NULL;
+	}
+}
+
+void ll_mover_batches_free(struct ll_mover_batch *batches, uint32_t count, struct ll_mover_pool *pool)
+{
+	ll_mover_batches_stop(batches, count);
+	for (uint32_t i = 0; i < count; i++)
+		ll_mover_pool_give(pool, batches[i].places, batches[i].place_count);
+	free(batches);
+}
+
+bool ll_mover_batches_are_copied(const struct ll_mover_batch *batches, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		if (batches[i].transfer)
+			return true;
+	}
+	return false;
+}
+
+bool ll_mover_batches_are_told(const struct ll_mover_batch *batches, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		if (batches[i].is_told)
+			return true;
+	}
+	return false;
+}
+
+uint64_t ll_mover_batches_left(const struct ll_mover_batch *batches, uint32_t count)
+{
+	uint64_t bytes = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		if (batches[i].is_told && batches[i].direction == LL_TRANSFER_OUT)
+			bytes += batches[i].bytes;
+	}
+	return bytes;
+}
+
+uint64_t ll_mover_batch_bytes(const struct ll_mover_message *message, uint64_t most_bytes)
+{
+	uint64_t bytes = 0;
+	for (uint32_t i = 0; i < message->count; i++) {
+		if (!message->handle_bytes[i] || message->handle_bytes[i] > most_bytes - bytes)
+			return 0;
+		bytes += message->handle_bytes[i];
+	}
+	return bytes;
+}
+
+int ll_mover_batch_begin(struct ll_mover_batch *batch, enum ll_transfer_direction direction,
+			 const struct ll_transfer_engine *engine, const struct ll_mover_message *message,
+			 const int *fds, size_t fd_count, struct ll_err *err)
+{
+	batch->direction = direction;
+	if (!fd_count)
+		return ll_err_set(err, -EMFILE, "the mover has no free descriptor");
+	return ll_transfer_new(engine, direction, fds, message->handle_bytes, message->count, batch->places,
+			       batch->place_count, &batch->transfer, err);
+}
