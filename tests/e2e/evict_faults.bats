@@ -531,6 +531,7 @@ waits() {
 	done
 	wait_for 20 grep -q "tenant one: the mover has no free descriptor" "$T"/evict*.err
 	kill -CONT "$(pid_of one)"
-	loadline --sim resume one
+	# Until the others have their answers there is no room for another command.
+	wait_for 20 loadline --sim resume one
 	does one check
 }

@@ -1,0 +1,394 @@
+/* The mover's side of mover_protocol.h. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/packet.h"
+#include "mover/host.h"
+#include "mover/pool.h"
+#include "mover/program.h"
+#include "mover_protocol.h"
+
+static int start_no_thread(pthread_t *ret_thread)
+{
+	*ret_thread = pthread_self();
+	return 0;
+}
+
+#undef LL_MOVER_POOL_STEP_BYTES
+#define LL_MOVER_POOL_STEP_BYTES UINT64_C(4)
+#define malloc(bytes) world_allocate(bytes)
+#define calloc(count, bytes) world_allocate((count) * (bytes))
+#define free(memory) world_free(memory)
+#define close(fd) world_close(fd)
+#define shutdown(fd, how) ((void)(how), world_shut(fd))
+#define ll_now_ns() world_now_ns()
+#define memfd_create(name, flags) POOL_FD
+#define ftruncate(fd, bytes) 0
+#define mmap(...) ((void *)world.pool)
+#define munmap(...) ((void)0)
+#define madvise(...) (errno = 0)
+#define pthread_create(thread, attr, function, arg) ((void)(function), start_no_thread(thread))
+#define pthread_join(thread, result) ((void)(thread))
+#include "mover/batches.c" // NOLINT(bugprone-suspicious-include): with the world's memory
+#include "mover/pool.c"    // NOLINT(bugprone-suspicious-include): with the world's memory
+#include "mover/program.c" // NOLINT(bugprone-suspicious-include)
+
+uint64_t ll_host_memory_bytes(void)
+{
+	return 0;
+}
+
+uint64_t ll_host_group_limit_bytes(void)
+{
+	return 0;
+}
+
+uint64_t ll_host_available_bytes(void)
+{
+	return 0;
+}
+
+uint64_t ll_host_reserve_bytes(void)
+{
+	return 0;
+}
+
+/* ---- transfers ---- */
+
+struct ll_transfer {
+	enum ll_transfer_direction direction;
+	unsigned handles[PIECES]; /* + 1 */
+	unsigned handle_count;
+	struct ll_mover_place places[PIECES * PIECE_BYTES];
+	unsigned place_count;
+	bool is_done, has_failed;
+};
+
+/* The bytes of the places, one after the other, are those of the handles. garbage: what a copy that is cut off leaves.
+ */
+static void copy_bytes(const struct ll_transfer *transfer, unsigned char garbage)
+{
+	unsigned handle = 0, at = 0;
+	for (unsigned i = 0; i < transfer->place_count; i++) {
+		for (uint64_t byte = 0; byte < transfer->places[i].bytes; byte++) {
+			struct world_handle *memory = &world.handles[transfer->handles[handle] - 1];
+			unsigned char *pool = &world.pool[transfer->places[i].offset + byte];
+			unsigned char *from = transfer->direction == LL_TRANSFER_OUT ? &memory->bytes[at] : pool;
+			unsigned char *to = transfer->direction == LL_TRANSFER_OUT ? pool : &memory->bytes[at];
+			*to = garbage ? garbage : *from;
+			if (++at == memory->size) {
+				handle++;
+				at = 0;
+			}
+		}
+	}
+}
+
+int ll_transfer_new(const struct ll_transfer_engine *engine, enum ll_transfer_direction direction, const int *fds,
+		    const uint64_t *handle_bytes, uint32_t count, const struct ll_mover_place *places,
+		    uint32_t place_count, struct ll_transfer **ret_transfer, struct ll_err *err)
+{
+	(void)engine;
+	if (world.transfer_fails)
+		return ll_err_set(err, -ENOMEM, "the driver refuses");
+	for (uint32_t i = 0; i < count; i++) {
+		int handle = fds[i] - HANDLE_FD;
+		if (handle < 0 || handle >= HANDLES || world.handles[handle].size != handle_bytes[i])
+			return ll_err_set(err, -EINVAL, "no such memory");
+	}
+	struct ll_transfer *transfer = calloc(1, sizeof *transfer);
+	transfer->direction = direction;
+	for (uint32_t i = 0; i < count; i++) {
+		transfer->handles[transfer->handle_count++] = (unsigned)(fds[i] - HANDLE_FD) + 1;
+		world.handles[fds[i] - HANDLE_FD].references++;
+	}
+	transfer->place_count = place_count;
+	memcpy(transfer->places, places, place_count * sizeof *places);
+	copy_bytes(transfer, 0);
+	*ret_transfer = transfer;
+	return 0;
+}
+
+int ll_transfer_is_done(struct ll_transfer *transfer, struct ll_err *err)
+{
+	if (transfer->has_failed)
+		return ll_err_set(err, -EIO, "the copy failed");
+	return transfer->is_done ? 0 : -EAGAIN;
+}
+
+static void let_transfer_go(struct ll_transfer *transfer)
+{
+	for (unsigned i = 0; i < transfer->handle_count; i++)
+		world_drop_handle(transfer->handles[i]);
+	free(transfer);
+}
+
+void ll_transfer_free(struct ll_transfer *transfer)
+{
+	if (!transfer)
+		return;
+	copy_bytes(transfer, 0);
+	let_transfer_go(transfer);
+}
+
+/* ---- life ---- */
+
+static struct ll_transfer_engine current_engine(void)
+{
+	return (struct ll_transfer_engine){.pool = world.mover_pool};
+}
+
+void mover_start(unsigned budget_bytes)
+{
+	if (ll_mover_pool_new(NULL, NULL, budget_bytes, &world.mover_pool, NULL))
+		world_blame("no pool");
+}
+
+static void cut_off_transfers(struct ll_mover_program *program)
+{
+	for (uint32_t i = 0; i < program->batch_count; i++) {
+		struct ll_transfer *transfer = program->batches[i].transfer;
+		if (!transfer)
+			continue;
+		copy_bytes(transfer, 0xff);
+		let_transfer_go(transfer);
+	}
+	free(program->batches);
+	free(program);
+}
+
+void mover_die(void)
+{
+	world.is_mover_dead = true;
+	for (int i = 0; i < CONNECTIONS; i++) {
+		struct world_connection *connection = &world.connections[i];
+		if (connection->program)
+			cut_off_transfers(connection->program);
+		connection->program = NULL;
+		close(MOVER_FD + i);
+	}
+	for (struct range *range = world.mover_pool->free, *next; range; range = next) {
+		next = range->next;
+		free(range);
+	}
+	free(world.mover_pool);
+	world.mover_pool = NULL;
+}
+
+void mover_accept(int connection)
+{
+	world.connections[connection].program = ll_mover_program_new(MOVER_FD + connection);
+}
+
+void mover_forget(int connection)
+{
+	ll_mover_program_free(world.connections[connection].program, world.mover_pool);
+	world.connections[connection].program = NULL;
+}
+
+void mover_drop(int connection)
+{
+	if (ll_mover_program_lose(world.connections[connection].program, world.mover_pool, NOW_NS))
+		mover_forget(connection);
+}
+
+void mover_disown(int connection)
+{
+	ll_mover_program_disown(world.connections[connection].program, world.mover_pool, NOW_NS);
+}
+
+bool mover_has_disowned(int connection)
+{
+	return world.connections[connection].program->is_disowned;
+}
+
+/* What another connection of the program has left. */
+static void forget_earlier(int connection)
+{
+	int other = connection ^ 1;
+	if (world.connections[connection].program && world.connections[other].program)
+		mover_forget(other);
+}
+
+/* Texts are no part of the state. */
+static void forget_texts(int connection)
+{
+	struct ll_mover_program *program = world.connections[connection].program;
+	if (program)
+		memset(program->why, 0, sizeof program->why);
+}
+
+void mover_deliver(int connection)
+{
+	struct ll_transfer_engine engine = current_engine();
+	struct world_queue *queue = &world.connections[connection].to_mover;
+	struct world_packet packet = queue->packets[0];
+	struct ll_mover_message message = {.kind = packet.kind,
+					   .batch = packet.batch,
+					   .count = packet.count,
+					   .number = packet.number,
+					   .bytes = packet.bytes,
+					   .value = packet.value};
+	memcpy(message.handle_bytes, packet.words, sizeof packet.words);
+	memmove(queue->packets, queue->packets + 1, (QUEUE - 1) * sizeof *queue->packets);
+	memset(&queue->packets[--queue->count], 0, sizeof *queue->packets);
+	enum ll_mover_event event;
+	struct ll_err err = {0};
+	int rc = 0;
+	bool is_disowned = mover_has_disowned(connection);
+	if (!is_disowned)
+		rc = ll_mover_program_handle(world.connections[connection].program, &engine, &message, packet.fds,
+					     world.has_no_fds ? 0 : packet.fd_count, NOW_NS, &event, &err);
+	for (uint32_t i = 0; i < packet.fd_count; i++)
+		world_close(packet.fds[i]);
+	if (rc && rc != -EPROTO)
+		world_blame("the mover ends for one program");
+	if (rc && !world.programs[connection / 2].is_hostile)
+		world_blame("a program that keeps to the protocol is dropped");
+	if (rc)
+		mover_disown(connection);
+	else if (packet.kind == LL_MOVER_HELLO && !is_disowned)
+		forget_earlier(connection);
+	forget_texts(connection);
+}
+
+bool mover_end_copy(int connection, bool fails)
+{
+	struct ll_mover_program *program = world.connections[connection].program;
+	struct ll_err err = {0};
+	bool is_running;
+	uint32_t i = 0;
+	while (program && i < program->batch_count && !program->batches[i].transfer)
+		i++;
+	if (!program || i == program->batch_count)
+		return false;
+	program->batches[i].transfer->is_done = true;
+	program->batches[i].transfer->has_failed = fails;
+	if (ll_mover_program_poll(program, &is_running, &err)) /* the card is lost to the mover: it ends */
+		mover_die();
+	return true;
+}
+
+bool mover_is_pinning(void)
+{
+	return world.mover_pool->pinned_bytes < world.mover_pool->wanted_bytes && !world.mover_pool->is_short;
+}
+
+void mover_pin(void)
+{
+	world.mover_pool->pinned_bytes += LL_MOVER_POOL_STEP_BYTES;
+}
+
+void mover_be_short(void)
+{
+	world.mover_pool->is_short = true;
+}
+
+/* ---- steps ---- */
+
+static bool look_after(struct ll_mover_program *program, uint64_t now_ns)
+{
+	struct ll_residency_program before = program->rule;
+	uint64_t again_ns = program->again_ns;
+	enum ll_mover_event event = ll_mover_program_tick(program, world.mover_pool, now_ns);
+	return event != LL_MOVER_EVENT_NONE || before.state != program->rule.state ||
+	       before.is_silent != program->rule.is_silent || again_ns != program->again_ns;
+}
+
+bool mover_step(int connection, enum mover_step step)
+{
+	struct ll_mover_program *program = world.connections[connection].program;
+	if (!program || !program->is_known || program->fd < 0)
+		return false;
+	enum ll_residency state = program->rule.state;
+	bool is_here = state == LL_RESIDENCY_HERE, is_stopped = state == LL_RESIDENCY_STOPPED;
+	bool can = true;
+	if (step == STEP_LEAVE && (can = is_here || is_stopped))
+		ll_mover_program_leave(program, world.mover_pool, NOW_NS);
+	else if (step == STEP_HALT && (can = is_here))
+		ll_mover_program_stop(program, NOW_NS);
+	else if (step == STEP_RETURN && (can = is_stopped || state == LL_RESIDENCY_AWAY))
+		ll_mover_program_return(program, NOW_NS);
+	else if (step == STEP_RESUME)
+		can = ll_mover_program_cancel(program, world.mover_pool);
+	else if (step == STEP_AGAIN && (can = program->again_ns != 0))
+		can = look_after(program, program->again_ns);
+	else if (step == STEP_LOOK)
+		can = look_after(program, NOW_NS);
+	else if (step == STEP_SILENCE)
+		can = look_after(program, NOW_NS + 1000 * LL_NS_PER_S);
+	forget_texts(connection);
+	return can;
+}
+
+/* ---- what must hold ---- */
+
+static unsigned owners[POOL_BYTES]; /* the program's number + 1; 0: nobody; PROGRAMS + 1: it is free */
+
+static void own_places(const struct ll_mover_program *program, unsigned number)
+{
+	for (uint32_t i = 0; i < program->batch_count; i++) {
+		const struct ll_mover_batch *batch = &program->batches[i];
+		for (uint32_t k = 0; k < batch->place_count; k++) {
+			for (uint64_t at = 0; at < batch->places[k].bytes; at++) {
+				if (owners[batch->places[k].offset + at])
+					world_blame("a place was given out twice");
+				owners[batch->places[k].offset + at] = number + 1;
+			}
+		}
+	}
+}
+
+void mover_check(void)
+{
+	uint64_t promised_bytes = 0, taken_bytes = 0;
+	memset(owners, 0, sizeof owners);
+	for (int i = 0; i < CONNECTIONS && world.mover_pool; i++) {
+		const struct ll_mover_program *program = world.connections[i].program;
+		if (!program)
+			continue;
+		own_places(program, (unsigned)i / 2);
+		promised_bytes += program->reserved_bytes;
+		if (program->is_deaf)
+			world_blame("a program reads, and its socket is full");
+	}
+	for (unsigned i = 0; i < POOL_BYTES; i++)
+		taken_bytes += owners[i] != 0;
+	if (!world.mover_pool)
+		return;
+	for (const struct range *range = world.mover_pool->free; range; range = range->next) {
+		for (uint64_t at = 0; at < range->bytes; at++) {
+			if (owners[range->offset + at])
+				world_blame("a place is taken and free");
+			owners[range->offset + at] = PROGRAMS + 1;
+		}
+	}
+	if (world.mover_pool->reserved_bytes != promised_bytes + taken_bytes)
+		world_blame("the pool's account is wrong");
+	if (world.mover_pool->reserved_bytes > world.mover_pool->budget_bytes)
+		world_blame("the pool's budget was passed");
+}
+
+bool mover_owns(unsigned program, uint64_t offset)
+{
+	return owners[offset] == program + 1;
+}
+
+bool mover_is_at_rest(int connection)
+{
+	const struct ll_mover_program *program = world.connections[connection].program;
+	return program && program->is_known && program->fd >= 0 && program->rule.state == LL_RESIDENCY_HERE &&
+	       !program->batches && !program->reserved_bytes;
+}
+
+bool mover_pool_is_empty(void)
+{
+	return world.mover_pool->reserved_bytes == 0;
+}
