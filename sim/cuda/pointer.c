@@ -80,10 +80,12 @@ static ll_cu_device device_of(const struct sim_memory *memory)
 	return device;
 }
 
-/* Memory of the card is mapped in blocks of 2 MiB. The model gives each allocation blocks of its own. */
-static uint64_t whole_blocks(uint64_t bytes)
+/* cuMemAlloc's memory is mapped in blocks of 2 MiB. The model gives each allocation blocks of its own. */
+static uint64_t mapping_bytes(const struct sim_memory *memory)
 {
-	return (bytes + SIM_GRANULARITY_BYTES - 1) / SIM_GRANULARITY_BYTES * SIM_GRANULARITY_BYTES;
+	if (memory->kind != SIM_MEMORY_DEVICE || memory->origin != SIM_ORIGIN_PLAIN)
+		return memory->bytes;
+	return (memory->bytes + SIM_GRANULARITY_BYTES - 1) / SIM_GRANULARITY_BYTES * SIM_GRANULARITY_BYTES;
 }
 
 static ll_cu_result get_attribute(void *ret_value, enum ll_cu_pointer_attribute attribute,
@@ -130,7 +132,7 @@ static ll_cu_result get_attribute(void *ret_value, enum ll_cu_pointer_attribute 
 		*(ll_cu_deviceptr *)ret_value = is_pooled ? memory->whole_address : memory->address;
 		return LL_CUDA_SUCCESS;
 	case LL_CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
-		*(size_t *)ret_value = is_pooled ? memory->whole_bytes : whole_blocks(memory->bytes);
+		*(size_t *)ret_value = is_pooled ? memory->whole_bytes : mapping_bytes(memory);
 		return LL_CUDA_SUCCESS;
 	default:
 		return LL_CUDA_ERROR_NOT_SUPPORTED;
