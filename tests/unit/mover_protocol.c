@@ -170,8 +170,8 @@ static void check_ends(void)
 {
 	unsigned *first = calloc(explorer.count + 1, sizeof *first),
 		 *from = calloc(explorer.edge_count + 1, sizeof *from);
-	unsigned *list = calloc(explorer.count, sizeof *list), count = 0;
-	bool *is_good = calloc(explorer.count, sizeof *is_good);
+	unsigned *list = calloc(explorer.count + 1, sizeof *list), count = 0;
+	bool *is_good = calloc(explorer.count + 1, sizeof *is_good);
 	assert_true(first && from && list && is_good);
 	for (size_t i = 0; i < explorer.edge_count; i++)
 		first[explorer.edges[i].to + 1]++;
@@ -180,7 +180,7 @@ static void check_ends(void)
 		if (explorer.states[i].is_goal)
 			is_good[list[count++] = i] = true;
 	}
-	unsigned *next = calloc(explorer.count, sizeof *next);
+	unsigned *next = calloc(explorer.count + 1, sizeof *next);
 	assert_non_null(next);
 	for (size_t i = 0; i < explorer.edge_count; i++) {
 		unsigned to = explorer.edges[i].to;

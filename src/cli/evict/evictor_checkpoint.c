@@ -75,7 +75,7 @@ static int evict(const struct ll_evictor_target *target, struct ll_evictor_moved
 	uint64_t begun_ns = ll_now_ns();
 	int rc = open_checkpoint(target, &cuda, &state, err);
 	uint64_t bytes = rc ? 0 : process_bytes(target);
-	if (!rc && state == LL_CU_PROCESS_STATE_RUNNING)
+	if (!rc && cuda && state == LL_CU_PROCESS_STATE_RUNNING)
 		rc = lock(cuda, target, err);
 	if (!rc && cuda && state != LL_CU_PROCESS_STATE_CHECKPOINTED) {
 		ll_cu_result status = cuda->cuCheckpointProcessCheckpoint(target->pid, NULL);
@@ -95,7 +95,7 @@ static int suspend(const struct ll_evictor_target *target, struct ll_evictor_mov
 	enum ll_cu_process_state state = LL_CU_PROCESS_STATE_RUNNING;
 	uint64_t begun_ns = ll_now_ns();
 	int rc = open_checkpoint(target, &cuda, &state, err);
-	if (!rc && state == LL_CU_PROCESS_STATE_RUNNING)
+	if (!rc && cuda && state == LL_CU_PROCESS_STATE_RUNNING)
 		rc = lock(cuda, target, err);
 	if (!rc)
 		*ret_moved = (struct ll_evictor_moved){.took_ns = ll_now_ns() - begun_ns};
@@ -117,7 +117,7 @@ static int resume(const struct ll_evictor_target *target, struct ll_evictor_move
 	enum ll_cu_process_state state = LL_CU_PROCESS_STATE_RUNNING;
 	uint64_t begun_ns = ll_now_ns();
 	int rc = open_checkpoint(target, &cuda, &state, err);
-	if (!rc && state == LL_CU_PROCESS_STATE_CHECKPOINTED)
+	if (!rc && cuda && state == LL_CU_PROCESS_STATE_CHECKPOINTED)
 		rc = restore(cuda, target->pid, err);
 	if (!rc && cuda && state != LL_CU_PROCESS_STATE_RUNNING) {
 		ll_cu_result status = cuda->cuCheckpointProcessUnlock(target->pid, NULL);
