@@ -9,7 +9,7 @@
     kernel SECONDS   launches a kernel of this length
     export           makes physical memory and exports it
     peer             enables the access of a peer
-    fork             forks a child that lives until it is killed
+    fork             forks a child that lives for five minutes, or until it is killed
     descend          forks a child that does the rest
     descriptors N    has so many free descriptors, and all again with N = -1
 
@@ -81,8 +81,8 @@ def export():
 
 def fork():
     if os.fork() == 0:
-        while True:
-            time.sleep(1000)
+        time.sleep(300)
+        os._exit(0)
     return 0
 
 
