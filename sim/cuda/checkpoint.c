@@ -66,17 +66,22 @@ ll_cu_result cuCheckpointProcessLock(int pid, struct ll_cu_checkpoint_lock_args 
 	return LL_CUDA_ERROR_NOT_READY;
 }
 
+static ll_cu_result change_state(int pid, enum sim_stop from, enum sim_stop to)
+{
+	uint32_t proc;
+	ll_cu_result status = find_in_state(pid, from, &proc);
+	if (status)
+		return status;
+	sim_checkpoint_set(sim_cuda.world, proc, to);
+	sim_unlock(sim_cuda.world);
+	return LL_CUDA_SUCCESS;
+}
+
 ll_cu_result cuCheckpointProcessCheckpoint(int pid, struct ll_cu_checkpoint_args *args)
 {
 	SIM_ENTER();
-	uint32_t proc;
 	(void)args;
-	ll_cu_result status = find_in_state(pid, SIM_STOP_LOCKED, &proc);
-	if (status)
-		return status;
-	sim_checkpoint_set(sim_cuda.world, proc, SIM_STOP_CHECKPOINTED);
-	sim_unlock(sim_cuda.world);
-	return LL_CUDA_SUCCESS;
+	return change_state(pid, SIM_STOP_LOCKED, SIM_STOP_CHECKPOINTED);
 }
 
 ll_cu_result cuCheckpointProcessRestore(int pid, struct ll_cu_restore_args *args)
@@ -95,14 +100,8 @@ ll_cu_result cuCheckpointProcessRestore(int pid, struct ll_cu_restore_args *args
 ll_cu_result cuCheckpointProcessUnlock(int pid, struct ll_cu_unlock_args *args)
 {
 	SIM_ENTER();
-	uint32_t proc;
 	(void)args;
-	ll_cu_result status = find_in_state(pid, SIM_STOP_LOCKED, &proc);
-	if (status)
-		return status;
-	sim_checkpoint_set(sim_cuda.world, proc, SIM_STOP_NONE);
-	sim_unlock(sim_cuda.world);
-	return LL_CUDA_SUCCESS;
+	return change_state(pid, SIM_STOP_LOCKED, SIM_STOP_NONE);
 }
 
 ll_cu_result cuCheckpointProcessGetState(int pid, enum ll_cu_process_state *ret_state)

@@ -33,7 +33,6 @@ struct ll_mover_program {
 	uint64_t heard_ns;                  /* when it last did something, or was asked to return */
 	uint64_t taken_ns;                  /* of its claim: not that of a later one of the same index; 0: not known */
 	uint64_t granted_ns;                /* when it was granted rule.granted_bytes */
-	uint64_t grown_ns;                  /* when an allocation was refused for want of room last */
 	char why[LL_MOVER_TEXT_SIZE];       /* it could not leave */
 	struct ll_mover_program *next;
 };

@@ -84,12 +84,6 @@ LL_HOOK_EXPORT ll_cu_result cuMemSetAccess(ll_cu_deviceptr address, size_t bytes
 	return status;
 }
 
-static void *hide_pointer(void *address)
-{
-	ll_cu_deviceptr at = (ll_cu_deviceptr)(uintptr_t)address, hidden = ll_backed_hide(at);
-	return hidden == at ? address : (void *)(uintptr_t)hidden; /* NOLINT(performance-no-int-to-ptr) */
-}
-
 LL_HOOK_EXPORT ll_cu_result cuMemRetainAllocationHandle(ll_cu_mem_handle *ret_handle, void *address)
 {
 	LL_DRIVER_CALL(cuMemRetainAllocationHandle);
@@ -99,7 +93,7 @@ LL_HOOK_EXPORT ll_cu_result cuMemRetainAllocationHandle(ll_cu_mem_handle *ret_ha
 			return LL_CUDA_SUCCESS;
 	}
 	if (!ll_reentry_is_inside())
-		address = hide_pointer(address);
+		address = ll_backed_hide_pointer(address);
 	ll_cu_result status = ll_real()->cuMemRetainAllocationHandle(ret_handle, address);
 	if (status != LL_CUDA_SUCCESS || !ret_handle || ll_charge_passes())
 		return status;

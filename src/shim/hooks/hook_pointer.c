@@ -88,21 +88,20 @@ LL_HOOK_EXPORT ll_cu_result cuPointerSetAttribute(const void *value, enum ll_cu_
 }
 
 /* The driver takes mapped memory for the host's. */
-static void *hide_pointer(void *pointer)
+static void *hide_from_host(void *pointer)
 {
-	ll_cu_deviceptr address = (ll_cu_deviceptr)(uintptr_t)pointer;
-	return ll_reentry_is_inside() ? pointer : (void *)(uintptr_t)ll_backed_hide(address);
+	return ll_reentry_is_inside() ? pointer : ll_backed_hide_pointer(pointer);
 }
 
 LL_HOOK_EXPORT ll_cu_result cuMemHostGetDevicePointer_v2(ll_cu_deviceptr *ret_address, void *pointer,
 							 unsigned int flags)
 {
-	return ll_real()->cuMemHostGetDevicePointer_v2(ret_address, hide_pointer(pointer), flags);
+	return ll_real()->cuMemHostGetDevicePointer_v2(ret_address, hide_from_host(pointer), flags);
 }
 
 LL_HOOK_EXPORT ll_cu_result cuMemHostGetFlags(unsigned int *ret_flags, void *pointer)
 {
-	return ll_real()->cuMemHostGetFlags(ret_flags, hide_pointer(pointer));
+	return ll_real()->cuMemHostGetFlags(ret_flags, hide_from_host(pointer));
 }
 
 /* ---- memory for others ---- */

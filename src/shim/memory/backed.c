@@ -27,6 +27,12 @@ ll_cu_deviceptr ll_backed_hide(ll_cu_deviceptr address)
 	return what == LL_BACKED_ALLOCATION || what == LL_BACKED_GAP ? LL_BACKED_NOWHERE : address;
 }
 
+void *ll_backed_hide_pointer(void *address)
+{
+	ll_cu_deviceptr at = (ll_cu_deviceptr)(uintptr_t)address, hidden = ll_backed_hide(at);
+	return hidden == at ? address : (void *)(uintptr_t)hidden; /* NOLINT(performance-no-int-to-ptr) */
+}
+
 ll_cu_deviceptr ll_backed_hide_gap(ll_cu_deviceptr address)
 {
 	struct ll_extent plain;

@@ -38,6 +38,7 @@ enum ll_backed ll_backed_find(ll_cu_deviceptr address, struct ll_extent *ret_pla
 /* The address that the driver shall be asked about, where it would tell a mapping from an allocation by cuMemAlloc:
  * LL_BACKED_NOWHERE for one of ours. */
 ll_cu_deviceptr ll_backed_hide(ll_cu_deviceptr address);
+void *ll_backed_hide_pointer(void *address); /* for functions that take the address as a pointer */
 
 /* The same, of addresses around allocations alone: where the driver tells the same of both. */
 ll_cu_deviceptr ll_backed_hide_gap(ll_cu_deviceptr address);
