@@ -28,11 +28,12 @@ enum {
 	QUEUE = 8,
 	WORDS = 6, /* of a packet's list */
 
-	/* Descriptors: of handles, of the two ends of connections, and of the pool's file. */
-	HANDLE_FD = 100000,
-	MOVER_FD = 200000,
-	PROGRAM_FD = 300000,
-	POOL_FD = 400000,
+	/* Descriptors: of handles, of the two ends of connections, and of the pool's file. fd % FD_STEP says which. */
+	FD_STEP = 100000,
+	HANDLE_FD = FD_STEP,
+	MOVER_FD = 2 * FD_STEP,
+	PROGRAM_FD = 3 * FD_STEP,
+	POOL_FD = 4 * FD_STEP,
 };
 
 #define NOW_NS UINT64_C(1000000000000)

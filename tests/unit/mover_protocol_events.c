@@ -95,7 +95,7 @@ const char *world_event_name(enum world_event_kind kind)
 	static char hostile[32];
 	if (kind < WORLD_SAY_HOSTILE)
 		return event_names[kind];
-	snprintf(hostile, sizeof hostile, "hostile packet %u", kind - WORLD_SAY_HOSTILE);
+	snprintf(hostile, sizeof hostile, "hostile packet %d", (int)kind - WORLD_SAY_HOSTILE);
 	return hostile;
 }
 

@@ -125,14 +125,13 @@ void world_empty_queue(struct world_queue *queue)
 /* What the side that closes has not read is lost. The other side reads what is there yet. */
 void world_close(int fd)
 {
-	if (fd >= POOL_FD || fd < HANDLE_FD)
+	int kind = fd - fd % FD_STEP;
+	if (kind == HANDLE_FD)
+		world_drop_handle((unsigned)(fd % FD_STEP) + 1);
+	if (kind != MOVER_FD && kind != PROGRAM_FD)
 		return;
-	if (fd < MOVER_FD) {
-		world_drop_handle((unsigned)(fd - HANDLE_FD) + 1);
-		return;
-	}
-	bool is_program = fd >= PROGRAM_FD;
-	struct world_connection *connection = &world.connections[fd - (is_program ? PROGRAM_FD : MOVER_FD)];
+	bool is_program = kind == PROGRAM_FD;
+	struct world_connection *connection = &world.connections[fd % FD_STEP];
 	if (is_program)
 		connection->program_closed = true;
 	else
@@ -142,7 +141,7 @@ void world_close(int fd)
 
 void world_shut(int fd)
 {
-	world.connections[fd - MOVER_FD].mover_shut = true;
+	world.connections[fd % FD_STEP].mover_shut = true;
 }
 
 static int put_packet(struct world_queue *queue, const struct ll_mover_message *message, const int *fds,
@@ -165,8 +164,8 @@ static int put_packet(struct world_queue *queue, const struct ll_mover_message *
 		memcpy(packet.words, message->handle_bytes, sizeof packet.words);
 	for (size_t i = 0; i < fd_count; i++) {
 		packet.fds[i] = fds[i];
-		if (fds[i] < MOVER_FD)
-			world.handles[fds[i] - HANDLE_FD].references++;
+		if (fds[i] - fds[i] % FD_STEP == HANDLE_FD)
+			world.handles[fds[i] % FD_STEP].references++;
 	}
 	queue->packets[queue->count++] = packet;
 	return 0;
@@ -175,7 +174,7 @@ static int put_packet(struct world_queue *queue, const struct ll_mover_message *
 int ll_packet_send(int fd, const void *bytes, size_t length, const int *fds, size_t fd_count)
 {
 	bool is_program = fd >= PROGRAM_FD;
-	struct world_connection *connection = &world.connections[fd - (is_program ? PROGRAM_FD : MOVER_FD)];
+	struct world_connection *connection = &world.connections[fd % FD_STEP];
 	assert_int_equal(length, sizeof(struct ll_mover_message));
 	if (connection->mover_closed || connection->program_closed)
 		return -EPIPE;
