@@ -11,17 +11,16 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/packet.h"
-#include "mover/batches.h"
+#include "mover/program_state.h"
 
 /* How long a program may take to become quiet: its threads return from the driver, and its kernels end. A program that
  * does not say so, because it is stopped or in a debugger, is given up a while later. */
 #define QUIET_NS (10 * LL_NS_PER_S)
 #define LATE_NS (5 * LL_NS_PER_S)
 /* A program that refused was stopped for nothing. So it is asked again after REFUSED_TIMES as long: that costs it under
- * a tenth of its time. And when the card had no room. */
+ * a tenth of its time. */
 #define REFUSED_NS (1 * LL_NS_PER_S)
 #define REFUSED_TIMES 10
-#define NO_ROOM_NS (5 * LL_NS_PER_MS)
 /* A program that owes a batch for longer does not run. */
 #define SILENT_NS (5 * LL_NS_PER_S)
 /* One that brings its memory back by itself copies some GB/s. */
@@ -37,14 +36,14 @@ struct ll_mover_program *ll_mover_program_new(int fd)
 	return program;
 }
 
-static void forget_batches(struct ll_mover_program *program, struct ll_mover_pool *pool)
+void ll_mover_program_forget_batches(struct ll_mover_program *program, struct ll_mover_pool *pool)
 {
 	ll_mover_batches_free(program->batches, program->batch_count, pool);
 	program->batches = NULL;
 	program->batch_count = 0;
 }
 
-static void forget_reserved(struct ll_mover_program *program, struct ll_mover_pool *pool)
+void ll_mover_program_forget_reserved(struct ll_mover_program *program, struct ll_mover_pool *pool)
 {
 	ll_mover_pool_unreserve(pool, program->reserved_bytes);
 	program->reserved_bytes = 0;
@@ -53,7 +52,7 @@ static void forget_reserved(struct ll_mover_program *program, struct ll_mover_po
 /* Room on the card is kept for what a program brings back by itself. */
 static void leave_alone(struct ll_mover_program *program, struct ll_mover_pool *pool, uint64_t now_ns)
 {
-	forget_reserved(program, pool);
+	ll_mover_program_forget_reserved(program, pool);
 	ll_mover_batches_stop(program->batches, program->batch_count);
 	uint64_t left_bytes = ll_mover_batches_left(program->batches, program->batch_count);
 	program->rule = (struct ll_residency_program){.state = LL_RESIDENCY_HERE};
@@ -84,15 +83,15 @@ bool ll_mover_program_lose(struct ll_mover_program *program, struct ll_mover_poo
 
 void ll_mover_program_free(struct ll_mover_program *program, struct ll_mover_pool *pool)
 {
-	forget_batches(program, pool);
-	forget_reserved(program, pool);
+	ll_mover_program_forget_batches(program, pool);
+	ll_mover_program_forget_reserved(program, pool);
 	if (program->fd >= 0)
 		close(program->fd);
 	free(program);
 }
 
 /* The end of a program is seen by poll. */
-static void say(struct ll_mover_program *program, const struct ll_mover_message *message, const int *fd)
+void ll_mover_program_say(struct ll_mover_program *program, const struct ll_mover_message *message, const int *fd)
 {
 	if (program->is_disowned)
 		return;
@@ -100,13 +99,13 @@ static void say(struct ll_mover_program *program, const struct ll_mover_message 
 		program->is_deaf = true;
 }
 
-static void say_kind(struct ll_mover_program *program, enum ll_mover_kind kind, uint64_t value)
+void ll_mover_program_say_kind(struct ll_mover_program *program, enum ll_mover_kind kind, uint64_t value)
 {
 	struct ll_mover_message message = {.kind = kind, .value = value};
-	say(program, &message, NULL);
+	ll_mover_program_say(program, &message, NULL);
 }
 
-static void enter_state(struct ll_mover_program *program, enum ll_residency state)
+void ll_mover_program_enter(struct ll_mover_program *program, enum ll_residency state)
 {
 	static const char *const names[] = {"here",    "preparing", "stopping", "stopping",
 					    "stopped", "leaving",   "away",     "returning"};
@@ -117,14 +116,14 @@ static void enter_state(struct ll_mover_program *program, enum ll_residency stat
 	program->again_ns = 0;
 }
 
-static bool is_becoming_quiet(const struct ll_mover_program *program)
+bool ll_mover_program_is_becoming_quiet(const struct ll_mover_program *program)
 {
 	return program->rule.state == LL_RESIDENCY_STOPPING || program->rule.state == LL_RESIDENCY_HALTING;
 }
 
 /* ---- steps ---- */
 
-static void put_off(struct ll_mover_program *program, uint64_t now_ns)
+void ll_mover_program_put_off(struct ll_mover_program *program, uint64_t now_ns)
 {
 	uint64_t pause_ns = REFUSED_TIMES * (now_ns - program->begun_ns);
 	program->rule.retry_ns = now_ns + (pause_ns > REFUSED_NS ? pause_ns : REFUSED_NS);
@@ -133,17 +132,18 @@ static void put_off(struct ll_mover_program *program, uint64_t now_ns)
 /* Nothing was said to the program yet. */
 static void fail_leave(struct ll_mover_program *program, uint64_t now_ns)
 {
-	put_off(program, now_ns);
-	enter_state(program, program->was_stopped ? LL_RESIDENCY_STOPPED : LL_RESIDENCY_HERE);
+	ll_mover_program_put_off(program, now_ns);
+	ll_mover_program_enter(program, program->was_stopped ? LL_RESIDENCY_STOPPED : LL_RESIDENCY_HERE);
 }
 
 /* Gives up a move that has begun: what has left returns. */
-static void turn_back(struct ll_mover_program *program, struct ll_mover_pool *pool, const char *why, uint64_t now_ns)
+void ll_mover_program_turn_back(struct ll_mover_program *program, struct ll_mover_pool *pool, const char *why,
+				uint64_t now_ns)
 {
 	if (why != program->why)
 		snprintf(program->why, sizeof program->why, "%s", why);
-	forget_reserved(program, pool);
-	put_off(program, now_ns);
+	ll_mover_program_forget_reserved(program, pool);
+	ll_mover_program_put_off(program, now_ns);
 	ll_mover_program_return(program, now_ns);
 }
 
@@ -152,8 +152,8 @@ static void ask_to_stop(struct ll_mover_program *program, enum ll_mover_kind kin
 	struct ll_mover_message message = {.kind = kind, .value = program->quiet_ns ? program->quiet_ns : QUIET_NS};
 	program->asked_ns = ll_now_ns();
 	program->is_late = false;
-	enter_state(program, kind == LL_MOVER_STOP ? LL_RESIDENCY_HALTING : LL_RESIDENCY_STOPPING);
-	say(program, &message, fd);
+	ll_mover_program_enter(program, kind == LL_MOVER_STOP ? LL_RESIDENCY_HALTING : LL_RESIDENCY_STOPPING);
+	ll_mover_program_say(program, &message, fd);
 }
 
 static void send_leave(struct ll_mover_program *program, const struct ll_mover_pool *pool)
@@ -176,7 +176,7 @@ void ll_mover_program_leave(struct ll_mover_program *program, struct ll_mover_po
 	}
 	program->reserved_bytes = program->rule.bytes;
 	if (rc == -EAGAIN)
-		enter_state(program, LL_RESIDENCY_PREPARING);
+		ll_mover_program_enter(program, LL_RESIDENCY_PREPARING);
 	else
 		send_leave(program, pool);
 }
@@ -191,9 +191,9 @@ void ll_mover_program_stop(struct ll_mover_program *program, uint64_t now_ns)
 void ll_mover_program_return(struct ll_mover_program *program, uint64_t now_ns)
 {
 	program->begun_ns = program->heard_ns = now_ns;
-	enter_state(program, LL_RESIDENCY_RETURNING);
+	ll_mover_program_enter(program, LL_RESIDENCY_RETURNING);
 	program->rule.left_bytes = ll_mover_batches_left(program->batches, program->batch_count);
-	say_kind(program, LL_MOVER_RETURN, 0);
+	ll_mover_program_say_kind(program, LL_MOVER_RETURN, 0);
 }
 
 void ll_mover_program_answer_short(struct ll_mover_program *program, bool has_room, uint64_t now_ns)
@@ -201,15 +201,15 @@ void ll_mover_program_answer_short(struct ll_mover_program *program, bool has_ro
 	program->rule.granted_bytes = has_room ? program->rule.short_bytes : 0;
 	program->granted_ns = now_ns;
 	program->rule.short_bytes = 0;
-	say_kind(program, LL_MOVER_ROOM_MADE, has_room);
+	ll_mover_program_say_kind(program, LL_MOVER_ROOM_MADE, has_room);
 }
 
 bool ll_mover_program_cancel(struct ll_mover_program *program, struct ll_mover_pool *pool)
 {
 	if (program->rule.state != LL_RESIDENCY_PREPARING)
 		return false;
-	forget_reserved(program, pool);
-	enter_state(program, program->was_stopped ? LL_RESIDENCY_STOPPED : LL_RESIDENCY_HERE);
+	ll_mover_program_forget_reserved(program, pool);
+	ll_mover_program_enter(program, program->was_stopped ? LL_RESIDENCY_STOPPED : LL_RESIDENCY_HERE);
 	return true;
 }
 
@@ -222,7 +222,7 @@ static enum ll_mover_event prepare(struct ll_mover_program *program, struct ll_m
 		return LL_MOVER_EVENT_NONE;
 	snprintf(program->why, sizeof program->why, "the host has no memory for a pool of more than %" PRIu64 " MiB",
 		 ll_mover_pool_pinned(pool) >> 20);
-	forget_reserved(program, pool);
+	ll_mover_program_forget_reserved(program, pool);
 	fail_leave(program, now_ns);
 	return LL_MOVER_EVENT_FAILED;
 }
@@ -230,12 +230,13 @@ static enum ll_mover_event prepare(struct ll_mover_program *program, struct ll_m
 static bool is_overdue(const struct ll_mover_program *program, uint64_t now_ns)
 {
 	uint64_t quiet_ns = program->quiet_ns ? program->quiet_ns : QUIET_NS;
-	return is_becoming_quiet(program) && !program->is_late && now_ns > program->asked_ns + quiet_ns + LATE_NS;
+	return ll_mover_program_is_becoming_quiet(program) && !program->is_late &&
+	       now_ns > program->asked_ns + quiet_ns + LATE_NS;
 }
 
 static bool is_silent(const struct ll_mover_program *program, uint64_t now_ns)
 {
-	if (is_becoming_quiet(program))
+	if (ll_mover_program_is_becoming_quiet(program))
 		return program->is_late;
 	if (program->rule.state != LL_RESIDENCY_LEAVING && program->rule.state != LL_RESIDENCY_RETURNING)
 		return false;
@@ -257,307 +258,9 @@ enum ll_mover_event ll_mover_program_tick(struct ll_mover_program *program, stru
 		program->rule.granted_bytes = 0;
 	if (program->again_ns && now_ns >= program->again_ns) {
 		program->again_ns = 0;
-		say_kind(program, LL_MOVER_RETURN, 0);
+		ll_mover_program_say_kind(program, LL_MOVER_RETURN, 0);
 	}
 	return LL_MOVER_EVENT_NONE;
-}
-
-/* ---- packets ---- */
-
-static int fail_protocol(struct ll_err *err, const struct ll_mover_program *program, const char *what)
-{
-	return ll_err_set(err, -EPROTO, "claim %u, tenant %s: %s", program->claim, program->tenant, what);
-}
-
-static int handle_hello(struct ll_mover_program *program, const struct ll_mover_message *message, uint64_t now_ns,
-			struct ll_err *err)
-{
-	if (program->is_known || message->value != LL_MOVER_VERSION)
-		return fail_protocol(err, program, "another version of loadline");
-	program->is_known = true;
-	program->claim = (unsigned)message->number;
-	program->rule.here_since_ns = now_ns;
-	program->rule.priority = LL_PRIORITY_NORMAL;
-	snprintf(program->tenant, sizeof program->tenant, "%.*s", (int)sizeof program->tenant - 1, message->text);
-	return 0;
-}
-
-/* Nothing is to go: STOP was asked, or the program has no memory that can be moved. */
-static void note_quiet(struct ll_mover_program *program, struct ll_mover_pool *pool)
-{
-	bool is_halting = program->rule.state == LL_RESIDENCY_HALTING;
-	forget_reserved(program, pool);
-	if (!is_halting)
-		program->rule.bytes = 0;
-	enter_state(program, is_halting ? LL_RESIDENCY_STOPPED : LL_RESIDENCY_AWAY);
-}
-
-/* The program may have grown since its room was reserved. As ll_mover_pool_reserve. */
-static int reserve_rest(struct ll_mover_program *program, struct ll_mover_pool *pool, uint64_t bytes)
-{
-	if (bytes <= program->reserved_bytes)
-		return 0;
-	int rc = ll_mover_pool_reserve(pool, bytes - program->reserved_bytes);
-	if (rc == 0 || rc == -EAGAIN)
-		program->reserved_bytes = bytes;
-	return rc;
-}
-
-static int handle_quiet(struct ll_mover_program *program, struct ll_mover_pool *pool,
-			const struct ll_mover_message *message, uint64_t now_ns, enum ll_mover_event *ret_event,
-			struct ll_err *err)
-{
-	char why[LL_MOVER_TEXT_SIZE];
-	if (!is_becoming_quiet(program))
-		return fail_protocol(err, program, "was not asked to be quiet");
-	bool has_any = message->value > 0;
-	if (has_any != (message->bytes > 0) || message->value > LL_MOVER_BATCHES ||
-	    (has_any && program->rule.state == LL_RESIDENCY_HALTING))
-		return fail_protocol(err, program, "names memory that it cannot have");
-	if (program->is_late) {
-		turn_back(program, pool, program->why, now_ns);
-		return 0;
-	}
-	if (!message->value) {
-		note_quiet(program, pool);
-		*ret_event = LL_MOVER_EVENT_DONE;
-		return 0;
-	}
-	program->rule.bytes = message->bytes;
-	program->batches = calloc(message->value, sizeof *program->batches);
-	int rc = program->batches ? reserve_rest(program, pool, message->bytes) : -ENOSPC;
-	if (rc == 0) {
-		program->batch_count = (uint32_t)message->value;
-		enter_state(program, LL_RESIDENCY_LEAVING);
-		program->rule.left_bytes = message->bytes;
-		say_kind(program, LL_MOVER_SEND, 0);
-		return 0;
-	}
-	free(program->batches);
-	program->batches = NULL;
-	snprintf(why, sizeof why, "the pool has no room for %" PRIu64 " MiB", message->bytes >> 20);
-	turn_back(program, pool, why, now_ns);
-	if (rc == -EAGAIN) /* the program shall work while its room is being pinned */
-		program->rule.retry_ns = 0;
-	else
-		*ret_event = LL_MOVER_EVENT_FAILED;
-	return 0;
-}
-
-static void say_not_taken(struct ll_mover_program *program, uint32_t number)
-{
-	struct ll_mover_message message = {.kind = LL_MOVER_TAKEN, .batch = number};
-	say(program, &message, NULL);
-}
-
-static void say_not_filled(struct ll_mover_program *program, uint32_t number)
-{
-	struct ll_mover_message message = {.kind = LL_MOVER_FILLED, .batch = number, .value = 1};
-	say(program, &message, NULL);
-}
-
-/* The program has freed so many batches before it sent this one. */
-static void note_freed(struct ll_mover_program *program, uint32_t sent)
-{
-	uint64_t bytes = sent < LL_MOVER_AHEAD ? 0 : program->batches[sent - LL_MOVER_AHEAD].bytes;
-	program->rule.left_bytes -= bytes < program->rule.left_bytes ? bytes : program->rule.left_bytes;
-}
-
-static int take_out(struct ll_mover_program *program, const struct ll_transfer_engine *engine,
-		    const struct ll_mover_message *message, const int *fds, size_t fd_count, struct ll_err *err)
-{
-	struct ll_mover_batch *batch = &program->batches[message->batch];
-	int rc = ll_mover_pool_take(engine->pool, batch->bytes, batch->places, &batch->place_count);
-	if (rc)
-		return ll_err_set(err, rc, "the pool: %s", strerror(-rc));
-	program->reserved_bytes -= batch->bytes;
-	rc = ll_mover_batch_begin(batch, LL_TRANSFER_OUT, engine, message, fds, fd_count, err);
-	if (rc) {
-		ll_mover_pool_give(engine->pool, batch->places, batch->place_count);
-		batch->place_count = 0;
-	}
-	return rc;
-}
-
-static int handle_out(struct ll_mover_program *program, const struct ll_transfer_engine *engine,
-		      const struct ll_mover_message *message, const int *fds, size_t fd_count, uint64_t now_ns,
-		      enum ll_mover_event *ret_event, struct ll_err *err)
-{
-	struct ll_err why = {0};
-	struct ll_mover_batch *batch = &program->batches[message->batch];
-	bool is_leaving = program->rule.state == LL_RESIDENCY_LEAVING;
-	uint64_t bytes = ll_mover_batch_bytes(message, is_leaving ? program->reserved_bytes : UINT64_MAX);
-	if (!bytes || batch->place_count || (!is_leaving && program->rule.state != LL_RESIDENCY_RETURNING))
-		return fail_protocol(err, program, "sent memory that was not asked for");
-	batch->bytes = bytes;
-	if (!is_leaving) { /* it was sent before the program heard that the move is given up */
-		say_not_taken(program, message->batch);
-		return 0;
-	}
-	note_freed(program, message->batch);
-	if (take_out(program, engine, message, fds, fd_count, &why)) {
-		say_not_taken(program, message->batch);
-		turn_back(program, engine->pool, why.text, now_ns);
-		*ret_event = LL_MOVER_EVENT_FAILED;
-	}
-	return 0;
-}
-
-static int handle_in(struct ll_mover_program *program, const struct ll_transfer_engine *engine,
-		     const struct ll_mover_message *message, const int *fds, size_t fd_count, struct ll_err *err)
-{
-	struct ll_err why = {0};
-	struct ll_mover_batch *batch = &program->batches[message->batch];
-	if (program->rule.state != LL_RESIDENCY_RETURNING || !batch->is_told || batch->direction != LL_TRANSFER_OUT ||
-	    ll_mover_batch_bytes(message, batch->bytes) != batch->bytes)
-		return fail_protocol(err, program, "asks for memory that is not in the pool");
-	int rc = ll_mover_batch_begin(batch, LL_TRANSFER_IN, engine, message, fds, fd_count, &why);
-	program->rule.lacks_room = false;
-	program->rule.left_bytes = ll_mover_batches_left(program->batches, program->batch_count);
-	if (rc) {
-		ll_warn("claim %u, tenant %s: brings its memory back by itself: %s", program->claim, program->tenant,
-			why.text);
-		say_not_filled(program, message->batch);
-	}
-	return 0;
-}
-
-static int handle_batch(struct ll_mover_program *program, const struct ll_transfer_engine *engine,
-			const struct ll_mover_message *message, const int *fds, size_t fd_count, uint64_t now_ns,
-			enum ll_mover_event *ret_event, struct ll_err *err)
-{
-	if (message->batch >= program->batch_count || !message->count || message->count > LL_MOVER_BATCH_HANDLES ||
-	    (fd_count && message->count != fd_count))
-		return fail_protocol(err, program, "sent no such batch");
-	return message->kind == LL_MOVER_OUT
-		   ? handle_out(program, engine, message, fds, fd_count, now_ns, ret_event, err)
-		   : handle_in(program, engine, message, fds, fd_count, err);
-}
-
-static int handle_busy(struct ll_mover_program *program, struct ll_mover_pool *pool,
-		       const struct ll_mover_message *message, uint64_t now_ns, enum ll_mover_event *ret_event,
-		       struct ll_err *err)
-{
-	char why[LL_MOVER_TEXT_SIZE];
-	snprintf(why, sizeof why, "%.*s", (int)sizeof message->text - 1, message->text);
-	if (program->rule.state == LL_RESIDENCY_RETURNING) /* it was said before the program heard RETURN */
-		return 0;
-	if (program->rule.state == LL_RESIDENCY_LEAVING) {
-		turn_back(program, pool, why, now_ns);
-		*ret_event = LL_MOVER_EVENT_FAILED;
-		return 0;
-	}
-	if (!is_becoming_quiet(program))
-		return fail_protocol(err, program, "was not asked to leave");
-	snprintf(program->why, sizeof program->why, "%s", why);
-	forget_reserved(program, pool);
-	put_off(program, now_ns);
-	enter_state(program, LL_RESIDENCY_HERE); /* also if it was stopped: it goes on */
-	*ret_event = program->is_late ? LL_MOVER_EVENT_NONE : LL_MOVER_EVENT_FAILED;
-	return 0;
-}
-
-static int handle_away(struct ll_mover_program *program, struct ll_mover_pool *pool, enum ll_mover_event *ret_event,
-		       struct ll_err *err)
-{
-	bool is_out = program->rule.state == LL_RESIDENCY_LEAVING;
-	for (uint32_t i = 0; i < program->batch_count && is_out; i++)
-		is_out = program->batches[i].is_told;
-	if (!is_out)
-		return fail_protocol(err, program, "is not away");
-	forget_reserved(program, pool);
-	enter_state(program, LL_RESIDENCY_AWAY);
-	*ret_event = LL_MOVER_EVENT_DONE;
-	return 0;
-}
-
-/* Batches that the program has filled by itself were not sent in. */
-static int handle_back(struct ll_mover_program *program, struct ll_mover_pool *pool, uint64_t error, uint64_t now_ns,
-		       enum ll_mover_event *ret_event, struct ll_err *err)
-{
-	if (program->rule.state != LL_RESIDENCY_RETURNING)
-		return fail_protocol(err, program, "was not asked to return");
-	forget_batches(program, pool);
-	program->rule.wants = false;
-	program->rule.here_since_ns = now_ns;
-	enter_state(program, LL_RESIDENCY_HERE);
-	*ret_event = error ? LL_MOVER_EVENT_FAILED : LL_MOVER_EVENT_DONE;
-	if (error)
-		snprintf(program->why, sizeof program->why,
-			 "the card is lost to it (CUDA error %" PRIu64 "): it goes on without its memory", error);
-	return 0;
-}
-
-static int handle_no_room(struct ll_mover_program *program, uint64_t now_ns, struct ll_err *err)
-{
-	if (program->rule.state != LL_RESIDENCY_RETURNING)
-		return fail_protocol(err, program, "was not asked to return");
-	program->again_ns = now_ns + NO_ROOM_NS;
-	program->rule.lacks_room = true;
-	return 0;
-}
-
-static void note_sizes(struct ll_mover_program *program, const struct ll_mover_message *message)
-{
-	enum ll_residency state = program->rule.state;
-	if (state == LL_RESIDENCY_HERE || state == LL_RESIDENCY_PREPARING || is_becoming_quiet(program))
-		program->rule.bytes = message->bytes;
-	program->pinned_bytes = message->value;
-	program->rule.granted_bytes = 0;
-}
-
-/* A want that was said before the program came back arrives late. */
-static void note_want(struct ll_mover_program *program, uint64_t short_bytes, uint64_t now_ns)
-{
-	bool is_here = program->rule.state == LL_RESIDENCY_HERE || program->rule.state == LL_RESIDENCY_PREPARING;
-	if (!short_bytes && is_here)
-		return;
-	if (!program->rule.wants && !program->rule.short_bytes)
-		program->rule.want_since_ns = now_ns;
-	program->rule.granted_bytes = 0;
-	if (short_bytes)
-		program->rule.short_bytes = short_bytes;
-	else
-		program->rule.wants = true;
-}
-
-int ll_mover_program_handle(struct ll_mover_program *program, const struct ll_transfer_engine *engine,
-			    const struct ll_mover_message *message, const int *fds, size_t fd_count, uint64_t now_ns,
-			    enum ll_mover_event *ret_event, struct ll_err *err)
-{
-	struct ll_mover_pool *pool = engine->pool;
-	*ret_event = LL_MOVER_EVENT_NONE;
-	if (message->kind != LL_MOVER_HELLO && !program->is_known)
-		return fail_protocol(err, program, "did not say who it is");
-	program->heard_ns = now_ns;
-	switch (message->kind) {
-	case LL_MOVER_HELLO:
-		return handle_hello(program, message, now_ns, err);
-	case LL_MOVER_SIZES:
-		note_sizes(program, message);
-		return 0;
-	case LL_MOVER_QUIET:
-		return handle_quiet(program, pool, message, now_ns, ret_event, err);
-	case LL_MOVER_BUSY:
-		return handle_busy(program, pool, message, now_ns, ret_event, err);
-	case LL_MOVER_OUT:
-	case LL_MOVER_IN:
-		return handle_batch(program, engine, message, fds, fd_count, now_ns, ret_event, err);
-	case LL_MOVER_AWAY:
-		return handle_away(program, pool, ret_event, err);
-	case LL_MOVER_NO_ROOM:
-		return handle_no_room(program, now_ns, err);
-	case LL_MOVER_BACK:
-		return handle_back(program, pool, message->value, now_ns, ret_event, err);
-	case LL_MOVER_WANT:
-		note_want(program, 0, now_ns);
-		return 0;
-	case LL_MOVER_SHORT:
-		note_want(program, message->bytes, now_ns);
-		return 0;
-	default:
-		return fail_protocol(err, program, "said what nobody knows");
-	}
 }
 
 /* ---- transfers ---- */
@@ -574,7 +277,7 @@ static void tell_done(struct ll_mover_program *program, uint32_t number)
 		if (program->rule.state == LL_RESIDENCY_RETURNING)
 			program->rule.left_bytes = ll_mover_batches_left(program->batches, program->batch_count);
 	}
-	say(program, &message, NULL);
+	ll_mover_program_say(program, &message, NULL);
 }
 
 int ll_mover_program_poll(struct ll_mover_program *program, bool *ret_running, struct ll_err *err)

@@ -4,9 +4,9 @@
  * All that changes is in one structure at one address, `world`: also what the code under test allocates. So a state of
  * the world is saved and put back by a copy. One byte stands for some GiB. Time stands still.
  *
- * mover_protocol_mover.c has the mover's side: src/mover/program.c and pool.c, over transfers that end when they are
- * told to. mover_protocol_program.c has the program's side: src/shim/residency/link.c and move.c, without their thread,
- * over a driver that knows handles and their bytes. Packets wait in queues of the world.
+ * mover_protocol_mover.c has the mover's side: src/mover/program.c, packets.c and pool.c, over transfers that end when
+ * they are told to. mover_protocol_program.c has the program's side: src/shim/residency/link.c and move.c, without
+ * their thread, over a driver that knows handles and their bytes. Packets wait in queues of the world.
  */
 #ifndef LOADLINE_TESTS_UNIT_MOVER_PROTOCOL_H
 #define LOADLINE_TESTS_UNIT_MOVER_PROTOCOL_H

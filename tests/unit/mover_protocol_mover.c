@@ -37,6 +37,7 @@ static int start_no_thread(pthread_t *ret_thread)
 #define pthread_create(thread, attr, function, arg) ((void)(function), start_no_thread(thread))
 #define pthread_join(thread, result) ((void)(thread))
 #include "mover/batches.c" // NOLINT(bugprone-suspicious-include): with the world's memory
+#include "mover/packets.c" // NOLINT(bugprone-suspicious-include): with the world's memory
 #include "mover/pool.c"    // NOLINT(bugprone-suspicious-include): with the world's memory
 #include "mover/program.c" // NOLINT(bugprone-suspicious-include)
 

@@ -1,0 +1,27 @@
+/*
+ * program_state.h - what program.c and packets.c do to a program alike: words to it, its state, its room in the pool.
+ */
+#ifndef LOADLINE_MOVER_PROGRAM_STATE_H
+#define LOADLINE_MOVER_PROGRAM_STATE_H
+
+#include "mover/program.h"
+
+/* To a program that is not disowned. If its socket is full it is deaf from now on. fd: to be sent along, or NULL. */
+void ll_mover_program_say(struct ll_mover_program *program, const struct ll_mover_message *message, const int *fd);
+void ll_mover_program_say_kind(struct ll_mover_program *program, enum ll_mover_kind kind, uint64_t value);
+
+void ll_mover_program_enter(struct ll_mover_program *program, enum ll_residency state);
+bool ll_mover_program_is_becoming_quiet(const struct ll_mover_program *program);
+
+/* It could not leave: it is asked again after a while. */
+void ll_mover_program_put_off(struct ll_mover_program *program, uint64_t now_ns);
+
+/* Gives up a move that has begun: what has left returns. */
+void ll_mover_program_turn_back(struct ll_mover_program *program, struct ll_mover_pool *pool, const char *why,
+				uint64_t now_ns);
+
+/* Gives back the places of its batches; the room that was reserved for it. */
+void ll_mover_program_forget_batches(struct ll_mover_program *program, struct ll_mover_pool *pool);
+void ll_mover_program_forget_reserved(struct ll_mover_program *program, struct ll_mover_pool *pool);
+
+#endif
