@@ -19,9 +19,8 @@ const char *loadline_sim_world(void)
 /* Another process has stopped this one (checkpoint.c). */
 static void wait_while_stopped(const struct sim_world *world)
 {
-	if (sim_cuda.proc == SIM_NONE)
-		return;
-	while (__atomic_load_n(&world->procs[sim_cuda.proc].stop, __ATOMIC_ACQUIRE))
+	uint32_t proc = __atomic_load_n(&sim_cuda.proc, __ATOMIC_RELAXED); /* the process may end meanwhile */
+	while (proc != SIM_NONE && __atomic_load_n(&world->procs[proc].stop, __ATOMIC_ACQUIRE))
 		ll_sleep_until_ns(ll_now_ns() + STOPPED_LOOK_NS);
 }
 

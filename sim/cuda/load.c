@@ -72,7 +72,7 @@ __attribute__((destructor)) static void on_exit_of_process(void)
 		sim_advance_to_now(sim_cuda.world);
 		sim_proc_leave(sim_cuda.world, sim_cuda.proc);
 		sim_unlock(sim_cuda.world);
-		sim_cuda.proc = SIM_NONE;
+		__atomic_store_n(&sim_cuda.proc, SIM_NONE, __ATOMIC_RELAXED);
 	}
 	pthread_mutex_unlock(&sim_cuda.lock);
 }
