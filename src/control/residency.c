@@ -37,6 +37,8 @@ static enum ll_residency_step step_by_hand(const struct ll_residency_program *pr
 	bool is_here = program->state == LL_RESIDENCY_HERE && now_ns >= program->retry_ns;
 	if (program->wish == LL_RESIDENCY_EVICT && (is_here || program->state == LL_RESIDENCY_STOPPED))
 		return LL_RESIDENCY_LEAVE;
+	if (program->wish == LL_RESIDENCY_EVICT && program->state == LL_RESIDENCY_RETURNING && !program->is_torn)
+		return LL_RESIDENCY_STAY;
 	if (program->wish == LL_RESIDENCY_STOP && is_here)
 		return LL_RESIDENCY_HALT;
 	if (program->wish == LL_RESIDENCY_FREE && program->state == LL_RESIDENCY_STOPPED)
@@ -91,7 +93,9 @@ static bool goes_before(const struct ll_residency_program *a, const struct ll_re
 {
 	if (a->priority != b->priority)
 		return a->priority < b->priority;
-	return a->is_within != b->is_within ? a->is_within : a->want_since_ns < b->want_since_ns;
+	if (a->is_within != b->is_within)
+		return a->is_within;
+	return is_stuck(a) != is_stuck(b) ? is_stuck(a) : a->want_since_ns < b->want_since_ns;
 }
 
 /* The first in the order of service that comes after `after`; count: there is none. after count: the first of all. */
@@ -112,18 +116,28 @@ static size_t next_waiting(const struct scene *scene, size_t after)
 
 /* ---- who leaves ---- */
 
-/* Memory that comes free by itself: its programs are on their way out. */
-static uint64_t leaving_bytes(const struct scene *scene)
+/* Memory of programs that have agreed to leave. */
+static uint64_t going_bytes(const struct scene *scene)
 {
 	uint64_t bytes = 0;
 	for (size_t i = 0; i < scene->count; i++) {
 		const struct ll_residency_program *program = &scene->programs[i];
-		if (program->is_silent)
-			continue;
-		if (program->state == LL_RESIDENCY_PREPARING || program->state == LL_RESIDENCY_STOPPING)
-			bytes += program->bytes;
-		else if (program->state == LL_RESIDENCY_LEAVING)
+		bool is_going = program->state == LL_RESIDENCY_LEAVING || program->state == LL_RESIDENCY_STAYING;
+		if (is_going && !program->is_silent)
 			bytes += program->left_bytes;
+	}
+	return bytes;
+}
+
+/* Memory of programs that were asked to leave, and may refuse. */
+static uint64_t asked_bytes(const struct scene *scene)
+{
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < scene->count; i++) {
+		const struct ll_residency_program *program = &scene->programs[i];
+		bool is_asked = program->state == LL_RESIDENCY_PREPARING || program->state == LL_RESIDENCY_STOPPING;
+		if (is_asked && !program->is_silent)
+			bytes += program->bytes;
 	}
 	return bytes;
 }
@@ -150,11 +164,19 @@ static bool may_leave_for(const struct ll_residency_program *program, const stru
 	       program->priority >= waiting->priority;
 }
 
+/* It returns, lacks room, and comes after the one that waits: what it has had back can be freed at once. */
+static bool can_make_way(const struct ll_residency_program *program, const struct ll_residency_program *waiting)
+{
+	return is_stuck(program) && !program->is_torn && program->came_bytes > 0 && goes_before(waiting, program);
+}
+
 /* When the program may leave for the one that waits. The turn of one that returns begins later than now. */
 static uint64_t leave_ns(const struct scene *scene, const struct ll_residency_program *program,
 			 const struct ll_residency_program *waiting)
 {
 	uint64_t turn_ns = turn_between(program, waiting);
+	if (can_make_way(program, waiting))
+		return scene->now_ns;
 	if (program->state == LL_RESIDENCY_RETURNING)
 		return scene->now_ns + turn_ns;
 	uint64_t at_ns = program->here_since_ns + turn_ns;
@@ -178,7 +200,8 @@ static size_t find_leaver(const struct scene *scene, const struct ll_residency_p
 	for (size_t i = 0; i < scene->count; i++) {
 		const struct ll_residency_program *program = &scene->programs[i];
 		bool is_in_front = is_short(program) && goes_before(program, waiting);
-		if (!may_leave_for(program, waiting) || program->state == LL_RESIDENCY_RETURNING || is_in_front)
+		bool is_returning = program->state == LL_RESIDENCY_RETURNING && !can_make_way(program, waiting);
+		if (!may_leave_for(program, waiting) || is_returning || is_in_front)
 			continue;
 		uint64_t at_ns = leave_ns(scene, program, waiting);
 		if (found < scene->count && at_ns >= *ret_at_ns)
@@ -189,28 +212,79 @@ static size_t find_leaver(const struct scene *scene, const struct ll_residency_p
 	return found;
 }
 
+/* On the card, now or when it is back. */
+static uint64_t card_bytes(const struct ll_residency_program *program)
+{
+	return program->bytes - (is_stuck(program) && program->left_bytes < program->bytes ? program->left_bytes : 0);
+}
+
 static uint64_t movable_bytes(const struct scene *scene, const struct ll_residency_program *waiting)
 {
 	uint64_t bytes = 0;
 	for (size_t i = 0; i < scene->count; i++) {
 		if (may_leave_for(&scene->programs[i], waiting))
-			bytes += scene->programs[i].bytes;
+			bytes += card_bytes(&scene->programs[i]);
 	}
 	return bytes;
 }
 
-/* What the card has for one that waits, now and when all who are leaving have left. */
+/* What the card has for one that waits. */
 struct room {
-	uint64_t now_bytes, soon_bytes;
+	uint64_t now_bytes;
+	uint64_t sure_bytes; /* when all that is going has gone */
+	uint64_t soon_bytes; /* when also those have left that were asked to */
 };
 
 static struct room find_room(const struct scene *scene)
 {
-	uint64_t leaving = leaving_bytes(scene), promised = promised_bytes(scene);
-	uint64_t all = scene->free_bytes + leaving;
-	struct room room = {.soon_bytes = all > promised ? all - promised : 0};
-	room.now_bytes = scene->free_bytes > promised ? scene->free_bytes - promised : 0;
-	return room;
+	uint64_t promised = promised_bytes(scene), sure = scene->free_bytes + going_bytes(scene);
+	uint64_t soon = sure + asked_bytes(scene);
+	return (struct room){.now_bytes = scene->free_bytes > promised ? scene->free_bytes - promised : 0,
+			     .sure_bytes = sure > promised ? sure - promised : 0,
+			     .soon_bytes = soon > promised ? soon - promised : 0};
+}
+
+/* Of programs that return: one that could not leave after all comes first. */
+static bool returns_before(const struct ll_residency_program *a, const struct ll_residency_program *b)
+{
+	return a->is_torn != b->is_torn ? a->is_torn : goes_before(a, b);
+}
+
+/* The program that shall free what has come back, because others that return lack that room. count: none. */
+static size_t find_stayer(const struct scene *scene)
+{
+	uint64_t lacked_bytes = 0;
+	size_t first = scene->count, last = scene->count;
+	for (size_t i = 0; i < scene->count; i++) {
+		const struct ll_residency_program *program = &scene->programs[i];
+		if (program->state == LL_RESIDENCY_RETURNING && !is_stuck(program) && program->is_torn)
+			lacked_bytes += program->is_silent ? 0 : program->left_bytes;
+		if (!is_stuck(program))
+			continue;
+		if (first == scene->count || returns_before(program, &scene->programs[first]))
+			first = i;
+		if (program->came_bytes > 0 &&
+		    (last == scene->count || !returns_before(program, &scene->programs[last])))
+			last = i;
+	}
+	if (last < scene->count && first != last)
+		lacked_bytes += scene->programs[first].left_bytes;
+	return lacked_bytes > scene->free_bytes + going_bytes(scene) ? last : scene->count;
+}
+
+bool ll_residency_may_go_on(const struct ll_residency_program *programs, size_t count, size_t who, uint64_t free_bytes)
+{
+	uint64_t front_bytes = 0;
+	bool is_first = true;
+	for (size_t i = 0; i < count; i++) {
+		bool is_in_front = i < who ? !returns_before(&programs[who], &programs[i])
+					   : returns_before(&programs[i], &programs[who]);
+		if (i == who || !is_stuck(&programs[i]) || !is_in_front)
+			continue;
+		is_first = false;
+		front_bytes += programs[i].left_bytes;
+	}
+	return is_first || free_bytes > front_bytes;
 }
 
 /* ---- the order ---- */
@@ -229,7 +303,7 @@ static uint64_t have_left_ns(const struct scene *scene, const struct ll_residenc
 			uint64_t at_ns = leave_ns(scene, program, waiting);
 			if (at_ns > next_ns || (!is_first && at_ns <= last_ns))
 				continue;
-			next_bytes = at_ns < next_ns ? program->bytes : next_bytes + program->bytes;
+			next_bytes = (at_ns < next_ns ? 0 : next_bytes) + card_bytes(program);
 			next_ns = at_ns;
 		}
 		last_ns = next_ns;
@@ -269,7 +343,8 @@ static bool is_hopeless(const struct scene *scene, const struct ll_residency_pro
 	if (!waiting->short_bytes || waiting->is_within)
 		return false;
 	for (size_t i = 0; i < scene->count; i++) {
-		if (scene->programs[i].state == LL_RESIDENCY_RETURNING)
+		enum ll_residency state = scene->programs[i].state;
+		if (state == LL_RESIDENCY_RETURNING || state == LL_RESIDENCY_STAYING)
 			return false;
 	}
 	return true;
@@ -289,11 +364,17 @@ static struct ll_residency_decision give_room(const struct scene *scene, size_t 
 	return decide_step(is_short(waiting) ? LL_RESIDENCY_GRANT : LL_RESIDENCY_RETURN, who);
 }
 
+static struct ll_residency_decision make_leave(const struct scene *scene, size_t who)
+{
+	bool is_returning = scene->programs[who].state == LL_RESIDENCY_RETURNING;
+	return decide_step(is_returning ? LL_RESIDENCY_STAY : LL_RESIDENCY_LEAVE, who);
+}
+
 static struct ll_residency_decision serve(const struct scene *scene, size_t who, const struct room *room)
 {
 	const struct ll_residency_program *waiting = &scene->programs[who];
 	uint64_t need = needed_bytes(waiting), at_ns = UINT64_MAX;
-	if (need <= room->now_bytes)
+	if (need <= (is_returner(waiting) ? room->sure_bytes : room->now_bytes))
 		return give_room(scene, who);
 	if (need <= room->soon_bytes)
 		return wait_until(UINT64_MAX);
@@ -306,8 +387,18 @@ static struct ll_residency_decision serve(const struct scene *scene, size_t who,
 		return wait_until(enough_ns);
 	size_t leaver = find_leaver(scene, waiting, &at_ns);
 	if (leaver < scene->count && at_ns <= scene->now_ns)
-		return decide_step(LL_RESIDENCY_LEAVE, leaver);
+		return make_leave(scene, leaver);
 	return wait_until(at_ns);
+}
+
+/* For one that waits until it is there, and is not the first. */
+static void keep_room(struct room *room, uint64_t bytes)
+{
+	if (bytes > room->soon_bytes)
+		return;
+	room->now_bytes -= bytes < room->now_bytes ? bytes : room->now_bytes;
+	room->sure_bytes -= bytes < room->sure_bytes ? bytes : room->sure_bytes;
+	room->soon_bytes -= bytes;
 }
 
 struct ll_residency_decision ll_residency_decide(const struct ll_residency_program *programs, size_t count,
@@ -322,17 +413,26 @@ struct ll_residency_decision ll_residency_decide(const struct ll_residency_progr
 		if (programs[i].retry_ns > now_ns && programs[i].retry_ns < again_ns)
 			again_ns = programs[i].retry_ns;
 	}
-	const struct room room = find_room(&scene);
+	size_t stayer = find_stayer(&scene);
+	if (stayer < count)
+		return decide_step(LL_RESIDENCY_STAY, stayer);
+	struct room room = find_room(&scene);
 	size_t front = count; /* the first that waits for others to leave */
 	for (size_t who = next_waiting(&scene, count); who < count; who = next_waiting(&scene, who)) {
 		bool can_be = can_be_served(&scene, &programs[who], &room);
-		if (can_be && front < count && delays(&scene, &programs[front], &programs[who], &room))
+		if (can_be && front < count && delays(&scene, &programs[front], &programs[who], &room)) {
+			if (is_stuck(&programs[who])) /* it takes what comes nevertheless */
+				keep_room(&room, needed_bytes(&programs[who]));
 			continue;
+		}
 		struct ll_residency_decision decision = serve(&scene, who, &room);
 		bool is_behind = front < count && needed_bytes(&programs[front]) > room.soon_bytes;
 		if (can_be && front == count)
 			front = who;
-		if (decision.step == LL_RESIDENCY_LEAVE && is_behind)
+		else if (decision.step == LL_RESIDENCY_WAIT)
+			keep_room(&room, needed_bytes(&programs[who]));
+		bool is_leaver = decision.step == LL_RESIDENCY_LEAVE || decision.step == LL_RESIDENCY_STAY;
+		if (is_leaver && is_behind)
 			continue; /* else turns would begin anew, and never end together for the one in front */
 		if (decision.step != LL_RESIDENCY_WAIT)
 			return decision;

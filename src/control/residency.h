@@ -6,16 +6,20 @@
  * A person decides first: a program that was evicted or stopped by hand stays so until it is resumed. Else memory is
  * moved only when somebody lacks room: a program that is away and wants to launch, or whose allocation failed. Then
  *
- *   1. programs are served by class, in a class those within their tenants' requests first (see below), and else by
- *      how long they have waited;
+ *   1. programs are served by class, in a class those within their tenants' requests first (see below), then those
+ *      that return already and lack room, and else by how long they have waited;
  *   2. if the card has room for one, it gets it, and nothing else moves;
  *   3. else others leave until there is room. A program of a higher class never leaves for one of a lower class. A
  *      program that has been idle on the card for LL_RESIDENCY_IDLE_NS leaves at once, the longest idle first. So does
  *      one that was stopped by hand. A program that works leaves when it has been on the card for a turn, the longest
  *      there first;
- *   4. a program that returns and finds no room, because others have taken it, waits in the same order;
+ *   4. a program returns as soon as the others' copies on their way out will make up its room, and takes the room
+ *      batch by batch as it comes free. If it finds none, because others have taken it, it waits in the same order;
  *   5. one that is served later gets no room by which an earlier one would have to wait longer. An earlier one that can
- *      get no room, whoever leaves, delays nobody.
+ *      get no room, whoever leaves, delays nobody;
+ *   6. a program that returns and lacks room frees what has come back, and stays away, for one that is served before
+ * it. Of two that return, lack room, and have a part of it each, the later one does so: else they would wait for each
+ *      other. A program that could not leave after all returns before all others.
  *
  * A tenant's request (`run --mem-request`) is memory of the card that it is promised. While all that it is charged,
  * together with an allocation that waits, is no more than its request, its programs are within it: none of them leaves
@@ -56,6 +60,7 @@ enum ll_residency {
 	LL_RESIDENCY_LEAVING,   /* its memory is being copied to the pool */
 	LL_RESIDENCY_AWAY,
 	LL_RESIDENCY_RETURNING,
+	LL_RESIDENCY_STAYING, /* it was returning, and frees what had come: the pool has it still */
 };
 
 /* What a person has asked for. */
@@ -70,7 +75,9 @@ struct ll_residency_program {
 	enum ll_residency_wish wish;
 	unsigned priority;      /* enum ll_priority: a smaller number goes first */
 	uint64_t bytes;         /* that can be moved */
-	uint64_t left_bytes;    /* it is leaving: what is on the card still; it is returning: what is not there yet */
+	uint64_t left_bytes;    /* LEAVING, STAYING: what is still to go; RETURNING: what is not there yet */
+	uint64_t came_bytes;    /* RETURNING: what has come back. The pool has it still, so it can be freed at once */
+	bool is_torn;           /* RETURNING: the rest of its memory never left the card */
 	bool lacks_room;        /* it is returning, and the card had no room for it. It goes on as soon as there is */
 	uint64_t granted_bytes; /* room for an allocation that it was granted, and has not taken yet */
 	bool is_silent;       /* it does not do what it was asked to: nobody waits for it, and no room is kept for it */
@@ -89,6 +96,7 @@ enum ll_residency_step {
 	LL_RESIDENCY_LEAVE,  /* program `who` shall leave */
 	LL_RESIDENCY_HALT,   /* program `who` shall stop, and stay on the card */
 	LL_RESIDENCY_RETURN, /* program `who` shall come back, or go on where it was stopped */
+	LL_RESIDENCY_STAY,   /* program `who` shall not come back after all */
 	LL_RESIDENCY_GRANT,  /* the allocation of program `who` shall be tried again */
 	LL_RESIDENCY_REFUSE, /* the allocation of program `who` cannot get room */
 };
@@ -102,6 +110,12 @@ struct ll_residency_decision {
 /* free_bytes: memory of the card that nobody has. now_ns: the clock of all times. */
 struct ll_residency_decision ll_residency_decide(const struct ll_residency_program *programs, size_t count,
 						 uint64_t free_bytes, uint64_t now_ns);
+
+/*
+ * Whether a program that returns and lacks room may take what is free: the first may, and others what those in front of
+ * it leave over.
+ */
+bool ll_residency_may_go_on(const struct ll_residency_program *programs, size_t count, size_t who, uint64_t free_bytes);
 
 /* How long so many bytes take, out or in, on an H200. */
 uint64_t ll_residency_move_ns(uint64_t bytes);

@@ -40,14 +40,39 @@ bool ll_mover_batches_are_told(const struct ll_mover_batch *batches, uint32_t co
 	return false;
 }
 
-uint64_t ll_mover_batches_left(const struct ll_mover_batch *batches, uint32_t count)
+bool ll_mover_batches_are_all_told(const struct ll_mover_batch *batches, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		if (!batches[i].is_told)
+			return false;
+	}
+	return count > 0;
+}
+
+void ll_mover_batches_note_away(struct ll_mover_batch *batches, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		batches[i].direction = LL_TRANSFER_OUT;
+}
+
+static uint64_t sum_told(const struct ll_mover_batch *batches, uint32_t count, enum ll_transfer_direction direction)
 {
 	uint64_t bytes = 0;
 	for (uint32_t i = 0; i < count; i++) {
-		if (batches[i].is_told && batches[i].direction == LL_TRANSFER_OUT)
+		if (batches[i].is_told && batches[i].direction == direction)
 			bytes += batches[i].bytes;
 	}
 	return bytes;
+}
+
+uint64_t ll_mover_batches_left(const struct ll_mover_batch *batches, uint32_t count)
+{
+	return sum_told(batches, count, LL_TRANSFER_OUT);
+}
+
+uint64_t ll_mover_batches_came(const struct ll_mover_batch *batches, uint32_t count)
+{
+	return sum_told(batches, count, LL_TRANSFER_IN);
 }
 
 uint64_t ll_mover_batch_bytes(const struct ll_mover_message *message, uint64_t most_bytes)

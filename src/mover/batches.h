@@ -31,8 +31,15 @@ void ll_mover_batches_stop(struct ll_mover_batch *batches, uint32_t count);
 bool ll_mover_batches_are_copied(const struct ll_mover_batch *batches, uint32_t count);
 bool ll_mover_batches_are_told(const struct ll_mover_batch *batches, uint32_t count);
 
-/* Bytes for which the program has no memory on the card. */
+/* Whether TAKEN was said of all, and there are some: the pool has the bytes of the whole program. */
+bool ll_mover_batches_are_all_told(const struct ll_mover_batch *batches, uint32_t count);
+
+/* The program has let go of all memory that it had made again. */
+void ll_mover_batches_note_away(struct ll_mover_batch *batches, uint32_t count);
+
+/* Bytes for which the program has no memory on the card; for which it has memory again. The pool has both. */
 uint64_t ll_mover_batches_left(const struct ll_mover_batch *batches, uint32_t count);
+uint64_t ll_mover_batches_came(const struct ll_mover_batch *batches, uint32_t count);
 
 /* The sum of the sizes of OUT or IN. 0: one of them is 0, or they are more than most_bytes. */
 uint64_t ll_mover_batch_bytes(const struct ll_mover_message *message, uint64_t most_bytes);

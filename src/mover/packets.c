@@ -11,9 +11,6 @@
 #include "mover/program.h"
 #include "mover/program_state.h"
 
-/* When the card had no room. */
-#define NO_ROOM_NS (5 * LL_NS_PER_MS)
-
 static int fail_protocol(struct ll_err *err, const struct ll_mover_program *program, const char *what)
 {
 	return ll_err_set(err, -EPROTO, "claim %u, tenant %s: %s", program->claim, program->tenant, what);
@@ -137,7 +134,9 @@ static int handle_out(struct ll_mover_program *program, const struct ll_transfer
 	struct ll_mover_batch *batch = &program->batches[message->batch];
 	bool is_leaving = program->rule.state == LL_RESIDENCY_LEAVING;
 	uint64_t bytes = ll_mover_batch_bytes(message, is_leaving ? program->reserved_bytes : UINT64_MAX);
-	if (!bytes || batch->place_count || (!is_leaving && program->rule.state != LL_RESIDENCY_RETURNING))
+	if (!bytes || batch->place_count ||
+	    (!is_leaving && program->rule.state != LL_RESIDENCY_RETURNING &&
+	     program->rule.state != LL_RESIDENCY_STAYING))
 		return fail_protocol(err, program, "sent memory that was not asked for");
 	batch->bytes = bytes;
 	if (!is_leaving) { /* it was sent before the program heard that the move is given up */
@@ -158,12 +157,16 @@ static int handle_in(struct ll_mover_program *program, const struct ll_transfer_
 {
 	struct ll_err why = {0};
 	struct ll_mover_batch *batch = &program->batches[message->batch];
+	if (program->rule.state == LL_RESIDENCY_STAYING && batch->is_told) { /* sent before it heard STAY */
+		say_not_filled(program, message->batch);
+		return 0;
+	}
 	if (program->rule.state != LL_RESIDENCY_RETURNING || !batch->is_told || batch->direction != LL_TRANSFER_OUT ||
 	    ll_mover_batch_bytes(message, batch->bytes) != batch->bytes)
 		return fail_protocol(err, program, "asks for memory that is not in the pool");
 	int rc = ll_mover_batch_begin(batch, LL_TRANSFER_IN, engine, message, fds, fd_count, &why);
 	program->rule.lacks_room = false;
-	program->rule.left_bytes = ll_mover_batches_left(program->batches, program->batch_count);
+	ll_mover_program_note_came(program);
 	if (rc) {
 		ll_warn("claim %u, tenant %s: brings its memory back by itself: %s", program->claim, program->tenant,
 			why.text);
@@ -190,8 +193,8 @@ static int handle_busy(struct ll_mover_program *program, struct ll_mover_pool *p
 {
 	char why[LL_MOVER_TEXT_SIZE];
 	snprintf(why, sizeof why, "%.*s", (int)sizeof message->text - 1, message->text);
-	if (program->rule.state == LL_RESIDENCY_RETURNING) /* it was said before the program heard RETURN */
-		return 0;
+	if (program->rule.state == LL_RESIDENCY_RETURNING || program->rule.state == LL_RESIDENCY_STAYING)
+		return 0; /* it was said before the program heard RETURN */
 	if (program->rule.state == LL_RESIDENCY_LEAVING) {
 		ll_mover_program_turn_back(program, pool, why, now_ns);
 		*ret_event = LL_MOVER_EVENT_FAILED;
@@ -207,13 +210,30 @@ static int handle_busy(struct ll_mover_program *program, struct ll_mover_pool *p
 	return 0;
 }
 
-static int handle_away(struct ll_mover_program *program, struct ll_mover_pool *pool, enum ll_mover_event *ret_event,
-		       struct ll_err *err)
+/* What had come back is free again. One whose other memory never left waits for room as before. */
+static enum ll_mover_event note_stayed(struct ll_mover_program *program, uint64_t now_ns)
 {
-	bool is_out = program->rule.state == LL_RESIDENCY_LEAVING;
-	for (uint32_t i = 0; i < program->batch_count && is_out; i++)
-		is_out = program->batches[i].is_told;
-	if (!is_out)
+	ll_mover_batches_note_away(program->batches, program->batch_count);
+	if (ll_mover_batches_are_all_told(program->batches, program->batch_count)) {
+		ll_mover_program_enter(program, LL_RESIDENCY_AWAY);
+		return LL_MOVER_EVENT_STAYED;
+	}
+	ll_mover_program_enter(program, LL_RESIDENCY_RETURNING);
+	ll_mover_program_note_came(program);
+	ll_mover_program_note_no_room(program, now_ns);
+	return LL_MOVER_EVENT_NONE;
+}
+
+static int handle_away(struct ll_mover_program *program, struct ll_mover_pool *pool, uint64_t now_ns,
+		       enum ll_mover_event *ret_event, struct ll_err *err)
+{
+	bool is_copied = ll_mover_batches_are_copied(program->batches, program->batch_count);
+	if (program->rule.state == LL_RESIDENCY_STAYING && !is_copied) {
+		*ret_event = note_stayed(program, now_ns);
+		return 0;
+	}
+	if (program->rule.state != LL_RESIDENCY_LEAVING || is_copied ||
+	    !ll_mover_batches_are_all_told(program->batches, program->batch_count))
 		return fail_protocol(err, program, "is not away");
 	ll_mover_program_forget_reserved(program, pool);
 	ll_mover_program_enter(program, LL_RESIDENCY_AWAY);
@@ -225,11 +245,13 @@ static int handle_away(struct ll_mover_program *program, struct ll_mover_pool *p
 static int handle_back(struct ll_mover_program *program, struct ll_mover_pool *pool, uint64_t error, uint64_t now_ns,
 		       enum ll_mover_event *ret_event, struct ll_err *err)
 {
-	if (program->rule.state != LL_RESIDENCY_RETURNING)
+	if (program->rule.state != LL_RESIDENCY_RETURNING && program->rule.state != LL_RESIDENCY_STAYING)
 		return fail_protocol(err, program, "was not asked to return");
+	bool was_away = !program->batch_count || ll_mover_batches_are_all_told(program->batches, program->batch_count);
 	ll_mover_program_forget_batches(program, pool);
 	program->rule.wants = false;
-	program->rule.here_since_ns = now_ns;
+	if (was_away) /* else it could not leave, and its turn goes on */
+		program->rule.here_since_ns = now_ns;
 	ll_mover_program_enter(program, LL_RESIDENCY_HERE);
 	*ret_event = error ? LL_MOVER_EVENT_FAILED : LL_MOVER_EVENT_DONE;
 	if (error)
@@ -240,10 +262,11 @@ static int handle_back(struct ll_mover_program *program, struct ll_mover_pool *p
 
 static int handle_no_room(struct ll_mover_program *program, uint64_t now_ns, struct ll_err *err)
 {
+	if (program->rule.state == LL_RESIDENCY_STAYING) /* it was said before the program heard STAY */
+		return 0;
 	if (program->rule.state != LL_RESIDENCY_RETURNING)
 		return fail_protocol(err, program, "was not asked to return");
-	program->again_ns = now_ns + NO_ROOM_NS;
-	program->rule.lacks_room = true;
+	ll_mover_program_note_no_room(program, now_ns);
 	return 0;
 }
 
@@ -295,7 +318,7 @@ int ll_mover_program_handle(struct ll_mover_program *program, const struct ll_tr
 	case LL_MOVER_IN:
 		return handle_batch(program, engine, message, fds, fd_count, now_ns, ret_event, err);
 	case LL_MOVER_AWAY:
-		return handle_away(program, pool, ret_event, err);
+		return handle_away(program, pool, now_ns, ret_event, err);
 	case LL_MOVER_NO_ROOM:
 		return handle_no_room(program, now_ns, err);
 	case LL_MOVER_BACK:

@@ -21,6 +21,8 @@
  * a tenth of its time. */
 #define REFUSED_NS (1 * LL_NS_PER_S)
 #define REFUSED_TIMES 10
+/* A program that had no room on the card tries again after this. */
+#define NO_ROOM_NS (5 * LL_NS_PER_MS)
 /* A program that owes a batch for longer does not run. */
 #define SILENT_NS (5 * LL_NS_PER_S)
 /* One that brings its memory back by itself copies some GB/s. */
@@ -54,10 +56,13 @@ static void leave_alone(struct ll_mover_program *program, struct ll_mover_pool *
 {
 	ll_mover_program_forget_reserved(program, pool);
 	ll_mover_batches_stop(program->batches, program->batch_count);
+	if (program->rule.state == LL_RESIDENCY_STAYING)
+		ll_mover_batches_note_away(program->batches, program->batch_count);
 	uint64_t left_bytes = ll_mover_batches_left(program->batches, program->batch_count);
 	program->rule = (struct ll_residency_program){.state = LL_RESIDENCY_HERE};
 	if (left_bytes) {
 		program->rule.state = LL_RESIDENCY_RETURNING;
+		program->rule.is_torn = true; /* it cannot be told to stay away */
 		program->rule.left_bytes = left_bytes;
 	}
 	program->again_ns = 0;
@@ -107,18 +112,31 @@ void ll_mover_program_say_kind(struct ll_mover_program *program, enum ll_mover_k
 
 void ll_mover_program_enter(struct ll_mover_program *program, enum ll_residency state)
 {
-	static const char *const names[] = {"here",    "preparing", "stopping", "stopping",
-					    "stopped", "leaving",   "away",     "returning"};
+	static const char *const names[] = {"here",    "preparing", "stopping",  "stopping",    "stopped",
+					    "leaving", "away",      "returning", "staying away"};
 	ll_debug("claim %u, tenant %s: is %s", program->claim, program->tenant, names[state]);
 	program->rule.state = state;
-	program->rule.lacks_room = false;
-	program->rule.left_bytes = 0;
+	program->rule.lacks_room = program->rule.is_torn = false;
+	program->rule.left_bytes = program->rule.came_bytes = 0;
 	program->again_ns = 0;
 }
 
 bool ll_mover_program_is_becoming_quiet(const struct ll_mover_program *program)
 {
 	return program->rule.state == LL_RESIDENCY_STOPPING || program->rule.state == LL_RESIDENCY_HALTING;
+}
+
+void ll_mover_program_note_came(struct ll_mover_program *program)
+{
+	program->rule.left_bytes = ll_mover_batches_left(program->batches, program->batch_count);
+	program->rule.came_bytes = ll_mover_batches_came(program->batches, program->batch_count);
+	program->rule.is_torn = !ll_mover_batches_are_all_told(program->batches, program->batch_count);
+}
+
+void ll_mover_program_note_no_room(struct ll_mover_program *program, uint64_t now_ns)
+{
+	program->again_ns = now_ns + NO_ROOM_NS;
+	program->rule.lacks_room = true;
 }
 
 /* ---- steps ---- */
@@ -192,8 +210,16 @@ void ll_mover_program_return(struct ll_mover_program *program, uint64_t now_ns)
 {
 	program->begun_ns = program->heard_ns = now_ns;
 	ll_mover_program_enter(program, LL_RESIDENCY_RETURNING);
-	program->rule.left_bytes = ll_mover_batches_left(program->batches, program->batch_count);
+	ll_mover_program_note_came(program);
 	ll_mover_program_say_kind(program, LL_MOVER_RETURN, 0);
+}
+
+void ll_mover_program_stay(struct ll_mover_program *program)
+{
+	uint64_t came_bytes = program->rule.came_bytes;
+	ll_mover_program_enter(program, LL_RESIDENCY_STAYING);
+	program->rule.left_bytes = came_bytes;
+	ll_mover_program_say_kind(program, LL_MOVER_STAY, 0);
 }
 
 void ll_mover_program_answer_short(struct ll_mover_program *program, bool has_room, uint64_t now_ns)
@@ -238,13 +264,15 @@ static bool is_silent(const struct ll_mover_program *program, uint64_t now_ns)
 {
 	if (ll_mover_program_is_becoming_quiet(program))
 		return program->is_late;
-	if (program->rule.state != LL_RESIDENCY_LEAVING && program->rule.state != LL_RESIDENCY_RETURNING)
+	if (program->rule.state != LL_RESIDENCY_LEAVING && program->rule.state != LL_RESIDENCY_RETURNING &&
+	    program->rule.state != LL_RESIDENCY_STAYING)
 		return false;
 	return !ll_mover_batches_are_copied(program->batches, program->batch_count) &&
 	       now_ns > program->heard_ns + (program->is_disowned ? ALONE_NS : SILENT_NS);
 }
 
-enum ll_mover_event ll_mover_program_tick(struct ll_mover_program *program, struct ll_mover_pool *pool, uint64_t now_ns)
+enum ll_mover_event ll_mover_program_tick(struct ll_mover_program *program, struct ll_mover_pool *pool, bool may_go_on,
+					  uint64_t now_ns)
 {
 	if (program->rule.state == LL_RESIDENCY_PREPARING)
 		return prepare(program, pool, now_ns);
@@ -257,8 +285,9 @@ enum ll_mover_event ll_mover_program_tick(struct ll_mover_program *program, stru
 	if (now_ns > program->granted_ns + GRANT_NS)
 		program->rule.granted_bytes = 0;
 	if (program->again_ns && now_ns >= program->again_ns) {
-		program->again_ns = 0;
-		ll_mover_program_say_kind(program, LL_MOVER_RETURN, 0);
+		program->again_ns = may_go_on ? 0 : now_ns + NO_ROOM_NS;
+		if (may_go_on)
+			ll_mover_program_say_kind(program, LL_MOVER_RETURN, 0);
 	}
 	return LL_MOVER_EVENT_NONE;
 }
@@ -275,7 +304,7 @@ static void tell_done(struct ll_mover_program *program, uint32_t number)
 		memcpy(message.places, batch->places, batch->place_count * sizeof *batch->places);
 		batch->is_told = true;
 		if (program->rule.state == LL_RESIDENCY_RETURNING)
-			program->rule.left_bytes = ll_mover_batches_left(program->batches, program->batch_count);
+			ll_mover_program_note_came(program);
 	}
 	ll_mover_program_say(program, &message, NULL);
 }

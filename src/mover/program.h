@@ -25,10 +25,10 @@ struct ll_mover_program {
 	uint64_t reserved_bytes;          /* in the pool, and not yet taken */
 	struct ll_mover_batch *batches;
 	uint32_t batch_count;
-	uint64_t again_ns;                  /* it had no room: RETURN is to be said again then; 0: no */
-	uint64_t begun_ns;                  /* of the move that goes on */
-	uint64_t asked_ns;                  /* when it was asked to become quiet */
-	uint64_t quiet_ns;                  /* how long it may take to do so; 0: 10 s */
+	uint64_t again_ns; /* it had no room: RETURN is to be said again then, if it may go on; 0: no */
+	uint64_t begun_ns; /* of the move that goes on */
+	uint64_t asked_ns; /* when it was asked to become quiet */
+	uint64_t quiet_ns; /* how long it may take to do so; 0: 10 s */
 	enum ll_residency_wish wish_before; /* what holds again if it cannot leave */
 	uint64_t heard_ns;                  /* when it last did something, or was asked to return */
 	uint64_t taken_ns;                  /* of its claim: not that of a later one of the same index; 0: not known */
@@ -41,6 +41,7 @@ struct ll_mover_program {
 enum ll_mover_event {
 	LL_MOVER_EVENT_NONE,
 	LL_MOVER_EVENT_DONE,   /* the move that was asked for has ended */
+	LL_MOVER_EVENT_STAYED, /* it was returning, and is away again */
 	LL_MOVER_EVENT_FAILED, /* the program cannot leave: see why */
 };
 
@@ -79,13 +80,15 @@ int ll_mover_program_poll(struct ll_mover_program *program, bool *ret_running, s
 void ll_mover_program_leave(struct ll_mover_program *program, struct ll_mover_pool *pool, uint64_t now_ns);
 void ll_mover_program_stop(struct ll_mover_program *program, uint64_t now_ns);
 void ll_mover_program_return(struct ll_mover_program *program, uint64_t now_ns);
+void ll_mover_program_stay(struct ll_mover_program *program);
 void ll_mover_program_answer_short(struct ll_mover_program *program, bool has_room, uint64_t now_ns);
 
 /* It shall not leave after all. Returns false if it is on its way out already: then it has to leave, and return. */
 bool ll_mover_program_cancel(struct ll_mover_program *program, struct ll_mover_pool *pool);
 
-/* After a while: room in the pool may be ready, the card may have room again, or the program does not answer. */
-enum ll_mover_event ll_mover_program_tick(struct ll_mover_program *program, struct ll_mover_pool *pool,
+/* After a while: room in the pool may be ready, the card may have room again, or the program does not answer.
+ * may_go_on: see ll_residency_may_go_on. */
+enum ll_mover_event ll_mover_program_tick(struct ll_mover_program *program, struct ll_mover_pool *pool, bool may_go_on,
 					  uint64_t now_ns);
 
 #endif

@@ -13,6 +13,12 @@ void ll_mover_program_say_kind(struct ll_mover_program *program, enum ll_mover_k
 void ll_mover_program_enter(struct ll_mover_program *program, enum ll_residency state);
 bool ll_mover_program_is_becoming_quiet(const struct ll_mover_program *program);
 
+/* What of a program that returns is on the card again, and what is not. */
+void ll_mover_program_note_came(struct ll_mover_program *program);
+
+/* It had no room, and is told to try again. */
+void ll_mover_program_note_no_room(struct ll_mover_program *program, uint64_t now_ns);
+
 /* It could not leave: it is asked again after a while. */
 void ll_mover_program_put_off(struct ll_mover_program *program, uint64_t now_ns);
 

@@ -21,6 +21,11 @@
  *     program  BACK                   all batches are on the card, and the program goes on; the places in the pool are
  *                                     free
  *
+ * A program that returns may be told that its room is wanted by others. The pool has its bytes until BACK:
+ *
+ *     mover    STAY                   free what has come back
+ *     program  AWAY                   that memory is free. RETURN follows when there is room
+ *
  * A batch's bytes are at any moment on the card, where the program holds the handle, or in the pool, whose file the
  * program holds too. So a program whose mover is killed brings its memory back by itself. It does the same if only the
  * connection has ended: so the mover keeps its places in the pool until the program connects again, or its process has
@@ -60,7 +65,7 @@ enum ll_mover_kind {
 	LL_MOVER_QUIET, /* bytes in so many batches (value) are to go */
 	LL_MOVER_BUSY,  /* the program cannot leave now: text says why. It goes on; or, after SEND, waits for RETURN */
 	LL_MOVER_OUT,   /* batch, with a descriptor for each of its handles */
-	LL_MOVER_AWAY,  /* all batches are in the pool, and the card's memory is free */
+	LL_MOVER_AWAY,  /* all batches are in the pool, and the card's memory is free. After STAY: all that had left */
 	LL_MOVER_IN,    /* batch, with descriptors */
 	LL_MOVER_NO_ROOM, /* the card has no memory for the batch */
 	LL_MOVER_BACK,    /* all batches are on the card, and the program goes on. value: the driver's error, if the
@@ -74,6 +79,7 @@ enum ll_mover_kind {
 	LL_MOVER_SEND,      /* answers QUIET: hand over the batches */
 	LL_MOVER_TAKEN,     /* batch; places. Without any: it is not taken, and stays on the card */
 	LL_MOVER_RETURN,    /* bring back what is away, and go on */
+	LL_MOVER_STAY,      /* after RETURN: free the batches that have come back, and say AWAY */
 	LL_MOVER_FILLED,    /* batch. value 1: it is not filled, and the program does it */
 	LL_MOVER_ROOM_MADE, /* answers SHORT. value 1: try the allocation again; 0: there will be no room */
 

@@ -14,6 +14,7 @@
 #include "base/packet.h"
 #include "base/scope.h"
 #include "ledger/ledger.h"
+#include "mover/commands.h"
 #include "mover/listener.h"
 #include "mover/program.h"
 
@@ -24,223 +25,78 @@
 /* At its end, for programs whose memory is away to get it back. */
 #define END_NS (30 * LL_NS_PER_S)
 
-/* Programs whose mover was killed connect to the next one within 0.5 s. Commands about others wait so long. */
-#define CONNECT_NS (2 * LL_NS_PER_S)
-
 enum { CONNECTIONS = 256, POLLS = CONNECTIONS + 2 /* the listener, and what ends the mover */, CLAIMS = 256 };
-
-/* A command that waits for its answer. */
-struct asker {
-	int fd;
-	struct ll_mover_program *program; /* whose move it waits for; NULL: it has not asked yet */
-	bool is_early;                    /* its message is about a program that may still connect */
-	struct ll_mover_message message;
-	struct asker *next;
-};
-
-struct server {
-	const struct ll_mover_config *config;
-	struct ll_transfer_engine engine;
-	struct ll_mover_pool *pool;
-	struct ll_ledger *ledger;
-	struct ll_mover_listener listener;
-	struct ll_mover_program *programs;
-	struct asker *askers;
-	uint64_t total_bytes; /* of the card */
-	uint64_t begun_ns;    /* when it began to serve */
-	uint64_t empty_ns;    /* since when there is no program */
-	uint64_t listed_ns;   /* when the ledger was last read */
-	uint64_t ending_ns;   /* since when it is to end; 0: it is not */
-	uint64_t again_ns;    /* the next decision is due */
-	bool is_copying;
-};
-
-/* ---- answers to commands ---- */
-
-static void answer(struct asker *asker, int code, const struct ll_mover_program *program, const char *text)
-{
-	struct ll_mover_message message = {.kind = LL_MOVER_ANSWER, .value = (uint64_t)code};
-	if (program) {
-		message.bytes = program->rule.bytes;
-		message.number = ll_now_ns() - program->begun_ns;
-	}
-	snprintf(message.text, sizeof message.text, "%s", text);
-	ll_packet_send(asker->fd, &message, sizeof message, NULL, 0);
-	asker->program = NULL;
-}
-
-static void answer_askers(struct server *server, struct ll_mover_program *program, int code, const char *text)
-{
-	for (struct asker *asker = server->askers; asker; asker = asker->next) {
-		if (asker->program == program)
-			answer(asker, code, program, text);
-	}
-}
-
-/* Whether what a person asked for holds already. */
-static bool is_as_wished(const struct ll_mover_program *program)
-{
-	switch (program->rule.wish) {
-	case LL_RESIDENCY_EVICT:
-		return program->rule.state == LL_RESIDENCY_AWAY;
-	case LL_RESIDENCY_STOP:
-		return program->rule.state == LL_RESIDENCY_STOPPED || program->rule.state == LL_RESIDENCY_AWAY;
-	default:
-		return program->rule.state == LL_RESIDENCY_HERE;
-	}
-}
-
-static struct ll_mover_program *find_program(const struct server *server, uint64_t claim)
-{
-	struct ll_mover_program *program = server->programs;
-	while (program && !(program->is_known && program->claim == claim))
-		program = program->next;
-	return program;
-}
-
-static void answer_about_mover(const struct server *server, const struct asker *asker)
-{
-	struct ll_mover_message told = {.kind = LL_MOVER_ANSWER,
-					.bytes = ll_mover_pool_budget(server->pool),
-					.number = ll_mover_pool_pinned(server->pool)};
-	ll_packet_send(asker->fd, &told, sizeof told, NULL, 0);
-}
-
-/* One that is resumed comes after those who wait already. */
-static void queue_for_return(struct server *server, struct ll_mover_program *program, bool was_held)
-{
-	if (ll_mover_program_cancel(program, server->pool) || program->rule.state == LL_RESIDENCY_HERE)
-		return;
-	if (was_held || !program->rule.wants)
-		program->rule.want_since_ns = ll_now_ns();
-	program->rule.wants = true;
-}
-
-static void wish_for(struct server *server, struct ll_mover_program *program, enum ll_residency_wish wish,
-		     uint64_t quiet_ns)
-{
-	static const char *const verbs[] = {"resumed", "suspended", "evicted"};
-	enum ll_residency_wish before = program->rule.wish;
-	ll_debug("claim %u, tenant %s: is to be %s", program->claim, program->tenant, verbs[wish]);
-	if (wish != before)
-		answer_askers(server, program, ECANCELED, "another command has asked for something else meanwhile");
-	program->wish_before = before == LL_RESIDENCY_STOP ? LL_RESIDENCY_STOP : LL_RESIDENCY_FREE;
-	program->rule.wish = wish;
-	program->rule.retry_ns = 0;
-	program->quiet_ns = quiet_ns;
-	program->begun_ns = ll_now_ns();
-	if (wish == LL_RESIDENCY_FREE)
-		queue_for_return(server, program, before != LL_RESIDENCY_FREE);
-}
-
-static void handle_command(struct server *server, struct asker *asker, const struct ll_mover_message *message)
-{
-	struct ll_mover_program *program = find_program(server, message->number);
-	asker->is_early = false;
-	if (message->kind == LL_MOVER_ASK) {
-		answer_about_mover(server, asker);
-		return;
-	}
-	if (!program && ll_now_ns() - server->begun_ns < CONNECT_NS) {
-		asker->is_early = true;
-		asker->message = *message;
-		return;
-	}
-	if (!program) {
-		answer(asker, ENOENT, NULL, "is not evictable");
-		return;
-	}
-	wish_for(server, program,
-		 message->kind == LL_MOVER_EVICT     ? LL_RESIDENCY_EVICT
-		 : message->kind == LL_MOVER_SUSPEND ? LL_RESIDENCY_STOP
-						     : LL_RESIDENCY_FREE,
-		 message->value);
-	if (is_as_wished(program))
-		answer(asker, 0, program, "");
-	else
-		asker->program = program;
-	server->again_ns = 0;
-}
 
 /* ---- connections ---- */
 
-static void free_program(struct server *server, struct ll_mover_program *program)
+static void free_program(struct ll_mover_server *server, struct ll_mover_program *program)
 {
 	struct ll_mover_program **link = &server->programs;
 	while (*link != program)
 		link = &(*link)->next;
 	*link = program->next;
-	answer_askers(server, program, ESRCH, "the program has ended");
+	ll_mover_answer_askers(server, program, ESRCH, "the program has ended");
 	ll_mover_program_free(program, server->pool);
 	server->empty_ns = ll_now_ns();
 	server->again_ns = 0;
 }
 
 /* Its connection has ended. */
-static void lose_program(struct server *server, struct ll_mover_program *program)
+static void lose_program(struct ll_mover_server *server, struct ll_mover_program *program)
 {
 	if (ll_mover_program_lose(program, server->pool, ll_now_ns()))
 		free_program(server, program);
 }
 
 /* A process connects again when it has all its memory: what is left of its earlier connection is of no use then. */
-static void free_earlier(struct server *server, const struct ll_mover_program *newer)
+static void free_earlier(struct ll_mover_server *server, const struct ll_mover_program *newer)
 {
 	for (struct ll_mover_program *program = server->programs, *next; program; program = next) {
 		next = program->next;
 		if (program == newer || program->claim != newer->claim)
 			continue;
-		answer_askers(server, program, EPROTO, "it has brought its memory back by itself");
+		ll_mover_answer_askers(server, program, EPROTO, "it has brought its memory back by itself");
 		free_program(server, program);
 	}
 }
 
-static size_t count_connections(const struct server *server)
+static size_t count_connections(const struct ll_mover_server *server)
 {
 	size_t count = 0;
 	for (const struct ll_mover_program *program = server->programs; program; program = program->next)
 		count++;
-	for (const struct asker *asker = server->askers; asker; asker = asker->next)
+	for (const struct ll_mover_asker *asker = server->askers; asker; asker = asker->next)
 		count++;
 	return count;
 }
 
-static void disown_program(struct server *server, struct ll_mover_program *program, const char *why)
+static void disown_program(struct ll_mover_server *server, struct ll_mover_program *program, const char *why)
 {
 	ll_warn("claim %u, tenant %s: takes its memory back by itself: %s", program->claim, program->tenant, why);
-	answer_askers(server, program, EPROTO, why);
+	ll_mover_answer_askers(server, program, EPROTO, why);
 	ll_mover_program_disown(program, server->pool, ll_now_ns());
 	server->again_ns = 0;
 }
 
-static void drop_asker(struct server *server, struct asker *asker)
-{
-	struct asker **link = &server->askers;
-	while (*link != asker)
-		link = &(*link)->next;
-	*link = asker->next;
-	close(asker->fd);
-	free(asker);
-}
-
 /* Whoever connects is a command until it says HELLO. */
-static void accept_one(struct server *server)
+static void accept_one(struct ll_mover_server *server)
 {
 	bool has_room;
 	int fd = ll_mover_listener_accept(&server->listener, &has_room);
 	bool has_place = has_room && count_connections(server) < CONNECTIONS;
-	struct asker *asker = fd >= 0 && has_place ? calloc(1, sizeof *asker) : NULL;
+	struct ll_mover_asker *asker = fd >= 0 && has_place ? calloc(1, sizeof *asker) : NULL;
 	if (asker) {
-		*asker = (struct asker){.fd = fd, .next = server->askers};
+		*asker = (struct ll_mover_asker){.fd = fd, .next = server->askers};
 		server->askers = asker;
 	} else if (fd >= 0) {
-		struct asker refused = {.fd = fd};
-		answer(&refused, EMFILE, NULL, "the mover has no free descriptor, or serves too many");
+		struct ll_mover_asker refused = {.fd = fd};
+		ll_mover_answer(&refused, EMFILE, NULL, "the mover has no free descriptor, or serves too many");
 		ll_mover_listener_refuse(&server->listener, fd);
 	}
 }
 
-static void become_program(struct server *server, struct asker *asker, const struct ll_mover_message *message)
+static void become_program(struct ll_mover_server *server, struct ll_mover_asker *asker,
+			   const struct ll_mover_message *message)
 {
 	enum ll_mover_event event;
 	struct ll_err err = {0};
@@ -259,40 +115,46 @@ static void become_program(struct server *server, struct asker *asker, const str
 	}
 }
 
-static void read_asker(struct server *server, struct asker *asker)
+static void read_asker(struct ll_mover_server *server, struct ll_mover_asker *asker)
 {
 	struct ll_mover_message message;
 	size_t fd_count;
 	int fds[1];
 	int rc = ll_packet_receive(asker->fd, false, &message, sizeof message, fds, 0, &fd_count);
 	if (rc == -EAGAIN && asker->is_early)
-		handle_command(server, asker, &asker->message);
+		ll_mover_handle_command(server, asker, &asker->message);
 	if (rc == -EAGAIN)
 		return;
 	if (!rc && message.kind == LL_MOVER_HELLO)
 		become_program(server, asker, &message);
 	else if (!rc && message.kind >= LL_MOVER_EVICT && message.kind <= LL_MOVER_ASK)
-		handle_command(server, asker, &message);
+		ll_mover_handle_command(server, asker, &message);
 	else
 		rc = -EPROTO;
 	if (rc || asker->fd < 0)
-		drop_asker(server, asker);
+		ll_mover_drop_asker(server, asker);
 }
 
 /* What the program's move has come to. */
-static void note_event(struct server *server, struct ll_mover_program *program, enum ll_mover_event event)
+static void note_event(struct ll_mover_server *server, struct ll_mover_program *program, enum ll_mover_event event)
 {
 	server->again_ns = 0;
 	if (event == LL_MOVER_EVENT_FAILED) {
 		ll_info("claim %u, tenant %s: cannot leave the card: %s", program->claim, program->tenant,
 			program->why);
-		answer_askers(server, program, EBUSY, program->why);
+		ll_mover_answer_askers(server, program, EBUSY, program->why);
 		if (program->rule.wish != LL_RESIDENCY_FREE)
 			program->rule.wish = program->was_stopped ? LL_RESIDENCY_STOP : program->wish_before;
 		if (program->rule.wish == LL_RESIDENCY_STOP)
 			program->rule.retry_ns = 0; /* it was stopped, and stays so */
 		program->wish_before = LL_RESIDENCY_FREE;
 		return;
+	}
+	if (event == LL_MOVER_EVENT_STAYED) {
+		ll_info("claim %u, tenant %s: stays away: its room on the card was wanted", program->claim,
+			program->tenant);
+		if (ll_mover_is_as_wished(program))
+			ll_mover_answer_askers(server, program, 0, "");
 	}
 	if (event != LL_MOVER_EVENT_DONE)
 		return;
@@ -302,15 +164,15 @@ static void note_event(struct server *server, struct ll_mover_program *program, 
 	static const char *const names[] = {[LL_RESIDENCY_HERE] = "back on the card",
 					    [LL_RESIDENCY_STOPPED] = "stopped",
 					    [LL_RESIDENCY_AWAY] = "away",
-					    [LL_RESIDENCY_RETURNING] = ""};
+					    [LL_RESIDENCY_STAYING] = ""};
 	ll_info("claim %u, tenant %s: %s: %" PRIu64 " MiB in %.3f s", program->claim, program->tenant,
 		names[program->rule.state], program->rule.bytes >> 20, (double)took_ns / (double)LL_NS_PER_S);
-	if (is_as_wished(program))
-		answer_askers(server, program, 0, "");
+	if (ll_mover_is_as_wished(program))
+		ll_mover_answer_askers(server, program, 0, "");
 }
 
 /* Waits for the end of a program that takes its memory back by itself. */
-static void read_disowned(struct server *server, struct ll_mover_program *program)
+static void read_disowned(struct ll_mover_server *server, struct ll_mover_program *program)
 {
 	struct ll_mover_message message;
 	size_t fd_count;
@@ -326,7 +188,7 @@ static void read_disowned(struct server *server, struct ll_mover_program *progra
 }
 
 /* One packet. False: there is no other. */
-static bool read_packet(struct server *server, struct ll_mover_program *program)
+static bool read_packet(struct ll_mover_server *server, struct ll_mover_program *program)
 {
 	struct ll_mover_message message = {0};
 	enum ll_mover_event event;
@@ -353,7 +215,7 @@ static bool read_packet(struct server *server, struct ll_mover_program *program)
 	return !rc;
 }
 
-static void read_program(struct server *server, struct ll_mover_program *program)
+static void read_program(struct ll_mover_server *server, struct ll_mover_program *program)
 {
 	if (program->fd < 0)
 		return;
@@ -387,7 +249,7 @@ static bool read_claim(struct ll_mover_program *program, const struct ll_claim_i
 	return true;
 }
 
-static void read_ledger(struct server *server, uint64_t now_ns)
+static void read_ledger(struct ll_mover_server *server, uint64_t now_ns)
 {
 	if (now_ns - server->listed_ns < CALM_LOOK_NS / 2)
 		return;
@@ -403,7 +265,7 @@ static void read_ledger(struct server *server, uint64_t now_ns)
 	}
 }
 
-static void do_step(struct server *server, struct ll_mover_program *program, enum ll_residency_step step,
+static void do_step(struct ll_mover_server *server, struct ll_mover_program *program, enum ll_residency_step step,
 		    uint64_t now_ns)
 {
 	switch (step) {
@@ -418,6 +280,9 @@ static void do_step(struct server *server, struct ll_mover_program *program, enu
 	case LL_RESIDENCY_RETURN:
 		ll_mover_program_return(program, now_ns);
 		break;
+	case LL_RESIDENCY_STAY:
+		ll_mover_program_stay(program);
+		break;
 	case LL_RESIDENCY_REFUSE:
 		ll_info("claim %u, tenant %s: no room for %" PRIu64 " MiB more, whoever leaves", program->claim,
 			program->tenant, (program->rule.short_bytes + (1 << 20) - 1) >> 20);
@@ -431,23 +296,31 @@ static void do_step(struct server *server, struct ll_mover_program *program, enu
 	}
 }
 
-static void decide(struct server *server)
+/* All that the decision is about. */
+static size_t list_rules(const struct ll_mover_server *server, struct ll_residency_program rules[CONNECTIONS],
+			 struct ll_mover_program *who[CONNECTIONS])
+{
+	size_t count = 0;
+	for (struct ll_mover_program *program = server->programs; program && count < CONNECTIONS;
+	     program = program->next) {
+		if (!program->is_known && !program->is_disowned)
+			continue;
+		who[count] = program;
+		rules[count++] = program->rule;
+	}
+	return count;
+}
+
+static void decide(struct ll_mover_server *server)
 {
 	struct ll_residency_program rules[CONNECTIONS];
 	struct ll_mover_program *who[CONNECTIONS];
 	for (;;) {
 		uint64_t now_ns = ll_now_ns();
-		size_t count = 0;
 		if (now_ns < server->again_ns)
 			return;
 		read_ledger(server, now_ns);
-		for (struct ll_mover_program *program = server->programs; program && count < CONNECTIONS;
-		     program = program->next) {
-			if (!program->is_known && !program->is_disowned)
-				continue;
-			who[count] = program;
-			rules[count++] = program->rule;
-		}
+		size_t count = list_rules(server, rules, who);
 		struct ll_residency_decision decision =
 		    ll_residency_decide(rules, count, ll_transfer_free_bytes(&server->engine), now_ns);
 		if (decision.step == LL_RESIDENCY_WAIT) {
@@ -460,7 +333,7 @@ static void decide(struct server *server)
 }
 
 /* Pinned ahead: the largest program's memory, or what all programs have beyond the card. */
-static void pin_ahead(struct server *server)
+static void pin_ahead(struct ll_mover_server *server)
 {
 	uint64_t largest = 0, all = 0;
 	for (const struct ll_mover_program *program = server->programs; program; program = program->next) {
@@ -473,13 +346,25 @@ static void pin_ahead(struct server *server)
 
 /* ---- the loop ---- */
 
-static int look_after(struct server *server, struct ll_err *err)
+/* The program had no room on the card. */
+static bool may_go_on(const struct ll_mover_server *server, const struct ll_mover_program *program)
+{
+	struct ll_residency_program rules[CONNECTIONS];
+	struct ll_mover_program *who[CONNECTIONS];
+	size_t count = list_rules(server, rules, who), at = 0;
+	while (at < count && who[at] != program)
+		at++;
+	return at < count && ll_residency_may_go_on(rules, count, at, ll_transfer_free_bytes(&server->engine));
+}
+
+static int look_after(struct ll_mover_server *server, struct ll_err *err)
 {
 	uint64_t now_ns = ll_now_ns();
 	server->is_copying = false;
 	for (struct ll_mover_program *program = server->programs, *next; program; program = next) {
 		next = program->next;
-		enum ll_mover_event event = ll_mover_program_tick(program, server->pool, now_ns);
+		bool goes_on = program->again_ns && now_ns >= program->again_ns && may_go_on(server, program);
+		enum ll_mover_event event = ll_mover_program_tick(program, server->pool, goes_on, now_ns);
 		if (event != LL_MOVER_EVENT_NONE)
 			note_event(server, program, event);
 		int rc = ll_mover_program_poll(program, &server->is_copying, err);
@@ -491,7 +376,7 @@ static int look_after(struct server *server, struct ll_err *err)
 	return ll_transfer_engine_check(&server->engine, err);
 }
 
-static bool has_to_end(struct server *server)
+static bool has_to_end(struct ll_mover_server *server)
 {
 	const struct ll_mover_config *config = server->config;
 	struct pollfd stop = {.fd = config->stop_fd, .events = POLLIN};
@@ -512,7 +397,7 @@ static bool has_to_end(struct server *server)
 	return !is_any_away || now_ns - server->ending_ns >= END_NS;
 }
 
-static size_t fill_poll(const struct server *server, struct pollfd polls[POLLS])
+static size_t fill_poll(const struct ll_mover_server *server, struct pollfd polls[POLLS])
 {
 	size_t count = 0;
 	polls[count++] = (struct pollfd){.fd = server->listener.fd, .events = POLLIN};
@@ -521,12 +406,12 @@ static size_t fill_poll(const struct server *server, struct pollfd polls[POLLS])
 		    (struct pollfd){.fd = server->config->stop_fd, .events = server->ending_ns ? 0 : POLLIN};
 	for (const struct ll_mover_program *p = server->programs; p && count < POLLS; p = p->next)
 		polls[count++] = (struct pollfd){.fd = p->fd, .events = POLLIN};
-	for (const struct asker *a = server->askers; a && count < POLLS; a = a->next)
+	for (const struct ll_mover_asker *a = server->askers; a && count < POLLS; a = a->next)
 		polls[count++] = (struct pollfd){.fd = a->fd, .events = POLLIN};
 	return count;
 }
 
-static int wait_for_news(struct server *server)
+static int wait_for_news(struct ll_mover_server *server)
 {
 	struct pollfd polls[POLLS];
 	size_t count = fill_poll(server, polls);
@@ -540,13 +425,13 @@ static int wait_for_news(struct server *server)
 	return ready > 0 ? polls[0].revents : 0;
 }
 
-static int serve(struct server *server, struct ll_err *err)
+static int serve(struct ll_mover_server *server, struct ll_err *err)
 {
 	server->begun_ns = server->empty_ns = ll_now_ns();
 	while (!has_to_end(server)) {
 		if (wait_for_news(server))
 			accept_one(server);
-		for (struct asker *asker = server->askers, *next; asker; asker = next) {
+		for (struct ll_mover_asker *asker = server->askers, *next; asker; asker = next) {
 			next = asker->next;
 			read_asker(server, asker);
 		}
@@ -561,7 +446,7 @@ static int serve(struct server *server, struct ll_err *err)
 	return 0;
 }
 
-static int open_all(struct server *server, struct ll_err *err)
+static int open_all(struct ll_mover_server *server, struct ll_err *err)
 {
 	const struct ll_mover_config *config = server->config;
 	int rc = ll_ledger_open(config->folder, config->card->uuid, true, &server->ledger, err);
@@ -582,14 +467,14 @@ static int open_all(struct server *server, struct ll_err *err)
 
 int ll_mover_serve(const struct ll_mover_config *config, struct ll_err *err)
 {
-	struct server server = {.config = config, .listener = {.fd = -1, .lock_fd = -1, .spare_fd = -1}};
+	struct ll_mover_server server = {.config = config, .listener = {.fd = -1, .lock_fd = -1, .spare_fd = -1}};
 	int rc = open_all(&server, err);
 	if (!rc && config->is_ready)
 		config->is_ready(config->data);
 	if (!rc)
 		rc = serve(&server, err);
 	while (server.askers)
-		drop_asker(&server, server.askers);
+		ll_mover_drop_asker(&server, server.askers);
 	while (server.programs)
 		free_program(&server, server.programs);
 	ll_mover_listener_close(&server.listener, config->card, config->folder);

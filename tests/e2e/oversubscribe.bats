@@ -7,7 +7,7 @@ export NEEDS="tests/gpu/evictee python3"
 small_card() {
 	printf 'cards 1\ncard 0 memory %s\ncard 0 sm 8\n' "${1-1600M}" >"$T/scenario"
 	export LOADLINE_SIM_SCENARIO=$T/scenario
-	start mover --log-level info --sim mover -i 0 --pool 4G
+	start mover --log-level debug --sim mover -i 0 --pool 4G
 	wait_for 60 compgen -G "$T/*/*.mover"
 }
 
@@ -48,6 +48,14 @@ never_moved() {
 	! grep "tenant $1: \(away\|back\)" "$T/mover.err"
 }
 
+# overlapped NAME OTHER: OTHER began to return while NAME was on its way out.
+overlapped() {
+	awk -v name="tenant $1: is " -v other="tenant $2: is returning" '
+		index($0, name) { is_leaving = index($0, name "leaving") > 0 }
+		index($0, other) && is_leaving { found = 1 }
+		END { exit !found }' "$T/mover.err"
+}
+
 # longest_move: in seconds, of all moves.
 longest_move() {
 	sed -n 's/.* MiB in \([0-9.]*\) s$/\1/p' "$T/mover.err" | sort -n | tail -n 1
@@ -62,6 +70,7 @@ longest_move() {
 	ends_right two
 	moved one away
 	moved one "back on the card"
+	overlapped one two || overlapped two one
 	# A turn is ten times as long as the moves that it costs, and at least 1 s. Each program waits for the other's turn
 	# and for the moves around it.
 	for name in one two; do

@@ -33,7 +33,8 @@ static struct ll_residency_program in_state(enum ll_residency state, uint64_t gi
 {
 	struct ll_residency_program program = here(gib);
 	program.state = state;
-	program.left_bytes = state == LL_RESIDENCY_RETURNING || state == LL_RESIDENCY_LEAVING ? program.bytes : 0;
+	if (state == LL_RESIDENCY_RETURNING || state == LL_RESIDENCY_LEAVING || state == LL_RESIDENCY_STAYING)
+		program.left_bytes = program.bytes;
 	return program;
 }
 
@@ -113,19 +114,108 @@ static void test_a_margin_is_left_free_unless_nobody_can_make_it(void **state)
 static void test_memory_that_is_on_its_way_out_is_waited_for(void **state)
 {
 	(void)state;
-	const enum ll_residency ways[] = {LL_RESIDENCY_PREPARING, LL_RESIDENCY_STOPPING, LL_RESIDENCY_LEAVING};
-	for (size_t i = 0; i < 3; i++) {
+	const enum ll_residency ways[] = {LL_RESIDENCY_PREPARING, LL_RESIDENCY_STOPPING};
+	for (size_t i = 0; i < 2; i++) {
 		struct ll_residency_program programs[] = {in_state(ways[i], 20), here(20), waiting(15, S)};
 		assert_waits(programs, 1, UINT64_MAX);
 		programs[0].is_silent = true; /* it does not do what it was asked to */
 		assert_step(programs, 1, LL_RESIDENCY_LEAVE, 1);
 	}
-	struct ll_residency_program leaving[] = {in_state(LL_RESIDENCY_LEAVING, 20), here(20), waiting(15, S)};
-	leaving[0].left_bytes = 10 * GIB; /* the rest is free already */
-	assert_waits(leaving, 6, UINT64_MAX);
-	assert_step(leaving, 5, LL_RESIDENCY_LEAVE, 1);
 	struct ll_residency_program halting[] = {in_state(LL_RESIDENCY_HALTING, 20), here(20), waiting(15, S)};
 	assert_step(halting, 1, LL_RESIDENCY_LEAVE, 1);
+}
+
+static void test_memory_that_is_being_copied_out_is_counted_on(void **state)
+{
+	(void)state;
+	const enum ll_residency ways[] = {LL_RESIDENCY_LEAVING, LL_RESIDENCY_STAYING};
+	for (size_t i = 0; i < 2; i++) {
+		struct ll_residency_program programs[] = {in_state(ways[i], 20), here(20), waiting(15, S)};
+		assert_step(programs, 1, LL_RESIDENCY_RETURN, 2);
+		programs[0].left_bytes = 10 * GIB; /* the rest is free already */
+		assert_step(programs, 6, LL_RESIDENCY_RETURN, 2);
+		assert_step(programs, 5, LL_RESIDENCY_LEAVE, 1);
+		programs[0].is_silent = true;
+		assert_step(programs, 6, LL_RESIDENCY_LEAVE, 1);
+	}
+	/* An allocation is tried once, so it waits until its room is there. */
+	struct ll_residency_program programs[] = {in_state(LL_RESIDENCY_LEAVING, 20), here(20)};
+	programs[1].short_bytes = 15 * GIB;
+	assert_waits(programs, 1, UINT64_MAX);
+	assert_step(programs, 16, LL_RESIDENCY_GRANT, 1);
+}
+
+/* It is returning, has had so much of its memory back, and finds no room for more. */
+static struct ll_residency_program stuck(uint64_t gib, uint64_t has_gib, uint64_t since_ns)
+{
+	struct ll_residency_program program = waiting(gib, since_ns);
+	program.state = LL_RESIDENCY_RETURNING;
+	program.left_bytes = (gib - has_gib) * GIB;
+	program.came_bytes = has_gib * GIB;
+	program.lacks_room = true;
+	return program;
+}
+
+static void test_one_that_could_not_leave_gets_its_room_back_from_one_that_returns(void **state)
+{
+	(void)state;
+	struct ll_residency_program programs[] = {in_state(LL_RESIDENCY_RETURNING, 20), stuck(40, 10, S)};
+	programs[0].left_bytes = 10 * GIB;
+	programs[0].is_torn = true;
+	assert_step(programs, 9, LL_RESIDENCY_STAY, 1);
+	assert_waits(programs, 10, UINT64_MAX); /* its room is there */
+	programs[1].lacks_room = false;         /* it may be back in a moment */
+	assert_waits(programs, 0, UINT64_MAX);
+	programs[1] = stuck(40, 0, S); /* it has nothing to free */
+	assert_waits(programs, 0, UINT64_MAX);
+	programs[1] = stuck(40, 10, S);
+	programs[0].is_silent = true;
+	assert_waits(programs, 0, UINT64_MAX);
+	struct ll_residency_program leaving[] = {programs[0], programs[1], in_state(LL_RESIDENCY_LEAVING, 10)};
+	leaving[0].is_silent = false;
+	assert_waits(leaving, 0, UINT64_MAX); /* room comes */
+}
+
+static void test_of_two_that_lack_room_the_later_stays_away(void **state)
+{
+	(void)state;
+	struct ll_residency_program programs[] = {stuck(40, 10, S), stuck(40, 10, 2 * S)};
+	assert_step(programs, 29, LL_RESIDENCY_STAY, 0);
+	programs[0].want_since_ns = NOW - 3 * S;
+	assert_step(programs, 29, LL_RESIDENCY_STAY, 1);
+	assert_int_equal(decide(programs, 30).step, LL_RESIDENCY_WAIT);
+	programs[1].came_bytes = 0; /* what the first has is its own */
+	assert_int_equal(decide(programs, 29).step, LL_RESIDENCY_WAIT);
+	programs[1] = stuck(40, 10, 2 * S);
+	programs[1].is_torn = true; /* it comes first, since when it waits */
+	programs[0].want_since_ns = NOW - 9 * S;
+	assert_step(programs, 29, LL_RESIDENCY_STAY, 0);
+}
+
+static void test_one_that_lacks_room_makes_way_for_a_higher_class_and_not_for_its_own(void **state)
+{
+	(void)state;
+	struct ll_residency_program programs[] = {stuck(40, 20, S), waiting(30, 9 * S)};
+	assert_int_equal(decide(programs, 15).step, LL_RESIDENCY_WAIT);
+	programs[1].priority = HIGH;
+	assert_step(programs, 15, LL_RESIDENCY_STAY, 0);
+	assert_waits(programs, 9, UINT64_MAX); /* that would not be enough */
+	programs[0].is_torn = true;            /* it could not go away */
+	assert_int_equal(decide(programs, 15).step, LL_RESIDENCY_WAIT);
+}
+
+static void test_of_those_that_lack_room_the_first_takes_what_is_free(void **state)
+{
+	(void)state;
+	struct ll_residency_program programs[] = {stuck(40, 10, S), stuck(40, 10, 2 * S), here(20)};
+	assert_true(ll_residency_may_go_on(programs, 3, 1, 0));
+	assert_false(ll_residency_may_go_on(programs, 3, 0, 30 * GIB));
+	assert_true(ll_residency_may_go_on(programs, 3, 0, 31 * GIB)); /* it is more than the first lacks */
+	programs[0].is_torn = true;
+	assert_true(ll_residency_may_go_on(programs, 3, 0, 0));
+	assert_false(ll_residency_may_go_on(programs, 3, 1, 0));
+	programs[0].is_silent = true;
+	assert_true(ll_residency_may_go_on(programs, 3, 1, 0));
 }
 
 static void test_only_what_a_returning_program_does_not_have_yet_is_kept_for_it(void **state)
@@ -271,9 +361,14 @@ static void test_room_that_is_being_made_for_one_is_not_given_to_another(void **
 	(void)state;
 	struct ll_residency_program programs[] = {in_state(LL_RESIDENCY_LEAVING, 20), waiting(30, 2 * S),
 						  waiting(10, S)};
-	assert_waits(programs, 15, UINT64_MAX);
+	assert_step(programs, 15, LL_RESIDENCY_RETURN, 1);
 	programs[1].wants = false;
 	assert_step(programs, 15, LL_RESIDENCY_RETURN, 2);
+	struct ll_residency_program stopping[] = {in_state(LL_RESIDENCY_STOPPING, 20), waiting(30, 2 * S),
+						  waiting(10, S)};
+	assert_waits(stopping, 15, UINT64_MAX);
+	stopping[1] = stuck(30, 8, 2 * S);
+	assert_waits(stopping, 12, UINT64_MAX);
 }
 
 static void test_one_that_could_not_leave_is_not_asked_again_too_soon(void **state)
@@ -333,9 +428,21 @@ static void test_one_on_its_way_is_not_asked_twice(void **state)
 		struct ll_residency_program programs[] = {in_state(ways[i], 10)};
 		for (int wish = LL_RESIDENCY_FREE; wish <= LL_RESIDENCY_EVICT; wish++) {
 			programs[0].wish = (enum ll_residency_wish)wish;
+			programs[0].is_torn = true;
 			assert_waits(programs, 80, UINT64_MAX);
 		}
 	}
+}
+
+static void test_one_that_is_evicted_while_it_returns_stays_away(void **state)
+{
+	(void)state;
+	struct ll_residency_program programs[] = {in_state(LL_RESIDENCY_RETURNING, 10)};
+	assert_waits(programs, 80, UINT64_MAX);
+	programs[0].wish = LL_RESIDENCY_EVICT;
+	assert_step(programs, 80, LL_RESIDENCY_STAY, 0);
+	programs[0].state = LL_RESIDENCY_STAYING;
+	assert_waits(programs, 80, UINT64_MAX);
 }
 
 static void test_a_stopped_program_leaves_as_an_idle_one_does(void **state)
@@ -410,6 +517,11 @@ int main(void)
 	    cmocka_unit_test(test_of_two_that_wait_equally_long_both_are_served),
 	    cmocka_unit_test(test_a_margin_is_left_free_unless_nobody_can_make_it),
 	    cmocka_unit_test(test_memory_that_is_on_its_way_out_is_waited_for),
+	    cmocka_unit_test(test_memory_that_is_being_copied_out_is_counted_on),
+	    cmocka_unit_test(test_one_that_could_not_leave_gets_its_room_back_from_one_that_returns),
+	    cmocka_unit_test(test_of_two_that_lack_room_the_later_stays_away),
+	    cmocka_unit_test(test_one_that_lacks_room_makes_way_for_a_higher_class_and_not_for_its_own),
+	    cmocka_unit_test(test_of_those_that_lack_room_the_first_takes_what_is_free),
 	    cmocka_unit_test(test_only_what_a_returning_program_does_not_have_yet_is_kept_for_it),
 	    cmocka_unit_test(test_room_that_was_granted_is_not_given_twice),
 	    cmocka_unit_test(test_a_program_that_returns_and_finds_no_room_has_others_leave),
@@ -427,6 +539,7 @@ int main(void)
 	    cmocka_unit_test(test_what_a_person_asks_for_is_done_at_once),
 	    cmocka_unit_test(test_what_was_evicted_or_stopped_by_hand_stays_away),
 	    cmocka_unit_test(test_one_on_its_way_is_not_asked_twice),
+	    cmocka_unit_test(test_one_that_is_evicted_while_it_returns_stays_away),
 	    cmocka_unit_test(test_a_stopped_program_leaves_as_an_idle_one_does),
 	    cmocka_unit_test(test_an_allocation_is_granted_refused_or_waits),
 	    cmocka_unit_test(test_an_allocation_that_fits_without_the_margin_is_granted),

@@ -165,12 +165,15 @@ static void room_that_comes_free_is_the_first_ones(void **state)
 {
 	(void)state;
 	struct ll_residency_program leaving = here(40);
-	leaving.state = LL_RESIDENCY_LEAVING;
-	leaving.left_bytes = leaving.bytes;
+	leaving.state = LL_RESIDENCY_STOPPING;
 	struct ll_residency_program behind = away(10);
 	behind.want_since_ns = NOW - SECOND / 2;
 	const struct ll_residency_program programs[] = {leaving, away(50), behind};
 	assert_waits(DECIDE(15, programs));
+	leaving.state = LL_RESIDENCY_LEAVING;
+	leaving.left_bytes = leaving.bytes;
+	const struct ll_residency_program counted[] = {leaving, away(50), behind};
+	assert_step(DECIDE(15, counted), LL_RESIDENCY_RETURN, 1);
 	const struct ll_residency_program alone[] = {leaving, behind};
 	assert_step(DECIDE(15, alone), LL_RESIDENCY_RETURN, 1);
 }

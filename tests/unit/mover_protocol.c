@@ -352,6 +352,59 @@ static void test_two_programs_and_the_mover_is_killed(void **state)
 	explore("two programs, mover killed", 5000);
 }
 
+/* The first event of the kind that can happen. */
+static bool let_happen(enum world_event_kind kind)
+{
+	for (unsigned who = 0; who < CONNECTIONS; who++) {
+		struct world_budget budget = world.budget;
+		if (world_happen((struct world_event){(unsigned char)kind, (unsigned char)who}))
+			return true;
+		world.budget = budget;
+	}
+	return false;
+}
+
+/* The card has room for one of them, and a byte more. The second is on the card, the first away. */
+static void make_tight_world(void)
+{
+	make_world(12, 12);
+	add_program(0, "222");
+	pin_all();
+	while (let_happen(WORLD_TO_MOVER))
+		;
+	assert_true(mover_step(0, STEP_LEAVE));
+	while (let_happen(WORLD_TO_PROGRAM) || let_happen(WORLD_TO_MOVER) || let_happen(WORLD_COPY_ENDS))
+		;
+	assert_true(program_is_away(0));
+	add_program(1, "222");
+	world.card_bytes = 7;
+	world.has_few_moves = world.is_tight = true;
+}
+
+static void test_two_programs_exchange_while_one_is_on_its_way(void **state)
+{
+	(void)state;
+	make_tight_world();
+	world.budget = (struct world_budget){.leave = 1, .busy = 1, .export_fails = 1};
+	explore("exchange", 5000);
+}
+
+static void test_a_program_that_returns_stays_away(void **state)
+{
+	(void)state;
+	make_tight_world();
+	world.budget = (struct world_budget){.leave = 1, .stay = 2};
+	explore("staying away", 5000);
+}
+
+static void test_an_exchange_and_a_connection_breaks_or_the_mover_is_killed(void **state)
+{
+	(void)state;
+	make_tight_world();
+	world.budget = (struct world_budget){.leave = 1, .stay = 1, .kill_mover = 1, .cut = 1};
+	explore("exchange, mover killed", 5000);
+}
+
 static void add_hostile(void)
 {
 	world.programs[1] = (struct world_program){.is_alive = true, .is_hostile = true, .connection = -1};
@@ -393,6 +446,9 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_two_programs_exchange),
 	    cmocka_unit_test(test_two_programs_and_a_connection_breaks),
 	    cmocka_unit_test(test_two_programs_and_the_mover_is_killed),
+	    cmocka_unit_test(test_two_programs_exchange_while_one_is_on_its_way),
+	    cmocka_unit_test(test_a_program_that_returns_stays_away),
+	    cmocka_unit_test(test_an_exchange_and_a_connection_breaks_or_the_mover_is_killed),
 	    cmocka_unit_test(test_a_program_that_does_not_keep_to_the_protocol_harms_nobody_else),
 	    cmocka_unit_test(test_a_program_that_does_not_keep_to_the_protocol_harms_no_accounts),
 	};

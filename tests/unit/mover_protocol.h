@@ -82,7 +82,7 @@ struct world_program {
 /* How often what happens seldom may happen yet. */
 struct world_budget {
 	unsigned char kill_mover, kill_program, cut, busy, export_fails, transfer_fails, copy_fails, host_short, hog,
-	    grow, want, resume, silence, halt, leave, hostile;
+	    grow, want, resume, silence, halt, leave, stay, hostile;
 };
 
 enum { SMALL_SLOT = 64, MIDDLE_SLOT = 704, LARGE_SLOT = 2304, SMALL_SLOTS = 24, MIDDLE_SLOTS = 16, LARGE_SLOTS = 6 };
@@ -98,6 +98,7 @@ struct world {
 	unsigned current; /* the program that acts */
 	bool is_mover_dead, is_busy, export_fails, transfer_fails, has_no_fds;
 	bool has_few_moves; /* budget.leave counts */
+	bool is_tight;      /* the card has room for one program: at rest the others are away */
 	bool small_used[SMALL_SLOTS], middle_used[MIDDLE_SLOTS], large_used[LARGE_SLOTS];
 	_Alignas(64) char small[SMALL_SLOTS][SMALL_SLOT];
 	_Alignas(64) char middle[MIDDLE_SLOTS][MIDDLE_SLOT];
@@ -146,10 +147,12 @@ enum world_event_kind {
 	WORLD_LEAVE, /* the mover's decisions: any that the state allows */
 	WORLD_HALT,
 	WORLD_RETURN,
+	WORLD_STAY,
 	WORLD_RESUME,
 	WORLD_AGAIN,
 	WORLD_LOOK,
 	WORLD_SILENCE,
+	WORLD_MAKE_WAY,  /* one that returns shall stay away, as the decision says */
 	WORLD_HOG_COMES, /* somebody takes all that is free on the card */
 	WORLD_HOG_GOES,
 	WORLD_GROW,
@@ -173,7 +176,9 @@ bool world_happen(struct world_event event);    /* False: it cannot happen now; 
 bool world_is_sure(enum world_event_kind kind); /* it happens by itself, sooner or later */
 bool world_add_piece(unsigned program, unsigned number, unsigned size); /* False: the card has no room */
 void world_check(void);
-bool world_is_at_rest(void); /* all living programs are on the card, and nothing is on its way */
+/* All living programs are on the card, and nothing is on its way. In a tight world: one at least, and the others are
+ * away or wait for room. */
+bool world_is_at_rest(void);
 
 /* ---- the mover's side ---- */
 
@@ -190,13 +195,15 @@ void mover_pin(void);
 bool mover_is_pinning(void);
 void mover_be_short(void);
 
-enum mover_step { STEP_LEAVE, STEP_HALT, STEP_RETURN, STEP_RESUME, STEP_AGAIN, STEP_LOOK, STEP_SILENCE };
+enum mover_step { STEP_LEAVE, STEP_HALT, STEP_RETURN, STEP_STAY, STEP_RESUME, STEP_AGAIN, STEP_LOOK, STEP_SILENCE };
 bool mover_step(int connection, enum mover_step step); /* False: not now */
+bool mover_make_way(void); /* If the decision says that a program shall stay away, it is told so */
 
 /* Accounts of the pool, and whose each place is. */
 void mover_check(void);
 bool mover_owns(unsigned program, uint64_t offset);
 bool mover_is_at_rest(int connection); /* the program is on the card, and has nothing in the pool */
+bool mover_is_away(int connection);    /* or it is to return, and waits for room */
 bool mover_pool_is_empty(void);
 
 /* ---- the program's side ---- */
@@ -209,6 +216,8 @@ void program_lose(unsigned program); /* its connection has ended */
 void program_tell(unsigned program); /* its sizes, if they have changed */
 bool program_want(unsigned program); /* a thread waits. False: it has said so */
 bool program_is_stopped(unsigned program);
+bool program_is_away(unsigned program);
+void program_check_sleep(unsigned program); /* it waits for room without a mover */
 
 /* Its bytes are on the card or in the pool. */
 void program_check(unsigned program);

@@ -74,10 +74,12 @@ static const char *const event_names[] = {
     [WORLD_LEAVE] = "leave",
     [WORLD_HALT] = "halt",
     [WORLD_RETURN] = "return",
+    [WORLD_STAY] = "stay away",
     [WORLD_RESUME] = "resume by hand",
     [WORLD_AGAIN] = "return is said again",
     [WORLD_LOOK] = "mover looks after it",
     [WORLD_SILENCE] = "long silence",
+    [WORLD_MAKE_WAY] = "one makes way",
     [WORLD_HOG_COMES] = "card is full",
     [WORLD_HOG_GOES] = "card has room",
     [WORLD_GROW] = "program grows",
@@ -111,6 +113,7 @@ bool world_is_sure(enum world_event_kind kind)
 	case WORLD_RETURN:
 	case WORLD_AGAIN:
 	case WORLD_LOOK:
+	case WORLD_MAKE_WAY:
 	case WORLD_HOG_GOES:
 	case WORLD_CONNECT:
 	case WORLD_CLAIM_GONE:
@@ -148,6 +151,8 @@ static bool step_mover(int number, enum world_event_kind kind)
 		return spend(&world.budget.halt) && mover_step(number, STEP_HALT);
 	case WORLD_RETURN:
 		return mover_step(number, STEP_RETURN);
+	case WORLD_STAY:
+		return spend(&world.budget.stay) && mover_step(number, STEP_STAY);
 	case WORLD_RESUME:
 		return spend(&world.budget.resume) && mover_step(number, STEP_RESUME);
 	case WORLD_AGAIN:
@@ -298,6 +303,8 @@ static bool happen_to_all(enum world_event_kind kind)
 			return false;
 		mover_be_short();
 		return true;
+	case WORLD_MAKE_WAY:
+		return !world.is_mover_dead && mover_make_way();
 	case WORLD_HOG_COMES:
 		if (world.hog_bytes || !world_free_bytes() || !spend(&world.budget.hog))
 			return false;
@@ -318,8 +325,8 @@ static bool happen_to_all(enum world_event_kind kind)
 
 static bool is_for_all(enum world_event_kind kind)
 {
-	return kind == WORLD_PIN || kind == WORLD_HOST_SHORT || kind == WORLD_HOG_COMES || kind == WORLD_HOG_GOES ||
-	       kind == WORLD_KILL_MOVER;
+	return kind == WORLD_PIN || kind == WORLD_HOST_SHORT || kind == WORLD_MAKE_WAY || kind == WORLD_HOG_COMES ||
+	       kind == WORLD_HOG_GOES || kind == WORLD_KILL_MOVER;
 }
 
 static bool is_for_mover(enum world_event_kind kind)
@@ -371,6 +378,9 @@ static bool is_program_at_rest(unsigned number)
 	const struct world_program *program = &world.programs[number];
 	if (!program->is_alive || program->is_hostile)
 		return true;
+	if (world.is_tight && program->connection >= 0 && program_is_stopped(number) &&
+	    mover_is_away(program->connection))
+		return true;
 	if (program_is_stopped(number))
 		return false;
 	return world.is_mover_dead || (program->connection >= 0 && mover_is_at_rest(program->connection));
@@ -395,13 +405,21 @@ static bool has_hostile(void)
 	return has_any;
 }
 
+static bool is_any_on_card(void)
+{
+	bool is_any = false;
+	for (unsigned i = 0; i < PROGRAMS; i++)
+		is_any |= world.programs[i].is_alive && !world.programs[i].is_hostile && !program_is_stopped(i);
+	return is_any;
+}
+
 bool world_is_at_rest(void)
 {
-	bool is_at_rest = true;
+	bool is_at_rest = !world.is_tight || is_any_on_card();
 	for (unsigned i = 0; i < PROGRAMS; i++)
 		is_at_rest = is_at_rest && is_program_at_rest(i);
 	for (int i = 0; i < CONNECTIONS; i++)
 		is_at_rest = is_at_rest && is_connection_at_rest(i);
 	world.current = 0;
-	return is_at_rest && !has_hostile() && (world.is_mover_dead || mover_pool_is_empty());
+	return is_at_rest && !has_hostile() && (world.is_mover_dead || world.is_tight || mover_pool_is_empty());
 }

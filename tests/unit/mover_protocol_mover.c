@@ -294,13 +294,57 @@ void mover_be_short(void)
 
 /* ---- steps ---- */
 
+static size_t list_rules(struct ll_residency_program rules[CONNECTIONS], struct ll_mover_program *who[CONNECTIONS])
+{
+	size_t count = 0;
+	for (int i = 0; i < CONNECTIONS; i++) {
+		struct ll_mover_program *program = world.connections[i].program;
+		if (!program || (!program->is_known && !program->is_disowned))
+			continue;
+		who[count] = program;
+		rules[count++] = program->rule;
+	}
+	return count;
+}
+
 static bool look_after(struct ll_mover_program *program, uint64_t now_ns)
 {
 	struct ll_residency_program before = program->rule;
 	uint64_t again_ns = program->again_ns;
-	enum ll_mover_event event = ll_mover_program_tick(program, world.mover_pool, now_ns);
+	struct ll_residency_program rules[CONNECTIONS];
+	struct ll_mover_program *who[CONNECTIONS];
+	size_t count = list_rules(rules, who), at = 0;
+	while (who[at] != program)
+		at++;
+	bool may_go_on = ll_residency_may_go_on(rules, count, at, world_free_bytes());
+	enum ll_mover_event event = ll_mover_program_tick(program, world.mover_pool, may_go_on, now_ns);
 	return event != LL_MOVER_EVENT_NONE || before.state != program->rule.state ||
 	       before.is_silent != program->rule.is_silent || again_ns != program->again_ns;
+}
+
+/* If it may not go on yet it looks again later: that is no other state. */
+static bool say_again(struct ll_mover_program *program)
+{
+	uint64_t again_ns = program->again_ns;
+	bool can = look_after(program, again_ns);
+	if (!program->again_ns)
+		return can;
+	program->again_ns = again_ns;
+	return false;
+}
+
+/* As the decision has it: what is free and what is being copied out is enough. */
+static bool has_room_to_return(const struct ll_mover_program *program)
+{
+	uint64_t room = world_free_bytes(), wanted = program->rule.bytes;
+	for (int i = 0; i < CONNECTIONS; i++) {
+		const struct ll_mover_program *other = world.connections[i].program;
+		if (!other || other == program)
+			continue;
+		room += other->rule.state == LL_RESIDENCY_LEAVING ? other->rule.left_bytes : 0;
+		wanted += other->rule.state == LL_RESIDENCY_RETURNING ? other->rule.left_bytes : 0;
+	}
+	return wanted <= room;
 }
 
 bool mover_step(int connection, enum mover_step step)
@@ -315,18 +359,34 @@ bool mover_step(int connection, enum mover_step step)
 		ll_mover_program_leave(program, world.mover_pool, NOW_NS);
 	else if (step == STEP_HALT && (can = is_here))
 		ll_mover_program_stop(program, NOW_NS);
-	else if (step == STEP_RETURN && (can = is_stopped || state == LL_RESIDENCY_AWAY))
+	else if (step == STEP_RETURN &&
+		 (can = is_stopped || (state == LL_RESIDENCY_AWAY && (!world.is_tight || has_room_to_return(program)))))
 		ll_mover_program_return(program, NOW_NS);
+	else if (step == STEP_STAY &&
+		 (can = state == LL_RESIDENCY_RETURNING && !program->is_disowned && program->batch_count))
+		ll_mover_program_stay(program);
 	else if (step == STEP_RESUME)
 		can = ll_mover_program_cancel(program, world.mover_pool);
 	else if (step == STEP_AGAIN && (can = program->again_ns != 0))
-		can = look_after(program, program->again_ns);
+		can = say_again(program);
 	else if (step == STEP_LOOK)
 		can = look_after(program, NOW_NS);
 	else if (step == STEP_SILENCE)
 		can = look_after(program, NOW_NS + 1000 * LL_NS_PER_S);
 	forget_texts(connection);
 	return can;
+}
+
+bool mover_make_way(void)
+{
+	struct ll_residency_program rules[CONNECTIONS];
+	struct ll_mover_program *who[CONNECTIONS];
+	size_t count = list_rules(rules, who);
+	struct ll_residency_decision decision = ll_residency_decide(rules, count, world_free_bytes(), NOW_NS);
+	if (decision.step != LL_RESIDENCY_STAY)
+		return false;
+	ll_mover_program_stay(who[decision.who]);
+	return true;
 }
 
 /* ---- what must hold ---- */
@@ -387,6 +447,13 @@ bool mover_is_at_rest(int connection)
 	const struct ll_mover_program *program = world.connections[connection].program;
 	return program && program->is_known && program->fd >= 0 && program->rule.state == LL_RESIDENCY_HERE &&
 	       !program->batches && !program->reserved_bytes;
+}
+
+bool mover_is_away(int connection)
+{
+	const struct ll_mover_program *program = world.connections[connection].program;
+	return program && program->is_known && program->fd >= 0 &&
+	       (program->rule.state == LL_RESIDENCY_AWAY || program->rule.lacks_room);
 }
 
 bool mover_pool_is_empty(void)

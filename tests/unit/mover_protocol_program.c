@@ -37,8 +37,9 @@ static int stat_pool(int fd, struct stat *ret_stat)
 #define munmap(...) ((void)0)
 #define madvise(...) ((void)0)
 #define pthread_create(thread, attr, function, arg) ((void)(thread), (function)(arg), 0)
-#include "shim/residency/link.c" // NOLINT(bugprone-suspicious-include): with the world's memory and no thread
-#include "shim/residency/move.c" // NOLINT(bugprone-suspicious-include)
+#include "shim/residency/link.c"  // NOLINT(bugprone-suspicious-include): with the world's memory and no thread
+#include "shim/residency/move.c"  // NOLINT(bugprone-suspicious-include)
+#include "shim/residency/quiet.c" // NOLINT(bugprone-suspicious-include)
 
 static struct ll_device_state devices[PROGRAMS];
 
@@ -71,6 +72,13 @@ static ll_cu_result fake_pop(struct ll_cu_context **ret_context)
 	return LL_CUDA_SUCCESS;
 }
 
+static ll_cu_result fake_info(size_t *ret_free, size_t *ret_total)
+{
+	*ret_free = world_free_bytes();
+	*ret_total = world.card_bytes;
+	return LL_CUDA_SUCCESS;
+}
+
 static ll_cu_result fake_exchange(enum ll_cu_capture_mode *mode)
 {
 	(void)mode;
@@ -93,6 +101,7 @@ static const struct ll_real driver = {
     .cuCtxSynchronize = fake_done,
     .cuCtxPushCurrent_v2 = fake_push,
     .cuCtxPopCurrent_v2 = fake_pop,
+    .cuMemGetInfo_v2 = fake_info,
     .cuThreadExchangeStreamCaptureMode = fake_exchange,
     .cuMemExportToShareableHandle = fake_export,
 };
@@ -395,6 +404,11 @@ bool program_is_stopped(unsigned program)
 	return link && ll_move_is_stopped(link->move);
 }
 
+bool program_is_away(unsigned program)
+{
+	return ll_move_is_stopped(link_at(program)->move) && ll_move_is_all_out(link_at(program)->move);
+}
+
 /* ---- what must hold ---- */
 
 static void check_on_card(unsigned program, unsigned number)
@@ -432,14 +446,24 @@ static void check_batch(unsigned program, const struct ll_move *move, const stru
 	uint64_t byte = 0;
 	for (uint32_t i = batch->first; i < batch->first + batch->count; i++) {
 		unsigned piece = (unsigned)(move->pieces[i].address / 256 - 1);
-		if (batch->where == ON_CARD || batch->where == GOING) {
+		if (batch->where == ON_CARD || batch->where == GOING)
 			check_on_card(program, piece);
+		if (!batch->place_count)
 			continue;
-		}
 		if (batch->where == IN_POOL && world.programs[program].pieces[piece].is_mapped)
 			world_blame("memory that was moved is on the card still");
 		for (unsigned at = 0; at < move->pieces[i].bytes; at++)
 			check_in_pool(program, batch, byte++, piece, at);
+	}
+}
+
+void program_check_sleep(unsigned program)
+{
+	const struct link *link = link_at(program);
+	for (uint32_t i = 0; i < link->move->batch_count; i++) {
+		const struct batch *batch = &link->move->batches[i];
+		if (batch->place_count && batch->where != IN_POOL)
+			world_blame("a program without a mover waits for room, and holds some that others may lack");
 	}
 }
 

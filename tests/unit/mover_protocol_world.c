@@ -105,6 +105,7 @@ uint64_t world_now_ns(void)
 
 void world_sleep(void)
 {
+	program_check_sleep(world.current);
 	if (world.hog_bytes)
 		world.hog_bytes = 0;
 	else

@@ -46,6 +46,7 @@ struct link {
 	uint64_t told_bytes;      /* evictable, as the mover knows it */
 	uint64_t evictable_bytes; /* as it is charged, when the program last ran */
 	bool is_returning;        /* the mover wants the memory back on the card */
+	bool is_staying;          /* it does no more: what comes is dropped */
 	_Atomic bool is_away;
 	_Atomic bool has_said_want; /* since the memory left */
 	_Atomic int room;           /* enum answer */
@@ -183,12 +184,24 @@ static int send_out(struct link *link)
 	return rc == -EMFILE ? say_busy(link, no_descriptor) : rc;
 }
 
+/* Ends the answer to STAY. */
+static int end_stay(struct link *link)
+{
+	tell_ledger(link);
+	if (!ll_move_is_at_rest(link->move))
+		return 0;
+	link->is_staying = false;
+	return say(link, LL_MOVER_AWAY, 0, 0);
+}
+
 static int note_taken(struct link *link, const struct ll_mover_message *message)
 {
 	int rc = ll_move_note_taken(link->move, message);
 	if (rc)
 		return rc;
 	tell_ledger(link);
+	if (link->is_staying)
+		return end_stay(link);
 	if (link->is_returning)
 		return send_in(link);
 	if (!message->count) /* RETURN follows */
@@ -196,8 +209,23 @@ static int note_taken(struct link *link, const struct ll_mover_message *message)
 	return ll_move_is_all_out(link->move) ? say(link, LL_MOVER_AWAY, 0, 0) : send_out(link);
 }
 
+/* The program may have gone on before it heard this: then BACK is on its way. */
+static int stay(struct link *link)
+{
+	if (!link->is_returning)
+		return 0;
+	ll_move_stay(link->move);
+	link->is_returning = false;
+	link->is_staying = true;
+	return end_stay(link);
+}
+
 static int note_filled(struct link *link, const struct ll_mover_message *message)
 {
+	if (link->is_staying) {
+		int dropped = ll_move_drop(link->move, message->batch);
+		return dropped ? dropped : end_stay(link);
+	}
 	int rc = ll_move_note_filled(link->move, message->batch, !message->value);
 	return rc ? note_in(link, rc) : send_in(link);
 }
@@ -218,6 +246,8 @@ static int handle(struct link *link, const struct ll_mover_message *message, int
 			return 0;
 		link->is_returning = true;
 		return send_in(link);
+	case LL_MOVER_STAY:
+		return stay(link);
 	case LL_MOVER_FILLED:
 		return note_filled(link, message);
 	case LL_MOVER_ROOM_MADE:
@@ -288,7 +318,7 @@ static void lose_mover(struct link *link)
 		ll_move_bring_back_alone(link->move);
 		atomic_store(&link->is_away, false);
 		atomic_store(&link->has_said_want, false);
-		link->is_returning = false;
+		link->is_returning = link->is_staying = false;
 		ll_move_go_on(link->move);
 	}
 	close_old(link);

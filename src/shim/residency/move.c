@@ -1,7 +1,6 @@
 #include "shim/residency/move.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,15 +12,12 @@
 #include "base/fork.h"
 #include "base/packet.h"
 #include "shim/interpose/real.h"
-#include "shim/interpose/reentry.h"
 #include "shim/memory/pieces.h"
 #include "shim/residency/obstacles.h"
+#include "shim/residency/quiet.h"
 #include "shim/time/driver_calls.h"
-#include "shim/time/flow.h"
 
 #define ROOM_PAUSE_NS (20 * LL_NS_PER_MS)
-#define QUIET_LOOK_NS (200 * LL_NS_PER_US)
-#define CAPTURE_LOOK_NS (1 * LL_NS_PER_MS)
 
 enum where {
 	ON_CARD,
@@ -34,19 +30,13 @@ struct batch {
 	enum where where;
 	uint32_t first, count; /* of the pieces */
 	struct ll_mover_place places[LL_MOVER_PLACES];
-	uint32_t place_count;
-};
-
-/* A thread that waits for the card: the driver's call cannot be given up. */
-struct quiet {
-	struct ll_device_state *dev;
-	_Atomic int state; /* 0: it waits; 1: the card is quiet; below: the error. The thread's last touch */
+	uint32_t place_count; /* 0: the bytes have never left. Else the pool has them until the program goes on */
 };
 
 struct ll_move {
 	struct ll_device_state *dev;
 	bool is_stopped;
-	struct quiet *quiet; /* its thread waits still, or nobody has looked since; NULL: none */
+	struct ll_quiet quiet;
 	struct ll_piece *pieces;
 	uint32_t piece_count;
 	struct batch *batches;
@@ -70,103 +60,6 @@ struct ll_move *ll_move_new(struct ll_device_state *dev)
 bool ll_move_is_stopped(const struct ll_move *move)
 {
 	return move->is_stopped;
-}
-
-/* ---- becoming quiet ---- */
-
-static int synchronize_contexts(const struct ll_device_state *dev)
-{
-	struct ll_extent context = {.kind = LL_EXTENT_CONTEXT};
-	while (ll_extents_next(&context) && context.kind == LL_EXTENT_CONTEXT) {
-		struct ll_cu_context *popped;
-		if (context.dev != dev ||
-		    ll_real()->cuCtxPushCurrent_v2((struct ll_cu_context *)(uintptr_t)context.address))
-			continue;
-		ll_cu_result status = ll_real()->cuCtxSynchronize();
-		ll_real()->cuCtxPopCurrent_v2(&popped);
-		if (status != LL_CUDA_SUCCESS)
-			return -(int)status;
-	}
-	return 1;
-}
-
-static void *quiet_main(void *arg)
-{
-	struct quiet *quiet = arg;
-	enum ll_cu_capture_mode mode = LL_CU_STREAM_CAPTURE_MODE_RELAXED;
-	ll_reentry_depth = 1;
-	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
-	atomic_store(&quiet->state, synchronize_contexts(quiet->dev));
-	return NULL;
-}
-
-static int start_quiet(struct ll_move *move, char why[LL_MOVER_TEXT_SIZE])
-{
-	pthread_t thread;
-	pthread_attr_t attr;
-	struct quiet *quiet = calloc(1, sizeof *quiet);
-	int rc = quiet ? 0 : ENOMEM;
-	if (!rc) {
-		quiet->dev = move->dev;
-		pthread_attr_init(&attr);
-		pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-		rc = pthread_create(&thread, &attr, quiet_main, quiet); /* signals are blocked here, so in it too */
-		pthread_attr_destroy(&attr);
-	}
-	if (!rc) {
-		move->quiet = quiet;
-		return 0;
-	}
-	free(quiet);
-	snprintf(why, LL_MOVER_TEXT_SIZE, "the program can start no thread");
-	return -EBUSY;
-}
-
-/* What the thread has found; 0: it waits still at the deadline, and is left to itself. */
-static int await_quiet(struct ll_move *move, uint64_t deadline_ns)
-{
-	int state;
-	uint64_t now_ns;
-	while (!(state = atomic_load(&move->quiet->state)) && (now_ns = ll_now_ns()) < deadline_ns)
-		ll_sleep_until_ns(now_ns + QUIET_LOOK_NS);
-	if (state) {
-		free(move->quiet);
-		move->quiet = NULL;
-	}
-	return state;
-}
-
-/*
- * Waits until the card has no work of the program. -EBUSY: it has still some at the deadline, or the card is lost. A
- * thread that an earlier attempt has left waits for older work alone. So there is one such thread at most.
- */
-static int wait_for_card(struct ll_move *move, uint64_t deadline_ns, char why[LL_MOVER_TEXT_SIZE])
-{
-	int state = move->quiet ? await_quiet(move, deadline_ns) : 1;
-	if (state) {
-		if (start_quiet(move, why))
-			return -EBUSY;
-		state = await_quiet(move, deadline_ns);
-	}
-	if (!state)
-		snprintf(why, LL_MOVER_TEXT_SIZE, "%s", ll_obstacles_of_work());
-	else if (state < 0)
-		snprintf(why, LL_MOVER_TEXT_SIZE, "the driver cannot wait for its work (CUDA error %d)", -state);
-	return state > 0 ? 0 : -EBUSY;
-}
-
-static int wait_for_threads(uint64_t deadline_ns, char why[LL_MOVER_TEXT_SIZE])
-{
-	struct ll_driver_calls_inside inside;
-	if (ll_driver_calls_wait(deadline_ns, &inside) < 0) {
-		snprintf(why, LL_MOVER_TEXT_SIZE, "it is not known which of its threads use the card");
-		return -EBUSY;
-	}
-	if (!inside.count)
-		return 0;
-	snprintf(why, LL_MOVER_TEXT_SIZE, "its thread %d is inside %s", inside.named[0].thread,
-		 inside.named[0].function);
-	return -EBUSY;
 }
 
 /* ---- pieces and batches ---- */
@@ -249,33 +142,6 @@ static int prepare(struct ll_move *move, int pool_fd, uint64_t *ret_bytes, char 
 	return rc;
 }
 
-/*
- * No thread is inside the driver, none can enter, and no stream is being captured: waiting for the card would spoil the
- * capture. A capture ends in the program's calls. So they are opened again and again until there is none.
- */
-static int shut_calls(struct ll_move *move, uint64_t deadline_ns, char why[LL_MOVER_TEXT_SIZE])
-{
-	for (;;) {
-		int rc = ll_driver_calls_shut();
-		move->is_stopped = true;
-		if (rc) {
-			snprintf(why, LL_MOVER_TEXT_SIZE, "the kernel refuses to tell which threads use the card");
-			return rc;
-		}
-		rc = wait_for_threads(deadline_ns, why);
-		if (rc || !move->dev->flow || !ll_flow_is_capturing(move->dev->flow))
-			return rc;
-		ll_driver_calls_open();
-		move->is_stopped = false;
-		uint64_t now_ns = ll_now_ns();
-		if (now_ns >= deadline_ns) {
-			snprintf(why, LL_MOVER_TEXT_SIZE, "it is capturing a stream");
-			return -EBUSY;
-		}
-		ll_sleep_until_ns(now_ns + CAPTURE_LOOK_NS);
-	}
-}
-
 int ll_move_stop(struct ll_move *move, uint64_t wait_ns, int pool_fd, uint64_t *ret_bytes, uint32_t *ret_batches,
 		 char why[LL_MOVER_TEXT_SIZE])
 {
@@ -285,9 +151,8 @@ int ll_move_stop(struct ll_move *move, uint64_t wait_ns, int pool_fd, uint64_t *
 	if (pool_fd >= 0 && ll_obstacles_find(move->dev, why, LL_MOVER_TEXT_SIZE))
 		return -EBUSY;
 	if (!move->is_stopped) {
-		rc = shut_calls(move, deadline_ns, why);
-		if (!rc)
-			rc = wait_for_card(move, deadline_ns, why);
+		rc = ll_quiet_reach(&move->quiet, move->dev, deadline_ns, why);
+		move->is_stopped = rc == 0;
 	}
 	if (!rc && pool_fd >= 0)
 		rc = prepare(move, pool_fd, ret_bytes, why);
@@ -425,7 +290,6 @@ static void note_on_card(struct ll_move *move, struct batch *batch)
 	for (uint32_t i = 0; i < batch->count; i++)
 		ll_piece_note(&move->pieces[batch->first + i]);
 	batch->where = ON_CARD;
-	batch->place_count = 0;
 }
 
 /* The places, one after the other, fill the pieces, one after the other. -EIO: the driver cannot copy. */
@@ -503,6 +367,37 @@ int ll_move_note_filled(struct ll_move *move, uint32_t number, bool is_filled)
 	return 0;
 }
 
+/* ---- staying away ---- */
+
+static void put_back(struct ll_move *move, struct batch *batch)
+{
+	free_batch(move, batch, batch->count);
+	batch->where = IN_POOL;
+}
+
+void ll_move_stay(struct ll_move *move)
+{
+	for (uint32_t i = 0; i < move->batch_count; i++) {
+		struct batch *batch = &move->batches[i];
+		if (batch->where == ON_CARD && batch->place_count)
+			put_back(move, batch);
+	}
+}
+
+bool ll_move_is_at_rest(const struct ll_move *move)
+{
+	return move->under_way == 0;
+}
+
+int ll_move_drop(struct ll_move *move, uint32_t number)
+{
+	if (number >= move->batch_count || move->batches[number].where != COMING)
+		return -EPROTO;
+	move->under_way--;
+	put_back(move, &move->batches[number]);
+	return 0;
+}
+
 static bool are_all(const struct ll_move *move, enum where where)
 {
 	for (uint32_t i = 0; i < move->batch_count; i++) {
@@ -541,29 +436,71 @@ void ll_move_give_up(struct ll_move *move)
 
 /* ---- without a mover ---- */
 
-/* The mover may still copy into the memory that it was sent: that memory is let go. -EIO: the card is lost. */
-static int bring_batch_back(struct ll_move *move, struct batch *batch)
+static void pause_for_room(void)
 {
-	int rc;
-	if (batch->where == COMING)
-		free_batch(move, batch, batch->count);
-	batch->where = IN_POOL;
-	while ((rc = make_batch(move, batch)) == -ENOMEM)
-		ll_sleep_until_ns(ll_now_ns() + ROOM_PAUSE_NS);
-	return rc ? rc : fill_by_hand(move, batch);
+	/* Not the same for all programs, so that two of them do not try again and again at the same moments. */
+	uint64_t pause_ns = ROOM_PAUSE_NS + (uint64_t)getpid() % 16 * LL_NS_PER_MS;
+	ll_sleep_until_ns(ll_now_ns() + pause_ns);
 }
 
+static bool may_have_room(const struct ll_move *move)
+{
+	struct ll_cu_context *popped;
+	size_t free_bytes = SIZE_MAX, total_bytes;
+	if (ll_real()->cuCtxPushCurrent_v2(any_context(move->dev)) != LL_CUDA_SUCCESS)
+		return true;
+	if (ll_real()->cuMemGetInfo_v2(&free_bytes, &total_bytes) != LL_CUDA_SUCCESS)
+		free_bytes = SIZE_MAX;
+	ll_real()->cuCtxPopCurrent_v2(&popped);
+	return free_bytes >= ll_move_away_bytes(move);
+}
+
+/* What has left is put back into the pool, but for the bytes on the card that never left. */
+static void put_all_back(struct ll_move *move)
+{
+	for (uint32_t i = 0; i < move->batch_count; i++) {
+		struct batch *batch = &move->batches[i];
+		if (batch->place_count && batch->where != IN_POOL)
+			put_back(move, batch);
+	}
+}
+
+/* Memory for all that is away, or none: -ENOMEM, -EIO. */
+static int make_all(struct ll_move *move)
+{
+	int rc = may_have_room(move) ? 0 : -ENOMEM;
+	for (uint32_t i = 0; i < move->batch_count && !rc; i++) {
+		struct batch *batch = &move->batches[i];
+		rc = batch->where == IN_POOL ? make_batch(move, batch) : 0;
+		if (!rc && batch->where == IN_POOL)
+			batch->where = COMING;
+	}
+	if (rc)
+		put_all_back(move);
+	return rc;
+}
+
+/* The program takes no room unless there is room for all: else two programs that hold a part each would wait for each
+ * other for ever. */
 void ll_move_bring_back_alone(struct ll_move *move)
 {
-	int rc = 0;
-	for (uint32_t i = 0; i < move->batch_count && !rc; i++) {
+	int rc;
+	for (uint32_t i = 0; i < move->batch_count; i++) {
 		struct batch *batch = &move->batches[i];
 		if (batch->where == GOING) /* its bytes are on the card still */
 			batch->where = ON_CARD;
-		else if (batch->where != ON_CARD)
-			rc = bring_batch_back(move, batch);
+		else if (batch->where == COMING) /* the mover may still copy into this memory */
+			put_back(move, batch);
 	}
 	move->under_way = 0;
-	if (rc)
-		ll_move_give_up(move);
+	while ((rc = make_all(move)) == -ENOMEM)
+		pause_for_room();
+	for (uint32_t i = 0; i < move->batch_count && !rc; i++) {
+		if (move->batches[i].where == COMING)
+			rc = fill_by_hand(move, &move->batches[i]);
+	}
+	if (!rc)
+		return;
+	put_all_back(move);
+	ll_move_give_up(move);
 }

@@ -43,6 +43,16 @@ int ll_move_send_in(struct ll_move *move, int fd);
 int ll_move_note_taken(struct ll_move *move, const struct ll_mover_message *message);
 int ll_move_note_filled(struct ll_move *move, uint32_t number, bool is_filled);
 
+/*
+ * The program shall not return yet. Frees what has come back. A batch that is being filled is to be freed when the
+ * mover has answered, by ll_move_drop instead of ll_move_note_filled: 0, or -EPROTO.
+ */
+void ll_move_stay(struct ll_move *move);
+int ll_move_drop(struct ll_move *move, uint32_t number);
+
+/* Whether no batch is under way. */
+bool ll_move_is_at_rest(const struct ll_move *move);
+
 bool ll_move_is_all_out(const struct ll_move *move);
 bool ll_move_is_all_in(const struct ll_move *move);
 

@@ -1,0 +1,158 @@
+#include "shim/residency/quiet.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "shim/interpose/real.h"
+#include "shim/interpose/reentry.h"
+#include "shim/memory/extents.h"
+#include "shim/residency/obstacles.h"
+#include "shim/time/driver_calls.h"
+#include "shim/time/flow.h"
+
+#define QUIET_LOOK_NS (200 * LL_NS_PER_US)
+#define CAPTURE_LOOK_NS (1 * LL_NS_PER_MS)
+
+/* A thread that waits for the card: the driver's call cannot be given up. */
+struct ll_quiet_wait {
+	struct ll_device_state *dev;
+	_Atomic int state; /* 0: it waits; 1: the card is quiet; below: the error. The thread's last touch */
+};
+
+static int synchronize_contexts(const struct ll_device_state *dev)
+{
+	struct ll_extent context = {.kind = LL_EXTENT_CONTEXT};
+	while (ll_extents_next(&context) && context.kind == LL_EXTENT_CONTEXT) {
+		struct ll_cu_context *popped;
+		if (context.dev != dev ||
+		    ll_real()->cuCtxPushCurrent_v2((struct ll_cu_context *)(uintptr_t)context.address))
+			continue;
+		ll_cu_result status = ll_real()->cuCtxSynchronize();
+		ll_real()->cuCtxPopCurrent_v2(&popped);
+		if (status != LL_CUDA_SUCCESS)
+			return -(int)status;
+	}
+	return 1;
+}
+
+static void *wait_main(void *arg)
+{
+	struct ll_quiet_wait *wait = arg;
+	enum ll_cu_capture_mode mode = LL_CU_STREAM_CAPTURE_MODE_RELAXED;
+	ll_reentry_depth = 1;
+	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
+	atomic_store(&wait->state, synchronize_contexts(wait->dev));
+	return NULL;
+}
+
+static int start_wait(struct ll_quiet *quiet, struct ll_device_state *dev, char why[LL_MOVER_TEXT_SIZE])
+{
+	pthread_t thread;
+	pthread_attr_t attr;
+	struct ll_quiet_wait *wait = calloc(1, sizeof *wait);
+	int rc = wait ? 0 : ENOMEM;
+	if (!rc) {
+		wait->dev = dev;
+		pthread_attr_init(&attr);
+		pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+		rc = pthread_create(&thread, &attr, wait_main, wait); /* signals are blocked here, so in it too */
+		pthread_attr_destroy(&attr);
+	}
+	if (!rc) {
+		quiet->wait = wait;
+		return 0;
+	}
+	free(wait);
+	snprintf(why, LL_MOVER_TEXT_SIZE, "the program can start no thread");
+	return -EBUSY;
+}
+
+/* What the thread has found; 0: it waits still at the deadline, and is left to itself. */
+static int await_card(struct ll_quiet *quiet, uint64_t deadline_ns)
+{
+	int state;
+	uint64_t now_ns;
+	while (!(state = atomic_load(&quiet->wait->state)) && (now_ns = ll_now_ns()) < deadline_ns)
+		ll_sleep_until_ns(now_ns + QUIET_LOOK_NS);
+	if (state) {
+		free(quiet->wait);
+		quiet->wait = NULL;
+	}
+	return state;
+}
+
+/*
+ * Waits until the card has no work of the program. -EBUSY: it has still some at the deadline, or the card is lost. A
+ * thread that an earlier attempt has left waits for older work alone. So there is one such thread at most.
+ */
+static int wait_for_card(struct ll_quiet *quiet, struct ll_device_state *dev, uint64_t deadline_ns,
+			 char why[LL_MOVER_TEXT_SIZE])
+{
+	int state = quiet->wait ? await_card(quiet, deadline_ns) : 1;
+	if (state) {
+		if (start_wait(quiet, dev, why))
+			return -EBUSY;
+		state = await_card(quiet, deadline_ns);
+	}
+	if (!state)
+		snprintf(why, LL_MOVER_TEXT_SIZE, "%s", ll_obstacles_of_work());
+	else if (state < 0)
+		snprintf(why, LL_MOVER_TEXT_SIZE, "the driver cannot wait for its work (CUDA error %d)", -state);
+	return state > 0 ? 0 : -EBUSY;
+}
+
+static int wait_for_threads(uint64_t deadline_ns, char why[LL_MOVER_TEXT_SIZE])
+{
+	struct ll_driver_calls_inside inside;
+	if (ll_driver_calls_wait(deadline_ns, &inside) < 0) {
+		snprintf(why, LL_MOVER_TEXT_SIZE, "it is not known which of its threads use the card");
+		return -EBUSY;
+	}
+	if (!inside.count)
+		return 0;
+	snprintf(why, LL_MOVER_TEXT_SIZE, "its thread %d is inside %s", inside.named[0].thread,
+		 inside.named[0].function);
+	return -EBUSY;
+}
+
+/*
+ * No thread is inside the driver, none can enter, and no stream is being captured: waiting for the card would spoil the
+ * capture. A capture ends in the program's calls. So they are opened again and again until there is none.
+ */
+static int shut_calls(const struct ll_device_state *dev, uint64_t deadline_ns, char why[LL_MOVER_TEXT_SIZE])
+{
+	for (;;) {
+		int rc = ll_driver_calls_shut();
+		if (rc)
+			snprintf(why, LL_MOVER_TEXT_SIZE, "the kernel refuses to tell which threads use the card");
+		else
+			rc = wait_for_threads(deadline_ns, why);
+		if (!rc && (!dev->flow || !ll_flow_is_capturing(dev->flow)))
+			return 0;
+		ll_driver_calls_open();
+		if (rc)
+			return rc;
+		uint64_t now_ns = ll_now_ns();
+		if (now_ns >= deadline_ns) {
+			snprintf(why, LL_MOVER_TEXT_SIZE, "it is capturing a stream");
+			return -EBUSY;
+		}
+		ll_sleep_until_ns(now_ns + CAPTURE_LOOK_NS);
+	}
+}
+
+int ll_quiet_reach(struct ll_quiet *quiet, struct ll_device_state *dev, uint64_t deadline_ns,
+		   char why[LL_MOVER_TEXT_SIZE])
+{
+	int rc = shut_calls(dev, deadline_ns, why);
+	if (rc)
+		return rc;
+	rc = wait_for_card(quiet, dev, deadline_ns, why);
+	if (rc)
+		ll_driver_calls_open();
+	return rc;
+}
