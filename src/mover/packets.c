@@ -327,6 +327,8 @@ int ll_mover_program_handle(struct ll_mover_program *program, const struct ll_tr
 		note_want(program, 0, now_ns);
 		return 0;
 	case LL_MOVER_SHORT:
+		ll_debug("claim %u, tenant %s: an allocation of %" PRIu64 " MiB waits for room", program->claim,
+			 program->tenant, message->bytes >> 20);
 		note_want(program, message->bytes, now_ns);
 		return 0;
 	default:

@@ -502,6 +502,21 @@ waits() {
 	does one check
 }
 
+@test "an allocation that the driver refuses although the card has room is out of memory, and that is said" {
+	needs_preload
+	start_mover
+	start_steps one
+	does one context "alloc 3"
+	fault fail cuMemCreate CUDA_ERROR_OUT_OF_MEMORY
+	tell one "alloc 3"
+	wait_for 60 grep -q "^alloc 2$" "$T/one.out"
+	grep -q "card 0 has room, and the driver refuses an allocation of 3 MiB" "$T/one.err"
+	fault heal
+	tell one "alloc 3"
+	tell one check
+	wait_for 60 grep -q "^check ok$" "$T/one.out"
+}
+
 @test "a mover without free descriptors refuses, or lets the program return by itself" {
 	needs_preload
 	start_mover

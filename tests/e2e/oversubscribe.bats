@@ -151,6 +151,20 @@ longest_move() {
 	never_moved promised
 }
 
+@test "an allocation that waits for room when the mover is killed waits for the next one" {
+	small_card
+	evictee first 470M 6s
+	wait_for 60 is_ready first
+	evictee second 470M 2s
+	wait_for 60 grep -q "tenant second: an allocation of .* waits for room" "$T/mover.err"
+	stop mover KILL
+	wait_for 20 grep -q "^loadline: no mover serves card 0" "$T/second.err"
+	start mover --log-level debug --sim mover -i 0 --pool 4G
+	ends_right second
+	ends_right first
+	moved first away
+}
+
 @test "requests beyond the card are refused, unless it is said that they may be" {
 	small_card
 	start first --sim run --mem-request 1G --mem 1500M --tenant first -- sleep 60

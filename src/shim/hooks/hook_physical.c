@@ -10,9 +10,10 @@ static ll_cu_result create_memory(struct ll_device_state *dev, ll_cu_mem_handle 
 				  const struct ll_cu_mem_allocation_prop *prop, unsigned long long flags)
 {
 	ll_cu_result status;
+	unsigned grants = 0;
 	do
 		status = ll_real()->cuMemCreate(ret_handle, bytes, prop, flags);
-	while (status == LL_CUDA_ERROR_OUT_OF_MEMORY && ll_residency_make_room(dev, bytes));
+	while (status == LL_CUDA_ERROR_OUT_OF_MEMORY && ll_residency_make_room(dev, bytes, &grants));
 	return status;
 }
 

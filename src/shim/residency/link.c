@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -26,12 +27,13 @@
 #define LOOK_MS 100
 #define CONNECT_NS (500 * LL_NS_PER_MS)
 #define ROOM_LOOK_NS (1 * LL_NS_PER_MS)
+#define MOVER_LOOK_NS (50 * LL_NS_PER_MS)
 
 enum { CARDS = 64, HIGH_FD = 512, STACK_BYTES = 256 * 1024 };
 
 static const char no_descriptor[] = "the program has no free descriptor";
 
-enum answer { ANSWER_NONE, ANSWER_ROOM, ANSWER_NO_ROOM };
+enum answer { ANSWER_NONE, ANSWER_ROOM, ANSWER_NO_ROOM, ANSWER_LOST /* the mover has ended */ };
 
 struct link {
 	struct ll_device_state *dev;
@@ -50,6 +52,7 @@ struct link {
 	_Atomic bool is_away;
 	_Atomic bool has_said_want; /* since the memory left */
 	_Atomic int room;           /* enum answer */
+	_Atomic uint64_t lost_ns;   /* when a mover was lost; 0: none was */
 	pthread_mutex_t room_lock;  /* one thread asks for room at a time */
 };
 
@@ -322,7 +325,8 @@ static void lose_mover(struct link *link)
 		ll_move_go_on(link->move);
 	}
 	close_old(link);
-	atomic_store(&link->room, ANSWER_NO_ROOM);
+	atomic_store(&link->lost_ns, ll_now_ns());
+	atomic_store(&link->room, ANSWER_LOST);
 }
 
 static int handle_packet(struct link *link)
@@ -394,7 +398,7 @@ static void *link_main(void *arg)
 			continue;
 		}
 		close_old(link);
-		atomic_store(&link->room, ANSWER_NO_ROOM);
+		atomic_store(&link->room, ANSWER_LOST);
 		say_alone(link);
 		ll_sleep_until_ns(ll_now_ns() + CONNECT_NS);
 	}
@@ -516,25 +520,50 @@ void ll_residency_join(ll_cu_device device)
 		ll_residency_backs(ll_device_state_take(device));
 }
 
-bool ll_residency_make_room(struct ll_device_state *dev, uint64_t bytes)
+static enum answer ask_for_room(struct link *link, uint64_t bytes, uint64_t deadline_ns)
+{
+	int answer;
+	uint64_t now_ns = ll_now_ns();
+	atomic_store(&link->room, ANSWER_NONE);
+	if (say_from_thread(link, LL_MOVER_SHORT, bytes))
+		return ANSWER_LOST;
+	while (!(answer = atomic_load(&link->room)) && now_ns < deadline_ns) {
+		ll_sleep_until_ns(now_ns + ROOM_LOOK_NS);
+		now_ns = ll_now_ns();
+	}
+	return (enum answer)answer;
+}
+
+/* Asks the next mover if the one that was asked has ended. */
+static enum answer await_room(struct link *link, uint64_t bytes)
+{
+	uint64_t deadline_ns = ll_now_ns() + LL_RESIDENCY_ROOM_NS;
+	for (;;) {
+		enum answer answer = ask_for_room(link, bytes, deadline_ns);
+		uint64_t now_ns = ll_now_ns(), lost_ns = atomic_load(&link->lost_ns);
+		if (answer != ANSWER_LOST || !lost_ns || now_ns > lost_ns + LL_RESIDENCY_MOVER_NS)
+			return answer;
+		ll_sleep_until_ns(now_ns + MOVER_LOOK_NS);
+	}
+}
+
+bool ll_residency_make_room(struct ll_device_state *dev, uint64_t bytes, unsigned *grants)
 {
 	if (!ll_residency_backs(dev))
 		return false;
+	if (*grants == LL_RESIDENCY_GRANTS) {
+		ll_say("card %d has room, and the driver refuses an allocation of %" PRIu64 " MiB all the same",
+		       dev->device, bytes >> 20);
+		return false;
+	}
 	struct link *link = link_of(dev);
-	uint64_t now_ns = ll_now_ns(), deadline_ns = now_ns + LL_RESIDENCY_ROOM_NS;
-	int answer = ANSWER_NONE;
 	LL_SCOPE_NO_CANCEL;
 	/* The program may have to leave itself meanwhile. */
 	ll_driver_call_step_out();
 	pthread_mutex_lock(&link->room_lock);
-	atomic_store(&link->room, ANSWER_NONE);
-	if (say_from_thread(link, LL_MOVER_SHORT, bytes) == 0) {
-		while (!(answer = atomic_load(&link->room)) && now_ns < deadline_ns) {
-			ll_sleep_until_ns(now_ns + ROOM_LOOK_NS);
-			now_ns = ll_now_ns();
-		}
-	}
+	enum answer answer = await_room(link, bytes);
 	pthread_mutex_unlock(&link->room_lock);
 	ll_driver_call_step_in();
+	*grants += answer == ANSWER_ROOM;
 	return answer == ANSWER_ROOM;
 }

@@ -27,9 +27,13 @@ bool ll_residency_backs(struct ll_device_state *dev);
 
 /*
  * An allocation of so many bytes failed for want of memory on the card. Asks the mover for room and waits for the
- * answer, which comes when others have had their turns: so LL_RESIDENCY_ROOM_NS is long. True: try again.
+ * answer, which comes when others have had their turns: so LL_RESIDENCY_ROOM_NS is long. If the mover ends meanwhile
+ * the next one is asked, for which it waits LL_RESIDENCY_MOVER_NS. True: try again. One allocation gets room
+ * LL_RESIDENCY_GRANTS times at most: the driver may refuse it for another reason. grants: 0 for its first call.
  */
 #define LL_RESIDENCY_ROOM_NS UINT64_C(3600000000000)
-bool ll_residency_make_room(struct ll_device_state *dev, uint64_t bytes);
+#define LL_RESIDENCY_MOVER_NS UINT64_C(10000000000)
+#define LL_RESIDENCY_GRANTS 100
+bool ll_residency_make_room(struct ll_device_state *dev, uint64_t bytes, unsigned *grants);
 
 #endif

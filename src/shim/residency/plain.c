@@ -10,9 +10,10 @@ static ll_cu_result allocate_backed(struct ll_device_state *dev, ll_cu_deviceptr
 				    uint32_t *ret_serial)
 {
 	ll_cu_result status;
+	unsigned grants = 0;
 	do
 		status = ll_backing_allocate(dev, bytes, ret_address, ret_serial);
-	while (status == LL_CUDA_ERROR_OUT_OF_MEMORY && ll_residency_make_room(dev, bytes));
+	while (status == LL_CUDA_ERROR_OUT_OF_MEMORY && ll_residency_make_room(dev, bytes, &grants));
 	return status;
 }
 
