@@ -194,7 +194,8 @@ static uint64_t leave_ns(const struct scene *scene, const struct ll_residency_pr
 
 /* The program that leaves first: that may soonest. One that waits for room itself does not leave for one behind it:
  * they would take the card from each other, and neither would ever get its room. count: nobody may now. */
-static size_t find_leaver(const struct scene *scene, const struct ll_residency_program *waiting, uint64_t *ret_at_ns)
+static size_t find_first_to_leave(const struct scene *scene, const struct ll_residency_program *waiting,
+				  uint64_t *ret_at_ns)
 {
 	size_t found = scene->count;
 	for (size_t i = 0; i < scene->count; i++) {
@@ -251,7 +252,7 @@ static bool returns_before(const struct ll_residency_program *a, const struct ll
 }
 
 /* The program that shall free what has come back, because others that return lack that room. count: none. */
-static size_t find_stayer(const struct scene *scene)
+static size_t find_who_stays_away(const struct scene *scene)
 {
 	uint64_t lacked_bytes = 0;
 	size_t first = scene->count, last = scene->count;
@@ -322,8 +323,8 @@ static uint64_t have_room_ns(const struct scene *scene, const struct ll_residenc
 }
 
 /* Whether the one in front would wait longer if the one behind got room now. */
-static bool delays(const struct scene *scene, const struct ll_residency_program *front,
-		   const struct ll_residency_program *behind, const struct room *room)
+static bool delays_front(const struct scene *scene, const struct ll_residency_program *front,
+			 const struct ll_residency_program *behind, const struct room *room)
 {
 	uint64_t need_bytes = needed_bytes(front);
 	uint64_t served_ns = have_room_ns(scene, front, need_bytes, room);
@@ -364,13 +365,13 @@ static struct ll_residency_decision give_room(const struct scene *scene, size_t 
 	return decide_step(is_short(waiting) ? LL_RESIDENCY_GRANT : LL_RESIDENCY_RETURN, who);
 }
 
-static struct ll_residency_decision make_leave(const struct scene *scene, size_t who)
+static struct ll_residency_decision tell_to_leave(const struct scene *scene, size_t who)
 {
 	bool is_returning = scene->programs[who].state == LL_RESIDENCY_RETURNING;
 	return decide_step(is_returning ? LL_RESIDENCY_STAY : LL_RESIDENCY_LEAVE, who);
 }
 
-static struct ll_residency_decision serve(const struct scene *scene, size_t who, const struct room *room)
+static struct ll_residency_decision serve_waiting(const struct scene *scene, size_t who, const struct room *room)
 {
 	const struct ll_residency_program *waiting = &scene->programs[who];
 	uint64_t need = needed_bytes(waiting), at_ns = UINT64_MAX;
@@ -385,9 +386,9 @@ static struct ll_residency_decision serve(const struct scene *scene, size_t who,
 	uint64_t enough_ns = have_room_ns(scene, waiting, need, room);
 	if (enough_ns > scene->now_ns)
 		return wait_until(enough_ns);
-	size_t leaver = find_leaver(scene, waiting, &at_ns);
-	if (leaver < scene->count && at_ns <= scene->now_ns)
-		return make_leave(scene, leaver);
+	size_t leaving = find_first_to_leave(scene, waiting, &at_ns);
+	if (leaving < scene->count && at_ns <= scene->now_ns)
+		return tell_to_leave(scene, leaving);
 	return wait_until(at_ns);
 }
 
@@ -413,26 +414,26 @@ struct ll_residency_decision ll_residency_decide(const struct ll_residency_progr
 		if (programs[i].retry_ns > now_ns && programs[i].retry_ns < again_ns)
 			again_ns = programs[i].retry_ns;
 	}
-	size_t stayer = find_stayer(&scene);
-	if (stayer < count)
-		return decide_step(LL_RESIDENCY_STAY, stayer);
+	size_t staying = find_who_stays_away(&scene);
+	if (staying < count)
+		return decide_step(LL_RESIDENCY_STAY, staying);
 	struct room room = find_room(&scene);
 	size_t front = count; /* the first that waits for others to leave */
 	for (size_t who = next_waiting(&scene, count); who < count; who = next_waiting(&scene, who)) {
 		bool can_be = can_be_served(&scene, &programs[who], &room);
-		if (can_be && front < count && delays(&scene, &programs[front], &programs[who], &room)) {
+		if (can_be && front < count && delays_front(&scene, &programs[front], &programs[who], &room)) {
 			if (is_stuck(&programs[who])) /* it takes what comes nevertheless */
 				keep_room(&room, needed_bytes(&programs[who]));
 			continue;
 		}
-		struct ll_residency_decision decision = serve(&scene, who, &room);
+		struct ll_residency_decision decision = serve_waiting(&scene, who, &room);
 		bool is_behind = front < count && needed_bytes(&programs[front]) > room.soon_bytes;
 		if (can_be && front == count)
 			front = who;
 		else if (decision.step == LL_RESIDENCY_WAIT)
 			keep_room(&room, needed_bytes(&programs[who]));
-		bool is_leaver = decision.step == LL_RESIDENCY_LEAVE || decision.step == LL_RESIDENCY_STAY;
-		if (is_leaver && is_behind)
+		bool is_somebody_to_go = decision.step == LL_RESIDENCY_LEAVE || decision.step == LL_RESIDENCY_STAY;
+		if (is_somebody_to_go && is_behind)
 			continue; /* else turns would begin anew, and never end together for the one in front */
 		if (decision.step != LL_RESIDENCY_WAIT)
 			return decision;

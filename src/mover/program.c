@@ -239,7 +239,7 @@ bool ll_mover_program_cancel(struct ll_mover_program *program, struct ll_mover_p
 	return true;
 }
 
-static enum ll_mover_event prepare(struct ll_mover_program *program, struct ll_mover_pool *pool, uint64_t now_ns)
+static enum ll_mover_event prepare_room(struct ll_mover_program *program, struct ll_mover_pool *pool, uint64_t now_ns)
 {
 	int rc = ll_mover_pool_is_ready(pool);
 	if (rc == 0)
@@ -275,7 +275,7 @@ enum ll_mover_event ll_mover_program_tick(struct ll_mover_program *program, stru
 					  uint64_t now_ns)
 {
 	if (program->rule.state == LL_RESIDENCY_PREPARING)
-		return prepare(program, pool, now_ns);
+		return prepare_room(program, pool, now_ns);
 	if (is_overdue(program, now_ns)) {
 		snprintf(program->why, sizeof program->why, "the program does not answer: is it stopped?");
 		program->is_late = program->rule.is_silent = true;

@@ -311,7 +311,7 @@ static size_t list_rules(const struct ll_mover_server *server, struct ll_residen
 	return count;
 }
 
-static void decide(struct ll_mover_server *server)
+static void decide_moves(struct ll_mover_server *server)
 {
 	struct ll_residency_program rules[CONNECTIONS];
 	struct ll_mover_program *who[CONNECTIONS];
@@ -372,7 +372,7 @@ static int look_after(struct ll_mover_server *server, struct ll_err *err)
 			return rc;
 	}
 	pin_ahead(server);
-	decide(server);
+	decide_moves(server);
 	return ll_transfer_engine_check(&server->engine, err);
 }
 
@@ -425,7 +425,7 @@ static int wait_for_news(struct ll_mover_server *server)
 	return ready > 0 ? polls[0].revents : 0;
 }
 
-static int serve(struct ll_mover_server *server, struct ll_err *err)
+static int serve_loop(struct ll_mover_server *server, struct ll_err *err)
 {
 	server->begun_ns = server->empty_ns = ll_now_ns();
 	while (!has_to_end(server)) {
@@ -472,7 +472,7 @@ int ll_mover_serve(const struct ll_mover_config *config, struct ll_err *err)
 	if (!rc && config->is_ready)
 		config->is_ready(config->data);
 	if (!rc)
-		rc = serve(&server, err);
+		rc = serve_loop(&server, err);
 	while (server.askers)
 		ll_mover_drop_asker(&server, server.askers);
 	while (server.programs)

@@ -199,30 +199,30 @@ static void turn_to(struct world *world, struct actor *actor, bool works)
 }
 
 /* The header's rules for one who leaves. */
-static void check_leaver(const struct world *world, const struct actor *leaver)
+static void check_who_leaves(const struct world *world, const struct actor *program)
 {
 	bool is_for_somebody = false;
 	for (size_t i = 0; i < world->count; i++) {
 		const struct ll_residency_program *waiting = &world->actors[i].rule;
 		bool waits = (waiting->wants && waiting->state == LL_RESIDENCY_AWAY) || waiting->lacks_room;
-		if (!waits || waiting->priority > leaver->rule.priority)
+		if (!waits || waiting->priority > program->rule.priority)
 			continue;
-		uint64_t turn_ns = ll_residency_turn_ns(ll_residency_move_ns(leaver->rule.bytes),
+		uint64_t turn_ns = ll_residency_turn_ns(ll_residency_move_ns(program->rule.bytes),
 							ll_residency_move_ns(waiting->bytes));
-		bool had_turn = world->now_ns >= leaver->rule.here_since_ns + turn_ns;
+		bool had_turn = world->now_ns >= program->rule.here_since_ns + turn_ns;
 		bool is_idle =
-		    leaver->rule.idle_since_ns && world->now_ns >= leaver->rule.idle_since_ns + LL_RESIDENCY_IDLE_NS;
-		is_for_somebody |= had_turn || is_idle || waiting->priority < leaver->rule.priority;
+		    program->rule.idle_since_ns && world->now_ns >= program->rule.idle_since_ns + LL_RESIDENCY_IDLE_NS;
+		is_for_somebody |= had_turn || is_idle || waiting->priority < program->rule.priority;
 	}
 	assert_true(is_for_somebody);
-	assert_true(leaver->rule.state == LL_RESIDENCY_HERE && world->now_ns >= leaver->rule.retry_ns);
+	assert_true(program->rule.state == LL_RESIDENCY_HERE && world->now_ns >= program->rule.retry_ns);
 }
 
 static void do_step(struct world *world, struct ll_residency_decision decision)
 {
 	struct actor *actor = &world->actors[decision.who];
 	if (decision.step == LL_RESIDENCY_LEAVE) {
-		check_leaver(world, actor);
+		check_who_leaves(world, actor);
 		actor->rule.state = LL_RESIDENCY_STOPPING;
 		actor->done_ns = world->now_ns + 1 + draw(20 * (uint32_t)MS);
 		return;

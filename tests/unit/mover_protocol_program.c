@@ -376,7 +376,7 @@ void program_deliver(unsigned program)
 	memcpy(message.places, packet.words, sizeof packet.words);
 	memmove(queue->packets, queue->packets + 1, (QUEUE - 1) * sizeof *queue->packets);
 	memset(&queue->packets[--queue->count], 0, sizeof *queue->packets);
-	int rc = link ? handle(link, &message, packet.fd_count ? packet.fds[0] : -1) : 0;
+	int rc = link ? handle_message(link, &message, packet.fd_count ? packet.fds[0] : -1) : 0;
 	if (link) /* numbers of descriptors that were sent are no part of the state */
 		memset(link->move->exported, 0, sizeof link->move->exported);
 	if (rc == -EPROTO)

@@ -58,7 +58,7 @@ static uint64_t process_bytes(const struct ll_evictor_target *target)
 	return bytes;
 }
 
-static int lock(const struct ll_cuda *cuda, const struct ll_evictor_target *target, struct ll_err *err)
+static int lock_process(const struct ll_cuda *cuda, const struct ll_evictor_target *target, struct ll_err *err)
 {
 	uint64_t wait_ms = target->wait_ns ? target->wait_ns / LL_NS_PER_MS : LOCK_MS;
 	struct ll_cu_checkpoint_lock_args args = {.timeout_ms = wait_ms < UINT32_MAX ? (unsigned)wait_ms : UINT32_MAX};
@@ -68,7 +68,8 @@ static int lock(const struct ll_cuda *cuda, const struct ll_evictor_target *targ
 	return status ? fail_step(cuda, status, "the driver cannot stop it", err) : 0;
 }
 
-static int evict(const struct ll_evictor_target *target, struct ll_evictor_moved *ret_moved, struct ll_err *err)
+static int evict_by_checkpoint(const struct ll_evictor_target *target, struct ll_evictor_moved *ret_moved,
+			       struct ll_err *err)
 {
 	const struct ll_cuda *cuda = NULL;
 	enum ll_cu_process_state state = LL_CU_PROCESS_STATE_RUNNING;
@@ -76,7 +77,7 @@ static int evict(const struct ll_evictor_target *target, struct ll_evictor_moved
 	int rc = open_checkpoint(target, &cuda, &state, err);
 	uint64_t bytes = rc ? 0 : process_bytes(target);
 	if (!rc && cuda && state == LL_CU_PROCESS_STATE_RUNNING)
-		rc = lock(cuda, target, err);
+		rc = lock_process(cuda, target, err);
 	if (!rc && cuda && state != LL_CU_PROCESS_STATE_CHECKPOINTED) {
 		ll_cu_result status = cuda->cuCheckpointProcessCheckpoint(target->pid, NULL);
 		if (status)
@@ -89,20 +90,21 @@ static int evict(const struct ll_evictor_target *target, struct ll_evictor_moved
 	return rc;
 }
 
-static int suspend(const struct ll_evictor_target *target, struct ll_evictor_moved *ret_moved, struct ll_err *err)
+static int suspend_by_checkpoint(const struct ll_evictor_target *target, struct ll_evictor_moved *ret_moved,
+				 struct ll_err *err)
 {
 	const struct ll_cuda *cuda = NULL;
 	enum ll_cu_process_state state = LL_CU_PROCESS_STATE_RUNNING;
 	uint64_t begun_ns = ll_now_ns();
 	int rc = open_checkpoint(target, &cuda, &state, err);
 	if (!rc && cuda && state == LL_CU_PROCESS_STATE_RUNNING)
-		rc = lock(cuda, target, err);
+		rc = lock_process(cuda, target, err);
 	if (!rc)
 		*ret_moved = (struct ll_evictor_moved){.took_ns = ll_now_ns() - begun_ns};
 	return rc;
 }
 
-static int restore(const struct ll_cuda *cuda, pid_t pid, struct ll_err *err)
+static int restore_process(const struct ll_cuda *cuda, pid_t pid, struct ll_err *err)
 {
 	ll_cu_result status = cuda->cuCheckpointProcessRestore(pid, NULL);
 	if (status != LL_CUDA_ERROR_OUT_OF_MEMORY)
@@ -111,14 +113,15 @@ static int restore(const struct ll_cuda *cuda, pid_t pid, struct ll_err *err)
 	return ll_err_hint(err, "end or evict another program, and try again");
 }
 
-static int resume(const struct ll_evictor_target *target, struct ll_evictor_moved *ret_moved, struct ll_err *err)
+static int resume_by_checkpoint(const struct ll_evictor_target *target, struct ll_evictor_moved *ret_moved,
+				struct ll_err *err)
 {
 	const struct ll_cuda *cuda = NULL;
 	enum ll_cu_process_state state = LL_CU_PROCESS_STATE_RUNNING;
 	uint64_t begun_ns = ll_now_ns();
 	int rc = open_checkpoint(target, &cuda, &state, err);
 	if (!rc && cuda && state == LL_CU_PROCESS_STATE_CHECKPOINTED)
-		rc = restore(cuda, target->pid, err);
+		rc = restore_process(cuda, target->pid, err);
 	if (!rc && cuda && state != LL_CU_PROCESS_STATE_RUNNING) {
 		ll_cu_result status = cuda->cuCheckpointProcessUnlock(target->pid, NULL);
 		rc = status ? fail_step(cuda, status, "the driver cannot let it go on", err) : 0;
@@ -129,5 +132,7 @@ static int resume(const struct ll_evictor_target *target, struct ll_evictor_move
 	return rc;
 }
 
-const struct ll_evictor ll_evictor_checkpoint = {
-    .name = "checkpoint", .evict = evict, .suspend = suspend, .resume = resume};
+const struct ll_evictor ll_evictor_checkpoint = {.name = "checkpoint",
+						 .evict = evict_by_checkpoint,
+						 .suspend = suspend_by_checkpoint,
+						 .resume = resume_by_checkpoint};

@@ -24,7 +24,7 @@ static int connect_to_mover(const struct ll_evictor_target *target, int *ret_fd,
 	return rc ? ll_err_set(err, -EOPNOTSUPP, "no mover serves the card") : 0;
 }
 
-static int exchange(int fd, const struct ll_mover_message *message, struct ll_mover_message *ret_answer)
+static int exchange_packets(int fd, const struct ll_mover_message *message, struct ll_mover_message *ret_answer)
 {
 	size_t fd_count;
 	/* A mover that has no descriptor for this connection answers before it is asked, and closes. */
@@ -44,7 +44,7 @@ static int ask_mover(const struct ll_evictor_target *target, enum ll_mover_kind 
 	int rc = connect_to_mover(target, &fd, err);
 	if (rc)
 		return rc;
-	rc = exchange(fd, &message, &answer);
+	rc = exchange_packets(fd, &message, &answer);
 	if (rc)
 		return ll_err_set(err, rc, "the mover has ended");
 	if (answer.value)
@@ -54,19 +54,23 @@ static int ask_mover(const struct ll_evictor_target *target, enum ll_mover_kind 
 	return 0;
 }
 
-static int evict(const struct ll_evictor_target *target, struct ll_evictor_moved *ret_moved, struct ll_err *err)
+static int evict_by_mover(const struct ll_evictor_target *target, struct ll_evictor_moved *ret_moved,
+			  struct ll_err *err)
 {
 	return ask_mover(target, LL_MOVER_EVICT, ret_moved, err);
 }
 
-static int suspend(const struct ll_evictor_target *target, struct ll_evictor_moved *ret_moved, struct ll_err *err)
+static int suspend_by_mover(const struct ll_evictor_target *target, struct ll_evictor_moved *ret_moved,
+			    struct ll_err *err)
 {
 	return ask_mover(target, LL_MOVER_SUSPEND, ret_moved, err);
 }
 
-static int resume(const struct ll_evictor_target *target, struct ll_evictor_moved *ret_moved, struct ll_err *err)
+static int resume_by_mover(const struct ll_evictor_target *target, struct ll_evictor_moved *ret_moved,
+			   struct ll_err *err)
 {
 	return ask_mover(target, LL_MOVER_RESUME, ret_moved, err);
 }
 
-const struct ll_evictor ll_evictor_mover = {.name = "mover", .evict = evict, .suspend = suspend, .resume = resume};
+const struct ll_evictor ll_evictor_mover = {
+    .name = "mover", .evict = evict_by_mover, .suspend = suspend_by_mover, .resume = resume_by_mover};

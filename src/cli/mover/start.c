@@ -53,7 +53,7 @@ static _Noreturn void become_mover(const struct ll_card *card, int ready_fd)
 	_exit(LL_EXIT_FAILED);
 }
 
-static int spawn(const struct ll_card *card, int *ret_ready_fd, struct ll_err *err)
+static int spawn_mover(const struct ll_card *card, int *ret_ready_fd, struct ll_err *err)
 {
 	int fds[2];
 	if (pipe2(fds, O_CLOEXEC) < 0)
@@ -82,7 +82,7 @@ int ll_mover_start(const struct ll_card *card, const char *folder, struct ll_err
 	char byte;
 	if (is_served(card, folder))
 		return 0;
-	int rc = spawn(card, &ready_fd, err);
+	int rc = spawn_mover(card, &ready_fd, err);
 	if (rc)
 		return rc;
 	struct pollfd ready = {.fd = ready_fd, .events = POLLIN};

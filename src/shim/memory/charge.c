@@ -7,27 +7,27 @@
 
 #define PAUSE_NS (2 * LL_NS_PER_MS)
 
-struct ll_place ll_place_device(ll_cu_device device)
+struct ll_charge_target ll_charge_target_of_device(ll_cu_device device)
 {
 	struct ll_device_state *dev = ll_device_state_take(device);
-	return (struct ll_place){.dev = dev, .is_refused = !dev && ll_device_state_refuses(device)};
+	return (struct ll_charge_target){.dev = dev, .is_refused = !dev && ll_device_state_refuses(device)};
 }
 
-struct ll_charge ll_charge_begin(struct ll_place place, uint64_t bytes)
+struct ll_charge ll_charge_begin(struct ll_charge_target target, uint64_t bytes)
 {
-	struct ll_charge charge = {.place = place, .is_refused = place.is_refused};
-	if (!place.dev)
+	struct ll_charge charge = {.target = target, .is_refused = target.is_refused};
+	if (!target.dev)
 		return charge;
-	int rc = ll_device_state_reserve(place.dev, bytes);
-	if (rc == -ENOMEM && ll_device_state_give_up_reserve(place.dev))
-		rc = ll_device_state_reserve(place.dev, bytes);
-	if (rc == -ENOMEM && ll_device_state_ask_siblings(place.dev))
-		rc = ll_device_state_reserve(place.dev, bytes);
+	int rc = ll_device_state_reserve(target.dev, bytes);
+	if (rc == -ENOMEM && ll_device_state_give_up_reserve(target.dev))
+		rc = ll_device_state_reserve(target.dev, bytes);
+	if (rc == -ENOMEM && ll_device_state_ask_siblings(target.dev))
+		rc = ll_device_state_reserve(target.dev, bytes);
 	charge.is_refused = rc == -ENOMEM;
 	if (rc == 0)
 		charge.bytes = bytes;
 	else
-		charge.place.dev = NULL;
+		charge.target.dev = NULL;
 	return charge;
 }
 
@@ -46,18 +46,18 @@ bool ll_charge_waits(struct ll_device_state *dev, uint64_t *since_ns)
 
 void ll_charge_end(struct ll_charge *charge)
 {
-	if (charge->place.dev && charge->bytes)
-		ll_device_state_release(charge->place.dev, charge->bytes);
+	if (charge->target.dev && charge->bytes)
+		ll_device_state_release(charge->target.dev, charge->bytes);
 }
 
 void ll_charge_correct(struct ll_charge *charge, uint64_t bytes)
 {
-	if (!charge->place.dev)
+	if (!charge->target.dev)
 		return;
 	if (bytes > charge->bytes)
-		ll_device_state_charge(charge->place.dev, bytes - charge->bytes);
+		ll_device_state_charge(charge->target.dev, bytes - charge->bytes);
 	else
-		ll_device_state_release(charge->place.dev, charge->bytes - bytes);
+		ll_device_state_release(charge->target.dev, charge->bytes - bytes);
 	charge->bytes = bytes;
 }
 
@@ -85,8 +85,8 @@ static void keep_charge(struct ll_charge *charge, enum ll_extent_kind kind, uint
 				   .address = address,
 				   .bytes = bytes,
 				   .charged_bytes = charge->bytes,
-				   .dev = charge->place.dev,
-				   .owner = charge->place.owner};
+				   .dev = charge->target.dev,
+				   .owner = charge->target.owner};
 	if (extent.dev && ll_charge_put(&extent))
 		charge->bytes = 0;
 }

@@ -4,7 +4,7 @@
  *     if (ll_charge_passes())
  *             return ll_real()->cuMemAlloc_v2(ret_address, bytes);
  *     LL_REENTRY_SCOPE();
- *     LL_CHARGE(charge, ll_place_current(), ll_footprint_plain(bytes));
+ *     LL_CHARGE(charge, ll_charge_target_current(), ll_footprint_plain(bytes));
  *     if (charge.is_refused)
  *             return LL_CUDA_ERROR_OUT_OF_MEMORY;
  *     ll_cu_result status = ll_real()->cuMemAlloc_v2(ret_address, bytes);
@@ -39,14 +39,14 @@
 #include "shim/memory/footprint.h"
 
 /* Where a charge goes: the state of a card, and the context whose end frees the memory. */
-struct ll_place {
+struct ll_charge_target {
 	struct ll_device_state *dev; /* NULL: nothing is charged */
 	uint64_t owner;              /* the context's number (contexts.h); 0: the memory outlives contexts */
 	bool is_refused;             /* dev is NULL, and the user asked for limits */
 };
 
 struct ll_charge {
-	struct ll_place place;
+	struct ll_charge_target target;
 	uint64_t bytes;
 	bool is_refused;
 };
@@ -58,14 +58,14 @@ static inline bool ll_charge_passes(void)
 	return !ll_device_state_is_governed() || ll_reentry_is_inside();
 }
 
-/* The place on a card, by its ordinal, of memory that belongs to no context. Takes a claim on the card if the process
+/* The target on a card, by its ordinal, for memory that belongs to no context. Takes a claim on the card if the process
  * has none. */
-struct ll_place ll_place_device(ll_cu_device device);
+struct ll_charge_target ll_charge_target_of_device(ll_cu_device device);
 
-#define LL_CHARGE(charge, place, bytes)                                                                                \
-	struct ll_charge charge __attribute__((cleanup(ll_charge_end))) = ll_charge_begin(place, bytes)
+#define LL_CHARGE(charge, target, bytes)                                                                               \
+	struct ll_charge charge __attribute__((cleanup(ll_charge_end))) = ll_charge_begin(target, bytes)
 
-struct ll_charge ll_charge_begin(struct ll_place place, uint64_t bytes);
+struct ll_charge ll_charge_begin(struct ll_charge_target target, uint64_t bytes);
 void ll_charge_end(struct ll_charge *charge);
 
 #define LL_CHARGED_CALL(status, dev, call)                                                                             \

@@ -71,11 +71,11 @@ struct ll_cu_context *ll_context_of_owner(uint64_t owner)
 	return NULL;
 }
 
-struct ll_place ll_place_current(void)
+struct ll_charge_target ll_charge_target_current(void)
 {
 	struct ll_cu_context *context;
 	struct ll_device_state *dev = ll_device_state_current(&context);
-	return (struct ll_place){.dev = dev, .owner = dev ? ll_context_owner(dev, context) : 0};
+	return (struct ll_charge_target){.dev = dev, .owner = dev ? ll_context_owner(dev, context) : 0};
 }
 
 static struct ll_footprint_card card_of(ll_cu_device device)
@@ -108,7 +108,8 @@ static uint64_t estimate_context(ll_cu_device device)
 static void reserve_context(struct ll_context_change *change)
 {
 	change->free_bytes = free_bytes_of(change->dev->device);
-	change->charge = ll_charge_begin((struct ll_place){.dev = change->dev}, estimate_context(change->dev->device));
+	change->charge =
+	    ll_charge_begin((struct ll_charge_target){.dev = change->dev}, estimate_context(change->dev->device));
 	change->refusal = change->charge.is_refused ? LL_CUDA_ERROR_OUT_OF_MEMORY : LL_CUDA_SUCCESS;
 }
 
@@ -164,7 +165,7 @@ void ll_context_made(struct ll_context_change *change, struct ll_cu_context *con
 	if (!change->dev)
 		return;
 	correct_estimate(change);
-	change->charge.place = (struct ll_place){.dev = change->dev, .owner = ++last_owner};
+	change->charge.target = (struct ll_charge_target){.dev = change->dev, .owner = ++last_owner};
 	ll_charge_keep(&change->charge, LL_EXTENT_CONTEXT, ll_extent_handle(context), 0);
 }
 
@@ -327,7 +328,7 @@ ll_cu_result ll_context_create_green(struct ll_cu_green_context **ret_green, str
 	lock_change(&change);
 	if (!is_primary_active(device))
 		reserve_context(&change);
-	LL_CHARGE(own, (struct ll_place){.dev = change.dev},
+	LL_CHARGE(own, (struct ll_charge_target){.dev = change.dev},
 		  ll_device_state_settings()->counts_context ? LL_FOOTPRINT_GREEN_CONTEXT_BYTES : 0);
 	if (own.is_refused)
 		change.refusal = LL_CUDA_ERROR_OUT_OF_MEMORY;
@@ -337,7 +338,7 @@ ll_cu_result ll_context_create_green(struct ll_cu_green_context **ret_green, str
 	if (status != LL_CUDA_SUCCESS)
 		return change.refusal = status;
 	find_primary(&change);
-	own.place.owner = atomic_load(&primaries[device].owner);
+	own.target.owner = atomic_load(&primaries[device].owner);
 	ll_charge_keep(&own, LL_EXTENT_GREEN, ll_extent_handle(*ret_green), 0);
 	return status;
 }
@@ -458,7 +459,7 @@ ll_cu_result ll_context_set_limit(enum ll_cu_limit limit, size_t value)
 	if (!context)
 		return ll_real()->cuCtxSetLimit(limit, value);
 	uint64_t before = limit_bytes_now(dev, limit), after = limit_bytes(dev, limit, value);
-	change.charge = ll_charge_begin((struct ll_place){.dev = dev}, after > before ? after - before : 0);
+	change.charge = ll_charge_begin((struct ll_charge_target){.dev = dev}, after > before ? after - before : 0);
 	if (change.charge.is_refused)
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;
 	LL_CHARGED_CALL(status, dev, ll_real()->cuCtxSetLimit(limit, value));

@@ -19,8 +19,8 @@
 
 #include "shim/memory/charge.h"
 
-/* Returns the place of charges in the calling thread's current context. */
-struct ll_place ll_place_current(void);
+/* Returns the target of charges in the calling thread's current context. */
+struct ll_charge_target ll_charge_target_current(void);
 
 /* Returns the context's number; 0: the library does not know the context. */
 uint64_t ll_context_owner(const struct ll_device_state *dev, struct ll_cu_context *context);

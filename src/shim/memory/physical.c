@@ -35,7 +35,7 @@ ll_cu_mem_handle ll_physical_add(struct ll_charge *charge, ll_cu_mem_handle hand
 				     .address = handle,
 				     .bytes = charge->bytes,
 				     .charged_bytes = charge->bytes,
-				     .dev = charge->place.dev,
+				     .dev = charge->target.dev,
 				     .handles = 1,
 				     .serial = ++last_serial};
 	if (asked) {

@@ -63,7 +63,7 @@ static struct ll_fork_item fork_item;
 
 /* ---- what is said ---- */
 
-static int say(const struct link *link, enum ll_mover_kind kind, uint64_t bytes, uint64_t value)
+static int say_kind(const struct link *link, enum ll_mover_kind kind, uint64_t bytes, uint64_t value)
 {
 	struct ll_mover_message message = {.kind = kind, .bytes = bytes, .value = value};
 	return ll_packet_send(atomic_load(&link->fd), &message, sizeof message, NULL, 0);
@@ -73,7 +73,7 @@ static int say(const struct link *link, enum ll_mover_kind kind, uint64_t bytes,
 static int say_from_thread(struct link *link, enum ll_mover_kind kind, uint64_t bytes)
 {
 	pthread_mutex_lock(&link->fd_lock);
-	int rc = atomic_load(&link->fd) < 0 ? -ENOTCONN : say(link, kind, bytes, 0);
+	int rc = atomic_load(&link->fd) < 0 ? -ENOTCONN : say_kind(link, kind, bytes, 0);
 	pthread_mutex_unlock(&link->fd_lock);
 	return rc;
 }
@@ -101,7 +101,7 @@ static int tell_sizes(struct link *link)
 		return 0;
 	struct ll_memory_view view;
 	ll_port_read_memory(atomic_load(&link->dev->claim), &view);
-	int rc = say(link, LL_MOVER_SIZES, bytes, view.own_bytes > bytes ? view.own_bytes - bytes : 0);
+	int rc = say_kind(link, LL_MOVER_SIZES, bytes, view.own_bytes > bytes ? view.own_bytes - bytes : 0);
 	if (!rc)
 		link->told_bytes = bytes;
 	return rc;
@@ -133,7 +133,7 @@ static void note_waiting(void)
 
 /* ---- what the mover says ---- */
 
-static int stop(struct link *link, const struct ll_mover_message *message, int pool_fd)
+static int stop_program(struct link *link, const struct ll_mover_message *message, int pool_fd)
 {
 	char why[LL_MOVER_TEXT_SIZE] = "";
 	uint64_t bytes;
@@ -147,9 +147,9 @@ static int stop(struct link *link, const struct ll_mover_message *message, int p
 	atomic_store(&link->has_said_want, false);
 	atomic_store(&link->is_away, true);
 	tell_ledger(link);
-	rc = say(link, LL_MOVER_QUIET, bytes, batches);
+	rc = say_kind(link, LL_MOVER_QUIET, bytes, batches);
 	if (!rc && ll_driver_calls_count_waiting() && !atomic_exchange(&link->has_said_want, true))
-		rc = say(link, LL_MOVER_WANT, 0, 0);
+		rc = say_kind(link, LL_MOVER_WANT, 0, 0);
 	return rc;
 }
 
@@ -161,14 +161,14 @@ static int go_on(struct link *link, uint64_t error)
 	link->is_returning = false;
 	ll_move_go_on(link->move);
 	tell_ledger(link);
-	return say(link, LL_MOVER_BACK, 0, error);
+	return say_kind(link, LL_MOVER_BACK, 0, error);
 }
 
 /* What came of an attempt to bring memory in. */
 static int note_in(struct link *link, int rc)
 {
 	if (rc == -ENOMEM)
-		return say(link, LL_MOVER_NO_ROOM, 0, 0);
+		return say_kind(link, LL_MOVER_NO_ROOM, 0, 0);
 	if (rc == -EIO) {
 		ll_move_give_up(link->move);
 		return go_on(link, LL_CUDA_ERROR_DEVICE_UNAVAILABLE);
@@ -194,7 +194,7 @@ static int end_stay(struct link *link)
 	if (!ll_move_is_at_rest(link->move))
 		return 0;
 	link->is_staying = false;
-	return say(link, LL_MOVER_AWAY, 0, 0);
+	return say_kind(link, LL_MOVER_AWAY, 0, 0);
 }
 
 static int note_taken(struct link *link, const struct ll_mover_message *message)
@@ -209,11 +209,11 @@ static int note_taken(struct link *link, const struct ll_mover_message *message)
 		return send_in(link);
 	if (!message->count) /* RETURN follows */
 		return 0;
-	return ll_move_is_all_out(link->move) ? say(link, LL_MOVER_AWAY, 0, 0) : send_out(link);
+	return ll_move_is_all_out(link->move) ? say_kind(link, LL_MOVER_AWAY, 0, 0) : send_out(link);
 }
 
 /* The program may have gone on before it heard this: then BACK is on its way. */
-static int stay(struct link *link)
+static int begin_stay(struct link *link)
 {
 	if (!link->is_returning)
 		return 0;
@@ -233,13 +233,13 @@ static int note_filled(struct link *link, const struct ll_mover_message *message
 	return rc ? note_in(link, rc) : send_in(link);
 }
 
-static int handle(struct link *link, const struct ll_mover_message *message, int pool_fd)
+static int handle_message(struct link *link, const struct ll_mover_message *message, int pool_fd)
 {
 	switch (message->kind) {
 	case LL_MOVER_LEAVE:
-		return pool_fd < 0 ? -EPROTO : stop(link, message, pool_fd);
+		return pool_fd < 0 ? -EPROTO : stop_program(link, message, pool_fd);
 	case LL_MOVER_STOP:
-		return stop(link, message, -1);
+		return stop_program(link, message, -1);
 	case LL_MOVER_SEND:
 		return send_out(link);
 	case LL_MOVER_TAKEN:
@@ -250,7 +250,7 @@ static int handle(struct link *link, const struct ll_mover_message *message, int
 		link->is_returning = true;
 		return send_in(link);
 	case LL_MOVER_STAY:
-		return stay(link);
+		return begin_stay(link);
 	case LL_MOVER_FILLED:
 		return note_filled(link, message);
 	case LL_MOVER_ROOM_MADE:
@@ -344,7 +344,7 @@ static int handle_packet(struct link *link)
 	if (rc == -EMFILE) /* only LEAVE comes with one */
 		return say_busy(link, no_descriptor);
 	if (!rc)
-		rc = handle(link, &message, fd_count ? pool_fd : -1);
+		rc = handle_message(link, &message, fd_count ? pool_fd : -1);
 	if (fd_count) {
 		ll_fork_block();
 		atomic_store(&link->pool_fd, -1);
@@ -354,7 +354,7 @@ static int handle_packet(struct link *link)
 	return rc;
 }
 
-static int serve(struct link *link)
+static int serve_mover(struct link *link)
 {
 	struct pollfd ready = {.fd = atomic_load(&link->fd), .events = POLLIN};
 	if (poll(&ready, 1, LOOK_MS) < 0 && errno != EINTR)
@@ -389,7 +389,7 @@ static void *link_main(void *arg)
 	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
 	for (;;) {
 		tell_ledger(link); /* of what was allocated meanwhile, and to a claim that was taken anew */
-		if (atomic_load(&link->fd) >= 0 && serve(link) < 0)
+		if (atomic_load(&link->fd) >= 0 && serve_mover(link) < 0)
 			lose_mover(link);
 		if (atomic_load(&link->fd) >= 0)
 			continue;

@@ -130,7 +130,7 @@ static void forget_move(struct ll_move *move)
 	*move = (struct ll_move){.dev = move->dev, .quiet = move->quiet};
 }
 
-static int prepare(struct ll_move *move, int pool_fd, uint64_t *ret_bytes, char why[LL_MOVER_TEXT_SIZE])
+static int prepare_batches(struct ll_move *move, int pool_fd, uint64_t *ret_bytes, char why[LL_MOVER_TEXT_SIZE])
 {
 	int rc = list_pieces(move, ret_bytes);
 	if (!rc)
@@ -155,7 +155,7 @@ int ll_move_stop(struct ll_move *move, uint64_t wait_ns, int pool_fd, uint64_t *
 		move->is_stopped = rc == 0;
 	}
 	if (!rc && pool_fd >= 0)
-		rc = prepare(move, pool_fd, ret_bytes, why);
+		rc = prepare_batches(move, pool_fd, ret_bytes, why);
 	*ret_batches = move->batch_count;
 	if (!rc)
 		return 0;
