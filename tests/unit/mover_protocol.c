@@ -9,6 +9,8 @@
  */
 #include "test.h"
 
+#include <limits.h>
+
 #include "base/log.h"
 #include "mover/pool.h"
 #include "mover_protocol.h"
