@@ -2,6 +2,7 @@
 #include "launching.h"
 
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -130,7 +131,7 @@ static void equal_programs_that_launch_ahead_share_with_open_gates(void **state)
 /* GPU time of the kernels of each program that have ended; shared with them. */
 static _Atomic uint64_t *done_ns;
 
-enum { BATCH = 20 };
+enum { BATCH = 20, STRETCHES = 7 };
 
 /* Kernels of 0.2 and of 0.4 ms in turn, up to two batches of them on the card; after each batch a pause of the host. */
 static void launch_batches(unsigned at, unsigned pause_ms)
@@ -163,7 +164,28 @@ static void pause_often(void)
 	launch_batches(1, 40);
 }
 
-/* One of the two uses most of the card. */
+/* What the account says of the work that was done, part of it. */
+static void measure_accounts(double parts[2][STRETCHES], unsigned stretch)
+{
+	uint64_t done_before_ns[2], told_before_ns[2];
+	for (unsigned i = 0; i < 2; i++) {
+		done_before_ns[i] = done_ns[i];
+		told_before_ns[i] = gpu_ns(i + 1);
+	}
+	WAIT_FOR(done_ns[1] > done_before_ns[1] + 100 * MS);
+	for (unsigned i = 0; i < 2; i++)
+		parts[i][stretch] =
+		    (double)(gpu_ns(i + 1) - told_before_ns[i]) / (double)(done_ns[i] - done_before_ns[i]);
+}
+
+static int compare_parts(const void *a, const void *b)
+{
+	double first = *(const double *)a, second = *(const double *)b;
+	return (first > second) - (first < second);
+}
+
+/* One of the two uses most of the card. While a busy host leaves the library aside, its accounts are estimates: so the
+ * median of some stretches counts. */
 static void body_accounts(void)
 {
 	done_ns = mmap(NULL, 2 * sizeof *done_ns, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -173,17 +195,13 @@ static void body_accounts(void)
 	CHECK_EQUAL(open_cuda() > 1000, 0);
 	CHECK_EQUAL(cu.cuInit(0), 0);
 	WAIT_FOR(is_open(1) && is_open(2) && done_ns[0] > 300 * MS && done_ns[1] > 100 * MS);
-	uint64_t done_before_ns[2], told_before_ns[2];
+	double parts[2][STRETCHES];
+	for (unsigned stretch = 0; stretch < STRETCHES; stretch++)
+		measure_accounts(parts, stretch);
 	for (unsigned i = 0; i < 2; i++) {
-		done_before_ns[i] = done_ns[i];
-		told_before_ns[i] = gpu_ns(i + 1);
-	}
-	WAIT_FOR(done_ns[1] > done_before_ns[1] + 300 * MS);
-	for (unsigned i = 0; i < 2; i++) {
-		double told = (double)(gpu_ns(i + 1) - told_before_ns[i]);
-		double owed = (double)(done_ns[i] - done_before_ns[i]);
-		print_message("account %u: %.3f of its work of %.0f ms\n", i + 1, told / owed, owed / 1e6);
-		CHECK(told > 0.75 * owed && told < 1.35 * owed);
+		qsort(parts[i], STRETCHES, sizeof **parts, compare_parts);
+		print_message("account %u: %.3f to %.3f of its work\n", i + 1, parts[i][0], parts[i][STRETCHES - 1]);
+		CHECK(parts[i][STRETCHES / 2] > 0.75 && parts[i][STRETCHES / 2] < 1.35);
 	}
 	stop(pids[0]);
 	stop(pids[1]);
