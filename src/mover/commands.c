@@ -10,9 +10,6 @@
 #include "base/packet.h"
 #include "mover/program.h"
 
-/* Programs whose mover was killed connect to the next one within 0.5 s. Commands about others wait so long. */
-#define CONNECT_NS (2 * LL_NS_PER_S)
-
 void ll_mover_answer(struct ll_mover_asker *asker, int code, const struct ll_mover_program *program, const char *text)
 {
 	struct ll_mover_message message = {.kind = LL_MOVER_ANSWER, .value = (uint64_t)code};
@@ -99,7 +96,7 @@ void ll_mover_handle_command(struct ll_mover_server *server, struct ll_mover_ask
 		answer_about_mover(server, asker);
 		return;
 	}
-	if (!program && ll_now_ns() - server->begun_ns < CONNECT_NS) {
+	if (!program && ll_now_ns() - server->begun_ns < LL_MOVER_CONNECT_NS) {
 		asker->is_early = true;
 		asker->message = *message;
 		return;

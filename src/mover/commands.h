@@ -6,10 +6,15 @@
 
 #include <stdbool.h>
 
+#include "base/clock.h"
 #include "mover/listener.h"
 #include "mover/protocol.h"
 #include "mover/server.h"
 #include "mover/transfer.h"
+
+/* Programs whose mover was killed connect to the next one within 0.5 s. Commands about others wait so long, and no
+ * allocation is refused before. */
+#define LL_MOVER_CONNECT_NS (2 * LL_NS_PER_S)
 
 /* A command that waits for its answer. */
 struct ll_mover_asker {

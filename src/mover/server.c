@@ -323,7 +323,8 @@ static void decide_moves(struct ll_mover_server *server)
 		size_t count = list_rules(server, rules, who);
 		struct ll_residency_decision decision =
 		    ll_residency_decide(rules, count, ll_transfer_free_bytes(&server->engine), now_ns);
-		if (decision.step == LL_RESIDENCY_WAIT) {
+		bool is_early = now_ns - server->begun_ns < LL_MOVER_CONNECT_NS;
+		if (decision.step == LL_RESIDENCY_WAIT || (decision.step == LL_RESIDENCY_REFUSE && is_early)) {
 			uint64_t look_ns = now_ns + CALM_LOOK_NS;
 			server->again_ns = decision.again_ns < look_ns ? decision.again_ns : look_ns;
 			return;

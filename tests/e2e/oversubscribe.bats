@@ -70,13 +70,21 @@ longest_move() {
 	ends_right two
 	moved one away
 	moved one "back on the card"
-	overlapped one two || overlapped two one
 	# A turn is ten times as long as the moves that it costs, and at least 1 s. Each program waits for the other's turn
 	# and for the moves around it.
 	for name in one two; do
 		expect '$wait <= 2 * ([1, 20 * $move] | max) + 6 * $move + 5' --argjson move "$(longest_move)" \
 			--argjson wait "$(json "$name" 'select(.event == "end") | .longest_round_seconds')"
 	done
+}
+
+@test "one of two that exchange returns while the other is on its way out" {
+	small_card
+	evictee one 470M 1000s
+	wait_for 60 is_ready one
+	evictee two 470M 1000s
+	wait_for 120 overlapped one two
+	wait_for 120 overlapped two one
 }
 
 @test "of four notebooks of 45 % that work now and then, the idle ones make room for those that work" {
