@@ -135,7 +135,8 @@ longest_move() {
 	[ "$status" -eq 1 ]
 	kill -KILL "$(pid_of promised)"
 	finish promised
-	evictee greedy 600M 20s
+	# Room that it gives up for a moment it might not get again.
+	evictee greedy 600M 20s -- --keep
 	wait_for 60 is_ready greedy
 	evictee promised 300M 3s --mem-request 700M
 	ends_right promised

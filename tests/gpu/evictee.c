@@ -7,7 +7,8 @@
  * Allocates blocks of very different sizes that make up --bytes, and gives each word of a block the block's value.
  * Then, until the time is over: gives a random block a new value, copies one part of a block within it, replaces a
  * block now and then, and compares words at random. At the end it compares every word. With --idle it pauses so long
- * between two rounds. With --until-eof it works until its standard input ends. JSON lines:
+ * between two rounds. With --keep it replaces no block. With --until-eof it works until its standard input ends. JSON
+ * lines:
  *
  *     {"event":"ready","bytes":17179869184,"blocks":412,"first_address":"7f12a0000000"}
  *     {"event":"end","rounds":51234,"wrong":0,"longest_round_seconds":0.71}
@@ -41,7 +42,7 @@ struct block {
 
 struct evictee {
 	uint64_t bytes, run_ns, idle_ns;
-	bool until_eof;
+	bool until_eof, keeps_blocks;
 	struct ll_cuda cuda;
 	struct ll_cu_context *context;
 	struct block blocks[BLOCKS];
@@ -171,7 +172,7 @@ static void do_round(struct evictee *self)
 		      self->cuda.cuMemcpyDtoDAsync(block->address, block->address + block->bytes / 8 * 4,
 						   block->bytes / 8 * 4, NULL),
 		      "copy a part");
-	if (self->rounds % REPLACE_EACH == 0) {
+	if (self->rounds % REPLACE_EACH == 0 && !self->keeps_blocks) {
 		block = &self->blocks[random_below(self->count)];
 		check(self, self->cuda.cuMemFree(block->address), "free a block");
 		make_block(self, block, block->bytes);
@@ -214,11 +215,10 @@ static void open_card(struct evictee *self)
 
 static void read_options(struct evictee *self, int argc, char **argv)
 {
-	static const struct option names[] = {{"bytes", required_argument, NULL, 'b'},
-					      {"seconds", required_argument, NULL, 's'},
-					      {"idle", required_argument, NULL, 'i'},
-					      {"until-eof", no_argument, NULL, 'u'},
-					      {NULL, 0, NULL, 0}};
+	static const struct option names[] = {
+	    {"bytes", required_argument, NULL, 'b'}, {"seconds", required_argument, NULL, 's'},
+	    {"idle", required_argument, NULL, 'i'},  {"until-eof", no_argument, NULL, 'u'},
+	    {"keep", no_argument, NULL, 'k'},        {NULL, 0, NULL, 0}};
 	struct ll_err err = {0};
 	int rc = 0, letter;
 	self->bytes = 1 << 30;
@@ -230,6 +230,8 @@ static void read_options(struct evictee *self, int argc, char **argv)
 			rc = ll_parse_duration(optarg, letter == 's' ? &self->run_ns : &self->idle_ns, &err);
 		else if (letter == 'u')
 			self->until_eof = true;
+		else if (letter == 'k')
+			self->keeps_blocks = true;
 		else
 			rc = -EINVAL;
 	}
