@@ -87,11 +87,29 @@ static void wish_for(struct ll_mover_server *server, struct ll_mover_program *pr
 		queue_for_return(server, program, before != LL_RESIDENCY_FREE);
 }
 
+/* A program says what it shares a moment after it has the key. */
+static void answer_open(const struct ll_mover_server *server, struct ll_mover_asker *asker,
+			const struct ll_mover_message *message)
+{
+	int rc = ll_mover_shares_answer(&server->shares, message, asker->fd);
+	if (rc != -ENOENT)
+		return;
+	asker->is_early = ll_now_ns() - asker->asked_ns < LL_MOVER_CONNECT_NS;
+	if (asker->is_early)
+		asker->message = *message;
+	else
+		ll_mover_answer(asker, ENOENT, NULL, "nobody shares it");
+}
+
 void ll_mover_handle_command(struct ll_mover_server *server, struct ll_mover_asker *asker,
 			     const struct ll_mover_message *message)
 {
 	struct ll_mover_program *program = find_program(server, message->number);
 	asker->is_early = false;
+	if (message->kind == LL_MOVER_OPEN) {
+		answer_open(server, asker, message);
+		return;
+	}
 	if (message->kind == LL_MOVER_ASK) {
 		answer_about_mover(server, asker);
 		return;

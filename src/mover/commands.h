@@ -10,6 +10,7 @@
 #include "mover/listener.h"
 #include "mover/protocol.h"
 #include "mover/server.h"
+#include "mover/shares.h"
 #include "mover/transfer.h"
 
 /* Programs whose mover was killed connect to the next one within 0.5 s. Commands about others wait so long, and no
@@ -20,7 +21,8 @@
 struct ll_mover_asker {
 	int fd;
 	struct ll_mover_program *program; /* whose move it waits for; NULL: it has not asked yet */
-	bool is_early;                    /* its message is about a program that may still connect */
+	bool is_early; /* its message is about a program that may still connect, or about what it may still share */
+	uint64_t asked_ns;
 	struct ll_mover_message message;
 	struct ll_mover_asker *next;
 };
@@ -29,6 +31,7 @@ struct ll_mover_server {
 	const struct ll_mover_config *config;
 	struct ll_transfer_engine engine;
 	struct ll_mover_pool *pool;
+	struct ll_mover_shares shares;
 	struct ll_ledger *ledger;
 	struct ll_mover_listener listener;
 	struct ll_mover_program *programs;

@@ -32,6 +32,9 @@
  * ended. A mover that cannot go on with a program shuts its side of the connection down. The program takes its memory
  * back by itself and then closes its end.
  *
+ * Memory that a program shares with others (cuIpcGetMemHandle) does not move. The mover keeps descriptors of it, and
+ * gives them to programs of the same user that have its key.
+ *
  * A batch that the mover cannot take stays on the card, and the move is given up: what has left returns. A batch that
  * the mover cannot fill the program fills by itself from the pool's file.
  */
@@ -44,7 +47,7 @@
 #include "ledger/words.h"
 
 enum {
-	LL_MOVER_VERSION = 1,
+	LL_MOVER_VERSION = 2,
 	LL_MOVER_BATCH_HANDLES = 64, /* at most in a batch; a packet can carry 253 descriptors */
 	LL_MOVER_PLACES = 32,        /* at most that a batch lies in */
 	LL_MOVER_BATCHES = 65536,    /* at most in a move */
@@ -72,6 +75,9 @@ enum ll_mover_kind {
 			     card is lost to the program: then it goes on without its memory */
 	LL_MOVER_WANT,    /* a thread of the program waits to use the card */
 	LL_MOVER_SHORT,   /* an allocation of so many bytes failed for want of memory on the card, and waits */
+	LL_MOVER_SHARE,   /* an allocation that other programs may open: number and value are its key, bytes its size,
+			     with a descriptor for each handle. A large one takes several packets, in order */
+	LL_MOVER_UNSHARE, /* number, value: the allocation was freed */
 
 	/* from the mover to a program */
 	LL_MOVER_LEAVE,     /* value: ns that the program may take to become quiet; one descriptor: the pool's file */
@@ -88,7 +94,10 @@ enum ll_mover_kind {
 	LL_MOVER_EVICT,
 	LL_MOVER_RESUME,
 	LL_MOVER_SUSPEND,
-	LL_MOVER_ASK,    /* about the mover. In the answer bytes is the pool's budget, number what of it is pinned */
+	LL_MOVER_ASK, /* about the mover. In the answer bytes is the pool's budget, number what of it is pinned */
+	/* From a program that opens an allocation of another: number and value are its key, batch is the first handle
+	 * that is wanted. In the answer: count handles and their sizes, with descriptors; bytes: of all handles */
+	LL_MOVER_OPEN,
 	LL_MOVER_ANSWER, /* value: 0 or an errno; bytes moved; number: ns that it took; text: what is wrong */
 };
 

@@ -36,6 +36,7 @@ static void free_program(struct ll_mover_server *server, struct ll_mover_program
 		link = &(*link)->next;
 	*link = program->next;
 	ll_mover_answer_askers(server, program, ESRCH, "the program has ended");
+	ll_mover_shares_end(&server->shares, program);
 	ll_mover_program_free(program, server->pool);
 	server->empty_ns = ll_now_ns();
 	server->again_ns = 0;
@@ -44,6 +45,7 @@ static void free_program(struct ll_mover_server *server, struct ll_mover_program
 /* Its connection has ended. */
 static void lose_program(struct ll_mover_server *server, struct ll_mover_program *program)
 {
+	ll_mover_shares_end(&server->shares, program);
 	if (ll_mover_program_lose(program, server->pool, ll_now_ns()))
 		free_program(server, program);
 }
@@ -74,6 +76,7 @@ static void disown_program(struct ll_mover_server *server, struct ll_mover_progr
 {
 	ll_warn("claim %u, tenant %s: takes its memory back by itself: %s", program->claim, program->tenant, why);
 	ll_mover_answer_askers(server, program, EPROTO, why);
+	ll_mover_shares_end(&server->shares, program);
 	ll_mover_program_disown(program, server->pool, ll_now_ns());
 	server->again_ns = 0;
 }
@@ -125,9 +128,11 @@ static void read_asker(struct ll_mover_server *server, struct ll_mover_asker *as
 		ll_mover_handle_command(server, asker, &asker->message);
 	if (rc == -EAGAIN)
 		return;
+	asker->asked_ns = ll_now_ns();
 	if (!rc && message.kind == LL_MOVER_HELLO)
 		become_program(server, asker, &message);
-	else if (!rc && message.kind >= LL_MOVER_EVICT && message.kind <= LL_MOVER_ASK)
+	else if (!rc &&
+		 ((message.kind >= LL_MOVER_EVICT && message.kind <= LL_MOVER_ASK) || message.kind == LL_MOVER_OPEN))
 		ll_mover_handle_command(server, asker, &message);
 	else
 		rc = -EPROTO;
@@ -187,6 +192,22 @@ static void read_disowned(struct ll_mover_server *server, struct ll_mover_progra
 		lose_program(server, program);
 }
 
+/* SHARE and UNSHARE. False: it is another. */
+static bool share_packet(struct ll_mover_server *server, const struct ll_mover_program *program,
+			 const struct ll_mover_message *message, const int *fds, size_t fd_count)
+{
+	if (!program->is_known || (message->kind != LL_MOVER_SHARE && message->kind != LL_MOVER_UNSHARE))
+		return false;
+	if (message->kind == LL_MOVER_SHARE) {
+		ll_mover_shares_add(&server->shares, program, message, fds, fd_count);
+		return true;
+	}
+	ll_mover_shares_remove(&server->shares, program, message);
+	for (size_t i = 0; i < fd_count; i++)
+		close(fds[i]);
+	return true;
+}
+
 /* One packet. False: there is no other. */
 static bool read_packet(struct ll_mover_server *server, struct ll_mover_program *program)
 {
@@ -203,6 +224,8 @@ static bool read_packet(struct ll_mover_server *server, struct ll_mover_program 
 		lose_program(server, program);
 		return false;
 	}
+	if (!rc && share_packet(server, program, &message, fds, fd_count))
+		return true;
 	if (rc != -EPROTO)
 		rc = ll_mover_program_handle(program, &server->engine, &message, fds, fd_count, ll_now_ns(), &event,
 					     &err);

@@ -8,6 +8,9 @@
     sync             waits for the card
     kernel SECONDS   launches a kernel of this length
     export           makes physical memory and exports it
+    share N FILE     writes the handle of allocation N for other processes (cuIpcGetMemHandle)
+    open N MIB FILE  opens such a handle, and compares the bytes with N
+    close            closes the last that it opened
     peer             enables the access of a peer
     fork             forks a child that lives for five minutes, or until it is killed
     descend          forks a child that does the rest
@@ -32,6 +35,7 @@ PTX = b""".version 6.0
 """
 cu = ctypes.CDLL("libcuda.so.1")
 allocations = []
+opened = []
 taken = []
 full = resource.getrlimit(resource.RLIMIT_NOFILE)
 
@@ -77,6 +81,31 @@ def export():
     return (cu.cuMemCreate(ctypes.byref(handle), ctypes.c_size_t(2 * MIB), ctypes.byref(prop), ctypes.c_uint64(0))
             or cu.cuMemExportToShareableHandle(ctypes.byref(fd), handle, 1, ctypes.c_uint64(0))
             or os.close(fd.value) or cu.cuMemRelease(handle))
+
+
+class IpcHandle(ctypes.Structure):
+    _fields_ = [("bytes", ctypes.c_ubyte * 64)]
+
+
+def share(number, path):
+    handle = IpcHandle()
+    status = cu.cuIpcGetMemHandle(ctypes.byref(handle), allocations[number - 1][0])
+    if not status:
+        with open(path, "wb") as file:
+            file.write(bytes(handle))
+    return status
+
+
+def open_shared(number, size, path):
+    with open(path, "rb") as file:
+        handle = IpcHandle.from_buffer_copy(file.read())
+    address, seen = ctypes.c_uint64(), ctypes.create_string_buffer(size)
+    status = cu.cuIpcOpenMemHandle_v2(ctypes.byref(address), handle, 1)
+    if status:
+        return status
+    opened.append(address)
+    status = cu.cuMemcpyDtoH_v2(seen, address, ctypes.c_size_t(size))
+    return status or (0 if seen.raw == bytes([number]) * size else "wrong bytes")
 
 
 def fork():
@@ -127,6 +156,12 @@ def do(words):
         return launch(float(rest[0]))
     if name == "export":
         return export()
+    if name == "share":
+        return share(int(rest[0]), rest[1])
+    if name == "open":
+        return open_shared(int(rest[0]), int(rest[1]) * MIB, rest[2])
+    if name == "close":
+        return cu.cuIpcCloseMemHandle(opened.pop())
     if name == "peer":
         return cu.cuCtxEnablePeerAccess(None, 0)
     if name == "fork":

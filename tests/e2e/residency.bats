@@ -43,25 +43,13 @@ native() {
 	LD_LIBRARY_PATH=$LOADLINE_BUILD/sim "$LOADLINE_BUILD/tests/gpu/attributes" "$@"
 }
 
-# But for legacy IPC.
-without_ipc() {
-	grep -v ^ipc
-}
-
 @test "the driver's answers on an address are the same in an evictable program" {
 	needs_mover
-	native | without_ipc >"$T/native"
+	native >"$T/native"
 	loadline --sim run --evictable -- "$LOADLINE_BUILD/tests/gpu/attributes" 2>"$T/told" >"$T/evictable"
 	[ "$(wc -l <"$T/native")" -gt 1000 ]
-	diff "$T/native" <(without_ipc <"$T/evictable")
-}
-
-@test "legacy IPC is refused with the driver's error for mapped memory, and said once" {
-	needs_mover
-	loadline --sim run --evictable -- "$LOADLINE_BUILD/tests/gpu/attributes" 2>"$T/told" >"$T/evictable"
-	[ "$(grep -c "cannot share memory by cuIpcGetMemHandle" "$T/told")" -eq 1 ]
-	[ "$(grep ^ipc "$T/evictable" | sort -u)" = "ipc capable: 0 0; handle: 1" ]
-	[ "$(native | grep ^ipc | sort -u)" = "ipc capable: 0 1; handle: 0" ]
+	diff "$T/native" "$T/evictable"
+	[ "$(grep ^ipc "$T/evictable" | sort -u)" = "ipc capable: 0 1; handle: 0" ]
 }
 
 @test "cards that enabled access use memory of before and after, and memory that has left and returned" {

@@ -10,7 +10,7 @@
  * In the last three ways it prints "ready" amid, and goes on when it has read a line.
  *
  * Addresses are printed as distances from the allocation's start. Of ids and handles only what can be compared is
- * printed. Lines that begin with "ipc" are about legacy IPC, which evictable programs do not have.
+ * printed.
  */
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -196,7 +196,7 @@ static void print_refusals(ll_cu_deviceptr start, size_t bytes)
 	printf("  free a byte further: %d\n", (int)cu.cuMemFree_v2(start + 1));
 }
 
-/* Legacy IPC; evictable programs do not have it. */
+/* Legacy IPC. */
 static void print_ipc(ll_cu_deviceptr start)
 {
 	struct ll_cu_ipc_mem_handle letter;

@@ -122,25 +122,6 @@ LL_HOOK_EXPORT ll_cu_result cuMemGetHandleForAddressRange(void *ret_handle, ll_c
 	return status;
 }
 
-/* The program gets a bare error of the driver, so the line says why. */
-static void say_ipc_refused(void)
-{
-	static _Atomic bool is_said;
-	if (!is_said && !atomic_exchange(&is_said, true))
-		ll_say("an evictable program cannot share memory by cuIpcGetMemHandle; run it without --evictable");
-}
-
-LL_HOOK_EXPORT ll_cu_result cuIpcGetMemHandle(struct ll_cu_ipc_mem_handle *ret_handle, ll_cu_deviceptr address)
-{
-	LL_DRIVER_CALL(cuIpcGetMemHandle);
-	struct ll_extent plain;
-	ll_cu_result status = ll_real()->cuIpcGetMemHandle(ret_handle, address);
-	if (status != LL_CUDA_SUCCESS && !ll_reentry_is_inside() &&
-	    ll_backed_find(address, &plain) == LL_BACKED_ALLOCATION)
-		say_ipc_refused();
-	return status;
-}
-
 /* ---- peers ---- */
 
 LL_HOOK_EXPORT ll_cu_result cuCtxEnablePeerAccess(struct ll_cu_context *peer, unsigned int flags)

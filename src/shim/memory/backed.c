@@ -117,6 +117,9 @@ bool ll_backed_attribute(const struct ll_extent *plain, enum ll_cu_pointer_attri
 	case LL_CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
 		*(uint64_t *)ret_value = LL_CU_MEM_HANDLE_TYPE_NONE;
 		return true;
+	case LL_CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+		*(unsigned *)ret_value = 1;
+		return true;
 	default:
 		return false;
 	}

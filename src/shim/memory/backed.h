@@ -8,8 +8,7 @@
  * For addresses that are not the program's it asks the driver about LL_BACKED_NOWHERE instead, which is no address of
  * the card: so the error is the driver's own.
  *
- * One answer on an allocation stays the driver's: CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE is 0, and
- * cuIpcGetMemHandle is refused, because the driver shares no mapped memory by legacy IPC.
+ * The driver shares no mapped memory by legacy IPC (cuIpcGetMemHandle). The library does (residency/shares.h).
  *
  * The driver's ids of a range would change when the memory leaves and returns, and small allocations would share them.
  * The library gives ids of its own. They begin at LL_BACKED_FIRST_ID, beyond the driver's.
@@ -57,7 +56,7 @@ bool ll_backed_attribute(const struct ll_extent *plain, enum ll_cu_pointer_attri
  */
 ll_cu_result ll_backed_set_synced(const struct ll_extent *plain, bool is_synced);
 
-/* The program has got a DMA buffer of the allocation. */
+/* The program has got a DMA buffer of the allocation, or a handle of it for other processes. */
 void ll_backed_note_exported(const struct ll_extent *plain);
 
 #endif

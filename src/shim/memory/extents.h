@@ -77,7 +77,7 @@ struct ll_extent {
 	enum ll_extent_kind kind;
 	bool is_backed;   /* of a plain one: its memory is in backings, and not the driver's cuMemAlloc's */
 	bool is_synced;   /* of a backed one: CU_POINTER_ATTRIBUTE_SYNC_MEMOPS is set */
-	bool is_exported; /* of a backed one: the program has a DMA buffer of it */
+	bool is_exported; /* of a backed one: the program has a DMA buffer of it, or a handle for other processes */
 	bool is_stand_in, is_pinned, is_rdma_capable; /* of physical memory: see physical.h */
 	uint8_t handle_types;                         /* of physical memory: what the program may export it as */
 	/* of physical memory and its mappings: tells it from later memory of the same handle; of a backed one and of

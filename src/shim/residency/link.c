@@ -21,6 +21,7 @@
 #include "shim/memory/backing.h"
 #include "shim/memory/pieces.h"
 #include "shim/residency/move.h"
+#include "shim/residency/shares.h"
 #include "shim/say.h"
 #include "shim/time/driver_calls.h"
 
@@ -43,6 +44,7 @@ struct link {
 	_Atomic int old_fd;      /* of a mover that has gone, until the memory is back; -1: none */
 	_Atomic int pool_fd;     /* came with a packet that is being handled; -1: none */
 	unsigned told_claim;     /* by HELLO */
+	bool is_new;             /* the mover, which has not heard of what is shared */
 	bool has_said_alone;     /* on the standard error stream, that there is no mover */
 	pthread_t thread;
 	uint64_t told_bytes;      /* evictable, as the mover knows it */
@@ -293,6 +295,7 @@ static int connect_to_mover(struct link *link)
 		stop_blocking(fd);
 		/* First, so that no other thread's word comes before it. */
 		rc = say_hello(link, fd);
+		link->is_new = true;
 		atomic_store(rc ? &link->old_fd : &link->fd, fd);
 	}
 	ll_fork_unblock();
@@ -366,7 +369,9 @@ static int serve_mover(struct link *link)
 		return rc;
 	if (ll_port_index(atomic_load(&link->dev->claim)) != link->told_claim)
 		return -ESTALE; /* the program has another claim now, and says so */
-	return tell_sizes(link);
+	rc = ll_shares_tell(link->dev, atomic_load(&link->fd), link->is_new);
+	link->is_new = false;
+	return rc ? rc : tell_sizes(link);
 }
 
 static void say_alone(struct link *link)
@@ -518,6 +523,11 @@ void ll_residency_join(ll_cu_device device)
 	const struct ll_run_settings *settings = ll_device_state_settings();
 	if (settings && settings->is_evictable)
 		ll_residency_backs(ll_device_state_take(device));
+}
+
+bool ll_residency_has_mover(struct ll_device_state *dev)
+{
+	return ll_residency_backs(dev) && atomic_load(&link_of(dev)->fd) >= 0;
 }
 
 static enum answer ask_for_room(struct link *link, uint64_t bytes, uint64_t deadline_ns)

@@ -25,6 +25,9 @@ void ll_residency_join(ll_cu_device device);
  */
 bool ll_residency_backs(struct ll_device_state *dev);
 
+/* Whether a mover serves the card, as far as is known. */
+bool ll_residency_has_mover(struct ll_device_state *dev);
+
 /*
  * An allocation of so many bytes failed for want of memory on the card. Asks the mover for room and waits for the
  * answer, which comes when others have had their turns: so LL_RESIDENCY_ROOM_NS is long. If the mover ends meanwhile

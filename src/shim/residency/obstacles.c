@@ -43,7 +43,7 @@ bool ll_obstacles_find(const struct ll_device_state *dev, char *why, size_t why_
 {
 	char path[PATH_SIZE];
 	if (atomic_load(&dev->exported_count)) {
-		snprintf(why, why_size, "it has given memory of the card to other devices as a DMA buffer");
+		snprintf(why, why_size, "it shares memory of the card, by cuIpcGetMemHandle or as a DMA buffer");
 		return true;
 	}
 	if (ll_obstacles_find_device("/proc/self/fd", path, sizeof path)) {

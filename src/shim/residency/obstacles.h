@@ -7,10 +7,8 @@
  * may move, because another device or process would go on using the memory by the card's own addresses:
  *
  *     DMA buffers       the program has exported a plain allocation by cuMemGetHandleForAddressRange, and not freed it
+ *     legacy IPC        the same by cuIpcGetMemHandle (shares.h)
  *     devices for RDMA  the program has a device open by which it may have registered memory of the card
- *
- * Sharing by legacy IPC and by handles is no obstacle: the driver refuses both for memory that can be moved
- * (memory/backed.h). So NCCL registers none of its users' buffers there.
  *
  * A program also cannot leave while its work on the card does not end. Streams that wait for a value that the program
  * itself has to write are a frequent cause; so it is remembered that the program has such waits.
