@@ -84,7 +84,7 @@ static void pack_uuid(const char *text, struct letter *letter)
 		if (*at == '-')
 			continue;
 		unsigned digit = *at <= '9' ? (unsigned)(*at - '0') : (unsigned)((*at | 0x20) - 'a') + 10;
-		letter->uuid[digits / 2] = (unsigned char)(letter->uuid[digits / 2] << 4 | (digit & 15));
+		letter->uuid[digits / 2] = (unsigned char)((unsigned)letter->uuid[digits / 2] << 4 | (digit & 15));
 		digits++;
 	}
 }
