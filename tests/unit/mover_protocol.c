@@ -224,7 +224,7 @@ static void forget_states(void)
 	free(explorer.table);
 }
 
-static void explore(const char *name, unsigned least)
+static void explore_scene(const char *test, const char *name, unsigned least)
 {
 	explorer = (struct explorer){.table = calloc(TABLE, sizeof *explorer.table)};
 	assert_non_null(explorer.table);
@@ -234,7 +234,7 @@ static void explore(const char *name, unsigned least)
 	for (unsigned from = 0; from < explorer.count; from++) {
 		if (from == MOST_STATES) {
 			forget_states();
-			SKIP_TEST_OF(name, "too many states with this sanitizer");
+			SKIP_TEST_OF(test, "too many states with this sanitizer");
 		}
 		load_world(&explorer.states[from]);
 		for (unsigned kind = 0; kind < WORLD_EVENTS; kind++) {
@@ -250,6 +250,9 @@ static void explore(const char *name, unsigned least)
 		fail_msg("%u states are too few: at least %u are expected", explorer.count, least);
 	forget_states();
 }
+
+/* In a test function. */
+#define explore(name, least) explore_scene(__func__, name, least)
 
 /* ---- scenes ---- */
 

@@ -22,7 +22,7 @@ enum { ANSWER_MS = 5000, UUID_BYTES = 16 };
 
 /* What a handle of ours has in it. */
 struct letter {
-	char magic[8];
+	uint64_t magic;
 	uint64_t number, value; /* the key: the claim and the allocation; when it was made */
 	uint64_t bytes;         /* of the physical memory */
 	uint32_t skip;          /* the allocation begins behind so many of them */
@@ -31,7 +31,8 @@ struct letter {
 };
 _Static_assert(sizeof(struct letter) <= sizeof(struct ll_cu_ipc_mem_handle), "a letter fits a handle");
 
-static const char magic[8] = "loadline";
+/* No handle of the driver's begins so: "loadline". */
+#define MAGIC UINT64_C(0x656e696c64616f6c)
 
 struct share {
 	struct ll_device_state *dev;
@@ -103,7 +104,7 @@ static void name_socket(const struct letter *letter, char *ret_name, size_t size
 static bool read_letter(const struct ll_cu_ipc_mem_handle *handle, struct letter *ret_letter)
 {
 	memcpy(ret_letter, handle, sizeof *ret_letter);
-	return memcmp(ret_letter->magic, magic, sizeof magic) == 0;
+	return ret_letter->magic == MAGIC;
 }
 
 bool ll_shares_is_letter(const struct ll_cu_ipc_mem_handle *handle)
@@ -141,7 +142,7 @@ static struct share *add_share(const struct ll_extent *plain)
 	uint64_t bytes;
 	struct ll_extent backing = backing_of(plain, &bytes);
 	*share = (struct share){.dev = plain->dev, .address = plain->address, .serial = plain->serial, .next = shares};
-	memcpy(share->letter.magic, magic, sizeof magic);
+	share->letter.magic = MAGIC;
 	share->letter.number = (uint64_t)ll_port_index(atomic_load(&plain->dev->claim)) << 32 | plain->serial;
 	share->letter.value = ll_now_ns();
 	share->letter.bytes = bytes;
