@@ -11,7 +11,7 @@ world() {
 
 # plain NAME SECONDS: a program without the library.
 plain() {
-	start_program "$1" env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/tests/gpu/evictee" --bytes 300M --seconds "$2"
+	start_program "$1" env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/tests/gpu/evictee" --bytes 300M --idle 20ms --seconds "$2"
 	wait_for 60 has "$1" 'select(.event == "ready")'
 }
 
@@ -54,7 +54,7 @@ used_mib() {
 
 @test "a claim that is not evictable leaves by the checkpoint" {
 	world
-	start job --sim run --tenant job -- "$LOADLINE_BUILD/tests/gpu/evictee" --bytes 300M --seconds 12s
+	start job --sim run --tenant job -- "$LOADLINE_BUILD/tests/gpu/evictee" --bytes 300M --idle 20ms --seconds 12s
 	wait_for 60 has job 'select(.event == "ready")'
 	loadline --sim evict job --json >"$T/evict.out"
 	has evict '.tenant == "job" and .by == "checkpoint"'
@@ -67,7 +67,7 @@ used_mib() {
 	plain job 2s
 	fails_with 1 "this driver has no checkpoint: it is older than 570" --sim evict --pid "$(pid_of job)"
 	ends_right job
-	start job --sim run --tenant job -- "$LOADLINE_BUILD/tests/gpu/evictee" --bytes 300M --seconds 2s
+	start job --sim run --tenant job -- "$LOADLINE_BUILD/tests/gpu/evictee" --bytes 300M --idle 20ms --seconds 2s
 	wait_for 60 has job 'select(.event == "ready")'
 	fails_with 1 "no mover serves the card: this driver has no checkpoint" --sim evict job
 	ends_right job

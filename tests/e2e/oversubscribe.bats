@@ -11,7 +11,8 @@ small_card() {
 	wait_for 60 compgen -G "$T/*/*.mover"
 }
 
-# evictee NAME BYTES SECONDS [OPTION OF run]... [-- OPTION OF evictee...]
+# evictee NAME BYTES SECONDS [OPTION OF run]... [-- OPTION OF evictee...]: it works all the time but for short pauses, in
+# which other tests have the processor.
 evictee() {
 	local name=$1 bytes=$2 seconds=$3 options=()
 	shift 3
@@ -21,7 +22,7 @@ evictee() {
 	done
 	[ $# -eq 0 ] || shift
 	start "$name" --sim run --evictable --tenant "$name" "${options[@]}" -- "$LOADLINE_BUILD/tests/gpu/evictee" \
-		--bytes "$bytes" --seconds "$seconds" "$@"
+		--bytes "$bytes" --seconds "$seconds" --idle 20ms "$@"
 }
 
 is_ready() {
