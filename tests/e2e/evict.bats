@@ -141,6 +141,15 @@ export NEEDS="tests/e2e/evict_worker python3"
 	[ "$(cat "$T/one.out")" = $'context ok\nalloc ok\ncheck ok' ]
 }
 
+@test "status names the mover, which is no ungoverned program" {
+	start_mover
+	local mover
+	mover=$(pid_of mover)
+	wait_for 20 shows 'select(has("process")) | .mover == true and .pid == '"$mover"
+	loadline --sim status | grep -q "^  pid $mover  mover of evictable programs, [0-9]* MiB$"
+	! loadline --sim status | grep -q ungoverned
+}
+
 @test "a card has one mover, and it ends when nobody needs it" {
 	needs_preload
 	start mover --sim mover --linger 100ms

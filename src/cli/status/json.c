@@ -170,9 +170,9 @@ static json_t *stranger_object(const struct ll_status_card *status, const struct
 {
 	char number[40];
 	snprintf(number, sizeof number, "%s/%d", status->card->label, (int)stranger->pid);
-	return json_pack("{s:s, s:i, s:s, s:s, s:b, s:b, s:o, s:o}", "process", number, "pid", (int)stranger->pid,
+	return json_pack("{s:s, s:i, s:s, s:s, s:b, s:b, s:b, s:o, s:o}", "process", number, "pid", (int)stranger->pid,
 			 "uuid", status->card->uuid, "name", stranger->name, "governed", 0, "mps_server",
-			 stranger->is_mps_server, "started_in_tenant",
+			 stranger->is_mps_server, "mover", stranger->is_mover, "started_in_tenant",
 			 text_or_null(stranger->tenant[0], stranger->tenant), "memory_bytes",
 			 bytes_or_null(stranger->memory_bytes != LL_MEMORY_UNKNOWN, stranger->memory_bytes));
 }

@@ -2,12 +2,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/packet.h"
 #include "base/scope.h"
 #include "cli/status/status.h"
+#include "driver/cards.h"
+#include "ledger/file.h"
 #include "ledger/proc.h"
 #include "ledger/run_settings.h"
+#include "mover/protocol.h"
 #include "mps/process.h"
 
 enum { STAT_SIZE = 1024, ENVIRONMENT_SIZE = 256 * 1024 };
@@ -83,6 +88,21 @@ static void find_tenant(const struct ll_status_card *status, pid_t pid, char ten
 	}
 }
 
+/* The process that listens at the mover's socket; 0: there is none. */
+static pid_t find_mover(const struct ll_card *card)
+{
+	char folder[LL_FOLDER_SIZE], name[LL_UUID_SIZE + sizeof LL_MOVER_SOCKET_SUFFIX];
+	struct ucred peer = {0};
+	socklen_t size = sizeof peer;
+	int fd;
+	snprintf(name, sizeof name, "%s" LL_MOVER_SOCKET_SUFFIX, card->uuid);
+	if (ll_ledger_folder(ll_driver_sim_folder(card->driver), folder, NULL) || ll_packet_connect(folder, name, &fd))
+		return 0;
+	int rc = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size);
+	close(fd);
+	return rc ? 0 : peer.pid;
+}
+
 static void describe_stranger(const struct ll_status_card *status, const struct ll_process *process,
 			      struct ll_status_stranger *ret_stranger)
 {
@@ -127,4 +147,7 @@ void ll_status_find_strangers(struct ll_status_card *status)
 		if (!has_claim(status, processes->items[i].pid))
 			describe_stranger(status, &processes->items[i], &status->strangers[status->stranger_count++]);
 	}
+	pid_t mover = status->stranger_count ? find_mover(status->card) : 0;
+	for (size_t i = 0; i < status->stranger_count; i++)
+		status->strangers[i].is_mover = status->strangers[i].pid == mover;
 }
