@@ -146,8 +146,8 @@ export NEEDS="tests/e2e/evict_worker python3"
 	local mover
 	mover=$(pid_of mover)
 	wait_for 20 shows 'select(has("process")) | .mover == true and .pid == '"$mover"
-	loadline --sim status | grep -q "^  pid $mover  mover of evictable programs, [0-9]* MiB$"
-	! loadline --sim status | grep -q ungoverned
+	loadline --sim status | grep -q "^  pid $mover  mover of this card, [0-9]* MiB$"
+	[ "$(loadline --sim status | grep -c ungoverned)" -eq 0 ]
 }
 
 @test "a card has one mover, and it ends when nobody needs it" {

@@ -163,7 +163,7 @@ static void add_stranger(struct ll_strbuf *text, const struct ll_status_stranger
 	if (stranger->is_mps_server)
 		ll_strbuf_addf(text, "  pid %d  MPS server", (int)stranger->pid);
 	else if (stranger->is_mover)
-		ll_strbuf_addf(text, "  pid %d  mover of evictable programs", (int)stranger->pid);
+		ll_strbuf_addf(text, "  pid %d  mover of this card", (int)stranger->pid);
 	else
 		ll_strbuf_addf(text, "  pid %d  %s: ungoverned", (int)stranger->pid,
 			       stranger->name[0] ? stranger->name : "program");

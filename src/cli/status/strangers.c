@@ -143,11 +143,13 @@ void ll_status_find_strangers(struct ll_status_card *status)
 			return;
 	}
 	status->strangers = calloc(processes->count + 1, sizeof *status->strangers);
-	for (size_t i = 0; status->strangers && i < processes->count; i++) {
+	if (!status->strangers)
+		return;
+	for (size_t i = 0; i < processes->count; i++) {
 		if (!has_claim(status, processes->items[i].pid))
 			describe_stranger(status, &processes->items[i], &status->strangers[status->stranger_count++]);
 	}
 	pid_t mover = status->stranger_count ? find_mover(status->card) : 0;
-	for (size_t i = 0; i < status->stranger_count; i++)
+	for (size_t i = 0; mover && i < status->stranger_count; i++)
 		status->strangers[i].is_mover = status->strangers[i].pid == mover;
 }

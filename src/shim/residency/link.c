@@ -161,9 +161,11 @@ static int go_on(struct link *link, uint64_t error)
 	atomic_store(&link->is_away, false);
 	atomic_store(&link->has_said_want, false);
 	link->is_returning = false;
+	/* A program that hears of its card's loss may end at once. Else whoever hears BACK finds it in the ledger. */
+	int rc = error ? say_kind(link, LL_MOVER_BACK, 0, error) : 0;
 	ll_move_go_on(link->move);
 	tell_ledger(link);
-	return say_kind(link, LL_MOVER_BACK, 0, error);
+	return error ? rc : say_kind(link, LL_MOVER_BACK, 0, 0);
 }
 
 /* What came of an attempt to bring memory in. */
