@@ -18,7 +18,9 @@
 #include "shim/memory/footprint.h"
 #include "shim/say.h"
 
-enum { ANSWER_MS = 5000, UUID_BYTES = 16 };
+#define ANSWER_NS (5 * LL_NS_PER_S)
+
+enum { LOOK_MS = 100, UUID_BYTES = 16 };
 
 /* What a handle of ours has in it. */
 struct letter {
@@ -261,8 +263,13 @@ static int ask_mover(int fd, const struct letter *letter, uint32_t first)
 	struct ll_mover_message message = {
 	    .kind = LL_MOVER_OPEN, .batch = first, .number = letter->number, .value = letter->value};
 	struct pollfd ready = {.fd = fd, .events = POLLIN};
+	uint64_t deadline_ns = ll_now_ns() + ANSWER_NS;
 	int rc = ll_packet_send(fd, &message, sizeof message, NULL, 0);
-	return !rc && poll(&ready, 1, ANSWER_MS) != 1 ? -ETIMEDOUT : rc;
+	while (!rc && poll(&ready, 1, LOOK_MS) != 1) { /* signals interrupt it */
+		if (ll_now_ns() > deadline_ns)
+			rc = -ETIMEDOUT;
+	}
+	return rc;
 }
 
 /* Maps the handles that have come behind what is mapped already. */
