@@ -133,6 +133,14 @@ static _Atomic uint64_t *done_ns;
 
 enum { BATCH = 20, STRETCHES = 7 };
 
+/* A program that launches more slowly than its kernels run is charged for the gaps between them. With a sanitizer on a
+ * busy host it does. */
+#ifdef LL_HAS_SANITIZER
+#define MOST_PART 3.0
+#else
+#define MOST_PART 1.35
+#endif
+
 /* Kernels of 0.2 and of 0.4 ms in turn, up to two batches of them on the card; after each batch a pause of the host. */
 static void launch_batches(unsigned at, unsigned pause_ms)
 {
@@ -201,7 +209,7 @@ static void body_accounts(void)
 	for (unsigned i = 0; i < 2; i++) {
 		qsort(parts[i], STRETCHES, sizeof **parts, compare_parts);
 		print_message("account %u: %.3f to %.3f of its work\n", i + 1, parts[i][0], parts[i][STRETCHES - 1]);
-		CHECK(parts[i][STRETCHES / 2] > 0.75 && parts[i][STRETCHES / 2] < 1.35);
+		CHECK(parts[i][STRETCHES / 2] > 0.75 && parts[i][STRETCHES / 2] < MOST_PART);
 	}
 	stop(pids[0]);
 	stop(pids[1]);
