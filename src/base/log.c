@@ -28,11 +28,12 @@ void ll_log(enum ll_log_level level, const char *fmt, ...)
 		return;
 	int saved_errno = errno;
 	char line[1024];
-	time_t now = time(NULL);
+	struct timespec now;
 	struct tm tm;
-	localtime_r(&now, &tm);
-	size_t n = strftime(line, sizeof line, "%Y-%m-%d %H:%M:%S ", &tm);
-	n += (size_t)snprintf(line + n, sizeof line - n, "%s ", level_names[level]);
+	clock_gettime(CLOCK_REALTIME, &now);
+	localtime_r(&now.tv_sec, &tm);
+	size_t n = strftime(line, sizeof line, "%Y-%m-%d %H:%M:%S", &tm);
+	n += (size_t)snprintf(line + n, sizeof line - n, ".%03ld %s ", now.tv_nsec / 1000000, level_names[level]);
 	va_list ap;
 	va_start(ap, fmt);
 	int body = vsnprintf(line + n, sizeof line - n - 1, fmt, ap);

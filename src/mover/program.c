@@ -224,6 +224,8 @@ void ll_mover_program_stay(struct ll_mover_program *program)
 
 void ll_mover_program_answer_short(struct ll_mover_program *program, bool has_room, uint64_t now_ns)
 {
+	ll_debug("claim %u, tenant %s: room for %" PRIu64 " MiB: %s", program->claim, program->tenant,
+		 program->rule.short_bytes >> 20, has_room ? "granted" : "refused");
 	program->rule.granted_bytes = has_room ? program->rule.short_bytes : 0;
 	program->granted_ns = now_ns;
 	program->rule.short_bytes = 0;
