@@ -192,6 +192,8 @@ ll_cu_result cuPointerGetAttributes(unsigned int count, enum ll_cu_pointer_attri
 			continue;
 		bool is_ordinal = attributes[i] == LL_CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
 		memset(ret_values[i], is_ordinal ? 0xff : 0, value_bytes(attributes[i]));
+		if (attributes[i] == LL_CU_POINTER_ATTRIBUTE_HOST_POINTER) /* the driver takes it for the host's */
+			*(ll_cu_deviceptr *)ret_values[i] = address;
 	}
 	sim_cuda_unlock();
 	return LL_CUDA_SUCCESS;

@@ -50,7 +50,9 @@ static ll_cu_result get_of_gap(unsigned int count, enum ll_cu_pointer_attribute 
 	ll_cu_result status = ll_real()->cuPointerGetAttributes(count, attributes, ret_values, LL_BACKED_NOWHERE);
 	for (unsigned int i = 0; status == LL_CUDA_SUCCESS && i < count; i++) {
 		ll_cu_deviceptr *told = ret_values[i];
-		if (attributes[i] == LL_CU_POINTER_ATTRIBUTE_DEVICE_POINTER && *told == LL_BACKED_NOWHERE)
+		bool is_address = attributes[i] == LL_CU_POINTER_ATTRIBUTE_DEVICE_POINTER ||
+				  attributes[i] == LL_CU_POINTER_ATTRIBUTE_HOST_POINTER;
+		if (is_address && *told == LL_BACKED_NOWHERE)
 			*told = address;
 	}
 	return status;
