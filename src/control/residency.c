@@ -73,11 +73,6 @@ static uint64_t least_bytes(const struct ll_residency_program *program)
 	return (is_short(program) ? 0 : program->bytes) + program->short_bytes;
 }
 
-static uint64_t needed_bytes(const struct ll_residency_program *program)
-{
-	return least_bytes(program) + (is_stuck(program) ? 0 : LL_RESIDENCY_MARGIN_BYTES);
-}
-
 static uint64_t move_ns(const struct ll_residency_program *program)
 {
 	return program->moved_ns ? program->moved_ns : ll_residency_move_ns(program->bytes);
@@ -245,6 +240,15 @@ static struct room find_room(const struct scene *scene)
 			     .soon_bytes = soon > promised ? soon - promised : 0};
 }
 
+/* With the margin, as far as anybody can make it. */
+static uint64_t needed_bytes(const struct scene *scene, const struct ll_residency_program *waiting)
+{
+	uint64_t least = least_bytes(waiting), most = find_room(scene).soon_bytes + movable_bytes(scene, waiting);
+	if (is_stuck(waiting) || most <= least)
+		return least;
+	return most - least < LL_RESIDENCY_MARGIN_BYTES ? most : least + LL_RESIDENCY_MARGIN_BYTES;
+}
+
 /* Of programs that return: one that could not leave after all comes first. */
 static bool returns_before(const struct ll_residency_program *a, const struct ll_residency_program *b)
 {
@@ -326,9 +330,9 @@ static uint64_t have_room_ns(const struct scene *scene, const struct ll_residenc
 static bool delays_front(const struct scene *scene, const struct ll_residency_program *front,
 			 const struct ll_residency_program *behind, const struct room *room)
 {
-	uint64_t need_bytes = needed_bytes(front);
+	uint64_t need_bytes = needed_bytes(scene, front);
 	uint64_t served_ns = have_room_ns(scene, front, need_bytes, room);
-	if (have_room_ns(scene, front, need_bytes + needed_bytes(behind), room) <= served_ns)
+	if (have_room_ns(scene, front, need_bytes + needed_bytes(scene, behind), room) <= served_ns)
 		return false;
 	if (behind->is_within || behind->priority < front->priority)
 		return true;
@@ -337,24 +341,46 @@ static bool delays_front(const struct scene *scene, const struct ll_residency_pr
 	return scene->now_ns + move_ns(behind) + turn_between(behind, front) > served_ns;
 }
 
-/* Whether it is sure that the allocation gets no room, whoever leaves. It is not while a program returns: what that
- * still needs is not known. */
-static bool is_hopeless(const struct scene *scene, const struct ll_residency_program *waiting)
+static bool is_any(const struct scene *scene, enum ll_residency state)
 {
-	if (!waiting->short_bytes || waiting->is_within)
-		return false;
 	for (size_t i = 0; i < scene->count; i++) {
-		enum ll_residency state = scene->programs[i].state;
-		if (state == LL_RESIDENCY_RETURNING || state == LL_RESIDENCY_STAYING)
-			return false;
+		if (scene->programs[i].state == state)
+			return true;
 	}
-	return true;
+	return false;
+}
+
+static bool is_any_granted(const struct scene *scene)
+{
+	for (size_t i = 0; i < scene->count; i++) {
+		if (scene->programs[i].granted_bytes)
+			return true;
+	}
+	return false;
+}
+
+/* Whether it takes room as others' memory leaves. An allocation does not while a program returns: they
+ * would take the room from each other. */
+static bool begins_early(const struct scene *scene, const struct ll_residency_program *waiting)
+{
+	return is_returner(waiting) ||
+	       (is_short(waiting) && waiting->takes_pieces && !is_any(scene, LL_RESIDENCY_RETURNING));
 }
 
 static bool can_be_served(const struct scene *scene, const struct ll_residency_program *waiting,
 			  const struct room *room)
 {
-	return needed_bytes(waiting) <= room->soon_bytes + movable_bytes(scene, waiting);
+	return needed_bytes(scene, waiting) <= room->soon_bytes + movable_bytes(scene, waiting);
+}
+
+/* Whether it is sure that the allocation gets no room, whoever leaves. It is not while a program returns or takes what
+ * was granted: what those get may leave again. The same holds for room that is kept for those in front. */
+static bool is_hopeless(const struct scene *scene, const struct ll_residency_program *waiting)
+{
+	const struct room whole = find_room(scene);
+	return waiting->short_bytes && !waiting->is_within && !is_any(scene, LL_RESIDENCY_RETURNING) &&
+	       !is_any(scene, LL_RESIDENCY_STAYING) && !is_any_granted(scene) &&
+	       !can_be_served(scene, waiting, &whole);
 }
 
 static struct ll_residency_decision give_room(const struct scene *scene, size_t who)
@@ -374,13 +400,11 @@ static struct ll_residency_decision tell_to_leave(const struct scene *scene, siz
 static struct ll_residency_decision serve_waiting(const struct scene *scene, size_t who, const struct room *room)
 {
 	const struct ll_residency_program *waiting = &scene->programs[who];
-	uint64_t need = needed_bytes(waiting), at_ns = UINT64_MAX;
-	if (need <= (is_returner(waiting) ? room->sure_bytes : room->now_bytes))
+	uint64_t need = needed_bytes(scene, waiting), at_ns = UINT64_MAX;
+	if (need <= (begins_early(scene, waiting) ? room->sure_bytes : room->now_bytes))
 		return give_room(scene, who);
 	if (need <= room->soon_bytes)
 		return wait_until(UINT64_MAX);
-	if (!can_be_served(scene, waiting, room) && least_bytes(waiting) <= room->now_bytes)
-		return give_room(scene, who);
 	if (!can_be_served(scene, waiting, room))
 		return is_hopeless(scene, waiting) ? decide_step(LL_RESIDENCY_REFUSE, who) : wait_until(UINT64_MAX);
 	uint64_t enough_ns = have_room_ns(scene, waiting, need, room);
@@ -423,15 +447,15 @@ struct ll_residency_decision ll_residency_decide(const struct ll_residency_progr
 		bool can_be = can_be_served(&scene, &programs[who], &room);
 		if (can_be && front < count && delays_front(&scene, &programs[front], &programs[who], &room)) {
 			if (is_stuck(&programs[who])) /* it takes what comes nevertheless */
-				keep_room(&room, needed_bytes(&programs[who]));
+				keep_room(&room, needed_bytes(&scene, &programs[who]));
 			continue;
 		}
 		struct ll_residency_decision decision = serve_waiting(&scene, who, &room);
-		bool is_behind = front < count && needed_bytes(&programs[front]) > room.soon_bytes;
+		bool is_behind = front < count && needed_bytes(&scene, &programs[front]) > room.soon_bytes;
 		if (can_be && front == count)
 			front = who;
 		else if (decision.step == LL_RESIDENCY_WAIT)
-			keep_room(&room, needed_bytes(&programs[who]));
+			keep_room(&room, needed_bytes(&scene, &programs[who]));
 		bool is_somebody_to_go = decision.step == LL_RESIDENCY_LEAVE || decision.step == LL_RESIDENCY_STAY;
 		if (is_somebody_to_go && is_behind)
 			continue; /* else turns would begin anew, and never end together for the one in front */

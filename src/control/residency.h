@@ -14,7 +14,9 @@
  *      one that was stopped by hand. A program that works leaves when it has been on the card for a turn, the longest
  *      there first;
  *   4. a program returns as soon as the others' copies on their way out will make up its room, and takes the room
- *      batch by batch as it comes free. If it finds none, because others have taken it, it waits in the same order;
+ *      batch by batch as it comes free. If it finds none, because others have taken it, it waits in the same order.
+ *      An allocation that takes its room piece by piece begins then too. If it finds none for a while, it gives up the
+ *      pieces that it has, and asks again;
  *   5. one that is served later gets no room by which an earlier one would have to wait longer. An earlier one that can
  *      get no room, whoever leaves, delays nobody;
  *   6. a program that returns and lacks room frees what has come back, and stays away, for one that is served before
@@ -80,6 +82,7 @@ struct ll_residency_program {
 	bool is_torn;           /* RETURNING: the rest of its memory never left the card */
 	bool lacks_room;        /* it is returning, and the card had no room for it. It goes on as soon as there is */
 	uint64_t granted_bytes; /* room for an allocation that it was granted, and has not taken yet */
+	bool takes_pieces;      /* the allocation that waits takes its room piece by piece, as it comes free */
 	bool is_silent;       /* it does not do what it was asked to: nobody waits for it, and no room is kept for it */
 	bool is_within;       /* its tenant has a request, and is charged no more */
 	bool wants;           /* it is away, and a thread waits to use the card */

@@ -270,18 +270,22 @@ static int handle_no_room(struct ll_mover_program *program, uint64_t now_ns, str
 	return 0;
 }
 
-static void note_sizes(struct ll_mover_program *program, const struct ll_mover_message *message)
+/* What the program has more than before, it has of the room that it was granted. */
+static void note_sizes(struct ll_mover_program *program, const struct ll_mover_message *message, uint64_t now_ns)
 {
 	enum ll_residency state = program->rule.state;
+	uint64_t more = message->bytes > program->rule.bytes ? message->bytes - program->rule.bytes : 0;
+	program->rule.granted_bytes -= more < program->rule.granted_bytes ? more : program->rule.granted_bytes;
+	if (more)
+		program->granted_ns = now_ns;
 	if (state == LL_RESIDENCY_HERE || state == LL_RESIDENCY_PREPARING ||
 	    ll_mover_program_is_becoming_quiet(program))
 		program->rule.bytes = message->bytes;
 	program->pinned_bytes = message->value;
-	program->rule.granted_bytes = 0;
 }
 
 /* A want that was said before the program came back arrives late. */
-static void note_want(struct ll_mover_program *program, uint64_t short_bytes, uint64_t now_ns)
+static void note_want(struct ll_mover_program *program, uint64_t short_bytes, bool takes_pieces, uint64_t now_ns)
 {
 	bool is_here = program->rule.state == LL_RESIDENCY_HERE || program->rule.state == LL_RESIDENCY_PREPARING;
 	if (!short_bytes && is_here)
@@ -289,10 +293,12 @@ static void note_want(struct ll_mover_program *program, uint64_t short_bytes, ui
 	if (!program->rule.wants && !program->rule.short_bytes)
 		program->rule.want_since_ns = now_ns;
 	program->rule.granted_bytes = 0;
-	if (short_bytes)
+	if (short_bytes) {
 		program->rule.short_bytes = short_bytes;
-	else
+		program->rule.takes_pieces = takes_pieces;
+	} else {
 		program->rule.wants = true;
+	}
 }
 
 int ll_mover_program_handle(struct ll_mover_program *program, const struct ll_transfer_engine *engine,
@@ -308,7 +314,7 @@ int ll_mover_program_handle(struct ll_mover_program *program, const struct ll_tr
 	case LL_MOVER_HELLO:
 		return handle_hello(program, message, now_ns, err);
 	case LL_MOVER_SIZES:
-		note_sizes(program, message);
+		note_sizes(program, message, now_ns);
 		return 0;
 	case LL_MOVER_QUIET:
 		return handle_quiet(program, pool, message, now_ns, ret_event, err);
@@ -324,12 +330,12 @@ int ll_mover_program_handle(struct ll_mover_program *program, const struct ll_tr
 	case LL_MOVER_BACK:
 		return handle_back(program, pool, message->value, now_ns, ret_event, err);
 	case LL_MOVER_WANT:
-		note_want(program, 0, now_ns);
+		note_want(program, 0, false, now_ns);
 		return 0;
 	case LL_MOVER_SHORT:
 		ll_debug("claim %u, tenant %s: an allocation of %" PRIu64 " MiB waits for room", program->claim,
 			 program->tenant, message->bytes >> 20);
-		note_want(program, message->bytes, now_ns);
+		note_want(program, message->bytes, message->value, now_ns);
 		return 0;
 	default:
 		return fail_protocol(err, program, "said what nobody knows");

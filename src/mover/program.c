@@ -222,14 +222,15 @@ void ll_mover_program_stay(struct ll_mover_program *program)
 	ll_mover_program_say_kind(program, LL_MOVER_STAY, 0);
 }
 
-void ll_mover_program_answer_short(struct ll_mover_program *program, bool has_room, uint64_t now_ns)
+void ll_mover_program_answer_short(struct ll_mover_program *program, enum ll_mover_room room, uint64_t now_ns)
 {
+	static const char *const names[] = {"refused", "granted", "granted, while others leave"};
 	ll_debug("claim %u, tenant %s: room for %" PRIu64 " MiB: %s", program->claim, program->tenant,
-		 program->rule.short_bytes >> 20, has_room ? "granted" : "refused");
-	program->rule.granted_bytes = has_room ? program->rule.short_bytes : 0;
+		 program->rule.short_bytes >> 20, names[room]);
+	program->rule.granted_bytes = room ? program->rule.short_bytes : 0;
 	program->granted_ns = now_ns;
 	program->rule.short_bytes = 0;
-	ll_mover_program_say_kind(program, LL_MOVER_ROOM_MADE, has_room);
+	ll_mover_program_say_kind(program, LL_MOVER_ROOM_MADE, room);
 }
 
 bool ll_mover_program_cancel(struct ll_mover_program *program, struct ll_mover_pool *pool)

@@ -81,7 +81,7 @@ void ll_mover_program_leave(struct ll_mover_program *program, struct ll_mover_po
 void ll_mover_program_stop(struct ll_mover_program *program, uint64_t now_ns);
 void ll_mover_program_return(struct ll_mover_program *program, uint64_t now_ns);
 void ll_mover_program_stay(struct ll_mover_program *program);
-void ll_mover_program_answer_short(struct ll_mover_program *program, bool has_room, uint64_t now_ns);
+void ll_mover_program_answer_short(struct ll_mover_program *program, enum ll_mover_room room, uint64_t now_ns);
 
 /* It shall not leave after all. Returns false if it is on its way out already: then it has to leave, and return. */
 bool ll_mover_program_cancel(struct ll_mover_program *program, struct ll_mover_pool *pool);

@@ -74,7 +74,8 @@ enum ll_mover_kind {
 	LL_MOVER_BACK,    /* all batches are on the card, and the program goes on. value: the driver's error, if the
 			     card is lost to the program: then it goes on without its memory */
 	LL_MOVER_WANT,    /* a thread of the program waits to use the card */
-	LL_MOVER_SHORT,   /* an allocation of so many bytes failed for want of memory on the card, and waits */
+	LL_MOVER_SHORT,   /* an allocation of so many bytes failed for want of memory on the card, and waits. value 1: it
+			     takes room piece by piece, as it comes free */
 	LL_MOVER_SHARE,   /* an allocation that other programs may open: number and value are its key, bytes its size,
 			     with a descriptor for each handle. A large one takes several packets, in order */
 	LL_MOVER_UNSHARE, /* number, value: the allocation was freed */
@@ -87,7 +88,7 @@ enum ll_mover_kind {
 	LL_MOVER_RETURN,    /* bring back what is away, and go on */
 	LL_MOVER_STAY,      /* after RETURN: free the batches that have come back, and say AWAY */
 	LL_MOVER_FILLED,    /* batch. value 1: it is not filled, and the program does it */
-	LL_MOVER_ROOM_MADE, /* answers SHORT. value 1: try the allocation again; 0: there will be no room */
+	LL_MOVER_ROOM_MADE, /* answers SHORT. value: enum ll_mover_room */
 
 	/* from a command, which names a program by its claim's index (number), and the mover's one answer. value of
 	 * EVICT and SUSPEND: ns that the program may take to become quiet; 0: 10 s */
@@ -99,6 +100,12 @@ enum ll_mover_kind {
 	 * that is wanted. In the answer: count handles and their sizes, with descriptors; bytes: of all handles */
 	LL_MOVER_OPEN,
 	LL_MOVER_ANSWER, /* value: 0 or an errno; bytes moved; number: ns that it took; text: what is wrong */
+};
+
+enum ll_mover_room {
+	LL_MOVER_ROOM_NONE,   /* there will be none */
+	LL_MOVER_ROOM_THERE,  /* try the allocation again */
+	LL_MOVER_ROOM_COMING, /* the same, and wait for each piece: others' memory is leaving */
 };
 
 /* A part of the pool's file. */

@@ -291,6 +291,7 @@ static void read_ledger(struct ll_mover_server *server, uint64_t now_ns)
 static void do_step(struct ll_mover_server *server, struct ll_mover_program *program, enum ll_residency_step step,
 		    uint64_t now_ns)
 {
+	bool is_there;
 	switch (step) {
 	case LL_RESIDENCY_LEAVE:
 		ll_mover_program_leave(program, server->pool, now_ns);
@@ -309,10 +310,11 @@ static void do_step(struct ll_mover_server *server, struct ll_mover_program *pro
 	case LL_RESIDENCY_REFUSE:
 		ll_info("claim %u, tenant %s: no room for %" PRIu64 " MiB more, whoever leaves", program->claim,
 			program->tenant, (program->rule.short_bytes + (1 << 20) - 1) >> 20);
-		ll_mover_program_answer_short(program, false, now_ns);
+		ll_mover_program_answer_short(program, LL_MOVER_ROOM_NONE, now_ns);
 		break;
 	case LL_RESIDENCY_GRANT:
-		ll_mover_program_answer_short(program, true, now_ns);
+		is_there = program->rule.short_bytes <= ll_transfer_free_bytes(&server->engine);
+		ll_mover_program_answer_short(program, is_there ? LL_MOVER_ROOM_THERE : LL_MOVER_ROOM_COMING, now_ns);
 		break;
 	case LL_RESIDENCY_WAIT:
 		break;

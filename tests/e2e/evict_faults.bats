@@ -517,6 +517,39 @@ waits() {
 	wait_for 60 grep -q "^check ok$" "$T/one.out"
 }
 
+# no_room_for_both: 1600 MiB, of which the contexts of two programs and of the mover leave some 780.
+no_room_for_both() {
+	needs_preload
+	printf 'cards 1\ncard 0 memory 1600M\ncard 0 sm 8\n' >"$T/scenario"
+	export LOADLINE_SIM_SCENARIO=$T/scenario
+	start_mover
+	start_steps one
+	does one context "alloc 20" "alloc 520"
+	start_steps two
+	does two context
+}
+
+@test "an allocation takes its room piece by piece, while others leave" {
+	no_room_for_both
+	fault hang cuMemUnmap 300ms count 1
+	does two "alloc 420"
+	# It was granted before the other one's memory had left.
+	grep "tenant two: room for 420 MiB: \|tenant one: is away" "$T/mover.err" >"$T/order"
+	grep -m 1 . "$T/order" | grep -q "granted, while others leave"
+	does two check
+	does one check
+}
+
+@test "an allocation whose room does not come after all gives up its pieces, and asks again" {
+	no_room_for_both
+	fault fail cuMemImportFromShareableHandle CUDA_ERROR_OPERATING_SYSTEM after 1 count 1
+	tell two "alloc 420"
+	wait_for 60 grep -q "tenant one: cannot leave the card" "$T/mover.err"
+	wait_for 60 is_now one here
+	does two check
+	does one check
+}
+
 @test "a mover without free descriptors refuses, or lets the program return by itself" {
 	needs_preload
 	start_mover

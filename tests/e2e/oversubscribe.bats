@@ -165,6 +165,9 @@ longest_move() {
 	small_card
 	evictee first 470M 1000s
 	wait_for 60 is_ready first
+	# Its turn begins anew, so that it is there when the mover is killed.
+	loadline --sim evict first
+	loadline --sim resume first
 	evictee second 470M 2s
 	wait_for 60 grep -q "tenant second: an allocation of .* waits for room" "$T/mover.err"
 	stop mover KILL

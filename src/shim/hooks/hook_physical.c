@@ -13,7 +13,7 @@ static ll_cu_result create_memory(struct ll_device_state *dev, ll_cu_mem_handle 
 	unsigned grants = 0;
 	do
 		status = ll_real()->cuMemCreate(ret_handle, bytes, prop, flags);
-	while (status == LL_CUDA_ERROR_OUT_OF_MEMORY && ll_residency_make_room(dev, bytes, &grants));
+	while (status == LL_CUDA_ERROR_OUT_OF_MEMORY && ll_residency_make_room(dev, bytes, false, &grants));
 	return status;
 }
 

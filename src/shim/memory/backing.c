@@ -200,8 +200,19 @@ static void drop_pieces(uint64_t address, uint64_t bytes)
 	}
 }
 
+static ll_cu_result await_piece(struct ll_device_state *dev, uint64_t address, uint64_t bytes, ll_backing_wait *wait)
+{
+	ll_cu_result status;
+	unsigned tries = 0;
+	do
+		status = add_piece(dev, address, bytes);
+	while (status == LL_CUDA_ERROR_OUT_OF_MEMORY && wait && wait(dev, tries++));
+	return status;
+}
+
 /* Whole blocks of 2 MiB. */
-static ll_cu_result make_range(struct ll_device_state *dev, uint64_t bytes, ll_cu_deviceptr *ret_address)
+static ll_cu_result make_range(struct ll_device_state *dev, uint64_t bytes, ll_backing_wait *wait,
+			       ll_cu_deviceptr *ret_address)
 {
 	ll_cu_deviceptr address;
 	ll_cu_result status = ll_real()->cuMemAddressReserve(&address, bytes, 0, 0, 0);
@@ -209,7 +220,8 @@ static ll_cu_result make_range(struct ll_device_state *dev, uint64_t bytes, ll_c
 		return status;
 	for (uint64_t done = 0; done < bytes && status == LL_CUDA_SUCCESS; done += LL_BACKING_PIECE_BYTES) {
 		uint64_t left = bytes - done;
-		status = add_piece(dev, address + done, left < LL_BACKING_PIECE_BYTES ? left : LL_BACKING_PIECE_BYTES);
+		uint64_t piece_bytes = left < LL_BACKING_PIECE_BYTES ? left : LL_BACKING_PIECE_BYTES;
+		status = await_piece(dev, address + done, piece_bytes, wait);
 	}
 	if (status == LL_CUDA_SUCCESS) {
 		*ret_address = address;
@@ -264,7 +276,7 @@ static ll_cu_result add_block(struct ll_device_state *dev, struct block **ret_bl
 	if (!block)
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;
 	block->dev = dev;
-	ll_cu_result status = make_range(dev, LL_FOOTPRINT_BLOCK_BYTES, &block->address);
+	ll_cu_result status = make_range(dev, LL_FOOTPRINT_BLOCK_BYTES, NULL, &block->address);
 	if (status != LL_CUDA_SUCCESS) {
 		free(block);
 		return status;
@@ -333,12 +345,12 @@ static ll_cu_result allocate_small(struct ll_device_state *dev, uint64_t bytes, 
 	return allocate_shared(dev, steps_of(bytes), ret_address);
 }
 
-ll_cu_result ll_backing_allocate(struct ll_device_state *dev, uint64_t bytes, ll_cu_deviceptr *ret_address,
-				 uint32_t *ret_serial)
+ll_cu_result ll_backing_allocate(struct ll_device_state *dev, uint64_t bytes, ll_backing_wait *wait,
+				 ll_cu_deviceptr *ret_address, uint32_t *ret_serial)
 {
-	ll_cu_result status = bytes > SHARED_BYTES
-				  ? make_range(dev, ll_footprint_round(bytes, LL_FOOTPRINT_BLOCK_BYTES), ret_address)
-				  : allocate_small(dev, bytes, ret_address);
+	uint64_t whole_bytes = ll_footprint_round(bytes, LL_FOOTPRINT_BLOCK_BYTES);
+	ll_cu_result status = bytes > SHARED_BYTES ? make_range(dev, whole_bytes, wait, ret_address)
+						   : allocate_small(dev, bytes, ret_address);
 	if (status != LL_CUDA_SUCCESS)
 		return status;
 	*ret_serial = new_serial();

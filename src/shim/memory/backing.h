@@ -25,10 +25,17 @@
 /* Whether the driver and the card can do this. Asks the driver. */
 bool ll_backing_is_possible(ll_cu_device device);
 
-/* As cuMemAlloc: the address is a multiple of 512. The caller keeps the extent, with the serial, which is never 0.
- * LL_CUDA_ERROR_OUT_OF_MEMORY: the card or the host has no memory. */
-ll_cu_result ll_backing_allocate(struct ll_device_state *dev, uint64_t bytes, ll_cu_deviceptr *ret_address,
-				 uint32_t *ret_serial);
+/*
+ * As cuMemAlloc: the address is a multiple of 512. The caller keeps the extent, with the serial, which is never 0.
+ * LL_CUDA_ERROR_OUT_OF_MEMORY: the card or the host has no memory.
+ *
+ * wait: called when the card has no memory for a piece, with how often it was called for this piece before. True: try
+ * again. It is called without a lock, and may let the pieces that are made already leave the card and return. NULL: the
+ * allocation does not wait.
+ */
+typedef bool ll_backing_wait(struct ll_device_state *dev, unsigned tries);
+ll_cu_result ll_backing_allocate(struct ll_device_state *dev, uint64_t bytes, ll_backing_wait *wait,
+				 ll_cu_deviceptr *ret_address, uint32_t *ret_serial);
 
 /* Frees an allocation whose extent the caller has taken out of the map. */
 void ll_backing_free(const struct ll_extent *plain);

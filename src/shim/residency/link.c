@@ -34,7 +34,7 @@ enum { CARDS = 64, HIGH_FD = 512, STACK_BYTES = 256 * 1024 };
 
 static const char no_descriptor[] = "the program has no free descriptor";
 
-enum answer { ANSWER_NONE, ANSWER_ROOM, ANSWER_NO_ROOM, ANSWER_LOST /* the mover has ended */ };
+enum answer { ANSWER_NONE, ANSWER_THERE, ANSWER_COMING, ANSWER_NO_ROOM, ANSWER_LOST /* the mover has ended */ };
 
 struct link {
 	struct ll_device_state *dev;
@@ -72,10 +72,10 @@ static int say_kind(const struct link *link, enum ll_mover_kind kind, uint64_t b
 }
 
 /* From any thread. The descriptor's number may be somebody else's a moment after the mover has gone. */
-static int say_from_thread(struct link *link, enum ll_mover_kind kind, uint64_t bytes)
+static int say_from_thread(struct link *link, enum ll_mover_kind kind, uint64_t bytes, uint64_t value)
 {
 	pthread_mutex_lock(&link->fd_lock);
-	int rc = atomic_load(&link->fd) < 0 ? -ENOTCONN : say_kind(link, kind, bytes, 0);
+	int rc = atomic_load(&link->fd) < 0 ? -ENOTCONN : say_kind(link, kind, bytes, value);
 	pthread_mutex_unlock(&link->fd_lock);
 	return rc;
 }
@@ -129,7 +129,7 @@ static void note_waiting(void)
 	for (unsigned i = 0; i < CARDS; i++) {
 		struct link *link = atomic_load(&links[i]);
 		if (link && atomic_load(&link->is_away) && !atomic_exchange(&link->has_said_want, true))
-			say_from_thread(link, LL_MOVER_WANT, 0);
+			say_from_thread(link, LL_MOVER_WANT, 0, 0);
 	}
 }
 
@@ -237,6 +237,13 @@ static int note_filled(struct link *link, const struct ll_mover_message *message
 	return rc ? note_in(link, rc) : send_in(link);
 }
 
+static enum answer answer_of(uint64_t room)
+{
+	if (room == LL_MOVER_ROOM_COMING)
+		return ANSWER_COMING;
+	return room ? ANSWER_THERE : ANSWER_NO_ROOM;
+}
+
 static int handle_message(struct link *link, const struct ll_mover_message *message, int pool_fd)
 {
 	switch (message->kind) {
@@ -258,7 +265,7 @@ static int handle_message(struct link *link, const struct ll_mover_message *mess
 	case LL_MOVER_FILLED:
 		return note_filled(link, message);
 	case LL_MOVER_ROOM_MADE:
-		atomic_store(&link->room, message->value ? ANSWER_ROOM : ANSWER_NO_ROOM);
+		atomic_store(&link->room, answer_of(message->value));
 		return 0;
 	default:
 		return -EPROTO;
@@ -532,12 +539,12 @@ bool ll_residency_has_mover(struct ll_device_state *dev)
 	return ll_residency_backs(dev) && atomic_load(&link_of(dev)->fd) >= 0;
 }
 
-static enum answer ask_for_room(struct link *link, uint64_t bytes, uint64_t deadline_ns)
+static enum answer ask_for_room(struct link *link, uint64_t bytes, bool takes_pieces, uint64_t deadline_ns)
 {
 	int answer;
 	uint64_t now_ns = ll_now_ns();
 	atomic_store(&link->room, ANSWER_NONE);
-	if (say_from_thread(link, LL_MOVER_SHORT, bytes))
+	if (say_from_thread(link, LL_MOVER_SHORT, bytes, takes_pieces))
 		return ANSWER_LOST;
 	while (!(answer = atomic_load(&link->room)) && now_ns < deadline_ns) {
 		ll_sleep_until_ns(now_ns + ROOM_LOOK_NS);
@@ -547,11 +554,11 @@ static enum answer ask_for_room(struct link *link, uint64_t bytes, uint64_t dead
 }
 
 /* Asks the next mover if the one that was asked has ended. */
-static enum answer await_room(struct link *link, uint64_t bytes)
+static enum answer await_room(struct link *link, uint64_t bytes, bool takes_pieces)
 {
 	uint64_t deadline_ns = ll_now_ns() + LL_RESIDENCY_ROOM_NS;
 	for (;;) {
-		enum answer answer = ask_for_room(link, bytes, deadline_ns);
+		enum answer answer = ask_for_room(link, bytes, takes_pieces, deadline_ns);
 		uint64_t now_ns = ll_now_ns(), lost_ns = atomic_load(&link->lost_ns);
 		if (answer != ANSWER_LOST || !lost_ns || now_ns > lost_ns + LL_RESIDENCY_MOVER_NS)
 			return answer;
@@ -559,23 +566,26 @@ static enum answer await_room(struct link *link, uint64_t bytes)
 	}
 }
 
-bool ll_residency_make_room(struct ll_device_state *dev, uint64_t bytes, unsigned *grants)
+enum ll_residency_room ll_residency_make_room(struct ll_device_state *dev, uint64_t bytes, bool takes_pieces,
+					      unsigned *grants)
 {
 	if (!ll_residency_backs(dev))
-		return false;
+		return LL_RESIDENCY_ROOM_NONE;
 	if (*grants == LL_RESIDENCY_GRANTS) {
 		ll_say("card %d has room, and the driver refuses an allocation of %" PRIu64 " MiB all the same",
 		       dev->device, bytes >> 20);
-		return false;
+		return LL_RESIDENCY_ROOM_NONE;
 	}
 	struct link *link = link_of(dev);
 	LL_SCOPE_NO_CANCEL;
 	/* The program may have to leave itself meanwhile. */
 	ll_driver_call_step_out();
 	pthread_mutex_lock(&link->room_lock);
-	enum answer answer = await_room(link, bytes);
+	enum answer answer = await_room(link, bytes, takes_pieces);
 	pthread_mutex_unlock(&link->room_lock);
 	ll_driver_call_step_in();
-	*grants += answer == ANSWER_ROOM;
-	return answer == ANSWER_ROOM;
+	if (answer != ANSWER_THERE && answer != ANSWER_COMING)
+		return LL_RESIDENCY_ROOM_NONE;
+	++*grants;
+	return answer == ANSWER_THERE ? LL_RESIDENCY_ROOM_THERE : LL_RESIDENCY_ROOM_COMING;
 }

@@ -1,19 +1,41 @@
 #include "shim/residency/plain.h"
 
+#include "base/clock.h"
+#include "base/scope.h"
 #include "shim/interpose/real.h"
 #include "shim/memory/backing.h"
 #include "shim/memory/contexts.h"
 #include "shim/residency/link.h"
+#include "shim/time/driver_calls.h"
 #include "shim/time/flow.h"
+
+/* A batch of others' memory leaves in 10 ms; if none has for half a second, none will. */
+#define PIECE_PAUSE_NS (2 * LL_NS_PER_MS)
+enum { PIECE_TRIES = 250 };
+
+/* The program may have to leave meanwhile, and the time until it is back is one try. A mover that has ended leaves the
+ * room of its context, which the next one needs. */
+static bool wait_for_piece(struct ll_device_state *dev, unsigned tries)
+{
+	LL_SCOPE_NO_CANCEL;
+	if (tries == PIECE_TRIES || !ll_residency_has_mover(dev))
+		return false;
+	ll_driver_call_step_out();
+	ll_sleep_until_ns(ll_now_ns() + PIECE_PAUSE_NS);
+	ll_driver_call_step_in();
+	return true;
+}
 
 static ll_cu_result allocate_backed(struct ll_device_state *dev, ll_cu_deviceptr *ret_address, size_t bytes,
 				    uint32_t *ret_serial)
 {
-	ll_cu_result status;
 	unsigned grants = 0;
-	do
-		status = ll_backing_allocate(dev, bytes, ret_address, ret_serial);
-	while (status == LL_CUDA_ERROR_OUT_OF_MEMORY && ll_residency_make_room(dev, bytes, &grants));
+	enum ll_residency_room room = LL_RESIDENCY_ROOM_THERE;
+	ll_cu_result status;
+	do {
+		ll_backing_wait *wait = room == LL_RESIDENCY_ROOM_COMING ? wait_for_piece : NULL;
+		status = ll_backing_allocate(dev, bytes, wait, ret_address, ret_serial);
+	} while (status == LL_CUDA_ERROR_OUT_OF_MEMORY && (room = ll_residency_make_room(dev, bytes, true, &grants)));
 	return status;
 }
 
