@@ -55,8 +55,8 @@ enum {
 	LL_MOVER_AHEAD = 4, /* batches that are under way at once: while one is copied others are made ready */
 };
 
-/* A batch ends with the handle that reaches so many bytes. 512 MiB take 10 ms on the bus of an H200, and a handle's
- * calls take 0.1 ms (doc/facts.md). */
+/* A batch ends with the handle that reaches so many bytes; the first ones of a move are smaller. 512 MiB take 10 ms on
+ * the bus of an H200, and a handle's calls take 0.1 ms (doc/facts.md). */
 #define LL_MOVER_BATCH_BYTES UINT64_C(0x20000000)
 
 enum ll_mover_kind {
@@ -74,10 +74,10 @@ enum ll_mover_kind {
 	LL_MOVER_BACK,    /* all batches are on the card, and the program goes on. value: the driver's error, if the
 			     card is lost to the program: then it goes on without its memory */
 	LL_MOVER_WANT,    /* a thread of the program waits to use the card */
-	LL_MOVER_SHORT,   /* an allocation of so many bytes failed for want of memory on the card, and waits. value 1: it
-			     takes room piece by piece, as it comes free */
-	LL_MOVER_SHARE,   /* an allocation that other programs may open: number and value are its key, bytes its size,
-			     with a descriptor for each handle. A large one takes several packets, in order */
+	LL_MOVER_SHORT, /* an allocation of so many bytes failed for want of memory on the card, and waits. value 1: it
+			   takes room piece by piece, as it comes free */
+	LL_MOVER_SHARE, /* an allocation that other programs may open: number and value are its key, bytes its size,
+			   with a descriptor for each handle. A large one takes several packets, in order */
 	LL_MOVER_UNSHARE, /* number, value: the allocation was freed */
 
 	/* from the mover to a program */

@@ -41,10 +41,11 @@ static void line_has_time_level_and_text(void **state)
 	ll_info("card %d: holding", 7);
 	logged(buf, sizeof buf);
 	int year;
-	int second;
+	int ms;
 	char rest[64];
-	assert_int_equal(sscanf(buf, "%4d-%*2d-%*2d %*2d:%*2d:%2d %63[^\n]", &year, &second, rest), 3);
+	assert_int_equal(sscanf(buf, "%4d-%*2d-%*2d %*2d:%*2d:%*2d.%3d %63[^\n]", &year, &ms, rest), 3);
 	assert_true(year >= 2024);
+	assert_in_range(ms, 0, 999);
 	assert_string_equal(rest, "INFO card 7: holding");
 	assert_int_equal(buf[strlen(buf) - 1], '\n');
 }

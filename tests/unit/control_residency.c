@@ -1,64 +1,6 @@
 /* Which programs' memory is on the card: each rule of residency.h. control_residency_walk.c has scenes that go on in
  * time. */
-#include "test.h"
-
-#include "base/clock.h"
-#include "control/residency.h"
-
-#define MS LL_NS_PER_MS
-#define S LL_NS_PER_S
-#define GIB (UINT64_C(1) << 30)
-#define NOW (1000 * S)
-
-enum { HIGH = 1, NORMAL, LOW };
-
-/* On the card, at work, for long. */
-static struct ll_residency_program here(uint64_t gib)
-{
-	return (struct ll_residency_program){
-	    .state = LL_RESIDENCY_HERE, .priority = NORMAL, .bytes = gib * GIB, .here_since_ns = 1};
-}
-
-/* Away, and wants to return since so long. */
-static struct ll_residency_program waiting(uint64_t gib, uint64_t since_ns)
-{
-	return (struct ll_residency_program){.state = LL_RESIDENCY_AWAY,
-					     .priority = NORMAL,
-					     .bytes = gib * GIB,
-					     .wants = true,
-					     .want_since_ns = NOW - since_ns};
-}
-
-static struct ll_residency_program in_state(enum ll_residency state, uint64_t gib)
-{
-	struct ll_residency_program program = here(gib);
-	program.state = state;
-	if (state == LL_RESIDENCY_RETURNING || state == LL_RESIDENCY_LEAVING || state == LL_RESIDENCY_STAYING)
-		program.left_bytes = program.bytes;
-	return program;
-}
-
-static uint64_t turn_of(uint64_t leaving_gib, uint64_t coming_gib)
-{
-	return ll_residency_turn_ns(ll_residency_move_ns(leaving_gib * GIB), ll_residency_move_ns(coming_gib * GIB));
-}
-
-#define decide(programs, free_gib)                                                                                     \
-	ll_residency_decide(programs, sizeof(programs) / sizeof *(programs), (free_gib)*GIB, NOW)
-
-#define assert_step(programs, free_gib, wanted_step, wanted_who)                                                       \
-	do {                                                                                                           \
-		struct ll_residency_decision decision_ = decide(programs, free_gib);                                   \
-		assert_int_equal(decision_.step, wanted_step);                                                         \
-		assert_int_equal(decision_.who, wanted_who);                                                           \
-	} while (0)
-
-#define assert_waits(programs, free_gib, until_ns)                                                                     \
-	do {                                                                                                           \
-		struct ll_residency_decision decision_ = decide(programs, free_gib);                                   \
-		assert_int_equal(decision_.step, LL_RESIDENCY_WAIT);                                                   \
-		assert_true(decision_.again_ns == (until_ns));                                                         \
-	} while (0)
+#include "control_residency.h"
 
 /* ---- who is served ---- */
 
@@ -138,50 +80,6 @@ static void test_memory_that_is_being_copied_out_is_counted_on(void **state)
 		programs[0].is_silent = true;
 		assert_step(programs, 6, LL_RESIDENCY_LEAVE, 1);
 	}
-}
-
-static void test_an_allocation_is_not_refused_for_room_that_others_have_for_now(void **state)
-{
-	(void)state;
-	/* What is kept for those in front can leave again when they have had it. */
-	struct ll_residency_program programs[] = {in_state(LL_RESIDENCY_STOPPING, 40), here(20), waiting(20, 2 * S),
-						  here(30)};
-	programs[1].short_bytes = GIB;
-	programs[1].want_since_ns = NOW - 3 * S;
-	programs[3].short_bytes = 40 * GIB;
-	programs[3].want_since_ns = NOW - S;
-	assert_waits(programs, 0, UINT64_MAX);
-	programs[3].short_bytes = 61 * GIB; /* more than all others have */
-	assert_step(programs, 0, LL_RESIDENCY_REFUSE, 3);
-	/* So can what was granted, when it is taken. */
-	struct ll_residency_program granted[] = {here(20), here(30)};
-	granted[0].granted_bytes = 10 * GIB;
-	granted[1].short_bytes = 25 * GIB;
-	assert_waits(granted, 10, UINT64_MAX);
-	granted[0].granted_bytes = 0;
-	assert_step(granted, 4, LL_RESIDENCY_REFUSE, 1);
-}
-
-static void test_an_allocation_in_pieces_begins_while_others_leave(void **state)
-{
-	(void)state;
-	/* One in a piece is tried once, so it waits until its room is there. */
-	struct ll_residency_program programs[] = {in_state(LL_RESIDENCY_LEAVING, 20), here(20), waiting(4, S)};
-	programs[1].short_bytes = 15 * GIB;
-	programs[2].wants = false;
-	assert_waits(programs, 1, UINT64_MAX);
-	assert_step(programs, 16, LL_RESIDENCY_GRANT, 1);
-	programs[1].takes_pieces = true;
-	assert_step(programs, 1, LL_RESIDENCY_GRANT, 1);
-	programs[0].left_bytes = 10 * GIB;
-	assert_step(programs, 6, LL_RESIDENCY_GRANT, 1);
-	assert_step(programs, 4, LL_RESIDENCY_REFUSE, 1); /* nobody else can leave */
-	programs[0].state = LL_RESIDENCY_STOPPING; /* it may refuse */
-	assert_waits(programs, 6, UINT64_MAX);
-	programs[0].state = LL_RESIDENCY_LEAVING;
-	programs[2].state = LL_RESIDENCY_RETURNING; /* it takes what comes free */
-	programs[2].left_bytes = GIB;
-	assert_waits(programs, 7, UINT64_MAX);
 }
 
 /* It is returning, has had so much of its memory back, and finds no room for more. */
@@ -493,76 +391,6 @@ static void test_a_stopped_program_leaves_as_an_idle_one_does(void **state)
 	assert_step(programs, 0, LL_RESIDENCY_LEAVE, 0);
 }
 
-/* ---- allocations ---- */
-
-static struct ll_residency_program lacking(uint64_t has_gib, uint64_t short_gib)
-{
-	struct ll_residency_program program = here(has_gib);
-	program.short_bytes = short_gib * GIB;
-	program.want_since_ns = NOW - S;
-	return program;
-}
-
-static void test_an_allocation_is_granted_refused_or_waits(void **state)
-{
-	(void)state;
-	struct ll_residency_program programs[] = {lacking(10, 20), here(15)};
-	assert_step(programs, 21, LL_RESIDENCY_GRANT, 0);
-	assert_step(programs, 10, LL_RESIDENCY_LEAVE, 1);
-	assert_step(programs, 4, LL_RESIDENCY_REFUSE, 0);
-	programs[1] = in_state(LL_RESIDENCY_LEAVING, 20);
-	assert_waits(programs, 10, UINT64_MAX);
-	programs[1] = here(15);
-	programs[1].here_since_ns = NOW;
-	assert_waits(programs, 10, NOW + turn_of(15, 0));
-	programs[1].priority = HIGH;
-	assert_step(programs, 10, LL_RESIDENCY_REFUSE, 0);
-}
-
-static void test_others_leave_for_one_that_fits_without_the_margin_only(void **state)
-{
-	(void)state;
-	struct ll_residency_program programs[] = {here(20), waiting(20, S)};
-	programs[0].idle_since_ns = NOW - S;
-	assert_step(programs, 0, LL_RESIDENCY_LEAVE, 0);
-	programs[0].state = LL_RESIDENCY_LEAVING;
-	programs[0].left_bytes = programs[0].bytes;
-	assert_step(programs, 0, LL_RESIDENCY_RETURN, 1);
-	struct ll_residency_program allocating[] = {here(20), here(5)};
-	allocating[0].idle_since_ns = NOW - S;
-	allocating[1].short_bytes = 21 * GIB;
-	assert_step(allocating, 1, LL_RESIDENCY_LEAVE, 0);
-	assert_step(allocating, 0, LL_RESIDENCY_REFUSE, 1);
-}
-
-static void test_an_allocation_that_fits_without_the_margin_is_granted(void **state)
-{
-	(void)state;
-	struct ll_residency_program programs[] = {lacking(10, 20)};
-	assert_step(programs, 20, LL_RESIDENCY_GRANT, 0);
-	assert_step(programs, 19, LL_RESIDENCY_REFUSE, 0);
-}
-
-static void test_an_allocation_waits_for_one_that_will_be_there_and_may_leave_then(void **state)
-{
-	(void)state;
-	struct ll_residency_program programs[] = {lacking(10, 20), in_state(LL_RESIDENCY_RETURNING, 15)};
-	assert_waits(programs, 20, NOW + turn_of(15, 0));
-	assert_waits(programs, 19, UINT64_MAX);
-	programs[1].state = LL_RESIDENCY_AWAY;
-	assert_step(programs, 19, LL_RESIDENCY_REFUSE, 0);
-}
-
-static void test_one_that_left_amid_an_allocation_returns_with_room_for_it(void **state)
-{
-	(void)state;
-	struct ll_residency_program programs[] = {in_state(LL_RESIDENCY_AWAY, 10), here(15)};
-	programs[0].short_bytes = 20 * GIB;
-	assert_step(programs, 31, LL_RESIDENCY_RETURN, 0);
-	assert_step(programs, 25, LL_RESIDENCY_LEAVE, 1);
-	assert_step(programs, 10, LL_RESIDENCY_REFUSE, 0); /* then it returns without */
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -573,8 +401,6 @@ int main(void)
 	    cmocka_unit_test(test_a_margin_is_left_free_unless_nobody_can_make_it),
 	    cmocka_unit_test(test_memory_that_is_on_its_way_out_is_waited_for),
 	    cmocka_unit_test(test_memory_that_is_being_copied_out_is_counted_on),
-	    cmocka_unit_test(test_an_allocation_is_not_refused_for_room_that_others_have_for_now),
-	    cmocka_unit_test(test_an_allocation_in_pieces_begins_while_others_leave),
 	    cmocka_unit_test(test_one_that_could_not_leave_gets_its_room_back_from_one_that_returns),
 	    cmocka_unit_test(test_of_two_that_lack_room_the_later_stays_away),
 	    cmocka_unit_test(test_one_that_lacks_room_makes_way_for_a_higher_class_and_not_for_its_own),
@@ -598,11 +424,6 @@ int main(void)
 	    cmocka_unit_test(test_one_on_its_way_is_not_asked_twice),
 	    cmocka_unit_test(test_one_that_is_evicted_while_it_returns_stays_away),
 	    cmocka_unit_test(test_a_stopped_program_leaves_as_an_idle_one_does),
-	    cmocka_unit_test(test_an_allocation_is_granted_refused_or_waits),
-	    cmocka_unit_test(test_others_leave_for_one_that_fits_without_the_margin_only),
-	    cmocka_unit_test(test_an_allocation_that_fits_without_the_margin_is_granted),
-	    cmocka_unit_test(test_an_allocation_waits_for_one_that_will_be_there_and_may_leave_then),
-	    cmocka_unit_test(test_one_that_left_amid_an_allocation_returns_with_room_for_it),
 	};
 	return cmocka_run_group_tests_name("control_residency", tests, NULL, NULL);
 }

@@ -310,7 +310,25 @@ static ll_cu_result allocate_shared(struct ll_device_state *dev, unsigned steps,
 	return LL_CUDA_SUCCESS;
 }
 
-/* An empty block is let go. The lock is held. */
+static void drop_block(struct block **link)
+{
+	struct block *block = *link;
+	*link = block->next;
+	drop_range(block->address, LL_FOOTPRINT_BLOCK_BYTES);
+	free(block);
+}
+
+static bool is_another_empty(const struct block *than)
+{
+	for (const struct block *block = blocks; block; block = block->next) {
+		if (block != than && block->dev == than->dev && !block->used_steps)
+			return true;
+	}
+	return false;
+}
+
+/* A card keeps one empty block: a program that allocates and frees a little in turn would have the driver make it anew
+ * each time. The lock is held. */
 static void free_shared(uint64_t address, unsigned steps)
 {
 	struct block **link = &blocks, *block;
@@ -319,11 +337,20 @@ static void free_shared(uint64_t address, unsigned steps)
 	if (!block)
 		return;
 	mark_steps(block, (unsigned)((address - block->address) / STEP_BYTES), steps, false);
-	if (block->used_steps)
-		return;
-	*link = block->next;
-	drop_range(block->address, LL_FOOTPRINT_BLOCK_BYTES);
-	free(block);
+	if (!block->used_steps && is_another_empty(block))
+		drop_block(link);
+}
+
+static void drop_empty_blocks(void)
+{
+	LL_SCOPE_NO_CANCEL;
+	LL_SCOPE_LOCK(&lock);
+	for (struct block **link = &blocks; *link;) {
+		if ((*link)->used_steps)
+			link = &(*link)->next;
+		else
+			drop_block(link);
+	}
 }
 
 /* ---- allocations ---- */
@@ -379,4 +406,5 @@ void ll_backing_free_owned(uint64_t owner)
 		if (plain.kind == LL_EXTENT_PLAIN && plain.is_backed && plain.owner == owner)
 			ll_backing_free(&plain);
 	}
+	drop_empty_blocks();
 }

@@ -4,7 +4,7 @@
  * The driver's cuMemAlloc ties memory to its address. For an evictable program the library makes plain allocations by
  * itself instead: it reserves addresses, makes physical memory, maps it, and allows access. An allocation of more than
  * 1 MiB has physical memory of its own, cut into pieces of at most LL_BACKING_PIECE_BYTES. Smaller ones share blocks of
- * 2 MiB, as the driver's own do.
+ * 2 MiB, as the driver's own do; one empty block of a card is kept while there is a context.
  *
  * The driver lets a card use cuMemAlloc's memory of another card as soon as a context of the one has enabled access to
  * a context of the other (cuCtxEnablePeerAccess), whether the memory was allocated before or after. Mapped memory has

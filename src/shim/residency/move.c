@@ -19,6 +19,8 @@
 
 #define ROOM_PAUSE_NS (20 * LL_NS_PER_MS)
 
+enum { SMALL_BATCHES = 3 };
+
 enum where {
 	ON_CARD,
 	GOING,   /* its handles were sent, and its bytes are being copied out */
@@ -89,16 +91,22 @@ static int list_pieces(struct ll_move *move, uint64_t *ret_bytes)
 	return 0;
 }
 
+/* The first ones are small: so what waits for the first room begins soon. */
+static uint64_t bytes_of_batch(uint32_t number)
+{
+	return number < SMALL_BATCHES ? LL_MOVER_BATCH_BYTES >> (SMALL_BATCHES - number) : LL_MOVER_BATCH_BYTES;
+}
+
 static int cut_batches(struct ll_move *move)
 {
 	move->batches = calloc(move->piece_count ? move->piece_count : 1, sizeof *move->batches);
 	if (!move->batches)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < move->piece_count;) {
+		uint64_t bytes = 0, most_bytes = bytes_of_batch(move->batch_count);
 		struct batch *batch = &move->batches[move->batch_count++];
-		uint64_t bytes = 0;
 		batch->first = i;
-		while (i < move->piece_count && batch->count < LL_MOVER_BATCH_HANDLES && bytes < LL_MOVER_BATCH_BYTES) {
+		while (i < move->piece_count && batch->count < LL_MOVER_BATCH_HANDLES && bytes < most_bytes) {
 			bytes += move->pieces[i++].bytes;
 			batch->count++;
 		}
