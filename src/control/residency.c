@@ -379,8 +379,7 @@ static bool is_hopeless(const struct scene *scene, const struct ll_residency_pro
 {
 	const struct room whole = find_room(scene);
 	return waiting->short_bytes && !waiting->is_within && !is_any(scene, LL_RESIDENCY_RETURNING) &&
-	       !is_any(scene, LL_RESIDENCY_STAYING) && !is_any_granted(scene) &&
-	       !can_be_served(scene, waiting, &whole);
+	       !is_any(scene, LL_RESIDENCY_STAYING) && !is_any_granted(scene) && !can_be_served(scene, waiting, &whole);
 }
 
 static struct ll_residency_decision give_room(const struct scene *scene, size_t who)
