@@ -55,9 +55,11 @@ enum {
 	LL_MOVER_AHEAD = 4, /* batches that are under way at once: while one is copied others are made ready */
 };
 
-/* A batch ends with the handle that reaches so many bytes; the first ones of a move are smaller. 512 MiB take 10 ms on
- * the bus of an H200, and a handle's calls take 0.1 ms (doc/facts.md). */
+/* A batch ends with the handle that reaches so many bytes. 512 MiB take 10 ms on the bus of an H200, and a handle's
+ * calls take 0.1 ms (doc/facts.md). The first batches of a move are an eighth, a quarter, and half of it, so what waits
+ * for room begins sooner. */
 #define LL_MOVER_BATCH_BYTES UINT64_C(0x20000000)
+#define LL_MOVER_SMALL_BATCHES 3
 
 enum ll_mover_kind {
 	LL_MOVER_NOTHING,

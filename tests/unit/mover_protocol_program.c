@@ -25,6 +25,8 @@ static int stat_pool(int fd, struct stat *ret_stat)
 
 #undef LL_MOVER_BATCH_BYTES
 #define LL_MOVER_BATCH_BYTES UINT64_C(2)
+#undef LL_MOVER_SMALL_BATCHES
+#define LL_MOVER_SMALL_BATCHES 0
 #define LL_MOVER_AHEAD 2
 #define malloc(bytes) world_allocate(bytes)
 #define calloc(count, bytes) world_allocate((count) * (bytes))

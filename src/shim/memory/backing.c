@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/fork.h"
 #include "base/scope.h"
 #include "shim/device_state.h"
@@ -202,11 +203,11 @@ static void drop_pieces(uint64_t address, uint64_t bytes)
 
 static ll_cu_result await_piece(struct ll_device_state *dev, uint64_t address, uint64_t bytes, ll_backing_wait *wait)
 {
+	uint64_t since_ns = wait ? ll_now_ns() : 0;
 	ll_cu_result status;
-	unsigned tries = 0;
 	do
 		status = add_piece(dev, address, bytes);
-	while (status == LL_CUDA_ERROR_OUT_OF_MEMORY && wait && wait(dev, tries++));
+	while (status == LL_CUDA_ERROR_OUT_OF_MEMORY && wait && wait(dev, since_ns));
 	return status;
 }
 

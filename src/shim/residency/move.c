@@ -19,8 +19,6 @@
 
 #define ROOM_PAUSE_NS (20 * LL_NS_PER_MS)
 
-enum { SMALL_BATCHES = 3 };
-
 enum where {
 	ON_CARD,
 	GOING,   /* its handles were sent, and its bytes are being copied out */
@@ -94,7 +92,8 @@ static int list_pieces(struct ll_move *move, uint64_t *ret_bytes)
 /* The first ones are small: so what waits for the first room begins soon. */
 static uint64_t bytes_of_batch(uint32_t number)
 {
-	return number < SMALL_BATCHES ? LL_MOVER_BATCH_BYTES >> (SMALL_BATCHES - number) : LL_MOVER_BATCH_BYTES;
+	int64_t smaller = (int64_t)LL_MOVER_SMALL_BATCHES - number;
+	return smaller > 0 ? LL_MOVER_BATCH_BYTES >> smaller : LL_MOVER_BATCH_BYTES;
 }
 
 static int cut_batches(struct ll_move *move)

@@ -11,17 +11,18 @@
 
 /* A batch of others' memory leaves in 10 ms; if none has for half a second, none will. */
 #define PIECE_PAUSE_NS (2 * LL_NS_PER_MS)
-enum { PIECE_TRIES = 250 };
+#define PIECE_NS (500 * LL_NS_PER_MS)
 
-/* The program may have to leave meanwhile, and the time until it is back is one try. A mover that has ended leaves the
- * room of its context, which the next one needs. */
-static bool wait_for_piece(struct ll_device_state *dev, unsigned tries)
+/* The program may have to leave meanwhile. A mover that has ended leaves the room of its context, which the next one
+ * needs. */
+static bool wait_for_piece(struct ll_device_state *dev, uint64_t since_ns)
 {
 	LL_SCOPE_NO_CANCEL;
-	if (tries == PIECE_TRIES || !ll_residency_has_mover(dev))
+	uint64_t now_ns = ll_now_ns();
+	if (now_ns - since_ns >= PIECE_NS || !ll_residency_has_mover(dev))
 		return false;
 	ll_driver_call_step_out();
-	ll_sleep_until_ns(ll_now_ns() + PIECE_PAUSE_NS);
+	ll_sleep_until_ns(now_ns + PIECE_PAUSE_NS);
 	ll_driver_call_step_in();
 	return true;
 }
