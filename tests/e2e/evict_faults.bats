@@ -544,6 +544,20 @@ no_room_for_both() {
 	does one check
 }
 
+@test "a small allocation, which has no pieces, is granted when its room is there" {
+	no_room_for_both
+	does two "alloc 200"
+	# The other one is leaving, and hands nothing over yet.
+	fault hang cuMemExportToShareableHandle 1s count 1
+	for _ in {1..180}; do
+		tell two "alloc 1"
+	done
+	wait_for 60 grep -q "tenant two: room for 1 MiB: granted" "$T/mover.err"
+	does two check
+	does one check
+	[ "$(grep -c "tenant two: room for 1 MiB: granted, while others leave" "$T/mover.err")" -eq 0 ]
+}
+
 @test "an allocation whose room does not come after all gives up its pieces, and asks again" {
 	no_room_for_both
 	# Of the fifth batch: the first four are handed over at once, before anything is granted. It is not enough without.

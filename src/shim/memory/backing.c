@@ -373,12 +373,17 @@ static ll_cu_result allocate_small(struct ll_device_state *dev, uint64_t bytes, 
 	return allocate_shared(dev, steps_of(bytes), ret_address);
 }
 
+bool ll_backing_has_pieces(uint64_t bytes)
+{
+	return bytes > SHARED_BYTES;
+}
+
 ll_cu_result ll_backing_allocate(struct ll_device_state *dev, uint64_t bytes, ll_backing_wait *wait,
 				 ll_cu_deviceptr *ret_address, uint32_t *ret_serial)
 {
 	uint64_t whole_bytes = ll_footprint_round(bytes, LL_FOOTPRINT_BLOCK_BYTES);
-	ll_cu_result status = bytes > SHARED_BYTES ? make_range(dev, whole_bytes, wait, ret_address)
-						   : allocate_small(dev, bytes, ret_address);
+	ll_cu_result status = ll_backing_has_pieces(bytes) ? make_range(dev, whole_bytes, wait, ret_address)
+							   : allocate_small(dev, bytes, ret_address);
 	if (status != LL_CUDA_SUCCESS)
 		return status;
 	*ret_serial = new_serial();
@@ -391,7 +396,7 @@ void ll_backing_free(const struct ll_extent *plain)
 	atomic_fetch_sub(&plain->dev->evictable_bytes, ll_footprint_plain(plain->bytes));
 	if (plain->is_exported)
 		atomic_fetch_sub(&plain->dev->exported_count, 1);
-	if (plain->bytes > SHARED_BYTES) {
+	if (ll_backing_has_pieces(plain->bytes)) {
 		drop_range(plain->address, ll_footprint_round(plain->bytes, LL_FOOTPRINT_BLOCK_BYTES));
 		return;
 	}

@@ -25,13 +25,16 @@
 /* Whether the driver and the card can do this. Asks the driver. */
 bool ll_backing_is_possible(ll_cu_device device);
 
+/* Whether an allocation of so many bytes has memory of its own, which is made piece by piece. */
+bool ll_backing_has_pieces(uint64_t bytes);
+
 /*
  * As cuMemAlloc: the address is a multiple of 512. The caller keeps the extent, with the serial, which is never 0.
  * LL_CUDA_ERROR_OUT_OF_MEMORY: the card or the host has no memory.
  *
  * wait: called when the card has no memory for a piece, with the time since when (ll_now_ns). True: try again. It is
  * called without a lock, and may let the pieces that are made already leave the card and return. NULL: the allocation
- * does not wait.
+ * does not wait. One without pieces never does.
  */
 typedef bool ll_backing_wait(struct ll_device_state *dev, uint64_t since_ns);
 ll_cu_result ll_backing_allocate(struct ll_device_state *dev, uint64_t bytes, ll_backing_wait *wait,
