@@ -359,8 +359,8 @@ static bool is_any_granted(const struct scene *scene)
 	return false;
 }
 
-/* Whether it takes room as others' memory leaves. An allocation does not while a program returns: they
- * would take the room from each other. */
+/* Whether it takes room as others' memory leaves. An allocation does not while a program returns: they would take the
+ * room from each other. */
 static bool begins_early(const struct scene *scene, const struct ll_residency_program *waiting)
 {
 	return is_returner(waiting) ||

@@ -566,15 +566,15 @@ static enum answer await_room(struct link *link, uint64_t bytes, bool takes_piec
 	}
 }
 
-enum ll_residency_room ll_residency_make_room(struct ll_device_state *dev, uint64_t bytes, bool takes_pieces,
-					      unsigned *grants)
+enum ll_mover_room ll_residency_make_room(struct ll_device_state *dev, uint64_t bytes, bool takes_pieces,
+					  unsigned *grants)
 {
 	if (!ll_residency_backs(dev))
-		return LL_RESIDENCY_ROOM_NONE;
+		return LL_MOVER_ROOM_NONE;
 	if (*grants == LL_RESIDENCY_GRANTS) {
 		ll_say("card %d has room, and the driver refuses an allocation of %" PRIu64 " MiB all the same",
 		       dev->device, bytes >> 20);
-		return LL_RESIDENCY_ROOM_NONE;
+		return LL_MOVER_ROOM_NONE;
 	}
 	struct link *link = link_of(dev);
 	LL_SCOPE_NO_CANCEL;
@@ -585,7 +585,7 @@ enum ll_residency_room ll_residency_make_room(struct ll_device_state *dev, uint6
 	pthread_mutex_unlock(&link->room_lock);
 	ll_driver_call_step_in();
 	if (answer != ANSWER_THERE && answer != ANSWER_COMING)
-		return LL_RESIDENCY_ROOM_NONE;
+		return LL_MOVER_ROOM_NONE;
 	++*grants;
-	return answer == ANSWER_THERE ? LL_RESIDENCY_ROOM_THERE : LL_RESIDENCY_ROOM_COMING;
+	return answer == ANSWER_THERE ? LL_MOVER_ROOM_THERE : LL_MOVER_ROOM_COMING;
 }

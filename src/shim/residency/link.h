@@ -12,6 +12,7 @@
 #ifndef LOADLINE_SHIM_RESIDENCY_LINK_H
 #define LOADLINE_SHIM_RESIDENCY_LINK_H
 
+#include "mover/protocol.h"
 #include "shim/device_state.h"
 
 /* The program has a context on this card: connects to its mover, if the program is evictable. */
@@ -28,12 +29,6 @@ bool ll_residency_backs(struct ll_device_state *dev);
 /* Whether a mover serves the card, as far as is known. */
 bool ll_residency_has_mover(struct ll_device_state *dev);
 
-enum ll_residency_room {
-	LL_RESIDENCY_ROOM_NONE,
-	LL_RESIDENCY_ROOM_THERE,  /* try again */
-	LL_RESIDENCY_ROOM_COMING, /* try again, and wait for each piece: others' memory is leaving the card */
-};
-
 /*
  * An allocation of so many bytes failed for want of memory on the card. Asks the mover for room and waits for the
  * answer, which comes when others have had their turns: so LL_RESIDENCY_ROOM_NS is long. If the mover ends meanwhile
@@ -44,7 +39,7 @@ enum ll_residency_room {
 #define LL_RESIDENCY_ROOM_NS UINT64_C(3600000000000)
 #define LL_RESIDENCY_MOVER_NS UINT64_C(10000000000)
 #define LL_RESIDENCY_GRANTS 100
-enum ll_residency_room ll_residency_make_room(struct ll_device_state *dev, uint64_t bytes, bool takes_pieces,
-					      unsigned *grants);
+enum ll_mover_room ll_residency_make_room(struct ll_device_state *dev, uint64_t bytes, bool takes_pieces,
+					  unsigned *grants);
 
 #endif

@@ -32,10 +32,10 @@ static ll_cu_result allocate_backed(struct ll_device_state *dev, ll_cu_deviceptr
 {
 	bool takes_pieces = ll_backing_has_pieces(bytes);
 	unsigned grants = 0;
-	enum ll_residency_room room = LL_RESIDENCY_ROOM_THERE;
+	enum ll_mover_room room = LL_MOVER_ROOM_THERE;
 	ll_cu_result status;
 	do {
-		ll_backing_wait *wait = room == LL_RESIDENCY_ROOM_COMING ? wait_for_piece : NULL;
+		ll_backing_wait *wait = room == LL_MOVER_ROOM_COMING ? wait_for_piece : NULL;
 		status = ll_backing_allocate(dev, bytes, wait, ret_address, ret_serial);
 	} while (status == LL_CUDA_ERROR_OUT_OF_MEMORY &&
 		 (room = ll_residency_make_room(dev, bytes, takes_pieces, &grants)));

@@ -6,6 +6,7 @@ from .evicting import EVICTABLE
 from .frameworks import command, find_torch
 from .governed import Program, need_run, wrapped
 from .lab import Trouble
+from .part_run_cost import launch_words
 
 MODES = {"run": (), "evictable": EVICTABLE}
 SPEED_PERCENT = 99
@@ -29,25 +30,23 @@ def start_pairs(lab, name, words):
             for at in range(PAIRS)]
 
 
-def call_pairs(lab, name, options, rounds, count):
+def call_pairs(lab, name, words, rounds, count):
     """[(plain, evictable)] ns of one call, by the program `cost`."""
-    words = [lab.program("tests/gpu/cost"), *options]
     plain, ours = (Program(lab, f"evict-cost-{name}-{mode}", words, limits) for mode, limits in MODES.items())
     return in_turn.measure(plain, ours, rounds, lambda program: program.ask(count, "round", START_WITHIN_S)["median_ns"])
 
 
 def report_calls(lab):
     """Of the driver's own calls, without a framework's cache."""
-    pairs = call_pairs(lab, "launch", ("--mode", "launch", "--cpu", str(in_turn.last_cpu())), lab.times(LAUNCH_ROUNDS, 2),
-                       lab.times(LAUNCH_BLOCKS, 10))
+    pairs = call_pairs(lab, "launch", launch_words(lab, "launch"), lab.times(LAUNCH_ROUNDS, 2), lab.times(LAUNCH_BLOCKS, 10))
     added = sorted(ours - plain for plain, ours in pairs)
     lab.report.keep("evictable, nobody evicts: cuLaunchKernel", pairs)
     lab.report.info("evictable, nobody evicts: cuLaunchKernel, added",
                     f"{figures.percentile(added, 50):.0f} ns ({added[0]:.0f} to {added[-1]:.0f}) on top of "
                     f"{paired.middle(pairs, 0):.0f} under plain run")
     for size in ALLOC_SIZES:
-        pairs = call_pairs(lab, f"alloc-{size}", ("--mode", "alloc", "--threads", "1", "--bytes", size),
-                           lab.times(ALLOC_ROUNDS, 2), ALLOC_CALLS)
+        words = [lab.program("tests/gpu/cost"), "--mode", "alloc", "--threads", "1", "--bytes", size]
+        pairs = call_pairs(lab, f"alloc-{size}", words, lab.times(ALLOC_ROUNDS, 2), ALLOC_CALLS)
         lab.report.info(f"evictable, nobody evicts: cuMemAlloc and cuMemFree of {size}",
                         f"{paired.middle(pairs, 1) / 1000:.1f} us; plain run {paired.middle(pairs, 0) / 1000:.1f} us")
 
