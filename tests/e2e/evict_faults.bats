@@ -517,7 +517,8 @@ waits() {
 	wait_for 60 grep -q "^check ok$" "$T/one.out"
 }
 
-# no_room_for_both: 1600 MiB, of which the contexts of two programs and of the mover leave some 780.
+# no_room_for_both MIB: a card of 1600 MiB, of which others have so much, and the contexts of two programs and of the
+# mover leave some 780 MiB besides. Program one has 160 MiB in allocations of 2.
 no_room_for_both() {
 	needs_preload
 	printf 'cards 1\ncard 0 memory 1600M\ncard 0 sm 8\n' >"$T/scenario"
@@ -525,30 +526,33 @@ no_room_for_both() {
 	start_mover
 	start_steps one
 	does one context
-	for _ in {1..250}; do
+	for _ in {1..80}; do
 		tell one "alloc 2"
 	done
 	does one sync
 	start_steps two
 	does two context
+	fault card 0 used "$1M"
+	# A program that is leaving hands nothing over yet when others are granted its room.
+	fault hang cuMemExportToShareableHandle 500ms count 1
+}
+
+# granted_early MIB: the allocation of program two was granted before the memory of program one had left.
+granted_early() {
+	grep "tenant two: room for $1 MiB: \|tenant one: is away" "$T/mover.err" >"$T/order"
+	grep -m 1 . "$T/order" | grep -q "granted, while others leave"
 }
 
 @test "an allocation takes its room piece by piece, while others leave" {
-	no_room_for_both
-	fault hang cuMemUnmap 300ms count 1
+	no_room_for_both 300
 	does two "alloc 420"
-	# It was granted before the other one's memory had left.
-	grep "tenant two: room for 420 MiB: \|tenant one: is away" "$T/mover.err" >"$T/order"
-	grep -m 1 . "$T/order" | grep -q "granted, while others leave"
+	granted_early 420
 	does two check
 	does one check
 }
 
 @test "a small allocation, which has no pieces, is granted when its room is there" {
-	no_room_for_both
-	does two "alloc 200"
-	# The other one is leaving, and hands nothing over yet.
-	fault hang cuMemExportToShareableHandle 1s count 1
+	no_room_for_both 560
 	for _ in {1..180}; do
 		tell two "alloc 1"
 	done
@@ -559,10 +563,11 @@ no_room_for_both() {
 }
 
 @test "an allocation whose room does not come after all gives up its pieces, and asks again" {
-	no_room_for_both
-	# Of the fifth batch: the first four are handed over at once, before anything is granted. It is not enough without.
-	fault fail cuMemImportFromShareableHandle CUDA_ERROR_OPERATING_SYSTEM after 224 count 1
-	does two "alloc 740"
+	no_room_for_both 300
+	# Of the second batch. Without it there is room for the first piece of two.
+	fault fail cuMemImportFromShareableHandle CUDA_ERROR_OPERATING_SYSTEM after 40 count 1
+	does two "alloc 440"
+	granted_early 440
 	grep -q "tenant one: cannot leave the card" "$T/mover.err"
 	[ "$(grep -c "tenant two: an allocation of .* waits for room" "$T/mover.err")" -ge 2 ]
 	does two check
