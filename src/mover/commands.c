@@ -56,6 +56,7 @@ static void answer_about_mover(const struct ll_mover_server *server, const struc
 	struct ll_mover_message told = {.kind = LL_MOVER_ANSWER,
 					.bytes = ll_mover_pool_budget(server->pool),
 					.number = ll_mover_pool_pinned(server->pool)};
+	ll_neighbours_describe(server->neighbours, told.text, sizeof told.text);
 	ll_packet_send(asker->fd, &told, sizeof told, NULL, 0);
 }
 

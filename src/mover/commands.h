@@ -36,6 +36,8 @@ struct ll_mover_server {
 	struct ll_mover_listener listener;
 	struct ll_mover_program *programs;
 	struct ll_mover_asker *askers;
+	struct ll_neighbours *neighbours; /* NULL: memory goes to none */
+	uint64_t looked_ns;               /* when neighbours were last looked at */
 	uint64_t total_bytes; /* of the card */
 	uint64_t begun_ns;    /* when it began to serve */
 	uint64_t empty_ns;    /* since when there is no program */

@@ -39,15 +39,12 @@ static void note_quiet(struct ll_mover_program *program, struct ll_mover_pool *p
 	ll_mover_program_enter(program, is_halting ? LL_RESIDENCY_STOPPED : LL_RESIDENCY_AWAY);
 }
 
-/* The program may have grown since its room was reserved. As ll_mover_pool_reserve. */
+/* The program may have grown since its room was reserved. As ll_mover_pool_reserve; on a neighbour the room need not be
+ * pinned. */
 static int reserve_rest(struct ll_mover_program *program, struct ll_mover_pool *pool, uint64_t bytes)
 {
-	if (bytes <= program->reserved_bytes)
-		return 0;
-	int rc = ll_mover_pool_reserve(pool, bytes - program->reserved_bytes);
-	if (rc == 0 || rc == -EAGAIN)
-		program->reserved_bytes = bytes;
-	return rc;
+	int rc = ll_mover_program_reserve(program, pool, bytes);
+	return rc == -EAGAIN && program->neighbour ? 0 : rc;
 }
 
 static int handle_quiet(struct ll_mover_program *program, struct ll_mover_pool *pool,
@@ -110,19 +107,39 @@ static void note_freed(struct ll_mover_program *program, uint32_t sent)
 	program->rule.left_bytes -= bytes < program->rule.left_bytes ? bytes : program->rule.left_bytes;
 }
 
+/* On the neighbour that was chosen for this move, or in the pool. */
+static int store_batch(struct ll_mover_program *program, struct ll_mover_pool *pool, struct ll_mover_batch *batch)
+{
+	if (program->neighbour && !ll_neighbour_is_wanted(program->neighbour))
+		batch->block = ll_neighbour_block_new(program->neighbour, batch->bytes);
+	if (batch->block) {
+		program->beside_bytes += batch->bytes;
+		return 0;
+	}
+	int rc = ll_mover_pool_take(pool, batch->bytes, batch->places, &batch->place_count);
+	if (!rc)
+		program->reserved_bytes -= batch->bytes;
+	return rc;
+}
+
+static void unstore_batch(struct ll_mover_program *program, struct ll_mover_pool *pool, struct ll_mover_batch *batch)
+{
+	if (batch->block)
+		ll_mover_program_free_block(program, batch);
+	ll_mover_pool_give(pool, batch->places, batch->place_count);
+	batch->place_count = 0;
+}
+
 static int take_out(struct ll_mover_program *program, const struct ll_transfer_engine *engine,
 		    const struct ll_mover_message *message, const int *fds, size_t fd_count, struct ll_err *err)
 {
 	struct ll_mover_batch *batch = &program->batches[message->batch];
-	int rc = ll_mover_pool_take(engine->pool, batch->bytes, batch->places, &batch->place_count);
+	int rc = store_batch(program, engine->pool, batch);
 	if (rc)
 		return ll_err_set(err, rc, "the pool: %s", strerror(-rc));
-	program->reserved_bytes -= batch->bytes;
 	rc = ll_mover_batch_begin(batch, LL_TRANSFER_OUT, engine, message, fds, fd_count, err);
-	if (rc) {
-		ll_mover_pool_give(engine->pool, batch->places, batch->place_count);
-		batch->place_count = 0;
-	}
+	if (rc)
+		unstore_batch(program, engine->pool, batch);
 	return rc;
 }
 
@@ -133,8 +150,9 @@ static int handle_out(struct ll_mover_program *program, const struct ll_transfer
 	struct ll_err why = {0};
 	struct ll_mover_batch *batch = &program->batches[message->batch];
 	bool is_leaving = program->rule.state == LL_RESIDENCY_LEAVING;
-	uint64_t bytes = ll_mover_batch_bytes(message, is_leaving ? program->reserved_bytes : UINT64_MAX);
-	if (!bytes || batch->place_count ||
+	uint64_t most_bytes = is_leaving ? program->reserved_bytes - program->beside_bytes : UINT64_MAX;
+	uint64_t bytes = ll_mover_batch_bytes(message, most_bytes);
+	if (!bytes || ll_mover_batch_is_stored(batch) ||
 	    (!is_leaving && program->rule.state != LL_RESIDENCY_RETURNING &&
 	     program->rule.state != LL_RESIDENCY_STAYING))
 		return fail_protocol(err, program, "sent memory that was not asked for");
@@ -163,7 +181,8 @@ static int handle_in(struct ll_mover_program *program, const struct ll_transfer_
 	}
 	if (program->rule.state != LL_RESIDENCY_RETURNING || !batch->is_told || batch->direction != LL_TRANSFER_OUT ||
 	    ll_mover_batch_bytes(message, batch->bytes) != batch->bytes)
-		return fail_protocol(err, program, "asks for memory that is not in the pool");
+		return fail_protocol(err, program, "asks for memory that is not stored");
+	ll_mover_program_stay_on(program, engine->pool, batch);
 	int rc = ll_mover_batch_begin(batch, LL_TRANSFER_IN, engine, message, fds, fd_count, &why);
 	program->rule.lacks_room = false;
 	ll_mover_program_note_came(program);
@@ -235,7 +254,8 @@ static int handle_away(struct ll_mover_program *program, struct ll_mover_pool *p
 	if (program->rule.state != LL_RESIDENCY_LEAVING || is_copied ||
 	    !ll_mover_batches_are_all_told(program->batches, program->batch_count))
 		return fail_protocol(err, program, "is not away");
-	ll_mover_program_forget_reserved(program, pool);
+	ll_mover_pool_unreserve(pool, program->reserved_bytes - program->beside_bytes);
+	program->reserved_bytes = program->beside_bytes;
 	ll_mover_program_enter(program, LL_RESIDENCY_AWAY);
 	*ret_event = LL_MOVER_EVENT_DONE;
 	return 0;
@@ -249,6 +269,7 @@ static int handle_back(struct ll_mover_program *program, struct ll_mover_pool *p
 		return fail_protocol(err, program, "was not asked to return");
 	bool was_away = !program->batch_count || ll_mover_batches_are_all_told(program->batches, program->batch_count);
 	ll_mover_program_forget_batches(program, pool);
+	ll_mover_program_forget_reserved(program, pool);
 	program->rule.wants = false;
 	if (was_away) /* else it could not leave, and its turn goes on */
 		program->rule.here_since_ns = now_ns;

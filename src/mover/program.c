@@ -43,6 +43,7 @@ void ll_mover_program_forget_batches(struct ll_mover_program *program, struct ll
 	ll_mover_batches_free(program->batches, program->batch_count, pool);
 	program->batches = NULL;
 	program->batch_count = 0;
+	program->beside_bytes = 0;
 }
 
 void ll_mover_program_forget_reserved(struct ll_mover_program *program, struct ll_mover_pool *pool)
@@ -51,9 +52,35 @@ void ll_mover_program_forget_reserved(struct ll_mover_program *program, struct l
 	program->reserved_bytes = 0;
 }
 
+int ll_mover_program_reserve(struct ll_mover_program *program, struct ll_mover_pool *pool, uint64_t bytes)
+{
+	if (bytes <= program->reserved_bytes)
+		return 0;
+	int rc = ll_mover_pool_reserve(pool, bytes - program->reserved_bytes);
+	if (rc == 0 || rc == -EAGAIN)
+		program->reserved_bytes = bytes;
+	return rc;
+}
+
+void ll_mover_program_free_block(struct ll_mover_program *program, struct ll_mover_batch *batch)
+{
+	ll_neighbour_block_free(batch->block);
+	batch->block = NULL;
+	program->beside_bytes -= batch->bytes;
+}
+
+void ll_mover_program_stay_on(struct ll_mover_program *program, struct ll_mover_pool *pool,
+			      struct ll_mover_batch *batch)
+{
+	uint64_t bytes = ll_mover_batch_stay_on(batch, pool);
+	ll_mover_program_reserve(program, pool, program->reserved_bytes + bytes);
+}
+
 /* Room on the card is kept for what a program brings back by itself. */
 static void leave_alone(struct ll_mover_program *program, struct ll_mover_pool *pool, uint64_t now_ns)
 {
+	for (uint32_t i = 0; i < program->batch_count; i++)
+		ll_mover_batch_stay_on(&program->batches[i], pool);
 	ll_mover_program_forget_reserved(program, pool);
 	ll_mover_batches_stop(program->batches, program->batch_count);
 	if (program->rule.state == LL_RESIDENCY_STAYING)
@@ -95,13 +122,13 @@ void ll_mover_program_free(struct ll_mover_program *program, struct ll_mover_poo
 	free(program);
 }
 
-/* The end of a program is seen by poll. */
+/* The end of a program is seen by poll. One that cannot be sent a descriptor is as deaf as one that does not read. */
 void ll_mover_program_say(struct ll_mover_program *program, const struct ll_mover_message *message, const int *fd)
 {
 	if (program->is_disowned)
 		return;
-	if (ll_packet_send(program->fd, message, sizeof *message, fd, fd ? 1 : 0) == -EAGAIN)
-		program->is_deaf = true;
+	int rc = ll_packet_send(program->fd, message, sizeof *message, fd, fd ? 1 : 0);
+	program->is_deaf |= rc == -EAGAIN || rc == -ETOOMANYREFS;
 }
 
 void ll_mover_program_say_kind(struct ll_mover_program *program, enum ll_mover_kind kind, uint64_t value)
@@ -180,9 +207,12 @@ static void send_leave(struct ll_mover_program *program, const struct ll_mover_p
 	ask_to_stop(program, LL_MOVER_LEAVE, &fd);
 }
 
-void ll_mover_program_leave(struct ll_mover_program *program, struct ll_mover_pool *pool, uint64_t now_ns)
+void ll_mover_program_leave(struct ll_mover_program *program, struct ll_mover_pool *pool,
+			    struct ll_neighbour *neighbour, uint64_t now_ns)
 {
 	int rc = ll_mover_pool_reserve(pool, program->rule.bytes);
+	program->neighbour = neighbour;
+	program->has_said_stuck = false;
 	program->begun_ns = now_ns;
 	program->was_stopped = program->rule.state == LL_RESIDENCY_STOPPED;
 	if (rc == -ENOSPC) {
@@ -193,7 +223,7 @@ void ll_mover_program_leave(struct ll_mover_program *program, struct ll_mover_po
 		return;
 	}
 	program->reserved_bytes = program->rule.bytes;
-	if (rc == -EAGAIN)
+	if (rc == -EAGAIN && !neighbour)
 		ll_mover_program_enter(program, LL_RESIDENCY_PREPARING);
 	else
 		send_leave(program, pool);
@@ -297,19 +327,48 @@ enum ll_mover_event ll_mover_program_tick(struct ll_mover_program *program, stru
 
 /* ---- transfers ---- */
 
+static void say_places(struct ll_mover_program *program, uint32_t number, enum ll_mover_kind kind)
+{
+	const struct ll_mover_batch *batch = &program->batches[number];
+	struct ll_mover_message message = {.kind = kind, .batch = number, .count = batch->place_count};
+	memcpy(message.places, batch->places, batch->place_count * sizeof *batch->places);
+	ll_mover_program_say(program, &message, NULL);
+}
+
+static void say_block(struct ll_mover_program *program, uint32_t number)
+{
+	struct ll_mover_message message = {.kind = LL_MOVER_TAKEN, .batch = number, .value = 1};
+	struct ll_neighbour_block *block = program->batches[number].block;
+	ll_mover_program_say(program, &message, &block->fd);
+	close(block->fd);
+	block->fd = -1;
+}
+
+static void tell_taken(struct ll_mover_program *program, uint32_t number)
+{
+	struct ll_mover_batch *batch = &program->batches[number];
+	batch->is_told = true;
+	if (program->rule.state == LL_RESIDENCY_RETURNING)
+		ll_mover_program_note_came(program);
+	if (batch->block)
+		say_block(program, number);
+	else
+		say_places(program, number, LL_MOVER_TAKEN);
+}
+
 static void tell_done(struct ll_mover_program *program, uint32_t number)
 {
 	struct ll_mover_batch *batch = &program->batches[number];
-	struct ll_mover_message message = {.kind = LL_MOVER_FILLED, .batch = number};
-	if (batch->direction == LL_TRANSFER_OUT) {
-		message.kind = LL_MOVER_TAKEN;
-		message.count = batch->place_count;
-		memcpy(message.places, batch->places, batch->place_count * sizeof *batch->places);
-		batch->is_told = true;
-		if (program->rule.state == LL_RESIDENCY_RETURNING)
-			ll_mover_program_note_came(program);
+	struct ll_mover_message filled = {.kind = LL_MOVER_FILLED, .batch = number};
+	if (batch->is_moving_on) {
+		batch->is_moving_on = false;
+		ll_mover_program_free_block(program, batch);
+		say_places(program, number, LL_MOVER_MOVED);
+	} else if (batch->direction == LL_TRANSFER_OUT) {
+		tell_taken(program, number);
+	} else {
+		ll_mover_program_say(program, &filled, NULL);
 	}
-	ll_mover_program_say(program, &message, NULL);
 }
 
 int ll_mover_program_poll(struct ll_mover_program *program, bool *ret_running, struct ll_err *err)
@@ -331,4 +390,62 @@ int ll_mover_program_poll(struct ll_mover_program *program, bool *ret_running, s
 		tell_done(program, i);
 	}
 	return 0;
+}
+
+/* ---- on to the host ---- */
+
+static void say_stuck(struct ll_mover_program *program, const char *why)
+{
+	if (!program->has_said_stuck)
+		ll_warn("claim %u, tenant %s: %" PRIu64 " MiB stay on card %s, though it is wanted: %s", program->claim,
+			program->tenant, program->beside_bytes >> 20, ll_neighbour_label(program->neighbour), why);
+	program->has_said_stuck = true;
+}
+
+/* False: not now. */
+static bool move_batch_on(struct ll_mover_program *program, const struct ll_transfer_engine *engine,
+			  struct ll_mover_batch *batch)
+{
+	struct ll_err err = {0};
+	int rc = ll_mover_program_reserve(program, engine->pool, batch->bytes);
+	if (rc == 0)
+		rc = ll_mover_pool_is_ready(engine->pool);
+	if (rc == -ENOSPC)
+		say_stuck(program, "the pool has no room");
+	if (rc || ll_mover_pool_take(engine->pool, batch->bytes, batch->places, &batch->place_count))
+		return false;
+	program->reserved_bytes -= batch->bytes;
+	if (ll_mover_batch_move_on(batch, engine, &err) == 0)
+		return true;
+	say_stuck(program, err.text);
+	ll_mover_pool_give(engine->pool, batch->places, batch->place_count);
+	batch->place_count = 0;
+	ll_mover_program_reserve(program, engine->pool, program->reserved_bytes + batch->bytes);
+	return false;
+}
+
+static uint32_t count_moving_on(const struct ll_mover_program *program)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < program->batch_count; i++)
+		count += program->batches[i].is_moving_on;
+	return count;
+}
+
+void ll_mover_program_move_on(struct ll_mover_program *program, const struct ll_transfer_engine *engine)
+{
+	bool is_at_rest = program->rule.state == LL_RESIDENCY_AWAY ||
+			  (program->rule.state == LL_RESIDENCY_RETURNING && program->rule.lacks_room);
+	if (!program->beside_bytes || !is_at_rest || program->is_disowned)
+		return;
+	uint32_t under_way = count_moving_on(program);
+	for (uint32_t i = 0; i < program->batch_count && under_way < LL_MOVER_AHEAD; i++) {
+		struct ll_mover_batch *batch = &program->batches[i];
+		if (!batch->block || batch->transfer || batch->direction != LL_TRANSFER_OUT ||
+		    !ll_neighbour_is_wanted(batch->block->neighbour))
+			continue;
+		if (!move_batch_on(program, engine, batch))
+			return;
+		under_way++;
+	}
 }

@@ -23,6 +23,9 @@ struct ll_mover_program {
 	struct ll_residency_program rule; /* what the decision needs */
 	uint64_t pinned_bytes;            /* memory on the card that cannot be moved */
 	uint64_t reserved_bytes;          /* in the pool, and not yet taken */
+	struct ll_neighbour *neighbour;   /* of this move: batches go there; NULL: to the pool */
+	uint64_t beside_bytes;            /* in blocks on neighbours. Room in the pool stays reserved for them */
+	bool has_said_stuck;              /* that these cannot go on to the pool */
 	struct ll_mover_batch *batches;
 	uint32_t batch_count;
 	uint64_t again_ns; /* it had no room: RETURN is to be said again then, if it may go on; 0: no */
@@ -75,13 +78,18 @@ int ll_mover_program_handle(struct ll_mover_program *program, const struct ll_tr
 /* Looks after its transfers: tells the program of those that are done. *ret_running: some are under way. */
 int ll_mover_program_poll(struct ll_mover_program *program, bool *ret_running, struct ll_err *err);
 
-/* Steps of a decision. leave: the room in the pool is reserved first. Each returns the program's new state by
+/* Steps of a decision. leave: the room in the pool is reserved first, also if the memory goes to a neighbour (NULL:
+ * none), which does not wait until that room is pinned. Each returns the program's new state by
  * program->rule.state; a refused one sets `why`, and the program stays. */
-void ll_mover_program_leave(struct ll_mover_program *program, struct ll_mover_pool *pool, uint64_t now_ns);
+void ll_mover_program_leave(struct ll_mover_program *program, struct ll_mover_pool *pool,
+			    struct ll_neighbour *neighbour, uint64_t now_ns);
 void ll_mover_program_stop(struct ll_mover_program *program, uint64_t now_ns);
 void ll_mover_program_return(struct ll_mover_program *program, uint64_t now_ns);
 void ll_mover_program_stay(struct ll_mover_program *program);
 void ll_mover_program_answer_short(struct ll_mover_program *program, enum ll_mover_room room, uint64_t now_ns);
+
+/* Moves what the program has on neighbours that are wanted on to the pool, some batches at a time. */
+void ll_mover_program_move_on(struct ll_mover_program *program, const struct ll_transfer_engine *engine);
 
 /* It shall not leave after all. Returns false if it is on its way out already: then it has to leave, and return. */
 bool ll_mover_program_cancel(struct ll_mover_program *program, struct ll_mover_pool *pool);

@@ -26,6 +26,16 @@ void ll_mover_program_put_off(struct ll_mover_program *program, uint64_t now_ns)
 void ll_mover_program_turn_back(struct ll_mover_program *program, struct ll_mover_pool *pool, const char *why,
 				uint64_t now_ns);
 
+/* Has so many bytes reserved for it. As ll_mover_pool_reserve. */
+int ll_mover_program_reserve(struct ll_mover_program *program, struct ll_mover_pool *pool, uint64_t bytes);
+
+/* Frees the batch's block. */
+void ll_mover_program_free_block(struct ll_mover_program *program, struct ll_mover_batch *batch);
+
+/* The batch does not go on to the pool now. */
+void ll_mover_program_stay_on(struct ll_mover_program *program, struct ll_mover_pool *pool,
+			      struct ll_mover_batch *batch);
+
 /* Gives back the places of its batches; the room that was reserved for it. */
 void ll_mover_program_forget_batches(struct ll_mover_program *program, struct ll_mover_pool *pool);
 void ll_mover_program_forget_reserved(struct ll_mover_program *program, struct ll_mover_pool *pool);

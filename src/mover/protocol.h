@@ -26,11 +26,17 @@
  *     mover    STAY                   free what has come back
  *     program  AWAY                   that memory is free. RETURN follows when there is room
  *
- * A batch's bytes are at any moment on the card, where the program holds the handle, or in the pool, whose file the
- * program holds too. So a program whose mover is killed brings its memory back by itself. It does the same if only the
+ * A batch's bytes are at any moment on the card or its neighbour, where the program holds the handle, or in the pool,
+ * whose file the program holds too. So a program whose mover is killed brings its memory back by itself. It does the same if only the
  * connection has ended: so the mover keeps its places in the pool until the program connects again, or its process has
  * ended. A mover that cannot go on with a program shuts its side of the connection down. The program takes its memory
  * back by itself and then closes its end.
+ *
+ * While nobody uses a neighbour card, a batch goes there instead of the pool (neighbours.h). TAKEN then carries a
+ * descriptor of that memory, which the program holds. When the neighbour is wanted, the mover copies the bytes to the
+ * pool:
+ *
+ *     mover    MOVED batch, places    the bytes are in the pool now: let the neighbour's memory go
  *
  * Memory that a program shares with others (cuIpcGetMemHandle) does not move. The mover keeps descriptors of it, and
  * gives them to programs of the same user that have its key.
@@ -47,7 +53,7 @@
 #include "ledger/words.h"
 
 enum {
-	LL_MOVER_VERSION = 2,
+	LL_MOVER_VERSION = 3,
 	LL_MOVER_BATCH_HANDLES = 64, /* at most in a batch; a packet can carry 253 descriptors */
 	LL_MOVER_PLACES = 32,        /* at most that a batch lies in */
 	LL_MOVER_BATCHES = 65536,    /* at most in a move */
@@ -86,7 +92,9 @@ enum ll_mover_kind {
 	LL_MOVER_LEAVE,     /* value: ns that the program may take to become quiet; one descriptor: the pool's file */
 	LL_MOVER_STOP,      /* the same, but memory stays on the card */
 	LL_MOVER_SEND,      /* answers QUIET: hand over the batches */
-	LL_MOVER_TAKEN,     /* batch; places. Without any: it is not taken, and stays on the card */
+	LL_MOVER_TAKEN,     /* batch; places. value 1: it is on a neighbour card, with a descriptor. With neither: it
+			       is not taken, and stays on the card */
+	LL_MOVER_MOVED,     /* batch; places: it was on a neighbour card */
 	LL_MOVER_RETURN,    /* bring back what is away, and go on */
 	LL_MOVER_STAY,      /* after RETURN: free the batches that have come back, and say AWAY */
 	LL_MOVER_FILLED,    /* batch. value 1: it is not filled, and the program does it */
@@ -97,7 +105,8 @@ enum ll_mover_kind {
 	LL_MOVER_EVICT,
 	LL_MOVER_RESUME,
 	LL_MOVER_SUSPEND,
-	LL_MOVER_ASK, /* about the mover. In the answer bytes is the pool's budget, number what of it is pinned */
+	LL_MOVER_ASK, /* about the mover. In the answer bytes is the pool's budget, number what of it is pinned, text
+			 what is on neighbour cards */
 	/* From a program that opens an allocation of another: number and value are its key, batch is the first handle
 	 * that is wanted. In the answer: count handles and their sizes, with descriptors; bytes: of all handles */
 	LL_MOVER_OPEN,

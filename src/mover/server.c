@@ -288,13 +288,24 @@ static void read_ledger(struct ll_mover_server *server, uint64_t now_ns)
 	}
 }
 
+static struct ll_neighbour *choose_neighbour(const struct ll_mover_server *server,
+					     const struct ll_mover_program *program)
+{
+	struct ll_neighbour *neighbour =
+	    server->neighbours ? ll_neighbours_choose(server->neighbours, program->rule.bytes) : NULL;
+	if (neighbour)
+		ll_debug("claim %u, tenant %s: goes to card %s", program->claim, program->tenant,
+			 ll_neighbour_label(neighbour));
+	return neighbour;
+}
+
 static void do_step(struct ll_mover_server *server, struct ll_mover_program *program, enum ll_residency_step step,
 		    uint64_t now_ns)
 {
 	bool is_there;
 	switch (step) {
 	case LL_RESIDENCY_LEAVE:
-		ll_mover_program_leave(program, server->pool, now_ns);
+		ll_mover_program_leave(program, server->pool, choose_neighbour(server, program), now_ns);
 		if (program->rule.state == LL_RESIDENCY_HERE || program->rule.state == LL_RESIDENCY_STOPPED)
 			note_event(server, program, LL_MOVER_EVENT_FAILED);
 		break;
@@ -383,9 +394,22 @@ static bool may_go_on(const struct ll_mover_server *server, const struct ll_move
 	return at < count && ll_residency_may_go_on(rules, count, at, ll_transfer_free_bytes(&server->engine));
 }
 
+static void look_at_neighbours(struct ll_mover_server *server, uint64_t now_ns)
+{
+	if (!server->neighbours)
+		return;
+	if (now_ns - server->looked_ns >= CALM_LOOK_NS) {
+		server->looked_ns = now_ns;
+		ll_neighbours_look(server->neighbours);
+	}
+	for (struct ll_mover_program *program = server->programs; program; program = program->next)
+		ll_mover_program_move_on(program, &server->engine);
+}
+
 static int look_after(struct ll_mover_server *server, struct ll_err *err)
 {
 	uint64_t now_ns = ll_now_ns();
+	look_at_neighbours(server, now_ns);
 	server->is_copying = false;
 	for (struct ll_mover_program *program = server->programs, *next; program; program = next) {
 		next = program->next;
@@ -488,6 +512,11 @@ static int open_all(struct ll_mover_server *server, struct ll_err *err)
 	if (!rc)
 		rc = ll_mover_pool_new(server->engine.cuda, server->engine.context, pool_bytes, &server->pool, err);
 	server->engine.pool = server->pool;
+	if (!rc && !config->has_no_neighbours) {
+		server->neighbours = ll_neighbours_new(&server->engine, config->card, config->folder);
+		if (!server->neighbours)
+			rc = ll_err_set(err, -ENOMEM, "neighbour cards: %s", strerror(ENOMEM));
+	}
 	return rc;
 }
 
@@ -503,6 +532,7 @@ int ll_mover_serve(const struct ll_mover_config *config, struct ll_err *err)
 		ll_mover_drop_asker(&server, server.askers);
 	while (server.programs)
 		free_program(&server, server.programs);
+	ll_neighbours_free(server.neighbours);
 	ll_mover_listener_close(&server.listener, config->card, config->folder);
 	ll_mover_pool_free(server.pool);
 	ll_transfer_engine_fini(&server.engine);

@@ -8,6 +8,8 @@
 #ifndef LOADLINE_MOVER_SERVER_H
 #define LOADLINE_MOVER_SERVER_H
 
+#include <stdbool.h>
+
 #include "driver/cards.h"
 
 struct ll_err;
@@ -16,6 +18,7 @@ struct ll_mover_config {
 	const struct ll_card *card;
 	const char *folder;       /* of the ledgers: the socket is there */
 	uint64_t pool_bytes;      /* the pool's budget; 0: ll_mover_pool_default_budget */
+	bool has_no_neighbours;   /* memory never goes to neighbour cards */
 	uint64_t linger_ns;       /* the mover ends when it has had no program for so long; 0: never */
 	int stop_fd;              /* the mover ends when this can be read; -1: none */
 	void (*is_ready)(void *); /* called once, when programs can connect; may be NULL */

@@ -116,49 +116,94 @@ static ll_cu_result copy_place(const struct ll_transfer *transfer, enum ll_trans
 	return status;
 }
 
-static ll_cu_result begin_copies(struct ll_transfer *transfer, enum ll_transfer_direction direction,
-				 const struct ll_mover_place *places, uint32_t place_count)
+static struct ll_cu_stream *stream_of(const struct ll_transfer_engine *engine, enum ll_transfer_direction direction)
+{
+	return direction == LL_TRANSFER_OUT ? engine->out : engine->in;
+}
+
+static ll_cu_result copy_block(const struct ll_transfer *transfer, enum ll_transfer_direction direction,
+			       ll_cu_deviceptr block)
 {
 	const struct ll_transfer_engine *engine = transfer->engine;
-	ll_cu_deviceptr at = transfer->address;
-	ll_cu_result status = engine->cuda->cuEventCreate(&transfer->done, LL_CU_EVENT_DISABLE_TIMING);
-	for (uint32_t i = 0; i < place_count && status == LL_CUDA_SUCCESS; i++) {
-		transfer->is_begun = true;
-		status = copy_place(transfer, direction, at, places[i]);
-		at += places[i].bytes;
+	bool is_out = direction == LL_TRANSFER_OUT;
+	return engine->cuda->cuMemcpyDtoDAsync(is_out ? block : transfer->address, is_out ? transfer->address : block,
+					       transfer->bytes, stream_of(engine, direction));
+}
+
+static ll_cu_result copy_places(const struct ll_transfer *transfer, enum ll_transfer_direction direction,
+				ll_cu_deviceptr at, struct ll_transfer_store store)
+{
+	ll_cu_result status = LL_CUDA_SUCCESS;
+	for (uint32_t i = 0; i < store.place_count && status == LL_CUDA_SUCCESS; i++) {
+		status = copy_place(transfer, direction, at, store.places[i]);
+		at += store.places[i].bytes;
 	}
-	if (status == LL_CUDA_SUCCESS)
-		status = engine->cuda->cuEventRecord(transfer->done,
-						     direction == LL_TRANSFER_OUT ? engine->out : engine->in);
 	return status;
 }
 
-int ll_transfer_new(const struct ll_transfer_engine *engine, enum ll_transfer_direction direction, const int *fds,
-		    const uint64_t *handle_bytes, uint32_t count, const struct ll_mover_place *places,
-		    uint32_t place_count, struct ll_transfer **ret_transfer, struct ll_err *err)
+/* A block that goes to the host has no memory of a program in it. */
+static ll_cu_result begin_copies(struct ll_transfer *transfer, enum ll_transfer_direction direction,
+				 struct ll_transfer_store store)
+{
+	const struct ll_cuda *cuda = transfer->engine->cuda;
+	ll_cu_result status = cuda->cuEventCreate(&transfer->done, LL_CU_EVENT_DISABLE_TIMING);
+	if (status != LL_CUDA_SUCCESS)
+		return status;
+	transfer->is_begun = true;
+	if (store.block && transfer->address)
+		status = copy_block(transfer, direction, store.block);
+	else
+		status = copy_places(transfer, direction, store.block ? store.block : transfer->address, store);
+	if (status == LL_CUDA_SUCCESS)
+		status = cuda->cuEventRecord(transfer->done, stream_of(transfer->engine, direction));
+	return status;
+}
+
+static ll_cu_result map_handles(struct ll_transfer *transfer, const int *fds, const uint64_t *handle_bytes,
+				uint32_t count)
+{
+	uint64_t bytes = 0;
+	for (uint32_t i = 0; i < count; i++)
+		bytes += handle_bytes[i];
+	ll_cu_result status = transfer->engine->cuda->cuMemAddressReserve(&transfer->address, bytes, 0, 0, 0);
+	if (status != LL_CUDA_SUCCESS)
+		return status;
+	transfer->bytes = bytes;
+	status = import_handles(transfer, fds, handle_bytes, count);
+	return status == LL_CUDA_SUCCESS ? allow_access(transfer) : status;
+}
+
+/* count 0: the block of the store goes to its places. */
+static int new_transfer(const struct ll_transfer_engine *engine, enum ll_transfer_direction direction, const int *fds,
+			const uint64_t *handle_bytes, uint32_t count, struct ll_transfer_store store,
+			struct ll_transfer **ret_transfer, struct ll_err *err)
 {
 	struct ll_transfer *transfer = calloc(1, sizeof *transfer);
 	if (!transfer)
 		return ll_err_set(err, -ENOMEM, "a transfer: %s", strerror(ENOMEM));
 	transfer->engine = engine;
-	uint64_t bytes = 0;
-	for (uint32_t i = 0; i < count; i++)
-		bytes += handle_bytes[i];
-	ll_cu_result status = engine->cuda->cuMemAddressReserve(&transfer->address, bytes, 0, 0, 0);
-	if (status == LL_CUDA_SUCCESS) {
-		transfer->bytes = bytes;
-		status = import_handles(transfer, fds, handle_bytes, count);
-	}
+	ll_cu_result status = count ? map_handles(transfer, fds, handle_bytes, count) : LL_CUDA_SUCCESS;
 	if (status == LL_CUDA_SUCCESS)
-		status = allow_access(transfer);
-	if (status == LL_CUDA_SUCCESS)
-		status = begin_copies(transfer, direction, places, place_count);
+		status = begin_copies(transfer, direction, store);
 	if (status == LL_CUDA_SUCCESS) {
 		*ret_transfer = transfer;
 		return 0;
 	}
 	ll_transfer_free(transfer);
 	return ll_cuda_fail(engine->cuda, status, err, "copy memory %s", direction == LL_TRANSFER_OUT ? "out" : "in");
+}
+
+int ll_transfer_new(const struct ll_transfer_engine *engine, enum ll_transfer_direction direction, const int *fds,
+		    const uint64_t *handle_bytes, uint32_t count, struct ll_transfer_store store,
+		    struct ll_transfer **ret_transfer, struct ll_err *err)
+{
+	return new_transfer(engine, direction, fds, handle_bytes, count, store, ret_transfer, err);
+}
+
+int ll_transfer_new_to_host(const struct ll_transfer_engine *engine, struct ll_transfer_store store,
+			    struct ll_transfer **ret_transfer, struct ll_err *err)
+{
+	return new_transfer(engine, LL_TRANSFER_OUT, NULL, NULL, 0, store, ret_transfer, err);
 }
 
 int ll_transfer_is_done(struct ll_transfer *transfer, struct ll_err *err)

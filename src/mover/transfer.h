@@ -1,9 +1,9 @@
 /*
- * transfer.h - copies the memory of another process between the card and the pool.
+ * transfer.h - copies the memory of another process between the card and a store: the pool, or a neighbour card's memory.
  *
  * A transfer imports a batch's handles, maps them in a row in this process, and starts the copies. They run at the
- * bus's speed while others are prepared: 55 GB/s in one direction, 44 to 47 GB/s in each of both at once
- * (doc/facts.md).
+ * bus's speed while others are prepared. To the host: 55 GB/s in one direction, 44 to 47 GB/s in each of both at once.
+ * To a neighbour: 360 GB/s (doc/facts.md).
  */
 #ifndef LOADLINE_MOVER_TRANSFER_H
 #define LOADLINE_MOVER_TRANSFER_H
@@ -36,13 +36,24 @@ uint64_t ll_transfer_free_bytes(const struct ll_transfer_engine *engine);
 enum ll_transfer_direction { LL_TRANSFER_OUT, LL_TRANSFER_IN };
 struct ll_transfer;
 
+/* Where a batch's bytes are while they are not on the card. */
+struct ll_transfer_store {
+	ll_cu_deviceptr block; /* on a neighbour, mapped here; 0: in the pool */
+	const struct ll_mover_place *places;
+	uint32_t place_count;
+};
+
 /*
- * Begins to copy the memory behind the handles to or from the places, whose sizes have the same sum. The descriptors
- * stay the caller's, and may be closed at once. The transfer is to be freed. Errors as ll_cuda_errno; -ENOMEM.
+ * Begins to copy the memory behind the handles to or from the store, which has the same size. The descriptors stay the
+ * caller's, and may be closed at once. The transfer is to be freed. Errors as ll_cuda_errno; -ENOMEM.
  */
 int ll_transfer_new(const struct ll_transfer_engine *engine, enum ll_transfer_direction direction, const int *fds,
-		    const uint64_t *handle_bytes, uint32_t count, const struct ll_mover_place *places,
-		    uint32_t place_count, struct ll_transfer **ret_transfer, struct ll_err *err);
+		    const uint64_t *handle_bytes, uint32_t count, struct ll_transfer_store store,
+		    struct ll_transfer **ret_transfer, struct ll_err *err);
+
+/* Begins to copy what is in the block, which stays the caller's, to the places in the pool. */
+int ll_transfer_new_to_host(const struct ll_transfer_engine *engine, struct ll_transfer_store store,
+			    struct ll_transfer **ret_transfer, struct ll_err *err);
 
 /* 0: the bytes are there. -EAGAIN: not yet. Else the copy failed. */
 int ll_transfer_is_done(struct ll_transfer *transfer, struct ll_err *err);

@@ -77,6 +77,8 @@ void ll_doctor_check_mover(struct ll_doctor *doctor, const struct ll_card *card)
 		ll_hold_add_bytes(&text, answer.bytes);
 		ll_strbuf_adds(&text, ", pinned ");
 		ll_hold_add_bytes(&text, answer.number);
+		if (*answer.text)
+			ll_strbuf_addf(&text, "; on neighbours: %.*s", (int)sizeof answer.text - 1, answer.text);
 		ll_doctor_say(doctor, LL_FINDING_OK, card, check, NULL, "%s",
 			      text.failed ? "serves the card" : text.buf);
 	}

@@ -62,7 +62,7 @@ void ll_piece_note(const struct ll_piece *piece)
 
 /* The program's own memory may be mapped nowhere, or read-only. */
 static ll_cu_result fill_by_own_mapping(const struct ll_device_state *dev, const struct ll_piece *piece,
-					uint64_t offset, const void *from, uint64_t bytes)
+					uint64_t offset, ll_cu_deviceptr from, uint64_t bytes)
 {
 	struct ll_cu_mem_access_desc access = {.location = {LL_CU_MEM_LOCATION_TYPE_DEVICE, dev->device},
 					       .flags = LL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
@@ -74,7 +74,7 @@ static ll_cu_result fill_by_own_mapping(const struct ll_device_state *dev, const
 	if (status == LL_CUDA_SUCCESS) {
 		status = ll_real()->cuMemSetAccess(address, piece->bytes, &access, 1);
 		if (status == LL_CUDA_SUCCESS)
-			status = ll_real()->cuMemcpyHtoD_v2(address + offset, from, bytes);
+			status = ll_real()->cuMemcpy(address + offset, from, bytes);
 		ll_real()->cuMemUnmap(address, piece->bytes);
 	}
 	ll_real()->cuMemAddressFree(address, piece->bytes);
@@ -82,9 +82,9 @@ static ll_cu_result fill_by_own_mapping(const struct ll_device_state *dev, const
 }
 
 ll_cu_result ll_piece_fill(const struct ll_device_state *dev, const struct ll_piece *piece, uint64_t offset,
-			   const void *from, uint64_t bytes)
+			   ll_cu_deviceptr from, uint64_t bytes)
 {
 	if (piece->kind == LL_EXTENT_PHYSICAL)
 		return fill_by_own_mapping(dev, piece, offset, from, bytes);
-	return ll_real()->cuMemcpyHtoD_v2(piece->address + offset, from, bytes);
+	return ll_real()->cuMemcpy(piece->address + offset, from, bytes);
 }

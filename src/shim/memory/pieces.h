@@ -38,8 +38,9 @@ ll_cu_result ll_piece_make(const struct ll_device_state *dev, struct ll_piece *p
 /* Notes that a piece which was made again is complete. */
 void ll_piece_note(const struct ll_piece *piece);
 
-/* Copies bytes of the host into a piece that is on the card. A context of the card is current. */
+/* Copies bytes at an address of the host, or of a card, into a piece that is on the card. A context of the card is
+ * current. */
 ll_cu_result ll_piece_fill(const struct ll_device_state *dev, const struct ll_piece *piece, uint64_t offset,
-			   const void *from, uint64_t bytes);
+			   ll_cu_deviceptr from, uint64_t bytes);
 
 #endif

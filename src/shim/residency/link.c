@@ -42,7 +42,7 @@ struct link {
 	_Atomic int fd;          /* -1: no mover. Only the link's thread changes it */
 	pthread_mutex_t fd_lock; /* held by other threads while they send, and while fd changes */
 	_Atomic int old_fd;      /* of a mover that has gone, until the memory is back; -1: none */
-	_Atomic int pool_fd;     /* came with a packet that is being handled; -1: none */
+	_Atomic int came_fd;     /* came with a packet that is being handled; -1: none */
 	unsigned told_claim;     /* by HELLO */
 	bool is_new;             /* the mover, which has not heard of what is shared */
 	bool has_said_alone;     /* on the standard error stream, that there is no mover */
@@ -201,9 +201,9 @@ static int end_stay(struct link *link)
 	return say_kind(link, LL_MOVER_AWAY, 0, 0);
 }
 
-static int note_taken(struct link *link, const struct ll_mover_message *message)
+static int note_taken(struct link *link, const struct ll_mover_message *message, int fd)
 {
-	int rc = ll_move_note_taken(link->move, message);
+	int rc = ll_move_note_taken(link->move, message, fd);
 	if (rc)
 		return rc;
 	tell_ledger(link);
@@ -211,7 +211,7 @@ static int note_taken(struct link *link, const struct ll_mover_message *message)
 		return end_stay(link);
 	if (link->is_returning)
 		return send_in(link);
-	if (!message->count) /* RETURN follows */
+	if (!message->count && !message->value) /* RETURN follows */
 		return 0;
 	return ll_move_is_all_out(link->move) ? say_kind(link, LL_MOVER_AWAY, 0, 0) : send_out(link);
 }
@@ -244,17 +244,20 @@ static enum answer answer_of(uint64_t room)
 	return room ? ANSWER_THERE : ANSWER_NO_ROOM;
 }
 
-static int handle_message(struct link *link, const struct ll_mover_message *message, int pool_fd)
+/* fd: that came with it; -1: none did. */
+static int handle_message(struct link *link, const struct ll_mover_message *message, int fd)
 {
 	switch (message->kind) {
 	case LL_MOVER_LEAVE:
-		return pool_fd < 0 ? -EPROTO : stop_program(link, message, pool_fd);
+		return fd < 0 ? -EPROTO : stop_program(link, message, fd);
 	case LL_MOVER_STOP:
 		return stop_program(link, message, -1);
 	case LL_MOVER_SEND:
 		return send_out(link);
 	case LL_MOVER_TAKEN:
-		return note_taken(link, message);
+		return note_taken(link, message, fd);
+	case LL_MOVER_MOVED:
+		return ll_move_note_moved(link->move, message);
 	case LL_MOVER_RETURN:
 		if (!ll_move_is_stopped(link->move)) /* it was said again while BACK was on its way */
 			return 0;
@@ -344,23 +347,24 @@ static void lose_mover(struct link *link)
 static int handle_packet(struct link *link)
 {
 	struct ll_mover_message message = {0};
-	int pool_fd = -1;
+	int came_fd = -1;
 	size_t fd_count = 0;
 	ll_fork_block();
-	int rc = ll_packet_receive(atomic_load(&link->fd), false, &message, sizeof message, &pool_fd, 1, &fd_count);
+	int rc = ll_packet_receive(atomic_load(&link->fd), false, &message, sizeof message, &came_fd, 1, &fd_count);
 	if (!rc && fd_count)
-		atomic_store(&link->pool_fd, pool_fd);
+		atomic_store(&link->came_fd, came_fd);
 	ll_fork_unblock();
 	if (rc == -EAGAIN)
 		return 0;
-	if (rc == -EMFILE) /* only LEAVE comes with one */
-		return say_busy(link, no_descriptor);
+	/* Without the descriptor of a neighbour's memory the batch is not safe there: it never left. */
+	if (rc == -EMFILE)
+		return message.kind == LL_MOVER_LEAVE ? say_busy(link, no_descriptor) : rc;
 	if (!rc)
-		rc = handle_message(link, &message, fd_count ? pool_fd : -1);
+		rc = handle_message(link, &message, fd_count ? came_fd : -1);
 	if (fd_count) {
 		ll_fork_block();
-		atomic_store(&link->pool_fd, -1);
-		close(pool_fd);
+		atomic_store(&link->came_fd, -1);
+		close(came_fd);
 		ll_fork_unblock();
 	}
 	return rc;
@@ -436,7 +440,7 @@ static void close_in_child(struct ll_fork_item *item)
 			continue;
 		close_if_open(atomic_load(&link->fd));
 		close_if_open(atomic_load(&link->old_fd));
-		close_if_open(atomic_load(&link->pool_fd));
+		close_if_open(atomic_load(&link->came_fd));
 		ll_move_close_in_child(link->move);
 	}
 }
@@ -470,7 +474,7 @@ static struct link *new_link(struct ll_device_state *dev)
 	pthread_mutex_init(&link->fd_lock, NULL);
 	atomic_store(&link->fd, -1);
 	atomic_store(&link->old_fd, -1);
-	atomic_store(&link->pool_fd, -1);
+	atomic_store(&link->came_fd, -1);
 	return link;
 }
 

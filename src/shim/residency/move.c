@@ -22,7 +22,7 @@
 enum where {
 	ON_CARD,
 	GOING,   /* its handles were sent, and its bytes are being copied out */
-	IN_POOL, /* its memory on the card is free */
+	STORED,  /* its memory on the card is free */
 	COMING,  /* its new memory was sent, and is being filled */
 };
 
@@ -30,8 +30,15 @@ struct batch {
 	enum where where;
 	uint32_t first, count; /* of the pieces */
 	struct ll_mover_place places[LL_MOVER_PLACES];
-	uint32_t place_count; /* 0: the bytes have never left. Else the pool has them until the program goes on */
+	uint32_t place_count;
+	ll_cu_mem_handle beside; /* memory on a neighbour card that has the bytes; 0: there is none */
 };
+
+/* False: the bytes have never left. Else the pool or a neighbour card has them until the program goes on. */
+static bool is_stored(const struct batch *batch)
+{
+	return batch->place_count || batch->beside;
+}
 
 struct ll_move {
 	struct ll_device_state *dev;
@@ -128,10 +135,19 @@ static int map_pool(struct ll_move *move, int pool_fd)
 	return 0;
 }
 
+static void let_go_beside(struct batch *batch)
+{
+	if (batch->beside)
+		ll_real()->cuMemRelease(batch->beside);
+	batch->beside = 0;
+}
+
 static void forget_move(struct ll_move *move)
 {
 	if (move->pool)
 		munmap(move->pool, move->pool_bytes);
+	for (uint32_t i = 0; i < move->batch_count; i++)
+		let_go_beside(&move->batches[i]);
 	free(move->pieces);
 	free(move->batches);
 	*move = (struct ll_move){.dev = move->dev, .quiet = move->quiet};
@@ -238,21 +254,41 @@ static void free_batch(struct ll_move *move, struct batch *batch, uint32_t count
 	}
 }
 
-int ll_move_note_taken(struct ll_move *move, const struct ll_mover_message *message)
+static void note_places(struct batch *batch, const struct ll_mover_message *message)
+{
+	memcpy(batch->places, message->places, message->count * sizeof *batch->places);
+	batch->place_count = message->count;
+}
+
+int ll_move_note_taken(struct ll_move *move, const struct ll_mover_message *message, int fd)
 {
 	if (message->batch >= move->batch_count || message->count > LL_MOVER_PLACES ||
-	    move->batches[message->batch].where != GOING)
+	    move->batches[message->batch].where != GOING || (message->value && fd < 0))
 		return -EPROTO;
 	struct batch *batch = &move->batches[message->batch];
+	if (message->value &&
+	    ll_real()->cuMemImportFromShareableHandle(&batch->beside, (void *)(intptr_t)fd,
+						      LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != LL_CUDA_SUCCESS)
+		return -EIO;
 	move->under_way--;
-	if (!message->count) {
+	if (!message->value && !message->count) {
 		batch->where = ON_CARD;
 		return 0;
 	}
-	memcpy(batch->places, message->places, message->count * sizeof *batch->places);
-	batch->place_count = message->count;
+	note_places(batch, message);
 	free_batch(move, batch, batch->count);
-	batch->where = IN_POOL;
+	batch->where = STORED;
+	return 0;
+}
+
+/* The program may have begun to bring the batch back. */
+int ll_move_note_moved(struct ll_move *move, const struct ll_mover_message *message)
+{
+	if (message->batch >= move->batch_count || !message->count || message->count > LL_MOVER_PLACES ||
+	    !move->batches[message->batch].beside)
+		return -EPROTO;
+	note_places(&move->batches[message->batch], message);
+	let_go_beside(&move->batches[message->batch]);
 	return 0;
 }
 
@@ -299,12 +335,10 @@ static void note_on_card(struct ll_move *move, struct batch *batch)
 	batch->where = ON_CARD;
 }
 
-/* The places, one after the other, fill the pieces, one after the other. -EIO: the driver cannot copy. */
-static int fill_batch(const struct ll_move *move, const struct batch *batch)
+/* The places, one after the other, fill the pieces, one after the other. */
+static ll_cu_result fill_from_places(const struct ll_move *move, const struct batch *batch)
 {
-	struct ll_cu_context *popped;
-	ll_cu_result status = ll_real()->cuCtxPushCurrent_v2(any_context(move->dev));
-	bool has_context = status == LL_CUDA_SUCCESS;
+	ll_cu_result status = LL_CUDA_SUCCESS;
 	uint32_t place = 0;
 	uint64_t used = 0; /* of the place */
 	for (uint32_t i = 0; i < batch->count && status == LL_CUDA_SUCCESS; i++) {
@@ -312,8 +346,8 @@ static int fill_batch(const struct ll_move *move, const struct batch *batch)
 		for (uint64_t done = 0; done < piece->bytes && place < batch->place_count && !status;) {
 			uint64_t left = batch->places[place].bytes - used, wanted = piece->bytes - done;
 			uint64_t part = left < wanted ? left : wanted;
-			status = ll_piece_fill(move->dev, piece, done, move->pool + batch->places[place].offset + used,
-					       part);
+			const char *from = move->pool + batch->places[place].offset + used;
+			status = ll_piece_fill(move->dev, piece, done, (uintptr_t)from, part);
 			done += part;
 			used += part;
 			if (used == batch->places[place].bytes) {
@@ -322,8 +356,51 @@ static int fill_batch(const struct ll_move *move, const struct batch *batch)
 			}
 		}
 	}
-	if (has_context)
-		ll_real()->cuCtxPopCurrent_v2(&popped);
+	return status;
+}
+
+static ll_cu_result copy_from_beside(const struct ll_move *move, const struct batch *batch, ll_cu_deviceptr address,
+				     uint64_t bytes)
+{
+	struct ll_cu_mem_access_desc access = {.location = {LL_CU_MEM_LOCATION_TYPE_DEVICE, move->dev->device},
+					       .flags = LL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	ll_cu_result status = ll_real()->cuMemSetAccess(address, bytes, &access, 1);
+	for (uint32_t i = 0; i < batch->count && status == LL_CUDA_SUCCESS; i++) {
+		const struct ll_piece *piece = &move->pieces[batch->first + i];
+		status = ll_piece_fill(move->dev, piece, 0, address, piece->bytes);
+		address += piece->bytes;
+	}
+	return status;
+}
+
+/* The neighbour's memory has the bytes of the pieces, one after the other. */
+static ll_cu_result fill_from_beside(const struct ll_move *move, const struct batch *batch)
+{
+	uint64_t bytes = 0;
+	ll_cu_deviceptr address;
+	for (uint32_t i = 0; i < batch->count; i++)
+		bytes += move->pieces[batch->first + i].bytes;
+	ll_cu_result status = ll_real()->cuMemAddressReserve(&address, bytes, 0, 0, 0);
+	if (status != LL_CUDA_SUCCESS)
+		return status;
+	status = ll_real()->cuMemMap(address, bytes, 0, batch->beside, 0);
+	if (status == LL_CUDA_SUCCESS) {
+		status = copy_from_beside(move, batch, address, bytes);
+		ll_real()->cuMemUnmap(address, bytes);
+	}
+	ll_real()->cuMemAddressFree(address, bytes);
+	return status;
+}
+
+/* -EIO: the driver cannot copy. */
+static int fill_batch(const struct ll_move *move, const struct batch *batch)
+{
+	struct ll_cu_context *popped;
+	ll_cu_result status = ll_real()->cuCtxPushCurrent_v2(any_context(move->dev));
+	if (status != LL_CUDA_SUCCESS)
+		return -EIO;
+	status = batch->beside ? fill_from_beside(move, batch) : fill_from_places(move, batch);
+	ll_real()->cuCtxPopCurrent_v2(&popped);
 	return status == LL_CUDA_SUCCESS ? 0 : -EIO;
 }
 
@@ -356,7 +433,7 @@ static int send_one_in(struct ll_move *move, uint32_t number, int fd)
 int ll_move_send_in(struct ll_move *move, int fd)
 {
 	for (uint32_t i = 0; i < move->batch_count && move->under_way < LL_MOVER_AHEAD; i++) {
-		int rc = move->batches[i].where == IN_POOL ? send_one_in(move, i, fd) : 0;
+		int rc = move->batches[i].where == STORED ? send_one_in(move, i, fd) : 0;
 		if (rc)
 			return rc;
 	}
@@ -379,14 +456,14 @@ int ll_move_note_filled(struct ll_move *move, uint32_t number, bool is_filled)
 static void put_back(struct ll_move *move, struct batch *batch)
 {
 	free_batch(move, batch, batch->count);
-	batch->where = IN_POOL;
+	batch->where = STORED;
 }
 
 void ll_move_stay(struct ll_move *move)
 {
 	for (uint32_t i = 0; i < move->batch_count; i++) {
 		struct batch *batch = &move->batches[i];
-		if (batch->where == ON_CARD && batch->place_count)
+		if (batch->where == ON_CARD && is_stored(batch))
 			put_back(move, batch);
 	}
 }
@@ -416,7 +493,7 @@ static bool are_all(const struct ll_move *move, enum where where)
 
 bool ll_move_is_all_out(const struct ll_move *move)
 {
-	return are_all(move, IN_POOL);
+	return are_all(move, STORED);
 }
 
 bool ll_move_is_all_in(const struct ll_move *move)
@@ -436,7 +513,7 @@ void ll_move_give_up(struct ll_move *move)
 {
 	for (uint32_t i = 0; i < move->batch_count; i++) {
 		struct batch *batch = &move->batches[i];
-		for (uint32_t j = batch->first; batch->where == IN_POOL && j < batch->first + batch->count; j++)
+		for (uint32_t j = batch->first; batch->where == STORED && j < batch->first + batch->count; j++)
 			ll_piece_note(&move->pieces[j]); /* it has no handle now */
 	}
 }
@@ -462,12 +539,12 @@ static bool may_have_room(const struct ll_move *move)
 	return free_bytes >= ll_move_away_bytes(move);
 }
 
-/* What has left is put back into the pool, but for the bytes on the card that never left. */
+/* What has left is put back where it is stored, but for the bytes on the card that never left. */
 static void put_all_back(struct ll_move *move)
 {
 	for (uint32_t i = 0; i < move->batch_count; i++) {
 		struct batch *batch = &move->batches[i];
-		if (batch->place_count && batch->where != IN_POOL)
+		if (is_stored(batch) && batch->where != STORED)
 			put_back(move, batch);
 	}
 }
@@ -478,8 +555,8 @@ static int make_all(struct ll_move *move)
 	int rc = may_have_room(move) ? 0 : -ENOMEM;
 	for (uint32_t i = 0; i < move->batch_count && !rc; i++) {
 		struct batch *batch = &move->batches[i];
-		rc = batch->where == IN_POOL ? make_batch(move, batch) : 0;
-		if (!rc && batch->where == IN_POOL)
+		rc = batch->where == STORED ? make_batch(move, batch) : 0;
+		if (!rc && batch->where == STORED)
 			batch->where = COMING;
 	}
 	if (rc)

@@ -39,8 +39,10 @@ bool ll_move_is_stopped(const struct ll_move *move);
 int ll_move_send_out(struct ll_move *move, int fd);
 int ll_move_send_in(struct ll_move *move, int fd);
 
-/* The mover's answers. 0, or -EPROTO. Of filled: if the mover has not filled the batch, this does; -EIO: it cannot. */
-int ll_move_note_taken(struct ll_move *move, const struct ll_mover_message *message);
+/* The mover's answers. 0, or -EPROTO. Of taken: fd is of the batch's memory on a neighbour card, -1: it has none, and
+ * stays the caller's; -EIO: the driver does not take it. Of filled: if the mover has not filled the batch, this does; -EIO: it cannot. */
+int ll_move_note_taken(struct ll_move *move, const struct ll_mover_message *message, int fd);
+int ll_move_note_moved(struct ll_move *move, const struct ll_mover_message *message);
 int ll_move_note_filled(struct ll_move *move, uint32_t number, bool is_filled);
 
 /*
@@ -60,7 +62,8 @@ bool ll_move_is_all_in(const struct ll_move *move);
 uint64_t ll_move_away_bytes(const struct ll_move *move);
 
 /*
- * The mover is gone: brings back what is in the pool, by the program's own mapping of the pool's file. Waits for room
+ * The mover is gone: brings back what is in the pool, by the program's own mapping of the pool's file, and what is on a
+ * neighbour card. Waits for room
  * on the card as long as it takes. Then all batches are on the card, or the card is lost.
  */
 void ll_move_bring_back_alone(struct ll_move *move);

@@ -1,0 +1,219 @@
+#include "mover/neighbours.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/scope.h"
+#include "driver/readings.h"
+#include "ledger/ledger.h"
+
+/* A context takes some 500 MiB of an H200, a hold 50. */
+#define QUIET_BYTES UINT64_C(0x10000000)
+/* Left alone on a neighbour: what the driver keeps, and what a program needs to begin. */
+#define SPARE_BYTES UINT64_C(0x80000000)
+
+enum { CLAIMS = 256, LOOKS = 2 };
+
+struct ll_neighbour {
+	const struct ll_transfer_engine *engine;
+	const struct ll_card *card;
+	const char *folder; /* of the ledgers */
+	ll_cu_device device;
+	uint64_t bytes;      /* in blocks */
+	unsigned busy_looks; /* in a row, at which it was not free */
+	struct ll_neighbour *next;
+};
+
+struct ll_neighbours {
+	struct ll_neighbour *first;
+};
+
+/* ---- the cards ---- */
+
+static bool can_be_used(const struct ll_transfer_engine *engine, const struct ll_card *card, ll_cu_device *ret_device)
+{
+	struct ll_err err = {0};
+	int can = 0;
+	if (card->fault || card->has_slices || card->is_mig || !engine->cuda->cuDeviceCanAccessPeer ||
+	    ll_card_cuda_device(card, NULL, ret_device, &err))
+		return false;
+	return engine->cuda->cuDeviceCanAccessPeer(&can, engine->device, *ret_device) == LL_CUDA_SUCCESS && can;
+}
+
+static void add_neighbour(struct ll_neighbours *neighbours, const struct ll_neighbour *model)
+{
+	struct ll_neighbour *neighbour = malloc(sizeof *neighbour);
+	if (!neighbour)
+		return;
+	*neighbour = *model;
+	neighbour->next = neighbours->first;
+	neighbours->first = neighbour;
+	ll_debug("card %s is a neighbour: memory may go there", model->card->label);
+}
+
+struct ll_neighbours *ll_neighbours_new(const struct ll_transfer_engine *engine, const struct ll_card *card,
+					const char *folder)
+{
+	const struct ll_card *cards;
+	struct ll_neighbours *neighbours = calloc(1, sizeof *neighbours);
+	if (!neighbours)
+		return NULL;
+	size_t count = ll_driver_cards(card->driver, &cards);
+	for (size_t i = count; i-- > 0;) {
+		struct ll_neighbour model = {.engine = engine, .card = &cards[i], .folder = folder};
+		if (&cards[i] != card && !card->is_mig && can_be_used(engine, &cards[i], &model.device))
+			add_neighbour(neighbours, &model);
+	}
+	return neighbours;
+}
+
+void ll_neighbours_free(struct ll_neighbours *neighbours)
+{
+	while (neighbours && neighbours->first) {
+		struct ll_neighbour *next = neighbours->first->next;
+		free(neighbours->first);
+		neighbours->first = next;
+	}
+	free(neighbours);
+}
+
+const char *ll_neighbour_label(const struct ll_neighbour *neighbour)
+{
+	return neighbour->card->label;
+}
+
+/* ---- who uses them ---- */
+
+/* A program of this or another user of loadline. Without a ledger nobody claims the card; one that cannot be read is
+ * somebody's. */
+static bool is_claimed(const struct ll_neighbour *neighbour)
+{
+	struct ll_err err = {0};
+	struct ll_ledger *ledger;
+	int rc = ll_ledger_open(neighbour->folder, neighbour->card->uuid, false, &ledger, &err);
+	if (rc)
+		return rc != -ENOENT;
+	LL_SCOPE_FREE struct ll_claim_info *claims = calloc(CLAIMS, sizeof *claims);
+	size_t count = claims ? ll_ledger_list(ledger, claims, CLAIMS) : CLAIMS + 1;
+	bool is_any = count > CLAIMS;
+	for (size_t i = 0; i < count && !is_any; i++)
+		is_any = claims[i].priority != LL_PRIORITY_HOLD;
+	ll_ledger_close(ledger);
+	return is_any;
+}
+
+/* Free, with room for so many bytes more. */
+static bool is_free(const struct ll_neighbour *neighbour, uint64_t bytes)
+{
+	struct ll_err err = {0};
+	struct ll_memory memory;
+	if (ll_read_memory(neighbour->card, &memory, &err))
+		return false;
+	uint64_t others = memory.used_bytes > neighbour->bytes ? memory.used_bytes - neighbour->bytes : 0;
+	bool has_room = !bytes || (memory.free_bytes > SPARE_BYTES && bytes <= memory.free_bytes - SPARE_BYTES);
+	return others <= QUIET_BYTES && has_room && !is_claimed(neighbour);
+}
+
+struct ll_neighbour *ll_neighbours_choose(struct ll_neighbours *neighbours, uint64_t bytes)
+{
+	struct ll_neighbour *neighbour = neighbours->first;
+	while (neighbour && (neighbour->busy_looks || !is_free(neighbour, bytes)))
+		neighbour = neighbour->next;
+	return neighbour;
+}
+
+void ll_neighbours_look(struct ll_neighbours *neighbours)
+{
+	for (struct ll_neighbour *neighbour = neighbours->first; neighbour; neighbour = neighbour->next) {
+		bool is_busy = neighbour->bytes && !is_free(neighbour, 0);
+		bool was_wanted = ll_neighbour_is_wanted(neighbour);
+		neighbour->busy_looks = is_busy ? neighbour->busy_looks + 1 : 0;
+		if (ll_neighbour_is_wanted(neighbour) && !was_wanted)
+			ll_info("card %s is wanted: %" PRIu64 " MiB go on to the host", neighbour->card->label,
+				neighbour->bytes >> 20);
+	}
+}
+
+bool ll_neighbour_is_wanted(const struct ll_neighbour *neighbour)
+{
+	return neighbour->busy_looks >= LOOKS;
+}
+
+void ll_neighbours_describe(const struct ll_neighbours *neighbours, char *text, size_t size)
+{
+	size_t length = 0;
+	*text = '\0';
+	for (const struct ll_neighbour *neighbour = neighbours ? neighbours->first : NULL; neighbour && length < size;
+	     neighbour = neighbour->next) {
+		if (neighbour->bytes)
+			length += (size_t)snprintf(text + length, size - length, "%s%" PRIu64 " MiB on card %s",
+						   length ? ", " : "", neighbour->bytes >> 20, neighbour->card->label);
+	}
+}
+
+/* ---- blocks ---- */
+
+static ll_cu_result make_memory(struct ll_neighbour_block *block)
+{
+	const struct ll_transfer_engine *engine = block->neighbour->engine;
+	const struct ll_cuda *cuda = engine->cuda;
+	struct ll_cu_mem_allocation_prop prop = {
+	    .type = LL_CU_MEM_ALLOCATION_TYPE_PINNED,
+	    .handle_types = LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+	    .location = {LL_CU_MEM_LOCATION_TYPE_DEVICE, block->neighbour->device},
+	};
+	struct ll_cu_mem_access_desc access = {
+	    .location = {LL_CU_MEM_LOCATION_TYPE_DEVICE, engine->device},
+	    .flags = LL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+	};
+	ll_cu_deviceptr address;
+	ll_cu_result status = cuda->cuMemCreate(&block->handle, block->bytes, &prop, 0);
+	if (status != LL_CUDA_SUCCESS)
+		return status;
+	status = cuda->cuMemAddressReserve(&address, block->bytes, 0, 0, 0);
+	if (status != LL_CUDA_SUCCESS)
+		return status;
+	block->address = address;
+	status = cuda->cuMemMap(address, block->bytes, 0, block->handle, 0);
+	if (status == LL_CUDA_SUCCESS)
+		status = cuda->cuMemSetAccess(address, block->bytes, &access, 1);
+	/* Last: access to exported memory takes seven times as long (doc/facts.md). */
+	if (status == LL_CUDA_SUCCESS)
+		status = cuda->cuMemExportToShareableHandle(&block->fd, block->handle,
+							    LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+	return status;
+}
+
+struct ll_neighbour_block *ll_neighbour_block_new(struct ll_neighbour *neighbour, uint64_t bytes)
+{
+	struct ll_neighbour_block *block = calloc(1, sizeof *block);
+	if (!block)
+		return NULL;
+	*block = (struct ll_neighbour_block){.neighbour = neighbour, .bytes = bytes, .fd = -1};
+	neighbour->bytes += bytes;
+	if (make_memory(block) == LL_CUDA_SUCCESS)
+		return block;
+	ll_neighbour_block_free(block);
+	return NULL;
+}
+
+void ll_neighbour_block_free(struct ll_neighbour_block *block)
+{
+	if (!block)
+		return;
+	const struct ll_cuda *cuda = block->neighbour->engine->cuda;
+	if (block->fd >= 0)
+		close(block->fd);
+	if (block->address) {
+		cuda->cuMemUnmap(block->address, block->bytes);
+		cuda->cuMemAddressFree(block->address, block->bytes);
+	}
+	if (block->handle)
+		cuda->cuMemRelease(block->handle);
+	block->neighbour->bytes -= block->bytes;
+	free(block);
+}
