@@ -364,6 +364,9 @@ static void tell_done(struct ll_mover_program *program, uint32_t number)
 		batch->is_moving_on = false;
 		ll_mover_program_free_block(program, batch);
 		say_places(program, number, LL_MOVER_MOVED);
+		if (!program->beside_bytes)
+			ll_info("claim %u, tenant %s: all its memory is on the host now", program->claim,
+				program->tenant);
 	} else if (batch->direction == LL_TRANSFER_OUT) {
 		tell_taken(program, number);
 	} else {

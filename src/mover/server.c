@@ -170,8 +170,10 @@ static void note_event(struct ll_mover_server *server, struct ll_mover_program *
 					    [LL_RESIDENCY_STOPPED] = "stopped",
 					    [LL_RESIDENCY_AWAY] = "away",
 					    [LL_RESIDENCY_STAYING] = ""};
-	ll_info("claim %u, tenant %s: %s: %" PRIu64 " MiB in %.3f s", program->claim, program->tenant,
-		names[program->rule.state], program->rule.bytes >> 20, (double)took_ns / (double)LL_NS_PER_S);
+	bool is_beside = program->rule.state == LL_RESIDENCY_AWAY && program->beside_bytes;
+	ll_info("claim %u, tenant %s: %s: %" PRIu64 " MiB in %.3f s%s%s", program->claim, program->tenant,
+		names[program->rule.state], program->rule.bytes >> 20, (double)took_ns / (double)LL_NS_PER_S,
+		is_beside ? ", on card " : "", is_beside ? ll_neighbour_label(program->neighbour) : "");
 	if (ll_mover_is_as_wished(program))
 		ll_mover_answer_askers(server, program, 0, "");
 }
@@ -291,12 +293,7 @@ static void read_ledger(struct ll_mover_server *server, uint64_t now_ns)
 static struct ll_neighbour *choose_neighbour(const struct ll_mover_server *server,
 					     const struct ll_mover_program *program)
 {
-	struct ll_neighbour *neighbour =
-	    server->neighbours ? ll_neighbours_choose(server->neighbours, program->rule.bytes) : NULL;
-	if (neighbour)
-		ll_debug("claim %u, tenant %s: goes to card %s", program->claim, program->tenant,
-			 ll_neighbour_label(neighbour));
-	return neighbour;
+	return server->neighbours ? ll_neighbours_choose(server->neighbours, program->rule.bytes) : NULL;
 }
 
 static void do_step(struct ll_mover_server *server, struct ll_mover_program *program, enum ll_residency_step step,

@@ -46,7 +46,7 @@ start_beside() {
 is_evicted_beside() {
 	loadline --sim evict one
 	has_beside $((empty + 33))
-	logged "tenant one: goes to card 1"
+	logged "tenant one: away: .*, on card 1$"
 }
 
 # comes_back: with every byte.
@@ -82,7 +82,7 @@ comes_back() {
 		loadline --sim evict one
 		loadline --sim resume one
 	done
-	logged "tenant one: goes to card 1"
+	[ "$(grep -c "tenant one: away: .*, on card 1$" "$T/mover.err")" -eq 4 ]
 	ends_well one
 }
 
@@ -116,7 +116,7 @@ comes_back() {
 	loadline --sim resume one
 	does one check
 	loadline --sim evict one
-	[ "$(grep -c "tenant one: goes to card 1" "$T/mover.err")" -eq 1 ]
+	[ "$(grep -c "tenant one: away: .*, on card 1$" "$T/mover.err")" -eq 1 ]
 	ends_well two
 	comes_back
 }
@@ -168,7 +168,6 @@ doctor_says() {
 	fault card 1 used 0
 	fault fail cuMemCreate OUT_OF_MEMORY count 1
 	loadline --sim evict one
-	logged "tenant one: goes to card 1"
 	has_none_beside $((empty + 33))
 	comes_back
 }

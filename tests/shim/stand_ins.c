@@ -116,8 +116,8 @@ static void move_all(void)
 	CHECK_EQUAL(card_used(), used - moved);
 	for (unsigned i = 0; i < count; i++) {
 		CHECK_EQUAL(ll_piece_make(card_state(), &pieces[i]), 0);
-		CHECK_EQUAL(ll_piece_fill(card_state(), &pieces[i], 0, bytes[i], MIB), 0);
-		CHECK_EQUAL(ll_piece_fill(card_state(), &pieces[i], MIB, bytes[i] + MIB, pieces[i].bytes - MIB), 0);
+		CHECK_EQUAL(ll_piece_fill(card_state(), &pieces[i], 0, (uintptr_t)bytes[i], MIB), 0);
+		CHECK_EQUAL(ll_piece_fill(card_state(), &pieces[i], MIB, (uintptr_t)bytes[i] + MIB, pieces[i].bytes - MIB), 0);
 		ll_piece_note(&pieces[i]);
 		free(bytes[i]);
 	}
@@ -176,7 +176,7 @@ static void body_unmapped(void)
 	CHECK(bytes != NULL);
 	memset(bytes, 5, AREA);
 	CHECK_EQUAL(ll_piece_make(card_state(), &pieces[0]), 0);
-	CHECK_EQUAL(ll_piece_fill(card_state(), &pieces[0], 0, bytes, AREA), 0);
+	CHECK_EQUAL(ll_piece_fill(card_state(), &pieces[0], 0, (uintptr_t)bytes, AREA), 0);
 	free(bytes);
 	map(range, handle, AREA, READ);
 	CHECK_EQUAL(byte_at(range + AREA - 1), 5);

@@ -3,9 +3,9 @@
  * packets arrive and copies end, deaths, broken connections, a full card, a small pool. The code is the product's own
  * (mover_protocol.h).
  *
- * In each state a program's bytes are on the card or in the pool, and the pool's accounts are right. From each state
+ * In each state a program's bytes are on the card, on its neighbour or in the pool, and the accounts are right. From each state
  * one can be reached, without luck, where every living program has all its memory on the card, and nothing is in the
- * pool.
+ * pool or on the neighbour.
  */
 #include "test.h"
 
@@ -429,6 +429,59 @@ static void test_an_exchange_and_a_connection_breaks_or_the_mover_is_killed(void
 	explore("exchange, mover killed", 5000);
 }
 
+/* ---- with a neighbour ---- */
+
+static void test_a_neighbour_takes_the_memory_and_is_wanted(void **state)
+{
+	(void)state;
+	make_world(10, 8);
+	world.has_neighbour = true;
+	add_program(0, "222");
+	world.budget = (struct world_budget){.wanted = 1, .hog = 1, .block_fails = 1, .halt = 1};
+	explore("neighbour", 5000);
+}
+
+static void test_a_neighbour_and_the_mover_is_killed_or_the_program(void **state)
+{
+	(void)state;
+	make_world(10, 8);
+	world.has_neighbour = true;
+	add_program(0, "222");
+	world.budget = (struct world_budget){.wanted = 1, .kill_mover = 1, .kill_program = 1, .hog = 1};
+	explore("neighbour, deaths", 5000);
+}
+
+static void test_a_neighbour_and_connections_break(void **state)
+{
+	(void)state;
+	make_world(10, 4);
+	world.has_neighbour = true;
+	add_program(0, "22");
+	pin_all();
+	world.budget = (struct world_budget){.wanted = 1, .cut = 2, .export_fails = 1, .kill_program = 1};
+	explore("neighbour, broken connections", 5000);
+}
+
+static void test_a_neighbour_and_copies_fail(void **state)
+{
+	(void)state;
+	make_world(10, 4);
+	world.has_neighbour = true;
+	add_program(0, "22");
+	world.budget = (struct world_budget){
+	    .wanted = 1, .transfer_fails = 1, .copy_fails = 1, .block_fails = 1, .grow = 1, .host_short = 1};
+	explore("neighbour, failures", 5000);
+}
+
+static void test_a_neighbour_and_a_program_that_stays_away(void **state)
+{
+	(void)state;
+	make_tight_world();
+	world.has_neighbour = true;
+	world.budget = (struct world_budget){.wanted = 1, .leave = 1, .stay = 1};
+	explore("neighbour, staying away", 5000);
+}
+
 static void add_hostile(void)
 {
 	world.programs[1] = (struct world_program){.is_alive = true, .is_hostile = true, .connection = -1};
@@ -473,6 +526,11 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_two_programs_exchange_while_one_is_on_its_way),
 	    cmocka_unit_test(test_a_program_that_returns_stays_away),
 	    cmocka_unit_test(test_an_exchange_and_a_connection_breaks_or_the_mover_is_killed),
+	    cmocka_unit_test(test_a_neighbour_takes_the_memory_and_is_wanted),
+	    cmocka_unit_test(test_a_neighbour_and_the_mover_is_killed_or_the_program),
+	    cmocka_unit_test(test_a_neighbour_and_connections_break),
+	    cmocka_unit_test(test_a_neighbour_and_copies_fail),
+	    cmocka_unit_test(test_a_neighbour_and_a_program_that_stays_away),
 	    cmocka_unit_test(test_a_program_that_does_not_keep_to_the_protocol_harms_nobody_else),
 	    cmocka_unit_test(test_a_program_that_does_not_keep_to_the_protocol_harms_no_accounts),
 	};

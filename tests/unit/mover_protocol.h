@@ -22,6 +22,7 @@ enum {
 	CONNECTIONS = 2 * PROGRAMS, /* a program's are 2 * number and the next one: it may connect anew */
 	PIECES = 4,                 /* allocations of a program */
 	PIECE_BYTES = 2,            /* at most */
+	BATCH_BYTES = 4,            /* at most */
 	HANDLES = 16,
 	POOL_BYTES = 16,
 	STEP_BYTES = 4, /* of the pool */
@@ -38,11 +39,12 @@ enum {
 
 #define NOW_NS UINT64_C(1000000000000)
 
-/* Physical memory of the card. */
+/* Physical memory of the card, or of its neighbour. */
 struct world_handle {
 	unsigned references; /* of mappings, imports and descriptors; 0: there is none */
 	unsigned char size;
-	unsigned char bytes[PIECE_BYTES];
+	bool is_beside;
+	unsigned char bytes[BATCH_BYTES];
 };
 
 struct world_packet {
@@ -82,7 +84,7 @@ struct world_program {
 /* How often what happens seldom may happen yet. */
 struct world_budget {
 	unsigned char kill_mover, kill_program, cut, busy, export_fails, transfer_fails, copy_fails, host_short, hog,
-	    grow, want, resume, silence, halt, leave, stay, hostile;
+	    grow, want, resume, silence, halt, leave, stay, hostile, wanted, block_fails;
 };
 
 enum { SMALL_SLOT = 64, MIDDLE_SLOT = 704, LARGE_SLOT = 2304, SMALL_SLOTS = 24, MIDDLE_SLOTS = 16, LARGE_SLOTS = 6 };
@@ -96,7 +98,9 @@ struct world {
 	struct world_budget budget;
 	struct ll_mover_pool *mover_pool;
 	unsigned current; /* the program that acts */
-	bool is_mover_dead, is_busy, export_fails, transfer_fails, has_no_fds;
+	bool is_mover_dead, is_busy, export_fails, transfer_fails, has_no_fds, block_fails;
+	bool has_neighbour, is_wanted; /* a neighbour card takes memory, until it is wanted */
+	unsigned mapped_beside;        /* the handle of the neighbour's that a program has mapped, + 1 */
 	bool has_few_moves; /* budget.leave counts */
 	bool is_tight;      /* the card has room for one program: at rest the others are away */
 	bool small_used[SMALL_SLOTS], middle_used[MIDDLE_SLOTS], large_used[LARGE_SLOTS];
@@ -126,6 +130,7 @@ unsigned char world_byte(unsigned program, unsigned piece, unsigned at); /* what
 
 void world_empty_queue(struct world_queue *queue);
 unsigned world_free_bytes(void); /* of the card */
+unsigned world_new_block(unsigned size); /* memory of the neighbour, + 1 */
 
 /* ---- what happens ---- */
 
@@ -135,6 +140,7 @@ enum world_event_kind {
 	WORLD_TO_MOVER, /* a packet arrives */
 	WORLD_TO_MOVER_NO_TRANSFER,
 	WORLD_TO_MOVER_NO_FDS,
+	WORLD_TO_MOVER_NO_BLOCK, /* the neighbour has no room */
 	WORLD_TO_PROGRAM,
 	WORLD_TO_PROGRAM_BUSY, /* a thread is in the driver */
 	WORLD_TO_PROGRAM_NO_EXPORT,
@@ -151,7 +157,9 @@ enum world_event_kind {
 	WORLD_RESUME,
 	WORLD_AGAIN,
 	WORLD_LOOK,
+	WORLD_MOVE_ON,
 	WORLD_SILENCE,
+	WORLD_WANTED, /* the neighbour */
 	WORLD_MAKE_WAY,  /* one that returns shall stay away, as the decision says */
 	WORLD_HOG_COMES, /* somebody takes all that is free on the card */
 	WORLD_HOG_GOES,
@@ -195,7 +203,7 @@ void mover_pin(void);
 bool mover_is_pinning(void);
 void mover_be_short(void);
 
-enum mover_step { STEP_LEAVE, STEP_HALT, STEP_RETURN, STEP_STAY, STEP_RESUME, STEP_AGAIN, STEP_LOOK, STEP_SILENCE };
+enum mover_step { STEP_LEAVE, STEP_HALT, STEP_RETURN, STEP_STAY, STEP_RESUME, STEP_AGAIN, STEP_LOOK, STEP_MOVE_ON, STEP_SILENCE };
 bool mover_step(int connection, enum mover_step step); /* False: not now */
 bool mover_make_way(void); /* If the decision says that a program shall stay away, it is told so */
 

@@ -65,6 +65,7 @@ static const char *const event_names[] = {
     [WORLD_TO_PROGRAM_NO_EXPORT] = "to program that cannot export",
     [WORLD_TO_MOVER_NO_TRANSFER] = "to mover that cannot copy",
     [WORLD_TO_MOVER_NO_FDS] = "to mover without free descriptors",
+    [WORLD_TO_MOVER_NO_BLOCK] = "to mover whose neighbour has no room",
     [WORLD_MOVER_SEES_END] = "mover sees the connection's end",
     [WORLD_PROGRAM_SEES_END] = "program sees the connection's end",
     [WORLD_COPY_ENDS] = "copy ends",
@@ -78,7 +79,9 @@ static const char *const event_names[] = {
     [WORLD_RESUME] = "resume by hand",
     [WORLD_AGAIN] = "return is said again",
     [WORLD_LOOK] = "mover looks after it",
+    [WORLD_MOVE_ON] = "memory goes on to the host",
     [WORLD_SILENCE] = "long silence",
+    [WORLD_WANTED] = "the neighbour is wanted",
     [WORLD_MAKE_WAY] = "one makes way",
     [WORLD_HOG_COMES] = "card is full",
     [WORLD_HOG_GOES] = "card has room",
@@ -113,6 +116,7 @@ bool world_is_sure(enum world_event_kind kind)
 	case WORLD_RETURN:
 	case WORLD_AGAIN:
 	case WORLD_LOOK:
+	case WORLD_MOVE_ON:
 	case WORLD_MAKE_WAY:
 	case WORLD_HOG_GOES:
 	case WORLD_CONNECT:
@@ -157,6 +161,8 @@ static bool step_mover(int number, enum world_event_kind kind)
 		return spend(&world.budget.resume) && mover_step(number, STEP_RESUME);
 	case WORLD_AGAIN:
 		return mover_step(number, STEP_AGAIN);
+	case WORLD_MOVE_ON:
+		return mover_step(number, STEP_MOVE_ON);
 	case WORLD_SILENCE:
 		return spend(&world.budget.silence) && mover_step(number, STEP_SILENCE);
 	default:
@@ -172,14 +178,18 @@ static bool happen_to_mover(struct world_connection *connection, int number, enu
 	case WORLD_TO_MOVER:
 	case WORLD_TO_MOVER_NO_TRANSFER:
 	case WORLD_TO_MOVER_NO_FDS:
+	case WORLD_TO_MOVER_NO_BLOCK:
 		if (!has_program || !connection->to_mover.count ||
 		    (kind != WORLD_TO_MOVER &&
-		     !(connection->to_mover.packets[0].fd_count && spend(&world.budget.transfer_fails))))
+		     !(connection->to_mover.packets[0].fd_count &&
+		       spend(kind == WORLD_TO_MOVER_NO_BLOCK ? &world.budget.block_fails
+							     : &world.budget.transfer_fails))))
 			return false;
 		world.transfer_fails = kind == WORLD_TO_MOVER_NO_TRANSFER;
 		world.has_no_fds = kind == WORLD_TO_MOVER_NO_FDS;
+		world.block_fails = kind == WORLD_TO_MOVER_NO_BLOCK;
 		mover_deliver(number);
-		world.transfer_fails = world.has_no_fds = false;
+		world.transfer_fails = world.has_no_fds = world.block_fails = false;
 		return true;
 	case WORLD_MOVER_SEES_END:
 		if (!has_program || !connection->program_closed)
@@ -303,6 +313,11 @@ static bool happen_to_all(enum world_event_kind kind)
 			return false;
 		mover_be_short();
 		return true;
+	case WORLD_WANTED:
+		if (!world.has_neighbour || world.is_wanted || !spend(&world.budget.wanted))
+			return false;
+		world.is_wanted = true;
+		return true;
 	case WORLD_MAKE_WAY:
 		return !world.is_mover_dead && mover_make_way();
 	case WORLD_HOG_COMES:
@@ -325,14 +340,14 @@ static bool happen_to_all(enum world_event_kind kind)
 
 static bool is_for_all(enum world_event_kind kind)
 {
-	return kind == WORLD_PIN || kind == WORLD_HOST_SHORT || kind == WORLD_MAKE_WAY || kind == WORLD_HOG_COMES ||
+	return kind == WORLD_PIN || kind == WORLD_HOST_SHORT || kind == WORLD_WANTED || kind == WORLD_MAKE_WAY || kind == WORLD_HOG_COMES ||
 	       kind == WORLD_HOG_GOES || kind == WORLD_KILL_MOVER;
 }
 
 static bool is_for_mover(enum world_event_kind kind)
 {
 	return kind == WORLD_TO_MOVER || kind == WORLD_TO_MOVER_NO_TRANSFER || kind == WORLD_TO_MOVER_NO_FDS ||
-	       kind == WORLD_MOVER_SEES_END || kind == WORLD_COPY_ENDS || kind == WORLD_COPY_FAILS ||
+	       kind == WORLD_TO_MOVER_NO_BLOCK ||	       kind == WORLD_MOVER_SEES_END || kind == WORLD_COPY_ENDS || kind == WORLD_COPY_FAILS ||
 	       (kind >= WORLD_LEAVE && kind <= WORLD_SILENCE) || kind == WORLD_MOVER_CUTS || kind == WORLD_CLAIM_GONE;
 }
 
@@ -405,6 +420,15 @@ static bool has_hostile(void)
 	return has_any;
 }
 
+static bool has_block(void)
+{
+	for (unsigned i = 0; i < HANDLES; i++) {
+		if (world.handles[i].is_beside)
+			return true;
+	}
+	return false;
+}
+
 static bool is_any_on_card(void)
 {
 	bool is_any = false;
@@ -421,5 +445,7 @@ bool world_is_at_rest(void)
 	for (int i = 0; i < CONNECTIONS; i++)
 		is_at_rest = is_at_rest && is_connection_at_rest(i);
 	world.current = 0;
+	if (is_at_rest && !world.is_tight)
+		is_at_rest = !has_block();
 	return is_at_rest && !has_hostile() && (world.is_mover_dead || world.is_tight || mover_pool_is_empty());
 }

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/packet.h"
 #include "mover/host.h"
+#include "mover/neighbours.h"
 #include "mover/pool.h"
 #include "mover/program.h"
 #include "mover_protocol.h"
@@ -66,35 +67,64 @@ uint64_t ll_host_reserve_bytes(void)
 struct ll_transfer {
 	enum ll_transfer_direction direction;
 	unsigned handles[PIECES]; /* + 1 */
-	unsigned handle_count;
+	unsigned handle_count;    /* 0: the block goes to the places */
+	unsigned block;           /* + 1; 0: the places are the store */
 	struct ll_mover_place places[PIECES * PIECE_BYTES];
 	unsigned place_count;
 	bool is_done, has_failed;
 };
 
-/* The bytes of the places, one after the other, are those of the handles. garbage: what a copy that is cut off leaves.
+static unsigned char *in_handles(const struct ll_transfer *transfer, unsigned at)
+{
+	unsigned handle = 0;
+	while (at >= world.handles[transfer->handles[handle] - 1].size)
+		at -= world.handles[transfer->handles[handle++] - 1].size;
+	return &world.handles[transfer->handles[handle] - 1].bytes[at];
+}
+
+static unsigned char *in_places(const struct ll_transfer *transfer, unsigned at)
+{
+	unsigned place = 0;
+	while (at >= transfer->places[place].bytes)
+		at -= (unsigned)transfer->places[place++].bytes;
+	return &world.pool[transfer->places[place].offset + at];
+}
+
+static unsigned count_bytes(const struct ll_transfer *transfer)
+{
+	unsigned bytes = 0;
+	for (unsigned i = 0; i < transfer->handle_count; i++)
+		bytes += world.handles[transfer->handles[i] - 1].size;
+	return transfer->handle_count ? bytes : world.handles[transfer->block - 1].size;
+}
+
+/* The bytes of the store, one after the other, are those of the handles. garbage: what a copy that is cut off leaves.
  */
 static void copy_bytes(const struct ll_transfer *transfer, unsigned char garbage)
 {
-	unsigned handle = 0, at = 0;
-	for (unsigned i = 0; i < transfer->place_count; i++) {
-		for (uint64_t byte = 0; byte < transfer->places[i].bytes; byte++) {
-			struct world_handle *memory = &world.handles[transfer->handles[handle] - 1];
-			unsigned char *pool = &world.pool[transfer->places[i].offset + byte];
-			unsigned char *from = transfer->direction == LL_TRANSFER_OUT ? &memory->bytes[at] : pool;
-			unsigned char *to = transfer->direction == LL_TRANSFER_OUT ? pool : &memory->bytes[at];
-			*to = garbage ? garbage : *from;
-			if (++at == memory->size) {
-				handle++;
-				at = 0;
-			}
-		}
+	unsigned bytes = count_bytes(transfer);
+	for (unsigned at = 0; at < bytes; at++) {
+		unsigned char *block = transfer->block ? &world.handles[transfer->block - 1].bytes[at] : NULL;
+		unsigned char *store = block && transfer->handle_count ? block : in_places(transfer, at);
+		unsigned char *card = transfer->handle_count ? in_handles(transfer, at) : block;
+		bool is_out = transfer->direction == LL_TRANSFER_OUT;
+		*(is_out ? store : card) = garbage ? garbage : is_out ? *card : *store;
 	}
 }
 
+static struct ll_transfer *make_transfer(enum ll_transfer_direction direction, struct ll_transfer_store store)
+{
+	struct ll_transfer *transfer = calloc(1, sizeof *transfer);
+	transfer->direction = direction;
+	transfer->block = (unsigned)store.block;
+	transfer->place_count = store.place_count;
+	memcpy(transfer->places, store.places, store.place_count * sizeof *store.places);
+	return transfer;
+}
+
 int ll_transfer_new(const struct ll_transfer_engine *engine, enum ll_transfer_direction direction, const int *fds,
-		    const uint64_t *handle_bytes, uint32_t count, const struct ll_mover_place *places,
-		    uint32_t place_count, struct ll_transfer **ret_transfer, struct ll_err *err)
+		    const uint64_t *handle_bytes, uint32_t count, struct ll_transfer_store store,
+		    struct ll_transfer **ret_transfer, struct ll_err *err)
 {
 	(void)engine;
 	if (world.transfer_fails)
@@ -104,16 +134,24 @@ int ll_transfer_new(const struct ll_transfer_engine *engine, enum ll_transfer_di
 		if (handle < 0 || handle >= HANDLES || world.handles[handle].size != handle_bytes[i])
 			return ll_err_set(err, -EINVAL, "no such memory");
 	}
-	struct ll_transfer *transfer = calloc(1, sizeof *transfer);
-	transfer->direction = direction;
+	struct ll_transfer *transfer = make_transfer(direction, store);
 	for (uint32_t i = 0; i < count; i++) {
 		transfer->handles[transfer->handle_count++] = (unsigned)(fds[i] - HANDLE_FD) + 1;
 		world.handles[fds[i] - HANDLE_FD].references++;
 	}
-	transfer->place_count = place_count;
-	memcpy(transfer->places, places, place_count * sizeof *places);
 	copy_bytes(transfer, 0);
 	*ret_transfer = transfer;
+	return 0;
+}
+
+int ll_transfer_new_to_host(const struct ll_transfer_engine *engine, struct ll_transfer_store store,
+			    struct ll_transfer **ret_transfer, struct ll_err *err)
+{
+	(void)engine;
+	if (world.transfer_fails)
+		return ll_err_set(err, -ENOMEM, "the driver refuses");
+	*ret_transfer = make_transfer(LL_TRANSFER_OUT, store);
+	copy_bytes(*ret_transfer, 0);
 	return 0;
 }
 
@@ -139,6 +177,47 @@ void ll_transfer_free(struct ll_transfer *transfer)
 	let_transfer_go(transfer);
 }
 
+/* ---- the neighbour ---- */
+
+static struct ll_neighbour *current_neighbour(void)
+{
+	return world.has_neighbour && !world.is_wanted ? (struct ll_neighbour *)&world.has_neighbour : NULL;
+}
+
+bool ll_neighbour_is_wanted(const struct ll_neighbour *neighbour)
+{
+	(void)neighbour;
+	return world.is_wanted;
+}
+
+const char *ll_neighbour_label(const struct ll_neighbour *neighbour)
+{
+	(void)neighbour;
+	return "1";
+}
+
+struct ll_neighbour_block *ll_neighbour_block_new(struct ll_neighbour *neighbour, uint64_t bytes)
+{
+	if (world.block_fails)
+		return NULL;
+	unsigned handle = world_new_block((unsigned)bytes);
+	struct ll_neighbour_block *block = calloc(1, sizeof *block);
+	*block = (struct ll_neighbour_block){
+	    .neighbour = neighbour, .address = handle, .bytes = bytes, .fd = HANDLE_FD + (int)handle - 1};
+	world.handles[handle - 1].references++;
+	return block;
+}
+
+void ll_neighbour_block_free(struct ll_neighbour_block *block)
+{
+	if (!block)
+		return;
+	if (block->fd >= 0)
+		close(block->fd);
+	world_drop_handle((unsigned)block->address);
+	free(block);
+}
+
 /* ---- life ---- */
 
 static struct ll_transfer_engine current_engine(void)
@@ -156,10 +235,11 @@ static void cut_off_transfers(struct ll_mover_program *program)
 {
 	for (uint32_t i = 0; i < program->batch_count; i++) {
 		struct ll_transfer *transfer = program->batches[i].transfer;
-		if (!transfer)
-			continue;
-		copy_bytes(transfer, 0xff);
-		let_transfer_go(transfer);
+		if (transfer) {
+			copy_bytes(transfer, 0xff);
+			let_transfer_go(transfer);
+		}
+		ll_neighbour_block_free(program->batches[i].block);
 	}
 	free(program->batches);
 	free(program);
@@ -347,6 +427,17 @@ static bool has_room_to_return(const struct ll_mover_program *program)
 	return wanted <= room;
 }
 
+static bool move_on(struct ll_mover_program *program)
+{
+	struct ll_transfer_engine engine = current_engine();
+	bool had_said_stuck = program->has_said_stuck;
+	uint64_t reserved_bytes = program->reserved_bytes;
+	uint32_t count = count_moving_on(program);
+	ll_mover_program_move_on(program, &engine);
+	return count != count_moving_on(program) || had_said_stuck != program->has_said_stuck ||
+	       reserved_bytes != program->reserved_bytes;
+}
+
 bool mover_step(int connection, enum mover_step step)
 {
 	struct ll_mover_program *program = world.connections[connection].program;
@@ -356,7 +447,7 @@ bool mover_step(int connection, enum mover_step step)
 	bool is_here = state == LL_RESIDENCY_HERE, is_stopped = state == LL_RESIDENCY_STOPPED;
 	bool can = true;
 	if (step == STEP_LEAVE && (can = is_here || is_stopped))
-		ll_mover_program_leave(program, world.mover_pool, NOW_NS);
+		ll_mover_program_leave(program, world.mover_pool, current_neighbour(), NOW_NS);
 	else if (step == STEP_HALT && (can = is_here))
 		ll_mover_program_stop(program, NOW_NS);
 	else if (step == STEP_RETURN &&
@@ -371,6 +462,8 @@ bool mover_step(int connection, enum mover_step step)
 		can = say_again(program);
 	else if (step == STEP_LOOK)
 		can = look_after(program, NOW_NS);
+	else if (step == STEP_MOVE_ON)
+		can = move_on(program);
 	else if (step == STEP_SILENCE)
 		can = look_after(program, NOW_NS + 1000 * LL_NS_PER_S);
 	forget_texts(connection);
@@ -407,6 +500,19 @@ static void own_places(const struct ll_mover_program *program, unsigned number)
 	}
 }
 
+static void check_blocks(const struct ll_mover_program *program)
+{
+	uint64_t bytes = 0;
+	for (uint32_t i = 0; i < program->batch_count; i++) {
+		const struct ll_mover_batch *batch = &program->batches[i];
+		bytes += batch->block ? batch->block->bytes : 0;
+		if (batch->block && batch->place_count && !batch->is_moving_on)
+			world_blame("a batch is in the pool and on the neighbour");
+	}
+	if (bytes != program->beside_bytes)
+		world_blame("the account of the neighbour is wrong");
+}
+
 void mover_check(void)
 {
 	uint64_t promised_bytes = 0, taken_bytes = 0;
@@ -417,6 +523,7 @@ void mover_check(void)
 			continue;
 		own_places(program, (unsigned)i / 2);
 		promised_bytes += program->reserved_bytes;
+		check_blocks(program);
 		if (program->is_deaf)
 			world_blame("a program reads, and its socket is full");
 	}

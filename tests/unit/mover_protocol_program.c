@@ -99,6 +99,77 @@ static ll_cu_result fake_export(void *ret_fd, ll_cu_mem_handle handle, enum ll_c
 	return LL_CUDA_SUCCESS;
 }
 
+/* ---- memory of the neighbour ---- */
+
+#define BESIDE_ADDRESS UINT64_C(0x100000)
+
+static ll_cu_result fake_import(ll_cu_mem_handle *ret_handle, void *os_handle, enum ll_cu_mem_handle_type type)
+{
+	(void)type;
+	int number = (int)(intptr_t)os_handle - HANDLE_FD;
+	if (world.export_fails)
+		return LL_CUDA_ERROR_OPERATING_SYSTEM;
+	if (number < 0 || number >= HANDLES || !world.handles[number].is_beside)
+		world_blame("what is imported is no memory of the neighbour");
+	world.handles[number].references++;
+	*ret_handle = (ll_cu_mem_handle)number + 1;
+	return LL_CUDA_SUCCESS;
+}
+
+static ll_cu_result fake_release(ll_cu_mem_handle handle)
+{
+	world_drop_handle((unsigned)handle);
+	return LL_CUDA_SUCCESS;
+}
+
+static ll_cu_result fake_reserve(ll_cu_deviceptr *ret_address, size_t bytes, size_t alignment, ll_cu_deviceptr wish,
+				 unsigned long long flags)
+{
+	(void)bytes;
+	(void)alignment;
+	(void)wish;
+	(void)flags;
+	*ret_address = BESIDE_ADDRESS;
+	return LL_CUDA_SUCCESS;
+}
+
+static ll_cu_result fake_map(ll_cu_deviceptr address, size_t bytes, size_t offset, ll_cu_mem_handle handle,
+			     unsigned long long flags)
+{
+	(void)address;
+	(void)offset;
+	(void)flags;
+	if (world.handles[handle - 1].size != bytes || world.mapped_beside)
+		world_blame("the neighbour's memory is mapped in another size, or twice");
+	world.mapped_beside = (unsigned)handle;
+	return LL_CUDA_SUCCESS;
+}
+
+static ll_cu_result fake_access(ll_cu_deviceptr address, size_t bytes, const struct ll_cu_mem_access_desc *access,
+				size_t count)
+{
+	(void)address;
+	(void)bytes;
+	(void)access;
+	(void)count;
+	return LL_CUDA_SUCCESS;
+}
+
+static ll_cu_result fake_unmap(ll_cu_deviceptr address, size_t bytes)
+{
+	(void)address;
+	(void)bytes;
+	world.mapped_beside = 0;
+	return LL_CUDA_SUCCESS;
+}
+
+static ll_cu_result fake_address_free(ll_cu_deviceptr address, size_t bytes)
+{
+	(void)address;
+	(void)bytes;
+	return LL_CUDA_SUCCESS;
+}
+
 static const struct ll_real driver = {
     .cuCtxSynchronize = fake_done,
     .cuCtxPushCurrent_v2 = fake_push,
@@ -106,6 +177,13 @@ static const struct ll_real driver = {
     .cuMemGetInfo_v2 = fake_info,
     .cuThreadExchangeStreamCaptureMode = fake_exchange,
     .cuMemExportToShareableHandle = fake_export,
+    .cuMemImportFromShareableHandle = fake_import,
+    .cuMemRelease = fake_release,
+    .cuMemAddressReserve = fake_reserve,
+    .cuMemMap = fake_map,
+    .cuMemSetAccess = fake_access,
+    .cuMemUnmap = fake_unmap,
+    .cuMemAddressFree = fake_address_free,
 };
 
 _Atomic(const void *) ll_real_bound[2] = {&driver, &driver};
@@ -216,14 +294,19 @@ void ll_piece_note(const struct ll_piece *piece)
 }
 
 ll_cu_result ll_piece_fill(const struct ll_device_state *dev, const struct ll_piece *piece, uint64_t offset,
-			   const void *from, uint64_t bytes)
+			   ll_cu_deviceptr from, uint64_t bytes)
 {
 	(void)dev;
+	bool is_beside = from - BESIDE_ADDRESS < BATCH_BYTES;
+	if (is_beside && !world.mapped_beside)
+		world_blame("a copy from memory that is not mapped");
+	const void *source = is_beside ? &world.handles[world.mapped_beside - 1].bytes[from - BESIDE_ADDRESS]
+				       : (const void *)(uintptr_t)from;
 	const struct world_piece *filled = piece_at(piece->address);
 	if (!filled->is_mapped)
 		world_blame("a copy to memory that is not there");
 	else
-		memcpy(&world.handles[filled->handle - 1].bytes[offset], from, bytes);
+		memcpy(&world.handles[filled->handle - 1].bytes[offset], source, bytes);
 	return LL_CUDA_SUCCESS;
 }
 
@@ -299,7 +382,7 @@ void program_start(unsigned program)
 	struct link *link = calloc(1, sizeof *link);
 	link->dev = &devices[program];
 	link->move = ll_move_new(&devices[program]);
-	link->fd = link->old_fd = link->pool_fd = -1;
+	link->fd = link->old_fd = link->came_fd = -1;
 	world.programs[program].link = link;
 	world.programs[program].connection = -1;
 	world.programs[program].is_alive = true;
@@ -320,6 +403,8 @@ void program_die(unsigned program)
 	}
 	if (!link)
 		return;
+	for (uint32_t i = 0; i < link->move->batch_count; i++)
+		let_go_beside(&link->move->batches[i]);
 	free(link->move->pieces);
 	free(link->move->batches);
 	free(link->move);
@@ -379,6 +464,8 @@ void program_deliver(unsigned program)
 	memmove(queue->packets, queue->packets + 1, (QUEUE - 1) * sizeof *queue->packets);
 	memset(&queue->packets[--queue->count], 0, sizeof *queue->packets);
 	int rc = link ? handle_message(link, &message, packet.fd_count ? packet.fds[0] : -1) : 0;
+	if (packet.fd_count)
+		close(packet.fds[0]);
 	if (link) /* numbers of descriptors that were sent are no part of the state */
 		memset(link->move->exported, 0, sizeof link->move->exported);
 	if (rc == -EPROTO)
@@ -443,6 +530,12 @@ static void check_in_pool(unsigned program, const struct batch *batch, uint64_t 
 		world_blame("the pool's place is no longer the program's");
 }
 
+static void check_beside(unsigned program, const struct batch *batch, uint64_t byte, unsigned piece, unsigned at)
+{
+	if (world.handles[batch->beside - 1].bytes[byte] != world_byte(program, piece, at))
+		world_blame("the neighbour has wrong bytes");
+}
+
 static void check_batch(unsigned program, const struct ll_move *move, const struct batch *batch)
 {
 	uint64_t byte = 0;
@@ -450,12 +543,16 @@ static void check_batch(unsigned program, const struct ll_move *move, const stru
 		unsigned piece = (unsigned)(move->pieces[i].address / 256 - 1);
 		if (batch->where == ON_CARD || batch->where == GOING)
 			check_on_card(program, piece);
-		if (!batch->place_count)
+		if (!is_stored(batch))
 			continue;
-		if (batch->where == IN_POOL && world.programs[program].pieces[piece].is_mapped)
+		if (batch->where == STORED && world.programs[program].pieces[piece].is_mapped)
 			world_blame("memory that was moved is on the card still");
-		for (unsigned at = 0; at < move->pieces[i].bytes; at++)
-			check_in_pool(program, batch, byte++, piece, at);
+		for (unsigned at = 0; at < move->pieces[i].bytes; at++) {
+			if (batch->beside)
+				check_beside(program, batch, byte++, piece, at);
+			else
+				check_in_pool(program, batch, byte++, piece, at);
+		}
 	}
 }
 
@@ -464,7 +561,7 @@ void program_check_sleep(unsigned program)
 	const struct link *link = link_at(program);
 	for (uint32_t i = 0; i < link->move->batch_count; i++) {
 		const struct batch *batch = &link->move->batches[i];
-		if (batch->place_count && batch->where != IN_POOL)
+		if (is_stored(batch) && batch->where != STORED)
 			world_blame("a program without a mover waits for room, and holds some that others may lack");
 	}
 }

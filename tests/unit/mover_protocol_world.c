@@ -68,19 +68,33 @@ unsigned world_free_bytes(void)
 {
 	unsigned used = world.hog_bytes;
 	for (unsigned i = 0; i < HANDLES; i++)
-		used += world.handles[i].size;
+		used += world.handles[i].is_beside ? 0 : world.handles[i].size;
 	return world.card_bytes - used;
 }
 
-unsigned world_new_handle(unsigned size)
+static unsigned find_free_handle(void)
 {
 	unsigned found = 0;
 	while (found < HANDLES && world.handles[found].references)
 		found++;
-	assert_true(found++ < HANDLES);
+	assert_true(found < HANDLES);
+	return found + 1;
+}
+
+unsigned world_new_handle(unsigned size)
+{
+	unsigned found = find_free_handle();
 	if (size > world_free_bytes())
 		return 0;
 	world.handles[found - 1] = (struct world_handle){.references = 1, .size = (unsigned char)size};
+	return found;
+}
+
+unsigned world_new_block(unsigned size)
+{
+	unsigned found = find_free_handle();
+	world.handles[found - 1] =
+	    (struct world_handle){.references = 1, .size = (unsigned char)size, .is_beside = true};
 	return found;
 }
 
@@ -157,7 +171,8 @@ static int put_packet(struct world_queue *queue, const struct ll_mover_message *
 				      .bytes = message->bytes,
 				      .value = message->value,
 				      .fd_count = (uint32_t)fd_count};
-	if (message->count * (message->kind == LL_MOVER_TAKEN ? 2 : 1) > WORDS || fd_count > PIECES) {
+	bool has_places = message->kind == LL_MOVER_TAKEN || message->kind == LL_MOVER_MOVED;
+	if (message->count * (has_places ? 2 : 1) > WORDS || fd_count > PIECES) {
 		world_blame("a packet is larger than the world knows");
 		return -EINVAL;
 	}

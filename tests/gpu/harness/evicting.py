@@ -118,11 +118,12 @@ def pool_bytes(wanted, available, spare):
 
 
 class Mover(Talker):
-    def __init__(self, lab, budget):
-        self.budget = budget
+    def __init__(self, lab, budget, uses_neighbours):
+        self.budget, self.uses_neighbours = budget, uses_neighbours
         ready_fd, child_fd = os.pipe()
         os.set_inheritable(child_fd, True)
         words = ["--log-level", "info", "mover", "-i", "0", "--pool", budget, "--linger", LINGER, "--ready-fd", child_fd]
+        words += [] if uses_neighbours else ["--no-neighbour"]
         super().__init__(lab, f"evict-mover-{len(lab.kept)}", lab.loadline(*map(str, words)), pass_fds=[child_fd])
         os.close(child_fd)
         lab.keep(self.process)
@@ -164,18 +165,19 @@ class Mover(Talker):
             self.process.wait()
 
 
-def mover(lab, is_fresh=False, most_gib=POOL_GIB):
-    """That of this run. is_fresh: a new one, with nothing pinned; also if more is pinned than most_gib: a part that starts many
+def mover(lab, is_fresh=False, most_gib=POOL_GIB, uses_neighbours=False):
+    """That of this run, which moves memory to the host alone unless uses_neighbours. is_fresh: a new one, with nothing pinned; also if more is pinned than most_gib: a part that starts many
     programs needs the host's memory for them."""
     known = lab.shared.get("mover")
     is_running = known is not None and known.process.poll() is None
-    if is_running and not is_fresh and known.pinned() <= sized(lab, most_gib):
+    is_alike = is_running and known.uses_neighbours == uses_neighbours
+    if is_alike and not is_fresh and known.pinned() <= sized(lab, most_gib):
         return known
     if is_running:
         known.end()
     wanted, spare = sized(lab, POOL_GIB), sized(lab, SPARE_GIB)
     available = available_bytes()
-    started = lab.shared["mover"] = Mover(lab, pool_bytes(wanted, available, spare))
+    started = lab.shared["mover"] = Mover(lab, pool_bytes(wanted, available, spare), uses_neighbours)
     lab.report.note("evict: the pool's budget", f"{started.budget / GIB:.1f} GiB of {available / GIB:.1f} GiB that the host has left")
     return started
 
@@ -249,10 +251,10 @@ class Evictee(Program):
 class Holder(Program):
     """programs/holder.py. limits: of `loadline run`; None: without it."""
 
-    def __init__(self, lab, name, count, limits=EVICTABLE, *options):
+    def __init__(self, lab, name, count, limits=EVICTABLE, *options, env=None):
         self.count = count
         words = [sys.executable, "-B", os.path.join(PROGRAMS, "holder.py"), "--bytes", str(count), *map(str, options)]
-        super().__init__(lab, name, words, limits)
+        super().__init__(lab, name, words, limits, env)
 
     def take_memory(self, count, within_s=MOVE_WITHIN_S):
         return self.ask(f"take {count}", "taken", within_s)
