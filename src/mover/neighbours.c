@@ -106,30 +106,35 @@ static bool is_claimed(const struct ll_neighbour *neighbour)
 	return is_any;
 }
 
-/* Free, with room for so many bytes more. */
-static bool is_free(const struct ll_neighbour *neighbour, uint64_t bytes)
+/* What keeps so many bytes more away from the card; NULL: nothing does. */
+static const char *find_use(const struct ll_neighbour *neighbour, uint64_t bytes)
 {
 	struct ll_err err = {0};
 	struct ll_memory memory;
 	if (ll_read_memory(neighbour->card, &memory, &err))
-		return false;
-	uint64_t others = memory.used_bytes > neighbour->bytes ? memory.used_bytes - neighbour->bytes : 0;
-	bool has_room = !bytes || (memory.free_bytes > SPARE_BYTES && bytes <= memory.free_bytes - SPARE_BYTES);
-	return others <= QUIET_BYTES && has_room && !is_claimed(neighbour);
+		return "its memory cannot be read";
+	if (memory.used_bytes > neighbour->bytes + QUIET_BYTES)
+		return "others have memory there";
+	if (bytes && (memory.free_bytes < SPARE_BYTES || bytes > memory.free_bytes - SPARE_BYTES))
+		return "it has no room";
+	return is_claimed(neighbour) ? "a program claims it" : NULL;
 }
 
 struct ll_neighbour *ll_neighbours_choose(struct ll_neighbours *neighbours, uint64_t bytes)
 {
-	struct ll_neighbour *neighbour = neighbours->first;
-	while (neighbour && (neighbour->busy_looks || !is_free(neighbour, bytes)))
-		neighbour = neighbour->next;
-	return neighbour;
+	for (struct ll_neighbour *neighbour = neighbours->first; neighbour; neighbour = neighbour->next) {
+		const char *use = neighbour->busy_looks ? "it is wanted" : find_use(neighbour, bytes);
+		if (!use)
+			return neighbour;
+		ll_debug("card %s is left alone: %s", neighbour->card->label, use);
+	}
+	return NULL;
 }
 
 void ll_neighbours_look(struct ll_neighbours *neighbours)
 {
 	for (struct ll_neighbour *neighbour = neighbours->first; neighbour; neighbour = neighbour->next) {
-		bool is_busy = neighbour->bytes && !is_free(neighbour, 0);
+		bool is_busy = neighbour->bytes && find_use(neighbour, 0);
 		bool was_wanted = ll_neighbour_is_wanted(neighbour);
 		neighbour->busy_looks = is_busy ? neighbour->busy_looks + 1 : 0;
 		if (ll_neighbour_is_wanted(neighbour) && !was_wanted)

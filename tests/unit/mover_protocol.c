@@ -434,19 +434,19 @@ static void test_an_exchange_and_a_connection_breaks_or_the_mover_is_killed(void
 static void test_a_neighbour_takes_the_memory_and_is_wanted(void **state)
 {
 	(void)state;
-	make_world(10, 8);
+	make_world(10, 4);
 	world.has_neighbour = true;
-	add_program(0, "222");
-	world.budget = (struct world_budget){.wanted = 1, .hog = 1, .block_fails = 1, .halt = 1};
+	add_program(0, "22");
+	world.budget = (struct world_budget){.wanted = 1, .hog = 1, .block_fails = 1, .resume = 1};
 	explore("neighbour", 5000);
 }
 
 static void test_a_neighbour_and_the_mover_is_killed_or_the_program(void **state)
 {
 	(void)state;
-	make_world(10, 8);
+	make_world(10, 4);
 	world.has_neighbour = true;
-	add_program(0, "222");
+	add_program(0, "22");
 	world.budget = (struct world_budget){.wanted = 1, .kill_mover = 1, .kill_program = 1, .hog = 1};
 	explore("neighbour, deaths", 5000);
 }

@@ -281,12 +281,14 @@ int ll_move_note_taken(struct ll_move *move, const struct ll_mover_message *mess
 	return 0;
 }
 
-/* The program may have begun to bring the batch back. */
+/* The program may have begun to bring the batch back; or it has all its memory, because it has filled the batch by
+ * itself. */
 int ll_move_note_moved(struct ll_move *move, const struct ll_mover_message *message)
 {
-	if (message->batch >= move->batch_count || !message->count || message->count > LL_MOVER_PLACES ||
-	    !move->batches[message->batch].beside)
+	if (!message->count || message->count > LL_MOVER_PLACES)
 		return -EPROTO;
+	if (message->batch >= move->batch_count || !move->batches[message->batch].beside)
+		return 0;
 	note_places(&move->batches[message->batch], message);
 	let_go_beside(&move->batches[message->batch]);
 	return 0;

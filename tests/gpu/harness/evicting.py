@@ -122,7 +122,7 @@ class Mover(Talker):
         self.budget, self.uses_neighbours = budget, uses_neighbours
         ready_fd, child_fd = os.pipe()
         os.set_inheritable(child_fd, True)
-        words = ["--log-level", "info", "mover", "-i", "0", "--pool", budget, "--linger", LINGER, "--ready-fd", child_fd]
+        words = ["--log-level", "debug" if uses_neighbours else "info", "mover", "-i", "0", "--pool", budget, "--linger", LINGER, "--ready-fd", child_fd]
         words += [] if uses_neighbours else ["--no-neighbour"]
         super().__init__(lab, f"evict-mover-{len(lab.kept)}", lab.loadline(*map(str, words)), pass_fds=[child_fd])
         os.close(child_fd)
