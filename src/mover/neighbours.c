@@ -11,8 +11,8 @@
 #include "driver/readings.h"
 #include "ledger/ledger.h"
 
-/* A context takes some 500 MiB of an H200, a hold 50. */
-#define QUIET_BYTES UINT64_C(0x10000000)
+/* What that card's own mover (260 MiB) and a hold (50 MiB) may have. A program's context takes 480 MiB and more. */
+#define QUIET_BYTES UINT64_C(0x18000000)
 /* Left alone on a neighbour: what the driver keeps, and what a program needs to begin. */
 #define SPARE_BYTES UINT64_C(0x80000000)
 

@@ -458,7 +458,7 @@ static void test_a_neighbour_and_connections_break(void **state)
 	world.has_neighbour = true;
 	add_program(0, "22");
 	pin_all();
-	world.budget = (struct world_budget){.wanted = 1, .cut = 2, .export_fails = 1, .kill_program = 1};
+	world.budget = (struct world_budget){.wanted = 1, .cut = 1, .export_fails = 1, .kill_program = 1};
 	explore("neighbour, broken connections", 5000);
 }
 
@@ -478,7 +478,7 @@ static void test_a_neighbour_and_a_program_that_stays_away(void **state)
 	(void)state;
 	make_tight_world();
 	world.has_neighbour = true;
-	world.budget = (struct world_budget){.wanted = 1, .leave = 1, .stay = 1};
+	world.budget = (struct world_budget){.wanted = 1, .stay = 1};
 	explore("neighbour, staying away", 5000);
 }
 
