@@ -3,6 +3,7 @@
  * Physical memory then belongs to all who hold it (holding.h); a pool stays its maker's, and its allocations too.
  */
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "card/engine.h"
@@ -84,9 +85,14 @@ static ll_cu_result import_physical(const struct sim_ticket *ticket, ll_cu_mem_h
 	    .ticket = *ticket,
 	    .share = ticket->slot,
 	};
+	model.imported_at = sim_ticket_map(ticket, NULL);
+	if (!model.imported_at)
+		return LL_CUDA_ERROR_INVALID_VALUE; /* its maker has ended */
 	struct sim_physical *physical = sim_physical_add(&model);
-	if (!physical)
+	if (!physical) {
+		munmap(model.imported_at, sim_arena_round(model.bytes));
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	sim_lock(w);
 	sim_advance_to_now(w);
 	bool is_there = sim_share_join(w, ticket->slot, ticket->generation, sim_cuda.proc);

@@ -50,6 +50,8 @@ void sim_physical_drop(struct sim_physical *physical)
 	while (*link != physical)
 		link = &(*link)->next;
 	*link = physical->next;
+	if (physical->imported_at)
+		munmap(physical->imported_at, sim_arena_round(physical->bytes));
 	free(physical);
 }
 
@@ -244,7 +246,7 @@ ll_cu_result cuMemAddressFree(ll_cu_deviceptr address, size_t bytes)
 static ll_cu_result map_physical(const struct reservation *r, uint64_t address, struct sim_physical *physical)
 {
 	char *at = r->bytes_at + (address - r->address);
-	char *mapped = physical->is_imported ? sim_ticket_map(&physical->ticket, at)
+	char *mapped = physical->is_imported ? sim_arena_map_again(physical->imported_at, physical->bytes, at)
 					     : sim_arena_map(physical->offset, physical->bytes, at);
 	struct sim_memory memory = {
 	    .address = address,

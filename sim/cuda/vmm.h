@@ -18,6 +18,7 @@ struct sim_physical {
 	uint64_t offset; /* in the arena; of imported memory the ticket says where */
 	bool is_imported;
 	struct sim_ticket ticket;
+	char *imported_at; /* a mapping that keeps imported bytes when their maker ends; NULL: not imported */
 	uint32_t share; /* in the world, or SIM_NONE: nobody else knows it */
 	unsigned handles;
 	unsigned mappings;

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -11,8 +13,8 @@
 #include "driver/readings.h"
 #include "ledger/ledger.h"
 
-/* What that card's own mover (260 MiB) and a hold (50 MiB) may have. A program's context takes 480 MiB and more. */
-#define QUIET_BYTES UINT64_C(0x18000000)
+/* Nobody's, such as what the driver has for itself. A context takes 250 MiB and more. */
+#define QUIET_BYTES UINT64_C(0x8000000)
 /* Left alone on a neighbour: what the driver keeps, and what a program needs to begin. */
 #define SPARE_BYTES UINT64_C(0x80000000)
 
@@ -31,6 +33,8 @@ struct ll_neighbour {
 struct ll_neighbours {
 	struct ll_neighbour *first;
 };
+
+static struct ll_process_list processes; /* kept for the next look */
 
 /* ---- the cards ---- */
 
@@ -78,6 +82,7 @@ void ll_neighbours_free(struct ll_neighbours *neighbours)
 		free(neighbours->first);
 		neighbours->first = next;
 	}
+	ll_process_list_fini(&processes);
 	free(neighbours);
 }
 
@@ -106,6 +111,29 @@ static bool is_claimed(const struct ll_neighbour *neighbour)
 	return is_any;
 }
 
+/* Whether the process is a mover or a hold. */
+static bool is_loadline(pid_t pid)
+{
+	char path[32], name[32] = "";
+	snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
+	LL_SCOPE_FCLOSE FILE *file = fopen(path, "re");
+	return file && fgets(name, sizeof name, file) && strncmp(name, "loadline", strlen("loadline")) == 0;
+}
+
+/* Memory of the card's own mover, and of holds. The driver names no processes outside of this PID namespace. */
+static uint64_t count_own_bytes(const struct ll_neighbour *neighbour)
+{
+	struct ll_err err = {0};
+	uint64_t bytes = 0;
+	if (ll_read_processes(neighbour->card, LL_PROCESS_COMPUTE | LL_PROCESS_GRAPHICS, &processes, &err))
+		return 0;
+	for (size_t i = 0; i < processes.count; i++) {
+		if (processes.items[i].memory_bytes != LL_MEMORY_UNKNOWN && is_loadline(processes.items[i].pid))
+			bytes += processes.items[i].memory_bytes;
+	}
+	return bytes;
+}
+
 /* What keeps so many bytes more away from the card; NULL: nothing does. */
 static const char *find_use(const struct ll_neighbour *neighbour, uint64_t bytes)
 {
@@ -113,7 +141,7 @@ static const char *find_use(const struct ll_neighbour *neighbour, uint64_t bytes
 	struct ll_memory memory;
 	if (ll_read_memory(neighbour->card, &memory, &err))
 		return "its memory cannot be read";
-	if (memory.used_bytes > neighbour->bytes + QUIET_BYTES)
+	if (memory.used_bytes > neighbour->bytes + count_own_bytes(neighbour) + QUIET_BYTES)
 		return "others have memory there";
 	if (bytes && (memory.free_bytes < SPARE_BYTES || bytes > memory.free_bytes - SPARE_BYTES))
 		return "it has no room";

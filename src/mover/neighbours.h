@@ -5,8 +5,8 @@
  * it makes memory there, and lets its own card use it. NVML lists nobody for such memory.
  *
  * A card is a neighbour if the mover's card can use its memory directly. It is free while no program claims it in its
- * ledger (a hold does not count) and what others have of its memory is less than a program's context takes. It is wanted as soon
- * as one of both ends. Then its blocks go on to the host, because a program that starts there may need all memory at
+ * ledger and none has memory there; holds and that card's own mover do not count. It is wanted as soon as one of both
+ * ends. Then its blocks go on to the host, because a program that starts there may need all memory at
  * once. CUDA_VISIBLE_DEVICES, as the mover got it, hides neighbours too.
  *
  * For the thread that makes the mover's transfers.

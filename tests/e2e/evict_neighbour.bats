@@ -16,7 +16,7 @@ fault() {
 
 # beside_mib: memory of card 1 in use.
 beside_mib() {
-	loadline --sim status --json | jq -s 'map(select(.memory_bytes)) | .[1].memory_bytes / 1048576 | floor'
+	loadline --sim status --json | jq -s 'map(select(.card == 1 and .memory_total_bytes)) | .[0].memory_bytes / 1048576 | floor'
 }
 
 has_beside() {
@@ -36,7 +36,7 @@ logged() {
 start_beside() {
 	needs_preload
 	[ -v LOADLINE_SIM_SCENARIO ] || cards "card all peers on"
-	start_mover "$@"
+	start_mover -i 0 "$@"
 	start_steps one
 	does one context "alloc 30" "alloc 3"
 	empty=$(beside_mib)
@@ -76,7 +76,7 @@ comes_back() {
 @test "a program at work goes to the neighbour and back, and goes on where it was" {
 	needs_preload
 	cards "card all peers on"
-	start_mover
+	start_mover -i 0
 	start_worker one --bytes 100M --threads 2 --mixed
 	for _ in 1 2 3 4; do
 		loadline --sim evict one
@@ -100,8 +100,8 @@ comes_back() {
 	start_beside
 	is_evicted_beside
 	fault card 1 used 1G
-	wait_for 20 has_none_beside 1025
-	logged "card 1 is wanted: 33 MiB go on to the host"
+	wait_for 20 has_none_beside $((empty + 1025))
+	logged "card 1 is wanted: 34 MiB go on to the host"
 	fault card 1 used 0
 	comes_back
 }
@@ -127,14 +127,14 @@ is_stored_by_host() {
 
 # doctor_says TEXT: of the mover of card 0.
 doctor_says() {
-	loadline --sim doctor -i 0 --no-trial --json | jq -e "select(.check == \"mover\") | select(.detail | contains(\"$1\"))" >/dev/null
+	loadline --sim doctor -i 0 --no-trial | grep "card 0: mover: " | grep -q "$1"
 }
 
 @test "a hold on the neighbour does not keep memory away" {
 	needs_preload
 	cards "card all peers on"
 	start hold --sim hold -i 1 --target 50
-	wait_for 60 shows 'select(.card == 1 and .state == "holding")'
+	wait_for 60 grep -q settled "$T/hold.err"
 	start_beside
 	is_evicted_beside
 	comes_back
@@ -143,7 +143,7 @@ doctor_says() {
 @test "doctor tells what is on a neighbour" {
 	start_beside
 	is_evicted_beside
-	doctor_says "on neighbours: 34 MiB on card 1" || doctor_says "on neighbours: 33 MiB on card 1"
+	doctor_says "on neighbours: 34 MiB on card 1"
 	comes_back
 	is_stored_by_host
 }
@@ -166,7 +166,7 @@ doctor_says() {
 	loadline --sim evict one
 	loadline --sim resume one
 	fault card 1 used 0
-	fault fail cuMemCreate OUT_OF_MEMORY count 1
+	fault fail cuMemCreate CUDA_ERROR_OUT_OF_MEMORY count 1
 	loadline --sim evict one
 	has_none_beside $((empty + 33))
 	comes_back
@@ -180,10 +180,9 @@ doctor_says() {
 }
 
 @test "memory goes to the neighbour at once, before its room in the pool is pinned" {
-	needs_preload
-	cards "card all peers on"
-	fault hang cuMemHostRegister_v2 1000s
 	start_beside
+	fault hang cuMemHostRegister_v2 1000s
+	does one "alloc 70"
 	is_evicted_beside
 	comes_back
 	fault heal
@@ -192,7 +191,7 @@ doctor_says() {
 @test "memory that cannot go on to the host stays on the neighbour, and that is said" {
 	start_beside
 	is_evicted_beside
-	fault fail cuMemcpyDtoHAsync_v2 INVALID_VALUE
+	fault fail cuMemcpyDtoHAsync_v2 CUDA_ERROR_INVALID_VALUE
 	fault card 1 used 1G
 	wait_for 20 logged "MiB stay on card 1, though it is wanted: copy memory out"
 	fault heal
@@ -214,7 +213,7 @@ doctor_says() {
 @test "a program whose mover is killed amid its way to the neighbour keeps its memory" {
 	start_beside
 	does one "alloc 70" "alloc 150" "alloc 100"
-	fault hang cuMemExportToShareableHandle 1000s after 4 count 1
+	fault hang cuMemCreate 1000s after 1 count 1
 	start evict --sim evict one
 	wait_for 20 said one leaving
 	kill -KILL "$(pid_of mover)"
@@ -235,7 +234,7 @@ doctor_says() {
 	finish mover
 	fault heal
 	does one check
-	wait_for 10 has_none_beside 1025
+	wait_for 10 has_none_beside $((empty + 1025))
 }
 
 @test "a program that is killed gives its room on the neighbour back" {
@@ -248,7 +247,7 @@ doctor_says() {
 
 @test "a program that cannot take its memory on the neighbour keeps it on its card" {
 	start_beside
-	fault fail cuMemImportFromShareableHandle OPERATING_SYSTEM after 1 count 1
+	fault fail cuMemImportFromShareableHandle CUDA_ERROR_OPERATING_SYSTEM after 1 count 1
 	start evict --sim evict one
 	finish evict
 	[ "$status" -ne 0 ]

@@ -233,7 +233,8 @@ static struct ll_cu_stream *launch_graph(void)
 	return stream;
 }
 
-/* Of weight 1 beside 3 it has a quarter; ungoverned it would have half. */
+/* Of weight 0.3 beside 3 it has an eleventh; ungoverned it would have half. A busy host may keep the other one's threads
+ * away for longer than its turn waits, which gives this one more than its share: 0.43 were seen where 0.25 were due. */
 static void check_share(struct ll_cu_stream *(*launch)(void))
 {
 	struct shares shares = {.kernel_ns = kernel_ns};
@@ -253,7 +254,7 @@ static void body_streams(void)
 	static struct ll_cu_stream *(*const ways[])(void) = {launch_in_own, launch_in_legacy, launch_in_per_thread,
 							     launch_in_two, launch_graph};
 	kernel_ns = SHARED_KERNEL_NS;
-	pid_t flood = begin();
+	pid_t flood = begin_of_weight(300);
 	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
 		check_share(ways[i]);
 		CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
@@ -266,7 +267,7 @@ static void check_without(const char *refusal)
 	unsetenv("LD_PRELOAD");
 	CHECK_EQUAL(simctl(refusal), 0);
 	kernel_ns = SHARED_KERNEL_NS;
-	pid_t flood = begin();
+	pid_t flood = begin_of_weight(300);
 	check_share(launch_in_own);
 	CHECK(!(claim_of(SELF)->visit & LL_VISIT_ON_CARD));
 	end(flood);

@@ -12,6 +12,7 @@
 #include "card/engine.h"
 #include "card/memory.h"
 #include "cuda/local/arena.h"
+#include "cuda/local/current.h"
 #include "cuda/local/observed.h"
 #include "cuda/local/state.h"
 
@@ -46,10 +47,19 @@ struct sim_memory *sim_memory_find(uint64_t address)
 	return i < sim_cuda.memory_count && sim_cuda.memory[i].address <= address ? &sim_cuda.memory[i] : NULL;
 }
 
+/* Mapped memory: by the card of the current context. */
+static bool is_reachable(const struct sim_memory *memory)
+{
+	const struct ll_cu_context *context = memory->origin == SIM_ORIGIN_MAPPED ? sim_current_top() : NULL;
+	if (context && context->card != memory->card)
+		return memory->peers >> context->card & 1;
+	return !memory->is_blocked;
+}
+
 char *sim_memory_at(uint64_t address, uint64_t bytes)
 {
 	const struct sim_memory *memory = sim_memory_find(address);
-	if (!memory || memory->is_blocked)
+	if (!memory || !is_reachable(memory))
 		return NULL;
 	const struct sim_memory *end = sim_cuda.memory + sim_cuda.memory_count;
 	char *at = memory->bytes_at + (address - memory->address);
@@ -57,7 +67,7 @@ char *sim_memory_at(uint64_t address, uint64_t bytes)
 	for (; bytes > reached; reached += memory->bytes) {
 		/* Mapped physical memory may come in pieces; then their bytes are in one row, too. */
 		memory++;
-		if (memory == end || memory->origin != SIM_ORIGIN_MAPPED || memory->is_blocked ||
+		if (memory == end || memory->origin != SIM_ORIGIN_MAPPED || !is_reachable(memory) ||
 		    memory->address != address + reached || memory->bytes_at != at + reached)
 			return NULL;
 	}

@@ -151,6 +151,13 @@ char *sim_ticket_map(const struct sim_ticket *ticket, void *at)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+char *sim_arena_map_again(char *mapped, size_t bytes, void *at)
+{
+	/* With an old size of 0 the pages of a shared mapping are mapped a second time. */
+	void *p = mremap(mapped, 0, sim_arena_round(bytes), MREMAP_MAYMOVE | MREMAP_FIXED, at);
+	return p == MAP_FAILED ? NULL : p;
+}
+
 int sim_ticket_to_fd(const struct sim_ticket *ticket)
 {
 	int fd = memfd_create("sim-cuda-handle", MFD_CLOEXEC);

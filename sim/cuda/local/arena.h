@@ -1,7 +1,7 @@
 /*
  * arena.h - where the bytes of device memory are: one file in memory per process, of which each piece of memory
  * has a part. So any of them can be mapped by another process that is told where it is (a ticket), and again here
- * elsewhere.
+ * elsewhere. A mapping keeps the bytes when their maker ends.
  *
  * Within the local lock.
  */
@@ -60,6 +60,9 @@ bool sim_ticket_is(const struct sim_ticket *ticket, enum sim_ticket_kind kind);
 
 /* Maps what a ticket stands for. NULL: its process is gone. */
 char *sim_ticket_map(const struct sim_ticket *ticket, void *at);
+
+/* Maps what is mapped at `mapped` at `at` too, in place of what is there. Returns NULL if it cannot. */
+char *sim_arena_map_again(char *mapped, size_t bytes, void *at);
 
 /* Forgets the bytes of what a ticket stands for, as sim_arena_clear does. */
 void sim_ticket_clear(const struct sim_ticket *ticket);

@@ -113,7 +113,7 @@ static bool is_meant(const struct ll_claim_info *claim, const struct ll_set_targ
 	return claim->tenant_row == target->row + 1;
 }
 
-/* Asks for all that are meant, also after a failure. Returns the first failure. */
+/* Asks for all that are meant, also after a failure. Returns the first failure; -ENOENT: the card has none of them. */
 static int request_of(const struct ll_evict_args *args, struct ll_driver *driver, const struct ll_set_target *target,
 		      const char *word, enum ll_evict_kind kind, struct ll_err *err)
 {
@@ -152,13 +152,23 @@ static int request_word(const struct ll_evict_args *args, struct ll_driver *driv
 			enum ll_evict_kind kind, struct ll_err *err)
 {
 	struct ll_set_targets targets = {0};
+	struct ll_err why = {0};
+	bool is_any = false;
 	int rc = ll_set_targets_find(&targets, driver, word, err);
 	for (size_t i = 0, count = rc ? 0 : targets.count; i < count; i++) {
-		int code = request_of(args, driver, &targets.items[i], word, kind, rc ? NULL : err);
+		int code = request_of(args, driver, &targets.items[i], word, kind, rc ? NULL : &why);
+		if (code == -ENOENT) /* a tenant is known on all cards that it may use */
+			continue;
+		is_any = true;
+		if (code && !rc)
+			*err = why;
 		rc = rc ? rc : code;
 	}
 	ll_set_targets_fini(&targets);
-	return rc;
+	if (rc || is_any)
+		return rc;
+	*err = why;
+	return -ENOENT;
 }
 
 int ll_evict_request(const struct ll_evict_args *args, const struct ll_operands *operands, enum ll_evict_kind kind,
