@@ -150,6 +150,8 @@ static const char *find_use(const struct ll_neighbour *neighbour, uint64_t bytes
 
 struct ll_neighbour *ll_neighbours_choose(struct ll_neighbours *neighbours, uint64_t bytes)
 {
+	if (neighbours->first) /* what is on its way back to the driver is not somebody's */
+		ll_releaser_wait(neighbours->first->engine->releaser);
 	for (struct ll_neighbour *neighbour = neighbours->first; neighbour; neighbour = neighbour->next) {
 		const char *use = neighbour->busy_looks ? "it is wanted" : find_use(neighbour, bytes);
 		if (!use)
@@ -199,24 +201,21 @@ static ll_cu_result make_memory(struct ll_neighbour_block *block)
 	    .handle_types = LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
 	    .location = {LL_CU_MEM_LOCATION_TYPE_DEVICE, block->neighbour->device},
 	};
-	struct ll_cu_mem_access_desc access = {
-	    .location = {LL_CU_MEM_LOCATION_TYPE_DEVICE, engine->device},
-	    .flags = LL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
-	};
-	ll_cu_deviceptr address;
-	ll_cu_result status = cuda->cuMemCreate(&block->handle, block->bytes, &prop, 0);
+	ll_cu_mem_handle handle;
+	ll_cu_result status = cuda->cuMemCreate(&handle, block->bytes, &prop, 0);
 	if (status != LL_CUDA_SUCCESS)
 		return status;
-	status = cuda->cuMemAddressReserve(&address, block->bytes, 0, 0, 0);
-	if (status != LL_CUDA_SUCCESS)
+	status = ll_mapping_reserve(&block->memory, cuda, block->bytes);
+	if (status != LL_CUDA_SUCCESS) {
+		cuda->cuMemRelease(handle);
 		return status;
-	block->address = address;
-	status = cuda->cuMemMap(address, block->bytes, 0, block->handle, 0);
+	}
+	status = ll_mapping_add(&block->memory, cuda, handle, block->bytes);
 	if (status == LL_CUDA_SUCCESS)
-		status = cuda->cuMemSetAccess(address, block->bytes, &access, 1);
+		status = ll_mapping_allow(&block->memory, cuda, engine->device);
 	/* Last: access to exported memory takes seven times as long (doc/facts.md). */
 	if (status == LL_CUDA_SUCCESS)
-		status = cuda->cuMemExportToShareableHandle(&block->fd, block->handle,
+		status = cuda->cuMemExportToShareableHandle(&block->fd, handle,
 							    LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
 	return status;
 }
@@ -238,15 +237,9 @@ void ll_neighbour_block_free(struct ll_neighbour_block *block)
 {
 	if (!block)
 		return;
-	const struct ll_cuda *cuda = block->neighbour->engine->cuda;
 	if (block->fd >= 0)
 		close(block->fd);
-	if (block->address) {
-		cuda->cuMemUnmap(block->address, block->bytes);
-		cuda->cuMemAddressFree(block->address, block->bytes);
-	}
-	if (block->handle)
-		cuda->cuMemRelease(block->handle);
+	ll_releaser_put(block->neighbour->engine->releaser, &block->memory);
 	block->neighbour->bytes -= block->bytes;
 	free(block);
 }

@@ -26,9 +26,8 @@ struct ll_neighbour;
 /* Memory on a neighbour, mapped in the mover. */
 struct ll_neighbour_block {
 	struct ll_neighbour *neighbour;
-	ll_cu_deviceptr address; /* in the engine's context */
 	uint64_t bytes;
-	ll_cu_mem_handle handle;
+	struct ll_mapping memory;
 	int fd; /* of the handle, for the program; -1: closed. ll_neighbour_block_free closes it */
 };
 

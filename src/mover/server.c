@@ -163,6 +163,8 @@ static void note_event(struct ll_mover_server *server, struct ll_mover_program *
 	}
 	if (event != LL_MOVER_EVENT_DONE)
 		return;
+	if (program->rule.state == LL_RESIDENCY_AWAY) /* its memory on the card is free when that is said */
+		ll_releaser_wait(server->engine.releaser);
 	uint64_t took_ns = ll_now_ns() - program->begun_ns;
 	if (program->rule.state != LL_RESIDENCY_STOPPED)
 		program->rule.moved_ns = took_ns;

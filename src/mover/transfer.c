@@ -9,11 +9,7 @@ struct ll_transfer {
 	const struct ll_transfer_engine *engine;
 	struct ll_cu_event *done;
 	bool is_begun; /* something may run */
-	ll_cu_deviceptr address;
-	uint64_t bytes; /* reserved at the address */
-	uint64_t mapped_bytes;
-	uint32_t handle_count;
-	ll_cu_mem_handle handles[LL_MOVER_BATCH_HANDLES];
+	struct ll_mapping memory; /* the handles'; of a block that goes to the host there is none */
 };
 
 /* ---- the engine ---- */
@@ -40,14 +36,21 @@ int ll_transfer_engine_init(struct ll_transfer_engine *engine, const struct ll_c
 	status = cuda->cuStreamCreate(&engine->out, LL_CU_STREAM_NON_BLOCKING);
 	if (status == LL_CUDA_SUCCESS)
 		status = cuda->cuStreamCreate(&engine->in, LL_CU_STREAM_NON_BLOCKING);
-	if (status == LL_CUDA_SUCCESS)
+	if (status != LL_CUDA_SUCCESS) {
+		ll_transfer_engine_fini(engine);
+		return ll_cuda_fail(cuda, status, err, "card %s: make a stream", card->label);
+	}
+	engine->releaser = ll_releaser_new(cuda, engine->context);
+	if (engine->releaser)
 		return 0;
 	ll_transfer_engine_fini(engine);
-	return ll_cuda_fail(cuda, status, err, "card %s: make a stream", card->label);
+	return ll_err_set(err, -ENOMEM, "card %s: a thread that releases memory: %s", card->label, strerror(ENOMEM));
 }
 
 void ll_transfer_engine_fini(struct ll_transfer_engine *engine)
 {
+	ll_releaser_free(engine->releaser);
+	engine->releaser = NULL;
 	if (engine->context)
 		engine->cuda->cuCtxDestroy(engine->context);
 	engine->context = NULL;
@@ -76,25 +79,13 @@ static ll_cu_result import_handles(struct ll_transfer *transfer, const int *fds,
 	const struct ll_cuda *cuda = transfer->engine->cuda;
 	ll_cu_result status = LL_CUDA_SUCCESS;
 	for (uint32_t i = 0; i < count && status == LL_CUDA_SUCCESS; i++) {
-		status = cuda->cuMemImportFromShareableHandle(&transfer->handles[i], (void *)(intptr_t)fds[i],
+		ll_cu_mem_handle handle;
+		status = cuda->cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)fds[i],
 							      LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-		transfer->handle_count += status == LL_CUDA_SUCCESS;
 		if (status == LL_CUDA_SUCCESS)
-			status = cuda->cuMemMap(transfer->address + transfer->mapped_bytes, handle_bytes[i], 0,
-						transfer->handles[i], 0);
-		if (status == LL_CUDA_SUCCESS)
-			transfer->mapped_bytes += handle_bytes[i];
+			status = ll_mapping_add(&transfer->memory, cuda, handle, handle_bytes[i]);
 	}
 	return status;
-}
-
-static ll_cu_result allow_access(const struct ll_transfer *transfer)
-{
-	struct ll_cu_mem_access_desc access = {
-	    .location = {LL_CU_MEM_LOCATION_TYPE_DEVICE, transfer->engine->device},
-	    .flags = LL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
-	};
-	return transfer->engine->cuda->cuMemSetAccess(transfer->address, transfer->mapped_bytes, &access, 1);
 }
 
 /* One place, cut where pinned pieces end. */
@@ -126,8 +117,9 @@ static ll_cu_result copy_block(const struct ll_transfer *transfer, enum ll_trans
 {
 	const struct ll_transfer_engine *engine = transfer->engine;
 	bool is_out = direction == LL_TRANSFER_OUT;
-	return engine->cuda->cuMemcpyDtoDAsync(is_out ? block : transfer->address, is_out ? transfer->address : block,
-					       transfer->bytes, stream_of(engine, direction));
+	ll_cu_deviceptr memory = transfer->memory.address;
+	return engine->cuda->cuMemcpyDtoDAsync(is_out ? block : memory, is_out ? memory : block, transfer->memory.bytes,
+					       stream_of(engine, direction));
 }
 
 static ll_cu_result copy_places(const struct ll_transfer *transfer, enum ll_transfer_direction direction,
@@ -150,10 +142,10 @@ static ll_cu_result begin_copies(struct ll_transfer *transfer, enum ll_transfer_
 	if (status != LL_CUDA_SUCCESS)
 		return status;
 	transfer->is_begun = true;
-	if (store.block && transfer->address)
+	if (store.block && transfer->memory.bytes)
 		status = copy_block(transfer, direction, store.block);
 	else
-		status = copy_places(transfer, direction, store.block ? store.block : transfer->address, store);
+		status = copy_places(transfer, direction, store.block ? store.block : transfer->memory.address, store);
 	if (status == LL_CUDA_SUCCESS)
 		status = cuda->cuEventRecord(transfer->done, stream_of(transfer->engine, direction));
 	return status;
@@ -162,15 +154,14 @@ static ll_cu_result begin_copies(struct ll_transfer *transfer, enum ll_transfer_
 static ll_cu_result map_handles(struct ll_transfer *transfer, const int *fds, const uint64_t *handle_bytes,
 				uint32_t count)
 {
+	const struct ll_transfer_engine *engine = transfer->engine;
 	uint64_t bytes = 0;
 	for (uint32_t i = 0; i < count; i++)
 		bytes += handle_bytes[i];
-	ll_cu_result status = transfer->engine->cuda->cuMemAddressReserve(&transfer->address, bytes, 0, 0, 0);
-	if (status != LL_CUDA_SUCCESS)
-		return status;
-	transfer->bytes = bytes;
-	status = import_handles(transfer, fds, handle_bytes, count);
-	return status == LL_CUDA_SUCCESS ? allow_access(transfer) : status;
+	ll_cu_result status = ll_mapping_reserve(&transfer->memory, engine->cuda, bytes);
+	if (status == LL_CUDA_SUCCESS)
+		status = import_handles(transfer, fds, handle_bytes, count);
+	return status == LL_CUDA_SUCCESS ? ll_mapping_allow(&transfer->memory, engine->cuda, engine->device) : status;
 }
 
 /* count 0: the block of the store goes to its places. */
@@ -227,11 +218,6 @@ void ll_transfer_free(struct ll_transfer *transfer)
 		cuda->cuCtxSynchronize();
 	if (transfer->done)
 		cuda->cuEventDestroy(transfer->done);
-	if (transfer->mapped_bytes)
-		cuda->cuMemUnmap(transfer->address, transfer->mapped_bytes);
-	for (uint32_t i = 0; i < transfer->handle_count; i++)
-		cuda->cuMemRelease(transfer->handles[i]);
-	if (transfer->bytes)
-		cuda->cuMemAddressFree(transfer->address, transfer->bytes);
+	ll_releaser_put(transfer->engine->releaser, &transfer->memory);
 	free(transfer);
 }

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "driver/cards.h"
+#include "mover/mapping.h"
 #include "mover/pool.h"
 #include "mover/protocol.h"
 
@@ -20,6 +21,7 @@ struct ll_transfer_engine {
 	ll_cu_device device;
 	struct ll_cu_context *context;
 	struct ll_cu_stream *out, *in;
+	struct ll_releaser *releaser;
 	struct ll_mover_pool *pool; /* the caller's */
 };
 
@@ -58,7 +60,7 @@ int ll_transfer_new_to_host(const struct ll_transfer_engine *engine, struct ll_t
 /* 0: the bytes are there. -EAGAIN: not yet. Else the copy failed. */
 int ll_transfer_is_done(struct ll_transfer *transfer, struct ll_err *err);
 
-/* Waits for the copies, and lets the imported memory go. NULL is fine. */
+/* Waits for the copies, and lets the imported memory go soon (mapping.h). NULL is fine. */
 void ll_transfer_free(struct ll_transfer *transfer);
 
 #endif

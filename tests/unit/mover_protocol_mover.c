@@ -203,7 +203,7 @@ struct ll_neighbour_block *ll_neighbour_block_new(struct ll_neighbour *neighbour
 	unsigned handle = world_new_block((unsigned)bytes);
 	struct ll_neighbour_block *block = calloc(1, sizeof *block);
 	*block = (struct ll_neighbour_block){
-	    .neighbour = neighbour, .address = handle, .bytes = bytes, .fd = HANDLE_FD + (int)handle - 1};
+	    .neighbour = neighbour, .memory.address = handle, .bytes = bytes, .fd = HANDLE_FD + (int)handle - 1};
 	world.handles[handle - 1].references++;
 	return block;
 }
@@ -214,7 +214,7 @@ void ll_neighbour_block_free(struct ll_neighbour_block *block)
 		return;
 	if (block->fd >= 0)
 		close(block->fd);
-	world_drop_handle((unsigned)block->address);
+	world_drop_handle((unsigned)block->memory.address);
 	free(block);
 }
 
