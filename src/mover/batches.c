@@ -90,7 +90,8 @@ uint64_t ll_mover_batch_bytes(const struct ll_mover_message *message, uint64_t m
 
 static struct ll_transfer_store store_of(const struct ll_mover_batch *batch)
 {
-	return (struct ll_transfer_store){batch->block ? batch->block->memory.address : 0, batch->places, batch->place_count};
+	return (struct ll_transfer_store){batch->block ? batch->block->memory.address : 0, batch->places,
+					  batch->place_count};
 }
 
 int ll_mover_batch_move_on(struct ll_mover_batch *batch, const struct ll_transfer_engine *engine, struct ll_err *err)

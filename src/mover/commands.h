@@ -38,12 +38,12 @@ struct ll_mover_server {
 	struct ll_mover_asker *askers;
 	struct ll_neighbours *neighbours; /* NULL: memory goes to none */
 	uint64_t looked_ns;               /* when neighbours were last looked at */
-	uint64_t total_bytes; /* of the card */
-	uint64_t begun_ns;    /* when it began to serve */
-	uint64_t empty_ns;    /* since when there is no program */
-	uint64_t listed_ns;   /* when the ledger was last read */
-	uint64_t ending_ns;   /* since when it is to end; 0: it is not */
-	uint64_t again_ns;    /* the next decision is due */
+	uint64_t total_bytes;             /* of the card */
+	uint64_t begun_ns;                /* when it began to serve */
+	uint64_t empty_ns;                /* since when there is no program */
+	uint64_t listed_ns;               /* when the ledger was last read */
+	uint64_t ending_ns;               /* since when it is to end; 0: it is not */
+	uint64_t again_ns;                /* the next decision is due */
 	bool is_copying;
 };
 

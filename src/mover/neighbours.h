@@ -1,8 +1,8 @@
 /*
  * neighbours.h - memory of other cards of the host, to which programs' memory is moved while nobody uses those cards.
  *
- * Between two H200s a copy runs at 360 GB/s, to the host at 55 (doc/facts.md). The mover needs no context on a neighbour:
- * it makes memory there, and lets its own card use it. NVML lists nobody for such memory.
+ * Between two H200s a copy runs at 360 GB/s, to the host at 55 (doc/facts.md). The mover needs no context on a
+ * neighbour: it makes memory there, and lets its own card use it. NVML lists nobody for such memory.
  *
  * A card is a neighbour if the mover's card can use its memory directly. It is free while no program claims it in its
  * ledger and none has memory there; holds and that card's own mover do not count. It is wanted as soon as one of both

@@ -27,10 +27,10 @@
  *     program  AWAY                   that memory is free. RETURN follows when there is room
  *
  * A batch's bytes are at any moment on the card or its neighbour, where the program holds the handle, or in the pool,
- * whose file the program holds too. So a program whose mover is killed brings its memory back by itself. It does the same if only the
- * connection has ended: so the mover keeps its places in the pool until the program connects again, or its process has
- * ended. A mover that cannot go on with a program shuts its side of the connection down. The program takes its memory
- * back by itself and then closes its end.
+ * whose file the program holds too. So a program whose mover is killed brings its memory back by itself. It does the
+ * same if only the connection has ended: so the mover keeps its places in the pool until the program connects again, or
+ * its process has ended. A mover that cannot go on with a program shuts its side of the connection down. The program
+ * takes its memory back by itself and then closes its end.
  *
  * While nobody uses a neighbour card, a batch goes there instead of the pool (neighbours.h). TAKEN then carries a
  * descriptor of that memory, which the program holds. When the neighbour is wanted, the mover copies the bytes to the

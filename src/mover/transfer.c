@@ -8,7 +8,7 @@
 struct ll_transfer {
 	const struct ll_transfer_engine *engine;
 	struct ll_cu_event *done;
-	bool is_begun; /* something may run */
+	bool is_begun;            /* something may run */
 	struct ll_mapping memory; /* the handles'; of a block that goes to the host there is none */
 };
 

@@ -1,5 +1,6 @@
 /*
- * transfer.h - copies the memory of another process between the card and a store: the pool, or a neighbour card's memory.
+ * transfer.h - copies the memory of another process between the card and a store: the pool, or a neighbour card's
+ * memory.
  *
  * A transfer imports a batch's handles, maps them in a row in this process, and starts the copies. They run at the
  * bus's speed while others are prepared. To the host: 55 GB/s in one direction, 44 to 47 GB/s in each of both at once.

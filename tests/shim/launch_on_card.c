@@ -233,8 +233,9 @@ static struct ll_cu_stream *launch_graph(void)
 	return stream;
 }
 
-/* Of weight 0.3 beside 3 it has an eleventh; ungoverned it would have half. A busy host may keep the other one's threads
- * away for longer than its turn waits, which gives this one more than its share: 0.43 were seen where 0.25 were due. */
+/* Of weight 0.3 beside 3 it has an eleventh; ungoverned it would have half. A busy host may keep the other one's
+ * threads away for longer than its turn waits, which gives this one more than its share: 0.43 were seen where 0.25 were
+ * due. */
 static void check_share(struct ll_cu_stream *(*launch)(void))
 {
 	struct shares shares = {.kernel_ns = kernel_ns};

@@ -117,7 +117,8 @@ static void move_all(void)
 	for (unsigned i = 0; i < count; i++) {
 		CHECK_EQUAL(ll_piece_make(card_state(), &pieces[i]), 0);
 		CHECK_EQUAL(ll_piece_fill(card_state(), &pieces[i], 0, (uintptr_t)bytes[i], MIB), 0);
-		CHECK_EQUAL(ll_piece_fill(card_state(), &pieces[i], MIB, (uintptr_t)bytes[i] + MIB, pieces[i].bytes - MIB), 0);
+		CHECK_EQUAL(
+		    ll_piece_fill(card_state(), &pieces[i], MIB, (uintptr_t)bytes[i] + MIB, pieces[i].bytes - MIB), 0);
 		ll_piece_note(&pieces[i]);
 		free(bytes[i]);
 	}

@@ -3,9 +3,9 @@
  * packets arrive and copies end, deaths, broken connections, a full card, a small pool. The code is the product's own
  * (mover_protocol.h).
  *
- * In each state a program's bytes are on the card, on its neighbour or in the pool, and the accounts are right. From each state
- * one can be reached, without luck, where every living program has all its memory on the card, and nothing is in the
- * pool or on the neighbour.
+ * In each state a program's bytes are on the card, on its neighbour or in the pool, and the accounts are right. From
+ * each state one can be reached, without luck, where every living program has all its memory on the card, and nothing
+ * is in the pool or on the neighbour.
  */
 #include "test.h"
 
@@ -458,7 +458,7 @@ static void test_a_neighbour_and_connections_break(void **state)
 	world.has_neighbour = true;
 	add_program(0, "22");
 	pin_all();
-	world.budget = (struct world_budget){.wanted = 1, .cut = 1, .export_fails = 1, .kill_program = 1};
+	world.budget = (struct world_budget){.wanted = 1, .cut = 1, .export_fails = 1};
 	explore("neighbour, broken connections", 5000);
 }
 
@@ -476,9 +476,11 @@ static void test_a_neighbour_and_copies_fail(void **state)
 static void test_a_neighbour_and_a_program_that_stays_away(void **state)
 {
 	(void)state;
-	make_tight_world();
-	world.has_neighbour = true;
-	world.budget = (struct world_budget){.wanted = 1, .stay = 1};
+	make_world(10, 4);
+	world.has_neighbour = world.has_few_moves = true;
+	add_program(0, "22");
+	pin_all();
+	world.budget = (struct world_budget){.wanted = 1, .leave = 1, .stay = 2, .hog = 1};
 	explore("neighbour, staying away", 5000);
 }
 

@@ -101,8 +101,8 @@ struct world {
 	bool is_mover_dead, is_busy, export_fails, transfer_fails, has_no_fds, block_fails;
 	bool has_neighbour, is_wanted; /* a neighbour card takes memory, until it is wanted */
 	unsigned mapped_beside;        /* the handle of the neighbour's that a program has mapped, + 1 */
-	bool has_few_moves; /* budget.leave counts */
-	bool is_tight;      /* the card has room for one program: at rest the others are away */
+	bool has_few_moves;            /* budget.leave counts */
+	bool is_tight;                 /* the card has room for one program: at rest the others are away */
 	bool small_used[SMALL_SLOTS], middle_used[MIDDLE_SLOTS], large_used[LARGE_SLOTS];
 	_Alignas(64) char small[SMALL_SLOTS][SMALL_SLOT];
 	_Alignas(64) char middle[MIDDLE_SLOTS][MIDDLE_SLOT];
@@ -129,7 +129,7 @@ void world_drop_handle(unsigned handle);
 unsigned char world_byte(unsigned program, unsigned piece, unsigned at); /* what it shall be */
 
 void world_empty_queue(struct world_queue *queue);
-unsigned world_free_bytes(void); /* of the card */
+unsigned world_free_bytes(void);         /* of the card */
 unsigned world_new_block(unsigned size); /* memory of the neighbour, + 1 */
 
 /* ---- what happens ---- */
@@ -159,7 +159,7 @@ enum world_event_kind {
 	WORLD_LOOK,
 	WORLD_MOVE_ON,
 	WORLD_SILENCE,
-	WORLD_WANTED, /* the neighbour */
+	WORLD_WANTED,    /* the neighbour */
 	WORLD_MAKE_WAY,  /* one that returns shall stay away, as the decision says */
 	WORLD_HOG_COMES, /* somebody takes all that is free on the card */
 	WORLD_HOG_GOES,
@@ -203,7 +203,17 @@ void mover_pin(void);
 bool mover_is_pinning(void);
 void mover_be_short(void);
 
-enum mover_step { STEP_LEAVE, STEP_HALT, STEP_RETURN, STEP_STAY, STEP_RESUME, STEP_AGAIN, STEP_LOOK, STEP_MOVE_ON, STEP_SILENCE };
+enum mover_step {
+	STEP_LEAVE,
+	STEP_HALT,
+	STEP_RETURN,
+	STEP_STAY,
+	STEP_RESUME,
+	STEP_AGAIN,
+	STEP_LOOK,
+	STEP_MOVE_ON,
+	STEP_SILENCE
+};
 bool mover_step(int connection, enum mover_step step); /* False: not now */
 bool mover_make_way(void); /* If the decision says that a program shall stay away, it is told so */
 

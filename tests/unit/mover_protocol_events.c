@@ -142,7 +142,7 @@ static void forget_connections(void)
 		struct world_connection *connection = &world.connections[i];
 		if (connection->is_used && connection->program_closed && connection->mover_closed &&
 		    !connection->program)
-			*connection = (struct world_connection){0};
+			memset(connection, 0, sizeof *connection);
 	}
 }
 
@@ -340,15 +340,16 @@ static bool happen_to_all(enum world_event_kind kind)
 
 static bool is_for_all(enum world_event_kind kind)
 {
-	return kind == WORLD_PIN || kind == WORLD_HOST_SHORT || kind == WORLD_WANTED || kind == WORLD_MAKE_WAY || kind == WORLD_HOG_COMES ||
-	       kind == WORLD_HOG_GOES || kind == WORLD_KILL_MOVER;
+	return kind == WORLD_PIN || kind == WORLD_HOST_SHORT || kind == WORLD_WANTED || kind == WORLD_MAKE_WAY ||
+	       kind == WORLD_HOG_COMES || kind == WORLD_HOG_GOES || kind == WORLD_KILL_MOVER;
 }
 
 static bool is_for_mover(enum world_event_kind kind)
 {
 	return kind == WORLD_TO_MOVER || kind == WORLD_TO_MOVER_NO_TRANSFER || kind == WORLD_TO_MOVER_NO_FDS ||
-	       kind == WORLD_TO_MOVER_NO_BLOCK ||	       kind == WORLD_MOVER_SEES_END || kind == WORLD_COPY_ENDS || kind == WORLD_COPY_FAILS ||
-	       (kind >= WORLD_LEAVE && kind <= WORLD_SILENCE) || kind == WORLD_MOVER_CUTS || kind == WORLD_CLAIM_GONE;
+	       kind == WORLD_TO_MOVER_NO_BLOCK || kind == WORLD_MOVER_SEES_END || kind == WORLD_COPY_ENDS ||
+	       kind == WORLD_COPY_FAILS || (kind >= WORLD_LEAVE && kind <= WORLD_SILENCE) || kind == WORLD_MOVER_CUTS ||
+	       kind == WORLD_CLAIM_GONE;
 }
 
 static bool happen(struct world_event event)

@@ -202,8 +202,10 @@ struct ll_neighbour_block *ll_neighbour_block_new(struct ll_neighbour *neighbour
 		return NULL;
 	unsigned handle = world_new_block((unsigned)bytes);
 	struct ll_neighbour_block *block = calloc(1, sizeof *block);
-	*block = (struct ll_neighbour_block){
-	    .neighbour = neighbour, .memory.address = handle, .bytes = bytes, .fd = HANDLE_FD + (int)handle - 1};
+	block->neighbour = neighbour;
+	block->memory.address = handle;
+	block->bytes = bytes;
+	block->fd = HANDLE_FD + (int)handle - 1;
 	world.handles[handle - 1].references++;
 	return block;
 }

@@ -420,7 +420,8 @@ bool program_connect(unsigned program)
 		number++;
 	if (number == 2 * (int)program + 2)
 		return false;
-	world.connections[number] = (struct world_connection){.is_used = true};
+	memset(&world.connections[number], 0, sizeof world.connections[number]);
+	world.connections[number].is_used = true;
 	world.programs[program].connection = number;
 	mover_accept(number);
 	if (!link)

@@ -81,20 +81,28 @@ static unsigned find_free_handle(void)
 	return found + 1;
 }
 
+/* Member by member: what is between them is part of the state too. */
+static void use_handle(unsigned handle, unsigned size, bool is_beside)
+{
+	struct world_handle *memory = &world.handles[handle - 1];
+	memory->references = 1;
+	memory->size = (unsigned char)size;
+	memory->is_beside = is_beside;
+}
+
 unsigned world_new_handle(unsigned size)
 {
 	unsigned found = find_free_handle();
 	if (size > world_free_bytes())
 		return 0;
-	world.handles[found - 1] = (struct world_handle){.references = 1, .size = (unsigned char)size};
+	use_handle(found, size, false);
 	return found;
 }
 
 unsigned world_new_block(unsigned size)
 {
 	unsigned found = find_free_handle();
-	world.handles[found - 1] =
-	    (struct world_handle){.references = 1, .size = (unsigned char)size, .is_beside = true};
+	use_handle(found, size, true);
 	return found;
 }
 
@@ -104,7 +112,7 @@ void world_drop_handle(unsigned handle)
 	if (!memory->references)
 		world_blame("a handle is released twice");
 	else if (!--memory->references)
-		*memory = (struct world_handle){0};
+		memset(memory, 0, sizeof *memory);
 }
 
 unsigned char world_byte(unsigned program, unsigned piece, unsigned at)

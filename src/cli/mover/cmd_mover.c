@@ -128,8 +128,10 @@ const struct ll_command ll_command_mover = {
     .description =
 	"Serves one card for the programs of its user: those that were started with `loadline run --evictable`. It has "
 	"a small context on the card and a pool of pinned host memory. It copies a program's memory to the pool when "
-	"`loadline evict` asks for it, or when another evictable program needs the room, and copies it back later. While "
-	"nobody uses another card that is joined to this one, memory goes there first, which is several times faster. The "
+	"`loadline evict` asks for it, or when another evictable program needs the room, and copies it back later. "
+	"While "
+	"nobody uses another card that is joined to this one, memory goes there first, which is several times faster. "
+	"The "
 	"program waits meanwhile; its addresses stay the same.\n\n"
 	"`loadline run --evictable` starts a mover if the card has none. Start one by hand to choose the pool's size. "
 	"A mover that is asked to end gives all programs their memory back first. If it is killed, its programs take "

@@ -21,9 +21,9 @@
 
 enum where {
 	ON_CARD,
-	GOING,   /* its handles were sent, and its bytes are being copied out */
-	STORED,  /* its memory on the card is free */
-	COMING,  /* its new memory was sent, and is being filled */
+	GOING,  /* its handles were sent, and its bytes are being copied out */
+	STORED, /* its memory on the card is free */
+	COMING, /* its new memory was sent, and is being filled */
 };
 
 struct batch {

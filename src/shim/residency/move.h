@@ -40,7 +40,8 @@ int ll_move_send_out(struct ll_move *move, int fd);
 int ll_move_send_in(struct ll_move *move, int fd);
 
 /* The mover's answers. 0, or -EPROTO. Of taken: fd is of the batch's memory on a neighbour card, -1: it has none, and
- * stays the caller's; -EIO: the driver does not take it. Of filled: if the mover has not filled the batch, this does; -EIO: it cannot. */
+ * stays the caller's; -EIO: the driver does not take it. Of filled: if the mover has not filled the batch, this does;
+ * -EIO: it cannot. */
 int ll_move_note_taken(struct ll_move *move, const struct ll_mover_message *message, int fd);
 int ll_move_note_moved(struct ll_move *move, const struct ll_mover_message *message);
 int ll_move_note_filled(struct ll_move *move, uint32_t number, bool is_filled);
