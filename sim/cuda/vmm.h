@@ -19,7 +19,7 @@ struct sim_physical {
 	bool is_imported;
 	struct sim_ticket ticket;
 	char *imported_at; /* a mapping that keeps imported bytes when their maker ends; NULL: not imported */
-	uint32_t share; /* in the world, or SIM_NONE: nobody else knows it */
+	uint32_t share;    /* in the world, or SIM_NONE: nobody else knows it */
 	unsigned handles;
 	unsigned mappings;
 	struct sim_physical *next;
