@@ -278,6 +278,8 @@ static struct ll_extent take_freed(struct ll_movable_pool *pool, struct freed **
 	struct ll_extent block = freed->block;
 	free(freed);
 	block.bytes = bytes;
+	block.serial = ll_backing_new_serial();
+	block.is_synced = false;
 	use_bytes(pool, bytes);
 	return block;
 }

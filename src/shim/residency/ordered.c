@@ -59,18 +59,30 @@ struct ll_movable_pool *ll_ordered_pool(struct ll_device_state *dev, struct ll_c
 	return pool && ll_residency_backs(ll_movable_pool_dev(pool)) ? pool : NULL;
 }
 
-static ll_cu_result make_memory(struct ll_device_state *dev, size_t bytes, struct ll_extent *block)
+static ll_cu_result make_at_once(struct ll_device_state *dev, size_t bytes, ll_cu_deviceptr *ret_address,
+				 uint32_t *ret_serial)
+{
+	ll_cu_result status = ll_backing_allocate(dev, bytes, NULL, ret_address, ret_serial);
+	if (status == LL_CUDA_ERROR_OUT_OF_MEMORY && ll_device_state_give_up_reserve(dev))
+		status = ll_backing_allocate(dev, bytes, NULL, ret_address, ret_serial);
+	return status;
+}
+
+static ll_cu_result make_memory(struct ll_device_state *dev, size_t bytes, bool may_wait, struct ll_extent *block)
 {
 	enum ll_cu_capture_mode before = ll_stream_exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
 	ll_cu_deviceptr address = 0;
-	LL_CHARGED_CALL(status, dev, ll_plain_make(dev, bytes, &address, &block->serial));
+	LL_CHARGED_CALL(status, may_wait ? dev : NULL,
+			may_wait ? ll_plain_make(dev, bytes, &address, &block->serial)
+				 : make_at_once(dev, bytes, &address, &block->serial));
 	block->address = address;
 	ll_stream_exchange_capture_mode(before);
 	return status;
 }
 
-/* A program whose claim is lost may be charged nothing; its memory can be moved all the same. */
-static ll_cu_result make_block(struct ll_movable_pool *pool, uint64_t room_bytes, size_t bytes,
+/* may_wait: for the mover, if the card has no room. A program whose claim is lost may be charged nothing; its memory
+ * can be moved all the same. */
+static ll_cu_result make_block(struct ll_movable_pool *pool, uint64_t room_bytes, size_t bytes, bool may_wait,
 			       struct ll_extent *ret_block)
 {
 	struct ll_device_state *dev = ll_movable_pool_dev(pool);
@@ -78,7 +90,7 @@ static ll_cu_result make_block(struct ll_movable_pool *pool, uint64_t room_bytes
 	LL_CHARGE(charge, (struct ll_charge_target){.dev = dev}, room_bytes);
 	if (charge.is_refused || !ll_movable_pool_grow(pool, room_bytes, bytes))
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;
-	ll_cu_result status = make_memory(dev, bytes, &block);
+	ll_cu_result status = make_memory(dev, bytes, may_wait, &block);
 	if (status != LL_CUDA_SUCCESS) {
 		ll_movable_pool_shrink(pool, room_bytes, bytes);
 		return status;
@@ -108,6 +120,22 @@ static ll_cu_result wait_for_block(struct ll_movable_pool *pool, const struct ll
 	return LL_CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+static ll_cu_result find_block(struct ll_movable_pool *pool, const struct ll_stream_place *place, size_t bytes,
+			       struct ll_extent *ret_block)
+{
+	uint64_t room_bytes = ll_footprint_plain(bytes);
+	if (room_bytes == UINT64_MAX)
+		return LL_CUDA_ERROR_OUT_OF_MEMORY;
+	if (ll_movable_pool_take(pool, room_bytes, bytes, place, ret_block))
+		return LL_CUDA_SUCCESS;
+	ll_cu_result status = make_block(pool, room_bytes, bytes, false, ret_block);
+	if (status == LL_CUDA_ERROR_OUT_OF_MEMORY)
+		status = wait_for_block(pool, place, room_bytes, bytes, ret_block);
+	if (status == LL_CUDA_ERROR_OUT_OF_MEMORY)
+		status = make_block(pool, room_bytes, bytes, true, ret_block);
+	return status;
+}
+
 static void drop_block(struct ll_movable_pool *pool, const struct ll_extent *block)
 {
 	struct ll_extent whole = *block;
@@ -122,18 +150,7 @@ ll_cu_result ll_ordered_allocate(struct ll_movable_pool *pool, const struct ll_s
 {
 	LL_SCOPE_NO_CANCEL;
 	struct ll_extent block;
-	uint64_t room_bytes = ll_footprint_plain(bytes);
-	ll_cu_result status = LL_CUDA_SUCCESS;
-	if (room_bytes == UINT64_MAX)
-		return LL_CUDA_ERROR_OUT_OF_MEMORY;
-	if (ll_movable_pool_take(pool, room_bytes, bytes, place, &block)) {
-		block.serial = ll_backing_new_serial();
-		block.is_synced = false;
-	} else {
-		status = make_block(pool, room_bytes, bytes, &block);
-	}
-	if (status == LL_CUDA_ERROR_OUT_OF_MEMORY)
-		status = wait_for_block(pool, place, room_bytes, bytes, &block);
+	ll_cu_result status = find_block(pool, place, bytes, &block);
 	if (status != LL_CUDA_SUCCESS)
 		return status;
 	if (!ll_charge_put(&block)) {
