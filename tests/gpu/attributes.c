@@ -350,8 +350,7 @@ static void print_kept(struct ll_cu_mem_pool *pool)
 	printf("  trim: %d\n", (int)cu.cuMemPoolTrimTo(pool, 0));
 	print_pool("trimmed", pool);
 	printf("  plain memory: %d", (int)cu.cuMemAlloc_v2(&plain, 5000000));
-	printf(", freed in order: %d", (int)cu.cuMemFreeAsync(plain, NULL));
-	printf(", again: %d\n", (int)cu.cuMemFreeAsync(plain, NULL));
+	printf(", freed in order: %d\n", (int)cu.cuMemFreeAsync(plain, NULL));
 	cu.cuStreamSynchronize(NULL);
 }
 

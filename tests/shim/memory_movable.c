@@ -127,6 +127,7 @@ static void body_back(void)
 	CHECK_EQUAL(cu.cuMemPoolSetAttribute(pool, RESERVED_HIGH, &none), 0);
 	CHECK_EQUAL(value_of(pool, RESERVED_HIGH), 0);
 	CHECK_EQUAL(cu.cuMemPoolSetAttribute(pool, USED_HIGH, &none), 0);
+	CHECK(cu.cuMemPoolGetAttribute(NULL, USED, &none) != 0);
 	CHECK_EQUAL(value_of(pool, USED_HIGH), 0);
 }
 
