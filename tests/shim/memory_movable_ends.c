@@ -1,31 +1,8 @@
-/* Memory in the order of a stream of an evictable program, when streams, contexts, pools and threads end, or processes
- * fork. */
+/* Memory in the order of a stream of an evictable program, when contexts, pools and threads end, or processes fork. */
 #include "movable.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
-
-static void body_streams(void)
-{
-	govern_evictable(0);
-	open_context(0);
-	/* A stream that is destroyed does what is in it. The next one may have its handle. */
-	for (int i = 0; i < 4; i++) {
-		struct ll_cu_stream *stream = new_stream();
-		ll_cu_deviceptr block = allocate(10 * MIB, stream);
-		occupy(stream);
-		free_in(block, stream);
-		CHECK_EQUAL(cu.cuStreamDestroy(stream), 0);
-		stream = new_stream();
-		CHECK(allocate(10 * MIB, stream) != block);
-	}
-}
-
-static void the_next_stream_of_the_same_handle_gets_nothing_of_the_last(void **state)
-{
-	(void)state;
-	in_world(NULL, body_streams);
-}
 
 static void body_contexts(void)
 {
@@ -296,7 +273,6 @@ static void cards_that_may_use_a_pool_may_use_its_blocks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(the_next_stream_of_the_same_handle_gets_nothing_of_the_last),
 	    cmocka_unit_test(memory_of_a_pool_outlives_its_context),
 	    cmocka_unit_test(what_was_freed_in_a_context_that_ends_is_done),
 	    cmocka_unit_test(a_destroyed_pool_is_charged_until_its_last_block),
