@@ -307,7 +307,9 @@ static void print_pool(const char *when, struct ll_cu_mem_pool *pool)
 	uint64_t reserved = pool_size(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
 	printf("  pool %s: used %" PRIu64 ", at most %" PRIu64 ", reserved %s, at most %s\n", when, used,
 	       pool_size(pool, LL_CU_MEMPOOL_ATTR_USED_MEM_HIGH),
-	       !reserved ? "nothing" : reserved < used ? "less" : "enough",
+	       !reserved         ? "nothing"
+	       : reserved < used ? "less"
+				 : "enough",
 	       pool_size(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) < reserved ? "less" : "as much or more");
 }
 
@@ -341,8 +343,7 @@ static void print_kept(struct ll_cu_mem_pool *pool)
 {
 	ll_cu_deviceptr start = 0, plain = 0;
 	uint64_t threshold = UINT64_MAX;
-	printf("threshold: %d",
-	       (int)cu.cuMemPoolSetAttribute(pool, LL_CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
+	printf("threshold: %d", (int)cu.cuMemPoolSetAttribute(pool, LL_CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
 	printf(", allocate: %d", (int)cu.cuMemAllocFromPoolAsync(&start, 5000000, pool, NULL));
 	printf(", free at once: %d\n", (int)cu.cuMemFree_v2(start));
 	cu.cuStreamSynchronize(NULL);

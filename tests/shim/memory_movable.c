@@ -12,7 +12,8 @@ static void body_reuse(void)
 	occupy(stream);
 	free_in(first, stream);
 	CHECK_EQUAL(value_of(pool, USED), 10 * MIB);
-	/* Its own stream at once, also for a little less, but not for much less. Others not before the stream is there. */
+	/* Its own stream at once, also for a little less, but not for much less. Others not before the stream is there.
+	 */
 	CHECK(allocate(10 * MIB, other) != first);
 	CHECK(allocate(6 * MIB, stream) != first);
 	CHECK_EQUAL(allocate(10 * MIB - 5, stream), first);
@@ -268,7 +269,8 @@ static void body_stays(void)
 	CHECK_EQUAL(value_of(exported, RESERVED), 32 * MIB);
 	CHECK_EQUAL(cu.cuMemAllocFromPoolAsync(&address, 1000, own, stream), 0);
 	CHECK_EQUAL(value_of(own, RESERVED), 1024);
-	/* In a captured stream it is a graph's memory. Other memory is not freed there, as the driver's pools' is not. */
+	/* In a captured stream it is a graph's memory. Other memory is not freed there, as the driver's pools' is not.
+	 */
 	struct ll_cu_graph *graph;
 	ll_cu_deviceptr captured, block = allocate(MIB, stream);
 	CHECK_EQUAL(cu.cuStreamBeginCapture(stream, LL_CU_STREAM_CAPTURE_MODE_GLOBAL), 0);

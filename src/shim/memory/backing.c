@@ -170,8 +170,11 @@ uint64_t ll_backing_bytes(const struct ll_device_state *dev)
 
 static ll_cu_result add_piece(struct ll_device_state *dev, uint64_t address, uint64_t bytes)
 {
-	struct ll_extent stale,
-	    piece = {.kind = LL_EXTENT_BACKING, .address = address, .bytes = bytes, .dev = dev, .serial = ll_backing_new_serial()};
+	struct ll_extent stale, piece = {.kind = LL_EXTENT_BACKING,
+					 .address = address,
+					 .bytes = bytes,
+					 .dev = dev,
+					 .serial = ll_backing_new_serial()};
 	uint64_t peers = atomic_load(&dev->peers);
 	ll_cu_result status = ll_backing_make(dev->device, address, bytes, &piece.handle);
 	if (status != LL_CUDA_SUCCESS)

@@ -42,7 +42,8 @@ struct ll_stream_place {
 
 /* ---- one pool ---- */
 
-/* handle: the driver's pool; NULL: for plain allocations. max_bytes: as the program gave it, 0: none. NULL: no memory. */
+/* handle: the driver's pool; NULL: for plain allocations. max_bytes: as the program gave it, 0: none. NULL: no memory.
+ */
 struct ll_movable_pool *ll_movable_pool_new(struct ll_device_state *dev, struct ll_cu_mem_pool *handle,
 					    uint64_t max_bytes);
 

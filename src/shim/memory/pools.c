@@ -29,9 +29,10 @@ struct ll_pool {
 static struct card {
 	pthread_mutex_t lock; /* guards its pools */
 	struct ll_pool *pools;
-	struct ll_movable_pool *of_plain; /* plain allocations that were freed in the order of a stream; NULL: none yet */
-	uint64_t graph_bytes;             /* charged for graphs */
-	int cancel_state;                 /* the locking thread's cancel state before it locked */
+	struct ll_movable_pool
+	    *of_plain;        /* plain allocations that were freed in the order of a stream; NULL: none yet */
+	uint64_t graph_bytes; /* charged for graphs */
+	int cancel_state;     /* the locking thread's cancel state before it locked */
 } cards[CARDS];
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -2,8 +2,8 @@
  * ordered.h - memory that is allocated and freed in the order of a stream (cuMemAllocAsync, cuMemFreeAsync), made so
  * that it can be moved (memory/movable_pool.h).
  *
- * These stay with the driver, and are pinned: pools of managed memory and of the host, pools that can be exported, pools
- * of other processes, allocations in a stream that is being captured, and in a stream of a green context.
+ * These stay with the driver, and are pinned: pools of managed memory and of the host, pools that can be exported,
+ * pools of other processes, allocations in a stream that is being captured, and in a stream of a green context.
  *
  * New physical memory may be used at once. So an allocation puts nothing into its stream, unless the limit or the card
  * has no room for it: then it takes a block that another stream has freed and not reached yet, and its stream waits for
