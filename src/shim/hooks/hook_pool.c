@@ -41,7 +41,7 @@ static struct ll_device_state *dev_of(struct ll_cu_stream *stream)
 	if (!dev)                                                                                                      \
 		return call;                                                                                           \
 	struct ll_stream_place place;                                                                                  \
-	struct ll_movable_pool *movable = ret_address ? ll_ordered_pool(dev, handle, as_stream, &place) : NULL;        \
+	struct ll_movable_pool *movable = ll_ordered_pool(dev, handle, as_stream, &place);                             \
 	if (movable)                                                                                                   \
 		return ll_ordered_allocate(movable, &place, ret_address, bytes);                                       \
 	struct ll_pool_growth growth __attribute__((cleanup(ll_pool_leave))) = ll_pool_begin(dev, handle, bytes);      \
@@ -62,7 +62,7 @@ static struct ll_device_state *dev_of(struct ll_cu_stream *stream)
 							    struct ll_cu_stream *stream)                               \
 	{                                                                                                              \
 		LL_DRIVER_CALL(cuMemAllocAsync##suffix);                                                               \
-		if (ll_charge_passes() || !bytes)                                                                      \
+		if (ll_charge_passes() || !ret_address || !bytes)                                                      \
 			return ll_real()->cuMemAllocAsync##suffix(ret_address, bytes, stream);                         \
 		ALLOCATE(ll_real()->cuMemAllocAsync##suffix(ret_address, bytes, stream),                               \
 			 ll_real()->cuMemFreeAsync##suffix(*ret_address, stream), NULL, as_stream);                    \
@@ -71,7 +71,7 @@ static struct ll_device_state *dev_of(struct ll_cu_stream *stream)
 	    ll_cu_deviceptr *ret_address, size_t bytes, struct ll_cu_mem_pool *pool, struct ll_cu_stream *stream)      \
 	{                                                                                                              \
 		LL_DRIVER_CALL(cuMemAllocFromPoolAsync##suffix);                                                       \
-		if (ll_charge_passes() || !pool || !bytes)                                                             \
+		if (ll_charge_passes() || !ret_address || !pool || !bytes)                                             \
 			return ll_real()->cuMemAllocFromPoolAsync##suffix(ret_address, bytes, pool, stream);           \
 		ALLOCATE(ll_real()->cuMemAllocFromPoolAsync##suffix(ret_address, bytes, pool, stream),                 \
 			 ll_real()->cuMemFreeAsync##suffix(*ret_address, stream), pool, as_stream);                    \
