@@ -40,6 +40,19 @@ export NEEDS="tests/e2e/evict_worker python3"
 	[ "$(grep -c "check ok" "$T/one.out")" -eq 4 ]
 }
 
+@test "memory of cuMemAllocAsync waits for room on the card, as any other" {
+	needs_preload
+	printf 'cards 1\ncard 0 memory 1600M\ncard 0 sm 8\n' >"$T/scenario"
+	export LOADLINE_SIM_SCENARIO=$T/scenario
+	start_mover --pool 4G
+	start_worker one --bytes 450M --idle 20ms --mixed
+	start_steps two
+	does two context keep "async 200" "async 250" check unasync "async 240" check
+	said one away
+	ends_well one
+	does two check
+}
+
 @test "a program at work is evicted and resumed, and goes on where it was" {
 	needs_preload
 	start_worker one --bytes 8M --threads 2 --mixed
