@@ -45,11 +45,12 @@ export NEEDS="tests/e2e/evict_worker python3"
 	printf 'cards 1\ncard 0 memory 1600M\ncard 0 sm 8\n' >"$T/scenario"
 	export LOADLINE_SIM_SCENARIO=$T/scenario
 	start_mover --pool 4G
-	start_worker one --bytes 450M --idle 20ms --mixed
+	start_steps one
+	does one context "async 450"
 	start_steps two
 	does two context keep "async 200" "async 250" check unasync "async 240" check
 	said one away
-	ends_well one
+	does one check
 	does two check
 }
 
