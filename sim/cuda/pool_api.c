@@ -140,19 +140,34 @@ ll_cu_result cuMemPoolGetAttribute(struct ll_cu_mem_pool *pool, enum ll_cu_mem_p
 	return is_got ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_VALUE;
 }
 
-/* The pool's own card has access and keeps it; there are no peers. */
+static bool are_peers(ll_cu_device a, ll_cu_device b)
+{
+	const struct sim_card *cards = sim_cuda.world->cards;
+	return a != b && cards[sim_cuda.devices[a]].has_peers && cards[sim_cuda.devices[b]].has_peers;
+}
+
+static ll_cu_result set_access(struct ll_cu_mem_pool *pool, const struct ll_cu_mem_access_desc *access)
+{
+	ll_cu_device device;
+	bool is_none = access->flags == LL_CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	if (!sim_location_is_device(&access->location, &device) ||
+	    (device != pool->device && !are_peers(device, pool->device)))
+		return LL_CUDA_ERROR_INVALID_DEVICE;
+	if (access->flags != LL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE && (!is_none || device == pool->device))
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	uint64_t bit = device == pool->device ? 0 : UINT64_C(1) << device;
+	pool->peers = is_none ? pool->peers & ~bit : pool->peers | bit;
+	return LL_CUDA_SUCCESS;
+}
+
+/* The pool's own card has access and keeps it. */
 ll_cu_result cuMemPoolSetAccess(struct ll_cu_mem_pool *pool, const struct ll_cu_mem_access_desc *accesses, size_t count)
 {
 	SIM_ENTER();
 	sim_cuda_lock();
 	ll_cu_result status = sim_pool_is_known(pool) && accesses ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_VALUE;
-	for (size_t i = 0; !status && i < count; i++) {
-		ll_cu_device device;
-		if (!sim_location_is_device(&accesses[i].location, &device) || device != pool->device)
-			status = LL_CUDA_ERROR_INVALID_DEVICE;
-		else if (accesses[i].flags != LL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-			status = LL_CUDA_ERROR_INVALID_VALUE;
-	}
+	for (size_t i = 0; !status && i < count; i++)
+		status = set_access(pool, &accesses[i]);
 	sim_cuda_unlock();
 	return status;
 }
@@ -165,8 +180,8 @@ ll_cu_result cuMemPoolGetAccess(enum ll_cu_mem_access_flags *ret_flags, struct l
 	sim_cuda_lock();
 	bool can = ret_flags && location && sim_pool_is_known(pool) && sim_location_is_device(location, &device);
 	if (can)
-		*ret_flags =
-		    device == pool->device ? LL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE : LL_CU_MEM_ACCESS_FLAGS_PROT_NONE;
+		*ret_flags = device == pool->device || pool->peers >> device & 1 ? LL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+										 : LL_CU_MEM_ACCESS_FLAGS_PROT_NONE;
 	sim_cuda_unlock();
 	return can ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_VALUE;
 }

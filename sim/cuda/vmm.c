@@ -289,7 +289,8 @@ ll_cu_result cuMemMap(ll_cu_deviceptr address, size_t bytes, size_t offset, ll_c
 	return status;
 }
 
-/* Whole mappings only. Waits for the card, so that nothing writes to what is gone. */
+/* Whole mappings only. As the real driver, does not wait for kernels (doc/facts.md). Waits for copies to and from this
+ * memory, so that nothing writes to what is gone. */
 static ll_cu_result unmap_range(uint64_t address, uint64_t bytes)
 {
 	const struct reservation *r = find_reservation(address, bytes);
@@ -302,7 +303,7 @@ static ll_cu_result unmap_range(uint64_t address, uint64_t bytes)
 			return LL_CUDA_ERROR_INVALID_VALUE;
 	}
 	if (memory)
-		sim_wait_card(memory->card);
+		sim_wait_bytes(r->bytes_at + (address - r->address), bytes);
 	while ((memory = first_mapping(address, end))) {
 		struct sim_physical *physical = memory->physical;
 		sim_addresses_clear(memory->bytes_at, memory->bytes);

@@ -21,6 +21,39 @@ export NEEDS="tests/e2e/evict_worker python3"
 	[ "$(grep -c "check ok" "$T/one.out")" -eq 4 ]
 }
 
+@test "memory of cuMemAllocAsync leaves the card and comes back, but for what is freed" {
+	needs_preload
+	start_mover
+	start_steps one
+	does one context
+	empty=$(used_mib)
+	does one keep "async 30" "async 3" "alloc 3" "async 20" unasync sync check
+	[ "$(used_mib)" -ge $((empty + 58)) ]
+	does one "pool $((54 << 20))"
+	run -0 loadline --sim evict one
+	[[ $output == "evicted 0/0, tenant one: 38 MiB in "*" s" ]]
+	wait_for 10 uses_below $((empty + 1))
+	tell one check
+	run -0 loadline --sim resume one
+	does one "pool $((34 << 20))" "async 20" check free free unasync sync
+	does one "pool $((54 << 20))" trim "pool $((30 << 20))" check
+	[ "$(grep -c "check ok" "$T/one.out")" -eq 4 ]
+}
+
+@test "memory of cuMemAllocAsync waits for room on the card, as any other" {
+	needs_preload
+	printf 'cards 1\ncard 0 memory 1600M\ncard 0 sm 8\n' >"$T/scenario"
+	export LOADLINE_SIM_SCENARIO=$T/scenario
+	start_mover --pool 4G
+	start_steps one
+	does one context "async 450"
+	start_steps two
+	does two context keep "async 200" "async 250" check unasync "async 240" check
+	said one away
+	does one check
+	does two check
+}
+
 @test "a program at work is evicted and resumed, and goes on where it was" {
 	needs_preload
 	start_worker one --bytes 8M --threads 2 --mixed

@@ -3,6 +3,11 @@
     context          makes a context
     alloc MIB        allocates, and gives each byte the allocation's number, from 1
     small BYTES      the same of so many bytes
+    async MIB        the same in the order of the default stream (cuMemAllocAsync)
+    unasync          frees the last one in that order
+    keep             the card's pool keeps what is freed
+    trim             it gives that back
+    pool BYTES       compares what the pool has of the card
     check            compares every byte of all allocations
     free             frees the last one
     sync             waits for the card
@@ -52,6 +57,30 @@ def allocate(size):
         return status
     allocations.append((address, size))
     return cu.cuMemsetD8_v2(address, ctypes.c_ubyte(len(allocations)), ctypes.c_size_t(size))
+
+
+def allocate_async(size):
+    address = ctypes.c_uint64()
+    status = cu.cuMemAllocAsync(ctypes.byref(address), ctypes.c_size_t(size), None)
+    if status:
+        return status
+    allocations.append((address, size))
+    return cu.cuMemsetD8Async(address, ctypes.c_ubyte(len(allocations)), ctypes.c_size_t(size), None)
+
+
+def pool():
+    made = ctypes.c_void_p()
+    cu.cuDeviceGetDefaultMemPool(ctypes.byref(made), 0)
+    return made
+
+
+RELEASE_THRESHOLD, RESERVED_CURRENT = 4, 5
+
+
+def compare_pool(size):
+    reserved = ctypes.c_uint64()
+    status = cu.cuMemPoolGetAttribute(pool(), RESERVED_CURRENT, ctypes.byref(reserved))
+    return status or (0 if reserved.value == size else f"has {reserved.value} bytes")
 
 
 def check():
@@ -146,6 +175,16 @@ def do(words):
         return allocate(int(rest[0]) * MIB)
     if name == "small":
         return allocate(int(rest[0]))
+    if name == "async":
+        return allocate_async(int(rest[0]) * MIB)
+    if name == "unasync":
+        return cu.cuMemFreeAsync(allocations.pop()[0], None)
+    if name == "keep":
+        return cu.cuMemPoolSetAttribute(pool(), RELEASE_THRESHOLD, ctypes.byref(ctypes.c_uint64(2**64 - 1)))
+    if name == "trim":
+        return cu.cuMemPoolTrimTo(pool(), ctypes.c_size_t(0))
+    if name == "pool":
+        return compare_pool(int(rest[0]))
     if name == "check":
         return check()
     if name == "free":

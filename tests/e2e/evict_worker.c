@@ -8,7 +8,8 @@
  * Then, until the time is over or it gets SIGTERM: gives a random block a new value, copies one part of a block within
  * it, replaces a block now and then, and compares words at random. At the end it compares every word. With --idle it
  * pauses so long between two rounds. With --threads so many threads do this, each with its part of the bytes. With
- * --mixed blocks get their values also by streams, by graphs, and from memory of pools. --seed chooses what is random.
+ * --mixed blocks get their values also by streams, by graphs, and from memory of pools, and some blocks are a pool's.
+ * --seed chooses what is random.
  * JSON lines:
  *
  *     {"event":"ready","bytes":17179869184,"blocks":412,"first_address":"7f12a0000000"}
@@ -40,6 +41,7 @@ struct block {
 	ll_cu_deviceptr address;
 	uint64_t bytes; /* a multiple of 4 */
 	uint32_t value;
+	bool is_ordered; /* allocated in the order of the worker's stream */
 };
 
 /* What --mixed uses beyond the table of driver/library.h. */
@@ -144,8 +146,25 @@ static void set_block(struct worker *self, struct block *block)
 static void make_block(struct worker *self, struct block *block, uint64_t bytes)
 {
 	block->bytes = bytes;
-	check(cuda.cuMemAlloc(&block->address, bytes), "allocate a block");
+	block->is_ordered = is_mixed && random_below(self, 2);
+	if (block->is_ordered) {
+		check(more.cuMemAllocAsync(&block->address, bytes, self->stream), "allocate a block in order");
+		check(cuda.cuStreamSynchronize(self->stream), "wait for a block");
+	} else {
+		check(cuda.cuMemAlloc(&block->address, bytes), "allocate a block");
+	}
 	set_block(self, block);
+}
+
+/* The default stream may still use it. */
+static void drop_block(struct worker *self, const struct block *block)
+{
+	if (!block->is_ordered) {
+		check(cuda.cuMemFree(block->address), "free a block");
+		return;
+	}
+	check(cuda.cuStreamSynchronize(NULL), "wait for the default stream");
+	check(more.cuMemFreeAsync(block->address, self->stream), "free a block in order");
 }
 
 static void compare_word(struct worker *self, const struct block *block)
@@ -176,7 +195,7 @@ static void do_round(struct worker *self)
 		      "copy a part");
 	if (self->rounds % REPLACE_EACH == 0) {
 		block = &self->blocks[random_below(self, self->count)];
-		check(cuda.cuMemFree(block->address), "free a block");
+		drop_block(self, block);
 		make_block(self, block, block->bytes);
 	}
 	for (int i = 0; i < LOOKS; i++)

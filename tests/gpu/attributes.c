@@ -1,6 +1,6 @@
 /*
- * attributes.c - prints all that the driver tells of allocations by cuMemAlloc, so that the outputs of two runs can be
- * compared byte for byte: without loadline, and under `loadline run --evictable`.
+ * attributes.c - prints all that the driver tells of allocations by cuMemAlloc and cuMemAllocAsync, so that the outputs
+ * of two runs can be compared byte for byte: without loadline, and under `loadline run --evictable`.
  *
  *     attributes > native; loadline run --evictable -- attributes > evictable; diff native evictable
  *     attributes peers      of two cards: which may use the other's memory, before, between and after
@@ -35,6 +35,16 @@
 	X(cuMemAlloc_v2)                                                                                               \
 	X(cuMemAllocPitch_v2)                                                                                          \
 	X(cuMemFree_v2)                                                                                                \
+	X(cuMemAllocAsync)                                                                                             \
+	X(cuMemAllocFromPoolAsync)                                                                                     \
+	X(cuMemFreeAsync)                                                                                              \
+	X(cuMemPoolCreate)                                                                                             \
+	X(cuMemPoolDestroy)                                                                                            \
+	X(cuMemPoolTrimTo)                                                                                             \
+	X(cuMemPoolGetAttribute)                                                                                       \
+	X(cuMemPoolSetAttribute)                                                                                       \
+	X(cuDeviceGetDefaultMemPool)                                                                                   \
+	X(cuStreamSynchronize)                                                                                         \
 	X(cuMemGetAddressRange_v2)                                                                                     \
 	X(cuMemHostGetDevicePointer_v2)                                                                                \
 	X(cuMemHostGetFlags)                                                                                           \
@@ -54,6 +64,7 @@ static struct {
 } cu;
 
 static struct ll_cu_context *context;
+static bool is_pooled; /* the allocation is a pool's, of which the driver maps other pieces than loadline */
 
 enum how { NUMBER, ADDRESS, CONTEXT, HANDLE, ID };
 
@@ -130,6 +141,12 @@ static void print_value(const struct attribute *attribute, uint64_t value, ll_cu
 static void print_word(const struct attribute *attribute, uint64_t word, ll_cu_deviceptr start, bool is_first_look)
 {
 	uint64_t mask = attribute->bytes == 8 ? UINT64_MAX : (UINT64_C(1) << (8 * attribute->bytes)) - 1;
+	bool is_of_mapping = attribute->number == LL_CU_POINTER_ATTRIBUTE_MAPPING_SIZE ||
+			     attribute->number == LL_CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR;
+	if (is_pooled && is_of_mapping && word && word != UNTOUCHED) {
+		printf("a mapping's");
+		return;
+	}
 	if (word == UNTOUCHED) {
 		printf("untouched");
 		return;
@@ -274,6 +291,92 @@ static void print_neighbours(void)
 	printf(", the other: %d\n", (int)cu.cuMemFree_v2(second));
 }
 
+/* ---- pools ---- */
+
+static uint64_t pool_size(struct ll_cu_mem_pool *pool, enum ll_cu_mem_pool_attribute attribute)
+{
+	uint64_t bytes = 77;
+	ll_cu_result status = cu.cuMemPoolGetAttribute(pool, attribute, &bytes);
+	return status ? (uint64_t)status : bytes;
+}
+
+/* How much is reserved for what is used is the pool's own affair. */
+static void print_pool(const char *when, struct ll_cu_mem_pool *pool)
+{
+	uint64_t used = pool_size(pool, LL_CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+	uint64_t reserved = pool_size(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+	printf("  pool %s: used %" PRIu64 ", at most %" PRIu64 ", reserved %s, at most %s\n", when, used,
+	       pool_size(pool, LL_CU_MEMPOOL_ATTR_USED_MEM_HIGH),
+	       !reserved         ? "nothing"
+	       : reserved < used ? "less"
+				 : "enough",
+	       pool_size(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) < reserved ? "less" : "as much or more");
+}
+
+static void print_pooled(size_t bytes, struct ll_cu_mem_pool *pool)
+{
+	ll_cu_deviceptr start = 0;
+	uint64_t none = 0;
+	printf("%zu bytes in order: %d", bytes, (int)cu.cuMemAllocFromPoolAsync(&start, bytes, pool, NULL));
+	printf(", start at a multiple of 512: %s\n", start % 512 ? "no" : "yes");
+	is_pooled = true;
+	print_attributes(start, 0, true);
+	print_range(start, 0);
+	printf(" the last byte\n");
+	print_attributes(start, bytes - 1, false);
+	print_refusals(start, bytes);
+	print_ipc(start);
+	print_pool("in use", pool);
+	printf("  free a byte further in order: %d", (int)cu.cuMemFreeAsync(start + 1, NULL));
+	printf(", free: %d", (int)cu.cuMemFreeAsync(start, NULL));
+	printf(", again: %d", (int)cu.cuMemFreeAsync(start, NULL));
+	printf(", and at once: %d\n", (int)cu.cuMemFree_v2(start));
+	cu.cuStreamSynchronize(NULL);
+	print_attributes(start, 0, false);
+	is_pooled = false;
+	print_pool("after", pool);
+	printf("  high marks anew: %d", (int)cu.cuMemPoolSetAttribute(pool, LL_CU_MEMPOOL_ATTR_USED_MEM_HIGH, &none));
+	printf(" %d\n", (int)cu.cuMemPoolSetAttribute(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, &none));
+}
+
+static void print_kept(struct ll_cu_mem_pool *pool)
+{
+	ll_cu_deviceptr start = 0, plain = 0;
+	uint64_t threshold = UINT64_MAX;
+	printf("threshold: %d", (int)cu.cuMemPoolSetAttribute(pool, LL_CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
+	printf(", allocate: %d", (int)cu.cuMemAllocFromPoolAsync(&start, 5000000, pool, NULL));
+	printf(", free at once: %d\n", (int)cu.cuMemFree_v2(start));
+	cu.cuStreamSynchronize(NULL);
+	print_pool("kept", pool);
+	printf("  trim: %d\n", (int)cu.cuMemPoolTrimTo(pool, 0));
+	print_pool("trimmed", pool);
+	printf("  plain memory: %d", (int)cu.cuMemAlloc_v2(&plain, 5000000));
+	printf(", freed in order: %d\n", (int)cu.cuMemFreeAsync(plain, NULL));
+	cu.cuStreamSynchronize(NULL);
+}
+
+static void show_pools(void)
+{
+	static const size_t sizes[] = {1, 1000, 1 << 20, (1 << 20) + 1, 3 << 20, 33 << 20, 300 << 20};
+	struct ll_cu_mem_pool_props props = {.type = LL_CU_MEM_ALLOCATION_TYPE_PINNED,
+					     .location = {.type = LL_CU_MEM_LOCATION_TYPE_DEVICE}};
+	struct ll_cu_mem_pool *pool = NULL, *own = NULL;
+	ll_cu_deviceptr address = 0;
+	printf("pools: %d", (int)cu.cuDeviceGetDefaultMemPool(&pool, 0));
+	printf(" %d\n", (int)cu.cuMemPoolCreate(&own, &props));
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+		print_pooled(sizes[i], i % 2 ? own : pool);
+	print_kept(pool);
+	print_kept(own);
+	printf("allocate to nowhere: %d", (int)cu.cuMemAllocAsync(NULL, 16, NULL));
+	printf(", free nothing: %d, what never was: %d\n", (int)cu.cuMemFreeAsync(0, NULL),
+	       (int)cu.cuMemFreeAsync(12345, NULL));
+	printf("a block of a destroyed pool: %d", (int)cu.cuMemAllocFromPoolAsync(&address, 1000, own, NULL));
+	printf(" %d", (int)cu.cuMemPoolDestroy(own));
+	printf(", free: %d\n", (int)cu.cuMemFreeAsync(address, NULL));
+	cu.cuStreamSynchronize(NULL);
+}
+
 static void print_odd_calls(void)
 {
 	ll_cu_deviceptr address = 0;
@@ -395,6 +498,7 @@ static int show_all(void)
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
 		print_allocation(sizes[i]);
 	print_neighbours();
+	show_pools();
 	return 0;
 }
 

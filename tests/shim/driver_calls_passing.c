@@ -47,7 +47,6 @@ static struct ll_cu_mem_pool_pointer pointer;
 static struct ll_cu_mem_access_desc access_here = {.location = {.type = LL_CU_MEM_LOCATION_TYPE_DEVICE},
 						   .flags = LL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 static int pool_fd, made_fd;
-static uint64_t threshold;
 static struct ll_cu_external_memory *external;
 static struct ll_cu_external_buffer_desc buffer_of_it = {.bytes = 2 * MIB};
 static struct ll_cu_external_mipmap_desc mipmap_of_it = {
@@ -183,8 +182,6 @@ static void prepare(void)
 	CALL(cuMemGetAddressRange_v2, SUCCESS, (&made_address, &made_bytes, card))                                     \
 	CALL(cuExternalMemoryGetMappedBuffer, SUCCESS, (&made_address, external, &buffer_of_it))                       \
 	CALL(cuExternalMemoryGetMappedMipmappedArray, SUCCESS, (&made_mipmap, external, &mipmap_of_it))                \
-	CALL(cuMemPoolSetAttribute, SUCCESS, (pool, LL_CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold))                 \
-	CALL(cuMemPoolSetAccess, SUCCESS, (pool, &access_here, 1))                                                     \
 	CALL(cuMemPoolExportToShareableHandle, SUCCESS, (&made_fd, pool, SHAREABLE, 0))                                \
 	CALL(cuMemPoolImportFromShareableHandle, SUCCESS, (&made_pool, (void *)(intptr_t)pool_fd, SHAREABLE, 0))       \
 	CALL(cuMemPoolExportPointer, SUCCESS, (&pointer, block))                                                       \

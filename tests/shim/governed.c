@@ -39,9 +39,9 @@ void govern_without_context(uint64_t limit_bytes)
 	set_environment(limit_bytes, false, false);
 }
 
-void govern_evictable(void)
+void govern_evictable(uint64_t limit_bytes)
 {
-	set_environment(0, true, true);
+	set_environment(limit_bytes, true, true);
 }
 
 uint64_t governed_id(void)

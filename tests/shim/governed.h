@@ -19,7 +19,7 @@
 /* Before the first call of a hook: this process and its children are a tenant with that limit (0: none). */
 void govern(uint64_t limit_bytes);
 void govern_without_context(uint64_t limit_bytes);
-void govern_evictable(void); /* without a limit, and its memory may be moved */
+void govern_evictable(uint64_t limit_bytes); /* and its memory may be moved */
 
 uint64_t governed_id(void); /* the tenant's */
 

@@ -45,7 +45,7 @@ static void stand_for_mover(void)
 static void prepare(void)
 {
 	stand_for_mover();
-	govern_evictable();
+	govern_evictable(0);
 	open_context(0);
 	CHECK_EQUAL(cu.cuMemAddressReserve(&range, 64 * MIB, 0, 0, 0), 0);
 }

@@ -310,6 +310,17 @@ ll_cu_result ll_piece_fill(const struct ll_device_state *dev, const struct ll_pi
 	return LL_CUDA_SUCCESS;
 }
 
+/* The program has no pools. */
+void ll_movable_pools_freeze(struct ll_device_state *dev)
+{
+	(void)dev;
+}
+
+void ll_movable_pools_thaw(struct ll_device_state *dev)
+{
+	(void)dev;
+}
+
 bool ll_pieces_next(const struct ll_device_state *dev, struct ll_extent *at, struct ll_piece *ret_piece)
 {
 	const struct world_piece *pieces = world.programs[dev->device].pieces;

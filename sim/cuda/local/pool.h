@@ -39,6 +39,7 @@ struct ll_cu_mem_pool {
 	struct sim_block *blocks; /* by offset */
 	uint64_t reserved_bytes, reserved_high_bytes, used_bytes, used_high_bytes;
 	uint64_t threshold_bytes;
+	uint64_t peers;                        /* devices that may use it too: a bit for each */
 	int reuse[3];                          /* the three attributes that are kept and change nothing */
 	uint32_t freed_slot, freed_generation; /* the stream in which something was freed last */
 	uint32_t ticket_number;                /* of an exported or imported one */

@@ -537,6 +537,37 @@ void sim_wait_card(uint32_t card)
 	}
 }
 
+/* Whether rows from `first` on touch the window. What has no length is a record or a value. */
+static bool do_touch(const char *first, const struct sim_action *action, size_t pitch, size_t slice, const char *at,
+		     size_t bytes)
+{
+	const struct sim_rows *rows = &action->rows;
+	size_t length = (action->bytes ? action->bytes : sizeof(struct record)) +
+			(rows->height ? rows->height - 1 : 0) * pitch + (rows->depth ? rows->depth - 1 : 0) * slice;
+	return first && first < at + bytes && at < first + length;
+}
+
+static bool is_touched(const char *at, size_t bytes)
+{
+	for (const struct sim_action *action = sim_cuda.actions; action; action = action->next) {
+		const struct sim_rows *rows = &action->rows;
+		if (do_touch(action->to, action, rows->to_pitch, rows->to_slice, at, bytes) ||
+		    do_touch(action->from, action, rows->from_pitch, rows->from_slice, at, bytes))
+			return true;
+	}
+	return false;
+}
+
+void sim_wait_bytes(const char *at, size_t bytes)
+{
+	for (;;) {
+		uint64_t next_ns = sim_cuda_pump();
+		if (!sim_cuda.contexts || !is_touched(at, bytes))
+			return;
+		wait_until(&sim_cuda.reaped, next_ns);
+	}
+}
+
 ll_cu_result sim_wait_context(struct ll_cu_context *context)
 {
 	uint32_t generation = context->generation;

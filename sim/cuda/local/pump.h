@@ -40,6 +40,9 @@ ll_cu_result sim_wait_context(struct ll_cu_context *context);
 /* Waits for everything that has been submitted so far to all contexts of the process on a card. */
 void sim_wait_card(uint32_t card);
 
+/* Waits until nothing that is queued reads or writes these bytes any more. */
+void sim_wait_bytes(const char *at, size_t bytes);
+
 /* Starts the thread that pumps while no call is made, unless it runs. */
 void sim_worker_start(void);
 

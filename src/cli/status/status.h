@@ -73,7 +73,7 @@ uint64_t ll_status_card_bytes(const struct ll_status_card *status, const struct 
 struct ll_status_residency {
 	uint64_t resident_bytes;  /* on the card */
 	uint64_t evictable_bytes; /* what can be moved, wherever it is */
-	uint64_t pinned_bytes;    /* what cannot be moved: contexts, pools, arrays, managed memory and their like */
+	uint64_t pinned_bytes;    /* what cannot be moved: contexts, arrays, managed memory and their like */
 };
 
 /* Returns false if the program is not evictable. */

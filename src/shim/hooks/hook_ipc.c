@@ -18,7 +18,9 @@ LL_HOOK_EXPORT ll_cu_result cuIpcGetMemHandle(struct ll_cu_ipc_mem_handle *ret_h
 {
 	LL_DRIVER_CALL(cuIpcGetMemHandle);
 	struct ll_extent plain;
-	bool is_ours = !ll_reentry_is_inside() && ret_handle && ll_backed_find(address, &plain) == LL_BACKED_ALLOCATION;
+	/* The driver shares no memory of pools in this way, so the library does not either. */
+	bool is_ours = !ll_reentry_is_inside() && ret_handle &&
+		       ll_backed_find(address, &plain) == LL_BACKED_ALLOCATION && plain.kind == LL_EXTENT_PLAIN;
 	if (is_ours && ll_residency_has_mover(plain.dev)) {
 		LL_REENTRY_SCOPE();
 		return ll_shares_export(&plain, ret_handle);

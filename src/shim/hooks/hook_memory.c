@@ -4,6 +4,7 @@
 #include "shim/memory/charge.h"
 #include "shim/memory/contexts.h"
 #include "shim/memory/pools.h"
+#include "shim/residency/ordered.h"
 #include "shim/residency/plain.h"
 #include "shim/time/driver_calls.h"
 
@@ -81,6 +82,8 @@ ALLOCATE_ROWS_HOOK(cuMemAllocPitch_v2, ll_cu_deviceptr, size_t)
 		struct ll_extent extent;                                                                               \
 		bool is_plain = ll_extents_take(LL_EXTENT_PLAIN, address, &extent);                                    \
 		bool is_block = !is_plain && ll_pool_take(address, &extent);                                           \
+		if (is_block && extent.is_backed)                                                                      \
+			return ll_ordered_free_now(&extent);                                                           \
 		ll_cu_result status =                                                                                  \
 		    is_plain && extent.is_backed ? ll_plain_free(&extent) : ll_real()->symbol(address);                \
 		if (is_plain)                                                                                          \

@@ -5,7 +5,8 @@
 #include "shim/residency/link.h"
 #include "shim/time/driver_calls.h"
 
-/* If the card has no room for an evictable program, the mover is asked for some, and the thread waits. */
+/* If the card has no room for an evictable program, it gives up the reserve of its pools; then the mover is asked for
+ * some, and the thread waits. */
 static ll_cu_result create_memory(struct ll_device_state *dev, ll_cu_mem_handle *ret_handle, size_t bytes,
 				  const struct ll_cu_mem_allocation_prop *prop, unsigned long long flags)
 {
@@ -13,7 +14,8 @@ static ll_cu_result create_memory(struct ll_device_state *dev, ll_cu_mem_handle 
 	unsigned grants = 0;
 	do
 		status = ll_real()->cuMemCreate(ret_handle, bytes, prop, flags);
-	while (status == LL_CUDA_ERROR_OUT_OF_MEMORY && ll_residency_make_room(dev, bytes, false, &grants));
+	while (status == LL_CUDA_ERROR_OUT_OF_MEMORY && ll_residency_backs(dev) &&
+	       (ll_device_state_give_up_reserve(dev) || ll_residency_make_room(dev, bytes, false, &grants)));
 	return status;
 }
 

@@ -4,6 +4,7 @@
 #include "shim/interpose/hook.h"
 #include "shim/memory/charge.h"
 #include "shim/memory/pools.h"
+#include "shim/residency/ordered.h"
 #include "shim/time/waits.h"
 
 static bool is_captured(struct ll_cu_stream *stream)
@@ -27,7 +28,8 @@ static struct ll_device_state *dev_of(struct ll_cu_stream *stream)
 
 /*
  * The body of an allocation: reserve the growth, call, correct the charge. In a stream that is being captured the
- * allocation becomes a node of a graph, which takes memory when the graph is launched.
+ * allocation becomes a node of a graph, which takes memory when the graph is launched. For an evictable program the
+ * library makes the allocation by itself if it can.
  */
 #define ALLOCATE(call, free_call, handle, as_stream)                                                                   \
 	LL_REENTRY_SCOPE();                                                                                            \
@@ -38,6 +40,10 @@ static struct ll_device_state *dev_of(struct ll_cu_stream *stream)
 	struct ll_device_state *dev = dev_of(as_stream);                                                               \
 	if (!dev)                                                                                                      \
 		return call;                                                                                           \
+	struct ll_stream_place place;                                                                                  \
+	struct ll_movable_pool *movable = ll_ordered_pool(dev, handle, as_stream, &place);                             \
+	if (movable)                                                                                                   \
+		return ll_ordered_allocate(movable, &place, ret_address, bytes);                                       \
 	struct ll_pool_growth growth __attribute__((cleanup(ll_pool_leave))) = ll_pool_begin(dev, handle, bytes);      \
 	struct ll_pool *from = growth.pool;                                                                            \
 	if (growth.is_refused)                                                                                         \
@@ -56,7 +62,7 @@ static struct ll_device_state *dev_of(struct ll_cu_stream *stream)
 							    struct ll_cu_stream *stream)                               \
 	{                                                                                                              \
 		LL_DRIVER_CALL(cuMemAllocAsync##suffix);                                                               \
-		if (ll_charge_passes() || !bytes)                                                                      \
+		if (ll_charge_passes() || !ret_address || !bytes)                                                      \
 			return ll_real()->cuMemAllocAsync##suffix(ret_address, bytes, stream);                         \
 		ALLOCATE(ll_real()->cuMemAllocAsync##suffix(ret_address, bytes, stream),                               \
 			 ll_real()->cuMemFreeAsync##suffix(*ret_address, stream), NULL, as_stream);                    \
@@ -65,7 +71,7 @@ static struct ll_device_state *dev_of(struct ll_cu_stream *stream)
 	    ll_cu_deviceptr *ret_address, size_t bytes, struct ll_cu_mem_pool *pool, struct ll_cu_stream *stream)      \
 	{                                                                                                              \
 		LL_DRIVER_CALL(cuMemAllocFromPoolAsync##suffix);                                                       \
-		if (ll_charge_passes() || !pool || !bytes)                                                             \
+		if (ll_charge_passes() || !ret_address || !pool || !bytes)                                             \
 			return ll_real()->cuMemAllocFromPoolAsync##suffix(ret_address, bytes, pool, stream);           \
 		ALLOCATE(ll_real()->cuMemAllocFromPoolAsync##suffix(ret_address, bytes, pool, stream),                 \
 			 ll_real()->cuMemFreeAsync##suffix(*ret_address, stream), pool, as_stream);                    \
@@ -74,8 +80,8 @@ static struct ll_device_state *dev_of(struct ll_cu_stream *stream)
 ALLOCATE_HOOK(, stream)
 ALLOCATE_HOOK(_ptsz, ll_stream_per_thread(stream))
 
-/* cuMemFreeAsync also frees what cuMemAlloc made. In a captured stream nothing is freed yet: the call becomes a node.
- * */
+/* cuMemFreeAsync also frees what cuMemAlloc made. In a captured stream nothing is freed yet: the call becomes a node,
+ * which the driver makes of memory of graphs alone. It refuses all other memory, that of its own pools too. */
 #define FREE_HOOK(suffix, as_stream)                                                                                   \
 	LL_HOOK_EXPORT ll_cu_result cuMemFreeAsync##suffix(ll_cu_deviceptr address, struct ll_cu_stream *stream)       \
 	{                                                                                                              \
@@ -84,8 +90,11 @@ ALLOCATE_HOOK(_ptsz, ll_stream_per_thread(stream))
 		if (ll_charge_passes())                                                                                \
 			return ll_real()->cuMemFreeAsync##suffix(address, stream);                                     \
 		LL_REENTRY_SCOPE();                                                                                    \
-		bool is_block = !is_captured(as_stream) && ll_pool_take(address, &extent);                             \
-		bool is_plain = !is_block && ll_extents_take(LL_EXTENT_PLAIN, address, &extent);                       \
+		bool is_freed = !ll_stream_is_captured(as_stream);                                                     \
+		bool is_block = is_freed && ll_pool_take(address, &extent);                                            \
+		bool is_plain = is_freed && !is_block && ll_extents_take(LL_EXTENT_PLAIN, address, &extent);           \
+		if ((is_block || is_plain) && extent.is_backed)                                                        \
+			return ll_ordered_free(&extent, as_stream);                                                    \
 		ll_cu_result status = ll_real()->cuMemFreeAsync##suffix(address, stream);                              \
 		if (is_block)                                                                                          \
 			ll_pool_freed(&extent, status);                                                                \
@@ -126,25 +135,77 @@ LL_HOOK_EXPORT ll_cu_result cuMemPoolDestroy(struct ll_cu_mem_pool *pool)
 	return status;
 }
 
+/* ---- what a pool says, and who may use it ---- */
+
+static bool is_size(enum ll_cu_mem_pool_attribute attribute)
+{
+	return attribute >= LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT && attribute <= LL_CU_MEMPOOL_ATTR_USED_MEM_HIGH;
+}
+
+LL_HOOK_EXPORT ll_cu_result cuMemPoolGetAttribute(struct ll_cu_mem_pool *pool, enum ll_cu_mem_pool_attribute attribute,
+						  void *ret_value)
+{
+	ll_cu_result status = ll_real()->cuMemPoolGetAttribute(pool, attribute, ret_value);
+	if (status != LL_CUDA_SUCCESS || !is_size(attribute) || ll_charge_passes())
+		return status;
+	LL_REENTRY_SCOPE();
+	struct ll_movable_pool *movable = ll_pool_movable_if_known(pool);
+	if (movable)
+		*(uint64_t *)ret_value += ll_movable_pool_size(movable, attribute);
+	return status;
+}
+
+LL_HOOK_EXPORT ll_cu_result cuMemPoolSetAttribute(struct ll_cu_mem_pool *pool, enum ll_cu_mem_pool_attribute attribute,
+						  void *value)
+{
+	LL_DRIVER_CALL(cuMemPoolSetAttribute);
+	ll_cu_result status = ll_real()->cuMemPoolSetAttribute(pool, attribute, value);
+	if (status != LL_CUDA_SUCCESS || !is_size(attribute) || ll_charge_passes())
+		return status;
+	LL_REENTRY_SCOPE();
+	struct ll_movable_pool *movable = ll_pool_movable_if_known(pool);
+	if (movable)
+		ll_movable_pool_restart_high(movable, attribute);
+	return status;
+}
+
+LL_HOOK_EXPORT ll_cu_result cuMemPoolSetAccess(struct ll_cu_mem_pool *pool,
+					       const struct ll_cu_mem_access_desc *accesses, size_t count)
+{
+	LL_DRIVER_CALL(cuMemPoolSetAccess);
+	ll_cu_result status = ll_real()->cuMemPoolSetAccess(pool, accesses, count);
+	if (status != LL_CUDA_SUCCESS || ll_charge_passes())
+		return status;
+	LL_REENTRY_SCOPE();
+	return ll_pool_set_access(pool, accesses, count);
+}
+
+/* ---- what gives memory back ---- */
+
 /* Hook of a function after which a pool may have less memory: the charge is corrected after the call. note: what is
- * done before the call. */
-#define THEN_TRUE_UP(symbol, params, args, note)                                                                       \
+ * done before the call. then: what is done after it, if it succeeded. */
+#define THEN_TRUE_UP(symbol, params, args, note, then)                                                                 \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \
 		note;                                                                                                  \
 		ll_cu_result status = ll_real()->symbol args;                                                          \
 		if (!ll_charge_passes() && ll_pools_are_used) {                                                        \
 			LL_REENTRY_SCOPE();                                                                            \
+			if (status == LL_CUDA_SUCCESS)                                                                 \
+				then;                                                                                  \
 			ll_pool_true_up_if_used();                                                                     \
 		}                                                                                                      \
 		return status;                                                                                         \
 	}
 
 THEN_TRUE_UP(cuMemPoolTrimTo, (struct ll_cu_mem_pool * pool, size_t keep_bytes), (pool, keep_bytes),
-	     LL_DRIVER_CALL(cuMemPoolTrimTo))
-THEN_TRUE_UP(cuDeviceGraphMemTrim, (ll_cu_device device), (device), LL_DRIVER_CALL(cuDeviceGraphMemTrim))
-THEN_TRUE_UP(cuStreamSynchronize, (struct ll_cu_stream * stream), (stream), ll_waits_count())
-THEN_TRUE_UP(cuStreamSynchronize_ptsz, (struct ll_cu_stream * stream), (stream), ll_waits_count())
-THEN_TRUE_UP(cuEventSynchronize, (struct ll_cu_event * event), (event), )
-THEN_TRUE_UP(cuCtxSynchronize, (void), (), ll_waits_count())
-THEN_TRUE_UP(cuCtxSynchronize_v2, (struct ll_cu_context * context), (context), ll_waits_count())
+	     LL_DRIVER_CALL(cuMemPoolTrimTo), ll_pool_trim_movable(pool, keep_bytes))
+THEN_TRUE_UP(cuDeviceGraphMemTrim, (ll_cu_device device), (device), LL_DRIVER_CALL(cuDeviceGraphMemTrim), (void)0)
+THEN_TRUE_UP(cuStreamSynchronize, (struct ll_cu_stream * stream), (stream), ll_waits_count(),
+	     ll_ordered_waited_for_stream("cuStreamSynchronize", stream))
+THEN_TRUE_UP(cuStreamSynchronize_ptsz, (struct ll_cu_stream * stream), (stream), ll_waits_count(),
+	     ll_ordered_waited_for_stream("cuStreamSynchronize_ptsz", ll_stream_per_thread(stream)))
+THEN_TRUE_UP(cuEventSynchronize, (struct ll_cu_event * event), (event), , ll_ordered_waited("cuEventSynchronize"))
+THEN_TRUE_UP(cuCtxSynchronize, (void), (), ll_waits_count(), ll_ordered_waited("cuCtxSynchronize"))
+THEN_TRUE_UP(cuCtxSynchronize_v2, (struct ll_cu_context * context), (context), ll_waits_count(),
+	     ll_ordered_waited("cuCtxSynchronize_v2"))

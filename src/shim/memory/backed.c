@@ -2,8 +2,10 @@
 
 #include "shim/device_state.h"
 #include "shim/interpose/real.h"
+#include "shim/memory/backing.h"
 #include "shim/memory/contexts.h"
 #include "shim/memory/footprint.h"
+#include "shim/memory/movable_pool.h"
 #include "shim/memory/physical.h"
 
 enum ll_backed ll_backed_find(ll_cu_deviceptr address, struct ll_extent *ret_plain)
@@ -14,8 +16,7 @@ enum ll_backed ll_backed_find(ll_cu_deviceptr address, struct ll_extent *ret_pla
 	if (ll_extents_find_containing(address, ret_plain)) {
 		if (ret_plain->kind == LL_EXTENT_MAPPING)
 			return LL_BACKED_MAPPING;
-		return ret_plain->kind == LL_EXTENT_PLAIN && ret_plain->is_backed ? LL_BACKED_ALLOCATION
-										  : LL_BACKED_NOT;
+		return ret_plain->is_backed ? LL_BACKED_ALLOCATION : LL_BACKED_NOT;
 	}
 	return ll_extents_find_backing(address, &backing) ? LL_BACKED_GAP : LL_BACKED_NOT;
 }
@@ -53,9 +54,10 @@ static struct blocks {
 } blocks_of(const struct ll_extent *plain)
 {
 	struct ll_extent backing;
-	if (plain->bytes <= LL_FOOTPRINT_BLOCK_BYTES / 2 && ll_extents_find_backing(plain->address, &backing))
+	uint64_t bytes = plain->kind == LL_EXTENT_BLOCK ? plain->room_bytes : plain->bytes;
+	if (!ll_backing_has_pieces(bytes) && ll_extents_find_backing(plain->address, &backing))
 		return (struct blocks){backing.address, backing.bytes};
-	return (struct blocks){plain->address, ll_footprint_round(plain->bytes, LL_FOOTPRINT_BLOCK_BYTES)};
+	return (struct blocks){plain->address, ll_footprint_round(bytes, LL_FOOTPRINT_BLOCK_BYTES)};
 }
 
 /* On a card without the engine, cuMemAlloc's memory counts as capable and mapped memory does not (an H100, driver 580).
@@ -118,7 +120,11 @@ bool ll_backed_attribute(const struct ll_extent *plain, enum ll_cu_pointer_attri
 		*(uint64_t *)ret_value = LL_CU_MEM_HANDLE_TYPE_NONE;
 		return true;
 	case LL_CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-		*(unsigned *)ret_value = 1;
+		*(unsigned *)ret_value = plain->kind == LL_EXTENT_PLAIN;
+		return true;
+	case LL_CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+		*(struct ll_cu_mem_pool **)ret_value =
+		    plain->kind == LL_EXTENT_BLOCK ? ll_movable_pool_handle(plain->movable) : NULL;
 		return true;
 	default:
 		return false;
@@ -140,7 +146,7 @@ ll_cu_result ll_backed_set_synced(const struct ll_extent *plain, bool is_synced)
 	if (is_synced && status == LL_CUDA_SUCCESS && !(flags & LL_CU_CTX_SYNC_MEMOPS))
 		status = ll_real()->cuCtxSetFlags(flags | LL_CU_CTX_SYNC_MEMOPS);
 	if (status == LL_CUDA_SUCCESS)
-		ll_extents_change(LL_EXTENT_PLAIN, plain->address, set_is_synced, is_synced, NULL);
+		ll_extents_change(plain->kind, plain->address, set_is_synced, is_synced, NULL);
 	return status;
 }
 
@@ -154,6 +160,6 @@ static bool set_is_exported(struct ll_extent *plain, uint64_t unused)
 void ll_backed_note_exported(const struct ll_extent *plain)
 {
 	struct ll_extent before;
-	if (ll_extents_change(LL_EXTENT_PLAIN, plain->address, set_is_exported, 0, &before) && !before.is_exported)
+	if (ll_extents_change(plain->kind, plain->address, set_is_exported, 0, &before) && !before.is_exported)
 		atomic_fetch_add(&before.dev->exported_count, 1);
 }

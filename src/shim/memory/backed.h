@@ -1,6 +1,6 @@
 /*
  * backed.h - what the driver's functions tell a program of a backed allocation (backing.h): the same as of an
- * allocation that the driver's cuMemAlloc made.
+ * allocation that the driver's cuMemAlloc made, or of a block of its pools (movable_pool.h).
  *
  * The driver sees mapped physical memory there, in a reservation of whole blocks. So it would tell the reservation's
  * range, no context, and the kinds of handles as which the memory can be exported; it would retain a handle of it; and

@@ -149,7 +149,7 @@ void ll_backing_note(uint64_t address, uint64_t handle)
 }
 
 /* 0 tells allocations that are not backed. */
-static uint32_t new_serial(void)
+uint32_t ll_backing_new_serial(void)
 {
 	uint32_t serial;
 	while (!(serial = atomic_fetch_add(&last_serial, 1) + 1))
@@ -170,8 +170,11 @@ uint64_t ll_backing_bytes(const struct ll_device_state *dev)
 
 static ll_cu_result add_piece(struct ll_device_state *dev, uint64_t address, uint64_t bytes)
 {
-	struct ll_extent stale,
-	    piece = {.kind = LL_EXTENT_BACKING, .address = address, .bytes = bytes, .dev = dev, .serial = new_serial()};
+	struct ll_extent stale, piece = {.kind = LL_EXTENT_BACKING,
+					 .address = address,
+					 .bytes = bytes,
+					 .dev = dev,
+					 .serial = ll_backing_new_serial()};
 	uint64_t peers = atomic_load(&dev->peers);
 	ll_cu_result status = ll_backing_make(dev->device, address, bytes, &piece.handle);
 	if (status != LL_CUDA_SUCCESS)
@@ -386,7 +389,7 @@ ll_cu_result ll_backing_allocate(struct ll_device_state *dev, uint64_t bytes, ll
 							   : allocate_small(dev, bytes, ret_address);
 	if (status != LL_CUDA_SUCCESS)
 		return status;
-	*ret_serial = new_serial();
+	*ret_serial = ll_backing_new_serial();
 	atomic_fetch_add(&dev->evictable_bytes, ll_footprint_plain(bytes));
 	return LL_CUDA_SUCCESS;
 }

@@ -11,7 +11,8 @@
  * rights of its own, so the library gives each piece the rights that peers.h knows.
  *
  * Each piece is an extent of kind LL_EXTENT_BACKING. What the program sees and what is charged is an extent of kind
- * LL_EXTENT_PLAIN with is_backed. All functions may be called by any thread.
+ * LL_EXTENT_PLAIN with is_backed, or LL_EXTENT_BLOCK if it was allocated in the order of a stream (movable_pool.h). All
+ * functions may be called by any thread.
  */
 #ifndef LOADLINE_SHIM_MEMORY_BACKING_H
 #define LOADLINE_SHIM_MEMORY_BACKING_H
@@ -39,6 +40,9 @@ bool ll_backing_has_pieces(uint64_t bytes);
 typedef bool ll_backing_wait(struct ll_device_state *dev, uint64_t since_ns);
 ll_cu_result ll_backing_allocate(struct ll_device_state *dev, uint64_t bytes, ll_backing_wait *wait,
 				 ll_cu_deviceptr *ret_address, uint32_t *ret_serial);
+
+/* A number that no other allocation has had; never 0. */
+uint32_t ll_backing_new_serial(void);
 
 /* Frees an allocation whose extent the caller has taken out of the map. */
 void ll_backing_free(const struct ll_extent *plain);

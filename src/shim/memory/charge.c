@@ -34,9 +34,13 @@ struct ll_charge ll_charge_begin(struct ll_charge_target target, uint64_t bytes)
 bool ll_charge_waits(struct ll_device_state *dev, uint64_t *since_ns)
 {
 	uint64_t now_ns = ll_now_ns();
-	*since_ns = *since_ns ? *since_ns : now_ns;
+	bool is_first = !*since_ns;
+	*since_ns = is_first ? now_ns : *since_ns;
 	if (!dev || now_ns - *since_ns >= LL_NS_PER_S)
 		return false;
+	/* The driver gives up the reserve of its own pools by itself. */
+	if (is_first && ll_device_state_settings()->is_evictable && ll_device_state_give_up_reserve(dev))
+		return true;
 	uint64_t death_ns = ll_port_sweep(dev->ledger);
 	if (!death_ns || ll_now_ns() - death_ns >= LL_NS_PER_S)
 		return false;

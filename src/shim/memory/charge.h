@@ -75,8 +75,8 @@ void ll_charge_end(struct ll_charge *charge);
 		status = call;                                                                                         \
 	} while (status == LL_CUDA_ERROR_OUT_OF_MEMORY && ll_charge_waits(dev, &status##_since_ns))
 
-/* Whether the driver shall be asked again. Waits 2 ms before it returns true. Returns false after a second in all.
- * *since_ns is 0 before the first call. dev may be NULL. */
+/* Whether the driver shall be asked again. Waits 2 ms before it returns true, unless the process has given up a reserve
+ * of movable memory. Returns false after a second in all. *since_ns is 0 before the first call. dev may be NULL. */
 bool ll_charge_waits(struct ll_device_state *dev, uint64_t *since_ns);
 
 /* Corrects a charge if the card took another size than was reserved. If it took more, the rest is charged whatever the

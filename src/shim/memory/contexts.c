@@ -1,10 +1,11 @@
 #include "shim/memory/contexts.h"
-#include "shim/memory/backing.h"
 
 #include <pthread.h>
 
 #include "base/fork.h"
 #include "shim/interpose/real.h"
+#include "shim/memory/backing.h"
+#include "shim/memory/movable_pool.h"
 
 enum { CARDS = 64, DEFAULT_STACK_BYTES = 1024, DEFAULT_PRINTF_BYTES = 1 << 20, DEFAULT_HEAP_BYTES = 8 << 20 };
 
@@ -169,20 +170,24 @@ void ll_context_made(struct ll_context_change *change, struct ll_cu_context *con
 	ll_charge_keep(&change->charge, LL_EXTENT_CONTEXT, ll_extent_handle(context), 0);
 }
 
-/* Releases the charges of a context's allocations, and of the context itself if its extent is still in the map. */
-static void release_owned(struct ll_device_state *dev, uint64_t owner)
+/* The context has ended. Releases the charges of its allocations, and of the context itself if its extent is still in
+ * the map. */
+static void release_owned(struct ll_device_state *dev, const struct ll_cu_context *context, uint64_t owner)
 {
+	if (context)
+		ll_movable_pools_end_context(context);
 	ll_backing_free_owned(owner);
 	uint64_t bytes = ll_extents_take_owned(owner);
 	if (bytes)
 		ll_device_state_release(dev, bytes);
 }
 
-/* Forgets the launches in a context that ends. The driver is asked in the relaxed mode, because a question must not
- * spoil another thread's capture. */
+/* Forgets the launches and the events in a context that ends. The driver is asked in the relaxed mode, because a
+ * question must not spoil another thread's capture. */
 static void forget_launches(const struct ll_device_state *dev, struct ll_cu_context *context)
 {
 	enum ll_cu_capture_mode mode = LL_CU_STREAM_CAPTURE_MODE_RELAXED;
+	ll_movable_pools_forget_context(context);
 	if (!dev || !dev->flow)
 		return;
 	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
@@ -207,7 +212,7 @@ ll_cu_result ll_context_destroy(struct ll_cu_context *context, ll_cu_result (*de
 	ll_cu_result status = destroy(context);
 	ll_charge_freed(&extent, status);
 	if (status == LL_CUDA_SUCCESS)
-		release_owned(extent.dev, extent.owner);
+		release_owned(extent.dev, context, extent.owner);
 	return status;
 }
 
@@ -281,7 +286,7 @@ ll_cu_result ll_context_retain(struct ll_cu_context **ret_context, ll_cu_device 
 /* The lock is held; the driver has ended the primary context. */
 static void end_primary(struct ll_device_state *dev, struct primary *primary)
 {
-	release_owned(dev, atomic_exchange(&primary->owner, 0));
+	release_owned(dev, primary->context, atomic_exchange(&primary->owner, 0));
 	primary->context = NULL;
 	primary->retains = 0;
 }
@@ -391,7 +396,7 @@ ll_cu_result ll_context_reset(ll_cu_device device, ll_cu_result (*reset)(ll_cu_d
 		end_primary(change.dev, primary);
 	} else if (primary->context &&
 		   ll_extents_take(LL_EXTENT_CONTEXT, ll_extent_handle(primary->context), &extent)) {
-		release_owned(change.dev, extent.owner);
+		release_owned(change.dev, primary->context, extent.owner);
 		ll_charge_put(&extent);
 	}
 	return status;

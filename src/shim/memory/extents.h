@@ -29,12 +29,13 @@
 #include <stdint.h>
 
 struct ll_device_state;
+struct ll_movable_pool;
 struct ll_pool;
 
 /* The same number may be an address and a handle, and a handle of several kinds. */
 enum ll_extent_kind {
 	LL_EXTENT_PLAIN,   /* addresses of cuMemAlloc and its like */
-	LL_EXTENT_BLOCK,   /* addresses in a pool; the pool is charged (pools.h) */
+	LL_EXTENT_BLOCK,   /* addresses in a pool. The pool is charged (pools.h), or the block if is_backed */
 	LL_EXTENT_MAPPING, /* addresses where physical memory is mapped; that is charged (physical.h) */
 	LL_EXTENT_ARRAY,   /* handles of arrays; all following kinds are handles too */
 	LL_EXTENT_MIPMAP,
@@ -61,7 +62,11 @@ struct ll_extent {
 	struct ll_device_state *dev; /* the card, whose claim is charged */
 	uint64_t owner;              /* the context that the memory goes with (contexts.h); 0: it outlives contexts */
 	union {
-		struct ll_pool *pool; /* of a pool, and of a block in it */
+		struct ll_pool *pool; /* of a pool, and of a block in it that is not backed */
+		struct {
+			struct ll_movable_pool *movable; /* of a block that is backed (movable_pool.h) */
+			uint64_t room_bytes;             /* what it takes of the card */
+		};
 		struct {
 			uint64_t handle; /* of a mapping, and of a backing: the physical memory's */
 			uint64_t offset; /* of its first byte in the physical memory, in bytes */
@@ -75,7 +80,7 @@ struct ll_extent {
 		uint64_t count; /* of a context: uses beyond the first; of a graph: see pools.c */
 	};
 	enum ll_extent_kind kind;
-	bool is_backed;   /* of a plain one: its memory is in backings, and not the driver's cuMemAlloc's */
+	bool is_backed;   /* of a plain one and a block: its memory is in backings, not of the driver's making */
 	bool is_synced;   /* of a backed one: CU_POINTER_ATTRIBUTE_SYNC_MEMOPS is set */
 	bool is_exported; /* of a backed one: the program has a DMA buffer of it, or a handle for other processes */
 	bool is_stand_in, is_pinned, is_rdma_capable; /* of physical memory: see physical.h */

@@ -35,25 +35,33 @@ static bool find_pair(struct ll_cu_context *peer, struct ll_device_state **ret_o
 	return *ret_of != NULL;
 }
 
+static ll_cu_result add_pair(struct ll_device_state *of, ll_cu_device user)
+{
+	LL_SCOPE_NO_CANCEL;
+	LL_SCOPE_LOCK(&lock);
+	ll_cu_result status = pairs[of->device][user] ? LL_CUDA_SUCCESS : ll_backing_set_peer(of, user, true);
+	if (status == LL_CUDA_SUCCESS)
+		pairs[of->device][user]++;
+	else
+		ll_backing_set_peer(of, user, false);
+	return status;
+}
+
+static void remove_pair(struct ll_device_state *of, ll_cu_device user)
+{
+	LL_SCOPE_NO_CANCEL;
+	LL_SCOPE_LOCK(&lock);
+	if (pairs[of->device][user] && --pairs[of->device][user] == 0)
+		ll_backing_set_peer(of, user, false);
+}
+
 ll_cu_result ll_peers_enabled(struct ll_cu_context *peer)
 {
 	struct ll_device_state *of;
 	ll_cu_device user;
-	if (!find_pair(peer, &of, &user))
-		return LL_CUDA_SUCCESS;
-	LL_SCOPE_NO_CANCEL;
-	LL_SCOPE_LOCK(&lock);
-	if (pairs[of->device][user]) {
-		pairs[of->device][user]++;
-		return LL_CUDA_SUCCESS;
-	}
-	ll_cu_result status = ll_backing_set_peer(of, user, true);
-	if (status == LL_CUDA_SUCCESS) {
-		pairs[of->device][user]++;
-		return LL_CUDA_SUCCESS;
-	}
-	ll_backing_set_peer(of, user, false);
-	ll_real()->cuCtxDisablePeerAccess(peer);
+	ll_cu_result status = find_pair(peer, &of, &user) ? add_pair(of, user) : LL_CUDA_SUCCESS;
+	if (status != LL_CUDA_SUCCESS)
+		ll_real()->cuCtxDisablePeerAccess(peer);
 	return status;
 }
 
@@ -61,10 +69,14 @@ void ll_peers_disabled(struct ll_cu_context *peer)
 {
 	struct ll_device_state *of;
 	ll_cu_device user;
-	if (!find_pair(peer, &of, &user))
-		return;
-	LL_SCOPE_NO_CANCEL;
-	LL_SCOPE_LOCK(&lock);
-	if (pairs[of->device][user] && --pairs[of->device][user] == 0)
-		ll_backing_set_peer(of, user, false);
+	if (find_pair(peer, &of, &user))
+		remove_pair(of, user);
+}
+
+ll_cu_result ll_peers_of_pool(struct ll_device_state *of, ll_cu_device user, bool is_allowed)
+{
+	if (is_allowed)
+		return add_pair(of, user);
+	remove_pair(of, user);
+	return LL_CUDA_SUCCESS;
 }

@@ -9,6 +9,8 @@
 #include "shim/interpose/real.h"
 #include "shim/memory/charge.h"
 #include "shim/memory/footprint.h"
+#include "shim/memory/movable_pool.h"
+#include "shim/memory/peers.h"
 
 enum { CARDS = 64 };
 
@@ -19,12 +21,16 @@ struct ll_pool {
 	uint64_t pending_bytes;      /* reserved for allocations that the driver is making */
 	uint64_t block_count;
 	bool is_destroyed;
+	struct ll_movable_pool *movable; /* NULL: its memory stays on the card */
+	_Atomic uint64_t peers;          /* cards that may use its memory too: a bit for each ordinal */
 	struct ll_pool *next;
 };
 
 static struct card {
 	pthread_mutex_t lock; /* guards its pools */
 	struct ll_pool *pools;
+	struct ll_movable_pool
+	    *of_plain;        /* plain allocations that were freed in the order of a stream; NULL: none yet */
 	uint64_t graph_bytes; /* charged for graphs */
 	int cancel_state;     /* the locking thread's cancel state before it locked */
 } cards[CARDS];
@@ -44,6 +50,7 @@ static void init_cards(void)
 	for (size_t i = 0; i < CARDS; i++) {
 		pthread_mutex_init(&cards[i].lock, NULL);
 		cards[i].pools = NULL;
+		cards[i].of_plain = NULL;
 		cards[i].graph_bytes = 0;
 	}
 }
@@ -182,9 +189,10 @@ static bool give_up_pools(struct ll_device_state *dev)
 {
 	if (!ll_pools_are_used)
 		return false;
+	bool is_less = ll_movable_pools_release(dev);
 	struct card *card = lock_card(dev);
 	uint64_t before = charged_on(card);
-	bool is_less = trim_card(dev, card) || charged_on(card) < before;
+	is_less |= trim_card(dev, card) || charged_on(card) < before;
 	unlock_card(card);
 	return is_less;
 }
@@ -247,20 +255,25 @@ void ll_pool_forget_graph(const struct ll_cu_graph_exec *exec)
 }
 
 /* Adds a pool. If another thread adds the same pool at the same time, both get the same one. dev NULL: the pool takes
- * nothing of a card. */
-static struct ll_pool *add_pool(struct ll_cu_mem_pool *handle, struct ll_device_state *dev)
+ * nothing of a card. movable is the pool's from now on. */
+static struct ll_pool *add_pool(struct ll_cu_mem_pool *handle, struct ll_device_state *dev,
+				struct ll_movable_pool *movable)
 {
 	struct ll_extent found, extent = {.kind = LL_EXTENT_POOL, .address = ll_extent_handle(handle), .dev = dev};
 	struct ll_pool *pool = calloc(1, sizeof *pool);
-	if (!pool)
+	if (!pool) {
+		ll_movable_pool_end(movable);
 		return NULL;
-	*pool = (struct ll_pool){.handle = handle, .dev = dev};
+	}
+	*pool = (struct ll_pool){.handle = handle, .dev = dev, .movable = movable};
 	extent.pool = pool;
 	struct card *card = dev ? lock_card(dev) : NULL;
 	if (ll_extents_find(LL_EXTENT_POOL, extent.address, &found) && found.dev == dev) {
+		ll_movable_pool_end(movable);
 		free(pool);
 		pool = found.pool;
 	} else if (!ll_charge_put(&extent)) {
+		ll_movable_pool_end(movable);
 		free(pool);
 		pool = NULL;
 	} else if (card) {
@@ -272,6 +285,18 @@ static struct ll_pool *add_pool(struct ll_cu_mem_pool *handle, struct ll_device_
 	if (card)
 		unlock_card(card);
 	return pool;
+}
+
+static bool is_evictable(void)
+{
+	const struct ll_run_settings *settings = ll_device_state_settings();
+	return settings && settings->is_evictable;
+}
+
+/* Adds a pool of the card's own memory that cannot be exported. */
+static struct ll_pool *add_movable(struct ll_cu_mem_pool *handle, struct ll_device_state *dev, uint64_t max_bytes)
+{
+	return add_pool(handle, dev, is_evictable() ? ll_movable_pool_new(dev, handle, max_bytes) : NULL);
 }
 
 /* Returns the card that is charged for a pool of managed memory without a location. */
@@ -289,7 +314,10 @@ void ll_pool_add(struct ll_cu_mem_pool *handle, const struct ll_cu_mem_pool_prop
 		dev = ll_device_state_take(props->location.id);
 	else if (props->type == LL_CU_MEM_ALLOCATION_TYPE_MANAGED)
 		dev = dev_of_managed();
-	add_pool(handle, dev);
+	if (dev && props->type == LL_CU_MEM_ALLOCATION_TYPE_PINNED && !props->handle_types && !props->usage)
+		add_movable(handle, dev, props->max_bytes);
+	else
+		add_pool(handle, dev, NULL);
 }
 
 /* Returns the pool; NULL: the program did not make it, or it is a default one that was not used yet. */
@@ -301,10 +329,14 @@ static struct ll_pool *find_pool(struct ll_cu_mem_pool *handle)
 
 static bool is_default_of(struct ll_cu_mem_pool *handle, ll_cu_device device)
 {
+	struct ll_cu_mem_pool *pool;
+	return ll_real()->cuDeviceGetDefaultMemPool(&pool, device) == LL_CUDA_SUCCESS && pool == handle;
+}
+
+static bool is_managed_default_of(struct ll_cu_mem_pool *handle, ll_cu_device device)
+{
 	struct ll_cu_mem_location location = {.type = LL_CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
 	struct ll_cu_mem_pool *pool;
-	if (ll_real()->cuDeviceGetDefaultMemPool(&pool, device) == LL_CUDA_SUCCESS && pool == handle)
-		return true;
 	return ll_real()->cuMemGetDefaultMemPool(&pool, &location, LL_CU_MEM_ALLOCATION_TYPE_MANAGED) ==
 		   LL_CUDA_SUCCESS &&
 	       pool == handle;
@@ -324,10 +356,19 @@ static bool is_default_of_none(struct ll_cu_mem_pool *handle)
 static struct ll_pool *add_default(struct ll_cu_mem_pool *handle)
 {
 	for (ll_cu_device device = 0; device < CARDS; device++) {
-		if (ll_device_state_of(device) && is_default_of(handle, device))
-			return add_pool(handle, ll_device_state_of(device));
+		struct ll_device_state *dev = ll_device_state_of(device);
+		if (dev && is_default_of(handle, device))
+			return add_movable(handle, dev, 0);
+		if (dev && is_managed_default_of(handle, device))
+			return add_pool(handle, dev, NULL);
 	}
-	return add_pool(handle, is_default_of_none(handle) ? dev_of_managed() : NULL);
+	return add_pool(handle, is_default_of_none(handle) ? dev_of_managed() : NULL, NULL);
+}
+
+static struct ll_pool *find_or_add(struct ll_cu_mem_pool *handle)
+{
+	struct ll_pool *pool = find_pool(handle);
+	return pool ? pool : add_default(handle);
 }
 
 /* Reserves what the pool may grow by. False: the limit refuses it. The card's lock is held. */
@@ -362,11 +403,12 @@ struct ll_pool_growth ll_pool_begin(struct ll_device_state *dev, struct ll_cu_me
 	struct ll_pool_growth growth = {.pool = NULL};
 	if (!handle && ll_real()->cuDeviceGetMemPool(&handle, dev->device) != LL_CUDA_SUCCESS)
 		return growth;
-	struct ll_pool *pool = find_pool(handle);
-	pool = pool ? pool : add_default(handle);
+	struct ll_pool *pool = find_or_add(handle);
 	if (!pool || !pool->dev)
 		return growth;
 	begin_growth(pool, bytes, &growth);
+	if (growth.is_refused && ll_movable_pools_release(pool->dev))
+		begin_growth(pool, bytes, &growth);
 	if (growth.is_refused && ll_device_state_ask_siblings(pool->dev))
 		begin_growth(pool, bytes, &growth);
 	return growth;
@@ -425,8 +467,69 @@ void ll_pool_freed(const struct ll_extent *block, ll_cu_result status)
 	unlock_card(card);
 }
 
+/* ---- memory that can be moved ---- */
+
+struct ll_movable_pool *ll_pool_movable(const struct ll_device_state *dev, struct ll_cu_mem_pool *handle)
+{
+	if (!handle && ll_real()->cuDeviceGetMemPool(&handle, dev->device) != LL_CUDA_SUCCESS)
+		return NULL;
+	struct ll_pool *pool = find_or_add(handle);
+	return pool ? pool->movable : NULL;
+}
+
+struct ll_movable_pool *ll_pool_movable_if_known(struct ll_cu_mem_pool *handle)
+{
+	struct ll_pool *pool = is_evictable() ? find_pool(handle) : NULL;
+	return pool ? pool->movable : NULL;
+}
+
+struct ll_movable_pool *ll_pool_of_plain(struct ll_device_state *dev)
+{
+	struct card *card = lock_card(dev);
+	if (!card->of_plain) {
+		card->of_plain = ll_movable_pool_new(dev, NULL, 0);
+		note_use();
+	}
+	struct ll_movable_pool *pool = card->of_plain;
+	unlock_card(card);
+	return pool;
+}
+
+void ll_pool_trim_movable(struct ll_cu_mem_pool *handle, uint64_t keep_bytes)
+{
+	const struct ll_pool *pool = is_evictable() ? find_pool(handle) : NULL;
+	if (!pool || !pool->movable)
+		return;
+	uint64_t has_bytes = read_attribute(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+	ll_movable_pool_trim(pool->movable, keep_bytes > has_bytes ? keep_bytes - has_bytes : 0);
+}
+
+static ll_cu_result set_peer(struct ll_pool *pool, ll_cu_device user, bool is_allowed)
+{
+	uint64_t bit = UINT64_C(1) << user;
+	uint64_t before = is_allowed ? atomic_fetch_or(&pool->peers, bit) : atomic_fetch_and(&pool->peers, ~bit);
+	bool was_allowed = before & bit;
+	return was_allowed != is_allowed ? ll_peers_of_pool(pool->dev, user, is_allowed) : LL_CUDA_SUCCESS;
+}
+
+ll_cu_result ll_pool_set_access(struct ll_cu_mem_pool *handle, const struct ll_cu_mem_access_desc *accesses,
+				size_t count)
+{
+	struct ll_pool *pool = is_evictable() ? find_or_add(handle) : NULL;
+	ll_cu_result status = LL_CUDA_SUCCESS;
+	for (size_t i = 0; pool && pool->movable && i < count && status == LL_CUDA_SUCCESS; i++) {
+		struct ll_cu_mem_location user = accesses[i].location;
+		if (user.type == LL_CU_MEM_LOCATION_TYPE_DEVICE && user.id != pool->dev->device && user.id >= 0 &&
+		    user.id < CARDS)
+			status = set_peer(pool, user.id, accesses[i].flags != LL_CU_MEM_ACCESS_FLAGS_PROT_NONE);
+	}
+	return status;
+}
+
+/* The cards that may use the pool's memory keep the right: blocks of it may be in use still. */
 void ll_pool_destroyed(struct ll_pool *pool)
 {
+	ll_movable_pool_end(pool->movable);
 	if (!pool->dev) {
 		free(pool);
 		return;

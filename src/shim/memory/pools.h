@@ -19,6 +19,9 @@
  * limit has room for, the library uploads a graph before it launches it, and refuses the launch if the upload went over
  * the limit. Then it gives the memory back.
  *
+ * An evictable program's pool of the card's own memory, if it cannot be exported, has a movable pool beside the
+ * driver's: all that is allocated from it while no stream is captured is there (movable_pool.h).
+ *
  * Each card has one lock, which is not held while the driver allocates or frees.
  */
 #ifndef LOADLINE_SHIM_MEMORY_POOLS_H
@@ -33,6 +36,7 @@
 #include "shim/memory/extents.h"
 
 struct ll_cu_graph_exec;
+struct ll_movable_pool;
 struct ll_pool;
 
 /* Whether the process has pools or graphs whose charges must be corrected. One load. */
@@ -68,6 +72,25 @@ void ll_pool_freed(const struct ll_extent *block, ll_cu_result status);
 
 /* The driver has destroyed a pool, whose extent was taken out of the map before. */
 void ll_pool_destroyed(struct ll_pool *pool);
+
+/* ---- memory that can be moved ---- */
+
+/* The pool's movable pool; handle NULL: of the pool that the card's streams use. NULL: its memory stays on the card. */
+struct ll_movable_pool *ll_pool_movable(const struct ll_device_state *dev, struct ll_cu_mem_pool *handle);
+
+/* The same of a pool that the library knows already. */
+struct ll_movable_pool *ll_pool_movable_if_known(struct ll_cu_mem_pool *handle);
+
+/* The one of the card for plain allocations that were freed in the order of a stream. NULL: no memory. */
+struct ll_movable_pool *ll_pool_of_plain(struct ll_device_state *dev);
+
+/* The driver has trimmed the pool. And: it has changed which cards may use the pool's memory; returns its error if it
+ * refuses the right to memory of ours. */
+void ll_pool_trim_movable(struct ll_cu_mem_pool *handle, uint64_t keep_bytes);
+ll_cu_result ll_pool_set_access(struct ll_cu_mem_pool *handle, const struct ll_cu_mem_access_desc *accesses,
+				size_t count);
+
+/* ---- charges ---- */
 
 /* Corrects all charges of that card, those of graphs too. Then it corrects those of every other card that has pools,
  * because a stream of one card may allocate and free memory of another card. */

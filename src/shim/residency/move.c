@@ -12,6 +12,7 @@
 #include "base/fork.h"
 #include "base/packet.h"
 #include "shim/interpose/real.h"
+#include "shim/memory/movable_pool.h"
 #include "shim/memory/pieces.h"
 #include "shim/residency/obstacles.h"
 #include "shim/residency/quiet.h"
@@ -155,6 +156,7 @@ static void forget_move(struct ll_move *move)
 
 static int prepare_batches(struct ll_move *move, int pool_fd, uint64_t *ret_bytes, char why[LL_MOVER_TEXT_SIZE])
 {
+	ll_movable_pools_freeze(move->dev); /* what is freed need not move */
 	int rc = list_pieces(move, ret_bytes);
 	if (!rc)
 		rc = cut_batches(move);
@@ -189,6 +191,7 @@ int ll_move_stop(struct ll_move *move, uint64_t wait_ns, int pool_fd, uint64_t *
 void ll_move_go_on(struct ll_move *move)
 {
 	bool was_stopped = move->is_stopped;
+	ll_movable_pools_thaw(move->dev);
 	forget_move(move);
 	if (was_stopped)
 		ll_driver_calls_open();

@@ -1,10 +1,10 @@
 /*
  * obstacles.h - what keeps a program's memory on the card.
  *
- * Some memory never moves. It is pinned, and `loadline status` counts it: contexts, pools, arrays, managed memory,
- * memory of graphs, allocations with a pitch, what another API made, and memory by cuMemCreate that others can see
- * (memory/physical.h). The rest of the program moves all the same. Here are the cases in which nothing of the program
- * may move, because another device or process would go on using the memory by the card's own addresses:
+ * Some memory never moves. It is pinned, and `loadline status` counts it: contexts, some pools (ordered.h), arrays,
+ * managed memory, memory of graphs, allocations with a pitch, what another API made, and memory by cuMemCreate that
+ * others can see (memory/physical.h). The rest of the program moves all the same. Here are the cases in which nothing
+ * of the program may move, because another device or process would go on using the memory by the card's own addresses:
  *
  *     DMA buffers       the program has exported a plain allocation by cuMemGetHandleForAddressRange, and not freed it
  *     legacy IPC        the same by cuIpcGetMemHandle (shares.h)

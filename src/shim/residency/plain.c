@@ -27,8 +27,8 @@ static bool wait_for_piece(struct ll_device_state *dev, uint64_t since_ns)
 	return true;
 }
 
-static ll_cu_result allocate_backed(struct ll_device_state *dev, ll_cu_deviceptr *ret_address, size_t bytes,
-				    uint32_t *ret_serial)
+ll_cu_result ll_plain_make(struct ll_device_state *dev, size_t bytes, ll_cu_deviceptr *ret_address,
+			   uint32_t *ret_serial)
 {
 	bool takes_pieces = ll_backing_has_pieces(bytes);
 	unsigned grants = 0;
@@ -38,7 +38,8 @@ static ll_cu_result allocate_backed(struct ll_device_state *dev, ll_cu_deviceptr
 		ll_backing_wait *wait = room == LL_MOVER_ROOM_COMING ? wait_for_piece : NULL;
 		status = ll_backing_allocate(dev, bytes, wait, ret_address, ret_serial);
 	} while (status == LL_CUDA_ERROR_OUT_OF_MEMORY &&
-		 (room = ll_residency_make_room(dev, bytes, takes_pieces, &grants)));
+		 (ll_device_state_give_up_reserve(dev) ||
+		  (room = ll_residency_make_room(dev, bytes, takes_pieces, &grants))));
 	return status;
 }
 
@@ -52,7 +53,7 @@ ll_cu_result ll_plain_allocate(ll_cu_deviceptr *ret_address, size_t bytes)
 	uint32_t serial = 0;
 	bool is_backed = ret_address && bytes && ll_residency_backs(dev);
 	LL_CHARGED_CALL(status, dev,
-			is_backed ? allocate_backed(dev, ret_address, bytes, &serial)
+			is_backed ? ll_plain_make(dev, bytes, ret_address, &serial)
 				  : ll_real()->cuMemAlloc_v2(ret_address, bytes));
 	if (status != LL_CUDA_SUCCESS || !ret_address)
 		return status;
@@ -85,8 +86,8 @@ static ll_cu_result wait_as_free_does(struct ll_flow *flow)
 	return status == LL_CUDA_SUCCESS ? ll_real()->cuMemFree_v2(own) : status;
 }
 
-/* Waits for the work of the context that the memory belongs to, which need not be the current one. */
-static ll_cu_result wait_for_owner(const struct ll_extent *plain)
+/* The context need not be the current one. */
+ll_cu_result ll_plain_wait(const struct ll_extent *plain)
 {
 	struct ll_cu_context *current = NULL, *popped, *context = ll_context_of_owner(plain->owner);
 	ll_cu_result status = ll_real()->cuCtxGetCurrent(&current);
@@ -102,7 +103,7 @@ static ll_cu_result wait_for_owner(const struct ll_extent *plain)
 
 ll_cu_result ll_plain_free(const struct ll_extent *plain)
 {
-	ll_cu_result status = wait_for_owner(plain);
+	ll_cu_result status = ll_plain_wait(plain);
 	if (status == LL_CUDA_SUCCESS)
 		ll_backing_free(plain);
 	return status;

@@ -13,8 +13,16 @@
  */
 ll_cu_result ll_plain_allocate(ll_cu_deviceptr *ret_address, size_t bytes);
 
-/* cuMemFree of an allocation with is_backed, whose extent was taken out of the map. Waits for the work of the context
- * that it belongs to, as the driver's own function does. */
+/* Makes memory that can be moved (memory/backing.h). If the card has no room, the process gives up the reserve of its
+ * pools; then the mover is asked for room, and the thread waits. */
+ll_cu_result ll_plain_make(struct ll_device_state *dev, size_t bytes, ll_cu_deviceptr *ret_address,
+			   uint32_t *ret_serial);
+
+/* cuMemFree of an allocation with is_backed, whose extent was taken out of the map. Waits first. */
 ll_cu_result ll_plain_free(const struct ll_extent *plain);
+
+/* Waits for the work of the context that the memory belongs to, as the driver's cuMemFree does. If it belongs to none:
+ * of the current one. */
+ll_cu_result ll_plain_wait(const struct ll_extent *plain);
 
 #endif

@@ -1,0 +1,491 @@
+#include "shim/memory/movable_pool.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fork.h"
+#include "base/scope.h"
+#include "shim/interpose/real.h"
+#include "shim/interpose/stream.h"
+#include "shim/memory/backing.h"
+#include "shim/memory/charge.h"
+
+enum { CARDS = 64, CLASSES = 64 };
+
+/* A freed block may be larger than what is asked for by this part of that. */
+enum { WASTE_PART = 8 };
+
+struct freed {
+	struct ll_extent block;       /* bytes: what of it still counts as used */
+	struct ll_stream_place place; /* where it was freed; all zero: nowhere, or that stream has ended */
+	struct ll_cu_event *event;    /* NULL: it is done, or its context is about to end */
+	bool is_done;
+	struct freed *next;
+};
+
+struct ll_movable_pool {
+	struct ll_device_state *dev;
+	struct ll_cu_mem_pool *handle;
+	uint64_t max_bytes;
+	uint64_t reserved_bytes, reserved_high_bytes; /* of the card, for all blocks */
+	uint64_t used_bytes, used_high_bytes;         /* as the program asked for them */
+	uint64_t block_count;
+	bool is_destroyed;
+	struct freed *freed[CLASSES]; /* by the highest bit of their size */
+	struct ll_movable_pool *next;
+};
+
+static struct card {
+	pthread_mutex_t lock; /* guards its pools */
+	struct ll_movable_pool *pools;
+	bool is_frozen;
+} cards[CARDS];
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct ll_fork_item fork_item;
+static _Atomic uint64_t pooled_cards; /* a bit for each card that has pools */
+
+_Atomic uint32_t ll_movable_pools_freed;
+
+static void init_cards(void)
+{
+	memset(cards, 0, sizeof cards);
+	for (size_t i = 0; i < CARDS; i++)
+		pthread_mutex_init(&cards[i].lock, NULL);
+}
+
+/* The child has none of the parent's memory on the card. */
+static void forget_in_child(struct ll_fork_item *item)
+{
+	(void)item;
+	init_cards();
+	atomic_store(&pooled_cards, 0);
+	atomic_store(&ll_movable_pools_freed, 0);
+}
+
+static void init_once(void)
+{
+	init_cards();
+	fork_item.in_child = forget_in_child;
+	ll_fork_add(&fork_item);
+}
+
+static struct card *card_of(const struct ll_device_state *dev)
+{
+	pthread_once(&once, init_once);
+	return &cards[dev->device];
+}
+
+static void leave_relaxed(const enum ll_cu_capture_mode *before)
+{
+	ll_stream_exchange_capture_mode(*before);
+}
+
+/* Until the end of the scope. The thread's queries do not spoil another thread's capture meanwhile. */
+#define LOCK_CARD(card)                                                                                                \
+	LL_SCOPE_NO_CANCEL;                                                                                            \
+	enum ll_cu_capture_mode mode_ __attribute__((cleanup(leave_relaxed), unused)) =                                \
+	    ll_stream_exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);                                        \
+	LL_SCOPE_LOCK(&(card)->lock)
+
+/* ---- freed blocks; the card's lock is held ---- */
+
+static unsigned class_of(uint64_t room_bytes)
+{
+	return 63 - (unsigned)__builtin_clzll(room_bytes | 1);
+}
+
+/* Context counts for the default streams alone: other handles are streams of one context. */
+static bool is_same_stream(const struct ll_stream_place *one, const struct ll_stream_place *other)
+{
+	return one->handle && one->handle == other->handle && one->thread == other->thread &&
+	       (!ll_stream_is_default(one->handle) || one->context == other->context);
+}
+
+static void settle(struct ll_movable_pool *pool, struct freed *freed)
+{
+	if (freed->event)
+		ll_real()->cuEventDestroy_v2(freed->event);
+	freed->event = NULL;
+	freed->is_done = true;
+	pool->used_bytes -= freed->block.bytes;
+	freed->block.bytes = 0;
+}
+
+/* A lost context's event answers with an error. Its blocks stay until the context ends. */
+static bool is_done(struct ll_movable_pool *pool, struct freed *freed)
+{
+	if (!freed->is_done && freed->event && ll_real()->cuEventQuery(freed->event) == LL_CUDA_SUCCESS)
+		settle(pool, freed);
+	return freed->is_done;
+}
+
+static struct freed *unlink_freed(struct freed **link)
+{
+	struct freed *freed = *link;
+	*link = freed->next;
+	atomic_fetch_sub(&ll_movable_pools_freed, 1);
+	return freed;
+}
+
+/* place NULL: a block whose stream has not reached the free. Returns the link to the best block, or NULL. */
+static struct freed **find_best(struct ll_movable_pool *pool, uint64_t room_bytes, const struct ll_stream_place *place)
+{
+	uint64_t most_bytes = room_bytes + room_bytes / WASTE_PART;
+	struct freed **best = NULL;
+	for (unsigned i = class_of(room_bytes); i <= class_of(most_bytes); i++) {
+		for (struct freed **link = &pool->freed[i], *freed; (freed = *link); link = &freed->next) {
+			uint64_t has_bytes = freed->block.room_bytes;
+			if (has_bytes < room_bytes || has_bytes > most_bytes ||
+			    (best && has_bytes >= (*best)->block.room_bytes))
+				continue;
+			if (place ? is_same_stream(place, &freed->place) || is_done(pool, freed) : freed->event != NULL)
+				best = link;
+		}
+	}
+	return best;
+}
+
+static void drop_freed(struct ll_movable_pool *pool, struct freed **link)
+{
+	struct freed *freed = unlink_freed(link);
+	freed->block.bytes = freed->block.room_bytes; /* as it was made */
+	ll_backing_free(&freed->block);
+	ll_charge_release(&freed->block);
+	pool->reserved_bytes -= freed->block.room_bytes;
+	pool->block_count--;
+	free(freed);
+}
+
+/* A block that others have as a DMA buffer is not kept: while it is there nothing of the program may move. */
+static bool goes(const struct ll_movable_pool *pool, const struct freed *freed, uint64_t keep_bytes,
+		 const struct ll_stream_place *place)
+{
+	if (place && freed->place.handle && !is_same_stream(place, &freed->place))
+		return false;
+	return freed->block.is_exported || pool->reserved_bytes - freed->block.room_bytes >= keep_bytes;
+}
+
+/* Gives back what is done, the largest first, while keep_bytes are left. place: of this stream alone. */
+static bool release_pool(struct ll_movable_pool *pool, uint64_t keep_bytes, const struct ll_stream_place *place)
+{
+	bool is_less = false;
+	for (unsigned i = cards[pool->dev->device].is_frozen ? 0 : CLASSES; i-- > 0;) {
+		for (struct freed **link = &pool->freed[i]; *link;) {
+			if (goes(pool, *link, keep_bytes, place) && is_done(pool, *link)) {
+				drop_freed(pool, link);
+				is_less = true;
+			} else {
+				link = &(*link)->next;
+			}
+		}
+	}
+	return is_less;
+}
+
+/* Frees a destroyed pool that has no block any more. */
+static void end_if_empty(struct card *card, struct ll_movable_pool *pool)
+{
+	struct ll_movable_pool **link = &card->pools;
+	if (!pool->is_destroyed || pool->block_count)
+		return;
+	while (*link != pool)
+		link = &(*link)->next;
+	*link = pool->next;
+	free(pool);
+}
+
+/* ---- one pool ---- */
+
+struct ll_movable_pool *ll_movable_pool_new(struct ll_device_state *dev, struct ll_cu_mem_pool *handle,
+					    uint64_t max_bytes)
+{
+	struct card *card = card_of(dev);
+	struct ll_movable_pool *pool = calloc(1, sizeof *pool);
+	if (!pool)
+		return NULL;
+	LOCK_CARD(card);
+	*pool = (struct ll_movable_pool){.dev = dev, .handle = handle, .next = card->pools};
+	pool->max_bytes = max_bytes ? ll_footprint_round(max_bytes, LL_FOOTPRINT_POOL_STEP_BYTES) : UINT64_MAX;
+	card->pools = pool;
+	atomic_fetch_or(&pooled_cards, UINT64_C(1) << dev->device);
+	return pool;
+}
+
+void ll_movable_pool_end(struct ll_movable_pool *pool)
+{
+	if (!pool)
+		return;
+	struct card *card = card_of(pool->dev);
+	LOCK_CARD(card);
+	pool->is_destroyed = true;
+	release_pool(pool, 0, NULL);
+	end_if_empty(card, pool);
+}
+
+struct ll_device_state *ll_movable_pool_dev(const struct ll_movable_pool *pool)
+{
+	return pool->dev;
+}
+
+struct ll_cu_mem_pool *ll_movable_pool_handle(const struct ll_movable_pool *pool)
+{
+	return pool->handle;
+}
+
+/* The card's lock is held. */
+static void use_bytes(struct ll_movable_pool *pool, uint64_t bytes)
+{
+	pool->used_bytes += bytes;
+	if (pool->used_high_bytes < pool->used_bytes)
+		pool->used_high_bytes = pool->used_bytes;
+}
+
+bool ll_movable_pool_grow(struct ll_movable_pool *pool, uint64_t room_bytes, uint64_t bytes)
+{
+	struct card *card = card_of(pool->dev);
+	LOCK_CARD(card);
+	if (room_bytes > pool->max_bytes)
+		return false;
+	if (pool->reserved_bytes > pool->max_bytes - room_bytes)
+		release_pool(pool, 0, NULL);
+	if (pool->reserved_bytes > pool->max_bytes - room_bytes)
+		return false;
+	pool->block_count++;
+	pool->reserved_bytes += room_bytes;
+	if (pool->reserved_high_bytes < pool->reserved_bytes)
+		pool->reserved_high_bytes = pool->reserved_bytes;
+	use_bytes(pool, bytes);
+	return true;
+}
+
+void ll_movable_pool_shrink(struct ll_movable_pool *pool, uint64_t room_bytes, uint64_t bytes)
+{
+	struct card *card = card_of(pool->dev);
+	LOCK_CARD(card);
+	pool->block_count--;
+	pool->reserved_bytes -= room_bytes;
+	pool->used_bytes -= bytes;
+	end_if_empty(card, pool);
+}
+
+/* The card's lock is held. */
+static struct ll_extent take_freed(struct ll_movable_pool *pool, struct freed **link, uint64_t bytes)
+{
+	struct freed *freed = unlink_freed(link);
+	settle(pool, freed);
+	struct ll_extent block = freed->block;
+	free(freed);
+	block.bytes = bytes;
+	block.serial = ll_backing_new_serial();
+	block.is_synced = false;
+	use_bytes(pool, bytes);
+	return block;
+}
+
+bool ll_movable_pool_take(struct ll_movable_pool *pool, uint64_t room_bytes, uint64_t bytes,
+			  const struct ll_stream_place *place, struct ll_extent *ret_block)
+{
+	struct card *card = card_of(pool->dev);
+	LOCK_CARD(card);
+	struct freed **best = find_best(pool, room_bytes, place);
+	if (best)
+		*ret_block = take_freed(pool, best, bytes);
+	return best != NULL;
+}
+
+bool ll_movable_pool_take_pending(struct ll_movable_pool *pool, uint64_t room_bytes, uint64_t bytes,
+				  struct ll_pending_block *ret_pending)
+{
+	struct card *card = card_of(pool->dev);
+	LOCK_CARD(card);
+	struct freed **best = find_best(pool, room_bytes, NULL);
+	if (!best)
+		return false;
+	ret_pending->place = (*best)->place;
+	ret_pending->event = (*best)->event;
+	(*best)->event = NULL;
+	ret_pending->block = take_freed(pool, best, bytes);
+	return true;
+}
+
+bool ll_movable_pool_put(struct ll_movable_pool *pool, const struct ll_extent *block,
+			 const struct ll_stream_place *place, struct ll_cu_event *event)
+{
+	struct card *card = card_of(pool->dev);
+	struct freed *freed = calloc(1, sizeof *freed);
+	if (!freed)
+		return false;
+	LOCK_CARD(card);
+	struct freed **first = &pool->freed[class_of(block->room_bytes)];
+	*freed = (struct freed){.block = *block, .event = event, .next = *first};
+	if (place)
+		freed->place = *place;
+	if (!event)
+		settle(pool, freed);
+	*first = freed;
+	atomic_fetch_add(&ll_movable_pools_freed, 1);
+	if (pool->is_destroyed) {
+		release_pool(pool, 0, NULL);
+		end_if_empty(card, pool);
+	}
+	return true;
+}
+
+void ll_movable_pool_trim(struct ll_movable_pool *pool, uint64_t keep_bytes)
+{
+	struct card *card = card_of(pool->dev);
+	LOCK_CARD(card);
+	release_pool(pool, keep_bytes, NULL);
+}
+
+uint64_t ll_movable_pool_size(struct ll_movable_pool *pool, enum ll_cu_mem_pool_attribute attribute)
+{
+	struct card *card = card_of(pool->dev);
+	LOCK_CARD(card);
+	switch (attribute) {
+	case LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+		return pool->reserved_bytes;
+	case LL_CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+		return pool->reserved_high_bytes;
+	case LL_CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
+		for (unsigned i = 0; i < CLASSES; i++) {
+			for (struct freed *freed = pool->freed[i]; freed; freed = freed->next)
+				is_done(pool, freed);
+		}
+		return pool->used_bytes;
+	case LL_CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+		return pool->used_high_bytes;
+	default:
+		return 0;
+	}
+}
+
+void ll_movable_pool_restart_high(struct ll_movable_pool *pool, enum ll_cu_mem_pool_attribute attribute)
+{
+	struct card *card = card_of(pool->dev);
+	LOCK_CARD(card);
+	if (attribute == LL_CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH)
+		pool->reserved_high_bytes = pool->reserved_bytes;
+	else if (attribute == LL_CU_MEMPOOL_ATTR_USED_MEM_HIGH)
+		pool->used_high_bytes = pool->used_bytes;
+}
+
+/* ---- all pools ---- */
+
+/* What the driver's pool shall keep when the program has waited. */
+static uint64_t threshold_of(const struct ll_movable_pool *pool)
+{
+	uint64_t bytes = 0;
+	if (!pool->handle || pool->is_destroyed ||
+	    ll_real()->cuMemPoolGetAttribute(pool->handle, LL_CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &bytes) !=
+		LL_CUDA_SUCCESS)
+		return 0;
+	return bytes;
+}
+
+/* keeps: down to the thresholds. The card's lock is held. */
+static bool release_card(struct card *card, bool keeps, const struct ll_stream_place *place)
+{
+	bool is_less = false;
+	for (struct ll_movable_pool *pool = card->pools, *next; pool; pool = next) {
+		next = pool->next;
+		is_less |= release_pool(pool, keeps ? threshold_of(pool) : 0, place);
+		end_if_empty(card, pool);
+	}
+	return is_less;
+}
+
+bool ll_movable_pools_release(struct ll_device_state *dev)
+{
+	struct card *card = card_of(dev);
+	if (!atomic_load(&ll_movable_pools_freed))
+		return false;
+	LOCK_CARD(card);
+	return release_card(card, false, NULL);
+}
+
+void ll_movable_pools_waited(const struct ll_stream_place *place)
+{
+	for (uint64_t left = atomic_load(&pooled_cards); left; left &= left - 1) {
+		struct card *card = &cards[__builtin_ctzll(left)];
+		LOCK_CARD(card);
+		release_card(card, true, place);
+	}
+}
+
+/* Calls change for each freed block of all cards. */
+static void change_freed(void (*change)(struct ll_movable_pool *pool, struct freed *freed, const void *what),
+			 const void *what)
+{
+	for (uint64_t left = atomic_load(&pooled_cards); left; left &= left - 1) {
+		struct card *card = &cards[__builtin_ctzll(left)];
+		LOCK_CARD(card);
+		for (struct ll_movable_pool *pool = card->pools; pool; pool = pool->next) {
+			for (unsigned i = 0; i < CLASSES; i++) {
+				for (struct freed *freed = pool->freed[i]; freed; freed = freed->next)
+					change(pool, freed, what);
+			}
+		}
+	}
+}
+
+static void leave_stream(struct ll_movable_pool *pool, struct freed *freed, const void *stream)
+{
+	(void)pool;
+	if (freed->place.handle == stream)
+		freed->place.handle = NULL;
+}
+
+void ll_movable_pools_forget_stream(const struct ll_cu_stream *stream)
+{
+	if (atomic_load(&ll_movable_pools_freed) && !ll_stream_is_default(stream))
+		change_freed(leave_stream, stream);
+}
+
+static void drop_event(struct ll_movable_pool *pool, struct freed *freed, const void *context)
+{
+	(void)pool;
+	if (freed->place.context != context || !freed->event)
+		return;
+	ll_real()->cuEventDestroy_v2(freed->event);
+	freed->event = NULL;
+	freed->place.handle = NULL;
+}
+
+void ll_movable_pools_forget_context(const struct ll_cu_context *context)
+{
+	if (atomic_load(&ll_movable_pools_freed))
+		change_freed(drop_event, context);
+}
+
+static void end_work(struct ll_movable_pool *pool, struct freed *freed, const void *context)
+{
+	if (freed->place.context != context)
+		return;
+	if (!freed->is_done && !freed->event)
+		settle(pool, freed);
+	freed->place.handle = NULL;
+}
+
+void ll_movable_pools_end_context(const struct ll_cu_context *context)
+{
+	if (atomic_load(&ll_movable_pools_freed))
+		change_freed(end_work, context);
+}
+
+void ll_movable_pools_freeze(struct ll_device_state *dev)
+{
+	struct card *card = card_of(dev);
+	LOCK_CARD(card);
+	release_card(card, false, NULL);
+	card->is_frozen = true;
+}
+
+void ll_movable_pools_thaw(struct ll_device_state *dev)
+{
+	struct card *card = card_of(dev);
+	LOCK_CARD(card);
+	card->is_frozen = false;
+}

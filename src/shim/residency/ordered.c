@@ -1,0 +1,267 @@
+#include "shim/residency/ordered.h"
+
+#include "base/scope.h"
+#include "shim/interpose/real.h"
+#include "shim/interpose/stream.h"
+#include "shim/memory/backing.h"
+#include "shim/memory/charge.h"
+#include "shim/memory/pools.h"
+#include "shim/residency/link.h"
+#include "shim/residency/plain.h"
+#include "shim/time/driver_calls.h"
+
+/* ---- streams ---- */
+
+/* pthread_self gives an ended thread's number again. */
+static uint64_t own_number(void)
+{
+	static _Thread_local uint64_t number __attribute__((tls_model("initial-exec")));
+	static _Atomic uint64_t last;
+	if (!number)
+		number = atomic_fetch_add(&last, 1) + 1;
+	return number;
+}
+
+/* Its context is found for a default stream alone. */
+static struct ll_stream_place place_of(struct ll_cu_stream *stream)
+{
+	struct ll_stream_place place = {.handle = stream ? stream : LL_CU_STREAM_LEGACY};
+	if (stream == LL_CU_STREAM_PER_THREAD)
+		place.thread = own_number();
+	if (ll_stream_is_default(stream) && ll_real()->cuCtxGetCurrent(&place.context) != LL_CUDA_SUCCESS)
+		place.context = NULL;
+	return place;
+}
+
+static ll_cu_result find_place(struct ll_cu_stream *stream, struct ll_stream_place *ret_place)
+{
+	struct ll_stream_place place = place_of(stream);
+	ll_cu_result status = LL_CUDA_SUCCESS;
+	if (!ll_stream_is_default(stream))
+		status = ll_real()->cuStreamGetCtx(stream, &place.context);
+	else if (!place.context)
+		status = LL_CUDA_ERROR_INVALID_CONTEXT;
+	if (status == LL_CUDA_SUCCESS)
+		*ret_place = place;
+	return status;
+}
+
+/* ---- allocating ---- */
+
+struct ll_movable_pool *ll_ordered_pool(struct ll_device_state *dev, struct ll_cu_mem_pool *handle,
+					struct ll_cu_stream *stream, struct ll_stream_place *ret_place)
+{
+	struct ll_extent context;
+	if (!ll_residency_backs(dev) || ll_stream_is_captured(stream) || find_place(stream, ret_place) ||
+	    !ll_extents_find(LL_EXTENT_CONTEXT, ll_extent_handle(ret_place->context), &context))
+		return NULL;
+	struct ll_movable_pool *pool = ll_pool_movable(dev, handle);
+	return pool && ll_residency_backs(ll_movable_pool_dev(pool)) ? pool : NULL;
+}
+
+static ll_cu_result make_at_once(struct ll_device_state *dev, size_t bytes, ll_cu_deviceptr *ret_address,
+				 uint32_t *ret_serial)
+{
+	ll_cu_result status = ll_backing_allocate(dev, bytes, NULL, ret_address, ret_serial);
+	if (status == LL_CUDA_ERROR_OUT_OF_MEMORY && ll_device_state_give_up_reserve(dev))
+		status = ll_backing_allocate(dev, bytes, NULL, ret_address, ret_serial);
+	return status;
+}
+
+static ll_cu_result make_memory(struct ll_device_state *dev, size_t bytes, bool may_wait, struct ll_extent *block)
+{
+	enum ll_cu_capture_mode before = ll_stream_exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
+	ll_cu_deviceptr address = 0;
+	LL_CHARGED_CALL(status, may_wait ? dev : NULL,
+			may_wait ? ll_plain_make(dev, bytes, &address, &block->serial)
+				 : make_at_once(dev, bytes, &address, &block->serial));
+	block->address = address;
+	ll_stream_exchange_capture_mode(before);
+	return status;
+}
+
+/* may_wait: for the mover, if the card has no room. A program whose claim is lost may be charged nothing; its memory
+ * can be moved all the same. */
+static ll_cu_result make_block(struct ll_movable_pool *pool, uint64_t room_bytes, size_t bytes, bool may_wait,
+			       struct ll_extent *ret_block)
+{
+	struct ll_device_state *dev = ll_movable_pool_dev(pool);
+	struct ll_extent block = {.kind = LL_EXTENT_BLOCK, .is_backed = true, .dev = dev, .bytes = bytes};
+	LL_CHARGE(charge, (struct ll_charge_target){.dev = dev}, room_bytes);
+	if (charge.is_refused || !ll_movable_pool_grow(pool, room_bytes, bytes))
+		return LL_CUDA_ERROR_OUT_OF_MEMORY;
+	ll_cu_result status = make_memory(dev, bytes, may_wait, &block);
+	if (status != LL_CUDA_SUCCESS) {
+		ll_movable_pool_shrink(pool, room_bytes, bytes);
+		return status;
+	}
+	block.movable = pool;
+	block.room_bytes = room_bytes;
+	block.charged_bytes = charge.bytes;
+	charge.bytes = 0;
+	*ret_block = block;
+	return LL_CUDA_SUCCESS;
+}
+
+/* There is no room for new memory: takes a block that another stream has freed, and lets this stream wait until that
+ * one has reached the free. */
+static ll_cu_result wait_for_block(struct ll_movable_pool *pool, const struct ll_stream_place *place,
+				   uint64_t room_bytes, size_t bytes, struct ll_extent *ret_block)
+{
+	struct ll_pending_block pending;
+	if (!ll_movable_pool_take_pending(pool, room_bytes, bytes, &pending))
+		return LL_CUDA_ERROR_OUT_OF_MEMORY;
+	if (ll_real()->cuStreamWaitEvent(place->handle, pending.event, 0) == LL_CUDA_SUCCESS) {
+		ll_real()->cuEventDestroy_v2(pending.event);
+		*ret_block = pending.block;
+		return LL_CUDA_SUCCESS;
+	}
+	ll_movable_pool_put(pool, &pending.block, &pending.place, pending.event);
+	return LL_CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static ll_cu_result find_block(struct ll_movable_pool *pool, const struct ll_stream_place *place, size_t bytes,
+			       struct ll_extent *ret_block)
+{
+	uint64_t room_bytes = ll_footprint_plain(bytes);
+	if (room_bytes == UINT64_MAX)
+		return LL_CUDA_ERROR_OUT_OF_MEMORY;
+	if (ll_movable_pool_take(pool, room_bytes, bytes, place, ret_block))
+		return LL_CUDA_SUCCESS;
+	ll_cu_result status = make_block(pool, room_bytes, bytes, false, ret_block);
+	if (status == LL_CUDA_ERROR_OUT_OF_MEMORY)
+		status = wait_for_block(pool, place, room_bytes, bytes, ret_block);
+	if (status == LL_CUDA_ERROR_OUT_OF_MEMORY)
+		status = make_block(pool, room_bytes, bytes, true, ret_block);
+	return status;
+}
+
+static void drop_block(struct ll_movable_pool *pool, const struct ll_extent *block)
+{
+	struct ll_extent whole = *block;
+	whole.bytes = block->room_bytes;
+	ll_backing_free(&whole);
+	ll_charge_release(block);
+	ll_movable_pool_shrink(pool, block->room_bytes, block->bytes);
+}
+
+ll_cu_result ll_ordered_allocate(struct ll_movable_pool *pool, const struct ll_stream_place *place,
+				 ll_cu_deviceptr *ret_address, size_t bytes)
+{
+	LL_SCOPE_NO_CANCEL;
+	struct ll_extent block;
+	ll_cu_result status = find_block(pool, place, bytes, &block);
+	if (status != LL_CUDA_SUCCESS)
+		return status;
+	if (!ll_charge_put(&block)) {
+		drop_block(pool, &block);
+		return LL_CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*ret_address = block.address;
+	return LL_CUDA_SUCCESS;
+}
+
+/* ---- freeing ---- */
+
+static ll_cu_result record_event(struct ll_cu_stream *stream, struct ll_cu_event **ret_event)
+{
+	struct ll_cu_event *event;
+	ll_cu_result status = ll_real()->cuEventCreate(&event, LL_CU_EVENT_DISABLE_TIMING);
+	if (status != LL_CUDA_SUCCESS)
+		return status;
+	status = ll_real()->cuEventRecord(event, stream);
+	if (status == LL_CUDA_SUCCESS)
+		*ret_event = event;
+	else
+		ll_real()->cuEventDestroy_v2(event);
+	return status;
+}
+
+/* Records an event in the stream, whose context need not be the current one. A green context is current to one thread
+ * at a time: if it is another's, this waits for the stream instead, and there is no event. */
+static ll_cu_result mark_free(const struct ll_stream_place *place, struct ll_cu_event **ret_event)
+{
+	struct ll_cu_context *current = NULL, *popped;
+	ll_cu_result status = ll_real()->cuCtxGetCurrent(&current);
+	*ret_event = NULL;
+	if (status != LL_CUDA_SUCCESS || current == place->context)
+		return status ? status : record_event(place->handle, ret_event);
+	if (ll_real()->cuCtxPushCurrent_v2(place->context) != LL_CUDA_SUCCESS)
+		return ll_real()->cuStreamSynchronize(place->handle);
+	status = record_event(place->handle, ret_event);
+	ll_real()->cuCtxPopCurrent_v2(&popped);
+	return status;
+}
+
+/* The pool that has the block once it is freed. A plain allocation comes into one here. NULL: no memory. */
+static struct ll_movable_pool *pool_of(struct ll_extent *block)
+{
+	if (block->kind == LL_EXTENT_BLOCK)
+		return block->movable;
+	block->movable = ll_pool_of_plain(block->dev);
+	block->room_bytes = ll_footprint_plain(block->bytes);
+	if (block->movable)
+		ll_movable_pool_grow(block->movable, block->room_bytes, block->bytes);
+	return block->movable;
+}
+
+static ll_cu_result put_freed(struct ll_extent *block, const struct ll_stream_place *place, struct ll_cu_event *event)
+{
+	struct ll_movable_pool *pool = pool_of(block);
+	if (pool && ll_movable_pool_put(pool, block, place, event))
+		return LL_CUDA_SUCCESS;
+	if (pool && block->kind == LL_EXTENT_PLAIN)
+		ll_movable_pool_shrink(pool, block->room_bytes, block->bytes);
+	if (event)
+		ll_real()->cuEventDestroy_v2(event);
+	return LL_CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+ll_cu_result ll_ordered_free(struct ll_extent *block, struct ll_cu_stream *stream)
+{
+	LL_SCOPE_NO_CANCEL;
+	struct ll_stream_place place;
+	struct ll_cu_event *event;
+	ll_cu_result status = find_place(stream, &place);
+	if (status == LL_CUDA_SUCCESS)
+		status = mark_free(&place, &event);
+	if (status == LL_CUDA_SUCCESS)
+		status = put_freed(block, &place, event);
+	if (status != LL_CUDA_SUCCESS)
+		ll_charge_put(block);
+	return status;
+}
+
+ll_cu_result ll_ordered_free_now(const struct ll_extent *block)
+{
+	LL_SCOPE_NO_CANCEL;
+	ll_cu_result status = ll_plain_wait(block);
+	if (status == LL_CUDA_SUCCESS && !ll_movable_pool_put(block->movable, block, NULL, NULL))
+		status = LL_CUDA_ERROR_OUT_OF_MEMORY;
+	if (status != LL_CUDA_SUCCESS)
+		ll_charge_put(block);
+	return status;
+}
+
+/* ---- waiting ---- */
+
+static void give_back(const char *function, const struct ll_stream_place *place)
+{
+	struct ll_driver_call *call __attribute__((cleanup(ll_driver_call_leave_scope), unused)) =
+	    ll_driver_call_enter(function);
+	ll_movable_pools_waited(place);
+}
+
+void ll_ordered_waited_for_stream(const char *function, struct ll_cu_stream *stream)
+{
+	if (!atomic_load_explicit(&ll_movable_pools_freed, memory_order_relaxed))
+		return;
+	struct ll_stream_place place = place_of(stream);
+	give_back(function, &place);
+}
+
+void ll_ordered_waited(const char *function)
+{
+	if (atomic_load_explicit(&ll_movable_pools_freed, memory_order_relaxed))
+		give_back(function, NULL);
+}

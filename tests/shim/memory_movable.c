@@ -1,0 +1,348 @@
+/* Memory in the order of a stream of an evictable program: when it is used again, what it is charged, when it goes back
+ * to the card. memory_movable_ends.c has the ends of streams, contexts and pools. */
+#include "movable.h"
+
+static void body_reuse(void)
+{
+	govern_evictable(0);
+	open_context(0);
+	struct ll_cu_stream *stream = new_stream(), *other = new_stream();
+	struct ll_cu_mem_pool *pool = default_pool();
+	ll_cu_deviceptr first = allocate(10 * MIB, stream);
+	occupy(stream);
+	free_in(first, stream);
+	CHECK_EQUAL(value_of(pool, USED), 10 * MIB);
+	/* Its own stream at once, also for a little less, but not for much less. Others not before the stream is there.
+	 */
+	CHECK(allocate(10 * MIB, other) != first);
+	CHECK(allocate(6 * MIB, stream) != first);
+	CHECK_EQUAL(allocate(10 * MIB - 5, stream), first);
+	CHECK_EQUAL(value_of(pool, USED), 26 * MIB - 5);
+	CHECK_EQUAL(value_of(pool, RESERVED), 26 * MIB);
+	/* Small ones the same. */
+	first = allocate(1000, stream);
+	free_in(first, stream);
+	CHECK(allocate(1000, other) != first);
+	CHECK_EQUAL(allocate(1024, stream), first);
+}
+
+static void freed_memory_is_its_own_stream_s_at_once_and_nobody_else_s(void **state)
+{
+	(void)state;
+	in_world(NULL, body_reuse);
+}
+
+static void body_done(void)
+{
+	govern_evictable(0);
+	open_context(0);
+	struct ll_cu_stream *stream = new_stream(), *other = new_stream();
+	struct ll_cu_mem_pool *pool = default_pool();
+	ll_cu_deviceptr first = allocate(10 * MIB, stream);
+	free_in(first, stream);
+	WAIT_FOR(value_of(pool, USED) == 0);
+	CHECK_EQUAL(value_of(pool, RESERVED), 10 * MIB);
+	CHECK_EQUAL(allocate(10 * MIB, other), first);
+	CHECK_EQUAL(value_of(pool, USED_HIGH), 10 * MIB);
+	/* Waiting frees it from the order of any stream. */
+	CHECK_EQUAL(cu.cuMemFree(first), 0);
+	CHECK_EQUAL(allocate(10 * MIB, stream), first);
+}
+
+static void freed_memory_is_everybody_s_when_its_stream_is_there(void **state)
+{
+	(void)state;
+	in_world(NULL, body_done);
+}
+
+/* A stream copies a block after a while, and frees it. Another stream takes and fills as much at once. */
+static void body_bytes(void)
+{
+	enum { BYTES = 4 << 20 };
+	unsigned char *seen = malloc(BYTES);
+	ll_cu_deviceptr kept;
+	CHECK(seen != NULL);
+	govern_evictable(0);
+	open_context(0);
+	struct ll_cu_stream *stream = new_stream(), *other = new_stream();
+	keep(default_pool(), UINT64_MAX);
+	CHECK_EQUAL(cu.cuMemAlloc(&kept, BYTES), 0);
+	for (unsigned char round = 1; round < 20; round++) {
+		ll_cu_deviceptr block = allocate(BYTES, stream);
+		CHECK_EQUAL(cu.cuMemsetD8Async(block, round, BYTES, stream), 0);
+		launch_timed(get_kernel("work_ns"), stream, (round % 4 + 1) * UINT64_C(5000000), 1, 32);
+		CHECK_EQUAL(cu.cuMemcpyDtoDAsync(kept, block, BYTES, stream), 0);
+		free_in(block, stream);
+		ll_cu_deviceptr quick = allocate(BYTES, other);
+		CHECK_EQUAL(cu.cuMemsetD8Async(quick, 255, BYTES, other), 0);
+		free_in(quick, other);
+		CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+		CHECK_EQUAL(cu.cuMemcpyDtoH(seen, kept, BYTES), 0);
+		for (size_t i = 0; i < BYTES; i++)
+			CHECK_EQUAL(seen[i], round);
+	}
+	free(seen);
+}
+
+static void no_byte_is_overwritten_before_its_stream_is_there(void **state)
+{
+	(void)state;
+	in_world(NULL, body_bytes);
+}
+
+static void body_back(void)
+{
+	ll_cu_deviceptr address;
+	govern_evictable(2 * GIB);
+	open_context(0);
+	struct ll_cu_stream *stream = new_stream(), *other = new_stream();
+	struct ll_cu_mem_pool *pool = default_pool();
+	uint64_t none = 0, used = card_used();
+	address = allocate(60 * MIB, stream);
+	CHECK_EQUAL(pool_charge(), 60 * MIB);
+	CHECK_EQUAL(card_used(), used + 60 * MIB);
+	/* Back when somebody has waited for the stream, and not for another one. */
+	free_in(address, stream);
+	CHECK_EQUAL(cu.cuStreamSynchronize(other), 0);
+	CHECK_EQUAL(pool_charge(), 60 * MIB);
+	CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	CHECK_EQUAL(pool_charge(), 0);
+	CHECK_EQUAL(card_used(), used);
+	free_in(allocate(60 * MIB, stream), stream);
+	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
+	CHECK_EQUAL(pool_charge(), 0);
+	/* A threshold keeps it. */
+	keep(pool, 32 * MIB);
+	ll_cu_deviceptr blocks[] = {allocate(30 * MIB, stream), allocate(20 * MIB, stream), allocate(4 * MIB, stream)};
+	for (int i = 0; i < 3; i++)
+		free_in(blocks[i], stream);
+	CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	CHECK_EQUAL(pool_charge(), 34 * MIB);
+	CHECK_EQUAL(value_of(pool, RESERVED), 34 * MIB);
+	CHECK_EQUAL(value_of(pool, RESERVED_HIGH), 60 * MIB);
+	CHECK_EQUAL(cu.cuMemPoolTrimTo(pool, 20 * MIB), 0);
+	CHECK_EQUAL(pool_charge(), 30 * MIB);
+	CHECK_EQUAL(cu.cuMemPoolTrimTo(pool, 0), 0);
+	CHECK_EQUAL(pool_charge(), 0);
+	CHECK_EQUAL(card_used(), used);
+	CHECK_EQUAL(cu.cuMemPoolSetAttribute(pool, RESERVED_HIGH, &none), 0);
+	CHECK_EQUAL(value_of(pool, RESERVED_HIGH), 0);
+	CHECK_EQUAL(cu.cuMemPoolSetAttribute(pool, USED_HIGH, &none), 0);
+	CHECK(cu.cuMemPoolGetAttribute(NULL, USED, &none) != 0);
+	CHECK_EQUAL(value_of(pool, USED_HIGH), 0);
+}
+
+static void freed_memory_goes_back_when_the_program_waits_or_trims(void **state)
+{
+	(void)state;
+	in_world(NULL, body_back);
+}
+
+static void body_limit(void)
+{
+	ll_cu_deviceptr address;
+	govern_evictable(CONTEXT_BYTES + 100 * MIB);
+	open_context(0);
+	struct ll_cu_stream *stream = new_stream(), *other = new_stream();
+	keep(default_pool(), UINT64_MAX);
+	CHECK_EQUAL(cu.cuMemAllocAsync(&address, 101 * MIB, stream), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(pool_charge(), 0);
+	ll_cu_deviceptr block = allocate(96 * MIB, stream);
+	CHECK_EQUAL(cu.cuMemAllocAsync(&address, 5 * MIB, stream), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	/* What is freed and done gives way. */
+	free_in(block, stream);
+	CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	CHECK_EQUAL(pool_charge(), 96 * MIB);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 90 * MIB), 0);
+	CHECK_EQUAL(pool_charge(), 90 * MIB);
+	CHECK_EQUAL(cu.cuMemFree(address), 0);
+	free_in(allocate(96 * MIB, stream), stream);
+	CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	block = allocate(20 * MIB, stream);
+	CHECK_EQUAL(pool_charge(), 20 * MIB);
+	free_in(block, stream);
+	CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	/* What is not done does not. But a stream may wait for it. */
+	block = allocate(96 * MIB, stream);
+	occupy(stream);
+	free_in(block, stream);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 90 * MIB), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(cu.cuMemAllocAsync(&address, 50 * MIB, other), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(cu.cuStreamQuery(other), 0);
+	CHECK_EQUAL(allocate(96 * MIB, other), block);
+	CHECK_EQUAL(cu.cuStreamQuery(other), LL_CUDA_ERROR_NOT_READY);
+	CHECK_EQUAL(pool_charge(), 96 * MIB);
+}
+
+static void the_limit_counts_what_pools_keep_and_makes_them_give_it_up(void **state)
+{
+	(void)state;
+	in_world(NULL, body_limit);
+}
+
+static void body_full(void)
+{
+	ll_cu_deviceptr address;
+	ll_cu_mem_handle handle;
+	size_t pitch;
+	struct ll_cu_mem_allocation_prop prop = {.type = LL_CU_MEM_ALLOCATION_TYPE_PINNED,
+						 .location = {.type = LL_CU_MEM_LOCATION_TYPE_DEVICE}};
+	govern_evictable(0);
+	open_context(0);
+	struct ll_cu_stream *stream = new_stream();
+	keep(default_pool(), UINT64_MAX);
+	for (int i = 0; i < 4; i++) {
+		free_in(allocate(2 * GIB, stream), stream);
+		CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+		CHECK_EQUAL(value_of(default_pool(), RESERVED), 2 * GIB);
+		if (i == 0)
+			address = allocate(GIB + 512 * MIB, stream);
+		else if (i == 1)
+			CHECK_EQUAL(cu.cuMemAlloc(&address, GIB + 512 * MIB), 0);
+		else if (i == 2)
+			CHECK_EQUAL(cu.cuMemAllocPitch(&address, &pitch, MIB, 1536, 4), 0);
+		else
+			CHECK_EQUAL(cu.cuMemCreate(&handle, GIB + 512 * MIB, &prop, 0), 0);
+		CHECK_EQUAL(value_of(default_pool(), USED), i ? 0 : GIB + 512 * MIB);
+		if (i < 3)
+			CHECK_EQUAL(cu.cuMemFree(address), 0);
+	}
+}
+
+static void a_card_without_room_makes_pools_give_up_what_they_keep(void **state)
+{
+	(void)state;
+	in_world("card 0 memory 4G\n", body_full);
+}
+
+static void body_attributes(void)
+{
+	struct ll_cu_mem_pool *pool = NULL;
+	struct ll_cu_context *context = (void *)&context;
+	ll_cu_deviceptr start = 0;
+	size_t bytes = 0;
+	unsigned is_capable = 7, type = 0;
+	uint64_t types = 7;
+	struct ll_cu_ipc_mem_handle letter;
+	govern_evictable(0);
+	open_context(0);
+	ll_cu_deviceptr block = allocate(5000, NULL), at = block + 4000;
+	CHECK_EQUAL(cu.cuPointerGetAttribute(&pool, LL_CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, at), 0);
+	CHECK(pool == default_pool());
+	CHECK_EQUAL(cu.cuPointerGetAttribute(&context, LL_CU_POINTER_ATTRIBUTE_CONTEXT, at), 0);
+	CHECK(context == NULL);
+	CHECK_EQUAL(cu.cuPointerGetAttribute(&start, LL_CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, at), 0);
+	CHECK_EQUAL(cu.cuPointerGetAttribute(&bytes, LL_CU_POINTER_ATTRIBUTE_RANGE_SIZE, at), 0);
+	CHECK_EQUAL(start, block);
+	CHECK_EQUAL(bytes, 5000);
+	CHECK_EQUAL(cu.cuMemGetAddressRange(&start, &bytes, at), 0);
+	CHECK_EQUAL(start, block);
+	CHECK_EQUAL(bytes, 5000);
+	CHECK_EQUAL(cu.cuPointerGetAttribute(&type, LL_CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at), 0);
+	CHECK_EQUAL(type, LL_CU_MEMORYTYPE_DEVICE);
+	CHECK_EQUAL(cu.cuPointerGetAttribute(&types, LL_CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES, at), 0);
+	CHECK_EQUAL(types, 0);
+	CHECK_EQUAL(cu.cuPointerGetAttribute(&is_capable, LL_CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, at), 0);
+	CHECK_EQUAL(is_capable, 0);
+	CHECK(cu.cuIpcGetMemHandle(&letter, block) != 0);
+	CHECK(cu.cuPointerGetAttribute(&type, LL_CU_POINTER_ATTRIBUTE_MEMORY_TYPE, block + 8192) != 0);
+	free_in(block, NULL);
+	CHECK(cu.cuPointerGetAttribute(&type, LL_CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at) != 0);
+}
+
+static void an_address_is_told_as_a_pool_s(void **state)
+{
+	(void)state;
+	in_world(NULL, body_attributes);
+}
+
+static void body_stays(void)
+{
+	ll_cu_deviceptr address;
+	govern_evictable(0);
+	open_context(0);
+	/* The driver's pools take 32 MiB at least. */
+	struct ll_cu_mem_pool *exported = make_pool(0, LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+	struct ll_cu_mem_pool *own = make_pool(0, LL_CU_MEM_HANDLE_TYPE_NONE);
+	struct ll_cu_stream *stream = new_stream();
+	CHECK_EQUAL(cu.cuMemAllocFromPoolAsync(&address, 1000, exported, stream), 0);
+	CHECK_EQUAL(value_of(exported, RESERVED), 32 * MIB);
+	CHECK_EQUAL(cu.cuMemAllocFromPoolAsync(&address, 1000, own, stream), 0);
+	CHECK_EQUAL(value_of(own, RESERVED), 1024);
+	/* In a captured stream it is a graph's memory. Other memory is not freed there, as the driver's pools' is not.
+	 */
+	struct ll_cu_graph *graph;
+	ll_cu_deviceptr captured, block = allocate(MIB, stream);
+	CHECK_EQUAL(cu.cuStreamBeginCapture(stream, LL_CU_STREAM_CAPTURE_MODE_GLOBAL), 0);
+	CHECK_EQUAL(cu.cuMemAllocAsync(&captured, MIB, stream), 0);
+	CHECK_EQUAL(cu.cuMemFreeAsync(captured, stream), 0);
+	CHECK_EQUAL(cu.cuMemFreeAsync(block, stream), LL_CUDA_ERROR_INVALID_VALUE);
+	/* Another stream's goes on meanwhile, and spoils nothing. */
+	struct ll_cu_stream *other = new_stream();
+	free_in(allocate(3 * MIB, other), other);
+	free_in(allocate(3 * MIB, other), other);
+	CHECK_EQUAL(cu.cuStreamEndCapture(stream, &graph), 0);
+	CHECK_EQUAL(value_of(default_pool(), RESERVED), 5 * MIB);
+	free_in(block, stream);
+}
+
+static void what_others_can_see_and_what_is_captured_stays_with_the_driver(void **state)
+{
+	(void)state;
+	in_world(NULL, body_stays);
+}
+
+static void body_odd(void)
+{
+	ll_cu_deviceptr address, plain;
+	govern_evictable(2 * GIB);
+	open_context(0);
+	struct ll_cu_stream *stream = new_stream();
+	address = allocate(4 * MIB, stream);
+	CHECK(cu.cuMemFreeAsync(address + 512, stream) != 0);
+	CHECK_EQUAL(simctl("fail cuEventRecord CUDA_ERROR_LAUNCH_FAILED count 1"), 0);
+	CHECK_EQUAL(cu.cuMemFreeAsync(address, stream), LL_CUDA_ERROR_LAUNCH_FAILED);
+	free_in(address, stream);
+	CHECK_EQUAL(cu.cuMemFreeAsync(address, stream), LL_CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQUAL(cu.cuMemFree(address), LL_CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	CHECK_EQUAL(pool_charge(), 0);
+	CHECK_EQUAL(simctl("fail cuMemCreate CUDA_ERROR_LAUNCH_FAILED count 1"), 0);
+	CHECK_EQUAL(cu.cuMemAllocAsync(&address, MIB, stream), LL_CUDA_ERROR_LAUNCH_FAILED);
+	CHECK_EQUAL(pool_charge(), 0);
+	CHECK_EQUAL(value_of(default_pool(), RESERVED), 0);
+	CHECK_EQUAL(cu.cuMemAllocAsync(NULL, MIB, stream), LL_CUDA_ERROR_INVALID_VALUE);
+	/* Plain memory may be freed in the order of a stream too. */
+	CHECK_EQUAL(cu.cuMemAlloc(&plain, 10 * MIB), 0);
+	free_in(plain, stream);
+	CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	CHECK_EQUAL(pool_charge(), 0);
+	/* A pool's maximum, in steps of 32 MiB. */
+	struct ll_cu_mem_pool *pool = make_pool(20 * MIB, LL_CU_MEM_HANDLE_TYPE_NONE);
+	CHECK_EQUAL(cu.cuMemAllocFromPoolAsync(&address, 34 * MIB, pool, stream), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(cu.cuMemAllocFromPoolAsync(&address, 30 * MIB, pool, stream), 0);
+	CHECK_EQUAL(cu.cuMemAllocFromPoolAsync(&plain, 4 * MIB, pool, stream), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(pool_charge(), 30 * MIB);
+}
+
+static void errors_are_the_driver_s_and_leave_everything_as_it_was(void **state)
+{
+	(void)state;
+	in_world(NULL, body_odd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(freed_memory_is_its_own_stream_s_at_once_and_nobody_else_s),
+	    cmocka_unit_test(freed_memory_is_everybody_s_when_its_stream_is_there),
+	    cmocka_unit_test(no_byte_is_overwritten_before_its_stream_is_there),
+	    cmocka_unit_test(freed_memory_goes_back_when_the_program_waits_or_trims),
+	    cmocka_unit_test(the_limit_counts_what_pools_keep_and_makes_them_give_it_up),
+	    cmocka_unit_test(a_card_without_room_makes_pools_give_up_what_they_keep),
+	    cmocka_unit_test(an_address_is_told_as_a_pool_s),
+	    cmocka_unit_test(what_others_can_see_and_what_is_captured_stays_with_the_driver),
+	    cmocka_unit_test(errors_are_the_driver_s_and_leave_everything_as_it_was),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
