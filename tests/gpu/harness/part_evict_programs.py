@@ -9,6 +9,7 @@ from .evicting import EVICTABLE, GIB, MIB, Evictee, move
 from .frameworks import command
 from .governed import Program, need_run, wrapped
 from .lab import Missing, Trouble
+from .part_run_programs import torch_with
 
 FRAMEWORKS = ("torch", "jax", "cupy")
 ON_DEMAND = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
@@ -18,6 +19,7 @@ ON_DEMAND = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 
 TRAINING_GIB, STEPS, EVICT_AT = 16, 60, (10, 25, 40)
 OUT_S, BACK_S, MEASURED_GIB = 0.36, 0.42, 16
+ASYNC_GIB, LEAVES = 4, 0.95
 
 
 def evict_at(lab, program, event_of, places, within_s=60):
@@ -51,46 +53,62 @@ def report_same(lab, figure, natives, evicted, more=""):
         lab.report.check(figure, "that of the run alone", f"{'the same' if is_same else 'another'}{more}", is_same)
 
 
-@evicting.limited(120)
-def run_training(lab):
-    need_run(lab)
-    evicting.mover(lab)
-    words = command(lab, "torch", "train_same.py")
-    native = Program(lab, "evict-train-native", words)
-    program = Program(lab, "evict-train", words, EVICTABLE)
+def train(lab, name, gib, env=None):
+    """What two runs without loadline say, what an evictable one says, its moves, and bytes pinned ahead."""
+    words, told = command(lab, "torch", "train_same.py"), []
+    native = Program(lab, f"{name}-native", words, None, env)
+    program = Program(lab, name, words, EVICTABLE, env)
     native.wait_ready()
-    told = []
     for _ in range(2):
-        native.ask(f"make {TRAINING_GIB}", "made", 60)
+        native.ask(f"make {gib}", "made", 60)
         told.append(native.ask(f"train {STEPS}", "trained", 60))
     native.end()
-    size = program.wait_ready().ask(f"make {TRAINING_GIB}", "made", 60)["card_bytes"]
+    size = program.wait_ready().ask(f"make {gib}", "made", 60)["card_bytes"]
     pinned = evicting.mover(lab).wait_pinned(size)
     mark = program.mark()
     program.tell(f"train {STEPS}")
     moves = evict_at(lab, program, step_of, EVICT_AT)
     ours = program.wait_done(mark, 60, "trained")
     program.end()
-    figure = "evict: a PyTorch training that works"
+    return told, ours, moves, pinned, size
+
+
+def report_training(lab, figure, told, ours, moves, more):
     moved_s = sum(out.seconds + back.seconds for out, back in moves)
-    more = (f"; {ours['seconds']:.2f} s, {moved_s:.2f} of them moves; {told[-1]['seconds']:.2f} s alone; "
-            f"{pinned / GIB:.1f} GiB pinned ahead")
+    more = f"; {ours['seconds']:.2f} s, {moved_s:.2f} of them moves; {told[-1]['seconds']:.2f} s alone{more}"
     report_same(lab, f"{figure}: sum of all parameters after {len(EVICT_AT)} evictions", [one["sum"] for one in told],
                 ours["sum"], more)
+
+
+@evicting.limited(160)
+def run_training(lab):
+    need_run(lab)
+    evicting.mover(lab)
+    figure = "evict: a PyTorch training that works"
+    told, ours, moves, pinned, _ = train(lab, "evict-train", TRAINING_GIB)
+    report_training(lab, figure, told, ours, moves, f"; {pinned / GIB:.1f} GiB pinned ahead")
     report_training_way(lab, f"{figure}: out, for {MEASURED_GIB} GiB", [out for out, _ in moves], OUT_S)
     report_training_way(lab, f"{figure}: back, for {MEASURED_GIB} GiB", [back for _, back in moves], BACK_S)
+    figure = "evict: a PyTorch training by cudaMallocAsync"
+    told, ours, moves, _, size = train(lab, "evict-train-async", ASYNC_GIB, torch_with("backend:cudaMallocAsync"))
+    report_training(lab, figure, told, ours, moves, "")
+    lab.report.at_least(f"{figure}: what of its memory leaves", moves[-1][0].bytes / size, LEAVES, "", 2,
+                        f" ({moves[-1][0].bytes / GIB:.1f} of {size / GIB:.1f} GiB)")
 
 
 # ---- evict-frameworks ----
 
-EXACT = {"jax": (400, (100, 200, 300)), "cupy": (40, (10, 20, 30))}  # steps; those after which it is evicted
+# steps; those after which it is evicted; its environment
+EXACT = {"jax": (400, (100, 200, 300), ON_DEMAND), "cupy": (40, (10, 20, 30), {}),
+         "cupy, MemoryAsyncPool": (40, (10, 20, 30), {"EXACT_CUPY_POOL": "async"})}
 
 
-def start_exact(lab, framework):
+def start_exact(lab, name):
     """(the program natively, and evictable)"""
+    framework, label, env = name.split(",")[0], name.replace(", ", "-"), EXACT[name][2]
     words = command(lab, framework, f"exact_{framework}.py")
-    return (Program(lab, f"evict-exact-{framework}-native", words, None, ON_DEMAND),
-            Program(lab, f"evict-exact-{framework}", words, EVICTABLE, ON_DEMAND))
+    return (Program(lab, f"evict-exact-{label}-native", words, None, env),
+            Program(lab, f"evict-exact-{label}", words, EVICTABLE, env))
 
 
 @evicting.limited(100)
@@ -104,7 +122,7 @@ def run_frameworks(lab):
         except Missing as why:
             lab.report.skip(f"evict: {framework}: sum of its results", str(why))
     for framework, (native, program) in started.items():
-        steps, places = EXACT[framework]
+        steps, places, _ = EXACT[framework]
         native.wait_ready()
         natives = [native.ask(str(steps), "finished", 60)["sum"] for _ in range(2)]
         native.end()

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""An exact computation with CuPy: see exact.py."""
+"""An exact computation with CuPy: see exact.py. With EXACT_CUPY_POOL=async its memory is of cudaMallocAsync."""
+import os
+
 import cupy
 
 import exact
@@ -22,4 +24,6 @@ class Cupy:
         return cupy.asnumpy(matrix.sum(0)), cupy.asnumpy(matrix.sum(1))
 
 
+if os.environ.get("EXACT_CUPY_POOL") == "async":
+    cupy.cuda.set_allocator(cupy.cuda.MemoryAsyncPool().malloc)
 exact.run(Cupy())
