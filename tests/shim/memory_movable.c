@@ -55,33 +55,55 @@ static void freed_memory_is_everybody_s_when_its_stream_is_there(void **state)
 	in_world(NULL, body_done);
 }
 
-/* A stream copies a block after a while, and frees it. Another stream takes and fills as much at once. */
+enum { STREAMS = 5, SLOTS = 400, SLOT_BYTES = 8192 };
+
+static struct ll_cu_function *work;
+
+/*
+ * Each round, in a random stream: allocate, fill a part, wait a while or not, copy it to a slot of its own, free.
+ * Nobody waits for a stream before the end. The limit is so low that streams also wait for each other's blocks.
+ */
+static void do_round(struct ll_cu_stream *stream, ll_cu_deviceptr slot, unsigned char byte, unsigned random)
+{
+	static const size_t sizes[] = {SLOT_BYTES, 100000, MIB, 3 * MIB, 4 * MIB};
+	ll_cu_deviceptr block;
+	size_t bytes = sizes[random % 5];
+	ll_cu_result status = cu.cuMemAllocAsync(&block, bytes, stream);
+	if (status == LL_CUDA_SUCCESS) {
+		ll_cu_deviceptr part = block + bytes - SLOT_BYTES;
+		CHECK_EQUAL(cu.cuMemsetD8Async(part, byte, SLOT_BYTES, stream), 0);
+		if (random / 5 % 3)
+			launch_timed(work, stream, random / 15 % 4 * UINT64_C(500000), 1, 32);
+		CHECK_EQUAL(cu.cuMemcpyDtoDAsync(slot, part, SLOT_BYTES, stream), 0);
+		free_in(block, stream);
+		return;
+	}
+	CHECK_EQUAL(status, LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(cu.cuMemsetD8Async(slot, byte, SLOT_BYTES, stream), 0);
+}
+
 static void body_bytes(void)
 {
-	enum { BYTES = 4 << 20 };
-	unsigned char *seen = malloc(BYTES);
-	ll_cu_deviceptr kept;
-	CHECK(seen != NULL);
-	govern_evictable(0);
+	static unsigned char seen[SLOTS][SLOT_BYTES];
+	unsigned short random[3] = {1, 2, 3};
+	struct ll_cu_stream *streams[STREAMS];
+	ll_cu_deviceptr slots;
+	govern_evictable(CONTEXT_BYTES + 12 * MIB);
 	open_context(0);
-	struct ll_cu_stream *stream = new_stream(), *other = new_stream();
+	work = get_kernel("work_ns");
 	keep(default_pool(), UINT64_MAX);
-	CHECK_EQUAL(cu.cuMemAlloc(&kept, BYTES), 0);
-	for (unsigned char round = 1; round < 20; round++) {
-		ll_cu_deviceptr block = allocate(BYTES, stream);
-		CHECK_EQUAL(cu.cuMemsetD8Async(block, round, BYTES, stream), 0);
-		launch_timed(get_kernel("work_ns"), stream, (round % 4 + 1) * UINT64_C(5000000), 1, 32);
-		CHECK_EQUAL(cu.cuMemcpyDtoDAsync(kept, block, BYTES, stream), 0);
-		free_in(block, stream);
-		ll_cu_deviceptr quick = allocate(BYTES, other);
-		CHECK_EQUAL(cu.cuMemsetD8Async(quick, 255, BYTES, other), 0);
-		free_in(quick, other);
-		CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
-		CHECK_EQUAL(cu.cuMemcpyDtoH(seen, kept, BYTES), 0);
-		for (size_t i = 0; i < BYTES; i++)
-			CHECK_EQUAL(seen[i], round);
+	for (int i = 0; i < STREAMS; i++)
+		streams[i] = new_stream();
+	CHECK_EQUAL(cu.cuMemAlloc(&slots, sizeof seen), 0);
+	for (unsigned i = 0; i < SLOTS; i++)
+		do_round(streams[nrand48(random) % STREAMS], slots + i * (uint64_t)SLOT_BYTES, (unsigned char)(i % 251),
+			 (unsigned)nrand48(random));
+	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
+	CHECK_EQUAL(cu.cuMemcpyDtoH(seen, slots, sizeof seen), 0);
+	for (unsigned i = 0; i < SLOTS; i++) {
+		for (unsigned at = 0; at < SLOT_BYTES; at++)
+			CHECK_EQUAL(seen[i][at], i % 251);
 	}
-	free(seen);
 }
 
 static void no_byte_is_overwritten_before_its_stream_is_there(void **state)

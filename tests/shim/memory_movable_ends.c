@@ -95,6 +95,48 @@ static void a_destroyed_pool_is_charged_until_its_last_block(void **state)
 	in_world(NULL, body_pools);
 }
 
+/* ---- green contexts ---- */
+
+static struct ll_cu_stream *make_green_stream(struct ll_cu_green_context **ret_green)
+{
+	struct ll_cu_resource all, group;
+	struct ll_cu_resource_desc *desc;
+	struct ll_cu_stream *stream;
+	unsigned count = 1;
+	CHECK_EQUAL(cu.cuDeviceGetDevResource(0, &all, LL_CU_DEV_RESOURCE_TYPE_SM), 0);
+	CHECK_EQUAL(cu.cuDevSmResourceSplitByCount(&group, &count, &all, NULL, 0, 8), 0);
+	CHECK_EQUAL(cu.cuDevResourceGenerateDesc(&desc, &group, 1), 0);
+	CHECK_EQUAL(cu.cuGreenCtxCreate(ret_green, desc, 0, LL_CU_GREEN_CTX_DEFAULT_STREAM), 0);
+	CHECK_EQUAL(cu.cuGreenCtxStreamCreate(&stream, *ret_green, LL_CU_STREAM_NON_BLOCKING, 0), 0);
+	return stream;
+}
+
+static void body_green(void)
+{
+	struct ll_cu_green_context *green;
+	govern_evictable(0);
+	open_context(0);
+	struct ll_cu_stream *stream = make_green_stream(&green);
+	ll_cu_deviceptr ours = allocate(10 * MIB, NULL);
+	CHECK_EQUAL(value_of(default_pool(), RESERVED), 10 * MIB);
+	/* The driver's, in its steps of 32 MiB. */
+	ll_cu_deviceptr its = allocate(10 * MIB, stream);
+	CHECK_EQUAL(value_of(default_pool(), RESERVED), 42 * MIB);
+	free_in(ours, stream);
+	free_in(its, stream);
+	CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	CHECK_EQUAL(cu.cuStreamDestroy(stream), 0);
+	CHECK_EQUAL(cu.cuGreenCtxDestroy(green), 0);
+	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
+	CHECK_EQUAL(value_of(default_pool(), RESERVED), 0);
+}
+
+static void a_green_context_s_stream_takes_from_the_driver(void **state)
+{
+	(void)state;
+	in_world(NULL, body_green);
+}
+
 /* ---- threads ---- */
 
 static struct ll_cu_context *shared;
@@ -276,6 +318,7 @@ int main(void)
 	    cmocka_unit_test(memory_of_a_pool_outlives_its_context),
 	    cmocka_unit_test(what_was_freed_in_a_context_that_ends_is_done),
 	    cmocka_unit_test(a_destroyed_pool_is_charged_until_its_last_block),
+	    cmocka_unit_test(a_green_context_s_stream_takes_from_the_driver),
 	    cmocka_unit_test(each_thread_s_default_stream_is_a_stream_of_its_own),
 	    cmocka_unit_test(threads_share_a_pool_and_its_charge_comes_to_nothing),
 	    cmocka_unit_test(a_child_has_pools_of_its_own),

@@ -46,14 +46,20 @@ static ll_cu_result find_place(struct ll_cu_stream *stream, struct ll_stream_pla
 	return status;
 }
 
+/* Whether the library knows the context, and so its end. It does not know those of green contexts. */
+static bool is_known(const struct ll_cu_context *context)
+{
+	struct ll_extent extent;
+	return ll_extents_find(LL_EXTENT_CONTEXT, ll_extent_handle(context), &extent);
+}
+
 /* ---- allocating ---- */
 
 struct ll_movable_pool *ll_ordered_pool(struct ll_device_state *dev, struct ll_cu_mem_pool *handle,
 					struct ll_cu_stream *stream, struct ll_stream_place *ret_place)
 {
-	struct ll_extent context;
 	if (!ll_residency_backs(dev) || ll_stream_is_captured(stream) || find_place(stream, ret_place) ||
-	    !ll_extents_find(LL_EXTENT_CONTEXT, ll_extent_handle(ret_place->context), &context))
+	    !is_known(ret_place->context))
 		return NULL;
 	struct ll_movable_pool *pool = ll_pool_movable(dev, handle);
 	return pool && ll_residency_backs(ll_movable_pool_dev(pool)) ? pool : NULL;
@@ -177,17 +183,20 @@ static ll_cu_result record_event(struct ll_cu_stream *stream, struct ll_cu_event
 	return status;
 }
 
-/* Records an event in the stream, whose context need not be the current one. A green context is current to one thread
- * at a time: if it is another's, this waits for the stream instead, and there is no event. */
+/* Records an event in the stream, whose context need not be the current one. If the context may end without the
+ * library's notice, as a green one may, this waits for the stream instead: there is no event then. */
 static ll_cu_result mark_free(const struct ll_stream_place *place, struct ll_cu_event **ret_event)
 {
 	struct ll_cu_context *current = NULL, *popped;
-	ll_cu_result status = ll_real()->cuCtxGetCurrent(&current);
 	*ret_event = NULL;
+	if (!is_known(place->context))
+		return ll_real()->cuStreamSynchronize(place->handle);
+	ll_cu_result status = ll_real()->cuCtxGetCurrent(&current);
 	if (status != LL_CUDA_SUCCESS || current == place->context)
 		return status ? status : record_event(place->handle, ret_event);
-	if (ll_real()->cuCtxPushCurrent_v2(place->context) != LL_CUDA_SUCCESS)
-		return ll_real()->cuStreamSynchronize(place->handle);
+	status = ll_real()->cuCtxPushCurrent_v2(place->context);
+	if (status != LL_CUDA_SUCCESS)
+		return status;
 	status = record_event(place->handle, ret_event);
 	ll_real()->cuCtxPopCurrent_v2(&popped);
 	return status;

@@ -27,7 +27,7 @@ ll_cu_result ll_ordered_allocate(struct ll_movable_pool *pool, const struct ll_s
 				 ll_cu_deviceptr *ret_address, size_t bytes);
 
 /* cuMemFreeAsync of a block or a plain allocation with is_backed, whose extent was taken out of the map. Puts it back
- * on an error. */
+ * on an error. In a stream of a green context it waits for the stream. */
 ll_cu_result ll_ordered_free(struct ll_extent *block, struct ll_cu_stream *stream);
 
 /* cuMemFree of a block with is_backed, the same. Waits as the driver does; then any stream may have the block. */
