@@ -57,10 +57,11 @@ static bool get_flag(void *ret_value, enum ll_cu_pointer_attribute attribute, co
 							    : 0;
 		return true;
 	case LL_CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
-		*(unsigned *)ret_value = is_device && (!memory->physical || memory->physical->prop.is_rdma_capable);
+		*(unsigned *)ret_value =
+		    is_device && !memory->pool && (!memory->physical || memory->physical->prop.is_rdma_capable);
 		return true;
 	case LL_CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
-		*(unsigned *)ret_value = is_device && !memory->physical;
+		*(unsigned *)ret_value = is_device && !memory->physical && !memory->pool;
 		return true;
 	case LL_CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
 		*(unsigned *)ret_value = has_access(memory) ? LL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE : 0;

@@ -346,6 +346,18 @@ static size_t list_rules(const struct ll_mover_server *server, struct ll_residen
 	return count;
 }
 
+/* Nothing is refused for memory that is being let go. */
+static struct ll_residency_decision decide(const struct ll_mover_server *server,
+					   const struct ll_residency_program *rules, size_t count, uint64_t now_ns)
+{
+	struct ll_residency_decision decision =
+	    ll_residency_decide(rules, count, ll_transfer_free_bytes(&server->engine), now_ns);
+	if (decision.step != LL_RESIDENCY_REFUSE)
+		return decision;
+	ll_releaser_wait(server->engine.releaser);
+	return ll_residency_decide(rules, count, ll_transfer_free_bytes(&server->engine), now_ns);
+}
+
 static void decide_moves(struct ll_mover_server *server)
 {
 	struct ll_residency_program rules[CONNECTIONS];
@@ -356,8 +368,7 @@ static void decide_moves(struct ll_mover_server *server)
 			return;
 		read_ledger(server, now_ns);
 		size_t count = list_rules(server, rules, who);
-		struct ll_residency_decision decision =
-		    ll_residency_decide(rules, count, ll_transfer_free_bytes(&server->engine), now_ns);
+		struct ll_residency_decision decision = decide(server, rules, count, now_ns);
 		bool is_early = now_ns - server->begun_ns < LL_MOVER_CONNECT_NS;
 		if (decision.step == LL_RESIDENCY_WAIT || (decision.step == LL_RESIDENCY_REFUSE && is_early)) {
 			uint64_t look_ns = now_ns + CALM_LOOK_NS;

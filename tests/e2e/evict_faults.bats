@@ -574,6 +574,15 @@ granted_early() {
 	does one check
 }
 
+@test "memory that the mover is letting go is room, so nothing is refused for it" {
+	no_room_for_both 300
+	fault fail cuMemImportFromShareableHandle CUDA_ERROR_OPERATING_SYSTEM after 40 count 1
+	fault hang cuMemUnmap 2s after 2 count 1
+	does two "alloc 440"
+	does two check
+	does one check
+}
+
 @test "a mover without free descriptors refuses, or lets the program return by itself" {
 	needs_preload
 	start_mover

@@ -217,9 +217,10 @@ static void print_refusals(ll_cu_deviceptr start, size_t bytes)
 static void print_ipc(ll_cu_deviceptr start)
 {
 	struct ll_cu_ipc_mem_handle letter;
-	unsigned char can = 0xa5;
+	uint64_t can = 0xa5; /* the driver writes more than the byte that counts */
 	ll_cu_result status = cu.cuPointerGetAttribute(&can, LL_CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, start);
-	printf("ipc capable: %d %u; handle: %d\n", (int)status, can, (int)cu.cuIpcGetMemHandle(&letter, start));
+	printf("ipc capable: %d %u; handle: %d\n", (int)status, (unsigned)(can & 0xff),
+	       (int)cu.cuIpcGetMemHandle(&letter, start));
 }
 
 static void print_dma_buffer(ll_cu_deviceptr start, size_t bytes)
@@ -239,11 +240,11 @@ static void print_dma_buffer(ll_cu_deviceptr start, size_t bytes)
 static void print_synced(ll_cu_deviceptr start)
 {
 	unsigned int value = 1;
-	unsigned char now = 0xa5;
+	uint64_t now = 0xa5;
 	printf("  set SYNC_MEMOPS: %d",
 	       (int)cu.cuPointerSetAttribute(&value, LL_CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, start));
 	printf(" %d", (int)cu.cuPointerGetAttribute(&now, LL_CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, start));
-	printf(" %u\n", now);
+	printf(" %u\n", (unsigned)(now & 0xff));
 	value = 0;
 	cu.cuPointerSetAttribute(&value, LL_CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, start);
 	printf("  set BUFFER_ID: %d, nothing: %d\n",

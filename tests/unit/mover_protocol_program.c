@@ -109,8 +109,10 @@ static ll_cu_result fake_import(ll_cu_mem_handle *ret_handle, void *os_handle, e
 	int number = (int)(intptr_t)os_handle - HANDLE_FD;
 	if (world.export_fails)
 		return LL_CUDA_ERROR_OPERATING_SYSTEM;
-	if (number < 0 || number >= HANDLES || !world.handles[number].is_beside)
+	if (number < 0 || number >= HANDLES || !world.handles[number].is_beside) {
 		world_blame("what is imported is no memory of the neighbour");
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	}
 	world.handles[number].references++;
 	*ret_handle = (ll_cu_mem_handle)number + 1;
 	return LL_CUDA_SUCCESS;

@@ -115,7 +115,11 @@ bool ll_backed_attribute(const struct ll_extent *plain, enum ll_cu_pointer_attri
 		*(size_t *)ret_value = blocks_of(plain).bytes;
 		return true;
 	case LL_CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
-		return tell_decompress(plain, ret_value);
+		return plain->kind == LL_EXTENT_PLAIN && tell_decompress(plain, ret_value);
+	case LL_CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: /* memory of pools is not */
+		if (plain->kind == LL_EXTENT_BLOCK)
+			*(unsigned *)ret_value = 0;
+		return plain->kind == LL_EXTENT_BLOCK;
 	case LL_CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
 		*(uint64_t *)ret_value = LL_CU_MEM_HANDLE_TYPE_NONE;
 		return true;
