@@ -346,11 +346,13 @@ static void print_kept(struct ll_cu_mem_pool *pool)
 	uint64_t threshold = UINT64_MAX;
 	printf("threshold: %d", (int)cu.cuMemPoolSetAttribute(pool, LL_CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
 	printf(", allocate: %d", (int)cu.cuMemAllocFromPoolAsync(&start, 5000000, pool, NULL));
-	printf(", free at once: %d\n", (int)cu.cuMemFree_v2(start));
+	printf(", free: %d\n", (int)cu.cuMemFreeAsync(start, NULL));
 	cu.cuStreamSynchronize(NULL);
 	print_pool("kept", pool);
 	printf("  trim: %d\n", (int)cu.cuMemPoolTrimTo(pool, 0));
 	print_pool("trimmed", pool);
+	printf("  allocate: %d", (int)cu.cuMemAllocFromPoolAsync(&start, 5000000, pool, NULL));
+	printf(", free at once: %d\n", (int)cu.cuMemFree_v2(start)); /* the driver counts it as used from then on */
 	printf("  plain memory: %d", (int)cu.cuMemAlloc_v2(&plain, 5000000));
 	printf(", freed in order: %d\n", (int)cu.cuMemFreeAsync(plain, NULL));
 	cu.cuStreamSynchronize(NULL);
