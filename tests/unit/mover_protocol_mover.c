@@ -90,6 +90,11 @@ static unsigned char *in_places(const struct ll_transfer *transfer, unsigned at)
 	return &world.pool[transfer->places[place].offset + at];
 }
 
+static unsigned char *in_block(const struct ll_transfer *transfer, unsigned at)
+{
+	return &world.handles[transfer->block - 1].bytes[at];
+}
+
 static unsigned count_bytes(const struct ll_transfer *transfer)
 {
 	unsigned bytes = 0;
@@ -104,9 +109,10 @@ static void copy_bytes(const struct ll_transfer *transfer, unsigned char garbage
 {
 	unsigned bytes = count_bytes(transfer);
 	for (unsigned at = 0; at < bytes; at++) {
-		unsigned char *block = transfer->block ? &world.handles[transfer->block - 1].bytes[at] : NULL;
-		unsigned char *store = block && transfer->handle_count ? block : in_places(transfer, at);
-		unsigned char *card = transfer->handle_count ? in_handles(transfer, at) : block;
+		bool has_handles = transfer->handle_count > 0;
+		unsigned char *store =
+		    has_handles && transfer->block ? in_block(transfer, at) : in_places(transfer, at);
+		unsigned char *card = has_handles ? in_handles(transfer, at) : in_block(transfer, at);
 		bool is_out = transfer->direction == LL_TRANSFER_OUT;
 		*(is_out ? store : card) = garbage ? garbage : is_out ? *card : *store;
 	}
