@@ -10,11 +10,11 @@
 #include "base/parse.h"
 #include "base/scope.h"
 #include "cli/common/json_line.h"
-#include "cli/evict/evictor.h"
+#include "cli/evict/together.h"
 #include "cli/set/target.h"
 #include "ledger/ledger.h"
 
-enum { CLAIMS = 256, NAME_SIZE = 128 };
+enum { CLAIMS = 256 };
 
 static const char *const done_words[] = {"evicted", "suspended", "resumed"};
 
@@ -43,16 +43,11 @@ const struct ll_option ll_resume_options[] = {
     LL_OPTION_END,
 };
 
-/* Who is meant. claim: NULL with --pid. */
-struct subject {
-	struct ll_evictor_target target;
-	const struct ll_claim_info *claim;
-	char name[NAME_SIZE];
-};
-
-static int print_done(const struct ll_evict_args *args, const struct subject *subject, const char *done, const char *by,
-		      const struct ll_evictor_moved *moved, struct ll_err *err)
+static int print_done(const struct ll_evict_args *args, const struct ll_evict_subject *subject, const char *done,
+		      struct ll_err *err)
 {
+	const struct ll_evictor_moved *moved = &subject->moved;
+	const char *by = subject->evictor->name;
 	double seconds = (double)moved->took_ns / (double)LL_NS_PER_S;
 	if (!args->json) {
 		bool is_large = moved->bytes >> 30;
@@ -62,46 +57,39 @@ static int print_done(const struct ll_evict_args *args, const struct subject *su
 		return printed < 0 ? ll_err_set(err, -EIO, "standard output: %s", strerror(EIO)) : 0;
 	}
 	char id[64];
-	if (!subject->claim)
+	if (!subject->has_claim)
 		return ll_json_line(json_pack("{s:s, s:I, s:s, s:I, s:f}", "event", done, "pid",
 					      (json_int_t)subject->target.pid, "by", by, "bytes",
 					      (json_int_t)moved->bytes, "seconds", seconds),
 				    err);
-	snprintf(id, sizeof id, "%s/%u", subject->target.card->label, subject->claim->index);
+	snprintf(id, sizeof id, "%s/%u", subject->target.card->label, subject->claim.index);
 	return ll_json_line(json_pack("{s:s, s:s, s:s, s:s, s:I, s:f}", "event", done, "claim", id, "tenant",
-				      subject->claim->tenant, "by", by, "bytes", (json_int_t)moved->bytes, "seconds",
+				      subject->claim.tenant, "by", by, "bytes", (json_int_t)moved->bytes, "seconds",
 				      seconds),
 			    err);
 }
 
-static int call_evictor(const struct ll_evictor *evictor, enum ll_evict_kind kind,
-			const struct ll_evictor_target *target, struct ll_evictor_moved *ret_moved, struct ll_err *err)
+/* Prints what was done. Returns the first failure. */
+static int print_all(const struct ll_evict_args *args, const struct ll_evict_subject *subjects, size_t count,
+		     enum ll_evict_kind kind, struct ll_err *err)
 {
-	const ll_evictor_fn functions[] = {evictor->evict, evictor->suspend, evictor->resume};
-	return functions[kind](target, ret_moved, err);
-}
-
-static int request_one(const struct ll_evict_args *args, const struct subject *subject, enum ll_evict_kind kind,
-		       struct ll_err *err)
-{
-	const struct ll_evictor *evictor = &ll_evictor_mover;
-	struct ll_evictor_moved moved;
-	struct ll_err why = {0};
-	int rc = call_evictor(evictor, kind, &subject->target, &moved, &why);
-	if (rc == -EOPNOTSUPP) {
-		struct ll_err mover_why = why;
-		evictor = &ll_evictor_checkpoint;
-		rc = call_evictor(evictor, kind, &subject->target, &moved, &why);
-		if (rc == -EOPNOTSUPP && subject->claim)
-			ll_err_wrap(&why, "%s", mover_why.text);
+	int rc = 0;
+	for (size_t i = 0; i < count; i++) {
+		struct ll_err why = subjects[i].why;
+		int code = subjects[i].rc ? subjects[i].rc : print_done(args, &subjects[i], done_words[kind], &why);
+		if (code && !rc)
+			*err = why;
+		rc = rc ? rc : code;
 	}
-	if (!rc)
-		return print_done(args, subject, done_words[kind], evictor->name, &moved, err);
-	ll_err_wrap(&why, "%s", subject->name);
-	if (err)
-		*err = why;
 	return rc;
 }
+
+/* ---- who is meant ---- */
+
+struct subjects {
+	struct ll_evict_subject *items;
+	size_t count;
+};
 
 /* The claim that the word names, or all of the tenant's. */
 static bool is_meant(const struct ll_claim_info *claim, const struct ll_set_target *target, const char *word)
@@ -113,62 +101,90 @@ static bool is_meant(const struct ll_claim_info *claim, const struct ll_set_targ
 	return claim->tenant_row == target->row + 1;
 }
 
-/* Asks for all that are meant, also after a failure. Returns the first failure; -ENOENT: the card has none of them. */
-static int request_of(const struct ll_evict_args *args, struct ll_driver *driver, const struct ll_set_target *target,
-		      const char *word, enum ll_evict_kind kind, struct ll_err *err)
+static void add_claim(struct subjects *subjects, const struct ll_evict_args *args, struct ll_driver *driver,
+		      const struct ll_set_target *target, const struct ll_claim_info *claim)
 {
-	int rc = 0;
-	bool is_any = false;
+	struct ll_evict_subject *subject = &subjects->items[subjects->count++];
+	*subject = (struct ll_evict_subject){.target = {.driver = driver,
+							.card = target->card,
+							.claim = claim->index,
+							.is_evictable = claim->residency != LL_CLAIM_FIXED,
+							.pid = claim->is_pid_ours ? claim->pid : 0,
+							.wait_ns = args->wait_ns},
+					     .claim = *claim,
+					     .has_claim = true};
+	snprintf(subject->name, sizeof subject->name, "%s/%u, tenant %s", target->card->label, claim->index,
+		 claim->tenant);
+}
+
+/* Adds those of one card. */
+static int add_claims(struct subjects *subjects, const struct ll_evict_args *args, struct ll_driver *driver,
+		      const struct ll_set_target *target, const char *word, struct ll_err *err)
+{
 	LL_SCOPE_FREE struct ll_claim_info *claims = calloc(CLAIMS, sizeof *claims);
-	size_t count = claims ? ll_ledger_list(target->ledger, claims, CLAIMS) : 0;
+	struct ll_evict_subject *items =
+	    claims ? realloc(subjects->items, (subjects->count + CLAIMS) * sizeof *items) : NULL;
+	if (!items)
+		return ll_err_set(err, -ENOMEM, "a list of programs: %s", strerror(ENOMEM));
+	subjects->items = items;
+	size_t count = ll_ledger_list(target->ledger, claims, CLAIMS);
 	for (size_t i = 0; i < count && i < CLAIMS; i++) {
-		if (!is_meant(&claims[i], target, word))
-			continue;
-		is_any = true;
-		struct subject subject = {.target = {.driver = driver,
-						     .card = target->card,
-						     .claim = claims[i].index,
-						     .is_evictable = claims[i].residency != LL_CLAIM_FIXED,
-						     .pid = claims[i].is_pid_ours ? claims[i].pid : 0,
-						     .wait_ns = args->wait_ns},
-					  .claim = &claims[i]};
-		snprintf(subject.name, sizeof subject.name, "%s/%u, tenant %s", target->card->label, claims[i].index,
-			 claims[i].tenant);
-		int code = request_one(args, &subject, kind, rc ? NULL : err);
-		rc = rc ? rc : code;
+		if (is_meant(&claims[i], target, word))
+			add_claim(subjects, args, driver, target, &claims[i]);
 	}
-	return is_any ? rc : ll_err_set(err, -ENOENT, "%.80s: has no process on card %s", word, target->card->label);
+	return 0;
+}
+
+/* ---- asking ---- */
+
+/* Several programs of a mover are stopped together before anything leaves. */
+static int ask_and_print(const struct ll_evict_args *args, struct subjects *subjects, enum ll_evict_kind kind,
+			 struct ll_err *err)
+{
+	struct ll_evict_subject *items = subjects->items;
+	size_t stopped = 0, count = subjects->count, first = 0;
+	int rc = kind == LL_RESUME ? 0 : ll_evict_stop_together(items, count, args->wait_ns, &stopped);
+	while (rc && items[first].rc != rc)
+		first++;
+	if (rc) {
+		*err = items[first].why;
+		return rc;
+	}
+	if (kind == LL_SUSPEND) /* those are */
+		first = stopped;
+	ll_evict_ask(items + first, count - first, kind);
+	if (kind == LL_EVICT)
+		ll_evict_let_failed_go_on(items, stopped);
+	return print_all(args, items, count, kind, err);
 }
 
 static int request_pid(const struct ll_evict_args *args, struct ll_driver *driver, enum ll_evict_kind kind,
 		       struct ll_err *err)
 {
-	struct subject subject = {.target = {.driver = driver, .pid = (pid_t)args->pid, .wait_ns = args->wait_ns}};
+	struct ll_evict_subject subject = {
+	    .target = {.driver = driver, .pid = (pid_t)args->pid, .wait_ns = args->wait_ns}};
 	snprintf(subject.name, sizeof subject.name, "pid %d", (int)subject.target.pid);
-	return request_one(args, &subject, kind, err);
+	ll_evict_ask(&subject, 1, kind);
+	return print_all(args, &subject, 1, kind, err);
 }
 
 static int request_word(const struct ll_evict_args *args, struct ll_driver *driver, const char *word,
 			enum ll_evict_kind kind, struct ll_err *err)
 {
 	struct ll_set_targets targets = {0};
-	struct ll_err why = {0};
-	bool is_any = false;
+	struct subjects subjects = {0};
 	int rc = ll_set_targets_find(&targets, driver, word, err);
-	for (size_t i = 0, count = rc ? 0 : targets.count; i < count; i++) {
-		int code = request_of(args, driver, &targets.items[i], word, kind, rc ? NULL : &why);
-		if (code == -ENOENT) /* a tenant is known on all cards that it may use */
-			continue;
-		is_any = true;
-		if (code && !rc)
-			*err = why;
-		rc = rc ? rc : code;
-	}
+	for (size_t i = 0; !rc && i < targets.count; i++)
+		rc = add_claims(&subjects, args, driver, &targets.items[i], word, err);
+	if (!rc && !subjects.count)
+		rc = ll_err_set(err, -ENOENT, "%.80s: has no process on %s%s", word,
+				targets.count == 1 ? "card " : "a card of this machine",
+				targets.count == 1 ? targets.items[0].card->label : "");
+	if (!rc)
+		rc = ask_and_print(args, &subjects, kind, err);
+	free(subjects.items);
 	ll_set_targets_fini(&targets);
-	if (rc || is_any)
-		return rc;
-	*err = why;
-	return -ENOENT;
+	return rc;
 }
 
 int ll_evict_request(const struct ll_evict_args *args, const struct ll_operands *operands, enum ll_evict_kind kind,

@@ -1,0 +1,44 @@
+/*
+ * together.h - requests to several programs at once.
+ *
+ * The ranks of a training over several cards wait for each other inside kernels. If one rank is stopped, the kernels of
+ * the others do not end, so these cannot stop any more. So all are asked at once. Even then one may have launched a
+ * kernel that needs another rank's next one. Then those that could stop go on for a moment, and all are asked again, a
+ * little more patiently each time.
+ */
+#ifndef LOADLINE_CLI_EVICT_TOGETHER_H
+#define LOADLINE_CLI_EVICT_TOGETHER_H
+
+#include "cli/evict/evictor.h"
+#include "cli/evict/request.h"
+#include "ledger/ledger.h"
+
+enum { LL_SUBJECT_NAME_SIZE = 128 };
+
+/* A program that something is asked of, and what came of it. */
+struct ll_evict_subject {
+	struct ll_evictor_target target;
+	struct ll_claim_info claim; /* with --pid: all zero */
+	bool has_claim;
+	char name[LL_SUBJECT_NAME_SIZE]; /* for people */
+	int rc;
+	struct ll_err why; /* of rc */
+	const struct ll_evictor *evictor;
+	struct ll_evictor_moved moved;
+};
+
+/* Asks it of each, by the mover or else by the checkpoint, and waits for all answers. Those of a mover at once. */
+void ll_evict_ask(struct ll_evict_subject *subjects, size_t count, enum ll_evict_kind kind);
+
+/*
+ * Suspends all programs that run and that a mover serves, if there are several, and puts them first: *ret_stopped.
+ * wait_ns: how long they may take to become quiet at the last attempt, 0: 10 s; the attempts before take at most as
+ * long together. A signal that ends this process waits until an attempt is over. Returns 0; or a failure, whose
+ * subject has it: then they all go on.
+ */
+int ll_evict_stop_together(struct ll_evict_subject *subjects, size_t count, uint64_t wait_ns, size_t *ret_stopped);
+
+/* Of those that were stopped in this way, lets those go on whose last request failed. */
+void ll_evict_let_failed_go_on(const struct ll_evict_subject *subjects, size_t count);
+
+#endif
