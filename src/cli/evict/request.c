@@ -31,7 +31,9 @@ const struct ll_option ll_evict_options[] = {
      .placeholder = "TIME",
      LL_OPTION_DURATION(struct ll_evict_args, wait_ns),
      .help = "How long the program may take to become quiet: its threads return from the driver, and its kernels end. "
-	     "The default is 10s. After that it goes on, and the command fails."},
+	     "The default is 10s. After that it goes on, and the command fails. Several programs are asked to stop "
+	     "together, "
+	     "up to ten times before that, because they may wait for each other; these attempts take at most as long."},
     LL_OPTION_JSON(struct ll_evict_args, json),
     OPTION_PID,
     LL_OPTION_END,

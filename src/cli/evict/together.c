@@ -127,14 +127,15 @@ static bool is_to_end(const sigset_t *ending)
 
 static int stop_all(struct ll_evict_subject *stopping, size_t count, uint64_t most_ns, const sigset_t *ending)
 {
-	uint64_t wait_ns = FIRST_WAIT_NS;
+	uint64_t wait_ns = FIRST_WAIT_NS, spent_ns = 0;
 	for (;;) {
-		bool is_last = 2 * wait_ns > most_ns;
+		bool is_last = spent_ns + wait_ns > most_ns;
 		int rc = try_to_stop(stopping, count, is_last ? most_ns : wait_ns);
 		if (!rc || is_last || rc != -EBUSY || is_to_end(ending))
 			return rc;
 		ll_sleep_until_ns(ll_now_ns() + PAUSE_NS);
-		wait_ns *= 2;
+		spent_ns += wait_ns;
+		wait_ns += wait_ns / 4;
 	}
 }
 
