@@ -3,10 +3,10 @@ load evict_helper
 
 export NEEDS="python3"
 
-# start_ranks: two programs of tenant ranks, one and two.
+# start_ranks ARG...: two programs of tenant ranks, one and two, and a mover with these arguments.
 start_ranks() {
 	needs_preload
-	start_mover -i 0
+	start_mover -i 0 "$@"
 	start_steps one --tenant ranks
 	start_steps two --tenant ranks
 	does one context "alloc 30"
@@ -65,15 +65,23 @@ last_line() {
 	does one check
 }
 
-@test "suspend stops them together too, and a program whose eviction is refused goes on" {
+@test "suspend stops them together too" {
 	start_ranks
 	run -0 loadline --sim suspend ranks
 	[ "$(grep -c "^suspended 0/[01], tenant ranks: " <<<"$output")" -eq 2 ]
+	[ "$(grep -c "tenant ranks: is stopped$" "$T/mover.err")" -eq 2 ]
 	loadline --sim resume ranks
 	does one check
-	does two export
-	start evict --sim evict ranks
-	finish evict
+	does two check
+}
+
+@test "a program that was stopped with others and cannot leave goes on" {
+	start_ranks --pool 64M
+	does one "alloc 10"
+	does two "alloc 20"
+	fails_with 4 "tenant ranks: the pool of 64 MiB has no room" --sim evict ranks
+	[ "$(grep -c "tenant ranks: is away$" "$T/mover.err")" -eq 1 ]
+	[[ $(grep "tenant ranks: is " "$T/mover.err" | tail -n 1) == *": is here" ]]
 	loadline --sim resume ranks
 	does one check
 	does two check

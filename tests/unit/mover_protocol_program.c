@@ -332,10 +332,11 @@ bool ll_pieces_next(const struct ll_device_state *dev, struct ll_extent *at, str
 	if (next == PIECES)
 		return false;
 	at->address = address_of(next);
-	*ret_piece = (struct ll_piece){.kind = LL_EXTENT_BACKING,
-				       .address = at->address,
-				       .bytes = pieces[next].size,
-				       .handle = pieces[next].noted_handle};
+	/* Member by member: what is between them would be part of the world's state. */
+	ret_piece->kind = LL_EXTENT_BACKING;
+	ret_piece->address = at->address;
+	ret_piece->bytes = pieces[next].size;
+	ret_piece->handle = pieces[next].noted_handle;
 	return true;
 }
 

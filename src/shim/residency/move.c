@@ -76,7 +76,7 @@ static int list_pieces(struct ll_move *move, uint64_t *ret_bytes)
 {
 	uint32_t count = 0, capacity = 0;
 	uint64_t bytes = 0;
-	struct ll_piece piece;
+	struct ll_piece piece = {0};
 	struct ll_extent at = {.kind = LL_PIECES_FIRST};
 	while (ll_pieces_next(move->dev, &at, &piece)) {
 		if (count == capacity) {
