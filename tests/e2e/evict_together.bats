@@ -3,14 +3,26 @@ load evict_helper
 
 export NEEDS="python3"
 
-# start_ranks ARG...: two programs of tenant ranks, one and two, and a mover with these arguments.
+# start_ranks NAME...: programs of tenant ranks, which do what they are told. The first is claim 0, and so on. Program NAME
+# sees the cards of CARDS_NAME.
 start_ranks() {
+	local name
 	needs_preload
-	start_mover -i 0 "$@"
-	start_steps one --tenant ranks
-	start_steps two --tenant ranks
-	does one context "alloc 30"
-	does two context "alloc 20"
+	for name; do
+		mkfifo "$T/$name.in"
+		# Open for writing too, so that the program does not see an end.
+		# shellcheck disable=SC2034
+		exec {steps_fd}<>"$T/$name.in"
+	done
+	# shellcheck disable=SC2016
+	start ranks --sim run --tenant ranks --evictable -- bash -c 'for name in "${@:3}"; do
+		cards=CARDS_$name
+		CUDA_VISIBLE_DEVICES=${!cards-0,1} python3 "$2" <"$1/$name.in" >"$1/$name.out" 2>&1 &
+	done
+	wait' ranks "$T" "$BATS_TEST_DIRNAME/evict_steps.py" "$@"
+	for name; do
+		does "$name" context "alloc 20"
+	done
 }
 
 # first_line TEXT: where the mover's log has it first.
@@ -23,7 +35,8 @@ last_line() {
 }
 
 @test "programs of a tenant are stopped together before any leaves, and return together" {
-	start_ranks
+	start_mover
+	start_ranks one two
 	run -0 loadline --sim evict ranks
 	[ "$(grep -c "^evicted 0/[01], tenant ranks: " <<<"$output")" -eq 2 ]
 	[ "$(last_line "tenant ranks: is stopped$")" -lt "$(first_line "tenant ranks: is leaving$")" ]
@@ -34,7 +47,8 @@ last_line() {
 }
 
 @test "while one cannot stop the others go on for a moment, and all are asked again" {
-	start_ranks
+	start_mover
+	start_ranks one two
 	does two "kernel 2"
 	loadline --sim evict ranks
 	[ "$(grep -c "claim 0, tenant ranks: is stopped$" "$T/mover.err")" -ge 2 ]
@@ -45,18 +59,18 @@ last_line() {
 }
 
 @test "if one does not stop at all they all go on" {
-	start_ranks
+	start_mover
+	start_ranks one two
 	does two "kernel 1000"
 	fails_with 4 "1, tenant ranks: " --sim evict ranks --wait 600ms
 	does one check
 	[ "$(grep -c "is leaving$" "$T/mover.err")" -eq 0 ]
 }
 
-@test "one of the programs that was suspended or evicted by hand stays as it was if the others cannot stop" {
-	start_ranks
+@test "a program that was evicted by hand before stays away if the others cannot stop" {
+	start_mover
+	start_ranks one two three
 	loadline --sim evict 0/0
-	start_steps three --tenant ranks
-	does three context "alloc 10"
 	does two "kernel 1000"
 	fails_with 4 "1, tenant ranks: " --sim evict ranks --wait 300ms
 	does three check
@@ -66,7 +80,8 @@ last_line() {
 }
 
 @test "suspend stops them together too" {
-	start_ranks
+	start_mover
+	start_ranks one two
 	run -0 loadline --sim suspend ranks
 	[ "$(grep -c "^suspended 0/[01], tenant ranks: " <<<"$output")" -eq 2 ]
 	[ "$(grep -c "tenant ranks: is stopped$" "$T/mover.err")" -eq 2 ]
@@ -76,8 +91,9 @@ last_line() {
 }
 
 @test "a program that was stopped with others and cannot leave goes on" {
-	start_ranks --pool 64M
-	does one "alloc 10"
+	start_mover --pool 64M
+	start_ranks one two
+	does one "alloc 20"
 	does two "alloc 20"
 	fails_with 4 "tenant ranks: the pool of 64 MiB has no room" --sim evict ranks
 	[ "$(grep -c "tenant ranks: is away$" "$T/mover.err")" -eq 1 ]
@@ -88,14 +104,9 @@ last_line() {
 }
 
 @test "programs of a tenant on two cards leave both" {
-	needs_preload
 	printf 'cards 2\n' >"$T/scenario"
-	export LOADLINE_SIM_SCENARIO=$T/scenario
-	start_mover -i 0
-	start_steps one --tenant ranks
-	does one context "alloc 30"
-	CUDA_VISIBLE_DEVICES=1 start_steps two --tenant ranks
-	does two context "alloc 20"
+	export LOADLINE_SIM_SCENARIO=$T/scenario CARDS_two=1
+	start_ranks one two
 	run -0 loadline --sim evict ranks
 	[[ $output == *"evicted 0/0, tenant ranks: "* ]]
 	[[ $output == *"evicted 1/0, tenant ranks: "* ]]
