@@ -54,6 +54,10 @@ start() {
 start_program() {
 	local name=$1
 	shift
+	# Now, and not when the new process comes to it: else a test may take what an earlier program of this name wrote for
+	# what this one writes, and send it a signal before it can take one.
+	: >"$T/$name.out"
+	: >"$T/$name.err"
 	"$@" >"$T/$name.out" 2>"$T/$name.err" 3>&- &
 	echo $! >"$T/$name.pid"
 	started+=("$name")
