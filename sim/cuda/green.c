@@ -1,7 +1,8 @@
 /*
- * Green contexts: a part of a card's SMs, in the card's primary context. Their streams are streams of that context, so
- * their work runs beside its own; how many SMs they have is told and not enforced. The driver calls one by another
- * handle where it wants a context (a view), which is the primary context in all that it has.
+ * Green contexts: a green context has some of a card's SMs, and lives in the card's primary context. Its streams are
+ * streams of the primary context, so its work runs beside the work of that one. The number of its SMs is told, and not
+ * enforced. Where the driver wants a context, a green context has a second handle, a view. All that a view has is the
+ * primary context's.
  */
 #include <stdlib.h>
 
@@ -11,7 +12,7 @@
 
 enum { PARTITION_SMS = 8 }; /* of a card of capability 9.0 */
 
-/* What is to be made into a green context: it is not freed, for the driver has no call for that. */
+/* The description of a green context that is to be made. It is never freed, because the driver has no call for that. */
 struct ll_cu_resource_desc {
 	unsigned sm_count;
 	struct ll_cu_resource_desc *next;
@@ -129,7 +130,7 @@ ll_cu_result cuGreenCtxCreate(struct ll_cu_green_context **ret_green, struct ll_
 	return LL_CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* Streams that were made in it stay, and are the primary context's. */
+/* Streams that were made in the green context stay. They belong to the primary context from then on. */
 static bool forget_green(struct ll_cu_green_context *green, ll_cu_device *ret_device)
 {
 	struct ll_cu_green_context **link = &sim_cuda.greens;

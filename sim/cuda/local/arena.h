@@ -1,9 +1,9 @@
 /*
- * arena.h - where the bytes of device memory are: one file in memory per process, of which each piece of memory
- * has a part. So any of them can be mapped by another process that is told where it is (a ticket), and again here
- * elsewhere. A mapping keeps the bytes when their maker ends.
+ * arena.h - the bytes of device memory. Each process has one file in memory (memfd), and each piece of device memory has
+ * a part of it. So a piece can be mapped at several addresses, and by another process that has a ticket: a ticket says
+ * where the piece is. A mapping keeps the bytes after the process that made them has ended.
  *
- * Within the local lock.
+ * The caller holds the local lock.
  */
 #ifndef LOADLINE_SIM_CUDA_ARENA_H
 #define LOADLINE_SIM_CUDA_ARENA_H
