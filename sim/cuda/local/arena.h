@@ -1,7 +1,7 @@
 /*
- * arena.h - the bytes of device memory. Each process has one file in memory (memfd), and each piece of device memory has
- * a part of it. So a piece can be mapped at several addresses, and by another process that has a ticket: a ticket says
- * where the piece is. A mapping keeps the bytes after the process that made them has ended.
+ * arena.h - the bytes of device memory. Each process has one file in memory (memfd), and each piece of device memory
+ * has a part of it. So a piece can be mapped at several addresses, and by another process that has a ticket: a ticket
+ * says where the piece is. A mapping keeps the bytes after the process that made them has ended.
  *
  * The caller holds the local lock.
  */
