@@ -146,11 +146,11 @@ static int ask_and_print(const struct ll_evict_args *args, struct subjects *subj
 	struct ll_evict_subject *items = subjects->items;
 	size_t stopped = 0, count = subjects->count, first = 0;
 	int rc = kind == LL_RESUME ? 0 : ll_evict_stop_together(items, count, args->wait_ns, &stopped);
-	while (rc && items[first].rc != rc)
-		first++;
-	if (rc) {
-		*err = items[first].why;
-		return rc;
+	for (size_t i = 0; rc && i < count; i++) {
+		if (items[i].rc == rc) {
+			*err = items[i].why;
+			return rc;
+		}
 	}
 	if (kind == LL_SUSPEND) /* those are */
 		first = stopped;
