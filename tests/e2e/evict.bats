@@ -50,7 +50,7 @@ export NEEDS="tests/e2e/evict_worker python3"
 	start_steps two
 	does two context keep
 	# The contexts leave some 780 MiB. Memory of others has no pages that a busy host must zero.
-	"$LOADLINE_BUILD/sim/loadline-simctl" card 0 used 500M
+	fault card 0 used 500M
 	does one "async 150" sync
 	does two "async 70" "async 85" check unasync "async 80" check
 	said one away

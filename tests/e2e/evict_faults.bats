@@ -3,11 +3,6 @@ load evict_helper
 
 export NEEDS="tests/e2e/evict_worker python3 sim/loadline-simctl"
 
-# fault WORD...: of the simulator.
-fault() {
-	"$LOADLINE_BUILD/sim/loadline-simctl" "$@"
-}
-
 @test "a pool that is too small refuses, and the program goes on" {
 	needs_preload
 	start_mover --pool 64M

@@ -83,6 +83,11 @@ has_lines() {
 	[ "$(wc -l <"$T/$1.out")" -ge "$2" ]
 }
 
+# fault WORD...: of the simulator.
+fault() {
+	"$LOADLINE_BUILD/sim/loadline-simctl" "$@"
+}
+
 # freeze NAME: SIGSTOP, but not while the program holds the simulator's lock, which would stop everybody.
 freeze() {
 	kill -STOP "$(pid_of "$1")"

@@ -9,11 +9,6 @@ cards() {
 	export LOADLINE_SIM_SCENARIO=$T/scenario
 }
 
-# fault WORD...: of the simulator.
-fault() {
-	"$LOADLINE_BUILD/sim/loadline-simctl" "$@"
-}
-
 # beside_mib: memory of card 1 in use.
 beside_mib() {
 	loadline --sim status --json | jq -s 'map(select(.card == 1 and .memory_total_bytes)) | .[0].memory_bytes / 1048576 | floor'

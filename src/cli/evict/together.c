@@ -117,12 +117,10 @@ static int try_to_stop(struct ll_evict_subject *stopping, size_t count, uint64_t
 
 static bool is_to_end(const sigset_t *ending)
 {
-	sigset_t pending;
+	sigset_t pending, both;
 	sigpending(&pending);
-	bool is_any = false;
-	for (int number = 1; number < NSIG; number++)
-		is_any |= sigismember(ending, number) == 1 && sigismember(&pending, number) == 1;
-	return is_any;
+	sigandset(&both, &pending, ending);
+	return !sigisemptyset(&both);
 }
 
 static int stop_all(struct ll_evict_subject *stopping, size_t count, uint64_t most_ns, const sigset_t *ending)
