@@ -49,6 +49,15 @@ static void show_server(const struct sim_world *w, uint32_t index)
 	       sim_mps_client_count(w, index), server->permille / 10.0);
 }
 
+/* A fault that still waits for calls; one with a count is gone when it has hit so many. */
+static void show_fault(const struct sim_world *w, const struct sim_fault *fault)
+{
+	if (!fault->is_used || fault->until_ns <= w->now_ns)
+		return;
+	printf("fault of %s: takes %.3f s first, answers %u\n", fault->function, (double)fault->hang_ns * 1e-9,
+	       fault->status);
+}
+
 /* Attaches to the world as it is now, and locks it: the caller unlocks it. */
 static int enter_world(struct sim_world **ret_world, struct ll_err *err)
 {
@@ -60,7 +69,7 @@ static int enter_world(struct sim_world **ret_world, struct ll_err *err)
 	return 0;
 }
 
-/* Shows cards, contexts and processes. */
+/* Shows cards, contexts, processes and faults. */
 static int show_world(struct ll_err *err)
 {
 	struct sim_world *w;
@@ -80,6 +89,8 @@ static int show_world(struct ll_err *err)
 		if (w->mps_servers[i].is_used)
 			show_server(w, i);
 	}
+	for (uint32_t i = 0; i < SIM_FAULTS; i++)
+		show_fault(w, &w->faults[i]);
 	sim_unlock(w);
 	return 0;
 }

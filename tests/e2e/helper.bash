@@ -79,17 +79,23 @@ stop() {
 	finish "$1"
 }
 
-# finish NAME: waits until it ends by itself; $status is the exit status then.
+# finish NAME: waits until it ends by itself; $status is the exit status then. What has not ended after five minutes hangs.
 finish() {
+	local pid
+	pid=$(pid_of "$1")
+	wait_for 300 has_ended "$pid"
 	status=0
-	wait "$(pid_of "$1")" || status=$?
+	wait "$pid" || status=$?
+}
+has_ended() {
+	! kill -0 "$1" 2>/dev/null
 }
 
 # wait_for SECONDS CONDITION...: until the command succeeds; fails, and shows what was printed, after the deadline, and
 # at once when it waits for the output (has) of a program that has ended. has and shows wait by themselves in here: they
 # start jq once, not once a look. So a condition that something is absent is shows_none, not `! shows`.
 wait_for() {
-	local deadline=$((SECONDS + $1)) seconds=$1 pause=0.02
+	local deadline=$((SECONDS + $1)) seconds=$1 pause=0.02 ended=
 	shift
 	until "$@" >/dev/null 2>&1; do
 		if [ -n "${ended-}" ]; then

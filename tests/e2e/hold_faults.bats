@@ -178,9 +178,15 @@ ended() {
 	[ "$status" -eq 0 ]
 }
 
+# hangs: has a call been caught by the fault?
+hangs() {
+	! simctl show | grep -q "^fault of"
+}
+
 @test "a hanging driver call does not keep it from ending" {
 	hold
-	simctl hang nvmlDeviceGetSamples 120s
+	simctl hang nvmlDeviceGetSamples 120s count 1
+	wait_for 20 hangs
 	# What the hold cannot see ends, and the card is idle.
 	wait_for 60 shows 'has("card") and .util_percent == 0'
 	before=${EPOCHREALTIME%.*}

@@ -18,7 +18,9 @@ static void body_context_refused(void)
 	open_cuda();
 	CHECK_EQUAL(cu.cuInit(0), 0);
 	CHECK_EQUAL(cu.cuCtxCreate(&context, 0, 0), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(simctl("show | grep -q '^fault of cuCtxCreate_v2'"), 0);
 	CHECK_EQUAL(cu.cuCtxCreate(&context, 0, 0), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(simctl("show | grep -q '^fault of'"), 1);
 	CHECK_EQUAL(cu.cuCtxCreate(&context, 0, 0), 0);
 }
 
