@@ -524,11 +524,11 @@ by_space() {
 	need_launcher
 	mps start
 	by_space small --weight 1
-	by_space big --weight 3
+	by_space big --weight 10
 	wait_for 30 used small 0.1
 	wait_for 30 used big 0.1
-	shares big small 1.8 4.5
-	loadline --sim set small --weight 3
+	shares big small 3 20
+	loadline --sim set small --weight 10
 	shares big small 0.6 1.6
 }
 

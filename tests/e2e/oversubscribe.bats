@@ -3,9 +3,9 @@ load helper
 
 export NEEDS="tests/gpu/evictee python3"
 
-# One card of 1600 MiB. The contexts of two programs and of the mover leave some 780 MiB of it.
+# One card. The contexts of two programs and of the mover take some 820 MiB of it, and leave 196 of 1016.
 small_card() {
-	printf 'cards 1\ncard 0 memory %s\ncard 0 sm 8\n' "${1-1600M}" >"$T/scenario"
+	printf 'cards 1\ncard 0 memory %s\ncard 0 sm 8\n' "${1-1016M}" >"$T/scenario"
 	export LOADLINE_SIM_SCENARIO=$T/scenario
 	start mover --log-level debug --sim mover -i 0 --pool 4G
 	wait_for 60 compgen -G "$T/*/*.mover"
@@ -64,9 +64,9 @@ longest_move() {
 
 @test "two programs of 60 % of the card each take turns, and both end with the right bytes" {
 	small_card
-	evictee one 470M 8s
+	evictee one 118M 8s
 	wait_for 60 is_ready one
-	evictee two 470M 8s
+	evictee two 118M 8s
 	ends_right one
 	ends_right two
 	moved one away
@@ -80,7 +80,7 @@ longest_move() {
 }
 
 @test "one of two that exchange returns while the other is on its way out" {
-	small_card
+	small_card 1600M
 	evictee one 470M 1000s
 	wait_for 60 is_ready one
 	evictee two 470M 1000s
@@ -89,9 +89,9 @@ longest_move() {
 }
 
 @test "of four notebooks of 45 % that work now and then, the idle ones make room for those that work" {
-	small_card 2200M
+	small_card 1578M
 	for name in a b c d; do
-		evictee "$name" 350M 12s -- --idle 2s
+		evictee "$name" 88M 12s -- --idle 2s
 	done
 	for name in a b c d; do
 		ends_right "$name"
@@ -101,8 +101,8 @@ longest_move() {
 
 @test "two that fit are there together: nothing moves" {
 	small_card
-	evictee one 300M 4s
-	evictee two 300M 4s -- --idle 1s
+	evictee one 75M 4s
+	evictee two 75M 4s -- --idle 1s
 	ends_right one
 	ends_right two
 	never_moved '[a-z]*'
@@ -110,16 +110,16 @@ longest_move() {
 
 @test "a program does not leave for one of a class below; one of a class below leaves at once" {
 	small_card
-	evictee high 470M 6s --priority high -- --idle 1s
+	evictee high 118M 6s --priority high -- --idle 1s
 	wait_for 60 is_ready high
-	evictee low 470M 1s --priority low
+	evictee low 118M 1s --priority low
 	wait_for 120 grep -q OUT_OF_MEMORY "$T/low.err"
 	finish low
 	[ "$status" -eq 1 ]
 	ends_right high
-	evictee low 470M 6s --priority low
+	evictee low 118M 6s --priority low
 	wait_for 60 is_ready low
-	evictee high 470M 2s --priority high
+	evictee high 118M 2s --priority high
 	ends_right high
 	ends_right low
 	moved low away
@@ -128,18 +128,18 @@ longest_move() {
 
 @test "a program within its request is not moved for others; for it others leave" {
 	small_card
-	evictee promised 300M 600s --mem-request 700M -- --idle 1s
+	evictee promised 75M 600s --mem-request 400M -- --idle 1s
 	wait_for 60 is_ready promised
-	evictee greedy 700M 1s --priority high
+	evictee greedy 175M 1s --priority high
 	wait_for 120 grep -q OUT_OF_MEMORY "$T/greedy.err"
 	finish greedy
 	[ "$status" -eq 1 ]
 	kill -KILL "$(pid_of promised)"
 	finish promised
 	# Room that it gives up for a moment it might not get again.
-	evictee greedy 600M 20s -- --keep
+	evictee greedy 150M 20s -- --keep
 	wait_for 60 is_ready greedy
-	evictee promised 300M 3s --mem-request 700M
+	evictee promised 75M 3s --mem-request 400M
 	ends_right promised
 	ends_right greedy
 	moved greedy away
@@ -148,10 +148,10 @@ longest_move() {
 
 @test "a program whose room is taken waits in order, and goes on" {
 	small_card
-	evictee waits 470M 6s
+	evictee waits 118M 6s
 	wait_for 60 is_ready waits
 	loadline --sim evict waits
-	evictee promised 470M 6s --mem-request 900M
+	evictee promised 118M 6s --mem-request 450M
 	wait_for 60 is_ready promised
 	start resume --sim resume waits
 	ends_right promised
@@ -163,12 +163,12 @@ longest_move() {
 
 @test "an allocation that waits for room when the mover is killed waits for the next one" {
 	small_card
-	evictee first 470M 1000s
+	evictee first 118M 1000s
 	wait_for 60 is_ready first
 	# Its turn begins anew, so that it is there when the mover is killed.
 	loadline --sim evict first
 	loadline --sim resume first
-	evictee second 470M 2s
+	evictee second 118M 2s
 	wait_for 60 grep -q "tenant second: an allocation of .* waits for room" "$T/mover.err"
 	stop mover KILL
 	wait_for 20 grep -q "^loadline: no mover serves card 0" "$T/second.err"
@@ -178,7 +178,7 @@ longest_move() {
 }
 
 @test "requests beyond the card are refused, unless it is said that they may be" {
-	small_card
+	small_card 1600M
 	start first --sim run --mem-request 1G --mem 1500M --tenant first -- sleep 60
 	wait_for 20 shows 'select(.tenant == "first") | .memory_request_bytes == 1073741824'
 	fails_with 4 "--mem-request: card 0: 1024 MiB cannot be promised" --sim run --mem-request 1G -- true
@@ -197,7 +197,7 @@ longest_move() {
 }
 
 @test "a program that can be evicted is told that all up to its limit is free" {
-	small_card
+	small_card 1600M
 	info() {
 		loadline --sim run --mem 1400M "$@" -- python3 "$BATS_TEST_DIRNAME/card_memory.py" context info | tail -n 1
 	}

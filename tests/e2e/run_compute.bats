@@ -29,7 +29,7 @@ limited() {
 	limited big --weight 10
 	wait_for 60 used small 0.1
 	wait_for 30 used big 0.1
-	# It would be 1 without weights. A busy host keeps the larger one's threads away: with a weight of 3 it was 1.78 once.
+	# It would be 1 without weights.
 	shares big small 3 20
 }
 
