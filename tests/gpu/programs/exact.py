@@ -43,12 +43,12 @@ def calculate(framework, options, steps):
     line.say(event="finished", steps=steps, seconds=round(seconds, 4), sum=sum_of(framework, matrices))
 
 
-def run(framework):
+def run(framework, lines=sys.stdin):
     parser = argparse.ArgumentParser()
     parser.add_argument("--size", type=int, default=4096)
     parser.add_argument("--matrices", type=int, default=32)
     options = parser.parse_args()
     framework.wait(framework.step(framework.start(options.size, options.matrices)))
     line.say(event="ready")
-    for text in sys.stdin:
+    for text in lines:
         calculate(framework, options, int(text))

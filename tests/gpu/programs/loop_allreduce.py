@@ -3,9 +3,6 @@
 second is a child of the first, which tells it of each batch, and that it is over by the end of its standard input.
 
 With --pause-us the hosts compute for so long before each sum, and the cards wait for them."""
-import os
-import socket
-import subprocess
 import sys
 import time
 
@@ -13,21 +10,13 @@ import torch
 import torch.distributed
 
 import beat
+import two_ranks
 
 SUMS, NUMBERS = 10, 16 << 20  # some ms
-ANY_PORT = ("127.0.0.1", 0)
 
 
-def free_port():
-    with socket.socket() as found:
-        found.bind(ANY_PORT)
-        return found.getsockname()[1]
-
-
-def join(rank):
-    os.environ["MASTER_ADDR"] = ANY_PORT[0]
-    torch.cuda.set_device(rank)
-    torch.distributed.init_process_group("nccl", rank=rank, world_size=2)
+def join():
+    two_ranks.join()
     return torch.ones(options.numbers, device="cuda")
 
 
@@ -43,7 +32,7 @@ def sums(numbers):
 
 
 def follow():
-    numbers, pending = join(1), []
+    numbers, pending = join(), []
     for _ in sys.stdin:
         pending.append(sums(numbers)[1])
         if len(pending) > beat.AHEAD:
@@ -52,9 +41,8 @@ def follow():
 
 
 def lead(seconds):
-    os.environ["MASTER_PORT"] = str(free_port())
-    second = subprocess.Popen([sys.executable, "-B", __file__, *sys.argv[1:], "--rank", "1"], stdin=subprocess.PIPE)
-    numbers = join(0)
+    second = two_ranks.start_second()
+    numbers = join()
 
     def queue():
         second.stdin.write(b"\n")
@@ -65,8 +53,8 @@ def lead(seconds):
     return second
 
 
-options = beat.arguments(rank=0, numbers=NUMBERS, pause_us=0)
-other = follow() if options.rank else lead(options.seconds)
+options = beat.arguments(numbers=NUMBERS, pause_us=0)
+other = follow() if two_ranks.rank() else lead(options.seconds)
 torch.distributed.destroy_process_group()  # which waits for the other one's
 if other:
     sys.exit(other.wait())
