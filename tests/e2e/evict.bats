@@ -104,7 +104,7 @@ export NEEDS="tests/e2e/evict_worker python3"
 @test "suspend stops a program whose memory stays on the card, and it can be evicted then" {
 	needs_preload
 	start_mover
-	start_worker one --bytes 30M
+	start_worker one --bytes 30M --keep
 	full=$(used_mib)
 	run -0 loadline --sim suspend one
 	[[ $output == "suspended 0/0, tenant one: "* ]]

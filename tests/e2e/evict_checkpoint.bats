@@ -9,9 +9,9 @@ world() {
 	export LOADLINE_SIM_SCENARIO=$T/scenario
 }
 
-# plain NAME SECONDS: a program without the library.
+# plain NAME SECONDS [--keep]: a program without the library. With --keep it has the same memory all the time.
 plain() {
-	start_program "$1" env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/tests/gpu/evictee" --bytes 300M --idle 20ms --seconds "$2"
+	start_program "$1" env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/tests/gpu/evictee" --bytes 300M --idle 20ms --seconds "$2" "${@:3}"
 	wait_for 60 has "$1" 'select(.event == "ready")'
 }
 
@@ -29,7 +29,7 @@ used_mib() {
 
 @test "a program without the library leaves the card, and goes on after resume" {
 	world
-	plain job 12s
+	plain job 12s --keep
 	before=$(used_mib)
 	loadline --sim evict --pid "$(pid_of job)" --json >"$T/evict.out"
 	has evict '.event == "evicted" and .by == "checkpoint" and .bytes > 300 * 1048576'
@@ -43,7 +43,7 @@ used_mib() {
 
 @test "suspend leaves the memory on the card" {
 	world
-	plain job 12s
+	plain job 12s --keep
 	before=$(used_mib)
 	loadline --sim suspend --pid "$(pid_of job)"
 	[ "$(used_mib)" -ge "$before" ]

@@ -7,8 +7,9 @@
  * Allocates blocks of very different sizes that make up --bytes, and gives each word of a block the block's value.
  * Then, until the time is over or it gets SIGTERM: gives a random block a new value, copies one part of a block within
  * it, replaces a block now and then, and compares words at random. At the end it compares every word. With --idle it
- * pauses so long between two rounds. With --threads so many threads do this, each with its part of the bytes. With
- * --mixed blocks get their values also by streams, by graphs, and from memory of pools, and some blocks are a pool's.
+ * pauses so long between two rounds. With --keep it replaces no block. With --threads so many threads do this, each
+ * with its part of the bytes. With --mixed blocks get their values also by streams, by graphs, and from memory of
+ * pools, and some blocks are a pool's.
  * --seed chooses what is random.
  * JSON lines:
  *
@@ -52,7 +53,7 @@ static struct {
 
 static struct ll_cuda cuda;
 static struct ll_cu_context *context;
-static bool is_mixed;
+static bool is_mixed, keeps_blocks;
 static uint64_t run_ns, idle_ns;
 static volatile sig_atomic_t is_ended;
 
@@ -193,7 +194,7 @@ static void do_round(struct worker *self)
 		check(cuda.cuMemcpyDtoDAsync(block->address, block->address + block->bytes / 8 * 4,
 					     block->bytes / 8 * 4, NULL),
 		      "copy a part");
-	if (self->rounds % REPLACE_EACH == 0) {
+	if (self->rounds % REPLACE_EACH == 0 && !keeps_blocks) {
 		block = &self->blocks[random_below(self, self->count)];
 		drop_block(self, block);
 		make_block(self, block, block->bytes);
@@ -297,13 +298,11 @@ struct options {
 
 static void read_options(struct options *options, int argc, char **argv)
 {
-	static const struct option names[] = {{"bytes", required_argument, NULL, 'b'},
-					      {"seconds", required_argument, NULL, 's'},
-					      {"idle", required_argument, NULL, 'i'},
-					      {"threads", required_argument, NULL, 't'},
-					      {"seed", required_argument, NULL, 'r'},
-					      {"mixed", no_argument, NULL, 'm'},
-					      {NULL, 0, NULL, 0}};
+	static const struct option names[] = {
+	    {"bytes", required_argument, NULL, 'b'}, {"seconds", required_argument, NULL, 's'},
+	    {"idle", required_argument, NULL, 'i'},  {"threads", required_argument, NULL, 't'},
+	    {"seed", required_argument, NULL, 'r'},  {"mixed", no_argument, NULL, 'm'},
+	    {"keep", no_argument, NULL, 'k'},        {NULL, 0, NULL, 0}};
 	struct ll_err err = {0};
 	int rc = 0, letter;
 	run_ns = LL_NS_PER_S;
@@ -318,6 +317,8 @@ static void read_options(struct options *options, int argc, char **argv)
 			rc = ll_parse_uint(optarg, 0, UINT32_MAX, &options->seed, &err);
 		else if (letter == 'm')
 			is_mixed = true;
+		else if (letter == 'k')
+			keeps_blocks = true;
 		else
 			rc = -EINVAL;
 	}
