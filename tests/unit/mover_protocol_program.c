@@ -101,8 +101,6 @@ static ll_cu_result fake_export(void *ret_fd, ll_cu_mem_handle handle, enum ll_c
 
 /* ---- memory of the neighbour ---- */
 
-#define BESIDE_ADDRESS UINT64_C(0x100000)
-
 static ll_cu_result fake_import(ll_cu_mem_handle *ret_handle, void *os_handle, enum ll_cu_mem_handle_type type)
 {
 	(void)type;
@@ -124,54 +122,6 @@ static ll_cu_result fake_release(ll_cu_mem_handle handle)
 	return LL_CUDA_SUCCESS;
 }
 
-static ll_cu_result fake_reserve(ll_cu_deviceptr *ret_address, size_t bytes, size_t alignment, ll_cu_deviceptr wish,
-				 unsigned long long flags)
-{
-	(void)bytes;
-	(void)alignment;
-	(void)wish;
-	(void)flags;
-	*ret_address = BESIDE_ADDRESS;
-	return LL_CUDA_SUCCESS;
-}
-
-static ll_cu_result fake_map(ll_cu_deviceptr address, size_t bytes, size_t offset, ll_cu_mem_handle handle,
-			     unsigned long long flags)
-{
-	(void)address;
-	(void)offset;
-	(void)flags;
-	if (world.handles[handle - 1].size != bytes || world.mapped_beside)
-		world_blame("the neighbour's memory is mapped in another size, or twice");
-	world.mapped_beside = (unsigned)handle;
-	return LL_CUDA_SUCCESS;
-}
-
-static ll_cu_result fake_access(ll_cu_deviceptr address, size_t bytes, const struct ll_cu_mem_access_desc *access,
-				size_t count)
-{
-	(void)address;
-	(void)bytes;
-	(void)access;
-	(void)count;
-	return LL_CUDA_SUCCESS;
-}
-
-static ll_cu_result fake_unmap(ll_cu_deviceptr address, size_t bytes)
-{
-	(void)address;
-	(void)bytes;
-	world.mapped_beside = 0;
-	return LL_CUDA_SUCCESS;
-}
-
-static ll_cu_result fake_address_free(ll_cu_deviceptr address, size_t bytes)
-{
-	(void)address;
-	(void)bytes;
-	return LL_CUDA_SUCCESS;
-}
-
 static const struct ll_real driver = {
     .cuCtxSynchronize = fake_done,
     .cuCtxPushCurrent_v2 = fake_push,
@@ -181,11 +131,6 @@ static const struct ll_real driver = {
     .cuMemExportToShareableHandle = fake_export,
     .cuMemImportFromShareableHandle = fake_import,
     .cuMemRelease = fake_release,
-    .cuMemAddressReserve = fake_reserve,
-    .cuMemMap = fake_map,
-    .cuMemSetAccess = fake_access,
-    .cuMemUnmap = fake_unmap,
-    .cuMemAddressFree = fake_address_free,
 };
 
 _Atomic(const void *) ll_real_bound[2] = {&driver, &driver};
@@ -293,6 +238,26 @@ void ll_piece_unmake(const struct ll_piece *piece)
 void ll_piece_note(const struct ll_piece *piece)
 {
 	piece_at(piece->address)->noted_handle = piece->handle;
+}
+
+#define BESIDE_ADDRESS UINT64_C(0x100000)
+
+ll_cu_result ll_piece_map_aside(const struct ll_device_state *dev, ll_cu_mem_handle handle, uint64_t bytes,
+				ll_cu_deviceptr *ret_address)
+{
+	(void)dev;
+	if (world.handles[handle - 1].size != bytes || world.mapped_beside)
+		world_blame("the neighbour's memory is mapped in another size, or twice");
+	world.mapped_beside = (unsigned)handle;
+	*ret_address = BESIDE_ADDRESS;
+	return LL_CUDA_SUCCESS;
+}
+
+void ll_piece_unmap_aside(ll_cu_deviceptr address, uint64_t bytes)
+{
+	(void)address;
+	(void)bytes;
+	world.mapped_beside = 0;
 }
 
 ll_cu_result ll_piece_fill(const struct ll_device_state *dev, const struct ll_piece *piece, uint64_t offset,

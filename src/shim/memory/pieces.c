@@ -60,24 +60,44 @@ void ll_piece_note(const struct ll_piece *piece)
 		ll_backing_note(piece->address, piece->handle);
 }
 
-/* The program's own memory may be mapped nowhere, or read-only. */
-static ll_cu_result fill_by_own_mapping(const struct ll_device_state *dev, const struct ll_piece *piece,
-					uint64_t offset, ll_cu_deviceptr from, uint64_t bytes)
+ll_cu_result ll_piece_map_aside(const struct ll_device_state *dev, ll_cu_mem_handle handle, uint64_t bytes,
+				ll_cu_deviceptr *ret_address)
 {
 	struct ll_cu_mem_access_desc access = {.location = {LL_CU_MEM_LOCATION_TYPE_DEVICE, dev->device},
 					       .flags = LL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 	ll_cu_deviceptr address;
-	ll_cu_result status = ll_real()->cuMemAddressReserve(&address, piece->bytes, 0, 0, 0);
+	ll_cu_result status = ll_real()->cuMemAddressReserve(&address, bytes, 0, 0, 0);
 	if (status != LL_CUDA_SUCCESS)
 		return status;
-	status = ll_real()->cuMemMap(address, piece->bytes, 0, piece->handle, 0);
+	status = ll_real()->cuMemMap(address, bytes, 0, handle, 0);
 	if (status == LL_CUDA_SUCCESS) {
-		status = ll_real()->cuMemSetAccess(address, piece->bytes, &access, 1);
-		if (status == LL_CUDA_SUCCESS)
-			status = ll_real()->cuMemcpy(address + offset, from, bytes);
-		ll_real()->cuMemUnmap(address, piece->bytes);
+		status = ll_real()->cuMemSetAccess(address, bytes, &access, 1);
+		if (status == LL_CUDA_SUCCESS) {
+			*ret_address = address;
+			return status;
+		}
+		ll_real()->cuMemUnmap(address, bytes);
 	}
-	ll_real()->cuMemAddressFree(address, piece->bytes);
+	ll_real()->cuMemAddressFree(address, bytes);
+	return status;
+}
+
+void ll_piece_unmap_aside(ll_cu_deviceptr address, uint64_t bytes)
+{
+	ll_real()->cuMemUnmap(address, bytes);
+	ll_real()->cuMemAddressFree(address, bytes);
+}
+
+/* The program's own memory may be mapped nowhere, or read-only. */
+static ll_cu_result fill_aside(const struct ll_device_state *dev, const struct ll_piece *piece, uint64_t offset,
+			       ll_cu_deviceptr from, uint64_t bytes)
+{
+	ll_cu_deviceptr address;
+	ll_cu_result status = ll_piece_map_aside(dev, piece->handle, piece->bytes, &address);
+	if (status != LL_CUDA_SUCCESS)
+		return status;
+	status = ll_real()->cuMemcpy(address + offset, from, bytes);
+	ll_piece_unmap_aside(address, piece->bytes);
 	return status;
 }
 
@@ -85,6 +105,6 @@ ll_cu_result ll_piece_fill(const struct ll_device_state *dev, const struct ll_pi
 			   ll_cu_deviceptr from, uint64_t bytes)
 {
 	if (piece->kind == LL_EXTENT_PHYSICAL)
-		return fill_by_own_mapping(dev, piece, offset, from, bytes);
+		return fill_aside(dev, piece, offset, from, bytes);
 	return ll_real()->cuMemcpy(piece->address + offset, from, bytes);
 }

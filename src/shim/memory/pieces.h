@@ -43,4 +43,12 @@ void ll_piece_note(const struct ll_piece *piece);
 ll_cu_result ll_piece_fill(const struct ll_device_state *dev, const struct ll_piece *piece, uint64_t offset,
 			   ll_cu_deviceptr from, uint64_t bytes);
 
+/*
+ * Maps memory of any card at an address of the library's own, where the card of dev reads and writes it, for as long as
+ * a copy takes. Nothing stays behind if it fails.
+ */
+ll_cu_result ll_piece_map_aside(const struct ll_device_state *dev, ll_cu_mem_handle handle, uint64_t bytes,
+				ll_cu_deviceptr *ret_address);
+void ll_piece_unmap_aside(ll_cu_deviceptr address, uint64_t bytes);
+
 #endif

@@ -364,36 +364,22 @@ static ll_cu_result fill_from_places(const struct ll_move *move, const struct ba
 	return status;
 }
 
-static ll_cu_result copy_from_beside(const struct ll_move *move, const struct batch *batch, ll_cu_deviceptr address,
-				     uint64_t bytes)
-{
-	struct ll_cu_mem_access_desc access = {.location = {LL_CU_MEM_LOCATION_TYPE_DEVICE, move->dev->device},
-					       .flags = LL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-	ll_cu_result status = ll_real()->cuMemSetAccess(address, bytes, &access, 1);
-	for (uint32_t i = 0; i < batch->count && status == LL_CUDA_SUCCESS; i++) {
-		const struct ll_piece *piece = &move->pieces[batch->first + i];
-		status = ll_piece_fill(move->dev, piece, 0, address, piece->bytes);
-		address += piece->bytes;
-	}
-	return status;
-}
-
 /* The neighbour's memory has the bytes of the pieces, one after the other. */
 static ll_cu_result fill_from_beside(const struct ll_move *move, const struct batch *batch)
 {
-	uint64_t bytes = 0;
+	const struct ll_piece *pieces = &move->pieces[batch->first];
+	uint64_t bytes = 0, done = 0;
 	ll_cu_deviceptr address;
 	for (uint32_t i = 0; i < batch->count; i++)
-		bytes += move->pieces[batch->first + i].bytes;
-	ll_cu_result status = ll_real()->cuMemAddressReserve(&address, bytes, 0, 0, 0);
+		bytes += pieces[i].bytes;
+	ll_cu_result status = ll_piece_map_aside(move->dev, batch->beside, bytes, &address);
 	if (status != LL_CUDA_SUCCESS)
 		return status;
-	status = ll_real()->cuMemMap(address, bytes, 0, batch->beside, 0);
-	if (status == LL_CUDA_SUCCESS) {
-		status = copy_from_beside(move, batch, address, bytes);
-		ll_real()->cuMemUnmap(address, bytes);
+	for (uint32_t i = 0; i < batch->count && status == LL_CUDA_SUCCESS; i++) {
+		status = ll_piece_fill(move->dev, &pieces[i], 0, address + done, pieces[i].bytes);
+		done += pieces[i].bytes;
 	}
-	ll_real()->cuMemAddressFree(address, bytes);
+	ll_piece_unmap_aside(address, bytes);
 	return status;
 }
 
