@@ -46,14 +46,19 @@ is_now() {
 	[[ $(grep "tenant $1: is " "$T/mover.err" | tail -n 1) == *": is $2" ]]
 }
 
+# open_steps NAME: $T/NAME.in, in which the program NAME will be told what to do.
+open_steps() {
+	mkfifo "$T/$1.in"
+	# Open for writing too, so that the program does not see an end.
+	# shellcheck disable=SC2034
+	exec {steps_fd}<>"$T/$1.in"
+}
+
 # start_steps NAME [ARG...]: tenant NAME, which does what it is told.
 start_steps() {
 	local name=$1
 	shift
-	mkfifo "$T/$name.in"
-	# Open for writing too, so that the program does not see an end.
-	# shellcheck disable=SC2034
-	exec {steps_fd}<>"$T/$name.in"
+	open_steps "$name"
 	# A program in the background has no standard input unless it opens one.
 	start_program "$name" sh -c 'exec <"$0"; exec "$@"' "$T/$name.in" "$LOADLINE" --sim run --tenant "$name" --evictable "$@" -- \
 		python3 "$BATS_TEST_DIRNAME/evict_steps.py"

@@ -9,10 +9,7 @@ start_ranks() {
 	local name
 	needs_preload
 	for name; do
-		mkfifo "$T/$name.in"
-		# Open for writing too, so that the program does not see an end.
-		# shellcheck disable=SC2034
-		exec {steps_fd}<>"$T/$name.in"
+		open_steps "$name"
 	done
 	# shellcheck disable=SC2016
 	start ranks --sim run --tenant ranks --evictable -- bash -c 'for name in "${@:3}"; do
@@ -49,7 +46,7 @@ last_line() {
 @test "while one cannot stop the others go on for a moment, and all are asked again" {
 	start_mover
 	start_ranks one two
-	does two "kernel 2"
+	does two "kernel 4"
 	loadline --sim evict ranks
 	[ "$(grep -c "claim 0, tenant ranks: is stopped$" "$T/mover.err")" -ge 2 ]
 	[ "$(grep -c "claim 0, tenant ranks: is here$" "$T/mover.err")" -ge 1 ]
