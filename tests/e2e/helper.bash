@@ -70,7 +70,13 @@ pid_of() {
 }
 
 is_running() {
-	kill -0 "$(pid_of "$1")" 2>/dev/null
+	! has_ended "$(pid_of "$1")"
+}
+
+# has_ended PID: bash may learn late that a program has ended, when it waits for another: until then it is a zombie.
+has_ended() {
+	local stat
+	! read -r stat 2>/dev/null <"/proc/$1/stat" || [[ $stat == *") Z "* ]]
 }
 
 # stop NAME [SIGNAL]: sends it (TERM unless told) and waits; $status is the exit status then.
@@ -86,9 +92,6 @@ finish() {
 	wait_for 300 has_ended "$pid"
 	status=0
 	wait "$pid" || status=$?
-}
-has_ended() {
-	! kill -0 "$1" 2>/dev/null
 }
 
 # wait_for SECONDS CONDITION...: until the command succeeds; fails, and shows what was printed, after the deadline, and
