@@ -1,5 +1,5 @@
 # evict, suspend and resume of programs that are not evictable: by the driver's checkpoint.
-load helper
+load evict_helper
 
 export NEEDS=tests/gpu/evictee
 
@@ -20,11 +20,6 @@ ends_right() {
 	finish "$1"
 	[ "$status" -eq 0 ]
 	has "$1" 'select(.event == "end" and .wrong == 0)'
-}
-
-# used_mib: of the card.
-used_mib() {
-	loadline --sim status -i 0 --json | jq 'select(has("memory_total_bytes")) | .memory_bytes / 1048576 | floor'
 }
 
 @test "a program without the library leaves the card, and goes on after resume" {

@@ -97,15 +97,11 @@ dies() {
 		! grep -qz "^LOADLINE_SIM_DIR=$LOADLINE_SIM_DIR$" "/proc/$pid/environ" || break
 	done
 	kill -TERM "$pid"
-	wait_for 20 is_gone "$pid"
+	wait_for 20 has_ended "$pid"
 	does one context "alloc 3"
 	loadline --sim evict one
 	loadline --sim resume one
 	does one check
-}
-
-is_gone() {
-	! kill -0 "$1" 2>/dev/null
 }
 
 @test "a program whose mover is killed amid its way out keeps its memory" {

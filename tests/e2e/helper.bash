@@ -164,7 +164,7 @@ look() {
 		< <(exec tail -n +1 -s 0.2 -f --pid "$pid" "$T/$1.out" 2>/dev/null) >/dev/null; then
 		return 0
 	fi
-	kill -0 "$pid" 2>/dev/null || ended=$1
+	! has_ended "$pid" || ended=$1
 	return 1
 }
 
