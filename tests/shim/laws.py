@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -199,11 +200,24 @@ class Library:
         return (self.root / "build" / output).read_bytes()
 
     def link(self, *options):
+        return self.link_files([row["output"] for row in self.commands], options)
+
+    def link_archive(self, *options):
+        """As meson does it: the objects are in a thin archive, in a folder of the build."""
+        (self.root / "build/parts").mkdir()
+        for row in self.commands:
+            (self.root / "build" / row["output"]).rename(self.root / "build/parts" / row["output"])
+            row["output"] = "parts/" + row["output"]
+        subprocess.run(["ar", "csrT", "parts/libparts.a", *(row["output"] for row in self.commands)], check=True,
+                       cwd=self.root / "build")
+        return self.link_files(["-Wl,--whole-archive", "parts/libparts.a", "-Wl,--no-whole-archive"], options)
+
+    def link_files(self, files, options):
         build = self.root / "build"
         (build / "compile_commands.json").write_text(json.dumps(self.commands))
         library = build / laws.LIBRARY
-        subprocess.run([*CC, "-shared", *(row["output"] for row in self.commands), "-o", library, "-Wl,-z,relro,-z,now",
-                        "-Wl,-z,noexecstack", f"-Wl,-Map,{library.with_suffix('.map')}", *options], check=True, cwd=build)
+        subprocess.run([*CC, "-shared", *files, "-o", library, "-Wl,-z,relro,-z,now", "-Wl,-z,noexecstack",
+                        f"-Wl,-Map,{library.with_suffix('.map')}", *options], check=True, cwd=build)
         return laws.Linked(self.root, build)
 
 
@@ -264,6 +278,12 @@ class Laws(unittest.TestCase):
             library.commands.append(left_out)
             self.assertIn(f"src/base/child.c: needs exit, which is not in {laws.ALLOW}",
                           list(laws.check(library.link(), self.allowed)))
+
+    def test_objects_of_an_archive_are_found_with_every_linker(self):
+        for linker in filter(lambda name: shutil.which("ld." + name), ("bfd", "lld")):
+            with self.subTest(linker), tempfile.TemporaryDirectory() as folder:
+                linked = Library(folder).link_archive("-fuse-ld=" + linker)
+                self.assertEqual(linked.objects, {"parts/shim_lawful.c.o": "shim/lawful.c"})
 
     def test_instructions(self):
         found = self.complaints(ANY, function(1, "__builtin_trap();") + function(2, "__builtin_trap();"))
