@@ -55,6 +55,17 @@ static void wait_for_long_ones(void)
 	}
 }
 
+/* The same; after a while the kernels are short. */
+static void wait_for_long_ones_then_short_ones(void)
+{
+	struct ll_cu_stream *stream;
+	struct ll_cu_function *kernel = begin(&stream);
+	for (int i = 0;; i++) {
+		launch_timed(kernel, stream, i < 100 ? 5 * MS : MS / 50, 1, 32);
+		CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	}
+}
+
 static void (*comes_as)(void);
 
 static void come(void)
@@ -252,15 +263,22 @@ static void a_program_that_waits_for_each_kernel_gets_turns(void **state)
 	in_world(NULL, body_waiting);
 }
 
-/* Until it is known how long its launches are it has turns. */
+static bool shares_as_ahead(uint64_t id)
+{
+	return is_open(id) && has_pace(id, LL_PACE_AHEAD);
+}
+
+/* Until it is known how long its launches are it has turns, and whenever they are measured anew. */
 static void body_long(void)
 {
 	pid_t pids[2];
 	pid_t third = start(wait_for_long_ones, (struct ll_run_settings){.id = 3, .tenant = "long"});
 	start_two(pids);
-	WAIT_FOR(is_open(3) && has_pace(3, LL_PACE_AHEAD));
+	WAIT_FOR(shares_as_ahead(3));
 	for (uint64_t id = 1; id <= 3; id++)
 		goes_on(id, 50 * MS);
+	WAIT_FOR(has_pace(3, LL_PACE_UNKNOWN));
+	WAIT_FOR(shares_as_ahead(3));
 	stop(third);
 	stop(pids[0]);
 	stop(pids[1]);
@@ -270,6 +288,25 @@ static void a_program_that_waits_for_long_launches_shares_with_open_gates(void *
 {
 	(void)state;
 	in_world(NULL, body_long);
+}
+
+static void body_long_then_short(void)
+{
+	pid_t pids[2];
+	pid_t third = start(wait_for_long_ones_then_short_ones, (struct ll_run_settings){.id = 3, .tenant = "changes"});
+	start_two(pids);
+	WAIT_FOR(shares_as_ahead(3));
+	WAIT_FOR(has_pace(3, LL_PACE_WAITS));
+	WAIT_FOR(is_shut(1) && is_shut(2));
+	stop(third);
+	stop(pids[0]);
+	stop(pids[1]);
+}
+
+static void a_program_whose_launches_become_short_gets_turns(void **state)
+{
+	(void)state;
+	in_world(NULL, body_long_then_short);
 }
 
 static void body_weight(void)
@@ -304,6 +341,7 @@ int main(void)
 	    cmocka_unit_test(accounts_in_slices_are_those_of_the_work),
 	    cmocka_unit_test(a_program_that_waits_for_each_kernel_gets_turns),
 	    cmocka_unit_test(a_program_that_waits_for_long_launches_shares_with_open_gates),
+	    cmocka_unit_test(a_program_whose_launches_become_short_gets_turns),
 	    cmocka_unit_test(another_weight_brings_turns),
 	    cmocka_unit_test(a_cap_brings_turns),
 	};

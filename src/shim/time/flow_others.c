@@ -139,11 +139,46 @@ static uint64_t mean_ns(const struct ll_flow *flow)
 	return most_ns;
 }
 
-static enum ll_pace pace_of(const struct ll_flow *flow, const struct ll_turns_pace *facts, uint64_t now_ns)
+/*
+ * A program that waits for its launches counts as one that launches ahead if these are long. How long they are is not
+ * seen while others share the card by slices, and it may change: a program warms up with long launches, and then has
+ * short ones. Each slice would then serve it a single one, for as long as the others stay. So after KEEP_FIRST_NS the
+ * program takes turns until its launches are measured anew. Each time they are as long as before, it relies on that for
+ * twice as long.
+ */
+#define KEEP_FIRST_NS (1 * LL_NS_PER_S)
+#define KEEP_MOST_NS (32 * LL_NS_PER_S)
+#define TRY_MOST_NS (10 * LL_NS_PER_S) /* what the others have launched before cannot be held back */
+
+static void keep_longer(struct ll_flow_pace *pace, uint64_t now_ns)
 {
+	uint64_t keep_ns = pace->trying_ns ? 2 * pace->keep_ns : pace->keep_ns;
+	pace->keep_ns = keep_ns < KEEP_FIRST_NS ? KEEP_FIRST_NS : keep_ns > KEEP_MOST_NS ? KEEP_MOST_NS : keep_ns;
+	pace->measured_ns = now_ns;
+	pace->trying_ns = 0;
+}
+
+/* Whether the program shall take turns until its launches are measured. Call it if the card is shared by slices. */
+static bool shall_measure(struct ll_flow_pace *pace, uint64_t now_ns)
+{
+	if (!pace->trying_ns && now_ns - pace->measured_ns >= pace->keep_ns)
+		pace->trying_ns = now_ns;
+	else if (pace->trying_ns && now_ns - pace->trying_ns >= TRY_MOST_NS)
+		keep_longer(pace, now_ns);
+	return pace->trying_ns;
+}
+
+static enum ll_pace pace_of(struct ll_flow *flow, const struct ll_turns_pace *facts, bool is_measured, uint64_t now_ns)
+{
+	struct ll_flow_pace *pace = &flow->pace;
 	if (works_on_other_cards(flow, now_ns))
 		return LL_PACE_UNKNOWN;
-	return ll_turns_waits_for_each(facts) ? LL_PACE_WAITS : LL_PACE_AHEAD;
+	if (ll_turns_waits_for_each(facts)) {
+		pace->keep_ns = pace->trying_ns = 0;
+		return LL_PACE_WAITS;
+	}
+	bool relies_on_length = facts->launches < facts->waits * LL_TURN_FEW_LAUNCHES;
+	return relies_on_length && !is_measured && shall_measure(pace, now_ns) ? LL_PACE_UNKNOWN : LL_PACE_AHEAD;
 }
 
 static void note_work(struct ll_flow *flow, uint64_t now_ns)
@@ -164,13 +199,16 @@ void ll_flow_tell_pace(struct ll_flow *flow, uint64_t now_ns)
 		return;
 	struct ll_waits waits = ll_waits_take();
 	/* While others share the card, a launch's time contains their slices. */
-	if (pace->shared_ns < pace->work_ns / 2)
+	bool is_measured = pace->shared_ns < pace->work_ns / 2;
+	if (is_measured) {
 		pace->launch_ns = mean_ns(flow);
+		keep_longer(pace, now_ns);
+	}
 	struct ll_turns_pace facts = {.launches = launches,
 				      .waits = waits.count - pace->waits_before,
 				      .launch_ns = pace->launch_ns,
 				      .shortest_round_ns = waits.shortest_ns};
-	enum ll_pace told = pace_of(flow, &facts, now_ns);
+	enum ll_pace told = pace_of(flow, &facts, is_measured, now_ns);
 	ll_port_set_pace(flow->claim, told);
 	pace->is_ahead = told == LL_PACE_AHEAD;
 	atomic_store_explicit(&pace->launches, 0, memory_order_relaxed);
