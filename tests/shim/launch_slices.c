@@ -12,8 +12,7 @@
 #define MS UINT64_C(1000000)
 
 static struct ll_run_settings other;
-static _Atomic bool
-    *may_come; /* shared: a program that is started later, for a process that has a driver cannot fork one */
+static _Atomic bool *may_go_on; /* shared by the programs; the one that waits for it goes on */
 
 static struct ll_cu_function *begin(struct ll_cu_stream **ret_stream)
 {
@@ -55,23 +54,24 @@ static void wait_for_long_ones(void)
 	}
 }
 
-/* The same; after a while the kernels are short. */
+/* The same; when it may go on the kernels are short. */
 static void wait_for_long_ones_then_short_ones(void)
 {
 	struct ll_cu_stream *stream;
 	struct ll_cu_function *kernel = begin(&stream);
-	for (int i = 0;; i++) {
-		launch_timed(kernel, stream, i < 100 ? 5 * MS : MS / 50, 1, 32);
+	for (;;) {
+		launch_timed(kernel, stream, atomic_load(may_go_on) ? MS / 50 : 5 * MS, 1, 32);
 		CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
 	}
 }
 
 static void (*comes_as)(void);
 
+/* A program that comes later is started now, for a process that has a driver cannot fork one. */
 static void come(void)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	while (!atomic_load(may_come))
+	while (!atomic_load(may_go_on))
 		sleep_ms(1);
 	comes_as();
 }
@@ -232,16 +232,21 @@ static void accounts_in_slices_are_those_of_the_work(void **state)
 	in_world(NULL, body_accounts);
 }
 
+static void share_flag(void)
+{
+	may_go_on = mmap(NULL, sizeof *may_go_on, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(may_go_on != MAP_FAILED);
+}
+
 /* It comes, everybody's gate is shut, all get on; it goes, and the gates are open again. */
 static void see_turns_beside(void (*body)(void), struct ll_run_settings settings, enum ll_pace pace)
 {
 	pid_t pids[2];
-	may_come = mmap(NULL, sizeof *may_come, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	CHECK(may_come != MAP_FAILED);
+	share_flag();
 	comes_as = body;
 	pid_t comer = start(come, settings);
 	start_two(pids);
-	atomic_store(may_come, true);
+	atomic_store(may_go_on, true);
 	WAIT_FOR(has_pace(settings.id, pace));
 	WAIT_FOR(is_shut(1) && is_shut(2));
 	for (uint64_t id = 1; id <= settings.id; id++)
@@ -293,9 +298,11 @@ static void a_program_that_waits_for_long_launches_shares_with_open_gates(void *
 static void body_long_then_short(void)
 {
 	pid_t pids[2];
+	share_flag();
 	pid_t third = start(wait_for_long_ones_then_short_ones, (struct ll_run_settings){.id = 3, .tenant = "changes"});
 	start_two(pids);
 	WAIT_FOR(shares_as_ahead(3));
+	atomic_store(may_go_on, true);
 	WAIT_FOR(has_pace(3, LL_PACE_WAITS));
 	WAIT_FOR(is_shut(1) && is_shut(2));
 	stop(third);
