@@ -302,6 +302,8 @@ static void body_long_then_short(void)
 	pid_t third = start(wait_for_long_ones_then_short_ones, (struct ll_run_settings){.id = 3, .tenant = "changes"});
 	start_two(pids);
 	WAIT_FOR(shares_as_ahead(3));
+	for (uint64_t id = 1; id <= 3; id++) /* until the others have queues that are full */
+		goes_on(id, 300 * MS);
 	atomic_store(may_go_on, true);
 	WAIT_FOR(has_pace(3, LL_PACE_WAITS));
 	WAIT_FOR(is_shut(1) && is_shut(2));
