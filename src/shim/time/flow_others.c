@@ -143,8 +143,8 @@ static uint64_t mean_ns(const struct ll_flow *flow)
  * A program that waits for its launches counts as one that launches ahead if these are long. How long they are is not
  * seen while others share the card by slices, and it may change: a program warms up with long launches, and then has
  * short ones. Each slice would then serve it a single one, for as long as the others stay. So after KEEP_FIRST_NS the
- * program takes turns until its launches are measured anew. Each time they are as long as before, it relies on that for
- * twice as long.
+ * program takes turns until its launches are measured anew. If they are still long, it relies on that for twice as
+ * long. While one program takes turns all do, so the others measure theirs too.
  */
 #define KEEP_FIRST_NS (1 * LL_NS_PER_S)
 #define KEEP_MOST_NS (32 * LL_NS_PER_S)
@@ -152,7 +152,8 @@ static uint64_t mean_ns(const struct ll_flow *flow)
 
 static void keep_longer(struct ll_flow_pace *pace, uint64_t now_ns)
 {
-	uint64_t keep_ns = pace->trying_ns ? 2 * pace->keep_ns : pace->keep_ns;
+	bool was_relied_on = now_ns - pace->measured_ns >= pace->keep_ns / 2;
+	uint64_t keep_ns = was_relied_on ? 2 * pace->keep_ns : pace->keep_ns;
 	pace->keep_ns = keep_ns < KEEP_FIRST_NS ? KEEP_FIRST_NS : keep_ns > KEEP_MOST_NS ? KEEP_MOST_NS : keep_ns;
 	pace->measured_ns = now_ns;
 	pace->trying_ns = 0;
