@@ -150,6 +150,7 @@ static uint64_t mean_ns(const struct ll_flow *flow)
 #define KEEP_MOST_NS (32 * LL_NS_PER_S)
 #define TRY_MOST_NS (10 * LL_NS_PER_S) /* what the others have launched before cannot be held back */
 
+/* The length has been measured, or could not be within TRY_MOST_NS. */
 static void keep_longer(struct ll_flow_pace *pace, uint64_t now_ns)
 {
 	bool was_relied_on = now_ns - pace->measured_ns >= pace->keep_ns / 2;
