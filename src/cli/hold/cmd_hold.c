@@ -23,8 +23,8 @@
 #include "mps/environment.h"
 
 /* The longest time from the signal to the summary, also if the driver hangs. A card ends in 0.1 s, or gives up its
- * payload after 2 s (hold/pacer.c). The rest is for a busy host. */
-#define END_WITHIN_NS (3 * LL_NS_PER_S)
+ * payload after LL_PACER_CLOSE_WITHIN_NS (hold/pacer.h). The rest is for a busy host. */
+#define END_WITHIN_NS (8 * LL_NS_PER_S)
 #define JOIN_HANGING_NS (50 * LL_NS_PER_MS) /* for the threads of the other cards, if one thread hangs */
 
 /* The state of the command. */
@@ -316,7 +316,7 @@ const struct ll_command ll_command_hold = {
 	"for burn-in, for steady clocks and cooling, and for tests of schedulers and monitoring. It is not "
 	"for pretending to a policy that an idle card is in use.\n\n"
 	"SIGINT, SIGTERM and SIGHUP end it at once, with a summary. A terminal that closes sends SIGHUP. If "
-	"the driver hangs, the hold ends 3 s later. To outlive its terminal, start it with nohup, in a "
+	"the driver hangs, the hold ends 8 s later. To outlive its terminal, start it with nohup, in a "
 	"terminal of its own (tmux) or without one (setsid, a service).",
     .examples = examples,
     .options = ll_hold_options,
