@@ -30,9 +30,13 @@ setup() {
 }
 
 teardown() {
-	local name
+	local name pid
 	for name in "${started[@]}"; do
 		kill -KILL "$(pid_of "$name")" 2>/dev/null || true
+	done
+	# Programs start others: a tenant of several processes, its mover. They are known by their environment.
+	for pid in $(grep -lsF "XDG_RUNTIME_DIR=$T/run" /proc/[0-9]*/environ | cut -d / -f 3); do
+		kill -KILL "$pid" 2>/dev/null || true
 	done
 	wait
 	rm -rf "$T"
