@@ -51,7 +51,6 @@ static int handle_quiet(struct ll_mover_program *program, struct ll_mover_pool *
 			const struct ll_mover_message *message, uint64_t now_ns, enum ll_mover_event *ret_event,
 			struct ll_err *err)
 {
-	char why[LL_MOVER_TEXT_SIZE];
 	if (!ll_mover_program_is_becoming_quiet(program))
 		return fail_protocol(err, program, "was not asked to be quiet");
 	bool has_any = message->value > 0;
@@ -79,8 +78,8 @@ static int handle_quiet(struct ll_mover_program *program, struct ll_mover_pool *
 	}
 	free(program->batches);
 	program->batches = NULL;
-	snprintf(why, sizeof why, "the pool has no room for %" PRIu64 " MiB", message->bytes >> 20);
-	ll_mover_program_turn_back(program, pool, why, now_ns);
+	ll_mover_program_note_full(program, pool, message->bytes);
+	ll_mover_program_turn_back(program, pool, program->why, now_ns);
 	if (rc == -EAGAIN) /* the program shall work while its room is being pinned */
 		program->rule.retry_ns = 0;
 	else

@@ -207,6 +207,12 @@ static void send_leave(struct ll_mover_program *program, const struct ll_mover_p
 	ask_to_stop(program, LL_MOVER_LEAVE, &fd);
 }
 
+void ll_mover_program_note_full(struct ll_mover_program *program, const struct ll_mover_pool *pool, uint64_t bytes)
+{
+	snprintf(program->why, sizeof program->why, "the pool of %" PRIu64 " MiB has no room for %" PRIu64 " MiB more",
+		 ll_mover_pool_budget(pool) >> 20, bytes >> 20);
+}
+
 void ll_mover_program_leave(struct ll_mover_program *program, struct ll_mover_pool *pool,
 			    struct ll_neighbour *neighbour, uint64_t now_ns)
 {
@@ -216,9 +222,7 @@ void ll_mover_program_leave(struct ll_mover_program *program, struct ll_mover_po
 	program->begun_ns = now_ns;
 	program->was_stopped = program->rule.state == LL_RESIDENCY_STOPPED;
 	if (rc == -ENOSPC) {
-		snprintf(program->why, sizeof program->why,
-			 "the pool of %" PRIu64 " MiB has no room for %" PRIu64 " MiB more",
-			 ll_mover_pool_budget(pool) >> 20, program->rule.bytes >> 20);
+		ll_mover_program_note_full(program, pool, program->rule.bytes);
 		fail_leave(program, now_ns);
 		return;
 	}

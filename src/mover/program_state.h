@@ -19,6 +19,9 @@ void ll_mover_program_note_came(struct ll_mover_program *program);
 /* It had no room, and is told to try again. */
 void ll_mover_program_note_no_room(struct ll_mover_program *program, uint64_t now_ns);
 
+/* Notes as the reason for a refusal that the pool has no room for so many bytes. */
+void ll_mover_program_note_full(struct ll_mover_program *program, const struct ll_mover_pool *pool, uint64_t bytes);
+
 /* It could not leave: it is asked again after a while. */
 void ll_mover_program_put_off(struct ll_mover_program *program, uint64_t now_ns);
 
