@@ -30,13 +30,14 @@ setup() {
 }
 
 teardown() {
-	local name pid
+	local name left
 	for name in "${started[@]}"; do
 		kill -KILL "$(pid_of "$name")" 2>/dev/null || true
 	done
 	# Programs start others: a tenant of several processes, its mover. They are known by their environment.
-	for pid in $(grep -lsF "XDG_RUNTIME_DIR=$T/run" /proc/[0-9]*/environ | cut -d / -f 3); do
-		kill -KILL "$pid" 2>/dev/null || true
+	mapfile -t left < <(grep -lsF "XDG_RUNTIME_DIR=$T/run" /proc/[0-9]*/environ)
+	for name in "${left[@]}"; do
+		kill -KILL "${name//[!0-9]/}" 2>/dev/null || true
 	done
 	wait
 	rm -rf "$T"
