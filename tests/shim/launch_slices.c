@@ -32,29 +32,28 @@ static void launch_ahead(void)
 		launch_timed(kernel, stream, MS, 1, 32);
 }
 
-/* A short kernel, a wait for it, the next one. */
+/* A kernel of that length, a wait for it, the next one. */
+static void wait_for_each_of(uint64_t ns)
+{
+	struct ll_cu_stream *stream;
+	struct ll_cu_function *kernel = begin(&stream);
+	for (;;) {
+		launch_timed(kernel, stream, ns, 1, 32);
+		CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	}
+}
+
 static void wait_for_each(void)
 {
-	struct ll_cu_stream *stream;
-	struct ll_cu_function *kernel = begin(&stream);
-	for (;;) {
-		launch_timed(kernel, stream, MS / 50, 1, 32);
-		CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
-	}
+	wait_for_each_of(MS / 50);
 }
 
-/* A kernel of 5 ms, a wait for it, the next one. */
 static void wait_for_long_ones(void)
 {
-	struct ll_cu_stream *stream;
-	struct ll_cu_function *kernel = begin(&stream);
-	for (;;) {
-		launch_timed(kernel, stream, 5 * MS, 1, 32);
-		CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
-	}
+	wait_for_each_of(5 * MS);
 }
 
-/* The same; when it may go on the kernels are short. */
+/* Long ones; when it may go on, short ones. */
 static void wait_for_long_ones_then_short_ones(void)
 {
 	struct ll_cu_stream *stream;
