@@ -138,10 +138,16 @@ static void equal_programs_that_launch_ahead_share_with_open_gates(void **state)
 	in_world(NULL, body_equal);
 }
 
+static void share_flag(void)
+{
+	may_go_on = mmap(NULL, sizeof *may_go_on, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(may_go_on != MAP_FAILED);
+}
+
 /* GPU time of the kernels of each program that have ended; shared with them. */
 static _Atomic uint64_t *done_ns;
 
-enum { BATCH = 20, STRETCHES = 7 };
+enum { STRETCHES = 7 };
 
 /* A program that launches more slowly than its kernels run is charged for the gaps between them. With a sanitizer on a
  * busy host it does. */
@@ -151,35 +157,59 @@ enum { BATCH = 20, STRETCHES = 7 };
 #define MOST_PART 1.35
 #endif
 
-/* Kernels of 0.2 and of 0.4 ms in turn, up to two batches of them on the card; after each batch a pause of the host. */
-static void launch_batches(unsigned at, unsigned pause_ms)
+/* Kernels of two lengths in turn, up to two batches of them on the card; after each batch a pause of the host. */
+struct batches {
+	unsigned count;
+	uint64_t ns[2];
+	unsigned pause_ms;
+	unsigned more_blocks; /* kernels of another grid are of another kind */
+};
+
+static const struct batches mixed = {.count = 20, .ns = {MS / 5, 2 * MS / 5}};
+static const struct batches mixed_with_pauses = {.count = 20, .ns = {MS / 5, 2 * MS / 5}, .pause_ms = 40};
+static const struct batches short_ones = {.count = 200, .ns = {MS / 200, MS / 200}};
+static const struct batches long_ones = {.count = 4, .ns = {3 * MS / 5, 3 * MS / 5}, .more_blocks = 2};
+
+/* Launches them until the flag is set; NULL: for ever. */
+static void launch_batches(unsigned at, struct ll_cu_function *kernel, struct ll_cu_stream *stream,
+			   const struct batches *batches, _Atomic bool *until)
 {
-	struct ll_cu_stream *stream;
 	struct ll_cu_event *ends[2];
-	struct ll_cu_function *kernel = begin(&stream);
 	for (unsigned i = 0; i < 2; i++)
 		CHECK_EQUAL(cu.cuEventCreate(&ends[i], LL_CU_EVENT_DISABLE_TIMING), 0);
-	for (unsigned turn = 0;; turn++) {
-		for (unsigned i = 0; i < BATCH; i++)
-			launch_timed(kernel, stream, (2 + 2 * (i % 2)) * MS / 10, 1 + i % 2, 32);
+	for (unsigned turn = 0; !until || !atomic_load(until); turn++) {
+		for (unsigned i = 0; i < batches->count; i++)
+			launch_timed(kernel, stream, batches->ns[i % 2], 1 + i % 2 + batches->more_blocks, 32);
 		CHECK_EQUAL(cu.cuEventRecord(ends[turn % 2], stream), 0);
 		if (turn) {
 			CHECK_EQUAL(cu.cuEventSynchronize(ends[(turn + 1) % 2]), 0);
-			atomic_fetch_add(&done_ns[at], BATCH * 3 * MS / 10);
+			atomic_fetch_add(&done_ns[at], batches->count * (batches->ns[0] + batches->ns[1]) / 2);
 		}
-		if (pause_ms)
-			sleep_ms(pause_ms);
+		if (batches->pause_ms)
+			sleep_ms(batches->pause_ms);
 	}
 }
 
 static void fill(void)
 {
-	launch_batches(0, 0);
+	struct ll_cu_stream *stream;
+	struct ll_cu_function *kernel = begin(&stream);
+	launch_batches(0, kernel, stream, &mixed, NULL);
+}
+
+static void fill_after_short_ones(void)
+{
+	struct ll_cu_stream *stream;
+	struct ll_cu_function *kernel = begin(&stream);
+	launch_batches(0, kernel, stream, &short_ones, may_go_on);
+	launch_batches(0, kernel, stream, &long_ones, NULL);
 }
 
 static void pause_often(void)
 {
-	launch_batches(1, 40);
+	struct ll_cu_stream *stream;
+	struct ll_cu_function *kernel = begin(&stream);
+	launch_batches(1, kernel, stream, &mixed_with_pauses, NULL);
 }
 
 /* What the account says of the work that was done, part of it. */
@@ -202,17 +232,21 @@ static int compare_parts(const void *a, const void *b)
 	return (first > second) - (first < second);
 }
 
-/* One of the two uses most of the card. While a busy host leaves the library aside, its accounts are estimates: so the
- * median of some stretches counts. */
-static void body_accounts(void)
+static void start_beside_one_that_pauses(void (*body)(void), pid_t pids[2])
 {
 	done_ns = mmap(NULL, 2 * sizeof *done_ns, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	CHECK(done_ns != MAP_FAILED);
-	pid_t pids[2] = {start(fill, (struct ll_run_settings){.id = 1, .tenant = "a"}),
-			 start(pause_often, (struct ll_run_settings){.id = 2, .tenant = "b"})};
+	pids[0] = start(body, (struct ll_run_settings){.id = 1, .tenant = "a"});
+	pids[1] = start(pause_often, (struct ll_run_settings){.id = 2, .tenant = "b"});
 	CHECK_EQUAL(open_cuda() > 1000, 0);
 	CHECK_EQUAL(cu.cuInit(0), 0);
 	WAIT_FOR(is_open(1) && is_open(2) && done_ns[0] > 300 * MS && done_ns[1] > 100 * MS);
+}
+
+/* One of the two uses most of the card. While a busy host leaves the library aside, its accounts are estimates: so the
+ * median of some stretches counts. */
+static void compare_accounts(void)
+{
 	double parts[2][STRETCHES];
 	for (unsigned stretch = 0; stretch < STRETCHES; stretch++)
 		measure_accounts(parts, stretch);
@@ -221,6 +255,13 @@ static void body_accounts(void)
 		print_message("account %u: %.3f to %.3f of its work\n", i + 1, parts[i][0], parts[i][STRETCHES - 1]);
 		CHECK(parts[i][STRETCHES / 2] > 0.75 && parts[i][STRETCHES / 2] < MOST_PART);
 	}
+}
+
+static void body_accounts(void)
+{
+	pid_t pids[2];
+	start_beside_one_that_pauses(fill, pids);
+	compare_accounts();
 	stop(pids[0]);
 	stop(pids[1]);
 }
@@ -231,10 +272,24 @@ static void accounts_in_slices_are_those_of_the_work(void **state)
 	in_world(NULL, body_accounts);
 }
 
-static void share_flag(void)
+/* What a program launched before tells little of what it launches now. */
+static void body_accounts_of_another_work(void)
 {
-	may_go_on = mmap(NULL, sizeof *may_go_on, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	CHECK(may_go_on != MAP_FAILED);
+	pid_t pids[2];
+	share_flag();
+	start_beside_one_that_pauses(fill_after_short_ones, pids);
+	atomic_store(may_go_on, true);
+	uint64_t before_ns = done_ns[0];
+	WAIT_FOR(done_ns[0] > before_ns + 2500 * MS); /* it is sampled after some hundred launches */
+	compare_accounts();
+	stop(pids[0]);
+	stop(pids[1]);
+}
+
+static void accounts_in_slices_follow_a_program_that_begins_other_work(void **state)
+{
+	(void)state;
+	in_world(NULL, body_accounts_of_another_work);
 }
 
 /* It comes, everybody's gate is shut, all get on; it goes, and the gates are open again. */
@@ -347,6 +402,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(equal_programs_that_launch_ahead_share_with_open_gates),
 	    cmocka_unit_test(accounts_in_slices_are_those_of_the_work),
+	    cmocka_unit_test(accounts_in_slices_follow_a_program_that_begins_other_work),
 	    cmocka_unit_test(a_program_that_waits_for_each_kernel_gets_turns),
 	    cmocka_unit_test(a_program_that_waits_for_long_launches_shares_with_open_gates),
 	    cmocka_unit_test(a_program_whose_launches_become_short_gets_turns),

@@ -499,35 +499,11 @@ static void test_a_few_kernels_of_changing_length_among_steady_ones(void **state
 	assert_account_within(10);
 }
 
-/* Between its begin and its end lies as much of others'; a queue that is never empty shows the same. */
-static void test_what_others_slices_lie_in_is_told_by_what_launches_are_known_to_take(void **state)
-{
-	(void)state;
-	begin_program(0);
-	for (unsigned i = 0; i < 20000; i++) {
-		launch(1, 1 + i % 2, (30 + 20 * (i % 2)) * US);
-		model_spend(110 * US);
-	}
-	tend();
-	ll_timing_set_shared(timing, true, 1);
-	uint64_t charged_before_ns = charged_ns, busy_before_ns = model_busy_ns();
-	for (unsigned i = 0; i < 20000; i++) {
-		launch(1, 1 + i % 2, (60 + 40 * (i % 2)) * US);
-		model_spend(110 * US);
-	}
-	tend();
-	uint64_t own_ns = (model_busy_ns() - busy_before_ns) / 2, told_ns = charged_ns - charged_before_ns;
-	print_message("told %.3f of its own\n", (double)told_ns / (double)own_ns);
-	assert_true(told_ns > own_ns * 9 / 10 && told_ns < own_ns * 11 / 10);
-	ll_timing_free(timing, true);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_small_kernels_of_a_slow_host),
 	    cmocka_unit_test(test_a_card_that_was_busy_at_the_first_event),
-	    cmocka_unit_test(test_what_others_slices_lie_in_is_told_by_what_launches_are_known_to_take),
 	    cmocka_unit_test(test_a_host_that_is_slow_at_the_first_event),
 	    cmocka_unit_test(test_small_kernels_each_waited_for),
 	    cmocka_unit_test(test_long_kernels_each_waited_for),

@@ -159,8 +159,10 @@ void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct l
 	ll_flow_note_untimed(flow);
 	flow->last_context = context;
 	flow->last_stream = stream;
-	if (known && gate == LL_GATE_OPEN && flow->look.is_sliced)
+	if (known && gate == LL_GATE_OPEN && flow->look.is_sliced) {
 		ll_timing_note_typical(known->timing, stream, kind);
+		flow->to_sample = 0;
+	}
 	if (known && !known->is_gone)
 		ll_timing_begin(known->timing, stream, kind);
 	ll_flow_leave_unused(known);

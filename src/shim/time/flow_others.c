@@ -90,6 +90,15 @@ static uint64_t jitter_count(struct ll_flow *flow, uint64_t launches)
 	return (launches + 1) / 2 + (flow->dice >> 32) % launches;
 }
 
+/* Launches that may pass before the next sample. They are counted on through pauses of the others, which may be
+ * frequent. most: by what is known of the launches' length now. */
+static uint64_t next_sample(struct ll_flow *flow, uint64_t most)
+{
+	if (!flow->to_sample || flow->to_sample > 2 * most)
+		flow->to_sample = jitter_count(flow, most);
+	return flow->to_sample;
+}
+
 void ll_flow_set_open_limit(struct ll_flow *flow, const struct ll_timing *timing)
 {
 	bool is_sliced = flow->look.is_sliced;
@@ -97,7 +106,7 @@ void ll_flow_set_open_limit(struct ll_flow *flow, const struct ll_timing *timing
 	uint64_t mean_ns = ll_timing_mean_ns(timing), unknown = is_sliced ? most : least;
 	uint64_t limit = mean_ns ? LL_FLOW_OPEN_NS / mean_ns : unknown;
 	limit = limit > most ? most : limit < least ? least : limit;
-	atomic_store_explicit(&flow->count->limit, is_sliced ? jitter_count(flow, limit) : limit, memory_order_relaxed);
+	atomic_store_explicit(&flow->count->limit, is_sliced ? next_sample(flow, limit) : limit, memory_order_relaxed);
 }
 
 /* ---- the pace: whether the program launches ahead of the card, or waits for each kernel ---- */

@@ -83,6 +83,7 @@ struct ll_flow {
 	bool is_lost;                /* other processes cleared the claim, and there is no other one yet */
 	_Atomic bool is_ending;      /* no launch waits any more, and no timing event is recorded */
 	struct ll_gate_count *count; /* of launches through the open gate */
+	uint64_t to_sample;          /* so many of them pass before the next sample for time slices; 0: not drawn yet */
 	unsigned sliced_by;          /* programs that shared the card by slices, as seen at sliced_ns */
 	uint64_t sliced_ns;
 	uint64_t dice;                      /* state of the random numbers that vary the open gate's limit */
@@ -139,7 +140,8 @@ void ll_flow_look(struct ll_flow *flow, uint64_t now_ns, bool is_idle);
 void ll_flow_tell_others(struct ll_flow *flow, uint64_t now_ns);
 
 /* Sets how many launches may pass an open gate without a timing event: LL_FLOW_OPEN_NS of work; fewer while programs
- * share by slices, because the timed launches then stand for the others. */
+ * share by slices, because the timed launches then are a sample of the others. What is left of that number counts on
+ * when a launch is timed for another reason. */
 void ll_flow_set_open_limit(struct ll_flow *flow, const struct ll_timing *timing);
 
 /* Whether a launch may go out of turn, because another card of the tenant may wait for it. Then it is counted. */

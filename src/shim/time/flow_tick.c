@@ -111,6 +111,8 @@ void ll_flow_note_untimed(struct ll_flow *flow)
 	uint64_t launches = atomic_exchange_explicit(&flow->count->launches, 0, memory_order_relaxed);
 	struct ll_flow_context *context = launches ? ll_flow_get_context(flow, flow->last_context) : NULL;
 	ll_flow_note_launches(flow, launches);
+	if (flow->to_sample) /* at least one stays until the sample is taken */
+		flow->to_sample -= launches < flow->to_sample ? launches : flow->to_sample - 1;
 	if (context)
 		ll_timing_add_untimed(context->timing, flow->last_stream, (uint32_t)launches);
 }

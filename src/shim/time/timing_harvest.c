@@ -102,7 +102,7 @@ static bool is_news_of(const struct ll_timing *timing, const struct ll_kernel_es
 }
 
 static void learn_batch(struct ll_timing *timing, struct ll_timing_track *track, const struct ll_timing_batch *batch,
-			struct ll_batch_verdict verdict)
+			struct ll_batch_verdict verdict, uint64_t span_ns)
 {
 	struct ll_kernel_estimate *estimate =
 	    batch->kind ? ll_kernel_estimates_find(&timing->estimates, batch->kind) : NULL;
@@ -111,7 +111,9 @@ static void learn_batch(struct ll_timing *timing, struct ll_timing_track *track,
 		return;
 	uint64_t each_ns = ll_batch_each_ns(verdict, batch->launches);
 	if (timing->sliced_by) {
-		ll_kernel_estimate_learn_least(estimate, each_ns);
+		bool is_lower_bound = verdict.lesson == LL_BATCH_LONGER && verdict.busy_ns < span_ns;
+		if (!is_lower_bound) /* the least sample counts, so none may be too short */
+			ll_kernel_estimate_learn_least(estimate, each_ns);
 		return;
 	}
 	learn_mean(track, each_ns);
@@ -202,7 +204,7 @@ static void settle_batch(struct ll_timing *timing, struct ll_timing_track *track
 	bool is_sure = !batch->is_cut && !track->was_cut &&
 		       !batch->is_held; /* it is known how many launches it had, and in what time */
 	if (is_sure)
-		learn_batch(timing, track, batch, verdict);
+		learn_batch(timing, track, batch, verdict, facts.span_ns);
 	if (timing->sliced_by)
 		verdict.busy_ns = batch_own_ns(timing, track, batch, facts.span_ns);
 	else if (is_sure && verdict.lesson == LL_BATCH_UNTOLD)
