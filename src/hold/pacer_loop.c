@@ -169,12 +169,25 @@ static bool collect_runs(struct loop *loop, struct ll_contention *ret_seen)
 			*ret_seen = run.contention;
 		}
 	}
-	uint64_t overdue_ns = ll_flight_overdue_ns(&loop->flight, ll_now_ns());
-	if (overdue_ns > STALL_NS && !is_foreign) {
-		is_foreign = true;
-		*ret_seen = (struct ll_contention){.late_ns = overdue_ns, .is_foreign = true};
-	}
 	return is_foreign && looks_for_foreign_work(loop);
+}
+
+/*
+ * Whether a kernel should have ended long before now_ns, when the records were not read yet, and has not. The driver is
+ * asked first. The process may have been stopped, by a debugger or a busy host. A simulated card needs a thread of it
+ * to write the records, which may go on later than this one.
+ */
+static bool has_stalled(struct loop *loop, uint64_t now_ns, struct ll_contention *ret_seen)
+{
+	if (!looks_for_foreign_work(loop) || ll_flight_overdue_ns(&loop->flight, now_ns) <= STALL_NS)
+		return false;
+	struct ll_err err = {0};
+	loop->payload->ops->check(loop->payload, &err); /* check_context finds a lost context */
+	if (collect_runs(loop, ret_seen))
+		return true;
+	uint64_t overdue_ns = ll_flight_overdue_ns(&loop->flight, now_ns);
+	*ret_seen = (struct ll_contention){.late_ns = overdue_ns, .is_foreign = true};
+	return overdue_ns > STALL_NS;
 }
 
 /* Whether the last launch is so long ago that a context switch before this one is normal. */
@@ -269,7 +282,7 @@ static void run_tick(struct loop *loop, const struct ll_pacer_order *order)
 	}
 	/* Finished kernels are read before the check: after SIGSTOP or a debugger an overdue kernel has finished. */
 	struct ll_contention seen;
-	if (collect_runs(loop, &seen)) {
+	if (collect_runs(loop, &seen) || has_stalled(loop, now_ns, &seen)) {
 		note_foreign(loop, seen.gap_ns > loop->work->limits.gap_ns ? LL_SENSOR_GAP : LL_SENSOR_LATE, seen);
 		if (loop->work->manners == LL_PACER_YIELDS)
 			return;

@@ -43,6 +43,8 @@ struct fake_payload {
 	struct ll_payload base;
 	volatile struct ll_record records[LL_RECORD_SLOTS];
 	uint64_t busy_until_ns; /* card */
+	uint32_t unseen;        /* the sequence of a record that is not written yet; 0: none */
+	uint64_t unseen_until_ns;
 };
 
 static int make(const struct ll_payload_ops *ops, struct ll_payload **ret_payload)
@@ -86,7 +88,7 @@ static int fake_launch(struct ll_payload *base, const struct ll_launch *launch, 
 	fake_world->last_blocks = launch->blocks;
 	if (fake_world->is_stuck)
 		return 0;
-	uint64_t start_ns = ll_now_ns() + CARD_OFFSET + LATENCY_NS;
+	uint64_t called_ns = ll_now_ns(), start_ns = called_ns + CARD_OFFSET + LATENCY_NS;
 	if (payload->busy_until_ns > start_ns)
 		start_ns = payload->busy_until_ns;
 	uint64_t end_ns = start_ns + launch->length_ns;
@@ -110,14 +112,23 @@ static int fake_launch(struct ll_payload *base, const struct ll_launch *launch, 
 	slot->end_ns = end_ns;
 	slot->gap_ns = record.gap_ns;
 	slot->flags = record.flags;
-	slot->sequence = launch->sequence;
+	if (atomic_exchange(&fake_world->has_unseen_record, false)) {
+		payload->unseen = launch->sequence;
+		payload->unseen_until_ns = called_ns + launch->length_ns + FAKE_UNSEEN_NS;
+	} else {
+		slot->sequence = launch->sequence;
+	}
 	payload->busy_until_ns = end_ns;
 	return 0;
 }
 
 static int fake_check(struct ll_payload *base, struct ll_err *err)
 {
-	(void)base;
+	struct fake_payload *payload = (struct fake_payload *)base;
+	if (payload->unseen && ll_now_ns() >= payload->unseen_until_ns) {
+		payload->records[payload->unseen % LL_RECORD_SLOTS].sequence = payload->unseen;
+		payload->unseen = 0;
+	}
 	return fake_world->is_lost ? ll_err_set(err, -EIO, "fake: lost") : 0;
 }
 
