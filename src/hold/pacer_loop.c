@@ -20,7 +20,6 @@ enum {
 };
 
 #define CHECK_EVERY_NS (250 * LL_NS_PER_MS)
-#define STALL_NS (250 * LL_NS_PER_MS) /* a kernel this late has not started; other work has the card */
 #define BESIDE_NS                                                                                                      \
 	(5 * LL_NS_PER_MS)           /* fill: two late kernels within this time mean that others work without a pause  \
 				      */
@@ -179,7 +178,7 @@ static bool collect_runs(struct loop *loop, struct ll_contention *ret_seen)
  */
 static bool has_stalled(struct loop *loop, uint64_t now_ns, struct ll_contention *ret_seen)
 {
-	if (!looks_for_foreign_work(loop) || ll_flight_overdue_ns(&loop->flight, now_ns) <= STALL_NS)
+	if (!looks_for_foreign_work(loop) || ll_flight_overdue_ns(&loop->flight, now_ns) <= LL_PACER_STALL_NS)
 		return false;
 	struct ll_err err = {0};
 	loop->payload->ops->check(loop->payload, &err); /* check_context finds a lost context */
@@ -187,7 +186,7 @@ static bool has_stalled(struct loop *loop, uint64_t now_ns, struct ll_contention
 		return true;
 	uint64_t overdue_ns = ll_flight_overdue_ns(&loop->flight, now_ns);
 	*ret_seen = (struct ll_contention){.late_ns = overdue_ns, .is_foreign = true};
-	return overdue_ns > STALL_NS;
+	return overdue_ns > LL_PACER_STALL_NS;
 }
 
 /* Whether the last launch is so long ago that a context switch before this one is normal. */

@@ -8,6 +8,11 @@
 #ifndef LOADLINE_HOLD_PACER_LOOP_H
 #define LOADLINE_HOLD_PACER_LOOP_H
 
+#include "base/clock.h"
+
+/* A kernel this late has not started: other work has the card. */
+#define LL_PACER_STALL_NS (250 * LL_NS_PER_MS)
+
 struct ll_card;
 struct ll_ledger;
 struct ll_pacer_shared;

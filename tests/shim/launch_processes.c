@@ -3,7 +3,6 @@
 #include "launching.h"
 
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
@@ -212,8 +211,7 @@ static void add_up(void)
 
 static void share_rounds(void)
 {
-	rounds_done = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	CHECK(rounds_done != MAP_FAILED);
+	rounds_done = share_memory(4096);
 }
 
 static void spawn_pair(void (*body)(void), int pair, pid_t pids[PAIRS * RANKS])
@@ -374,8 +372,7 @@ static void launch_long_ones(void)
  */
 static void body_slices(void)
 {
-	long_kernels = mmap(NULL, sizeof *long_kernels, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	CHECK(long_kernels != MAP_FAILED);
+	long_kernels = share_memory(sizeof *long_kernels);
 	pid_t a = start((struct ll_run_settings){.id = 1, .tenant = "short"});
 	pid_t b = spawn(launch_long_ones);
 	begin_early();

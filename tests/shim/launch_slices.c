@@ -3,7 +3,6 @@
 
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
@@ -140,8 +139,7 @@ static void equal_programs_that_launch_ahead_share_with_open_gates(void **state)
 
 static void share_flag(void)
 {
-	may_go_on = mmap(NULL, sizeof *may_go_on, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	CHECK(may_go_on != MAP_FAILED);
+	may_go_on = share_memory(sizeof *may_go_on);
 }
 
 /* GPU time of the kernels of each program that have ended; shared with them. */
@@ -234,8 +232,7 @@ static int compare_parts(const void *a, const void *b)
 
 static void start_beside_one_that_pauses(void (*body)(void), pid_t pids[2])
 {
-	done_ns = mmap(NULL, 2 * sizeof *done_ns, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	CHECK(done_ns != MAP_FAILED);
+	done_ns = share_memory(2 * sizeof *done_ns);
 	pids[0] = start(body, (struct ll_run_settings){.id = 1, .tenant = "a"});
 	pids[1] = start(pause_often, (struct ll_run_settings){.id = 2, .tenant = "b"});
 	CHECK_EQUAL(open_cuda() > 1000, 0);

@@ -1,5 +1,7 @@
 #include "launching.h"
 
+#include <sys/mman.h>
+
 #include "ledger/contender.h"
 
 #include "base/err.h"
@@ -63,6 +65,13 @@ struct ll_ledger_slot *claim_of(uint64_t id)
 			return &file->slots[i];
 	}
 	return NULL;
+}
+
+void *share_memory(size_t bytes)
+{
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(memory != MAP_FAILED);
+	return memory;
 }
 
 uint64_t gpu_ns(uint64_t id)

@@ -34,6 +34,9 @@ struct ll_ledger *card_ledger(void);
 struct ll_ledger_tenant *tenant(uint64_t id);
 struct ll_ledger_slot *claim_of(uint64_t id); /* its first claim; NULL: none */
 
+/* Zeroed memory that this process shares with those that it starts from now on. */
+void *share_memory(size_t bytes);
+
 uint64_t gpu_ns(uint64_t id);
 int64_t tokens_ns(uint64_t id);
 uint64_t virtual_ns(uint64_t id);

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "hold/pacer_loop.h"
 
 #define CARD_OFFSET UINT64_C(1795191391000000000)
 #define LATENCY_NS 5000
@@ -114,7 +115,7 @@ static int fake_launch(struct ll_payload *base, const struct ll_launch *launch, 
 	slot->flags = record.flags;
 	if (atomic_exchange(&fake_world->has_unseen_record, false)) {
 		payload->unseen = launch->sequence;
-		payload->unseen_until_ns = called_ns + launch->length_ns + FAKE_UNSEEN_NS;
+		payload->unseen_until_ns = called_ns + launch->length_ns + LL_PACER_STALL_NS;
 	} else {
 		slot->sequence = launch->sequence;
 	}

@@ -13,9 +13,6 @@
 
 #include "hold/payload.h"
 
-/* As long as a kernel may be overdue before the pacer looks into it (hold/pacer_loop.c). */
-#define FAKE_UNSEEN_NS UINT64_C(250000000)
-
 struct fake_payload_world {
 	atomic_int open_rc;   /* what opening returns */
 	atomic_bool is_lost;  /* launch and check fail from now on */
@@ -27,8 +24,8 @@ struct fake_payload_world {
 	atomic_bool has_gap;      /* the next kernel has a hole of 2 ms and ends at once; then cleared */
 	atomic_bool
 	    has_slow_call; /* the next launch call takes long, the kernel is stopped on the card; then cleared */
-	atomic_bool has_unseen_record; /* the next kernel's record is written when the driver is asked, FAKE_UNSEEN_NS
-					  or more after its end; then cleared */
+	atomic_bool has_unseen_record; /* the next kernel's record is written when the driver is asked,
+					  LL_PACER_STALL_NS or more after its end; then cleared */
 	atomic_ulong launches;
 	atomic_ulong contexts; /* open now */
 	atomic_ulong last_blocks;

@@ -100,7 +100,7 @@ static struct ll_timing_track *add_track(struct ll_timing *timing, struct ll_tim
 
 static uint64_t guess_ns(const struct ll_timing_track *track, const struct ll_kernel_estimate *estimate)
 {
-	if (estimate && estimate->ns)
+	if (estimate->ns)
 		return estimate->ns;
 	return track->mean_ns ? track->mean_ns : LL_TIMING_FIRST_GUESS_NS;
 }
@@ -390,7 +390,8 @@ void ll_timing_add_untimed(struct ll_timing *timing, struct ll_timing_stream nam
 	struct ll_timing_track *track = timing->clock.is_blind ? NULL : ll_timing_track_find(timing, name);
 	if (!track)
 		return;
-	uint64_t each_ns = timing->sliced_by && track->typical.mean_ns ? track->typical.mean_ns : guess_ns(track, NULL);
+	uint64_t mean_ns = ll_timing_track_mean_ns(timing, track);
+	uint64_t each_ns = mean_ns ? mean_ns : LL_TIMING_FIRST_GUESS_NS;
 	track->open.kind = 0;
 	track->open.launches += launches;
 	track->open.ahead = 0;

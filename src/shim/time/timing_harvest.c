@@ -53,7 +53,7 @@ static uint64_t batch_own_ns(struct ll_timing *timing, const struct ll_timing_tr
 	const struct ll_kernel_estimate *estimate =
 	    batch->kind ? ll_kernel_estimates_find(&timing->estimates, batch->kind) : NULL;
 	uint64_t kind_ns = estimate ? estimate->ns : 0;
-	if (!kind_ns && !track->typical.mean_ns && !track->mean_ns)
+	if (!kind_ns && !ll_timing_track_mean_ns(timing, track))
 		return span_ns / (1 + timing->sliced_by);
 	uint64_t ns = kind_ns ? batch->launches * kind_ns : batch->guess_ns;
 	return ns < span_ns ? ns : span_ns;

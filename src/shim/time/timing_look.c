@@ -36,13 +36,16 @@ struct ll_timing_queue ll_timing_queued(const struct ll_timing *timing)
 	return queue;
 }
 
-/* Of time slices only a sample tells what a stream launches (ll_timing_note_typical). */
+uint64_t ll_timing_track_mean_ns(const struct ll_timing *timing, const struct ll_timing_track *track)
+{
+	return timing->sliced_by && track->typical.mean_ns ? track->typical.mean_ns : track->mean_ns;
+}
+
 uint64_t ll_timing_mean_ns(const struct ll_timing *timing)
 {
 	uint64_t mean_ns = 0;
 	for (const struct ll_timing_track *track = timing->tracks; track; track = track->next) {
-		bool has_sample = timing->sliced_by && track->typical.mean_ns;
-		uint64_t track_ns = has_sample ? track->typical.mean_ns : track->mean_ns;
+		uint64_t track_ns = ll_timing_track_mean_ns(timing, track);
 		if (track->is_used && track_ns > mean_ns)
 			mean_ns = track_ns;
 	}

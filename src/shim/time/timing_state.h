@@ -96,6 +96,10 @@ struct ll_timing_track *ll_timing_track_find(struct ll_timing *timing, struct ll
 /* Finds the batches of a track in use that have ended, and charges them. */
 void ll_timing_track_harvest(struct ll_timing *timing, struct ll_timing_track *track);
 
+/* The mean duration of the stream's launches; 0: not known. While programs share by slices, the sample of
+ * ll_timing_note_typical tells it, if there is one. */
+uint64_t ll_timing_track_mean_ns(const struct ll_timing *timing, const struct ll_timing_track *track);
+
 /* Whether the track has launches that no event follows yet, with nothing in flight before them. */
 bool ll_timing_track_has_tail(const struct ll_timing_track *track);
 
