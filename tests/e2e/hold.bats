@@ -63,7 +63,7 @@ summary() {
 	# The simulated card waits for the host: on one that stands still for 0.1 s a kernel starts late, as beside a stranger.
 	[ "$(grep "yielding" "$T/hold.err" | grep -cvE "own kernel started [0-9]{3,}\.[0-9]+ ms late")" -eq 0 ]
 	judge '$summary.payload == "cuda" and $summary.memory_bytes > 200e6 and $summary.memory_bytes <= 268 * 1048576'
-	judge '$summary.energy_joules > 0 and $summary.synthetic'
+	judge '$summary.energy_joules > 0 and $summary.synthetic and $summary.simulated and all($samples[]; .simulated)'
 }
 
 @test "reaches low and high targets" {
@@ -319,7 +319,7 @@ tops_up() {
 	start hold --sim hold --metrics-listen 127.0.0.1:0 --for 60s
 	wait_for 20 grep -q "metrics on port" "$T/hold.err"
 	port=$(grep -o 'metrics on port [0-9]*' "$T/hold.err" | grep -o '[0-9]*$')
-	wait_for 20 fetch "$port" /metrics loadline_util_ratio
+	wait_for 20 fetch "$port" /metrics 'loadline_util_ratio{.*simulated="true"}'
 	wait_for 20 fetch "$port" /healthz ok
 	stop hold
 }

@@ -90,7 +90,8 @@ static void sample_tells_readings_and_its_own_part(void **state)
 	(void)state;
 	struct ll_event event = test_event(LL_EVENT_SAMPLE, 1.2, "");
 	assert_has(line_of(&test_util, &event),
-		   "{\"synthetic\":true,\"own_util_percent\":49.75,\"power_watts\":121.2,\"temperature_celsius\":45,"
+		   "{\"synthetic\":true,\"simulated\":false,\"own_util_percent\":49.75,\"power_watts\":121.2,"
+		   "\"temperature_celsius\":45,"
 		   "\"state\":\"holding\",\"sm_percent\":null,\"occupancy_percent\":null,\"tensor_percent\":null,"
 		   "\"dram_percent\":null,\"payload\":\"vulkan\","
 		   "\"memory_bytes\":52428800,\"synthetic_busy_seconds\":0.6,\"synthetic_joules\":72.5,"

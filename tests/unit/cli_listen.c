@@ -59,13 +59,13 @@ static void malformed_address_is_bad_usage(void **state)
 	(void)state;
 	static const char *const bad[] = {
 	    "",         ":",     "x",    "host:",  "host:x", "host:-1", "127.0.0.1:65536",
-	    "::1:9400", "[::1]", "[]:1", "[::1:1", "[a]b:1",
+	    "::1:9409", "[::1]", "[]:1", "[::1:1", "[a]b:1",
 	};
 	struct ll_err err;
 	int fd = -1;
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
 		assert_fails(ll_listen(bad[i], &fd, &err), -EINVAL, "'");
-	assert_fails(ll_listen("127.0.0.1.9:9400", &fd, &err), -EINVAL, "'127.0.0.1.9:9400': ");
+	assert_fails(ll_listen("127.0.0.1.9:9409", &fd, &err), -EINVAL, "'127.0.0.1.9:9409': ");
 	assert_int_equal(fd, -1);
 }
 

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <sys/socket.h>
 
+#include "base/scope.h"
 #include "cli/hold/metrics_text.h"
 #include "hold_events.h"
 
@@ -70,6 +71,29 @@ static void metrics_are_the_last_event_s(void **state)
 	assert_lacks(text, "loadline_target_watts");
 	assert_lacks(text, "nan");
 	ll_metrics_free(metrics);
+}
+
+static void a_simulated_card_has_its_label_in_every_series(void **state)
+{
+	(void)state;
+	struct ll_event event = test_event(LL_EVENT_SAMPLE, 1, "");
+	struct ll_metrics_card cards[] = {
+	    {.card = &test_card, .has_event = true, .status = event.status},
+	    {.card = &test_slice, .has_event = true, .status = event.status, .is_simulated = true},
+	};
+	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+	ll_metrics_text(&text, LL_METRIC_UTIL, cards, 2);
+	unsigned simulated = 0, real = 0;
+	for (const char *line = text.buf; *line; line = strchr(line, '\n') + 1) {
+		LL_SCOPE_FREE char *copy = strndup(line, strcspn(line, "\n"));
+		assert_true(copy != NULL);
+		if (copy[0] == '#' || !strstr(copy, "gpu="))
+			continue;
+		bool is_simulated = strstr(copy, "simulated=\"true\"") != NULL;
+		assert_int_equal(is_simulated, strstr(copy, "gpu=\"1:2\"") != NULL);
+		*(is_simulated ? &simulated : &real) += 1;
+	}
+	assert_true(simulated > 10 && simulated == real);
 }
 
 static void power_has_its_target_in_watts(void **state)
@@ -243,6 +267,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(metrics_are_the_last_event_s),
+	    cmocka_unit_test(a_simulated_card_has_its_label_in_every_series),
 	    cmocka_unit_test(power_has_its_target_in_watts),
 	    cmocka_unit_test(gpm_readings_have_a_family_each),
 	    cmocka_unit_test(labels_are_escaped),

@@ -118,7 +118,8 @@ const struct ll_option ll_hold_options[] = {
     {.name = "metrics-listen",
      .placeholder = "ADDR:PORT",
      LL_OPTION_TEXT(ARGS, metrics_listen),
-     .help = "Serve Prometheus metrics at /metrics and health at /healthz."},
+     .help = "Serve Prometheus metrics at /metrics and health at /healthz, for example at "
+	     "127.0.0.1:9409."},
     {.name = "log-every",
      .placeholder = "TIME",
      LL_OPTION_DURATION(ARGS, log_every_ns),

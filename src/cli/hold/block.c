@@ -323,7 +323,7 @@ void ll_hold_block_card_init(struct ll_hold_block_card *block_card, const struct
 {
 	*block_card = (struct ll_hold_block_card){
 	    .card = card,
-	    .is_simulated = card->driver && ll_driver_sim_folder(card->driver),
+	    .is_simulated = ll_hold_is_simulated(card),
 	    .status = {.level = NAN, .target = NAN, .own_util = NAN, .power_watts = NAN, .temperature_c = NAN},
 	};
 }

@@ -62,6 +62,13 @@ static json_t *new_line(const struct ll_event *event)
 	return object;
 }
 
+/* What the log and the metrics say too: the load is no real work, and the card may be none. */
+static void set_kind(json_t *object, const struct ll_event *event)
+{
+	json_object_set_new(object, "synthetic", json_true());
+	json_object_set_new(object, "simulated", json_boolean(ll_hold_is_simulated(event->card)));
+}
+
 static void set_other_metrics(json_t *object, enum ll_metric held, const struct ll_hold_status *status)
 {
 	const double values[] = {
@@ -83,7 +90,7 @@ static json_t *sample_line(const struct ll_hold_config *hold, const struct ll_ev
 	set_level(object, "target_", hold->metric, "", status->target);
 	json_object_set_new(object, "foreign", json_boolean(status->is_foreign));
 	json_object_set_new(object, "state", json_string(ll_hold_state_name(status->state)));
-	json_object_set_new(object, "synthetic", json_true());
+	set_kind(object, event);
 	json_object_set_new(object, "own_util_percent", make_rounded(round(status->own_util * 10000) / 100, 2));
 	set_other_metrics(object, hold->metric, status);
 	json_object_set_new(object, "temperature_celsius", make_rounded(status->temperature_c, 1));
@@ -104,7 +111,7 @@ static json_t *change_line(const struct ll_event *event)
 	json_t *object = new_line(event);
 	json_object_set_new(object, "uuid", json_string(event->card->uuid));
 	json_object_set_new(object, "state", json_string(ll_hold_state_name(status->state)));
-	json_object_set_new(object, "synthetic", json_true());
+	set_kind(object, event);
 	if (event->kind == LL_EVENT_SETTLE)
 		json_object_set_new(object, "settle_seconds", ll_json_real(event->settle_s, 3));
 	if (event->kind == LL_EVENT_YIELD) {
@@ -152,7 +159,7 @@ static void set_account(json_t *object, const struct ll_hold_config *hold, const
 	json_object_set_new(object, "payload", text_or_null(event->status.payload));
 	json_object_set_new(object, "memory_bytes", json_integer((json_int_t)event->status.memory_bytes));
 	json_object_set_new(object, "energy_joules", ll_json_real(result->energy_joules, 3));
-	json_object_set_new(object, "synthetic", json_true());
+	set_kind(object, event);
 	json_object_set_new(object, "synthetic_joules", ll_json_real(result->synthetic_joules, 3));
 	json_object_set_new(object, "yielded_seconds", ll_json_real(result->yielded_seconds, 3));
 	json_object_set_new(object, "samples", json_integer((json_int_t)level->sample_count));

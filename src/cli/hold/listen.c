@@ -30,7 +30,7 @@ static int parse_host(const char *address, const char *end, struct endpoint *end
 		host++;
 		length -= 2;
 	} else if (memchr(host, ':', length)) {
-		return ll_err_set(err, -EINVAL, "'%s': an IPv6 address goes in brackets: [::1]:9400", address);
+		return ll_err_set(err, -EINVAL, "'%s': an IPv6 address goes in brackets: [::1]:9409", address);
 	}
 	if (length >= sizeof endpoint->host || memchr(host, '[', length) || memchr(host, ']', length) ||
 	    (host != address && length == 0))

@@ -1,9 +1,9 @@
 /*
  * listen.h - makes a listening TCP socket from an address that a user writes.
  *
- *   127.0.0.1:9400, localhost:9400, [::1]:9400   that address
- *   :9400                                        every address of the machine, IPv4 and IPv6
- *   9400                                         this machine only (127.0.0.1)
+ *   127.0.0.1:9409, localhost:9409, [::1]:9409   that address
+ *   :9409                                        every address of the machine, IPv4 and IPv6
+ *   9409                                         this machine only (127.0.0.1)
  *
  * Port 0 lets the kernel choose one.
  */

@@ -12,6 +12,7 @@
 #include "base/scope.h"
 #include "cli/hold/listen.h"
 #include "cli/hold/metrics_text.h"
+#include "cli/hold/words.h"
 
 enum { MAX_CONNECTIONS = 32, CONNECTION_TIMEOUT_S = 10 };
 
@@ -158,7 +159,9 @@ int ll_metrics_new(const char *address, enum ll_metric metric, const struct ll_c
 		return ll_err_set(err, -ENOMEM, "metrics: out of memory");
 	}
 	for (size_t i = 0; i < count; i++)
-		states[i] = (struct card_state){.shown = {.card = cards[i], .event_ns = ll_now_ns()}};
+		states[i] = (struct card_state){.shown = {.card = cards[i],
+							  .is_simulated = ll_hold_is_simulated(cards[i]),
+							  .event_ns = ll_now_ns()}};
 	metrics->metric = metric;
 	metrics->cards = states;
 	metrics->count = count;

@@ -87,15 +87,15 @@ static void add_escaped(struct ll_strbuf *text, const char *value)
 	}
 }
 
-static void add_labels(struct ll_strbuf *text, const struct ll_card *card)
+static void add_labels(struct ll_strbuf *text, const struct ll_metrics_card *card)
 {
 	ll_strbuf_adds(text, "gpu=\"");
-	add_escaped(text, card->label);
+	add_escaped(text, card->card->label);
 	ll_strbuf_adds(text, "\",uuid=\"");
-	add_escaped(text, card->uuid);
+	add_escaped(text, card->card->uuid);
 	ll_strbuf_adds(text, "\",name=\"");
-	add_escaped(text, card->name);
-	ll_strbuf_addc(text, '"');
+	add_escaped(text, card->card->name);
+	ll_strbuf_adds(text, card->is_simulated ? "\",simulated=\"true\"" : "\"");
 }
 
 static void add_head(struct ll_strbuf *text, const char *name, const char *type, const char *help)
@@ -115,7 +115,7 @@ static void add_family(struct ll_strbuf *text, const struct family *family, enum
 			add_head(text, family->name, family->type, family->help);
 		has_head = true;
 		ll_strbuf_addf(text, "%s{", family->name);
-		add_labels(text, cards[i].card);
+		add_labels(text, &cards[i]);
 		ll_strbuf_addf(text, "} %.15g\n", value);
 	}
 }
@@ -128,7 +128,7 @@ static void add_states(struct ll_strbuf *text, const struct ll_metrics_card *car
 			bool is_it =
 			    cards[i].has_event ? (int)cards[i].status.state == state : state == LL_HOLD_RELEASED;
 			ll_strbuf_adds(text, "loadline_state{");
-			add_labels(text, cards[i].card);
+			add_labels(text, &cards[i]);
 			ll_strbuf_addf(text, ",state=\"%s\"} %d\n", ll_hold_state_name((enum ll_hold_state)state),
 				       is_it);
 		}

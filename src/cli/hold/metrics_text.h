@@ -2,8 +2,9 @@
  * metrics_text.h - makes the Prometheus text (format 0.0.4) of a hold, and the text of its health. It uses neither a
  * server nor a clock.
  *
- * Every series has the labels gpu (the card's label, such as "0"), uuid and name. Ratios are 0 to 1. A value that is
- * not known has no line, and a family without lines has no HELP. Counters begin at 0 when the process starts.
+ * Every series has the labels gpu (the card's label, such as "0"), uuid and name, and simulated="true" if the card is
+ * one of the simulator. Ratios are 0 to 1. A value that is not known has no line, and a family without lines has no
+ * HELP. Counters begin at 0 when the process starts.
  */
 #ifndef LOADLINE_CLI_HOLD_METRICS_TEXT_H
 #define LOADLINE_CLI_HOLD_METRICS_TEXT_H
@@ -18,6 +19,7 @@
 
 struct ll_metrics_card {
 	const struct ll_card *card;
+	bool is_simulated;
 	bool has_event;    /* false: the card has had no event yet, so only its identity is known */
 	uint64_t event_ns; /* time of the last event, or of the start before the first event; clock of ll_now_ns */
 	int code;          /* the -errno with which the card's hold ended, or 0 */

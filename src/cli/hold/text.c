@@ -47,6 +47,11 @@ static const char *mode_words(enum ll_hold_mode mode)
 	return words[mode];
 }
 
+static const char *simulated_words(const struct ll_card *card)
+{
+	return ll_hold_is_simulated(card) ? " (simulated)" : "";
+}
+
 static void say_started(const struct text_sink *self, const struct ll_event *event)
 {
 	const struct ll_hold_config *hold = self->sink.config->hold;
@@ -58,7 +63,8 @@ static void say_started(const struct text_sink *self, const struct ll_event *eve
 		ll_hold_add_bytes(&text, event->status.memory_bytes);
 		ll_strbuf_adds(&text, " of GPU memory");
 	}
-	ll_info("card %s %s: holding %s)", event->card->label, event->card->name, text.buf);
+	ll_info("card %s %s%s: holding %s)", event->card->label, event->card->name, simulated_words(event->card),
+		text.buf);
 }
 
 static void say_periodic(const struct text_sink *self, const struct ll_card *card, const struct ll_hold_status *status)
@@ -198,7 +204,8 @@ static void add_settled(struct ll_strbuf *text, const struct ll_summary_result *
 static void add_summary(struct ll_strbuf *text, const struct ll_hold_config *hold, const struct ll_event *event)
 {
 	const struct ll_summary_result *result = &event->summary;
-	ll_strbuf_addf(text, "card %s %s: synthetic load, ", event->card->label, event->card->name);
+	ll_strbuf_addf(text, "card %s %s%s: synthetic load, ", event->card->label, event->card->name,
+		       simulated_words(event->card));
 	if (result->seconds > 0) {
 		ll_strbuf_adds(text, "held ");
 		ll_hold_add_goal(text, hold);

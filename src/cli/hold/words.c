@@ -67,6 +67,11 @@ void ll_hold_add_state(struct ll_strbuf *text, const struct ll_hold_status *stat
 		ll_strbuf_adds(text, " (idle target)");
 }
 
+bool ll_hold_is_simulated(const struct ll_card *card)
+{
+	return card->driver && ll_driver_sim_folder(card->driver);
+}
+
 void ll_hold_add_bytes(struct ll_strbuf *text, uint64_t bytes)
 {
 	double mib = (double)bytes / 1048576;

@@ -31,6 +31,9 @@ void ll_hold_add_goal(struct ll_strbuf *text, const struct ll_hold_config *hold)
 /* Adds the state, and the reason if the card is not held: "holding", "yielded (foreign work)". */
 void ll_hold_add_state(struct ll_strbuf *text, const struct ll_hold_status *status);
 
+/* Whether the card is one of the simulator. The log, the summary, JSON lines, metrics and the display all say so. */
+bool ll_hold_is_simulated(const struct ll_card *card);
+
 /* Adds "50 MiB", "1.5 GiB"; below 1 MiB "12 KiB", "1 B", but "0 MiB". */
 void ll_hold_add_bytes(struct ll_strbuf *text, uint64_t bytes);
 
