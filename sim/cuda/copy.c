@@ -45,6 +45,8 @@ static ll_cu_result copy_range(struct sim_place to, struct sim_place from, size_
 	ll_cu_result status = sim_stream_for_work(handle, &stream);
 	if (status || !bytes)
 		return status;
+	if (!to.at || !from.at)
+		return LL_CUDA_ERROR_INVALID_VALUE;
 	if (stream->capture)
 		return is_async ? capture_copy(stream, to, from, bytes) : sim_capture_refuse(stream);
 	struct sim_action action = {.kind = SIM_ACTION_COPY, .to = to.at, .from = from.at, .bytes = bytes};

@@ -16,8 +16,6 @@
 ll_cu_result cuMemGetInfo_v2(size_t *ret_free_bytes, size_t *ret_total_bytes)
 {
 	SIM_ENTER();
-	if (!ret_free_bytes || !ret_total_bytes)
-		return LL_CUDA_ERROR_INVALID_VALUE;
 	sim_cuda_lock();
 	struct ll_cu_context *context;
 	ll_cu_result status = sim_current(&context);
@@ -27,10 +25,11 @@ ll_cu_result cuMemGetInfo_v2(size_t *ret_free_bytes, size_t *ret_total_bytes)
 		uint64_t used = sim_card_used_bytes(w, context->card), total = w->cards[context->card].memory_bytes;
 		uint64_t room = sim_mps_room_bytes(w, context->card, sim_cuda.proc);
 		sim_unlock(w);
-		*ret_free_bytes = used < total ? total - used : 0;
-		if (room < *ret_free_bytes) /* the total is the card's, whatever the limit */
-			*ret_free_bytes = room;
-		*ret_total_bytes = total;
+		uint64_t free_bytes = used < total ? total - used : 0;
+		if (ret_free_bytes)
+			*ret_free_bytes = room < free_bytes ? room : free_bytes;
+		if (ret_total_bytes) /* the card's, whatever the limit */
+			*ret_total_bytes = total;
 	}
 	sim_cuda_unlock();
 	return status;

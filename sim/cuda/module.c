@@ -101,7 +101,7 @@ ll_cu_result cuModuleGetGlobal_v2(ll_cu_deviceptr *ret_address, size_t *ret_byte
 				  const char *name)
 {
 	SIM_ENTER();
-	if (!name)
+	if (!name || (!ret_address && !ret_bytes))
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	if (!module || module->magic != SIM_MAGIC_MODULE)
 		return LL_CUDA_ERROR_INVALID_HANDLE;

@@ -185,6 +185,10 @@ ll_cu_result cuPointerGetAttributes(unsigned int count, enum ll_cu_pointer_attri
 	SIM_ENTER();
 	if (!count || !attributes || !ret_values)
 		return LL_CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < count; i++) {
+		if (!ret_values[i])
+			return LL_CUDA_ERROR_INVALID_VALUE;
+	}
 	sim_cuda_lock();
 	const struct sim_memory *memory = find_addressed(address);
 	for (unsigned i = 0; i < count; i++) {

@@ -146,6 +146,12 @@ static void body_readings(void)
 	CHECK_EQUAL(cu.cuMemGetInfo(&free_bytes, &total), 0);
 	CHECK_EQUAL(total, 2 * GIB);
 	CHECK_EQUAL(free_bytes, 2 * GIB - CONTEXT_BYTES - 100 * MIB);
+	/* The driver takes NULL for either figure. */
+	total = free_bytes = 0;
+	CHECK_EQUAL(cu.cuMemGetInfo(NULL, &total), 0);
+	CHECK_EQUAL(total, 2 * GIB);
+	CHECK_EQUAL(cu.cuMemGetInfo(&free_bytes, NULL), 0);
+	CHECK_EQUAL(free_bytes, 2 * GIB - CONTEXT_BYTES - 100 * MIB);
 	CHECK_EQUAL(nv.nvmlDeviceGetMemoryInfo_v2(card, &memory_v2), 0);
 	CHECK_EQUAL(memory_v2.total_bytes, 2 * GIB);
 	CHECK_EQUAL(memory_v2.used_bytes, CONTEXT_BYTES + 100 * MIB);

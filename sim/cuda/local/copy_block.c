@@ -63,7 +63,7 @@ static ll_cu_result base_of(enum ll_cu_memory_type type, const void *host, ll_cu
 	if (type != LL_CU_MEMORYTYPE_HOST && type != LL_CU_MEMORYTYPE_DEVICE && type != LL_CU_MEMORYTYPE_UNIFIED)
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	*ret_base = type == LL_CU_MEMORYTYPE_HOST ? (uintptr_t)host : device;
-	return LL_CUDA_SUCCESS;
+	return *ret_base ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_VALUE;
 }
 
 static bool is_nothing(const struct ll_cu_memcpy3d *copy)

@@ -122,6 +122,10 @@ static bool find_process(const struct ll_port_process *own, size_t count, unsign
 		LL_REENTRY_SCOPE();                                                                                    \
 		if (!find_report(device, uuid, &report))                                                               \
 			return ll_real_nvml()->symbol(device, count, ret_processes);                                   \
+		unsigned room = *count;                                                                                \
+		ll_nvml_result status = ret_processes ? LL_NVML_SUCCESS : ll_real_nvml()->symbol(device, &room, NULL); \
+		if (status != LL_NVML_SUCCESS && status != LL_NVML_ERROR_INSUFFICIENT_SIZE)                            \
+			return status; /* NVML's own, of a list without a place */                                     \
 		return symbol##_own(device, uuid, count, ret_processes);                                               \
 	}
 

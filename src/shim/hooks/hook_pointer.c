@@ -52,7 +52,7 @@ static ll_cu_result get_of_gap(unsigned int count, enum ll_cu_pointer_attribute 
 		ll_cu_deviceptr *told = ret_values[i];
 		bool is_address = attributes[i] == LL_CU_POINTER_ATTRIBUTE_DEVICE_POINTER ||
 				  attributes[i] == LL_CU_POINTER_ATTRIBUTE_HOST_POINTER;
-		if (is_address && *told == LL_BACKED_NOWHERE)
+		if (told && is_address && *told == LL_BACKED_NOWHERE)
 			*told = address;
 	}
 	return status;
@@ -70,8 +70,10 @@ LL_HOOK_EXPORT ll_cu_result cuPointerGetAttributes(unsigned int count, enum ll_c
 	if (what == LL_BACKED_GAP)
 		return get_of_gap(count, attributes, ret_values, address);
 	ll_cu_result status = ll_real()->cuPointerGetAttributes(count, attributes, ret_values, address);
-	for (unsigned int i = 0; status == LL_CUDA_SUCCESS && i < count; i++)
-		ll_backed_attribute(&plain, attributes[i], ret_values[i]);
+	for (unsigned int i = 0; status == LL_CUDA_SUCCESS && i < count; i++) {
+		if (ret_values[i])
+			ll_backed_attribute(&plain, attributes[i], ret_values[i]);
+	}
 	return status;
 }
 

@@ -29,17 +29,28 @@ static void limit_info(uint64_t *free_bytes, uint64_t *total_bytes)
 		*free_bytes = least_of(*free_bytes, ll_report_left(&report));
 }
 
+/* The driver takes NULL for either. Both figures are needed to limit one, so the driver is asked again for the other.
+ */
 #define INFO_HOOK(symbol, type)                                                                                        \
 	LL_HOOK_EXPORT ll_cu_result symbol(type *ret_free_bytes, type *ret_total_bytes)                                \
 	{                                                                                                              \
+		type free_of_card, total_of_card;                                                                      \
 		ll_cu_result status = ll_real()->symbol(ret_free_bytes, ret_total_bytes);                              \
 		if (status != LL_CUDA_SUCCESS || ll_charge_passes())                                                   \
 			return status;                                                                                 \
 		LL_REENTRY_SCOPE();                                                                                    \
-		uint64_t free_bytes = *ret_free_bytes, total_bytes = *ret_total_bytes;                                 \
+		if (ret_free_bytes && ret_total_bytes) {                                                               \
+			free_of_card = *ret_free_bytes;                                                                \
+			total_of_card = *ret_total_bytes;                                                              \
+		} else if ((status = ll_real()->symbol(&free_of_card, &total_of_card)) != LL_CUDA_SUCCESS) {           \
+			return status;                                                                                 \
+		}                                                                                                      \
+		uint64_t free_bytes = free_of_card, total_bytes = total_of_card;                                       \
 		limit_info(&free_bytes, &total_bytes);                                                                 \
-		*ret_free_bytes = (type)free_bytes;                                                                    \
-		*ret_total_bytes = (type)total_bytes;                                                                  \
+		if (ret_free_bytes)                                                                                    \
+			*ret_free_bytes = (type)free_bytes;                                                            \
+		if (ret_total_bytes)                                                                                   \
+			*ret_total_bytes = (type)total_bytes;                                                          \
 		return status;                                                                                         \
 	}
 
