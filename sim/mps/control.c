@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -58,7 +59,7 @@ static int start_daemon(bool is_partitioned)
 		if (fds[1] != 3)
 			dup2(fds[1], 3);
 		fcntl(3, F_SETFD, FD_CLOEXEC);
-		close_range(4, ~0U, 0);
+		syscall(__NR_close_range, 4, ~0U, 0);
 		_exit(run_daemon(is_partitioned, false, 3));
 	}
 	close(fds[1]);

@@ -13,4 +13,10 @@
  */
 int ll_child_block_signals(posix_spawnattr_t *attr);
 
+/*
+ * Closes the descriptors from `first` on in the process. A C library without posix_spawn_file_actions_addclosefrom_np
+ * (glibc before 2.34) closes those that are open now. Returns 0 or an errno.
+ */
+int ll_child_close_from(posix_spawn_file_actions_t *actions, int first);
+
 #endif

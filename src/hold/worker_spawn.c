@@ -62,7 +62,7 @@ static int set_fds(posix_spawn_file_actions_t *actions, const struct ll_worker_f
 	for (size_t i = 0; i < lanes && rc == 0; i++)
 		rc = set_lane_fds(actions, &fds[i], i);
 	if (rc == 0)
-		rc = posix_spawn_file_actions_addclosefrom_np(actions, ll_worker_fd(lanes, 0));
+		rc = ll_child_close_from(actions, ll_worker_fd(lanes, 0));
 	return rc;
 }
 

@@ -53,6 +53,10 @@ uint64_t ll_mover_pool_default_budget(void)
 
 /* ---- pinning ---- */
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* linux/mman.h; glibc has it since 2.35 */
+#endif
+
 struct filler {
 	pthread_t thread;
 	char *begin;

@@ -74,7 +74,7 @@ static int set_fds(posix_spawn_file_actions_t *actions, const int fds[3])
 	for (int i = 0; i < 3 && rc == 0; i++)
 		rc = posix_spawn_file_actions_adddup2(actions, fds[i], LL_PROBE_FD_PAGE + i);
 	if (rc == 0)
-		rc = posix_spawn_file_actions_addclosefrom_np(actions, LL_PROBE_FDS_END);
+		rc = ll_child_close_from(actions, LL_PROBE_FDS_END);
 	return rc;
 }
 

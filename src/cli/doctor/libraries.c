@@ -120,7 +120,7 @@ static void check_vulkan(struct ll_doctor *doctor)
 	if (enumerate)
 		enumerate(&version);
 	ll_doctor_say(doctor, LL_FINDING_OK, NULL, "vulkan", NULL, "loader libvulkan.so.1 for Vulkan %u.%u",
-		      VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version));
+		      VK_VERSION_MAJOR(version), VK_VERSION_MINOR(version));
 	ll_vk_api_close(&api);
 }
 
