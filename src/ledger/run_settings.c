@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,30 +15,120 @@ bool ll_tenant_name_is_valid(const char *name)
 	return length > 0 && length < LL_TENANT_NAME_SIZE && strspn(name, name_letters) == length;
 }
 
-int ll_run_settings_write(const struct ll_run_settings *settings, char ret_text[LL_RUN_TEXT_SIZE])
+/* ---- the keys, in the order in which they are written ---- */
+
+enum field_kind { FIELD_HEX, FIELD_LONG, FIELD_NUMBER, FIELD_PRIORITY, FIELD_FLAG, FIELD_TENANT, FIELD_CARD };
+
+struct field {
+	const char *key;
+	enum field_kind kind;
+	size_t offset;
+	uint64_t min, max; /* of a number */
+};
+
+#define FIELD(key, kind, member, min, max)                                                                             \
+	{                                                                                                              \
+		key, kind, offsetof(struct ll_run_settings, member), min, max                                          \
+	}
+#define PERMILLE_MAX 1000
+#define WEIGHT_MAX 100000
+
+static const struct field fields[] = {
+    FIELD("id", FIELD_HEX, id, 1, UINT64_MAX),
+    FIELD("tenant", FIELD_TENANT, tenant, 0, 0),
+    FIELD("mem", FIELD_LONG, memory_limit_bytes, 0, UINT64_MAX),
+    FIELD("request", FIELD_LONG, memory_request_bytes, 0, UINT64_MAX),
+    FIELD("compute", FIELD_NUMBER, compute_cap_permille, 0, PERMILLE_MAX),
+    FIELD("weight", FIELD_NUMBER, weight_permille, 0, WEIGHT_MAX),
+    FIELD("space", FIELD_NUMBER, space_permille, 0, PERMILLE_MAX),
+    FIELD("priority", FIELD_PRIORITY, priority, LL_PRIORITY_HIGH, LL_PRIORITY_LOW),
+    FIELD("context", FIELD_FLAG, counts_context, 0, 1),
+    FIELD("max-kernel", FIELD_LONG, max_kernel_ns, 0, UINT64_MAX),
+    FIELD("kill", FIELD_FLAG, kills_at_max_kernel, 0, 1),
+    FIELD("strict", FIELD_FLAG, is_strict, 0, 1),
+    FIELD("evictable", FIELD_FLAG, is_evictable, 0, 1),
+    FIELD("first", FIELD_CARD, first_card, 0, 0),
+};
+enum { FIELDS = sizeof fields / sizeof *fields };
+
+/* The last key, because a path may have any letter. */
+static const char folder_key[] = "folder=";
+static const char card_letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_/.:";
+
+static uint64_t get_number(const struct ll_run_settings *settings, const struct field *field)
 {
-	if (!ll_tenant_name_is_valid(settings->tenant))
-		return -EINVAL;
-	int length = snprintf(ret_text, LL_RUN_TEXT_SIZE,
-			      "id=%" PRIx64 ";tenant=%s;mem=%" PRIu64 ";request=%" PRIu64
-			      ";compute=%u;weight=%u;space=%u;priority=%u;context=%d;max-kernel=%" PRIu64
-			      ";kill=%d;strict=%d;evictable=%d;first=%s;folder=%s",
-			      settings->id, settings->tenant, settings->memory_limit_bytes,
-			      settings->memory_request_bytes, settings->compute_cap_permille, settings->weight_permille,
-			      settings->space_permille, (unsigned)settings->priority, settings->counts_context,
-			      settings->max_kernel_ns, settings->kills_at_max_kernel, settings->is_strict,
-			      settings->is_evictable, settings->first_card, settings->folder);
-	return length < LL_RUN_TEXT_SIZE ? 0 : -ENAMETOOLONG;
+	const void *at = (const char *)settings + field->offset;
+	switch (field->kind) {
+	case FIELD_NUMBER:
+		return *(const unsigned *)at;
+	case FIELD_PRIORITY:
+		return *(const enum ll_priority *)at;
+	case FIELD_FLAG:
+		return *(const bool *)at;
+	default:
+		return *(const uint64_t *)at;
+	}
 }
 
-static bool read_number(const char *value, int base, uint64_t max, uint64_t *ret_number)
+static void set_number(struct ll_run_settings *settings, const struct field *field, uint64_t number)
 {
-	char *end;
-	errno = 0;
-	unsigned long long number = strtoull(value, &end, base);
-	if (errno || end == value || *end || number > max)
+	void *at = (char *)settings + field->offset;
+	switch (field->kind) {
+	case FIELD_NUMBER:
+		*(unsigned *)at = (unsigned)number;
+		break;
+	case FIELD_PRIORITY:
+		*(enum ll_priority *)at = (enum ll_priority)number;
+		break;
+	case FIELD_FLAG:
+		*(bool *)at = number != 0;
+		break;
+	default:
+		*(uint64_t *)at = number;
+		break;
+	}
+}
+
+static bool is_text(const struct field *field)
+{
+	return field->kind == FIELD_TENANT || field->kind == FIELD_CARD;
+}
+
+int ll_run_settings_write(const struct ll_run_settings *settings, char ret_text[LL_RUN_TEXT_SIZE])
+{
+	size_t used = 0;
+	if (!ll_tenant_name_is_valid(settings->tenant))
+		return -EINVAL;
+	for (size_t i = 0; i < FIELDS && used < LL_RUN_TEXT_SIZE; i++) {
+		const struct field *field = &fields[i];
+		char *at = ret_text + used;
+		size_t room = LL_RUN_TEXT_SIZE - used;
+		int length;
+		if (is_text(field))
+			length = snprintf(at, room, "%s=%s;", field->key, (const char *)settings + field->offset);
+		else
+			length = snprintf(at, room, field->kind == FIELD_HEX ? "%s=%" PRIx64 ";" : "%s=%" PRIu64 ";",
+					  field->key, get_number(settings, field));
+		used += (size_t)length;
+	}
+	if (used < LL_RUN_TEXT_SIZE)
+		used +=
+		    (size_t)snprintf(ret_text + used, LL_RUN_TEXT_SIZE - used, "%s%s", folder_key, settings->folder);
+	return used < LL_RUN_TEXT_SIZE ? 0 : -ENAMETOOLONG;
+}
+
+/* Digits alone: strtoull would take a sign, blanks, and nothing at all. */
+static bool read_number(const char *value, const struct field *field, struct ll_run_settings *settings)
+{
+	bool is_hex = field->kind == FIELD_HEX;
+	size_t length = strlen(value);
+	if (!length || strspn(value, is_hex ? "0123456789abcdef" : "0123456789") != length)
 		return false;
-	*ret_number = number;
+	errno = 0;
+	unsigned long long number = strtoull(value, NULL, is_hex ? 16 : 10);
+	if (errno || number < field->min || number > field->max)
+		return false;
+	set_number(settings, field, number);
 	return true;
 }
 
@@ -50,70 +141,58 @@ static bool read_text(const char *value, char *ret_text, size_t size)
 	return true;
 }
 
-static bool read_pair(const char *key, const char *value, struct ll_run_settings *settings)
+static bool read_value(const char *value, const struct field *field, struct ll_run_settings *settings)
 {
-	uint64_t number = 0;
-	if (strcmp(key, "tenant") == 0)
-		return read_text(value, settings->tenant, sizeof settings->tenant);
-	if (strcmp(key, "first") == 0)
-		return read_text(value, settings->first_card, sizeof settings->first_card);
-	if (strcmp(key, "id") == 0)
-		return read_number(value, 16, UINT64_MAX, &settings->id);
-	if (strcmp(key, "mem") == 0)
-		return read_number(value, 10, UINT64_MAX, &settings->memory_limit_bytes);
-	if (strcmp(key, "request") == 0)
-		return read_number(value, 10, UINT64_MAX, &settings->memory_request_bytes);
-	if (strcmp(key, "max-kernel") == 0)
-		return read_number(value, 10, UINT64_MAX, &settings->max_kernel_ns);
-	bool is_good = read_number(value, 10, 1000000000, &number);
-	if (strcmp(key, "compute") == 0)
-		settings->compute_cap_permille = (unsigned)number;
-	else if (strcmp(key, "weight") == 0)
-		settings->weight_permille = (unsigned)number;
-	else if (strcmp(key, "space") == 0)
-		settings->space_permille = (unsigned)number;
-	else if (strcmp(key, "priority") == 0)
-		settings->priority = (enum ll_priority)number;
-	else if (strcmp(key, "context") == 0)
-		settings->counts_context = number != 0;
-	else if (strcmp(key, "kill") == 0)
-		settings->kills_at_max_kernel = number != 0;
-	else if (strcmp(key, "strict") == 0)
-		settings->is_strict = number != 0;
-	else if (strcmp(key, "evictable") == 0)
-		settings->is_evictable = number != 0;
-	else
-		return true;
-	return is_good;
+	if (field->kind == FIELD_TENANT)
+		return ll_tenant_name_is_valid(value) && read_text(value, settings->tenant, sizeof settings->tenant);
+	if (field->kind == FIELD_CARD)
+		return strspn(value, card_letters) == strlen(value) &&
+		       read_text(value, settings->first_card, sizeof settings->first_card);
+	return read_number(value, field, settings);
 }
 
-static bool is_sane(const struct ll_run_settings *settings)
+/* Reads "key=value". Each key may come once. */
+static bool read_pair(char *pair, struct ll_run_settings *settings, unsigned *seen)
 {
-	return settings->id && ll_tenant_name_is_valid(settings->tenant) && settings->folder[0] == '/' &&
-	       settings->compute_cap_permille <= 1000 && settings->space_permille <= 1000 &&
-	       settings->priority >= LL_PRIORITY_HIGH && settings->priority <= LL_PRIORITY_LOW;
+	char *value = strchr(pair, '=');
+	if (!value)
+		return false;
+	*value++ = '\0';
+	for (unsigned i = 0; i < FIELDS; i++) {
+		if (strcmp(pair, fields[i].key) != 0)
+			continue;
+		bool is_again = *seen & (1U << i);
+		*seen |= 1U << i;
+		return !is_again && read_value(value, &fields[i], settings);
+	}
+	return false;
+}
+
+static bool read_all(char *text, struct ll_run_settings *settings)
+{
+	unsigned seen = 0;
+	size_t folder_length = sizeof folder_key - 1;
+	while (strncmp(text, folder_key, folder_length) != 0) {
+		char *end = strchr(text, ';');
+		if (!end)
+			return false;
+		*end = '\0';
+		if (!read_pair(text, settings, &seen))
+			return false;
+		text = end + 1;
+	}
+	return seen == (1U << FIELDS) - 1 && text[folder_length] == '/' &&
+	       read_text(text + folder_length, settings->folder, sizeof settings->folder);
 }
 
 int ll_run_settings_read(const char *text, struct ll_run_settings *ret_settings)
 {
 	char copy[LL_RUN_TEXT_SIZE];
-	struct ll_run_settings settings = {.priority = LL_PRIORITY_NORMAL, .counts_context = true};
-	if (!read_text(text, copy, sizeof copy))
-		return -EINVAL;
-	char *folder = strstr(copy, ";folder="); /* the last key, because a path may have any letter */
-	if (!folder || !read_text(folder + strlen(";folder="), settings.folder, sizeof settings.folder))
-		return -EINVAL;
-	*folder = '\0';
-	char *rest = NULL;
-	for (char *pair = strtok_r(copy, ";", &rest); pair; pair = strtok_r(NULL, ";", &rest)) {
-		char *value = strchr(pair, '=');
-		if (!value)
-			return -EINVAL;
-		*value++ = '\0';
-		if (!read_pair(pair, value, &settings))
-			return -EINVAL;
-	}
-	if (!is_sane(&settings))
+	struct ll_run_settings settings = {0};
+	int code = errno;
+	bool is_good = read_text(text, copy, sizeof copy) && read_all(copy, &settings);
+	errno = code;
+	if (!is_good)
 		return -EINVAL;
 	*ret_settings = settings;
 	return 0;

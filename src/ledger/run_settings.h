@@ -39,7 +39,11 @@ struct ll_run_settings {
 /* -ENAMETOOLONG when it does not fit, -EINVAL for a tenant's name with other letters. */
 int ll_run_settings_write(const struct ll_run_settings *settings, char ret_text[LL_RUN_TEXT_SIZE]);
 
-/* -EINVAL: garbled. Keys that are not known are skipped: they are of a newer loadline. */
+/*
+ * -EINVAL: garbled. Each key must be there, once, with a value that ll_run_settings_write could have written: a limit
+ * that cannot be read must not be taken for no limit. A key that is not known may be a limit of a newer loadline, which
+ * this one could not hold the program to, so the text is garbled too.
+ */
 int ll_run_settings_read(const char *text, struct ll_run_settings *ret_settings);
 
 bool ll_tenant_name_is_valid(const char *name);
