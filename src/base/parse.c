@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -24,6 +25,9 @@ static const struct unit byte_units[] = {
     {"", 1},    {"B", 1},     {"K", KIB}, {"KiB", KIB}, {"M", MIB}, {"MiB", MIB},
     {"G", GIB}, {"GiB", GIB}, {"T", TIB}, {"TiB", TIB}, {NULL, 0},
 };
+
+/* Units whose factor is 1000 or 1024, depending on who writes them. None is guessed. */
+static const char *const doubtful_units[] = {"KB", "MB", "GB", "TB"};
 
 static const struct unit time_units[] = {
     {"", LL_NS_PER_S},
@@ -57,23 +61,20 @@ static const char *number_end(const char *text)
 	return digits ? p : NULL;
 }
 
-static const struct unit *find_unit(const struct unit *units, const char *name)
+typedef int compare_fn(const char *a, const char *b);
+
+static const struct unit *find_unit(const struct unit *units, compare_fn *compare, const char *name)
 {
 	for (; units->name; units++) {
-		if (strcmp(units->name, name) == 0)
+		if (compare(units->name, name) == 0)
 			return units;
 	}
 	return NULL;
 }
 
-/* A number and a unit, exact for whole numbers; what says "a size" and example how one looks. */
-static int parse_scaled(const char *text, const struct unit *units, const char *what, const char *example,
-			uint64_t *ret_value, struct ll_err *err)
+/* A number and its unit, exact for whole numbers. */
+static int scale(const char *text, const struct unit *unit, uint64_t *ret_value, struct ll_err *err)
 {
-	const char *end = number_end(text);
-	const struct unit *unit = end ? find_unit(units, end) : NULL;
-	if (!unit)
-		return ll_err_set(err, -EINVAL, "'%.60s': not %s such as %s", text, what, example);
 	errno = 0;
 	char *point = NULL;
 	uint64_t whole = is_digit(*text) ? strtoull(text, &point, 10) : 0;
@@ -106,12 +107,26 @@ static int parse_double(const char *text, const char *suffix, const char *what, 
 
 int ll_parse_bytes(const char *text, uint64_t *ret_bytes, struct ll_err *err)
 {
-	return parse_scaled(text, byte_units, "a size", "512M or 8GiB", ret_bytes, err);
+	const char *end = number_end(text);
+	const struct unit *unit = end ? find_unit(byte_units, strcasecmp, end) : NULL;
+	if (unit)
+		return scale(text, unit, ret_bytes, err);
+	for (size_t i = 0; end && i < sizeof doubtful_units / sizeof *doubtful_units; i++) {
+		const char *doubtful = doubtful_units[i];
+		if (strcasecmp(doubtful, end) == 0)
+			return ll_err_set(err, -EINVAL, "'%.60s': %s: write %c or %ciB", text, doubtful, *doubtful,
+					  *doubtful);
+	}
+	return ll_err_set(err, -EINVAL, "'%.60s': not a size such as 512M or 8GiB", text);
 }
 
 int ll_parse_duration(const char *text, uint64_t *ret_ns, struct ll_err *err)
 {
-	return parse_scaled(text, time_units, "a time", "300ms, 5s or 10m", ret_ns, err);
+	const char *end = number_end(text);
+	const struct unit *unit = end ? find_unit(time_units, strcmp, end) : NULL;
+	if (!unit)
+		return ll_err_set(err, -EINVAL, "'%.60s': not a time such as 300ms, 5s or 10m", text);
+	return scale(text, unit, ret_ns, err);
 }
 
 int ll_parse_percent(const char *text, double *ret_percent, struct ll_err *err)

@@ -11,7 +11,8 @@
 
 struct ll_err;
 
-/* "8G" = "8GiB" = 2^33; K M G T with or without iB; a bare number is bytes. Fractions ("1.5G") are taken. */
+/* "8G" = "8g" = "8GiB" = 2^33; K M G T with or without iB, in either case; a bare number is bytes. Fractions ("1.5G")
+ * are taken. "8GB", which may mean 10^9, is refused with what to write instead. */
 int ll_parse_bytes(const char *text, uint64_t *ret_bytes, struct ll_err *err);
 
 /* "500us" "300ms" "5s" "10m" "2h" "1d", also "1.5s"; a bare number is seconds. */

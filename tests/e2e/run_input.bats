@@ -29,6 +29,8 @@ compiles() {
 	for size in 0 -5 abc 10X '' 1e9 nan 99999999999999999999; do
 		refuses "--mem" "--mem=$size" -- true
 	done
+	refuses "--mem: '2GB': GB: write G or GiB" --mem 2GB -- true
+	refuses "--mem-request: '512mb': MB: write M or MiB" --mem-request 512mb --mem 2g -- true
 	for share in 0 101% 0% -5 abc '' 25W nan; do
 		refuses "--compute" "--compute=$share" -- true
 	done

@@ -35,6 +35,36 @@ static void sizes_are_binary_with_or_without_ib(void **state)
 	assert_int_equal(bytes("18446744073709551615"), UINT64_MAX);
 }
 
+static void units_of_sizes_are_taken_in_either_case(void **state)
+{
+	(void)state;
+	assert_int_equal(bytes("2g"), UINT64_C(1) << 31);
+	assert_int_equal(bytes("512m"), 512 << 20);
+	assert_int_equal(bytes("1t"), UINT64_C(1) << 40);
+	assert_int_equal(bytes("4k"), 4096);
+	assert_int_equal(bytes("7b"), 7);
+	assert_int_equal(bytes("1.5gib"), UINT64_C(3) << 29);
+	assert_int_equal(bytes("3MIB"), 3 << 20);
+}
+
+static void a_unit_that_has_two_meanings_is_refused_with_what_to_write(void **state)
+{
+	static const struct {
+		const char *text, *refusal;
+	} rows[] = {
+	    {"2GB", "'2GB': GB: write G or GiB"},     {"2gb", "'2gb': GB: write G or GiB"},
+	    {"1.5Gb", "'1.5Gb': GB: write G or GiB"}, {"512MB", "'512MB': MB: write M or MiB"},
+	    {"9kb", "'9kb': KB: write K or KiB"},     {"1TB", "'1TB': TB: write T or TiB"},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		uint64_t value = 77;
+		assert_int_equal(ll_parse_bytes(rows[i].text, &value, &err), -EINVAL);
+		assert_string_equal(err.text, rows[i].refusal);
+		assert_int_equal(value, 77);
+	}
+}
+
 static void durations_take_every_unit_and_default_to_seconds(void **state)
 {
 	(void)state;
@@ -95,7 +125,7 @@ static void garbage_is_refused_and_nothing_is_written(void **state)
 {
 	(void)state;
 	static const char *const bad[] = {"",    "abc", "-5",  "+5",    " 5", "5 ",  "0x10", "1e3", "inf", "nan",
-					  "5 s", "5G5", "..5", "1.2.3", ".",  "8GB", "8g",   "1,5", "%",   "5%%"};
+					  "5 s", "5G5", "..5", "1.2.3", ".",  "8gg", "8GBi", "1,5", "%",   "5%%"};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		uint64_t whole = 77;
 		double real = 77;
@@ -128,6 +158,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(sizes_are_binary_with_or_without_ib),
+	    cmocka_unit_test(units_of_sizes_are_taken_in_either_case),
+	    cmocka_unit_test(a_unit_that_has_two_meanings_is_refused_with_what_to_write),
 	    cmocka_unit_test(durations_take_every_unit_and_default_to_seconds),
 	    cmocka_unit_test(readings_take_their_own_unit_only),
 	    cmocka_unit_test(whole_numbers_respect_their_range),
