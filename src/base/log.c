@@ -4,8 +4,11 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/advice.h"
 
 static atomic_int max_level = LL_LOG_INFO;
 static atomic_int log_fd = STDERR_FILENO;
@@ -27,7 +30,7 @@ void ll_log(enum ll_log_level level, const char *fmt, ...)
 	if ((int)level > atomic_load_explicit(&max_level, memory_order_relaxed))
 		return;
 	int saved_errno = errno;
-	char line[1024];
+	char line[1024], said[1024];
 	struct timespec now;
 	struct tm tm;
 	clock_gettime(CLOCK_REALTIME, &now);
@@ -36,12 +39,11 @@ void ll_log(enum ll_log_level level, const char *fmt, ...)
 	n += (size_t)snprintf(line + n, sizeof line - n, ".%03ld %s ", now.tv_nsec / 1000000, level_names[level]);
 	va_list ap;
 	va_start(ap, fmt);
-	int body = vsnprintf(line + n, sizeof line - n - 1, fmt, ap);
+	int body = vsnprintf(said, sizeof said, fmt, ap);
 	va_end(ap);
 	if (body > 0)
-		n += (size_t)body;
-	if (n > sizeof line - 2)
-		n = sizeof line - 2;
+		ll_advice_copy(line + n, sizeof line - n - 1, said);
+	n += strlen(line + n);
 	line[n++] = '\n';
 	/* A log that cannot be written must not stop the load; there is nobody to tell. */
 	ssize_t written = write(atomic_load(&log_fd), line, n);

@@ -85,11 +85,10 @@ static int run_group(const struct ll_command *group, int argc, char **argv, stru
 		ll_err_set(err, -EINVAL, "%s: no command", group->name);
 		return ll_err_hint(err, "use one of: %s", names.buf);
 	}
-	struct ll_nearest nearest = {.word = operands.words[0]};
-	ll_nearest_offer_commands(&nearest, group->subcommands);
+	const char *nearest = ll_nearest_command(group->subcommands, operands.words[0]);
 	ll_err_set(err, -EINVAL, "%s %.60s: unknown command", group->name, operands.words[0]);
-	return nearest.name ? ll_err_hint(err, "did you mean 'loadline %s %s'?", group->name, nearest.name)
-			    : ll_err_hint(err, "use one of: %s", names.buf);
+	return nearest ? ll_err_hint(err, "did you mean 'loadline %s %s'?", group->name, nearest)
+		       : ll_err_hint(err, "use one of: %s", names.buf);
 }
 
 /* argv[0] is the command's name. */
@@ -116,11 +115,10 @@ static int run_command(int argc, char **argv, struct ll_err *err)
 	const struct ll_command *command = ll_command_find(argv[0]);
 	if (command)
 		return run_found(command, argc, argv, err);
-	struct ll_nearest nearest = {.word = argv[0]};
-	ll_nearest_offer_commands(&nearest, ll_commands);
+	const char *nearest = ll_nearest_command(ll_commands, argv[0]);
 	ll_err_set(err, -EINVAL, "%.60s: unknown command", argv[0]);
-	if (nearest.name)
-		ll_err_hint(err, "did you mean 'loadline %s'?", nearest.name);
+	if (nearest)
+		ll_err_hint(err, "did you mean 'loadline %s'?", nearest);
 	return -EINVAL;
 }
 
@@ -139,6 +137,8 @@ static int run_program(int argc, char **argv, struct ll_err *err)
 		rc = print_program_help(err);
 	} else if (rc == 0 && globals.wants_version) {
 		puts("loadline " LOADLINE_VERSION);
+	} else if (rc == 0 && globals.sim && strcmp(globals.sim, "list") == 0) {
+		rc = ll_sim_print_scenarios(err);
 	} else if (rc == 0 && rest.count == 0) {
 		rc = ll_err_set(err, -EINVAL, "no command");
 	} else if (rc == 0) {

@@ -6,9 +6,11 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/advice.h"
 #include "base/scope.h"
 
 enum { LINE_BYTES = 700 }; /* a pipe takes so much as a whole, or not at all */
@@ -39,16 +41,17 @@ void ll_say(const char *format, ...)
 {
 	int code = errno;
 	LL_SCOPE_NO_CANCEL;
-	char line[LINE_BYTES + 1];
+	char said[LINE_BYTES], line[LINE_BYTES + 1] = "loadline: ";
 	va_list args;
 	va_start(args, format);
-	int start = snprintf(line, sizeof line, "loadline: ");
-	int more = vsnprintf(line + start, sizeof line - (size_t)start, format, args);
+	if (vsnprintf(said, sizeof said, format, args) < 0)
+		said[0] = '\0';
 	va_end(args);
-	int length = more < 0 ? start : start + more;
-	length = length < LINE_BYTES ? length : LINE_BYTES - 1;
+	size_t length = strlen(line);
+	ll_advice_copy(line + length, LINE_BYTES - length, said);
+	length += strlen(line + length);
 	line[length++] = '\n';
 	if (takes_a_line())
-		write_quietly(line, (size_t)length);
+		write_quietly(line, length);
 	errno = code;
 }

@@ -52,6 +52,38 @@ commands() {
 	fails_with 2 "hodl: unknown command; did you mean 'hold'?" help hodl
 }
 
+@test "a name that other programs give to an option or a command is answered with loadline's own" {
+	local command option name
+	while read -r command option name; do
+		# shellcheck disable=SC2086
+		fails_with 2 "$option: unknown option; did you mean $name?" ${command//_/ } $option 1
+	done <<-END
+		hold --gpu --cards
+		hold --gpus --cards
+		probe --gpus --cards
+		mps_start --devices --cards
+		hold --memory --max-memory
+		set --memory --mem
+		mps_set --memory --mem
+		hold --duration --for
+		hold --time --for
+	END
+	fails_with 125 "--memory: unknown option; did you mean --mem?" run --memory=2g -- true
+	fails_with 125 "--name: unknown option; did you mean --tenant?" run --name x -- true
+	fails_with 125 "--time: unknown option; did you mean --for?" trace --time 5s
+	fails_with 2 "--name: unknown option; try 'loadline status --help'" status --name x
+	for name in -v -V; do
+		fails_with 2 "$name: unknown option; did you mean --version?" $name
+		fails_with 2 "$name: unknown option; write 'loadline --version'" status $name
+	done
+	fails_with 2 "top: unknown command; did you mean 'loadline status --watch'?" top
+	for name in ps list ls; do
+		fails_with 2 "$name: unknown command; did you mean 'loadline status'?" $name
+		fails_with 2 "mps $name: unknown command; did you mean 'loadline mps clients'?" mps $name
+	done
+	fails_with 2 "top: unknown command; did you mean 'status'?" help top
+}
+
 @test "what loadline starts for itself is no command, and says so to who types it" {
 	fails_with 2 "hold-worker: is for loadline itself, which starts it for each card; use 'loadline hold'" hold-worker
 	fails_with 2 "limit-trial: is for loadline itself; use 'loadline doctor'" limit-trial
@@ -138,6 +170,75 @@ commands() {
 	[ -z "$(complete_words loadline set -- tr)" ]
 }
 
+@test "bash completes what stands behind --sim" {
+	local command
+	for command in "--sim" "--sim = h200" "--sim = status" "--log-level = trace"; do
+		# shellcheck disable=SC2086
+		[ "$(complete_words loadline $command ru)" = run ]
+		# shellcheck disable=SC2086
+		complete_words loadline $command status --wat | grep -qx -- --watch
+	done
+	[ "$(complete_words loadline --sim = h2 | xargs)" = "h200 h200x8" ]
+	[ "$(cd "$T/run" && complete_words loadline --sim = | sort | xargs)" = "h100x8 h200 h200x8 list mig" ]
+	touch "$T/train.py"
+	[ "$(complete_words loadline --sim = "$T/tra")" = "$T/train.py" ]
+	[ -z "$(complete_words loadline --sim h2)" ]
+	complete_words loadline --sim = h200 --log-level = de | grep -qx debug
+	complete_words loadline --sim mps start --cards = al | grep -qx all
+}
+
+# zsh_completes LINE EXPECTED: TAB makes EXPECTED of LINE, and zsh has no complaint.
+zsh_completes() {
+	run --separate-stderr env T="$T" "$BATS_TEST_DIRNAME/zsh_complete" "$1"
+	echo "$1: $status '$output' '$stderr'"
+	[ "$status" -eq 0 ]
+	[ "$output" = "$2" ]
+	[[ $stderr != *"bad math"* && $stderr != *"error"* && $stderr != *"not found"* ]]
+}
+
+@test "zsh completes programs and their words behind --" {
+	command -v zsh >/dev/null || skip "no zsh"
+	mkdir "$T/files"
+	touch "$T/files/train.py"
+	cd "$T/files"
+	local command
+	for command in run trace "mps run" "--sim run" "--sim=h200 trace" "run --mem 2g" "mps run -i 0"; do
+		zsh_completes "loadline $command -- python3 tra" "loadline $command -- python3 train.py "
+		zsh_completes "loadline $command -- ./tra" "loadline $command -- ./train.py "
+		zsh_completes "loadline $command -- tail --verb" "loadline $command -- tail --verbose "
+		zsh_completes "loadline $command -- mktem" "loadline $command -- mktemp "
+	done
+	zsh_completes "loadline run -- tail -- tra" "loadline run -- tail -- train.py "
+}
+
+@test "zsh completes commands, options and scenarios" {
+	command -v zsh >/dev/null || skip "no zsh"
+	zsh_completes "loadline stat" "loadline status "
+	zsh_completes "loadline help vers" "loadline help version "
+	zsh_completes "loadline --sim ru" "loadline --sim run "
+	zsh_completes "loadline --sim=h1" "loadline --sim=h100x8 "
+	zsh_completes "loadline --sim=h200 mps start --excl" "loadline --sim=h200 mps start --exclusive "
+	zsh_completes "loadline run -i al" "loadline run -i all "
+}
+
+# fish_completes LINE EXPECTED: fish offers that, without the descriptions.
+fish_completes() {
+	[ "$(fish -c 'source $argv[1]; complete -C $argv[2]' "$T/loadline.fish" "$1" | cut -f 1 | xargs)" = "$2" ]
+}
+
+@test "fish completes commands, scenarios, and files behind --" {
+	command -v fish >/dev/null || skip "no fish"
+	export HOME=$T PATH=${LOADLINE%/*}:$PATH
+	loadline help --completion fish >"$T/loadline.fish"
+	touch "$T/train.py"
+	cd "$T"
+	fish_completes "loadline --sim ru" run
+	fish_completes "loadline --sim=h200 ru" run
+	fish_completes "loadline --sim=h2" "--sim=h200 --sim=h200x8"
+	fish_completes "loadline --log-level de" debug
+	fish_completes "loadline --sim run -- python3 tra" train.py
+}
+
 @test "bash completes the classes of set" {
 	[ "$(complete_words loadline set job --priority '' | xargs)" = "high normal low" ]
 }
@@ -156,6 +257,40 @@ commands() {
 	run loadline --sim=no-such-scenario version
 	[ "$status" -eq 2 ]
 	[[ $output == *"scenario 'no-such-scenario'"* ]]
+}
+
+@test "--sim=NAME: scenarios that are shipped" {
+	loadline --sim version || skip "no simulator in this build"
+	local name
+	[ "$(loadline --sim=list | awk '{print $1}' | xargs)" = "h100x8 h200 h200x8 mig" ]
+	[ "$(loadline --sim=list | awk 'NF < 3' | wc -l)" -eq 0 ]
+	[ "$(loadline --sim=list)" = "$(loadline --sim=list status)" ]
+	while read -r name; do
+		grep -qE "[ ]$name[,.:]|[ ]$name\$" <(loadline --help | tr -s '\n ' ' ')
+		complete_words loadline --sim = "$name" | grep -qx "$name"
+		loadline "--sim=$name" version
+	done < <(loadline --sim=list | awk '{print $1}')
+	cards() {
+		loadline "--sim=$1" status --json | jq -s -r "[.[] | select(has(\"uuid\"))] | $2"
+	}
+	[ "$(cards h200 'length, .[0].name')" = $'1\nNVIDIA H200' ]
+	[ "$(cards h200x8 'length, ([.[].name] | unique[])')" = $'8\nNVIDIA H200' ]
+	[ "$(cards h100x8 'length, ([.[].name] | unique[]), .[0].memory_total_bytes / 1048576')" = $'8\nNVIDIA H100 80GB HBM3\n81559' ]
+	[ "$(cards mig '[.[] | select(.slice != null)] | length, .[0].name')" = $'7\nNVIDIA H200 MIG 1g.18gb' ]
+	# Without a name the cards stay.
+	[ "$(loadline --sim status --json | jq -s 'length')" -eq 8 ]
+}
+
+@test "--sim: a file is meant before a scenario of that name, a folder is not" {
+	loadline --sim version || skip "no simulator in this build"
+	cd "$T"
+	mkdir mig
+	loadline --sim=mig version
+	rmdir mig
+	printf 'cards 3\n' >mig
+	[ "$(loadline --sim=mig status --json | jq -s length)" -eq 3 ]
+	fails_with 2 "--sim: scenario '$T': Is a directory" "--sim=$T" version
+	fails_with 2 "--sim: scenario 'nosuch': No such file or directory; name a file, or one of h100x8, h200, h200x8, mig" --sim=nosuch status
 }
 
 @test "--sim: what is advised has --sim too, and no way to change a real card" {

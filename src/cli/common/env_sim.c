@@ -1,20 +1,26 @@
 #include "cli/common/env_sim.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/advice.h"
 #include "base/err.h"
+#include "base/scope.h"
 #include "base/strbuf.h"
 #include "cli/common/beside.h"
 
 /* Relative to the program's folder: in a build folder, installed, and installed where /bin and /usr/bin are one folder.
  */
 static const char *const places[] = {"sim", "../lib/loadline/sim", "../../sim", NULL};
+enum { ADVICE_SIZE = 4096 };
+
 static const char library[] = "libcuda.so.1";
 
 static bool is_entered;
@@ -36,22 +42,81 @@ static int find_simulator(char ret_folder[PATH_MAX], struct ll_err *err)
 		return 0;
 	}
 	ll_err_set(err, -ENODEV, "--sim: no simulated driver beside %s, nor in %s/%s", own, own, places[1]);
-	return ll_err_hint(err, "build it (meson setup build && ninja -C build) or install all of loadline");
+	return ll_err_hint(err, "apt install loadline-sim, or install all of loadline");
+}
+
+static int is_scenario(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.';
+}
+
+/* Calls show for each scenario of the simulator, by name. False: there are none. */
+static bool for_each_scenario(const char *folder, void (*show)(const char *path, const char *name, void *data),
+			      void *data)
+{
+	struct dirent **entries = NULL;
+	char path[2 * PATH_MAX], file[3 * PATH_MAX];
+	snprintf(path, sizeof path, "%s/scenarios", folder);
+	int count = scandir(path, &entries, is_scenario, alphasort);
+	for (int i = 0; i < count; i++) {
+		snprintf(file, sizeof file, "%s/%s", path, entries[i]->d_name);
+		show(file, entries[i]->d_name, data);
+		free(entries[i]);
+	}
+	free(entries);
+	return count > 0;
+}
+
+static void add_name(const char *path, const char *name, void *names)
+{
+	(void)path;
+	ll_strbuf_addf(names, "%s, ", name);
+}
+
+/* The first line of a scenario is a comment that says what the scenario is. */
+static void print_scenario(const char *path, const char *name, void *data)
+{
+	(void)data;
+	char line[200] = "";
+	LL_SCOPE_FCLOSE FILE *file = fopen(path, "re");
+	if (file && !fgets(line, sizeof line, file))
+		line[0] = '\0';
+	line[strcspn(line, "\n")] = '\0';
+	printf("%-8s %s\n", name, line + strspn(line, "# "));
+}
+
+int ll_sim_print_scenarios(struct ll_err *err)
+{
+	char folder[PATH_MAX];
+	int rc = find_simulator(folder, err);
+	if (rc == 0 && !for_each_scenario(folder, print_scenario, NULL))
+		rc = ll_err_set(err, -ENODEV, "--sim=list: no scenarios in %s/scenarios", folder);
+	return rc;
+}
+
+static bool is_readable_file(const char *path)
+{
+	struct stat st;
+	return stat(path, &st) == 0 && !S_ISDIR(st.st_mode) && access(path, R_OK) == 0;
 }
 
 /* If scenario has no slash and is not a file, it names a scenario of the simulator. */
 static int find_scenario(const char *folder, const char *scenario, char *ret_path, struct ll_err *err)
 {
-	if (realpath(scenario, ret_path) && access(ret_path, R_OK) == 0)
+	if (is_readable_file(scenario) && realpath(scenario, ret_path))
 		return 0;
-	int why = errno;
+	int why = access(scenario, R_OK) == 0 ? EISDIR : errno;
 	if (!strchr(scenario, '/')) {
 		char path[2 * PATH_MAX];
 		snprintf(path, sizeof path, "%s/scenarios/%s", folder, scenario);
-		if (access(path, R_OK) == 0 && realpath(path, ret_path))
+		if (is_readable_file(path) && realpath(path, ret_path))
 			return 0;
 	}
-	return ll_err_set(err, -EINVAL, "--sim: scenario '%.200s': %s", scenario, strerror(why));
+	LL_SCOPE_STRBUF struct ll_strbuf names = LL_STRBUF_INIT;
+	ll_err_set(err, -EINVAL, "--sim: scenario '%.200s': %s", scenario, strerror(why));
+	if (for_each_scenario(folder, add_name, &names))
+		ll_err_hint(err, "name a file, or one of %.*s", (int)strlen(names.buf) - 2, names.buf);
+	return -EINVAL;
 }
 
 /* Puts folder in front of the list of folders in this variable of the environment. *ret_changed: folder was not the
@@ -71,40 +136,31 @@ static int prepend_folder(const char *variable, const char *folder, bool *ret_ch
 	return rc < 0 ? ll_err_set(err, -errno, "--sim: %s: %s", variable, strerror(errno)) : 0;
 }
 
-static const struct {
-	const char *real, *simulated;
-} commands[] = {
-    {"`loadline ", "`loadline --sim "},
-    {"'loadline ", "'loadline --sim "},
-    {": loadline ", ": loadline --sim "},
-    {"nvidia-smi -c DEFAULT", "loadline-simctl card all mode default"},
-};
-
-/* Returns the simulator's form of the command that text begins with, and the length of the original. NULL: text begins
- * with none of these commands, or the command has --sim already. */
-static const char *simulated_command(const char *text, size_t *ret_length)
-{
-	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-		size_t length = strlen(commands[i].real);
-		if (strncmp(text, commands[i].real, length) != 0 || strncmp(text + length, "--sim", 5) == 0)
-			continue;
-		*ret_length = length;
-		return commands[i].simulated;
-	}
-	return NULL;
-}
-
 void ll_sim_add_advice(struct ll_strbuf *text, const char *advice)
 {
-	while (*advice) {
-		size_t length = 1;
-		const char *simulated = is_entered ? simulated_command(advice, &length) : NULL;
-		if (simulated)
-			ll_strbuf_adds(text, simulated);
-		else
-			ll_strbuf_addc(text, *advice);
-		advice += length;
+	char line[ADVICE_SIZE];
+	ll_advice_copy(line, sizeof line, advice);
+	ll_strbuf_adds(text, line);
+}
+
+void ll_sim_print_advice(const char *advice)
+{
+	char line[ADVICE_SIZE];
+	ll_advice_copy(line, sizeof line, advice);
+	fputs(line, stdout);
+}
+
+/* The option as the user wrote it, for the commands that this program and its children print. */
+static int set_option(const char *scenario, struct ll_err *err)
+{
+	LL_SCOPE_FREE char *option = NULL;
+	if (asprintf(&option, "--sim%s%s", *scenario ? "=" : "", scenario) < 0) {
+		option = NULL;
+		return ll_err_set(err, -ENOMEM, "--sim: out of memory");
 	}
+	return setenv(LL_SIM_VARIABLE, option, 1) < 0
+		   ? ll_err_set(err, -errno, "--sim: " LL_SIM_VARIABLE ": %s", strerror(errno))
+		   : 0;
 }
 
 int ll_sim_enter(const char *scenario, char **argv, struct ll_err *err)
@@ -113,6 +169,8 @@ int ll_sim_enter(const char *scenario, char **argv, struct ll_err *err)
 	char file[PATH_MAX];
 	bool changed = false;
 	int rc = find_simulator(folder, err);
+	if (rc == 0)
+		rc = set_option(scenario, err);
 	if (rc == 0 && *scenario) {
 		rc = find_scenario(folder, scenario, file, err);
 		if (rc == 0 && setenv("LOADLINE_SIM_SCENARIO", file, 1) < 0)

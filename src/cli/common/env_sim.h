@@ -23,11 +23,11 @@ bool ll_sim_is_entered(void);
  */
 int ll_sim_enter(const char *scenario, char **argv, struct ll_err *err);
 
-/*
- * Appends an advice to the user. In a process that was started with --sim, it adds --sim to each quoted command of
- * loadline, and replaces commands for a real card by the simulator's commands. The code that makes an advice does not
- * know whether the card is simulated.
- */
+/* Prints the names that scenario may have, with what each stands for. -ENODEV: no simulator, or none with scenarios. */
+int ll_sim_print_scenarios(struct ll_err *err);
+
+/* Appends an advice to the user, or prints it: a text whose commands have the user's --sim (base/advice.h). */
 void ll_sim_add_advice(struct ll_strbuf *text, const char *advice);
+void ll_sim_print_advice(const char *advice);
 
 #endif

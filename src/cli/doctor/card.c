@@ -26,7 +26,7 @@ static void say_exclusive(struct ll_doctor *doctor, const struct ll_card *card, 
 	switch (ll_doctor_mps_of_card(card)) {
 	case LL_DOCTOR_MPS_LIVE:
 		ll_doctor_say(doctor, LL_FINDING_WARN, card, check,
-			      "work as its client: loadline hold --mps, loadline mps run",
+			      "work as its client: `loadline hold --mps`, `loadline mps run`",
 			      "%s, set for a running MPS daemon: a hold without --mps is refused", mode);
 		break;
 	case LL_DOCTOR_MPS_LEFT:

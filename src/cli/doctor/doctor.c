@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/advice.h"
 #include "base/strbuf.h"
 #include "cli/common/env_sim.h"
 #include "cli/common/json_line.h"
@@ -34,12 +35,13 @@ static void print_text(enum ll_finding finding, const struct ll_card *card, cons
 void ll_doctor_say(struct ll_doctor *doctor, enum ll_finding finding, const struct ll_card *card, const char *check,
 		   const char *todo, const char *fmt, ...)
 {
-	char detail[500];
+	char text[500], detail[sizeof text + 200];
 	LL_SCOPE_STRBUF struct ll_strbuf advice = LL_STRBUF_INIT;
 	va_list ap;
 	va_start(ap, fmt);
-	vsnprintf(detail, sizeof detail, fmt, ap);
+	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
+	ll_advice_copy(detail, sizeof detail, text);
 	if (todo) {
 		ll_sim_add_advice(&advice, todo);
 		todo = advice.buf;

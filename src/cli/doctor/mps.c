@@ -38,7 +38,7 @@ static void check_servers(struct ll_doctor *doctor, const struct ll_mps_list *li
 		else if (server->user != (uid_t)-1 && server->user != geteuid())
 			ll_doctor_say(
 			    doctor, LL_FINDING_WARN, NULL, check,
-			    "start a daemon of your own: CUDA_MPS_PIPE_DIRECTORY=... loadline mps start",
+			    "start a daemon of your own: `loadline mps start` with CUDA_MPS_PIPE_DIRECTORY set",
 			    "server %d serves user %lu: your clients wait until that user's last client has ended",
 			    (int)server->pid, (unsigned long)server->user);
 	}

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/scope.h"
 #include "base/strbuf.h"
+#include "cli/common/env_sim.h"
 #include "cli/mps/words.h"
 #include "mps/cards.h"
 #include "mps/limits.h"
@@ -130,7 +131,7 @@ static int run_set(void *data, const struct ll_operands *operands, struct ll_err
 		if (args->compute_percent > 0)
 			say_shares(&desk, args->compute_percent);
 		if (args->memory_bytes)
-			puts(LL_MPS_TOTAL_NOTE);
+			ll_sim_print_advice(LL_MPS_TOTAL_NOTE "\n");
 	}
 	ll_mps_list_fini(&list);
 	ll_mps_desk_fini(&desk);

@@ -10,6 +10,7 @@
 #include "base/parse.h"
 #include "base/scope.h"
 #include "base/strbuf.h"
+#include "cli/common/env_sim.h"
 #include "cli/mps/words.h"
 
 enum { MIB_SHIFT = 20, USER_TEXT_SIZE = 4096, UNDO_S = 5 };
@@ -90,11 +91,12 @@ static void print_daemon(const struct ll_mps_desk *desk, const struct ll_mps_wis
 		printf("%s%s", i ? ", " : "", wish->cards[i]->label);
 	printf("%s: daemon %d, pipe directory %s\n", wish->is_exclusive ? " (exclusive)" : "", (int)daemon->pid,
 	       desk->place.pipe);
-	puts("programs join it by `loadline mps run -- COMMAND`, or after eval \"$(loadline mps env)\"");
+	ll_sim_print_advice(
+	    "programs join it by `loadline mps run -- COMMAND`, or after eval \"$(loadline mps env)\"\n");
 	if (wish->compute_percent > 0)
 		ll_mps_print_shares(wish->cards, wish->count, wish->compute_percent);
 	if (wish->memory_bytes)
-		puts(LL_MPS_TOTAL_NOTE);
+		ll_sim_print_advice(LL_MPS_TOTAL_NOTE "\n");
 }
 
 /* Blocks the signals until the start is complete. A daemon without its limits is worse than a late reaction to Ctrl-C.

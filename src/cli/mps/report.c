@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/scope.h"
+#include "cli/common/env_sim.h"
 #include "cli/common/json_line.h"
 #include "mps/cards.h"
 #include "mps/limits.h"
@@ -44,12 +45,11 @@ static void warn_of_leftovers(const struct ll_mps_desk *desk, struct ll_mps_repo
 	size_t count = 0;
 	if (ll_mps_session_leftovers(&desk->session, &records, &count, NULL))
 		return;
-	for (size_t i = 0; i < count; i++)
-		ll_strbuf_addf(
-		    &status->warnings,
-		    "cards are in exclusive mode for a daemon at %s that is gone: `loadline mps stop` puts them "
-		    "back\n",
-		    records[i].pipe);
+	for (size_t i = 0; i < count; i++) {
+		ll_strbuf_addf(&status->warnings,
+			       "cards are in exclusive mode for a daemon at %s that is gone: ", records[i].pipe);
+		ll_sim_add_advice(&status->warnings, "`loadline mps stop` puts them back\n");
+	}
 }
 
 static void read_record(const struct ll_mps_desk *desk, struct ll_mps_report *status)
@@ -120,7 +120,7 @@ static void print_cards(const struct ll_mps_report *status)
 	printf("cards:          ");
 	for (size_t i = 0; i < status->card_count; i++)
 		printf("%s%s", i ? ", " : "", status->cards[i]->label);
-	printf("%s\n", status->is_exclusive ? " (in exclusive mode until `loadline mps stop`)" : "");
+	ll_sim_print_advice(status->is_exclusive ? " (in exclusive mode until `loadline mps stop`)\n" : "\n");
 }
 
 static void print_limits(const struct ll_mps_report *status)

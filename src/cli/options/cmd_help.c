@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/strbuf.h"
 #include "cli/options/command.h"
@@ -47,11 +48,10 @@ static void add_help(const struct help_args *args, const struct ll_command *comm
 
 static int fail_unknown(const char *word, const struct ll_command *const *list, struct ll_err *err)
 {
-	struct ll_nearest nearest = {.word = word};
-	ll_nearest_offer_commands(&nearest, list);
+	const char *nearest = ll_nearest_command(list, word);
 	ll_err_set(err, -EINVAL, "%.60s: unknown command", word);
-	if (nearest.name)
-		ll_err_hint(err, "did you mean '%s'?", nearest.name);
+	if (nearest)
+		ll_err_hint(err, "did you mean '%.*s'?", (int)strcspn(nearest, " "), nearest);
 	return -EINVAL;
 }
 

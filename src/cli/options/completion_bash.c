@@ -8,9 +8,9 @@ static const char head[] =
     "_loadline() {\n"
     "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command= words= i takes_command=0 sim=\n"
     "\tif [[ $cur == = ]]; then\n"
-    "\t\tcur=\n"
+    "\t\tcur= prev+==\n"
     "\telif [[ $prev == = ]]; then\n"
-    "\t\tprev=${COMP_WORDS[COMP_CWORD-2]}\n"
+    "\t\tprev=${COMP_WORDS[COMP_CWORD-2]}=\n"
     "\tfi\n"
     "\tfor ((i = 1; i < COMP_CWORD; i++)); do\n"
     "\t\tcase ${COMP_WORDS[i]} in\n"
@@ -21,7 +21,10 @@ static const char found[] = ")\n"
 			    "\t\t\tbreak\n"
 			    "\t\t\t;;\n"
 			    "\t\t--sim) sim=--sim ;;\n"
-			    "\t\t=) sim+=${sim:+=${COMP_WORDS[i+1]}} ;;\n"
+			    "\t\t=)\n"
+			    "\t\t\t[[ ${COMP_WORDS[i-1]} != --sim ]] || sim+==${COMP_WORDS[i+1]}\n"
+			    "\t\t\t((i++))\n"
+			    "\t\t\t;;\n"
 			    "\t\tesac\n"
 			    "\tdone\n";
 
@@ -37,7 +40,7 @@ static void add_source(struct ll_strbuf *out, const struct ll_option *option)
 		ll_strbuf_adds(out, "-W \"");
 		for (int i = 0; option->choices[i]; i++)
 			ll_strbuf_addf(out, "%s%s", i ? " " : "", option->choices[i]);
-		ll_strbuf_adds(out, "\"");
+		ll_strbuf_addf(out, "\"%s", option->complete == LL_COMPLETE_FILE ? " -f" : "");
 	} else if (option->complete == LL_COMPLETE_FILE) {
 		ll_strbuf_adds(out, "-f");
 	} else if (option->complete == LL_COMPLETE_CARD) {
@@ -47,12 +50,16 @@ static void add_source(struct ll_strbuf *out, const struct ll_option *option)
 	}
 }
 
+/* An option is in $prev, with "=" behind it if its value is in the same word. A value that may be left out is always in
+ * the same word. */
 static void add_values(struct ll_strbuf *out, const char *command, const struct ll_option *option)
 {
 	for (; option->name; option++) {
 		if (option->kind == LL_OPTION_KIND_FLAG)
 			continue;
-		ll_strbuf_addf(out, "\t%s:--%s", command, option->name);
+		ll_strbuf_addf(out, "\t%s:--%s=", command, option->name);
+		if (option->kind != LL_OPTION_KIND_OPTIONAL)
+			ll_strbuf_addf(out, " | %s:--%s", command, option->name);
 		if (option->letter)
 			ll_strbuf_addf(out, " | %s:-%c", command, option->letter);
 		ll_strbuf_adds(out, ")\n\t\tmapfile -t COMPREPLY < <(compgen ");

@@ -17,9 +17,19 @@ static void add_text(struct ll_strbuf *out, const char *text)
 	ll_strbuf_addc(out, '\'');
 }
 
+/* A value that may be left out stands in the option's own word, where fish offers no files. */
+static void add_optional_values(struct ll_strbuf *out, const struct ll_option *option)
+{
+	for (int i = 0; option->choices && option->choices[i]; i++)
+		ll_strbuf_addf(out, "%s%s", i ? " " : " -a '", option->choices[i]);
+	ll_strbuf_adds(out, option->choices ? "'" : "");
+}
+
 static void add_values(struct ll_strbuf *out, const struct ll_option *option)
 {
-	if (option->choices) {
+	if (option->kind == LL_OPTION_KIND_OPTIONAL) {
+		add_optional_values(out, option);
+	} else if (option->choices) {
 		for (int i = 0; option->choices[i]; i++)
 			ll_strbuf_addf(out, "%s%s", i ? " " : " -x -a '", option->choices[i]);
 		ll_strbuf_addc(out, '\'');
@@ -38,7 +48,7 @@ static void add_options(struct ll_strbuf *out, const char *condition, const stru
 		ll_strbuf_addf(out, "complete -c loadline -n '%s' -l %s", condition, option->name);
 		if (option->letter)
 			ll_strbuf_addf(out, " -s %c", option->letter);
-		if (option->kind != LL_OPTION_KIND_FLAG && option->kind != LL_OPTION_KIND_OPTIONAL)
+		if (option->kind != LL_OPTION_KIND_FLAG)
 			add_values(out, option);
 		ll_strbuf_adds(out, " -d ");
 		add_text(out, option->help);

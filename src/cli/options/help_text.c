@@ -2,6 +2,7 @@
 
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "cli/common/env_sim.h"
 #include "cli/options/command.h"
 #include "cli/options/option.h"
 #include "cli/options/wrap.h"
@@ -102,7 +103,9 @@ static void add_examples(struct ll_strbuf *out, const struct ll_example *example
 {
 	ll_strbuf_adds(out, "\nExamples:\n");
 	for (; example->line; example++) {
-		ll_strbuf_addf(out, "  %s\n      ", example->line);
+		ll_strbuf_adds(out, "  ");
+		ll_sim_add_advice(out, example->line);
+		ll_strbuf_adds(out, "\n      ");
 		ll_wrap(out, example->does, 6, 6);
 	}
 }

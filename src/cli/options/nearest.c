@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "cli/options/command.h"
+#include "cli/options/elsewhere.h"
+#include "cli/options/option.h"
 
 enum { FAR = 3, LETTERS_MAX = 32 };
 
@@ -43,15 +45,25 @@ void ll_nearest_offer(struct ll_nearest *nearest, const char *name)
 	nearest->distance = found;
 }
 
-void ll_nearest_offer_options(struct ll_nearest *nearest, const struct ll_option *options)
+const char *ll_nearest_option(const struct ll_option *options, const char *name, size_t length)
 {
+	struct ll_nearest nearest = {.word = name, .length = length};
+	const char *ours = ll_elsewhere_option(options, name, length);
+	if (ours)
+		return ours;
 	for (; options->name; options++)
-		ll_nearest_offer(nearest, options->name);
-	ll_nearest_offer(nearest, "help");
+		ll_nearest_offer(&nearest, options->name);
+	ll_nearest_offer(&nearest, "help");
+	return nearest.name;
 }
 
-void ll_nearest_offer_commands(struct ll_nearest *nearest, const struct ll_command *const *list)
+const char *ll_nearest_command(const struct ll_command *const *list, const char *word)
 {
+	struct ll_nearest nearest = {.word = word};
+	const char *ours = ll_elsewhere_command(list, word);
+	if (ours)
+		return ours;
 	for (; *list; list++)
-		ll_nearest_offer(nearest, (*list)->name);
+		ll_nearest_offer(&nearest, (*list)->name);
+	return nearest.name;
 }

@@ -27,10 +27,12 @@ struct ll_nearest {
  */
 void ll_nearest_offer(struct ll_nearest *nearest, const char *name);
 
-/* Compares the word with all names of a table, and with "help", which each command has. */
-void ll_nearest_offer_options(struct ll_nearest *nearest, const struct ll_option *options);
+/* Returns the option of a table, or "help", which each command has, that is meant by a name of this length: the one
+ * that other programs call so (elsewhere.h), else the nearest. NULL: none. */
+const char *ll_nearest_option(const struct ll_option *options, const char *name, size_t length);
 
-/* Compares the word with all names of a NULL-ended list. */
-void ll_nearest_offer_commands(struct ll_nearest *nearest, const struct ll_command *const *list);
+/* Returns the command of a NULL-ended list that is meant by a word: the one that other programs call so, which may have
+ * options ("status --watch"), else the nearest. NULL: none. */
+const char *ll_nearest_command(const struct ll_command *const *list, const char *word);
 
 #endif

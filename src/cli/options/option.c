@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "base/parse.h"
+#include "cli/options/elsewhere.h"
 #include "cli/options/nearest.h"
 
 /* The state of the parser, which takes the words one by one. */
@@ -144,21 +145,37 @@ static const struct ll_option *find_letter(const struct ll_option *option, char 
 	return NULL;
 }
 
+/* name is an option with its value, as the user wrote it. */
+static int hint_at_global(const struct parser *p, const struct ll_option *global, const char *name)
+{
+	return ll_err_hint(p->err, "write 'loadline --%.60s%s'", name,
+			   global->kind == LL_OPTION_KIND_FLAG ? "" : " COMMAND");
+}
+
 static int fail_unknown(const struct parser *p, const char *name, size_t length)
 {
-	struct ll_nearest nearest = {.word = name, .length = length};
 	int shown = (int)(length < 60 ? length : 60);
 	const struct ll_option *global = find_long(ll_global_options, name, length);
 	if (global) {
 		ll_err_set(p->err, -EINVAL, "--%.*s goes before the command", shown, name);
-		ll_err_hint(p->err, "write 'loadline --%.60s%s'", name,
-			    global->kind == LL_OPTION_KIND_FLAG ? "" : " COMMAND");
-		return -EINVAL;
+		return hint_at_global(p, global, name);
 	}
 	ll_err_set(p->err, -EINVAL, "--%.*s: unknown option", shown, name);
-	ll_nearest_offer_options(&nearest, p->options);
-	if (nearest.name)
-		ll_err_hint(p->err, "did you mean --%s?", nearest.name);
+	const char *nearest = ll_nearest_option(p->options, name, length);
+	if (nearest)
+		ll_err_hint(p->err, "did you mean --%s?", nearest);
+	return -EINVAL;
+}
+
+static int fail_unknown_letter(const struct parser *p, char letter)
+{
+	const char *name = ll_elsewhere_letter(p->options, letter);
+	const char *global = ll_elsewhere_letter(ll_global_options, letter);
+	ll_err_set(p->err, -EINVAL, "-%c: unknown option", letter);
+	if (name)
+		ll_err_hint(p->err, "did you mean --%s?", name);
+	else if (global)
+		hint_at_global(p, find_long(ll_global_options, global, strlen(global)), global);
 	return -EINVAL;
 }
 
@@ -185,7 +202,7 @@ static int parse_letters(struct parser *p, const char *letters)
 	for (; *letters; letters++) {
 		const struct ll_option *option = find_letter(p->options, *letters);
 		if (!option)
-			return ll_err_set(p->err, -EINVAL, "-%c: unknown option", *letters);
+			return fail_unknown_letter(p, *letters);
 		if (option->kind != LL_OPTION_KIND_FLAG)
 			return letters[1] ? set_value(p, option, letters + 1) : take_value(p, option);
 		int rc = set_value(p, option, "");
@@ -266,13 +283,18 @@ void ll_options_fini(const struct ll_option *options, void *args)
 /* In the order of enum ll_log_level. */
 static const char *const levels[] = {"error", "warn", "info", "debug", NULL};
 
+/* The files of sim/scenarios, which are installed with the simulated driver, and the word for a list of them. */
+static const char *const scenarios[] = {"h200", "h200x8", "h100x8", "mig", "list", NULL};
+
 const struct ll_option ll_global_options[] = {
     {.name = "sim",
      .placeholder = "SCENARIO",
      LL_OPTION_OPTIONAL(struct ll_globals, sim),
+     .choices = scenarios,
      .complete = LL_COMPLETE_FILE,
      .help = "Run on the simulated driver instead of the real one, child processes included. SCENARIO "
-	     "is a file that describes its cards, or the name of one of loadline's scenarios."},
+	     "names the simulated cards: h200, h200x8, h100x8, mig, or a file that describes them. 'list' prints what "
+	     "each name stands for. Without SCENARIO the cards stay as they are; they are one H200 at first."},
     {.name = "log-level",
      .placeholder = "LEVEL",
      LL_OPTION_CHOICE(struct ll_globals, log_level),

@@ -1,12 +1,13 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/advice.h"
 #include "base/err.h"
 #include "cli/common/json_line.h"
 #include "cli/probe/output.h"
 #include "probe/report.h"
 
-enum { DECIMALS = 3 };
+enum { DECIMALS = 3, COMMAND_SIZE = 512 };
 
 static json_t *number_us(double ns)
 {
@@ -155,8 +156,10 @@ static int print_findings(const struct ll_probe_report *report, struct ll_err *e
 		return ll_err_set(err, rc, "statements: %s", strerror(-rc));
 	for (size_t i = 0; rc == 0 && i < findings.count; i++) {
 		const struct ll_probe_finding *finding = &findings.items[i];
+		char command[COMMAND_SIZE];
+		ll_advice_copy(command, sizeof command, finding->command);
 		rc = ll_json_line(json_pack("{s:s, s:s, s:s, s:s}", "event", "statement", "about", finding->name,
-					    "text", finding->text.buf, "command", finding->command),
+					    "text", finding->text.buf, "command", command),
 				  err);
 	}
 	ll_probe_findings_fini(&findings);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "cli/common/env_sim.h"
 #include "cli/options/wrap.h"
 #include "cli/probe/output.h"
 #include "probe/report.h"
@@ -88,7 +89,9 @@ static void print_findings(const struct ll_probe_report *report)
 		const struct ll_probe_finding *finding = &findings.items[i];
 		ll_strbuf_addf(&out, "%-*s", NAME_COLUMN, finding->name);
 		ll_wrap(&out, finding->text.buf, NAME_COLUMN, NAME_COLUMN);
-		ll_strbuf_addf(&out, "%*s%s\n", NAME_COLUMN + 2, "$ ", finding->command);
+		ll_strbuf_addf(&out, "%*s", NAME_COLUMN + 2, "$ ");
+		ll_sim_add_advice(&out, finding->command);
+		ll_strbuf_addc(&out, '\n');
 	}
 	if (findings.count)
 		printf("\nOn this card, with this driver:\n\n%s", out.buf);

@@ -1,0 +1,88 @@
+#include "base/advice.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OPTION_SIZE = 256 };
+
+static const char option_name[] = "--sim";
+static const char program[] = "loadline ";
+static const char *const openers[] = {"`", "'", "$(", ": ", "-- "};
+
+static const struct {
+	const char *real, *simulated;
+} replacements[] = {
+    {"nvidia-smi -c DEFAULT", "loadline-simctl card all mode default"},
+};
+
+/* NULL: the driver is not simulated. What is no such option did not come from loadline. */
+static const char *find_option(void)
+{
+	const char *option = getenv(LL_SIM_VARIABLE);
+	size_t length = strlen(option_name);
+	if (!option || strncmp(option, option_name, length) != 0 || strlen(option) >= OPTION_SIZE)
+		return NULL;
+	return !option[length] || option[length] == '=' ? option : NULL;
+}
+
+struct copy {
+	char *text;
+	size_t size, length;
+};
+
+static void add(struct copy *copy, const char *text, size_t length)
+{
+	size_t room = copy->size - 1 - copy->length;
+	length = length < room ? length : room;
+	memcpy(copy->text + copy->length, text, length);
+	copy->length += length;
+}
+
+static bool is_opened(const char *text, const char *at)
+{
+	bool is_opened = at == text;
+	for (size_t i = 0; i < sizeof openers / sizeof *openers; i++) {
+		size_t length = strlen(openers[i]);
+		is_opened |= (size_t)(at - text) >= length && strncmp(at - length, openers[i], length) == 0;
+	}
+	return is_opened;
+}
+
+/* Adds the simulator's form of the command at `at`, and returns how much of the text that stands for. 0: there is none
+ * that has to be changed. */
+static size_t add_command(struct copy *copy, const char *option, const char *text, const char *at)
+{
+	size_t length = strlen(program);
+	if (strncmp(at, program, length) == 0 && is_opened(text, at) &&
+	    strncmp(at + length, option_name, strlen(option_name)) != 0) {
+		add(copy, program, length);
+		add(copy, option, strlen(option));
+		add(copy, " ", 1);
+		return length;
+	}
+	for (size_t i = 0; i < sizeof replacements / sizeof *replacements; i++) {
+		length = strlen(replacements[i].real);
+		if (strncmp(at, replacements[i].real, length) != 0)
+			continue;
+		add(copy, replacements[i].simulated, strlen(replacements[i].simulated));
+		return length;
+	}
+	return 0;
+}
+
+void ll_advice_copy(char *ret_text, size_t size, const char *text)
+{
+	bool may_change = strstr(text, program) || strstr(text, replacements[0].real);
+	const char *option = may_change ? find_option() : NULL;
+	struct copy copy = {.text = ret_text, .size = size};
+	for (const char *at = text; *at;) {
+		size_t length = option ? add_command(&copy, option, text, at) : 0;
+		if (!length) {
+			length = 1;
+			add(&copy, at, length);
+		}
+		at += length;
+	}
+	ret_text[copy.length] = '\0';
+}

@@ -1,0 +1,20 @@
+/*
+ * advice.h - the commands that loadline prints for the user to type. Under the simulated driver each has --sim too.
+ *
+ * `loadline --sim=NAME` sets LOADLINE_SIM to its own option for this process and all that it starts, the libraries in
+ * other people's programs included. The code that makes an advice does not know whether the card is simulated.
+ *
+ * A command of loadline is recognised at the beginning of a text, or behind one of: ` ' $( ": " "-- ".
+ */
+#ifndef LOADLINE_BASE_ADVICE_H
+#define LOADLINE_BASE_ADVICE_H
+
+#include <stddef.h>
+
+#define LL_SIM_VARIABLE "LOADLINE_SIM"
+
+/* Copies the text, cut at size - 1 bytes, and ends it with a NUL. Under the simulated driver it adds the user's --sim
+ * to each command of loadline that has none, and replaces a command for a real card by the simulator's. */
+void ll_advice_copy(char *ret_text, size_t size, const char *text);
+
+#endif
