@@ -11,4 +11,7 @@
  */
 void ll_close_from(unsigned first);
 
+/* The same, and they are closed at once: for a child that goes on without exec. */
+void ll_close_from_now(unsigned first);
+
 #endif

@@ -8,9 +8,9 @@
  *     argv[0] "loadline-hold: synthetic load on GPU-..."   what ps and nvidia-smi show; all its cards, in order
  *     argv[1] LL_WORKER_WORD
  *
- * with the lanes' descriptors (worker_spawn.h). stderr stays open: drivers write their complaints there. Signals that a
- * terminal or a supervisor sends to all processes (SIGINT, SIGTERM...) are blocked in it, because the governors get the
- * same signal and end the process in order.
+ * with the lanes' descriptors (worker_spawn.h). Drivers write their complaints to stderr, a pipe (base/relay.h).
+ * Signals that a terminal or a supervisor sends to all processes (SIGINT, SIGTERM...) are blocked in it, because the
+ * governors get the same signal and end the process in order.
  *
  * Lanes: a worker serves one card or several. Each card has a lane: a thread of the process, and a page. The cards of a
  * hold that run Vulkan share one worker, because the driver puts 16 MiB on the machine's first card for each process

@@ -2,12 +2,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <spawn.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/child.h"
 #include "base/err.h"
+#include "base/scope.h"
 
 static int move_up(int fd, size_t lanes)
 {
@@ -43,62 +44,36 @@ void ll_worker_fds_close(struct ll_worker_fds *fds)
 	close_one(fds->call);
 }
 
-static int set_lane_fds(posix_spawn_file_actions_t *actions, const struct ll_worker_fds *fds, size_t lane)
+/* The numbers of the lanes' descriptors in the process are one after the other (worker_spawn.h). */
+static int *list_fds(const struct ll_worker_fds *fds, size_t lanes)
 {
-	int rc = posix_spawn_file_actions_adddup2(actions, fds->page, ll_worker_fd(lane, LL_WORKER_FD_PAGE));
-	if (rc == 0) /* without a governor to wake the worker writes to /dev/null */
-		rc = posix_spawn_file_actions_adddup2(actions, fds->governor >= 0 ? fds->governor : STDIN_FILENO,
-						      ll_worker_fd(lane, LL_WORKER_FD_GOVERNOR));
-	if (rc == 0)
-		rc = posix_spawn_file_actions_adddup2(actions, fds->call, ll_worker_fd(lane, LL_WORKER_FD_CALL));
-	return rc;
-}
-
-static int set_fds(posix_spawn_file_actions_t *actions, const struct ll_worker_fds *fds, size_t lanes)
-{
-	int rc = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDWR, 0);
-	if (rc == 0)
-		rc = posix_spawn_file_actions_adddup2(actions, STDIN_FILENO, STDOUT_FILENO);
-	for (size_t i = 0; i < lanes && rc == 0; i++)
-		rc = set_lane_fds(actions, &fds[i], i);
-	if (rc == 0)
-		rc = ll_child_close_from(actions, ll_worker_fd(lanes, 0));
-	return rc;
-}
-
-static int set_attributes(posix_spawnattr_t *attr)
-{
-	short flags;
-	int rc = ll_child_block_signals(attr);
-	if (rc == 0)
-		rc = posix_spawnattr_getflags(attr, &flags);
-	return rc ? rc : posix_spawnattr_setflags(attr, (short)(flags | POSIX_SPAWN_SETPGROUP)); /* its own */
-}
-
-static int spawn_worker(const char *title, const struct ll_worker_fds *fds, size_t lanes, pid_t *ret_pid)
-{
-	char *argv[] = {(char *)title, LL_WORKER_WORD, NULL};
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attr;
-	int rc = posix_spawn_file_actions_init(&actions);
-	if (rc != 0)
-		return rc;
-	rc = posix_spawnattr_init(&attr);
-	if (rc == 0) {
-		rc = set_fds(&actions, fds, lanes);
-		if (rc == 0)
-			rc = set_attributes(&attr);
-		if (rc == 0)
-			rc = posix_spawn(ret_pid, "/proc/self/exe", &actions, &attr, argv, environ);
-		posix_spawnattr_destroy(&attr);
+	int *list = calloc(lanes, LL_WORKER_FDS_PER_LANE * sizeof *list);
+	for (size_t i = 0; list && i < lanes; i++) {
+		int *lane = list + i * LL_WORKER_FDS_PER_LANE;
+		lane[LL_WORKER_FD_PAGE] = fds[i].page;
+		lane[LL_WORKER_FD_GOVERNOR] = fds[i].governor; /* without one to wake the worker writes to /dev/null */
+		lane[LL_WORKER_FD_CALL] = fds[i].call;
 	}
-	posix_spawn_file_actions_destroy(&actions);
-	return rc;
+	return list;
 }
 
 int ll_worker_spawn(const char *title, const struct ll_worker_fds *fds, size_t lanes, pid_t *ret_pid,
 		    struct ll_err *err)
 {
-	int rc = spawn_worker(title, fds, lanes, ret_pid);
-	return rc == 0 ? 0 : ll_err_set(err, -rc, "start the payload process: %s", strerror(rc));
+	const char *words[] = {title, LL_WORKER_WORD, NULL};
+	LL_SCOPE_FREE int *list = list_fds(fds, lanes);
+	sigset_t quiet;
+	ll_child_group_signals(&quiet);
+	struct ll_child child = {
+	    .words = words,
+	    .in = LL_CHILD_NULL,
+	    .out = LL_CHILD_NULL,
+	    .err = LL_CHILD_RELAYED,
+	    .fds = list,
+	    .fd_count = lanes * LL_WORKER_FDS_PER_LANE,
+	    .mask = &quiet,
+	    .flags = LL_CHILD_OWN_GROUP,
+	};
+	int rc = list ? ll_child_start(&child, ret_pid, err) : ll_err_set(err, -ENOMEM, "%s", strerror(ENOMEM));
+	return rc ? ll_err_wrap(err, "start the payload process") : 0;
 }

@@ -7,17 +7,16 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/clock.h"
-#include "base/close_from.h"
 #include "base/err.h"
 #include "base/scope.h"
 
-enum { INPUT_MAX = 4096, OUTPUT_MAX = 1 << 20, FIRST_OTHER_FD = 3, EXEC_FAILED = 127 };
+enum { INPUT_MAX = 4096, OUTPUT_MAX = 1 << 20 };
 
 /* Time between two looks for the program's end, if the kernel has no pidfd (before 5.3, or filtered in a container). */
 enum { LOOK_MS = 5, REAP_MS = 500 };
@@ -31,24 +30,6 @@ static int open_pidfd(pid_t pid)
 	errno = ENOSYS;
 	return -1;
 #endif
-}
-
-static void exec_child(const struct ll_mps_child *child, pid_t parent, int in, int out)
-{
-	sigset_t none;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(EXEC_FAILED);
-	if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(out, STDERR_FILENO) < 0)
-		_exit(EXEC_FAILED);
-	ll_close_from(FIRST_OTHER_FD);
-	/* A daemon must get signals that the caller blocks. */
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	signal(SIGPIPE, SIG_DFL);
-	execve(child->words[0], (char *const *)child->words,
-	       child->environment ? (char *const *)child->environment : environ);
-	_exit(EXEC_FAILED);
 }
 
 /* Writes the input before the program starts: all of it fits into the pipe, so nobody writes to a closed pipe. */
@@ -125,20 +106,20 @@ static void kill_and_reap(pid_t pid, int pidfd)
 		poll(&end, 1, wait_ms(until_ns, pidfd >= 0));
 }
 
+/* A daemon gets the signals that the caller blocks. */
 static int start_child(const struct ll_mps_child *child, int in, int out, pid_t *ret_pid, struct ll_err *err)
 {
-	sigset_t all;
-	sigset_t before;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before); /* so that no signal handler of the caller runs in the child */
-	pid_t parent = getpid(), pid = fork();
-	if (pid == 0)
-		exec_child(child, parent, in, out);
-	int code = pid < 0 ? errno : 0;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (code)
-		return ll_err_set(err, -code, "MPS: start %.200s: %s", child->words[0], strerror(code));
-	*ret_pid = pid;
+	struct ll_child program = {
+	    .path = child->words[0],
+	    .words = child->words,
+	    .environment = child->environment,
+	    .in = in,
+	    .out = out,
+	    .err = out,
+	    .flags = LL_CHILD_MORTAL,
+	};
+	if (ll_child_start(&program, ret_pid, err) < 0)
+		return ll_err_wrap(err, "MPS: start %.200s", child->words[0]);
 	return 0;
 }
 
@@ -151,7 +132,7 @@ static int make_output(bool is_file, int ret_ends[2], struct ll_err *err)
 		return 0;
 	}
 	ret_ends[1] = is_file ? memfd_create("output", MFD_CLOEXEC) : -1;
-	ret_ends[0] = ret_ends[1] < 0 ? -1 : fcntl(ret_ends[1], F_DUPFD_CLOEXEC, FIRST_OTHER_FD);
+	ret_ends[0] = ret_ends[1] < 0 ? -1 : fcntl(ret_ends[1], F_DUPFD_CLOEXEC, LL_CHILD_FIRST_FD);
 	if (ret_ends[0] >= 0)
 		return 0;
 	int code = errno;

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,43 +64,6 @@ static const char **make_environment(const char *const *wishes)
 	return environment;
 }
 
-/* Moves a descriptor to a number that the process does not expect for another one. */
-static int set_fds(posix_spawn_file_actions_t *actions, const int fds[3])
-{
-	int rc = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDWR, 0);
-	if (rc == 0)
-		rc = posix_spawn_file_actions_adddup2(actions, STDIN_FILENO, STDOUT_FILENO);
-	for (int i = 0; i < 3 && rc == 0; i++)
-		rc = posix_spawn_file_actions_adddup2(actions, fds[i], LL_PROBE_FD_PAGE + i);
-	if (rc == 0)
-		rc = ll_child_close_from(actions, LL_PROBE_FDS_END);
-	return rc;
-}
-
-static int start_process(const struct spawn_wish *spawn, const int fds[3], const char **environment, pid_t *ret_pid)
-{
-	char title[48], slot[16], word[] = LL_PROBE_WORKER_WORD;
-	char *argv[] = {title, word, slot, NULL};
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attr;
-	snprintf(title, sizeof title, "loadline-probe: party %u", spawn->slot);
-	snprintf(slot, sizeof slot, "%u", spawn->slot);
-	int rc = posix_spawn_file_actions_init(&actions);
-	if (rc != 0)
-		return rc;
-	rc = posix_spawnattr_init(&attr);
-	if (rc == 0) {
-		rc = set_fds(&actions, fds);
-		if (rc == 0)
-			rc = ll_child_block_signals(&attr);
-		if (rc == 0)
-			rc = posix_spawn(ret_pid, "/proc/self/exe", &actions, &attr, argv, (char **)environment);
-		posix_spawnattr_destroy(&attr);
-	}
-	posix_spawn_file_actions_destroy(&actions);
-	return rc;
-}
-
 static int watch_process(pid_t pid, int *ret_pid_fd, struct ll_err *err)
 {
 	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -119,22 +81,28 @@ static int watch_process(pid_t pid, int *ret_pid_fd, struct ll_err *err)
  * ends. */
 static int spawn_worker(const struct spawn_wish *spawn, pid_t *ret_pid, int *ret_pid_fd, struct ll_err *err)
 {
-	const int given[3] = {spawn->page_fd, spawn->call_fd, spawn->answer_fd};
-	int fds[3] = {-1, -1, -1};
+	char title[48], slot[16];
+	const char *words[] = {title, LL_PROBE_WORKER_WORD, slot, NULL};
+	const int fds[] = {spawn->page_fd, spawn->call_fd, spawn->answer_fd}; /* from LL_PROBE_FD_PAGE on */
 	LL_SCOPE_FREE const char **environment = make_environment(spawn->environment);
-	int rc = environment ? 0 : ENOMEM;
-	for (int i = 0; i < 3 && rc == 0; i++) {
-		fds[i] = fcntl(given[i], F_DUPFD_CLOEXEC, LL_PROBE_FDS_END);
-		rc = fds[i] < 0 ? errno : 0;
-	}
-	if (rc == 0)
-		rc = start_process(spawn, fds, environment, ret_pid);
-	for (int i = 0; i < 3; i++) {
-		if (fds[i] >= 0)
-			close(fds[i]);
-	}
-	if (rc != 0)
-		return ll_err_set(err, -rc, "start the probe's process: %s", strerror(rc));
+	sigset_t quiet;
+	if (!environment)
+		return ll_err_set(err, -ENOMEM, "start the probe's process: %s", strerror(ENOMEM));
+	snprintf(title, sizeof title, "loadline-probe: party %u", spawn->slot);
+	snprintf(slot, sizeof slot, "%u", spawn->slot);
+	ll_child_group_signals(&quiet);
+	struct ll_child child = {
+	    .words = words,
+	    .environment = environment,
+	    .in = LL_CHILD_NULL,
+	    .out = LL_CHILD_NULL,
+	    .err = LL_CHILD_RELAYED,
+	    .fds = fds,
+	    .fd_count = sizeof fds / sizeof *fds,
+	    .mask = &quiet,
+	};
+	if (ll_child_start(&child, ret_pid, err) < 0)
+		return ll_err_wrap(err, "start the probe's process");
 	return watch_process(*ret_pid, ret_pid_fd, err);
 }
 

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/clock.h"
 #include "base/scope.h"
 #include "cli/doctor/doctor.h"
@@ -74,27 +74,21 @@ static void block_endings(struct endings *ret_endings)
 	ret_endings->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static int spawn_trial(char **environment, const sigset_t *mask, int output_fd, pid_t *ret_pid)
+/* tenant_fd keeps the tenant, as in every program of it (ledger/tenant.h). */
+static int start_trial(char **environment, const sigset_t *mask, int output_fd, int tenant_fd, pid_t *ret_pid)
 {
-	char *argv[] = {(char *)"loadline", (char *)LL_TRIAL_WORD, NULL};
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
-	int rc = posix_spawn_file_actions_init(&actions);
-	if (rc != 0)
-		return rc;
-	posix_spawnattr_init(&attributes);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-	posix_spawnattr_setsigmask(&attributes, mask);
-	rc = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-	if (rc == 0)
-		rc = posix_spawn_file_actions_adddup2(&actions, output_fd, STDOUT_FILENO);
-	if (rc == 0)
-		rc = posix_spawn_file_actions_adddup2(&actions, output_fd, STDERR_FILENO);
-	if (rc == 0)
-		rc = posix_spawn(ret_pid, "/proc/self/exe", &actions, &attributes, argv, environment);
-	posix_spawnattr_destroy(&attributes);
-	posix_spawn_file_actions_destroy(&actions);
-	return rc;
+	static const char *const words[] = {"loadline", LL_TRIAL_WORD, NULL};
+	struct ll_child child = {
+	    .words = words,
+	    .environment = (const char *const *)environment,
+	    .in = LL_CHILD_NULL,
+	    .out = output_fd,
+	    .err = output_fd,
+	    .fds = &tenant_fd,
+	    .fd_count = 1,
+	    .mask = mask,
+	};
+	return ll_child_start(&child, ret_pid, NULL);
 }
 
 /* Reads until the trial closes its output, a signal comes or the time is over. */
@@ -126,14 +120,14 @@ static void read_outcome(int fd, int signal_fd, struct outcome *outcome)
 	outcome->text[used] = '\0';
 }
 
-static int run_trial(char **environment, const struct endings *endings, struct outcome *outcome)
+static int run_trial(char **environment, const struct endings *endings, int tenant_fd, struct outcome *outcome)
 {
 	int pipe_fds[2];
 	pid_t pid;
 	int status = -1;
 	if (pipe2(pipe_fds, O_CLOEXEC))
 		return -errno;
-	int rc = spawn_trial(environment, &endings->before, pipe_fds[1], &pid);
+	int rc = start_trial(environment, &endings->before, pipe_fds[1], tenant_fd, &pid);
 	close(pipe_fds[1]);
 	if (rc == 0) {
 		read_outcome(pipe_fds[0], endings->fd, outcome);
@@ -144,7 +138,7 @@ static int run_trial(char **environment, const struct endings *endings, struct o
 		outcome->is_whole = status == 0;
 	}
 	close(pipe_fds[0]);
-	return -rc;
+	return rc;
 }
 
 /* The trial has a ledger of its own, so that it does not appear in the real one and leaves nothing behind. */
@@ -187,7 +181,7 @@ static int try_in_folder(const struct ll_run_settings *settings, const struct ll
 		    &environment, err);
 	if (rc)
 		return rc;
-	rc = run_trial(environment, endings, outcome);
+	rc = run_trial(environment, endings, fd, outcome);
 	ll_run_environment_free(environment);
 	if (rc)
 		return ll_err_set(err, rc, "start the trial: %s", strerror(-rc));

@@ -1,10 +1,12 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -42,18 +44,30 @@ static const struct ll_option mover_options[] = {
     {.name = "ready-fd",
      .placeholder = "NUMBER",
      LL_OPTION_UINT(struct mover_args, ready_fd),
-     .help = "Write a byte to this descriptor when programs can connect. `loadline run` uses it."},
+     .help = "Write a NUL byte to this descriptor when programs can connect, and close it. `loadline run` uses it."},
     LL_OPTION_END,
 };
 
+static bool is_same_file(int fd, int other_fd)
+{
+	struct stat one, other;
+	return fstat(fd, &one) == 0 && fstat(other_fd, &other) == 0 && one.st_dev == other.st_dev &&
+	       one.st_ino == other.st_ino;
+}
+
+/* A standard error stream that is the same pipe is the starter's too, for what this program says until now. */
 static void tell_ready(void *data)
 {
 	const struct mover_args *args = data;
 	int fd = (int)args->ready_fd;
-	if (fd <= STDERR_FILENO)
+	if (fd <= STDERR_FILENO || write(fd, "", 1) != 1)
 		return;
-	if (write(fd, "", 1) == 1)
-		close(fd);
+	int null_fd = is_same_file(fd, STDERR_FILENO) ? open("/dev/null", O_RDWR | O_CLOEXEC) : -1;
+	if (null_fd >= 0) {
+		dup2(null_fd, STDERR_FILENO);
+		close(null_fd);
+	}
+	close(fd);
 }
 
 static int find_card(const struct ll_driver *driver, const char *text, const struct ll_card **ret_card,

@@ -3,19 +3,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/close_from.h"
+#include "base/child.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/packet.h"
 #include "mover/protocol.h"
 
-enum { READY_MS = 30000, LINGER_S = 60, READY_FD = STDERR_FILENO + 1 };
+enum { READY_MS = 30000, LINGER_S = 60 };
 
 static bool is_served(const struct ll_card *card, const char *folder)
 {
@@ -28,69 +28,72 @@ static bool is_served(const struct ll_card *card, const char *folder)
 	return true;
 }
 
-/* In the child's child, which nobody waits for. ready_fd: what it writes there says that programs can connect. */
-static _Noreturn void become_mover(const struct ll_card *card, int ready_fd)
-{
-	char ready[16], linger[16];
-	sigset_t none;
-	snprintf(ready, sizeof ready, "%d", READY_FD);
-	snprintf(linger, sizeof linger, "%ds", LINGER_S);
-	setsid();
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	if (null_fd >= 0) {
-		dup2(null_fd, STDIN_FILENO);
-		dup2(null_fd, STDOUT_FILENO);
-	}
-	/* Not the descriptor that keeps the tenant of `loadline run`. */
-	if (dup2(ready_fd, READY_FD) < 0)
-		_exit(LL_EXIT_FAILED);
-	fcntl(READY_FD, F_SETFD, 0);
-	ll_close_from(READY_FD + 1);
-	execl("/proc/self/exe", "loadline", "--log-level", "warn", "mover", "-i", card->uuid, "--linger", linger,
-	      "--ready-fd", ready, (char *)NULL);
-	_exit(LL_EXIT_FAILED);
-}
-
-static int spawn_mover(const struct ll_card *card, int *ret_ready_fd, struct ll_err *err)
+/* It runs on when this process has ended, and nobody waits for it. What it writes to *ret_ready_fd until it is ready is
+ * for people; then it lets go of its end. */
+static int start_process(const struct ll_card *card, int *ret_ready_fd, struct ll_err *err)
 {
 	int fds[2];
+	char ready[16], linger[16];
+	const char *words[] = {"loadline", "--log-level", "warn",       "mover", "-i", card->uuid,
+			       "--linger", linger,        "--ready-fd", ready,   NULL};
+	pid_t none;
+	snprintf(ready, sizeof ready, "%d", LL_CHILD_FIRST_FD);
+	snprintf(linger, sizeof linger, "%ds", LINGER_S);
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return ll_err_set(err, -errno, "card %s: start a mover: %s", card->label, strerror(errno));
-	pid_t child = fork();
-	if (child == 0) {
-		pid_t mover = fork();
-		if (mover == 0)
-			become_mover(card, fds[1]);
-		_exit(mover < 0 ? LL_EXIT_FAILED : LL_EXIT_OK);
-	}
-	int code = errno;
+	struct ll_child child = {
+	    .words = words,
+	    .in = LL_CHILD_NULL,
+	    .out = LL_CHILD_NULL,
+	    .err = fds[1],
+	    .fds = &fds[1],
+	    .fd_count = 1,
+	    .flags = LL_CHILD_ORPHAN,
+	};
+	int rc = ll_child_start(&child, &none, err);
 	close(fds[1]);
-	if (child > 0) {
-		waitpid(child, NULL, 0);
+	if (rc == 0) {
 		*ret_ready_fd = fds[0];
 		return 0;
 	}
 	close(fds[0]);
-	return ll_err_set(err, -code, "card %s: start a mover: %s", card->label, strerror(code));
+	return ll_err_wrap(err, "card %s: start a mover", card->label);
+}
+
+/* Passes on what it says to people, up to a NUL: then it is ready. -ECHILD: it has ended before; -ETIMEDOUT. */
+static int wait_until_ready(int ready_fd)
+{
+	struct pollfd ready = {.fd = ready_fd, .events = POLLIN};
+	uint64_t deadline_ns = ll_now_ns() + READY_MS * LL_NS_PER_MS;
+	for (;;) {
+		char text[1024];
+		uint64_t now_ns = ll_now_ns();
+		if (now_ns >= deadline_ns)
+			return -ETIMEDOUT;
+		if (poll(&ready, 1, (int)((deadline_ns - now_ns) / LL_NS_PER_MS) + 1) <= 0)
+			continue;
+		ssize_t n = read(ready_fd, text, sizeof text);
+		if (n <= 0)
+			return -ECHILD;
+		const char *end = memchr(text, '\0', (size_t)n);
+		fwrite(text, 1, end ? (size_t)(end - text) : (size_t)n, stderr);
+		if (end)
+			return 0;
+	}
 }
 
 int ll_mover_start(const struct ll_card *card, const char *folder, struct ll_err *err)
 {
 	int ready_fd = -1;
-	char byte;
 	if (is_served(card, folder))
 		return 0;
-	int rc = spawn_mover(card, &ready_fd, err);
+	int rc = start_process(card, &ready_fd, err);
 	if (rc)
 		return rc;
-	struct pollfd ready = {.fd = ready_fd, .events = POLLIN};
-	int polled = poll(&ready, 1, READY_MS);
-	bool is_ready = polled > 0 && read(ready_fd, &byte, 1) == 1;
+	rc = wait_until_ready(ready_fd);
 	close(ready_fd);
-	if (is_ready || is_served(card, folder)) /* another `run` may have been faster */
+	if (!rc || is_served(card, folder)) /* another `run` may have been faster */
 		return 0;
-	ll_err_set(err, polled > 0 ? -ECHILD : -ETIMEDOUT, "card %s: no mover could be started", card->label);
+	ll_err_set(err, rc, "card %s: no mover could be started", card->label);
 	return ll_err_hint(err, "`loadline mover -i %s` says why; or leave --evictable out", card->label);
 }

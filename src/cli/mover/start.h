@@ -8,8 +8,8 @@
 
 /*
  * Makes sure that a mover serves the card: starts `loadline mover` in the background, and waits until it listens, at
- * most 30 s. The mover ends by itself some time after its last program. -ETIMEDOUT; or the mover's own error, which it
- * has told on the standard error stream.
+ * most 30 s. The mover keeps no descriptor of this process (base/child.h), and ends by itself some time after its last
+ * program. -ETIMEDOUT; -ECHILD: it has ended, and what it said is on the standard error stream.
  */
 int ll_mover_start(const struct ll_card *card, const char *folder, struct ll_err *err);
 

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "driver/readings.h"
@@ -155,20 +156,11 @@ static void pay_debt(const struct ll_probe_debt *debt)
 	ll_driver_close(driver);
 }
 
-/* Closes the standard streams, so that a reader of a pipe need not wait for the keeper. */
-static void let_go_of_outputs(void)
-{
-	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	for (int i = STDIN_FILENO; fd >= 0 && i <= STDERR_FILENO; i++)
-		dup2(fd, i);
-}
-
 static void wait_for_probe(int fd)
 {
 	struct ll_probe_debt debt = {.folder = ""}, fresh;
 	ssize_t n;
 	setpgid(0, 0); /* signals to the probe's group must not reach the keeper */
-	let_go_of_outputs();
 	while ((n = read(fd, &fresh, sizeof fresh)) != 0) {
 		if (n == (ssize_t)sizeof fresh)
 			debt = fresh;
@@ -187,7 +179,7 @@ int ll_probe_keeper_start(struct ll_probe_keeper *keeper, struct ll_err *err)
 	pid_t pid = fork();
 	if (pid == 0) {
 		close(ends[1]);
-		wait_for_probe(ends[0]);
+		wait_for_probe(ll_child_keep_only(ends[0]));
 		_exit(0);
 	}
 	int code = errno;

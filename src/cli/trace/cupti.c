@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <glob.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "abi/cupti.h"
+#include "base/child.h"
 #include "base/scope.h"
 
 static const char *const files[] = {"libcupti.so.13",   "libcupti.so.12", "libcupti.so.11",
@@ -127,13 +129,14 @@ const char *ll_trace_cupti_fault(const char *path, char *text, int size)
 {
 	int ends[2];
 	uint32_t version = 0;
-	if (pipe(ends) < 0)
+	if (pipe2(ends, O_CLOEXEC) < 0)
 		return NULL; /* the file could not be tried here; the traced program will try it */
 	fflush(NULL);
 	pid_t pid = fork();
 	if (pid == 0) {
-		version = ask_version(path);
-		ssize_t n = write(ends[1], &version, sizeof version);
+		int tell_fd = ll_child_keep_only(ends[1]);
+		version = tell_fd < 0 ? 0 : ask_version(path);
+		ssize_t n = write(tell_fd, &version, sizeof version);
 		_exit(n == (ssize_t)sizeof version ? 0 : 1);
 	}
 	close(ends[1]);

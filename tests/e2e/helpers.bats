@@ -1,0 +1,110 @@
+# The processes that loadline starts for itself keep no descriptor of the process that started loadline: who waits for the
+# end of a pipe does not wait for them.
+load evict_helper
+
+# start_marked NAME ARG...: loadline in the background, with descriptor 7 besides its outputs, as a shell's `exec 7<>file`
+# gives it.
+start_marked() {
+	local name=$1
+	shift
+	start_program "$name" sh -c 'exec 7<>"$0"; exec "$@"' "$T/$name.mark" "$LOADLINE" "$@"
+}
+
+# find_helpers NAME PATTERN: the processes of this test whose command line, with blanks between its words, matches. NAME's
+# own is none of them.
+find_helpers() {
+	local own file pid words
+	own=$(pid_of "$1")
+	for file in $(grep -lsF "XDG_RUNTIME_DIR=$T/run" /proc/[0-9]*/environ); do
+		pid=${file//[!0-9]/}
+		words=$(tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline") || continue
+		[ "$pid" = "$own" ] || [[ ! $words =~ $2 ]] || echo "$pid"
+	done
+}
+
+has_helper() {
+	[ -n "$(find_helpers "$1" "$2")" ]
+}
+
+# keeps_nothing NAME PATTERN [COUNT]: waits for such helpers, so many, and looks at the descriptors of each. None of them is
+# NAME's output or its mark, or inherited from the test.
+keeps_nothing() {
+	local name=$1 pattern=$2 pid fds count=0
+	wait_for 60 has_helper "$name" "$pattern"
+	for pid in $(find_helpers "$name" "$pattern"); do
+		kill -STOP "$pid"
+		fds=$(find "/proc/$pid/fd" -type l -printf '%f %l\n' 2>/dev/null) || true
+		kill -CONT "$pid"
+		[ -n "$fds" ] || continue
+		count=$((count + 1))
+		echo "$pid $(tr '\0' ' ' <"/proc/$pid/cmdline"): $fds"
+		[[ $fds != *"$T/$name."* ]]
+		[[ $fds != *"bats"* ]]
+	done
+	[ "$count" -ge "${3-1}" ]
+}
+
+@test "x=\$(loadline run --evictable) ends with the command, and not with the mover" {
+	needs_preload
+	answer=$(loadline --sim run --evictable -- echo done 2>&1)
+	[ "$answer" = "done" ]
+	is_served # it would end 60 s after its last program
+}
+
+@test "the mover keeps nothing" {
+	needs_preload
+	start_marked job --sim run --evictable -- sleep 100
+	keeps_nothing job " mover .*--linger"
+	stop job
+}
+
+@test "a mover that cannot start says why at who started it, once" {
+	needs_preload
+	"$LOADLINE_BUILD/sim/loadline-simctl" fail cuCtxCreate_v2 CUDA_ERROR_OUT_OF_MEMORY
+	run --separate-stderr loadline --sim run --evictable -- true
+	# shellcheck disable=SC2154
+	[ "$status" -ne 0 ]
+	echo "$stderr"
+	[ "$(grep -c "CUDA_ERROR_OUT_OF_MEMORY" <<<"$stderr")" -eq 1 ]
+	[[ ${stderr##*$'\n'} == "loadline: card 0: no mover could be started; "* ]]
+}
+
+@test "a hold's process keeps nothing" {
+	start_marked hold --sim hold --target 30% --json
+	wait_for 20 has hold 'select(.event == "settle")'
+	keeps_nothing hold " hold-worker "
+	stop hold
+}
+
+@test "the probe's processes and its keeper keep nothing" {
+	start_marked probe --sim probe --parallel processes --runs 1000 --json
+	keeps_nothing probe " probe-worker "
+	keeps_nothing probe "^$LOADLINE --sim probe "
+	stop probe INT
+}
+
+@test "MPS's daemon keeps nothing" {
+	start_marked mps --sim mps start
+	finish mps
+	keeps_nothing mps "nvidia-cuda-mps-control"
+	loadline --sim mps stop
+}
+
+@test "doctor's trial keeps nothing" {
+	needs_preload
+	start_marked doctor --sim doctor
+	keeps_nothing doctor "^loadline limit-trial "
+	finish doctor
+}
+
+@test "the process that tries CUPTI keeps nothing" {
+	needs_preload
+	mkfifo "$T/libcupti.so.13"
+	export LOADLINE_CUPTI=$T/libcupti.so.13
+	# Whoever opens the library waits for somebody who writes into it.
+	start_marked trace --sim trace -- true
+	keeps_nothing trace "^$LOADLINE --sim trace "
+	true >"$T/libcupti.so.13"
+	finish trace
+	[ "$status" -eq 0 ]
+}
