@@ -38,6 +38,9 @@ struct ll_util_reader {
 /* Starts a reader. The first read gives only samples that end after this call. */
 void ll_util_reader_init(struct ll_util_reader *reader, const struct ll_card *card);
 
+/* Lets the first read also give the samples that ended at most this long before init. Call it right after init. */
+void ll_util_reader_look_back(struct ll_util_reader *reader, uint64_t ago_ns);
+
 /*
  * Copies the new samples, oldest first. If there are more than capacity, the oldest are dropped. *ret_count may be 0.
  * Takes 1.5 ms of CPU. NVML keeps about 70 samples (14 s); older ones are lost. If the wall clock was set, samples are

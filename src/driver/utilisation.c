@@ -33,6 +33,11 @@ void ll_util_reader_init(struct ll_util_reader *reader, const struct ll_card *ca
 	start_now(reader);
 }
 
+void ll_util_reader_look_back(struct ll_util_reader *reader, uint64_t ago_ns)
+{
+	reader->last_us -= ago_ns / LL_NS_PER_US;
+}
+
 /* NVML stamps samples with the wall clock: after it was set back, all new ones would look old. */
 static void follow_clock(struct ll_util_reader *reader)
 {

@@ -15,9 +15,9 @@ enum {
 #define POWER_REPLANS 2
 #define POWER_SHARE_MIN 0.02 /* of the SMs */
 
-static bool has_loop(const struct ll_drive *drive)
+static bool is_filling(const struct ll_drive *drive)
 {
-	return drive->metric != LL_METRIC_UTIL || drive->mode == LL_HOLD_MODE_FILL;
+	return drive->metric == LL_METRIC_UTIL && drive->mode == LL_HOLD_MODE_FILL;
 }
 
 /*
@@ -103,6 +103,14 @@ void ll_drive_init(struct ll_drive *drive, const struct ll_hold_config *config, 
 	};
 	choose_kernel(drive);
 	ll_util_trim_init(&drive->trim);
+	ll_fill_level_init(&drive->fill);
+}
+
+void ll_drive_restart(struct ll_drive *drive, const struct ll_hold_config *config, uint32_t sm_count)
+{
+	struct ll_fill_level fill = drive->fill;
+	ll_drive_init(drive, config, sm_count);
+	drive->fill = fill;
 }
 
 static double loop_command(struct ll_drive *drive, uint64_t now_ns, double target)
@@ -116,29 +124,35 @@ static double loop_command(struct ll_drive *drive, uint64_t now_ns, double targe
 
 double ll_drive_command(struct ll_drive *drive, uint64_t now_ns, double target)
 {
-	double duty =
-	    has_loop(drive) ? loop_command(drive, now_ns, target) : ll_util_trim_command(&drive->trim, now_ns, target);
+	double duty = is_filling(drive)                 ? ll_fill_level_command(&drive->fill, now_ns, target)
+		      : drive->metric == LL_METRIC_UTIL ? ll_util_trim_command(&drive->trim, now_ns, target)
+							: loop_command(drive, now_ns, target);
 	drive->is_running = true;
 	return duty;
 }
 
 void ll_drive_pause(struct ll_drive *drive, uint64_t now_ns)
 {
-	if (drive->is_running && !has_loop(drive))
+	if (drive->is_running && is_filling(drive))
+		ll_fill_level_pause(&drive->fill, now_ns);
+	else if (drive->is_running && drive->metric == LL_METRIC_UTIL)
 		ll_util_trim_pause(&drive->trim, now_ns);
 	drive->is_running = false;
 }
 
-void ll_drive_sample(struct ll_drive *drive, const struct ll_drive_sample *sample)
+static void fill_sample(struct ll_drive *drive, const struct ll_drive_sample *sample)
 {
-	if (!drive->is_running)
-		return;
-	if (has_loop(drive)) {
-		ll_level_loop_update(&drive->loop, sample->end_ns, sample->level);
-		if (drive->metric == LL_METRIC_POWER)
-			replan_power(drive, sample->end_ns);
-		return;
-	}
+	struct ll_fill_level_window window = {
+	    .start_ns = sample->start_ns,
+	    .end_ns = sample->end_ns,
+	    .level = sample->level,
+	    .own_ratio = sample->own_ratio,
+	};
+	ll_fill_level_add(&drive->fill, &window);
+}
+
+static void trim_sample(struct ll_drive *drive, const struct ll_drive_sample *sample)
+{
 	struct ll_util_trim_window window = {
 	    .start_ns = sample->start_ns,
 	    .end_ns = sample->end_ns,
@@ -149,9 +163,26 @@ void ll_drive_sample(struct ll_drive *drive, const struct ll_drive_sample *sampl
 	ll_util_trim_add(&drive->trim, &window);
 }
 
+void ll_drive_sample(struct ll_drive *drive, const struct ll_drive_sample *sample)
+{
+	if (is_filling(drive)) {
+		fill_sample(drive, sample);
+		return;
+	}
+	if (!drive->is_running)
+		return;
+	if (drive->metric == LL_METRIC_UTIL) {
+		trim_sample(drive, sample);
+		return;
+	}
+	ll_level_loop_update(&drive->loop, sample->end_ns, sample->level);
+	if (drive->metric == LL_METRIC_POWER)
+		replan_power(drive, sample->end_ns);
+}
+
 enum ll_level_state ll_drive_state(const struct ll_drive *drive, double *ret_reach)
 {
-	if (!has_loop(drive) || drive->mode == LL_HOLD_MODE_FILL)
+	if (drive->metric == LL_METRIC_UTIL || drive->mode == LL_HOLD_MODE_FILL)
 		return LL_LEVEL_TRACKING;
 	return ll_level_loop_state(&drive->loop, ret_reach);
 }

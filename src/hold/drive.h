@@ -1,7 +1,8 @@
 /*
  * drive.h - turns a target into a duty cycle: which kernel on how many SMs, and the closed loop that sets the duty.
  *
- *   util       one block of one warp, duty = target + trim (util_trim.h); fill mode controls the card's whole level
+ *   util       one block of one warp, duty = target + trim (util_trim.h); fill mode adds to what others take
+ *              (fill_level.h)
  *   sm         one warp on every SM, duty by level_loop.h on GPM's SM utilisation
  *   occupancy  all warp slots of every SM, duty by level_loop.h on GPM's occupancy
  *   tensor     products on the tensor cores of every SM, duty by level_loop.h on GPM's tensor reading
@@ -17,6 +18,7 @@
 
 #include <stdint.h>
 
+#include "control/fill_level.h"
 #include "control/level_loop.h"
 #include "control/util_trim.h"
 #include "hold/config.h"
@@ -36,6 +38,7 @@ struct ll_drive {
 	uint32_t threads;
 	bool is_running;
 	struct ll_util_trim trim;
+	struct ll_fill_level fill;
 	struct ll_level_loop loop;
 	double target;         /* the loop's; NAN before the first command */
 	unsigned replans_left; /* power: how often the space may still be set again for this target */
@@ -53,13 +56,17 @@ struct ll_drive_sample {
 /* sm_count 0: unknown. 132 are assumed then (an H200), and the loop corrects the duty. */
 void ll_drive_init(struct ll_drive *drive, const struct ll_hold_config *config, uint32_t sm_count);
 
+/* The same for a new context. What readings have told of other programs stays. */
+void ll_drive_restart(struct ll_drive *drive, const struct ll_hold_config *config, uint32_t sm_count);
+
 /* Returns the duty (0..1) to order now for this target (ratio or watts). Call it at every tick while holding. */
 double ll_drive_command(struct ll_drive *drive, uint64_t now_ns, double target);
 
 /* Says that no kernel runs from now on until the next command. */
 void ll_drive_pause(struct ll_drive *drive, uint64_t now_ns);
 
-/* Feeds a reading to the loop. Readings while nothing runs are ignored. */
+/* Feeds a reading to the loop. A reading of a time in which nothing runs only counts for util in fill mode: it tells
+ * what others take. */
 void ll_drive_sample(struct ll_drive *drive, const struct ll_drive_sample *sample);
 
 /* Whether the payload reaches the target. If it does not, *ret_reach is the level that it reaches. */

@@ -87,10 +87,10 @@ static void find_target(struct ll_governor *gov, uint64_t now_ns)
 static void drive_load(struct ll_governor *gov, uint64_t now_ns)
 {
 	find_target(gov, now_ns);
-	if (gov->verdict.state != LL_HOLD_HOLDING || gov->report.state != LL_PACER_OPEN)
-		return;
 	for (size_t i = 0; i < gov->sense.sample_count; i++)
 		ll_drive_sample(&gov->drive, &gov->sense.samples[i]);
+	if (gov->verdict.state != LL_HOLD_HOLDING || gov->report.state != LL_PACER_OPEN)
+		return;
 	gov->command = ll_drive_command(&gov->drive, now_ns, gov->target);
 	struct ll_pacer_order order = {
 	    .is_running = true,
@@ -329,6 +329,7 @@ static void init_parts(struct ll_governor *gov)
 	    .guard_ns = is_power ? 5 * LL_NS_PER_S : 0,
 	};
 	ll_summary_init(&gov->summary, &summary);
+	ll_drive_init(&gov->drive, hold, gov->config.card->sm_count);
 	gov->energy_told_joules = NAN;
 	gov->target = NAN;
 	gov->asleep_ns = (int64_t)(ll_boot_ns() - ll_now_ns());

@@ -115,7 +115,7 @@ static void context_opened(struct ll_governor *gov)
 	ll_sense_context_changed(&gov->sense, true);
 	ll_claim_set_payload(gov->config.claim, gov->report.payload_name);
 	uint32_t sms = gov->report.sm_count ? gov->report.sm_count : gov->config.card->sm_count;
-	ll_drive_init(&gov->drive, gov->config.hold, sms);
+	ll_drive_restart(&gov->drive, gov->config.hold, sms);
 	ll_governor_tell(gov, LL_EVENT_STATE, "payload %s%s", gov->report.payload_name,
 			 gov->report.has_card_clock ? "" : " (no card clock: a calibrated loop, lateness is not seen)");
 }

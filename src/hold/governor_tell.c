@@ -105,6 +105,8 @@ void ll_governor_tell_samples(struct ll_governor *gov)
 {
 	for (size_t i = 0; i < gov->sense.sample_count; i++) {
 		const struct ll_drive_sample *sample = &gov->sense.samples[i];
+		if (sample->end_ns < gov->config.start_ns) /* what others took before the start */
+			continue;
 		struct ll_curve_window window;
 		window_target(gov, sample, &window);
 		struct ll_summary_sample judged = {

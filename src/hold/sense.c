@@ -11,13 +11,16 @@
 /*
  * Each call for samples takes 1.5 ms, 2.8 ms on a card with lowered clocks (doc/facts.md), and brings all samples since
  * the last call. So it is made once a second. It is made once a window (200 ms) if the readings show foreign work or
- * end a stop, once in two windows if they close the loop, and while resting only when it can change something.
+ * end a stop, and as soon as a window's sample is available if they set the level; while resting only when it can
+ * change something.
  */
 #define UTIL_EVERY_NS (1000 * LL_NS_PER_MS)
 #define UTIL_EVERY_WINDOW_NS (200 * LL_NS_PER_MS)
-#define SHOWN_WITHIN_NS (60 * LL_NS_PER_MS) /* a window's sample is available 50 ms after the window's end */
-#define UTIL_EVERY_FILL_NS (400 * LL_NS_PER_MS)
-#define PROCESS_EVERY_NS (200 * LL_NS_PER_MS) /* 0.1 ms a reading, 55 ms at worst */
+#define SHOWN_WITHIN_NS (60 * LL_NS_PER_MS)     /* a window's sample is available 50 ms after the window's end */
+#define UTIL_EVERY_FILL_NS (400 * LL_NS_PER_MS) /* at most; usually once a window, when its sample is available */
+#define UTIL_AGAIN_NS (50 * LL_NS_PER_MS)       /* fill: the sample is later than expected */
+#define BEFORE_START_NS (500 * LL_NS_PER_MS)    /* two windows */
+#define PROCESS_EVERY_NS (200 * LL_NS_PER_MS)   /* 0.1 ms a reading, 55 ms at worst */
 #define POWER_EVERY_NS (200 * LL_NS_PER_MS)
 #define SLOW_EVERY_NS (1000 * LL_NS_PER_MS)   /* temperature, slowdown, Xid */
 #define ENERGY_EVERY_NS (5000 * LL_NS_PER_MS) /* 4 ms a call */
@@ -38,9 +41,12 @@ int ll_sense_init(struct ll_sense *sense, const struct ll_sense_config *config, 
 	memset(sense, 0, sizeof *sense);
 	sense->config = *config;
 	uint64_t now_ns = ll_now_ns();
-	ll_foreign_init(&sense->foreign, NULL, now_ns);
+	/* A load that fills up begins at what others take, so it asks for the windows before its start. */
+	uint64_t ago_ns = config->use == LL_SENSE_UTIL_CONTROLS ? BEFORE_START_NS : 0;
+	ll_foreign_init(&sense->foreign, NULL, now_ns - 2 * ago_ns);
 	ll_process_watch_init(&sense->watch, (uint32_t)getpid(), 0);
 	ll_util_reader_init(&sense->reader, config->card);
+	ll_util_reader_look_back(&sense->reader, ago_ns);
 	sense->values = (struct ll_sense_values){
 	    .util = NAN,
 	    .own_util = NAN,
@@ -152,6 +158,7 @@ static void judge_window(struct ll_sense *sense, const struct ll_util_sample *sa
 	uint64_t end_ns = sample->end_wall_ns - wall_minus_now_ns;
 	uint64_t start_ns = end_ns - sample->window_ns;
 	sense->known_until_ns = end_ns;
+	sense->window_ns = sample->window_ns;
 	struct ll_foreign_verdict verdict;
 	ll_foreign_judge(&sense->foreign, start_ns, end_ns, (unsigned)lround(sample->percent), &verdict);
 	sense->values.util = sample->percent / 100;
@@ -423,6 +430,14 @@ static uint64_t util_every_ns(const struct ll_sense *sense, uint64_t held_since_
 	return UTIL_EVERY_NS;
 }
 
+/* The level follows the newest window, so the next reading is made when the next window's sample is available. */
+static void expect_window(struct ll_sense *sense, uint64_t now_ns)
+{
+	uint64_t shown_ns = sense->known_until_ns + sense->window_ns + SHOWN_WITHIN_NS;
+	if (sense->known_until_ns && shown_ns < sense->util_due_ns)
+		sense->util_due_ns = shown_ns > now_ns ? shown_ns : now_ns + UTIL_AGAIN_NS;
+}
+
 /* If the resume waits for a short quiet time only, the plain figure is read often, because it is cheap. */
 static void look_resting(struct ll_sense *sense, uint64_t now_ns)
 {
@@ -457,8 +472,11 @@ static void tick_resting(struct ll_sense *sense, uint64_t now_ns)
 
 static void tick_awake(struct ll_sense *sense, uint64_t now_ns, uint64_t held_since_ns)
 {
-	if (is_due(&sense->util_due_ns, now_ns, util_every_ns(sense, held_since_ns), 0))
+	if (is_due(&sense->util_due_ns, now_ns, util_every_ns(sense, held_since_ns), 0)) {
 		read_util(sense, now_ns, held_since_ns);
+		if (sense->config.use == LL_SENSE_UTIL_CONTROLS)
+			expect_window(sense, now_ns);
+	}
 	read_gpm(sense, now_ns, held_since_ns);
 	if (is_due(&sense->process_due_ns, now_ns, PROCESS_EVERY_NS, 0))
 		read_processes(sense, now_ns);

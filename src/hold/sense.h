@@ -80,6 +80,7 @@ struct ll_sense {
 	uint64_t gpm_start_ns;
 	uint64_t readings_seen_ns; /* the last good utilisation reading (on a MIG slice: GPM reading); 0: never */
 	uint64_t known_until_ns;   /* end of the newest utilisation window that was read */
+	uint64_t window_ns;        /* the length of that window */
 	uint64_t failing_since_ns; /* utilisation readings fail; 0: they work */
 	uint64_t stopped_since_ns; /* since when own kernels have not run; now, while they run */
 	uint64_t gone_since_ns;    /* the card does not answer; 0: it does */
