@@ -23,6 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ledger/inherited.h"
 #include "ledger/records.h"
 #include "ledger/run_settings.h"
 #include "ledger/words.h"

@@ -31,6 +31,7 @@ static struct {
 	struct ll_run_settings settings;
 	bool is_governed;
 	bool is_garbled; /* the program was started under settings that cannot be read */
+	atomic_flag is_ungoverned_said;
 	_Atomic(struct ll_device_state *) devs[DEVICES];
 	struct ll_device_state
 	    *parents[DEVICES];      /* in a forked child: the parent's device states, which are never used nor freed */
@@ -42,7 +43,7 @@ static struct {
 	_Atomic(struct ll_device_state *) only; /* the device state, while there is exactly one; else NULL */
 	unsigned count;
 	struct ll_fork_item fork;
-} program = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
+} program = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER, .is_ungoverned_said = ATOMIC_FLAG_INIT};
 
 /* Sets the gate of all launches. Under the lock, or while there is one thread. */
 static void set_gate(void)
@@ -86,9 +87,9 @@ static void at_exit(void)
 
 static void read_settings(void)
 {
-	const char *text = getenv(LL_RUN_VARIABLE);
-	program.is_garbled = text && ll_run_settings_read(text, &program.settings) < 0;
-	program.is_governed = text != NULL;
+	int rc = ll_run_settings_find(&program.settings);
+	program.is_garbled = rc == -EINVAL;
+	program.is_governed = rc != -ENOENT;
 	if (!program.is_governed) {
 		set_gate();
 		atomic_store(&ll_device_state_answer, -1);
@@ -103,6 +104,14 @@ const struct ll_run_settings *ll_device_state_settings(void)
 {
 	pthread_once(&program.once, read_settings);
 	return program.is_governed ? &program.settings : NULL;
+}
+
+void ll_device_state_say_ungoverned(void)
+{
+	if (!ll_device_state_settings() && !atomic_flag_test_and_set(&program.is_ungoverned_said))
+		ll_say("this program is not governed: " LL_RUN_VARIABLE
+		       " is not set, and neither a descriptor nor a parent process shows a tenant; "
+		       "only `loadline run` sets limits");
 }
 
 /* ---- what the process has of the card's memory ---- */

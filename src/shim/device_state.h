@@ -55,10 +55,10 @@ struct ll_device_state {
 	_Atomic bool is_given_back; /* the claim was given back, until the program asks for the card again */
 };
 
-/* Returns the settings that `loadline run` gave this program; NULL: it did not start it. */
+/* Returns the settings of the program's tenant; NULL: it has none. They are looked for once in a process. */
 const struct ll_run_settings *ll_device_state_settings(void);
 
-/* Whether `loadline run` started this program, at the cost of one load. ll_device_state_answer is 0 until the first
+/* Whether the program has a tenant, at the cost of one load. ll_device_state_answer is 0 until the first
  * look, then 1 or -1. */
 extern _Atomic int ll_device_state_answer;
 static inline bool ll_device_state_is_governed(void)
@@ -66,6 +66,10 @@ static inline bool ll_device_state_is_governed(void)
 	int answer = atomic_load_explicit(&ll_device_state_answer, memory_order_relaxed);
 	return __builtin_expect(answer != 0, 1) ? answer > 0 : ll_device_state_settings() != NULL;
 }
+
+/* The program makes a context. If it has no tenant, says once that it is not governed. A forked child does not say it
+ * again. */
+void ll_device_state_say_ungoverned(void);
 
 /* Returns the state of this card, and makes it if there is none. NULL: the program is not governed there. May call the
  * driver; the program has called cuInit. */

@@ -191,6 +191,7 @@ trial() {
 		has doctor ".card == $card and .check == \"memory limit\" and .finding == \"ok\" and (.detail | startswith(\"in force: \"))"
 		has doctor ".card == $card and .check == \"compute limit\" and .finding == \"ok\" and (.detail | startswith(\"in force: \"))"
 	done
+	has doctor '.check == "open ways" and .finding == "ok" and (.detail | test("env -i"))'
 	has doctor '.event == "summary" and .can_hold and .can_limit'
 	[ "$status" -eq 0 ]
 	loadline --sim status --json | jq -s -e 'all(has("card"))'

@@ -98,6 +98,14 @@ static int check_without_driver(struct ll_doctor *doctor, const struct ll_err *d
 	return rc < 0 ? rc : ll_err_exit_code(driver_err->code);
 }
 
+/* The ways out of a tenant that nothing closes. */
+static void say_open_ways(struct ll_doctor *doctor)
+{
+	ll_doctor_say(doctor, LL_FINDING_OK, NULL, "open ways", NULL,
+		      "a program that is started without LD_PRELOAD, as by `env -i`, is not held to limits; `loadline "
+		      "status` shows it as ungoverned");
+}
+
 static int run_doctor(void *words, const struct ll_operands *operands, struct ll_err *err)
 {
 	const struct doctor_args *args = words;
@@ -113,6 +121,8 @@ static int run_doctor(void *words, const struct ll_operands *operands, struct ll
 	ll_doctor_check_system(&doctor, driver);
 	ll_doctor_check_libraries(&doctor, driver);
 	int rc = check_cards(&doctor, driver, args->cards, err);
+	if (doctor.tries_limits)
+		say_open_ways(&doctor);
 	ll_driver_close(driver);
 	return rc ? rc : print_summary(&doctor, err);
 }

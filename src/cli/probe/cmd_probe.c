@@ -16,6 +16,7 @@
 #include "cli/probe/output.h"
 #include "cli/run/cards.h"
 #include "driver/readings.h"
+#include "ledger/inherited.h"
 #include "ledger/run_settings.h"
 #include "probe/svg.h"
 
@@ -109,7 +110,8 @@ static void warn_of_company(const struct ll_card *card)
 		ll_warn("card %s: %zu other process%s on it: their work is in these figures", card->label, list.count,
 			list.count == 1 ? " is" : "es are");
 	ll_process_list_fini(&list);
-	if (getenv(LL_RUN_VARIABLE))
+	struct ll_run_settings settings;
+	if (ll_run_settings_find(&settings) != -ENOENT)
 		ll_warn("under `loadline run`: its limits are in these figures");
 }
 

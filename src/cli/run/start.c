@@ -10,24 +10,27 @@
 #include "base/log.h"
 #include "base/scope.h"
 #include "cli/mover/start.h"
+#include "cli/run/bequeath.h"
 #include "cli/run/cards.h"
 #include "cli/run/environment.h"
 #include "cli/run/program.h"
 #include "cli/run/space.h"
 #include "ledger/claim.h"
 #include "ledger/file.h"
+#include "ledger/inherited.h"
 #include "ledger/ledger.h"
 #include "ledger/proc.h"
 #include "ledger/tenant.h"
 
-/* Inside a governed program the command gets that program's settings. */
+/* Inside a governed program the command gets that program's settings, also if its environment lost them. */
 static int make_settings(const struct ll_run_args *args, const char *command, struct ll_run_settings *ret_settings,
-			 struct ll_err *err)
+			 bool *ret_is_nested, struct ll_err *err)
 {
-	const char *outer = getenv(LL_RUN_VARIABLE);
-	if (!outer)
+	int rc = ll_run_settings_find(ret_settings);
+	*ret_is_nested = rc == 0;
+	if (rc == -ENOENT)
 		return ll_run_args_settings(args, command, ret_settings, err);
-	if (ll_run_settings_read(outer, ret_settings) < 0) {
+	if (rc < 0) {
 		ll_err_set(err, -EINVAL, LL_RUN_VARIABLE ": garbled");
 		return ll_err_hint(err, "only `loadline run` sets it: unset it");
 	}
@@ -144,16 +147,17 @@ static void choose_way(const struct ll_driver *driver, const struct ll_run_args 
  * Joins the tenant on each card. visible becomes the cards' UUIDs, or stays empty if CUDA_VISIBLE_DEVICES can stay
  * unset. A client of MPS always gets the UUIDs, because limits of MPS for single cards go by their order.
  */
-static int take_cards(const struct ll_run_args *args, const struct ll_driver *driver, struct ll_run_settings *settings,
-		      struct ll_run_space *space, struct ll_strbuf *visible, struct ll_err *err)
+static int take_cards(const struct ll_run_args *args, const struct ll_driver *driver, bool is_nested,
+		      struct ll_run_settings *settings, struct ll_run_space *space, struct ll_strbuf *visible,
+		      struct ll_err *err)
 {
 	LL_SCOPE_FREE const struct ll_card **cards = NULL;
 	size_t count = 0;
 	int rc = ll_run_cards_choose(driver, args->cards, &cards, &count, err);
 	/* Inside a governed program the variables of MPS are set already. */
-	if (!rc && args->by == LL_RUN_BY_SPACE && !getenv(LL_RUN_VARIABLE))
+	if (!rc && args->by == LL_RUN_BY_SPACE && !is_nested)
 		rc = ll_run_space_choose(driver, args, settings, cards, &count, space, err);
-	if (!rc && args->by == LL_RUN_BY_AUTO && !getenv(LL_RUN_VARIABLE))
+	if (!rc && args->by == LL_RUN_BY_AUTO && !is_nested)
 		choose_way(driver, args, settings, cards, count, space);
 	if (!rc && !settings->folder[0])
 		rc = ll_ledger_folder(ll_driver_sim_folder(driver), settings->folder, err);
@@ -176,6 +180,7 @@ static int exec_program(const char *path, char **words, const struct ll_run_envi
 	int rc = ll_run_environment_make(wish, &environment, err);
 	if (rc < 0)
 		return rc;
+	ll_run_bequeath(wish->settings);
 	execvpe(path, words, environment);
 	int code = errno;
 	ll_run_environment_free(environment);
@@ -193,15 +198,16 @@ int ll_run_start(const struct ll_run_args *args, const struct ll_operands *opera
 	LL_SCOPE_STRBUF struct ll_strbuf visible = LL_STRBUF_INIT;
 	char path[PATH_MAX];
 	char shim[PATH_MAX] = "";
+	bool is_nested;
 	if (!operands->count)
 		return ll_err_set(err, -EINVAL, "run: no command to run");
-	int rc = make_settings(args, operands->words[0], &settings, err);
+	int rc = make_settings(args, operands->words[0], &settings, &is_nested, err);
 	if (!rc)
 		rc = find_program(args, operands->words[0], path, shim, err);
 	if (!rc)
 		rc = ll_driver_open(&driver, err);
 	if (!rc)
-		rc = take_cards(args, driver, &settings, &space, &visible, err);
+		rc = take_cards(args, driver, is_nested, &settings, &space, &visible, err);
 	ll_driver_close(driver);
 	if (!rc && visible.failed)
 		rc = ll_err_set(err, -ENOMEM, "cards: %s", strerror(ENOMEM));

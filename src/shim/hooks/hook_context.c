@@ -16,12 +16,21 @@ static ll_cu_result note_context(ll_cu_result status, ll_cu_device device)
 	return status;
 }
 
+/* Whether a call that makes a context goes to the driver as it is. */
+static bool context_passes(void)
+{
+	bool passes = ll_charge_passes();
+	if (passes)
+		ll_device_state_say_ungoverned();
+	return passes;
+}
+
 /* Hook of a function that makes a context on `device`. device and ret_context are parameters of it. */
 #define MAKE_HOOK(symbol, params, args)                                                                                \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \
 		LL_DRIVER_CALL(symbol);                                                                                \
-		if (ll_charge_passes())                                                                                \
+		if (context_passes())                                                                                  \
 			return ll_real()->symbol args;                                                                 \
 		LL_REENTRY_SCOPE();                                                                                    \
 		LL_CONTEXT_CHANGE(change, ll_context_begin(device));                                                   \
@@ -59,16 +68,19 @@ MAKE_HOOKS(cuVDPAUCtxCreate,
 	    ll_vdp_get_proc_address *vdp_get_proc_address),
 	   (ret_context, flags, device, vdp_device, vdp_get_proc_address))
 
-/* Hook of a function whose call is made by `governed`, if the process is governed. */
-#define GOVERNED_HOOK(symbol, params, args, governed)                                                                  \
+/* Hook of a function whose call is made by `governed`, unless it passes. */
+#define GOVERNED_HOOK_UNLESS(passes, symbol, params, args, governed)                                                   \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \
 		LL_DRIVER_CALL(symbol);                                                                                \
-		if (ll_charge_passes())                                                                                \
+		if (passes())                                                                                          \
 			return ll_real()->symbol args;                                                                 \
 		LL_REENTRY_SCOPE();                                                                                    \
 		return governed;                                                                                       \
 	}
+
+#define GOVERNED_HOOK(symbol, params, args, governed)                                                                  \
+	GOVERNED_HOOK_UNLESS(ll_charge_passes, symbol, params, args, governed)
 
 /* Hook of a function that ends a context, or a card's primary context. */
 #define END_HOOK(symbol, type, what, end) GOVERNED_HOOK(symbol, (type what), (what), end(what, ll_real()->symbol))
@@ -83,12 +95,14 @@ END_HOOK(cuDevicePrimaryCtxReset_v2, ll_cu_device, device, ll_context_reset)
 GOVERNED_HOOK(cuCtxAttach, (struct ll_cu_context * *ret_context, unsigned int flags), (ret_context, flags),
 	      ll_context_attach(ret_context, flags))
 GOVERNED_HOOK(cuCtxDetach, (struct ll_cu_context * context), (context), ll_context_detach(context))
-GOVERNED_HOOK(cuDevicePrimaryCtxRetain, (struct ll_cu_context * *ret_context, ll_cu_device device),
-	      (ret_context, device), note_context(ll_context_retain(ret_context, device), device))
-GOVERNED_HOOK(cuGreenCtxCreate,
-	      (struct ll_cu_green_context * *ret_green, struct ll_cu_resource_desc *resources, ll_cu_device device,
-	       unsigned int flags),
-	      (ret_green, resources, device, flags), ll_context_create_green(ret_green, resources, device, flags))
+GOVERNED_HOOK_UNLESS(context_passes, cuDevicePrimaryCtxRetain,
+		     (struct ll_cu_context * *ret_context, ll_cu_device device), (ret_context, device),
+		     note_context(ll_context_retain(ret_context, device), device))
+GOVERNED_HOOK_UNLESS(context_passes, cuGreenCtxCreate,
+		     (struct ll_cu_green_context * *ret_green, struct ll_cu_resource_desc *resources,
+		      ll_cu_device device, unsigned int flags),
+		     (ret_green, resources, device, flags),
+		     ll_context_create_green(ret_green, resources, device, flags))
 GOVERNED_HOOK(cuGreenCtxDestroy, (struct ll_cu_green_context * green), (green), ll_context_destroy_green(green))
 GOVERNED_HOOK(cuCtxSetLimit, (enum ll_cu_limit limit, size_t value), (limit, value), ll_context_set_limit(limit, value))
 
