@@ -267,7 +267,7 @@ fish_completes() {
 	[ "$(loadline --sim=list | awk 'NF < 3' | wc -l)" -eq 0 ]
 	[ "$(loadline --sim=list)" = "$(loadline --sim=list status)" ]
 	while read -r name; do
-		grep -qE "[ ]$name[,.:]|[ ]$name\$" <(loadline --help | tr -s '\n ' ' ')
+		loadline --help | grep -qw "$name"
 		complete_words loadline --sim = "$name" | grep -qx "$name"
 		loadline "--sim=$name" version
 	done < <(loadline --sim=list | awk '{print $1}')
