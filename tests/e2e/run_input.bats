@@ -303,3 +303,18 @@ is_left_alone() {
 @test "settings that are not ours" {
 	LOADLINE_RUN=garbage refuses "LOADLINE_RUN: garbled; only \`loadline --sim run\` sets it: unset it" -- true
 }
+
+@test "a program that may open no more descriptors is told why its card is refused" {
+	command -v python3 >/dev/null || skip "no python3"
+	run --separate-stderr loadline --sim run --mem 2g -- python3 -c 'import ctypes, resource
+cuda = ctypes.CDLL("libcuda.so.1")
+assert cuda.cuInit(0) == 0
+resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
+device, context = ctypes.c_int(), ctypes.c_void_p()
+assert cuda.cuDeviceGet(ctypes.byref(device), 0) == 0
+assert cuda.cuCtxCreate_v2(ctypes.byref(context), 0, device) == 800'
+	echo "$output $stderr"
+	[ "$status" -eq 0 ]
+	[ "$(grep -c . <<<"$stderr")" -eq 1 ]
+	[[ $stderr == "loadline: no contexts on card 0 under the limits of \`loadline --sim run\` (CUDA error 800, not permitted): "*"Too many open files"* ]]
+}
