@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "cli/common/env_sim.h"
+#include "cli/common/print.h"
 #include "cli/doctor/limit_trial.h"
 #include "cli/options/command.h"
 #include "cli/options/help_text.h"
@@ -22,26 +23,18 @@
 #include "hold/worker.h"
 #include "probe/worker.h"
 
-static int print_and_free(struct ll_strbuf *out, struct ll_err *err)
-{
-	bool failed = out->failed;
-	fwrite(out->buf, 1, out->length, stdout);
-	ll_strbuf_fini(out);
-	return failed ? ll_err_set(err, -ENOMEM, "help: out of memory") : 0;
-}
-
 static int print_program_help(struct ll_err *err)
 {
-	struct ll_strbuf out = LL_STRBUF_INIT;
+	LL_SCOPE_STRBUF struct ll_strbuf out = LL_STRBUF_INIT;
 	ll_help_program(&out);
-	return print_and_free(&out, err);
+	return ll_print_text(&out, err);
 }
 
 static int print_command_help(const struct ll_command *command, struct ll_err *err)
 {
-	struct ll_strbuf out = LL_STRBUF_INIT;
+	LL_SCOPE_STRBUF struct ll_strbuf out = LL_STRBUF_INIT;
 	ll_help_command(command, &out);
-	return print_and_free(&out, err);
+	return ll_print_text(&out, err);
 }
 
 static int parse_and_run(const struct ll_command *command, void *args, int argc, char **argv, struct ll_err *err)
@@ -161,15 +154,14 @@ static int print_error(const struct ll_err *err)
 }
 
 /* If descriptor 0, 1 or 2 is closed, a file opened later would get its number, and this program or a daemon that it
- * starts would use that file as its standard stream. */
+ * starts would use that file as its standard stream. What is written to a closed standard output still fails as there:
+ * nobody gets it. */
 static void open_standard_descriptors(void)
 {
-	int fd;
-	do
-		fd = open("/dev/null", O_RDWR);
-	while (fd >= 0 && fd <= STDERR_FILENO);
-	if (fd >= 0)
-		close(fd);
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+			open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_RDWR);
+	}
 }
 
 int main(int argc, char **argv)

@@ -97,14 +97,32 @@ commands() {
 	[ "${#stderr_lines[@]}" -eq 1 ]
 }
 
-@test "output that cannot be written is an error" {
-	[ -w /dev/full ] || skip "no /dev/full"
-	local command
-	for command in --help "help --man hold" "help --completion bash" version; do
-		run bash -c "\"$LOADLINE\" $command >/dev/full"
-		[ "$status" -eq 1 ]
-		[[ $output == "loadline: standard output: "* ]]
+# cannot_print ARG...: where standard output is full, and where it is closed, loadline ends with 1 and says so last. $before
+# is a command of loadline that is run first.
+cannot_print() {
+	local where why ends
+	for where in '>/dev/full' '>&-'; do
+		[ "$where" = '>&-' ] && why="Bad file descriptor" || why="No space left on device"
+		ends=0
+		# shellcheck disable=SC2086
+		[ -z "${before-}" ] || loadline $before || true
+		timeout 60 bash -c "\"\$LOADLINE\" \"\$@\" $where" bash "$@" 2>"$T/cannot.err" || ends=$?
+		echo "$* $where: $ends $(cat "$T/cannot.err")"
+		[ "$ends" -eq 1 ]
+		[ "$(tail -n 1 "$T/cannot.err")" = "loadline: standard output: $why" ]
 	done
+}
+
+@test "output that cannot be written is an error, with its reason" {
+	[ -w /dev/full ] || skip "no /dev/full"
+	cannot_print --help
+	cannot_print hold --help
+	cannot_print run --help
+	cannot_print help
+	cannot_print help --man hold
+	cannot_print help --completion bash
+	cannot_print version
+	cannot_print --version
 }
 
 @test "an output that cannot be written is 1 in every command, and named" {
@@ -114,14 +132,28 @@ commands() {
 	fails_with 1 "--kernel-log: /dev/full: No space left" --sim hold --for 2s --kernel-log /dev/full
 	fails_with 1 "--kernel-log: $T/none/x: No such file" --sim hold --for 300ms --kernel-log "$T/none/x"
 	fails_with 1 "--svg: $T/none/x: No such file" --sim probe --svg "$T/none/x"
+	loadline --sim mps start
 	local command
-	for command in "hold --for 300ms --json" "status --json" "status --watch=0.1" "doctor --no-trial --json" "trace -i 0 --for 10ms --json" "mps start"; do
-		run bash -c "timeout 60 \"$LOADLINE\" --sim $command 2>&1 >/dev/full | tail -n 1; exit \${PIPESTATUS[0]}"
-		echo "$command: $status $output"
-		[ "$status" -eq 1 ]
-		[ "$output" = "loadline: standard output: No space left on device" ]
+	for command in "hold --for 300ms" "hold --for 300ms --json" status "status --json" "status --watch=0.1" "doctor --no-trial" \
+		"doctor --no-trial --json" "trace -i 0 --for 10ms --json" "mps status" "mps status --json" "mps env" \
+		"mps clients" "mps set --mem 8G" "probe --experiment first" "probe --experiment first --json"; do
+		# shellcheck disable=SC2086
+		cannot_print --sim $command
 	done
-	loadline --sim mps stop --force
+	before="--sim mps stop --force" cannot_print --sim mps start
+	before="--sim mps start" cannot_print --sim mps stop --force
+	cannot_print --sim=list
+	start job --sim run --tenant job -- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 1ms for 60s
+	wait_for 20 shows 'select(has("claim") and .tenant == "job")'
+	cannot_print --sim set job --weight 2
+}
+
+@test "a closed standard output is closed to the program of run too, and no file takes its place" {
+	loadline --sim version || skip "no simulator in this build"
+	[ -x "$LOADLINE_BUILD/tests/e2e/launcher" ] || skip "nothing can be preloaded in this build"
+	run bash -c "\"\$LOADLINE\" --sim run -- sh -c 'echo lost' >&-"
+	[ "$status" -ne 0 ]
+	[ "$(grep -rls lost "$T/world" "$T/run" | wc -l)" -eq 0 ]
 }
 
 @test "manual pages render without a warning and hold every option" {
@@ -326,11 +358,14 @@ fish_completes() {
 
 @test "closed standard descriptors are not taken for what is opened next" {
 	loadline --sim version || skip "no simulator in this build"
+	# Those that print end with 1.
 	local command
-	for command in status "doctor --no-trial" "hold --for 300ms" "mps start" "mps status" "mps stop --within 5s"; do
+	for command in status "doctor --no-trial" "hold --for 300ms" "mps start" "mps status" "mps stop --within 5s" "hold --dry-run"; do
 		echo "$command"
-		run -0 timeout 30 bash -c "exec \"$LOADLINE\" --sim $command <&- >&- 2>&-"
+		run -1 timeout 30 bash -c "exec \"$LOADLINE\" --sim $command <&- >&- 2>&-"
 	done
+	run -0 timeout 30 bash -c "exec \"$LOADLINE\" --sim trace -o $T/trace.json -- $LOADLINE_BUILD/sim/loadline-simctl busy 0 count 3 >/dev/null <&- 2>&-"
+	jq -e . "$T/trace.json" >/dev/null
 }
 
 @test "every command of the README is one, and has the options that the README gives it" {

@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "cli/common/print.h"
 #include "cli/hold/words.h"
 
 struct text_card {
@@ -238,11 +239,7 @@ static int text_finish(struct ll_hold_sink *sink, struct ll_err *err)
 		if (self->cards[i].has_ended)
 			add_summary(&text, sink->config->hold, &self->cards[i].end);
 	}
-	if (text.failed)
-		return ll_err_set(err, -ENOMEM, "summary: out of memory");
-	if (fputs(text.buf, stdout) < 0 || fflush(stdout) != 0)
-		return ll_err_set(err, -errno, "standard output: %s", strerror(errno));
-	return 0;
+	return ll_print_text(&text, err);
 }
 
 static void text_free(struct ll_hold_sink *sink)

@@ -1,8 +1,8 @@
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/strbuf.h"
+#include "cli/common/print.h"
 #include "cli/options/command.h"
 #include "cli/options/completion.h"
 #include "cli/options/help_text.h"
@@ -86,10 +86,7 @@ static int run_help(void *data, const struct ll_operands *operands, struct ll_er
 		completions[args->shell](&out);
 	else
 		add_help(args, command, &out);
-	if (out.failed)
-		return ll_err_set(err, -ENOMEM, "help: out of memory");
-	fwrite(out.buf, 1, out.length, stdout);
-	return 0;
+	return ll_print_text(&out, err);
 }
 
 const struct ll_command ll_command_help = {

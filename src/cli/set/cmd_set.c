@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/scope.h"
 #include "base/strbuf.h"
+#include "cli/common/print.h"
 #include "cli/hold/words.h"
 #include "cli/options/command.h"
 #include "cli/options/limit_words.h"
@@ -217,11 +218,8 @@ static int change_targets(const struct set_args *args, const struct limits *limi
 	}
 	if (!changed && !rc)
 		return ll_err_set(err, -ESRCH, "set: the program ended meanwhile");
-	if (text.failed)
-		return ll_err_set(err, -ENOMEM, "set: %s", strerror(ENOMEM));
-	if (changed)
-		fwrite(text.buf, 1, text.length, stdout);
-	return rc;
+	int printed = changed ? ll_print_text(&text, rc ? NULL : err) : 0;
+	return rc ? rc : printed;
 }
 
 static int run_set(void *data, const struct ll_operands *operands, struct ll_err *err)
