@@ -25,35 +25,50 @@ static struct sim_world *attached;
 static int attached_fd = -1;
 static char folder[PATH_MAX];
 
-/* Settles where the world is, once. Called with attach_lock held. */
-static int find_folder(struct ll_err *err)
+/* Writes the folder's name, and what chooses another one. */
+static int name_folder(char text[PATH_MAX], const char **ret_hint, struct ll_err *err)
 {
-	if (folder[0])
-		return 0;
-	char text[sizeof folder];
 	const char *dir = getenv("LOADLINE_SIM_DIR");
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
 	int n;
-	if (dir && dir[0])
-		n = snprintf(text, sizeof text, "%s", dir);
-	else if (runtime && runtime[0] == '/')
-		n = snprintf(text, sizeof text, "%s/loadline-sim", runtime);
-	else
-		n = snprintf(text, sizeof text, "/tmp/loadline-sim-%u", (unsigned)getuid());
-	if (n < 0 || (size_t)n >= sizeof text)
-		return ll_err_set(err, -ENAMETOOLONG, "simulated world: its folder's name is too long");
-	if (mkdir(text, 0700) < 0 && errno != EEXIST)
-		return ll_err_set(err, -errno, "simulated world: mkdir %s: %s", text, strerror(errno));
-	struct stat st;
-	if (lstat(text, &st) < 0)
-		return ll_err_set(err, -errno, "simulated world: %s: %s", text, strerror(errno));
-	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 022))
-		return ll_err_set(err, -EPERM, "simulated world: %s: not a folder that only this user may write", text);
-	if (!realpath(text, folder)) {
-		folder[0] = '\0';
-		return ll_err_set(err, -errno, "simulated world: %s: %s", text, strerror(errno));
+	*ret_hint = "set LOADLINE_SIM_DIR to a folder of your own";
+	if (dir && dir[0]) {
+		n = snprintf(text, PATH_MAX, "%s", dir);
+	} else if (runtime && runtime[0] == '/') {
+		n = snprintf(text, PATH_MAX, "%s/loadline-sim", runtime);
+		*ret_hint = "set XDG_RUNTIME_DIR to a folder of your own, or unset it";
+	} else {
+		n = snprintf(text, PATH_MAX, "/tmp/loadline-sim-%u", (unsigned)getuid());
 	}
+	if (n < 0 || n >= PATH_MAX)
+		return ll_err_set(err, -ENAMETOOLONG, "simulated world: its folder's name is too long");
 	return 0;
+}
+
+/* Settles where the world is, once. Called with attach_lock held. */
+static int find_folder(struct ll_err *err)
+{
+	char text[sizeof folder];
+	const char *hint;
+	struct stat st;
+	if (folder[0])
+		return 0;
+	int rc = name_folder(text, &hint, err);
+	if (rc < 0)
+		return rc;
+	if (mkdir(text, 0700) < 0 && errno != EEXIST)
+		rc = ll_err_set(err, -errno, "simulated world: make %s: %s", text, strerror(errno));
+	else if (lstat(text, &st) < 0)
+		rc = ll_err_set(err, -errno, "simulated world: %s: %s", text, strerror(errno));
+	else if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 022))
+		rc = ll_err_set(err, -EPERM, "simulated world: %s: not a folder that only this user may write", text);
+	else if (!realpath(text, folder))
+		rc = ll_err_set(err, -errno, "simulated world: %s: %s", text, strerror(errno));
+	if (rc < 0) {
+		folder[0] = '\0';
+		ll_err_hint(err, "%s", hint);
+	}
+	return rc;
 }
 
 const char *sim_world_folder(void)
@@ -224,6 +239,19 @@ int sim_world_attach(struct sim_world **ret_world, struct ll_err *err)
 	if (rc == 0)
 		*ret_world = attached;
 	return rc;
+}
+
+const char *sim_world_trouble(const char **ret_hint)
+{
+	static struct ll_err trouble;
+	struct ll_err err = {0};
+	struct sim_world *world;
+	if (sim_world_attach(&world, &err) == 0)
+		return NULL;
+	LL_SCOPE_LOCK(&attach_lock);
+	trouble = err;
+	*ret_hint = trouble.hint;
+	return trouble.text;
 }
 
 int sim_world_reset(struct ll_err *err)

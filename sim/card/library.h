@@ -8,4 +8,8 @@
  * symbol is there tells that a driver is simulated. */
 __attribute__((visibility("default"))) const char *loadline_sim_world(void);
 
+/* Says why the simulated driver cannot start, and in *ret_hint what to do about it, or nothing. NULL: it can start. A
+ * program that does not ask gets that on its standard error stream when it starts the driver. */
+__attribute__((visibility("default"))) const char *loadline_sim_trouble(const char **ret_hint);
+
 #endif

@@ -16,6 +16,11 @@ const char *loadline_sim_world(void)
 	return sim_world_folder();
 }
 
+const char *loadline_sim_trouble(const char **ret_hint)
+{
+	return sim_world_trouble(ret_hint);
+}
+
 /* Another process has stopped this one (checkpoint.c). */
 static void wait_while_stopped(const struct sim_world *world)
 {

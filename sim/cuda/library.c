@@ -23,7 +23,7 @@ static ll_cu_result attach_world(void)
 	struct sim_world *world = NULL;
 	if (sim_world_attach(&world, &err) < 0) {
 		/* A status code cannot say which line of a scenario is wrong, so this one library prints. */
-		fprintf(stderr, "loadline-sim: %s\n", err.text);
+		fprintf(stderr, "loadline-sim: %s%s%s\n", err.text, err.hint[0] ? "; " : "", err.hint);
 		return LL_CUDA_ERROR_SYSTEM_NOT_READY;
 	}
 	__atomic_store_n(&sim_cuda.world, world, __ATOMIC_RELEASE);

@@ -60,6 +60,11 @@ const char *loadline_sim_world(void)
 	return sim_world_folder();
 }
 
+const char *loadline_sim_trouble(const char **ret_hint)
+{
+	return sim_world_trouble(ret_hint);
+}
+
 struct sim_world *sim_nvml_world(void)
 {
 	return world;
@@ -74,7 +79,7 @@ static ll_nvml_result attach_world(void)
 {
 	struct ll_err err = {0};
 	if (!world && sim_world_attach(&world, &err) < 0) {
-		fprintf(stderr, "loadline-sim: %s\n", err.text);
+		fprintf(stderr, "loadline-sim: %s%s%s\n", err.text, err.hint[0] ? "; " : "", err.hint);
 		return LL_NVML_ERROR_DRIVER_NOT_LOADED;
 	}
 	return LL_NVML_SUCCESS;

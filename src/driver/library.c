@@ -90,7 +90,7 @@ static void read_driver_version(struct ll_nvml *nvml)
 static int hint_nvml_start(const struct ll_nvml *nvml, ll_nvml_result status, struct ll_err *err, int code)
 {
 	if (ll_library_is_simulated(nvml->library)) {
-		ll_err_hint(err, "see the simulator's message, or its scenario");
+		ll_err_hint(err, "the scenario makes the simulated driver so: use another scenario");
 		return code;
 	}
 	switch (status) {
@@ -123,8 +123,25 @@ static void unblock_signals(const sigset_t *before)
 	pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
+/* The simulated driver says itself why it cannot start. */
+static int check_simulator(void *library, struct ll_err *err)
+{
+	const char *(*trouble)(const char **ret_hint);
+	void *address = dlsym(library, "loadline_sim_trouble");
+	memcpy(&trouble, &address, sizeof address);
+	const char *hint = "";
+	const char *text = trouble ? trouble(&hint) : NULL;
+	if (!text)
+		return 0;
+	ll_err_set(err, -ENODEV, "%s", text);
+	return ll_err_hint(err, "%s", hint);
+}
+
 static int start_nvml(struct ll_nvml *nvml, const char *missing, struct ll_err *err)
 {
+	int rc = check_simulator(nvml->library, err);
+	if (rc)
+		return rc;
 	if (!nvml->nvmlInit || !nvml->nvmlShutdown)
 		return fail_missing(err, nvml->library, nvml_name, missing, "of unknown version");
 	sigset_t before;

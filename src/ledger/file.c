@@ -268,8 +268,10 @@ static int check_folder(int fd, const char *path, struct ll_err *err)
 
 int ll_ledger_folder_open(const char *path, int *ret_fd, struct ll_err *err)
 {
-	if (mkdir(path, 0700) && errno != EEXIST)
-		return ll_err_set(err, -errno, "folder of the ledgers: make %s: %s", path, strerror(errno));
+	if (mkdir(path, 0700) && errno != EEXIST) {
+		ll_err_set(err, -errno, "folder of the ledgers: make %s: %s", path, strerror(errno));
+		return ll_err_hint(err, "set XDG_RUNTIME_DIR to a folder of your own, or unset it");
+	}
 	LL_SCOPE_CLOSE int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0) {
 		int code = errno == ELOOP || errno == ENOTDIR ? EPERM : errno;

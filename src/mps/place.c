@@ -157,6 +157,14 @@ static int check_folder(const char *path, struct ll_err *err)
 	return 0;
 }
 
+static int make_folder(const char *path, unsigned mode, struct ll_err *err)
+{
+	if (mkdir(path, mode) == 0 || errno == EEXIST)
+		return 0;
+	ll_err_set(err, -errno, "MPS: make %.200s: %s", path, strerror(errno));
+	return ll_err_hint(err, "set XDG_RUNTIME_DIR or CUDA_MPS_PIPE_DIRECTORY to a folder of your own");
+}
+
 /* Existing folders are not changed. */
 int ll_mps_folder_make(const char *path, unsigned mode, struct ll_err *err)
 {
@@ -166,13 +174,13 @@ int ll_mps_folder_make(const char *path, unsigned mode, struct ll_err *err)
 		return ll_err_set(err, -ENAMETOOLONG, "MPS: '%.200s' is too long", path);
 	for (char *slash = strchr(copy + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
-		if (mkdir(copy, mode) && errno != EEXIST)
-			return ll_err_set(err, -errno, "MPS: make %.200s: %s", copy, strerror(errno));
+		int rc = make_folder(copy, mode, err);
+		if (rc)
+			return rc;
 		*slash = '/';
 	}
-	if (mkdir(copy, mode) && errno != EEXIST)
-		return ll_err_set(err, -errno, "MPS: make %.200s: %s", copy, strerror(errno));
-	return check_folder(copy, err);
+	int rc = make_folder(copy, mode, err);
+	return rc ? rc : check_folder(copy, err);
 }
 
 int ll_mps_place_make(const struct ll_mps_place *place, struct ll_err *err)

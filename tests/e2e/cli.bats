@@ -349,6 +349,38 @@ fish_completes() {
 	grep -q "Exit" "$T/log/control.log"
 }
 
+@test "--sim: a folder that is not there or cannot be used is one line, with what to do" {
+	loadline --sim version || skip "no simulator in this build"
+	[ -x "$LOADLINE_BUILD/tests/e2e/launcher" ] || skip "nothing can be preloaded in this build"
+	: >"$T/file"
+	mkdir -m 777 "$T/open" "$T/open/loadline-sim"
+	chmod 777 "$T/open/loadline-sim"
+	unset LOADLINE_SIM_DIR
+	one_line() {
+		fails_with "$@"
+		[ "$(grep -c . <<<"$stderr")" -eq 1 ]
+	}
+	local folder command
+	for folder in "$T/none" "$T/file" "$T/open" "$T/$(printf 'x%.0s' {1..150})/$(printf 'x%.0s' {1..150})"; do
+		export XDG_RUNTIME_DIR=$folder
+		for command in status "hold --for 100ms" "mps start" "mps status" "mps env" "set x --mem 1G" "evict x" "probe" "trace -i 0 --for 10ms"; do
+			case $command in trace*) status=125 ;; *) status=3 ;; esac
+			# shellcheck disable=SC2086
+			one_line $status "simulated world: " --sim $command
+			[[ $stderr == *"; set XDG_RUNTIME_DIR to a folder of your own, or unset it" ]]
+		done
+		one_line 125 "simulated world: " --sim run -- true
+	done
+	# A program that uses the simulated driver without loadline has the line from the driver.
+	run --separate-stderr env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/tests/e2e/launcher"
+	[[ $stderr == *"loadline-sim: simulated world: "*"; set XDG_RUNTIME_DIR to a folder of your own, or unset it" ]]
+	export XDG_RUNTIME_DIR=$T/run LOADLINE_SIM_DIR=$T/none/at/all
+	one_line 3 "simulated world: make $T/none/at/all: No such file or directory; set LOADLINE_SIM_DIR to a folder of your own" --sim status
+	export LOADLINE_SIM_DIR=$T/world
+	printf 'cards 1\nfrobnicate\n' >"$T/scenario"
+	one_line 3 "scenario $T/scenario:2: " --sim="$T/scenario" status
+}
+
 @test "a program without its simulator says so" {
 	cp "$LOADLINE" "$T/loadline"
 	run "$T/loadline" --sim version

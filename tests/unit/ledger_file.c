@@ -50,6 +50,19 @@ static void missing_file_is_made_only_when_asked_for(void **state)
 	assert_int_equal(access("/tmp/ll-no-such-folder", F_OK), -1);
 }
 
+static void a_folder_that_cannot_be_made_says_what_to_set(void **state)
+{
+	static const char *const paths[] = {"/nonexistent/none/loadline", "/dev/null/loadline", "/proc/none/loadline"};
+	(void)state;
+	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+		struct ll_err err = {0};
+		int fd = -1;
+		assert_true(ll_ledger_folder_open(paths[i], &fd, &err) < 0);
+		assert_non_null(strstr(err.text, paths[i]));
+		assert_string_equal(err.hint, "set XDG_RUNTIME_DIR to a folder of your own, or unset it");
+	}
+}
+
 static void truncated_file_is_refused_by_name(void **state)
 {
 	struct fixture *f = *state;
@@ -310,6 +323,7 @@ int main(void)
 	    TEST(made_file_is_private_and_of_fixed_size),
 	    TEST(second_opening_finds_the_same_file),
 	    TEST(missing_file_is_made_only_when_asked_for),
+	    TEST(a_folder_that_cannot_be_made_says_what_to_set),
 	    TEST(truncated_file_is_refused_by_name),
 	    TEST(other_version_in_use_is_refused_with_both_numbers),
 	    TEST(other_version_that_nobody_uses_is_made_anew),

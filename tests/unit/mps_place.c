@@ -97,6 +97,17 @@ static void test_folders_are_made_for_their_owner_alone(void **state)
 	assert_int_equal(rmdir(folder), 0);
 }
 
+static void test_a_folder_that_cannot_be_made_says_what_to_set(void **state)
+{
+	static const char *const paths[] = {"/dev/null/mps/pipe", "/proc/none/mps/pipe"};
+	(void)state;
+	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+		struct ll_err err = {0};
+		assert_true(ll_mps_folder_make(paths[i], 0700, &err) < 0);
+		assert_string_equal(err.hint, "set XDG_RUNTIME_DIR or CUDA_MPS_PIPE_DIRECTORY to a folder of your own");
+	}
+}
+
 static void test_beside_the_simulated_driver_there_is_no_real_program(void **state)
 {
 	(void)state;
@@ -133,6 +144,7 @@ int main(void)
 	    cmocka_unit_test_setup(test_without_it_root_has_nvidias_and_a_user_his_own, forget),
 	    cmocka_unit_test_setup(test_paths_that_do_not_fit_are_refused, forget),
 	    cmocka_unit_test_setup(test_folders_are_made_for_their_owner_alone, forget),
+	    cmocka_unit_test_setup(test_a_folder_that_cannot_be_made_says_what_to_set, forget),
 	    cmocka_unit_test_setup(test_beside_the_simulated_driver_there_is_no_real_program, forget),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
