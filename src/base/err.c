@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 /* What a caller who wants no text has been told: without it a failure with a hint would look like success to him. */
 static _Thread_local int last_code __attribute__((tls_model("initial-exec")));
 
@@ -17,6 +19,7 @@ int ll_err_set(struct ll_err *err, int code, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(err->text, sizeof err->text, fmt, ap);
 	va_end(ap);
+	ll_utf8_mend(err->text);
 	err->code = code;
 	err->hint[0] = '\0';
 	err->status = 0;
@@ -35,6 +38,7 @@ int ll_err_wrap(struct ll_err *err, const char *fmt, ...)
 	va_end(ap);
 	if (n >= 0 && (size_t)n < sizeof err->text)
 		snprintf(err->text + n, sizeof err->text - (size_t)n, ": %s", inner);
+	ll_utf8_mend(err->text);
 	return err->code;
 }
 
@@ -46,6 +50,7 @@ int ll_err_hint(struct ll_err *err, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(err->hint, sizeof err->hint, fmt, ap);
 	va_end(ap);
+	ll_utf8_mend(err->hint);
 	return err->code;
 }
 

@@ -24,7 +24,10 @@ struct ll_err {
 	int status;     /* the exit status to end with; 0: the one of the code. ll_err_set clears it */
 };
 
-/* Sets text and code, clears the hint, returns code: `return ll_err_set(err, -ENODEV, ...)`. */
+/*
+ * Sets text and code, clears the hint, returns code: `return ll_err_set(err, -ENODEV, ...)`. Text and hint are UTF-8:
+ * where a word of them was cut within a character, or was no UTF-8, there is '?'.
+ */
 int ll_err_set(struct ll_err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /*

@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
+
 #include "base/advice.h"
 
 static atomic_int max_level = LL_LOG_INFO;
@@ -44,6 +46,9 @@ void ll_log(enum ll_log_level level, const char *fmt, ...)
 	if (body > 0)
 		ll_advice_copy(line + n, sizeof line - n - 1, said);
 	n += strlen(line + n);
+	line[n] = '\0';
+	ll_utf8_mend(line);
+	n = strlen(line);
 	line[n++] = '\n';
 	/* A log that cannot be written must not stop the load; there is nobody to tell. */
 	ssize_t written = write(atomic_load(&log_fd), line, n);

@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/strbuf.h"
+#include "base/utf8.h"
 #include "cli/common/env_sim.h"
 #include "cli/common/print.h"
 #include "cli/doctor/limit_trial.h"
@@ -169,6 +170,7 @@ int main(int argc, char **argv)
 	struct ll_err err = {0};
 	int rc;
 	open_standard_descriptors();
+	ll_utf8_locale_init();
 	/* These are not commands for users: loadline starts them itself. */
 	if (ll_worker_is_asked(argc, argv))
 		rc = ll_worker_main(ll_payloads, &err);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "ledger/handle.h"
 #include "ledger/liveness.h"
 
@@ -207,10 +208,7 @@ void ll_text_put(_Atomic uint32_t *text_sequence, _Atomic uint64_t *words, size_
 static void clean_text(char *text, size_t size)
 {
 	text[size - 1] = '\0';
-	for (char *c = text; *c; c++) {
-		if (*c < ' ' || *c > '~')
-			*c = '?';
-	}
+	ll_utf8_clean(text);
 }
 
 static bool try_text(const _Atomic uint32_t *text_sequence, const _Atomic uint64_t *words, size_t word_count,

@@ -7,12 +7,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 static const char name_letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+@:";
+
+bool ll_tenant_name_may_have(uint32_t character)
+{
+	if (character < 0x80)
+		return character && strchr(name_letters, (int)character);
+	return ll_utf8_is_printable(character) && !ll_utf8_is_blank(character);
+}
 
 bool ll_tenant_name_is_valid(const char *name)
 {
+	uint32_t character;
 	size_t length = strlen(name);
-	return length > 0 && length < LL_TENANT_NAME_SIZE && strspn(name, name_letters) == length;
+	if (!length || length >= LL_TENANT_NAME_SIZE)
+		return false;
+	while ((length = ll_utf8_next(name, &character))) {
+		if (!ll_tenant_name_may_have(character))
+			return false;
+		name += length;
+	}
+	return true;
 }
 
 /* ---- the keys, in the order in which they are written ---- */

@@ -20,7 +20,7 @@ enum { LL_TENANT_NAME_SIZE = 64, LL_CARD_NAME_SIZE = 96, LL_RUN_TEXT_SIZE = 1024
 
 struct ll_run_settings {
 	uint64_t id;
-	char tenant[LL_TENANT_NAME_SIZE]; /* letters, digits and ._-+@: only */
+	char tenant[LL_TENANT_NAME_SIZE]; /* of characters as below */
 	enum ll_priority priority;
 	uint64_t memory_limit_bytes;   /* 0: none */
 	uint64_t memory_request_bytes; /* promised to it on the card (control/residency.h); 0: nothing */
@@ -46,6 +46,10 @@ int ll_run_settings_write(const struct ll_run_settings *settings, char ret_text[
  */
 int ll_run_settings_read(const char *text, struct ll_run_settings *ret_settings);
 
+/* Letters, digits and ._-+@: of ASCII; beyond ASCII, UTF-8 that can be shown, but for blanks (base/utf8.h). */
+bool ll_tenant_name_may_have(uint32_t character);
+
+/* At most 63 bytes of these. */
 bool ll_tenant_name_is_valid(const char *name);
 
 /* Whether they hold anything that a program could break: a limit, a class or a weight that is not everybody's. */

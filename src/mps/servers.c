@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/scope.h"
 #include "base/strbuf.h"
+#include "base/utf8.h"
 #include "mps/answers.h"
 #include "mps/exchange.h"
 #include "mps/place.h"
@@ -83,7 +84,8 @@ static int add_client(struct ll_mps_list *list, const struct ll_mps_client *clie
 	if (!items)
 		return ll_err_set(err, -ENOMEM, "MPS: clients: %s", strerror(ENOMEM));
 	list->clients = items;
-	items[list->client_count++] = *client;
+	items[list->client_count] = *client;
+	ll_utf8_clean(items[list->client_count++].command);
 	return 0;
 }
 

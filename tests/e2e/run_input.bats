@@ -46,6 +46,9 @@ compiles() {
 	for name in '' 'a b' 'a;b' a/b "$(printf 'x%.0s' {1..64})"; do
 		refuses "--tenant" "--tenant=$name" -- true
 	done
+	refuses "--tenant: 'a?b': not a name: U+001B is not printable" --tenant $'a\033b' -- true
+	refuses "--tenant: 'a?b': not a name: U+202E is not printable" --tenant $'a\u202eb' -- true
+	refuses "--tenant: 'caf': not a name: byte 0xe9 is not UTF-8" --tenant $'caf\xe9' -- true
 	refuses "--frob: unknown option; try 'loadline --sim run --help'" --frob -- true
 	refuses "--mem: needs a value (SIZE)" --mem
 	refuses "run: no command to run; try 'loadline --sim run --help'"

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include "base/strbuf.h"
 #include "test.h"
 
 static void set_returns_its_code_and_clears_the_hint(void **state)
@@ -51,6 +52,28 @@ static void long_text_is_cut_not_overrun(void **state)
 	assert_int_equal(strlen(err.hint), sizeof err.hint - 1);
 }
 
+static void text_is_cut_between_characters(void **state)
+{
+	(void)state;
+	struct ll_err err = {0};
+	ll_err_set(&err, -EINVAL, "'%.4s': not a name", "名字");
+	assert_string_equal(err.text, "'名?': not a name");
+	ll_err_hint(&err, "try %.4s", "名字");
+	assert_string_equal(err.hint, "try 名");
+	ll_err_wrap(&err, "%.4s", "字名");
+	assert_string_equal(err.text, "字?: '名?': not a name");
+	for (size_t offset = 0; offset < 3; offset++) {
+		LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+		ll_strbuf_add(&text, "xxx", offset);
+		while (text.length < 2 * sizeof err.text)
+			ll_strbuf_adds(&text, "名");
+		ll_err_set(&err, -EIO, "%s", text.buf);
+		size_t whole = offset + (sizeof err.text - 1 - offset) / 3 * 3;
+		assert_int_equal(strlen(err.text), whole);
+		assert_memory_equal(err.text, text.buf, whole);
+	}
+}
+
 static void codes_choose_the_exit_status(void **state)
 {
 	(void)state;
@@ -70,6 +93,7 @@ int main(void)
 	    cmocka_unit_test(wrap_puts_context_in_front_and_keeps_code_and_hint),
 	    cmocka_unit_test(null_error_is_taken_everywhere_and_a_failure_stays_one),
 	    cmocka_unit_test(long_text_is_cut_not_overrun),
+	    cmocka_unit_test(text_is_cut_between_characters),
 	    cmocka_unit_test(codes_choose_the_exit_status),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

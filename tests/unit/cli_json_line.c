@@ -45,6 +45,23 @@ static void reals_are_rounded_and_print_short(void **state)
 	assert_string_equal(printed(object, buf, sizeof buf), "{\"a\":0.3,\"b\":null,\"c\":null,\"d\":1e308}\n");
 }
 
+static void foreign_text_is_escaped_and_always_utf8(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text, *line;
+	} cases[] = {
+	    {"名字", "{\"name\":\"名字\"}\n"},     {"a\"b\\c", "{\"name\":\"a\\\"b\\\\c\"}\n"},
+	    {"tab\t", "{\"name\":\"tab\\t\"}\n"},  {"caf\xe9 noir", "{\"name\":\"caf? noir\"}\n"},
+	    {"名\xe5\xad", "{\"name\":\"名\"}\n"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char buf[200];
+		json_t *object = json_pack("{s:o}", "name", ll_json_text(cases[i].text));
+		assert_string_equal(printed(object, buf, sizeof buf), cases[i].line);
+	}
+}
+
 static void missing_object_is_an_error(void **state)
 {
 	(void)state;
@@ -57,6 +74,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(object_is_one_compact_line_at_once),
 	    cmocka_unit_test(reals_are_rounded_and_print_short),
+	    cmocka_unit_test(foreign_text_is_escaped_and_always_utf8),
 	    cmocka_unit_test(missing_object_is_an_error),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -52,9 +52,57 @@ static void a_name_is_made_from_any_command(void **state)
 	made_name("/usr/bin/env", "env");
 	made_name("./a b;c=d", "a_b_c_d");
 	made_name("/folder/", "_folder_");
-	made_name("\xc3\xa9t\xc3\xa9", "__t__");
+	made_name("\xc3\xa9t\xc3\xa9", "\xc3\xa9t\xc3\xa9");
+	made_name("./训练 名字", "训练_名字");
+	made_name("caf\xe9\033", "caf__");
+	made_name("名字名字名字名字名字名字名字名字", "名字名字名字名字名字名字名字名"); /* whole characters */
 	made_name("x123456789x123456789x123456789x123456789x123456789x123456789x123456789",
 		  "x123456789x123456789x123456789x123456789x123456");
+}
+
+static void names_are_utf8_that_can_be_shown_and_others_are_refused_with_the_reason(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name, *why; /* NULL: it is a name */
+	} cases[] = {
+	    {"train-1", NULL},
+	    {"名字", NULL},
+	    {"ünïcödé", NULL},
+	    {"ทดสอบ", NULL},
+	    {"🚀", NULL},
+	    {"a\tb", "'a?b': not a name: U+0009 is not printable"},
+	    {"\033[31mred", "'?[31mred': not a name: U+001B is not printable"},
+	    {"a\u200bb", "'a?b': not a name: U+200B is not printable"},
+	    {"gpj\u202eexe", "'gpj?exe': not a name: U+202E is not printable"},
+	    {"a\xc2\x85", "'a?': not a name: U+0085 is not printable"},
+	    {"caf\xe9", "'caf': not a name: byte 0xe9 is not UTF-8"},
+	    {"\xffx", "'?x': not a name: byte 0xff is not UTF-8"},
+	    {"\xc0\xafx", "'?x': not a name: byte 0xc0 is not UTF-8"},
+	    {"a\u3000b", "'a\u3000b': not a name: '\u3000'"},
+	    {"a b", "'a b': not a name: ' '"},
+	    {"a;b", "'a;b': not a name: ';'"},
+	    {"", "'': not a name: 0 bytes"},
+	    {"名字名字名字名字名字名字名字名字名字名字名x", "': not a name: 64 bytes"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char name[128];
+		struct ll_run_settings settings;
+		struct ll_err err = {0};
+		snprintf(name, sizeof name, "%s", cases[i].name);
+		struct ll_run_args args = {.tenant = name};
+		if (cases[i].why) {
+			assert_fails(ll_run_args_settings(&args, "x", &settings, &err), -EINVAL, cases[i].why);
+			continue;
+		}
+		char text[LL_RUN_TEXT_SIZE];
+		assert_int_equal(ll_run_args_settings(&args, "x", &settings, &err), 0);
+		assert_string_equal(settings.tenant, name);
+		snprintf(settings.folder, sizeof settings.folder, "/f");
+		assert_int_equal(ll_run_settings_write(&settings, text), 0);
+		assert_int_equal(ll_run_settings_read(text, &settings), 0);
+		assert_string_equal(settings.tenant, name);
+	}
 }
 
 static void a_request_makes_the_program_evictable(void **state)
@@ -206,6 +254,7 @@ int main(void)
 	    cmocka_unit_test(without_options_nothing_is_limited),
 	    cmocka_unit_test(each_tenant_has_an_id_of_its_own),
 	    cmocka_unit_test(a_name_is_made_from_any_command),
+	    cmocka_unit_test(names_are_utf8_that_can_be_shown_and_others_are_refused_with_the_reason),
 	    cmocka_unit_test(a_request_makes_the_program_evictable),
 	    cmocka_unit_test(options_become_settings),
 	    cmocka_unit_test(bad_values_name_their_option),

@@ -17,6 +17,9 @@ struct ll_err;
  */
 int ll_json_line(json_t *object, struct ll_err *err);
 
+/* Makes a string of a text that somebody else wrote: what is not UTF-8 becomes '?'. NULL: out of memory. */
+json_t *ll_json_text(const char *text);
+
 /* Returns value rounded to this many decimals (0.1 prints as 0.1). NaN and infinities become null, because JSON has no
  * such numbers. */
 json_t *ll_json_real(double value, int decimals);

@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "base/parse.h"
+#include "base/utf8.h"
 #include "cli/options/limit_words.h"
 
 #define ARGS struct ll_run_args
@@ -53,7 +54,7 @@ const struct ll_option ll_run_options[] = {
     {.name = "tenant",
      .placeholder = "NAME",
      LL_OPTION_TEXT(ARGS, tenant),
-     .help = "Name of the tenant, for status and set: letters, digits and ._-+@: only. The default is "
+     .help = "Name of the tenant, for status and set: letters and digits in UTF-8, and ._-+@: only. The default is "
 	     "the command's name and process id."},
     {.name = "count-context",
      .placeholder = "ANSWER",
@@ -98,23 +99,45 @@ static void make_name(const char *command, char name[LL_TENANT_NAME_SIZE])
 {
 	const char *slash = strrchr(command, '/');
 	const char *base = slash && slash[1] ? slash + 1 : command;
-	int length = snprintf(name, LL_TENANT_NAME_SIZE - NAME_TAIL, "%s", base);
-	if (length >= LL_TENANT_NAME_SIZE - NAME_TAIL)
-		length = LL_TENANT_NAME_SIZE - NAME_TAIL - 1;
-	for (char *c = name; *c; c++) {
-		char letter[2] = {*c, '\0'};
-		if (!ll_tenant_name_is_valid(letter))
-			*c = '_';
+	size_t used = 0, length;
+	for (uint32_t character; (length = ll_utf8_next(base, &character)); base += length) {
+		bool is_good = ll_tenant_name_may_have(character);
+		if (used + length >= LL_TENANT_NAME_SIZE - NAME_TAIL)
+			break;
+		memcpy(name + used, is_good ? base : "_", is_good ? length : 1);
+		used += is_good ? length : 1;
 	}
-	snprintf(name + length, NAME_TAIL, "-%d", (int)getpid());
+	snprintf(name + used, NAME_TAIL, "-%d", (int)getpid());
+}
+
+/* Says why this is not a tenant's name, by the first character that it may not have. */
+static int refuse_name(const char *text, struct ll_err *err)
+{
+	char shown[2 * LL_TENANT_NAME_SIZE];
+	uint32_t character;
+	size_t length;
+	const char *at = text;
+	snprintf(shown, sizeof shown, "%s", text);
+	ll_utf8_clean(shown);
+	while ((length = ll_utf8_next(at, &character)) && ll_tenant_name_may_have(character))
+		at += length;
+	if (length && character == LL_UTF8_BAD)
+		ll_err_set(err, -EINVAL, "--tenant: '%s': not a name: byte 0x%02x is not UTF-8", shown,
+			   (unsigned char)*at);
+	else if (length && !ll_utf8_is_printable(character))
+		ll_err_set(err, -EINVAL, "--tenant: '%s': not a name: U+%04X is not printable", shown, character);
+	else if (length)
+		ll_err_set(err, -EINVAL, "--tenant: '%s': not a name: '%.*s'", shown, (int)length, at);
+	else
+		ll_err_set(err, -EINVAL, "--tenant: '%s': not a name: %zu bytes", shown, strlen(text));
+	return ll_err_hint(err,
+			   "use up to %d bytes of letters and digits in UTF-8, and ._-+@:", LL_TENANT_NAME_SIZE - 1);
 }
 
 static int read_name(const char *text, char name[LL_TENANT_NAME_SIZE], struct ll_err *err)
 {
-	if (!ll_tenant_name_is_valid(text)) {
-		ll_err_set(err, -EINVAL, "--tenant: '%.80s': not a name", text);
-		return ll_err_hint(err, "use up to %d letters, digits and ._-+@:", LL_TENANT_NAME_SIZE - 1);
-	}
+	if (!ll_tenant_name_is_valid(text))
+		return refuse_name(text, err);
 	memcpy(name, text, strlen(text) + 1);
 	return 0;
 }

@@ -20,7 +20,7 @@ static const struct ll_option mps_run_options[] = {
     {.name = "tenant",
      .placeholder = "NAME",
      LL_OPTION_TEXT(ARGS, tenant),
-     .help = "Name of the tenant, for status and set: letters, digits and ._-+@: only."},
+     .help = "Name of the tenant, for status and set: letters and digits in UTF-8, and ._-+@: only."},
     {.name = "allow-ungoverned",
      LL_OPTION_FLAG(ARGS, allow_ungoverned),
      .help = "Run the command even if nothing can be preloaded into it. It is a client then, with the "

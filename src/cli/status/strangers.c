@@ -7,6 +7,7 @@
 
 #include "base/packet.h"
 #include "base/scope.h"
+#include "base/utf8.h"
 #include "cli/status/status.h"
 #include "driver/cards.h"
 #include "ledger/file.h"
@@ -109,12 +110,8 @@ static void describe_stranger(const struct ll_status_card *status, const struct 
 	char program[64];
 	*ret_stranger = (struct ll_status_stranger){.pid = process->pid, .memory_bytes = process->memory_bytes};
 	read_file(process->pid, "comm", ret_stranger->name, sizeof ret_stranger->name);
-	for (char *c = ret_stranger->name; *c; c++) {
-		if (*c == '\n')
-			*c = '\0';
-		else if (*c < ' ' || *c > '~')
-			*c = '?';
-	}
+	ret_stranger->name[strcspn(ret_stranger->name, "\n")] = '\0';
+	ll_utf8_clean(ret_stranger->name);
 	/* The kernel cuts names at 15 characters, and MPS's daemon and server have the same first 15. */
 	ll_mps_process_name(process->pid, program, sizeof program);
 	ret_stranger->is_mps_server = strcmp(program, "nvidia-cuda-mps-server") == 0;

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/scope.h"
+#include "base/utf8.h"
 #include "cli/common/json_line.h"
 #include "driver/readings.h"
 
@@ -47,8 +48,8 @@ static void read_name(struct seen *seen)
 	LL_SCOPE_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? 0 : read(fd, seen->name, sizeof seen->name - 1);
 	seen->name[n > 0 ? n : 0] = '\0';
-	for (char *c = seen->name; *c; c++)
-		*c = *c == '\n' ? '\0' : *c < ' ' || *c > '~' ? '?' : *c;
+	seen->name[strcspn(seen->name, "\n")] = '\0';
+	ll_utf8_clean(seen->name);
 }
 
 static struct seen *find_seen(struct watched *watched, pid_t pid)

@@ -1,9 +1,9 @@
 #include <inttypes.h>
-#include <jansson.h>
 #include <string.h>
 
 #include "abi/cupti.h"
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "cli/trace/write.h"
 
 enum { LANES = 1024 };
@@ -27,29 +27,20 @@ struct output {
 	bool has_any;
 };
 
-/* JSON must be UTF-8, but a command's words need not be. */
-static bool is_utf8(const char *text)
-{
-	json_t *string = json_string(text);
-	json_decref(string);
-	return string;
-}
-
+/* JSON must be UTF-8, but a command's words need not be: what is none becomes '?'. */
 static void put_string(FILE *file, const char *text)
 {
-	bool is_plain = true;
-	for (const char *c = text; *c; c++)
-		is_plain &= *c >= ' ' && *c <= '~';
-	bool goes_through = is_plain || is_utf8(text);
+	size_t length;
 	putc('"', file);
-	for (; *text; text++) {
-		unsigned char c = (unsigned char)*text;
+	for (uint32_t c; (length = ll_utf8_next(text, &c)); text += length) {
 		if (c == '"' || c == '\\')
-			fprintf(file, "\\%c", c);
-		else if (c < ' ' || c == 0x7f || (c > '~' && !goes_through))
+			fprintf(file, "\\%c", (int)c);
+		else if (c < ' ' || c == 0x7f)
 			fprintf(file, "\\u%04x", c);
+		else if (c == LL_UTF8_BAD)
+			putc('?', file);
 		else
-			putc(c, file);
+			fwrite(text, 1, length, file);
 	}
 	putc('"', file);
 }

@@ -20,18 +20,6 @@ static json_t *make_percent(uint64_t part_ns, uint64_t whole_ns)
 	return whole_ns ? ll_json_real(100 * (double)part_ns / (double)whole_ns, PERCENT_DECIMALS) : json_null();
 }
 
-/* Makes a string. Bytes that are not UTF-8 become question marks. */
-static json_t *make_string(const char *text)
-{
-	json_t *value = json_string(text);
-	if (value)
-		return value;
-	LL_SCOPE_FREE char *copy = strdup(text);
-	for (char *c = copy; c && *c; c++)
-		*c = *c < ' ' || *c > '~' ? '?' : *c;
-	return copy ? json_string(copy) : NULL;
-}
-
 static const char *source_word(const struct ll_trace_header *header)
 {
 	static const char *const words[] = {"none", "cupti", "events", "gate"};
@@ -44,7 +32,7 @@ static int print_process(const struct ll_trace_process_sum *sum, struct ll_err *
 	uint64_t dropped = process->dropped_limit + process->dropped_cupti + process->dropped_disk;
 	return ll_json_line(
 	    json_pack("{s:s, s:i, s:o, s:s, s:s?, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I}", "event",
-		      "process", "pid", (int)process->pid, "command", make_string(process->command), "by",
+		      "process", "pid", (int)process->pid, "command", ll_json_text(process->command), "by",
 		      source_word(process->device), "cupti_refusal", process->refusal, "kernels",
 		      (json_int_t)sum->kernels, "copies", (json_int_t)sum->copies, "memsets", (json_int_t)sum->memsets,
 		      "gate_waits", (json_int_t)sum->gate_waits, "busy_seconds", make_seconds(sum->busy_ns),
@@ -58,7 +46,7 @@ static int print_process(const struct ll_trace_process_sum *sum, struct ll_err *
 static int print_kernel(const struct ll_trace_kernel_sum *sum, struct ll_err *err)
 {
 	return ll_json_line(json_pack("{s:s, s:o, s:I, s:i, s:o, s:o, s:o, s:o}", "event", "kernel", "name",
-				      make_string(sum->name), "calls", (json_int_t)sum->calls, "processes",
+				      ll_json_text(sum->name), "calls", (json_int_t)sum->calls, "processes",
 				      (int)sum->processes, "total_seconds", make_seconds(sum->total_ns), "mean_seconds",
 				      make_seconds(sum->total_ns / sum->calls), "min_seconds",
 				      make_seconds(sum->least_ns), "max_seconds", make_seconds(sum->most_ns)),

@@ -2,7 +2,9 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/scope.h"
 #include "base/strbuf.h"
+#include "base/utf8.h"
 #include "cli/trace/summary.h"
 
 enum { NAME_WIDTH = 60, COMMAND_WIDTH = 40 };
@@ -72,8 +74,12 @@ static void add_command(struct ll_strbuf *text, const char *command)
 	const char *name = command + first;
 	while (name > command && name[-1] != '/')
 		name--;
-	for (int i = 0; i < COMMAND_WIDTH && name[i]; i++)
-		ll_strbuf_addc(text, (unsigned char)name[i] < ' ' || name[i] == 0x7f ? ' ' : name[i]);
+	LL_SCOPE_FREE char *line = strdup(name);
+	for (char *c = line; c && *c; c++)
+		*c = *c == '\n' || *c == '\t' || *c == '\r' ? ' ' : *c;
+	if (line)
+		ll_utf8_clean(line);
+	ll_utf8_add(text, line ? line : "", COMMAND_WIDTH);
 	ll_strbuf_addc(text, '\n');
 }
 
