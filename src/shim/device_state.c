@@ -37,6 +37,7 @@ static struct {
 	    *parents[DEVICES];      /* in a forked child: the parent's device states, which are never used nor freed */
 	struct ll_err why[DEVICES]; /* why a device state or claim could not be had */
 	bool is_said[DEVICES];
+	_Atomic ll_cu_result answers[DEVICES]; /* the driver's, when it was asked which card that is */
 	uint64_t retry_ns[DEVICES]; /* CLOCK_MONOTONIC: no device state could be made; before this time the library does
 				       not try again */
 	_Atomic unsigned contexts_ended;
@@ -400,8 +401,12 @@ static struct ll_device_state *find_or_make_dev(ll_cu_device device)
 	char uuid[sizeof dev->uuid];
 	if (dev && dev->is_given_back)
 		ask_again(dev);
-	if (dev || ll_now_ns() < program.retry_ns[device] || !ll_device_uuid(device, uuid, sizeof uuid))
+	if (dev || ll_now_ns() < program.retry_ns[device])
 		return dev;
+	ll_cu_result status = ll_device_find_uuid(device, uuid, sizeof uuid);
+	atomic_store(&program.answers[device], status);
+	if (status != LL_CUDA_SUCCESS)
+		return NULL;
 	dev = make_dev(device, uuid, &program.why[device]);
 	if (dev)
 		publish_dev(dev, device);
@@ -420,6 +425,14 @@ struct ll_device_state *ll_device_state_take(ll_cu_device device)
 	dev = find_or_make_dev(device);
 	pthread_mutex_unlock(&program.lock);
 	return dev;
+}
+
+ll_cu_result ll_device_state_answer_of(ll_cu_device device)
+{
+	if (device < 0 || device >= DEVICES || ll_device_state_of(device))
+		return LL_CUDA_SUCCESS;
+	ll_cu_result status = atomic_load(&program.answers[device]);
+	return ll_real_has_failed(status) ? status : LL_CUDA_SUCCESS;
 }
 
 /* The lock is held. */
@@ -513,26 +526,38 @@ struct ll_device_state *ll_device_state_known(const struct ll_cu_context *contex
 	return is_last && context ? last.dev : NULL;
 }
 
-struct ll_device_state *ll_device_state_in(struct ll_cu_context *current)
+ll_cu_result ll_device_state_find_in(struct ll_cu_context *current, struct ll_device_state **ret_dev)
 {
 	ll_cu_device device;
 	unsigned contexts_ended = atomic_load(&program.contexts_ended);
-	if (!ll_device_state_is_governed())
-		return NULL;
-	struct ll_device_state *dev = ll_device_state_known(current);
-	if (dev || ll_real()->cuCtxGetDevice(&device) != LL_CUDA_SUCCESS)
-		return dev;
-	dev = ll_device_state_take(device);
+	struct ll_device_state *dev = ll_device_state_is_governed() ? ll_device_state_known(current) : NULL;
+	*ret_dev = dev;
+	if (dev || !ll_device_state_is_governed())
+		return LL_CUDA_SUCCESS;
+	ll_cu_result status = ll_real()->cuCtxGetDevice(&device);
+	if (status != LL_CUDA_SUCCESS)
+		return ll_real_has_failed(status) ? status : LL_CUDA_SUCCESS;
+	*ret_dev = dev = ll_device_state_take(device);
 	last.context = dev ? current : NULL;
 	last.dev = dev;
 	last.contexts_ended = contexts_ended;
-	return dev;
+	return ll_device_state_answer_of(device);
+}
+
+ll_cu_result ll_device_state_find(struct ll_cu_context **ret_context, struct ll_device_state **ret_dev)
+{
+	*ret_dev = NULL;
+	if (!ll_device_state_is_governed())
+		return LL_CUDA_SUCCESS;
+	ll_cu_result status = ll_real()->cuCtxGetCurrent(ret_context);
+	if (status != LL_CUDA_SUCCESS)
+		return ll_real_has_failed(status) ? status : LL_CUDA_SUCCESS;
+	return *ret_context ? ll_device_state_find_in(*ret_context, ret_dev) : LL_CUDA_SUCCESS;
 }
 
 struct ll_device_state *ll_device_state_current(struct ll_cu_context **ret_context)
 {
-	if (!ll_device_state_is_governed() || ll_real()->cuCtxGetCurrent(ret_context) != LL_CUDA_SUCCESS ||
-	    !*ret_context)
-		return NULL;
-	return ll_device_state_in(*ret_context);
+	struct ll_device_state *dev;
+	ll_device_state_find(ret_context, &dev);
+	return dev;
 }

@@ -81,6 +81,10 @@ struct ll_device_state *ll_device_state_take(ll_cu_device device);
  */
 bool ll_device_state_refuses(ll_cu_device device);
 
+/* Returns the driver's error if there is no state of this card because the driver did not say which card it is; else
+ * LL_CUDA_SUCCESS. To be asked after ll_device_state_take. */
+ll_cu_result ll_device_state_answer_of(ll_cu_device device);
+
 /* A context was refused. If the process has nothing on the card, gives its claim back until the process asks again. */
 void ll_device_state_give_back(struct ll_device_state *dev);
 
@@ -126,12 +130,16 @@ void ll_device_state_set_reserve(bool (*give_up)(struct ll_device_state *dev));
 /* A context may have ended. Later a context of another card may get its handle. */
 void ll_device_state_forget_contexts(void);
 
-/* The state of the card of the calling thread's current context; NULL: no context is current, or it is not governed.
- * *ret_context is that context, if the state has a flow. */
-struct ll_device_state *ll_device_state_current(struct ll_cu_context **ret_context);
+/* Gives the state of the card of the calling thread's current context; NULL: no context is current, or it is not
+ * governed. *ret_context is that context, if the state has a flow. Returns the driver's answer if it does not say which
+ * context or card that is: what the thread does then cannot be charged to anybody. */
+ll_cu_result ll_device_state_find(struct ll_cu_context **ret_context, struct ll_device_state **ret_dev);
 
 /* The same, for a caller who knows the current context. */
-struct ll_device_state *ll_device_state_in(struct ll_cu_context *current);
+ll_cu_result ll_device_state_find_in(struct ll_cu_context *current, struct ll_device_state **ret_dev);
+
+/* The same, for a caller to whom a driver that does not say is as no context. */
+struct ll_device_state *ll_device_state_current(struct ll_cu_context **ret_context);
 
 /* The state of this context's card, if it is the context that this thread asked for last; NULL: it is another one. The
  * context need not be current. Does not call the driver. */

@@ -233,15 +233,17 @@ struct ll_device_state *ll_device_state_known(const struct ll_cu_context *contex
 	return NULL;
 }
 
-struct ll_device_state *ll_device_state_in(struct ll_cu_context *current)
+ll_cu_result ll_device_state_find_in(struct ll_cu_context *current, struct ll_device_state **ret_dev)
 {
-	return is_governed && current == CONTEXT ? &own_dev : NULL;
+	*ret_dev = is_governed && current == CONTEXT ? &own_dev : NULL;
+	return LL_CUDA_SUCCESS;
 }
 
-struct ll_device_state *ll_device_state_current(struct ll_cu_context **ret_context)
+ll_cu_result ll_device_state_find(struct ll_cu_context **ret_context, struct ll_device_state **ret_dev)
 {
 	bool is_there = is_governed && ll_real()->cuCtxGetCurrent(ret_context) == LL_CUDA_SUCCESS;
-	return is_there ? ll_device_state_in(*ret_context) : NULL;
+	*ret_dev = NULL;
+	return is_there ? ll_device_state_find_in(*ret_context, ret_dev) : LL_CUDA_SUCCESS;
 }
 
 bool ll_device_state_retake(struct ll_device_state *dev)

@@ -18,11 +18,15 @@ static bool upload_graph(struct ll_device_state *dev, struct ll_cu_graph_exec *e
 }
 
 /* Lets the graph take its memory before the launch, because nothing tells before how much that is. Returns
- * LL_CUDA_SUCCESS, or LL_CUDA_ERROR_OUT_OF_MEMORY if the limit refuses it. */
+ * LL_CUDA_SUCCESS, LL_CUDA_ERROR_OUT_OF_MEMORY if the limit refuses it, or the driver's error if it does not say which
+ * card it is. */
 static ll_cu_result take_memory(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)
 {
 	LL_REENTRY_SCOPE();
-	struct ll_device_state *dev = ll_pool_dev_if_used();
+	struct ll_device_state *dev;
+	ll_cu_result status = ll_pool_find_dev_if_used(&dev);
+	if (status != LL_CUDA_SUCCESS)
+		return status;
 	if (!dev || ll_pool_has_room_for_graph(dev, exec) || ll_stream_is_captured(stream) ||
 	    upload_graph(dev, exec, stream))
 		return LL_CUDA_SUCCESS;
@@ -39,10 +43,10 @@ static ll_cu_result take_memory(struct ll_cu_graph_exec *exec, struct ll_cu_stre
 	LL_HOOK_EXPORT ll_cu_result symbol(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)                 \
 	{                                                                                                              \
 		LL_DRIVER_CALL(symbol);                                                                                \
-		if (!ll_reentry_is_inside() && take_memory(exec, its_stream) != LL_CUDA_SUCCESS)                       \
-			return LL_CUDA_ERROR_OUT_OF_MEMORY;                                                            \
-		ll_cu_result status =                                                                                  \
-		    ll_launch_is_free() ? ll_real()->symbol(exec, stream) : gate_##symbol(exec, stream);               \
+		ll_cu_result status = ll_reentry_is_inside() ? LL_CUDA_SUCCESS : take_memory(exec, its_stream);        \
+		if (status != LL_CUDA_SUCCESS)                                                                         \
+			return status;                                                                                 \
+		status = ll_launch_is_free() ? ll_real()->symbol(exec, stream) : gate_##symbol(exec, stream);          \
 		if (!ll_reentry_is_inside())                                                                           \
 			true_up_graphs();                                                                              \
 		return status;                                                                                         \
@@ -58,11 +62,15 @@ static void true_up_graphs(void)
 	LL_HOOK_EXPORT ll_cu_result symbol(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)                 \
 	{                                                                                                              \
 		LL_DRIVER_CALL(symbol);                                                                                \
-		ll_cu_result status = ll_real()->symbol(exec, stream);                                                 \
-		if (ll_reentry_is_inside() || status != LL_CUDA_SUCCESS)                                               \
-			return status;                                                                                 \
+		if (ll_reentry_is_inside())                                                                            \
+			return ll_real()->symbol(exec, stream);                                                        \
 		LL_REENTRY_SCOPE();                                                                                    \
-		struct ll_device_state *dev = ll_pool_dev_if_used();                                                   \
+		struct ll_device_state *dev;                                                                           \
+		ll_cu_result status = ll_pool_find_dev_if_used(&dev);                                                  \
+		if (status == LL_CUDA_SUCCESS)                                                                         \
+			status = ll_real()->symbol(exec, stream);                                                      \
+		if (status != LL_CUDA_SUCCESS)                                                                         \
+			return status;                                                                                 \
 		return dev && !ll_pool_keep_graph(dev, exec) ? LL_CUDA_ERROR_OUT_OF_MEMORY : status;                   \
 	}
 

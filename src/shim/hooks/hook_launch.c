@@ -57,7 +57,7 @@ enum { MOST_CARDS = 64 };
 struct parts {
 	struct ll_launch launches[MOST_CARDS];
 	unsigned count;
-	bool is_refused; /* one of the launches is refused */
+	ll_cu_result refusal; /* of the first launch that is refused */
 	ll_cu_result status;
 };
 
@@ -65,11 +65,12 @@ static void begin_parts(struct parts *parts, const struct ll_cu_launch_params *l
 {
 	unsigned most = !launches ? 0 : count < MOST_CARDS ? count : MOST_CARDS;
 	parts->status = LL_LAUNCH_LOST;
-	parts->is_refused = false;
+	parts->refusal = LL_CUDA_SUCCESS;
 	for (unsigned i = 0; i < most; i++) {
 		parts->launches[i] = ll_launch_begin(launches[i].stream, ll_launch_kind(launches[i].function, 0));
 		parts->count = i + 1;
-		parts->is_refused |= parts->launches[i].is_refused;
+		if (!parts->refusal)
+			parts->refusal = parts->launches[i].refusal;
 	}
 }
 

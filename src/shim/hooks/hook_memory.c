@@ -19,8 +19,8 @@
 			return ll_real()->symbol args;                                                                 \
 		LL_REENTRY_SCOPE();                                                                                    \
 		LL_CHARGE(charge, ll_charge_target_current(), ll_footprint_plain(bytes));                              \
-		if (charge.is_refused)                                                                                 \
-			return LL_CUDA_ERROR_OUT_OF_MEMORY;                                                            \
+		if (charge.refusal)                                                                                    \
+			return charge.refusal;                                                                         \
 		LL_CHARGED_CALL(status, charge.target.dev, ll_real()->symbol args);                                    \
 		if (status == LL_CUDA_SUCCESS)                                                                         \
 			ll_charge_keep(&charge, LL_EXTENT_PLAIN, *ret_address, bytes);                                 \
@@ -57,8 +57,8 @@ static uint64_t rows_bytes(uint64_t width_bytes, uint64_t height, uint64_t pitch
 			return ll_real()->symbol(ret_address, ret_pitch_bytes, width_bytes, height, element_bytes);    \
 		LL_REENTRY_SCOPE();                                                                                    \
 		LL_CHARGE(charge, ll_charge_target_current(), ll_footprint_pitched(width_bytes, height));              \
-		if (charge.is_refused)                                                                                 \
-			return LL_CUDA_ERROR_OUT_OF_MEMORY;                                                            \
+		if (charge.refusal)                                                                                    \
+			return charge.refusal;                                                                         \
 		LL_CHARGED_CALL(status, charge.target.dev,                                                             \
 				ll_real()->symbol(ret_address, ret_pitch_bytes, width_bytes, height, element_bytes));  \
 		if (status == LL_CUDA_SUCCESS) {                                                                       \
@@ -120,8 +120,8 @@ FREE_HOOK(cuMemFree_v2, ll_cu_deviceptr)
 		LL_REENTRY_SCOPE();                                                                                    \
 		struct ll_cu_array3d_descriptor shape = shape_of(descriptor);                                          \
 		LL_CHARGE(charge, ll_charge_target_current(), ll_footprint_array(&shape, levels));                     \
-		if (charge.is_refused)                                                                                 \
-			return LL_CUDA_ERROR_OUT_OF_MEMORY;                                                            \
+		if (charge.refusal)                                                                                    \
+			return charge.refusal;                                                                         \
 		LL_CHARGED_CALL(status, charge.target.dev, ll_real()->symbol args);                                    \
 		if (status == LL_CUDA_SUCCESS)                                                                         \
 			ll_charge_keep(&charge, kind, ll_extent_handle(*(ret_handle)), 0);                             \
@@ -174,8 +174,8 @@ LL_HOOK_EXPORT ll_cu_result cuImportExternalMemory(struct ll_cu_external_memory 
 		return ll_real()->cuImportExternalMemory(ret_memory, descriptor);
 	LL_REENTRY_SCOPE();
 	LL_CHARGE(charge, ll_charge_target_current(), ll_footprint_plain(descriptor->bytes));
-	if (charge.is_refused)
-		return LL_CUDA_ERROR_OUT_OF_MEMORY;
+	if (charge.refusal)
+		return charge.refusal;
 	ll_cu_result status = ll_real()->cuImportExternalMemory(ret_memory, descriptor);
 	if (status == LL_CUDA_SUCCESS)
 		ll_charge_keep(&charge, LL_EXTENT_EXTERNAL, ll_extent_handle(*ret_memory), 0);

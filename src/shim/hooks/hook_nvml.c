@@ -35,14 +35,18 @@ static unsigned long long least_of(unsigned long long a, unsigned long long b)
 	return a < b ? a : b;
 }
 
-/* Gives the UUID that the card has in the ledger, and what the program is told of it. False: the program has no limit
- * there. */
-static bool find_report(struct ll_nvml_device *device, char uuid[UUID_SIZE], struct ll_report *ret_report)
+/* Gives the UUID that the card has in the ledger, and what the program is told of it. *ret_is_limited false: the
+ * program has no limit there. Returns NVML's error if it does not say which card it is. */
+static ll_nvml_result find_report(struct ll_nvml_device *device, char uuid[UUID_SIZE], struct ll_report *ret_report,
+				  bool *ret_is_limited)
 {
-	if (ll_real_nvml()->nvmlDeviceGetUUID(device, uuid, UUID_SIZE) != LL_NVML_SUCCESS)
-		return false;
+	ll_nvml_result status = ll_real_nvml()->nvmlDeviceGetUUID(device, uuid, UUID_SIZE);
+	*ret_is_limited = false;
+	if (status != LL_NVML_SUCCESS)
+		return status == LL_NVML_ERROR_FUNCTION_NOT_FOUND ? LL_NVML_SUCCESS : status;
 	find_slice(device, uuid);
-	return ll_report_card(uuid, ret_report);
+	*ret_is_limited = ll_report_card(uuid, ret_report);
+	return LL_NVML_SUCCESS;
 }
 
 /* note: what is done besides, if there is a limit. */
@@ -51,11 +55,13 @@ static bool find_report(struct ll_nvml_device *device, char uuid[UUID_SIZE], str
 	{                                                                                                              \
 		char uuid[UUID_SIZE];                                                                                  \
 		struct ll_report report;                                                                               \
+		bool is_limited;                                                                                       \
 		ll_nvml_result status = ll_real_nvml()->symbol(device, memory);                                        \
 		if (status != LL_NVML_SUCCESS || ll_charge_passes())                                                   \
 			return status;                                                                                 \
 		LL_REENTRY_SCOPE();                                                                                    \
-		if (!find_report(device, uuid, &report))                                                               \
+		status = find_report(device, uuid, &report, &is_limited);                                              \
+		if (!is_limited)                                                                                       \
 			return status;                                                                                 \
 		note;                                                                                                  \
 		memory->total_bytes = least_of(memory->total_bytes, report.limit_bytes);                               \
@@ -117,13 +123,17 @@ static bool find_process(const struct ll_port_process *own, size_t count, unsign
 	{                                                                                                              \
 		char uuid[UUID_SIZE];                                                                                  \
 		struct ll_report report;                                                                               \
+		bool is_limited;                                                                                       \
 		if (ll_charge_passes() || !count)                                                                      \
 			return ll_real_nvml()->symbol(device, count, ret_processes);                                   \
 		LL_REENTRY_SCOPE();                                                                                    \
-		if (!find_report(device, uuid, &report))                                                               \
+		ll_nvml_result status = find_report(device, uuid, &report, &is_limited);                               \
+		if (status != LL_NVML_SUCCESS)                                                                         \
+			return status;                                                                                 \
+		if (!is_limited)                                                                                       \
 			return ll_real_nvml()->symbol(device, count, ret_processes);                                   \
 		unsigned room = *count;                                                                                \
-		ll_nvml_result status = ret_processes ? LL_NVML_SUCCESS : ll_real_nvml()->symbol(device, &room, NULL); \
+		status = ret_processes ? LL_NVML_SUCCESS : ll_real_nvml()->symbol(device, &room, NULL);                \
 		if (status != LL_NVML_SUCCESS && status != LL_NVML_ERROR_INSUFFICIENT_SIZE)                            \
 			return status; /* NVML's own, of a list without a place */                                     \
 		return symbol##_own(device, uuid, count, ret_processes);                                               \
@@ -184,10 +194,14 @@ LL_HOOK_EXPORT ll_nvml_result nvmlDeviceGetRunningProcessDetailList(struct ll_nv
 {
 	char uuid[UUID_SIZE];
 	struct ll_report report;
+	bool is_limited;
 	if (ll_charge_passes() || !list)
 		return ll_real_nvml()->nvmlDeviceGetRunningProcessDetailList(device, list);
 	LL_REENTRY_SCOPE();
-	if (!find_report(device, uuid, &report))
+	ll_nvml_result status = find_report(device, uuid, &report, &is_limited);
+	if (status != LL_NVML_SUCCESS)
+		return status;
+	if (!is_limited)
 		return ll_real_nvml()->nvmlDeviceGetRunningProcessDetailList(device, list);
 	if (list->version != LL_NVML_PROCESS_DETAIL_LIST_V1)
 		return LL_NVML_ERROR_ARGUMENT_VERSION_MISMATCH;

@@ -28,8 +28,8 @@ LL_HOOK_EXPORT ll_cu_result cuMemCreate(ll_cu_mem_handle *ret_handle, size_t byt
 	LL_REENTRY_SCOPE();
 	LL_CHARGE(charge, ll_charge_target_of_device(prop->location.id),
 		  ll_footprint_round(bytes, LL_FOOTPRINT_BLOCK_BYTES));
-	if (charge.is_refused)
-		return LL_CUDA_ERROR_OUT_OF_MEMORY;
+	if (charge.refusal)
+		return charge.refusal;
 	struct ll_device_state *dev = charge.target.dev;
 	bool can_move = ret_handle && ll_physical_can_move(prop, flags) && ll_residency_backs(dev);
 	struct ll_cu_mem_allocation_prop wanted = can_move ? ll_physical_movable(prop) : *prop;

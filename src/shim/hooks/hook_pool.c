@@ -14,16 +14,22 @@ static bool is_captured(struct ll_cu_stream *stream)
 	       capture != LL_CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-/* Returns the card whose current pool the stream allocates from: the card of the stream's context. */
-static struct ll_device_state *dev_of(struct ll_cu_stream *stream)
+/* Gives the card whose current pool the stream allocates from: the card of the stream's context. NULL: it is not
+ * governed. Returns the driver's error if it does not say. */
+static ll_cu_result find_dev(struct ll_cu_stream *stream, struct ll_device_state **ret_dev)
 {
-	struct ll_cu_context *current, *context;
+	struct ll_cu_context *current = NULL, *context;
 	struct ll_extent extent;
-	struct ll_device_state *dev = ll_device_state_current(&current);
-	if (ll_stream_is_default(stream) || ll_real()->cuStreamGetCtx(stream, &context) != LL_CUDA_SUCCESS ||
-	    context == current || !ll_extents_find(LL_EXTENT_CONTEXT, ll_extent_handle(context), &extent))
-		return dev;
-	return extent.dev;
+	ll_cu_result status = LL_CUDA_SUCCESS;
+	if (!ll_stream_is_default(stream)) {
+		status = ll_real()->cuStreamGetCtx(stream, &context);
+		if (status == LL_CUDA_SUCCESS &&
+		    ll_extents_find(LL_EXTENT_CONTEXT, ll_extent_handle(context), &extent)) {
+			*ret_dev = extent.dev;
+			return LL_CUDA_SUCCESS;
+		}
+	}
+	return ll_real_has_failed(status) ? status : ll_device_state_find(&current, ret_dev);
 }
 
 /*
@@ -37,7 +43,10 @@ static struct ll_device_state *dev_of(struct ll_cu_stream *stream)
 		ll_pool_expect_graphs(bytes);                                                                          \
 		return call;                                                                                           \
 	}                                                                                                              \
-	struct ll_device_state *dev = dev_of(as_stream);                                                               \
+	struct ll_device_state *dev;                                                                                   \
+	ll_cu_result found = find_dev(as_stream, &dev);                                                                \
+	if (found != LL_CUDA_SUCCESS)                                                                                  \
+		return found;                                                                                          \
 	if (!dev)                                                                                                      \
 		return call;                                                                                           \
 	struct ll_stream_place place;                                                                                  \
@@ -46,8 +55,8 @@ static struct ll_device_state *dev_of(struct ll_cu_stream *stream)
 		return ll_ordered_allocate(movable, &place, ret_address, bytes);                                       \
 	struct ll_pool_growth growth __attribute__((cleanup(ll_pool_leave))) = ll_pool_begin(dev, handle, bytes);      \
 	struct ll_pool *from = growth.pool;                                                                            \
-	if (growth.is_refused)                                                                                         \
-		return LL_CUDA_ERROR_OUT_OF_MEMORY;                                                                    \
+	if (growth.refusal)                                                                                            \
+		return growth.refusal;                                                                                 \
 	LL_CHARGED_CALL(status, dev, call);                                                                            \
 	bool is_within = ll_pool_end(&growth);                                                                         \
 	if (status != LL_CUDA_SUCCESS || !from)                                                                        \

@@ -10,16 +10,18 @@ static uint64_t least_of(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-static void limit_info(uint64_t *free_bytes, uint64_t *total_bytes)
+/* Returns the driver's error if it does not say which card it is. */
+static ll_cu_result limit_info(uint64_t *free_bytes, uint64_t *total_bytes)
 {
 	struct ll_report report;
 	struct ll_cu_context *context;
-	struct ll_device_state *dev = ll_device_state_current(&context);
+	struct ll_device_state *dev;
+	ll_cu_result status = ll_device_state_find(&context, &dev);
 	if (!dev)
-		return;
+		return status;
 	ll_pool_true_up_if_used();
 	if (!ll_report_device(dev->device, &report))
-		return;
+		return status;
 	*total_bytes = least_of(*total_bytes, report.limit_bytes);
 	report.limit_bytes = *total_bytes;
 	/* What others have on the card leaves when this program needs the room. */
@@ -27,6 +29,7 @@ static void limit_info(uint64_t *free_bytes, uint64_t *total_bytes)
 		*free_bytes = ll_report_left(&report);
 	else
 		*free_bytes = least_of(*free_bytes, ll_report_left(&report));
+	return status;
 }
 
 /* The driver takes NULL for either. Both figures are needed to limit one, so the driver is asked again for the other.
@@ -46,7 +49,7 @@ static void limit_info(uint64_t *free_bytes, uint64_t *total_bytes)
 			return status;                                                                                 \
 		}                                                                                                      \
 		uint64_t free_bytes = free_of_card, total_bytes = total_of_card;                                       \
-		limit_info(&free_bytes, &total_bytes);                                                                 \
+		status = limit_info(&free_bytes, &total_bytes);                                                        \
 		if (ret_free_bytes)                                                                                    \
 			*ret_free_bytes = (type)free_bytes;                                                            \
 		if (ret_total_bytes)                                                                                   \

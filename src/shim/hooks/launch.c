@@ -17,7 +17,8 @@ struct target {
 	struct ll_cu_context *context; /* NULL: there is none, or it could not be made current */
 	struct ll_cu_context *owner; /* the stream's context; NULL: it is a default stream, or the driver did not say */
 	bool is_elsewhere;
-	bool is_passed; /* the launch is counted and may go; no context was made current */
+	bool is_passed;       /* the launch is counted and may go; no context was made current */
+	ll_cu_result failure; /* the driver's, which did not say whose launch it is; LL_CUDA_SUCCESS: it did */
 };
 
 /* Whether the card's gate lets the launch pass. For a process with several device states; with one, the hook itself
@@ -31,7 +32,7 @@ static bool passes_open_gate(struct ll_cu_context *context)
 static void enter_target(struct target *target, struct ll_cu_stream *stream, bool may_pass)
 {
 	struct ll_cu_context *current = NULL;
-	bool is_lost = false;
+	ll_cu_result pushed = LL_CUDA_SUCCESS;
 	*target = (struct target){0};
 	bool has_owner =
 	    !ll_stream_is_default(stream) && ll_real()->cuStreamGetCtx(stream, &target->owner) == LL_CUDA_SUCCESS;
@@ -41,19 +42,21 @@ static void enter_target(struct target *target, struct ll_cu_stream *stream, boo
 	bool is_known = has_owner && ll_real()->cuCtxGetCurrent(&current) == LL_CUDA_SUCCESS;
 	if (is_known && current && current == target->owner) { /* the usual case: nothing else is asked */
 		target->context = current;
-		target->dev = ll_device_state_in(current);
+		target->failure = ll_device_state_find_in(current, &target->dev);
 		return;
 	}
 	if (is_known && target->owner != current) {
-		target->is_elsewhere = ll_real()->cuCtxPushCurrent_v2(target->owner) == LL_CUDA_SUCCESS;
-		is_lost = !target->is_elsewhere;
+		pushed = ll_real()->cuCtxPushCurrent_v2(target->owner);
+		target->is_elsewhere = pushed == LL_CUDA_SUCCESS;
 	}
-	target->dev = ll_device_state_current(&target->context);
+	target->failure = ll_device_state_find(&target->context, &target->dev);
+	if (!target->failure && !target->dev && ll_real_has_failed(pushed))
+		target->failure = pushed;
 	if (!target->dev && current && !target->is_elsewhere)
 		target->context = current;
 	else if (!target->dev && ll_real()->cuCtxGetCurrent(&target->context) != LL_CUDA_SUCCESS)
 		target->context = NULL;
-	if (is_lost)
+	if (pushed != LL_CUDA_SUCCESS)
 		target->context = NULL;
 }
 
@@ -75,10 +78,12 @@ static bool is_counted(const struct ll_launch *launch, const struct target *targ
 	return !flow || ll_flow_count(flow, launch->context, launch->stream, launch->kind);
 }
 
-static bool is_refused(const struct target *target)
+/* A launch that cannot be charged to anybody is not made: the program gets the driver's own error. */
+static ll_cu_result refusal_of(const struct target *target)
 {
-	return target->dev && ll_device_state_settings()->is_strict && ll_port_is_lost(target->dev->claim) &&
-	       !ll_device_state_retake(target->dev);
+	bool is_refused = target->dev && ll_device_state_settings()->is_strict && ll_port_is_lost(target->dev->claim) &&
+			  !ll_device_state_retake(target->dev);
+	return is_refused ? LL_CUDA_ERROR_NOT_PERMITTED : target->failure;
 }
 
 /* Waits for the turn. Tells the listener, if there is one, how long the launch waited. */
@@ -120,9 +125,8 @@ struct ll_launch ll_launch_begin(struct ll_cu_stream *stream, uint64_t kind)
 	launch.stream = ll_timing_stream_of(stream);
 	launch.kind = kind;
 	launch.is_elsewhere = target.is_elsewhere;
-	launch.is_refused = is_refused(&target);
-	bool enters =
-	    !launch.is_refused && !is_counted(&launch, &target) && (is_asked || !ll_stream_is_captured(stream));
+	launch.refusal = refusal_of(&target);
+	bool enters = !launch.refusal && !is_counted(&launch, &target) && (is_asked || !ll_stream_is_captured(stream));
 	if (enters || target.is_elsewhere)
 		enter_gate(&launch, &target, enters);
 	return launch;

@@ -29,8 +29,8 @@ struct ll_launch {
 	uint64_t kind;
 	bool is_elsewhere; /* the context is not the thread's current one */
 	int errno_before;
-	bool is_refused;     /* the driver must not be called (LL_LAUNCH_CALL) */
-	ll_cu_result status; /* the driver's answer; LL_LAUNCH_LOST while its call has not returned */
+	ll_cu_result refusal; /* what the program gets instead of the driver's call (LL_LAUNCH_CALL) */
+	ll_cu_result status;  /* the driver's answer; LL_LAUNCH_LOST while its call has not returned */
 };
 
 /* The driver's call did not return: the thread was cancelled in it, or an exception passed through. */
@@ -47,7 +47,7 @@ struct ll_launch ll_launch_begin(struct ll_cu_stream *stream, uint64_t kind);
 void ll_launch_end(struct ll_launch *launch);
 
 /* Calls the driver, and gives its answer. If the launch is refused, gives the reason instead. */
-#define LL_LAUNCH_CALL(launch, call) ((launch).status = (launch).is_refused ? LL_CUDA_ERROR_NOT_PERMITTED : (call))
+#define LL_LAUNCH_CALL(launch, call) ((launch).status = (launch).refusal ? (launch).refusal : (call))
 
 /* A launch that ends with its scope, in whichever way the scope is left. */
 #define LL_LAUNCH_SCOPE(launch, stream, kind)                                                                          \

@@ -9,23 +9,32 @@
  * CUDA gives a slice's UUID in the same form as a card's. NVML, and so the ledger's file name, begins it with MIG. A
  * slice says that it is one in its name, "NVIDIA H200 MIG 1g.18gb".
  */
-static const char *prefix_of(ll_cu_device device)
+static ll_cu_result find_prefix(ll_cu_device device, const char **ret_prefix)
 {
 	char name[96] = "";
-	bool is_told = ll_real()->cuDeviceGetName(name, sizeof name, device) == LL_CUDA_SUCCESS;
-	return is_told && strstr(name, " MIG ") && LL_REAL_HAS(cuDeviceGetUuid_v2) ? "MIG" : "GPU";
+	ll_cu_result status = ll_real()->cuDeviceGetName(name, sizeof name, device);
+	bool is_slice = status == LL_CUDA_SUCCESS && strstr(name, " MIG ") && LL_REAL_HAS(cuDeviceGetUuid_v2);
+	*ret_prefix = is_slice ? "MIG" : "GPU";
+	return ll_real_has_failed(status) ? status : LL_CUDA_SUCCESS;
+}
+
+ll_cu_result ll_device_find_uuid(ll_cu_device device, char *text, size_t size)
+{
+	struct ll_cu_uuid uuid;
+	const char *prefix;
+	ll_cu_result status = LL_REAL_HAS(cuDeviceGetUuid_v2) ? ll_real()->cuDeviceGetUuid_v2(&uuid, device)
+							      : ll_real()->cuDeviceGetUuid(&uuid, device);
+	if (status == LL_CUDA_SUCCESS)
+		status = find_prefix(device, &prefix);
+	if (status != LL_CUDA_SUCCESS)
+		return status;
+	const unsigned char *b = (const unsigned char *)uuid.bytes;
+	snprintf(text, size, "%s-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", prefix, b[0],
+		 b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+	return LL_CUDA_SUCCESS;
 }
 
 bool ll_device_uuid(ll_cu_device device, char *text, size_t size)
 {
-	struct ll_cu_uuid uuid;
-	ll_cu_result status = LL_REAL_HAS(cuDeviceGetUuid_v2) ? ll_real()->cuDeviceGetUuid_v2(&uuid, device)
-							      : ll_real()->cuDeviceGetUuid(&uuid, device);
-	if (status != LL_CUDA_SUCCESS)
-		return false;
-	const unsigned char *b = (const unsigned char *)uuid.bytes;
-	snprintf(text, size, "%s-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
-		 prefix_of(device), b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12],
-		 b[13], b[14], b[15]);
-	return true;
+	return ll_device_find_uuid(device, text, size) == LL_CUDA_SUCCESS;
 }

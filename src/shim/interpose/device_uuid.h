@@ -13,4 +13,7 @@
  */
 bool ll_device_uuid(ll_cu_device device, char *ret_text, size_t size);
 
+/* The same. Returns the driver's answer. */
+ll_cu_result ll_device_find_uuid(ll_cu_device device, char *ret_text, size_t size);
+
 #endif

@@ -76,6 +76,13 @@ static inline const struct ll_real_nvml *ll_real_nvml(void)
 #define LL_REAL_HAS(symbol) (!ll_real_is_missing((void (*)(void))ll_real()->symbol))
 bool ll_real_is_missing(void (*function)(void));
 
+/* Whether a call that the library made by itself has failed in the driver. A function that the driver lacks has not:
+ * the library goes on without its answer. */
+static inline bool ll_real_has_failed(ll_cu_result status)
+{
+	return status != LL_CUDA_SUCCESS && status != LL_CUDA_ERROR_NOT_SUPPORTED;
+}
+
 /* Gives the library that is bound, or that would be bound now. False: none is loaded. Never loads one. */
 bool ll_real_object(enum ll_real_library which, struct ll_elf_object *ret_object);
 

@@ -9,13 +9,16 @@
 
 struct ll_charge_target ll_charge_target_of_device(ll_cu_device device)
 {
-	struct ll_device_state *dev = ll_device_state_take(device);
-	return (struct ll_charge_target){.dev = dev, .is_refused = !dev && ll_device_state_refuses(device)};
+	struct ll_charge_target target = {.dev = ll_device_state_take(device)};
+	target.refusal = ll_device_state_answer_of(device);
+	if (!target.dev && !target.refusal && ll_device_state_refuses(device))
+		target.refusal = LL_CUDA_ERROR_OUT_OF_MEMORY;
+	return target;
 }
 
 struct ll_charge ll_charge_begin(struct ll_charge_target target, uint64_t bytes)
 {
-	struct ll_charge charge = {.target = target, .is_refused = target.is_refused};
+	struct ll_charge charge = {.target = target, .refusal = target.refusal};
 	if (!target.dev)
 		return charge;
 	int rc = ll_device_state_reserve(target.dev, bytes);
@@ -23,7 +26,8 @@ struct ll_charge ll_charge_begin(struct ll_charge_target target, uint64_t bytes)
 		rc = ll_device_state_reserve(target.dev, bytes);
 	if (rc == -ENOMEM && ll_device_state_ask_siblings(target.dev))
 		rc = ll_device_state_reserve(target.dev, bytes);
-	charge.is_refused = rc == -ENOMEM;
+	if (rc == -ENOMEM)
+		charge.refusal = LL_CUDA_ERROR_OUT_OF_MEMORY;
 	if (rc == 0)
 		charge.bytes = bytes;
 	else

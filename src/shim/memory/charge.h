@@ -5,8 +5,8 @@
  *             return ll_real()->cuMemAlloc_v2(ret_address, bytes);
  *     LL_REENTRY_SCOPE();
  *     LL_CHARGE(charge, ll_charge_target_current(), ll_footprint_plain(bytes));
- *     if (charge.is_refused)
- *             return LL_CUDA_ERROR_OUT_OF_MEMORY;
+ *     if (charge.refusal)
+ *             return charge.refusal;
  *     ll_cu_result status = ll_real()->cuMemAlloc_v2(ret_address, bytes);
  *     if (status == LL_CUDA_SUCCESS)
  *             ll_charge_keep(&charge, LL_EXTENT_PLAIN, *ret_address, bytes);
@@ -17,6 +17,9 @@
  *
  * If the limit refuses the bytes, this process gives up what its pools keep in reserve
  * (ll_device_state_give_up_reserve), and the ledger is asked once more.
+ *
+ * If the driver does not say which context or card is meant, the hook returns the driver's own error: what it would do
+ * could not be charged to anybody.
  *
  * The driver may be out of memory although the limit has room, because a process has just died and its memory is not
  * free yet. So if a process with memory on the card died within the last second, LL_CHARGED_CALL asks the driver again
@@ -42,13 +45,13 @@
 struct ll_charge_target {
 	struct ll_device_state *dev; /* NULL: nothing is charged */
 	uint64_t owner;              /* the context's number (contexts.h); 0: the memory outlives contexts */
-	bool is_refused;             /* dev is NULL, and the user asked for limits */
+	ll_cu_result refusal; /* dev is NULL: the user asked for limits, or the driver did not say which card it is */
 };
 
 struct ll_charge {
 	struct ll_charge_target target;
 	uint64_t bytes;
-	bool is_refused;
+	ll_cu_result refusal; /* what the hook returns; LL_CUDA_SUCCESS: the driver is to be asked */
 };
 
 /* True: the hook passes the call on, because the process is not governed, or because the driver made the call itself.

@@ -75,16 +75,22 @@ struct ll_cu_context *ll_context_of_owner(uint64_t owner)
 struct ll_charge_target ll_charge_target_current(void)
 {
 	struct ll_cu_context *context;
-	struct ll_device_state *dev = ll_device_state_current(&context);
-	return (struct ll_charge_target){.dev = dev, .owner = dev ? ll_context_owner(dev, context) : 0};
+	struct ll_charge_target target = {.dev = NULL};
+	target.refusal = ll_device_state_find(&context, &target.dev);
+	target.owner = target.dev ? ll_context_owner(target.dev, context) : 0;
+	return target;
 }
 
-static struct ll_footprint_card card_of(ll_cu_device device)
+static ll_cu_result find_card(ll_cu_device device, struct ll_footprint_card *ret_card)
 {
 	int sms = 0, threads = 0;
-	ll_real()->cuDeviceGetAttribute(&sms, LL_CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
-	ll_real()->cuDeviceGetAttribute(&threads, LL_CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, device);
-	return (struct ll_footprint_card){.sm_count = (unsigned)sms, .threads_per_sm = (unsigned)threads};
+	ll_cu_result status =
+	    ll_real()->cuDeviceGetAttribute(&sms, LL_CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
+	if (status == LL_CUDA_SUCCESS)
+		status = ll_real()->cuDeviceGetAttribute(&threads,
+							 LL_CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, device);
+	*ret_card = (struct ll_footprint_card){.sm_count = (unsigned)sms, .threads_per_sm = (unsigned)threads};
+	return ll_real_has_failed(status) ? status : LL_CUDA_SUCCESS;
 }
 
 /* Free memory of the card; 0: not known, because no context on that card is current. */
@@ -98,20 +104,28 @@ static uint64_t free_bytes_of(ll_cu_device device)
 	return free_bytes;
 }
 
-/* Returns what a new context is charged before the driver is asked. */
-static uint64_t estimate_context(ll_cu_device device)
+/* Gives what a new context is charged before the driver is asked. */
+static ll_cu_result estimate_context(ll_cu_device device, uint64_t *ret_bytes)
 {
-	struct ll_footprint_card card = card_of(device);
-	return ll_device_state_settings()->counts_context ? ll_footprint_context(&card, DEFAULT_STACK_BYTES) : 0;
+	struct ll_footprint_card card;
+	*ret_bytes = 0;
+	if (!ll_device_state_settings()->counts_context)
+		return LL_CUDA_SUCCESS;
+	ll_cu_result status = find_card(device, &card);
+	*ret_bytes = ll_footprint_context(&card, DEFAULT_STACK_BYTES);
+	return status;
 }
 
 /* The lock is held. */
 static void reserve_context(struct ll_context_change *change)
 {
+	uint64_t bytes;
+	change->refusal = estimate_context(change->dev->device, &bytes);
+	if (change->refusal)
+		return;
 	change->free_bytes = free_bytes_of(change->dev->device);
-	change->charge =
-	    ll_charge_begin((struct ll_charge_target){.dev = change->dev}, estimate_context(change->dev->device));
-	change->refusal = change->charge.is_refused ? LL_CUDA_ERROR_OUT_OF_MEMORY : LL_CUDA_SUCCESS;
+	change->charge = ll_charge_begin((struct ll_charge_target){.dev = change->dev}, bytes);
+	change->refusal = change->charge.refusal;
 }
 
 static void lock_change(struct ll_context_change *change)
@@ -124,7 +138,8 @@ static void lock_change(struct ll_context_change *change)
 static struct ll_context_change on_card(ll_cu_device device, bool is_new)
 {
 	struct ll_context_change change = {.dev = ll_device_state_take(device)};
-	if (is_new && ll_device_state_refuses(device))
+	change.refusal = ll_device_state_answer_of(device);
+	if (!change.refusal && is_new && ll_device_state_refuses(device))
 		change = (struct ll_context_change){.refusal = LL_CUDA_ERROR_NOT_PERMITTED};
 	return change;
 }
@@ -248,12 +263,23 @@ ll_cu_result ll_context_detach(struct ll_cu_context *context)
 	return status;
 }
 
-static bool is_primary_active(ll_cu_device device)
+/* A driver that does not say still has the context: what it was charged stays charged. */
+static bool has_primary_ended(ll_cu_device device)
 {
 	unsigned flags;
 	int is_active = 0;
-	ll_real()->cuDevicePrimaryCtxGetState(device, &flags, &is_active);
-	return is_active;
+	ll_cu_result status = ll_real()->cuDevicePrimaryCtxGetState(device, &flags, &is_active);
+	return !is_active && !ll_real_has_failed(status);
+}
+
+/* is_active: false, if the driver lacks the function. */
+static ll_cu_result find_primary_state(ll_cu_device device, bool *ret_is_active)
+{
+	unsigned flags;
+	int is_active = 0;
+	ll_cu_result status = ll_real()->cuDevicePrimaryCtxGetState(device, &flags, &is_active);
+	*ret_is_active = status == LL_CUDA_SUCCESS && is_active;
+	return ll_real_has_failed(status) ? status : LL_CUDA_SUCCESS;
 }
 
 static void note_primary(struct ll_context_change *change, struct ll_cu_context *context)
@@ -269,11 +295,16 @@ static void note_primary(struct ll_context_change *change, struct ll_cu_context 
 
 ll_cu_result ll_context_retain(struct ll_cu_context **ret_context, ll_cu_device device)
 {
-	LL_CONTEXT_CHANGE(change, on_card(device, !is_primary_active(device)));
+	bool is_active;
+	ll_cu_result asked = find_primary_state(device, &is_active);
+	if (asked != LL_CUDA_SUCCESS)
+		return asked;
+	LL_CONTEXT_CHANGE(change, on_card(device, !is_active));
 	if (!change.dev)
 		return change.refusal ? change.refusal : ll_real()->cuDevicePrimaryCtxRetain(ret_context, device);
 	lock_change(&change);
-	if (!is_primary_active(device))
+	change.refusal = find_primary_state(device, &is_active);
+	if (!change.refusal && !is_active)
 		reserve_context(&change);
 	if (change.refusal)
 		return change.refusal;
@@ -306,7 +337,7 @@ ll_cu_result ll_context_release(ll_cu_device device, ll_cu_result (*release)(ll_
 		return status;
 	if (primary->retains)
 		primary->retains--;
-	if (!is_primary_active(device))
+	if (has_primary_ended(device))
 		end_primary(change.dev, primary);
 	return status;
 }
@@ -330,15 +361,17 @@ ll_cu_result ll_context_create_green(struct ll_cu_green_context **ret_green, str
 	if (!change.dev)
 		return change.refusal ? change.refusal
 				      : ll_real()->cuGreenCtxCreate(ret_green, resources, device, flags);
+	bool is_active;
 	lock_change(&change);
-	if (!is_primary_active(device))
+	change.refusal = find_primary_state(device, &is_active);
+	if (!change.refusal && !is_active)
 		reserve_context(&change);
-	LL_CHARGE(own, (struct ll_charge_target){.dev = change.dev},
-		  ll_device_state_settings()->counts_context ? LL_FOOTPRINT_GREEN_CONTEXT_BYTES : 0);
-	if (own.is_refused)
-		change.refusal = LL_CUDA_ERROR_OUT_OF_MEMORY;
 	if (change.refusal)
 		return change.refusal;
+	LL_CHARGE(own, (struct ll_charge_target){.dev = change.dev},
+		  ll_device_state_settings()->counts_context ? LL_FOOTPRINT_GREEN_CONTEXT_BYTES : 0);
+	if (own.refusal)
+		return change.refusal = own.refusal;
 	LL_CHARGED_CALL(status, change.dev, ll_real()->cuGreenCtxCreate(ret_green, resources, device, flags));
 	if (status != LL_CUDA_SUCCESS)
 		return change.refusal = status;
@@ -371,7 +404,7 @@ ll_cu_result ll_context_destroy_green(struct ll_cu_green_context *green)
 	ll_charge_freed(&extent, status);
 	if (status == LL_CUDA_SUCCESS && primary->retains)
 		primary->retains--;
-	if (status == LL_CUDA_SUCCESS && !is_primary_active(extent.dev->device))
+	if (status == LL_CUDA_SUCCESS && has_primary_ended(extent.dev->device))
 		end_primary(extent.dev, primary);
 	return status;
 }
@@ -392,7 +425,7 @@ ll_cu_result ll_context_reset(ll_cu_device device, ll_cu_result (*reset)(ll_cu_d
 	ll_cu_result status = reset(device);
 	if (status != LL_CUDA_SUCCESS)
 		return status;
-	if (!is_primary_active(device)) {
+	if (has_primary_ended(device)) {
 		end_primary(change.dev, primary);
 	} else if (primary->context &&
 		   ll_extents_take(LL_EXTENT_CONTEXT, ll_extent_handle(primary->context), &extent)) {
@@ -402,27 +435,41 @@ ll_cu_result ll_context_reset(ll_cu_device device, ll_cu_result (*reset)(ll_cu_d
 	return status;
 }
 
-/* Returns the card's memory that a limit takes, beyond what every context has. */
-static uint64_t limit_bytes(const struct ll_device_state *dev, enum ll_cu_limit limit, uint64_t value)
+/* Gives the card's memory that a limit takes, beyond what every context has. */
+static ll_cu_result find_limit_bytes(const struct ll_device_state *dev, enum ll_cu_limit limit, uint64_t value,
+				     uint64_t *ret_bytes)
 {
 	struct ll_footprint_card card;
+	ll_cu_result status = LL_CUDA_SUCCESS;
+	*ret_bytes = 0;
 	switch (limit) {
 	case LL_CU_LIMIT_STACK_SIZE:
-		card = card_of(dev->device);
-		return ll_footprint_stacks(&card, value);
+		status = find_card(dev->device, &card);
+		*ret_bytes = ll_footprint_stacks(&card, value);
+		break;
 	case LL_CU_LIMIT_PRINTF_FIFO_SIZE:
-		return value > DEFAULT_PRINTF_BYTES ? ll_footprint_plain(value - DEFAULT_PRINTF_BYTES) : 0;
+		if (value > DEFAULT_PRINTF_BYTES)
+			*ret_bytes = ll_footprint_plain(value - DEFAULT_PRINTF_BYTES);
+		break;
 	case LL_CU_LIMIT_MALLOC_HEAP_SIZE:
-		return value > DEFAULT_HEAP_BYTES ? ll_footprint_plain(value - DEFAULT_HEAP_BYTES) : 0;
+		if (value > DEFAULT_HEAP_BYTES)
+			*ret_bytes = ll_footprint_plain(value - DEFAULT_HEAP_BYTES);
+		break;
 	default:
-		return 0;
+		break;
 	}
+	return status;
 }
 
-static uint64_t limit_bytes_now(const struct ll_device_state *dev, enum ll_cu_limit limit)
+/* The same of the limit as it is. The driver refuses limits that it does not know: they take nothing. */
+static ll_cu_result find_limit_bytes_now(const struct ll_device_state *dev, enum ll_cu_limit limit, uint64_t *ret_bytes)
 {
 	size_t value = 0;
-	return ll_real()->cuCtxGetLimit(&value, limit) == LL_CUDA_SUCCESS ? limit_bytes(dev, limit, value) : 0;
+	ll_cu_result status = ll_real()->cuCtxGetLimit(&value, limit);
+	*ret_bytes = 0;
+	if (status == LL_CUDA_SUCCESS)
+		return find_limit_bytes(dev, limit, value, ret_bytes);
+	return status == LL_CUDA_ERROR_UNSUPPORTED_LIMIT || !ll_real_has_failed(status) ? LL_CUDA_SUCCESS : status;
 }
 
 static bool charge_more(struct ll_extent *context, uint64_t bytes)
@@ -453,7 +500,11 @@ static void change_context(struct ll_context_change *change, struct ll_cu_contex
 ll_cu_result ll_context_set_limit(enum ll_cu_limit limit, size_t value)
 {
 	struct ll_cu_context *context;
-	struct ll_device_state *dev = ll_device_state_current(&context);
+	struct ll_device_state *dev;
+	uint64_t before, after, now;
+	ll_cu_result asked = ll_device_state_find(&context, &dev);
+	if (asked != LL_CUDA_SUCCESS)
+		return asked;
 	if (!dev || !ll_device_state_settings()->counts_context)
 		return ll_real()->cuCtxSetLimit(limit, value);
 	struct ll_context_change change __attribute__((cleanup(ll_context_change_end))) = {.dev = dev};
@@ -463,12 +514,17 @@ ll_cu_result ll_context_set_limit(enum ll_cu_limit limit, size_t value)
 		context = primaries[dev->device].context;
 	if (!context)
 		return ll_real()->cuCtxSetLimit(limit, value);
-	uint64_t before = limit_bytes_now(dev, limit), after = limit_bytes(dev, limit, value);
+	asked = find_limit_bytes_now(dev, limit, &before);
+	if (asked == LL_CUDA_SUCCESS)
+		asked = find_limit_bytes(dev, limit, value, &after);
+	if (asked != LL_CUDA_SUCCESS)
+		return asked;
 	change.charge = ll_charge_begin((struct ll_charge_target){.dev = dev}, after > before ? after - before : 0);
-	if (change.charge.is_refused)
-		return LL_CUDA_ERROR_OUT_OF_MEMORY;
+	if (change.charge.refusal)
+		return change.charge.refusal;
 	LL_CHARGED_CALL(status, dev, ll_real()->cuCtxSetLimit(limit, value));
 	if (status == LL_CUDA_SUCCESS)
-		change_context(&change, context, before, limit_bytes_now(dev, limit));
+		change_context(&change, context, before,
+			       find_limit_bytes_now(dev, limit, &now) == LL_CUDA_SUCCESS ? now : after);
 	return status;
 }

@@ -17,22 +17,26 @@ static bool is_card(ll_cu_device device)
 	return device >= 0 && device < CARDS;
 }
 
-/* The cards of context `peer` and of the current one. False: no allocation of that card is backed, or they are one
- * card. */
-static bool find_pair(struct ll_cu_context *peer, struct ll_device_state **ret_of, ll_cu_device *ret_user)
+/* Gives the cards of context `peer` and of the current one. *ret_of NULL: no allocation of that card is backed, or they
+ * are one card. Returns the driver's error if it does not say. */
+static ll_cu_result find_pair(struct ll_cu_context *peer, struct ll_device_state **ret_of, ll_cu_device *ret_user)
 {
 	struct ll_cu_context *popped;
 	ll_cu_device of;
 	const struct ll_run_settings *settings = ll_device_state_settings();
-	if (!settings || !settings->is_evictable || ll_real()->cuCtxGetDevice(ret_user) ||
-	    ll_real()->cuCtxPushCurrent_v2(peer))
-		return false;
-	ll_cu_result status = ll_real()->cuCtxGetDevice(&of);
+	*ret_of = NULL;
+	if (!settings || !settings->is_evictable)
+		return LL_CUDA_SUCCESS;
+	ll_cu_result status = ll_real()->cuCtxGetDevice(ret_user);
+	if (status == LL_CUDA_SUCCESS)
+		status = ll_real()->cuCtxPushCurrent_v2(peer);
+	if (status != LL_CUDA_SUCCESS)
+		return status;
+	status = ll_real()->cuCtxGetDevice(&of);
 	ll_real()->cuCtxPopCurrent_v2(&popped);
-	if (status != LL_CUDA_SUCCESS || of == *ret_user || !is_card(of) || !is_card(*ret_user))
-		return false;
-	*ret_of = ll_device_state_of(of);
-	return *ret_of != NULL;
+	if (status == LL_CUDA_SUCCESS && of != *ret_user && is_card(of) && is_card(*ret_user))
+		*ret_of = ll_device_state_of(of);
+	return status;
 }
 
 static ll_cu_result add_pair(struct ll_device_state *of, ll_cu_device user)
@@ -59,7 +63,9 @@ ll_cu_result ll_peers_enabled(struct ll_cu_context *peer)
 {
 	struct ll_device_state *of;
 	ll_cu_device user;
-	ll_cu_result status = find_pair(peer, &of, &user) ? add_pair(of, user) : LL_CUDA_SUCCESS;
+	ll_cu_result status = find_pair(peer, &of, &user);
+	if (status == LL_CUDA_SUCCESS && of)
+		status = add_pair(of, user);
 	if (status != LL_CUDA_SUCCESS)
 		ll_real()->cuCtxDisablePeerAccess(peer);
 	return status;
@@ -69,7 +75,7 @@ void ll_peers_disabled(struct ll_cu_context *peer)
 {
 	struct ll_device_state *of;
 	ll_cu_device user;
-	if (find_pair(peer, &of, &user))
+	if (find_pair(peer, &of, &user) == LL_CUDA_SUCCESS && of)
 		remove_pair(of, user);
 }
 

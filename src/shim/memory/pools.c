@@ -92,10 +92,12 @@ static void unlock_card(struct card *card)
 	pthread_setcancelstate(cancel_state, NULL);
 }
 
-static uint64_t read_attribute(const struct ll_pool *pool, enum ll_cu_mem_pool_attribute attribute)
+static ll_cu_result read_attribute(const struct ll_pool *pool, enum ll_cu_mem_pool_attribute attribute,
+				   uint64_t *ret_value)
 {
-	uint64_t value = 0;
-	return ll_real()->cuMemPoolGetAttribute(pool->handle, attribute, &value) == LL_CUDA_SUCCESS ? value : 0;
+	*ret_value = 0;
+	ll_cu_result status = ll_real()->cuMemPoolGetAttribute(pool->handle, attribute, ret_value);
+	return ll_real_has_failed(status) ? status : LL_CUDA_SUCCESS;
 }
 
 /* Makes the charge `bytes`. False: that is more than the limit has room for; it is charged all the same. */
@@ -113,20 +115,26 @@ static bool charge_as(struct ll_device_state *dev, uint64_t *charged_bytes, uint
 	return is_within;
 }
 
-/* The card's lock is held. */
+/* If the driver does not say what the pool has, the charge stays. The card's lock is held. */
 static bool true_up(struct ll_pool *pool)
 {
-	if (pool->is_destroyed)
+	uint64_t bytes;
+	if (pool->is_destroyed || read_attribute(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes))
 		return true;
-	return charge_as(pool->dev, &pool->charged_bytes,
-			 read_attribute(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) + pool->pending_bytes);
+	return charge_as(pool->dev, &pool->charged_bytes, bytes + pool->pending_bytes);
 }
 
+/* If the driver does not say what the graphs have, they are charged the most that they may have. */
 static bool true_up_graphs(struct ll_device_state *dev, struct card *card)
 {
 	uint64_t bytes = 0;
-	if (!has_graphs || ll_real()->cuDeviceGetGraphMemAttribute(
-			       dev->device, LL_CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &bytes) != LL_CUDA_SUCCESS)
+	if (!has_graphs)
+		return true;
+	ll_cu_result status =
+	    ll_real()->cuDeviceGetGraphMemAttribute(dev->device, LL_CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &bytes);
+	if (ll_real_has_failed(status))
+		bytes = card->graph_bytes > graph_node_bytes ? card->graph_bytes : graph_node_bytes;
+	else if (status != LL_CUDA_SUCCESS)
 		return true;
 	if (bytes < card->graph_bytes)
 		graph_losses++;
@@ -327,10 +335,14 @@ static struct ll_pool *find_pool(struct ll_cu_mem_pool *handle)
 	return ll_extents_find(LL_EXTENT_POOL, ll_extent_handle(handle), &extent) ? extent.pool : NULL;
 }
 
-static bool is_default_of(struct ll_cu_mem_pool *handle, ll_cu_device device)
+/* *failure: the driver's error, if it does not say. */
+static bool is_default_of(struct ll_cu_mem_pool *handle, ll_cu_device device, ll_cu_result *failure)
 {
 	struct ll_cu_mem_pool *pool;
-	return ll_real()->cuDeviceGetDefaultMemPool(&pool, device) == LL_CUDA_SUCCESS && pool == handle;
+	ll_cu_result status = ll_real()->cuDeviceGetDefaultMemPool(&pool, device);
+	if (ll_real_has_failed(status))
+		*failure = status;
+	return status == LL_CUDA_SUCCESS && pool == handle;
 }
 
 static bool is_managed_default_of(struct ll_cu_mem_pool *handle, ll_cu_device device)
@@ -352,30 +364,51 @@ static bool is_default_of_none(struct ll_cu_mem_pool *handle)
 	       pool == handle;
 }
 
-/* Adds a pool that the driver made: a card's default pool, or a pool that takes nothing of a card. */
-static struct ll_pool *add_default(struct ll_cu_mem_pool *handle)
+/* Adds a pool that the driver made: a card's default pool, or a pool that takes nothing of a card. If the driver does
+ * not say which it is, nothing is remembered. */
+static struct ll_pool *add_default(struct ll_cu_mem_pool *handle, ll_cu_result *failure)
 {
 	for (ll_cu_device device = 0; device < CARDS; device++) {
 		struct ll_device_state *dev = ll_device_state_of(device);
-		if (dev && is_default_of(handle, device))
+		if (dev && is_default_of(handle, device, failure))
 			return add_movable(handle, dev, 0);
 		if (dev && is_managed_default_of(handle, device))
 			return add_pool(handle, dev, NULL);
 	}
-	return add_pool(handle, is_default_of_none(handle) ? dev_of_managed() : NULL, NULL);
+	return *failure ? NULL : add_pool(handle, is_default_of_none(handle) ? dev_of_managed() : NULL, NULL);
 }
 
-static struct ll_pool *find_or_add(struct ll_cu_mem_pool *handle)
+/* *ret_pool NULL: there is no memory for it. Returns the driver's error if it does not say which pool it is. */
+static ll_cu_result find_or_add(struct ll_cu_mem_pool *handle, struct ll_pool **ret_pool)
 {
-	struct ll_pool *pool = find_pool(handle);
-	return pool ? pool : add_default(handle);
+	ll_cu_result failure = LL_CUDA_SUCCESS;
+	*ret_pool = find_pool(handle);
+	if (!*ret_pool)
+		*ret_pool = add_default(handle, &failure);
+	return *ret_pool ? LL_CUDA_SUCCESS : failure;
 }
 
-/* Reserves what the pool may grow by. False: the limit refuses it. The card's lock is held. */
-static bool reserve_growth(struct ll_pool *pool, struct card *card, uint64_t bytes, uint64_t *ret_growth)
+/* handle NULL: the pool that the card's streams use. */
+static ll_cu_result find_used(const struct ll_device_state *dev, struct ll_cu_mem_pool *handle,
+			      struct ll_pool **ret_pool)
 {
-	uint64_t reserved = read_attribute(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
-	uint64_t used = read_attribute(pool, LL_CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+	ll_cu_result status = handle ? LL_CUDA_SUCCESS : ll_real()->cuDeviceGetMemPool(&handle, dev->device);
+	*ret_pool = NULL;
+	if (status != LL_CUDA_SUCCESS)
+		return ll_real_has_failed(status) ? status : LL_CUDA_SUCCESS;
+	return find_or_add(handle, ret_pool);
+}
+
+/* Reserves what the pool may grow by. Returns the limit's refusal, or the driver's error if it does not say what the
+ * pool has. The card's lock is held. */
+static ll_cu_result reserve_growth(struct ll_pool *pool, struct card *card, uint64_t bytes, uint64_t *ret_growth)
+{
+	uint64_t reserved, used;
+	ll_cu_result status = read_attribute(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved);
+	if (status == LL_CUDA_SUCCESS)
+		status = read_attribute(pool, LL_CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used);
+	if (status != LL_CUDA_SUCCESS)
+		return status;
 	bool has_room = reserved >= used && reserved - used >= bytes;
 	uint64_t growth = has_room ? 0 : ll_footprint_round(bytes, LL_FOOTPRINT_POOL_STEP_BYTES);
 	charge_as(pool->dev, &pool->charged_bytes, reserved + pool->pending_bytes);
@@ -383,14 +416,14 @@ static bool reserve_growth(struct ll_pool *pool, struct card *card, uint64_t byt
 	if (rc == -ENOMEM && trim_card(pool->dev, card))
 		rc = ll_device_state_reserve(pool->dev, growth);
 	*ret_growth = rc == 0 ? growth : 0;
-	return rc != -ENOMEM;
+	return rc == -ENOMEM ? LL_CUDA_ERROR_OUT_OF_MEMORY : LL_CUDA_SUCCESS;
 }
 
 static void begin_growth(struct ll_pool *pool, uint64_t bytes, struct ll_pool_growth *growth)
 {
 	struct card *card = lock_card(pool->dev);
-	growth->is_refused = !reserve_growth(pool, card, bytes, &growth->bytes);
-	if (!growth->is_refused) {
+	growth->refusal = reserve_growth(pool, card, bytes, &growth->bytes);
+	if (!growth->refusal) {
 		growth->pool = pool;
 		pool->pending_bytes += growth->bytes;
 		pool->charged_bytes += growth->bytes;
@@ -401,15 +434,14 @@ static void begin_growth(struct ll_pool *pool, uint64_t bytes, struct ll_pool_gr
 struct ll_pool_growth ll_pool_begin(struct ll_device_state *dev, struct ll_cu_mem_pool *handle, uint64_t bytes)
 {
 	struct ll_pool_growth growth = {.pool = NULL};
-	if (!handle && ll_real()->cuDeviceGetMemPool(&handle, dev->device) != LL_CUDA_SUCCESS)
-		return growth;
-	struct ll_pool *pool = find_or_add(handle);
+	struct ll_pool *pool;
+	growth.refusal = find_used(dev, handle, &pool);
 	if (!pool || !pool->dev)
 		return growth;
 	begin_growth(pool, bytes, &growth);
-	if (growth.is_refused && ll_movable_pools_release(pool->dev))
+	if (growth.refusal == LL_CUDA_ERROR_OUT_OF_MEMORY && ll_movable_pools_release(pool->dev))
 		begin_growth(pool, bytes, &growth);
-	if (growth.is_refused && ll_device_state_ask_siblings(pool->dev))
+	if (growth.refusal == LL_CUDA_ERROR_OUT_OF_MEMORY && ll_device_state_ask_siblings(pool->dev))
 		begin_growth(pool, bytes, &growth);
 	return growth;
 }
@@ -471,9 +503,8 @@ void ll_pool_freed(const struct ll_extent *block, ll_cu_result status)
 
 struct ll_movable_pool *ll_pool_movable(const struct ll_device_state *dev, struct ll_cu_mem_pool *handle)
 {
-	if (!handle && ll_real()->cuDeviceGetMemPool(&handle, dev->device) != LL_CUDA_SUCCESS)
-		return NULL;
-	struct ll_pool *pool = find_or_add(handle);
+	struct ll_pool *pool;
+	find_used(dev, handle, &pool);
 	return pool ? pool->movable : NULL;
 }
 
@@ -500,7 +531,8 @@ void ll_pool_trim_movable(struct ll_cu_mem_pool *handle, uint64_t keep_bytes)
 	const struct ll_pool *pool = is_evictable() ? find_pool(handle) : NULL;
 	if (!pool || !pool->movable)
 		return;
-	uint64_t has_bytes = read_attribute(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+	uint64_t has_bytes;
+	read_attribute(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &has_bytes);
 	ll_movable_pool_trim(pool->movable, keep_bytes > has_bytes ? keep_bytes - has_bytes : 0);
 }
 
@@ -515,8 +547,8 @@ static ll_cu_result set_peer(struct ll_pool *pool, ll_cu_device user, bool is_al
 ll_cu_result ll_pool_set_access(struct ll_cu_mem_pool *handle, const struct ll_cu_mem_access_desc *accesses,
 				size_t count)
 {
-	struct ll_pool *pool = is_evictable() ? find_or_add(handle) : NULL;
-	ll_cu_result status = LL_CUDA_SUCCESS;
+	struct ll_pool *pool = NULL;
+	ll_cu_result status = is_evictable() ? find_or_add(handle, &pool) : LL_CUDA_SUCCESS;
 	for (size_t i = 0; pool && pool->movable && i < count && status == LL_CUDA_SUCCESS; i++) {
 		struct ll_cu_mem_location user = accesses[i].location;
 		if (user.type == LL_CU_MEM_LOCATION_TYPE_DEVICE && user.id != pool->dev->device && user.id >= 0 &&

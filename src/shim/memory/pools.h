@@ -49,7 +49,7 @@ void ll_pool_add(struct ll_cu_mem_pool *handle, const struct ll_cu_mem_pool_prop
 struct ll_pool_growth {
 	struct ll_pool *pool; /* NULL: not governed */
 	uint64_t bytes;
-	bool is_refused;
+	ll_cu_result refusal; /* what the hook returns; LL_CUDA_SUCCESS: the driver is to be asked */
 };
 struct ll_pool_growth ll_pool_begin(struct ll_device_state *dev, struct ll_cu_mem_pool *handle, uint64_t bytes);
 
@@ -96,18 +96,21 @@ ll_cu_result ll_pool_set_access(struct ll_cu_mem_pool *handle, const struct ll_c
  * because a stream of one card may allocate and free memory of another card. */
 void ll_pool_true_up_all(struct ll_device_state *dev);
 
-/* Returns the state of the current context's card; NULL: there is nothing to correct. */
-static inline struct ll_device_state *ll_pool_dev_if_used(void)
+/* Gives the state of the current context's card; NULL: there is nothing to correct. Returns the driver's error if it
+ * does not say which card that is. */
+static inline ll_cu_result ll_pool_find_dev_if_used(struct ll_device_state **ret_dev)
 {
 	struct ll_cu_context *context;
-	return atomic_load_explicit(&ll_pools_are_used, memory_order_relaxed) ? ll_device_state_current(&context)
-									      : NULL;
+	*ret_dev = NULL;
+	return atomic_load_explicit(&ll_pools_are_used, memory_order_relaxed) ? ll_device_state_find(&context, ret_dev)
+									      : LL_CUDA_SUCCESS;
 }
 
 /* Corrects the charges, if there are any. To be called after a call that waits for the card. */
 static inline void ll_pool_true_up_if_used(void)
 {
-	struct ll_device_state *dev = ll_pool_dev_if_used();
+	struct ll_device_state *dev;
+	ll_pool_find_dev_if_used(&dev);
 	if (dev)
 		ll_pool_true_up_all(dev);
 }

@@ -83,7 +83,10 @@ bool ll_report_device(ll_cu_device device, struct ll_report *ret_report)
 	const struct ll_device_state *dev = ll_device_state_of(device);
 	if (dev)
 		return report_dev(dev, ret_report);
-	return ll_device_uuid(device, uuid, sizeof uuid) && ll_report_card(uuid, ret_report);
+	if (ll_device_uuid(device, uuid, sizeof uuid))
+		return ll_report_card(uuid, ret_report);
+	*ret_report = (struct ll_report){.limit_bytes = ll_device_state_settings()->memory_limit_bytes};
+	return ret_report->limit_bytes != 0; /* the driver does not say which card it is */
 }
 
 bool ll_report_card(const char *uuid, struct ll_report *ret_report)

@@ -94,7 +94,7 @@ static ll_cu_result make_block(struct ll_movable_pool *pool, uint64_t room_bytes
 	struct ll_device_state *dev = ll_movable_pool_dev(pool);
 	struct ll_extent block = {.kind = LL_EXTENT_BLOCK, .is_backed = true, .dev = dev, .bytes = bytes};
 	LL_CHARGE(charge, (struct ll_charge_target){.dev = dev}, room_bytes);
-	if (charge.is_refused || !ll_movable_pool_grow(pool, room_bytes, bytes))
+	if (charge.refusal || !ll_movable_pool_grow(pool, room_bytes, bytes))
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;
 	ll_cu_result status = make_memory(dev, bytes, may_wait, &block);
 	if (status != LL_CUDA_SUCCESS) {
@@ -117,13 +117,14 @@ static ll_cu_result wait_for_block(struct ll_movable_pool *pool, const struct ll
 	struct ll_pending_block pending;
 	if (!ll_movable_pool_take_pending(pool, room_bytes, bytes, &pending))
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;
-	if (ll_real()->cuStreamWaitEvent(place->handle, pending.event, 0) == LL_CUDA_SUCCESS) {
+	ll_cu_result status = ll_real()->cuStreamWaitEvent(place->handle, pending.event, 0);
+	if (status == LL_CUDA_SUCCESS) {
 		ll_real()->cuEventDestroy_v2(pending.event);
 		*ret_block = pending.block;
-		return LL_CUDA_SUCCESS;
+	} else {
+		ll_movable_pool_put(pool, &pending.block, &pending.place, pending.event);
 	}
-	ll_movable_pool_put(pool, &pending.block, &pending.place, pending.event);
-	return LL_CUDA_ERROR_OUT_OF_MEMORY;
+	return status;
 }
 
 static ll_cu_result find_block(struct ll_movable_pool *pool, const struct ll_stream_place *place, size_t bytes,

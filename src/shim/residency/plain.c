@@ -47,8 +47,8 @@ ll_cu_result ll_plain_allocate(ll_cu_deviceptr *ret_address, size_t bytes)
 {
 	LL_REENTRY_SCOPE();
 	LL_CHARGE(charge, ll_charge_target_current(), ll_footprint_plain(bytes));
-	if (charge.is_refused)
-		return LL_CUDA_ERROR_OUT_OF_MEMORY;
+	if (charge.refusal)
+		return charge.refusal;
 	struct ll_device_state *dev = charge.target.dev;
 	uint32_t serial = 0;
 	bool is_backed = ret_address && bytes && ll_residency_backs(dev);
