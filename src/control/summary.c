@@ -14,6 +14,8 @@ void ll_summary_init(struct ll_summary *summary, const struct ll_summary_config 
 {
 	memset(summary, 0, sizeof *summary);
 	summary->config = *config;
+	if (summary->config.average < 1)
+		summary->config.average = 1;
 }
 
 void ll_summary_hold(struct ll_summary *summary, uint64_t now_ns)
@@ -35,6 +37,7 @@ void ll_summary_stop(struct ll_summary *summary, uint64_t now_ns, bool is_yield)
 	summary->held_since_ns = 0;
 	summary->yielded_since_ns = now_ns;
 	summary->yield_count += is_yield;
+	summary->recent_count = 0;
 }
 
 static void count_error(struct ll_summary_errors *errors, double value, double error)
@@ -52,12 +55,33 @@ static bool is_judged(const struct ll_summary *summary, const struct ll_summary_
 	       sample->largest_step <= summary->config.step_limit + SLACK;
 }
 
+static double recent_error(const struct ll_summary *summary)
+{
+	uint32_t count =
+	    summary->recent_count < summary->config.average ? summary->recent_count : summary->config.average;
+	double sum = 0.0;
+	for (uint32_t i = 1; i <= count; i++)
+		sum += summary->recent_errors[(summary->recent_count - i) % LL_SUMMARY_AVERAGE_MOST];
+	return count ? sum / count : 0.0;
+}
+
+/* Whether this sample is inside the band. */
+static bool place_sample(struct ll_summary *summary, uint64_t end_ns, double error)
+{
+	summary->recent_errors[summary->recent_count++ % LL_SUMMARY_AVERAGE_MOST] = error;
+	bool is_inside = fabs(recent_error(summary)) <= summary->config.band + SLACK;
+	if (is_inside && summary->inside_count == 0)
+		summary->inside_since_ns = end_ns;
+	summary->inside_count = is_inside ? summary->inside_count + 1 : 0;
+	return is_inside;
+}
+
 bool ll_summary_add(struct ll_summary *summary, const struct ll_summary_sample *sample)
 {
 	if (!is_judged(summary, sample))
 		return false;
 	double error = sample->value - sample->target;
-	bool is_inside = fabs(error) <= summary->config.band + SLACK;
+	bool is_inside = place_sample(summary, sample->end_ns, error);
 	count_error(&summary->all, sample->value, error);
 	if (summary->has_settled && sample->end_ns - summary->settle_ns >= SETTLE_NS)
 		summary->is_settle_final = true;
@@ -115,6 +139,9 @@ void ll_summary_result(const struct ll_summary *summary, uint64_t now_ns, struct
 	    .has_settled = summary->has_settled,
 	    .settle_seconds =
 		summary->has_settled ? seconds_between(summary->first_kernel_ns, summary->settle_ns) : NAN,
+	    .inside_count = summary->inside_count,
+	    .inside_seconds = seconds_between(summary->first_kernel_ns, summary->inside_since_ns),
+	    .recent_error = recent_error(summary),
 	    .yield_count = summary->yield_count,
 	    .yielded_seconds = yielded_seconds,
 	    .synthetic_busy_seconds = seconds_between(0, summary->busy_ns),

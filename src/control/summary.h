@@ -5,8 +5,11 @@
  * guard_ns after the first kernel or after a yield, and if the target made no sudden step of more than step_limit in
  * it. Its error is its value minus the mean target of its window (ll_curve_window). So yielded time never counts.
  *
+ * Inside: a judged sample is inside the band if the mean error of it and of the judged samples before it is, `average`
+ * samples in all, of the same time of holding. With an average of 1 each sample counts by itself.
+ *
  * Settled: the level has settled at the first sample from which on every judged sample of the next 60 s, or of the rest
- * of a shorter run, is within the band. During these 60 s a sample outside the band moves it to the next sample inside;
+ * of a shorter run, is inside the band. During these 60 s a sample outside the band moves it to the next sample inside;
  * after them it is final. settle_seconds is the time from the first kernel to the end of that sample's window.
  *
  * Mean and largest error are given over the judged samples since the level settled, and over all judged samples. If the
@@ -21,8 +24,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { LL_SUMMARY_AVERAGE_MOST = 5 };
+
 struct ll_summary_config {
 	double band;       /* 0.01 for the ratios; watts for power */
+	unsigned average;  /* at most LL_SUMMARY_AVERAGE_MOST; 0 is taken as 1 */
 	double step_limit; /* 0.01 for the ratios */
 	uint64_t guard_ns; /* how long a reading still shows the past: 0 for util and GPM, some seconds for power */
 };
@@ -55,7 +61,11 @@ struct ll_summary {
 	bool has_settled;
 	bool is_settle_final;
 	uint64_t settle_ns;
-	struct ll_summary_errors settled; /* since settle_ns */
+	double recent_errors[LL_SUMMARY_AVERAGE_MOST]; /* a ring */
+	uint32_t recent_count;                         /* so far in this time of holding */
+	uint64_t inside_count;                         /* samples inside since the last one outside */
+	uint64_t inside_since_ns;                      /* end of the first of them */
+	struct ll_summary_errors settled;              /* since settle_ns */
 	struct ll_summary_errors all;
 };
 
@@ -72,6 +82,9 @@ struct ll_summary_result {
 	struct ll_summary_level of_all; /* of all judged samples */
 	bool has_settled;
 	double settle_seconds; /* NAN: never */
+	uint64_t inside_count; /* judged samples inside since the last one outside, also after settling is final */
+	double inside_seconds; /* from the first kernel to the first of them; valid if there is one */
+	double recent_error;   /* the mean error by which the newest judged sample is inside or outside; 0: none */
 	uint64_t yield_count;
 	double yielded_seconds;
 	double synthetic_busy_seconds;

@@ -69,7 +69,7 @@ const char *ll_event_name(enum ll_event_kind kind)
 	static const char *const names[] = {
 	    [LL_EVENT_STATE] = "state", [LL_EVENT_SAMPLE] = "sample",   [LL_EVENT_SETTLE] = "settle",
 	    [LL_EVENT_YIELD] = "yield", [LL_EVENT_RESUME] = "resume",   [LL_EVENT_RELEASE] = "release",
-	    [LL_EVENT_FAULT] = "fault", [LL_EVENT_SUMMARY] = "summary",
+	    [LL_EVENT_FAULT] = "fault", [LL_EVENT_SUMMARY] = "summary", [LL_EVENT_LEAVE] = "leave",
 	};
 	return names[kind];
 }

@@ -19,7 +19,8 @@
 enum ll_event_kind {
 	LL_EVENT_STATE, /* a change of state, such as an open context or the first kernel; text says which */
 	LL_EVENT_SAMPLE,
-	LL_EVENT_SETTLE,
+	LL_EVENT_SETTLE, /* the level has settled; again only after LL_EVENT_LEAVE */
+	LL_EVENT_LEAVE,  /* the level has left the band after it had settled; text says how far */
 	LL_EVENT_YIELD,
 	LL_EVENT_RESUME,
 	LL_EVENT_RELEASE,

@@ -323,8 +323,14 @@ static void init_parts(struct ll_governor *gov)
 	struct ll_hold_policy_config policy = policy_config(hold);
 	ll_hold_policy_init(&gov->policy, &policy);
 	bool is_power = hold->metric == LL_METRIC_POWER;
+	/* In fill the others' work changes from window to window, so a second counts, and a band that the others allow.
+	 */
+	bool is_fill = hold->mode == LL_HOLD_MODE_FILL;
 	struct ll_summary_config summary = {
-	    .band = is_power ? hold->target_watts * 0.02 : 0.01,
+	    .band = is_power  ? hold->target_watts * 0.02
+		    : is_fill ? 0.04
+			      : 0.01,
+	    .average = is_fill ? LL_SUMMARY_AVERAGE_MOST : 1,
 	    .step_limit = is_power ? 1 : 0.01,
 	    .guard_ns = is_power ? 5 * LL_NS_PER_S : 0,
 	};

@@ -42,7 +42,8 @@ struct ll_governor {
 	double command;             /* the duty ordered last */
 	enum ll_pacer_state seen_state;
 	uint32_t seen_kills;
-	bool has_settled;
+	bool has_settled; /* and said so */
+	bool has_left;    /* said that the level was left, once at least */
 	bool has_said_reach;
 	bool has_said_blind;
 	int code; /* the error it ends with */

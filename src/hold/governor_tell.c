@@ -7,6 +7,8 @@
 #include "base/clock.h"
 #include "ledger/claim.h"
 
+enum { SETTLED_SAMPLES = 5 };
+
 double ll_governor_seconds(uint64_t start_ns, uint64_t now_ns)
 {
 	return now_ns > start_ns ? (double)(now_ns - start_ns) / 1e9 : 0;
@@ -87,18 +89,29 @@ static void window_target(const struct ll_governor *gov, const struct ll_drive_s
 			ll_governor_seconds(gov->first_kernel_ns, sample->end_ns), ret_window);
 }
 
-static void tell_settled(struct ll_governor *gov)
+/* has_settled changes by a line only, so that "settled" is told again only after "left the level". */
+static void tell_settled(struct ll_governor *gov, double target)
 {
 	struct ll_summary_result result;
 	ll_summary_result(&gov->summary, ll_now_ns(), &result);
-	bool has_settled = result.has_settled && result.level.sample_count >= 5;
-	if (has_settled && !gov->has_settled) {
+	if (!gov->has_settled && result.has_settled && result.inside_count >= SETTLED_SAMPLES) {
 		struct ll_event event = ll_governor_event(gov, LL_EVENT_SETTLE);
-		event.settle_s = result.settle_seconds;
-		snprintf(event.text, sizeof event.text, "settled after %.1f s", result.settle_seconds);
+		event.settle_s = result.inside_seconds;
+		snprintf(event.text, sizeof event.text,
+			 gov->has_left ? "settled again, %.1f s after the first kernel" : "settled after %.1f s",
+			 event.settle_s);
 		ll_event_put(gov->config.events, &event);
+		gov->has_settled = true;
+	} else if (gov->has_settled && result.inside_count == 0) {
+		bool is_power = gov->config.hold->metric == LL_METRIC_POWER;
+		double scale = is_power ? 1 : 100;
+		const char *unit = is_power ? "W" : "%";
+		ll_governor_tell(gov, LL_EVENT_LEAVE, "left the level: %s %.0f %s (target %.0f %s)",
+				 ll_metric_name(gov->config.hold->metric), (target + result.recent_error) * scale, unit,
+				 target * scale, unit);
+		gov->has_settled = false;
+		gov->has_left = true;
 	}
-	gov->has_settled = has_settled;
 }
 
 void ll_governor_tell_samples(struct ll_governor *gov)
@@ -116,7 +129,7 @@ void ll_governor_tell_samples(struct ll_governor *gov)
 		    .target = window.mean,
 		    .largest_step = window.largest_step,
 		};
-		ll_summary_add(&gov->summary, &judged);
+		bool is_judged = ll_summary_add(&gov->summary, &judged);
 		struct ll_event event = ll_governor_event(gov, LL_EVENT_SAMPLE);
 		uint64_t now_ns = ll_now_ns();
 		event.time_s = ll_governor_seconds(gov->config.start_ns, sample->end_ns);
@@ -124,11 +137,12 @@ void ll_governor_tell_samples(struct ll_governor *gov)
 		event.status.level = sample->level;
 		event.status.target = window.mean;
 		ll_event_add(gov->config.events, &event);
+		if (is_judged)
+			tell_settled(gov, window.mean);
 	}
 	if (gov->sense.sample_count == 0)
 		return;
 	ll_event_wake(gov->config.events);
-	tell_settled(gov);
 }
 
 void ll_governor_tell_reach(struct ll_governor *gov)

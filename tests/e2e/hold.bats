@@ -227,22 +227,6 @@ last_sample() {
 	judge '$summary.yields == 0'
 }
 
-# Each kernel of the hold comes late by the switch from the other context.
-@test "fill tops the card up beside a program of many small kernels" {
-	start_program stranger "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 500us sleep 2ms
-	hold --mode fill --target 60%
-	wait_for 60 tops_up
-	is_running stranger
-	stop hold
-	judge '$summary.yields == 0'
-}
-
-# tops_up: the mean of 25 samples in a row, 5 s, is near 60 %.
-tops_up() {
-	json hold 'select(.event == "sample") | .util_percent' | tail -n 25 |
-		jq -s -e 'length == 25 and (add / 25 | . >= 56 and . <= 64)' >/dev/null
-}
-
 @test "ignore keeps holding beside foreign work" {
 	hold --mode ignore
 	wait_for 20 samples 2

@@ -65,6 +65,7 @@ static void state_changes_are_a_line_each_in_the_event_s_words(void **state)
 	struct ll_event events[] = {
 	    test_event(LL_EVENT_STATE, 1, "holding"),
 	    test_event(LL_EVENT_SETTLE, 2, "settled after 0.4 s"),
+	    test_event(LL_EVENT_LEAVE, 2, "left the level: util 82 % (target 50 %)"),
 	    test_yield(3),
 	    test_event(LL_EVENT_RESUME, 8, "holding again"),
 	    test_event(LL_EVENT_RELEASE, 9, "context and memory given back: yielded for long"),
@@ -73,6 +74,7 @@ static void state_changes_are_a_line_each_in_the_event_s_words(void **state)
 	};
 	run(&config, events, sizeof events / sizeof events[0]);
 	assert_contains(log_capture.text, "INFO card 0: settled after 0.4 s\n");
+	assert_contains(log_capture.text, "INFO card 0: left the level: util 82 % (target 50 %)\n");
 	assert_contains(log_capture.text,
 			"INFO card 0: yielding to foreign work: own kernel lost the card for 1.02 ms\n");
 	assert_contains(log_capture.text, "INFO card 0: holding again\n");
@@ -81,7 +83,7 @@ static void state_changes_are_a_line_each_in_the_event_s_words(void **state)
 	size_t lines = 0;
 	for (const char *c = log_capture.text; *c; c++)
 		lines += *c == '\n';
-	assert_int_equal(lines, 6);
+	assert_int_equal(lines, 7);
 }
 
 static void fault_warns_and_names_the_card_once(void **state)

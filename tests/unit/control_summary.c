@@ -117,6 +117,46 @@ static void never_settled_is_null_and_shows_every_error(void **state)
 	assert_near(account.level.mean_error, 0.02 / 51, 1e-9);
 }
 
+static void inside_is_counted_from_the_last_sample_outside_also_after_60_s(void **state)
+{
+	(void)state;
+	ll_summary_hold(&summary, now);
+	add_many(2, 20, 50);
+	assert_int_equal(result().inside_count, 0);
+	assert_near(result().recent_error, -0.3, 1e-9);
+	add_many(310, 50, 50);
+	assert_int_equal(result().inside_count, 310);
+	assert_near(result().inside_seconds, 0.6, 1e-9);
+	add_many(1, 57, 50);
+	assert_int_equal(result().inside_count, 0);
+	add_many(3, 50, 50);
+	assert_int_equal(result().inside_count, 3);
+	assert_near(result().inside_seconds, 314 * 0.2, 1e-9);
+	assert_near(result().settle_seconds, 0.6, 1e-9);
+}
+
+static void an_average_lets_samples_of_bursts_make_up_for_each_other(void **state)
+{
+	(void)state;
+	const struct ll_summary_config config = {.band = 0.04, .step_limit = 0.01, .average = 5};
+	ll_summary_init(&summary, &config);
+	ll_summary_hold(&summary, now);
+	for (int i = 0; i < 20; i++)
+		assert_true(add_percent(i % 5 == 3 ? 66 : 47, 50));
+	assert_near(result().settle_seconds, 0.2, 1e-9);
+	assert_int_equal(result().inside_count, 20);
+	assert_near(result().level.max_abs_error, 0.16, 1e-9);
+	add_many(2, 66, 50); /* 47 47 66 66 66 */
+	assert_int_equal(result().inside_count, 0);
+	assert_near(result().recent_error, (3 * 0.16 - 2 * 0.03) / 5, 1e-9);
+	/* What was before a stop does not count. */
+	ll_summary_stop(&summary, now, true);
+	ll_summary_hold(&summary, now);
+	add_many(1, 50, 50);
+	assert_int_equal(result().inside_count, 1);
+	assert_near(result().recent_error, 0, 1e-9);
+}
+
 static void one_point_off_is_inside_for_every_whole_percent(void **state)
 {
 	(void)state;
@@ -250,6 +290,8 @@ int main(void)
 	    cmocka_unit_test_setup(later_sample_outside_moves_settling_while_60_s_last, begin),
 	    cmocka_unit_test_setup(after_60_s_inside_settling_stands_and_errors_count, begin),
 	    cmocka_unit_test_setup(never_settled_is_null_and_shows_every_error, begin),
+	    cmocka_unit_test_setup(inside_is_counted_from_the_last_sample_outside_also_after_60_s, begin),
+	    cmocka_unit_test_setup(an_average_lets_samples_of_bursts_make_up_for_each_other, begin),
 	    cmocka_unit_test_setup(one_point_off_is_inside_for_every_whole_percent, begin),
 	    cmocka_unit_test_setup(yielded_time_is_left_out_and_counted, begin),
 	    cmocka_unit_test_setup(window_that_hangs_over_a_whole_yield_is_left_out, begin),

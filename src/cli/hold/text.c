@@ -126,6 +126,7 @@ static void text_event(struct ll_hold_sink *sink, const struct ll_event *event, 
 		log_card(LL_LOG_INFO, event->card, text, event->hint);
 		break;
 	case LL_EVENT_SETTLE:
+	case LL_EVENT_LEAVE:
 	case LL_EVENT_YIELD:
 	case LL_EVENT_RESUME:
 	case LL_EVENT_RELEASE:
