@@ -76,7 +76,8 @@ const struct ll_option ll_run_options[] = {
      LL_OPTION_FLAG(ARGS, strict),
      .help = "Refuse work that cannot be held to the limits: if the program has lost its claim and "
 	     "gets no other, its launches end with CUDA's error 800 (not permitted). Without this "
-	     "option they go on, and one line says so."},
+	     "option they go on, and one line says so. A command that has its work started elsewhere "
+	     "(docker, srun, ssh, ...) is not run."},
     {.name = "allow-ungoverned",
      LL_OPTION_FLAG(ARGS, allow_ungoverned),
      .help = "Run the command even if its limits cannot be put in force: a static program, a program "

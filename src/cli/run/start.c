@@ -13,6 +13,7 @@
 #include "cli/run/bequeath.h"
 #include "cli/run/cards.h"
 #include "cli/run/environment.h"
+#include "cli/run/launchers.h"
 #include "cli/run/program.h"
 #include "cli/run/space.h"
 #include "ledger/claim.h"
@@ -37,17 +38,16 @@ static int make_settings(const struct ll_run_args *args, const char *command, st
 	return ll_run_args_check_nested(args, ret_settings, err);
 }
 
-/* Finds the program and the library. shim becomes empty if the program has another C library. */
-static int find_program(const struct ll_run_args *args, const char *command, char path[PATH_MAX], char shim[PATH_MAX],
-			struct ll_err *err)
+/*
+ * Checks that limits can be put in force in the command, and reach what it starts. shim becomes empty if the program
+ * has another C library. What cannot be governed is run with --allow-ungoverned. A command that has its work started by
+ * somebody else is run unless the tenant is strict. Each is said in a line.
+ */
+static int check_command(const struct ll_run_args *args, char *const *words, bool is_strict, const char *path,
+			 char shim[PATH_MAX], struct ll_err *err)
 {
-	struct ll_err why = {0};
-	int rc = ll_run_find(command, path, err);
-	if (!rc)
-		rc = ll_run_find_shim(shim, err);
-	if (rc)
-		return rc;
-	rc = ll_run_check_program(path, shim, &why);
+	struct ll_err why = {0}, elsewhere = {0};
+	int rc = ll_run_check_program(path, shim, &why);
 	if (why.status) {
 		if (err)
 			*err = why;
@@ -59,11 +59,28 @@ static int find_program(const struct ll_run_args *args, const char *command, cha
 		ll_err_hint(&why, "--allow-ungoverned runs it nevertheless, without limits");
 	if (rc == -ELIBBAD)
 		shim[0] = '\0';
-	if (rc && args->allow_ungoverned)
+	bool is_elsewhere = ll_launchers_check(words, &elsewhere) < 0;
+	bool is_refused = (rc || (is_elsewhere && is_strict)) && !args->allow_ungoverned;
+	if (is_refused) {
+		if (err)
+			*err = is_elsewhere ? elsewhere : why;
+		return is_elsewhere ? elsewhere.code : rc;
+	}
+	if (is_elsewhere)
+		ll_log(LL_LOG_WARN, "%s; %s", elsewhere.text, elsewhere.hint);
+	else if (rc)
 		ll_log(LL_LOG_WARN, "%s", why.text);
-	else if (rc && err)
-		*err = why;
-	return args->allow_ungoverned ? 0 : rc;
+	return 0;
+}
+
+/* Finds the program and the library, and checks them. */
+static int find_program(const struct ll_run_args *args, char *const *words, bool is_strict, char path[PATH_MAX],
+			char shim[PATH_MAX], struct ll_err *err)
+{
+	int rc = ll_run_find(words[0], path, err);
+	if (!rc)
+		rc = ll_run_find_shim(shim, err);
+	return rc ? rc : check_command(args, words, is_strict, path, shim, err);
 }
 
 int ll_run_join(const struct ll_run_settings *settings, const struct ll_card *card, uint64_t promisable_bytes,
@@ -203,7 +220,7 @@ int ll_run_start(const struct ll_run_args *args, const struct ll_operands *opera
 		return ll_err_set(err, -EINVAL, "run: no command to run");
 	int rc = make_settings(args, operands->words[0], &settings, &is_nested, err);
 	if (!rc)
-		rc = find_program(args, operands->words[0], path, shim, err);
+		rc = find_program(args, operands->words, settings.is_strict, path, shim, err);
 	if (!rc)
 		rc = ll_driver_open(&driver, err);
 	if (!rc)

@@ -1,0 +1,165 @@
+#include "cli/run/launchers.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/advice.h"
+#include "base/err.h"
+
+/* ---- who has the work started elsewhere ---- */
+
+static const char governed[] = "loadline run ... -- COMMAND";
+
+struct launcher {
+	const char *name;
+	const char *starter;        /* who starts the work */
+	const char *before, *after; /* of the governed command, in the form that works */
+};
+
+#define CONTAINER(name, starter)                                                                                       \
+	{                                                                                                              \
+		name, starter, name " run ... IMAGE ", ""                                                              \
+	}
+
+static const struct launcher launchers[] = {
+    CONTAINER("docker", "its daemon"),
+    CONTAINER("podman", "the container's runtime"),
+    CONTAINER("nerdctl", "containerd"),
+    {"docker-compose", "docker's daemon", "command: ", " (in the compose file)"},
+    {"podman-compose", "the container's runtime", "command: ", " (in the compose file)"},
+    {"ctr", "containerd", "ctr run ... IMAGE ID ", ""},
+    {"crictl", "the container runtime", "crictl exec CONTAINER ", ""},
+    {"lxc", "its daemon", "lxc exec CONTAINER -- ", ""},
+    {"incus", "its daemon", "incus exec CONTAINER -- ", ""},
+    {"apptainer", "the container's runtime", "apptainer exec --nv ... IMAGE ", ""},
+    {"singularity", "the container's runtime", "singularity exec --nv ... IMAGE ", ""},
+    {"enroot", "the container's runtime", "enroot start ... NAME ", ""},
+    {"srun", "Slurm's daemon on the node", "srun ... ", ""},
+    {"sbatch", "Slurm's daemon on the node", "sbatch ... --wrap '", "'"},
+    {"salloc", "Slurm", "salloc ... srun ", ""},
+    {"flux", "Flux's broker", "flux run ... ", ""},
+    {"qsub", "the batch system", "", " (in the job's script)"},
+    {"bsub", "the batch system", "bsub ... ", ""},
+    {"condor_submit", "the batch system", "", " (in the submit file)"},
+    {"kubectl", "the node's kubelet", "kubectl exec POD -- ", ""},
+    {"oc", "the node's kubelet", "oc exec POD -- ", ""},
+    {"ssh", "the other host", "ssh HOST ", ""},
+    {"mosh", "the other host", "mosh HOST -- ", ""},
+    {"pdsh", "the other hosts", "pdsh -w HOSTS ", ""},
+    {"systemd-run", "systemd", "systemd-run --user ... ", ""},
+    {"machinectl", "systemd", "machinectl shell NAME /usr/bin/env ", ""},
+    {"screen", "a server that may run already", "screen ... ", ""},
+    {"tmux", "a server that may run already", "tmux new-session ... ", ""},
+    {"at", "atd", "echo '", "' | at TIME"},
+    {"batch", "atd", "echo '", "' | batch"},
+};
+
+/* ---- programs that run another command ---- */
+
+struct wrapper {
+	const char *name;
+	const char *letters; /* options with a value, which may be the next word */
+	const char *longs;   /* the same by their names, each with a blank behind it */
+	unsigned operands;   /* before the command */
+	bool assigns;        /* NAME=VALUE may come before the command */
+};
+
+static const struct wrapper wrappers[] = {
+    {"env", "uCS", "unset chdir split-string ", 0, true},
+    {"nice", "n", "adjustment ", 0, false},
+    {"nohup", "", "", 0, false},
+    {"timeout", "ks", "kill-after signal ", 1, false},
+    {"setsid", "", "", 0, false},
+    {"stdbuf", "ioe", "input output error ", 0, false},
+    {"time", "fo", "format output ", 0, false},
+    {"ionice", "cn", "class classdata ", 0, false},
+    {"taskset", "", "", 1, false},
+    {"chrt", "TPD", "sched-runtime sched-period sched-deadline ", 1, false},
+    {"numactl", "NmiCpPw", "cpunodebind membind interleave physcpubind preferred preferred-many weighted-interleave ",
+     0, false},
+    {"sudo", "ugpCDhRrtTU", "user group prompt close-from chdir host chroot role type command-timeout other-user ", 0,
+     true},
+    {"doas", "uC", "", 0, false},
+};
+
+static const char *base_of(const char *word)
+{
+	const char *slash = strrchr(word, '/');
+	return slash ? slash + 1 : word;
+}
+
+static const struct wrapper *find_wrapper(const char *word)
+{
+	for (size_t i = 0; i < sizeof wrappers / sizeof *wrappers; i++) {
+		if (strcmp(base_of(word), wrappers[i].name) == 0)
+			return &wrappers[i];
+	}
+	return NULL;
+}
+
+/* "unset": one of "unset chdir "? */
+static bool is_among(const char *names, const char *name)
+{
+	size_t length = strlen(name);
+	for (const char *at = strstr(names, name); at; at = strstr(at + 1, name)) {
+		if ((at == names || at[-1] == ' ') && at[length] == ' ')
+			return true;
+	}
+	return false;
+}
+
+/* Whether the next word is the value of this option. In "-iu" it is that of the last letter; "-u1" has its own. */
+static bool takes_next(const struct wrapper *wrapper, const char *option)
+{
+	if (option[1] == '-')
+		return is_among(wrapper->longs, option + 2);
+	for (const char *letter = option + 1; *letter; letter++) {
+		if (strchr(wrapper->letters, *letter))
+			return !letter[1];
+	}
+	return false;
+}
+
+/* Returns the command that the wrapper runs; NULL: none. */
+static char *const *skip_wrapper(const struct wrapper *wrapper, char *const *words)
+{
+	bool has_options = true;
+	unsigned operands = wrapper->operands;
+	for (words++; *words; words++) {
+		if (has_options && strcmp(*words, "--") == 0)
+			has_options = false;
+		else if (has_options && (*words)[0] == '-' && (*words)[1])
+			words += takes_next(wrapper, *words) && words[1];
+		else if (wrapper->assigns && strchr(*words, '='))
+			has_options = false;
+		else if (operands)
+			operands--, has_options = false;
+		else
+			return words;
+	}
+	return NULL;
+}
+
+static int fail_launcher(const struct launcher *launcher, struct ll_err *err)
+{
+	char command[96];
+	ll_advice_copy(command, sizeof command, governed);
+	ll_err_set(err, -EREMOTE, "limits do not reach into what %s starts: %s starts it", launcher->name,
+		   launcher->starter);
+	return ll_err_hint(err, "put loadline inside: %s%s%s", launcher->before, command, launcher->after);
+}
+
+int ll_launchers_check(char *const *words, struct ll_err *err)
+{
+	const struct wrapper *wrapper;
+	while (words && *words && (wrapper = find_wrapper(*words)))
+		words = skip_wrapper(wrapper, words);
+	for (size_t i = 0; words && *words && i < sizeof launchers / sizeof *launchers; i++) {
+		if (strcmp(base_of(*words), launchers[i].name) == 0)
+			return fail_launcher(&launchers[i], err);
+	}
+	return 0;
+}
