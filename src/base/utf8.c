@@ -1,11 +1,6 @@
 #include "base/utf8.h"
 
-#include <langinfo.h>
-#include <locale.h>
 #include <string.h>
-#include <wchar.h>
-
-#include "base/strbuf.h"
 
 struct range {
 	uint32_t first, last;
@@ -23,12 +18,6 @@ static const struct range blanks[] = {
     {' ', ' '}, {0xa0, 0xa0}, {0x1680, 0x1680}, {0x2000, 0x200a}, {0x202f, 0x202f}, {0x205f, 0x205f}, {0x3000, 0x3000},
 };
 
-/* Two columns wide; for characters that the C library does not know. */
-static const struct range wide[] = {
-    {0x1100, 0x115f}, {0x2e80, 0xa4cf}, {0xac00, 0xd7a3},   {0xf900, 0xfaff},   {0xfe30, 0xfe6f},
-    {0xff00, 0xff60}, {0xffe0, 0xffe6}, {0x1f300, 0x1faff}, {0x20000, 0x3fffd},
-};
-
 #define IS_IN(table, character) is_in(table, sizeof(table) / sizeof(table)[0], character)
 
 static bool is_in(const struct range *table, size_t count, uint32_t character)
@@ -38,13 +27,6 @@ static bool is_in(const struct range *table, size_t count, uint32_t character)
 			return true;
 	}
 	return false;
-}
-
-void ll_utf8_locale_init(void)
-{
-	bool is_utf8 = setlocale(LC_CTYPE, "") && strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-	if (!is_utf8 && !setlocale(LC_CTYPE, "C.UTF-8"))
-		setlocale(LC_CTYPE, "C");
 }
 
 /* ---- characters ---- */
@@ -89,41 +71,7 @@ bool ll_utf8_is_blank(uint32_t character)
 	return IS_IN(blanks, character);
 }
 
-static size_t columns_of(uint32_t character)
-{
-	if (!ll_utf8_is_printable(character) || character < 0x80)
-		return 1;
-	int width = wcwidth((wchar_t)character);
-	if (width < 0)
-		return IS_IN(wide, character) ? 2 : 1;
-	return (size_t)width;
-}
-
 /* ---- texts ---- */
-
-size_t ll_utf8_columns(const char *text)
-{
-	size_t columns = 0, length;
-	for (uint32_t character; (length = ll_utf8_next(text, &character)); text += length)
-		columns += columns_of(character);
-	return columns;
-}
-
-size_t ll_utf8_add(struct ll_strbuf *out, const char *text, size_t columns)
-{
-	size_t used = 0, length;
-	for (uint32_t character; (length = ll_utf8_next(text, &character)); text += length) {
-		size_t wanted = columns_of(character);
-		if (used + wanted > columns)
-			break;
-		used += wanted;
-		if (ll_utf8_is_printable(character))
-			ll_strbuf_add(out, text, length);
-		else
-			ll_strbuf_addc(out, '?');
-	}
-	return used;
-}
 
 /* Whether the text ends within this character, whose bytes so far are right. */
 static bool is_cut(const char *text, size_t length)
