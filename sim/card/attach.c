@@ -16,6 +16,7 @@
 #include "base/scope.h"
 #include "card/defaults.h"
 #include "card/engine.h"
+#include "card/namespace.h"
 #include "card/scenario.h"
 
 static const char world_magic[8] = "LLSIM\0\0";
@@ -23,6 +24,8 @@ static const char world_magic[8] = "LLSIM\0\0";
 static pthread_mutex_t attach_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sim_world *attached;
 static int attached_fd = -1;
+static dev_t attached_device;
+static ino_t attached_inode;
 static char folder[PATH_MAX];
 
 /* Writes the folder's name, and what chooses another one. */
@@ -143,6 +146,7 @@ static int make_world(const char *path, const struct sim_scenario *scenario, con
 		rc = sim_scenario_apply(scenario, w, err);
 	sim_commit(w);
 	snprintf(w->boot_id, sizeof w->boot_id, "%s", boot_id);
+	w->time_namespace = sim_namespace_of_time();
 	w->scenario_hash = scenario->hash;
 	w->layout = sizeof *w;
 	memcpy(w->magic, world_magic, sizeof world_magic);
@@ -199,6 +203,23 @@ __attribute__((constructor)) static void on_load(void)
 	pthread_atfork(before_fork, after_fork, after_fork);
 }
 
+int sim_world_fd(void)
+{
+	struct stat st;
+	bool is_open =
+	    attached && !fstat(attached_fd, &st) && st.st_dev == attached_device && st.st_ino == attached_inode;
+	return is_open ? attached_fd : -1;
+}
+
+/* Another time namespace may have another clock. */
+static int check_clock(const struct sim_world *w, struct ll_err *err)
+{
+	if (w->time_namespace == sim_namespace_of_time())
+		return 0;
+	ll_err_set(err, -EXDEV, "simulated world %s: its programs are in another time namespace", folder);
+	return ll_err_hint(err, "choose another world with LOADLINE_SIM_DIR");
+}
+
 static int attach_world(bool anew, struct ll_err *err)
 {
 	struct sim_scenario scenario;
@@ -220,13 +241,21 @@ static int attach_world(bool anew, struct ll_err *err)
 	if (rc < 0)
 		return rc;
 	struct sim_world *w = map_world(fd);
-	if (!w || flock(fd, LOCK_SH) < 0) {
+	struct stat st;
+	if (!w || flock(fd, LOCK_SH) < 0 || fstat(fd, &st) < 0)
 		rc = ll_err_set(err, -errno, "simulated world: %s", strerror(errno));
+	else
+		rc = check_clock(w, err);
+	if (rc < 0) {
+		if (w)
+			munmap(w, sizeof *w);
 		close(fd);
 		return rc;
 	}
 	attached = w;
 	attached_fd = fd;
+	attached_device = st.st_dev;
+	attached_inode = st.st_ino;
 	return 0;
 }
 

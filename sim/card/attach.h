@@ -23,6 +23,10 @@ int sim_world_attach(struct sim_world **ret_world, struct ll_err *err);
  * sim_world_attach, but for -EBUSY. */
 int sim_world_reset(struct ll_err *err);
 
+/* Returns the descriptor of the world's file, which only this module reads or closes. -1: this process is in no world,
+ * or it has closed the descriptor. */
+int sim_world_fd(void);
+
 /* Joins the world, and returns why it cannot; *ret_hint: what to do about it, or empty. NULL: it can, and *ret_hint is
  * left alone. The texts live as long as the process. */
 const char *sim_world_trouble(const char **ret_hint);

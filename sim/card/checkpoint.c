@@ -9,7 +9,7 @@
 uint32_t sim_checkpoint_find(const struct sim_world *w, int pid)
 {
 	for (uint32_t i = 0; i < SIM_PROCS; i++) {
-		if (w->procs[i].pid == pid && sim_proc_is_alive(&w->procs[i]))
+		if (w->procs[i].is_used && sim_proc_pid(w, i) == pid && sim_proc_is_alive(w, i))
 			return i;
 	}
 	return SIM_NONE;

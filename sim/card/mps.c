@@ -2,6 +2,7 @@
 
 #include "abi/cuda.h"
 #include "card/context.h"
+#include "card/process.h"
 
 uint32_t sim_mps_server_new(struct sim_world *w, uint32_t control, const struct sim_mps_server *wanted)
 {
@@ -170,7 +171,7 @@ uint32_t sim_mps_find_server(const struct sim_world *w, uint32_t control, int32_
 uint32_t sim_mps_find_client(const struct sim_world *w, uint32_t server, int32_t pid)
 {
 	for (uint32_t i = 0; i < SIM_PROCS; i++) {
-		if (is_client_of(w, i, server) && w->procs[i].pid == pid)
+		if (is_client_of(w, i, server) && sim_proc_pid(w, i) == pid)
 			return i;
 	}
 	return SIM_NONE;

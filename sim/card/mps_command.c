@@ -69,8 +69,9 @@ static int run_die(struct sim_world *w, const struct sim_words *words, enum sim_
 		rc = ll_err_set(err, -EINVAL, "mps die: '%s': neither daemon nor server", words->word[2]);
 	uint32_t role = is_daemon ? SIM_ROLE_MPS_CONTROL : SIM_ROLE_MPS_SERVER;
 	for (uint32_t i = 0; rc == 0 && phase != SIM_COMMAND_CHECK && i < SIM_PROCS; i++) {
-		if (w->procs[i].role == role && sim_proc_is_alive(&w->procs[i]))
-			kill(w->procs[i].pid, SIGKILL);
+		int32_t pid = w->procs[i].role == role && sim_proc_is_alive(w, i) ? sim_proc_pid(w, i) : 0;
+		if (pid > 0)
+			kill(pid, SIGKILL);
 	}
 	return rc;
 }

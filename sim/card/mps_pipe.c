@@ -1,4 +1,5 @@
 #include "card/mps_pipe.h"
+#include "card/process.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -47,7 +48,7 @@ static bool is_of_this_world(struct sim_world *w, int32_t pid)
 	bool found = false;
 	sim_lock(w);
 	for (uint32_t i = 0; i < SIM_PROCS && !found; i++)
-		found = w->procs[i].is_used && w->procs[i].role == SIM_ROLE_MPS_CONTROL && w->procs[i].pid == pid;
+		found = w->procs[i].is_used && w->procs[i].role == SIM_ROLE_MPS_CONTROL && sim_proc_pid(w, i) == pid;
 	sim_unlock(w);
 	return found;
 }

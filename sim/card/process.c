@@ -12,13 +12,15 @@
 #include "card/context.h"
 #include "card/holding.h"
 #include "card/mps.h"
+#include "card/namespace.h"
+#include "card/presence.h"
 
-/* Field 22 of /proc/PID/stat, and field 3. 0: no such process, or a zombie. UINT64_MAX: this process can open no file.
+/* Field 22 of /proc/NAME/stat, and field 3. 0: no such process, or a zombie. UINT64_MAX: this process can open no file.
  */
-static uint64_t start_ticks_of(int32_t pid)
+static uint64_t start_ticks_of(const char *name)
 {
 	char path[40], text[512];
-	snprintf(path, sizeof path, "/proc/%d/stat", pid);
+	snprintf(path, sizeof path, "/proc/%s/stat", name);
 	LL_SCOPE_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 && (errno == EMFILE || errno == ENFILE))
 		return UINT64_MAX;
@@ -37,25 +39,69 @@ static uint64_t start_ticks_of(int32_t pid)
 
 uint32_t sim_proc_join(struct sim_world *w)
 {
-	int32_t pid = getpid();
-	uint64_t ticks = start_ticks_of(pid);
+	struct sim_proc self = {
+	    .is_used = 1, .pid = getpid(), .start_ticks = start_ticks_of("self"), .pid_namespace = sim_namespace_own()};
 	uint32_t free_slot = SIM_NONE;
 	for (uint32_t i = 0; i < SIM_PROCS; i++) {
 		const struct sim_proc *proc = &w->procs[i];
-		if (proc->is_used && proc->pid == pid && proc->start_ticks == ticks)
+		if (proc->is_used && proc->pid == self.pid && proc->start_ticks == self.start_ticks &&
+		    proc->pid_namespace == self.pid_namespace) {
+			*SIM_EDIT(w, &w->procs[i].is_present) = sim_presence_take(i); /* exec has closed it */
 			return i;
+		}
 		if (!proc->is_used && free_slot == SIM_NONE)
 			free_slot = i;
 	}
-	if (free_slot != SIM_NONE)
-		*SIM_EDIT(w, &w->procs[free_slot]) = (struct sim_proc){.is_used = 1, .pid = pid, .start_ticks = ticks};
+	if (free_slot == SIM_NONE)
+		return free_slot;
+	self.is_present = sim_presence_take(free_slot);
+	*SIM_EDIT(w, &w->procs[free_slot]) = self;
 	return free_slot;
 }
 
-bool sim_proc_is_alive(const struct sim_proc *proc)
+/* /proc knows every process of this process's own namespace. Of the others their locks tell. */
+static bool is_alive(const struct sim_world *w, uint32_t index, uint64_t own)
 {
-	uint64_t ticks = proc->is_used ? start_ticks_of(proc->pid) : 0;
-	return proc->is_used && (ticks == proc->start_ticks || (ticks == UINT64_MAX && kill(proc->pid, 0) == 0));
+	const struct sim_proc *proc = &w->procs[index];
+	if (!proc->is_used)
+		return false;
+	if (!own || proc->pid_namespace != own)
+		return !proc->is_present || sim_presence_is_taken(index);
+	char name[24];
+	snprintf(name, sizeof name, "%d", proc->pid);
+	uint64_t ticks = start_ticks_of(name);
+	return ticks == proc->start_ticks || (ticks == UINT64_MAX && kill(proc->pid, 0) == 0);
+}
+
+bool sim_proc_is_alive(const struct sim_world *w, uint32_t index)
+{
+	return is_alive(w, index, sim_namespace_own());
+}
+
+/* What was found of a process of another namespace, so that /proc is walked once for each. */
+struct translation {
+	uint64_t start_ticks, pid_namespace, own_namespace;
+	int32_t pid, found;
+};
+
+int32_t sim_proc_pid(const struct sim_world *w, uint32_t index)
+{
+	static struct translation known[SIM_PROCS];
+	const struct sim_proc *proc = &w->procs[index];
+	struct translation *found = &known[index];
+	uint64_t own = sim_namespace_own();
+	if (proc->pid_namespace == own)
+		return proc->pid;
+	if (found->pid != proc->pid || found->start_ticks != proc->start_ticks ||
+	    found->pid_namespace != proc->pid_namespace || found->own_namespace != own)
+		*found = (struct translation){
+		    .start_ticks = proc->start_ticks,
+		    .pid_namespace = proc->pid_namespace,
+		    .own_namespace = own,
+		    .pid = proc->pid,
+		    .found = proc->pid_namespace ? sim_namespace_find(proc->pid_namespace, proc->pid) : 0,
+		};
+	return found->found;
 }
 
 void sim_proc_leave(struct sim_world *w, uint32_t proc)
@@ -80,9 +126,9 @@ void sim_procs_reap(struct sim_world *w, uint64_t now_ns)
 	if (now_ns - w->reaped_ns < 5 * LL_NS_PER_MS)
 		return;
 	*SIM_EDIT(w, &w->reaped_ns) = now_ns;
+	uint64_t own = sim_namespace_own();
 	for (uint32_t i = 0; i < SIM_PROCS; i++) {
-		const struct sim_proc *proc = &w->procs[i];
-		if (proc->is_used && !sim_proc_is_alive(proc))
+		if (w->procs[i].is_used && !is_alive(w, i, own))
 			sim_proc_leave(w, i);
 	}
 }

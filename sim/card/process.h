@@ -14,8 +14,13 @@ uint32_t sim_proc_join(struct sim_world *w);
 /* Frees a process's slot and all that the process has: contexts, modules, memory, shared events, its part in MPS. */
 void sim_proc_leave(struct sim_world *w, uint32_t proc);
 
-/* Returns whether the process of a slot still exists. A zombie does not. */
-bool sim_proc_is_alive(const struct sim_proc *proc);
+/* Returns whether the process of a slot still exists, in whatever PID namespace. A zombie does not, if it can be seen.
+ */
+bool sim_proc_is_alive(const struct sim_world *w, uint32_t index);
+
+/* Returns the pid of a slot's process, as this process sees it. 0: it is in a PID namespace that cannot be seen from
+ * here. */
+int32_t sim_proc_pid(const struct sim_world *w, uint32_t index);
 
 /* Frees the slots of processes that no longer exist. It looks at most every 5 ms; now_ns is CLOCK_MONOTONIC. */
 void sim_procs_reap(struct sim_world *w, uint64_t now_ns);

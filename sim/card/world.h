@@ -186,10 +186,12 @@ enum sim_stop {
 
 struct sim_proc {
 	uint32_t is_used;
-	int32_t pid;
-	uint64_t start_ticks; /* of /proc/PID/stat: with the pid it names one process */
-	uint32_t role;        /* enum sim_role */
-	uint32_t stop;        /* enum sim_stop; atomic: its calls look at it first */
+	int32_t pid;            /* in its own PID namespace */
+	uint64_t start_ticks;   /* of /proc/PID/stat: with the pid it names one process of a namespace */
+	uint64_t pid_namespace; /* namespace.h; 0: not known */
+	uint32_t is_present;    /* it has its slot's lock (presence.h) */
+	uint32_t role;          /* enum sim_role */
+	uint32_t stop;          /* enum sim_stop; atomic: its calls look at it first */
 	struct sim_mps_client mps;
 	uint64_t cards; /* bit i: it has initialised CUDA with card i in sight, which takes memory there */
 	uint64_t held_bytes[SIM_CARDS]; /* outside of contexts: holding.h */
@@ -374,6 +376,7 @@ struct sim_world {
 	char magic[8];
 	uint64_t layout; /* size of this struct: another one is another version */
 	char boot_id[40];
+	uint64_t time_namespace; /* of all in it: they share the clock */
 	uint64_t scenario_hash;
 	pthread_mutex_t lock;
 	uint64_t born_ns;        /* CLOCK_MONOTONIC, as all times here */

@@ -1,4 +1,5 @@
 #include "card/xid.h"
+#include "card/process.h"
 
 #include "card/context.h"
 #include "card/mps.h"
@@ -24,7 +25,7 @@ void sim_card_xid(struct sim_world *w, uint32_t card, uint32_t xid, uint32_t err
 {
 	for (uint32_t i = 0; i < SIM_CONTEXTS; i++) {
 		const struct sim_context *context = &w->contexts[i];
-		if (sim_context_is_on_card(w, context, card) && (pid == 0 || w->procs[context->proc].pid == pid))
+		if (sim_context_is_on_card(w, context, card) && (pid == 0 || sim_proc_pid(w, context->proc) == pid))
 			lose_with_neighbours(w, i, error);
 	}
 	report_xid(w, card, xid);

@@ -13,6 +13,7 @@
 #include "base/strbuf.h"
 #include "card/mps.h"
 #include "card/mps_pipe.h"
+#include "card/process.h"
 #include "mps/partition.h"
 
 enum { MAX_WORDS = 8 };
@@ -98,7 +99,7 @@ static void get_client_list(const struct call *call)
 	for (uint32_t i = 0; server && i < SIM_PROCS; i++) {
 		const struct sim_proc *proc = &call->w->procs[i];
 		if (proc->is_used && proc->mps.server == server - call->w->mps_servers + 1)
-			ll_strbuf_addf(call->answer, "%d\n", proc->pid);
+			ll_strbuf_addf(call->answer, "%d\n", sim_proc_pid(call->w, i));
 	}
 }
 
@@ -112,7 +113,7 @@ static void list_device_clients(const struct call *call, uint32_t slot)
 		for (uint32_t i = 0; i < SIM_PROCS; i++) {
 			const struct sim_proc *proc = &call->w->procs[i];
 			if (proc->is_used && proc->mps.server == slot + 1 && proc->cards >> server->cards[c] & 1)
-				ll_strbuf_addf(call->answer, "%d.%u\n", proc->pid, proc->mps.number);
+				ll_strbuf_addf(call->answer, "%d.%u\n", sim_proc_pid(call->w, i), proc->mps.number);
 		}
 	}
 }

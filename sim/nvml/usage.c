@@ -6,6 +6,7 @@
 #include "card/context.h"
 #include "card/defaults.h"
 #include "card/memory.h"
+#include "card/process.h"
 #include "nvml/local.h"
 
 /* The real library wants room for its whole buffer (facts-h200.md). */
@@ -142,9 +143,12 @@ static ll_nvml_result list_processes(const struct sim_nvml_view *view, bool are_
 		if (!proc->is_used || (are_clients && !proc->mps.server) || !sim_context_count(view->w, view->index, i))
 			continue;
 		uint64_t bytes = sim_proc_used_bytes(view->w, view->index, i);
+		int32_t pid = sim_proc_pid(view->w, i);
+		if (!pid) /* as the driver, which leaves out what is outside of the caller's PID namespace */
+			continue;
 		if (found < room) {
 			ret_processes[found] = (struct ll_nvml_process){
-			    .pid = (unsigned)proc->pid,
+			    .pid = (unsigned)pid,
 			    .used_bytes = bytes > SIM_UNLISTED_BYTES ? bytes - SIM_UNLISTED_BYTES : 0,
 			    .gpu_instance_id = view->is_slice ? view->card->gpu_instance_id : UINT32_MAX,
 			    .compute_instance_id = view->is_slice ? 0 : UINT32_MAX,
@@ -259,10 +263,10 @@ ll_nvml_result nvmlDeviceGetProcessUtilization(struct ll_nvml_device *device,
 	const struct sim_sample *last = windows ? sample_at(view.card, windows - 1) : NULL;
 	unsigned filled = 0;
 	for (uint32_t i = 0; last && last->wall_us > after_us && i < SIM_PROCS && filled < *count; i++) {
-		if (!view.w->procs[i].is_used || !sim_context_count(view.w, view.index, i))
+		if (!view.w->procs[i].is_used || !sim_context_count(view.w, view.index, i) || !sim_proc_pid(view.w, i))
 			continue;
 		ret_samples[filled++] = (struct ll_nvml_process_utilization){
-		    .pid = (unsigned)view.w->procs[i].pid,
+		    .pid = (unsigned)sim_proc_pid(view.w, i),
 		    .time_us = last->wall_us,
 		    .sm_percent = last->util_percent,
 		    .memory_percent = last->memory_percent,

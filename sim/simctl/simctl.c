@@ -13,6 +13,7 @@
 #include "card/memory.h"
 #include "card/meter.h"
 #include "card/mps.h"
+#include "card/process.h"
 #include "simctl/simctl_busy.h"
 
 /* ---- show ---- */
@@ -36,7 +37,7 @@ static void show_context(struct sim_world *w, uint32_t index)
 		queued += stream->submitted - stream->done;
 	}
 	printf("context %u: card %u, pid %d, %.1f MiB, %u streams, %llu queued, %.3f s on the card, error %u\n", index,
-	       context->card, w->procs[context->proc].pid, (double)sim_context_used_bytes(context) / (1 << 20),
+	       context->card, sim_proc_pid(w, context->proc), (double)sim_context_used_bytes(context) / (1 << 20),
 	       context->stream_count, (unsigned long long)queued, (double)context->card_ns * 1e-9, context->error);
 }
 

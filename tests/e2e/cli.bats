@@ -358,6 +358,7 @@ fish_completes() {
 	unset LOADLINE_SIM_DIR
 	one_line() {
 		fails_with "$@"
+		# shellcheck disable=SC2154
 		[ "$(grep -c . <<<"$stderr")" -eq 1 ]
 	}
 	local folder command

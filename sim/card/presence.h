@@ -1,0 +1,18 @@
+/*
+ * presence.h - a lock on a byte of the world's file for each process in the world. The kernel frees it when the process
+ * ends, however it ends, and shows it in every PID namespace.
+ */
+#ifndef LOADLINE_SIM_CARD_PRESENCE_H
+#define LOADLINE_SIM_CARD_PRESENCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Takes the lock of a slot, and leaves the one that this process had before. A forked child does not have it. False: it
+ * cannot be had, or somebody else has it. */
+bool sim_presence_take(uint32_t slot);
+
+/* Whether a process has the lock of a slot. True if that cannot be told. */
+bool sim_presence_is_taken(uint32_t slot);
+
+#endif
