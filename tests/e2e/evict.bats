@@ -29,14 +29,14 @@ export NEEDS="tests/e2e/evict_worker python3"
 	empty=$(used_mib)
 	does one keep "async 30" "async 3" "alloc 3" "async 20" unasync sync check
 	[ "$(used_mib)" -ge $((empty + 58)) ]
-	does one "pool $((54 << 20))"
+	does one "pool $((64 << 20))"
 	run -0 loadline --sim evict one
 	[[ $output == "evicted 0/0, tenant one: 38 MiB in "*" s" ]]
 	wait_for 10 uses_below $((empty + 1))
 	tell one check
 	run -0 loadline --sim resume one
-	does one "pool $((34 << 20))" "async 20" check free free unasync sync
-	does one "pool $((54 << 20))" trim "pool $((30 << 20))" check
+	does one "pool $((64 << 20))" "async 20" check free free unasync sync
+	does one "pool $((64 << 20))" trim "pool $((32 << 20))" check
 	[ "$(grep -c "check ok" "$T/one.out")" -eq 4 ]
 }
 

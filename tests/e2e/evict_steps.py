@@ -7,7 +7,7 @@
     unasync          frees the last one in that order
     keep             the card's pool keeps what is freed
     trim             it gives that back
-    pool BYTES       compares what the pool has of the card
+    pool BYTES       compares what the pool tells that it has of the card
     check            compares every byte of all allocations
     free             frees the last one
     sync             waits for the card

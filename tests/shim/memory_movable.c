@@ -2,6 +2,8 @@
  * to the card. memory_movable_ends.c has the ends of streams, contexts and pools. */
 #include "movable.h"
 
+#include <sys/mman.h>
+
 static void body_reuse(void)
 {
 	govern_evictable(0);
@@ -18,7 +20,7 @@ static void body_reuse(void)
 	CHECK(allocate(6 * MIB, stream) != first);
 	CHECK_EQUAL(allocate(10 * MIB - 5, stream), first);
 	CHECK_EQUAL(value_of(pool, USED), 26 * MIB - 5);
-	CHECK_EQUAL(value_of(pool, RESERVED), 26 * MIB);
+	CHECK_EQUAL(pool_charge(), 26 * MIB);
 	/* Small ones the same. */
 	first = allocate(1000, stream);
 	free_in(first, stream);
@@ -41,7 +43,7 @@ static void body_done(void)
 	ll_cu_deviceptr first = allocate(10 * MIB, stream);
 	free_in(first, stream);
 	WAIT_FOR(value_of(pool, USED) == 0);
-	CHECK_EQUAL(value_of(pool, RESERVED), 10 * MIB);
+	CHECK_EQUAL(value_of(pool, RESERVED), 32 * MIB);
 	CHECK_EQUAL(allocate(10 * MIB, other), first);
 	CHECK_EQUAL(value_of(pool, USED_HIGH), 10 * MIB);
 	/* Waiting frees it from the order of any stream. */
@@ -140,8 +142,8 @@ static void body_back(void)
 		free_in(blocks[i], stream);
 	CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
 	CHECK_EQUAL(pool_charge(), 34 * MIB);
-	CHECK_EQUAL(value_of(pool, RESERVED), 34 * MIB);
-	CHECK_EQUAL(value_of(pool, RESERVED_HIGH), 60 * MIB);
+	CHECK_EQUAL(value_of(pool, RESERVED), 64 * MIB);
+	CHECK_EQUAL(value_of(pool, RESERVED_HIGH), 64 * MIB);
 	CHECK_EQUAL(cu.cuMemPoolTrimTo(pool, 20 * MIB), 0);
 	CHECK_EQUAL(pool_charge(), 30 * MIB);
 	CHECK_EQUAL(cu.cuMemPoolTrimTo(pool, 0), 0);
@@ -290,7 +292,7 @@ static void body_stays(void)
 	CHECK_EQUAL(cu.cuMemAllocFromPoolAsync(&address, 1000, exported, stream), 0);
 	CHECK_EQUAL(value_of(exported, RESERVED), 32 * MIB);
 	CHECK_EQUAL(cu.cuMemAllocFromPoolAsync(&address, 1000, own, stream), 0);
-	CHECK_EQUAL(value_of(own, RESERVED), 1024);
+	CHECK_EQUAL(pool_charge(), 32 * MIB + 1024);
 	/* In a captured stream it is a graph's memory. Other memory is not freed there, as the driver's pools' is not.
 	 */
 	struct ll_cu_graph *graph;
@@ -304,7 +306,7 @@ static void body_stays(void)
 	free_in(allocate(3 * MIB, other), other);
 	free_in(allocate(3 * MIB, other), other);
 	CHECK_EQUAL(cu.cuStreamEndCapture(stream, &graph), 0);
-	CHECK_EQUAL(value_of(default_pool(), RESERVED), 5 * MIB);
+	CHECK_EQUAL(pool_charge(), 32 * MIB + 1024 + 5 * MIB);
 	free_in(block, stream);
 }
 
@@ -312,6 +314,64 @@ static void what_others_can_see_and_what_is_captured_stays_with_the_driver(void 
 {
 	(void)state;
 	in_world(NULL, body_stays);
+}
+
+/* What a pool tells after each of these calls, in bytes: the driver's own, if the program is not evictable. */
+static void tell_growth(uint64_t told[9][4])
+{
+	static const size_t sizes[] = {1000, 100 * MIB, 33 * MIB, 27 * MIB - 2000, 1000, MIB, 300 * MIB};
+	ll_cu_deviceptr blocks[7];
+	uint64_t none = 0;
+	open_context(0);
+	struct ll_cu_stream *stream = new_stream();
+	struct ll_cu_mem_pool *pool = default_pool();
+	for (int i = 0; i < 9; i++) {
+		if (i < 7)
+			blocks[i] = allocate(sizes[i], stream);
+		for (int j = 0; i == 7 && j < 7; j++)
+			free_in(blocks[j], stream);
+		if (i == 7)
+			CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+		if (i == 8) {
+			CHECK_EQUAL(cu.cuMemPoolSetAttribute(pool, RESERVED_HIGH, &none), 0);
+			CHECK_EQUAL(cu.cuMemPoolSetAttribute(pool, USED_HIGH, &none), 0);
+		}
+		told[i][0] = value_of(pool, RESERVED);
+		told[i][1] = value_of(pool, RESERVED_HIGH);
+		told[i][2] = value_of(pool, USED);
+		told[i][3] = value_of(pool, USED_HIGH);
+	}
+}
+
+static uint64_t (*grown)[9][4];
+
+static void body_grown_plain(void)
+{
+	govern(0);
+	tell_growth(grown[0]);
+}
+
+static void body_grown_evictable(void)
+{
+	govern_evictable(0);
+	tell_growth(grown[1]);
+}
+
+static void a_pool_tells_that_it_grows_and_shrinks_as_a_driver_s(void **state)
+{
+	static const uint64_t reserved[] = {32, 128, 160, 160, 192};
+	(void)state;
+	grown = mmap(NULL, 2 * sizeof *grown, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(grown, MAP_FAILED);
+	in_world(NULL, body_grown_plain);
+	in_world(NULL, body_grown_evictable);
+	for (int i = 0; i < 9; i++) {
+		for (int j = 0; j < 4; j++)
+			assert_int_equal(grown[0][i][j], grown[1][i][j]);
+	}
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(grown[0][i][0] / MIB, reserved[i]); /* doc/facts.md */
+	munmap(grown, 2 * sizeof *grown);
 }
 
 static void body_odd(void)
@@ -364,6 +424,7 @@ int main(void)
 	    cmocka_unit_test(a_card_without_room_makes_pools_give_up_what_they_keep),
 	    cmocka_unit_test(an_address_is_told_as_a_pool_s),
 	    cmocka_unit_test(what_others_can_see_and_what_is_captured_stays_with_the_driver),
+	    cmocka_unit_test(a_pool_tells_that_it_grows_and_shrinks_as_a_driver_s),
 	    cmocka_unit_test(errors_are_the_driver_s_and_leave_everything_as_it_was),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,7 +49,7 @@ static void body_primary(void)
 		free_in(allocate(10 * MIB, NULL), NULL);
 		CHECK_EQUAL(is_reset ? cu.cuDevicePrimaryCtxReset(0) : cu.cuDevicePrimaryCtxRelease(0), 0);
 		CHECK_EQUAL(value_of(default_pool(), USED), 0);
-		CHECK_EQUAL(value_of(default_pool(), RESERVED), 10 * MIB);
+		CHECK_EQUAL(value_of(default_pool(), RESERVED), 32 * MIB);
 	}
 	CHECK_EQUAL(cu.cuMemPoolTrimTo(default_pool(), 0), 0);
 	CHECK_EQUAL(value_of(default_pool(), RESERVED), 0);
@@ -118,10 +118,10 @@ static void body_green(void)
 	open_context(0);
 	struct ll_cu_stream *stream = make_green_stream(&green);
 	ll_cu_deviceptr ours = allocate(10 * MIB, NULL);
-	CHECK_EQUAL(value_of(default_pool(), RESERVED), 10 * MIB);
-	/* The driver's, in its steps of 32 MiB. */
+	CHECK_EQUAL(value_of(default_pool(), RESERVED), 32 * MIB);
+	/* The driver's. */
 	ll_cu_deviceptr its = allocate(10 * MIB, stream);
-	CHECK_EQUAL(value_of(default_pool(), RESERVED), 42 * MIB);
+	CHECK_EQUAL(value_of(default_pool(), RESERVED), 64 * MIB);
 	free_in(ours, stream);
 	free_in(its, stream);
 	CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);

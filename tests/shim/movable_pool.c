@@ -26,7 +26,7 @@ static struct ll_extent make_block(void)
 	ll_cu_deviceptr address = 0;
 	struct ll_extent block = {
 	    .kind = LL_EXTENT_BLOCK, .bytes = BLOCK_BYTES, .room_bytes = BLOCK_BYTES, .dev = dev, .is_backed = true};
-	CHECK(ll_movable_pool_grow(pool, BLOCK_BYTES, BLOCK_BYTES));
+	CHECK(ll_movable_pool_grow(pool, &block));
 	CHECK_EQUAL(ll_backing_allocate(dev, BLOCK_BYTES, NULL, &address, &block.serial), 0);
 	block.address = address;
 	block.movable = pool;

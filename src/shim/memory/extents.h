@@ -66,6 +66,7 @@ struct ll_extent {
 		struct {
 			struct ll_movable_pool *movable; /* of a block that is backed (movable_pool.h) */
 			uint64_t room_bytes;             /* what it takes of the card */
+			uint64_t told_bytes;             /* what it would take in a pool of the driver */
 		};
 		struct {
 			uint64_t handle; /* of a mapping, and of a backing: the physical memory's */

@@ -14,6 +14,7 @@
 
 #define LL_FOOTPRINT_BLOCK_BYTES UINT64_C(0x200000)         /* 2 MiB, the card's page */
 #define LL_FOOTPRINT_POOL_STEP_BYTES UINT64_C(0x2000000)    /* 32 MiB, a pool's step */
+#define LL_FOOTPRINT_POOL_BLOCK_BYTES UINT64_C(512)         /* what a block of a pool takes a multiple of */
 #define LL_FOOTPRINT_GREEN_CONTEXT_BYTES UINT64_C(0xa00000) /* 10 MiB */
 
 /* The next multiple of unit, which is a power of two; 0 stays 0. */

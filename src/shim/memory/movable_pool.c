@@ -28,8 +28,9 @@ struct ll_movable_pool {
 	struct ll_device_state *dev;
 	struct ll_cu_mem_pool *handle;
 	uint64_t max_bytes;
-	uint64_t reserved_bytes, reserved_high_bytes; /* of the card, for all blocks */
-	uint64_t used_bytes, used_high_bytes;         /* as the program asked for them */
+	uint64_t reserved_bytes;              /* of the card, for all blocks */
+	uint64_t told_bytes, told_high_bytes; /* what these would take in a pool of the driver */
+	uint64_t used_bytes, used_high_bytes; /* as the program asked for them */
 	uint64_t block_count;
 	bool is_destroyed;
 	struct freed *freed[CLASSES]; /* by the highest bit of their size */
@@ -154,6 +155,7 @@ static void drop_freed(struct ll_movable_pool *pool, struct freed **link)
 	ll_backing_free(&freed->block);
 	ll_charge_release(&freed->block);
 	pool->reserved_bytes -= freed->block.room_bytes;
+	pool->told_bytes -= freed->block.told_bytes;
 	pool->block_count--;
 	free(freed);
 }
@@ -242,31 +244,33 @@ static void use_bytes(struct ll_movable_pool *pool, uint64_t bytes)
 		pool->used_high_bytes = pool->used_bytes;
 }
 
-bool ll_movable_pool_grow(struct ll_movable_pool *pool, uint64_t room_bytes, uint64_t bytes)
+bool ll_movable_pool_grow(struct ll_movable_pool *pool, const struct ll_extent *block)
 {
 	struct card *card = card_of(pool->dev);
 	LOCK_CARD(card);
-	if (room_bytes > pool->max_bytes)
+	if (block->room_bytes > pool->max_bytes)
 		return false;
-	if (pool->reserved_bytes > pool->max_bytes - room_bytes)
+	if (pool->reserved_bytes > pool->max_bytes - block->room_bytes)
 		release_pool(pool, 0, NULL);
-	if (pool->reserved_bytes > pool->max_bytes - room_bytes)
+	if (pool->reserved_bytes > pool->max_bytes - block->room_bytes)
 		return false;
 	pool->block_count++;
-	pool->reserved_bytes += room_bytes;
-	if (pool->reserved_high_bytes < pool->reserved_bytes)
-		pool->reserved_high_bytes = pool->reserved_bytes;
-	use_bytes(pool, bytes);
+	pool->reserved_bytes += block->room_bytes;
+	pool->told_bytes += block->told_bytes;
+	if (pool->told_high_bytes < pool->told_bytes)
+		pool->told_high_bytes = pool->told_bytes;
+	use_bytes(pool, block->bytes);
 	return true;
 }
 
-void ll_movable_pool_shrink(struct ll_movable_pool *pool, uint64_t room_bytes, uint64_t bytes)
+void ll_movable_pool_shrink(struct ll_movable_pool *pool, const struct ll_extent *block)
 {
 	struct card *card = card_of(pool->dev);
 	LOCK_CARD(card);
 	pool->block_count--;
-	pool->reserved_bytes -= room_bytes;
-	pool->used_bytes -= bytes;
+	pool->reserved_bytes -= block->room_bytes;
+	pool->told_bytes -= block->told_bytes;
+	pool->used_bytes -= block->bytes;
 	end_if_empty(card, pool);
 }
 
@@ -346,9 +350,9 @@ uint64_t ll_movable_pool_size(struct ll_movable_pool *pool, enum ll_cu_mem_pool_
 	LOCK_CARD(card);
 	switch (attribute) {
 	case LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
-		return pool->reserved_bytes;
+		return ll_footprint_round(pool->told_bytes, LL_FOOTPRINT_POOL_STEP_BYTES);
 	case LL_CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
-		return pool->reserved_high_bytes;
+		return ll_footprint_round(pool->told_high_bytes, LL_FOOTPRINT_POOL_STEP_BYTES);
 	case LL_CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
 		for (unsigned i = 0; i < CLASSES; i++) {
 			for (struct freed *freed = pool->freed[i]; freed; freed = freed->next)
@@ -367,7 +371,7 @@ void ll_movable_pool_restart_high(struct ll_movable_pool *pool, enum ll_cu_mem_p
 	struct card *card = card_of(pool->dev);
 	LOCK_CARD(card);
 	if (attribute == LL_CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH)
-		pool->reserved_high_bytes = pool->reserved_bytes;
+		pool->told_high_bytes = pool->told_bytes;
 	else if (attribute == LL_CU_MEMPOOL_ATTR_USED_MEM_HIGH)
 		pool->used_high_bytes = pool->used_bytes;
 }

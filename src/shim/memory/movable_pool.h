@@ -53,10 +53,10 @@ void ll_movable_pool_end(struct ll_movable_pool *pool);
 struct ll_device_state *ll_movable_pool_dev(const struct ll_movable_pool *pool);
 struct ll_cu_mem_pool *ll_movable_pool_handle(const struct ll_movable_pool *pool);
 
-/* Before a block is made that takes room_bytes of the card, of which the program asks for bytes. False: the pool's
- * maximum refuses it. And: the block was not made, or is gone. */
-bool ll_movable_pool_grow(struct ll_movable_pool *pool, uint64_t room_bytes, uint64_t bytes);
-void ll_movable_pool_shrink(struct ll_movable_pool *pool, uint64_t room_bytes, uint64_t bytes);
+/* Before a block is made: its bytes, room_bytes and told_bytes count. False: the pool's maximum refuses it. And: the
+ * block was not made, or is gone. */
+bool ll_movable_pool_grow(struct ll_movable_pool *pool, const struct ll_extent *block);
+void ll_movable_pool_shrink(struct ll_movable_pool *pool, const struct ll_extent *block);
 
 /* Takes the smallest freed block that has the room, and that this stream may use. False: there is none. The block is
  * not in the map of extents. */
@@ -84,8 +84,9 @@ bool ll_movable_pool_put(struct ll_movable_pool *pool, const struct ll_extent *b
 /* Gives back what is done while the pool has keep_bytes of the card without it. */
 void ll_movable_pool_trim(struct ll_movable_pool *pool, uint64_t keep_bytes);
 
-/* What this pool adds to an attribute of the driver's pool: 0 but for the four sizes. The sums of the HIGH ones may be
- * more than there ever was at one time, if the driver's pool has memory too. */
+/* What this pool adds to an attribute of the driver's pool: 0 but for the four sizes. What is reserved is told in steps
+ * of 32 MiB, in which a pool of the driver grows; the charge is of the blocks. The sums of the HIGH ones may be more
+ * than there ever was at one time, if the driver's pool has memory too. */
 uint64_t ll_movable_pool_size(struct ll_movable_pool *pool, enum ll_cu_mem_pool_attribute attribute);
 
 /* The program has set one of the HIGH attributes to 0. */

@@ -92,17 +92,21 @@ static ll_cu_result make_block(struct ll_movable_pool *pool, uint64_t room_bytes
 			       struct ll_extent *ret_block)
 {
 	struct ll_device_state *dev = ll_movable_pool_dev(pool);
-	struct ll_extent block = {.kind = LL_EXTENT_BLOCK, .is_backed = true, .dev = dev, .bytes = bytes};
+	struct ll_extent block = {.kind = LL_EXTENT_BLOCK,
+				  .is_backed = true,
+				  .dev = dev,
+				  .bytes = bytes,
+				  .movable = pool,
+				  .room_bytes = room_bytes,
+				  .told_bytes = ll_footprint_round(bytes, LL_FOOTPRINT_POOL_BLOCK_BYTES)};
 	LL_CHARGE(charge, (struct ll_charge_target){.dev = dev}, room_bytes);
-	if (charge.refusal || !ll_movable_pool_grow(pool, room_bytes, bytes))
+	if (charge.refusal || !ll_movable_pool_grow(pool, &block))
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;
 	ll_cu_result status = make_memory(dev, bytes, may_wait, &block);
 	if (status != LL_CUDA_SUCCESS) {
-		ll_movable_pool_shrink(pool, room_bytes, bytes);
+		ll_movable_pool_shrink(pool, &block);
 		return status;
 	}
-	block.movable = pool;
-	block.room_bytes = room_bytes;
 	block.charged_bytes = charge.bytes;
 	charge.bytes = 0;
 	*ret_block = block;
@@ -149,7 +153,7 @@ static void drop_block(struct ll_movable_pool *pool, const struct ll_extent *blo
 	whole.bytes = block->room_bytes;
 	ll_backing_free(&whole);
 	ll_charge_release(block);
-	ll_movable_pool_shrink(pool, block->room_bytes, block->bytes);
+	ll_movable_pool_shrink(pool, block);
 }
 
 ll_cu_result ll_ordered_allocate(struct ll_movable_pool *pool, const struct ll_stream_place *place,
@@ -209,9 +213,9 @@ static struct ll_movable_pool *pool_of(struct ll_extent *block)
 	if (block->kind == LL_EXTENT_BLOCK)
 		return block->movable;
 	block->movable = ll_pool_of_plain(block->dev);
-	block->room_bytes = ll_footprint_plain(block->bytes);
+	block->room_bytes = block->told_bytes = ll_footprint_plain(block->bytes);
 	if (block->movable)
-		ll_movable_pool_grow(block->movable, block->room_bytes, block->bytes);
+		ll_movable_pool_grow(block->movable, block);
 	return block->movable;
 }
 
@@ -221,7 +225,7 @@ static ll_cu_result put_freed(struct ll_extent *block, const struct ll_stream_pl
 	if (pool && ll_movable_pool_put(pool, block, place, event))
 		return LL_CUDA_SUCCESS;
 	if (pool && block->kind == LL_EXTENT_PLAIN)
-		ll_movable_pool_shrink(pool, block->room_bytes, block->bytes);
+		ll_movable_pool_shrink(pool, block);
 	if (event)
 		ll_real()->cuEventDestroy_v2(event);
 	return LL_CUDA_ERROR_OUT_OF_MEMORY;
