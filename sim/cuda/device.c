@@ -314,6 +314,9 @@ ll_cu_result cuDeviceGetAttribute(int *ret_value, enum ll_cu_device_attribute at
 	case LL_CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
 		*ret_value = (int)sim_cuda_sms(sim_cuda.devices[device]);
 		break;
+	case LL_CU_DEVICE_ATTRIBUTE_MPS_ENABLED:
+		*ret_value = sim_cuda_is_mps_client();
+		break;
 	case LL_CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
 		*ret_value = (int)card->open_mhz * 1000;
 		break;

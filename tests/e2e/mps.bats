@@ -502,6 +502,45 @@ get_*) ;;'
 	[[ $output != *CUDA_MPS_ACTIVE_THREAD_PERCENTAGE* ]]
 }
 
+# load_code OPTION...: loads code without and with dynamic parallelism, twice each by two functions, under run with these options.
+load_code() {
+	run --separate-stderr -0 loadline --sim run "$@" -- python3 - <<'END'
+import ctypes
+cuda = ctypes.CDLL("libcuda.so.1")
+device, made = ctypes.c_int(), ctypes.c_void_p()
+cuda.cuInit(0)
+cuda.cuDevicePrimaryCtxRetain(ctypes.byref(made), 0)
+cuda.cuCtxSetCurrent(made)
+head = b".version 7.4\n.target sm_50\n.address_size 64\n"
+body = b".visible .entry parent()\n{\n%s\tret;\n}\n"
+extern = b".extern .func (.param .b32 status) cudaLaunchDeviceV2(.param .b64 buffer, .param .b64 stream);\n"
+for text in head + body % b"", head + extern + body % b"":
+    for _ in range(2):
+        status = cuda.cuModuleLoadData(ctypes.byref(made), text)
+        library = cuda.cuLibraryLoadData(ctypes.byref(made), text, None, None, 0, None, None, 0)
+        module = ctypes.c_void_p()
+        print(status, library or cuda.cuLibraryGetModule(ctypes.byref(module), made))
+END
+}
+
+@test "a client of MPS that cannot load code with dynamic parallelism is told why, once" {
+	need_launcher
+	load_code
+	[ "${lines[*]}" = "0 0 0 0 0 0 0 0" ]
+	[ -z "$stderr" ]
+	mps start
+	load_code --by space
+	[ "${lines[*]}" = "0 0 0 0 811 811 811 811" ]
+	[ "$(grep -c "dynamic parallelism" <<<"$stderr")" -eq 1 ]
+	grep -qx "loadline: cuModuleLoadData: CUDA error 811: MPS loads no code .*; run this program without MPS, by time" <<<"$stderr"
+	# Older drivers have no error for it; another reason for "not supported" is nobody's guess without MPS.
+	"$SIMCTL" fail cuModuleLoadDataEx CUDA_ERROR_NOT_SUPPORTED
+	load_code --by space
+	[ "$(grep -c "CUDA error 801: MPS loads no code" <<<"$stderr")" -eq 1 ]
+	load_code --by time
+	[ -z "$stderr" ]
+}
+
 @test "two equal programs by space do not wait for each other" {
 	need_launcher
 	mps start

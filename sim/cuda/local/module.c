@@ -12,6 +12,7 @@
 #include "base/scope.h"
 #include "card/process.h"
 #include "cuda/local/allocations.h"
+#include "cuda/local/mps.h"
 #include "cuda/local/state.h"
 
 /* The newest PTX that a driver of this CUDA version takes. */
@@ -87,10 +88,18 @@ ll_cu_result sim_module_check_image(const char *text)
 	return strstr(text, ".version") ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_IMAGE;
 }
 
+/* Code that launches kernels from the card calls this function of the device's runtime, or of its second version. */
+static bool launches_children(const char *text)
+{
+	return strstr(text, "cudaLaunchDevice") || strstr(text, "__cudaCDP2LaunchDevice");
+}
+
 ll_cu_result sim_module_load(struct ll_cu_context *context, const char *text, struct ll_cu_library *library,
 			     struct ll_cu_module **ret_module, struct ll_err *err)
 {
 	ll_cu_result status = sim_module_check_image(text);
+	if (!status && sim_cuda_is_mps_client() && launches_children(text))
+		status = LL_CUDA_ERROR_CDP_NOT_SUPPORTED;
 	if (status)
 		return status;
 	struct sim_ptx ptx;

@@ -52,10 +52,15 @@ ll_cu_result sim_mps_accept(struct sim_world *w, const struct sim_mps_offer *off
 	return (ll_cu_result)sim_mps_join(w, offer->server, offer->generation, proc, &wishes);
 }
 
+bool sim_cuda_is_mps_client(void)
+{
+	return sim_cuda.proc != SIM_NONE && sim_cuda.world->procs[sim_cuda.proc].mps.server;
+}
+
 uint32_t sim_cuda_sms(uint32_t card)
 {
 	struct sim_world *w = sim_cuda.world;
-	if (sim_cuda.proc == SIM_NONE || !w->procs[sim_cuda.proc].mps.server)
+	if (!sim_cuda_is_mps_client())
 		return w->cards[card].sm_count;
 	const struct sim_mps_client *client = &w->procs[sim_cuda.proc].mps;
 	if (client->partition)

@@ -21,6 +21,9 @@ ll_cu_result sim_mps_ask(struct sim_world *w, struct sim_mps_offer *ret_offer);
  * the status of a server that refuses. */
 ll_cu_result sim_mps_accept(struct sim_world *w, const struct sim_mps_offer *offer, uint32_t proc);
 
+/* Whether this process is a client of MPS. */
+bool sim_cuda_is_mps_client(void);
+
 /* Returns the SMs of a card that this process may use. */
 uint32_t sim_cuda_sms(uint32_t card);
 
