@@ -35,7 +35,7 @@ static void allocate_by_every_way(bool is_wrapped)
 	CHECK_EQUAL(calls_seen(), before);
 }
 
-/* A wrapper that comes after the shim finds the driver by RTLD_NEXT, and not the shim again. */
+/* A wrapper that comes after the shim finds the hooks by RTLD_NEXT, and they call the driver. */
 static void call_the_wrapper(const char *path)
 {
 	ll_cu_deviceptr address;

@@ -5,8 +5,9 @@
  * (dlsym_entry.S) put the arguments aside and ask here. Then they either return our answer, or jump into libc's
  * function as if the program had called it directly.
  *
- * For a handle, libc is asked. If libc answers with the driver's own function of a hooked name, the program gets the
- * hook. Other answers stay as they are: NULL with dlerror's text, and functions of other libraries with such a name.
+ * Two kinds of names get another answer than libc's (stand_in.h): a hooked function's, and the names of dlsym and
+ * dlvsym themselves. For a handle, libc is asked. For RTLD_NEXT and RTLD_DEFAULT libc cannot be asked in the caller's
+ * place, so scope.c finds out whether libc would answer with the driver's function, or with its own.
  *
  * A name that this library does not hook is left to the other library of ours behind it, if there is one (hooks.h): the
  * jump then goes to that library's dlsym in the place of libc's.
@@ -14,7 +15,9 @@
 #include <dlfcn.h>
 #include <stdatomic.h>
 
-#include "shim/interpose/hooks.h"
+#include "shim/interpose/libc_dlsym.h"
+#include "shim/interpose/scope.h"
+#include "shim/interpose/stand_in.h"
 
 /* Two registers: where to jump, or NULL and what to return. */
 struct ll_dlsym_route {
@@ -22,82 +25,36 @@ struct ll_dlsym_route {
 	void *answer;
 };
 
-/* dlsym_entry.S calls these. */
-struct ll_dlsym_route ll_dlsym_route(void *handle, const char *name);
-struct ll_dlsym_route ll_dlvsym_route(void *handle, const char *name, const char *version);
+/* dlsym_entry.S calls these. caller: the return address. */
+struct ll_dlsym_route ll_dlsym_route(void *handle, const char *name, const char *unused, const void *caller);
+struct ll_dlsym_route ll_dlvsym_route(void *handle, const char *name, const char *version, const void *caller);
 
-typedef void *(*dlsym_fn)(void *handle, const char *name);
-typedef void *(*dlvsym_fn)(void *handle, const char *name, const char *version);
-
-/* Found once and never changed. Threads that look at the same time find the same. */
-static _Atomic(void *) libc_dlsym, libc_dlvsym, next_dlsym, next_dlvsym;
-
-/* glibc had them in libdl before 2.34; musl's libc is the loader. */
-static const char *const libc_stems[][2] = {
-    {"libc.so", NULL}, {"libdl.so", NULL}, {"ld-musl", NULL}, {"libc.musl", NULL}};
-
-static void *find_in_libc(const char *name)
+/* libc is not asked by us, if that is possible: the jump leaves its answer and dlerror's text as they are. */
+static struct ll_dlsym_route route(const struct ll_look_up *look_up, void *handle)
 {
-	struct ll_elf_object libc;
-	void *found = NULL;
-	for (size_t i = 0; !found && i < sizeof libc_stems / sizeof libc_stems[0]; i++) {
-		if (ll_elf_find_started(libc_stems[i], &libc))
-			found = ll_elf_function(&libc, name);
+	bool is_scope = handle == RTLD_NEXT || handle == RTLD_DEFAULT;
+	void *jump = ll_libc_next(look_up->version ? LL_LIBC_DLVSYM : LL_LIBC_DLSYM);
+	struct ll_stand_in wanted;
+	if (!look_up->name || !ll_stand_in_find(look_up->name, &wanted))
+		return (struct ll_dlsym_route){jump, NULL};
+	if (is_scope) {
+		void *answer = ll_scope_answer(look_up, &wanted, handle);
+		return (struct ll_dlsym_route){answer ? NULL : jump, answer};
 	}
-	return found;
+	void *found = ll_libc_look_up(look_up, handle);
+	return (struct ll_dlsym_route){NULL,
+				       ll_stand_in_replaces(&wanted, found, look_up->caller) ? wanted.function : found};
 }
 
-/* A name that this library does not hook may be a hook of the other library of ours. So that library is asked first. */
-static void *find_next(const char *name)
+struct ll_dlsym_route ll_dlsym_route(void *handle, const char *name, const char *unused, const void *caller)
 {
-	struct ll_elf_object behind;
-	bool is_there = ll_elf_find_behind(ll_hook_behind, name, &behind);
-	return is_there ? ll_elf_function(&behind, name) : find_in_libc(name);
+	(void)unused;
+	return route(&(struct ll_look_up){.name = name, .caller = caller}, handle);
 }
 
-static void *find_once(_Atomic(void *) *cell, void *(*find)(const char *name), const char *name)
+struct ll_dlsym_route ll_dlvsym_route(void *handle, const char *name, const char *version, const void *caller)
 {
-	void *found = atomic_load_explicit(cell, memory_order_relaxed);
-	if (!found) {
-		found = find(name);
-		atomic_store_explicit(cell, found, memory_order_relaxed);
-	}
-	return found;
-}
-
-static const struct ll_hook *hook_behind(void *handle, const char *name)
-{
-	return handle == RTLD_NEXT || handle == RTLD_DEFAULT || !name ? NULL : ll_hook_find(name);
-}
-
-/* found is libc's answer. */
-static struct ll_dlsym_route route_of_answer(const struct ll_hook *hook, void *found)
-{
-	struct ll_elf_object driver;
-	struct ll_dlsym_route route = {NULL, found};
-	if (found && ll_real_object(hook->library, &driver) && ll_elf_holds(&driver, found))
-		route.answer = ll_hook_address(hook);
-	return route;
-}
-
-struct ll_dlsym_route ll_dlsym_route(void *handle, const char *name)
-{
-	const struct ll_hook *hook = hook_behind(handle, name);
-	if (!hook)
-		return (struct ll_dlsym_route){find_once(&next_dlsym, find_next, "dlsym"), NULL};
-	void *libc = find_once(&libc_dlsym, find_in_libc, "dlsym");
-	if (!libc)
-		return (struct ll_dlsym_route){NULL, NULL};
-	return route_of_answer(hook, ((dlsym_fn)(uintptr_t)libc)(handle, name));
-}
-
-struct ll_dlsym_route ll_dlvsym_route(void *handle, const char *name, const char *version)
-{
-	const struct ll_hook *hook = hook_behind(handle, name);
-	if (!hook)
-		return (struct ll_dlsym_route){find_once(&next_dlvsym, find_next, "dlvsym"), NULL};
-	void *libc = find_once(&libc_dlvsym, find_in_libc, "dlvsym");
-	if (!libc)
-		return (struct ll_dlsym_route){NULL, NULL};
-	return route_of_answer(hook, ((dlvsym_fn)(uintptr_t)libc)(handle, name, version));
+	if (!version)
+		return (struct ll_dlsym_route){ll_libc_next(LL_LIBC_DLVSYM), NULL};
+	return route(&(struct ll_look_up){.name = name, .version = version, .caller = caller}, handle);
 }

@@ -1,6 +1,7 @@
 /*
  * dlsym_entry.S - the exported dlsym and dlvsym (dlsym.c): the arguments are put aside while we are asked, and libc's
- * function is jumped to, not called, so that it sees its caller's return address.
+ * function is jumped to, not called, so that it sees its caller's return address. The routes get that address as their
+ * fourth argument.
  */
 #ifdef __CET__
 #include <cet.h>
@@ -26,6 +27,7 @@
 	.cfi_adjust_cfa_offset 8
 	pushq	%rdx
 	.cfi_adjust_cfa_offset 8
+	movq	24(%rsp), %rcx
 	call	\route
 	testq	%rax, %rax
 	jz	1f
@@ -64,6 +66,7 @@
 	mov	x29, sp
 	stp	x0, x1, [sp, #16]
 	str	x2, [sp, #32]
+	mov	x3, x30
 	bl	\route
 	mov	x16, x0
 	mov	x17, x1
@@ -88,9 +91,15 @@
 
 	.hidden	ll_dlsym_route
 	entry	dlsym, ll_dlsym_route
+	.globl	ll_dlsym_entry
+	.hidden	ll_dlsym_entry
+	.set	ll_dlsym_entry, dlsym
 #ifdef LL_HAS_DLVSYM
 	.hidden	ll_dlvsym_route
 	entry	dlvsym, ll_dlvsym_route
+	.globl	ll_dlvsym_entry
+	.hidden	ll_dlvsym_entry
+	.set	ll_dlvsym_entry, dlvsym
 #endif
 
 	.section .note.GNU-stack, "", %progbits

@@ -25,7 +25,7 @@ static const char *file_name(const char *path)
 	return name;
 }
 
-static bool is_named(const struct ll_elf_object *object, const char *const stems[])
+bool ll_elf_is_named(const struct ll_elf_object *object, const char *const stems[])
 {
 	return has_stem(object->soname, stems) || has_stem(file_name(object->path), stems);
 }
@@ -88,31 +88,66 @@ static bool read_object(const struct dl_phdr_info *info, struct ll_elf_object *o
 }
 
 struct search {
-	const char *const *stems;
-	const char *function; /* a function that the object must export; NULL: any object */
+	const char *const *stems;     /* NULL: any name */
+	const char *function;         /* that the object exports; NULL: it need not */
+	const char *const *functions; /* the same, of several */
+	const void *address;          /* that the object holds; NULL: it need not */
+	const void *behind;           /* the object comes after the one that holds this; NULL: it need not */
+	bool is_behind;
 	struct ll_elf_object found;
 };
+
+static bool fits(const struct search *search)
+{
+	const struct ll_elf_object *object = &search->found;
+	return (!search->stems || ll_elf_is_named(object, search->stems)) &&
+	       (!search->function || ll_elf_function(object, search->function)) &&
+	       (!search->functions || ll_elf_exports_all(object, search->functions)) &&
+	       (!search->address || ll_elf_holds(object, search->address));
+}
 
 static int look_at(struct dl_phdr_info *info, size_t size, void *user)
 {
 	struct search *search = user;
 	(void)size;
-	return read_object(info, &search->found) && is_named(&search->found, search->stems) &&
-	       (!search->function || ll_elf_function(&search->found, search->function));
+	if (!read_object(info, &search->found))
+		return 0;
+	bool is_behind = !search->behind || search->is_behind;
+	search->is_behind |= search->behind && ll_elf_holds(&search->found, search->behind);
+	return is_behind && fits(search);
+}
+
+static bool find(struct search *search, struct ll_elf_object *ret_object)
+{
+	if (!dl_iterate_phdr(look_at, search))
+		return false;
+	*ret_object = search->found;
+	return true;
 }
 
 bool ll_elf_find(const char *const stems[], struct ll_elf_object *ret_object)
 {
-	return ll_elf_find_exporting(stems, NULL, ret_object);
+	return find(&(struct search){.stems = stems}, ret_object);
 }
 
 bool ll_elf_find_exporting(const char *const stems[], const char *function, struct ll_elf_object *ret_object)
 {
-	struct search search = {.stems = stems, .function = function};
-	if (!dl_iterate_phdr(look_at, &search))
-		return false;
-	*ret_object = search.found;
-	return true;
+	return find(&(struct search){.stems = stems, .function = function}, ret_object);
+}
+
+bool ll_elf_find_exporting_all(const char *const functions[], struct ll_elf_object *ret_object)
+{
+	return find(&(struct search){.functions = functions}, ret_object);
+}
+
+bool ll_elf_find_holding(const void *address, struct ll_elf_object *ret_object)
+{
+	return address && find(&(struct search){.address = address}, ret_object);
+}
+
+bool ll_elf_find_behind_address(const void *address, const char *function, struct ll_elf_object *ret_object)
+{
+	return find(&(struct search){.behind = address, .function = function}, ret_object);
 }
 
 /* The dynamic section of the library that this is linked into. glibc's link.h declares it. */
@@ -142,7 +177,7 @@ bool ll_elf_find_started(const char *const stems[], struct ll_elf_object *ret_ob
 {
 	for (const struct link_map *map = first_started(); map; map = map->l_next) {
 		struct ll_elf_object object;
-		if (!read_started(map, &object) || !is_named(&object, stems))
+		if (!read_started(map, &object) || !ll_elf_is_named(&object, stems))
 			continue;
 		*ret_object = object;
 		return true;
@@ -163,12 +198,22 @@ bool ll_elf_find_behind(const char *const stems[], const char *function, struct 
 			is_behind |= is_own;
 			continue;
 		}
-		if (is_named(&object, libc))
+		if (ll_elf_is_named(&object, libc))
 			return false;
-		if (!is_behind || !is_named(&object, stems) || !ll_elf_function(&object, function))
+		if (!is_behind || !ll_elf_is_named(&object, stems) || !ll_elf_function(&object, function))
 			continue;
 		*ret_object = object;
 		return true;
+	}
+	return false;
+}
+
+bool ll_elf_is_in_front(const struct ll_elf_object *object)
+{
+	for (const struct link_map *map = first_started(); map && map->l_ld != _DYNAMIC; map = map->l_next) {
+		struct ll_elf_object started;
+		if (read_started(map, &started) && ll_elf_is_same(&started, object))
+			return true;
 	}
 	return false;
 }
@@ -255,6 +300,15 @@ void *ll_elf_function(const struct ll_elf_object *object, const char *name)
 	if (object->gnu_hash)
 		return find_gnu(object, name);
 	return object->sysv_hash ? find_sysv(object, name) : NULL;
+}
+
+bool ll_elf_exports_all(const struct ll_elf_object *object, const char *const functions[])
+{
+	for (size_t i = 0; functions[i]; i++) {
+		if (!ll_elf_function(object, functions[i]))
+			return false;
+	}
+	return true;
 }
 
 /* Without the older table nothing says how many symbols there are. The longest chain of the GNU table ends with the

@@ -35,6 +35,21 @@ bool ll_elf_find(const char *const stems[], struct ll_elf_object *ret_object);
 /* The same, of those that export the function. */
 bool ll_elf_find_exporting(const char *const stems[], const char *function, struct ll_elf_object *ret_object);
 
+/* The first loaded object, whatever its name, that exports all of the functions. The list ends with NULL. */
+bool ll_elf_find_exporting_all(const char *const functions[], struct ll_elf_object *ret_object);
+
+/* The loaded object in whose segments the address lies. False: there is none in this namespace. */
+bool ll_elf_find_holding(const void *address, struct ll_elf_object *ret_object);
+
+/* The first object behind the one that holds the address, in the loader's order, that exports the function. */
+bool ll_elf_find_behind_address(const void *address, const char *function, struct ll_elf_object *ret_object);
+
+/* Whether the object was loaded before the library that this is linked into. */
+bool ll_elf_is_in_front(const struct ll_elf_object *object);
+
+/* Whether the object's soname or file name is one of the stems, as in ll_elf_find. */
+bool ll_elf_is_named(const struct ll_elf_object *object, const char *const stems[]);
+
 /*
  * The same, among the objects that the program was started with, such as libc. Calls no function and takes no lock,
  * because it may be needed before the program's libraries are ready (text.h). Does not fill start and end.
@@ -47,7 +62,14 @@ bool ll_elf_find_started(const char *const stems[], struct ll_elf_object *ret_ob
  */
 bool ll_elf_find_behind(const char *const stems[], const char *function, struct ll_elf_object *ret_object);
 
+static inline bool ll_elf_is_same(const struct ll_elf_object *a, const struct ll_elf_object *b)
+{
+	return a->base == b->base && a->symbols == b->symbols;
+}
+
 bool ll_elf_holds(const struct ll_elf_object *object, const void *address);
+
+bool ll_elf_exports_all(const struct ll_elf_object *object, const char *const functions[]);
 
 /* The address of the function that the object exports under this name; NULL: none. Of several versions, the default
  * one. */

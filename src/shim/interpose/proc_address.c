@@ -1,6 +1,9 @@
 /*
  * proc_address.c - stands in front of cuGetProcAddress. The driver is asked first. If its answer is a function that the
  * library hooks, the program gets the hook. The driver's status, and whether it finds a function, are never changed.
+ *
+ * The answer may lie in another library than libcuda.so.1, which then only forwards (as on WSL), or in none at all. So
+ * where it lies decides nothing.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,14 +23,30 @@ static const struct {
 #include "shim/interpose/hooks_versions.def"
 };
 
-static const struct ll_hook *hook_at(const char *name, const void *found)
+/* What the driver answered with. */
+struct answer {
+	void *function;
+	bool has_home;
+	bool is_elsewhere;         /* its home is not the driver that the hooks call */
+	struct ll_elf_object home; /* the object that it lies in */
+};
+
+/* Whether the answer is the function of that hook: the driver's, or the hook itself, because a driver that calls itself
+ * through the loader's table answers with a hook already. */
+static bool is_answer(const struct ll_hook *hook, const struct answer *answer)
+{
+	return ll_hook_real(hook) == answer->function || ll_hook_address(hook) == answer->function ||
+	       (answer->is_elsewhere && ll_elf_function(&answer->home, hook->symbol) == answer->function);
+}
+
+/* Returns the hook of a variant of that name, or of any name if it is NULL. */
+static const struct ll_hook *hook_at(const char *name, const struct answer *answer)
 {
 	for (size_t i = 0; i < ll_hook_count; i++) {
 		const struct ll_hook *hook = &ll_hooks[i];
 		if (hook->library != LL_REAL_CUDA || (name && !ll_hook_is_variant(hook->symbol, name)))
 			continue;
-		/* A driver that calls itself through the loader's table answers with a hook already. */
-		if (ll_hook_real(hook) == found || ll_hook_address(hook) == found)
+		if (is_answer(hook, answer))
 			return hook;
 	}
 	return NULL;
@@ -66,9 +85,9 @@ static unsigned version_in(const char *symbol, const char *name)
 	return strncmp(suffix, "_v", 2) == 0 ? (unsigned)strtoul(suffix + 2, NULL, 10) : 1;
 }
 
-/* Whether the driver has a later variant of the name than the last row. A newer driver may mean that variant, whose
+/* Whether the object has a later variant of the name than the last row. A newer driver may mean that variant, whose
  * signature the library does not know. */
-static bool is_outdated(const struct ll_elf_object *driver, const char *name, const char *symbol, int since)
+static bool is_outdated(const struct ll_elf_object *object, const char *name, const char *symbol, int since)
 {
 	char next[SYMBOL_SIZE];
 	if (strncmp(symbol, name, strlen(name)) != 0)
@@ -78,16 +97,18 @@ static bool is_outdated(const struct ll_elf_object *driver, const char *name, co
 			return false;
 	}
 	snprintf(next, sizeof next, "%.100s_v%u", name, version_in(symbol, name) + 1);
-	return ll_elf_function(driver, next) != NULL;
+	return ll_elf_function(object, next) != NULL;
 }
 
-static const struct ll_hook *hook_meant(const struct ll_elf_object *driver, const char *name, int version,
-					bool is_per_thread)
+/* A driver that forwards may export less, or more, than what it forwards to. */
+static const struct ll_hook *hook_meant(const struct answer *answer, const char *name, int version, bool is_per_thread)
 {
 	const struct ll_hook *hook = NULL;
+	struct ll_elf_object driver;
 	int since;
 	const char *symbol = symbol_of(name, version, &since);
-	if (!symbol || is_outdated(driver, name, symbol, since))
+	if (!symbol || (answer->has_home && is_outdated(&answer->home, name, symbol, since)) ||
+	    (ll_real_object(LL_REAL_CUDA, &driver) && is_outdated(&driver, name, symbol, since)))
 		return NULL;
 	if (is_per_thread && version >= PER_THREAD_SINCE) {
 		hook = hook_named(symbol, "_ptsz");
@@ -97,30 +118,42 @@ static const struct ll_hook *hook_meant(const struct ll_elf_object *driver, cons
 }
 
 /*
- * Returns what to hand out instead of `found`, the driver's answer to that name, version and kind of default stream: a
- * hook, or `found` itself. The address says best which function it is (driver 580 answers with exported addresses only,
+ * Returns the hook to hand out instead of the driver's answer to that name, version and kind of default stream; NULL:
+ * the answer itself. The address says best which function it is (driver 580 answers with exported addresses only,
  * hooks_versions.def):
  *
  * 1. it is the exported address of a hooked variant of that name: its hook;
- * 2. it is another hooked function's, which that name has come to mean, and the driver does not export the name itself
+ * 2. it is another hooked function's, which that name has come to mean, and the object does not export the name itself
  *    at that address (functions that do the same may be folded into one): that one's hook;
- * 3. it is nothing that the driver exports: by name, version and stream, as hooks_versions.def has them.
+ * 3. it is nothing that the object exports: by name, version and stream, as hooks_versions.def has them.
  *
  * Driver 580 gives the first kind of answer alone.
  */
+static const struct ll_hook *hook_instead(const struct answer *answer, const char *name, int version,
+					  bool is_per_thread)
+{
+	const struct ll_elf_object *home = answer->has_home ? &answer->home : NULL;
+	const struct ll_hook *hook = hook_at(name, answer);
+	if (hook)
+		return hook;
+	hook = hook_at(NULL, answer);
+	if (hook)
+		return home && ll_elf_function(home, name) == answer->function ? NULL : hook;
+	hook = hook_meant(answer, name, version, is_per_thread);
+	return hook && home && ll_elf_exports(home, answer->function) ? NULL : hook;
+}
+
 static void *hook_or_found(const char *name, void *found, int version, bool is_per_thread)
 {
 	struct ll_elf_object driver;
-	const struct ll_hook *hook = hook_at(name, found);
-	if (hook)
-		return ll_hook_address(hook);
-	if (!ll_real_object(LL_REAL_CUDA, &driver) || !ll_elf_holds(&driver, found))
-		return found;
-	hook = hook_at(NULL, found);
-	if (hook)
-		return ll_elf_function(&driver, name) == found ? found : ll_hook_address(hook);
-	hook = hook_meant(&driver, name, version, is_per_thread);
-	return hook && !ll_elf_exports(&driver, found) ? ll_hook_address(hook) : found;
+	struct answer answer = {.function = found};
+	answer.has_home = ll_elf_find_holding(found, &answer.home);
+	answer.is_elsewhere =
+	    answer.has_home && ll_real_object(LL_REAL_CUDA, &driver) && !ll_elf_is_same(&answer.home, &driver);
+	if (answer.is_elsewhere)
+		ll_real_complete(LL_REAL_CUDA, &answer.home);
+	const struct ll_hook *hook = hook_instead(&answer, name, version, is_per_thread);
+	return hook ? ll_hook_address(hook) : found;
 }
 
 static void replace_answer(const char *name, void **function, int version, bool is_per_thread)

@@ -57,15 +57,18 @@ static const struct ll_real_nvml nvml_nothing = {
 static const struct library {
 	const char *file;
 	const char *const *stems;
+	const char *const *signs; /* functions that every driver exports, and neither of our libraries */
 	const struct slot *slots;
 	size_t slot_count;
 	const void *nothing;
 	size_t table_bytes;
 } libraries[] = {
-    [LL_REAL_CUDA] = {"libcuda.so.1", (const char *const[]){"libcuda.so", NULL}, cuda_slots,
+    [LL_REAL_CUDA] = {"libcuda.so.1", (const char *const[]){"libcuda.so", NULL},
+		      (const char *const[]){"cuInit", "cuDriverGetVersion", "cuDeviceGetCount", NULL}, cuda_slots,
 		      sizeof cuda_slots / sizeof cuda_slots[0], &cuda_nothing, sizeof cuda_nothing},
-    [LL_REAL_NVML] = {"libnvidia-ml.so.1", (const char *const[]){"libnvidia-ml.so", NULL}, nvml_slots,
-		      sizeof nvml_slots / sizeof nvml_slots[0], &nvml_nothing, sizeof nvml_nothing},
+    [LL_REAL_NVML] = {"libnvidia-ml.so.1", (const char *const[]){"libnvidia-ml.so", NULL},
+		      (const char *const[]){"nvmlInit_v2", "nvmlSystemGetDriverVersion", "nvmlDeviceGetCount_v2", NULL},
+		      nvml_slots, sizeof nvml_slots / sizeof nvml_slots[0], &nvml_nothing, sizeof nvml_nothing},
 };
 
 /* A table and where it came from; what ll_real_bound points to is the table. */
@@ -86,13 +89,30 @@ static const struct bound *bound_of(const void *table)
 	return (const struct bound *)((const char *)table - offsetof(struct bound, table));
 }
 
+static bool find_loaded(const struct library *library, struct ll_elf_object *ret_object)
+{
+	return ll_elf_find(library->stems, ret_object) || ll_elf_find_exporting_all(library->signs, ret_object);
+}
+
 bool ll_real_object(enum ll_real_library which, struct ll_elf_object *ret_object)
 {
 	const void *table = atomic_load_explicit(&ll_real_bound[which], memory_order_acquire);
 	if (!table)
-		return ll_elf_find(libraries[which].stems, ret_object);
+		return find_loaded(&libraries[which], ret_object);
 	*ret_object = bound_of(table)->object;
 	return true;
+}
+
+bool ll_real_is_named(enum ll_real_library which, const struct ll_elf_object *object)
+{
+	return ll_elf_is_named(object, libraries[which].stems);
+}
+
+bool ll_real_is_driver(enum ll_real_library which, const struct ll_elf_object *object)
+{
+	const void *table = atomic_load_explicit(&ll_real_bound[which], memory_order_acquire);
+	return ll_real_is_named(which, object) || (table && ll_elf_is_same(&bound_of(table)->object, object)) ||
+	       ll_elf_exports_all(object, libraries[which].signs);
 }
 
 /* Finds the driver's library, or loads it if the program has not, and keeps it loaded. It is looked for twice, because
@@ -100,7 +120,7 @@ bool ll_real_object(enum ll_real_library which, struct ll_elf_object *ret_object
 static void *keep_loaded(const struct library *library, struct ll_elf_object *ret_object)
 {
 	void *handle = NULL;
-	if (ll_elf_find(library->stems, ret_object)) {
+	if (find_loaded(library, ret_object)) {
 		handle = dlopen(ret_object->path, RTLD_LAZY | RTLD_NOLOAD);
 		if (!handle)
 			handle = dlopen(library->file, RTLD_LAZY | RTLD_NOLOAD);
@@ -109,24 +129,45 @@ static void *keep_loaded(const struct library *library, struct ll_elf_object *re
 		handle = dlopen(library->file, RTLD_LAZY | RTLD_LOCAL);
 	if (!handle)
 		return NULL;
-	if (ll_elf_find(library->stems, ret_object))
+	if (find_loaded(library, ret_object))
 		return handle;
 	dlclose(handle);
 	return NULL;
 }
 
+static void *function_of(const struct slot *slot, const struct ll_elf_object *object)
+{
+	struct ll_elf_object behind;
+	void *address = ll_elf_function(object, slot->symbol);
+	bool may_be_hook = address && slot->is_hook && ll_elf_find_behind(ll_hook_behind, "dlsym", &behind);
+	void *hook = may_be_hook ? ll_elf_function(&behind, slot->symbol) : NULL;
+	return hook ? hook : address;
+}
+
 static void fill_table(const struct library *library, const struct ll_elf_object *object, void *table)
 {
 	memcpy(table, library->nothing, library->table_bytes);
-	struct ll_elf_object behind;
-	bool has_behind = ll_elf_find_behind(ll_hook_behind, "dlsym", &behind);
 	for (size_t i = 0; i < library->slot_count; i++) {
 		const struct slot *slot = &library->slots[i];
-		void *address = ll_elf_function(object, slot->symbol);
-		void *hook = address && has_behind && slot->is_hook ? ll_elf_function(&behind, slot->symbol) : NULL;
-		address = hook ? hook : address;
+		void *address = function_of(slot, object);
 		if (address)
 			memcpy((char *)table + slot->offset, &address, sizeof address);
+	}
+}
+
+/* Threads that read a member meanwhile find the old one or the new one. */
+void ll_real_complete(enum ll_real_library which, const struct ll_elf_object *object)
+{
+	const struct library *library = &libraries[which];
+	const void *table = atomic_load_explicit(&ll_real_bound[which], memory_order_acquire);
+	if (!table || ll_elf_is_same(&bound_of(table)->object, object) || !ll_real_is_driver(which, object))
+		return;
+	for (size_t i = 0; i < library->slot_count; i++) {
+		const struct slot *slot = &library->slots[i];
+		void (**member)(void) = (void (**)(void))(uintptr_t)((const char *)table + slot->offset);
+		void *address = ll_real_is_missing(*member) ? function_of(slot, object) : NULL;
+		if (address)
+			__atomic_store_n(member, (void (*)(void))(uintptr_t)address, __ATOMIC_RELAXED);
 	}
 }
 

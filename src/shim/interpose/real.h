@@ -10,11 +10,12 @@
  * library's hook, which passes the call on to the driver. So each of the two sees every call, and neither sees one
  * twice. Functions of calls.def are always the driver's own.
  *
- * The library that the program itself has loaded is bound, the first one if there are several. If the program has
+ * The library that the program itself has loaded is bound, the first one if there are several; one with the driver's
+ * name before one that only has its functions. If the program has
  * loaded none, only a call into a hook loads one. Once bound, the library is kept from being unloaded, and the table
- * never changes. Binding takes no lock, because a program's thread may come here out of a constructor, with the
- * loader's lock held. It survives a fork at any moment: threads that come at the same time each make a table, and the
- * first one counts.
+ * changes by ll_real_complete alone. Binding takes no lock, because a program's thread may come here out of a
+ * constructor, with the loader's lock held. It survives a fork at any moment: threads that come at the same time each
+ * make a table, and the first one counts.
  */
 #ifndef LOADLINE_SHIM_INTERPOSE_REAL_H
 #define LOADLINE_SHIM_INTERPOSE_REAL_H
@@ -82,6 +83,17 @@ static inline bool ll_real_has_failed(ll_cu_result status)
 {
 	return status != LL_CUDA_SUCCESS && status != LL_CUDA_ERROR_NOT_SUPPORTED;
 }
+
+/*
+ * Whether the object is the driver's library, or one of several: it is bound, or has the driver's name, or exports what
+ * every driver has, such as a library that the driver's name only forwards to. ll_real_is_named: it has the name.
+ */
+bool ll_real_is_driver(enum ll_real_library which, const struct ll_elf_object *object);
+bool ll_real_is_named(enum ll_real_library which, const struct ll_elf_object *object);
+
+/* Fills the table's members that the bound library lacks from another object of the driver. A libcuda.so.1 that
+ * forwards may export little more than cuGetProcAddress; what that answers with lies in `object`. */
+void ll_real_complete(enum ll_real_library which, const struct ll_elf_object *object);
 
 /* Gives the library that is bound, or that would be bound now. False: none is loaded. Never loads one. */
 bool ll_real_object(enum ll_real_library which, struct ll_elf_object *ret_object);

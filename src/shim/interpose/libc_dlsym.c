@@ -1,0 +1,73 @@
+#include "shim/interpose/libc_dlsym.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include "shim/interpose/hooks.h"
+
+typedef void *(*dlsym_fn)(void *handle, const char *name);
+typedef void *(*dlvsym_fn)(void *handle, const char *name, const char *version);
+
+static const char *const names[] = {[LL_LIBC_DLSYM] = "dlsym", [LL_LIBC_DLVSYM] = "dlvsym"};
+
+/* Found once and never changed. Threads that look at the same time find the same. */
+static _Atomic(void *) own[2], next[2];
+
+/* glibc had them in libdl before 2.34; musl's libc is the loader. */
+static const char *const stems[][2] = {{"libc.so", NULL}, {"libdl.so", NULL}, {"ld-musl", NULL}, {"libc.musl", NULL}};
+
+static void *find_in_libc(const char *name)
+{
+	struct ll_elf_object libc;
+	void *found = NULL;
+	for (size_t i = 0; !found && i < sizeof stems / sizeof stems[0]; i++) {
+		if (ll_elf_find_started(stems[i], &libc))
+			found = ll_elf_function(&libc, name);
+	}
+	return found;
+}
+
+/* A name that this library does not hook may be a hook of the other library of ours. So that library is asked first. */
+static void *find_next(const char *name)
+{
+	struct ll_elf_object behind;
+	bool is_there = ll_elf_find_behind(ll_hook_behind, name, &behind);
+	return is_there ? ll_elf_function(&behind, name) : find_in_libc(name);
+}
+
+static void *find_once(_Atomic(void *) *cell, void *(*find)(const char *name), const char *name)
+{
+	void *found = atomic_load_explicit(cell, memory_order_relaxed);
+	if (!found) {
+		found = find(name);
+		atomic_store_explicit(cell, found, memory_order_relaxed);
+	}
+	return found;
+}
+
+void *ll_libc_next(enum ll_libc_function function)
+{
+	return find_once(&next[function], find_next, names[function]);
+}
+
+/* Not as last calls: those would be jumps, and the caller that libc sees another one. */
+void *ll_libc_look_up(const struct ll_look_up *look_up, void *handle)
+{
+	enum ll_libc_function function = look_up->version ? LL_LIBC_DLVSYM : LL_LIBC_DLSYM;
+	void *libc = find_once(&own[function], find_in_libc, names[function]);
+	void *volatile found = NULL;
+	if (libc && look_up->version)
+		found = ((dlvsym_fn)(uintptr_t)libc)(handle, look_up->name, look_up->version);
+	else if (libc)
+		found = ((dlsym_fn)(uintptr_t)libc)(handle, look_up->name);
+	return found;
+}
+
+bool ll_libc_is(const struct ll_elf_object *object)
+{
+	for (size_t i = 0; i < sizeof stems / sizeof stems[0]; i++) {
+		if (ll_elf_is_named(object, stems[i]))
+			return true;
+	}
+	return ll_elf_is_named(object, ll_hook_behind);
+}
