@@ -78,7 +78,7 @@ export NEEDS="tests/e2e/evict_worker python3"
 	loadline --sim evict one
 	kill -TERM "$(pid_of one)"
 	run -0 loadline --sim status
-	[[ $output == *"one: "* ]]
+	[[ $output == *"one "*"evicted "* ]]
 	shows 'select(.tenant == "one")'
 	is_now one away
 	is_running one
@@ -183,7 +183,8 @@ export NEEDS="tests/e2e/evict_worker python3"
 	local mover
 	mover=$(pid_of mover)
 	wait_for 20 shows 'select(has("process")) | .mover == true and .pid == '"$mover"
-	loadline --sim status | grep -q "^  pid $mover  mover of this card, [0-9]* MiB$"
+	loadline --sim status --long | grep -q "^  pid $mover  mover of this card, [0-9]* MiB$"
+	loadline --sim status | grep -qE "^0/- +$mover .* mover +[0-9]+ MiB "
 	[ "$(loadline --sim status | grep -c ungoverned)" -eq 0 ]
 }
 

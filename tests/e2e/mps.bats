@@ -220,7 +220,8 @@ need_launcher() {
 	mps start
 	start client --sim mps run -- "$SIMCTL" busy 0 kernel 1ms for 60s
 	wait_for 30 shows 'select(has("process")) | .mps_server and .governed == false'
-	loadline --sim status | grep -qE "^  pid [0-9]+  MPS server, [0-9]+ MiB$"
+	loadline --sim status --long | grep -qE "^  pid [0-9]+  MPS server, [0-9]+ MiB$"
+	loadline --sim status | grep -qE "^0/- .* MPS server +[0-9]+ MiB "
 	run ! eval 'loadline --sim status | grep -q "nvidia-cuda-mps.*ungoverned"'
 	stop client KILL
 }
@@ -479,7 +480,7 @@ get_*) ;;'
 	start job --sim mps run --tenant job --compute 25% --mem 20G -- "$LAUNCHER" 1
 	wait_for 30 shows 'select(has("claim") and .tenant == "job" and .gpu_seconds > 0)'
 	shows 'select(has("claim") and .tenant == "job") | .mps_compute_percent == 25 and .compute_cap_percent == null'
-	[[ $(loadline --sim status) == *"on MPS with 25 % of the SMs"* ]]
+	[[ $(loadline --sim status --long) == *"on MPS with 25 % of the SMs"* ]]
 	report ".client == $(pid_of job)"
 	grep -qz '^CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=25$' "/proc/$(pid_of job)/environ"
 	fails_with 4 "shares card 0 by space" --sim set job --compute 50%

@@ -192,7 +192,7 @@ longest_move() {
 	shows 'select(.tenant == "second") | .memory_request_bytes == null'
 	[ "$(loadline --sim set second --mem-request 500M)" = "card 0, second: memory request none -> 500 MiB" ]
 	fails_with 2 "more than the limit" --sim set second --mem 400M
-	loadline --sim status | grep "tenant second" | grep -q "promised 500 MiB"
+	loadline --sim status --long | grep "tenant second" | grep -q "promised 500 MiB"
 	stop first
 	wait_for 20 loadline --sim run --mem-request 1G -- true
 }

@@ -74,7 +74,7 @@ native() {
 	shows 'select(has("claim")) | .state == "running" and .resident_bytes == .memory_bytes and .pinned_bytes == .memory_bytes - 16777216'
 	loadline --sim evict 0/0
 	shows 'select(has("claim")) | .state == "evicted" and .evictable_bytes == 16777216 and .resident_bytes == .pinned_bytes and .memory_bytes == .pinned_bytes + 16777216'
-	loadline --sim status | grep -qE "job: evicted, .* on the card \\(evictable: 16 MiB, pinned: [0-9]+ MiB\\)"
+	loadline --sim status --long | grep -qE "job: evicted, .* on the card \\(evictable: 16 MiB, pinned: [0-9]+ MiB\\)"
 	loadline --sim resume 0/0
 	shows 'select(has("claim")) | .state == "running" and .resident_bytes == .memory_bytes'
 	loadline --sim suspend 0/0
@@ -87,7 +87,7 @@ native() {
 	needs_mover
 	attributes job buffer
 	shows 'select(has("claim")) | .state == "running" and .resident_bytes == null and .evictable_bytes == null and .pinned_bytes == null'
-	run loadline --sim status
+	run loadline --sim status --long
 	[[ $output != *evictable* ]]
 	stop job
 }

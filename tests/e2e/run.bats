@@ -173,7 +173,7 @@ for device in range(count.value):
 	start job --sim run -i 1 --mem 3G --compute 40% --weight 2 --priority high --tenant job -- sleep 60
 	wait_for 20 tenant job '.memory_limit_bytes == 3221225472 and .compute_cap_percent == 40 and .weight == 2 and .class == "high" and .uuid == "'"$(uuid_of 1)"'"'
 	[ "$(loadline --sim status --json | jq -s 'map(select(has("tenant_row"))) | length')" -eq 1 ]
-	loadline --sim status | grep -q '^  tenant job: nothing on the card, high priority, 0 MiB of 3.0 GiB, compute 40 %, weight 2, '
+	loadline --sim status --long | grep -q '^  tenant job: nothing on the card, high priority, 0 MiB of 3.0 GiB, compute 40 %, weight 2, '
 	stop job KILL
 	no_tenant job
 }
@@ -234,7 +234,7 @@ for device in range(count.value):
 		shows "select(has(\"claim\")) | .tenant == \"worker\" and .memory_limit_bytes == 4294967296 and .pid == $(pid_of busy)"
 	}
 	wait_for 20 has_claim
-	loadline --sim status | grep -q "^  0/[0-9]*  pid $(pid_of busy)  worker: running, normal priority, "
+	loadline --sim status --long | grep -q "^  0/[0-9]*  pid $(pid_of busy)  worker: running, normal priority, "
 	stop busy KILL
 	[ "$(loadline --sim status --json | wc -l)" -eq 1 ]
 }

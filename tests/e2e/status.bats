@@ -93,7 +93,7 @@ hold_is() {
 	has json 'select(has("claim")) | .memory_limit_bytes == null and (.memory_bytes | type) == "number"'
 	has json 'select(has("card")) | .claims == 1'
 	wait_for 20 shows '.synthetic_busy_seconds > 0'
-	loadline --sim status | grep -q "0/[0-9]*  pid $(pid_of hold)  synthetic load: holding, util at 40 %, payload cuda"
+	loadline --sim status --long | grep -q "0/[0-9]*  pid $(pid_of hold)  synthetic load: holding, util at 40 %, payload cuda"
 	stop hold
 	[ "$(loadline --sim status --json | wc -l)" -eq 1 ]
 }
@@ -153,9 +153,73 @@ busy() {
 	shows 'select(has("claim")) | .tenant == "job" and .class == "high" and .memory_limit_bytes == 8589934592 and .compute_cap_percent == 60 and .weight == 3 and .pid == '"$(pid_of job)"
 	shows 'select(has("claim")) | .tenant_gpu_seconds > 0.2 and (.tenant_memory_bytes | type) == "number" and .waits_for == null'
 	shows 'select(has("claim")) | .card_memory_bytes > 500000000 and .card_memory_bytes < .memory_bytes + 8388608'
-	loadline --sim status | grep -qE "pid $(pid_of job)  job: running, high priority, [0-9.]+ [MG]iB \\(the card counts [0-9.]+ [MG]iB\\) of 8.0 GiB, compute 60 %, weight 3, GPU time "
+	loadline --sim status --long | grep -qE "pid $(pid_of job)  job: running, high priority, [0-9.]+ [MG]iB \\(the card counts [0-9.]+ [MG]iB\\) of 8.0 GiB, compute 60 %, weight 3, GPU time "
 	shows_none 'has("process")'
 	stop job
+}
+
+@test "a claim is a row with its process, user, tenant, state, memory, time and command" {
+	needs_shim
+	# shellcheck disable=SC2046
+	start job --sim run --mem 8G --tenant 名字 -- $(busy kernel 1ms for 60s)
+	wait_for 20 shows 'select(has("claim") and .gpu_seconds > 0.2)'
+	loadline --sim status >"$T/status.out"
+	grep -qE "^claim +pid +user +tenant +state +memory +time +command$" "$T/status.out"
+	grep -qE "^0/[0-9]+ +$(pid_of job) +$(id -un) +名字 +running +0.[0-9]/8.0 GiB +[0-9.]+ s +loadline-simctl busy 0 kernel 1ms for 60s$" "$T/status.out"
+	shows '.tenant == "名字" and .user == "'"$(id -un)"'" and .command == "loadline-simctl busy 0 kernel 1ms for 60s"'
+	# The same where the environment has no language.
+	LC_ALL=C loadline --sim status | grep -q " 名字  "
+	loadline --sim set 名字 --mem 9G
+	shows '.tenant == "名字" and .memory_limit_bytes == 9 * 1073741824'
+	fails_with 1 "名: no such claim or tenant" --sim set 名 --mem 1G
+	stop job
+	shows '.tenant == "名字" and .claims == 0' || shows_none '.tenant == "名字"'
+}
+
+@test "a command with bytes that are no UTF-8 is shown, and its JSON is JSON" {
+	export LD_LIBRARY_PATH=$LOADLINE_BUILD/sim
+	name=$T/$'caf\xe9\033"训练'
+	cp "$LOADLINE_BUILD/sim/loadline-simctl" "$name"
+	start_program stranger "$name" busy 0 20% for 60s
+	unset LD_LIBRARY_PATH
+	wait_for 20 shows 'select(has("process")) | .command == "caf??\"训练 busy 0 20% for 60s"'
+	loadline --sim status | grep -qF 'caf??"训练 busy 0 20% for 60s'
+	stop stranger KILL
+}
+
+@test "a row fits 80 and 40 columns, and simulated cards are called so" {
+	cat >"$T/terminal.py" <<'PY'
+import fcntl, os, pty, struct, sys, termios
+width = int(sys.argv[1])
+pid, fd = pty.fork()
+if pid == 0:
+    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+    os.execv(sys.argv[2], sys.argv[2:])
+seen = b""
+try:
+    while chunk := os.read(fd, 65536):
+        seen += chunk
+except OSError:
+    pass
+status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+lines = seen.decode().replace("\r", "").split("\n")
+print("\n".join(lines))
+assert status == 0, status
+assert all(len(line) <= width for line in lines), lines
+assert any("(simulated)" in line for line in lines), lines
+assert any(line.startswith("claim ") for line in lines), lines
+assert any("ungoverned" in line for line in lines), lines
+assert any("loadline-s" in line for line in lines), lines
+PY
+	export LD_LIBRARY_PATH=$LOADLINE_BUILD/sim
+	# shellcheck disable=SC2046
+	start_program stranger $(busy 20% for 60s)
+	unset LD_LIBRARY_PATH
+	wait_for 20 shows 'has("process")'
+	for width in 80 40; do
+		python3 "$T/terminal.py" "$width" "$LOADLINE" --sim status
+	done
+	stop stranger KILL
 }
 
 @test "who waits for whom is told" {
@@ -167,7 +231,7 @@ busy() {
 	wait_for 60 status_has 'map(select(has("claim"))) | length == 2 and
 		((.[0].waits_for == .[1].claim and .[1].has_turn) or (.[1].waits_for == .[0].claim and .[0].has_turn))'
 	waits_in_text() {
-		loadline --sim status | grep -qE 'GPU time .*, waits for 0/[0-9]+$'
+		loadline --sim status --long | grep -qE 'GPU time .*, waits for 0/[0-9]+$'
 	}
 	wait_for 60 waits_in_text
 }
@@ -178,13 +242,13 @@ busy() {
 	start_program stranger $(busy 20% for 60s)
 	unset LD_LIBRARY_PATH
 	wait_for 20 shows 'select(has("process")) | .governed == false and .started_in_tenant == null and .memory_bytes > 1e8 and .pid == '"$(pid_of stranger)"
-	loadline --sim status | grep -q "^  pid $(pid_of stranger)  loadline-simctl: ungoverned, [0-9]* MiB$"
+	loadline --sim status --long | grep -q "^  pid $(pid_of stranger)  loadline-simctl: ungoverned, [0-9]* MiB$"
 	stop stranger KILL
 	needs_shim
 	# shellcheck disable=SC2046
 	start dropped --sim run --tenant leaver -- env -u LD_PRELOAD $(busy 20% for 60s)
 	wait_for 20 shows 'select(has("process")) | .started_in_tenant == "leaver" and .pid == '"$(pid_of dropped)"
-	loadline --sim status | grep -q "loadline-simctl: ungoverned (started in tenant leaver, without its library), "
+	loadline --sim status --long | grep -q "loadline-simctl: ungoverned (started in tenant leaver, without its library), "
 	stop dropped KILL
 	# Nothing of its environment is left but where the simulated driver is.
 	# shellcheck disable=SC2046
@@ -207,7 +271,7 @@ busy() {
 	wait_for 20 shows 'select(has("claim") and .gpu_seconds > 0.1)'
 	start_program watch python3 -c 'import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)
-os.execv(sys.argv[1], sys.argv[1:])' "$LOADLINE" --sim status --watch=0.3
+os.execv(sys.argv[1], sys.argv[1:])' "$LOADLINE" --sim status --long --watch=0.3
 	wait_for 60 eval '[ "$(grep -c "^card " "$T/watch.out")" -ge 3 ]'
 	stop watch INT
 	[ "$status" -eq 0 ]
@@ -240,7 +304,8 @@ lines = re.sub(rb"\033\[[0-9]*[HJK]|\r", b"", seen).split(b"\n")
 assert status == 0, status
 assert seen.count(b"\033[2J") == 1 and seen.count(b"\033[J") >= 2, seen
 assert all(len(line) <= 70 for line in lines), lines
-assert any(b"0.0 of 140.4 GiB" in line and b"77 of 700 W" in line for line in lines), lines
+assert any(b"0/140 GiB" in line and b"77/700 W" in line for line in lines), lines
+assert any(b"(simulated)" in line for line in lines), lines
 PY
 	python3 "$T/terminal.py" "$LOADLINE" --sim status --watch=0.2
 }
@@ -249,7 +314,7 @@ PY
 	start_lost_tenant
 	loadline --sim status --json >"$T/json.out"
 	has json 'select(has("claim")) | .tenant == "stray" and (.lost_seconds | type) == "number" and .lost_seconds < 60'
-	loadline --sim status | grep -q ', NOT HELD TO ITS LIMITS for [0-9]* s: a process has lost its claim$'
+	loadline --sim status --long | grep -q ', NOT HELD TO ITS LIMITS for [0-9]* s: a process has lost its claim$'
 	stop stray KILL
 	start hold --sim hold --target 10% --json
 	wait_for 20 has hold 'select(.event == "settle")'

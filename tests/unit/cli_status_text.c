@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/scope.h"
+#include "base/utf8.h"
 #include "test.h"
 
 static struct ll_card card = {.label = "12", .name = "NVIDIA H200 NVL with a long name", .uuid = "GPU-1"};
@@ -23,18 +24,45 @@ static struct ll_status_card reading(uint64_t now_ns)
 	};
 }
 
-static void table_fits_a_narrow_terminal_with_all_its_numbers(void **state)
+static size_t widest_line(const char *text)
+{
+	size_t widest = 0;
+	for (size_t length; *text; text += length + (text[length] == '\n')) {
+		length = strcspn(text, "\n");
+		char *line = strndup(text, length);
+		size_t width = ll_utf8_columns(line);
+		widest = width > widest ? width : widest;
+		free(line);
+	}
+	return widest;
+}
+
+static void cards_fit_a_terminal_with_all_their_numbers_and_are_always_called_simulated(void **state)
 {
 	(void)state;
-	static const unsigned widths[] = {79, 72, 70};
+	static const struct {
+		unsigned width;
+		const char *expected;
+	} cases[] = {
+	    {80, "card  name                  util  memory       power      temp  mode      claims\n"
+		 "12    NVIDIA H (simulated)  87 %  100/140 GiB  512/700 W  61 C  exclusiv  0\n"},
+	    {74, "card  name                   util  memory       power      temp  mode\n"
+		 "12    NVIDIA H2 (simulated)  87 %  100/140 GiB  512/700 W  61 C  exclusive\n"},
+	    {60, "card  name                                 mode       claims\n"
+		 "  util  memory       power      temp\n"
+		 "12    NVIDIA H200 NVL with a (simulated)   exclusive  0\n"
+		 "  87 %  100/140 GiB  512/700 W  61 C\n"},
+	    {40, "card  name                     mode\n"
+		 "  util  memory       power      temp\n"
+		 "12    NVIDIA H200 (simulated)  exclusive\n"
+		 "  87 %  100/140 GiB  512/700 W  61 C\n"},
+	};
 	struct ll_status_card status = reading(0);
-	for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
-		ll_status_add_text(&text, &status, 1, widths[i]);
-		assert_non_null(strstr(text.buf, "  87 %  100.0 of 140.0 GiB  512 of 700 W  61 C  "));
-		assert_non_null(strstr(text.buf, "NVID"));
-		for (const char *line = text.buf; *line; line += strcspn(line, "\n") + 1)
-			assert_true(strcspn(line, "\n") <= widths[i]);
+		ll_status_add_text(&text, &status, 1, cases[i].width, false);
+		assert_true(widest_line(text.buf) <= cases[i].width);
+		assert_string_equal(text.buf, cases[i].expected);
 	}
 }
 
@@ -46,9 +74,13 @@ static void who_is_not_held_to_its_limits_is_told(void **state)
 	struct ll_status_card status = reading(17 * LL_NS_PER_S);
 	status.tenants = &tenant;
 	status.tenant_count = 1;
-	ll_status_add_text(&text, &status, 1, 0);
-	assert_non_null(strstr(text.buf, "tenant stray: "));
-	assert_non_null(strstr(text.buf, ", NOT HELD TO ITS LIMITS for 12 s: a process has lost its claim\n"));
+	static const bool is_long[] = {false, true};
+	for (size_t i = 0; i < 2; i++) {
+		ll_strbuf_reset(&text);
+		ll_status_add_text(&text, &status, 1, 40, is_long[i]);
+		assert_non_null(strstr(text.buf, "tenant stray: "));
+		assert_non_null(strstr(text.buf, "NOT HELD TO ITS LIMITS for 12 s: a process has lost its claim\n"));
+	}
 }
 
 static void table_is_whole_where_there_is_room(void **state)
@@ -58,7 +90,7 @@ static void table_is_whole_where_there_is_room(void **state)
 	struct ll_status_card status = reading(0);
 	for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
 		LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
-		ll_status_add_text(&text, &status, 1, widths[i]);
+		ll_status_add_text(&text, &status, 1, widths[i], false);
 		assert_non_null(strstr(text.buf, "NVIDIA H200 NVL with a long name (simulated)  87 %"));
 		assert_non_null(strstr(text.buf, "  exclusive-process  0\n"));
 	}
@@ -88,6 +120,93 @@ static void tenant_has_its_share_of_the_time_between_two_readings(void **state)
 	assert_non_null(strstr(text.buf, "tenant old: "));
 	assert_non_null(strstr(text.buf, ", GPU time 6.0 s (tenant: 25 % of the last 4.0 s)\n"));
 	assert_non_null(strstr(text.buf, ", GPU time 0.0 s\n"));
+}
+
+/* Programs whose ids no process has, so that /proc says nothing of them. */
+enum { NOBODY = 4194304 };
+
+static void claims_are_a_row_each_in_80_columns_and_two_lines_in_40(void **state)
+{
+	(void)state;
+	static const struct {
+		unsigned width;
+		const char *expected;
+	} cases[] = {
+	    {0, "\n"
+		"claim  pid      user  tenant                     state           memory       time     command\n"
+		"12/0   4194304  -     名字                       running         1.3/8.0 GiB  12.3 s   -\n"
+		"12/1   4194305  -     a-tenant-with-a-long-name  waits for 12/0  300/512 MiB  0.0 s    -\n"
+		"12/17  4194306  -     synthetic                  holding 40 %    2.0 GiB      600.0 s  -\n"
+		"12/18  -        -     other                      running         0 MiB        0.0 s    (in another "
+		"PID namespace)\n"
+		"12/-   -        -     idle                       off the card    0 MiB        0.5 s    -\n"
+		"12/-   4194307  -     -                          ungoverned      518 MiB      -        -\n"},
+	    {80, "\n"
+		 "claim  pid      user  tenant         state           memory       command\n"
+		 "12/0   4194304  -     名字           running         1.3/8.0 GiB  -\n"
+		 "12/1   4194305  -     a-tenant-with  waits for 12/0  300/512 MiB  -\n"
+		 "12/17  4194306  -     synthetic      holding 40 %    2.0 GiB      -\n"
+		 "12/18  -        -     other          running         0 MiB        (in another PI\n"
+		 "12/-   -        -     idle           off the card    0 MiB        -\n"
+		 "12/-   4194307  -     -              ungoverned      518 MiB      -\n"},
+	    {40, "\n"
+		 "claim  tenant             state\n"
+		 "  pid      user  memory       command\n"
+		 "12/0   名字               running\n"
+		 "  4194304  -     1.3/8.0 GiB  -\n"
+		 "12/1   a-tenant-with-a-l  waits for 12/0\n"
+		 "  4194305  -     300/512 MiB  -\n"
+		 "12/17  synthetic          holding 40 %\n"
+		 "  4194306  -     2.0 GiB      -\n"
+		 "12/18  other              running\n"
+		 "  -        -     0 MiB        (in anothe\n"
+		 "12/-   idle               off the card\n"
+		 "  -        -     0 MiB        -\n"
+		 "12/-   -                  ungoverned\n"
+		 "  4194307  -     518 MiB      -\n"},
+	};
+	struct ll_claim_info claims[] = {
+	    {.index = 0,
+	     .tenant = "名字",
+	     .tenant_row = 1,
+	     .memory_used_bytes = UINT64_C(1288) << 20,
+	     .memory_limit_bytes = UINT64_C(8) << 30,
+	     .gpu_time_ns = 12300 * LL_NS_PER_MS},
+	    {.index = 1,
+	     .tenant = "a-tenant-with-a-long-name",
+	     .tenant_row = 2,
+	     .memory_used_bytes = 300 << 20,
+	     .memory_limit_bytes = 512 << 20},
+	    {.index = 17,
+	     .priority = LL_PRIORITY_HOLD,
+	     .target_permille = 400,
+	     .memory_used_bytes = UINT64_C(2) << 30,
+	     .synthetic_busy_ns = 600 * LL_NS_PER_S},
+	    {.index = 18, .tenant = "other"},
+	};
+	struct ll_tenant_info tenants[] = {
+	    {.row = 0, .name = "名字", .claims = 1, .is_held = true},
+	    {.row = 1, .name = "a-tenant-with-a-long-name", .claims = 1, .is_held = true},
+	    {.row = 2, .name = "idle", .gpu_time_ns = 500 * LL_NS_PER_MS},
+	};
+	struct ll_status_stranger stranger = {.pid = NOBODY + 3, .memory_bytes = 518 << 20};
+	struct ll_status_card status = reading(0);
+	for (size_t i = 0; i < 4; i++) {
+		claims[i].state = LL_CLAIM_RUNNING;
+		claims[i].pid = NOBODY + (int)i;
+		claims[i].is_pid_ours = i < 3;
+		claims[i].want_since_ns = i < 2;
+	}
+	status.claims = claims, status.claim_count = 4;
+	status.tenants = tenants, status.tenant_count = 3;
+	status.strangers = &stranger, status.stranger_count = 1;
+	status.has_holder = true;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+		ll_status_add_rows(&text, &status, 1, cases[i].width);
+		assert_true(!cases[i].width || widest_line(text.buf) <= cases[i].width);
+		assert_string_equal(text.buf, cases[i].expected);
+	}
 }
 
 static void server_of_mps_is_not_called_ungoverned(void **state)
@@ -141,10 +260,11 @@ static void memory_that_is_away_can_be_moved_or_is_pinned_is_told_of_evictable_p
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(table_fits_a_narrow_terminal_with_all_its_numbers),
+	    cmocka_unit_test(cards_fit_a_terminal_with_all_their_numbers_and_are_always_called_simulated),
 	    cmocka_unit_test(who_is_not_held_to_its_limits_is_told),
 	    cmocka_unit_test(table_is_whole_where_there_is_room),
 	    cmocka_unit_test(tenant_has_its_share_of_the_time_between_two_readings),
+	    cmocka_unit_test(claims_are_a_row_each_in_80_columns_and_two_lines_in_40),
 	    cmocka_unit_test(server_of_mps_is_not_called_ungoverned),
 	    cmocka_unit_test(memory_that_is_away_can_be_moved_or_is_pinned_is_told_of_evictable_programs_alone),
 	};

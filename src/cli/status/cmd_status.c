@@ -14,13 +14,18 @@
 
 struct status_args {
 	char *cards;
-	bool json;
+	struct ll_status_style style;
 	const char *watch; /* NULL: print once */
 };
 
 static const struct ll_option status_options[] = {
     LL_OPTION_CARDS(struct status_args, cards),
-    LL_OPTION_JSON(struct status_args, json),
+    LL_OPTION_JSON(struct status_args, style.is_json),
+    {.name = "long",
+     .letter = 'l',
+     LL_OPTION_FLAG(struct status_args, style.is_long),
+     .help = "Print a long line for each claim, with all limits, with what the card counts for it, and with what of an "
+	     "evictable program is where."},
     {.name = "watch",
      .letter = 'w',
      .placeholder = "SECONDS",
@@ -48,19 +53,20 @@ static int choose_cards(const struct ll_driver *driver, const char *text, const 
 	return 0;
 }
 
-static int print_cards(const struct ll_status_card *cards, size_t count, bool is_json, struct ll_err *err)
+static int print_cards(const struct ll_status_card *cards, size_t count, const struct ll_status_style *style,
+		       struct ll_err *err)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
-	for (size_t i = 0; is_json && i < count; i++) {
+	for (size_t i = 0; style->is_json && i < count; i++) {
 		int rc = ll_status_print_json(&cards[i], err);
 		if (rc)
 			return rc;
 	}
-	if (is_json)
+	if (style->is_json)
 		return 0;
 	unsigned columns, rows;
 	ll_status_terminal(&columns, &rows);
-	ll_status_add_text(&text, cards, count, columns);
+	ll_status_add_text(&text, cards, count, columns, style->is_long);
 	if (text.failed)
 		return ll_err_set(err, -ENOMEM, "status: %s", strerror(ENOMEM));
 	fwrite(text.buf, 1, text.length, stdout);
@@ -68,7 +74,8 @@ static int print_cards(const struct ll_status_card *cards, size_t count, bool is
 }
 
 /* Shows all cards, also if a ledger cannot be read, and then returns that ledger's error. */
-static int show_cards(const struct ll_card *const *chosen, size_t count, bool is_json, struct ll_err *err)
+static int show_cards(const struct ll_card *const *chosen, size_t count, const struct ll_status_style *style,
+		      struct ll_err *err)
 {
 	struct ll_err ledger_err = {0};
 	LL_SCOPE_FREE struct ll_status_card *cards = calloc(count + 1, sizeof *cards);
@@ -76,7 +83,7 @@ static int show_cards(const struct ll_card *const *chosen, size_t count, bool is
 		return ll_err_set(err, -ENOMEM, "status: %s", strerror(ENOMEM));
 	for (size_t i = 0; i < count; i++)
 		ll_status_card_init(&cards[i], chosen[i], ledger_err.code ? NULL : &ledger_err);
-	int rc = print_cards(cards, count, is_json, err);
+	int rc = print_cards(cards, count, style, err);
 	for (size_t i = 0; i < count; i++)
 		ll_status_card_fini(&cards[i]);
 	if (!rc && ledger_err.code && err)
@@ -108,15 +115,16 @@ static int run_status(void *words, const struct ll_operands *operands, struct ll
 	if (!rc)
 		rc = choose_cards(driver, args->cards, &chosen, &count, err);
 	if (!rc && args->watch)
-		rc = ll_status_watch(chosen, count, every_ns, args->json, err);
+		rc = ll_status_watch(chosen, count, every_ns, &args->style, err);
 	else if (!rc)
-		rc = show_cards(chosen, count, args->json, err);
+		rc = show_cards(chosen, count, &args->style, err);
 	ll_driver_close(driver);
 	return rc;
 }
 
 static const struct ll_example status_examples[] = {
     {"loadline status", "Show every card and what is claimed on it."},
+    {"loadline status --long", "The same with all limits."},
     {"loadline status --watch=5", "The same every 5 seconds, with each tenant's share of that time."},
     {"loadline status --json | jq 'select(.synthetic)'", "The synthetic loads, for a script."},
     {NULL, NULL},
@@ -126,13 +134,15 @@ const struct ll_command ll_command_status = {
     .name = "status",
     .summary = "show the cards and the claims on them",
     .description =
-	"Prints one line for each card, with its utilisation, memory, power, temperature and compute mode. "
-	"Below it is one line for each claim: a program under limits, or a synthetic load of `loadline "
+	"Prints one row for each card, with its utilisation, memory, power, temperature and compute mode. "
+	"Below is one row for each claim: a program under limits, or a synthetic load of `loadline "
 	"hold`. A synthetic load is always labelled, and its busy seconds and joules are counted apart from "
-	"real work. A program's line has the memory that it has reserved, the memory that the card counts "
-	"for it, its limits, its GPU time, and the claim whose turn it waits for. After the claims come "
-	"tenants that have nothing on the card, and processes without a claim, which are ungoverned. The MPS "
-	"server is named as such.\n\n"
+	"real work. A program's row has its process and user, its tenant, its state with the claim whose turn it "
+	"waits for, the memory that it has reserved of its limit, its GPU time, and its command. After the claims "
+	"come tenants that have nothing on the card, and processes without a claim, which are ungoverned. The MPS "
+	"server and the mover are named as such.\n\n"
+	"On a terminal names and commands are cut to its width, numbers never. With --long there is a long line for "
+	"each claim instead.\n\n"
 	"With --json there is one object for each card ({\"card\":0,\"uuid\":…}), each claim "
 	"({\"claim\":\"0/17\",\"pid\":…}), each tenant without claims ({\"tenant_row\":3,\"tenant\":…}) and "
 	"each process without one ({\"process\":\"0/4711\",…}). A value that a card does not tell is "

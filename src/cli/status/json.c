@@ -12,7 +12,7 @@ static json_t *bytes_or_null(bool is_known, uint64_t bytes)
 
 static json_t *text_or_null(bool is_known, const char *text)
 {
-	return is_known ? json_string(text) : json_null();
+	return is_known ? ll_json_text(text) : json_null();
 }
 
 /* Makes a number, or null for 0, which means none. */
@@ -63,10 +63,14 @@ static json_t *claim_identity(const struct ll_status_card *status, const struct 
 {
 	char number[40];
 	snprintf(number, sizeof number, "%s/%u", status->card->label, claim->index);
-	return json_pack("{s:s, s:i, s:b, s:s, s:s, s:s, s:b, s:s}", "claim", number, "pid", (int)claim->pid,
-			 "pid_is_local", claim->is_pid_ours, "uuid", status->card->uuid, "tenant", claim->tenant,
-			 "class", ll_priority_name(claim->priority), "synthetic", claim->priority == LL_PRIORITY_HOLD,
-			 "state", ll_status_state(claim));
+	struct ll_status_process process = {.user = ""};
+	if (claim->is_pid_ours)
+		ll_status_process_read(claim->pid, &process);
+	return json_pack("{s:s, s:i, s:b, s:o, s:o, s:s, s:s, s:s, s:b, s:s}", "claim", number, "pid", (int)claim->pid,
+			 "pid_is_local", claim->is_pid_ours, "user", text_or_null(process.user[0], process.user),
+			 "command", text_or_null(process.command[0], process.command), "uuid", status->card->uuid,
+			 "tenant", claim->tenant, "class", ll_priority_name(claim->priority), "synthetic",
+			 claim->priority == LL_PRIORITY_HOLD, "state", ll_status_state(claim));
 }
 
 static json_t *claim_wishes(const struct ll_claim_info *claim)
@@ -170,10 +174,14 @@ static json_t *stranger_object(const struct ll_status_card *status, const struct
 {
 	char number[40];
 	snprintf(number, sizeof number, "%s/%d", status->card->label, (int)stranger->pid);
-	return json_pack("{s:s, s:i, s:s, s:s, s:b, s:b, s:b, s:o, s:o}", "process", number, "pid", (int)stranger->pid,
-			 "uuid", status->card->uuid, "name", stranger->name, "governed", 0, "mps_server",
-			 stranger->is_mps_server, "mover", stranger->is_mover, "started_in_tenant",
-			 text_or_null(stranger->tenant[0], stranger->tenant), "memory_bytes",
+	struct ll_status_process process;
+	ll_status_process_read(stranger->pid, &process);
+	return json_pack("{s:s, s:i, s:o, s:o, s:s, s:s, s:b, s:b, s:b, s:o, s:o}", "process", number, "pid",
+			 (int)stranger->pid, "user", text_or_null(process.user[0], process.user), "command",
+			 text_or_null(process.command[0], process.command), "uuid", status->card->uuid, "name",
+			 stranger->name, "governed", 0, "mps_server", stranger->is_mps_server, "mover",
+			 stranger->is_mover, "started_in_tenant", text_or_null(stranger->tenant[0], stranger->tenant),
+			 "memory_bytes",
 			 bytes_or_null(stranger->memory_bytes != LL_MEMORY_UNKNOWN, stranger->memory_bytes));
 }
 

@@ -85,6 +85,11 @@ const char *ll_status_state(const struct ll_claim_info *claim);
 /* Returns the claim's tenant. NULL: the claim is a hold, or the tenant has ended meanwhile. */
 const struct ll_tenant_info *ll_status_tenant(const struct ll_status_card *status, const struct ll_claim_info *claim);
 
+/* How the output looks. */
+struct ll_status_style {
+	bool is_json, is_long;
+};
+
 /* The share of the card's time that a tenant or a synthetic load had since the earlier reading. The functions return
  * false if there is no earlier reading, or the tenant or load is not in it. */
 struct ll_status_recent {
@@ -109,14 +114,31 @@ bool ll_status_is_over_cap(const struct ll_status_card *status, const struct ll_
  * claim. */
 int ll_status_print_json(const struct ll_status_card *status, struct ll_err *err);
 
-/* Adds the lines below a card: one for each claim, each tenant without claims, and each process without a claim. */
+/* Adds long lines: one for each claim, each tenant without claims, and each process without a claim. */
 void ll_status_add_claims(struct ll_strbuf *text, const struct ll_status_card *status);
 
 /*
- * Adds a table with a line for each card, and the card's claims below the line. columns: width of the terminal. Names
- * and modes are cut to fit it, numbers never. 0: nothing is cut.
+ * Adds a table with a row for each card, and one with a short row for each claim, each tenant without claims and each
+ * process without a claim. columns: width of the terminal (table.h). Names and commands are cut to fit it, numbers and
+ * "simulated" never. 0: nothing is cut. is_long: the long lines of a card stand below its row instead.
  */
-void ll_status_add_text(struct ll_strbuf *text, const struct ll_status_card *cards, size_t count, unsigned columns);
+void ll_status_add_text(struct ll_strbuf *text, const struct ll_status_card *cards, size_t count, unsigned columns,
+			bool is_long);
+
+/* Adds the second of these tables. */
+void ll_status_add_rows(struct ll_strbuf *text, const struct ll_status_card *cards, size_t count, unsigned columns);
+
+enum { LL_STATUS_COMMAND_SIZE = 512 };
+
+/* Who a process is; a text is empty if /proc does not tell. */
+struct ll_status_process {
+	char user[64];
+	char command[LL_STATUS_COMMAND_SIZE]; /* its words, perhaps cut; the program without its folder */
+};
+void ll_status_process_read(pid_t pid, struct ll_status_process *ret_process);
+
+/* Reads the beginning of /proc/PID/NAME, and ends it by a NUL. Returns its length; -1: it cannot be read. */
+ssize_t ll_status_read_proc(pid_t pid, const char *name, char *text, size_t size);
 
 /* Returns whether standard output is a terminal, and writes its columns and rows, 0 if it is none. */
 bool ll_status_terminal(unsigned *ret_columns, unsigned *ret_rows);
@@ -125,7 +147,7 @@ bool ll_status_terminal(unsigned *ret_columns, unsigned *ret_rows);
  * Prints a reading each every_ns until SIGINT or SIGTERM, and then returns 0. On a terminal each reading replaces the
  * one before. Otherwise an empty line separates them. An error of a ledger ends it.
  */
-int ll_status_watch(const struct ll_card *const *cards, size_t count, uint64_t every_ns, bool is_json,
-		    struct ll_err *err);
+int ll_status_watch(const struct ll_card *const *cards, size_t count, uint64_t every_ns,
+		    const struct ll_status_style *style, struct ll_err *err);
 
 #endif

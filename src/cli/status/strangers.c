@@ -1,4 +1,3 @@
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,28 +17,12 @@
 
 enum { STAT_SIZE = 1024, ENVIRONMENT_SIZE = 256 * 1024 };
 
-static ssize_t read_file(pid_t pid, const char *name, char *text, size_t size)
-{
-	char path[64];
-	snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
-	LL_SCOPE_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
-	size_t used = 0;
-	while (fd >= 0 && used < size - 1) {
-		ssize_t n = read(fd, text + used, size - 1 - used);
-		if (n <= 0)
-			break;
-		used += (size_t)n;
-	}
-	text[used] = '\0';
-	return fd < 0 ? -1 : (ssize_t)used;
-}
-
 /* Returns the parent's process id, -1 if it is not known. The file's format is "pid (name) state ppid", and the name
  * may have any character, even ')'. */
 static pid_t parent_of(pid_t pid)
 {
 	char text[STAT_SIZE];
-	read_file(pid, "stat", text, sizeof text);
+	ll_status_read_proc(pid, "stat", text, sizeof text);
 	const char *end = strrchr(text, ')');
 	return end && strlen(end) > 4 ? (pid_t)strtol(end + 4, NULL, 10) : -1;
 }
@@ -65,7 +48,7 @@ static void find_in_environment(pid_t pid, char tenant[64])
 	static const char name[] = LL_RUN_VARIABLE "=";
 	LL_SCOPE_FREE char *text = malloc(ENVIRONMENT_SIZE);
 	struct ll_run_settings settings;
-	ssize_t length = text ? read_file(pid, "environ", text, ENVIRONMENT_SIZE) : -1;
+	ssize_t length = text ? ll_status_read_proc(pid, "environ", text, ENVIRONMENT_SIZE) : -1;
 	for (const char *at = text; length > 0 && at < text + length; at += strlen(at) + 1) {
 		if (strncmp(at, name, sizeof name - 1) != 0)
 			continue;
@@ -109,7 +92,7 @@ static void describe_stranger(const struct ll_status_card *status, const struct 
 {
 	char program[64];
 	*ret_stranger = (struct ll_status_stranger){.pid = process->pid, .memory_bytes = process->memory_bytes};
-	read_file(process->pid, "comm", ret_stranger->name, sizeof ret_stranger->name);
+	ll_status_read_proc(process->pid, "comm", ret_stranger->name, sizeof ret_stranger->name);
 	ret_stranger->name[strcspn(ret_stranger->name, "\n")] = '\0';
 	ll_utf8_clean(ret_stranger->name);
 	/* The kernel cuts names at 15 characters, and MPS's daemon and server have the same first 15. */

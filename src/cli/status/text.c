@@ -3,111 +3,123 @@
 #include <string.h>
 
 #include "cli/status/status.h"
+#include "cli/status/table.h"
 
-enum { COLUMNS = 8, CELL_SIZE = 128, NAME = 1, MODE = 6, LEAST_LETTERS = 4, GAP = 2 };
+enum { CELL_SIZE = 128, LEAST_NAME = 20, LEAST_MODE = 7 };
 
-struct row {
-	char cells[COLUMNS][CELL_SIZE];
+static const char simulated[] = " (simulated)";
+
+/* The claims are counted in the rows below, too. */
+static const struct ll_table_column columns_of_cards[] = {
+    {.heading = "card"},
+    {.heading = "name", .least = LEAST_NAME, .tail = simulated},
+    {.heading = "util", .is_second = true},
+    {.heading = "memory", .is_second = true},
+    {.heading = "power", .is_second = true},
+    {.heading = "temp", .is_second = true},
+    {.heading = "mode", .least = LEAST_MODE},
+    {.heading = "claims", .may_go = true},
 };
 
-static const struct row header = {{"card", "name", "util", "memory", "power", "temp", "mode", "claims"}};
-
-static void put_number(char cell[CELL_SIZE], double value, const char *unit)
+static void add_number(struct ll_table *table, double value, const char *unit)
 {
-	if (isnan(value))
-		snprintf(cell, CELL_SIZE, "-");
-	else
-		snprintf(cell, CELL_SIZE, "%.0f %s", value, unit);
+	char cell[CELL_SIZE];
+	snprintf(cell, sizeof cell, "%.0f %s", value, unit);
+	ll_table_add(table, isnan(value) ? "" : cell);
 }
 
-static void put_memory(char cell[CELL_SIZE], const struct ll_status_card *status)
+static void add_memory(struct ll_table *table, const struct ll_status_card *status, bool is_short)
 {
+	char cell[CELL_SIZE];
 	const double gib = 1 << 30;
-	if (status->has_memory)
-		snprintf(cell, CELL_SIZE, "%.1f of %.1f GiB", (double)status->memory.used_bytes / gib,
-			 (double)status->memory.total_bytes / gib);
-	else
-		snprintf(cell, CELL_SIZE, "-");
+	snprintf(cell, sizeof cell, is_short ? "%.0f/%.0f GiB" : "%.1f of %.1f GiB",
+		 (double)status->memory.used_bytes / gib, (double)status->memory.total_bytes / gib);
+	ll_table_add(table, status->has_memory ? cell : "");
 }
 
-static void put_power(char cell[CELL_SIZE], const struct ll_status_card *status)
+static void add_power(struct ll_table *table, const struct ll_status_card *status, bool is_short)
 {
+	char cell[CELL_SIZE];
+	snprintf(cell, sizeof cell, is_short ? "%.0f/%.0f W" : "%.0f of %.0f W", status->power_watts,
+		 status->power_limit_watts);
 	if (isnan(status->power_watts) || isnan(status->power_limit_watts))
-		put_number(cell, status->power_watts, "W");
+		add_number(table, status->power_watts, "W");
 	else
-		snprintf(cell, CELL_SIZE, "%.0f of %.0f W", status->power_watts, status->power_limit_watts);
+		ll_table_add(table, cell);
 }
 
-static const char *mode_text(const struct ll_status_card *status)
+static const char *mode_text(const struct ll_status_card *status, bool is_short)
 {
 	if (status->card->fault)
 		return strerror(-status->card->fault);
 	if (status->card->has_slices)
 		return "MIG";
-	return status->has_mode ? ll_compute_mode_text(status->mode) : "-";
+	if (is_short && status->has_mode && status->mode == LL_MODE_EXCLUSIVE_PROCESS)
+		return "exclusive";
+	return status->has_mode ? ll_compute_mode_text(status->mode) : "";
 }
 
-static void fill_row(struct row *row, const struct ll_status_card *status)
+static void add_card(struct ll_table *table, const struct ll_status_card *status, bool is_short)
 {
+	char cell[CELL_SIZE];
 	const char *name = status->card->name[0] ? status->card->name : "does not answer";
-	snprintf(row->cells[0], CELL_SIZE, "%s", status->card->label);
-	snprintf(row->cells[1], CELL_SIZE, "%s%s", name, status->is_simulated ? " (simulated)" : "");
-	put_number(row->cells[2], status->util_percent, "%");
-	put_memory(row->cells[3], status);
-	put_power(row->cells[4], status);
-	put_number(row->cells[5], status->celsius, "C");
-	snprintf(row->cells[6], CELL_SIZE, "%s", mode_text(status));
-	snprintf(row->cells[7], CELL_SIZE, "%zu", status->claim_count);
+	ll_table_add(table, status->card->label);
+	snprintf(cell, sizeof cell, "%s%s", name, status->is_simulated ? simulated : "");
+	ll_table_add(table, cell);
+	add_number(table, status->util_percent, "%");
+	add_memory(table, status, is_short);
+	add_power(table, status, is_short);
+	add_number(table, status->celsius, "C");
+	ll_table_add(table, mode_text(status, is_short));
+	snprintf(cell, sizeof cell, "%zu", status->claim_count);
+	ll_table_add(table, cell);
 }
 
-static void widen_columns(size_t widths[COLUMNS], const struct row *row)
+static void make_table(struct ll_table *table, const struct ll_status_card *cards, size_t count, bool is_short)
 {
-	for (size_t i = 0; i < COLUMNS; i++) {
-		size_t length = strlen(row->cells[i]);
-		widths[i] = length > widths[i] ? length : widths[i];
+	ll_table_init(table, columns_of_cards, sizeof columns_of_cards / sizeof *columns_of_cards);
+	for (size_t i = 0; i < count; i++)
+		add_card(table, &cards[i], is_short);
+}
+
+/* Numbers are short if the long ones do not fit. */
+static void add_cards(struct ll_strbuf *text, const struct ll_status_card *cards, size_t count, unsigned columns)
+{
+	struct ll_table table;
+	make_table(&table, cards, count, false);
+	if (!ll_table_fits(&table, columns)) {
+		ll_table_fini(&table);
+		make_table(&table, cards, count, true);
+	}
+	ll_table_print(&table, columns, text);
+	text->failed |= table.cells.failed;
+	ll_table_fini(&table);
+}
+
+/* Adds the text's lines, and after each but the first the card's own lines. */
+static void add_claims_below(struct ll_strbuf *text, const char *lines, const struct ll_status_card *cards)
+{
+	bool is_heading = true;
+	while (*lines) {
+		size_t length = strcspn(lines, "\n") + 1;
+		ll_strbuf_add(text, lines, length);
+		if (!is_heading)
+			ll_status_add_claims(text, cards++);
+		is_heading = false;
+		lines += length;
 	}
 }
 
-static void add_row(struct ll_strbuf *text, const struct row *row, const size_t widths[COLUMNS])
+void ll_status_add_text(struct ll_strbuf *text, const struct ll_status_card *cards, size_t count, unsigned columns,
+			bool is_long)
 {
-	for (size_t i = 0; i + 1 < COLUMNS; i++)
-		ll_strbuf_addf(text, "%-*.*s  ", (int)widths[i], (int)widths[i], row->cells[i]);
-	ll_strbuf_addf(text, "%s\n", row->cells[COLUMNS - 1]);
-}
-
-static void narrow_column(size_t *width, size_t *excess)
-{
-	size_t spare = *width > LEAST_LETTERS ? *width - LEAST_LETTERS : 0;
-	size_t taken = spare < *excess ? spare : *excess;
-	*width -= taken;
-	*excess -= taken;
-}
-
-/* Cuts names and modes to fit, because their beginnings identify them. A number that is cut would be another number. */
-static void fit_columns(size_t widths[COLUMNS], unsigned columns)
-{
-	size_t width = (COLUMNS - 1) * GAP;
-	for (size_t i = 0; i < COLUMNS; i++)
-		width += widths[i];
-	size_t excess = columns && width > columns ? width - columns : 0;
-	narrow_column(&widths[NAME], &excess);
-	narrow_column(&widths[MODE], &excess);
-}
-
-void ll_status_add_text(struct ll_strbuf *text, const struct ll_status_card *cards, size_t count, unsigned columns)
-{
-	struct row row = header;
-	size_t widths[COLUMNS] = {0};
-	widen_columns(widths, &header);
-	for (size_t i = 0; i < count; i++) {
-		fill_row(&row, &cards[i]);
-		widen_columns(widths, &row);
+	LL_SCOPE_STRBUF struct ll_strbuf lines = LL_STRBUF_INIT;
+	if (!is_long) {
+		add_cards(text, cards, count, columns);
+		ll_status_add_rows(text, cards, count, columns);
+		return;
 	}
-	fit_columns(widths, columns);
-	add_row(text, &header, widths);
-	for (size_t i = 0; i < count; i++) {
-		fill_row(&row, &cards[i]);
-		add_row(text, &row, widths);
-		ll_status_add_claims(text, &cards[i]);
-	}
+	add_cards(&lines, cards, count, 0);
+	text->failed |= lines.failed;
+	add_claims_below(text, lines.buf, cards);
 }

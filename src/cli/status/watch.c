@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/scope.h"
+#include "base/utf8.h"
 #include "cli/status/status.h"
 
 #define HOME "\033[H"
@@ -22,6 +23,7 @@ struct watch {
 	size_t count;
 	struct ll_status_card *now, *earlier;
 	bool has_earlier;
+	const struct ll_status_style *style;
 };
 
 bool ll_status_terminal(unsigned *ret_columns, unsigned *ret_rows)
@@ -63,6 +65,12 @@ static void keep_earlier(struct watch *watch)
 	watch->has_earlier = true;
 }
 
+static size_t columns_of_line(const char *text)
+{
+	LL_SCOPE_FREE char *line = strndup(text, strcspn(text, "\n"));
+	return line ? ll_utf8_columns(line) : 0;
+}
+
 /* Adds at most as many lines as the terminal has rows, because more lines would scroll the first ones away. */
 static void add_frame(struct ll_strbuf *frame, const char *text, unsigned columns, unsigned rows)
 {
@@ -70,7 +78,8 @@ static void add_frame(struct ll_strbuf *frame, const char *text, unsigned column
 	ll_strbuf_adds(frame, HOME);
 	while (*text) {
 		size_t length = strcspn(text, "\n");
-		used += length ? (unsigned)((length + columns - 1) / columns) : 1;
+		size_t width = columns_of_line(text);
+		used += width ? (unsigned)((width + columns - 1) / columns) : 1;
 		if (used > rows)
 			break;
 		ll_strbuf_add(frame, text, length);
@@ -86,7 +95,7 @@ static int print_text(const struct watch *watch, struct ll_err *err)
 	LL_SCOPE_STRBUF struct ll_strbuf frame = LL_STRBUF_INIT;
 	unsigned columns, rows;
 	bool is_terminal = ll_status_terminal(&columns, &rows);
-	ll_status_add_text(&text, watch->now, watch->count, columns);
+	ll_status_add_text(&text, watch->now, watch->count, columns, watch->style->is_long);
 	if (is_terminal) {
 		ll_strbuf_adds(&frame, watch->has_earlier ? "" : CLEAR);
 		add_frame(&frame, text.buf, columns, rows);
@@ -121,13 +130,13 @@ static bool wait_for_signal(const sigset_t *signals, uint64_t until_ns)
 	}
 }
 
-static int run_watch(struct watch *watch, const sigset_t *signals, uint64_t every_ns, bool is_json, struct ll_err *err)
+static int run_watch(struct watch *watch, const sigset_t *signals, uint64_t every_ns, struct ll_err *err)
 {
 	uint64_t next_ns = ll_now_ns();
 	do {
 		int rc = read_cards(watch, err);
 		if (!rc)
-			rc = is_json ? print_json(watch, err) : print_text(watch, err);
+			rc = watch->style->is_json ? print_json(watch, err) : print_text(watch, err);
 		keep_earlier(watch);
 		if (rc)
 			return rc;
@@ -139,12 +148,12 @@ static int run_watch(struct watch *watch, const sigset_t *signals, uint64_t ever
 	return 0;
 }
 
-int ll_status_watch(const struct ll_card *const *cards, size_t count, uint64_t every_ns, bool is_json,
-		    struct ll_err *err)
+int ll_status_watch(const struct ll_card *const *cards, size_t count, uint64_t every_ns,
+		    const struct ll_status_style *style, struct ll_err *err)
 {
 	LL_SCOPE_FREE struct ll_status_card *first = calloc(count + 1, sizeof *first);
 	LL_SCOPE_FREE struct ll_status_card *second = calloc(count + 1, sizeof *second);
-	struct watch watch = {.chosen = cards, .count = count, .now = first, .earlier = second};
+	struct watch watch = {.chosen = cards, .count = count, .now = first, .earlier = second, .style = style};
 	sigset_t signals;
 	if (!first || !second)
 		return ll_err_set(err, -ENOMEM, "status: %s", strerror(ENOMEM));
@@ -152,7 +161,7 @@ int ll_status_watch(const struct ll_card *const *cards, size_t count, uint64_t e
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
-	int rc = run_watch(&watch, &signals, every_ns, is_json, err);
+	int rc = run_watch(&watch, &signals, every_ns, err);
 	if (watch.has_earlier)
 		fini_cards(watch.earlier, count);
 	return rc;

@@ -1,0 +1,202 @@
+#include <math.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "cli/hold/words.h"
+#include "cli/status/status.h"
+#include "cli/status/table.h"
+
+static const char synthetic[] = "synthetic";
+
+enum { CELL_SIZE = 128, LEAST_USER = 4, LEAST_TENANT = sizeof synthetic - 1, LEAST_COMMAND = 10 };
+
+static const struct ll_table_column columns_of_claims[] = {
+    {.heading = "claim"},
+    {.heading = "pid", .is_second = true},
+    {.heading = "user", .least = LEAST_USER, .is_second = true},
+    {.heading = "tenant", .least = LEAST_TENANT},
+    {.heading = "state"},
+    {.heading = "memory", .is_second = true},
+    {.heading = "time", .is_second = true, .may_go = true},
+    {.heading = "share", .is_second = true},
+    {.heading = "command", .least = LEAST_COMMAND, .is_second = true},
+};
+
+/* One row. What is unknown, or does not apply, is empty. */
+struct row {
+	char claim[CELL_SIZE], pid[CELL_SIZE];
+	struct ll_status_process process;
+	const char *tenant;
+	char state[CELL_SIZE];
+	uint64_t memory_bytes, limit_bytes; /* LL_MEMORY_UNKNOWN; 0: no limit */
+	double seconds;                     /* NaN */
+	bool has_recent;
+	struct ll_status_recent recent;
+};
+
+/* Writes the memory, and the limit if there is one, in the limit's unit: "0.3/8.0 GiB". */
+static void write_memory(struct ll_strbuf *cell, const struct row *row)
+{
+	const uint64_t mib = 1 << 20, gib = 1 << 30;
+	if (row->memory_bytes == LL_MEMORY_UNKNOWN)
+		return;
+	if (row->limit_bytes >= gib) {
+		ll_strbuf_addf(cell, "%.1f/", (double)row->memory_bytes / (double)gib);
+	} else if (row->limit_bytes >= mib) {
+		ll_strbuf_addf(cell, "%.0f/", (double)row->memory_bytes / (double)mib);
+	} else {
+		ll_hold_add_bytes(cell, row->memory_bytes);
+		ll_strbuf_adds(cell, row->limit_bytes ? "/" : "");
+	}
+	if (row->limit_bytes)
+		ll_hold_add_bytes(cell, row->limit_bytes);
+}
+
+static void add_row(struct ll_table *table, const struct row *row, bool has_share)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf memory = LL_STRBUF_INIT;
+	char cell[CELL_SIZE];
+	write_memory(&memory, row);
+	ll_table_add(table, row->claim);
+	ll_table_add(table, row->pid);
+	ll_table_add(table, row->process.user);
+	ll_table_add(table, row->tenant);
+	ll_table_add(table, row->state);
+	ll_table_add(table, memory.buf);
+	snprintf(cell, sizeof cell, "%.1f s", row->seconds);
+	ll_table_add(table, isnan(row->seconds) ? "" : cell);
+	snprintf(cell, sizeof cell, "%.0f %%", row->recent.percent);
+	if (has_share)
+		ll_table_add(table, row->has_recent ? cell : "");
+	ll_table_add(table, row->process.command);
+}
+
+/* ---- what the rows are about ---- */
+
+static void write_pid(struct row *row, pid_t pid)
+{
+	snprintf(row->pid, sizeof row->pid, "%d", (int)pid);
+	ll_status_process_read(pid, &row->process);
+}
+
+static void write_hold(struct row *row, const struct ll_status_card *status, const struct ll_claim_info *claim)
+{
+	const char *state = ll_status_state(claim);
+	row->tenant = synthetic;
+	if (claim->state != LL_CLAIM_RUNNING)
+		snprintf(row->state, sizeof row->state, "%s", state);
+	else if (claim->target_watts)
+		snprintf(row->state, sizeof row->state, "%s %u W", state, claim->target_watts);
+	else
+		snprintf(row->state, sizeof row->state, "%s %g %%", state, claim->target_permille / 10.0);
+	row->seconds = (double)claim->synthetic_busy_ns / (double)LL_NS_PER_S;
+	row->has_recent = ll_status_recent_hold(status, claim, &row->recent);
+}
+
+static void write_program(struct row *row, const struct ll_status_card *status, const struct ll_claim_info *claim)
+{
+	const struct ll_tenant_info *tenant = ll_status_tenant(status, claim);
+	unsigned holder;
+	row->tenant = claim->tenant;
+	row->limit_bytes = claim->memory_limit_bytes;
+	row->seconds = (double)claim->gpu_time_ns / (double)LL_NS_PER_S;
+	row->has_recent = tenant && ll_status_recent_tenant(status, tenant, &row->recent);
+	if (ll_status_waits(status, claim, &holder))
+		snprintf(row->state, sizeof row->state, "waits for %s/%u", status->card->label, holder);
+	else if (ll_status_is_over_cap(status, claim))
+		snprintf(row->state, sizeof row->state, "waits for time");
+	else
+		snprintf(row->state, sizeof row->state, "%s", ll_status_state(claim));
+}
+
+static void add_claim(struct ll_table *table, const struct ll_status_card *status, const struct ll_claim_info *claim,
+		      bool has_share)
+{
+	struct row row = {.memory_bytes = claim->memory_used_bytes};
+	snprintf(row.claim, sizeof row.claim, "%s/%u", status->card->label, claim->index);
+	if (claim->is_pid_ours)
+		write_pid(&row, claim->pid);
+	else
+		snprintf(row.process.command, sizeof row.process.command, "(in another PID namespace)");
+	if (claim->priority == LL_PRIORITY_HOLD)
+		write_hold(&row, status, claim);
+	else
+		write_program(&row, status, claim);
+	add_row(table, &row, has_share);
+}
+
+static void add_tenant(struct ll_table *table, const struct ll_status_card *status, const struct ll_tenant_info *tenant,
+		       bool has_share)
+{
+	struct row row = {
+	    .tenant = tenant->name,
+	    .state = "off the card",
+	    .memory_bytes = tenant->memory_used_bytes,
+	    .limit_bytes = tenant->memory_limit_bytes,
+	    .seconds = (double)tenant->gpu_time_ns / (double)LL_NS_PER_S,
+	};
+	row.has_recent = ll_status_recent_tenant(status, tenant, &row.recent);
+	snprintf(row.claim, sizeof row.claim, "%s/-", status->card->label);
+	add_row(table, &row, has_share);
+}
+
+static void add_stranger(struct ll_table *table, const struct ll_status_card *status,
+			 const struct ll_status_stranger *stranger, bool has_share)
+{
+	struct row row = {.tenant = stranger->tenant, .memory_bytes = stranger->memory_bytes, .seconds = (double)NAN};
+	snprintf(row.claim, sizeof row.claim, "%s/-", status->card->label);
+	snprintf(row.state, sizeof row.state, "%s",
+		 stranger->is_mps_server ? "MPS server"
+		 : stranger->is_mover    ? "mover"
+					 : "ungoverned");
+	write_pid(&row, stranger->pid);
+	add_row(table, &row, has_share);
+}
+
+static void add_rows_of(struct ll_table *table, const struct ll_status_card *status, bool has_share)
+{
+	for (size_t i = 0; i < status->claim_count; i++)
+		add_claim(table, status, &status->claims[i], has_share);
+	for (size_t i = 0; i < status->tenant_count; i++) {
+		if (!status->tenants[i].claims)
+			add_tenant(table, status, &status->tenants[i], has_share);
+	}
+	for (size_t i = 0; i < status->stranger_count; i++)
+		add_stranger(table, status, &status->strangers[i], has_share);
+}
+
+/* What must not be cut, nor missed. */
+static void add_lost(struct ll_strbuf *text, const struct ll_status_card *status)
+{
+	for (size_t i = 0; i < status->tenant_count; i++) {
+		double seconds;
+		if (ll_status_lost(status, &status->tenants[i], &seconds))
+			ll_strbuf_addf(text,
+				       "tenant %s: NOT HELD TO ITS LIMITS for %.0f s: a process has lost its claim\n",
+				       status->tenants[i].name, seconds);
+	}
+}
+
+void ll_status_add_rows(struct ll_strbuf *text, const struct ll_status_card *cards, size_t count, unsigned columns)
+{
+	enum { COUNT = sizeof columns_of_claims / sizeof *columns_of_claims, SHARE = 7 };
+	struct ll_table_column used[COUNT];
+	struct ll_table table;
+	bool has_share = count && cards[0].earlier;
+	size_t used_count = 0;
+	for (size_t i = 0; i < COUNT; i++) {
+		if (i != SHARE || has_share)
+			used[used_count++] = columns_of_claims[i];
+	}
+	ll_table_init(&table, used, used_count);
+	for (size_t i = 0; i < count; i++)
+		add_rows_of(&table, &cards[i], has_share);
+	if (table.cell_count > used_count) {
+		ll_strbuf_addc(text, '\n');
+		ll_table_print(&table, columns, text);
+	}
+	text->failed |= table.cells.failed;
+	ll_table_fini(&table);
+	for (size_t i = 0; i < count; i++)
+		add_lost(text, &cards[i]);
+}
