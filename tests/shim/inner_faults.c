@@ -11,7 +11,7 @@
 /* No call of the driver answers this by itself. */
 #define FAULT LL_CUDA_ERROR_LAUNCH_TIMEOUT
 
-#define SLACK_BYTES (MIB / 4) /* card_used is rounded */
+#define SLACK_BYTES (256 * KIB) /* card_used is rounded */
 
 static const char *const inner_functions[] = {
     "cuCtxGetCurrent",
@@ -468,7 +468,7 @@ static uint32_t find_inner(const struct call *call)
 	snprintf(line, sizeof line, "%s/loadline-simctl show", folder);
 	FILE *shown = popen(line, "r");
 	CHECK(shown);
-	while (fgets(line, sizeof line, shown)) {
+	while (shown && fgets(line, sizeof line, shown)) {
 		for (size_t i = 0; i < INNER_FUNCTIONS; i++) {
 			size_t length = strlen(inner_functions[i]);
 			bool is_left = strncmp(line, "fault of ", 9) == 0 &&
