@@ -91,6 +91,24 @@ rows() {
 	has trace 'select(.event == "process") | .by == "events" and .kernels == 10'
 }
 
+@test "under --sim the CUPTI of a toolkit is not looked for, wherever it is" {
+	own_temporary_folder
+	mkdir -p "$T/toolkit/extras/CUPTI/lib64" "$T/python/bin" "$T/python/lib/python3.11/site-packages/nvidia/cuda_cupti/lib"
+	cp "$LOADLINE_BUILD/tests/trace/libcupti.so.13" "$T/toolkit/extras/CUPTI/lib64"
+	cp "$LOADLINE_BUILD/tests/trace/libcupti.so.13" "$T/python/lib/python3.11/site-packages/nvidia/cuda_cupti/lib"
+	cp "$TRACED" "$T/python/bin/traced"
+	local way
+	for way in CUDA_HOME="$T/toolkit" CUDA_PATH="$T/toolkit" LD_LIBRARY_PATH="$T/toolkit/extras/CUPTI/lib64" PATH="$T/python/bin:$PATH"; do
+		echo "$way"
+		start_program trace env "$way" "$LOADLINE" --sim trace --json -- "$T/python/bin/traced" kernels=10:100000
+		finish trace
+		[ "$status" -eq 0 ]
+		has trace 'select(.event == "process") | .by == "events" and .kernels == 10'
+	done
+	LOADLINE_CUPTI=$T/toolkit/extras/CUPTI/lib64/libcupti.so.13 trace --json -- "$TRACED" kernels=10:100000
+	has trace 'select(.event == "process") | .by == "cupti" and .kernels == 10'
+}
+
 @test "a process in which CUPTI refuses is traced by events, or not at all with --by cupti" {
 	use_cupti
 	export FAKE_CUPTI_REFUSE=39

@@ -15,6 +15,7 @@
 #include "abi/cupti.h"
 #include "base/child.h"
 #include "base/scope.h"
+#include "cli/common/env_sim.h"
 
 static const char *const files[] = {"libcupti.so.13",   "libcupti.so.12", "libcupti.so.11",
 				    "libcupti.so.11.*", "libcupti.so",    NULL};
@@ -103,6 +104,8 @@ int ll_trace_find_cupti(const char *interpreter, char ret_path[PATH_MAX])
 	const char *named = getenv("LOADLINE_CUPTI");
 	if (named && *named)
 		return access(named, R_OK) == 0 && realpath(named, ret_path) ? 0 : -ENOENT;
+	if (ll_sim_is_entered()) /* a toolkit's is made for the real driver */
+		return -ENOENT;
 	if (try_list(getenv("LD_LIBRARY_PATH"), ret_path) || try_toolkits(ret_path) ||
 	    try_python(interpreter, ret_path))
 		return 0;
