@@ -386,7 +386,10 @@ fish_completes() {
 	cp "$LOADLINE" "$T/loadline"
 	run "$T/loadline" --sim version
 	[ "$status" -eq 3 ]
-	[[ $output == "loadline: --sim: no simulated driver beside $T"* ]]
+	[[ $output == "loadline: --sim: no simulated driver beside $T"*"; apt install loadline-sim, or install all of loadline" ]]
+	run "$T/loadline" --sim=list
+	[ "$status" -eq 3 ]
+	[[ $output == *"; apt install loadline-sim, or install all of loadline" ]]
 }
 
 @test "closed standard descriptors are not taken for what is opened next" {

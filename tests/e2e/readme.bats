@@ -1,0 +1,82 @@
+# The README's commands, in its order, as a newcomer types them one after the other on the simulated driver. What runs until it
+# is ended is ended before the next line, but not before status, and not while lines name its claim.
+export NEEDS=tests/e2e/launcher
+load helper
+
+# holds: is there a claim of a hold? runs: of a program?
+holds() {
+	shows 'select(has("claim") and .synthetic)'
+}
+
+runs() {
+	shows 'select(has("claim") and (.synthetic | not))'
+}
+
+is_clear() {
+	shows_none 'select(has("claim"))'
+}
+
+claim() {
+	loadline --sim status --json | jq -r 'select(has("claim") and (.synthetic | not)) | .claim' | tail -n 1
+}
+
+# begin COMMAND: in a process group of its own, as a shell with job control has it; SIGINT is not ignored there.
+begin() {
+	: >"$T/line.out"
+	python3 -c 'import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.setpgid(0, 0)
+os.execvp("bash", ["bash", "-c", sys.argv[1]])' "$1" >"$T/line.out" 2>"$T/line.err" 3>&- &
+	group=$!
+	started+=(line)
+	echo "$group" >"$T/line.pid"
+}
+
+# end: Ctrl-C for what runs in the foreground.
+end() {
+	[ -z "$group" ] || kill -INT -- "-$group" 2>/dev/null || true
+	[ -z "$group" ] || finish line
+	group=
+	wait_for 20 is_clear
+}
+
+follow() {
+	local line=$1 program="$LOADLINE_BUILD/sim/loadline-simctl busy 0 kernel 1ms memory 64M"
+	case $line in
+	*CLAIM*) line=${line//CLAIM/$(claim)} ;;
+	*" status") ;;
+	*) end ;;
+	esac
+	[[ $line == *--sim* ]] || line="loadline --sim${line#loadline}"
+	case $line in
+	*" trace "*) line=${line/COMMAND/$program for 1s} ;;
+	*) line=${line/COMMAND/$program for 300s} ;;
+	esac
+	echo "$ $line"
+	case $line in
+	*" hold"* | *" run "*)
+		begin "$line"
+		case $line in *" hold"*) wait_for 20 holds ;; *) wait_for 20 runs ;; esac
+		;;
+	*) timeout 120 bash -c "$line" ;;
+	esac
+	case $line in *" evict "*) timeout 120 bash -c "${line/evict/resume}" ;; esac
+}
+
+@test "each command works in the order of the README" {
+	loadline --sim version || skip "no simulator in this build"
+	command -v python3 >/dev/null || skip "no python3"
+	local group='' line count=0
+	cd "$T"
+	export PATH=${LOADLINE%/*}:$PATH
+	# tools/check_readme sees to it that README.zh.md has the same.
+	while read -r line <&4; do
+		follow "$line"
+		count=$((count + 1))
+	done 4< <(awk '/^```/ {on = !on} on && /^loadline / {sub(/ +#.*/, ""); print}' "$BATS_TEST_DIRNAME/../../README.md")
+	end
+	loadline --sim mps stop --force
+	[ "$count" -ge 18 ]
+	jq -e .traceEvents all.json >/dev/null
+	grep -q '<svg' a.svg
+}
