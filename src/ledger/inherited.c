@@ -159,7 +159,7 @@ static int open_parent(int process_fd)
 	return fd;
 }
 
-static int search(struct ll_run_settings *ret_settings)
+static int search_processes(struct ll_run_settings *ret_settings)
 {
 	int worst = -ENOENT;
 	LL_SCOPE_CLOSE int fd = open_process("self");
@@ -183,7 +183,7 @@ int ll_run_settings_find(struct ll_run_settings *ret_settings)
 	if (text)
 		return ll_run_settings_read(text, ret_settings);
 	LL_SCOPE_NO_CANCEL;
-	int rc = search(ret_settings);
+	int rc = search_processes(ret_settings);
 	errno = code;
 	return rc;
 }

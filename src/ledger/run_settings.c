@@ -123,9 +123,10 @@ int ll_run_settings_write(const struct ll_run_settings *settings, char ret_text[
 		int length;
 		if (is_text(field))
 			length = snprintf(at, room, "%s=%s;", field->key, (const char *)settings + field->offset);
+		else if (field->kind == FIELD_HEX)
+			length = snprintf(at, room, "%s=%" PRIx64 ";", field->key, get_number(settings, field));
 		else
-			length = snprintf(at, room, field->kind == FIELD_HEX ? "%s=%" PRIx64 ";" : "%s=%" PRIu64 ";",
-					  field->key, get_number(settings, field));
+			length = snprintf(at, room, "%s=%" PRIu64 ";", field->key, get_number(settings, field));
 		used += (size_t)length;
 	}
 	if (used < LL_RUN_TEXT_SIZE)

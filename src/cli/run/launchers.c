@@ -115,7 +115,7 @@ static bool is_among(const char *names, const char *name)
 static bool takes_next(const struct wrapper *wrapper, const char *option)
 {
 	if (option[1] == '-')
-		return is_among(wrapper->longs, option + 2);
+		return option[2] && is_among(wrapper->longs, option + 2);
 	for (const char *letter = option + 1; *letter; letter++) {
 		if (strchr(wrapper->letters, *letter))
 			return !letter[1];
@@ -129,16 +129,14 @@ static char *const *skip_wrapper(const struct wrapper *wrapper, char *const *wor
 	bool has_options = true;
 	unsigned operands = wrapper->operands;
 	for (words++; *words; words++) {
-		if (has_options && strcmp(*words, "--") == 0)
-			has_options = false;
-		else if (has_options && (*words)[0] == '-' && (*words)[1])
-			words += takes_next(wrapper, *words) && words[1];
-		else if (wrapper->assigns && strchr(*words, '='))
-			has_options = false;
-		else if (operands)
-			operands--, has_options = false;
-		else
+		const char *word = *words;
+		bool is_option = has_options && word[0] == '-' && word[1];
+		bool is_assignment = !is_option && wrapper->assigns && strchr(word, '=');
+		if (is_option)
+			words += takes_next(wrapper, word) && words[1];
+		else if (!is_assignment && !operands--)
 			return words;
+		has_options = is_option && strcmp(word, "--") != 0;
 	}
 	return NULL;
 }
