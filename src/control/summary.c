@@ -40,6 +40,15 @@ void ll_summary_stop(struct ll_summary *summary, uint64_t now_ns, bool is_yield)
 	summary->recent_count = 0;
 }
 
+void ll_summary_keep(struct ll_summary *summary, uint64_t since_ns)
+{
+	if (summary->first_kernel_ns != 0)
+		return;
+	if (summary->yielded_since_ns == 0)
+		summary->yielded_since_ns = since_ns;
+	summary->yield_count++;
+}
+
 static void count_error(struct ll_summary_errors *errors, double value, double error)
 {
 	errors->count++;

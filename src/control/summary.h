@@ -86,7 +86,7 @@ struct ll_summary_result {
 	double inside_seconds; /* from the first kernel to the first of them; valid if there is one */
 	double recent_error;   /* the mean error by which the newest judged sample is inside or outside; 0: none */
 	uint64_t yield_count;
-	double yielded_seconds;
+	double yielded_seconds; /* also before the first kernel, so it may be over seconds */
 	double synthetic_busy_seconds;
 	double energy_joules;    /* of the card, the whole run */
 	double synthetic_joules; /* the part charged to the load */
@@ -101,6 +101,10 @@ void ll_summary_hold(struct ll_summary *summary, uint64_t now_ns);
 /* Says that kernels stopped at now_ns. is_yield: for foreign work, so yield_count grows; the time after any stop counts
  * as yielded. Does nothing if kernels do not run. */
 void ll_summary_stop(struct ll_summary *summary, uint64_t now_ns, bool is_yield);
+
+/* Says that foreign work has kept kernels from running since since_ns, before the first one. Counts a yield, and the
+ * time up to the first kernel as yielded. */
+void ll_summary_keep(struct ll_summary *summary, uint64_t since_ns);
 
 /* Adds one reading, in order of time. True: it was judged. */
 bool ll_summary_add(struct ll_summary *summary, const struct ll_summary_sample *sample);

@@ -15,6 +15,7 @@
 #include "control/hold_policy.h"
 #include "control/summary.h"
 #include "driver/cards.h"
+#include "hold/stranger.h"
 
 enum ll_event_kind {
 	LL_EVENT_STATE, /* a change of state, such as an open context or the first kernel; text says which */
@@ -49,6 +50,7 @@ struct ll_hold_status {
 	double synthetic_joules;
 	double energy_joules;
 	uint64_t yields;
+	double yielded_seconds;
 	char payload[16]; /* "vulkan", "cuda"; empty before the context */
 };
 
@@ -60,6 +62,7 @@ struct ll_event {
 	struct ll_hold_status status;
 	double settle_s;                  /* LL_EVENT_SETTLE */
 	struct ll_summary_result summary; /* LL_EVENT_SUMMARY */
+	struct ll_hold_stranger stranger; /* LL_EVENT_SUMMARY: the program that the hold last yielded to */
 	int code;                         /* LL_EVENT_SUMMARY: 0, or the -errno that ended the card */
 	char text[400];
 	char hint[200];

@@ -229,13 +229,15 @@ static void wait_tick(const struct ll_governor *gov)
 	}
 }
 
+/* The account ends when the hold is told to, not when its context is closed. */
 static void finish_governor(struct ll_governor *gov)
 {
+	uint64_t end_ns = ll_now_ns();
 	ll_pacer_report(gov->pacer, &gov->report);
 	ll_sense_read_energy(&gov->sense);
-	ll_governor_account(gov, ll_now_ns());
+	ll_governor_account(gov, end_ns);
+	ll_summary_stop(&gov->summary, end_ns, false);
 	bool has_closed = ll_pacer_free(gov->pacer, LL_PACER_CLOSE_WITHIN_NS);
-	ll_summary_stop(&gov->summary, ll_now_ns(), false);
 	if (!has_closed && gov->code == 0) {
 		gov->code = -EIO;
 		ll_err_set(&gov->end_err, -EIO,
@@ -243,7 +245,9 @@ static void finish_governor(struct ll_governor *gov)
 			   gov->config.card->label);
 	}
 	struct ll_event event = ll_governor_event(gov, LL_EVENT_SUMMARY);
-	ll_summary_result(&gov->summary, ll_now_ns(), &event.summary);
+	ll_summary_result(&gov->summary, end_ns, &event.summary);
+	event.status.yielded_seconds = event.summary.yielded_seconds;
+	event.stranger = gov->stranger;
 	event.code = gov->code;
 	snprintf(event.text, sizeof event.text, "%s", gov->code ? gov->end_err.text : "");
 	snprintf(event.hint, sizeof event.hint, "%s", gov->code ? gov->end_err.hint : "");

@@ -67,20 +67,49 @@ static void start_holding(struct ll_governor *gov, uint64_t now_ns)
 	gov->held_since_ns = now_ns;
 }
 
+static void book_stop(struct ll_governor *gov, uint64_t now_ns)
+{
+	bool is_yield = gov->verdict.reason == LL_HOLD_REASON_FOREIGN;
+	if (is_yield && !gov->first_kernel_ns)
+		ll_summary_keep(&gov->summary, gov->config.start_ns);
+	else
+		ll_summary_stop(&gov->summary, now_ns, is_yield);
+}
+
 static void stop_holding(struct ll_governor *gov, uint64_t now_ns)
 {
 	struct ll_pacer_order order = {.generation = gov->generation};
 	ll_pacer_order(gov->pacer, &order);
 	ll_drive_pause(&gov->drive, now_ns);
 	book_energy(gov, now_ns);
-	ll_summary_stop(&gov->summary, now_ns, gov->verdict.reason == LL_HOLD_REASON_FOREIGN);
+	book_stop(gov, now_ns);
 	gov->held_since_ns = 0;
 }
 
-void ll_governor_act(struct ll_governor *gov, uint64_t now_ns)
+/*
+ * If the load cannot start, the policy has no action for that, but a new state, or a new reason not to leave RELEASED.
+ * A reading that is still missing at the start is none: it comes, or watch_faults says why it does not.
+ */
+static void note_obstacle(struct ll_governor *gov, uint64_t now_ns)
+{
+	const struct ll_hold_verdict *verdict = &gov->verdict;
+	bool was_before_start = gov->last_state == LL_HOLD_RELEASED || gov->last_state == LL_HOLD_OPENING;
+	bool is_new = verdict->state != gov->last_state || verdict->reason != gov->last_reason;
+	bool is_stopped = verdict->reason == LL_HOLD_REASON_FOREIGN || verdict->reason == LL_HOLD_REASON_TOO_HOT ||
+			  verdict->reason == LL_HOLD_REASON_SLOWDOWN;
+	if (is_new)
+		claim_state(gov);
+	if (!is_new || !was_before_start || !is_stopped)
+		return;
+	book_stop(gov, now_ns);
+	ll_governor_tell_stop(gov);
+}
+
+static void do_action(struct ll_governor *gov, uint64_t now_ns)
 {
 	switch (gov->verdict.action) {
 	case LL_HOLD_ACT_NONE:
+		note_obstacle(gov, now_ns);
 		return;
 	case LL_HOLD_ACT_START:
 		start_holding(gov, now_ns);
@@ -106,6 +135,18 @@ void ll_governor_act(struct ll_governor *gov, uint64_t now_ns)
 		break;
 	}
 	claim_state(gov);
+}
+
+void ll_governor_act(struct ll_governor *gov, uint64_t now_ns)
+{
+	bool was_stopped = gov->last_state == LL_HOLD_YIELDED || gov->last_state == LL_HOLD_RELEASED;
+	bool is_yielded = was_stopped && gov->last_reason == LL_HOLD_REASON_FOREIGN;
+	bool adds_nothing = gov->config.hold->mode == LL_HOLD_MODE_FILL && !gov->first_kernel_ns;
+	if (gov->verdict.state == LL_HOLD_ENDED && (is_yielded || adds_nothing))
+		ll_governor_find_stranger(gov); /* NVML's list was older when the yield began */
+	do_action(gov, now_ns);
+	gov->last_state = gov->verdict.state;
+	gov->last_reason = gov->verdict.reason;
 }
 
 /* ---- the context ---- */

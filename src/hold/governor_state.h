@@ -42,8 +42,11 @@ struct ll_governor {
 	double command;             /* the duty ordered last */
 	enum ll_pacer_state seen_state;
 	uint32_t seen_kills;
-	bool has_settled; /* and said so */
-	bool has_left;    /* said that the level was left, once at least */
+	enum ll_hold_state last_state; /* of the tick before */
+	enum ll_hold_reason last_reason;
+	struct ll_hold_stranger stranger; /* that the hold last yielded to */
+	bool has_settled;                 /* and said so */
+	bool has_left;                    /* said that the level was left, once at least */
 	bool has_said_reach;
 	bool has_said_blind;
 	int code; /* the error it ends with */
@@ -69,8 +72,11 @@ void ll_governor_tell_samples(struct ll_governor *gov);
 /* Says once if the target is out of the payload's reach. */
 void ll_governor_tell_reach(struct ll_governor *gov);
 
-/* Says why it stopped holding. */
+/* Says why it stopped holding, or cannot start. */
 void ll_governor_tell_stop(struct ll_governor *gov);
+
+/* Finds out which program it yields to. */
+void ll_governor_find_stranger(struct ll_governor *gov);
 
 /* ---- governor_act.c ---- */
 

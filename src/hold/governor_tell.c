@@ -41,6 +41,7 @@ static void fill_status(const struct ll_governor *gov, struct ll_hold_status *st
 	    .synthetic_joules = account.synthetic_joules,
 	    .energy_joules = account.energy_joules,
 	    .yields = account.yield_count,
+	    .yielded_seconds = account.yielded_seconds,
 	};
 	snprintf(status->payload, sizeof status->payload, "%s", gov->report.payload_name);
 }
@@ -192,10 +193,16 @@ static const char *foreign_text(const struct ll_governor *gov, char *text, size_
 	return text;
 }
 
+void ll_governor_find_stranger(struct ll_governor *gov)
+{
+	ll_hold_stranger_find(&gov->sense.processes, gov->report.pid, gov->config.ledger, &gov->stranger);
+}
+
 void ll_governor_tell_stop(struct ll_governor *gov)
 {
 	char why[96];
 	if (gov->verdict.reason == LL_HOLD_REASON_FOREIGN) {
+		ll_governor_find_stranger(gov);
 		ll_claim_add_yield(gov->config.claim);
 		ll_governor_tell(gov, LL_EVENT_YIELD, "yielding to foreign work: %s",
 				 foreign_text(gov, why, sizeof why));

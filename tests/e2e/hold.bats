@@ -168,6 +168,39 @@ summary() {
 	judge '$summary.yields >= 1 and $summary.samples <= ($samples | length) and ($summary.mean_util_percent - 50 | fabs) < 10'
 }
 
+# A kernel of the hold that finds the card free for a moment would count as held time. So these leave no pause.
+@test "yielding the whole time, it names the program and the way out, and ends with 0" {
+	ln -s "$LOADLINE_BUILD/sim/loadline-simctl" "$T/train"
+	start_program train "$T/train" busy 0 kernel 20ms
+	start_program second "$T/train" busy 0 kernel 20ms
+	wait_for 20 grep -q busy "$T/train.out"
+	wait_for 20 grep -q busy "$T/second.out"
+	start hold --sim hold --for 3s --metrics-listen 127.0.0.1:0
+	wait_for 20 grep -q "metrics on port" "$T/hold.err"
+	port=$(grep -o 'metrics on port [0-9]*' "$T/hold.err" | grep -o '[0-9]*$')
+	wait_for 20 fetch "$port" /metrics 'loadline_yields_total{.*} [1-9]'
+	wait_for 20 fetch "$port" /metrics 'loadline_yielded_seconds_total{.*} [12]'
+	finish hold
+	[ "$status" -eq 0 ]
+	grep -qE "synthetic load, yielded the whole 3\.[0-9] s to train \(pid ($(pid_of train)|$(pid_of second))\) and 1 other; --mode fill adds to it" "$T/hold.out"
+	grep -q "yielding to foreign work" "$T/hold.err"
+	stop second
+	hold --for 2s
+	finish hold
+	[ "$status" -eq 0 ]
+	judge "\$summary.yields >= 1 and \$summary.seconds == 0 and \$summary.yielded_to == {name: \"train\", pid: $(pid_of train), others: 0}"
+	judge '$summary.yielded_seconds >= 2 and $summary.yielded_seconds < 8 and $summary.exit_code == 0'
+}
+
+@test "it names a governed program by its tenant" {
+	start program --sim run --tenant night-run -- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 20ms
+	wait_for 20 grep -q busy "$T/program.out"
+	hold --for 2s
+	finish hold
+	[ "$status" -eq 0 ]
+	judge '$summary.yields >= 1 and $summary.yielded_to.name == "night-run" and $summary.yielded_to.others == 0'
+}
+
 # sleeps PID: how often the process's first thread has gone to sleep.
 sleeps() {
 	awk '$1 == "voluntary_ctxt_switches:" {print $2}' "/proc/$1/task/$1/status"

@@ -169,6 +169,18 @@ ended() {
 	stop hold
 }
 
+@test "a card that is too hot at the start: said once" {
+	loadline --sim status >"$T/status.out" # makes the world
+	simctl card 0 temperature 85
+	start hold --sim hold --json
+	wait_for 20 fault "stopped: 8[0-9] C is too hot"
+	shows 'has("claim") and .state == "released"'
+	[ "$(json hold 'select(.event == "fault") | 1' | wc -l)" -eq 1 ]
+	stop hold
+	[ "$status" -eq 0 ]
+	[ "$(json hold 'select(.event == "summary") | .yields')" -eq 0 ]
+}
+
 @test "a card that slows itself down is left alone" {
 	hold
 	simctl card 0 slowdown on

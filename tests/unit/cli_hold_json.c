@@ -181,10 +181,21 @@ static void summary_of_a_hold_that_never_held_has_nulls(void **state)
 	event.summary = (struct ll_summary_result){.settle_seconds = NAN};
 	event.code = -EIO;
 	snprintf(event.text, sizeof event.text, "card 0: gone");
-	assert_has(line_of(&test_power, &event),
-		   "{\"seconds\":0,\"mean_power_watts\":null,\"max_abs_error_watts\":null,\"settle_seconds\":null,"
-		   "\"payload\":null,\"memory_bytes\":0,\"exit_code\":1,\"exit_reason\":\"card 0: gone\","
-		   "\"target_watts\":200,\"first_kernel_time_s\":null}");
+	assert_has(
+	    line_of(&test_power, &event),
+	    "{\"seconds\":0,\"mean_power_watts\":null,\"max_abs_error_watts\":null,\"settle_seconds\":null,"
+	    "\"yielded_to\":null,\"payload\":null,\"memory_bytes\":0,\"exit_code\":1,\"exit_reason\":\"card 0: gone\","
+	    "\"target_watts\":200,\"first_kernel_time_s\":null}");
+}
+
+static void summary_names_the_program_that_it_yielded_to(void **state)
+{
+	(void)state;
+	struct ll_event event = test_summary(3);
+	event.summary = (struct ll_summary_result){.yield_count = 1, .yielded_seconds = 3.0, .settle_seconds = NAN};
+	event.stranger = (struct ll_hold_stranger){.pid = 123, .name = "train", .others = 1};
+	assert_has(line_of(&test_util, &event), "{\"yields\":1,\"yielded_seconds\":3,\"exit_code\":0,"
+						"\"yielded_to\":{\"name\":\"train\",\"pid\":123,\"others\":1}}");
 }
 
 /* Feeds samples to an output whose stdout is fd; returns what finish said. */
@@ -251,6 +262,7 @@ int main(void)
 	    cmocka_unit_test(fault_carries_text_and_hint),
 	    cmocka_unit_test(settle_tells_when),
 	    cmocka_unit_test(summary_is_last_and_remembers_payload_and_memory),
+	    cmocka_unit_test(summary_names_the_program_that_it_yielded_to),
 	    cmocka_unit_test(summary_of_a_hold_that_never_held_has_nulls),
 	    cmocka_unit_test(reader_that_does_not_read_does_not_stop_the_hold),
 	    cmocka_unit_test(full_stdout_warns_once_and_fails_at_the_end),

@@ -152,6 +152,29 @@ static void summary_is_a_block_on_stdout_and_says_synthetic_load(void **state)
 			    "  payload        vulkan, 50 MiB of GPU memory\n");
 }
 
+static void a_hold_that_only_yielded_names_the_program_and_the_way_out(void **state)
+{
+	(void)state;
+	struct ll_event event = test_summary(3);
+	event.summary = (struct ll_summary_result){.yield_count = 1, .yielded_seconds = 3.0};
+	run_one(&test_util, event);
+	assert_contains(stdout_capture.text,
+			"synthetic load, yielded the whole 3.0 s to another program; --mode fill adds to it\n");
+	event.stranger = (struct ll_hold_stranger){.pid = 123, .name = "train"};
+	run_one(&test_util, event);
+	assert_contains(stdout_capture.text, "yielded the whole 3.0 s to train (pid 123); --mode fill adds to it\n");
+	event.stranger.others = 2;
+	run_one(&test_util, event);
+	assert_contains(stdout_capture.text, " to train (pid 123) and 2 others; --mode fill adds to it\n");
+	struct ll_hold_config fill = test_util;
+	fill.mode = LL_HOLD_MODE_FILL;
+	event.summary.yield_count = 0;
+	event.stranger.others = 1;
+	run_one(&fill, event);
+	assert_contains(stdout_capture.text,
+			"added nothing: the target was no more than the load of train (pid 123) and 1 other\n");
+}
+
 static struct ll_event failed_summary(void)
 {
 	struct ll_event event = test_summary(1);
@@ -205,6 +228,7 @@ int main(void)
 	    cmocka_unit_test(after_a_fault_the_last_readings_are_not_told),
 	    cmocka_unit_test(periodic_line_leaves_out_what_is_not_known),
 	    cmocka_unit_test(summary_is_a_block_on_stdout_and_says_synthetic_load),
+	    cmocka_unit_test(a_hold_that_only_yielded_names_the_program_and_the_way_out),
 	    cmocka_unit_test(failure_of_the_only_card_is_left_to_main),
 	    cmocka_unit_test(failure_of_one_of_several_cards_is_logged_at_once),
 	    cmocka_unit_test(start_that_fails_prints_no_summary),

@@ -157,6 +157,24 @@ static void an_average_lets_samples_of_bursts_make_up_for_each_other(void **stat
 	assert_near(result().recent_error, 0, 1e-9);
 }
 
+static void time_that_others_take_from_the_start_on_is_yielded(void **state)
+{
+	(void)state;
+	ll_summary_keep(&summary, now);
+	now += 2 * S;
+	ll_summary_keep(&summary, now); /* it tried again */
+	now += S;
+	assert_int_equal(result().yield_count, 2);
+	assert_near(result().yielded_seconds, 3, 1e-9);
+	assert_near(result().seconds, 0, 0);
+	ll_summary_hold(&summary, now);
+	now += S;
+	ll_summary_keep(&summary, now); /* no longer kept from the start */
+	assert_int_equal(result().yield_count, 2);
+	assert_near(result().yielded_seconds, 3, 1e-9);
+	assert_near(result().seconds, 1, 1e-9);
+}
+
 static void one_point_off_is_inside_for_every_whole_percent(void **state)
 {
 	(void)state;
@@ -292,6 +310,7 @@ int main(void)
 	    cmocka_unit_test_setup(never_settled_is_null_and_shows_every_error, begin),
 	    cmocka_unit_test_setup(inside_is_counted_from_the_last_sample_outside_also_after_60_s, begin),
 	    cmocka_unit_test_setup(an_average_lets_samples_of_bursts_make_up_for_each_other, begin),
+	    cmocka_unit_test_setup(time_that_others_take_from_the_start_on_is_yielded, begin),
 	    cmocka_unit_test_setup(one_point_off_is_inside_for_every_whole_percent, begin),
 	    cmocka_unit_test_setup(yielded_time_is_left_out_and_counted, begin),
 	    cmocka_unit_test_setup(window_that_hangs_over_a_whole_yield_is_left_out, begin),

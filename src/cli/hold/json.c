@@ -138,6 +138,14 @@ static void set_goal(json_t *object, const struct ll_hold_config *hold)
 	set_level(object, "target_", hold->metric, "", is_constant ? target : NAN);
 }
 
+static json_t *stranger_or_null(const struct ll_hold_stranger *stranger)
+{
+	if (!stranger->pid)
+		return json_null();
+	return json_pack("{s:s, s:i, s:i}", "name", stranger->name, "pid", (int)stranger->pid, "others",
+			 (int)stranger->others);
+}
+
 /* Means are rounded to four digits, which is more than NVML's readings have. */
 static void set_account(json_t *object, const struct ll_hold_config *hold, const struct ll_event *event)
 {
@@ -162,6 +170,7 @@ static void set_account(json_t *object, const struct ll_hold_config *hold, const
 	set_kind(object, event);
 	json_object_set_new(object, "synthetic_joules", ll_json_real(result->synthetic_joules, 3));
 	json_object_set_new(object, "yielded_seconds", ll_json_real(result->yielded_seconds, 3));
+	json_object_set_new(object, "yielded_to", stranger_or_null(&event->stranger));
 	json_object_set_new(object, "samples", json_integer((json_int_t)level->sample_count));
 	snprintf(key, sizeof key, "mean_error_%s", unit);
 	json_object_set_new(object, key, ll_json_real(level->sample_count ? level->mean_error * scale : NAN, 4));

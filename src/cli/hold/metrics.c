@@ -16,19 +16,13 @@
 
 enum { MAX_CONNECTIONS = 32, CONNECTION_TIMEOUT_S = 10 };
 
-struct card_state {
-	struct ll_metrics_card shown;
-	double time_s; /* time of the last event */
-	bool has_held;
-};
-
 struct ll_metrics {
 	struct MHD_Daemon *daemon;
 	unsigned port;
 	enum ll_metric metric;
 	size_t count;
 	pthread_mutex_t lock;
-	struct card_state *cards; /* guarded by the lock */
+	struct ll_metrics_card *cards; /* guarded by the lock */
 };
 
 /* ---- what is known ---- */
@@ -36,20 +30,12 @@ struct ll_metrics {
 void ll_metrics_event(struct ll_metrics *metrics, const struct ll_event *event, size_t slot)
 {
 	LL_SCOPE_LOCK(&metrics->lock);
-	struct card_state *card = &metrics->cards[slot];
-	enum ll_hold_state before = card->shown.status.state;
-	/* A sample's time is the end of its window, which may be before the last state change. */
-	if (event->time_s > card->time_s) {
-		if (card->has_held && before != LL_HOLD_HOLDING)
-			card->shown.yielded_s += event->time_s - card->time_s;
-		card->time_s = event->time_s;
-	}
-	card->shown.status = event->status;
-	card->shown.has_event = true;
-	card->has_held |= event->status.state == LL_HOLD_HOLDING;
-	card->shown.event_ns = ll_now_ns();
+	struct ll_metrics_card *card = &metrics->cards[slot];
+	card->status = event->status;
+	card->has_event = true;
+	card->event_ns = ll_now_ns();
 	if (event->kind == LL_EVENT_SUMMARY)
-		card->shown.code = event->code;
+		card->code = event->code;
 }
 
 /* ---- answers; in the server's thread ---- */
@@ -62,7 +48,7 @@ static struct ll_metrics_card *copy_cards(struct ll_metrics *metrics)
 		return NULL;
 	LL_SCOPE_LOCK(&metrics->lock);
 	for (size_t i = 0; i < metrics->count; i++)
-		cards[i] = metrics->cards[i].shown;
+		cards[i] = metrics->cards[i];
 	return cards;
 }
 
@@ -152,16 +138,15 @@ int ll_metrics_new(const char *address, enum ll_metric metric, const struct ll_c
 		   struct ll_metrics **ret_metrics, struct ll_err *err)
 {
 	struct ll_metrics *metrics = calloc(1, sizeof *metrics);
-	struct card_state *states = calloc(count ? count : 1, sizeof *states);
+	struct ll_metrics_card *states = calloc(count ? count : 1, sizeof *states);
 	if (!metrics || !states) {
 		free(metrics);
 		free(states);
 		return ll_err_set(err, -ENOMEM, "metrics: out of memory");
 	}
 	for (size_t i = 0; i < count; i++)
-		states[i] = (struct card_state){.shown = {.card = cards[i],
-							  .is_simulated = ll_hold_is_simulated(cards[i]),
-							  .event_ns = ll_now_ns()}};
+		states[i] = (struct ll_metrics_card){
+		    .card = cards[i], .is_simulated = ll_hold_is_simulated(cards[i]), .event_ns = ll_now_ns()};
 	metrics->metric = metric;
 	metrics->cards = states;
 	metrics->count = count;

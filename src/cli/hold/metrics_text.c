@@ -49,7 +49,7 @@ FIELD(holding, card->status.state == LL_HOLD_HOLDING ? 1 : 0)
 FIELD(busy, (double)card->status.synthetic_busy_ns / 1e9)
 FIELD(synthetic_joules, card->status.synthetic_joules)
 FIELD(energy, card->status.energy_joules)
-FIELD(yielded, card->yielded_s)
+FIELD(yielded, card->status.yielded_seconds)
 FIELD(yields, (double)card->status.yields)
 
 static const struct family families[] = {
@@ -69,7 +69,8 @@ static const struct family families[] = {
     {"loadline_synthetic_joules_total", "counter", "Energy of the card while the synthetic load held it.",
      synthetic_joules},
     {"loadline_energy_joules_total", "counter", "Energy of the card since the start of the hold.", energy},
-    {"loadline_yielded_seconds_total", "counter", "Time without load after the first load.", yielded},
+    {"loadline_yielded_seconds_total", "counter",
+     "Time without load since the first load, and before it while other programs worked.", yielded},
     {"loadline_yields_total", "counter", "Number of times that the synthetic load yielded to other work.", yields},
 };
 

@@ -24,7 +24,6 @@ struct ll_metrics_card {
 	uint64_t event_ns; /* time of the last event, or of the start before the first event; clock of ll_now_ns */
 	int code;          /* the -errno with which the card's hold ended, or 0 */
 	struct ll_hold_status status;
-	double yielded_s; /* time without load after the first load */
 };
 
 void ll_metrics_text(struct ll_strbuf *text, enum ll_metric metric, const struct ll_metrics_card *cards, size_t count);

@@ -218,6 +218,14 @@ static void add_summary(struct ll_strbuf *text, const struct ll_hold_config *hol
 			       (unsigned long long)result->yield_count, result->yielded_seconds);
 		ll_strbuf_addf(text, "  synthetic load busy %.1f s, %.0f J of the card's %.0f J\n",
 			       result->synthetic_busy_seconds, result->synthetic_joules, result->energy_joules);
+	} else if (result->yield_count > 0) {
+		ll_strbuf_addf(text, "yielded the whole %.1f s to ", result->yielded_seconds);
+		ll_hold_add_stranger(text, &event->stranger);
+		ll_strbuf_adds(text, "; --mode fill adds to it\n");
+	} else if (hold->mode == LL_HOLD_MODE_FILL && event->stranger.pid) {
+		ll_strbuf_adds(text, "added nothing: the target was no more than the load of ");
+		ll_hold_add_stranger(text, &event->stranger);
+		ll_strbuf_adds(text, "\n");
 	} else {
 		ll_strbuf_adds(text, "no kernel ran\n");
 	}

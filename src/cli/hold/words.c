@@ -67,6 +67,17 @@ void ll_hold_add_state(struct ll_strbuf *text, const struct ll_hold_status *stat
 		ll_strbuf_adds(text, " (idle target)");
 }
 
+void ll_hold_add_stranger(struct ll_strbuf *text, const struct ll_hold_stranger *stranger)
+{
+	if (!stranger->pid) {
+		ll_strbuf_adds(text, "another program");
+		return;
+	}
+	ll_strbuf_addf(text, "%s (pid %d)", stranger->name, (int)stranger->pid);
+	if (stranger->others)
+		ll_strbuf_addf(text, " and %u other%s", stranger->others, stranger->others == 1 ? "" : "s");
+}
+
 bool ll_hold_is_simulated(const struct ll_card *card)
 {
 	return card->driver && ll_driver_sim_folder(card->driver);

@@ -31,6 +31,9 @@ void ll_hold_add_goal(struct ll_strbuf *text, const struct ll_hold_config *hold)
 /* Adds the state, and the reason if the card is not held: "holding", "yielded (foreign work)". */
 void ll_hold_add_state(struct ll_strbuf *text, const struct ll_hold_status *status);
 
+/* Adds "train (pid 123)", "train (pid 123) and 2 others" or "another program". */
+void ll_hold_add_stranger(struct ll_strbuf *text, const struct ll_hold_stranger *stranger);
+
 /* Whether the card is one of the simulator. The log, the summary, JSON lines, metrics and the display all say so. */
 bool ll_hold_is_simulated(const struct ll_card *card);
 
