@@ -71,7 +71,8 @@ static double mean_foreign(const struct ll_fill_level_reading *readings, uint32_
 	return sum / count;
 }
 
-/* The median, because a host that stands still for a moment delivers less in one window and more in the next. */
+/* The median, because a host that stands still for a moment delivers less in one window and more in the next. Of two
+ * values in the middle the smaller: the second window may be that of the start. */
 static double median_loss(const struct ll_fill_level_reading *readings, uint32_t count)
 {
 	double sorted[MEAN_WINDOWS];
@@ -81,7 +82,7 @@ static double median_loss(const struct ll_fill_level_reading *readings, uint32_t
 			sorted[at] = sorted[at - 1];
 		sorted[at] = readings[i].loss_ratio;
 	}
-	return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2.0;
+	return sorted[(count - 1) / 2];
 }
 
 static bool has_own(const struct ll_fill_level_reading *reading)

@@ -66,6 +66,21 @@ summary() {
 	judge '$summary.energy_joules > 0 and $summary.synthetic and $summary.simulated and all($samples[]; .simulated)'
 }
 
+@test "it says that it has settled once, and again only after it has left the level" {
+	hold --mode ignore
+	wait_for 60 has hold 'select(.event == "settle" and (.text | test("^settled after [0-9.]+ s$")))'
+	worker=$(pgrep -P "$(pid_of hold)")
+	kill -STOP "$worker"
+	wait_for 60 has hold 'select(.event == "leave" and (.text | test("^left the level: util [0-9]+ % .target 50 %.$")))'
+	kill -CONT "$worker"
+	wait_for 60 has hold 'select(.event == "settle" and (.text | test("^settled again, [0-9.]+ s after the first kernel$")))'
+	stop hold
+	jq -s -e '[.[].event | select(. == "settle" or . == "leave")] |
+		all(range(length) as $at | .[$at] == (if $at % 2 == 0 then "settle" else "leave" end); .)' "$T/hold.out"
+	# The log and the JSON lines say the same.
+	[ "$(grep -cE ": (settled after|settled again|left the level)" "$T/hold.err")" -eq "$(json hold 'select(.event == "settle" or .event == "leave") | 1' | wc -l)" ]
+}
+
 @test "reaches low and high targets" {
 	for target in 5 30 95; do
 		hold --target "$target%"
