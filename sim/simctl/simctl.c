@@ -152,6 +152,8 @@ int main(int argc, char **argv)
 		rc = simctl_busy(argc - 2, argv + 2, &err);
 	else
 		rc = run_line(argc - 1, argv + 1, &err);
+	if (rc == 0 && (ferror(stdout) || fflush(stdout) != 0))
+		rc = ll_err_set(&err, -EIO, "standard output: %s", strerror(errno));
 	if (rc < 0)
 		fprintf(stderr, "loadline-simctl: %s\n", err.text);
 	return ll_err_exit_code(rc);

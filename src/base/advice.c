@@ -28,14 +28,14 @@ static const char *find_option(void)
 
 struct copy {
 	char *text;
-	size_t size, length;
+	size_t size, length; /* length: of the whole text, also if it does not fit */
 };
 
 static void add(struct copy *copy, const char *text, size_t length)
 {
-	size_t room = copy->size - 1 - copy->length;
-	length = length < room ? length : room;
-	memcpy(copy->text + copy->length, text, length);
+	size_t room = copy->length < copy->size ? copy->size - 1 - copy->length : 0;
+	if (room)
+		memcpy(copy->text + copy->length, text, length < room ? length : room);
 	copy->length += length;
 }
 
@@ -71,7 +71,7 @@ static size_t add_command(struct copy *copy, const char *option, const char *tex
 	return 0;
 }
 
-void ll_advice_copy(char *ret_text, size_t size, const char *text)
+size_t ll_advice_copy(char *ret_text, size_t size, const char *text)
 {
 	bool may_change = strstr(text, program) || strstr(text, replacements[0].real);
 	const char *option = may_change ? find_option() : NULL;
@@ -84,5 +84,6 @@ void ll_advice_copy(char *ret_text, size_t size, const char *text)
 		}
 		at += length;
 	}
-	ret_text[copy.length] = '\0';
+	ret_text[copy.length < size ? copy.length : size - 1] = '\0';
+	return copy.length;
 }

@@ -14,7 +14,8 @@
 #define LL_SIM_VARIABLE "LOADLINE_SIM"
 
 /* Copies the text, cut at size - 1 bytes, and ends it with a NUL. Under the simulated driver it adds the user's --sim
- * to each command of loadline that has none, and replaces a command for a real card by the simulator's. */
-void ll_advice_copy(char *ret_text, size_t size, const char *text);
+ * to each command of loadline that has none, and replaces a command for a real card by the simulator's. Returns the
+ * length that the whole text has. */
+size_t ll_advice_copy(char *ret_text, size_t size, const char *text);
 
 #endif

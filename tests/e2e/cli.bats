@@ -143,6 +143,9 @@ cannot_print() {
 	before="--sim mps stop --force" cannot_print --sim mps start
 	before="--sim mps start" cannot_print --sim mps stop --force
 	cannot_print --sim=list
+	run bash -c "\"\$LOADLINE_BUILD/sim/loadline-simctl\" show 2>&1 >/dev/full"
+	[ "$status" -eq 1 ]
+	[ "$output" = "loadline-simctl: standard output: No space left on device" ]
 	start job --sim run --tenant job -- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 1ms for 60s
 	wait_for 20 shows 'select(has("claim") and .tenant == "job")'
 	cannot_print --sim set job --weight 2
@@ -335,6 +338,54 @@ fish_completes() {
 	"$LOADLINE_BUILD/sim/loadline-simctl" card 0 mode prohibited
 	fails_with 4 "; set the default mode: loadline-simctl card all mode default" --sim hold -i 0 --for 100ms
 	fails_with 2 "; try 'loadline status --help'" status --target
+}
+
+@test "--sim=NAME: every command that is printed has it" {
+	loadline --sim version || skip "no simulator in this build"
+	[ -x "$LOADLINE_BUILD/tests/e2e/launcher" ] || skip "nothing can be preloaded in this build"
+	command -v python3 >/dev/null || skip "no python3"
+	local command lost='import ctypes, resource
+cuda = ctypes.CDLL("libcuda.so.1")
+cuda.cuInit(0)
+resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
+cuda.cuCtxCreate_v2(ctypes.byref(ctypes.c_void_p()), 0, 0)'
+	: >"$T/said"
+	while read -r command; do
+		# shellcheck disable=SC2086
+		timeout 120 "$LOADLINE" --sim=h200 $command >>"$T/said" 2>&1 </dev/null || true
+	done <<-END
+		status -i 77
+		set nobody --mem 1G
+		status --targe
+		statsu
+		top
+		run --memory 2g -- true
+		run --help
+		mps --help
+		mps status
+		run --by space -- true
+		trace -i 0 -o $T/x.json
+		mps start
+		mps start
+		mps start --mem 1G
+		mps stop
+		doctor --no-trial
+		probe --experiment slice
+		probe --experiment slice --json
+		hold -i 77
+		evict nobody
+		hold-worker
+	END
+	printf '#!/bin/sh\n' >"$T/docker"
+	chmod +x "$T/docker"
+	loadline --sim=h200 run -- "$T/docker" run image >>"$T/said" 2>&1
+	loadline --sim=h200 run --mem 1G -- python3 -c "$lost" >>"$T/said" 2>&1
+	# At the beginning of an example, in backquotes or quotes, behind a colon: a command, not a word of a sentence.
+	tr '\n' ' ' <"$T/said" | grep -oE "(   |[\`'(\"]|: |-- )loadline +(--[^ ]* +)?(status|doctor|hold|run|set|evict|suspend|resume|mover|trace|mps|probe|help|version|COMMAND)" >"$T/commands"
+	[ "$(grep -c -- '--sim=h200 ' "$T/commands")" -ge 30 ]
+	[ "$(grep -cv -- '--sim=h200 ' "$T/commands")" -eq 0 ]
+	grep -qF 'loadline --sim=h200 run` (CUDA error 800' "$T/said"
+	grep -q 'put loadline inside: .*loadline --sim=h200 run' "$T/said"
 }
 
 @test "--sim: the simulated MPS is found before any other" {

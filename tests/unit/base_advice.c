@@ -68,9 +68,9 @@ static void a_text_that_does_not_fit_is_cut(void **state)
 	(void)state;
 	setenv(LL_SIM_VARIABLE, "--sim=h200x8", 1);
 	memset(said, 'x', sizeof said);
-	ll_advice_copy(said, sizeof said, "`loadline doctor` tells");
+	assert_int_equal(ll_advice_copy(said, sizeof said, "`loadline doctor` tells"), 36);
 	assert_string_equal(said, "`loadline --sim=h20");
-	ll_advice_copy(said, 5, "1234567");
+	assert_int_equal(ll_advice_copy(said, 5, "1234567"), 7);
 	assert_string_equal(said, "1234");
 	ll_advice_copy(said, 1, "1234567");
 	assert_string_equal(said, "");

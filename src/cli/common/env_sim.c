@@ -19,8 +19,6 @@
 /* Relative to the program's folder: in a build folder, installed, and installed where /bin and /usr/bin are one folder.
  */
 static const char *const places[] = {"sim", "../lib/loadline/sim", "../../sim", NULL};
-enum { ADVICE_SIZE = 4096 };
-
 static const char library[] = "libcuda.so.1";
 
 static bool is_entered;
@@ -138,16 +136,22 @@ static int prepend_folder(const char *variable, const char *folder, bool *ret_ch
 
 void ll_sim_add_advice(struct ll_strbuf *text, const char *advice)
 {
-	char line[ADVICE_SIZE];
-	ll_advice_copy(line, sizeof line, advice);
-	ll_strbuf_adds(text, line);
+	char nothing[1];
+	size_t size = ll_advice_copy(nothing, sizeof nothing, advice) + 1;
+	LL_SCOPE_FREE char *copy = malloc(size);
+	if (!copy) {
+		text->failed = true;
+		return;
+	}
+	ll_advice_copy(copy, size, advice);
+	ll_strbuf_adds(text, copy);
 }
 
 void ll_sim_print_advice(const char *advice)
 {
-	char line[ADVICE_SIZE];
-	ll_advice_copy(line, sizeof line, advice);
-	fputs(line, stdout);
+	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+	ll_sim_add_advice(&text, advice);
+	fputs(text.buf, stdout);
 }
 
 /* The option as the user wrote it, for the commands that this program and its children print. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/advice.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "cli/common/json_line.h"
@@ -122,8 +123,11 @@ static json_t *change_line(const struct ll_event *event)
 	if (event->kind == LL_EVENT_YIELD || event->kind == LL_EVENT_RESUME || event->kind == LL_EVENT_RELEASE)
 		json_object_set_new(object, "reason", json_string(ll_hold_reason_text(status->reason)));
 	json_object_set_new(object, "text", text_or_null(event->text));
-	if (event->kind == LL_EVENT_FAULT)
-		json_object_set_new(object, "hint", text_or_null(event->hint));
+	if (event->kind == LL_EVENT_FAULT) {
+		char hint[2 * sizeof event->hint];
+		ll_advice_copy(hint, sizeof hint, event->hint);
+		json_object_set_new(object, "hint", text_or_null(hint));
+	}
 	json_object_set_new(object, "yields", json_integer((json_int_t)status->yields));
 	return object;
 }

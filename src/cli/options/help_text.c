@@ -61,6 +61,13 @@ void ll_help_option(const struct ll_option *option, struct ll_strbuf *out)
 		ll_strbuf_addf(out, " (default: %s)", option->fallback);
 }
 
+static void wrap(struct ll_strbuf *out, const char *text, size_t column)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf advice = LL_STRBUF_INIT;
+	ll_sim_add_advice(&advice, text);
+	ll_wrap(out, advice.buf, column, column);
+}
+
 /* Adds one entry of a two-column list. left is at most one line, right is wrapped. */
 static void add_entry(struct ll_strbuf *out, const struct ll_strbuf *left, const char *right)
 {
@@ -71,7 +78,7 @@ static void add_entry(struct ll_strbuf *out, const struct ll_strbuf *left, const
 		used = 0;
 	}
 	ll_strbuf_addf(out, "%*s", (int)(HELP_COLUMN - used), "");
-	ll_wrap(out, right, HELP_COLUMN, HELP_COLUMN);
+	wrap(out, right, HELP_COLUMN);
 }
 
 static void add_options(struct ll_strbuf *out, const struct ll_option *option)
@@ -120,13 +127,18 @@ static void add_statuses(struct ll_strbuf *out, const struct ll_help_status *row
 	}
 }
 
+static void add_usage(const struct ll_command *command, struct ll_strbuf *out)
+{
+	ll_sim_add_advice(out, "Usage: loadline ");
+	ll_help_usage(command, out);
+}
+
 void ll_help_command(const struct ll_command *command, struct ll_strbuf *out)
 {
-	ll_strbuf_adds(out, "Usage: loadline ");
-	ll_help_usage(command, out);
+	add_usage(command, out);
 	char name[LL_COMMAND_NAME_SIZE];
 	ll_strbuf_addf(out, "\n\nloadline %s - %s\n\n", ll_command_name(command, ' ', name), command->summary);
-	ll_wrap(out, command->description, 0, 0);
+	wrap(out, command->description, 0);
 	if (command->subcommands)
 		add_commands(out, command->subcommands);
 	ll_strbuf_adds(out, "\nOptions:\n");
@@ -135,20 +147,22 @@ void ll_help_command(const struct ll_command *command, struct ll_strbuf *out)
 		add_statuses(out, command->statuses);
 	if (command->examples)
 		add_examples(out, command->examples);
-	if (command->subcommands)
-		ll_strbuf_addf(out, "\n'loadline %s COMMAND --help' or 'man loadline-%s' says more.\n", command->name,
+	if (command->subcommands) {
+		LL_SCOPE_STRBUF struct ll_strbuf more = LL_STRBUF_INIT;
+		ll_strbuf_addf(&more, "\n'loadline %s COMMAND --help' or 'man loadline-%s' says more.\n", command->name,
 			       command->name);
+		ll_sim_add_advice(out, more.buf);
+	}
 }
 
 void ll_help_program(struct ll_strbuf *out)
 {
-	ll_strbuf_adds(out, "Usage: loadline ");
-	ll_help_usage(NULL, out);
+	add_usage(NULL, out);
 	ll_strbuf_adds(out, "\n\n");
 	ll_wrap(out, ll_help_about, 0, 0);
 	add_commands(out, ll_commands);
 	ll_strbuf_adds(out, "\nGlobal options, before COMMAND:\n");
 	add_options(out, ll_global_options);
 	add_statuses(out, ll_help_statuses);
-	ll_strbuf_adds(out, "\n'loadline COMMAND --help' or 'man loadline-COMMAND' says more.\n");
+	ll_sim_add_advice(out, "\n'loadline COMMAND --help' or 'man loadline-COMMAND' says more.\n");
 }
