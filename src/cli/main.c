@@ -175,7 +175,7 @@ int main(int argc, char **argv)
 	if (ll_worker_is_asked(argc, argv))
 		rc = ll_worker_main(ll_payloads, &err);
 	else if (ll_trial_is_asked(argc, argv))
-		rc = ll_trial_main(&err);
+		rc = ll_trial_main(argv[2], &err);
 	else if (ll_probe_worker_is_asked(argc, argv))
 		rc = ll_probe_worker_main(argc, argv, &err);
 	else

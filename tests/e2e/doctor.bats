@@ -191,10 +191,35 @@ trial() {
 		has doctor ".card == $card and .check == \"memory limit\" and .finding == \"ok\" and (.detail | startswith(\"in force: \"))"
 		has doctor ".card == $card and .check == \"compute limit\" and .finding == \"ok\" and (.detail | startswith(\"in force: \"))"
 	done
-	has doctor '.check == "open ways" and .finding == "ok" and (.detail | test("env -i"))'
+	has doctor '.check == "open ways" and .finding == "ok" and (.detail | test("env -i.*dlmopen.*RTLD_DEEPBIND"))'
 	has doctor '.event == "summary" and .can_hold and .can_limit'
 	[ "$status" -eq 0 ]
 	loadline --sim status --json | jq -s -e 'all(has("card"))'
+}
+
+# ways FINDING: that finding names every way to the driver, and the others that are told.
+ways() {
+	local finding=$1 way
+	shift
+	for way in dlsym "a dlsym found by dlvsym" "a dlsym found in libc" "$@"; do
+		has doctor ".check == \"ways to the driver\" and .finding == \"$finding\" and (.detail | contains(\"$way\"))"
+	done
+}
+
+@test "a limit is tried by every way to the driver" {
+	trial
+	ways ok cuGetProcAddress cuGetProcAddress_v2 "a libcuda.so.1 that forwards" "an environment without LOADLINE_RUN"
+	[ "$status" -eq 0 ]
+	# a driver that lacks a way has none there
+	scenario "missing cuGetProcAddress cuGetProcAddress_v2"
+	trial
+	ways ok "an environment without LOADLINE_RUN"
+	[ "$(json doctor 'select(.check == "ways to the driver") | .detail | test("cuGetProcAddress|forwards|not tried")')" = false ]
+	# those that could not be tried are named
+	scenario "fail cuDevicePrimaryCtxRetain CUDA_ERROR_UNKNOWN"
+	trial
+	ways warn "not tried: a libcuda.so.1 that forwards, an environment without LOADLINE_RUN"
+	[ "$status" -eq 0 ]
 }
 
 @test "limits that do not hold fail, and prevent no hold" {
@@ -205,6 +230,7 @@ trial() {
 	[ "$status" -eq 1 ]
 	has doctor '.check == "memory limit" and .finding == "fail" and (.detail | startswith("not in force: "))'
 	has doctor '.check == "compute limit" and .finding == "fail" and (.detail | startswith("not in force: "))'
+	ways fail cuGetProcAddress cuGetProcAddress_v2 "a libcuda.so.1 that forwards" "an environment without LOADLINE_RUN"
 	has doctor '.event == "summary" and .can_hold and (.can_limit | not)'
 	run loadline --sim doctor
 	[[ $output == *"limits do not hold here"* ]]

@@ -91,8 +91,10 @@ reaches() {
 }
 
 @test "a limit holds for the functions of another library that libcuda.so.1 only forwards to" {
+	mkdir "$T/forward"
+	ln -s "$LOADLINE_BUILD/src/cli/libforward.so" "$T/forward/libcuda.so.1"
 	for way in proc1 proc2 proc1@proc2; do
-		reaches "$way" "LD_LIBRARY_PATH=$LOADLINE_BUILD/tests/e2e/forward:$LOADLINE_BUILD/sim" \
+		reaches "$way" "LD_LIBRARY_PATH=$T/forward:$LOADLINE_BUILD/sim" \
 			"LOADLINE_FORWARD_TO=$LOADLINE_BUILD/sim/libcuda.so.1"
 	done
 }

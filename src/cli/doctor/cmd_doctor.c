@@ -101,9 +101,11 @@ static int check_without_driver(struct ll_doctor *doctor, const struct ll_err *d
 /* The ways out of a tenant that nothing closes. */
 static void say_open_ways(struct ll_doctor *doctor)
 {
-	ll_doctor_say(doctor, LL_FINDING_OK, NULL, "open ways", NULL,
-		      "a program that is started without LD_PRELOAD, as by `env -i`, is not held to limits; `loadline "
-		      "status` shows it as ungoverned");
+	ll_doctor_say(
+	    doctor, LL_FINDING_OK, NULL, "open ways", NULL,
+	    "not held to limits are a program that is started without LD_PRELOAD, as by `env -i` (`loadline "
+	    "status` shows it as ungoverned), a library that a program opens by dlmopen or with RTLD_DEEPBIND, "
+	    "and driver functions that a program finds without the loader");
 }
 
 static int run_doctor(void *words, const struct ll_operands *operands, struct ll_err *err)
@@ -141,8 +143,9 @@ const struct ll_command ll_command_doctor = {
 	"anything, except that it clears claims of dead processes from ledgers. Each finding is one line: "
 	"ok, warn or fail, the thing checked, the result, and what to do about it.\n\n"
 	"Then it shows that the limits of `loadline run` hold: on each card it starts a program under small "
-	"limits, and the program tries to exceed them for half a second. The trial makes a context on the "
-	"card, and a hold on that card yields to it; --no-trial leaves the trial out.\n\n"
+	"limits, and the program tries to exceed them for half a second, the memory limit by every way to the "
+	"driver. The trial makes a context on the card, and a hold on that card yields to it; --no-trial leaves the "
+	"trial out.\n\n"
 	"The exit status is 0 if every checked card can be held and limits hold, 1 if something prevents "
 	"that, 3 if there is no driver or no such card.",
     .examples = doctor_examples,

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/scope.h"
+#include "cli/doctor/trial_ways.h"
 #include "driver/library.h"
 #include "hold/payload.h"
 #include "ledger/run_settings.h"
@@ -53,8 +54,9 @@ static int try_memory(struct trial *trial, struct ll_err *err)
 	printf("memory %d\n", is_refused ? LL_TRIAL_SECOND_BYTES : 0);
 	if (!is_refused)
 		cuda->cuMemFree(second);
+	int rc = ll_trial_try_look_ups(cuda, err);
 	cuda->cuMemFree(first);
-	return 0;
+	return rc;
 }
 
 static int load_kernel(struct trial *trial, struct ll_err *err)
@@ -106,9 +108,11 @@ bool ll_trial_is_asked(int argc, char **argv)
 	return argc > 1 && strcmp(argv[1], LL_TRIAL_WORD) == 0;
 }
 
-int ll_trial_main(struct ll_err *err)
+int ll_trial_main(const char *word, struct ll_err *err)
 {
 	struct trial trial = {0};
+	if (word)
+		return ll_trial_be_other(word, err);
 	if (!getenv(LL_RUN_VARIABLE)) {
 		ll_err_set(err, -EINVAL, LL_TRIAL_WORD ": is for loadline itself");
 		return ll_err_hint(err, "use 'loadline doctor'");
@@ -123,5 +127,7 @@ int ll_trial_main(struct ll_err *err)
 	if (trial.context)
 		trial.cuda.cuCtxDestroy(trial.context);
 	free(trial.page);
+	if (!rc)
+		ll_trial_start_others();
 	return rc;
 }

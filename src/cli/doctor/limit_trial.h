@@ -5,7 +5,8 @@
  * It is loadline itself, started with the word below as its argument. Its environment is that of a tenant with
  * LL_TRIAL_MEMORY_BYTES of memory, contexts not counted, and LL_TRIAL_CAP_PERMILLE of time. It reaches the driver by
  * dlopen and dlsym, as other programs do. It prints one line for each limit: "memory REFUSED_BYTES" or "memory 0", then
- * "compute PERMILLE". An earlier failure is an error like that of any command.
+ * "compute PERMILLE". It tries the memory limit by all other ways to the driver too (trial_ways.h), each with its line.
+ * An earlier failure is an error like that of any command.
  */
 #ifndef LOADLINE_CLI_DOCTOR_LIMIT_TRIAL_H
 #define LOADLINE_CLI_DOCTOR_LIMIT_TRIAL_H
@@ -26,7 +27,7 @@ enum {
 
 bool ll_trial_is_asked(int argc, char **argv);
 
-/* Runs the trial. -EINVAL: a user typed the word. */
-int ll_trial_main(struct ll_err *err);
+/* Runs the trial, or the part of it that has a word of its own. -EINVAL: a user typed the word. */
+int ll_trial_main(const char *word, struct ll_err *err);
 
 #endif

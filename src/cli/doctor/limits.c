@@ -14,6 +14,7 @@
 #include "base/child.h"
 #include "base/clock.h"
 #include "base/scope.h"
+#include "base/strbuf.h"
 #include "cli/doctor/doctor.h"
 #include "cli/doctor/limit_trial.h"
 #include "cli/run/environment.h"
@@ -24,11 +25,12 @@
 
 /* PERMILLE_SLACK: the trial lasts half a second, and on a busy host the share measured in so short a time may exceed
  * the cap by up to a tenth of the card. */
-enum { DEADLINE_S = 30, OUTPUT_SIZE = 1024, PERMILLE_SLACK = 100, TENANTS_MAX = 128 };
+enum { DEADLINE_S = 60, OUTPUT_SIZE = 2048, PERMILLE_SLACK = 100, TENANTS_MAX = 128 };
 
 static const char limits_check[] = "limits";
 static const char memory_check[] = "memory limit";
 static const char compute_check[] = "compute limit";
+static const char ways_check[] = "ways to the driver";
 static const char advice[] = "do not rely on `loadline run` here: it does not hold programs to their limits";
 
 struct outcome {
@@ -259,6 +261,36 @@ static void say_compute(struct ll_doctor *doctor, const struct ll_card *card, lo
 			   LL_TRIAL_CAP_PERMILLE / 10, percent);
 }
 
+/* Adds the names on the lines that begin with the word, and for "way" whose number is 0, or is not. */
+static void add_names(struct ll_strbuf *names, const char *text, const char *word, bool is_refused)
+{
+	size_t length = strlen(word);
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (strncmp(line, word, length) != 0)
+			continue;
+		char *name = (char *)line + length;
+		bool fits = strtol(name, &name, 10) > 0 ? is_refused : !is_refused;
+		if (fits)
+			ll_strbuf_addf(names, "%s%.*s", names->length ? ", " : "", (int)strcspn(name + 1, "\n"),
+				       name + 1);
+	}
+}
+
+static void say_ways(struct ll_doctor *doctor, const struct ll_card *card, const char *text)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf held = LL_STRBUF_INIT, past = LL_STRBUF_INIT, untried = LL_STRBUF_INIT;
+	add_names(&held, text, "way", true);
+	add_names(&past, text, "way", false);
+	add_names(&untried, text, "untried", false);
+	if (past.length)
+		fail_limit(doctor, card, ways_check, "programs get past a memory limit by %s", past.buf);
+	else if (held.length)
+		ll_doctor_say(doctor, untried.length ? LL_FINDING_WARN : LL_FINDING_OK, card, ways_check, NULL,
+			      "a memory limit is in force by %s%s%s", held.buf, untried.length ? "; not tried: " : "",
+			      untried.buf);
+}
+
 static void say_library(struct ll_doctor *doctor, const struct ll_card *card, const char *shim)
 {
 	doctor->limit_fails++;
@@ -290,6 +322,8 @@ static void say_outcome(struct ll_doctor *doctor, const struct ll_card *card, co
 		say_memory(doctor, card, refused_bytes);
 	if (permille >= 0)
 		say_compute(doctor, card, permille);
+	if (refused_bytes >= 0)
+		say_ways(doctor, card, outcome->text);
 	if (permille >= 0 && !outcome->has_joined)
 		say_library(doctor, card, shim);
 	if (refused_bytes >= 0 && permille >= 0)

@@ -1,6 +1,10 @@
 /*
- * forward.c - a libcuda.so.1 that only forwards, as that of WSL: it opens another library, which LOADLINE_FORWARD_TO
- * names, and answers with that library's functions. It exports what a program needs to begin.
+ * forward.c - a libcuda.so.1 that only forwards, as that of WSL: it opens another library, and answers with that
+ * library's functions. It exports what a program needs to begin. The trial of limits opens it in the driver's place
+ * (trial_ways.h), and tests do.
+ *
+ * It forwards to the library that LOADLINE_FORWARD_TO names, or to the driver. It is not itself named as the driver, so
+ * that the loader does not take it for that.
  */
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -13,8 +17,9 @@
 static void *find(const char *symbol)
 {
 	static void *library;
+	const char *name = getenv("LOADLINE_FORWARD_TO");
 	if (!library)
-		library = dlopen(getenv("LOADLINE_FORWARD_TO"), RTLD_LAZY | RTLD_LOCAL);
+		library = dlopen(name ? name : "libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
 	/* Not as a last call: that would be a jump, and the caller of dlsym another one. */
 	void *volatile found = library ? dlsym(library, symbol) : NULL;
 	return found;
@@ -36,10 +41,3 @@ FORWARD(cuGetProcAddress_v2,
 	(const char *symbol, void **ret_function, int version, uint64_t flags,
 	 enum ll_cu_proc_address_result *ret_status),
 	symbol, ret_function, version, flags, ret_status)
-#ifdef FORWARDS_ALL
-FORWARD(cuDeviceGet, (ll_cu_device * ret_device, int ordinal), ret_device, ordinal)
-FORWARD(cuDriverGetVersion, (int *ret_version), ret_version)
-FORWARD(cuDevicePrimaryCtxRetain, (struct ll_cu_context * *ret_context, ll_cu_device device), ret_context, device)
-FORWARD(cuCtxGetDevice, (ll_cu_device * ret_device), ret_device)
-FORWARD(cuMemAlloc_v2, (ll_cu_deviceptr * ret_address, size_t bytes), ret_address, bytes)
-#endif
