@@ -19,6 +19,9 @@
 #define SAME_RATIO 0.0005
 /* After a change only the newest window counts for this long, because the others also change with the own part. */
 #define FOLLOW_NS (800 * LL_NS_PER_MS)
+/* The pacer may lose as much by itself. More is lost to others, which cannot take more than their part, or because the
+ * host is short of processors. That ends suddenly, and the duty must not be too high then. */
+#define OWN_LOSS_RATIO 0.05
 /* The duty by which a program shows what it takes beside own kernels. */
 #define PROBE_RATIO 0.01
 
@@ -168,7 +171,8 @@ static double find_duty(const struct ll_fill_level *fill, double target)
 	const struct ll_fill_level_reading *readings = fill->readings + fill->reading_count - count;
 	if (count == 0)
 		return 0.0;
-	double duty = target - mean_foreign(readings, count) + median_loss(readings, count);
+	double foreign = mean_foreign(readings, count);
+	double duty = target - foreign + fmin(median_loss(readings, count), fmax(foreign, 0.0) + OWN_LOSS_RATIO);
 	if (is_between(readings, count, target))
 		duty = fmin(duty, PROBE_RATIO);
 	return clamp_between(duty, 0.0, 1.0);

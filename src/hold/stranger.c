@@ -83,9 +83,9 @@ void ll_hold_stranger_find(const struct ll_process_list *processes, pid_t own_pi
 			   struct ll_hold_stranger *stranger)
 {
 	LL_SCOPE_FREE struct ll_claim_info *claims = calloc(CLAIMS_MOST, sizeof *claims);
-	struct search search = {.claims = claims};
-	if (claims)
-		search.claim_count = ll_ledger_list(ledger, claims, CLAIMS_MOST);
+	if (!claims)
+		return;
+	struct search search = {.claims = claims, .claim_count = ll_ledger_list(ledger, claims, CLAIMS_MOST)};
 	if (search.claim_count > CLAIMS_MOST)
 		search.claim_count = CLAIMS_MOST;
 	for (size_t i = 0; i < processes->count; i++) {

@@ -4,6 +4,7 @@
 #include "fill_plant.h"
 
 static struct fill_plant plant;
+static unsigned starved_until_ms; /* until then a fifth of the duty is delivered */
 
 enum { BEGIN_MS = 1000, ZERO_MS = 10000 };
 
@@ -34,7 +35,7 @@ static void run(const struct program *program, double target, double loss)
 	static struct ll_fill_level fill;
 	unsigned next = 0;
 	double duty = 0;
-	plant = (struct fill_plant){.program = *program, .seed = 77, .loss = loss};
+	plant = (struct fill_plant){.program = *program, .seed = 77};
 	ll_fill_level_init(&fill);
 	while (plant.now_ms < PLANT_SECONDS * 1000) {
 		if (plant.now_ms % TICK_MS == 30) {
@@ -42,6 +43,7 @@ static void run(const struct program *program, double target, double loss)
 			if (plant.now_ms >= BEGIN_MS)
 				duty = ll_fill_level_command(&fill, to_ns(plant.now_ms), target);
 		}
+		plant.loss = plant.now_ms < starved_until_ms ? 0.8 : loss;
 		plant_step(&plant, duty);
 	}
 }
@@ -157,12 +159,26 @@ static void a_program_that_reads_more_beside_own_kernels_is_at_its_target_on_ave
 static void what_the_pacer_does_not_deliver_is_made_up_for(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < 4; i++) {
-		run(&programs[i], 0.60, 0.2);
+	for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
+		if (programs[i].from_ms)
+			continue;
+		run(&programs[i], 0.60, programs[i].kind == NONE ? 0.05 : 0.2);
 		struct outcome outcome = judge(1500);
 		if (outcome.least < 56 || outcome.most > 64)
 			fail_run("a second is off", 0.60, &outcome);
 	}
+}
+
+/* As on a host without a free processor. */
+static void a_load_that_was_starved_is_at_most_5_points_over_when_it_is_served_again(void **state)
+{
+	(void)state;
+	starved_until_ms = BEGIN_MS + 3000;
+	run(&(struct program){.kind = NONE}, 0.30, 0);
+	starved_until_ms = 0;
+	for (unsigned ms = BEGIN_MS; ms + WINDOW_MS <= PLANT_SECONDS * 1000; ms += 10)
+		assert_between(plant_mean(plant.busy, ms, ms + WINDOW_MS), 0, 0.36);
+	assert_near(plant_mean(plant.busy, BEGIN_MS + 4000, BEGIN_MS + 5000), 0.30, 0.01);
 }
 
 static double give(struct ll_fill_level *fill, unsigned number, double level, double own_ratio)
@@ -226,6 +242,7 @@ int main(void)
 	    cmocka_unit_test(bursts_of_half_a_second_and_a_second_are_averaged),
 	    cmocka_unit_test(a_program_that_reads_more_beside_own_kernels_is_at_its_target_on_average),
 	    cmocka_unit_test(what_the_pacer_does_not_deliver_is_made_up_for),
+	    cmocka_unit_test(a_load_that_was_starved_is_at_most_5_points_over_when_it_is_served_again),
 	    cmocka_unit_test(nothing_is_launched_before_a_reading_tells_what_others_take),
 	    cmocka_unit_test(a_window_is_compared_with_the_duty_of_its_own_time),
 	    cmocka_unit_test(a_new_target_is_followed_at_once_and_a_pause_is_no_loss),
