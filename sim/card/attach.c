@@ -27,6 +27,7 @@ static int attached_fd = -1;
 static dev_t attached_device;
 static ino_t attached_inode;
 static char folder[PATH_MAX];
+static _Atomic(const char *) settled_folder; /* readable without the lock, which a thread that forks has */
 
 /* Writes the folder's name, and what chooses another one. */
 static int name_folder(char text[PATH_MAX], const char **ret_hint, struct ll_err *err)
@@ -71,11 +72,15 @@ static int find_folder(struct ll_err *err)
 		folder[0] = '\0';
 		ll_err_hint(err, "%s", hint);
 	}
+	if (rc == 0)
+		settled_folder = folder;
 	return rc;
 }
 
 const char *sim_world_folder(void)
 {
+	if (settled_folder)
+		return settled_folder;
 	LL_SCOPE_LOCK(&attach_lock);
 	return find_folder(NULL) < 0 ? NULL : folder;
 }

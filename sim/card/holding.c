@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include "card/descriptor.h"
 #include "card/memory.h"
 
 int sim_holding_take(struct sim_world *w, uint32_t proc, uint32_t card, uint64_t bytes)
@@ -17,39 +18,88 @@ void sim_holding_give_back(struct sim_world *w, uint32_t proc, uint32_t card, ui
 	*SIM_EDIT(w, &w->procs[proc].held_bytes[card]) -= bytes;
 }
 
-uint32_t sim_share_new(struct sim_world *w, uint32_t proc, uint32_t card, uint64_t bytes)
+static bool has_process(const struct sim_share *share)
+{
+	uint64_t left = 0;
+	for (int i = 0; i < SIM_PROCS / 64; i++)
+		left |= share->holders[i];
+	return left != 0;
+}
+
+bool sim_share_has_holder(const struct sim_share *share, uint32_t index)
+{
+	return has_process(share) || (share->has_descriptors && sim_descriptors_are_open(index, share->generation));
+}
+
+bool sim_share_is_held(const struct sim_world *w, uint32_t index, uint32_t generation)
+{
+	const struct sim_share *share = &w->shares[index];
+	return share->is_used && share->generation == generation && sim_share_has_holder(share, index);
+}
+
+/* A share whose last descriptor was closed is gone without anybody's doing. */
+static bool is_gone(const struct sim_share *share, uint32_t index)
+{
+	return !share->is_used || (!share->lender && !sim_share_has_holder(share, index));
+}
+
+static uint32_t make_share(struct sim_world *w, const struct sim_share *model)
 {
 	for (uint32_t i = 0; i < SIM_SHARES; i++) {
 		struct sim_share *share = &w->shares[i];
-		if (share->is_used)
+		if (!is_gone(share, i))
 			continue;
-		SIM_EDIT(w, share);
-		*share =
-		    (struct sim_share){.is_used = 1, .generation = share->generation + 1, .card = card, .bytes = bytes};
-		share->holders[proc / 64] = UINT64_C(1) << proc % 64;
-		sim_holding_give_back(w, proc, card, bytes);
+		uint32_t generation = share->generation + 1;
+		*SIM_EDIT(w, share) = *model;
+		share->is_used = 1;
+		share->generation = generation;
 		return i;
 	}
 	return SIM_NONE;
 }
 
+uint32_t sim_share_new(struct sim_world *w, uint32_t proc, uint32_t card, uint64_t bytes)
+{
+	struct sim_share share = {.card = card, .bytes = bytes};
+	share.holders[proc / 64] = UINT64_C(1) << proc % 64;
+	uint32_t index = make_share(w, &share);
+	if (index != SIM_NONE)
+		sim_holding_give_back(w, proc, card, bytes);
+	return index;
+}
+
+uint32_t sim_share_lend(struct sim_world *w, uint32_t proc, uint32_t card, uint64_t bytes)
+{
+	return make_share(w, &(struct sim_share){.card = card, .bytes = bytes, .lender = proc + 1});
+}
+
 bool sim_share_join(struct sim_world *w, uint32_t index, uint32_t generation, uint32_t proc)
 {
-	if (index >= SIM_SHARES || !w->shares[index].is_used || w->shares[index].generation != generation)
+	if (index >= SIM_SHARES || w->shares[index].generation != generation || is_gone(&w->shares[index], index))
 		return false;
 	*SIM_EDIT(w, &w->shares[index].holders[proc / 64]) |= UINT64_C(1) << proc % 64;
 	return true;
 }
 
+/* Frees the slot if nothing holds the share any more. */
+static bool settle(struct sim_world *w, uint32_t index)
+{
+	bool is_last = is_gone(&w->shares[index], index);
+	if (is_last)
+		*SIM_EDIT(w, &w->shares[index].is_used) = 0;
+	return is_last;
+}
+
 bool sim_share_leave(struct sim_world *w, uint32_t index, uint32_t proc)
 {
-	struct sim_share *share = SIM_EDIT(w, &w->shares[index]);
-	uint64_t left = 0;
-	share->holders[proc / 64] &= ~(UINT64_C(1) << proc % 64);
-	for (int i = 0; i < SIM_PROCS / 64; i++)
-		left |= share->holders[i];
-	share->is_used = left != 0;
-	return !left;
+	*SIM_EDIT(w, &w->shares[index].holders[proc / 64]) &= ~(UINT64_C(1) << proc % 64);
+	return settle(w, index);
+}
+
+bool sim_share_end_loan(struct sim_world *w, uint32_t index)
+{
+	*SIM_EDIT(w, &w->shares[index].lender) = 0;
+	return settle(w, index);
 }
 
 void sim_holdings_drop(struct sim_world *w, uint32_t proc)
@@ -61,6 +111,8 @@ void sim_holdings_drop(struct sim_world *w, uint32_t proc)
 	for (uint32_t i = 0; i < SIM_SHARES; i++) {
 		if (w->shares[i].is_used && w->shares[i].holders[proc / 64] >> proc % 64 & 1)
 			sim_share_leave(w, i, proc);
+		if (w->shares[i].is_used && w->shares[i].lender == proc + 1)
+			sim_share_end_loan(w, i);
 	}
 }
 

@@ -1,6 +1,7 @@
 #include "card/memory.h"
 
 #include "card/defaults.h"
+#include "card/holding.h"
 #include "card/mps_limits.h"
 
 #define BLOCK_BYTES (UINT64_C(2) << 20)
@@ -14,8 +15,17 @@ static uint32_t first_holder(const struct sim_share *share)
 	return SIM_NONE;
 }
 
+/* Returns whether a share counts, for one process or for all (SIM_NONE): for its first holder, and for nobody's account
+ * but the card's while descriptors alone hold it. What a lender still has counts there. */
+static bool does_share_count(const struct sim_share *share, uint32_t index, uint32_t proc)
+{
+	if (!share->is_used || share->lender)
+		return false;
+	return proc == SIM_NONE ? sim_share_has_holder(share, index) : first_holder(share) == proc;
+}
+
 /* Returns what processes hold outside of contexts on a card and its slices, in bytes. proc: the one process that
- * counts, or SIM_NONE for all. A share counts for its first holder. */
+ * counts, or SIM_NONE for all. */
 static uint64_t held_bytes(const struct sim_world *w, uint32_t card, uint32_t proc)
 {
 	uint64_t bytes = 0;
@@ -29,7 +39,7 @@ static uint64_t held_bytes(const struct sim_world *w, uint32_t card, uint32_t pr
 		}
 		for (uint32_t i = 0; i < SIM_SHARES; i++) {
 			const struct sim_share *share = &w->shares[i];
-			if (share->is_used && share->card == c && (proc == SIM_NONE || first_holder(share) == proc))
+			if (share->card == c && does_share_count(share, i, proc))
 				bytes += share->bytes;
 		}
 	}

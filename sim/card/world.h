@@ -202,6 +202,8 @@ struct sim_share {
 	uint32_t is_used;
 	uint32_t generation; /* grows when the slot is given to new memory */
 	uint32_t card;
+	uint32_t has_descriptors; /* it was exported as descriptors, which hold it while they are open */
+	uint32_t lender;          /* proc + 1, whose own memory counts it; 0: nobody's, it counts by itself */
 	uint32_t unused;
 	uint64_t bytes;
 	uint64_t holders[SIM_PROCS / 64]; /* a bit each */

@@ -1,6 +1,7 @@
 /*
- * Memory of one process used by another (cuIpc…): the handle is a ticket. It stays charged to its owner alone and is
- * gone for the card when the owner frees it or ends; what bytes the other has mapped stay readable there.
+ * Memory of one process used by another (cuIpc…): the handle is a ticket. It takes of the card what its owner's
+ * allocation takes. If the owner frees it or ends, it stays on the card until the last process that opened it closes
+ * it. A handle by itself holds nothing.
  */
 #include "cuda/ipc.h"
 
@@ -17,20 +18,60 @@
 #include "cuda/local/current.h"
 #include "cuda/local/event.h"
 
-void sim_ticket_of(const struct sim_memory *memory, enum sim_ticket_kind kind, struct sim_ticket *ret_ticket)
+static bool lend(struct sim_memory *memory, uint64_t counted_bytes)
+{
+	struct sim_world *w = sim_cuda.world;
+	if (memory->share_number)
+		return true;
+	sim_lock(w);
+	sim_advance_to_now(w);
+	uint32_t share = sim_share_lend(w, sim_cuda.proc, memory->card, counted_bytes);
+	sim_unlock(w);
+	memory->share_number = share == SIM_NONE ? 0 : share + 1;
+	return share != SIM_NONE;
+}
+
+ll_cu_result sim_ticket_of(struct sim_memory *memory, enum sim_ticket_kind kind, uint64_t counted_bytes,
+			   struct sim_ticket *ret_ticket)
 {
 	uint64_t skip = memory->offset % sim_arena_round(1);
+	if (!lend(memory, counted_bytes))
+		return LL_CUDA_ERROR_OUT_OF_MEMORY;
 	sim_ticket_init(ret_ticket, kind, memory->offset - skip, memory->bytes + skip);
 	ret_ticket->skip = (uint32_t)skip;
 	ret_ticket->card = memory->card;
+	ret_ticket->share = memory->share_number - 1;
+	ret_ticket->share_generation = sim_cuda.world->shares[ret_ticket->share].generation;
+	return LL_CUDA_SUCCESS;
+}
+
+static bool join(const struct sim_ticket *ticket)
+{
+	struct sim_world *w = sim_cuda.world;
+	sim_lock(w);
+	sim_advance_to_now(w);
+	bool is_there = sim_share_join(w, ticket->share, ticket->share_generation, sim_cuda.proc);
+	sim_unlock(w);
+	return is_there;
+}
+
+static void leave(const struct sim_ticket *ticket)
+{
+	sim_lock(sim_cuda.world);
+	sim_share_leave(sim_cuda.world, ticket->share, sim_cuda.proc);
+	sim_unlock(sim_cuda.world);
 }
 
 ll_cu_result sim_ticket_open(const struct sim_ticket *ticket, const struct sim_memory *model, uint64_t *ret_address)
 {
 	size_t length = sim_arena_round(ticket->bytes);
+	if (!join(ticket))
+		return LL_CUDA_ERROR_INVALID_VALUE; /* freed */
 	char *bytes_at = sim_ticket_map(ticket, NULL);
-	if (!bytes_at)
+	if (!bytes_at) {
+		leave(ticket);
 		return LL_CUDA_ERROR_INVALID_VALUE; /* its process is gone */
+	}
 	char *address = sim_addresses_new(length, 0, 0);
 	struct sim_memory memory = *model;
 	memory.bytes = ticket->bytes - ticket->skip;
@@ -40,10 +81,12 @@ ll_cu_result sim_ticket_open(const struct sim_ticket *ticket, const struct sim_m
 	memory.address = memory.whole_address = (uintptr_t)address + ticket->skip;
 	memory.whole_bytes = memory.bytes;
 	memory.bytes_at = bytes_at + ticket->skip;
+	memory.share_number = ticket->share + 1;
 	if (!address || sim_memory_insert(&memory) < 0) {
 		munmap(bytes_at, length);
 		if (address)
 			munmap(address, length);
+		leave(ticket);
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	*ret_address = memory.address;
@@ -58,17 +101,42 @@ ll_cu_result cuIpcGetMemHandle(struct ll_cu_ipc_mem_handle *ret_handle, ll_cu_de
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	sim_cuda_lock();
 	ll_cu_result status = sim_current(&context);
-	const struct sim_memory *memory = status ? NULL : sim_memory_find(address);
+	struct sim_memory *memory = status ? NULL : sim_memory_find(address);
 	bool can = memory && memory->kind == SIM_MEMORY_DEVICE && memory->origin == SIM_ORIGIN_PLAIN;
 	if (!status && !can)
 		status = LL_CUDA_ERROR_INVALID_VALUE;
-	if (!status) {
-		struct sim_ticket ticket;
-		sim_ticket_of(memory, SIM_TICKET_IPC, &ticket);
+	struct sim_ticket ticket;
+	if (!status)
+		status = sim_ticket_of(memory, SIM_TICKET_IPC, memory->charged_bytes, &ticket);
+	if (!status)
 		memcpy(ret_handle, &ticket, sizeof *ret_handle);
-	}
 	sim_cuda_unlock();
 	return status;
+}
+
+/* What the context has opened already is not opened again, but closed as often. */
+static struct sim_memory *find_opened(const struct sim_ticket *ticket, const struct ll_cu_context *context)
+{
+	const struct sim_world *w = sim_cuda.world;
+	for (size_t i = 0; i < sim_cuda.memory_count; i++) {
+		struct sim_memory *memory = &sim_cuda.memory[i];
+		if (memory->origin == SIM_ORIGIN_IPC && memory->kind == SIM_MEMORY_DEVICE &&
+		    memory->context == context && memory->share_number == ticket->share + 1 &&
+		    w->shares[ticket->share].generation == ticket->share_generation)
+			return memory;
+	}
+	return NULL;
+}
+
+static ll_cu_result open_ticket(const struct sim_ticket *ticket, struct ll_cu_context *context, uint64_t *ret_address)
+{
+	struct sim_memory model = {.origin = SIM_ORIGIN_IPC, .context = context},
+			  *opened = find_opened(ticket, context);
+	if (!opened)
+		return sim_ticket_open(ticket, &model, ret_address);
+	opened->uses++;
+	*ret_address = opened->address;
+	return LL_CUDA_SUCCESS;
 }
 
 static ll_cu_result open_handle(ll_cu_deviceptr *ret_address, const struct ll_cu_ipc_mem_handle *handle, unsigned flags)
@@ -84,13 +152,11 @@ static ll_cu_result open_handle(ll_cu_deviceptr *ret_address, const struct ll_cu
 		status = LL_CUDA_ERROR_INVALID_CONTEXT; /* as the real driver answers the handle's own process */
 	if (!status && ticket.card != context->card)
 		status = LL_CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
-	if (!status) {
-		struct sim_memory model = {.origin = SIM_ORIGIN_IPC, .context = context};
-		uint64_t address;
-		status = sim_ticket_open(&ticket, &model, &address);
-		if (!status)
-			*ret_address = address;
-	}
+	uint64_t address;
+	if (!status)
+		status = open_ticket(&ticket, context, &address);
+	if (!status)
+		*ret_address = address;
 	sim_cuda_unlock();
 	return status;
 }
@@ -111,13 +177,15 @@ ll_cu_result cuIpcCloseMemHandle(ll_cu_deviceptr address)
 {
 	SIM_ENTER();
 	sim_cuda_lock();
-	const struct sim_memory *memory = sim_memory_find(address);
+	struct sim_memory *memory = sim_memory_find(address);
 	bool can = memory && memory->address == address && memory->kind == SIM_MEMORY_DEVICE &&
 		   memory->origin == SIM_ORIGIN_IPC;
 	if (can) {
 		sim_wait_context(memory->context);
 		memory = sim_memory_find(address);
-		if (memory && memory->origin == SIM_ORIGIN_IPC)
+		if (memory && memory->origin == SIM_ORIGIN_IPC && memory->uses)
+			memory->uses--;
+		else if (memory && memory->origin == SIM_ORIGIN_IPC)
 			sim_memory_free(memory);
 	}
 	sim_cuda_unlock();

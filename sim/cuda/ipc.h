@@ -7,11 +7,13 @@
 #include "cuda/local/arena.h"
 #include "cuda/local/state.h"
 
-/* Makes the memory of a ticket known here. It takes nothing of the card, for its owner is charged. model: the origin,
- * the context and what else the range is to have. INVALID_VALUE: the owner is gone. OUT_OF_MEMORY. */
+/* Makes the memory of a ticket known here, and this process a holder of its share, which is in the ticket. model: the
+ * origin, the context and what else the range is to have. INVALID_VALUE: the memory is gone. OUT_OF_MEMORY. */
 ll_cu_result sim_ticket_open(const struct sim_ticket *ticket, const struct sim_memory *model, uint64_t *ret_address);
 
-/* Fills in a ticket for the bytes of a piece of memory. */
-void sim_ticket_of(const struct sim_memory *memory, enum sim_ticket_kind kind, struct sim_ticket *ret_ticket);
+/* Fills in a ticket for the bytes of a piece of memory, and lends the memory to whoever opens it. counted_bytes: what
+ * it takes of the card. OUT_OF_MEMORY. */
+ll_cu_result sim_ticket_of(struct sim_memory *memory, enum sim_ticket_kind kind, uint64_t counted_bytes,
+			   struct sim_ticket *ret_ticket);
 
 #endif

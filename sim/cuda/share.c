@@ -1,11 +1,14 @@
 /*
  * Physical memory and pools exported as file descriptors, and imported from them. A descriptor carries a ticket.
- * Physical memory then belongs to all who hold it (holding.h); a pool stays its maker's, and its allocations too.
+ * Physical memory then belongs to all who hold it, descriptors too (holding.h). A pool stays its maker's. An allocation
+ * of it is lent: if its maker's pool gives the chunk back, it stays on the card until who imported it frees it.
  */
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "card/defaults.h"
+#include "card/descriptor.h"
 #include "card/engine.h"
 #include "card/holding.h"
 #include "cuda/enter.h"
@@ -36,6 +39,21 @@ static int make_shared(struct sim_physical *physical)
 	return 0;
 }
 
+_Static_assert(sizeof(struct sim_ticket) == SIM_DESCRIPTOR_BYTES, "a descriptor carries a ticket");
+
+static ll_cu_result export_physical(const struct sim_ticket *ticket, void *ret_handle)
+{
+	struct sim_world *w = sim_cuda.world;
+	int fd = sim_descriptor_new(ticket->slot, ticket->generation, ticket);
+	if (fd < 0)
+		return LL_CUDA_ERROR_OPERATING_SYSTEM;
+	sim_lock(w);
+	*SIM_EDIT(w, &w->shares[ticket->slot].has_descriptors) = 1;
+	sim_unlock(w);
+	*(int *)ret_handle = fd;
+	return LL_CUDA_SUCCESS;
+}
+
 static ll_cu_result export_ticket(const struct sim_ticket *ticket, void *ret_handle)
 {
 	int fd = sim_ticket_to_fd(ticket);
@@ -56,7 +74,7 @@ ll_cu_result cuMemExportToShareableHandle(void *ret_handle, ll_cu_mem_handle han
 	ll_cu_result status = LL_CUDA_ERROR_INVALID_VALUE;
 	if (physical && (physical->prop.handle_types & type))
 		status = make_shared(physical) < 0 ? LL_CUDA_ERROR_OUT_OF_MEMORY
-						   : export_ticket(&physical->ticket, ret_handle);
+						   : export_physical(&physical->ticket, ret_handle);
 	sim_cuda_unlock();
 	return status;
 }
@@ -111,7 +129,7 @@ ll_cu_result cuMemImportFromShareableHandle(ll_cu_mem_handle *ret_handle, void *
 	SIM_ENTER();
 	struct sim_ticket ticket;
 	if (!ret_handle || type != LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
-	    !sim_ticket_from_fd((int)(intptr_t)os_handle, &ticket) || !sim_ticket_is(&ticket, SIM_TICKET_PHYSICAL))
+	    !sim_descriptor_read((int)(intptr_t)os_handle, &ticket) || !sim_ticket_is(&ticket, SIM_TICKET_PHYSICAL))
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	sim_cuda_lock();
 	ll_cu_result status = import_physical(&ticket, ret_handle);
@@ -162,21 +180,28 @@ ll_cu_result cuMemPoolImportFromShareableHandle(struct ll_cu_mem_pool **ret_pool
 	return pool ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_DEVICE;
 }
 
+static uint64_t whole_blocks(uint64_t bytes)
+{
+	return (bytes + SIM_GRANULARITY_BYTES - 1) / SIM_GRANULARITY_BYTES * SIM_GRANULARITY_BYTES;
+}
+
 ll_cu_result cuMemPoolExportPointer(struct ll_cu_mem_pool_pointer *ret_pointer, ll_cu_deviceptr address)
 {
 	SIM_ENTER();
 	sim_cuda_lock();
-	const struct sim_memory *memory = sim_memory_find(address);
+	struct sim_memory *memory = sim_memory_find(address);
 	bool can = ret_pointer && memory && memory->address == address && memory->kind == SIM_MEMORY_DEVICE &&
 		   memory->origin == SIM_ORIGIN_POOL && memory->pool->handle_types && memory->pool->ticket_number;
-	if (can) {
-		struct sim_ticket ticket;
-		sim_ticket_of(memory, SIM_TICKET_POINTER, &ticket);
+	struct sim_ticket ticket;
+	ll_cu_result status = can ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_VALUE;
+	if (can)
+		status = sim_ticket_of(memory, SIM_TICKET_POINTER, whole_blocks(memory->bytes), &ticket);
+	if (!status) {
 		ticket.slot = memory->pool->ticket_number;
 		memcpy(ret_pointer, &ticket, sizeof *ret_pointer);
 	}
 	sim_cuda_unlock();
-	return can ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_VALUE;
+	return status;
 }
 
 ll_cu_result cuMemPoolImportPointer(ll_cu_deviceptr *ret_address, struct ll_cu_mem_pool *pool,

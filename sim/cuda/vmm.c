@@ -55,6 +55,41 @@ void sim_physical_drop(struct sim_physical *physical)
 	free(physical);
 }
 
+/* Bytes of this process's that others, or descriptors, still hold. */
+struct late_clear {
+	uint64_t offset, bytes;
+	uint32_t share, generation;
+	struct late_clear *next;
+};
+
+static struct late_clear *late_clears;
+
+static void clear_later(const struct sim_physical *physical)
+{
+	struct late_clear *late = malloc(sizeof *late);
+	if (!late)
+		return;
+	*late = (struct late_clear){physical->offset, physical->bytes, physical->share, physical->ticket.generation,
+				    late_clears};
+	late_clears = late;
+}
+
+static void clear_late(void)
+{
+	for (struct late_clear **link = &late_clears, *late; (late = *link);) {
+		sim_lock(sim_cuda.world);
+		bool is_held = sim_share_is_held(sim_cuda.world, late->share, late->generation);
+		sim_unlock(sim_cuda.world);
+		if (is_held) {
+			link = &late->next;
+			continue;
+		}
+		sim_arena_clear(late->offset, late->bytes);
+		*link = late->next;
+		free(late);
+	}
+}
+
 void sim_physical_settle(struct sim_physical *physical)
 {
 	struct sim_world *w = sim_cuda.world;
@@ -74,6 +109,8 @@ void sim_physical_settle(struct sim_physical *physical)
 		sim_ticket_clear(&physical->ticket);
 	else if (is_last)
 		sim_arena_clear(physical->offset, physical->bytes);
+	else if (!physical->is_imported && !is_held_twice)
+		clear_later(physical);
 	sim_physical_drop(physical);
 }
 
@@ -121,6 +158,7 @@ ll_cu_result cuMemCreate(ll_cu_mem_handle *ret_handle, size_t bytes, const struc
 	struct sim_physical model = {
 	    .prop = *prop, .card = sim_cuda.devices[device], .bytes = bytes, .share = SIM_NONE};
 	sim_cuda_lock();
+	clear_late();
 	sim_lock(w);
 	sim_advance_to_now(w);
 	bool has_taken = sim_holding_take(w, sim_cuda.proc, model.card, bytes) == 0;

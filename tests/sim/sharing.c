@@ -110,6 +110,11 @@ static void body_ipc(void)
 	CHECK_EQUAL(cu.cuMemcpyDtoH(&seen, a + 100 * MIB, 1), LL_CUDA_ERROR_INVALID_VALUE);
 	CHECK_EQUAL(cu.cuMemsetD8(a + 50 * MIB, 43, 1), 0);
 	CHECK_EQUAL(cu.cuMemFree(a), LL_CUDA_ERROR_INVALID_VALUE);
+	ll_cu_deviceptr again;
+	CHECK_EQUAL(cu.cuIpcOpenMemHandle(&again, letter->ipc, LL_CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), 0);
+	CHECK_EQUAL(again, a);
+	CHECK_EQUAL(cu.cuIpcCloseMemHandle(a), 0);
+	CHECK_EQUAL(cu.cuMemcpyDtoH(&seen, a, 1), 0);
 	CHECK_EQUAL(cu.cuIpcCloseMemHandle(a), 0);
 	CHECK_EQUAL(cu.cuIpcCloseMemHandle(a), LL_CUDA_ERROR_INVALID_VALUE);
 	letter->is_done = 1;
@@ -122,6 +127,69 @@ static void an_allocation_can_be_used_by_another_process_and_is_charged_once(voi
 {
 	(void)state;
 	in_world(NULL, body_ipc);
+}
+
+static void lend_and_free(void)
+{
+	ll_cu_deviceptr a;
+	open_context(0);
+	CHECK_EQUAL(cu.cuMemAlloc(&a, 100 * MIB), 0);
+	CHECK_EQUAL(cu.cuMemsetD8(a, 42, 100 * MIB), 0);
+	CHECK_EQUAL(cu.cuIpcGetMemHandle(&letter->ipc, a), 0);
+	ready();
+	WAIT_FOR(letter->is_done == 1);
+	CHECK_EQUAL(cu.cuMemFree(a), 0);
+	letter->is_done = 2;
+	WAIT_FOR(letter->is_done == 3);
+}
+
+static void body_ipc_freed_first(void)
+{
+	unsigned char seen = 0;
+	ll_cu_deviceptr a, late;
+	open_post();
+	pid_t lender = spawn_ready(lend_and_free);
+	open_context(0);
+	CHECK_EQUAL(cu.cuIpcOpenMemHandle(&a, letter->ipc, LL_CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), 0);
+	uint64_t with_it = used_bytes();
+	letter->is_done = 1;
+	WAIT_FOR(letter->is_done == 2);
+	CHECK_EQUAL(used_bytes(), with_it);
+	CHECK_EQUAL(cu.cuMemcpyDtoH(&seen, a + 99 * MIB, 1), 0);
+	CHECK_EQUAL(seen, 42);
+	CHECK_EQUAL(cu.cuIpcCloseMemHandle(a), 0);
+	CHECK_EQUAL(with_it - used_bytes(), 100 * MIB);
+	CHECK_EQUAL(cu.cuIpcOpenMemHandle(&late, letter->ipc, LL_CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
+		    LL_CUDA_ERROR_INVALID_VALUE);
+	letter->is_done = 3;
+	join(lender);
+}
+
+static void an_allocation_that_its_maker_frees_first_stays_until_it_is_closed(void **state)
+{
+	(void)state;
+	in_world(NULL, body_ipc_freed_first);
+}
+
+static void body_ipc_killed(void)
+{
+	ll_cu_deviceptr a;
+	open_post();
+	pid_t lender = spawn_ready(lend_and_free);
+	open_context(0);
+	CHECK_EQUAL(cu.cuIpcOpenMemHandle(&a, letter->ipc, LL_CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), 0);
+	uint64_t with_both = used_bytes();
+	kill_and_wait(lender);
+	WAIT_FOR(with_both - used_bytes() > 500 * MIB); /* its context */
+	uint64_t alone = used_bytes();
+	CHECK_EQUAL(cu.cuIpcCloseMemHandle(a), 0);
+	CHECK_EQUAL(alone - used_bytes(), 100 * MIB);
+}
+
+static void an_allocation_outlives_its_killed_maker_where_it_is_open(void **state)
+{
+	(void)state;
+	in_world(NULL, body_ipc_killed);
 }
 
 static void make_and_send(void)
@@ -255,20 +323,50 @@ static void body_all_killed(void)
 	pid_t maker = spawn_ready(make_and_send);
 	CHECK(nvml_used_bytes() - before > 100 * MIB);
 	kill_and_wait(maker);
+	/* Its descriptor is on the way still. */
+	WAIT_FOR(nvml_used_bytes() - before < 101 * MIB);
+	CHECK(nvml_used_bytes() - before >= 100 * MIB);
+	int fd = receive_fd(), second = dup(fd);
+	close(fd);
+	CHECK(nvml_used_bytes() - before >= 100 * MIB);
+	close(second);
 	WAIT_FOR(nvml_used_bytes() == before);
-	/* The descriptor is still here, the memory is not. */
-	ll_cu_mem_handle handle;
-	int fd = receive_fd();
-	open_context(0);
-	CHECK_EQUAL(cu.cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)fd,
-						      LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
-		    LL_CUDA_ERROR_INVALID_VALUE);
 }
 
-static void sigkill_frees_what_nobody_else_imported(void **state)
+static void sigkill_frees_what_nobody_imported_and_no_descriptor_holds(void **state)
 {
 	(void)state;
 	in_world(NULL, body_all_killed);
+}
+
+static void body_descriptor(void)
+{
+	struct ll_cu_mem_allocation_prop prop = on_card_0();
+	ll_cu_mem_handle handle;
+	int fds[2];
+	open_context(0);
+	uint64_t before = used_bytes();
+	CHECK_EQUAL(cu.cuMemCreate(&handle, 10 * MIB, &prop, 0), 0);
+	for (int i = 0; i < 2; i++)
+		CHECK_EQUAL(
+		    cu.cuMemExportToShareableHandle(&fds[i], handle, LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+		    0);
+	CHECK_EQUAL(cu.cuMemRelease(handle), 0);
+	CHECK_EQUAL(used_bytes() - before, 10 * MIB);
+	CHECK_EQUAL(cu.cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)fds[1],
+						      LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+		    0);
+	close(fds[0]);
+	close(fds[1]);
+	CHECK_EQUAL(used_bytes() - before, 10 * MIB);
+	CHECK_EQUAL(cu.cuMemRelease(handle), 0);
+	CHECK_EQUAL(used_bytes(), before);
+}
+
+static void a_descriptor_holds_what_its_maker_released(void **state)
+{
+	(void)state;
+	in_world(NULL, body_descriptor);
 }
 
 static void body_same_process(void)
@@ -289,6 +387,7 @@ static void body_same_process(void)
 	    cu.cuMemImportFromShareableHandle(&same, (void *)(intptr_t)fd, LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
 	    0);
 	CHECK(same != handle);
+	close(fd);
 	CHECK_EQUAL(used_bytes() - before, 2 * MIB);
 	CHECK_EQUAL(cu.cuMemRelease(handle), 0);
 	CHECK_EQUAL(used_bytes() - before, 2 * MIB);
@@ -358,6 +457,61 @@ static void a_pool_can_be_used_by_another_process(void **state)
 {
 	(void)state;
 	in_world(NULL, body_pool);
+}
+
+static void lend_a_block_and_free(void)
+{
+	struct ll_cu_mem_pool_props props = {.type = LL_CU_MEM_ALLOCATION_TYPE_PINNED,
+					     .handle_types = LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+					     .location = {LL_CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+	struct ll_cu_mem_pool *pool;
+	ll_cu_deviceptr a;
+	int fd;
+	open_context(0);
+	CHECK_EQUAL(cu.cuMemPoolCreate(&pool, &props), 0);
+	CHECK_EQUAL(cu.cuMemAllocFromPoolAsync(&a, 100 * MIB, pool, NULL), 0);
+	CHECK_EQUAL(cu.cuMemsetD8(a, 42, 100 * MIB), 0);
+	CHECK_EQUAL(cu.cuMemPoolExportToShareableHandle(&fd, pool, LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), 0);
+	CHECK_EQUAL(cu.cuMemPoolExportPointer(&letter->pointer, a), 0);
+	send_fd(fd);
+	ready();
+	WAIT_FOR(letter->is_done == 1);
+	CHECK_EQUAL(cu.cuMemFreeAsync(a, NULL), 0);
+	CHECK_EQUAL(cu.cuStreamSynchronize(NULL), 0);
+	CHECK_EQUAL(pool_value(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 0);
+	letter->is_done = 2;
+	WAIT_FOR(letter->is_done == 3);
+}
+
+static void body_block_given_back(void)
+{
+	unsigned char seen = 0;
+	struct ll_cu_mem_pool *pool;
+	ll_cu_deviceptr a;
+	open_post();
+	pid_t lender = spawn_ready(lend_a_block_and_free);
+	open_context(0);
+	uint64_t before = used_bytes();
+	CHECK_EQUAL(cu.cuMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)receive_fd(),
+							  LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+		    0);
+	CHECK_EQUAL(cu.cuMemPoolImportPointer(&a, pool, &letter->pointer), 0);
+	CHECK_EQUAL(used_bytes(), before);
+	letter->is_done = 1;
+	WAIT_FOR(letter->is_done == 2);
+	CHECK_EQUAL(before - used_bytes(), 28 * MIB); /* of four chunks */
+	CHECK_EQUAL(cu.cuMemcpyDtoH(&seen, a + 99 * MIB, 1), 0);
+	CHECK_EQUAL(seen, 42);
+	CHECK_EQUAL(cu.cuMemFree(a), 0);
+	CHECK_EQUAL(before - used_bytes(), 128 * MIB);
+	letter->is_done = 3;
+	join(lender);
+}
+
+static void a_block_that_its_pool_gave_back_stays_where_it_is_imported(void **state)
+{
+	(void)state;
+	in_world(NULL, body_block_given_back);
 }
 
 static void work_and_record(void)
@@ -461,9 +615,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(an_allocation_can_be_used_by_another_process_and_is_charged_once),
+	    cmocka_unit_test(an_allocation_that_its_maker_frees_first_stays_until_it_is_closed),
+	    cmocka_unit_test(an_allocation_outlives_its_killed_maker_where_it_is_open),
 	    cmocka_unit_test(exported_physical_memory_stays_until_its_last_holder_lets_go),
 	    cmocka_unit_test(the_bytes_of_exported_memory_go_with_its_last_holder),
-	    cmocka_unit_test(sigkill_frees_what_nobody_else_imported),
+	    cmocka_unit_test(sigkill_frees_what_nobody_imported_and_no_descriptor_holds),
+	    cmocka_unit_test(a_descriptor_holds_what_its_maker_released),
+	    cmocka_unit_test(a_block_that_its_pool_gave_back_stays_where_it_is_imported),
 	    cmocka_unit_test(only_what_asked_for_it_can_be_exported),
 	    cmocka_unit_test(a_pool_can_be_used_by_another_process),
 	    cmocka_unit_test(an_event_can_be_waited_for_by_another_process),

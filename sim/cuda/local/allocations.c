@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include "card/engine.h"
+#include "card/holding.h"
 #include "card/memory.h"
 #include "cuda/local/arena.h"
 #include "cuda/local/current.h"
@@ -150,11 +151,38 @@ static int map_memory(struct sim_memory *memory)
 	return 0;
 }
 
+static bool is_borrowed_again(const struct sim_memory *memory)
+{
+	for (size_t i = 0; i < sim_cuda.memory_count; i++) {
+		const struct sim_memory *other = &sim_cuda.memory[i];
+		if (other != memory && other->share_number == memory->share_number && other->offset == SIM_NEVER)
+			return true;
+	}
+	return false;
+}
+
+/* Leaves the share that the memory is lent or borrowed by. The memory is not in the table any more. False: somebody
+ * still holds it, and its bytes stay. */
+static bool leave_share(const struct sim_memory *memory)
+{
+	struct sim_world *w = sim_cuda.world;
+	uint32_t share = memory->share_number - 1;
+	if (!memory->share_number)
+		return true;
+	if (memory->offset == SIM_NEVER && is_borrowed_again(memory))
+		return false;
+	sim_lock(w);
+	bool is_last =
+	    memory->offset == SIM_NEVER ? sim_share_leave(w, share, sim_cuda.proc) : sim_share_end_loan(w, share);
+	sim_unlock(w);
+	return is_last;
+}
+
 static void unmap_memory(const struct sim_memory *memory)
 {
 	/* What another process has lent may begin within a page. */
 	size_t skip = memory->address % sim_arena_round(1), length = sim_arena_round(memory->bytes + skip);
-	if (memory->offset != SIM_NEVER)
+	if (leave_share(memory) && memory->offset != SIM_NEVER)
 		sim_arena_clear(memory->offset, memory->bytes);
 	if ((uintptr_t)memory->bytes_at != memory->address)
 		munmap(memory->bytes_at - skip, length);

@@ -27,8 +27,9 @@ struct sim_ticket {
 	uint32_t card;
 	uint32_t slot; /* in a table of the world */
 	uint32_t generation;
-	uint32_t skip; /* bytes at the beginning that are somebody else's: parts are mapped in whole pages */
-	uint32_t unused[2];
+	uint32_t skip;  /* bytes at the beginning that are somebody else's: parts are mapped in whole pages */
+	uint32_t share; /* of lent memory: in the world's table, with its generation */
+	uint32_t share_generation;
 };
 
 _Static_assert(sizeof(struct sim_ticket) == 64, "as large as the driver's handles");

@@ -142,12 +142,38 @@ static bool has_block_in(const struct ll_cu_mem_pool *pool, uint64_t offset, uin
 	return false;
 }
 
+static bool end_loan(uint32_t share_number)
+{
+	sim_lock(sim_cuda.world);
+	bool is_last = sim_share_end_loan(sim_cuda.world, share_number - 1);
+	sim_unlock(sim_cuda.world);
+	return is_last;
+}
+
+/* Ends the loans of what begins in a chunk. False: others hold some of it, and the bytes stay. */
+static bool end_loans(struct ll_cu_mem_pool *pool, uint64_t offset)
+{
+	bool is_free = true;
+	for (struct sim_lent **link = &pool->lent, *lent; (lent = *link);) {
+		bool is_here = lent->offset < offset + SIM_POOL_CHUNK_BYTES && lent->offset + lent->room > offset;
+		if (!is_here) {
+			link = &lent->next;
+			continue;
+		}
+		is_free &= end_loan(lent->share_number);
+		*link = lent->next;
+		free(lent);
+	}
+	return is_free;
+}
+
 static void give_chunk_back(struct ll_cu_mem_pool *pool, uint32_t chunk)
 {
 	struct sim_world *w = sim_cuda.world;
 	pool->is_backed[chunk] = false;
 	pool->reserved_bytes -= SIM_POOL_CHUNK_BYTES;
-	sim_arena_clear(pool->arena_offset + chunk * SIM_POOL_CHUNK_BYTES, SIM_POOL_CHUNK_BYTES);
+	if (end_loans(pool, chunk * SIM_POOL_CHUNK_BYTES))
+		sim_arena_clear(pool->arena_offset + chunk * SIM_POOL_CHUNK_BYTES, SIM_POOL_CHUNK_BYTES);
 	if (pool->is_managed)
 		return;
 	sim_lock(w);
@@ -216,8 +242,26 @@ static void insert_block(struct ll_cu_mem_pool *pool, struct sim_block *block)
 	*link = block;
 }
 
+static void note_lent(struct ll_cu_mem_pool *pool, const struct sim_block *block)
+{
+	const struct sim_world *w = sim_cuda.world;
+	uint32_t share = block->share_number - 1;
+	sim_lock(sim_cuda.world);
+	bool is_held = sim_share_is_held(w, share, w->shares[share].generation);
+	sim_unlock(sim_cuda.world);
+	struct sim_lent *lent = is_held ? malloc(sizeof *lent) : NULL;
+	if (!lent) {
+		end_loan(block->share_number);
+		return;
+	}
+	*lent = (struct sim_lent){block->share_number, block->offset, block->room, pool->lent};
+	pool->lent = lent;
+}
+
 static void drop_block(struct ll_cu_mem_pool *pool, struct sim_block *block)
 {
+	if (block->share_number)
+		note_lent(pool, block);
 	struct sim_block **link = &pool->blocks;
 	while (*link != block)
 		link = &(*link)->next;
@@ -311,6 +355,7 @@ void sim_pool_free_now(const struct sim_memory *memory)
 {
 	struct ll_cu_mem_pool *pool = memory->pool;
 	struct sim_block *block = block_of(memory);
+	block->share_number = memory->share_number;
 	sim_memory_remove(memory);
 	pool->freed_slot = SIM_NONE;
 	drop_block(pool, block);
@@ -321,6 +366,7 @@ uint64_t sim_pool_begin_free(const struct sim_memory *memory, const struct ll_cu
 	struct ll_cu_mem_pool *pool = memory->pool;
 	struct sim_block *block = block_of(memory);
 	block->token = ++last_token;
+	block->share_number = memory->share_number;
 	block->stream_slot = pool->freed_slot = stream->slot;
 	block->stream_generation = pool->freed_generation = stream->generation;
 	sim_memory_remove(memory);

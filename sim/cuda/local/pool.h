@@ -19,7 +19,15 @@ struct sim_block {
 	uint64_t offset, room, bytes;
 	uint64_t token; /* of the queued free, or 0: in use */
 	uint32_t stream_slot, stream_generation;
+	uint32_t share_number; /* of a freed one that was lent: as in struct sim_memory */
 	struct sim_block *next;
+};
+
+/* A block that was freed while another process had imported it: it is lent until its first chunk is given back. */
+struct sim_lent {
+	uint32_t share_number;
+	uint64_t offset, room;
+	struct sim_lent *next;
 };
 
 struct ll_cu_mem_pool {
@@ -37,6 +45,7 @@ struct ll_cu_mem_pool {
 	uint32_t chunk_count;     /* of its range */
 	bool *is_backed;          /* each chunk */
 	struct sim_block *blocks; /* by offset */
+	struct sim_lent *lent;
 	uint64_t reserved_bytes, reserved_high_bytes, used_bytes, used_high_bytes;
 	uint64_t threshold_bytes;
 	uint64_t peers;                        /* devices that may use it too: a bit for each */

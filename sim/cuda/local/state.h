@@ -191,6 +191,8 @@ struct sim_memory {
 	bool is_synced;                 /* the program wants synchronous operations on it to wait */
 	uint64_t id;                    /* no other range of this process has or had it */
 	struct sim_graph_memory *graph; /* GRAPH */
+	uint32_t share_number;          /* 1 + its share in the world, whose lender or holder this is; 0: none */
+	unsigned uses;                  /* IPC: how often it was opened beyond the first time */
 };
 
 enum sim_action_kind {
