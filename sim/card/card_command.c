@@ -63,6 +63,7 @@ static const struct field fields[] = {
     FIELD("gpm-tensor", has_gpm_tensor, FIELD_SWITCH, false),
     FIELD("gpm-dram", has_gpm_dram, FIELD_SWITCH, false),
     FIELD("dma-buffers", has_dma_buffers, FIELD_SWITCH, false),
+    FIELD("fabric", has_fabric, FIELD_SWITCH, false),
     FIELD("peers", has_peers, FIELD_SWITCH, true),
     FIELD("tensor-reach", tensor_reach_percent, FIELD_DOUBLE, false),
     FIELD("dram-reach", dram_reach_percent, FIELD_DOUBLE, false),

@@ -324,7 +324,8 @@ struct sim_card {
 	uint32_t slowdown_celsius, shutdown_celsius, max_celsius;
 	uint32_t has_gpm, has_gpm_tensor, has_gpm_dram;
 	uint32_t has_dma_buffers;
-	uint32_t has_peers; /* it reaches the memory of other cards that have this, and they reach its own */
+	uint32_t has_fabric; /* its memory can be exported as handles of bytes */
+	uint32_t has_peers;  /* it reaches the memory of other cards that have this, and they reach its own */
 	double tensor_reach_percent, dram_reach_percent; /* what kernels on all SMs get out of it */
 	/* what has been done to it */
 	uint64_t foreign_bytes; /* memory that processes outside of the simulation hold */

@@ -41,8 +41,13 @@ static int make_shared(struct sim_physical *physical)
 
 _Static_assert(sizeof(struct sim_ticket) == SIM_DESCRIPTOR_BYTES, "a descriptor carries a ticket");
 
-static ll_cu_result export_physical(const struct sim_ticket *ticket, void *ret_handle)
+/* A fabric handle is the ticket itself, and holds nothing. */
+static ll_cu_result export_physical(const struct sim_ticket *ticket, enum ll_cu_mem_handle_type type, void *ret_handle)
 {
+	if (type == LL_CU_MEM_HANDLE_TYPE_FABRIC) {
+		memcpy(ret_handle, ticket, sizeof *ticket);
+		return LL_CUDA_SUCCESS;
+	}
 	struct sim_world *w = sim_cuda.world;
 	int fd = sim_descriptor_new(ticket->slot, ticket->generation, ticket);
 	if (fd < 0)
@@ -67,14 +72,15 @@ ll_cu_result cuMemExportToShareableHandle(void *ret_handle, ll_cu_mem_handle han
 					  unsigned long long flags)
 {
 	SIM_ENTER();
-	if (!ret_handle || flags || type != LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+	if (!ret_handle || flags ||
+	    (type != LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR && type != LL_CU_MEM_HANDLE_TYPE_FABRIC))
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	sim_cuda_lock();
 	struct sim_physical *physical = sim_physical_of(handle);
 	ll_cu_result status = LL_CUDA_ERROR_INVALID_VALUE;
 	if (physical && (physical->prop.handle_types & type))
 		status = make_shared(physical) < 0 ? LL_CUDA_ERROR_OUT_OF_MEMORY
-						   : export_physical(&physical->ticket, ret_handle);
+						   : export_physical(&physical->ticket, type, ret_handle);
 	sim_cuda_unlock();
 	return status;
 }
@@ -127,9 +133,13 @@ ll_cu_result cuMemImportFromShareableHandle(ll_cu_mem_handle *ret_handle, void *
 					    enum ll_cu_mem_handle_type type)
 {
 	SIM_ENTER();
-	struct sim_ticket ticket;
-	if (!ret_handle || type != LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
-	    !sim_descriptor_read((int)(intptr_t)os_handle, &ticket) || !sim_ticket_is(&ticket, SIM_TICKET_PHYSICAL))
+	struct sim_ticket ticket = {0};
+	bool is_known = false;
+	if (type == LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		is_known = sim_descriptor_read((int)(intptr_t)os_handle, &ticket);
+	else if (type == LL_CU_MEM_HANDLE_TYPE_FABRIC && os_handle)
+		is_known = memcpy(&ticket, os_handle, sizeof ticket) != NULL;
+	if (!ret_handle || !is_known || !sim_ticket_is(&ticket, SIM_TICKET_PHYSICAL))
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	sim_cuda_lock();
 	ll_cu_result status = import_physical(&ticket, ret_handle);

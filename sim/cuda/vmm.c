@@ -127,8 +127,10 @@ static ll_cu_result check_prop(const struct ll_cu_mem_allocation_prop *prop, ll_
 		return LL_CUDA_ERROR_NOT_SUPPORTED; /* host memory */
 	if (!sim_location_is_device(&prop->location, ret_device))
 		return LL_CUDA_ERROR_INVALID_DEVICE;
-	bool can_export = (unsigned)prop->handle_types <= LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-	return can_export ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_NOT_SUPPORTED;
+	unsigned known = LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+	if (sim_cuda.world->cards[sim_cuda.devices[*ret_device]].has_fabric)
+		known |= LL_CU_MEM_HANDLE_TYPE_FABRIC;
+	return !((unsigned)prop->handle_types & ~known) ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_NOT_SUPPORTED;
 }
 
 ll_cu_result cuMemGetAllocationGranularity(size_t *ret_bytes, const struct ll_cu_mem_allocation_prop *prop,

@@ -191,6 +191,9 @@ struct ll_cu_mem_pool_props {
 	unsigned char reserved[54];
 };
 
+/* What a handle of LL_CU_MEM_HANDLE_TYPE_FABRIC is. */
+enum { LL_CU_MEM_FABRIC_HANDLE_BYTES = 64 };
+
 /* An allocation of an exported pool, on its way to another process. */
 struct ll_cu_mem_pool_pointer {
 	unsigned char bytes[64];

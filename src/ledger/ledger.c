@@ -122,6 +122,13 @@ const char *ll_ledger_path(const struct ll_ledger *ledger)
 }
 
 /* The lock is taken by an owner, or by a stray child of an owner. Withdraws the claim if its owner is gone. */
+/* Before its memory is given back. */
+static void note_death(struct ll_ledger *ledger, const struct ll_ledger_slot *slot)
+{
+	if (slot->memory_used_bytes)
+		ledger->file->death_ns = ll_now_ns();
+}
+
 static bool withdraw_if_gone(struct ll_ledger *ledger, unsigned index)
 {
 	const struct ll_ledger_slot *slot = &ledger->file->slots[index];
@@ -131,7 +138,10 @@ static bool withdraw_if_gone(struct ll_ledger *ledger, unsigned index)
 	    .start_ticks = slot->start_ticks,
 	    .namespaces = slot->namespaces,
 	};
-	return token && ll_process_is_gone(&owner, ledger->namespaces) && ll_total_withdraw(ledger, index, token);
+	if (!token || !ll_process_is_gone(&owner, ledger->namespaces))
+		return false;
+	note_death(ledger, slot);
+	return ll_total_withdraw(ledger, index, token);
 }
 
 uint64_t ll_ledger_death_ns(const struct ll_ledger *ledger)
@@ -141,8 +151,7 @@ uint64_t ll_ledger_death_ns(const struct ll_ledger *ledger)
 
 void ll_ledger_clear_slot(struct ll_ledger *ledger, unsigned index, int lock_fd)
 {
-	if (ledger->file->slots[index].memory_used_bytes)
-		ledger->file->death_ns = ll_now_ns();
+	note_death(ledger, &ledger->file->slots[index]);
 	ll_total_leave(ledger, index, lock_fd);
 	ll_slot_clean(ledger->file, index);
 }

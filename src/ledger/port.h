@@ -95,6 +95,16 @@ struct ll_port_process {
 size_t ll_port_list_processes(struct ll_ledger *ledger, uint64_t tenant_id, struct ll_port_process *processes,
 			      size_t capacity);
 
+/*
+ * A number that names the claim among all that this card's page ever had, and whether that claim, by its index and
+ * number, is there still. 0: it is lost, or a forked child's parent's. Two loads each.
+ */
+uint64_t ll_port_stamp(const struct ll_claim *claim);
+bool ll_port_has_stamp(const struct ll_ledger *ledger, unsigned index, uint64_t stamp);
+
+/* When a program that had memory was last cleared; 0: never. One load. */
+uint64_t ll_port_death_ns(const struct ll_ledger *ledger);
+
 /* Clears what dead processes left. Returns when a program that had memory was last cleared; 0: never. */
 uint64_t ll_port_sweep(struct ll_ledger *ledger);
 

@@ -5,6 +5,7 @@
 #include "ledger/claim.h"
 #include "ledger/contender.h"
 #include "ledger/gang.h"
+#include "ledger/handle.h"
 #include "ledger/layout.h"
 #include "ledger/ledger.h"
 #include "ledger/memory.h"
@@ -146,6 +147,28 @@ size_t ll_port_list_processes(struct ll_ledger *ledger, uint64_t tenant_id, stru
 	}
 	free(claims);
 	return count;
+}
+
+/* A page that is made anew counts its tokens anew, so the time goes with the token. */
+static uint64_t stamp_of(const struct ll_ledger_slot *slot, uint64_t token)
+{
+	return token ? token ^ slot->taken_ns << 16 : 0;
+}
+
+uint64_t ll_port_stamp(const struct ll_claim *claim)
+{
+	return ll_claim_is_ours(claim) ? stamp_of(claim->slot, claim->token) : 0;
+}
+
+bool ll_port_has_stamp(const struct ll_ledger *ledger, unsigned index, uint64_t stamp)
+{
+	const struct ll_ledger_slot *slot = &ledger->file->slots[index % LL_LEDGER_CLAIMS];
+	return stamp && stamp_of(slot, slot->token) == stamp;
+}
+
+uint64_t ll_port_death_ns(const struct ll_ledger *ledger)
+{
+	return ll_ledger_death_ns(ledger);
 }
 
 uint64_t ll_port_sweep(struct ll_ledger *ledger)

@@ -247,14 +247,31 @@ bool ll_device_state_give_up_reserve(struct ll_device_state *dev)
 	return give_up && give_up(dev);
 }
 
+static void (*_Atomic tend_memory)(struct ll_device_state *dev);
+
+void ll_device_state_set_tend(void (*tend)(struct ll_device_state *dev))
+{
+	atomic_store(&tend_memory, tend);
+}
+
+static void tend_memory_of(const struct ll_flow *flow)
+{
+	void (*tend)(struct ll_device_state *) = atomic_load(&tend_memory);
+	struct ll_device_state *dev = tend ? dev_of_flow(flow) : NULL;
+	if (dev)
+		tend(dev);
+}
+
 static void give_up_reserve_of(const struct ll_flow *flow)
 {
 	struct ll_device_state *dev = dev_of_flow(flow);
 	if (dev)
 		ll_device_state_give_up_reserve(dev);
+	tend_memory_of(flow);
 }
 
-static const struct ll_flow_owner flow_owner = {.retake_claim = retake_claim, .give_up_reserve = give_up_reserve_of};
+static const struct ll_flow_owner flow_owner = {
+    .retake_claim = retake_claim, .give_up_reserve = give_up_reserve_of, .tend_memory = tend_memory_of};
 
 static struct ll_device_state *make_dev(ll_cu_device device, const char *uuid, struct ll_err *err)
 {

@@ -52,7 +52,9 @@ struct ll_device_state {
 	uint64_t retry_ns;                /* when to try again to take a claim in place of a lost one */
 	uint64_t lost_ns; /* CLOCK_MONOTONIC when the library said that there is no claim; 0: there is one, or nothing
 			     was said */
-	_Atomic bool is_given_back; /* the claim was given back, until the program asks for the card again */
+	_Atomic uint64_t settled_ns; /* the last death after which memory that others hold was looked at (exported.h) */
+	uint64_t shared_claim;       /* the claim under which this process shares memory (exported.h) */
+	_Atomic bool is_given_back;  /* the claim was given back, until the program asks for the card again */
 };
 
 /* Returns the settings of the program's tenant; NULL: it has none. They are looked for once in a process. */
@@ -124,6 +126,10 @@ bool ll_device_state_ask_siblings(struct ll_device_state *dev);
  */
 bool ll_device_state_give_up_reserve(struct ll_device_state *dev);
 void ll_device_state_set_reserve(bool (*give_up)(struct ll_device_state *dev));
+
+/* Sets what the flow's agent does with each beat, about once a second, and when the tenant's other processes ask for
+ * reserves. A forked child keeps it. */
+void ll_device_state_set_tend(void (*tend)(struct ll_device_state *dev));
 
 /* ---- contexts ---- */
 

@@ -1,9 +1,10 @@
-/* Memory that one process of a tenant makes and another uses: charged once, to its maker, however it is handed over. */
+/* Memory that one process of a tenant makes and another uses: charged once, to its maker while that has it, however it
+ * is handed over. */
+#include "../sim/descriptors.h"
 #include "governed.h"
 
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,39 +15,14 @@ static struct letter {
 } * letter;
 static int sockets[2];
 
-union descriptor_message {
-	char bytes[CMSG_SPACE(sizeof(int))];
-	struct cmsghdr align;
-};
-
 static void send_fd(int fd)
 {
-	char byte = 0;
-	union descriptor_message buffer = {{0}};
-	struct iovec iov = {&byte, 1};
-	struct msghdr message = {
-	    .msg_iov = &iov, .msg_iovlen = 1, .msg_control = buffer.bytes, .msg_controllen = sizeof buffer.bytes};
-	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-	header->cmsg_level = SOL_SOCKET;
-	header->cmsg_type = SCM_RIGHTS;
-	header->cmsg_len = CMSG_LEN(sizeof fd);
-	memcpy(CMSG_DATA(header), &fd, sizeof fd);
-	CHECK_EQUAL(sendmsg(sockets[1], &message, 0), 1);
+	send_fd_on(sockets[1], fd);
 }
 
 static void *receive_fd(void)
 {
-	char byte;
-	int fd;
-	union descriptor_message buffer;
-	struct iovec iov = {&byte, 1};
-	struct msghdr message = {
-	    .msg_iov = &iov, .msg_iovlen = 1, .msg_control = buffer.bytes, .msg_controllen = sizeof buffer.bytes};
-	CHECK_EQUAL(recvmsg(sockets[0], &message, 0), 1);
-	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-	CHECK(header != NULL);
-	memcpy(&fd, CMSG_DATA(header), sizeof fd);
-	return (void *)(intptr_t)fd;
+	return (void *)(intptr_t)receive_fd_on(sockets[0]);
 }
 
 static const enum ll_cu_mem_handle_type shareable = LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;

@@ -1,12 +1,12 @@
 /* Memory that one process makes and another uses: who is charged, when it goes back, and that the bytes are the same.
  */
+#include "descriptors.h"
 #include "memory.h"
 
 #include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,40 +27,15 @@ static void open_post(void)
 	CHECK(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, sockets) == 0);
 }
 
-union descriptor_message {
-	char bytes[CMSG_SPACE(sizeof(int))];
-	struct cmsghdr align;
-};
-
 static void send_fd(int fd)
 {
-	char byte = 0;
-	union descriptor_message buffer = {{0}};
-	struct iovec iov = {&byte, 1};
-	struct msghdr message = {
-	    .msg_iov = &iov, .msg_iovlen = 1, .msg_control = buffer.bytes, .msg_controllen = sizeof buffer.bytes};
-	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-	header->cmsg_level = SOL_SOCKET;
-	header->cmsg_type = SCM_RIGHTS;
-	header->cmsg_len = CMSG_LEN(sizeof fd);
-	memcpy(CMSG_DATA(header), &fd, sizeof fd);
-	CHECK_EQUAL(sendmsg(sockets[1], &message, 0), 1);
+	send_fd_on(sockets[1], fd);
 	close(fd);
 }
 
 static int receive_fd(void)
 {
-	char byte;
-	int fd = -1;
-	union descriptor_message buffer;
-	struct iovec iov = {&byte, 1};
-	struct msghdr message = {
-	    .msg_iov = &iov, .msg_iovlen = 1, .msg_control = buffer.bytes, .msg_controllen = sizeof buffer.bytes};
-	CHECK_EQUAL(recvmsg(sockets[0], &message, 0), 1);
-	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-	CHECK(header != NULL);
-	memcpy(&fd, CMSG_DATA(header), sizeof fd);
-	return fd;
+	return receive_fd_on(sockets[0]);
 }
 
 static _Noreturn void live_on(void)
@@ -404,16 +379,22 @@ static void only_what_asked_for_it_can_be_exported(void **state)
 	in_world(NULL, body_same_process);
 }
 
-static void lend_a_pool(void)
+static struct ll_cu_mem_pool *new_shareable_pool(void)
 {
 	struct ll_cu_mem_pool_props props = {.type = LL_CU_MEM_ALLOCATION_TYPE_PINNED,
 					     .handle_types = LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
 					     .location = {LL_CU_MEM_LOCATION_TYPE_DEVICE, 0}};
 	struct ll_cu_mem_pool *pool;
+	CHECK_EQUAL(cu.cuMemPoolCreate(&pool, &props), 0);
+	return pool;
+}
+
+static void lend_a_pool(void)
+{
 	ll_cu_deviceptr first, a;
 	int fd;
 	open_context(0);
-	CHECK_EQUAL(cu.cuMemPoolCreate(&pool, &props), 0);
+	struct ll_cu_mem_pool *pool = new_shareable_pool();
 	CHECK_EQUAL(cu.cuMemAllocFromPoolAsync(&first, 1000, pool, NULL), 0);
 	CHECK_EQUAL(cu.cuMemAllocFromPoolAsync(&a, MIB, pool, NULL), 0);
 	CHECK_EQUAL(cu.cuMemsetD8(first, 41, 1000), 0);
@@ -461,14 +442,10 @@ static void a_pool_can_be_used_by_another_process(void **state)
 
 static void lend_a_block_and_free(void)
 {
-	struct ll_cu_mem_pool_props props = {.type = LL_CU_MEM_ALLOCATION_TYPE_PINNED,
-					     .handle_types = LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-					     .location = {LL_CU_MEM_LOCATION_TYPE_DEVICE, 0}};
-	struct ll_cu_mem_pool *pool;
 	ll_cu_deviceptr a;
 	int fd;
 	open_context(0);
-	CHECK_EQUAL(cu.cuMemPoolCreate(&pool, &props), 0);
+	struct ll_cu_mem_pool *pool = new_shareable_pool();
 	CHECK_EQUAL(cu.cuMemAllocFromPoolAsync(&a, 100 * MIB, pool, NULL), 0);
 	CHECK_EQUAL(cu.cuMemsetD8(a, 42, 100 * MIB), 0);
 	CHECK_EQUAL(cu.cuMemPoolExportToShareableHandle(&fd, pool, LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), 0);
@@ -567,50 +544,6 @@ static void an_event_can_be_waited_for_by_another_process(void **state)
 	in_world(NULL, body_event);
 }
 
-static void body_external(void)
-{
-	struct ll_cu_external_memory *memory;
-	struct ll_cu_mipmapped_array *mipmap;
-	ll_cu_deviceptr a;
-	int fd = memfd_create("vulkan", MFD_CLOEXEC);
-	CHECK(ftruncate(fd, 8 * MIB) == 0);
-	struct ll_cu_external_memory_desc desc = {
-	    .type = LL_CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD, .handle.fd = dup(fd), .bytes = 8 * MIB};
-	struct ll_cu_external_buffer_desc buffer = {.offset = 2 * MIB, .bytes = 4 * MIB};
-	struct ll_cu_external_mipmap_desc image = {.array = {256, 256, 0, LL_CU_AD_FORMAT_FLOAT, 1, 0}, .levels = 1};
-	open_context(0);
-	uint64_t before = used_bytes();
-	CHECK_EQUAL(cu.cuImportExternalMemory(&memory, &desc), 0);
-	CHECK_EQUAL(cu.cuExternalMemoryGetMappedBuffer(&a, memory, &buffer), 0);
-	CHECK_EQUAL(cu.cuMemsetD8(a, 42, 4 * MIB), 0);
-	CHECK_EQUAL(cu.cuMemsetD8(a, 42, 4 * MIB + 1), LL_CUDA_ERROR_INVALID_VALUE);
-	unsigned char seen[2];
-	CHECK_EQUAL(pread(fd, seen, 2, 2 * MIB - 1), 2);
-	CHECK_EQUAL(seen[0], 0);
-	CHECK_EQUAL(seen[1], 42);
-	CHECK_EQUAL(cu.cuExternalMemoryGetMappedMipmappedArray(&mipmap, memory, &image), 0);
-	image.offset = 8 * MIB;
-	CHECK_EQUAL(cu.cuExternalMemoryGetMappedMipmappedArray(&mipmap, memory, &image), LL_CUDA_ERROR_INVALID_VALUE);
-	buffer.offset = 6 * MIB;
-	CHECK_EQUAL(cu.cuExternalMemoryGetMappedBuffer(&a, memory, &buffer), LL_CUDA_ERROR_INVALID_VALUE);
-	CHECK_EQUAL(used_bytes(), before);
-	CHECK_EQUAL(cu.cuMipmappedArrayDestroy(mipmap), 0);
-	CHECK_EQUAL(cu.cuMemFree(a), 0);
-	CHECK_EQUAL(cu.cuDestroyExternalMemory(memory), 0);
-	CHECK_EQUAL(used_bytes(), before);
-	/* The descriptor was the driver's. */
-	CHECK_EQUAL(fcntl(desc.handle.fd, F_GETFD), -1);
-	CHECK_EQUAL(cu.cuDestroyExternalMemory(memory), LL_CUDA_ERROR_INVALID_HANDLE);
-	desc.handle.fd = sockets[0];
-	CHECK_EQUAL(cu.cuImportExternalMemory(&memory, &desc), LL_CUDA_ERROR_UNKNOWN);
-}
-
-static void memory_of_another_interface_takes_nothing_of_the_card(void **state)
-{
-	(void)state;
-	in_world(NULL, body_external);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -625,7 +558,6 @@ int main(void)
 	    cmocka_unit_test(only_what_asked_for_it_can_be_exported),
 	    cmocka_unit_test(a_pool_can_be_used_by_another_process),
 	    cmocka_unit_test(an_event_can_be_waited_for_by_another_process),
-	    cmocka_unit_test(memory_of_another_interface_takes_nothing_of_the_card),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,76 @@
-/* Memory that processes share by the driver's legacy IPC. Memory that can be moved the library shares by itself. */
+/* Memory that processes share by the driver's legacy IPC, and blocks of exported pools. Memory that can be moved the
+ * library shares by itself. Who is charged: memory/exported.h. */
 #include "shim/interpose/hook.h"
 #include "shim/memory/backed.h"
+#include "shim/memory/charge.h"
+#include "shim/memory/contexts.h"
+#include "shim/memory/exported.h"
 #include "shim/residency/link.h"
 #include "shim/residency/shares.h"
 #include "shim/say.h"
 #include "shim/time/driver_calls.h"
+
+/* ---- what is opened ---- */
+
+struct opening {
+	struct ll_charge_target target;
+	uint64_t id; /* 0: not governed */
+};
+
+/* Before the memory is opened: this process holds it, so that it stays charged if its exporter frees it meanwhile. */
+static ll_cu_result begin_opening(const void *handle, size_t size, struct opening *ret_opening)
+{
+	struct opening opening = {.target = ll_charge_target_current()};
+	ll_cu_result status = opening.target.refusal;
+	if (opening.target.dev) {
+		opening.id = ll_exported_id_of_bytes(opening.target.dev, handle, size);
+		status = ll_exported_hold(opening.target.dev, opening.id, 0);
+	}
+	*ret_opening = opening;
+	return status;
+}
+
+static bool add_opening(struct ll_extent *opened, uint64_t unused)
+{
+	(void)unused;
+	opened->count++;
+	return true;
+}
+
+/* The driver gives what is opened twice the same address. */
+static void keep_opened(const struct opening *opening, enum ll_extent_kind kind, uint64_t address, uint64_t bytes)
+{
+	struct ll_extent opened = {.kind = kind,
+				   .address = address,
+				   .bytes = kind == LL_EXTENT_OPENED ? 0 : bytes,
+				   .dev = opening->target.dev,
+				   .owner = kind == LL_EXTENT_OPENED ? opening->target.owner : 0,
+				   .shared = opening->id};
+	bool is_again = kind == LL_EXTENT_OPENED && ll_extents_change(LL_EXTENT_OPENED, address, add_opening, 0, NULL);
+	if (is_again || !ll_charge_put(&opened))
+		ll_exported_drop(opening->target.dev, opening->id);
+}
+
+/* After the driver's call. Errors: the driver's own, or LL_CUDA_ERROR_OUT_OF_MEMORY: then the memory is to be closed
+ * again. */
+static ll_cu_result end_opening(const struct opening *opening, ll_cu_result status, enum ll_extent_kind kind,
+				const ll_cu_deviceptr *address)
+{
+	ll_cu_deviceptr base;
+	size_t bytes = 0;
+	if (!opening->id)
+		return status;
+	if (status == LL_CUDA_SUCCESS && ll_real()->cuMemGetAddressRange_v2(&base, &bytes, *address) == LL_CUDA_SUCCESS)
+		status = ll_exported_set_size(opening->target.dev, opening->id,
+					      ll_footprint_round(bytes, LL_FOOTPRINT_BLOCK_BYTES));
+	if (status == LL_CUDA_SUCCESS)
+		keep_opened(opening, kind, *address, bytes);
+	else
+		ll_exported_drop(opening->target.dev, opening->id);
+	return status;
+}
+
+/* ---- legacy IPC ---- */
 
 /* The program gets a bare error of the driver, so the line says why. */
 static void say_ipc_refused(void)
@@ -14,53 +80,113 @@ static void say_ipc_refused(void)
 		ll_say("an evictable program shares memory by cuIpcGetMemHandle only while a mover serves the card");
 }
 
+/* The address may be anywhere in the allocation. */
+static void note_handle(ll_cu_deviceptr address, const struct ll_cu_ipc_mem_handle *handle)
+{
+	struct ll_extent plain;
+	if (ll_extents_find_containing(address, &plain) && plain.kind == LL_EXTENT_PLAIN)
+		ll_exported_as_bytes(LL_EXTENT_PLAIN, plain.address, handle, sizeof *handle);
+}
+
 LL_HOOK_EXPORT ll_cu_result cuIpcGetMemHandle(struct ll_cu_ipc_mem_handle *ret_handle, ll_cu_deviceptr address)
 {
 	LL_DRIVER_CALL(cuIpcGetMemHandle);
 	struct ll_extent plain;
+	if (ll_charge_passes() || !ret_handle)
+		return ll_real()->cuIpcGetMemHandle(ret_handle, address);
+	LL_REENTRY_SCOPE();
 	/* The driver shares no memory of pools in this way, so the library does not either. */
-	bool is_ours = !ll_reentry_is_inside() && ret_handle &&
-		       ll_backed_find(address, &plain) == LL_BACKED_ALLOCATION && plain.kind == LL_EXTENT_PLAIN;
-	if (is_ours && ll_residency_has_mover(plain.dev)) {
-		LL_REENTRY_SCOPE();
-		return ll_shares_export(&plain, ret_handle);
-	}
-	ll_cu_result status = ll_real()->cuIpcGetMemHandle(ret_handle, address);
-	if (status != LL_CUDA_SUCCESS && is_ours)
+	bool is_ours = ll_backed_find(address, &plain) == LL_BACKED_ALLOCATION && plain.kind == LL_EXTENT_PLAIN;
+	ll_cu_result status = is_ours && ll_residency_has_mover(plain.dev)
+				  ? ll_shares_export(&plain, ret_handle)
+				  : ll_real()->cuIpcGetMemHandle(ret_handle, address);
+	if (status == LL_CUDA_SUCCESS)
+		note_handle(address, ret_handle);
+	else if (is_ours && !ll_residency_has_mover(plain.dev))
 		say_ipc_refused();
 	return status;
 }
 
-static bool is_ours(const struct ll_cu_ipc_mem_handle *handle)
+static ll_cu_result close_opened(ll_cu_deviceptr address)
 {
-	return ll_device_state_is_governed() && !ll_reentry_is_inside() && ll_shares_is_letter(handle);
+	ll_cu_result status;
+	return ll_shares_close(address, &status) ? status : ll_real()->cuIpcCloseMemHandle(address);
 }
 
-LL_HOOK_EXPORT ll_cu_result cuIpcOpenMemHandle(ll_cu_deviceptr *ret_address, struct ll_cu_ipc_mem_handle handle,
-					       unsigned int flags)
-{
-	LL_DRIVER_CALL(cuIpcOpenMemHandle);
-	if (!is_ours(&handle))
-		return ll_real()->cuIpcOpenMemHandle(ret_address, handle, flags);
-	LL_REENTRY_SCOPE();
-	return ll_shares_open(&handle, flags, ret_address);
-}
+/* Hook of a function that opens a handle. A letter of the library's is opened by the library. */
+#define OPEN_HOOK(symbol)                                                                                              \
+	LL_HOOK_EXPORT ll_cu_result symbol(ll_cu_deviceptr *ret_address, struct ll_cu_ipc_mem_handle handle,           \
+					   unsigned int flags)                                                         \
+	{                                                                                                              \
+		LL_DRIVER_CALL(symbol);                                                                                \
+		struct opening opening;                                                                                \
+		if (ll_charge_passes() || !ret_address)                                                                \
+			return ll_real()->symbol(ret_address, handle, flags);                                          \
+		LL_REENTRY_SCOPE();                                                                                    \
+		ll_cu_result status = begin_opening(&handle, sizeof handle, &opening);                                 \
+		if (status != LL_CUDA_SUCCESS)                                                                         \
+			return status;                                                                                 \
+		status = ll_shares_is_letter(&handle) ? ll_shares_open(&handle, flags, ret_address)                    \
+						      : ll_real()->symbol(ret_address, handle, flags);                 \
+		bool is_open = status == LL_CUDA_SUCCESS;                                                              \
+		status = end_opening(&opening, status, LL_EXTENT_OPENED, ret_address);                                 \
+		if (is_open && status != LL_CUDA_SUCCESS)                                                              \
+			close_opened(*ret_address);                                                                    \
+		return status;                                                                                         \
+	}
 
-LL_HOOK_EXPORT ll_cu_result cuIpcOpenMemHandle_v2(ll_cu_deviceptr *ret_address, struct ll_cu_ipc_mem_handle handle,
-						  unsigned int flags)
+OPEN_HOOK(cuIpcOpenMemHandle)
+OPEN_HOOK(cuIpcOpenMemHandle_v2)
+
+static bool drop_opening(struct ll_extent *opened, uint64_t unused)
 {
-	LL_DRIVER_CALL(cuIpcOpenMemHandle_v2);
-	if (!is_ours(&handle))
-		return ll_real()->cuIpcOpenMemHandle_v2(ret_address, handle, flags);
-	LL_REENTRY_SCOPE();
-	return ll_shares_open(&handle, flags, ret_address);
+	(void)unused;
+	return opened->count-- > 0;
 }
 
 LL_HOOK_EXPORT ll_cu_result cuIpcCloseMemHandle(ll_cu_deviceptr address)
 {
 	LL_DRIVER_CALL(cuIpcCloseMemHandle);
-	ll_cu_result status;
-	if (ll_device_state_is_governed() && !ll_reentry_is_inside() && ll_shares_close(address, &status))
+	struct ll_extent before;
+	if (ll_charge_passes())
+		return ll_real()->cuIpcCloseMemHandle(address);
+	LL_REENTRY_SCOPE();
+	ll_cu_result status = close_opened(address);
+	if (status == LL_CUDA_SUCCESS && ll_extents_change(LL_EXTENT_OPENED, address, drop_opening, 0, &before) &&
+	    !before.count)
+		ll_exported_drop(before.dev, before.shared);
+	return status;
+}
+
+/* ---- blocks of exported pools ---- */
+
+LL_HOOK_EXPORT ll_cu_result cuMemPoolExportPointer(struct ll_cu_mem_pool_pointer *ret_pointer, ll_cu_deviceptr address)
+{
+	LL_DRIVER_CALL(cuMemPoolExportPointer);
+	ll_cu_result status = ll_real()->cuMemPoolExportPointer(ret_pointer, address);
+	if (status != LL_CUDA_SUCCESS || ll_charge_passes())
 		return status;
-	return ll_real()->cuIpcCloseMemHandle(address);
+	LL_REENTRY_SCOPE();
+	ll_exported_as_bytes(LL_EXTENT_BLOCK, address, ret_pointer, sizeof *ret_pointer);
+	return status;
+}
+
+/* The program frees what it has imported as an allocation of its own. */
+LL_HOOK_EXPORT ll_cu_result cuMemPoolImportPointer(ll_cu_deviceptr *ret_address, struct ll_cu_mem_pool *pool,
+						   struct ll_cu_mem_pool_pointer *pointer)
+{
+	LL_DRIVER_CALL(cuMemPoolImportPointer);
+	struct opening opening;
+	if (ll_charge_passes() || !ret_address || !pointer)
+		return ll_real()->cuMemPoolImportPointer(ret_address, pool, pointer);
+	LL_REENTRY_SCOPE();
+	ll_cu_result status = begin_opening(pointer, sizeof *pointer, &opening);
+	if (status != LL_CUDA_SUCCESS)
+		return status;
+	status = ll_real()->cuMemPoolImportPointer(ret_address, pool, pointer);
+	bool is_open = status == LL_CUDA_SUCCESS;
+	status = end_opening(&opening, status, LL_EXTENT_PLAIN, ret_address);
+	if (is_open && status != LL_CUDA_SUCCESS)
+		ll_real()->cuMemFree_v2(*ret_address);
+	return status;
 }

@@ -163,8 +163,8 @@ DESTROY_HOOK(cuMipmappedArrayDestroy, LL_EXTENT_MIPMAP, struct ll_cu_mipmapped_a
 /* ---- memory that another API or process made ---- */
 
 /*
- * Memory of another CUDA process (IPC handles, shareable handles, pools) is charged to that process alone. Memory of
- * another API (Vulkan, a file descriptor) is not charged to anybody yet, so the importer is charged its size.
+ * Memory of another API (Vulkan, a file descriptor) is not charged to anybody yet, so the importer is charged its size.
+ * Memory of another CUDA process: exported.h.
  */
 LL_HOOK_EXPORT ll_cu_result cuImportExternalMemory(struct ll_cu_external_memory **ret_memory,
 						   const struct ll_cu_external_memory_desc *descriptor)

@@ -58,7 +58,9 @@ LL_HOOK_EXPORT ll_cu_result cuMemMap(ll_cu_deviceptr address, size_t bytes, size
 	LL_REENTRY_SCOPE();
 	if (!ll_physical_find(handle, &real))
 		return LL_CUDA_ERROR_INVALID_VALUE;
-	ll_cu_result status = ll_real()->cuMemMap(address, bytes, offset, real, flags);
+	ll_cu_result status = ll_physical_before_map(handle, bytes);
+	if (status == LL_CUDA_SUCCESS)
+		status = ll_real()->cuMemMap(address, bytes, offset, real, flags);
 	if (status == LL_CUDA_SUCCESS)
 		ll_physical_mapped(address, bytes, offset, handle);
 	return status;
@@ -106,7 +108,6 @@ LL_HOOK_EXPORT ll_cu_result cuMemRetainAllocationHandle(ll_cu_mem_handle *ret_ha
 	return status;
 }
 
-/* If a process imports its own export, the handle may come back with its old number. */
 LL_HOOK_EXPORT ll_cu_result cuMemImportFromShareableHandle(ll_cu_mem_handle *ret_handle, void *os_handle,
 							   enum ll_cu_mem_handle_type type)
 {
@@ -115,8 +116,7 @@ LL_HOOK_EXPORT ll_cu_result cuMemImportFromShareableHandle(ll_cu_mem_handle *ret
 	if (status != LL_CUDA_SUCCESS || ll_charge_passes())
 		return status;
 	LL_REENTRY_SCOPE();
-	ll_physical_retain(*ret_handle);
-	return status;
+	return ll_physical_imported(*ret_handle, type, os_handle);
 }
 
 /* ---- handles of memory with a stand-in ---- */
@@ -153,7 +153,12 @@ LL_HOOK_EXPORT ll_cu_result cuMemExportToShareableHandle(void *ret_handle, ll_cu
 	ll_cu_mem_handle real = handle;
 	if (!ll_physical_may_export(handle, type) || !find_real(&real))
 		return LL_CUDA_ERROR_INVALID_VALUE;
-	return pin_if_done(ll_real()->cuMemExportToShareableHandle(ret_handle, real, type, flags), handle);
+	ll_cu_result status = ll_real()->cuMemExportToShareableHandle(ret_handle, real, type, flags);
+	if (status == LL_CUDA_SUCCESS && !ll_charge_passes()) {
+		LL_REENTRY_SCOPE();
+		ll_physical_exported(handle, type, ret_handle);
+	}
+	return pin_if_done(status, handle);
 }
 
 LL_HOOK_EXPORT ll_cu_result cuMemGetAllocationPropertiesFromHandle(struct ll_cu_mem_allocation_prop *ret_prop,

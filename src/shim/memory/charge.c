@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "shim/interpose/real.h"
+#include "shim/memory/exported.h"
 
 #define PAUSE_NS (2 * LL_NS_PER_MS)
 
@@ -16,16 +17,41 @@ struct ll_charge_target ll_charge_target_of_device(ll_cu_device device)
 	return target;
 }
 
+enum { TRIES = 3 };
+
+/* A process that died may have been cleared just before the bytes were reserved. If it was charged for memory that
+ * others hold, that memory is charged first. */
+static int reserve_after_the_dead(struct ll_device_state *dev, uint64_t bytes)
+{
+	int rc = 0;
+	for (int i = 0; i < TRIES; i++) {
+		if (ll_exported_must_settle(dev))
+			ll_exported_settle(dev);
+		rc = ll_device_state_reserve(dev, bytes);
+		if (rc < 0 || !ll_exported_must_settle(dev))
+			return rc;
+		if (i + 1 < TRIES)
+			ll_device_state_release(dev, bytes);
+	}
+	return rc;
+}
+
+int ll_charge_reserve(struct ll_device_state *dev, uint64_t bytes)
+{
+	int rc = reserve_after_the_dead(dev, bytes);
+	return rc == -ENOMEM && ll_exported_settle(dev) ? reserve_after_the_dead(dev, bytes) : rc;
+}
+
 struct ll_charge ll_charge_begin(struct ll_charge_target target, uint64_t bytes)
 {
 	struct ll_charge charge = {.target = target, .refusal = target.refusal};
 	if (!target.dev)
 		return charge;
-	int rc = ll_device_state_reserve(target.dev, bytes);
+	int rc = ll_charge_reserve(target.dev, bytes);
 	if (rc == -ENOMEM && ll_device_state_give_up_reserve(target.dev))
-		rc = ll_device_state_reserve(target.dev, bytes);
+		rc = ll_charge_reserve(target.dev, bytes);
 	if (rc == -ENOMEM && ll_device_state_ask_siblings(target.dev))
-		rc = ll_device_state_reserve(target.dev, bytes);
+		rc = ll_charge_reserve(target.dev, bytes);
 	if (rc == -ENOMEM)
 		charge.refusal = LL_CUDA_ERROR_OUT_OF_MEMORY;
 	if (rc == 0)
@@ -73,6 +99,8 @@ void ll_charge_release(const struct ll_extent *extent)
 {
 	if (extent->dev && extent->charged_bytes)
 		ll_device_state_release(extent->dev, extent->charged_bytes);
+	if (extent->dev && extent->shared)
+		ll_exported_drop(extent->dev, extent->shared);
 }
 
 bool ll_charge_put(const struct ll_extent *extent)

@@ -65,6 +65,10 @@ static inline bool ll_charge_passes(void)
  * has none. */
 struct ll_charge_target ll_charge_target_of_device(ll_cu_device device);
 
+/* As ll_device_state_reserve, after what died without notice, and what this process carries for nobody any more, was
+ * looked at (exported.h). */
+int ll_charge_reserve(struct ll_device_state *dev, uint64_t bytes);
+
 #define LL_CHARGE(charge, target, bytes)                                                                               \
 	struct ll_charge charge __attribute__((cleanup(ll_charge_end))) = ll_charge_begin(target, bytes)
 

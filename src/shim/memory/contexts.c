@@ -5,6 +5,7 @@
 #include "base/fork.h"
 #include "shim/interpose/real.h"
 #include "shim/memory/backing.h"
+#include "shim/memory/exported.h"
 #include "shim/memory/movable_pool.h"
 
 enum { CARDS = 64, DEFAULT_STACK_BYTES = 1024, DEFAULT_PRINTF_BYTES = 1 << 20, DEFAULT_HEAP_BYTES = 8 << 20 };
@@ -138,6 +139,7 @@ static void lock_change(struct ll_context_change *change)
 static struct ll_context_change on_card(ll_cu_device device, bool is_new)
 {
 	struct ll_context_change change = {.dev = ll_device_state_take(device)};
+	ll_exported_watch();
 	change.refusal = ll_device_state_answer_of(device);
 	if (!change.refusal && is_new && ll_device_state_refuses(device))
 		change = (struct ll_context_change){.refusal = LL_CUDA_ERROR_NOT_PERMITTED};
@@ -192,6 +194,7 @@ static void release_owned(struct ll_device_state *dev, const struct ll_cu_contex
 	if (context)
 		ll_movable_pools_end_context(context);
 	ll_backing_free_owned(owner);
+	ll_exported_drop_owned(owner);
 	uint64_t bytes = ll_extents_take_owned(owner);
 	if (bytes)
 		ll_device_state_release(dev, bytes);

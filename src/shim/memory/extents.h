@@ -45,6 +45,8 @@ enum ll_extent_kind {
 	LL_EXTENT_POOL,     /* memory pools, charged by pools.h */
 	LL_EXTENT_PHYSICAL, /* physical memory of cuMemCreate, mapped or not */
 	LL_EXTENT_GRAPH,    /* executable graphs that have their memory, charged by pools.h */
+	LL_EXTENT_OPENED,   /* addresses that cuIpcOpenMemHandle gave, as handles; `count` is how often beyond the first
+			     */
 	LL_EXTENT_BACKING,  /* physical memory under plain addresses, by the address where it is mapped (backing.h) */
 	LL_EXTENT_KINDS,
 };
@@ -61,6 +63,7 @@ struct ll_extent {
 	uint64_t charged_bytes;      /* 0: it is not charged, or something else is charged for it */
 	struct ll_device_state *dev; /* the card, whose claim is charged */
 	uint64_t owner;              /* the context that the memory goes with (contexts.h); 0: it outlives contexts */
+	uint64_t shared; /* the id of exported memory, which is charged by exported.h; 0: nobody else has it */
 	union {
 		struct ll_pool *pool; /* of a pool, and of a block in it that is not backed */
 		struct {

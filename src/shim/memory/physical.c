@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 
 #include "shim/interpose/real.h"
+#include "shim/memory/exported.h"
 
 /* Stand-ins are above all addresses of a program, and handles of the driver are addresses or small numbers. */
 #define STAND_IN_FIRST (UINT64_C(0x4c4c) << 48)
@@ -136,6 +137,77 @@ static bool drop_mapping(struct ll_extent *physical, uint64_t serial)
 void ll_physical_retain(ll_cu_mem_handle handle)
 {
 	ll_extents_change(LL_EXTENT_PHYSICAL, handle, add_handle, 0, NULL);
+}
+
+/* ---- exported and imported ---- */
+
+void ll_physical_exported(ll_cu_mem_handle number, enum ll_cu_mem_handle_type type, const void *shareable)
+{
+	if (type == LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		ll_exported_as_descriptor(LL_EXTENT_PHYSICAL, number, *(const int *)shareable);
+	else if (type == LL_CU_MEM_HANDLE_TYPE_FABRIC)
+		ll_exported_as_bytes(LL_EXTENT_PHYSICAL, number, shareable, LL_CU_MEM_FABRIC_HANDLE_BYTES);
+}
+
+/* The memory is this process's own, or was imported before, and its handle came back with the same number. */
+static bool add_use(ll_cu_mem_handle handle)
+{
+	return ll_extents_change(LL_EXTENT_PHYSICAL, handle, add_handle, 0, NULL);
+}
+
+static uint64_t id_of(struct ll_device_state *dev, enum ll_cu_mem_handle_type type, const void *shareable)
+{
+	return type == LL_CU_MEM_HANDLE_TYPE_FABRIC
+		   ? ll_exported_id_of_bytes(dev, shareable, LL_CU_MEM_FABRIC_HANDLE_BYTES)
+		   : ll_exported_id_of_descriptor(dev, (int)(intptr_t)shareable);
+}
+
+/* Whose card the memory is on. False: it takes nothing of a card. */
+static bool find_target(ll_cu_mem_handle handle, struct ll_charge_target *ret_target)
+{
+	struct ll_cu_mem_allocation_prop prop;
+	if (ll_real()->cuMemGetAllocationPropertiesFromHandle(&prop, handle) != LL_CUDA_SUCCESS ||
+	    prop.location.type != LL_CU_MEM_LOCATION_TYPE_DEVICE)
+		return false;
+	*ret_target = ll_charge_target_of_device(prop.location.id);
+	return true;
+}
+
+ll_cu_result ll_physical_imported(ll_cu_mem_handle handle, enum ll_cu_mem_handle_type type, const void *shareable)
+{
+	struct ll_charge_target target;
+	if (add_use(handle) || !find_target(handle, &target))
+		return LL_CUDA_SUCCESS;
+	ll_cu_result status = target.refusal;
+	struct ll_extent physical = {.kind = LL_EXTENT_PHYSICAL, .address = handle, .dev = target.dev, .handles = 1};
+	if (target.dev) {
+		physical.serial = ++last_serial;
+		physical.shared = id_of(target.dev, type, shareable);
+		status = ll_exported_hold(target.dev, physical.shared, 0);
+	}
+	if (status != LL_CUDA_SUCCESS)
+		ll_real()->cuMemRelease(handle);
+	else if (target.dev && !ll_charge_put(&physical))
+		ll_exported_drop(target.dev, physical.shared);
+	return status;
+}
+
+static bool set_bytes(struct ll_extent *physical, uint64_t bytes)
+{
+	physical->bytes = bytes;
+	return true;
+}
+
+ll_cu_result ll_physical_before_map(ll_cu_mem_handle number, size_t bytes)
+{
+	struct ll_extent physical;
+	if (!ll_extents_find(LL_EXTENT_PHYSICAL, number, &physical) || !physical.shared || physical.bytes)
+		return LL_CUDA_SUCCESS;
+	uint64_t whole_bytes = ll_footprint_round(bytes, LL_FOOTPRINT_BLOCK_BYTES);
+	ll_cu_result status = ll_exported_set_size(physical.dev, physical.shared, whole_bytes);
+	if (status == LL_CUDA_SUCCESS)
+		ll_extents_change(LL_EXTENT_PHYSICAL, number, set_bytes, whole_bytes, NULL);
+	return status;
 }
 
 /* Adds a handle if the program has one, or a mapping, of this very memory. */

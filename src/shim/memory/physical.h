@@ -17,9 +17,9 @@
  * exported or bound to a multicast object, or which the host can access. Memory with compression, memory for sparse
  * arrays, and memory for other kinds of export gets no stand-in, and stays on the card too.
  *
- * Memory on the host is not charged. Memory that was imported from another process is charged in that process: the
- * library does not know its number here, and passes the calls on. If the exporter has released and unmapped the memory,
- * nobody is charged for it, although the importer keeps it on the card. Mappings into sparse arrays are not counted.
+ * Memory on the host is not charged. Memory that was exported or imported is charged by exported.h. A process does not
+ * know how large memory is that it has imported from a process that is not governed, until it maps the memory: the
+ * driver maps whole memory alone. Mappings into sparse arrays are not counted.
  */
 #ifndef LOADLINE_SHIM_MEMORY_PHYSICAL_H
 #define LOADLINE_SHIM_MEMORY_PHYSICAL_H
@@ -52,6 +52,16 @@ void ll_physical_pin_range(ll_cu_deviceptr address, size_t bytes);
 
 /* Whether the program asked for memory that can be exported so. True for what has no stand-in: the driver knows. */
 bool ll_physical_may_export(ll_cu_mem_handle number, enum ll_cu_mem_handle_type type);
+
+/* The program has exported the memory, as *shareable of that type. */
+void ll_physical_exported(ll_cu_mem_handle number, enum ll_cu_mem_handle_type type, const void *shareable);
+
+/* The driver has imported the memory, which has one more handle with that number. Releases it again if the limit
+ * refuses it: LL_CUDA_ERROR_OUT_OF_MEMORY. */
+ll_cu_result ll_physical_imported(ll_cu_mem_handle handle, enum ll_cu_mem_handle_type type, const void *shareable);
+
+/* Before the driver maps so many bytes of the memory: charges them if the size was not known. Errors as above. */
+ll_cu_result ll_physical_before_map(ll_cu_mem_handle number, size_t bytes);
 
 /* The driver has given one more handle of the memory, with the same number. */
 void ll_physical_retain(ll_cu_mem_handle handle);

@@ -9,6 +9,7 @@
 #include "shim/interpose/real.h"
 #include "shim/memory/charge.h"
 #include "shim/memory/footprint.h"
+#include "shim/memory/lent.h"
 #include "shim/memory/movable_pool.h"
 #include "shim/memory/peers.h"
 
@@ -22,6 +23,7 @@ struct ll_pool {
 	uint64_t block_count;
 	bool is_destroyed;
 	struct ll_movable_pool *movable; /* NULL: its memory stays on the card */
+	struct ll_lent *lent;            /* freed blocks that other processes have imported */
 	_Atomic uint64_t peers;          /* cards that may use its memory too: a bit for each ordinal */
 	struct ll_pool *next;
 };
@@ -108,18 +110,31 @@ static bool charge_as(struct ll_device_state *dev, uint64_t *charged_bytes, uint
 	*charged_bytes = bytes;
 	if (bytes < before) {
 		ll_device_state_release(dev, before - bytes);
-	} else if (bytes > before && ll_device_state_reserve(dev, bytes - before) != 0) {
+	} else if (bytes > before && ll_charge_reserve(dev, bytes - before) != 0) {
 		is_within = false;
 		ll_device_state_charge(dev, bytes - before);
 	}
 	return is_within;
 }
 
+/* Tells what the pool takes of the card. If the pool has given memory back that others hold, that is on the card still.
+ * The card's lock is held. */
+static ll_cu_result read_taken(struct ll_pool *pool, uint64_t *ret_bytes)
+{
+	uint64_t used = 0, lent = ll_lent_bytes(&pool->lent, pool->dev);
+	ll_cu_result status = read_attribute(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, ret_bytes);
+	if (status == LL_CUDA_SUCCESS && lent)
+		status = read_attribute(pool, LL_CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used);
+	if (lent && used + lent > *ret_bytes)
+		*ret_bytes = used + lent;
+	return status;
+}
+
 /* If the driver does not say what the pool has, the charge stays. The card's lock is held. */
 static bool true_up(struct ll_pool *pool)
 {
 	uint64_t bytes;
-	if (pool->is_destroyed || read_attribute(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes))
+	if (pool->is_destroyed || read_taken(pool, &bytes))
 		return true;
 	return charge_as(pool->dev, &pool->charged_bytes, bytes + pool->pending_bytes);
 }
@@ -403,18 +418,20 @@ static ll_cu_result find_used(const struct ll_device_state *dev, struct ll_cu_me
  * pool has. The card's lock is held. */
 static ll_cu_result reserve_growth(struct ll_pool *pool, struct card *card, uint64_t bytes, uint64_t *ret_growth)
 {
-	uint64_t reserved, used;
+	uint64_t reserved, used, taken;
 	ll_cu_result status = read_attribute(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved);
 	if (status == LL_CUDA_SUCCESS)
 		status = read_attribute(pool, LL_CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used);
+	if (status == LL_CUDA_SUCCESS)
+		status = read_taken(pool, &taken);
 	if (status != LL_CUDA_SUCCESS)
 		return status;
 	bool has_room = reserved >= used && reserved - used >= bytes;
 	uint64_t growth = has_room ? 0 : ll_footprint_round(bytes, LL_FOOTPRINT_POOL_STEP_BYTES);
-	charge_as(pool->dev, &pool->charged_bytes, reserved + pool->pending_bytes);
-	int rc = ll_device_state_reserve(pool->dev, growth);
+	charge_as(pool->dev, &pool->charged_bytes, taken + pool->pending_bytes);
+	int rc = ll_charge_reserve(pool->dev, growth);
 	if (rc == -ENOMEM && trim_card(pool->dev, card))
-		rc = ll_device_state_reserve(pool->dev, growth);
+		rc = ll_charge_reserve(pool->dev, growth);
 	*ret_growth = rc == 0 ? growth : 0;
 	return rc == -ENOMEM ? LL_CUDA_ERROR_OUT_OF_MEMORY : LL_CUDA_SUCCESS;
 }
@@ -491,7 +508,11 @@ void ll_pool_freed(const struct ll_extent *block, ll_cu_result status)
 	if (status != LL_CUDA_SUCCESS && ll_charge_put(block))
 		return;
 	struct card *card = lock_card(pool->dev);
+	if (block->shared)
+		ll_lent_add(&pool->lent, block);
 	pool->block_count--;
+	if (pool->is_destroyed)
+		ll_lent_end(&pool->lent, pool->dev);
 	if (!pool->is_destroyed)
 		true_up(pool);
 	else if (!pool->block_count)
@@ -568,6 +589,7 @@ void ll_pool_destroyed(struct ll_pool *pool)
 	}
 	struct card *card = lock_card(pool->dev);
 	pool->is_destroyed = true;
+	ll_lent_end(&pool->lent, pool->dev);
 	if (!pool->block_count)
 		forget_pool(card, pool);
 	unlock_card(card);

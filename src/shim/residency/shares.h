@@ -5,8 +5,8 @@
  * The handle that the program gets is a letter of ours: a key, and the card. The link's thread hands descriptors of the
  * allocation to the mover (mover/protocol.h, SHARE). Another program of the same user that runs under `loadline run`
  * gets copies from the mover, and maps them. Any other process is refused by the driver, for which the letter is no
- * handle. While a program shares memory nothing of it moves (obstacles.h). What is opened is charged to the exporter
- * alone. Memory that the exporter frees stays on the card until all that opened it have closed it.
+ * handle. While a program shares memory nothing of it moves (obstacles.h). Memory that the exporter frees stays on the
+ * card until all that opened it have closed it. Who is charged: memory/exported.h.
  */
 #ifndef LOADLINE_SHIM_RESIDENCY_SHARES_H
 #define LOADLINE_SHIM_RESIDENCY_SHARES_H

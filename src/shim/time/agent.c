@@ -148,6 +148,7 @@ static void *agent_main(void *arg)
 		if (now_ns - beaten_ns >= BEAT_NS) {
 			if (ll_port_beat(flow->claim, now_ns) == -ESTALE)
 				replace_claim(flow);
+			flow->owner->tend_memory(flow);
 			beaten_ns = now_ns;
 		}
 		if (ll_port_is_asked(flow->claim))

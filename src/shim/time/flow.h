@@ -42,6 +42,7 @@ struct ll_flow;
 struct ll_flow_owner {
 	bool (*retake_claim)(const struct ll_flow *flow); /* the claim was lost; true: the flow has one that is good */
 	void (*give_up_reserve)(const struct ll_flow *flow); /* another process of the tenant was refused memory */
+	void (*tend_memory)(const struct ll_flow *flow);     /* with each beat */
 };
 
 /* claim, count and owner stay the caller's and must outlive the flow. -errno. The agent runs from here on. */
