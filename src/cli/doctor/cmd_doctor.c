@@ -105,7 +105,8 @@ static void say_open_ways(struct ll_doctor *doctor)
 	    doctor, LL_FINDING_OK, NULL, "open ways", NULL,
 	    "not held to limits are a program that is started without LD_PRELOAD, as by `env -i` (`loadline "
 	    "status` shows it as ungoverned), a library that a program opens by dlmopen or with RTLD_DEEPBIND, "
-	    "and driver functions that a program finds without the loader");
+	    "driver functions that a program finds without the loader, and variants of functions that this "
+	    "version does not know");
 }
 
 static int run_doctor(void *words, const struct ll_operands *operands, struct ll_err *err)

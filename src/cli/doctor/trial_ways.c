@@ -53,8 +53,13 @@ static find_fn dlsym_by_version(void)
 
 static find_fn dlsym_of_libc(void)
 {
-	void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
-	return AS_FUNCTION(find_fn, libc ? dlsym(libc, "dlsym") : NULL);
+	static const char *const files[] = {"libc.so.6", "libdl.so.2"}; /* it moved to libc in glibc 2.34 */
+	void *found = NULL;
+	for (size_t i = 0; !found && i < sizeof files / sizeof *files; i++) {
+		void *libc = dlopen(files[i], RTLD_LAZY | RTLD_NOLOAD);
+		found = libc ? dlsym(libc, "dlsym") : NULL;
+	}
+	return AS_FUNCTION(find_fn, found);
 }
 
 static const struct {

@@ -9,8 +9,9 @@ void *ll_dlsym_entry(void *handle, const char *name);
 void *ll_dlvsym_entry(void *handle, const char *name, const char *version);
 #endif
 
-/* glibc before 2.34 exports names of its own for them, which programs have used to get past a library like this one.
- * Their further argument, an address in the caller, is not needed. */
+/* glibc before 2.34 exports names of its own for them, which programs have looked up to get past a library like this
+ * one. The further argument that _dl_sym and _dl_vsym take, an address in the caller, is not needed. This library does
+ * not export these names: libdl calls _dl_sym for dlsym itself, and libpthread calls __libc_dlsym. */
 static const struct {
 	const char *name;
 	void (*entry)(void);
