@@ -110,7 +110,7 @@ struct ll_ledger_slot {
 
 	/* texts, NUL-padded, eight bytes a word; text_sequence is odd while one is written */
 	_Atomic uint32_t text_sequence;
-	_Atomic uint32_t reserved_text;
+	_Atomic uint32_t checkpoint; /* enum ll_claim_checkpoint, see words.h */
 	_Atomic uint64_t tenant[8];
 	_Atomic uint64_t payload[2];
 	_Atomic uint64_t note[8];

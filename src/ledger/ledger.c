@@ -195,6 +195,7 @@ static void copy_numbers(const struct ll_ledger_slot *slot, struct ll_claim_info
 	info->memory_limit_bytes = slot->memory_limit_bytes;
 	info->memory_used_bytes = slot->memory_used_bytes;
 	info->residency = (enum ll_claim_residency)slot->residency;
+	info->checkpoint = (enum ll_claim_checkpoint)slot->checkpoint;
 	info->evictable_bytes = slot->evictable_bytes;
 	info->away_bytes = slot->away_bytes;
 	info->want_since_ns = slot->want_since_ns;
@@ -256,6 +257,16 @@ size_t ll_ledger_list(struct ll_ledger *ledger, struct ll_claim_info *claims, si
 		count++;
 	}
 	return count;
+}
+
+void ll_ledger_note_checkpoint(struct ll_ledger *ledger, pid_t pid, enum ll_claim_checkpoint checkpoint)
+{
+	struct ll_claim_info info;
+	ll_ledger_sweep(ledger);
+	for (unsigned i = 0; i < LL_LEDGER_CLAIMS; i++) {
+		if (copy_slot(ledger->file, i, ledger->namespaces, &info) && info.is_pid_ours && info.pid == pid)
+			atomic_store(&ledger->file->slots[i].checkpoint, (uint32_t)checkpoint);
+	}
 }
 
 static uint64_t slot_activity_ns(const struct ll_ledger_slot *slot)

@@ -40,6 +40,7 @@ struct ll_claim_info {
 	uint64_t taken_ns, heartbeat_ns, activity_ns; /* CLOCK_MONOTONIC */
 	uint64_t memory_limit_bytes, memory_used_bytes;
 	enum ll_claim_residency residency;
+	enum ll_claim_checkpoint checkpoint;
 	uint64_t evictable_bytes, away_bytes; /* see memory.h */
 	uint64_t want_since_ns;               /* CLOCK_MONOTONIC since when it has launches that wait or run; 0: none */
 	unsigned compute_cap_permille, weight_permille;
@@ -68,6 +69,9 @@ void ll_ledger_close(struct ll_ledger *ledger);
 
 /* Copies the live claims in index order, at most capacity; returns how many there are. Dead ones are cleared first. */
 size_t ll_ledger_list(struct ll_ledger *ledger, struct ll_claim_info *claims, size_t capacity);
+
+/* Writes what the driver's checkpoint has done to a process into all its claims here. pid: in this PID namespace. */
+void ll_ledger_note_checkpoint(struct ll_ledger *ledger, pid_t pid, enum ll_claim_checkpoint checkpoint);
 
 /* Clears dead claims, then dead tenants. Returns how many claims it has cleared. Some µs, plus 15 µs for each live
  * claim. */

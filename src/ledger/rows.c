@@ -75,7 +75,7 @@ void ll_slot_clean(struct ll_ledger_file *file, unsigned index)
 	atomic_store(&slot->token, 0);
 	zero_numbers(slot);
 	atomic_store_explicit(&slot->text_sequence, 0, memory_order_relaxed);
-	atomic_store_explicit(&slot->reserved_text, 0, memory_order_relaxed);
+	atomic_store_explicit(&slot->checkpoint, 0, memory_order_relaxed);
 	ZERO_TEXT(slot, tenant);
 	ZERO_TEXT(slot, payload);
 	ZERO_TEXT(slot, note);

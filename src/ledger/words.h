@@ -29,6 +29,13 @@ enum ll_claim_residency {
 	LL_CLAIM_EVICTED, /* the program is stopped, and all that can be moved has left */
 };
 
+/* What a command has done to the process of a claim by the driver's checkpoint. The process knows nothing of it. */
+enum ll_claim_checkpoint {
+	LL_CHECKPOINT_NONE,
+	LL_CHECKPOINT_SUSPENDED, /* its calls wait */
+	LL_CHECKPOINT_EVICTED,   /* the same, and all of its memory is off its cards */
+};
+
 /* ll_ledger_activity_ns: there is work now. */
 #define LL_ACTIVITY_NOW UINT64_MAX
 

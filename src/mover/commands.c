@@ -124,13 +124,13 @@ void ll_mover_handle_command(struct ll_mover_server *server, struct ll_mover_ask
 		ll_mover_answer(asker, ENOENT, NULL, "is not evictable");
 		return;
 	}
-	wish_for(server, program,
-		 message->kind == LL_MOVER_EVICT     ? LL_RESIDENCY_EVICT
-		 : message->kind == LL_MOVER_SUSPEND ? LL_RESIDENCY_STOP
-						     : LL_RESIDENCY_FREE,
-		 message->value);
+	enum ll_residency_wish wish = message->kind == LL_MOVER_EVICT     ? LL_RESIDENCY_EVICT
+				      : message->kind == LL_MOVER_SUSPEND ? LL_RESIDENCY_STOP
+									  : LL_RESIDENCY_FREE;
+	bool is_already = program->rule.wish == wish && ll_mover_is_as_wished(program);
+	wish_for(server, program, wish, message->value);
 	if (ll_mover_is_as_wished(program))
-		ll_mover_answer(asker, 0, program, "");
+		ll_mover_answer(asker, 0, program, is_already ? LL_MOVER_ALREADY : "");
 	else
 		asker->program = program;
 	server->again_ns = 0;

@@ -110,8 +110,11 @@ enum ll_mover_kind {
 	/* From a program that opens an allocation of another: number and value are its key, batch is the first handle
 	 * that is wanted. In the answer: count handles and their sizes, with descriptors; bytes: of all handles */
 	LL_MOVER_OPEN,
-	LL_MOVER_ANSWER, /* value: 0 or an errno; bytes moved; number: ns that it took; text: what is wrong */
+	LL_MOVER_ANSWER, /* value: 0 or an errno; bytes moved; number: ns that it took; text: what is wrong. For value
+			    0: LL_MOVER_ALREADY if the program was so before the command */
 };
+
+#define LL_MOVER_ALREADY "already"
 
 enum ll_mover_room {
 	LL_MOVER_ROOM_NONE,   /* there will be none */

@@ -57,6 +57,106 @@ ends_right() {
 	ends_right job
 }
 
+# is_state STATE: says status so of the tenant job, and that it neither has the card nor waits for it, unless it runs?
+is_state() {
+	shows "select(has(\"claim\") and .tenant == \"job\") | .state == \"$1\" and (.state == \"running\" or (.has_turn or .waits_for != null or .over_cap | not))" &&
+		loadline --sim status | grep -q " job  *$1  " &&
+		loadline --sim status --long | grep -q " job: $1, "
+}
+
+# works: the program job goes on with its kernels.
+works() {
+	local before
+	before=$(loadline --sim status --json | jq 'select(.tenant == "job") | .gpu_seconds')
+	wait_for 60 shows "select(.tenant == \"job\") | .gpu_seconds > $before"
+}
+
+start_job() {
+	start job --sim run --tenant job "$@" -- "$LOADLINE_BUILD/tests/gpu/evictee" --bytes 300M --idle 20ms --seconds 100s
+	wait_for 60 has job 'select(.event == "ready")'
+}
+
+@test "what the checkpoint has evicted or suspended is said to be so, and is resumed by it though a mover is there" {
+	needs_preload
+	world
+	start_mover
+	for way in "" --evictable; do
+		# shellcheck disable=SC2086
+		start_job $way
+		is_state running
+		# By its claim, if that is not evictable; else the mover would do it.
+		by=(job)
+		[ -z "$way" ] || by=(--pid "$(pid_of job)")
+		loadline --sim evict "${by[@]}"
+		is_state "evicted (checkpoint)"
+		run -0 loadline --sim evict job
+		[[ $output == *"was already evicted" ]]
+		run -0 loadline --sim resume job
+		[[ $output == "resumed 0/"*", tenant job: "*"by the driver's checkpoint" ]]
+		is_state running
+		works
+		loadline --sim suspend "${by[@]}"
+		is_state suspended
+		run -0 loadline --sim suspend job
+		[[ $output == *"was already suspended" ]]
+		loadline --sim evict job
+		is_state "evicted (checkpoint)"
+		run -0 loadline --sim resume --pid "$(pid_of job)"
+		[[ $output == *"by the driver's checkpoint" ]]
+		is_state running
+		works
+		run -0 loadline --sim resume job
+		[[ $output == *"was neither evicted nor suspended" ]]
+		stop job KILL
+	done
+}
+
+@test "what the mover has evicted is resumed by it, though its process is named; and what both have, by both" {
+	needs_preload
+	world
+	start_mover
+	start_job --evictable
+	loadline --sim evict job
+	is_state evicted
+	run -0 loadline --sim resume --pid "$(pid_of job)" --json
+	jq -e '.by == "mover" and .already == false' <<<"$output"
+	works
+	loadline --sim evict job
+	loadline --sim evict --pid "$(pid_of job)"
+	is_state "evicted (checkpoint)"
+	loadline --sim resume job
+	is_state running
+	works
+}
+
+@test "what another tool has put away by the checkpoint is brought back by resume" {
+	needs_preload
+	world
+	start_mover
+	start_job --evictable
+	cat >"$T/tool.py" <<'PY'
+import ctypes, sys
+cu, pid = ctypes.CDLL(sys.argv[1]), int(sys.argv[2])
+assert cu.cuInit(0) == 0
+assert cu.cuCheckpointProcessLock(pid, None) == 0
+assert cu.cuCheckpointProcessCheckpoint(pid, None) == 0
+PY
+	LD_LIBRARY_PATH=$LOADLINE_BUILD/sim python3 "$T/tool.py" "$LOADLINE_BUILD/sim/libcuda.so.1" "$(pid_of job)"
+	run -0 loadline --sim resume job
+	[[ $output == "resumed 0/"*"by the driver's checkpoint" ]]
+	works
+}
+
+@test "a claim that follows one which the checkpoint had evicted is not said to be evicted" {
+	needs_preload
+	world
+	start_job
+	loadline --sim evict job
+	stop job KILL
+	start_job
+	is_state running
+}
+
 @test "a driver without the checkpoint: refused, and the program goes on" {
 	world "driver 550.54.14 cuda 12.4"
 	plain job 2s

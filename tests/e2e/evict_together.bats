@@ -55,6 +55,21 @@ last_line() {
 	does two check
 }
 
+@test "an evict of several that is interrupted lets them all go on" {
+	start_mover
+	start_ranks one two
+	does two "kernel 100"
+	start command --sim evict ranks --wait 100s
+	wait_for 20 grep -q "claim 0, tenant ranks: is stopped$" "$T/mover.err"
+	kill -TERM "$(pid_of command)"
+	finish command
+	[ "$status" -eq 143 ]
+	cat "$T/command.err"
+	[ "$(tail -n 1 "$T/command.err")" = "loadline: interrupted: 2 programs: as before" ]
+	status_has 'map(select(has("claim"))) | length == 2 and all(.state == "running")'
+	does one check
+}
+
 @test "if one does not stop at all they all go on" {
 	start_mover
 	start_ranks one two

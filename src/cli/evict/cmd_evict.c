@@ -23,6 +23,7 @@ const struct ll_command ll_command_evict = {
 	"If the program was started with `loadline run --evictable`, the mover of its card does it. Otherwise "
 	"the driver's checkpoint does, if the driver is 570 or newer; --pid names such a process that has no "
 	"claim. If the driver refuses, the error says so, and the program goes on.\n\n"
+	"If the command is interrupted, it puts the program back.\n\n"
 	"With the mover, memory that cannot be moved stays on the card: contexts, arrays, managed memory, memory "
 	"of graphs, and "
 	"memory that other processes share.",

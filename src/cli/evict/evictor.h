@@ -12,24 +12,33 @@
 #ifndef LOADLINE_CLI_EVICT_EVICTOR_H
 #define LOADLINE_CLI_EVICT_EVICTOR_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "driver/cards.h"
 
+/* The user wants to end the command. fd is readable from then on. */
+struct ll_evict_interrupt {
+	atomic_bool is_set;
+	int fd;
+};
+
 struct ll_evictor_target {
 	struct ll_driver *driver;
-	const struct ll_card *card; /* the mover's; NULL: by the checkpoint alone */
-	unsigned claim;             /* its index on that card; for the mover */
-	bool is_evictable;          /* it is a program of a mover, whether that lives or not */
-	pid_t pid;                  /* in this PID namespace; for the checkpoint. 0: unknown */
-	uint64_t wait_ns;           /* how long it may take to become quiet; 0: 10 s */
+	const struct ll_card *card;           /* the mover's; NULL: by the checkpoint alone */
+	unsigned claim;                       /* its index on that card; for the mover */
+	bool is_evictable;                    /* it is a program of a mover, whether that lives or not */
+	pid_t pid;                            /* in this PID namespace; for the checkpoint. 0: unknown */
+	uint64_t wait_ns;                     /* how long it may take to become quiet; 0: 10 s */
+	struct ll_evict_interrupt *interrupt; /* NULL: none */
 };
 
 struct ll_evictor_moved {
 	uint64_t bytes; /* 0 may mean that it is not known */
 	uint64_t took_ns;
+	bool is_already; /* it was so before: evicted, suspended; or it ran, for resume */
 };
 
 typedef int (*ll_evictor_fn)(const struct ll_evictor_target *target, struct ll_evictor_moved *ret_moved,
@@ -43,10 +52,11 @@ struct ll_evictor {
 };
 
 /* Starts a mover if the card of an evictable program has none. -EOPNOTSUPP: the program is not evictable in this way.
- * -EBUSY: it cannot be moved now; err says why. */
+ * -EBUSY: it cannot be moved now; err says why. -EINTR: the mover goes on with what it was asked for. */
 extern const struct ll_evictor ll_evictor_mover;
 
-/* -EOPNOTSUPP: the driver has no checkpoint. -EBUSY: the driver refuses; err says why. */
+/* Writes into the process's claims what it has done (ledger/words.h). An interruption waits until a step of the driver
+ * is over. -EOPNOTSUPP: the driver has no checkpoint. -EBUSY: the driver refuses; err says why. */
 extern const struct ll_evictor ll_evictor_checkpoint;
 
 #endif

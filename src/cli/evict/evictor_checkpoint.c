@@ -4,6 +4,8 @@
 
 #include "base/clock.h"
 #include "driver/readings.h"
+#include "ledger/file.h"
+#include "ledger/ledger.h"
 
 /* How long the process's work on the cards may take to end, as for the mover. */
 enum { LOCK_MS = 10000 };
@@ -58,6 +60,32 @@ static uint64_t process_bytes(const struct ll_evictor_target *target)
 	return bytes;
 }
 
+static void note_in_ledger(const struct ll_card *card, pid_t pid, enum ll_claim_checkpoint checkpoint)
+{
+	char folder[LL_FOLDER_SIZE];
+	struct ll_ledger *ledger;
+	if (card->fault || ll_ledger_folder(ll_driver_sim_folder(card->driver), folder, NULL) ||
+	    ll_ledger_open(folder, card->uuid, false, &ledger, NULL))
+		return;
+	ll_ledger_note_checkpoint(ledger, pid, checkpoint);
+	ll_ledger_close(ledger);
+}
+
+/* Writes the state that the driver tells into all claims of the process. cuda NULL: nothing was done. */
+static void note_state(const struct ll_cuda *cuda, const struct ll_evictor_target *target)
+{
+	const struct ll_card *cards;
+	enum ll_cu_process_state state;
+	if (!cuda || cuda->cuCheckpointProcessGetState(target->pid, &state) || state == LL_CU_PROCESS_STATE_FAILED)
+		return;
+	size_t count = ll_driver_cards(target->driver, &cards);
+	for (size_t i = 0; i < count; i++)
+		note_in_ledger(&cards[i], target->pid,
+			       state == LL_CU_PROCESS_STATE_RUNNING        ? LL_CHECKPOINT_NONE
+			       : state == LL_CU_PROCESS_STATE_CHECKPOINTED ? LL_CHECKPOINT_EVICTED
+									   : LL_CHECKPOINT_SUSPENDED);
+}
+
 static int lock_process(const struct ll_cuda *cuda, const struct ll_evictor_target *target, struct ll_err *err)
 {
 	uint64_t wait_ms = target->wait_ns ? target->wait_ns / LL_NS_PER_MS : LOCK_MS;
@@ -66,6 +94,22 @@ static int lock_process(const struct ll_cuda *cuda, const struct ll_evictor_targ
 	if (status == LL_CUDA_ERROR_NOT_READY)
 		return ll_err_set(err, -EBUSY, "its work on the card does not end: it cannot leave until that ends");
 	return status ? fail_step(cuda, status, "the driver cannot stop it", err) : 0;
+}
+
+/* Of a process that is locked. before: its state before that, which it has again if it cannot leave. */
+static int checkpoint_process(const struct ll_cuda *cuda, const struct ll_evictor_target *target,
+			      enum ll_cu_process_state before, struct ll_err *err)
+{
+	int rc;
+	if (target->interrupt && atomic_load(&target->interrupt->is_set)) {
+		rc = ll_err_set(err, -EINTR, "interrupted");
+	} else {
+		ll_cu_result status = cuda->cuCheckpointProcessCheckpoint(target->pid, NULL);
+		rc = status ? fail_step(cuda, status, "the driver cannot take its memory off the card", err) : 0;
+	}
+	if (rc && before == LL_CU_PROCESS_STATE_RUNNING)
+		cuda->cuCheckpointProcessUnlock(target->pid, NULL);
+	return rc;
 }
 
 static int evict_by_checkpoint(const struct ll_evictor_target *target, struct ll_evictor_moved *ret_moved,
@@ -78,15 +122,13 @@ static int evict_by_checkpoint(const struct ll_evictor_target *target, struct ll
 	uint64_t bytes = rc ? 0 : process_bytes(target);
 	if (!rc && cuda && state == LL_CU_PROCESS_STATE_RUNNING)
 		rc = lock_process(cuda, target, err);
-	if (!rc && cuda && state != LL_CU_PROCESS_STATE_CHECKPOINTED) {
-		ll_cu_result status = cuda->cuCheckpointProcessCheckpoint(target->pid, NULL);
-		if (status)
-			rc = fail_step(cuda, status, "the driver cannot take its memory off the card", err);
-		if (status && state == LL_CU_PROCESS_STATE_RUNNING)
-			cuda->cuCheckpointProcessUnlock(target->pid, NULL);
-	}
+	if (!rc && cuda && state != LL_CU_PROCESS_STATE_CHECKPOINTED)
+		rc = checkpoint_process(cuda, target, state, err);
+	note_state(cuda, target);
 	if (!rc)
-		*ret_moved = (struct ll_evictor_moved){.bytes = bytes, .took_ns = ll_now_ns() - begun_ns};
+		*ret_moved = (struct ll_evictor_moved){.bytes = bytes,
+						       .took_ns = ll_now_ns() - begun_ns,
+						       .is_already = state == LL_CU_PROCESS_STATE_CHECKPOINTED};
 	return rc;
 }
 
@@ -99,8 +141,10 @@ static int suspend_by_checkpoint(const struct ll_evictor_target *target, struct 
 	int rc = open_checkpoint(target, &cuda, &state, err);
 	if (!rc && cuda && state == LL_CU_PROCESS_STATE_RUNNING)
 		rc = lock_process(cuda, target, err);
+	note_state(cuda, target);
 	if (!rc)
-		*ret_moved = (struct ll_evictor_moved){.took_ns = ll_now_ns() - begun_ns};
+		*ret_moved = (struct ll_evictor_moved){.took_ns = ll_now_ns() - begun_ns,
+						       .is_already = state != LL_CU_PROCESS_STATE_RUNNING};
 	return rc;
 }
 
@@ -126,9 +170,11 @@ static int resume_by_checkpoint(const struct ll_evictor_target *target, struct l
 		ll_cu_result status = cuda->cuCheckpointProcessUnlock(target->pid, NULL);
 		rc = status ? fail_step(cuda, status, "the driver cannot let it go on", err) : 0;
 	}
+	note_state(cuda, target);
 	if (!rc)
-		*ret_moved =
-		    (struct ll_evictor_moved){.bytes = process_bytes(target), .took_ns = ll_now_ns() - begun_ns};
+		*ret_moved = (struct ll_evictor_moved){.bytes = process_bytes(target),
+						       .took_ns = ll_now_ns() - begun_ns,
+						       .is_already = state == LL_CU_PROCESS_STATE_RUNNING};
 	return rc;
 }
 

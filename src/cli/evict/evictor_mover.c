@@ -1,7 +1,9 @@
 #include "cli/evict/evictor.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/packet.h"
 #include "base/scope.h"
@@ -24,11 +26,23 @@ static int connect_to_mover(const struct ll_evictor_target *target, int *ret_fd,
 	return rc ? ll_err_set(err, -EOPNOTSUPP, "no mover serves the card") : 0;
 }
 
-static int exchange_packets(int fd, const struct ll_mover_message *message, struct ll_mover_message *ret_answer)
+/* Returns false if the user has interrupted it. */
+static bool wait_for_answer(int fd, const struct ll_evict_interrupt *interrupt)
+{
+	struct pollfd fds[2] = {{.fd = fd, .events = POLLIN}, {.fd = interrupt ? interrupt->fd : -1, .events = POLLIN}};
+	while (poll(fds, 2, -1) < 0 && errno == EINTR)
+		;
+	return fds[0].revents || !fds[1].revents;
+}
+
+static int exchange_packets(int fd, const struct ll_mover_message *message, const struct ll_evict_interrupt *interrupt,
+			    struct ll_mover_message *ret_answer)
 {
 	size_t fd_count;
 	/* A mover that has no descriptor for this connection answers before it is asked, and closes. */
 	ll_packet_send(fd, message, sizeof *message, NULL, 0);
+	if (!wait_for_answer(fd, interrupt))
+		return -EINTR;
 	int rc = ll_packet_receive(fd, true, ret_answer, sizeof *ret_answer, NULL, 0, &fd_count);
 	return rc == -ECONNRESET ? ll_packet_receive(fd, true, ret_answer, sizeof *ret_answer, NULL, 0, &fd_count) : rc;
 }
@@ -44,13 +58,18 @@ static int ask_mover(const struct ll_evictor_target *target, enum ll_mover_kind 
 	int rc = connect_to_mover(target, &fd, err);
 	if (rc)
 		return rc;
-	rc = exchange_packets(fd, &message, &answer);
+	rc = exchange_packets(fd, &message, target->interrupt, &answer);
+	if (rc == -EINTR)
+		return ll_err_set(err, rc, "interrupted");
 	if (rc)
 		return ll_err_set(err, rc, "the mover has ended");
 	if (answer.value)
 		return ll_err_set(err, answer.value == ENOENT ? -EOPNOTSUPP : -(int)answer.value, "%.*s",
 				  (int)sizeof answer.text, answer.text);
-	*ret_moved = (struct ll_evictor_moved){.bytes = answer.bytes, .took_ns = answer.number};
+	*ret_moved =
+	    (struct ll_evictor_moved){.bytes = answer.bytes,
+				      .took_ns = answer.number,
+				      .is_already = strncmp(answer.text, LL_MOVER_ALREADY, sizeof answer.text) == 0};
 	return 0;
 }
 

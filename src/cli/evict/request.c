@@ -5,18 +5,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/parse.h"
 #include "base/scope.h"
 #include "cli/common/json_line.h"
-#include "cli/evict/together.h"
-#include "cli/set/target.h"
-#include "ledger/ledger.h"
+#include "cli/evict/subjects.h"
+#include "cli/evict/watch.h"
 
-enum { CLAIMS = 256 };
+/* The exit status of a program that a signal ended is this and the signal's number. */
+enum { SIGNALLED = 128 };
 
 static const char *const done_words[] = {"evicted", "suspended", "resumed"};
+static const char *const doing_words[] = {"evicting", "suspending", "resuming"};
+static const char *const already_words[] = {"was already evicted", "was already suspended",
+					    "was neither evicted nor suspended"};
 
 #define OPTION_PID                                                                                                     \
 	{                                                                                                              \
@@ -45,12 +48,16 @@ const struct ll_option ll_resume_options[] = {
     LL_OPTION_END,
 };
 
-static int print_done(const struct ll_evict_args *args, const struct ll_evict_subject *subject, const char *done,
+static int print_done(const struct ll_evict_args *args, const struct ll_evict_subject *subject, enum ll_evict_kind kind,
 		      struct ll_err *err)
 {
 	const struct ll_evictor_moved *moved = &subject->moved;
-	const char *by = subject->evictor->name;
+	const char *by = subject->evictor->name, *done = done_words[kind];
 	double seconds = (double)moved->took_ns / (double)LL_NS_PER_S;
+	if (!args->json && moved->is_already) {
+		int printed = printf("%s: %s\n", subject->name, already_words[kind]);
+		return printed < 0 ? ll_err_set(err, -EIO, "standard output: %s", strerror(EIO)) : 0;
+	}
 	if (!args->json) {
 		bool is_large = moved->bytes >> 30;
 		int printed = printf("%s %s: %.*f %s in %.3f s%s\n", done, subject->name, is_large ? 1 : 0,
@@ -60,14 +67,15 @@ static int print_done(const struct ll_evict_args *args, const struct ll_evict_su
 	}
 	char id[64];
 	if (!subject->has_claim)
-		return ll_json_line(json_pack("{s:s, s:I, s:s, s:I, s:f}", "event", done, "pid",
+		return ll_json_line(json_pack("{s:s, s:I, s:s, s:I, s:f, s:b}", "event", done, "pid",
 					      (json_int_t)subject->target.pid, "by", by, "bytes",
-					      (json_int_t)moved->bytes, "seconds", seconds),
+					      (json_int_t)moved->bytes, "seconds", seconds, "already",
+					      moved->is_already),
 				    err);
 	snprintf(id, sizeof id, "%s/%u", subject->target.card->label, subject->claim.index);
-	return ll_json_line(json_pack("{s:s, s:s, s:s, s:s, s:I, s:f}", "event", done, "claim", id, "tenant",
+	return ll_json_line(json_pack("{s:s, s:s, s:s, s:s, s:I, s:f, s:b}", "event", done, "claim", id, "tenant",
 				      subject->claim.tenant, "by", by, "bytes", (json_int_t)moved->bytes, "seconds",
-				      seconds),
+				      seconds, "already", moved->is_already),
 			    err);
 }
 
@@ -78,7 +86,7 @@ static int print_all(const struct ll_evict_args *args, const struct ll_evict_sub
 	int rc = 0;
 	for (size_t i = 0; i < count; i++) {
 		struct ll_err why = subjects[i].why;
-		int code = subjects[i].rc ? subjects[i].rc : print_done(args, &subjects[i], done_words[kind], &why);
+		int code = subjects[i].rc ? subjects[i].rc : print_done(args, &subjects[i], kind, &why);
 		if (code && !rc)
 			*err = why;
 		rc = rc ? rc : code;
@@ -86,119 +94,183 @@ static int print_all(const struct ll_evict_args *args, const struct ll_evict_sub
 	return rc;
 }
 
-/* ---- who is meant ---- */
-
-struct subjects {
-	struct ll_evict_subject *items;
-	size_t count;
-};
-
-/* The claim that the word names, or all of the tenant's. */
-static bool is_meant(const struct ll_claim_info *claim, const struct ll_set_target *target, const char *word)
-{
-	const char *slash = strrchr(word, '/');
-	uint64_t index;
-	if (slash && ll_parse_uint(slash + 1, 0, CLAIMS - 1, &index, NULL) == 0)
-		return claim->index == index;
-	return claim->tenant_row == target->row + 1;
-}
-
-static void add_claim(struct subjects *subjects, const struct ll_evict_args *args, struct ll_driver *driver,
-		      const struct ll_set_target *target, const struct ll_claim_info *claim)
-{
-	struct ll_evict_subject *subject = &subjects->items[subjects->count++];
-	*subject = (struct ll_evict_subject){.target = {.driver = driver,
-							.card = target->card,
-							.claim = claim->index,
-							.is_evictable = claim->residency != LL_CLAIM_FIXED,
-							.pid = claim->is_pid_ours ? claim->pid : 0,
-							.wait_ns = args->wait_ns},
-					     .claim = *claim,
-					     .has_claim = true};
-	snprintf(subject->name, sizeof subject->name, "%s/%u, tenant %s", target->card->label, claim->index,
-		 claim->tenant);
-}
-
-/* Adds those of one card. */
-static int add_claims(struct subjects *subjects, const struct ll_evict_args *args, struct ll_driver *driver,
-		      const struct ll_set_target *target, const char *word, struct ll_err *err)
-{
-	LL_SCOPE_FREE struct ll_claim_info *claims = calloc(CLAIMS, sizeof *claims);
-	struct ll_evict_subject *items =
-	    claims ? realloc(subjects->items, (subjects->count + CLAIMS) * sizeof *items) : NULL;
-	if (!items)
-		return ll_err_set(err, -ENOMEM, "a list of programs: %s", strerror(ENOMEM));
-	subjects->items = items;
-	size_t count = ll_ledger_list(target->ledger, claims, CLAIMS);
-	for (size_t i = 0; i < count && i < CLAIMS; i++) {
-		if (is_meant(&claims[i], target, word))
-			add_claim(subjects, args, driver, target, &claims[i]);
-	}
-	return 0;
-}
-
 /* ---- asking ---- */
 
+/* What is asked of whom, and how it went. */
+struct asking {
+	const struct ll_evict_args *args;
+	enum ll_evict_kind kind;
+	struct ll_evict_subjects *subjects;
+	const struct ll_evict_subjects *shown; /* a copy, which the work does not change */
+	struct ll_evict_watch watch;
+	bool has_stopped_none; /* they could not be stopped together: nothing else was tried */
+	bool has_put_back;
+	int rc; /* of either */
+};
+
 /* Several programs of a mover are stopped together before anything leaves. */
-static int ask_and_print(const struct ll_evict_args *args, struct subjects *subjects, enum ll_evict_kind kind,
-			 struct ll_err *err)
+static void ask_all(struct asking *asking)
 {
-	struct ll_evict_subject *items = subjects->items;
-	size_t stopped = 0, count = subjects->count, first = 0;
-	int rc = kind == LL_RESUME ? 0 : ll_evict_stop_together(items, count, args->wait_ns, &stopped);
-	for (size_t i = 0; rc && i < count; i++) {
-		if (items[i].rc == rc) {
-			*err = items[i].why;
-			return rc;
-		}
-	}
+	struct ll_evict_subject *items = asking->subjects->items;
+	size_t stopped = 0, count = asking->subjects->count, first = 0;
+	enum ll_evict_kind kind = asking->kind;
+	if (kind != LL_RESUME)
+		asking->rc = ll_evict_stop_together(items, count, asking->args->wait_ns, &stopped);
+	asking->has_stopped_none = asking->rc;
+	if (asking->rc)
+		return;
 	if (kind == LL_SUSPEND) /* those are */
 		first = stopped;
 	ll_evict_ask(items + first, count - first, kind);
 	if (kind == LL_EVICT)
 		ll_evict_let_failed_go_on(items, stopped);
-	return print_all(args, items, count, kind, err);
 }
 
-static int request_pid(const struct ll_evict_args *args, struct ll_driver *driver, enum ll_evict_kind kind,
-		       struct ll_err *err)
+static void do_asking(void *data)
 {
-	struct ll_evict_subject subject = {
-	    .target = {.driver = driver, .pid = (pid_t)args->pid, .wait_ns = args->wait_ns}};
-	snprintf(subject.name, sizeof subject.name, "pid %d", (int)subject.target.pid);
-	ll_evict_ask(&subject, 1, kind);
-	return print_all(args, &subject, 1, kind, err);
+	struct asking *asking = data;
+	ask_all(asking);
+	asking->has_put_back = atomic_load(&asking->watch.interrupt.is_set) && asking->kind != LL_RESUME;
+	if (asking->has_put_back)
+		asking->rc = ll_evict_put_back(asking->subjects->items, asking->subjects->count);
 }
 
-static int request_word(const struct ll_evict_args *args, struct ll_driver *driver, const char *word,
-			enum ll_evict_kind kind, struct ll_err *err)
+static void add_progress(struct ll_strbuf *text, const struct ll_evict_progress *progress, bool is_back)
 {
-	struct ll_set_targets targets = {0};
-	struct subjects subjects = {0};
-	int rc = ll_set_targets_find(&targets, driver, word, err);
-	for (size_t i = 0; !rc && i < targets.count; i++)
-		rc = add_claims(&subjects, args, driver, &targets.items[i], word, err);
-	if (!rc && !subjects.count)
-		rc = ll_err_set(err, -ENOENT, "%.80s: has no process on %s%s", word,
-				targets.count == 1 ? "card " : "a card of this machine",
-				targets.count == 1 ? targets.items[0].card->label : "");
-	if (!rc)
-		rc = ask_and_print(args, &subjects, kind, err);
-	free(subjects.items);
-	ll_set_targets_fini(&targets);
-	return rc;
+	uint64_t all_bytes = progress->evictable_bytes;
+	uint64_t done_bytes = is_back ? all_bytes - progress->away_bytes : progress->away_bytes;
+	bool is_large = all_bytes >> 30;
+	double unit = is_large ? 1 << 30 : 1 << 20;
+	int decimals = is_large ? 1 : 0;
+	ll_strbuf_addf(text, ": %.*f of %.*f %s %s", decimals, (double)done_bytes / unit, decimals,
+		       (double)all_bytes / unit, is_large ? "GiB" : "MiB", is_back ? "on the card" : "off the card");
+}
+
+/* The mover's programs say in their claims what has been moved; the checkpoint says nothing. */
+static void describe_asking(void *data, struct ll_strbuf *text)
+{
+	const struct asking *asking = data;
+	bool is_back = asking->kind == LL_RESUME || atomic_load(&asking->watch.interrupt.is_set);
+	char name[LL_SUBJECT_NAME_SIZE];
+	struct ll_evict_progress progress;
+	ll_evict_subjects_name(asking->shown, name);
+	ll_evict_subjects_progress(asking->shown, &progress);
+	ll_strbuf_addf(text, "%s %s", is_back && asking->kind != LL_RESUME ? "putting back" : doing_words[asking->kind],
+		       name);
+	if (progress.evictable_bytes && asking->kind != LL_SUSPEND)
+		add_progress(text, &progress, is_back);
+}
+
+/* ---- after an interruption ---- */
+
+static const struct ll_evict_subject *find_interrupted(const struct ll_evict_subjects *subjects)
+{
+	for (size_t i = 0; i < subjects->count; i++) {
+		if (subjects->items[i].rc == -EINTR)
+			return &subjects->items[i];
+	}
+	return NULL;
+}
+
+/* The mover goes on with what it was asked for. The others were not asked. */
+static int end_resume(const struct asking *asking, const struct ll_evict_subject *subject, struct ll_err *err)
+{
+	for (size_t i = 0; i < asking->subjects->count; i++) {
+		if (!asking->subjects->items[i].rc)
+			print_done(asking->args, &asking->subjects->items[i], LL_RESUME, NULL);
+	}
+	if (subject->evictor == &ll_evictor_mover)
+		return ll_err_set(err, -EINTR, "interrupted: %s: returns as soon as the card has room for it",
+				  subject->name);
+	return ll_err_set(err, -EINTR, "interrupted: %s: stays as it was", subject->name);
+}
+
+static int end_put_back(const struct asking *asking, struct ll_err *err)
+{
+	const struct ll_evict_subjects *subjects = asking->subjects;
+	char name[LL_SUBJECT_NAME_SIZE];
+	ll_evict_subjects_name(subjects, name);
+	for (size_t i = 0; asking->rc && i < subjects->count; i++) {
+		if (subjects->items[i].rc != asking->rc)
+			continue;
+		ll_err_set(err, -EINTR, "interrupted, and not put back: %s", subjects->items[i].why.text);
+		return ll_err_hint(err, "`loadline status` shows who is evicted, `loadline resume` lets it go on");
+	}
+	return ll_err_set(err, -EINTR, "interrupted: %s: as before", name);
+}
+
+/* Returns 0 if a signal came too late to interrupt anything. */
+static int end_interrupted(const struct asking *asking, int signal_number, struct ll_err *err)
+{
+	const struct ll_evict_subject *subject = find_interrupted(asking->subjects);
+	if (asking->has_put_back)
+		end_put_back(asking, err);
+	else if (asking->kind == LL_RESUME && subject)
+		end_resume(asking, subject, err);
+	else
+		return 0;
+	return ll_err_exit_with(err, SIGNALLED + signal_number);
+}
+
+static int ask_and_print(const struct ll_evict_args *args, struct ll_evict_subjects *subjects, enum ll_evict_kind kind,
+			 struct ll_err *err)
+{
+	LL_SCOPE_FREE struct ll_evict_subject *items = malloc(subjects->count * sizeof *items);
+	if (!items)
+		return ll_err_set(err, -ENOMEM, "a list of programs: %s", strerror(ENOMEM));
+	memcpy(items, subjects->items, subjects->count * sizeof *items);
+	const struct ll_evict_subjects shown = {.items = items, .count = subjects->count};
+	struct asking asking = {
+	    .args = args,
+	    .kind = kind,
+	    .subjects = subjects,
+	    .shown = &shown,
+	    .watch = {.work = do_asking,
+		      .describe = describe_asking,
+		      .on_signal = kind == LL_RESUME ? "interrupted: once more ends it at once"
+						     : "interrupted: putting back; once more ends it at once",
+		      .is_shown = !args->json && isatty(STDERR_FILENO)},
+	};
+	asking.watch.data = &asking;
+	ll_evict_watch_init(&asking.watch);
+	for (size_t i = 0; i < subjects->count; i++)
+		subjects->items[i].target.interrupt = &asking.watch.interrupt;
+	int signal_number = ll_evict_watch_run(&asking.watch);
+	ll_evict_watch_fini(&asking.watch);
+	int rc = signal_number ? end_interrupted(&asking, signal_number, err) : 0;
+	if (rc)
+		return rc;
+	for (size_t i = 0; asking.has_stopped_none && i < subjects->count; i++) {
+		if (subjects->items[i].rc == asking.rc) {
+			*err = subjects->items[i].why;
+			return asking.rc;
+		}
+	}
+	return print_all(args, subjects->items, subjects->count, kind, err);
+}
+
+/* A process that a mover has evicted is resumed by its claims. */
+static int find_pid(struct ll_evict_subjects *subjects, const struct ll_evict_args *args, struct ll_driver *driver,
+		    enum ll_evict_kind kind, struct ll_err *err)
+{
+	int rc = kind == LL_RESUME ? ll_evict_subjects_find_pid(subjects, args, driver, err) : 0;
+	return rc || subjects->count ? rc : ll_evict_subjects_set_pid(subjects, args, driver, err);
 }
 
 int ll_evict_request(const struct ll_evict_args *args, const struct ll_operands *operands, enum ll_evict_kind kind,
 		     struct ll_err *err)
 {
 	struct ll_driver *driver = NULL;
+	struct ll_evict_subjects subjects = {0};
 	if (operands->count != (args->pid ? 0 : 1) || args->pid > INT_MAX)
 		return ll_err_set(err, -EINVAL, "name one claim, such as 0/17, or one tenant, or give --pid");
 	int rc = ll_driver_open(&driver, err);
 	if (!rc)
-		rc = args->pid ? request_pid(args, driver, kind, err)
-			       : request_word(args, driver, operands->words[0], kind, err);
+		rc = args->pid ? find_pid(&subjects, args, driver, kind, err)
+			       : ll_evict_subjects_find(&subjects, args, driver, operands->words[0], err);
+	if (!rc)
+		rc = ask_and_print(args, &subjects, kind, err);
+	ll_evict_subjects_fini(&subjects);
 	ll_driver_close(driver);
 	return rc;
 }

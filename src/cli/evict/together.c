@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -21,18 +20,67 @@ static int call_evictor(struct ll_evict_subject *subject, enum ll_evict_kind kin
 	return functions[kind](&subject->target, &subject->moved, &subject->why);
 }
 
+static void ask_evictor(struct ll_evict_subject *subject, const struct ll_evictor *evictor, enum ll_evict_kind kind)
+{
+	subject->evictor = evictor;
+	subject->rc = call_evictor(subject, kind);
+}
+
+/* What the mover does not serve is the checkpoint's. */
+static void ask_mover_first(struct ll_evict_subject *subject, enum ll_evict_kind kind)
+{
+	ask_evictor(subject, &ll_evictor_mover, kind);
+	if (subject->rc != -EOPNOTSUPP)
+		return;
+	struct ll_err mover_why = subject->why;
+	ask_evictor(subject, &ll_evictor_checkpoint, kind);
+	if (subject->rc == -EOPNOTSUPP && subject->has_claim)
+		ll_err_wrap(&subject->why, "%s", mover_why.text);
+}
+
+/* The mover knows nothing of what the checkpoint did, and would take a program that its own hands have not stopped for
+ * one that runs. Nothing is lost if the driver has no checkpoint. */
+static void ask_checkpoint_too(struct ll_evict_subject *subject)
+{
+	struct ll_evict_subject other = *subject;
+	ask_evictor(&other, &ll_evictor_checkpoint, LL_RESUME);
+	bool has_done = !other.rc && !other.moved.is_already;
+	if (has_done || other.rc == -EBUSY) /* it was away, and may still be */
+		*subject = other;
+}
+
+/* It is resumed by what has evicted it, which may be both. */
+static void resume_one(struct ll_evict_subject *subject)
+{
+	if (!subject->claim.checkpoint) {
+		ask_mover_first(subject, LL_RESUME);
+		if (!subject->rc && subject->evictor == &ll_evictor_mover && subject->moved.is_already)
+			ask_checkpoint_too(subject);
+		return;
+	}
+	ask_evictor(subject, &ll_evictor_checkpoint, LL_RESUME);
+	bool is_away = subject->claim.residency == LL_CLAIM_STOPPED || subject->claim.residency == LL_CLAIM_EVICTED;
+	if (!subject->rc && is_away)
+		ask_evictor(subject, &ll_evictor_mover, LL_RESUME);
+}
+
+static bool is_interrupted(const struct ll_evict_subject *subject)
+{
+	return subject->target.interrupt && atomic_load(&subject->target.interrupt->is_set);
+}
+
 static void ask_one(struct ll_evict_subject *subject, enum ll_evict_kind kind)
 {
 	subject->why = (struct ll_err){0};
-	subject->evictor = &ll_evictor_mover;
-	subject->rc = call_evictor(subject, kind);
-	if (subject->rc == -EOPNOTSUPP) {
-		struct ll_err mover_why = subject->why;
-		subject->evictor = &ll_evictor_checkpoint;
-		subject->rc = call_evictor(subject, kind);
-		if (subject->rc == -EOPNOTSUPP && subject->has_claim)
-			ll_err_wrap(&subject->why, "%s", mover_why.text);
-	}
+	subject->moved = (struct ll_evictor_moved){0};
+	if (is_interrupted(subject))
+		subject->rc = ll_err_set(&subject->why, -EINTR, "interrupted");
+	else if (kind == LL_RESUME)
+		resume_one(subject);
+	else if (subject->claim.checkpoint)
+		ask_evictor(subject, &ll_evictor_checkpoint, kind);
+	else
+		ask_mover_first(subject, kind);
 	if (subject->rc)
 		ll_err_wrap(&subject->why, "%s", subject->name);
 }
@@ -73,12 +121,14 @@ void ll_evict_ask(struct ll_evict_subject *subjects, size_t count, enum ll_evict
 /* It runs, and a mover serves it. */
 static bool can_be_stopped(const struct ll_evict_subject *subject)
 {
-	return subject->target.is_evictable && subject->claim.residency == LL_CLAIM_ON_CARD;
+	return subject->target.is_evictable && subject->claim.residency == LL_CLAIM_ON_CARD &&
+	       !subject->claim.checkpoint;
 }
 
 static void let_go_on(const struct ll_evict_subject *subject)
 {
 	struct ll_evict_subject again = *subject;
+	again.target.interrupt = NULL;
 	ask_one(&again, LL_RESUME);
 }
 
@@ -115,21 +165,13 @@ static int try_to_stop(struct ll_evict_subject *stopping, size_t count, uint64_t
 	return rc;
 }
 
-static bool is_to_end(const sigset_t *ending)
-{
-	sigset_t pending, both;
-	sigpending(&pending);
-	sigandset(&both, &pending, ending);
-	return !sigisemptyset(&both);
-}
-
-static int stop_all(struct ll_evict_subject *stopping, size_t count, uint64_t most_ns, const sigset_t *ending)
+static int stop_all(struct ll_evict_subject *stopping, size_t count, uint64_t most_ns)
 {
 	uint64_t wait_ns = FIRST_WAIT_NS, spent_ns = 0;
 	for (;;) {
 		bool is_last = spent_ns + wait_ns > most_ns;
 		int rc = try_to_stop(stopping, count, is_last ? most_ns : wait_ns);
-		if (!rc || is_last || rc != -EBUSY || is_to_end(ending))
+		if (!rc || is_last || rc != -EBUSY || is_interrupted(stopping))
 			return rc;
 		ll_sleep_until_ns(ll_now_ns() + PAUSE_NS);
 		spent_ns += wait_ns;
@@ -153,20 +195,39 @@ static size_t put_running_first(struct ll_evict_subject *subjects, size_t count)
 
 int ll_evict_stop_together(struct ll_evict_subject *subjects, size_t count, uint64_t wait_ns, size_t *ret_stopped)
 {
-	sigset_t ending, before;
 	size_t stopping = put_running_first(subjects, count);
 	*ret_stopped = 0;
 	if (stopping < 2)
 		return 0;
-	sigemptyset(&ending);
-	sigaddset(&ending, SIGINT);
-	sigaddset(&ending, SIGTERM);
-	sigaddset(&ending, SIGHUP);
-	pthread_sigmask(SIG_BLOCK, &ending, &before);
-	int rc = stop_all(subjects, stopping, wait_ns ? wait_ns : WAIT_NS, &ending);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	int rc = stop_all(subjects, stopping, wait_ns ? wait_ns : WAIT_NS);
 	for (size_t i = 0; i < stopping; i++)
 		subjects[i].target.wait_ns = wait_ns;
 	*ret_stopped = rc ? 0 : stopping;
+	return rc;
+}
+
+/* ---- an interruption ---- */
+
+/* How to put back what was asked of it. False: it was so before, or only in part, and stays as it is. */
+static bool is_to_be_put_back(const struct ll_evict_subject *subject, enum ll_evict_kind *ret_kind)
+{
+	*ret_kind = subject->claim.residency == LL_CLAIM_STOPPED ? LL_SUSPEND : LL_RESUME;
+	return !subject->claim.checkpoint && subject->claim.residency != LL_CLAIM_EVICTED;
+}
+
+int ll_evict_put_back(struct ll_evict_subject *subjects, size_t count)
+{
+	int rc = 0;
+	for (size_t i = 0; i < count; i++) {
+		struct ll_evict_subject *subject = &subjects[i];
+		enum ll_evict_kind kind;
+		if (!is_to_be_put_back(subject, &kind))
+			continue;
+		subject->target.interrupt = NULL;
+		ask_one(subject, kind);
+		if (subject->rc == -EBUSY) /* the answer may be to what was interrupted: that it could not leave */
+			ask_one(subject, kind);
+		rc = rc ? rc : subject->rc;
+	}
 	return rc;
 }

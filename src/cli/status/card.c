@@ -88,8 +88,8 @@ const struct ll_tenant_info *ll_status_tenant(const struct ll_status_card *statu
 bool ll_status_waits(const struct ll_status_card *status, const struct ll_claim_info *claim, unsigned *ret_holder)
 {
 	const struct ll_tenant_info *tenant = ll_status_tenant(status, claim);
-	if (!claim->want_since_ns || !status->has_holder || status->holder == claim->index || !tenant ||
-	    !tenant->is_held)
+	if (claim->checkpoint || !claim->want_since_ns || !status->has_holder || status->holder == claim->index ||
+	    !tenant || !tenant->is_held)
 		return false;
 	for (size_t i = 0; i < status->claim_count; i++) {
 		const struct ll_claim_info *holder = &status->claims[i];
@@ -104,7 +104,12 @@ bool ll_status_waits(const struct ll_status_card *status, const struct ll_claim_
 bool ll_status_is_over_cap(const struct ll_status_card *status, const struct ll_claim_info *claim)
 {
 	const struct ll_tenant_info *tenant = ll_status_tenant(status, claim);
-	return tenant && tenant->compute_cap_permille && tenant->tokens_ns < 0;
+	return !claim->checkpoint && tenant && tenant->compute_cap_permille && tenant->tokens_ns < 0;
+}
+
+bool ll_status_has_turn(const struct ll_status_card *status, const struct ll_claim_info *claim)
+{
+	return !claim->checkpoint && status->has_holder && status->holder == claim->index;
 }
 
 bool ll_status_lost(const struct ll_status_card *status, const struct ll_tenant_info *tenant, double *ret_seconds)
@@ -129,6 +134,10 @@ bool ll_status_residency(const struct ll_claim_info *claim, struct ll_status_res
 
 const char *ll_status_state(const struct ll_claim_info *claim)
 {
+	if (claim->checkpoint == LL_CHECKPOINT_EVICTED)
+		return "evicted (checkpoint)";
+	if (claim->checkpoint == LL_CHECKPOINT_SUSPENDED)
+		return "suspended";
 	if (claim->residency == LL_CLAIM_EVICTED)
 		return "evicted";
 	if (claim->residency == LL_CLAIM_STOPPED)

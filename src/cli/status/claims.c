@@ -96,7 +96,7 @@ static void add_wait(struct ll_strbuf *text, const struct ll_status_card *status
 		ll_strbuf_addf(text, ", waits for %s/%u", status->card->label, holder);
 	else if (ll_status_is_over_cap(status, claim))
 		ll_strbuf_adds(text, ", waits for its share of time");
-	else if (claim->want_since_ns && status->has_holder && status->holder == claim->index)
+	else if (claim->want_since_ns && ll_status_has_turn(status, claim))
 		ll_strbuf_adds(text, ", has the card");
 }
 

@@ -128,7 +128,7 @@ static json_t *claim_turn(const struct ll_status_card *status, const struct ll_c
 			 bytes_or_null(claim->tenant_request_bytes, claim->tenant_request_bytes), "tenant_gpu_seconds",
 			 tenant ? ll_json_real(to_seconds(tenant->gpu_time_ns), 6) : json_null(), "mps_compute_percent",
 			 permille_or_null(tenant ? tenant->space_permille : 0), "has_work", claim->want_since_ns != 0,
-			 "has_turn", status->has_holder && status->holder == claim->index, "over_cap",
+			 "has_turn", ll_status_has_turn(status, claim), "over_cap",
 			 ll_status_is_over_cap(status, claim), "waits_for", text_or_null(waits, number), "lost_seconds",
 			 lost_seconds(status, tenant));
 }

@@ -79,7 +79,8 @@ struct ll_status_residency {
 /* Returns false if the program is not evictable. */
 bool ll_status_residency(const struct ll_claim_info *claim, struct ll_status_residency *ret_residency);
 
-/* Returns the claim's state in a word: "running", "stopped", "evicted"... */
+/* Returns the claim's state in words: "running", "stopped", "evicted"; "evicted (checkpoint)" and "suspended" if the
+ * driver's checkpoint did it. A program that it stopped neither waits for a turn nor has one. */
 const char *ll_status_state(const struct ll_claim_info *claim);
 
 /* Returns the claim's tenant. NULL: the claim is a hold, or the tenant has ended meanwhile. */
@@ -106,6 +107,9 @@ bool ll_status_lost(const struct ll_status_card *status, const struct ll_tenant_
 
 /* Whether the claim has work and it is another claim's turn. *ret_holder: the number of that claim. */
 bool ll_status_waits(const struct ll_status_card *status, const struct ll_claim_info *claim, unsigned *ret_holder);
+
+/* Whether it is the claim's turn. */
+bool ll_status_has_turn(const struct ll_status_card *status, const struct ll_claim_info *claim);
 
 /* Whether the claim's tenant has used up its share of time. */
 bool ll_status_is_over_cap(const struct ll_status_card *status, const struct ll_claim_info *claim);

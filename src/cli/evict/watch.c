@@ -1,0 +1,149 @@
+#include "cli/evict/watch.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/utf8.h"
+
+#define SHOW_EVERY_NS (200 * LL_NS_PER_MS)
+#define SHOW_FROM_NS (300 * LL_NS_PER_MS) /* what is done sooner needs no line */
+
+enum { USUAL_COLUMNS = 80 };
+
+static const char erase_line[] = "\r\033[K";
+
+struct run {
+	struct ll_evict_watch *watch;
+	int done_fd, signal_fd;
+	sigset_t before;
+	uint64_t begun_ns;
+	bool has_line;
+	int signal_number;
+};
+
+void ll_evict_watch_init(struct ll_evict_watch *watch)
+{
+	atomic_init(&watch->interrupt.is_set, false);
+	watch->interrupt.fd = eventfd(0, EFD_CLOEXEC);
+}
+
+void ll_evict_watch_fini(struct ll_evict_watch *watch)
+{
+	if (watch->interrupt.fd >= 0)
+		close(watch->interrupt.fd);
+}
+
+static void *work_main(void *arg)
+{
+	const struct run *run = arg;
+	const uint64_t one = 1;
+	run->watch->work(run->watch->data);
+	ssize_t n = write(run->done_fd, &one, sizeof one);
+	(void)n;
+	return NULL;
+}
+
+/* ---- the line ---- */
+
+static size_t terminal_columns(void)
+{
+	struct winsize size = {0};
+	return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : USUAL_COLUMNS;
+}
+
+static void erase(struct run *run)
+{
+	if (run->has_line)
+		fputs(erase_line, stderr);
+	run->has_line = false;
+}
+
+static void show(struct run *run)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+	LL_SCOPE_STRBUF struct ll_strbuf line = LL_STRBUF_INIT;
+	uint64_t passed_ns = ll_now_ns() - run->begun_ns;
+	if (!run->watch->is_shown || passed_ns < SHOW_FROM_NS)
+		return;
+	run->watch->describe(run->watch->data, &text);
+	ll_strbuf_addf(&text, ", %.1f s", (double)passed_ns / (double)LL_NS_PER_S);
+	ll_utf8_add(&line, text.buf, terminal_columns() - 1);
+	fprintf(stderr, "%s%s", erase_line, line.buf);
+	run->has_line = true;
+}
+
+/* ---- signals ---- */
+
+/* A signal that is ignored, such as SIGHUP under nohup, stays ignored. */
+static void block_endings(struct run *run)
+{
+	static const int endings[] = {SIGINT, SIGTERM, SIGHUP};
+	sigset_t set;
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+		struct sigaction action;
+		if (sigaction(endings[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+			sigaddset(&set, endings[i]);
+	}
+	pthread_sigmask(SIG_BLOCK, &set, &run->before);
+	run->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static void take_signal(struct run *run)
+{
+	const uint64_t one = 1;
+	struct signalfd_siginfo info;
+	if (read(run->signal_fd, &info, sizeof info) != (ssize_t)sizeof info)
+		return;
+	erase(run);
+	if (run->signal_number) {
+		signal((int)info.ssi_signo, SIG_DFL);
+		pthread_sigmask(SIG_SETMASK, &run->before, NULL);
+		raise((int)info.ssi_signo);
+	}
+	run->signal_number = (int)info.ssi_signo;
+	fprintf(stderr, "loadline: %s\n", run->watch->on_signal);
+	atomic_store(&run->watch->interrupt.is_set, true);
+	ssize_t n = write(run->watch->interrupt.fd, &one, sizeof one);
+	(void)n;
+}
+
+static void wait_until_done(struct run *run)
+{
+	struct pollfd fds[2] = {{.fd = run->done_fd, .events = POLLIN}, {.fd = run->signal_fd, .events = POLLIN}};
+	while (!fds[0].revents) {
+		poll(fds, 2, (int)(SHOW_EVERY_NS / LL_NS_PER_MS));
+		if (fds[1].revents)
+			take_signal(run);
+		else if (!fds[0].revents)
+			show(run);
+	}
+	erase(run);
+}
+
+int ll_evict_watch_run(struct ll_evict_watch *watch)
+{
+	struct run run = {.watch = watch, .begun_ns = ll_now_ns()};
+	pthread_t thread;
+	run.done_fd = eventfd(0, EFD_CLOEXEC);
+	block_endings(&run);
+	if (run.done_fd >= 0 && pthread_create(&thread, NULL, work_main, &run) == 0) {
+		wait_until_done(&run);
+		pthread_join(thread, NULL);
+	} else {
+		watch->work(watch->data);
+	}
+	if (run.done_fd >= 0)
+		close(run.done_fd);
+	if (run.signal_fd >= 0)
+		close(run.signal_fd);
+	pthread_sigmask(SIG_SETMASK, &run.before, NULL);
+	return run.signal_number;
+}
