@@ -161,10 +161,28 @@ nothing_is_left() {
 
 @test "the table has a row for each cell and statements with their commands" {
 	probe a --parallel processes --under default --connections 8 --kernel 20ms --runs 2
-	[ "$(grep -c '^processes  *default' "$T/a.out")" -eq 4 ]
+	[ "$(grep -c '^processes under default:$' "$T/a.out")" -eq 1 ]
+	[ "$(grep -cE '^  (tiny|full) +(equal|different) +8 ' "$T/a.out")" -eq 4 ]
 	grep -q "^contexts  *One context at a time" "$T/a.out"
-	grep -q '[$] loadline probe --parallel processes' "$T/a.out"
+	grep -q '[$] loadline --sim probe --parallel processes' "$T/a.out"
 	grep -q "smallest step seen was 352 ns" "$T/a.out"
+}
+
+@test "nothing that is printed is wider than 80 columns, and commands on several lines are one for a shell" {
+	probe a --under default,mps:30% --kernel 2ms --runs 1
+	probe b --experiment slice,preemption,idle --runs 2
+	probe c --experiment first
+	probe d --list
+	scenario "fail cuCtxCreate_v2 CUDA_ERROR_OUT_OF_MEMORY"
+	probe e --parallel streams --grid tiny --runs 1 || true
+	for name in a b c d e; do
+		awk -v name="$name" 'length > 80 { print name ": " $0; wide = 1 } END { exit wide }' "$T/$name.out"
+	done
+	grep -A 1 '[$] loadline.* \\$' "$T/a.out" | head -n 2 | sed 's/^  [$] //' >"$T/command"
+	[ "$(wc -l <"$T/command")" -eq 2 ]
+	sed -i '$ s/$/ --list/; s/^loadline/"$LOADLINE"/' "$T/command"
+	bash "$T/command" >"$T/list.out"
+	grep -q "cells$" "$T/list.out"
 }
 
 @test "the picture is well-formed, with a bar for every stretch" {

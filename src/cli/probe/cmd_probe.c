@@ -29,6 +29,7 @@ struct probe_run {
 	const struct ll_card *card;
 	struct ll_probe_environment environment;
 	struct ll_probe_keeper keeper;
+	const struct ll_probe_cell *told; /* of the row that was printed last; NULL: none */
 	struct ll_probe_host host;
 	struct ll_probe_report report;
 	struct ll_probe_cell *cells;
@@ -119,8 +120,12 @@ static void warn_of_company(const struct ll_card *card)
 
 static int tell_cell(void *user, const struct ll_probe_result *result, struct ll_err *err)
 {
-	const struct probe_run *run = user;
-	return run->args->json ? ll_probe_json_cell(result, err) : ll_probe_text_cell(result, err);
+	struct probe_run *run = user;
+	if (run->args->json)
+		return ll_probe_json_cell(result, err);
+	int rc = ll_probe_text_cell(result, run->told, err);
+	run->told = &result->cell; /* in run->results, as long as this run */
+	return rc;
 }
 
 static int arrange_environment(void *user, struct ll_probe_under under, unsigned connections,
@@ -156,11 +161,8 @@ static int measure_all(struct probe_run *run, struct ll_err *err)
 	unsigned wanted = run->wish.experiments;
 	size_t runs = run->wish.runs;
 	int rc = 0;
-	if (wanted & LL_PROBE_MATRIX) {
-		if (!run->args->json)
-			ll_probe_text_heading();
+	if (wanted & LL_PROBE_MATRIX)
 		rc = ll_probe_measure(&plan, &run->host, run->results, run->report.memories, err);
-	}
 	if (rc == 0 && wanted & LL_PROBE_SLICE)
 		rc = ll_probe_slicing_measure(run->card, &run->host, runs, &run->report.slicing, err);
 	if (rc == 0 && wanted & LL_PROBE_PREEMPTION)

@@ -13,9 +13,8 @@ struct ll_err;
 /* ---- text ---- */
 
 void ll_probe_text_begin(const struct ll_probe_report *report);
-void ll_probe_text_heading(void);
-/* Prints the row of a cell, as soon as it is measured. */
-int ll_probe_text_cell(const struct ll_probe_result *result, struct ll_err *err);
+/* Prints the row of a cell, as soon as it is measured. previous: the cell of the row before; NULL: it is the first. */
+int ll_probe_text_cell(const struct ll_probe_result *result, const struct ll_probe_cell *previous, struct ll_err *err);
 /* Prints the measurements other than the matrix, and the statements. */
 void ll_probe_text_end(const struct ll_probe_report *report);
 void ll_probe_text_first(const struct ll_probe_first *first);
