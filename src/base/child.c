@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/close_from.h"
+#include "base/detach.h"
 #include "base/err.h"
 #include "base/relay.h"
 #include "base/scope.h"
@@ -100,6 +101,8 @@ static _Noreturn void become_program(struct birth *birth)
 	if (code)
 		tell_and_exit(birth->tell_fd, code);
 	signal(SIGPIPE, SIG_DFL);
+	if (birth->child->flags & LL_CHILD_DETACHED)
+		ll_detach_self();
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, birth->child->mask ? birth->child->mask : &none, NULL);
 	execve(birth->path, birth->words, birth->environment);

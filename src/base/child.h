@@ -1,6 +1,6 @@
 /*
  * child.h - starts the processes that our programs start for themselves: movers, workers, trials, MPS's programs. The
- * user's command is none of them.
+ * user's command is none of them. A process that outlives its starter for good is started by detach.h.
  *
  * Such a process keeps no descriptor of its starter's. If it did, `x=$(loadline run … 2>&1)` would wait for the end of
  * a process that the user does not know. It has descriptors that its starter gives it, /dev/null in place of a missing
@@ -28,6 +28,7 @@ enum ll_child_flag {
 	LL_CHILD_OWN_GROUP = 1, /* a process group of its own */
 	LL_CHILD_ORPHAN = 2,    /* a session of its own, and this process need not wait for it */
 	LL_CHILD_MORTAL = 4,    /* the kernel sends it SIGKILL when the calling thread ends */
+	LL_CHILD_DETACHED = 8,  /* nothing of its starter: use ll_detach_start (detach.h) */
 };
 
 struct ll_child {

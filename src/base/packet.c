@@ -86,8 +86,8 @@ static size_t take_fds(struct msghdr *header, int fds[LL_PACKET_FDS])
 	return count;
 }
 
-int ll_packet_receive(int fd, bool waits, void *ret_bytes, size_t length, int *ret_fds, size_t capacity,
-		      size_t *ret_fd_count)
+int ll_packet_receive_up_to(int fd, bool waits, void *ret_bytes, size_t length, size_t *ret_length, int *ret_fds,
+			    size_t capacity, size_t *ret_fd_count)
 {
 	union control control;
 	int fds[LL_PACKET_FDS];
@@ -106,7 +106,7 @@ int ll_packet_receive(int fd, bool waits, void *ret_bytes, size_t length, int *r
 		rc = -EPIPE;
 	else if (header.msg_flags & MSG_CTRUNC)
 		rc = -EMFILE;
-	else if ((size_t)got != length || count > capacity)
+	else if ((size_t)got > length || count > capacity)
 		rc = -EPROTO;
 	for (size_t i = 0; i < count; i++) {
 		if (rc)
@@ -114,7 +114,29 @@ int ll_packet_receive(int fd, bool waits, void *ret_bytes, size_t length, int *r
 		else
 			ret_fds[i] = fds[i];
 	}
-	if (!rc)
+	if (!rc) {
+		*ret_length = (size_t)got;
 		*ret_fd_count = count;
+	}
 	return rc;
+}
+
+int ll_packet_receive(int fd, bool waits, void *ret_bytes, size_t length, int *ret_fds, size_t capacity,
+		      size_t *ret_fd_count)
+{
+	int fds[LL_PACKET_FDS];
+	size_t got = 0, count = 0;
+	int rc = ll_packet_receive_up_to(fd, waits, ret_bytes, length, &got, fds, LL_PACKET_FDS, &count);
+	if (rc)
+		return rc;
+	bool is_wrong = got != length || count > capacity;
+	for (size_t i = 0; i < count; i++) {
+		if (is_wrong)
+			close(fds[i]);
+		else
+			ret_fds[i] = fds[i];
+	}
+	if (!is_wrong)
+		*ret_fd_count = count;
+	return is_wrong ? -EPROTO : 0;
 }

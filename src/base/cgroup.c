@@ -1,0 +1,54 @@
+#include "base/cgroup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/scope.h"
+
+enum { TEXT_SIZE = 4096 };
+
+static unsigned depth(const char *path)
+{
+	unsigned count = 0;
+	for (const char *c = path; *c; c++)
+		count += c[0] == '/' && c[1];
+	return count;
+}
+
+/* A line is "0::/path" for version 2, "4:memory:/path" for version 1. */
+void ll_cgroup_choose(char *text, char *ret_path, size_t size)
+{
+	unsigned deepest = 0;
+	char *rest;
+	snprintf(ret_path, size, "/");
+	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		char *controllers = strchr(line, ':');
+		char *path = controllers ? strchr(controllers + 1, ':') : NULL;
+		if (!path)
+			continue;
+		path++;
+		bool is_unified = controllers[1] == ':';
+		if ((is_unified && depth(path)) || depth(path) > deepest) {
+			snprintf(ret_path, size, "%s", path);
+			deepest = is_unified ? ~0U : depth(path);
+		}
+	}
+}
+
+int ll_cgroup_read(pid_t pid, char *ret_path, size_t size)
+{
+	char path[40] = "/proc/self/cgroup", text[TEXT_SIZE];
+	if (pid)
+		snprintf(path, sizeof path, "/proc/%d/cgroup", (int)pid);
+	LL_SCOPE_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+	if (length < 0)
+		return -errno;
+	text[length] = '\0';
+	ll_cgroup_choose(text, ret_path, size);
+	return 0;
+}

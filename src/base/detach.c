@@ -1,0 +1,92 @@
+#include "base/detach.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/child.h"
+#include "base/err.h"
+#include "base/scope.h"
+
+/* What a detached process may know of its starter's environment: which simulated world it belongs to. */
+static const char *const kept[] = {"LOADLINE_SIM_DIR"};
+enum { KEPT = sizeof kept / sizeof *kept };
+
+/* The soft limit of the stack is left: the kernel lays out memory otherwise if it is high. */
+static const int raised[] = {RLIMIT_AS,     RLIMIT_CPU,   RLIMIT_DATA, RLIMIT_FSIZE,     RLIMIT_MEMLOCK,
+			     RLIMIT_NOFILE, RLIMIT_NPROC, RLIMIT_RSS,  RLIMIT_SIGPENDING};
+
+static void raise_limits(void)
+{
+	struct rlimit limit;
+	for (size_t i = 0; i < sizeof raised / sizeof *raised; i++) {
+		if (getrlimit((__rlimit_resource_t)raised[i], &limit))
+			continue;
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit((__rlimit_resource_t)raised[i], &limit);
+	}
+	if (getrlimit(RLIMIT_CORE, &limit) == 0) {
+		limit.rlim_cur = 0;
+		setrlimit(RLIMIT_CORE, &limit);
+	}
+}
+
+static void reset_schedule(void)
+{
+	struct sched_param param = {.sched_priority = 0};
+	cpu_set_t cpus;
+	if (sched_getscheduler(0) != SCHED_OTHER)
+		sched_setscheduler(0, SCHED_OTHER, &param);
+	memset(&cpus, 0xff, sizeof cpus);
+	sched_setaffinity(0, sizeof cpus, &cpus);
+	setpriority(PRIO_PROCESS, 0, 0);
+}
+
+void ll_detach_self(void)
+{
+	int rc = chdir("/");
+	(void)rc;
+	umask(S_IRWXG | S_IRWXO);
+	for (int i = 1; i < NSIG; i++)
+		signal(i, SIG_DFL);
+	raise_limits();
+	reset_schedule();
+}
+
+/* ret_list points into the environment. */
+static void list_variables(const char *ret_list[KEPT + 1])
+{
+	size_t used = 0;
+	for (size_t i = 0; environ && environ[i]; i++) {
+		for (size_t k = 0; k < KEPT; k++) {
+			size_t length = strlen(kept[k]);
+			if (used < KEPT && strncmp(environ[i], kept[k], length) == 0 && environ[i][length] == '=')
+				ret_list[used++] = environ[i];
+		}
+	}
+	ret_list[used] = NULL;
+}
+
+int ll_detach_start(const struct ll_detach *detach, struct ll_err *err)
+{
+	const char *variables[KEPT + 1];
+	pid_t none;
+	list_variables(variables);
+	struct ll_child child = {
+	    .path = detach->path,
+	    .words = detach->words,
+	    .environment = variables,
+	    .in = LL_CHILD_NULL,
+	    .out = LL_CHILD_NULL,
+	    .err = LL_CHILD_NULL,
+	    .fds = detach->fds,
+	    .fd_count = detach->fd_count,
+	    .flags = LL_CHILD_ORPHAN | LL_CHILD_DETACHED,
+	};
+	return ll_child_start(&child, &none, err);
+}
