@@ -68,6 +68,11 @@ void ll_doctor_check_mps(struct ll_doctor *doctor, const struct ll_driver *drive
  * ll_doctor_check_system calls it. */
 void ll_doctor_check_pool(struct ll_doctor *doctor);
 
+/* Says whether loadlined runs, and what may keep it from its work: its control group, limits, other users' ones, a
+ * network namespace of its own. It does not start it. sim_folder: of the simulated world; NULL: the real cards.
+ * ll_doctor_check_system calls it. */
+void ll_doctor_check_daemon(struct ll_doctor *doctor, const char *sim_folder);
+
 /* Asks the mover of the card for its pool. ll_doctor_check_card calls it. */
 void ll_doctor_check_mover(struct ll_doctor *doctor, const struct ll_card *card);
 

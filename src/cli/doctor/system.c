@@ -102,6 +102,7 @@ void ll_doctor_check_system(struct ll_doctor *doctor, const struct ll_driver *dr
 		check_nodes(doctor, driver);
 	check_folder(doctor, driver);
 	check_pid_namespace(doctor);
+	ll_doctor_check_daemon(doctor, driver ? ll_driver_sim_folder(driver) : NULL);
 	ll_doctor_check_mps(doctor, driver);
 	ll_doctor_check_pool(doctor);
 }

@@ -13,6 +13,7 @@
 #include "cli/run/bequeath.h"
 #include "cli/run/cards.h"
 #include "cli/run/environment.h"
+#include "cli/run/job.h"
 #include "cli/run/launchers.h"
 #include "cli/run/program.h"
 #include "cli/run/space.h"
@@ -191,6 +192,17 @@ static int take_cards(const struct ll_run_args *args, const struct ll_driver *dr
 	return rc;
 }
 
+/* Nothing that the user can ask for needs loadlined yet, so the command is run without it, and without a word. */
+static void start_job(const struct ll_run_args *args, const struct ll_run_settings *settings, const char *command,
+		      const char *sim_folder)
+{
+	struct ll_err why = {0};
+	struct ll_run_job job = {
+	    .settings = settings, .command = command, .sim_folder = sim_folder, .is_named = args->tenant};
+	if (ll_run_job_start(&job, &why))
+		ll_debug("not known to loadlined: %s", why.text);
+}
+
 static int exec_program(const char *path, char **words, const struct ll_run_environment *wish, struct ll_err *err)
 {
 	char **environment;
@@ -225,6 +237,9 @@ int ll_run_start(const struct ll_run_args *args, const struct ll_operands *opera
 		rc = ll_driver_open(&driver, err);
 	if (!rc)
 		rc = take_cards(args, driver, is_nested, &settings, &space, &visible, err);
+	/* What a governed program starts belongs to that program's job. */
+	if (!rc && !is_nested)
+		start_job(args, &settings, operands->words[0], ll_driver_sim_folder(driver));
 	ll_driver_close(driver);
 	if (!rc && visible.failed)
 		rc = ll_err_set(err, -ENOMEM, "cards: %s", strerror(ENOMEM));

@@ -8,6 +8,7 @@
 #include "base/parse.h"
 #include "base/scope.h"
 #include "cli/options/command.h"
+#include "cli/status/jobs.h"
 #include "cli/status/status.h"
 
 #define LEAST_EVERY_NS (100 * LL_NS_PER_MS)
@@ -53,20 +54,21 @@ static int choose_cards(const struct ll_driver *driver, const char *text, const 
 	return 0;
 }
 
+/* jobs: NULL: they are not shown. */
 static int print_cards(const struct ll_status_card *cards, size_t count, const struct ll_status_style *style,
-		       struct ll_err *err)
+		       const struct ll_daemon_view *jobs, struct ll_err *err)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
-	for (size_t i = 0; style->is_json && i < count; i++) {
-		int rc = ll_status_print_json(&cards[i], err);
-		if (rc)
-			return rc;
-	}
+	int rc = 0;
+	for (size_t i = 0; style->is_json && !rc && i < count; i++)
+		rc = ll_status_print_json(&cards[i], err);
 	if (style->is_json)
-		return 0;
+		return rc || !jobs ? rc : ll_status_print_jobs_json(jobs, cards, count, err);
 	unsigned columns, rows;
 	ll_status_terminal(&columns, &rows);
 	ll_status_add_text(&text, cards, count, columns, style->is_long);
+	if (jobs)
+		ll_status_add_jobs(&text, jobs, cards, count, columns);
 	if (text.failed)
 		return ll_err_set(err, -ENOMEM, "status: %s", strerror(ENOMEM));
 	fwrite(text.buf, 1, text.length, stdout);
@@ -75,7 +77,7 @@ static int print_cards(const struct ll_status_card *cards, size_t count, const s
 
 /* Shows all cards, also if a ledger cannot be read, and then returns that ledger's error. */
 static int show_cards(const struct ll_card *const *chosen, size_t count, const struct ll_status_style *style,
-		      struct ll_err *err)
+		      const struct ll_daemon_view *jobs, struct ll_err *err)
 {
 	struct ll_err ledger_err = {0};
 	LL_SCOPE_FREE struct ll_status_card *cards = calloc(count + 1, sizeof *cards);
@@ -83,12 +85,25 @@ static int show_cards(const struct ll_card *const *chosen, size_t count, const s
 		return ll_err_set(err, -ENOMEM, "status: %s", strerror(ENOMEM));
 	for (size_t i = 0; i < count; i++)
 		ll_status_card_init(&cards[i], chosen[i], ledger_err.code ? NULL : &ledger_err);
-	int rc = print_cards(cards, count, style, err);
+	int rc = print_cards(cards, count, style, jobs, err);
 	for (size_t i = 0; i < count; i++)
 		ll_status_card_fini(&cards[i]);
 	if (!rc && ledger_err.code && err)
 		*err = ledger_err;
 	return rc ? rc : ledger_err.code;
+}
+
+/* Jobs belong to no card: with a list of cards they are left out. */
+static int show_once(const struct ll_driver *driver, const struct status_args *args,
+		     const struct ll_card *const *chosen, size_t count, struct ll_err *err)
+{
+	struct ll_daemon_view view;
+	if (args->cards)
+		return show_cards(chosen, count, &args->style, NULL, err);
+	ll_daemon_view_init(&view, ll_driver_sim_folder(driver));
+	int rc = show_cards(chosen, count, &args->style, &view, err);
+	ll_daemon_view_fini(&view);
+	return rc;
 }
 
 /* Reads "5", or a time with a unit. */
@@ -117,7 +132,7 @@ static int run_status(void *words, const struct ll_operands *operands, struct ll
 	if (!rc && args->watch)
 		rc = ll_status_watch(chosen, count, every_ns, &args->style, err);
 	else if (!rc)
-		rc = show_cards(chosen, count, &args->style, err);
+		rc = show_once(driver, args, chosen, count, err);
 	ll_driver_close(driver);
 	return rc;
 }
@@ -147,6 +162,10 @@ const struct ll_command ll_command_status = {
 	"({\"claim\":\"0/17\",\"pid\":…}), each tenant without claims ({\"tenant_row\":3,\"tenant\":…}) and "
 	"each process without one ({\"process\":\"0/4711\",…}). A value that a card does not tell is "
 	"null.\n\n"
+	"Jobs that do not use CUDA yet, as loadlined knows them, are in a table of their own. With --json one object "
+	"({\"daemon\":{…}}) says of how many jobs loadlined knows, and one for each of these jobs ({\"job\":{…}}) "
+	"follows. "
+	"Jobs are left out with -i and with --watch. status does not start loadlined.\n\n"
 	"Only claims that this user may see are shown: without a daemon a ledger belongs to one user.",
     .examples = status_examples,
     .options = status_options,

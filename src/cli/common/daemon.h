@@ -1,0 +1,54 @@
+/*
+ * daemon.h - loadlined as commands see it: where its program is, and what it tells. Nothing here starts it.
+ */
+#ifndef LOADLINE_CLI_COMMON_DAEMON_H
+#define LOADLINE_CLI_COMMON_DAEMON_H
+
+#include <limits.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "protocol/message.h"
+#include "protocol/place.h"
+#include "protocol/start.h"
+
+struct ll_err;
+
+struct ll_daemon_paths {
+	struct ll_programs programs; /* point to the texts below */
+	char daemon[PATH_MAX], monitor[PATH_MAX];
+};
+
+/* Finds the programs that were built or installed with this one. -ENOENT. */
+int ll_daemon_paths_find(struct ll_daemon_paths *ret_paths, struct ll_err *err);
+
+enum ll_daemon_answer {
+	LL_DAEMON_NONE,    /* nobody serves this place */
+	LL_DAEMON_SERVES,  /* it has told what it knows */
+	LL_DAEMON_SILENT,  /* it has not answered within a second: it is stopped, or frozen with its control group */
+	LL_DAEMON_FOREIGN, /* another user has the name */
+	LL_DAEMON_BROKEN,  /* it could not be asked, or its answers cannot be read */
+};
+
+struct ll_daemon_view {
+	struct ll_place place;
+	enum ll_daemon_answer answer;
+	int code;          /* LL_DAEMON_BROKEN: negative errno */
+	uid_t foreign_uid; /* LL_DAEMON_FOREIGN */
+	pid_t pid;         /* of who serves, as seen from here; 0: not seen */
+	struct ll_message_welcome welcome;
+	struct ll_message_job_row *jobs;
+	size_t job_count;
+	struct ll_message_list_end end;
+};
+
+/* Asks loadlined, and waits at most a second. sim_folder: of the simulated world; NULL: the real cards. The caller
+ * calls fini in each case. */
+void ll_daemon_view_init(struct ll_daemon_view *view, const char *sim_folder);
+
+/* The same for a place that is known. */
+void ll_daemon_view_init_at(struct ll_daemon_view *view, const struct ll_place *place);
+
+void ll_daemon_view_fini(struct ll_daemon_view *view);
+
+#endif

@@ -1,0 +1,223 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cgroup.h"
+#include "base/scope.h"
+#include "base/strbuf.h"
+#include "cli/common/daemon.h"
+#include "cli/doctor/doctor.h"
+
+/* Linux 6.18: NET_NS_INIT_INO, the inode of the machine's first network namespace. */
+#define FIRST_NET_NAMESPACE 0xEFFFFFF9U
+
+enum { LINE_SIZE = 512, USER_SIZE = 64, PATH_SIZE = 64, FEW_FILES = 4096 };
+
+static const char check[] = "loadlined";
+
+static void write_user(uid_t uid, char ret_user[USER_SIZE])
+{
+	const struct passwd *entry = getpwuid(uid);
+	if (entry)
+		snprintf(ret_user, USER_SIZE, "%s", entry->pw_name);
+	else
+		snprintf(ret_user, USER_SIZE, "%u", (unsigned)uid);
+}
+
+/* ---- the network namespace ---- */
+
+/* Whether an interface of /proc/net/dev has a device of the machine, as none has in a container's namespace. */
+static bool has_device(void)
+{
+	char line[LINE_SIZE], path[LINE_SIZE];
+	LL_SCOPE_FCLOSE FILE *file = fopen("/proc/self/net/dev", "re");
+	while (file && fgets(line, sizeof line, file)) {
+		char *name = line + strspn(line, " ");
+		char *end = strchr(name, ':');
+		if (!end)
+			continue;
+		*end = '\0';
+		snprintf(path, sizeof path, "/sys/class/net/%.200s/device", name);
+		if (access(path, F_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool has_own_network(void)
+{
+	struct stat st;
+	if (stat("/proc/self/ns/net", &st) || st.st_ino == FIRST_NET_NAMESPACE)
+		return false;
+	return !has_device();
+}
+
+/* ---- daemons of other users ---- */
+
+/* Whether the name is that of another user's daemon in the same world: "loadline/" UID, and what follows in ours. */
+static bool is_of_other_user(const char *name, const char *own, uid_t *ret_uid)
+{
+	const char *prefix = "loadline/";
+	size_t length = strlen(prefix);
+	if (strncmp(name, prefix, length) != 0)
+		return false;
+	char *rest;
+	unsigned long uid = strtoul(name + length, &rest, 10);
+	const char *own_rest = own + length + strspn(own + length, "0123456789");
+	if (rest == name + length || strcmp(rest, own_rest) != 0 || strcmp(name, own) == 0)
+		return false;
+	*ret_uid = (uid_t)uid;
+	return true;
+}
+
+/* A line of /proc/net/unix ends with the name, '@' in front; each connection that it accepted has one too. */
+static void add_other_users(struct ll_strbuf *users, const char *own)
+{
+	char line[LINE_SIZE];
+	LL_SCOPE_FCLOSE FILE *file = fopen("/proc/net/unix", "re");
+	while (file && fgets(line, sizeof line, file)) {
+		char user[USER_SIZE], word[USER_SIZE + 4];
+		uid_t uid;
+		char *name = strchr(line, '@');
+		line[strcspn(line, "\n")] = '\0';
+		if (!name || !is_of_other_user(name + 1, own, &uid))
+			continue;
+		write_user(uid, user);
+		snprintf(word, sizeof word, "%s, ", user);
+		if (!strstr(users->buf, word))
+			ll_strbuf_adds(users, word);
+	}
+}
+
+static void check_other_users(struct ll_doctor *doctor, const char *own)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf users = LL_STRBUF_INIT;
+	add_other_users(&users, own);
+	if (users.length < 2 || users.failed)
+		return;
+	ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check,
+		      "limits and weights hold among the programs of one user; give each user cards of their own (-i)",
+		      "one of user %.*s governs programs on this machine too, and neither knows of the other's",
+		      (int)users.length - 2, users.buf);
+}
+
+/* ---- what the daemon could not reset ---- */
+
+static void add_limit(struct ll_strbuf *text, pid_t pid, __rlimit_resource_t resource, rlim_t least, const char *name)
+{
+	struct rlimit limit;
+	if (prlimit(pid, resource, NULL, &limit) == 0 && limit.rlim_max < least)
+		ll_strbuf_addf(text, "%s %ju, ", name, (uintmax_t)limit.rlim_max);
+}
+
+static bool has_filter(pid_t pid)
+{
+	char path[PATH_SIZE], line[LINE_SIZE];
+	int mode = 0;
+	snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+	LL_SCOPE_FCLOSE FILE *file = fopen(path, "re");
+	while (file && fgets(line, sizeof line, file)) {
+		if (sscanf(line, "Seccomp: %d", &mode) == 1)
+			break;
+	}
+	return mode > 0;
+}
+
+static void check_left(struct ll_doctor *doctor, pid_t pid)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+	add_limit(&text, pid, RLIMIT_NOFILE, FEW_FILES, "at most so many open files (ulimit -Hn):");
+	add_limit(&text, pid, RLIMIT_CPU, RLIM_INFINITY, "at most so many seconds of CPU time (ulimit -Ht):");
+	errno = 0;
+	int nice_value = getpriority(PRIO_PROCESS, (id_t)pid);
+	if (!errno && nice_value > 0)
+		ll_strbuf_addf(&text, "a nice value of %d, ", nice_value);
+	if (has_filter(pid))
+		ll_strbuf_adds(&text, "a seccomp filter, ");
+	if (text.length > 2 && !text.failed)
+		ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check,
+			      "end it (kill): a job's monitor starts it again, with what the monitor has",
+			      "it keeps from the shell or job that started it: %.*s", (int)text.length - 2, text.buf);
+}
+
+/* ---- the daemon ---- */
+
+/* pid: of the daemon, if it is seen from here. */
+static void say_serves(struct ll_doctor *doctor, const struct ll_daemon_view *view)
+{
+	char cgroup[LL_CGROUP_SIZE] = "/";
+	const struct ll_message_welcome *welcome = &view->welcome;
+	bool is_here = view->pid > 0 && ll_cgroup_read(view->pid, cgroup, sizeof cgroup) == 0;
+	ll_doctor_say(doctor, LL_FINDING_OK, NULL, check, NULL, "version %s, pid %u: %u %s of %u %s, @%s",
+		      welcome->version_text, welcome->pid, view->end.jobs, view->end.jobs == 1 ? "job" : "jobs",
+		      view->end.tenants, view->end.tenants == 1 ? "tenant" : "tenants", view->place.name);
+	if (is_here && strcmp(cgroup, "/") != 0)
+		ll_doctor_say(doctor, LL_FINDING_OK, NULL, check, NULL,
+			      "it is in control group %s, and ends with it; the monitor of a job in another group then "
+			      "starts it again",
+			      cgroup);
+	if (is_here)
+		check_left(doctor, view->pid);
+	if (welcome->version < ll_version_number(LOADLINE_VERSION))
+		ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check, "the next `loadline run` replaces it",
+			      "it is of version %s, older than this one, %s", welcome->version_text, LOADLINE_VERSION);
+	if (welcome->bad_messages)
+		ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check, NULL,
+			      "it has ended %" PRIu64 " connections that sent what is no message of loadline",
+			      welcome->bad_messages);
+}
+
+static void say_view(struct ll_doctor *doctor, const struct ll_daemon_view *view)
+{
+	char user[USER_SIZE];
+	switch (view->answer) {
+	case LL_DAEMON_NONE:
+		ll_doctor_say(doctor, LL_FINDING_OK, NULL, check, NULL, "none runs; `loadline run` starts one");
+		break;
+	case LL_DAEMON_SERVES:
+		say_serves(doctor, view);
+		break;
+	case LL_DAEMON_SILENT:
+		ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check,
+			      "it is stopped, or frozen with its control group: continue it (kill -CONT), or end it "
+			      "(kill -KILL)",
+			      "pid %d does not answer within 1 s", (int)view->pid);
+		break;
+	case LL_DAEMON_FOREIGN:
+		write_user(view->foreign_uid, user);
+		ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check,
+			      "ask that user to end the program that has the name",
+			      "user %s has its name, @%s; it cannot be started", user, view->place.name);
+		break;
+	case LL_DAEMON_BROKEN:
+		ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check, NULL, "it cannot be asked: %s",
+			      strerror(-view->code));
+		break;
+	}
+}
+
+void ll_doctor_check_daemon(struct ll_doctor *doctor, const char *sim_folder)
+{
+	struct ll_daemon_view view;
+	struct ll_daemon_paths paths;
+	struct ll_err err = {0};
+	if (ll_daemon_paths_find(&paths, &err))
+		ll_doctor_say_err(doctor, LL_FINDING_WARN, NULL, check, &err);
+	ll_daemon_view_init(&view, sim_folder);
+	say_view(doctor, &view);
+	if (view.answer != LL_DAEMON_BROKEN)
+		check_other_users(doctor, view.place.name);
+	if (has_own_network())
+		ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check,
+			      "give the container the host's network (--network=host) if its programs shall share "
+			      "cards with others",
+			      "this network namespace is not the machine's: a loadlined outside is not reached, and "
+			      "one inside is not known outside");
+	ll_daemon_view_fini(&view);
+}

@@ -1,0 +1,131 @@
+#include "cli/run/job.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/process.h"
+#include "base/scope.h"
+#include "cli/common/daemon.h"
+#include "ledger/run_settings.h"
+#include "protocol/message.h"
+#include "protocol/start.h"
+
+/* The lifeline is beside the descriptors that keep the tenant, higher than those of shells and scripts. One page is
+ * what a pipe needs at least; a user's pipes together are limited. */
+enum { REPORT_MS = 250, FIRST_FD = 100, PIPE_BYTES = 4096 };
+
+static void set_limits(const struct ll_run_settings *settings, struct ll_limits *ret_limits)
+{
+	*ret_limits = (struct ll_limits){
+	    .memory_bytes = settings->memory_limit_bytes,
+	    .request_bytes = settings->memory_request_bytes,
+	    .max_kernel_ns = settings->max_kernel_ns,
+	    .compute_permille = settings->compute_cap_permille,
+	    .space_permille = settings->space_permille,
+	    .weight_permille = settings->weight_permille,
+	    .priority = settings->priority == LL_PRIORITY_HIGH  ? LL_LIMIT_CLASS_HIGH
+			: settings->priority == LL_PRIORITY_LOW ? LL_LIMIT_CLASS_LOW
+								: LL_LIMIT_CLASS_NORMAL,
+	    .flags = (settings->is_evictable ? LL_LIMIT_EVICTABLE : 0U) | (settings->is_strict ? LL_LIMIT_STRICT : 0U) |
+		     (settings->counts_context ? LL_LIMIT_COUNTS_CONTEXT : 0U) |
+		     (settings->kills_at_max_kernel ? LL_LIMIT_KILLS_MAX_KERNEL : 0U),
+	};
+}
+
+static void make_message(const struct ll_run_job *job, union ll_message *ret_message)
+{
+	const char *slash = strrchr(job->command, '/');
+	ll_message_init(ret_message, LL_MESSAGE_JOB);
+	struct ll_job_facts *facts = &ret_message->job.job;
+	facts->token[0] = job->settings->id;
+	if (getrandom(&facts->token[1], sizeof facts->token[1], 0) < 0)
+		facts->token[1] = ll_now_ns();
+	facts->started_wall_ns = ll_wall_ns();
+	facts->uid = geteuid();
+	facts->pid = (uint32_t)getpid();
+	facts->state = LL_JOB_RUNNING;
+	facts->flags = job->is_named ? LL_JOB_NAMED : 0;
+	set_limits(job->settings, &facts->limits);
+	ll_message_text_set(facts->tenant, sizeof facts->tenant, job->settings->tenant);
+	ll_message_text_set(facts->command, sizeof facts->command, slash && slash[1] ? slash + 1 : job->command);
+}
+
+/* Waits for what the monitor tells. A monitor that takes longer goes on by itself. */
+static int wait_for_report(int fd, struct ll_err *err)
+{
+	union ll_message message;
+	int fds[LL_MESSAGE_FDS];
+	size_t count = 0;
+	if (poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, REPORT_MS) <= 0)
+		return 0;
+	int rc = ll_message_receive(fd, &message, fds, &count);
+	ll_message_close_fds(fds, count);
+	if (rc)
+		return ll_err_set(err, rc, "the job's monitor has ended");
+	if (message.header.kind == LL_MESSAGE_REFUSED)
+		return ll_err_set(err, message.refused.code, "%s", message.refused.reason);
+	return 0;
+}
+
+/* The command shall have the writable end; this process's other descriptors are closed on exec. */
+static int keep_lifeline(int fd, struct ll_err *err)
+{
+	if (fcntl(fd, F_DUPFD, FIRST_FD) >= 0 || fcntl(fd, F_DUPFD, STDERR_FILENO + 1) >= 0)
+		return 0;
+	return ll_err_set(err, -errno, "lifeline: %s", strerror(errno));
+}
+
+static int start_monitor(const struct ll_run_job *job, const int report[2], const int lifeline[2], struct ll_err *err)
+{
+	struct ll_place place;
+	struct ll_daemon_paths paths;
+	union ll_message message;
+	LL_SCOPE_CLOSE int process_fd = ll_process_open(getpid());
+	int rc = ll_place_find(job->sim_folder, &place, err);
+	if (!rc)
+		rc = ll_daemon_paths_find(&paths, err);
+	if (!rc && process_fd < 0)
+		rc = ll_err_set(err, process_fd, "this process: %s", strerror(-process_fd));
+	if (rc)
+		return rc;
+	make_message(job, &message);
+	rc = ll_message_send(report[0], &message, NULL, 0);
+	if (rc)
+		return ll_err_set(err, rc, "socket: %s", strerror(-rc));
+	return ll_monitor_start(report[1], lifeline[0], process_fd, &place, &paths.programs, err);
+}
+
+static void close_both(const int ends[2])
+{
+	close(ends[0]);
+	close(ends[1]);
+}
+
+int ll_run_job_start(const struct ll_run_job *job, struct ll_err *err)
+{
+	int report[2], lifeline[2];
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, report) < 0)
+		return ll_err_set(err, -errno, "socket: %s", strerror(errno));
+	if (pipe2(lifeline, O_CLOEXEC | O_NONBLOCK) < 0) {
+		int code = errno;
+		close_both(report);
+		return ll_err_set(err, -code, "pipe: %s", strerror(code));
+	}
+	fcntl(lifeline[1], F_SETPIPE_SZ, PIPE_BYTES);
+	int rc = start_monitor(job, report, lifeline, err);
+	close(report[1]);
+	if (!rc)
+		rc = wait_for_report(report[0], err);
+	/* Also after a refusal: the monitor tries again. */
+	int kept = keep_lifeline(lifeline[1], rc ? NULL : err);
+	close(report[0]);
+	close_both(lifeline);
+	return rc ? rc : kept;
+}

@@ -1,0 +1,196 @@
+#include "cli/status/jobs.h"
+
+#include <inttypes.h>
+#include <pwd.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "cli/common/json_line.h"
+#include "cli/status/table.h"
+
+enum { CELL_SIZE = 128, ID_SIZE = 24, LEAST_USER = 4, LEAST_TENANT = 9, LEAST_COMMAND = 10 };
+
+static const struct ll_table_column columns_of_jobs[] = {
+    {.heading = "job"},
+    {.heading = "pid", .is_second = true},
+    {.heading = "user", .least = LEAST_USER, .is_second = true},
+    {.heading = "tenant", .least = LEAST_TENANT},
+    {.heading = "state"},
+    {.heading = "command", .least = LEAST_COMMAND, .is_second = true},
+};
+
+static const char *state_name(uint32_t state)
+{
+	static const char *const names[] = {
+	    [LL_JOB_QUEUED] = "queued",       [LL_JOB_RESERVED] = "reserved", [LL_JOB_RUNNING] = "running",
+	    [LL_JOB_SUSPENDED] = "suspended", [LL_JOB_EVICTED] = "evicted",   [LL_JOB_ENDED] = "ended",
+	};
+	return names[state];
+}
+
+static void write_id(const struct ll_job_facts *facts, char ret_id[ID_SIZE])
+{
+	snprintf(ret_id, ID_SIZE, "%" PRIx64, facts->token[0]);
+}
+
+static void write_user(uint32_t uid, char *ret_user, size_t size)
+{
+	const struct passwd *entry = getpwuid(uid);
+	if (entry)
+		snprintf(ret_user, size, "%s", entry->pw_name);
+	else
+		snprintf(ret_user, size, "%u", uid);
+}
+
+/* Numbers of processes are the daemon's. They mean the same here if it is in this PID namespace. */
+static bool is_pid_ours(const struct ll_daemon_view *view)
+{
+	return view->pid > 0 && (uint32_t)view->pid == view->welcome.pid;
+}
+
+/* The ledger has the job's tenant by the same id. */
+static bool has_claim(const struct ll_message_job_row *job, const struct ll_status_card *cards, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		for (size_t k = 0; k < cards[i].tenant_count; k++) {
+			if (cards[i].tenants[k].id == job->job.token[0] && cards[i].tenants[k].claims)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* ---- text ---- */
+
+static void add_job(struct ll_table *table, const struct ll_daemon_view *view, const struct ll_message_job_row *job)
+{
+	char id[ID_SIZE], user[CELL_SIZE], cell[CELL_SIZE] = "";
+	write_id(&job->job, id);
+	ll_table_add(table, id);
+	if (is_pid_ours(view) && job->job.pid)
+		snprintf(cell, sizeof cell, "%u", job->job.pid);
+	ll_table_add(table, cell);
+	write_user(job->job.uid, user, sizeof user);
+	ll_table_add(table, user);
+	ll_table_add(table, job->job.tenant);
+	ll_table_add(table, job->job.flags & LL_JOB_UNRESPONSIVE ? "unresponsive" : state_name(job->job.state));
+	ll_table_add(table, job->job.command);
+}
+
+static void add_trouble(struct ll_strbuf *text, const struct ll_daemon_view *view)
+{
+	char user[CELL_SIZE];
+	if (view->answer == LL_DAEMON_SILENT) {
+		ll_strbuf_addf(text, "loadlined, pid %d, has not answered within 1 s: jobs are not shown\n",
+			       (int)view->pid);
+	} else if (view->answer == LL_DAEMON_FOREIGN) {
+		write_user(view->foreign_uid, user, sizeof user);
+		ll_strbuf_addf(text, "loadlined: user %s has its name @%s: jobs are not shown\n", user,
+			       view->place.name);
+	} else if (view->answer == LL_DAEMON_BROKEN) {
+		ll_strbuf_addf(text, "loadlined: %s: jobs are not shown\n", strerror(-view->code));
+	}
+}
+
+void ll_status_add_jobs(struct ll_strbuf *text, const struct ll_daemon_view *view, const struct ll_status_card *cards,
+			size_t count, unsigned columns)
+{
+	enum { COUNT = sizeof columns_of_jobs / sizeof *columns_of_jobs };
+	struct ll_table table;
+	ll_table_init(&table, columns_of_jobs, COUNT);
+	for (size_t i = 0; i < view->job_count; i++) {
+		if (!has_claim(&view->jobs[i], cards, count))
+			add_job(&table, view, &view->jobs[i]);
+	}
+	if (table.cell_count > COUNT) {
+		ll_strbuf_addc(text, '\n');
+		ll_table_print(&table, columns, text);
+	}
+	text->failed |= table.cells.failed;
+	ll_table_fini(&table);
+	add_trouble(text, view);
+}
+
+/* ---- JSON ---- */
+
+static const char *answer_name(enum ll_daemon_answer answer)
+{
+	static const char *const names[] = {
+	    [LL_DAEMON_NONE] = "none",       [LL_DAEMON_SERVES] = "serves", [LL_DAEMON_SILENT] = "silent",
+	    [LL_DAEMON_FOREIGN] = "foreign", [LL_DAEMON_BROKEN] = "broken",
+	};
+	return names[answer];
+}
+
+static json_t *number_or_null(bool is_known, uint64_t number)
+{
+	return is_known ? json_integer((json_int_t)number) : json_null();
+}
+
+static json_t *permille_or_null(uint32_t permille)
+{
+	return permille ? ll_json_real(permille / 10.0, 1) : json_null();
+}
+
+static json_t *daemon_object(const struct ll_daemon_view *view)
+{
+	bool serves = view->answer == LL_DAEMON_SERVES;
+	return json_pack("{s:{s:s, s:o, s:o, s:o, s:o, s:o}}", "daemon", "answer", answer_name(view->answer), "pid",
+			 number_or_null(view->pid > 0, (uint64_t)view->pid), "version",
+			 serves ? ll_json_text(view->welcome.version_text) : json_null(), "jobs",
+			 number_or_null(serves, view->end.jobs), "tenants", number_or_null(serves, view->end.tenants),
+			 "processes", number_or_null(serves, view->end.processes));
+}
+
+static const char *class_name(uint32_t priority)
+{
+	static const char *const names[] = {
+	    [LL_LIMIT_CLASS_NORMAL] = "normal", [LL_LIMIT_CLASS_HIGH] = "high", [LL_LIMIT_CLASS_LOW] = "low"};
+	return names[priority];
+}
+
+static json_t *limits_object(const struct ll_limits *limits)
+{
+	return json_pack("{s:o, s:o, s:o, s:o, s:f, s:s, s:b, s:b}", "memory_bytes",
+			 number_or_null(limits->memory_bytes, limits->memory_bytes), "memory_request_bytes",
+			 number_or_null(limits->request_bytes, limits->request_bytes), "compute_cap_percent",
+			 permille_or_null(limits->compute_permille), "mps_compute_percent",
+			 permille_or_null(limits->space_permille), "weight",
+			 limits->weight_permille ? limits->weight_permille / 1000.0 : 1.0, "class",
+			 class_name(limits->priority), "evictable", (limits->flags & LL_LIMIT_EVICTABLE) != 0, "strict",
+			 (limits->flags & LL_LIMIT_STRICT) != 0);
+}
+
+static json_t *job_object(const struct ll_daemon_view *view, const struct ll_message_job_row *row)
+{
+	char id[ID_SIZE], user[CELL_SIZE];
+	const struct ll_job_facts *job = &row->job;
+	bool is_local = is_pid_ours(view);
+	write_id(job, id);
+	write_user(job->uid, user, sizeof user);
+	return json_pack("{s:{s:s, s:o, s:b, s:o, s:i, s:s, s:o, s:b, s:s, s:b, s:o, s:o, s:i, s:o}}", "job", "id", id,
+			 "pid", number_or_null(is_local && job->pid, job->pid), "pid_is_local", is_local, "monitor_pid",
+			 number_or_null(is_local && row->monitor_pid, row->monitor_pid), "uid", (int)job->uid, "user",
+			 user, "tenant", ll_json_text(job->tenant), "tenant_is_named", (job->flags & LL_JOB_NAMED) != 0,
+			 "state", state_name(job->state), "unresponsive", (job->flags & LL_JOB_UNRESPONSIVE) != 0,
+			 "command", ll_json_text(job->command), "cgroup", ll_json_text(job->cgroup), "processes",
+			 (int)row->processes, "limits", limits_object(&job->limits));
+}
+
+/* `jq -e` and readers of the last line go by the lines of claims: where there is nothing to tell, none follows them. */
+int ll_status_print_jobs_json(const struct ll_daemon_view *view, const struct ll_status_card *cards, size_t count,
+			      struct ll_err *err)
+{
+	bool has_said = false;
+	int rc = 0;
+	for (size_t i = 0; !rc && i < view->job_count; i++) {
+		if (has_claim(&view->jobs[i], cards, count))
+			continue;
+		rc = has_said ? 0 : ll_json_line(daemon_object(view), err);
+		has_said = true;
+		if (!rc)
+			rc = ll_json_line(job_object(view, &view->jobs[i]), err);
+	}
+	bool is_trouble = view->answer != LL_DAEMON_NONE && view->answer != LL_DAEMON_SERVES;
+	return is_trouble && !rc ? ll_json_line(daemon_object(view), err) : rc;
+}

@@ -1,0 +1,199 @@
+/* What the daemon does for a job whose monitor has lost its connection, or its life. */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/process.h"
+#include "daemon/death_watch.h"
+#include "daemon/server.h"
+
+#define RETURN_MS UINT64_C(5000) /* within which a monitor comes back */
+
+struct keeper {
+	struct ll_server *server;
+	struct ll_job *job;
+	struct ll_connection *connection; /* NULL: none */
+	uint64_t lost_ms;                 /* since when there is none, on the loop's clock */
+	struct ll_death_watch *monitor;   /* NULL: it has ended, and the next has not come yet */
+};
+
+static struct keeper *keeper_of(const struct ll_job *job)
+{
+	return job->keeper;
+}
+
+uint32_t ll_keeper_monitor_pid(const struct ll_job *job)
+{
+	const struct keeper *keeper = keeper_of(job);
+	return keeper->monitor ? (uint32_t)ll_process_id(keeper->monitor->fd) : 0;
+}
+
+uint32_t ll_keeper_flags(const struct ll_job *job)
+{
+	const struct keeper *keeper = keeper_of(job);
+	uint32_t flags = job->facts.flags & LL_JOB_NAMED;
+	if (!keeper->monitor)
+		flags |= LL_JOB_UNWATCHED;
+	else if (!keeper->connection && uv_now(&keeper->server->loop) - keeper->lost_ms >= RETURN_MS)
+		flags |= LL_JOB_UNRESPONSIVE;
+	return flags;
+}
+
+void ll_keeper_end(struct ll_server *server, struct ll_job *job)
+{
+	struct keeper *keeper = keeper_of(job);
+	ll_death_watch_close(keeper->monitor);
+	free(keeper);
+	ll_books_remove(&server->books, job);
+}
+
+/* ---- a monitor that has ended ---- */
+
+static bool has_hung_up(int fd)
+{
+	struct pollfd end = {.fd = fd, .events = 0};
+	return poll(&end, 1, 0) > 0 && end.revents & (POLLHUP | POLLERR);
+}
+
+static bool has_tree_ended(const struct ll_job *job)
+{
+	for (const struct ll_job_process *process = job->processes; process; process = process->next) {
+		if (!ll_process_has_ended(process->fd))
+			return false;
+	}
+	return has_hung_up(job->lifeline_fd);
+}
+
+/* The new monitor finds the job on the socket, and registers it as the old one did. */
+static int start_monitor(struct ll_server *server, const struct ll_job *job)
+{
+	int ends[2];
+	union ll_message message;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0)
+		return -errno;
+	ll_message_init(&message, LL_MESSAGE_JOB);
+	message.job.job = job->facts;
+	int rc = ll_message_send(ends[0], &message, NULL, 0);
+	if (!rc)
+		rc = ll_monitor_start(ends[1], job->lifeline_fd, job->processes->fd, &server->place, &server->programs,
+				      NULL);
+	close(ends[0]);
+	close(ends[1]);
+	return rc;
+}
+
+/* The end of a monitor is no end of its job: nothing of the job is freed while a process of it may live. The next
+ * monitor finds out. Without one the daemon does. */
+static void replace_monitor(struct keeper *keeper)
+{
+	struct ll_server *server = keeper->server;
+	ll_death_watch_close(keeper->monitor);
+	keeper->monitor = NULL;
+	keeper->lost_ms = uv_now(&server->loop);
+	if (start_monitor(server, keeper->job) && has_tree_ended(keeper->job))
+		ll_keeper_end(server, keeper->job);
+	ll_server_look(server);
+}
+
+static void on_death(void *data)
+{
+	replace_monitor(data);
+}
+
+void ll_keeper_disconnect(struct ll_server *server, struct ll_job *job)
+{
+	struct keeper *keeper = keeper_of(job);
+	keeper->connection = NULL;
+	keeper->lost_ms = uv_now(&server->loop);
+	server->wants_tick = true;
+	if (keeper->monitor)
+		ll_death_watch_start(keeper->monitor);
+}
+
+static bool tick(struct keeper *keeper)
+{
+	uint64_t lost_ms = uv_now(&keeper->server->loop) - keeper->lost_ms;
+	if (keeper->connection)
+		return false;
+	if (keeper->monitor && !keeper->monitor->is_polled && ll_process_has_ended(keeper->monitor->fd))
+		replace_monitor(keeper);
+	else if (!keeper->monitor && lost_ms >= RETURN_MS)
+		replace_monitor(keeper);
+	return true;
+}
+
+bool ll_keepers_tick(struct ll_server *server)
+{
+	bool is_needed = false;
+	struct ll_job *next;
+	for (struct ll_job *job = server->books.jobs; job; job = next) {
+		next = job->next;
+		is_needed |= tick(keeper_of(job));
+	}
+	return is_needed;
+}
+
+/* ---- registration ---- */
+
+static struct keeper *new_keeper(struct ll_server *server, struct ll_job *job)
+{
+	struct keeper *keeper = calloc(1, sizeof *keeper);
+	if (keeper)
+		*keeper = (struct keeper){.server = server, .job = job};
+	return keeper;
+}
+
+/* Adds a job that is not known. Its descriptors become the books' on success alone. */
+static int add_job(struct ll_server *server, const struct ll_job_call *call, struct ll_job **ret_job)
+{
+	struct ll_job *job;
+	int rc = ll_books_add(&server->books, call->facts, &job);
+	if (rc)
+		return rc;
+	job->keeper = new_keeper(server, job);
+	if (!job->keeper || ll_books_add_process(&server->books, job, call->process_fd, LL_PROCESS_FIRST)) {
+		free(job->keeper);
+		ll_books_remove(&server->books, job);
+		return -ENOMEM;
+	}
+	job->lifeline_fd = call->lifeline_fd;
+	*ret_job = job;
+	return 0;
+}
+
+int ll_keeper_register(struct ll_server *server, const struct ll_job_call *call, struct ll_job **ret_job)
+{
+	struct ll_job *job = ll_books_find(&server->books, call->facts->token);
+	bool is_known = job != NULL;
+	if (is_known && keeper_of(job)->connection && keeper_of(job)->connection != call->connection)
+		return -EBUSY;
+	int monitor_fd = dup(call->monitor_fd);
+	if (monitor_fd < 0)
+		return -errno;
+	int rc = is_known ? 0 : add_job(server, call, &job);
+	struct ll_death_watch *watch =
+	    rc ? NULL : ll_death_watch_new(&server->loop, monitor_fd, on_death, keeper_of(job));
+	if (!watch) {
+		close(monitor_fd);
+		return rc ? rc : -ENOMEM;
+	}
+	struct keeper *keeper = keeper_of(job);
+	ll_death_watch_close(keeper->monitor);
+	keeper->monitor = watch;
+	keeper->connection = call->connection;
+	if (is_known) {
+		close(call->process_fd);
+		close(call->lifeline_fd);
+	}
+	*ret_job = job;
+	return 0;
+}
+
+void ll_keepers_fini(struct ll_server *server)
+{
+	while (server->books.jobs)
+		ll_keeper_end(server, server->books.jobs);
+}

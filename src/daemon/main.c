@@ -1,0 +1,47 @@
+/* loadlined: started by `loadline run` and by the monitors of jobs, with a listening socket. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "daemon/server.h"
+
+static const char help[] = "usage: loadlined --help | --version\n"
+			   "\n"
+			   "loadlined keeps the books of one user: which tenants and jobs there are, and which\n"
+			   "processes they have. `loadline run` starts it, and it ends 2 seconds after the last job.\n"
+			   "If it is ended before, the monitor of a job (loadline-job) starts it again. `loadline\n"
+			   "status` shows what it knows, `loadline doctor` where it is. It is not started by hand.\n";
+
+enum { SERVE_WORDS = 5 };
+
+/* loadlined --serve PLACE DAEMON MONITOR, with the listening socket as LL_DAEMON_LISTEN_FD. */
+static int serve(char **words)
+{
+	struct ll_err err = {0};
+	struct ll_server_config config = {
+	    .listen_fd = LL_DAEMON_LISTEN_FD,
+	    .version = LOADLINE_VERSION,
+	    .programs = {.daemon = words[3], .monitor = words[4]},
+	};
+	int rc = ll_place_read(words[2], &config.place);
+	if (rc)
+		ll_err_set(&err, rc, "'%.100s': not a place of loadlined", words[2]);
+	else
+		rc = ll_server_run(&config, &err);
+	if (rc)
+		fprintf(stderr, "loadlined: %s\n", err.text);
+	return ll_err_exit_code(rc);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == SERVE_WORDS && strcmp(argv[1], "--serve") == 0)
+		return serve(argv);
+	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+		puts("loadlined " LOADLINE_VERSION);
+		return LL_EXIT_OK;
+	}
+	bool is_help = argc == 2 && strcmp(argv[1], "--help") == 0;
+	fputs(help, is_help ? stdout : stderr);
+	return is_help ? LL_EXIT_OK : LL_EXIT_USAGE;
+}

@@ -1,0 +1,198 @@
+#include "daemon/server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "daemon/connection.h"
+
+enum { BACKLOG = 4096, ACCEPTS_AT_A_TIME = 64, LINGER_MS = 2000, TICK_MS = 1000 };
+
+/* ---- accepting ---- */
+
+static int open_reserve(void)
+{
+	return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+/* Accepts with the reserve, says why it refuses, and closes. Who comes again later may find room. Else the loop would
+ * spin: the listening socket stays readable. */
+static void refuse_next(struct ll_server *server)
+{
+	union ll_message message;
+	if (server->reserve_fd >= 0)
+		close(server->reserve_fd);
+	int fd = accept4(server->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd >= 0) {
+		ll_message_init(&message, LL_MESSAGE_REFUSED);
+		message.refused.code = -EMFILE;
+		ll_message_text_set(message.refused.reason, sizeof message.refused.reason,
+				    "loadlined has no descriptors left");
+		ll_message_send(fd, &message, NULL, 0);
+		close(fd);
+	}
+	server->reserve_fd = open_reserve();
+}
+
+/* False: there is nobody left, or no room; then it is tried again in a second. */
+static bool accept_one(struct ll_server *server)
+{
+	uid_t uid;
+	int fd = accept4(server->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) {
+		refuse_next(server);
+		if (server->reserve_fd >= 0)
+			return true;
+		server->is_listener_paused = server->wants_tick = true;
+		uv_poll_stop(&server->listener);
+		return false;
+	}
+	if (fd < 0)
+		return errno == ECONNABORTED || errno == EINTR;
+	if (ll_place_check_peer(fd, &uid) == 0) {
+		ll_connection_new(server, fd);
+	} else {
+		server->bad_messages++;
+		close(fd);
+	}
+	return true;
+}
+
+static void on_listener(uv_poll_t *poll, int status, int events)
+{
+	struct ll_server *server = poll->data;
+	(void)status;
+	(void)events;
+	for (int i = 0; i < ACCEPTS_AT_A_TIME && accept_one(server); i++)
+		;
+	ll_server_look(server);
+}
+
+/* ---- what is asked again and again, and the end ---- */
+
+static void on_linger(uv_timer_t *timer)
+{
+	ll_server_stop(timer->data);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+	struct ll_server *server = timer->data;
+	if (server->is_listener_paused) {
+		if (server->reserve_fd < 0)
+			server->reserve_fd = open_reserve();
+		server->is_listener_paused = uv_poll_start(&server->listener, UV_READABLE, on_listener) != 0;
+	}
+	bool is_keeper_lost = ll_keepers_tick(server);
+	bool is_hello_due = ll_connections_tick(server);
+	server->wants_tick = is_keeper_lost || is_hello_due || server->is_listener_paused;
+	if (!server->wants_tick)
+		uv_timer_stop(timer);
+	ll_server_look(server);
+}
+
+void ll_server_look(struct ll_server *server)
+{
+	bool is_idle = !server->connection_count && !server->books.job_count;
+	if (!is_idle)
+		uv_timer_stop(&server->linger);
+	else if (!uv_is_active((uv_handle_t *)&server->linger))
+		uv_timer_start(&server->linger, on_linger, LINGER_MS, 0);
+	if (server->wants_tick && !uv_is_active((uv_handle_t *)&server->tick))
+		uv_timer_start(&server->tick, on_tick, TICK_MS, TICK_MS);
+}
+
+void ll_server_stop(struct ll_server *server)
+{
+	uv_stop(&server->loop);
+}
+
+void ll_server_describe(const struct ll_server *server, struct ll_message_welcome *welcome)
+{
+	struct rlimit limit = {.rlim_cur = 0};
+	getrlimit(RLIMIT_NOFILE, &limit);
+	welcome->protocol = LL_PROTOCOL_VERSION;
+	welcome->pid = (uint32_t)getpid();
+	welcome->version = ll_version_number(server->version);
+	ll_message_text_set(welcome->version_text, sizeof welcome->version_text, server->version);
+	welcome->instance = server->instance;
+	welcome->age_ns = ll_now_ns() - server->born_ns;
+	welcome->jobs = server->books.job_count;
+	welcome->tenants = server->books.tenant_count;
+	welcome->connections = server->connection_count;
+	welcome->open_files_limit = limit.rlim_cur < UINT32_MAX ? (uint32_t)limit.rlim_cur : UINT32_MAX;
+	welcome->bad_messages = server->bad_messages;
+}
+
+/* ---- its life ---- */
+
+static int check_listener(int fd)
+{
+	int is_listening = 0;
+	socklen_t length = sizeof is_listening;
+	if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &is_listening, &length) < 0)
+		return -errno;
+	/* A second listen() makes this process the one whose credentials a client sees. */
+	return !is_listening ? -EINVAL : listen(fd, BACKLOG) < 0 ? -errno : 0;
+}
+
+static int init(struct ll_server *server, const struct ll_server_config *config)
+{
+	*server = (struct ll_server){.listen_fd = config->listen_fd,
+				     .version = config->version,
+				     .place = config->place,
+				     .programs = config->programs,
+				     .born_ns = ll_now_ns()};
+	if (getrandom(&server->instance, sizeof server->instance, 0) < 0)
+		server->instance = ll_wall_ns();
+	server->reserve_fd = open_reserve();
+	int rc = uv_loop_init(&server->loop);
+	if (rc)
+		return rc;
+	uv_timer_init(&server->loop, &server->linger);
+	uv_timer_init(&server->loop, &server->tick);
+	server->linger.data = server->tick.data = server->listener.data = server;
+	rc = uv_poll_init(&server->loop, &server->listener, server->listen_fd);
+	if (!rc)
+		rc = uv_poll_start(&server->listener, UV_READABLE, on_listener);
+	return rc;
+}
+
+static void fini(struct ll_server *server)
+{
+	close(server->listen_fd); /* first: from here on others may bind the name */
+	while (server->connections) {
+		server->connections->job = NULL;
+		ll_connection_close(server->connections);
+	}
+	ll_keepers_fini(server);
+	uv_close((uv_handle_t *)&server->listener, NULL);
+	uv_close((uv_handle_t *)&server->linger, NULL);
+	uv_close((uv_handle_t *)&server->tick, NULL);
+	uv_run(&server->loop, UV_RUN_DEFAULT);
+	uv_loop_close(&server->loop);
+	if (server->reserve_fd >= 0)
+		close(server->reserve_fd);
+}
+
+int ll_server_run(const struct ll_server_config *config, struct ll_err *err)
+{
+	struct ll_server server;
+	int rc = check_listener(config->listen_fd);
+	if (rc)
+		return ll_err_set(err, rc, "descriptor %d: %s", config->listen_fd, strerror(-rc));
+	rc = init(&server, config);
+	if (rc)
+		return ll_err_set(err, rc, "event loop: %s", uv_strerror(rc));
+	ll_server_look(&server);
+	uv_run(&server.loop, UV_RUN_DEFAULT);
+	fini(&server);
+	return 0;
+}

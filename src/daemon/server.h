@@ -1,0 +1,97 @@
+/*
+ * server.h - loadlined: one loop that accepts connections, keeps the books, and ends when nobody needs it.
+ *
+ * Nothing in it waits: each socket is non-blocking, and no function of a driver is called. A connection that does not
+ * read its answers is not read from either, so it costs no memory. The loop watches descriptors only (uv_poll).
+ */
+#ifndef LOADLINE_DAEMON_SERVER_H
+#define LOADLINE_DAEMON_SERVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "daemon/books.h"
+#include "protocol/place.h"
+#include "protocol/start.h"
+
+struct ll_err;
+struct ll_connection;
+
+struct ll_server {
+	uv_loop_t loop;
+	uv_poll_t listener;
+	int listen_fd, reserve_fd; /* reserve: closed for a moment to accept and refuse, when there is no other left */
+	bool is_listener_paused;
+	uv_timer_t linger;
+	uv_timer_t tick; /* once a second, while something must be asked again and again */
+	bool wants_tick;
+	struct ll_books books;
+	struct ll_connection *connections;
+	uint32_t connection_count;
+	uint64_t instance, bad_messages, born_ns;
+	const char *version;
+	struct ll_place place;
+	struct ll_programs programs;
+};
+
+struct ll_server_config {
+	int listen_fd; /* becomes the server's */
+	const char *version;
+	struct ll_place place;
+	struct ll_programs programs;
+};
+
+/* Serves until nobody has needed it for 2 s, or it has handed over to a newer version. */
+int ll_server_run(const struct ll_server_config *config, struct ll_err *err);
+
+/* ---- between the files of this folder ---- */
+
+/* Takes the accepted socket. */
+void ll_connection_new(struct ll_server *server, int fd);
+
+/* Closes it, and tells the keeper of its job. */
+void ll_connection_close(struct ll_connection *connection);
+
+/* Closes connections that have said nothing for too long. Returns whether there are any that may yet. */
+bool ll_connections_tick(struct ll_server *server);
+
+/* Something changed: starts or stops the linger and the tick. */
+void ll_server_look(struct ll_server *server);
+
+/* Fills in what the daemon says of itself. */
+void ll_server_describe(const struct ll_server *server, struct ll_message_welcome *welcome);
+
+/* Stops listening and serving. */
+void ll_server_stop(struct ll_server *server);
+
+/*
+ * A monitor registers its job. process_fd and lifeline_fd become the keeper's on success alone; monitor_fd is
+ * copied. It may be a job that is known
+ * and has lost its monitor or its connection. -EBUSY: another process is its monitor.
+ */
+struct ll_job_call {
+	struct ll_connection *connection;
+	const struct ll_job_facts *facts;
+	int monitor_fd, process_fd, lifeline_fd;
+};
+int ll_keeper_register(struct ll_server *server, const struct ll_job_call *call, struct ll_job **ret_job);
+
+/* The connection of the job's monitor is gone. */
+void ll_keeper_disconnect(struct ll_server *server, struct ll_job *job);
+
+/* The monitor saw the job's end. */
+void ll_keeper_end(struct ll_server *server, struct ll_job *job);
+
+/* Returns the number of the job's monitor; 0: it has none, or is not seen from here. */
+uint32_t ll_keeper_monitor_pid(const struct ll_job *job);
+
+/* Returns the job's flags, those of its monitor included. */
+uint32_t ll_keeper_flags(const struct ll_job *job);
+
+/* Looks after jobs whose monitor has no connection. Returns whether there are any. */
+bool ll_keepers_tick(struct ll_server *server);
+
+void ll_keepers_fini(struct ll_server *server);
+
+#endif

@@ -1,0 +1,252 @@
+#include "monitor/monitor.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cgroup.h"
+#include "base/clock.h"
+#include "base/process.h"
+#include "monitor/tree.h"
+
+/*
+ * Waits between attempts to reach a daemon. The first one after a connection's end is made at once. RETRY_MIN: a daemon
+ * that was started serves within some ms. RETRY_MAX: what does not work for long is a full table of descriptors, a
+ * removed program or a name that another user has.
+ */
+enum { RETRY_MIN_MS = 2, RETRY_MAX_MS = 2000, JITTER_MS = 3, ASK_MS = 1000 };
+
+/* A daemon that ends again and again within this time after the connection is started at most 20 times a second. */
+enum { SHORT_LIFE_MS = 50 };
+
+struct monitor {
+	const struct ll_monitor_config *config;
+	union ll_message job; /* as it is sent */
+	struct ll_tree tree;
+	int fd;        /* the connection; -1: none */
+	int report_fd; /* -1: told */
+	int own_fd;    /* of this process (process.h) */
+	uint64_t connected_ns;
+	uint64_t retry_ns;
+	int pause_ms;
+	bool has_asked_handover;
+};
+
+/* ---- what `run` is told, once ---- */
+
+static void report(struct monitor *monitor, const union ll_message *message)
+{
+	if (monitor->report_fd < 0)
+		return;
+	ll_message_send(monitor->report_fd, message, NULL, 0);
+	close(monitor->report_fd);
+	monitor->report_fd = -1;
+}
+
+static void report_failure(struct monitor *monitor, int code)
+{
+	union ll_message message;
+	ll_message_init(&message, LL_MESSAGE_REFUSED);
+	message.refused.code = code;
+	ll_message_text_set(message.refused.reason, sizeof message.refused.reason, strerror(-code));
+	report(monitor, &message);
+}
+
+/* ---- the connection ---- */
+
+static void retry_later(struct monitor *monitor)
+{
+	int jitter = (int)((unsigned)getpid() % JITTER_MS);
+	monitor->pause_ms = monitor->pause_ms ? 2 * monitor->pause_ms : RETRY_MIN_MS;
+	if (monitor->pause_ms > RETRY_MAX_MS)
+		monitor->pause_ms = RETRY_MAX_MS;
+	monitor->retry_ns = ll_now_ns() + (uint64_t)(monitor->pause_ms + jitter) * LL_NS_PER_MS;
+}
+
+static void disconnect(struct monitor *monitor)
+{
+	close(monitor->fd);
+	monitor->fd = -1;
+}
+
+/* HELLO and the job go together: one answer less to wait for. */
+static int introduce(struct monitor *monitor)
+{
+	union ll_message hello;
+	const int fds[] = {monitor->config->process_fd, monitor->config->lifeline_fd};
+	ll_message_init(&hello, LL_MESSAGE_HELLO);
+	hello.hello.protocol = LL_PROTOCOL_VERSION;
+	hello.hello.role = LL_ROLE_MONITOR;
+	hello.hello.version = ll_version_number(monitor->config->version);
+	ll_message_text_set(hello.hello.version_text, sizeof hello.hello.version_text, monitor->config->version);
+	int rc = ll_message_send(monitor->fd, &hello, &monitor->own_fd, monitor->own_fd >= 0);
+	return rc ? rc : ll_message_send(monitor->fd, &monitor->job, fds, 2);
+}
+
+/* Connects, and starts a daemon if nobody serves. Of many monitors one can bind the name, and the others connect to the
+ * socket that it made. */
+static int reach(struct monitor *monitor)
+{
+	int rc = ll_place_connect(&monitor->config->place, &monitor->fd, NULL);
+	if (rc == -ECONNREFUSED) {
+		rc = ll_daemon_start(&monitor->config->place, &monitor->config->programs, NULL);
+		if (!rc || rc == -EADDRINUSE)
+			rc = ll_place_connect(&monitor->config->place, &monitor->fd, NULL);
+	}
+	monitor->connected_ns = ll_now_ns();
+	if (!rc && (rc = introduce(monitor)))
+		disconnect(monitor);
+	return rc;
+}
+
+static void try_to_reach(struct monitor *monitor)
+{
+	int rc = reach(monitor);
+	if (!rc)
+		return;
+	retry_later(monitor);
+	/* What these mean may change in a moment. */
+	if (rc != -ECONNREFUSED && rc != -EPIPE && rc != -ECONNRESET && rc != -EAGAIN)
+		report_failure(monitor, rc);
+}
+
+/* An older daemon is asked once to make room. It answers with its listening socket, or ends otherwise. */
+static void ask_handover(struct monitor *monitor, uint64_t daemon_version)
+{
+	union ll_message message;
+	uint64_t own = ll_version_number(monitor->config->version);
+	if (monitor->has_asked_handover || daemon_version >= own)
+		return;
+	monitor->has_asked_handover = true;
+	ll_message_init(&message, LL_MESSAGE_HANDOVER);
+	message.handover.version = own;
+	ll_message_send(monitor->fd, &message, NULL, 0);
+}
+
+/* Nobody else is asked to connect anew: the name is bound all the time. */
+static void take_over(struct monitor *monitor, int listen_fd)
+{
+	ll_daemon_start_on(listen_fd, &monitor->config->place, &monitor->config->programs, NULL);
+}
+
+static void take_message(struct monitor *monitor, const union ll_message *message, const int *fds, size_t count)
+{
+	switch (message->header.kind) {
+	case LL_MESSAGE_WELCOME:
+		ask_handover(monitor, message->welcome.version);
+		break;
+	case LL_MESSAGE_ACCEPTED:
+		report(monitor, message);
+		break;
+	case LL_MESSAGE_REFUSED:
+		/* A job that was refused is tried again: a table is full, or another monitor is about to end. */
+		report(monitor, message);
+		if (message->refused.code != -ENOTSUP && message->refused.code != -EPERM) {
+			disconnect(monitor);
+			retry_later(monitor);
+		}
+		break;
+	case LL_MESSAGE_HANDED_OVER:
+		if (count == 1)
+			take_over(monitor, fds[0]);
+		break;
+	default:
+		break;
+	}
+}
+
+/* The first attempt after a connection is made at once, unless the daemon did not live. */
+static void lose(struct monitor *monitor, int why)
+{
+	disconnect(monitor);
+	if (why != -EPIPE && why != -ECONNRESET) {
+		retry_later(monitor);
+	} else if (ll_now_ns() - monitor->connected_ns >= SHORT_LIFE_MS * LL_NS_PER_MS) {
+		monitor->pause_ms = 0;
+	} else {
+		monitor->pause_ms = monitor->pause_ms < SHORT_LIFE_MS / 2 ? monitor->pause_ms : SHORT_LIFE_MS / 2;
+		retry_later(monitor);
+	}
+}
+
+static void read_connection(struct monitor *monitor)
+{
+	int rc = 0;
+	while ((!rc || rc == -ENOTSUP) && monitor->fd >= 0) {
+		union ll_message message;
+		int fds[LL_MESSAGE_FDS];
+		size_t count = 0;
+		rc = ll_message_receive(monitor->fd, &message, fds, &count);
+		if (!rc)
+			take_message(monitor, &message, fds, count);
+		ll_message_close_fds(fds, count);
+	}
+	if (monitor->fd >= 0 && rc != -EAGAIN)
+		lose(monitor, rc);
+}
+
+/* ---- its life ---- */
+
+static void say_end(struct monitor *monitor)
+{
+	union ll_message message;
+	ll_message_init(&message, LL_MESSAGE_JOB_ENDED);
+	memcpy(message.job_ended.token, monitor->job.job.job.token, sizeof message.job_ended.token);
+	if (monitor->fd >= 0)
+		ll_message_send(monitor->fd, &message, NULL, 0);
+}
+
+static int timeout_ms(const struct monitor *monitor)
+{
+	int timeout = -1;
+	if (monitor->fd < 0) {
+		uint64_t now_ns = ll_now_ns();
+		timeout = monitor->retry_ns > now_ns ? (int)((monitor->retry_ns - now_ns) / LL_NS_PER_MS) + 1 : 0;
+	}
+	/* No pidfd: it must be asked. */
+	int process_fd = ll_tree_process(&monitor->tree);
+	bool must_ask = process_fd >= 0 && !ll_process_is_pidfd(process_fd);
+	return must_ask && (timeout < 0 || timeout > ASK_MS) ? ASK_MS : timeout;
+}
+
+static void wait_for_something(struct monitor *monitor)
+{
+	int process_fd = ll_tree_process(&monitor->tree);
+	bool is_pidfd = process_fd >= 0 && ll_process_is_pidfd(process_fd);
+	struct pollfd fds[] = {
+	    {.fd = monitor->fd, .events = POLLIN},
+	    {.fd = monitor->tree.lifeline_fd, .events = 0}, /* what is written to it is nobody's */
+	    {.fd = is_pidfd ? process_fd : -1, .events = POLLIN},
+	};
+	poll(fds, sizeof fds / sizeof *fds, timeout_ms(monitor));
+	if (monitor->fd >= 0 && fds[0].revents)
+		read_connection(monitor);
+}
+
+int ll_monitor_run(const struct ll_monitor_config *config)
+{
+	struct monitor monitor = {.config = config,
+				  .fd = -1,
+				  .report_fd = config->report_fd,
+				  .own_fd = ll_process_open(getpid()),
+				  .tree = {config->lifeline_fd, config->process_fd, -1, 0}};
+	char cgroup[LL_CGROUP_SIZE];
+	int fds[LL_MESSAGE_FDS];
+	size_t count = 0;
+	int rc = ll_message_receive(config->report_fd, &monitor.job, fds, &count);
+	ll_message_close_fds(fds, count);
+	if (rc || monitor.job.header.kind != LL_MESSAGE_JOB)
+		return -EPROTO;
+	if (ll_cgroup_read(0, cgroup, sizeof cgroup) == 0)
+		ll_message_text_set(monitor.job.job.job.cgroup, sizeof monitor.job.job.job.cgroup, cgroup);
+	monitor.tree.id = monitor.job.job.job.token[0];
+	while (!ll_tree_has_ended(&monitor.tree)) {
+		if (monitor.fd < 0 && ll_now_ns() >= monitor.retry_ns)
+			try_to_reach(&monitor);
+		wait_for_something(&monitor);
+	}
+	say_end(&monitor);
+	return 0;
+}

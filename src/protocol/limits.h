@@ -1,0 +1,33 @@
+/*
+ * limits.h - the limits of a job or a tenant. They are passed whole.
+ */
+#ifndef LOADLINE_PROTOCOL_LIMITS_H
+#define LOADLINE_PROTOCOL_LIMITS_H
+
+#include <stdint.h>
+
+enum ll_limit_class { LL_LIMIT_CLASS_NORMAL, LL_LIMIT_CLASS_HIGH, LL_LIMIT_CLASS_LOW };
+
+enum ll_limit_flag {
+	LL_LIMIT_EVICTABLE = 1,        /* its memory can leave the card */
+	LL_LIMIT_STRICT = 2,           /* what cannot be held to the limits is refused */
+	LL_LIMIT_COUNTS_CONTEXT = 4,   /* what contexts take counts against memory_bytes */
+	LL_LIMIT_KILLS_MAX_KERNEL = 8, /* a program whose kernel runs for more than max_kernel_ns is ended */
+};
+#define LL_LIMIT_FLAGS (LL_LIMIT_EVICTABLE | LL_LIMIT_STRICT | LL_LIMIT_COUNTS_CONTEXT | LL_LIMIT_KILLS_MAX_KERNEL)
+
+/* Frozen, as it is part of messages: new limits go to the end of those. 0 is "none" everywhere. */
+struct ll_limits {
+	uint64_t memory_bytes;  /* on each card */
+	uint64_t request_bytes; /* promised on each card */
+	uint64_t max_kernel_ns;
+	uint32_t compute_permille; /* of the card's time */
+	uint32_t space_permille;   /* of the card's SMs */
+	uint32_t weight_permille;  /* 0: 1000 */
+	uint32_t priority;         /* enum ll_limit_class */
+	uint32_t flags;            /* enum ll_limit_flag */
+	uint32_t unused;
+};
+_Static_assert(sizeof(struct ll_limits) == 48, "part of messages");
+
+#endif

@@ -1,0 +1,204 @@
+#include "protocol/message.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/packet.h"
+#include "base/utf8.h"
+
+enum { PERMILLE_MAX = 1000, WEIGHT_MAX = 100000 };
+
+int ll_message_text_is_valid(const char *text, size_t size)
+{
+	uint32_t character;
+	size_t length;
+	if (!memchr(text, '\0', size))
+		return false;
+	for (; (length = ll_utf8_next(text, &character)); text += length) {
+		if (!ll_utf8_is_printable(character))
+			return false;
+	}
+	return true;
+}
+
+void ll_message_text_set(char *ret_text, size_t size, const char *text)
+{
+	memset(ret_text, 0, size);
+	snprintf(ret_text, size, "%s", text);
+	ll_utf8_clean(ret_text);
+}
+
+/* ---- what each kind must fulfil ---- */
+
+static bool are_limits_valid(const struct ll_limits *limits)
+{
+	return limits->compute_permille <= PERMILLE_MAX && limits->space_permille <= PERMILLE_MAX &&
+	       limits->weight_permille <= WEIGHT_MAX && limits->priority <= LL_LIMIT_CLASS_LOW;
+}
+
+static bool is_hello_valid(const union ll_message *message)
+{
+	const struct ll_message_hello *hello = &message->hello;
+	return hello->protocol && (hello->role == LL_ROLE_MONITOR || hello->role == LL_ROLE_COMMAND) &&
+	       ll_message_text_is_valid(hello->version_text, sizeof hello->version_text);
+}
+
+static bool is_welcome_valid(const union ll_message *message)
+{
+	const struct ll_message_welcome *welcome = &message->welcome;
+	return welcome->protocol && ll_message_text_is_valid(welcome->version_text, sizeof welcome->version_text);
+}
+
+static bool is_refused_valid(const union ll_message *message)
+{
+	return message->refused.code < 0 &&
+	       ll_message_text_is_valid(message->refused.reason, sizeof message->refused.reason);
+}
+
+static bool are_facts_valid(const struct ll_job_facts *job)
+{
+	return (job->token[0] || job->token[1]) && are_limits_valid(&job->limits) && job->state >= LL_JOB_QUEUED &&
+	       job->state <= LL_JOB_ENDED && job->tenant[0] &&
+	       ll_message_text_is_valid(job->tenant, sizeof job->tenant) &&
+	       ll_message_text_is_valid(job->command, sizeof job->command) &&
+	       ll_message_text_is_valid(job->cgroup, sizeof job->cgroup);
+}
+
+static bool is_job_valid(const union ll_message *message)
+{
+	return are_facts_valid(&message->job.job);
+}
+
+static bool is_job_row_valid(const union ll_message *message)
+{
+	return message->job_row.number && are_facts_valid(&message->job_row.job);
+}
+
+static bool is_tenant_row_valid(const union ll_message *message)
+{
+	const struct ll_message_tenant_row *row = &message->tenant_row;
+	return row->number && are_limits_valid(&row->limits) && ll_message_text_is_valid(row->name, sizeof row->name);
+}
+
+static bool is_anything_valid(const union ll_message *message)
+{
+	(void)message;
+	return true;
+}
+
+struct kind {
+	uint16_t first_size; /* in version 1 */
+	uint16_t size;       /* now */
+	bool (*is_valid)(const union ll_message *message);
+};
+
+#define KIND(kind, type, check)                                                                                        \
+	[LL_MESSAGE_##kind] = {sizeof(struct ll_message_##type), sizeof(struct ll_message_##type), check}
+
+/* When a kind gets a field, its first size becomes the number that it has now. */
+static const struct kind kinds[] = {
+    KIND(HELLO, hello, is_hello_valid),
+    KIND(WELCOME, welcome, is_welcome_valid),
+    KIND(REFUSED, refused, is_refused_valid),
+    KIND(JOB, job, is_job_valid),
+    KIND(ACCEPTED, accepted, is_anything_valid),
+    KIND(JOB_ENDED, job_ended, is_anything_valid),
+    KIND(LIST, plain, is_anything_valid),
+    KIND(JOB_ROW, job_row, is_job_row_valid),
+    KIND(PROCESS_ROW, process_row, is_anything_valid),
+    KIND(TENANT_ROW, tenant_row, is_tenant_row_valid),
+    KIND(LIST_END, list_end, is_anything_valid),
+    KIND(HANDOVER, handover, is_anything_valid),
+    KIND(HANDED_OVER, plain, is_anything_valid),
+};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+_Static_assert(sizeof(struct ll_message_hello) == 64, "the sizes of version 1");
+_Static_assert(sizeof(struct ll_message_welcome) == 104, "the sizes of version 1");
+_Static_assert(sizeof(struct ll_message_refused) == 136, "the sizes of version 1");
+_Static_assert(sizeof(struct ll_message_job) == 480, "the sizes of version 1");
+_Static_assert(sizeof(struct ll_message_job_row) == 504, "the sizes of version 1");
+_Static_assert(sizeof(struct ll_message_tenant_row) == 144, "the sizes of version 1");
+_Static_assert(sizeof(union ll_message) <= LL_MESSAGE_MAX, "a packet holds it");
+
+static const struct kind *find_kind(unsigned number)
+{
+	return number < KINDS && kinds[number].size ? &kinds[number] : NULL;
+}
+
+uint64_t ll_version_number(const char *text)
+{
+	uint64_t number = 0;
+	for (int part = 0; part < 3; part++) {
+		char *end;
+		if (*text < '0' || *text > '9')
+			return 0;
+		unsigned long value = strtoul(text, &end, 10);
+		number = (number << 16) | (value < UINT16_MAX ? value : UINT16_MAX);
+		if (part < 2 && *end != '.')
+			return 0;
+		text = end + 1;
+	}
+	return number;
+}
+
+int ll_message_decode(const void *bytes, size_t length, union ll_message *ret_message)
+{
+	union ll_message message;
+	memset(&message, 0, sizeof message);
+	if (length < sizeof message.header || length > LL_MESSAGE_MAX)
+		return -EPROTO;
+	memcpy(&message.header, bytes, sizeof message.header);
+	if (message.header.size != length)
+		return -EPROTO;
+	const struct kind *kind = find_kind(message.header.kind);
+	if (!kind) {
+		ret_message->header = message.header;
+		return -ENOTSUP;
+	}
+	if (length < kind->first_size)
+		return -EPROTO;
+	memcpy(&message, bytes, length < kind->size ? length : kind->size);
+	if (!kind->is_valid(&message))
+		return -EPROTO;
+	*ret_message = message;
+	return 0;
+}
+
+void ll_message_init(union ll_message *message, enum ll_message_kind kind)
+{
+	memset(message, 0, sizeof *message);
+	message->header.kind = (uint16_t)kind;
+	message->header.size = find_kind(kind)->size;
+}
+
+int ll_message_send(int fd, const union ll_message *message, const int *fds, size_t fd_count)
+{
+	return ll_packet_send(fd, message, message->header.size, fds, fd_count);
+}
+
+void ll_message_close_fds(const int *fds, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		close(fds[i]);
+}
+
+int ll_message_receive(int fd, union ll_message *ret_message, int ret_fds[LL_MESSAGE_FDS], size_t *ret_fd_count)
+{
+	char bytes[LL_MESSAGE_MAX];
+	size_t length = 0, count = 0;
+	int rc = ll_packet_receive_up_to(fd, false, bytes, sizeof bytes, &length, ret_fds, LL_MESSAGE_FDS, &count);
+	if (rc)
+		return rc;
+	rc = ll_message_decode(bytes, length, ret_message);
+	if (rc) {
+		ll_message_close_fds(ret_fds, count);
+		count = 0;
+	}
+	*ret_fd_count = count;
+	return rc;
+}

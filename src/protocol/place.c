@@ -1,0 +1,118 @@
+#include "protocol/place.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/scope.h"
+
+enum { BACKLOG = 4096, LINE_SIZE = 128 };
+
+static const char prefix[] = "loadline/";
+
+/* -EPERM: the user namespace does not map this uid. */
+static int find_outer_uid(uid_t *ret_uid)
+{
+	char line[LINE_SIZE];
+	uid_t own = geteuid();
+	LL_SCOPE_FCLOSE FILE *file = fopen("/proc/self/uid_map", "re");
+	if (!file) {
+		*ret_uid = own; /* without /proc there is no telling, and the two are the same nearly everywhere */
+		return 0;
+	}
+	while (fgets(line, sizeof line, file)) {
+		unsigned long inside, outside, count;
+		if (sscanf(line, "%lu %lu %lu", &inside, &outside, &count) != 3 || own < inside ||
+		    own - inside >= count)
+			continue;
+		*ret_uid = (uid_t)(outside + (own - inside));
+		return 0;
+	}
+	return -EPERM;
+}
+
+int ll_place_find(const char *sim_folder, struct ll_place *ret_place, struct ll_err *err)
+{
+	struct stat folder;
+	uid_t uid;
+	if (find_outer_uid(&uid) < 0)
+		return ll_err_set(err, -EPERM, "this user namespace maps no user of the machine");
+	if (sim_folder && stat(sim_folder, &folder) < 0)
+		return ll_err_set(err, -errno, "%.200s: %s", sim_folder, strerror(errno));
+	if (sim_folder)
+		snprintf(ret_place->name, sizeof ret_place->name, "%s%u/%jx-%jx", prefix, (unsigned)uid,
+			 (uintmax_t)folder.st_dev, (uintmax_t)folder.st_ino);
+	else
+		snprintf(ret_place->name, sizeof ret_place->name, "%s%u", prefix, (unsigned)uid);
+	return 0;
+}
+
+int ll_place_read(const char *name, struct ll_place *ret_place)
+{
+	size_t length = strlen(name);
+	if (length >= sizeof ret_place->name || strncmp(name, prefix, strlen(prefix)) != 0 ||
+	    strspn(name, "loadine/0123456789abcdef-") != length)
+		return -EINVAL;
+	memcpy(ret_place->name, name, length + 1);
+	return 0;
+}
+
+static int open_socket(const struct ll_place *place, struct sockaddr_un *ret_address, socklen_t *ret_length)
+{
+	size_t length = strlen(place->name);
+	*ret_address = (struct sockaddr_un){.sun_family = AF_UNIX};
+	memcpy(ret_address->sun_path + 1, place->name, length);
+	*ret_length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length);
+	return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+}
+
+int ll_place_listen(const struct ll_place *place, int *ret_fd)
+{
+	struct sockaddr_un address;
+	socklen_t length;
+	int fd = open_socket(place, &address, &length);
+	if (fd < 0)
+		return -errno;
+	if (bind(fd, (const struct sockaddr *)&address, length) == 0 && listen(fd, BACKLOG) == 0) {
+		*ret_fd = fd;
+		return 0;
+	}
+	int rc = -errno;
+	close(fd);
+	return rc;
+}
+
+int ll_place_check_peer(int fd, uid_t *ret_uid)
+{
+	struct ucred peer;
+	socklen_t length = sizeof peer;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0)
+		return -errno;
+	*ret_uid = peer.uid;
+	return peer.uid == geteuid() ? 0 : -EPERM;
+}
+
+int ll_place_connect(const struct ll_place *place, int *ret_fd, uid_t *ret_uid)
+{
+	struct sockaddr_un address;
+	socklen_t length;
+	uid_t uid = 0;
+	int fd = open_socket(place, &address, &length);
+	if (fd < 0)
+		return -errno;
+	int rc = connect(fd, (const struct sockaddr *)&address, length) < 0 ? -errno : ll_place_check_peer(fd, &uid);
+	if (rc)
+		close(fd);
+	else
+		*ret_fd = fd;
+	if (rc == -EPERM && ret_uid)
+		*ret_uid = uid;
+	return rc;
+}

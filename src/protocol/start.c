@@ -1,0 +1,41 @@
+#include "protocol/start.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/child.h"
+#include "base/detach.h"
+#include "base/err.h"
+#include "base/scope.h"
+
+_Static_assert((int)LL_DAEMON_LISTEN_FD == (int)LL_CHILD_FIRST_FD, "the first descriptor that a child gets");
+
+int ll_daemon_start_on(int listen_fd, const struct ll_place *place, const struct ll_programs *programs,
+		       struct ll_err *err)
+{
+	const char *words[] = {"loadlined", "--serve", place->name, programs->daemon, programs->monitor, NULL};
+	struct ll_detach detach = {.path = programs->daemon, .words = words, .fds = &listen_fd, .fd_count = 1};
+	int rc = ll_detach_start(&detach, err);
+	return rc ? ll_err_wrap(err, "start %.200s", programs->daemon) : 0;
+}
+
+int ll_daemon_start(const struct ll_place *place, const struct ll_programs *programs, struct ll_err *err)
+{
+	LL_SCOPE_CLOSE int fd = -1;
+	int rc = ll_place_listen(place, &fd);
+	if (rc)
+		return ll_err_set(err, rc, "@%s: %s", place->name, strerror(-rc));
+	return ll_daemon_start_on(fd, place, programs, err);
+}
+
+int ll_monitor_start(int report_fd, int lifeline_fd, int process_fd, const struct ll_place *place,
+		     const struct ll_programs *programs, struct ll_err *err)
+{
+	const int fds[] = {report_fd, lifeline_fd, process_fd};
+	const char *words[] = {"loadline-job", place->name, programs->daemon, programs->monitor, NULL};
+	struct ll_detach detach = {
+	    .path = programs->monitor, .words = words, .fds = fds, .fd_count = sizeof fds / sizeof *fds};
+	int rc = ll_detach_start(&detach, err);
+	return rc ? ll_err_wrap(err, "start %.200s", programs->monitor) : 0;
+}

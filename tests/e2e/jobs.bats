@@ -1,0 +1,120 @@
+# Jobs: run's command, its monitor (loadline-job), and loadlined, which keeps the books.
+load helper
+
+# pids NAME: of this test's processes with that name in ps. One that waits for its parent to read its status has ended.
+pids() {
+	local folder
+	for folder in $(grep -lsF "LOADLINE_SIM_DIR=$T/world" /proc/[0-9]*/environ); do
+		folder=${folder%/environ}
+		[ "$(cat "$folder/comm" 2>/dev/null)" = "$1" ] && ! has_ended "${folder##*/}" && echo "${folder##*/}"
+	done
+	return 0
+}
+
+# has_pids NAME NUMBER
+has_pids() {
+	[ "$(pids "$1" | wc -l)" -eq "$2" ]
+}
+
+# job TENANT FILTER: of the job's object, from loadlined.
+job() {
+	loadline --sim status --json | jq -r -e "select(.job.tenant == \"$1\").job | $2"
+}
+
+has_job() {
+	job "$1" "select(.state == \"running\")" >/dev/null
+}
+
+has_no_job() {
+	! has_job "$1"
+}
+
+@test "run makes a job: loadlined knows its limits, its process and its monitor, and forgets it at the end" {
+	start job --sim run --tenant train --mem 2G --compute 25% --weight 2 --priority low -- sleep 100
+	wait_for 10 has_job train
+	[ "$(job train '.pid')" -eq "$(pid_of job)" ]
+	[ "$(job train '.monitor_pid')" -eq "$(pids loadline-job)" ]
+	[ "$(job train '.limits | [.memory_bytes, .compute_cap_percent, .weight, .class] | @csv')" = '2147483648,25,2,"low"' ]
+	[ "$(job train '[.command, .tenant_is_named, .processes, .uid] | @csv')" = "\"sleep\",true,1,$(id -u)" ]
+	[ "$(loadline --sim status --json | jq -r 'select(.daemon).daemon | [.answer, .jobs, .tenants] | @csv')" = '"serves",1,1' ]
+	stop job
+	wait_for 10 has_no_job train
+	wait_for 10 has_pids loadline-job 0
+}
+
+@test "jobs of one --tenant are one tenant, a run without a name is its own" {
+	start one --sim run --tenant team -- sleep 100
+	start two --sim run --tenant team -- sleep 100
+	start three --sim run -- sleep 100
+	start four --sim run -- sleep 100
+	wait_for 10 status_has '[.[] | select(.job)] | length == 4'
+	status_has '[.[] | select(.daemon).daemon | .jobs, .tenants] == [4, 3]'
+	status_has '[.[] | select(.job.tenant_is_named == false)] | length == 2'
+}
+
+@test "status shows a job that does not use CUDA, and without loadlined nothing of jobs; it starts none" {
+	loadline --sim status >"$T/before"
+	has_pids loadlined 0
+	[ "$(loadline --sim status --json | jq -s 'map(select(.daemon or .job)) | length')" -eq 0 ]
+	start job --sim run --tenant idle -- sleep 100
+	wait_for 10 has_job idle
+	loadline --sim status | grep -qE "^[0-9a-f]+ +$(pid_of job) .* idle +running +sleep$"
+	# Jobs belong to no card.
+	! loadline --sim status -i 0 | grep -q sleep
+}
+
+@test "loadlined ends two seconds after the last job, and the next run starts it" {
+	loadline --sim run -- true
+	has_pids loadlined 1
+	wait_for 10 has_pids loadlined 0
+	start job --sim run --tenant again -- sleep 100
+	wait_for 10 has_job again
+}
+
+@test "loadlined that is killed is there again, with all jobs" {
+	local old
+	for name in a b c; do
+		start "$name" --sim run --tenant "$name" -- sleep 100
+		wait_for 10 has_job "$name"
+	done
+	old=$(pids loadlined)
+	kill -KILL "$old"
+	wait_for 10 status_has '[.[] | select(.job)] | length == 3'
+	[ "$(pids loadlined)" -ne "$old" ]
+}
+
+@test "a monitor that is killed is replaced, and the job is known all the time" {
+	local old
+	start job --sim run --tenant kept -- sleep 100
+	wait_for 10 has_job kept
+	old=$(pids loadline-job)
+	kill -KILL "$old"
+	has_job kept
+	wait_for 10 status_has "any(.[]; .job.monitor_pid > 0 and .job.monitor_pid != $old)"
+	stop job
+	wait_for 10 has_no_job kept
+}
+
+@test "a command that runs inside a job belongs to it" {
+	start job --sim run --tenant outer -- "$LOADLINE" run -- sleep 100
+	wait_for 10 has_job outer
+	status_has '[.[] | select(.job)] | length == 1'
+	has_pids loadline-job 1
+}
+
+@test "x=\$(loadline run ...) ends with the command" {
+	local begin=$SECONDS
+	[ "$(timeout 20 "$LOADLINE" --sim run -- echo done 2>&1)" = "done" ]
+	((SECONDS - begin < 15))
+	has_pids loadlined 1
+}
+
+@test "a run that cannot have loadlined runs as before, and without a word" {
+	# Nobody may make processes named like these: the programs are not there.
+	cp -r "$LOADLINE" "$T/loadline"
+	mkdir "$T/src" && cp -r "$LOADLINE_BUILD/src/shim" "$T/src/" && cp -r "$LOADLINE_BUILD/sim" "$T/sim"
+	run --separate-stderr "$T/loadline" --sim run -- echo done
+	# shellcheck disable=SC2154
+	echo "$output $stderr"
+	[ "$status" -eq 0 ] && [ "$output" = "done" ] && [ -z "$stderr" ]
+}
