@@ -62,6 +62,7 @@ static const struct field fields[] = {
     FIELD("gpm", has_gpm, FIELD_SWITCH, false),
     FIELD("gpm-tensor", has_gpm_tensor, FIELD_SWITCH, false),
     FIELD("gpm-dram", has_gpm_dram, FIELD_SWITCH, false),
+    FIELD("pool-extra", pool_extra_bytes, FIELD_BYTES, false),
     FIELD("dma-buffers", has_dma_buffers, FIELD_SWITCH, false),
     FIELD("fabric", has_fabric, FIELD_SWITCH, false),
     FIELD("peers", has_peers, FIELD_SWITCH, true),

@@ -99,5 +99,10 @@ uint64_t sim_mps_room_bytes(struct sim_world *w, uint32_t card, uint32_t proc)
 
 bool sim_proc_has_room(struct sim_world *w, uint32_t card, uint32_t proc, uint64_t bytes)
 {
-	return card_has_room(w, card, bytes) && bytes <= sim_mps_room_bytes(w, card, proc);
+	if (!card_has_room(w, card, bytes) || bytes > sim_mps_room_bytes(w, card, proc))
+		return false;
+	uint64_t used = sim_card_used_bytes(w, card) + bytes;
+	if (used > w->cards[card].most_bytes)
+		*SIM_EDIT(w, &w->cards[card].most_bytes) = used;
+	return true;
 }

@@ -323,12 +323,14 @@ struct sim_card {
 	uint32_t idle_mhz, open_mhz, slow_mhz, memory_mhz;
 	uint32_t slowdown_celsius, shutdown_celsius, max_celsius;
 	uint32_t has_gpm, has_gpm_tensor, has_gpm_dram;
+	uint64_t pool_extra_bytes; /* what pools, and the memory of graphs, grow by beyond what they need */
 	uint32_t has_dma_buffers;
 	uint32_t has_fabric; /* its memory can be exported as handles of bytes */
 	uint32_t has_peers;  /* it reaches the memory of other cards that have this, and they reach its own */
 	double tensor_reach_percent, dram_reach_percent; /* what kernels on all SMs get out of it */
 	/* what has been done to it */
 	uint64_t foreign_bytes; /* memory that processes outside of the simulation hold */
+	uint64_t most_bytes;    /* the most that was ever in use (memory.h) */
 	uint32_t compute_mode;  /* enum ll_nvml_compute_mode */
 	uint32_t is_gone;
 	uint32_t is_slowed;

@@ -95,6 +95,30 @@ ll_cu_result cuGraphInstantiateWithFlags(struct ll_cu_graph_exec **ret_exec, str
 	return check_and_instantiate(ret_exec, graph, flags, &culprit);
 }
 
+static ll_cu_result back_all(const struct ll_cu_graph *graph)
+{
+	ll_cu_result status = LL_CUDA_SUCCESS;
+	for (const struct ll_cu_graph_node *node = graph->first; node && !status; node = node->next) {
+		if (node->params.type == LL_CU_GRAPH_NODE_TYPE_GRAPH)
+			status = back_all(node->params.child.graph);
+		else if (node->params.type == LL_CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+			status = sim_graph_memory_back(node->memory);
+	}
+	return status;
+}
+
+/* The card is told beforehand what a launch will need, and its memory is taken (the driver's manual says so). */
+static ll_cu_result upload_exec(const struct ll_cu_graph_exec *exec, struct ll_cu_stream *handle)
+{
+	struct ll_cu_stream *stream;
+	sim_cuda_lock();
+	ll_cu_result status = sim_stream_for_work(handle, &stream);
+	if (status == LL_CUDA_SUCCESS)
+		status = stream->capture ? sim_capture_refuse(stream) : back_all(exec->graph);
+	sim_cuda_unlock();
+	return status;
+}
+
 ll_cu_result cuGraphInstantiateWithParams(struct ll_cu_graph_exec **ret_exec, struct ll_cu_graph *graph,
 					  struct ll_cu_graph_instantiate_params *params)
 {
@@ -103,6 +127,11 @@ ll_cu_result cuGraphInstantiateWithParams(struct ll_cu_graph_exec **ret_exec, st
 	if (!params)
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	ll_cu_result status = check_and_instantiate(ret_exec, graph, params->flags, &culprit);
+	if (!status && params->flags & LL_CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) {
+		status = upload_exec(*ret_exec, params->upload_stream);
+		if (status)
+			cuGraphExecDestroy(*ret_exec);
+	}
 	params->error_node = culprit;
 	params->result = !status   ? LL_CUDA_GRAPH_INSTANTIATE_SUCCESS
 			 : culprit ? LL_CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE
@@ -298,29 +327,10 @@ ll_cu_result cuGraphLaunch(struct ll_cu_graph_exec *exec, struct ll_cu_stream *h
 	return status;
 }
 
-static ll_cu_result back_all(const struct ll_cu_graph *graph)
-{
-	ll_cu_result status = LL_CUDA_SUCCESS;
-	for (const struct ll_cu_graph_node *node = graph->first; node && !status; node = node->next) {
-		if (node->params.type == LL_CU_GRAPH_NODE_TYPE_GRAPH)
-			status = back_all(node->params.child.graph);
-		else if (node->params.type == LL_CU_GRAPH_NODE_TYPE_MEM_ALLOC)
-			status = sim_graph_memory_back(node->memory);
-	}
-	return status;
-}
-
-/* The card is told beforehand what a launch will need, and its memory is taken (the driver's manual says so). */
 ll_cu_result cuGraphUpload(struct ll_cu_graph_exec *exec, struct ll_cu_stream *handle)
 {
 	SIM_ENTER();
 	if (!is_exec(exec))
 		return LL_CUDA_ERROR_INVALID_VALUE;
-	struct ll_cu_stream *stream;
-	sim_cuda_lock();
-	ll_cu_result status = sim_stream_for_work(handle, &stream);
-	if (status == LL_CUDA_SUCCESS)
-		status = stream->capture ? sim_capture_refuse(stream) : back_all(exec->graph);
-	sim_cuda_unlock();
-	return status;
+	return upload_exec(exec, handle);
 }

@@ -23,9 +23,10 @@ static void show_card(struct sim_world *w, uint32_t index)
 	const struct sim_card *card = &w->cards[index];
 	uint32_t windows = card->meter.sample_count;
 	uint32_t util = windows ? card->samples[(windows - 1) % SIM_SAMPLES].util_percent : 0;
-	printf("card %u %s %s: util %u %%, %.1f MiB used, %.1f W, %.1f C, mode %u%s%s\n", index, card->name, card->uuid,
-	       util, (double)sim_card_used_bytes(w, index) / (1 << 20), sim_card_watts(card), sim_card_celsius(w, card),
-	       card->compute_mode, card->is_gone ? ", gone" : "", card->is_slowed ? ", slowed" : "");
+	printf("card %u %s %s: util %u %%, %.1f MiB used, %.1f W, %.1f C, mode %u%s%s, at most %.1f MiB\n", index,
+	       card->name, card->uuid, util, (double)sim_card_used_bytes(w, index) / (1 << 20), sim_card_watts(card),
+	       sim_card_celsius(w, card), card->compute_mode, card->is_gone ? ", gone" : "",
+	       card->is_slowed ? ", slowed" : "", (double)card->most_bytes / (1 << 20));
 }
 
 static void show_context(struct sim_world *w, uint32_t index)

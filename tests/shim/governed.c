@@ -1,6 +1,7 @@
 #include "governed.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include "ledger/ledger.h"
@@ -10,7 +11,7 @@ enum { TENANTS = 128 };
 
 static uint64_t tenant_id;
 
-static void set_environment(uint64_t limit_bytes, bool counts_context, bool is_evictable)
+static void set_environment(uint64_t limit_bytes, bool counts_context, enum governed_way way)
 {
 	char text[LL_RUN_TEXT_SIZE];
 	tenant_id = 0x10000 + (uint64_t)getpid();
@@ -20,7 +21,8 @@ static void set_environment(uint64_t limit_bytes, bool counts_context, bool is_e
 	    .priority = LL_PRIORITY_NORMAL,
 	    .memory_limit_bytes = limit_bytes,
 	    .counts_context = counts_context,
-	    .is_evictable = is_evictable,
+	    .is_strict = way == GOVERNED_STRICTLY,
+	    .is_evictable = way == GOVERNED_EVICTABLY,
 	};
 	snprintf(settings.folder, sizeof settings.folder, "%s", getenv("LOADLINE_SIM_DIR"));
 	CHECK_EQUAL(ll_run_settings_write(&settings, text), 0);
@@ -31,17 +33,22 @@ static void set_environment(uint64_t limit_bytes, bool counts_context, bool is_e
 
 void govern(uint64_t limit_bytes)
 {
-	set_environment(limit_bytes, true, false);
+	set_environment(limit_bytes, true, GOVERNED_PLAINLY);
 }
 
 void govern_without_context(uint64_t limit_bytes)
 {
-	set_environment(limit_bytes, false, false);
+	set_environment(limit_bytes, false, GOVERNED_PLAINLY);
 }
 
 void govern_evictable(uint64_t limit_bytes)
 {
-	set_environment(limit_bytes, true, true);
+	set_environment(limit_bytes, true, GOVERNED_EVICTABLY);
+}
+
+void govern_in_way(enum governed_way way, uint64_t limit_bytes)
+{
+	set_environment(limit_bytes, true, way);
 }
 
 uint64_t governed_id(void)
@@ -84,6 +91,48 @@ uint64_t charged(void)
 	return charged_on(0);
 }
 
+/* ---- the most that was ever charged ---- */
+
+static struct {
+	pthread_t thread;
+	struct ll_ledger *ledger;
+	_Atomic bool is_ended;
+	uint64_t most_bytes;
+} watch;
+
+static void *watch_charges(void *arg)
+{
+	struct ll_tenant_info tenants[TENANTS];
+	while (!watch.is_ended) {
+		size_t count = ll_tenant_list(watch.ledger, tenants, TENANTS);
+		for (size_t i = 0; i < count; i++) {
+			if (tenants[i].id == tenant_id && tenants[i].memory_used_bytes > watch.most_bytes)
+				watch.most_bytes = tenants[i].memory_used_bytes;
+		}
+	}
+	return arg;
+}
+
+/* Makes the ledger, if no program has done it yet. */
+void begin_watch(void)
+{
+	char uuid[96];
+	struct ll_nvml_device *device = open_card(0);
+	CHECK_EQUAL(nv.nvmlDeviceGetUUID(device, uuid, sizeof uuid), 0);
+	CHECK_EQUAL(ll_ledger_open(getenv("LOADLINE_SIM_DIR"), uuid, true, &watch.ledger, NULL), 0);
+	watch.most_bytes = 0;
+	watch.is_ended = false;
+	CHECK_EQUAL(pthread_create(&watch.thread, NULL, watch_charges, NULL), 0);
+}
+
+uint64_t end_watch(void)
+{
+	watch.is_ended = true;
+	CHECK_EQUAL(pthread_join(watch.thread, NULL), 0);
+	ll_ledger_close(watch.ledger);
+	return watch.most_bytes;
+}
+
 void set_limit(uint64_t limit_bytes)
 {
 	struct ll_tenant_info tenant;
@@ -93,7 +142,8 @@ void set_limit(uint64_t limit_bytes)
 	ll_ledger_close(ledger);
 }
 
-uint64_t card_used(void)
+/* A figure of card 0 that simctl shows in MiB, behind `before`. */
+static uint64_t card_figure(const char *before)
 {
 	char command[600], line[512];
 	double mib = -1;
@@ -102,10 +152,20 @@ uint64_t card_used(void)
 	FILE *out = popen(command, "r");
 	CHECK(out);
 	while (mib < 0 && fgets(line, sizeof line, out)) {
-		const char *used = strncmp(line, "card 0 ", 7) == 0 ? strstr(line, " %, ") : NULL;
-		mib = used ? strtod(used + 4, NULL) : -1;
+		const char *figure = strncmp(line, "card 0 ", 7) == 0 ? strstr(line, before) : NULL;
+		mib = figure ? strtod(figure + strlen(before), NULL) : -1;
 	}
 	pclose(out);
 	CHECK(mib >= 0);
 	return (uint64_t)(mib * (double)MIB);
+}
+
+uint64_t card_used(void)
+{
+	return card_figure(" %, ");
+}
+
+uint64_t card_most(void)
+{
+	return card_figure(", at most ");
 }

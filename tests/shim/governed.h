@@ -21,6 +21,10 @@ void govern(uint64_t limit_bytes);
 void govern_without_context(uint64_t limit_bytes);
 void govern_evictable(uint64_t limit_bytes); /* and its memory may be moved */
 
+/* The same, as a table of tests has it. */
+enum governed_way { GOVERNED_PLAINLY, GOVERNED_STRICTLY, GOVERNED_EVICTABLY, GOVERNED_WAYS };
+void govern_in_way(enum governed_way way, uint64_t limit_bytes);
+
 uint64_t governed_id(void); /* the tenant's */
 
 /* What the tenant is charged on that card, as anybody reads it in the ledger; dead claims are cleared first. */
@@ -32,5 +36,13 @@ void set_limit(uint64_t limit_bytes);
 
 /* What card 0 itself says is in use, within 0.1 MiB. */
 uint64_t card_used(void);
+
+/* From begin to end a thread looks at the tenant's charges on card 0 without a pause. end_watch returns the most that
+ * it has seen. */
+void begin_watch(void);
+uint64_t end_watch(void);
+
+/* The most that was ever in use there. */
+uint64_t card_most(void);
 
 #endif

@@ -107,6 +107,36 @@ static void a_launch_without_room_takes_nothing(void **state)
 	in_world(NULL, body_no_room);
 }
 
+/* Made with an upload, a graph has its memory at once; without room for it there is no graph. */
+static void body_upload(void)
+{
+	ll_cu_deviceptr address;
+	struct ll_cu_graph *graph;
+	struct ll_cu_graph_exec *exec;
+	open_context(0);
+	struct ll_cu_stream *s = new_stream();
+	struct ll_cu_graph_instantiate_params params = {.flags = LL_CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD,
+							.upload_stream = s};
+	uint64_t before = used_bytes();
+	for (int i = 0; i < 2; i++) {
+		begin(s);
+		CHECK_EQUAL(cu.cuMemAllocAsync(&address, i == 0 ? 40 * MIB : 300 * GIB, s), 0);
+		CHECK_EQUAL(cu.cuMemFreeAsync(address, s), 0);
+		CHECK_EQUAL(cu.cuStreamEndCapture(s, &graph), 0);
+		CHECK_EQUAL(cu.cuGraphInstantiateWithParams(&exec, graph, &params),
+			    i == 0 ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_OUT_OF_MEMORY);
+		CHECK_EQUAL(used_bytes(), before + 64 * MIB);
+		CHECK_EQUAL(params.result,
+			    i == 0 ? LL_CUDA_GRAPH_INSTANTIATE_SUCCESS : LL_CUDA_GRAPH_INSTANTIATE_ERROR);
+	}
+}
+
+static void a_graph_that_is_made_with_an_upload_has_its_memory(void **state)
+{
+	(void)state;
+	in_world(NULL, body_upload);
+}
+
 static void body_managed(void)
 {
 	ll_cu_deviceptr address;
@@ -161,6 +191,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_captured_allocation_is_the_graph_s_not_the_pool_s),
 	    cmocka_unit_test(a_launch_without_room_takes_nothing),
+	    cmocka_unit_test(a_graph_that_is_made_with_an_upload_has_its_memory),
 	    cmocka_unit_test(managed_memory_moves_when_a_graph_is_launched_not_when_it_is_captured),
 	    cmocka_unit_test(an_event_of_several_processes_cannot_be_captured),
 	};

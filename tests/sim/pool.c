@@ -108,6 +108,79 @@ static void freed_memory_is_used_again(void **state)
 	in_world(NULL, body_others);
 }
 
+/* Blocks of 40 MiB, every other one freed: as much room as three of them, and none in one piece for two. Then what a
+ * trim leaves of the gaps is used before the pool grows again. */
+static void body_gaps(void)
+{
+	ll_cu_deviceptr blocks[6];
+	uint64_t all = UINT64_MAX;
+	open_context(0);
+	struct ll_cu_stream *s = new_stream();
+	struct ll_cu_mem_pool *pool = default_pool();
+	CHECK_EQUAL(cu.cuMemPoolSetAttribute(pool, THRESHOLD, &all), 0);
+	for (int i = 0; i < 6; i++)
+		blocks[i] = allocate(40 * MIB, s);
+	CHECK_EQUAL(pool_value(pool, RESERVED), 256 * MIB);
+	for (int i = 0; i < 6; i += 2)
+		CHECK_EQUAL(cu.cuMemFreeAsync(blocks[i], s), 0);
+	CHECK_EQUAL(cu.cuStreamSynchronize(s), 0);
+	CHECK_EQUAL(allocate(40 * MIB, s), blocks[0]);
+	CHECK_EQUAL(pool_value(pool, RESERVED), 256 * MIB);
+	CHECK_EQUAL(allocate(80 * MIB, s), blocks[0] + 240 * MIB);
+	CHECK_EQUAL(pool_value(pool, RESERVED), 320 * MIB);
+	CHECK_EQUAL(cu.cuMemFreeAsync(blocks[0], s), 0);
+	CHECK_EQUAL(cu.cuStreamSynchronize(s), 0);
+	CHECK_EQUAL(cu.cuMemPoolTrimTo(pool, 0), 0);
+	CHECK_EQUAL(pool_value(pool, RESERVED), 256 * MIB);
+	/* 8 MiB of the first gap are left, in the second chunk. */
+	CHECK_EQUAL(allocate(7 * MIB, s), blocks[0] + 32 * MIB);
+	CHECK_EQUAL(pool_value(pool, RESERVED), 256 * MIB);
+}
+
+static void a_pool_grows_if_no_gap_is_large_enough_alone(void **state)
+{
+	(void)state;
+	in_world(NULL, body_gaps);
+}
+
+static void body_extra(void)
+{
+	open_context(0);
+	struct ll_cu_stream *s = new_stream();
+	uint64_t before = used_bytes();
+	allocate(1, s);
+	CHECK_EQUAL(used_bytes() - before, 96 * MIB);
+	/* For what it has room for a pool does not grow. */
+	allocate(90 * MIB, s);
+	CHECK_EQUAL(used_bytes() - before, 96 * MIB);
+	CHECK_EQUAL(simctl("card 0 pool-extra 0"), 0);
+	allocate(7 * MIB, s);
+	CHECK_EQUAL(used_bytes() - before, 128 * MIB);
+}
+
+static void a_pool_may_take_more_than_it_needs(void **state)
+{
+	(void)state;
+	in_world("card 0 pool-extra 64M", body_extra);
+}
+
+/* The world knows the most that was in use, however short that was. */
+static void body_most(void)
+{
+	open_context(0);
+	struct ll_cu_stream *s = new_stream();
+	CHECK_EQUAL(cu.cuMemFreeAsync(allocate(96 * GIB, s), s), 0);
+	CHECK_EQUAL(cu.cuStreamSynchronize(s), 0);
+	CHECK(used_bytes() < GIB);
+	CHECK_EQUAL(simctl("show | grep -q 'card 0 .*, at most 98[0-9]*\\.[0-9] MiB'"), 0);
+}
+
+static void the_most_that_was_in_use_is_kept(void **state)
+{
+	(void)state;
+	in_world(NULL, body_most);
+}
+
 static void body_threshold(void)
 {
 	open_context(0);
@@ -274,6 +347,9 @@ int main(void)
 	    cmocka_unit_test(a_pool_takes_chunks_and_gives_them_back_when_its_stream_has_been_waited_for),
 	    cmocka_unit_test(freed_memory_is_a_gap_for_others_only_when_the_stream_gets_there),
 	    cmocka_unit_test(freed_memory_is_used_again),
+	    cmocka_unit_test(a_pool_grows_if_no_gap_is_large_enough_alone),
+	    cmocka_unit_test(a_pool_may_take_more_than_it_needs),
+	    cmocka_unit_test(the_most_that_was_in_use_is_kept),
 	    cmocka_unit_test(a_threshold_keeps_memory_and_trimming_gives_it_back),
 	    cmocka_unit_test(a_full_card_refuses),
 	    cmocka_unit_test(a_pool_of_one_s_own_has_a_limit_and_outlives_its_destruction),

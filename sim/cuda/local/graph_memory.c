@@ -59,14 +59,15 @@ ll_cu_result sim_graph_memory_back(struct sim_graph_memory *memory)
 	if (memory->is_backed)
 		return LL_CUDA_SUCCESS;
 	if (wanted > reserve->reserved_bytes) {
+		uint64_t taken = wanted + w->cards[sim_cuda.devices[memory->device]].pool_extra_bytes;
 		sim_lock(w);
 		sim_advance_to_now(w);
 		int rc = sim_holding_take(w, sim_cuda.proc, sim_cuda.devices[memory->device],
-					  wanted - reserve->reserved_bytes);
+					  taken - reserve->reserved_bytes);
 		sim_unlock(w);
 		if (rc < 0)
 			return LL_CUDA_ERROR_OUT_OF_MEMORY;
-		reserve->reserved_bytes = wanted;
+		reserve->reserved_bytes = taken;
 	}
 	if (reserve->reserved_high_bytes < reserve->reserved_bytes)
 		reserve->reserved_high_bytes = reserve->reserved_bytes;

@@ -192,6 +192,14 @@ void sim_pool_trim(struct ll_cu_mem_pool *pool, uint64_t keep_bytes)
 	}
 }
 
+/* How many chunks behind the last one are backed too, if the pool grows (a card's pool-extra). */
+static uint64_t extra_chunks(const struct ll_cu_mem_pool *pool, uint64_t last)
+{
+	uint64_t most = sim_cuda.world->cards[pool->card].pool_extra_bytes / SIM_POOL_CHUNK_BYTES;
+	uint64_t left = pool->chunk_count - 1 - last;
+	return most < left ? most : left;
+}
+
 /* Backs every chunk that [offset, offset + room) touches, all or none. */
 static int back_chunks(struct ll_cu_mem_pool *pool, uint64_t offset, uint64_t room)
 {
@@ -201,6 +209,8 @@ static int back_chunks(struct ll_cu_mem_pool *pool, uint64_t offset, uint64_t ro
 		return -ENOMEM;
 	for (uint64_t i = first; i <= last; i++)
 		bytes += pool->is_backed[i] ? 0 : SIM_POOL_CHUNK_BYTES;
+	for (uint64_t more = bytes ? extra_chunks(pool, last) : 0; more; more--)
+		bytes += pool->is_backed[++last] ? 0 : SIM_POOL_CHUNK_BYTES;
 	uint64_t limit = pool->max_bytes;
 	if (limit != SIM_NEVER)
 		limit = (limit + SIM_POOL_CHUNK_BYTES - 1) / SIM_POOL_CHUNK_BYTES * SIM_POOL_CHUNK_BYTES;
@@ -272,12 +282,41 @@ static void drop_block(struct ll_cu_mem_pool *pool, struct sim_block *block)
 		remove_pool(pool);
 }
 
+static bool is_backed(const struct ll_cu_mem_pool *pool, uint64_t offset, uint64_t room)
+{
+	uint64_t last = (offset + room - 1) / SIM_POOL_CHUNK_BYTES;
+	for (uint64_t i = offset / SIM_POOL_CHUNK_BYTES; i <= last; i++) {
+		if (i >= pool->chunk_count || !pool->is_backed[i])
+			return false;
+	}
+	return true;
+}
+
+/* Returns the first place in [offset, end) for which the pool need not grow, or SIM_NEVER. Memory that was given back
+ * may leave such a place behind one without memory. */
+static uint64_t find_backed(const struct ll_cu_mem_pool *pool, uint64_t offset, uint64_t end, uint64_t room)
+{
+	while (offset < end && end - offset >= room) {
+		if (is_backed(pool, offset, room))
+			return offset;
+		offset = (offset / SIM_POOL_CHUNK_BYTES + 1) * SIM_POOL_CHUNK_BYTES;
+	}
+	return SIM_NEVER;
+}
+
+/* The first gap for which the pool need not grow; if there is none, the first one of all. */
 static uint64_t first_gap(const struct ll_cu_mem_pool *pool, uint64_t room)
 {
-	uint64_t offset = 0;
-	for (const struct sim_block *b = pool->blocks; b && b->offset - offset < room; b = b->next)
-		offset = b->offset + b->room;
-	return offset;
+	uint64_t offset = 0, first = SIM_NEVER, found = SIM_NEVER;
+	for (const struct sim_block *b = pool->blocks; b && found == SIM_NEVER;
+	     offset = b->offset + b->room, b = b->next) {
+		found = find_backed(pool, offset, b->offset, room);
+		if (first == SIM_NEVER && b->offset - offset >= room)
+			first = offset;
+	}
+	if (found == SIM_NEVER)
+		found = find_backed(pool, offset, (uint64_t)pool->chunk_count * SIM_POOL_CHUNK_BYTES, room);
+	return found != SIM_NEVER ? found : first != SIM_NEVER ? first : offset;
 }
 
 /* Where the block is to be; backed. */

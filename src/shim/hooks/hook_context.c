@@ -4,6 +4,7 @@
 #include "shim/interpose/hook.h"
 #include "shim/memory/contexts.h"
 #include "shim/memory/movable_pool.h"
+#include "shim/memory/pools.h"
 #include "shim/residency/link.h"
 
 /* ---- contexts ---- */
@@ -118,6 +119,7 @@ GOVERNED_HOOK(cuCtxSetLimit, (enum ll_cu_limit limit, size_t value), (limit, val
 		LL_REENTRY_SCOPE();                                                                                    \
 		ll_launch_forget_stream(stream);                                                                       \
 		ll_movable_pools_forget_stream(stream);                                                                \
+		ll_pools_forget_stream(stream);                                                                        \
 		return ll_real()->symbol(stream);                                                                      \
 	}
 

@@ -4,81 +4,139 @@
 #include "shim/interpose/hook.h"
 #include "shim/interpose/stream.h"
 #include "shim/memory/charge.h"
+#include "shim/memory/graph_memory.h"
 #include "shim/memory/pools.h"
 
 /* ---- replays ---- */
 
-/* False: there is no room for the graph's memory. Then pools and other graphs have given up their reserves. */
-static bool upload_graph(struct ll_device_state *dev, struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)
+static bool may_allocate(void)
 {
-	if (ll_real()->cuGraphUpload(exec, stream) != LL_CUDA_ERROR_OUT_OF_MEMORY)
-		return ll_pool_keep_graph(dev, exec);
-	ll_device_state_give_up_reserve(dev);
-	return false;
+	return ll_graph_memory_is_used && !ll_charge_passes();
 }
 
-/* Lets the graph take its memory before the launch, because nothing tells before how much that is. Returns
- * LL_CUDA_SUCCESS, LL_CUDA_ERROR_OUT_OF_MEMORY if the limit refuses it, or the driver's error if it does not say which
- * card it is. */
-static ll_cu_result take_memory(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)
-{
-	LL_REENTRY_SCOPE();
-	struct ll_device_state *dev;
-	ll_cu_result status = ll_pool_find_dev_if_used(&dev);
-	if (status != LL_CUDA_SUCCESS)
-		return status;
-	if (!dev || ll_pool_has_room_for_graph(dev, exec) || ll_stream_is_captured(stream) ||
-	    upload_graph(dev, exec, stream))
-		return LL_CUDA_SUCCESS;
-	return upload_graph(dev, exec, stream) ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_OUT_OF_MEMORY;
-}
+#define COVER(cover, memory, stream)                                                                                   \
+	struct ll_graph_cover cover __attribute__((cleanup(ll_graph_memory_end))) =                                    \
+	    ll_graph_memory_begin(memory, stream)
 
-/* A graph's launch is one unit of work, whatever is in the graph. */
+/* A graph's launch is one unit of work, whatever is in the graph. Its memory is reserved when its turn has come. */
 #define GRAPH_LAUNCH_HOOK(symbol, its_stream)                                                                          \
-	static ll_cu_result gate_##symbol(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)                  \
+	static ll_cu_result cover_##symbol(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)                 \
+	{                                                                                                              \
+		LL_REENTRY_SCOPE();                                                                                    \
+		COVER(cover, ll_graph_memory_find(exec), its_stream);                                                  \
+		if (cover.is_refused)                                                                                  \
+			return LL_CUDA_ERROR_OUT_OF_MEMORY;                                                            \
+		ll_cu_result status = ll_real()->symbol(exec, stream);                                                 \
+		if (status == LL_CUDA_SUCCESS)                                                                         \
+			ll_graph_memory_note(&cover, true);                                                            \
+		return status;                                                                                         \
+	}                                                                                                              \
+	static ll_cu_result gate_##symbol(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream, bool allocates)  \
 	{                                                                                                              \
 		LL_LAUNCH_SCOPE(launch, its_stream, ll_launch_kind(exec, 0));                                          \
-		return LL_LAUNCH_CALL(launch, ll_real()->symbol(exec, stream));                                        \
+		return LL_LAUNCH_CALL(launch,                                                                          \
+				      allocates ? cover_##symbol(exec, stream) : ll_real()->symbol(exec, stream));     \
 	}                                                                                                              \
 	LL_HOOK_EXPORT ll_cu_result symbol(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)                 \
 	{                                                                                                              \
 		LL_DRIVER_CALL(symbol);                                                                                \
-		ll_cu_result status = ll_reentry_is_inside() ? LL_CUDA_SUCCESS : take_memory(exec, its_stream);        \
-		if (status != LL_CUDA_SUCCESS)                                                                         \
-			return status;                                                                                 \
-		status = ll_launch_is_free() ? ll_real()->symbol(exec, stream) : gate_##symbol(exec, stream);          \
-		if (!ll_reentry_is_inside())                                                                           \
-			true_up_graphs();                                                                              \
-		return status;                                                                                         \
+		bool allocates = may_allocate();                                                                       \
+		if (!ll_launch_is_free())                                                                              \
+			return gate_##symbol(exec, stream, allocates);                                                 \
+		return allocates ? cover_##symbol(exec, stream) : ll_real()->symbol(exec, stream);                     \
 	}
 
-static void true_up_graphs(void)
-{
-	LL_REENTRY_SCOPE();
-	ll_pool_true_up_if_used();
-}
-
-#define GRAPH_UPLOAD_HOOK(symbol)                                                                                      \
+#define GRAPH_UPLOAD_HOOK(symbol, its_stream)                                                                          \
 	LL_HOOK_EXPORT ll_cu_result symbol(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)                 \
 	{                                                                                                              \
 		LL_DRIVER_CALL(symbol);                                                                                \
-		if (ll_reentry_is_inside())                                                                            \
+		if (!may_allocate())                                                                                   \
 			return ll_real()->symbol(exec, stream);                                                        \
 		LL_REENTRY_SCOPE();                                                                                    \
-		struct ll_device_state *dev;                                                                           \
-		ll_cu_result status = ll_pool_find_dev_if_used(&dev);                                                  \
+		COVER(cover, ll_graph_memory_find(exec), its_stream);                                                  \
+		if (cover.is_refused)                                                                                  \
+			return LL_CUDA_ERROR_OUT_OF_MEMORY;                                                            \
+		ll_cu_result status = ll_real()->symbol(exec, stream);                                                 \
 		if (status == LL_CUDA_SUCCESS)                                                                         \
-			status = ll_real()->symbol(exec, stream);                                                      \
-		if (status != LL_CUDA_SUCCESS)                                                                         \
-			return status;                                                                                 \
-		return dev && !ll_pool_keep_graph(dev, exec) ? LL_CUDA_ERROR_OUT_OF_MEMORY : status;                   \
+			ll_graph_memory_note(&cover, false);                                                           \
+		return status;                                                                                         \
 	}
 
-GRAPH_UPLOAD_HOOK(cuGraphUpload)
-GRAPH_UPLOAD_HOOK(cuGraphUpload_ptsz)
+GRAPH_UPLOAD_HOOK(cuGraphUpload, stream)
+GRAPH_UPLOAD_HOOK(cuGraphUpload_ptsz, ll_stream_per_thread(stream))
 
 GRAPH_LAUNCH_HOOK(cuGraphLaunch, stream)
 GRAPH_LAUNCH_HOOK(cuGraphLaunch_ptsz, ll_stream_per_thread(stream))
+
+/* ---- what an executable graph will need ---- */
+
+/* Hook of a function that makes or changes an executable graph of `graph`, a parameter. uploads: it takes the graph's
+ * memory at once, in that stream. */
+#define MAKE_HOOK(symbol, exec, uploads, its_stream, params, args)                                                     \
+	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
+	{                                                                                                              \
+		LL_DRIVER_CALL(symbol);                                                                                \
+		if (!may_allocate())                                                                                   \
+			return ll_real()->symbol args;                                                                 \
+		LL_REENTRY_SCOPE();                                                                                    \
+		struct ll_graph_memory *memory __attribute__((cleanup(ll_graph_memory_free))) =                        \
+		    ll_graph_memory_of(graph);                                                                         \
+		COVER(cover, uploads ? memory : NULL, its_stream);                                                     \
+		if (cover.is_refused)                                                                                  \
+			return LL_CUDA_ERROR_OUT_OF_MEMORY;                                                            \
+		ll_cu_result status = ll_real()->symbol args;                                                          \
+		if (status != LL_CUDA_SUCCESS)                                                                         \
+			return status;                                                                                 \
+		ll_graph_memory_note(&cover, false);                                                                   \
+		ll_graph_memory_keep(exec, &memory);                                                                   \
+		return status;                                                                                         \
+	}
+
+#define WITH_LOG                                                                                                       \
+	(struct ll_cu_graph_exec * *ret_exec, struct ll_cu_graph * graph, struct ll_cu_graph_node * *ret_error_node,   \
+	 char *log, size_t log_bytes)
+#define WITH_LOG_ARGS (ret_exec, graph, ret_error_node, log, log_bytes)
+
+MAKE_HOOK(cuGraphInstantiate, *ret_exec, false, NULL, WITH_LOG, WITH_LOG_ARGS)
+MAKE_HOOK(cuGraphInstantiate_v2, *ret_exec, false, NULL, WITH_LOG, WITH_LOG_ARGS)
+MAKE_HOOK(cuGraphInstantiateWithFlags, *ret_exec, false, NULL,
+	  (struct ll_cu_graph_exec * *ret_exec, struct ll_cu_graph *graph, unsigned long long flags),
+	  (ret_exec, graph, flags))
+
+static bool uploads(const struct ll_cu_graph_instantiate_params *params)
+{
+	return params && params->flags & LL_CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
+}
+
+static struct ll_cu_stream *upload_stream(const struct ll_cu_graph_instantiate_params *params)
+{
+	return params ? params->upload_stream : NULL;
+}
+
+#define WITH_PARAMS                                                                                                    \
+	(struct ll_cu_graph_exec * *ret_exec, struct ll_cu_graph * graph,                                              \
+	 struct ll_cu_graph_instantiate_params * params)
+
+MAKE_HOOK(cuGraphInstantiateWithParams, *ret_exec, uploads(params), upload_stream(params), WITH_PARAMS,
+	  (ret_exec, graph, params))
+MAKE_HOOK(cuGraphInstantiateWithParams_ptsz, *ret_exec, uploads(params), ll_stream_per_thread(upload_stream(params)),
+	  WITH_PARAMS, (ret_exec, graph, params))
+
+MAKE_HOOK(cuGraphExecUpdate, exec, false, NULL,
+	  (struct ll_cu_graph_exec * exec, struct ll_cu_graph *graph, struct ll_cu_graph_node **ret_error_node,
+	   enum ll_cu_graph_update_result *ret_result),
+	  (exec, graph, ret_error_node, ret_result))
+MAKE_HOOK(cuGraphExecUpdate_v2, exec, false, NULL,
+	  (struct ll_cu_graph_exec * exec, struct ll_cu_graph *graph, struct ll_cu_graph_update_info *ret_info),
+	  (exec, graph, ret_info))
+
+LL_HOOK_EXPORT ll_cu_result cuGraphExecDestroy(struct ll_cu_graph_exec *exec)
+{
+	LL_DRIVER_CALL(cuGraphExecDestroy);
+	if (!ll_charge_passes())
+		ll_graph_memory_forget(exec);
+	return ll_real()->cuGraphExecDestroy(exec);
+}
 
 /*
  * The agent's thread also records timing events. Before it records one, it looks whether the stream is being captured.
@@ -117,7 +175,7 @@ CAPTURE_HOOKS(cuStreamBeginCaptureToGraph,
 /* ---- graphs that allocate ---- */
 
 /* A graph takes its memory when it is uploaded or launched. From the first node that allocates on, the library looks
- * for that memory (pools.h). */
+ * for that memory (graph_memory.h). */
 LL_HOOK_EXPORT ll_cu_result cuGraphAddMemAllocNode(struct ll_cu_graph_node **ret_node, struct ll_cu_graph *graph,
 						   struct ll_cu_graph_node *const *dependencies, size_t count,
 						   struct ll_cu_mem_alloc_params *params)
@@ -125,14 +183,6 @@ LL_HOOK_EXPORT ll_cu_result cuGraphAddMemAllocNode(struct ll_cu_graph_node **ret
 	if (!ll_charge_passes() && params)
 		ll_pool_expect_graphs(params->bytes);
 	return ll_real()->cuGraphAddMemAllocNode(ret_node, graph, dependencies, count, params);
-}
-
-LL_HOOK_EXPORT ll_cu_result cuGraphExecDestroy(struct ll_cu_graph_exec *exec)
-{
-	LL_DRIVER_CALL(cuGraphExecDestroy);
-	if (!ll_charge_passes())
-		ll_pool_forget_graph(exec);
-	return ll_real()->cuGraphExecDestroy(exec);
 }
 
 static void note_alloc_node(const struct ll_cu_graph_node_params *params)

@@ -3,6 +3,7 @@
 #include "shim/hooks/launch.h"
 #include "shim/interpose/hook.h"
 #include "shim/memory/charge.h"
+#include "shim/memory/graph_memory.h"
 #include "shim/memory/pools.h"
 #include "shim/residency/ordered.h"
 #include "shim/time/waits.h"
@@ -53,18 +54,23 @@ static ll_cu_result find_dev(struct ll_cu_stream *stream, struct ll_device_state
 	struct ll_movable_pool *movable = ll_ordered_pool(dev, handle, as_stream, &place);                             \
 	if (movable)                                                                                                   \
 		return ll_ordered_allocate(movable, &place, ret_address, bytes);                                       \
-	struct ll_pool_growth growth __attribute__((cleanup(ll_pool_leave))) = ll_pool_begin(dev, handle, bytes);      \
+	struct ll_pool_growth growth __attribute__((cleanup(ll_pool_leave))) =                                         \
+	    ll_pool_begin(dev, handle, bytes, as_stream);                                                              \
 	struct ll_pool *from = growth.pool;                                                                            \
 	if (growth.refusal)                                                                                            \
 		return growth.refusal;                                                                                 \
 	LL_CHARGED_CALL(status, dev, call);                                                                            \
-	bool is_within = ll_pool_end(&growth);                                                                         \
-	if (status != LL_CUDA_SUCCESS || !from)                                                                        \
+	bool is_made = status == LL_CUDA_SUCCESS;                                                                      \
+	struct ll_extent block;                                                                                        \
+	if (ll_pool_end(&growth, is_made ? *ret_address : 0, is_made ? bytes : 0) || !is_made ||                       \
+	    !ll_pool_take(*ret_address, &block))                                                                       \
 		return status;                                                                                         \
-	if (!is_within && free_call == LL_CUDA_SUCCESS)                                                                \
-		return LL_CUDA_ERROR_OUT_OF_MEMORY;                                                                    \
-	ll_pool_keep(from, *ret_address, bytes);                                                                       \
-	return status
+	ll_cu_result back = free_call;                                                                                 \
+	ll_pool_freed_in(&block, back, as_stream);                                                                     \
+	if (back != LL_CUDA_SUCCESS)                                                                                   \
+		return status;                                                                                         \
+	ll_pool_shed(from);                                                                                            \
+	return LL_CUDA_ERROR_OUT_OF_MEMORY
 
 #define ALLOCATE_HOOK(suffix, as_stream)                                                                               \
 	LL_HOOK_EXPORT ll_cu_result cuMemAllocAsync##suffix(ll_cu_deviceptr *ret_address, size_t bytes,                \
@@ -106,7 +112,7 @@ ALLOCATE_HOOK(_ptsz, ll_stream_per_thread(stream))
 			return ll_ordered_free(&extent, as_stream);                                                    \
 		ll_cu_result status = ll_real()->cuMemFreeAsync##suffix(address, stream);                              \
 		if (is_block)                                                                                          \
-			ll_pool_freed(&extent, status);                                                                \
+			ll_pool_freed_in(&extent, status, as_stream);                                                  \
 		if (is_plain)                                                                                          \
 			ll_charge_freed(&extent, status);                                                              \
 		return status;                                                                                         \
@@ -193,28 +199,60 @@ LL_HOOK_EXPORT ll_cu_result cuMemPoolSetAccess(struct ll_cu_mem_pool *pool,
 
 /* Hook of a function after which a pool may have less memory: the charge is corrected after the call. note: what is
  * done before the call. then: what is done after it, if it succeeded. */
-#define THEN_TRUE_UP(symbol, params, args, note, then)                                                                 \
+#define THEN_TRUE_UP(symbol, params, call, note, then)                                                                 \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \
 		note;                                                                                                  \
-		ll_cu_result status = ll_real()->symbol args;                                                          \
-		if (!ll_charge_passes() && ll_pools_are_used) {                                                        \
-			LL_REENTRY_SCOPE();                                                                            \
-			if (status == LL_CUDA_SUCCESS)                                                                 \
-				then;                                                                                  \
-			ll_pool_true_up_if_used();                                                                     \
-		}                                                                                                      \
+		if (ll_charge_passes() || !ll_pools_are_used)                                                          \
+			return ll_real()->symbol call;                                                                 \
+		uint64_t last_free __attribute__((unused)) = ll_pools_last_free();                                     \
+		ll_cu_result status = ll_real()->symbol call;                                                          \
+		LL_REENTRY_SCOPE();                                                                                    \
+		if (status == LL_CUDA_SUCCESS)                                                                         \
+			then;                                                                                          \
+		ll_pool_true_up_if_used();                                                                             \
 		return status;                                                                                         \
 	}
 
-THEN_TRUE_UP(cuMemPoolTrimTo, (struct ll_cu_mem_pool * pool, size_t keep_bytes), (pool, keep_bytes),
-	     LL_DRIVER_CALL(cuMemPoolTrimTo), ll_pool_trim_movable(pool, keep_bytes))
-THEN_TRUE_UP(cuDeviceGraphMemTrim, (ll_cu_device device), (device), LL_DRIVER_CALL(cuDeviceGraphMemTrim), (void)0)
+static void waited_for_stream(const char *function, struct ll_cu_stream *stream, uint64_t last_free)
+{
+	ll_ordered_waited_for_stream(function, stream);
+	ll_pools_waited_for_stream(stream, last_free);
+}
+
+static void waited(const char *function)
+{
+	ll_ordered_waited(function);
+	ll_pools_waited();
+}
+
 THEN_TRUE_UP(cuStreamSynchronize, (struct ll_cu_stream * stream), (stream), ll_waits_count(),
-	     ll_ordered_waited_for_stream("cuStreamSynchronize", stream))
+	     waited_for_stream("cuStreamSynchronize", stream, last_free))
 THEN_TRUE_UP(cuStreamSynchronize_ptsz, (struct ll_cu_stream * stream), (stream), ll_waits_count(),
-	     ll_ordered_waited_for_stream("cuStreamSynchronize_ptsz", ll_stream_per_thread(stream)))
-THEN_TRUE_UP(cuEventSynchronize, (struct ll_cu_event * event), (event), , ll_ordered_waited("cuEventSynchronize"))
-THEN_TRUE_UP(cuCtxSynchronize, (void), (), ll_waits_count(), ll_ordered_waited("cuCtxSynchronize"))
+	     waited_for_stream("cuStreamSynchronize_ptsz", ll_stream_per_thread(stream), last_free))
+THEN_TRUE_UP(cuEventSynchronize, (struct ll_cu_event * event), (event), , waited("cuEventSynchronize"))
+THEN_TRUE_UP(cuCtxSynchronize, (void), (), ll_waits_count(), waited("cuCtxSynchronize"))
 THEN_TRUE_UP(cuCtxSynchronize_v2, (struct ll_cu_context * context), (context), ll_waits_count(),
-	     ll_ordered_waited("cuCtxSynchronize_v2"))
+	     waited("cuCtxSynchronize_v2"))
+
+LL_HOOK_EXPORT ll_cu_result cuMemPoolTrimTo(struct ll_cu_mem_pool *pool, size_t keep_bytes)
+{
+	LL_DRIVER_CALL(cuMemPoolTrimTo);
+	if (ll_charge_passes() || !ll_pools_are_used)
+		return ll_real()->cuMemPoolTrimTo(pool, keep_bytes);
+	LL_REENTRY_SCOPE();
+	ll_cu_result status = ll_pool_trim(pool, keep_bytes);
+	if (status == LL_CUDA_SUCCESS)
+		ll_pool_trim_movable(pool, keep_bytes);
+	ll_pool_true_up_if_used();
+	return status;
+}
+
+LL_HOOK_EXPORT ll_cu_result cuDeviceGraphMemTrim(ll_cu_device device)
+{
+	LL_DRIVER_CALL(cuDeviceGraphMemTrim);
+	if (ll_charge_passes() || !ll_graph_memory_is_used)
+		return ll_real()->cuDeviceGraphMemTrim(device);
+	LL_REENTRY_SCOPE();
+	return ll_graph_memory_trim(device);
+}

@@ -7,6 +7,7 @@
 #include "shim/memory/backing.h"
 #include "shim/memory/exported.h"
 #include "shim/memory/movable_pool.h"
+#include "shim/memory/pools.h"
 
 enum { CARDS = 64, DEFAULT_STACK_BYTES = 1024, DEFAULT_PRINTF_BYTES = 1 << 20, DEFAULT_HEAP_BYTES = 8 << 20 };
 
@@ -206,6 +207,7 @@ static void forget_launches(const struct ll_device_state *dev, struct ll_cu_cont
 {
 	enum ll_cu_capture_mode mode = LL_CU_STREAM_CAPTURE_MODE_RELAXED;
 	ll_movable_pools_forget_context(context);
+	ll_pools_forget_streams();
 	if (!dev || !dev->flow)
 		return;
 	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);

@@ -29,6 +29,7 @@
 #include <stdint.h>
 
 struct ll_device_state;
+struct ll_graph_memory;
 struct ll_movable_pool;
 struct ll_pool;
 
@@ -44,7 +45,7 @@ enum ll_extent_kind {
 	LL_EXTENT_CONTEXT,  /* contexts (contexts.h) */
 	LL_EXTENT_POOL,     /* memory pools, charged by pools.h */
 	LL_EXTENT_PHYSICAL, /* physical memory of cuMemCreate, mapped or not */
-	LL_EXTENT_GRAPH,    /* executable graphs that have their memory, charged by pools.h */
+	LL_EXTENT_GRAPH,    /* executable graphs that allocate, charged by graph_memory.h */
 	LL_EXTENT_OPENED,   /* addresses that cuIpcOpenMemHandle gave, as handles; `count` is how often beyond the first
 			     */
 	LL_EXTENT_BACKING,  /* physical memory under plain addresses, by the address where it is mapped (backing.h) */
@@ -81,7 +82,8 @@ struct ll_extent {
 			uint64_t real;              /* the driver's handle, if the number is a stand-in (physical.h) */
 			uint64_t mapped_at;         /* where it was mapped last */
 		};
-		uint64_t count; /* of a context: uses beyond the first; of a graph: see pools.c */
+		uint64_t count;                /* of a context: uses beyond the first */
+		struct ll_graph_memory *graph; /* of a graph */
 	};
 	enum ll_extent_kind kind;
 	bool is_backed;   /* of a plain one and a block: its memory is in backings, not of the driver's making */
@@ -90,7 +92,7 @@ struct ll_extent {
 	bool is_stand_in, is_pinned, is_rdma_capable; /* of physical memory: see physical.h */
 	uint8_t handle_types;                         /* of physical memory: what the program may export it as */
 	/* of physical memory and its mappings: tells it from later memory of the same handle; of a backed one and of
-	 * backings: their number (backed.h) */
+	 * backings: their number (backed.h); of a block that is being freed: the free's number (gaps.h) */
 	uint32_t serial;
 };
 

@@ -97,13 +97,6 @@ static unsigned class_of(uint64_t room_bytes)
 	return 63 - (unsigned)__builtin_clzll(room_bytes | 1);
 }
 
-/* Context counts for the default streams alone: other handles are streams of one context. */
-static bool is_same_stream(const struct ll_stream_place *one, const struct ll_stream_place *other)
-{
-	return one->handle && one->handle == other->handle && one->thread == other->thread &&
-	       (!ll_stream_is_default(one->handle) || one->context == other->context);
-}
-
 static void settle(struct ll_movable_pool *pool, struct freed *freed)
 {
 	if (freed->event)
@@ -141,7 +134,8 @@ static struct freed **find_best(struct ll_movable_pool *pool, uint64_t room_byte
 			if (has_bytes < room_bytes || has_bytes > most_bytes ||
 			    (best && has_bytes >= (*best)->block.room_bytes))
 				continue;
-			if (place ? is_same_stream(place, &freed->place) || is_done(pool, freed) : freed->event != NULL)
+			if (place ? ll_stream_place_is(place, &freed->place) || is_done(pool, freed)
+				  : freed->event != NULL)
 				best = link;
 		}
 	}
@@ -164,7 +158,7 @@ static void drop_freed(struct ll_movable_pool *pool, struct freed **link)
 static bool goes(const struct ll_movable_pool *pool, const struct freed *freed, uint64_t keep_bytes,
 		 const struct ll_stream_place *place)
 {
-	if (place && freed->place.handle && !is_same_stream(place, &freed->place))
+	if (place && freed->place.handle && !ll_stream_place_is(place, &freed->place))
 		return false;
 	return freed->block.is_exported || pool->reserved_bytes - freed->block.room_bytes >= keep_bytes;
 }

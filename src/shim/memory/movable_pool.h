@@ -30,15 +30,9 @@
 #include "abi/cuda_memory.h"
 #include "shim/device_state.h"
 #include "shim/memory/extents.h"
+#include "shim/memory/stream_place.h"
 
 struct ll_movable_pool;
-
-/* A stream as the order of frees knows it. */
-struct ll_stream_place {
-	struct ll_cu_context *context; /* the stream's */
-	struct ll_cu_stream *handle;   /* LL_CU_STREAM_LEGACY instead of NULL; NULL: no stream */
-	uint64_t thread;               /* of LL_CU_STREAM_PER_THREAD: a number that no other thread gets; else 0 */
-};
 
 /* ---- one pool ---- */
 

@@ -4,171 +4,115 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/fork.h"
-#include "ledger/port.h"
 #include "shim/interpose/real.h"
 #include "shim/memory/charge.h"
 #include "shim/memory/footprint.h"
+#include "shim/memory/graph_memory.h"
 #include "shim/memory/lent.h"
 #include "shim/memory/movable_pool.h"
 #include "shim/memory/peers.h"
+#include "shim/memory/pool_state.h"
 
 enum { CARDS = 64 };
 
-struct ll_pool {
-	struct ll_cu_mem_pool *handle;
-	struct ll_device_state *dev; /* NULL: the pool takes nothing of a card */
-	uint64_t charged_bytes;      /* pending_bytes included */
-	uint64_t pending_bytes;      /* reserved for allocations that the driver is making */
-	uint64_t block_count;
-	bool is_destroyed;
-	struct ll_movable_pool *movable; /* NULL: its memory stays on the card */
-	struct ll_lent *lent;            /* freed blocks that other processes have imported */
-	_Atomic uint64_t peers;          /* cards that may use its memory too: a bit for each ordinal */
-	struct ll_pool *next;
-};
+/* How long a thread waits until it may have a gap to itself: as long as others may be in the driver (charge.h). And:
+ * until others' reserves that were not needed are given back. */
+#define ALONE_MOST_NS (2 * LL_NS_PER_S)
+#define DRAIN_MOST_NS (20 * LL_NS_PER_MS)
 
-static struct card {
-	pthread_mutex_t lock; /* guards its pools */
-	struct ll_pool *pools;
-	struct ll_movable_pool
-	    *of_plain;        /* plain allocations that were freed in the order of a stream; NULL: none yet */
-	uint64_t graph_bytes; /* charged for graphs */
-	int cancel_state;     /* the locking thread's cancel state before it locked */
-} cards[CARDS];
+static struct ll_pool_card cards[CARDS];
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct ll_fork_item fork_item;
-static _Atomic bool has_graphs;
-static _Atomic uint64_t graph_node_bytes; /* the most that all allocating nodes may take */
-static _Atomic uint64_t
-    graph_losses; /* how often the graphs' memory got less; after that it is not known which graph has its memory */
 static _Atomic uint64_t pooled_cards; /* one bit for each card that has pools */
 
 _Atomic bool ll_pools_are_used;
 
-static void init_cards(void)
+uint64_t ll_pool_cards(void)
 {
-	for (size_t i = 0; i < CARDS; i++) {
-		pthread_mutex_init(&cards[i].lock, NULL);
-		cards[i].pools = NULL;
-		cards[i].of_plain = NULL;
-		cards[i].graph_bytes = 0;
-	}
+	return pooled_cards;
 }
 
 static void forget_in_child(struct ll_fork_item *item)
 {
 	(void)item;
-	init_cards();
+	for (size_t i = 0; i < CARDS; i++)
+		cards[i] = (struct ll_pool_card){.pools = NULL};
 	ll_pools_are_used = false;
-	has_graphs = false;
-	graph_node_bytes = 0;
 	pooled_cards = 0;
 }
 
 static void init_once(void)
 {
-	init_cards();
 	fork_item.in_child = forget_in_child;
 	ll_fork_add(&fork_item);
 }
 
-/* Locks the card's pools. The thread cannot be cancelled meanwhile: it calls the driver under the lock, and these calls
- * may be cancellation points. */
-static struct card *lock_card(const struct ll_device_state *dev)
+struct ll_pool_card *ll_pool_card_lock(const struct ll_device_state *dev)
 {
-	int cancel_state;
 	pthread_once(&once, init_once);
-	struct card *card = &cards[dev->device];
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-	pthread_mutex_lock(&card->lock);
-	card->cancel_state = cancel_state;
-	return card;
+	ll_growth_lock(dev);
+	return &cards[dev->device];
 }
 
-static void unlock_card(struct card *card)
+static void trim_driver(const struct ll_pool *pool)
 {
-	int cancel_state = card->cancel_state;
-	pthread_mutex_unlock(&card->lock);
-	pthread_setcancelstate(cancel_state, NULL);
+	enum ll_cu_capture_mode mode = LL_CU_STREAM_CAPTURE_MODE_RELAXED;
+	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
+	ll_real()->cuMemPoolTrimTo(pool->handle, 0);
+	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
 }
 
-static ll_cu_result read_attribute(const struct ll_pool *pool, enum ll_cu_mem_pool_attribute attribute,
-				   uint64_t *ret_value)
-{
-	*ret_value = 0;
-	ll_cu_result status = ll_real()->cuMemPoolGetAttribute(pool->handle, attribute, ret_value);
-	return ll_real_has_failed(status) ? status : LL_CUDA_SUCCESS;
-}
-
-/* Makes the charge `bytes`. False: that is more than the limit has room for; it is charged all the same. */
-static bool charge_as(struct ll_device_state *dev, uint64_t *charged_bytes, uint64_t bytes)
-{
-	uint64_t before = *charged_bytes;
-	bool is_within = true;
-	*charged_bytes = bytes;
-	if (bytes < before) {
-		ll_device_state_release(dev, before - bytes);
-	} else if (bytes > before && ll_charge_reserve(dev, bytes - before) != 0) {
-		is_within = false;
-		ll_device_state_charge(dev, bytes - before);
-	}
-	return is_within;
-}
-
-/* Tells what the pool takes of the card. If the pool has given memory back that others hold, that is on the card still.
- * The card's lock is held. */
-static ll_cu_result read_taken(struct ll_pool *pool, uint64_t *ret_bytes)
+/* Tells what the pool takes of the card, where it has `has_bytes`. If it has given memory back that others hold, that
+ * is on the card still. */
+static ll_cu_result read_taken(struct ll_pool *pool, uint64_t has_bytes, uint64_t *ret_bytes)
 {
 	uint64_t used = 0, lent = ll_lent_bytes(&pool->lent, pool->dev);
-	ll_cu_result status = read_attribute(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, ret_bytes);
-	if (status == LL_CUDA_SUCCESS && lent)
-		status = read_attribute(pool, LL_CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used);
-	if (lent && used + lent > *ret_bytes)
-		*ret_bytes = used + lent;
+	ll_cu_result status = lent ? ll_pool_read(pool, LL_CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) : LL_CUDA_SUCCESS;
+	*ret_bytes = lent && used + lent > has_bytes ? used + lent : has_bytes;
 	return status;
 }
 
 /* If the driver does not say what the pool has, the charge stays. The card's lock is held. */
+static bool settle(struct ll_pool *pool)
+{
+	uint64_t has_bytes, taken;
+	if (ll_pool_read(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &has_bytes) ||
+	    read_taken(pool, has_bytes, &taken))
+		return true;
+	if (has_bytes < pool->has_bytes)
+		ll_pool_forget_gaps(pool);
+	pool->has_bytes = has_bytes;
+	return ll_growth_settle(pool->dev, &pool->growth, taken);
+}
+
+/* The card's lock is held. False: the pool has more than the limit has room for. */
 static bool true_up(struct ll_pool *pool)
 {
-	uint64_t bytes;
-	if (pool->is_destroyed || read_taken(pool, &bytes))
+	if (pool->is_destroyed)
 		return true;
-	return charge_as(pool->dev, &pool->charged_bytes, bytes + pool->pending_bytes);
+	bool is_within = settle(pool);
+	if (is_within && !pool->is_over)
+		return true;
+	ll_pool_forget_gaps(pool);
+	trim_driver(pool);
+	settle(pool);
+	pool->is_over = !ll_growth_has_room(pool->dev, 0);
+	return is_within;
 }
 
-/* If the driver does not say what the graphs have, they are charged the most that they may have. */
-static bool true_up_graphs(struct ll_device_state *dev, struct card *card)
-{
-	uint64_t bytes = 0;
-	if (!has_graphs)
-		return true;
-	ll_cu_result status =
-	    ll_real()->cuDeviceGetGraphMemAttribute(dev->device, LL_CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &bytes);
-	if (ll_real_has_failed(status))
-		bytes = card->graph_bytes > graph_node_bytes ? card->graph_bytes : graph_node_bytes;
-	else if (status != LL_CUDA_SUCCESS)
-		return true;
-	if (bytes < card->graph_bytes)
-		graph_losses++;
-	return charge_as(dev, &card->graph_bytes, bytes);
-}
-
-static void true_up_card(struct ll_device_state *dev, struct card *card)
+static void true_up_card(const struct ll_pool_card *card)
 {
 	for (struct ll_pool *pool = card->pools; pool; pool = pool->next)
 		true_up(pool);
-	true_up_graphs(dev, card);
 }
 
-/* Corrects all charges of the card, those of graphs too. */
 static void true_up_of(struct ll_device_state *dev)
 {
-	struct card *card = lock_card(dev);
-	true_up_card(dev, card);
-	unlock_card(card);
+	true_up_card(ll_pool_card_lock(dev));
+	ll_growth_unlock(dev);
 }
 
 void ll_pool_true_up_all(struct ll_device_state *dev)
@@ -179,32 +123,36 @@ void ll_pool_true_up_all(struct ll_device_state *dev)
 		if (other)
 			true_up_of(other);
 	}
+	ll_graph_memory_true_up_all();
 }
 
-static uint64_t charged_on(const struct card *card)
+static uint64_t charged_on(const struct ll_pool_card *card)
 {
-	uint64_t bytes = card->graph_bytes;
+	uint64_t bytes = 0;
 	for (const struct ll_pool *pool = card->pools; pool; pool = pool->next)
-		bytes += pool->charged_bytes;
+		bytes += pool->growth.charged_bytes;
 	return bytes;
 }
 
-/* Trims all pools of the card. A thread that captures a stream may do so in the relaxed mode. The card's lock is held.
- * */
-static bool trim_card(struct ll_device_state *dev, struct card *card)
+/* Trims all pools of the card, unless a thread has a gap of one to itself. First it lets calls that are in the driver
+ * end, because they have reserved more than most of them need. The card's lock is held. Returns whether the charge has
+ * become less. */
+static bool trim_card(const struct ll_device_state *dev, const struct ll_pool_card *card, uint64_t most_ns)
 {
-	enum ll_cu_capture_mode mode = LL_CU_STREAM_CAPTURE_MODE_RELAXED;
-	true_up_card(dev, card);
+	unsigned calls;
 	uint64_t before = charged_on(card);
-	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
-	for (struct ll_pool *pool = card->pools; pool; pool = pool->next) {
-		if (!pool->is_destroyed)
-			ll_real()->cuMemPoolTrimTo(pool->handle, 0);
+	bool is_closed = ll_growth_close(dev, LL_GROWTH_POOLS, most_ns, &calls);
+	true_up_card(card);
+	for (struct ll_pool *pool = is_closed ? card->pools : NULL; pool; pool = pool->next) {
+		if (pool->is_destroyed || !pool->has_bytes)
+			continue;
+		trim_driver(pool);
+		if (calls) /* they may take as much as the trim gives back */
+			ll_pool_forget_gaps(pool);
 	}
-	if (has_graphs)
-		ll_real()->cuDeviceGraphMemTrim(dev->device);
-	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
-	true_up_card(dev, card);
+	true_up_card(card);
+	if (is_closed)
+		ll_growth_open(dev, LL_GROWTH_POOLS);
 	return charged_on(card) < before;
 }
 
@@ -213,11 +161,10 @@ static bool give_up_pools(struct ll_device_state *dev)
 	if (!ll_pools_are_used)
 		return false;
 	bool is_less = ll_movable_pools_release(dev);
-	struct card *card = lock_card(dev);
-	uint64_t before = charged_on(card);
-	is_less |= trim_card(dev, card) || charged_on(card) < before;
-	unlock_card(card);
-	return is_less;
+	const struct ll_pool_card *card = ll_pool_card_lock(dev);
+	is_less |= trim_card(dev, card, DRAIN_MOST_NS);
+	ll_growth_unlock(dev);
+	return ll_graph_memory_release(dev) || is_less;
 }
 
 static void note_use(void)
@@ -228,53 +175,8 @@ static void note_use(void)
 
 void ll_pool_expect_graphs(uint64_t bytes)
 {
-	atomic_fetch_add(&graph_node_bytes, ll_footprint_round(bytes, LL_FOOTPRINT_POOL_STEP_BYTES));
-	has_graphs = true;
+	ll_graph_memory_expect(bytes);
 	note_use();
-}
-
-static bool has_room(const struct ll_device_state *dev, uint64_t bytes)
-{
-	struct ll_memory_view view;
-	ll_port_read_memory(dev->claim, &view);
-	return !view.limit_bytes ||
-	       (view.used_bytes <= view.limit_bytes && bytes <= view.limit_bytes - view.used_bytes);
-}
-
-/* The need of a single graph is not known, only the sum of all nodes that were ever added. A graph that has its memory
- * needs no room. */
-bool ll_pool_has_room_for_graph(struct ll_device_state *dev, const struct ll_cu_graph_exec *exec)
-{
-	struct ll_extent known;
-	if (!has_graphs ||
-	    (ll_extents_find(LL_EXTENT_GRAPH, ll_extent_handle(exec), &known) && known.count == graph_losses))
-		return true;
-	struct card *card = lock_card(dev);
-	uint64_t nodes = graph_node_bytes;
-	bool is_roomy = has_room(dev, nodes > card->graph_bytes ? nodes - card->graph_bytes : 0);
-	unlock_card(card);
-	return is_roomy;
-}
-
-bool ll_pool_keep_graph(struct ll_device_state *dev, const struct ll_cu_graph_exec *exec)
-{
-	struct ll_extent graph = {.kind = LL_EXTENT_GRAPH, .address = ll_extent_handle(exec), .count = graph_losses};
-	struct card *card = lock_card(dev);
-	bool is_kept = true_up_graphs(dev, card) || has_room(dev, 0);
-	unlock_card(card);
-	if (is_kept || (ll_device_state_ask_siblings(dev) && has_room(dev, 0))) {
-		if (has_graphs) /* without graphs that allocate, nobody would take the extent out */
-			ll_charge_put(&graph);
-		return true;
-	}
-	give_up_pools(dev);
-	return false;
-}
-
-void ll_pool_forget_graph(const struct ll_cu_graph_exec *exec)
-{
-	if (has_graphs)
-		ll_extents_take(LL_EXTENT_GRAPH, ll_extent_handle(exec), NULL);
 }
 
 /* Adds a pool. If another thread adds the same pool at the same time, both get the same one. dev NULL: the pool takes
@@ -290,7 +192,7 @@ static struct ll_pool *add_pool(struct ll_cu_mem_pool *handle, struct ll_device_
 	}
 	*pool = (struct ll_pool){.handle = handle, .dev = dev, .movable = movable};
 	extent.pool = pool;
-	struct card *card = dev ? lock_card(dev) : NULL;
+	struct ll_pool_card *card = dev ? ll_pool_card_lock(dev) : NULL;
 	if (ll_extents_find(LL_EXTENT_POOL, extent.address, &found) && found.dev == dev) {
 		ll_movable_pool_end(movable);
 		free(pool);
@@ -306,7 +208,7 @@ static struct ll_pool *add_pool(struct ll_cu_mem_pool *handle, struct ll_device_
 		note_use();
 	}
 	if (card)
-		unlock_card(card);
+		ll_growth_unlock(dev);
 	return pool;
 }
 
@@ -414,110 +316,209 @@ static ll_cu_result find_used(const struct ll_device_state *dev, struct ll_cu_me
 	return find_or_add(handle, ret_pool);
 }
 
-/* Reserves what the pool may grow by. Returns the limit's refusal, or the driver's error if it does not say what the
- * pool has. The card's lock is held. */
-static ll_cu_result reserve_growth(struct ll_pool *pool, struct card *card, uint64_t bytes, uint64_t *ret_growth)
+/* ---- allocations ---- */
+
+/* The card's lock is held, in the following functions too. */
+static bool reserve_growth(struct ll_pool *pool, uint64_t bytes, struct ll_pool_growth *growth)
 {
-	uint64_t reserved, used, taken;
-	ll_cu_result status = read_attribute(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved);
-	if (status == LL_CUDA_SUCCESS)
-		status = read_attribute(pool, LL_CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used);
-	if (status == LL_CUDA_SUCCESS)
-		status = read_taken(pool, &taken);
-	if (status != LL_CUDA_SUCCESS)
-		return status;
-	bool has_room = reserved >= used && reserved - used >= bytes;
-	uint64_t growth = has_room ? 0 : ll_footprint_round(bytes, LL_FOOTPRINT_POOL_STEP_BYTES);
-	charge_as(pool->dev, &pool->charged_bytes, taken + pool->pending_bytes);
-	int rc = ll_charge_reserve(pool->dev, growth);
-	if (rc == -ENOMEM && trim_card(pool->dev, card))
-		rc = ll_charge_reserve(pool->dev, growth);
-	*ret_growth = rc == 0 ? growth : 0;
-	return rc == -ENOMEM ? LL_CUDA_ERROR_OUT_OF_MEMORY : LL_CUDA_SUCCESS;
+	ll_growth_enter(pool->dev, LL_GROWTH_POOLS);
+	int rc = ll_growth_reserve(pool->dev, &pool->growth, bytes);
+	if (rc == -ENOMEM)
+		ll_growth_leave(pool->dev, LL_GROWTH_POOLS);
+	growth->bytes = rc == 0 ? bytes : 0;
+	return rc != -ENOMEM;
 }
 
-static void begin_growth(struct ll_pool *pool, uint64_t bytes, struct ll_pool_growth *growth)
+/* Takes the card's pools for this call alone, if the pool surely has a gap for it. Nobody else can get into the gap
+ * then. */
+static bool reserve_gap(struct ll_pool *pool, uint64_t bytes, uint64_t most_bytes, const struct ll_stream_place *place,
+			struct ll_pool_growth *growth)
 {
-	struct card *card = lock_card(pool->dev);
-	growth->refusal = reserve_growth(pool, card, bytes, &growth->bytes);
-	if (!growth->refusal) {
-		growth->pool = pool;
-		pool->pending_bytes += growth->bytes;
-		pool->charged_bytes += growth->bytes;
+	unsigned calls;
+	if (!ll_gaps_fit(&pool->gaps, bytes, place) ||
+	    !ll_growth_close(pool->dev, LL_GROWTH_POOLS, ALONE_MOST_NS, &calls))
+		return false;
+	growth->is_alone = !calls && settle(pool) && ll_gaps_fit(&pool->gaps, bytes, place);
+	if (!growth->is_alone) {
+		ll_growth_open(pool->dev, LL_GROWTH_POOLS);
+		return false;
 	}
-	unlock_card(card);
+	growth->bytes = most_bytes;
+	ll_growth_hold(&pool->growth, most_bytes);
+	return true;
 }
 
-struct ll_pool_growth ll_pool_begin(struct ll_device_state *dev, struct ll_cu_mem_pool *handle, uint64_t bytes)
+/* has_patience: first lets the pools give up what they keep. */
+static bool begin_growth(struct ll_pool *pool, uint64_t bytes, const struct ll_stream_place *place, bool has_patience,
+			 struct ll_pool_growth *growth)
+{
+	uint64_t most_bytes = ll_footprint_round(bytes, LL_FOOTPRINT_POOL_STEP_BYTES);
+	const struct ll_pool_card *card = ll_pool_card_lock(pool->dev);
+	bool is_begun = (ll_growth_has_room(pool->dev, most_bytes) && reserve_growth(pool, most_bytes, growth)) ||
+			reserve_gap(pool, bytes, most_bytes, place, growth);
+	if (!is_begun && has_patience) {
+		trim_card(pool->dev, card, DRAIN_MOST_NS);
+		is_begun = reserve_growth(pool, most_bytes, growth);
+	}
+	growth->refusal = is_begun ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_OUT_OF_MEMORY;
+	if (is_begun) {
+		growth->pool = pool;
+		pool->serial++;
+		growth->serial = pool->calls++ ? 0 : pool->serial;
+	}
+	ll_growth_unlock(pool->dev);
+	return is_begun;
+}
+
+struct ll_pool_growth ll_pool_begin(struct ll_device_state *dev, struct ll_cu_mem_pool *handle, uint64_t bytes,
+				    struct ll_cu_stream *stream)
 {
 	struct ll_pool_growth growth = {.pool = NULL};
 	struct ll_pool *pool;
 	growth.refusal = find_used(dev, handle, &pool);
 	if (!pool || !pool->dev)
 		return growth;
-	begin_growth(pool, bytes, &growth);
-	if (growth.refusal == LL_CUDA_ERROR_OUT_OF_MEMORY && ll_movable_pools_release(pool->dev))
-		begin_growth(pool, bytes, &growth);
-	if (growth.refusal == LL_CUDA_ERROR_OUT_OF_MEMORY && ll_device_state_ask_siblings(pool->dev))
-		begin_growth(pool, bytes, &growth);
+	struct ll_stream_place place = ll_stream_place_of(stream);
+	if (begin_growth(pool, bytes, &place, false, &growth) ||
+	    (ll_pool_ask_streams(pool, bytes) && begin_growth(pool, bytes, &place, false, &growth)) ||
+	    begin_growth(pool, bytes, &place, true, &growth))
+		return growth;
+	bool is_less = ll_movable_pools_release(pool->dev);
+	is_less |= ll_graph_memory_release(pool->dev);
+	if (!is_less || !begin_growth(pool, bytes, &place, true, &growth)) {
+		if (ll_device_state_ask_siblings(pool->dev))
+			begin_growth(pool, bytes, &place, true, &growth);
+	}
 	return growth;
 }
 
-bool ll_pool_end(struct ll_pool_growth *growth)
+/* The block is in the map of extents, and out of the gaps, before another call may begin. */
+static void keep_block(struct ll_pool *pool, const struct ll_pool_growth *growth, ll_cu_deviceptr address,
+		       uint64_t bytes, uint64_t grown_bytes)
+{
+	struct ll_extent block = {
+	    .kind = LL_EXTENT_BLOCK, .address = address, .bytes = bytes, .dev = pool->dev, .pool = pool};
+	pool->block_count += ll_charge_put(&block);
+	ll_gaps_take(&pool->gaps, address, bytes);
+	if (pool->serial == growth->serial)
+		ll_pool_note_growth(pool, address, bytes, grown_bytes);
+}
+
+static bool end_growth(struct ll_pool_growth *growth, bool is_known, ll_cu_deviceptr address, uint64_t bytes)
 {
 	struct ll_pool *pool = growth->pool;
 	if (!pool)
 		return true;
-	struct card *card = lock_card(pool->dev);
-	pool->pending_bytes -= growth->bytes;
+	ll_pool_card_lock(pool->dev);
+	uint64_t before = pool->has_bytes;
+	pool->calls--;
+	ll_growth_end(&pool->growth, growth->bytes);
 	bool is_within = true_up(pool);
-	unlock_card(card);
+	if (!is_known)
+		ll_pool_forget_gaps(pool);
+	else if (bytes)
+		keep_block(pool, growth, address, bytes, pool->has_bytes > before ? pool->has_bytes - before : 0);
+	if (growth->is_alone)
+		ll_growth_open(pool->dev, LL_GROWTH_POOLS);
+	else
+		ll_growth_leave(pool->dev, LL_GROWTH_POOLS);
+	ll_growth_unlock(pool->dev);
 	growth->pool = NULL;
 	return is_within;
 }
 
-void ll_pool_keep(struct ll_pool *pool, ll_cu_deviceptr address, uint64_t bytes)
+bool ll_pool_end(struct ll_pool_growth *growth, ll_cu_deviceptr address, uint64_t bytes)
 {
-	struct ll_extent block = {
-	    .kind = LL_EXTENT_BLOCK, .address = address, .bytes = bytes, .dev = pool->dev, .pool = pool};
-	struct card *card = lock_card(pool->dev);
-	pool->block_count += ll_charge_put(&block);
-	unlock_card(card);
+	return end_growth(growth, true, address, bytes);
 }
 
+void ll_pool_leave(struct ll_pool_growth *growth)
+{
+	end_growth(growth, false, 0, 0);
+}
+
+ll_cu_result ll_pool_trim(struct ll_cu_mem_pool *handle, uint64_t keep_bytes)
+{
+	unsigned calls;
+	const struct ll_pool *pool = find_pool(handle);
+	struct ll_device_state *dev = pool ? pool->dev : NULL;
+	if (!dev)
+		return ll_real()->cuMemPoolTrimTo(handle, keep_bytes);
+	ll_pool_card_lock(dev);
+	bool is_closed = ll_growth_close(dev, LL_GROWTH_POOLS, DRAIN_MOST_NS, &calls);
+	ll_cu_result status = ll_real()->cuMemPoolTrimTo(handle, keep_bytes);
+	if (is_closed)
+		ll_growth_open(dev, LL_GROWTH_POOLS);
+	ll_growth_unlock(dev);
+	return status;
+}
+
+void ll_pool_shed(struct ll_pool *pool)
+{
+	ll_pool_card_lock(pool->dev);
+	pool->is_over = true;
+	true_up(pool);
+	ll_growth_unlock(pool->dev);
+}
+
+/* From the driver's call on another thread may get the block's place. So the gap is noted before. */
 bool ll_pool_take(ll_cu_deviceptr address, struct ll_extent *ret_block)
 {
-	return ll_pools_are_used && ll_extents_take(LL_EXTENT_BLOCK, address, ret_block);
+	if (!ll_pools_are_used || !ll_extents_take(LL_EXTENT_BLOCK, address, ret_block))
+		return false;
+	if (ret_block->is_backed)
+		return true;
+	struct ll_pool *pool = ret_block->pool;
+	ll_pool_card_lock(pool->dev);
+	ret_block->serial = ++pool->frees ? pool->frees : ++pool->frees;
+	ll_gaps_expect(&pool->gaps, address, ret_block->bytes, ret_block->serial);
+	ll_growth_unlock(pool->dev);
+	return true;
 }
 
 /* The last block of a pool that was destroyed is gone. The card's lock is held. */
-static void forget_pool(struct card *card, struct ll_pool *pool)
+static void forget_pool(struct ll_pool_card *card, struct ll_pool *pool)
 {
 	struct ll_pool **link = &card->pools;
 	while (*link && *link != pool)
 		link = &(*link)->next;
 	if (*link)
 		*link = pool->next;
-	charge_as(pool->dev, &pool->charged_bytes, 0);
+	ll_growth_settle(pool->dev, &pool->growth, 0);
+	ll_gaps_fini(&pool->gaps);
 	free(pool);
+}
+
+/* place NULL: when the place is free is not known. */
+static void end_block(const struct ll_extent *block, ll_cu_result status, const struct ll_stream_place *place)
+{
+	struct ll_pool *pool = block->pool;
+	struct ll_device_state *dev = pool->dev;
+	bool is_back = status != LL_CUDA_SUCCESS && ll_charge_put(block);
+	struct ll_pool_card *card = ll_pool_card_lock(dev);
+	if (!is_back && block->shared)
+		ll_lent_add(&pool->lent, block);
+	ll_gaps_settle(&pool->gaps, block->serial, is_back ? NULL : place, ll_pools_new_free());
+	pool->block_count -= !is_back;
+	if (!is_back && pool->is_destroyed)
+		ll_lent_end(&pool->lent, dev);
+	if (!pool->is_destroyed) {
+		true_up(pool);
+	} else if (!pool->block_count) {
+		forget_pool(card, pool);
+	}
+	ll_growth_unlock(dev);
 }
 
 void ll_pool_freed(const struct ll_extent *block, ll_cu_result status)
 {
-	struct ll_pool *pool = block->pool;
-	if (status != LL_CUDA_SUCCESS && ll_charge_put(block))
-		return;
-	struct card *card = lock_card(pool->dev);
-	if (block->shared)
-		ll_lent_add(&pool->lent, block);
-	pool->block_count--;
-	if (pool->is_destroyed)
-		ll_lent_end(&pool->lent, pool->dev);
-	if (!pool->is_destroyed)
-		true_up(pool);
-	else if (!pool->block_count)
-		forget_pool(card, pool);
-	unlock_card(card);
+	end_block(block, status, NULL);
+}
+
+void ll_pool_freed_in(const struct ll_extent *block, ll_cu_result status, struct ll_cu_stream *stream)
+{
+	struct ll_stream_place place = ll_stream_place_of(stream);
+	end_block(block, status, &place);
 }
 
 /* ---- memory that can be moved ---- */
@@ -537,13 +538,13 @@ struct ll_movable_pool *ll_pool_movable_if_known(struct ll_cu_mem_pool *handle)
 
 struct ll_movable_pool *ll_pool_of_plain(struct ll_device_state *dev)
 {
-	struct card *card = lock_card(dev);
+	struct ll_pool_card *card = ll_pool_card_lock(dev);
 	if (!card->of_plain) {
 		card->of_plain = ll_movable_pool_new(dev, NULL, 0);
 		note_use();
 	}
 	struct ll_movable_pool *pool = card->of_plain;
-	unlock_card(card);
+	ll_growth_unlock(dev);
 	return pool;
 }
 
@@ -553,7 +554,7 @@ void ll_pool_trim_movable(struct ll_cu_mem_pool *handle, uint64_t keep_bytes)
 	if (!pool || !pool->movable)
 		return;
 	uint64_t has_bytes;
-	read_attribute(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &has_bytes);
+	ll_pool_read(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &has_bytes);
 	ll_movable_pool_trim(pool->movable, keep_bytes > has_bytes ? keep_bytes - has_bytes : 0);
 }
 
@@ -587,10 +588,12 @@ void ll_pool_destroyed(struct ll_pool *pool)
 		free(pool);
 		return;
 	}
-	struct card *card = lock_card(pool->dev);
+	struct ll_device_state *dev = pool->dev;
+	struct ll_pool_card *card = ll_pool_card_lock(dev);
 	pool->is_destroyed = true;
-	ll_lent_end(&pool->lent, pool->dev);
+	ll_lent_end(&pool->lent, dev);
+	ll_pool_forget_gaps(pool);
 	if (!pool->block_count)
 		forget_pool(card, pool);
-	unlock_card(card);
+	ll_growth_unlock(dev);
 }

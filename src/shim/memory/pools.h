@@ -4,25 +4,23 @@
  * A pool grows in steps of 32 MiB. Freed memory goes back to the card when the program waits for it, or stays in the
  * pool (measured: doc/run.md). So the charge of a pool is the size that the driver says it has reserved, which takes
  * 0.06 us to ask. The library corrects the charge around each allocation, at frees, trims and synchronisations, and
- * before it tells the program how much memory is free. If a pool has no room for an allocation, the library reserves
- * the growth that may come before it asks the driver: the size, rounded up to steps. If the limit refuses that, the
- * pools give up their reserve first. A pool may still grow over the limit, because it has no gap that is large enough.
- * Then the allocation is taken back and refused, and the pool's growth stays charged until the pool is trimmed.
+ * before it tells the program how much memory is free.
+ *
+ * An allocation grows a pool by its size, rounded up to steps, or by less. The library reserves that around the
+ * driver's call (growth.h), whether the pool has free memory or not: the driver does not tell in which pieces that is.
+ * If the limit refuses the reserve, and the pool surely has a gap for the allocation (gaps.h), the driver makes the
+ * allocation while no other one is made on that card. Otherwise the pools give up what they keep, and the limit is
+ * asked again.
+ *
+ * If a pool has grown by more than was foreseen, and over the limit, the allocation is taken back and refused. The
+ * growth stays charged, and the pool is trimmed until it is within the limit.
  *
  * Pools belong to the process, not to a context. Pools of the host, and of other processes, are not charged. A pool of
  * managed memory is charged what it has reserved, wherever its pages are, to the card that it prefers, or else to the
  * card that was current when it was made. A destroyed pool is charged until its last block is freed.
  *
- * The memory of graphs has one sum for each card in the driver. The library asks for it in the same way as soon as the
- * program has graphs that allocate. A launch, or an upload before it, takes the memory. The driver does not tell how
- * much one graph will take; all graphs together take no more than their nodes ask for. If that may be more than the
- * limit has room for, the library uploads a graph before it launches it, and refuses the launch if the upload went over
- * the limit. Then it gives the memory back.
- *
  * An evictable program's pool of the card's own memory, if it cannot be exported, has a movable pool beside the
  * driver's: all that is allocated from it while no stream is captured is there (movable_pool.h).
- *
- * Each card has one lock, which is not held while the driver allocates or frees.
  */
 #ifndef LOADLINE_SHIM_MEMORY_POOLS_H
 #define LOADLINE_SHIM_MEMORY_POOLS_H
@@ -35,7 +33,6 @@
 #include "shim/device_state.h"
 #include "shim/memory/extents.h"
 
-struct ll_cu_graph_exec;
 struct ll_movable_pool;
 struct ll_pool;
 
@@ -49,26 +46,38 @@ void ll_pool_add(struct ll_cu_mem_pool *handle, const struct ll_cu_mem_pool_prop
 struct ll_pool_growth {
 	struct ll_pool *pool; /* NULL: not governed */
 	uint64_t bytes;
+	uint64_t serial;      /* how many have begun; 0: others were being made */
+	bool is_alone;        /* no other allocation is made on the card meanwhile */
 	ll_cu_result refusal; /* what the hook returns; LL_CUDA_SUCCESS: the driver is to be asked */
 };
-struct ll_pool_growth ll_pool_begin(struct ll_device_state *dev, struct ll_cu_mem_pool *handle, uint64_t bytes);
+struct ll_pool_growth ll_pool_begin(struct ll_device_state *dev, struct ll_cu_mem_pool *handle, uint64_t bytes,
+				    struct ll_cu_stream *stream);
 
-/* Ends an allocation after the driver's call. False: the pool has grown over the limit. ll_pool_leave does so at the
- * end of a scope, if the driver's call did not return. */
-bool ll_pool_end(struct ll_pool_growth *growth);
-static inline void ll_pool_leave(struct ll_pool_growth *growth)
-{
-	ll_pool_end(growth);
-}
+/* Ends an allocation after the driver's call, which has put a block of so many bytes at the address; 0 bytes: it has
+ * not. False: the pool has grown over the limit, and the block is to be freed. ll_pool_leave ends it if the driver's
+ * call did not return. */
+bool ll_pool_end(struct ll_pool_growth *growth, ll_cu_deviceptr address, uint64_t bytes);
+void ll_pool_leave(struct ll_pool_growth *growth);
 
-/* The program has a block of the pool at that address. */
-void ll_pool_keep(struct ll_pool *pool, ll_cu_deviceptr address, uint64_t bytes);
+/* The pool has grown over the limit, and the block was freed: the pool is trimmed, now and as long as it takes. */
+void ll_pool_shed(struct ll_pool *pool);
 
 /* Before the driver frees a block: takes its extent out of the map. False: no block begins at that address. */
 bool ll_pool_take(ll_cu_deviceptr address, struct ll_extent *ret_block);
 
-/* After the driver's call. If the driver refused, the extent is put back. */
+/* After the driver's call. If the driver refused, the extent is put back. _in: it is freed in the order of a stream. */
 void ll_pool_freed(const struct ll_extent *block, ll_cu_result status);
+void ll_pool_freed_in(const struct ll_extent *block, ll_cu_result status, struct ll_cu_stream *stream);
+
+/* The program has waited for a stream, as the driver's function without _ptsz takes it; or for something else.
+ * last_free is what ll_pools_last_free returned before the wait. */
+uint64_t ll_pools_last_free(void);
+void ll_pools_waited_for_stream(struct ll_cu_stream *stream, uint64_t last_free);
+void ll_pools_waited(void);
+
+/* The stream is about to be destroyed; a context is, with all its streams. Later ones may get their handles. */
+void ll_pools_forget_stream(struct ll_cu_stream *stream);
+void ll_pools_forget_streams(void);
 
 /* The driver has destroyed a pool, whose extent was taken out of the map before. */
 void ll_pool_destroyed(struct ll_pool *pool);
@@ -115,17 +124,11 @@ static inline void ll_pool_true_up_if_used(void)
 		ll_pool_true_up_all(dev);
 }
 
-/* The program has added a node that allocates so many bytes to a graph. */
+/* The program has added a node that allocates so many bytes to a graph (graph_memory.h). Pools and graphs give up what
+ * they keep together. */
 void ll_pool_expect_graphs(uint64_t bytes);
 
-/* Whether that graph has its memory, or the card has room for all that the program's graphs may still take. */
-bool ll_pool_has_room_for_graph(struct ll_device_state *dev, const struct ll_cu_graph_exec *exec);
-
-/* After an upload of that graph. False: graphs have more than the limit has room for; what they do not use was given
- * back. */
-bool ll_pool_keep_graph(struct ll_device_state *dev, const struct ll_cu_graph_exec *exec);
-
-/* The graph is destroyed. A later graph may get its handle. */
-void ll_pool_forget_graph(const struct ll_cu_graph_exec *exec);
+/* The driver's trim, for the program, while no thread has a gap of a pool to itself. */
+ll_cu_result ll_pool_trim(struct ll_cu_mem_pool *handle, uint64_t keep_bytes);
 
 #endif

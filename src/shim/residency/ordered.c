@@ -12,30 +12,9 @@
 
 /* ---- streams ---- */
 
-/* pthread_self gives an ended thread's number again. */
-static uint64_t own_number(void)
-{
-	static _Thread_local uint64_t number __attribute__((tls_model("initial-exec")));
-	static _Atomic uint64_t last;
-	if (!number)
-		number = atomic_fetch_add(&last, 1) + 1;
-	return number;
-}
-
-/* Its context is found for a default stream alone. */
-static struct ll_stream_place place_of(struct ll_cu_stream *stream)
-{
-	struct ll_stream_place place = {.handle = stream ? stream : LL_CU_STREAM_LEGACY};
-	if (stream == LL_CU_STREAM_PER_THREAD)
-		place.thread = own_number();
-	if (ll_stream_is_default(stream) && ll_real()->cuCtxGetCurrent(&place.context) != LL_CUDA_SUCCESS)
-		place.context = NULL;
-	return place;
-}
-
 static ll_cu_result find_place(struct ll_cu_stream *stream, struct ll_stream_place *ret_place)
 {
-	struct ll_stream_place place = place_of(stream);
+	struct ll_stream_place place = ll_stream_place_of(stream);
 	ll_cu_result status = LL_CUDA_SUCCESS;
 	if (!ll_stream_is_default(stream))
 		status = ll_real()->cuStreamGetCtx(stream, &place.context);
@@ -270,7 +249,7 @@ void ll_ordered_waited_for_stream(const char *function, struct ll_cu_stream *str
 {
 	if (!atomic_load_explicit(&ll_movable_pools_freed, memory_order_relaxed))
 		return;
-	struct ll_stream_place place = place_of(stream);
+	struct ll_stream_place place = ll_stream_place_of(stream);
 	give_back(function, &place);
 }
 
