@@ -41,9 +41,7 @@ interrupted() {
 	wait_for 20 grep -q "^loadline: interrupted" "$T/command.err"
 	kill -CONT "$(pid_of one)"
 	finish command
-	echo "status $status"
 	cat "$T/command.err"
-	[ "$status" -eq 143 ]
 }
 
 @test "an evict that is interrupted puts the program back" {
@@ -51,6 +49,7 @@ interrupted() {
 	start_mover
 	start_worker one --bytes 4M
 	EXPECTED=stopping interrupted evict one
+	[ "$status" -eq 143 ]
 	grep -qx "loadline: interrupted: putting back; once more ends it at once" "$T/command.err"
 	[[ $(tail -n 1 "$T/command.err") == "loadline: interrupted: 0/"*", tenant one: as before" ]]
 	[ ! -s "$T/command.out" ]
@@ -73,6 +72,7 @@ interrupted() {
 	start_mover
 	start_worker one --bytes 4M
 	EXPECTED=stopping interrupted suspend one
+	[ "$status" -eq 143 ]
 	shows 'select(has("claim")) | .tenant == "one" and .state == "running"'
 	ends_well one
 }

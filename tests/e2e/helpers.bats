@@ -15,11 +15,11 @@ start_marked() {
 find_helpers() {
 	local own file pid words
 	own=$(pid_of "$1")
-	for file in $(grep -lsF "XDG_RUNTIME_DIR=$T/run" /proc/[0-9]*/environ); do
+	while read -r file; do
 		pid=${file//[!0-9]/}
 		words=$(tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline") || continue
 		[ "$pid" = "$own" ] || [[ ! $words =~ $2 ]] || echo "$pid"
-	done
+	done < <(grep -lsF "XDG_RUNTIME_DIR=$T/run" /proc/[0-9]*/environ)
 }
 
 has_helper() {
@@ -46,8 +46,8 @@ keeps_nothing() {
 
 @test "x=\$(loadline run --evictable) ends with the command, and not with the mover" {
 	needs_preload
-	answer=$(loadline --sim run --evictable -- echo done 2>&1)
-	[ "$answer" = "done" ]
+	answer=$(loadline --sim run --evictable -- echo over 2>&1)
+	[ "$answer" = over ]
 	is_served # it would end 60 s after its last program
 }
 
@@ -63,8 +63,8 @@ keeps_nothing() {
 	"$LOADLINE_BUILD/sim/loadline-simctl" fail cuCtxCreate_v2 CUDA_ERROR_OUT_OF_MEMORY
 	run --separate-stderr loadline --sim run --evictable -- true
 	# shellcheck disable=SC2154
+	echo "status $status, $stderr"
 	[ "$status" -ne 0 ]
-	echo "$stderr"
 	[ "$(grep -c "CUDA_ERROR_OUT_OF_MEMORY" <<<"$stderr")" -eq 1 ]
 	[[ ${stderr##*$'\n'} == "loadline: card 0: no mover could be started; "* ]]
 }

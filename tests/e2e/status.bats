@@ -177,11 +177,9 @@ busy() {
 }
 
 @test "a command with bytes that are no UTF-8 is shown, and its JSON is JSON" {
-	export LD_LIBRARY_PATH=$LOADLINE_BUILD/sim
 	name=$T/$'caf\xe9\033"训练'
 	cp "$LOADLINE_BUILD/sim/loadline-simctl" "$name"
-	start_program stranger "$name" busy 0 20% for 60s
-	unset LD_LIBRARY_PATH
+	start_program stranger env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$name" busy 0 20% for 60s
 	wait_for 20 shows 'select(has("process")) | .command == "caf??\"训练 busy 0 20% for 60s"'
 	loadline --sim status | grep -qF 'caf??"训练 busy 0 20% for 60s'
 	stop stranger KILL
@@ -211,10 +209,8 @@ assert any(line.startswith("claim ") for line in lines), lines
 assert any("ungoverned" in line for line in lines), lines
 assert any("loadline-s" in line for line in lines), lines
 PY
-	export LD_LIBRARY_PATH=$LOADLINE_BUILD/sim
 	# shellcheck disable=SC2046
-	start_program stranger $(busy 20% for 60s)
-	unset LD_LIBRARY_PATH
+	start_program stranger env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" $(busy 20% for 60s)
 	wait_for 20 shows 'has("process")'
 	for width in 80 40; do
 		python3 "$T/terminal.py" "$width" "$LOADLINE" --sim status
