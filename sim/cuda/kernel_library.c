@@ -214,8 +214,7 @@ ll_cu_result cuLibraryGetManaged(ll_cu_deviceptr *ret_address, size_t *ret_bytes
 				 const char *name)
 {
 	SIM_ENTER();
-	(void)ret_address, (void)ret_bytes;
-	if (!name)
+	if (!name || (!ret_address && !ret_bytes))
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	return is_library(library) ? LL_CUDA_ERROR_NOT_FOUND : LL_CUDA_ERROR_INVALID_HANDLE;
 }

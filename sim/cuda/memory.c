@@ -52,11 +52,24 @@ ll_cu_result cuMemAlloc_v2(ll_cu_deviceptr *ret_address, size_t bytes)
 	return status;
 }
 
+/* Writes the result that there is a place for, although the call fails, as the driver does (tests/gpu/null_outs.txt).
+ */
+static ll_cu_result refuse_rows(ll_cu_deviceptr *ret_address, size_t *ret_pitch_bytes)
+{
+	if (ret_address)
+		*ret_address = 0;
+	if (ret_pitch_bytes)
+		*ret_pitch_bytes = 0;
+	return LL_CUDA_ERROR_INVALID_VALUE;
+}
+
 ll_cu_result cuMemAllocPitch_v2(ll_cu_deviceptr *ret_address, size_t *ret_pitch_bytes, size_t width_bytes,
 				size_t height, unsigned int element_bytes)
 {
 	SIM_ENTER();
-	if (!ret_pitch_bytes || (element_bytes != 4 && element_bytes != 8 && element_bytes != 16))
+	if (!ret_address || !ret_pitch_bytes)
+		return refuse_rows(ret_address, ret_pitch_bytes);
+	if (element_bytes != 4 && element_bytes != 8 && element_bytes != 16)
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	size_t pitch = (width_bytes + 511) / 512 * 512, bytes;
 	if (__builtin_mul_overflow(pitch, height, &bytes))

@@ -131,11 +131,20 @@ ll_nvml_result nvmlDeviceGetMemoryInfo_v2(struct ll_nvml_device *device, struct 
 	return LL_NVML_SUCCESS;
 }
 
+/* What NVML answers to a list of `found` processes: it needs no place for an empty list, and reports a room that is too
+ * small before it misses the place (tests/gpu/null_outs.txt). */
+static ll_nvml_result answer_list(unsigned found, unsigned room, const void *place)
+{
+	if (found > room)
+		return LL_NVML_ERROR_INSUFFICIENT_SIZE;
+	return found && !place ? LL_NVML_ERROR_INVALID_ARGUMENT : LL_NVML_SUCCESS;
+}
+
 /* Processes with a context on the card: the clients of MPS, or all (its server and its clients are among these). */
 static ll_nvml_result list_processes(const struct sim_nvml_view *view, bool are_clients, unsigned int *count,
 				     struct ll_nvml_process *ret_processes)
 {
-	if (!count || (*count && !ret_processes))
+	if (!count)
 		return LL_NVML_ERROR_INVALID_ARGUMENT;
 	unsigned room = *count, found = 0;
 	for (uint32_t i = 0; i < SIM_PROCS; i++) {
@@ -146,7 +155,7 @@ static ll_nvml_result list_processes(const struct sim_nvml_view *view, bool are_
 		int32_t pid = sim_proc_pid(view->w, i);
 		if (!pid) /* as the driver, which leaves out what is outside of the caller's PID namespace */
 			continue;
-		if (found < room) {
+		if (found < room && ret_processes) {
 			ret_processes[found] = (struct ll_nvml_process){
 			    .pid = (unsigned)pid,
 			    .used_bytes = bytes > SIM_UNLISTED_BYTES ? bytes - SIM_UNLISTED_BYTES : 0,
@@ -157,7 +166,7 @@ static ll_nvml_result list_processes(const struct sim_nvml_view *view, bool are_
 		found++;
 	}
 	*count = found;
-	return found > room ? LL_NVML_ERROR_INSUFFICIENT_SIZE : LL_NVML_SUCCESS;
+	return answer_list(found, room, ret_processes);
 }
 
 ll_nvml_result nvmlDeviceGetComputeRunningProcesses_v3(struct ll_nvml_device *device, unsigned int *count,
@@ -194,16 +203,16 @@ static ll_nvml_result list_processes_v1(struct ll_nvml_device *device, bool are_
 {
 	struct ll_nvml_process found[SIM_PROCS];
 	unsigned room = count ? *count : 0, n = SIM_PROCS;
-	if (!count || (room && !ret_processes))
+	if (!count)
 		return LL_NVML_ERROR_INVALID_ARGUMENT;
 	ll_nvml_result status = are_clients ? nvmlDeviceGetMPSComputeRunningProcesses_v3(device, &n, found)
 					    : nvmlDeviceGetComputeRunningProcesses_v3(device, &n, found);
 	if (status)
 		return status;
-	for (unsigned i = 0; i < n && i < room; i++)
+	for (unsigned i = 0; i < n && i < room && ret_processes; i++)
 		ret_processes[i] = (struct ll_nvml_process_v1){.pid = found[i].pid, .used_bytes = found[i].used_bytes};
 	*count = n;
-	return n > room ? LL_NVML_ERROR_INSUFFICIENT_SIZE : LL_NVML_SUCCESS;
+	return answer_list(n, room, ret_processes);
 }
 
 ll_nvml_result nvmlDeviceGetComputeRunningProcesses(struct ll_nvml_device *device, unsigned int *count,
@@ -318,7 +327,7 @@ ll_nvml_result nvmlDeviceGetRunningProcessDetailList(struct ll_nvml_device *devi
 		    .gpu_instance_id = found[i].gpu_instance_id,
 		    .compute_instance_id = found[i].compute_instance_id,
 		};
-	bool is_short = count && (count > list->count || !list->processes);
+	unsigned room = list->count;
 	list->count = count;
-	return is_short ? LL_NVML_ERROR_INSUFFICIENT_SIZE : LL_NVML_SUCCESS;
+	return answer_list(count, room, list->processes);
 }

@@ -5,9 +5,9 @@
  *     cuMemGetInfo_v2(NULL, &out.size): 0 CUDA_SUCCESS, written
  *
  * "written" says that another out-pointer of the call was written. A call that ends the process is answered with the
- * signal. null_outs.txt has the lines that are expected of every driver:
+ * signal. null_outs.txt has the answers of an H100 with nobody else at work on it, driver 580.159.04:
  *
- *     null_outs > card.txt; diff tests/gpu/null_outs.txt card.txt      on a card
+ *     null_outs > card.txt; diff tests/gpu/null_outs.txt card.txt      on a card that nobody else uses
  *     LD_LIBRARY_PATH=build/sim null_outs; loadline --sim run --mem 20G -- null_outs      (tests/e2e/null_outs.bats)
  *
  * null_outs NUMBER... makes the calls of those lines alone (the first is 1). Where there is no meson:

@@ -142,6 +142,34 @@ static void check_no_other_kind(struct ll_nvml_device *card)
 	CHECK_EQUAL(count, 0);
 }
 
+/* A list without a place, in each version: it is refused only if the tenant has processes, and after the room that is
+ * too small for the tenant's, whoever else is on the card. */
+static void check_no_place(struct ll_nvml_device *card, unsigned tenant_s)
+{
+	const struct {
+		unsigned room;
+		int expected;
+	} rows[] = {{0, tenant_s ? LL_NVML_ERROR_INSUFFICIENT_SIZE : 0},
+		    {tenant_s, tenant_s ? LL_NVML_ERROR_INVALID_ARGUMENT : 0},
+		    {8, tenant_s ? LL_NVML_ERROR_INVALID_ARGUMENT : 0}};
+	ll_nvml_result (*ask)(struct ll_nvml_device *, struct ll_nvml_process_detail_list *);
+	void *found = dlsym(nv.library, "nvmlDeviceGetRunningProcessDetailList");
+	memcpy(&ask, &found, sizeof ask);
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		unsigned count = rows[i].room;
+		struct ll_nvml_process_detail_list details = {.version = LL_NVML_PROCESS_DETAIL_LIST_V1,
+							      .count = count};
+		CHECK_EQUAL(nv.nvmlDeviceGetComputeRunningProcesses(card, &count, NULL), rows[i].expected);
+		count = rows[i].room;
+		CHECK_EQUAL(nv.nvmlDeviceGetComputeRunningProcesses_v2(card, &count, NULL), rows[i].expected);
+		count = rows[i].room;
+		CHECK_EQUAL(list_oldest("nvmlDeviceGetComputeRunningProcesses", &count, NULL), rows[i].expected);
+		count = rows[i].room;
+		CHECK_EQUAL(nv.nvmlDeviceGetMPSComputeRunningProcesses(card, &count, NULL), 0);
+		CHECK_EQUAL(ask(card, &details), rows[i].expected);
+	}
+}
+
 /* The newest list says what is asked in itself. */
 static void check_details(pid_t child, pid_t other)
 {
@@ -181,6 +209,7 @@ static void body_lists(void)
 	govern(2 * GIB);
 	CHECK_EQUAL(list_processes(), 0);
 	CHECK_EQUAL(nv.nvmlDeviceGetComputeRunningProcesses(card, &count, NULL), 0);
+	check_no_place(card, 0);
 	pid_t child = spawn_ready(allocate_and_wait);
 	CHECK_EQUAL(list_processes(), 1);
 	CHECK_EQUAL(bytes_of(child, 1), CONTEXT_BYTES + 100 * MIB);
@@ -203,6 +232,7 @@ static void body_lists(void)
 	CHECK_EQUAL(count, 2);
 	CHECK_EQUAL(oldest[0].used_bytes + oldest[1].used_bytes, 2 * CONTEXT_BYTES + 100 * MIB);
 	check_no_other_kind(card);
+	check_no_place(card, 2);
 	check_details(child, other);
 	/* A limit that is taken away shows the card as it is. */
 	set_limit(0);

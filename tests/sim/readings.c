@@ -95,6 +95,12 @@ static void body_processes(void)
 		CHECK_NEAR((double)list[i].used_bytes / (1 << 20), 518, 0.1);
 		CHECK_EQUAL(list[i].gpu_instance_id, UINT32_MAX);
 	}
+	count = 1;
+	CHECK_EQUAL(nv.nvmlDeviceGetComputeRunningProcesses(card, &count, NULL), LL_NVML_ERROR_INSUFFICIENT_SIZE);
+	count = 2;
+	CHECK_EQUAL(nv.nvmlDeviceGetComputeRunningProcesses(card, &count, NULL), LL_NVML_ERROR_INVALID_ARGUMENT);
+	count = 8;
+	CHECK_EQUAL(nv.nvmlDeviceGetMPSComputeRunningProcesses(card, &count, NULL), 0);
 	CHECK_EQUAL(nv.nvmlDeviceGetGraphicsRunningProcesses(card, &count, list), 0);
 	CHECK_EQUAL(count, 0);
 	struct ll_nvml_process_utilization shares[72];

@@ -89,6 +89,18 @@ static bool find_process(const struct ll_port_process *own, size_t count, unsign
 }
 
 /*
+ * What NVML answers to a list of `found` processes in a buffer with room for `room`. Without processes it needs no
+ * buffer. A room that is too small is reported before a buffer that is missing (tests/gpu/null_outs.txt). The driver
+ * itself cannot be asked: it would answer for the processes of all tenants.
+ */
+static ll_nvml_result answer_list(unsigned found, unsigned room, const void *buffer)
+{
+	if (found > room)
+		return LL_NVML_ERROR_INSUFFICIENT_SIZE;
+	return found && !buffer ? LL_NVML_ERROR_INVALID_ARGUMENT : LL_NVML_SUCCESS;
+}
+
+/*
  * The lists differ only in their names and entries. The whole list is read first, into a buffer of the library. So its
  * length is reported as NVML does: with INSUFFICIENT_SIZE if the program's buffer is too small.
  */
@@ -115,9 +127,9 @@ static bool find_process(const struct ll_port_process *own, size_t count, unsign
 		free(list);                                                                                            \
 		if (status != LL_NVML_SUCCESS)                                                                         \
 			return status;                                                                                 \
-		bool is_short = kept > *count;                                                                         \
+		status = answer_list(kept, *count, ret_processes);                                                     \
 		*count = kept;                                                                                         \
-		return is_short ? LL_NVML_ERROR_INSUFFICIENT_SIZE : LL_NVML_SUCCESS;                                   \
+		return status;                                                                                         \
 	}                                                                                                              \
 	LL_HOOK_EXPORT ll_nvml_result symbol(struct ll_nvml_device *device, unsigned int *count, entry *ret_processes) \
 	{                                                                                                              \
@@ -130,13 +142,8 @@ static bool find_process(const struct ll_port_process *own, size_t count, unsign
 		ll_nvml_result status = find_report(device, uuid, &report, &is_limited);                               \
 		if (status != LL_NVML_SUCCESS)                                                                         \
 			return status;                                                                                 \
-		if (!is_limited)                                                                                       \
-			return ll_real_nvml()->symbol(device, count, ret_processes);                                   \
-		unsigned room = *count;                                                                                \
-		status = ret_processes ? LL_NVML_SUCCESS : ll_real_nvml()->symbol(device, &room, NULL);                \
-		if (status != LL_NVML_SUCCESS && status != LL_NVML_ERROR_INSUFFICIENT_SIZE)                            \
-			return status; /* NVML's own, of a list without a place */                                     \
-		return symbol##_own(device, uuid, count, ret_processes);                                               \
+		return is_limited ? symbol##_own(device, uuid, count, ret_processes)                                   \
+				  : ll_real_nvml()->symbol(device, count, ret_processes);                              \
 	}
 
 LIST(nvmlDeviceGetComputeRunningProcesses, struct ll_nvml_process_v1)
@@ -183,9 +190,9 @@ static ll_nvml_result own_details(struct ll_nvml_device *device, const char *uui
 	free(all.processes);
 	if (status != LL_NVML_SUCCESS)
 		return status;
-	bool is_short = kept > list->count || (kept && !list->processes);
+	status = answer_list(kept, list->count, list->processes);
 	list->count = kept;
-	return is_short ? LL_NVML_ERROR_INSUFFICIENT_SIZE : LL_NVML_SUCCESS;
+	return status;
 }
 
 /* A list of a version that the library does not know is refused, as an older NVML would refuse it. */
