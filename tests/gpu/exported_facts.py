@@ -3,8 +3,9 @@
 
     python3 tests/gpu/exported_facts.py
 
-One line for each question: "QUESTION: ANSWER". What src/shim/memory/descriptor.h and exported.h build upon is marked with *: these
-lines must say yes. Needs CUDA 12 or newer and nobody else at work on card 0."""
+One line for each question: "QUESTION: ANSWER". What src/shim/memory/descriptor.h and exported.h build upon is marked with *: if one
+of these lines does not say yes, the exit status is 1. A part that fails ends with "PART: failed: WHY". Takes some seconds. Needs
+Python 3.9, the driver of CUDA 11.3 or newer, 1.5 GiB of card 0, and nobody else at work on it."""
 import ctypes
 import fcntl
 import os
@@ -39,6 +40,7 @@ class Bytes(ctypes.Structure):
 
 
 driver = None
+is_good = True
 
 
 def cuda(name, *args):
@@ -62,7 +64,22 @@ def used_mib():
 
 
 def say(question, answer):
+    global is_good
+    is_good &= answer is True or not question.startswith("*")
     print(f"{question}: {'yes' if answer is True else 'no' if answer is False else answer}", flush=True)
+
+
+def expect(line, word):
+    """Waits for the other process's word. It says none if it has failed."""
+    got = line.recv(64)
+    assert got == word, f"the other process has not said \"{word.decode()}\""
+
+
+def end_other(pid, line):
+    """What made it fail stands in a line of its own."""
+    global is_good
+    line.send(b"end")
+    is_good &= os.waitpid(pid, 0)[1] == 0
 
 
 def lock_of(kind, first):
@@ -74,6 +91,7 @@ def is_locked(fd, first):
 
 
 def descriptors():
+    begin()
     handle, fd, number = ctypes.c_uint64(), ctypes.c_int(), FIRST_ID + 4711
     before = used_mib()
     prop = Prop(1, DESCRIPTOR, Location(1, 0))
@@ -85,7 +103,7 @@ def descriptors():
         fcntl.fcntl(fd.value, OFD_SETLK, lock_of(fcntl.F_RDLCK, number))
         say("* a lock can be put on a descriptor", True)
     except OSError as error:
-        say("* a lock can be put on a descriptor", str(error))
+        say("* a lock can be put on a descriptor", error.strerror)
         return
     with open(f"/proc/self/fdinfo/{fd.value}", encoding="utf-8") as info:
         text = info.read()
@@ -109,13 +127,23 @@ def descriptors():
     say("then nothing holds it", used_mib() - before < SIZE // MIB)
 
 
+def run(part, *args):
+    """Ends this process."""
+    signal.alarm(60)
+    try:
+        part(*args)
+        os._exit(0 if is_good else 1)
+    except Exception as error:  # pylint: disable=broad-except
+        print(f"{part.__name__}: failed: {error}", flush=True)
+        os._exit(1)
+
+
 def start_other(body, *args):
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     pid = os.fork()
     if pid == 0:
         ours.close()
-        body(theirs, *args)
-        os._exit(0)
+        run(body, theirs, *args)
     theirs.close()
     return pid, ours
 
@@ -131,11 +159,11 @@ def open_legacy(line):
     say("what is opened twice has one address", first.value == second.value)
     say("* the range of opened memory is the allocation's", size.value == SIZE)
     line.send(b"open")
-    line.recv(16)
+    expect(line, b"close")
     cuda("cuIpcCloseMemHandle", first)
     cuda("cuIpcCloseMemHandle", second)
     line.send(b"closed")
-    line.recv(16)
+    expect(line, b"end")
 
 
 def legacy():
@@ -147,15 +175,14 @@ def legacy():
     cuda("cuIpcGetMemHandle", ctypes.byref(again), ctypes.c_uint64(address.value + MIB))
     say("an allocation has one handle, from whatever address", bytes(handle) == bytes(again))
     line.send(bytes(handle))
-    line.recv(16)
+    expect(line, b"open")
     with_it = used_mib()
     cuda("cuMemFree_v2", address)
     say("freed legacy memory stays while it is open", with_it - used_mib() < SIZE // MIB)
     line.send(b"close")
-    line.recv(16)
+    expect(line, b"closed")
     say("and goes when it is closed", with_it - used_mib() >= SIZE // MIB)
-    line.send(b"end")
-    os.waitpid(pid, 0)
+    end_other(pid, line)
 
 
 def import_block(line):
@@ -168,10 +195,10 @@ def import_block(line):
     cuda("cuMemGetAddressRange_v2", ctypes.byref(base), ctypes.byref(size), address)
     say("the range of an imported block", f"{size.value // MIB} MiB")
     line.send(b"open")
-    line.recv(16)
+    expect(line, b"free")
     cuda("cuMemFree_v2", address)
     line.send(b"freed")
-    line.recv(16)
+    expect(line, b"end")
 
 
 def blocks():
@@ -184,7 +211,7 @@ def blocks():
     cuda("cuMemPoolExportToShareableHandle", ctypes.byref(fd), pool, DESCRIPTOR, ctypes.c_uint64(0))
     cuda("cuMemPoolExportPointer", ctypes.byref(pointer), address)
     socket.send_fds(line, [bytes(pointer)], [fd.value])
-    line.recv(16)
+    expect(line, b"open")
     with_it, reserved = used_mib(), ctypes.c_uint64()
     cuda("cuMemFreeAsync", address, None)
     cuda("cuStreamSynchronize", None)
@@ -193,10 +220,9 @@ def blocks():
     say("a pool whose freed block is imported has reserved", f"{reserved.value // MIB} MiB")
     say("the card has meanwhile less by", f"{with_it - used_mib()} MiB")
     line.send(b"free")
-    line.recv(16)
+    expect(line, b"freed")
     say("and after the importer's free by", f"{with_it - used_mib()} MiB")
-    line.send(b"end")
-    os.waitpid(pid, 0)
+    end_other(pid, line)
 
 
 # Each in a process of its own: CUDA does not go on in a forked child.
@@ -204,14 +230,9 @@ failed = False
 for part in (descriptors, legacy, blocks):
     child = os.fork()
     if child == 0:
-        signal.alarm(120)
-        try:
-            if part is descriptors:
-                begin()
-            part()
-        except AssertionError as error:
-            print(f"{part.__name__}: {error}", flush=True)
-            os._exit(1)
-        os._exit(0)
-    failed |= os.waitpid(child, 0)[1] != 0
+        run(part)
+    status = os.waitpid(child, 0)[1]
+    if os.WIFSIGNALED(status):
+        print(f"{part.__name__}: failed: signal {os.WTERMSIG(status)}", flush=True)
+    failed |= status != 0
 sys.exit(failed)
