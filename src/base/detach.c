@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/child.h"
@@ -47,13 +48,21 @@ static void reset_schedule(void)
 	setpriority(PRIO_PROCESS, 0, 0);
 }
 
+/* The C library does not let go of the two signals that it uses itself (32, 33): an ancestor may ignore them. */
+static void reset_signals(void)
+{
+	/* A kernel's sigaction of zeros, whatever the order of its members: SIG_DFL, no flags, no mask. */
+	static const unsigned long by_default[16];
+	for (int i = 1; i < NSIG; i++)
+		syscall(SYS_rt_sigaction, i, by_default, NULL, (NSIG - 1) / 8);
+}
+
 void ll_detach_self(void)
 {
 	int rc = chdir("/");
 	(void)rc;
 	umask(S_IRWXG | S_IRWXO);
-	for (int i = 1; i < NSIG; i++)
-		signal(i, SIG_DFL);
+	reset_signals();
 	raise_limits();
 	reset_schedule();
 }

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,18 +34,26 @@ static int serve(void)
 
 /* ---- the starter, which has all that may cling ---- */
 
+/* Ignores and blocks all signals, also those of the C library's own (32, 33), which it gives no way to. */
+static void cling_to_signals(void)
+{
+	/* The kernel's sigaction: the handler first. */
+	static const unsigned long ignored[16] = {(unsigned long)SIG_IGN};
+	const uint64_t all = UINT64_MAX;
+	for (int i = 1; i < NSIG; i++)
+		assert_int_equal(syscall(SYS_rt_sigaction, i, ignored, NULL, sizeof all) == 0,
+				 i != SIGKILL && i != SIGSTOP);
+	assert_int_equal(syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, sizeof all), 0);
+}
+
 static void cling(const char *folder)
 {
 	struct rlimit limit;
 	struct sched_param param = {.sched_priority = 0};
 	cpu_set_t one;
-	sigset_t all;
 	assert_int_equal(chdir(folder), 0);
 	umask(0);
-	sigfillset(&all);
-	sigprocmask(SIG_BLOCK, &all, NULL);
-	for (int i = 1; i < NSIG; i++)
-		signal(i, SIG_IGN);
+	cling_to_signals();
 	for (int i = 0; i < OPEN_FDS; i++)
 		assert_true(open(folder, O_RDONLY) >= 0);
 	getrlimit(RLIMIT_NOFILE, &limit);
@@ -103,7 +112,6 @@ static void check_status(pid_t pid)
 	assert_non_null(strstr(text, "\nUmask:\t0077\n"));
 	assert_non_null(strstr(text, "\nSigBlk:\t0000000000000000\n"));
 	assert_non_null(strstr(text, "\nSigIgn:\t0000000000000000\n"));
-	assert_non_null(strstr(text, "\nSigCgt:\t0000000000000000\n"));
 	assert_non_null(strstr(text, "Name:\tunit_base_detac\n"));
 }
 
