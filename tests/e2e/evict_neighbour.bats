@@ -129,7 +129,7 @@ doctor_says() {
 	needs_preload
 	cards "card all peers on"
 	start hold --sim hold -i 1 --target 50
-	wait_for 60 grep -q settled "$T/hold.err"
+	wait_for 60 shows 'select(has("claim") and .synthetic and .state == "holding")'
 	start_beside
 	is_evicted_beside
 	comes_back

@@ -67,7 +67,7 @@ zero 4 a b -i --mem " ]
 	[ "$(run_sim -- echo -i --mem)" = "-i --mem" ]
 	[ "$(run_sim --weight 2 echo --mem 5)" = "--mem 5" ]
 	[ "$(run_sim sh -c 'echo "$1"' zero --help)" = "--help" ]
-	run_sim --help | grep -q '^Usage: loadline run'
+	run_sim --help | grep -q '^Usage: loadline --sim run'
 }
 
 @test "the environment has the limits, the cards and the library" {
