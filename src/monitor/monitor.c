@@ -18,8 +18,8 @@
  */
 enum { RETRY_MIN_MS = 2, RETRY_MAX_MS = 2000, JITTER_MS = 3, ASK_MS = 1000 };
 
-/* A daemon that ends again and again within this time after the connection is started at most 20 times a second. */
-enum { SHORT_LIFE_MS = 50 };
+/* A daemon that ends again and again so soon after the connection is started at most 50 times a second. */
+enum { SHORT_LIFE_MS = 50, SHORT_PAUSE_MS = 10 };
 
 struct monitor {
 	const struct ll_monitor_config *config;
@@ -32,6 +32,7 @@ struct monitor {
 	uint64_t retry_ns;
 	int pause_ms;
 	bool has_asked_handover;
+	bool is_second; /* the job has another monitor */
 };
 
 /* ---- what `run` is told, once ---- */
@@ -141,8 +142,9 @@ static void take_message(struct monitor *monitor, const union ll_message *messag
 		report(monitor, message);
 		break;
 	case LL_MESSAGE_REFUSED:
-		/* A job that was refused is tried again: a table is full, or another monitor is about to end. */
 		report(monitor, message);
+		monitor->is_second = message->refused.code == -EBUSY;
+		/* A table may be full for a while. */
 		if (message->refused.code != -ENOTSUP && message->refused.code != -EPERM) {
 			disconnect(monitor);
 			retry_later(monitor);
@@ -166,7 +168,7 @@ static void lose(struct monitor *monitor, int why)
 	} else if (ll_now_ns() - monitor->connected_ns >= SHORT_LIFE_MS * LL_NS_PER_MS) {
 		monitor->pause_ms = 0;
 	} else {
-		monitor->pause_ms = monitor->pause_ms < SHORT_LIFE_MS / 2 ? monitor->pause_ms : SHORT_LIFE_MS / 2;
+		monitor->pause_ms = monitor->pause_ms < SHORT_PAUSE_MS ? monitor->pause_ms : SHORT_PAUSE_MS;
 		retry_later(monitor);
 	}
 }
@@ -242,11 +244,15 @@ int ll_monitor_run(const struct ll_monitor_config *config)
 	if (ll_cgroup_read(0, cgroup, sizeof cgroup) == 0)
 		ll_message_text_set(monitor.job.job.job.cgroup, sizeof monitor.job.job.job.cgroup, cgroup);
 	monitor.tree.id = monitor.job.job.job.token[0];
-	while (!ll_tree_has_ended(&monitor.tree)) {
+	/* Before the tree is looked at: a monitor that follows a dead one may have nothing to tell but the job's end.
+	 */
+	try_to_reach(&monitor);
+	while (!monitor.is_second && !ll_tree_has_ended(&monitor.tree)) {
 		if (monitor.fd < 0 && ll_now_ns() >= monitor.retry_ns)
 			try_to_reach(&monitor);
 		wait_for_something(&monitor);
 	}
-	say_end(&monitor);
+	if (!monitor.is_second)
+		say_end(&monitor);
 	return 0;
 }

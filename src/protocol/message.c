@@ -192,6 +192,10 @@ int ll_message_receive(int fd, union ll_message *ret_message, int ret_fds[LL_MES
 	char bytes[LL_MESSAGE_MAX];
 	size_t length = 0, count = 0;
 	int rc = ll_packet_receive_up_to(fd, false, bytes, sizeof bytes, &length, ret_fds, LL_MESSAGE_FDS, &count);
+	/* Who closed with messages of ours unread may have said why before: the kernel tells of the reset first, once.
+	 */
+	if (rc == -ECONNRESET)
+		rc = ll_packet_receive_up_to(fd, false, bytes, sizeof bytes, &length, ret_fds, LL_MESSAGE_FDS, &count);
 	if (rc)
 		return rc;
 	rc = ll_message_decode(bytes, length, ret_message);

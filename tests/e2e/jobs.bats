@@ -1,25 +1,6 @@
 # Jobs: run's command, its monitor (loadline-job), and loadlined, which keeps the books.
 load helper
-
-# pids NAME: of this test's processes with that name in ps. One that waits for its parent to read its status has ended.
-pids() {
-	local folder
-	for folder in $(grep -lsF "LOADLINE_SIM_DIR=$T/world" /proc/[0-9]*/environ); do
-		folder=${folder%/environ}
-		[ "$(cat "$folder/comm" 2>/dev/null)" = "$1" ] && ! has_ended "${folder##*/}" && echo "${folder##*/}"
-	done
-	return 0
-}
-
-# has_pids NAME NUMBER
-has_pids() {
-	[ "$(pids "$1" | wc -l)" -eq "$2" ]
-}
-
-# job TENANT FILTER: of the job's object, from loadlined.
-job() {
-	loadline --sim status --json | jq -r -e "select(.job.tenant == \"$1\").job | $2"
-}
+load jobs_helper
 
 has_job() {
 	job "$1" "select(.state == \"running\")" >/dev/null
@@ -47,7 +28,7 @@ has_no_job() {
 	start two --sim run --tenant team -- sleep 100
 	start three --sim run -- sleep 100
 	start four --sim run -- sleep 100
-	wait_for 10 status_has '[.[] | select(.job)] | length == 4'
+	wait_for 10 jobs_are 4
 	status_has '[.[] | select(.daemon).daemon | .jobs, .tenants] == [4, 3]'
 	status_has '[.[] | select(.job.tenant_is_named == false)] | length == 2'
 }
@@ -60,7 +41,7 @@ has_no_job() {
 	wait_for 10 has_job idle
 	loadline --sim status | grep -qE "^[0-9a-f]+ +$(pid_of job) .* idle +running +sleep$"
 	# Jobs belong to no card.
-	! loadline --sim status -i 0 | grep -q sleep
+	lacks sleep loadline --sim status -i 0
 }
 
 @test "loadlined ends two seconds after the last job, and the next run starts it" {
@@ -79,7 +60,7 @@ has_no_job() {
 	done
 	old=$(pids loadlined)
 	kill -KILL "$old"
-	wait_for 10 status_has '[.[] | select(.job)] | length == 3'
+	wait_for 10 jobs_are 3
 	[ "$(pids loadlined)" -ne "$old" ]
 }
 
@@ -98,23 +79,23 @@ has_no_job() {
 @test "a command that runs inside a job belongs to it" {
 	start job --sim run --tenant outer -- "$LOADLINE" run -- sleep 100
 	wait_for 10 has_job outer
-	status_has '[.[] | select(.job)] | length == 1'
+	jobs_are 1
 	has_pids loadline-job 1
 }
 
 @test "x=\$(loadline run ...) ends with the command" {
 	local begin=$SECONDS
-	[ "$(timeout 20 "$LOADLINE" --sim run -- echo done 2>&1)" = "done" ]
+	[ "$(timeout 20 "$LOADLINE" --sim run -- echo over 2>&1)" = over ]
 	((SECONDS - begin < 15))
 	has_pids loadlined 1
 }
 
 @test "a run that cannot have loadlined runs as before, and without a word" {
-	# Nobody may make processes named like these: the programs are not there.
+	# A loadline without loadlined and loadline-job beside it.
 	cp -r "$LOADLINE" "$T/loadline"
 	mkdir "$T/src" && cp -r "$LOADLINE_BUILD/src/shim" "$T/src/" && cp -r "$LOADLINE_BUILD/sim" "$T/sim"
-	run --separate-stderr "$T/loadline" --sim run -- echo done
+	run --separate-stderr "$T/loadline" --sim run -- echo over
 	# shellcheck disable=SC2154
 	echo "$output $stderr"
-	[ "$status" -eq 0 ] && [ "$output" = "done" ] && [ -z "$stderr" ]
+	[ "$status" -eq 0 ] && [ "$output" = over ] && [ -z "$stderr" ]
 }

@@ -218,6 +218,24 @@ static void descriptors_of_what_is_no_message_are_closed(void **state)
 	close(ends[1]);
 }
 
+static void what_was_said_before_a_reset_is_heard(void **state)
+{
+	(void)state;
+	union ll_message message, received;
+	int ends[2], fds[LL_MESSAGE_FDS];
+	size_t count;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+	make(&message, LL_MESSAGE_HELLO);
+	assert_int_equal(ll_message_send(ends[0], &message, NULL, 0), 0); /* stays unread */
+	make(&message, LL_MESSAGE_REFUSED);
+	assert_int_equal(ll_message_send(ends[1], &message, NULL, 0), 0);
+	close(ends[1]);
+	assert_int_equal(ll_message_receive(ends[0], &received, fds, &count), 0);
+	assert_int_equal(received.header.kind, LL_MESSAGE_REFUSED);
+	assert_int_equal(ll_message_receive(ends[0], &received, fds, &count), -EPIPE);
+	close(ends[0]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -228,6 +246,7 @@ int main(void)
 	    cmocka_unit_test(a_field_out_of_its_range_is_refused),
 	    cmocka_unit_test(texts_are_cut_between_characters_and_made_printable),
 	    cmocka_unit_test(versions_are_ordered),
+	    cmocka_unit_test(what_was_said_before_a_reset_is_heard),
 	    cmocka_unit_test(descriptors_of_what_is_no_message_are_closed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,322 @@
+/* What clients may send, and what they may leave undone. Expected of all of it: that connection ends or is refused, and
+ * loadlined goes on serving all others. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../unit/test.h"
+#include "../unit/wait_for.h"
+#include "base/packet.h"
+#include "base/process.h"
+#include "world.h"
+
+enum { FLOOD = 100000, PATIENCE_MS = 30000, MANY = 64, FEW_FILES = 40 };
+
+/* The daemon of this world serves one job, and this one shall be known after each test. */
+struct scene {
+	struct world world;
+	struct job job;
+	uint64_t instance;
+};
+
+static uint64_t instance_of(const struct world *world)
+{
+	union ll_message message;
+	int fd = world_connect(world, LL_ROLE_COMMAND);
+	assert_int_equal(next_message(fd, &message), LL_MESSAGE_WELCOME);
+	close(fd);
+	return message.welcome.instance;
+}
+
+static int begin(void **state)
+{
+	static struct scene scene;
+	world_init(&scene.world);
+	job_start(&scene.job, &scene.world, "witness", NULL);
+	scene.instance = instance_of(&scene.world);
+	*state = &scene;
+	return 0;
+}
+
+static int end(void **state)
+{
+	struct scene *scene = *state;
+	assert_true(world_has_jobs(&scene->world, 1));
+	assert_true(instance_of(&scene->world) == scene->instance);
+	job_stop(&scene->job);
+	world_fini(&scene->world);
+	return 0;
+}
+
+static void expect_end(int fd)
+{
+	union ll_message message;
+	while (next_message(fd, &message))
+		;
+	close(fd);
+}
+
+static int connect_only(const struct world *world)
+{
+	int fd;
+	assert_int_equal(ll_place_connect(&world->place, &fd, NULL), 0);
+	return fd;
+}
+
+static void bytes_that_are_no_message_end_the_connection(void **state)
+{
+	struct scene *scene = *state;
+	char bytes[4096];
+	for (size_t length = 1; length <= sizeof bytes; length = length * 3 + 1) {
+		for (int round = 0; round < 4; round++) {
+			int fd =
+			    round & 1 ? world_connect(&scene->world, LL_ROLE_MONITOR) : connect_only(&scene->world);
+			for (size_t i = 0; i < length; i++)
+				bytes[i] = (char)(round & 2 ? rand() : 0xff);
+			ll_packet_send(fd, bytes, length, NULL, 0);
+			expect_end(fd);
+		}
+	}
+}
+
+static void every_cut_of_every_message_ends_the_connection(void **state)
+{
+	struct scene *scene = *state;
+	for (unsigned kind = LL_MESSAGE_HELLO; kind <= LL_MESSAGE_TENANT_ROW; kind++) {
+		union ll_message message;
+		ll_message_init(&message, (enum ll_message_kind)kind);
+		for (size_t length = 1; length < message.header.size; length += 7) {
+			int fd = world_connect(&scene->world, LL_ROLE_COMMAND);
+			assert_int_equal(ll_packet_send(fd, &message, length, NULL, 0), 0);
+			expect_end(fd);
+		}
+	}
+}
+
+static void a_message_in_the_wrong_place_ends_the_connection(void **state)
+{
+	struct scene *scene = *state;
+	static const unsigned kinds[] = {LL_MESSAGE_HELLO,       LL_MESSAGE_WELCOME,     LL_MESSAGE_JOB,
+					 LL_MESSAGE_ACCEPTED,    LL_MESSAGE_JOB_ENDED,   LL_MESSAGE_JOB_ROW,
+					 LL_MESSAGE_PROCESS_ROW, LL_MESSAGE_HANDED_OVER, LL_MESSAGE_LIST_END};
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		union ll_message message;
+		int fd = world_connect(&scene->world, LL_ROLE_COMMAND); /* a second HELLO is wrong too */
+		ll_message_init(&message, (enum ll_message_kind)kinds[i]);
+		ll_message_send(fd, &message, NULL, 0);
+		expect_end(fd);
+		fd = connect_only(&scene->world); /* nothing but HELLO may be first */
+		ll_message_init(&message, LL_MESSAGE_LIST);
+		ll_message_send(fd, &message, NULL, 0);
+		expect_end(fd);
+	}
+}
+
+static void an_unknown_kind_is_refused_and_the_connection_goes_on(void **state)
+{
+	struct scene *scene = *state;
+	union ll_message message;
+	struct ll_message_header header = {.kind = 4711, .size = sizeof header, .serial = 5};
+	int fd = world_connect(&scene->world, LL_ROLE_COMMAND);
+	assert_int_equal(next_message(fd, &message), LL_MESSAGE_WELCOME);
+	assert_int_equal(ll_packet_send(fd, &header, sizeof header, NULL, 0), 0);
+	assert_int_equal(next_message(fd, &message), LL_MESSAGE_REFUSED);
+	assert_int_equal(message.refused.code, -ENOTSUP);
+	assert_int_equal(message.header.serial, 5);
+	ll_message_init(&message, LL_MESSAGE_LIST);
+	assert_int_equal(ll_message_send(fd, &message, NULL, 0), 0);
+	assert_int_equal(next_message(fd, &message), LL_MESSAGE_JOB_ROW);
+	close(fd);
+}
+
+/* ---- descriptors that are not what they should be ---- */
+
+static void make_job(union ll_message *message)
+{
+	ll_message_init(message, LL_MESSAGE_JOB);
+	message->job.job.token[0] = 4711;
+	message->job.job.state = LL_JOB_RUNNING;
+	strcpy(message->job.job.tenant, "liar");
+}
+
+static void a_job_with_wrong_descriptors_is_not_taken(void **state)
+{
+	struct scene *scene = *state;
+	int ends[2], null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC), self = ll_process_open(getpid());
+	int root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	const int wrong[][3] = {{null_fd, ends[0], 2}, {ends[0], self, 2}, {self, null_fd, 2},
+				{root, ends[0], 2},    {self, ends[0], 1}, {-1, -1, 0}};
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		union ll_message message;
+		int fd = world_connect(&scene->world, LL_ROLE_MONITOR);
+		make_job(&message);
+		assert_int_equal(ll_message_send(fd, &message, wrong[i], (size_t)wrong[i][2]), 0);
+		expect_end(fd);
+	}
+	ll_message_close_fds((const int[]){null_fd, self, root, ends[0], ends[1]}, 5);
+}
+
+static size_t fds_of(pid_t pid)
+{
+	size_t count = 0;
+	char path[64];
+	for (int fd = 0; fd < 1024; fd++) {
+		snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)pid, fd);
+		count += faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+	}
+	return count;
+}
+
+static void descriptors_that_nobody_asked_for_are_closed(void **state)
+{
+	struct scene *scene = *state;
+	pid_t daemon = world_daemon(&scene->world);
+	size_t before = fds_of(daemon);
+	for (int i = 0; i < MANY; i++) {
+		union ll_message message;
+		int zeros[LL_MESSAGE_FDS] = {0};
+		int fd = world_connect(&scene->world, LL_ROLE_COMMAND);
+		ll_message_init(&message, LL_MESSAGE_LIST);
+		assert_int_equal(ll_message_send(fd, &message, zeros, LL_MESSAGE_FDS), 0);
+		expect_end(fd);
+	}
+	wait_for(fds_of(daemon) <= before);
+}
+
+/* ---- floods, and clients that do nothing ---- */
+
+static size_t memory_of(pid_t pid)
+{
+	char path[64], line[256];
+	size_t kib = 0;
+	snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+	FILE *file = fopen(path, "re");
+	while (file && fgets(line, sizeof line, file)) {
+		if (sscanf(line, "RssAnon: %zu", &kib) == 1)
+			break;
+	}
+	if (file)
+		fclose(file);
+	return kib;
+}
+
+/* It asks and asks, and reads nothing. The daemon stops reading from it. */
+static void a_client_that_takes_no_answers_costs_no_memory(void **state)
+{
+	struct scene *scene = *state;
+	union ll_message message;
+	pid_t daemon = world_daemon(&scene->world);
+	int fd = world_connect(&scene->world, LL_ROLE_COMMAND);
+	size_t sent = 0;
+	ll_message_init(&message, LL_MESSAGE_LIST);
+	while (sent < FLOOD && poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, 500) > 0)
+		sent += ll_message_send(fd, &message, NULL, 0) == 0;
+	assert_true(sent < FLOOD); /* it was held back */
+	assert_true(instance_of(&scene->world) == scene->instance);
+	assert_true(memory_of(daemon) < 4096);
+	/* Then it reads, and gets an answer to each. */
+	size_t ends = 0;
+	while (ends < sent && next_message(fd, &message))
+		ends += message.header.kind == LL_MESSAGE_LIST_END;
+	assert_int_equal(ends, sent);
+	close(fd);
+}
+
+static void a_client_that_ends_in_the_middle_of_a_flood_is_forgotten(void **state)
+{
+	struct scene *scene = *state;
+	pid_t daemon = world_daemon(&scene->world);
+	size_t before = fds_of(daemon);
+	for (int i = 0; i < MANY; i++) {
+		union ll_message message;
+		int fd = world_connect(&scene->world, LL_ROLE_COMMAND);
+		ll_message_init(&message, LL_MESSAGE_LIST);
+		while (ll_message_send(fd, &message, NULL, 0) == 0)
+			;
+		if (i & 1)
+			shutdown(fd, SHUT_WR);
+		close(fd);
+	}
+	wait_for(fds_of(daemon) <= before);
+}
+
+static void who_says_nothing_is_let_go_after_5_s(void **state)
+{
+	struct scene *scene = *state;
+	int fd = connect_only(&scene->world);
+	uint64_t begin_ns = ll_now_ns();
+	expect_end(fd);
+	assert_true(ll_now_ns() - begin_ns >= 4 * LL_NS_PER_S);
+}
+
+/* ---- no descriptors left ---- */
+
+static uint64_t cpu_ticks(pid_t pid)
+{
+	char path[64], text[1024] = "";
+	unsigned long user = 0, system = 0;
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	FILE *file = fopen(path, "re");
+	if (file && fgets(text, sizeof text, file))
+		sscanf(strrchr(text, ')') + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system);
+	if (file)
+		fclose(file);
+	return user + system;
+}
+
+/* Expected: who comes is told so, nobody who is there loses anything, the daemon does not spin, and takes jobs again
+ * when others have gone. */
+static void a_daemon_without_descriptors_refuses_and_recovers(void **state)
+{
+	struct scene *scene = *state;
+	struct rlimit limit = {FEW_FILES, FEW_FILES};
+	union ll_message message;
+	struct job late;
+	int fds[FEW_FILES];
+	size_t count = 0;
+	pid_t daemon = world_daemon(&scene->world);
+	assert_int_equal(prlimit(daemon, RLIMIT_NOFILE, &limit, NULL), 0);
+	for (; count < FEW_FILES; count++) {
+		fds[count] = world_connect(&scene->world, LL_ROLE_COMMAND);
+		if (next_message(fds[count], &message) != LL_MESSAGE_WELCOME)
+			break;
+	}
+	assert_true(count < FEW_FILES);
+	assert_int_equal(message.header.kind, LL_MESSAGE_REFUSED);
+	assert_int_equal(message.refused.code, -EMFILE);
+	job_launch(&late, &scene->world, "late", NULL);
+	assert_int_equal(next_message(late.report_fd, &message), LL_MESSAGE_REFUSED);
+	assert_int_equal(message.refused.code, -EMFILE);
+	uint64_t ticks = cpu_ticks(daemon), until_ns = ll_now_ns() + LL_NS_PER_S;
+	ll_sleep_until_ns(until_ns);
+	assert_true(cpu_ticks(daemon) - ticks < (uint64_t)sysconf(_SC_CLK_TCK) / 4);
+	ll_message_close_fds(fds, count + 1);
+	wait_for(world_has_jobs(&scene->world, 2));
+	job_stop(&late);
+	wait_for(world_has_jobs(&scene->world, 1));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(bytes_that_are_no_message_end_the_connection),
+	    TEST(every_cut_of_every_message_ends_the_connection),
+	    TEST(a_message_in_the_wrong_place_ends_the_connection),
+	    TEST(an_unknown_kind_is_refused_and_the_connection_goes_on),
+	    TEST(a_job_with_wrong_descriptors_is_not_taken),
+	    TEST(descriptors_that_nobody_asked_for_are_closed),
+	    TEST(a_client_that_takes_no_answers_costs_no_memory),
+	    TEST(a_client_that_ends_in_the_middle_of_a_flood_is_forgotten),
+	    TEST(who_says_nothing_is_let_go_after_5_s),
+	    TEST(a_daemon_without_descriptors_refuses_and_recovers),
+	};
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
