@@ -503,43 +503,74 @@ get_*) ;;'
 	[[ $output != *CUDA_MPS_ACTIVE_THREAD_PERCENTAGE* ]]
 }
 
-# load_code OPTION...: loads code without and with dynamic parallelism, twice each by two functions, under run with these options.
+# load_code JOB OPTION...: a program whose code uses dynamic parallelism (children.py), under run with these options.
 load_code() {
-	run --separate-stderr -0 loadline --sim run "$@" -- python3 - <<'END'
-import ctypes
-cuda = ctypes.CDLL("libcuda.so.1")
-device, made = ctypes.c_int(), ctypes.c_void_p()
-cuda.cuInit(0)
-cuda.cuDevicePrimaryCtxRetain(ctypes.byref(made), 0)
-cuda.cuCtxSetCurrent(made)
-head = b".version 7.4\n.target sm_50\n.address_size 64\n"
-body = b".visible .entry parent()\n{\n%s\tret;\n}\n"
-extern = b".extern .func (.param .b32 status) cudaLaunchDeviceV2(.param .b64 buffer, .param .b64 stream);\n"
-for text in head + body % b"", head + extern + body % b"":
-    for _ in range(2):
-        status = cuda.cuModuleLoadData(ctypes.byref(made), text)
-        library = cuda.cuLibraryLoadData(ctypes.byref(made), text, None, None, 0, None, None, 0)
-        module = ctypes.c_void_p()
-        print(status, library or cuda.cuLibraryGetModule(ctypes.byref(module), made))
-END
+	local job=$1
+	shift
+	# shellcheck disable=SC2086
+	run --separate-stderr -0 loadline --sim run "$@" -- python3 "$BATS_TEST_DIRNAME/children.py" $job
+}
+
+# who_told CODE: the functions of the lines that it was told in, and nothing else on standard error. Each process has one line.
+who_told() {
+	local end=": CUDA error $1: MPS loads no code that launches kernels from kernels (dynamic parallelism); run this program without MPS, by time"
+	# shellcheck disable=SC2154
+	while IFS= read -r line; do
+		line=${line%"$end"}
+		echo "${line#loadline: }"
+	done <<<"$stderr"
+}
+
+# who_answered CODE: the functions that the program saw answer with it.
+who_answered() {
+	# shellcheck disable=SC2154
+	sed -n "s/ $1\$//p" <<<"$output"
 }
 
 @test "a client of MPS that cannot load code with dynamic parallelism is told why, once" {
-	need_launcher
-	load_code
+	load_code twice
 	[ "${lines[*]}" = "0 0 0 0 0 0 0 0" ]
 	[ -z "$stderr" ]
 	mps start
-	load_code --by space
+	load_code twice --by space
 	[ "${lines[*]}" = "0 0 0 0 811 811 811 811" ]
-	[ "$(grep -c "dynamic parallelism" <<<"$stderr")" -eq 1 ]
-	grep -qx "loadline: cuModuleLoadData: CUDA error 811: MPS loads no code .*; run this program without MPS, by time" <<<"$stderr"
+	[ "$(who_told 811)" = cuModuleLoadData ]
 	# Older drivers have no error for it; another reason for "not supported" is nobody's guess without MPS.
 	"$SIMCTL" fail cuModuleLoadDataEx CUDA_ERROR_NOT_SUPPORTED
-	load_code --by space
-	[ "$(grep -c "CUDA error 801: MPS loads no code" <<<"$stderr")" -eq 1 ]
-	load_code --by time
+	load_code twice --by space
+	[ "$(who_told 801)" = cuModuleLoadData ]
+	load_code twice --by time
 	[ -z "$stderr" ]
+}
+
+@test "a client of MPS is told whichever function needs a library's code with dynamic parallelism first" {
+	scenario "init-time 0" "card all context-time 0"
+	load_code ways
+	[ -z "$(who_answered 811)" ]
+	[ -z "$stderr" ]
+	mps start
+	load_code ways --by space
+	[ "$(who_answered 811)" = "$(who_told 811)" ]
+	for name in cuLibraryGetModule cuLibraryGetGlobal cuKernelGetFunction cuLaunchKernel cuLaunchKernelEx_ptsz cuGraphAddKernelNode_v2; do
+		who_told 811 | grep -qx "$name"
+	done
+}
+
+@test "every hook of a function that may need code tells it, whether the gate is open or the program waits its turn" {
+	scenario "init-time 0" "card all context-time 0" "driver 620.10 cuda 13.4"
+	# A driver that does not say whether it has MPS: nobody else has this error.
+	load_code old --by time --compute 50%
+	[ "$(who_answered 811 | wc -l)" -eq "$(python3 "$BATS_TEST_DIRNAME/children.py" hooked | wc -l)" ]
+	[ "$(who_answered 811)" = "$(who_told 811)" ]
+	load_code faults --by time --compute 50%
+	[ -z "$stderr" ]
+	mps start
+	load_code faults --by space
+	[ "$(who_answered 811 | wc -l)" -eq "$(python3 "$BATS_TEST_DIRNAME/children.py" hooked | wc -l)" ]
+	[ "$(who_answered 811)" = "$(who_told 811)" ]
+	# What only loads code has no other reason for "not supported"; launches and questions have many.
+	load_code "faults CUDA_ERROR_NOT_SUPPORTED" --by space
+	[ "$(who_told 801)" = "$(python3 "$BATS_TEST_DIRNAME/children.py" loading)" ]
 }
 
 @test "two equal programs by space do not wait for each other" {

@@ -36,6 +36,7 @@ static union {
 	unsigned char bytes[256];
 	size_t size;
 	unsigned int number;
+	int value;
 	void *pointer;
 	ll_cu_deviceptr address;
 	enum ll_cu_proc_address_result found;
@@ -364,6 +365,29 @@ static struct ll_cu_kernel *kernel(void)
 	struct ll_cu_kernel *made = NULL;
 	MAKE(cuLibraryGetKernel, (&made, library(), "nothing"));
 	return made;
+}
+
+static struct ll_cu_function *function(void)
+{
+	struct ll_cu_function *made = NULL;
+	MAKE(cuModuleGetFunction, (&made, module(), "nothing"));
+	return made;
+}
+
+static struct ll_cu_kernel_params *kernel_params(void)
+{
+	static struct ll_cu_kernel_params made;
+	made = (struct ll_cu_kernel_params){
+	    .function = function(), .grid_x = 1, .grid_y = 1, .grid_z = 1, .block_x = 1, .block_y = 1, .block_z = 1};
+	return &made;
+}
+
+static struct ll_cu_kernel_params_v1 *old_kernel_params(void)
+{
+	static struct ll_cu_kernel_params_v1 made;
+	made = (struct ll_cu_kernel_params_v1){
+	    .function = function(), .grid_x = 1, .grid_y = 1, .grid_z = 1, .block_x = 1, .block_y = 1, .block_z = 1};
+	return &made;
 }
 
 static struct ll_nvml_device *card(void)

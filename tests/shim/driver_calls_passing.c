@@ -63,6 +63,14 @@ static struct ll_cu_module *module, *spare_module, *made_module;
 static struct ll_cu_library *library, *spare_library, *made_library;
 static struct ll_cu_kernel *kernel, *made_kernel;
 static struct ll_cu_function *function, *made_function;
+static struct ll_cu_graph *kernel_graph;
+static struct ll_cu_graph_exec *kernel_exec;
+static struct ll_cu_graph_node *kernel_node, *made_node;
+static uint64_t length_ns = 1000;
+static void *kernel_arguments[] = {&length_ns};
+static struct ll_cu_kernel_params params;
+static struct ll_cu_kernel_params_v1 old_params;
+static int answer, second_answer;
 
 static void prepare_shared(void)
 {
@@ -112,6 +120,11 @@ static void prepare_code(void)
 	CHECK_EQUAL(cu.cuGraphAddEmptyNode(&node, graph, NULL, 0), 0);
 	CHECK_EQUAL(cu.cuGraphInstantiate(&exec, graph, 0), 0);
 	CHECK_EQUAL(cu.cuGraphCreate(&spare_graph, 0), 0);
+	params = (struct ll_cu_kernel_params){function, 1, 1, 1, 1, 1, 1, .params = kernel_arguments};
+	old_params = (struct ll_cu_kernel_params_v1){function, 1, 1, 1, 1, 1, 1, .params = kernel_arguments};
+	CHECK_EQUAL(cu.cuGraphCreate(&kernel_graph, 0), 0);
+	CHECK_EQUAL(cu.cuGraphAddKernelNode(&kernel_node, kernel_graph, NULL, 0, &params), 0);
+	CHECK_EQUAL(cu.cuGraphInstantiate(&kernel_exec, kernel_graph, 0), 0);
 }
 
 static void prepare(void)
@@ -224,7 +237,24 @@ static void prepare(void)
 	CALL(cuLibraryGetGlobal, SUCCESS, (&made_address, &made_bytes, library, "counter"))                            \
 	CALL(cuLibraryGetManaged, ERROR_NOT_FOUND, (&made_address, &made_bytes, library, "counter"))                   \
 	CALL(cuKernelGetFunction, SUCCESS, (&made_function, kernel))                                                   \
-	CALL(cuFuncLoad, SUCCESS, (function))
+	CALL(cuFuncLoad, SUCCESS, (function))                                                                          \
+	CALL(cuKernelGetAttribute, SUCCESS, (&answer, LL_CU_FUNC_ATTRIBUTE_NUM_REGS, kernel, 0))                       \
+	CALL(cuKernelSetAttribute, SUCCESS, (LL_CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, BYTES, kernel, 0))    \
+	CALL(cuKernelSetCacheConfig, SUCCESS, (kernel, LL_CU_FUNC_CACHE_PREFER_NONE, 0))                               \
+	CALL(cuFuncGetAttribute, SUCCESS, (&answer, LL_CU_FUNC_ATTRIBUTE_NUM_REGS, function))                          \
+	CALL(cuFuncSetAttribute, SUCCESS, (function, LL_CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, BYTES))       \
+	CALL(cuFuncSetCacheConfig, SUCCESS, (function, LL_CU_FUNC_CACHE_PREFER_NONE))                                  \
+	CALL(cuOccupancyMaxActiveBlocksPerMultiprocessor, SUCCESS, (&answer, function, 32, 0))                         \
+	CALL(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, SUCCESS, (&answer, function, 32, 0, 0))             \
+	CALL(cuOccupancyMaxPotentialBlockSize, SUCCESS, (&answer, &second_answer, function, NULL, 0, 0))               \
+	CALL(cuOccupancyMaxPotentialBlockSizeWithFlags, SUCCESS, (&answer, &second_answer, function, NULL, 0, 0, 0))   \
+	CALL(cuOccupancyAvailableDynamicSMemPerBlock, SUCCESS, (&made_bytes, function, 1, 32))                         \
+	CALL(cuGraphAddKernelNode, SUCCESS, (&made_node, kernel_graph, NULL, 0, &old_params))                          \
+	CALL(cuGraphAddKernelNode_v2, SUCCESS, (&made_node, kernel_graph, NULL, 0, &params))                           \
+	CALL(cuGraphKernelNodeSetParams, SUCCESS, (kernel_node, &old_params))                                          \
+	CALL(cuGraphKernelNodeSetParams_v2, SUCCESS, (kernel_node, &params))                                           \
+	CALL(cuGraphExecKernelNodeSetParams, SUCCESS, (kernel_exec, kernel_node, &old_params))                         \
+	CALL(cuGraphExecKernelNodeSetParams_v2, SUCCESS, (kernel_exec, kernel_node, &params))
 
 #define BOTH(symbol, suffix, status, args) CALL(symbol, status, args) CALL(symbol##suffix, status, args)
 

@@ -37,17 +37,21 @@ static bool may_allocate(void)
 		return LL_LAUNCH_CALL(launch,                                                                          \
 				      allocates ? cover_##symbol(exec, stream) : ll_real()->symbol(exec, stream));     \
 	}                                                                                                              \
-	LL_HOOK_EXPORT ll_cu_result symbol(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)                 \
+	static ll_cu_result launch_##symbol(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)                \
 	{                                                                                                              \
 		LL_DRIVER_CALL(symbol);                                                                                \
 		bool allocates = may_allocate();                                                                       \
 		if (!ll_launch_is_free())                                                                              \
 			return gate_##symbol(exec, stream, allocates);                                                 \
 		return allocates ? cover_##symbol(exec, stream) : ll_real()->symbol(exec, stream);                     \
+	}                                                                                                              \
+	LL_HOOK_EXPORT ll_cu_result symbol(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)                 \
+	{                                                                                                              \
+		return ll_children_answer(#symbol, launch_##symbol(exec, stream));                                     \
 	}
 
 #define GRAPH_UPLOAD_HOOK(symbol, its_stream)                                                                          \
-	LL_HOOK_EXPORT ll_cu_result symbol(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)                 \
+	static ll_cu_result upload_##symbol(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)                \
 	{                                                                                                              \
 		LL_DRIVER_CALL(symbol);                                                                                \
 		if (!may_allocate())                                                                                   \
@@ -60,6 +64,10 @@ static bool may_allocate(void)
 		if (status == LL_CUDA_SUCCESS)                                                                         \
 			ll_graph_memory_note(&cover, false);                                                           \
 		return status;                                                                                         \
+	}                                                                                                              \
+	LL_HOOK_EXPORT ll_cu_result symbol(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)                 \
+	{                                                                                                              \
+		return ll_children_answer(#symbol, upload_##symbol(exec, stream));                                     \
 	}
 
 GRAPH_UPLOAD_HOOK(cuGraphUpload, stream)
@@ -73,7 +81,7 @@ GRAPH_LAUNCH_HOOK(cuGraphLaunch_ptsz, ll_stream_per_thread(stream))
 /* Hook of a function that makes or changes an executable graph of `graph`, a parameter. uploads: it takes the graph's
  * memory at once, in that stream. */
 #define MAKE_HOOK(symbol, exec, uploads, its_stream, params, args)                                                     \
-	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
+	static ll_cu_result make_##symbol params                                                                       \
 	{                                                                                                              \
 		LL_DRIVER_CALL(symbol);                                                                                \
 		if (!may_allocate())                                                                                   \
@@ -90,6 +98,10 @@ GRAPH_LAUNCH_HOOK(cuGraphLaunch_ptsz, ll_stream_per_thread(stream))
 		ll_graph_memory_note(&cover, false);                                                                   \
 		ll_graph_memory_keep(exec, &memory);                                                                   \
 		return status;                                                                                         \
+	}                                                                                                              \
+	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
+	{                                                                                                              \
+		return ll_children_answer(#symbol, make_##symbol args);                                                \
 	}
 
 #define WITH_LOG                                                                                                       \
@@ -196,7 +208,8 @@ LL_HOOK_EXPORT ll_cu_result cuGraphAddNode(struct ll_cu_graph_node **ret_node, s
 					   struct ll_cu_graph_node_params *params)
 {
 	note_alloc_node(params);
-	return ll_real()->cuGraphAddNode(ret_node, graph, dependencies, count, params);
+	return ll_children_answer("cuGraphAddNode",
+				  ll_real()->cuGraphAddNode(ret_node, graph, dependencies, count, params));
 }
 
 #define ADD_NODE_HOOK(symbol)                                                                                          \
@@ -206,7 +219,8 @@ LL_HOOK_EXPORT ll_cu_result cuGraphAddNode(struct ll_cu_graph_node **ret_node, s
 					   struct ll_cu_graph_node_params *params)                                     \
 	{                                                                                                              \
 		note_alloc_node(params);                                                                               \
-		return ll_real()->symbol(ret_node, graph, dependencies, edges, count, params);                         \
+		return ll_children_answer(#symbol,                                                                     \
+					  ll_real()->symbol(ret_node, graph, dependencies, edges, count, params));     \
 	}
 
 ADD_NODE_HOOK(cuGraphAddNode_v2)

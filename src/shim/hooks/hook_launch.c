@@ -82,8 +82,7 @@ static void end_parts(struct parts *parts)
 	}
 }
 
-LL_HOOK_EXPORT ll_cu_result cuLaunchCooperativeKernelMultiDevice(struct ll_cu_launch_params *launches,
-								 unsigned int count, unsigned int flags)
+static ll_cu_result launch_on_several(struct ll_cu_launch_params *launches, unsigned int count, unsigned int flags)
 {
 	LL_DRIVER_CALL(cuLaunchCooperativeKernelMultiDevice);
 	if (ll_launch_is_free())
@@ -92,4 +91,10 @@ LL_HOOK_EXPORT ll_cu_result cuLaunchCooperativeKernelMultiDevice(struct ll_cu_la
 	parts.count = 0; /* if the thread is cancelled, the launches that have begun are ended */
 	begin_parts(&parts, launches, count);
 	return LL_LAUNCH_CALL(parts, ll_real()->cuLaunchCooperativeKernelMultiDevice(launches, count, flags));
+}
+
+LL_HOOK_EXPORT ll_cu_result cuLaunchCooperativeKernelMultiDevice(struct ll_cu_launch_params *launches,
+								 unsigned int count, unsigned int flags)
+{
+	return ll_children_answer("cuLaunchCooperativeKernelMultiDevice", launch_on_several(launches, count, flags));
 }

@@ -1,38 +1,10 @@
 /* What uses the card or its memory and is not governed: the rows of hooks_passing.def. */
 #include "abi/cuda_graph.h"
-#include "shim/device_state.h"
+#include "shim/hooks/children.h"
 #include "shim/interpose/hook.h"
 #include "shim/memory/backed.h"
 #include "shim/residency/obstacles.h"
-#include "shim/say.h"
 #include "shim/time/driver_calls.h"
-
-/* Whether the current context is a client's of MPS. Drivers from before CUDA 12.1 do not say. */
-static bool is_client(bool *ret_is_told)
-{
-	ll_cu_device device;
-	int value = 0;
-	if (ll_real()->cuCtxGetDevice(&device) != LL_CUDA_SUCCESS)
-		device = 0;
-	*ret_is_told =
-	    ll_real()->cuDeviceGetAttribute(&value, LL_CU_DEVICE_ATTRIBUTE_MPS_ENABLED, device) == LL_CUDA_SUCCESS;
-	return value != 0;
-}
-
-/* The program may have no word for that error but "not supported". Older drivers have none of their own for it. */
-static void say_no_children(const char *symbol, ll_cu_result status)
-{
-	static _Atomic bool is_said;
-	if (is_said || ll_reentry_is_inside() || !ll_device_state_settings())
-		return;
-	LL_REENTRY_SCOPE();
-	bool is_told, is_mps = is_client(&is_told);
-	bool is_meant = is_mps || (!is_told && status == LL_CUDA_ERROR_CDP_NOT_SUPPORTED);
-	if (is_meant && !atomic_exchange(&is_said, true))
-		ll_say("%s: CUDA error %d: MPS loads no code that launches kernels from kernels (dynamic parallelism); "
-		       "run this program without MPS, by time",
-		       symbol, status);
-}
 
 #define LL_PASSING(symbol, params, args)                                                                               \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
@@ -51,9 +23,12 @@ static void say_no_children(const char *symbol, ll_cu_result status)
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \
 		LL_DRIVER_CALL(symbol);                                                                                \
-		ll_cu_result status = ll_real()->symbol args;                                                          \
-		if (status == LL_CUDA_ERROR_CDP_NOT_SUPPORTED || status == LL_CUDA_ERROR_NOT_SUPPORTED)                \
-			say_no_children(#symbol, status);                                                              \
-		return status;                                                                                         \
+		return ll_children_answer_of_load(#symbol, ll_real()->symbol args);                                    \
+	}
+#define LL_PASSING_CODE(symbol, params, args)                                                                          \
+	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
+	{                                                                                                              \
+		LL_DRIVER_CALL(symbol);                                                                                \
+		return ll_children_answer(#symbol, ll_real()->symbol args);                                            \
 	}
 #include "shim/interpose/hooks_passing.def"

@@ -17,6 +17,7 @@
 #define LOADLINE_SHIM_HOOKS_LAUNCH_H
 
 #include "shim/device_state.h"
+#include "shim/hooks/children.h"
 #include "shim/interpose/reentry.h"
 #include "shim/interpose/work.h"
 #include "shim/time/driver_calls.h"
@@ -112,11 +113,11 @@ static inline uint64_t ll_launch_kind_of(struct ll_work work)
 			if (ll_gate_passes()) {                                                                        \
 				struct ll_driver_call *entered                                                         \
 				    __attribute__((cleanup(ll_driver_call_leave_entered), unused)) = call;             \
-				return real->symbol args;                                                              \
+				return ll_children_answer(#symbol, real->symbol args);                                 \
 			}                                                                                              \
 			ll_driver_call_leave(call);                                                                    \
 		}                                                                                                      \
-		return gate_##symbol args;                                                                             \
+		return ll_children_answer(#symbol, gate_##symbol args);                                                \
 	}
 
 #endif
