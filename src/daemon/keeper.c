@@ -113,14 +113,19 @@ void ll_keeper_disconnect(struct ll_server *server, struct ll_job *job)
 		ll_death_watch_start(keeper->monitor);
 }
 
+/* A monitor that cannot be watched is asked. The next one that does not come is started again. */
+static bool needs_monitor(const struct keeper *keeper)
+{
+	if (keeper->monitor)
+		return !keeper->monitor->is_polled && ll_process_has_ended(keeper->monitor->fd);
+	return uv_now(&keeper->server->loop) - keeper->lost_ms >= RETURN_MS;
+}
+
 static bool tick(struct keeper *keeper)
 {
-	uint64_t lost_ms = uv_now(&keeper->server->loop) - keeper->lost_ms;
 	if (keeper->connection)
 		return false;
-	if (keeper->monitor && !keeper->monitor->is_polled && ll_process_has_ended(keeper->monitor->fd))
-		replace_monitor(keeper);
-	else if (!keeper->monitor && lost_ms >= RETURN_MS)
+	if (needs_monitor(keeper))
 		replace_monitor(keeper);
 	return true;
 }

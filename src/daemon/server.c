@@ -7,6 +7,7 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -16,6 +17,13 @@
 enum { BACKLOG = 4096, ACCEPTS_AT_A_TIME = 64, LINGER_MS = 2000, TICK_MS = 1000 };
 
 /* ---- accepting ---- */
+
+static int accept_next(const struct ll_server *server)
+{
+	struct sockaddr_un address;
+	socklen_t length = sizeof address;
+	return accept4(server->listen_fd, (struct sockaddr *)&address, &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
+}
 
 static int open_reserve(void)
 {
@@ -29,7 +37,7 @@ static void refuse_next(struct ll_server *server)
 	union ll_message message;
 	if (server->reserve_fd >= 0)
 		close(server->reserve_fd);
-	int fd = accept4(server->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = accept_next(server);
 	if (fd >= 0) {
 		ll_message_init(&message, LL_MESSAGE_REFUSED);
 		message.refused.code = -EMFILE;
@@ -45,7 +53,7 @@ static void refuse_next(struct ll_server *server)
 static bool accept_one(struct ll_server *server)
 {
 	uid_t uid;
-	int fd = accept4(server->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = accept_next(server);
 	if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) {
 		refuse_next(server);
 		if (server->reserve_fd >= 0)

@@ -113,10 +113,11 @@ static void a_daemon_that_is_killed_again_and_again_is_back_with_all_jobs(void *
 	}
 	wait_for(world_has_jobs(&world, JOBS));
 	end_clients(clients);
+	size_t half = (size_t)kills / 2, most = (size_t)kills * 99 / 100;
 	qsort(took_ns, (size_t)kills, sizeof *took_ns, compare);
 	printf("%d jobs, %d clients, %d kills: next answer after %.1f ms (median), %.1f ms (p99), %.1f ms (worst); %u "
 	       "lists\n",
-	       JOBS, CLIENTS, kills, (double)took_ns[kills / 2] / 1e6, (double)took_ns[kills * 99 / 100] / 1e6,
+	       JOBS, CLIENTS, kills, (double)took_ns[half] / 1e6, (double)took_ns[most] / 1e6,
 	       (double)took_ns[kills - 1] / 1e6, atomic_load(&shared->answers));
 	assert_int_equal(atomic_load(&shared->garbled), 0);
 	for (int i = 0; i < JOBS; i++)

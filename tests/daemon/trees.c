@@ -96,7 +96,7 @@ static void leaves_a_vforked_program(int lifeline_fd, uint64_t id)
 	char *words[] = {"sleep", "1000", NULL};
 	(void)id;
 	fcntl(lifeline_fd, F_SETFD, 0);
-	pid_t pid = vfork();
+	pid_t pid = vfork(); /* NOLINT: what programs do */
 	if (pid == 0) {
 		execvp(words[0], words);
 		_exit(127);

@@ -69,7 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 	ll_message_init(&again, (enum ll_message_kind)message.header.kind);
 	sent.header.size = again.header.size;
 	expect(ll_message_decode(&sent, sent.header.size, &again) == 0, "a decoded message is good");
-	expect(memcmp(&sent, &again, sizeof sent) == 0, "and the same");
+	expect(memcmp((const char *)&sent, (const char *)&again, sizeof sent) == 0, "and the same");
 	return 0;
 }
 

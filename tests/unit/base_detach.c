@@ -95,7 +95,8 @@ static void check_fds(pid_t pid)
 	size_t count = 0;
 	snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
 	DIR *folder = opendir(path);
-	for (struct dirent *entry; folder && (entry = readdir(folder));)
+	assert_non_null(folder);
+	for (struct dirent *entry; (entry = readdir(folder));)
 		count += entry->d_name[0] != '.';
 	closedir(folder);
 	assert_int_equal(count, 4);

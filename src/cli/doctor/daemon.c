@@ -1,6 +1,5 @@
 #include <errno.h>
 #include <inttypes.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include "base/scope.h"
 #include "base/strbuf.h"
 #include "cli/common/daemon.h"
+#include "cli/common/user.h"
 #include "cli/doctor/doctor.h"
 
 /* Linux 6.18: NET_NS_INIT_INO, the inode of the machine's first network namespace. */
@@ -20,15 +20,6 @@
 enum { LINE_SIZE = 512, USER_SIZE = 64, PATH_SIZE = 64, FEW_FILES = 4096 };
 
 static const char check[] = "loadlined";
-
-static void write_user(uid_t uid, char ret_user[USER_SIZE])
-{
-	const struct passwd *entry = getpwuid(uid);
-	if (entry)
-		snprintf(ret_user, USER_SIZE, "%s", entry->pw_name);
-	else
-		snprintf(ret_user, USER_SIZE, "%u", (unsigned)uid);
-}
 
 /* ---- the network namespace ---- */
 
@@ -88,7 +79,7 @@ static void add_other_users(struct ll_strbuf *users, const char *own)
 		line[strcspn(line, "\n")] = '\0';
 		if (!name || !is_of_other_user(name + 1, own, &uid))
 			continue;
-		write_user(uid, user);
+		ll_user_name(uid, user, sizeof user);
 		snprintf(word, sizeof word, "%s, ", user);
 		if (!strstr(users->buf, word))
 			ll_strbuf_adds(users, word);
@@ -190,7 +181,7 @@ static void say_view(struct ll_doctor *doctor, const struct ll_daemon_view *view
 			      "pid %d does not answer within 1 s", (int)view->pid);
 		break;
 	case LL_DAEMON_FOREIGN:
-		write_user(view->foreign_uid, user);
+		ll_user_name(view->foreign_uid, user, sizeof user);
 		ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check,
 			      "ask that user to end the program that has the name",
 			      "user %s has its name, @%s; it cannot be started", user, view->place.name);

@@ -1,11 +1,11 @@
 #include "cli/status/jobs.h"
 
 #include <inttypes.h>
-#include <pwd.h>
 #include <string.h>
 
 #include "base/utf8.h"
 #include "cli/common/json_line.h"
+#include "cli/common/user.h"
 #include "cli/status/table.h"
 
 enum { CELL_SIZE = 128, ID_SIZE = 24, LEAST_USER = 4, LEAST_TENANT = 9, LEAST_COMMAND = 10 };
@@ -31,15 +31,6 @@ static const char *state_name(uint32_t state)
 static void write_id(const struct ll_job_facts *facts, char ret_id[ID_SIZE])
 {
 	snprintf(ret_id, ID_SIZE, "%" PRIx64, facts->token[0]);
-}
-
-static void write_user(uint32_t uid, char *ret_user, size_t size)
-{
-	const struct passwd *entry = getpwuid(uid);
-	if (entry)
-		snprintf(ret_user, size, "%s", entry->pw_name);
-	else
-		snprintf(ret_user, size, "%u", uid);
 }
 
 /* Numbers of processes are the daemon's. They mean the same here if it is in this PID namespace. */
@@ -70,7 +61,7 @@ static void add_job(struct ll_table *table, const struct ll_daemon_view *view, c
 	if (is_pid_ours(view) && job->job.pid)
 		snprintf(cell, sizeof cell, "%u", job->job.pid);
 	ll_table_add(table, cell);
-	write_user(job->job.uid, user, sizeof user);
+	ll_user_name(job->job.uid, user, sizeof user);
 	ll_table_add(table, user);
 	ll_table_add(table, job->job.tenant);
 	ll_table_add(table, job->job.flags & LL_JOB_UNRESPONSIVE ? "unresponsive" : state_name(job->job.state));
@@ -84,7 +75,7 @@ static void add_trouble(struct ll_strbuf *text, const struct ll_daemon_view *vie
 		ll_strbuf_addf(text, "loadlined, pid %d, has not answered within 1 s: jobs are not shown\n",
 			       (int)view->pid);
 	} else if (view->answer == LL_DAEMON_FOREIGN) {
-		write_user(view->foreign_uid, user, sizeof user);
+		ll_user_name(view->foreign_uid, user, sizeof user);
 		ll_strbuf_addf(text, "loadlined: user %s has its name @%s: jobs are not shown\n", user,
 			       view->place.name);
 	} else if (view->answer == LL_DAEMON_BROKEN) {
@@ -167,7 +158,7 @@ static json_t *job_object(const struct ll_daemon_view *view, const struct ll_mes
 	const struct ll_job_facts *job = &row->job;
 	bool is_local = is_pid_ours(view);
 	write_id(job, id);
-	write_user(job->uid, user, sizeof user);
+	ll_user_name(job->uid, user, sizeof user);
 	return json_pack("{s:{s:s, s:o, s:b, s:o, s:i, s:s, s:o, s:b, s:s, s:b, s:o, s:o, s:i, s:o}}", "job", "id", id,
 			 "pid", number_or_null(is_local && job->pid, job->pid), "pid_is_local", is_local, "monitor_pid",
 			 number_or_null(is_local && row->monitor_pid, row->monitor_pid), "uid", (int)job->uid, "user",

@@ -1,5 +1,4 @@
 #include <fcntl.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +6,7 @@
 
 #include "base/scope.h"
 #include "base/utf8.h"
+#include "cli/common/user.h"
 #include "cli/status/status.h"
 
 enum { STATUS_SIZE = 2048 };
@@ -35,12 +35,7 @@ static void read_user(pid_t pid, char *user, size_t size)
 	const char *line = strstr(text, "\nUid:");
 	if (!line)
 		return;
-	uid_t uid = (uid_t)strtoul(line + strlen("\nUid:"), NULL, 10);
-	const struct passwd *entry = getpwuid(uid);
-	if (entry)
-		snprintf(user, size, "%s", entry->pw_name);
-	else
-		snprintf(user, size, "%lu", (unsigned long)uid);
+	ll_user_name((uid_t)strtoul(line + strlen("\nUid:"), NULL, 10), user, size);
 }
 
 /* Goes without the folder of the program, which would fill the column. A process without a command line has a name. */
