@@ -253,6 +253,63 @@ static void who_says_nothing_is_let_go_after_5_s(void **state)
 	assert_true(ll_now_ns() - begin_ns >= 4 * LL_NS_PER_S);
 }
 
+/* ---- a connection's end is no death ---- */
+
+/* This process is the monitor. */
+static int register_job(const struct world *world, int process_fd, int lifeline_fd)
+{
+	union ll_message message;
+	int fd = connect_only(world), own = ll_process_open(getpid());
+	ll_message_init(&message, LL_MESSAGE_HELLO);
+	message.hello.protocol = LL_PROTOCOL_VERSION;
+	message.hello.role = LL_ROLE_MONITOR;
+	assert_int_equal(ll_message_send(fd, &message, &own, 1), 0);
+	close(own);
+	make_job(&message);
+	assert_int_equal(ll_message_send(fd, &message, (const int[]){process_fd, lifeline_fd}, 2), 0);
+	assert_int_equal(next_message(fd, &message), LL_MESSAGE_WELCOME);
+	assert_int_equal(next_message(fd, &message), LL_MESSAGE_ACCEPTED);
+	return fd;
+}
+
+/* The flags of the job that register_job registers. */
+static bool has_flag(const struct world *world, uint32_t flag)
+{
+	struct ll_daemon_view view;
+	bool is_so = false;
+	ll_daemon_view_init_at(&view, &world->place);
+	for (size_t i = 0; i < view.job_count; i++) {
+		if (view.jobs[i].job.token[0] == 4711)
+			is_so = !flag || view.jobs[i].job.flags & flag;
+	}
+	ll_daemon_view_fini(&view);
+	return is_so;
+}
+
+/* Expected: nothing of the job is freed. After 5 s it is called unresponsive, and no longer when its monitor is back.
+ */
+static void a_monitor_that_lives_without_a_connection_may_come_back(void **state)
+{
+	struct scene *scene = *state;
+	union ll_message message;
+	int ends[2], self = ll_process_open(getpid());
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	int fd = register_job(&scene->world, self, ends[0]);
+	close(fd);
+	uint64_t begin_ns = ll_now_ns();
+	assert_true(has_flag(&scene->world, 0));
+	wait_for(has_flag(&scene->world, LL_JOB_UNRESPONSIVE));
+	assert_true(ll_now_ns() - begin_ns >= 4 * LL_NS_PER_S);
+	fd = register_job(&scene->world, self, ends[0]);
+	assert_true(has_flag(&scene->world, 0));
+	assert_false(has_flag(&scene->world, LL_JOB_UNRESPONSIVE));
+	ll_message_init(&message, LL_MESSAGE_JOB_ENDED);
+	message.job_ended.token[0] = 4711;
+	assert_int_equal(ll_message_send(fd, &message, NULL, 0), 0);
+	wait_for(!has_flag(&scene->world, 0));
+	ll_message_close_fds((const int[]){fd, self, ends[0], ends[1]}, 4);
+}
+
 /* ---- no descriptors left ---- */
 
 static uint64_t cpu_ticks(pid_t pid)
@@ -314,6 +371,7 @@ int main(int argc, char **argv)
 	    TEST(a_client_that_takes_no_answers_costs_no_memory),
 	    TEST(a_client_that_ends_in_the_middle_of_a_flood_is_forgotten),
 	    TEST(who_says_nothing_is_let_go_after_5_s),
+	    TEST(a_monitor_that_lives_without_a_connection_may_come_back),
 	    TEST(a_daemon_without_descriptors_refuses_and_recovers),
 	};
 	if (argc > 1)

@@ -38,20 +38,43 @@ remove_group() {
 	remove_group
 }
 
+# frozen_and_back: says what is expected while loadlined, with the first job, is frozen, and thaws it.
+frozen_and_back() {
+	loadline --sim status | grep -q "^loadlined, pid [0-9]*, has not answered within 1 s"
+	[ "$(loadline --sim status --json | jq -r 'select(.daemon).daemon.answer')" = silent ]
+	loadline --sim doctor --no-trial | grep -q "^warn: loadlined: pid [0-9]* does not answer within 1 s; it is stopped, or frozen"
+	[ "$(timeout 20 "$LOADLINE" --sim run -- echo over)" = over ]
+	start second --sim run --tenant second -- sleep 100
+	"$@"
+	wait_for 10 jobs_are 2
+}
+
 @test "while the group of loadlined is frozen, commands say so and run goes on; then all is known" {
 	make_group
 	start_program first in_group "$LOADLINE" --sim run --tenant first -- sleep 100
 	wait_for 10 jobs_are 1
 	echo 1 >"$group/cgroup.freeze"
 	wait_for 10 grep -q 'frozen 1' "$group/cgroup.events"
-	loadline --sim status | grep -q "^loadlined, pid [0-9]*, has not answered within 1 s"
-	[ "$(loadline --sim status --json | jq -r 'select(.daemon).daemon.answer')" = silent ]
-	loadline --sim doctor --no-trial | grep -q "^warn: loadlined: pid [0-9]* does not answer within 1 s; it is stopped, or frozen"
-	[ "$(timeout 20 "$LOADLINE" --sim run -- echo over)" = over ]
-	start second --sim run --tenant second -- sleep 100
-	echo 0 >"$group/cgroup.freeze"
-	wait_for 10 jobs_are 2
+	frozen_and_back eval "echo 0 >$group/cgroup.freeze"
 	echo 1 >"$group/cgroup.kill"
+	remove_group
+}
+
+@test "the same with the freezer of version 1" {
+	local root
+	root=$(sed -n 's/^[^ ]* \([^ ]*\) cgroup [^ ]*\bfreezer\b.*/\1/p' /proc/mounts | head -n 1)
+	[ -n "$root" ] || skip "no freezer of version 1"
+	group=$root/loadline-test-$$-$BATS_TEST_NUMBER
+	mkdir "$group" 2>/dev/null || skip "no control group can be made here"
+	start_program first in_group "$LOADLINE" --sim run --tenant first -- sleep 100
+	wait_for 10 jobs_are 1
+	echo FROZEN >"$group/freezer.state"
+	wait_for 10 grep -q FROZEN "$group/freezer.state"
+	frozen_and_back eval "echo THAWED >$group/freezer.state"
+	# Its processes leave before the group goes.
+	while read -r pid; do
+		kill -KILL "$pid"
+	done <"$group/cgroup.procs"
 	remove_group
 }
 

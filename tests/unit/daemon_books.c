@@ -1,0 +1,123 @@
+#include "daemon/books.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <unistd.h>
+
+#include "test.h"
+
+static struct ll_job_facts facts_of(uint64_t token, const char *tenant, bool is_named, uint32_t uid)
+{
+	struct ll_job_facts facts = {.token = {token, 1}, .uid = uid, .state = LL_JOB_RUNNING};
+	facts.flags = is_named ? LL_JOB_NAMED : 0;
+	facts.limits.memory_bytes = token << 30;
+	ll_message_text_set(facts.tenant, sizeof facts.tenant, tenant);
+	return facts;
+}
+
+static struct ll_job *add(struct ll_books *books, struct ll_job_facts facts)
+{
+	struct ll_job *job = NULL;
+	assert_int_equal(ll_books_add(books, &facts, &job), 0);
+	return job;
+}
+
+static int some_fd(void)
+{
+	return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static void a_name_of_a_user_is_one_tenant_and_a_job_without_a_name_its_own(void **state)
+{
+	(void)state;
+	struct ll_books books = {0};
+	struct ll_job *one = add(&books, facts_of(1, "team", true, 1000));
+	struct ll_job *two = add(&books, facts_of(2, "team", true, 1000));
+	struct ll_job *other_user = add(&books, facts_of(3, "team", true, 1001));
+	struct ll_job *unnamed = add(&books, facts_of(4, "team", false, 1000));
+	struct ll_job *unnamed_too = add(&books, facts_of(5, "team", false, 1000));
+	assert_ptr_equal(one->tenant, two->tenant);
+	assert_ptr_not_equal(one->tenant, other_user->tenant);
+	assert_ptr_not_equal(one->tenant, unnamed->tenant);
+	assert_ptr_not_equal(unnamed->tenant, unnamed_too->tenant);
+	assert_int_equal(books.tenant_count, 4);
+	assert_int_equal(books.job_count, 5);
+	assert_true(one->tenant->limits.memory_bytes == UINT64_C(1) << 30); /* its first job's */
+	ll_books_fini(&books);
+}
+
+static void the_books_sum_at_jobs_and_tenants(void **state)
+{
+	(void)state;
+	struct ll_books books = {0};
+	struct ll_job *one = add(&books, facts_of(1, "team", true, 1000));
+	struct ll_job *two = add(&books, facts_of(2, "team", true, 1000));
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(ll_books_add_process(&books, i ? one : two, some_fd(), LL_PROCESS_FIRST), 0);
+	assert_int_equal(one->tenant->jobs, 2);
+	assert_int_equal(one->tenant->processes, 3);
+	assert_int_equal(books.process_count, 3);
+	ll_books_remove(&books, one);
+	assert_int_equal(two->tenant->jobs, 1);
+	assert_int_equal(two->tenant->processes, 1);
+	assert_int_equal(books.process_count, 1);
+	ll_books_remove(&books, two);
+	assert_int_equal(books.tenant_count + books.job_count + books.process_count, 0);
+	assert_null(books.tenants);
+	assert_null(books.jobs);
+}
+
+static void what_goes_from_the_books_is_closed(void **state)
+{
+	(void)state;
+	struct ll_books books = {0};
+	struct ll_job *job = add(&books, facts_of(1, "team", true, 1000));
+	int process_fd = some_fd(), lifeline_fd = some_fd();
+	assert_int_equal(ll_books_add_process(&books, job, process_fd, LL_PROCESS_FIRST), 0);
+	job->lifeline_fd = lifeline_fd;
+	ll_books_remove(&books, job);
+	assert_int_equal(fcntl(process_fd, F_GETFD), -1);
+	assert_int_equal(fcntl(lifeline_fd, F_GETFD), -1);
+}
+
+static void a_token_is_in_the_books_once(void **state)
+{
+	(void)state;
+	struct ll_books books = {0};
+	struct ll_job_facts facts = facts_of(1, "other", true, 1000);
+	struct ll_job *job = add(&books, facts_of(1, "team", true, 1000)), *none = NULL;
+	assert_int_equal(ll_books_add(&books, &facts, &none), -EEXIST);
+	assert_null(none);
+	assert_ptr_equal(ll_books_find(&books, facts.token), job);
+	assert_int_equal(books.tenant_count, 1);
+	ll_books_fini(&books);
+}
+
+/* A list goes by numbers, so that jobs may come and go while it is sent. */
+static void numbers_grow_and_are_not_used_again(void **state)
+{
+	(void)state;
+	struct ll_books books = {0};
+	struct ll_job *one = add(&books, facts_of(1, "a", true, 1000));
+	uint64_t first = one->number;
+	ll_books_remove(&books, one);
+	struct ll_job *two = add(&books, facts_of(2, "b", true, 1000));
+	assert_true(two->number > first);
+	assert_ptr_equal(ll_books_after(&books, first), two);
+	assert_null(ll_books_after(&books, two->number));
+	assert_ptr_equal(ll_books_tenant_after(&books, 0), two->tenant);
+	ll_books_fini(&books);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_name_of_a_user_is_one_tenant_and_a_job_without_a_name_its_own),
+	    cmocka_unit_test(the_books_sum_at_jobs_and_tenants),
+	    cmocka_unit_test(what_goes_from_the_books_is_closed),
+	    cmocka_unit_test(a_token_is_in_the_books_once),
+	    cmocka_unit_test(numbers_grow_and_are_not_used_again),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
