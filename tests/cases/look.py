@@ -1,0 +1,137 @@
+"""look.py [OPTION OF run]... -- COMMAND...: runs the command under a limit of 2 GiB (or the --mem that is given) in a fresh world of the
+simulator, and looks at the card and at the books all the while. Prints what is wrong, a line each, and what it saw last.
+
+The card: its high mark, which misses no moment, less the context of a mover. It may have DRIVER_MIB beyond the limit, which the driver
+takes for itself. The books: what `status` says that the tenant is charged. The command says "full" when it has taken all that it gets,
+and ends when its input does."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import threading
+import time
+
+LOADLINE, BUILD = os.environ["LOADLINE"], pathlib.Path(os.environ["LOADLINE_BUILD"])
+DRIVER_MIB = 4
+DEADLINE_S = 120
+# Between what a context is charged and what it takes, and what the driver takes for itself.
+CONTEXT_MIB = 16
+
+
+def show():
+    return subprocess.run([BUILD / "sim/loadline-simctl", "show"], capture_output=True, text=True, check=True).stdout
+
+
+def command_of(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def card():
+    """MiB used, at most, of contexts of movers; how many other contexts."""
+    text = show()
+    used, most = (float(number) for number in re.search(r"([\d.]+) MiB used.*at most ([\d.]+) MiB", text).groups())
+    movers, others = 0.0, 0
+    for pid, mib in re.findall(r"context \d+: card 0, pid (\d+), ([\d.]+) MiB", text):
+        if b"mover" in command_of(pid):
+            movers += float(mib)
+        else:
+            others += 1
+    return used, most, movers, others
+
+
+def books():
+    """MiB charged to the tenant."""
+    lines = subprocess.run([LOADLINE, "--sim", "status", "--json"], capture_output=True, text=True, check=True).stdout.splitlines()
+    claims = [json.loads(line) for line in lines]
+    return max([claim.get("tenant_memory_bytes") or 0 for claim in claims if claim.get("tenant") == "case"], default=0) / 2**20
+
+
+class Watch(threading.Thread):
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.stopped, self.most_booked, self.movers, self.looks = threading.Event(), 0.0, 0.0, 0
+        self.has_ended = False
+
+    def look(self):
+        used, most, movers, others = card()
+        booked = books()
+        self.movers, self.most_booked, self.looks = max(self.movers, movers), max(self.most_booked, booked), self.looks + 1
+        return used - movers, most, booked, others
+
+    def run(self):
+        while not self.stopped.wait(0.01):
+            self.look()
+        self.has_ended = True
+
+
+def parse(words):
+    options, command = words[:words.index("--")], words[words.index("--") + 1:]
+    limit = "2G"
+    if "--mem" in options:
+        at = options.index("--mem")
+        limit = options[at + 1]
+        del options[at:at + 2]
+    return limit, options, command
+
+
+def wait_for_full(process):
+    lines = []
+    for line in process.stdout:
+        lines.append(line.rstrip())
+        if line.startswith("full"):
+            break
+    return lines
+
+
+def run(limit, options, command):
+    """What is wrong, and what was seen."""
+    wrong, watch = [], Watch()
+    mib = int(limit[:-1]) * 1024
+    os.environ["CASE_DRIVER"] = str(BUILD / "sim/libcuda.so.1")
+    subprocess.run([BUILD / "sim/loadline-simctl", "show"], capture_output=True, check=True)
+    process = subprocess.Popen([LOADLINE, "--sim", "run", "--tenant", "case", "--mem", limit, *options, "--", *command],
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    timer = threading.Timer(DEADLINE_S, process.kill)
+    timer.start()
+    watch.start()
+    lines = wait_for_full(process)
+    if not lines or not lines[-1].startswith("full"):
+        wrong.append("it did not come to its end")
+    used, _, booked, others = watch.look()
+    process.stdin.close()
+    lines += process.stdout.read().splitlines()
+    status = process.wait()
+    timer.cancel()
+    watch.stopped.set()
+    watch.join()
+    # What is gone a mover may have had; its context counts as long as it was seen.
+    most = card()[1] - watch.movers
+    if not watch.has_ended:
+        wrong.append("the look at the books failed")
+    if status:
+        wrong.append(f"it ended with {status}")
+    if most > mib + DRIVER_MIB:
+        wrong.append(f"the card had {most:.0f} MiB of {mib}")
+    if watch.most_booked > mib:
+        wrong.append(f"{watch.most_booked:.0f} MiB were charged of {mib}")
+    if os.environ.get("CASE_ENDS_FULL") and not -DRIVER_MIB <= booked - used <= CONTEXT_MIB * max(others, 1):
+        wrong.append(f"at the end {booked:.0f} MiB were charged for {used:.0f} on the card")
+    saw = f"card {most:.0f} MiB, charged {watch.most_booked:.0f} of {mib}; at the end {used:.0f}, {booked:.0f}, {others} contexts; {watch.looks} looks"
+    return wrong, lines, saw
+
+
+def main():
+    began = time.monotonic()
+    wrong, lines, saw = run(*parse(sys.argv[1:]))
+    print("\n".join(lines[-4:]))
+    print(saw, f"{time.monotonic() - began:.1f} s")
+    print("\n".join(f"WRONG: {text}" for text in wrong) or "holds")
+    return 1 if wrong else 0
+
+
+sys.exit(main())
