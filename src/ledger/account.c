@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "control/tokens.h"
-#include "control/turns.h"
+#include "control/visits.h"
 #include "ledger/handle.h"
 #include "ledger/liveness.h"
 
@@ -61,7 +61,7 @@ void ll_account_charge(struct ll_claim *claim, uint64_t start_ns, uint64_t end_n
 	uint64_t gpu_ns = ll_busy_bins_add(&file->busy[tenant - file->tenants], start_ns, end_ns);
 	unsigned weight = atomic_load_explicit(&tenant->weight_permille, memory_order_relaxed);
 	atomic_fetch_add_explicit(&tenant->gpu_time_ns, gpu_ns, memory_order_relaxed);
-	atomic_fetch_add(&tenant->virtual_time_ns, ll_turns_virtual_ns(gpu_ns, weight));
+	atomic_fetch_add(&tenant->virtual_time_ns, ll_visits_virtual_ns(gpu_ns, weight));
 	if (atomic_load_explicit(&tenant->compute_cap_permille, memory_order_relaxed))
 		atomic_fetch_sub(&tenant->tokens_ns, (int64_t)gpu_ns);
 }

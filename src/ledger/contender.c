@@ -1,6 +1,6 @@
 #include "ledger/contender.h"
 
-#include "control/turns.h"
+#include "control/visits.h"
 #include "ledger/account.h"
 #include "ledger/liveness.h"
 
@@ -30,7 +30,7 @@ static bool has_gang_turn(const struct ll_ledger_tenant *tenant, uint64_t now_ns
 }
 
 bool ll_contender_read(const struct ll_ledger_file *file, unsigned index, uint64_t now_ns,
-		       struct ll_turn_contender *ret_contender)
+		       struct ll_contender *ret_contender)
 {
 	const struct ll_ledger_slot *slot = &file->slots[index];
 	uint64_t since_ns = atomic_load(&slot->want_since_ns);
@@ -40,18 +40,20 @@ bool ll_contender_read(const struct ll_ledger_file *file, unsigned index, uint64
 	unsigned weight = atomic_load_explicit(&tenant->weight_permille, memory_order_relaxed);
 	uint64_t running_ns = atomic_load_explicit(&slot->running_ns, memory_order_relaxed);
 	uint32_t visit = atomic_load_explicit(&slot->visit, memory_order_relaxed);
-	*ret_contender = (struct ll_turn_contender){
+	*ret_contender = (struct ll_contender){
 	    .rank = ll_contender_rank(tenant),
 	    .weight_permille = weight,
 	    .virtual_ns = atomic_load_explicit(&tenant->virtual_time_ns, memory_order_relaxed) +
-			  ll_turns_virtual_ns(running_ns, weight),
+			  ll_visits_virtual_ns(running_ns, weight),
 	    .waited_ns = ll_contender_elapsed_ns(since_ns, now_ns),
 	    .has_tokens = ll_account_tokens_ns(tenant, now_ns) > 0,
+	    .has_work = true,
 	    .has_gang_turn = has_gang_turn(tenant, now_ns),
 	    .first_card = atomic_load_explicit(&tenant->first_card, memory_order_relaxed),
 	    .has_cap = atomic_load_explicit(&tenant->compute_cap_permille, memory_order_relaxed) != 0,
 	    .is_by_space = is_by_space(tenant),
 	    .launches_ahead = atomic_load_explicit(&slot->pace, memory_order_relaxed) == LL_PACE_AHEAD,
+	    .waits_for_each = atomic_load_explicit(&slot->pace, memory_order_relaxed) != LL_PACE_AHEAD,
 	    .waits_on_card = visit & LL_VISIT_ON_CARD,
 	    .is_paused = visit & LL_VISIT_PAUSES,
 	    .lingers = visit & LL_VISIT_LINGERS,
@@ -110,12 +112,19 @@ static void scan_without(const struct ll_ledger_file *file, unsigned except, uin
 	}
 }
 
-bool ll_contender_has_superior(const struct ll_ledger_file *file, unsigned self, unsigned rank)
+static bool has_beaten(const struct ll_ledger_slot *slot, uint64_t now_ns)
+{
+	uint64_t heartbeat_ns = atomic_load_explicit(&slot->heartbeat_ns, memory_order_relaxed);
+	return ll_contender_elapsed_ns(heartbeat_ns, now_ns) < LL_SUPERIOR_NS;
+}
+
+bool ll_contender_has_superior(const struct ll_ledger_file *file, unsigned self, unsigned rank, uint64_t now_ns)
 {
 	LL_CONTENDER_EACH(file, index)
 	{
 		const struct ll_ledger_tenant *tenant = ll_contender_tenant(file, &file->slots[index]);
-		if (index != self && tenant && ll_contender_rank(tenant) < rank)
+		if (index != self && tenant && ll_contender_rank(tenant) < rank &&
+		    has_beaten(&file->slots[index], now_ns))
 			return true;
 	}
 	return false;
@@ -154,24 +163,18 @@ unsigned ll_contender_next_of(const struct ll_ledger_file *file, uint32_t row, u
 	return index;
 }
 
-bool ll_sharing_is_sliced(const struct ll_ledger_file *file, uint64_t now_ns)
+bool ll_sharing_needs_visits(const struct ll_ledger_file *file, uint64_t now_ns)
 {
-	uint8_t processes[LL_LEDGER_TENANTS + 1] = {0};
-	struct ll_turn_contender all, contender;
-	bool has_any = false;
+	struct ll_contender contender;
+	bool has_waiter = false, are_by_space = true;
 	LL_CONTENDER_EACH(file, index)
 	{
 		if (ll_contender_is_deaf(file, index, now_ns) || !ll_contender_read(file, index, now_ns, &contender))
 			continue;
-		if (!has_any)
-			all = contender;
-		has_any = true;
-		if (!ll_turns_join_slices(&all, &contender))
-			return false;
-		uint32_t row = ll_contender_row(file, index);
-		processes[row <= LL_LEDGER_TENANTS ? row : 0]++; /* another process may have damaged it since */
+		has_waiter |= contender.waits_for_each;
+		are_by_space &= contender.is_by_space;
 	}
-	return ll_turns_are_as_many(processes + 1, LL_LEDGER_TENANTS);
+	return has_waiter && !are_by_space;
 }
 
 /* To the card all clients of MPS are one program, and get the slices of one: they have row 0 here. */

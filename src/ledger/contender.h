@@ -1,8 +1,8 @@
 /*
  * contender.h - reads in the page which programs want to launch, and who has the turn. Private to src/ledger.
  *
- * A contender is a claim of a tenant that has launches to make (control/turns.h). What is read here may have changed by
- * the time it is used; the turn's word decides (turn.h). No function here writes: the page is const. What is written
+ * A contender is a claim of a tenant that has launches to make (control/visits.h). What is read here may have changed
+ * by the time it is used; the turn's word decides (turn.h). No function here writes: the page is const. What is written
  * for others is in act.h. Times are CLOCK_MONOTONIC.
  */
 #ifndef LOADLINE_LEDGER_CONTENDER_H
@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "control/turns.h"
+#include "control/visits.h"
 #include "ledger/layout.h"
 #include "ledger/records.h"
 #include "ledger/words.h"
@@ -39,7 +39,7 @@ struct ll_contender_id {
 /* What one pass over the claims of a card finds, for one of them. */
 struct ll_contender_scan {
 	/* the contenders of other tenants that look, with the index of each one's slot */
-	struct ll_turn_contender contenders[LL_LEDGER_CLAIMS];
+	struct ll_contender contenders[LL_LEDGER_CLAIMS];
 	uint8_t slots[LL_LEDGER_CLAIMS];
 	size_t count;
 	/* of the tenant's other processes that look: the work that the card still has of them, and whether one that
@@ -83,14 +83,16 @@ unsigned ll_contender_next_of(const struct ll_ledger_file *file, uint32_t row, u
 
 /* False: the claim wants nothing, or is not there any more. */
 bool ll_contender_read(const struct ll_ledger_file *file, unsigned index, uint64_t now_ns,
-		       struct ll_turn_contender *ret_contender);
+		       struct ll_contender *ret_contender);
 
 /* The process is stopped, hangs, or is dead and not yet cleared away. It gets no turn until it looks again. */
 bool ll_contender_is_deaf(const struct ll_ledger_file *file, unsigned index, uint64_t now_ns);
 
 /* Whether another program than the slot `self` on the card is of a higher class, even if it wants nothing now. Its next
- * launch shall not find more queued than the bound, which an open gate does not keep. */
-bool ll_contender_has_superior(const struct ll_ledger_file *file, unsigned self, unsigned rank);
+ * launch shall not find more queued than the bound, which an open gate does not keep. A claim that has not beaten for
+ * LL_SUPERIOR_NS is of a program that is stopped or dead. */
+#define LL_SUPERIOR_NS UINT64_C(3000000000)
+bool ll_contender_has_superior(const struct ll_ledger_file *file, unsigned self, unsigned rank, uint64_t now_ns);
 
 /* Reads the card for the claim of the slot `except`. */
 void ll_contender_scan(const struct ll_ledger_file *file, unsigned except, uint64_t now_ns,
@@ -104,13 +106,14 @@ void ll_contender_scan_others(const struct ll_ledger_file *file, uint32_t row, u
  * The card's own time slices, in which it serves several tenants that have work on it. Private to src/ledger.
  */
 
-/* Whether no contender needs turns. True if nobody wants the card. Every caller gets the same answer. */
-bool ll_sharing_is_sliced(const struct ll_ledger_file *file, uint64_t now_ns);
+/* Whether the card is to be given for visits: a contender waits for each of its launches, and the contenders are not
+ * all clients of MPS. False if nobody wants the card. Every caller gets the same answer. */
+bool ll_sharing_needs_visits(const struct ll_ledger_file *file, uint64_t now_ns);
 
 /*
  * Counts the tenants among the contenders that have at least least_ns of work queued, except that of the slot `self`.
  * The card serves them in time slices if they have more than is left of a turn when it is given away
- * (LL_TURN_DRAINED_NS).
+ * (LL_VISIT_DRAINED_NS).
  */
 unsigned ll_sharing_count(const struct ll_ledger_file *file, unsigned self, const struct ll_contender_scan *scan,
 			  uint64_t least_ns);

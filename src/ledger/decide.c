@@ -1,8 +1,7 @@
 #include "ledger/decide.h"
 
-#include "control/holder.h"
 #include "control/tokens.h"
-#include "control/turns.h"
+#include "control/visits.h"
 #include "ledger/account.h"
 #include "ledger/act.h"
 #include "ledger/liveness.h"
@@ -28,7 +27,7 @@ void ll_decide_want(const struct ll_contender_id *id, uint64_t now_ns)
 	if (tenant)
 		ll_virtual_time_come_back(id->file, tenant, &scan, now_ns);
 	ll_act_begin_waiting(id->file, id->index, now_ns);
-	bool needs_turns = !ll_sharing_is_sliced(id->file, now_ns);
+	bool needs_turns = ll_sharing_needs_visits(id->file, now_ns);
 	if (needs_turns && scan.count && !ll_decide_has_turn(id->file, id->index))
 		ll_act_shut_card(id->file, id->row);
 	if (needs_turns)
@@ -49,10 +48,10 @@ static void give_away(const struct ll_contender_id *id, uint64_t word, uint64_t 
 {
 	struct ll_contender_scan scan;
 	ll_contender_scan(id->file, id->index, now_ns, &scan);
-	size_t best = ll_turns_best(scan.contenders, scan.count);
+	size_t best = ll_visits_next(scan.contenders, scan.count);
 	if (best < scan.count)
 		ll_act_give(id->file, id->index, scan.slots[best], word,
-			    ll_turns_is_service(NULL, scan.contenders, scan.count, best), now_ns);
+			    ll_visits_is_service(NULL, scan.contenders, scan.count, best), now_ns);
 	else
 		ll_act_free(id->file, word, now_ns);
 }
@@ -65,44 +64,44 @@ void ll_decide_rest(const struct ll_contender_id *id, uint64_t now_ns)
 	ll_act_open_card_at_rest(id->file, id->row);
 }
 
-/* Reads who has the turn by the word. *ret_holder: the claim that the word names, if it wants the card. */
-static struct ll_turns_taking read_taking(const struct ll_ledger_file *file, uint64_t word, uint64_t now_ns,
-					  struct ll_turn_contender *ret_holder)
+/* Reads who is visited by the word. *ret_visited: the claim that the word names, if it wants the card. */
+static struct ll_visits_present read_present(const struct ll_ledger_file *file, uint64_t word, uint64_t now_ns,
+					     struct ll_contender *ret_visited)
 {
 	unsigned index = ll_turn_word_holder(word);
-	if (index == 0 || index > LL_LEDGER_CLAIMS || !ll_contender_read(file, index - 1, now_ns, ret_holder))
-		return (struct ll_turns_taking){.holder = NULL};
-	uint64_t held_ns = ll_contender_elapsed_ns(atomic_load(&file->turn_since_ns), now_ns);
-	return (struct ll_turns_taking){
-	    .holder = ret_holder,
-	    .held_ns = held_ns,
-	    .is_promoted = word & LL_TURN_WORD_PROMOTED,
-	    .is_deaf = held_ns > LL_TURN_DEAF_NS && ll_contender_is_deaf(file, index - 1, now_ns),
+	if (index == 0 || index > LL_LEDGER_CLAIMS || !ll_contender_read(file, index - 1, now_ns, ret_visited))
+		return (struct ll_visits_present){.visited = NULL};
+	uint64_t visited_ns = ll_contender_elapsed_ns(atomic_load(&file->turn_since_ns), now_ns);
+	return (struct ll_visits_present){
+	    .visited = ret_visited,
+	    .visited_ns = visited_ns,
+	    .is_service = word & LL_TURN_WORD_PROMOTED,
+	    .is_deaf = visited_ns > LL_TURN_DEAF_NS && ll_contender_is_deaf(file, index - 1, now_ns),
 	};
 }
 
-static void try_take(const struct ll_contender_id *id, const struct ll_turn_contender *self,
+static void try_take(const struct ll_contender_id *id, const struct ll_contender *self,
 		     const struct ll_contender_scan *scan, uint64_t word, uint64_t now_ns)
 {
-	struct ll_turn_contender holder;
+	struct ll_contender visited;
 	ll_act_shut_out(id->file, word);
-	struct ll_turns_taking taking = read_taking(id->file, word, now_ns, &holder);
-	if (ll_turns_takes(&taking, self, scan->contenders, scan->count))
-		ll_act_take(id, word, ll_turns_has_higher(scan->contenders, scan->count, self), now_ns);
+	struct ll_visits_present present = read_present(id->file, word, now_ns, &visited);
+	if (ll_visits_takes(&present, self, scan->contenders, scan->count))
+		ll_act_take(id, word, ll_visits_has_higher(scan->contenders, scan->count, self), now_ns);
 }
 
-static struct ll_holder read_holder(const struct ll_contender_id *id, const struct ll_turn *turn,
-				    const struct ll_turn_contender *self, const struct ll_contender_scan *scan,
-				    const struct ll_gang_work *awaited, uint64_t word, uint64_t now_ns)
+static struct ll_visit read_visit(const struct ll_contender_id *id, const struct ll_turn *turn,
+				  const struct ll_contender *self, const struct ll_contender_scan *scan,
+				  const struct ll_gang_work *awaited, uint64_t word, uint64_t now_ns)
 {
 	const struct ll_ledger_slot *slot = &id->file->slots[id->index];
-	return (struct ll_holder){
+	return (struct ll_visit){
 	    .self = self,
-	    .held_ns = ll_contender_elapsed_ns(atomic_load(&id->file->turn_since_ns), now_ns),
+	    .visited_ns = ll_contender_elapsed_ns(atomic_load(&id->file->turn_since_ns), now_ns),
 	    .dry_ns = turn->dry_since_ns ? now_ns - turn->dry_since_ns : 0,
 	    .draining_ns = turn->ending_since_ns ? now_ns - turn->ending_since_ns : 0,
 	    .queued_ns = scan->siblings_queued_ns + atomic_load_explicit(&slot->queued_ns, memory_order_relaxed),
-	    .is_promoted = word & LL_TURN_WORD_PROMOTED,
+	    .is_service = word & LL_TURN_WORD_PROMOTED,
 	    .is_dry = turn->dry_since_ns,
 	    .has_busy_sibling = scan->has_busy_sibling,
 	    .is_lingering = turn->is_lingering,
@@ -115,14 +114,12 @@ static struct ll_holder read_holder(const struct ll_contender_id *id, const stru
 /* Without the pause the claim would take the turn back from the lower class at its next look, although it has no work.
  */
 static void give_turn(const struct ll_contender_id *id, struct ll_turn *turn, const struct ll_contender_scan *scan,
-		      const struct ll_holder_verdict *verdict, uint64_t word, uint64_t now_ns)
+		      const struct ll_visit_verdict *verdict, uint64_t word, uint64_t now_ns)
 {
 	struct ll_ledger_tenant *tenant = tenant_of(id);
-	if (verdict->is_visit) {
-		if (tenant && verdict->loses_credit)
-			ll_virtual_time_limit_credit(tenant, scan, now_ns);
-		ll_act_set_flag(id->file, id->index, LL_VISIT_RAN_DRY, verdict->ran_dry);
-	}
+	if (tenant && verdict->loses_credit)
+		ll_virtual_time_limit_credit(tenant, scan, now_ns);
+	ll_act_set_flag(id->file, id->index, LL_VISIT_RAN_DRY, verdict->ran_dry);
 	if (verdict->is_paused) {
 		turn->paused_since_ns = now_ns;
 		ll_act_set_flag(id->file, id->index, LL_VISIT_PAUSES, true);
@@ -131,39 +128,43 @@ static void give_turn(const struct ll_contender_id *id, struct ll_turn *turn, co
 }
 
 /* The claim has the turn. True: it may go on launching. */
-static bool hold_turn(const struct ll_contender_id *id, struct ll_turn *turn, const struct ll_turn_contender *self,
+static bool hold_turn(const struct ll_contender_id *id, struct ll_turn *turn, const struct ll_contender *self,
 		      const struct ll_contender_scan *scan, const struct ll_gang_work *awaited, uint64_t word,
 		      uint64_t now_ns)
 {
-	struct ll_holder holder = read_holder(id, turn, self, scan, awaited, word, now_ns);
-	struct ll_holder_verdict verdict = ll_holder_decide(&holder, scan->contenders, scan->count);
-	if (verdict.act != LL_HOLDER_DRAINS)
+	struct ll_visit visit = read_visit(id, turn, self, scan, awaited, word, now_ns);
+	struct ll_visit_verdict verdict = ll_visits_decide(&visit, scan->contenders, scan->count);
+	if (verdict.act != LL_VISIT_DRAINS)
 		turn->ending_since_ns = 0;
 	else if (!turn->ending_since_ns)
 		turn->ending_since_ns = now_ns;
 	if (verdict.tells_cards)
 		ll_act_note_ending(id->file, ll_contender_row(id->file, id->index), now_ns);
-	if (verdict.act == LL_HOLDER_GIVES)
+	if (verdict.act == LL_VISIT_GIVES)
 		give_turn(id, turn, scan, &verdict, word, now_ns);
 	return verdict.may_launch;
 }
 
-/* The card's time slices serve all who want it. */
-static void decide_slices(const struct ll_contender_id *id, struct ll_turn *turn, struct ll_ledger_tenant *tenant,
-			  const struct ll_contender_scan *scan, uint64_t now_ns, struct ll_turn_look *look)
+/* The card's time slices serve all who want it. A program's cap, and a higher class, bound its own launches alone. */
+static void decide_slices(const struct ll_contender_id *id, struct ll_turn *turn, const struct ll_contender *self,
+			  struct ll_ledger_tenant *tenant, const struct ll_contender_scan *scan, bool has_superior,
+			  uint64_t now_ns, struct ll_turn_look *look)
 {
 	turn->ending_since_ns = 0;
 	ll_act_open_card(id->file, id->row);
 	ll_act_restart_waiting(id->file, id->index, now_ns);
 	ll_virtual_time_forgive(tenant, scan, now_ns);
-	look->may_launch = look->is_alone = look->is_sliced = true;
+	look->may_launch = self->has_tokens;
+	look->is_alone = !self->has_cap && !has_superior;
+	look->is_sliced = scan->count;
 	look->waiting_claims = 0;
 	look->sharing = ll_sharing_count(id->file, id->index, scan, 0);
+	look->queue_bound_ns = has_superior ? LL_QUEUE_BENEATH_NS : 0;
 	look->is_holder = ll_decide_has_turn(id->file, id->index);
 }
 
-/* The claim takes turns with the others. */
-static void decide_turn(const struct ll_contender_id *id, struct ll_turn *turn, struct ll_turn_contender *self,
+/* The claim is alone on the card, or it is visited in turn with the others. */
+static void decide_turn(const struct ll_contender_id *id, struct ll_turn *turn, struct ll_contender *self,
 			const struct ll_contender_scan *scan, uint64_t now_ns, struct ll_turn_look *look)
 {
 	struct ll_ledger_file *file = id->file;
@@ -207,33 +208,32 @@ void ll_decide_look(const struct ll_contender_id *id, struct ll_turn *turn, uint
 	}
 	read_account(tenant, now_ns, ret_look);
 	ret_look->priority = ll_contender_rank(tenant);
-	struct ll_turn_contender self;
+	struct ll_contender self;
 	struct ll_contender_scan scan;
 	ll_contender_scan(id->file, id->index, now_ns, &scan);
 	ll_virtual_time_mend(tenant, &scan, now_ns);
 	ret_look->awaited = ll_gang_work_elsewhere(tenant);
 	ret_look->waiting_claims = (unsigned)scan.count;
-	ret_look->sharing = ll_sharing_count(id->file, id->index, &scan, LL_TURN_DRAINED_NS + 1);
+	ret_look->sharing = ll_sharing_count(id->file, id->index, &scan, LL_VISIT_DRAINED_NS + 1);
 	if (!ll_contender_read(id->file, id->index, now_ns, &self)) {
 		ll_act_open_card_at_rest(id->file, id->row);
 		return;
 	}
 	if (!self.has_tokens)
 		ll_virtual_time_limit_credit(tenant, &scan, now_ns);
-	bool is_sliced = scan.count && ll_sharing_is_sliced(id->file, now_ns);
-	bool has_superior = /* else nothing depends on it */
-	    (is_sliced || !scan.count) && ll_contender_has_superior(id->file, id->index, self.rank);
-	if (is_sliced && !has_superior) {
-		decide_slices(id, turn, tenant, &scan, now_ns, ret_look);
+	bool has_superior = ll_contender_has_superior(id->file, id->index, self.rank, now_ns);
+	bool needs_visits = scan.count && ll_sharing_needs_visits(id->file, now_ns);
+	if (!needs_visits && (scan.count || has_superior)) {
+		decide_slices(id, turn, &self, tenant, &scan, has_superior, now_ns, ret_look);
 		return;
 	}
 	decide_turn(id, turn, &self, &scan, now_ns, ret_look);
 	bool is_beyond_visit = turn->is_lingering && !ret_look->is_holder;
 	ll_act_set_flag(id->file, id->index, LL_VISIT_LINGERS, is_beyond_visit);
-	ret_look->is_by_visits = self.waits_on_card && (scan.count || has_superior);
+	ret_look->is_by_visits = self.waits_on_card && scan.count;
 	if (ret_look->is_by_visits) /* who does not linger is held */
 		ret_look->sharing = ll_sharing_lingering(&scan) + is_beyond_visit;
-	ret_look->is_alone = ret_look->may_launch && !self.has_cap && scan.count == 0 && !has_superior;
+	ret_look->is_alone = ret_look->may_launch && !self.has_cap && scan.count == 0;
 }
 
 bool ll_decide_gate(const struct ll_contender_id *id, uint64_t now_ns)
@@ -244,6 +244,6 @@ bool ll_decide_gate(const struct ll_contender_id *id, uint64_t now_ns)
 		return false;
 	ll_contender_scan(id->file, id->index, now_ns, &scan);
 	bool is_free =
-	    scan.count == 0 ? ll_decide_has_turn(id->file, id->index) : ll_sharing_is_sliced(id->file, now_ns);
-	return is_free && !ll_contender_has_superior(id->file, id->index, ll_contender_rank(tenant));
+	    scan.count == 0 ? ll_decide_has_turn(id->file, id->index) : !ll_sharing_needs_visits(id->file, now_ns);
+	return is_free && !ll_contender_has_superior(id->file, id->index, ll_contender_rank(tenant), now_ns);
 }

@@ -11,7 +11,7 @@
  * streams wait; it lies in a mapping that is shared with whoever decides.
  *
  * port_file.c is the back end today: the page is a file that every process on the card maps, and each process decides
- * for itself by the same rule (control/turns.h). All times are CLOCK_MONOTONIC. Functions on a claim that was lost, or
+ * for itself by the same rule (control/visits.h). All times are CLOCK_MONOTONIC. Functions on a claim that was lost, or
  * that is a forked child's parent's, do nothing. Any thread may call; want, rest, look, open_gate and shut_gate one at
  * a time for each claim.
  */

@@ -72,12 +72,11 @@ struct ll_turn {
 
 /* What the claim learns. */
 struct ll_turn_look {
-	bool may_launch;         /* the turn is ours, no debt, not giving way */
-	bool is_alone;           /* may_launch, and no cap and nobody who must be kept out: the gate may be open */
-	bool is_sliced;          /* others work too, and nobody needs turns: the hardware's time slices serve all */
+	bool may_launch;         /* no debt; if the card is given for visits: the turn is ours, and not giving way */
+	bool is_alone;           /* no cap, no higher class and no visits: the gate may be open */
+	bool is_sliced;          /* others work too, and nobody needs visits: the hardware's time slices serve all */
 	bool is_holder;          /* the turn is ours, even when we may not launch */
-	bool is_by_visits;       /* others want the card, or a higher class may, and what we launch out of turn waits
-				    on it (act.h) */
+	bool is_by_visits;       /* the card is given for visits, and what we launch out of ours waits on it (act.h) */
 	uint64_t turn_since_ns;  /* when the turn came to who has it now */
 	unsigned priority;       /* enum ll_priority of the tenant */
 	int64_t tokens_ns;       /* of the tenant's account; INT64_MAX without a cap */
@@ -85,7 +84,9 @@ struct ll_turn_look {
 	uint64_t tokens_at_ns;   /* when the account will be above zero; 0: it is, or there is no cap */
 	unsigned waiting_claims; /* others that want the card */
 	struct ll_gang_work awaited; /* what other cards have, which may need launches here to end */
-	unsigned sharing; /* other tenants whose work is on the card now: the card runs it in slices with ours */
+	uint64_t queue_bound_ns; /* work that may be queued beneath a higher class, and two launches in any case; 0: no
+				    higher class is on the card, or visits keep it apart */
+	unsigned sharing;        /* other tenants whose work is on the card now: the card runs it in slices with ours */
 };
 
 #endif

@@ -1,25 +1,23 @@
 /*
  * turn.h - the claims of a card agree through the ledger on who may launch now.
  *
- * One word of the ledger names the claim that has the turn, the holder. A claim that has launches to make wants the
- * card. The holder looks several times a millisecond whether it should give way (control/holder.h decides that, and
- * control/turns.h to whom). It hands the word over by compare-and-swap and wakes the next holder. Nobody depends on
- * another's good will: a higher class takes the turn itself. Any claim takes it if the holder is gone, or has not
- * looked for LL_TURN_DEAF_NS (it is stopped, or hangs).
+ * A claim that has launches to make wants the card. As a rule every gate is open, and the card's own time slices serve
+ * all who want it. While one of them waits for each of its launches (enum ll_pace), the card is given for visits
+ * (control/visits.h). Then one word of the ledger names the claim that has the turn, the holder. The holder looks
+ * several times a millisecond whether its visit is over, and who is next. It hands the word over by compare-and-swap
+ * and wakes the next holder. Nobody depends on another's good will: a higher class takes the turn itself. Any claim
+ * takes it if the holder is gone, or has not looked for LL_TURN_DEAF_NS (it is stopped, or hangs).
  *
- * A holder that gives way first lets the card finish what it has queued, for LL_TURN_DRAIN_NS at most. After that the
+ * A holder that gives way first lets the card finish what it has queued, for LL_VISIT_DRAIN_NS at most. After that the
  * next holder is let in, the card runs both in time slices, and the overrun is charged.
  *
  * The turn is the tenant's. All its processes on the card may launch in it, and share the card as they would alone.
  * Otherwise kernels that wait for each other (collectives) would spin for a turn that is not theirs.
  *
  * The gate is a word of the claim's slot. Its program reads the word before each launch. The gate is open while the
- * program has nothing to ask: it has no cap, it has the turn, and nobody else wants the card. A claim that comes to
- * want the card shuts the gates of the others.
- *
- * Nobody takes turns if all who want the card have equal weights, one class and no cap, and all launch ahead (enum
- * ll_pace), or all are clients of MPS. The card's time slices serve them as well as they can be served, and every gate
- * is open.
+ * program has nothing to ask: it has no cap, no higher class is on the card, and either nobody else wants the card or
+ * nobody who wants it needs visits. A claim that comes and needs visits shuts the gates of the others. Clients of MPS
+ * among themselves need none.
  *
  * A claim without a tenant takes no part: its launches never wait, nobody waits for it, and only its time is counted.
  * All times are CLOCK_MONOTONIC. Any thread of the claim's owner may call, one at a time; ll_turn_is_mine and the gate
@@ -40,8 +38,8 @@
 
 /*
  * The claim has launches to make, or has ended them (and gives the turn away if it has it). A tenant that comes back
- * while others want the card has at most LL_TURN_LAG_NS of its pause made up for. A tenant that comes back while nobody
- * wants the card begins at most that much behind all others of the card: what tenants had before counts no more.
+ * while others want the card has at most LL_VISIT_LAG_NS of its pause made up for. A tenant that comes back while
+ * nobody wants the card begins at most that much behind all others of the card: what tenants had before counts no more.
  */
 void ll_turn_want(struct ll_claim *claim, uint64_t now_ns);
 void ll_turn_rest(struct ll_claim *claim, uint64_t now_ns);
@@ -70,7 +68,7 @@ void ll_turn_set_waits_on_card(struct ll_claim *claim, bool waits);
 
 /*
  * The claim's tenant has the turn on the first of its cards. So it goes before its equals here for LL_GANG_TURN_NS
- * (control/turns.h). The caller repeats the call while that is so.
+ * (control/visits.h). The caller repeats the call while that is so.
  */
 void ll_turn_note_gang(struct ll_claim *claim, uint64_t now_ns);
 

@@ -1,6 +1,6 @@
 #include "ledger/virtual_time.h"
 
-#include "control/turns.h"
+#include "control/visits.h"
 #include "ledger/liveness.h"
 
 /* The virtual time of a second of GPU time, at the least weight (0.01). */
@@ -19,7 +19,7 @@ static bool least_of_class(const struct ll_contender_scan *scan, unsigned rank, 
 {
 	uint64_t least_ns = UINT64_MAX;
 	for (size_t i = 0; i < scan->count; i++) {
-		const struct ll_turn_contender *other = &scan->contenders[i];
+		const struct ll_contender *other = &scan->contenders[i];
 		if (other->rank == rank && other->has_tokens && other->virtual_ns < least_ns &&
 		    is_sound(other->virtual_ns, now_ns))
 			least_ns = other->virtual_ns;
@@ -48,7 +48,7 @@ static void limit_behind(struct ll_ledger_tenant *tenant, uint64_t least_ns)
 {
 	uint64_t virtual_ns = atomic_load(&tenant->virtual_time_ns);
 	unsigned weight = atomic_load_explicit(&tenant->weight_permille, memory_order_relaxed);
-	uint64_t back_ns = ll_turns_come_back_ns(virtual_ns, least_ns, weight);
+	uint64_t back_ns = ll_visits_come_back_ns(virtual_ns, least_ns, weight);
 	if (back_ns > virtual_ns) /* if a sibling has charged meanwhile, there was no pause, and its value stays */
 		atomic_compare_exchange_strong(&tenant->virtual_time_ns, &virtual_ns, back_ns);
 }
@@ -57,7 +57,7 @@ static void limit_ahead(struct ll_ledger_tenant *tenant, uint64_t least_ns)
 {
 	uint64_t virtual_ns = atomic_load(&tenant->virtual_time_ns);
 	unsigned weight = atomic_load_explicit(&tenant->weight_permille, memory_order_relaxed);
-	uint64_t most_ns = least_ns + ll_turns_virtual_ns(LL_TURN_LAG_NS, weight);
+	uint64_t most_ns = least_ns + ll_visits_virtual_ns(LL_VISIT_LAG_NS, weight);
 	if (virtual_ns > most_ns) /* if the tenant is charged meanwhile, the next look forgives it */
 		atomic_compare_exchange_strong(&tenant->virtual_time_ns, &virtual_ns, most_ns);
 }

@@ -48,9 +48,9 @@ enum ll_gate {
 
 /* How a program launches. */
 enum ll_pace {
-	LL_PACE_UNKNOWN, /* the state of a fresh claim: it takes turns */
+	LL_PACE_UNKNOWN, /* the state of a fresh claim: it brings visits, in which its launches are timed alone */
 	LL_PACE_AHEAD,   /* its queue fills while others have the card */
-	LL_PACE_WAITS,   /* for each kernel: the card must be kept for it */
+	LL_PACE_WAITS,   /* for each launch, or for its kernels on other cards: the card must be kept for it */
 };
 
 /* The lowest bit of a tenant's word on the card (act.h): the tenant may use the card. */

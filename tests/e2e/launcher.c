@@ -1,6 +1,11 @@
-/* launcher MS [COUNT]: a CUDA program that launches so many kernels of so many ms; without a number for ever. It keeps
- * 16 to 32 of them queued, so that it has work while its host waits for a busy machine. */
+/*
+ * launcher MS [COUNT]: a CUDA program that launches so many kernels of so many ms; without a number for ever. It keeps
+ * 16 to 32 of them queued, so that it has work while its host waits for a busy machine.
+ * launcher wait MS [COUNT]: it also waits after each launch, for a stream that has nothing to do. So it counts as a
+ * program that waits for each of its launches, and its queue does not run dry.
+ */
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +32,8 @@ static int open_driver(void)
 	return 0;
 }
 
+static struct ll_cu_stream *idle; /* NULL: the program does not wait */
+
 enum { BATCH = 16 };
 
 /* Launches a batch, and waits until the one before it is done: that is the other event. */
@@ -34,7 +41,8 @@ static int launch_batch(struct ll_cu_function *work, void **params, int count, s
 			int turn)
 {
 	for (int i = 0; i < count; i++) {
-		if (cu.cuLaunchKernel(work, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL))
+		if (cu.cuLaunchKernel(work, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL) ||
+		    (idle && cu.cuStreamSynchronize(idle)))
 			return -1;
 	}
 	return cu.cuEventRecord(events[turn % 2], NULL) || cu.cuEventSynchronize(events[(turn + 1) % 2]) ? -1 : 0;
@@ -42,6 +50,8 @@ static int launch_batch(struct ll_cu_function *work, void **params, int count, s
 
 int main(int argc, char **argv)
 {
+	bool waits = argc > 1 && !strcmp(argv[1], "wait");
+	argc -= waits, argv += waits;
 	uint64_t length_ns = argc > 1 ? strtoull(argv[1], NULL, 10) * 1000000 : 1000000;
 	long left = argc > 2 ? atol(argv[2]) : -1;
 	void *params[] = {&length_ns};
@@ -52,6 +62,8 @@ int main(int argc, char **argv)
 	if (open_driver() || cu.cuInit(0) || cu.cuCtxCreate(&context, 0, 0) || cu.cuModuleLoadData(&module, kernel) ||
 	    cu.cuModuleGetFunction(&work, module, "work_ns") || cu.cuEventCreate(&events[0], 0) ||
 	    cu.cuEventCreate(&events[1], 0))
+		return 1;
+	if (waits && cu.cuStreamCreate(&idle, LL_CU_STREAM_NON_BLOCKING))
 		return 1;
 	for (int turn = 0; left; turn++) {
 		int count = left < 0 || left > BATCH ? BATCH : (int)left;

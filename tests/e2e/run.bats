@@ -231,7 +231,7 @@ for device in range(count.value):
 @test "a program's claim is its tenant's, and is gone with it" {
 	start busy --sim run --mem 4G --tenant worker -- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 20% for 60s
 	has_claim() {
-		shows "select(has(\"claim\")) | .tenant == \"worker\" and .memory_limit_bytes == 4294967296 and .pid == $(pid_of busy)"
+		shows "select(has(\"claim\")) | .tenant == \"worker\" and .memory_limit_bytes == 4294967296 and .pid == $(pid_of busy) and .state == \"running\""
 	}
 	wait_for 20 has_claim
 	loadline --sim status --long | grep -q "^  0/[0-9]*  pid $(pid_of busy)  worker: running, normal priority, "

@@ -8,7 +8,7 @@ LAUNCHER=$LOADLINE_BUILD/tests/e2e/launcher
 limited() {
 	local name=$1
 	shift
-	start "$name" --sim run --tenant "$name" "$@" -- "$LAUNCHER" "${KERNEL_MS:-1}"
+	start "$name" --sim run --tenant "$name" "$@" -- "$LAUNCHER" ${KERNEL_MS:-1}
 }
 
 @test "a cap holds" {
@@ -24,9 +24,9 @@ limited() {
 		--argjson began "$began" --argjson ended "$EPOCHREALTIME"
 }
 
-@test "two programs share by weight" {
-	limited small --weight 1
-	limited big --weight 10
+@test "two programs that wait for each launch share by weight" {
+	KERNEL_MS="wait 1" limited small --weight 1
+	KERNEL_MS="wait 1" limited big --weight 10
 	wait_for 60 used small 0.1
 	wait_for 30 used big 0.1
 	# It would be 1 without weights.
@@ -40,9 +40,28 @@ limited() {
 		length == 2 and all(.[]; .gpu_seconds > 0.2 and .waits_for == null)'
 }
 
+@test "run and set say where a weight is not in force" {
+	run -0 --separate-stderr loadline --sim run --weight 2 -- true
+	[[ $stderr == *"--weight: not in force between programs that launch ahead of the card"* ]]
+	run -0 --separate-stderr loadline --sim run --weight 1 -- true
+	[ -z "$stderr" ]
+	limited job
+	wait_for 30 used job 0.1
+	run -0 --separate-stderr loadline --sim set job --weight 4
+	[[ $stderr == *"--weight: not in force between programs that launch ahead of the card"* ]]
+}
+
+@test "caps beside each other hold" {
+	limited small --compute 20%
+	limited big --compute 50%
+	wait_for 30 used small 0.1
+	wait_for 30 used big 0.1
+	shares big small 2 3.2
+}
+
 @test "a weight that is changed counts from then on" {
-	limited one
-	limited two
+	KERNEL_MS="wait 1" limited one
+	KERNEL_MS="wait 1" limited two
 	wait_for 30 used one 0.1
 	wait_for 30 used two 0.1
 	loadline --sim set two --weight 4

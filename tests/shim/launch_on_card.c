@@ -37,15 +37,18 @@ static void wait_for_room(struct ll_cu_stream *launched_into)
 	CHECK_EQUAL(cu.cuEventRecord(*event, launched_into), 0);
 }
 
+/* It fills the card. It also waits, for a stream that has nothing to do: so it counts as a program that waits for each
+ * of its launches, and the card is given for visits. */
 static void launch_for_ever(void)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	govern_by((struct ll_run_settings){.id = FLOOD, .tenant = "flood", .weight_permille = 3000});
 	open_context(0);
-	struct ll_cu_stream *its_stream = new_stream();
+	struct ll_cu_stream *its_stream = new_stream(), *idle = new_stream();
 	struct ll_cu_function *kernel = get_kernel("work_ns");
 	for (;;) {
 		launch_timed(kernel, its_stream, kernel_ns, 1, 32);
+		CHECK_EQUAL(cu.cuStreamSynchronize(idle), 0);
 		wait_for_room(its_stream);
 	}
 }

@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "../unit/test.h"
-#include "control/turns.h"
+#include "control/visits.h"
 #include "paced.h"
 
 #define WINDOW_NS (400 * MS)
@@ -17,7 +17,7 @@
 #define FLOODS_WINDOW_NS (1200 * MS)
 
 static struct {
-	struct ll_visit_contender contenders[MOST_PROGRAMS];
+	struct ll_contender contenders[MOST_PROGRAMS];
 	uint64_t charged_ns[MOST_PROGRAMS];
 	bool waits_for_rest; /* a visit begins when all is done that the one before it let through */
 	unsigned at;
@@ -36,10 +36,10 @@ struct outcome {
 static void charge(uint64_t now_ns)
 {
 	uint64_t ns = now_ns - card.now_ns;
-	struct ll_visit_contender *contender = &card.contenders[card.at];
+	struct ll_contender *contender = &card.contenders[card.at];
 	if (card.stage != FREE) {
 		card.charged_ns[card.at] += ns;
-		contender->virtual_ns += ll_turns_virtual_ns(ns, contender->weight_permille);
+		contender->virtual_ns += ll_visits_virtual_ns(ns, contender->weight_permille);
 	}
 	card.now_ns = now_ns;
 }
@@ -59,12 +59,12 @@ static void note_work(const struct paced *programs, unsigned count)
 {
 	uint64_t least_ns = least_virtual_ns(count);
 	for (unsigned i = 0; i < count; i++) {
-		struct ll_visit_contender *contender = &card.contenders[i];
+		struct ll_contender *contender = &card.contenders[i];
 		bool has_work = programs[i].served < programs[i].enqueued;
 		bool is_visited = card.stage != FREE && i == card.at;
 		if (has_work && !contender->has_work && !is_visited && least_ns != UINT64_MAX)
 			contender->virtual_ns =
-			    ll_turns_come_back_ns(contender->virtual_ns, least_ns, contender->weight_permille);
+			    ll_visits_come_back_ns(contender->virtual_ns, least_ns, contender->weight_permille);
 		contender->has_work = has_work;
 	}
 	if (card.contenders[card.at].has_work)
@@ -74,7 +74,7 @@ static void note_work(const struct paced *programs, unsigned count)
 }
 
 /* Of those with work the one with the least virtual time; count: none has work. */
-static size_t best_of(const struct ll_visit_contender *contenders, size_t count)
+static size_t best_of(const struct ll_contender *contenders, size_t count)
 {
 	size_t best = count;
 	for (size_t i = 0; i < count; i++) {
@@ -84,9 +84,9 @@ static size_t best_of(const struct ll_visit_contender *contenders, size_t count)
 	return best;
 }
 
-static const struct ll_visit_contender *best_other(unsigned count)
+static const struct ll_contender *best_other(unsigned count)
 {
-	struct ll_visit_contender others[MOST_PROGRAMS];
+	struct ll_contender others[MOST_PROGRAMS];
 	memcpy(others, card.contenders, sizeof others);
 	others[card.at].has_work = false;
 	size_t best = best_of(others, count);
@@ -112,8 +112,8 @@ static void begin_visit(struct paced *programs, size_t best)
 
 static void end_visit(struct paced *programs)
 {
-	struct ll_visit_contender *visited = &card.contenders[card.at];
-	visited->runs_dry = card.dry_since_ns && visited->launches_ahead;
+	struct ll_contender *visited = &card.contenders[card.at];
+	visited->ran_dry = card.dry_since_ns && visited->launches_ahead;
 	paced_end_visit(&programs[card.at], card.now_ns);
 	card.stage = ENDING;
 }

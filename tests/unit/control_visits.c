@@ -9,24 +9,24 @@
 
 enum { HIGH = 1, NORMAL, LOW };
 
-static struct ll_visit_contender contender(unsigned rank, uint64_t virtual_ms)
+static struct ll_contender contender(unsigned rank, uint64_t virtual_ms)
 {
-	return (struct ll_visit_contender){
+	return (struct ll_contender){
 	    .rank = rank, .weight_permille = 1000, .virtual_ns = virtual_ms * MS, .has_work = true};
 }
 
 /* Its last visit ended for want of work. */
-static struct ll_visit_contender contender_that_runs_dry(uint64_t virtual_ms)
+static struct ll_contender contender_that_runs_dry(uint64_t virtual_ms)
 {
-	struct ll_visit_contender self = contender(NORMAL, virtual_ms);
-	self.launches_ahead = self.runs_dry = true;
+	struct ll_contender self = contender(NORMAL, virtual_ms);
+	self.launches_ahead = self.ran_dry = true;
 	return self;
 }
 
 static void test_a_visit_without_others_goes_on(void **state)
 {
 	(void)state;
-	struct ll_visit_contender visited = contender(LOW, 100);
+	struct ll_contender visited = contender(LOW, 100);
 	assert_int_equal(ll_visits_end_ns(&visited, NULL, 900 * MS, 0), UINT64_MAX);
 	visited.has_work = false;
 	assert_int_equal(ll_visits_end_ns(&visited, NULL, 900 * MS, 800 * MS), UINT64_MAX);
@@ -35,7 +35,7 @@ static void test_a_visit_without_others_goes_on(void **state)
 static void test_a_higher_class_ends_it_at_once(void **state)
 {
 	(void)state;
-	const struct ll_visit_contender visited = contender(NORMAL, 0), best = contender(HIGH, 100);
+	const struct ll_contender visited = contender(NORMAL, 0), best = contender(HIGH, 100);
 	assert_int_equal(ll_visits_end_ns(&visited, &best, 0, 0), 0);
 	assert_int_equal(ll_visits_end_ns(&visited, &best, 3 * MS, 0), 3 * MS);
 }
@@ -43,8 +43,8 @@ static void test_a_higher_class_ends_it_at_once(void **state)
 static void test_a_lower_class_has_what_the_visited_leaves(void **state)
 {
 	(void)state;
-	struct ll_visit_contender visited = contender(NORMAL, 500);
-	const struct ll_visit_contender best = contender(LOW, 0);
+	struct ll_contender visited = contender(NORMAL, 500);
+	const struct ll_contender best = contender(LOW, 0);
 	assert_int_equal(ll_visits_end_ns(&visited, &best, 900 * MS, 0), UINT64_MAX);
 	visited.has_work = false;
 	assert_int_equal(ll_visits_end_ns(&visited, &best, 900 * MS, 0), 900 * MS + LL_VISIT_GRACE_WAITS_NS);
@@ -55,8 +55,8 @@ static void test_a_lower_class_has_what_the_visited_leaves(void **state)
 static void test_a_dry_visit_goes_on_for_its_grace(void **state)
 {
 	(void)state;
-	struct ll_visit_contender visited = contender(NORMAL, 0);
-	const struct ll_visit_contender best = contender(NORMAL, 0);
+	struct ll_contender visited = contender(NORMAL, 0);
+	const struct ll_contender best = contender(NORMAL, 0);
 	visited.has_work = false;
 	assert_int_equal(ll_visits_end_ns(&visited, &best, MS, 0), MS + LL_VISIT_GRACE_WAITS_NS);
 	assert_int_equal(ll_visits_end_ns(&visited, &best, MS, 70 * US), MS + LL_VISIT_GRACE_WAITS_NS - 70 * US);
@@ -69,11 +69,11 @@ static void test_a_dry_visit_goes_on_for_its_grace(void **state)
 static void test_a_visit_beside_a_full_queue_lasts_a_quantum(void **state)
 {
 	(void)state;
-	const struct ll_visit_contender visited = contender(NORMAL, 100), best = contender(NORMAL, 50);
+	const struct ll_contender visited = contender(NORMAL, 100), best = contender(NORMAL, 50);
 	assert_int_equal(ll_visits_end_ns(&visited, &best, 0, 0), LL_VISIT_QUANTUM_NS);
 	assert_int_equal(ll_visits_end_ns(&visited, &best, 7 * MS, 0), LL_VISIT_QUANTUM_NS);
 	/* though the grace lasts longer */
-	struct ll_visit_contender dry = visited;
+	struct ll_contender dry = visited;
 	dry.has_work = false;
 	assert_int_equal(ll_visits_end_ns(&dry, &best, LL_VISIT_QUANTUM_NS - US, 0), LL_VISIT_QUANTUM_NS);
 }
@@ -81,18 +81,18 @@ static void test_a_visit_beside_a_full_queue_lasts_a_quantum(void **state)
 static void test_a_visit_beside_one_that_runs_dry_is_short(void **state)
 {
 	(void)state;
-	const struct ll_visit_contender visited = contender(NORMAL, 100);
-	struct ll_visit_contender best = contender_that_runs_dry(50);
+	const struct ll_contender visited = contender(NORMAL, 100);
+	struct ll_contender best = contender_that_runs_dry(50);
 	assert_int_equal(ll_visits_end_ns(&visited, &best, 0, 0), LL_VISIT_SHORT_NS);
-	best.runs_dry = false;
+	best.ran_dry = false;
 	assert_int_equal(ll_visits_end_ns(&visited, &best, 0, 0), LL_VISIT_QUANTUM_NS);
 }
 
 static void test_who_is_behind_is_visited_until_it_is_even(void **state)
 {
 	(void)state;
-	struct ll_visit_contender visited = contender(NORMAL, 40);
-	const struct ll_visit_contender best = contender(NORMAL, 60), dry = contender_that_runs_dry(60);
+	struct ll_contender visited = contender(NORMAL, 40);
+	const struct ll_contender best = contender(NORMAL, 60), dry = contender_that_runs_dry(60);
 	assert_int_equal(ll_visits_end_ns(&visited, &best, 3 * MS, 0), 23 * MS);
 	assert_int_equal(ll_visits_end_ns(&visited, &dry, 3 * MS, 0), 23 * MS);
 	visited.weight_permille = 500; /* 20 ms by weight are 10 ms of the card's time */

@@ -2,8 +2,7 @@
 #include "test.h"
 
 #include "base/clock.h"
-#include "control/holder.h"
-#include "control/turns.h"
+#include "control/visits.h"
 #include "ledger/account.h"
 #include "ledger/gang.h"
 #include "ledger/handle.h"
@@ -34,6 +33,7 @@ static void join(unsigned card, unsigned tenant, unsigned weight_permille)
 	unsigned row = 0;
 	assert_int_equal(ll_tenant_join(ledgers[card], &wish, &row, NULL), 0);
 	*member = (struct member){.claim = take_claim_of(ledgers[card], row)};
+	ll_turn_set_pace(member->claim, LL_PACE_WAITS); /* for its kernels on the other card */
 	ll_turn_want(member->claim, now_ns);
 }
 
@@ -154,6 +154,7 @@ static unsigned find_ending(void)
 		look_from_the_second(tenant, 0);
 	for (unsigned i = 0; i < 10000; i++) {
 		step(false);
+		now_ns += STEP_NS / 2; /* so that a quantum ends while it has work queued */
 		for (unsigned tenant = 0; tenant < TENANTS; tenant++) {
 			look_on_the_first(tenant, LL_NS_PER_MS, 4);
 			if (members[0][tenant].turn.ending_since_ns)
@@ -193,7 +194,7 @@ static void test_what_another_card_has_is_not_waited_for_longer_than_a_queue(voi
 {
 	begin(*state, 1000);
 	unsigned own = find_ending();
-	for (uint64_t waited_ns = 0; waited_ns < LL_TURN_DRAIN_NS + STEP_NS; waited_ns += STEP_NS) {
+	for (uint64_t waited_ns = 0; waited_ns < LL_VISIT_DRAIN_NS + STEP_NS; waited_ns += STEP_NS) {
 		look_from_the_second(own, 3);
 		look_on_the_first(1 - own, 0, 0);
 		look_on_the_first(own, 0, 0);
@@ -309,7 +310,7 @@ static void test_a_turn_that_comes_to_another_comes_to_it_at_once_on_all_cards(v
 {
 	begin(*state, 1000);
 	unsigned own = find_ending(), other = 1 - own, changes = 0;
-	uint64_t ahead_ns = 2 * LL_TURN_QUANTUM_NS;
+	uint64_t ahead_ns = 2 * LL_VISIT_QUANTUM_NS;
 	for (unsigned tenant = 0; tenant < TENANTS; tenant++)
 		look_from_the_second(tenant, 0);
 	ll_account_charge(members[1][other].claim, now_ns, now_ns + ahead_ns, ahead_ns);

@@ -1,7 +1,7 @@
 /* Whatever the tenants of a card did before: when all of them want all of it, each has its part by weight soon. */
 #include "test.h"
 
-#include "control/turns.h"
+#include "control/visits.h"
 #include "ledger/contender.h"
 #include "turn_card.h"
 

@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include "base/clock.h"
+#include "control/visits.h"
 #include "ledger/account.h"
 #include "ledger/handle.h"
 #include "ledger/turn.h"
@@ -82,20 +83,22 @@ static void open_gates(struct card *card)
 	}
 }
 
-static void test_equal_programs_that_launch_ahead_all_have_open_gates(void **state)
+/* Whatever their weights and their numbers of processes, as soon as it is known how they launch. */
+static void test_gates_are_open_while_nobody_waits_for_each_launch(void **state)
 {
 	struct card *card = new_card(state);
-	for (int i = 0; i < 3; i++) {
-		struct program *program = add(card, LL_PRIORITY_NORMAL, 1000, 0);
+	for (unsigned i = 0; i < 4; i++) {
+		struct program *program =
+		    i == 3 ? add_process(card, &card->programs[0]) : add(card, LL_PRIORITY_NORMAL, 1000 + i, 0);
 		open_gates(card);
-		assert_int_equal(is_open(program), i == 0); /* how it launches is not known */
+		assert_int_equal(is_open(program), i == 0);
 		ll_turn_set_pace(program->claim, LL_PACE_AHEAD);
 		open_gates(card);
-		for (int k = 0; k <= i; k++) {
+		for (unsigned k = 0; k <= i; k++) {
 			assert_true(is_open(&card->programs[k]));
 			assert_true(card->programs[k].look.may_launch);
 			assert_int_equal(card->programs[k].look.is_sliced, i > 0);
-			assert_int_equal(card->programs[k].look.sharing, i);
+			assert_int_equal(card->programs[k].look.sharing, i == 3 ? 2 : i);
 		}
 	}
 	/* one that rests and comes back shuts nobody out */
@@ -132,60 +135,66 @@ static void test_nobody_owes_what_slices_gave(void **state)
 	release_all(card);
 }
 
-/* Each of these needs turns, and its coming shuts the open gates. */
-static void test_who_is_unequal_or_waits_for_each_kernel_brings_turns(void **state)
-{
-	static const struct {
-		enum ll_priority priority;
-		unsigned weight, cap;
-		enum ll_pace pace;
-	} comers[] = {
-	    {LL_PRIORITY_NORMAL, 2000, 0, LL_PACE_AHEAD},   {LL_PRIORITY_HIGH, 1000, 0, LL_PACE_AHEAD},
-	    {LL_PRIORITY_NORMAL, 1000, 500, LL_PACE_AHEAD}, {LL_PRIORITY_NORMAL, 1000, 0, LL_PACE_WAITS},
-	    {LL_PRIORITY_NORMAL, 1000, 0, LL_PACE_UNKNOWN},
-	};
-	struct card *card = new_card(state);
-	for (int i = 0; i < 2; i++)
-		ll_turn_set_pace(add(card, LL_PRIORITY_NORMAL, 1000, 0)->claim, LL_PACE_AHEAD);
-	for (size_t i = 0; i < sizeof comers / sizeof comers[0]; i++) {
-		open_gates(card);
-		assert_true(is_open(&card->programs[0]) && is_open(&card->programs[1]));
-		struct program *comer = add(card, comers[i].priority, comers[i].weight, comers[i].cap);
-		assert_false(is_open(&card->programs[0]) || is_open(&card->programs[1]));
-		ll_turn_set_pace(comer->claim, comers[i].pace);
-		look_of_all(card);
-		unsigned may_launch = 0;
-		for (size_t k = 0; k < card->count; k++) {
-			may_launch += card->programs[k].look.may_launch;
-			assert_false(card->programs[k].look.is_sliced || card->programs[k].look.is_alone);
-		}
-		assert_true(may_launch <= 1);
-		ll_turn_rest(comer->claim, card->now_ns);
-		ll_claim_release(comer->claim);
-		card->count--;
-	}
-	release_all(card);
-}
-
-/* The card gives a slice to each process: four of a tenant would have four fifths beside one of another. */
-static void test_tenants_of_unequal_numbers_of_processes_need_turns(void **state)
+static void test_who_waits_for_each_launch_brings_visits(void **state)
 {
 	struct card *card = new_card(state);
 	for (int i = 0; i < 2; i++)
 		ll_turn_set_pace(add(card, LL_PRIORITY_NORMAL, 1000, 0)->claim, LL_PACE_AHEAD);
 	open_gates(card);
 	assert_true(is_open(&card->programs[0]) && is_open(&card->programs[1]));
-	struct program *sibling = add_process(card, &card->programs[0]);
-	ll_turn_set_pace(sibling->claim, LL_PACE_AHEAD);
-	assert_false(is_open(&card->programs[1]));
+	ll_turn_set_pace(add(card, LL_PRIORITY_NORMAL, 1000, 0)->claim, LL_PACE_WAITS);
+	assert_false(is_open(&card->programs[0]) || is_open(&card->programs[1]));
 	look_of_all(card);
-	assert_false(card->programs[1].look.is_sliced || sibling->look.is_sliced);
-	ll_turn_set_pace(add_process(card, &card->programs[1])->claim, LL_PACE_AHEAD);
-	look_of_all(card);
-	assert_true(card->programs[1].look.is_sliced && sibling->look.is_sliced);
-	ll_turn_rest(sibling->claim, card->now_ns);
-	look_of_all(card);
-	assert_false(card->programs[0].look.is_sliced);
+	unsigned may_launch = 0;
+	for (size_t k = 0; k < card->count; k++) {
+		may_launch += card->programs[k].look.may_launch;
+		assert_false(card->programs[k].look.is_sliced || card->programs[k].look.is_alone);
+	}
+	assert_true(may_launch <= 1);
+	release_all(card);
+}
+
+static void test_a_cap_shuts_its_own_gate_alone(void **state)
+{
+	struct card *card = new_card(state);
+	struct program *capped = add(card, LL_PRIORITY_NORMAL, 1000, 500),
+		       *other = add(card, LL_PRIORITY_NORMAL, 1000, 0);
+	for (size_t i = 0; i < card->count; i++)
+		ll_turn_set_pace(card->programs[i].claim, LL_PACE_AHEAD);
+	open_gates(card);
+	card->now_ns += 10 * LL_NS_PER_MS; /* the account is empty at first */
+	open_gates(card);
+	assert_true(is_open(other) && !is_open(capped));
+	assert_true(capped->look.is_sliced && capped->look.may_launch && !capped->look.is_alone);
+	ll_account_charge(capped->claim, card->now_ns, card->now_ns + LL_NS_PER_S, LL_NS_PER_S);
+	open_gates(card);
+	assert_false(capped->look.may_launch);
+	assert_true(is_open(other) && other->look.may_launch);
+	release_all(card);
+}
+
+/* While the higher class rests too: its next launch shall not find a long queue. */
+static void test_beneath_a_higher_class_the_queue_is_bounded(void **state)
+{
+	struct card *card = new_card(state);
+	struct program *high = add(card, LL_PRIORITY_HIGH, 1000, 0), *low = add(card, LL_PRIORITY_LOW, 1000, 0);
+	for (size_t i = 0; i < card->count; i++)
+		ll_turn_set_pace(card->programs[i].claim, LL_PACE_AHEAD);
+	open_gates(card);
+	assert_true(is_open(high) && !is_open(low) && low->look.may_launch);
+	assert_int_equal(high->look.queue_bound_ns, 0);
+	assert_int_equal(low->look.queue_bound_ns, LL_QUEUE_BENEATH_NS);
+	ll_turn_rest(high->claim, card->now_ns);
+	open_gates(card);
+	assert_true(!is_open(low) && low->look.may_launch);
+	assert_int_equal(low->look.queue_bound_ns, LL_QUEUE_BENEATH_NS);
+	ll_claim_release(high->claim);
+	card->programs[0] = card->programs[1];
+	card->count--;
+	open_gates(card);
+	open_gates(card);
+	assert_true(is_open(&card->programs[0]));
+	assert_int_equal(card->programs[0].look.queue_bound_ns, 0);
 	release_all(card);
 }
 
@@ -208,10 +217,11 @@ static void test_a_pace_that_changes_is_seen_at_the_next_look(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    SLICE_TEST(equal_programs_that_launch_ahead_all_have_open_gates),
+	    SLICE_TEST(gates_are_open_while_nobody_waits_for_each_launch),
 	    SLICE_TEST(nobody_owes_what_slices_gave),
-	    SLICE_TEST(who_is_unequal_or_waits_for_each_kernel_brings_turns),
-	    SLICE_TEST(tenants_of_unequal_numbers_of_processes_need_turns),
+	    SLICE_TEST(who_waits_for_each_launch_brings_visits),
+	    SLICE_TEST(a_cap_shuts_its_own_gate_alone),
+	    SLICE_TEST(beneath_a_higher_class_the_queue_is_bounded),
 	    SLICE_TEST(a_pace_that_changes_is_seen_at_the_next_look),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "control/turns.h"
+#include "control/visits.h"
 #include "ledger/contender.h"
 #include "ledger/decide.h"
 #include "ledger/rows.h"
@@ -53,7 +53,7 @@ static void test_a_higher_class_gets_the_card_at_its_first_look(void **state)
 	step(card);
 	assert_true(high->look.may_launch);
 	uint64_t before_ns = normal->used_ns;
-	run_for(card, LL_TURN_STARVED_NS - LL_NS_PER_MS);
+	run_for(card, LL_VISIT_STARVED_NS - LL_NS_PER_MS);
 	assert_int_equal(normal->used_ns, before_ns);
 	/* It goes on when the high one has no more work. */
 	ll_turn_rest(high->claim, card->now_ns);
@@ -76,8 +76,8 @@ static void test_a_low_class_has_its_service_however_busy_the_others_are(void **
 	}
 	/* Between 1 and 10 % of the time, in pieces of 1 ms. */
 	assert_in_range(low->used_ns, TEN_S / 100, TEN_S / 80);
-	assert_in_range(longest_ns, LL_TURN_SERVICE_NS, LL_TURN_SERVICE_NS + STEP_NS);
-	assert_in_range(low->first_ns - LL_NS_PER_S, LL_TURN_STARVED_NS, LL_TURN_STARVED_NS + LL_NS_PER_MS);
+	assert_in_range(longest_ns, LL_VISIT_SERVICE_NS, LL_VISIT_SERVICE_NS + STEP_NS);
+	assert_in_range(low->first_ns - LL_NS_PER_S, LL_VISIT_STARVED_NS, LL_VISIT_STARVED_NS + LL_NS_PER_MS);
 	release_all(card);
 }
 
@@ -88,7 +88,7 @@ static void test_who_has_the_turn_is_not_impatient_when_it_gives_it_away(void **
 	struct program *low = add(card, LL_PRIORITY_LOW, 1000, 0);
 	while (!low->look.may_launch)
 		step(card);
-	assert_true(card->now_ns > LL_TURN_STARVED_NS);
+	assert_true(card->now_ns > LL_VISIT_STARVED_NS);
 	for (unsigned i = 0; i < 10; i++) { /* as others see it: at any moment of its service */
 		step(card);
 		assert_true(card->now_ns - low->claim->slot->want_since_ns <= STEP_NS);

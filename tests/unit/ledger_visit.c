@@ -2,8 +2,6 @@
 #include "test.h"
 
 #include "base/clock.h"
-#include "control/holder.h"
-#include "control/turns.h"
 #include "control/visits.h"
 #include "ledger/account.h"
 #include "ledger/contender.h"
@@ -26,6 +24,7 @@ static struct process begin(struct ll_claim *claim)
 {
 	struct process process = {.claim = claim};
 	ll_turn_set_waits_on_card(claim, true);
+	ll_turn_set_pace(claim, LL_PACE_WAITS);
 	ll_turn_want(claim, now_ns);
 	return process;
 }
@@ -125,7 +124,7 @@ static void a_higher_class_shuts_the_gate_of_a_lower_one_itself(void **state)
 	ll_turn_rest(high.claim, now_ns);
 	look(&low);
 	assert_true(is_open(&low));
-	assert_true(low.look.is_by_visits); /* the next launch of the high one may come at any time */
+	assert_true(low.look.queue_bound_ns); /* the next launch of the high one may come at any time */
 	release((struct process *[]){&low, &high}, 2);
 }
 
@@ -209,7 +208,7 @@ static void a_long_launch_is_waited_for_and_what_goes_on_is_shared(void **state)
 	one.turn.is_lingering = true;
 	pass(both, 2, LL_VISIT_QUANTUM_NS + MS);
 	assert_true(!is_open(&one) && !is_open(&other));
-	pass(both, 2, LL_TURN_DRAIN_NS);
+	pass(both, 2, LL_VISIT_DRAIN_NS);
 	assert_true(is_open(&other));
 	assert_int_equal(other.look.sharing, 1);
 	assert_int_equal(one.look.sharing, 1);

@@ -1,5 +1,6 @@
 /*
- * turn_card.h - a card on a simulated clock, and programs that take turns on it through the ledger.
+ * turn_card.h - a card on a simulated clock, and programs that are visited on it through the ledger, because they wait
+ * for each of their launches.
  */
 #ifndef LOADLINE_TESTS_UNIT_TURN_CARD_H
 #define LOADLINE_TESTS_UNIT_TURN_CARD_H
@@ -49,6 +50,7 @@ static inline struct program *add(struct card *card, enum ll_priority priority, 
 				      .weight_permille = weight_permille,
 				      .compute_cap_permille = cap_permille};
 	program->claim = take_claim_of_new(card->fixture->ledger, &wish);
+	ll_turn_set_pace(program->claim, LL_PACE_WAITS); /* else nobody takes turns */
 	ll_turn_want(program->claim, card->now_ns);
 	return program;
 }

@@ -35,7 +35,7 @@ static const struct ll_example run_examples[] = {
      "A quarter of the card's SMs, all the time, beside other clients of MPS."},
     {"loadline run --mem-request 10G --mem 100G -- python train.py",
      "10 GiB are always its own, and up to 100 GiB in turn with other evictable programs."},
-    {"loadline run --weight 2 -- sh -c './a & ./b; wait'", "Twice the time of others, shared by the two programs."},
+    {"loadline run --compute 50% -- sh -c './a & ./b; wait'", "Half of the card's time, shared by the two programs."},
     {NULL, NULL},
 };
 
@@ -49,16 +49,18 @@ const struct ll_command ll_command_run = {
 	"tenant: they share the limits. The limits hold on each card separately. `loadline set` changes them "
 	"while the tenant runs; `loadline status` shows them beside the use.\n\n"
 	"An allocation that would pass the memory limit fails with CUDA's out-of-memory error, and the "
-	"program goes on. Launches wait for their turn and for their share of time: on the card if they can, "
-	"otherwise in the program's own threads.\n\n"
+	"program goes on. Programs share the card by its own time slices. While a program that waits for each of "
+	"its launches shares the card, the card is given to one tenant at a time, and the launches of the others "
+	"wait: on the card if they can, otherwise in the program's own threads.\n\n"
 	"The command sees the chosen cards only (CUDA_VISIBLE_DEVICES), in PCI order. Without -i it sees the "
 	"same cards as without loadline, in the same order. Cards that the variable already hides stay "
 	"hidden. Inside a governed program, run may choose cards but no limits: the new program belongs to "
 	"the same tenant.\n\n"
 	"With --by space the program is a client of the running MPS daemon: its kernels run at the same time "
-	"as those of other clients, on its share of the SMs (--compute). Clients of equal weight and class "
-	"do not wait for each other. Weights, classes and memory limits hold as they do without MPS. Without "
-	"a daemon, --by space does not run the command, and --by auto shares the time.\n\n"
+	"as those of other clients, on its share of the SMs (--compute). Clients "
+	"do not wait for each other; beside a higher class they queue little, as without MPS. Memory limits hold "
+	"as they do without MPS. Without a daemon, --by space does not run the command, and --by auto shares the "
+	"time.\n\n"
 	"With --mem-request or --evictable, tenants whose memory together is more than the card has take turns of "
 	"seconds: the mover takes the memory of one to the host and brings it back later (`loadline mover`). A "
 	"tenant that has no more than its request stays on the card. With --mem, the program is told that all up to "

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/scope.h"
 #include "cli/mover/start.h"
+#include "cli/options/limit_words.h"
 #include "cli/run/bequeath.h"
 #include "cli/run/cards.h"
 #include "cli/run/environment.h"
@@ -241,6 +242,8 @@ int ll_run_start(const struct ll_run_args *args, const struct ll_operands *opera
 	if (!rc && !is_nested)
 		start_job(args, &settings, operands->words[0], ll_driver_sim_folder(driver));
 	ll_driver_close(driver);
+	if (!rc && !is_nested && settings.weight_permille != LL_DEFAULT_WEIGHT_PERMILLE)
+		ll_log(LL_LOG_WARN, "%s", LL_LIMIT_WEIGHT_NOTE);
 	if (!rc && visible.failed)
 		rc = ll_err_set(err, -ENOMEM, "cards: %s", strerror(ENOMEM));
 	struct ll_run_environment wish = {

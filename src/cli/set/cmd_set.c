@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/scope.h"
 #include "base/strbuf.h"
 #include "cli/common/print.h"
@@ -243,6 +244,8 @@ static int run_set(void *data, const struct ll_operands *operands, struct ll_err
 		rc = check_space(args, &targets, err);
 	if (!rc)
 		rc = change_targets(args, &limits, &targets, err);
+	if (!rc && args->weight && limits.weight_permille != LL_DEFAULT_WEIGHT_PERMILLE)
+		ll_log(LL_LOG_WARN, "%s", LL_LIMIT_WEIGHT_NOTE);
 	ll_set_targets_fini(&targets);
 	ll_driver_close(driver);
 	return rc;
@@ -253,7 +256,7 @@ static const struct ll_example set_examples[] = {
     {"loadline set night --compute 50% --weight 2", "Tenant night, on every card that it uses."},
     {"loadline set night --mem-request 10G", "Promise 10 GiB of the card to it from now on."},
     {"loadline set night --compute none", "Remove the cap."},
-    {"loadline set night --priority low", "From now on, use the card only while no other program wants it."},
+    {"loadline set night --priority low", "From now on, queue little work beside programs of higher classes."},
     {NULL, NULL},
 };
 

@@ -7,9 +7,9 @@
  * before the driver's call. Every wait ends: the turn protocol (ledger/port.h) gives each contender a turn, and after
  * LL_FLOW_LONGEST_WAIT_NS a launch goes through in any case.
  *
- * Queued work is bounded, so that a turn can end: to LL_FLOW_QUEUE_NS, for a low class to LL_FLOW_QUEUE_LOW_NS, or to
- * one kernel and the one behind it. While nobody else wants the card and the cap is far, the bound is four times as
- * large.
+ * Queued work behind a shut gate is bounded: to LL_FLOW_QUEUE_NS, beneath a higher class to LL_QUEUE_BENEATH_NS
+ * (control/visits.h), or to one kernel and the one behind it. While nobody else wants the card and the cap is far, the
+ * bound is four times as large.
  *
  * Each flow has a thread, the agent. While no launch comes it finds ended work, gives the turn back, and keeps the
  * claim's heartbeat. All signals are blocked in it. A forked child has no flow: it makes its own.
@@ -26,9 +26,8 @@
 #include "shim/time/timing.h"
 
 #define LL_FLOW_QUEUE_NS UINT64_C(2000000)
-#define LL_FLOW_QUEUE_LOW_NS UINT64_C(500000)
-/* Work between two timing events while others want the card. For a low class it is LL_TIMING_EVERY_NS. While nobody
- * else wants the card it is half of what may be queued. */
+/* Work between two timing events while others want the card. Beneath a higher class, and while nobody else wants the
+ * card, it is half of what may be queued. */
 #define LL_FLOW_BATCH_TURNS_NS UINT64_C(500000)
 /* Work that may pass an open gate without a timing event. When a newcomer shuts the gate, this much of the queue is
  * unknown. */

@@ -1,6 +1,6 @@
 /* What a flow learns of other tenants and of its tenant's other cards, and what it tells them. */
 #include "base/clock.h"
-#include "control/turns.h"
+#include "control/pace.h"
 #include "ledger/port.h"
 #include "shim/time/flow_state.h"
 #include "shim/time/waits.h"
@@ -152,8 +152,8 @@ static uint64_t mean_ns(const struct ll_flow *flow)
  * A program that waits for its launches counts as one that launches ahead if these are long. How long they are is not
  * seen while others share the card by slices, and it may change: a program warms up with long launches, and then has
  * short ones. Each slice would then serve it a single one, for as long as the others stay. So after KEEP_FIRST_NS the
- * program takes turns until its launches are measured anew. If they are still long, it relies on that for twice as
- * long. While one program takes turns all do, so the others measure theirs too.
+ * program asks for visits until its launches are measured anew. If they are still long, it relies on that for twice as
+ * long. While one program does all are visited, so the others measure theirs too.
  */
 #define KEEP_FIRST_NS (1 * LL_NS_PER_S)
 #define KEEP_MOST_NS (32 * LL_NS_PER_S)
@@ -169,7 +169,7 @@ static void keep_longer(struct ll_flow_pace *pace, uint64_t now_ns)
 	pace->trying_ns = 0;
 }
 
-/* Whether the program shall take turns until its launches are measured. Call it if the card is shared by slices. */
+/* Whether the program shall ask for visits until its launches are measured. Call it if the card is shared by slices. */
 static bool shall_measure(struct ll_flow_pace *pace, uint64_t now_ns)
 {
 	if (!pace->trying_ns && now_ns - pace->measured_ns >= pace->keep_ns)
@@ -179,17 +179,17 @@ static bool shall_measure(struct ll_flow_pace *pace, uint64_t now_ns)
 	return pace->trying_ns;
 }
 
-static enum ll_pace pace_of(struct ll_flow *flow, const struct ll_turns_pace *facts, bool is_measured, uint64_t now_ns)
+static enum ll_pace pace_of(struct ll_flow *flow, const struct ll_pace_facts *facts, bool is_measured, uint64_t now_ns)
 {
 	struct ll_flow_pace *pace = &flow->pace;
 	if (works_on_other_cards(flow, now_ns))
-		return LL_PACE_UNKNOWN;
-	if (ll_turns_waits_for_each(facts)) {
+		return LL_PACE_WAITS;
+	if (ll_pace_waits_for_each(facts)) {
 		pace->keep_ns = pace->trying_ns = 0;
 		return LL_PACE_WAITS;
 	}
-	bool relies_on_length = facts->launches < facts->waits * LL_TURN_FEW_LAUNCHES;
-	return relies_on_length && !is_measured && shall_measure(pace, now_ns) ? LL_PACE_UNKNOWN : LL_PACE_AHEAD;
+	bool relies_on_length = facts->launches < facts->waits * LL_PACE_FEW_LAUNCHES;
+	return relies_on_length && !is_measured && shall_measure(pace, now_ns) ? LL_PACE_WAITS : LL_PACE_AHEAD;
 }
 
 static void note_work(struct ll_flow *flow, uint64_t now_ns)
@@ -215,7 +215,7 @@ void ll_flow_tell_pace(struct ll_flow *flow, uint64_t now_ns)
 		pace->launch_ns = mean_ns(flow);
 		keep_longer(pace, now_ns);
 	}
-	struct ll_turns_pace facts = {.launches = launches,
+	struct ll_pace_facts facts = {.launches = launches,
 				      .waits = waits.count - pace->waits_before,
 				      .launch_ns = pace->launch_ns,
 				      .shortest_round_ns = waits.shortest_ns};

@@ -42,8 +42,8 @@ struct ll_flow_pace {
 	uint64_t launch_ns;          /* GPU time of a launch, measured while others mostly had no work; 0: not known */
 	uint64_t measured_ns;        /* CLOCK_MONOTONIC, when it was measured last, or last tried to be */
 	uint64_t keep_ns;            /* for how long after that it is relied on while others share the card */
-	uint64_t trying_ns;          /* since when the program takes turns to have it measured anew; 0: it does not */
-	bool is_ahead;               /* the last pace was LL_PACE_AHEAD */
+	uint64_t trying_ns; /* since when the program asks for visits to have it measured anew; 0: it does not */
+	bool is_ahead;      /* the last pace was LL_PACE_AHEAD */
 };
 
 struct ll_flow {

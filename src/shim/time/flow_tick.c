@@ -58,7 +58,7 @@ static uint64_t calm_ns(const struct ll_flow *flow)
 {
 	int64_t half_ns = flow->look.tokens_ns / 2;
 	bool is_capped = flow->look.tokens_most_ns != INT64_MAX;
-	if (!is_capped || flow->look.priority == LL_PRIORITY_LOW || half_ns < (int64_t)CALM_NS)
+	if (!is_capped || flow->look.queue_bound_ns || half_ns < (int64_t)CALM_NS)
 		return CALM_NS;
 	return half_ns < (int64_t)FAR_NS ? (uint64_t)half_ns : FAR_NS;
 }
@@ -67,8 +67,8 @@ static uint64_t calm_ns(const struct ll_flow *flow)
  * events. */
 static uint64_t batch_ns(const struct ll_flow *flow)
 {
-	if (flow->look.priority == LL_PRIORITY_LOW)
-		return LL_TIMING_EVERY_NS;
+	if (flow->look.queue_bound_ns)
+		return flow->look.queue_bound_ns / 2;
 	if (flow->look.is_by_visits)
 		return LL_TIMING_EVERY_NS;
 	return flow->look.waiting_claims ? LL_FLOW_BATCH_TURNS_NS : calm_ns(flow);
@@ -264,8 +264,8 @@ static uint64_t most_queued_ns(const struct ll_flow *flow)
  */
 static bool may_queue(const struct ll_flow *flow)
 {
-	if (flow->look.priority == LL_PRIORITY_LOW)
-		return flow->queued.ns < LL_FLOW_QUEUE_LOW_NS;
+	if (flow->look.queue_bound_ns)
+		return flow->queued.ns < flow->look.queue_bound_ns || flow->queued.launches < 2;
 	bool may_follow = flow->queued.launches < 2 && flow->look.tokens_ns > (int64_t)flow->queued.ns;
 	return flow->queued.ns < most_queued_ns(flow) || may_follow;
 }
@@ -370,5 +370,5 @@ bool ll_flow_is_in_turn(const struct ll_flow *flow, uint64_t now_ns)
 {
 	uint64_t fresh_ns = flow->look.waiting_claims ? FRESH_NS : calm_ns(flow) + LATE_NS;
 	return flow->is_wanting && now_ns - flow->ticked_ns < fresh_ns && ll_flow_may_go(flow) &&
-	       ll_port_is_in_turn(flow->claim);
+	       (flow->look.is_sliced || flow->look.queue_bound_ns || ll_port_is_in_turn(flow->claim));
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "control/holder.h"
+#include "control/visits.h"
 #include "ledger/port.h"
 #include "shim/interpose/real.h"
 #include "shim/interpose/stream.h"
@@ -536,7 +536,7 @@ void ll_timing_leave_tails(struct ll_timing *timing)
 		const struct ll_timing_batch *open = &track->open;
 		uint64_t since_ns = open->seen_ns > open->launched_ns ? open->seen_ns : open->launched_ns;
 		if (track->is_used && !track->count && open->launches && now_ns >= since_ns &&
-		    now_ns - since_ns >= LL_TURN_DRAIN_NS) /* a turn waits as long for its rest */
+		    now_ns - since_ns >= LL_VISIT_DRAIN_NS) /* a turn waits as long for its rest */
 			track->is_left = true;
 	}
 }

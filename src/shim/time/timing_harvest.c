@@ -42,6 +42,21 @@ void ll_timing_note_typical(struct ll_timing *timing, struct ll_timing_stream na
 	find_mean(timing, typical);
 }
 
+/* A launch that lasts for two time slices of the card (2.09 ms each, doc/facts.md) has slices of others in every sample
+ * that is taken beside them. So those samples do not tell how long it is. */
+#define SLICED_LONG_NS UINT64_C(4200000)
+
+/* Whether a batch that others shared by slices is of such launches, and they were never timed without others. Then it
+ * is charged its span, less the others' part of that time (control/slices.h). The estimate is the second shortest
+ * sample. */
+static bool is_long_unknown(struct ll_timing *timing, const struct ll_timing_batch *batch)
+{
+	const struct ll_kernel_estimate *estimate =
+	    batch->kind ? ll_kernel_estimates_find(&timing->estimates, batch->kind) : NULL;
+	return timing->sliced_by && estimate && !estimate->learned && !estimate->rough &&
+	       estimate->ns >= SLICED_LONG_NS;
+}
+
 /*
  * How long the card worked on a batch that lasted span_ns, if other tenants shared it by slices (timing->sliced_by).
  * The events tell only how long that was at most. So the batch counts as long as its launches are known to take. If
@@ -165,14 +180,14 @@ static uint64_t over_ns(const struct ll_timing_batch *batch, uint64_t busy_ns)
 }
 
 /* Charges a stretch of card time. The part that other streams have already reported does not count. */
-static void charge_stretch(struct ll_timing *timing, uint64_t start_ns, uint64_t end_ns)
+static void charge_stretch(struct ll_timing *timing, uint64_t start_ns, uint64_t end_ns, bool is_ours)
 {
 	uint64_t host_ns = ll_timing_host_ns(&timing->clock, end_ns);
 	struct ll_timing_stretch stretch = {
 	    .start_ns = host_ns - (end_ns - start_ns),
 	    .end_ns = host_ns,
 	    .fresh_ns = ll_busy_add(&timing->busy, start_ns, end_ns),
-	    .is_ours = timing->sliced_by,
+	    .is_ours = is_ours,
 	};
 	if (stretch.fresh_ns)
 		timing->charge(timing->charge_of, &stretch);
@@ -205,11 +220,15 @@ static void settle_batch(struct ll_timing *timing, struct ll_timing_track *track
 		       !batch->is_held; /* it is known how many launches it had, and in what time */
 	if (is_sure)
 		learn_batch(timing, track, batch, verdict, facts.span_ns);
-	if (timing->sliced_by)
+	bool is_long = is_long_unknown(timing, batch);
+	if (is_long)
+		verdict.busy_ns = facts.span_ns;
+	else if (timing->sliced_by)
 		verdict.busy_ns = batch_own_ns(timing, track, batch, facts.span_ns);
 	else if (is_sure && verdict.lesson == LL_BATCH_UNTOLD)
 		bound_mean(track, batch, facts.span_ns);
-	charge_stretch(timing, end.card_ns - verdict.busy_ns, end.card_ns); /* its work came right before its end */
+	charge_stretch(timing, end.card_ns - verdict.busy_ns, end.card_ns,
+		       timing->sliced_by && !is_long); /* its work came right before its end */
 	track->end = end;
 	track->end_host_ns = batch->end.host_ns;
 	track->was_cut = batch->is_cut;

@@ -2,7 +2,7 @@
  * waits.h - how often the program waited until all that it had launched was done.
  *
  * A program that waits for each kernel needs the card to be kept for it. A program that launches ahead does not
- * (control/turns.h). The hooks of functions that wait for a whole stream or context count here, before they wait.
+ * (control/pace.h). The hooks of functions that wait for a whole stream or context count here, before they wait.
  * cuEventSynchronize is not counted: a program that keeps ten kernels queued waits for the event of the oldest one.
  *
  * The counts are of the whole process. Threads that count at once may lose a few.

@@ -1,65 +1,63 @@
-/* What the holder of the turn does next. */
+/* What happens to a visit: it goes on, drains, or ends. */
 #include "test.h"
 
 #include "base/clock.h"
-#include "control/holder.h"
 #include "control/visits.h"
 
 #define MS LL_NS_PER_MS
 
 enum { HIGH = 1, NORMAL, LOW };
 
-static struct ll_turn_contender contender(unsigned rank, uint64_t virtual_ms)
+static struct ll_contender contender(unsigned rank, uint64_t virtual_ms)
 {
-	return (struct ll_turn_contender){
+	return (struct ll_contender){
 	    .rank = rank, .weight_permille = 1000, .virtual_ns = virtual_ms * MS, .has_tokens = true};
 }
 
 /* Its launches wait on the card. */
-static struct ll_turn_contender visitor(unsigned rank, uint64_t virtual_ms)
+static struct ll_contender visitor(unsigned rank, uint64_t virtual_ms)
 {
-	struct ll_turn_contender self = contender(rank, virtual_ms);
+	struct ll_contender self = contender(rank, virtual_ms);
 	self.waits_on_card = true;
 	return self;
 }
 
-static struct ll_holder_verdict decide(const struct ll_holder *holder, const struct ll_turn_contender *other)
+static struct ll_visit_verdict decide(const struct ll_visit *holder, const struct ll_contender *other)
 {
-	return ll_holder_decide(holder, other, other ? 1 : 0);
+	return ll_visits_decide(holder, other, other ? 1 : 0);
 }
 
-static void assert_keeps(const struct ll_holder *holder, const struct ll_turn_contender *other, bool may_launch)
+static void assert_keeps(const struct ll_visit *holder, const struct ll_contender *other, bool may_launch)
 {
-	struct ll_holder_verdict verdict = decide(holder, other);
-	assert_int_equal(verdict.act, LL_HOLDER_KEEPS);
+	struct ll_visit_verdict verdict = decide(holder, other);
+	assert_int_equal(verdict.act, LL_VISIT_KEEPS);
 	assert_int_equal(verdict.may_launch, may_launch);
-	assert_false(verdict.tells_cards || verdict.is_service || verdict.is_visit || verdict.ran_dry ||
-		     verdict.loses_credit || verdict.is_paused);
+	assert_false(verdict.tells_cards || verdict.is_service || verdict.ran_dry || verdict.loses_credit ||
+		     verdict.is_paused);
 }
 
-static void assert_drains(const struct ll_holder *holder, const struct ll_turn_contender *other, bool tells_cards)
+static void assert_drains(const struct ll_visit *holder, const struct ll_contender *other, bool tells_cards)
 {
-	struct ll_holder_verdict verdict = decide(holder, other);
-	assert_int_equal(verdict.act, LL_HOLDER_DRAINS);
+	struct ll_visit_verdict verdict = decide(holder, other);
+	assert_int_equal(verdict.act, LL_VISIT_DRAINS);
 	assert_false(verdict.may_launch);
 	assert_int_equal(verdict.tells_cards, tells_cards);
 }
 
-static struct ll_holder_verdict assert_gives(const struct ll_holder *holder, const struct ll_turn_contender *other)
+static struct ll_visit_verdict assert_gives(const struct ll_visit *holder, const struct ll_contender *other)
 {
-	struct ll_holder_verdict verdict = decide(holder, other);
-	assert_int_equal(verdict.act, LL_HOLDER_GIVES);
+	struct ll_visit_verdict verdict = decide(holder, other);
+	assert_int_equal(verdict.act, LL_VISIT_GIVES);
 	assert_int_equal(verdict.next, 0);
 	assert_false(verdict.may_launch);
-	assert_int_equal(verdict.is_visit, holder->self->waits_on_card);
 	return verdict;
 }
 
 static void test_a_turn_that_nobody_else_can_use_is_kept(void **state)
 {
 	(void)state;
-	struct ll_turn_contender self = contender(LOW, 500), other = contender(HIGH, 0);
-	struct ll_holder holder = {.self = &self, .held_ns = LL_NS_PER_S, .yields_to_gang = true};
+	struct ll_contender self = contender(LOW, 500), other = contender(HIGH, 0);
+	struct ll_visit holder = {.self = &self, .visited_ns = LL_NS_PER_S, .yields_to_gang = true};
 	assert_keeps(&holder, NULL, true);
 	other.has_tokens = false;
 	assert_keeps(&holder, &other, true);
@@ -73,20 +71,20 @@ static void test_a_turn_that_nobody_else_can_use_is_kept(void **state)
 static void test_a_turn_ends_when_the_card_has_little_left_of_it(void **state)
 {
 	(void)state;
-	const struct ll_turn_contender self = contender(NORMAL, 110), other = contender(NORMAL, 100);
-	struct ll_holder holder = {.self = &self, .held_ns = 30 * MS};
-	holder.queued_ns = LL_TURN_DRAINED_NS + 1;
+	const struct ll_contender self = contender(NORMAL, 110), other = contender(NORMAL, 100);
+	struct ll_visit holder = {.self = &self, .visited_ns = 30 * MS};
+	holder.queued_ns = LL_VISIT_DRAINED_NS + 1;
 	assert_drains(&holder, &other, true);
-	holder.queued_ns = LL_TURN_DRAINED_NS;
-	struct ll_holder_verdict verdict = assert_gives(&holder, &other);
+	holder.queued_ns = LL_VISIT_DRAINED_NS;
+	struct ll_visit_verdict verdict = assert_gives(&holder, &other);
 	assert_false(verdict.is_service || verdict.ran_dry || verdict.loses_credit || verdict.is_paused);
 }
 
 static void test_a_holder_keeps_its_quantum_unless_it_is_led(void **state)
 {
 	(void)state;
-	const struct ll_turn_contender self = contender(NORMAL, 109), other = contender(NORMAL, 100);
-	struct ll_holder holder = {.self = &self, .held_ns = 30 * MS};
+	const struct ll_contender self = contender(NORMAL, 109), other = contender(NORMAL, 100);
+	struct ll_visit holder = {.self = &self, .visited_ns = LL_VISIT_QUANTUM_NS - 1};
 	assert_keeps(&holder, &other, true);
 	holder.yields_to_gang = true;
 	assert_gives(&holder, &other);
@@ -95,21 +93,21 @@ static void test_a_holder_keeps_its_quantum_unless_it_is_led(void **state)
 static void test_nobody_drains_for_ever(void **state)
 {
 	(void)state;
-	const struct ll_turn_contender self = contender(NORMAL, 110), other = contender(NORMAL, 100);
-	struct ll_holder holder = {.self = &self, .held_ns = 30 * MS, .queued_ns = LL_NS_PER_S};
-	holder.draining_ns = LL_TURN_DRAIN_NS - 1;
+	const struct ll_contender self = contender(NORMAL, 110), other = contender(NORMAL, 100);
+	struct ll_visit holder = {.self = &self, .visited_ns = 30 * MS, .queued_ns = LL_NS_PER_S};
+	holder.draining_ns = LL_VISIT_DRAIN_NS - 1;
 	assert_drains(&holder, &other, true);
-	holder.draining_ns = LL_TURN_DRAIN_NS;
+	holder.draining_ns = LL_VISIT_DRAIN_NS;
 	assert_gives(&holder, &other);
 	/* nor on the card, nor for another card */
-	const struct ll_turn_contender visited = visitor(NORMAL, 110);
+	const struct ll_contender visited = visitor(NORMAL, 110);
 	holder.self = &visited, holder.is_lingering = true;
 	assert_gives(&holder, &other);
-	holder.draining_ns = LL_TURN_DRAIN_NS - 1;
+	holder.draining_ns = LL_VISIT_DRAIN_NS - 1;
 	assert_drains(&holder, &other, false);
 	holder.self = &self, holder.had_work_elsewhere = holder.has_work_elsewhere = true;
 	assert_drains(&holder, &other, true);
-	holder.draining_ns = LL_TURN_DRAIN_NS;
+	holder.draining_ns = LL_VISIT_DRAIN_NS;
 	assert_gives(&holder, &other);
 }
 
@@ -117,9 +115,9 @@ static void test_nobody_drains_for_ever(void **state)
 static void test_work_on_another_card_is_waited_for(void **state)
 {
 	(void)state;
-	const struct ll_turn_contender self = contender(NORMAL, 110), other = contender(NORMAL, 100);
-	struct ll_holder holder = {
-	    .self = &self, .held_ns = 30 * MS, .had_work_elsewhere = true, .has_work_elsewhere = true};
+	const struct ll_contender self = contender(NORMAL, 110), other = contender(NORMAL, 100);
+	struct ll_visit holder = {
+	    .self = &self, .visited_ns = 30 * MS, .had_work_elsewhere = true, .has_work_elsewhere = true};
 	assert_drains(&holder, &other, true);
 	holder.has_work_elsewhere = false;
 	assert_gives(&holder, &other);
@@ -130,18 +128,18 @@ static void test_work_on_another_card_is_waited_for(void **state)
 static void test_a_higher_class_that_waits_makes_the_turn_a_service(void **state)
 {
 	(void)state;
-	struct ll_turn_contender self = contender(HIGH, 100), low = contender(LOW, 0);
-	struct ll_holder holder = {.self = &self, .held_ns = LL_NS_PER_S};
-	low.waited_ns = LL_TURN_STARVED_NS - 1;
+	struct ll_contender self = contender(HIGH, 100), low = contender(LOW, 0);
+	struct ll_visit holder = {.self = &self, .visited_ns = LL_NS_PER_S};
+	low.waited_ns = LL_VISIT_STARVED_NS - 1;
 	assert_keeps(&holder, &low, true);
-	low.waited_ns = LL_TURN_STARVED_NS;
+	low.waited_ns = LL_VISIT_STARVED_NS;
 	assert_true(assert_gives(&holder, &low).is_service);
 	self.has_tokens = false; /* the holder could not use it */
 	assert_false(assert_gives(&holder, &low).is_service);
-	struct ll_turn_contender others[] = {contender(NORMAL, 0), low};
+	struct ll_contender others[] = {contender(NORMAL, 0), low};
 	self.rank = LOW;
-	struct ll_holder_verdict verdict = ll_holder_decide(&holder, others, 2);
-	assert_int_equal(verdict.act, LL_HOLDER_GIVES);
+	struct ll_visit_verdict verdict = ll_visits_decide(&holder, others, 2);
+	assert_int_equal(verdict.act, LL_VISIT_GIVES);
 	assert_int_equal(verdict.next, 1);
 	assert_true(verdict.is_service);
 }
@@ -149,61 +147,61 @@ static void test_a_higher_class_that_waits_makes_the_turn_a_service(void **state
 static void test_a_visit_lasts_a_quantum_and_a_long_launch_is_waited_for(void **state)
 {
 	(void)state;
-	struct ll_turn_contender self = visitor(NORMAL, 110), other = visitor(NORMAL, 100);
-	struct ll_holder holder = {.self = &self, .held_ns = LL_VISIT_QUANTUM_NS - 1, .queued_ns = LL_NS_PER_S};
+	struct ll_contender self = visitor(NORMAL, 110), other = visitor(NORMAL, 100);
+	struct ll_visit holder = {.self = &self, .visited_ns = LL_VISIT_QUANTUM_NS - 1, .queued_ns = LL_NS_PER_S};
 	self.launches_ahead = true;
 	assert_keeps(&holder, &other, true);
-	holder.held_ns = LL_VISIT_QUANTUM_NS;
-	struct ll_holder_verdict verdict = assert_gives(&holder, &other); /* what is queued stays behind */
+	holder.visited_ns = LL_VISIT_QUANTUM_NS;
+	struct ll_visit_verdict verdict = assert_gives(&holder, &other); /* what is queued stays behind */
 	assert_false(verdict.ran_dry || verdict.loses_credit || verdict.is_paused);
 	holder.is_lingering = true;
 	assert_drains(&holder, &other, false);
-	holder.held_ns = LL_VISIT_QUANTUM_NS - 1;
+	holder.visited_ns = LL_VISIT_QUANTUM_NS - 1;
 	assert_keeps(&holder, &other, true);
 }
 
 static void test_a_visit_ends_sooner_beside_one_that_runs_dry_and_later_for_one_that_is_behind(void **state)
 {
 	(void)state;
-	struct ll_turn_contender self = visitor(NORMAL, 110), other = visitor(NORMAL, 100);
-	struct ll_holder holder = {.self = &self, .held_ns = LL_VISIT_SHORT_NS};
+	struct ll_contender self = visitor(NORMAL, 110), other = visitor(NORMAL, 100);
+	struct ll_visit holder = {.self = &self, .visited_ns = LL_VISIT_SHORT_NS};
 	assert_keeps(&holder, &other, true);
 	other.ran_dry = true;
 	assert_gives(&holder, &other);
 	self.virtual_ns = 100 * MS - 999; /* which count by weight: a lighter one is even */
-	holder.held_ns = LL_VISIT_QUANTUM_NS;
+	holder.visited_ns = LL_VISIT_QUANTUM_NS;
 	assert_keeps(&holder, &other, true);
 	self.weight_permille = 1;
 	assert_gives(&holder, &other);
-	struct ll_turn_contender others[] = {visitor(NORMAL, 101), other};
-	assert_int_equal(ll_holder_decide(&holder, others, 2).next, 1);
-	assert_int_equal(ll_holder_decide(&holder, others, 2).act, LL_HOLDER_GIVES);
+	struct ll_contender others[] = {visitor(NORMAL, 101), other};
+	assert_int_equal(ll_visits_decide(&holder, others, 2).next, 1);
+	assert_int_equal(ll_visits_decide(&holder, others, 2).act, LL_VISIT_GIVES);
 }
 
 static void test_a_visit_ends_when_its_cap_or_anothers_patience_does(void **state)
 {
 	(void)state;
-	struct ll_turn_contender self = visitor(NORMAL, 0), other = visitor(NORMAL, 100);
-	struct ll_holder holder = {.self = &self, .held_ns = MS};
+	struct ll_contender self = visitor(NORMAL, 0), other = visitor(NORMAL, 100);
+	struct ll_visit holder = {.self = &self, .visited_ns = MS};
 	assert_keeps(&holder, &other, true);
 	self.has_tokens = false;
 	assert_gives(&holder, &other);
 	self.has_tokens = true;
-	other.waited_ns = LL_TURN_PATIENCE_NS - 1;
+	other.waited_ns = LL_VISIT_PATIENCE_NS - 1;
 	assert_keeps(&holder, &other, true);
-	other.waited_ns = LL_TURN_PATIENCE_NS;
+	other.waited_ns = LL_VISIT_PATIENCE_NS;
 	assert_gives(&holder, &other);
 }
 
 static void test_a_visit_that_runs_dry_goes_on_for_its_grace(void **state)
 {
 	(void)state;
-	struct ll_turn_contender self = visitor(NORMAL, 100), other = visitor(NORMAL, 100);
-	struct ll_holder holder = {.self = &self, .held_ns = MS, .is_dry = true};
+	struct ll_contender self = visitor(NORMAL, 100), other = visitor(NORMAL, 100);
+	struct ll_visit holder = {.self = &self, .visited_ns = MS, .is_dry = true};
 	holder.dry_ns = LL_VISIT_GRACE_WAITS_NS - 1;
 	assert_keeps(&holder, &other, true);
 	holder.dry_ns = LL_VISIT_GRACE_WAITS_NS;
-	struct ll_holder_verdict verdict = assert_gives(&holder, &other);
+	struct ll_visit_verdict verdict = assert_gives(&holder, &other);
 	assert_true(verdict.loses_credit);
 	assert_false(verdict.ran_dry || verdict.is_paused);
 	holder.has_busy_sibling = true;
@@ -212,9 +210,9 @@ static void test_a_visit_that_runs_dry_goes_on_for_its_grace(void **state)
 	assert_keeps(&holder, &other, true);
 	holder.is_dry = true;
 	/* it has no credit even if the visit ends before the grace does */
-	holder.dry_ns = 1, holder.held_ns = LL_VISIT_QUANTUM_NS;
+	holder.dry_ns = 1, holder.visited_ns = LL_VISIT_QUANTUM_NS;
 	assert_true(assert_gives(&holder, &other).loses_credit);
-	holder.held_ns = MS;
+	holder.visited_ns = MS;
 	self.launches_ahead = true;
 	holder.dry_ns = LL_VISIT_GRACE_AHEAD_NS - 1;
 	assert_keeps(&holder, &other, true);
@@ -226,28 +224,28 @@ static void test_a_visit_that_runs_dry_goes_on_for_its_grace(void **state)
 static void test_a_visit_has_its_grace_however_long_its_program_paused_before(void **state)
 {
 	(void)state;
-	const struct ll_turn_contender self = visitor(NORMAL, 100), other = visitor(NORMAL, 100);
-	struct ll_holder holder = {.self = &self, .is_dry = true, .dry_ns = LL_NS_PER_S};
-	holder.held_ns = LL_VISIT_GRACE_WAITS_NS - 1;
+	const struct ll_contender self = visitor(NORMAL, 100), other = visitor(NORMAL, 100);
+	struct ll_visit holder = {.self = &self, .is_dry = true, .dry_ns = LL_NS_PER_S};
+	holder.visited_ns = LL_VISIT_GRACE_WAITS_NS - 1;
 	assert_keeps(&holder, &other, true);
-	holder.held_ns = LL_VISIT_GRACE_WAITS_NS;
+	holder.visited_ns = LL_VISIT_GRACE_WAITS_NS;
 	assert_gives(&holder, &other);
 }
 
 static void test_who_leaves_the_card_to_a_lower_class_pauses(void **state)
 {
 	(void)state;
-	struct ll_turn_contender self = visitor(HIGH, 100), low = visitor(LOW, 100);
-	struct ll_holder holder = {.self = &self, .held_ns = MS, .is_dry = true};
+	struct ll_contender self = visitor(HIGH, 100), low = visitor(LOW, 100);
+	struct ll_visit holder = {.self = &self, .visited_ns = MS, .is_dry = true};
 	holder.dry_ns = LL_VISIT_GRACE_WAITS_NS - 1;
 	assert_keeps(&holder, &low, true);
 	holder.dry_ns = LL_VISIT_GRACE_WAITS_NS;
-	struct ll_holder_verdict verdict = assert_gives(&holder, &low);
+	struct ll_visit_verdict verdict = assert_gives(&holder, &low);
 	assert_true(verdict.is_paused);
 	assert_false(verdict.is_service); /* nobody higher waits */
 	/* one that has work and gives way because the lower class has starved does not pause */
 	holder.is_dry = false, holder.dry_ns = 0;
-	low.waited_ns = LL_TURN_STARVED_NS;
+	low.waited_ns = LL_VISIT_STARVED_NS;
 	verdict = assert_gives(&holder, &low);
 	assert_false(verdict.is_paused || verdict.loses_credit);
 	assert_true(verdict.is_service);
@@ -256,19 +254,19 @@ static void test_who_leaves_the_card_to_a_lower_class_pauses(void **state)
 static void test_a_visit_in_service_is_not_cut_short_while_it_has_work(void **state)
 {
 	(void)state;
-	const struct ll_turn_contender self = visitor(LOW, 100), high = visitor(HIGH, 100);
-	struct ll_holder holder = {.self = &self, .is_promoted = true, .held_ns = LL_TURN_SERVICE_NS - 1};
+	const struct ll_contender self = visitor(LOW, 100), high = visitor(HIGH, 100);
+	struct ll_visit holder = {.self = &self, .is_service = true, .visited_ns = LL_VISIT_SERVICE_NS - 1};
 	assert_keeps(&holder, &high, true);
-	holder.held_ns = LL_TURN_SERVICE_NS;
+	holder.visited_ns = LL_VISIT_SERVICE_NS;
 	assert_gives(&holder, &high);
-	holder.held_ns = LL_TURN_SERVICE_NS - 1;
+	holder.visited_ns = LL_VISIT_SERVICE_NS - 1;
 	holder.is_dry = true, holder.dry_ns = LL_VISIT_GRACE_WAITS_NS;
 	assert_false(assert_gives(&holder, &high).is_paused);
 	holder.dry_ns = LL_VISIT_GRACE_WAITS_NS - 1;
 	assert_keeps(&holder, &high, true);
 	holder.is_dry = false, holder.dry_ns = LL_NS_PER_S; /* of an earlier time */
 	assert_keeps(&holder, &high, true);
-	holder.is_promoted = false;
+	holder.is_service = false;
 	assert_gives(&holder, &high);
 }
 
