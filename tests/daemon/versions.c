@@ -32,6 +32,22 @@ static bool serves_version(const struct world *world, const char *version)
 	return is_so;
 }
 
+/* Returns what tells the daemon from each other one; 0: nobody answers. */
+static uint64_t instance_of(const struct world *world)
+{
+	struct ll_daemon_view view;
+	ll_daemon_view_init_at(&view, &world->place);
+	uint64_t instance = view.answer == LL_DAEMON_SERVES ? view.welcome.instance : 0;
+	ll_daemon_view_fini(&view);
+	return instance;
+}
+
+static bool is_another_than(const struct world *world, uint64_t instance)
+{
+	uint64_t now = instance_of(world);
+	return now && now != instance;
+}
+
 /* Counts how often nobody was there. */
 static pid_t start_watcher(const struct world *world, atomic_uint *refused)
 {
@@ -104,7 +120,9 @@ static void a_takeover_by_a_program_that_is_not_there_leaves_a_daemon(void **sta
 	struct world next = next_of(&world);
 	next.programs.daemon = "/nowhere/loadlined";
 	job_start(&old, &world, "old", NULL);
+	uint64_t first = instance_of(&world);
 	job_launch(&newer, &next, "new", NULL);
+	wait_for(is_another_than(&world, first)); /* the first one has handed over, to nobody */
 	wait_for(world_has_jobs(&world, 2));
 	assert_true(serves_version(&world, LOADLINE_VERSION));
 	job_stop(&old);
