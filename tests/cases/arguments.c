@@ -3,7 +3,19 @@
  * without one, but for what is refused for want of memory. */
 #include "case.h"
 
+/* More than the limit, and less than the card has. */
+#define LARGE (100 * 1024 * MIB)
+
 #define CALLS(X)                                                                                                       \
+	X(cuMemAlloc_v2(NULL, LARGE))                                                                                  \
+	X(cuMemAllocManaged(NULL, LARGE, 1))                                                                           \
+	X(cuMemAllocPitch_v2(NULL, &size, MIB, LARGE / MIB, 4))                                                        \
+	X(cuMemAllocPitch_v2(&address, NULL, MIB, LARGE / MIB, 4))                                                     \
+	X(cuMemAllocAsync(NULL, LARGE, NULL))                                                                          \
+	X(cuMemCreate(NULL, LARGE, &prop, 0))                                                                          \
+	X(cuArrayCreate_v2(NULL, &flat))                                                                               \
+	X(cuArray3DCreate_v2(NULL, &deep))                                                                             \
+	X(cuMipmappedArrayCreate(NULL, &deep, 1))                                                                      \
 	X(cuMemAlloc_v2(NULL, 0))                                                                                      \
 	X(cuMemAlloc_v2(&address, 0))                                                                                  \
 	X(cuMemAlloc_v2(NULL, SIZE_MAX))                                                                               \
@@ -113,6 +125,8 @@ static void call(int number)
 	struct ll_cu_context *context;
 	struct ll_cu_mem_allocation_prop prop = {.type = LL_CU_MEM_ALLOCATION_TYPE_PINNED,
 						 .location = {.type = LL_CU_MEM_LOCATION_TYPE_DEVICE}};
+	struct ll_cu_array_descriptor flat = {65536, 65536, LL_CU_AD_FORMAT_FLOAT, 4};
+	struct ll_cu_array3d_descriptor deep = {2048, 2048, 2048, LL_CU_AD_FORMAT_FLOAT, 4, 0};
 	void *pointer;
 	size_t size = 0;
 	int count = 0;

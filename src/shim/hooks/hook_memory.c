@@ -15,7 +15,7 @@
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \
 		LL_DRIVER_CALL(symbol);                                                                                \
-		if (ll_charge_passes())                                                                                \
+		if (ll_charge_passes() || ll_charge_is_hopeless(ret_address, bytes))                                   \
 			return ll_real()->symbol args;                                                                 \
 		LL_REENTRY_SCOPE();                                                                                    \
 		LL_CHARGE(charge, ll_charge_target_current(), ll_footprint_plain(bytes));                              \
@@ -32,7 +32,7 @@ ALLOCATE_HOOK(cuMemAlloc, (ll_cu_deviceptr_v1 * ret_address, unsigned int bytes)
 LL_HOOK_EXPORT ll_cu_result cuMemAlloc_v2(ll_cu_deviceptr *ret_address, size_t bytes)
 {
 	LL_DRIVER_CALL(cuMemAlloc_v2);
-	if (ll_charge_passes())
+	if (ll_charge_passes() || ll_charge_is_hopeless(ret_address, bytes))
 		return ll_real()->cuMemAlloc_v2(ret_address, bytes);
 	return ll_plain_allocate(ret_address, bytes);
 }
@@ -53,7 +53,8 @@ static uint64_t rows_bytes(uint64_t width_bytes, uint64_t height, uint64_t pitch
 					   number height, unsigned int element_bytes)                                  \
 	{                                                                                                              \
 		LL_DRIVER_CALL(symbol);                                                                                \
-		if (ll_charge_passes())                                                                                \
+		if (ll_charge_passes() || !ret_pitch_bytes ||                                                          \
+		    ll_charge_is_hopeless(ret_address, ll_footprint_pitched(width_bytes, height)))                     \
 			return ll_real()->symbol(ret_address, ret_pitch_bytes, width_bytes, height, element_bytes);    \
 		LL_REENTRY_SCOPE();                                                                                    \
 		LL_CHARGE(charge, ll_charge_target_current(), ll_footprint_pitched(width_bytes, height));              \
@@ -115,7 +116,7 @@ FREE_HOOK(cuMemFree_v2, ll_cu_deviceptr)
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \
 		LL_DRIVER_CALL(symbol);                                                                                \
-		if (ll_charge_passes() || !descriptor)                                                                 \
+		if (ll_charge_passes() || !descriptor || !(ret_handle))                                                \
 			return ll_real()->symbol args;                                                                 \
 		LL_REENTRY_SCOPE();                                                                                    \
 		struct ll_cu_array3d_descriptor shape = shape_of(descriptor);                                          \

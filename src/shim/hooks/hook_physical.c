@@ -23,7 +23,8 @@ LL_HOOK_EXPORT ll_cu_result cuMemCreate(ll_cu_mem_handle *ret_handle, size_t byt
 					const struct ll_cu_mem_allocation_prop *prop, unsigned long long flags)
 {
 	LL_DRIVER_CALL(cuMemCreate);
-	if (ll_charge_passes() || !prop || prop->location.type != LL_CU_MEM_LOCATION_TYPE_DEVICE)
+	if (ll_charge_passes() || ll_charge_is_hopeless(ret_handle, bytes) || !prop ||
+	    prop->location.type != LL_CU_MEM_LOCATION_TYPE_DEVICE)
 		return ll_real()->cuMemCreate(ret_handle, bytes, prop, flags);
 	LL_REENTRY_SCOPE();
 	LL_CHARGE(charge, ll_charge_target_of_device(prop->location.id),
@@ -31,10 +32,10 @@ LL_HOOK_EXPORT ll_cu_result cuMemCreate(ll_cu_mem_handle *ret_handle, size_t byt
 	if (charge.refusal)
 		return charge.refusal;
 	struct ll_device_state *dev = charge.target.dev;
-	bool can_move = ret_handle && ll_physical_can_move(prop, flags) && ll_residency_backs(dev);
+	bool can_move = ll_physical_can_move(prop, flags) && ll_residency_backs(dev);
 	struct ll_cu_mem_allocation_prop wanted = can_move ? ll_physical_movable(prop) : *prop;
 	LL_CHARGED_CALL(status, dev, create_memory(dev, ret_handle, bytes, &wanted, flags));
-	if (status == LL_CUDA_SUCCESS && ret_handle)
+	if (status == LL_CUDA_SUCCESS)
 		*ret_handle = ll_physical_add(&charge, *ret_handle, can_move ? prop : NULL);
 	return status;
 }

@@ -61,6 +61,13 @@ static inline bool ll_charge_passes(void)
 	return !ll_device_state_is_governed() || ll_reentry_is_inside();
 }
 
+/* True: no driver can make this allocation, because there is no place for the answer, or because the bytes are more
+ * than any address space. The hook passes the call on for the driver's own answer, which a limit need not decide. */
+static inline bool ll_charge_is_hopeless(const void *ret_answer, uint64_t bytes)
+{
+	return !ret_answer || bytes >> 57;
+}
+
 /* The target on a card, by its ordinal, for memory that belongs to no context. Takes a claim on the card if the process
  * has none. */
 struct ll_charge_target ll_charge_target_of_device(ll_cu_device device);
