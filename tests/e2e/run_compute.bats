@@ -8,6 +8,8 @@ LAUNCHER=$LOADLINE_BUILD/tests/e2e/launcher
 limited() {
 	local name=$1
 	shift
+	# "wait 1" is two words.
+	# shellcheck disable=SC2086
 	start "$name" --sim run --tenant "$name" "$@" -- "$LAUNCHER" ${KERNEL_MS:-1}
 }
 

@@ -147,7 +147,7 @@ int ll_holding_write(struct ll_exported_table *table, struct ll_holding *holding
 	const struct ll_claim *claim = atomic_load(&holding->dev->claim);
 	struct ll_exported_row wanted = {
 	    .kind = LL_EXPORTED_HOLDER,
-	    .flags = (holding->uses ? LL_EXPORTED_HOLDS : 0) | (holding->is_carried ? LL_EXPORTED_CARRIES : 0),
+	    .flags = (holding->uses ? LL_EXPORTED_HOLDS : 0U) | (holding->is_carried ? LL_EXPORTED_CARRIES : 0U),
 	    .id = holding->id,
 	    .tenant = ll_holding_tenant(),
 	    .bytes = holding->bytes,
