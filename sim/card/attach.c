@@ -62,12 +62,10 @@ static int find_folder(struct ll_err *err)
 		return rc;
 	if (mkdir(text, 0700) < 0 && errno != EEXIST)
 		rc = ll_err_set(err, -errno, "simulated world: make %s: %s", text, strerror(errno));
-	else if (lstat(text, &st) < 0)
+	else if (lstat(text, &st) < 0 || !realpath(text, folder))
 		rc = ll_err_set(err, -errno, "simulated world: %s: %s", text, strerror(errno));
 	else if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 022))
 		rc = ll_err_set(err, -EPERM, "simulated world: %s: not a folder that only this user may write", text);
-	else if (!realpath(text, folder))
-		rc = ll_err_set(err, -errno, "simulated world: %s: %s", text, strerror(errno));
 	if (rc < 0) {
 		folder[0] = '\0';
 		ll_err_hint(err, "%s", hint);
@@ -246,7 +244,7 @@ static int attach_world(bool anew, struct ll_err *err)
 	if (rc < 0)
 		return rc;
 	struct sim_world *w = map_world(fd);
-	struct stat st;
+	struct stat st = {0};
 	if (!w || flock(fd, LOCK_SH) < 0 || fstat(fd, &st) < 0)
 		rc = ll_err_set(err, -errno, "simulated world: %s", strerror(errno));
 	else

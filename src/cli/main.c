@@ -160,8 +160,11 @@ static int print_error(const struct ll_err *err)
 static void open_standard_descriptors(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
-		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
-			open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_RDWR);
+		if (fcntl(fd, F_GETFD) == 0 || errno != EBADF)
+			continue;
+		int opened = open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_RDWR); /* fd is the lowest number */
+		if (opened < 0)
+			return;
 	}
 }
 

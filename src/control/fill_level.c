@@ -78,7 +78,7 @@ static double mean_foreign(const struct ll_fill_level_reading *readings, uint32_
  * values in the middle the smaller: the second window may be that of the start. */
 static double median_loss(const struct ll_fill_level_reading *readings, uint32_t count)
 {
-	double sorted[MEAN_WINDOWS];
+	double sorted[MEAN_WINDOWS] = {0};
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t at = i;
 		for (; at > 0 && sorted[at - 1] > readings[i].loss_ratio; at--)

@@ -476,7 +476,8 @@ static uint32_t find_inner(const struct call *call)
 			inner &= ~((uint32_t)is_left << i);
 		}
 	}
-	pclose(shown);
+	if (shown)
+		pclose(shown);
 	CHECK_EQUAL(simctl("heal"), 0);
 	return inner;
 }

@@ -7,7 +7,6 @@
 #include <math.h>
 
 #include "../unit/test.h"
-#include "control/visits.h"
 #include "paced.h"
 
 #define WINDOW_NS (400 * MS)

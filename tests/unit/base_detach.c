@@ -54,8 +54,10 @@ static void cling(const char *folder)
 	assert_int_equal(chdir(folder), 0);
 	umask(0);
 	cling_to_signals();
-	for (int i = 0; i < OPEN_FDS; i++)
-		assert_true(open(folder, O_RDONLY) >= 0);
+	for (int i = 0; i < OPEN_FDS; i++) {
+		int fd = open(folder, O_RDONLY);
+		assert_true(fd >= 0);
+	}
 	getrlimit(RLIMIT_NOFILE, &limit);
 	limit.rlim_cur = 100;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);

@@ -87,7 +87,7 @@ static void a_simulated_card_has_its_label_in_every_series(void **state)
 	for (const char *line = text.buf; *line; line = strchr(line, '\n') + 1) {
 		LL_SCOPE_FREE char *copy = strndup(line, strcspn(line, "\n"));
 		assert_true(copy != NULL);
-		if (copy[0] == '#' || !strstr(copy, "gpu="))
+		if (!copy || copy[0] == '#' || !strstr(copy, "gpu="))
 			continue;
 		bool is_simulated = strstr(copy, "simulated=\"true\"") != NULL;
 		assert_int_equal(is_simulated, strstr(copy, "gpu=\"1:2\"") != NULL);

@@ -125,46 +125,47 @@ static void tenant_has_its_share_of_the_time_between_two_readings(void **state)
 /* Programs whose ids no process has, so that /proc says nothing of them. */
 enum { NOBODY = 4194304 };
 
+static const struct {
+	unsigned width;
+	const char *expected;
+} row_cases[] = {
+    {0, "\n"
+	"claim  pid      user  tenant                     state           memory       time     command\n"
+	"12/0   4194304  -     名字                       running         1.3/8.0 GiB  12.3 s   -\n"
+	"12/1   4194305  -     a-tenant-with-a-long-name  waits for 12/0  300/512 MiB  0.0 s    -\n"
+	"12/17  4194306  -     synthetic                  holding 40 %    2.0 GiB      600.0 s  -\n"
+	"12/18  -        -     other                      running         0 MiB        0.0 s    (in another "
+	"PID namespace)\n"
+	"12/-   -        -     idle                       off the card    0 MiB        0.5 s    -\n"
+	"12/-   4194307  -     -                          ungoverned      518 MiB      -        -\n"},
+    {80, "\n"
+	 "claim  pid      user  tenant         state           memory       command\n"
+	 "12/0   4194304  -     名字           running         1.3/8.0 GiB  -\n"
+	 "12/1   4194305  -     a-tenant-with  waits for 12/0  300/512 MiB  -\n"
+	 "12/17  4194306  -     synthetic      holding 40 %    2.0 GiB      -\n"
+	 "12/18  -        -     other          running         0 MiB        (in another PI\n"
+	 "12/-   -        -     idle           off the card    0 MiB        -\n"
+	 "12/-   4194307  -     -              ungoverned      518 MiB      -\n"},
+    {40, "\n"
+	 "claim  tenant             state\n"
+	 "  pid      user  memory       command\n"
+	 "12/0   名字               running\n"
+	 "  4194304  -     1.3/8.0 GiB  -\n"
+	 "12/1   a-tenant-with-a-l  waits for 12/0\n"
+	 "  4194305  -     300/512 MiB  -\n"
+	 "12/17  synthetic          holding 40 %\n"
+	 "  4194306  -     2.0 GiB      -\n"
+	 "12/18  other              running\n"
+	 "  -        -     0 MiB        (in anothe\n"
+	 "12/-   idle               off the card\n"
+	 "  -        -     0 MiB        -\n"
+	 "12/-   -                  ungoverned\n"
+	 "  4194307  -     518 MiB      -\n"},
+};
+
 static void claims_are_a_row_each_in_80_columns_and_two_lines_in_40(void **state)
 {
 	(void)state;
-	static const struct {
-		unsigned width;
-		const char *expected;
-	} cases[] = {
-	    {0, "\n"
-		"claim  pid      user  tenant                     state           memory       time     command\n"
-		"12/0   4194304  -     名字                       running         1.3/8.0 GiB  12.3 s   -\n"
-		"12/1   4194305  -     a-tenant-with-a-long-name  waits for 12/0  300/512 MiB  0.0 s    -\n"
-		"12/17  4194306  -     synthetic                  holding 40 %    2.0 GiB      600.0 s  -\n"
-		"12/18  -        -     other                      running         0 MiB        0.0 s    (in another "
-		"PID namespace)\n"
-		"12/-   -        -     idle                       off the card    0 MiB        0.5 s    -\n"
-		"12/-   4194307  -     -                          ungoverned      518 MiB      -        -\n"},
-	    {80, "\n"
-		 "claim  pid      user  tenant         state           memory       command\n"
-		 "12/0   4194304  -     名字           running         1.3/8.0 GiB  -\n"
-		 "12/1   4194305  -     a-tenant-with  waits for 12/0  300/512 MiB  -\n"
-		 "12/17  4194306  -     synthetic      holding 40 %    2.0 GiB      -\n"
-		 "12/18  -        -     other          running         0 MiB        (in another PI\n"
-		 "12/-   -        -     idle           off the card    0 MiB        -\n"
-		 "12/-   4194307  -     -              ungoverned      518 MiB      -\n"},
-	    {40, "\n"
-		 "claim  tenant             state\n"
-		 "  pid      user  memory       command\n"
-		 "12/0   名字               running\n"
-		 "  4194304  -     1.3/8.0 GiB  -\n"
-		 "12/1   a-tenant-with-a-l  waits for 12/0\n"
-		 "  4194305  -     300/512 MiB  -\n"
-		 "12/17  synthetic          holding 40 %\n"
-		 "  4194306  -     2.0 GiB      -\n"
-		 "12/18  other              running\n"
-		 "  -        -     0 MiB        (in anothe\n"
-		 "12/-   idle               off the card\n"
-		 "  -        -     0 MiB        -\n"
-		 "12/-   -                  ungoverned\n"
-		 "  4194307  -     518 MiB      -\n"},
-	};
 	struct ll_claim_info claims[] = {
 	    {.index = 0,
 	     .tenant = "名字",
@@ -201,11 +202,11 @@ static void claims_are_a_row_each_in_80_columns_and_two_lines_in_40(void **state
 	status.tenants = tenants, status.tenant_count = 3;
 	status.strangers = &stranger, status.stranger_count = 1;
 	status.has_holder = true;
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < sizeof row_cases / sizeof *row_cases; i++) {
 		LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
-		ll_status_add_rows(&text, &status, 1, cases[i].width);
-		assert_true(!cases[i].width || widest_line(text.buf) <= cases[i].width);
-		assert_string_equal(text.buf, cases[i].expected);
+		ll_status_add_rows(&text, &status, 1, row_cases[i].width);
+		assert_true(!row_cases[i].width || widest_line(text.buf) <= row_cases[i].width);
+		assert_string_equal(text.buf, row_cases[i].expected);
 	}
 }
 

@@ -83,7 +83,7 @@ static void go_on_as_orphan(void)
 {
 	pid_t parent = getpid(), child = fork();
 	if (child)
-		_exit(child < 0);
+		_exit(child < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
 	while (getppid() == parent)
 		usleep(1000);
 }

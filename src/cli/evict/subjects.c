@@ -62,7 +62,7 @@ static int add_claims(struct ll_evict_subjects *subjects, const struct ll_evict_
 	LL_SCOPE_FREE struct ll_claim_info *claims = calloc(CLAIMS, sizeof *claims);
 	int rc = claims ? make_room(subjects, CLAIMS, err) : ll_err_set(err, -ENOMEM, "claims: %s", strerror(ENOMEM));
 	size_t count = rc ? 0 : ll_ledger_list(ledger, claims, CLAIMS);
-	for (size_t i = 0; i < count && i < CLAIMS; i++) {
+	for (size_t i = 0; claims && i < count && i < CLAIMS; i++) {
 		if (is_meant(&claims[i], meaning))
 			add_claim(subjects, args, card, &claims[i]);
 	}

@@ -27,7 +27,9 @@ static uint64_t new_id(void)
 {
 	static uint64_t count;
 	uint64_t seed[] = {(uint64_t)getpid(), ll_now_ns(), ++count, (uintptr_t)&count};
-	return LL_DESCRIPTOR_FIRST_ID | (hash_of(seed, sizeof seed) >> (64 - ID_BITS));
+	unsigned char bytes[sizeof seed];
+	memcpy(bytes, seed, sizeof seed);
+	return LL_DESCRIPTOR_FIRST_ID | (hash_of(bytes, sizeof bytes) >> (64 - ID_BITS));
 }
 
 static void put_name(struct ll_exported_table *table, uint64_t key, uint64_t id)

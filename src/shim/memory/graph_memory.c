@@ -129,13 +129,12 @@ static void walk_node(struct walk *walk, struct ll_cu_graph_node *node, unsigned
 		add_block(walk, node);
 	else if (type == LL_CU_GRAPH_NODE_TYPE_MEM_FREE)
 		add_free(walk, node);
-	else if (type == LL_CU_GRAPH_NODE_TYPE_CONDITIONAL || depth == DEEPEST)
+	else if (type == LL_CU_GRAPH_NODE_TYPE_CONDITIONAL || depth == DEEPEST ||
+		 (type == LL_CU_GRAPH_NODE_TYPE_GRAPH &&
+		  ll_real()->cuGraphChildGraphNodeGetGraph(node, &inside) != LL_CUDA_SUCCESS))
 		walk->is_unknown = true;
-	else if (type == LL_CU_GRAPH_NODE_TYPE_GRAPH &&
-		 ll_real()->cuGraphChildGraphNodeGetGraph(node, &inside) == LL_CUDA_SUCCESS)
-		walk_graph(walk, inside, depth + 1);
 	else if (type == LL_CU_GRAPH_NODE_TYPE_GRAPH)
-		walk->is_unknown = true;
+		walk_graph(walk, inside, depth + 1);
 }
 
 static void walk_graph(struct walk *walk, struct ll_cu_graph *graph, unsigned depth)
@@ -381,7 +380,7 @@ static bool try_cover(struct ll_graph_cover *cover, bool is_certain)
 
 static void release_all(const struct ll_graph_memory *memory, bool (*release)(struct ll_device_state *dev))
 {
-	for (size_t i = 0; i < memory->count; i++)
+	for (size_t i = 0; memory && i < memory->count; i++)
 		release(memory->needs[i].dev);
 }
 
