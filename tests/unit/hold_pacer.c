@@ -17,6 +17,7 @@
 #include "hold/worker_spawn.h"
 #include "ledger/claim.h"
 #include "process_state.h"
+#include "skipped.h"
 #include "wait_for.h"
 
 /* Every test runs in both ways: in a thread, where sanitizers see all, and in a process, as in earnest. */
@@ -413,6 +414,9 @@ static void be_a_governor(int pid_fd)
 static void test_the_worker_ends_with_its_killed_governor(void **state)
 {
 	(void)state;
+#ifdef LL_HAS_THREAD_SANITIZER
+	SKIP_TEST("the thread sanitizer does not let a fork of a program that has threads make one");
+#endif
 	int fds[2];
 	pid_t pid;
 	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0); /* the orphan becomes ours */
