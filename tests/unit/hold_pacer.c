@@ -414,10 +414,8 @@ static void be_a_governor(int pid_fd)
 static void test_the_worker_ends_with_its_killed_governor(void **state)
 {
 	(void)state;
-#ifdef LL_HAS_THREAD_SANITIZER
-	SKIP_TEST("the thread sanitizer does not let a fork of a program that has threads make one");
-#endif
-	int fds[2];
+	SKIP_UNDER_THREAD_SANITIZER("it does not let a fork of a program that has threads make one");
+	int fds[2], status = 0;
 	pid_t pid;
 	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0); /* the orphan becomes ours */
 	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
@@ -429,7 +427,6 @@ static void test_the_worker_ends_with_its_killed_governor(void **state)
 	assert_false(is_gone(pid));
 	assert_int_equal(kill(governor, SIGKILL), 0);
 	assert_int_equal(waitpid(governor, NULL, 0), governor);
-	int status = 0;
 	wait_for(waitpid(pid, &status, WNOHANG) == pid);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	close(fds[0]);

@@ -37,4 +37,11 @@ static inline bool is_long_test(void)
 	return text && strcmp(text, "1") == 0;
 }
 
+/* Where a program is built with the thread sanitizer: -DLL_HAS_THREAD_SANITIZER. */
+#ifdef LL_HAS_THREAD_SANITIZER
+#define SKIP_UNDER_THREAD_SANITIZER(reason) SKIP_TEST(reason)
+#else
+#define SKIP_UNDER_THREAD_SANITIZER(reason) ((void)0)
+#endif
+
 #endif
