@@ -429,8 +429,7 @@ static void test_the_worker_ends_with_its_killed_governor(void **state)
 	assert_int_equal(waitpid(governor, NULL, 0), governor);
 	wait_for(waitpid(pid, &status, WNOHANG) == pid);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-	close(fds[0]);
-	close(fds[1]);
+	close(fds[0]), close(fds[1]);
 	fake_world->contexts = 0;
 }
 
