@@ -426,7 +426,7 @@ static void see_caps(const struct batches *batches)
 		print_message("cap %u: %.3f of it\n", caps_permille[i], part);
 		CHECK(part < 1.2);
 #ifndef LL_HAS_SANITIZER /* a host that is too slow uses less */
-		CHECK(part > 0.7);
+		CHECK(part > 0.6);
 #endif
 	}
 }
@@ -457,6 +457,8 @@ static void body_class(void)
 	CHECK_EQUAL(open_cuda() > 1000, 0);
 	CHECK_EQUAL(cu.cuInit(0), 0);
 	WAIT_FOR(is_open(2) && is_shut(1));
+	/* What the lower one launched before the other came cannot be called back. */
+	WAIT_FOR(atomic_load(&claim_of(1)->queued_launches) <= 2);
 	goes_on(2, 50 * MS);
 	unsigned longer = 0;
 	for (unsigned look = 0; look < 50; look++) {
