@@ -42,6 +42,16 @@ static void *launch(void *argument)
 
 static const struct trial *trial;
 
+/* A tail that a busy host has not timed within 20 ms is charged when its stream is timed next. */
+static bool is_charged(uint64_t before_ns, struct ll_cu_stream *of)
+{
+	if (gpu_ns(ID) >= before_ns + MS / 2)
+		return true;
+	launch_work(of, MS / 1000);
+	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
+	return false;
+}
+
 static void body_trial(void)
 {
 	pthread_t thread;
@@ -52,7 +62,7 @@ static void body_trial(void)
 	pthread_join(thread, NULL);
 	if (trial->answer == LL_CUDA_SUCCESS) {
 		CHECK(tokens_ns(ID) > -(int64_t)(DEBT / 2)); /* it has waited */
-		WAIT_FOR(gpu_ns(ID) >= before_ns + MS / 2);
+		WAIT_FOR(is_charged(before_ns, trial->is_default_stream ? NULL : stream));
 	}
 	/* The next launch is gated and counted as any other. */
 	owe(ID, DEBT);
@@ -60,7 +70,7 @@ static void body_trial(void)
 	launch_work(stream, MS);
 	CHECK(tokens_ns(ID) > -(int64_t)(DEBT / 2));
 	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
-	WAIT_FOR(gpu_ns(ID) >= before_ns + MS / 2);
+	WAIT_FOR(is_charged(before_ns, stream));
 }
 
 static void a_launch_whose_context_the_driver_does_not_say_is_counted_or_not_made(void **state)
