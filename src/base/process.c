@@ -22,7 +22,7 @@
 
 enum { PATH_SIZE = 64, TEXT_SIZE = 1024 };
 
-static int open_pidfd(pid_t pid)
+int ll_process_open_pidfd(pid_t pid)
 {
 #ifdef SYS_pidfd_open
 	return (int)syscall(SYS_pidfd_open, pid, 0);
@@ -45,7 +45,7 @@ int ll_process_open(pid_t pid)
 {
 	if (pid <= 0)
 		return -ESRCH;
-	int fd = open_pidfd(pid);
+	int fd = ll_process_open_pidfd(pid);
 	if (fd >= 0)
 		return fd;
 	return errno == ESRCH ? -ESRCH : open_folder(pid);

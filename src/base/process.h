@@ -15,6 +15,9 @@
 /* Opens a descriptor for the process, closed on exec. -ESRCH: there is no such process. */
 int ll_process_open(pid_t pid);
 
+/* The same, but a pidfd alone. -1 with errno where there is none. */
+int ll_process_open_pidfd(pid_t pid);
+
 /* Opens a descriptor for the process that connected this Unix socket (SO_PEERPIDFD, Linux 6.5; otherwise by its
  * number). -ESRCH: it is in a PID namespace that is not seen from here, or has ended. */
 int ll_process_of_peer(int socket_fd);

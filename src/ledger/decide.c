@@ -207,7 +207,6 @@ void ll_decide_look(const struct ll_contender_id *id, struct ll_turn *turn, uint
 		return;
 	}
 	read_account(tenant, now_ns, ret_look);
-	ret_look->priority = ll_contender_rank(tenant);
 	struct ll_contender self;
 	struct ll_contender_scan scan;
 	ll_contender_scan(id->file, id->index, now_ns, &scan);

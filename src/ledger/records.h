@@ -78,7 +78,6 @@ struct ll_turn_look {
 	bool is_holder;          /* the turn is ours, even when we may not launch */
 	bool is_by_visits;       /* the card is given for visits, and what we launch out of ours waits on it (act.h) */
 	uint64_t turn_since_ns;  /* when the turn came to who has it now */
-	unsigned priority;       /* enum ll_priority of the tenant */
 	int64_t tokens_ns;       /* of the tenant's account; INT64_MAX without a cap */
 	int64_t tokens_most_ns;  /* what that account can hold; INT64_MAX without a cap */
 	uint64_t tokens_at_ns;   /* when the account will be above zero; 0: it is, or there is no cap */

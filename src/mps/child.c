@@ -7,30 +7,19 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/child.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/process.h"
 #include "base/scope.h"
 
 enum { INPUT_MAX = 4096, OUTPUT_MAX = 1 << 20 };
 
 /* Time between two looks for the program's end, if the kernel has no pidfd (before 5.3, or filtered in a container). */
 enum { LOOK_MS = 5, REAP_MS = 500 };
-
-static int open_pidfd(pid_t pid)
-{
-#ifdef SYS_pidfd_open
-	return (int)syscall(SYS_pidfd_open, pid, 0);
-#else
-	(void)pid;
-	errno = ENOSYS;
-	return -1;
-#endif
-}
 
 /* Writes the input before the program starts: all of it fits into the pipe, so nobody writes to a closed pipe. */
 static int make_input(const char *text, int *ret_fd, struct ll_err *err)
@@ -166,7 +155,7 @@ int ll_mps_child_run(const struct ll_mps_child *child, struct ll_strbuf *output,
 	if (rc)
 		return rc;
 	int status = 0;
-	LL_SCOPE_CLOSE int pidfd = open_pidfd(pid);
+	LL_SCOPE_CLOSE int pidfd = ll_process_open_pidfd(pid);
 	bool has_ended = follow_child(pid, pidfd, child->leaves_daemon ? -1 : out, child->deadline_ns, output, &status);
 	if (!has_ended)
 		kill_and_reap(pid, pidfd);

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include "base/clock.h"
 #include "base/scope.h"
 #include "base/strbuf.h"
+#include "cli/common/endings.h"
 #include "cli/doctor/doctor.h"
 #include "cli/doctor/limit_trial.h"
 #include "cli/run/environment.h"
@@ -58,22 +58,11 @@ fail_limit(struct ll_doctor *doctor, const struct ll_card *card, const char *che
 	ll_doctor_say(doctor, LL_FINDING_FAIL, card, check, advice, "%s", detail);
 }
 
-/*
- * Blocks the signals that end this program until the trial's folder is removed. An ignored signal, such as SIGHUP under
- * nohup, stays ignored.
- */
+/* Blocks the signals that end this program until the trial's folder is removed. */
 static void block_endings(struct endings *ret_endings)
 {
 	static const int endings[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-	sigset_t set;
-	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
-		struct sigaction action;
-		if (sigaction(endings[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
-			sigaddset(&set, endings[i]);
-	}
-	pthread_sigmask(SIG_BLOCK, &set, &ret_endings->before);
-	ret_endings->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	ret_endings->fd = ll_endings_block(endings, sizeof endings / sizeof *endings, &ret_endings->before);
 }
 
 /* tenant_fd keeps the tenant, as in every program of it (ledger/tenant.h). */

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/utf8.h"
+#include "cli/common/endings.h"
 
 #define SHOW_EVERY_NS (200 * LL_NS_PER_MS)
 #define SHOW_FROM_NS (300 * LL_NS_PER_MS) /* what is done sooner needs no line */
@@ -81,19 +82,10 @@ static void show(struct run *run)
 
 /* ---- signals ---- */
 
-/* A signal that is ignored, such as SIGHUP under nohup, stays ignored. */
 static void block_endings(struct run *run)
 {
 	static const int endings[] = {SIGINT, SIGTERM, SIGHUP};
-	sigset_t set;
-	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
-		struct sigaction action;
-		if (sigaction(endings[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
-			sigaddset(&set, endings[i]);
-	}
-	pthread_sigmask(SIG_BLOCK, &set, &run->before);
-	run->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	run->signal_fd = ll_endings_block(endings, sizeof endings / sizeof *endings, &run->before);
 }
 
 static void take_signal(struct run *run)
