@@ -12,8 +12,8 @@
 #include "ledger/handle.h"
 #include "ledger/liveness.h"
 #include "ledger/rows.h"
-#include "ledger/run_settings.h"
 #include "ledger/tenant.h"
+#include "protocol/run_settings.h"
 
 enum { RETAKE_WAIT_MS = 20 };
 

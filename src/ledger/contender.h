@@ -15,8 +15,8 @@
 
 #include "control/visits.h"
 #include "ledger/layout.h"
-#include "ledger/records.h"
-#include "ledger/words.h"
+#include "protocol/records.h"
+#include "protocol/words.h"
 
 /* A claim that has not looked for so long is deaf: its process is stopped, hangs, or is dead. */
 #define LL_TURN_DEAF_NS UINT64_C(20000000)

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "ledger/contender.h"
-#include "ledger/records.h"
+#include "protocol/records.h"
 
 /* The claim comes to want the card. Its tenant comes back from a pause (virtual_time.h), and the gates of the others
  * are shut if turns are needed now. */

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "ledger/words.h"
+#include "protocol/words.h"
 
 struct ll_err;
 

@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #include "ledger/claim.h"
-#include "ledger/records.h"
+#include "protocol/records.h"
 
 /*
  * Looks at the first card's ledger for the tenant of that id, and posts there how many launches the caller's own card

@@ -21,7 +21,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "ledger/words.h"
+#include "protocol/words.h"
 
 struct ll_err;
 struct ll_ledger;

@@ -25,7 +25,7 @@
 #include <stdint.h>
 
 #include "ledger/claim.h"
-#include "ledger/records.h"
+#include "protocol/records.h"
 
 /*
  * Reserves bytes. 0. -ENOMEM: the tenant's total would pass its limit, even after dead claims were swept. -ESTALE: the

@@ -23,10 +23,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ledger/inherited.h"
-#include "ledger/records.h"
-#include "ledger/run_settings.h"
-#include "ledger/words.h"
+#include "protocol/inherited.h"
+#include "protocol/records.h"
+#include "protocol/run_settings.h"
+#include "protocol/words.h"
 
 struct ll_claim;
 struct ll_err;

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "ledger/layout.h"
-#include "ledger/words.h"
+#include "protocol/words.h"
 
 struct ll_ledger;
 struct ll_ledger_file;

@@ -31,7 +31,7 @@
 #include <stdint.h>
 
 #include "ledger/claim.h"
-#include "ledger/records.h"
+#include "protocol/records.h"
 
 /* Work that its process does not know of, or could not count, waits no longer than this. */
 #define LL_TURN_PAUSE_NS UINT64_C(5000000)

@@ -12,8 +12,8 @@
 
 #include "base/err.h"
 #include "base/packet.h"
-#include "ledger/words.h"
 #include "mover/protocol.h"
+#include "protocol/words.h"
 
 enum { BACKLOG = 64 };
 

@@ -50,7 +50,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ledger/words.h"
+#include "protocol/words.h"
 
 enum {
 	LL_MOVER_VERSION = 3,

@@ -7,7 +7,7 @@
 
 #include "../sim/process.h"
 
-#include "ledger/run_settings.h"
+#include "protocol/run_settings.h"
 
 #define KIB UINT64_C(1024)
 #define MIB (1024 * KIB)

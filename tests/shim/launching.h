@@ -13,8 +13,8 @@
 #include "ledger/claim.h"
 #include "ledger/handle.h"
 #include "ledger/ledger.h"
-#include "ledger/run_settings.h"
 #include "ledger/tenant.h"
+#include "protocol/run_settings.h"
 
 /* Before the first call of the driver in this process. The tenant's id is settings.id. */
 void govern_by(struct ll_run_settings settings);

@@ -10,8 +10,8 @@
 #include "test.h"
 
 #include "cli/run/bequeath.h"
-#include "ledger/inherited.h"
-#include "ledger/run_settings.h"
+#include "protocol/inherited.h"
+#include "protocol/run_settings.h"
 #include "wait_for.h"
 
 enum { NOBODY = 65534, STEPS_MAX = 24, STEP_SIZE = 16, LONG = 3000, FILLERS = 200 };

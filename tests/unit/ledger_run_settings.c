@@ -3,7 +3,7 @@
 
 #include "test.h"
 
-#include "ledger/run_settings.h"
+#include "protocol/run_settings.h"
 
 enum { TEXT = 2 * LL_RUN_TEXT_SIZE };
 

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "base/scope.h"
-#include "ledger/inherited.h"
-#include "ledger/run_settings.h"
+#include "protocol/inherited.h"
+#include "protocol/run_settings.h"
 
 #ifndef MFD_NOEXEC_SEAL /* Linux 6.3; may be compulsory from then on (vm.memfd_noexec) */
 #define MFD_NOEXEC_SEAL 0x0008U

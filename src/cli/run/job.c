@@ -13,8 +13,8 @@
 #include "base/process.h"
 #include "base/scope.h"
 #include "cli/common/daemon.h"
-#include "ledger/run_settings.h"
 #include "protocol/message.h"
+#include "protocol/run_settings.h"
 #include "protocol/start.h"
 
 /* The lifeline is beside the descriptors that keep the tenant, higher than those of shells and scripts. One page is

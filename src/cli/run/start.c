@@ -20,10 +20,10 @@
 #include "cli/run/space.h"
 #include "ledger/claim.h"
 #include "ledger/file.h"
-#include "ledger/inherited.h"
 #include "ledger/ledger.h"
 #include "ledger/proc.h"
 #include "ledger/tenant.h"
+#include "protocol/inherited.h"
 
 /* Inside a governed program the command gets that program's settings, also if its environment lost them. */
 static int make_settings(const struct ll_run_args *args, const char *command, struct ll_run_settings *ret_settings,

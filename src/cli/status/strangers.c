@@ -11,9 +11,9 @@
 #include "driver/cards.h"
 #include "ledger/file.h"
 #include "ledger/proc.h"
-#include "ledger/run_settings.h"
 #include "mover/protocol.h"
 #include "mps/process.h"
+#include "protocol/run_settings.h"
 
 enum { STAT_SIZE = 1024, ENVIRONMENT_SIZE = 256 * 1024 };
 

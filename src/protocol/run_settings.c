@@ -1,4 +1,4 @@
-#include "ledger/run_settings.h"
+#include "protocol/run_settings.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -13,8 +13,8 @@
  * A tenant is not found if the process has a new environment, has none of the descriptors (Python closes them) and its
  * parent has ended.
  */
-#ifndef LOADLINE_LEDGER_INHERITED_H
-#define LOADLINE_LEDGER_INHERITED_H
+#ifndef LOADLINE_PROTOCOL_INHERITED_H
+#define LOADLINE_PROTOCOL_INHERITED_H
 
 struct ll_run_settings;
 

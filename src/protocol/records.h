@@ -2,13 +2,13 @@
  * records.h - what a governed process says when it looks at a card, and what it learns. Plain numbers: nothing here
  * points into the page. Times are CLOCK_MONOTONIC.
  */
-#ifndef LOADLINE_LEDGER_RECORDS_H
-#define LOADLINE_LEDGER_RECORDS_H
+#ifndef LOADLINE_PROTOCOL_RECORDS_H
+#define LOADLINE_PROTOCOL_RECORDS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ledger/words.h"
+#include "protocol/words.h"
 
 /* How long a word of another card counts, and how often a process posts it. A process that waits looks each 0.1 ms. The
  * first leaves room for one that is late. */

@@ -1,8 +1,8 @@
 /*
  * words.h - what the words of the ledger mean: the values that a claim and a tenant can have there.
  */
-#ifndef LOADLINE_LEDGER_WORDS_H
-#define LOADLINE_LEDGER_WORDS_H
+#ifndef LOADLINE_PROTOCOL_WORDS_H
+#define LOADLINE_PROTOCOL_WORDS_H
 
 #include <stdint.h>
 

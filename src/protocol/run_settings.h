@@ -6,13 +6,13 @@
  *
  * Limits in it are those that the tenant began with; what holds now is in the ledger (`loadline set`).
  */
-#ifndef LOADLINE_LEDGER_RUN_SETTINGS_H
-#define LOADLINE_LEDGER_RUN_SETTINGS_H
+#ifndef LOADLINE_PROTOCOL_RUN_SETTINGS_H
+#define LOADLINE_PROTOCOL_RUN_SETTINGS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ledger/words.h"
+#include "protocol/words.h"
 
 #define LL_RUN_VARIABLE "LOADLINE_RUN"
 

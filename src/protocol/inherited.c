@@ -1,4 +1,4 @@
-#include "ledger/inherited.h"
+#include "protocol/inherited.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/scope.h"
-#include "ledger/run_settings.h"
+#include "protocol/run_settings.h"
 
 /* PARENTS_MAX: far more than there are. It bounds the search. */
 enum { PARENTS_MAX = 128, BLOCK_SIZE = 4096, STAT_SIZE = 1024, PATH_SIZE = 40 };
