@@ -86,9 +86,9 @@ static bool is_tenant_row_valid(const union ll_message *message)
 	return row->number && are_limits_valid(&row->limits) && ll_message_text_is_valid(row->name, sizeof row->name);
 }
 
-static bool is_uuid_valid(const char uuid[LL_UUID_SIZE])
+static bool is_uuid_valid(const char uuid[LL_CARD_UUID_SIZE])
 {
-	return uuid[0] && ll_message_text_is_valid(uuid, LL_UUID_SIZE);
+	return uuid[0] && ll_message_text_is_valid(uuid, LL_CARD_UUID_SIZE);
 }
 
 static bool is_bind_valid(const union ll_message *message)

@@ -83,7 +83,7 @@ enum {
 	LL_COMMAND_SIZE = 64,
 	LL_CGROUP_SIZE = 256,
 	LL_REASON_SIZE = 120,
-	LL_UUID_SIZE = 96
+	LL_CARD_UUID_SIZE = 96
 };
 
 struct ll_message_header {
@@ -195,7 +195,7 @@ struct ll_message_bind {
 	/* of the card, for --mem-request: all requests together may not be more. 0: they may (--overcommit) */
 	uint64_t promisable_bytes;
 	uint64_t usable_bytes; /* of the card, for status; 0: unknown */
-	char uuid[LL_UUID_SIZE];
+	char uuid[LL_CARD_UUID_SIZE];
 };
 
 struct ll_message_claim {
@@ -207,8 +207,8 @@ struct ll_message_claim {
 	uint64_t clock_ns;                /* CLOCK_MONOTONIC of the process, just now */
 	uint32_t slot;
 	int32_t pid; /* in `namespaces` */
-	char uuid[LL_UUID_SIZE];
-	char first_card[LL_UUID_SIZE]; /* of the job's several cards; empty: it has one, or this is it */
+	char uuid[LL_CARD_UUID_SIZE];
+	char first_card[LL_CARD_UUID_SIZE]; /* of the job's several cards; empty: it has one, or this is it */
 };
 
 struct ll_message_claimed {
@@ -267,7 +267,7 @@ struct ll_message_card_row {
 	uint64_t lost_ns; /* LL_CARD_IS_LOST: since when, as an age */
 	uint32_t flags;   /* enum ll_card_flag */
 	uint32_t claims;
-	char uuid[LL_UUID_SIZE];
+	char uuid[LL_CARD_UUID_SIZE];
 };
 
 struct ll_message_claim_row {
@@ -284,7 +284,7 @@ struct ll_message_claim_row {
 	uint32_t gate;
 	uint32_t flags, unused;
 	char note[64];
-	char uuid[LL_UUID_SIZE];
+	char uuid[LL_CARD_UUID_SIZE];
 };
 
 union ll_message {
