@@ -86,7 +86,8 @@ int ll_card_claim_add(struct ll_card_job *job, unsigned slot, const char *first_
 /* Passes the turn on if the claim has it. Clears its orders. The slot is not looked at from here on. NULL is fine. */
 void ll_card_claim_remove(struct ll_card_claim *claim);
 
-/* The number of the claim among those of the card, from 0: the least that is free when it is added. */
+/* The number of the claim among those of the card, from 0: the slot's own (ll_page_slot.number) if that is free, else
+ * the least that is free when the claim is added. It is in the slot from then on. */
 unsigned ll_card_claim_number(const struct ll_card_claim *claim);
 
 /* The process rang: its slot is read again, and decided about. */

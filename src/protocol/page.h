@@ -94,7 +94,10 @@ struct ll_page_slot {
 	_Atomic uint64_t start_ticks; /* of the process */
 	_Atomic uint64_t taken_ns;
 	_Atomic uint32_t checkpoint; /* enum ll_claim_checkpoint */
-	_Atomic uint32_t reserved_identity[5];
+	/* 1 + its number among the claims of the card, "17" in "0/17"; 0: it has none yet. A daemon that adopts the
+	 * page keeps it if no other claim has it: movers know the process by it. */
+	_Atomic uint32_t number;
+	_Atomic uint32_t reserved_identity[4];
 
 	/* memory: a cache line of its own */
 	_Atomic uint64_t memory; /* LL_MEMORY_WORD */
