@@ -34,7 +34,16 @@ bool ll_tenant_name_is_valid(const char *name)
 
 /* ---- the keys, in the order in which they are written ---- */
 
-enum field_kind { FIELD_HEX, FIELD_LONG, FIELD_NUMBER, FIELD_PRIORITY, FIELD_FLAG, FIELD_TENANT, FIELD_CARD };
+enum field_kind {
+	FIELD_HEX,
+	FIELD_LONG,
+	FIELD_NUMBER,
+	FIELD_PRIORITY,
+	FIELD_FLAG,
+	FIELD_TENANT,
+	FIELD_CARD,
+	FIELD_PLACE
+};
 
 struct field {
 	const char *key;
@@ -65,6 +74,7 @@ static const struct field fields[] = {
     FIELD("strict", FIELD_FLAG, is_strict, 0, 1),
     FIELD("evictable", FIELD_FLAG, is_evictable, 0, 1),
     FIELD("first", FIELD_CARD, first_card, 0, 0),
+    FIELD("place", FIELD_PLACE, place, 0, 0),
 };
 enum { FIELDS = sizeof fields / sizeof *fields };
 
@@ -108,7 +118,7 @@ static void set_number(struct ll_run_settings *settings, const struct field *fie
 
 static bool is_text(const struct field *field)
 {
-	return field->kind == FIELD_TENANT || field->kind == FIELD_CARD;
+	return field->kind == FIELD_TENANT || field->kind == FIELD_CARD || field->kind == FIELD_PLACE;
 }
 
 int ll_run_settings_write(const struct ll_run_settings *settings, char ret_text[LL_RUN_TEXT_SIZE])
@@ -159,6 +169,13 @@ static bool read_text(const char *value, char *ret_text, size_t size)
 	return true;
 }
 
+static bool read_place(const char *value, struct ll_run_settings *settings)
+{
+	struct ll_place place;
+	return (!*value || ll_place_read(value, &place) == 0) &&
+	       read_text(value, settings->place, sizeof settings->place);
+}
+
 static bool read_value(const char *value, const struct field *field, struct ll_run_settings *settings)
 {
 	if (field->kind == FIELD_TENANT)
@@ -166,6 +183,8 @@ static bool read_value(const char *value, const struct field *field, struct ll_r
 	if (field->kind == FIELD_CARD)
 		return strspn(value, card_letters) == strlen(value) &&
 		       read_text(value, settings->first_card, sizeof settings->first_card);
+	if (field->kind == FIELD_PLACE)
+		return read_place(value, settings);
 	return read_number(value, field, settings);
 }
 

@@ -4,7 +4,7 @@
  *
  *     LOADLINE_RUN=id=5f21c9;tenant=train;mem=21474836480;compute=250;weight=2000;priority=normal;...;folder=/run/loadline
  *
- * Limits in it are those that the tenant began with; what holds now is in the ledger (`loadline set`).
+ * Limits in it are those that the job began with; what holds now is in its orders (`loadline set`).
  */
 #ifndef LOADLINE_PROTOCOL_RUN_SETTINGS_H
 #define LOADLINE_PROTOCOL_RUN_SETTINGS_H
@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "protocol/place.h"
 #include "protocol/words.h"
 
 #define LL_RUN_VARIABLE "LOADLINE_RUN"
@@ -33,7 +34,8 @@ struct ll_run_settings {
 	bool is_evictable;                  /* its memory can be taken off the card (mover/protocol.h) */
 	bool is_strict;                     /* a launch without a claim is refused, and does not go on ungoverned */
 	char first_card[LL_CARD_NAME_SIZE]; /* UUID of the first of several cards; empty: there is one */
-	char folder[LL_FOLDER_SIZE];        /* of the ledgers */
+	char place[LL_PLACE_SIZE];          /* where loadlined is reached (place.h); empty: nowhere */
+	char folder[LL_FOLDER_SIZE];        /* of the movers' sockets */
 };
 
 /* -ENAMETOOLONG when it does not fit, -EINVAL for a tenant's name with other letters. */

@@ -22,6 +22,7 @@ static const struct ll_run_settings all = {
     .is_evictable = true,
     .is_strict = true,
     .first_card = "MIG-GPU-0000/1/2",
+    .place = "loadline/1000/fd01-1f3c",
     .folder = "/run/a;folder=/b c",
 };
 
@@ -43,6 +44,7 @@ static const struct key {
     {"strict", "1", {"2", "yes", "-1", "01x", "true"}},
     {"evictable", "1", {"2", "yes", "-1", "01x", "true"}},
     {"first", "MIG-GPU-0000/1/2", {"GPU 1", "GPU\n", "a=b", "\x80"}},
+    {"place", "loadline/1000/fd01-1f3c", {"loadline", "elsewhere/1", "loadline/x y", "loadline/1000/\x80"}},
     {"folder", "/run/a;folder=/b c", {"run", "./run", "x/"}},
 };
 enum { KEYS = sizeof keys / sizeof *keys };
@@ -99,7 +101,7 @@ static void a_garbled_value_is_refused(void **state)
 	}
 }
 
-/* Only `first` may be empty: then the tenant has one card. */
+/* `first` may be empty: the job has one card. `place` may be: it reaches no loadlined. */
 static void an_empty_value_is_refused(void **state)
 {
 	(void)state;
@@ -107,7 +109,7 @@ static void an_empty_value_is_refused(void **state)
 	for (size_t i = 0; i < KEYS; i++) {
 		struct ll_run_settings settings;
 		make_text(text, i, "");
-		if (strcmp(keys[i].key, "first") == 0)
+		if (strcmp(keys[i].key, "first") == 0 || strcmp(keys[i].key, "place") == 0)
 			assert_int_equal(ll_run_settings_read(text, &settings), 0);
 		else
 			is_refused(text);

@@ -162,6 +162,13 @@ static void choose_way(const struct ll_driver *driver, const struct ll_run_args 
 	}
 }
 
+static void set_place(const struct ll_driver *driver, struct ll_run_settings *settings)
+{
+	struct ll_place place;
+	if (ll_place_find(ll_driver_sim_folder(driver), &place, NULL) == 0)
+		memcpy(settings->place, place.name, sizeof settings->place);
+}
+
 /*
  * Joins the tenant on each card. visible becomes the cards' UUIDs, or stays empty if CUDA_VISIBLE_DEVICES can stay
  * unset. A client of MPS always gets the UUIDs, because limits of MPS for single cards go by their order.
@@ -180,6 +187,8 @@ static int take_cards(const struct ll_run_args *args, const struct ll_driver *dr
 		choose_way(driver, args, settings, cards, count, space);
 	if (!rc && !settings->folder[0])
 		rc = ll_ledger_folder(ll_driver_sim_folder(driver), settings->folder, err);
+	if (!rc && !is_nested)
+		set_place(driver, settings);
 	if (!rc && count > 1 && !settings->first_card[0])
 		snprintf(settings->first_card, sizeof settings->first_card, "%s", cards[0]->uuid);
 	for (size_t i = 0; !rc && i < count; i++)
