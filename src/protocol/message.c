@@ -99,14 +99,14 @@ static bool is_bind_valid(const union ll_message *message)
 static bool is_claim_valid(const union ll_message *message)
 {
 	const struct ll_message_claim *claim = &message->claim;
-	return claim->job && claim->slot < LL_PAGE_SLOTS && is_uuid_valid(claim->uuid) &&
+	return claim->job && claim->slot < LL_PAGE_SLOTS && ll_message_text_is_valid(claim->uuid, sizeof claim->uuid) &&
 	       ll_message_text_is_valid(claim->first_card, sizeof claim->first_card);
 }
 
 static bool is_claimed_valid(const union ll_message *message)
 {
 	const struct ll_message_claimed *claimed = &message->claimed;
-	return claimed->slot_token && claimed->slot < LL_PAGE_SLOTS && claimed->card < LL_PAGE_CARDS;
+	return claimed->slot < LL_PAGE_SLOTS && claimed->card < LL_PAGE_CARDS;
 }
 
 static bool is_slot_valid(const union ll_message *message)

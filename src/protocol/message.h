@@ -46,8 +46,10 @@ enum ll_message_kind {
 	LL_MESSAGE_HANDED_OVER = 12, /* its answer, with the listening socket. The old daemon ends */
 	LL_MESSAGE_TENANT_ROW = 13,  /* follows the rows of its jobs */
 	LL_MESSAGE_BIND = 14, /* `run`: the job may use this card. ACCEPTED, or REFUSED with what is promised already */
-	LL_MESSAGE_CLAIM = 15,      /* a process wants a slot of its job's page for a card */
-	LL_MESSAGE_CLAIMED = 16,    /* its answer; descriptors: the page, and the orders (read-only) */
+	LL_MESSAGE_CLAIM = 15, /* a process wants a slot of its job's page for a card */
+	/* its answer; descriptors: the page, and the orders (read-only). REFUSED: -EAGAIN: the job is not known yet, or
+	   the process is not seen yet: ask again; -ESTALE: the slot is not the process's, it may ask for another one */
+	LL_MESSAGE_CLAIMED = 16,
 	LL_MESSAGE_LEAVE = 17,      /* the process gives a slot back, in which nothing is charged; no answer */
 	LL_MESSAGE_BELL = 18,       /* something in the slot is to be looked at; no answer */
 	LL_MESSAGE_SET = 19,        /* a command changes limits of a job. ACCEPTED or REFUSED */
@@ -206,8 +208,8 @@ struct ll_message_claim {
 	uint64_t namespaces, start_ticks; /* as in the page */
 	uint64_t clock_ns;                /* CLOCK_MONOTONIC of the process, just now */
 	uint32_t slot;
-	int32_t pid; /* in `namespaces` */
-	char uuid[LL_CARD_UUID_SIZE];
+	int32_t pid;                        /* in `namespaces` */
+	char uuid[LL_CARD_UUID_SIZE];       /* empty: it wants no slot, and will only read: CLAIMED has the token 0 */
 	char first_card[LL_CARD_UUID_SIZE]; /* of the job's several cards; empty: it has one, or this is it */
 };
 

@@ -192,7 +192,8 @@ struct ll_orders_card {
 	/* when a process with memory last ended there, of any job; 0: never. The driver takes about 0.1 s longer. */
 	_Atomic uint64_t death_ns;
 	_Atomic uint64_t usable_bytes; /* of the card, as `run` said; 0: not said */
-	_Atomic uint64_t reserved[1];
+	/* of used_bytes: what ended processes have not given back yet. Written before their slots are given away. */
+	_Atomic uint64_t leaving_bytes;
 };
 
 struct ll_orders {

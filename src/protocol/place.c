@@ -54,16 +54,6 @@ int ll_place_find(const char *sim_folder, struct ll_place *ret_place, struct ll_
 	return 0;
 }
 
-int ll_place_read(const char *name, struct ll_place *ret_place)
-{
-	size_t length = strlen(name);
-	if (length >= sizeof ret_place->name || strncmp(name, prefix, strlen(prefix)) != 0 ||
-	    strspn(name, "loadine/0123456789abcdef-") != length)
-		return -EINVAL;
-	memcpy(ret_place->name, name, length + 1);
-	return 0;
-}
-
 static int open_socket(const struct ll_place *place, struct sockaddr_un *ret_address, socklen_t *ret_length)
 {
 	size_t length = strlen(place->name);
