@@ -208,7 +208,8 @@ struct ll_orders {
 	_Atomic uint64_t limits[sizeof(struct ll_limits) / 8];
 	char unused[LL_PAGE_BLOCK - 104];
 	struct ll_orders_card cards[LL_PAGE_CARDS];
-	char unused_cards[LL_PAGE_BLOCK - LL_PAGE_CARDS * 128];
+	_Atomic uint64_t promisable_bytes[LL_PAGE_CARDS]; /* as `run` said (LL_MESSAGE_BIND): kept for the next daemon */
+	char unused_cards[LL_PAGE_BLOCK - LL_PAGE_CARDS * 136];
 	struct ll_orders_slot slots[LL_PAGE_SLOTS];
 };
 
