@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "ledger/claim.h"
+#include "hold/seat.h"
 
 enum { SETTLED_SAMPLES = 5 };
 
@@ -203,7 +203,7 @@ void ll_governor_tell_stop(struct ll_governor *gov)
 	char why[96];
 	if (gov->verdict.reason == LL_HOLD_REASON_FOREIGN) {
 		ll_governor_find_stranger(gov);
-		ll_claim_add_yield(gov->config.claim);
+		ll_seat_add_yield(gov->config.seat);
 		ll_governor_tell(gov, LL_EVENT_YIELD, "yielding to foreign work: %s",
 				 foreign_text(gov, why, sizeof why));
 	} else if (gov->verdict.reason == LL_HOLD_REASON_TOO_HOT) {

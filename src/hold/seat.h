@@ -21,14 +21,16 @@
 struct ll_card;
 struct ll_err;
 struct ll_seat;
+struct ll_seats;
 
-/* What a hold says of itself. */
+/* What a hold says of itself. Part of a packet: new fields go to the end, and no field changes. */
 struct ll_hold_report {
-	enum ll_claim_state state;
-	unsigned target_permille, target_watts; /* one of them is 0 */
-	char metric[16];                        /* of the target: "util", "power", ... */
-	char payload[16];                       /* empty before the first context */
-	char note[64];                          /* one phrase on the state, for people; may be empty */
+	uint32_t state;                         /* enum ll_claim_state */
+	uint32_t target_permille, target_watts; /* one of them is 0 */
+	uint32_t unused;
+	char metric[16];  /* of the target: "util", "power", ... */
+	char payload[16]; /* empty before the first context */
+	char note[64];    /* one phrase on the state, for people; may be empty */
 	uint64_t memory_bytes;
 	uint64_t gpu_time_ns, synthetic_busy_ns, energy_mj, yields;
 	uint64_t taken_age_ns; /* since the hold took the seat */
@@ -58,16 +60,16 @@ int ll_seat_ask(const char *uuid, const char *sim_folder, struct ll_hold_seat *r
 
 /*
  * Takes the seats of some cards, and starts the thread that answers. -EBUSY: another process has one ("card 0: pid 123
- * already holds it"). ret_seats: as many as there are cards. The state is LL_CLAIM_STARTING.
+ * already holds it"); then none is taken. The state is LL_CLAIM_STARTING.
  */
-int ll_seats_take(const struct ll_card *const *cards, size_t count, const char *sim_folder, struct ll_seat **ret_seats,
+int ll_seats_take(const struct ll_card *const *cards, size_t count, const char *sim_folder, struct ll_seats **ret_seats,
 		  struct ll_err *err);
 
 /* Frees them all, and ends the thread. NULL is fine. */
-void ll_seats_free(struct ll_seat *seats);
+void ll_seats_free(struct ll_seats *seats);
 
 /* Returns the seat of one of the cards. */
-struct ll_seat *ll_seats_at(struct ll_seat *seats, size_t index);
+struct ll_seat *ll_seats_at(struct ll_seats *seats, size_t index);
 
 /*
  * Change what the seat reports. Any thread may call them. They wait for nothing but a copy of a report. set_target,
