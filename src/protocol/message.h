@@ -55,11 +55,13 @@ enum ll_message_kind {
 	LL_MESSAGE_SET = 19,        /* a command changes limits of a job. ACCEPTED or REFUSED */
 	LL_MESSAGE_CHECKPOINT = 20, /* a command says what the driver's checkpoint did to a process; descriptor: of that
 				       process. ACCEPTED or REFUSED */
-	LL_MESSAGE_WATCH = 21,      /* a hold wants to read the pages of all jobs, now and later: PAGE for each */
-	LL_MESSAGE_PAGE = 22,       /* descriptors: the page and the orders, both read-only */
-	LL_MESSAGE_PAGE_GONE = 23,  /* the job has ended */
-	LL_MESSAGE_CARD_ROW = 24,   /* a job on a card; follows the job's row */
-	LL_MESSAGE_CLAIM_ROW = 25,  /* a process on a card; follows the row of its job on the card */
+	/* a hold wants to read the pages of all jobs, now and later: PAGE for each. It does not keep the daemon from
+	   ending. A hold that does not read what it is sent loses its connection, and comes again. */
+	LL_MESSAGE_WATCH = 21,
+	LL_MESSAGE_PAGE = 22,      /* descriptors: the page and the orders, both read-only */
+	LL_MESSAGE_PAGE_GONE = 23, /* the job has ended */
+	LL_MESSAGE_CARD_ROW = 24,  /* a job on a card; follows the job's row */
+	LL_MESSAGE_CLAIM_ROW = 25, /* a process on a card; follows the row of its job on the card */
 };
 
 enum ll_message_role { LL_ROLE_MONITOR = 1, LL_ROLE_COMMAND = 2, LL_ROLE_PROCESS = 3, LL_ROLE_HOLD = 4 };

@@ -204,11 +204,13 @@ struct ll_orders {
 	_Atomic uint32_t wake_count;      /* a futex: counts changes of instance and limits */
 	_Atomic uint32_t beat;            /* rises each LL_BEAT_NS while an order keeps anybody from launching */
 	_Atomic uint32_t limits_sequence; /* odd while the limits are written */
-	_Atomic uint32_t reserved_word;
+	_Atomic uint32_t
+	    slot_changes; /* counts slots given and taken, each after it was: who watches lists them anew */
 	_Atomic uint64_t limits[sizeof(struct ll_limits) / 8];
 	char unused[LL_PAGE_BLOCK - 104];
 	struct ll_orders_card cards[LL_PAGE_CARDS];
-	_Atomic uint64_t promisable_bytes[LL_PAGE_CARDS]; /* as `run` said (LL_MESSAGE_BIND): kept for the next daemon */
+	_Atomic uint64_t
+	    promisable_bytes[LL_PAGE_CARDS]; /* as `run` said (LL_MESSAGE_BIND): kept for the next daemon */
 	char unused_cards[LL_PAGE_BLOCK - LL_PAGE_CARDS * 136];
 	struct ll_orders_slot slots[LL_PAGE_SLOTS];
 };
