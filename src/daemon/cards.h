@@ -33,8 +33,10 @@ struct ll_cards {
 	uv_check_t check;
 	uv_idle_t idle; /* active while `check` has something to decide: the loop does not sleep before */
 	int timer_fd;
-	uint64_t timer_ns; /* when the timer is due; 0: it is not set */
-	bool is_unsettled; /* `check` and `idle` are active */
+	uint64_t timer_ns;    /* when the timer is due; 0: it is not set */
+	bool is_unsettled;    /* `check` and `idle` are active */
+	uint64_t joins;       /* counts changes of who is on which card */
+	unsigned gang_claims; /* with a first card */
 };
 
 /* None of the handles keeps the loop alive. -errno. */
