@@ -51,6 +51,7 @@ static struct ll_share_said read_slot(struct ll_card_claim *claim)
 {
 	const struct ll_page_slot *slot = &claim->job->page->slots[claim->slot];
 	claim->post = atomic_load_explicit(&slot->post, memory_order_acquire);
+	claim->want_ns = LOAD(want_since_ns);
 	uint32_t flags = LOAD(post_flags);
 	return (struct ll_share_said){
 	    .at_ns = LOAD(posted_ns),
@@ -61,7 +62,7 @@ static struct ll_share_said read_slot(struct ll_card_claim *claim)
 	    .pace = LOAD(pace) == LL_PACE_AHEAD   ? LL_PACE_AHEAD
 		    : LOAD(pace) == LL_PACE_WAITS ? LL_PACE_WAITS
 						  : LL_PACE_UNKNOWN,
-	    .is_wanting = LOAD(want_since_ns),
+	    .is_wanting = claim->want_ns,
 	    .is_on_card = flags & LL_POST_ON_CARD,
 	    .is_dry = flags & LL_POST_IS_DRY,
 	    .lingers = flags & LL_POST_LINGERS,

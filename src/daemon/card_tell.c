@@ -73,13 +73,16 @@ static bool is_same(const struct ll_card_told *a, const struct ll_card_told *b)
 	       a->queue_bound_ns == b->queue_bound_ns;
 }
 
-/* Whether a thread of the process may wait for what is new. Amounts and times are for its next look. */
+/* Whether a thread of the process may wait for what is new. Amounts and times are for its next look, and one that wants
+ * nothing waits for nothing. */
 static bool is_awaited(const struct ll_card_claim *claim, const struct ll_card_told *told)
 {
 	const struct ll_card_told *before = &claim->told;
-	bool is_answer = told->post != before->post && claim->share.want_since_ns &&
-			 (!claim->was_wanting || !(told->flags & LL_ORDER_MAY_LAUNCH));
-	return is_answer || told->flags != before->flags || told->waiting != before->waiting ||
+	if (!claim->share.want_since_ns)
+		return false;
+	bool is_answer = told->post != before->post &&
+			 (claim->want_ns != claim->told_want_ns || !(told->flags & LL_ORDER_MAY_LAUNCH));
+	return is_answer || !claim->has_told || told->flags != before->flags || told->waiting != before->waiting ||
 	       told->queue_bound_ns != before->queue_bound_ns || told->awaited_launches != before->awaited_launches ||
 	       told->gang_launches != before->gang_launches;
 }
@@ -109,11 +112,11 @@ void ll_card_tell(struct ll_card_claim *claim, uint64_t now_ns)
 	bool wakes = false;
 	if (!claim->has_told || !is_same(&told, &claim->told)) {
 		write_orders(&claim->job->orders->slots[claim->slot], &told);
-		wakes = !claim->has_told || is_awaited(claim, &told);
+		wakes = is_awaited(claim, &told);
 	}
 	wakes |= shut_gate(slot, told.flags);
 	claim->is_bound = is_bound(claim, &told);
-	claim->was_wanting = claim->share.want_since_ns;
+	claim->told_want_ns = claim->want_ns;
 	claim->has_told = true;
 	claim->told = told;
 	if (wakes)

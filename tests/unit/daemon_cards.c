@@ -208,6 +208,7 @@ static void who_rests_has_leave_to_open_its_gate_and_costs_nothing(void **state)
 	assert_true(has_flag(one, LL_ORDER_IS_FREE) && has_flag(other, LL_ORDER_IS_FREE));
 	assert_int_equal(cards.timer_ns, 0);
 	assert_false(cards.is_unsettled);
+	uint32_t wakes = slot_of(other)->wake_count;
 	slot_of(one)->gate = LL_GATE_OPEN; /* it begins, without asking */
 	set_wanting(one, LL_PACE_UNKNOWN, true);
 	settle();
@@ -215,6 +216,7 @@ static void who_rests_has_leave_to_open_its_gate_and_costs_nothing(void **state)
 	assert_true(has_flag(one, LL_ORDER_IS_ALONE) && has_flag(one, LL_ORDER_IS_HOLDER));
 	assert_int_equal(orders_of(one)->post, slot_of(one)->post);
 	assert_false(has_flag(other, LL_ORDER_IS_FREE));
+	assert_int_equal(slot_of(other)->wake_count, wakes); /* it sleeps on */
 	assert_int_equal(cards.timer_ns, 0);
 	set_wanting(one, LL_PACE_UNKNOWN, false);
 	settle();
