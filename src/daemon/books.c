@@ -42,6 +42,14 @@ struct ll_job *ll_books_find(const struct ll_books *books, const uint64_t token[
 	return job;
 }
 
+struct ll_job *ll_books_find_id(const struct ll_books *books, uint64_t id)
+{
+	struct ll_job *job = books->jobs;
+	while (job && job->facts.token[0] != id)
+		job = job->next;
+	return job;
+}
+
 int ll_books_add(struct ll_books *books, const struct ll_job_facts *facts, struct ll_job **ret_job)
 {
 	if (ll_books_find(books, facts->token))
@@ -58,6 +66,7 @@ int ll_books_add(struct ll_books *books, const struct ll_job_facts *facts, struc
 	job->facts = *facts;
 	job->tenant = tenant;
 	job->lifeline_fd = -1;
+	job->pages = (struct ll_job_pages){.page_fd = -1, .orders_fd = -1};
 	struct ll_job **at = &books->jobs;
 	while (*at)
 		at = &(*at)->next;
@@ -113,6 +122,7 @@ void ll_books_remove(struct ll_books *books, struct ll_job *job)
 	remove_processes(books, job);
 	if (job->lifeline_fd >= 0)
 		close(job->lifeline_fd);
+	ll_pages_close(&job->pages);
 	if (--job->tenant->jobs == 0)
 		remove_tenant(books, job->tenant);
 	books->job_count--;
