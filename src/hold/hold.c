@@ -11,18 +11,17 @@
 #include "hold/payload.h"
 #include "hold/seat.h"
 #include "hold/worker.h"
-#include "ledger/file.h"
-#include "ledger/ledger.h"
+#include "protocol/place.h"
 
 struct held_card {
 	const struct ll_card *card;
-	char ledger_folder[LL_FOLDER_SIZE];
-	struct ll_ledger *ledger;
 	struct ll_governor *governor;
 };
 
 struct ll_hold {
 	struct ll_event_queue events;
+	struct ll_place place; /* where loadlined may be */
+	bool has_place;
 	struct ll_seats *seats;
 	struct ll_worker *worker; /* of the cards that share one; NULL: none is shared */
 	size_t count;
@@ -82,14 +81,6 @@ int ll_hold_check(const struct ll_hold_config *config, const struct ll_card *car
 	return rc < 0 ? rc : check_metric(config, card, err);
 }
 
-static int open_ledger(struct held_card *held, struct ll_err *err)
-{
-	int rc = ll_ledger_folder(ll_driver_sim_folder(held->card->driver), held->ledger_folder, err);
-	if (rc == 0)
-		rc = ll_ledger_open(held->ledger_folder, held->card->uuid, true, &held->ledger, err);
-	return rc;
-}
-
 static bool may_share(const struct ll_hold_config *config, const struct held_card *held)
 {
 	return ll_payload_may_be_vulkan(config->payload, config->as_mps_client, held->card);
@@ -112,8 +103,7 @@ static int make_governor(struct ll_hold *hold, size_t index, const struct ll_hol
 	struct ll_governor_config governor = {
 	    .hold = config,
 	    .card = held->card,
-	    .ledger = held->ledger,
-	    .ledger_folder = held->ledger_folder,
+	    .place = hold->has_place ? &hold->place : NULL,
 	    .seat = ll_seats_at(hold->seats, index),
 	    .worker = may_share(config, held) ? hold->worker : NULL,
 	    .events = &hold->events,
@@ -125,13 +115,14 @@ static int make_governor(struct ll_hold *hold, size_t index, const struct ll_hol
 static int start_all(struct ll_hold *hold, const struct ll_hold_config *config, const struct ll_card *const *cards,
 		     struct ll_err *err)
 {
+	const char *sim_folder = ll_driver_sim_folder(cards[0]->driver);
 	int rc = 0;
+	/* In a user namespace that has no user outside, no program can reach loadlined either. */
+	hold->has_place = ll_place_find(sim_folder, &hold->place, NULL) == 0;
 	for (size_t i = 0; i < hold->count && rc == 0; i++)
 		rc = ll_hold_check(config, hold->cards[i].card, err);
-	for (size_t i = 0; i < hold->count && rc == 0; i++)
-		rc = open_ledger(&hold->cards[i], err);
 	if (rc == 0)
-		rc = ll_seats_take(cards, hold->count, ll_driver_sim_folder(cards[0]->driver), &hold->seats, err);
+		rc = ll_seats_take(cards, hold->count, sim_folder, &hold->seats, err);
 	if (rc == 0)
 		rc = make_worker(hold, config, err);
 	uint64_t start_ns = ll_now_ns();
@@ -193,9 +184,6 @@ bool ll_hold_free(struct ll_hold *hold, uint64_t deadline_ns)
 		is_joined = ll_governor_free(hold->cards[i].governor, deadline_ns) && is_joined;
 	if (!is_joined)
 		return false;
-	for (size_t i = 0; i < hold->count; i++) {
-		ll_ledger_close(hold->cards[i].ledger);
-	}
 	ll_worker_free(hold->worker);
 	ll_seats_free(hold->seats);
 	ll_event_queue_fini(&hold->events);
