@@ -278,9 +278,9 @@ static bool has_flag(const struct world *world, uint32_t flag)
 	struct ll_daemon_view view;
 	bool is_so = false;
 	ll_daemon_view_init_at(&view, &world->place);
-	for (size_t i = 0; i < view.job_count; i++) {
-		if (view.jobs[i].job.token[0] == 4711)
-			is_so = !flag || view.jobs[i].job.flags & flag;
+	for (size_t i = 0; i < view.list.job_count; i++) {
+		if (view.list.jobs[i].job.token[0] == 4711)
+			is_so = !flag || view.list.jobs[i].job.flags & flag;
 	}
 	ll_daemon_view_fini(&view);
 	return is_so;

@@ -160,10 +160,11 @@ bool world_has_jobs(const struct world *world, size_t count)
 {
 	struct ll_daemon_view view;
 	ll_daemon_view_init_at(&view, &world->place);
-	bool is_so = count ? view.answer == LL_DAEMON_SERVES && view.job_count == count
-			   : view.answer == LL_DAEMON_NONE || (view.answer == LL_DAEMON_SERVES && view.job_count == 0);
-	for (size_t i = 0; i < view.job_count; i++)
-		is_so &= view.jobs[i].monitor_pid > 0 && !(view.jobs[i].job.flags & LL_JOB_UNRESPONSIVE);
+	bool is_so =
+	    count ? view.answer == LL_DAEMON_SERVES && view.list.job_count == count
+		  : view.answer == LL_DAEMON_NONE || (view.answer == LL_DAEMON_SERVES && view.list.job_count == 0);
+	for (size_t i = 0; i < view.list.job_count; i++)
+		is_so &= view.list.jobs[i].monitor_pid > 0 && !(view.list.jobs[i].job.flags & LL_JOB_UNRESPONSIVE);
 	ll_daemon_view_fini(&view);
 	return is_so;
 }
@@ -173,9 +174,9 @@ pid_t job_monitor(const struct world *world, const struct job *job)
 	struct ll_daemon_view view;
 	pid_t pid = 0;
 	ll_daemon_view_init_at(&view, &world->place);
-	for (size_t i = 0; i < view.job_count; i++) {
-		if (view.jobs[i].job.token[0] == job->id)
-			pid = (pid_t)view.jobs[i].monitor_pid;
+	for (size_t i = 0; i < view.list.job_count; i++) {
+		if (view.list.jobs[i].job.token[0] == job->id)
+			pid = (pid_t)view.list.jobs[i].monitor_pid;
 	}
 	ll_daemon_view_fini(&view);
 	return pid;

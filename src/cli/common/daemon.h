@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "protocol/client.h"
 #include "protocol/message.h"
 #include "protocol/place.h"
 #include "protocol/start.h"
@@ -37,9 +38,7 @@ struct ll_daemon_view {
 	uid_t foreign_uid; /* LL_DAEMON_FOREIGN */
 	pid_t pid;         /* of who serves, as seen from here; 0: not seen */
 	struct ll_message_welcome welcome;
-	struct ll_message_job_row *jobs;
-	size_t job_count;
-	struct ll_message_list_end end;
+	struct ll_list list; /* empty unless LL_DAEMON_SERVES */
 };
 
 /* Asks loadlined, and waits at most a second. sim_folder: of the simulated world; NULL: the real cards. The caller

@@ -146,8 +146,9 @@ static void say_serves(struct ll_doctor *doctor, const struct ll_daemon_view *vi
 	const struct ll_message_welcome *welcome = &view->welcome;
 	bool is_here = view->pid > 0 && ll_cgroup_read(view->pid, cgroup, sizeof cgroup) == 0;
 	ll_doctor_say(doctor, LL_FINDING_OK, NULL, check, NULL, "version %s, pid %u: %u %s of %u %s, @%s",
-		      welcome->version_text, welcome->pid, view->end.jobs, view->end.jobs == 1 ? "job" : "jobs",
-		      view->end.tenants, view->end.tenants == 1 ? "tenant" : "tenants", view->place.name);
+		      welcome->version_text, welcome->pid, view->list.end.jobs,
+		      view->list.end.jobs == 1 ? "job" : "jobs", view->list.end.tenants,
+		      view->list.end.tenants == 1 ? "tenant" : "tenants", view->place.name);
 	if (is_here && strcmp(cgroup, "/") != 0)
 		ll_doctor_say(doctor, LL_FINDING_OK, NULL, check, NULL,
 			      "it is in control group %s, and ends with it; the monitor of a job in another group then "

@@ -89,9 +89,9 @@ void ll_status_add_jobs(struct ll_strbuf *text, const struct ll_daemon_view *vie
 	enum { COUNT = sizeof columns_of_jobs / sizeof *columns_of_jobs };
 	struct ll_table table;
 	ll_table_init(&table, columns_of_jobs, COUNT);
-	for (size_t i = 0; i < view->job_count; i++) {
-		if (!has_claim(&view->jobs[i], cards, count))
-			add_job(&table, view, &view->jobs[i]);
+	for (size_t i = 0; i < view->list.job_count; i++) {
+		if (!has_claim(&view->list.jobs[i], cards, count))
+			add_job(&table, view, &view->list.jobs[i]);
 	}
 	if (table.cell_count > COUNT) {
 		ll_strbuf_addc(text, '\n');
@@ -129,8 +129,9 @@ static json_t *daemon_object(const struct ll_daemon_view *view)
 	return json_pack("{s:{s:s, s:o, s:o, s:o, s:o, s:o}}", "daemon", "answer", answer_name(view->answer), "pid",
 			 number_or_null(view->pid > 0, (uint64_t)view->pid), "version",
 			 serves ? ll_json_text(view->welcome.version_text) : json_null(), "jobs",
-			 number_or_null(serves, view->end.jobs), "tenants", number_or_null(serves, view->end.tenants),
-			 "processes", number_or_null(serves, view->end.processes));
+			 number_or_null(serves, view->list.end.jobs), "tenants",
+			 number_or_null(serves, view->list.end.tenants), "processes",
+			 number_or_null(serves, view->list.end.processes));
 }
 
 static const char *class_name(uint32_t priority)
@@ -174,13 +175,13 @@ int ll_status_print_jobs_json(const struct ll_daemon_view *view, const struct ll
 {
 	bool has_said = false;
 	int rc = 0;
-	for (size_t i = 0; !rc && i < view->job_count; i++) {
-		if (has_claim(&view->jobs[i], cards, count))
+	for (size_t i = 0; !rc && i < view->list.job_count; i++) {
+		if (has_claim(&view->list.jobs[i], cards, count))
 			continue;
 		rc = has_said ? 0 : ll_json_line(daemon_object(view), err);
 		has_said = true;
 		if (!rc)
-			rc = ll_json_line(job_object(view, &view->jobs[i]), err);
+			rc = ll_json_line(job_object(view, &view->list.jobs[i]), err);
 	}
 	bool is_trouble = view->answer != LL_DAEMON_NONE && view->answer != LL_DAEMON_SERVES;
 	return is_trouble && !rc ? ll_json_line(daemon_object(view), err) : rc;
