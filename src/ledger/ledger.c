@@ -287,39 +287,3 @@ uint64_t ll_ledger_activity_ns(const struct ll_ledger *ledger)
 	}
 	return newest_ns;
 }
-
-const char *ll_priority_name(enum ll_priority priority)
-{
-	switch (priority) {
-	case LL_PRIORITY_HIGH:
-		return "high";
-	case LL_PRIORITY_NORMAL:
-		return "normal";
-	case LL_PRIORITY_LOW:
-		return "low";
-	case LL_PRIORITY_HOLD:
-		return "hold";
-	case LL_PRIORITY_NONE:
-		break;
-	}
-	return "unknown";
-}
-
-const char *ll_claim_state_name(enum ll_priority priority, enum ll_claim_state state)
-{
-	switch (state) {
-	case LL_CLAIM_STARTING:
-		return "starting";
-	case LL_CLAIM_RUNNING:
-		return priority == LL_PRIORITY_HOLD ? "holding" : "running";
-	case LL_CLAIM_YIELDED:
-		return "yielded";
-	case LL_CLAIM_RELEASED:
-		return "released";
-	case LL_CLAIM_WAITING:
-		return "waiting";
-	case LL_CLAIM_ENDING:
-		return "ending";
-	}
-	return "unknown";
-}

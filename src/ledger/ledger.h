@@ -90,10 +90,6 @@ uint64_t ll_ledger_activity_ns(const struct ll_ledger *ledger);
  */
 uint64_t ll_ledger_death_ns(const struct ll_ledger *ledger);
 
-/* Return "hold", "high", … and "starting", "running", …. The state of a running hold is "holding". */
-const char *ll_priority_name(enum ll_priority priority);
-const char *ll_claim_state_name(enum ll_priority priority, enum ll_claim_state state);
-
 /* Returns the path of the file, for messages. */
 const char *ll_ledger_path(const struct ll_ledger *ledger);
 

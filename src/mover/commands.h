@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "base/clock.h"
+#include "mover/books.h"
 #include "mover/listener.h"
 #include "mover/protocol.h"
 #include "mover/server.h"
@@ -32,7 +33,7 @@ struct ll_mover_server {
 	struct ll_transfer_engine engine;
 	struct ll_mover_pool *pool;
 	struct ll_mover_shares shares;
-	struct ll_ledger *ledger;
+	struct ll_mover_books books;
 	struct ll_mover_listener listener;
 	struct ll_mover_program *programs;
 	struct ll_mover_asker *askers;
@@ -41,7 +42,7 @@ struct ll_mover_server {
 	uint64_t total_bytes;             /* of the card */
 	uint64_t begun_ns;                /* when it began to serve */
 	uint64_t empty_ns;                /* since when there is no program */
-	uint64_t listed_ns;               /* when the ledger was last read */
+	uint64_t listed_ns;               /* when the books were last read */
 	uint64_t ending_ns;               /* since when it is to end; 0: it is not */
 	uint64_t again_ns;                /* the next decision is due */
 	bool is_copying;

@@ -11,19 +11,18 @@
 #include "base/log.h"
 #include "base/scope.h"
 #include "driver/readings.h"
-#include "ledger/ledger.h"
 
 /* Nobody's, such as what the driver has for itself. A context takes 250 MiB and more. */
 #define QUIET_BYTES UINT64_C(0x8000000)
 /* Left alone on a neighbour: what the driver keeps, and what a program needs to begin. */
 #define SPARE_BYTES UINT64_C(0x80000000)
 
-enum { CLAIMS = 256, LOOKS = 2 };
+enum { LOOKS = 2 };
 
 struct ll_neighbour {
 	const struct ll_transfer_engine *engine;
 	const struct ll_card *card;
-	const char *folder; /* of the ledgers */
+	struct ll_mover_books *books;
 	ll_cu_device device;
 	uint64_t bytes;      /* in blocks */
 	unsigned busy_looks; /* in a row, at which it was not free */
@@ -60,7 +59,7 @@ static void add_neighbour(struct ll_neighbours *neighbours, const struct ll_neig
 }
 
 struct ll_neighbours *ll_neighbours_new(const struct ll_transfer_engine *engine, const struct ll_card *card,
-					const char *folder)
+					struct ll_mover_books *books)
 {
 	const struct ll_card *cards;
 	struct ll_neighbours *neighbours = calloc(1, sizeof *neighbours);
@@ -68,7 +67,7 @@ struct ll_neighbours *ll_neighbours_new(const struct ll_transfer_engine *engine,
 		return NULL;
 	size_t count = ll_driver_cards(card->driver, &cards);
 	for (size_t i = count; i-- > 0;) {
-		struct ll_neighbour model = {.engine = engine, .card = &cards[i], .folder = folder};
+		struct ll_neighbour model = {.engine = engine, .card = &cards[i], .books = books};
 		if (&cards[i] != card && !card->is_mig && can_be_used(engine, &cards[i], &model.device))
 			add_neighbour(neighbours, &model);
 	}
@@ -92,24 +91,6 @@ const char *ll_neighbour_label(const struct ll_neighbour *neighbour)
 }
 
 /* ---- who uses them ---- */
-
-/* A program of this or another user of loadline. Without a ledger nobody claims the card; one that cannot be read is
- * somebody's. */
-static bool is_claimed(const struct ll_neighbour *neighbour)
-{
-	struct ll_err err = {0};
-	struct ll_ledger *ledger;
-	int rc = ll_ledger_open(neighbour->folder, neighbour->card->uuid, false, &ledger, &err);
-	if (rc)
-		return rc != -ENOENT;
-	LL_SCOPE_FREE struct ll_claim_info *claims = calloc(CLAIMS, sizeof *claims);
-	size_t count = claims ? ll_ledger_list(ledger, claims, CLAIMS) : CLAIMS + 1;
-	bool is_any = count > CLAIMS;
-	for (size_t i = 0; i < count && !is_any; i++)
-		is_any = claims[i].priority != LL_PRIORITY_HOLD;
-	ll_ledger_close(ledger);
-	return is_any;
-}
 
 /* Whether the process is a mover or a hold. */
 static bool is_loadline(pid_t pid)
@@ -145,7 +126,7 @@ static const char *find_use(const struct ll_neighbour *neighbour, uint64_t bytes
 		return "others have memory there";
 	if (bytes && (memory.free_bytes < SPARE_BYTES || bytes > memory.free_bytes - SPARE_BYTES))
 		return "it has no room";
-	return is_claimed(neighbour) ? "a program claims it" : NULL;
+	return ll_mover_books_is_claimed(neighbour->books, neighbour->card->uuid) ? "a program claims it" : NULL;
 }
 
 struct ll_neighbour *ll_neighbours_choose(struct ll_neighbours *neighbours, uint64_t bytes)

@@ -4,10 +4,10 @@
  * Between two H200s a copy runs at 360 GB/s, to the host at 55 (doc/facts.md). The mover needs no context on a
  * neighbour: it makes memory there, and lets its own card use it. NVML lists nobody for such memory.
  *
- * A card is a neighbour if the mover's card can use its memory directly. It is free while no program claims it in its
- * ledger and none has memory there; holds and that card's own mover do not count. It is wanted as soon as one of both
- * ends. Then its blocks go on to the host, because a program that starts there may need all memory at
- * once. CUDA_VISIBLE_DEVICES, as the mover got it, hides neighbours too.
+ * A card is a neighbour if the mover's card can use its memory directly. It is free while no program claims it and none
+ * has memory there; holds and that card's own mover do not count. It is wanted as soon as one of both ends. Then its
+ * blocks go on to the host, because a program that starts there may need all memory at once. CUDA_VISIBLE_DEVICES, as
+ * the mover got it, hides neighbours too.
  *
  * For the thread that makes the mover's transfers.
  */
@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "driver/cards.h"
+#include "mover/books.h"
 #include "mover/transfer.h"
 
 struct ll_neighbours;
@@ -31,10 +32,9 @@ struct ll_neighbour_block {
 	int fd; /* of the handle, for the program; -1: closed. ll_neighbour_block_free closes it */
 };
 
-/* Looks for neighbours of the engine's card. folder: of the ledgers. Engine, card and folder outlive it. There may be
- * none; NULL: no memory. */
+/* Looks for neighbours of the engine's card. Engine, card and books outlive it. There may be none; NULL: no memory. */
 struct ll_neighbours *ll_neighbours_new(const struct ll_transfer_engine *engine, const struct ll_card *card,
-					const char *folder);
+					struct ll_mover_books *books);
 void ll_neighbours_free(struct ll_neighbours *neighbours); /* NULL is fine. No block may be left */
 
 /* Returns a free card with room for so many bytes; NULL: there is none. Asks NVML: 0.1 ms for each card. */

@@ -13,7 +13,7 @@
 
 struct ll_mover_program {
 	int fd;         /* does not wait; -1: the connection has ended (ll_mover_program_lose) */
-	unsigned claim; /* its claim's index in the ledger */
+	unsigned claim; /* the number of its claim on the card */
 	bool is_known;  /* it has said HELLO, and is not disowned */
 	bool is_disowned;
 	bool is_deaf;     /* its socket is full: it is to be disowned */

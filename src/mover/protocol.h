@@ -1,8 +1,8 @@
 /*
  * protocol.h - what a governed program, the mover of its card, and a command say to each other.
  *
- * The mover (mover/server.h) is a process for each card and user. It listens on a socket beside the card's ledger.
- * Evictable programs connect to it, and so do commands such as `loadline evict`. A packet is one struct
+ * The mover (mover/server.h) is a process for each card and user. It listens on a socket in a folder of the user
+ * (folder.h). Evictable programs connect to it, and so do commands such as `loadline evict`. A packet is one struct
  * ll_mover_message, and may carry file descriptors.
  *
  * A program's memory on the card is a list of physical allocations (handles). For a move the program cuts the list into
@@ -143,7 +143,7 @@ struct ll_mover_message {
 	};
 };
 
-/* The socket's name in the folder of the ledgers is the card's UUID with this. */
+/* The socket's name in that folder is the card's UUID with this. */
 #define LL_MOVER_SOCKET_SUFFIX ".mover"
 
 #endif

@@ -13,19 +13,22 @@
 #include "base/log.h"
 #include "base/packet.h"
 #include "base/scope.h"
-#include "ledger/ledger.h"
 #include "mover/commands.h"
+#include "mover/folder.h"
 #include "mover/listener.h"
 #include "mover/program.h"
 
 /* While copies run. A copy of 512 MiB takes 10 ms. */
 #define COPY_LOOK_NS (100 * LL_NS_PER_US)
-/* Else: what the ledger says of programs changes without a word to the mover. */
+/* Else: what loadlined says of programs changes without a word to the mover. */
 #define CALM_LOOK_NS (100 * LL_NS_PER_MS)
 /* At its end, for programs whose memory is away to get it back. */
 #define END_NS (30 * LL_NS_PER_S)
 
-enum { CONNECTIONS = 256, POLLS = CONNECTIONS + 2 /* the listener, and what ends the mover */, CLAIMS = 256 };
+/* Of one number, by when they were taken. */
+#define SAME_CLAIM_NS (500 * LL_NS_PER_MS)
+
+enum { CONNECTIONS = 256, POLLS = CONNECTIONS + 2 /* the listener, and what ends the mover */ };
 
 /* ---- connections ---- */
 
@@ -257,37 +260,49 @@ static void read_program(struct ll_mover_server *server, struct ll_mover_program
 
 /* ---- decisions ---- */
 
-/* False: the claim's process has ended. */
-static bool read_claim(struct ll_mover_program *program, const struct ll_claim_info *claims, size_t count)
+/* A claim's age is told at each look, so that it is known within some ms when it was taken. */
+static bool is_same_claim(const struct ll_mover_program *program, uint64_t taken_ns)
 {
-	size_t i = 0;
-	while (i < count && claims[i].index != program->claim)
-		i++;
-	if (i == count || (program->taken_ns && program->taken_ns != claims[i].taken_ns))
+	uint64_t apart_ns = taken_ns > program->taken_ns ? taken_ns - program->taken_ns : program->taken_ns - taken_ns;
+	return !program->taken_ns || apart_ns < SAME_CLAIM_NS;
+}
+
+/* False: the claim's process has ended. */
+static bool read_claim(struct ll_mover_program *program, const struct ll_mover_books *books, const char *uuid)
+{
+	const struct ll_message_claim_row *claim = ll_mover_books_find(books, uuid, program->claim);
+	if (!claim || !is_same_claim(program, books->list_ns - claim->taken_age_ns))
 		return false;
-	program->taken_ns = claims[i].taken_ns;
-	program->rule.priority = claims[i].tenant_priority;
-	program->rule.is_within =
-	    claims[i].tenant_request_bytes && claims[i].tenant_used_bytes <= claims[i].tenant_request_bytes;
-	if (claims[i].want_since_ns)
+	const struct ll_message_job_row *job = ll_list_job(&books->list, claim->job_number);
+	const struct ll_message_card_row *on_card = ll_list_card(&books->list, claim->job_number, uuid);
+	program->taken_ns = program->taken_ns ? program->taken_ns : books->list_ns - claim->taken_age_ns;
+	if (job) {
+		uint64_t request_bytes = job->job.limits.request_bytes;
+		program->rule.priority = ll_priority_of_class(job->job.limits.priority);
+		program->rule.is_within = request_bytes && on_card && on_card->used_bytes <= request_bytes;
+	}
+	if (claim->wanting_ns)
 		program->rule.idle_since_ns = 0;
 	else if (!program->rule.idle_since_ns)
 		program->rule.idle_since_ns = ll_now_ns();
 	return true;
 }
 
-static void read_ledger(struct ll_mover_server *server, uint64_t now_ns)
+static void read_books(struct ll_mover_server *server, uint64_t now_ns)
 {
+	if (!server->programs) {
+		ll_mover_books_rest(&server->books);
+		return;
+	}
 	if (now_ns - server->listed_ns < CALM_LOOK_NS / 2)
 		return;
 	server->listed_ns = now_ns;
-	LL_SCOPE_FREE struct ll_claim_info *claims = calloc(CLAIMS, sizeof *claims);
-	if (!claims)
+	if (!ll_mover_books_read(&server->books))
 		return;
-	size_t count = ll_ledger_list(server->ledger, claims, CLAIMS);
 	for (struct ll_mover_program *program = server->programs, *next; program; program = next) {
 		next = program->next;
-		if (!read_claim(program, claims, count < CLAIMS ? count : CLAIMS) && program->fd < 0)
+		if (!read_claim(program, &server->books, server->config->card->uuid) && program->fd < 0 &&
+		    ll_mover_books_are_settled(&server->books))
 			free_program(server, program);
 	}
 }
@@ -366,7 +381,7 @@ static void decide_moves(struct ll_mover_server *server)
 		uint64_t now_ns = ll_now_ns();
 		if (now_ns < server->again_ns)
 			return;
-		read_ledger(server, now_ns);
+		read_books(server, now_ns);
 		size_t count = list_rules(server, rules, who);
 		struct ll_residency_decision decision = decide(server, rules, count, now_ns);
 		bool is_early = now_ns - server->begun_ns < LL_MOVER_CONNECT_NS;
@@ -509,7 +524,9 @@ static int serve_loop(struct ll_mover_server *server, struct ll_err *err)
 static int open_all(struct ll_mover_server *server, struct ll_err *err)
 {
 	const struct ll_mover_config *config = server->config;
-	int rc = ll_ledger_open(config->folder, config->card->uuid, true, &server->ledger, err);
+	LL_SCOPE_CLOSE int folder_fd = -1;
+	int rc = ll_mover_folder_open(config->folder, &folder_fd, err);
+	ll_mover_books_init(&server->books, ll_driver_sim_folder(config->card->driver), config->version);
 	if (!rc)
 		rc = ll_mover_listener_open(&server->listener, config->card, config->folder, err);
 	if (!rc)
@@ -523,7 +540,7 @@ static int open_all(struct ll_mover_server *server, struct ll_err *err)
 		rc = ll_mover_pool_new(server->engine.cuda, server->engine.context, pool_bytes, &server->pool, err);
 	server->engine.pool = server->pool;
 	if (!rc && !config->has_no_neighbours) {
-		server->neighbours = ll_neighbours_new(&server->engine, config->card, config->folder);
+		server->neighbours = ll_neighbours_new(&server->engine, config->card, &server->books);
 		if (!server->neighbours)
 			rc = ll_err_set(err, -ENOMEM, "neighbour cards: %s", strerror(ENOMEM));
 	}
@@ -532,7 +549,8 @@ static int open_all(struct ll_mover_server *server, struct ll_err *err)
 
 int ll_mover_serve(const struct ll_mover_config *config, struct ll_err *err)
 {
-	struct ll_mover_server server = {.config = config, .listener = {.fd = -1, .lock_fd = -1, .spare_fd = -1}};
+	struct ll_mover_server server = {
+	    .config = config, .books.client.fd = -1, .listener = {.fd = -1, .lock_fd = -1, .spare_fd = -1}};
 	int rc = open_all(&server, err);
 	if (!rc && config->is_ready)
 		config->is_ready(config->data);
@@ -546,6 +564,6 @@ int ll_mover_serve(const struct ll_mover_config *config, struct ll_err *err)
 	ll_mover_listener_close(&server.listener, config->card, config->folder);
 	ll_mover_pool_free(server.pool);
 	ll_transfer_engine_fini(&server.engine);
-	ll_ledger_close(server.ledger);
+	ll_mover_books_fini(&server.books);
 	return rc;
 }

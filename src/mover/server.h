@@ -16,7 +16,8 @@ struct ll_err;
 
 struct ll_mover_config {
 	const struct ll_card *card;
-	const char *folder;       /* of the ledgers: the socket is there */
+	const char *folder;       /* the socket is there (folder.h) */
+	const char *version;      /* of this program */
 	uint64_t pool_bytes;      /* the pool's budget; 0: ll_mover_pool_default_budget */
 	bool has_no_neighbours;   /* memory never goes to neighbour cards */
 	uint64_t linger_ns;       /* the mover ends when it has had no program for so long; 0: never */

@@ -6,6 +6,8 @@
 
 #include <stdint.h>
 
+#include "protocol/limits.h"
+
 /* The class of a claim or a tenant. A smaller number goes first. */
 enum ll_priority { LL_PRIORITY_NONE, LL_PRIORITY_HIGH, LL_PRIORITY_NORMAL, LL_PRIORITY_LOW, LL_PRIORITY_HOLD };
 
@@ -65,7 +67,15 @@ enum ll_visit_flag {
 	LL_VISIT_RAN_DRY = 2, /* the last visit ended because its queue ran dry, and it launches ahead */
 };
 
-/* Of the path of the folder of the ledgers. */
+/* Of the path of the folder of the movers' sockets. */
 enum { LL_FOLDER_SIZE = 256 };
+
+/* Return "hold", "high", … and "starting", "running", …. The state of a running hold is "holding". */
+const char *ll_priority_name(enum ll_priority priority);
+const char *ll_claim_state_name(enum ll_priority priority, enum ll_claim_state state);
+
+/* The same class in limits and in settings. */
+enum ll_priority ll_priority_of_class(uint32_t limit_class);
+enum ll_limit_class ll_class_of_priority(enum ll_priority priority);
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/strbuf.h"
 #include "cli/doctor/doctor.h"
 #include "cli/hold/words.h"
-#include "ledger/file.h"
+#include "mover/folder.h"
 #include "mover/host.h"
 #include "mover/pool.h"
 #include "mover/protocol.h"
@@ -45,7 +45,7 @@ static int ask_mover(const struct ll_card *card, struct ll_mover_message *ret_an
 	struct ll_mover_message message = {.kind = LL_MOVER_ASK};
 	LL_SCOPE_CLOSE int fd = -1;
 	size_t fd_count;
-	int rc = ll_ledger_folder(ll_driver_sim_folder(card->driver), folder, err);
+	int rc = ll_mover_folder(ll_driver_sim_folder(card->driver), folder, err);
 	if (rc)
 		return rc;
 	snprintf(name, sizeof name, "%s" LL_MOVER_SOCKET_SUFFIX, card->uuid);

@@ -8,7 +8,7 @@
 #include "base/packet.h"
 #include "base/scope.h"
 #include "cli/mover/start.h"
-#include "ledger/file.h"
+#include "mover/folder.h"
 #include "mover/protocol.h"
 
 /* A mover that was killed left its programs on the card: they connect to the one that is started here. */
@@ -16,7 +16,7 @@ static int connect_to_mover(const struct ll_evictor_target *target, int *ret_fd,
 {
 	const struct ll_card *card = target->card;
 	char folder[LL_FOLDER_SIZE], name[LL_UUID_SIZE + sizeof LL_MOVER_SOCKET_SUFFIX];
-	int rc = ll_ledger_folder(ll_driver_sim_folder(card->driver), folder, err);
+	int rc = ll_mover_folder(ll_driver_sim_folder(card->driver), folder, err);
 	if (!rc && target->is_evictable)
 		rc = ll_mover_start(card, folder, err);
 	if (rc)

@@ -13,7 +13,7 @@
 #include "base/scope.h"
 #include "cli/options/command.h"
 #include "driver/cards.h"
-#include "ledger/file.h"
+#include "mover/folder.h"
 #include "mover/pool.h"
 #include "mover/server.h"
 
@@ -111,13 +111,14 @@ static int run_mover(void *data, const struct ll_operands *operands, struct ll_e
 	if (!rc)
 		rc = find_card(driver, args->cards, &card, err);
 	if (!rc)
-		rc = ll_ledger_folder(ll_driver_sim_folder(driver), folder, err);
+		rc = ll_mover_folder(ll_driver_sim_folder(driver), folder, err);
 	if (!rc)
 		rc = open_signals(&stop_fd, err);
 	if (!rc) {
 		struct ll_mover_config config = {
 		    .card = card,
 		    .folder = folder,
+		    .version = LOADLINE_VERSION,
 		    .pool_bytes = args->pool_bytes,
 		    .has_no_neighbours = args->has_no_neighbours,
 		    .linger_ns = args->linger_ns,
