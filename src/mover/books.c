@@ -30,7 +30,8 @@ void ll_mover_books_rest(struct ll_mover_books *books)
 
 static int connect_daemon(struct ll_mover_books *books, uint64_t now_ns)
 {
-	int rc = ll_client_open(&books->client, &books->place, books->version, now_ns + ANSWER_NS, NULL);
+	int rc =
+	    ll_client_open(&books->client, &books->place, LL_CLIENT_COMMAND(books->version), now_ns + ANSWER_NS, NULL);
 	uint64_t age_ns = books->client.welcome.age_ns;
 	if (rc)
 		ll_client_close(&books->client);

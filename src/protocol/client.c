@@ -107,15 +107,16 @@ static void read_pid(struct ll_client *client)
 		client->pid = peer.pid;
 }
 
-static int say_hello(struct ll_client *client, const char *version, uint64_t deadline_ns, struct ll_err *err)
+static int say_hello(struct ll_client *client, const struct ll_client_self *self, uint64_t deadline_ns,
+		     struct ll_err *err)
 {
 	union ll_message message, answer;
 	ll_message_init(&message, LL_MESSAGE_HELLO);
 	message.hello.protocol = LL_PROTOCOL_VERSION;
-	message.hello.role = LL_ROLE_COMMAND;
-	message.hello.version = ll_version_number(version);
-	ll_message_text_set(message.hello.version_text, sizeof message.hello.version_text, version);
-	int rc = ll_client_ask(client, &message, NULL, 0, &answer, deadline_ns, err);
+	message.hello.role = self->role;
+	message.hello.version = ll_version_number(self->version);
+	ll_message_text_set(message.hello.version_text, sizeof message.hello.version_text, self->version);
+	int rc = ll_client_ask(client, &message, &self->process_fd, self->process_fd >= 0, &answer, deadline_ns, err);
 	if (!rc && answer.header.kind != LL_MESSAGE_WELCOME)
 		return ll_err_set(err, -EPROTO, "loadlined: %s", strerror(EPROTO));
 	if (!rc)
@@ -123,8 +124,8 @@ static int say_hello(struct ll_client *client, const char *version, uint64_t dea
 	return rc;
 }
 
-int ll_client_open(struct ll_client *client, const struct ll_place *place, const char *version, uint64_t deadline_ns,
-		   struct ll_err *err)
+int ll_client_open(struct ll_client *client, const struct ll_place *place, const struct ll_client_self *self,
+		   uint64_t deadline_ns, struct ll_err *err)
 {
 	*client = (struct ll_client){.fd = -1};
 	int rc = ll_place_connect(place, &client->fd, &client->its_uid);
@@ -138,7 +139,7 @@ int ll_client_open(struct ll_client *client, const struct ll_place *place, const
 	if (rc)
 		return fail_answer(rc, NULL, err);
 	read_pid(client);
-	return say_hello(client, version, deadline_ns, err);
+	return say_hello(client, self, deadline_ns, err);
 }
 
 void ll_client_close(struct ll_client *client)

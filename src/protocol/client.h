@@ -20,6 +20,16 @@ struct ll_err;
 /* How long a command waits for an answer. */
 #define LL_CLIENT_ANSWER_NS UINT64_C(5000000000)
 
+/* Who asks. */
+struct ll_client_self {
+	const char *version; /* of this program */
+	enum ll_message_role role;
+	int process_fd; /* of this process (base/process.h), for a monitor; -1: none is passed */
+};
+
+/* A command of that version. */
+#define LL_CLIENT_COMMAND(version_text) (&(struct ll_client_self){(version_text), LL_ROLE_COMMAND, -1})
+
 /* A connection. */
 struct ll_client {
 	int fd; /* -1: none */
@@ -29,12 +39,10 @@ struct ll_client {
 	struct ll_message_welcome welcome;
 };
 
-/*
- * Connects and says who this is. version: of this program. -ECONNREFUSED: nobody serves. -EPERM: another user has the
- * name. The caller calls close in each case; NULL for err is fine.
- */
-int ll_client_open(struct ll_client *client, const struct ll_place *place, const char *version, uint64_t deadline_ns,
-		   struct ll_err *err);
+/* Connects and says who this is. -ECONNREFUSED: nobody serves. -EPERM: another user has the name. The caller calls
+ * close in each case; NULL for err is fine. */
+int ll_client_open(struct ll_client *client, const struct ll_place *place, const struct ll_client_self *self,
+		   uint64_t deadline_ns, struct ll_err *err);
 void ll_client_close(struct ll_client *client);
 
 /* Whether the daemon has ended, so that another try may find the next one. */

@@ -187,3 +187,11 @@ int ll_run_settings_find(struct ll_run_settings *ret_settings)
 	errno = code;
 	return rc;
 }
+
+int ll_run_settings_of_process(int pid, struct ll_run_settings *ret_settings)
+{
+	char name[24];
+	snprintf(name, sizeof name, "%d", pid);
+	LL_SCOPE_CLOSE int fd = open_process(name);
+	return fd < 0 ? -ENOENT : look_at(fd, ret_settings);
+}

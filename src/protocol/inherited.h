@@ -28,4 +28,8 @@ struct ll_run_settings;
  */
 int ll_run_settings_find(struct ll_run_settings *ret_settings);
 
+/* The same of another process, for commands: the environment with which it began, and its descriptors. -ENOENT also if
+ * it is another user's, or has ended. */
+int ll_run_settings_of_process(int pid, struct ll_run_settings *ret_settings);
+
 #endif

@@ -26,7 +26,7 @@ int ll_daemon_paths_find(struct ll_daemon_paths *ret_paths, struct ll_err *err)
 
 static int read_list(struct ll_daemon_view *view, struct ll_client *client, uint64_t deadline_ns)
 {
-	int rc = ll_client_open(client, &view->place, LOADLINE_VERSION, deadline_ns, NULL);
+	int rc = ll_client_open(client, &view->place, LL_CLIENT_COMMAND(LOADLINE_VERSION), deadline_ns, NULL);
 	view->pid = client->pid;
 	view->foreign_uid = client->its_uid;
 	view->welcome = client->welcome;
@@ -79,4 +79,41 @@ void ll_daemon_view_init(struct ll_daemon_view *view, const char *sim_folder)
 void ll_daemon_view_fini(struct ll_daemon_view *view)
 {
 	ll_list_fini(&view->list);
+}
+
+bool ll_daemon_view_pids_are_ours(const struct ll_daemon_view *view)
+{
+	return view->pid > 0 && (uint32_t)view->pid == view->welcome.pid;
+}
+
+/* ---- for requests ---- */
+
+static int open_and_list(const struct ll_place *place, struct ll_client *client, struct ll_list *list,
+			 uint64_t deadline_ns, struct ll_err *err)
+{
+	int rc = ll_client_open(client, place, LL_CLIENT_COMMAND(LOADLINE_VERSION), deadline_ns, err);
+	return rc ? rc : ll_client_list(client, list, deadline_ns, err);
+}
+
+int ll_daemon_ask_list(const char *sim_folder, struct ll_client *client, struct ll_list *ret_list, struct ll_err *err)
+{
+	struct ll_place place;
+	struct ll_err why = {0};
+	uint64_t deadline_ns = ll_now_ns() + LL_CLIENT_ANSWER_NS;
+	*client = (struct ll_client){.fd = -1};
+	*ret_list = (struct ll_list){0};
+	int rc = ll_place_find(sim_folder, &place, err);
+	if (rc)
+		return rc;
+	rc = -EPIPE;
+	for (int i = 0; i < 3 && ll_client_is_lost(rc); i++) {
+		ll_client_close(client);
+		ll_list_fini(ret_list);
+		rc = open_and_list(&place, client, ret_list, deadline_ns, &why);
+	}
+	if (rc == -ECONNREFUSED)
+		return 0;
+	if (rc && err)
+		*err = why;
+	return rc;
 }

@@ -74,9 +74,8 @@ static void check_folder(struct ll_doctor *doctor, const struct ll_driver *drive
 	int rc = ll_mover_folder(driver ? ll_driver_sim_folder(driver) : NULL, path, &err);
 	if (!rc)
 		rc = try_folder(path, &err);
-	doctor->has_no_folder = rc != 0;
 	if (rc)
-		ll_doctor_say_err(doctor, LL_FINDING_FAIL, NULL, check, &err);
+		ll_doctor_say_err(doctor, LL_FINDING_WARN, NULL, check, &err);
 	else
 		ll_doctor_say(doctor, LL_FINDING_OK, NULL, check, NULL, "%s", path);
 }

@@ -55,8 +55,8 @@ struct ll_evictor {
  * -EBUSY: it cannot be moved now; err says why. -EINTR: the mover goes on with what it was asked for. */
 extern const struct ll_evictor ll_evictor_mover;
 
-/* Writes into the process's claims what it has done (protocol/words.h). An interruption waits until a step of the
- * driver is over. -EOPNOTSUPP: the driver has no checkpoint. -EBUSY: the driver refuses; err says why. */
+/* Tells loadlined what it has done, for the process's claims (protocol/words.h). An interruption waits until a step of
+ * the driver is over. -EOPNOTSUPP: the driver has no checkpoint. -EBUSY: the driver refuses; err says why. */
 extern const struct ll_evictor ll_evictor_checkpoint;
 
 #endif

@@ -74,8 +74,8 @@ static int print_done(const struct ll_evict_args *args, const struct ll_evict_su
 				    err);
 	snprintf(id, sizeof id, "%s/%u", subject->target.card->label, subject->claim.index);
 	return ll_json_line(json_pack("{s:s, s:s, s:s, s:s, s:I, s:f, s:b}", "event", done, "claim", id, "tenant",
-				      subject->claim.tenant, "by", by, "bytes", (json_int_t)moved->bytes, "seconds",
-				      seconds, "already", moved->is_already),
+				      subject->tenant, "by", by, "bytes", (json_int_t)moved->bytes, "seconds", seconds,
+				      "already", moved->is_already),
 			    err);
 }
 

@@ -11,15 +11,17 @@
 
 #include "cli/evict/evictor.h"
 #include "cli/evict/request.h"
-#include "ledger/ledger.h"
+#include "protocol/message.h"
+#include "protocol/words.h"
 
 enum { LL_SUBJECT_NAME_SIZE = 128 };
 
 /* A program that something is asked of, and what came of it. */
 struct ll_evict_subject {
 	struct ll_evictor_target target;
-	struct ll_claim_info claim; /* with --pid: all zero */
+	struct ll_message_claim_row claim; /* with --pid: all zero */
 	bool has_claim;
+	char tenant[LL_NAME_SIZE];       /* of the claim's job */
 	char name[LL_SUBJECT_NAME_SIZE]; /* for people */
 	int rc;
 	struct ll_err why; /* of rc */

@@ -13,7 +13,7 @@
 #define MFD_NOEXEC_SEAL 0x0008U
 #endif
 
-/* Beside the descriptors that keep the tenant, higher than those of shells and scripts. */
+/* Beside the job's lifeline, higher than those of shells and scripts. */
 enum { FIRST_FD = 100 };
 
 static int make_file(void)
