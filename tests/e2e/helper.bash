@@ -269,7 +269,7 @@ fails_with() {
 start_lost_tenant() {
 	local uuid
 	uuid=$(loadline --sim status -i 0 --json | jq -r .uuid)
-	start_program stray "$LOADLINE_BUILD/tests/e2e/lost_tenant" "$LOADLINE_SIM_DIR" "$uuid"
+	start stray --sim run --allow-ungoverned --tenant stray -- "$LOADLINE_BUILD/tests/e2e/lost_tenant" "$uuid"
 	wait_for 10 grep -q ready "$T/stray.out"
 }
 

@@ -42,7 +42,7 @@ remove_group() {
 frozen_and_back() {
 	loadline --sim status | grep -q "^loadlined, pid [0-9]*, has not answered within 1 s"
 	[ "$(loadline --sim status --json | jq -r 'select(.daemon).daemon.answer')" = silent ]
-	loadline --sim doctor --no-trial | grep -q "^warn: loadlined: pid [0-9]* does not answer within 1 s; it is stopped, or frozen"
+	loadline --sim doctor --no-trial | grep -q "^fail: loadlined: pid [0-9]* does not answer within 1 s; it is stopped, or frozen"
 	[ "$(timeout 20 "$LOADLINE" --sim run -- echo over)" = over ]
 	start second --sim run --tenant second -- sleep 100
 	"$@"

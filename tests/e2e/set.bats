@@ -88,14 +88,14 @@ two_cards() {
 	export LOADLINE_SIM_SCENARIO=$T/scenario
 }
 
-@test "a tenant on several cards, by name on all, by claim on that card" {
+@test "a tenant on several cards, by name or by claim, on all of them" {
 	two_cards
 	start both --sim run --tenant both -- sh -c "'$LOADLINE_BUILD/sim/loadline-simctl' busy 0 20% for 60s & exec '$LOADLINE_BUILD/sim/loadline-simctl' busy 1 20% for 60s"
 	wait_for 20 status_has 'map(select(has("claim"))) | length == 2'
 	loadline --sim set both --mem 7G
 	status_has 'map(select(has("claim") and .memory_limit_bytes == 7516192768)) | length == 2'
 	loadline --sim set "$(loadline --sim status -i 1 --json | jq -r 'select(has("claim")) | .claim')" --mem 8G
-	loadline --sim status -i 0 --json | jq -e 'select(has("claim")) | .memory_limit_bytes == 7516192768'
+	loadline --sim status -i 0 --json | jq -e 'select(has("claim")) | .memory_limit_bytes == 8589934592'
 	loadline --sim status -i 1 --json | jq -e 'select(has("claim")) | .memory_limit_bytes == 8589934592'
 	loadline --sim status --json | jq 'select(has("claim")) | .pid' | xargs kill -KILL
 }
@@ -115,7 +115,7 @@ two_cards() {
 	start one --sim run --tenant twin -- sleep 60
 	start two --sim run --tenant twin -- sleep 60
 	wait_for 20 status_has 'map(select(.tenant == "twin")) | length == 2'
-	fails_with 1 "twin: several tenants have this name; choose one by the number of a claim" --sim set twin --mem 1G
+	fails_with 1 "twin: several jobs have this name; choose one by the number of a claim" --sim set twin --mem 1G
 }
 
 @test "a synthetic load is refused" {

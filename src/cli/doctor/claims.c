@@ -33,7 +33,7 @@ static void check_tenants(struct ll_doctor *doctor, const struct ll_card *card)
 			continue;
 		doctor->limit_fails++;
 		ll_doctor_say(doctor, LL_FINDING_FAIL, card, check,
-			      "its standard error says why; otherwise restart the program",
+			      "its standard error says why; restart the program (`loadline status` shows it)",
 			      "tenant %s has not been held to its limits for %llu s: a process has lost its claim",
 			      job->job.tenant, (unsigned long long)(row->lost_ns / LL_NS_PER_S));
 	}

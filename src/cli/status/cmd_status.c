@@ -169,7 +169,7 @@ const struct ll_command ll_command_status = {
 	"real work. A program's row has its process and user, its tenant, its state with the claim whose turn it "
 	"waits for, the memory that it has reserved of its limit, its GPU time, and its command. After the claims "
 	"come tenants that have nothing on the card, and processes without a claim, which are ungoverned. The MPS "
-	"server and the mover are named as such.\n\n"
+	"server, the mover and programs that an older loadline governs are named as such.\n\n"
 	"On a terminal names and commands are cut to its width, numbers never. With --long there is a long line for "
 	"each claim instead.\n\n"
 	"With --json there is one object for each card ({\"card\":0,\"uuid\":…}), each claim "
@@ -180,7 +180,9 @@ const struct ll_command ll_command_status = {
 	"({\"daemon\":{…}}) says of how many jobs loadlined knows, and one for each of these jobs ({\"job\":{…}}) "
 	"follows. "
 	"Jobs are left out with -i and with --watch. status does not start loadlined.\n\n"
-	"Only claims that this user may see are shown: without a daemon a ledger belongs to one user.",
+	"loadlined knows the programs of one user. Programs of others are shown as ungoverned; a synthetic load is "
+	"shown "
+	"whoever started it.",
     .examples = status_examples,
     .options = status_options,
     .args_size = sizeof(struct status_args),
