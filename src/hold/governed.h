@@ -17,7 +17,7 @@ struct ll_governed {
 };
 
 /*
- * Asks loadlined, and waits for 0.1 s at most. *ret_list is for free(3); NULL if there are none. -ECONNREFUSED: nobody
+ * Asks loadlined, and waits for 0.1 s at most. *ret_list is for free(3). -ECONNREFUSED: nobody
  * serves. -ETIMEDOUT: it does not answer. -ESRCH: it is in another PID namespace, so the process ids mean nothing
  * here. Any other -errno.
  */

@@ -23,6 +23,7 @@ struct fake_daemon {
 	char world[32];
 	struct ll_place place;
 	int listen_fd, fd; /* fd: of the connection; -1: none */
+	uint32_t serial;   /* of the last message; answers repeat it */
 };
 
 struct fake_job {
@@ -59,7 +60,7 @@ static inline void fake_daemon_fini(struct fake_daemon *daemon)
 	assert_int_equal(rmdir(daemon->world), 0);
 }
 
-static inline void fake_daemon_expect(const struct fake_daemon *daemon, enum ll_message_kind kind)
+static inline void fake_daemon_expect(struct fake_daemon *daemon, enum ll_message_kind kind)
 {
 	union ll_message message;
 	int fds[LL_MESSAGE_FDS];
@@ -67,6 +68,7 @@ static inline void fake_daemon_expect(const struct fake_daemon *daemon, enum ll_
 	assert_int_equal(poll(&(struct pollfd){.fd = daemon->fd, .events = POLLIN}, 1, 30000), 1);
 	assert_int_equal(ll_message_receive(daemon->fd, &message, fds, &count), 0);
 	assert_int_equal(message.header.kind, kind);
+	daemon->serial = message.header.serial;
 	ll_message_close_fds(fds, count);
 }
 
@@ -81,6 +83,7 @@ static inline void fake_daemon_accept(struct fake_daemon *daemon)
 	ll_message_init(&message, LL_MESSAGE_WELCOME);
 	message.welcome.protocol = LL_PROTOCOL_VERSION;
 	message.welcome.pid = (uint32_t)getpid();
+	message.header.serial = daemon->serial;
 	assert_int_equal(ll_message_send(daemon->fd, &message, NULL, 0), 0);
 }
 

@@ -278,6 +278,12 @@ static void test_many_jobs_are_read_in_a_few_looks(void **state)
 
 /* ---- the list ---- */
 
+static void send_row(union ll_message *message)
+{
+	message->header.serial = loadlined.serial;
+	assert_int_equal(ll_message_send(loadlined.fd, message, NULL, 0), 0);
+}
+
 static void *answer_list(void *arg)
 {
 	union ll_message message;
@@ -289,19 +295,17 @@ static void *answer_list(void *arg)
 	message.job_row.job.token[0] = 7;
 	message.job_row.job.state = LL_JOB_RUNNING;
 	ll_message_text_set(message.job_row.job.tenant, LL_NAME_SIZE, "someone");
-	assert_int_equal(ll_message_send(loadlined.fd, &message, NULL, 0), 0);
+	send_row(&message);
 	ll_message_init(&message, LL_MESSAGE_CLAIM_ROW);
 	message.claim_row.job_number = 1;
-	for (uint32_t i = 0; i < 4; i++) {
-		message.claim_row.pid = i % 3 * 10;
+	for (uint32_t i = 0; i < 5; i++) {
+		message.claim_row.pid = i % 4 * 10;
 		message.claim_row.wanting_ns = i == 2;
 		ll_message_text_set(message.claim_row.uuid, LL_CARD_UUID_SIZE, i == 1 ? "GPU-other" : UUID);
-		assert_int_equal(ll_message_send(loadlined.fd, &message, NULL, 0), 0);
+		send_row(&message);
 	}
-	message.claim_row.pid = 10;
-	assert_int_equal(ll_message_send(loadlined.fd, &message, NULL, 0), 0);
 	ll_message_init(&message, LL_MESSAGE_LIST_END);
-	assert_int_equal(ll_message_send(loadlined.fd, &message, NULL, 0), 0);
+	send_row(&message);
 	return NULL;
 }
 
@@ -318,7 +322,7 @@ static void test_lists_the_programs_of_its_card(void **state)
 	assert_int_equal(list[0].pid, 20);
 	assert_true(list[0].has_work);
 	assert_string_equal(list[0].tenant, "someone");
-	assert_int_equal(list[1].pid, 10);
+	assert_int_equal(list[1].pid, 30);
 	assert_false(list[1].has_work);
 	free(list);
 }
