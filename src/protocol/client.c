@@ -60,19 +60,25 @@ static int fail_answer(int rc, const union ll_message *message, struct ll_err *e
 	return ll_err_set(err, rc, "loadlined: %s", strerror(-rc));
 }
 
-/* The next message of that serial. A refusal without one is about the connection. */
+/* A refusal without a serial is about the connection. */
+static bool is_answer(const struct ll_client *client, const union ll_message *message)
+{
+	const struct ll_message_header *header = &message->header;
+	return header->serial == client->serial || header->kind == LL_MESSAGE_WELCOME ||
+	       (header->kind == LL_MESSAGE_REFUSED && !header->serial);
+}
+
+/* The next message of that serial. */
 static int receive_answer(const struct ll_client *client, union ll_message *ret_message, uint64_t deadline_ns,
 			  struct ll_err *err)
 {
 	int rc;
-	bool is_refused = false;
-	do {
+	do
 		rc = receive_message(client->fd, ret_message, deadline_ns);
-		is_refused = !rc && ret_message->header.kind == LL_MESSAGE_REFUSED;
-	} while (!rc && ret_message->header.serial != client->serial && !(is_refused && !ret_message->header.serial));
+	while (!rc && !is_answer(client, ret_message));
 	if (rc)
 		return fail_answer(rc, NULL, err);
-	if (!is_refused)
+	if (ret_message->header.kind != LL_MESSAGE_REFUSED)
 		return 0;
 	return fail_answer(ret_message->refused.code < 0 ? ret_message->refused.code : -EPROTO, ret_message, err);
 }
