@@ -216,13 +216,12 @@ void ll_claims_end(struct ll_server *server, struct ll_job_claim *claim)
 {
 	struct ll_job_card *card = claim->card;
 	struct ll_page_slot *slot = ll_claim_slot(claim);
-	bool had_memory = ll_memory_leave(claim);
+	if (ll_memory_leave(claim))
+		ll_card_job_note_death(card->share, ll_now_ns());
 	atomic_store(&slot->token, 0);
 	count_change(card->job);
 	ll_page_wake(&slot->wake_count);
 	free_claim(claim);
-	if (had_memory)
-		ll_card_job_note_death(card->share, ll_now_ns());
 	ll_memory_settle(server, card);
 }
 
@@ -234,17 +233,22 @@ static int adopt_cards(struct ll_server *server, struct ll_job *job)
 	for (unsigned i = 0; i < LL_PAGE_CARDS && !rc; i++) {
 		char uuid[LL_PAGE_UUID_SIZE];
 		struct ll_job_card *card;
-		ll_orders_read_uuid(&job->pages.orders->cards[i], uuid);
+		struct ll_orders_card *orders = &job->pages.orders->cards[i];
+		uint64_t death_ns = orders->death_ns;
+		ll_orders_read_uuid(orders, uuid);
 		if (!*uuid)
 			break;
 		rc = add_card(server, job, uuid, &card);
-		if (!rc)
-			ll_memory_adopt(card);
+		if (rc)
+			break;
+		if (death_ns > orders->death_ns)
+			orders->death_ns = death_ns;
+		ll_memory_adopt(card, death_ns);
 	}
 	return rc;
 }
 
-static int adopt_slot(struct ll_server *server, struct ll_job *job, unsigned index)
+static int adopt_slot(struct ll_job *job, unsigned index)
 {
 	struct ll_page_slot *slot = &job->pages.page->slots[index];
 	struct ll_job_claims *claims = job->claims;
@@ -259,10 +263,7 @@ static int adopt_slot(struct ll_server *server, struct ll_job *job, unsigned ind
 		ll_page_wake(&slot->wake_count);
 		return 0;
 	}
-	int rc = add_claim(claims->cards[card], index, token, &claim);
-	if (!rc)
-		claim->adopted_ms = uv_now(&server->loop);
-	return rc;
+	return add_claim(claims->cards[card], index, token, &claim);
 }
 
 int ll_claims_adopt(struct ll_server *server, struct ll_job *job)
@@ -272,10 +273,11 @@ int ll_claims_adopt(struct ll_server *server, struct ll_job *job)
 		return -ENOMEM;
 	int rc = adopt_cards(server, job);
 	for (unsigned i = 0; i < LL_PAGE_SLOTS && !rc; i++)
-		rc = adopt_slot(server, job, i);
+		rc = adopt_slot(job, i);
 	for (unsigned i = 0; i < job->claims->card_count && !rc; i++)
 		ll_memory_settle(server, job->claims->cards[i]);
-	server->wants_tick |= job->claims->claim_count > 0;
+	if (!rc && ll_users_adopt(server, job))
+		server->wants_tick = true;
 	return rc;
 }
 

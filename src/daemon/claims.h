@@ -35,11 +35,10 @@ struct ll_want {
 struct ll_job_claim {
 	struct ll_job_claim *next; /* of the card; in the order of slots */
 	struct ll_job_card *card;
-	struct ll_user *user; /* NULL: it came with an adopted page, and its process has not come back */
+	struct ll_user *user; /* NULL: it came with an adopted page, and its process is not known yet */
 	struct ll_card_claim *share;
 	unsigned slot;
 	uint64_t token;
-	uint64_t adopted_ms; /* since when its process has been awaited, on the loop's clock */
 	/* memory.c: */
 	uint32_t granted;
 	uint32_t answered; /* serial of the last answer */

@@ -7,7 +7,8 @@
 #include "control/grants.h"
 #include "daemon/server.h"
 
-#define PROMISE_NS UINT64_C(50000000)
+/* How long a process may take from its answer to its bytes, before others may have them. */
+#define PROMISE_NS UINT64_C(20000000)
 
 enum { WORD_BITS = 32 };
 
@@ -36,12 +37,12 @@ uint64_t ll_memory_leaving_bytes(const struct ll_job_card *card)
 }
 
 /* Who cannot be remembered is taken to have given all back: the card itself refuses what is too much then. */
-static void add_leaving(struct ll_job_card *card, uint32_t units)
+static void add_leaving(struct ll_job_card *card, uint32_t units, uint64_t since_ns)
 {
 	struct ll_leaving *leaving = units ? calloc(1, sizeof *leaving) : NULL;
 	if (!leaving)
 		return;
-	*leaving = (struct ll_leaving){.units = units, .until_ns = ll_now_ns() + LL_LEAVING_NS};
+	*leaving = (struct ll_leaving){.units = units, .until_ns = since_ns + LL_LEAVING_NS};
 	struct ll_leaving **at = &card->leaving;
 	while (*at)
 		at = &(*at)->next;
@@ -62,14 +63,15 @@ bool ll_memory_leave(struct ll_job_claim *claim)
 {
 	struct ll_page_slot *slot = ll_claim_slot(claim);
 	uint32_t used = LL_MEMORY_USED(slot->memory);
-	add_leaving(claim->card, used);
+	add_leaving(claim->card, used, ll_now_ns());
 	return used > 0;
 }
 
-void ll_memory_adopt(struct ll_job_card *card)
+void ll_memory_adopt(struct ll_job_card *card, uint64_t death_ns)
 {
-	uint64_t units = ll_memory_units(orders_of(card)->leaving_bytes);
-	add_leaving(card, units < LL_MEMORY_UNITS_MAX ? (uint32_t)units : LL_MEMORY_UNITS_MAX);
+	uint64_t units = ll_memory_units(orders_of(card)->leaving_bytes), now_ns = ll_now_ns();
+	add_leaving(card, units < LL_MEMORY_UNITS_MAX ? (uint32_t)units : LL_MEMORY_UNITS_MAX,
+		    death_ns < now_ns ? death_ns : now_ns);
 }
 
 void ll_memory_forget(struct ll_job_card *card)
@@ -119,6 +121,13 @@ static bool has_new_want(const struct ll_job_claim *claim)
 {
 	uint64_t word = ll_claim_slot(claim)->memory_want;
 	return (uint32_t)word && (uint32_t)(word >> WORD_BITS) != claim->answered;
+}
+
+/* It has what was promised: it wants nothing more, or something new. */
+static bool has_thanked(const struct ll_job_claim *claim)
+{
+	uint64_t word = ll_claim_slot(claim)->memory_want;
+	return !(uint32_t)word || (uint32_t)(word >> WORD_BITS) != claim->answered;
 }
 
 static void read_want(struct ll_job_claim *claim)
@@ -191,7 +200,7 @@ static void ask_others(struct ll_job_card *card, struct ll_job_claim *who, uint6
 static void describe(struct ll_job_claim *claim, uint64_t now_ns, struct ll_grants_member *ret_member)
 {
 	uint64_t word = ll_claim_slot(claim)->memory;
-	if (now_ns >= claim->promised_until_ns)
+	if (now_ns >= claim->promised_until_ns || LL_MEMORY_USED(word) >= claim->promised || has_thanked(claim))
 		claim->promised = 0;
 	*ret_member = (struct ll_grants_member){.granted = claim->granted,
 						.used = LL_MEMORY_USED(word),

@@ -30,8 +30,8 @@ void ll_memory_bell(struct ll_server *server, struct ll_job_claim *claim);
 /* Claims or limits have changed: decides anew. */
 void ll_memory_settle(struct ll_server *server, struct ll_job_card *card);
 
-/* What a page that was adopted says of bytes that had not been given back. */
-void ll_memory_adopt(struct ll_job_card *card);
+/* What adopted orders say of bytes that had not been given back. death_ns: when a process last ended there. */
+void ll_memory_adopt(struct ll_job_card *card, uint64_t death_ns);
 
 uint64_t ll_memory_leaving_bytes(const struct ll_job_card *card);
 

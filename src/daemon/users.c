@@ -12,8 +12,6 @@
 #include "daemon/memory.h"
 #include "daemon/server.h"
 
-#define RETURN_MS UINT64_C(5000) /* within which the process of an adopted slot comes back */
-
 /* ---- its life ---- */
 
 static void free_user(struct ll_user *user)
@@ -235,7 +233,7 @@ int ll_users_set_checkpoint(struct ll_server *server, int process_fd, uint32_t s
 
 /* ---- what nobody tells ---- */
 
-/* Makes a user of a process that is stopped, or has lost its library's thread: it has no connection. */
+/* Makes a user of a process that has no connection. */
 static int find_process(struct ll_server *server, struct ll_job *job, const struct ll_process_id *id,
 			struct ll_user **ret_user)
 {
@@ -248,23 +246,21 @@ static int find_process(struct ll_server *server, struct ll_job *job, const stru
 	return rc;
 }
 
-/* Returns whether the process of an adopted slot is to be awaited further. One whose number means nothing here is,
- * until the job ends. */
+/* Finds the process of an adopted slot. Returns whether it is to be tried again: there is no room for its descriptor.
+ */
 static bool judge(struct ll_server *server, struct ll_job *job, struct ll_job_claim *claim)
 {
 	struct ll_claim_identity identity;
-	struct ll_user *user;
 	ll_claim_identify(claim, &identity);
 	struct ll_process_id id = {
 	    .pid = identity.pid, .start_ticks = identity.start_ticks, .namespaces = identity.namespaces};
-	uint64_t own = server->namespaces;
-	if (ll_process_is_gone(&id, own)) {
+	if (!server->namespaces || server->namespaces != identity.namespaces)
+		return false; /* its numbers mean nothing here: it comes back, or goes with the job */
+	if (ll_process_is_gone(&id, server->namespaces)) {
 		ll_claims_end(server, claim);
 		return false;
 	}
-	if (!own || own != identity.namespaces)
-		return true;
-	user = find_user(server, job, (uint32_t)identity.pid, &identity);
+	struct ll_user *user = find_user(server, job, (uint32_t)identity.pid, &identity);
 	if (!user && find_process(server, job, &id, &user))
 		return true;
 	user->identity = identity;
@@ -274,15 +270,14 @@ static bool judge(struct ll_server *server, struct ll_job *job, struct ll_job_cl
 	return false;
 }
 
-static bool judge_job(struct ll_server *server, struct ll_job *job)
+bool ll_users_adopt(struct ll_server *server, struct ll_job *job)
 {
 	const struct ll_job_claims *claims = job->claims;
 	bool is_needed = false;
 	for (unsigned i = 0; claims && claims->claim_count && i < LL_PAGE_SLOTS; i++) {
 		struct ll_job_claim *claim = claims->slots[i];
-		if (!claim || claim->user)
-			continue;
-		is_needed |= uv_now(&server->loop) - claim->adopted_ms < RETURN_MS || judge(server, job, claim);
+		if (claim && !claim->user)
+			is_needed |= judge(server, job, claim);
 	}
 	return is_needed;
 }
@@ -307,6 +302,6 @@ bool ll_users_tick(struct ll_server *server)
 {
 	bool is_needed = ask_processes(server);
 	for (struct ll_job *job = server->books.jobs; job; job = job->next)
-		is_needed |= judge_job(server, job);
+		is_needed |= ll_users_adopt(server, job);
 	return is_needed;
 }

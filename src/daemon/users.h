@@ -42,8 +42,11 @@ void ll_user_drop(struct ll_user *user);
 /* The driver's checkpoint did something to a process. -ESRCH: it has no claim. */
 int ll_users_set_checkpoint(struct ll_server *server, int process_fd, uint32_t state, const struct ll_job **ret_job);
 
-/* Looks after what nobody tells: processes that cannot be watched, and claims of adopted pages whose process does not
- * come. Returns whether there are any. */
+/* Finds the processes of slots that came with the pages: those that have ended meanwhile lose them, the others are
+ * watched, whether they come back or not. Returns whether it must be tried again. */
+bool ll_users_adopt(struct ll_server *server, struct ll_job *job);
+
+/* Looks after what nobody tells: processes that cannot be watched. Returns whether there are any. */
 bool ll_users_tick(struct ll_server *server);
 
 #endif

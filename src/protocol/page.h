@@ -101,7 +101,8 @@ struct ll_page_slot {
 
 	/* memory: a cache line of its own */
 	_Atomic uint64_t memory; /* LL_MEMORY_WORD */
-	/* serial << 32 | units that the process wants beyond what it uses. It raises the serial, and rings (BELL). */
+	/* serial << 32 | units that the process wants beyond what it uses. It raises the serial, and rings (BELL). When
+	 * it has what it wanted it says 0 units, with the same serial: until then they are kept for it (20 ms). */
 	_Atomic uint64_t memory_want;
 	/* serial << 32 | positive errno. The daemon has answered that want: 0: try again; ENOMEM: it is over the limit.
 	 */

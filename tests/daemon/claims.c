@@ -250,7 +250,7 @@ static void another_daemon_takes_the_pages_as_they_are(void **state)
 	assert_int_equal(puppet_do(&one, PUPPET_RESERVE, 101), -ENOMEM);
 	assert_int_equal(puppet_do(&one, PUPPET_RESERVE, 100), 0);
 	puppet_kill(&one);
-	puppet_kill(&other); /* has not come back: its slot is judged after 5 s */
+	puppet_kill(&other); /* it has not come back */
 	wait_for(used_slots(scene) == 0);
 }
 

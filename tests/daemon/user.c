@@ -163,6 +163,16 @@ void user_want(struct user *user, uint32_t units)
 	user_say(user, LL_MESSAGE_BELL);
 }
 
+void user_have_no_reserve(struct user *user)
+{
+	struct ll_page_slot *slot = user_slot(user);
+	uint32_t asked = slot->reserve_asked;
+	if (asked == slot->reserve_given)
+		return;
+	slot->reserve_given = asked;
+	user_say(user, LL_MESSAGE_BELL);
+}
+
 static void sleep_on(_Atomic uint32_t *word, uint32_t value)
 {
 	struct timespec time = {.tv_nsec = LOOK_MS * 1000000L};
@@ -182,6 +192,7 @@ int user_answer(struct user *user)
 			user_come_back(user);
 		if (ll_now_ns() > end_ns)
 			fail_msg("no answer to a want");
+		user_have_no_reserve(user);
 		sleep_on(&slot->wake_count, count);
 	}
 }

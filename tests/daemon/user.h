@@ -46,6 +46,9 @@ void user_want(struct user *user, uint32_t units);
 /* Waits for the answer to that: a positive errno. */
 int user_answer(struct user *user);
 
+/* It is asked for its reserve, and has none. */
+void user_have_no_reserve(struct user *user);
+
 void user_release(struct user *user, uint32_t units);
 
 /* What the driver has taken already. */
