@@ -85,6 +85,7 @@ static void make_card_row(const struct ll_job_card *card, union ll_message *ret_
 		row->lost_ns = age_ns(page->lost_since_ns, now_ns);
 	}
 	row->claims = card->claim_count;
+	row->repairs = card->repairs;
 	memcpy(row->uuid, card->uuid, sizeof row->uuid);
 }
 
